@@ -1,0 +1,156 @@
+/* bq4: language models on the CPU. The public C interface.
+ *
+ * bytes -> bq_loader -> bq_model -> bq_session -> logits -> bq_sample -> ids -> text
+ *
+ * A loader is pushed the bytes of a .bq4 file in any split and says which it wants next; it
+ * never sees a file, a socket or a clock. A model is immutable once its bytes are there, and
+ * can be used before they all are: a session then stops at a layer border with WANT_DATA and
+ * goes on when the loader has been fed. A session is one timeline (tokens and their KV cache);
+ * many may share one model. Nothing here keeps global state; nothing allocates after create.
+ *
+ * Conventions: options structs may be zeroed, zero is the default of each field. Out
+ * parameters come last, untouched on failure; bq_error is optional. Sizes are bytes unless
+ * named otherwise. Objects are freed by whoever created them, sessions before their model,
+ * the model before its loader (bq_loader_free frees the model's memory).
+ */
+#ifndef BQ_H
+#define BQ_H
+
+#include "core/arena.h"
+#include "core/status.h"
+#include "core/type.h"
+#include "kernels/kernels.h"
+#include "model/config.h"
+#include "text/tokenizer.h"
+
+#define BQ_ABI 1u
+
+/* Runs fn(arg, slice, slices) for every slice in [0, slices), slices <= threads, and returns
+ * when all are done. Injected by the host; c/ starts no thread. Zero: one thread. */
+typedef struct bq_parallel {
+  void *ctx;
+  void (*run)(void *ctx, void (*fn)(void *arg, size_t slice, size_t slices), void *arg);
+  size_t threads;
+} bq_parallel;
+
+typedef struct bq_loader bq_loader;
+typedef struct bq_model bq_model;
+typedef struct bq_session bq_session;
+
+/* --- plan ------------------------------------------------------------------------------- */
+
+typedef struct bq_session_options {
+  uint32_t context;    /* positions; 0: the model's own */
+  uint32_t window;     /* tokens whose hidden states are kept at once in prefill; 0: min(context, 256) */
+  uint32_t batch;      /* tokens per matmul in prefill; 0: 32 */
+  bq_kv_type kv_type;  /* 0: f32 */
+  bq_parallel parallel;
+} bq_session_options;
+
+typedef struct bq_plan {
+  uint32_t version;        /* of the file: 1 or 2 */
+  uint64_t file_bytes;     /* as the header says; v1: as the caller says */
+  uint64_t prefix_bytes;   /* everything before the data; v1: header and directory */
+  uint64_t weight_bytes;   /* weights as the engine holds them */
+  uint64_t loader_bytes;   /* one block: the loader itself */
+  uint64_t prefix_block;   /* one block: prefix and companion */
+  uint64_t model_bytes;    /* one block: weights, tokenizer tables, staging */
+  uint64_t session_bytes;  /* one block per session with the given options */
+  uint64_t kv_bytes;       /* of session_bytes, the KV cache */
+  bq_config config;
+} bq_plan;
+
+/* Plans from the first `n` bytes of a file. WANT_DATA: *need (> n) bytes are needed to tell.
+ * `companion`: v2 sections for a v1 file (docs/FORMAT.md §3), else NULL. file_bytes: 0 when
+ * unknown. Allocates nothing. */
+bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes,
+                       const uint8_t *companion, size_t companion_bytes,
+                       const bq_session_options *options, uint64_t *need, bq_plan *out,
+                       bq_error *err);
+
+/* --- load ------------------------------------------------------------------------------- */
+
+typedef struct bq_loader_options {
+  bq_allocator allocator;
+  const bq_kernels *kernels;  /* NULL: bq_kernels_best() */
+  uint64_t file_bytes;        /* 0: unknown (v1 files then end with their last tensor) */
+  uint64_t prefix_hint;       /* the plan's prefix_bytes: one exact allocation. 0: grows as bytes come */
+  const uint8_t *companion;   /* v1 only; copied */
+  size_t companion_bytes;
+} bq_loader_options;
+
+/* What the loader wants next: `length` bytes from `offset` on are useful; the first `dst_bytes`
+ * of them may be written straight to `dst`, followed by bq_loader_wrote. length 0: complete. */
+typedef struct bq_want {
+  uint64_t offset, length;
+  uint8_t *dst;
+  size_t dst_bytes;
+} bq_want;
+
+bq_status bq_loader_create(const bq_loader_options *options, bq_loader **out, bq_error *err);
+bq_status bq_loader_want(bq_loader *loader, bq_want *out, bq_error *err);
+/* `n` bytes (<= dst_bytes of the last want) are in place. Errors are sticky. */
+bq_status bq_loader_wrote(bq_loader *loader, size_t n, bq_error *err);
+/* The same by copy: bytes from the wanted offset on, any number. */
+bq_status bq_loader_feed(bq_loader *loader, const uint8_t *bytes, size_t n, bq_error *err);
+/* The model, once the prefix is there (STATE before). Lives until bq_loader_free. */
+bq_status bq_loader_model(bq_loader *loader, bq_model **out, bq_error *err);
+void bq_loader_free(bq_loader *loader);
+
+/* --- model ------------------------------------------------------------------------------ */
+
+const bq_config *bq_model_config(const bq_model *model);
+const bq_tokenizer *bq_model_tokenizer(const bq_model *model); /* NULL: the file has none */
+/* Payload of a section (tag as "CHAT"), in place; NULL when there is none. */
+const uint8_t *bq_model_section(const bq_model *model, const char tag[4], size_t *bytes);
+/* Layers that can be computed now: 0 = not even the embedding, layers + 2 = everything. */
+uint32_t bq_model_ready(const bq_model *model);
+
+/* --- session ---------------------------------------------------------------------------- */
+
+bq_status bq_session_create(const bq_model *model, const bq_session_options *options,
+                            bq_allocator allocator, bq_session **out, bq_error *err);
+void bq_session_free(bq_session *session);
+
+/* Makes `tokens` the timeline: what agrees with it from the start stays in the KV cache
+ * (*kept positions), the rest will be computed by bq_session_run. The last token is always
+ * computed anew unless its logits are at hand. n >= 1. CONTEXT_FULL, ARGUMENT (id >= vocab).
+ * May be called at any time, also amid an unfinished run. */
+bq_status bq_session_sync(bq_session *session, const uint32_t *tokens, size_t n, size_t *kept,
+                          bq_error *err);
+/* Appends one token to the timeline (decode). */
+bq_status bq_session_append(bq_session *session, uint32_t token, bq_error *err);
+/* Computes at most `slices` slices (one slice: one layer for one batch; 0: no limit).
+ * OK: all done, logits are there. MORE: call again. WANT_DATA: feed the loader. */
+bq_status bq_session_run(bq_session *session, size_t slices, bq_error *err);
+/* Logits of the last token, [vocab]; NULL unless the last run returned OK. Valid until the
+ * next sync, append or run. */
+const float *bq_session_logits(const bq_session *session);
+
+typedef struct bq_session_stats {
+  uint64_t tokens;   /* in the timeline */
+  uint64_t computed; /* positions in the KV cache that are complete */
+  uint64_t slices;   /* slices run since create */
+} bq_session_stats;
+bq_session_stats bq_session_stats_get(const bq_session *session);
+
+/* --- sampling: see session/sampler.h, text: see text/tokenizer.h -------------------------- */
+
+typedef struct bq_sample_options {
+  float temperature;     /* 0: greedy (highest logit, ties to the lowest id) */
+  uint32_t top_k;        /* 0: off */
+  float top_p;           /* 0 or >= 1: off */
+  float min_p;           /* 0: off */
+  float repeat_penalty;  /* 0 or 1: off; > 1 makes recent tokens less likely */
+  uint32_t repeat_last;  /* how many recent tokens it looks at; 0: 64 */
+} bq_sample_options;
+
+/* Random state: seed it with bq_rng_seed; carried by the caller. */
+typedef struct bq_rng { uint64_t state; } bq_rng;
+bq_rng bq_rng_seed(uint64_t seed);
+
+/* Picks the next token of a session that has logits. STATE when it has none. */
+bq_status bq_session_sample(bq_session *session, const bq_sample_options *options, bq_rng *rng,
+                            uint32_t *token, bq_error *err);
+
+#endif

@@ -1,0 +1,124 @@
+/* Kernels: every inner loop of the engine, behind one table per instruction set.
+ *
+ * Three tables exist: scalar (plain C, the oracle), simd128 and relaxed (wasm).
+ * A SIMD kernel exists only as an entry of its table; a table starts as a copy of
+ * the one below it and replaces what it does better. Every entry gives the SAME
+ * BITS in every table, for every size: tests/c/test_kernels.c compares them slot
+ * by slot. What "the same bits" needs is written down here as canonical orders;
+ * see docs/ARCHITECTURE.md, "Same bits everywhere".
+ *
+ * Canonical orders
+ *   - f32 sum over n values: four lanes, lane i mod 4, each lane in rising i, then
+ *     (l0 + l1) + (l2 + l3). No fused multiply-add anywhere.
+ *   - f32 dot: the same with x[i] * y[i].
+ *   - quantized matvec: one f32 accumulator per row, blocks in rising k;
+ *     acc += ((float)dot * a_scale) * w_scale, where dot is the exact i32 sum over
+ *     the weights that share both scales (so min(32, weight block) products).
+ *   - NaNs are never produced from finite inputs that stay finite; nothing is
+ *     promised about the payload of those that do arise.
+ *
+ * Activations are quantized per block of 32 along k (k padded with zeros):
+ *     m = max |x[i]|;  if !(m >= 0x1p-100f): scale 0, all q 0
+ *     scale = m / 127.0f;  inv = 127.0f / m
+ *     q[i] = clamp(round_to_nearest_even(x[i] * inv), -127, 127)
+ *
+ * Aliasing: outputs never overlap inputs unless said so. Pointers named x, y, w are
+ * 4-byte aligned at least; weights and panels are 16-byte aligned.
+ */
+#ifndef BQ_KERNELS_H
+#define BQ_KERNELS_H
+
+#include "core/type.h"
+
+/* One weight matrix as the engine holds it: rows x cols, y[rows] = W x[cols]. */
+typedef struct bq_matrix {
+  const uint8_t *data; /* bq_type_bytes(type, bq_type_run_layout(type), rows, cols) bytes */
+  uint32_t rows, cols;
+  bq_type type;
+  const struct bq_matrix_ops *ops; /* chosen once at load from the kernel table */
+} bq_matrix;
+
+/* A batch of activation rows as the matmuls take it: `x` for float weights,
+ * `panel` (made by quantize) for quantized ones. */
+typedef struct bq_batch {
+  const float *x;       /* [tokens][x_stride] */
+  size_t x_stride;      /* floats from one token to the next, >= cols */
+  const uint8_t *panel; /* kernels->panel_bytes(cols, tokens) bytes */
+  size_t tokens;
+} bq_batch;
+
+typedef struct bq_matrix_ops {
+  /* y[t * y_stride + r] for r in [row0, row1), t in [0, tokens). row0 is a multiple
+   * of 8, and so is row1 unless it is rows. Rows outside the range stay untouched. */
+  void (*matmul)(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, float *y,
+                 size_t y_stride);
+  /* One row of W as f32: y[cols]. (Embedding lookup.) */
+  void (*row)(const bq_matrix *w, size_t row, float *y);
+  bool quantized; /* matmul reads batch->panel, not batch->x */
+} bq_matrix_ops;
+
+/* Keys and values of one KV head, positions in rows. */
+typedef struct bq_kv_view {
+  const void *k, *v; /* [positions][head_dim], f32 or f16 as the cache's type says */
+  size_t stride;     /* elements from one position to the next */
+} bq_kv_view;
+
+typedef enum bq_kv_type { BQ_KV_F32 = 0, BQ_KV_F16 = 1, BQ_KV_COUNT } bq_kv_type;
+
+typedef struct bq_kernels {
+  const char *name; /* "scalar", "simd128", "relaxed" */
+
+  /* Rows of BQ_TYPE_LIST; entries without `matmul` belong to types that don't run. */
+  bq_matrix_ops matrix[BQ_TYPE_COUNT];
+
+  /* Quantized activations. The panel's inside is the table's own business: only the
+   * matmuls of the same table read it. x is [tokens][x_stride]; k may be any size. */
+  size_t (*panel_bytes)(size_t k, size_t tokens);
+  void (*quantize)(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel);
+
+  /* y[i] = (x[i] * (1 / sqrt(sum(x*x) / n + eps))) * w[i]        y may be x */
+  void (*rmsnorm)(const float *x, const float *w, float eps, size_t n, float *y);
+  /* mean = sum(x) / n; d = x - mean; inv = 1 / sqrt(sum(d*d) / n + eps);
+   * y[i] = ((d[i] * inv) * w[i]) + b[i]; b may be NULL (no addition)    y may be x */
+  void (*layernorm)(const float *x, const float *w, const float *b, float eps, size_t n, float *y);
+  /* y[i] += x[i] */
+  void (*add)(float *y, const float *x, size_t n);
+  /* gate[i] = act(gate[i]) * up[i]; up may be NULL: gate[i] = act(gate[i]).
+   *   silu(g) = g / (1 + exp(-g))
+   *   gelu(g) = g / (1 + exp(-2u)), u = 0.7978845608 * (g + 0.044715 * g^3)   [tanh form]
+   *   relu(g) = g > 0 ? g : 0 */
+  void (*silu_mul)(float *gate, const float *up, size_t n);
+  void (*gelu_mul)(float *gate, const float *up, size_t n);
+  void (*relu_mul)(float *gate, const float *up, size_t n);
+  /* Rotates pairs in place: (a, b) -> (a*c - b*s, a*s + b*c), cs = [dim/2][2] = (cos, sin).
+   * adjacent: pair i = (x[2i], x[2i+1]); otherwise (x[i], x[i + dim/2]). */
+  void (*rope)(float *x, const float *cs, size_t dim, bool adjacent);
+  /* x[i] = exp(x[i] - max) / sum over n values, n >= 1, in place:
+   * e[i] = exp(x[i] - max), x[i] = e[i] * (1 / sum(e)). */
+  void (*softmax)(float *x, size_t n);
+  /* One query head over `positions` (>= 1) cached positions:
+   *   scores[j] = dot(q, k[j]) * scale; softmax(scores);
+   *   y[d] = sum over j, rising, of scores[j] * v[j][d]   (one accumulator per d, from 0)
+   * scores: scratch of `positions` floats. Indexed by bq_kv_type; f16 is widened exactly. */
+  void (*attend[BQ_KV_COUNT])(const float *q, const bq_kv_view *kv, size_t positions,
+                              size_t head_dim, float scale, float *scores, float *y);
+  /* Stores n floats in a cache row: copy, or f16 rounded to nearest even. */
+  void (*kv_store[BQ_KV_COUNT])(const float *x, size_t n, void *row);
+  /* Row-major blocks to tiles: `rows` (1..8) rows of file bytes, each row_bytes long, become
+   * one group of 8 rows (missing rows are zeros). Indexed by type; NULL where never tiled. */
+  void (*tile_rows[BQ_TYPE_COUNT])(const uint8_t *src, size_t row_bytes, size_t rows, size_t cols,
+                                   uint8_t *dst);
+} bq_kernels;
+
+/* Built in where the compiler's flags allow; NULL otherwise. */
+const bq_kernels *bq_kernels_scalar(void);
+const bq_kernels *bq_kernels_simd128(void);
+const bq_kernels *bq_kernels_relaxed(void);
+/* The best table of this build. */
+const bq_kernels *bq_kernels_best(void);
+
+/* Known-answer test: runs every slot of `k` on 1 KB of fixed data and compares the hash with
+ * the one the scalar table gives. For use once at load (docs/ARCHITECTURE.md). */
+bool bq_kernels_self_test(const bq_kernels *k);
+
+#endif

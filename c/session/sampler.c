@@ -1,0 +1,136 @@
+/* Picking the next token. The chain, in this order: repetition penalty, temperature, top-k,
+ * top-p, min-p, one draw. Candidates are ordered by value, ties by the lower id, and sums run
+ * in that order in double precision, so a seed gives the same tokens everywhere.
+ *
+ * Random numbers: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
+ * generators", OOPSLA 2014); a draw is the top 53 bits of one output, as a fraction. */
+#include "core/fmath.h"
+#include "session/session.h"
+
+static uint64_t mix(uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+bq_rng bq_rng_seed(uint64_t seed) { return (bq_rng){seed}; }
+
+static double draw(bq_rng *rng) {
+  rng->state += 0x9e3779b97f4a7c15u;
+  return (double)(mix(rng->state) >> 11) * 0x1p-53;
+}
+
+/* Before means: higher value, then lower id. NaN never comes before anything. */
+static bool before(bq_candidate a, bq_candidate b) {
+  return a.value > b.value || (a.value == b.value && a.id < b.id);
+}
+
+/* Moves c[i] down in a heap of n whose root comes before all others. */
+static void sift(bq_candidate *c, size_t n, size_t i) {
+  bq_candidate moving = c[i];
+  for (size_t child; (child = 2 * i + 1) < n; i = child) {
+    if (child + 1 < n && before(c[child + 1], c[child])) child++;
+    if (!before(c[child], moving)) break;
+    c[i] = c[child];
+  }
+  c[i] = moving;
+}
+
+/* The candidates as a heap; popping puts the next best behind the heap's end. */
+static void heapify(bq_candidate *c, size_t n) {
+  for (size_t i = n / 2; i-- > 0;) sift(c, n, i);
+}
+
+static bq_candidate pop(bq_candidate *c, size_t *n) {
+  bq_candidate best = c[0];
+  c[0] = c[--*n];
+  if (*n) sift(c, *n, 0);
+  c[*n] = best;
+  return best;
+}
+
+static bool seen_before(const uint32_t *ids, size_t i) {
+  for (size_t j = 0; j < i; j++)
+    if (ids[j] == ids[i]) return true;
+  return false;
+}
+
+static void penalize(bq_candidate *c, uint32_t vocab, const uint32_t *recent, size_t n,
+                     float penalty) {
+  for (size_t i = 0; i < n; i++) {
+    if (recent[i] >= vocab || seen_before(recent, i)) continue;
+    float *v = &c[recent[i]].value;
+    *v = *v > 0 ? *v / penalty : *v * penalty;
+  }
+}
+
+static uint32_t greedy(const bq_candidate *c, uint32_t n) {
+  uint32_t best = 0;
+  for (uint32_t i = 1; i < n; i++)
+    if (before(c[i], c[best])) best = i;
+  return c[best].id;
+}
+
+/* Values become weights exp(v - max); returns their sum. */
+static double weigh(bq_candidate *c, size_t n, float max) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) {
+    c[i].value = bq_expf(c[i].value - max);
+    sum += (double)c[i].value;
+  }
+  return sum;
+}
+
+/* Draws among n candidates that add up to sum, from c[0] on in steps of `step` (1 or -1). */
+static uint32_t pick(const bq_candidate *c, size_t n, ptrdiff_t step, double sum, bq_rng *rng) {
+  double left = draw(rng) * sum;
+  for (size_t i = 0; i + 1 < n; i++, c += step) {
+    left -= (double)c->value;
+    if (left < 0) break;
+  }
+  return c->id;
+}
+
+/* Top-k, top-p and min-p. Candidate i, best first, lies at last[-i] once it was popped. */
+static uint32_t pick_among_best(bq_candidate *c, uint32_t vocab, const bq_sample_options *o,
+                                float max, bq_rng *rng) {
+  const size_t limit = o->top_k && o->top_k < vocab ? o->top_k : vocab;
+  const double top_p = o->top_p > 0 && o->top_p < 1 ? (double)o->top_p : 2;
+  bq_candidate *last = c + vocab - 1;
+  size_t heap = vocab;
+  double total = 0, kept = 0;
+  if (limit < vocab) {
+    heapify(c, vocab);
+    while (heap > vocab - limit) pop(c, &heap);
+    for (size_t i = 0; i < limit; i++) {
+      bq_candidate *at = last - i;
+      at->value = bq_expf(at->value - max);
+      total += (double)at->value;
+    }
+  } else {
+    total = weigh(c, vocab, max);
+    heapify(c, vocab);
+  }
+  size_t n = 0;
+  for (; n < limit && kept < top_p * total; n++) {
+    float weight = limit < vocab ? last[-(ptrdiff_t)n].value : pop(c, &heap).value;
+    if (n && weight < o->min_p) break; /* relative to the best, whose weight is 1 */
+    kept += (double)weight;
+  }
+  return pick(last, n, -1, kept, rng);
+}
+
+uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, size_t n_recent,
+                   const bq_sample_options *o, bq_rng *rng, bq_candidate *c) {
+  for (uint32_t i = 0; i < vocab; i++) c[i] = (bq_candidate){logits[i], i};
+  if (o->repeat_penalty > 0 && o->repeat_penalty != 1)
+    penalize(c, vocab, recent, n_recent, o->repeat_penalty);
+  const uint32_t best = greedy(c, vocab);
+  if (!(o->temperature > 0)) return best;
+
+  for (uint32_t i = 0; i < vocab; i++) c[i].value = c[i].value / o->temperature;
+  const float max = c[best].value; /* ids are still in order here */
+  if (!o->top_k && !(o->top_p > 0 && o->top_p < 1) && !(o->min_p > 0))
+    return pick(c, vocab, 1, weigh(c, vocab, max), rng);
+  return pick_among_best(c, vocab, o, max, rng);
+}

@@ -1,0 +1,221 @@
+#include "session/session.h"
+
+#include <string.h>
+
+#include "model/ready.h"
+
+static uint32_t min32(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+bq_status bq_session_options_resolve(const bq_config *config, const bq_session_options *in,
+                                     bq_session_options *out, bq_error *err) {
+  bq_session_options o = in ? *in : (bq_session_options){0};
+  if (o.context == 0) o.context = config->context;
+  if (o.context > config->context)
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
+                   "context %u is larger than the model's own, %u", o.context, config->context);
+  if ((unsigned)o.kv_type >= BQ_KV_COUNT)
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "unknown KV cache type %u",
+                   (uint32_t)o.kv_type);
+  o.window = min32(o.window ? o.window : 256, o.context);
+  o.batch = min32(o.batch ? o.batch : 32, o.window);
+  if (!o.parallel.run || o.parallel.threads == 0) o.parallel = (bq_parallel){0};
+  if (o.parallel.threads == 0) o.parallel.threads = 1;
+  *out = o;
+  return BQ_OK;
+}
+
+/* Hands out everything a session owns, in one order for planning and for creation. */
+static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels *kernels,
+                           const bq_session_options *o, uint64_t *kv_bytes) {
+  bq_session session = {0}, *s = &session, *home = bq_arena_take(arena, 1, sizeof *home);
+  uint64_t q_dim = (uint64_t)c->heads * c->head_dim, kv_dim = (uint64_t)c->kv_heads * c->head_dim;
+  uint64_t widest = c->hidden > c->ffn ? c->hidden : c->ffn;
+  if (q_dim > widest) widest = q_dim;
+  if (widest > SIZE_MAX / 8) arena->overflow = true;
+
+  s->tokens = bq_arena_take(arena, o->context, sizeof *s->tokens);
+  s->x = bq_arena_take(arena, (uint64_t)o->window * c->hidden, sizeof(float));
+  s->logits = bq_arena_take(arena, c->vocab, sizeof(float));
+  s->candidates = bq_arena_take(arena, c->vocab, sizeof *s->candidates);
+
+  bq_scratch *w = &s->scratch;
+  w->norm = bq_arena_take(arena, (uint64_t)o->batch * c->hidden, sizeof(float));
+  w->panel = bq_arena_take(arena, kernels->panel_bytes((size_t)widest, o->batch), 1);
+  w->q = bq_arena_take(arena, o->batch * q_dim, sizeof(float));
+  w->k = bq_arena_take(arena, o->batch * kv_dim, sizeof(float));
+  w->v = bq_arena_take(arena, o->batch * kv_dim, sizeof(float));
+  w->mix = bq_arena_take(arena, o->batch * q_dim, sizeof(float));
+  w->gate = bq_arena_take(arena, c->gated ? (uint64_t)o->batch * c->ffn : 0, sizeof(float));
+  w->up = bq_arena_take(arena, (uint64_t)o->batch * c->ffn, sizeof(float));
+  w->out = bq_arena_take(arena, (uint64_t)o->batch * c->hidden, sizeof(float));
+  w->rope = bq_arena_take(arena, (uint64_t)o->batch * c->rope_dim, sizeof(float));
+  w->scores = bq_arena_take(arena, (uint64_t)o->parallel.threads * o->context, sizeof(float));
+
+  bq_kv_cache *kv = &s->kv;
+  kv->type = o->kv_type;
+  kv->element = o->kv_type == BQ_KV_F16 ? 2 : 4;
+  kv->kv_heads = c->kv_heads;
+  kv->head_bytes = (size_t)o->context * c->head_dim * kv->element;
+  size_t before = arena->used;
+  kv->data = bq_arena_take(arena, (uint64_t)o->context * c->layers, 2 * kv_dim * kv->element);
+  if (kv_bytes) *kv_bytes = arena->used - before;
+  if (home) *home = session;
+  return home;
+}
+
+uint64_t bq_session_memory(const bq_config *config, const bq_kernels *kernels,
+                           const bq_session_options *options, uint64_t *kv_bytes) {
+  bq_session_options o;
+  if (bq_session_options_resolve(config, options, &o, NULL) != BQ_OK) return UINT64_MAX;
+  bq_arena arena = {0};
+  lay_out(&arena, config, kernels, &o, kv_bytes);
+  return arena.overflow ? UINT64_MAX : arena.used;
+}
+
+bq_status bq_session_create(const bq_model *model, const bq_session_options *options,
+                            bq_allocator allocator, bq_session **out, bq_error *err) {
+  bq_session_options o;
+  bq_status status = bq_session_options_resolve(&model->config, options, &o, err);
+  if (status != BQ_OK) return status;
+  uint64_t bytes = bq_session_memory(&model->config, model->kernels, &o, NULL);
+  void *memory = bytes <= SIZE_MAX ? allocator.alloc(allocator.ctx, (size_t)bytes) : NULL;
+  if (!memory)
+    return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
+                   "a session of context %u needs %l bytes: the plan has no room for it",
+                   o.context, bytes);
+  bq_arena arena = {memory, (size_t)bytes, 0, false};
+  bq_session *s = lay_out(&arena, &model->config, model->kernels, &o, NULL);
+  s->mark = BQ_SESSION_MARK;
+  s->model = model;
+  s->allocator = allocator;
+  s->options = o;
+  *out = s;
+  return BQ_OK;
+}
+
+void bq_session_free(bq_session *s) {
+  if (!s) return;
+  s->mark = 0;
+  s->allocator.free(s->allocator.ctx, s);
+}
+
+static bq_status check_tokens(const bq_session *s, const uint32_t *tokens, size_t n, size_t total,
+                              bq_error *err) {
+  if (total > s->options.context)
+    return bq_fail(err, BQ_CONTEXT_FULL, BQ_NO_OFFSET,
+                   "%l tokens do not fit in the context of %u", (uint64_t)total,
+                   s->options.context);
+  uint32_t vocab = s->model->config.vocab;
+  for (size_t i = 0; i < n; i++)
+    if (tokens[i] >= vocab)
+      return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
+                     "token %u at position %l is outside the vocabulary of %u", tokens[i],
+                     (uint64_t)(total - n + i), vocab);
+  return BQ_OK;
+}
+
+bq_status bq_session_sync(bq_session *s, const uint32_t *tokens, size_t n, size_t *kept,
+                          bq_error *err) {
+  if (n == 0) return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "no tokens to sync to");
+  bq_status status = check_tokens(s, tokens, n, n, err);
+  if (status != BQ_OK) return status;
+
+  uint32_t same = 0, limit = min32(s->n_tokens, (uint32_t)n);
+  while (same < limit && s->tokens[same] == tokens[same]) same++;
+
+  bool unchanged = same == n && n == s->n_tokens;
+  if (!unchanged) s->has_logits = false;
+  if (same < s->computed) s->computed = same;
+  /* A window under way survives only if the new timeline still holds all of it. */
+  if (s->active && same < s->win_start + s->win_len) s->active = false;
+  if (s->computed == n && !s->has_logits) s->computed--;
+
+  memcpy(s->tokens + same, tokens + same, (n - same) * sizeof *tokens);
+  s->n_tokens = (uint32_t)n;
+  if (kept) *kept = s->computed;
+  return BQ_OK;
+}
+
+bq_status bq_session_append(bq_session *s, uint32_t token, bq_error *err) {
+  bq_status status = check_tokens(s, &token, 1, (size_t)s->n_tokens + 1, err);
+  if (status != BQ_OK) return status;
+  s->tokens[s->n_tokens++] = token;
+  s->has_logits = false;
+  return BQ_OK;
+}
+
+static bq_status want_data(bq_error *err, const char *what, uint32_t layer) {
+  return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "%s %u has not arrived yet", what, layer);
+}
+
+static bq_status open_window(bq_session *s, bq_error *err) {
+  if (s->model->ready < BQ_READY_EMBEDDING)
+    return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "the embedding has not arrived yet");
+  s->win_start = s->computed;
+  s->win_len = min32(s->options.window, s->n_tokens - s->computed);
+  s->layer = s->batch_at = 0;
+  s->active = true;
+  bq_forward_embed(s);
+  return BQ_OK;
+}
+
+/* One slice: one layer over one batch, or the head. */
+static bq_status run_slice(bq_session *s, bq_error *err) {
+  const uint32_t layers = s->model->config.layers, ready = s->model->ready;
+  if (!s->active) {
+    bq_status status = open_window(s, err);
+    if (status != BQ_OK) return status;
+  }
+  const uint32_t end = s->win_start + s->win_len;
+  if (s->layer < layers) {
+    if (ready < BQ_READY_LAYER(s->layer))
+      return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "layer %u has not arrived yet", s->layer);
+    uint32_t tokens = min32(s->options.batch, s->win_len - s->batch_at);
+    bq_forward_layer(s, tokens);
+    s->batch_at += tokens;
+    if (s->batch_at == s->win_len) {
+      s->batch_at = 0;
+      s->layer++;
+    }
+    s->slices++;
+    /* Only the last window has a head to compute, and that is a slice of its own. */
+    if (s->layer < layers || end == s->n_tokens) return BQ_OK;
+  } else if (end == s->n_tokens) {
+    if (ready < BQ_READY_ALL(layers))
+      return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "the head has not arrived yet");
+    bq_forward_head(s);
+    s->has_logits = true;
+    s->slices++;
+  }
+  s->computed = end;
+  s->active = false;
+  return BQ_OK;
+}
+
+bq_status bq_session_run(bq_session *s, size_t slices, bq_error *err) {
+  if (s->n_tokens == 0)
+    return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the session has no tokens to run");
+  for (size_t done = 0; s->computed < s->n_tokens; done++) {
+    if (slices && done == slices) return BQ_MORE;
+    bq_status status = run_slice(s, err);
+    if (status != BQ_OK) return status;
+  }
+  return BQ_OK;
+}
+
+const float *bq_session_logits(const bq_session *s) { return s->has_logits ? s->logits : NULL; }
+
+bq_session_stats bq_session_stats_get(const bq_session *s) {
+  return (bq_session_stats){s->n_tokens, s->computed, s->slices};
+}
+
+bq_status bq_session_sample(bq_session *s, const bq_sample_options *options, bq_rng *rng,
+                            uint32_t *token, bq_error *err) {
+  if (!s->has_logits)
+    return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "no logits to sample from: run the session first");
+  bq_sample_options o = options ? *options : (bq_sample_options){0};
+  uint32_t last = min32(o.repeat_last ? o.repeat_last : 64, s->n_tokens);
+  *token = bq_sample(s->logits, s->model->config.vocab, s->tokens + s->n_tokens - last, last, &o,
+                     rng, s->candidates);
+  return BQ_OK;
+}

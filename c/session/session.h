@@ -1,0 +1,90 @@
+/* The inside of a session: a timeline of tokens, their KV cache, and the state of a forward
+ * pass that can stop at any layer border (slice used up, or data not there yet).
+ *
+ * Prefill walks layer by layer over a *window* of tokens, within it batch by batch:
+ *
+ *   for window:  x[window] = embedding
+ *     for layer: for batch in window: x[batch] = block(layer, x[batch])     <- one slice
+ *   last window: logits = head(norm(x[last]))                               <- one slice
+ *
+ * so a layer's weights are used for the whole window before the next layer is needed. Decode
+ * is a window of one token. Every operation gives a token the same bits whatever shares its
+ * batch or window, so any slicing equals token by token. */
+#ifndef BQ_SESSION_H
+#define BQ_SESSION_H
+
+#include "bq.h"
+#include "model/model.h"
+
+/* Keys and values of all layers: [layer][k or v][kv_head][context][head_dim] elements. */
+typedef struct bq_kv_cache {
+  uint8_t *data;
+  bq_kv_type type;
+  size_t element;    /* bytes */
+  size_t head_bytes; /* of one [context][head_dim] plane */
+  uint32_t kv_heads;
+} bq_kv_cache;
+
+/* Work space of one batch, rows are tokens. */
+typedef struct bq_scratch {
+  float *norm;    /* [batch][hidden] */
+  uint8_t *panel; /* quantized activations, for the widest matmul input */
+  float *q;       /* [batch][heads * head_dim] */
+  float *k, *v;   /* [batch][kv_heads * head_dim] */
+  float *mix;     /* [batch][heads * head_dim]: attention output */
+  float *gate;    /* [batch][ffn] */
+  float *up;      /* [batch][ffn] */
+  float *out;     /* [batch][hidden] */
+  float *rope;    /* [batch][rope_dim / 2][2] */
+  float *scores;  /* [threads][context] */
+} bq_scratch;
+
+typedef struct bq_candidate {
+  float value; /* logit, later weight */
+  uint32_t id;
+} bq_candidate;
+
+struct bq_session {
+  uint32_t mark; /* BQ_SESSION_MARK while alive */
+  const bq_model *model;
+  bq_allocator allocator;
+  bq_session_options options; /* defaults filled in */
+
+  uint32_t *tokens;   /* [context]: the timeline */
+  uint32_t n_tokens;
+  uint32_t computed;  /* positions complete in every layer; <= n_tokens */
+
+  bool active;        /* a window is under way: */
+  uint32_t win_start, win_len;
+  uint32_t layer;     /* next layer of the window; == layers: the head is next */
+  uint32_t batch_at;  /* next token of the window in that layer */
+  bool has_logits;    /* logits belong to the timeline's last token */
+  uint64_t slices;
+
+  float *x;      /* [window][hidden]: hidden states between layers */
+  float *logits; /* [vocab] */
+  bq_candidate *candidates; /* [vocab]: the sampler's */
+  bq_kv_cache kv;
+  bq_scratch scratch;
+};
+
+#define BQ_SESSION_MARK 0x42515345u
+
+/* Fills in defaults and checks the options against the model. ARGUMENT. */
+bq_status bq_session_options_resolve(const bq_config *config, const bq_session_options *in,
+                                     bq_session_options *out, bq_error *err);
+/* Bytes of the one block that a session takes; *kv_bytes (may be NULL) = the cache's share.
+ * UINT64_MAX: more than the machine can address. */
+uint64_t bq_session_memory(const bq_config *config, const bq_kernels *kernels,
+                           const bq_session_options *options, uint64_t *kv_bytes);
+
+/* forward.c: the mathematics. All take the session's scratch. */
+void bq_forward_embed(bq_session *s);                       /* whole window -> x */
+void bq_forward_layer(bq_session *s, uint32_t tokens);      /* s->layer, `tokens` from s->batch_at */
+void bq_forward_head(bq_session *s);                        /* last of the window -> logits */
+
+/* sampler.c */
+uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, size_t n_recent,
+                   const bq_sample_options *options, bq_rng *rng, bq_candidate *candidates);
+
+#endif

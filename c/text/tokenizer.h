@@ -1,0 +1,82 @@
+/* Tokenizer: text to ids and back, over the bytes of a file's TOKN section.
+ *
+ * The section is used in place and must outlive the tokenizer; what is built on top
+ * (hash tables) lives in memory that the caller planned. The section's layout is
+ * drawn in docs/FORMAT.md. No call allocates; work space is passed in. */
+#ifndef BQ_TOKENIZER_H
+#define BQ_TOKENIZER_H
+
+#include "core/arena.h"
+#include "core/status.h"
+
+#define BQ_TOKEN_NONE UINT32_MAX
+
+typedef enum bq_tokenizer_kind {
+  BQ_TOKENIZER_SPM = 1,      /* SentencePiece BPE: scores, byte fallback */
+  BQ_TOKENIZER_BPE = 2,      /* byte-level BPE: a pre-tokenizer and ranked merges */
+  BQ_TOKENIZER_WORDLIST = 3  /* greedy longest match over the vocabulary */
+} bq_tokenizer_kind;
+
+typedef struct bq_tokenizer bq_tokenizer;
+
+/* What a plan needs to know before the section has arrived; stored in the plan too, and
+ * compared with the section. */
+typedef struct bq_tokenizer_size {
+  uint32_t tokens, merges;
+} bq_tokenizer_size;
+
+/* Bytes of tables beside the section. UINT64_MAX on overflow. */
+uint64_t bq_tokenizer_memory(bq_tokenizer_size size);
+
+/* Checks the whole section (offsets in errors are relative to `file_offset`) and builds the
+ * tables in `memory` (bq_tokenizer_memory(size) bytes, BQ_ALIGN aligned).
+ * FORMAT, UNSUPPORTED (unknown kind, pre-tokenizer or required flag). */
+bq_status bq_tokenizer_create(const uint8_t *section, size_t bytes, uint64_t file_offset,
+                              bq_tokenizer_size size, void *memory, bq_tokenizer **out,
+                              bq_error *err);
+
+typedef struct bq_tokenizer_info {
+  bq_tokenizer_kind kind;
+  uint32_t tokens;
+  uint32_t bos, eos, unk, pad; /* BQ_TOKEN_NONE where there is none */
+  bool add_bos, add_eos;       /* what the model's own tokenizer does by default */
+} bq_tokenizer_info;
+bq_tokenizer_info bq_tokenizer_info_get(const bq_tokenizer *t);
+bool bq_token_ends(const bq_tokenizer *t, uint32_t id);   /* stops generation (eos and its like) */
+bool bq_token_special(const bq_tokenizer *t, uint32_t id); /* control tokens: not shown as text */
+
+typedef struct bq_tokenize_options {
+  bool add_special;   /* BOS/EOS as the model's tokenizer adds them */
+  bool parse_special; /* "<|user|>" in the text becomes the token; off for what people type */
+} bq_tokenize_options;
+
+/* Work space for texts up to `text_bytes`; bytes. UINT64_MAX on overflow. */
+uint64_t bq_tokenize_scratch(const bq_tokenizer *t, uint64_t text_bytes);
+
+/* Ids of `text` (UTF-8; invalid bytes are taken as the original tokenizers take U+FFFD or raw
+ * bytes, never an error). Writes at most `capacity` ids; *count is how many there are: larger
+ * than capacity means ARGUMENT was returned and nothing past it was written. */
+bq_status bq_tokenize(const bq_tokenizer *t, const char *text, size_t bytes,
+                      const bq_tokenize_options *options, void *scratch, uint32_t *ids,
+                      size_t capacity, size_t *count);
+
+/* Raw bytes of one token, in place; *bytes 0 for control tokens and ids out of range. */
+const uint8_t *bq_token_bytes(const bq_tokenizer *t, uint32_t id, size_t *bytes);
+/* The id whose text is exactly this, special tokens included; BQ_TOKEN_NONE. */
+uint32_t bq_token_find(const bq_tokenizer *t, const char *text, size_t bytes);
+
+/* Streaming detokenizer: gives out only whole UTF-8 sequences; bytes that can't become one
+ * come out as U+FFFD. Zero-initialised to start; `pending` carries the unfinished sequence. */
+typedef struct bq_detokenizer {
+  uint8_t pending[4];
+  uint8_t n_pending;
+  bool started; /* SPM: the first token's leading space is dropped */
+  bool keep_space; /* set by the caller when the text continues other text: nothing is dropped */
+} bq_detokenizer;
+
+/* Longest output of one call, for any token: see bq_detokenize_limit. */
+size_t bq_detokenize_limit(const bq_tokenizer *t);
+size_t bq_detokenize(const bq_tokenizer *t, bq_detokenizer *d, uint32_t id, char *out);
+size_t bq_detokenize_end(bq_detokenizer *d, char *out); /* flushes; at most 3 bytes */
+
+#endif

@@ -1,0 +1,131 @@
+/* The wasm border: flat functions over integers, floats and pointers, the only ones that JS calls.
+ * One instance of the module is one heap, of exactly the size that was planned.
+ *
+ * Every function that can fail returns a bq_status; bqw_error() then points to the last error.
+ * File offsets and sizes cross as f64 (exact to 2^53), pointers and handles as u32. A handle
+ * is a number that is never used twice; one that is unknown or closed is ARGUMENT. Structs below are read and
+ * written by js/wasm.js through the heap: all fields are 4 or 8 bytes, naturally aligned,
+ * offsets in the comments. Names are listed in exports.txt and js/border.js; a test compares.
+ */
+#ifndef BQW_BORDER_H
+#define BQW_BORDER_H
+
+#include "bq.h"
+
+#define BQW(type) __attribute__((visibility("default"), used)) type
+
+typedef struct bqw_error_record { /* 264 bytes */
+  uint32_t status;                /* 0 */
+  uint32_t pad;                   /* 4 */
+  double offset;                  /* 8: -1 when there is none */
+  char detail[248];               /* 16: UTF-8, terminated */
+} bqw_error_record;
+
+typedef struct bqw_session_options { /* 16 bytes */
+  uint32_t context, window, batch, kv_type;
+} bqw_session_options;
+
+typedef struct bqw_plan { /* 128 bytes */
+  double file_bytes;      /* 0 */
+  double prefix_bytes;    /* 8 */
+  double weight_bytes;    /* 16 */
+  double model_bytes;     /* 24 */
+  double session_bytes;   /* 32 */
+  double kv_bytes;        /* 40 */
+  double heap_bytes;      /* 48: the region bqw_init needs for the model and `sessions` sessions,
+                             without static data and stack (JS adds the heap base) */
+  uint32_t version;       /* 56 */
+  uint32_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, context; /* 60 … 88 */
+  uint32_t arch;          /* 92 */
+  uint32_t tokens;        /* 96: of the tokenizer; 0 when there is none */
+  uint32_t tied;          /* 100 */
+  double need;            /* 104: after WANT_DATA: bytes of the file's start that are needed */
+  uint32_t reserved[4];   /* 112 */
+} bqw_plan;
+
+typedef struct bqw_want { /* 24 bytes */
+  double offset;          /* 0 */
+  double length;          /* 8: 0 when complete */
+  uint32_t dst;           /* 16 */
+  uint32_t dst_bytes;     /* 20 */
+} bqw_want;
+
+typedef struct bqw_sample_options { /* 24 bytes */
+  float temperature;      /* 0 */
+  uint32_t top_k;         /* 4 */
+  float top_p, min_p;     /* 8, 12 */
+  float repeat_penalty;   /* 16 */
+  uint32_t repeat_last;   /* 20 */
+} bqw_sample_options;
+
+typedef struct bqw_tokenizer_info { /* 32 bytes */
+  uint32_t kind, tokens, bos, eos, unk, pad, add_bos, add_eos;
+} bqw_tokenizer_info;
+
+typedef struct bqw_heap_info { /* 24 bytes */
+  double used, peak, size; /* bytes of the region */
+} bqw_heap_info;
+
+/* Static text, C strings: status names and hints, the build ("relaxed", …), the error record. */
+uint32_t bqw_abi(void);
+const char *bqw_build(void);            /* name of the kernel table in use */
+const char *bqw_status_name(uint32_t status);
+const char *bqw_status_hint(uint32_t status);
+bqw_error_record *bqw_error(void);
+
+/* First call: everything lives in [base, base + bytes). NOMEM. */
+uint32_t bqw_init(uint32_t base, uint32_t bytes);
+uint32_t bqw_self_test(void);           /* known answers of the kernels; 1 = good */
+/* Uses the SIMD128 table from now on, whatever the build (after a failed self test). */
+uint32_t bqw_fallback(void);
+void bqw_heap(bqw_heap_info *out);
+uint32_t bqw_alloc(uint32_t bytes);     /* 0: no room. For staging; counted in the plan's reserve */
+void bqw_free(uint32_t ptr);
+
+/* Plans `sessions` sessions. `options`: NULL = defaults. WANT_DATA sets out->need. */
+uint32_t bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t *companion,
+                       uint32_t companion_bytes, const bqw_session_options *options,
+                       uint32_t sessions, bqw_plan *out);
+
+uint32_t bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *companion,
+                           uint32_t companion_bytes, uint32_t *out);
+uint32_t bqw_loader_want(uint32_t loader, bqw_want *out);
+uint32_t bqw_loader_wrote(uint32_t loader, uint32_t n);
+uint32_t bqw_loader_model(uint32_t loader, uint32_t *out);
+uint32_t bqw_loader_free(uint32_t loader);
+
+uint32_t bqw_model_ready(uint32_t model);   /* stages that can be computed; layers + 2 = all */
+/* *out = address of a section's payload (0: none), *bytes = its length; tag as little-endian u32. */
+uint32_t bqw_model_section(uint32_t model, uint32_t tag, uint32_t *out, uint32_t *bytes);
+
+uint32_t bqw_tokenizer_info_get(uint32_t model, bqw_tokenizer_info *out);
+/* text: UTF-8. flags: 1 add special, 2 parse special. Scratch is taken from the heap for the call. */
+uint32_t bqw_tokenize(uint32_t model, const char *text, uint32_t bytes, uint32_t flags, uint32_t *ids,
+                      uint32_t capacity, uint32_t *count);
+uint32_t bqw_token_find(uint32_t model, const char *text, uint32_t bytes); /* id or 0xFFFFFFFF */
+uint32_t bqw_token_flags(uint32_t model, uint32_t id);                     /* 1 ends generation, 2 special */
+/* Streaming text: `state` is a bq_detokenizer (8 bytes, zeroed to start, byte 6 = keep space). Returns bytes written
+ * to out, at most bqw_detokenize_limit(). id 0xFFFFFFFF flushes. */
+uint32_t bqw_detokenize_limit(uint32_t model);
+uint32_t bqw_detokenize(uint32_t model, uint8_t *state, uint32_t id, char *out);
+
+uint32_t bqw_session_create(uint32_t model, const bqw_session_options *options, uint32_t *out);
+uint32_t bqw_session_free(uint32_t session);
+uint32_t bqw_session_sync(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *kept);
+uint32_t bqw_session_append(uint32_t session, uint32_t token);
+uint32_t bqw_session_run(uint32_t session, uint32_t slices);
+uint32_t bqw_session_logits(uint32_t session, uint32_t *out); /* *out = address of [vocab] f32 */
+uint32_t bqw_session_slices(uint32_t session);                /* slices run since create */
+void bqw_rng_seed(double seed, uint64_t *state);              /* 8 bytes of state */
+uint32_t bqw_session_sample(uint32_t session, const bqw_sample_options *options, uint64_t *state,
+                            uint32_t *token);
+
+/* For converters: f32 [rows][cols] -> blocks, and back. type, layout as in docs/FORMAT.md. */
+double bqw_type_bytes(uint32_t type, uint32_t layout, double rows, double cols); /* -1: impossible */
+uint32_t bqw_quantize(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint32_t cols,
+                      uint8_t *dst);
+uint32_t bqw_dequantize(uint32_t type, uint32_t layout, const uint8_t *src, uint32_t rows,
+                        uint32_t cols, float *dst);
+double bqw_xxh64(const uint8_t *bytes, uint32_t n, uint64_t *out); /* hash to *out; returns 0 */
+
+#endif

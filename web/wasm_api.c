@@ -1,0 +1,437 @@
+/* The C side of the wasm border (border.h): checks handles, converts numbers, delegates. The
+ * only file with state of its own: one instance of the module is one engine. */
+#include "border.h"
+
+#include "core/hash.h"
+#include "core/quant.h"
+#include "model/model.h"
+#include "session/session.h"
+
+/* --- the instance --------------------------------------------------------------------------- */
+
+typedef enum kind { FREE = 0, LOADER, MODEL, SESSION } kind;
+
+typedef struct handle {
+  uint32_t number;
+  kind kind;
+  void *object;
+} handle;
+
+enum { HANDLES = 64 };
+
+static struct {
+  bq_heap *heap;
+  bq_allocator allocator;
+  size_t bytes;
+  const bq_kernels *kernels;
+  bqw_error_record error;
+  uint32_t next_number;
+  handle handles[HANDLES];
+} engine;
+
+static uint32_t report(bq_status status, const bq_error *err) {
+  engine.error.status = (uint32_t)status;
+  engine.error.offset = -1;
+  engine.error.detail[0] = 0;
+  if (err && status != BQ_OK && err->status == status) {
+    if (err->offset != BQ_NO_OFFSET) engine.error.offset = (double)err->offset;
+    for (size_t i = 0; i < sizeof err->detail; i++) engine.error.detail[i] = err->detail[i];
+  }
+  return (uint32_t)status;
+}
+
+static uint32_t fail(bq_status status, const char *detail) {
+  bq_error err;
+  return report(bq_fail(&err, status, BQ_NO_OFFSET, "%s", detail), &err);
+}
+
+static void *object_of(uint32_t number, kind kind) {
+  for (size_t i = 0; number && i < HANDLES; i++)
+    if (engine.handles[i].number == number && engine.handles[i].kind == kind)
+      return engine.handles[i].object;
+  fail(BQ_ARGUMENT, "the handle is closed or unknown");
+  return NULL;
+}
+
+static handle *new_handle(void) {
+  for (size_t i = 0; i < HANDLES; i++)
+    if (engine.handles[i].kind == FREE) return &engine.handles[i];
+  fail(BQ_NOMEM, "more than 64 loaders, models and sessions are open: close some");
+  return NULL;
+}
+
+static void take_handle(handle *h, kind kind, void *object, uint32_t *out) {
+  *h = (handle){++engine.next_number, kind, object};
+  *out = h->number;
+}
+
+static void drop(const void *object) {
+  for (size_t i = 0; i < HANDLES; i++)
+    if (engine.handles[i].object == object) engine.handles[i] = (handle){0};
+}
+
+BQW(uint32_t) bqw_abi(void) { return BQ_ABI; }
+
+BQW(const char *) bqw_build(void) { return engine.kernels ? engine.kernels->name : ""; }
+BQW(const char *) bqw_status_name(uint32_t status) { return bq_status_name((bq_status)status); }
+BQW(const char *) bqw_status_hint(uint32_t status) { return bq_status_hint((bq_status)status); }
+BQW(bqw_error_record *) bqw_error(void) { return &engine.error; }
+
+BQW(uint32_t) bqw_init(uint32_t base, uint32_t bytes) {
+  if (engine.heap) return fail(BQ_STATE, "the engine is initialised already");
+  engine.heap = bq_heap_create((void *)(uintptr_t)base, bytes);
+  if (!engine.heap) return fail(BQ_NOMEM, "the heap is too small for the engine itself");
+  engine.allocator = bq_heap_allocator(engine.heap);
+  engine.bytes = bytes;
+  engine.kernels = bq_kernels_best();
+  return report(BQ_OK, NULL);
+}
+
+BQW(uint32_t) bqw_self_test(void) { return bq_kernels_self_test(engine.kernels); }
+
+BQW(uint32_t) bqw_fallback(void) {
+  if (!bq_kernels_simd128()) return fail(BQ_UNSUPPORTED, "this build has no SIMD128 kernels");
+  engine.kernels = bq_kernels_simd128();
+  return report(BQ_OK, NULL);
+}
+
+BQW(void) bqw_heap(bqw_heap_info *out) {
+  *out = (bqw_heap_info){(double)bq_heap_used(engine.heap), (double)bq_heap_peak(engine.heap),
+                         (double)engine.bytes};
+}
+
+BQW(uint32_t) bqw_alloc(uint32_t bytes) {
+  return (uint32_t)(uintptr_t)engine.allocator.alloc(engine.allocator.ctx, bytes);
+}
+
+BQW(void) bqw_free(uint32_t ptr) {
+  engine.allocator.free(engine.allocator.ctx, (void *)(uintptr_t)ptr);
+}
+
+/* --- plan and load -------------------------------------------------------------------------- */
+
+/* Room for staging: prompts on their way in (text, ids, tokenizer scratch), text on its way out. */
+static uint64_t reserve_bytes(const bq_plan *plan, const bq_session_options *options) {
+  uint64_t context = options->context ? options->context : plan->config.context;
+  return 256 * 1024 + 256 * context;
+}
+
+/* Sizes from JS; what no size can be becomes 0 or the largest. */
+static uint64_t to_u64(double v) {
+  if (!(v > 0)) return 0;
+  return v < 0x1p63 ? (uint64_t)v : UINT64_MAX;
+}
+
+static bq_session_options session_options(const bqw_session_options *in) {
+  bq_session_options o = {0};
+  if (in) {
+    o.context = in->context;
+    o.window = in->window;
+    o.batch = in->batch;
+    o.kv_type = (bq_kv_type)in->kv_type;
+  }
+  return o;
+}
+
+static double heap_bytes(const bq_plan *p, const bq_session_options *o, uint32_t sessions) {
+  const uint64_t blocks[] = {p->loader_bytes, p->prefix_block, p->model_bytes, reserve_bytes(p, o)};
+  double sum = (double)bq_heap_overhead() + 2 * BQ_ALIGN;
+  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+    sum += (double)blocks[i] + 2 * BQ_ALIGN;
+  return sum + ((double)p->session_bytes + 2 * BQ_ALIGN) * sessions;
+}
+
+static void copy_plan(const bq_plan *p, bqw_plan *out) {
+  const bq_config *c = &p->config;
+  *out = (bqw_plan){.file_bytes = (double)p->file_bytes,
+                    .prefix_bytes = (double)p->prefix_bytes,
+                    .weight_bytes = (double)p->weight_bytes,
+                    .model_bytes = (double)p->model_bytes,
+                    .session_bytes = (double)p->session_bytes,
+                    .kv_bytes = (double)p->kv_bytes,
+                    .version = p->version,
+                    .layers = c->layers,
+                    .hidden = c->hidden,
+                    .heads = c->heads,
+                    .kv_heads = c->kv_heads,
+                    .head_dim = c->head_dim,
+                    .ffn = c->ffn,
+                    .vocab = c->vocab,
+                    .context = c->context,
+                    .arch = c->arch,
+                    .tokens = c->tokens,
+                    .tied = c->tied};
+}
+
+BQW(uint32_t)
+bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t *companion,
+              uint32_t companion_bytes, const bqw_session_options *options, uint32_t sessions,
+              bqw_plan *out) {
+  bq_error err = {0};
+  bq_plan plan;
+  uint64_t need = 0;
+  bq_session_options o = session_options(options);
+  bq_status status = bq_plan_make(bytes, n, to_u64(file_bytes), companion, companion_bytes, &o,
+                                  &need, &plan, &err);
+  if (status == BQ_WANT_DATA) out->need = (double)need;
+  if (status == BQ_OK) {
+    copy_plan(&plan, out);
+    out->heap_bytes = heap_bytes(&plan, &o, sessions);
+  }
+  return report(status, &err);
+}
+
+BQW(uint32_t)
+bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *companion,
+                  uint32_t companion_bytes, uint32_t *out) {
+  handle *h = new_handle();
+  if (!h) return BQ_NOMEM;
+  bq_error err = {0};
+  bq_loader *loader;
+  bq_loader_options o = {.allocator = engine.allocator,
+                         .kernels = engine.kernels,
+                         .file_bytes = to_u64(file_bytes),
+                         .prefix_hint = to_u64(prefix_hint),
+                         .companion = companion,
+                         .companion_bytes = companion_bytes};
+  bq_status status = bq_loader_create(&o, &loader, &err);
+  if (status == BQ_OK) take_handle(h, LOADER, loader, out);
+  return report(status, &err);
+}
+
+BQW(uint32_t) bqw_loader_want(uint32_t loader, bqw_want *out) {
+  bq_loader *l = object_of(loader, LOADER);
+  if (!l) return BQ_ARGUMENT;
+  bq_error err = {0};
+  bq_want want;
+  bq_status status = bq_loader_want(l, &want, &err);
+  if (status == BQ_OK)
+    *out = (bqw_want){(double)want.offset, (double)want.length, (uint32_t)(uintptr_t)want.dst,
+                      (uint32_t)want.dst_bytes};
+  return report(status, &err);
+}
+
+BQW(uint32_t) bqw_loader_wrote(uint32_t loader, uint32_t n) {
+  bq_loader *l = object_of(loader, LOADER);
+  if (!l) return BQ_ARGUMENT;
+  bq_error err = {0};
+  return report(bq_loader_wrote(l, n, &err), &err);
+}
+
+BQW(uint32_t) bqw_loader_model(uint32_t loader, uint32_t *out) {
+  bq_loader *l = object_of(loader, LOADER);
+  handle *h = new_handle();
+  if (!l || !h) return engine.error.status;
+  bq_error err = {0};
+  bq_model *model;
+  bq_status status = bq_loader_model(l, &model, &err);
+  if (status == BQ_OK) take_handle(h, MODEL, model, out);
+  return report(status, &err);
+}
+
+BQW(uint32_t) bqw_loader_free(uint32_t loader) {
+  bq_loader *l = object_of(loader, LOADER);
+  if (!l) return BQ_ARGUMENT;
+  bq_model *model;
+  if (bq_loader_model(l, &model, NULL) == BQ_OK) drop(model);
+  drop(l);
+  bq_loader_free(l);
+  return report(BQ_OK, NULL);
+}
+
+/* --- model and text ------------------------------------------------------------------------- */
+
+BQW(uint32_t) bqw_model_ready(uint32_t model) {
+  bq_model *m = object_of(model, MODEL);
+  return m ? bq_model_ready(m) : 0;
+}
+
+BQW(uint32_t)
+bqw_model_section(uint32_t model, uint32_t tag, uint32_t *out, uint32_t *bytes) {
+  bq_model *m = object_of(model, MODEL);
+  if (!m) return BQ_ARGUMENT;
+  const char text[4] = {(char)tag, (char)(tag >> 8), (char)(tag >> 16), (char)(tag >> 24)};
+  size_t n = 0;
+  *out = (uint32_t)(uintptr_t)bq_model_section(m, text, &n);
+  *bytes = *out ? (uint32_t)n : 0;
+  return report(BQ_OK, NULL);
+}
+
+static const bq_tokenizer *tokenizer_of(uint32_t model) {
+  bq_model *m = object_of(model, MODEL);
+  if (!m) return NULL;
+  const bq_tokenizer *t = bq_model_tokenizer(m);
+  if (!t) fail(BQ_STATE, "the model has no tokenizer");
+  return t;
+}
+
+BQW(uint32_t) bqw_tokenizer_info_get(uint32_t model, bqw_tokenizer_info *out) {
+  const bq_tokenizer *t = tokenizer_of(model);
+  if (!t) return engine.error.status;
+  bq_tokenizer_info i = bq_tokenizer_info_get(t);
+  *out = (bqw_tokenizer_info){(uint32_t)i.kind, i.tokens, i.bos,     i.eos,
+                              i.unk,            i.pad,    i.add_bos, i.add_eos};
+  return report(BQ_OK, NULL);
+}
+
+BQW(uint32_t)
+bqw_tokenize(uint32_t model, const char *text, uint32_t bytes, uint32_t flags, uint32_t *ids,
+             uint32_t capacity, uint32_t *count) {
+  const bq_tokenizer *t = tokenizer_of(model);
+  if (!t) return engine.error.status;
+  uint64_t need = bq_tokenize_scratch(t, bytes);
+  void *scratch = need <= SIZE_MAX
+                      ? engine.allocator.alloc(engine.allocator.ctx, (size_t)need)
+                      : NULL;
+  if (!scratch) return fail(BQ_NOMEM, "the text is too long to tokenize at once in this heap");
+  bq_error err = {0};
+  size_t n = 0;
+  bq_tokenize_options o = {(flags & 1) != 0, (flags & 2) != 0};
+  bq_status status = bq_tokenize(t, text, bytes, &o, scratch, ids, capacity, &n, &err);
+  engine.allocator.free(engine.allocator.ctx, scratch);
+  *count = (uint32_t)n;
+  return report(status, &err);
+}
+
+BQW(uint32_t) bqw_token_find(uint32_t model, const char *text, uint32_t bytes) {
+  const bq_tokenizer *t = tokenizer_of(model);
+  return t ? bq_token_find(t, text, bytes) : BQ_TOKEN_NONE;
+}
+
+BQW(uint32_t) bqw_token_flags(uint32_t model, uint32_t id) {
+  const bq_tokenizer *t = tokenizer_of(model);
+  if (!t) return 0;
+  return (bq_token_ends(t, id) ? 1u : 0u) | (bq_token_special(t, id) ? 2u : 0u);
+}
+
+BQW(uint32_t) bqw_detokenize_limit(uint32_t model) {
+  const bq_tokenizer *t = tokenizer_of(model);
+  return t ? (uint32_t)bq_detokenize_limit(t) : 0;
+}
+
+_Static_assert(sizeof(bq_detokenizer) <= 8, "js/ keeps eight bytes per stream");
+
+BQW(uint32_t) bqw_detokenize(uint32_t model, uint8_t *state, uint32_t id, char *out) {
+  const bq_tokenizer *t = tokenizer_of(model);
+  if (!t) return 0;
+  bq_detokenizer *d = (bq_detokenizer *)state;
+  if (id == BQ_TOKEN_NONE) return (uint32_t)bq_detokenize_end(d, out);
+  return (uint32_t)bq_detokenize(t, d, id, out);
+}
+
+/* --- session -------------------------------------------------------------------------------- */
+
+BQW(uint32_t)
+bqw_session_create(uint32_t model, const bqw_session_options *options, uint32_t *out) {
+  bq_model *m = object_of(model, MODEL);
+  handle *h = new_handle();
+  if (!m || !h) return engine.error.status;
+  bq_error err = {0};
+  bq_session *session;
+  bq_session_options o = session_options(options);
+  bq_status status = bq_session_create(m, &o, engine.allocator, &session, &err);
+  if (status == BQ_OK) take_handle(h, SESSION, session, out);
+  return report(status, &err);
+}
+
+BQW(uint32_t) bqw_session_free(uint32_t session) {
+  bq_session *s = object_of(session, SESSION);
+  if (!s) return BQ_ARGUMENT;
+  drop(s);
+  bq_session_free(s);
+  return report(BQ_OK, NULL);
+}
+
+BQW(uint32_t)
+bqw_session_sync(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *kept) {
+  bq_session *s = object_of(session, SESSION);
+  if (!s) return BQ_ARGUMENT;
+  bq_error err = {0};
+  size_t k = 0;
+  bq_status status = bq_session_sync(s, tokens, n, &k, &err);
+  *kept = (uint32_t)k;
+  return report(status, &err);
+}
+
+BQW(uint32_t) bqw_session_append(uint32_t session, uint32_t token) {
+  bq_session *s = object_of(session, SESSION);
+  if (!s) return BQ_ARGUMENT;
+  bq_error err = {0};
+  return report(bq_session_append(s, token, &err), &err);
+}
+
+BQW(uint32_t) bqw_session_run(uint32_t session, uint32_t slices) {
+  bq_session *s = object_of(session, SESSION);
+  if (!s) return BQ_ARGUMENT;
+  bq_error err = {0};
+  return report(bq_session_run(s, slices, &err), &err);
+}
+
+BQW(uint32_t) bqw_session_logits(uint32_t session, uint32_t *out) {
+  bq_session *s = object_of(session, SESSION);
+  if (!s) return BQ_ARGUMENT;
+  const float *logits = bq_session_logits(s);
+  if (!logits) return fail(BQ_STATE, "no logits yet: run the session first");
+  *out = (uint32_t)(uintptr_t)logits;
+  return report(BQ_OK, NULL);
+}
+
+BQW(uint32_t) bqw_session_slices(uint32_t session) {
+  bq_session *s = object_of(session, SESSION);
+  return s ? (uint32_t)bq_session_stats_get(s).slices : 0;
+}
+
+BQW(void) bqw_rng_seed(double seed, uint64_t *state) {
+  *state = bq_rng_seed(to_u64(seed)).state;
+}
+
+BQW(uint32_t)
+bqw_session_sample(uint32_t session, const bqw_sample_options *options, uint64_t *state,
+                   uint32_t *token) {
+  bq_session *s = object_of(session, SESSION);
+  if (!s) return BQ_ARGUMENT;
+  bq_error err = {0};
+  bq_sample_options o = {0};
+  if (options)
+    o = (bq_sample_options){options->temperature,    options->top_k,         options->top_p,
+                            options->min_p,          options->repeat_penalty, options->repeat_last};
+  bq_rng rng = {*state};
+  bq_status status = bq_session_sample(s, &o, &rng, token, &err);
+  *state = rng.state;
+  return report(status, &err);
+}
+
+/* --- for converters ------------------------------------------------------------------------- */
+
+static bool type_and_layout(uint32_t type, uint32_t layout) {
+  if (bq_type_get(type) && layout <= BQ_FLAT) return true;
+  fail(BQ_ARGUMENT, "unknown weight type or layout");
+  return false;
+}
+
+BQW(double) bqw_type_bytes(uint32_t type, uint32_t layout, double rows, double cols) {
+  if (!type_and_layout(type, layout)) return -1;
+  uint64_t n = bq_type_bytes((bq_type)type, (bq_layout)layout, to_u64(rows), to_u64(cols));
+  return n == UINT64_MAX ? -1 : (double)n;
+}
+
+BQW(uint32_t)
+bqw_quantize(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint32_t cols,
+             uint8_t *dst) {
+  if (!type_and_layout(type, layout)) return BQ_ARGUMENT;
+  bq_error err = {0};
+  return report(bq_quantize((bq_type)type, (bq_layout)layout, src, rows, cols, dst, &err), &err);
+}
+
+BQW(uint32_t)
+bqw_dequantize(uint32_t type, uint32_t layout, const uint8_t *src, uint32_t rows, uint32_t cols,
+               float *dst) {
+  if (!type_and_layout(type, layout)) return BQ_ARGUMENT;
+  bq_error err = {0};
+  return report(bq_dequantize((bq_type)type, (bq_layout)layout, src, rows, cols, dst, &err), &err);
+}
+
+BQW(double) bqw_xxh64(const uint8_t *bytes, uint32_t n, uint64_t *out) {
+  *out = bq_xxh64(bytes, n, 0);
+  return 0;
+}
