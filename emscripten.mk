@@ -1,0 +1,138 @@
+# Builds everything that is C. Objects lie in build/<config>/, so no target cleans another's work.
+# emcc is found (and fetched, if need be) by tools/setup/setup.mjs.
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+.SUFFIXES:
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+ifneq ($(filter wasm size test-wasm% build/wasm%,$(MAKECMDGOALS)),)
+EMCC ?= $(shell node tools/setup/setup.mjs --print emcc)
+ifeq ($(EMCC),)
+$(error no emcc: see the message above)
+endif
+EMAR := $(dir $(EMCC))emar
+endif
+GCC ?= gcc
+CLANG ?= clang
+
+LIB_SOURCES  := $(wildcard c/*.c c/*/*.c)
+WEB_SOURCES  := $(wildcard web/*.c)
+TESTS        := $(patsubst tests/c/%.c,%,$(wildcard tests/c/test_*.c))
+TEST_HELPERS := $(filter-out tests/c/test_%,$(wildcard tests/c/*.c))
+FUZZERS      := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+NATIVE_TOOLS := $(patsubst tools/native/%.c,%,$(wildcard tools/native/*.c))
+
+# The same bits everywhere: no contraction, no fast-math, no errno between us and sqrt instructions.
+CFLAGS := -std=c11 -ffp-contract=off -fno-math-errno -Wall -Wextra -Werror -Ic -Itests/c -MMD -MP
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
+
+
+# $(call config,name,compiler,archiver,flags,flags of c/kernels/simd128*.c,of c/kernels/relaxed*.c)
+define config
+build/$(1)/%.o: %.c emscripten.mk build/$(1)/compiler
+	@mkdir -p $$(@D)
+	$(2) $$(CFLAGS) $(4) $$(if $$(filter c/kernels/simd128%,$$<),$(5)) $$(if $$(filter c/kernels/relaxed%,$$<),$(6)) -c $$< -o $$@
+
+# Rewritten only when another compiler is used, which makes every object stale.
+build/$(1)/compiler: FORCE
+	@mkdir -p $$(@D)
+	@echo '$(2)' | cmp -s - $$@ || echo '$(2)' > $$@
+
+build/$(1)/libbq4.a: $$(LIB_SOURCES:%.c=build/$(1)/%.o)
+	@rm -f $$@
+	$(3) rcs $$@ $$^
+
+-include $$(patsubst %.c,build/$(1)/%.d,$$(LIB_SOURCES) $$(WEB_SOURCES) $$(wildcard tests/c/*.c tests/fuzz/*.c tools/native/*.c))
+endef
+
+# $(call test_programs,config,linker with flags,ending)
+define test_programs
+.PHONY: $(1)
+$(1): $$(TESTS:%=build/$(1)/%$(3))
+build/$(1)/%$(3): build/$(1)/tests/c/%.o $$(TEST_HELPERS:%.c=build/$(1)/%.o) build/$(1)/libbq4.a
+	$(2) $$^ -o $$@
+endef
+
+.PHONY: help FORCE
+help:
+	@echo 'make -f emscripten.mk TARGET'
+	@echo '  wasm               the shipped modules: build/wasm/bq4-simd128.wasm, build/wasm/bq4-relaxed.wasm'
+	@echo '  native             static library and tools: build/native/'
+	@echo '  test-gcc           C tests, gcc with ASan and UBSan: build/test-gcc/test_*'
+	@echo '  test-clang         C tests, clang with ASan and UBSan: build/test-clang/test_*'
+	@echo '  test-wasm-simd128  C tests as wasm: build/test-wasm-simd128/test_*.js'
+	@echo '  test-wasm-relaxed  the same with relaxed SIMD: build/test-wasm-relaxed/test_*.js'
+	@echo '  fuzz               fuzzers, clang: build/fuzz/fuzz_*'
+	@echo '  size               bytes of the shipped modules, plain and compressed'
+	@echo '  clean              removes build/'
+	@echo 'Variables: EMCC, GCC, CLANG. The tests are run by: npm test -- c wasm fuzz'
+
+# --- shipped modules -------------------------------------------------------------------------
+# No JavaScript from emcc: js/wasm.js instantiates them. The one import is env.memory, of exactly
+# the size the plan asks for: growth is "allowed" only so that a memory of any size links. The stack
+# lies below the data, so that its overflow traps. LEAST_MEMORY holds stack and data.
+STACK        := 256KB
+LEAST_MEMORY := 1MB
+empty :=
+comma := ,
+space := $(empty) $(empty)
+EXPORTS := $(if $(wildcard web/exports.txt),$(shell sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\).*/_\1/p' web/exports.txt))
+WASM_LINK := -O3 -Wl,--no-entry -nostartfiles -Wl,--stack-first,--export=__heap_base,--export=__stack_pointer \
+  -sIMPORTED_MEMORY -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sINITIAL_MEMORY=$(LEAST_MEMORY) -sSTACK_SIZE=$(STACK) \
+  -sEXPORTED_FUNCTIONS=$(subst $(space),$(comma),$(strip $(EXPORTS)))
+
+WASM_FLAGS := -O3 -fno-exceptions -msimd128
+$(eval $(call config,wasm-simd128,$(EMCC),$(EMAR),$(WASM_FLAGS),,))
+$(eval $(call config,wasm-relaxed,$(EMCC),$(EMAR),$(WASM_FLAGS),,-mrelaxed-simd))
+
+.PHONY: wasm
+wasm: build/wasm/bq4-simd128.wasm build/wasm/bq4-relaxed.wasm
+
+build/wasm/bq4-simd128.wasm: WASM_LINK += -msimd128
+build/wasm/bq4-relaxed.wasm: WASM_LINK += -msimd128 -mrelaxed-simd
+build/wasm/bq4-%.wasm: build/wasm-%/libbq4.a $(addprefix build/wasm-%/,$(WEB_SOURCES:.c=.o)) $(wildcard web/exports.txt)
+	@mkdir -p $(@D)
+	$(EMCC) $(WASM_LINK) $(filter %.o,$^) $(filter %.a,$^) -o $@
+
+# --- native ----------------------------------------------------------------------------------
+# Not position independent, so that nm tells constant tables with pointers from variables.
+$(eval $(call config,native,$(GCC),ar,-O2 -g -fno-pie,,))
+.PHONY: native
+native: build/native/libbq4.a $(NATIVE_TOOLS:%=build/native/%)
+$(NATIVE_TOOLS:%=build/native/%): build/native/%: build/native/tools/native/%.o build/native/libbq4.a
+	$(GCC) -no-pie $^ -o $@ -lm
+
+# --- tests -----------------------------------------------------------------------------------
+# gcc and clang at different optimization levels: the bits must not depend on either.
+$(eval $(call config,test-gcc,$(GCC),ar,-O1 $(SANITIZE),,))
+$(eval $(call test_programs,test-gcc,$(GCC) $(SANITIZE) -Wl$(comma)--as-needed -lm,))
+$(eval $(call config,test-clang,$(CLANG),ar,-O2 $(SANITIZE),,))
+$(eval $(call test_programs,test-clang,$(CLANG) $(SANITIZE),))
+
+# The scalar tables of these builds are compiled without SIMD.
+WASM_TEST_FLAGS := -O2 -g1
+WASM_TEST_LINK := -O1 -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sSTACK_SIZE=1MB -sEXIT_RUNTIME -sNODERAWFS -sENVIRONMENT=node
+$(eval $(call config,test-wasm-simd128,$(EMCC),$(EMAR),$(WASM_TEST_FLAGS),-msimd128,))
+$(eval $(call test_programs,test-wasm-simd128,$(EMCC) $(WASM_TEST_LINK) -msimd128,.js))
+$(eval $(call config,test-wasm-relaxed,$(EMCC),$(EMAR),$(WASM_TEST_FLAGS),-msimd128,-msimd128 -mrelaxed-simd))
+$(eval $(call test_programs,test-wasm-relaxed,$(EMCC) $(WASM_TEST_LINK) -msimd128 -mrelaxed-simd,.js))
+# emcc's programs are CommonJS, whatever the package around them says.
+test-wasm-simd128 test-wasm-relaxed: test-wasm-%: build/test-wasm-%/package.json
+build/test-wasm-%/package.json:
+	@mkdir -p $(@D)
+	@echo '{"type": "commonjs"}' > $@
+
+FUZZ_SANITIZE := -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
+$(eval $(call config,fuzz,$(CLANG),ar,-O1 -g -fsanitize=fuzzer-no-link$(comma)address$(comma)undefined -fno-sanitize-recover=all,,))
+.PHONY: fuzz
+fuzz: $(FUZZERS:%=build/fuzz/%)
+build/fuzz/fuzz_%: build/fuzz/tests/fuzz/fuzz_%.o build/fuzz/libbq4.a
+	$(CLANG) $(FUZZ_SANITIZE) $^ -o $@
+
+.PHONY: size clean
+size: wasm
+	@node tools/size.mjs
+clean:
+	rm -rf build
