@@ -144,10 +144,6 @@ bq_status bq_session_append(bq_session *s, uint32_t token, bq_error *err) {
   return BQ_OK;
 }
 
-static bq_status want_data(bq_error *err, const char *what, uint32_t layer) {
-  return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "%s %u has not arrived yet", what, layer);
-}
-
 static bq_status open_window(bq_session *s, bq_error *err) {
   if (s->model->ready < BQ_READY_EMBEDDING)
     return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "the embedding has not arrived yet");

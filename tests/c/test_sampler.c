@@ -145,7 +145,8 @@ static void test_repetition_penalty(void) {
 }
 
 static void test_a_seed_gives_the_same_tokens(void) {
-  static const uint32_t known[] = {1, 4, 3, 3, 4, 1, 3, 3, 1, 1, 1, 4};
+  /* from a separate script of the chain in Python doubles */
+  static const uint32_t known[] = {4, 1, 1, 1, 1, 4, 1, 4, 1, 3, 1, 3};
   bq_rng rng = bq_rng_seed(42);
   bq_sample_options o = {.temperature = 0.8f, .top_k = 6, .top_p = 0.9f};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) CHECK_EQ(sample(&o, &rng), known[i]);
