@@ -1,0 +1,16 @@
+/* What a model tells about itself. */
+#include "model/model.h"
+
+const bq_config *bq_model_config(const bq_model *m) { return &m->config; }
+const bq_tokenizer *bq_model_tokenizer(const bq_model *m) { return m->tokenizer; }
+uint32_t bq_model_ready(const bq_model *m) { return m->ready; }
+
+const uint8_t *bq_model_section(const bq_model *m, const char tag[4], size_t *bytes) {
+  const uint32_t wanted = bq_load32((const uint8_t *)tag);
+  for (uint32_t i = 0; i < m->n_sections; i++)
+    if (m->sections[i].tag == wanted) {
+      *bytes = m->sections[i].bytes;
+      return m->sections[i].data;
+    }
+  return NULL;
+}

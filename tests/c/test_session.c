@@ -1,0 +1,357 @@
+/* Sessions: any slicing, any waiting for data, any number of threads and any reuse of the KV cache
+ * gives the bits that token by token gives. */
+#include <string.h>
+
+#include "check.h"
+#include "session/session.h"
+#include "tiny_model.h"
+
+enum { CONTEXT = 48, VOCAB = 61 };
+
+static const uint32_t prompt[] = {3, 17, 60, 4, 4, 9, 33, 21, 8, 55, 2, 40, 41, 7, 19, 0, 12, 5,
+                                  30, 31, 32, 3, 17, 60, 58, 22, 11, 10, 1, 46, 47, 13, 6};
+enum { PROMPT = sizeof prompt / sizeof *prompt };
+
+static bq_config llama(void) {
+  return (bq_config){.layers = 3, .hidden = 40, .heads = 4, .kv_heads = 2, .head_dim = 10, .ffn = 72,
+                     .vocab = VOCAB, .context = CONTEXT, .gated = true, .tied = true};
+}
+
+static bq_config bullet(void) {
+  return (bq_config){.layers = 2, .hidden = 36, .heads = 3, .ffn = 50, .vocab = VOCAB, .context = CONTEXT,
+                     .norm = BQ_NORM_LAYER, .position = BQ_POSITION_LEARNED, .activation = BQ_GELU,
+                     .gated = true};
+}
+
+/* --- an allocator that counts ------------------------------------------------------------- */
+
+static int live_blocks, calls;
+static size_t live_bytes, granted;
+
+static void *count_alloc(void *ctx, size_t bytes) {
+  (void)ctx;
+  calls++;
+  if (bytes > granted) return NULL;
+  live_blocks++;
+  live_bytes = bytes;
+  return tiny_aligned(bytes);
+}
+
+static void count_free(void *ctx, void *ptr) {
+  (void)ctx;
+  if (ptr) live_blocks--;
+  free(ptr);
+}
+
+static const bq_allocator counting = {NULL, count_alloc, count_free};
+
+static bq_session *new_session(const tiny_model *t, bq_session_options o) {
+  bq_session *s = NULL;
+  granted = SIZE_MAX;
+  bq_error err = {0};
+  if (!CHECK_EQ(bq_session_create(&t->model, &o, counting, &s, &err), BQ_OK)) abort();
+  return s;
+}
+
+/* Logits after every position, computed token by token: [PROMPT][VOCAB]. */
+static float reference[PROMPT][VOCAB];
+
+static void make_reference(const tiny_model *t, bq_session_options o) {
+  bq_session *s = new_session(t, o);
+  for (size_t i = 0; i < PROMPT; i++) {
+    CHECK_EQ(i ? bq_session_append(s, prompt[i], NULL) : bq_session_sync(s, prompt, 1, NULL, NULL), BQ_OK);
+    CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+    memcpy(reference[i], bq_session_logits(s), sizeof reference[i]);
+  }
+  bq_session_free(s);
+}
+
+static void check_logits(const bq_session *s, size_t position) {
+  const float *logits = bq_session_logits(s);
+  if (CHECK(logits != NULL)) CHECK_MEM(logits, reference[position], sizeof reference[0]);
+}
+
+static uint32_t run_by_slices(bq_session *s, size_t slices) {
+  uint32_t calls_made = 1;
+  bq_status status;
+  while ((status = bq_session_run(s, slices, NULL)) == BQ_MORE) calls_made++;
+  CHECK_EQ(status, BQ_OK);
+  return calls_made;
+}
+
+/* --- tests ---------------------------------------------------------------------------------- */
+
+static void check_slicings(bq_config config, bq_type type, bool biases, bq_kv_type kv) {
+  tiny_model t;
+  tiny_create(&t, config, type, bq_kernels_best(), biases);
+  make_reference(&t, (bq_session_options){.kv_type = kv});
+  static const uint32_t cuts[][2] = {{0, 0}, {1, 1}, {7, 3}, {8, 8}, {33, 5}, {20, 33}, {48, 16}};
+  for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
+    for (size_t slices = 0; slices < 4; slices++) {
+      bq_session *s = new_session(&t, (bq_session_options){.window = cuts[i][0], .batch = cuts[i][1], .kv_type = kv});
+      size_t kept = 99;
+      CHECK_EQ(bq_session_sync(s, prompt, PROMPT, &kept, NULL), BQ_OK);
+      CHECK_EQ(kept, 0);
+      run_by_slices(s, slices);
+      check_logits(s, PROMPT - 1);
+      bq_session_free(s);
+    }
+  tiny_free(&t);
+}
+
+static void test_any_slicing_gives_the_same_bits(void) {
+  check_slicings(llama(), BQ_TYPE_F32, false, BQ_KV_F32);
+  check_slicings(llama(), BQ_TYPE_BQ4_32, false, BQ_KV_F32);
+  check_slicings(llama(), BQ_TYPE_BQ4H_32, true, BQ_KV_F16);
+  check_slicings(llama(), BQ_TYPE_F16, true, BQ_KV_F32);
+  check_slicings(bullet(), BQ_TYPE_F32, true, BQ_KV_F32);
+  check_slicings(bullet(), BQ_TYPE_BQ4_16, true, BQ_KV_F16);
+  check_slicings(bullet(), BQ_TYPE_BQ8_32, false, BQ_KV_F32);
+  check_slicings(bullet(), BQ_TYPE_BQ4_64, true, BQ_KV_F32);
+}
+
+/* What an f32 model computes must not depend on the table either. */
+static void test_tables_agree(void) {
+  const bq_kernels *tables[] = {bq_kernels_simd128(), bq_kernels_relaxed()};
+  for (bq_type type = 0; type < BQ_TYPE_COUNT; type++) {
+    if (!bq_type_get(type)->runs) continue;
+    tiny_model t;
+    tiny_create(&t, llama(), type, bq_kernels_scalar(), true);
+    make_reference(&t, (bq_session_options){0});
+    tiny_free(&t);
+    for (size_t i = 0; i < 2; i++) {
+      if (!tables[i]) continue;
+      tiny_create(&t, llama(), type, tables[i], true);
+      bq_session *s = new_session(&t, (bq_session_options){.batch = 5});
+      bq_session_sync(s, prompt, PROMPT, NULL, NULL);
+      CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+      check_logits(s, PROMPT - 1);
+      bq_session_free(s);
+      tiny_free(&t);
+    }
+  }
+}
+
+static void test_waiting_for_data(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
+  make_reference(&t, (bq_session_options){0});
+  const uint32_t layers = t.model.config.layers;
+  /* arrivals: how many calls pass between one stage and the next */
+  for (uint32_t pace = 0; pace < 4; pace++)
+    for (uint32_t window = 5; window <= 40; window += 35) {
+      bq_session *s = new_session(&t, (bq_session_options){.window = window, .batch = 4});
+      bq_session_sync(s, prompt, PROMPT, NULL, NULL);
+      t.model.ready = 0;
+      uint32_t waits = 0, calls_made = 0;
+      for (bq_status status = BQ_MORE; status != BQ_OK;) {
+        bq_error err = {0};
+        status = bq_session_run(s, pace, &err);
+        CHECK(status == BQ_OK || status == BQ_MORE || status == BQ_WANT_DATA);
+        if (status == BQ_WANT_DATA) {
+          CHECK_EQ(err.status, BQ_WANT_DATA);
+          CHECK(bq_session_logits(s) == NULL);
+          CHECK(t.model.ready < BQ_READY_ALL(layers));
+          waits++;
+          t.model.ready++;
+        } else if (pace == 3 && ++calls_made % 3 == 0 && t.model.ready < BQ_READY_ALL(layers)) {
+          t.model.ready++; /* data that comes while there is still work */
+        }
+      }
+      CHECK(waits >= 1);
+      check_logits(s, PROMPT - 1);
+      /* Weights are touched only once they are there: one wait per stage at most. */
+      CHECK(waits <= layers + 2);
+      bq_session_free(s);
+    }
+  tiny_free(&t);
+}
+
+static void test_layers_before_the_last_are_done_when_it_arrives(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_best(), false);
+  bq_session *s = new_session(&t, (bq_session_options){.window = CONTEXT, .batch = PROMPT});
+  bq_session_sync(s, prompt, PROMPT, NULL, NULL);
+  t.model.ready = BQ_READY_LAYER(1);
+  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_WANT_DATA);
+  CHECK_EQ(bq_session_stats_get(s).slices, 2); /* layers 0 and 1, the whole prompt in one batch */
+  t.model.ready = BQ_READY_ALL(3);
+  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+  CHECK_EQ(bq_session_stats_get(s).slices, 4); /* layer 2 and the head */
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
+static void test_prefix_reuse(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
+  make_reference(&t, (bq_session_options){0});
+  bq_session *s = new_session(&t, (bq_session_options){.window = 8, .batch = 3});
+  size_t kept;
+  bq_session_sync(s, prompt, 20, &kept, NULL);
+  bq_session_run(s, 0, NULL);
+  check_logits(s, 19);
+  CHECK_EQ(bq_session_sync(s, prompt, PROMPT, &kept, NULL), BQ_OK); /* a second turn */
+  CHECK_EQ(kept, 20);
+  bq_session_run(s, 0, NULL);
+  check_logits(s, PROMPT - 1);
+  CHECK_EQ(bq_session_sync(s, prompt, PROMPT, &kept, NULL), BQ_OK); /* the same again: at hand */
+  CHECK_EQ(kept, PROMPT);
+  check_logits(s, PROMPT - 1);
+  CHECK_EQ(bq_session_sync(s, prompt, 12, &kept, NULL), BQ_OK); /* back: one position anew */
+  CHECK_EQ(kept, 11);
+  CHECK(bq_session_logits(s) == NULL);
+  bq_session_run(s, 0, NULL);
+  check_logits(s, 11);
+  uint32_t other[PROMPT]; /* another branch from position 6 on, then back again */
+  memcpy(other, prompt, sizeof other);
+  other[6] ^= 1;
+  bq_session_sync(s, other, PROMPT, &kept, NULL);
+  CHECK_EQ(kept, 6);
+  bq_session_run(s, 0, NULL);
+  CHECK(memcmp(bq_session_logits(s), reference[PROMPT - 1], sizeof reference[0]) != 0);
+  bq_session_sync(s, prompt, PROMPT, &kept, NULL);
+  CHECK_EQ(kept, 6);
+  bq_session_run(s, 0, NULL);
+  check_logits(s, PROMPT - 1);
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
+/* Stopping amid a prefill (an abort) and going on with whatever comes next. */
+static void test_sync_amid_a_run(void) {
+  tiny_model t;
+  tiny_create(&t, bullet(), BQ_TYPE_BQ4_32, bq_kernels_best(), true);
+  make_reference(&t, (bq_session_options){0});
+  for (size_t stop = 1; stop < 30; stop++) {
+    static const size_t next[] = {PROMPT, 5, 12, 20};
+    for (size_t i = 0; i < 4; i++) {
+      bq_session *s = new_session(&t, (bq_session_options){.window = 9, .batch = 4});
+      bq_session_sync(s, prompt, 20, NULL, NULL);
+      bq_session_run(s, stop, NULL);
+      CHECK_EQ(bq_session_stats_get(s).slices <= stop, 1);
+      size_t n = next[i], kept;
+      CHECK_EQ(bq_session_sync(s, prompt, n, &kept, NULL), BQ_OK);
+      CHECK(kept <= n);
+      CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+      check_logits(s, n - 1);
+      bq_session_free(s);
+    }
+  }
+  tiny_free(&t);
+}
+
+static void test_append_amid_a_run(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_best(), false);
+  make_reference(&t, (bq_session_options){0});
+  bq_session *s = new_session(&t, (bq_session_options){.window = 4, .batch = 2});
+  bq_session_sync(s, prompt, 1, NULL, NULL);
+  for (size_t i = 1; i < PROMPT; i++) {
+    bq_session_run(s, i % 5, NULL);
+    CHECK_EQ(bq_session_append(s, prompt[i], NULL), BQ_OK);
+    CHECK(bq_session_logits(s) == NULL);
+  }
+  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+  check_logits(s, PROMPT - 1);
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
+static void run_backwards(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
+  for (size_t n = *(size_t *)ctx; n-- > 0;) fn(arg, n, *(size_t *)ctx);
+}
+
+static void test_any_number_of_threads_gives_the_same_bits(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), true);
+  make_reference(&t, (bq_session_options){0});
+  for (size_t threads = 1; threads <= 9; threads++) {
+    bq_session_options o = {.batch = 7, .parallel = {&threads, run_backwards, threads}};
+    bq_session *s = new_session(&t, o);
+    bq_session_sync(s, prompt, PROMPT, NULL, NULL);
+    CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+    check_logits(s, PROMPT - 1);
+    bq_session_free(s);
+  }
+  tiny_free(&t);
+}
+
+static void test_errors(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_best(), false);
+  bq_error err = {0};
+  bq_session *s = NULL;
+  CHECK_EQ(bq_session_create(&t.model, &(bq_session_options){.context = CONTEXT + 1}, counting, &s, &err), BQ_ARGUMENT);
+  CHECK_EQ(bq_session_create(&t.model, &(bq_session_options){.kv_type = BQ_KV_COUNT}, counting, &s, &err), BQ_ARGUMENT);
+  CHECK(s == NULL);
+  s = new_session(&t, (bq_session_options){.context = 8});
+  CHECK_EQ(bq_session_run(s, 0, &err), BQ_STATE);
+  CHECK_EQ(bq_session_sync(s, prompt, 0, NULL, &err), BQ_ARGUMENT);
+  CHECK_EQ(bq_session_sync(s, prompt, 9, NULL, &err), BQ_CONTEXT_FULL);
+  CHECK_STR(err.detail, "9 tokens do not fit in the context of 8");
+  const uint32_t bad[] = {1, VOCAB};
+  CHECK_EQ(bq_session_sync(s, bad, 2, NULL, &err), BQ_ARGUMENT);
+  CHECK_STR(err.detail, "token 61 at position 1 is outside the vocabulary of 61");
+  CHECK_EQ(bq_session_sync(s, prompt, 8, NULL, &err), BQ_OK);
+  CHECK_EQ(bq_session_run(s, 0, &err), BQ_OK);
+  uint32_t token = 77;
+  CHECK_EQ(bq_session_append(s, 1, &err), BQ_CONTEXT_FULL);
+  CHECK(bq_session_logits(s) != NULL); /* what was there is still good */
+  CHECK_EQ(bq_session_sample(s, NULL, NULL, &token, &err), BQ_OK);
+  CHECK(token < VOCAB);
+  bq_session_sync(s, prompt, 3, NULL, NULL);
+  CHECK_EQ(bq_session_sample(s, NULL, NULL, &token, &err), BQ_STATE);
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
+static void test_memory_is_planned(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_best(), false);
+  bq_session_options o = {.context = 40, .kv_type = BQ_KV_F16};
+  uint64_t kv = 0, bytes = bq_session_memory(&t.model.config, t.model.kernels, &o, &kv);
+  CHECK_EQ(kv, (40 * 3 * 2 * 20 * 2 + 63) / 64 * 64); /* context, layers, k and v, kv dim, f16 */
+  bq_session *s = NULL;
+  granted = (size_t)bytes - 1;
+  bq_error err = {0};
+  CHECK_EQ(bq_session_create(&t.model, &o, counting, &s, &err), BQ_NOMEM);
+  CHECK_EQ(live_blocks, 0);
+  granted = (size_t)bytes;
+  REQUIRE(bq_session_create(&t.model, &o, counting, &s, &err) == BQ_OK);
+  CHECK_EQ(live_bytes, bytes);
+  calls = 0;
+  bq_session_sync(s, prompt, PROMPT, NULL, NULL);
+  bq_session_run(s, 0, NULL);
+  for (int i = 0; i < 5; i++) {
+    uint32_t id;
+    bq_session_sample(s, NULL, NULL, &id, NULL);
+    bq_session_append(s, id, NULL);
+    bq_session_run(s, 0, NULL);
+  }
+  CHECK_EQ(calls, 0); /* nothing is allocated per token */
+  bq_session_free(s);
+  CHECK_EQ(live_blocks, 0);
+  bq_config huge = llama();
+  huge.layers = 1024;
+  huge.kv_heads = huge.heads = 65536;
+  huge.head_dim = huge.rope_dim = 65536;
+  huge.context = 1u << 24;
+  if (sizeof(size_t) == 4)
+    CHECK_EQ(bq_session_memory(&huge, t.model.kernels, &(bq_session_options){0}, NULL), UINT64_MAX);
+  tiny_free(&t);
+}
+
+int main(void) {
+  RUN(test_any_slicing_gives_the_same_bits);
+  RUN(test_tables_agree);
+  RUN(test_waiting_for_data);
+  RUN(test_layers_before_the_last_are_done_when_it_arrives);
+  RUN(test_prefix_reuse);
+  RUN(test_sync_amid_a_run);
+  RUN(test_append_amid_a_run);
+  RUN(test_any_number_of_threads_gives_the_same_bits);
+  RUN(test_errors);
+  RUN(test_memory_is_planned);
+  return check_summary();
+}
