@@ -1,0 +1,26 @@
+/* Hashes that formats use: XXH64 (detects damage, not forgery) and FNV-1a-64 (names).
+ * Written from the xxHash fast digest specification, version 0.1.1, and the FNV internet draft. */
+#ifndef BQ_HASH_H
+#define BQ_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+uint64_t bq_xxh64(const uint8_t *bytes, size_t n, uint64_t seed);
+
+/* The same, piece by piece: begin, add any number of times, end. `end` leaves the state as it is,
+ * so more can be added after it. */
+typedef struct bq_xxh64_state {
+  uint64_t lanes[4];
+  uint64_t total; /* bytes added */
+  uint64_t seed;
+  uint8_t stripe[32]; /* the total % 32 bytes that do not fill a stripe yet */
+} bq_xxh64_state;
+
+void bq_xxh64_begin(bq_xxh64_state *state, uint64_t seed);
+void bq_xxh64_add(bq_xxh64_state *state, const uint8_t *bytes, size_t n);
+uint64_t bq_xxh64_end(const bq_xxh64_state *state);
+
+uint64_t bq_fnv1a64(const uint8_t *bytes, size_t n);
+
+#endif

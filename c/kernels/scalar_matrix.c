@@ -1,0 +1,190 @@
+/* Scalar matmuls and rows: the canonical orders of kernels.h, written as plainly as they can be. */
+#include <string.h>
+
+#include "core/fmath.h"
+#include "kernels/scalar.h"
+#include "kernels/tile.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* --- float weights -------------------------------------------------------------------------- */
+
+typedef enum float_kind { KIND_F32, KIND_F16, KIND_BF16 } float_kind;
+
+INLINE float load_weight(float_kind kind, const uint8_t *row, size_t k) {
+  if (kind == KIND_F32) {
+    float f;
+    memcpy(&f, row + 4 * k, sizeof f);
+    return f;
+  }
+  uint16_t h;
+  memcpy(&h, row + 2 * k, sizeof h);
+  return kind == KIND_F16 ? bq_f16_to_f32(h) : bq_bf16_to_f32(h);
+}
+
+INLINE const uint8_t *float_row(float_kind kind, const bq_matrix *w, size_t row) {
+  return w->data + row * w->cols * (kind == KIND_F32 ? 4 : 2);
+}
+
+INLINE void matmul_float(float_kind kind, const bq_matrix *w, const bq_batch *a, size_t row0,
+                         size_t row1, float *y, size_t y_stride) {
+  for (size_t r = row0; r < row1; r++) {
+    const uint8_t *weights = float_row(kind, w, r);
+    for (size_t t = 0; t < a->tokens; t++) {
+      const float *x = a->x + t * a->x_stride;
+      float lane[4] = {0, 0, 0, 0};
+      for (size_t k = 0; k < w->cols; k++) lane[k % 4] += load_weight(kind, weights, k) * x[k];
+      y[t * y_stride + r] = (lane[0] + lane[1]) + (lane[2] + lane[3]);
+    }
+  }
+}
+
+INLINE void row_float(float_kind kind, const bq_matrix *w, size_t row, float *y) {
+  const uint8_t *weights = float_row(kind, w, row);
+  for (size_t k = 0; k < w->cols; k++) y[k] = load_weight(kind, weights, k);
+}
+
+#define FLOAT_SLOTS(name, kind)                                                                   \
+  void bq_scalar_matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1,   \
+                               float *y, size_t y_stride) {                                       \
+    matmul_float(kind, w, a, row0, row1, y, y_stride);                                            \
+  }                                                                                               \
+  void bq_scalar_row_##name(const bq_matrix *w, size_t row, float *y) { row_float(kind, w, row, y); }
+
+FLOAT_SLOTS(f32, KIND_F32)
+FLOAT_SLOTS(f16, KIND_F16)
+FLOAT_SLOTS(bf16, KIND_BF16)
+
+/* --- activations ---------------------------------------------------------------------------- */
+
+/* The scalar panel: [tokens][blocks], blocks rounded up to an even number because a tile may cover
+ * 64 weights. */
+typedef struct block {
+  float scale;
+  int8_t q[32];
+} block;
+
+static size_t panel_blocks(size_t k) { return (k + 63) / 64 * 2; }
+
+size_t bq_scalar_panel_bytes(size_t k, size_t tokens) {
+  return tokens * panel_blocks(k) * sizeof(block);
+}
+
+static void quantize_block(const float *x, size_t n, block *b) {
+  float m = 0.0f;
+  for (size_t i = 0; i < n; i++) {
+    float size = bq_float_of(bq_bits_of(x[i]) & 0x7fffffffu);
+    m = m < size ? size : m;
+  }
+  memset(b, 0, sizeof *b);
+  if (!(m >= 0x1p-100f)) return;
+  b->scale = m / 127.0f;
+  float inv = 127.0f / m;
+  for (size_t i = 0; i < n; i++) {
+    float v = x[i] * inv;
+    v = -127.0f < v ? v : -127.0f; /* also what becomes of NaN */
+    v = v < 127.0f ? v : 127.0f;
+    b->q[i] = (int8_t)(int32_t)(bq_bits_of(v + 0x1.8p23f) - 0x4b400000u);
+  }
+}
+
+void bq_scalar_quantize(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel) {
+  const size_t blocks = panel_blocks(k);
+  block *b = (block *)panel;
+  for (size_t t = 0; t < tokens; t++)
+    for (size_t i = 0; i < blocks; i++) {
+      size_t left = i * 32 < k ? k - i * 32 : 0;
+      quantize_block(x + t * x_stride + (left ? i * 32 : 0), left < 32 ? left : 32, b++);
+    }
+}
+
+/* --- tiled weights -------------------------------------------------------------------------- */
+
+INLINE float dot_row(bq_tile_shape s, const uint8_t *tiles, size_t n_tiles, uint32_t r,
+                     const block *a) {
+  const uint32_t shared = s.block < 32 ? s.block : 32; /* weights that share both scales */
+  float acc = 0.0f;
+  for (size_t i = 0; i < n_tiles; i++, tiles += bq_tile_size(s), a += s.step / 32)
+    for (uint32_t k = 0; k < s.step; k += shared) {
+      const block *b = &a[k / 32];
+      int32_t dot = 0;
+      for (uint32_t j = k; j < k + shared; j++) dot += b->q[j % 32] * bq_tile_weight(s, tiles, r, j);
+      acc += ((float)dot * b->scale) * bq_tile_scale(s, tiles, r, k);
+    }
+  return acc;
+}
+
+INLINE void matmul_tiled(bq_tile_shape s, const bq_matrix *w, const bq_batch *a, size_t row0,
+                         size_t row1, float *y, size_t y_stride) {
+  const size_t tiles = bq_tiles_per_row(s, w->cols), blocks = panel_blocks(w->cols);
+  const block *panel = (const block *)a->panel;
+  for (size_t r = row0; r < row1; r++) {
+    const uint8_t *group = w->data + r / BQ_TILE_ROWS * tiles * bq_tile_size(s);
+    for (size_t t = 0; t < a->tokens; t++)
+      y[t * y_stride + r] = dot_row(s, group, tiles, r % BQ_TILE_ROWS, panel + t * blocks);
+  }
+}
+
+INLINE void row_tiled(bq_tile_shape s, const bq_matrix *w, size_t row, float *y) {
+  const uint8_t *group =
+      w->data + row / BQ_TILE_ROWS * bq_tiles_per_row(s, w->cols) * bq_tile_size(s);
+  const uint32_t r = row % BQ_TILE_ROWS;
+  for (size_t k = 0; k < w->cols; k++) {
+    const uint8_t *tile = group + k / s.step * bq_tile_size(s);
+    uint32_t in_tile = (uint32_t)(k % s.step);
+    y[k] = (float)bq_tile_weight(s, tile, r, in_tile) * bq_tile_scale(s, tile, r, in_tile);
+  }
+}
+
+/* --- row-major blocks to tiles ---------------------------------------------------------------- */
+
+/* Weight k of a row of file blocks as the tile's unsigned value. */
+INLINE uint8_t file_weight(bq_tile_shape s, const uint8_t *block, uint32_t k) {
+  if (s.bits == 8) return block[k] ^ 0x80;
+  return (block[k / 2] >> k % 2 * 4 & 15) ^ 8;
+}
+
+INLINE void tile_block(bq_tile_shape s, const uint8_t *block, uint8_t *tile, uint32_t r,
+                       uint32_t k0) {
+  for (uint32_t k = 0; k < s.block; k++) {
+    uint8_t *byte = tile + bq_tile_byte(s, r, k0 + k), q = file_weight(s, block, k);
+    if (s.bits == 8) *byte = q;
+    else if ((k0 + k) % 32 < 16) *byte = (uint8_t)((*byte & 0xf0) | q);
+    else *byte = (uint8_t)((*byte & 0x0f) | q << 4);
+  }
+  memcpy(tile + (k0 / s.block * BQ_TILE_ROWS + r) * s.scale_size, block + s.block * s.bits / 8,
+         s.scale_size);
+}
+
+INLINE void tile_rows(bq_tile_shape s, const uint8_t *src, size_t row_bytes, size_t rows,
+                      size_t cols, uint8_t *dst) {
+  const size_t tiles = bq_tiles_per_row(s, cols), block_bytes = s.block * s.bits / 8 + s.scale_size;
+  for (size_t i = 0; i < tiles; i++) {
+    uint8_t *tile = dst + i * bq_tile_size(s);
+    memset(tile, 0, bq_tile_scale_bytes(s));
+    memset(tile + bq_tile_scale_bytes(s), s.bits == 8 ? 0x80 : 0x88,
+           bq_tile_size(s) - bq_tile_scale_bytes(s));
+    for (uint32_t r = 0; r < rows; r++)
+      for (uint32_t k = 0; k < s.step && i * s.step + k < cols; k += s.block)
+        tile_block(s, src + r * row_bytes + (i * s.step + k) / s.block * block_bytes, tile, r, k);
+  }
+}
+
+#define TILED_SLOTS(name, shape)                                                                \
+  void bq_scalar_matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, \
+                               float *y, size_t y_stride) {                                     \
+    matmul_tiled(shape, w, a, row0, row1, y, y_stride);                                         \
+  }                                                                                             \
+  void bq_scalar_row_##name(const bq_matrix *w, size_t row, float *y) {                         \
+    row_tiled(shape, w, row, y);                                                                \
+  }                                                                                             \
+  void bq_scalar_tile_##name(const uint8_t *src, size_t row_bytes, size_t rows, size_t cols,    \
+                             uint8_t *dst) {                                                    \
+    tile_rows(shape, src, row_bytes, rows, cols, dst);                                          \
+  }
+
+TILED_SLOTS(bq4_16, BQ_SHAPE_BQ4_16)
+TILED_SLOTS(bq4_32, BQ_SHAPE_BQ4_32)
+TILED_SLOTS(bq4_64, BQ_SHAPE_BQ4_64)
+TILED_SLOTS(bq4h_32, BQ_SHAPE_BQ4H_32)
+TILED_SLOTS(bq8_32, BQ_SHAPE_BQ8_32)

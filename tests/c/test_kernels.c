@@ -1,0 +1,610 @@
+/* Every slot of every kernel table against the scalar table, bit for bit, and the scalar table
+ * against plain double arithmetic. Natively only scalar exists; as wasm, the others too. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "core/half.h"
+#include "core/quant.h"
+#include "kernels/kernels.h"
+#include "random.h"
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+static const bq_kernels *tables[3]; /* tables[0] is scalar */
+static size_t n_tables;
+
+static const bq_type TYPES[] = {BQ_TYPE_F32,    BQ_TYPE_F16,    BQ_TYPE_BF16,    BQ_TYPE_BQ4_16,
+                                BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_64, BQ_TYPE_BQ4H_32, BQ_TYPE_BQ8_32};
+
+static bool check_same(const void *got, const void *want, size_t bytes, const char *what,
+                       const bq_kernels *k) {
+  bool same = memcmp(got, want, bytes) == 0;
+  if (!CHECK(same)) printf("  %s of table %s\n", what, k->name);
+  return same;
+}
+
+static float *floats(size_t n) {
+  float *p = malloc(n * sizeof *p + 1); /* malloc(0) may be NULL */
+  return p;
+}
+
+/* For weights and panels. */
+static void *aligned(size_t bytes) { return aligned_alloc(16, bytes ? (bytes + 15) / 16 * 16 : 16); }
+
+/* Filled with a pattern that no kernel writes, so that what must stay untouched can be checked. */
+static float *untouched(size_t n) {
+  float *p = floats(n);
+  memset(p, 0xa5, n * sizeof *p);
+  return p;
+}
+
+/* --- matmul --------------------------------------------------------------------------------- */
+
+typedef enum content { RANDOM, EXTREME, CONTENTS } content;
+
+static bool f16_scales(bq_type type) { return type == BQ_TYPE_BQ4H_32 || type == BQ_TYPE_BQ8_32; }
+
+/* Every bit pattern in the weights; scales of both signs, also subnormal f16 ones. EXTREME: the
+ * largest sums of products. */
+static uint8_t *make_weights(bq_type type, size_t rows, size_t cols, content kind, uint64_t *seed) {
+  const bq_type_facts *f = bq_type_get(type);
+  size_t bytes = (size_t)bq_type_bytes(type, bq_type_run_layout(type), rows, cols);
+  uint8_t *data = aligned(bytes);
+  if (!f->tile_step) {
+    for (size_t i = 0; i < bytes / f->block_bytes; i++) {
+      float w = random_float(seed);
+      uint16_t h = type == BQ_TYPE_F16 ? bq_f32_to_f16(i % 7 ? w : w * 0x1p-15f) : bq_f32_to_bf16(w);
+      memcpy(data + i * f->block_bytes, type == BQ_TYPE_F32 ? (void *)&w : (void *)&h, f->block_bytes);
+    }
+    return data;
+  }
+  for (size_t i = 0; i < bytes; i++)
+    data[i] = kind == RANDOM ? (uint8_t)random_bits(seed) : random_bits(seed) % 2 ? 0xff : 0;
+  size_t scales = type == BQ_TYPE_BQ4_16 ? 16 : 8;
+  for (size_t tile = 0; tile < bytes; tile += f->tile_bytes)
+    for (size_t i = 0; i < scales; i++) {
+      float s = random_float(seed);
+      uint16_t h = i % 3 ? bq_f32_to_f16(s) : (uint16_t)(random_bits(seed) & 0x83ff);
+      if (f16_scales(type)) memcpy(data + tile + 2 * i, &h, 2);
+      else memcpy(data + tile + 4 * i, &s, 4);
+    }
+  return data;
+}
+
+static void make_activations(float *x, size_t tokens, size_t stride, content kind, uint64_t *seed) {
+  for (size_t i = 0; i < tokens * stride; i++)
+    x[i] = kind == RANDOM ? random_float(seed) : random_bits(seed) % 2 ? 3.5f : -3.5f; /* q = +-127 */
+  if (kind == EXTREME) return;
+  for (size_t i = 0; i + 40 < tokens * stride; i += 211) {
+    memset(x + i, 0, 32 * sizeof *x); /* now and then a block of zeros, of almost zeros, an outlier */
+    if (i % 2) x[i + 20] = 0x1p-101f;
+    x[i + 35] = 40;
+    x[i + 36] = -0.0f;
+  }
+}
+
+typedef struct problem {
+  bq_matrix w;
+  const float *x;
+  size_t x_stride, tokens;
+} problem;
+
+/* y[tokens][rows + 3], the last three columns never written. */
+static float *run_matmul(const bq_kernels *k, problem p, size_t row0, size_t row1) {
+  size_t stride = p.w.rows + 3;
+  float *y = untouched(p.tokens * stride);
+  bq_batch batch = {p.x, p.x_stride, NULL, p.tokens};
+  void *panel = NULL;
+  if (k->matrix[p.w.type].quantized) {
+    panel = aligned(k->panel_bytes(p.w.cols, p.tokens));
+    k->quantize(p.x, p.x_stride, p.w.cols, p.tokens, panel);
+    batch.panel = panel;
+  }
+  k->matrix[p.w.type].matmul(&p.w, &batch, row0, row1, y, stride);
+  free(panel);
+  return y;
+}
+
+/* All rows at once, then the same in slices as threads would take them, then token by token. */
+static void check_matmul(const bq_kernels *k, problem p, const float *want) {
+  size_t stride = p.w.rows + 3, bytes = p.tokens * stride * sizeof(float);
+  const char *type = bq_type_get(p.w.type)->name;
+  float *y = run_matmul(k, p, 0, p.w.rows);
+  if (!check_same(y, want, bytes, "matmul", k))
+    printf("  %s, %u x %u, %zu tokens\n", type, p.w.rows, p.w.cols, p.tokens);
+  free(y);
+  size_t cut = (p.w.rows / 8 + 1) / 2 * 8;
+  float *first = run_matmul(k, p, 0, cut), *second = run_matmul(k, p, cut, p.w.rows);
+  for (size_t t = 0; t < p.tokens; t++)
+    memcpy(first + t * stride + cut, second + t * stride + cut, (stride - cut) * sizeof *first);
+  check_same(first, want, bytes, "matmul in slices of rows", k);
+  free(first);
+  free(second);
+  for (size_t t = 0; t < p.tokens; t += 3) {
+    problem one = p;
+    one.x += t * p.x_stride;
+    one.tokens = 1;
+    y = run_matmul(k, one, 0, p.w.rows);
+    check_same(y, want + t * stride, stride * sizeof *y, "matmul of one token of a batch", k);
+    free(y);
+  }
+}
+
+/* Against double arithmetic on the decoded weights; quantized activations are off by at most
+ * half a step of max / 127. */
+static void check_scalar_matmul(problem p, const float *y) {
+  float *w = floats((size_t)p.w.rows * p.w.cols);
+  CHECK_EQ(bq_dequantize(p.w.type, bq_type_run_layout(p.w.type), p.w.data, p.w.rows, p.w.cols, w, NULL),
+           BQ_OK);
+  bool quantized = tables[0]->matrix[p.w.type].quantized;
+  for (size_t t = 0; t < p.tokens; t++)
+    for (size_t r = 0; r < p.w.rows; r++) {
+      const float *x = p.x + t * p.x_stride, *row = w + r * p.w.cols;
+      double sum = 0, slack = 1e-30;
+      for (size_t k0 = 0; k0 < p.w.cols; k0 += 32) {
+        size_t end = k0 + 32 < p.w.cols ? k0 + 32 : p.w.cols;
+        double most = 0, sizes = 0;
+        for (size_t k = k0; k < end; k++) {
+          most = fmax(most, fabs(x[k]));
+          sizes += fabs(row[k]);
+          sum += (double)row[k] * x[k];
+        }
+        slack += sizes * most * ((quantized ? 0.5001 / 127 : 0) + 1e-7 * (double)p.w.cols);
+      }
+      CHECK(fabs(y[t * (p.w.rows + 3) + r] - sum) <= slack);
+    }
+  free(w);
+}
+
+static void matmul_case(bq_type type, size_t rows, size_t cols, size_t tokens, content kind,
+                        uint64_t *seed) {
+  size_t x_stride = cols + 5;
+  uint8_t *data = make_weights(type, rows, cols, kind, seed);
+  float *x = floats(tokens * x_stride);
+  make_activations(x, tokens, x_stride, kind, seed);
+  for (size_t t = 0; t < tokens; t++) x[t * x_stride + cols] = NAN; /* not to be read */
+  problem p = {{data, (uint32_t)rows, (uint32_t)cols, type, NULL}, x, x_stride, tokens};
+  float *want = run_matmul(tables[0], p, 0, rows);
+  check_scalar_matmul(p, want);
+  for (size_t t = 0; t < tokens; t++)
+    for (size_t i = rows; i < rows + 3; i++) CHECK_EQ(bq_bits_of(want[t * (rows + 3) + i]), 0xa5a5a5a5);
+  for (size_t i = 0; i < n_tables; i++) check_matmul(tables[i], p, want);
+  free(want);
+  free(x);
+  free(data);
+}
+
+static const size_t ROWS[] = {1, 4, 7, 8, 9, 16, 31, 32, 33, 64, 65};
+static const size_t COLS[] = {1, 2, 3, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 96, 128, 129, 160, 257};
+
+static void test_matmul_shapes(void) {
+  uint64_t seed = 1;
+  for (size_t i = 0; i < COUNT(TYPES); i++)
+    for (size_t c = 0; c < COUNT(COLS); c++)
+      for (size_t r = 0; r < COUNT(ROWS); r++)
+        matmul_case(TYPES[i], ROWS[r], COLS[c], 1 + (r + c) % 9, RANDOM, &seed);
+}
+
+static void test_matmul_tokens(void) {
+  const size_t tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 33};
+  uint64_t seed = 2;
+  for (size_t i = 0; i < COUNT(TYPES); i++)
+    for (size_t t = 0; t < COUNT(tokens); t++) {
+      matmul_case(TYPES[i], 19, 97, tokens[t], RANDOM, &seed);
+      matmul_case(TYPES[i], 24, 576, tokens[t], RANDOM, &seed);
+    }
+}
+
+static void test_matmul_extremes(void) {
+  uint64_t seed = 3;
+  for (size_t i = 0; i < COUNT(TYPES); i++)
+    for (size_t tokens = 1; tokens < 6; tokens++) {
+      matmul_case(TYPES[i], 16, 64, tokens, EXTREME, &seed);
+      matmul_case(TYPES[i], 9, 1536, tokens, EXTREME, &seed);
+    }
+}
+
+/* The largest sums that integers can meet: all weights at an end, all activations +-127. */
+static void test_matmul_saturation(void) {
+  float x[64], sign[2] = {1, -1};
+  for (size_t i = 0; i < COUNT(TYPES); i++) {
+    bq_type type = TYPES[i];
+    if (!bq_type_get(type)->tile_step) continue;
+    uint64_t seed = 4;
+    uint8_t *data = make_weights(type, 8, 64, RANDOM, &seed);
+    for (int s = 0; s < 2; s++)
+      for (int byte = 0; byte < 256; byte += 255) {
+        for (int k = 0; k < 64; k++) x[k] = sign[s] * 2.0f;
+        const bq_type_facts *f = bq_type_get(type);
+        size_t scales = type == BQ_TYPE_BQ4_16 ? 64 : f16_scales(type) ? 16 : 32;
+        for (size_t tile = 0; tile < 64 / f->tile_step; tile++)
+          memset(data + tile * f->tile_bytes + scales, byte, f->tile_bytes - scales);
+        problem p = {{data, 8, 64, type, NULL}, x, 64, 1};
+        float *want = run_matmul(tables[0], p, 0, 8);
+        check_scalar_matmul(p, want);
+        for (size_t t = 1; t < n_tables; t++) check_matmul(tables[t], p, want);
+        free(want);
+      }
+    free(data);
+  }
+}
+
+static void test_rows(void) {
+  uint64_t seed = 5;
+  for (size_t i = 0; i < COUNT(TYPES); i++)
+    for (size_t c = 0; c < COUNT(COLS); c++) {
+      size_t rows = 11, cols = COLS[c];
+      uint8_t *data = make_weights(TYPES[i], rows, cols, RANDOM, &seed);
+      float *all = floats(rows * cols), *y = untouched(cols + 1);
+      bq_dequantize(TYPES[i], bq_type_run_layout(TYPES[i]), data, rows, cols, all, NULL);
+      bq_matrix w = {data, (uint32_t)rows, (uint32_t)cols, TYPES[i], NULL};
+      for (size_t t = 0; t < n_tables; t++)
+        for (size_t r = 0; r < rows; r++) {
+          tables[t]->matrix[TYPES[i]].row(&w, r, y);
+          check_same(y, all + r * cols, cols * sizeof *y, "row", tables[t]);
+          CHECK_EQ(bq_bits_of(y[cols]), 0xa5a5a5a5);
+        }
+      free(all);
+      free(y);
+      free(data);
+    }
+}
+
+/* Every f16 and bf16, infinities and NaNs too, as weights of one row. */
+static void test_rows_of_halves(void) {
+  uint16_t *data = malloc(65536 * sizeof *data);
+  float *y = floats(65536), *want = floats(65536);
+  for (uint32_t h = 0; h < 65536; h++) data[h] = (uint16_t)h;
+  for (int kind = 0; kind < 2; kind++) {
+    bq_type type = kind ? BQ_TYPE_BF16 : BQ_TYPE_F16;
+    for (uint32_t h = 0; h < 65536; h++)
+      want[h] = kind ? bq_bf16_to_f32((uint16_t)h) : bq_f16_to_f32((uint16_t)h);
+    bq_matrix w = {(uint8_t *)data, 1, 65536, type, NULL};
+    for (size_t t = 0; t < n_tables; t++) {
+      tables[t]->matrix[type].row(&w, 0, y);
+      check_same(y, want, 65536 * sizeof *y, "row of halves", tables[t]);
+    }
+  }
+  free(data);
+  free(y);
+  free(want);
+}
+
+static void test_tile_rows(void) {
+  uint64_t seed = 6;
+  for (size_t i = 0; i < COUNT(TYPES); i++) {
+    const bq_type_facts *f = bq_type_get(TYPES[i]);
+    if (!f->tile_step) continue;
+    for (size_t c = 0; c < COUNT(COLS); c++)
+      for (size_t rows = 1; rows <= 8; rows++) {
+        size_t row_bytes = (COLS[c] + f->block - 1) / f->block * f->block_bytes;
+        size_t bytes = (size_t)bq_type_bytes(TYPES[i], BQ_TILED, 8, COLS[c]);
+        uint8_t *src = malloc(rows * row_bytes), *got = malloc(bytes), *want = malloc(bytes);
+        for (size_t b = 0; b < rows * row_bytes; b++) src[b] = (uint8_t)random_bits(&seed);
+        memset(want, 0x11, bytes);
+        tables[0]->tile_rows[TYPES[i]](src, row_bytes, rows, COLS[c], want);
+        for (size_t t = 1; t < n_tables; t++) {
+          memset(got, 0x22, bytes);
+          tables[t]->tile_rows[TYPES[i]](src, row_bytes, rows, COLS[c], got);
+          check_same(got, want, bytes, "tile_rows", tables[t]);
+        }
+        free(src);
+        free(got);
+        free(want);
+      }
+  }
+}
+
+/* --- vectors -------------------------------------------------------------------------------- */
+
+enum { LONGEST = 1030 };
+
+static size_t next_size(size_t n) { return n < 70 ? n + 1 : n < 256 ? n + 31 : n + 129; }
+#define EACH_SIZE(n) for (size_t n = 1; n <= LONGEST; n = next_size(n))
+
+/* Moderate numbers, and every eighth call some that overflow exp or are almost nothing. */
+static void vector(float *x, size_t n, uint64_t *seed) {
+  random_floats(seed, x, n, random_bits(seed) % 8 ? 4.0f : 120.0f);
+  for (size_t i = 0; i < n; i += 17) x[i] *= 0x1p-30f;
+  if (n > 40) x[31] = -0.0f;
+}
+
+typedef struct vectors {
+  float x[LONGEST + 1], w[LONGEST], b[LONGEST], y[LONGEST + 1], want[LONGEST + 1];
+} vectors;
+
+static void fill(vectors *v, size_t n, uint64_t *seed) {
+  memset(v, 0xa5, sizeof *v);
+  vector(v->x, n, seed);
+  vector(v->w, n, seed);
+  vector(v->b, n, seed);
+}
+
+/* One past the end must stay as `untouched` left it. */
+static void check_vector(const vectors *v, size_t n, const char *what, const bq_kernels *k) {
+  if (!check_same(v->y, v->want, n * sizeof(float), what, k)) printf("  n = %zu\n", n);
+  CHECK_EQ(bq_bits_of(v->y[n]), 0xa5a5a5a5);
+}
+
+static void test_norms(void) {
+  static vectors v;
+  uint64_t seed = 7;
+  EACH_SIZE(n) {
+    fill(&v, n, &seed);
+    for (size_t t = 0; t < n_tables; t++) {
+      tables[0]->rmsnorm(v.x, v.w, 1e-5f, n, v.want);
+      tables[t]->rmsnorm(v.x, v.w, 1e-5f, n, v.y);
+      check_vector(&v, n, "rmsnorm", tables[t]);
+      memcpy(v.y, v.x, n * sizeof *v.y);
+      tables[t]->rmsnorm(v.y, v.w, 1e-5f, n, v.y);
+      check_vector(&v, n, "rmsnorm in place", tables[t]);
+      for (int bias = 0; bias < 2; bias++) {
+        const float *b = bias ? v.b : NULL;
+        tables[0]->layernorm(v.x, v.w, b, 1e-5f, n, v.want);
+        tables[t]->layernorm(v.x, v.w, b, 1e-5f, n, v.y);
+        check_vector(&v, n, "layernorm", tables[t]);
+        memcpy(v.y, v.x, n * sizeof *v.y);
+        tables[t]->layernorm(v.y, v.w, b, 1e-5f, n, v.y);
+        check_vector(&v, n, "layernorm in place", tables[t]);
+      }
+    }
+  }
+}
+
+static void test_norm_values(void) {
+  static vectors v;
+  uint64_t seed = 8;
+  const size_t n = 576;
+  fill(&v, n, &seed);
+  double squares = 0, sum = 0, deviations = 0;
+  for (size_t i = 0; i < n; i++) {
+    squares += (double)v.x[i] * v.x[i];
+    sum += v.x[i];
+  }
+  for (size_t i = 0; i < n; i++) deviations += pow(v.x[i] - sum / n, 2);
+  tables[0]->rmsnorm(v.x, v.w, 1e-5f, n, v.y);
+  for (size_t i = 0; i < n; i++)
+    CHECK(fabs(v.y[i] - v.x[i] / sqrt(squares / n + 1e-5) * v.w[i]) <= 1e-5);
+  tables[0]->layernorm(v.x, v.w, v.b, 1e-5f, n, v.y);
+  for (size_t i = 0; i < n; i++)
+    CHECK(fabs(v.y[i] - ((v.x[i] - sum / n) / sqrt(deviations / n + 1e-5) * v.w[i] + v.b[i])) <= 1e-5);
+}
+
+typedef void gate_fn(float *gate, const float *up, size_t n);
+
+static void check_gate(size_t n, const char *what, const vectors *in, gate_fn *reference, gate_fn *gate,
+                       const bq_kernels *k) {
+  static vectors v;
+  for (int with_up = 0; with_up < 2; with_up++) {
+    v = *in;
+    memcpy(v.want, v.x, sizeof v.want);
+    memcpy(v.y, v.x, sizeof v.y);
+    reference(v.want, with_up ? v.w : NULL, n);
+    gate(v.y, with_up ? v.w : NULL, n);
+    check_vector(&v, n, what, k);
+  }
+}
+
+static void test_gates(void) {
+  static vectors v;
+  uint64_t seed = 9;
+  EACH_SIZE(n) {
+    fill(&v, n, &seed);
+    for (size_t t = 0; t < n_tables; t++) {
+      const bq_kernels *k = tables[t], *s = tables[0];
+      check_gate(n, "silu_mul", &v, s->silu_mul, k->silu_mul, k);
+      check_gate(n, "gelu_mul", &v, s->gelu_mul, k->gelu_mul, k);
+      check_gate(n, "relu_mul", &v, s->relu_mul, k->relu_mul, k);
+      memcpy(v.want, v.x, sizeof v.want);
+      memcpy(v.y, v.x, sizeof v.y);
+      s->add(v.want, v.b, n);
+      k->add(v.y, v.b, n);
+      check_vector(&v, n, "add", k);
+    }
+  }
+}
+
+static void test_gate_values(void) {
+  for (float g = -20; g < 20; g += 0.37f) {
+    float up = 1.5f, y = g;
+    tables[0]->silu_mul(&y, &up, 1);
+    CHECK(fabs(y - g / (1 + exp(-g)) * 1.5) <= 1e-6 * (1 + fabs(g)));
+    y = g;
+    tables[0]->gelu_mul(&y, NULL, 1);
+    CHECK(fabs(y - 0.5 * g * (1 + tanh(0.7978845608 * (g + 0.044715 * g * g * g)))) <= 2e-6 * (1 + fabs(g)));
+    y = g;
+    tables[0]->relu_mul(&y, &up, 1);
+    CHECK(y == (g > 0 ? g * up : 0));
+  }
+  float far[] = {-100, 100, -1e30f, 1e30f};
+  tables[0]->silu_mul(far, NULL, 4);
+  CHECK(far[0] == 0 && far[1] == 100 && far[2] == 0 && far[3] == 1e30f);
+}
+
+static void test_rope(void) {
+  static vectors v;
+  uint64_t seed = 10;
+  for (size_t dim = 2; dim <= 260; dim += 2)
+    for (int adjacent = 0; adjacent < 2; adjacent++) {
+      fill(&v, dim, &seed);
+      for (size_t t = 0; t < n_tables; t++) {
+        memcpy(v.want, v.x, sizeof v.want);
+        memcpy(v.y, v.x, sizeof v.y);
+        tables[0]->rope(v.want, v.w, dim, adjacent);
+        tables[t]->rope(v.y, v.w, dim, adjacent);
+        check_vector(&v, dim, "rope", tables[t]);
+      }
+      for (size_t i = 0; i < dim / 2; i++) {
+        size_t a = adjacent ? 2 * i : i, b = adjacent ? a + 1 : a + dim / 2;
+        double c = v.w[2 * i], s = v.w[2 * i + 1];
+        double slack = 1e-6 * (fabs(c) + fabs(s)) * (fabs(v.x[a]) + fabs(v.x[b]));
+        CHECK(fabs(v.want[a] - (v.x[a] * c - v.x[b] * s)) <= slack);
+        CHECK(fabs(v.want[b] - (v.x[a] * s + v.x[b] * c)) <= slack);
+      }
+    }
+}
+
+static void test_softmax(void) {
+  static vectors v;
+  uint64_t seed = 11;
+  EACH_SIZE(n) {
+    fill(&v, n, &seed);
+    for (size_t t = 0; t < n_tables; t++) {
+      memcpy(v.want, v.x, sizeof v.want);
+      memcpy(v.y, v.x, sizeof v.y);
+      tables[0]->softmax(v.want, n);
+      tables[t]->softmax(v.y, n);
+      check_vector(&v, n, "softmax", tables[t]);
+    }
+    double max = -INFINITY, sum = 0;
+    for (size_t i = 0; i < n; i++) max = fmax(max, v.x[i]);
+    for (size_t i = 0; i < n; i++) sum += exp(v.x[i] - max);
+    for (size_t i = 0; i < n; i++) CHECK(fabs(v.want[i] - exp(v.x[i] - max) / sum) <= 1e-6);
+  }
+}
+
+/* --- attention ------------------------------------------------------------------------------ */
+
+typedef struct cache {
+  void *k, *v;
+  size_t stride;
+} cache;
+
+static cache make_cache(bq_kv_type type, const float *kv, size_t positions, size_t dim) {
+  size_t size = type == BQ_KV_F32 ? 4 : 2;
+  cache c = {malloc(positions * (dim + 3) * size), malloc(positions * (dim + 3) * size), dim + 3};
+  memset(c.k, 0xff, positions * c.stride * size); /* NaNs between the rows */
+  memset(c.v, 0xff, positions * c.stride * size);
+  for (size_t j = 0; j < positions; j++) {
+    tables[0]->kv_store[type](kv + 2 * j * dim, dim, (char *)c.k + j * c.stride * size);
+    tables[0]->kv_store[type](kv + (2 * j + 1) * dim, dim, (char *)c.v + j * c.stride * size);
+  }
+  return c;
+}
+
+static void check_attend_values(const float *q, const float *kv, size_t positions, size_t dim,
+                                double slack, const float *y) {
+  double *score = malloc(positions * sizeof *score), max = -INFINITY, sum = 0;
+  for (size_t j = 0; j < positions; j++) {
+    score[j] = 0;
+    for (size_t d = 0; d < dim; d++) score[j] += (double)q[d] * kv[2 * j * dim + d] * 0.3;
+    max = fmax(max, score[j]);
+  }
+  for (size_t j = 0; j < positions; j++) sum += score[j] = exp(score[j] - max);
+  for (size_t d = 0; d < dim; d++) {
+    double want = 0;
+    for (size_t j = 0; j < positions; j++) want += score[j] / sum * kv[(2 * j + 1) * dim + d];
+    CHECK(fabs(y[d] - want) <= slack);
+  }
+  free(score);
+}
+
+static void test_attend(void) {
+  const size_t positions[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33, 100};
+  const size_t dims[] = {1, 2, 3, 4, 6, 8, 10, 16, 20, 31, 32, 33, 36, 48, 64, 80, 100, 128, 256};
+  uint64_t seed = 12;
+  for (size_t p = 0; p < COUNT(positions); p++)
+    for (size_t d = 0; d < COUNT(dims); d++)
+      for (int type = 0; type < BQ_KV_COUNT; type++) {
+        size_t n = positions[p], dim = dims[d];
+        float *kv = floats(2 * n * dim), *q = floats(dim);
+        float *scores = untouched(n + 1), *y = untouched(dim + 1), *want = untouched(dim + 1);
+        random_floats(&seed, kv, 2 * n * dim, 2);
+        random_floats(&seed, q, dim, 1);
+        cache c = make_cache((bq_kv_type)type, kv, n, dim);
+        bq_kv_view view = {c.k, c.v, c.stride};
+        tables[0]->attend[type](q, &view, n, dim, 0.3f, scores, want);
+        check_attend_values(q, kv, n, dim, type == BQ_KV_F32 ? 1e-5 : 2e-2, want);
+        for (size_t t = 1; t < n_tables; t++) {
+          tables[t]->attend[type](q, &view, n, dim, 0.3f, scores, y);
+          if (!check_same(y, want, dim * sizeof *y, "attend", tables[t]))
+            printf("  %zu positions, head of %zu\n", n, dim);
+          CHECK_EQ(bq_bits_of(y[dim]), 0xa5a5a5a5);
+          CHECK_EQ(bq_bits_of(scores[n]), 0xa5a5a5a5);
+        }
+        free(kv);
+        free(q);
+        free(scores);
+        free(y);
+        free(want);
+        free(c.k);
+        free(c.v);
+      }
+}
+
+static void test_kv_store(void) {
+  uint64_t seed = 13;
+  for (size_t n = 1; n < 70; n++)
+    for (int round = 0; round < 200; round++) {
+      float x[70];
+      uint16_t got[72], want[72];
+      for (size_t i = 0; i < n; i++) {
+        x[i] = bq_float_of(random_bits(&seed)); /* any pattern: NaN, infinity, subnormal */
+        if (round % 2) x[i] = ldexpf(random_float(&seed), (int)(random_bits(&seed) % 48) - 30);
+      }
+      memset(got, 0xa5, sizeof got);
+      for (size_t i = 0; i < n; i++) want[i] = bq_f32_to_f16(x[i]);
+      for (size_t t = 0; t < n_tables; t++) {
+        tables[t]->kv_store[BQ_KV_F16](x, n, got);
+        check_same(got, want, n * sizeof *got, "kv_store f16", tables[t]);
+        CHECK_EQ(got[n], 0xa5a5);
+      }
+    }
+  float x[37], y[38];
+  random_floats(&seed, x, 37, 1);
+  for (size_t t = 0; t < n_tables; t++) {
+    memset(y, 0xa5, sizeof y);
+    tables[t]->kv_store[BQ_KV_F32](x, 37, y);
+    check_same(y, x, sizeof x, "kv_store f32", tables[t]);
+    CHECK_EQ(bq_bits_of(y[37]), 0xa5a5a5a5);
+  }
+}
+
+/* --- tables --------------------------------------------------------------------------------- */
+
+static void test_tables(void) {
+#ifdef __EMSCRIPTEN__
+  CHECK(bq_kernels_simd128() != NULL);
+#endif
+  CHECK(bq_kernels_best() == tables[n_tables - 1]);
+  for (size_t t = 0; t < n_tables; t++) {
+    const bq_kernels *k = tables[t];
+    for (uint32_t type = 0; type < BQ_TYPE_COUNT; type++) {
+      const bq_type_facts *f = bq_type_get(type);
+      CHECK_EQ(k->matrix[type].matmul != NULL, f->runs);
+      CHECK_EQ(k->matrix[type].row != NULL, f->runs);
+      CHECK_EQ(k->matrix[type].quantized, f->runs && f->tile_step > 0);
+      CHECK_EQ(k->tile_rows[type] != NULL, f->runs && f->tile_step > 0);
+    }
+    CHECK(bq_kernels_self_test(k));
+  }
+}
+
+int main(void) {
+  const bq_kernels *all[] = {bq_kernels_scalar(), bq_kernels_simd128(), bq_kernels_relaxed()};
+  printf("tables:");
+  for (size_t i = 0; i < COUNT(all); i++)
+    if (all[i]) {
+      tables[n_tables++] = all[i];
+      printf(" %s", all[i]->name);
+    }
+  printf("\n");
+  RUN(test_tables);
+  RUN(test_matmul_shapes);
+  RUN(test_matmul_tokens);
+  RUN(test_matmul_extremes);
+  RUN(test_matmul_saturation);
+  RUN(test_rows);
+  RUN(test_rows_of_halves);
+  RUN(test_tile_rows);
+  RUN(test_norms);
+  RUN(test_norm_values);
+  RUN(test_gates);
+  RUN(test_gate_values);
+  RUN(test_rope);
+  RUN(test_softmax);
+  RUN(test_attend);
+  RUN(test_kv_store);
+  return check_summary();
+}

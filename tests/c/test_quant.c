@@ -1,0 +1,295 @@
+/* Encoders and decoders of the weight types (docs/FORMAT.md §1). */
+#include <math.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "core/half.h"
+#include "core/quant.h"
+#include "kernels/kernels.h"
+#include "random.h"
+
+static const bq_type BLOCK_TYPES[] = {BQ_TYPE_BQ4_16, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_64,
+                                      BQ_TYPE_BQ4H_32, BQ_TYPE_BQ8_32};
+enum { N_BLOCK_TYPES = sizeof BLOCK_TYPES / sizeof *BLOCK_TYPES };
+
+static bool f16_scales(bq_type type) { return type == BQ_TYPE_BQ4H_32 || type == BQ_TYPE_BQ8_32; }
+
+/* The scale of a row-major block: its last bytes. */
+static float scale_of(bq_type type, const uint8_t *block) {
+  const uint8_t *end = block + bq_type_get(type)->block_bytes;
+  if (f16_scales(type)) return bq_f16_to_f32((uint16_t)(end[-2] | end[-1] << 8));
+  float f;
+  memcpy(&f, end - 4, 4);
+  return f;
+}
+
+/* --- known bytes -------------------------------------------------------------------------- */
+
+static void test_known_block(void) {
+  /* m = 7, so the scale is 1. Halves go away from zero. */
+  float w[32] = {7, -7, 0, 1, 0.5f, -0.5f, 1.5f, -1.5f, 2.5f, -2.5f, 0.49f, -0.49f, 6.5f, -6.5f, 3};
+  uint8_t block[20];
+  const uint8_t want[20] = {0x97, 0x10, 0xf1, 0xe2, 0xd3, 0x00, 0x97, 0x03, 0, 0, 0,
+                            0,    0,    0,    0,    0,    0,    0,    0x80, 0x3f};
+  CHECK_EQ(bq_quantize(BQ_TYPE_BQ4_32, BQ_ROWS, w, 1, 32, block, NULL), BQ_OK);
+  CHECK_MEM(block, want, sizeof want);
+}
+
+static void test_known_tile(void) {
+  /* Row r of 8: weight k is (k + r) mod 15 - 7; the scale is 1 in every block. */
+  float w[8 * 32];
+  for (int r = 0; r < 8; r++)
+    for (int k = 0; k < 32; k++) w[r * 32 + k] = (float)((k + r) % 15 - 7);
+  uint8_t tile[160];
+  CHECK_EQ(bq_quantize(BQ_TYPE_BQ4_32, BQ_TILED, w, 8, 32, tile, NULL), BQ_OK);
+  for (int r = 0; r < 8; r++) {
+    float scale;
+    memcpy(&scale, tile + 4 * r, 4);
+    CHECK(scale == 1.0f);
+    for (int j = 0; j < 4; j++)
+      for (int i = 0; i < 4; i++) {
+        int byte = tile[32 + j * 32 + r / 4 * 16 + r % 4 * 4 + i];
+        CHECK_EQ(byte & 15, (4 * j + i + r) % 15 - 7 + 8);
+        CHECK_EQ(byte >> 4, (16 + 4 * j + i + r) % 15 - 7 + 8);
+      }
+  }
+}
+
+static void test_every_nibble(void) {
+  for (int scale = -2; scale <= 2; scale++) {
+    uint8_t block[20];
+    float s = (float)scale * 0.37f, w[32];
+    for (int first = 0; first < 256; first += 16) {
+      for (int i = 0; i < 16; i++) block[i] = (uint8_t)(first + i);
+      memcpy(block + 16, &s, 4);
+      CHECK_EQ(bq_dequantize(BQ_TYPE_BQ4_32, BQ_ROWS, block, 1, 32, w, NULL), BQ_OK);
+      for (int i = 0; i < 16; i++) {
+        int low = block[i] & 15, high = block[i] >> 4;
+        CHECK(w[2 * i] == (float)(low < 8 ? low : low - 16) * s);
+        CHECK(w[2 * i + 1] == (float)(high < 8 ? high : high - 16) * s);
+      }
+    }
+  }
+}
+
+/* --- error bounds --------------------------------------------------------------------------- */
+
+/* |error| <= scale / 2, but for rounding, in every block of one row. */
+static void check_error(bq_type type, const float *w, size_t n) {
+  const bq_type_facts *f = bq_type_get(type);
+  size_t blocks = (n + f->block - 1) / f->block;
+  uint8_t *bytes = malloc(blocks * f->block_bytes);
+  float *back = malloc(n * sizeof *back);
+  CHECK_EQ(bq_quantize(type, BQ_ROWS, w, 1, n, bytes, NULL), BQ_OK);
+  CHECK_EQ(bq_dequantize(type, BQ_ROWS, bytes, 1, n, back, NULL), BQ_OK);
+  double slack = type == BQ_TYPE_BQ8_32 ? 1 + 1e-4 : 1 + 1e-5; /* w / scale is up to 127, or 7 */
+  for (size_t i = 0; i < n; i++) {
+    double scale = scale_of(type, bytes + i / f->block * f->block_bytes);
+    CHECK(fabs((double)w[i] - back[i]) <= scale / 2 * slack);
+  }
+  free(bytes);
+  free(back);
+}
+
+static void test_error_bound(void) {
+  uint64_t seed = 1;
+  float w[500];
+  for (int t = 0; t < N_BLOCK_TYPES; t++) {
+    for (int exponent = f16_scales(BLOCK_TYPES[t]) ? -4 : -20; exponent <= 12; exponent++) {
+      random_floats(&seed, w, 500, ldexpf(1, exponent));
+      check_error(BLOCK_TYPES[t], w, 500);
+      check_error(BLOCK_TYPES[t], w, 1);
+      check_error(BLOCK_TYPES[t], w, 33);
+      w[77] = ldexpf(-1, exponent + 4); /* an outlier */
+      check_error(BLOCK_TYPES[t], w, 500);
+    }
+    memset(w, 0, sizeof w);
+    check_error(BLOCK_TYPES[t], w, 500);
+    w[9] = 1e-30f;
+    check_error(BLOCK_TYPES[t], w, 500);
+  }
+  const float huge[] = {3.4e38f, -3.4e38f, 1e38f, 1, 0};
+  check_error(BQ_TYPE_BQ4_16, huge, 5);
+  check_error(BQ_TYPE_BQ4_64, huge, 5);
+}
+
+static void test_small_f16_scales(void) {
+  /* Where f16 is too coarse for the bound: at least nothing blows up, and zeros stay zeros. */
+  for (int exponent = -60; exponent < -14; exponent++) {
+    float w[32] = {ldexpf(1, exponent), ldexpf(-0.5f, exponent), 0}, back[32];
+    uint8_t bytes[34];
+    for (int t = 3; t < 5; t++) {
+      CHECK_EQ(bq_quantize(BLOCK_TYPES[t], BQ_ROWS, w, 1, 32, bytes, NULL), BQ_OK);
+      CHECK_EQ(bq_dequantize(BLOCK_TYPES[t], BQ_ROWS, bytes, 1, 32, back, NULL), BQ_OK);
+      CHECK(scale_of(BLOCK_TYPES[t], bytes) >= 0x1p-24f);
+      for (int i = 0; i < 32; i++) CHECK(fabsf(w[i] - back[i]) <= fabsf(w[0]) / 2 + 0x1p-23f);
+      CHECK(back[2] == 0.0f);
+    }
+  }
+  float zeros[32] = {0};
+  uint8_t bytes[34];
+  CHECK_EQ(bq_quantize(BQ_TYPE_BQ8_32, BQ_ROWS, zeros, 1, 32, bytes, NULL), BQ_OK);
+  CHECK(scale_of(BQ_TYPE_BQ8_32, bytes) == 0.0f);
+}
+
+static void test_plain_types(void) {
+  float w[70], back[70];
+  uint8_t bytes[280];
+  uint64_t seed = 11;
+  random_floats(&seed, w, 70, 3);
+  w[3] = -0.0f;
+  w[4] = 0x1p-24f;
+  CHECK_EQ(bq_quantize(BQ_TYPE_F32, BQ_ROWS, w, 2, 35, bytes, NULL), BQ_OK);
+  CHECK_EQ(bq_dequantize(BQ_TYPE_F32, BQ_ROWS, bytes, 2, 35, back, NULL), BQ_OK);
+  CHECK_MEM(back, w, sizeof w);
+  CHECK_EQ(bq_quantize(BQ_TYPE_F16, BQ_FLAT, w, 2, 35, bytes, NULL), BQ_OK);
+  CHECK_EQ(bq_dequantize(BQ_TYPE_F16, BQ_ROWS, bytes, 2, 35, back, NULL), BQ_OK);
+  for (int i = 0; i < 70; i++) CHECK(back[i] == bq_f16_to_f32(bq_f32_to_f16(w[i])));
+  CHECK_EQ(bq_quantize(BQ_TYPE_BF16, BQ_ROWS, w, 2, 35, bytes, NULL), BQ_OK);
+  CHECK_EQ(bq_dequantize(BQ_TYPE_BF16, BQ_ROWS, bytes, 2, 35, back, NULL), BQ_OK);
+  for (int i = 0; i < 70; i++) CHECK(back[i] == bq_bf16_to_f32(bq_f32_to_bf16(w[i])));
+}
+
+/* --- layouts -------------------------------------------------------------------------------- */
+
+static uint8_t *encode(bq_type type, bq_layout layout, const float *w, size_t rows, size_t cols) {
+  uint64_t bytes = bq_type_bytes(type, layout, rows, cols);
+  uint8_t *p = malloc((size_t)bytes);
+  memset(p, 0xee, (size_t)bytes); /* every byte must be written */
+  CHECK_EQ(bq_quantize(type, layout, w, rows, cols, p, NULL), BQ_OK);
+  return p;
+}
+
+static void check_layouts(bq_type type, const float *w, size_t rows, size_t cols) {
+  const bq_type_facts *f = bq_type_get(type);
+  uint8_t *row_bytes = encode(type, BQ_ROWS, w, rows, cols);
+  uint8_t *tile_bytes = encode(type, BQ_TILED, w, rows, cols);
+  size_t n = rows * cols;
+  float *a = malloc(n * 4), *b = malloc(n * 4);
+  CHECK_EQ(bq_dequantize(type, BQ_ROWS, row_bytes, rows, cols, a, NULL), BQ_OK);
+  CHECK_EQ(bq_dequantize(type, BQ_TILED, tile_bytes, rows, cols, b, NULL), BQ_OK);
+  CHECK_MEM(a, b, n * 4);
+
+  /* The kernels' repacking gives the encoder's bytes, padding included. */
+  size_t row_size = (cols + f->block - 1) / f->block * f->block_bytes;
+  size_t group_size = (size_t)bq_type_bytes(type, BQ_TILED, 8, cols);
+  uint8_t *group = malloc(group_size);
+  for (size_t r = 0; r < rows; r += 8) {
+    size_t left = rows - r < 8 ? rows - r : 8;
+    memset(group, 0xee, group_size);
+    bq_kernels_scalar()->tile_rows[type](row_bytes + r * row_size, row_size, left, cols, group);
+    CHECK_MEM(group, tile_bytes + r / 8 * group_size, group_size);
+  }
+  free(group);
+
+  if (n % f->block == 0) {
+    uint8_t *flat = encode(type, BQ_FLAT, w, rows, cols);
+    uint8_t *one_row = encode(type, BQ_ROWS, w, 1, n);
+    CHECK_MEM(flat, one_row, n / f->block * f->block_bytes);
+    CHECK_EQ(bq_dequantize(type, BQ_FLAT, flat, rows, cols, a, NULL), BQ_OK);
+    CHECK_EQ(bq_dequantize(type, BQ_ROWS, flat, 1, n, b, NULL), BQ_OK);
+    CHECK_MEM(a, b, n * 4);
+    free(flat);
+    free(one_row);
+  }
+  free(row_bytes);
+  free(tile_bytes);
+  free(a);
+  free(b);
+}
+
+static void test_layouts(void) {
+  const size_t rows[] = {1, 7, 8, 9, 16, 17}, cols[] = {1, 15, 16, 17, 31, 32, 33, 48, 64, 65, 96, 130};
+  uint64_t seed = 2;
+  float *w = malloc(17 * 130 * 4);
+  for (int t = 0; t < N_BLOCK_TYPES; t++)
+    for (size_t r = 0; r < 6; r++)
+      for (size_t c = 0; c < 12; c++) {
+        random_floats(&seed, w, rows[r] * cols[c], 2);
+        check_layouts(BLOCK_TYPES[t], w, rows[r], cols[c]);
+      }
+  free(w);
+}
+
+/* --- refusals ------------------------------------------------------------------------------- */
+
+static void check_refused(bq_type type, const float *w, size_t index) {
+  uint8_t bytes[4 * 64];
+  bq_error err = {BQ_OK, 0, ""};
+  CHECK_EQ(bq_quantize(type, BQ_ROWS, w, 1, 64, bytes, &err), BQ_FORMAT);
+  CHECK_EQ(err.status, BQ_FORMAT);
+  CHECK_EQ(err.offset, index);
+}
+
+static void test_refuses_weights(void) {
+  const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+  for (uint32_t type = 0; type < BQ_TYPE_COUNT; type++) {
+    if (!bq_type_get(type)->runs) continue;
+    for (int i = 0; i < 4; i++) {
+      float w[64] = {1};
+      w[37] = bad[i];
+      check_refused(type, w, 37);
+    }
+  }
+  float large[64] = {0};
+  large[40] = 65536;
+  check_refused(BQ_TYPE_F16, large, 40);
+  large[40] = 3.4e38f;
+  check_refused(BQ_TYPE_BQ4H_32, large, 32); /* of the block */
+  check_refused(BQ_TYPE_BQ8_32, large, 32);
+  large[40] = 0x1.ffp127f;
+  check_refused(BQ_TYPE_BF16, large, 40);
+}
+
+static void test_refuses_scales(void) {
+  const float bad[] = {NAN, INFINITY, -INFINITY};
+  uint64_t seed = 4;
+  float w[9 * 65], back[9 * 65];
+  random_floats(&seed, w, 9 * 65, 1);
+  for (int t = 0; t < N_BLOCK_TYPES; t++)
+    for (int i = 0; i < 3; i++) {
+      bq_type type = BLOCK_TYPES[t];
+      const bq_type_facts *f = bq_type_get(type);
+      uint8_t *rows = encode(type, BQ_ROWS, w, 9, 65), *tiles = encode(type, BQ_TILED, w, 9, 65);
+      uint16_t half = bq_f32_to_f16(bad[i]);
+      size_t size = f16_scales(type) ? 2 : 4;
+      const void *scale = size == 2 ? (const void *)&half : (const void *)&bad[i];
+      size_t in_rows = 3 * f->block_bytes - size, in_tiles = 3 * size;
+      memcpy(rows + in_rows, scale, size);
+      memcpy(tiles + in_tiles, scale, size);
+      bq_error err = {BQ_OK, 0, ""};
+      CHECK_EQ(bq_dequantize(type, BQ_ROWS, rows, 9, 65, back, &err), BQ_FORMAT);
+      CHECK_EQ(err.offset, in_rows);
+      CHECK_EQ(bq_dequantize(type, BQ_TILED, tiles, 9, 65, back, &err), BQ_FORMAT);
+      CHECK_EQ(err.offset, in_tiles);
+      free(rows);
+      free(tiles);
+    }
+}
+
+static void test_refuses_arguments(void) {
+  float w[33] = {0};
+  uint8_t bytes[400];
+  CHECK_EQ(bq_quantize(BQ_TYPE_F32, BQ_TILED, w, 1, 33, bytes, NULL), BQ_ARGUMENT);
+  CHECK_EQ(bq_quantize(BQ_TYPE_BQ4_32, BQ_FLAT, w, 1, 33, bytes, NULL), BQ_ARGUMENT);
+  CHECK_EQ(bq_dequantize(BQ_TYPE_BQ4_32, BQ_FLAT, bytes, 3, 11, w, NULL), BQ_ARGUMENT);
+  CHECK_EQ(bq_quantize(BQ_TYPE_BQ4A_32, BQ_ROWS, w, 1, 32, bytes, NULL), BQ_UNSUPPORTED);
+  CHECK_EQ(bq_dequantize(BQ_TYPE_TERN_64, BQ_ROWS, bytes, 1, 32, w, NULL), BQ_UNSUPPORTED);
+  bq_error err;
+  CHECK_EQ(bq_dequantize(BQ_TYPE_COUNT, BQ_ROWS, bytes, 1, 32, w, &err), BQ_UNSUPPORTED);
+  CHECK_EQ(err.offset, BQ_NO_OFFSET);
+}
+
+int main(void) {
+  RUN(test_known_block);
+  RUN(test_known_tile);
+  RUN(test_every_nibble);
+  RUN(test_error_bound);
+  RUN(test_small_f16_scales);
+  RUN(test_plain_types);
+  RUN(test_layouts);
+  RUN(test_refuses_weights);
+  RUN(test_refuses_scales);
+  RUN(test_refuses_arguments);
+  return check_summary();
+}
