@@ -1,0 +1,92 @@
+/* SentencePiece BPE: characters, or bytes where the vocabulary has no such character, and the
+ * neighbours whose joint piece scores highest merge first (Kudo and Richardson 2018,
+ * "SentencePiece"; its src/bpe_model.cc defines ties and unknowns). */
+#include "text/merge.h"
+#include "text/utf8.h"
+#include "text/vocab.h"
+
+typedef struct spm {
+  const bq_tokenizer *t;
+  const uint8_t *text; /* of the word */
+} spm;
+
+/* Orders scores the other way round: the highest has the lowest key. The bits of an f32 rise with
+ * its value, once negative ones are flipped and the sign is turned over. */
+static uint32_t score_key(uint32_t bits) {
+  if (bits == 0x80000000u) bits = 0; /* -0 equals 0 */
+  return bits >> 31 ? bits : ~(bits | 0x80000000u);
+}
+
+static uint32_t pair_key(void *ctx, uint32_t left, uint32_t right, uint32_t end) {
+  const spm *s = ctx;
+  (void)right;
+  uint32_t id = bq_vocab_find(s->t, s->text + left, end - left, BQ_KINDS_TEXT);
+  return id == BQ_TOKEN_NONE ? BQ_NO_MERGE : score_key(bq_load32(s->t->scores + 4 * (size_t)id));
+}
+
+/* Characters as symbols; a byte of no character is one by itself. */
+static void split_characters(bq_merge_list *l, const uint8_t *text) {
+  uint32_t before = 0;
+  for (uint32_t at = 0; at < l->n;) {
+    uint32_t code_point;
+    uint32_t next = at + bq_utf8_decode(text + at, l->n - at, &code_point);
+    l->next[at] = next;
+    l->prev[at] = before;
+    before = at;
+    at = next;
+  }
+}
+
+/* A piece outside the vocabulary: its bytes, or one unknown token for neighbours of that sort. */
+static void put_unknown(const bq_tokenizer *t, const uint8_t *text, uint32_t bytes, bool after_unknown,
+                        bq_ids *out) {
+  bool fallback = t->flags & BQ_TOKENIZER_BYTE_FALLBACK;
+  if (!fallback && !after_unknown) bq_ids_put(out, t->info.unk);
+  for (uint32_t i = 0; fallback && i < bytes; i++) {
+    uint32_t id = t->byte[text[i]];
+    bq_ids_put(out, id == BQ_TOKEN_NONE ? t->info.unk : id);
+  }
+}
+
+static void encode_word(const bq_tokenizer *t, const uint8_t *text, uint32_t n, uint32_t *memory,
+                        bool *unknown, bq_ids *out) {
+  bq_merge_list l = bq_merge_list_at(memory, n);
+  spm s = {t, text};
+  bq_merge_rules rules = {pair_key, NULL, &s};
+  split_characters(&l, text);
+  bq_merge_run(&l, &rules);
+  for (uint32_t at = 0; at < n; at = l.next[at]) {
+    uint32_t bytes = l.next[at] - at;
+    uint32_t id = bq_vocab_find(t, text + at, bytes, BQ_KINDS_TEXT);
+    if (id == BQ_TOKEN_NONE) put_unknown(t, text + at, bytes, *unknown, out);
+    else bq_ids_put(out, id);
+    *unknown = id == BQ_TOKEN_NONE;
+  }
+}
+
+/* The text as pieces spell it: a space in front if wanted, and ▁ (U+2581), which is how files of
+ * SentencePiece write a space, as one. Returns its bytes, at most one more than the text's. */
+static uint32_t normalize(const uint8_t *text, size_t bytes, bool add_space, uint8_t *to) {
+  uint32_t n = 0;
+  if (add_space) to[n++] = ' ';
+  for (size_t i = 0; i < bytes; i++) {
+    bool mark = bytes - i >= 3 && text[i] == 0xe2 && text[i + 1] == 0x96 && text[i + 2] == 0x81;
+    to[n++] = mark ? ' ' : text[i];
+    if (mark) i += 2;
+  }
+  return n;
+}
+
+void bq_spm_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, bool add_space,
+                   void *scratch, bq_ids *out) {
+  uint32_t *memory = scratch;
+  uint8_t *normal = (uint8_t *)(memory + BQ_MERGE_ARRAYS * (bytes + 1));
+  uint32_t n = normalize(text, bytes, add_space, normal);
+  bool unknown = false;
+  for (uint32_t begin = 0, at = 1; begin < n; at++) {
+    bool border = t->words && at < n && normal[at] == ' ' && normal[at - 1] != ' ';
+    if (at < n && !border) continue;
+    encode_word(t, normal + begin, at - begin, memory, &unknown, out);
+    begin = at;
+  }
+}

@@ -1,0 +1,284 @@
+#include "text/tokenizer.h"
+
+#include "text/merge.h"
+#include "text/vocab.h"
+
+enum {
+  HEADER_BYTES = 44,
+  COUNT_MAX = 1 << 28, /* tokens or merges: their tables' indices stay within 32 bits */
+  TEXT_MAX = 1 << 30   /* bytes of one text: positions stay within 32 bits, twice over */
+};
+
+/* --- memory --------------------------------------------------------------------------------- */
+
+static uint64_t slot_count(uint32_t entries) {
+  uint64_t n = 1;
+  while (n < 2 * (uint64_t)entries) n *= 2;
+  return n;
+}
+
+/* The tokenizer and its tables; only counted while measuring, where it returns NULL. */
+static bq_tokenizer *take(bq_arena *arena, bq_tokenizer_size size) {
+  bq_tokenizer *t = bq_arena_take(arena, 1, sizeof *t);
+  uint64_t texts = slot_count(size.tokens), pairs = slot_count(size.merges);
+  uint32_t *by_text = bq_arena_take(arena, texts, sizeof *by_text);
+  uint32_t *by_pair = bq_arena_take(arena, pairs, sizeof *by_pair);
+  uint32_t *sorted = bq_arena_take(arena, size.tokens, sizeof *sorted);
+  if (!t || arena->overflow) return NULL;
+  memset(t, 0, sizeof *t);
+  t->by_text = (bq_slots){by_text, (uint32_t)(texts - 1)};
+  t->by_pair = (bq_slots){by_pair, (uint32_t)(pairs - 1)};
+  t->sorted = sorted;
+  return t;
+}
+
+uint64_t bq_tokenizer_memory(bq_tokenizer_size size) {
+  bq_arena arena = {0};
+  if (size.tokens > COUNT_MAX || size.merges > COUNT_MAX) return UINT64_MAX;
+  take(&arena, size);
+  return arena.overflow ? UINT64_MAX : arena.used;
+}
+
+/* --- the section ---------------------------------------------------------------------------- */
+
+/* A section while it is checked. */
+typedef struct reader {
+  bq_cursor at;
+  uint64_t file_offset;
+  bq_error *err;
+} reader;
+
+static bq_status refuse(const reader *r, size_t at, const char *what, uint32_t value) {
+  return bq_fail(r->err, BQ_FORMAT, r->file_offset + at, "the tokenizer is damaged: %s %u", what,
+                 value);
+}
+
+static bq_status read_kind(reader *r, bq_tokenizer *t) {
+  uint32_t kind = bq_cursor_u32(&r->at), flags = bq_cursor_u32(&r->at), pre = bq_cursor_u32(&r->at);
+  if (kind < BQ_TOKENIZER_SPM || kind > BQ_TOKENIZER_WORDLIST)
+    return bq_fail(r->err, BQ_UNSUPPORTED, r->file_offset, "tokenizer of unknown kind %u", kind);
+  if (flags & ~(uint32_t)BQ_TOKENIZER_FLAGS)
+    return bq_fail(r->err, BQ_UNSUPPORTED, r->file_offset + 4, "tokenizer with unknown flags %u",
+                   flags);
+  if (pre)
+    return bq_fail(r->err, BQ_UNSUPPORTED, r->file_offset + 8, "unknown pre-tokenizer %u", pre);
+  t->flags = flags;
+  t->info.kind = (bq_tokenizer_kind)kind;
+  return BQ_OK;
+}
+
+static bq_status read_ids(reader *r, bq_tokenizer *t, uint32_t tokens) {
+  uint32_t *const ids[] = {&t->info.bos, &t->info.eos, &t->info.unk, &t->info.pad};
+  for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+    size_t at = r->at.at;
+    *ids[i] = bq_cursor_u32(&r->at);
+    if (*ids[i] != BQ_TOKEN_NONE && *ids[i] >= tokens)
+      return refuse(r, at, "a special token's id is out of range:", *ids[i]);
+  }
+  t->info.add_bos = t->flags & BQ_TOKENIZER_ADD_BOS && t->info.bos != BQ_TOKEN_NONE;
+  t->info.add_eos = t->flags & BQ_TOKENIZER_ADD_EOS && t->info.eos != BQ_TOKEN_NONE;
+  return BQ_OK;
+}
+
+static bq_status check_end_ids(const reader *r, const bq_tokenizer *t, size_t at) {
+  for (uint32_t i = 0; i < t->n_eog; i++) {
+    uint32_t id = bq_load32(t->eog + 4 * (size_t)i);
+    if (id >= t->info.tokens) return refuse(r, at + 4 * (size_t)i, "no such token ends text:", id);
+  }
+  return BQ_OK;
+}
+
+static bq_status check_ends(const reader *r, const bq_tokenizer *t, size_t at, uint32_t text) {
+  uint32_t before = 0;
+  for (uint32_t id = 0; id < t->info.tokens; id++, at += 4) {
+    uint32_t end = bq_load32(t->ends + 4 * (size_t)id);
+    if (end < before || end > text) return refuse(r, at, "wrong end of the text of token", id);
+    before = end;
+  }
+  return before == text ? BQ_OK : refuse(r, at - 4, "bytes after the last token's text:", text - before);
+}
+
+static bq_status check_scores(const reader *r, const bq_tokenizer *t, size_t at) {
+  for (uint32_t id = 0; id < t->info.tokens; id++, at += 4)
+    if ((bq_load32(t->scores + 4 * (size_t)id) & 0x7fffffffu) > 0x7f800000u)
+      return refuse(r, at, "the score is no number, of token", id);
+  return BQ_OK;
+}
+
+static bq_status check_kinds(const reader *r, const bq_tokenizer *t, size_t at) {
+  for (uint32_t id = 0; id < t->info.tokens; id++, at++) {
+    uint32_t bytes;
+    bq_vocab_text(t, id, &bytes);
+    if (t->kinds[id] >= BQ_TOKEN_KINDS) return refuse(r, at, "unknown kind of token", id);
+    if (t->kinds[id] == BQ_TOKEN_BYTE && bytes != 1)
+      return refuse(r, at, "not one byte long is the byte token", id);
+  }
+  for (size_t i = t->info.tokens; i % 4; i++, at++)
+    if (t->kinds[i]) return refuse(r, at, "padding is not zero but", t->kinds[i]);
+  return BQ_OK;
+}
+
+/* Whether merge `rank` gives what its two tokens spell together. */
+static bool merge_spells(const bq_tokenizer *t, uint32_t rank) {
+  uint32_t nl, nr, n;
+  const uint8_t *left = bq_vocab_text(t, bq_vocab_merge(t, rank, 0), &nl);
+  const uint8_t *right = bq_vocab_text(t, bq_vocab_merge(t, rank, 1), &nr);
+  const uint8_t *both = bq_vocab_text(t, bq_vocab_merge(t, rank, 2), &n);
+  return n >= nl && n - nl == nr && memcmp(both, left, nl) == 0 && memcmp(both + nl, right, nr) == 0;
+}
+
+static bq_status check_merges(const reader *r, const bq_tokenizer *t, size_t at) {
+  for (uint32_t rank = 0; rank < t->n_merges; rank++, at += 12) {
+    for (uint32_t column = 0; column < 3; column++)
+      if (bq_vocab_merge(t, rank, column) >= t->info.tokens)
+        return refuse(r, at + 4 * column, "a token that isn't there is named by merge", rank);
+    if (!merge_spells(t, rank)) return refuse(r, at + 8, "not the text of its token gives merge", rank);
+  }
+  return BQ_OK;
+}
+
+/* Finds the arrays after the header and checks every value in them. */
+static bq_status read_arrays(reader *r, bq_tokenizer *t, bq_tokenizer_size size) {
+  size_t counts_at = r->at.at;
+  uint32_t n_eog = bq_cursor_u32(&r->at), tokens = bq_cursor_u32(&r->at);
+  uint32_t merges = bq_cursor_u32(&r->at), text = bq_cursor_u32(&r->at);
+  if (tokens != size.tokens || tokens == 0 || tokens > COUNT_MAX)
+    return refuse(r, counts_at + 4, "not the number of tokens that the plan says:", tokens);
+  if (merges != size.merges || merges > COUNT_MAX)
+    return refuse(r, counts_at + 8, "not the number of merges that the plan says:", merges);
+  size_t eog_at = r->at.at;
+  t->eog = bq_cursor_bytes(&r->at, 4 * (uint64_t)n_eog);
+  size_t ends_at = r->at.at;
+  t->ends = bq_cursor_bytes(&r->at, 4 * (uint64_t)tokens);
+  size_t scores_at = r->at.at;
+  t->scores = bq_cursor_bytes(&r->at, 4 * (uint64_t)tokens);
+  size_t kinds_at = r->at.at;
+  t->kinds = bq_cursor_bytes(&r->at, ((uint64_t)tokens + 3) / 4 * 4);
+  size_t merges_at = r->at.at;
+  t->merges = bq_cursor_bytes(&r->at, 12 * (uint64_t)merges);
+  t->text = bq_cursor_bytes(&r->at, text);
+  if (r->at.bad)
+    return bq_fail(r->err, BQ_FORMAT, r->file_offset + counts_at,
+                   "the tokenizer is damaged: its %u tokens don't fit the section of %l bytes", tokens,
+                   (uint64_t)r->at.size);
+  if (r->at.at != r->at.size)
+    return bq_fail(r->err, BQ_FORMAT, r->file_offset + r->at.at,
+                   "the tokenizer is damaged: it ends %l bytes before its section",
+                   (uint64_t)(r->at.size - r->at.at));
+  t->info.tokens = tokens;
+  t->n_merges = merges;
+  t->n_eog = n_eog;
+  bq_status status = check_end_ids(r, t, eog_at);
+  if (status == BQ_OK) status = check_ends(r, t, ends_at, text);
+  if (status == BQ_OK) status = check_scores(r, t, scores_at);
+  if (status == BQ_OK) status = check_kinds(r, t, kinds_at);
+  if (status == BQ_OK) status = check_merges(r, t, merges_at);
+  return status;
+}
+
+bq_status bq_tokenizer_create(const uint8_t *section, size_t bytes, uint64_t file_offset,
+                              bq_tokenizer_size size, void *memory, bq_tokenizer **out,
+                              bq_error *err) {
+  uint64_t need = bq_tokenizer_memory(size);
+  if (need >= SIZE_MAX) return bq_fail(err, BQ_NOMEM, file_offset, "a tokenizer of %u tokens", size.tokens);
+  bq_arena arena = {memory, (size_t)need, 0, false};
+  bq_tokenizer *t = take(&arena, size);
+  if (!t) return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "no memory was passed for the tokenizer");
+  reader r = {{section, bytes, 0, false}, file_offset, err};
+  if (bytes < HEADER_BYTES)
+    return bq_fail(err, BQ_FORMAT, file_offset,
+                   "the tokenizer is damaged: %l bytes hold no header of 44", (uint64_t)bytes);
+  bq_status status = read_kind(&r, t);
+  if (status == BQ_OK) status = read_ids(&r, t, size.tokens);
+  if (status == BQ_OK) status = read_arrays(&r, t, size);
+  if (status != BQ_OK) return status;
+  bq_vocab_build(t);
+  *out = t;
+  return BQ_OK;
+}
+
+/* --- facts ---------------------------------------------------------------------------------- */
+
+bq_tokenizer_info bq_tokenizer_info_get(const bq_tokenizer *t) { return t->info; }
+
+bool bq_token_ends(const bq_tokenizer *t, uint32_t id) {
+  for (uint32_t i = 0; i < t->n_eog; i++)
+    if (bq_load32(t->eog + 4 * (size_t)i) == id) return true;
+  return false;
+}
+
+bool bq_token_special(const bq_tokenizer *t, uint32_t id) {
+  return id < t->info.tokens && BQ_KIND(bq_vocab_kind(t, id)) & BQ_KINDS_HIDDEN;
+}
+
+const uint8_t *bq_token_bytes(const bq_tokenizer *t, uint32_t id, size_t *bytes) {
+  uint32_t n = 0;
+  const uint8_t *text = t->text;
+  if (id < t->info.tokens && !bq_token_special(t, id)) text = bq_vocab_text(t, id, &n);
+  *bytes = n;
+  return text;
+}
+
+uint32_t bq_token_find(const bq_tokenizer *t, const char *text, size_t bytes) {
+  const uint8_t *p = (const uint8_t *)text;
+  uint32_t id = bq_vocab_find(t, p, bytes, BQ_KIND(BQ_TOKEN_KINDS) - 1);
+  return id == BQ_TOKEN_NONE && bytes == 1 ? t->byte[p[0]] : id;
+}
+
+/* --- text to ids ---------------------------------------------------------------------------- */
+
+/* The merge list and, for byte-level BPE, the ids of its symbols; the text itself, which SPM
+ * normalizes, and a byte for the space in front. */
+uint64_t bq_tokenize_scratch(const bq_tokenizer *t, uint64_t text_bytes) {
+  if (text_bytes > TEXT_MAX) return UINT64_MAX;
+  if (t->info.kind == BQ_TOKENIZER_WORDLIST) return 0;
+  uint64_t arrays = BQ_MERGE_ARRAYS + (t->info.kind == BQ_TOKENIZER_BPE);
+  uint64_t normal = t->info.kind == BQ_TOKENIZER_SPM ? text_bytes + 1 : 0;
+  return arrays * sizeof(uint32_t) * (text_bytes + 1) + normal;
+}
+
+static void encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, bool add_space,
+                   void *scratch, bq_ids *out) {
+  if (!bytes) return;
+  switch (t->info.kind) {
+  case BQ_TOKENIZER_SPM: bq_spm_encode(t, text, bytes, add_space, scratch, out); break;
+  case BQ_TOKENIZER_BPE: bq_bpe_encode(t, text, bytes, scratch, out); break;
+  case BQ_TOKENIZER_WORDLIST: bq_wordlist_encode(t, text, bytes, out); break;
+  }
+}
+
+/* Special tokens cut the text; what lies between is encoded by itself. SPM's space goes in front
+ * of the text and after control tokens, for the words there begin as words at a start do. */
+static void encode_parts(const bq_tokenizer *t, const uint8_t *text, size_t bytes, uint32_t kinds,
+                         void *scratch, bq_ids *out) {
+  bool add_space = t->flags & BQ_TOKENIZER_ADD_SPACE;
+  bool space = add_space;
+  size_t begin = 0;
+  for (size_t at = 0; at < bytes;) {
+    uint32_t length = 0;
+    uint32_t id = bq_vocab_match(t, text + at, bytes - at, kinds, &length);
+    if (id == BQ_TOKEN_NONE) {
+      at++;
+      continue;
+    }
+    encode(t, text + begin, at - begin, space, scratch, out);
+    bq_ids_put(out, id);
+    space = add_space && bq_token_special(t, id);
+    begin = at += length;
+  }
+  encode(t, text + begin, bytes - begin, space, scratch, out);
+}
+
+bq_status bq_tokenize(const bq_tokenizer *t, const char *text, size_t bytes,
+                      const bq_tokenize_options *options, void *scratch, uint32_t *ids,
+                      size_t capacity, size_t *count) {
+  *count = 0;
+  if (bytes > TEXT_MAX) return BQ_ARGUMENT;
+  bq_ids out = {ids, capacity, 0};
+  uint32_t kinds = BQ_KIND(BQ_TOKEN_USER) | (options->parse_special ? BQ_KINDS_HIDDEN : 0);
+  if (options->add_special && t->info.add_bos) bq_ids_put(&out, t->info.bos);
+  encode_parts(t, (const uint8_t *)text, bytes, kinds, scratch, &out);
+  if (options->add_special && t->info.add_eos) bq_ids_put(&out, t->info.eos);
+  *count = out.count;
+  return out.count <= capacity ? BQ_OK : BQ_ARGUMENT;
+}

@@ -1,0 +1,194 @@
+#include "text/vocab.h"
+
+static uint32_t hash_text(const uint8_t *text, size_t bytes) { /* FNV-1a, low bits stirred */
+  uint32_t h = 2166136261u;
+  for (size_t i = 0; i < bytes; i++) h = (h ^ text[i]) * 16777619u;
+  return h ^ h >> 15;
+}
+
+static uint32_t hash_pair(uint32_t left, uint32_t right) {
+  uint64_t h = ((uint64_t)left << 32 | right) * 0x9e3779b97f4a7c15u;
+  return (uint32_t)(h >> 32);
+}
+
+static bool has_text(const bq_tokenizer *t, uint32_t id, const uint8_t *text, size_t bytes) {
+  uint32_t n;
+  const uint8_t *own = bq_vocab_text(t, id, &n);
+  return n == bytes && memcmp(own, text, bytes) == 0;
+}
+
+uint32_t bq_vocab_find(const bq_tokenizer *t, const uint8_t *text, size_t bytes, uint32_t kinds) {
+  if (bytes == 0 || bytes > t->longest) return BQ_TOKEN_NONE;
+  for (uint32_t at = hash_text(text, bytes);; at++) {
+    uint32_t id = t->by_text.slot[at & t->by_text.mask];
+    if (id == BQ_TOKEN_NONE) return BQ_TOKEN_NONE;
+    if (kinds & BQ_KIND(bq_vocab_kind(t, id)) && has_text(t, id, text, bytes)) return id;
+  }
+}
+
+uint32_t bq_vocab_rank(const bq_tokenizer *t, uint32_t left, uint32_t right) {
+  for (uint32_t at = hash_pair(left, right);; at++) {
+    uint32_t rank = t->by_pair.slot[at & t->by_pair.mask];
+    if (rank == BQ_TOKEN_NONE) return BQ_TOKEN_NONE;
+    if (bq_vocab_merge(t, rank, 0) == left && bq_vocab_merge(t, rank, 1) == right) return rank;
+  }
+}
+
+/* --- sorted tokens -------------------------------------------------------------------------- */
+
+/* By text, then kind, then id: a total order. */
+static bool sorts_before(const bq_tokenizer *t, uint32_t a, uint32_t b) {
+  uint32_t na, nb;
+  const uint8_t *ta = bq_vocab_text(t, a, &na), *tb = bq_vocab_text(t, b, &nb);
+  int order = memcmp(ta, tb, na < nb ? na : nb);
+  if (order) return order < 0;
+  if (na != nb) return na < nb;
+  uint32_t ka = bq_vocab_kind(t, a), kb = bq_vocab_kind(t, b);
+  return ka != kb ? ka < kb : a < b;
+}
+
+/* Lets the value at `at` sink to its place in the heap of n, largest on top. */
+static void sink(const bq_tokenizer *t, uint32_t *heap, uint32_t at, uint32_t n) {
+  uint32_t value = heap[at];
+  for (uint32_t child; (child = 2 * at + 1) < n; at = child) {
+    if (child + 1 < n && sorts_before(t, heap[child], heap[child + 1])) child++;
+    if (!sorts_before(t, value, heap[child])) break;
+    heap[at] = heap[child];
+  }
+  heap[at] = value;
+}
+
+/* Heapsort: no memory, no recursion, no bad case. */
+static void sort_tokens(const bq_tokenizer *t, uint32_t *ids, uint32_t n) {
+  for (uint32_t i = n / 2; i-- > 0;) sink(t, ids, i, n);
+  for (uint32_t end = n; end-- > 1;) {
+    uint32_t largest = ids[0];
+    ids[0] = ids[end];
+    ids[end] = largest;
+    sink(t, ids, 0, end);
+  }
+}
+
+/* Whether a sorted token's byte number `at` is below `byte`; a token that ends there sorts first. */
+static bool byte_below(const bq_tokenizer *t, uint32_t id, uint32_t at, uint32_t byte) {
+  uint32_t n;
+  const uint8_t *text = bq_vocab_text(t, id, &n);
+  return n <= at || text[at] < byte;
+}
+
+/* First of sorted[low…high) whose byte number `at` is at least `byte` (0…256). */
+static uint32_t lower_bound(const bq_tokenizer *t, uint32_t low, uint32_t high, uint32_t at,
+                            uint32_t byte) {
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (byte_below(t, t->sorted[middle], at, byte)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+uint32_t bq_vocab_match(const bq_tokenizer *t, const uint8_t *text, size_t bytes, uint32_t kinds,
+                        uint32_t *length) {
+  uint32_t found = BQ_TOKEN_NONE;
+  if (!bytes || !(t->first[text[0]] & kinds)) return found;
+  uint32_t low = 0, high = t->n_sorted; /* tokens that share the first `at` bytes with the text */
+  for (uint32_t at = 0; at < bytes; at++) {
+    low = lower_bound(t, low, high, at, text[at]);
+    high = lower_bound(t, low, high, at, text[at] + 1u);
+    if (low == high) return found;
+    for (uint32_t i = low; i < high; i++) { /* those that end here come first, one for each kind */
+      uint32_t n;
+      bq_vocab_text(t, t->sorted[i], &n);
+      if (n > at + 1) break;
+      if (!(kinds & BQ_KIND(bq_vocab_kind(t, t->sorted[i])))) continue;
+      found = t->sorted[i];
+      *length = n;
+      break;
+    }
+  }
+  return found;
+}
+
+/* --- building ------------------------------------------------------------------------------- */
+
+static void add_text(bq_tokenizer *t, uint32_t id) {
+  uint32_t bytes;
+  const uint8_t *text = bq_vocab_text(t, id, &bytes);
+  uint32_t kind = bq_vocab_kind(t, id);
+  if (bytes == 0 || kind == BQ_TOKEN_BYTE) return;
+  if (bq_vocab_find(t, text, bytes, BQ_KIND(kind)) != BQ_TOKEN_NONE) return;
+  uint32_t at = hash_text(text, bytes);
+  while (t->by_text.slot[at & t->by_text.mask] != BQ_TOKEN_NONE) at++;
+  t->by_text.slot[at & t->by_text.mask] = id;
+}
+
+/* A merge that gives a control token is left out: what people type never becomes one. */
+static void add_merge(bq_tokenizer *t, uint32_t rank) {
+  uint32_t left = bq_vocab_merge(t, rank, 0), right = bq_vocab_merge(t, rank, 1);
+  if (BQ_KINDS_HIDDEN & BQ_KIND(bq_vocab_kind(t, bq_vocab_merge(t, rank, 2)))) return;
+  if (bq_vocab_rank(t, left, right) != BQ_TOKEN_NONE) return;
+  uint32_t at = hash_pair(left, right);
+  while (t->by_pair.slot[at & t->by_pair.mask] != BQ_TOKEN_NONE) at++;
+  t->by_pair.slot[at & t->by_pair.mask] = rank;
+}
+
+static void add_byte(bq_tokenizer *t, uint32_t id) {
+  uint32_t bytes;
+  const uint8_t *text = bq_vocab_text(t, id, &bytes);
+  uint32_t wanted = t->info.kind == BQ_TOKENIZER_BPE ? BQ_KINDS_TEXT : 0;
+  wanted |= BQ_KIND(BQ_TOKEN_BYTE);
+  if (bytes != 1 || !(wanted & BQ_KIND(bq_vocab_kind(t, id)))) return;
+  if (t->byte[text[0]] == BQ_TOKEN_NONE) t->byte[text[0]] = id;
+}
+
+static bool space_inside(const uint8_t *text, uint32_t bytes) {
+  for (uint32_t i = 1; i < bytes; i++)
+    if (text[i] == ' ' && text[i - 1] != ' ') return true;
+  return false;
+}
+
+/* Sorted are the tokens that are looked for in a text: special ones, and all of a word list. Of
+ * equal texts of one kind, the lowest id stays. */
+static void build_sorted(bq_tokenizer *t) {
+  uint32_t wanted = BQ_KINDS_HIDDEN | BQ_KIND(BQ_TOKEN_USER);
+  if (t->info.kind == BQ_TOKENIZER_WORDLIST) wanted |= BQ_KINDS_TEXT;
+  uint32_t n = 0, kept = 0;
+  for (uint32_t id = 0; id < t->info.tokens; id++) {
+    uint32_t bytes;
+    const uint8_t *text = bq_vocab_text(t, id, &bytes);
+    uint32_t kind = BQ_KIND(bq_vocab_kind(t, id));
+    if (bytes == 0 || !(kind & wanted)) continue;
+    t->sorted[n++] = id;
+    t->first[text[0]] |= (uint8_t)kind;
+  }
+  sort_tokens(t, t->sorted, n);
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t id = t->sorted[i], bytes;
+    const uint8_t *text = bq_vocab_text(t, id, &bytes);
+    if (kept && bq_vocab_kind(t, t->sorted[kept - 1]) == bq_vocab_kind(t, id) &&
+        has_text(t, t->sorted[kept - 1], text, bytes))
+      continue;
+    t->sorted[kept++] = id;
+  }
+  t->n_sorted = kept;
+}
+
+void bq_vocab_build(bq_tokenizer *t) {
+  memset(t->by_text.slot, 0xff, ((size_t)t->by_text.mask + 1) * sizeof *t->by_text.slot);
+  memset(t->by_pair.slot, 0xff, ((size_t)t->by_pair.mask + 1) * sizeof *t->by_pair.slot);
+  memset(t->byte, 0xff, sizeof t->byte);
+  t->words = true;
+  for (uint32_t id = 0; id < t->info.tokens; id++) {
+    uint32_t bytes;
+    const uint8_t *text = bq_vocab_text(t, id, &bytes);
+    if (bytes > t->longest) t->longest = bytes;
+    bool joins = bq_vocab_kind(t, id) == BQ_TOKEN_NORMAL && space_inside(text, bytes);
+    if (joins) t->words = false;
+  }
+  for (uint32_t id = 0; id < t->info.tokens; id++) {
+    add_text(t, id);
+    add_byte(t, id);
+  }
+  for (uint32_t rank = 0; rank < t->n_merges; rank++) add_merge(t, rank);
+  build_sorted(t);
+}

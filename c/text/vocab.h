@@ -1,0 +1,102 @@
+/* The inside of a tokenizer: the section's arrays in place, and tables to look things up. */
+#ifndef BQ_VOCAB_H
+#define BQ_VOCAB_H
+
+#include "core/cursor.h"
+#include "text/tokenizer.h"
+
+typedef enum bq_token_kind {
+  BQ_TOKEN_NORMAL = 0,
+  BQ_TOKEN_UNKNOWN = 1,
+  BQ_TOKEN_CONTROL = 2,
+  BQ_TOKEN_USER = 3,
+  BQ_TOKEN_UNUSED = 4,
+  BQ_TOKEN_BYTE = 5,
+  BQ_TOKEN_KINDS
+} bq_token_kind;
+
+/* Sets of kinds, for look-ups. */
+#define BQ_KIND(kind) (1u << (kind))
+#define BQ_KINDS_TEXT BQ_KIND(BQ_TOKEN_NORMAL)
+#define BQ_KINDS_HIDDEN (BQ_KIND(BQ_TOKEN_UNKNOWN) | BQ_KIND(BQ_TOKEN_CONTROL))
+
+enum {
+  BQ_TOKENIZER_ADD_BOS = 1,
+  BQ_TOKENIZER_ADD_EOS = 2,
+  BQ_TOKENIZER_ADD_SPACE = 4,
+  BQ_TOKENIZER_BYTE_FALLBACK = 8,
+  BQ_TOKENIZER_IGNORE_MERGES = 16,
+  BQ_TOKENIZER_FLAGS = 31
+};
+
+/* An open-addressing table of u32 values, a power of two of slots, at most half of them taken;
+ * empty ones hold BQ_TOKEN_NONE. */
+typedef struct bq_slots {
+  uint32_t *slot; /* [mask + 1] */
+  uint32_t mask;
+} bq_slots;
+
+struct bq_tokenizer {
+  /* In the section; numbers are little-endian and need not be aligned. */
+  const uint8_t *eog;    /* [n_eog] u32 */
+  const uint8_t *ends;   /* [tokens] u32 */
+  const uint8_t *scores; /* [tokens] f32 */
+  const uint8_t *kinds;  /* [tokens] u8 */
+  const uint8_t *merges; /* [n_merges][3] u32 */
+  const uint8_t *text;
+  bq_tokenizer_info info;
+  uint32_t flags, n_merges, n_eog;
+  uint32_t longest;    /* bytes of the longest token */
+  bool words;          /* no token has a space after something else: words don't interact */
+  bq_slots by_text;    /* ids; every text once per kind, the lowest id */
+  bq_slots by_pair;    /* ranks of merges by (left, right) */
+  uint32_t *sorted;    /* ids in order of their texts: what is looked for inside a text */
+  uint32_t n_sorted;
+  uint8_t first[256];  /* kinds of the sorted tokens that begin with a byte */
+  uint32_t byte[256];  /* the token of a single byte; BQ_TOKEN_NONE */
+};
+
+static inline uint32_t bq_vocab_kind(const bq_tokenizer *t, uint32_t id) { return t->kinds[id]; }
+
+/* Text of id < tokens, in place. */
+static inline const uint8_t *bq_vocab_text(const bq_tokenizer *t, uint32_t id, uint32_t *bytes) {
+  uint32_t begin = id ? bq_load32(t->ends + 4 * ((size_t)id - 1)) : 0;
+  *bytes = bq_load32(t->ends + 4 * (size_t)id) - begin;
+  return t->text + begin;
+}
+
+static inline uint32_t bq_vocab_merge(const bq_tokenizer *t, uint32_t rank, uint32_t column) {
+  return bq_load32(t->merges + 12 * (size_t)rank + 4 * column);
+}
+
+/* The id of a kind in `kinds` whose text is exactly this; BQ_TOKEN_NONE. */
+uint32_t bq_vocab_find(const bq_tokenizer *t, const uint8_t *text, size_t bytes, uint32_t kinds);
+/* Rank of the merge of two tokens; BQ_TOKEN_NONE. */
+uint32_t bq_vocab_rank(const bq_tokenizer *t, uint32_t left, uint32_t right);
+/* The longest sorted token of a kind in `kinds` that the bytes begin with, and its length. */
+uint32_t bq_vocab_match(const bq_tokenizer *t, const uint8_t *text, size_t bytes, uint32_t kinds,
+                        uint32_t *length);
+
+/* Fills the tables of a checked section; their memory is in place. */
+void bq_vocab_build(bq_tokenizer *t);
+
+/* Ids on their way out: counts on when there is no more room. */
+typedef struct bq_ids {
+  uint32_t *ids; /* [capacity] */
+  size_t capacity, count;
+} bq_ids;
+
+static inline void bq_ids_put(bq_ids *out, uint32_t id) {
+  if (id == BQ_TOKEN_NONE) return;
+  if (out->count < out->capacity) out->ids[out->count] = id;
+  out->count++;
+}
+
+/* Ids of a text without special tokens in it. scratch: bq_tokenize_scratch of its bytes. */
+void bq_spm_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, bool add_space,
+                   void *scratch, bq_ids *out);
+void bq_bpe_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, void *scratch,
+                   bq_ids *out);
+void bq_wordlist_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, bq_ids *out);
+
+#endif
