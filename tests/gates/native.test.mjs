@@ -1,0 +1,31 @@
+// What c/ may ask of the system: nothing but memory and string functions. So no libm (its results
+// differ between platforms), no allocation, no files, no clocks, no exit; and no variables of its own.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import test from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const LIBRARY = fileURLToPath(new URL('../../build/native/libbq4.a', import.meta.url));
+const ALLOWED = new Set(['memcpy', 'memmove', 'memset', 'memcmp', 'memchr', 'strlen', 'strcmp', 'strncmp']);
+/** Of compilers that protect the stack or link position-independent code by default. */
+const COMPILER = new Set(['__stack_chk_fail', '_GLOBAL_OFFSET_TABLE_']);
+
+const symbols = execFileSync('nm', ['-P', '-A', LIBRARY], { encoding: 'utf8', maxBuffer: 1 << 26 })
+  .split('\n').filter(Boolean)
+  .map((line) => /^\S*\[(\S+)\]: (\S+) (\S)/.exec(line)?.slice(1) ?? assert.fail(line));
+
+test('c/ calls nothing of the system but memory and string functions', () => {
+  const defined = new Set(symbols.filter(([, , kind]) => kind !== 'U').map(([, name]) => name));
+  const foreign = symbols.filter(([, name, kind]) => kind === 'U' && !defined.has(name) && !ALLOWED.has(name) && !COMPILER.has(name));
+  assert.deepEqual(foreign.map(([file, name]) => `${file}: ${name}`), []);
+});
+
+test('c/ has no variables outside functions', () => {
+  const variables = symbols.filter(([, , kind]) => /[bBdDcCsSgG]/.test(kind));
+  assert.deepEqual(variables.map(([file, name]) => `${file}: ${name}`), []);
+});
+
+test('names that c/ shows to others begin with bq_', () => {
+  const visible = symbols.filter(([, name, kind]) => /[A-TV-Z]/.test(kind) && !name.startsWith('bq_'));
+  assert.deepEqual(visible.map(([file, name]) => `${file}: ${name}`), []);
+});

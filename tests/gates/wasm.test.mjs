@@ -1,0 +1,74 @@
+// What every shipped module must keep: its size, its borders, and no instruction whose result
+// depends on the machine.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import test from 'node:test';
+import { MODULE_LIMIT, sizes } from '../../tools/size.mjs';
+import { countOpcodes, relaxedOpcodes } from './opcodes.mjs';
+
+/** i32x4.relaxed_dot_i8x16_i7x16_add_s: exact as the kernels use it (docs/ARCHITECTURE.md). */
+const ALLOWED_RELAXED = 'fd 113';
+/** What emcc exports of its own accord; js/ never calls them. */
+const EMCC_EXPORTS = /^(_?emscripten_stack_\w+|__indirect_function_table|stack(Save|Restore|Alloc))$/;
+
+const ROOT = new URL('../../', import.meta.url);
+/** @param {string} path */
+const read = (path) => readFileSync(new URL(path, ROOT));
+const promised = read('web/exports.txt').toString().split('\n').filter(Boolean);
+
+test('there are two builds', () => {
+  assert.deepEqual(sizes().map(({ name }) => name), ['bq4-relaxed.wasm', 'bq4-simd128.wasm']);
+});
+
+test('the list of exports is sorted and without repetition', () => {
+  assert.deepEqual(promised, [...new Set(promised)].sort());
+});
+
+for (const { name, gzip } of sizes()) {
+  const bytes = read(`build/wasm/${name}`);
+  const module = new WebAssembly.Module(bytes);
+
+  test(`${name} is under ${MODULE_LIMIT} bytes gzipped`, () => {
+    assert.ok(gzip < MODULE_LIMIT, `${gzip} bytes`);
+  });
+
+  test(`${name} imports nothing but its memory`, () => {
+    assert.deepEqual(WebAssembly.Module.imports(module), [{ module: 'env', name: 'memory', kind: 'memory' }]);
+  });
+
+  test(`${name} exports what web/exports.txt promises`, () => {
+    const exports = WebAssembly.Module.exports(module).filter(({ name }) => !EMCC_EXPORTS.test(name));
+    const globals = exports.filter(({ kind }) => kind === 'global').map(({ name }) => name).sort();
+    const functions = exports.filter(({ kind }) => kind === 'function').map(({ name }) => name).sort();
+    assert.deepEqual(functions, promised);
+    assert.deepEqual(globals, ['__heap_base', '__stack_pointer']);
+    assert.equal(exports.length, functions.length + globals.length);
+  });
+
+  test(`${name} uses SIMD, and no relaxed instruction but the exact dot product`, () => {
+    assert.ok([...countOpcodes(bytes).keys()].some((opcode) => opcode.startsWith('fd ')));
+    const wanted = name.includes('relaxed') ? [ALLOWED_RELAXED] : [];
+    assert.deepEqual([...relaxedOpcodes(bytes).keys()], wanted);
+  });
+
+  test(`${name} links with a memory of any size, which then can't grow`, () => {
+    for (const pages of [16, 17, 1000]) {
+      const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
+      const { exports } = new WebAssembly.Instance(module, { env: { memory } });
+      const [heap, stack] = [exports.__heap_base, exports.__stack_pointer].map((g) => /** @type {WebAssembly.Global} */ (g).value);
+      assert.ok(stack <= heap && heap < 16 * 65536, `stack ${stack}, heap ${heap}`);
+      assert.throws(() => memory.grow(1), RangeError);
+    }
+  });
+}
+
+test('the walker sees each relaxed instruction', () => {
+  // A function body of one instruction: v128 operands come from `unreachable`, which allows all types.
+  for (let op = 0x100; op <= 0x113; op++) {
+    const body = [0, 0x00, 0xfd, (op & 0x7f) | 0x80, op >> 7, 0x1a, 0x0b];
+    const bytes = Uint8Array.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 4, 1, 0x60, 0, 0, 3, 2, 1, 0,
+      10, body.length + 2, 1, body.length, ...body]);
+    assert.ok(WebAssembly.validate(bytes), op.toString(16));
+    assert.deepEqual([...relaxedOpcodes(bytes)], [[`fd ${op.toString(16)}`, 1]]);
+  }
+});

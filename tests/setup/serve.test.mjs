@@ -1,0 +1,152 @@
+// The demo's server: what it sends, and what it keeps to itself.
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { parseRange, publicPath, serve } from '../../tools/serve.mjs';
+
+const MODEL = Uint8Array.from({ length: 1000 }, (_, i) => i % 251);
+/** @type {string} */
+let root;
+/** @type {Awaited<ReturnType<typeof serve>>} */
+let site;
+
+before(async () => {
+  root = mkdtempSync(join(tmpdir(), 'bq4-serve-'));
+  for (const folder of ['demo/sub', 'js', 'build/wasm', 'models', 'tools']) mkdirSync(join(root, folder), { recursive: true });
+  writeFileSync(join(root, 'demo/index.html'), '<!doctype html>');
+  writeFileSync(join(root, 'demo/.hidden'), 'secret');
+  writeFileSync(join(root, 'demo/empty.txt'), '');
+  writeFileSync(join(root, 'js/index.js'), 'export {};');
+  writeFileSync(join(root, 'build/wasm/x.wasm'), '\0asm');
+  writeFileSync(join(root, 'build/secret'), 'secret');
+  writeFileSync(join(root, 'models/m.bq4'), MODEL);
+  writeFileSync(join(root, 'tools/secret'), 'secret');
+  writeFileSync(join(root, 'package.json'), '{}');
+  site = await serve({ root });
+});
+
+after(async () => {
+  await site.close();
+  rmSync(root, { recursive: true });
+});
+
+/**
+ * A request with its path sent as it is: fetch would tidy it.
+ * @param {string} path
+ * @param {{method?: string, headers?: Record<string, string>}} [options]
+ * @returns {Promise<{status: number, headers: import('node:http').IncomingHttpHeaders, body: Buffer}>}
+ */
+function ask(path, { method = 'GET', headers = {} } = {}) {
+  return new Promise((resolve, reject) => {
+    request({ host: '127.0.0.1', port: site.port, path, method, headers, agent: false }, (response) => {
+      /** @type {Buffer[]} */
+      const chunks = [];
+      response.on('data', (bytes) => chunks.push(bytes));
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) }));
+    }).on('error', reject).end();
+  });
+}
+
+test('/ leads to the demo', async () => {
+  const { status, headers } = await ask('/?a=1');
+  assert.equal(status, 302);
+  assert.equal(headers.location, '/demo/?a=1');
+  const page = await ask('/demo/');
+  assert.equal(page.status, 200);
+  assert.equal(page.body.toString(), '<!doctype html>');
+  assert.equal((await ask('/demo')).headers.location, '/demo/');
+});
+
+test('types', async () => {
+  for (const [path, type] of [
+    ['/demo/index.html', 'text/html; charset=utf-8'],
+    ['/js/index.js', 'text/javascript; charset=utf-8'],
+    ['/build/wasm/x.wasm', 'application/wasm'],
+    ['/models/m.bq4', 'application/octet-stream'],
+  ]) {
+    const { status, headers } = await ask(path);
+    assert.deepEqual([status, headers['content-type']], [200, type], path);
+  }
+});
+
+test('every answer isolates the page and carries a strict policy', async () => {
+  for (const path of ['/', '/demo/', '/js/index.js', '/nothing']) {
+    const { headers } = await ask(path);
+    assert.equal(headers['cross-origin-opener-policy'], 'same-origin', path);
+    assert.equal(headers['cross-origin-embedder-policy'], 'require-corp', path);
+    assert.equal(headers['cross-origin-resource-policy'], 'same-origin', path);
+    assert.equal(headers['x-content-type-options'], 'nosniff', path);
+    const policy = headers['content-security-policy'] ?? '';
+    assert.match(policy, /default-src 'none'/, path);
+    assert.match(policy, /script-src 'self' 'wasm-unsafe-eval'/, path);
+    assert.doesNotMatch(policy, /'unsafe-|blob:|\*/, path);
+  }
+});
+
+test('nothing outside the public folders', async () => {
+  for (const path of [
+    '/package.json', '/tools/secret', '/build/secret', '/demo/../package.json', '/demo/%2e%2e/package.json',
+    '/demo/..%2fpackage.json', '/demo/%2e%2e%2ftools%2fsecret', '/demo/..\\package.json', '/demo/..%5cpackage.json',
+    '//etc/passwd', '/demo//etc/passwd', '/etc/passwd', '/demo/.hidden', '/demo/./index.html', '/demo/%00', '/demo/%zz',
+    '/demolition', '/demo/sub/', '/demo/nothing', 'http://elsewhere/package.json',
+  ]) {
+    const { status, body } = await ask(path);
+    assert.equal(status, 404, path);
+    assert.equal(body.toString(), 'not found\n', path);
+  }
+});
+
+test('byte ranges', async () => {
+  for (const [range, start, end] of /** @type {[string, number, number][]} */ ([
+    ['bytes=0-0', 0, 0], ['bytes=10-19', 10, 19], ['bytes=990-', 990, 999], ['bytes=-10', 990, 999],
+    ['bytes=0-5000', 0, 999], ['bytes=-5000', 0, 999],
+  ])) {
+    const { status, headers, body } = await ask('/models/m.bq4', { headers: { Range: range } });
+    assert.equal(status, 206, range);
+    assert.equal(headers['content-range'], `bytes ${start}-${end}/1000`, range);
+    assert.equal(headers['content-length'], String(end - start + 1), range);
+    assert.deepEqual(body, Buffer.from(MODEL.subarray(start, end + 1)), range);
+  }
+  for (const range of ['bytes=1000-', 'bytes=5000-6000', 'bytes=-0']) {
+    const { status, headers } = await ask('/models/m.bq4', { headers: { Range: range } });
+    assert.equal(status, 416, range);
+    assert.equal(headers['content-range'], 'bytes */1000', range);
+  }
+  for (const range of ['bytes=5-2', 'bytes=-', 'lines=1-2', 'bytes=0-1,5-6', 'nonsense']) {
+    const { status, body } = await ask('/models/m.bq4', { headers: { Range: range } });
+    assert.deepEqual([status, body.length], [200, 1000], range);
+  }
+  assert.equal(parseRange('bytes=0-0', 0), 'unsatisfiable');
+});
+
+test('an entity tag spares a second download and guards ranges', async () => {
+  const first = await ask('/models/m.bq4');
+  const etag = String(first.headers.etag);
+  assert.equal(first.headers['accept-ranges'], 'bytes');
+  const second = await ask('/models/m.bq4', { headers: { 'If-None-Match': etag } });
+  assert.deepEqual([second.status, second.body.length], [304, 0]);
+  assert.equal((await ask('/models/m.bq4', { headers: { Range: 'bytes=0-9', 'If-Range': etag } })).status, 206);
+  assert.equal((await ask('/models/m.bq4', { headers: { Range: 'bytes=0-9', 'If-Range': '"other"' } })).status, 200);
+});
+
+test('HEAD, other methods, empty files', async () => {
+  const head = await ask('/models/m.bq4', { method: 'HEAD' });
+  assert.deepEqual([head.status, head.headers['content-length'], head.body.length], [200, '1000', 0]);
+  const post = await ask('/models/m.bq4', { method: 'POST' });
+  assert.deepEqual([post.status, post.headers.allow], [405, 'GET, HEAD']);
+  const empty = await ask('/demo/empty.txt');
+  assert.deepEqual([empty.status, empty.headers['content-length'], empty.body.length], [200, '0', 0]);
+});
+
+test('a taken port is an error with a code', async () => {
+  await assert.rejects(serve({ root, port: site.port }), { code: 'EADDRINUSE' });
+});
+
+test('publicPath', () => {
+  assert.equal(publicPath('/js/a%20b.js?x#y', ['js']), 'js/a b.js');
+  assert.equal(publicPath('/js', ['js']), 'js');
+  assert.equal(publicPath('/jsx', ['js']), undefined);
+});

@@ -1,0 +1,34 @@
+#!/usr/bin/env node
+// Builds the shipped wasm modules, setting up the compiler first when need be.
+import { spawn } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { SetupError } from './setup/shell.mjs';
+import { command, ROOT, setUp } from './setup/setup.mjs';
+
+/**
+ * Runs make, with its output shown.
+ * @param {import('./setup/setup.mjs').Tools} tools
+ * @param {readonly string[]} targets of emscripten.mk
+ * @returns {Promise<boolean>} whether it succeeded
+ */
+export function make(tools, targets) {
+  // A child of npm must not take its job server for make's.
+  const { MAKEFLAGS, MFLAGS, MAKELEVEL, ...env } = tools.env;
+  return new Promise((resolve) => {
+    const jobs = Math.min(availableParallelism(), 8);
+    const child = spawn(tools.make, ['-f', 'emscripten.mk', '-k', `-j${jobs}`, '--no-print-directory', '--output-sync=target', '-s', ...targets],
+      { cwd: ROOT, env, stdio: ['ignore', 'inherit', 'inherit'] });
+    child.on('error', () => resolve(false));
+    child.on('close', (code) => resolve(code === 0));
+  });
+}
+
+/** @param {import('./setup/setup.mjs').Tools} tools */
+export async function buildWasm(tools) {
+  if (!await make(tools, ['wasm'])) throw new SetupError('the wasm modules could not be built, see above');
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await command(async () => buildWasm(await setUp()));
+}

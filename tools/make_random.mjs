@@ -1,0 +1,192 @@
+#!/usr/bin/env node
+// Models with random weights, in the shapes of well-known ones: what speed, memory and loading are measured on.
+// The same shape, types and seed give the same bytes.
+import { parseArgs } from 'node:util';
+import { createCodec } from '../js/convert/codec.js';
+import { quantize } from '../js/convert/encode.js';
+import { f16FromNumber } from '../js/convert/half.js';
+import { tensorTable } from '../js/convert/names.js';
+import { fileSink } from '../js/convert/output.js';
+import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../js/convert/tokenizers/section.js';
+import { ROWS, runLayout, typeNamed, weightBytes } from '../js/convert/weights.js';
+import { matrixOf, writeV2 } from '../js/convert/write-v2.js';
+import { command } from './setup/setup.mjs';
+import { SetupError } from './setup/shell.mjs';
+
+/** @typedef {import('../js/convert/weights.js').WeightType} WeightType */
+
+const llama = { arch: 'llama', norm_eps: 1e-5, tied: true };
+
+/** Shapes: `15m` as of stories15M, `135m` as of SmolLM-135M, `500m` as of Qwen2-0.5B; the tiny ones have awkward sizes. @type {Record<string, Record<string, any>>} */
+export const SHAPES = {
+  '15m': { ...llama, hidden: 288, layers: 6, heads: 6, ffn: 768, vocab: 32000, context: 256, rope_pairs: 'adjacent' },
+  '135m': { ...llama, hidden: 576, layers: 30, heads: 9, kv_heads: 3, ffn: 1536, vocab: 49152, context: 2048 },
+  '500m': { ...llama, hidden: 896, layers: 24, heads: 14, kv_heads: 2, ffn: 4864, vocab: 151936, context: 2048, rope_theta: 1e6 },
+  'tiny-llama': { ...llama, hidden: 48, layers: 2, heads: 6, kv_heads: 3, ffn: 72, vocab: 300, context: 64, tied: false },
+  'tiny-bullet': { arch: 'bullet', hidden: 40, layers: 2, heads: 4, ffn: 88, vocab: 300, context: 48, norm_eps: 1e-5, tied: false },
+};
+
+/** Weights per piece: larger tensors are made and written in several. */
+const PIECE = 1 << 20;
+
+/** Random numbers (xorshift32 after a mix of seed and stream): one stream per tensor. */
+class Random {
+  #state;
+  /** @param {number} seed @param {number} stream */
+  constructor(seed, stream) {
+    let x = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(stream + 1, 0xc2b2ae35);
+    x = Math.imul(x ^ (x >>> 16), 0x7feb352d);
+    this.#state = (x ^ (x >>> 15)) | 1;
+  }
+
+  /** 32 random bits. */
+  bits() {
+    let x = this.#state;
+    x ^= x << 13;
+    x ^= x >>> 17;
+    x ^= x << 5;
+    return (this.#state = x) >>> 0;
+  }
+
+  /** Uniform in [-1, 1). */
+  unit() {
+    return this.bits() / 2 ** 31 - 1;
+  }
+}
+
+/** A byte of two nibbles, none of them 0 (which stands for -8): the weights' mean is 0. */
+const NIBBLES = Uint8Array.from({ length: 256 }, (_, b) => ((b & 15) || 8) | (((b >> 4) || 8) << 4));
+
+/**
+ * Whole tiles of a quantized type, made as bytes: uniform weights of the given deviation.
+ * @param {WeightType} type @param {Random} random @param {number} tiles @param {number} deviation
+ */
+function randomTiles(type, random, tiles, deviation) {
+  const eight = type.name === 'bq8_32';
+  const half = eight || type.name === 'bq4h_32';
+  const scaleBytes = half ? 2 : 4;
+  const scales = (8 * type.step) / type.block;
+  const out = new Uint8Array(tiles * type.tileBytes);
+  const view = new DataView(out.buffer);
+  const words = new Uint32Array(out.buffer);
+  // A uniform integer in ±n has the deviation n / √3, about.
+  const base = (deviation * Math.sqrt(3)) / (eight ? 127 : 7.5);
+  for (let tile = 0; tile < tiles; tile++) {
+    const at = tile * type.tileBytes;
+    for (let i = 0; i < scales; i++) {
+      const scale = base * (1 + 0.25 * random.unit());
+      if (half) view.setUint16(at + 2 * i, f16FromNumber(scale), true);
+      else view.setFloat32(at + 4 * i, scale, true);
+    }
+    const from = at + scales * scaleBytes;
+    for (let w = from / 4; w < (at + type.tileBytes) / 4; w++) words[w] = random.bits();
+    if (!eight) for (let i = from; i < at + type.tileBytes; i++) out[i] = NIBBLES[out[i]];
+  }
+  return out;
+}
+
+/** @param {Random} random @param {number} n @param {number} mean @param {number} deviation */
+function randomFloats(random, n, mean, deviation) {
+  const width = deviation * Math.sqrt(3);
+  return Float32Array.from({ length: n }, () => mean + width * random.unit());
+}
+
+/**
+ * @param {import('../js/convert/names.js').Slot} slot
+ * @param {WeightType} type
+ * @param {Random} random
+ */
+async function* randomPieces({ name, dims }, type, random) {
+  const { rows, cols } = matrixOf(dims);
+  const vector = dims.length === 1;
+  const layout = vector ? ROWS : runLayout(type);
+  const mean = /ln.*\.weight$/.test(name) ? 1 : 0;
+  // So that norms of hidden states stay near 1: matrices 1/√inputs, embeddings 1.
+  const deviation = vector ? 0.05 : /^w[tp]e/.test(name) ? 1 : 1 / Math.sqrt(cols);
+  const whole = type.step > 0 && rows % 8 === 0 && cols % type.step === 0;
+  const step = Math.max(8, Math.floor(PIECE / cols / 8) * 8);
+  for (let row = 0; row < rows; row += step) {
+    const n = Math.min(step, rows - row);
+    yield whole
+      ? randomTiles(type, random, weightBytes(type, layout, n, cols) / type.tileBytes, deviation)
+      : quantize(type.id, layout, randomFloats(random, n * cols, mean, deviation), n, cols);
+  }
+}
+
+/** A tokenizer of made-up words, with byte fallback, so that any text can be fed. @param {number} vocab */
+export function randomTokenizer(vocab) {
+  const text = (/** @type {string} */ s) => new TextEncoder().encode(s);
+  const fixed = [
+    { bytes: text('<unk>'), score: 0, kind: TOKEN.unknown },
+    { bytes: text('<s>'), score: 0, kind: TOKEN.control },
+    { bytes: text('</s>'), score: 0, kind: TOKEN.control },
+    ...Array.from({ length: 256 }, (_, b) => ({ bytes: Uint8Array.of(b), score: 0, kind: TOKEN.byte })),
+  ];
+  const words = Array.from({ length: Math.max(0, vocab - fixed.length) }, (_, i) => ({ bytes: text(` w${i.toString(36)}`), score: -i, kind: TOKEN.normal }));
+  return encodeTokenizer({
+    kind: KIND.spm, flags: FLAG.addBos | FLAG.addSpace | FLAG.byteFallback, pre: 0, bos: 1, eos: 2, unk: 0, pad: NONE, eog: [2],
+    tokens: [...fixed, ...words].slice(0, vocab), merges: [],
+  });
+}
+
+/**
+ * @typedef {object} RandomOptions
+ * @property {string} [quant]  type of the matrices; default bq4
+ * @property {string} [embed]  type of embedding and head; default bq8 where matrices are quantized
+ * @property {number} [seed]   default 1
+ * @property {boolean} [tokenizer]  default true
+ * @property {boolean} [biases]  all biases; default: for the bullet block only
+ * @property {(bytes: Uint8Array) => bigint} [hash]  XXH64; default: the engine's
+ */
+
+/**
+ * @param {Record<string, any>} config
+ * @param {import('../js/convert/output.js').Sink} sink
+ * @param {RandomOptions} [options]
+ */
+export async function makeRandom(config, sink, options = {}) {
+  const { quant = 'bq4', seed = 1, tokenizer = true, biases = config.arch === 'bullet' } = options;
+  const matrix = typeNamed(quant);
+  const embedding = typeNamed(options.embed ?? (matrix.block > 1 ? 'bq8' : quant));
+  const vector = typeNamed('f32');
+  const slots = tensorTable(config).filter((slot) => slot.required || biases);
+  const tensors = slots.map((slot, i) => {
+    const type = slot.dims.length === 1 ? vector : slot.embedding ? embedding : matrix;
+    const layout = slot.dims.length === 1 ? ROWS : runLayout(type);
+    return { name: slot.name, dims: slot.dims, type, layout, pieces: () => randomPieces(slot, type, new Random(seed, i)) };
+  });
+  const ids = new Random(seed, -2);
+  return writeV2(sink, {
+    config, tensors, name: 'random weights', license: 'CC0-1.0', tokenizer: tokenizer ? randomTokenizer(config.vocab) : null,
+  }, { hash: options.hash ?? (await createCodec(1 << 20)).hash, fileId: Uint8Array.from({ length: 16 }, () => ids.bits()) });
+}
+
+const HELP = `node tools/make_random.mjs SHAPE OUT.bq4 [--quant TYPE] [--embed TYPE] [--seed N] [--context N] [--biases] [--no-tokenizer]
+
+SHAPE is one of ${Object.keys(SHAPES).join(', ')}. TYPE: bq4 (the default), bq4h, bq8, bq4_16, bq4_64, f32, f16, bf16.
+`;
+
+if (import.meta.filename === process.argv[1]) {
+  await command(async () => {
+    let parsed;
+    try {
+      parsed = parseArgs({
+        allowPositionals: true,
+        options: {
+          quant: { type: 'string' }, embed: { type: 'string' }, seed: { type: 'string' }, context: { type: 'string' },
+          biases: { type: 'boolean' }, 'no-tokenizer': { type: 'boolean' }, help: { type: 'boolean' },
+        },
+      });
+    } catch (error) {
+      throw new SetupError(`${/** @type {Error} */ (error).message}\n\n${HELP}`);
+    }
+    const { values, positionals: [shape, output] } = parsed;
+    if (values.help) return void process.stdout.write(HELP);
+    if (!output || !Object.hasOwn(SHAPES, shape)) throw new SetupError(HELP);
+    const config = { ...SHAPES[shape], ...(values.context && { context: Number(values.context) }) };
+    const { bytes } = await makeRandom(config, await fileSink(output), {
+      quant: values.quant, embed: values.embed, seed: Number(values.seed ?? 1), biases: values.biases, tokenizer: !values['no-tokenizer'],
+    });
+    console.log(`${output}: ${bytes} bytes`);
+  });
+}

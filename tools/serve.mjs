@@ -1,0 +1,157 @@
+// A small static server for the demo: the right types and headers, byte ranges, nothing outside the
+// folders it is given.
+import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { extname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+
+/** @type {Record<string, string>} */
+const TYPES = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.mjs': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.webmanifest': 'application/manifest+json; charset=utf-8',
+  '.map': 'application/json; charset=utf-8',
+  '.md': 'text/markdown; charset=utf-8',
+  '.txt': 'text/plain; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.ico': 'image/x-icon',
+  '.wasm': 'application/wasm',
+  '.bq4': 'application/octet-stream',
+};
+
+/** What a page may reach; all else of the checkout stays private. */
+export const PUBLIC = ['demo', 'js', 'build/wasm', 'models'];
+
+const HEADERS = {
+  // Cross-origin isolation: what shared memory, and so threads, need.
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Content-Security-Policy': [
+    "default-src 'none'", "script-src 'self' 'wasm-unsafe-eval'", "worker-src 'self'", "style-src 'self'",
+    "img-src 'self' data:", "font-src 'self'", "connect-src 'self'", "manifest-src 'self'",
+    "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+  ].join('; '),
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'no-referrer',
+  // Always ask, answer 304: an edited file shows at the next reload.
+  'Cache-Control': 'no-cache',
+};
+
+/**
+ * @param {string} target of a request
+ * @param {readonly string[]} folders
+ * @returns {string | undefined} a relative path with forward slashes inside one of the folders
+ */
+export function publicPath(target, folders) {
+  let path;
+  try {
+    path = decodeURIComponent(target.split(/[?#]/, 1)[0]);
+  } catch {
+    return undefined;
+  }
+  // No empty, "." or ".." segment, no hidden file, nothing that another system reads as a separator.
+  if (!path.startsWith('/') || /[\\\0:]/.test(path) || /\/(?=\/)|\/\./.test(path)) return undefined;
+  path = path.slice(1);
+  return folders.some((folder) => path === folder || path.startsWith(`${folder}/`)) ? path : undefined;
+}
+
+/**
+ * One `bytes=` range. Several ranges, or another unit, count as no range: the whole file is a right answer.
+ * @param {string | undefined} header
+ * @param {number} size
+ * @returns {{start: number, end: number} | 'unsatisfiable' | undefined} end is the last byte
+ */
+export function parseRange(header, size) {
+  const match = /^bytes=\s*(\d*)-(\d*)\s*$/.exec(header ?? '');
+  if (!match || (!match[1] && !match[2])) return undefined;
+  if (!match[1]) {
+    const last = Number(match[2]);
+    return last && size ? { start: Math.max(0, size - last), end: size - 1 } : 'unsatisfiable';
+  }
+  const start = Number(match[1]);
+  const end = match[2] ? Math.min(Number(match[2]), size - 1) : size - 1;
+  if (match[2] && Number(match[2]) < start) return undefined;
+  return start < size ? { start, end } : 'unsatisfiable';
+}
+
+/**
+ * @param {import('node:http').IncomingMessage} request
+ * @param {import('node:http').ServerResponse} response
+ * @param {{root: string, folders: readonly string[], home: string}} site
+ */
+async function answer(request, response, { root, folders, home }) {
+  /** @param {number} status @param {Record<string, string | number>} [headers] @param {string} [text] */
+  const reply = (status, headers = {}, text = '') => {
+    response.writeHead(status, { ...HEADERS, 'Content-Type': 'text/plain; charset=utf-8', 'Content-Length': Buffer.byteLength(text), ...headers });
+    response.end(request.method === 'HEAD' ? '' : text);
+  };
+  if (request.method !== 'GET' && request.method !== 'HEAD') return reply(405, { Allow: 'GET, HEAD' }, 'only GET and HEAD\n');
+  const target = request.url ?? '/';
+  if (/^\/([?#]|$)/.test(target)) return reply(302, { Location: home + target.slice(1) });
+  let path = publicPath(target, folders);
+  if (path === undefined) return reply(404, {}, 'not found\n');
+  if (path.endsWith('/')) path += 'index.html';
+
+  const file = await open(join(root, path)).catch(() => undefined);
+  try {
+    const stat = await file?.stat();
+    if (stat?.isDirectory()) return reply(301, { Location: `${target.split(/[?#]/, 1)[0]}/` });
+    if (!file || !stat?.isFile()) return reply(404, {}, 'not found\n');
+    const etag = `"${stat.size.toString(16)}-${Math.trunc(stat.mtimeMs).toString(16)}"`;
+    const headers = { ...HEADERS, 'Content-Type': TYPES[extname(path)] ?? 'application/octet-stream', ETag: etag, 'Accept-Ranges': 'bytes' };
+    if (request.headers['if-none-match'] === etag) {
+      response.writeHead(304, headers);
+      return response.end();
+    }
+    const current = request.headers['if-range'] === undefined || request.headers['if-range'] === etag;
+    const range = request.method === 'GET' && current ? parseRange(request.headers.range, stat.size) : undefined;
+    if (range === 'unsatisfiable') return reply(416, { 'Content-Range': `bytes */${stat.size}` }, 'no such bytes\n');
+    const { start, end } = range ?? { start: 0, end: stat.size - 1 };
+    response.writeHead(range ? 206 : 200, {
+      ...headers,
+      'Content-Length': end - start + 1,
+      ...(range ? { 'Content-Range': `bytes ${start}-${end}/${stat.size}` } : {}),
+    });
+    if (request.method === 'HEAD' || end < start) return response.end();
+    await pipeline(createReadStream('', { fd: file, start, end, autoClose: false }), response);
+  } finally {
+    await file?.close();
+  }
+}
+
+/**
+ * Serves folders of `root` until closed.
+ * @param {{root: string, port?: number, host?: string, folders?: readonly string[], home?: string}} options
+ *   port 0 (the default) takes any free one; home is where `/` leads
+ * @returns {Promise<{url: string, port: number, close: () => Promise<void>}>}
+ *   rejects with code EADDRINUSE when the port is taken
+ */
+export async function serve({ root, port = 0, host = '127.0.0.1', folders = PUBLIC, home = '/demo/' }) {
+  const server = createServer((request, response) => {
+    answer(request, response, { root, folders, home }).catch((error) => {
+      // A visitor who leaves in the middle of a file is no error.
+      if (!response.headersSent) response.writeHead(500).end();
+      else response.destroy();
+      if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') console.error(error);
+    });
+  });
+  await new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => resolve(undefined));
+  });
+  const address = /** @type {import('node:net').AddressInfo} */ (server.address());
+  return {
+    url: `http://${host === '127.0.0.1' ? 'localhost' : host}:${address.port}/`,
+    port: address.port,
+    close: () => new Promise((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    }),
+  };
+}

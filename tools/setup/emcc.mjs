@@ -1,0 +1,297 @@
+// A C-to-wasm compiler: the emcc on PATH when it is new enough, else Debian's, from a newer release,
+// unpacked into the cache and pointed at its own libc (this leaves the machine's libc alone).
+import { existsSync, mkdirSync, readdirSync, readFileSync, lstatSync, openSync, readSync, closeSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { cacheRoot, withLock, writeWhole } from './cache.mjs';
+import { debianLike, PrivateApt } from './debian.mjs';
+import { compareVersions, findOnPath, probe, run, say, SetupError, step } from './shell.mjs';
+
+/** Relaxed SIMD has its final opcodes from this version on. */
+export const LEAST_EMCC = '3.1.60';
+/** Part of the cache key: raise it when the recipe below changes. */
+const RECIPE = 'r1';
+/** Newest first. */
+const SUITES = ['forky', 'trixie'];
+
+/** @type {Record<string, {debian: string, triplet: string, loader: string}>} */
+const MACHINES = {
+  x64: { debian: 'amd64', triplet: 'x86_64-linux-gnu', loader: 'ld-linux-x86-64.so.2' },
+  arm64: { debian: 'arm64', triplet: 'aarch64-linux-gnu', loader: 'ld-linux-aarch64.so.1' },
+};
+
+// What emcc calls of the packages' many programs.
+const LLVM_PROGRAMS = /^(clang(\+\+|-\d+)?|lld|wasm-ld|llvm-(ar|cxxfilt|dwarfdump|dwp|nm|objcopy|objdump|ranlib|strip))$/;
+const NEVER_USED = ['usr/share/doc', 'usr/share/man', 'usr/share/lintian', 'usr/share/bash-completion', 'usr/share/emacs', 'etc'];
+
+/**
+ * @typedef {object} Emcc
+ * @property {string} path the program to run
+ * @property {string} version
+ * @property {string} source where it came from, for people
+ */
+
+/** @returns {Emcc | undefined} */
+function emccOnPath() {
+  const path = findOnPath(['emcc']);
+  if (!path) return undefined;
+  const version = / (\d+\.\d+\.\d+)/.exec(probe(path, ['--version']) ?? '')?.[1];
+  if (!version) return undefined;
+  if (compareVersions(version, LEAST_EMCC) < 0) {
+    say(`emcc ${version} on PATH is too old (at least ${LEAST_EMCC} is needed), looking further`);
+    return undefined;
+  }
+  return { path, version, source: 'PATH' };
+}
+
+function toolchains() {
+  return join(cacheRoot(), 'toolchain');
+}
+
+/**
+ * The newest finished toolchain of this recipe.
+ * @param {string} [folder] of toolchains
+ * @returns {Emcc | undefined}
+ */
+export function newestToolchain(folder = toolchains()) {
+  if (!existsSync(folder)) return undefined;
+  const ending = `-${MACHINES[process.arch]?.debian}-${RECIPE}`;
+  const [newest] = readdirSync(folder)
+    .filter((name) => name.endsWith(ending) && existsSync(join(folder, name, 'toolchain.json')))
+    .map((name) => {
+      const home = join(folder, name);
+      const { version, suite } = JSON.parse(readFileSync(join(home, 'toolchain.json'), 'utf8'));
+      return { path: join(home, 'bin', 'emcc'), version, source: `Debian ${suite}, in ${home}` };
+    })
+    .sort((a, b) => compareVersions(b.version, a.version));
+  return newest;
+}
+
+/** @type {Emcc | undefined} */
+let known;
+
+/** @returns {Emcc | undefined} the emcc of PATH, or one fetched before */
+export function findEmcc() {
+  known ??= emccOnPath() ?? newestToolchain();
+  return known;
+}
+
+/** Whether an emcc can be fetched for this system. */
+export function canFetchEmcc() {
+  return debianLike() !== undefined && MACHINES[process.arch] !== undefined;
+}
+
+/**
+ * Finds emcc, or fetches it: only where canFetchEmcc().
+ * @param {NodeJS.ProcessEnv} env to run emcc with
+ * @returns {Promise<Emcc>}
+ */
+export async function provideEmcc(env) {
+  const ready = findEmcc();
+  if (ready) return ready;
+  return withLock('toolchain', async () => newestToolchain() ?? fetchToolchain(env));
+}
+
+export function noEmccMessage() {
+  return [
+    `bq4 needs emcc ${LEAST_EMCC} or newer on PATH to build. On this system (${process.platform} ${process.arch}) install it with:`,
+    '',
+    '    git clone https://github.com/emscripten-core/emsdk',
+    '    ./emsdk/emsdk install latest',
+    '    ./emsdk/emsdk activate latest && . ./emsdk/emsdk_env.sh',
+  ].join('\n');
+}
+
+/**
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {Promise<Emcc>}
+ */
+async function fetchToolchain(env) {
+  /** @type {string[]} */
+  const failures = [];
+  for (const suite of SUITES) {
+    const work = join(toolchains(), `.work-${process.pid}`);
+    rmSync(work, { recursive: true, force: true });
+    try {
+      return await fetchFrom(suite, work, env);
+    } catch (error) {
+      if (!(error instanceof SetupError)) throw error;
+      failures.push(`Debian ${suite}: ${error.message}`);
+      say(`Debian ${suite} did not work out`);
+    } finally {
+      rmSync(work, { recursive: true, force: true });
+    }
+  }
+  throw new SetupError(`no emcc could be fetched.\n\n${failures.join('\n\n')}\n\n${noEmccMessage()}\n\nand run the same command again.`);
+}
+
+/**
+ * @param {string} suite
+ * @param {string} work an empty folder beside the result
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {Promise<Emcc>}
+ */
+async function fetchFrom(suite, work, env) {
+  const { debian: architecture, triplet, loader } = MACHINES[process.arch];
+  mkdirSync(work, { recursive: true });
+  sweep(work);
+  const apt = new PrivateApt(work, suite);
+  const packages = await step(`reading the package list of Debian ${suite}`, async () => {
+    await apt.update();
+    return packageList(apt);
+  });
+  const version = /^\d+\.\d+\.\d+/.exec(packages.get('emscripten') ?? '')?.[0] ?? '0.0.0';
+  const name = `emcc-${version}-${suite}-${architecture}-${RECIPE}`;
+  const home = join(toolchains(), name);
+  const root = join(work, 'root');
+  const llvm = [...packages.keys()].map((p) => /^clang-(\d+)$/.exec(p)?.[1]).find(Boolean);
+
+  await step(`fetching emcc ${version} with clang ${llvm} (about 100 MB)`, () => apt.unpack([...packages.keys()], root));
+  await step('making it independent of the machine', async () => {
+    trim(root, `usr/lib/llvm-${llvm}/bin`);
+    // The loader's address in a program must be absolute, so it names the final place.
+    await pointAtOwnLibc(root, join(home, 'root'), triplet, loader, `usr/lib/llvm-${llvm}/bin`);
+    await addNodeModules(root, work);
+  });
+  const final = join(work, 'toolchain');
+  mkdirSync(join(final, 'bin'), { recursive: true });
+  renameSync(root, join(final, 'root'));
+  writeFileSync(join(final, 'config.py'), emConfig(join(home, 'root'), join(home, 'cache'), `usr/lib/llvm-${llvm}`));
+  for (const tool of ['emcc', 'em++', 'emar']) writeFileSync(join(final, 'bin', tool), launcher(home, tool), { mode: 0o755 });
+  for (const tool of ['wasm-dis', 'wasm-opt']) writeFileSync(join(final, 'bin', tool), `#!/bin/sh\nexec '${home}/root/usr/bin/${tool}' "$@"\n`, { mode: 0o755 });
+  rmSync(home, { recursive: true, force: true });
+  renameSync(final, home);
+
+  const path = join(home, 'bin', 'emcc');
+  await step("building emcc's own libraries (once)", () => warm(path, work, env));
+  // Written last: a toolchain without it was interrupted, and is fetched again.
+  writeWhole(join(home, 'toolchain.json'), JSON.stringify({ version, suite, packages: Object.fromEntries([...packages].sort()) }, null, 2) + '\n');
+  return { path, version, source: `Debian ${suite}, in ${home}` };
+}
+
+/**
+ * Removes what interrupted set-ups left behind; the caller holds the lock.
+ * @param {string} keep
+ */
+function sweep(keep) {
+  for (const name of readdirSync(toolchains())) {
+    const path = join(toolchains(), name);
+    if (name.startsWith('.work-') && path !== keep) rmSync(path, { recursive: true, force: true });
+  }
+}
+
+/**
+ * emcc, the compiler and the libraries they load; not what emcc's package suggests for other work
+ * (another Node, headers of the native libc, ...).
+ * @param {PrivateApt} apt
+ */
+async function packageList(apt) {
+  const needs = /^(binaryen|clang-\d+|lld-\d+|llvm-\d+|llvm-\d+-linker-tools|libclang-common-\d+-dev)$/;
+  const library = (/** @type {string} */ name) => /^(lib|zlib)/.test(name) && !/-dev$|^libobjc|^libgcc-\d+|^libclang1-|^libclang-rt-/.test(name);
+  return apt.closure(['emscripten', 'patchelf'], (name) => needs.test(name) || library(name));
+}
+
+/**
+ * @param {string} root
+ * @param {string} programs folder of LLVM's programs
+ */
+function trim(root, programs) {
+  for (const folder of NEVER_USED) rmSync(join(root, folder), { recursive: true, force: true });
+  for (const name of readdirSync(join(root, programs))) {
+    if (!LLVM_PROGRAMS.test(name)) rmSync(join(root, programs, name), { recursive: true });
+  }
+}
+
+/** @param {string} path */
+function isElf(path) {
+  const magic = Buffer.alloc(4);
+  const file = openSync(path, 'r');
+  readSync(file, magic, 0, 4, 0);
+  closeSync(file);
+  return magic.toString('latin1') === '\x7fELF';
+}
+
+/**
+ * @param {string} root where the files are
+ * @param {string} home where they will be
+ * @param {string} triplet
+ * @param {string} loader
+ * @param {string} programs
+ */
+async function pointAtOwnLibc(root, home, triplet, loader, programs) {
+  const libraries = join('usr/lib', triplet);
+  // patchelf itself was linked against this libc too, so it is started through that libc's loader.
+  /** @param {readonly string[]} args */
+  const patch = (args) => run(join(root, libraries, loader), ['--library-path', join(root, libraries), join(root, 'usr/bin/patchelf'), ...args]);
+  /** @param {string} folder @param {RegExp} names */
+  const files = (folder, names) => readdirSync(join(root, folder))
+    .filter((name) => names.test(name))
+    .map((name) => join(root, folder, name))
+    .filter((path) => lstatSync(path).isFile() && isElf(path));
+  for (const path of [...files(programs, /./), ...files('usr/bin', /^wasm-/)]) {
+    await patch(['--set-interpreter', join(home, libraries, loader), '--force-rpath', '--set-rpath', join(home, libraries), path]);
+  }
+  // These carry a RUNPATH of their own, which would hide the program's.
+  for (const path of files(libraries, /^lib(LLVM|clang-cpp|binaryen)/)) {
+    await patch(['--force-rpath', '--set-rpath', join(home, libraries), path]);
+  }
+}
+
+/**
+ * emcc's JavaScript optimizer loads acorn from beside itself.
+ * @param {string} root
+ * @param {string} work
+ */
+async function addNodeModules(root, work) {
+  const folder = join(work, 'node');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'package.json'), '{"private": true}\n');
+  await run('npm', ['install', '--no-audit', '--no-fund', '--no-package-lock', '--ignore-scripts', 'acorn@8.15.0', 'acorn-import-phases@1.0.4'], { cwd: folder });
+  const target = join(root, 'usr/share/emscripten/node_modules');
+  rmSync(target, { recursive: true, force: true });
+  renameSync(join(folder, 'node_modules'), target);
+}
+
+/**
+ * emcc's configuration is a Python file.
+ * @param {string} root
+ * @param {string} cache
+ * @param {string} llvm
+ */
+function emConfig(root, cache, llvm) {
+  return [
+    'import os, shutil',
+    `LLVM_ROOT = ${JSON.stringify(join(root, llvm, 'bin'))}`,
+    `BINARYEN_ROOT = ${JSON.stringify(join(root, 'usr'))}`,
+    "NODE_JS = os.environ.get('BQ4_NODE') or shutil.which('node')",
+    `CACHE = ${JSON.stringify(cache)}`,
+    "LLVM_ADD_VERSION = CLANG_ADD_VERSION = ''",
+    '',
+  ].join('\n');
+}
+
+/**
+ * @param {string} home
+ * @param {string} tool
+ */
+function launcher(home, tool) {
+  return [
+    '#!/bin/sh',
+    `EM_CONFIG='${home}/config.py'; export EM_CONFIG`,
+    `exec "\${EMSDK_PYTHON:-python3}" -E '${home}/root/usr/share/emscripten/${tool}.py' "$@"`,
+    '',
+  ].join('\n');
+}
+
+/**
+ * Links one program as the tests do, so that emcc builds its libc now, and shows that all works.
+ * @param {string} emcc
+ * @param {string} work
+ * @param {NodeJS.ProcessEnv} env
+ */
+async function warm(emcc, work, env) {
+  const source = join(work, 'warm.c');
+  writeFileSync(source, '#include <stdio.h>\n#include <stdlib.h>\nint main(void) { char *p = malloc(9); printf("%d\\n", p != 0); free(p); return 0; }\n');
+  await run(emcc, ['-O1', '-msimd128', '-mrelaxed-simd', source, '-o', join(work, 'warm.js')], { cwd: work, env });
+  const printed = await run(process.execPath, [join(work, 'warm.js')]);
+  if (printed.trim() !== '1') throw new SetupError(`a program built by ${emcc} printed ${JSON.stringify(printed)} instead of 1`);
+}

@@ -1,0 +1,70 @@
+#!/usr/bin/env node
+// Sets up all that building and testing need. `npm start` and `npm test` call it by themselves.
+// By hand: node tools/setup/setup.mjs [--tests] [--print emcc]
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { provideEmcc } from './emcc.mjs';
+import { provideNodeModules, testNode } from './npm.mjs';
+import { providePython } from './python.mjs';
+import { compareVersions, say, SetupError } from './shell.mjs';
+import { provideSystem } from './system.mjs';
+
+export const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+
+/**
+ * @typedef {object} Tools absolute paths of programs
+ * @property {string} emcc
+ * @property {string} make
+ * @property {NodeJS.ProcessEnv} env to run make and emcc with
+ * @property {string} python
+ * @property {string} [node] for tests: one version, with relaxed SIMD
+ * @property {string} [testPython] for tests: with tools/requirements-test.txt
+ * @property {string} [gcc]
+ * @property {string} [clang]
+ * @property {string} [chromium]
+ */
+
+/**
+ * Idempotent; fast when there is nothing to do.
+ * @param {{tests?: boolean}} [options]
+ * @returns {Promise<Tools>}
+ */
+export async function setUp({ tests = false } = {}) {
+  if (compareVersions(process.versions.node, '20') < 0) {
+    throw new SetupError(`Node 20 or newer is needed, this is ${process.version}`);
+  }
+  const system = await provideSystem({ tests });
+  const env = { ...process.env, EMSDK_PYTHON: system.python, BQ4_NODE: process.execPath };
+  const emcc = await provideEmcc(env);
+  /** @type {Tools} */
+  const tools = { ...system, python: /** @type {string} */ (system.python), make: /** @type {string} */ (system.make), emcc: emcc.path, env: { ...env, EMCC: emcc.path } };
+  if (tests) {
+    await provideNodeModules(ROOT);
+    tools.node = testNode(ROOT);
+    tools.testPython = await providePython(ROOT, tools.python);
+  }
+  return tools;
+}
+
+/**
+ * Runs a command's main function: errors made for people are shown without a stack trace.
+ * @param {() => Promise<number | void>} main resolves to the exit status
+ */
+export async function command(main) {
+  try {
+    process.exitCode = (await main()) ?? 0;
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    say(error.message);
+    process.exitCode = 1;
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await command(async () => {
+    const { values } = parseArgs({ options: { tests: { type: 'boolean' }, print: { type: 'string' } } });
+    const tools = await setUp({ tests: values.tests });
+    if (values.print) console.log(tools[/** @type {keyof Tools} */ (values.print)]);
+  });
+}

@@ -1,0 +1,95 @@
+// Running other programs, and telling the person what is going on.
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, statSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/** An error that a person can act on: shown without a stack trace. */
+export class SetupError extends Error {}
+
+/** @param {string} text one line of progress */
+export function say(text) {
+  process.stderr.write(`bq4: ${text}\n`);
+}
+
+/**
+ * Shows what is being done, and how long it took when it is over.
+ * @template T
+ * @param {string} text
+ * @param {() => Promise<T>} work
+ * @returns {Promise<T>}
+ */
+export async function step(text, work) {
+  say(`${text} ...`);
+  const start = Date.now();
+  const result = await work();
+  say(`${text}: done in ${((Date.now() - start) / 1000).toFixed(0)} s`);
+  return result;
+}
+
+/**
+ * Runs a program to its end. Rejects with SetupError and the last lines of its output when it fails.
+ * @param {string} file
+ * @param {readonly string[]} args
+ * @param {{cwd?: string, env?: NodeJS.ProcessEnv}} [options]
+ * @returns {Promise<string>} its standard output
+ */
+export function run(file, args, options = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+    /** @type {Buffer[]} */
+    const out = [];
+    /** @type {Buffer[]} */
+    const all = [];
+    child.stdout.on('data', (bytes) => { out.push(bytes); all.push(bytes); });
+    child.stderr.on('data', (bytes) => { all.push(bytes); });
+    child.on('error', (error) => reject(new SetupError(`cannot run ${file}: ${error.message}`)));
+    child.on('close', (code, signal) => {
+      if (code === 0) return resolve(Buffer.concat(out).toString());
+      const tail = Buffer.concat(all).toString().trimEnd().split('\n').slice(-20).join('\n');
+      reject(new SetupError(`${file} ${args.slice(0, 3).join(' ')} ... failed (${signal ?? code}):\n${tail}`));
+    });
+  });
+}
+
+/**
+ * What a program prints, or undefined when it is missing or fails.
+ * @param {string} file
+ * @param {readonly string[]} args
+ * @param {NodeJS.ProcessEnv} [env]
+ */
+export function probe(file, args, env) {
+  const done = spawnSync(file, args, { encoding: 'utf8', env, stdio: ['ignore', 'pipe', 'ignore'] });
+  return done.status === 0 ? done.stdout : undefined;
+}
+
+/**
+ * The first of these names found on PATH, as an absolute path.
+ * @param {readonly string[]} names
+ * @returns {string | undefined}
+ */
+export function findOnPath(names) {
+  for (const name of names) {
+    for (const folder of (process.env.PATH ?? '').split(delimiter)) {
+      for (const ending of process.platform === 'win32' ? ['.exe', '.cmd', '.bat', ''] : ['']) {
+        const path = join(folder, name + ending);
+        if (folder && existsSync(path) && statSync(path).isFile()) return path;
+      }
+    }
+  }
+  return undefined;
+}
+
+/**
+ * Compares dotted versions number by number.
+ * @param {string} a
+ * @param {string} b
+ * @returns {number} negative, zero or positive
+ */
+export function compareVersions(a, b) {
+  const [x, y] = [a, b].map((version) => version.split('.').map(Number));
+  for (let i = 0; i < Math.max(x.length, y.length); i++) {
+    const difference = (x[i] ?? 0) - (y[i] ?? 0);
+    if (difference) return difference;
+  }
+  return 0;
+}

@@ -1,0 +1,187 @@
+#!/usr/bin/env node
+// `npm test`: sets up and runs every test. `npm test -- c js` runs some suites.
+// The last line of output counts passed, failed and skipped tests.
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { buildWasm, make } from './build.mjs';
+import { Report } from './testing/report.mjs';
+import { runProgram } from './testing/program.mjs';
+import { say, SetupError } from './setup/shell.mjs';
+import { command, ROOT, setUp } from './setup/setup.mjs';
+
+/** @typedef {import('./setup/setup.mjs').Tools} Tools */
+/** @typedef {(report: Report, tools: Tools) => Promise<void>} Suite */
+
+/** Longest that one program of a suite may run, in seconds: a hang must not hang everything. */
+const PATIENCE = 900;
+
+/** Quick enough to be run with the type checker: which file may use which. */
+const LAYERS = ['tests/js/layers.test.mjs'];
+
+/**
+ * Files of a folder under tests/ whose names match, with forward slashes, from the root.
+ * @param {string} folder
+ * @param {RegExp} names
+ */
+function testFiles(folder, names) {
+  const path = join(ROOT, 'tests', folder);
+  if (!existsSync(path)) return [];
+  return readdirSync(path).filter((name) => names.test(name)).sort().map((name) => `tests/${folder}/${name}`);
+}
+
+/**
+ * The C tests of one build.
+ * @param {Report} report
+ * @param {Tools} tools
+ * @param {string} config of emscripten.mk
+ * @param {boolean} [wasm]
+ */
+async function cTests(report, tools, config, wasm = false) {
+  const names = testFiles('c', /^test_.*\.c$/).map((path) => path.slice('tests/c/'.length, -'.c'.length));
+  if (!names.length) return report.fail(config, 'no tests found in tests/c');
+  // With -k, make goes on after an error: what could be built runs, the rest has failed.
+  const built = await make(tools, [config]);
+  if (!built) report.fail(config, 'did not build');
+  const env = {
+    ...process.env,
+    ASAN_OPTIONS: 'detect_leaks=1:detect_stack_use_after_return=1',
+    UBSAN_OPTIONS: 'print_stacktrace=1',
+  };
+  for (const name of names) {
+    const program = join(ROOT, 'build', config, wasm ? `${name}.js` : name);
+    if (!built && !existsSync(program)) continue;
+    const line = wasm ? [/** @type {string} */ (tools.node), program] : [program];
+    const result = await runProgram(line, { cwd: ROOT, env, seconds: PATIENCE });
+    const summary = /^(\d+) passed, (\d+) failed, (\d+) skipped$/.exec(result.output.trimEnd().split('\n').at(-1) ?? '');
+    const [passed, failed, skipped] = (summary ?? [0, 0, 0, 0]).slice(1).map(Number);
+    const died = result.status !== 0 && failed === 0;
+    report.add(`${config}/${name}`, { passed, failed: failed + (died || !summary ? 1 : 0), skipped }, {
+      output: result.output,
+      note: died ? `ended with ${result.status}` : summary ? '' : 'printed no summary',
+    });
+  }
+}
+
+/**
+ * Tests written for node --test.
+ * @param {Report} report
+ * @param {Tools} tools
+ * @param {string} name
+ * @param {string[]} files
+ */
+async function nodeTests(report, tools, name, files) {
+  if (!files.length) return report.fail(name, 'no tests found');
+  const tap = join(ROOT, 'build', 'reports', `${name}.tap`);
+  mkdirSync(join(ROOT, 'build', 'reports'), { recursive: true });
+  const line = [/** @type {string} */ (tools.node), '--test', '--test-timeout=600000',
+    '--test-reporter=spec', '--test-reporter-destination=stdout',
+    '--test-reporter=tap', `--test-reporter-destination=${tap}`, ...files];
+  const env = { ...tools.env, CHROME_PATH: tools.chromium, BQ4_PYTHON: tools.testPython };
+  const result = await runProgram(line, { cwd: ROOT, env, seconds: 3 * PATIENCE, show: true });
+  const text = existsSync(tap) ? readFileSync(tap, 'utf8') : '';
+  const count = (/** @type {string} */ what) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
+  const failed = count('fail') + count('cancelled') + count('todo');
+  const died = (result.status !== 0 || !/^# tests \d+$/m.test(text)) && failed === 0;
+  report.add(name, { passed: count('pass'), failed: failed + (died ? 1 : 0), skipped: count('skipped') },
+    { note: died ? `node --test ended with ${result.status}` : '' });
+}
+
+/** @type {Suite} */
+async function pythonTests(report, tools) {
+  if (!testFiles('py', /^test_.*\.py$/).length) return report.fail('py', 'no tests found in tests/py');
+  const line = [/** @type {string} */ (tools.testPython), '-B', '-m', 'unittest', 'discover', '-v', '-s', 'tests/py', '-t', 'tests/py', '-p', 'test_*.py'];
+  const result = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE, show: true });
+  const ran = Number(/^Ran (\d+) tests?/m.exec(result.output)?.[1] ?? 0);
+  const verdict = result.output.trimEnd().split('\n').at(-1) ?? '';
+  const count = (/** @type {string} */ what) => Number(new RegExp(`\\b${what}=(\\d+)`).exec(verdict)?.[1] ?? 0);
+  const failed = count('failures') + count('errors') + count('unexpected successes');
+  const died = (result.status !== 0 || !/^OK\b/.test(verdict)) && failed === 0;
+  const skipped = count('skipped');
+  report.add('py', { passed: Math.max(0, ran - failed - skipped), failed: failed + (died ? 1 : 0), skipped },
+    { note: died ? `unittest ended with ${result.status}` : '' });
+}
+
+/** @type {Suite} */
+async function checks(report, tools) {
+  const tsc = join(ROOT, 'node_modules', '.bin', 'tsc');
+  for (const [name, project] of [['types of js, bin, tools and demo', 'tsconfig.json'], ['type declarations', 'tsconfig.types.json']]) {
+    const result = await runProgram([tsc, '-p', project], { cwd: ROOT, env: tools.env, seconds: PATIENCE });
+    report.one(name, result.status === 0, { output: result.output });
+  }
+  await nodeTests(report, tools, 'layers', LAYERS);
+}
+
+/** Every fuzzer runs for its share of BQ4_FUZZ_SECONDS. @type {Suite} */
+async function fuzz(report, tools) {
+  const names = testFiles('fuzz', /^fuzz_.*\.c$/).map((path) => path.slice('tests/fuzz/fuzz_'.length, -'.c'.length));
+  if (!names.length) return report.fail('fuzz', 'no fuzzers found in tests/fuzz');
+  if (!await make(tools, ['fuzz'])) return report.fail('fuzz', 'did not build');
+  const seconds = Math.max(1, Math.round(Number(process.env.BQ4_FUZZ_SECONDS ?? 60) / names.length));
+  for (const name of names) {
+    const found = `build/fuzz/corpus/${name}`;
+    mkdirSync(join(ROOT, found), { recursive: true });
+    const [seeds, dictionary] = [`tests/fuzz/corpus/${name}`, `tests/fuzz/${name}.dict`];
+    say(`fuzzing ${name} for ${seconds} s`);
+    const result = await runProgram([
+      `build/fuzz/fuzz_${name}`, `-max_total_time=${seconds}`, '-timeout=20', '-rss_limit_mb=2048', '-print_final_stats=1',
+      `-artifact_prefix=build/fuzz/${name}-`, ...(existsSync(join(ROOT, dictionary)) ? [`-dict=${dictionary}`] : []),
+      found, ...(existsSync(join(ROOT, seeds)) ? [seeds] : []),
+    ], { cwd: ROOT, env: process.env, seconds: seconds + PATIENCE });
+    const runs = /number_of_executed_units:\s*(\d+)/.exec(result.output)?.[1];
+    report.one(`fuzz/${name}`, result.status === 0 && Number(runs) > 0,
+      { output: result.output, note: runs ? `${runs} inputs` : `ended with ${result.status}` });
+  }
+}
+
+/** In this order. @type {Record<string, Suite>} */
+const SUITES = {
+  check: checks,
+  c: async (report, tools) => {
+    await cTests(report, tools, 'test-gcc');
+    await cTests(report, tools, 'test-clang');
+  },
+  wasm: async (report, tools) => {
+    await cTests(report, tools, 'test-wasm-simd128', true);
+    await cTests(report, tools, 'test-wasm-relaxed', true);
+  },
+  gates: async (report, tools) => {
+    if (!await make(tools, ['wasm', 'native'])) return report.fail('gates', 'did not build');
+    await nodeTests(report, tools, 'gates', testFiles('gates', /\.test\.mjs$/));
+  },
+  js: async (report, tools) => {
+    await buildWasm(tools);
+    await nodeTests(report, tools, 'js', [...testFiles('setup', /\.test\.mjs$/), ...testFiles('js', /\.test\.mjs$/)].filter((path) => !LAYERS.includes(path)));
+  },
+  py: pythonTests,
+  browser: async (report, tools) => {
+    await buildWasm(tools);
+    await nodeTests(report, tools, 'browser', testFiles('browser', /\.test\.mjs$/));
+  },
+  fuzz,
+};
+
+await command(async () => {
+  const wanted = process.argv.slice(2);
+  const unknown = wanted.filter((name) => !(name in SUITES));
+  if (unknown.length) throw new SetupError(`no suite ${unknown.join(', ')}; there are: ${Object.keys(SUITES).join(' ')}`);
+  const report = new Report();
+  /** @type {Tools | undefined} */
+  let tools;
+  try {
+    tools = await setUp({ tests: true });
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    console.log(error.message);
+    report.fail('set-up', 'see above');
+  }
+  for (const [name, suite] of Object.entries(SUITES)) {
+    if (!tools || (wanted.length && !wanted.includes(name))) continue;
+    report.heading(name);
+    try {
+      await suite(report, tools);
+    } catch (error) {
+      report.fail(name, error instanceof SetupError ? error.message : String(/** @type {Error} */ (error).stack));
+    }
+  }
+  return report.finish(existsSync(join(process.env.BQ4_SHARED ?? join(ROOT, '..', 'shared'), 'data')));
+});
