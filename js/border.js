@@ -1,0 +1,96 @@
+/**
+ * The wasm border as data: every function that JavaScript calls and every struct that it reads or writes.
+ * web/border.h is the contract; tests/js/border.test.mjs compares both, and web/exports.txt.
+ */
+
+/** BQ_ABI of c/bq.h. */
+export const ABI = 1;
+
+/**
+ * Result, then arguments, one letter each: `s` status, `u` u32 (numbers, pointers, handles), `f` f64,
+ * `v` nothing.
+ * @type {Record<string, string>}
+ */
+export const functions = {
+  bqw_abi: 'u',
+  bqw_build: 'u',
+  bqw_status_name: 'uu',
+  bqw_status_hint: 'uu',
+  bqw_error: 'u',
+  bqw_init: 'suu',
+  bqw_self_test: 'u',
+  bqw_fallback: 'u',
+  bqw_heap: 'vu',
+  bqw_alloc: 'uu',
+  bqw_free: 'vu',
+  bqw_plan_make: 'suufuuuuu',
+  bqw_loader_create: 'sffuuu',
+  bqw_loader_want: 'suu',
+  bqw_loader_wrote: 'suu',
+  bqw_loader_model: 'suu',
+  bqw_loader_free: 'su',
+  bqw_model_ready: 'uu',
+  bqw_model_section: 'suuuu',
+  bqw_tokenizer_info_get: 'suu',
+  bqw_tokenize: 'suuuuuuu',
+  bqw_token_find: 'uuuu',
+  bqw_token_flags: 'uuu',
+  bqw_detokenize_limit: 'uu',
+  bqw_detokenize: 'uuuuu',
+  bqw_session_create: 'suuu',
+  bqw_session_free: 'su',
+  bqw_session_sync: 'suuuu',
+  bqw_session_append: 'suu',
+  bqw_session_run: 'suu',
+  bqw_session_logits: 'suu',
+  bqw_session_slices: 'uu',
+  bqw_rng_seed: 'vfu',
+  bqw_session_sample: 'suuuu',
+  bqw_type_bytes: 'fuuff',
+  bqw_quantize: 'suuuuuu',
+  bqw_dequantize: 'suuuuuu',
+  bqw_xxh64: 'fuuu',
+};
+
+/** What a status that is no failure says. */
+export const OK = 0;
+export const MORE = 1;
+export const WANT_DATA = 2;
+export const NONE = 0xffffffff;
+
+/**
+ * @typedef {object} Struct
+ * @property {number} size
+ * @property {{ name: string, kind: string, offset: number, count: number }[]} fields
+ */
+
+/**
+ * Fields as `name:kind` or `name:kind*count`, naturally aligned; kinds are u32, f32, f64 and u8.
+ * @param {string} text
+ * @returns {Struct}
+ */
+function struct(text) {
+  let end = 0;
+  let align = 1;
+  const fields = text.trim().split(/\s+/).map((field) => {
+    const [name, kind, count] = field.split(/[:*]/);
+    const bytes = Number(kind.slice(1)) / 8;
+    const offset = Math.ceil(end / bytes) * bytes;
+    align = Math.max(align, bytes);
+    end = offset + bytes * Number(count ?? 1);
+    return { name, kind, offset, count: Number(count ?? 1) };
+  });
+  return { size: Math.ceil(end / align) * align, fields };
+}
+
+export const structs = {
+  bqw_error_record: struct('status:u32 pad:u32 offset:f64 detail:u8*248'),
+  bqw_session_options: struct('context:u32 window:u32 batch:u32 kv_type:u32'),
+  bqw_plan: struct(`file_bytes:f64 prefix_bytes:f64 weight_bytes:f64 model_bytes:f64 session_bytes:f64
+    kv_bytes:f64 heap_bytes:f64 version:u32 layers:u32 hidden:u32 heads:u32 kv_heads:u32 head_dim:u32 ffn:u32
+    vocab:u32 context:u32 arch:u32 tokens:u32 tied:u32 need:f64 reserved:u32*4`),
+  bqw_want: struct('offset:f64 length:f64 dst:u32 dst_bytes:u32'),
+  bqw_sample_options: struct('temperature:f32 top_k:u32 top_p:f32 min_p:f32 repeat_penalty:f32 repeat_last:u32'),
+  bqw_tokenizer_info: struct('kind:u32 tokens:u32 bos:u32 eos:u32 unk:u32 pad:u32 add_bos:u32 add_eos:u32'),
+  bqw_heap_info: struct('used:f64 peak:f64 size:f64'),
+};

@@ -1,0 +1,64 @@
+/** Opens whatever `convert` can read, as one structure. In Node. */
+import { BqError } from '../errors.js';
+import { openFile } from '../sources/file.js';
+import { nodeModule } from '../sources/node.js';
+import { readRange } from '../sources/read.js';
+import { openHf } from './read-hf.js';
+import { readLlama2c } from './read-llama2c.js';
+
+/**
+ * @typedef {object} Checkpoint
+ * @property {Record<string, any>} config  see config.js
+ * @property {Map<string, import('./tensors.js').InTensor>} tensors  by canonical name
+ * @property {string} name
+ * @property {string} folder        where its other files lie
+ * @property {string[]} tokenizers  names that its tokenizer's file may have there
+ * @property {number[]} ends        ids that end generation, beside the tokenizer's own
+ * @property {string} template      chat template, '' when there is none
+ * @property {() => Promise<void>} close
+ */
+
+/** First bytes of files that are meant for others. @type {[string, string, string][]} */
+const OTHERS = [
+  ['BQ4F', 'is a .bq4 file already', ''],
+  ['GGUF', 'is a GGUF file', 'convert the original safetensors model'],
+  ['PK\x03\x04', 'is a PyTorch checkpoint', 'use tools/export_bq4.py'],
+  ['\x80\x02', 'is a pickle', 'use tools/export_bq4.py'],
+  ['\x80\x04', 'is a pickle', 'use tools/export_bq4.py'],
+];
+
+/**
+ * READ, NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED.
+ * @param {string} input
+ * @returns {Promise<Checkpoint>}
+ */
+export async function openCheckpoint(input) {
+  const { stat } = await nodeModule('fs/promises');
+  const { basename, dirname } = await nodeModule('path');
+  let info;
+  try {
+    info = await stat(input);
+  } catch (cause) {
+    throw new BqError('READ', `${input} can't be read: ${/** @type {Error} */ (cause).message}`, { cause, hint: 'check the path and its permissions' });
+  }
+  if (info.isDirectory()) return openHf(input, true);
+  if (input.endsWith('.safetensors')) return openHf(input, false);
+  const file = await openFile(input);
+  try {
+    const start = String.fromCharCode(...(await readRange(file, 0, 4)));
+    const other = OTHERS.find(([magic]) => start.startsWith(magic));
+    if (other) throw new BqError('UNSUPPORTED', `${input} ${other[1]}`, { offset: 0, hint: other[2] });
+    const { config, tensors } = await readLlama2c(file);
+    return {
+      config, tensors, close: () => file.close(), folder: dirname(input),
+      name: basename(input).replace(/\.[^.]*$/, ''),
+      tokenizers: ['tokenizer.bin', `tok${config.vocab}.bin`],
+      // llama2.c ends a text where the next one would begin.
+      ends: [1, 2],
+      template: '',
+    };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}

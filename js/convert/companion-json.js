@@ -1,0 +1,64 @@
+/** The tokenizer in a companion file (docs/FORMAT.md §3) and the structure of a TOKN section: both ways. */
+import { BqError } from '../errors.js';
+import { FLAG, KIND, NONE } from './tokenizers/section.js';
+
+/** @typedef {import('./tokenizers/section.js').Tokenizer} Tokenizer */
+
+/** Flags by their name in JSON. @type {Record<string, number>} */
+const FLAGS = { add_bos: FLAG.addBos, add_eos: FLAG.addEos, add_space: FLAG.addSpace, byte_fallback: FLAG.byteFallback, ignore_merges: FLAG.ignoreMerges };
+const IDS = /** @type {const} */ (['bos', 'eos', 'unk', 'pad']);
+
+/** @param {Uint8Array} bytes */
+export function toBase64(bytes) {
+  let text = '';
+  for (let at = 0; at < bytes.length; at += 4096) text += String.fromCharCode(...bytes.subarray(at, at + 4096));
+  return btoa(text);
+}
+
+/** @param {string} text */
+export const fromBase64 = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+
+/** @param {Tokenizer} t @returns {Record<string, any>} */
+export function tokenizerToJson(t) {
+  return {
+    kind: Object.entries(KIND).find(([, value]) => value === t.kind)?.[0],
+    ...Object.fromEntries(Object.entries(FLAGS).filter(([, bit]) => t.flags & bit).map(([name]) => [name, true])),
+    pre: t.pre,
+    ...Object.fromEntries(IDS.filter((name) => t[name] !== NONE).map((name) => [name, t[name]])),
+    eog: t.eog,
+    tokens: t.tokens.map(({ bytes, score, kind }) => [toBase64(bytes), score, kind]),
+    merges: t.merges,
+  };
+}
+
+/**
+ * What is not said is its default: EOS 0, the others none. FORMAT.
+ * @param {Record<string, any>} json
+ * @returns {Tokenizer}
+ */
+export function tokenizerFromJson(json) {
+  const bad = (/** @type {string} */ what) => new BqError('FORMAT', `the companion's tokenizer ${what}`, { hint: 'see docs/FORMAT.md §3' });
+  if (!Object.hasOwn(KIND, json.kind)) throw bad(`is of kind ${JSON.stringify(json.kind)}`);
+  if (!Array.isArray(json.tokens)) throw bad('has no tokens');
+  const eos = json.eos ?? 0;
+  return {
+    kind: KIND[/** @type {keyof typeof KIND} */ (json.kind)],
+    flags: Object.entries(FLAGS).reduce((bits, [name, bit]) => (json[name] ? bits | bit : bits), 0),
+    pre: json.pre ?? 0,
+    bos: json.bos ?? NONE,
+    eos,
+    unk: json.unk ?? NONE,
+    pad: json.pad ?? NONE,
+    eog: json.eog ?? [eos],
+    tokens: json.tokens.map((/** @type {unknown} */ token, /** @type {number} */ i) => {
+      const [text, score = 0, kind = 0] = Array.isArray(token) ? token : [token];
+      if (typeof text !== 'string' || typeof score !== 'number') throw bad(`has a malformed token ${i}`);
+      try {
+        return { bytes: fromBase64(text), score, kind };
+      } catch (cause) {
+        throw new BqError('FORMAT', `token ${i} of the companion is not base64`, { cause });
+      }
+    }),
+    merges: json.merges ?? [],
+  };
+}

@@ -1,0 +1,115 @@
+/** The configuration of a model as people write it (companion files, config.json of our own layout), and as a CONF payload. */
+import { BqError } from '../errors.js';
+
+/**
+ * Names as in docs/FORMAT.md, "CONF keys". Choices are their names or their numbers.
+ * @typedef {object} ModelConfig
+ * @property {string | number} arch  "llama" or "bullet"
+ * @property {number} layers
+ * @property {number} hidden
+ * @property {number} heads
+ * @property {number} [kv_heads]  default heads
+ * @property {number} [head_dim]  default hidden / heads
+ * @property {number} ffn
+ * @property {number} vocab
+ * @property {number} context
+ * @property {string | number} [norm]      "rms" or "layer"
+ * @property {number} [norm_eps]           default 1e-5
+ * @property {string | number} [position]  "rope" or "learned"
+ * @property {number} [rope_theta]
+ * @property {string | number} [rope_pairs]  "half" or "adjacent"
+ * @property {number} [rope_dim]
+ * @property {string | number} [activation]  "silu", "gelu" or "relu"
+ * @property {boolean | number} [gated]  default true
+ * @property {boolean | number} [tied]   default false
+ */
+
+/** Kinds of a record. */
+const U32 = 0;
+const F32 = 1;
+
+/** name: [key, kind, required by every reader, choices from number `first` on] @type {Record<string, [number, number, boolean, string[]?, number?]>} */
+const KEYS = {
+  arch: [1, U32, true, ['llama', 'bullet'], 1],
+  layers: [2, U32, true],
+  hidden: [3, U32, true],
+  heads: [4, U32, true],
+  kv_heads: [5, U32, true],
+  head_dim: [6, U32, true],
+  ffn: [7, U32, true],
+  vocab: [8, U32, true],
+  context: [9, U32, true],
+  norm: [10, U32, true, ['rms', 'layer']],
+  norm_eps: [11, F32, true],
+  position: [12, U32, true, ['rope', 'learned']],
+  rope_theta: [13, F32, true],
+  rope_pairs: [14, U32, true, ['half', 'adjacent']],
+  rope_dim: [15, U32, true],
+  activation: [16, U32, true, ['silu', 'gelu', 'relu']],
+  gated: [17, U32, true],
+  tied: [18, U32, true],
+  tokens: [32, U32, false],
+  merges: [33, U32, false],
+};
+const NEEDED = ['arch', 'layers', 'hidden', 'heads', 'ffn', 'vocab', 'context'];
+
+/** What the bullet block is made of, unless its configuration says otherwise. */
+const BULLET = { norm: 'layer', position: 'learned', activation: 'gelu', gated: true };
+
+/** @param {string} name @param {unknown} value @returns {never} */
+function refuse(name, value) {
+  throw new BqError('FORMAT', `the configuration's "${name}" is ${JSON.stringify(value) ?? 'missing'}`, { hint: 'see "CONF keys" in docs/FORMAT.md' });
+}
+
+/** @param {string} name @param {unknown} value @returns {number} */
+function numberOf(name, value) {
+  const [, kind, , choices, first = 0] = KEYS[name];
+  if (typeof value === 'boolean' && (name === 'gated' || name === 'tied')) return Number(value);
+  if (typeof value === 'string') {
+    const choice = choices?.indexOf(value) ?? -1;
+    return choice < 0 ? refuse(name, value) : choice + first;
+  }
+  if (typeof value !== 'number' || !Number.isFinite(value)) return refuse(name, value);
+  if (kind === U32 && !(Number.isInteger(value) && value >= 0 && value < 2 ** 32)) return refuse(name, value);
+  return value;
+}
+
+/**
+ * With defaults filled in and choices as numbers. FORMAT.
+ * @param {Record<string, any>} config
+ * @returns {Record<string, number>}
+ */
+export function completeConfig(config) {
+  const bullet = config.arch === 'bullet' || config.arch === 2;
+  /** @type {Record<string, any>} */
+  const given = { norm_eps: 1e-5, ...(bullet && BULLET), ...config };
+  for (const name of NEEDED) if (given[name] === undefined) refuse(name, undefined);
+  const heads = numberOf('heads', given.heads);
+  const headDim = given.head_dim ?? numberOf('hidden', given.hidden) / heads;
+  /** @type {Record<string, any>} */
+  const all = {
+    norm: 0, position: 0, rope_theta: 10000, rope_pairs: 0, activation: 0, gated: 1, tied: 0, ...given,
+    kv_heads: given.kv_heads ?? heads, head_dim: headDim, rope_dim: given.rope_dim ?? headDim,
+  };
+  return Object.fromEntries(Object.keys(KEYS).filter((name) => all[name] !== undefined).map((name) => [name, numberOf(name, all[name])]));
+}
+
+/**
+ * A CONF payload. Keys that the configuration doesn't name get their defaults. FORMAT.
+ * @param {Record<string, any>} config
+ * @returns {Uint8Array}
+ */
+export function encodeConfig(config) {
+  const entries = Object.entries(completeConfig(config));
+  const bytes = new Uint8Array(entries.length * 8);
+  const view = new DataView(bytes.buffer);
+  entries.forEach(([name, value], i) => {
+    const [key, kind, required] = KEYS[name];
+    view.setUint16(i * 8, key, true);
+    view.setUint8(i * 8 + 2, kind);
+    view.setUint8(i * 8 + 3, required ? 1 : 0);
+    if (kind === F32) view.setFloat32(i * 8 + 4, value, true);
+    else view.setUint32(i * 8 + 4, value, true);
+  });
+  return bytes;
+}

@@ -1,0 +1,223 @@
+/**
+ * Encoders and decoders of the weight types (docs/FORMAT.md §1) in JavaScript: the second implementation
+ * beside c/core/quant.c. Both give the same bytes; converters use C where a wasm module can be had.
+ *
+ * All arithmetic is f32: a double result of one operation on f32 values, rounded by Math.fround, is the f32 result.
+ */
+import { BqError } from '../errors.js';
+import { bf16FromNumber, bf16ToNumber, f16FromNumber, f16ToNumber } from './half.js';
+import { FLAT, TILED, TYPES, weightBytes } from './weights.js';
+
+const { fround, trunc, abs, sign } = Math;
+const LEAST = fround(1e-8);
+
+/** Halves go away from zero, as C's roundf takes them. @param {number} x  an f32 */
+function roundAway(x) {
+  const whole = trunc(x);
+  return abs(x - whole) >= 0.5 ? whole + sign(x) : whole;
+}
+
+/** @param {import('./weights.js').WeightType} type @param {number} index @param {number} value @returns {never} */
+function refuse(type, index, value) {
+  const why = Number.isFinite(value) ? `too large for ${type.name}` : 'not a finite number';
+  throw new BqError('FORMAT', `weight ${index} is ${value}: ${why}`, { details: { index } });
+}
+
+/**
+ * Integers and scale of one block.
+ * @param {import('./weights.js').WeightType} type
+ * @param {Float32Array} src
+ * @param {number} at     first weight of the block
+ * @param {number} count  weights there are, at most type.block
+ * @param {Int8Array} q   [type.block], the rest becomes 0
+ * @returns {number} scale, an f32 (for types with f16 scales one that f16 holds)
+ */
+function quantizeBlock(type, src, at, count, q) {
+  let m = 0;
+  for (let i = at; i < at + count; i++) {
+    const a = abs(src[i]);
+    if (!(a < Infinity)) refuse(type, i, src[i]);
+    if (a > m) m = a;
+  }
+  const eight = type.name === 'bq8_32';
+  const top = eight ? 127 : 7;
+  const bottom = eight ? -127 : -8;
+  if (!eight && m < LEAST) m = LEAST;
+  let scale = fround(m / top);
+  if (type.name === 'bq4h_32' || eight) {
+    scale = f16ToNumber(f16FromNumber(scale));
+    if (scale === Infinity) refuse(type, src.subarray(at, at + count).findIndex((w) => abs(w) === m) + at, m);
+    if (m > 0) scale = Math.max(scale, 2 ** -24);
+  }
+  q.fill(0);
+  if (scale === 0) return 0;
+  const inverse = fround(1 / scale);
+  for (let i = 0; i < count; i++) {
+    const x = roundAway(fround(src[at + i] * inverse));
+    q[i] = x > top ? top : x < bottom ? bottom : x;
+  }
+  return scale;
+}
+
+/** Where the scales and weights of one row lie in its tile (tables in docs/FORMAT.md). @param {import('./weights.js').WeightType} type */
+function tileShape(type) {
+  const scaleBytes = type.name === 'bq4h_32' || type.name === 'bq8_32' ? 2 : 4;
+  const blocks = type.step / type.block;
+  return { scaleBytes, blocks, weightsAt: blocks * 8 * scaleBytes, eight: type.name === 'bq8_32' };
+}
+
+/**
+ * Byte within the weights of a tile that holds column k of row r.
+ * @param {number} k @param {number} r @param {boolean} eight
+ */
+function tileByte(k, r, eight) {
+  if (eight) return (k >> 2) * 32 + r * 4 + (k & 3);
+  return (k >> 5) * 128 + ((k & 15) >> 2) * 32 + r * 4 + (k & 3);
+}
+
+/** @param {DataView} view @param {number} at @param {number} scale @param {number} bytes  2: f16, 4: f32 */
+function putScale(view, at, scale, bytes) {
+  if (bytes === 2) view.setUint16(at, f16FromNumber(scale), true);
+  else view.setFloat32(at, scale, true);
+}
+
+/** @param {DataView} view @param {number} at @param {number} bytes @param {string} name */
+function getScale(view, at, bytes, name) {
+  const scale = bytes === 2 ? f16ToNumber(view.getUint16(at, true)) : view.getFloat32(at, true);
+  if (!Number.isFinite(scale)) throw new BqError('FORMAT', `a scale of ${name} is ${scale}`, { offset: at });
+  return scale;
+}
+
+/**
+ * @param {import('./weights.js').WeightType} type
+ * @param {Float32Array} src
+ * @param {number} rows
+ * @param {number} cols
+ */
+function toTiles(type, src, rows, cols) {
+  const { scaleBytes, blocks, weightsAt, eight } = tileShape(type);
+  const perRow = Math.ceil(cols / type.step);
+  const out = new Uint8Array(weightBytes(type, TILED, rows, cols));
+  const view = new DataView(out.buffer);
+  const q = new Int8Array(type.block);
+  for (let tile = 0; tile < out.length; tile += type.tileBytes) out.fill(eight ? 0x80 : 0x88, tile + weightsAt, tile + type.tileBytes);
+  for (let row = 0; row < rows; row++) {
+    const r = row & 7;
+    for (let first = 0; first < cols; first += type.block) {
+      const tile = ((row >> 3) * perRow + Math.floor(first / type.step)) * type.tileBytes;
+      const block = (first % type.step) / type.block;
+      const count = Math.min(type.block, cols - first);
+      const scale = quantizeBlock(type, src, row * cols + first, count, q);
+      putScale(view, tile + (block * 8 + r) * scaleBytes, scale, scaleBytes);
+      for (let i = 0; i < count; i++) {
+        const k = block * type.block + i;
+        const at = tile + weightsAt + tileByte(k, r, eight);
+        if (eight) out[at] = q[i] + 128;
+        else if (k & 16) out[at] = (out[at] & 0x0f) | ((q[i] + 8) << 4);
+        else out[at] = (out[at] & 0xf0) | (q[i] + 8);
+      }
+    }
+  }
+  return out;
+}
+
+/**
+ * @param {import('./weights.js').WeightType} type
+ * @param {Float32Array} src
+ * @param {number} rows
+ * @param {number} cols
+ */
+function toRows(type, src, rows, cols) {
+  const { scaleBytes, eight } = tileShape(type);
+  const out = new Uint8Array(rows * Math.ceil(cols / type.block) * type.blockBytes);
+  const view = new DataView(out.buffer);
+  const q = new Int8Array(type.block);
+  let at = 0;
+  for (let row = 0; row < rows; row++) {
+    for (let first = 0; first < cols; first += type.block, at += type.blockBytes) {
+      const scale = quantizeBlock(type, src, row * cols + first, Math.min(type.block, cols - first), q);
+      if (eight) out.set(new Uint8Array(q.buffer), at);
+      else for (let i = 0; i < type.block / 2; i++) out[at + i] = (q[2 * i] & 15) | ((q[2 * i + 1] & 15) << 4);
+      putScale(view, at + type.blockBytes - scaleBytes, scale, scaleBytes);
+    }
+  }
+  return out;
+}
+
+/**
+ * @param {import('./weights.js').WeightType} type
+ * @param {Float32Array} src
+ */
+function toFloats(type, src) {
+  const out = new Uint8Array(src.length * type.blockBytes);
+  const view = new DataView(out.buffer);
+  const narrow = type.name === 'f16' ? f16FromNumber : bf16FromNumber;
+  const infinite = type.name === 'f16' ? 0x7c00 : 0x7f80;
+  for (let i = 0; i < src.length; i++) {
+    if (!(abs(src[i]) < Infinity)) refuse(type, i, src[i]);
+    if (type.name === 'f32') {
+      view.setFloat32(4 * i, src[i], true);
+      continue;
+    }
+    const bits = narrow(src[i]);
+    if ((bits & 0x7fff) === infinite) refuse(type, i, src[i]);
+    view.setUint16(2 * i, bits, true);
+  }
+  return out;
+}
+
+/**
+ * f32 weights [rows][cols] to the bytes of a type and layout. FLAT asks that the block divides rows · cols.
+ * FORMAT: a weight that is not finite or that the type can't hold (details.index).
+ * @param {number} typeId
+ * @param {number} layout
+ * @param {Float32Array} src
+ * @param {number} rows
+ * @param {number} cols
+ * @returns {Uint8Array}
+ */
+export function quantize(typeId, layout, src, rows, cols) {
+  const type = TYPES[typeId];
+  if (type.block === 1) return toFloats(type, src);
+  if (layout === TILED) return toTiles(type, src, rows, cols);
+  return layout === FLAT ? toRows(type, src, 1, rows * cols) : toRows(type, src, rows, cols);
+}
+
+/**
+ * The inverse: f32 [rows][cols]. FORMAT: a scale that is not finite.
+ * @param {number} typeId
+ * @param {number} layout
+ * @param {Uint8Array} bytes
+ * @param {number} rows
+ * @param {number} cols
+ * @returns {Float32Array}
+ */
+export function dequantize(typeId, layout, bytes, rows, cols) {
+  const type = TYPES[typeId];
+  const out = new Float32Array(rows * cols);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  if (type.block === 1) {
+    const get = type.name === 'f32' ? (/** @type {number} */ i) => view.getFloat32(4 * i, true)
+      : type.name === 'f16' ? (/** @type {number} */ i) => f16ToNumber(view.getUint16(2 * i, true))
+        : (/** @type {number} */ i) => bf16ToNumber(view.getUint16(2 * i, true));
+    for (let i = 0; i < out.length; i++) out[i] = get(i);
+    return out;
+  }
+  if (layout === FLAT) return dequantize(typeId, 0, bytes, 1, rows * cols);
+  const { scaleBytes, weightsAt, eight } = tileShape(type);
+  const tiled = layout === TILED;
+  const perRow = Math.ceil(cols / (tiled ? type.step : type.block));
+  for (let row = 0, o = 0; row < rows; row++) {
+    for (let col = 0; col < cols; col++, o++) {
+      const k = col % (tiled ? type.step : type.block);
+      const unit = ((tiled ? row >> 3 : row) * perRow + Math.floor(col / (tiled ? type.step : type.block))) * (tiled ? type.tileBytes : type.blockBytes);
+      const scaleAt = tiled ? (Math.floor(k / type.block) * 8 + (row & 7)) * scaleBytes : type.blockBytes - scaleBytes;
+      const scale = getScale(view, unit + scaleAt, scaleBytes, type.name);
+      const byte = bytes[unit + (tiled ? weightsAt + tileByte(k, row & 7, eight) : eight ? k : k >> 1)];
+      const nibble = (tiled ? k & 16 : k & 1) ? byte >> 4 : byte & 15;
+      const q = eight ? (tiled ? byte - 128 : (byte << 24) >> 24) : tiled ? nibble - 8 : (nibble << 28) >> 28;
+      out[o] = q * scale;
+    }
+  }
+  return out;
+}

@@ -1,0 +1,200 @@
+/** Converts models of other formats to .bq4 files, piece by piece: never the whole model in memory. In Node. */
+import { BqError } from '../errors.js';
+import { nodeModule } from '../sources/node.js';
+import { chatFormatOf } from './chat-format.js';
+import { openCheckpoint } from './checkpoint.js';
+import { createCodec } from './codec.js';
+import { toBase64, tokenizerToJson } from './companion-json.js';
+import { matchTensors } from './names.js';
+import { fileSink } from './output.js';
+import { readJson } from './read-hf.js';
+import { ErrorSum } from './report.js';
+import { readTokenizerFile } from './tokenizers/index.js';
+import { encodeTokenizer } from './tokenizers/section.js';
+import { FLAT, ROWS, runLayout, typeNamed } from './weights.js';
+import { v1Type, writeV1 } from './write-v1.js';
+import { matrixOf, writeV2 } from './write-v2.js';
+
+/** Weights read at once, about; at least 32 rows. */
+const PIECE = 1 << 20;
+const LAYOUTS = ['rows', 'tiled', 'flat'];
+
+/**
+ * @typedef {object} ConvertOptions
+ * @property {string} [tokenizer]  path; default: what usually lies beside such a model, none when nothing does
+ * @property {string} [quant]   type of the matrices; default "bq4"
+ * @property {string} [embed]   type of embedding and head; default "bq8" where matrices are quantized, else `quant`
+ * @property {boolean} [v1]     a v1.0 file and its companion NAME.json: all is BQ4
+ * @property {string} [name]
+ * @property {string} [license]  an SPDX id or text
+ * @property {string} [card]    path of a model card
+ * @property {string} [chat]    path of a JSON with the chat format; default: guessed from the special tokens
+ * @property {(done: number, total: number) => void} [onProgress]  bytes of tensors written
+ * @property {AbortSignal} [signal]
+ */
+
+/** @typedef {import('./report.js').ConvertReport} ConvertReport */
+/** @typedef {import('./tensors.js').InTensor} InTensor */
+/** @typedef {{ slot: import('./names.js').Slot, tensor: InTensor }} Match */
+
+/** Rows per piece: a multiple of 32, so that every piece is whole tiles, and whole blocks of v1. @param {number[]} dims */
+function rowsPerPiece(dims) {
+  const { rows, cols } = matrixOf(dims);
+  return Math.min(rows, Math.max(32, Math.floor(PIECE / cols / 32) * 32));
+}
+
+/**
+ * A tensor's bytes in its new type, and what that did to it.
+ * @param {import('./codec.js').Codec} codec
+ * @param {Match} match
+ * @param {import('./weights.js').WeightType} type
+ * @param {number} layout
+ */
+function encoded(codec, { slot, tensor }, type, layout) {
+  const { rows, cols } = matrixOf(slot.dims);
+  const step = rowsPerPiece(slot.dims);
+  const errors = new ErrorSum();
+  let bytes = 0;
+  async function* pieces() {
+    for (let row = 0; row < rows; row += step) {
+      const n = Math.min(step, rows - row);
+      const values = await tensor.read(row, n);
+      const piece = quantizePiece(codec, slot.name, type, layout, values, n, cols, row * cols);
+      errors.add(values, codec.dequantize(type.id, layout, piece, n, cols));
+      bytes += piece.length;
+      yield piece;
+    }
+  }
+  /** @returns {import('./report.js').TensorReport} */
+  const report = () => ({ name: slot.name, type: type.name, layout: LAYOUTS[layout], bytes, ...errors.figures });
+  return { name: slot.name, type, layout, dims: slot.dims, pieces, report };
+}
+
+/**
+ * @param {import('./codec.js').Codec} codec @param {string} name @param {import('./weights.js').WeightType} type @param {number} layout
+ * @param {Float32Array} values @param {number} rows @param {number} cols @param {number} first  index of the first weight
+ */
+function quantizePiece(codec, name, type, layout, values, rows, cols, first) {
+  try {
+    return codec.quantize(type.id, layout, values, rows, cols);
+  } catch (cause) {
+    const index = cause instanceof BqError && cause.code === 'FORMAT' ? cause.details.index : undefined;
+    if (index === undefined) throw cause;
+    const value = values.subarray(index, index + type.block).find((w) => !Number.isFinite(w)) ?? values[index];
+    throw new BqError('FORMAT', `tensor "${name}", weight ${first + index} is ${value}: ${type.name} can't hold it`, {
+      cause, hint: 'the checkpoint is damaged, or its weights need a wider type (--quant f32)', details: { tensor: name, index: first + index },
+    });
+  }
+}
+
+/** @param {import('./checkpoint.js').Checkpoint} checkpoint @param {ConvertOptions} options */
+async function readTokenizer(checkpoint, options) {
+  const { existsSync } = await nodeModule('fs');
+  const { join } = await nodeModule('path');
+  const path = options.tokenizer ?? checkpoint.tokenizers.map((name) => join(checkpoint.folder, name)).find(existsSync);
+  if (!path) return null;
+  const tokenizer = await readTokenizerFile(path, { vocab: checkpoint.config.vocab });
+  if (tokenizer.tokens.length > checkpoint.config.vocab)
+    throw new BqError('SHAPE', `${path} has ${tokenizer.tokens.length} tokens, the model ${checkpoint.config.vocab}`, { hint: 'pass the tokenizer that belongs to the model' });
+  const ends = checkpoint.ends.filter((id) => id < tokenizer.tokens.length);
+  return { ...tokenizer, eog: [...new Set([...tokenizer.eog, ...ends])].sort((a, b) => a - b) };
+}
+
+/** @param {import('./tokenizers/section.js').Tokenizer | null} tokenizer @param {ConvertOptions} options */
+async function chatFormat(tokenizer, options) {
+  if (options.chat) {
+    const format = await readJson(options.chat);
+    if (!format) throw new BqError('READ', `${options.chat} can't be read`);
+    return format;
+  }
+  if (!tokenizer) return null;
+  const specials = new Set(tokenizer.tokens.filter((t) => t.kind !== 0).map((t) => new TextDecoder().decode(t.bytes)));
+  return chatFormatOf((text) => specials.has(text));
+}
+
+/** @param {ConvertOptions} options */
+function chosenTypes({ quant = 'bq4', embed }) {
+  const matrix = typeNamed(quant);
+  return { matrix, embedding: typeNamed(embed ?? (matrix.block > 1 ? 'bq8' : quant)), vector: typeNamed('f32') };
+}
+
+/** @param {Match[]} matches @param {import('./codec.js').Codec} codec @param {ConvertOptions} options */
+function v2Tensors(matches, codec, options) {
+  const types = chosenTypes(options);
+  return matches.map((match) => {
+    const { dims, embedding } = match.slot;
+    const type = dims.length === 1 ? types.vector : embedding ? types.embedding : types.matrix;
+    return encoded(codec, match, type, dims.length === 1 ? ROWS : runLayout(type));
+  });
+}
+
+/** The companion of a v1 file. @param {Match[]} loose  tensors that v1 can't hold @param {Record<string, any>} facts */
+async function companionOf(loose, { tokenizer, chat, ...facts }) {
+  /** @type {Record<string, any>} */
+  const tensors = {};
+  for (const { slot, tensor } of loose) {
+    const values = await tensor.read(0, matrixOf(slot.dims).rows);
+    tensors[slot.name] = { dims: slot.dims, f32: toBase64(new Uint8Array(values.buffer, values.byteOffset, values.byteLength)) };
+  }
+  return { bq4_companion: 1, ...facts, tokenizer: tokenizer ? tokenizerToJson(tokenizer) : undefined, chat: chat ?? undefined, tensors };
+}
+
+/** @param {string} output @param {Match[]} matches @param {import('./codec.js').Codec} codec @param {ConvertOptions} options @param {Record<string, any>} facts */
+async function convertV1(output, matches, codec, options, facts) {
+  if (options.quant && typeNamed(options.quant).name !== 'bq4_32') throw new BqError('ARGUMENT', `v1 files hold BQ4 only, not ${options.quant}`);
+  if (options.embed && typeNamed(options.embed).name !== 'bq4_32') throw new BqError('ARGUMENT', `v1 files hold BQ4 only, not ${options.embed}`);
+  const fits = matches.filter(({ slot }) => v1Type(slot.dims));
+  const tensors = fits.map((match) => encoded(codec, match, /** @type {any} */ (v1Type(match.slot.dims)), FLAT));
+  const json = JSON.stringify(await companionOf(matches.filter((m) => !fits.includes(m)), facts), null, 1) + '\n';
+  const companion = await fileSink(`${output.replace(/\.[^./\\]*$/, '')}.json`);
+  try {
+    await companion.write(0, new TextEncoder().encode(json));
+    const written = await writeV1(await fileSink(output), tensors, { onBytes: options.onProgress, signal: options.signal });
+    await companion.finish();
+    return { tensors, written };
+  } finally {
+    await companion.abort();
+  }
+}
+
+/** @param {string} output @param {Match[]} matches @param {import('./codec.js').Codec} codec @param {ConvertOptions} options @param {Record<string, any>} facts */
+async function convertV2(output, matches, codec, options, { tokenizer, ...facts }) {
+  const tensors = v2Tensors(matches, codec, options);
+  const model = { .../** @type {any} */ (facts), tensors, tokenizer: tokenizer && encodeTokenizer(tokenizer) };
+  const written = await writeV2(await fileSink(output), model, { hash: codec.hash, onBytes: options.onProgress, signal: options.signal });
+  return { tensors, written };
+}
+
+/**
+ * Converts `input` (a llama2.c .bin, a safetensors file with config.json beside it, or a folder of them) to `output`.
+ * On failure nothing is left behind. READ, WRITE, NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, ARGUMENT.
+ * @param {string} input
+ * @param {string} output
+ * @param {ConvertOptions} [options]
+ * @returns {Promise<ConvertReport>}
+ */
+export async function convert(input, output, options = {}) {
+  chosenTypes(options);
+  const checkpoint = await openCheckpoint(input);
+  try {
+    const matches = matchTensors(checkpoint.config, checkpoint.tensors);
+    const tokenizer = await readTokenizer(checkpoint, options);
+    const { readFile } = await nodeModule('fs/promises');
+    const card = options.card ? await readFile(options.card, 'utf8') : '';
+    const facts = {
+      config: checkpoint.config, name: options.name ?? checkpoint.name, license: options.license ?? '', tokenizer,
+      chat: await chatFormat(tokenizer, options), template: checkpoint.template, card,
+    };
+    const largestPiece = Math.max(...matches.map(({ slot }) => 4 * rowsPerPiece(slot.dims) * matrixOf(slot.dims).cols));
+    const codec = await createCodec(Math.max(largestPiece, 1 << 20));
+    const { tensors, written } = await (options.v1 ? convertV1 : convertV2)(output, matches, codec, options, facts);
+    const reports = tensors.map((t) => t.report());
+    const weights = reports.reduce((sum, t) => sum + t.weights, 0);
+    return {
+      output, bytes: written.bytes, dataBytes: written.dataBytes, weights, ratio: (4 * weights) / written.dataBytes,
+      bitsPerWeight: (8 * written.dataBytes) / weights, encoder: codec.name, largestPiece, tensors: reports,
+    };
+  } finally {
+    await checkpoint.close();
+  }
+}

@@ -1,0 +1,73 @@
+/** Where writers put bytes: at any position, seen by others only when all is done. */
+import { BqError } from '../errors.js';
+import { nodeModule } from '../sources/node.js';
+
+/**
+ * @typedef {object} Sink
+ * @property {(position: number, bytes: Uint8Array) => Promise<void>} write  done with `bytes` when it resolves
+ * @property {() => Promise<void>} finish  makes the file appear
+ * @property {() => Promise<void>} abort   leaves nothing behind; harmless after finish
+ */
+
+/**
+ * A file in Node: NAME.part until it is finished, then NAME. WRITE.
+ * @param {string} path
+ * @returns {Promise<Sink>}
+ */
+export async function fileSink(path) {
+  const { open, rename, rm } = await nodeModule('fs/promises');
+  const part = `${path}.part`;
+  const fail = (/** @type {unknown} */ cause) =>
+    new BqError('WRITE', `${path} can't be written: ${/** @type {Error} */ (cause).message}`, { cause, hint: 'check the folder, its permissions and the free space' });
+  const attempt = async (/** @type {() => Promise<any>} */ action) => {
+    try {
+      return await action();
+    } catch (cause) {
+      throw fail(cause);
+    }
+  };
+  /** @type {import('node:fs/promises').FileHandle | null} */
+  let file = await attempt(() => open(part, 'w'));
+  return {
+    async write(position, bytes) {
+      for (let at = 0; at < bytes.length; ) {
+        const { bytesWritten } = await attempt(async () => file?.write(bytes, at, bytes.length - at, position + at));
+        at += bytesWritten;
+      }
+    },
+    async finish() {
+      await attempt(async () => {
+        await file?.sync();
+        await file?.close();
+        await rename(part, path);
+        file = null;
+      });
+    },
+    async abort() {
+      if (!file) return;
+      await file.close().catch(() => {});
+      file = null;
+      await rm(part, { force: true });
+    },
+  };
+}
+
+/**
+ * Bytes in memory, for small models and tests.
+ * @returns {Sink & { bytes: Uint8Array }}
+ */
+export function memorySink() {
+  return {
+    bytes: new Uint8Array(),
+    async write(position, bytes) {
+      if (position + bytes.length > this.bytes.length) {
+        const longer = new Uint8Array(position + bytes.length);
+        longer.set(this.bytes);
+        this.bytes = longer;
+      }
+      this.bytes.set(bytes, position);
+    },
+    async finish() {},
+    async abort() {},
+  };
+}

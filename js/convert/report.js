@@ -1,0 +1,63 @@
+/** What a conversion did to each tensor, in numbers and as a table. */
+
+/**
+ * @typedef {object} TensorReport
+ * @property {string} name
+ * @property {string} type
+ * @property {string} layout  "rows", "tiled" or "flat"
+ * @property {number} weights
+ * @property {number} bytes
+ * @property {number} meanAbs  mean |error|
+ * @property {number} maxAbs   largest |error|
+ * @property {number} rms      root of the mean squared error
+ */
+
+/**
+ * @typedef {object} ConvertReport
+ * @property {string} output
+ * @property {number} bytes        of the file
+ * @property {number} dataBytes    of its tensors
+ * @property {number} weights
+ * @property {number} ratio        bytes as f32 / dataBytes
+ * @property {number} bitsPerWeight
+ * @property {string} encoder      what encoded: "relaxed", "simd128" or "js"
+ * @property {number} largestPiece  bytes of the largest piece of weights held at once, as f32
+ * @property {TensorReport[]} tensors
+ */
+
+/** Sums up the errors of one tensor. */
+export class ErrorSum {
+  weights = 0;
+  #sum = 0;
+  #squares = 0;
+  #max = 0;
+
+  /** @param {Float32Array} wanted @param {Float32Array} got */
+  add(wanted, got) {
+    for (let i = 0; i < wanted.length; i++) {
+      const error = Math.abs(wanted[i] - got[i]);
+      this.#sum += error;
+      this.#squares += error * error;
+      if (error > this.#max) this.#max = error;
+    }
+    this.weights += wanted.length;
+  }
+
+  get figures() {
+    const n = Math.max(this.weights, 1);
+    return { weights: this.weights, meanAbs: this.#sum / n, maxAbs: this.#max, rms: Math.sqrt(this.#squares / n) };
+  }
+}
+
+/** @param {ConvertReport} report @returns {string} a table, one line per tensor, and the totals */
+export function formatReport(report) {
+  const width = Math.max(6, ...report.tensors.map((t) => t.name.length));
+  const error = (/** @type {number} */ e) => (e === 0 ? '0' : e.toExponential(2)).padStart(10);
+  const line = (/** @type {string[]} */ [name, type, bytes, ...errors]) => `${name.padEnd(width)}  ${type.padEnd(8)}${bytes.padStart(12)}${errors.join('')}`;
+  return [
+    line(['tensor', 'type', 'bytes', ...['mean |e|', 'max |e|', 'rms e'].map((h) => h.padStart(10))]),
+    ...report.tensors.map((t) => line([t.name, t.type, String(t.bytes), error(t.meanAbs), error(t.maxAbs), error(t.rms)])),
+    `${report.weights} weights in ${report.dataBytes} bytes: ${report.bitsPerWeight.toFixed(2)} bits each, ${report.ratio.toFixed(2)} times smaller than f32`,
+    `${report.output}: ${report.bytes} bytes`,
+  ].join('\n');
+}

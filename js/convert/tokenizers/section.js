@@ -1,0 +1,107 @@
+/** Writes a TOKN section (docs/FORMAT.md, "TOKN"): where every tokenizer that we read from elsewhere ends up. */
+import { BqError } from '../../errors.js';
+
+export const KIND = Object.freeze({ spm: 1, bpe: 2, wordlist: 3 });
+export const FLAG = Object.freeze({ addBos: 1, addEos: 2, addSpace: 4, byteFallback: 8, ignoreMerges: 16 });
+export const TOKEN = Object.freeze({ normal: 0, unknown: 1, control: 2, user: 3, unused: 4, byte: 5 });
+/** Stands for "no such token". */
+export const NONE = 0xffffffff;
+
+/**
+ * @typedef {object} Token
+ * @property {Uint8Array} bytes  raw bytes: SPM's ▁ as a space, byte-level alphabets decoded
+ * @property {number} score      0 unless SPM
+ * @property {number} kind       of TOKEN
+ */
+
+/**
+ * A tokenizer as the section stores it.
+ * @typedef {object} Tokenizer
+ * @property {number} kind   of KIND
+ * @property {number} flags  bits of FLAG
+ * @property {number} pre    0, the GPT-2 pre-tokenizer
+ * @property {number} bos    id or NONE, as eos, unk and pad
+ * @property {number} eos
+ * @property {number} unk
+ * @property {number} pad
+ * @property {number[]} eog  ids that end generation
+ * @property {Token[]} tokens
+ * @property {[left: number, right: number, id: number][]} merges  in rank order; byte-level BPE only
+ */
+
+const HEADER = 44;
+
+/**
+ * The section's payload. A tokenizer that C would refuse is refused here, with the name of the token.
+ * @param {Tokenizer} tokenizer
+ * @returns {Uint8Array<ArrayBuffer>}
+ */
+export function encodeTokenizer(tokenizer) {
+  check(tokenizer);
+  const { kind, flags, pre, bos, eos, unk, pad, eog, tokens, merges } = tokenizer;
+  const textBytes = tokens.reduce((sum, { bytes }) => sum + bytes.length, 0);
+  const [E, V, M] = [eog.length, tokens.length, merges.length];
+  const kindsAt = HEADER + 4 * E + 8 * V;
+  const mergesAt = Math.ceil((kindsAt + V) / 4) * 4;
+  const textAt = mergesAt + 12 * M;
+  const out = new Uint8Array(textAt + textBytes);
+  const view = new DataView(out.buffer);
+  let at = 0;
+  const u32 = (/** @type {number} */ value) => {
+    view.setUint32(at, value, true);
+    at += 4;
+  };
+  [kind, flags, pre, bos, eos, unk, pad, E, V, M, textBytes, ...eog].forEach(u32);
+  let end = 0;
+  for (const { bytes } of tokens) u32(end += bytes.length);
+  for (const { score } of tokens) {
+    view.setFloat32(at, score, true);
+    at += 4;
+  }
+  tokens.forEach((token, i) => { out[kindsAt + i] = token.kind; });
+  at = mergesAt;
+  for (const merge of merges) merge.forEach(u32);
+  at = textAt;
+  for (const { bytes } of tokens) {
+    out.set(bytes, at);
+    at += bytes.length;
+  }
+  return out;
+}
+
+/** @param {Tokenizer} t */
+function check(t) {
+  const isId = (/** @type {number} */ id) => Number.isInteger(id) && id >= 0 && id < t.tokens.length;
+  if (!t.tokens.length) throw malformed('it has no tokens');
+  for (const [name, id] of Object.entries({ bos: t.bos, eos: t.eos, unk: t.unk, pad: t.pad })) {
+    if (id !== NONE && !isId(id)) throw malformed(`${name} is ${id}, but there are ${t.tokens.length} tokens`);
+  }
+  const ender = t.eog.find((id) => !isId(id));
+  if (ender !== undefined) throw malformed(`${ender} ends generation, but there are ${t.tokens.length} tokens`);
+  t.tokens.forEach(({ bytes, score, kind }, id) => {
+    if (Number.isNaN(score)) throw malformed(`the score of token ${id} is no number`);
+    if (!Object.values(TOKEN).some((known) => known === kind)) throw malformed(`token ${id} has the unknown kind ${kind}`);
+    if (kind === TOKEN.byte && bytes.length !== 1) throw malformed(`byte token ${id} has ${bytes.length} bytes`);
+  });
+  for (const [rank, merge] of t.merges.entries()) {
+    if (merge.length !== 3 || !merge.every(isId)) throw malformed(`merge ${rank} names a token that isn't there`);
+    const [left, right, whole] = merge.map((id) => t.tokens[id].bytes);
+    if (!joins(left, right, whole)) throw malformed(`merge ${rank} doesn't give the text of its token ${merge[2]}`);
+  }
+}
+
+/** @param {Uint8Array} left @param {Uint8Array} right @param {Uint8Array} whole */
+function joins(left, right, whole) {
+  return whole.length === left.length + right.length &&
+    left.every((byte, i) => whole[i] === byte) && right.every((byte, i) => whole[left.length + i] === byte);
+}
+
+/** @param {string} what */
+export function malformed(what) {
+  return new BqError('FORMAT', `the tokenizer can't be used: ${what}`, { hint: 'fetch the tokenizer again, or take it from the model it belongs to' });
+}
+
+/** @param {string} what @param {string} hint */
+export function unsupported(what, hint) {
+  return new BqError('UNSUPPORTED', what, { hint });
+}

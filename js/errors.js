@@ -1,0 +1,65 @@
+/**
+ * Errors that say what happened, where, and what to do.
+ *
+ * Aborts are no BqError: they throw the signal's own reason, an AbortError unless the caller chose another.
+ */
+
+/** Hints for the codes that come from JavaScript; C brings its own with each status. */
+const HINTS = {
+  NETWORK: 'check the connection, and that the server allows this page to read the file (CORS)',
+  HTTP_STATUS: 'check the address of the file',
+  NOT_A_MODEL: 'the address or file is no .bq4 model: convert one with "npx bq4 convert"',
+  TRUNCATED: 'the file ends too early: fetch it again',
+  CHANGED: 'the file is being replaced: load it again',
+  READ: 'the file was moved, changed or its permission withdrawn: choose it again',
+  NOMEM: 'plan again with a smaller context, fewer sessions or a smaller model',
+  NO_SIMD: 'needs WebAssembly SIMD: Chrome or Edge 91, Firefox 89, Safari 16.4, Node 16.4, or newer',
+  NO_ENGINE: 'serve build/wasm/*.wasm of the same bq4 version beside its js/ folder, or pass wasmUrl',
+  NO_WORKER: 'serve bq4 from the origin of the page, or use createEngine() in a worker of your own',
+  NO_CHAT: 'the model has no chat format: use createSession(), or pass { format } to createChat()',
+  TRAP: 'the engine met a bug or damaged memory: close the model and load it again',
+  CLOSED: 'it was closed: create a new one',
+  STATE: 'wait for the running call to end, or abort it',
+  ARGUMENT: 'see docs/API.md',
+  CONTEXT_FULL: 'start a new chat, or load the model with a larger context',
+};
+
+/** What went wrong, in a form that programs (`code`) and people (`message`, `hint`) can use. */
+export class BqError extends Error {
+  /**
+   * @param {string} code  a status of c/core/status.h (FORMAT, NOMEM, …) or a key of HINTS
+   * @param {string} message
+   * @param {{ offset?: number | null, hint?: string, details?: Record<string, any>, cause?: unknown }} [more]
+   */
+  constructor(code, message, more = {}) {
+    super(message, more.cause === undefined ? undefined : { cause: more.cause });
+    this.name = 'BqError';
+    this.code = code;
+    /** Byte offset in the file, or null. */
+    this.offset = more.offset ?? null;
+    /** What to do about it. */
+    this.hint = more.hint ?? HINTS[/** @type {keyof typeof HINTS} */ (code)] ?? '';
+    /** Numbers behind the message: `{ status }`, `{ tokens, context }`, `{ bytes }`, … @type {Record<string, any>} */
+    this.details = more.details ?? {};
+  }
+}
+
+/**
+ * Errors as messages between threads: DOMExceptions and class identities don't survive everywhere.
+ * @param {unknown} error
+ */
+export function packError(error) {
+  const e = /** @type {any} */ (error instanceof Error || error instanceof DOMException ? error : new Error(String(error)));
+  const { name, message, code, offset, hint, details } = e;
+  return e instanceof BqError ? { name, message, code, offset, hint, details } : { name, message };
+}
+
+/**
+ * @param {any} packed
+ * @returns {Error}
+ */
+export function unpackError(packed) {
+  if (packed.name === 'BqError') return new BqError(packed.code, packed.message, packed);
+  if (packed.name === 'AbortError') return new DOMException(packed.message, 'AbortError');
+  return Object.assign(new Error(packed.message), { name: packed.name });
+}

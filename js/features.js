@@ -1,0 +1,38 @@
+/**
+ * Chooses a build by what the machine's WebAssembly can do, never by its name.
+ * The probes are whole modules of one function; `WebAssembly.validate` accepts them where the instruction exists.
+ */
+import { BqError } from './errors.js';
+
+const header = [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0]; // "\0asm", version 1
+const type = [1, 5, 1, 0x60, 0, 1, 0x7b]; //            section 1: one type, () -> v128
+const func = [3, 2, 1, 0]; //                           section 3: one function of that type
+const splat = [0x41, 0, 0xfd, 0x0f]; //                 i32.const 0; i8x16.splat
+
+/** @param {number[]} instructions */
+function probe(instructions) {
+  const body = [0, ...instructions, 0x0b]; // no locals … end
+  return new Uint8Array([...header, ...type, ...func, 10, body.length + 2, 1, body.length, ...body]);
+}
+
+/** i8x16.splat */
+export const SIMD128 = probe(splat);
+/** i32x4.relaxed_dot_i8x16_i7x16_add_s: opcode 0xfd 0x113 */
+export const RELAXED = probe([...splat, ...splat, ...splat, 0xfd, 0x93, 0x02]);
+
+/**
+ * The build to run here and why.
+ * @param {'relaxed' | 'simd128' | undefined} [wanted]  asks for one build
+ * @param {(bytes: Uint8Array<ArrayBuffer>) => boolean} [validate]
+ * @returns {{ build: 'relaxed' | 'simd128', reason: string }}
+ */
+export function pickBuild(wanted, validate = (bytes) => typeof WebAssembly === 'object' && WebAssembly.validate(bytes)) {
+  if (!validate(SIMD128)) throw new BqError('NO_SIMD', 'this browser has no WebAssembly SIMD');
+  if (wanted === 'simd128') return { build: wanted, reason: 'asked for' };
+  const relaxed = validate(RELAXED);
+  if (wanted === 'relaxed' && !relaxed)
+    throw new BqError('NO_SIMD', 'this browser has no relaxed SIMD', { hint: 'leave the choice of the build to bq4' });
+  return relaxed
+    ? { build: 'relaxed', reason: 'relaxed SIMD is available' }
+    : { build: 'simd128', reason: 'relaxed SIMD is not available here' };
+}

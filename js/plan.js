@@ -1,0 +1,167 @@
+/** What a model will take, from the first bytes of its file: read, planned by C in a small instance, described. */
+import { WANT_DATA } from './border.js';
+import { BqError } from './errors.js';
+import { companionOf, openSource } from './sources/index.js';
+import { readRange } from './sources/read.js';
+import { sections, u32 } from './sections.js';
+import { Wasm } from './wasm.js';
+
+/** Bytes of the first read: most plans fit. */
+const FIRST = 65536;
+/** What the planner's heap needs beside the bytes it is given. */
+const ROOM = 262144;
+
+const ARCHS = ['', 'llama', 'bullet'];
+const KV = { f32: 0, f16: 1 };
+
+/** @typedef {import('./types.js').LoadOptions} LoadOptions */
+/** @typedef {import('./sources/types.js').ByteSource} ByteSource */
+
+/**
+ * @typedef {object} Planned
+ * @property {import('./types.js').Plan} plan
+ * @property {Uint8Array} head  bytes of the file that were read for it, from the first on
+ * @property {Uint8Array} companion  v2 sections of a v1 file's companion; empty for v2
+ * @property {number} prefixBytes
+ * @property {number} regionBytes  what the instance needs beside static data and stack
+ */
+
+/** @param {Pick<LoadOptions, 'context' | 'window' | 'batch' | 'kv'>} options */
+export function sessionRecord({ context, window, batch, kv = 'f32' }) {
+  for (const [name, value] of Object.entries({ context, window, batch }))
+    if (value !== undefined && !(Number.isInteger(value) && value > 0 && value < 2 ** 32))
+      throw new BqError('ARGUMENT', `${name} is ${value}, not a positive integer`);
+  if (!(kv in KV)) throw new BqError('ARGUMENT', `kv is "${kv}", not one of ${Object.keys(KV).join(', ')}`);
+  return { context, window, batch, kv_type: KV[kv] };
+}
+
+/**
+ * @param {ByteSource} file
+ * @param {Uint8Array} head
+ */
+function checkMagic(file, head) {
+  const text = String.fromCharCode(...head.subarray(0, 256));
+  if (text.startsWith('BQ4F')) return;
+  if (!head.length) throw new BqError('TRUNCATED', `${file.name} is empty`);
+  const page = /^\s*</.test(text) || file.type.startsWith('text/html');
+  const what = page ? 'is a web page' : text.startsWith('GGUF') ? 'is a GGUF file' : 'does not begin like a .bq4 file';
+  throw new BqError('NOT_A_MODEL', `${file.name} ${what}`, {
+    offset: 0,
+    ...(page && { hint: 'the address leads to a page about the file, an error page or a login: use the address of the file itself' }),
+  });
+}
+
+/**
+ * The companion as v2 sections and what it says to people.
+ * @param {import('./types.js').Source} source
+ * @param {AbortSignal} [signal]
+ */
+async function readCompanion(source, signal) {
+  const { encodeCompanion } = await import('./companion.js');
+  const where = companionOf(source);
+  if (!where) throw new BqError('UNSUPPORTED', 'a v1 file says nothing about its model', { hint: 'pass its companion JSON: { companion: source }' });
+  const file = await openSource(where, signal);
+  try {
+    return encodeCompanion(await readRange(file, 0, Infinity, signal), file.name);
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (!(error instanceof BqError) || !['READ', 'HTTP_STATUS', 'NETWORK'].includes(error.code)) throw error;
+    throw new BqError('UNSUPPORTED', `a v1 file needs its companion: ${error.message}`, {
+      cause: error,
+      hint: 'put NAME.json beside NAME.bq4, or pass { companion: source }',
+    });
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * One try at a plan. `need`: so many bytes of the file's start are wanted first.
+ * @param {import('./wasm.js').Compiled} compiled
+ * @param {Uint8Array} head
+ * @param {Uint8Array} companion
+ * @param {number} fileBytes  0: unknown
+ * @param {LoadOptions} options
+ * @returns {Promise<{ need: number } | { need: 0, numbers: Record<string, number> }>}
+ */
+async function makePlan(compiled, head, companion, fileBytes, options) {
+  const wasm = await Wasm.create(compiled, head.length + companion.length + ROOM);
+  return wasm.scope((take) => {
+    const bytes = wasm.put(take, head);
+    const extra = wasm.put(take, companion);
+    const session = take(16);
+    const out = take(128);
+    wasm.write('bqw_session_options', session, sessionRecord(options));
+    wasm.write('bqw_plan', out, {});
+    const status = wasm.check('bqw_plan_make', bytes.at, bytes.length, fileBytes, extra.length && extra.at, extra.length,
+      session, options.sessions ?? 1, out);
+    const numbers = wasm.read('bqw_plan', out);
+    return status === WANT_DATA ? { need: numbers.need } : { need: 0, numbers };
+  });
+}
+
+/**
+ * NOT_A_MODEL, TRUNCATED, FORMAT, CHECKSUM, UNSUPPORTED, SHAPE, ARGUMENT (options), and what sources throw.
+ * @param {import('./wasm.js').Compiled} compiled
+ * @param {import('./types.js').Source} source
+ * @param {ByteSource} file  opened from it
+ * @param {LoadOptions} options
+ * @returns {Promise<Planned>}
+ */
+export async function planModel(compiled, source, file, options) {
+  const { signal, sessions = 1 } = options;
+  if (!(Number.isInteger(sessions) && sessions > 0 && sessions < 64)) throw new BqError('ARGUMENT', `sessions is ${sessions}, not 1 to 63`);
+  let head = await readRange(file, 0, FIRST, signal);
+  checkMagic(file, head);
+  const companion = head.length >= 8 && u32(head, 4) === 1 ? await readCompanion(source, signal) : null;
+  for (;;) {
+    const size = Math.max(file.size, 0);
+    const made = await makePlan(compiled, head, companion?.bytes ?? new Uint8Array(), size, options);
+    signal?.throwIfAborted();
+    if ('numbers' in made) return describe(made.numbers, head, companion, compiled.heapBase, options);
+    const more = made.need > head.length ? await readRange(file, head.length, made.need, signal) : new Uint8Array();
+    if (head.length + more.length < made.need)
+      throw new BqError('TRUNCATED', `${file.name} ends after ${head.length + more.length} bytes, in the middle of its header`, { offset: head.length + more.length });
+    const longer = new Uint8Array(made.need);
+    longer.set(head);
+    longer.set(more, head.length);
+    head = longer;
+  }
+}
+
+/**
+ * @param {Record<string, number>} n
+ * @param {Uint8Array} head
+ * @param {{ bytes: Uint8Array, name: string, license: string } | null} companion
+ * @param {number} heapBase
+ * @param {LoadOptions} options
+ * @returns {Planned}
+ */
+function describe(n, head, companion, heapBase, { context, sessions = 1 }) {
+  const found = companion ? {} : sections(head);
+  const text = (/** @type {string} */ tag) => new TextDecoder().decode(found[tag] ?? new Uint8Array());
+  const plan = {
+    version: n.version,
+    name: companion?.name ?? text('NAME'),
+    license: companion?.license ?? text('LICE'),
+    arch: ARCHS[n.arch] ?? '',
+    layers: n.layers,
+    hidden: n.hidden,
+    heads: n.heads,
+    kvHeads: n.kv_heads,
+    headDim: n.head_dim,
+    ffn: n.ffn,
+    vocab: n.vocab,
+    tokens: n.tokens,
+    trainedContext: n.context,
+    tied: n.tied !== 0,
+    context: context ?? n.context,
+    sessions,
+    fileBytes: n.file_bytes,
+    weightBytes: n.weight_bytes,
+    sessionBytes: n.session_bytes,
+    kvBytes: n.kv_bytes,
+    heapBytes: Math.ceil((heapBase + n.heap_bytes) / 65536) * 65536,
+  };
+  return { plan, head, companion: companion?.bytes ?? new Uint8Array(), prefixBytes: n.prefix_bytes, regionBytes: n.heap_bytes };
+}

@@ -1,0 +1,31 @@
+/** The frame of a v2 file (docs/FORMAT.md §2): sections within a range of bytes. C has checked what comes here. */
+
+/** @param {Uint8Array} bytes @param {number} at */
+const view = (bytes, at) => new DataView(bytes.buffer, bytes.byteOffset + at);
+
+/** @param {Uint8Array} bytes @param {number} at */
+export const u32 = (bytes, at) => view(bytes, at).getUint32(0, true);
+
+/** Exact up to 2^53. @param {Uint8Array} bytes @param {number} at */
+export const u64 = (bytes, at) => u32(bytes, at) + u32(bytes, at + 4) * 2 ** 32;
+
+/**
+ * Payloads by tag. Stops where the bytes end.
+ * @param {Uint8Array} bytes  a file from its first byte on
+ * @param {number} [from]
+ * @param {number} [to]  default: the plan's sections
+ * @returns {Record<string, Uint8Array>}
+ */
+export function sections(bytes, from = 64, to = from + u64(bytes, 16)) {
+  /** @type {Record<string, Uint8Array>} */
+  const found = {};
+  const end = Math.min(to, bytes.length);
+  for (let at = from; at + 16 <= end; ) {
+    const tag = String.fromCharCode(...bytes.subarray(at, at + 4));
+    const length = u64(bytes, at + 8);
+    if (tag === '\0\0\0\0' || at + 16 + length > end) break;
+    found[tag] = bytes.subarray(at + 16, at + 16 + length);
+    at += 16 + Math.ceil(length / 8) * 8;
+  }
+  return found;
+}

@@ -1,0 +1,42 @@
+/** Files in Node. */
+import { BqError } from '../errors.js';
+import { nodeModule } from './node.js';
+import { streamOf } from './read.js';
+
+/**
+ * @param {string} path  a path or a file: address
+ * @returns {Promise<import('./types.js').ByteSource>}
+ */
+export async function openFile(path) {
+  const { open } = await nodeModule('fs/promises');
+  const fail = (/** @type {unknown} */ cause, offset = -1) =>
+    new BqError('READ', `${path} can't be read: ${/** @type {Error} */ (cause).message}`, {
+      cause,
+      offset: offset < 0 ? null : offset,
+      hint: 'check the path and its permissions',
+    });
+  let file;
+  let size;
+  try {
+    file = await open(path.startsWith('file:') ? new URL(path) : path);
+    size = (await file.stat()).size;
+  } catch (cause) {
+    await file?.close();
+    throw fail(cause);
+  }
+  return {
+    name: path,
+    size,
+    remote: false,
+    type: '',
+    stream: streamOf(size, async (offset, end) => {
+      try {
+        const { buffer, bytesRead } = await file.read(new Uint8Array(end - offset), 0, end - offset, offset);
+        return buffer.subarray(0, bytesRead);
+      } catch (cause) {
+        throw fail(cause, offset);
+      }
+    }),
+    close: () => file.close(),
+  };
+}

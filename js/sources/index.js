@@ -1,0 +1,86 @@
+/**
+ * Where the bytes of a model come from. `from…` make plain descriptors, which cross to a worker as they are;
+ * `openSource` opens one on the side that reads it.
+ */
+import { BqError } from '../errors.js';
+import { openBlob } from './blob.js';
+import { openBytes } from './bytes.js';
+import { openHttp } from './http.js';
+import { isNode } from './node.js';
+
+/** @typedef {import('./types.js').Source} Source */
+/** @typedef {import('./types.js').SourceOptions} SourceOptions */
+/** @typedef {import('./types.js').ByteSource} ByteSource */
+
+/**
+ * A model on the web. Relative addresses are resolved against the page.
+ * @param {string | URL} url
+ * @param {SourceOptions} [options]
+ * @returns {Source}
+ */
+export function fromUrl(url, options = {}) {
+  const base = globalThis.document?.baseURI ?? globalThis.location?.href;
+  try {
+    return { kind: 'url', url: new URL(url, base).href, ...options };
+  } catch (cause) {
+    throw new BqError('ARGUMENT', `"${url}" is no address`, { cause, hint: 'pass a full address, or use fromFile() for a path in Node' });
+  }
+}
+
+/** A `File` that was chosen or dropped, or any Blob. @param {Blob} blob @param {SourceOptions} [options] @returns {Source} */
+export function fromBlob(blob, options = {}) {
+  return { kind: 'blob', blob, ...options };
+}
+
+/** Bytes in memory; a worker gets a copy. @param {Uint8Array | ArrayBuffer} bytes @param {SourceOptions} [options] @returns {Source} */
+export function fromBytes(bytes, options = {}) {
+  return { kind: 'bytes', bytes: bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes), ...options };
+}
+
+/** A path, in Node. @param {string | URL} path @param {SourceOptions} [options] @returns {Source} */
+export function fromFile(path, options = {}) {
+  return { kind: 'file', path: typeof path === 'string' ? path : path.href, ...options };
+}
+
+/**
+ * Takes an address, a Blob or bytes for their descriptor.
+ * @param {Source | string | URL | Blob | Uint8Array | ArrayBuffer} source
+ * @returns {Source}
+ */
+export function toSource(source) {
+  if (typeof source === 'string' || source instanceof URL) return fromUrl(source);
+  if (source instanceof Blob) return fromBlob(source);
+  if (source instanceof Uint8Array || source instanceof ArrayBuffer) return fromBytes(source);
+  if (source && typeof source === 'object' && 'kind' in source) return source;
+  throw new BqError('ARGUMENT', 'this is no source of a model', { hint: 'use fromUrl, fromBlob, fromBytes or fromFile' });
+}
+
+/**
+ * @param {Source} source
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<ByteSource>}  the caller's to close
+ */
+export async function openSource(source, signal) {
+  signal?.throwIfAborted();
+  if (source.kind === 'url' && !(isNode && source.url.startsWith('file:'))) return openHttp(source.url);
+  if (source.kind === 'blob') return openBlob(source.blob);
+  if (source.kind === 'bytes') return openBytes(source.bytes);
+  if (!isNode) throw new BqError('ARGUMENT', 'paths can be read in Node only', { hint: 'use fromUrl or fromBlob' });
+  const { openFile } = await import('./file.js');
+  return openFile(source.kind === 'url' ? source.url : source.path);
+}
+
+/**
+ * The companion of a v1 file: the one that was named, else NAME.json beside NAME.bq4, else none.
+ * @param {Source} source
+ * @returns {Source | null}
+ */
+export function companionOf(source) {
+  if (source.companion) return source.companion;
+  const beside = (/** @type {string} */ name) => name.replace(/\.[^./\\]*$/, '') + '.json';
+  if (source.kind === 'file') return fromFile(beside(source.path));
+  if (source.kind !== 'url') return null;
+  const url = new URL(source.url);
+  url.pathname = beside(url.pathname);
+  return fromUrl(url);
+}

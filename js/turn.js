@@ -1,0 +1,65 @@
+/** Long work that lets others in: turns of the event loop, and signals that end waiting. */
+
+/** Milliseconds of work between turns. A turn costs microseconds; a token or slice often takes longer than this. */
+const TURN_MS = 1;
+
+/** @type {(() => void)[]} */
+const waiting = [];
+/** @type {MessageChannel | undefined} */
+let channel;
+
+/** A whole turn of the event loop, without the 4 ms that nested timers cost. @returns {Promise<void>} */
+export function turn() {
+  if (typeof setImmediate === 'function') return new Promise((resolve) => setImmediate(resolve));
+  if (!channel) {
+    channel = new MessageChannel();
+    channel.port1.onmessage = () => waiting.shift()?.();
+  }
+  const { port2 } = channel;
+  return new Promise((resolve) => {
+    waiting.push(resolve);
+    port2.postMessage(0);
+  });
+}
+
+/** Says when it is time for a turn. */
+export class Pace {
+  #since = performance.now();
+
+  /** Nothing (no promise, no cost) unless enough work was done since the last turn. @returns {Promise<void> | undefined} */
+  pause() {
+    if (performance.now() - this.#since < TURN_MS) return undefined;
+    return turn().then(() => {
+      this.#since = performance.now();
+    });
+  }
+}
+
+/**
+ * Waits for a promise, or throws the signal's reason.
+ * @template T
+ * @param {Promise<T>} promise
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<T>}
+ */
+export function unlessAborted(promise, signal) {
+  if (!signal) return promise;
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort);
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}
+
+/**
+ * A controller that aborts with `signal`, until it is released. (AbortSignal.any is too new for us.)
+ * @param {AbortSignal} [signal]
+ */
+export function follow(signal) {
+  const controller = new AbortController();
+  const abort = () => controller.abort(signal?.reason);
+  if (signal?.aborted) abort();
+  else signal?.addEventListener('abort', abort);
+  return { controller, signal: controller.signal, release: () => signal?.removeEventListener('abort', abort) };
+}

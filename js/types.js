@@ -1,0 +1,199 @@
+/** Types of the public interface. Nothing here runs. */
+
+/** @typedef {import('./sources/types.js').Source} Source */
+/** @typedef {import('./sources/types.js').SourceOptions} SourceOptions */
+/** @typedef {import('./generation.js').Generation} Generation */
+/** @typedef {import('./chat.js').Chat} Chat */
+
+/**
+ * What can stand for a source: a descriptor of `from…`, an address, a Blob or bytes.
+ * @typedef {Source | string | URL | Blob | Uint8Array | ArrayBuffer} SourceLike
+ */
+
+/**
+ * @typedef {object} EngineOptions
+ * @property {'relaxed' | 'simd128'} [variant]  asks for one build instead of the best
+ * @property {string | URL | { relaxed: string | URL, simd128: string | URL }} [wasmUrl]  where the build lies; by
+ *   default beside this folder
+ * @property {AbortSignal} [signal]  stops fetching and compiling
+ */
+
+/**
+ * @typedef {object} EngineInfo
+ * @property {'relaxed' | 'simd128'} build   the module that was loaded
+ * @property {string} kernel   the kernel table in use: the build's own, or "simd128" after a failed self test
+ * @property {string} reason   why this build and kernel
+ * @property {boolean} worker  computes in a worker
+ */
+
+/**
+ * @typedef {object} LoadOptions
+ * @property {number} [context]   tokens per session; default: the model's own
+ * @property {number} [sessions]  sessions that can be open at once; default 1
+ * @property {'f32' | 'f16'} [kv]  type of the KV cache; default f32
+ * @property {number} [window]    tokens whose hidden states prefill keeps at once; default 256
+ * @property {number} [batch]     tokens per matrix product in prefill; default 32
+ * @property {AbortSignal} [signal]
+ * @property {(progress: Progress) => void} [onProgress]
+ * @property {boolean} [streaming]  resolve as soon as the model is known; sessions wait for layers still on
+ *   their way, and `model.loaded` settles when all are there
+ */
+
+/**
+ * @typedef {object} Progress
+ * @property {'plan' | 'download' | 'load' | 'ready'} phase  `download` from a network, `load` from this machine
+ * @property {number} loaded  bytes of the file that are in place
+ * @property {number} total   bytes of the file
+ */
+
+/**
+ * What a model is and what it takes, known from the first bytes of its file. Sizes are bytes.
+ * @typedef {object} Plan
+ * @property {number} version       of the file format
+ * @property {string} name          '' when the file doesn't say
+ * @property {string} license       '' when the file doesn't say
+ * @property {string} arch          "llama" or "bullet"
+ * @property {number} layers
+ * @property {number} hidden
+ * @property {number} heads
+ * @property {number} kvHeads
+ * @property {number} headDim
+ * @property {number} ffn
+ * @property {number} vocab
+ * @property {number} tokens        of the tokenizer; 0: the file has none
+ * @property {number} trainedContext  positions the model was made for
+ * @property {boolean} tied         the embedding is also the head
+ * @property {number} context       tokens per session under this plan
+ * @property {number} sessions
+ * @property {number} fileBytes
+ * @property {number} weightBytes
+ * @property {number} sessionBytes  per session, its KV cache included
+ * @property {number} kvBytes       per session
+ * @property {number} heapBytes     all of the engine's memory for this model: weights, sessions, stack, reserve
+ */
+
+/**
+ * @typedef {object} TokenizerInfo
+ * @property {'spm' | 'bpe' | 'wordlist'} kind
+ * @property {number} tokens
+ * @property {number | null} bos
+ * @property {number | null} eos
+ * @property {number | null} unk
+ * @property {number | null} pad
+ * @property {boolean} addBos  BOS is put in front by default
+ * @property {boolean} addEos
+ */
+
+/**
+ * How turns are wrapped: the CHAT section of docs/FORMAT.md.
+ * @typedef {object} ChatFormat
+ * @property {Record<string, { before: string, after: string }>} roles
+ * @property {string[]} [stop]
+ * @property {boolean} [bos]
+ */
+
+/** @typedef {Plan & { tokenizer: TokenizerInfo | null, chat: ChatFormat | null, card: string }} ModelInfo */
+
+/**
+ * @typedef {object} TokenizeOptions
+ * @property {boolean} [addSpecial]    BOS and EOS as the model's tokenizer adds them; default true
+ * @property {boolean} [parseSpecial]  "<|user|>" in the text becomes the token; default false, for text that people write
+ */
+
+/** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'window' | 'batch'>} SessionOptions */
+
+/**
+ * @typedef {object} GenerateOptions
+ * @property {number} [maxTokens]      default: until the context is full
+ * @property {number} [temperature]    0: always the likeliest token; default 0.7
+ * @property {number} [topK]           only the k likeliest; 0: off; default 40
+ * @property {number} [topP]           only the likeliest that together reach p; 1: off; default 0.95
+ * @property {number} [minP]           only those at least p times as likely as the likeliest; default 0, off
+ * @property {number} [repeatPenalty]  above 1: recent tokens become less likely; default 1, off
+ * @property {number} [repeatLast]     how many recent tokens; default 64
+ * @property {number} [seed]           integer up to 2^53; default: random, see the result
+ * @property {string[]} [stop]         texts that end the generation; they are not part of its text
+ * @property {number[]} [stopTokens]   tokens that end it, besides the model's own
+ * @property {AbortSignal} [signal]    ends it with the signal's reason; what was computed stays in the KV cache
+ */
+
+/**
+ * @typedef {object} Part
+ * @property {number} id    the token
+ * @property {string} text  what it adds to the text: '' while a character or a stop string is incomplete
+ */
+
+/**
+ * @typedef {object} Result
+ * @property {number[]} ids  tokens generated, the one that ended it included
+ * @property {string} text
+ * @property {'stop' | 'length' | 'context' | 'abort'} reason  `stop`: an end token or a stop string;
+ *   `length`: maxTokens; `context`: the context is full; `abort`: the signal, or the loop was left
+ * @property {string | number | null} stop  the stop string or end token that was met
+ * @property {number} seed
+ * @property {Timings} timings
+ */
+
+/**
+ * @typedef {object} Timings
+ * @property {number} promptTokens
+ * @property {number} reusedTokens  of these, found in the KV cache
+ * @property {number} tokens     generated
+ * @property {number} prefillMs  until the logits of the last prompt token
+ * @property {number} ttftMs     until the first token
+ * @property {number} decodeMs   from the first token to the last
+ */
+
+/**
+ * @typedef {object} SessionStats
+ * @property {number} tokens   in the timeline
+ * @property {number} context  how many fit
+ * @property {number} slices   computed since the session was created; a slice is one layer for one batch
+ */
+
+/**
+ * @typedef {object} MemoryInfo
+ * @property {number} used   bytes of the heap in use
+ * @property {number} peak   the most there ever was
+ * @property {number} heap   bytes of the heap
+ * @property {number} total  bytes of the wasm memory: heap, stack and static data
+ */
+
+/**
+ * @typedef {object} Session
+ * @property {(prompt: string | ArrayLike<number>, options?: GenerateOptions) => Generation} generate  a text (BOS is
+ *   added as the tokenizer does) or the whole timeline as ids; what it shares with the last one is not computed again
+ * @property {() => Promise<SessionStats>} stats
+ * @property {() => Promise<void>} close
+ */
+
+/**
+ * @typedef {object} Model
+ * @property {ModelInfo} info
+ * @property {Promise<void>} loaded  settles when all bytes are in place
+ * @property {(text: string, options?: TokenizeOptions) => Promise<number[]>} tokenize
+ * @property {(ids: ArrayLike<number>) => Promise<string>} detokenize
+ * @property {(text: string) => Promise<number | null>} tokenId  the token with exactly this text, special ones included
+ * @property {(options?: SessionOptions) => Promise<Session>} createSession
+ * @property {(options?: ChatOptions) => Promise<Chat>} createChat
+ * @property {() => Promise<MemoryInfo>} memory
+ * @property {() => Promise<void>} close
+ */
+
+/**
+ * @typedef {object} Message
+ * @property {string} role  "system", "user" or "assistant"
+ * @property {string} content
+ */
+
+/** @typedef {SessionOptions & { system?: string, messages?: Message[], format?: ChatFormat }} ChatOptions */
+
+/**
+ * @typedef {object} Engine
+ * @property {EngineInfo} info
+ * @property {(source: SourceLike, options?: LoadOptions) => Promise<Plan>} plan
+ * @property {(source: SourceLike, options?: LoadOptions) => Promise<Model>} load
+ * @property {() => Promise<void>} close
+ */
+
+export {};

@@ -1,0 +1,266 @@
+/**
+ * One instance of the wasm module: exactly one heap, called through the table in border.js.
+ *
+ * Pointers are numbers in [0, 4 GiB) and stay inside this folder's engine modules. Views of the heap are
+ * made per use, never kept. A trap leaves the heap in an unknown state: every later call then fails.
+ */
+import { ABI, functions, MORE, OK, structs, WANT_DATA } from './border.js';
+import { BqError } from './errors.js';
+import { pickBuild } from './features.js';
+import { isNode, nodeModule } from './sources/node.js';
+
+const PAGE = 65536;
+/** LEAST_MEMORY of emscripten.mk: static data and the stack. */
+const LEAST_PAGES = 16;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/**
+ * A compiled build and why it was chosen.
+ * @typedef {object} Compiled
+ * @property {WebAssembly.Module} module
+ * @property {'relaxed' | 'simd128'} build
+ * @property {string} reason
+ * @property {number} heapBase  first byte of the heap that static data and stack leave free
+ */
+
+/** @param {'relaxed' | 'simd128'} build */
+const builtUrl = (build) =>
+  build === 'relaxed'
+    ? new URL('../build/wasm/bq4-relaxed.wasm', import.meta.url)
+    : new URL('../build/wasm/bq4-simd128.wasm', import.meta.url);
+
+/**
+ * Full addresses of both builds, where they were given; plain data.
+ * @param {import('./types.js').EngineOptions['wasmUrl']} given
+ */
+export function resolveBuilds(given) {
+  if (!given) return undefined;
+  const full = (/** @type {string | URL} */ url) => new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
+  if (typeof given === 'string' || given instanceof URL) return { relaxed: full(given), simd128: full(given) };
+  return { relaxed: full(given.relaxed), simd128: full(given.simd128) };
+}
+
+/**
+ * @param {URL} url
+ * @param {AbortSignal} [signal]
+ */
+async function fetchModule(url, signal) {
+  if (isNode && url.protocol === 'file:') {
+    const { readFile } = await nodeModule('fs/promises');
+    return WebAssembly.compile(await readFile(url));
+  }
+  const response = await fetch(url, { signal });
+  if (!response.ok) throw new Error(`the server answered ${response.status}`);
+  // Compiling while it streams in needs this type, which some hosts don't send.
+  if (response.headers.get('content-type') === 'application/wasm') return WebAssembly.compileStreaming(response);
+  return WebAssembly.compile(await response.arrayBuffer());
+}
+
+/**
+ * Picks, fetches and compiles a build. NO_SIMD, NO_ENGINE.
+ * @param {import('./types.js').EngineOptions} [options]
+ * @returns {Promise<Compiled>}
+ */
+export async function compile({ variant, wasmUrl, signal } = {}) {
+  const { build, reason } = pickBuild(variant);
+  const given = resolveBuilds(wasmUrl);
+  const url = given ? new URL(given[build]) : builtUrl(build);
+  try {
+    const module = await fetchModule(url, signal);
+    const memory = new WebAssembly.Memory({ initial: LEAST_PAGES, maximum: LEAST_PAGES });
+    const exports = /** @type {any} */ ((await WebAssembly.instantiate(module, { env: { memory } })).exports);
+    if (exports.bqw_abi() !== ABI) throw new Error(`it speaks version ${exports.bqw_abi()} of the border, not ${ABI}`);
+    return { module, build, reason, heapBase: exports.__heap_base.value >>> 0 };
+  } catch (cause) {
+    signal?.throwIfAborted();
+    throw new BqError('NO_ENGINE', `the engine ${url.href} can't be used: ${/** @type {Error} */ (cause).message}`, { cause });
+  }
+}
+
+export class Wasm {
+  #exports;
+  #memory;
+  /** Why every call fails: a trap, or it was released. @type {BqError | null} */
+  #dead = null;
+
+  /** @param {any} exports @param {WebAssembly.Memory} memory */
+  constructor(exports, memory) {
+    this.#exports = exports;
+    this.#memory = memory;
+  }
+
+  /** Lets go of the memory, whoever still holds this object. */
+  release() {
+    this.#dead = new BqError('CLOSED', 'the model was closed');
+    this.#exports = null;
+    this.#memory = new WebAssembly.Memory({ initial: 0, maximum: 0 });
+  }
+
+  get alive() {
+    return !this.#dead;
+  }
+
+  /**
+   * An instance whose heap has room for `bytes` and can't grow. NOMEM.
+   * @param {Compiled} compiled
+   * @param {number} bytes
+   */
+  static async create({ module, heapBase }, bytes) {
+    const pages = Math.max(LEAST_PAGES, Math.ceil((heapBase + bytes) / PAGE));
+    let memory;
+    try {
+      memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
+    } catch (cause) {
+      const mib = Math.ceil((pages * PAGE) / 2 ** 20);
+      throw new BqError('NOMEM', `${mib} MiB of memory can't be had here`, { cause, details: { bytes: pages * PAGE } });
+    }
+    const { exports } = await WebAssembly.instantiate(module, { env: { memory } });
+    const wasm = new Wasm(exports, memory);
+    wasm.check('bqw_init', heapBase, pages * PAGE - heapBase);
+    return wasm;
+  }
+
+  /** Bytes of the whole memory: static data, stack and heap. */
+  get memoryBytes() {
+    return this.#memory.buffer.byteLength;
+  }
+
+  /** For tests: the memory itself. */
+  get memory() {
+    return this.#memory;
+  }
+
+  /**
+   * Calls a function of the border; u32 results come unsigned.
+   * @param {string} name
+   * @param {...number} args
+   * @returns {number}
+   */
+  call(name, ...args) {
+    if (this.#dead) throw this.#dead;
+    try {
+      const result = this.#exports[name](...args);
+      return functions[name][0] === 'f' ? result : result >>> 0;
+    } catch (cause) {
+      this.#dead = new BqError('TRAP', `the engine broke down in ${name}: ${/** @type {Error} */ (cause).message}`, { cause });
+      throw this.#dead;
+    }
+  }
+
+  /**
+   * Calls a function that returns a status: OK, MORE or WANT_DATA come back, failures are thrown.
+   * @param {string} name
+   * @param {...number} args
+   */
+  check(name, ...args) {
+    const status = this.call(name, ...args);
+    if (status !== OK && status !== MORE && status !== WANT_DATA) throw this.#error(name, status);
+    return status;
+  }
+
+  /** @param {string} name @param {number} status */
+  #error(name, status) {
+    const at = this.call('bqw_error');
+    const { status: recorded, offset } = this.read('bqw_error_record', at);
+    const detail = recorded === status ? this.text(at + structs.bqw_error_record.fields[3].offset) : '';
+    const code = this.text(this.call('bqw_status_name', status));
+    const hint = this.text(this.call('bqw_status_hint', status));
+    return new BqError(code, detail || `${name} failed`, { offset: recorded === status && offset >= 0 ? offset : null, hint });
+  }
+
+  /** A view, valid until the next call. @param {number} at @param {number} length */
+  bytes(at, length) {
+    return new Uint8Array(this.#memory.buffer, at, length);
+  }
+
+  /** @param {number} at  a multiple of 4 @param {number} length  in elements */
+  u32(at, length) {
+    return new Uint32Array(this.#memory.buffer, at, length);
+  }
+
+  /** @param {number} at  a multiple of 4 @param {number} length  in elements */
+  f32(at, length) {
+    return new Float32Array(this.#memory.buffer, at, length);
+  }
+
+  /** UTF-8 at a pointer: `length` bytes, or up to the terminator. @param {number} at @param {number} [length] */
+  text(at, length) {
+    const heap = new Uint8Array(this.#memory.buffer);
+    const end = length === undefined ? heap.indexOf(0, at) : at + length;
+    return decoder.decode(heap.subarray(at, end));
+  }
+
+  /**
+   * @param {keyof typeof structs} name
+   * @param {number} at
+   * @returns {Record<string, number>}  without fields that are arrays
+   */
+  read(name, at) {
+    const view = new DataView(this.#memory.buffer, at, structs[name].size);
+    /** @type {Record<string, number>} */
+    const out = {};
+    for (const { name: field, kind, offset, count } of structs[name].fields) {
+      if (count > 1) continue;
+      out[field] = kind === 'f64' ? view.getFloat64(offset, true) : kind === 'f32' ? view.getFloat32(offset, true) : view.getUint32(offset, true);
+    }
+    return out;
+  }
+
+  /**
+   * Fields without a value become 0.
+   * @param {keyof typeof structs} name
+   * @param {number} at
+   * @param {Record<string, number | undefined>} values
+   */
+  write(name, at, values) {
+    const view = new DataView(this.#memory.buffer, at, structs[name].size);
+    for (const { name: field, kind, offset } of structs[name].fields) {
+      const value = values[field] ?? 0;
+      if (kind === 'f64') view.setFloat64(offset, value, true);
+      else if (kind === 'f32') view.setFloat32(offset, value, true);
+      else if (kind === 'u32') view.setUint32(offset, value, true);
+    }
+  }
+
+  /** A block of the heap, the caller's to free. NOMEM. @param {number} bytes */
+  alloc(bytes) {
+    const at = bytes < 2 ** 32 ? this.call('bqw_alloc', bytes || 1) : 0;
+    if (!at) throw new BqError('NOMEM', `the heap has no room for ${bytes} bytes beside what was planned`, { details: { bytes } });
+    return at;
+  }
+
+  /** @param {number} at */
+  free(at) {
+    if (!this.#dead) this.call('bqw_free', at);
+  }
+
+  /**
+   * Runs `use` with an allocator whose blocks are freed when it returns or throws.
+   * @template T
+   * @param {(take: (bytes: number) => number) => T} use
+   * @returns {T}
+   */
+  scope(use) {
+    /** @type {number[]} */
+    const taken = [];
+    try {
+      return use((bytes) => {
+        const at = this.alloc(bytes);
+        taken.push(at);
+        return at;
+      });
+    } finally {
+      for (const at of taken.reverse()) this.free(at);
+    }
+  }
+
+  /** Copies text or bytes into a scope's block. @param {(bytes: number) => number} take @param {string | Uint8Array} data */
+  put(take, data) {
+    const bytes = typeof data === 'string' ? encoder.encode(data) : data;
+    const at = take(bytes.length);
+    this.bytes(at, bytes.length).set(bytes);
+    return { at, length: bytes.length };
+  }
+}

@@ -1,0 +1,127 @@
+/** The worker's side: an engine behind a port. */
+import { createEngine } from './engine.js';
+import { BqError, packError } from './errors.js';
+import { CREDITS, PROTOCOL } from './protocol.js';
+import { nodeModule } from './sources/node.js';
+
+/** Milliseconds between two messages of progress. */
+const PROGRESS_MS = 50;
+/** What may be called by name, on models and sessions. */
+const METHODS = ['tokenize', 'detokenize', 'tokenId', 'memory', 'stats'];
+
+/** @typedef {import('./protocol.js').Port} Port */
+/** @typedef {{ controller: AbortController, credits: number, wake: () => void }} Call  a call under way */
+
+/** @param {Port} port */
+export function serve(port) {
+  /** @type {import('./types.js').Engine | undefined} */
+  let engine;
+  /** Models and sessions by number. @type {Map<number, any>} */
+  const objects = new Map();
+  let last = 0;
+  /** @type {Map<number, Call>} */
+  const calls = new Map();
+
+  /** @param {any} object */
+  const keep = (object) => {
+    objects.set(++last, object);
+    return last;
+  };
+
+  /** @param {number} id */
+  const progress = (id) => {
+    let sent = 0;
+    return (/** @type {import('./types.js').Progress} */ event) => {
+      const now = performance.now();
+      if (event.phase !== 'ready' && event.loaded && now - sent < PROGRESS_MS) return;
+      sent = now;
+      port.post({ id, event });
+    };
+  };
+
+  /** @param {any} request @param {Call} call */
+  async function generate({ id, on, args: [prompt, options], flag }, call) {
+    const aborted = flag ? () => Number(Atomics.load(flag, 0)) === 1 : undefined;
+    const run = objects.get(on).generate(prompt, { ...options, aborted, signal: call.controller.signal });
+    try {
+      for await (const part of run) {
+        port.post({ id, event: part });
+        if (--call.credits === 0) await new Promise((resolve) => (call.wake = () => resolve(undefined)));
+      }
+    } catch (error) {
+      if (!run.result) throw error;
+    }
+    return run.result;
+  }
+
+  /** @param {any} request @param {Call} call @returns {Promise<any>} */
+  async function answer(request, call) {
+    const { id, op, on, args } = request;
+    const { signal } = call.controller;
+    if (op === 'open') {
+      if (args[0].protocol !== PROTOCOL)
+        throw new BqError('NO_WORKER', `the worker speaks version ${PROTOCOL}, the page ${args[0].protocol}`, { hint: 'empty the cache and load the page again' });
+      engine = await createEngine({ ...args[0].options, signal });
+      return engine.info;
+    }
+    if (!engine) throw new BqError('STATE', 'the worker has no engine yet');
+    if (op === 'plan') return engine.plan(args[0], { ...args[1], signal });
+    if (op === 'load') {
+      const model = await engine.load(args[0], { ...args[1], signal, onProgress: progress(id) });
+      return { model: keep(model), info: model.info };
+    }
+    if (op === 'close') {
+      const object = objects.get(on);
+      objects.delete(on);
+      return object?.close();
+    }
+    const object = objects.get(on);
+    if (!object) throw new BqError('CLOSED', 'the model or session was closed');
+    if (op === 'createSession') return keep(await object.createSession(...args));
+    if (op === 'generate') return generate(request, call);
+    if (op === 'loaded') return object.loaded;
+    if (op === 'call' && METHODS.includes(request.method)) return object[request.method](...args);
+    throw new BqError('ARGUMENT', `the worker knows no "${op}"`);
+  }
+
+  port.listen(
+    async (request) => {
+      const known = calls.get(request.id);
+      if (request.op === 'abort') {
+        known?.controller.abort();
+        known?.wake();
+        return;
+      }
+      if (request.op === 'credit') {
+        if (known && (known.credits += request.n) > 0) known.wake();
+        return;
+      }
+      const call = { controller: new AbortController(), credits: CREDITS, wake: () => {} };
+      calls.set(request.id, call);
+      try {
+        port.post({ id: request.id, ok: await answer(request, call) });
+      } catch (error) {
+        port.post({ id: request.id, error: packError(error) });
+      }
+      calls.delete(request.id);
+    },
+    () => {},
+  );
+}
+
+const scope = /** @type {any} */ (globalThis);
+if (typeof scope.importScripts === 'function') {
+  serve({
+    post: (message) => scope.postMessage(message),
+    listen: (onMessage) => (scope.onmessage = (/** @type {MessageEvent} */ e) => onMessage(e.data)),
+    close: () => scope.close(),
+  });
+} else {
+  nodeModule('worker_threads').then(({ parentPort }) =>
+    serve({
+      post: (message) => parentPort.postMessage(message),
+      listen: (onMessage) => parentPort.on('message', onMessage),
+      close: () => parentPort.close(),
+    }),
+  );
+}

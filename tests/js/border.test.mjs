@@ -1,0 +1,56 @@
+// The border exists three times: as C (web/border.h), as a list for the linker (web/exports.txt) and as data
+// for JavaScript (js/border.js). They must agree to the byte.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { ABI, functions, structs } from '../../js/border.js';
+
+const read = (path) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+const header = read('web/border.h').replace(/\/\*[^]*?\*\//g, '').replace(/^#.*$/gm, '');
+
+/** The letter of js/border.js for a C type. */
+const letter = (type) => {
+  if (type.includes('*')) return 'u';
+  const [name] = type.replace('const', '').trim().split(/\s+/);
+  return { uint32_t: 'u', double: 'f', void: 'v' }[name];
+};
+
+test('functions of border.h, exports.txt and border.js', () => {
+  const declared = [...header.matchAll(/^\s*((?:const )?\w+ \*?)(bqw_\w+)\(([^)]*)\);/gm)].map(([, result, name, args]) => {
+    const letters = args.trim() === 'void' ? '' : args.split(',').map(letter).join('');
+    return [name, letter(result) + letters];
+  });
+  assert.ok(declared.length > 30, 'the header was understood');
+  const ours = Object.entries(functions).map(([name, signature]) => [name, signature.replace('s', 'u')]);
+  assert.deepEqual(Object.fromEntries(ours), Object.fromEntries(declared));
+  const exported = read('web/exports.txt').split('\n').filter(Boolean);
+  assert.deepEqual(exported, [...exported].sort(), 'exports.txt is sorted');
+  assert.deepEqual(exported, Object.keys(functions).sort());
+});
+
+test('structs of border.h and border.js have the same fields at the same offsets', () => {
+  const found = {};
+  for (const [, name, body] of header.matchAll(/typedef struct (bqw_\w+) \{([^}]*)\}/g)) {
+    let end = 0;
+    let align = 1;
+    found[name] = [];
+    for (const [, type, names] of body.matchAll(/(\w+) ([^;]+);/g)) {
+      const bytes = { uint32_t: 4, float: 4, double: 8, char: 1 }[type];
+      const kind = { uint32_t: 'u32', float: 'f32', double: 'f64', char: 'u8' }[type];
+      for (const text of names.split(',')) {
+        const [, field, count = '1'] = /(\w+)(?:\[(\d+)\])?/.exec(text);
+        const offset = Math.ceil(end / bytes) * bytes;
+        found[name].push({ name: field, kind, offset, count: Number(count) });
+        end = offset + bytes * Number(count);
+        align = Math.max(align, bytes);
+      }
+    }
+    assert.equal(structs[name]?.size, Math.ceil(end / align) * align, `size of ${name}`);
+    assert.deepEqual(structs[name].fields, found[name], name);
+  }
+  assert.deepEqual(Object.keys(structs).sort(), Object.keys(found).sort());
+});
+
+test('the version of the border', () => {
+  assert.equal(ABI, Number(/#define BQ_ABI (\d+)u/.exec(read('c/bq.h'))[1]));
+});

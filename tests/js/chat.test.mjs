@@ -1,0 +1,153 @@
+// Conversations, in front of both engines.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { createEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
+import { CHAT, tinyModel } from './fixture.mjs';
+
+const GREEDY = { temperature: 0 };
+
+for (const [name, create] of [['chat in this thread', createEngine], ['chat in a worker', createWorkerEngine]]) {
+  describe(name, () => {
+    /** @type {import('../../js/types.js').Engine} */
+    let engine;
+    /** @type {import('../../js/types.js').Model} */
+    let model;
+    before(async () => {
+      engine = await create();
+      model = await engine.load(fromBytes(await tinyModel()), { sessions: 2 });
+    });
+    after(() => engine.close());
+    const chatting = async (use, options = {}) => {
+      const chat = await model.createChat(options);
+      try {
+        return await use(chat);
+      } finally {
+        await chat.close();
+      }
+    };
+    const encode = (text, parseSpecial) => model.tokenize(text, { addSpecial: false, parseSpecial });
+
+    test('a turn is wrapped by the format; what a person writes never becomes a special token', async () => {
+      const expected = [0, ...(await encode('<|system|>Be kind<|end|><|user|>', true)), ...(await encode('Hi <|end|>', false)), ...(await encode('<|end|><|assistant|>', true))];
+      assert.ok(expected.length > 20);
+      const reply = await chatting((chat) => chat.send('Hi <|end|>', { ...GREEDY, maxTokens: 6 }).done(), { system: 'Be kind' });
+      assert.equal(reply.timings.promptTokens, expected.length);
+      const session = await model.createSession();
+      const plain = await session.generate(expected, { ...GREEDY, maxTokens: 6, stopTokens: [3] }).done();
+      await session.close();
+      assert.deepEqual(reply.ids, plain.ids);
+    });
+
+    test('the second turn computes only what is new', () =>
+      chatting(async (chat) => {
+        const first = await chat.send('Hello there', { ...GREEDY, maxTokens: 12 }).done();
+        const before = (await chat.stats()).tokens;
+        const second = await chat.send('And then?', { ...GREEDY, maxTokens: 12 }).done();
+        // All but the last generated token, which was never run.
+        const inCache = first.timings.promptTokens + first.ids.length - 1;
+        assert.equal(before, inCache);
+        assert.equal(second.timings.reusedTokens, inCache);
+        const added = 1 + (await encode('<|end|><|user|>And then?<|end|><|assistant|>', true)).length;
+        assert.equal(second.timings.promptTokens - second.timings.reusedTokens, added - (first.reason === 'stop' ? 1 : 0));
+      }));
+
+    test('messages: the conversation as text, a reply under way included', () =>
+      chatting(async (chat) => {
+        const run = chat.send('Hello', { ...GREEDY, maxTokens: 30 });
+        let text = '';
+        for await (const part of run) {
+          text += part.text;
+          assert.deepEqual(chat.messages, [{ role: 'system', content: 'S' }, { role: 'user', content: 'Hello' }, { role: 'assistant', content: text }]);
+        }
+        assert.equal(run.result?.text, text);
+        assert.equal(chat.messages.at(-1)?.content, text);
+      }, { system: 'S' }));
+
+    test('a conversation taken up again gives the reply that the first would have given', async () => {
+      const options = { ...GREEDY, maxTokens: 10, stopTokens: [] };
+      // Replies of ASCII bytes survive as text; noise may not, so the history is given.
+      const history = [{ role: 'user', content: 'Hello' }, { role: 'assistant', content: 'the you' }];
+      const ids = await chatting(async (chat) => {
+        assert.deepEqual(chat.messages, history);
+        return (await chat.send('More', options).done()).ids;
+      }, { messages: history });
+      const again = await chatting((chat) => chat.send('More', options).done(), { messages: history });
+      assert.deepEqual(again.ids, ids);
+    });
+
+    test('regenerate: another reply to the same message', () =>
+      chatting(async (chat) => {
+        const options = { temperature: 1, topK: 0, topP: 1, maxTokens: 10 };
+        const first = await chat.send('Hello', { ...options, seed: 1 }).done();
+        const second = await chat.regenerate({ ...options, seed: 2 }).done();
+        assert.notDeepEqual(first.ids, second.ids);
+        assert.deepEqual(chat.messages.map((m) => m.role), ['user', 'assistant']);
+        assert.equal(chat.messages[1].content, second.text);
+        assert.equal(second.timings.reusedTokens, second.timings.promptTokens - 1);
+        const third = await chat.regenerate({ ...options, seed: 1 }).done();
+        assert.deepEqual(third.ids, first.ids);
+      }));
+
+    test('a stop string of the caller is not part of the conversation', () =>
+      chatting(async (chat) => {
+        const free = await chat.send('Hello', { ...GREEDY, maxTokens: 20 }).done();
+        const stop = free.text.slice(4, 6);
+        const cut = await chat.regenerate({ ...GREEDY, maxTokens: 20, stop: [stop] }).done();
+        assert.equal(cut.stop, stop);
+        assert.equal(chat.messages.at(-1)?.content, free.text.slice(0, free.text.indexOf(stop)));
+        assert.equal((await chat.send('Next', { maxTokens: 1 }).done()).ids.length, 1);
+      }));
+
+    test('abort keeps what came of the reply, and the conversation goes on', () =>
+      chatting(async (chat) => {
+        const controller = new AbortController();
+        const run = chat.send('Hello', { ...GREEDY, signal: controller.signal });
+        let n = 0;
+        await assert.rejects(async () => {
+          for await (const _ of run) if (++n === 3) controller.abort();
+        }, { name: 'AbortError' });
+        assert.equal(run.result?.reason, 'abort');
+        assert.deepEqual(chat.messages, [{ role: 'user', content: 'Hello' }, { role: 'assistant', content: run.result?.text }]);
+        const next = await chat.send('Go on', { ...GREEDY, maxTokens: 4 }).done();
+        assert.ok(next.timings.reusedTokens >= run.result.timings.promptTokens);
+      }));
+
+    test('context full: numbers, and nothing of the conversation or the message is lost', () =>
+      chatting(async (chat) => {
+        await chat.send('Hello', { ...GREEDY, maxTokens: 4 }).done();
+        const before = chat.messages;
+        const text = 'far too long '.repeat(40);
+        for (const too of [text, text.repeat(2000)]) {
+          await assert.rejects(chat.send(too).done(), (e) => e.code === 'CONTEXT_FULL' && /256/.test(e.message) && e.details.unsent === too);
+          assert.deepEqual(chat.messages, before);
+        }
+        const next = await chat.send('Short', { ...GREEDY, maxTokens: 4 }).done();
+        assert.equal(next.ids.length, 4);
+      }));
+
+    test('one reply at a time', () =>
+      chatting(async (chat) => {
+        const first = chat.send('One', { ...GREEDY, maxTokens: 5 });
+        const parts = first[Symbol.asyncIterator]();
+        await parts.next();
+        await assert.rejects(chat.send('Two').done(), { code: 'STATE' });
+        assert.deepEqual(chat.messages.filter((m) => m.role === 'user').map((m) => m.content), ['One']);
+        while (!(await parts.next()).done);
+      }));
+
+    test('formats: none, malformed, given, a missing role', async () => {
+      const bare = await engine.load(fromBytes(await tinyModel({ chat: null })));
+      await assert.rejects(bare.createChat(), { code: 'NO_CHAT' });
+      const bad = /** @type {any} */ ({ roles: { user: { before: '' } } });
+      await assert.rejects(bare.createChat({ format: bad }), { code: 'FORMAT' });
+      const lines = { roles: { user: { before: 'User: ', after: '\n' }, assistant: { before: 'Bot: ', after: '\n' } }, stop: ['\n'] };
+      await assert.rejects(bare.createChat({ format: lines, system: 'x' }), { code: 'ARGUMENT' });
+      const chat = await bare.createChat({ format: lines }); // the failures left no session behind
+      const { reason, text } = await chat.send('Hi', { temperature: 1, topK: 0, topP: 1, seed: 3, maxTokens: 100 }).done();
+      assert.ok(['stop', 'length'].includes(reason));
+      assert.ok(!text.includes('\n'));
+      await bare.close();
+      await assert.rejects(chatting((c) => c.regenerate().done(), { format: CHAT }), { code: 'STATE' });
+    });
+  });
+}

@@ -1,0 +1,423 @@
+// What every engine must do: run over the engine of this thread and over the one in a worker.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fromBlob, fromBytes, fromFile, fromUrl } from '../../js/index.js';
+import { BYTE, CONFIG, tinyModel } from './fixture.mjs';
+import { serve } from './server.mjs';
+
+export const GREEDY = { temperature: 0 };
+export const PROMPT = 'Once upon a time there was';
+
+/** All parts and the result. */
+export async function collect(generation) {
+  const parts = [];
+  for await (const part of generation) parts.push(part);
+  return { parts, result: generation.result };
+}
+
+/** @param {string} name @param {(options?: object) => Promise<import('../../js/types.js').Engine>} create */
+export function engineSuite(name, create) {
+  describe(name, () => {
+    /** @type {import('../../js/types.js').Engine} */
+    let engine;
+    /** @type {Uint8Array} */
+    let file;
+    const folder = mkdtempSync(join(tmpdir(), 'bq4-engine-'));
+    const path = join(folder, 'tiny.bq4');
+    before(async () => {
+      file = await tinyModel();
+      writeFileSync(path, file);
+      engine = await create();
+    });
+    after(async () => {
+      await engine.close();
+      rmSync(folder, { recursive: true });
+    });
+    const load = (options = {}, bytes = file) => engine.load(fromBytes(bytes), options);
+    /** A session of its own model, closed after `use`. */
+    const withSession = async (use, options = {}) => {
+      const model = await load(options);
+      try {
+        return await use(await model.createSession(), model);
+      } finally {
+        await model.close();
+      }
+    };
+
+    test('says which build runs and why', () => {
+      const { build, kernel, reason } = engine.info;
+      assert.ok(['relaxed', 'simd128'].includes(build));
+      assert.equal(kernel, build, 'the self test passed');
+      assert.match(reason, /relaxed SIMD/);
+    });
+
+    test('plan: what a model is and takes, before it is loaded', async () => {
+      const plan = await engine.plan(fromBytes(file), { context: 128, sessions: 2 });
+      const { arch, layers, hidden, heads, kvHeads, ffn, vocab, tied, name: called, license, version, context, trainedContext, fileBytes, sessions } = plan;
+      assert.deepEqual(
+        { arch, layers, hidden, heads, kvHeads, ffn, vocab, tied, called, license, version, context, trainedContext, fileBytes, sessions },
+        { arch: 'llama', layers: 3, hidden: 48, heads: 4, kvHeads: 2, ffn: 96, vocab: CONFIG.vocab, tied: true, called: 'tiny', license: 'CC0-1.0', version: 2, context: 128, trainedContext: 256, fileBytes: file.length, sessions: 2 },
+      );
+      assert.equal(plan.kvBytes, 128 * 3 * 2 * (2 * 12) * 4, 'positions × layers × (K, V) × KV width × f32');
+      const half = await engine.plan(fromBytes(file), { context: 128, sessions: 2, kv: 'f16' });
+      assert.equal(half.kvBytes, plan.kvBytes / 2);
+    });
+
+    test('the heap is what was planned, and everything that was planned fits', async () => {
+      const options = { context: 200, sessions: 3 };
+      const plan = await engine.plan(fromBytes(file), options);
+      const model = await load(options);
+      assert.equal((await model.memory()).total, plan.heapBytes);
+      const sessions = await Promise.all([1, 2, 3].map(() => model.createSession()));
+      const long = Array.from({ length: 199 }, (_, i) => BYTE + (i % 256));
+      for (const session of sessions) assert.equal((await session.generate(long, GREEDY).done()).reason, 'context');
+      await assert.rejects(model.createSession(), { code: 'NOMEM' });
+      const { used, peak, heap } = await model.memory();
+      assert.ok(used <= peak && peak <= heap, `${used} ${peak} ${heap}`);
+      await model.close();
+    });
+
+    test('the same tokens from bytes, Blob, file, ranges and a server without ranges', async () => {
+      const ranged = await serve(file);
+      const whole = await serve(file, { ranges: false });
+      const sources = [fromBytes(file), fromBytes(file.slice().buffer), fromBlob(new Blob([file])), fromFile(path), fromUrl(ranged.url), fromUrl(whole.url), ranged.url];
+      const seen = new Set();
+      for (const source of sources) {
+        const model = await engine.load(source);
+        const session = await model.createSession();
+        seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 20 }).done()).ids.join());
+        await model.close();
+      }
+      assert.equal(seen.size, 1, [...seen].join('\n'));
+      await ranged.close();
+      await whole.close();
+    });
+
+    test('from a server: one small range to plan, one to load', async () => {
+      const server = await serve(file);
+      const plan = await engine.plan(fromUrl(server.url));
+      assert.deepEqual(server.requests.splice(0).map((r) => r.range), ['bytes=0-65535']);
+      assert.equal(plan.fileBytes, file.length);
+      await (await engine.load(fromUrl(server.url))).close();
+      assert.deepEqual(server.requests.map((r) => r.range), ['bytes=0-65535', `bytes=65536-${file.length - 1}`]);
+      await server.close();
+    });
+
+    test('from a server without ranges: one request', async () => {
+      const server = await serve(file, { ranges: false });
+      await (await engine.load(fromUrl(server.url))).close();
+      assert.equal(server.requests.length, 1);
+      await server.close();
+    });
+
+    test('info: what the file says', async () => {
+      const model = await load();
+      assert.deepEqual(model.info.tokenizer, { kind: 'bpe', tokens: CONFIG.vocab, bos: 0, eos: 0, unk: null, pad: null, addBos: true, addEos: false });
+      assert.equal(model.info.chat?.roles.user.before, '<|user|>');
+      assert.equal(model.info.card, '# Tiny\nNoise.');
+      await model.loaded;
+      await model.close();
+    });
+
+    test('tokenize and detokenize', async () => {
+      const model = await load();
+      for (const text of ['', 'the you', 'naïve 日本語 🙂\n\ttab', '<|user|>']) {
+        const ids = await model.tokenize(text);
+        assert.equal(ids[0], 0, 'BOS');
+        assert.equal(await model.detokenize(ids), text);
+      }
+      assert.deepEqual(await model.tokenize('<|user|>', { addSpecial: false, parseSpecial: true }), [1]);
+      assert.ok((await model.tokenize('<|user|>', { addSpecial: false })).length > 1, 'typed text never becomes a special token');
+      assert.deepEqual(await model.tokenize(' the', { addSpecial: false }), [BYTE + 256 + 2]);
+      assert.equal(await model.tokenId('<|end|>'), 3);
+      assert.equal(await model.tokenId('nothing like it'), null);
+      assert.equal(await model.detokenize([BYTE + 0xe6, BYTE + 0x97]), '\ufffd', 'a cut character');
+      await model.close();
+    });
+
+    test('generate: parts, text and ids belong together', () =>
+      withSession(async (session, model) => {
+        const { parts, result } = await collect(session.generate(PROMPT, { temperature: 1, topK: 0, topP: 1, seed: 7, maxTokens: 60 }));
+        assert.deepEqual(parts.map((p) => p.id), result.ids);
+        assert.equal(parts.map((p) => p.text).join(''), result.text);
+        assert.ok(result.ids.length > 1 && result.text.length > 0);
+        const shown = result.reason === 'stop' ? result.ids.slice(0, -1) : result.ids;
+        assert.equal(result.text, await model.detokenize(shown));
+        assert.equal(result.timings.tokens, result.ids.length);
+        assert.equal(result.timings.promptTokens, (await model.tokenize(PROMPT)).length);
+        assert.equal(result.seed, 7);
+        for (const ms of ['prefillMs', 'ttftMs', 'decodeMs']) assert.ok(result.timings[ms] > 0, ms);
+      }));
+
+    test('generate: a text and its ids are the same prompt; done() needs no loop', () =>
+      withSession(async (session, model) => {
+        const options = { ...GREEDY, maxTokens: 8 };
+        const a = await session.generate(PROMPT, options).done();
+        const b = await session.generate(Uint32Array.from(await model.tokenize(PROMPT)), options).done();
+        assert.deepEqual(a.ids, b.ids);
+        assert.equal(a.reason, 'length');
+      }));
+
+    test('generate: any slicing of the prompt and either KV reuse or not gives the same tokens', async () => {
+      const seen = new Set();
+      for (const options of [{}, { batch: 1 }, { window: 1 }, { window: 7, batch: 3 }, { context: 100 }]) {
+        await withSession(async (session) => {
+          const run = async () => seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 24 }).done()).ids.join());
+          await run();
+          await run(); // all of the prompt is in the KV cache now
+        }, options);
+      }
+      assert.equal(seen.size, 1, [...seen].join('\n'));
+    });
+
+    test('generate: a seed repeats, seeds differ, and one is chosen where none is given', () =>
+      withSession(async (session) => {
+        const run = (seed) => session.generate(PROMPT, { temperature: 1.2, topK: 0, topP: 1, seed, maxTokens: 16 }).done();
+        const [a, b, c, d] = [await run(1), await run(1), await run(2), await run()];
+        assert.deepEqual(a.ids, b.ids);
+        assert.notDeepEqual(a.ids, c.ids);
+        assert.deepEqual((await run(d.seed)).ids, d.ids);
+      }));
+
+    test('stop: tokens, strings over token borders, the number of tokens, the context', () =>
+      withSession(async (session, model) => {
+        const free = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30 }).done();
+        const third = free.ids[2];
+        const byToken = await session.generate(PROMPT, { ...GREEDY, stopTokens: [third] }).done();
+        assert.equal(byToken.reason, 'stop');
+        assert.equal(byToken.stop, third);
+        assert.equal(byToken.ids.at(-1), third);
+        assert.equal(byToken.text, await model.detokenize(free.ids.slice(0, free.ids.indexOf(third))));
+
+        const middle = free.text.slice(5, 9);
+        const { parts, result } = await collect(session.generate(PROMPT, { ...GREEDY, stop: ['never', middle] }));
+        assert.equal(result.stop, middle);
+        assert.equal(result.text, free.text.slice(0, free.text.indexOf(middle)));
+        assert.equal(parts.map((p) => p.text).join(''), result.text, 'no part shows what was taken back');
+
+        const none = await session.generate(PROMPT, { ...GREEDY, maxTokens: 0 }).done();
+        assert.deepEqual([none.ids, none.text, none.reason], [[], '', 'length']);
+        const full = await session.generate(await model.tokenize('x'.repeat(250)), { temperature: 0, stopTokens: [] }).done();
+        if (full.reason === 'context') assert.equal(251 + full.ids.length - 1, 256, 'the last token needs no place');
+        else assert.equal(full.reason, 'stop');
+      }));
+
+    test('a longer prompt computes only what is new', () =>
+      withSession(async (session, model) => {
+        const ids = await model.tokenize('x'.repeat(100));
+        const more = [...ids, ...(await model.tokenize('y'.repeat(20), { addSpecial: false }))];
+        await session.generate(ids, { maxTokens: 0 }).done();
+        const before = (await session.stats()).slices;
+        const { timings, ids: reused } = await session.generate(more, { ...GREEDY, maxTokens: 5 }).done();
+        assert.equal(timings.reusedTokens, ids.length);
+        assert.equal((await session.stats()).slices - before, 5 * (CONFIG.layers + 1), 'one batch, then token by token');
+        const fresh = await withSession((other) => other.generate(more, { ...GREEDY, maxTokens: 5 }).done());
+        assert.deepEqual(reused, fresh.ids);
+        const shorter = await session.generate(ids.slice(0, 50), { ...GREEDY, maxTokens: 3 }).done();
+        assert.equal(shorter.timings.reusedTokens, 49, 'the last token is computed for its logits');
+      }));
+
+    test('two sessions at once give what each gives alone', async () => {
+      const prompts = ['the first of two', 'and something else altogether'];
+      const run = (session, prompt) => session.generate(prompt, { ...GREEDY, maxTokens: 25 }).done();
+      const alone = [];
+      for (const prompt of prompts) alone.push((await withSession((session) => run(session, prompt))).ids);
+      const model = await load({ sessions: 2 });
+      const sessions = [await model.createSession(), await model.createSession()];
+      const together = await Promise.all(sessions.map((session, i) => run(session, prompts[i])));
+      assert.deepEqual(together.map((r) => r.ids), alone);
+      await model.close();
+    });
+
+    test('leaving the loop ends the generation; the session goes on', () =>
+      withSession(async (session) => {
+        const options = { ...GREEDY, maxTokens: 20 };
+        const run = session.generate(PROMPT, options);
+        for await (const part of run) if (part.id >= 0 && run.result === null) break;
+        assert.equal(run.result?.reason, 'abort');
+        assert.equal(run.result.ids.length, 1);
+        const whole = await session.generate(PROMPT, options).done();
+        assert.equal(whole.ids.length, 20);
+        assert.equal(whole.ids[0], run.result.ids[0]);
+      }));
+
+    test('abort: before, in the prompt, between tokens; the session goes on', () =>
+      withSession(async (session, model) => {
+        const expected = await session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done();
+        const reason = new Error('enough of it');
+        await assert.rejects(session.generate(PROMPT, { signal: AbortSignal.abort(reason) }).done(), reason);
+
+        const long = await model.tokenize('abc '.repeat(60));
+        const inPrompt = new AbortController();
+        const run = session.generate(long, { ...GREEDY, signal: inPrompt.signal });
+        const ended = assert.rejects(run.done(), { name: 'AbortError' });
+        inPrompt.abort();
+        await ended;
+
+        const controller = new AbortController();
+        const running = session.generate(PROMPT, { ...GREEDY, signal: controller.signal });
+        const seen = [];
+        await assert.rejects(async () => {
+          for await (const part of running) {
+            seen.push(part.id);
+            if (seen.length === 4) controller.abort(reason);
+          }
+        }, reason);
+        assert.equal(running.result?.reason, 'abort');
+        assert.deepEqual(running.result.ids, seen);
+        assert.deepEqual(seen, expected.ids.slice(0, seen.length));
+        assert.equal(seen.length, 4, 'no token after the call');
+        const again = await session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done();
+        assert.deepEqual(again.ids, expected.ids);
+      }));
+
+    test('wrong use is a typed error', () =>
+      withSession(async (session, model) => {
+        const code = (promise, expected) => assert.rejects(promise, (e) => e.code === expected && e.hint !== '' && e.name === 'BqError');
+        await code(session.generate([]).done(), 'ARGUMENT');
+        await code(session.generate([CONFIG.vocab]).done(), 'ARGUMENT');
+        await code(session.generate(PROMPT, { temperature: -1 }).done(), 'ARGUMENT');
+        await code(session.generate(PROMPT, { maxTokens: /** @type {any} */ ('many') }).done(), 'ARGUMENT');
+        await assert.rejects(session.generate(new Array(257).fill(BYTE)).done(), (e) => e.code === 'CONTEXT_FULL' && /257.*256/.test(e.message) && e.details.tokens === 257);
+        await code(session.generate('x'.repeat(5_000_000)).done(), 'CONTEXT_FULL');
+        await code(load({ context: 257 }), 'ARGUMENT');
+        await code(load({ context: 1.5 }), 'ARGUMENT');
+        await code(load({ sessions: 0 }), 'ARGUMENT');
+        await code(load({ kv: /** @type {any} */ ('q9') }), 'ARGUMENT');
+        await code(model.createSession(), 'NOMEM');
+        const first = session.generate(PROMPT, { maxTokens: 5 })[Symbol.asyncIterator]();
+        await first.next();
+        await code(session.generate(PROMPT).done(), 'STATE');
+        await first.return?.();
+        const ok = await session.generate(PROMPT, { maxTokens: 2 }).done();
+        assert.equal(ok.ids.length, 2);
+      }));
+
+    test('close: twice is fine, what is closed says so, a parent closes its children', async () => {
+      const model = await load({ sessions: 2 });
+      const session = await model.createSession();
+      const other = await model.createSession();
+      await session.close();
+      await session.close();
+      await assert.rejects(session.stats(), { code: 'CLOSED' });
+      await assert.rejects(session.generate(PROMPT).done(), { code: 'CLOSED' });
+      await (await model.createSession()).close(); // its place is free again
+      const run = other.generate(PROMPT, { maxTokens: 200 })[Symbol.asyncIterator]();
+      await run.next();
+      await model.close();
+      await model.close();
+      await assert.rejects(async () => { for (;;) if ((await run.next()).done) break; }, { code: 'CLOSED' });
+      await assert.rejects(other.stats(), { code: 'CLOSED' });
+      await assert.rejects(model.tokenize('x'), { code: 'CLOSED' });
+      const own = await create();
+      const late = await own.load(fromBytes(file));
+      await own.close();
+      await own.close();
+      await assert.rejects(late.tokenize('x'), { code: 'CLOSED' });
+      await assert.rejects(own.load(fromBytes(file)), { code: 'CLOSED' });
+    });
+
+    const html = new TextEncoder().encode('<!doctype html><title>Sign in</title>');
+    const damaged = (at) => { const bytes = file.slice(); bytes[at] ^= 1; return bytes; };
+    const wrong = {
+      'an empty file': [() => new Uint8Array(), 'TRUNCATED'],
+      'a web page': [() => html, 'NOT_A_MODEL', /page/],
+      'a GGUF file': [() => new TextEncoder().encode('GGUF....'), 'NOT_A_MODEL', /convert/],
+      'a file cut in its header': [() => file.slice(0, 40), 'TRUNCATED'],
+      'a file cut in its prefix': [() => file.slice(0, 3000), 'TRUNCATED'],
+      'a file cut in its weights': [() => file.slice(0, file.length - 100), 'TRUNCATED'],
+      'a damaged header': [() => damaged(33), 'CHECKSUM'],
+      'a damaged plan': [() => damaged(100), 'CHECKSUM'],
+      'a version from the future': [() => { const bytes = file.slice(); bytes[4] = 9; return bytes; }, 'UNSUPPORTED'],
+    };
+    for (const [what, [make, code, hint]] of Object.entries(wrong)) {
+      test(`${what} is ${code}`, async () => {
+        const bytes = make();
+        await assert.rejects(load({}, bytes), (e) => e.code === code && e.hint !== '' && (!hint || hint.test(e.hint)));
+      });
+    }
+
+    test('errors keep their offset', () =>
+      assert.rejects(load({}, file.slice(0, 3000)), (e) => e.code === 'TRUNCATED' && Number.isInteger(e.offset)));
+
+    const serving = {
+      'a 404': [{ status: 404 }, 'HTTP_STATUS'],
+      'a page instead of the file': [{ type: 'text/html' }, 'NOT_A_MODEL', html],
+      'a connection that breaks': [{ truncate: 200_000 }, 'NETWORK'],
+      'a connection that breaks, without ranges': [{ truncate: 200_000, ranges: false }, 'NETWORK'],
+    };
+    for (const [what, [behaviour, code, body]] of Object.entries(serving)) {
+      test(`${what} is ${code}`, async () => {
+        const server = await serve(body ?? file, behaviour);
+        await assert.rejects(engine.load(fromUrl(server.url)), (e) => e.code === code && e.hint !== '');
+        await server.close();
+      });
+    }
+
+    test('progress: plan, download or load, ready; never backwards', async () => {
+      const server = await serve(file);
+      for (const [source, phase] of [[fromUrl(server.url), 'download'], [fromBytes(file), 'load']]) {
+        const seen = [];
+        const model = await engine.load(source, { onProgress: (p) => seen.push(p) });
+        assert.equal(seen[0].phase, 'plan');
+        assert.ok(seen.some((p) => p.phase === phase));
+        assert.deepEqual(seen.at(-1), { phase: 'ready', loaded: file.length, total: file.length });
+        assert.deepEqual(seen.map((p) => p.loaded), seen.map((p) => p.loaded).sort((a, b) => a - b));
+        await model.close();
+      }
+      await server.close();
+    });
+
+    test('abort of a load ends the download', async () => {
+      for (const behaviour of [{ stall: 70_000 }, { stall: 70_000, ranges: false }, { stall: 10 }]) {
+        const server = await serve(file, behaviour);
+        const controller = new AbortController();
+        const loading = engine.load(fromUrl(server.url), { signal: controller.signal });
+        const ended = assert.rejects(loading, { name: 'AbortError' });
+        while (!server.requests.length) await new Promise((resolve) => setTimeout(resolve, 1));
+        controller.abort();
+        await ended;
+        await server.close();
+      }
+      await assert.rejects(load({ signal: AbortSignal.abort() }), { name: 'AbortError' });
+    });
+
+    test('streaming: a generation starts while weights are still on their way', async () => {
+      const expected = await withSession((session) => session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done());
+      const server = await serve(file, { stall: 120_000 });
+      const model = await engine.load(fromUrl(server.url), { streaming: true });
+      const session = await model.createSession();
+      const controller = new AbortController();
+      const waiting = session.generate(PROMPT, { ...GREEDY, signal: controller.signal }).done();
+      const ended = assert.rejects(waiting, { name: 'AbortError' });
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      controller.abort();
+      await ended; // although the data never comes
+      await model.close();
+      await assert.rejects(model.loaded, { code: 'CLOSED' });
+      await server.close();
+
+      const slow = await serve(file, { step: 4096 });
+      const second = await engine.load(fromUrl(slow.url), { streaming: true });
+      const { ids } = await (await second.createSession()).generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done();
+      assert.deepEqual(ids, expected.ids);
+      await second.loaded;
+      await second.close();
+      await slow.close();
+    });
+
+    test('streaming: who waits is told when the download fails', async () => {
+      const server = await serve(file, { truncate: 150_000 });
+      const model = await engine.load(fromUrl(server.url), { streaming: true });
+      const session = await model.createSession();
+      await assert.rejects(session.generate(PROMPT).done(), { code: 'NETWORK' });
+      await assert.rejects(model.loaded, { code: 'NETWORK' });
+      await model.close();
+      await server.close();
+    });
+
+  });
+}

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { test } from 'node:test';
+import { pickBuild, RELAXED, SIMD128 } from '../../js/features.js';
+
+test('the probes are valid modules with exactly the instructions they stand for', () => {
+  assert.ok(WebAssembly.validate(SIMD128));
+  // fd 0f is i8x16.splat, fd 93 02 is opcode 0x113: 0x13 | 0x80, then 2 (LEB128).
+  assert.deepEqual([...SIMD128.slice(-3)], [0xfd, 0x0f, 0x0b]);
+  assert.deepEqual([...RELAXED.slice(-4)], [0xfd, 0x93, 0x02, 0x0b]);
+  const count = [...RELAXED].filter((byte, i) => byte === 0xfd && RELAXED[i + 1] === 0x0f).length;
+  assert.equal(count, 3, 'the relaxed dot has three operands');
+});
+
+test('validation looks into the probes: damage makes them invalid', () => {
+  const unknown = Uint8Array.from(SIMD128);
+  unknown[unknown.length - 2] = 0x9a; // fd 9a: no such instruction
+  assert.ok(!WebAssembly.validate(unknown));
+  const untyped = Uint8Array.from(SIMD128);
+  untyped[14] = 0x7f; // the function now promises an i32
+  assert.ok(!WebAssembly.validate(untyped));
+  assert.ok(!WebAssembly.validate(SIMD128.slice(0, -1)));
+});
+
+test('the relaxed probe tells a V8 with relaxed SIMD from one without', () => {
+  const program = `import(${JSON.stringify(new URL('../../js/features.js', import.meta.url).href)})
+    .then((f) => console.log(WebAssembly.validate(f.SIMD128), WebAssembly.validate(f.RELAXED), f.pickBuild().build))`;
+  const run = (...flags) => spawnSync(process.execPath, [...flags, '-e', program], { encoding: 'utf8' }).stdout.trim();
+  const help = spawnSync(process.execPath, ['--v8-options'], { encoding: 'utf8' }).stdout;
+  if (help.includes('--experimental-wasm-relaxed-simd ')) {
+    // Node 20: behind a flag.
+    assert.equal(run(), 'true false simd128');
+    assert.equal(run('--experimental-wasm-relaxed-simd'), 'true true relaxed');
+  } else {
+    assert.equal(run(), 'true true relaxed');
+  }
+});
+
+test('the choice of a build, and why', () => {
+  const has = (...probes) => (bytes) => probes.includes(bytes);
+  assert.deepEqual(pickBuild(undefined, has(SIMD128, RELAXED)), { build: 'relaxed', reason: 'relaxed SIMD is available' });
+  assert.deepEqual(pickBuild(undefined, has(SIMD128)), { build: 'simd128', reason: 'relaxed SIMD is not available here' });
+  assert.deepEqual(pickBuild('simd128', has(SIMD128, RELAXED)), { build: 'simd128', reason: 'asked for' });
+  assert.throws(() => pickBuild('relaxed', has(SIMD128)), { code: 'NO_SIMD' });
+});
+
+test('no SIMD is an error that names the browsers which have it', () => {
+  assert.throws(
+    () => pickBuild(undefined, () => false),
+    (e) => e.code === 'NO_SIMD' && /Chrome.* 91/.test(e.hint) && /Firefox 89/.test(e.hint) && /Safari 16\.4/.test(e.hint),
+  );
+});

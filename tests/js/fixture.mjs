@@ -1,0 +1,77 @@
+// Tiny models with random weights and a byte-level tokenizer, written by our own writer: real files for the
+// tests of loading, sessions and chat. What they say is noise, but always the same noise.
+import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
+import { memorySink } from '../../js/convert/output.js';
+import { tensorTable } from '../../js/convert/names.js';
+import { quantize } from '../../js/convert/encode.js';
+import { runLayout, typeNamed } from '../../js/convert/weights.js';
+import { matrixOf, writeV2 } from '../../js/convert/write-v2.js';
+import { xxh64 } from '../../js/convert/xxh64.js';
+
+const encoder = new TextEncoder();
+
+export const SPECIAL = ['<|endoftext|>', '<|user|>', '<|assistant|>', '<|end|>', '<|system|>'];
+/** Id of a byte's token. */
+export const BYTE = SPECIAL.length;
+const PAIRS = ['th', 'the', ' the', 'in', 'an', ' a', 'ou', 'you', 'er', 'es'];
+
+export function tokenizer() {
+  const tokens = SPECIAL.map((text) => ({ bytes: encoder.encode(text), score: 0, kind: TOKEN.control }));
+  for (let b = 0; b < 256; b++) tokens.push({ bytes: Uint8Array.of(b), score: 0, kind: TOKEN.normal });
+  const merges = [];
+  const idOf = (text) => tokens.findIndex((t) => Buffer.from(t.bytes).equals(Buffer.from(text)) && t.kind === TOKEN.normal);
+  for (const text of PAIRS) {
+    // Split at the longest end that is a token already.
+    const cut = [...text.slice(1)].map((_, i) => i + 1).find((i) => idOf(text.slice(0, i)) >= 0 && idOf(text.slice(i)) >= 0);
+    merges.push([idOf(text.slice(0, cut)), idOf(text.slice(cut)), tokens.length]);
+    tokens.push({ bytes: encoder.encode(text), score: 0, kind: TOKEN.normal });
+  }
+  return { kind: KIND.bpe, flags: FLAG.addBos, pre: 0, bos: 0, eos: 0, unk: NONE, pad: NONE, eog: [0, 3], tokens, merges };
+}
+
+export const CHAT = {
+  roles: {
+    system: { before: '<|system|>', after: '<|end|>' },
+    user: { before: '<|user|>', after: '<|end|>' },
+    assistant: { before: '<|assistant|>', after: '<|end|>' },
+  },
+  stop: ['<|end|>'],
+  bos: true,
+};
+
+export const CONFIG = {
+  arch: 'llama', layers: 3, hidden: 48, heads: 4, kv_heads: 2, ffn: 96, vocab: SPECIAL.length + 256 + PAIRS.length, context: 256,
+  norm_eps: 1e-5, tied: true,
+};
+
+/** Uniform in [-1, 1), the same on every machine. @param {number} seed */
+export function random(seed) {
+  let state = seed >>> 0 || 1;
+  return () => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return (state >>> 0) / 2 ** 31 - 1;
+  };
+}
+
+/**
+ * Bytes of a v2 file.
+ * @param {{ config?: object, type?: string, seed?: number, chat?: object | null, tokens?: object | null, name?: string, license?: string, card?: string }} [options]
+ */
+export async function tinyModel({ config = {}, type = 'f32', seed = 1, chat = CHAT, tokens = tokenizer(), name = 'tiny', license = 'CC0-1.0', card = '# Tiny\nNoise.' } = {}) {
+  const whole = { ...CONFIG, ...config };
+  const next = random(seed);
+  const tensors = tensorTable(whole).filter((slot) => slot.required).map(({ name: tensor, dims }) => {
+    const { rows, cols } = matrixOf(dims);
+    const wanted = typeNamed(dims.length > 1 ? type : 'f32');
+    const norm = /ln.*weight$/.test(tensor);
+    const values = Float32Array.from({ length: rows * cols }, () => (norm ? 1 + 0.1 * next() : next() * (tensor === 'wte.weight' ? 1 : 0.4)));
+    const layout = runLayout(wanted);
+    const bytes = quantize(wanted.id, layout, values, rows, cols);
+    return { name: tensor, type: wanted, layout, dims, pieces: async function* () { yield bytes; } };
+  });
+  const sink = memorySink();
+  await writeV2(sink, { config: whole, tensors, name, license, tokenizer: tokens && encodeTokenizer(tokens), chat, card }, { hash: xxh64, fileId: new Uint8Array(16).fill(seed) });
+  return sink.bytes;
+}

@@ -1,0 +1,168 @@
+// One contract over every source, then what is special about each. Real files, real HTTP.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { companionOf, fromBlob, fromBytes, fromFile, fromUrl, openSource, toSource } from '../../js/sources/index.js';
+import { readRange } from '../../js/sources/read.js';
+import { serve } from './server.mjs';
+
+const bytes = Uint8Array.from({ length: 2_500_000 }, (_, i) => (i * 2654435761) >>> 24);
+const folder = mkdtempSync(join(tmpdir(), 'bq4-sources-'));
+const path = join(folder, 'model.bq4');
+writeFileSync(path, bytes);
+const ranged = await serve(bytes);
+const whole = await serve(bytes, { ranges: false });
+after(async () => {
+  await ranged.close();
+  await whole.close();
+  rmSync(folder, { recursive: true });
+});
+
+const kinds = {
+  bytes: () => fromBytes(bytes),
+  'array buffer': () => fromBytes(bytes.slice().buffer),
+  blob: () => fromBlob(new Blob([bytes])),
+  file: () => fromFile(path),
+  'file: address': () => fromUrl(pathToFileURL(path)),
+  'http with ranges': () => fromUrl(ranged.url),
+  'http without ranges': () => fromUrl(whole.url),
+};
+
+for (const [name, make] of Object.entries(kinds)) {
+  test(`${name}: any range, in any order, to the last byte and not beyond`, async () => {
+    const source = make();
+    const file = await openSource(structuredClone(source));
+    const spans = [[0, 65536], [65536, 65540], [0, 1], [1_000_000, 2_200_000], [2_499_999, 2_500_000], [2_400_000, Infinity], [10, 10], [0, Infinity]];
+    for (const [from, to] of spans) {
+      assert.ok(Buffer.from(bytes.subarray(from, to)).equals(await readRange(file, from, to)), `${from}-${to}`);
+    }
+    await file.close();
+  });
+
+  test(`${name}: streams in pieces, and can be left`, async () => {
+    const file = await openSource(make());
+    let n = 0;
+    for await (const piece of file.stream(100, 2_000_000)) {
+      assert.ok(Buffer.from(bytes.subarray(100 + n, 100 + n + piece.length)).equals(piece));
+      n += piece.length;
+      if (n > 1_000_000) break;
+    }
+    assert.ok(n > 1_000_000 && n < 1_999_900, 'it came in more than one piece');
+    assert.equal((await readRange(file, 5, 9)).length, 4, 'it can be read after that');
+    await file.close();
+  });
+
+  test(`${name}: an aborted signal ends it with its reason`, async () => {
+    const controller = new AbortController();
+    const file = await openSource(make());
+    const reason = new Error('enough');
+    await assert.rejects(async () => {
+      for await (const piece of file.stream(0, Infinity, controller.signal)) if (piece.length) controller.abort(reason);
+    }, reason);
+    await file.close();
+  });
+}
+
+test('http: GETs with Range as the only header of ours', async () => {
+  const server = await serve(bytes);
+  const file = await openSource(fromUrl(server.url));
+  await readRange(file, 5, 100);
+  await readRange(file, 100, Infinity);
+  await file.close();
+  await server.close();
+  assert.deepEqual(server.requests.map(({ method, range }) => [method, range]), [['GET', 'bytes=5-99'], ['GET', 'bytes=100-']]);
+  const usual = ['host', 'connection', 'accept', 'accept-language', 'accept-encoding', 'sec-fetch-mode', 'user-agent', 'cache-control', 'pragma'];
+  assert.deepEqual(server.requests[0].headers.filter((h) => !usual.includes(h)), ['range']);
+});
+
+test('http: a server that ignores ranges is asked once for what is read front to back', async () => {
+  const server = await serve(bytes, { ranges: false });
+  const file = await openSource(fromUrl(server.url));
+  await readRange(file, 0, 65536);
+  const rest = await readRange(file, 70_000, 2_500_000);
+  assert.ok(Buffer.from(bytes.subarray(70_000)).equals(rest));
+  assert.equal(server.requests.length, 1);
+  await readRange(file, 0, 10);
+  assert.equal(server.requests.length, 2, 'going back needs the file anew');
+  await file.close();
+  await server.close();
+});
+
+const failures = [
+  [{ status: 404 }, 'HTTP_STATUS', /404/],
+  [{ status: 500 }, 'HTTP_STATUS', /500/],
+  [{ truncate: 1_000_000 }, 'NETWORK', /broke after \d+ bytes/],
+  [{ truncate: 1_000_000, ranges: false }, 'NETWORK', /broke after \d+ bytes/],
+  [{ shift: 3 }, 'NETWORK', /asked for byte 0, the server sent from 3/],
+];
+for (const [behaviour, code, message] of failures) {
+  test(`http: ${JSON.stringify(behaviour)} is ${code}`, async () => {
+    const server = await serve(bytes, behaviour);
+    const file = await openSource(fromUrl(server.url));
+    await assert.rejects(readRange(file, 0, Infinity), (e) => e.code === code && message.test(e.message) && e.hint.length > 0);
+    await file.close();
+    await server.close();
+  });
+}
+
+test('http: nobody there is NETWORK, a range beyond the end is TRUNCATED', async () => {
+  const server = await serve(bytes);
+  const file = await openSource(fromUrl(server.url));
+  await assert.rejects(readRange(file, 3_000_000, 3_000_001), { code: 'TRUNCATED' });
+  await server.close();
+  await assert.rejects(readRange(file, 0, 1), { code: 'NETWORK' });
+});
+
+test('http: a file that changes its length between ranges is CHANGED', async () => {
+  const files = { '/model.bq4': bytes };
+  const server = await serve(files);
+  const file = await openSource(fromUrl(server.url));
+  await readRange(file, 0, 100);
+  files['/model.bq4'] = bytes.subarray(0, 2_000_000);
+  await assert.rejects(readRange(file, 100, 200), { code: 'CHANGED' });
+  await server.close();
+});
+
+test('http: a server that stalls is left by an abort', async () => {
+  for (const ranges of [true, false]) {
+    const server = await serve(bytes, { stall: 1000, ranges });
+    const controller = new AbortController();
+    const file = await openSource(fromUrl(server.url));
+    const reading = readRange(file, 0, Infinity, controller.signal);
+    setTimeout(() => controller.abort(), 20);
+    await assert.rejects(reading, { name: 'AbortError' });
+    await file.close();
+    await server.close();
+  }
+});
+
+test('file: a missing path, and one that shrinks while it is read', async () => {
+  await assert.rejects(openSource(fromFile(join(folder, 'none.bq4'))), { code: 'READ' });
+  await assert.rejects(openSource(fromFile(folder)).then((f) => readRange(f, 0, 10)), { code: 'READ' });
+  const shrinking = join(folder, 'shrinking.bq4');
+  writeFileSync(shrinking, bytes);
+  const file = await openSource(fromFile(shrinking));
+  truncateSync(shrinking, 1000);
+  assert.equal((await readRange(file, 0, Infinity)).length, 1000);
+  await file.close();
+});
+
+test('what stands for a source, and what does not', () => {
+  assert.equal(toSource('https://example.org/a.bq4').kind, 'url');
+  assert.equal(toSource(new Blob([])).kind, 'blob');
+  assert.equal(toSource(new Uint8Array(1)).kind, 'bytes');
+  assert.equal(toSource(fromFile('a')).kind, 'file');
+  assert.throws(() => toSource('models/a.bq4'), { code: 'ARGUMENT' });
+  assert.throws(() => toSource(/** @type {any} */ (null)), { code: 'ARGUMENT' });
+});
+
+test('the companion of a v1 file lies beside it, or is named', () => {
+  assert.deepEqual(companionOf(fromFile('/a.b/model.bq4')), fromFile('/a.b/model.json'));
+  assert.deepEqual(companionOf(fromUrl('https://h.org/x/m.bq4?sig=1')), fromUrl('https://h.org/x/m.json?sig=1'));
+  assert.equal(companionOf(fromBlob(new Blob([]))), null);
+  const named = fromBytes(new Uint8Array(2));
+  assert.equal(companionOf(fromBlob(new Blob([]), { companion: named })), named);
+});

@@ -1,0 +1,149 @@
+// The instance: its heap, its errors, its end.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createEngine, fromBytes } from '../../js/index.js';
+import { functions } from '../../js/border.js';
+import { openBytes } from '../../js/sources/bytes.js';
+import { planModel } from '../../js/plan.js';
+import { compile, Wasm } from '../../js/wasm.js';
+import { xxh64 } from '../../js/convert/xxh64.js';
+import { tinyModel } from './fixture.mjs';
+
+const compiled = await compile();
+
+test('the module imports nothing but its memory, and exports the border', () => {
+  assert.deepEqual(WebAssembly.Module.imports(compiled.module).map(({ module, name }) => `${module}.${name}`), ['env.memory']);
+  const exported = WebAssembly.Module.exports(compiled.module).map((e) => e.name);
+  for (const name of Object.keys(functions)) assert.ok(exported.includes(name), name);
+});
+
+test('the heap is exactly as large as asked for, and cannot grow', async () => {
+  const wasm = await Wasm.create(compiled, 5_000_000);
+  assert.equal(wasm.memoryBytes, Math.ceil((compiled.heapBase + 5_000_000) / 65536) * 65536);
+  assert.throws(() => wasm.memory.grow(1), RangeError);
+});
+
+test('the plan is the instance: pages from the planned bytes', async () => {
+  const bytes = await tinyModel();
+  const { plan, regionBytes } = await planModel(compiled, { kind: 'bytes', bytes }, openBytes(bytes), { context: 77 });
+  assert.equal(plan.heapBytes, Math.ceil((compiled.heapBase + regionBytes) / 65536) * 65536);
+});
+
+test('pointers beyond 2 GiB are positive numbers, and work', async (t) => {
+  let wasm;
+  try {
+    wasm = await Wasm.create(compiled, 2.5 * 2 ** 30);
+  } catch (error) {
+    if (error.code === 'NOMEM') return t.skip('this machine has no 2.5 GiB to give');
+    throw error;
+  }
+  const first = wasm.alloc(2.2 * 2 ** 30); // never touched, so never backed by memory
+  const at = wasm.alloc(1000);
+  assert.ok(at > 2 ** 31, `${at}`);
+  wasm.bytes(at, 1000).fill(7);
+  wasm.scope((take) => {
+    const out = take(8);
+    assert.ok(out > 2 ** 31);
+    wasm.call('bqw_xxh64', at, 1000, out);
+    assert.equal(new DataView(wasm.bytes(out, 8).slice().buffer).getBigUint64(0, true), xxh64(new Uint8Array(1000).fill(7)));
+  });
+  wasm.free(at);
+  wasm.free(first);
+});
+
+test('a heap that cannot be had, and one that is full, are NOMEM', async () => {
+  await assert.rejects(Wasm.create(compiled, 2 ** 33), (e) => e.code === 'NOMEM' && e.details.bytes > 2 ** 33);
+  const wasm = await Wasm.create(compiled, 1_000_000);
+  assert.throws(() => wasm.alloc(2_000_000), { code: 'NOMEM' });
+  assert.throws(() => wasm.alloc(2 ** 32), { code: 'NOMEM' });
+});
+
+test('a scope frees what it took, also when it throws', async () => {
+  const wasm = await Wasm.create(compiled, 1_000_000);
+  const used = () => wasm.scope((take) => {
+    const out = take(24);
+    wasm.call('bqw_heap', out);
+    return wasm.read('bqw_heap_info', out).used;
+  });
+  const before = used();
+  assert.throws(() => wasm.scope((take) => {
+    take(1000);
+    take(5000);
+    throw new Error('x');
+  }), /x/);
+  assert.equal(used(), before);
+});
+
+test('statuses become errors with code, text and hint', async () => {
+  const wasm = await Wasm.create(compiled, 1_000_000);
+  assert.throws(() => wasm.check('bqw_session_run', 12345, 1), (e) => e.code === 'ARGUMENT' && /closed or unknown/.test(e.message) && e.hint !== '');
+  assert.throws(() => wasm.check('bqw_init', 0, 0), { code: 'STATE' });
+});
+
+test('a trap poisons the instance: one clear error from then on', async () => {
+  const wasm = await Wasm.create(compiled, 1_000_000);
+  wasm.scope((take) => {
+    const out = take(8);
+    assert.throws(() => wasm.call('bqw_xxh64', 0xffff0000, 60000, out), (e) => e.code === 'TRAP' && /bqw_xxh64/.test(e.message));
+  });
+  assert.ok(!wasm.alive);
+  assert.throws(() => wasm.call('bqw_abi'), { code: 'TRAP' });
+});
+
+test('a trap in a model: its calls fail, it closes, the engine lives', async (t) => {
+  const engine = await createEngine();
+  const model = await engine.load(fromBytes(await tinyModel()));
+  const session = await model.createSession();
+  const { call } = Wasm.prototype;
+  t.after(() => (Wasm.prototype.call = call));
+  Wasm.prototype.call = function (name, ...args) {
+    if (name === 'bqw_session_run') call.call(this, 'bqw_xxh64', 0xffff0000, 60000, 64); // a real trap, at a bad moment
+    return call.call(this, name, ...args);
+  };
+  await assert.rejects(session.generate('x').done(), { code: 'TRAP' });
+  Wasm.prototype.call = call;
+  await assert.rejects(session.generate('x').done(), { code: 'TRAP' });
+  await assert.rejects(model.tokenize('x'), { code: 'TRAP' });
+  await model.close();
+  const other = await engine.load(fromBytes(await tinyModel()));
+  assert.equal((await (await other.createSession()).generate('x', { maxTokens: 1 }).done()).ids.length, 1);
+  await engine.close();
+});
+
+test('a failed self test falls back to SIMD128 and says so, with the same tokens', async (t) => {
+  const run = async () => {
+    const engine = await createEngine();
+    const model = await engine.load(fromBytes(await tinyModel({ type: 'bq4' })));
+    const { ids } = await (await model.createSession()).generate('Once upon', { temperature: 0, maxTokens: 12 }).done();
+    await engine.close();
+    return { info: engine.info, ids };
+  };
+  const good = await run();
+  const { call } = Wasm.prototype;
+  t.after(() => (Wasm.prototype.call = call));
+  Wasm.prototype.call = function (name, ...args) {
+    return name === 'bqw_self_test' ? 0 : call.call(this, name, ...args);
+  };
+  const { info, ids } = await run();
+  assert.equal(info.kernel, 'simd128');
+  assert.match(info.reason, /self test .* failed/);
+  assert.deepEqual(ids, good.ids);
+});
+
+test('a missing or foreign engine is NO_ENGINE', async () => {
+  await assert.rejects(compile({ wasmUrl: new URL('./nothing.wasm', import.meta.url) }), { code: 'NO_ENGINE' });
+  await assert.rejects(compile({ wasmUrl: import.meta.url }), { code: 'NO_ENGINE' });
+  await assert.rejects(compile({ signal: AbortSignal.abort(), wasmUrl: 'http://127.0.0.1:9/x.wasm' }), { name: 'AbortError' });
+});
+
+test('both builds give the same tokens', async () => {
+  const bytes = await tinyModel({ type: 'bq4' });
+  const seen = [];
+  for (const variant of /** @type {const} */ (['simd128', undefined])) {
+    const engine = await createEngine({ variant });
+    const model = await engine.load(fromBytes(bytes));
+    seen.push((await (await model.createSession()).generate('Once upon a time', { temperature: 0, maxTokens: 30 }).done()).ids.join());
+    await engine.close();
+  }
+  assert.equal(seen[0], seen[1]);
+});

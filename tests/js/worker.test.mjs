@@ -1,0 +1,133 @@
+// What only the worker engine has: credits, aborts across threads, failing workers.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Worker } from 'node:worker_threads';
+import { createWorkerEngine, fromBytes } from '../../js/index.js';
+import { CREDITS } from '../../js/protocol.js';
+import { tinyModel } from './fixture.mjs';
+
+// Heavy enough that a thousand slices take a while.
+const BIG = { hidden: 128, layers: 6, heads: 4, ffn: 384, context: 1024 };
+
+/** An engine whose worker counts in shared memory. */
+async function counted() {
+  const counters = new Int32Array(new SharedArrayBuffer(8));
+  const worker = new Worker(new URL('./counting-worker.mjs', import.meta.url), { workerData: { counters } });
+  const engine = await createWorkerEngine({ worker });
+  const model = await engine.load(fromBytes(await tinyModel({ config: BIG, type: 'bq4' })), { batch: 8 });
+  const read = () => ({ slices: Atomics.load(counters, 0), samples: Atomics.load(counters, 1) });
+  return { engine, session: await model.createSession(), read };
+}
+
+/** Lets the worker go on until `reached`, without turns of this thread's event loop for it to rely on. */
+async function until(reached) {
+  while (!reached()) await new Promise((resolve) => setTimeout(resolve, 1));
+}
+
+const prompt = Array.from({ length: 900 }, (_, i) => 5 + (i % 250));
+const sliced = (tokens) => Math.ceil(tokens / 8) * BIG.layers;
+
+test('abort in the prompt: at most one more slice', async () => {
+  const { engine, session, read } = await counted();
+  for (let round = 0; round < 5; round++) {
+    const start = read().slices;
+    const controller = new AbortController();
+    const run = session.generate([...prompt, round].reverse(), { temperature: 0, signal: controller.signal });
+    const ended = assert.rejects(run.done(), { name: 'AbortError' });
+    await until(() => read().slices > start + 20);
+    const before = read();
+    controller.abort();
+    await ended;
+    const after = read();
+    assert.ok(before.slices - start < sliced(prompt.length), 'the prompt was not finished yet');
+    assert.ok(after.slices - before.slices <= 1, `${after.slices - before.slices} more slices`);
+    assert.equal(after.samples, before.samples);
+    assert.equal(run.result?.reason, 'abort');
+  }
+  await engine.close();
+});
+
+test('abort between tokens: at most one more token and one more slice', async () => {
+  const { engine, session, read } = await counted();
+  for (let round = 0; round < 5; round++) {
+    const controller = new AbortController();
+    const run = session.generate([1, 2, 3], { temperature: 1, seed: round, signal: controller.signal });
+    let before = read();
+    let n = 0;
+    await assert.rejects(async () => {
+      for await (const part of run) {
+        if (part.id < 0 || ++n !== 3 + round) continue;
+        before = read();
+        controller.abort();
+      }
+    }, { name: 'AbortError' });
+    const after = read();
+    assert.equal(n, 3 + round, 'no part after the abort');
+    assert.ok(after.slices - before.slices <= 1, `${after.slices - before.slices} more slices`);
+    assert.ok(after.samples - before.samples <= 1, `${after.samples - before.samples} more tokens`);
+  }
+  await engine.close();
+});
+
+test('abort without shared memory: by message, within the prompt', async (t) => {
+  const { engine, session, read } = await counted();
+  const shared = globalThis.SharedArrayBuffer;
+  t.after(() => (globalThis.SharedArrayBuffer = shared));
+  delete (/** @type {any} */ (globalThis).SharedArrayBuffer);
+  const controller = new AbortController();
+  const ended = assert.rejects(session.generate(prompt, { signal: controller.signal }).done(), { name: 'AbortError' });
+  await until(() => read().slices > 20);
+  controller.abort();
+  await ended;
+  assert.ok(read().slices < sliced(prompt.length), `${read().slices} slices: the prompt was computed to its end`);
+  await engine.close();
+});
+
+test('a slow reader slows the worker down: it is never more than the credits ahead', async () => {
+  const { engine, session, read } = await counted();
+  const run = session.generate([1, 2, 3], { temperature: 1, seed: 1, maxTokens: 60 })[Symbol.asyncIterator]();
+  let taken = 0;
+  for (; taken < 30; taken++) {
+    await run.next();
+    if (taken % 10) continue;
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    assert.ok(read().samples - (taken + 1) <= CREDITS, `${read().samples} made, ${taken + 1} taken`);
+  }
+  const { slices } = read();
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  assert.equal(read().slices, slices, 'it waits');
+  await run.return?.();
+  await engine.close();
+});
+
+test('a worker that cannot start, or ends, is an error of every call', async () => {
+  const broken = new Worker('throw new Error("no such engine")', { eval: true });
+  await assert.rejects(createWorkerEngine({ worker: broken }), (e) => e.code === 'NO_WORKER' && /no such engine/.test(e.message));
+  const worker = new Worker(new URL('../../js/worker.js', import.meta.url));
+  const engine = await createWorkerEngine({ worker });
+  const model = await engine.load(fromBytes(await tinyModel()));
+  const session = await model.createSession();
+  const run = session.generate([1, 2, 3], { maxTokens: 200 })[Symbol.asyncIterator]();
+  await run.next();
+  await worker.terminate();
+  await assert.rejects(async () => { for (;;) if ((await run.next()).done) break; }, { code: 'NO_WORKER' });
+  await assert.rejects(model.tokenize('x'), { code: 'NO_WORKER' });
+  await engine.close();
+});
+
+test('the worker refuses a page of another version', async () => {
+  const worker = new Worker(new URL('../../js/worker.js', import.meta.url));
+  worker.postMessage({ id: 1, op: 'open', args: [{ protocol: 0, options: {} }] });
+  const reply = await new Promise((resolve) => worker.once('message', resolve));
+  assert.equal(reply.error.code, 'NO_WORKER');
+  await worker.terminate();
+});
+
+test('aborts while the engine starts and after that', async () => {
+  await assert.rejects(createWorkerEngine({ signal: AbortSignal.abort() }), { name: 'AbortError' });
+  const controller = new AbortController();
+  const engine = await createWorkerEngine({ signal: controller.signal });
+  controller.abort(); // too late to matter
+  assert.ok(engine.info.worker);
+  await engine.close();
+});
