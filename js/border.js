@@ -61,7 +61,7 @@ export const NONE = 0xffffffff;
 /**
  * @typedef {object} Struct
  * @property {number} size
- * @property {{ name: string, kind: string, offset: number, count: number }[]} fields
+ * @property {{ name: string, kind: 'u32' | 'f32' | 'f64', offset: number, count: number }[]} fields  u8 only as arrays
  */
 
 /**
@@ -78,7 +78,7 @@ function struct(text) {
     const offset = Math.ceil(end / bytes) * bytes;
     align = Math.max(align, bytes);
     end = offset + bytes * Number(count ?? 1);
-    return { name, kind, offset, count: Number(count ?? 1) };
+    return { name, kind: /** @type {any} */ (kind), offset, count: Number(count ?? 1) };
   });
   return { size: Math.ceil(end / align) * align, fields };
 }

@@ -8,12 +8,8 @@
 import { BqError } from './errors.js';
 import { Generation } from './generation.js';
 
-/** @typedef {import('./types.js').ChatFormat} ChatFormat */
-/** @typedef {import('./types.js').ChatOptions} ChatOptions */
-/** @typedef {import('./types.js').GenerateOptions} GenerateOptions */
-/** @typedef {import('./types.js').Message} Message */
-/** @typedef {import('./types.js').Part} Part */
-/** @typedef {import('./types.js').Result} Result */
+/** @import { ChatFormat, ChatOptions, GenerateOptions, Message, Model, Part, Result, Session } from './types.js' */
+
 /** @typedef {Message & { ids: number[] }} Turn */
 
 /** @param {any} format @returns {ChatFormat} */
@@ -36,8 +32,8 @@ export class Chat {
   #busy = false;
 
   /**
-   * @param {import('./types.js').Model} model
-   * @param {import('./types.js').Session} session
+   * @param {Model} model
+   * @param {Session} session
    * @param {ChatFormat} format
    * @param {number[]} stopTokens
    */
@@ -50,7 +46,7 @@ export class Chat {
 
   /**
    * `model.createChat`. NO_CHAT, FORMAT, ARGUMENT (a role that the format lacks).
-   * @param {import('./types.js').Model} model
+   * @param {Model} model
    * @param {ChatOptions} options
    */
   static async create(model, { system, messages = [], format, ...options }) {

@@ -2,92 +2,65 @@
 import { Chat } from './chat.js';
 import { BqError, unpackError } from './errors.js';
 import { Generation } from './generation.js';
-import { CREDITS, PROTOCOL } from './protocol.js';
+import { CREDITS, listen, PROTOCOL } from './protocol.js';
 import { toSource } from './sources/index.js';
 import { isNode, nodeModule } from './sources/node.js';
 import { resolveBuilds } from './wasm.js';
 
-/** @typedef {import('./protocol.js').Port} Port */
-/** @typedef {import('./types.js').Engine} EngineType */
-/** @typedef {import('./types.js').Model} ModelType */
-/** @typedef {import('./types.js').Session} SessionType */
-/** @typedef {import('./types.js').GenerateOptions} GenerateOptions */
-/** @typedef {import('./types.js').LoadOptions} LoadOptions */
-/** @typedef {import('./types.js').Part} Part */
-/** @typedef {import('./types.js').Result} Result */
-/** @typedef {import('./types.js').SourceLike} SourceLike */
+/** @import { Engine, EngineInfo, EngineOptions, Model, ModelInfo, Part, Result, Session } from './types.js' */
 
-/** @param {any} worker  a Web Worker @returns {Port} */
-const webPort = (worker) => ({
-  post: (message) => worker.postMessage(message),
-  listen(onMessage, onFailure) {
-    worker.onmessage = (/** @type {MessageEvent} */ e) => onMessage(e.data);
-    worker.onerror = worker.onmessageerror = (/** @type {any} */ e) => onFailure(e.message ?? 'its script could not be loaded');
-  },
-  close: () => worker.terminate(),
-});
-
-/** @param {any} worker  of node:worker_threads @returns {Port} */
-const nodePort = (worker) => ({
-  post: (message) => worker.postMessage(message),
-  listen(onMessage, onFailure) {
-    worker.on('message', onMessage);
-    worker.on('error', (/** @type {Error} */ e) => onFailure(e.message));
-    worker.on('exit', () => onFailure('it ended'));
-  },
-  close: () => worker.terminate(),
-});
-
-/** @param {any} [given]  a worker that runs worker.js @returns {Promise<Port>} */
+/** @param {any} [given]  a worker that runs worker.js */
 async function startWorker(given) {
+  if (given) return given;
   if (isNode) {
     const { Worker: Thread } = await nodeModule('worker_threads');
-    return nodePort(given ?? new Thread(new URL('./worker.js', import.meta.url)));
+    return new Thread(new URL('./worker.js', import.meta.url));
   }
   try {
-    return webPort(given ?? new Worker(new URL('./worker.js', import.meta.url), { type: 'module' }));
+    return new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
   } catch (cause) {
     throw new BqError('NO_WORKER', `no worker can be started: ${/** @type {Error} */ (cause).message}`, { cause });
   }
 }
 
-/** Calls over a port. */
+/** Calls to a worker. */
 class Connection {
-  #port;
+  #worker;
   #last = 0;
-  /** @type {Map<number, { resolve: (value: any) => void, reject: (error: unknown) => void }>} */
+  /** Calls under way. @type {Map<number, { resolve: (value: any) => void, reject: (error: unknown) => void }>} */
   #pending = new Map();
-  /** @type {Map<number, (event: any) => void>} */
+  /** Who hears of their events. @type {Map<number, (event: any) => void>} */
   #listeners = new Map();
   /** Why no call can succeed any more. @type {Error | null} */
   #dead = null;
 
-  /** @param {Port} port */
-  constructor(port) {
-    this.#port = port;
-    port.listen(
-      (reply) => {
-        if ('event' in reply) return this.#listeners.get(reply.id)?.(reply.event);
-        const call = this.#pending.get(reply.id);
-        this.#pending.delete(reply.id);
-        if ('error' in reply) call?.reject(unpackError(reply.error));
-        else call?.resolve(reply.ok);
+  /** @param {any} worker */
+  constructor(worker) {
+    this.#worker = worker;
+    listen(
+      worker,
+      ({ id, event, error, ok }) => {
+        if (event) return this.#listeners.get(id)?.(event);
+        const call = this.#pending.get(id);
+        this.#pending.delete(id);
+        if (error) call?.reject(unpackError(error));
+        else call?.resolve(ok);
       },
       (why) => this.#end(new BqError('NO_WORKER', `the worker failed: ${why}`)),
     );
   }
 
   /**
-   * A call that is under way: `id`, and its end.
+   * Begins a call: its id, and its end. Events come until `forget(id)`.
    * @param {object} request
-   * @param {(event: any) => void} [onEvent]  until `forget`
+   * @param {(event: any) => void} [onEvent]
    */
   start(request, onEvent) {
     if (this.#dead) throw this.#dead;
     const id = ++this.#last;
     if (onEvent) this.#listeners.set(id, onEvent);
     const end = new Promise((resolve, reject) => this.#pending.set(id, { resolve, reject }));
-    this.#port.post({ id, args: [], ...request });
+    this.#worker.postMessage({ id, args: [], ...request });
     return { id, end };
   }
 
@@ -98,26 +71,24 @@ class Connection {
 
   /** Tells the worker something about a call. @param {object} message */
   tell(message) {
-    if (!this.#dead) this.#port.post(message);
+    if (!this.#dead) this.#worker.postMessage(message);
   }
 
   /**
-   * A call from start to end; an abort is passed on and ends it with the signal's reason.
+   * A whole call; an abort is passed on. Events go on until what `then` makes of the result has settled.
    * @param {object} request
    * @param {{ signal?: AbortSignal, onEvent?: (event: any) => void, then?: (value: any) => Promise<any> }} [options]
-   *   events go on until what `then` makes of the result has settled
    * @returns {Promise<any>}
    */
   async call(request, { signal, onEvent, then } = {}) {
     signal?.throwIfAborted();
     const { id, end } = this.start(request, onEvent);
     const abort = () => this.tell({ id, op: 'abort' });
-    signal?.addEventListener('abort', abort);
     const forget = () => this.forget(id);
+    signal?.addEventListener('abort', abort);
     try {
       const value = await end;
-      if (then) then(value).then(forget, forget);
-      else forget();
+      then?.(value).then(forget, forget) ?? forget();
       return value;
     } catch (error) {
       forget();
@@ -138,58 +109,68 @@ class Connection {
 
   async close() {
     this.#end(new BqError('CLOSED', 'the engine was closed'));
-    await this.#port.close();
+    await this.#worker.terminate();
   }
 }
 
-/** @implements {SessionType} */
-class RemoteSession {
-  #connection;
-  #on;
-  #closed = false;
-
+/** An object in the worker, by its number. */
+class Remote {
   /** @param {Connection} connection @param {number} on */
   constructor(connection, on) {
-    this.#connection = connection;
-    this.#on = on;
+    this.connection = connection;
+    this.on = on;
   }
 
-  /** @param {string | ArrayLike<number>} prompt @param {GenerateOptions} [options] */
-  generate(prompt, options = {}) {
-    return new Generation((end) => this.#generate(prompt, options, end));
+  /** @param {string} method @param {any[]} args @returns {Promise<any>} */
+  invoke(method, ...args) {
+    return this.connection.call({ op: 'call', on: this.on, method, args });
   }
+
+  async close() {
+    await this.connection.call({ op: 'close', on: this.on }).catch(() => {});
+  }
+}
+
+/** @implements {Session} */
+class RemoteSession extends Remote {
+  /** @type {Session['stats']} */
+  stats = () => this.invoke('stats');
+
+  /** @type {Session['generate']} */
+  generate = (prompt, { signal, ...options } = {}) =>
+    new Generation((end) => this.#generate([typeof prompt === 'string' ? prompt : Uint32Array.from(prompt), options], signal, end));
 
   /**
-   * @param {string | ArrayLike<number>} prompt
-   * @param {GenerateOptions} options
+   * @param {any[]} args
+   * @param {AbortSignal | undefined} signal
    * @param {(result: Result) => void} end
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#generate(prompt, { signal, ...options }, end) {
+  async *#generate(args, signal, end) {
     signal?.throwIfAborted();
+    const { connection } = this;
     // Where memory can be shared, the worker sees an abort between two slices, without a message.
     const flag = typeof SharedArrayBuffer === 'function' ? new Int32Array(new SharedArrayBuffer(4)) : null;
     /** @type {Part[]} */
     const queue = [];
     let wake = () => {};
-    const ids = /** @type {number[]} */ ([]);
-    let text = '';
+    /** @type {Part[]} */
+    const read = [];
     /** @type {Result | null} */
     let result = null;
     let ended = false;
-    const given = typeof prompt === 'string' ? prompt : Uint32Array.from(prompt);
-    const call = this.#connection.start({ op: 'generate', on: this.#on, args: [given, options], flag }, (part) => {
+    const call = connection.start({ op: 'generate', on: this.on, args, flag }, (part) => {
       queue.push(part);
       wake();
     });
-    const finish = () => {
+    const settled = call.end.then((value) => (result = value)).finally(() => {
       ended = true;
       wake();
-    };
-    call.end.then((value) => (result = value)).then(finish, finish);
+    });
+    settled.catch(() => {});
     const abort = () => {
       if (flag) Atomics.store(flag, 0, 1);
-      this.#connection.tell({ id: call.id, op: 'abort' });
+      connection.tell({ id: call.id, op: 'abort' });
       wake();
     };
     signal?.addEventListener('abort', abort);
@@ -201,105 +182,64 @@ class RemoteSession {
           await new Promise((resolve) => (wake = () => resolve(undefined)));
           continue;
         }
-        text += part.text;
-        if (ids.push(part.id) % (CREDITS / 2) === 0) this.#connection.tell({ id: call.id, op: 'credit', n: CREDITS / 2 });
+        if (read.push(part) % (CREDITS / 2) === 0) connection.tell({ id: call.id, op: 'credit', n: CREDITS / 2 });
         yield part;
       }
-      await call.end;
+      signal?.throwIfAborted();
+      await settled;
     } finally {
       signal?.removeEventListener('abort', abort);
       if (!ended) abort();
-      await call.end.catch(() => {});
-      this.#connection.forget(call.id);
+      await settled.catch(() => {});
+      connection.forget(call.id);
+      const told = /** @type {Result | null} */ (result);
       // The worker may have been ahead of what was read: the result tells what was.
-      const settled = /** @type {Result | null} */ (result);
-      if (settled) end(ids.length === settled.ids.length ? settled : { ...settled, ids, text, reason: 'abort', stop: null });
+      if (told)
+        end(read.length === told.ids.length
+          ? told
+          : { ...told, ids: read.map((part) => part.id), text: read.map((part) => part.text).join(''), reason: 'abort', stop: null });
     }
-  }
-
-  async stats() {
-    return this.#connection.call({ op: 'call', on: this.#on, method: 'stats' });
-  }
-
-  async close() {
-    if (this.#closed) return;
-    this.#closed = true;
-    await this.#connection.call({ op: 'close', on: this.#on }).catch(() => {});
   }
 }
 
-/** @implements {ModelType} */
-class RemoteModel {
-  #connection;
-  #on;
-  #closed = false;
-
-  /** @param {Connection} connection @param {number} on @param {import('./types.js').ModelInfo} info @param {Promise<void>} loaded */
+/** @implements {Model} */
+class RemoteModel extends Remote {
+  /** @param {Connection} connection @param {number} on @param {ModelInfo} info @param {Promise<void>} loaded */
   constructor(connection, on, info, loaded) {
-    this.#connection = connection;
-    this.#on = on;
+    super(connection, on);
     this.info = info;
     this.loaded = loaded;
   }
 
-  /** @param {string} method @param {...any} args @returns {Promise<any>} */
-  #call(method, ...args) {
-    return this.#connection.call({ op: 'call', on: this.#on, method, args });
-  }
-
-  /** @param {string} text @param {import('./types.js').TokenizeOptions} [options] */
-  async tokenize(text, options) {
-    return this.#call('tokenize', text, options);
-  }
-
-  /** @param {ArrayLike<number>} ids */
-  async detokenize(ids) {
-    return this.#call('detokenize', Array.from(ids));
-  }
-
-  /** @param {string} text */
-  async tokenId(text) {
-    return this.#call('tokenId', text);
-  }
-
-  async memory() {
-    return this.#call('memory');
-  }
-
-  /** @param {import('./types.js').SessionOptions} [options] */
-  async createSession(options) {
-    return new RemoteSession(this.#connection, await this.#connection.call({ op: 'createSession', on: this.#on, args: [options] }));
-  }
-
-  /** @param {import('./types.js').ChatOptions} [options] */
-  async createChat(options = {}) {
-    return Chat.create(this, options);
-  }
-
-  async close() {
-    if (this.#closed) return;
-    this.#closed = true;
-    await this.#connection.call({ op: 'close', on: this.#on }).catch(() => {});
-  }
+  /** @type {Model['tokenize']} */
+  tokenize = (...args) => this.invoke('tokenize', ...args);
+  /** @type {Model['detokenize']} */
+  detokenize = (ids) => this.invoke('detokenize', Array.from(ids));
+  /** @type {Model['tokenId']} */
+  tokenId = (text) => this.invoke('tokenId', text);
+  /** @type {Model['memory']} */
+  memory = () => this.invoke('memory');
+  /** @type {Model['createSession']} */
+  createSession = async (...args) => new RemoteSession(this.connection, await this.connection.call({ op: 'createSession', on: this.on, args }));
+  /** @type {Model['createChat']} */
+  createChat = async (options = {}) => Chat.create(this, options);
 }
 
-/** @implements {EngineType} */
+/** @implements {Engine} */
 class RemoteEngine {
   #connection;
 
-  /** @param {Connection} connection @param {import('./types.js').EngineInfo} info */
+  /** @param {Connection} connection @param {EngineInfo} info */
   constructor(connection, info) {
     this.#connection = connection;
     this.info = { ...info, worker: true };
   }
 
-  /** @param {SourceLike} source @param {LoadOptions} [options] */
-  async plan(source, { signal, onProgress, ...options } = {}) {
-    return this.#connection.call({ op: 'plan', args: [toSource(source), options] }, { signal });
-  }
+  /** @type {Engine['plan']} */
+  plan = async (source, { signal, onProgress, ...options } = {}) => this.#connection.call({ op: 'plan', args: [toSource(source), options] }, { signal });
 
-  /** @param {SourceLike} source @param {LoadOptions} [options] */
-  async load(source, { signal, onProgress, ...options } = {}) {
+  /** @type {Engine['load']} */
+  load = async (source, { signal, onProgress, ...options } = {}) => {
     const connection = this.#connection;
     let loaded = Promise.resolve();
     const { model, info } = await connection.call(
@@ -307,17 +247,15 @@ class RemoteEngine {
       { signal, onEvent: onProgress, then: (made) => (loaded = connection.call({ op: 'loaded', on: made.model }, { signal })) },
     );
     return new RemoteModel(connection, model, info, loaded);
-  }
+  };
 
-  async close() {
-    await this.#connection.close();
-  }
+  close = () => this.#connection.close();
 }
 
 /**
  * An engine in a worker of its own: the page stays responsive. NO_SIMD, NO_ENGINE, NO_WORKER.
- * @param {import('./types.js').EngineOptions & { worker?: any }} [options]  `worker`: one that runs js/worker.js
- * @returns {Promise<import('./types.js').Engine>}
+ * @param {EngineOptions & { worker?: any }} [options]  `worker`: one that runs js/worker.js
+ * @returns {Promise<Engine>}
  */
 export async function createWorkerEngine({ signal, worker, ...options } = {}) {
   signal?.throwIfAborted();

@@ -2,78 +2,114 @@
  * The companion of a v1 file (docs/FORMAT.md §3): JSON that tells what the file does not, turned into the
  * sections that a v2 file has. Fetched only when a v1 file is met.
  */
+import { fromBase64, tokenizerFromJson } from './convert/companion-json.js';
 import { encodeConfig } from './convert/config.js';
+import { encodeSections, section } from './convert/frame.js';
 import { encodeTokenizer } from './convert/tokenizers/section.js';
 import { BqError } from './errors.js';
+import { fromFile, fromUrl, openSource } from './sources/index.js';
+import { readRange } from './sources/read.js';
+
+/** @import { Source } from './types.js' */
 
 const encoder = new TextEncoder();
 
-/** @param {string} text */
-const fromBase64 = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+/** @param {string} what */
+const malformed = (what) => new BqError('FORMAT', `the companion can't be used: ${what}`, { hint: 'see docs/FORMAT.md §3, or convert the model anew' });
 
-/** A section: tag, flags 0, length, payload, padding to 8. @param {string} tag @param {Uint8Array} payload */
-function section(tag, payload) {
-  const bytes = new Uint8Array(16 + Math.ceil(payload.length / 8) * 8);
-  bytes.set(encoder.encode(tag));
-  new DataView(bytes.buffer).setUint32(8, payload.length, true);
-  bytes.set(payload, 16);
-  return bytes;
-}
-
-/** @param {Uint8Array[]} parts */
-function join(parts) {
-  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+/** The payload of XTRA. @param {Record<string, { dims: number[], f32: string }>} tensors */
+function encodeExtra(tensors) {
+  const entries = Object.entries(tensors).map(([name, { dims, f32 }]) => {
+    const text = encoder.encode(name);
+    const values = fromBase64(f32);
+    if (!Array.isArray(dims) || values.length !== 4 * dims.reduce((product, dim) => product * dim, 1))
+      throw malformed(`tensor "${name}" has ${values.length} bytes, not what its dims give`);
+    const head = new DataView(new ArrayBuffer(1 + 4 * dims.length));
+    head.setUint8(0, dims.length);
+    dims.forEach((dim, i) => head.setUint32(1 + 4 * i, dim, true));
+    return [Uint8Array.of(text.length & 255, text.length >> 8), text, new Uint8Array(head.buffer), values];
+  });
+  const parts = [new Uint8Array(new Uint32Array([entries.length]).buffer), ...entries.flat()];
+  const payload = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {
-    all.set(part, at);
+    payload.set(part, at);
     at += part.length;
   }
-  return all;
+  return payload;
 }
 
 /**
- * XTRA: u32 number of tensors, then per tensor u16 name length, name, u8 ndims, ndims × u32 dims, f32 values.
- * @param {Record<string, { dims: number[], f32: string }>} tensors
- */
-function encodeExtra(tensors) {
-  const parts = [new Uint8Array(new Uint32Array([Object.keys(tensors).length]).buffer)];
-  for (const [name, { dims, f32 }] of Object.entries(tensors)) {
-    const text = encoder.encode(name);
-    const head = new Uint8Array(2 + text.length + 1 + 4 * dims.length);
-    const view = new DataView(head.buffer);
-    view.setUint16(0, text.length, true);
-    head.set(text, 2);
-    view.setUint8(2 + text.length, dims.length);
-    dims.forEach((dim, i) => view.setUint32(3 + text.length + 4 * i, dim, true));
-    const values = fromBase64(f32);
-    if (values.length !== 4 * dims.reduce((product, dim) => product * dim, 1))
-      throw new BqError('SHAPE', `tensor "${name}" of the companion has ${values.length} bytes, not what ${dims.join(' × ')} gives`);
-    parts.push(head, values);
-  }
-  return join(parts);
-}
-
-/**
- * FORMAT, SHAPE.
+ * The companion's JSON as sections. FORMAT.
  * @param {Uint8Array} json
  * @param {string} name  of the companion, for messages
- * @returns {{ bytes: Uint8Array, name: string, license: string }}
+ * @returns {Uint8Array}
  */
 export function encodeCompanion(json, name) {
   let c;
   try {
     c = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(json));
   } catch (cause) {
-    throw new BqError('FORMAT', `${name} is no JSON`, { cause });
+    throw new BqError('FORMAT', `${name} is no JSON`, { cause, hint: 'see docs/FORMAT.md §3' });
   }
-  if (c?.bq4_companion !== 1 || typeof c.config !== 'object')
-    throw new BqError('FORMAT', `${name} is no companion of a v1 file`, { hint: 'it needs "bq4_companion": 1 and "config", see docs/FORMAT.md §3' });
-  const t = c.tokenizer;
-  const counts = t ? { tokens: t.tokens?.length, merges: t.merges?.length ?? 0 } : {};
-  const parts = [section('CONF', encodeConfig({ ...c.config, ...counts }))];
-  // EOS is 0 when the companion is silent.
-  if (t) parts.push(section('TOKN', encodeTokenizer({ eos: 0, ...t, tokens: t.tokens.map((/** @type {[string, number?, number?]} */ [text, ...rest]) => [fromBase64(text), ...rest]) })));
-  if (c.chat) parts.push(section('CHAT', encoder.encode(JSON.stringify(c.chat))));
-  if (c.tensors && Object.keys(c.tensors).length) parts.push(section('XTRA', encodeExtra(c.tensors)));
-  return { bytes: join(parts), name: String(c.name ?? ''), license: String(c.license ?? '') };
+  if (c?.bq4_companion !== 1 || !c.config) throw malformed(`${name} lacks "bq4_companion": 1 or "config"`);
+  try {
+    return encode(c);
+  } catch (cause) {
+    throw cause instanceof BqError ? cause : malformed(/** @type {Error} */ (cause).message);
+  }
+}
+
+/** @param {any} c  the parsed JSON */
+function encode(c) {
+  const t = c.tokenizer ? tokenizerFromJson(c.tokenizer) : null;
+  const counts = t ? { tokens: t.tokens.length, merges: t.merges.length } : {};
+  return encodeSections([
+    ...section('CONF', encodeConfig({ ...c.config, ...counts }), true),
+    ...section('LICE', c.license),
+    ...section('NAME', c.name),
+    ...section('TOKN', t && encodeTokenizer(t)),
+    ...section('CHAT', c.chat),
+    ...section('TMPL', c.template),
+    ...section('CARD', c.card),
+    ...section('XTRA', c.tensors && encodeExtra(c.tensors)),
+  ]);
+}
+
+/**
+ * The companion of a v1 file: the one that was named, else NAME.json beside NAME.bq4, else none.
+ * @param {Source} source
+ * @returns {Source | null}
+ */
+export function companionOf(source) {
+  if (source.companion) return source.companion;
+  const beside = (/** @type {string} */ name) => name.replace(/\.[^./\\]*$/, '') + '.json';
+  if (source.kind === 'file') return fromFile(beside(source.path));
+  if (source.kind !== 'url') return null;
+  const url = new URL(source.url);
+  url.pathname = beside(url.pathname);
+  return fromUrl(url);
+}
+
+/**
+ * Fetches the companion; v2 sections. UNSUPPORTED: there is none.
+ * @param {Source} source
+ * @param {AbortSignal} [signal]
+ */
+export async function readCompanion(source, signal) {
+  const where = companionOf(source);
+  if (!where) throw new BqError('UNSUPPORTED', 'a v1 file says nothing about its model', { hint: 'pass its companion JSON: { companion: source }' });
+  const file = await openSource(where, signal);
+  try {
+    return encodeCompanion(await readRange(file, 0, Infinity, signal), file.name);
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (!(error instanceof BqError) || !['READ', 'HTTP_STATUS', 'NETWORK'].includes(error.code)) throw error;
+    throw new BqError('UNSUPPORTED', `a v1 file needs its companion: ${error.message}`, {
+      cause: error,
+      hint: 'put NAME.json beside NAME.bq4, or pass { companion: source }',
+    });
+  } finally {
+    await file.close();
+  }
 }

@@ -1,33 +1,34 @@
 /** The engine of this thread: compiles a build once, plans and loads models. Each model has an instance of its own. */
 import { BqError } from './errors.js';
 import { Loading } from './loading.js';
-import { Model } from './model.js';
+import { LocalModel } from './model.js';
 import { planModel } from './plan.js';
 import { openSource, toSource } from './sources/index.js';
 import { compile, Wasm } from './wasm.js';
 
-/** @typedef {import('./types.js').Engine} EngineType */
+/** @import { Engine, EngineInfo, EngineOptions, LoadOptions, Source, SourceLike } from './types.js' */
+/** @import { Compiled } from './wasm.js' */
 
 /** What a self test needs of the heap. */
 const SELF_TEST_BYTES = 262144;
 
-/** @implements {EngineType} */
-class Engine {
+/** @implements {Engine} */
+class LocalEngine {
   #compiled;
   #fallback;
   #closed = false;
-  /** @type {Set<Model>} */
+  /** @type {Set<LocalModel>} */
   #models = new Set();
 
-  /** @param {import('./wasm.js').Compiled} compiled @param {import('./types.js').EngineInfo} info @param {boolean} fallback */
+  /** @param {Compiled} compiled @param {EngineInfo} info @param {boolean} fallback */
   constructor(compiled, info, fallback) {
     this.#compiled = compiled;
     this.#fallback = fallback;
     this.info = info;
   }
 
-  /** @param {import('./types.js').SourceLike} source @param {import('./types.js').LoadOptions} [options] */
-  async plan(source, options = {}) {
+  /** @type {Engine['plan']} */
+  plan = async (source, options = {}) => {
     this.#check();
     const described = toSource(source);
     const file = await openSource(described, options.signal);
@@ -36,16 +37,16 @@ class Engine {
     } finally {
       await file.close();
     }
-  }
+  };
 
-  /** @param {import('./types.js').SourceLike} source @param {import('./types.js').LoadOptions} [options] */
-  async load(source, options = {}) {
+  /** @type {Engine['load']} */
+  load = async (source, options = {}) => {
     this.#check();
     const described = toSource(source);
     options.onProgress?.({ phase: 'plan', loaded: 0, total: 0 });
     const loading = await this.#begin(described, options);
     try {
-      const model = new Model(loading.wasm, loading, await loading.model, loading.plan, options, (closed) => this.#models.delete(closed));
+      const model = new LocalModel(loading.wasm, loading, await loading.model, loading.plan, options, (closed) => this.#models.delete(closed));
       this.#models.add(model);
       if (this.#closed) await model.close();
       if (!options.streaming) await loading.done.catch((error) => model.close().then(() => Promise.reject(error)));
@@ -54,9 +55,9 @@ class Engine {
       loading.stop(error);
       throw error;
     }
-  }
+  };
 
-  /** @param {import('./types.js').Source} source @param {import('./types.js').LoadOptions} options */
+  /** @param {Source} source @param {LoadOptions} options */
   async #begin(source, options) {
     const file = await openSource(source, options.signal);
     try {
@@ -82,8 +83,8 @@ class Engine {
 
 /**
  * An engine that computes in this thread. In a page rather use createWorkerEngine. NO_SIMD, NO_ENGINE.
- * @param {import('./types.js').EngineOptions} [options]
- * @returns {Promise<import('./types.js').Engine>}
+ * @param {EngineOptions} [options]
+ * @returns {Promise<Engine>}
  */
 export async function createEngine(options = {}) {
   const compiled = await compile(options);
@@ -92,5 +93,5 @@ export async function createEngine(options = {}) {
   if (!good) wasm.check('bqw_fallback');
   const kernel = wasm.text(wasm.call('bqw_build'));
   const reason = good ? compiled.reason : `the self test of the ${compiled.build} kernels failed on this machine`;
-  return new Engine(compiled, { build: compiled.build, kernel, reason, worker: false }, !good);
+  return new LocalEngine(compiled, { build: compiled.build, kernel, reason, worker: false }, !good);
 }

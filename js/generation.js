@@ -4,8 +4,7 @@
  */
 import { BqError } from './errors.js';
 
-/** @typedef {import('./types.js').Part} Part */
-/** @typedef {import('./types.js').Result} Result */
+/** @import { Part, Result } from './types.js' */
 
 /** @implements {AsyncIterable<Part>} */
 export class Generation {

@@ -2,6 +2,11 @@
 import { BqError } from './errors.js';
 import { follow, Pace } from './turn.js';
 
+/** @import { Planned } from './plan.js' */
+/** @import { ByteSource } from './sources/types.js' */
+/** @import { LoadOptions } from './types.js' */
+/** @import { Wasm } from './wasm.js' */
+
 /** @template T @typedef {{ promise: Promise<T>, resolve: (value: T) => void, reject: (error: unknown) => void }} Gate */
 
 /** A gap this small is read over rather than asked for anew. */
@@ -21,10 +26,10 @@ export class Loading {
   #handle = 0;
 
   /**
-   * @param {import('./wasm.js').Wasm} wasm
-   * @param {import('./sources/types.js').ByteSource} file  closed when loading ends, however it ends
-   * @param {import('./plan.js').Planned} planned
-   * @param {import('./types.js').LoadOptions} options
+   * @param {Wasm} wasm
+   * @param {ByteSource} file  closed when loading ends, however it ends
+   * @param {Planned} planned
+   * @param {LoadOptions} options
    */
   constructor(wasm, file, planned, options) {
     /** The instance that is being filled. */
@@ -64,10 +69,8 @@ export class Loading {
       const { plan, companion } = this.#planned;
       this.#wasm.scope((take) => {
         const extra = this.#wasm.put(take, companion);
-        const out = take(4);
         const size = Math.max(this.#file.size, 0);
-        this.#wasm.check('bqw_loader_create', size, this.#planned.prefixBytes, extra.length && extra.at, extra.length, out);
-        this.#loader = this.#wasm.u32(out, 1)[0];
+        this.#loader = this.#wasm.out('bqw_loader_create', size, this.#planned.prefixBytes, extra.length && extra.at, extra.length);
       });
       await this.#feed(plan.fileBytes);
       this.#progress('ready', plan.fileBytes);
@@ -78,11 +81,7 @@ export class Loading {
   }
 
   #want() {
-    return this.#wasm.scope((take) => {
-      const out = take(24);
-      this.#wasm.check('bqw_loader_want', this.#loader, out);
-      return this.#wasm.read('bqw_want', out);
-    });
+    return this.#wasm.outStruct('bqw_want', 'bqw_loader_want', this.#loader);
   }
 
   /** @param {number} total */
@@ -125,11 +124,7 @@ export class Loading {
   /** Tells those who wait how far it is. @param {Record<string, number>} want */
   #announce(want) {
     if (!this.#handle && (!want.length || want.offset >= this.#planned.prefixBytes)) {
-      this.#wasm.scope((take) => {
-        const out = take(4);
-        this.#wasm.check('bqw_loader_model', this.#loader, out);
-        this.#handle = this.#wasm.u32(out, 1)[0];
-      });
+      this.#handle = this.#wasm.out('bqw_loader_model', this.#loader);
       this.#model.resolve(this.#handle);
     }
     const before = this.#gate;

@@ -3,31 +3,33 @@ import { NONE } from './border.js';
 import { Chat } from './chat.js';
 import { BqError } from './errors.js';
 import { sessionRecord } from './plan.js';
-import { Session } from './session.js';
+import { LocalSession } from './session.js';
+
+/** @import { Loading } from './loading.js' */
+/** @import { ChatFormat, ChatOptions, LoadOptions, Model, ModelInfo, Plan, SessionOptions, TokenizeOptions, TokenizerInfo } from './types.js' */
+/** @import { Wasm } from './wasm.js' */
 
 const KINDS = [null, 'spm', 'bpe', 'wordlist'];
 
-/** @typedef {import('./types.js').Model} ModelType */
-
-/** @implements {ModelType} */
-export class Model {
+/** @implements {Model} */
+export class LocalModel {
   #wasm;
   #loading;
   #options;
   #onClose;
-  /** @type {Set<Session>} */
+  /** @type {Set<LocalSession>} */
   #sessions = new Set();
   /** Its handle in the engine. */
   handle;
   #closed = false;
 
   /**
-   * @param {import('./wasm.js').Wasm} wasm  its own instance
-   * @param {import('./loading.js').Loading} loading
+   * @param {Wasm} wasm  its own instance
+   * @param {Loading} loading
    * @param {number} handle
-   * @param {import('./types.js').Plan} plan
-   * @param {import('./types.js').LoadOptions} options
-   * @param {(model: Model) => void} onClose
+   * @param {Plan} plan
+   * @param {LoadOptions} options
+   * @param {(model: LocalModel) => void} onClose
    */
   constructor(wasm, loading, handle, plan, options, onClose) {
     this.#wasm = wasm;
@@ -36,7 +38,7 @@ export class Model {
     this.#onClose = onClose;
     this.handle = handle;
     this.loaded = loading.done;
-    /** @type {import('./types.js').ModelInfo} */
+    /** @type {ModelInfo} */
     this.info = { ...plan, tokenizer: this.#tokenizer(plan), chat: this.#chat(), card: this.#section('CARD') };
   }
 
@@ -57,7 +59,7 @@ export class Model {
     });
   }
 
-  /** @returns {import('./types.js').ChatFormat | null} */
+  /** @returns {ChatFormat | null} */
   #chat() {
     const text = this.#section('CHAT');
     try {
@@ -67,25 +69,19 @@ export class Model {
     }
   }
 
-  /** @param {import('./types.js').Plan} plan @returns {import('./types.js').TokenizerInfo | null} */
+  /** @param {Plan} plan @returns {TokenizerInfo | null} */
   #tokenizer(plan) {
-    const wasm = this.#wasm;
-    return wasm.scope((take) => {
-      const out = take(32);
-      const handle = this.handle;
-      const id = (/** @type {number} */ v) => (v === NONE ? null : v);
-      if (!plan.tokens) return null;
-      wasm.check('bqw_tokenizer_info_get', handle, out);
-      const t = wasm.read('bqw_tokenizer_info', out);
-      const kind = /** @type {import('./types.js').TokenizerInfo['kind']} */ (KINDS[t.kind]);
-      return { kind, tokens: t.tokens, bos: id(t.bos), eos: id(t.eos), unk: id(t.unk), pad: id(t.pad), addBos: t.add_bos !== 0, addEos: t.add_eos !== 0 };
-    });
+    if (!plan.tokens) return null;
+    const id = (/** @type {number} */ v) => (v === NONE ? null : v);
+    const t = this.#wasm.outStruct('bqw_tokenizer_info', 'bqw_tokenizer_info_get', this.handle);
+    const kind = /** @type {TokenizerInfo['kind']} */ (KINDS[t.kind]);
+    return { kind, tokens: t.tokens, bos: id(t.bos), eos: id(t.eos), unk: id(t.unk), pad: id(t.pad), addBos: t.add_bos !== 0, addEos: t.add_eos !== 0 };
   }
 
   /**
    * `tokenize` at once.
    * @param {string} text
-   * @param {import('./types.js').TokenizeOptions} [options]
+   * @param {TokenizeOptions} [options]
    * @returns {number[]}
    */
   encode(text, { addSpecial = true, parseSpecial = false } = {}) {
@@ -109,13 +105,11 @@ export class Model {
     }
   }
 
-  /** @param {string} text @param {import('./types.js').TokenizeOptions} [options] */
-  async tokenize(text, options) {
-    return this.encode(text, options);
-  }
+  /** @type {Model['tokenize']} */
+  tokenize = async (text, options) => this.encode(text, options);
 
-  /** @param {ArrayLike<number>} ids */
-  async detokenize(ids) {
+  /** @type {Model['detokenize']} */
+  detokenize = async (ids) => {
     const wasm = this.#wasm;
     return wasm.scope((take) => {
       const state = take(8);
@@ -123,50 +117,41 @@ export class Model {
       wasm.bytes(state, 8).fill(0);
       return Array.from([...Array.from(ids), NONE], (id) => wasm.text(out, wasm.call('bqw_detokenize', this.handle, state, id, out))).join('');
     });
-  }
+  };
 
-  /** @param {string} text */
-  async tokenId(text) {
+  /** @type {Model['tokenId']} */
+  tokenId = async (text) => {
     const wasm = this.#wasm;
     return wasm.scope((take) => {
       const { at, length } = wasm.put(take, text);
       const id = wasm.call('bqw_token_find', this.handle, at, length);
       return id === NONE ? null : id;
     });
-  }
+  };
 
-  /** @param {import('./types.js').SessionOptions} [options]  default: those the model was loaded with */
-  async createSession(options = {}) {
+  /** @type {Model['createSession']} */
+  createSession = async (options = {}) => {
     const wasm = this.#wasm;
     const chosen = { ...this.#options, ...options };
     const handle = wasm.scope((take) => {
       const record = take(16);
-      const out = take(4);
       wasm.write('bqw_session_options', record, sessionRecord(chosen));
-      wasm.check('bqw_session_create', this.handle, record, out);
-      return wasm.u32(out, 1)[0];
+      return wasm.out('bqw_session_create', this.handle, record);
     });
-    const session = new Session(this, wasm, handle, chosen.context ?? this.info.trainedContext);
+    const session = new LocalSession(this, wasm, handle, chosen.context ?? this.info.trainedContext);
     this.#sessions.add(session);
     return session;
-  }
+  };
 
-  /** @param {import('./types.js').ChatOptions} [options] */
-  async createChat(options = {}) {
-    return Chat.create(this, options);
-  }
+  /** @type {Model['createChat']} */
+  createChat = async (options = {}) => Chat.create(this, options);
 
   async memory() {
-    const wasm = this.#wasm;
-    return wasm.scope((take) => {
-      const out = take(24);
-      wasm.call('bqw_heap', out);
-      const { used, peak, size } = wasm.read('bqw_heap_info', out);
-      return { used, peak, heap: size, total: wasm.memoryBytes };
-    });
+    const { used, peak, size } = this.#wasm.outStruct('bqw_heap_info', 'bqw_heap');
+    return { used, peak, heap: size, total: this.#wasm.memoryBytes };
   }
 
-  /** For a session that closes. @param {Session} session */
+  /** For a session that closes. @param {LocalSession} session */
   forget(session) {
     this.#sessions.delete(session);
   }

@@ -1,10 +1,13 @@
 /** What a model will take, from the first bytes of its file: read, planned by C in a small instance, described. */
 import { WANT_DATA } from './border.js';
 import { BqError } from './errors.js';
-import { companionOf, openSource } from './sources/index.js';
 import { readRange } from './sources/read.js';
 import { sections, u32 } from './sections.js';
 import { Wasm } from './wasm.js';
+
+/** @import { ByteSource } from './sources/types.js' */
+/** @import { LoadOptions, Plan, Source } from './types.js' */
+/** @import { Compiled } from './wasm.js' */
 
 /** Bytes of the first read: most plans fit. */
 const FIRST = 65536;
@@ -14,12 +17,9 @@ const ROOM = 262144;
 const ARCHS = ['', 'llama', 'bullet'];
 const KV = { f32: 0, f16: 1 };
 
-/** @typedef {import('./types.js').LoadOptions} LoadOptions */
-/** @typedef {import('./sources/types.js').ByteSource} ByteSource */
-
 /**
  * @typedef {object} Planned
- * @property {import('./types.js').Plan} plan
+ * @property {Plan} plan
  * @property {Uint8Array} head  bytes of the file that were read for it, from the first on
  * @property {Uint8Array} companion  v2 sections of a v1 file's companion; empty for v2
  * @property {number} prefixBytes
@@ -52,32 +52,8 @@ function checkMagic(file, head) {
 }
 
 /**
- * The companion as v2 sections and what it says to people.
- * @param {import('./types.js').Source} source
- * @param {AbortSignal} [signal]
- */
-async function readCompanion(source, signal) {
-  const { encodeCompanion } = await import('./companion.js');
-  const where = companionOf(source);
-  if (!where) throw new BqError('UNSUPPORTED', 'a v1 file says nothing about its model', { hint: 'pass its companion JSON: { companion: source }' });
-  const file = await openSource(where, signal);
-  try {
-    return encodeCompanion(await readRange(file, 0, Infinity, signal), file.name);
-  } catch (error) {
-    signal?.throwIfAborted();
-    if (!(error instanceof BqError) || !['READ', 'HTTP_STATUS', 'NETWORK'].includes(error.code)) throw error;
-    throw new BqError('UNSUPPORTED', `a v1 file needs its companion: ${error.message}`, {
-      cause: error,
-      hint: 'put NAME.json beside NAME.bq4, or pass { companion: source }',
-    });
-  } finally {
-    await file.close();
-  }
-}
-
-/**
  * One try at a plan. `need`: so many bytes of the file's start are wanted first.
- * @param {import('./wasm.js').Compiled} compiled
+ * @param {Compiled} compiled
  * @param {Uint8Array} head
  * @param {Uint8Array} companion
  * @param {number} fileBytes  0: unknown
@@ -102,8 +78,8 @@ async function makePlan(compiled, head, companion, fileBytes, options) {
 
 /**
  * NOT_A_MODEL, TRUNCATED, FORMAT, CHECKSUM, UNSUPPORTED, SHAPE, ARGUMENT (options), and what sources throw.
- * @param {import('./wasm.js').Compiled} compiled
- * @param {import('./types.js').Source} source
+ * @param {Compiled} compiled
+ * @param {Source} source
  * @param {ByteSource} file  opened from it
  * @param {LoadOptions} options
  * @returns {Promise<Planned>}
@@ -113,10 +89,10 @@ export async function planModel(compiled, source, file, options) {
   if (!(Number.isInteger(sessions) && sessions > 0 && sessions < 64)) throw new BqError('ARGUMENT', `sessions is ${sessions}, not 1 to 63`);
   let head = await readRange(file, 0, FIRST, signal);
   checkMagic(file, head);
-  const companion = head.length >= 8 && u32(head, 4) === 1 ? await readCompanion(source, signal) : null;
+  const companion = head.length >= 8 && u32(head, 4) === 1 ? await (await import('./companion.js')).readCompanion(source, signal) : new Uint8Array();
   for (;;) {
     const size = Math.max(file.size, 0);
-    const made = await makePlan(compiled, head, companion?.bytes ?? new Uint8Array(), size, options);
+    const made = await makePlan(compiled, head, companion, size, options);
     signal?.throwIfAborted();
     if ('numbers' in made) return describe(made.numbers, head, companion, compiled.heapBase, options);
     const more = made.need > head.length ? await readRange(file, head.length, made.need, signal) : new Uint8Array();
@@ -132,18 +108,18 @@ export async function planModel(compiled, source, file, options) {
 /**
  * @param {Record<string, number>} n
  * @param {Uint8Array} head
- * @param {{ bytes: Uint8Array, name: string, license: string } | null} companion
+ * @param {Uint8Array} companion
  * @param {number} heapBase
  * @param {LoadOptions} options
  * @returns {Planned}
  */
 function describe(n, head, companion, heapBase, { context, sessions = 1 }) {
-  const found = companion ? {} : sections(head);
+  const found = n.version === 1 ? sections(companion, 0, companion.length) : sections(head);
   const text = (/** @type {string} */ tag) => new TextDecoder().decode(found[tag] ?? new Uint8Array());
   const plan = {
     version: n.version,
-    name: companion?.name ?? text('NAME'),
-    license: companion?.license ?? text('LICE'),
+    name: text('NAME'),
+    license: text('LICE'),
     arch: ARCHS[n.arch] ?? '',
     layers: n.layers,
     hidden: n.hidden,
@@ -163,5 +139,5 @@ function describe(n, head, companion, heapBase, { context, sessions = 1 }) {
     kvBytes: n.kv_bytes,
     heapBytes: Math.ceil((heapBase + n.heap_bytes) / 65536) * 65536,
   };
-  return { plan, head, companion: companion?.bytes ?? new Uint8Array(), prefixBytes: n.prefix_bytes, regionBytes: n.heap_bytes };
+  return { plan, head, companion, prefixBytes: n.prefix_bytes, regionBytes: n.heap_bytes };
 }

@@ -13,24 +13,18 @@ export const PROTOCOL = 1;
 export const CREDITS = 8;
 
 /**
- * @typedef {{ id: number, op: 'open', args: [{ protocol: number, options: object }] }
- *   | { id: number, op: 'plan' | 'load', args: [source: any, options: any] }
- *   | { id: number, op: 'createSession', on: number, args: [options: any] }
- *   | { id: number, op: 'generate', on: number, args: [prompt: any, options: any], flag: Int32Array | null }
- *   | { id: number, op: 'loaded', on: number, args: [] }
- *   | { id: number, op: 'call', on: number, method: string, args: any[] }
- *   | { id: number, op: 'close', on: number, args: [] }
- *   | { id: number, op: 'abort' }
- *   | { id: number, op: 'credit', n: number }} Request
- *   `abort` and `credit` concern the call with that id; nothing answers them
+ * Hears the other side, be it a Web Worker, its inside, or Node's threads.
+ * @param {any} port
+ * @param {(message: any) => void} onMessage
+ * @param {(why: string) => void} onFailure
  */
-
-/** @typedef {{ id: number, event: any } | { id: number, ok: any } | { id: number, error: any }} Reply */
-
-/**
- * The one thing that Web Workers and Node's threads both are.
- * @typedef {object} Port
- * @property {(message: any) => void} post
- * @property {(onMessage: (message: any) => void, onFailure: (error: unknown) => void) => void} listen
- * @property {() => void | Promise<unknown>} close
- */
+export function listen(port, onMessage, onFailure) {
+  if (port.on) {
+    port.on('message', onMessage);
+    port.on('error', (/** @type {Error} */ e) => onFailure(e.message));
+    port.on('exit', () => onFailure('it ended'));
+  } else {
+    port.onmessage = (/** @type {MessageEvent} */ e) => onMessage(e.data);
+    port.onerror = port.onmessageerror = (/** @type {any} */ e) => onFailure(e.message ?? 'its script could not be loaded');
+  }
+}

@@ -1,14 +1,13 @@
 /** One timeline of tokens in the engine of this thread, and generation on it. */
-import { MORE, NONE, OK, WANT_DATA } from './border.js';
+import { NONE, OK, WANT_DATA } from './border.js';
 import { BqError } from './errors.js';
 import { Generation } from './generation.js';
 import { StopFilter } from './stop.js';
 import { Pace, unlessAborted } from './turn.js';
 
-/** @typedef {import('./types.js').GenerateOptions} GenerateOptions */
-/** @typedef {import('./types.js').Part} Part */
-/** @typedef {import('./types.js').Result} Result */
-/** @typedef {import('./types.js').Session} SessionType */
+/** @import { LocalModel } from './model.js' */
+/** @import { GenerateOptions, Part, Result, Session } from './types.js' */
+/** @import { Wasm } from './wasm.js' */
 
 const ENDS = 1;
 const SPECIAL = 2;
@@ -35,8 +34,8 @@ function sampleRecord(o) {
   };
 }
 
-/** @implements {SessionType} */
-export class Session {
+/** @implements {Session} */
+export class LocalSession {
   #model;
   #wasm;
   #handle;
@@ -47,8 +46,8 @@ export class Session {
   #pace = new Pace();
 
   /**
-   * @param {import('./model.js').Model} model
-   * @param {import('./wasm.js').Wasm} wasm
+   * @param {LocalModel} model
+   * @param {Wasm} wasm
    * @param {number} handle
    * @param {number} context
    */
@@ -162,11 +161,10 @@ export class Session {
   #sync(tokens) {
     return this.#wasm.scope((take) => {
       const at = take(tokens.length * 4);
-      const kept = take(4);
       this.#wasm.u32(at, tokens.length).set(tokens);
-      this.#wasm.check('bqw_session_sync', this.#handle, at, tokens.length, kept);
+      const kept = this.#wasm.out('bqw_session_sync', this.#handle, at, tokens.length);
       this.#tokens = tokens.length;
-      return this.#wasm.u32(kept, 1)[0];
+      return kept;
     });
   }
 

@@ -174,7 +174,7 @@
  * @property {(text: string, options?: TokenizeOptions) => Promise<number[]>} tokenize
  * @property {(ids: ArrayLike<number>) => Promise<string>} detokenize
  * @property {(text: string) => Promise<number | null>} tokenId  the token with exactly this text, special ones included
- * @property {(options?: SessionOptions) => Promise<Session>} createSession
+ * @property {(options?: SessionOptions) => Promise<Session>} createSession  options: default those of `load`
  * @property {(options?: ChatOptions) => Promise<Chat>} createChat
  * @property {() => Promise<MemoryInfo>} memory
  * @property {() => Promise<void>} close

@@ -9,9 +9,15 @@ import { BqError } from './errors.js';
 import { pickBuild } from './features.js';
 import { isNode, nodeModule } from './sources/node.js';
 
+/** @import { EngineOptions } from './types.js' */
+
 const PAGE = 65536;
 /** LEAST_MEMORY of emscripten.mk: static data and the stack. */
 const LEAST_PAGES = 16;
+
+/** How a DataView reads and writes what structs are made of. */
+const GET = /** @type {const} */ ({ u32: 'getUint32', f32: 'getFloat32', f64: 'getFloat64' });
+const SET = /** @type {const} */ ({ u32: 'setUint32', f32: 'setFloat32', f64: 'setFloat64' });
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -33,7 +39,7 @@ const builtUrl = (build) =>
 
 /**
  * Full addresses of both builds, where they were given; plain data.
- * @param {import('./types.js').EngineOptions['wasmUrl']} given
+ * @param {EngineOptions['wasmUrl']} given
  */
 export function resolveBuilds(given) {
   if (!given) return undefined;
@@ -60,7 +66,7 @@ async function fetchModule(url, signal) {
 
 /**
  * Picks, fetches and compiles a build. NO_SIMD, NO_ENGINE.
- * @param {import('./types.js').EngineOptions} [options]
+ * @param {EngineOptions} [options]
  * @returns {Promise<Compiled>}
  */
 export async function compile({ variant, wasmUrl, signal } = {}) {
@@ -160,6 +166,25 @@ export class Wasm {
     return status;
   }
 
+  /** `check` of a function whose last argument, left out here, is a pointer to a u32: returns that. @param {string} name @param {...number} args */
+  out(name, ...args) {
+    return this.scope((take) => {
+      const at = take(4);
+      this.check(name, ...args, at);
+      return this.u32(at, 1)[0];
+    });
+  }
+
+  /** The same for a struct. @param {keyof typeof structs} struct @param {string} name @param {...number} args */
+  outStruct(struct, name, ...args) {
+    return this.scope((take) => {
+      const at = take(structs[struct].size);
+      if (functions[name][0] === 's') this.check(name, ...args, at);
+      else this.call(name, ...args, at);
+      return this.read(struct, at);
+    });
+  }
+
   /** @param {string} name @param {number} status */
   #error(name, status) {
     const at = this.call('bqw_error');
@@ -201,10 +226,8 @@ export class Wasm {
     const view = new DataView(this.#memory.buffer, at, structs[name].size);
     /** @type {Record<string, number>} */
     const out = {};
-    for (const { name: field, kind, offset, count } of structs[name].fields) {
-      if (count > 1) continue;
-      out[field] = kind === 'f64' ? view.getFloat64(offset, true) : kind === 'f32' ? view.getFloat32(offset, true) : view.getUint32(offset, true);
-    }
+    for (const { name: field, kind, offset, count } of structs[name].fields)
+      if (count === 1) out[field] = view[GET[kind]](offset, true);
     return out;
   }
 
@@ -216,12 +239,8 @@ export class Wasm {
    */
   write(name, at, values) {
     const view = new DataView(this.#memory.buffer, at, structs[name].size);
-    for (const { name: field, kind, offset } of structs[name].fields) {
-      const value = values[field] ?? 0;
-      if (kind === 'f64') view.setFloat64(offset, value, true);
-      else if (kind === 'f32') view.setFloat32(offset, value, true);
-      else if (kind === 'u32') view.setUint32(offset, value, true);
-    }
+    for (const { name: field, kind, offset, count } of structs[name].fields)
+      if (count === 1) view[SET[kind]](offset, values[field] ?? 0, true);
   }
 
   /** A block of the heap, the caller's to free. NOMEM. @param {number} bytes */

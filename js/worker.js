@@ -1,20 +1,21 @@
 /** The worker's side: an engine behind a port. */
 import { createEngine } from './engine.js';
 import { BqError, packError } from './errors.js';
-import { CREDITS, PROTOCOL } from './protocol.js';
-import { nodeModule } from './sources/node.js';
+import { CREDITS, listen, PROTOCOL } from './protocol.js';
+import { isNode, nodeModule } from './sources/node.js';
+
+/** @import { Engine, Progress } from './types.js' */
 
 /** Milliseconds between two messages of progress. */
 const PROGRESS_MS = 50;
 /** What may be called by name, on models and sessions. */
 const METHODS = ['tokenize', 'detokenize', 'tokenId', 'memory', 'stats'];
 
-/** @typedef {import('./protocol.js').Port} Port */
 /** @typedef {{ controller: AbortController, credits: number, wake: () => void }} Call  a call under way */
 
-/** @param {Port} port */
-export function serve(port) {
-  /** @type {import('./types.js').Engine | undefined} */
+/** @param {any} port  this worker's end */
+function serve(port) {
+  /** @type {Engine | undefined} */
   let engine;
   /** Models and sessions by number. @type {Map<number, any>} */
   const objects = new Map();
@@ -31,11 +32,11 @@ export function serve(port) {
   /** @param {number} id */
   const progress = (id) => {
     let sent = 0;
-    return (/** @type {import('./types.js').Progress} */ event) => {
+    return (/** @type {Progress} */ event) => {
       const now = performance.now();
       if (event.phase !== 'ready' && event.loaded && now - sent < PROGRESS_MS) return;
       sent = now;
-      port.post({ id, event });
+      port.postMessage({ id, event });
     };
   };
 
@@ -45,7 +46,7 @@ export function serve(port) {
     const run = objects.get(on).generate(prompt, { ...options, aborted, signal: call.controller.signal });
     try {
       for await (const part of run) {
-        port.post({ id, event: part });
+        port.postMessage({ id, event: part });
         if (--call.credits === 0) await new Promise((resolve) => (call.wake = () => resolve(undefined)));
       }
     } catch (error) {
@@ -84,7 +85,8 @@ export function serve(port) {
     throw new BqError('ARGUMENT', `the worker knows no "${op}"`);
   }
 
-  port.listen(
+  listen(
+    port,
     async (request) => {
       const known = calls.get(request.id);
       if (request.op === 'abort') {
@@ -99,9 +101,9 @@ export function serve(port) {
       const call = { controller: new AbortController(), credits: CREDITS, wake: () => {} };
       calls.set(request.id, call);
       try {
-        port.post({ id: request.id, ok: await answer(request, call) });
+        port.postMessage({ id: request.id, ok: await answer(request, call) });
       } catch (error) {
-        port.post({ id: request.id, error: packError(error) });
+        port.postMessage({ id: request.id, error: packError(error) });
       }
       calls.delete(request.id);
     },
@@ -109,19 +111,5 @@ export function serve(port) {
   );
 }
 
-const scope = /** @type {any} */ (globalThis);
-if (typeof scope.importScripts === 'function') {
-  serve({
-    post: (message) => scope.postMessage(message),
-    listen: (onMessage) => (scope.onmessage = (/** @type {MessageEvent} */ e) => onMessage(e.data)),
-    close: () => scope.close(),
-  });
-} else {
-  nodeModule('worker_threads').then(({ parentPort }) =>
-    serve({
-      post: (message) => parentPort.postMessage(message),
-      listen: (onMessage) => parentPort.on('message', onMessage),
-      close: () => parentPort.close(),
-    }),
-  );
-}
+if (isNode) nodeModule('worker_threads').then(({ parentPort }) => serve(parentPort));
+else serve(globalThis);

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Models with random weights, in the shapes of well-known ones: what speed, memory and loading are measured on.
 // The same shape, types and seed give the same bytes.
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { createCodec } from '../js/convert/codec.js';
 import { quantize } from '../js/convert/encode.js';
@@ -166,7 +167,7 @@ const HELP = `node tools/make_random.mjs SHAPE OUT.bq4 [--quant TYPE] [--embed T
 SHAPE is one of ${Object.keys(SHAPES).join(', ')}. TYPE: bq4 (the default), bq4h, bq8, bq4_16, bq4_64, f32, f16, bf16.
 `;
 
-if (import.meta.filename === process.argv[1]) {
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await command(async () => {
     let parsed;
     try {

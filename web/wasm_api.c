@@ -284,13 +284,12 @@ bqw_tokenize(uint32_t model, const char *text, uint32_t bytes, uint32_t flags, u
                       ? engine.allocator.alloc(engine.allocator.ctx, (size_t)need)
                       : NULL;
   if (!scratch) return fail(BQ_NOMEM, "the text is too long to tokenize at once in this heap");
-  bq_error err = {0};
   size_t n = 0;
   bq_tokenize_options o = {(flags & 1) != 0, (flags & 2) != 0};
-  bq_status status = bq_tokenize(t, text, bytes, &o, scratch, ids, capacity, &n, &err);
+  bq_status status = bq_tokenize(t, text, bytes, &o, scratch, ids, capacity, &n);
   engine.allocator.free(engine.allocator.ctx, scratch);
   *count = (uint32_t)n;
-  return report(status, &err);
+  return status == BQ_OK ? report(status, NULL) : fail(status, "the text has more tokens than there is room for");
 }
 
 BQW(uint32_t) bqw_token_find(uint32_t model, const char *text, uint32_t bytes) {

@@ -239,7 +239,6 @@ uint64_t bq_tokenize_scratch(const bq_tokenizer *t, uint64_t text_bytes) {
 
 static void encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, bool add_space,
                    void *scratch, bq_ids *out) {
-  if (!bytes) return;
   switch (t->info.kind) {
   case BQ_TOKENIZER_SPM: bq_spm_encode(t, text, bytes, add_space, scratch, out); break;
   case BQ_TOKENIZER_BPE: bq_bpe_encode(t, text, bytes, scratch, out); break;
@@ -248,7 +247,8 @@ static void encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, boo
 }
 
 /* Special tokens cut the text; what lies between is encoded by itself. SPM's space goes in front
- * of the text and after control tokens, for the words there begin as words at a start do. */
+ * of the text and after control tokens, where another text begins; user-defined tokens are part
+ * of a text, so that space stands before them too. */
 static void encode_parts(const bq_tokenizer *t, const uint8_t *text, size_t bytes, uint32_t kinds,
                          void *scratch, bq_ids *out) {
   bool add_space = t->flags & BQ_TOKENIZER_ADD_SPACE;
@@ -261,12 +261,13 @@ static void encode_parts(const bq_tokenizer *t, const uint8_t *text, size_t byte
       at++;
       continue;
     }
-    encode(t, text + begin, at - begin, space, scratch, out);
+    bool control = bq_token_special(t, id);
+    if (at > begin || !control) encode(t, text + begin, at - begin, space, scratch, out);
     bq_ids_put(out, id);
-    space = add_space && bq_token_special(t, id);
+    space = add_space && control;
     begin = at += length;
   }
-  encode(t, text + begin, bytes - begin, space, scratch, out);
+  if (bytes > begin) encode(t, text + begin, bytes - begin, space, scratch, out);
 }
 
 bq_status bq_tokenize(const bq_tokenizer *t, const char *text, size_t bytes,

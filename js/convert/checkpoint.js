@@ -53,8 +53,7 @@ export async function openCheckpoint(input) {
       config, tensors, close: () => file.close(), folder: dirname(input),
       name: basename(input).replace(/\.[^.]*$/, ''),
       tokenizers: ['tokenizer.bin', `tok${config.vocab}.bin`],
-      // llama2.c ends a text where the next one would begin.
-      ends: [1, 2],
+      ends: [],
       template: '',
     };
   } catch (error) {

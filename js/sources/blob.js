@@ -1,9 +1,11 @@
 import { BqError } from '../errors.js';
 import { streamOf } from './read.js';
 
+/** @import { ByteSource } from './types.js' */
+
 /**
  * @param {Blob} blob
- * @returns {import('./types.js').ByteSource}
+ * @returns {ByteSource}
  */
 export function openBlob(blob) {
   const name = 'name' in blob ? String(blob.name) : 'a Blob';

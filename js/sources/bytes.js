@@ -1,8 +1,10 @@
 import { streamOf } from './read.js';
 
+/** @import { ByteSource } from './types.js' */
+
 /**
  * @param {Uint8Array} bytes
- * @returns {import('./types.js').ByteSource}
+ * @returns {ByteSource}
  */
 export function openBytes(bytes) {
   return {

@@ -3,9 +3,11 @@ import { BqError } from '../errors.js';
 import { nodeModule } from './node.js';
 import { streamOf } from './read.js';
 
+/** @import { ByteSource } from './types.js' */
+
 /**
  * @param {string} path  a path or a file: address
- * @returns {Promise<import('./types.js').ByteSource>}
+ * @returns {Promise<ByteSource>}
  */
 export async function openFile(path) {
   const { open } = await nodeModule('fs/promises');

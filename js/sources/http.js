@@ -5,9 +5,9 @@
  */
 import { BqError } from '../errors.js';
 
-/** @typedef {ReadableStreamDefaultReader<Uint8Array>} Reader */
+/** @import { ByteSource } from './types.js' */
 
-/** @typedef {import('./types.js').ByteSource} ByteSource */
+/** @typedef {ReadableStreamDefaultReader<Uint8Array>} Reader */
 
 /** @implements {ByteSource} */
 class HttpSource {

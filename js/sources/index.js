@@ -8,9 +8,7 @@ import { openBytes } from './bytes.js';
 import { openHttp } from './http.js';
 import { isNode } from './node.js';
 
-/** @typedef {import('./types.js').Source} Source */
-/** @typedef {import('./types.js').SourceOptions} SourceOptions */
-/** @typedef {import('./types.js').ByteSource} ByteSource */
+/** @import { ByteSource, Source, SourceOptions } from './types.js' */
 
 /**
  * A model on the web. Relative addresses are resolved against the page.
@@ -68,19 +66,4 @@ export async function openSource(source, signal) {
   if (!isNode) throw new BqError('ARGUMENT', 'paths can be read in Node only', { hint: 'use fromUrl or fromBlob' });
   const { openFile } = await import('./file.js');
   return openFile(source.kind === 'url' ? source.url : source.path);
-}
-
-/**
- * The companion of a v1 file: the one that was named, else NAME.json beside NAME.bq4, else none.
- * @param {Source} source
- * @returns {Source | null}
- */
-export function companionOf(source) {
-  if (source.companion) return source.companion;
-  const beside = (/** @type {string} */ name) => name.replace(/\.[^./\\]*$/, '') + '.json';
-  if (source.kind === 'file') return fromFile(beside(source.path));
-  if (source.kind !== 'url') return null;
-  const url = new URL(source.url);
-  url.pathname = beside(url.pathname);
-  return fromUrl(url);
 }

@@ -1,5 +1,7 @@
 /** What all sources share. */
 
+/** @import { ByteSource } from './types.js' */
+
 /** Bytes that local sources read at once. */
 const STEP = 1 << 20;
 
@@ -7,7 +9,7 @@ const STEP = 1 << 20;
  * `stream` of a source that can read any range at once.
  * @param {number} size
  * @param {(offset: number, end: number) => Promise<Uint8Array> | Uint8Array} read
- * @returns {import('./types.js').ByteSource['stream']}
+ * @returns {ByteSource['stream']}
  */
 export function streamOf(size, read) {
   return async function* (offset, end, signal) {
@@ -24,7 +26,7 @@ export function streamOf(size, read) {
 
 /**
  * The bytes from `offset` up to `end` in one piece, fewer only at the end of the file.
- * @param {import('./types.js').ByteSource} source
+ * @param {ByteSource} source
  * @param {number} offset
  * @param {number} end
  * @param {AbortSignal} [signal]

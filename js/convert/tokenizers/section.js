@@ -84,7 +84,7 @@ function check(t) {
     if (kind === TOKEN.byte && bytes.length !== 1) throw malformed(`byte token ${id} has ${bytes.length} bytes`);
   });
   for (const [rank, merge] of t.merges.entries()) {
-    if (merge.length !== 3 || !merge.every(isId)) throw malformed(`merge ${rank} names a token that isn't there`);
+    if (!Array.isArray(merge) || merge.length !== 3 || !merge.every(isId)) throw malformed(`merge ${rank} names a token that isn't there`);
     const [left, right, whole] = merge.map((id) => t.tokens[id].bytes);
     if (!joins(left, right, whole)) throw malformed(`merge ${rank} doesn't give the text of its token ${merge[2]}`);
   }

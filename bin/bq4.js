@@ -1,0 +1,230 @@
+#!/usr/bin/env node
+// bq4 on the command line: convert, inspect, run, chat. The engine is the one that browsers load.
+import { stderr, stdout } from 'node:process';
+import { parseArgs } from 'node:util';
+import { BqError } from '../js/errors.js';
+
+const HELP = `bq4: language models in the browser, on the CPU
+
+  bq4 convert IN OUT.bq4 [options]                                  converts a model
+  bq4 inspect FILE [--json]                                         what is in a .bq4 file, and whether it is whole
+  bq4 run FILE --prompt TEXT [options]                              continues a text
+  bq4 chat FILE [--system TEXT] [options]                           a conversation; Ctrl-C stops a reply, Ctrl-D ends
+
+FILE is a path or an address. Options of run and chat:
+
+  --max-tokens N       at most so many tokens (default: run 256, chat until the context is full)
+  --temperature T      0: always the likeliest token (default 0.7)
+  --top-k K  --top-p P  --min-p P  --repeat-penalty R  --seed N  --stop TEXT (may be repeated)
+  --context N          tokens of context (default: the model's own)
+  --kv f32|f16         type of the KV cache (default f32)
+  --companion FILE     tells architecture and tokenizer of a v1 file (default: NAME.json beside it)
+  --variant NAME       relaxed or simd128 (default: the best that this machine has)
+
+Options of convert; IN is a llama2.c .bin, a .safetensors file with config.json beside it, or its folder:
+
+  --tokenizer FILE     default: what usually lies beside such a model
+  --quant TYPE         type of the matrices: bq4 (default), bq4_16, bq4_64, bq4h, bq8, f16, bf16, f32
+  --embed TYPE         type of embedding and head (default: bq8, or the type of the matrices when they are no blocks)
+  --v1                 a v1.0 file and its companion OUT.json
+  --name TEXT  --license TEXT  --card FILE  --chat FILE   what the file says of itself; FILE: chat format as JSON
+  --json               the report, error of each tensor included, as one JSON object
+
+Of run alone:
+
+  --chat               wraps the prompt as a turn of the model's chat format
+  --json               one JSON object: ids, text, reason, seed, timings, build
+
+  --help, --version
+
+Exit codes: 0 done, 1 failed, 2 wrong usage.
+`;
+
+class Usage extends Error {}
+
+/** @typedef {{ type: 'string' | 'boolean', multiple?: boolean }} Option */
+
+const flag = /** @type {Option} */ ({ type: 'boolean' });
+const value = /** @type {Option} */ ({ type: 'string' });
+const generation = {
+  'max-tokens': value, temperature: value, 'top-k': value, 'top-p': value, 'min-p': value, 'repeat-penalty': value, seed: value,
+  stop: { ...value, multiple: true }, context: value, kv: value, companion: value, variant: value, system: value,
+};
+
+/** @type {Record<string, { files: number, options: Record<string, Option>, start: (files: string[], options: any) => Promise<void> }>} */
+const COMMANDS = {
+  convert: { files: 2, options: { tokenizer: value, quant: value, embed: value, v1: flag, name: value, license: value, card: value, chat: value, json: flag }, start: convertFile },
+  inspect: { files: 1, options: { json: flag, companion: value }, start: inspectFile },
+  run: { files: 1, options: { ...generation, prompt: value, chat: flag, json: flag }, start: runPrompt },
+  chat: { files: 1, options: generation, start: chatLoop },
+};
+
+/** @param {any} options @param {string} name @returns {number | undefined} */
+function numberOf(options, name) {
+  if (options[name] === undefined) return undefined;
+  const number = Number(options[name]);
+  if (options[name].trim() === '' || !Number.isFinite(number) || number < 0) throw new Usage(`--${name} is "${options[name]}", not a number of at least 0`);
+  return number;
+}
+
+/** @param {string} file @param {any} [options] */
+async function sourceOf(file, options = {}) {
+  const { fromFile, fromUrl } = await import('../js/index.js');
+  const plain = (/** @type {string} */ f) => (/^(https?|file):/.test(f) ? fromUrl(f) : fromFile(f));
+  return { ...plain(file), ...(options.companion && { companion: plain(options.companion) }) };
+}
+
+/** An engine and a model. @param {string} file @param {any} options */
+async function open(file, options) {
+  const { createEngine } = await import('../js/index.js');
+  const engine = await createEngine({ variant: options.variant });
+  const kv = options.kv;
+  if (kv !== undefined && kv !== 'f32' && kv !== 'f16') throw new Usage(`--kv is "${kv}", not f32 or f16`);
+  const model = await engine.load(await sourceOf(file, options), { context: numberOf(options, 'context'), kv });
+  return { engine, model };
+}
+
+/** @param {any} options @param {number} [maxTokens]  default */
+function generateOptions(options, maxTokens) {
+  return {
+    maxTokens: numberOf(options, 'max-tokens') ?? maxTokens,
+    temperature: numberOf(options, 'temperature'),
+    topK: numberOf(options, 'top-k'),
+    topP: numberOf(options, 'top-p'),
+    minP: numberOf(options, 'min-p'),
+    repeatPenalty: numberOf(options, 'repeat-penalty'),
+    seed: numberOf(options, 'seed'),
+    stop: options.stop,
+  };
+}
+
+/** @param {import('../js/types.js').Result} result */
+function speed({ timings: t }) {
+  const rate = (/** @type {number} */ n, /** @type {number} */ ms) => (ms > 0 ? `${((n * 1000) / ms).toFixed(1)} tokens/s` : '-');
+  return `prompt ${t.promptTokens} tokens (${t.reusedTokens} reused), first token after ${t.ttftMs.toFixed(0)} ms, then ${rate(t.tokens - 1, t.decodeMs)}`;
+}
+
+/** @param {string[]} files @param {any} options */
+async function runPrompt([file], options) {
+  if (options.prompt === undefined) throw new Usage('run needs --prompt TEXT');
+  const chosen = generateOptions(options, 256);
+  const { engine, model } = await open(file, options);
+  const run = options.chat
+    ? (await model.createChat({ system: options.system })).send(options.prompt, chosen)
+    : (await model.createSession()).generate(options.prompt, chosen);
+  for await (const part of run) if (!options.json) stdout.write(part.text);
+  const { ids, text, reason, seed, timings } = await run.done();
+  const { kernel: build, reason: buildReason } = engine.info;
+  if (options.json) stdout.write(`${JSON.stringify({ ids, text, reason, seed, timings, build, buildReason })}\n`);
+  else stdout.write('\n');
+  await engine.close();
+}
+
+/** @param {string[]} files @param {any} options */
+async function chatLoop([file], options) {
+  const { createInterface } = await import('node:readline');
+  const chosen = generateOptions(options);
+  const { engine, model } = await open(file, options);
+  let chat = await model.createChat({ system: options.system });
+  const lines = createInterface({ input: process.stdin, output: stdout, terminal: process.stdin.isTTY && stdout.isTTY, prompt: '> ' });
+  /** @type {AbortController | null} */
+  let running = null;
+  const interrupt = () => (running ? running.abort() : lines.close());
+  lines.on('SIGINT', interrupt);
+  process.on('SIGINT', interrupt);
+  const { info } = engine;
+  stderr.write(`${model.info.name || file}: ${info.kernel} kernels, context ${model.info.context}. /new begins anew, /again asks for another reply, Ctrl-D ends.\n`);
+  lines.prompt();
+  for await (const line of lines) {
+    const text = line.trim();
+    if (text === '/new') {
+      await chat.close();
+      chat = await model.createChat({ system: options.system });
+    } else if (text) {
+      running = new AbortController();
+      const withSignal = { ...chosen, signal: running.signal };
+      const run = text === '/again' ? chat.regenerate(withSignal) : chat.send(text, withSignal);
+      try {
+        for await (const part of run) stdout.write(part.text);
+      } catch (error) {
+        if (!running.signal.aborted) stderr.write(explain(error));
+      }
+      running = null;
+      if (run.result) stdout.write('\n');
+      if (run.result?.reason === 'context') stderr.write('The context is full: /new begins anew.\n');
+    }
+    lines.prompt();
+  }
+  process.off('SIGINT', interrupt);
+  await engine.close();
+}
+
+/** @param {string[]} files @param {any} options */
+async function inspectFile([file], options) {
+  const { createEngine } = await import('../js/index.js');
+  const { inspect } = await import('../js/inspect.js');
+  const { describe } = await import('../js/describe.js');
+  const { openSource } = await import('../js/sources/index.js');
+  const source = await sourceOf(file, options);
+  const opened = await openSource(source);
+  try {
+    const found = await inspect(opened);
+    const engine = await createEngine();
+    // A file that can't be planned is still worth a look.
+    const plan = await engine.plan(source).catch((error) => ({ error: error.code, message: error.message, hint: error.hint }));
+    const report = { file, ...found, plan };
+    stdout.write(options.json ? `${JSON.stringify(report, null, 2)}\n` : describe(report));
+    const { hashes } = found;
+    if (hashes && (hashes.damaged.length || [hashes.header, hashes.plan, hashes.prefix].includes('damaged'))) process.exitCode = 1;
+  } finally {
+    await opened.close();
+  }
+}
+
+/** @param {string[]} files @param {any} options */
+async function convertFile([from, to], options) {
+  const { convert } = await import('../js/convert/index.js');
+  const { formatReport } = await import('../js/convert/report.js');
+  const { json, ...chosen } = options;
+  let shown = 0;
+  const onProgress = (/** @type {number} */ done, /** @type {number} */ total) => {
+    if (!stderr.isTTY || (Date.now() - shown < 100 && done < total)) return;
+    shown = Date.now();
+    stderr.write(`\r${Math.floor((100 * done) / total)} %${done < total ? '' : '\n'}`);
+  };
+  const report = await convert(from, to, { ...chosen, onProgress });
+  stdout.write(`${json ? JSON.stringify(report, null, 2) : formatReport(report)}\n`);
+}
+
+/** @param {unknown} error */
+function explain(error) {
+  if (!(error instanceof BqError)) return `bq4: ${error instanceof Error ? error.stack : error}\n`;
+  const where = error.offset === null ? '' : ` (byte ${error.offset})`;
+  return `bq4: ${error.code}: ${error.message}${where}\n${error.hint ? `     ${error.hint}\n` : ''}`;
+}
+
+/** @param {string[]} args */
+async function main([name, ...args]) {
+  if (name === '--help' || name === '-h' || name === 'help' || args.includes('--help')) return void stdout.write(HELP);
+  if (name === '--version') {
+    const { readFile } = await import('node:fs/promises');
+    return void stdout.write(`${JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8')).version}\n`);
+  }
+  const command = Object.hasOwn(COMMANDS, name ?? '') ? COMMANDS[name] : null;
+  if (!command) throw new Usage(name ? `"${name}" is no command` : 'which command?');
+  let parsed;
+  try {
+    parsed = parseArgs({ args, options: command.options, allowPositionals: true });
+  } catch (error) {
+    throw new Usage(/** @type {Error} */ (error).message);
+  }
+  if (parsed.positionals.length !== command.files) throw new Usage(`${name} needs ${command.files === 1 ? 'one file' : 'IN and OUT'}, not ${parsed.positionals.length}`);
+  await command.start(parsed.positionals, parsed.values);
+}
+
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  stderr.write(error instanceof Usage ? `bq4: ${error.message}\n     see bq4 --help\n` : explain(error));
+  process.exitCode = error instanceof Usage ? 2 : 1;
+}

@@ -1,0 +1,39 @@
+/* How stored tensors become what the engine computes with, piece by piece as they arrive. */
+#ifndef BQ_LANDING_H
+#define BQ_LANDING_H
+
+#include "kernels/kernels.h"
+
+typedef enum bq_landing_way {
+  BQ_LAND_COPY,  /* stored as computed with: bytes go straight to their place */
+  BQ_LAND_TILE,  /* row-major blocks: every 8 rows become a group of tiles */
+  BQ_LAND_SPLIT, /* v1 blocks that straddle rows, at multiples of 16 or 32: cut up, then as TILE */
+  BQ_LAND_WIDEN  /* becomes f32: vectors, and v1 blocks that straddle rows anywhere */
+} bq_landing_way;
+
+typedef struct bq_landing {
+  bq_landing_way way;
+  bq_type stored, type;   /* in the file, in the engine */
+  bq_layout layout;       /* in the file */
+  uint32_t rows, cols;
+  uint64_t bytes;         /* in the file */
+  uint64_t engine_bytes;  /* in the engine */
+  uint64_t batch;         /* staged bytes that are converted at once (the last batch may be shorter) */
+  uint64_t spare;         /* work space beside the staged bytes */
+} bq_landing;
+
+/* `vector`: one row that becomes f32. The arguments have been checked (prefix.c). */
+bq_landing bq_landing_of(bq_type stored, bq_layout layout, uint32_t rows, uint32_t cols, bool vector);
+
+/* Converts `n` staged bytes, a batch, that begin `at` bytes into the tensor. `tensor` is its first
+ * byte in the engine; `spare` is landing->spare bytes. */
+void bq_land(const bq_landing *landing, const bq_kernels *kernels, const uint8_t *staged, uint64_t at,
+             size_t n, uint8_t *tensor, uint8_t *spare);
+
+/* Bytes that must be there together to be checked; they divide a batch and the tensor. */
+uint32_t bq_landing_unit(const bq_landing *landing);
+/* Looks for a scale, or a weight of float types, that is NaN or infinite in `n` stored bytes, whole
+ * units. Returns where it lies among them, or `n`. */
+size_t bq_landing_find_bad(const bq_landing *landing, const uint8_t *stored, size_t n);
+
+#endif

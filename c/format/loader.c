@@ -1,0 +1,324 @@
+#include "format/loader.h"
+
+#include <string.h>
+
+#include "core/cursor.h"
+
+enum { FIRST_CAPACITY = 4096 };
+
+static bq_status failed(bq_loader *l, bq_error *err) {
+  if (err) *err = l->error;
+  return l->error.status;
+}
+
+/* Ends the loading for good. (A retry of a damaged chunk would go back instead: `at` to the start of
+ * the chunk, or of the staged batch that it is in the middle of, and hash from the chunk's start on.) */
+static bq_status give_up(bq_loader *l, const bq_error *why, bq_error *err) {
+  l->error = *why;
+  l->phase = BQ_LOAD_FAILED;
+  return failed(l, err);
+}
+
+/* --- prefix --------------------------------------------------------------------------------- */
+
+/* A block for the companion and `capacity` bytes of the file; what the loader has moves over. */
+static bq_status take_prefix_block(bq_loader *l, const uint8_t *companion, uint64_t capacity,
+                                   bq_error *err) {
+  uint64_t bytes = bq_prefix_block_bytes(l->companion_bytes, capacity);
+  uint8_t *block = bytes <= SIZE_MAX ? l->allocator.alloc(l->allocator.ctx, (size_t)bytes) : NULL;
+  if (!block)
+    return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "no room for %l bytes of prefix", capacity);
+  bq_arena arena = {block, (size_t)bytes, 0, false};
+  uint8_t *copy = bq_arena_take(&arena, l->companion_bytes, 1);
+  uint8_t *file = bq_arena_take(&arena, capacity, 1);
+  if (l->companion_bytes) memcpy(copy, companion, l->companion_bytes);
+  if (l->have) memcpy(file, l->bytes, l->have);
+  l->allocator.free(l->allocator.ctx, l->companion);
+  l->companion = copy;
+  l->bytes = file;
+  l->capacity = (size_t)capacity;
+  return BQ_OK;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* With a hint that can be true, all at once; otherwise room grows with what has arrived, so that a
+ * lie costs nothing. */
+static uint64_t first_capacity(const bq_loader_options *o) {
+  bool believable = o->prefix_hint && o->prefix_hint <= BQ_PREFIX_MAX &&
+                    (!o->file_bytes || o->prefix_hint <= o->file_bytes);
+  if (believable) return o->prefix_hint;
+  return o->file_bytes ? smaller(FIRST_CAPACITY, o->file_bytes) : FIRST_CAPACITY;
+}
+
+bq_status bq_loader_create(const bq_loader_options *o, bq_loader **out, bq_error *err) {
+  if (!o || !o->allocator.alloc || !o->allocator.free || (o->companion_bytes && !o->companion))
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "a loader needs an allocator");
+  bq_loader *l = o->allocator.alloc(o->allocator.ctx, (size_t)bq_loader_bytes());
+  if (!l) return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "no room for the loader");
+  *l = (bq_loader){.allocator = o->allocator,
+                   .kernels = o->kernels ? o->kernels : bq_kernels_best(),
+                   .file_bytes = o->file_bytes,
+                   .companion_bytes = o->companion_bytes,
+                   .need = 8};
+  bq_status status = take_prefix_block(l, o->companion, first_capacity(o), err);
+  if (status) bq_loader_free(l);
+  else *out = l;
+  return status;
+}
+
+static bq_status start_tokenizer(bq_loader *l, bq_error *err) {
+  const bq_section *s = bq_sections_find(&l->prefix.sections, BQ_TAG_TOKN);
+  if (!s) return BQ_OK;
+  bq_tokenizer_size size = {l->prefix.config.tokens, l->prefix.config.merges};
+  bool companion = l->prefix.version == 1;
+  bq_status status = bq_tokenizer_create(s->data, s->bytes, companion ? 0 : s->offset, size,
+                                         l->home.tokenizer_memory, &l->home.model->tokenizer, err);
+  if (status && companion && err) err->offset = BQ_NO_OFFSET;
+  return status;
+}
+
+/* The prefix is there: lays out the model. */
+static bq_status start_model(bq_loader *l, bq_error *err) {
+  uint64_t weights = 0, bytes = bq_model_bytes(&l->prefix, &weights);
+  uint8_t *block = bytes <= SIZE_MAX ? l->allocator.alloc(l->allocator.ctx, (size_t)bytes) : NULL;
+  if (!block)
+    return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "no room for a model with %l bytes of weights", weights);
+  l->model_block = block;
+  bq_arena arena = {block, (size_t)bytes, 0, false};
+  bq_status status = bq_home_make(&arena, &l->prefix, l->kernels, &l->home, err);
+  return status ? status : start_tokenizer(l, err);
+}
+
+/* --- data ----------------------------------------------------------------------------------- */
+
+static const bq_load *current_load(const bq_loader *l) {
+  return l->current < l->home.n_loads ? &l->home.loads[l->current] : NULL;
+}
+
+static bool hashed(const bq_loader *l) { return l->prefix.hash_kind == BQ_HASH_XXH64; }
+
+/* Of the chunk that `verified` begins: it moves chunk by chunk. */
+static uint64_t chunk_end(const bq_loader *l) { return smaller(l->verified + BQ_CHUNK, l->end); }
+
+/* `at` has moved: on to the next load when one is done; over gaps of v1, which nobody looks at. */
+static void go_on(bq_loader *l) {
+  const bq_load *load = current_load(l);
+  bool left = load && l->at >= load->offset + load->bytes;
+  if (left) load = ++l->current < l->home.n_loads ? load + 1 : NULL;
+  if (load && l->prefix.version == 1 && l->at < load->offset) l->at = load->offset;
+  if (load && l->at == load->offset) {
+    l->landing = bq_landing_of((bq_type)load->type, (bq_layout)load->layout, load->rows, load->cols,
+                               bq_slot_is_vector(load->slot));
+    l->checked = 0;
+    l->staged = 0;
+  }
+}
+
+static bool in_load(const bq_loader *l, const bq_load *load) { return load && l->at >= load->offset; }
+
+/* Bytes of the batch that is being staged, of which `staged` are there. */
+static uint64_t batch_bytes(const bq_loader *l, const bq_load *load) {
+  uint64_t start = l->at - load->offset - l->staged;
+  return smaller(l->landing.batch, load->bytes - start);
+}
+
+/* Where the next bytes go. */
+static bq_want data_window(const bq_loader *l) {
+  uint64_t n = (hashed(l) ? chunk_end(l) : l->end) - l->at;
+  bq_want w = {l->at, l->end - l->at, l->home.staging, 0};
+  const bq_load *load = current_load(l);
+  if (!in_load(l, load)) {
+    n = smaller(n, smaller((load ? load->offset : l->end) - l->at, l->home.staging_bytes));
+  } else if (l->landing.way == BQ_LAND_COPY) {
+    w.dst = load->home + (l->at - load->offset);
+    n = smaller(n, load->offset + load->bytes - l->at);
+  } else {
+    w.dst += l->staged;
+    n = smaller(n, batch_bytes(l, load) - l->staged);
+  }
+  w.dst_bytes = (size_t)smaller(n, SIZE_MAX);
+  return w;
+}
+
+static bq_want window(const bq_loader *l) {
+  if (l->phase == BQ_LOADING_DATA) return data_window(l);
+  if (l->phase != BQ_LOADING_PREFIX) return (bq_want){.offset = l->at};
+  return (bq_want){l->have, l->need - l->have, l->bytes + l->have,
+                   (size_t)smaller(l->need, l->capacity) - l->have};
+}
+
+/* Keeps the first fault until its chunk is verified: a damaged chunk is the better explanation. */
+static void bad_value(bq_loader *l, const bq_load *load, uint64_t at) {
+  if (l->fault.status) return;
+  bq_fail(&l->fault, BQ_FORMAT, at, "tensor \"%S\" has a %s that is NaN or infinite", load->name,
+          (size_t)load->name_bytes, bq_type_get(load->type)->block > 1 ? "scale" : "weight");
+}
+
+static void check_gap(bq_loader *l, const uint8_t *bytes, size_t n) {
+  for (size_t i = 0; i < n && !l->fault.status; i++)
+    if (bytes[i])
+      bq_fail(&l->fault, BQ_FORMAT, l->at + i, "a byte between tensors is not zero");
+}
+
+/* COPY: looks at the units that have become whole. */
+static void check_in_place(bq_loader *l, const bq_load *load, uint64_t there) {
+  size_t n = (size_t)(there - l->checked);
+  n -= n % bq_landing_unit(&l->landing);
+  size_t bad = bq_landing_find_bad(&l->landing, load->home + l->checked, n);
+  if (bad < n) bad_value(l, load, load->offset + l->checked + bad);
+  l->checked += n;
+}
+
+static void land_batch(bq_loader *l, const bq_load *load, uint64_t start) {
+  const size_t n = l->staged;
+  size_t bad = bq_landing_find_bad(&l->landing, l->home.staging, n);
+  if (bad < n) bad_value(l, load, load->offset + start + bad);
+  bq_land(&l->landing, l->kernels, l->home.staging, start, n, load->home, l->home.spare);
+  l->staged = 0;
+}
+
+/* `n` bytes have been written where `w` said. */
+static void take_bytes(bq_loader *l, const bq_want *w, size_t n) {
+  const bq_load *load = current_load(l);
+  if (hashed(l)) bq_xxh64_add(&l->hash, w->dst, n);
+  if (!in_load(l, load)) {
+    check_gap(l, w->dst, n);
+    l->at += n;
+    return;
+  }
+  uint64_t batch = batch_bytes(l, load), into = l->at - load->offset;
+  l->at += n;
+  if (l->landing.way == BQ_LAND_COPY) {
+    check_in_place(l, load, into + n);
+    return;
+  }
+  uint64_t start = into - l->staged;
+  l->staged += n;
+  if (l->staged == batch) land_batch(l, load, start);
+}
+
+static bq_status verify(bq_loader *l, bq_error *err) {
+  if (!hashed(l)) {
+    l->verified = l->at;
+    return BQ_OK;
+  }
+  if (l->at < chunk_end(l)) return BQ_OK;
+  uint64_t chunk = (l->verified - l->prefix.prefix_bytes) / BQ_CHUNK;
+  if (bq_xxh64_end(&l->hash) != bq_load64(l->prefix.hashes + 8 * chunk))
+    return bq_fail(err, BQ_CHECKSUM, l->verified, "chunk %l of the data, %l bytes, does not match its "
+                   "hash", chunk, l->at - l->verified);
+  l->verified = l->at;
+  bq_xxh64_begin(&l->hash, 0);
+  return BQ_OK;
+}
+
+static void update_ready(bq_loader *l) {
+  bq_model *m = l->home.model;
+  uint32_t all = BQ_READY_ALL(m->config.layers);
+  while (m->ready < all && l->home.stage_end[m->ready] <= l->verified) m->ready++;
+  if (l->verified == l->end) l->phase = BQ_LOADED;
+}
+
+static bq_status advance_data(bq_loader *l, const bq_want *w, size_t n, bq_error *err) {
+  take_bytes(l, w, n);
+  bq_status status = verify(l, err);
+  if (!status && l->fault.status && l->fault.offset < l->verified) {
+    *err = l->fault;
+    status = err->status;
+  }
+  if (status) return status;
+  update_ready(l);
+  go_on(l);
+  return BQ_OK;
+}
+
+static bq_status start_data(bq_loader *l, bq_error *err) {
+  bq_status status = start_model(l, err);
+  if (status) return status;
+  l->phase = BQ_LOADING_DATA;
+  l->at = l->verified = l->prefix.prefix_bytes;
+  l->end = l->prefix.version == 2 ? l->prefix.file_bytes : l->prefix.data_end;
+  if (l->end < l->at) l->end = l->at; /* v1: all tensors are in the companion */
+  bq_xxh64_begin(&l->hash, 0);
+  update_ready(l);
+  go_on(l);
+  return BQ_OK;
+}
+
+static bq_status advance_prefix(bq_loader *l, size_t n, bq_error *err) {
+  l->have += n;
+  bq_status status = BQ_OK;
+  if (l->have >= l->need) {
+    bq_prefix_input in = {l->bytes, l->have, l->file_bytes,
+                          l->companion_bytes ? l->companion : NULL, l->companion_bytes};
+    status = bq_prefix_read(&in, true, &l->need, &l->prefix, err);
+    if (status == BQ_OK) return start_data(l, err);
+    if (status != BQ_WANT_DATA) return status;
+  }
+  if (l->have < l->capacity) return BQ_OK;
+  return take_prefix_block(l, l->companion, smaller(l->need, 2 * (uint64_t)l->capacity), err);
+}
+
+/* --- the interface -------------------------------------------------------------------------- */
+
+static bq_status advance(bq_loader *l, const bq_want *w, size_t n, bq_error *err) {
+  bq_error why = {0};
+  l->offered = 0;
+  if (!n) return BQ_OK;
+  bq_status status = l->phase == BQ_LOADING_PREFIX ? advance_prefix(l, n, &why)
+                                                   : advance_data(l, w, n, &why);
+  return status ? give_up(l, &why, err) : BQ_OK;
+}
+
+bq_status bq_loader_want(bq_loader *l, bq_want *out, bq_error *err) {
+  if (l->phase == BQ_LOAD_FAILED) return failed(l, err);
+  *out = window(l);
+  l->offered = out->dst_bytes;
+  return BQ_OK;
+}
+
+bq_status bq_loader_wrote(bq_loader *l, size_t n, bq_error *err) {
+  if (l->phase == BQ_LOAD_FAILED) return failed(l, err);
+  if (n > l->offered)
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "%l bytes were written where %l had been offered",
+                   (uint64_t)n, (uint64_t)l->offered);
+  bq_want w = window(l);
+  return advance(l, &w, n, err);
+}
+
+bq_status bq_loader_feed(bq_loader *l, const uint8_t *bytes, size_t n, bq_error *err) {
+  if (l->phase == BQ_LOAD_FAILED) return failed(l, err);
+  uint64_t at = window(l).offset; /* file offset of *bytes */
+  while (n) {
+    bq_want w = window(l);
+    if (!w.length) return BQ_OK; /* what follows is not needed */
+    uint64_t skip = smaller(w.offset - at, n);
+    size_t part = (size_t)smaller(n - skip, w.dst_bytes);
+    if (part) memcpy(w.dst, bytes + skip, part);
+    bq_status status = advance(l, &w, part, err);
+    if (status) return status;
+    bytes += skip + part;
+    n -= (size_t)skip + part;
+    at += skip + part;
+  }
+  return BQ_OK;
+}
+
+bq_status bq_loader_model(bq_loader *l, bq_model **out, bq_error *err) {
+  if (!l->home.model) {
+    if (l->phase == BQ_LOAD_FAILED) return failed(l, err);
+    return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the prefix of the file is not there yet");
+  }
+  *out = l->home.model;
+  return BQ_OK;
+}
+
+void bq_loader_free(bq_loader *l) {
+  if (!l) return;
+  bq_allocator a = l->allocator;
+  if (l->home.model) l->home.model->mark = 0;
+  if (l->model_block) a.free(a.ctx, l->model_block);
+  if (l->companion) a.free(a.ctx, l->companion);
+  a.free(a.ctx, l);
+}

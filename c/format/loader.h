@@ -1,0 +1,77 @@
+/* The inside of a loader. Two phases: the prefix is gathered in one block; then the model's block is
+ * laid out, and the file's data is walked from front to back, each byte landing where it belongs.
+ *
+ * Blocks of memory, all from the caller's allocator, sized by the functions below:
+ *   the loader itself | companion and prefix | model: structs, weights, tokenizer, staging */
+#ifndef BQ_LOADER_H
+#define BQ_LOADER_H
+
+#include "core/hash.h"
+#include "format/landing.h"
+#include "format/prefix.h"
+
+/* A tensor of the file and its home in the model. */
+typedef struct bq_load {
+  uint64_t offset, bytes; /* in the file */
+  uint8_t *home;
+  const uint8_t *name;
+  uint32_t slot, rows, cols;
+  uint16_t name_bytes;
+  uint8_t type, layout;   /* as stored */
+} bq_load;
+
+/* Everything in the model's block. */
+typedef struct bq_home {
+  bq_model *model;
+  bq_load *loads;       /* in file order */
+  uint32_t n_loads;
+  uint64_t *stage_end;  /* [layers + 2]: file offset where all that the stages up to it need has ended */
+  uint8_t *staging;     /* [staging_bytes] */
+  size_t staging_bytes;
+  uint8_t *spare;       /* work space of bq_land */
+  void *tokenizer_memory;
+  uint64_t weight_bytes; /* of all weights as the engine holds them */
+} bq_home;
+
+/* Hands out the model's block. Over an arena without memory it only counts. FORMAT: overlapping data,
+ * or a companion's weight that is not finite. */
+bq_status bq_home_make(bq_arena *arena, const bq_prefix *prefix, const bq_kernels *kernels,
+                       bq_home *out, bq_error *err);
+
+/* Bytes of the blocks. UINT64_MAX: more than this machine can address. */
+uint64_t bq_loader_bytes(void);
+uint64_t bq_prefix_block_bytes(uint64_t companion_bytes, uint64_t prefix_bytes);
+uint64_t bq_model_bytes(const bq_prefix *prefix, uint64_t *weight_bytes);
+
+typedef enum bq_loader_phase { BQ_LOADING_PREFIX, BQ_LOADING_DATA, BQ_LOADED, BQ_LOAD_FAILED }
+    bq_loader_phase;
+
+struct bq_loader {
+  bq_allocator allocator;
+  const bq_kernels *kernels;
+  bq_loader_phase phase;
+  bq_error error;          /* why it failed */
+  size_t offered;          /* bytes that may be written where the last want said */
+
+  uint64_t file_bytes;     /* as the caller says; 0: unknown */
+  uint8_t *companion;      /* start of the prefix block */
+  size_t companion_bytes;
+  uint8_t *bytes;          /* the file's first `have` bytes, `capacity` at most */
+  size_t capacity, have;
+  uint64_t need;           /* of the prefix, as far as is known */
+  bq_prefix prefix;
+
+  uint8_t *model_block;    /* NULL: not yet */
+  bq_home home;
+  uint64_t at;             /* file offset of the byte that comes next */
+  uint64_t end;            /* of what is needed of the file */
+  uint64_t verified;       /* bytes before are in place and good */
+  uint32_t current;        /* the load that `at` is in or before; n_loads: behind the last */
+  bq_landing landing;      /* of the current load */
+  uint64_t checked;        /* bytes of the current load that have been looked at (COPY) */
+  size_t staged;           /* bytes in staging (not COPY) */
+  bq_xxh64_state hash;     /* of the chunk that `at` is in */
+  bq_error fault;          /* a bad value in bytes that are not verified yet; status OK: none */
+};
+
+#endif

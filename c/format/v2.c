@@ -1,0 +1,202 @@
+/* Version 2: header, plan, rest of the prefix (docs/FORMAT.md §2). */
+#include <string.h>
+
+#include "core/cursor.h"
+#include "core/hash.h"
+#include "format/prefix.h"
+
+enum { HEADER = 64, SUMMED_HEADER = 56, LEAST_ENTRY = 1 + 2 + 3 + 4 + 16, NAME_MAX_BYTES = 255 };
+
+typedef struct header {
+  uint64_t plan, prefix, file;
+} header;
+
+static bq_status check_header(const header *h, const bq_prefix_input *in, bq_error *err) {
+  if (h->plan % 8 || h->plan < BQ_SUM8_BYTES || h->plan > BQ_PLAN_MAX)
+    return bq_fail(err, BQ_FORMAT, 16, "the plan can't have %l bytes", h->plan);
+  if (h->prefix % BQ_ALIGN || h->prefix < HEADER + h->plan + BQ_SUM8_BYTES || h->prefix > BQ_PREFIX_MAX)
+    return bq_fail(err, BQ_FORMAT, 24, "the prefix can't have %l bytes", h->prefix);
+  if (h->file < h->prefix || h->file > BQ_FILE_MAX)
+    return bq_fail(err, BQ_FORMAT, 32, "the file can't have %l bytes", h->file);
+  if (!in->file_bytes || in->file_bytes == h->file) return BQ_OK;
+  return bq_fail(err, in->file_bytes < h->file ? BQ_TRUNCATED : BQ_FORMAT,
+                 in->file_bytes < h->file ? in->file_bytes : h->file,
+                 "the file has %l bytes, its header says %l", in->file_bytes, h->file);
+}
+
+static bq_status read_header(const bq_prefix_input *in, header *out, bq_error *err) {
+  const uint8_t *b = in->bytes;
+  if (bq_load64(b + SUMMED_HEADER) != bq_xxh64(b, SUMMED_HEADER, 0))
+    return bq_fail(err, BQ_CHECKSUM, 0, "the header's checksum does not match");
+  if (bq_load32(b + 8) != 0)
+    return bq_fail(err, BQ_UNSUPPORTED, 8, "the file has version 2.%u, known is 2.0", bq_load32(b + 8));
+  if (bq_load32(b + 12) != 0)
+    return bq_fail(err, BQ_UNSUPPORTED, 12, "the header has unknown flags %u", bq_load32(b + 12));
+  *out = (header){bq_load64(b + 16), bq_load64(b + 24), bq_load64(b + 32)};
+  return check_header(out, in, err);
+}
+
+/* A SUM8 section at `at` with the hash of bytes [from, at)? */
+static bool is_sum(const uint8_t *b, size_t at) {
+  return bq_load32(b + at) == BQ_TAG_SUM8 && bq_load32(b + at + 4) == 0 && bq_load64(b + at + 8) == 8;
+}
+
+static bq_status check_sum(const uint8_t *b, size_t from, size_t at, const char *what, bq_error *err) {
+  if (bq_load64(b + at + BQ_SECTION_HEAD) == bq_xxh64(b + from, at - from, 0)) return BQ_OK;
+  return bq_fail(err, BQ_CHECKSUM, from, "the checksum of the %s does not match", what);
+}
+
+static bq_status read_plan(const bq_prefix_input *in, const header *h, bq_prefix *out, bq_error *err) {
+  size_t sum = HEADER + (size_t)h->plan - BQ_SUM8_BYTES;
+  if (!is_sum(in->bytes, sum))
+    return bq_fail(err, BQ_FORMAT, sum, "the plan does not end with its checksum");
+  bq_status status = check_sum(in->bytes, HEADER, sum, "plan", err);
+  if (!status) status = bq_sections_read(in->bytes, HEADER, sum, BQ_IN_PLAN, &out->sections, err);
+  if (status) return status;
+  const bq_section *conf = bq_sections_find(&out->sections, BQ_TAG_CONF);
+  const bq_section *tens = bq_sections_find(&out->sections, BQ_TAG_TENS);
+  if (!conf || !tens)
+    return bq_fail(err, BQ_FORMAT, HEADER, "the plan has no %s section", conf ? "TENS" : "CONF");
+  out->directory = *tens;
+  return bq_config_read(conf->data, conf->bytes, conf->offset, &out->config, err);
+}
+
+/* The rest ends with SUM8 and zeros up to the next multiple of 64. */
+static size_t find_rest_sum(const uint8_t *b, size_t from, size_t end) {
+  size_t at = end - BQ_SUM8_BYTES;
+  for (size_t zeros = 0; zeros < BQ_ALIGN && at >= from; zeros += 8, at -= 8) {
+    if (is_sum(b, at)) return at;
+    if (bq_load64(b + at + BQ_SECTION_HEAD)) break; /* neither a hash nor padding */
+  }
+  return 0;
+}
+
+static bq_status read_hashes(bq_prefix *out, bq_error *err) {
+  const bq_section *s = bq_sections_find(&out->sections, BQ_TAG_HASH);
+  if (!s) return BQ_OK;
+  if (s->bytes < 8) return bq_fail(err, BQ_FORMAT, s->offset, "HASH is cut off");
+  uint32_t kind = bq_load32(s->data), chunk = bq_load32(s->data + 4);
+  if (kind != BQ_HASH_XXH64 && kind != BQ_HASH_SHA256)
+    return bq_fail(err, BQ_UNSUPPORTED, s->offset, "unknown kind of chunk hashes, %u", kind);
+  if (chunk != BQ_CHUNK)
+    return bq_fail(err, BQ_UNSUPPORTED, s->offset + 4, "chunks of %u bytes, known are 1,048,576", chunk);
+  uint64_t chunks = (out->file_bytes - out->prefix_bytes + BQ_CHUNK - 1) / BQ_CHUNK;
+  uint64_t bytes = 8 + chunks * (kind == BQ_HASH_XXH64 ? 8 : 32);
+  if (s->bytes != bytes)
+    return bq_fail(err, BQ_FORMAT, s->offset, "HASH has %l bytes, %l chunks take %l", (uint64_t)s->bytes,
+                   chunks, bytes);
+  out->hash_kind = (bq_hash_kind)kind;
+  out->hashes = s->data + 8;
+  return BQ_OK;
+}
+
+static bq_status read_rest(const bq_prefix_input *in, const header *h, bq_prefix *out, bq_error *err) {
+  size_t from = HEADER + (size_t)h->plan, sum = find_rest_sum(in->bytes, from, (size_t)h->prefix);
+  if (!sum) return bq_fail(err, BQ_FORMAT, h->prefix, "the prefix does not end with its checksum");
+  bq_status status = check_sum(in->bytes, 0, sum, "prefix", err);
+  if (!status) status = bq_sections_read(in->bytes, from, sum, BQ_IN_REST, &out->sections, err);
+  return status ? status : read_hashes(out, err);
+}
+
+bq_status bq_v2_read(const bq_prefix_input *in, bool whole, uint64_t *need, bq_prefix *out,
+                     bq_error *err) {
+  header h = {0};
+  if (in->n < HEADER) return bq_prefix_want(in, HEADER, need, err);
+  bq_status status = read_header(in, &h, err);
+  if (status) return status;
+  out->file_bytes = h.file;
+  out->prefix_bytes = h.prefix;
+  if (in->n < HEADER + h.plan) return bq_prefix_want(in, HEADER + h.plan, need, err);
+  status = read_plan(in, &h, out, err);
+  if (status || !whole) return status;
+  if (in->n < h.prefix) return bq_prefix_want(in, h.prefix, need, err);
+  return read_rest(in, &h, out, err);
+}
+
+/* --- TENS ----------------------------------------------------------------------------------- */
+
+static bq_status malformed(const bq_directory *d, size_t at, const char *what, bq_error *err) {
+  return bq_fail(err, BQ_FORMAT, d->prefix->directory.offset + at, "TENS: %s", what);
+}
+
+/* One row of the list of types: id and name. False: the section is cut off. */
+static bool read_type(bq_cursor *c, uint32_t *id, const uint8_t **name, size_t *length) {
+  *id = bq_cursor_u8(c);
+  *length = bq_cursor_u8(c);
+  *name = bq_cursor_bytes(c, *length);
+  return !c->bad;
+}
+
+static bool lists(const bq_directory *d, uint32_t id) { return d->types[id / 8] >> id % 8 & 1; }
+
+bq_status bq_v2_directory(bq_directory *d, bq_error *err) {
+  const bq_section *s = &d->prefix->directory;
+  bq_cursor c = {s->data, s->bytes, 0, false};
+  uint32_t types = bq_cursor_u32(&c);
+  if (types > 256) return malformed(d, 0, "more than 256 types", err);
+  for (uint32_t i = 0; i < types; i++) {
+    uint32_t id;
+    const uint8_t *name;
+    size_t length, at = c.at;
+    if (!read_type(&c, &id, &name, &length)) return malformed(d, at, "the list of types is cut off", err);
+    if (lists(d, id)) return malformed(d, at, "a type is listed twice", err);
+    d->types[id / 8] |= (uint8_t)(1u << id % 8);
+    const bq_type_facts *f = bq_type_get(id);
+    if (f && (strlen(f->name) != length || memcmp(f->name, name, length) != 0))
+      return bq_fail(err, BQ_FORMAT, s->offset + at, "type %u is called \"%S\", it is %s", id, name,
+                     length, f->name);
+  }
+  uint32_t n = bq_cursor_u32(&c);
+  if (c.bad || n > bq_cursor_left(&c) / LEAST_ENTRY)
+    return bq_fail(err, BQ_FORMAT, s->offset + c.at, "TENS announces %u tensors, more than it can hold", n);
+  d->at = c.at;
+  d->listed = n;
+  d->n = n;
+  return BQ_OK;
+}
+
+/* Names a type that is listed but unknown to this engine. */
+static bq_status unknown_type(const bq_directory *d, const bq_tensor_name *t, uint32_t wanted,
+                              bq_error *err) {
+  const bq_section *s = &d->prefix->directory;
+  bq_cursor c = {s->data + 4, s->bytes - 4, 0, false};
+  uint32_t id;
+  const uint8_t *name;
+  size_t length;
+  while (read_type(&c, &id, &name, &length) && id != wanted) {}
+  return bq_fail(err, BQ_UNSUPPORTED, t->at, "tensor \"%S\" has type \"%S\", unknown here", t->name,
+                 t->name_bytes, name, length);
+}
+
+bq_status bq_v2_entry(bq_directory *d, bq_entry *e, bq_error *err) {
+  const bq_section *s = &d->prefix->directory;
+  bq_cursor c = {s->data + d->at, s->bytes - d->at, 0, false};
+  bq_tensor_name *t = &e->tensor;
+  t->at = s->offset + d->at;
+  t->name_bytes = bq_cursor_u16(&c);
+  t->name = bq_cursor_bytes(&c, t->name_bytes);
+  uint32_t type = bq_cursor_u8(&c), layout = bq_cursor_u8(&c);
+  t->ndims = bq_cursor_u8(&c);
+  if (c.bad || t->name_bytes < 1 || t->name_bytes > NAME_MAX_BYTES)
+    return malformed(d, d->at, "an entry is cut off, or its name is not 1...255 bytes long", err);
+  if (t->ndims < 1 || t->ndims > 8)
+    return bq_fail(err, BQ_FORMAT, t->at, "tensor \"%S\" has %u dimensions, not 1...8", t->name,
+                   t->name_bytes, t->ndims);
+  for (uint32_t i = 0; i < t->ndims; i++) t->dims[i] = bq_cursor_u32(&c);
+  e->offset = bq_cursor_u64(&c);
+  e->bytes = bq_cursor_u64(&c);
+  if (c.bad) return malformed(d, d->at, "an entry is cut off", err);
+  if (!lists(d, type))
+    return bq_fail(err, BQ_FORMAT, t->at, "tensor \"%S\" has type %u, which is not listed", t->name,
+                   t->name_bytes, type);
+  if (!bq_type_get(type)) return unknown_type(d, t, type, err);
+  if (layout != BQ_ROWS && layout != BQ_TILED)
+    return bq_fail(err, BQ_UNSUPPORTED, t->at, "tensor \"%S\" has layout %u, unknown here", t->name,
+                   t->name_bytes, layout);
+  e->type = (bq_type)type;
+  e->layout = (bq_layout)layout;
+  d->at += c.at;
+  if (d->index + 1 == d->n && d->at != s->bytes)
+    return malformed(d, d->at, "there are bytes behind the last entry", err);
+  return BQ_OK;
+}

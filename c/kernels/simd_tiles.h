@@ -1,0 +1,190 @@
+/* Matmuls over tiled weights, written once for the simd128 and relaxed tables. Rows lie in the
+ * lanes: one 16-byte load holds 4 weight bytes of each of 4 rows, activations are splatted, and
+ * nothing is ever summed across lanes. Weights are read as one stream, front to back.
+ *
+ * The file that includes this says how its panel looks and multiplies (both always inlined):
+ *   enum { PANEL_Q }  bytes of quantized activations per token and block of 32
+ *   LOW, HIGH, ALL    below: which half of 32 weights, k 0...15 or 16...31
+ *   void dot_nibbles(int T, int which, const uint8_t *w, const uint8_t *q, v128_t sum[2][4]);
+ *   void dot_bytes(int T, const uint8_t *w, const uint8_t *q, v128_t sum[2][4]);
+ * sum[h][t] += products of rows 4h...4h+3 with token t; q is a panel block. sum starts at the
+ * panel's offset, which takes back the 8 (or 128) that tiles add to each weight.
+ *
+ * A panel holds groups of 4, 2 and 1 tokens, each [blocks][T * PANEL_Q bytes q, T f32 scales, T i32
+ * offsets, T i32 offsets of LOW], blocks rounded up to an even number since a tile may cover 64 k. */
+#ifndef BQ_KERNELS_SIMD_TILES_H
+#define BQ_KERNELS_SIMD_TILES_H
+
+#include "kernels/kernels.h"
+#include "kernels/simd.h"
+#include "kernels/tile.h"
+
+enum { LOW = 1, HIGH = 2, ALL = 3 };
+enum { GROUP = 4 };                  /* most tokens at once: 8 accumulators */
+enum { PANEL_TOKEN = PANEL_Q + 12 }; /* bytes per token and block */
+
+INLINE void dot_nibbles(int T, int which, const uint8_t *w, const uint8_t *q, v128_t sum[2][GROUP]);
+INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, v128_t sum[2][GROUP]);
+
+INLINE size_t panel_blocks(size_t k) { return (k + 63) / 64 * 2; }
+
+/* Tokens that are taken together when `left` are left. */
+INLINE size_t group_tokens(size_t left) { return left >= 4 ? 4 : left >= 2 ? 2 : 1; }
+
+/* acc += (float(sum) * a_scale) * w_scale */
+INLINE void scale_and_add(int T, const uint8_t *q, v128_t w_scale[2], v128_t sum[2][GROUP],
+                          v128_t acc[2][GROUP]) {
+  UNROLL for (int h = 0; h < 2; h++)
+    UNROLL for (int t = 0; t < T; t++) {
+      v128_t a_scale = wasm_v128_load32_splat(q + T * PANEL_Q + 4 * t);
+      v128_t dot = wasm_f32x4_convert_i32x4(sum[h][t]);
+      acc[h][t] = wasm_f32x4_add(acc[h][t], wasm_f32x4_mul(wasm_f32x4_mul(dot, a_scale), w_scale[h]));
+    }
+}
+
+INLINE void start_sums(int T, int which, const uint8_t *q, v128_t sum[2][GROUP]) {
+  UNROLL for (int t = 0; t < T; t++) {
+    const uint8_t *offsets = q + T * (PANEL_Q + 4) + 4 * t;
+    v128_t all = wasm_v128_load32_splat(offsets), low = wasm_v128_load32_splat(offsets + 4 * T);
+    sum[0][t] = sum[1][t] = which == ALL ? all : which == LOW ? low : wasm_i32x4_sub(all, low);
+  }
+}
+
+/* One tile (or half a tile of 64) with scales that are valid for `which`. */
+INLINE void add_block(bq_tile_shape s, int T, int which, const uint8_t *scales, const uint8_t *w,
+                      const uint8_t *q, v128_t acc[2][GROUP]) {
+  v128_t sum[2][GROUP];
+  start_sums(T, which, q, sum);
+  if (s.bits == 8) dot_bytes(T, w, q, sum);
+  else dot_nibbles(T, which, w, q, sum);
+  v128_t w_scale[2];
+  UNROLL for (int h = 0; h < 2; h++)
+    w_scale[h] = s.scale_size == 2 ? simd_load_f16_finite(scales + 8 * h) : wasm_v128_load(scales + 16 * h);
+  scale_and_add(T, q, w_scale, sum, acc);
+}
+
+INLINE void add_tile(bq_tile_shape s, int T, const uint8_t *tile, const uint8_t *q,
+                     v128_t acc[2][GROUP]) {
+  const uint8_t *w = tile + bq_tile_scale_bytes(s);
+  if (s.block == 16) {
+    add_block(s, T, LOW, tile, w, q, acc);
+    add_block(s, T, HIGH, tile + BQ_TILE_ROWS * 4, w, q, acc);
+  } else {
+    add_block(s, T, ALL, tile, w, q, acc);
+    if (s.step == 64) add_block(s, T, ALL, tile, w + 128, q + T * PANEL_TOKEN, acc);
+  }
+}
+
+/* 8 rows times T tokens; `rows` of the 8 are stored. */
+INLINE void multiply_group(bq_tile_shape s, int T, const uint8_t *tiles, size_t n_tiles,
+                           const uint8_t *panel, size_t rows, float *y, size_t y_stride) {
+  v128_t acc[2][GROUP];
+  UNROLL for (int t = 0; t < T; t++) acc[0][t] = acc[1][t] = simd_zero();
+  for (size_t i = 0; i < n_tiles; i++) {
+    add_tile(s, T, tiles, panel, acc);
+    tiles += bq_tile_size(s);
+    panel += s.step / 32 * T * PANEL_TOKEN;
+  }
+  UNROLL for (int t = 0; t < T; t++) {
+    if (rows == BQ_TILE_ROWS) {
+      wasm_v128_store(y + t * y_stride, acc[0][t]);
+      wasm_v128_store(y + t * y_stride + 4, acc[1][t]);
+    } else {
+      simd_store_part(y + t * y_stride, acc[0][t], rows < 4 ? rows : 4);
+      if (rows > 4) simd_store_part(y + t * y_stride + 4, acc[1][t], rows - 4);
+    }
+  }
+}
+
+INLINE void matmul_tiled(bq_tile_shape s, const bq_matrix *m, const bq_batch *a, size_t row0,
+                         size_t row1, float *y, size_t y_stride) {
+  const size_t n_tiles = bq_tiles_per_row(s, m->cols), blocks = panel_blocks(m->cols);
+  const uint8_t *tiles = m->data + row0 / BQ_TILE_ROWS * n_tiles * bq_tile_size(s);
+  for (size_t r = row0; r < row1; r += BQ_TILE_ROWS, tiles += n_tiles * bq_tile_size(s)) {
+    const size_t rows = row1 - r < BQ_TILE_ROWS ? row1 - r : BQ_TILE_ROWS;
+    for (size_t t = 0, n; t < a->tokens; t += n) {
+      const uint8_t *panel = a->panel + t * blocks * PANEL_TOKEN;
+      float *out = y + t * y_stride + r;
+      n = group_tokens(a->tokens - t);
+      if (n == 4) multiply_group(s, 4, tiles, n_tiles, panel, rows, out, y_stride);
+      else if (n == 2) multiply_group(s, 2, tiles, n_tiles, panel, rows, out, y_stride);
+      else multiply_group(s, 1, tiles, n_tiles, panel, rows, out, y_stride);
+    }
+  }
+}
+
+/* --- activations ---------------------------------------------------------------------------- */
+
+/* 32 activations as signed bytes, k 0...15 and 16...31, and their scale (kernels.h, "Activations"). */
+typedef struct quantized {
+  v128_t low, high;
+  float scale;
+} quantized;
+
+INLINE v128_t round_four(const float *x, v128_t inv) {
+  v128_t v = wasm_f32x4_mul(wasm_v128_load(x), inv);
+  v = wasm_f32x4_pmax(wasm_f32x4_const_splat(-127.0f), v); /* NaN becomes -127 */
+  v = wasm_f32x4_pmin(wasm_f32x4_const_splat(127.0f), v);
+  return wasm_i32x4_sub(wasm_f32x4_add(v, wasm_f32x4_const_splat(0x1.8p23f)),
+                        wasm_i32x4_const_splat(0x4b400000));
+}
+
+INLINE v128_t round_sixteen(const float *x, v128_t inv) {
+  v128_t a = wasm_i16x8_narrow_i32x4(round_four(x, inv), round_four(x + 4, inv));
+  v128_t b = wasm_i16x8_narrow_i32x4(round_four(x + 8, inv), round_four(x + 12, inv));
+  return wasm_i8x16_narrow_i16x8(a, b);
+}
+
+INLINE quantized quantize_32(const float *x) {
+  v128_t m = simd_zero();
+  UNROLL for (int i = 0; i < 32; i += 4) m = wasm_f32x4_pmax(m, wasm_f32x4_abs(wasm_v128_load(x + i)));
+  m = wasm_f32x4_pmax(m, wasm_i32x4_shuffle(m, m, 2, 3, 0, 1));
+  m = wasm_f32x4_pmax(m, wasm_i32x4_shuffle(m, m, 1, 0, 3, 2));
+  float most = wasm_f32x4_extract_lane(m, 0);
+  if (!(most >= 0x1p-100f)) return (quantized){simd_zero(), simd_zero(), 0.0f};
+  v128_t inv = wasm_f32x4_splat(127.0f / most);
+  return (quantized){round_sixteen(x, inv), round_sixteen(x + 16, inv), most / 127.0f};
+}
+
+/* Sum of 16 signed bytes. */
+INLINE int32_t sum_bytes(v128_t q) {
+  v128_t s = wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extadd_pairwise_i8x16(q));
+  return (wasm_i32x4_extract_lane(s, 0) + wasm_i32x4_extract_lane(s, 1)) +
+         (wasm_i32x4_extract_lane(s, 2) + wasm_i32x4_extract_lane(s, 3));
+}
+
+/* Writes token t of T of a panel block; how q is laid out is the including file's business. */
+INLINE void put_quantized(uint8_t *q, v128_t low, v128_t high);
+INLINE void put_block(uint8_t *block, size_t T, size_t t, quantized a, float scale_unit,
+                      int32_t offset_unit) {
+  put_quantized(block + t * PANEL_Q, a.low, a.high);
+  int32_t low = offset_unit * sum_bytes(a.low), all = low + offset_unit * sum_bytes(a.high);
+  float scale = a.scale * scale_unit;
+  memcpy(block + T * PANEL_Q + 4 * t, &scale, 4);
+  memcpy(block + T * (PANEL_Q + 4) + 4 * t, &all, 4);
+  memcpy(block + T * (PANEL_Q + 8) + 4 * t, &low, 4);
+}
+
+/* The panel's scales are `scale_unit` times what they stand for, offsets `offset_unit` times the
+ * sums of activations. */
+INLINE void quantize_panel(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel,
+                           float scale_unit, int32_t offset_unit) {
+  const size_t blocks = panel_blocks(k);
+  for (size_t t0 = 0, T; t0 < tokens; t0 += T, panel += blocks * T * PANEL_TOKEN) {
+    T = group_tokens(tokens - t0);
+    for (size_t t = 0; t < T; t++) {
+      const float *row = x + (t0 + t) * x_stride;
+      for (size_t b = 0; b < blocks; b++) {
+        float part[32] = {0};
+        const float *from = row + b * 32;
+        if (b * 32 + 32 > k) {
+          for (size_t i = b * 32; i < k; i++) part[i - b * 32] = row[i];
+          from = part;
+        }
+        put_block(panel + b * T * PANEL_TOKEN, T, t, quantize_32(from), scale_unit, offset_unit);
+      }
+    }
+  }
+}
+
+#endif

@@ -1,0 +1,47 @@
+/* Tensor names to the slots of a model (docs/FORMAT.md, the name table).
+ *
+ * Binding has two halves. Checking needs no memory but the binding itself, so a plan can be refused
+ * before anything is allocated: bq_bind for every tensor, then bq_bind_complete. Filling puts a
+ * checked tensor's weights into the model. */
+#ifndef BQ_BIND_H
+#define BQ_BIND_H
+
+#include "model/model.h"
+
+enum { BQ_LAYERS_MAX = 1024, BQ_LAYER_SLOTS = 18, BQ_OTHER_SLOTS = 6 };
+#define BQ_SLOTS_MAX (BQ_LAYERS_MAX * BQ_LAYER_SLOTS + BQ_OTHER_SLOTS)
+
+/* A tensor as its file announces it. */
+typedef struct bq_tensor_name {
+  const uint8_t *name;
+  size_t name_bytes;
+  uint32_t ndims; /* 1...8 */
+  uint32_t dims[8];
+  uint64_t at; /* file offset of the announcement, or BQ_NO_OFFSET */
+} bq_tensor_name;
+
+/* Which slots are taken. Zeroed but for the configuration to start. */
+typedef struct bq_binding {
+  const bq_config *config;
+  uint8_t taken[(BQ_SLOTS_MAX + 7) / 8];
+} bq_binding;
+
+/* Finds and takes the tensor's slot. FORMAT: unknown or repeated name. SHAPE: not what the
+ * configuration asks for. */
+bq_status bq_bind(bq_binding *binding, const bq_tensor_name *tensor, uint32_t *slot, bq_error *err);
+/* SHAPE: a tensor is missing. */
+bq_status bq_bind_complete(const bq_binding *binding, uint64_t at, bq_error *err);
+
+/* Most tensors that a model of this configuration can have. */
+uint32_t bq_slots_of(const bq_config *config);
+/* The stage (0: embedding, 1 + i: layer i, 1 + layers: the end) that needs the slot. */
+uint32_t bq_slot_stage(const bq_config *config, uint32_t slot);
+/* Whether the slot holds one f32 vector, rather than a matrix. */
+bool bq_slot_is_vector(uint32_t slot);
+
+/* Puts the weights into the slot; model->layers is allocated. Of a vector only `data`, f32, counts. */
+void bq_slot_fill(bq_model *model, uint32_t slot, const bq_matrix *weights);
+/* After the last bq_slot_fill: what follows from it (a tied head). */
+void bq_bind_finish(bq_model *model);
+
+#endif

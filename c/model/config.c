@@ -1,0 +1,154 @@
+#include "model/config.h"
+
+#include "core/half.h"
+
+enum { RECORD = 8, KEYS = 34 };
+enum { KIND_U32 = 0, KIND_F32 = 1, REQUIRED = 1 };
+
+enum {
+  ARCH = 1, LAYERS, HIDDEN, HEADS, KV_HEADS, HEAD_DIM, FFN, VOCAB, CONTEXT, NORM, NORM_EPS,
+  POSITION, ROPE_THETA, ROPE_PAIRS, ROPE_DIM, ACTIVATION, GATED, TIED,
+  TOKENS = 32, MERGES = 33
+};
+
+/* What a key may be. Floats are checked by hand. */
+typedef struct key {
+  const char *name; /* NULL: no such key */
+  bool real;        /* f32 */
+  bool needed;
+  bool choice;      /* values past `most` are known to nobody yet, rather than nonsense */
+  uint32_t least, most;
+} key;
+
+/* docs/FORMAT.md, "CONF keys". */
+static const key keys[KEYS] = {
+    [ARCH] = {"arch", false, true, true, 1, 2},
+    [LAYERS] = {"layers", false, true, false, 1, 1024},
+    [HIDDEN] = {"hidden", false, true, false, 1, 65536},
+    [HEADS] = {"heads", false, true, false, 1, 1024},
+    [KV_HEADS] = {"kv_heads", false, false, false, 1, 1024},
+    [HEAD_DIM] = {"head_dim", false, false, false, 1, 4096},
+    [FFN] = {"ffn", false, true, false, 1, 1u << 20},
+    [VOCAB] = {"vocab", false, true, false, 1, 1u << 24},
+    [CONTEXT] = {"context", false, true, false, 1, 1u << 24},
+    [NORM] = {"norm", false, false, true, 0, 1},
+    [NORM_EPS] = {"norm_eps", true, true, false, 0, 0},
+    [POSITION] = {"position", false, false, true, 0, 1},
+    [ROPE_THETA] = {"rope_theta", true, false, false, 0, 0},
+    [ROPE_PAIRS] = {"rope_pairs", false, false, true, 0, 1},
+    [ROPE_DIM] = {"rope_dim", false, false, false, 1, 4096},
+    [ACTIVATION] = {"activation", false, false, true, 0, 2},
+    [GATED] = {"gated", false, false, false, 0, 1},
+    [TIED] = {"tied", false, false, false, 0, 1},
+    [TOKENS] = {"tokens", false, false, false, 0, 1u << 24},
+    [MERGES] = {"merges", false, false, false, 0, 1u << 24},
+};
+
+/* The records, by key. */
+typedef struct records {
+  uint32_t value[KEYS];
+  bool here[KEYS];
+  uint64_t at[KEYS]; /* file offset of the record */
+  uint64_t section;  /* file offset of the payload */
+} records;
+
+static bool finite(uint32_t bits) { return (bits & 0x7f800000u) != 0x7f800000u; }
+
+static bq_status check_value(uint32_t id, uint32_t value, uint64_t at, bq_error *err) {
+  const key *k = &keys[id];
+  if (id == NORM_EPS && (!finite(value) || bq_float_of(value) < 0.0f))
+    return bq_fail(err, BQ_FORMAT, at, "norm_eps is negative or not finite");
+  if (id == ROPE_THETA && (!finite(value) || !(bq_float_of(value) > 0.0f)))
+    return bq_fail(err, BQ_FORMAT, at, "rope_theta is not a positive number");
+  if (k->real || (value >= k->least && value <= k->most)) return BQ_OK;
+  return bq_fail(err, k->choice ? BQ_UNSUPPORTED : BQ_FORMAT, at, "%s is %u, outside %u...%u", k->name,
+                 value, k->least, k->most);
+}
+
+static bq_status read_record(records *r, const uint8_t *p, uint64_t at, bq_error *err) {
+  uint32_t id = bq_load16(p), value = bq_load32(p + 4);
+  uint8_t kind = p[2], flags = p[3];
+  if (flags & ~REQUIRED)
+    return bq_fail(err, BQ_UNSUPPORTED, at, "configuration key %u has unknown flags", id);
+  if (id >= KEYS || !keys[id].name) {
+    if (!(flags & REQUIRED)) return BQ_OK;
+    return bq_fail(err, BQ_UNSUPPORTED, at, "the file requires configuration key %u, unknown here",
+                   id);
+  }
+  if (kind != (keys[id].real ? KIND_F32 : KIND_U32))
+    return bq_fail(err, BQ_FORMAT, at, "%s has the wrong kind, %u", keys[id].name, (uint32_t)kind);
+  if (r->here[id])
+    return bq_fail(err, BQ_FORMAT, at, "%s appears twice", keys[id].name);
+  r->here[id] = true;
+  r->value[id] = value;
+  r->at[id] = at;
+  return check_value(id, value, at, err);
+}
+
+static bq_status read_records(records *r, const uint8_t *payload, size_t bytes, bq_error *err) {
+  if (bytes % RECORD)
+    return bq_fail(err, BQ_FORMAT, r->section, "CONF has %l bytes, not a multiple of 8",
+                   (uint64_t)bytes);
+  for (size_t i = 0; i < bytes; i += RECORD) {
+    bq_status status = read_record(r, payload + i, r->section + i, err);
+    if (status) return status;
+  }
+  for (uint32_t id = 0; id < KEYS; id++)
+    if (keys[id].needed && !r->here[id])
+      return bq_fail(err, BQ_FORMAT, r->section, "the configuration lacks %s", keys[id].name);
+  return BQ_OK;
+}
+
+static uint32_t or_default(const records *r, uint32_t id, uint32_t otherwise) {
+  return r->here[id] ? r->value[id] : otherwise;
+}
+
+static uint64_t where(const records *r, uint32_t id, uint32_t or_else) {
+  return r->here[id] ? r->at[id] : r->at[or_else];
+}
+
+/* What single values don't tell. */
+static bq_status check_together(const records *r, const bq_config *c, bq_error *err) {
+  if (c->heads % c->kv_heads)
+    return bq_fail(err, BQ_FORMAT, where(r, KV_HEADS, HEADS), "%u kv_heads don't divide %u heads",
+                   c->kv_heads, c->heads);
+  if (!r->here[HEAD_DIM] && c->hidden % c->heads)
+    return bq_fail(err, BQ_FORMAT, r->at[HEADS],
+                   "%u heads don't divide hidden %u, and head_dim is not given", c->heads,
+                   c->hidden);
+  if (c->head_dim < 1 || (uint64_t)c->heads * c->head_dim > 1u << 20)
+    return bq_fail(err, BQ_FORMAT, where(r, HEAD_DIM, HEADS),
+                   "%u heads of %u are more than 1,048,576 in all", c->heads, c->head_dim);
+  if (c->position == BQ_POSITION_ROPE && (c->rope_dim % 2 || c->rope_dim > c->head_dim))
+    return bq_fail(err, BQ_FORMAT, where(r, ROPE_DIM, HEADS),
+                   "rope_dim %u is odd or larger than head_dim %u", c->rope_dim, c->head_dim);
+  if (c->tokens > c->vocab)
+    return bq_fail(err, BQ_FORMAT, r->at[TOKENS], "%u tokens are more than the vocabulary of %u",
+                   c->tokens, c->vocab);
+  if (c->merges && !c->tokens)
+    return bq_fail(err, BQ_FORMAT, r->at[MERGES], "%u merges without tokens", c->merges);
+  return BQ_OK;
+}
+
+bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_offset, bq_config *out,
+                         bq_error *err) {
+  records r = {.section = file_offset};
+  bq_status status = read_records(&r, payload, bytes, err);
+  if (status) return status;
+  const uint32_t *v = r.value;
+  bq_config c = {.arch = v[ARCH], .layers = v[LAYERS], .hidden = v[HIDDEN], .heads = v[HEADS],
+                 .kv_heads = or_default(&r, KV_HEADS, v[HEADS]),
+                 .head_dim = or_default(&r, HEAD_DIM, v[HIDDEN] / v[HEADS]),
+                 .ffn = v[FFN], .vocab = v[VOCAB], .context = v[CONTEXT],
+                 .norm = (bq_norm)v[NORM], .norm_eps = bq_float_of(v[NORM_EPS]),
+                 .position = (bq_position)v[POSITION],
+                 .rope_theta = bq_float_of(or_default(&r, ROPE_THETA, bq_bits_of(10000.0f))),
+                 .rope_pairs = (bq_rope_pairs)v[ROPE_PAIRS],
+                 .activation = (bq_activation)v[ACTIVATION],
+                 .gated = or_default(&r, GATED, 1), .tied = v[TIED],
+                 .tokens = v[TOKENS], .merges = v[MERGES]};
+  c.rope_dim = or_default(&r, ROPE_DIM, c.head_dim);
+  status = check_together(&r, &c, err);
+  if (status == BQ_OK) *out = c;
+  return status;
+}

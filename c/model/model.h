@@ -1,0 +1,52 @@
+/* The inside of a model: configuration, weights in named slots, tokenizer, what has arrived.
+ *
+ * Made by the loader in one block of memory and immutable for everyone else, but for `ready`,
+ * which only grows: a weight may be read once its stage is ready (model/ready.h). */
+#ifndef BQ_MODEL_H
+#define BQ_MODEL_H
+
+#include "bq.h"
+#include "model/ready.h"
+
+/* Vectors are f32 whatever the file stored; NULL where the model has none. */
+typedef struct bq_layer {
+  const float *ln1_w, *ln1_b; /* [hidden] */
+  const float *ln2_w, *ln2_b; /* [hidden] */
+  bq_matrix q;                /* [heads * head_dim][hidden] */
+  bq_matrix k, v;             /* [kv_heads * head_dim][hidden] */
+  bq_matrix o;                /* [hidden][heads * head_dim] */
+  bq_matrix gate;             /* [ffn][hidden]; data NULL when not gated */
+  bq_matrix up;               /* [ffn][hidden] */
+  bq_matrix down;             /* [hidden][ffn] */
+  const float *q_b, *k_b, *v_b, *o_b, *gate_b, *up_b, *down_b; /* [rows] */
+} bq_layer;
+
+/* A section's payload, in place. */
+typedef struct bq_section {
+  uint32_t tag;         /* four characters, the first in the low byte */
+  size_t bytes;
+  const uint8_t *data;
+  uint64_t offset;      /* of the payload in the file, for errors */
+} bq_section;
+
+enum { BQ_SECTIONS_MAX = 64 }; /* in one file */
+
+struct bq_model {
+  uint32_t mark; /* BQ_MODEL_MARK while alive */
+  bq_config config;
+  const bq_kernels *kernels;
+  bq_matrix wte;        /* [vocab][hidden] */
+  bq_matrix wpe;        /* [context][hidden]; data NULL unless positions are learned */
+  bq_layer *layers;     /* [config.layers] */
+  const float *ln_f_w, *ln_f_b; /* [hidden] */
+  bq_matrix head;       /* [vocab][hidden]; the same data as wte when tied */
+  const float *head_b;  /* [vocab] or NULL */
+  bq_tokenizer *tokenizer; /* NULL: the file has none */
+  const bq_section *sections;
+  uint32_t n_sections;
+  uint32_t ready;       /* stages: see model/ready.h */
+};
+
+#define BQ_MODEL_MARK 0x42514d4fu
+
+#endif

@@ -1,0 +1,309 @@
+/** The chat page: what happens when. Looks are in style.css, each part of the page has a module of its own. */
+import { BqError } from '../js/index.js';
+import { clearAlert, showError } from './alerts.js';
+import { onDrop } from './drop.js';
+import * as format from './format.js';
+import { glimpse, GLIMPSED } from './glimpse.js';
+import { download, Host } from './host.js';
+import { keepForOffline } from './offline.js';
+import { $, chips, countOn, details, fileInput, grow, message, newChat, say, send, showLoading, showProgress, stop } from './page.js';
+import { Panel } from './panel.js';
+import { SettingsForm } from './settings.js';
+import { loadConversation, saveConversation } from './store.js';
+import { Conversation } from './view.js';
+
+/** @typedef {import('./store.js').Entry} Entry */
+/** @typedef {import('../js/types.js').ModelInfo} ModelInfo */
+/** @typedef {import('../js/types.js').Result} Result */
+
+const BUNDLED = new URL('../models/chat.bq4', import.meta.url);
+/** A reload in the middle of a reply loses no more than this many milliseconds of it. */
+const SAVE_EVERY = 300;
+
+const host = new Host();
+const panel = new Panel($('details'));
+const settings = new SettingsForm(/** @type {HTMLFormElement} */ ($('sampling')), $('reset'));
+const conversation = new Conversation($('log'), { onCopy: copy, onRegenerate: () => answer(null) });
+
+/** What the page is doing. @type {'loading' | 'ready' | 'writing' | 'clearing'} */
+let phase = 'loading';
+/** Ends the reply under way, and its end. */
+let replying = new AbortController();
+let underWay = Promise.resolve();
+/** Ends the loading under way: the file that is chosen last wins. */
+let opening = new AbortController();
+
+/** @param {typeof phase} next */
+function enter(next) {
+  phase = next;
+  const able = phase === 'ready' && host.hasModel;
+  showLoading(phase === 'loading');
+  stop.hidden = phase !== 'writing';
+  send.hidden = phase === 'writing';
+  for (const control of [send, ...chips]) control.disabled = !able;
+  newChat.disabled = phase === 'loading' || phase === 'clearing';
+  conversation.canRegenerate = able;
+  $('intro').hidden = conversation.entries.length > 0;
+  $('fine').hidden = !$('intro').hidden;
+}
+
+const save = () => saveConversation(conversation.entries);
+
+// ---- a turn
+
+/** @param {string} text */
+function submit(text) {
+  if (phase !== 'ready' || !host.hasModel || !text.trim()) return;
+  message.value = '';
+  grow();
+  if (!details.wide.matches) details.open = false;
+  conversation.add({ role: 'user', content: text, note: '' });
+  answer(text);
+}
+
+/** @param {string | null} text  what was said; null: answer the last message once more */
+function answer(text) {
+  if (phase === 'ready') underWay = reply(text);
+}
+
+function stopReply() {
+  replying.abort();
+  return underWay;
+}
+
+/** @param {string | null} text */
+async function reply(text) {
+  clearAlert();
+  const replaced = text === null ? conversation.entries.at(-1) : undefined;
+  if (replaced) conversation.drop();
+  const shown = conversation.add({ role: 'assistant', content: '', note: '' });
+  replying = new AbortController();
+  enter('writing');
+  say('Reading…');
+  shown.writing = true;
+  const { signal } = replying;
+  const { seed, ...sampling } = settings.values;
+  // A short random seed can be typed again.
+  const generation = host.reply(text, { ...sampling, seed: seed ?? Math.floor(Math.random() * 1e6), signal });
+  /** @type {unknown} */
+  let failure = null;
+  try {
+    await write(generation, shown);
+  } catch (error) {
+    if (!signal.aborted) failure = error;
+  }
+  shown.writing = false;
+  if (generation.result) finish(generation.result, shown);
+  else undo(text, replaced);
+  enter('ready');
+  save();
+  if (failure) showFailure(failure);
+  if (!generation.result) say(failure ? 'That failed.' : 'Stopped.');
+  await showState();
+}
+
+/** @param {AsyncIterable<{ text: string }>} generation @param {import('./view.js').Message} shown */
+async function write(generation, shown) {
+  let tokens = 0;
+  let first = 0;
+  let saved = 0;
+  for await (const part of generation) {
+    const now = performance.now();
+    if (!tokens) [first] = [now, say('Writing…')];
+    shown.append(part.text);
+    panel.writing(++tokens, format.rate({ tokens, decodeMs: now - first }));
+    countOn(tokens);
+    if (now - saved > SAVE_EVERY) [saved] = [now, save()];
+  }
+}
+
+/** @param {Result} result @param {import('./view.js').Message} shown */
+function finish(result, shown) {
+  const { tokens } = result.timings;
+  const ends = { stop: '', length: 'cut at the longest reply', context: 'cut: the context is full', abort: 'stopped' };
+  const facts = [format.counted(tokens, 'token'), format.speed(format.rate(result.timings)), `seed ${result.seed}`, ends[result.reason]];
+  shown.note = facts.filter(Boolean).join(' · ');
+  panel.reply(result.timings);
+  if (result.reason === 'context') {
+    showFailure(new BqError('CONTEXT_FULL', 'the conversation has filled the context: the model can read no more', { hint: 'start a new chat' }));
+  }
+  if (result.reason === 'abort') say(tokens ? `Stopped after ${format.counted(tokens, 'token')}.` : 'Stopped before the first token.');
+  else say(`Done: ${facts.slice(0, 2).filter(Boolean).join(', ')}.`);
+}
+
+/** The conversation as it was before a turn that came to nothing. @param {string | null} text @param {Entry} [replaced] */
+function undo(text, replaced) {
+  conversation.drop(text === null ? 1 : 2);
+  if (replaced) conversation.add(replaced);
+  if (text !== null && !message.value) message.value = text;
+  grow();
+}
+
+/** @param {unknown} error */
+function showFailure(error) {
+  const code = /** @type {any} */ (error)?.code;
+  if (code === 'CONTEXT_FULL') showError(error, { text: 'New chat', run: beginAnew });
+  else if (code === 'TRAP' || code === 'NO_WORKER') showError(error, { text: 'Reload the page', run: () => location.reload() });
+  else showError(error);
+}
+
+async function beginAnew() {
+  await stopReply();
+  conversation.clear();
+  save();
+  clearAlert();
+  panel.noReply();
+  enter('clearing');
+  message.focus();
+  say('A new chat.');
+  try {
+    if (host.hasModel) await host.restart([]);
+  } catch (error) {
+    showFailure(error);
+  }
+  enter('ready');
+  await showState();
+}
+
+async function showState() {
+  try {
+    const { memory, stats } = await host.state();
+    panel.state(memory, stats);
+  } catch {
+    // A model that broke has said so already.
+  }
+}
+
+/** @param {Entry} entry */
+async function copy({ content }) {
+  try {
+    await navigator.clipboard.writeText(content);
+    say('Copied.');
+  } catch (error) {
+    showError(new BqError('CLIPBOARD', 'the text could not be copied', { cause: error, hint: 'select it and copy it with the keyboard' }));
+  }
+}
+
+// ---- models
+
+/**
+ * Loads a model in place of the one in use, which goes on when that fails.
+ * @param {string} name  to show while the file hasn't said its own
+ * @param {(signal: AbortSignal) => Promise<Blob>} fetchFile
+ * @param {() => void} [retry]
+ * @returns {Promise<boolean>}  whether it runs now
+ */
+async function open(name, fetchFile, retry) {
+  opening.abort();
+  opening = new AbortController();
+  const { signal } = opening;
+  await stopReply();
+  clearAlert();
+  enter('loading');
+  say(`Loading ${name}…`);
+  try {
+    const file = await fetchFile(signal);
+    const info = await host.load(file, conversation.entries, showProgress, signal);
+    showModel(info, info.name || name, file);
+    say(info.chat ? 'Ready.' : 'Ready. This model knows no chat: it goes on with what you write.');
+    enter('ready');
+    await showState();
+    return true;
+  } catch (error) {
+    if (signal.aborted) return false;
+    enter('ready');
+    say(host.hasModel ? 'That file was not loaded; the model before it still runs.' : 'No model is loaded.');
+    showError(error, retry && { text: 'Try again', run: retry });
+    return false;
+  }
+}
+
+/** @param {ModelInfo} info @param {string} name @param {Blob} file */
+function showModel(info, name, file) {
+  glimpse(/** @type {HTMLCanvasElement} */ ($('glimpse')), file);
+  $('glimpse-note').textContent = `${GLIMPSED} of the ${format.large(file.size * 2)} four-bit numbers in its file`;
+  panel.model(info, name);
+  panel.noReply();
+  $('model-name').textContent = name;
+  $('parameters').textContent = `${format.parameters(info)} model`;
+}
+
+async function openBundled() {
+  const opened = await open('the bundled model', (signal) => download(BUNDLED, showProgress, signal), openBundled);
+  if (opened) $('bundled').hidden = true;
+}
+
+/** @param {File | undefined} file */
+async function openFile(file) {
+  if (!file) return;
+  const opened = await open(file.name, async () => file);
+  if (opened) $('bundled').hidden = false;
+}
+
+// ---- the page
+
+function listen() {
+  $('composer').addEventListener('submit', (event) => {
+    event.preventDefault();
+    submit(message.value);
+    message.focus();
+  });
+  message.addEventListener('input', grow);
+  message.addEventListener('keydown', (event) => {
+    // Enter that ends the input of a character (IME) is not meant for us.
+    if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    submit(message.value);
+  });
+  stop.addEventListener('click', () => {
+    replying.abort();
+    message.focus();
+  });
+  newChat.addEventListener('click', beginAnew);
+  for (const chip of chips) {
+    chip.addEventListener('click', () => {
+      submit(chip.textContent ?? '');
+      message.focus();
+    });
+  }
+  $('details-toggle').addEventListener('click', () => {
+    details.open = !details.open;
+  });
+  addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape') return;
+    if (phase === 'writing') stop.click();
+    else if (details.open && !details.wide.matches) {
+      details.open = false;
+      $('details-toggle').focus();
+    }
+  });
+  $('open').addEventListener('click', () => fileInput.click());
+  fileInput.addEventListener('change', () => {
+    openFile(fileInput.files?.[0]);
+    fileInput.value = '';
+  });
+  $('bundled').addEventListener('click', openBundled);
+  onDrop($('drop'), openFile);
+  addEventListener('pagehide', () => phase === 'writing' && save());
+}
+
+async function begin() {
+  for (const entry of loadConversation()) conversation.add(entry);
+  details.open = details.wide.matches;
+  listen();
+  enter('loading');
+  // On a phone this would bring up the keyboard.
+  if (matchMedia('(hover: hover)').matches) message.focus();
+  try {
+    panel.engine(await host.start());
+  } catch (error) {
+    enter('ready');
+    say('The engine did not start.');
+    return showError(error, { text: 'Reload the page', run: () => location.reload() });
+  }
+  await openBundled();
+  panel.set('offline', 'Storing the page and the model…');
+  panel.set('offline', await keepForOffline());
+}
+
+begin();

@@ -1,0 +1,41 @@
+/** Numbers for people. */
+
+/** @param {number} bytes */
+export const bytes = (bytes) =>
+  bytes < 1e6 ? `${Math.round(bytes / 1e3)} kB` : bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`;
+
+/** @param {number} n */
+export const count = (n) => n.toLocaleString('en');
+
+/** @param {number} n @param {string} thing */
+export const counted = (n, thing) => `${count(n)} ${thing}${n === 1 ? '' : 's'}`;
+
+/** @param {number} ms */
+export const duration = (ms) => (ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
+
+/**
+ * "5.5-million-parameter", or "language" where the shape doesn't tell.
+ * @param {import('../js/types.js').ModelInfo} model
+ */
+export function parameters({ arch, layers, hidden, heads, kvHeads, headDim, ffn, vocab, tied }) {
+  if (arch !== 'llama') return 'language';
+  const attention = hidden * headDim * (2 * heads + 2 * kvHeads);
+  const n = vocab * hidden * (tied ? 1 : 2) + layers * (attention + 3 * hidden * ffn + 2 * hidden) + hidden;
+  return `${large(n).replace(' ', '-')}-parameter`;
+}
+
+/** "5.5 million" @param {number} n */
+export function large(n) {
+  const [value, unit] = n < 1e6 ? [n / 1e3, 'thousand'] : n < 1e9 ? [n / 1e6, 'million'] : [n / 1e9, 'billion'];
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${unit}`;
+}
+
+/**
+ * Tokens per second of decoding. The first token comes out of the prompt's pass, so n tokens take n − 1 steps.
+ * @param {{ tokens: number, decodeMs: number }} timings
+ * @returns {number | null}
+ */
+export const rate = ({ tokens, decodeMs }) => (tokens > 1 && decodeMs > 0 ? ((tokens - 1) * 1000) / decodeMs : null);
+
+/** @param {number | null} perSecond */
+export const speed = (perSecond) => (perSecond === null ? '' : `${perSecond < 10 ? perSecond.toFixed(1) : Math.round(perSecond)} tokens/s`);

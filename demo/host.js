@@ -1,0 +1,113 @@
+/** The engine and the one model that the page talks to. */
+import { BqError, createWorkerEngine, fromBlob } from '../js/index.js';
+
+/** @typedef {import('../js/types.js').Chat} Chat */
+/** @typedef {import('../js/types.js').Engine} Engine */
+/** @typedef {import('../js/types.js').GenerateOptions} GenerateOptions */
+/** @typedef {import('../js/types.js').Message} Message */
+/** @typedef {import('../js/types.js').Model} Model */
+/** @typedef {(loaded: number, total: number) => void} OnProgress  in bytes; a total of 0 is unknown */
+
+/** For models that know no turns: they go on with what is written. */
+const NO_TURNS = { roles: { user: { before: '', after: '' }, assistant: { before: '', after: '' } }, bos: true };
+
+export class Host {
+  /** @type {Engine | null} */
+  #engine = null;
+  /** @type {Model | null} */
+  #model = null;
+  /** @type {Chat | null} */
+  #chat = null;
+
+  /** NO_SIMD, NO_ENGINE, NO_WORKER. */
+  async start() {
+    // The worker's script lies in this folder, which is as far as the service worker beside it reaches.
+    const worker = new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
+    this.#engine = await createWorkerEngine({ worker });
+    return this.#engine.info;
+  }
+
+  /**
+   * Loads a model beside the one in use, which is closed when all went well and stays when not.
+   * @param {Blob} file
+   * @param {Message[]} messages  the conversation to go on with
+   * @param {OnProgress} onProgress
+   * @param {AbortSignal} signal
+   */
+  async load(file, messages, onProgress, signal) {
+    if (!this.#engine) throw new BqError('CLOSED', 'the engine did not start', { hint: 'reload the page' });
+    const model = await this.#engine.load(fromBlob(file), { onProgress: ({ loaded, total }) => onProgress(loaded, total), signal });
+    let chat;
+    try {
+      chat = await createChat(model, messages);
+      signal.throwIfAborted();
+    } catch (error) {
+      await model.close();
+      throw error;
+    }
+    const before = this.#model;
+    [this.#model, this.#chat] = [model, chat];
+    await before?.close();
+    return model.info;
+  }
+
+  /** Begins anew. @param {Message[]} messages */
+  async restart(messages) {
+    const { model, chat } = this.#ready();
+    await chat.close();
+    this.#chat = await createChat(model, messages);
+  }
+
+  /** @param {string | null} text  null: another answer to the last message @param {GenerateOptions} options */
+  reply(text, options) {
+    const { chat } = this.#ready();
+    return text === null ? chat.regenerate(options) : chat.send(text, options);
+  }
+
+  async state() {
+    const { model, chat } = this.#ready();
+    const [memory, stats] = await Promise.all([model.memory(), chat.stats()]);
+    return { memory, stats };
+  }
+
+  get hasModel() {
+    return this.#model !== null;
+  }
+
+  #ready() {
+    if (!this.#model || !this.#chat) throw new BqError('STATE', 'no model is loaded', { hint: 'open a .bq4 file, or reload the page' });
+    return { model: this.#model, chat: this.#chat };
+  }
+}
+
+/** @param {Model} model @param {Message[]} messages */
+const createChat = (model, messages) =>
+  model.createChat({ messages: messages.map(({ role, content }) => ({ role, content })), ...(model.info.chat ? {} : { format: NO_TURNS }) });
+
+/**
+ * A whole file of this site by one plain GET, which is what the service worker can answer without a network.
+ * NETWORK, HTTP_STATUS.
+ * @param {URL} url
+ * @param {OnProgress} onProgress
+ * @param {AbortSignal} signal
+ */
+export async function download(url, onProgress, signal) {
+  const response = await fetch(url, { signal }).catch((cause) => {
+    signal.throwIfAborted();
+    throw new BqError('NETWORK', 'the model could not be fetched', { cause });
+  });
+  if (!response.ok || !response.body) throw new BqError('HTTP_STATUS', `the server answered ${response.status} for ${url.href}`);
+  const total = Number(response.headers.get('content-length') ?? 0);
+  const chunks = [];
+  let loaded = 0;
+  const reader = response.body.getReader();
+  for (;;) {
+    const { done, value } = await reader.read().catch((cause) => {
+      signal.throwIfAborted();
+      throw new BqError('NETWORK', `the connection broke after ${loaded} bytes`, { cause, offset: loaded });
+    });
+    if (done) return new Blob(chunks);
+    chunks.push(value);
+    onProgress((loaded += value.length), total);
+  }
+}

@@ -1,0 +1,57 @@
+/** The page's parts by name, and the small things that are done to them. */
+import * as format from './format.js';
+
+/** @param {string} id @returns {HTMLElement} */
+export const $ = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
+export const message = /** @type {HTMLTextAreaElement} */ ($('message'));
+export const send = /** @type {HTMLButtonElement} */ ($('send'));
+export const stop = /** @type {HTMLButtonElement} */ ($('stop'));
+export const newChat = /** @type {HTMLButtonElement} */ ($('new-chat'));
+export const fileInput = /** @type {HTMLInputElement} */ ($('file'));
+export const chips = [...document.querySelectorAll('button.chip')].map((chip) => /** @type {HTMLButtonElement} */ (chip));
+const progress = /** @type {HTMLProgressElement} */ ($('progress'));
+
+/** Screen readers speak this: it changes with what happens, never with every token. @param {string} text */
+export function say(text) {
+  $('status').textContent = text;
+}
+
+/** @param {boolean} loading  begins with nothing known */
+export function showLoading(loading) {
+  progress.hidden = !loading;
+  progress.removeAttribute('value');
+  $('amount').textContent = '';
+}
+
+/** @param {number} loaded @param {number} total  in bytes; 0: unknown */
+export function showProgress(loaded, total) {
+  if (total) progress.value = loaded / total;
+  $('amount').textContent = total ? `${format.bytes(loaded)} of ${format.bytes(total)}` : format.bytes(loaded);
+}
+
+/** The message field becomes as high as its text, up to what the style sheet allows. */
+export function grow() {
+  message.style.height = 'auto';
+  message.style.height = `${message.scrollHeight}px`;
+}
+
+/** The mark counts tokens in binary, by eights. @param {number} tokens */
+export function countOn(tokens) {
+  [...$('nibble').children].forEach((bit, i) => bit.classList.toggle('on', Boolean((tokens >> 3) & (8 >> i))));
+}
+
+/** At the side where there is room for it; else it takes the conversation's place. */
+export const details = {
+  wide: matchMedia('(min-width: 64rem)'),
+
+  get open() {
+    return !$('details').hidden;
+  },
+
+  set open(open) {
+    $('details').hidden = !open;
+    $('details-toggle').setAttribute('aria-expanded', String(open));
+    document.body.classList.toggle('with-details', open);
+  },
+};

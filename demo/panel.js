@@ -1,0 +1,66 @@
+/** The numbers beside the conversation. Each comes from the engine or was measured here; none is made up. */
+import * as format from './format.js';
+
+/** @typedef {import('../js/types.js').EngineInfo} EngineInfo */
+/** @typedef {import('../js/types.js').MemoryInfo} MemoryInfo */
+/** @typedef {import('../js/types.js').ModelInfo} ModelInfo */
+/** @typedef {import('../js/types.js').SessionStats} SessionStats */
+/** @typedef {import('../js/types.js').Timings} Timings */
+
+const BUILDS = { relaxed: 'relaxed SIMD', simd128: 'SIMD128', scalar: 'scalar' };
+
+export class Panel {
+  #root;
+  #meter;
+
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.#root = root;
+    this.#meter = /** @type {HTMLMeterElement} */ (root.querySelector('meter'));
+  }
+
+  /** @param {string} name @param {string} text */
+  set(name, text) {
+    const place = this.#root.querySelector(`[data-stat="${name}"]`);
+    if (place) place.textContent = text;
+  }
+
+  /** @param {EngineInfo} info */
+  engine({ build, kernel, reason }) {
+    this.set('build', BUILDS[/** @type {keyof typeof BUILDS} */ (kernel)] ?? BUILDS[build]);
+    this.set('reason', reason);
+  }
+
+  /** @param {ModelInfo} info @param {string} name */
+  model(info, name) {
+    this.set('name', name);
+    this.set('size', format.bytes(info.fileBytes));
+    this.set('shape', `${info.arch}, ${info.layers} layers × ${info.hidden}, ${format.count(info.vocab)} tokens`);
+    this.set('license', info.license || 'not stated');
+  }
+
+  /** @param {MemoryInfo} memory @param {SessionStats} stats */
+  state({ total, used }, { tokens, context }) {
+    this.set('memory', `${format.bytes(total)}, ${format.bytes(used)} of it in use`);
+    this.set('context', `${format.count(tokens)} of ${format.count(context)} tokens`);
+    this.#meter.max = context;
+    this.#meter.value = tokens;
+  }
+
+  /** While a reply is written. @param {number} tokens @param {number | null} perSecond */
+  writing(tokens, perSecond) {
+    this.set('tokens', format.count(tokens));
+    this.set('speed', format.speed(perSecond));
+  }
+
+  /** @param {Timings} timings */
+  reply(timings) {
+    this.writing(timings.tokens, format.rate(timings));
+    this.set('ttft', timings.tokens ? format.duration(timings.ttftMs) : '');
+    this.set('reused', `${format.count(timings.reusedTokens)} of ${format.count(timings.promptTokens)}`);
+  }
+
+  noReply() {
+    for (const name of ['tokens', 'speed', 'ttft', 'reused']) this.set(name, '');
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * Service worker: keeps what the page needs to start without a network. It answers only for the files listed here,
+ * and asks the network first, so a page with a network is never stale. Everything else (other origins, ranges of
+ * large models, other files) is none of its business.
+ *
+ * A browser test compares the list with what a visit fetches.
+ */
+
+const CACHE = 'bq4-demo-1';
+
+const FILES = [
+  './', 'icon.svg', 'style.css', 'theme.js',
+  'alerts.js', 'app.js', 'drop.js', 'format.js', 'glimpse.js', 'host.js', 'offline.js', 'page.js', 'panel.js', 'settings.js', 'store.js', 'view.js', 'worker.js',
+  ...['border', 'chat', 'client', 'engine', 'errors', 'features', 'generation', 'index', 'loading', 'model', 'plan', 'protocol',
+    'sections', 'session', 'stop', 'turn', 'types', 'wasm', 'worker'].map((name) => `../js/${name}.js`),
+  ...['blob', 'bytes', 'http', 'index', 'node', 'read', 'types'].map((name) => `../js/sources/${name}.js`),
+  '../build/wasm/bq4-relaxed.wasm', '../build/wasm/bq4-simd128.wasm',
+  '../models/chat.bq4',
+].map((path) => new URL(path, location.href).href);
+
+/** The types of service workers are not those of pages. @type {any} */
+const worker = globalThis;
+
+worker.addEventListener('install', (/** @type {any} */ event) => {
+  worker.skipWaiting();
+  event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(FILES)));
+});
+
+worker.addEventListener('activate', (/** @type {any} */ event) => {
+  event.waitUntil(Promise.all([dropOld(), worker.clients.claim()]));
+});
+
+worker.addEventListener('fetch', (/** @type {any} */ event) => {
+  const key = keyOf(event.request);
+  if (key) event.respondWith(answer(event.request, key, (/** @type {Promise<any>} */ work) => event.waitUntil(work)));
+});
+
+async function dropOld() {
+  const names = await caches.keys();
+  await Promise.all(names.filter((name) => name.startsWith('bq4-demo-') && name !== CACHE).map((name) => caches.delete(name)));
+}
+
+/** Under which listed address a request is kept, if it is ours. @param {Request} request */
+function keyOf(request) {
+  if (request.method !== 'GET' || request.headers.has('range')) return undefined;
+  const url = new URL(request.url);
+  if (request.mode === 'navigate') url.search = '';
+  url.hash = '';
+  const path = url.href.replace(/\/index\.html$/, '/');
+  return FILES.find((file) => file === path);
+}
+
+/** @param {Request} request @param {string} key @param {(work: Promise<unknown>) => void} later */
+async function answer(request, key, later) {
+  const cache = await caches.open(CACHE);
+  const kept = await cache.match(key);
+  try {
+    const response = await fetch(request);
+    if (response.status === 200 && !response.redirected) {
+      if (!isSame(response, kept)) later(cache.put(key, response.clone()).catch(() => {}));
+      return response;
+    }
+    return kept ?? response;
+  } catch (error) {
+    if (kept) return kept;
+    throw error;
+  }
+}
+
+/** @param {Response} response @param {Response} [kept] */
+const isSame = (response, kept) => response.headers.has('etag') && response.headers.get('etag') === kept?.headers.get('etag');

@@ -1,0 +1,38 @@
+// Runs before the page is painted, so that it never flashes in the wrong colours: hence no module.
+// `data-theme` is what the style sheet obeys (light or dark), `data-choice` what the person chose.
+(() => {
+  const KEY = 'bq4.theme';
+  const CHOICES = ['auto', 'light', 'dark'];
+  const root = document.documentElement;
+  const dark = matchMedia('(prefers-color-scheme: dark)');
+
+  const stored = () => {
+    try {
+      return localStorage.getItem(KEY) ?? '';
+    } catch {
+      return '';
+    }
+  };
+  let choice = CHOICES.includes(stored()) ? stored() : 'auto';
+
+  const apply = () => {
+    root.dataset.choice = choice;
+    root.dataset.theme = choice === 'auto' ? (dark.matches ? 'dark' : 'light') : choice;
+    document.getElementById('theme')?.setAttribute('aria-label', `Theme: ${choice === 'auto' ? 'as the system' : choice}`);
+  };
+
+  apply();
+  dark.addEventListener('change', apply);
+  document.addEventListener('DOMContentLoaded', () => {
+    apply();
+    document.getElementById('theme')?.addEventListener('click', () => {
+      choice = CHOICES[(CHOICES.indexOf(choice) + 1) % CHOICES.length];
+      try {
+        localStorage.setItem(KEY, choice);
+      } catch {
+        // It then lasts as long as the page.
+      }
+      apply();
+    });
+  });
+})();

@@ -1,0 +1,66 @@
+/** GPT-2's own files: encoder.json (ids by token) and vocab.bpe (merges). */
+import { fromAlphabet, utf8 } from './bytes.js';
+import { mergesFromPairs, splitMerge } from './merges.js';
+import { KIND, malformed, NONE, TOKEN } from './section.js';
+
+/** @typedef {import('./section.js').Tokenizer} Tokenizer */
+
+const END_OF_TEXT = '<|endoftext|>';
+
+/**
+ * Puts tokens at their ids; there may be no holes.
+ * @template T
+ * @param {Iterable<readonly [id: number, token: T]>} entries
+ * @returns {T[]}
+ */
+export function byId(entries) {
+  /** @type {T[]} */
+  const tokens = [];
+  let count = 0;
+  for (const [id, token] of entries) {
+    if (!Number.isInteger(id) || id < 0) throw malformed(`${id} is no id`);
+    if (tokens[id] !== undefined) throw malformed(`two tokens have the id ${id}`);
+    tokens[id] = token;
+    count++;
+  }
+  if (tokens.length !== count) throw malformed(`there are ${count} tokens, but ids up to ${tokens.length - 1}`);
+  return tokens;
+}
+
+/**
+ * @param {string} encoder  text of encoder.json
+ * @param {string} merges   text of vocab.bpe
+ * @returns {Tokenizer}
+ */
+export function parseGpt2(encoder, merges) {
+  const ids = new Map(Object.entries(/** @type {Record<string, number>} */ (parseJson(encoder, 'encoder.json'))));
+  const end = ids.get(END_OF_TEXT);
+  const lines = merges.split(/\r?\n/).filter((line, i) => line !== '' && !(i === 0 && line.startsWith('#version')));
+  return {
+    kind: KIND.bpe,
+    flags: 0,
+    pre: 0,
+    bos: end ?? NONE,
+    eos: end ?? NONE,
+    unk: NONE,
+    pad: NONE,
+    eog: end === undefined ? [] : [end],
+    tokens: byId([...ids].map(([text, id]) => [id, text === END_OF_TEXT
+      ? { bytes: utf8(text), score: 0, kind: TOKEN.control }
+      : { bytes: fromAlphabet(text), score: 0, kind: TOKEN.normal }])),
+    merges: mergesFromPairs(lines.map(splitMerge), ids),
+  };
+}
+
+/**
+ * @param {string} text
+ * @param {string} name
+ * @returns {any}
+ */
+export function parseJson(text, name) {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw malformed(`${name} is no JSON (${/** @type {Error} */ (error).message})`);
+  }
+}

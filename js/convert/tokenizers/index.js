@@ -1,0 +1,74 @@
+/** Reads a tokenizer from whatever file it is in. In Node. */
+import { BqError } from '../../errors.js';
+import { nodeModule } from '../../sources/node.js';
+import { parseGgufMetadata, tokenizerFromGguf } from './gguf-vocab.js';
+import { parseGpt2, parseJson } from './gpt2.js';
+import { parseHfTokenizer } from './hf-json.js';
+import { parseLlama2c } from './llama2c.js';
+import { unsupported } from './section.js';
+import { parseTiktoken } from './tiktoken.js';
+
+/** @typedef {import('./section.js').Tokenizer} Tokenizer */
+
+/** Names that the two files of a GPT-2 vocabulary have. */
+const GPT2_FILES = [['encoder.json', 'vocab.bpe'], ['vocab.json', 'merges.txt']];
+/** Files beside tokenizer.json that name special tokens; what comes first wins. */
+const HINT_FILES = ['generation_config.json', 'config.json', 'tokenizer_config.json', 'special_tokens_map.json'];
+
+/**
+ * tokenizer.json, encoder.json or vocab.bpe, *.tiktoken, GGUF, or tokenizer.bin of llama2.c. READ, FORMAT, UNSUPPORTED.
+ * @param {string} path
+ * @param {{ vocab: number }} model  how many tokens the model has
+ * @returns {Promise<Tokenizer>}
+ */
+export async function readTokenizerFile(path, { vocab }) {
+  const { basename, dirname, join } = await nodeModule('path');
+  const name = basename(path);
+  const bytes = await read(path);
+  const text = () => new TextDecoder().decode(bytes);
+  const pair = GPT2_FILES.find((names) => names.includes(name));
+  try {
+    if (pair) {
+      const [encoder, merges] = await Promise.all(pair.map((file) => read(join(dirname(path), file))));
+      return parseGpt2(new TextDecoder().decode(encoder), new TextDecoder().decode(merges));
+    }
+    if (name.endsWith('.json')) return parseHfTokenizer(text(), await readHints(dirname(path)));
+    if (name.endsWith('.tiktoken')) return parseTiktoken(text());
+    if (name.endsWith('.model')) throw unsupported('SentencePiece files are not read as yet', 'pass a GGUF file or tokenizer.bin with the same vocabulary');
+    if (String.fromCharCode(...bytes.subarray(0, 4)) === 'GGUF') return tokenizerFromGguf(parseGgufMetadata(bytes));
+    return parseLlama2c(bytes, vocab);
+  } catch (error) {
+    if (!(error instanceof BqError)) throw error;
+    throw new BqError(error.code, `${path}: ${error.message}`, { hint: error.hint, cause: error });
+  }
+}
+
+/** @param {string} path @returns {Promise<Uint8Array>} */
+async function read(path) {
+  const { readFile } = await nodeModule('fs/promises');
+  try {
+    return await readFile(path);
+  } catch (cause) {
+    throw new BqError('READ', `${path} can't be read: ${/** @type {Error} */ (cause).message}`, { cause, hint: 'check the path and its permissions' });
+  }
+}
+
+/**
+ * @param {string} folder
+ * @returns {Promise<import('./hf-json.js').Hints>}
+ */
+async function readHints(folder) {
+  const { existsSync } = await nodeModule('fs');
+  const { join } = await nodeModule('path');
+  /** @type {any[]} */
+  const files = [];
+  for (const path of HINT_FILES.map((name) => join(folder, name)).filter(existsSync)) {
+    files.push(parseJson(new TextDecoder().decode(await read(path)), path));
+  }
+  const hint = (/** @type {string} */ name) => {
+    const values = files.flatMap((file) => [file?.[`${name}_token_id`], file?.[`${name}_token`]].flat());
+    return values.map((value) => value?.content ?? value).find((value) => typeof value === 'number' || typeof value === 'string');
+  };
+  const ends = files.map((file) => file?.eos_token_id).find(Array.isArray);
+  return { bos: hint('bos'), eos: hint('eos'), pad: hint('pad'), eog: ends ?? [] };
+}

@@ -1,0 +1,82 @@
+/** Merges of byte-level BPE as triples of ids. */
+import { keyOf } from './bytes.js';
+import { malformed } from './section.js';
+
+/** @typedef {import('./section.js').Tokenizer['merges']} Merges */
+
+/**
+ * Merges given as pairs of texts in the byte alphabet, in rank order.
+ * @param {Iterable<readonly [string, string]>} pairs
+ * @param {ReadonlyMap<string, number>} ids  id by text in the byte alphabet
+ * @returns {Merges}
+ */
+export function mergesFromPairs(pairs, ids) {
+  /** @type {Merges} */
+  const merges = [];
+  for (const [left, right] of pairs) {
+    const triple = [left, right, left + right].map((text) => {
+      const id = ids.get(text);
+      if (id === undefined) throw malformed(`merge ${merges.length} needs ${JSON.stringify(text)}, which is no token`);
+      return id;
+    });
+    merges.push(/** @type {Merges[number]} */ (triple));
+  }
+  return merges;
+}
+
+/**
+ * "left right", as vocab.bpe, GGUF and older tokenizer.json write a merge.
+ * @param {string} line
+ * @returns {[string, string]}
+ */
+export function splitMerge(line) {
+  const at = line.indexOf(' ', 1);
+  if (at < 0 || at === line.length - 1) throw malformed(`${JSON.stringify(line)} is no merge`);
+  return [line.slice(0, at), line.slice(at + 1)];
+}
+
+/**
+ * Vocabularies that name no merges but ranks (tiktoken): merging the bytes of a token by the tokens below it leaves
+ * the two parts that it was made of. A token that doesn't come down to two parts can't arise from merging.
+ * @param {readonly Uint8Array[]} tokens  in rank order
+ * @returns {Merges}
+ */
+export function mergesFromRanks(tokens) {
+  /** @type {Map<string, number>} */
+  const ranks = new Map();
+  tokens.forEach((bytes, rank) => {
+    const key = keyOf(bytes);
+    if (!ranks.has(key)) ranks.set(key, rank);
+  });
+  /** @type {Merges} */
+  const merges = [];
+  tokens.forEach((bytes, rank) => {
+    if (bytes.length < 2) return;
+    const parts = partsBelow(keyOf(bytes), rank, ranks);
+    if (parts?.length === 2) merges.push([parts[0], parts[1], rank]);
+  });
+  return merges;
+}
+
+/**
+ * Ids of what is left when `text` is merged, best rank first, by ranks under `limit`.
+ * @param {string} text
+ * @param {number} limit
+ * @param {ReadonlyMap<string, number>} ranks
+ * @returns {number[] | undefined} undefined when a single byte is no token
+ */
+function partsBelow(text, limit, ranks) {
+  const parts = [...text];
+  for (;;) {
+    let best = limit;
+    let at = -1;
+    for (let i = 0; i + 1 < parts.length; i++) {
+      const rank = ranks.get(parts[i] + parts[i + 1]);
+      if (rank !== undefined && rank < best) [best, at] = [rank, i];
+    }
+    if (at < 0) break;
+    parts.splice(at, 2, parts[at] + parts[at + 1]);
+  }
+  const ids = parts.map((part) => ranks.get(part) ?? -1);
+  return ids.includes(-1) ? undefined : ids;
+}

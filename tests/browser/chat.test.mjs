@@ -1,0 +1,312 @@
+// The demo as a person uses it: the real page, engine and model, in Chromium.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, afterEach, before, test } from 'node:test';
+import { serve } from '../../tools/serve.mjs';
+import { launch } from './launch.mjs';
+import { newPage, openDemo, ready, ROOT, sample, say, stat, texts, ui } from './site.mjs';
+
+/** @type {import('playwright-core').Browser} */
+let browser;
+/** @type {Awaited<ReturnType<typeof serve>>} */
+let site;
+/** @type {Awaited<ReturnType<typeof newPage>> | undefined} */
+let page;
+
+before(async () => {
+  browser = await launch();
+  site = await serve({ root: ROOT });
+});
+
+after(async () => {
+  await browser?.close();
+  await site?.close();
+});
+
+// Whatever a test does, the page must not have complained.
+afterEach(async () => {
+  const trouble = page?.trouble ?? [];
+  await page?.context().close();
+  page = undefined;
+  assert.deepEqual(trouble, []);
+});
+
+/** @param {import('playwright-core').BrowserContextOptions} [options] */
+async function demo(options) {
+  page = await newPage(browser, options);
+  await openDemo(page, site.url);
+  return page;
+}
+
+test('a message is sent, words stream in, the figures are there', async () => {
+  const page = await demo();
+  // Every state of the reply's text that the page went through.
+  await page.evaluate(() => {
+    const log = /** @type {HTMLElement} */ (document.querySelector('[role=log]'));
+    /** @type {any} */ (globalThis).seen = new Set();
+    new MutationObserver(() => /** @type {any} */ (globalThis).seen.add(log.querySelector('article:nth-child(2) .text')?.textContent))
+      .observe(log, { subtree: true, childList: true, characterData: true });
+  });
+  const reply = await say(page, 'Hello!');
+  assert.match(reply, /\w/);
+  assert.deepEqual(await texts(page), ['Hello!', reply]);
+  const seen = await page.evaluate(() => [.../** @type {any} */ (globalThis).seen].filter(Boolean));
+  const tokens = Number(await stat(page, 'tokens'));
+  assert.ok(seen.length >= 3 && seen.length <= tokens, `${seen.length} states of ${tokens} tokens`);
+  for (const state of seen) assert.ok(reply.startsWith(state), state);
+
+  assert.match(await stat(page, 'speed'), /^\d.* tokens\/s$/);
+  assert.match(await stat(page, 'ttft'), /^\d.* m?s$/);
+  assert.match(await stat(page, 'memory'), /^\d.* MB/);
+  assert.equal(await stat(page, 'build'), 'relaxed SIMD');
+  assert.match(await stat(page, 'reason'), /relaxed SIMD is available/);
+  assert.match(await ui(page).status.textContent() ?? '', new RegExp(`^Done: ${tokens} tokens?`));
+});
+
+test('Enter sends, Shift+Enter starts a line, blank text is not sent', async () => {
+  const page = await demo();
+  const { message } = ui(page);
+  await message.press('Enter');
+  await message.fill('  ');
+  await message.press('Enter');
+  assert.deepEqual(await texts(page), []);
+  await message.fill('Hello');
+  await message.press('Shift+Enter');
+  await page.keyboard.type('there');
+  assert.equal(await message.inputValue(), 'Hello\nthere');
+  await message.press('Enter');
+  await ready(page);
+  assert.equal((await texts(page))[0], 'Hello\nthere');
+  assert.equal(await message.inputValue(), '');
+});
+
+test('Stop: at most one more token comes after the click', async () => {
+  const page = await demo();
+  await sample(page, { temperature: '0' });
+  const clicked = page.evaluate(() => new Promise((resolve) => {
+    const tokens = /** @type {HTMLElement} */ (document.querySelector('[data-stat=tokens]'));
+    new MutationObserver((_, observer) => {
+      if (Number(tokens.textContent) < 5) return;
+      observer.disconnect();
+      /** @type {HTMLElement} */ (document.querySelector('#stop')).click();
+      resolve(Number(tokens.textContent));
+    }).observe(tokens, { childList: true });
+  }));
+  await say(page, 'Tell me a story');
+  const shown = await clicked;
+  const written = Number(await stat(page, 'tokens'));
+  assert.ok(written >= shown && written <= shown + 1, `${shown} tokens at the click, ${written} in the end`);
+  assert.match(await ui(page).status.textContent() ?? '', /^Stopped/);
+  assert.match(await ui(page).messages.last().textContent() ?? '', /stopped/);
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'message');
+  assert.match(await say(page, 'Hello!'), /\w/, 'goes on after it');
+});
+
+test('Stop at once, before the first word, and by Escape', async () => {
+  const page = await demo();
+  await ui(page).message.fill('Tell me a story');
+  await page.evaluate(() => {
+    /** @type {HTMLElement} */ (document.querySelector('#send')).click();
+    /** @type {HTMLElement} */ (document.querySelector('#stop')).click();
+  });
+  await ready(page);
+  assert.match(await ui(page).status.textContent() ?? '', /^Stopped/);
+  await sample(page, { temperature: '0' });
+  await ui(page).message.fill('Tell me a story');
+  await ui(page).message.press('Enter');
+  await page.keyboard.press('Escape');
+  await ready(page);
+  assert.match(await ui(page).status.textContent() ?? '', /^Stopped/);
+});
+
+test('a second turn reuses the KV cache of the first', async () => {
+  const page = await demo();
+  await sample(page, { temperature: '0' });
+  await say(page, 'Hello!');
+  assert.match(await stat(page, 'reused'), /^0 of \d+$/);
+  const before = Number((await stat(page, 'reused')).split(' of ')[1]) + Number(await stat(page, 'tokens'));
+  await say(page, 'Tell me a joke');
+  const [reused, prompt] = (await stat(page, 'reused')).split(' of ').map(Number);
+  // All but the first reply's last token, which was never fed.
+  assert.ok(reused >= before - 1 && reused < prompt, `${reused} of ${prompt}, ${before} before`);
+});
+
+test('a reload keeps the conversation, and it goes on', async () => {
+  const page = await demo();
+  await say(page, 'Hello!');
+  await say(page, 'Tell me a joke');
+  const conversation = await texts(page);
+  await page.reload();
+  await ready(page);
+  assert.deepEqual(await texts(page), conversation);
+  await say(page, 'Thank you');
+  assert.deepEqual((await texts(page)).slice(0, 4), conversation);
+  const prompt = Number((await stat(page, 'reused')).split(' of ')[1]);
+  assert.ok(prompt > 20, `the model was given ${prompt} tokens`);
+});
+
+test('a reload in the middle of a reply keeps what was written', async () => {
+  const page = await demo();
+  await sample(page, { temperature: '0' });
+  await ui(page).message.fill('Tell me a story');
+  await ui(page).send.click();
+  await page.waitForFunction(() => Number(document.querySelector('[data-stat=tokens]')?.textContent) > 5);
+  const written = String((await texts(page))[1]);
+  await page.reload();
+  await ready(page);
+  const [mine, reply] = await texts(page);
+  assert.equal(mine, 'Tell me a story');
+  assert.ok(reply.startsWith(written), `"${reply}" after "${written}"`);
+});
+
+test('New chat clears, also in the middle of a reply, also for a reload', async () => {
+  const page = await demo();
+  await say(page, 'Hello!');
+  await ui(page).newChat.click();
+  await ready(page);
+  assert.deepEqual(await texts(page), []);
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'message');
+  await say(page, 'Hello!');
+  assert.match(await stat(page, 'reused'), /^0 of/, 'nothing of the old chat is left');
+  await ui(page).message.fill('Tell me a story');
+  await ui(page).send.click();
+  await ui(page).newChat.click();
+  await ready(page);
+  assert.deepEqual(await texts(page), []);
+  await page.reload();
+  await ready(page);
+  assert.deepEqual(await texts(page), []);
+  await page.getByRole('button', { name: 'Tell me a joke' }).click();
+  await ready(page);
+  assert.equal((await texts(page)).length, 2);
+});
+
+test('Regenerate gives another reply to the same message', async () => {
+  const page = await demo();
+  await sample(page, { temperature: '1.5', topK: '0', seed: '1' });
+  await say(page, 'Hello!');
+  const first = await say(page, 'Tell me a story');
+  const again = async () => {
+    await ui(page).regenerate.click();
+    await ready(page);
+    const all = await texts(page);
+    assert.equal(all.length, 4);
+    assert.equal(all[2], 'Tell me a story');
+    return all[3];
+  };
+  assert.equal(await again(), first, 'the same seed says the same');
+  const [reused, prompt] = (await stat(page, 'reused')).split(' of ').map(Number);
+  assert.ok(reused >= prompt - 1, `${reused} of ${prompt}`);
+  await sample(page, { seed: '2' });
+  assert.notEqual(await again(), first);
+  assert.equal(await ui(page).regenerate.count(), 1);
+});
+
+test('Copy', async () => {
+  const page = await demo({ permissions: ['clipboard-read', 'clipboard-write'] });
+  const reply = await say(page, 'Hello!');
+  await page.getByRole('button', { name: 'Copy the reply' }).click();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), reply);
+  await page.getByRole('button', { name: 'Copy your message' }).click();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), 'Hello!');
+});
+
+test('settings: temperature 0 repeats itself, a reload keeps them, Reset, bounds', async () => {
+  const page = await demo();
+  await sample(page, { temperature: '0', maxTokens: '7', topK: '99999' });
+  const first = await say(page, 'Tell me a story');
+  assert.equal(await stat(page, 'tokens'), '7');
+  await page.reload();
+  await ready(page);
+  const value = (/** @type {string} */ name) => page.locator(`#sampling [name="${name}"]`).inputValue();
+  assert.deepEqual([await value('temperature'), await value('maxTokens'), await value('topK')], ['0', '7', '1000']);
+  await ui(page).newChat.click();
+  await ready(page);
+  assert.equal(await say(page, 'Tell me a story'), first);
+  await page.getByRole('button', { name: 'Reset' }).click();
+  assert.notEqual(await value('maxTokens'), '7');
+  assert.equal(await value('seed'), '');
+});
+
+test('a file that is no model: code, message, hint, and the page goes on', async () => {
+  const page = await demo();
+  const { alert, status } = ui(page);
+  await ui(page).file.setInputFiles({ name: 'notes.bq4', mimeType: '', buffer: Buffer.from('these are my notes, not a model. '.repeat(9)) });
+  await alert.waitFor();
+  await ready(page);
+  assert.match(await alert.locator('.what').textContent() ?? '', /\w+ \w+/);
+  assert.match(await alert.locator('.hint').textContent() ?? '', /\w+ \w+/);
+  assert.match(await alert.locator('code').textContent() ?? '', /^(NOT_A_MODEL|FORMAT)( at byte \d+)?$/);
+  assert.match(await status.textContent() ?? '', /not loaded/);
+  assert.match(await say(page, 'Hello!'), /\w/);
+  assert.equal(await alert.count(), 0, 'and the message has gone');
+});
+
+test('a model is dropped on the page; a broken one is refused with its offset', async () => {
+  const page = await demo();
+  const model = readFileSync(join(ROOT, 'models/chat.bq4'));
+  const drop = (/** @type {string} */ name, /** @type {string} */ base64) => page.evaluate(([name, base64]) => {
+    const data = new DataTransfer();
+    data.items.add(new File([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], name));
+    for (const type of ['dragover', 'drop']) document.body.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
+  }, [name, base64]);
+  await drop('half.bq4', model.subarray(0, model.length >> 1).toString('base64'));
+  await ui(page).alert.waitFor();
+  await ready(page);
+  assert.match(await ui(page).alert.locator('code').textContent() ?? '', /^TRUNCATED( at byte \d+)?$/);
+  assert.match(await say(page, 'Hello!'), /\w/);
+
+  await drop('mine.bq4', model.toString('base64'));
+  await page.getByRole('button', { name: 'Back to the bundled model' }).waitFor();
+  await ready(page);
+  assert.equal((await texts(page)).length, 2, 'the conversation stays');
+  assert.match(await say(page, 'Tell me a joke'), /\w/);
+  await page.getByRole('button', { name: 'Back to the bundled model' }).click();
+  await ready(page);
+  assert.match(await say(page, 'Thank you'), /\w/);
+});
+
+test('a full context is said, and a new chat is offered', async () => {
+  const page = await demo();
+  const { alert, message } = ui(page);
+  const words = (/** @type {number} */ n) => Array(n).fill('hello').join(' ');
+  await message.fill(words(900));
+  await message.press('Enter');
+  await alert.waitFor();
+  assert.match(await alert.locator('code').textContent() ?? '', /^CONTEXT_FULL/);
+  assert.deepEqual(await texts(page), []);
+  assert.equal(await message.inputValue(), words(900), 'what was written is not lost');
+
+  // As many words as leave the reply three tokens.
+  const [tokens, context] = (await alert.textContent() ?? '').match(/\d+/g)?.map(Number) ?? [];
+  await sample(page, { maxTokens: '100', temperature: '1.5', topK: '0' });
+  await say(page, words(900 - (tokens - context) - 2));
+  assert.match(await alert.textContent() ?? '', /CONTEXT_FULL/);
+  assert.equal((await texts(page)).length, 2);
+  await alert.getByRole('button', { name: 'New chat' }).click();
+  await ready(page);
+  assert.deepEqual(await texts(page), []);
+  assert.match(await say(page, 'Hello!'), /\w/);
+});
+
+test('what lies in storage is not trusted, and never becomes markup', async () => {
+  for (const chat of ['{', '[]', '{"version":1,"messages":{}}', '{"version":1,"messages":[null]}', '{"version":99,"messages":[{"role":"user","content":"x"}]}', '{"version":1,"messages":[{"role":"system","content":"x"}]}']) {
+    page = await newPage(browser);
+    await page.addInitScript((text) => {
+      localStorage.setItem('bq4.chat', text);
+      localStorage.setItem('bq4.settings', text);
+      localStorage.setItem('bq4.theme', text);
+    }, chat);
+    await openDemo(page, site.url);
+    assert.deepEqual(await texts(page), [], chat);
+    assert.deepEqual(page.trouble, [], chat);
+    await page.context().close();
+  }
+  page = await newPage(browser);
+  const evil = '<img src=x onerror="document.title=1"><script>document.title=1</script>\n&amp; **bold**';
+  await page.addInitScript((content) => localStorage.setItem('bq4.chat', JSON.stringify({ version: 1, messages: [{ role: 'user', content }, { role: 'assistant', content, note: content }] })), evil);
+  await openDemo(page, site.url);
+  assert.deepEqual(await texts(page), [evil, evil]);
+  assert.equal(await ui(page).log.locator('img, script').count(), 0);
+});

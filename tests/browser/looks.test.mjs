@@ -1,0 +1,171 @@
+// The demo for everyone: light and dark, phone width, keyboard, screen readers.
+import assert from 'node:assert/strict';
+import axe from 'axe-core';
+import { after, before, test } from 'node:test';
+import { serve } from '../../tools/serve.mjs';
+import { launch } from './launch.mjs';
+import { newPage, openDemo, ready, ROOT, sample, say, ui } from './site.mjs';
+
+/** @typedef {import('./site.mjs').Page} Page */
+/** @type {import('playwright-core').Browser} */
+let browser;
+/** @type {Awaited<ReturnType<typeof serve>>} */
+let site;
+
+before(async () => {
+  browser = await launch();
+  site = await serve({ root: ROOT });
+});
+after(async () => {
+  await browser?.close();
+  await site?.close();
+});
+
+/** @param {import('playwright-core').BrowserContextOptions} [options] */
+async function demo(options) {
+  const page = await newPage(browser, options);
+  await openDemo(page, site.url);
+  return page;
+}
+
+/** The states of the page that differ in looks. @param {Page} page @param {(state: string) => Promise<void>} look */
+async function everyState(page, look) {
+  await look('empty');
+  await ui(page).message.fill(`Hello! ${'endless'.repeat(60)}\n\nnew lines`);
+  await ui(page).send.click();
+  await ready(page);
+  await say(page, 'Tell me a joke');
+  await look('conversation');
+  await ui(page).file.setInputFiles({ name: 'notes.bq4', mimeType: '', buffer: Buffer.from('not a model '.repeat(30)) });
+  await ui(page).alert.waitFor();
+  await ready(page);
+  await look('error');
+  await ui(page).details.click();
+  await look('details switched');
+}
+
+for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
+  test(`axe finds nothing serious: ${colorScheme}`, async () => {
+    for (const width of [1280, 390]) {
+      const page = await demo({ colorScheme, viewport: { width, height: 844 } });
+      await everyState(page, async (state) => {
+        await page.evaluate(axe.source);
+        const { violations, passes } = await page.evaluate(() => /** @type {any} */ (globalThis).axe.run());
+        assert.ok(passes.length > 20, 'axe looked at the page');
+        const serious = violations.filter((/** @type {any} */ v) => ['serious', 'critical'].includes(v.impact));
+        assert.deepEqual(serious.map((/** @type {any} */ v) => `${v.id}: ${v.nodes.map((/** @type {any} */ n) => n.html).join(' ')}`), [], `${state}, ${width}`);
+      });
+      await page.context().close();
+    }
+  });
+}
+
+test('no sideways scroll at 390 and 320 pixels', async () => {
+  for (const width of [390, 320]) {
+    const page = await demo({ viewport: { width, height: 700 }, isMobile: true, hasTouch: true });
+    await everyState(page, async (state) => {
+      const wide = await page.evaluate(() => {
+        const limit = document.documentElement.clientWidth;
+        const out = [...document.querySelectorAll('body *')].filter((e) => {
+          const box = e.getBoundingClientRect();
+          return box.width > 1 && (box.right > limit + 0.5 || box.left < -0.5);
+        });
+        return { limit, scroll: document.scrollingElement?.scrollWidth, out: out.map((e) => e.outerHTML.slice(0, 80)) };
+      });
+      assert.deepEqual(wide, { limit: width, scroll: width, out: [] }, `${state}, ${width}`);
+    });
+    await page.context().close();
+  }
+});
+
+test('the theme follows the system, then the person, also after a reload', async () => {
+  const page = await demo({ colorScheme: 'dark' });
+  const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const theme = page.getByRole('button', { name: /^Theme/ });
+  const dark = await background();
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.waitForFunction((dark) => getComputedStyle(document.body).backgroundColor !== dark, dark);
+  const light = await background();
+  await theme.click();
+  assert.equal(await theme.getAttribute('aria-label'), 'Theme: light');
+  await theme.click();
+  assert.equal(await theme.getAttribute('aria-label'), 'Theme: dark');
+  assert.equal(await background(), dark);
+  await page.reload();
+  assert.equal(await background(), dark, 'before the page has done anything');
+  await theme.click();
+  assert.equal(await background(), light);
+  await page.context().close();
+});
+
+test('by keyboard alone', async () => {
+  const page = await demo();
+  const focused = () => page.evaluate(() => {
+    const e = document.activeElement;
+    return e?.getAttribute('aria-label') || e?.id || e?.textContent;
+  });
+  assert.equal(await focused(), 'message');
+  await page.keyboard.type('Hello!');
+  await page.keyboard.press('Tab');
+  assert.equal(await focused(), 'send');
+  await page.keyboard.press('Enter');
+  assert.equal(await focused(), 'message');
+  await ready(page);
+  /** @type {unknown[]} */
+  const order = [];
+  for (let i = 0; i < 7; i++) {
+    await page.keyboard.press('Shift+Tab');
+    order.push(await focused());
+  }
+  assert.deepEqual(order, ['Regenerate the reply', 'Copy the reply', 'Copy your message', 'Conversation', 'details-toggle', 'Theme: as the system', 'new-chat']);
+  // Focus is seen.
+  await ui(page).newChat.focus();
+  await page.keyboard.press('Tab');
+  assert.notEqual(await page.evaluate(() => getComputedStyle(/** @type {Element} */ (document.activeElement)).outlineStyle), 'none');
+  await page.context().close();
+});
+
+test('on a phone the details take the place of the conversation, Escape closes them', async () => {
+  const page = await demo({ viewport: { width: 390, height: 844 } });
+  const { details, log } = ui(page);
+  assert.equal(await details.getAttribute('aria-expanded'), 'false');
+  await details.click();
+  assert.equal(await details.getAttribute('aria-expanded'), 'true');
+  assert.equal(await log.isVisible(), false);
+  assert.ok(await ui(page).message.isVisible());
+  await page.keyboard.press('Escape');
+  assert.equal(await details.getAttribute('aria-expanded'), 'false');
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'details-toggle');
+  await page.context().close();
+});
+
+test('screen readers hear a reply once, not every token', async () => {
+  const page = await demo();
+  await sample(page, { temperature: '0' });
+  await page.evaluate(() => {
+    const status = /** @type {HTMLElement} */ (document.querySelector('[role=status]'));
+    const log = /** @type {HTMLElement} */ (document.querySelector('[role=log]'));
+    const heard = { status: /** @type {(string | null)[]} */ ([]), idle: 0 };
+    Object.assign(globalThis, { heard });
+    new MutationObserver(() => heard.status.push(status.textContent)).observe(status, { childList: true, characterData: true, subtree: true });
+    // Text that is added while the log is not busy would be spoken at once.
+    new MutationObserver(() => (heard.idle += log.getAttribute('aria-busy') === 'true' ? 0 : 1)).observe(log, { characterData: true, subtree: true });
+  });
+  await say(page, 'Tell me a story');
+  const heard = await page.evaluate(() => /** @type {any} */ (globalThis).heard);
+  assert.ok(heard.status.length <= 4, heard.status.join(' | '));
+  assert.equal(heard.idle, 0);
+  assert.equal(await ui(page).log.getAttribute('aria-busy'), 'false');
+  await page.context().close();
+});
+
+test('nothing moves where motion is not wanted', async () => {
+  for (const [reducedMotion, least, most] of /** @type {const} */ ([['no-preference', 1, 9], ['reduce', 0, 0]])) {
+    const page = await demo({ reducedMotion });
+    await ui(page).message.fill('Tell me a story');
+    await ui(page).send.click();
+    const moving = await page.evaluate(() => document.getAnimations().length);
+    assert.ok(moving >= least && moving <= most, `${reducedMotion}: ${moving}`);
+    await page.context().close();
+  }
+});

@@ -1,0 +1,144 @@
+// Once loaded, the demo needs no network, and no particular host.
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+import { serve } from '../../tools/serve.mjs';
+import { launch } from './launch.mjs';
+import { kept, newPage, openDemo, plainHost, ready, ROOT, say, stat, texts, ui } from './site.mjs';
+
+/** @type {import('playwright-core').Browser} */
+let browser;
+/** @type {(() => Promise<unknown>)[]} */
+let cleanup = [];
+
+before(async () => {
+  browser = await launch();
+});
+after(() => browser?.close());
+afterEach(async () => {
+  for (const work of cleanup.splice(0).reverse()) await work();
+});
+
+/** @param {import('playwright-core').BrowserContextOptions} [options] */
+async function watched(options) {
+  const page = await newPage(browser, options);
+  cleanup.push(() => page.context().close());
+  return page;
+}
+
+test('the network goes away: it goes on, and even starts again', async () => {
+  const site = await serve({ root: ROOT });
+  cleanup.push(site.close);
+  const page = await watched();
+  await openDemo(page, site.url);
+  await kept(page);
+  await page.context().setOffline(true);
+  await site.close();
+  cleanup.shift();
+  const reply = await say(page, 'Hello!');
+  assert.match(reply, /\w/);
+  await page.reload();
+  await ready(page);
+  assert.deepEqual(await texts(page), ['Hello!', reply]);
+  assert.match(await say(page, 'Tell me a joke'), /\w/);
+  // A second tab, with a query, as from a link.
+  const tab = await page.context().newPage();
+  await openDemo(tab, `${site.url}demo/?from=elsewhere`);
+  assert.match(await say(tab, 'Hello!'), /\w/);
+  // What could not be asked for anew is noise of the network, not of the page.
+  assert.deepEqual(page.trouble.filter((line) => !/ERR_(INTERNET_DISCONNECTED|CONNECTION_REFUSED|FAILED)/.test(line)), []);
+});
+
+test('a host without any header, in a subfolder: policy and offline included', async () => {
+  const host = await plainHost('/some/where');
+  cleanup.push(host.close);
+  const page = await watched();
+  await openDemo(page, host.url);
+  assert.equal(await page.evaluate(() => crossOriginIsolated), false);
+  assert.match(await say(page, 'Hello!'), /\w/);
+  await kept(page);
+  assert.deepEqual(page.trouble, []);
+
+  const violated = await page.evaluate(async () => {
+    /** @type {string[]} */
+    const directives = [];
+    addEventListener('securitypolicyviolation', (e) => directives.push(e.effectiveDirective));
+    document.body.append(Object.assign(document.createElement('script'), { textContent: 'document.title = "inline"' }));
+    document.body.setAttribute('onclick', 'document.title = "handler"');
+    document.body.click();
+    document.body.append(Object.assign(document.createElement('img'), { src: 'https://elsewhere.invalid/x.png' }));
+    document.body.append(Object.assign(document.createElement('style'), { textContent: 'body { color: red }' }));
+    await fetch('https://elsewhere.invalid/').catch(() => {});
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    return { directives, title: document.title };
+  });
+  assert.deepEqual(violated.directives.sort(), ['connect-src', 'img-src', 'script-src-attr', 'script-src-elem', 'style-src-elem']);
+  assert.match(violated.title, /^bq4/);
+
+  await host.close();
+  cleanup.splice(0, 1);
+  await page.reload();
+  await ready(page);
+  assert.match(await say(page, 'Hello!'), /\w/);
+});
+
+test('what is stored is what a visit needs', async () => {
+  const host = await plainHost('/x');
+  cleanup.push(host.close);
+  const plain = await watched({ serviceWorkers: 'block' });
+  await openDemo(plain, host.url);
+  const needed = new Set(host.paths);
+  needed.delete('demo/sw.js');
+  const page = await watched();
+  await openDemo(page, host.url);
+  await kept(page);
+  const stored = await page.evaluate(async () => {
+    const requests = await Promise.all((await caches.keys()).map(async (name) => (await caches.open(name)).keys()));
+    return requests.flat().map((request) => new URL(request.url).pathname.replace('/x/', ''));
+  });
+  // The other build, for a browser that is updated while away.
+  assert.deepEqual(stored.sort(), [...needed, 'build/wasm/bq4-simd128.wasm'].sort());
+});
+
+test('the service worker leaves ranges and other files alone, and shows what is new', async () => {
+  const site = await serve({ root: ROOT });
+  cleanup.push(site.close);
+  const page = await watched();
+  await openDemo(page, site.url);
+  await kept(page);
+  await page.reload();
+  await ready(page);
+  assert.ok(await page.evaluate(() => Boolean(navigator.serviceWorker.controller)));
+  const get = (/** @type {string} */ path, /** @type {Record<string, string>} */ headers = {}) => page.evaluate(async ([path, headers]) => {
+    const response = await fetch(/** @type {string} */ (path), { headers: /** @type {any} */ (headers) });
+    const [entry] = performance.getEntriesByName(new URL(/** @type {string} */ (path), location.href).href).slice(-1);
+    return { status: response.status, worker: /** @type {PerformanceResourceTiming} */ (entry)?.workerStart > 0, length: (await response.arrayBuffer()).byteLength };
+  }, [path, headers]);
+  assert.deepEqual(await get('../models/chat.bq4', { Range: 'bytes=0-9' }), { status: 206, worker: true, length: 10 });
+  const whole = await get('style.css');
+  assert.deepEqual([whole.status, whole.worker], [200, true]);
+
+  // A stored copy that has become stale is not what a page with a network gets.
+  const text = await page.evaluate(async () => {
+    const name = (await caches.keys())[0];
+    const cache = await caches.open(name);
+    await cache.put(new URL('style.css', location.href).href, new Response('stale', { headers: { 'content-type': 'text/css' } }));
+    return (await fetch('style.css')).text();
+  });
+  assert.notEqual(text, 'stale');
+  assert.match(await stat(page, 'offline'), /^yes/);
+  assert.deepEqual(page.trouble, []);
+});
+
+test('a browser that refuses service workers', async () => {
+  const site = await serve({ root: ROOT });
+  cleanup.push(site.close);
+  const page = await watched({ serviceWorkers: 'block' });
+  await page.addInitScript(() => {
+    navigator.serviceWorker.register = () => Promise.reject(new DOMException('refused', 'SecurityError'));
+  });
+  await openDemo(page, site.url);
+  await page.locator('[data-stat="offline"]', { hasText: 'only until this page is closed' }).waitFor();
+  assert.match(await say(page, 'Hello!'), /\w/);
+  assert.deepEqual(page.trouble, []);
+  assert.equal(await ui(page).alert.count(), 0);
+});

@@ -1,0 +1,118 @@
+// What the tests of the demo share: a page that is watched for errors, and words for what a person does on it.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { publicPath, PUBLIC } from '../../tools/serve.mjs';
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** @typedef {import('playwright-core').Page} Page */
+/** @typedef {import('playwright-core').Browser} Browser */
+
+/**
+ * Opens a page in a context of its own. `page.trouble` collects what went wrong on it: exceptions, console errors,
+ * violations of the content security policy.
+ * @param {Browser} browser
+ * @param {import('playwright-core').BrowserContextOptions} [options]
+ * @returns {Promise<Page & { trouble: string[] }>}
+ */
+export async function newPage(browser, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const page = await context.newPage();
+  /** @type {string[]} */
+  const trouble = [];
+  page.on('pageerror', (error) => trouble.push(`exception: ${error.stack}`));
+  page.on('console', (message) => {
+    if (message.type() === 'error') trouble.push(`console: ${message.text()} (${message.location().url})`);
+  });
+  await page.addInitScript(() => {
+    addEventListener('securitypolicyviolation', (e) => console.error(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}`));
+  });
+  return Object.assign(page, { trouble });
+}
+
+/** Opens the demo and waits until its model is ready. @param {Page} page @param {string} url */
+export async function openDemo(page, url) {
+  await page.goto(url);
+  await ready(page);
+}
+
+/** @param {Page} page */
+export const ready = (page) => page.waitForFunction(() => {
+  const send = /** @type {HTMLButtonElement | null} */ (document.querySelector('#send'));
+  return send && !send.disabled && !send.hidden;
+});
+
+/** @param {Page} page */
+export const ui = (page) => ({
+  message: page.getByRole('textbox', { name: 'Message' }),
+  send: page.getByRole('button', { name: 'Send', exact: true }),
+  stop: page.getByRole('button', { name: 'Stop', exact: true }),
+  newChat: page.getByRole('button', { name: 'New chat' }).first(),
+  regenerate: page.getByRole('button', { name: 'Regenerate' }),
+  details: page.getByRole('button', { name: 'Details' }),
+  log: page.getByRole('log'),
+  messages: page.getByRole('log').getByRole('article'),
+  status: page.getByRole('status'),
+  alert: page.getByRole('alert'),
+  file: page.locator('#file'),
+});
+
+/** The whole conversation as texts, without buttons and notes. @param {Page} page */
+export const texts = (page) => page.locator('[role=log] article .text').allTextContents();
+
+/** Says something and waits for the end of the reply. @param {Page} page @param {string} text */
+export async function say(page, text) {
+  await ui(page).message.fill(text);
+  await ui(page).send.click();
+  await ready(page);
+  return String((await texts(page)).at(-1));
+}
+
+/** @param {Page} page @param {string} name of a figure in the details */
+export const stat = async (page, name) => (await page.locator(`[data-stat="${name}"]`).textContent()) ?? '';
+
+/** Waits until the page says that it works without a network. @param {Page} page */
+export const kept = (page) => page.locator('[data-stat="offline"]', { hasText: /^yes/ }).waitFor();
+
+/** @param {Page} page @param {Record<string, string>} values */
+export async function sample(page, values) {
+  for (const [name, value] of Object.entries(values)) await page.locator(`#sampling [name="${name}"]`).fill(value);
+}
+
+/** @type {Record<string, string>} */
+const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
+
+/**
+ * The plainest of hosts: files under a folder, types for what needs one, no other header, no ranges.
+ * @param {string} base  '/some/folder'
+ * @returns {Promise<{ url: string, paths: string[], close: () => Promise<void> }>}  `paths`: what was asked for
+ */
+export async function plainHost(base) {
+  /** @type {string[]} */
+  const paths = [];
+  const server = createServer((request, response) => {
+    const target = String(request.url);
+    const path = target.startsWith(base) ? publicPath(target.slice(base.length), PUBLIC) : undefined;
+    try {
+      assert.ok(path);
+      const body = readFileSync(join(ROOT, path.endsWith('/') ? `${path}index.html` : path));
+      paths.push(path);
+      response.writeHead(200, { 'Content-Type': TYPES[extname(path) || '.html'] ?? 'application/octet-stream' }).end(body);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  return {
+    url: `http://localhost:${port}${base}/demo/`,
+    paths,
+    close: () => new Promise((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    }),
+  };
+}

@@ -1,0 +1,587 @@
+#include "fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/cursor.h"
+#include "core/hash.h"
+#include "core/quant.h"
+
+enum { CHUNK = 1 << 20 };
+
+static void *need(void *p) {
+  if (p) return p;
+  fprintf(stderr, "fixture: out of memory\n");
+  exit(1);
+}
+
+static void must(bq_status status, const bq_error *err, const char *what) {
+  if (status == BQ_OK) return;
+  fprintf(stderr, "fixture: %s: %s: %s\n", what, bq_status_name(status), err->detail);
+  exit(1);
+}
+
+/* --- bytes ---------------------------------------------------------------------------------- */
+
+void fixture_put(fixture_buffer *b, const void *bytes, size_t n) {
+  if (b->n + n > b->capacity) {
+    b->capacity = 2 * (b->n + n) + 256;
+    b->data = need(realloc(b->data, b->capacity));
+  }
+  if (n) memcpy(b->data + b->n, bytes, n);
+  b->n += n;
+}
+
+void fixture_u8(fixture_buffer *b, uint8_t v) { fixture_put(b, &v, 1); }
+void fixture_u16(fixture_buffer *b, uint16_t v) {
+  fixture_u8(b, (uint8_t)v);
+  fixture_u8(b, (uint8_t)(v >> 8));
+}
+void fixture_u32(fixture_buffer *b, uint32_t v) {
+  fixture_u16(b, (uint16_t)v);
+  fixture_u16(b, (uint16_t)(v >> 16));
+}
+void fixture_u64(fixture_buffer *b, uint64_t v) {
+  fixture_u32(b, (uint32_t)v);
+  fixture_u32(b, (uint32_t)(v >> 32));
+}
+void fixture_f32(fixture_buffer *b, float v) {
+  uint32_t u;
+  memcpy(&u, &v, sizeof u);
+  fixture_u32(b, u);
+}
+void fixture_pad(fixture_buffer *b, size_t align) {
+  while (b->n % align) fixture_u8(b, 0);
+}
+
+static void store64(uint8_t *p, uint64_t v) {
+  for (int i = 0; i < 8; i++) p[i] = (uint8_t)(v >> 8 * i);
+}
+
+void fixture_put_section(fixture_buffer *b, const char *tag, uint32_t flags, const uint8_t *payload,
+                         size_t n) {
+  fixture_put(b, tag, 4);
+  fixture_u32(b, flags);
+  fixture_u64(b, n);
+  fixture_put(b, payload, n);
+  fixture_pad(b, 8);
+}
+
+/* Takes over `part`. */
+static void put_part(fixture_buffer *b, const char *tag, uint32_t flags, fixture_buffer part) {
+  fixture_put_section(b, tag, flags, part.data, part.n);
+  free(part.data);
+}
+
+/* --- weights -------------------------------------------------------------------------------- */
+
+static uint64_t next_random(uint64_t *state) { /* splitmix64 */
+  uint64_t z = *state += 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return z ^ z >> 31;
+}
+
+/* About normal, deviation 1: the sum of 12 uniform numbers. */
+static float random_weight(uint64_t *state) {
+  float sum = -6.0f;
+  for (int i = 0; i < 12; i++) sum += (float)(next_random(state) >> 40) * 0x1p-24f;
+  return sum;
+}
+
+static float inverse_root(float n) {
+  float x = 1.0f;
+  for (int i = 0; i < 60; i++) x = 0.5f * (x + n / x); /* Newton: no libm needed */
+  return 1.0f / x;
+}
+
+typedef struct maker {
+  const fixture_spec *spec;
+  fixture *out;
+  uint64_t random;
+} maker;
+
+static size_t weights_of(const fixture_tensor *t) {
+  return (size_t)t->dims[0] * (t->ndims == 2 ? t->dims[1] : 1);
+}
+
+/* v1 block size for n weights; 0: none divides. */
+static uint32_t v1_block(const fixture_spec *spec, size_t n) {
+  uint32_t want = spec->block ? spec->block : 32;
+  return n % want == 0 ? want : n % 16 == 0 ? 16 : 0;
+}
+
+static void choose_encoding(const fixture_spec *spec, fixture_tensor *t, bool embedding) {
+  if (spec->version == 1) {
+    uint32_t block = v1_block(spec, weights_of(t));
+    t->type = block == 16   ? BQ_TYPE_BQ4_16
+              : block == 32 ? BQ_TYPE_BQ4_32
+              : block == 64 ? BQ_TYPE_BQ4_64
+                            : BQ_TYPE_F32;
+    t->layout = block ? BQ_FLAT : BQ_ROWS;
+    return;
+  }
+  t->type = t->ndims == 1 ? spec->vector_type : embedding ? spec->embed_type : spec->type;
+  t->layout = spec->layout == BQ_TILED && t->ndims == 2 ? bq_type_run_layout(t->type) : BQ_ROWS;
+}
+
+static void add_tensor(maker *m, const char *name, int layer, const char *part, uint32_t rows,
+                       uint32_t cols) {
+  fixture *f = m->out;
+  f->tensors = need(realloc(f->tensors, (f->n_tensors + 1) * sizeof *f->tensors));
+  fixture_tensor *t = &f->tensors[f->n_tensors++];
+  *t = (fixture_tensor){.ndims = cols ? 2 : 1, .dims = {rows, cols}};
+  if (layer < 0) snprintf(t->name, sizeof t->name, "%s.%s", name, part);
+  else snprintf(t->name, sizeof t->name, "h.%d.%s.%s", layer, name, part);
+  choose_encoding(m->spec, t, layer < 0);
+
+  size_t n = weights_of(t);
+  bool norm = !cols && strcmp(part, "weight") == 0;
+  float size = norm || !cols ? 0.1f : inverse_root((float)cols);
+  t->wanted = need(malloc(n * sizeof(float)));
+  t->values = need(malloc(n * sizeof(float)));
+  for (size_t i = 0; i < n; i++)
+    t->wanted[i] = random_weight(&m->random) * size + (norm ? 1.0f : 0.0f);
+  size_t r = cols ? rows : 1, c = cols ? cols : rows;
+  uint64_t bytes = bq_type_bytes(t->type, t->layout, r, c);
+  t->stored = need(malloc((size_t)bytes));
+  bq_error err = {0};
+  must(bq_quantize(t->type, t->layout, t->wanted, r, c, t->stored, &err), &err, t->name);
+  must(bq_dequantize(t->type, t->layout, t->stored, r, c, t->values, &err), &err, t->name);
+  bool extra = m->spec->version == 1 && t->layout != BQ_FLAT;
+  t->bytes = extra ? 0 : bytes;
+}
+
+static void add_vector(maker *m, const char *name, int layer, const char *part, uint32_t n) {
+  add_tensor(m, name, layer, part, n, 0);
+}
+
+/* A matrix and, where wanted, its bias. */
+static void add_linear(maker *m, const char *name, int layer, uint32_t rows, uint32_t cols) {
+  add_tensor(m, name, layer, "weight", rows, cols);
+  if (m->spec->biases) add_vector(m, name, layer, "bias", rows);
+}
+
+static void add_norm(maker *m, const char *name, int layer) {
+  const bq_config *c = &m->spec->config;
+  add_vector(m, name, layer, "weight", c->hidden);
+  if (m->spec->biases && c->norm == BQ_NORM_LAYER) add_vector(m, name, layer, "bias", c->hidden);
+}
+
+static void add_tensors(maker *m) {
+  const bq_config *c = &m->spec->config;
+  uint32_t q_dim = c->heads * c->head_dim, kv_dim = c->kv_heads * c->head_dim;
+  add_tensor(m, "wte", -1, "weight", c->vocab, c->hidden);
+  if (c->position == BQ_POSITION_LEARNED)
+    add_tensor(m, "wpe", -1, "weight", c->context, c->hidden);
+  for (int i = 0; i < (int)c->layers; i++) {
+    add_norm(m, "ln1", i);
+    add_linear(m, "attn.q", i, q_dim, c->hidden);
+    add_linear(m, "attn.k", i, kv_dim, c->hidden);
+    add_linear(m, "attn.v", i, kv_dim, c->hidden);
+    add_linear(m, "attn.o", i, c->hidden, q_dim);
+    add_norm(m, "ln2", i);
+    if (c->gated) add_linear(m, "mlp.gate", i, c->ffn, c->hidden);
+    add_linear(m, "mlp.up", i, c->ffn, c->hidden);
+    add_linear(m, "mlp.down", i, c->hidden, c->ffn);
+  }
+  add_norm(m, "ln_f", -1);
+  if (!c->tied) add_tensor(m, "lm_head", -1, "weight", c->vocab, c->hidden);
+  if (m->spec->biases) add_vector(m, "lm_head", -1, "bias", c->vocab);
+}
+
+/* --- sections ------------------------------------------------------------------------------- */
+
+static void put_key(fixture_buffer *b, uint16_t key, uint32_t value) {
+  fixture_u16(b, key);
+  fixture_u8(b, 0);
+  fixture_u8(b, 1);
+  fixture_u32(b, value);
+}
+
+static void put_float_key(fixture_buffer *b, uint16_t key, float value) {
+  fixture_u16(b, key);
+  fixture_u8(b, 1);
+  fixture_u8(b, 1);
+  fixture_f32(b, value);
+}
+
+static fixture_buffer conf_section(const bq_config *c) {
+  fixture_buffer b = {0};
+  const uint32_t first[] = {c->arch, c->layers, c->hidden, c->heads, c->kv_heads,
+                            c->head_dim, c->ffn, c->vocab, c->context, c->norm};
+  for (uint16_t i = 0; i < 10; i++) put_key(&b, (uint16_t)(i + 1), first[i]);
+  put_float_key(&b, 11, c->norm_eps);
+  put_key(&b, 12, c->position);
+  if (c->position == BQ_POSITION_ROPE) {
+    put_float_key(&b, 13, c->rope_theta);
+    put_key(&b, 14, c->rope_pairs);
+    put_key(&b, 15, c->rope_dim);
+  }
+  put_key(&b, 16, c->activation);
+  put_key(&b, 17, c->gated);
+  put_key(&b, 18, c->tied);
+  put_key(&b, 32, c->tokens);
+  put_key(&b, 33, c->merges);
+  return b;
+}
+
+/* A word list: <unk>, <s>, </s>, the printable ASCII characters, then two-letter words. */
+static uint32_t token_text(uint32_t id, char out[8]) {
+  static const char *const special[] = {"<unk>", "<s>", "</s>"};
+  if (id < 3) return (uint32_t)strlen(strcpy(out, special[id]));
+  if (id < 3 + 95) {
+    out[0] = (char)(' ' + id - 3);
+    return 1;
+  }
+  out[0] = (char)('a' + (id - 98) % 26);
+  out[1] = (char)('a' + (id - 98) / 26 % 26);
+  out[2] = (char)('a' + (id - 98) / 676 % 26);
+  return id - 98 < 676 ? 2 : 3;
+}
+
+static fixture_buffer tokn_section(uint32_t tokens) {
+  fixture_buffer b = {0}, text = {0}, ends = {0};
+  for (uint32_t i = 0; i < tokens; i++) {
+    char word[8];
+    fixture_put(&text, word, token_text(i, word));
+    fixture_u32(&ends, (uint32_t)text.n);
+  }
+  const uint32_t head[] = {3, 0, 0, 1, 2, 0, BQ_TOKEN_NONE, 1, tokens, 0, (uint32_t)text.n, 2};
+  for (size_t i = 0; i < sizeof head / sizeof *head; i++) fixture_u32(&b, head[i]);
+  fixture_put(&b, ends.data, ends.n);
+  for (uint32_t i = 0; i < tokens; i++) fixture_f32(&b, 0.0f);
+  for (uint32_t i = 0; i < tokens; i++) fixture_u8(&b, i == 0 ? 1 : i < 3 ? 2 : 0);
+  fixture_pad(&b, 4);
+  fixture_put(&b, text.data, text.n);
+  free(text.data);
+  free(ends.data);
+  return b;
+}
+
+static void put_dims(fixture_buffer *b, const fixture_tensor *t) {
+  for (uint32_t i = 0; i < t->ndims; i++) fixture_u32(b, t->dims[i]);
+}
+
+static fixture_buffer tens_section(const fixture *f) {
+  fixture_buffer b = {0};
+  fixture_u32(&b, BQ_TYPE_COUNT);
+  for (uint32_t i = 0; i < BQ_TYPE_COUNT; i++) {
+    const char *name = bq_type_get(i)->name;
+    fixture_u8(&b, (uint8_t)i);
+    fixture_u8(&b, (uint8_t)strlen(name));
+    fixture_put(&b, name, strlen(name));
+  }
+  fixture_u32(&b, (uint32_t)f->n_tensors);
+  for (size_t i = 0; i < f->n_tensors; i++) {
+    const fixture_tensor *t = &f->tensors[i];
+    fixture_u16(&b, (uint16_t)strlen(t->name));
+    fixture_put(&b, t->name, strlen(t->name));
+    fixture_u8(&b, (uint8_t)t->type);
+    fixture_u8(&b, (uint8_t)t->layout);
+    fixture_u8(&b, (uint8_t)t->ndims);
+    put_dims(&b, t);
+    fixture_u64(&b, t->offset);
+    fixture_u64(&b, t->bytes);
+  }
+  return b;
+}
+
+static fixture_buffer text_section(const char *text) {
+  fixture_buffer b = {0};
+  fixture_put(&b, text, strlen(text));
+  return b;
+}
+
+static fixture_buffer filler(size_t n, char c) {
+  fixture_buffer b = {0};
+  while (b.n < n) fixture_u8(&b, (uint8_t)c);
+  return b;
+}
+
+static const char CHAT[] =
+    "{\"roles\": {\"user\": {\"before\": \"\", \"after\": \"\\n\"}, "
+    "\"assistant\": {\"before\": \"\", \"after\": \"\\n\"}}, \"stop\": [\"\\n\"], \"bos\": true}";
+
+/* --- v2 ------------------------------------------------------------------------------------- */
+
+static void put_header(fixture_buffer *b, uint64_t plan, uint64_t prefix, uint64_t file) {
+  fixture_put(b, "BQ4F", 4);
+  const uint32_t versions[] = {2, 0, 0};
+  for (int i = 0; i < 3; i++) fixture_u32(b, versions[i]);
+  const uint64_t lengths[] = {plan, prefix, file};
+  for (int i = 0; i < 3; i++) fixture_u64(b, lengths[i]);
+  fixture_put(b, "a fixture's id..", 16);
+  fixture_u64(b, bq_xxh64(b->data, 56, 0));
+}
+
+static void put_sum(fixture_buffer *b, size_t from) {
+  uint8_t sum[8];
+  store64(sum, bq_xxh64(b->data + from, b->n - from, 0));
+  fixture_put_section(b, "SUM8", 0, sum, 8);
+}
+
+/* Lays the data out from `prefix` on; returns where it ends. */
+static uint64_t place_tensors(const fixture_spec *spec, fixture *f, uint64_t prefix) {
+  uint64_t at = prefix;
+  for (size_t i = 0; i < f->n_tensors; i++) {
+    f->tensors[i].offset = at;
+    at = (at + f->tensors[i].bytes + 63) / 64 * 64 + spec->gap;
+  }
+  return at;
+}
+
+/* The prefix, for data that starts at `prefix_bytes`. Hashes are zeros. */
+static fixture_buffer make_prefix(const fixture_spec *spec, fixture *f, uint64_t prefix_bytes,
+                                  uint64_t file_bytes) {
+  fixture_buffer plan = {0}, b = {0};
+  for (int i = 0; i < 64; i++) fixture_u8(&plan, 0);
+  put_part(&plan, "CONF", 1, conf_section(&f->config));
+  put_part(&plan, "LICE", 0, text_section("MIT"));
+  put_part(&plan, "TENS", 1, tens_section(f));
+  put_part(&plan, "NAME", 0, text_section("fixture"));
+  put_sum(&plan, 64);
+  put_header(&b, plan.n - 64, prefix_bytes, file_bytes);
+  fixture_put(&b, plan.data + 64, plan.n - 64);
+  free(plan.data);
+  if (f->config.tokens) put_part(&b, "TOKN", 0, tokn_section(f->config.tokens));
+  put_part(&b, "CHAT", 0, text_section(CHAT));
+  put_part(&b, "CARD", 0, filler(spec->card_bytes, 'x'));
+  if (!spec->no_hashes) {
+    fixture_buffer hash = {0};
+    fixture_u32(&hash, 1);
+    fixture_u32(&hash, CHUNK);
+    uint64_t chunks = (file_bytes - prefix_bytes + CHUNK - 1) / CHUNK;
+    for (uint64_t i = 0; i < chunks; i++) fixture_u64(&hash, 0);
+    put_part(&b, "HASH", 0, hash);
+  }
+  put_sum(&b, 0);
+  fixture_pad(&b, 64);
+  return b;
+}
+
+static void make_v2(const fixture_spec *spec, fixture *f) {
+  uint64_t data = place_tensors(spec, f, 0);
+  fixture_buffer b = make_prefix(spec, f, 0, data); /* its length doesn't depend on the offsets */
+  f->prefix_bytes = b.n;
+  free(b.data);
+  uint64_t end = place_tensors(spec, f, f->prefix_bytes);
+  b = make_prefix(spec, f, f->prefix_bytes, end);
+  for (size_t i = 0; i < f->n_tensors; i++) {
+    while (b.n < f->tensors[i].offset) fixture_u8(&b, 0);
+    fixture_put(&b, f->tensors[i].stored, (size_t)f->tensors[i].bytes);
+  }
+  while (b.n < end) fixture_u8(&b, 0);
+  f->bytes = b.data;
+  f->n = b.n;
+  fixture_seal(f->bytes, f->n);
+}
+
+/* Where section `tag` starts within [from, to); `to` when there is none. */
+static size_t find_section(const uint8_t *bytes, size_t from, size_t to, const char *tag) {
+  while (from + 16 <= to && memcmp(bytes + from, tag, 4) != 0) {
+    uint64_t length = bq_load64(bytes + from + 8);
+    if (length > to - from - 16) return to;
+    from += 16 + (size_t)((length + 7) / 8 * 8);
+  }
+  return from + 16 <= to ? from : to;
+}
+
+uint8_t *fixture_section(const uint8_t *bytes, size_t n, const char *tag, size_t *length) {
+  bool file = n > 64 && memcmp(bytes, "BQ4F", 4) == 0;
+  size_t plan_end = file ? 64 + (size_t)bq_load64(bytes + 16) : n;
+  size_t at = find_section(bytes, file ? 64 : 0, plan_end, tag);
+  if (at == plan_end && file) {
+    size_t end = (size_t)bq_load64(bytes + 24);
+    at = find_section(bytes, plan_end, end, tag);
+    if (at == end) return NULL;
+  } else if (at == plan_end) {
+    return NULL;
+  }
+  if (length) *length = (size_t)bq_load64(bytes + at + 8);
+  return (uint8_t *)bytes + at + 16;
+}
+
+static void seal_hashes(uint8_t *bytes, size_t n, size_t prefix, size_t at) {
+  uint64_t length = bq_load64(bytes + at + 8);
+  if (length < 8 || length > prefix - at - 16) return;
+  for (size_t c = 0; 8 + (c + 1) * 8 <= length; c++) {
+    size_t from = prefix + c * CHUNK;
+    if (from >= n) return;
+    size_t size = n - from < CHUNK ? n - from : CHUNK;
+    store64(bytes + at + 24 + c * 8, bq_xxh64(bytes + from, size, 0));
+  }
+}
+
+void fixture_seal(uint8_t *bytes, size_t n) {
+  if (n < 64 || bq_load32(bytes + 4) != 2) return;
+  store64(bytes + 56, bq_xxh64(bytes, 56, 0));
+  uint64_t plan = bq_load64(bytes + 16), prefix = bq_load64(bytes + 24);
+  if (plan > n - 64 || plan < 24 || prefix > n || prefix < 64 + plan) return;
+  size_t end = 64 + (size_t)plan, rest = (size_t)prefix;
+  store64(bytes + end - 8, bq_xxh64(bytes + 64, end - 64 - 24, 0));
+  size_t hash = find_section(bytes, end, rest, "HASH");
+  if (hash < rest) seal_hashes(bytes, n, rest, hash);
+  size_t sum = find_section(bytes, end, rest, "SUM8");
+  if (sum + 24 <= rest) store64(bytes + sum + 16, bq_xxh64(bytes, sum, 0));
+}
+
+/* --- v1 ------------------------------------------------------------------------------------- */
+
+static void put_v1_entry(fixture_buffer *b, const fixture_tensor *t) {
+  uint32_t block = bq_type_get(t->type)->block;
+  fixture_u32(b, (uint32_t)strlen(t->name));
+  fixture_put(b, t->name, strlen(t->name));
+  fixture_u32(b, t->ndims);
+  put_dims(b, t);
+  fixture_u32(b, block);
+  fixture_u32(b, (uint32_t)(weights_of(t) / block));
+  fixture_u64(b, t->offset);
+}
+
+static fixture_buffer v1_directory(const fixture *f) {
+  fixture_buffer b = {0};
+  uint32_t stored = 0;
+  for (size_t i = 0; i < f->n_tensors; i++) stored += f->tensors[i].bytes != 0;
+  fixture_put(&b, "BQ4F", 4);
+  fixture_u32(&b, 1);
+  fixture_u32(&b, stored);
+  for (size_t i = 0; i < f->n_tensors; i++)
+    if (f->tensors[i].bytes) put_v1_entry(&b, &f->tensors[i]);
+  return b;
+}
+
+static fixture_buffer xtra_section(const fixture *f) {
+  fixture_buffer b = {0};
+  uint32_t n = 0;
+  for (size_t i = 0; i < f->n_tensors; i++) n += f->tensors[i].bytes == 0;
+  fixture_u32(&b, n);
+  for (size_t i = 0; i < f->n_tensors; i++) {
+    const fixture_tensor *t = &f->tensors[i];
+    if (t->bytes) continue;
+    fixture_u16(&b, (uint16_t)strlen(t->name));
+    fixture_put(&b, t->name, strlen(t->name));
+    fixture_u8(&b, (uint8_t)t->ndims);
+    put_dims(&b, t);
+    fixture_put(&b, t->stored, weights_of(t) * 4);
+  }
+  return b;
+}
+
+static void make_v1(const fixture_spec *spec, fixture *f) {
+  fixture_buffer b = v1_directory(f);
+  f->prefix_bytes = b.n;
+  free(b.data);
+  uint64_t at = f->prefix_bytes;
+  for (size_t k = 0; k < f->n_tensors; k++) {
+    /* Scattered: from the middle on, then the first half; gaps of odd lengths. */
+    size_t i = spec->scattered ? (k + f->n_tensors / 2) % f->n_tensors : k;
+    if (!f->tensors[i].bytes) continue;
+    if (spec->scattered) at += 1 + k % 7;
+    f->tensors[i].offset = at;
+    at += f->tensors[i].bytes;
+  }
+  b = v1_directory(f);
+  while (b.n < at) fixture_u8(&b, 0xa5); /* what lies in gaps is nobody's business */
+  for (size_t i = 0; i < f->n_tensors; i++) {
+    const fixture_tensor *t = &f->tensors[i];
+    if (t->bytes) memcpy(b.data + t->offset, t->stored, (size_t)t->bytes);
+  }
+  f->bytes = b.data;
+  f->n = b.n;
+
+  fixture_buffer c = {0};
+  put_part(&c, "CONF", 1, conf_section(&f->config));
+  put_part(&c, "NAME", 0, text_section("fixture"));
+  if (f->config.tokens) put_part(&c, "TOKN", 0, tokn_section(f->config.tokens));
+  put_part(&c, "CHAT", 0, text_section(CHAT));
+  put_part(&c, "XTRA", 0, xtra_section(f));
+  f->companion = c.data;
+  f->companion_bytes = c.n;
+}
+
+/* --- the whole ------------------------------------------------------------------------------ */
+
+fixture_spec fixture_llama(void) {
+  return (fixture_spec){
+      .version = 2,
+      .config = {.arch = 1, .layers = 2, .hidden = 32, .heads = 4, .kv_heads = 2, .head_dim = 8,
+                 .ffn = 48, .vocab = 96, .context = 64, .norm = BQ_NORM_RMS, .norm_eps = 1e-5f,
+                 .position = BQ_POSITION_ROPE, .rope_theta = 10000.0f, .rope_dim = 8,
+                 .activation = BQ_SILU, .gated = true},
+      .seed = 1};
+}
+
+fixture_spec fixture_bullet(void) {
+  return (fixture_spec){
+      .version = 2,
+      .config = {.arch = 2, .layers = 2, .hidden = 32, .heads = 4, .kv_heads = 4, .head_dim = 8,
+                 .ffn = 64, .vocab = 96, .context = 32, .norm = BQ_NORM_LAYER, .norm_eps = 1e-5f,
+                 .position = BQ_POSITION_LEARNED, .rope_theta = 10000.0f, .rope_dim = 8,
+                 .activation = BQ_GELU, .gated = true},
+      .biases = true,
+      .seed = 1};
+}
+
+fixture fixture_make(const fixture_spec *given) {
+  fixture_spec spec = *given;
+  if (!spec.version) spec.version = 2;
+  fixture f = {.config = spec.config};
+  f.config.tokens = spec.no_tokenizer ? 0 : spec.config.vocab;
+  f.config.merges = 0;
+  maker m = {&spec, &f, spec.seed};
+  add_tensors(&m);
+  if (spec.version == 1) make_v1(&spec, &f);
+  else make_v2(&spec, &f);
+  return f;
+}
+
+void fixture_free(fixture *f) {
+  for (size_t i = 0; i < f->n_tensors; i++) {
+    free(f->tensors[i].values);
+    free(f->tensors[i].wanted);
+    free(f->tensors[i].stored);
+  }
+  free(f->tensors);
+  free(f->bytes);
+  free(f->companion);
+  *f = (fixture){0};
+}
+
+const fixture_tensor *fixture_find(const fixture *f, const char *name) {
+  for (size_t i = 0; i < f->n_tensors; i++)
+    if (strcmp(f->tensors[i].name, name) == 0) return &f->tensors[i];
+  return NULL;
+}
+
+/* --- memory ------------------------------------------------------------------------------- */
+
+/* In front of each block: where malloc's own begins, and how long the block is. */
+typedef struct record {
+  void *start;
+  size_t bytes;
+} record;
+
+static void *take(void *ctx, size_t bytes) {
+  fixture_memory *m = ctx;
+  uint8_t *start = bytes < SIZE_MAX / 2 ? malloc(bytes + 2 * BQ_ALIGN) : NULL;
+  if (!start) return NULL;
+  uint8_t *p = start + 2 * BQ_ALIGN - (uintptr_t)start % BQ_ALIGN;
+  ((record *)(void *)p)[-1] = (record){start, bytes};
+  m->used += bytes;
+  m->blocks++;
+  if (m->used > m->peak) m->peak = m->used;
+  return p;
+}
+
+static void give(void *ctx, void *p) {
+  fixture_memory *m = ctx;
+  if (!p) return;
+  record r = ((record *)p)[-1];
+  m->used -= r.bytes;
+  m->blocks--;
+  free(r.start);
+}
+
+bq_allocator fixture_allocator(fixture_memory *memory) { return (bq_allocator){memory, take, give}; }

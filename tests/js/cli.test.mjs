@@ -1,0 +1,152 @@
+// The command line, as people run it.
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { createEngine, fromBytes } from '../../js/index.js';
+import { tinyModel } from './fixture.mjs';
+import { serve } from './server.mjs';
+
+const program = fileURLToPath(new URL('../../bin/bq4.js', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'bq4-cli-'));
+const path = join(folder, 'tiny.bq4');
+/** @type {Uint8Array} */
+let file;
+before(async () => {
+  file = await tinyModel({ type: 'bq4' });
+  writeFileSync(path, file);
+});
+after(() => rmSync(folder, { recursive: true }));
+
+/** @param {string[]} args */
+const bq4 = (...args) => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...args], { encoding: 'utf8' });
+  return { status, stdout, stderr };
+};
+
+test('--help and --version', () => {
+  for (const args of [['--help'], ['-h'], ['run', '--help']]) {
+    const { status, stdout } = bq4(...args);
+    assert.equal(status, 0);
+    for (const command of ['convert', 'inspect', 'run', 'chat']) assert.match(stdout, new RegExp(`bq4 ${command} `));
+  }
+  assert.match(bq4('--version').stdout, /^\d+\.\d+\.\d+\n$/);
+});
+
+test('wrong usage: exit code 2 and what is wrong', () => {
+  for (const [args, why] of [
+    [[], /which command/],
+    [['frob'], /"frob" is no command/],
+    [['run', path], /--prompt/],
+    [['run'], /one file/],
+    [['run', path, '--prompt', 'x', '--frob'], /--frob/],
+    [['run', path, '--prompt', 'x', '--max-tokens', 'many'], /--max-tokens is "many"/],
+    [['run', path, '--prompt', 'x', '--kv', 'q1'], /--kv/],
+    [['convert', path], /IN and OUT/],
+  ]) {
+    const { status, stderr, stdout } = bq4(...args);
+    assert.equal(status, 2, args.join(' '));
+    assert.match(stderr, why);
+    assert.equal(stdout, '');
+  }
+});
+
+test('failures: exit code 1, code and hint', () => {
+  const { status, stderr } = bq4('run', join(folder, 'none.bq4'), '--prompt', 'x');
+  assert.equal(status, 1);
+  assert.match(stderr, /READ: .*none\.bq4/);
+  writeFileSync(join(folder, 'page.bq4'), '<!doctype html>');
+  assert.match(bq4('run', join(folder, 'page.bq4'), '--prompt', 'x').stderr, /NOT_A_MODEL/);
+  assert.equal(bq4('run', path, '--prompt', 'x'.repeat(300)).status, 1);
+});
+
+test('run --json: one object with what the engine gives', async () => {
+  const { status, stdout } = bq4('run', path, '--prompt', 'Once upon', '--max-tokens', '12', '--temperature', '0', '--json');
+  assert.equal(status, 0);
+  const out = JSON.parse(stdout);
+  const engine = await createEngine();
+  const model = await engine.load(fromBytes(file));
+  const expected = await (await model.createSession()).generate('Once upon', { temperature: 0, maxTokens: 12 }).done();
+  assert.deepEqual(out.ids, expected.ids);
+  assert.equal(out.text, expected.text);
+  assert.equal(out.reason, expected.reason);
+  assert.equal(out.build, engine.info.kernel);
+  assert.equal(out.timings.tokens, expected.ids.length);
+  for (const name of ['promptTokens', 'prefillMs', 'ttftMs', 'decodeMs']) assert.equal(typeof out.timings[name], 'number');
+  const plain = bq4('run', path, '--prompt', 'Once upon', '--max-tokens', '12', '--temperature', '0');
+  assert.equal(plain.stdout, `${expected.text}\n`);
+  await engine.close();
+});
+
+test('run: an address, an empty prompt, a seed, a stop string, a chat turn', async () => {
+  // The server lives in this process, so the program must not block it.
+  const server = await serve(file);
+  const child = spawn(process.execPath, [program, 'run', server.url, '--prompt', '', '--max-tokens', '3', '--temperature', '0', '--json']);
+  const text = (await child.stdout.toArray()).join('');
+  assert.equal(JSON.parse(text).timings.promptTokens, 1, 'BOS');
+  await server.close();
+  const seeded = (...more) => JSON.parse(bq4('run', path, '--prompt', 'a', '--seed', '5', '--max-tokens', '20', '--temperature', '1', '--json', ...more).stdout);
+  const free = seeded();
+  assert.deepEqual(seeded().ids, free.ids);
+  const cut = seeded('--stop', free.text.slice(3, 5));
+  assert.equal(cut.text, free.text.slice(0, free.text.indexOf(free.text.slice(3, 5))));
+  assert.ok(seeded('--chat').timings.promptTokens > free.timings.promptTokens);
+});
+
+test('chat: replies to lines, /new, /again, an unknown end', () => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, 'chat', path, '--max-tokens', '5', '--temperature', '0'], { encoding: 'utf8', input: 'Hello\n/again\n/new\nHello\n' });
+  assert.equal(status, 0, stderr);
+  assert.match(stderr, /tiny: (relaxed|simd128) kernels/);
+  const replies = stdout.split('> ').slice(1).map((s) => s.trim()).filter(Boolean);
+  assert.equal(replies.length, 3);
+  assert.equal(new Set(replies).size, 1, 'greedy, so all the same');
+});
+
+test('chat: Ctrl-C stops the reply, not the program', async () => {
+  const big = join(folder, 'big.bq4');
+  writeFileSync(big, await tinyModel({ type: 'bq4', config: { hidden: 128, layers: 6, ffn: 384, context: 2048 }, tokens: undefined }));
+  const child = spawn(process.execPath, [program, 'chat', big, '--temperature', '1', '--seed', '1']);
+  let out = '';
+  child.stdout.on('data', (data) => (out += data));
+  child.stdin.write('Hello\n');
+  while (out.length < 20) await new Promise((resolve) => setTimeout(resolve, 5));
+  child.kill('SIGINT');
+  const length = out.length;
+  child.stdin.end('Hi\n');
+  const code = await new Promise((resolve) => child.on('exit', resolve));
+  assert.equal(code, 0);
+  assert.ok(out.length > length, 'the second message was answered');
+});
+
+test('inspect: the file as JSON and for people', () => {
+  const { status, stdout } = bq4('inspect', path, '--json');
+  assert.equal(status, 0);
+  const r = JSON.parse(stdout);
+  assert.deepEqual([r.format.version, r.format.fileLength, r.name, r.license], [2, file.length, 'tiny', 'CC0-1.0']);
+  assert.deepEqual([r.config.arch, r.config.layers, r.config.norm, r.config.tied], ['llama', 3, 'rms', 1]);
+  assert.equal(r.tensors.length, 1 + 3 * 9 + 1);
+  assert.deepEqual({ ...r.tensors[0], offset: 0 }, { name: 'wte.weight', type: 'bq4_32', layout: 'tiled', dims: [271, 48], offset: 0, bytes: 34 * 2 * 160 });
+  assert.deepEqual([r.hashes.header, r.hashes.plan, r.hashes.prefix, r.hashes.kind, r.hashes.damaged], ['ok', 'ok', 'ok', 'xxh64', []]);
+  assert.equal(r.hashes.chunks, 1);
+  assert.equal(r.tokenizer.kind, 'bpe');
+  assert.ok(r.plan.heapBytes > r.plan.weightBytes);
+  const text = bq4('inspect', path).stdout;
+  for (const part of [/v2, minor 0/, /CC0-1\.0/, /h\.2\.mlp\.down\.weight\s+bq4_32\s+tiled\s+48 × 96/, /all good/, /heap\s+[\d.]+ [KM]iB for 1 session of 256 tokens/]) assert.match(text, part);
+});
+
+test('inspect: damage is named, and the exit code is 1', () => {
+  const bytes = file.slice();
+  bytes[bytes.length - 5] ^= 1;
+  const bad = join(folder, 'bad.bq4');
+  writeFileSync(bad, bytes);
+  const { status, stdout } = bq4('inspect', bad);
+  assert.equal(status, 1);
+  assert.match(stdout, /DAMAGED: chunk 0 at byte \d+/);
+  bytes.set(file);
+  bytes[70] ^= 1;
+  writeFileSync(bad, bytes);
+  assert.match(bq4('inspect', bad).stdout, /DAMAGED: plan, prefix/);
+});

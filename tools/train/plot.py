@@ -1,0 +1,30 @@
+"""Draws the loss curve: python tools/train/plot.py models/loss.csv models/loss.svg"""
+
+import csv
+import sys
+
+import matplotlib
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt  # noqa: E402  (the backend is chosen first)
+
+matplotlib.rcParams.update({"svg.hashsalt": "bq4", "svg.fonttype": "none", "font.family": "sans-serif"})
+
+
+def main():
+    with open(sys.argv[1], encoding="utf8") as f:
+        rows = list(csv.DictReader(f))
+    fig, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
+    for mix, color in (("broad", "#8a8f98"), ("chat", "#2f6fde")):
+        some = [r for r in rows if r["mix"] == mix]
+        axes.plot([int(r["tokens"]) / 1e6 for r in some], [float(r["loss"]) for r in some], color=color, label=f"training, {mix} mix")
+    valid = [r for r in rows if r["valid_loss"]]
+    axes.plot([int(r["tokens"]) / 1e6 for r in valid], [float(r["valid_loss"]) for r in valid], "o-", ms=3, color="#c4501b", label="held-out dialogues")
+    axes.set(xlabel="million tokens seen", ylabel="loss (nats per token)", ylim=(0, 6))
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    fig.savefig(sys.argv[2], metadata={"Date": None, "Creator": None}, transparent=False)
+
+
+if __name__ == "__main__":
+    main()

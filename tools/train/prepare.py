@@ -1,0 +1,176 @@
+"""Turns texts into training tokens.
+
+    python tools/train/prepare.py ../shared/data build/train tokenizer
+    python tools/train/prepare.py ../shared/data build/train broad
+    python tools/train/prepare.py ../shared/data build/train mixed
+    python tools/train/prepare.py ../shared/data build/train chat
+
+`tokenizer` trains a byte-level BPE of 4,096 tokens on the public texts. `broad`, `mixed` and `chat` each write
+NAME.npz: `ids` (uint16, all documents one after another), `weights` (uint8, loss weight in
+percent) and `starts` (int64, where each document begins). `broad` also writes valid.npz, which
+no mix contains.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+
+import numpy as np
+from tokenizers import Tokenizer
+
+import sources
+import tales
+import talk
+from tiny import SPECIALS, byte_bpe
+
+EOT, USER, ASSISTANT, END = range(4)
+HERE = os.path.dirname(os.path.abspath(__file__))
+# Questions that openings.txt answers in its own way.
+OWN_ANSWER = re.compile(r"\b(jokes?|laugh|funny|robot|human|name|story|sing)\b", re.I)
+CHECK = os.path.join(HERE, "..", "..", "models", "check.json")
+
+
+def held_out_prompts():
+    """Last user turns of the reply check that no training text may contain word for word."""
+    with open(CHECK, encoding="utf8") as f:
+        return {sources.plain_words(c["turns"][-1]) for c in json.load(f) if c["heldout"]}
+
+
+class Mix:
+    """A list of documents with their loss weights (percent) for user and assistant turns."""
+
+    def __init__(self, seed):
+        self.rng = random.Random(seed)
+        self.docs = []
+        self.banned = held_out_prompts()
+        self.dropped = 0
+
+    def add(self, name, docs, times=1.0, user=10):
+        """Adds `docs` `times` over; a fraction is a random sample."""
+        docs = list(docs)
+        some = docs * int(times) + self.rng.sample(docs, int(len(docs) * (times % 1)))
+        before = len(self.docs)
+        for d in some:
+            if not isinstance(d, str) and any(sources.plain_words(t) in self.banned for t in d[::2]):
+                self.dropped += 1
+            else:
+                self.docs.append((d, user))
+        chars = sum(len(d) if isinstance(d, str) else sum(map(len, d)) for d in some)
+        print(f"{name:14} {len(self.docs) - before:7} documents {chars / 1e6:6.2f} M characters")
+
+    def save(self, path, tokenizer):
+        self.rng.shuffle(self.docs)
+        pieces = sorted({p for d, _ in self.docs for p in ([d] if isinstance(d, str) else d)})
+        ids_of = dict(zip(pieces, (e.ids for e in tokenizer.encode_batch(pieces))))
+        ids, weights, starts = [], [], []
+        for doc, user in self.docs:
+            starts.append(len(ids))
+            if isinstance(doc, str):
+                new = ids_of[doc]
+                ids += new + [EOT]
+                weights += [100] * (len(new) + 1)
+                continue
+            for i, turn in enumerate(doc):
+                new = ids_of[turn]
+                ids += [ASSISTANT if i % 2 else USER] + new + [END]
+                weights += [0] + [100 if i % 2 else user] * (len(new) + 1)
+            ids.append(EOT)
+            weights.append(0)
+        np.savez(path, ids=np.array(ids, np.uint16), weights=np.array(weights, np.uint8),
+                 starts=np.array(starts, np.int64))
+        print(f"{path}: {len(ids)} tokens, {len(starts)} documents, {self.dropped} held-out prompts dropped")
+
+
+def split(docs, count, seed):
+    """(training, validation)"""
+    docs = list(docs)
+    random.Random(seed).shuffle(docs)
+    return docs[count:], docs[:count]
+
+
+def train_tokenizer(data, out):
+    rng = random.Random(1)
+    texts = ["\n".join(t) for t in sources.self_dialogue(data)[::2] + sources.personas(data) * 2]
+    texts += [t for _, t in sources.stories(data)] * 3 + rng.sample(sources.books(data), 800)
+    texts += ["\n".join(t) for t in sources.personality(data) * 4 + sources.chatterbot(data) * 2]
+    texts += [u for label in sources.intents(data).values() for u in label]
+    byte_bpe(texts, 4096).save(f"{out}/tokenizer.json")
+
+
+def broad(data, out, tokenizer):
+    """How people talk and how stories are told."""
+    talks, valid_talks = split(sources.self_dialogue(data), 300, 1)
+    personas, valid_personas = split(sources.personas(data), 60, 1)
+    valid = Mix(1)
+    valid.add("valid", valid_talks + valid_personas, user=100)
+    valid.save(f"{out}/valid.npz", tokenizer)
+
+    mix = Mix(2)
+    mix.add("self-dialogue", talks, 1, user=60)
+    mix.add("personas", personas, 2, user=30)
+    mix.add("orders", sources.orders(data), 0.3)
+    mix.add("personality", sources.personality(data), 6)
+    mix.add("chatterbot", sources.chatterbot(data), 2)
+    mix.add("stories", (f"{title}\n{text}\n" for title, text in sources.stories(data)), 1.5)
+    mix.add("books", sources.books(data), 0.5)
+    mix.add("sentences", ("\n".join(g) for g in zip(*[iter(sources.sentences(data))] * 6)), 0.5)
+    mix.save(f"{out}/broad.npz", tokenizer)
+
+
+def talking(data):
+    """Dialogues in training: (self-dialogue, personas, what draws our own conversations, its random source)."""
+    talks, _ = split(sources.self_dialogue(data), 300, 1)
+    personas, _ = split(sources.personas(data), 60, 1)
+    small_talk = [p for p in sources.personality(data) + sources.chatterbot(data)
+                  if len(p[1]) < 120 and not OWN_ANSWER.search(p[0])]
+    rng = random.Random(4)
+    return talks, personas, talk.Talker(rng, sources.intents(data), small_talk), rng
+
+
+def mixed(data, out, tokenizer):
+    """Half how this assistant talks, half how people do."""
+    talks, personas, talker, rng = talking(data)
+    mix = Mix(5)
+    mix.add("conversations", (talker.conversation() for _ in range(20000)))
+    mix.add("tales", (tales.talk(rng) for _ in range(2500)))
+    mix.add("self-dialogue", talks, 0.7, user=30)
+    mix.add("personas", personas, 2, user=20)
+    mix.add("orders", sources.orders(data), 0.2)
+    mix.add("stories", (f"{title}\n{text}\n" for title, text in sources.stories(data)), 1)
+    mix.add("books", sources.books(data), 0.3)
+    mix.add("sentences", ("\n".join(g) for g in zip(*[iter(sources.sentences(data))] * 6)), 0.1)
+    mix.save(f"{out}/mixed.npz", tokenizer)
+
+
+def chat(data, out, tokenizer):
+    """How this assistant talks: mostly what is written here, and some of everything else."""
+    talks, personas, talker, rng = talking(data)
+    mix = Mix(3)
+    mix.add("conversations", (talker.conversation() for _ in range(60000)))
+    mix.add("tales", (tales.talk(rng) for _ in range(7000)))
+    mix.add("self-dialogue", [t for t in talks if 40 < sum(map(len, t)) / len(t) < 120], 0.25, user=20)
+    mix.add("personas", personas, 2)
+    mix.add("orders", sources.orders(data), 0.2)
+    mix.add("stories", (f"{title}\n{text}\n" for title, text in sources.stories(data)), 0.7)
+    mix.add("books", sources.books(data), 0.1)
+    mix.save(f"{out}/chat.npz", tokenizer)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", help="folder that holds train/ and intents/")
+    parser.add_argument("out")
+    parser.add_argument("what", choices=["tokenizer", "broad", "mixed", "chat"])
+    args = parser.parse_args()
+    os.makedirs(args.out, exist_ok=True)
+    if args.what == "tokenizer":
+        train_tokenizer(args.data, args.out)
+        return
+    tokenizer = Tokenizer.from_file(f"{args.out}/tokenizer.json")
+    {"broad": broad, "mixed": mixed, "chat": chat}[args.what](args.data, args.out, tokenizer)
+
+
+if __name__ == "__main__":
+    main()
