@@ -7,7 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-ifneq ($(filter wasm size test-wasm% build/wasm%,$(MAKECMDGOALS)),)
+ifneq ($(filter wasm size test-wasm% build/wasm% build/test-wasm%,$(MAKECMDGOALS)),)
 EMCC ?= $(shell node tools/setup/setup.mjs --print emcc)
 ifeq ($(EMCC),)
 $(error no emcc: see the message above)
@@ -79,7 +79,9 @@ empty :=
 comma := ,
 space := $(empty) $(empty)
 EXPORTS := $(if $(wildcard web/exports.txt),$(shell sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\).*/_\1/p' web/exports.txt))
-WASM_LINK := -O3 -Wl,--no-entry -nostartfiles -Wl,--stack-first,--export=__heap_base,--export=__stack_pointer \
+# Not the C++ and graphics libraries that emcc else builds, for minutes, when first used.
+EMCC_C := -sDEFAULT_TO_CXX=0 -sAUTO_NATIVE_LIBRARIES=0
+WASM_LINK := -O3 $(EMCC_C) -sMALLOC=none -Wl,--no-entry -nostartfiles -Wl,--stack-first,--export=__heap_base,--export=__stack_pointer \
   -sIMPORTED_MEMORY -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sINITIAL_MEMORY=$(LEAST_MEMORY) -sSTACK_SIZE=$(STACK) \
   -sEXPORTED_FUNCTIONS=$(subst $(space),$(comma),$(strip $(EXPORTS)))
 
@@ -113,7 +115,7 @@ $(eval $(call test_programs,test-clang,$(CLANG) $(SANITIZE),))
 
 # The scalar tables of these builds are compiled without SIMD.
 WASM_TEST_FLAGS := -O2 -g1
-WASM_TEST_LINK := -O1 -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sSTACK_SIZE=1MB -sEXIT_RUNTIME -sNODERAWFS -sENVIRONMENT=node
+WASM_TEST_LINK := -O1 $(EMCC_C) -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sSTACK_SIZE=1MB -sEXIT_RUNTIME -sNODERAWFS -sENVIRONMENT=node
 $(eval $(call config,test-wasm-simd128,$(EMCC),$(EMAR),$(WASM_TEST_FLAGS),-msimd128,))
 $(eval $(call test_programs,test-wasm-simd128,$(EMCC) $(WASM_TEST_LINK) -msimd128,.js))
 $(eval $(call config,test-wasm-relaxed,$(EMCC),$(EMAR),$(WASM_TEST_FLAGS),-msimd128,-msimd128 -mrelaxed-simd))

@@ -75,7 +75,7 @@ async function sourceOf(file, options = {}) {
 }
 
 /** An engine and a model. @param {string} file @param {any} options */
-async function open(file, options) {
+async function load(file, options) {
   const { createEngine } = await import('../js/index.js');
   const engine = await createEngine({ variant: options.variant });
   const kv = options.kv;
@@ -108,7 +108,7 @@ function speed({ timings: t }) {
 async function runPrompt([file], options) {
   if (options.prompt === undefined) throw new Usage('run needs --prompt TEXT');
   const chosen = generateOptions(options, 256);
-  const { engine, model } = await open(file, options);
+  const { engine, model } = await load(file, options);
   const run = options.chat
     ? (await model.createChat({ system: options.system })).send(options.prompt, chosen)
     : (await model.createSession()).generate(options.prompt, chosen);
@@ -124,7 +124,7 @@ async function runPrompt([file], options) {
 async function chatLoop([file], options) {
   const { createInterface } = await import('node:readline');
   const chosen = generateOptions(options);
-  const { engine, model } = await open(file, options);
+  const { engine, model } = await load(file, options);
   let chat = await model.createChat({ system: options.system });
   const lines = createInterface({ input: process.stdin, output: stdout, terminal: process.stdin.isTTY && stdout.isTTY, prompt: '> ' });
   /** @type {AbortController | null} */
@@ -134,6 +134,8 @@ async function chatLoop([file], options) {
   process.on('SIGINT', interrupt);
   const { info } = engine;
   stderr.write(`${model.info.name || file}: ${info.kernel} kernels, context ${model.info.context}. /new begins anew, /again asks for another reply, Ctrl-D ends.\n`);
+  let open = true;
+  lines.on('close', () => (open = false));
   lines.prompt();
   for await (const line of lines) {
     const text = line.trim();
@@ -153,7 +155,7 @@ async function chatLoop([file], options) {
       if (run.result) stdout.write('\n');
       if (run.result?.reason === 'context') stderr.write('The context is full: /new begins anew.\n');
     }
-    lines.prompt();
+    if (open) lines.prompt();
   }
   process.off('SIGINT', interrupt);
   await engine.close();

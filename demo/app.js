@@ -93,6 +93,7 @@ async function reply(text) {
     if (!signal.aborted) failure = error;
   }
   shown.writing = false;
+  conversation.follow();
   if (generation.result) finish(generation.result, shown);
   else undo(text, replaced);
   enter('ready');
@@ -111,6 +112,7 @@ async function write(generation, shown) {
     const now = performance.now();
     if (!tokens) [first] = [now, say('Writing…')];
     shown.append(part.text);
+    conversation.follow();
     panel.writing(++tokens, format.rate({ tokens, decodeMs: now - first }));
     countOn(tokens);
     if (now - saved > SAVE_EVERY) [saved] = [now, save()];
@@ -119,11 +121,11 @@ async function write(generation, shown) {
 
 /** @param {Result} result @param {import('./view.js').Message} shown */
 function finish(result, shown) {
-  const { tokens } = result.timings;
+  const tokens = result.ids.length;
   const ends = { stop: '', length: 'cut at the longest reply', context: 'cut: the context is full', abort: 'stopped' };
   const facts = [format.counted(tokens, 'token'), format.speed(format.rate(result.timings)), `seed ${result.seed}`, ends[result.reason]];
   shown.note = facts.filter(Boolean).join(' · ');
-  panel.reply(result.timings);
+  panel.reply(tokens, result.timings);
   if (result.reason === 'context') {
     showFailure(new BqError('CONTEXT_FULL', 'the conversation has filled the context: the model can read no more', { hint: 'start a new chat' }));
   }

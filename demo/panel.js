@@ -53,10 +53,10 @@ export class Panel {
     this.set('speed', format.speed(perSecond));
   }
 
-  /** @param {Timings} timings */
-  reply(timings) {
-    this.writing(timings.tokens, format.rate(timings));
-    this.set('ttft', timings.tokens ? format.duration(timings.ttftMs) : '');
+  /** @param {number} tokens  that were shown: after a stop the engine may have been some ahead @param {Timings} timings */
+  reply(tokens, timings) {
+    this.writing(tokens, format.rate(timings));
+    this.set('ttft', tokens ? format.duration(timings.ttftMs) : '');
     this.set('reused', `${format.count(timings.reusedTokens)} of ${format.count(timings.promptTokens)}`);
   }
 

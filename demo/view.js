@@ -52,10 +52,8 @@ export class Message {
 
   /** @param {string} text */
   append(text) {
-    const following = this.#log.scrollHeight - this.#log.scrollTop - this.#log.clientHeight < NEAR_END;
     this.entry.content += text;
     this.#text.appendData(text);
-    if (following) this.#log.scrollTop = this.#log.scrollHeight;
   }
 
   /** While it is written; a screen reader hears the whole at its end rather than every token. @param {boolean} writing */
@@ -77,6 +75,9 @@ export class Conversation {
   #log;
   #onCopy;
   #again;
+  /** The log stays at its end unless the person scrolled away from it. */
+  #following = true;
+  #scrolling = false;
 
   /**
    * @param {HTMLElement} log
@@ -86,6 +87,9 @@ export class Conversation {
     this.#log = log;
     this.#onCopy = onCopy;
     this.#again = button('Regenerate', 'Regenerate the reply', onRegenerate);
+    log.addEventListener('scroll', () => {
+      this.#following = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END;
+    });
   }
 
   /** @returns {Entry[]} */
@@ -99,8 +103,19 @@ export class Conversation {
     this.#messages.push(message);
     this.#log.append(message.root);
     this.#placeAgain();
-    this.#log.scrollTop = this.#log.scrollHeight;
+    this.#following = true;
+    this.follow();
     return message;
+  }
+
+  /** Scrolls to what was written, once per frame however many tokens came: a layout for each would cost more than they do. */
+  follow() {
+    if (this.#scrolling || !this.#following) return;
+    this.#scrolling = true;
+    requestAnimationFrame(() => {
+      this.#scrolling = false;
+      this.#log.scrollTop = this.#log.scrollHeight;
+    });
   }
 
   /** Takes messages off the end. @param {number} [n] */

@@ -99,8 +99,9 @@ export function companionOf(source) {
 export async function readCompanion(source, signal) {
   const where = companionOf(source);
   if (!where) throw new BqError('UNSUPPORTED', 'a v1 file says nothing about its model', { hint: 'pass its companion JSON: { companion: source }' });
-  const file = await openSource(where, signal);
+  let file;
   try {
+    file = await openSource(where, signal);
     return encodeCompanion(await readRange(file, 0, Infinity, signal), file.name);
   } catch (error) {
     signal?.throwIfAborted();
@@ -110,6 +111,6 @@ export async function readCompanion(source, signal) {
       hint: 'put NAME.json beside NAME.bq4, or pass { companion: source }',
     });
   } finally {
-    await file.close();
+    await file?.close();
   }
 }

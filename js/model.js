@@ -132,13 +132,16 @@ export class LocalModel {
   /** @type {Model['createSession']} */
   createSession = async (options = {}) => {
     const wasm = this.#wasm;
-    const chosen = { ...this.#options, ...options };
+    const { sessions, context: planned } = this.info;
+    if (this.#sessions.size >= sessions) throw new BqError('NOMEM', `the model was loaded for ${sessions} sessions`, { hint: 'load it with more sessions, or close one' });
+    const chosen = { ...this.#options, context: planned, ...options };
+    if (chosen.context > planned) throw new BqError('NOMEM', `the model was loaded for a context of ${planned}`, { hint: 'load it with a larger context' });
     const handle = wasm.scope((take) => {
       const record = take(16);
       wasm.write('bqw_session_options', record, sessionRecord(chosen));
       return wasm.out('bqw_session_create', this.handle, record);
     });
-    const session = new LocalSession(this, wasm, handle, chosen.context ?? this.info.trainedContext);
+    const session = new LocalSession(this, wasm, handle, chosen.context);
     this.#sessions.add(session);
     return session;
   };

@@ -32,10 +32,11 @@ function serve(port) {
   /** @param {number} id */
   const progress = (id) => {
     let sent = 0;
+    let phase = '';
     return (/** @type {Progress} */ event) => {
       const now = performance.now();
-      if (event.phase !== 'ready' && event.loaded && now - sent < PROGRESS_MS) return;
-      sent = now;
+      if (event.phase === phase && now - sent < PROGRESS_MS) return;
+      [sent, phase] = [now, event.phase];
       port.postMessage({ id, event });
     };
   };

@@ -84,7 +84,7 @@ await command(async () => {
         for (const { cell, runs: list } of mine) {
           const url = `${site.url}build/bench/${cell.shape}-${cell.quant}.bq4`;
           const context = Math.min(SHAPES[shape].context, 2048);
-          const argument = JSON.stringify({ ...cell, url, run: run + 1, context });
+          const argument = JSON.stringify({ ...cell, url, context });
           const result = await page.evaluate(`measure(${argument})`);
           if (run >= 0) list.push(result);
         }

@@ -62,6 +62,15 @@ async function cTests(report, tools, config, wasm = false) {
   }
 }
 
+/** Makes what the C tests read from files: build/tokenizers, build/golden. @type {Suite} */
+async function cTestData(report, tools) {
+  for (const script of ['make_tokn', 'make_golden']) {
+    const line = [/** @type {string} */ (tools.node), `tests/tools/${script}.mjs`];
+    const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE });
+    if (status !== 0) report.one(`data for the C tests: ${script}`, false, { output, note: `ended with ${status}` });
+  }
+}
+
 /**
  * Tests written for node --test.
  * @param {Report} report
@@ -137,10 +146,12 @@ async function fuzz(report, tools) {
 const SUITES = {
   check: checks,
   c: async (report, tools) => {
+    await cTestData(report, tools);
     await cTests(report, tools, 'test-gcc');
     await cTests(report, tools, 'test-clang');
   },
   wasm: async (report, tools) => {
+    await cTestData(report, tools);
     await cTests(report, tools, 'test-wasm-simd128', true);
     await cTests(report, tools, 'test-wasm-relaxed', true);
   },

@@ -1,9 +1,11 @@
 /* The relaxed table: the simd128 table with the matmuls over tiled weights replaced.
  *
- * One relaxed instruction is used, i32x4.relaxed_dot_i8x16_i7x16_add_s, with weights of 0...15 as
- * its second, 7-bit operand. What engines may do differently (saturate sums of two products at 16
- * bits, read the operand as signed or not) can't happen there: a sum of two is at most 3,810. So
- * the result is the same everywhere. Nothing else may be relaxed: tools/ checks each module. */
+ * One relaxed instruction is used, i32x4.relaxed_dot_i8x16_i7x16_add_s: signed bytes times 7-bit
+ * ones. Engines may differ only where the second operand exceeds 7 bits or a sum of two products
+ * 16 (they may saturate it). Neither happens here: nibbles are 0...15 and meet activations of at
+ * most 127, sums of two are at most 3,810; bytes are at most 128 in size and meet *sizes* of
+ * activations, 0...127, sums of two are at most 32,512. So the result is the same everywhere.
+ * Nothing else may be relaxed: a test disassembles each module. */
 #include "kernels/kernels.h"
 
 #ifdef __wasm_relaxed_simd__
@@ -16,13 +18,17 @@ enum { PANEL_Q = 32 };
 #include "kernels/simd128.h"
 #include "kernels/simd_tiles.h"
 
+INLINE v128_t dot4(v128_t signed_bytes, v128_t seven_bits, v128_t sum) {
+  return simd_keep(wasm_i32x4_relaxed_dot_i8x16_i7x16_add(signed_bytes, seven_bits, sum));
+}
+
 /* w0, w1: unsigned weights below 16 of rows 0...3 and 4...7; a: four activations of the first
  * token. */
 INLINE void dot_four(int T, v128_t w0, v128_t w1, const uint8_t *a, v128_t sum[2][GROUP]) {
   UNROLL for (int t = 0; t < T; t++) {
     v128_t x = wasm_v128_load32_splat(a + t * PANEL_Q);
-    sum[0][t] = simd_keep(wasm_i32x4_relaxed_dot_i8x16_i7x16_add(x, w0, sum[0][t]));
-    sum[1][t] = simd_keep(wasm_i32x4_relaxed_dot_i8x16_i7x16_add(x, w1, sum[1][t]));
+    sum[0][t] = dot4(x, w0, sum[0][t]);
+    sum[1][t] = dot4(x, w1, sum[1][t]);
   }
 }
 
@@ -30,29 +36,30 @@ INLINE v128_t high_nibbles(v128_t w, v128_t nibble) {
   return wasm_v128_and(wasm_u16x8_shr(w, 4), nibble);
 }
 
-INLINE void dot_nibbles(int T, int which, const uint8_t *w, const uint8_t *q, v128_t sum[2][GROUP]) {
+INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, v128_t sum[2][GROUP]) {
   const v128_t nibble = simd_keep(wasm_i8x16_const_splat(15));
   UNROLL for (int j = 0; j < 4; j++) {
     v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
-    if (which & LOW) dot_four(T, wasm_v128_and(w0, nibble), wasm_v128_and(w1, nibble), q + 4 * j, sum);
-    if (which & HIGH)
+    if (part & LOW) dot_four(T, wasm_v128_and(w0, nibble), wasm_v128_and(w1, nibble), q + 4 * j, sum);
+    if (part & HIGH)
       dot_four(T, high_nibbles(w0, nibble), high_nibbles(w1, nibble), q + 16 + 4 * j, sum);
   }
 }
 
-/* A byte is 16 high + low; the offset, -8 sum(q), belongs to the part that is counted 16 times. */
+/* w * a = w * |a| for a >= 0, and (~w + 1) * |a| for a < 0: flipping the bits of the weights that
+ * meet a negative activation leaves the sum of those |a| to be added: the offset. */
 INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, v128_t sum[2][GROUP]) {
-  const v128_t nibble = simd_keep(wasm_i8x16_const_splat(15));
-  v128_t low[2][GROUP];
-  UNROLL for (int t = 0; t < T; t++) low[0][t] = low[1][t] = simd_zero();
+  const v128_t zero = simd_keep(simd_zero());
+  const v128_t center = simd_keep(wasm_i8x16_const_splat((int8_t)0x80)); /* w + 128 to signed w */
   UNROLL for (int j = 0; j < 8; j++) {
     v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
-    dot_four(T, high_nibbles(w0, nibble), high_nibbles(w1, nibble), q + 4 * j, sum);
-    dot_four(T, wasm_v128_and(w0, nibble), wasm_v128_and(w1, nibble), q + 4 * j, low);
+    UNROLL for (int t = 0; t < T; t++) {
+      v128_t a = wasm_v128_load32_splat(q + t * PANEL_Q + 4 * j);
+      v128_t size = wasm_i8x16_abs(a), flip = wasm_v128_xor(wasm_i8x16_lt(a, zero), center);
+      sum[0][t] = dot4(wasm_v128_xor(w0, flip), size, sum[0][t]);
+      sum[1][t] = dot4(wasm_v128_xor(w1, flip), size, sum[1][t]);
+    }
   }
-  UNROLL for (int h = 0; h < 2; h++)
-    UNROLL for (int t = 0; t < T; t++)
-      sum[h][t] = wasm_i32x4_add(wasm_i32x4_shl(sum[h][t], 4), low[h][t]);
 }
 
 INLINE void put_quantized(uint8_t *q, v128_t low, v128_t high) {
@@ -60,12 +67,19 @@ INLINE void put_quantized(uint8_t *q, v128_t low, v128_t high) {
   wasm_v128_store(q + 16, high);
 }
 
+INLINE offsets offsets_of(v128_t low, v128_t high) {
+  int32_t low_sum = sum_bytes(low), sum = low_sum + sum_bytes(high);
+  v128_t zero = simd_zero();
+  return (offsets){-8 * sum, -8 * low_sum,
+                   -sum_bytes(wasm_i8x16_min(low, zero)) - sum_bytes(wasm_i8x16_min(high, zero))};
+}
+
 static size_t panel_bytes(size_t k, size_t tokens) {
   return panel_blocks(k) * tokens * PANEL_TOKEN;
 }
 
 static void quantize(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel) {
-  quantize_panel(x, x_stride, k, tokens, panel, 1.0f, -8);
+  quantize_panel(x, x_stride, k, tokens, panel, 1.0f);
 }
 
 #define MATMUL_SLOT(name, shape)                                                              \

@@ -14,7 +14,9 @@
  * being made anew (three instructions) at each use, and sums keep the order they are written in,
  * without which the compiler computes all products first and spills them. */
 INLINE v128_t simd_keep(v128_t v) {
+#if __clang_major__ > 20 /* clang 19 has no vectors in assembly operands; the bits don't depend on it */
   __asm__("" : "+r"(v));
+#endif
   return v;
 }
 
@@ -54,46 +56,62 @@ INLINE float simd_sum(v128_t v) {
          (wasm_f32x4_extract_lane(v, 2) + wasm_f32x4_extract_lane(v, 3));
 }
 
-/* bq_expf of each lane, step by step. */
-INLINE v128_t simd_exp(v128_t x) {
-  v128_t c = wasm_f32x4_pmin(wasm_f32x4_pmax(x, wasm_f32x4_const_splat(BQ_EXP_LEAST)),
-                             wasm_f32x4_const_splat(BQ_EXP_MOST));
-  v128_t round = wasm_f32x4_const_splat(BQ_EXP_ROUND);
-  v128_t shifted = wasm_f32x4_add(wasm_f32x4_mul(c, wasm_f32x4_const_splat(BQ_EXP_LOG2E)), round);
-  v128_t n = wasm_f32x4_sub(shifted, round);
-  v128_t r = wasm_f32x4_sub(
-      wasm_f32x4_sub(c, wasm_f32x4_mul(n, wasm_f32x4_const_splat(BQ_EXP_LN2_HI))),
-      wasm_f32x4_mul(n, wasm_f32x4_const_splat(BQ_EXP_LN2_LO)));
-  v128_t p = wasm_f32x4_add(wasm_f32x4_mul(wasm_f32x4_const_splat(BQ_EXP_C6), r),
-                            wasm_f32x4_const_splat(BQ_EXP_C5));
-  p = wasm_f32x4_add(wasm_f32x4_mul(p, r), wasm_f32x4_const_splat(BQ_EXP_C4));
-  p = wasm_f32x4_add(wasm_f32x4_mul(p, r), wasm_f32x4_const_splat(BQ_EXP_C3));
-  p = wasm_f32x4_add(wasm_f32x4_mul(p, r), wasm_f32x4_const_splat(BQ_EXP_C2));
-  p = wasm_f32x4_add(wasm_f32x4_mul(p, wasm_f32x4_mul(r, r)), r);
-  p = wasm_f32x4_add(p, wasm_f32x4_const_splat(1.0f));
-  v128_t fields = wasm_i32x4_sub(shifted, wasm_i32x4_const_splat((int32_t)BQ_EXP_BIAS));
-  v128_t half = wasm_u32x4_shr(fields, 1);
-  v128_t e = wasm_f32x4_mul(wasm_f32x4_mul(p, wasm_i32x4_shl(half, 23)),
-                            wasm_i32x4_shl(wasm_i32x4_sub(fields, half), 23));
-  return wasm_v128_andnot(e, wasm_f32x4_lt(x, wasm_f32x4_const_splat(BQ_EXP_LEAST)));
+/* What simd_exp needs; made once before a loop. */
+typedef struct simd_exp_constants {
+  v128_t least, most, log2e, round, ln2_hi, ln2_lo, c2, c3, c4, c5, c6, one, bias;
+} simd_exp_constants;
+
+#define KEEP_F32(x) simd_keep(wasm_f32x4_const_splat(x))
+#define KEEP_I32(x) simd_keep(wasm_i32x4_const_splat((int32_t)(x)))
+
+INLINE simd_exp_constants simd_exp_prepare(void) {
+  return (simd_exp_constants){
+      KEEP_F32(BQ_EXP_LEAST), KEEP_F32(BQ_EXP_MOST), KEEP_F32(BQ_EXP_LOG2E), KEEP_F32(BQ_EXP_ROUND),
+      KEEP_F32(BQ_EXP_LN2_HI), KEEP_F32(BQ_EXP_LN2_LO), KEEP_F32(BQ_EXP_C2), KEEP_F32(BQ_EXP_C3),
+      KEEP_F32(BQ_EXP_C4), KEEP_F32(BQ_EXP_C5), KEEP_F32(BQ_EXP_C6), KEEP_F32(1.0f),
+      KEEP_I32(BQ_EXP_BIAS)};
 }
 
-/* Four f16 at p, finite (scales of weights): shifted into place with their sign, then the exponent
- * mended by a multiplication. */
-INLINE v128_t simd_load_f16_finite(const void *p) {
+/* bq_expf of each lane, step by step. */
+INLINE v128_t simd_exp(v128_t x, const simd_exp_constants *k) {
+  v128_t c = wasm_f32x4_pmin(wasm_f32x4_pmax(x, k->least), k->most);
+  v128_t shifted = wasm_f32x4_add(wasm_f32x4_mul(c, k->log2e), k->round);
+  v128_t n = wasm_f32x4_sub(shifted, k->round);
+  v128_t r = wasm_f32x4_sub(wasm_f32x4_sub(c, wasm_f32x4_mul(n, k->ln2_hi)),
+                            wasm_f32x4_mul(n, k->ln2_lo));
+  v128_t p = wasm_f32x4_add(wasm_f32x4_mul(k->c6, r), k->c5);
+  p = wasm_f32x4_add(wasm_f32x4_mul(p, r), k->c4);
+  p = wasm_f32x4_add(wasm_f32x4_mul(p, r), k->c3);
+  p = wasm_f32x4_add(wasm_f32x4_mul(p, r), k->c2);
+  p = wasm_f32x4_add(wasm_f32x4_add(wasm_f32x4_mul(p, wasm_f32x4_mul(r, r)), r), k->one);
+  v128_t fields = wasm_i32x4_sub(shifted, k->bias), half = wasm_u32x4_shr(fields, 1);
+  v128_t e = wasm_f32x4_mul(wasm_f32x4_mul(p, wasm_i32x4_shl(half, 23)),
+                            wasm_i32x4_shl(wasm_i32x4_sub(fields, half), 23));
+  return wasm_v128_andnot(e, wasm_f32x4_lt(x, k->least));
+}
+
+/* f16 to f32: shifted into place with the sign (kept by the mask), then the exponent mended by a
+ * multiplication, as bq_f16_to_f32 does. */
+typedef struct simd_f16_constants {
+  v128_t mask, size, largest, infinity, unit;
+} simd_f16_constants;
+
+INLINE simd_f16_constants simd_f16_prepare(void) {
+  return (simd_f16_constants){KEEP_I32(0x8fffe000), KEEP_I32(0x0fffe000), KEEP_I32(0x0f7fffff),
+                              KEEP_I32(0x7f800000), KEEP_F32(0x1p112f)};
+}
+
+/* Four f16 at p that are neither infinite nor NaN (scales of weights). */
+INLINE v128_t simd_load_f16_finite(const void *p, const simd_f16_constants *k) {
   v128_t h = wasm_i32x4_shl(wasm_i32x4_load16x4(p), 13);
-  return wasm_f32x4_mul(wasm_v128_and(h, wasm_i32x4_const_splat((int32_t)0x8fffe000)),
-                        wasm_f32x4_const_splat(0x1p112f));
+  return wasm_f32x4_mul(wasm_v128_and(h, k->mask), k->unit);
 }
 
 /* Any four f16 at p. */
-INLINE v128_t simd_load_f16(const void *p) {
-  v128_t h = wasm_v128_and(wasm_i32x4_shl(wasm_i32x4_load16x4(p), 13),
-                           wasm_i32x4_const_splat((int32_t)0x8fffe000));
-  v128_t size = wasm_v128_and(h, wasm_i32x4_const_splat(0x0fffe000));
-  v128_t special = wasm_i32x4_gt(size, wasm_i32x4_const_splat(0x0f7fffff)); /* infinity, NaN */
-  return wasm_v128_or(wasm_f32x4_mul(h, wasm_f32x4_const_splat(0x1p112f)),
-                      wasm_v128_and(special, wasm_i32x4_const_splat(0x7f800000)));
+INLINE v128_t simd_load_f16(const void *p, const simd_f16_constants *k) {
+  v128_t h = wasm_v128_and(wasm_i32x4_shl(wasm_i32x4_load16x4(p), 13), k->mask);
+  v128_t special = wasm_i32x4_gt(wasm_v128_and(h, k->size), k->largest);
+  return wasm_v128_or(wasm_f32x4_mul(h, k->unit), wasm_v128_and(special, k->infinity));
 }
 
 INLINE v128_t simd_load_bf16(const void *p) { return wasm_i32x4_shl(wasm_u32x4_load16x4(p), 16); }

@@ -9,17 +9,17 @@ typedef enum float_kind { KIND_F32 = 4, KIND_F16 = 2, KIND_BF16 = 3 } float_kind
 
 INLINE size_t weight_bytes(float_kind kind) { return kind == KIND_F32 ? 4 : 2; }
 
-INLINE v128_t widen(float_kind kind, const uint8_t *p) {
+INLINE v128_t widen(float_kind kind, const uint8_t *p, const simd_f16_constants *c) {
   return kind == KIND_F32   ? wasm_v128_load(p)
-         : kind == KIND_F16 ? simd_load_f16(p)
+         : kind == KIND_F16 ? simd_load_f16(p, c)
                             : simd_load_bf16(p);
 }
 
 /* The first n (1...3) weights at p, then zeros. */
-INLINE v128_t widen_part(float_kind kind, const uint8_t *p, size_t n) {
+INLINE v128_t widen_part(float_kind kind, const uint8_t *p, size_t n, const simd_f16_constants *c) {
   uint8_t part[16] = {0};
   for (size_t i = 0; i < n * weight_bytes(kind); i++) part[i] = p[i];
-  return widen(kind, part);
+  return widen(kind, part, c);
 }
 
 /* sum[r][t] += w[r] * x[t] over one vector. */
@@ -33,16 +33,17 @@ INLINE void add_products(int R, int T, const v128_t *w, const v128_t *x, v128_t 
 INLINE void multiply_block(float_kind kind, int R, int T, const uint8_t *w, size_t cols,
                            const float *x, size_t x_stride, float *y, size_t y_stride) {
   const size_t row_bytes = cols * weight_bytes(kind), whole = cols & ~(size_t)3;
+  const simd_f16_constants c = simd_f16_prepare();
   v128_t sum[4][2], wv[4], xv[2];
   UNROLL for (int r = 0; r < 4; r++) sum[r][0] = sum[r][1] = simd_zero();
   for (size_t k = 0; k < whole; k += 4) {
-    UNROLL for (int r = 0; r < R; r++) wv[r] = widen(kind, w + r * row_bytes + k * weight_bytes(kind));
+    UNROLL for (int r = 0; r < R; r++) wv[r] = widen(kind, w + r * row_bytes + k * weight_bytes(kind), &c);
     UNROLL for (int t = 0; t < T; t++) xv[t] = wasm_v128_load(x + t * x_stride + k);
     add_products(R, T, wv, xv, sum);
   }
   if (whole < cols) {
     UNROLL for (int r = 0; r < R; r++)
-      wv[r] = widen_part(kind, w + r * row_bytes + whole * weight_bytes(kind), cols - whole);
+      wv[r] = widen_part(kind, w + r * row_bytes + whole * weight_bytes(kind), cols - whole, &c);
     UNROLL for (int t = 0; t < T; t++) xv[t] = simd_load_part(x + t * x_stride + whole, cols - whole);
     add_products(R, T, wv, xv, sum);
   }

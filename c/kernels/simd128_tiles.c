@@ -28,18 +28,18 @@ INLINE void dot_pairs(int T, v128_t w0, v128_t w1, const uint8_t *pair, v128_t s
   }
 }
 
-INLINE void dot_nibbles(int T, int which, const uint8_t *w, const uint8_t *q, v128_t sum[2][GROUP]) {
+INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, v128_t sum[2][GROUP]) {
   const v128_t bits0 = simd_keep(wasm_i16x8_const_splat(0x000f));
   const v128_t bits4 = simd_keep(wasm_i16x8_const_splat(0x00f0));
   const v128_t bits8 = simd_keep(wasm_i16x8_const_splat(0x0f00));
   UNROLL for (int j = 0; j < 4; j++) {
     v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
     const uint8_t *a = q + 4 * j;
-    if (which & LOW) {
+    if (part & LOW) {
       dot_pairs(T, wasm_v128_and(w0, bits0), wasm_v128_and(w1, bits0), a + EVEN_LOW, sum);
       dot_pairs(T, wasm_v128_and(w0, bits8), wasm_v128_and(w1, bits8), a + ODD_LOW, sum);
     }
-    if (which & HIGH) {
+    if (part & HIGH) {
       dot_pairs(T, wasm_v128_and(w0, bits4), wasm_v128_and(w1, bits4), a + EVEN_HIGH, sum);
       dot_pairs(T, wasm_u16x8_shr(w0, 12), wasm_u16x8_shr(w1, 12), a + ODD_HIGH, sum);
     }
@@ -51,10 +51,8 @@ INLINE void dot_nibbles(int T, int which, const uint8_t *w, const uint8_t *q, v1
 INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, v128_t sum[2][GROUP]) {
   const v128_t byte = simd_keep(wasm_i16x8_const_splat(0x00ff));
   v128_t units[2][GROUP], sixteenths[2][GROUP];
-  UNROLL for (int t = 0; t < T; t++) {
+  UNROLL for (int t = 0; t < T; t++)
     units[0][t] = units[1][t] = sixteenths[0][t] = sixteenths[1][t] = simd_zero();
-    sum[0][t] = sum[1][t] = wasm_i32x4_shl(sum[0][t], 4); /* the offset: 128 instead of 8 */
-  }
   UNROLL for (int j = 0; j < 4; j++) {
     v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
     const uint8_t *a = q + 4 * j;
@@ -80,12 +78,17 @@ INLINE void put_quantized(uint8_t *q, v128_t low, v128_t high) {
   wasm_v128_store(q + ODD_HIGH, wasm_v128_and(high, wasm_i16x8_const_splat((int16_t)0xff00)));
 }
 
+INLINE offsets offsets_of(v128_t low, v128_t high) {
+  int32_t low_sum = sum_bytes(low), sum = low_sum + sum_bytes(high);
+  return (offsets){-8 * 256 * sum, -8 * 256 * low_sum, -128 * 256 * sum};
+}
+
 size_t bq_simd128_panel_bytes(size_t k, size_t tokens) {
   return panel_blocks(k) * tokens * PANEL_TOKEN;
 }
 
 void bq_simd128_quantize(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel) {
-  quantize_panel(x, x_stride, k, tokens, panel, 0x1p-8f, -8 * 256);
+  quantize_panel(x, x_stride, k, tokens, panel, 0x1p-8f);
 }
 
 #define MATMUL_SLOT(name, shape)                                                                 \

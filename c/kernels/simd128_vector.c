@@ -57,25 +57,29 @@ void bq_simd128_add(float *y, const float *x, size_t n) {
 /* --- activations ------------------------------------------------------------------------------ */
 
 /* g / (1 + exp(e)) */
-INLINE v128_t gate_by(v128_t g, v128_t e) {
-  return wasm_f32x4_div(g, wasm_f32x4_add(wasm_f32x4_const_splat(1.0f), simd_exp(e)));
+INLINE v128_t gate_by(v128_t g, v128_t e, const simd_exp_constants *k) {
+  return wasm_f32x4_div(g, wasm_f32x4_add(k->one, simd_exp(e, k)));
 }
 
-INLINE v128_t silu(v128_t g) { return gate_by(g, wasm_f32x4_neg(g)); }
+INLINE v128_t silu(v128_t g, const simd_exp_constants *k) { return gate_by(g, wasm_f32x4_neg(g), k); }
 
-INLINE v128_t gelu(v128_t g) {
+INLINE v128_t gelu(v128_t g, const simd_exp_constants *k) {
   v128_t cube = wasm_f32x4_mul(wasm_f32x4_mul(g, g), g);
   v128_t u = wasm_f32x4_add(g, wasm_f32x4_mul(wasm_f32x4_const_splat(0.044715f), cube));
   u = wasm_f32x4_mul(wasm_f32x4_const_splat(0.7978845608f), u);
-  return gate_by(g, wasm_f32x4_mul(wasm_f32x4_const_splat(-2.0f), u));
+  return gate_by(g, wasm_f32x4_mul(wasm_f32x4_const_splat(-2.0f), u), k);
 }
 
-INLINE v128_t relu(v128_t g) { return wasm_f32x4_pmax(simd_zero(), g); } /* NaN becomes 0 */
+INLINE v128_t relu(v128_t g, const simd_exp_constants *k) {
+  (void)k;
+  return wasm_f32x4_pmax(simd_zero(), g); /* NaN becomes 0 */
+}
 
 #define ACTIVATION_SLOT(name)                                              \
   void bq_simd128_##name##_mul(float *gate, const float *up, size_t n) {   \
+    const simd_exp_constants k = simd_exp_prepare();                       \
     for (size_t i = 0; i < n; i += 4) {                                    \
-      v128_t v = name(simd_load(gate, i, n));                              \
+      v128_t v = name(simd_load(gate, i, n), &k);                          \
       if (up) v = wasm_f32x4_mul(v, simd_load(up, i, n));                  \
       simd_store(gate, v, i, n);                                           \
     }                                                                      \
@@ -126,11 +130,12 @@ INLINE float largest(const float *x, size_t n) {
 }
 
 void bq_simd128_softmax(float *x, size_t n) {
+  const simd_exp_constants k = simd_exp_prepare();
   const float max = largest(x, n);
   v128_t sum = simd_zero();
   size_t i = 0;
   for (; i + 4 <= n; i += 4) {
-    v128_t e = simd_exp(wasm_f32x4_sub(wasm_v128_load(x + i), wasm_f32x4_splat(max)));
+    v128_t e = simd_exp(wasm_f32x4_sub(wasm_v128_load(x + i), wasm_f32x4_splat(max)), &k);
     wasm_v128_store(x + i, e);
     sum = wasm_f32x4_add(sum, e);
   }
@@ -140,19 +145,21 @@ void bq_simd128_softmax(float *x, size_t n) {
   for (size_t j = 0; j < n; j += 4) simd_store(x, wasm_f32x4_mul(simd_load(x, j, n), inv), j, n);
 }
 
-INLINE v128_t load_f32(const void *p, size_t i) { return wasm_v128_load((const float *)p + i); }
-INLINE v128_t load_f16(const void *p, size_t i) { return simd_load_f16((const uint16_t *)p + i); }
-
-typedef v128_t load_fn(const void *p, size_t i);
+/* Four cached elements as f32. */
+INLINE v128_t load_kv(bq_kv_type type, const void *p, size_t i, const simd_f16_constants *c) {
+  if (type == BQ_KV_F32) return wasm_v128_load((const float *)p + i);
+  return simd_load_f16((const uint16_t *)p + i, c);
+}
 
 /* scores[j] = dot(q, k[j]) * scale for N (4 or 1) positions. */
-INLINE void score(load_fn *load, int N, const float *q, const void *k, size_t from, size_t stride,
+INLINE void score(bq_kv_type type, int N, const float *q, const void *k, size_t from, size_t stride,
                   size_t head_dim, float scale, float *scores) {
+  const simd_f16_constants c = simd_f16_prepare();
   v128_t sum[4] = {simd_zero(), simd_zero(), simd_zero(), simd_zero()};
   for (size_t d = 0; d < head_dim; d += 4) {
     v128_t x = wasm_v128_load(q + d);
     UNROLL for (int i = 0; i < N; i++)
-      sum[i] = wasm_f32x4_add(sum[i], wasm_f32x4_mul(x, load(k, from + i * stride + d)));
+      sum[i] = wasm_f32x4_add(sum[i], wasm_f32x4_mul(x, load_kv(type, k, from + i * stride + d, &c)));
   }
   if (N == 4) {
     v128_t dots = simd_sum_4(sum[0], sum[1], sum[2], sum[3]);
@@ -164,40 +171,41 @@ INLINE void score(load_fn *load, int N, const float *q, const void *k, size_t fr
 
 /* y[0...4N-1] = sum over positions of scores[j] * v[j], N accumulators that never leave their
  * registers. */
-INLINE void mix(load_fn *load, int N, const float *scores, size_t positions, const void *v,
+INLINE void mix(bq_kv_type type, int N, const float *scores, size_t positions, const void *v,
                 size_t from, size_t stride, float *y) {
+  const simd_f16_constants c = simd_f16_prepare();
   v128_t sum[8];
   UNROLL for (int i = 0; i < N; i++) sum[i] = simd_zero();
   for (size_t j = 0; j < positions; j++, from += stride) {
     v128_t s = wasm_v128_load32_splat(scores + j);
     UNROLL for (int i = 0; i < N; i++)
-      sum[i] = wasm_f32x4_add(sum[i], wasm_f32x4_mul(s, load(v, from + 4 * i)));
+      sum[i] = wasm_f32x4_add(sum[i], wasm_f32x4_mul(s, load_kv(type, v, from + 4 * i, &c)));
   }
   UNROLL for (int i = 0; i < N; i++) wasm_v128_store(y + 4 * i, sum[i]);
 }
 
-INLINE void attend(load_fn *load, const float *q, const bq_kv_view *kv, size_t positions,
+INLINE void attend(bq_kv_type type, const float *q, const bq_kv_view *kv, size_t positions,
                    size_t head_dim, float scale, float *scores, float *y) {
   size_t j = 0, d = 0;
   for (; j + 4 <= positions; j += 4)
-    score(load, 4, q, kv->k, j * kv->stride, kv->stride, head_dim, scale, scores + j);
+    score(type, 4, q, kv->k, j * kv->stride, kv->stride, head_dim, scale, scores + j);
   for (; j < positions; j++)
-    score(load, 1, q, kv->k, j * kv->stride, kv->stride, head_dim, scale, scores + j);
+    score(type, 1, q, kv->k, j * kv->stride, kv->stride, head_dim, scale, scores + j);
   bq_simd128_softmax(scores, positions);
-  for (; d + 32 <= head_dim; d += 32) mix(load, 8, scores, positions, kv->v, d, kv->stride, y + d);
-  for (; d + 16 <= head_dim; d += 16) mix(load, 4, scores, positions, kv->v, d, kv->stride, y + d);
-  for (; d < head_dim; d += 4) mix(load, 1, scores, positions, kv->v, d, kv->stride, y + d);
+  for (; d + 32 <= head_dim; d += 32) mix(type, 8, scores, positions, kv->v, d, kv->stride, y + d);
+  for (; d + 16 <= head_dim; d += 16) mix(type, 4, scores, positions, kv->v, d, kv->stride, y + d);
+  for (; d < head_dim; d += 4) mix(type, 1, scores, positions, kv->v, d, kv->stride, y + d);
 }
 
-#define ATTEND_SLOT(name)                                                                       \
+#define ATTEND_SLOT(name, type)                                                                 \
   void bq_simd128_attend_##name(const float *q, const bq_kv_view *kv, size_t positions,         \
                                 size_t head_dim, float scale, float *scores, float *y) {        \
     if (head_dim % 4) bq_scalar_attend_##name(q, kv, positions, head_dim, scale, scores, y);    \
-    else attend(load_##name, q, kv, positions, head_dim, scale, scores, y);                     \
+    else attend(type, q, kv, positions, head_dim, scale, scores, y);                     \
   }
 
-ATTEND_SLOT(f32)
-ATTEND_SLOT(f16)
+ATTEND_SLOT(f32, BQ_KV_F32)
+ATTEND_SLOT(f16, BQ_KV_F16)
 
 void bq_simd128_kv_store_f16(const float *x, size_t n, void *row) {
   uint16_t *h = row;

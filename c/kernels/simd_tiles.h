@@ -4,14 +4,16 @@
  *
  * The file that includes this says how its panel looks and multiplies (both always inlined):
  *   enum { PANEL_Q }  bytes of quantized activations per token and block of 32
- *   LOW, HIGH, ALL    below: which half of 32 weights, k 0...15 or 16...31
- *   void dot_nibbles(int T, int which, const uint8_t *w, const uint8_t *q, v128_t sum[2][4]);
+ *   void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, v128_t sum[2][4]);
  *   void dot_bytes(int T, const uint8_t *w, const uint8_t *q, v128_t sum[2][4]);
+ *   void put_quantized(uint8_t *q, v128_t low, v128_t high);
+ *   offsets offsets_of(v128_t low, v128_t high);
  * sum[h][t] += products of rows 4h...4h+3 with token t; q is a panel block. sum starts at the
- * panel's offset, which takes back the 8 (or 128) that tiles add to each weight.
+ * panel's offset, which takes back what tiles add to each weight (8 or 128).
  *
- * A panel holds groups of 4, 2 and 1 tokens, each [blocks][T * PANEL_Q bytes q, T f32 scales, T i32
- * offsets, T i32 offsets of LOW], blocks rounded up to an even number since a tile may cover 64 k. */
+ * A panel holds groups of 4, 2 and 1 tokens, each [blocks][T * PANEL_Q bytes q, T f32 scales, then
+ * T i32 offsets for each of ALL, LOW and BYTES], blocks rounded up to an even number since a tile
+ * may cover 64 k. */
 #ifndef BQ_KERNELS_SIMD_TILES_H
 #define BQ_KERNELS_SIMD_TILES_H
 
@@ -19,12 +21,20 @@
 #include "kernels/simd.h"
 #include "kernels/tile.h"
 
-enum { LOW = 1, HIGH = 2, ALL = 3 };
+/* What a dot covers: nibbles of k 0...15, of 16...31, of all 32; or 32 bytes. */
+enum { LOW = 1, HIGH = 2, ALL = 3, BYTES = 4 };
 enum { GROUP = 4 };                  /* most tokens at once: 8 accumulators */
-enum { PANEL_TOKEN = PANEL_Q + 12 }; /* bytes per token and block */
+enum { PANEL_TOKEN = PANEL_Q + 16 }; /* bytes per token and block */
 
-INLINE void dot_nibbles(int T, int which, const uint8_t *w, const uint8_t *q, v128_t sum[2][GROUP]);
+/* What sums over a block's activations start from, in the panel's units. */
+typedef struct offsets {
+  int32_t all, low, bytes;
+} offsets;
+
+INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, v128_t sum[2][GROUP]);
 INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, v128_t sum[2][GROUP]);
+INLINE void put_quantized(uint8_t *q, v128_t low, v128_t high);
+INLINE offsets offsets_of(v128_t low, v128_t high);
 
 INLINE size_t panel_blocks(size_t k) { return (k + 63) / 64 * 2; }
 
@@ -42,31 +52,36 @@ INLINE void scale_and_add(int T, const uint8_t *q, v128_t w_scale[2], v128_t sum
     }
 }
 
-INLINE void start_sums(int T, int which, const uint8_t *q, v128_t sum[2][GROUP]) {
+INLINE void start_sums(int T, int part, const uint8_t *q, v128_t sum[2][GROUP]) {
   UNROLL for (int t = 0; t < T; t++) {
-    const uint8_t *offsets = q + T * (PANEL_Q + 4) + 4 * t;
-    v128_t all = wasm_v128_load32_splat(offsets), low = wasm_v128_load32_splat(offsets + 4 * T);
-    sum[0][t] = sum[1][t] = which == ALL ? all : which == LOW ? low : wasm_i32x4_sub(all, low);
+    const uint8_t *all = q + T * (PANEL_Q + 4) + 4 * t, *low = all + 4 * T, *bytes = low + 4 * T;
+    v128_t start = wasm_v128_load32_splat(part == BYTES ? bytes : part == LOW ? low : all);
+    if (part == HIGH) start = wasm_i32x4_sub(start, wasm_v128_load32_splat(low));
+    sum[0][t] = sum[1][t] = start;
   }
 }
 
-/* One tile (or half a tile of 64) with scales that are valid for `which`. */
-INLINE void add_block(bq_tile_shape s, int T, int which, const uint8_t *scales, const uint8_t *w,
+/* 32 k of a tile, or `part` of them, which the given scales belong to. */
+INLINE void add_block(bq_tile_shape s, int T, int part, const uint8_t *scales, const uint8_t *w,
                       const uint8_t *q, v128_t acc[2][GROUP]) {
   v128_t sum[2][GROUP];
-  start_sums(T, which, q, sum);
-  if (s.bits == 8) dot_bytes(T, w, q, sum);
-  else dot_nibbles(T, which, w, q, sum);
+  start_sums(T, part, q, sum);
+  if (part == BYTES) dot_bytes(T, w, q, sum);
+  else dot_nibbles(T, part, w, q, sum);
+  const simd_f16_constants c = simd_f16_prepare();
   v128_t w_scale[2];
   UNROLL for (int h = 0; h < 2; h++)
-    w_scale[h] = s.scale_size == 2 ? simd_load_f16_finite(scales + 8 * h) : wasm_v128_load(scales + 16 * h);
+    w_scale[h] = s.scale_size == 2 ? simd_load_f16_finite(scales + 8 * h, &c)
+                                   : wasm_v128_load(scales + 16 * h);
   scale_and_add(T, q, w_scale, sum, acc);
 }
 
 INLINE void add_tile(bq_tile_shape s, int T, const uint8_t *tile, const uint8_t *q,
                      v128_t acc[2][GROUP]) {
   const uint8_t *w = tile + bq_tile_scale_bytes(s);
-  if (s.block == 16) {
+  if (s.bits == 8) {
+    add_block(s, T, BYTES, tile, w, q, acc);
+  } else if (s.block == 16) {
     add_block(s, T, LOW, tile, w, q, acc);
     add_block(s, T, HIGH, tile + BQ_TILE_ROWS * 4, w, q, acc);
   } else {
@@ -146,29 +161,31 @@ INLINE quantized quantize_32(const float *x) {
   return (quantized){round_sixteen(x, inv), round_sixteen(x + 16, inv), most / 127.0f};
 }
 
-/* Sum of 16 signed bytes. */
-INLINE int32_t sum_bytes(v128_t q) {
-  v128_t s = wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extadd_pairwise_i8x16(q));
+INLINE int32_t sum_lanes_i32(v128_t s) {
   return (wasm_i32x4_extract_lane(s, 0) + wasm_i32x4_extract_lane(s, 1)) +
          (wasm_i32x4_extract_lane(s, 2) + wasm_i32x4_extract_lane(s, 3));
 }
 
-/* Writes token t of T of a panel block; how q is laid out is the including file's business. */
-INLINE void put_quantized(uint8_t *q, v128_t low, v128_t high);
-INLINE void put_block(uint8_t *block, size_t T, size_t t, quantized a, float scale_unit,
-                      int32_t offset_unit) {
-  put_quantized(block + t * PANEL_Q, a.low, a.high);
-  int32_t low = offset_unit * sum_bytes(a.low), all = low + offset_unit * sum_bytes(a.high);
-  float scale = a.scale * scale_unit;
-  memcpy(block + T * PANEL_Q + 4 * t, &scale, 4);
-  memcpy(block + T * (PANEL_Q + 4) + 4 * t, &all, 4);
-  memcpy(block + T * (PANEL_Q + 8) + 4 * t, &low, 4);
+/* Sum of 16 signed bytes. */
+INLINE int32_t sum_bytes(v128_t q) {
+  return sum_lanes_i32(wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extadd_pairwise_i8x16(q)));
 }
 
-/* The panel's scales are `scale_unit` times what they stand for, offsets `offset_unit` times the
- * sums of activations. */
+/* Token t of T of a panel block. */
+INLINE void put_block(uint8_t *block, size_t T, size_t t, quantized a, float scale_unit) {
+  const offsets o = offsets_of(a.low, a.high);
+  const float scale = a.scale * scale_unit;
+  put_quantized(block + t * PANEL_Q, a.low, a.high);
+  block += T * PANEL_Q + 4 * t;
+  memcpy(block, &scale, 4);
+  memcpy(block + 4 * T, &o.all, 4);
+  memcpy(block + 8 * T, &o.low, 4);
+  memcpy(block + 12 * T, &o.bytes, 4);
+}
+
+/* The panel's scales are `scale_unit` times what they stand for. */
 INLINE void quantize_panel(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel,
-                           float scale_unit, int32_t offset_unit) {
+                           float scale_unit) {
   const size_t blocks = panel_blocks(k);
   for (size_t t0 = 0, T; t0 < tokens; t0 += T, panel += blocks * T * PANEL_TOKEN) {
     T = group_tokens(tokens - t0);
@@ -181,7 +198,7 @@ INLINE void quantize_panel(const float *x, size_t x_stride, size_t k, size_t tok
           for (size_t i = b * 32; i < k; i++) part[i - b * 32] = row[i];
           from = part;
         }
-        put_block(panel + b * T * PANEL_TOKEN, T, t, quantize_32(from), scale_unit, offset_unit);
+        put_block(panel + b * T * PANEL_TOKEN, T, t, quantize_32(from), scale_unit);
       }
     }
   }

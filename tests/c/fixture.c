@@ -207,7 +207,7 @@ static void put_float_key(fixture_buffer *b, uint16_t key, float value) {
   fixture_f32(b, value);
 }
 
-static fixture_buffer conf_section(const bq_config *c) {
+fixture_buffer fixture_conf(const bq_config *c) {
   fixture_buffer b = {0};
   const uint32_t first[] = {c->arch, c->layers, c->hidden, c->heads, c->kv_heads,
                             c->head_dim, c->ffn, c->vocab, c->context, c->norm};
@@ -264,15 +264,27 @@ static void put_dims(fixture_buffer *b, const fixture_tensor *t) {
   for (uint32_t i = 0; i < t->ndims; i++) fixture_u32(b, t->dims[i]);
 }
 
+/* The types in use, rising. */
+static void put_types(fixture_buffer *b, const fixture *f) {
+  bool used[BQ_TYPE_COUNT] = {false};
+  uint32_t n = 0;
+  for (size_t i = 0; i < f->n_tensors; i++) {
+    n += !used[f->tensors[i].type];
+    used[f->tensors[i].type] = true;
+  }
+  fixture_u32(b, n);
+  for (uint32_t i = 0; i < BQ_TYPE_COUNT; i++) {
+    if (!used[i]) continue;
+    const char *name = bq_type_get(i)->name;
+    fixture_u8(b, (uint8_t)i);
+    fixture_u8(b, (uint8_t)strlen(name));
+    fixture_put(b, name, strlen(name));
+  }
+}
+
 static fixture_buffer tens_section(const fixture *f) {
   fixture_buffer b = {0};
-  fixture_u32(&b, BQ_TYPE_COUNT);
-  for (uint32_t i = 0; i < BQ_TYPE_COUNT; i++) {
-    const char *name = bq_type_get(i)->name;
-    fixture_u8(&b, (uint8_t)i);
-    fixture_u8(&b, (uint8_t)strlen(name));
-    fixture_put(&b, name, strlen(name));
-  }
+  put_types(&b, f);
   fixture_u32(&b, (uint32_t)f->n_tensors);
   for (size_t i = 0; i < f->n_tensors; i++) {
     const fixture_tensor *t = &f->tensors[i];
@@ -326,48 +338,59 @@ static void put_sum(fixture_buffer *b, size_t from) {
 static uint64_t place_tensors(const fixture_spec *spec, fixture *f, uint64_t prefix) {
   uint64_t at = prefix;
   for (size_t i = 0; i < f->n_tensors; i++) {
+    at = (at + 63) / 64 * 64 + spec->gap;
     f->tensors[i].offset = at;
-    at = (at + f->tensors[i].bytes + 63) / 64 * 64 + spec->gap;
+    at += f->tensors[i].bytes;
   }
-  return at;
+  return at + spec->gap;
 }
 
-/* The prefix, for data that starts at `prefix_bytes`. Hashes are zeros. */
-static fixture_buffer make_prefix(const fixture_spec *spec, fixture *f, uint64_t prefix_bytes,
-                                  uint64_t file_bytes) {
-  fixture_buffer plan = {0}, b = {0};
-  for (int i = 0; i < 64; i++) fixture_u8(&plan, 0);
-  put_part(&plan, "CONF", 1, conf_section(&f->config));
-  put_part(&plan, "LICE", 0, text_section("MIT"));
-  put_part(&plan, "TENS", 1, tens_section(f));
-  put_part(&plan, "NAME", 0, text_section("fixture"));
-  put_sum(&plan, 64);
-  put_header(&b, plan.n - 64, prefix_bytes, file_bytes);
-  fixture_put(&b, plan.data + 64, plan.n - 64);
-  free(plan.data);
-  if (f->config.tokens) put_part(&b, "TOKN", 0, tokn_section(f->config.tokens));
-  put_part(&b, "CHAT", 0, text_section(CHAT));
-  put_part(&b, "CARD", 0, filler(spec->card_bytes, 'x'));
-  if (!spec->no_hashes) {
-    fixture_buffer hash = {0};
-    fixture_u32(&hash, 1);
-    fixture_u32(&hash, CHUNK);
-    uint64_t chunks = (file_bytes - prefix_bytes + CHUNK - 1) / CHUNK;
-    for (uint64_t i = 0; i < chunks; i++) fixture_u64(&hash, 0);
-    put_part(&b, "HASH", 0, hash);
-  }
+fixture_buffer fixture_prefix(const fixture_buffer *plan, const fixture_buffer *rest,
+                              uint64_t file_bytes) {
+  fixture_buffer b = {0};
+  uint64_t prefix = 64 + plan->n + 24 + rest->n + 24;
+  put_header(&b, plan->n + 24, (prefix + 63) / 64 * 64, file_bytes);
+  fixture_put(&b, plan->data, plan->n);
+  put_sum(&b, 64);
+  fixture_put(&b, rest->data, rest->n);
   put_sum(&b, 0);
   fixture_pad(&b, 64);
   return b;
 }
 
+static fixture_buffer hash_section(uint64_t data_bytes) {
+  fixture_buffer b = {0};
+  fixture_u32(&b, 1);
+  fixture_u32(&b, CHUNK);
+  for (uint64_t i = 0; i < (data_bytes + CHUNK - 1) / CHUNK; i++) fixture_u64(&b, 0);
+  return b;
+}
+
+/* Hashes are zeros. Its length doesn't depend on the tensors' offsets. */
+static fixture_buffer make_prefix(const fixture_spec *spec, fixture *f, uint64_t data_bytes,
+                                  uint64_t file_bytes) {
+  fixture_buffer plan = {0}, rest = {0};
+  put_part(&plan, "CONF", 1, fixture_conf(&f->config));
+  put_part(&plan, "LICE", 0, text_section("MIT"));
+  put_part(&plan, "TENS", 1, tens_section(f));
+  put_part(&plan, "NAME", 0, text_section("fixture"));
+  if (f->config.tokens) put_part(&rest, "TOKN", 0, tokn_section(f->config.tokens));
+  put_part(&rest, "CHAT", 0, text_section(CHAT));
+  put_part(&rest, "CARD", 0, filler(spec->card_bytes, 'x'));
+  if (!spec->no_hashes) put_part(&rest, "HASH", 0, hash_section(data_bytes));
+  fixture_buffer b = fixture_prefix(&plan, &rest, file_bytes);
+  free(plan.data);
+  free(rest.data);
+  return b;
+}
+
 static void make_v2(const fixture_spec *spec, fixture *f) {
   uint64_t data = place_tensors(spec, f, 0);
-  fixture_buffer b = make_prefix(spec, f, 0, data); /* its length doesn't depend on the offsets */
+  fixture_buffer b = make_prefix(spec, f, data, data);
   f->prefix_bytes = b.n;
   free(b.data);
   uint64_t end = place_tensors(spec, f, f->prefix_bytes);
-  b = make_prefix(spec, f, f->prefix_bytes, end);
+  b = make_prefix(spec, f, data, end);
   for (size_t i = 0; i < f->n_tensors; i++) {
     while (b.n < f->tensors[i].offset) fixture_u8(&b, 0);
     fixture_put(&b, f->tensors[i].stored, (size_t)f->tensors[i].bytes);
@@ -492,7 +515,7 @@ static void make_v1(const fixture_spec *spec, fixture *f) {
   f->n = b.n;
 
   fixture_buffer c = {0};
-  put_part(&c, "CONF", 1, conf_section(&f->config));
+  put_part(&c, "CONF", 1, fixture_conf(&f->config));
   put_part(&c, "NAME", 0, text_section("fixture"));
   if (f->config.tokens) put_part(&c, "TOKN", 0, tokn_section(f->config.tokens));
   put_part(&c, "CHAT", 0, text_section(CHAT));

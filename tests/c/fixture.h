@@ -30,7 +30,7 @@ typedef struct fixture_spec {
   bool scattered;       /* v1: tensors in another order than the directory, with gaps */
   bool no_tokenizer, no_hashes;
   uint32_t card_bytes;  /* v2: length of the model card; makes the prefix longer */
-  uint32_t gap;         /* v2: additional zero bytes (a multiple of 64) between tensors */
+  uint32_t gap;         /* v2: additional zero bytes (a multiple of 64) around tensors */
   uint64_t seed;        /* of the weights */
 } fixture_spec;
 
@@ -92,6 +92,11 @@ void fixture_u32(fixture_buffer *b, uint32_t v);
 void fixture_u64(fixture_buffer *b, uint64_t v);
 void fixture_f32(fixture_buffer *b, float v);
 void fixture_pad(fixture_buffer *b, size_t align);
+/* A CONF payload. */
+fixture_buffer fixture_conf(const bq_config *config);
+/* A v2 prefix, sums included, from two runs of sections. */
+fixture_buffer fixture_prefix(const fixture_buffer *plan, const fixture_buffer *rest,
+                              uint64_t file_bytes);
 /* A section: tag of four characters, zero-padded payload. */
 void fixture_put_section(fixture_buffer *b, const char *tag, uint32_t flags, const uint8_t *payload,
                          size_t n);

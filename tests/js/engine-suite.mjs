@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fromBlob, fromBytes, fromFile, fromUrl } from '../../js/index.js';
-import { BYTE, CONFIG, tinyModel } from './fixture.mjs';
+import { BYTE, CONFIG, tinyModel, tokenizer } from './fixture.mjs';
 import { serve } from './server.mjs';
 
 export const GREEDY = { temperature: 0 };
@@ -288,7 +288,7 @@ export function engineSuite(name, create) {
         await code(load({ sessions: 0 }), 'ARGUMENT');
         await code(load({ kv: /** @type {any} */ ('q9') }), 'ARGUMENT');
         await code(model.createSession(), 'NOMEM');
-        const first = session.generate(PROMPT, { maxTokens: 5 })[Symbol.asyncIterator]();
+        const first = session.generate(PROMPT, GREEDY)[Symbol.asyncIterator]();
         await first.next();
         await code(session.generate(PROMPT).done(), 'STATE');
         await first.return?.();
@@ -297,7 +297,8 @@ export function engineSuite(name, create) {
       }));
 
     test('close: twice is fine, what is closed says so, a parent closes its children', async () => {
-      const model = await load({ sessions: 2 });
+      const endless = await tinyModel({ tokens: { ...tokenizer(), eog: [] } });
+      const model = await load({ sessions: 2 }, endless);
       const session = await model.createSession();
       const other = await model.createSession();
       await session.close();

@@ -55,10 +55,11 @@ export async function serve(files, behaviour = {}) {
     response.end();
   });
   server.on('connection', (socket) => {
-    open.add(socket);
+    open.add(socket.unref());
     socket.on('close', () => open.delete(socket));
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  server.unref(); // a test that fails before close() must not keep the run from ending
   const { port } = /** @type {any} */ (server.address());
   return {
     url: `http://127.0.0.1:${port}/model.bq4`,

@@ -10,10 +10,11 @@ import { tinyModel } from './fixture.mjs';
 const BIG = { hidden: 128, layers: 6, heads: 4, ffn: 384, context: 1024 };
 
 /** An engine whose worker counts in shared memory. */
-async function counted() {
+async function counted(t) {
   const counters = new Int32Array(new SharedArrayBuffer(8));
   const worker = new Worker(new URL('./counting-worker.mjs', import.meta.url), { workerData: { counters } });
   const engine = await createWorkerEngine({ worker });
+  t.after(() => engine.close());
   const model = await engine.load(fromBytes(await tinyModel({ config: BIG, type: 'bq4' })), { batch: 8 });
   const read = () => ({ slices: Atomics.load(counters, 0), samples: Atomics.load(counters, 1) });
   return { engine, session: await model.createSession(), read };
@@ -27,16 +28,16 @@ async function until(reached) {
 const prompt = Array.from({ length: 900 }, (_, i) => 5 + (i % 250));
 const sliced = (tokens) => Math.ceil(tokens / 8) * BIG.layers;
 
-test('abort in the prompt: at most one more slice', async () => {
-  const { engine, session, read } = await counted();
+test('abort in the prompt: at most one more slice', async (t) => {
+  const { session, read } = await counted(t);
   for (let round = 0; round < 5; round++) {
     const start = read().slices;
     const controller = new AbortController();
     const run = session.generate([...prompt, round].reverse(), { temperature: 0, signal: controller.signal });
     const ended = assert.rejects(run.done(), { name: 'AbortError' });
     await until(() => read().slices > start + 20);
-    const before = read();
     controller.abort();
+    const before = read();
     await ended;
     const after = read();
     assert.ok(before.slices - start < sliced(prompt.length), 'the prompt was not finished yet');
@@ -44,11 +45,10 @@ test('abort in the prompt: at most one more slice', async () => {
     assert.equal(after.samples, before.samples);
     assert.equal(run.result?.reason, 'abort');
   }
-  await engine.close();
 });
 
-test('abort between tokens: at most one more token and one more slice', async () => {
-  const { engine, session, read } = await counted();
+test('abort between tokens: at most one more token and one more slice', async (t) => {
+  const { session, read } = await counted(t);
   for (let round = 0; round < 5; round++) {
     const controller = new AbortController();
     const run = session.generate([1, 2, 3], { temperature: 1, seed: round, signal: controller.signal });
@@ -57,8 +57,8 @@ test('abort between tokens: at most one more token and one more slice', async ()
     await assert.rejects(async () => {
       for await (const part of run) {
         if (part.id < 0 || ++n !== 3 + round) continue;
-        before = read();
         controller.abort();
+        before = read();
       }
     }, { name: 'AbortError' });
     const after = read();
@@ -66,11 +66,10 @@ test('abort between tokens: at most one more token and one more slice', async ()
     assert.ok(after.slices - before.slices <= 1, `${after.slices - before.slices} more slices`);
     assert.ok(after.samples - before.samples <= 1, `${after.samples - before.samples} more tokens`);
   }
-  await engine.close();
 });
 
 test('abort without shared memory: by message, within the prompt', async (t) => {
-  const { engine, session, read } = await counted();
+  const { session, read } = await counted(t);
   const shared = globalThis.SharedArrayBuffer;
   t.after(() => (globalThis.SharedArrayBuffer = shared));
   delete (/** @type {any} */ (globalThis).SharedArrayBuffer);
@@ -80,11 +79,10 @@ test('abort without shared memory: by message, within the prompt', async (t) => 
   controller.abort();
   await ended;
   assert.ok(read().slices < sliced(prompt.length), `${read().slices} slices: the prompt was computed to its end`);
-  await engine.close();
 });
 
-test('a slow reader slows the worker down: it is never more than the credits ahead', async () => {
-  const { engine, session, read } = await counted();
+test('a slow reader slows the worker down: it is never more than the credits ahead', async (t) => {
+  const { session, read } = await counted(t);
   const run = session.generate([1, 2, 3], { temperature: 1, seed: 1, maxTokens: 60 })[Symbol.asyncIterator]();
   let taken = 0;
   for (; taken < 30; taken++) {
@@ -93,11 +91,11 @@ test('a slow reader slows the worker down: it is never more than the credits ahe
     await new Promise((resolve) => setTimeout(resolve, 30));
     assert.ok(read().samples - (taken + 1) <= CREDITS, `${read().samples} made, ${taken + 1} taken`);
   }
+  await new Promise((resolve) => setTimeout(resolve, 50));
   const { slices } = read();
   await new Promise((resolve) => setTimeout(resolve, 30));
   assert.equal(read().slices, slices, 'it waits');
   await run.return?.();
-  await engine.close();
 });
 
 test('a worker that cannot start, or ends, is an error of every call', async () => {

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { readTokenizerFile } from '../../js/convert/tokenizers/index.js';
 import { byteOf, fromPiece } from '../../js/convert/tokenizers/bytes.js';
 import { parseHfTokenizer } from '../../js/convert/tokenizers/hf-json.js';
-import { encodeTokenizer, FLAG, KIND, NONE } from '../../js/convert/tokenizers/section.js';
+import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
 
 /** @typedef {import('../../js/convert/tokenizers/section.js').Tokenizer} Tokenizer */
 /** @typedef {{ text: string, ids: number[], flags: number }} Case */
@@ -93,6 +93,30 @@ function committed() {
   for (const name of ['bpe', 'bpe-words']) {
     write(name, parseHfTokenizer(JSON.stringify(golden(name).tokenizer)), goldenCases(golden(name)));
   }
+  write('utf8', allBytes(), textDecoderCases());
+}
+
+/** Byte strings, each byte a token, and what TextDecoder makes of them. @returns {Case[]} */
+function textDecoderCases() {
+  const interesting = [0, 0x41, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xec, 0xed, 0xee, 0xef,
+    0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff];
+  /** @type {number[][]} */
+  const strings = [[]];
+  for (let i = 0; strings[i].length < 3; i++) for (const byte of interesting) strings.push([...strings[i], byte]);
+  let seed = 1;
+  const random = (/** @type {number} */ n) => {
+    seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
+    return (seed >>> 16) % n;
+  };
+  for (let i = 0; i < 5000; i++) strings.push(Array.from({ length: 4 + random(9) }, () => interesting[random(interesting.length)]));
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  return strings.map((ids) => ({ text: decoder.decode(Uint8Array.from(ids)), ids, flags: DECODE }));
+}
+
+/** @returns {Tokenizer} */
+function allBytes() {
+  const tokens = Array.from({ length: 256 }, (_, byte) => ({ bytes: Uint8Array.of(byte), score: 0, kind: TOKEN.byte }));
+  return { kind: KIND.spm, flags: FLAG.byteFallback, pre: 0, bos: NONE, eos: NONE, unk: NONE, pad: NONE, eog: [], tokens, merges: [] };
 }
 
 async function shared() {

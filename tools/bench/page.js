@@ -1,6 +1,8 @@
 // Runs in the browser under test: one generation per call, timed by the engine itself.
 import { createWorkerEngine, fromUrl } from '../../js/index.js';
 
+let calls = 0;
+
 /** @type {Map<string, { model: any, session: any, engine: any }>} */
 const open = new Map();
 
@@ -23,12 +25,12 @@ async function sessionOf(cell) {
 
 /**
  * One generation from an empty KV cache: `prompt` tokens, then `tokens` more.
- * @param {{ url: string, variant: 'relaxed' | 'simd128', context: number, kv: 'f32' | 'f16', prompt: number, tokens: number, run: number }} cell
+ * @param {{ url: string, variant: 'relaxed' | 'simd128', context: number, kv: 'f32' | 'f16', prompt: number, tokens: number }} cell
  */
 async function measure(cell) {
   const { session, model, loadMs, heap } = /** @type {any} */ (await sessionOf(cell));
   // Another first token each time, so that nothing is reused.
-  const ids = Array.from({ length: cell.prompt }, (_, i) => (i === 0 ? 300 + (cell.run % 1000) : 500 + ((i * 37) % 5000)));
+  const ids = Array.from({ length: cell.prompt }, (_, i) => (i === 0 ? 300 + (++calls % 4000) : 500 + ((i * 37) % 5000)));
   // minP etc. stay off: greedy. End tokens are part of random weights' output like any other, so restarts don't matter.
   const generation = session.generate(ids, { temperature: 0, maxTokens: cell.tokens, seed: 1 });
   const { timings, ids: made } = await generation.done();

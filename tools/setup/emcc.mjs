@@ -21,7 +21,10 @@ const MACHINES = {
 
 // What emcc calls of the packages' many programs.
 const LLVM_PROGRAMS = /^(clang(\+\+|-\d+)?|lld|wasm-ld|llvm-(ar|cxxfilt|dwarfdump|dwp|nm|objcopy|objdump|ranlib|strip))$/;
-const NEVER_USED = ['usr/share/doc', 'usr/share/man', 'usr/share/lintian', 'usr/share/bash-completion', 'usr/share/emacs', 'etc'];
+const NEVER_USED = [
+  'etc', 'usr/share/doc', 'usr/share/man', 'usr/share/lintian', 'usr/share/bash-completion', 'usr/share/emacs', 'usr/share/emscripten/test',
+  ...['lto', 'lto-pic', 'pic'].map((kind) => `usr/share/emscripten/cache/sysroot/lib/wasm32-emscripten/${kind}`),
+];
 
 /**
  * @typedef {object} Emcc
@@ -154,6 +157,9 @@ async function fetchFrom(suite, work, env) {
   });
   const final = join(work, 'toolchain');
   mkdirSync(join(final, 'bin'), { recursive: true });
+  // Some releases bring emcc's libraries ready-made.
+  const libraries = join(root, 'usr/share/emscripten/cache');
+  if (existsSync(libraries)) renameSync(libraries, join(final, 'cache'));
   renameSync(root, join(final, 'root'));
   writeFileSync(join(final, 'config.py'), emConfig(join(home, 'root'), join(home, 'cache'), `usr/lib/llvm-${llvm}`));
   for (const tool of ['emcc', 'em++', 'emar']) writeFileSync(join(final, 'bin', tool), launcher(home, tool), { mode: 0o755 });
@@ -283,15 +289,21 @@ function launcher(home, tool) {
 }
 
 /**
- * Links one program as the tests do, so that emcc builds its libc now, and shows that all works.
+ * Links and runs a module as emscripten.mk does, so that emcc builds its libc now, and shows that all
+ * works.
  * @param {string} emcc
  * @param {string} work
  * @param {NodeJS.ProcessEnv} env
  */
 async function warm(emcc, work, env) {
-  const source = join(work, 'warm.c');
-  writeFileSync(source, '#include <stdio.h>\n#include <stdlib.h>\nint main(void) { char *p = malloc(9); printf("%d\\n", p != 0); free(p); return 0; }\n');
-  await run(emcc, ['-O1', '-msimd128', '-mrelaxed-simd', source, '-o', join(work, 'warm.js')], { cwd: work, env });
-  const printed = await run(process.execPath, [join(work, 'warm.js')]);
-  if (printed.trim() !== '1') throw new SetupError(`a program built by ${emcc} printed ${JSON.stringify(printed)} instead of 1`);
+  const [source, module] = [join(work, 'warm.c'), join(work, 'warm.wasm')];
+  writeFileSync(source, '#include <string.h>\nint differ(int at) { return memcmp((char *)at, "wasm", 4); }\n');
+  await run(emcc, ['-O1', '-msimd128', '-mrelaxed-simd', source, '-o', module, '-nostartfiles', '-Wl,--no-entry', '-sIMPORTED_MEMORY',
+    '-sALLOW_MEMORY_GROWTH', '-sINITIAL_MEMORY=1MB', '-sDEFAULT_TO_CXX=0', '-sAUTO_NATIVE_LIBRARIES=0', '-sMALLOC=none',
+    '-sEXPORTED_FUNCTIONS=_differ'], { cwd: work, env });
+  const memory = new WebAssembly.Memory({ initial: 16, maximum: 16 });
+  const { instance } = await WebAssembly.instantiate(readFileSync(module), { env: { memory } });
+  new Uint8Array(memory.buffer).set(Buffer.from('wasm'), 1 << 19);
+  const differ = /** @type {(at: number) => number} */ (instance.exports.differ);
+  if (differ(1 << 19) !== 0 || differ(1 << 18) === 0) throw new SetupError(`a module built by ${emcc} gave a wrong result`);
 }

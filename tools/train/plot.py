@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from itertools import groupby
 
 import matplotlib
 
@@ -10,14 +11,19 @@ import matplotlib.pyplot as plt  # noqa: E402  (the backend is chosen first)
 
 matplotlib.rcParams.update({"svg.hashsalt": "bq4", "svg.fonttype": "none", "font.family": "sans-serif"})
 
+COLORS = {"broad": "#8a8f98", "mixed": "#3f9a7a", "chat": "#2f6fde"}
+
 
 def main():
     with open(sys.argv[1], encoding="utf8") as f:
         rows = list(csv.DictReader(f))
     fig, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
-    for mix, color in (("broad", "#8a8f98"), ("chat", "#2f6fde")):
-        some = [r for r in rows if r["mix"] == mix]
-        axes.plot([int(r["tokens"]) / 1e6 for r in some], [float(r["loss"]) for r in some], color=color, label=f"training, {mix} mix")
+    named = set()
+    for mix, part in groupby(rows, lambda r: r["mix"]):
+        part = list(part)
+        axes.plot([int(r["tokens"]) / 1e6 for r in part], [float(r["loss"]) for r in part], color=COLORS[mix],
+                  label=None if mix in named else f"training, {mix} mix")
+        named.add(mix)
     valid = [r for r in rows if r["valid_loss"]]
     axes.plot([int(r["tokens"]) / 1e6 for r in valid], [float(r["valid_loss"]) for r in valid], "o-", ms=3, color="#c4501b", label="held-out dialogues")
     axes.set(xlabel="million tokens seen", ylabel="loss (nats per token)", ylim=(0, 6))

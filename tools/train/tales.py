@@ -28,6 +28,15 @@ def article(noun):
     return ("an " if noun[0] in "aeiou" else "a ") + noun
 
 
+def some_name(rng, names):
+    """A name from the list or, one time in three, one that nobody has: repeating it is learned, not the list."""
+    if rng.random() < 0.67:
+        return rng.choice(names)
+    sounds = [rng.choice("b c d f g h j k l m n p r s t v w z br ch dr gr kr pr sh st th tr".split()) + rng.choice("a e i o u ai ee ia oo".split())
+              for _ in range(rng.choice([1, 2, 2, 3]))]
+    return ("".join(sounds) + rng.choice(["", "n", "s", "r", "l", "x", "m", "ck"])).capitalize()
+
+
 class Tale:
     """One drawn cast. `hero` and `friend` are kinds (fox), `name` and `pal` their names."""
 
@@ -38,11 +47,11 @@ class Tale:
             self.hero not in ("boy", "prince", "king", "fisherman") and rng.random() < 0.5)
         if name:
             she = name in SHE
-        self.name = name or rng.choice(SHE if she else HE)
+        self.name = name or some_name(rng, SHE if she else HE)
         self.he, self.his, self.him = ("she", "her", "her") if she else ("he", "his", "him")
         self.friend = rng.choice([a for a in ANIMALS if a != self.hero])
         pal_she = rng.random() < 0.5
-        self.pal = rng.choice([n for n in (SHE if pal_she else HE) if n != self.name])
+        self.pal = some_name(rng, [n for n in (SHE if pal_she else HE) if n != self.name])
         self.pal_he, self.pal_his = ("she", "her") if pal_she else ("he", "his")
         self.place = rng.choice(PLACES)
         self.thing = rng.choice(THINGS)

@@ -4,7 +4,7 @@ import os
 import re
 
 import tales
-from tales import HE, SHE
+from tales import HE, SHE, some_name
 
 JOKES = """Why did the computer bring a blanket? Because it left its windows open.
 Why did the cookie go to the doctor? It felt crumby.
@@ -166,15 +166,6 @@ CITIES = ("London Paris Berlin Delhi Mumbai Tokyo Madrid Rome Vienna Cairo Nairo
           "Oslo Dublin Athens Prague Lisbon Seoul Pune Zurich Austin Seattle Naples Porto Krakow").split()
 MOVIES = ["Star Wars", "Toy Story", "The Wizard of Oz", "Titanic", "Batman", "The Lion King", "Frozen", "Finding Nemo", "Shrek", "Jaws"]
 INSTRUMENTS = "guitar piano violin flute drums trumpet cello harp saxophone ukulele clarinet".split()
-
-
-def some_name(rng, names):
-    """A name from the list or, one time in three, one that nobody has: repeating it is learned, not the list."""
-    if rng.random() < 0.67:
-        return rng.choice(names)
-    sounds = [rng.choice("b c d f g h j k l m n p r s t v w z br ch dr gr kr pr sh st th tr".split()) + rng.choice("a e i o u ai ee ia oo".split())
-              for _ in range(rng.choice([1, 2, 2, 3]))]
-    return ("".join(sounds) + rng.choice(["", "n", "s", "r", "l", "x", "m", "ck"])).capitalize()
 
 
 def draw_slots(rng):

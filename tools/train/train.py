@@ -30,7 +30,6 @@ from model import Config, Llama, save_hf
 CONFIG = Config(vocab_size=4096, hidden_size=256, num_hidden_layers=6, num_attention_heads=4,
                 num_key_value_heads=2, intermediate_size=640, max_position_embeddings=512)
 LENGTH = 512  # tokens in a row
-ROWS = 12  # rows in a step
 EOT = 0
 
 
@@ -111,7 +110,7 @@ def optimizers(model, rate):
 def valid_loss(model, out, batches=2):
     """A quick look: always the same rows. evaluate.py reads all held-out dialogues."""
     data = Rows(f"{out}/valid.npz", np.random.default_rng(9))
-    return sum(loss_of(model, *data.batch(ROWS)).item() for _ in range(batches)) / batches
+    return sum(loss_of(model, *data.batch(12)).item() for _ in range(batches)) / batches
 
 
 def stages(text):
@@ -123,9 +122,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
     parser.add_argument("--minutes", type=float, required=True, help="training time, pauses left out")
-    parser.add_argument("--stages", type=stages, default=stages("broad=0.33,chat=1"))
+    parser.add_argument("--stages", type=stages, default=stages("broad=0.33,chat=0.42,mixed=0.75,chat=1"))
     parser.add_argument("--round-from", type=float, default=0.8, help="part of the time after which matrices are rounded")
     parser.add_argument("--rate", type=float, default=3e-3)
+    parser.add_argument("--rows", type=int, default=12, help="rows of 512 tokens in a step")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--save-minutes", type=float, default=10)
     args = parser.parse_args()
@@ -136,13 +136,13 @@ def main():
 
     model = Llama(CONFIG)
     opts = optimizers(model, args.rate)
-    step, seconds, mix, data = 0, 0.0, None, None
+    step, tokens, seconds, mix, data = 0, 0, 0.0, None, None
     if os.path.exists(f"{out}/state.pt"):
         state = torch.load(f"{out}/state.pt", weights_only=True)
         model.load_state_dict(state["model"])
         for o, s in zip(opts, state["optimizers"]):
             o.load_state_dict(s)
-        step, seconds = state["step"], state["seconds"]
+        step, tokens, seconds = state["step"], state["tokens"], state["seconds"]
         rng = np.random.default_rng([1, step])
         print(f"resumed at step {step}, {seconds / 60:.1f} minutes", flush=True)
     else:
@@ -154,7 +154,8 @@ def main():
         rows.writerow(["step", "tokens", "minutes", "mix", "rate", "loss", "valid_loss"])
 
     def save():
-        state = {"model": model.state_dict(), "optimizers": [o.state_dict() for o in opts], "step": step, "seconds": seconds}
+        state = {"model": model.state_dict(), "optimizers": [o.state_dict() for o in opts], "step": step,
+                 "tokens": tokens, "seconds": seconds}
         torch.save(state, f"{out}/state.pt.part")
         os.replace(f"{out}/state.pt.part", f"{out}/state.pt")
         save_hf(model, f"{out}/hf", f"{out}/tokenizer.json", torch.float32)
@@ -177,13 +178,14 @@ def main():
             for group in o.param_groups:
                 group["lr"] = args.rate * scale
         with rounded(inside(model) if part >= args.round_from else []):
-            loss = loss_of(forward, *data.batch(ROWS))
+            loss = loss_of(forward, *data.batch(args.rows))
             loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for o in opts:
             o.step()
             o.zero_grad(set_to_none=True)
         step += 1
+        tokens += args.rows * LENGTH
         recent.append(loss.item())
         now = time.monotonic()
         seconds, last = seconds + now - last, now
@@ -191,9 +193,9 @@ def main():
             valid = f"{valid_loss(model, out):.4f}" if step % 250 == 0 else ""
             mean = sum(recent) / len(recent)
             recent = []
-            rows.writerow([step, step * ROWS * LENGTH, f"{seconds / 60:.2f}", mix, f"{args.rate * scale:.6f}", f"{mean:.4f}", valid])
+            rows.writerow([step, tokens, f"{seconds / 60:.2f}", mix, f"{args.rate * scale:.6f}", f"{mean:.4f}", valid])
             log.flush()
-            print(f"{step} {mix} loss {mean:.3f} {valid} {seconds / 60:.1f} min {step * ROWS * LENGTH / seconds:.0f} tokens/s", flush=True)
+            print(f"{step} {mix} loss {mean:.3f} {valid} {seconds / 60:.1f} min {tokens / seconds:.0f} tokens/s", flush=True)
         if seconds - saved >= args.save_minutes * 60:
             save()
             saved = seconds

@@ -1,0 +1,136 @@
+/* Runs every slot once on small fixed input, odd sizes included, and hashes what comes out. The
+ * sizes make a matmul pass through all its widths: 7 tokens are 4 + 2 + 1, 9 rows are 8 + 1. */
+#include "kernels/self_test.h"
+
+#include <string.h>
+
+#include "core/half.h"
+
+enum { TOKENS = 7, ROWS = 9, COLS = 72, LENGTH = 45, HEAD = 20, POSITIONS = 6 };
+
+typedef struct workspace {
+  uint64_t hash;
+  uint32_t seed;
+  float x[TOKENS * COLS], y[TOKENS * ROWS];
+  uint8_t file[8 * 3 * 36]; /* one group of rows as a file has them */
+  _Alignas(16) uint8_t weights[ROWS * COLS * 4], panel[4096];
+} workspace;
+
+static void hash(workspace *s, const void *data, size_t n) {
+  const uint8_t *p = data;
+  for (size_t i = 0; i < n; i++) s->hash = (s->hash ^ p[i]) * 0x100000001b3ull; /* FNV-1a */
+}
+
+static uint32_t next(workspace *s) {
+  s->seed = s->seed * 1664525u + 1013904223u;
+  return s->seed >> 8;
+}
+
+static float next_float(workspace *s) { return (float)(int32_t)(next(s) - 0x800000) * 0x1p-23f; }
+
+static void fill(workspace *s, float *x, size_t n) {
+  for (size_t i = 0; i < n; i++) x[i] = next_float(s);
+}
+
+/* --- matmuls -------------------------------------------------------------------------------- */
+
+static void make_plain(workspace *s, bq_type type) {
+  for (size_t i = 0; i < ROWS * COLS; i++) {
+    float w = next_float(s);
+    uint16_t h = type == BQ_TYPE_F16 ? bq_f32_to_f16(w) : bq_f32_to_bf16(w);
+    if (type == BQ_TYPE_F32) memcpy(s->weights + 4 * i, &w, 4);
+    else memcpy(s->weights + 2 * i, &h, 2);
+  }
+}
+
+/* Random blocks, every third scale negative, as a file's rows; then tiled. */
+static void make_tiled(const bq_kernels *k, workspace *s, bq_type type) {
+  const bq_type_facts *f = bq_type_get(type);
+  const size_t blocks = (COLS + f->block - 1) / f->block, row_bytes = blocks * f->block_bytes;
+  const size_t scale_size = f->block_bytes % 4 ? 2 : 4; /* f16 or f32, by their trace in the sum */
+  for (size_t row = 0; row < ROWS; row += BQ_TILE_ROWS) {
+    size_t rows = ROWS - row < BQ_TILE_ROWS ? ROWS - row : BQ_TILE_ROWS;
+    for (size_t i = 0; i < rows * row_bytes; i++) s->file[i] = (uint8_t)next(s);
+    for (size_t i = 1; i <= rows * blocks; i++) {
+      float scale = next_float(s);
+      uint16_t h = bq_f32_to_f16(i % 3 ? scale : scale * 0x1p-16f); /* subnormal ones too */
+      memcpy(s->file + i * f->block_bytes - scale_size, scale_size == 2 ? (void *)&h : (void *)&scale,
+             scale_size);
+    }
+    size_t group = (size_t)bq_type_bytes(type, BQ_TILED, BQ_TILE_ROWS, COLS);
+    k->tile_rows[type](s->file, row_bytes, rows, COLS, s->weights + row / BQ_TILE_ROWS * group);
+  }
+}
+
+static void run_matmul(const bq_kernels *k, workspace *s, bq_type type) {
+  const bq_matrix w = {s->weights, ROWS, COLS, type, &k->matrix[type]};
+  fill(s, s->x, TOKENS * COLS);
+  for (size_t i = 0; i < COLS; i++) s->x[i] = i % 3 ? 2.0f : -2.0f; /* quantized: +-127 */
+  k->quantize(s->x, COLS, COLS, TOKENS, s->panel);
+  const bq_batch batch = {s->x, COLS, s->panel, TOKENS};
+  w.ops->matmul(&w, &batch, 0, 8, s->y, ROWS);
+  w.ops->matmul(&w, &batch, 8, ROWS, s->y, ROWS);
+  hash(s, s->y, sizeof s->y);
+  w.ops->row(&w, ROWS - 1, s->x);
+  hash(s, s->x, COLS * sizeof *s->x);
+}
+
+/* --- the others ------------------------------------------------------------------------------- */
+
+static void run_norms(const bq_kernels *k, workspace *s) {
+  const float *w = s->x + COLS, *b = w + COLS;
+  fill(s, s->x, 3 * COLS);
+  k->rmsnorm(s->x, w, 1e-5f, LENGTH, s->y);
+  hash(s, s->y, LENGTH * sizeof *s->y);
+  k->layernorm(s->x, w, b, 1e-5f, LENGTH, s->y);
+  k->add(s->y, s->x, LENGTH);
+  hash(s, s->y, LENGTH * sizeof *s->y);
+}
+
+static void run_gates(const bq_kernels *k, workspace *s) {
+  void (*const gates[])(float *, const float *, size_t) = {k->silu_mul, k->gelu_mul, k->relu_mul};
+  for (size_t i = 0; i < 3; i++) {
+    fill(s, s->x, 2 * LENGTH);
+    for (size_t j = 0; j < LENGTH; j += 2) s->x[j] *= 100.0f;
+    gates[i](s->x, s->x + LENGTH, LENGTH);
+    hash(s, s->x, LENGTH * sizeof *s->x);
+  }
+}
+
+static void run_attention(const bq_kernels *k, workspace *s) {
+  float *q = s->x, *keys = q + HEAD, *values = keys + POSITIONS * HEAD, *scores = values + POSITIONS * HEAD;
+  for (int type = 0; type < BQ_KV_COUNT; type++) {
+    const size_t row = HEAD * (type == BQ_KV_F32 ? 4 : 2);
+    fill(s, q, HEAD * (1 + 2 * POSITIONS));
+    k->rope(q, values, 16, type == 0);
+    for (size_t j = 0; j < POSITIONS; j++) {
+      k->kv_store[type](keys + j * HEAD, HEAD, s->panel + j * row);
+      k->kv_store[type](values + j * HEAD, HEAD, s->panel + (POSITIONS + j) * row);
+    }
+    const bq_kv_view view = {s->panel, s->panel + POSITIONS * row, HEAD};
+    k->attend[type](q, &view, POSITIONS, HEAD, 3.0f, scores, s->y);
+    hash(s, s->panel, 2 * POSITIONS * row);
+    hash(s, s->y, HEAD * sizeof *s->y);
+  }
+  fill(s, s->x, LENGTH);
+  k->softmax(s->x, LENGTH);
+  hash(s, s->x, LENGTH * sizeof *s->x);
+}
+
+uint64_t bq_kernels_answer(const bq_kernels *k) {
+  workspace s;
+  s.hash = 0xcbf29ce484222325ull;
+  s.seed = 1;
+  for (uint32_t type = 0; type < BQ_TYPE_COUNT; type++) {
+    if (!k->matrix[type].matmul) continue;
+    if (k->tile_rows[type]) make_tiled(k, &s, (bq_type)type);
+    else make_plain(&s, (bq_type)type);
+    run_matmul(k, &s, (bq_type)type);
+  }
+  run_norms(k, &s);
+  run_gates(k, &s);
+  run_attention(k, &s);
+  return s.hash;
+}
+
+bool bq_kernels_self_test(const bq_kernels *k) { return bq_kernels_answer(k) == BQ_KNOWN_ANSWER; }

@@ -1,0 +1,140 @@
+// The engine in Chromium: the ids of an independent forward pass, and the bits of Node.
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { convert } from '../../js/convert/index.js';
+import { PUBLIC, serve } from '../../tools/serve.mjs';
+import { goldenRun } from './golden.mjs';
+import { launch } from './launch.mjs';
+import { newPage, ROOT } from './site.mjs';
+
+const BUILDS = /** @type {const} */ (['relaxed', 'simd128']);
+const golden = JSON.parse(readFileSync(join(ROOT, 'tests/golden/tiny.json'), 'utf8'));
+const shared = join(process.env.BQ4_SHARED ?? join(ROOT, '../shared'), 'data');
+
+/** @type {string} */
+let folder;
+/** @type {Awaited<ReturnType<typeof launch>>} */
+let browser;
+/** @type {Awaited<ReturnType<typeof serve>>} */
+let site;
+/** @type {Awaited<ReturnType<typeof newPage>>} */
+let page;
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'bq4-golden-'));
+  site = await serve({ root: ROOT, folders: [...PUBLIC, 'tests/browser'] });
+  browser = await launch();
+  page = await newPage(browser);
+  await page.goto(`${site.url}tests/browser/blank.html`);
+});
+after(async () => {
+  await browser?.close();
+  await site?.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** @param {string} from @param {string} quant @param {string} [tokenizer] @returns {Promise<Buffer>} */
+async function converted(from, quant, tokenizer) {
+  const to = join(folder, `${quant}.bq4`);
+  await convert(from, to, { quant, tokenizer });
+  return readFileSync(to);
+}
+
+/** `goldenRun` in the page. @param {string} build @param {Buffer} model @param {number[]} prompt @param {number} count */
+const inPage = (build, model, prompt, count) => page.evaluate(async ([build, model, prompt, count]) => {
+  const path = '/tests/browser/golden.mjs';
+  const { goldenRun } = await import(path);
+  return goldenRun(build, Uint8Array.from(atob(model), (c) => c.charCodeAt(0)), prompt, count);
+}, /** @type {const} */ ([build, model.toString('base64'), prompt, count]));
+
+/** Every build, here and in Chromium: what all agree on. @param {Buffer} model @param {number[]} prompt @param {number} count */
+async function everywhere(model, prompt, count) {
+  /** @type {Awaited<ReturnType<typeof goldenRun>>[]} */
+  const runs = [];
+  for (const build of BUILDS) {
+    runs.push(await goldenRun(build, model, prompt, count), await inPage(build, model, prompt, count));
+    for (const run of runs.slice(-2)) assert.equal(run.build, build);
+  }
+  const [{ ids, hash }] = runs;
+  assert.deepEqual(runs.map((run) => run.hash), Array(4).fill(hash), 'Node and Chromium, relaxed and SIMD128');
+  for (const run of runs) assert.deepEqual(run.ids, ids);
+  return ids;
+}
+
+test('tiny, f32: 200 ids of the double-precision reference, one hash of all logits', async () => {
+  const model = await converted(join(ROOT, 'tests/golden/tiny'), 'f32');
+  assert.deepEqual(await everywhere(model, golden.prompt_ids, golden.ids.length), golden.ids);
+});
+
+for (const quant of ['bq4', 'bq8', 'f16']) {
+  test(`tiny, ${quant}: one hash of all logits`, async () => {
+    const model = await converted(join(ROOT, 'tests/golden/tiny'), quant);
+    await everywhere(model, golden.prompt_ids, 100);
+  });
+}
+
+test('the bundled model: one hash of all logits', async () => {
+  await everywhere(readFileSync(join(ROOT, 'models/chat.bq4')), [1, 100, 200, 300, 400, 3, 2], 60);
+});
+
+test('stories260K: its 200 reference ids', { skip: !existsSync(shared) && 'no shared data' }, async () => {
+  const text = readFileSync(join(shared, 'models/stories260K.greedy200.txt'), 'utf8');
+  const [first, ...ids] = JSON.parse(/ids (\[.*?\])/.exec(text)?.[1] ?? '[]');
+  const model = await converted(join(shared, 'models/stories260K.bin'), 'f32', join(shared, 'models/tok512.bin'));
+  assert.deepEqual(await everywhere(model, [first], ids.length), ids);
+});
+
+test('the public interface in a page: both engines give the same ids, streamed', async () => {
+  const model = await converted(join(ROOT, 'tests/golden/tiny'), 'f32');
+  const results = await page.evaluate(async ([base64, prompt, count]) => {
+    const path = '/js/index.js';
+    const { createEngine, createWorkerEngine, fromBlob } = await import(path);
+    const blob = new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))]);
+    const all = [];
+    for (const create of [createEngine, createWorkerEngine]) {
+      for (const variant of ['relaxed', 'simd128']) {
+        const engine = await create({ variant });
+        const model = await engine.load(fromBlob(blob));
+        const session = await model.createSession();
+        const run = session.generate(prompt, { temperature: 0, maxTokens: count });
+        const ids = [];
+        for await (const part of run) ids.push(part.id);
+        all.push({ ids, same: JSON.stringify(ids) === JSON.stringify(run.result.ids), info: engine.info });
+        await engine.close();
+      }
+    }
+    return all;
+  }, /** @type {const} */ ([model.toString('base64'), golden.prompt_ids, golden.ids.length]));
+  assert.deepEqual(results.map(({ info }) => [info.build, info.kernel, info.worker]),
+    [['relaxed', 'relaxed', false], ['simd128', 'simd128', false], ['relaxed', 'relaxed', true], ['simd128', 'simd128', true]]);
+  for (const { ids, same, info } of results) {
+    assert.ok(same);
+    // Generation ends at an end token, the reference goes on.
+    assert.deepEqual(ids, golden.ids.slice(0, ids.length), `${info.build}, worker ${info.worker}`);
+    assert.ok(ids.length > 10);
+  }
+});
+
+test('the heap cannot grow, and Chromium takes one beyond 2 GiB', async () => {
+  const grown = await page.evaluate(async () => {
+    const path = '/js/wasm.js';
+    const { compile, Wasm } = await import(path);
+    const wasm = await Wasm.create(await compile(), 2 ** 31 + 2 ** 20);
+    let threw = false;
+    try {
+      wasm.memory.grow(1);
+    } catch {
+      threw = true;
+    }
+    const at = wasm.alloc(2 ** 31);
+    return { threw, positive: at > 0, end: at + 2 ** 31 <= wasm.memoryBytes };
+  });
+  assert.deepEqual(grown, { threw: true, positive: true, end: true });
+});
+
+test('nothing on the page complained', () => {
+  assert.deepEqual(page.trouble, []);
+});

@@ -1,0 +1,84 @@
+/* What the tests of the prefix share. Bytes are always handed over in a block of exactly their length, so that
+ * the sanitizer sees every read past the end. */
+#ifndef PREFIX_TOOLS_H
+#define PREFIX_TOOLS_H
+
+#include <stdlib.h>
+
+#include "check.h"
+#include "core/cursor.h"
+#include "fixture.h"
+#include "format/loader.h"
+
+/* A prefix under test: a copy of some bytes. */
+typedef struct bytes {
+  uint8_t *data;
+  size_t n;
+} bytes;
+
+static inline bytes copy_of(const uint8_t *data, size_t n) {
+  bytes b = {malloc(n ? n : 1), n};
+  memcpy(b.data, data, n);
+  return b;
+}
+
+static inline bq_status read_prefix(bytes b, uint64_t file_bytes, const fixture *f, bool whole, uint64_t *need,
+                             bq_error *err) {
+  bq_prefix p;
+  bq_prefix_input in = {b.data, b.n, file_bytes, f ? f->companion : NULL, f ? f->companion_bytes : 0};
+  *err = (bq_error){0};
+  bq_status status = bq_prefix_read(&in, whole, need, &p, err);
+  if (status) CHECK_EQ(err->status, status);
+  if (status) CHECK(err->detail[0]);
+  return status;
+}
+
+static inline void store(uint8_t *p, uint64_t v, int bytes) {
+  for (int i = 0; i < bytes; i++) p[i] = (uint8_t)(v >> 8 * i);
+}
+
+/* Values at the ends of what 1 to 8 bytes can say. */
+static const uint64_t extremes[] = {0, 1, 2, 7, 8, 255, 256, 65535, 65536, 1u << 24, (1u << 31) - 1, 1u << 31,
+                                    UINT32_MAX - 1, UINT32_MAX, 1ull << 32, 1ull << 53, (1ull << 63) - 1,
+                                    1ull << 63, UINT64_MAX - 7, UINT64_MAX - 1, UINT64_MAX};
+enum { EXTREMES = sizeof extremes / sizeof *extremes };
+
+/* The sections of a good file in two runs, to be changed and put together again. */
+typedef struct parts {
+  fixture f;
+  fixture_buffer plan, rest;
+} parts;
+
+static inline parts take_apart(fixture_spec spec) {
+  parts p = {.f = fixture_make(&spec)};
+  size_t plan_end = 64 + (size_t)bq_load64(p.f.bytes + 16), at = plan_end;
+  fixture_put(&p.plan, p.f.bytes + 64, plan_end - 24 - 64);
+  while (memcmp(p.f.bytes + at, "SUM8", 4) != 0)
+    at += 16 + (size_t)(bq_load64(p.f.bytes + at + 8) + 7) / 8 * 8;
+  fixture_put(&p.rest, p.f.bytes + plan_end, at - plan_end);
+  return p;
+}
+
+/* What is thought of the parts together. The file's data is further back than it needs to be. */
+static inline bq_status judge(parts *p, bq_error *err) {
+  fixture_buffer prefix = fixture_prefix(&p->plan, &p->rest, p->f.n);
+  bytes b = copy_of(prefix.data, prefix.n);
+  uint64_t need = 0;
+  bq_status status = read_prefix(b, p->f.n, NULL, true, &need, err);
+  free(b.data);
+  free(prefix.data);
+  fixture_free(&p->f);
+  free(p->plan.data);
+  free(p->rest.data);
+  return status;
+}
+
+/* Without hashes (their number depends on the length of the prefix), and with room before the data. */
+static inline parts roomy(void) {
+  fixture_spec spec = fixture_llama();
+  spec.no_hashes = true;
+  spec.gap = 8192;
+  return take_apart(spec);
+}
+
+#endif

@@ -1,0 +1,220 @@
+/* CONF payloads: every key at the ends of its range and past them, defaults, what doesn't fit together. */
+#include "check.h"
+
+#include <stdlib.h>
+
+#include "core/cursor.h"
+#include "fixture.h"
+
+enum { U32, F32 };
+enum { AT = 1000 }; /* file offset of the payload */
+
+static uint32_t bits(float f) {
+  uint32_t u;
+  memcpy(&u, &f, sizeof u);
+  return u;
+}
+
+static void put(fixture_buffer *b, uint32_t key, uint32_t kind, uint32_t flags, uint32_t value) {
+  fixture_u16(b, (uint16_t)key);
+  fixture_u8(b, (uint8_t)kind);
+  fixture_u8(b, (uint8_t)flags);
+  fixture_u32(b, value);
+}
+
+/* The keys that can't be left out; `but` is left out all the same. */
+static fixture_buffer least_without(uint32_t but) {
+  static const uint32_t keys[][3] = {{1, U32, 1}, {2, U32, 3}, {3, U32, 48}, {4, U32, 6},
+                                     {7, U32, 100}, {8, U32, 500}, {9, U32, 64}, {11, F32, 0x3727c5ac}};
+  fixture_buffer b = {0};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (keys[i][0] != but) put(&b, keys[i][0], keys[i][1], 1, keys[i][2]);
+  return b;
+}
+
+static bq_status read_and_free(fixture_buffer b, bq_config *out, bq_error *err) {
+  /* A copy of exactly that length, so that the sanitizer sees each byte too many. */
+  uint8_t *exact = malloc(b.n ? b.n : 1);
+  if (b.n) memcpy(exact, b.data, b.n);
+  *out = (bq_config){0};
+  bq_status status = bq_config_read(exact, b.n, AT, out, err);
+  free(exact);
+  free(b.data);
+  return status;
+}
+
+static void test_defaults(void) {
+  bq_config c;
+  bq_error err = {0};
+  CHECK_EQ(read_and_free(least_without(0), &c, &err), BQ_OK);
+  CHECK_EQ(c.arch, 1);
+  CHECK_EQ(c.layers, 3);
+  CHECK_EQ(c.hidden, 48);
+  CHECK_EQ(c.heads, 6);
+  CHECK_EQ(c.kv_heads, 6);
+  CHECK_EQ(c.head_dim, 8);
+  CHECK_EQ(c.ffn, 100);
+  CHECK_EQ(c.vocab, 500);
+  CHECK_EQ(c.context, 64);
+  CHECK_EQ(c.norm, BQ_NORM_RMS);
+  CHECK(c.norm_eps == 1e-5f);
+  CHECK_EQ(c.position, BQ_POSITION_ROPE);
+  CHECK(c.rope_theta == 10000.0f);
+  CHECK_EQ(c.rope_pairs, BQ_ROPE_HALF);
+  CHECK_EQ(c.rope_dim, 8);
+  CHECK_EQ(c.activation, BQ_SILU);
+  CHECK(c.gated && !c.tied);
+  CHECK_EQ(c.tokens, 0);
+  CHECK_EQ(c.merges, 0);
+}
+
+static void test_round_trip(void) {
+  bq_config want = fixture_bullet().config, c;
+  want.kv_heads = 2;
+  want.rope_pairs = BQ_ROPE_ADJACENT;
+  want.position = BQ_POSITION_ROPE;
+  want.rope_theta = 5e5f;
+  want.rope_dim = 4;
+  want.tied = true;
+  want.gated = false;
+  want.tokens = 90;
+  want.merges = 7;
+  bq_error err = {0};
+  CHECK_EQ(read_and_free(fixture_conf(&want), &c, &err), BQ_OK);
+  CHECK_MEM(&c.arch, &want.arch, 9 * sizeof c.arch);
+  CHECK(c.norm == want.norm && c.norm_eps == want.norm_eps && c.position == want.position);
+  CHECK(c.rope_theta == want.rope_theta && c.rope_pairs == want.rope_pairs);
+  CHECK(c.rope_dim == 4 && c.activation == want.activation && !c.gated && c.tied);
+  CHECK(c.tokens == 90 && c.merges == 7);
+}
+
+static void test_missing(void) {
+  static const uint32_t needed[] = {1, 2, 3, 4, 7, 8, 9, 11};
+  for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+    bq_config c;
+    bq_error err = {0};
+    CHECK_EQ(read_and_free(least_without(needed[i]), &c, &err), BQ_FORMAT);
+    CHECK_EQ(err.offset, AT);
+    CHECK(strstr(err.detail, "lacks"));
+    CHECK_EQ(c.layers, 0); /* untouched */
+  }
+}
+
+/* The least configuration with one key set to `value`. */
+static bq_status with(uint32_t key, uint32_t kind, uint32_t value, bq_config *c, bq_error *err) {
+  fixture_buffer b = least_without(key);
+  put(&b, key, kind, 0, value);
+  return read_and_free(b, c, err);
+}
+
+static void test_ranges(void) {
+  static const struct {
+    uint32_t key, least, most; /* within the least configuration */
+    bq_status outside;
+  } ranges[] = {{1, 1, 2, BQ_UNSUPPORTED}, {2, 1, 1024, BQ_FORMAT},  {4, 1, 1024, BQ_FORMAT},
+                {7, 1, 1 << 20, BQ_FORMAT}, {8, 1, 1 << 24, BQ_FORMAT}, {9, 1, 1 << 24, BQ_FORMAT},
+                {10, 0, 1, BQ_UNSUPPORTED}, {12, 0, 1, BQ_UNSUPPORTED}, {14, 0, 1, BQ_UNSUPPORTED},
+                {15, 2, 8, BQ_FORMAT},     {16, 0, 2, BQ_UNSUPPORTED}, {17, 0, 1, BQ_FORMAT},
+                {18, 0, 1, BQ_FORMAT},     {32, 0, 500, BQ_FORMAT},    {33, 0, 0, BQ_FORMAT}};
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+    const uint32_t key = ranges[i].key, values[] = {ranges[i].least, ranges[i].most};
+    bq_config c;
+    bq_error err = {0};
+    for (int k = 0; k < 2; k++) {
+      bq_status status = with(key, U32, values[k], &c, &err);
+      /* 1,024 heads don't divide hidden 48: a complaint of its own. */
+      CHECK(status == BQ_OK || (key == 4 && strstr(err.detail, "don't divide hidden")));
+    }
+    const uint32_t beyond[] = {values[0] - 1, values[1] + 1, 1u << 31, UINT32_MAX};
+    for (int k = 0; k < 4; k++) {
+      CHECK_EQ(with(key, U32, beyond[k], &c, &err), ranges[i].outside);
+      CHECK_EQ(err.offset, AT + (key < 10 ? 56 : 64)); /* it is the last record */
+    }
+    CHECK_EQ(with(key, F32, ranges[i].least, &c, &err), BQ_FORMAT); /* the wrong kind */
+  }
+}
+
+static void test_head_shapes(void) {
+  bq_config c;
+  bq_error err = {0};
+  CHECK_EQ(with(3, U32, 65536, &c, &err), BQ_FORMAT); /* 6 heads don't divide it */
+  CHECK_EQ(with(3, U32, 65538, &c, &err), BQ_FORMAT); /* 6 heads would */
+  CHECK_EQ(with(3, U32, 0, &c, &err), BQ_FORMAT);
+  CHECK_EQ(with(5, U32, 3, &c, &err), BQ_OK);
+  CHECK_EQ(c.kv_heads, 3);
+  CHECK_EQ(with(5, U32, 4, &c, &err), BQ_FORMAT);
+  CHECK_EQ(err.offset, AT + 64);
+  CHECK_EQ(with(5, U32, 12, &c, &err), BQ_FORMAT);
+  CHECK_EQ(with(5, U32, 0, &c, &err), BQ_FORMAT);
+  CHECK_EQ(with(6, U32, 0, &c, &err), BQ_FORMAT);
+  CHECK_EQ(with(6, U32, 4096, &c, &err), BQ_OK);
+  CHECK_EQ(c.rope_dim, 4096);
+  CHECK_EQ(with(6, U32, 4097, &c, &err), BQ_FORMAT);
+  CHECK_EQ(with(6, U32, 7, &c, &err), BQ_FORMAT); /* odd, and positions are RoPE */
+  CHECK_EQ(with(15, U32, 7, &c, &err), BQ_FORMAT);
+  fixture_buffer b = least_without(4); /* 1,024 heads of 4,096 */
+  put(&b, 4, U32, 1, 1024);
+  put(&b, 6, U32, 1, 4096);
+  CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
+  b = least_without(0); /* an odd head_dim and learned positions */
+  put(&b, 6, U32, 1, 7);
+  put(&b, 12, U32, 1, 1);
+  CHECK_EQ(read_and_free(b, &c, &err), BQ_OK);
+}
+
+static void test_floats(void) {
+  static const float good_eps[] = {0.0f, 1e-30f, 1e-5f, 3e38f};
+  static const uint32_t bad_eps[] = {0xb727c5acu, 0x7f800000u, 0xff800000u, 0x7fc00000u, 0x7f800001u};
+  bq_config c;
+  bq_error err = {0};
+  for (int i = 0; i < 4; i++) CHECK_EQ(with(11, F32, bits(good_eps[i]), &c, &err), BQ_OK);
+  for (int i = 0; i < 5; i++) {
+    CHECK_EQ(with(11, F32, bad_eps[i], &c, &err), BQ_FORMAT);
+    CHECK_EQ(with(13, F32, bad_eps[i], &c, &err), BQ_FORMAT);
+  }
+  CHECK_EQ(with(13, F32, 0, &c, &err), BQ_FORMAT);
+  CHECK_EQ(with(13, F32, bits(-0.0f), &c, &err), BQ_FORMAT);
+  CHECK_EQ(with(13, F32, bits(1e6f), &c, &err), BQ_OK);
+  CHECK_EQ(with(13, U32, 10000, &c, &err), BQ_FORMAT);
+}
+
+static void test_records(void) {
+  bq_config c;
+  bq_error err = {0};
+  fixture_buffer b = least_without(0);
+  put(&b, 1000, 77, 0, 5); /* from the future, optional: skipped */
+  put(&b, 0, 0, 0, 5);
+  put(&b, 19, 0, 0, 5);
+  put(&b, 31, 0, 0, 5);
+  put(&b, 34, 0, 0, 5);
+  put(&b, 65535, 0, 0, 5);
+  CHECK_EQ(read_and_free(b, &c, &err), BQ_OK);
+  b = least_without(0);
+  put(&b, 1000, 0, 1, 5); /* required */
+  CHECK_EQ(read_and_free(b, &c, &err), BQ_UNSUPPORTED);
+  CHECK(strstr(err.detail, "1000"));
+  CHECK_EQ(err.offset, AT + 64);
+  b = least_without(0);
+  put(&b, 7, U32, 0, 100); /* twice */
+  CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
+  CHECK(strstr(err.detail, "twice"));
+  b = least_without(0);
+  put(&b, 17, U32, 2, 1); /* a flag nobody knows */
+  CHECK_EQ(read_and_free(b, &c, &err), BQ_UNSUPPORTED);
+  b = least_without(0);
+  fixture_u8(&b, 0); /* not whole records */
+  CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
+  CHECK_EQ(read_and_free((fixture_buffer){0}, &c, &err), BQ_FORMAT);
+  CHECK_EQ(read_and_free(least_without(0), &c, NULL), BQ_OK);
+}
+
+int main(void) {
+  RUN(test_defaults);
+  RUN(test_round_trip);
+  RUN(test_missing);
+  RUN(test_ranges);
+  RUN(test_head_shapes);
+  RUN(test_floats);
+  RUN(test_records);
+  return check_summary();
+}

@@ -1,0 +1,409 @@
+/* The prefix: what a plan says, and that nothing but a good prefix is accepted. */
+#include "prefix_tools.h"
+
+/* All shapes of fixtures, one after the other; false at the end. */
+static bool next_spec(int *i, fixture_spec *spec) {
+  int n = (*i)++;
+  if (n == 8) return false;
+  *spec = n & 1 ? fixture_bullet() : fixture_llama();
+  spec->type = spec->embed_type = BQ_TYPE_BQ4_32;
+  spec->version = n & 2 ? 1 : 2;
+  spec->layout = n & 4 ? BQ_TILED : BQ_ROWS;
+  spec->scattered = n & 4;
+  spec->config.layers = 1;
+  spec->config.vocab = 40;
+  spec->config.tied = n == 5;
+  if (n == 6) spec->config.hidden = spec->config.ffn = 24; /* v1: companion tensors, straddling blocks */
+  return true;
+}
+
+/* --- good files ----------------------------------------------------------------------------- */
+
+static void test_plan(void) {
+  fixture_spec spec;
+  for (int i = 0; next_spec(&i, &spec);) {
+    fixture f = fixture_make(&spec);
+    bq_plan plan;
+    bq_error err = {0};
+    uint64_t need = 0;
+    bytes b = copy_of(f.bytes, (size_t)f.prefix_bytes);
+    bq_session_options options = {.context = 16};
+    CHECK_EQ(bq_plan_make(b.data, b.n, f.n, f.companion, f.companion_bytes, &options, &need, &plan, &err),
+             BQ_OK);
+    CHECK_EQ(plan.version, spec.version);
+    CHECK_EQ(plan.file_bytes, f.n);
+    CHECK_EQ(plan.prefix_bytes, f.prefix_bytes);
+    CHECK_EQ(plan.config.hidden, spec.config.hidden);
+    CHECK_EQ(plan.config.tokens, f.config.tokens);
+    uint64_t weights = 0;
+    for (size_t t = 0; t < f.n_tensors; t++) {
+      const fixture_tensor *x = &f.tensors[t];
+      uint32_t rows = x->ndims == 2 ? x->dims[0] : 1, cols = x->dims[x->ndims - 1];
+      weights += bq_landing_of(x->type, x->layout, rows, cols, x->ndims == 1).engine_bytes;
+    }
+    CHECK_EQ(plan.weight_bytes, weights);
+    CHECK(plan.model_bytes > weights && plan.model_bytes % BQ_ALIGN == 0);
+    uint64_t kv = 2ull * 16 * spec.config.layers * spec.config.kv_heads * spec.config.head_dim * 4;
+    CHECK_EQ(plan.kv_bytes, kv);
+    CHECK(plan.session_bytes > kv);
+    options.context = spec.config.context + 1;
+    CHECK_EQ(bq_plan_make(b.data, b.n, f.n, f.companion, f.companion_bytes, &options, &need, &plan, &err),
+             BQ_ARGUMENT);
+    CHECK_EQ(bq_plan_make(b.data, b.n, f.n, f.companion, f.companion_bytes, NULL, NULL, &plan, NULL), BQ_OK);
+    free(b.data);
+    fixture_free(&f);
+  }
+}
+
+/* From the first n bytes, for every n: an honest `need`, or the plan as soon as it can be known. */
+static void test_every_length(void) {
+  fixture_spec spec;
+  for (int i = 0; next_spec(&i, &spec);) {
+    fixture f = fixture_make(&spec);
+    size_t plan_end = spec.version == 2 ? 64 + (size_t)bq_load64(f.bytes + 16) : (size_t)f.prefix_bytes;
+    for (int whole = 0; whole < 2; whole++) {
+      size_t enough = whole ? (size_t)f.prefix_bytes : plan_end;
+      for (size_t n = 0; n <= enough; n++) {
+        bytes b = copy_of(f.bytes, n);
+        bq_error err;
+        uint64_t need = 0;
+        /* The companion is not in the file: without its size it says nothing of the end. */
+        bq_status status = read_prefix(b, n % 2 ? f.n : 0, &f, whole, &need, &err);
+        CHECK_EQ(status, n < enough ? BQ_WANT_DATA : BQ_OK);
+        if (n < enough) CHECK(need > n && need <= enough);
+        free(b.data);
+      }
+    }
+    fixture_free(&f);
+  }
+}
+
+/* A file that ends after n bytes, for every n. */
+static void test_every_truncation(void) {
+  fixture_spec spec;
+  for (int i = 0; next_spec(&i, &spec);) {
+    fixture f = fixture_make(&spec);
+    for (size_t n = 1; n < f.n; n += n < f.prefix_bytes + 64 ? 1 : 61) {
+      bytes b = copy_of(f.bytes, n);
+      bq_error err;
+      uint64_t need = 0;
+      CHECK_EQ(read_prefix(b, n, &f, true, &need, &err), BQ_TRUNCATED);
+      CHECK_EQ(err.offset, n);
+      free(b.data);
+    }
+    fixture_free(&f);
+  }
+}
+
+/* --- bad files ------------------------------------------------------------------------------ */
+
+/* Any changed bit of a v2 prefix is noticed. */
+static void test_every_bit(void) {
+  fixture_spec spec = fixture_llama();
+  spec.config.layers = 1;
+  fixture f = fixture_make(&spec);
+  bytes b = copy_of(f.bytes, (size_t)f.prefix_bytes);
+  for (size_t i = 0; i < 8 * b.n; i += i < 512 ? 1 : 5) {
+    b.data[i / 8] ^= (uint8_t)(1 << i % 8);
+    bq_error err;
+    uint64_t need = 0;
+    bq_status status = read_prefix(b, f.n, &f, true, &need, &err);
+    if (i < 4 * 8) CHECK_EQ(status, BQ_FORMAT);
+    else if (i < 8 * 8) CHECK(status == BQ_UNSUPPORTED || status == BQ_FORMAT); /* another version */
+    else CHECK(status == BQ_CHECKSUM || (status == BQ_FORMAT && strstr(err.detail, "checksum")));
+    b.data[i / 8] ^= (uint8_t)(1 << i % 8);
+  }
+  free(b.data);
+  fixture_free(&f);
+}
+
+/* Puts every extreme value but those below `legal`, and the neighbours of the true one, into the `size` bytes at
+ * `at`, makes the checksums right again, and wants an error that is at hand at once. */
+static void try_from(uint64_t legal, const fixture *f, size_t at, int size) {
+  uint64_t mask = size == 8 ? UINT64_MAX : (1ull << 8 * size) - 1, truth = 0;
+  for (int i = 0; i < size; i++) truth |= (uint64_t)f->bytes[at + i] << 8 * i;
+  for (size_t i = 0; i < EXTREMES + 6; i++) {
+    const uint64_t near[] = {truth - 1, truth + 1, truth - 64, truth + 64, truth * 2, truth ^ 1};
+    uint64_t value = (i < EXTREMES ? extremes[i] : near[i - EXTREMES]) & mask;
+    if (value == truth || value < legal) continue;
+    bytes b = copy_of(f->bytes, f->n);
+    store(b.data + at, value, size);
+    fixture_seal(b.data, b.n);
+    bq_error err;
+    uint64_t need = 0;
+    bq_status status = read_prefix(b, f->n, f, true, &need, &err);
+    bool refused = status == BQ_FORMAT || status == BQ_UNSUPPORTED || status == BQ_SHAPE ||
+                   status == BQ_TRUNCATED || status == BQ_CHECKSUM;
+    if (!CHECK(refused))
+      printf("bytes %zu...%zu = %llu: %s %s\n", at, at + (size_t)size, (unsigned long long)value,
+             bq_status_name(status), err.detail);
+    CHECK(err.offset == BQ_NO_OFFSET || err.offset <= f->n);
+    free(b.data);
+  }
+}
+
+static void try_extremes(const fixture *f, size_t at, int size) { try_from(0, f, at, size); }
+
+static void test_header_extremes(void) {
+  static const struct {
+    size_t at;
+    int size;
+  } fields[] = {{0, 4}, {4, 4}, {8, 4}, {12, 4}, {16, 8}, {24, 8}, {32, 8}};
+  fixture_spec spec = fixture_llama();
+  fixture f = fixture_make(&spec);
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) try_extremes(&f, fields[i].at, fields[i].size);
+  fixture_free(&f);
+}
+
+/* Every number of the tensor directory. All of them follow from the configuration, the rest from each other. */
+static void test_directory_extremes(void) {
+  fixture_spec spec = fixture_bullet();
+  spec.config.layers = 1;
+  spec.type = BQ_TYPE_BQ8_32;
+  fixture f = fixture_make(&spec);
+  size_t length, at = (size_t)(fixture_section(f.bytes, f.n, "TENS", &length) - f.bytes);
+  try_extremes(&f, at - 8, 8); /* the section's length */
+  size_t end = at + length;
+  try_extremes(&f, at, 4);
+  uint32_t types = bq_load32(f.bytes + at);
+  for (at += 4; types; types--) {
+    try_extremes(&f, at, 2); /* id and length of the name */
+    at += 2 + f.bytes[at + 1];
+  }
+  try_extremes(&f, at, 4);
+  for (at += 4; at < end;) {
+    try_extremes(&f, at, 2);
+    at += 2 + bq_load16(f.bytes + at);
+    try_extremes(&f, at, 1); /* type */
+    try_from(f.bytes[at] == BQ_TYPE_F32 ? 0 : 2, &f, at + 1, 1); /* layout: both may take the same bytes */
+    try_extremes(&f, at + 2, 1); /* ndims */
+    uint32_t ndims = f.bytes[at + 2];
+    at += 3;
+    for (; ndims; ndims--, at += 4) try_extremes(&f, at, 4);
+    try_extremes(&f, at, 8);
+    try_extremes(&f, at + 8, 8);
+    at += 16;
+  }
+  fixture_free(&f);
+}
+
+static void test_v1_extremes(void) {
+  fixture_spec spec = fixture_llama();
+  spec.version = 1;
+  spec.config.layers = 1;
+  fixture f = fixture_make(&spec);
+  try_extremes(&f, 8, 4);
+  for (size_t at = 12; at < f.prefix_bytes;) {
+    try_extremes(&f, at, 4);
+    at += 4 + bq_load32(f.bytes + at);
+    uint32_t ndims = bq_load32(f.bytes + at);
+    try_extremes(&f, at, 4);
+    for (at += 4; ndims; ndims--, at += 4) try_extremes(&f, at, 4);
+    try_extremes(&f, at, 4);
+    try_extremes(&f, at + 4, 4);
+    /* Offsets may be anything that fits: overlaps are found when loading. */
+    for (size_t i = 0; i < EXTREMES; i++) {
+      if (extremes[i] >= f.prefix_bytes && extremes[i] < f.n) continue;
+      bytes b = copy_of(f.bytes, f.n);
+      store(b.data + at + 8, extremes[i], 8);
+      bq_error err;
+      uint64_t need;
+      bq_status status = read_prefix(b, f.n, &f, true, &need, &err);
+      CHECK(status == BQ_FORMAT || status == BQ_TRUNCATED);
+      free(b.data);
+    }
+    at += 16;
+  }
+  fixture_free(&f);
+}
+
+/* A billion tensors, with and without the file's size at hand: refused from the first bytes. */
+static void test_billion_tensors(void) {
+  fixture_spec spec = fixture_llama();
+  spec.version = 1;
+  fixture f = fixture_make(&spec);
+  uint64_t need = 0;
+  bq_error err;
+  for (int known = 0; known < 2; known++) {
+    bytes b = copy_of(f.bytes, 12);
+    store(b.data + 8, 1000000000, 4);
+    CHECK_EQ(read_prefix(b, known ? f.n : 0, &f, true, &need, &err), BQ_FORMAT);
+    CHECK_EQ(err.offset, 8);
+    CHECK(strstr(err.detail, "1000000000 tensors"));
+    free(b.data);
+  }
+  fixture_free(&f);
+  spec.version = 2;
+  f = fixture_make(&spec);
+  size_t length;
+  uint8_t *tens = fixture_section(f.bytes, f.n, "TENS", &length);
+  for (uint32_t types = bq_load32(tens), at = 4;; types--) {
+    if (!types) {
+      store(tens + at, 1000000000, 4);
+      break;
+    }
+    at += 2u + tens[at + 1];
+  }
+  fixture_seal(f.bytes, f.n);
+  bytes b = copy_of(f.bytes, (size_t)f.prefix_bytes);
+  CHECK_EQ(read_prefix(b, 0, NULL, false, &need, &err), BQ_FORMAT);
+  CHECK(strstr(err.detail, "1000000000 tensors"));
+  free(b.data);
+  fixture_free(&f);
+}
+
+static void test_file_size(void) {
+  fixture_spec spec = fixture_llama();
+  fixture f = fixture_make(&spec);
+  bytes b = copy_of(f.bytes, (size_t)f.prefix_bytes);
+  uint64_t need;
+  bq_error err;
+  CHECK_EQ(read_prefix(b, f.n + 1, NULL, true, &need, &err), BQ_FORMAT); /* longer than it says */
+  CHECK_EQ(err.offset, f.n);
+  CHECK_EQ(read_prefix(b, f.n - 1, NULL, true, &need, &err), BQ_TRUNCATED);
+  CHECK_EQ(err.offset, f.n - 1);
+  free(b.data);
+  fixture_free(&f);
+}
+
+/* --- sections ------------------------------------------------------------------------------- */
+
+static uint8_t *section_head(fixture_buffer *run, const char *tag) {
+  return fixture_section(run->data, run->n, tag, NULL) - 16;
+}
+
+static void test_sections(void) {
+  bq_error err;
+  const uint8_t payload[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  parts p = roomy();
+  CHECK_EQ(judge(&p, &err), BQ_OK);
+
+  p = roomy(); /* from the future, optional */
+  fixture_put_section(&p.plan, "ABCD", 0, payload, 9);
+  fixture_put_section(&p.rest, "EFGH", 0, payload, 0);
+  fixture_put_section(&p.rest, "XTRA", 0, payload, 9); /* known in companions alone */
+  CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+  CHECK(strstr(err.detail, "XTRA is in the wrong place"));
+  p = roomy();
+  fixture_put_section(&p.plan, "ABCD", 0, payload, 9);
+  fixture_put_section(&p.rest, "EFGH", 0, payload, 0);
+  CHECK_EQ(judge(&p, &err), BQ_OK);
+
+  for (int run = 0; run < 2; run++) {
+    p = roomy();
+    fixture_put_section(run ? &p.rest : &p.plan, "ABCD", 1, payload, 9);
+    CHECK_EQ(judge(&p, &err), BQ_UNSUPPORTED);
+    CHECK(strstr(err.detail, "requires section ABCD"));
+    p = roomy();
+    fixture_put_section(run ? &p.rest : &p.plan, "ABCD", 2, payload, 9);
+    CHECK_EQ(judge(&p, &err), BQ_UNSUPPORTED);
+    p = roomy();
+    fixture_put_section(run ? &p.rest : &p.plan, "AB\tD", 0, payload, 9);
+    CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+    p = roomy(); /* padding */
+    fixture_put_section(run ? &p.rest : &p.plan, "ABCD", 0, payload, 9);
+    fixture_buffer *b = run ? &p.rest : &p.plan;
+    b->data[b->n - 1] = 1;
+    CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+    CHECK(strstr(err.detail, "padding"));
+    p = roomy(); /* too few bytes for a section */
+    for (int i = 0; i < 8; i++) fixture_u8(run ? &p.rest : &p.plan, 'A');
+    CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+  }
+
+  p = roomy(); /* twice, in one run and in two */
+  fixture_put_section(&p.plan, "LICE", 0, payload, 3);
+  CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+  CHECK(strstr(err.detail, "LICE appears twice"));
+  p = roomy();
+  fixture_put_section(&p.plan, "ABCD", 0, payload, 3);
+  fixture_put_section(&p.rest, "ABCD", 0, payload, 3);
+  CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+  p = roomy();
+  fixture_put_section(&p.rest, "TOKN", 0, payload, 3);
+  CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+
+  static const char *const plan_only[] = {"SUM8", "TOKN", "CHAT", "HASH"};
+  for (size_t i = 0; i < 4; i++) {
+    p = roomy();
+    fixture_put_section(&p.plan, plan_only[i], 0, payload, 8);
+    CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+    CHECK(strstr(err.detail, "wrong place"));
+  }
+  p = roomy();
+  memcpy(section_head(&p.plan, "LICE"), "Lice", 4);
+  fixture_put_section(&p.rest, "LICE", 0, payload, 8);
+  CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+
+  static const char *const needed[] = {"CONF", "TENS"};
+  for (size_t i = 0; i < 2; i++) {
+    p = roomy();
+    uint8_t *head = section_head(&p.plan, needed[i]);
+    memcpy(head, "none", 4);
+    head[4] = 0;
+    CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+    CHECK(strstr(err.detail, needed[i]));
+  }
+}
+
+static void test_many_sections(void) {
+  bq_error err;
+  for (int n = 64; n < 66; n++) {
+    parts p = roomy(); /* CONF LICE TENS NAME TOKN CHAT CARD: 7 */
+    for (int i = 7; i < n; i++) {
+      char tag[5] = {'A', 'A', (char)('A' + i / 26), (char)('A' + i % 26), 0};
+      fixture_put_section(&p.rest, tag, 0, NULL, 0);
+    }
+    CHECK_EQ(judge(&p, &err), n <= 64 ? BQ_OK : BQ_FORMAT);
+  }
+}
+
+static void test_tokenizer_and_config_agree(void) {
+  bq_error err;
+  parts p = roomy();
+  memcpy(section_head(&p.rest, "TOKN"), "none", 4);
+  CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+  CHECK(strstr(err.detail, "no TOKN"));
+  fixture_spec spec = fixture_llama();
+  spec.no_hashes = spec.no_tokenizer = true;
+  spec.gap = 8192;
+  p = take_apart(spec);
+  fixture_put_section(&p.rest, "TOKN", 0, (const uint8_t *)"abc", 3);
+  CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+  CHECK(strstr(err.detail, "0 tokens"));
+}
+
+static void test_hash_section(void) {
+  bq_error err;
+  for (int what = 0; what < 8; what++) {
+    static const uint32_t kinds[] = {1, 2, 2, 1, 1, 1, 3, 1}, chunk[] = {0, 0, 0, 0, 0, 1, 0, 0};
+    static const size_t hashes[] = {8, 32, 8, 0, 16, 8, 8, 0}, cut[] = {0, 0, 0, 0, 0, 0, 0, 4};
+    static const bq_status wanted[] = {BQ_OK, BQ_OK, BQ_FORMAT, BQ_FORMAT, BQ_FORMAT, BQ_UNSUPPORTED,
+                                       BQ_UNSUPPORTED, BQ_FORMAT};
+    parts p = roomy();
+    fixture_buffer b = {0};
+    fixture_u32(&b, kinds[what]);
+    fixture_u32(&b, (1 << 20) + chunk[what]);
+    for (size_t i = 0; i < hashes[what]; i++) fixture_u8(&b, 1);
+    fixture_put_section(&p.rest, "HASH", 0, b.data, b.n - cut[what]);
+    free(b.data);
+    CHECK_EQ(judge(&p, &err), wanted[what]);
+  }
+}
+
+int main(void) {
+  RUN(test_plan);
+  RUN(test_every_length);
+  RUN(test_every_truncation);
+  RUN(test_every_bit);
+  RUN(test_header_extremes);
+  RUN(test_directory_extremes);
+  RUN(test_v1_extremes);
+  RUN(test_billion_tensors);
+  RUN(test_file_size);
+  RUN(test_sections);
+  RUN(test_many_sections);
+  RUN(test_tokenizer_and_config_agree);
+  RUN(test_hash_section);
+  return check_summary();
+}

@@ -1,0 +1,84 @@
+/* XXH64 and FNV-1a-64 against values of other implementations: for XXH64 those that the xxHash
+ * project publishes for its own check, and more from the Python package xxhash 4.1.0; for FNV-1a-64
+ * those of the FNV internet draft. */
+#include "check.h"
+
+#include "core/hash.h"
+
+enum { BYTES = 4096 };
+static const uint64_t seeded = 2654435761u;
+
+/* The check's own byte sequence. */
+static void fill(uint8_t *bytes) {
+  uint64_t g = 2654435761u;
+  for (size_t i = 0; i < BYTES; i++, g *= 11400714785074694797u) bytes[i] = (uint8_t)(g >> 56);
+}
+
+static void test_xxh64_known(void) {
+  static const struct {
+    size_t n;
+    uint64_t seed, hash;
+  } known[] = {
+      {0, 0, 0xef46db3751d8e999},      {0, 2654435761u, 0xac75fda2929b17ef},
+      {1, 0, 0xe934a84adb052768},      {1, 2654435761u, 0x5014607643a9b4c3},
+      {4, 0, 0x9136a0dca57457ee},      {14, 0, 0x8282dcc4994e35c8},
+      {14, 2654435761u, 0xc3bd6bf63deb6df0}, {31, 0, 0x299b39a290e6d783},
+      {32, 0, 0x18b216492bb44b70},     {33, 0, 0x55c8dc3e578f5b59},
+      {63, 0, 0xa9efbe0fa0f3f4e7},     {64, 2654435761u, 0xb5eeba99264cc44f},
+      {222, 0, 0xb641ae8cb691c174},    {222, 2654435761u, 0x20cb8ab7ae10c14a},
+      {4096, 0, 0xab77f4af85f4e70b},
+  };
+  uint8_t bytes[BYTES];
+  fill(bytes);
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    CHECK(bq_xxh64(bytes, known[i].n, known[i].seed) == known[i].hash);
+}
+
+/* All lengths up to 300, seeded with the length: the hash of their hashes. */
+static void test_xxh64_lengths(void) {
+  uint8_t bytes[BYTES];
+  fill(bytes);
+  bq_xxh64_state all;
+  bq_xxh64_begin(&all, 0);
+  for (size_t n = 0; n <= 300; n++) {
+    uint64_t hash = bq_xxh64(bytes, n, n);
+    uint8_t text[8];
+    for (int i = 0; i < 8; i++) text[i] = (uint8_t)(hash >> 8 * i);
+    bq_xxh64_add(&all, text, 8);
+  }
+  CHECK(bq_xxh64_end(&all) == 0xb9e61277bdef5b0b);
+}
+
+static void test_xxh64_pieces(void) {
+  uint8_t bytes[BYTES];
+  fill(bytes);
+  uint64_t random = 1;
+  for (int round = 0; round < 200; round++) {
+    size_t n = (size_t)round * 20 + 7;
+    bq_xxh64_state s;
+    bq_xxh64_begin(&s, seeded);
+    for (size_t at = 0; at < n;) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      size_t part = (size_t)(random >> 33) % (round % 2 ? 7 : 100);
+      if (part > n - at) part = n - at;
+      bq_xxh64_add(&s, bytes + at, part);
+      at += part;
+    }
+    CHECK(bq_xxh64_end(&s) == bq_xxh64(bytes, n, seeded));
+    CHECK(bq_xxh64_end(&s) == bq_xxh64(bytes, n, seeded)); /* end changes nothing */
+  }
+}
+
+static void test_fnv1a64(void) {
+  CHECK(bq_fnv1a64((const uint8_t *)"", 0) == 0xcbf29ce484222325);
+  CHECK(bq_fnv1a64((const uint8_t *)"a", 1) == 0xaf63dc4c8601ec8c);
+  CHECK(bq_fnv1a64((const uint8_t *)"foobar", 6) == 0x85944171f73967e8);
+}
+
+int main(void) {
+  RUN(test_xxh64_known);
+  RUN(test_xxh64_lengths);
+  RUN(test_xxh64_pieces);
+  RUN(test_fnv1a64);
+  return check_summary();
+}

@@ -1,0 +1,465 @@
+/* The loader on good files: the right values whatever the type, layout and version; the same bytes however the
+ * file is cut; readiness exactly when the bytes are there; memory exactly as planned. */
+#include "check.h"
+
+#include <stdlib.h>
+
+#include "core/cursor.h"
+#include "core/hash.h"
+#include "fixture.h"
+#include "model/model.h"
+
+/* --- what is in a model --------------------------------------------------------------------- */
+
+/* Where a tensor of the name table is in a model: a matrix, or a vector of `rows` weights. */
+typedef struct found {
+  const bq_matrix *matrix;
+  const float *vector;
+} found;
+
+static found find_in_layer(const bq_layer *l, const char *part) {
+  const struct {
+    const char *name;
+    found at;
+  } table[] = {
+      {"ln1.weight", {NULL, l->ln1_w}},        {"ln1.bias", {NULL, l->ln1_b}},
+      {"ln2.weight", {NULL, l->ln2_w}},        {"ln2.bias", {NULL, l->ln2_b}},
+      {"attn.q.weight", {&l->q, NULL}},        {"attn.q.bias", {NULL, l->q_b}},
+      {"attn.k.weight", {&l->k, NULL}},        {"attn.k.bias", {NULL, l->k_b}},
+      {"attn.v.weight", {&l->v, NULL}},        {"attn.v.bias", {NULL, l->v_b}},
+      {"attn.o.weight", {&l->o, NULL}},        {"attn.o.bias", {NULL, l->o_b}},
+      {"mlp.gate.weight", {&l->gate, NULL}},   {"mlp.gate.bias", {NULL, l->gate_b}},
+      {"mlp.up.weight", {&l->up, NULL}},       {"mlp.up.bias", {NULL, l->up_b}},
+      {"mlp.down.weight", {&l->down, NULL}},   {"mlp.down.bias", {NULL, l->down_b}},
+  };
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    if (strcmp(table[i].name, part) == 0) return table[i].at;
+  return (found){NULL, NULL};
+}
+
+static found find_in_model(const bq_model *m, const char *name) {
+  if (strncmp(name, "h.", 2) == 0) {
+    char *end;
+    unsigned long layer = strtoul(name + 2, &end, 10);
+    return find_in_layer(&m->layers[layer], end + 1);
+  }
+  if (strcmp(name, "wte.weight") == 0) return (found){&m->wte, NULL};
+  if (strcmp(name, "wpe.weight") == 0) return (found){&m->wpe, NULL};
+  if (strcmp(name, "ln_f.weight") == 0) return (found){NULL, m->ln_f_w};
+  if (strcmp(name, "ln_f.bias") == 0) return (found){NULL, m->ln_f_b};
+  if (strcmp(name, "lm_head.weight") == 0) return (found){&m->head, NULL};
+  if (strcmp(name, "lm_head.bias") == 0) return (found){NULL, m->head_b};
+  return (found){NULL, NULL};
+}
+
+/* Whether the model holds the tensor's values, to the bit. */
+static bool same_values(const bq_model *m, const fixture_tensor *t) {
+  found at = find_in_model(m, t->name);
+  if (t->ndims == 1) return at.vector && memcmp(at.vector, t->values, t->dims[0] * 4) == 0;
+  if (!at.matrix || at.matrix->rows != t->dims[0] || at.matrix->cols != t->dims[1]) return false;
+  if ((uintptr_t)at.matrix->data % BQ_ALIGN || !at.matrix->ops) return false;
+  float *row = malloc(t->dims[1] * sizeof *row);
+  bool same = true;
+  for (uint32_t r = 0; r < t->dims[0]; r++) {
+    at.matrix->ops->row(at.matrix, r, row);
+    for (uint32_t k = 0; k < t->dims[1]; k++)
+      same = same && row[k] == t->values[(size_t)r * t->dims[1] + k];
+  }
+  free(row);
+  return same;
+}
+
+static void check_model(const fixture *f, const bq_model *m) {
+  for (size_t i = 0; i < f->n_tensors; i++)
+    if (!CHECK(same_values(m, &f->tensors[i]))) printf("%s differs\n", f->tensors[i].name);
+  CHECK_EQ(bq_model_ready(m), f->config.layers + 2);
+  CHECK_EQ(bq_model_config(m)->hidden, f->config.hidden);
+  if (f->config.tied) CHECK(m->head.data == m->wte.data && m->head.rows == m->wte.rows);
+  for (uint32_t i = 0; i < f->config.layers; i++)
+    CHECK(!m->layers[i].gate.data == !f->config.gated);
+  CHECK(!m->wpe.data == (f->config.position != BQ_POSITION_LEARNED));
+}
+
+/* All weights of the model, as bytes in memory. */
+static uint64_t hash_model(const fixture *f, const bq_model *m) {
+  bq_xxh64_state s;
+  bq_xxh64_begin(&s, 0);
+  for (size_t i = 0; i < f->n_tensors; i++) {
+    const fixture_tensor *t = &f->tensors[i];
+    found at = find_in_model(m, t->name);
+    if (at.vector) bq_xxh64_add(&s, (const uint8_t *)at.vector, t->dims[0] * 4);
+    if (!at.matrix) continue;
+    bq_type type = at.matrix->type;
+    bq_xxh64_add(&s, at.matrix->data,
+                 (size_t)bq_type_bytes(type, bq_type_run_layout(type), t->dims[0], t->dims[1]));
+  }
+  return bq_xxh64_end(&s);
+}
+
+/* --- loading -------------------------------------------------------------------------------- */
+
+static bq_loader_options options_for(const fixture *f, fixture_memory *memory) {
+  return (bq_loader_options){.allocator = fixture_allocator(memory),
+                             .file_bytes = f->n,
+                             .companion = f->companion,
+                             .companion_bytes = f->companion_bytes};
+}
+
+static void load_and_check(const fixture_spec *spec) {
+  fixture f = fixture_make(spec);
+  bq_loader *loader = NULL;
+  bq_model *m = fixture_load(&f, NULL, &loader);
+  if (CHECK(m)) check_model(&f, m);
+  bq_loader_free(loader);
+  fixture_free(&f);
+}
+
+static const bq_type types[] = {BQ_TYPE_F32,    BQ_TYPE_F16,    BQ_TYPE_BF16,    BQ_TYPE_BQ4_16,
+                                BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_64, BQ_TYPE_BQ4H_32, BQ_TYPE_BQ8_32};
+enum { TYPES = sizeof types / sizeof *types };
+
+/* Widths around the block sizes, rows that 8 does not divide. */
+static void test_types_and_layouts(void) {
+  static const uint32_t widths[] = {8, 24, 32, 40, 64, 72, 96};
+  for (int type = 0; type < TYPES; type++)
+    for (int tiled = 0; tiled < 2; tiled++)
+      for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+        fixture_spec spec = w % 2 ? fixture_bullet() : fixture_llama();
+        spec.type = types[type];
+        spec.embed_type = types[(type + 3) % TYPES];
+        spec.vector_type = (bq_type)(w % 3); /* f32, f16, bf16 */
+        spec.layout = tiled ? BQ_TILED : BQ_ROWS;
+        spec.config.hidden = widths[w];
+        spec.config.ffn = widths[w] + 13;
+        spec.config.vocab = 99;
+        spec.config.tied = w == 2;
+        spec.config.gated = w != 3;
+        spec.gap = w == 4 ? 128 : 0;
+        spec.seed = 10 * w + (uint64_t)type;
+        load_and_check(&spec);
+      }
+}
+
+/* v1: blocks that fit rows, that straddle them at multiples of 32 and 16, and anywhere; tensors that 16 does not
+ * divide, which the companion has. */
+static void test_v1(void) {
+  static const uint32_t widths[] = {16, 24, 32, 40, 48, 64, 80, 96, 112, 7};
+  for (uint32_t block = 16; block <= 64; block *= 2)
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+      for (int scattered = 0; scattered < 2; scattered++) {
+        fixture_spec spec = w % 2 ? fixture_bullet() : fixture_llama();
+        spec.version = 1;
+        spec.block = block;
+        spec.scattered = scattered;
+        spec.config.hidden = widths[w];
+        spec.config.ffn = 3 * widths[w] + 16;
+        spec.config.vocab = 100;
+        load_and_check(&spec);
+      }
+}
+
+static void test_v1_types_in_memory(void) {
+  static const struct {
+    uint32_t block, width;
+    bq_type type;
+  } cases[] = {{32, 64, BQ_TYPE_BQ4_32}, {32, 48, BQ_TYPE_BQ4_16}, {32, 40, BQ_TYPE_F32},
+               {64, 64, BQ_TYPE_BQ4_64}, {64, 96, BQ_TYPE_BQ4_32}, {64, 80, BQ_TYPE_BQ4_16},
+               {64, 24, BQ_TYPE_F32},    {16, 16, BQ_TYPE_BQ4_16}, {16, 40, BQ_TYPE_F32}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture_spec spec = fixture_llama();
+    spec.version = 1;
+    spec.block = cases[i].block;
+    spec.config.hidden = cases[i].width;
+    spec.config.vocab = 128;
+    fixture f = fixture_make(&spec);
+    bq_loader *loader;
+    bq_model *m = fixture_load(&f, NULL, &loader);
+    if (CHECK(m)) CHECK_EQ(m->wte.type, cases[i].type);
+    bq_loader_free(loader);
+    fixture_free(&f);
+  }
+}
+
+/* A group of 8 rows that is longer than a staging batch, many batches to a matrix, more than one chunk. */
+static void test_large(void) {
+  for (int tiled = 0; tiled < 2; tiled++) {
+    fixture_spec spec = fixture_llama();
+    spec.config.layers = 1;
+    spec.config.hidden = 200;
+    spec.config.ffn = 20001;
+    spec.config.vocab = 5000;
+    spec.type = BQ_TYPE_BQ4_32;
+    spec.embed_type = BQ_TYPE_F16;
+    spec.layout = tiled ? BQ_TILED : BQ_ROWS;
+    load_and_check(&spec);
+  }
+}
+
+/* q, k and v, and gate and up, lie back to back in a file in execution order. */
+static void test_neighbours(void) {
+  fixture_spec spec = fixture_bullet();
+  spec.type = BQ_TYPE_BQ4_32;
+  fixture f = fixture_make(&spec);
+  bq_loader *loader;
+  bq_model *m = fixture_load(&f, NULL, &loader);
+  REQUIRE(m);
+  const bq_layer *l = &m->layers[1];
+  uint64_t q = bq_type_bytes(BQ_TYPE_BQ4_32, BQ_TILED, l->q.rows, l->q.cols);
+  uint64_t gate = bq_type_bytes(BQ_TYPE_BQ4_32, BQ_TILED, l->gate.rows, l->gate.cols);
+  CHECK(l->k.data == l->q.data + q && l->v.data == l->k.data + q);
+  CHECK(l->up.data == l->gate.data + gate);
+  bq_loader_free(loader);
+  fixture_free(&f);
+}
+
+/* --- cuts ----------------------------------------------------------------------------------- */
+
+/* Kinds of feeding. WROTE uses dst, the others hand over copies. */
+typedef enum cutting { WHOLE, ONE, RANDOM, WROTE, WROTE_RANDOM, CUTTINGS } cutting;
+
+static bq_status feed(const fixture *f, bq_loader *loader, cutting how, bq_error *err) {
+  uint64_t random = 12345;
+  for (;;) {
+    bq_want want;
+    bq_status status = bq_loader_want(loader, &want, err);
+    if (status || !want.length) return status;
+    CHECK(want.offset < f->n && want.length <= f->n - want.offset && want.dst_bytes > 0);
+    CHECK(want.dst_bytes <= want.length);
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    size_t n = f->n - (size_t)want.offset, some = 1 + (size_t)(random >> 33) % 700;
+    if (how == ONE) n = 1;
+    if ((how == RANDOM || how == WROTE_RANDOM) && some < n) n = some;
+    if (how == WROTE || how == WROTE_RANDOM) {
+      if (n > want.dst_bytes) n = want.dst_bytes;
+      memcpy(want.dst, f->bytes + want.offset, n);
+      status = bq_loader_wrote(loader, n, err);
+    } else {
+      uint8_t *piece = malloc(n); /* exactly as long, to be freed at once */
+      memcpy(piece, f->bytes + want.offset, n);
+      status = bq_loader_feed(loader, piece, n, err);
+      free(piece);
+    }
+    if (status) return status;
+  }
+}
+
+static void test_cuts(void) {
+  for (int i = 0; i < 6; i++) {
+    fixture_spec spec = i % 2 ? fixture_bullet() : fixture_llama();
+    spec.version = i < 4 ? 2 : 1;
+    spec.scattered = true;
+    spec.layout = i < 2 ? BQ_TILED : BQ_ROWS;
+    spec.type = i % 2 ? BQ_TYPE_BQ8_32 : BQ_TYPE_BQ4_16;
+    spec.config.hidden = 40 + 8 * (uint32_t)(i / 4);
+    spec.gap = i == 2 ? 64 : 0;
+    spec.no_hashes = i == 3;
+    fixture f = fixture_make(&spec);
+    uint64_t hashes[CUTTINGS] = {0};
+    for (int how = 0; how < CUTTINGS; how++)
+      for (int hint = 0; hint < 3; hint++) {
+        fixture_memory memory = {0};
+        bq_loader_options o = options_for(&f, &memory);
+        o.prefix_hint = hint == 1 ? f.prefix_bytes : hint == 2 ? 100 : 0;
+        if (hint == 2) o.file_bytes = 0;
+        bq_loader *loader;
+        bq_error err = {0};
+        bq_model *m = NULL;
+        CHECK_EQ(bq_loader_create(&o, &loader, &err), BQ_OK);
+        CHECK_EQ(feed(&f, loader, (cutting)how, &err), BQ_OK);
+        CHECK_EQ(bq_loader_model(loader, &m, &err), BQ_OK);
+        CHECK_EQ(bq_loader_feed(loader, (const uint8_t *)"more", 4, &err), BQ_OK); /* not needed */
+        if (how == 0 && hint == 0) check_model(&f, m);
+        if (hint == 0) hashes[how] = hash_model(&f, m);
+        CHECK(hash_model(&f, m) == hashes[0]);
+        bq_loader_free(loader);
+        CHECK_EQ(memory.used, 0);
+        CHECK_EQ(memory.blocks, 0);
+      }
+    fixture_free(&f);
+  }
+}
+
+/* --- readiness ------------------------------------------------------------------------------ */
+
+/* The stage that needs the tensor. */
+static uint32_t stage_of(const fixture *f, const char *name) {
+  if (strncmp(name, "h.", 2) == 0) return 1 + (uint32_t)strtoul(name + 2, NULL, 10);
+  return name[0] == 'w' ? 0 : 1 + f->config.layers;
+}
+
+/* Stages whose tensors have all ended at `at`, counted from the first on. */
+static uint32_t ready_at(const fixture *f, uint64_t at) {
+  for (uint32_t stage = 0; stage < f->config.layers + 2; stage++)
+    for (size_t i = 0; i < f->n_tensors; i++) {
+      const fixture_tensor *t = &f->tensors[i];
+      if (stage_of(f, t->name) == stage && t->bytes && t->offset + t->bytes > at) return stage;
+    }
+  return f->config.layers + 2;
+}
+
+/* After every byte; with hashes only whole chunks count. */
+static void follow_readiness(const fixture_spec *spec, size_t step) {
+  fixture f = fixture_make(spec);
+  fixture_memory memory = {0};
+  bq_loader_options o = options_for(&f, &memory);
+  bq_loader *loader;
+  bq_error err = {0};
+  bq_model *m = NULL;
+  CHECK_EQ(bq_loader_create(&o, &loader, &err), BQ_OK);
+  for (size_t at = 0; at < f.n;) {
+    size_t n = f.n - at < step ? f.n - at : step;
+    bq_want want;
+    CHECK_EQ(bq_loader_want(loader, &want, &err), BQ_OK);
+    if (want.offset > at) {
+      at = (size_t)want.offset; /* a gap of v1 */
+      continue;
+    }
+    CHECK_EQ(bq_loader_feed(loader, f.bytes + at, n, &err), BQ_OK);
+    at += n;
+    if (at < f.prefix_bytes) CHECK_EQ(bq_loader_model(loader, &m, &err), BQ_STATE);
+    if (at < f.prefix_bytes) continue;
+    CHECK_EQ(bq_loader_model(loader, &m, &err), BQ_OK);
+    uint64_t there = at;
+    if (spec->version != 1 && !spec->no_hashes && at < f.n)
+      there = f.prefix_bytes + (at - f.prefix_bytes) / (1 << 20) * (1 << 20);
+    if (!CHECK_EQ(bq_model_ready(m), ready_at(&f, there))) break;
+  }
+  CHECK_EQ(bq_model_ready(m), f.config.layers + 2);
+  bq_loader_free(loader);
+  fixture_free(&f);
+}
+
+static void test_readiness(void) {
+  fixture_spec spec = fixture_llama();
+  follow_readiness(&spec, 1);
+  spec.no_hashes = true;
+  follow_readiness(&spec, 1);
+  spec.type = BQ_TYPE_BQ4_32;
+  follow_readiness(&spec, 1);
+  spec.version = 1;
+  follow_readiness(&spec, 1);
+  spec.scattered = true;
+  spec.config.hidden = 24;
+  follow_readiness(&spec, 1);
+  spec = fixture_llama();
+  spec.config.vocab = 20000; /* 2.5 MB of embedding, and as much of head */
+  follow_readiness(&spec, 1009);
+}
+
+/* --- memory --------------------------------------------------------------------------------- */
+
+static bq_plan plan_of(const fixture *f) {
+  bq_plan plan = {0};
+  bq_error err = {0};
+  uint64_t need;
+  CHECK_EQ(bq_plan_make(f->bytes, (size_t)f->prefix_bytes, f->n, f->companion, f->companion_bytes, NULL, &need,
+                        &plan, &err), BQ_OK);
+  return plan;
+}
+
+static fixture planned_fixture(int i) {
+  fixture_spec spec = i % 2 ? fixture_bullet() : fixture_llama();
+  spec.version = i < 4 ? 2 : 1;
+  spec.type = types[i % TYPES];
+  spec.config.hidden = i < 6 ? 48 : 24;
+  spec.card_bytes = 50000;
+  spec.no_tokenizer = i == 1 || i == 5;
+  return fixture_make(&spec);
+}
+
+/* With the plan's hint, exactly what was planned. */
+static void test_planned_memory(void) {
+  for (int i = 0; i < 8; i++) {
+    fixture f = planned_fixture(i);
+    bq_plan plan = plan_of(&f);
+    fixture_memory memory = {0};
+    bq_loader_options o = options_for(&f, &memory);
+    o.prefix_hint = plan.prefix_bytes;
+    bq_loader *loader;
+    bq_error err = {0};
+    CHECK_EQ(bq_loader_create(&o, &loader, &err), BQ_OK);
+    CHECK_EQ(memory.used, plan.loader_bytes + plan.prefix_block);
+    CHECK_EQ(feed(&f, loader, ONE, &err), BQ_OK);
+    CHECK_EQ(memory.used, plan.loader_bytes + plan.prefix_block + plan.model_bytes);
+    CHECK_EQ(memory.peak, memory.used);
+    bq_loader_free(loader);
+    CHECK_EQ(memory.used, 0);
+    fixture_free(&f);
+  }
+}
+
+/* Without it, memory for the prefix grows with what has arrived: never more than 4 KiB or twice that, and while
+ * a block is moved, the old one beside it. */
+static void test_growing_memory(void) {
+  for (int i = 0; i < 8; i++) {
+    fixture f = planned_fixture(i);
+    bq_plan plan = plan_of(&f);
+    fixture_memory memory = {0};
+    bq_loader_options o = options_for(&f, &memory);
+    o.file_bytes = i % 3 ? f.n : 0;
+    bq_loader *loader;
+    bq_error err = {0};
+    CHECK_EQ(bq_loader_create(&o, &loader, &err), BQ_OK);
+    const size_t fixed = (size_t)plan.loader_bytes + f.companion_bytes + 3 * BQ_ALIGN;
+    for (size_t n = 0; n < f.prefix_bytes - 1; n++) {
+      CHECK(memory.used <= fixed + (n < 2048 ? 4096 : 2 * n));
+      CHECK(memory.peak <= fixed + f.companion_bytes + (n < 2048 ? 4096 : 3 * n));
+      CHECK_EQ(bq_loader_feed(loader, f.bytes + n, 1, &err), BQ_OK);
+    }
+    CHECK_EQ(feed(&f, loader, WHOLE, &err), BQ_OK);
+    CHECK(memory.used <= plan.loader_bytes + plan.prefix_block + plan.model_bytes + 4096);
+    bq_loader_free(loader);
+    fixture_free(&f);
+  }
+}
+
+/* The model's block holds the weights and little else. */
+static void test_overhead(void) {
+  fixture_spec spec = fixture_llama();
+  spec.config.hidden = 256;
+  spec.config.ffn = 512;
+  spec.config.vocab = 4096;
+  spec.no_tokenizer = true;
+  spec.type = spec.embed_type = BQ_TYPE_BQ4_32;
+  spec.layout = BQ_TILED;
+  fixture f = fixture_make(&spec);
+  bq_plan plan = plan_of(&f);
+  CHECK(plan.model_bytes - plan.weight_bytes < 12288);
+  fixture_free(&f);
+}
+
+static void test_sections(void) {
+  for (uint32_t version = 1; version < 3; version++) {
+    fixture_spec spec = fixture_llama();
+    spec.version = version;
+    fixture f = fixture_make(&spec);
+    bq_loader *loader;
+    bq_model *m = fixture_load(&f, NULL, &loader);
+    REQUIRE(m);
+    size_t n = 77;
+    const uint8_t *name = bq_model_section(m, "NAME", &n);
+    CHECK(name && n == 7 && memcmp(name, "fixture", 7) == 0);
+    const uint8_t *chat = bq_model_section(m, "CHAT", &n);
+    CHECK(chat && n > 10 && chat[0] == '{' && chat[n - 1] == '}');
+    CHECK(!bq_model_section(m, "TMPL", &n));
+    CHECK(bq_model_tokenizer(m));
+    CHECK_EQ(bq_tokenizer_info_get(bq_model_tokenizer(m)).tokens, f.config.tokens);
+    bq_loader_free(loader);
+    fixture_free(&f);
+  }
+}
+
+int main(void) {
+  RUN(test_types_and_layouts);
+  RUN(test_v1);
+  RUN(test_v1_types_in_memory);
+  RUN(test_large);
+  RUN(test_neighbours);
+  RUN(test_cuts);
+  RUN(test_readiness);
+  RUN(test_planned_memory);
+  RUN(test_growing_memory);
+  RUN(test_overhead);
+  RUN(test_sections);
+  return check_summary();
+}

@@ -1,0 +1,527 @@
+/* The loader on bad files and bad luck: damage, values that are not numbers, overlaps, lies, no memory, wrong
+ * calls. Every error has its byte offset, and nothing stays behind. */
+#include "check.h"
+
+#include <stdlib.h>
+
+#include "core/cursor.h"
+#include "fixture.h"
+#include "model/model.h"
+
+/* A file being loaded. */
+typedef struct attempt {
+  fixture_memory memory;
+  bq_loader *loader;
+  bq_error err;
+} attempt;
+
+static bq_loader_options options_for(const fixture *f, attempt *a) {
+  return (bq_loader_options){.allocator = fixture_allocator(&a->memory),
+                             .file_bytes = f->n,
+                             .companion = f->companion,
+                             .companion_bytes = f->companion_bytes};
+}
+
+static bq_status load(const fixture *f, attempt *a, size_t piece) {
+  *a = (attempt){0};
+  bq_loader_options o = options_for(f, a);
+  bq_status status = bq_loader_create(&o, &a->loader, &a->err);
+  return status ? status : fixture_feed(f, a->loader, piece, &a->err);
+}
+
+static void end(attempt *a) {
+  bq_loader_free(a->loader);
+  CHECK_EQ(a->memory.used, 0);
+  CHECK_EQ(a->memory.blocks, 0);
+}
+
+/* Loads a file that must be refused so, and says so again when asked. */
+static void refused(const fixture *f, size_t piece, bq_status wanted, uint64_t offset, const char *says) {
+  attempt a;
+  CHECK_EQ(load(f, &a, piece), wanted);
+  CHECK_EQ(a.err.status, wanted);
+  CHECK_EQ(a.err.offset, offset);
+  if (!CHECK(strstr(a.err.detail, says))) printf("\"%s\" says nothing of \"%s\"\n", a.err.detail, says);
+  if (!a.loader) return;
+  bq_error again = {0};
+  bq_want want;
+  CHECK_EQ(bq_loader_want(a.loader, &want, &again), wanted);
+  CHECK_EQ(again.offset, offset);
+  CHECK_STR(again.detail, a.err.detail);
+  CHECK_EQ(bq_loader_feed(a.loader, f->bytes, 1, NULL), wanted);
+  CHECK_EQ(bq_loader_wrote(a.loader, 1, NULL), wanted);
+  end(&a);
+}
+
+/* --- damage --------------------------------------------------------------------------------- */
+
+enum { CHUNK = 1 << 20 };
+
+/* Two chunks and a bit. */
+static fixture three_chunks(void) {
+  fixture_spec spec = fixture_llama();
+  spec.config.layers = 1;
+  spec.config.vocab = 9000;
+  spec.embed_type = BQ_TYPE_F32;
+  return fixture_make(&spec);
+}
+
+static void test_damaged_chunk(void) {
+  fixture f = three_chunks();
+  CHECK(f.n > f.prefix_bytes + 2 * CHUNK && f.n < f.prefix_bytes + 3 * CHUNK);
+  const size_t places[] = {0, 1, CHUNK - 1, CHUNK, CHUNK + 1000, 2 * CHUNK, f.n - f.prefix_bytes - 1};
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    size_t at = (size_t)f.prefix_bytes + places[i];
+    uint64_t chunk = f.prefix_bytes + places[i] / CHUNK * CHUNK;
+    f.bytes[at] ^= 1;
+    refused(&f, i % 2 ? 0 : 9999, BQ_CHECKSUM, chunk, "does not match its hash");
+    f.bytes[at] ^= 1;
+  }
+  attempt a;
+  CHECK_EQ(load(&f, &a, 0), BQ_OK);
+  end(&a);
+  fixture_free(&f);
+}
+
+/* The chunks before a damaged one stay of use. */
+static void test_ready_before_damage(void) {
+  fixture f = three_chunks();
+  f.bytes[f.n - 1] ^= 1;
+  attempt a;
+  bq_model *m = NULL;
+  CHECK_EQ(load(&f, &a, 0), BQ_CHECKSUM);
+  CHECK_EQ(bq_loader_model(a.loader, &m, NULL), BQ_OK);
+  CHECK_EQ(bq_model_ready(m), BQ_READY_LAYER(0));
+  end(&a);
+  fixture_free(&f);
+}
+
+/* Chunks with SHA-256 are not verified yet; without hashes nothing can be. */
+static void test_unverified(void) {
+  fixture_spec spec = fixture_llama();
+  spec.no_hashes = true;
+  fixture f = fixture_make(&spec);
+  f.bytes[f.tensors[0].offset] ^= 1;
+  attempt a;
+  CHECK_EQ(load(&f, &a, 0), BQ_OK);
+  end(&a);
+  fixture_free(&f);
+}
+
+/* --- NaN and infinity ----------------------------------------------------------------------- */
+
+/* Bytes of one scale, or of one weight of a float type. */
+static size_t number_bytes(bq_type type) {
+  return type == BQ_TYPE_F32 || type == BQ_TYPE_BQ4_16 || type == BQ_TYPE_BQ4_32 || type == BQ_TYPE_BQ4_64 ? 4 : 2;
+}
+
+/* Where number i of the stored tensor lies in it; SIZE_MAX: there are fewer. */
+static size_t number_at(const fixture_tensor *t, size_t i) {
+  const bq_type_facts *f = bq_type_get(t->type);
+  const size_t size = number_bytes(t->type);
+  size_t at = i * size; /* floats */
+  if (t->layout == BQ_TILED) {
+    size_t per_tile = 8 * f->tile_step / f->block;
+    at = i / per_tile * f->tile_bytes + i % per_tile * size;
+  } else if (f->block > 1) {
+    at = (i + 1) * f->block_bytes - size;
+  }
+  return at + size <= t->bytes ? at : SIZE_MAX;
+}
+
+static void put_bits(uint8_t *p, size_t size, uint32_t bits) {
+  for (size_t i = 0; i < size; i++) p[i] = (uint8_t)(bits >> 8 * i);
+}
+
+/* Each number of some tensors in turn becomes NaN, infinite, or the largest that is finite. */
+static void try_numbers(fixture *f, bool hashed) {
+  for (size_t i = 0; i < f->n_tensors; i++) {
+    const fixture_tensor *t = &f->tensors[i];
+    if (!t->bytes || (i > 3 && i + 3 < f->n_tensors && i % 5)) continue;
+    const size_t size = number_bytes(t->type);
+    const bool half = size == 2 && t->type != BQ_TYPE_BF16;
+    const uint32_t bad[] = {size == 4 ? 0x7fc00000u : half ? 0x7e00 : 0x7fc0, /* NaN */
+                            size == 4 ? 0xff800001u : half ? 0xfc01 : 0xff81, /* another */
+                            size == 4 ? 0x7f800000u : half ? 0x7c00 : 0x7f80, /* infinity */
+                            size == 4 ? 0xff800000u : half ? 0xfc00 : 0xff80};
+    const uint32_t good = size == 4 ? 0x7f7fffffu : half ? 0x7bff : 0x7f7f;
+    size_t last = 0;
+    while (number_at(t, last + 1) != SIZE_MAX) last++;
+    const size_t numbers[] = {0, 1, last / 2, last};
+    for (int k = 0; k < 4; k++) {
+      size_t at = number_at(t, numbers[k]);
+      if (at == SIZE_MAX) continue;
+      uint8_t *place = f->bytes + t->offset + at, saved[4];
+      memcpy(saved, place, size);
+      put_bits(place, size, bad[k]);
+      if (hashed) {
+        refused(f, 0, BQ_CHECKSUM, f->prefix_bytes, "hash"); /* damage explains it better */
+        fixture_seal(f->bytes, f->n);
+      }
+      refused(f, k % 2 ? 1000 : 0, BQ_FORMAT, t->offset + at, t->name);
+      put_bits(place, size, good);
+      if (hashed) fixture_seal(f->bytes, f->n);
+      attempt a;
+      CHECK_EQ(load(f, &a, 0), BQ_OK);
+      end(&a);
+      memcpy(place, saved, size);
+      if (hashed) fixture_seal(f->bytes, f->n);
+    }
+  }
+}
+
+static void test_bad_numbers(void) {
+  static const bq_type types[] = {BQ_TYPE_F32,    BQ_TYPE_F16,    BQ_TYPE_BF16,    BQ_TYPE_BQ4_16,
+                                  BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_64, BQ_TYPE_BQ4H_32, BQ_TYPE_BQ8_32};
+  for (int i = 0; i < 8; i++)
+    for (int tiled = 0; tiled < 2; tiled++) {
+      fixture_spec spec = fixture_llama();
+      spec.config.layers = 1;
+      spec.config.hidden = 40;
+      spec.type = spec.embed_type = types[i];
+      spec.vector_type = (bq_type)(i % 3);
+      spec.layout = tiled ? BQ_TILED : BQ_ROWS;
+      spec.no_hashes = i % 2;
+      fixture f = fixture_make(&spec);
+      try_numbers(&f, !spec.no_hashes);
+      fixture_free(&f);
+    }
+}
+
+static void test_bad_numbers_v1(void) {
+  for (uint32_t width = 24; width <= 64; width += 8) {
+    fixture_spec spec = fixture_bullet();
+    spec.version = 1;
+    spec.config.layers = 1;
+    spec.config.hidden = width;
+    spec.block = width % 16 ? 32 : 64;
+    spec.scattered = true;
+    fixture f = fixture_make(&spec);
+    try_numbers(&f, false);
+    fixture_free(&f);
+  }
+}
+
+static void test_bad_number_in_companion(void) {
+  fixture_spec spec = fixture_llama();
+  spec.version = 1;
+  spec.config.hidden = 24;
+  fixture f = fixture_make(&spec);
+  size_t length;
+  uint8_t *extra = fixture_section(f.companion, f.companion_bytes, "XTRA", &length);
+  put_bits(extra + length - 4, 4, 0x7fc00000u);
+  refused(&f, 0, BQ_FORMAT, BQ_NO_OFFSET, "XTRA: tensor \"ln_f.weight\"");
+  fixture_free(&f);
+}
+
+/* --- places --------------------------------------------------------------------------------- */
+
+static void test_gaps(void) {
+  fixture_spec spec = fixture_llama();
+  spec.gap = 128;
+  fixture f = fixture_make(&spec);
+  const uint64_t places[] = {f.prefix_bytes, f.tensors[1].offset - 1, f.n - 1};
+  for (int i = 0; i < 3; i++) {
+    f.bytes[places[i]] = 1;
+    refused(&f, 100, BQ_CHECKSUM, f.prefix_bytes, "hash");
+    fixture_seal(f.bytes, f.n);
+    refused(&f, i ? 0 : 1, BQ_FORMAT, places[i], "between tensors");
+    f.bytes[places[i]] = 0;
+    fixture_seal(f.bytes, f.n);
+  }
+  fixture_free(&f);
+}
+
+/* The entry's data_offset in a v1 directory. */
+static uint8_t *v1_offset(const fixture *f, const char *name) {
+  size_t at = 12;
+  for (;;) {
+    uint32_t length = bq_load32(f->bytes + at);
+    bool found = length == strlen(name) && memcmp(f->bytes + at + 4, name, length) == 0;
+    at += 4 + length;
+    at += 4 + 4 * bq_load32(f->bytes + at) + 8;
+    if (found) return f->bytes + at;
+    at += 8;
+  }
+}
+
+static void test_v1_overlap(void) {
+  fixture_spec spec = fixture_llama();
+  spec.version = 1;
+  for (int scattered = 0; scattered < 2; scattered++) {
+    spec.scattered = scattered;
+    fixture f = fixture_make(&spec);
+    const fixture_tensor *a = fixture_find(&f, "h.0.attn.q.weight"), *b = fixture_find(&f, "h.1.mlp.up.weight");
+    uint8_t *place = v1_offset(&f, b->name);
+    const uint64_t wrong[] = {a->offset, a->offset + 1, a->offset + a->bytes - 1};
+    for (int i = 0; i < 3; i++) {
+      for (int k = 0; k < 8; k++) place[k] = (uint8_t)(wrong[i] >> 8 * k);
+      attempt t;
+      CHECK_EQ(load(&f, &t, 0), BQ_FORMAT);
+      CHECK(strstr(t.err.detail, "overlap"));
+      CHECK(t.err.offset >= a->offset && t.err.offset <= a->offset + a->bytes);
+      end(&t);
+    }
+    fixture_free(&f);
+  }
+}
+
+/* --- lies and luck -------------------------------------------------------------------------- */
+
+static void store64(uint8_t *p, uint64_t v) {
+  for (int i = 0; i < 8; i++) p[i] = (uint8_t)(v >> 8 * i);
+}
+
+/* A header that announces 16 MiB of plan and 256 MiB of prefix costs nothing until they arrive. */
+static void test_announced_prefix(void) {
+  fixture_spec spec = fixture_llama();
+  fixture f = fixture_make(&spec);
+  store64(f.bytes + 16, 16u << 20);
+  store64(f.bytes + 24, 256u << 20);
+  store64(f.bytes + 32, 1ull << 50);
+  fixture_seal(f.bytes, 64);
+  attempt a = {0};
+  bq_loader_options o = options_for(&f, &a);
+  o.file_bytes = 0;
+  CHECK_EQ(bq_loader_create(&o, &a.loader, &a.err), BQ_OK);
+  uint8_t bytes[64] = {0};
+  CHECK_EQ(bq_loader_feed(a.loader, f.bytes, 64, &a.err), BQ_OK);
+  size_t with_header = a.memory.peak;
+  CHECK(with_header < 20000);
+  for (int i = 0; i < 1000; i++) CHECK_EQ(bq_loader_feed(a.loader, bytes, 64, &a.err), BQ_OK);
+  CHECK(a.memory.peak <= with_header + 3 * 64064);
+  end(&a);
+
+  o.prefix_hint = 1ull << 40; /* nor does a hint that can't be true */
+  a = (attempt){0};
+  o.allocator = fixture_allocator(&a.memory);
+  CHECK_EQ(bq_loader_create(&o, &a.loader, &a.err), BQ_OK);
+  CHECK(a.memory.peak < 20000);
+  end(&a);
+  fixture_free(&f);
+}
+
+/* A billion tensors: known from the header of v1, whatever else is there. */
+static void test_billion_tensors(void) {
+  fixture_spec spec = fixture_llama();
+  spec.version = 1;
+  fixture f = fixture_make(&spec);
+  f.bytes[8] = 0;
+  f.bytes[9] = 0xca;
+  f.bytes[10] = 0x9a;
+  f.bytes[11] = 0x3b;
+  attempt a;
+  CHECK_EQ(load(&f, &a, 1), BQ_FORMAT);
+  CHECK_EQ(a.err.offset, 8);
+  CHECK(a.memory.peak < 30000);
+  end(&a);
+  fixture_free(&f);
+}
+
+/* After each byte of a file that ends there: no model that claims to be complete. */
+static void test_every_truncation(void) {
+  for (uint32_t version = 1; version < 3; version++) {
+    fixture_spec spec = fixture_llama();
+    spec.version = version;
+    spec.config.layers = 1;
+    spec.config.vocab = 40;
+    spec.type = spec.embed_type = BQ_TYPE_BQ4_32;
+    fixture f = fixture_make(&spec);
+    uint8_t *all = f.bytes;
+    size_t n = f.n;
+    for (f.n = 1; f.n < n; f.n++) {
+      f.bytes = malloc(f.n);
+      memcpy(f.bytes, all, f.n);
+      attempt a;
+      CHECK_EQ(load(&f, &a, 0), BQ_TRUNCATED);
+      CHECK_EQ(a.err.offset, f.n);
+      end(&a);
+
+      a = (attempt){0}; /* of unknown size: it wants more */
+      bq_loader_options o = options_for(&f, &a);
+      o.file_bytes = 0;
+      bq_want want = {0};
+      bq_model *m;
+      CHECK_EQ(bq_loader_create(&o, &a.loader, &a.err), BQ_OK);
+      CHECK_EQ(bq_loader_feed(a.loader, f.bytes, f.n, &a.err), BQ_OK);
+      CHECK_EQ(bq_loader_want(a.loader, &want, &a.err), BQ_OK);
+      CHECK(want.length > 0 && want.offset >= f.n);
+      if (bq_loader_model(a.loader, &m, NULL) == BQ_OK) CHECK(bq_model_ready(m) < 3);
+      end(&a);
+      free(f.bytes);
+    }
+    f.bytes = all;
+    fixture_free(&f);
+  }
+}
+
+/* An allocator that gives out `left` blocks and no more. */
+typedef struct miser {
+  fixture_memory memory;
+  int left;
+} miser;
+
+static void *miser_alloc(void *ctx, size_t bytes) {
+  miser *m = ctx;
+  bq_allocator a = fixture_allocator(&m->memory);
+  return m->left-- > 0 ? a.alloc(a.ctx, bytes) : NULL;
+}
+
+static void miser_free(void *ctx, void *p) {
+  miser *m = ctx;
+  bq_allocator a = fixture_allocator(&m->memory);
+  a.free(a.ctx, p);
+}
+
+static void test_no_memory(void) {
+  for (uint32_t version = 1; version < 3; version++) {
+    fixture_spec spec = fixture_llama();
+    spec.version = version;
+    spec.card_bytes = 20000;
+    fixture f = fixture_make(&spec);
+    bool loaded = false;
+    for (int blocks = 0; !loaded && blocks < 20; blocks++) {
+      miser m = {.left = blocks};
+      attempt a = {0};
+      bq_loader_options o = options_for(&f, &a);
+      o.allocator = (bq_allocator){&m, miser_alloc, miser_free};
+      bq_status status = bq_loader_create(&o, &a.loader, &a.err);
+      CHECK(status == BQ_OK || !a.loader);
+      if (!status) status = fixture_feed(&f, a.loader, 0, &a.err);
+      loaded = status == BQ_OK;
+      if (!loaded) CHECK_EQ(status, BQ_NOMEM);
+      if (!loaded) CHECK(strstr(a.err.detail, "no room"));
+      CHECK(!loaded || blocks >= 3);
+      bq_loader_free(a.loader);
+      CHECK_EQ(m.memory.used, 0);
+    }
+    CHECK(loaded);
+    fixture_free(&f);
+  }
+}
+
+/* A model whose weights no memory holds: refused by number, or by the allocator. */
+static void test_huge_model(void) {
+  fixture_spec spec = fixture_llama();
+  spec.no_hashes = spec.no_tokenizer = true;
+  fixture f = fixture_make(&spec);
+  bq_config c = f.config;
+  fixture_buffer plan = {0}, rest = {0}, tens = {0}, conf;
+  c.vocab = 1u << 24;
+  c.hidden = 65536;
+  c.ffn = 1u << 20;
+  conf = fixture_conf(&c);
+  fixture_u32(&tens, 1);
+  fixture_put(&tens, "\0\3f32", 5);
+  fixture_u32(&tens, (uint32_t)f.n_tensors);
+  uint64_t at = 1 << 16;
+  for (size_t i = 0; i < f.n_tensors; i++) {
+    const fixture_tensor *t = &f.tensors[i];
+    uint64_t weights = 1;
+    fixture_u16(&tens, (uint16_t)strlen(t->name));
+    fixture_put(&tens, t->name, strlen(t->name));
+    fixture_u16(&tens, 0); /* f32, in rows */
+    fixture_u8(&tens, (uint8_t)t->ndims);
+    for (uint32_t k = 0; k < t->ndims; k++) {
+      uint32_t d = t->dims[k], now = d == 32 ? c.hidden : d == 48 ? c.ffn : d == 96 ? c.vocab : d;
+      if (strstr(t->name, "attn") && k == (strstr(t->name, ".o.") ? 1 : 0)) now = d; /* heads * head_dim */
+      fixture_u32(&tens, now);
+      weights *= now;
+    }
+    fixture_u64(&tens, at);
+    fixture_u64(&tens, weights * 4);
+    at += weights * 4;
+  }
+  fixture_put_section(&plan, "CONF", 1, conf.data, conf.n);
+  fixture_put_section(&plan, "TENS", 1, tens.data, tens.n);
+  fixture_buffer b = fixture_prefix(&plan, &rest, at);
+
+  bq_plan made;
+  bq_error err = {0};
+  bq_session_options small = {.context = 8};
+  bq_status status = bq_plan_make(b.data, b.n, 0, NULL, 0, &small, NULL, &made, &err);
+  CHECK_EQ(status, sizeof(size_t) == 4 ? BQ_NOMEM : BQ_OK);
+  if (!status) CHECK(made.weight_bytes > 8ull << 40 && made.model_bytes > made.weight_bytes);
+
+  fixture_memory memory = {0};
+  miser m = {.memory = memory, .left = 2}; /* it would be given address space */
+  bq_loader_options o = {.allocator = {&m, miser_alloc, miser_free}, .prefix_hint = b.n};
+  bq_loader *loader;
+  CHECK_EQ(bq_loader_create(&o, &loader, &err), BQ_OK);
+  CHECK_EQ(bq_loader_feed(loader, b.data, b.n, &err), BQ_NOMEM);
+  bq_loader_free(loader);
+  CHECK_EQ(m.memory.used, 0);
+  free(b.data);
+  free(plan.data);
+  free(tens.data);
+  free(conf.data);
+  fixture_free(&f);
+}
+
+/* --- wrong calls ---------------------------------------------------------------------------- */
+
+static void test_wrong_calls(void) {
+  fixture_spec spec = fixture_llama();
+  fixture f = fixture_make(&spec);
+  attempt a = {0};
+  bq_loader_options o = options_for(&f, &a), none = {0};
+  bq_model *m = NULL;
+  bq_want want;
+  CHECK_EQ(bq_loader_create(&none, &a.loader, &a.err), BQ_ARGUMENT);
+  CHECK_EQ(bq_loader_create(NULL, &a.loader, &a.err), BQ_ARGUMENT);
+  CHECK(!a.loader);
+  CHECK_EQ(bq_loader_create(&o, &a.loader, &a.err), BQ_OK);
+  CHECK_EQ(bq_loader_model(a.loader, &m, &a.err), BQ_STATE);
+  CHECK(!m);
+  CHECK_EQ(bq_loader_wrote(a.loader, 1, &a.err), BQ_ARGUMENT); /* nothing was offered */
+  CHECK_EQ(bq_loader_want(a.loader, &want, &a.err), BQ_OK);
+  CHECK_EQ(want.offset, 0);
+  CHECK_EQ(bq_loader_wrote(a.loader, want.dst_bytes + 1, &a.err), BQ_ARGUMENT);
+  memcpy(want.dst, f.bytes, want.dst_bytes);
+  CHECK_EQ(bq_loader_wrote(a.loader, want.dst_bytes, &a.err), BQ_OK);
+  CHECK_EQ(bq_loader_wrote(a.loader, 1, &a.err), BQ_ARGUMENT); /* an offer holds once */
+  CHECK_EQ(bq_loader_wrote(a.loader, 0, &a.err), BQ_OK);
+  CHECK_EQ(bq_loader_feed(a.loader, NULL, 0, &a.err), BQ_OK);
+  CHECK_EQ(fixture_feed(&f, a.loader, 0, &a.err), BQ_OK); /* none of that did harm */
+  CHECK_EQ(bq_loader_model(a.loader, &m, &a.err), BQ_OK);
+  CHECK_EQ(bq_model_ready(m), f.config.layers + 2);
+  CHECK_EQ(bq_loader_want(a.loader, &want, &a.err), BQ_OK);
+  CHECK_EQ(want.length, 0);
+  end(&a);
+  bq_loader_free(NULL);
+  fixture_free(&f);
+}
+
+/* A tokenizer that its own reader refuses. */
+static void test_bad_tokenizer(void) {
+  for (uint32_t version = 1; version < 3; version++) {
+    fixture_spec spec = fixture_llama();
+    spec.version = version;
+    fixture f = fixture_make(&spec);
+    uint8_t *from = version == 1 ? f.companion : f.bytes;
+    uint8_t *tokn = fixture_section(from, version == 1 ? f.companion_bytes : f.n, "TOKN", NULL);
+    tokn[0] = 9; /* its kind */
+    if (version == 2) fixture_seal(f.bytes, f.n);
+    refused(&f, 0, BQ_UNSUPPORTED, version == 1 ? BQ_NO_OFFSET : (uint64_t)(tokn - from), "");
+    fixture_free(&f);
+  }
+}
+
+int main(void) {
+  RUN(test_damaged_chunk);
+  RUN(test_ready_before_damage);
+  RUN(test_unverified);
+  RUN(test_bad_numbers);
+  RUN(test_bad_numbers_v1);
+  RUN(test_bad_number_in_companion);
+  RUN(test_gaps);
+  RUN(test_v1_overlap);
+  RUN(test_announced_prefix);
+  RUN(test_billion_tensors);
+  RUN(test_every_truncation);
+  RUN(test_no_memory);
+  RUN(test_huge_model);
+  RUN(test_wrong_calls);
+  RUN(test_bad_tokenizer);
+  return check_summary();
+}

@@ -1,0 +1,468 @@
+/* Text to ids on vocabularies small enough to see why. */
+#include "random.h"
+#include "tokn.h"
+
+/* --- SentencePiece BPE ---------------------------------------------------------------------- */
+
+typedef struct spm {
+  tokn d;
+  uint32_t unk, bos, eos, sep, byte; /* byte: of byte 0, when there are byte tokens */
+  uint32_t space, a, b, c, ab, bc, space_a, space_ab;
+} spm;
+
+static spm make_spm(uint32_t flags) {
+  spm v = {.d = tokn_new(BQ_TOKENIZER_SPM)};
+  v.d.flags = flags;
+  v.d.unk = v.unk = tokn_add(&v.d, "<unk>", TOKN_UNKNOWN, 0);
+  v.d.bos = v.bos = tokn_add(&v.d, "<s>", TOKN_CONTROL, 0);
+  v.d.eos = v.eos = tokn_add(&v.d, "</s>", TOKN_CONTROL, 0);
+  v.sep = tokn_add(&v.d, "<sep>", TOKN_USER, 0);
+  if (flags & TOKN_FALLBACK) v.byte = tokn_add_all_bytes(&v.d, TOKN_BYTE);
+  v.space = tokn_add(&v.d, " ", TOKN_NORMAL, -10);
+  v.a = tokn_add(&v.d, "a", TOKN_NORMAL, -10);
+  v.b = tokn_add(&v.d, "b", TOKN_NORMAL, -10);
+  v.c = tokn_add(&v.d, "c", TOKN_NORMAL, -10);
+  v.ab = tokn_add(&v.d, "ab", TOKN_NORMAL, -2);
+  v.bc = tokn_add(&v.d, "bc", TOKN_NORMAL, -1);
+  v.space_a = tokn_add(&v.d, " a", TOKN_NORMAL, -3);
+  v.space_ab = tokn_add(&v.d, " ab", TOKN_NORMAL, -4);
+  return v;
+}
+
+static void test_spm_merges_by_score(void) {
+  spm v = make_spm(0);
+  tokn_open o = tokn_opened(&v.d);
+  REQUIRE(o.t);
+  CHECK_PLAIN(o.t, "ab", v.ab);
+  CHECK_PLAIN(o.t, "abc", v.a, v.bc); /* bc scores higher than ab */
+  CHECK_PLAIN(o.t, " ab", v.space_ab);
+  CHECK_PLAIN(o.t, " abc", v.space_a, v.bc);
+  CHECK_PLAIN(o.t, "abab", v.ab, v.ab);
+  CHECK_PLAIN(o.t, "a b", v.a, v.space, v.b);
+  CHECK_NO_IDS(o.t, "");
+  tokn_close(&o);
+}
+
+/* Equal scores: the leftmost pair merges first. */
+static void test_spm_ties(void) {
+  tokn d = tokn_new(BQ_TOKENIZER_SPM);
+  uint32_t a = tokn_add(&d, "a", TOKN_NORMAL, 0);
+  uint32_t aa = tokn_add(&d, "aa", TOKN_NORMAL, -0.0f);
+  uint32_t b = tokn_add(&d, "b", TOKN_NORMAL, 0);
+  uint32_t ab = tokn_add(&d, "ab", TOKN_NORMAL, 0.0f);
+  tokn_open o = tokn_opened(&d);
+  REQUIRE(o.t);
+  CHECK_PLAIN(o.t, "aaa", aa, a);
+  CHECK_PLAIN(o.t, "aab", aa, b);
+  CHECK_PLAIN(o.t, "aaab", aa, ab);
+  tokn_close(&o);
+}
+
+static void test_spm_space_in_front(void) {
+  spm v = make_spm(TOKN_ADD_SPACE);
+  tokn_open o = tokn_opened(&v.d);
+  REQUIRE(o.t);
+  CHECK_PLAIN(o.t, "ab", v.space_ab);
+  CHECK_PLAIN(o.t, " ab", v.space, v.space_ab);
+  CHECK_PLAIN(o.t, "\xe2\x96\x81" "ab", v.space, v.space_ab); /* ▁ is a space */
+  CHECK_PLAIN(o.t, "b<sep>ab", v.space, v.b, v.sep, v.ab);
+  CHECK_PLAIN(o.t, "<sep>ab", v.space, v.sep, v.ab);
+  CHECK_PARSED(o.t, "<s>ab</s>ab", v.bos, v.space_ab, v.eos, v.space_ab);
+  CHECK_PARSED(o.t, "<s><sep>", v.bos, v.space, v.sep);
+  CHECK_PARSED(o.t, "<s>", v.bos);
+  CHECK_NO_IDS(o.t, "");
+  tokn_close(&o);
+}
+
+/* One unknown token for neighbours that the vocabulary doesn't have. */
+static void test_spm_unknown(void) {
+  spm v = make_spm(0);
+  tokn_open o = tokn_opened(&v.d);
+  REQUIRE(o.t);
+  CHECK_PLAIN(o.t, "xyz", v.unk);
+  CHECK_PLAIN(o.t, "xayz", v.unk, v.a, v.unk);
+  CHECK_PLAIN(o.t, "\xff\xe0\x80" "a", v.unk, v.a);
+  v.d.unk = BQ_TOKEN_NONE;
+  tokn_open none = tokn_opened(&v.d);
+  CHECK_PLAIN(none.t, "xay", v.a);
+  tokn_close(&none);
+  tokn_close(&o);
+}
+
+static void test_spm_byte_fallback(void) {
+  spm v = make_spm(TOKN_FALLBACK);
+  tokn_open o = tokn_opened(&v.d);
+  REQUIRE(o.t);
+  CHECK_PLAIN(o.t, "\xc3\xa9" "a", v.byte + 0xc3, v.byte + 0xa9, v.a);
+  CHECK_PLAIN(o.t, "a\n", v.a, v.byte + '\n');
+  /* A byte of no character stands for itself, and what follows it is as it would be. */
+  CHECK_PLAIN(o.t, "\xc3" "ab", v.byte + 0xc3, v.ab);
+  CHECK_PLAIN(o.t, "\xe2\x96", v.byte + 0xe2, v.byte + 0x96);
+  CHECK_PLAIN(o.t, "\xf0\x9f\x98" "b", v.byte + 0xf0, v.byte + 0x9f, v.byte + 0x98, v.b);
+  tokn_check(o.t, "a\0a", 3, false, false, TOKN_LIST(v.a, v.byte, v.a), __FILE__, __LINE__);
+  tokn_close(&o);
+}
+
+/* --- special tokens ------------------------------------------------------------------------- */
+
+static void test_special_tokens(void) {
+  spm v = make_spm(TOKN_FALLBACK);
+  tokn_open o = tokn_opened(&v.d);
+  REQUIRE(o.t);
+  size_t n;
+  CHECK_PARSED(o.t, "a<s>b", v.a, v.bos, v.b);
+  CHECK_PARSED(o.t, "<unk>", v.unk);
+  CHECK_PLAIN(o.t, "<s>", v.byte + '<', v.byte + 's', v.byte + '>'); /* typed, so it is text */
+  CHECK_PLAIN(o.t, "a<sep>b", v.a, v.sep, v.b);
+  CHECK_PLAIN(o.t, "<sep", v.byte + '<', v.byte + 's', v.byte + 'e', v.byte + 'p');
+  CHECK_EQ(bq_token_find(o.t, "</s>", 4), v.eos);
+  CHECK_EQ(bq_token_find(o.t, "</s", 3), BQ_TOKEN_NONE);
+  CHECK_EQ(bq_token_find(o.t, "", 0), BQ_TOKEN_NONE);
+  CHECK_EQ(bq_token_find(o.t, "a", 1), v.a); /* not the byte token */
+  CHECK_EQ(bq_token_find(o.t, "\n", 1), v.byte + '\n');
+  CHECK(bq_token_special(o.t, v.bos) && bq_token_special(o.t, v.unk));
+  CHECK(!bq_token_special(o.t, v.sep) && !bq_token_special(o.t, v.a) && !bq_token_special(o.t, 100000));
+  bq_token_bytes(o.t, v.bos, &n);
+  CHECK_EQ(n, 0);
+  bq_token_bytes(o.t, 100000, &n);
+  CHECK_EQ(n, 0);
+  const uint8_t *text = bq_token_bytes(o.t, v.sep, &n);
+  CHECK(n == 5 && memcmp(text, "<sep>", 5) == 0);
+  tokn_close(&o);
+}
+
+/* The leftmost match wins, and of those the longest, also where a longer one almost matches. */
+static void test_special_tokens_overlap(void) {
+  tokn d = tokn_new(BQ_TOKENIZER_BPE);
+  uint32_t byte = tokn_add_all_bytes(&d, TOKN_NORMAL);
+  uint32_t one = tokn_add(&d, "<<", TOKN_USER, 0), two = tokn_add(&d, "<<<<", TOKN_USER, 0);
+  uint32_t next = tokn_add(&d, "<>", TOKN_USER, 0), control = tokn_add(&d, "<<x", TOKN_CONTROL, 0);
+  tokn_add(&d, "<<", TOKN_USER, 0); /* again: the lowest id counts */
+  tokn_open o = tokn_opened(&d);
+  REQUIRE(o.t);
+  CHECK_PLAIN(o.t, "<<<<", two);
+  CHECK_PLAIN(o.t, "<<<", one, byte + '<');
+  CHECK_PLAIN(o.t, "<<>", one, byte + '>');
+  CHECK_PLAIN(o.t, "x<>", byte + 'x', next);
+  CHECK_PLAIN(o.t, "<<x", one, byte + 'x');
+  CHECK_PARSED(o.t, "<<x", control);
+  CHECK_PARSED(o.t, "<<<x", one, byte + '<', byte + 'x');
+  tokn_close(&o);
+}
+
+static void test_bos_and_eos(void) {
+  spm v = make_spm(TOKN_ADD_BOS | TOKN_ADD_EOS);
+  v.d.eog[v.d.n_eog++] = v.eos;
+  v.d.eog[v.d.n_eog++] = v.sep;
+  tokn_open o = tokn_opened(&v.d);
+  REQUIRE(o.t);
+  bq_tokenizer_info info = bq_tokenizer_info_get(o.t);
+  CHECK(info.add_bos && info.add_eos);
+  CHECK_EQ(info.bos, v.bos);
+  CHECK_EQ(info.eos, v.eos);
+  CHECK_EQ(info.unk, v.unk);
+  CHECK_EQ(info.pad, BQ_TOKEN_NONE);
+  CHECK_EQ(info.tokens, v.d.n_tokens);
+  CHECK_EQ(info.kind, BQ_TOKENIZER_SPM);
+  CHECK_FRAMED(o.t, "a", v.bos, v.a, v.eos);
+  CHECK_FRAMED(o.t, "", v.bos, v.eos);
+  CHECK(bq_token_ends(o.t, v.eos) && bq_token_ends(o.t, v.sep) && !bq_token_ends(o.t, v.a));
+  v.d.bos = v.d.eos = BQ_TOKEN_NONE;
+  tokn_open none = tokn_opened(&v.d);
+  CHECK(!bq_tokenizer_info_get(none.t).add_bos && !bq_tokenizer_info_get(none.t).add_eos);
+  CHECK_FRAMED(none.t, "a", v.a);
+  tokn_close(&none);
+  tokn_close(&o);
+}
+
+static void test_capacity(void) {
+  spm v = make_spm(TOKN_ADD_BOS);
+  tokn_open o = tokn_opened(&v.d);
+  REQUIRE(o.t);
+  uint32_t scratch[64], ids[4] = {7, 7, 7, 7};
+  size_t count = 99;
+  bq_tokenize_options options = {true, false};
+  CHECK(bq_tokenize_scratch(o.t, 3) <= sizeof scratch);
+  CHECK_EQ(bq_tokenize(o.t, "cba", 3, &options, scratch, ids, 2, &count), BQ_ARGUMENT);
+  CHECK_EQ(count, 4);
+  CHECK_EQ(ids[0], v.bos);
+  CHECK_EQ(ids[1], v.c);
+  CHECK_EQ(ids[2], 7);
+  CHECK_EQ(bq_tokenize(o.t, "cba", 3, &options, scratch, ids, 4, &count), BQ_OK);
+  CHECK_EQ(ids[3], v.a);
+  CHECK_EQ(bq_tokenize(o.t, NULL, 0, &options, NULL, NULL, 0, &count), BQ_ARGUMENT);
+  CHECK_EQ(count, 1);
+  CHECK(bq_tokenize_scratch(o.t, 1ull << 40) == UINT64_MAX);
+  tokn_close(&o);
+}
+
+/* --- byte-level BPE ------------------------------------------------------------------------- */
+
+/* Words that the pre-tokenizer cuts: a vocabulary in which whatever stays together is one token
+ * shows them. Cuts are written as '|'. */
+static void check_words(const char *cut, const char *file, int line) {
+  tokn d = tokn_new(BQ_TOKENIZER_BPE);
+  d.flags = TOKN_WORDS;
+  tokn_add_all_bytes(&d, TOKN_NORMAL);
+  uint32_t want[32];
+  uint8_t text[256];
+  size_t n = 0, words = 0;
+  for (const char *from = cut; *from; words++) {
+    size_t bytes = strcspn(from, "|");
+    memcpy(text + n, from, bytes);
+    n += bytes;
+    want[words] = bytes == 1 ? (uint8_t)*from : tokn_add_bytes(&d, from, bytes, TOKN_NORMAL, 0);
+    from += bytes + (from[bytes] == '|');
+  }
+  want[words] = BQ_TOKEN_NONE;
+  for (size_t i = 0; i < words; i++) /* equal words have the lowest id */
+    for (size_t j = 0; j < i; j++)
+      if (want[i] != BQ_TOKEN_NONE && d.bytes[want[i]] == d.bytes[want[j]] &&
+          memcmp(d.text[want[i]], d.text[want[j]], d.bytes[want[i]]) == 0)
+        want[i] = want[j];
+  tokn_open o = tokn_opened(&d);
+  if (o.t) tokn_check(o.t, text, n, false, false, want, file, line);
+  tokn_close(&o);
+}
+#define CHECK_WORDS(cut) check_words((cut), __FILE__, __LINE__)
+
+static void test_gpt2_words(void) {
+  CHECK_WORDS("Hello| world");
+  CHECK_WORDS("it|'s| they|'ll| we|'ve| I|'m| he|'d| don|'t| you|'re");
+  CHECK_WORDS("IT|'|S| x|''|s| '|s");
+  CHECK_WORDS("'s|x");
+  CHECK_WORDS("'|r");
+  CHECK_WORDS("'|l| '|ll");
+  CHECK_WORDS("a|1|b| 12| !?| a|!");
+  CHECK_WORDS("a|  | b|   ");        /* the last space joins the word; none after the last word */
+  CHECK_WORDS("a|\n|b|\n|\n|b");     /* only a space joins */
+  CHECK_WORDS("a| \n |\n|b|\t|1| \t| c");
+  CHECK_WORDS(" | a");
+  CHECK_WORDS("\n ");
+  CHECK_WORDS("\xc3\xa9t\xc3\xa9| \xd0\xb4\xd0\xb0|\xe3\x80\x80|\xe4\xbb\x8a\xe5\xa4\xa9|\xef\xbc\x8c");
+  CHECK_WORDS("\xe0\xa4\xb9|\xe0\xa4\xbf|\xe0\xa4\xa8"); /* a vowel sign is no letter */
+  CHECK_WORDS("x|\xc2\xb2\xe2\x85\xa7|\xe2\x82\xac|5");   /* ² and Ⅷ are numbers */
+  CHECK_WORDS("a|\xc2\xa0|b|\xc2\x85|1|\xe2\x80\x83| b");   /* white space beyond ASCII */
+  CHECK_WORDS(" \xf0\x9f\x98\x80\xe2\x80\x8d|a");
+  CHECK_WORDS("a|\xff\xfe|b| \xc3|1|\xe2\x82");   /* bytes of no character are no letters */
+  CHECK_WORDS("\xed\xa0\x80| x|\xc0\xaf!|y");      /* nor are surrogates or overlong forms */
+}
+
+static void test_bpe_merges_by_rank(void) {
+  tokn d = tokn_new(BQ_TOKENIZER_BPE);
+  uint32_t byte = tokn_add_all_bytes(&d, TOKN_NORMAL);
+  uint32_t bc = tokn_merge(&d, byte + 'b', byte + 'c', TOKN_NORMAL);
+  uint32_t ab = tokn_merge(&d, byte + 'a', byte + 'b', TOKN_NORMAL);
+  uint32_t aa = tokn_merge(&d, byte + 'a', byte + 'a', TOKN_NORMAL);
+  uint32_t aab = tokn_merge(&d, byte + 'a', ab, TOKN_NORMAL);
+  memcpy(d.merges[d.n_merges++], d.merges[0], 12); /* a merge said twice counts once */
+  tokn_open o = tokn_opened(&d);
+  REQUIRE(o.t);
+  CHECK_PLAIN(o.t, "abc", byte + 'a', bc);
+  CHECK_PLAIN(o.t, "abab", ab, ab);
+  CHECK_PLAIN(o.t, "aab", aab);
+  CHECK_PLAIN(o.t, "aaa", aa, byte + 'a');
+  CHECK_PLAIN(o.t, "a b", byte + 'a', byte + ' ', byte + 'b');
+  CHECK_PLAIN(o.t, "\xff\x80", byte + 0xff, byte + 0x80);
+  tokn_check(o.t, "a\0b", 3, false, false, TOKN_LIST(byte + 'a', byte, byte + 'b'), __FILE__, __LINE__);
+  CHECK_NO_IDS(o.t, "");
+  tokn_close(&o);
+}
+
+/* What people type never becomes a control token, whatever the merges say. */
+static void test_bpe_never_merges_into_control(void) {
+  tokn d = tokn_new(BQ_TOKENIZER_BPE);
+  uint32_t byte = tokn_add_all_bytes(&d, TOKN_NORMAL);
+  uint32_t end = tokn_merge(&d, byte + '<', byte + '>', TOKN_CONTROL);
+  tokn_open o = tokn_opened(&d);
+  REQUIRE(o.t);
+  CHECK_PLAIN(o.t, "<>", byte + '<', byte + '>');
+  CHECK_PARSED(o.t, "<>", end);
+  tokn_close(&o);
+}
+
+static void test_bpe_ignore_merges(void) {
+  tokn d = tokn_new(BQ_TOKENIZER_BPE);
+  uint32_t byte = tokn_add_all_bytes(&d, TOKN_NORMAL);
+  uint32_t word = tokn_add(&d, " dog", TOKN_NORMAL, 0);
+  tokn_open without = tokn_opened(&d);
+  d.flags = TOKN_WORDS;
+  tokn_open with = tokn_opened(&d);
+  REQUIRE(without.t && with.t);
+  CHECK_PLAIN(with.t, " dog", word);
+  CHECK_PLAIN(without.t, " dog", byte + ' ', byte + 'd', byte + 'o', byte + 'g');
+  tokn_close(&without);
+  tokn_close(&with);
+}
+
+static void test_bpe_missing_bytes(void) {
+  tokn d = tokn_new(BQ_TOKENIZER_BPE);
+  uint32_t a = tokn_add(&d, "a", TOKN_NORMAL, 0), unk = tokn_add(&d, "?", TOKN_UNKNOWN, 0);
+  tokn_open none = tokn_opened(&d);
+  d.unk = unk;
+  tokn_open some = tokn_opened(&d);
+  REQUIRE(none.t && some.t);
+  CHECK_PLAIN(none.t, "abba", a, a);
+  CHECK_PLAIN(some.t, "abba", a, unk, unk, a);
+  tokn_close(&none);
+  tokn_close(&some);
+}
+
+/* --- merging, against the obvious way --------------------------------------------------------- */
+
+/* Looks at all pairs, merges the best, starts again. */
+static size_t obvious_bpe(const tokn *d, uint32_t *ids, size_t n) {
+  for (;;) {
+    uint32_t best = d->n_merges;
+    size_t at = 0;
+    for (size_t i = 0; i + 1 < n; i++)
+      for (uint32_t m = 0; m < best; m++)
+        if (d->merges[m][0] == ids[i] && d->merges[m][1] == ids[i + 1]) {
+          best = m;
+          at = i;
+        }
+    if (best == d->n_merges) return n;
+    ids[at] = d->merges[best][2];
+    memmove(ids + at + 1, ids + at + 2, (n - at - 2) * sizeof *ids);
+    n--;
+  }
+}
+
+static size_t obvious_spm(const tokn *d, uint32_t *ids, size_t n) {
+  for (;;) {
+    uint32_t best = BQ_TOKEN_NONE;
+    size_t at = 0;
+    for (size_t i = 0; i + 1 < n; i++)
+      for (uint32_t id = 0; id < d->n_tokens; id++) {
+        uint32_t left = d->bytes[ids[i]], right = d->bytes[ids[i + 1]];
+        if (d->bytes[id] == left + right && memcmp(d->text[id], d->text[ids[i]], left) == 0 &&
+            memcmp(d->text[id] + left, d->text[ids[i + 1]], right) == 0 &&
+            (best == BQ_TOKEN_NONE || d->score[id] > d->score[best])) {
+          best = id;
+          at = i;
+        }
+      }
+    if (best == BQ_TOKEN_NONE) return n;
+    ids[at] = best;
+    memmove(ids + at + 1, ids + at + 2, (n - at - 2) * sizeof *ids);
+    n--;
+  }
+}
+
+/* Vocabularies over few letters, with merges at random, and words of all lengths. */
+static void check_against_obvious(bq_tokenizer_kind kind) {
+  uint64_t seed = 12345;
+  for (int round = 0; round < 60; round++) {
+    tokn d = tokn_new(kind);
+    for (int i = 0; i < 3; i++) tokn_add_bytes(&d, &"abc"[i], 1, TOKN_NORMAL, 0);
+    for (int i = 0; i < 25; i++) {
+      uint32_t left = random_bits(&seed) % d.n_tokens, right = random_bits(&seed) % d.n_tokens;
+      uint8_t both[2 * TOKN_TEXT];
+      uint32_t bytes = d.bytes[left] + d.bytes[right];
+      if (bytes > TOKN_TEXT) continue;
+      memcpy(both, d.text[left], d.bytes[left]);
+      memcpy(both + d.bytes[left], d.text[right], d.bytes[right]);
+      bool known = false;
+      for (uint32_t id = 0; id < d.n_tokens; id++)
+        if (d.bytes[id] == bytes && memcmp(d.text[id], both, bytes) == 0) known = true;
+      if (known) continue;
+      uint32_t id = tokn_merge(&d, left, right, TOKN_NORMAL);
+      d.score[id] = (float)(random_bits(&seed) % 8) - 4;
+    }
+    uint32_t merges = d.n_merges;
+    if (kind == BQ_TOKENIZER_SPM) d.n_merges = 0;
+    tokn_open o = tokn_opened(&d);
+    REQUIRE(o.t);
+    d.n_merges = merges;
+    for (size_t n = 1; n < 40; n++) {
+      uint8_t text[40];
+      uint32_t want[41];
+      for (size_t i = 0; i < n; i++) {
+        want[i] = random_bits(&seed) % 3;
+        text[i] = (uint8_t)('a' + want[i]);
+      }
+      size_t count = kind == BQ_TOKENIZER_SPM ? obvious_spm(&d, want, n) : obvious_bpe(&d, want, n);
+      want[count] = BQ_TOKEN_NONE;
+      tokn_check(o.t, text, n, false, false, want, __FILE__, __LINE__);
+    }
+    tokn_close(&o);
+  }
+}
+
+static void test_bpe_against_obvious(void) { check_against_obvious(BQ_TOKENIZER_BPE); }
+static void test_spm_against_obvious(void) { check_against_obvious(BQ_TOKENIZER_SPM); }
+
+/* One word of 300,000 letters: with anything quadratic, this test would not end today. */
+static void test_long_words(void) {
+  enum { N = 300000 };
+  char *text = malloc(N);
+  memset(text, 'a', N);
+  for (int kind = BQ_TOKENIZER_SPM; kind <= BQ_TOKENIZER_WORDLIST; kind++) {
+    tokn d = tokn_new((bq_tokenizer_kind)kind);
+    uint32_t id = tokn_add(&d, "a", TOKN_NORMAL, 0);
+    for (int i = 1; i <= 4; i++) {
+      id = tokn_merge(&d, id, id, TOKN_NORMAL);
+      d.score[id] = (float)-i;
+    }
+    tokn_open o = tokn_opened(&d);
+    size_t n = 0;
+    uint32_t *ids = tokn_ids(o.t, text, N, false, false, &n);
+    CHECK_EQ(n, N / 16);
+    CHECK_EQ(ids[0], id);
+    free(ids);
+    tokn_close(&o);
+  }
+  free(text);
+}
+
+/* --- word list ------------------------------------------------------------------------------ */
+
+static void test_wordlist(void) {
+  tokn d = tokn_new(BQ_TOKENIZER_WORDLIST);
+  uint32_t the = tokn_add(&d, "the", TOKN_NORMAL, 0), th = tokn_add(&d, "th", TOKN_NORMAL, 0);
+  uint32_t there = tokn_add(&d, "there", TOKN_NORMAL, 0), e = tokn_add(&d, "e", TOKN_NORMAL, 0);
+  uint32_t accent = tokn_add(&d, "\xc3\xa9", TOKN_NORMAL, 0), unk = tokn_add(&d, "<unk>", TOKN_UNKNOWN, 0);
+  tokn_add(&d, "the", TOKN_NORMAL, 0); /* again: the lowest id counts */
+  tokn_add(&d, "", TOKN_NORMAL, 0);
+  tokn_open none = tokn_opened(&d);
+  d.unk = unk;
+  tokn_open some = tokn_opened(&d);
+  uint32_t newline = tokn_add(&d, "\n", TOKN_BYTE, 0);
+  tokn_open byte = tokn_opened(&d);
+  REQUIRE(none.t && some.t && byte.t);
+  CHECK_PLAIN(some.t, "there", there);
+  CHECK_PLAIN(some.t, "thee", the, e);
+  CHECK_PLAIN(some.t, "therthe", the, unk, the);
+  CHECK_PLAIN(some.t, "tth\xc3\xa9", unk, th, accent);
+  CHECK_PLAIN(some.t, "\xe4\xbb\x8a" "e", unk, e); /* a character, not its bytes */
+  CHECK_PLAIN(some.t, "\xff\xc3" "e", unk, unk, e);
+  CHECK_PLAIN(none.t, "x the\ne", the, e);
+  CHECK_PLAIN(byte.t, "e\nx", e, newline, unk);
+  CHECK_PARSED(some.t, "<unk>e", unk, e);
+  CHECK_NO_IDS(some.t, "");
+  tokn_close(&none);
+  tokn_close(&some);
+  tokn_close(&byte);
+}
+
+int main(void) {
+  RUN(test_spm_merges_by_score);
+  RUN(test_spm_ties);
+  RUN(test_spm_space_in_front);
+  RUN(test_spm_unknown);
+  RUN(test_spm_byte_fallback);
+  RUN(test_special_tokens);
+  RUN(test_special_tokens_overlap);
+  RUN(test_bos_and_eos);
+  RUN(test_capacity);
+  RUN(test_gpt2_words);
+  RUN(test_bpe_merges_by_rank);
+  RUN(test_bpe_never_merges_into_control);
+  RUN(test_bpe_ignore_merges);
+  RUN(test_bpe_missing_bytes);
+  RUN(test_bpe_against_obvious);
+  RUN(test_spm_against_obvious);
+  RUN(test_long_words);
+  RUN(test_wordlist);
+  return check_summary();
+}

@@ -1,0 +1,182 @@
+/* TOKN sections as files may have them: everything wrong is refused with the place, nothing
+ * crashes. The sanitizers watch over sections in blocks of exactly their size. */
+#include "random.h"
+#include "tokn.h"
+
+enum { FILE_OFFSET = 1000 };
+
+/* A small tokenizer with all that a section can have. */
+static tokn sample(bq_tokenizer_kind kind) {
+  tokn d = tokn_new(kind);
+  d.flags = TOKN_ADD_BOS | TOKN_ADD_SPACE | TOKN_FALLBACK;
+  d.unk = tokn_add(&d, "<unk>", TOKN_UNKNOWN, 0);
+  d.bos = tokn_add(&d, "<s>", TOKN_CONTROL, 0);
+  d.eos = d.eog[d.n_eog++] = tokn_add(&d, "</s>", TOKN_CONTROL, 0);
+  uint32_t h = tokn_add(&d, "h", TOKN_NORMAL, -1), i = tokn_add(&d, "i", TOKN_NORMAL, -2);
+  uint32_t hi = tokn_merge(&d, h, i, TOKN_NORMAL);
+  tokn_merge(&d, hi, hi, TOKN_NORMAL);
+  tokn_add(&d, " hi", TOKN_NORMAL, -0.5f);
+  tokn_add(&d, "\n", TOKN_BYTE, 0);
+  tokn_add(&d, "<sep>", TOKN_USER, 0);
+  tokn_add(&d, "x", TOKN_UNUSED, 0);
+  return d;
+}
+
+/* Tries a section: either it works, or it is refused with a detail and an offset within it. */
+static bq_status try_section(const uint8_t *bytes, size_t n, bq_tokenizer_size size, uint64_t *offset) {
+  uint8_t *section = malloc(n + !n);
+  memcpy(section, bytes, n);
+  void *memory = aligned_alloc(BQ_ALIGN, (size_t)bq_tokenizer_memory(size));
+  bq_tokenizer *t = NULL;
+  bq_error err = {0};
+  bq_status status = bq_tokenizer_create(section, n, FILE_OFFSET, size, memory, &t, &err);
+  CHECK_EQ(bq_tokenizer_create(section, n, FILE_OFFSET, size, memory, &t, NULL), status);
+  if (status == BQ_OK) {
+    size_t count;
+    free(tokn_ids(t, "hi <s>hihi</s>\n\xff<sep>x", 22, true, true, &count));
+    char out[200];
+    bq_detokenizer d = {0};
+    CHECK(bq_detokenize_limit(t) <= sizeof out);
+    for (uint32_t id = 0; id <= size.tokens; id++) bq_detokenize(t, &d, id, out);
+  } else {
+    CHECK(status == BQ_FORMAT || status == BQ_UNSUPPORTED);
+    CHECK(err.status == status && err.detail[0]);
+    CHECK(err.offset >= FILE_OFFSET && err.offset <= FILE_OFFSET + n);
+  }
+  if (offset) *offset = status == BQ_OK ? 0 : err.offset - FILE_OFFSET;
+  free(memory);
+  free(section);
+  return status;
+}
+
+static void test_truncation(void) {
+  for (int kind = BQ_TOKENIZER_SPM; kind <= BQ_TOKENIZER_WORDLIST; kind++) {
+    tokn d = sample((bq_tokenizer_kind)kind);
+    bq_tokenizer_size size = {d.n_tokens, d.n_merges};
+    size_t n;
+    uint8_t *section = tokn_write(&d, &n);
+    for (size_t cut = 0; cut < n; cut++) CHECK_EQ(try_section(section, cut, size, NULL), BQ_FORMAT);
+    CHECK_EQ(try_section(section, n, size, NULL), BQ_OK);
+    section = realloc(section, n + 1);
+    section[n] = 0;
+    uint64_t at;
+    CHECK_EQ(try_section(section, n + 1, size, &at), BQ_FORMAT);
+    CHECK_EQ(at, n);
+    free(section);
+  }
+}
+
+/* Every byte set to every value: some sections still work, none of them does harm. */
+static void test_every_byte(void) {
+  for (int kind = BQ_TOKENIZER_SPM; kind <= BQ_TOKENIZER_WORDLIST; kind++) {
+    tokn d = sample((bq_tokenizer_kind)kind);
+    size_t n;
+    uint8_t *section = tokn_write(&d, &n);
+    int refused = 0;
+    for (size_t at = 0; at < n; at++) {
+      uint8_t was = section[at];
+      for (unsigned value = 0; value < 256; value++) {
+        section[at] = (uint8_t)value;
+        refused += try_section(section, n, (bq_tokenizer_size){d.n_tokens, d.n_merges}, NULL) != BQ_OK;
+      }
+      section[at] = was;
+    }
+    CHECK(refused > 1000);
+    free(section);
+  }
+}
+
+/* One u32 (or byte) of the section is wrong: which status, and where. */
+static void check_wrong(size_t at, uint32_t value, unsigned bytes, bq_status want, uint64_t want_at) {
+  tokn d = sample(BQ_TOKENIZER_BPE);
+  size_t n;
+  uint8_t *section = tokn_write(&d, &n);
+  for (unsigned i = 0; i < bytes; i++) section[at + i] = (uint8_t)(value >> 8 * i);
+  uint64_t offset = 0;
+  bq_status status = try_section(section, n, (bq_tokenizer_size){d.n_tokens, d.n_merges}, &offset);
+  if (!CHECK_EQ(status, want) || !CHECK_EQ(offset, want_at)) printf("for %u at %zu\n", value, at);
+  free(section);
+}
+
+static void test_fields(void) {
+  const tokn d = sample(BQ_TOKENIZER_BPE);
+  const uint32_t v = d.n_tokens;
+  const size_t ends = 48, scores = ends + 4 * v, kinds = scores + 4 * v;
+  const size_t merges = kinds + (v + 3) / 4 * 4;
+  const size_t text = merges + 12 * d.n_merges, all = text + 30;
+  check_wrong(0, 0, 4, BQ_UNSUPPORTED, 0);  /* kinds of tokenizer */
+  check_wrong(0, 4, 4, BQ_UNSUPPORTED, 0);
+  check_wrong(4, 32, 4, BQ_UNSUPPORTED, 4); /* flags */
+  check_wrong(4, 0x80000000u, 4, BQ_UNSUPPORTED, 4);
+  check_wrong(8, 1, 4, BQ_UNSUPPORTED, 8);  /* pre-tokenizer */
+  for (size_t at = 12; at < 28; at += 4) {  /* bos, eos, unk, pad */
+    check_wrong(at, v, 4, BQ_FORMAT, at);
+    check_wrong(at, UINT32_MAX - 1, 4, BQ_FORMAT, at);
+  }
+  check_wrong(28, UINT32_MAX, 4, BQ_FORMAT, 28); /* counts */
+  check_wrong(28, 0, 4, BQ_FORMAT, all - 4); /* all lies 4 bytes earlier */
+  check_wrong(32, v + 1, 4, BQ_FORMAT, 32);
+  check_wrong(32, 0, 4, BQ_FORMAT, 32);
+  check_wrong(36, 1, 4, BQ_FORMAT, 36);
+  check_wrong(40, UINT32_MAX, 4, BQ_FORMAT, 28);
+  check_wrong(40, 29, 4, BQ_FORMAT, all - 1);
+  check_wrong(44, v, 4, BQ_FORMAT, 44);     /* what ends generation */
+  check_wrong(ends, 6, 4, BQ_OK, 0);
+  check_wrong(ends + 4, 4, 4, BQ_FORMAT, ends + 4);          /* falls */
+  check_wrong(ends + 4, UINT32_MAX, 4, BQ_FORMAT, ends + 4); /* beyond the text */
+  check_wrong(ends + 4 * (v - 1), 29, 4, BQ_FORMAT, ends + 4 * (v - 1));
+  check_wrong(scores + 8, 0x7fc00000u, 4, BQ_FORMAT, scores + 8); /* NaN */
+  check_wrong(scores + 8, 0xff800001u, 4, BQ_FORMAT, scores + 8);
+  check_wrong(scores + 8, 0xff800000u, 4, BQ_OK, 0);              /* -infinity */
+  check_wrong(kinds + 3, 6, 1, BQ_FORMAT, kinds + 3);
+  check_wrong(kinds + 5, TOKN_BYTE, 1, BQ_FORMAT, kinds + 5); /* a byte token of two bytes */
+  check_wrong(kinds + v, 1, 1, BQ_FORMAT, kinds + v);         /* padding */
+  check_wrong(merges, v, 4, BQ_FORMAT, merges);
+  check_wrong(merges + 4, UINT32_MAX, 4, BQ_FORMAT, merges + 4);
+  check_wrong(merges + 12, 0, 4, BQ_FORMAT, merges + 12 + 8); /* not what the two spell */
+  check_wrong(merges + 20, 0, 4, BQ_FORMAT, merges + 12 + 8);
+}
+
+/* Sections of random bytes, and of a valid one with many bytes changed. */
+static void test_random_sections(void) {
+  uint64_t seed = 99;
+  for (int round = 0; round < 30000; round++) {
+    tokn d = sample((bq_tokenizer_kind)(1 + round % 3));
+    bq_tokenizer_size size = {d.n_tokens, d.n_merges};
+    size_t n;
+    uint8_t *section = tokn_write(&d, &n);
+    unsigned changes = 1 + random_bits(&seed) % 12;
+    for (unsigned i = 0; i < changes; i++) {
+      size_t at = random_bits(&seed) % n;
+      section[at] = random_bits(&seed) % 4 ? (uint8_t)(random_bits(&seed) % 12) : (uint8_t)random_bits(&seed);
+    }
+    if (round % 10 == 0) {
+      for (size_t i = 44; i < n; i++) section[i] = (uint8_t)random_bits(&seed);
+      size = (bq_tokenizer_size){1 + random_bits(&seed) % 9, random_bits(&seed) % 5};
+    }
+    try_section(section, n, size, NULL);
+    free(section);
+  }
+}
+
+static void test_memory(void) {
+  CHECK(bq_tokenizer_memory((bq_tokenizer_size){UINT32_MAX, 0}) == UINT64_MAX);
+  CHECK(bq_tokenizer_memory((bq_tokenizer_size){1, UINT32_MAX}) == UINT64_MAX);
+  CHECK(bq_tokenizer_memory((bq_tokenizer_size){0, 0}) > 0);
+  /* 32,000 tokens: 65,536 slots of 4 bytes and their sorted ids, and no more than a few KB besides. */
+  CHECK(bq_tokenizer_memory((bq_tokenizer_size){32000, 0}) < 65536 * 4 + 32000 * 4 + 4096);
+  bq_tokenizer *t = NULL;
+  bq_error err;
+  const uint8_t section[44] = {1};
+  CHECK_EQ(bq_tokenizer_create(section, 44, 0, (bq_tokenizer_size){UINT32_MAX, 0}, NULL, &t, &err), BQ_NOMEM);
+  CHECK(!t);
+}
+
+int main(void) {
+  RUN(test_truncation);
+  RUN(test_every_byte);
+  RUN(test_fields);
+  RUN(test_random_sections);
+  RUN(test_memory);
+  return check_summary();
+}

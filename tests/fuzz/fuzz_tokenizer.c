@@ -1,0 +1,145 @@
+/* Any bytes as a TOKN section, then any bytes as text and as ids.
+ *
+ * input: u8 mode, u16 bytes of the section, section, text. In mode bit 0 the section's counts and
+ * kind are set to what fits it, so that most inputs get past the header. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/cursor.h"
+#include "text/tokenizer.h"
+
+static void require(bool ok) {
+  if (!ok) abort();
+}
+
+static void put32(uint8_t *at, uint32_t v) {
+  for (int i = 0; i < 4; i++) at[i] = (uint8_t)(v >> 8 * i);
+}
+
+/* The tokens as a repaired section has them. */
+typedef struct texts {
+  const uint8_t *ends, *text;
+  uint32_t tokens;
+} texts;
+
+static uint32_t find(const texts *t, const uint8_t *text, uint32_t bytes) {
+  for (uint32_t id = 0; id < t->tokens; id++) {
+    uint32_t begin = id ? bq_load32(t->ends + 4 * (id - 1)) : 0;
+    if (bq_load32(t->ends + 4 * id) - begin == bytes && memcmp(t->text + begin, text, bytes) == 0) return id;
+  }
+  return BQ_TOKEN_NONE;
+}
+
+/* A merge that leads to token `id`: from two others if there are such, else from the empty token 0. */
+static void repair_merge(const texts *t, uint8_t *merge, uint32_t id) {
+  uint32_t begin = id ? bq_load32(t->ends + 4 * (id - 1)) : 0, bytes = bq_load32(t->ends + 4 * id) - begin;
+  uint32_t left = 0, right = id;
+  for (uint32_t cut = 1; cut < bytes; cut++) {
+    uint32_t l = find(t, t->text + begin, cut), r = find(t, t->text + begin + cut, bytes - cut);
+    if (l == BQ_TOKEN_NONE || r == BQ_TOKEN_NONE) continue;
+    left = l;
+    right = r;
+  }
+  put32(merge, left);
+  put32(merge + 4, right);
+  put32(merge + 8, id);
+}
+
+/* Makes the header say what the section has room for, and the texts' ends rise. */
+static void repair(uint8_t *section, size_t bytes, uint8_t mode) {
+  if (bytes < 44) return;
+  uint32_t tokens = 1 + section[32] % 32, merges = section[36] % 8, n_eog = section[28] % 3;
+  size_t ends = 44 + 4 * (size_t)n_eog, kinds = ends + 8 * (size_t)tokens;
+  size_t merges_at = kinds + (tokens + 3) / 4 * 4, text_at = merges_at + 12 * (size_t)merges;
+  if (text_at > bytes) return;
+  uint32_t text = (uint32_t)(bytes - text_at);
+  put32(section, 1 + (mode >> 1) % 3);
+  put32(section + 4, section[4] % 32);
+  put32(section + 8, 0);
+  for (size_t at = 12; at < 28; at += 4) put32(section + at, section[at] % 2 ? section[at] % tokens : BQ_TOKEN_NONE);
+  put32(section + 28, n_eog);
+  put32(section + 32, tokens);
+  put32(section + 36, merges);
+  put32(section + 40, text);
+  for (uint32_t i = 0; i < n_eog; i++) put32(section + 44 + 4 * i, section[44 + 4 * i] % tokens);
+  uint32_t end = 0;
+  for (uint32_t i = 0; i < tokens; i++) {
+    uint8_t *at = section + ends + 4 * i;
+    uint32_t step = i ? at[0] % 8 : 0;
+    end = i + 1 == tokens || step > text - end ? text : end + step;
+    put32(at, end);
+    uint8_t *kind = section + kinds + i;
+    bool one = bq_load32(at) - (i ? bq_load32(at - 4) : 0) == 1;
+    *kind = (uint8_t)(*kind % (one ? 6 : 5));
+    uint8_t *score = section + ends + 4 * tokens + 4 * i;
+    score[3] &= 0x3f; /* no NaN */
+  }
+  for (size_t at = kinds + tokens; at < merges_at; at++) section[at] = 0;
+  for (size_t at = text_at; mode & 32 && at < bytes; at++) section[at] = " abc<>\xc3\xa9"[section[at] % 8];
+  texts t = {section + ends, section + text_at, tokens};
+  for (size_t at = merges_at; at < text_at; at += 12) repair_merge(&t, section + at, section[at] % tokens);
+}
+
+static void check_text(const bq_tokenizer *t, const char *text, size_t bytes, uint8_t mode) {
+  bq_tokenize_options options = {mode & 8, mode & 16};
+  uint64_t need = bq_tokenize_scratch(t, bytes);
+  void *scratch = malloc((size_t)need);
+  size_t count = 0, capacity = 2 * bytes + 4, again; /* SPM adds spaces after control tokens */
+  uint32_t *ids = malloc(capacity * sizeof *ids);
+  require(bq_tokenize(t, text, bytes, &options, scratch, ids, capacity, &count) == BQ_OK);
+  size_t half = count / 2;
+  uint32_t *few = malloc(half * sizeof *few + 1);
+  bq_status status = bq_tokenize(t, text, bytes, &options, scratch, few, half, &again);
+  require(again == count && status == (half < count ? BQ_ARGUMENT : BQ_OK));
+  require(memcmp(few, ids, half * sizeof *few) == 0);
+  char *out = malloc(bq_detokenize_limit(t));
+  bq_detokenizer d = {0};
+  for (size_t i = 0; i < count; i++) {
+    require(ids[i] < bq_tokenizer_info_get(t).tokens);
+    require(bq_detokenize(t, &d, ids[i], out) <= bq_detokenize_limit(t));
+  }
+  require(bq_detokenize_end(&d, out) <= 3);
+  bq_token_find(t, text, bytes);
+  free(out);
+  free(few);
+  free(ids);
+  free(scratch);
+}
+
+static void check_ids(const bq_tokenizer *t, const uint8_t *bytes, size_t n) {
+  char *out = malloc(bq_detokenize_limit(t));
+  bq_detokenizer d = {.keep_space = n & 1};
+  for (size_t i = 0; i < n; i++) {
+    size_t length;
+    bq_token_bytes(t, bytes[i], &length);
+    bq_token_ends(t, bytes[i]);
+    require(bq_detokenize(t, &d, bytes[i], out) <= bq_detokenize_limit(t));
+    require(d.n_pending < 4);
+  }
+  free(out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+  if (n < 3) return 0;
+  size_t bytes = bq_load16(data + 1);
+  if (bytes > n - 3) bytes = n - 3;
+  uint8_t *section = malloc(bytes + 1);
+  memcpy(section, data + 3, bytes);
+  section = realloc(section, bytes + !bytes);
+  if (data[0] & 1) repair(section, bytes, data[0]);
+  bq_tokenizer_size size = {0};
+  if (bytes >= 44) size = (bq_tokenizer_size){bq_load32(section + 32) & 0xffff, bq_load32(section + 36) & 0xffff};
+  void *memory = aligned_alloc(BQ_ALIGN, (size_t)bq_tokenizer_memory(size));
+  bq_tokenizer *t = NULL;
+  bq_error err;
+  bq_status status = bq_tokenizer_create(section, bytes, 0, size, memory, &t, &err);
+  if (status == BQ_OK) {
+    check_text(t, (const char *)data + 3 + bytes, n - 3 - bytes, data[0]);
+    check_ids(t, data + 3 + bytes, n - 3 - bytes);
+  } else {
+    require((status == BQ_FORMAT || status == BQ_UNSUPPORTED) && err.offset <= bytes);
+  }
+  free(memory);
+  free(section);
+  return 0;
+}
