@@ -7,7 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-ifneq ($(filter wasm size test-wasm% build/wasm% build/test-wasm%,$(MAKECMDGOALS)),)
+ifneq ($(filter wasm size bench-kernels test-wasm% build/wasm% build/test-wasm%,$(MAKECMDGOALS)),)
 EMCC ?= $(shell node tools/setup/setup.mjs --print emcc)
 ifeq ($(EMCC),)
 $(error no emcc: see the message above)
@@ -52,7 +52,7 @@ define test_programs
 .PHONY: $(1)
 $(1): $$(TESTS:%=build/$(1)/%$(3))
 build/$(1)/%$(3): build/$(1)/tests/c/%.o $$(TEST_HELPERS:%.c=build/$(1)/%.o) build/$(1)/libbq4.a
-	$(2) $$^ -o $$@
+	$(2) $$^ -o $$@ -lm
 endef
 
 .PHONY: help FORCE
@@ -65,6 +65,7 @@ help:
 	@echo '  test-wasm-simd128  C tests as wasm: build/test-wasm-simd128/test_*.js'
 	@echo '  test-wasm-relaxed  the same with relaxed SIMD: build/test-wasm-relaxed/test_*.js'
 	@echo '  fuzz               fuzzers, clang: build/fuzz/fuzz_*'
+	@echo '  bench-kernels      rates of the kernels alone: build/native/bench-kernels, build/bench-kernels/kernels.js'
 	@echo '  size               bytes of the shipped modules, plain and compressed'
 	@echo '  clean              removes build/'
 	@echo 'Variables: EMCC, GCC, CLANG. The tests are run by: npm test -- c wasm fuzz'
@@ -109,7 +110,7 @@ $(NATIVE_TOOLS:%=build/native/%): build/native/%: build/native/tools/native/%.o 
 # --- tests -----------------------------------------------------------------------------------
 # gcc and clang at different optimization levels: the bits must not depend on either.
 $(eval $(call config,test-gcc,$(GCC),ar,-O1 $(SANITIZE),,))
-$(eval $(call test_programs,test-gcc,$(GCC) $(SANITIZE) -Wl$(comma)--as-needed -lm,))
+$(eval $(call test_programs,test-gcc,$(GCC) $(SANITIZE),))
 $(eval $(call config,test-clang,$(CLANG),ar,-O2 $(SANITIZE),,))
 $(eval $(call test_programs,test-clang,$(CLANG) $(SANITIZE),))
 
@@ -118,7 +119,7 @@ WASM_TEST_FLAGS := -O2 -g1
 WASM_TEST_LINK := -O1 $(EMCC_C) -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sSTACK_SIZE=1MB -sEXIT_RUNTIME -sNODERAWFS -sENVIRONMENT=node
 $(eval $(call config,test-wasm-simd128,$(EMCC),$(EMAR),$(WASM_TEST_FLAGS),-msimd128,))
 $(eval $(call test_programs,test-wasm-simd128,$(EMCC) $(WASM_TEST_LINK) -msimd128,.js))
-$(eval $(call config,test-wasm-relaxed,$(EMCC),$(EMAR),$(WASM_TEST_FLAGS),-msimd128,-msimd128 -mrelaxed-simd))
+$(eval $(call config,test-wasm-relaxed,$(EMCC),$(EMAR),$(WASM_TEST_FLAGS) -DBQ_TEST_RELAXED,-msimd128,-msimd128 -mrelaxed-simd))
 $(eval $(call test_programs,test-wasm-relaxed,$(EMCC) $(WASM_TEST_LINK) -msimd128 -mrelaxed-simd,.js))
 # emcc's programs are CommonJS, whatever the package around them says.
 test-wasm-simd128 test-wasm-relaxed: test-wasm-%: build/test-wasm-%/package.json
@@ -132,6 +133,16 @@ $(eval $(call config,fuzz,$(CLANG),ar,-O1 -g -fsanitize=fuzzer-no-link$(comma)ad
 fuzz: $(FUZZERS:%=build/fuzz/%)
 build/fuzz/fuzz_%: build/fuzz/tests/fuzz/fuzz_%.o build/fuzz/libbq4.a
 	$(CLANG) $(FUZZ_SANITIZE) $^ -o $@
+
+# --- rates of the kernels alone ----------------------------------------------------------------
+$(eval $(call config,bench-kernels,$(EMCC),$(EMAR),$(WASM_FLAGS),,-mrelaxed-simd))
+.PHONY: bench-kernels
+bench-kernels: build/native/bench-kernels build/bench-kernels/kernels.js
+build/native/bench-kernels: build/native/tests/bench/kernels.o build/native/libbq4.a
+	$(GCC) -no-pie $^ -o $@
+build/bench-kernels/kernels.js: build/bench-kernels/tests/bench/kernels.o build/bench-kernels/libbq4.a
+	@echo '{"type": "commonjs"}' > $(@D)/package.json
+	$(EMCC) $(WASM_TEST_LINK) -O2 -msimd128 -mrelaxed-simd $^ -o $@
 
 .PHONY: size clean
 size: wasm

@@ -14,9 +14,10 @@ static uint64_t session_bytes(const bq_config *c, const bq_session_options *o, u
   return most;
 }
 
-bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes, const uint8_t *companion,
-                       size_t companion_bytes, const bq_session_options *options, uint64_t *need,
-                       bq_plan *out, bq_error *err) {
+bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes,
+                       const uint8_t *companion, size_t companion_bytes,
+                       const bq_session_options *options, uint64_t *need, bq_plan *out,
+                       bq_error *err) {
   bq_prefix_input in = {bytes, n, file_bytes, companion, companion_bytes};
   bq_prefix p;
   bq_session_options o;
@@ -25,12 +26,13 @@ bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes, cons
   if (status == BQ_WANT_DATA && need) *need = wanted;
   if (!status) status = bq_session_options_resolve(&p.config, options, &o, err);
   if (status) return status;
-  bq_plan plan = {.version = p.version,
-                  .file_bytes = p.file_bytes ? p.file_bytes : p.data_end,
-                  .prefix_bytes = p.prefix_bytes,
-                  .loader_bytes = bq_loader_bytes(),
-                  .prefix_block = bq_prefix_block_bytes(companion ? companion_bytes : 0, p.prefix_bytes),
-                  .config = p.config};
+  bq_plan plan = {
+      .version = p.version,
+      .file_bytes = p.file_bytes ? p.file_bytes : p.data_end,
+      .prefix_bytes = p.prefix_bytes,
+      .loader_bytes = bq_loader_bytes(),
+      .prefix_block = bq_prefix_block_bytes(companion ? companion_bytes : 0, p.prefix_bytes),
+      .config = p.config};
   plan.model_bytes = bq_model_bytes(&p, &plan.weight_bytes);
   plan.session_bytes = session_bytes(&p.config, &o, &plan.kv_bytes);
   if (plan.model_bytes == UINT64_MAX || plan.session_bytes == UINT64_MAX)

@@ -223,7 +223,7 @@ async function open(name, fetchFile, retry) {
 /** @param {ModelInfo} info @param {string} name @param {Blob} file */
 function showModel(info, name, file) {
   glimpse(/** @type {HTMLCanvasElement} */ ($('glimpse')), file);
-  $('glimpse-note').textContent = `${GLIMPSED} of the ${format.large(file.size * 2)} four-bit numbers in its file`;
+  $('glimpse-note').textContent = `${GLIMPSED} of the ${format.large(file.size * 2)} four-bit pieces of its file`;
   panel.model(info, name);
   panel.noReply();
   $('model-name').textContent = name;

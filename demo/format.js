@@ -37,5 +37,8 @@ export function large(n) {
  */
 export const rate = ({ tokens, decodeMs }) => (tokens > 1 && decodeMs > 0 ? ((tokens - 1) * 1000) / decodeMs : null);
 
+/** @param {number | null} n */
+export const rounded = (n) => (n === null ? '' : n < 10 ? n.toFixed(1) : count(Math.round(n)));
+
 /** @param {number | null} perSecond */
-export const speed = (perSecond) => (perSecond === null ? '' : `${perSecond < 10 ? perSecond.toFixed(1) : Math.round(perSecond)} tokens/s`);
+export const speed = (perSecond) => (perSecond === null ? '' : `${rounded(perSecond)} tokens/s`);

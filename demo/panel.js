@@ -35,7 +35,7 @@ export class Panel {
   model(info, name) {
     this.set('name', name);
     this.set('size', format.bytes(info.fileBytes));
-    this.set('shape', `${info.arch}, ${info.layers} layers × ${info.hidden}, ${format.count(info.vocab)} tokens`);
+    this.set('shape', `${info.arch}, ${info.layers} layers × ${info.hidden}, vocabulary ${format.count(info.vocab)}`);
     this.set('license', info.license || 'not stated');
   }
 
@@ -50,7 +50,7 @@ export class Panel {
   /** While a reply is written. @param {number} tokens @param {number | null} perSecond */
   writing(tokens, perSecond) {
     this.set('tokens', format.count(tokens));
-    this.set('speed', format.speed(perSecond));
+    this.set('speed', format.rounded(perSecond));
   }
 
   /** @param {number} tokens  that were shown: after a stop the engine may have been some ahead @param {Timings} timings */

@@ -6,11 +6,7 @@
 /** BQ_ABI of c/bq.h. */
 export const ABI = 1;
 
-/**
- * Result, then arguments, one letter each: `s` status, `u` u32 (numbers, pointers, handles), `f` f64,
- * `v` nothing.
- * @type {Record<string, string>}
- */
+/** Result and arguments: `s` status, `u` u32 (numbers, pointers, handles), `f` f64, `v` nothing. @type {Record<string, string>} */
 export const functions = {
   bqw_abi: 'u',
   bqw_build: 'u',
@@ -52,23 +48,13 @@ export const functions = {
   bqw_xxh64: 'fuuu',
 };
 
-/** What a status that is no failure says. */
+/** Statuses that are no failure. */
 export const OK = 0;
 export const MORE = 1;
 export const WANT_DATA = 2;
 export const NONE = 0xffffffff;
 
-/**
- * @typedef {object} Struct
- * @property {number} size
- * @property {{ name: string, kind: 'u32' | 'f32' | 'f64', offset: number, count: number }[]} fields  u8 only as arrays
- */
-
-/**
- * Fields as `name:kind` or `name:kind*count`, naturally aligned; kinds are u32, f32, f64 and u8.
- * @param {string} text
- * @returns {Struct}
- */
+/** Fields as `name:kind` or, arrays, `name:kind*count`, naturally aligned. @param {string} text */
 function struct(text) {
   let end = 0;
   let align = 1;
@@ -78,7 +64,7 @@ function struct(text) {
     const offset = Math.ceil(end / bytes) * bytes;
     align = Math.max(align, bytes);
     end = offset + bytes * Number(count ?? 1);
-    return { name, kind: /** @type {any} */ (kind), offset, count: Number(count ?? 1) };
+    return { name, kind: /** @type {'u32' | 'f32' | 'f64'} */ (kind), offset, count: Number(count ?? 1) };
   });
   return { size: Math.ceil(end / align) * align, fields };
 }

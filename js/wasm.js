@@ -15,12 +15,12 @@ const PAGE = 65536;
 /** LEAST_MEMORY of emscripten.mk: static data and the stack. */
 const LEAST_PAGES = 16;
 
-/** How a DataView reads and writes what structs are made of. */
-const GET = /** @type {const} */ ({ u32: 'getUint32', f32: 'getFloat32', f64: 'getFloat64' });
-const SET = /** @type {const} */ ({ u32: 'setUint32', f32: 'setFloat32', f64: 'setFloat64' });
+/** Methods of DataView, after `get` and `set`. */
+const KIND = /** @type {const} */ ({ u32: 'Uint32', f32: 'Float32', f64: 'Float64' });
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+/** U+FEFF may be part of what a model writes: it is no mark to drop. */
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
  * A compiled build and why it was chosen.
@@ -31,31 +31,23 @@ const decoder = new TextDecoder();
  * @property {number} heapBase  first byte of the heap that static data and stack leave free
  */
 
-/** @param {'relaxed' | 'simd128'} build */
-const builtUrl = (build) =>
-  build === 'relaxed'
-    ? new URL('../build/wasm/bq4-relaxed.wasm', import.meta.url)
-    : new URL('../build/wasm/bq4-simd128.wasm', import.meta.url);
-
-/**
- * Full addresses of both builds, where they were given; plain data.
- * @param {EngineOptions['wasmUrl']} given
- */
+/** Full addresses of both builds. @param {EngineOptions['wasmUrl']} given */
 export function resolveBuilds(given) {
-  if (!given) return undefined;
   const full = (/** @type {string | URL} */ url) => new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
+  if (!given)
+    return {
+      relaxed: new URL('../build/wasm/bq4-relaxed.wasm', import.meta.url).href,
+      simd128: new URL('../build/wasm/bq4-simd128.wasm', import.meta.url).href,
+    };
   if (typeof given === 'string' || given instanceof URL) return { relaxed: full(given), simd128: full(given) };
   return { relaxed: full(given.relaxed), simd128: full(given.simd128) };
 }
 
-/**
- * @param {URL} url
- * @param {AbortSignal} [signal]
- */
+/** @param {string} url @param {AbortSignal} [signal] */
 async function fetchModule(url, signal) {
-  if (isNode && url.protocol === 'file:') {
+  if (isNode && url.startsWith('file:')) {
     const { readFile } = await nodeModule('fs/promises');
-    return WebAssembly.compile(await readFile(url));
+    return WebAssembly.compile(await readFile(new URL(url)));
   }
   const response = await fetch(url, { signal });
   if (!response.ok) throw new Error(`the server answered ${response.status}`);
@@ -64,15 +56,10 @@ async function fetchModule(url, signal) {
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
-/**
- * Picks, fetches and compiles a build. NO_SIMD, NO_ENGINE.
- * @param {EngineOptions} [options]
- * @returns {Promise<Compiled>}
- */
+/** Picks, fetches and compiles a build. NO_SIMD, NO_ENGINE. @param {EngineOptions} [options] @returns {Promise<Compiled>} */
 export async function compile({ variant, wasmUrl, signal } = {}) {
   const { build, reason } = pickBuild(variant);
-  const given = resolveBuilds(wasmUrl);
-  const url = given ? new URL(given[build]) : builtUrl(build);
+  const url = resolveBuilds(wasmUrl)[build];
   try {
     const module = await fetchModule(url, signal);
     const memory = new WebAssembly.Memory({ initial: LEAST_PAGES, maximum: LEAST_PAGES });
@@ -81,7 +68,7 @@ export async function compile({ variant, wasmUrl, signal } = {}) {
     return { module, build, reason, heapBase: exports.__heap_base.value >>> 0 };
   } catch (cause) {
     signal?.throwIfAborted();
-    throw new BqError('NO_ENGINE', `the engine ${url.href} can't be used: ${/** @type {Error} */ (cause).message}`, { cause });
+    throw new BqError('NO_ENGINE', `the engine ${url} can't be used: ${/** @type {Error} */ (cause).message}`, { cause });
   }
 }
 
@@ -108,11 +95,7 @@ export class Wasm {
     return !this.#dead;
   }
 
-  /**
-   * An instance whose heap has room for `bytes` and can't grow. NOMEM.
-   * @param {Compiled} compiled
-   * @param {number} bytes
-   */
+  /** An instance whose heap has room for `bytes` and can't grow. NOMEM. @param {Compiled} compiled @param {number} bytes */
   static async create({ module, heapBase }, bytes) {
     const pages = Math.max(LEAST_PAGES, Math.ceil((heapBase + bytes) / PAGE));
     let memory;
@@ -128,22 +111,16 @@ export class Wasm {
     return wasm;
   }
 
-  /** Bytes of the whole memory: static data, stack and heap. */
   get memoryBytes() {
     return this.#memory.buffer.byteLength;
   }
 
-  /** For tests: the memory itself. */
+  /** For tests. */
   get memory() {
     return this.#memory;
   }
 
-  /**
-   * Calls a function of the border; u32 results come unsigned.
-   * @param {string} name
-   * @param {...number} args
-   * @returns {number}
-   */
+  /** Calls a function of the border; u32 results come unsigned. @param {string} name @param {...number} args @returns {number} */
   call(name, ...args) {
     if (this.#dead) throw this.#dead;
     try {
@@ -155,18 +132,14 @@ export class Wasm {
     }
   }
 
-  /**
-   * Calls a function that returns a status: OK, MORE or WANT_DATA come back, failures are thrown.
-   * @param {string} name
-   * @param {...number} args
-   */
+  /** Calls a function that returns a status; failures are thrown. @param {string} name @param {...number} args */
   check(name, ...args) {
     const status = this.call(name, ...args);
     if (status !== OK && status !== MORE && status !== WANT_DATA) throw this.#error(name, status);
     return status;
   }
 
-  /** `check` of a function whose last argument, left out here, is a pointer to a u32: returns that. @param {string} name @param {...number} args */
+  /** `check` with a pointer to a u32 as last argument: returns that u32. @param {string} name @param {...number} args */
   out(name, ...args) {
     return this.scope((take) => {
       const at = take(4);
@@ -175,7 +148,7 @@ export class Wasm {
     });
   }
 
-  /** The same for a struct. @param {keyof typeof structs} struct @param {string} name @param {...number} args */
+  /** Likewise for a struct. @param {keyof typeof structs} struct @param {string} name @param {...number} args */
   outStruct(struct, name, ...args) {
     return this.scope((take) => {
       const at = take(structs[struct].size);
@@ -217,33 +190,24 @@ export class Wasm {
     return decoder.decode(heap.subarray(at, end));
   }
 
-  /**
-   * @param {keyof typeof structs} name
-   * @param {number} at
-   * @returns {Record<string, number>}  without fields that are arrays
-   */
+  /** A struct without its arrays. @param {keyof typeof structs} name @param {number} at */
   read(name, at) {
     const view = new DataView(this.#memory.buffer, at, structs[name].size);
     /** @type {Record<string, number>} */
     const out = {};
     for (const { name: field, kind, offset, count } of structs[name].fields)
-      if (count === 1) out[field] = view[GET[kind]](offset, true);
+      if (count === 1) out[field] = view[`get${KIND[kind]}`](offset, true);
     return out;
   }
 
-  /**
-   * Fields without a value become 0.
-   * @param {keyof typeof structs} name
-   * @param {number} at
-   * @param {Record<string, number | undefined>} values
-   */
+  /** Fields without a value become 0. @param {keyof typeof structs} name @param {number} at @param {Record<string, number | undefined>} values */
   write(name, at, values) {
     const view = new DataView(this.#memory.buffer, at, structs[name].size);
     for (const { name: field, kind, offset, count } of structs[name].fields)
-      if (count === 1) view[SET[kind]](offset, values[field] ?? 0, true);
+      if (count === 1) view[`set${KIND[kind]}`](offset, values[field] ?? 0, true);
   }
 
-  /** A block of the heap, the caller's to free. NOMEM. @param {number} bytes */
+  /** The caller frees it. NOMEM. @param {number} bytes */
   alloc(bytes) {
     const at = bytes < 2 ** 32 ? this.call('bqw_alloc', bytes || 1) : 0;
     if (!at) throw new BqError('NOMEM', `the heap has no room for ${bytes} bytes beside what was planned`, { details: { bytes } });
@@ -275,7 +239,7 @@ export class Wasm {
     }
   }
 
-  /** Copies text or bytes into a scope's block. @param {(bytes: number) => number} take @param {string | Uint8Array} data */
+  /** A copy of text or bytes. @param {(bytes: number) => number} take @param {string | Uint8Array} data */
   put(take, data) {
     const bytes = typeof data === 'string' ? encoder.encode(data) : data;
     const at = take(bytes.length);

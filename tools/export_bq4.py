@@ -13,7 +13,10 @@ import base64
 import os
 import sys
 
-import numpy as np
+try:
+    import numpy as np
+except ModuleNotFoundError:
+    sys.exit("export_bq4: NumPy is missing: pip install numpy")
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 

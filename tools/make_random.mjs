@@ -102,8 +102,8 @@ async function* randomPieces({ name, dims }, type, random) {
   const vector = dims.length === 1;
   const layout = vector ? ROWS : runLayout(type);
   const mean = /ln.*\.weight$/.test(name) ? 1 : 0;
-  // So that norms of hidden states stay near 1: matrices 1/√inputs, embeddings 1.
-  const deviation = vector ? 0.05 : /^w[tp]e/.test(name) ? 1 : 1 / Math.sqrt(cols);
+  // Hidden states stay near 1. Embeddings are small against them: else a tied head would only say the last token again.
+  const deviation = vector ? 0.05 : (/^w[tp]e/.test(name) ? 2 : 1) / Math.sqrt(cols);
   const whole = type.step > 0 && rows % 8 === 0 && cols % type.step === 0;
   const step = Math.max(8, Math.floor(PIECE / cols / 8) * 8);
   for (let row = 0; row < rows; row += step) {

@@ -163,7 +163,10 @@ const SUITES = {
     await buildWasm(tools);
     await nodeTests(report, tools, 'js', [...testFiles('setup', /\.test\.mjs$/), ...testFiles('js', /\.test\.mjs$/)].filter((path) => !LAYERS.includes(path)));
   },
-  py: pythonTests,
+  py: async (report, tools) => {
+    if (!await make(tools, ['native'])) return report.fail('py', 'did not build');
+    await pythonTests(report, tools);
+  },
   browser: async (report, tools) => {
     await buildWasm(tools);
     await nodeTests(report, tools, 'browser', testFiles('browser', /\.test\.mjs$/));

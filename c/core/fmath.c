@@ -44,9 +44,9 @@ double bq_log(double x) {
 
 /* As bq_expf, with the Taylor series up to r^14 / 14!, |r| < 0.35. */
 double bq_exp(double x) {
-  static const double c[] = {1.0 / 2,          1.0 / 6,          1.0 / 24,         1.0 / 120,
-                             1.0 / 720,        1.0 / 5040,       1.0 / 40320,      1.0 / 362880,
-                             1.0 / 3628800,    1.0 / 39916800,   1.0 / 479001600., 1.0 / 6227020800.,
+  static const double c[] = {1.0 / 2,           1.0 / 6,        1.0 / 24,         1.0 / 120,
+                             1.0 / 720,         1.0 / 5040,     1.0 / 40320,      1.0 / 362880,
+                             1.0 / 3628800,     1.0 / 39916800, 1.0 / 479001600., 1.0 / 6227020800.,
                              1.0 / 87178291200.};
   x = x > -700.0 ? x : -700.0;
   x = x < 700.0 ? x : 700.0;
@@ -61,12 +61,12 @@ double bq_pow(double x, double y) { return bq_exp(y * bq_log(x)); }
 /* x = n pi/2 + r with pi/2 in three parts (28 + 28 + 53 bits): n times each of the first two is
  * exact up to n = 2^25. Then the Taylor series, |r| <= pi/4. */
 void bq_sincos(double x, double *sine, double *cosine) {
-  static const double cs[] = {-1.0 / 6,         1.0 / 120,       -1.0 / 5040,       1.0 / 362880,
-                              -1.0 / 39916800, 1.0 / 6227020800., -1.0 / 1307674368000.,
-                              1.0 / 355687428096000.};
-  static const double cc[] = {1.0 / 24,         -1.0 / 720,          1.0 / 40320,
-                              -1.0 / 3628800,   1.0 / 479001600.,    -1.0 / 87178291200.,
-                              1.0 / 20922789888000., -1.0 / 6402373705728000.};
+  static const double cs[] = {
+      -1.0 / 6,        1.0 / 120,         -1.0 / 5040,           1.0 / 362880,
+      -1.0 / 39916800, 1.0 / 6227020800., -1.0 / 1307674368000., 1.0 / 355687428096000.};
+  static const double cc[] = {
+      1.0 / 24,         -1.0 / 720,          1.0 / 40320,           -1.0 / 3628800,
+      1.0 / 479001600., -1.0 / 87178291200., 1.0 / 20922789888000., -1.0 / 6402373705728000.};
   if (!(x > -0x1p50 && x < 0x1p50)) x = 0.0; /* no angle has a meaning there */
   double n = round_even(x * 0x1.45f306dc9c883p-1);
   double r = ((x - n * 0x1.921fb54p+0) - n * 0x1.10b461p-30) - n * 0x1.a62633145c06ep-58;
@@ -74,10 +74,22 @@ void bq_sincos(double x, double *sine, double *cosine) {
   double s = r + r * (r2 * horner(cs, COUNT(cs), r2));
   double c = 1.0 - (0.5 * r2 - r2 * (r2 * horner(cc, COUNT(cc), r2)));
   switch ((int64_t)n & 3) {
-  case 0: *sine = s; *cosine = c; break;
-  case 1: *sine = c; *cosine = -s; break;
-  case 2: *sine = -s; *cosine = -c; break;
-  default: *sine = -c; *cosine = s; break;
+  case 0:
+    *sine = s;
+    *cosine = c;
+    break;
+  case 1:
+    *sine = c;
+    *cosine = -s;
+    break;
+  case 2:
+    *sine = -s;
+    *cosine = -c;
+    break;
+  default:
+    *sine = -c;
+    *cosine = s;
+    break;
   }
 }
 

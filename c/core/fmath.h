@@ -23,7 +23,7 @@ static inline float bq_sqrtf(float x) { return __builtin_sqrtf(x); }
 #define BQ_EXP_LEAST -87.33f
 #define BQ_EXP_MOST 89.0f
 #define BQ_EXP_LOG2E 0x1.715476p+0f
-#define BQ_EXP_ROUND 0x1.8p23f /* x + this - this rounds to an integer, which lies in its low bits */
+#define BQ_EXP_ROUND 0x1.8p23f    /* x + this: an integer in the low bits */
 #define BQ_EXP_LN2_HI 0x1.62ep-1f /* few bits: n * hi is exact */
 #define BQ_EXP_LN2_LO 0x1.0bfbe8p-15f
 #define BQ_EXP_C2 0x1.fffffcp-2f

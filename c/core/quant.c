@@ -51,9 +51,7 @@ static bool encode_block(bq_type type, const float *w, size_t n, block *b) {
     b->scale = least_f16(bq_f16_to_f32(bq_f32_to_f16((m > 1e-8f ? m : 1e-8f) / 7.0f)));
     round_block(b, w, n, -8, 7);
     break;
-  default:
-    b->scale = (m > 1e-8f ? m : 1e-8f) / 7.0f;
-    round_block(b, w, n, -8, 7);
+  default: b->scale = (m > 1e-8f ? m : 1e-8f) / 7.0f; round_block(b, w, n, -8, 7);
   }
   return finite(b->scale);
 }
@@ -79,7 +77,7 @@ static float get_scale(bq_type type, const uint8_t *p) {
   return f16_scale(type) ? bq_f16_to_f32(get16(p)) : bq_float_of(get32(p));
 }
 
-/* --- where a block lies ------------------------------------------------------------------- */
+/* --- blocks in a file's bytes ----------------------------------------------------------------- */
 
 /* Row-major: weights, then the scale. */
 static uint32_t row_scale_at(bq_type type) {
@@ -105,39 +103,98 @@ static void get_row_block(bq_type type, const uint8_t *src, block *b) {
 
 /* Tiles: where in its tile the scale of (row r of 8, weight k of the step) lies. */
 static uint32_t tile_scale_at(bq_type type, uint32_t r, uint32_t k) {
-  if (f16_scale(type)) return 2 * r;
-  return type == BQ_TYPE_BQ4_16 ? k / 16 * 32 + 4 * r : 4 * r;
+  uint32_t size = f16_scale(type) ? 2 : 4;
+  return (k / bq_type_get(type)->block * BQ_TILE_ROWS + r) * size;
 }
 
 /* Weight bytes are ordered [j][h][r][i], row 4h + r. Four bits: k mod 32 = 4j + i (low nibble) or
  * 16 + 4j + i (high); eight bits: k = 4j + i. */
 static uint32_t tile_byte_at(bq_type type, uint32_t r, uint32_t k) {
-  uint32_t scales = bq_type_get(type)->tile_bytes - (type == BQ_TYPE_BQ8_32 ? 256
-                                                     : type == BQ_TYPE_BQ4_64 ? 256 : 128);
-  uint32_t j = type == BQ_TYPE_BQ8_32 ? k / 4 : k % 16 / 4;
-  uint32_t run = type == BQ_TYPE_BQ8_32 ? 0 : k / 32 * 128;
-  return scales + run + j * 32 + r * 4 + k % 4;
+  uint32_t scales = tile_scale_at(type, 0, bq_type_get(type)->tile_step);
+  if (type == BQ_TYPE_BQ8_32) return scales + (k / 4 * BQ_TILE_ROWS + r) * 4 + k % 4;
+  return scales + k / 32 * 128 + (k % 16 / 4 * BQ_TILE_ROWS + r) * 4 + k % 4;
 }
 
-static void put_tile_weight(bq_type type, uint8_t *tile, uint32_t r, uint32_t k, int q) {
-  uint8_t *p = tile + tile_byte_at(type, r, k);
-  if (type == BQ_TYPE_BQ8_32) *p = (uint8_t)(q + 128);
-  else if (k % 32 < 16) *p = (uint8_t)((*p & 0xf0) | (q + 8));
-  else *p = (uint8_t)((*p & 0x0f) | (q + 8) << 4);
+static void put_tile_block(bq_type type, const block *b, uint8_t *tile, uint32_t r, uint32_t k) {
+  put_scale(type, b->scale, tile + tile_scale_at(type, r, k));
+  for (uint32_t i = 0; i < bq_type_get(type)->block; i++) {
+    uint8_t *p = tile + tile_byte_at(type, r, k + i);
+    if (type == BQ_TYPE_BQ8_32) *p = (uint8_t)(b->q[i] + 128);
+    else if ((k + i) % 32 < 16) *p = (uint8_t)((*p & 0xf0) | (b->q[i] + 8));
+    else *p = (uint8_t)((*p & 0x0f) | (b->q[i] + 8) << 4);
+  }
 }
 
-static int get_tile_weight(bq_type type, const uint8_t *tile, uint32_t r, uint32_t k) {
-  uint8_t byte = tile[tile_byte_at(type, r, k)];
-  if (type == BQ_TYPE_BQ8_32) return byte - 128;
-  return (k % 32 < 16 ? byte & 15 : byte >> 4) - 8;
+static void get_tile_block(bq_type type, const uint8_t *tile, uint32_t r, uint32_t k, block *b) {
+  b->scale = get_scale(type, tile + tile_scale_at(type, r, k));
+  for (uint32_t i = 0; i < bq_type_get(type)->block; i++) {
+    uint8_t byte = tile[tile_byte_at(type, r, k + i)];
+    if (type == BQ_TYPE_BQ8_32) b->q[i] = (int8_t)(byte - 128);
+    else b->q[i] = (int8_t)(((k + i) % 32 < 16 ? byte & 15 : byte >> 4) - 8);
+  }
 }
 
-/* The tile of (row, k) in a matrix whose rows have `tiles` tiles. */
-static size_t tile_at(const bq_type_facts *f, size_t tiles, size_t row, size_t k) {
-  return (row / BQ_TILE_ROWS * tiles + k / f->tile_step) * f->tile_bytes;
+/* --- matrices of blocks ----------------------------------------------------------------------- */
+
+typedef struct grid {
+  bq_type type;
+  const bq_type_facts *f;
+  size_t rows, cols;
+  size_t run;    /* blocks or tiles per row (group) */
+  uint32_t tile; /* bytes of a tile; 0: row-major */
+} grid;
+
+static grid make_grid(bq_type type, bq_layout layout, size_t rows, size_t cols) {
+  const bq_type_facts *f = bq_type_get(type);
+  if (layout == BQ_FLAT) { /* one long row */
+    cols *= rows;
+    rows = cols ? 1 : 0;
+  }
+  const bool tiled = layout == BQ_TILED;
+  const size_t unit = tiled ? f->tile_step : f->block;
+  return (grid){type, f, rows, cols, (cols + unit - 1) / unit, tiled ? f->tile_bytes : 0};
 }
 
-/* --- whole matrices ----------------------------------------------------------------------- */
+/* Offset of the block, or of the tile with the block, that has weight k of a row. */
+static size_t block_at(const grid *g, size_t row, size_t k) {
+  if (g->tile) return (row / BQ_TILE_ROWS * g->run + k / g->f->tile_step) * g->tile;
+  return (row * g->run + k / g->f->block) * g->f->block_bytes;
+}
+
+static void put_block(const grid *g, const block *b, uint8_t *dst, size_t row, size_t k) {
+  dst += block_at(g, row, k);
+  if (g->tile) put_tile_block(g->type, b, dst, row % BQ_TILE_ROWS, (uint32_t)(k % g->f->tile_step));
+  else put_row_block(g->type, b, dst);
+}
+
+static void get_block(const grid *g, const uint8_t *src, size_t row, size_t k, block *b) {
+  src += block_at(g, row, k);
+  if (g->tile) get_tile_block(g->type, src, row % BQ_TILE_ROWS, (uint32_t)(k % g->f->tile_step), b);
+  else get_row_block(g->type, src, b);
+}
+
+static size_t scale_at(const grid *g, size_t row, size_t k) {
+  uint32_t in_block =
+      g->tile ? tile_scale_at(g->type, row % BQ_TILE_ROWS, (uint32_t)(k % g->f->tile_step))
+              : row_scale_at(g->type);
+  return block_at(g, row, k) + in_block;
+}
+
+static size_t block_weights(const grid *g, size_t k) {
+  return g->cols - k < g->f->block ? g->cols - k : g->f->block;
+}
+
+/* Weights of value 0 with scale 0, for the padding that no block writes. */
+static void fill_tiles(const grid *g, uint8_t *dst) {
+  const uint32_t scales = tile_byte_at(g->type, 0, 0);
+  const size_t tiles = (g->rows + BQ_TILE_ROWS - 1) / BQ_TILE_ROWS * g->run;
+  for (size_t i = 0; i < tiles; i++, dst += g->tile) {
+    memset(dst, 0, scales);
+    memset(dst + scales, g->type == BQ_TYPE_BQ8_32 ? 0x80 : 0x88, g->tile - scales);
+  }
+}
+
+/* --- encode and decode ------------------------------------------------------------------------ */
 
 static bool plain(bq_type type) {
   return type == BQ_TYPE_F32 || type == BQ_TYPE_F16 || type == BQ_TYPE_BF16;
@@ -145,8 +202,10 @@ static bool plain(bq_type type) {
 
 static bq_status check(bq_type type, bq_layout layout, size_t rows, size_t cols, bq_error *err) {
   const bq_type_facts *f = bq_type_get(type);
-  if (!f) return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET, "unknown weight type %u", (uint32_t)type);
-  if (!f->runs) return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET, "no encoder for type %s", f->name);
+  if (!f)
+    return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET, "unknown weight type %u", (uint32_t)type);
+  if (!f->runs)
+    return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET, "no encoder for type %s", f->name);
   if (bq_type_bytes(type, layout, rows, cols) == UINT64_MAX)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "type %s has no such layout or size", f->name);
   if (layout == BQ_FLAT && (uint64_t)rows * cols % f->block != 0)
@@ -155,10 +214,14 @@ static bq_status check(bq_type type, bq_layout layout, size_t rows, size_t cols,
   return BQ_OK;
 }
 
-static bq_status refuse_weight(const bq_type_facts *f, size_t index, bool is_finite, bq_error *err) {
-  return bq_fail(err, BQ_FORMAT, index,
-                 is_finite ? "weight %l is too large for type %s" : "weight %l is NaN or infinite (%s)",
-                 (uint64_t)index, f->name);
+static bq_status not_finite(bq_type type, size_t index, bq_error *err) {
+  return bq_fail(err, BQ_FORMAT, index, "weight %l is NaN or infinite (%s)", (uint64_t)index,
+                 bq_type_get(type)->name);
+}
+
+static bq_status too_large(bq_type type, size_t index, bq_error *err) {
+  return bq_fail(err, BQ_FORMAT, index, "weight %l is too large for type %s", (uint64_t)index,
+                 bq_type_get(type)->name);
 }
 
 static bq_status quantize_plain(bq_type type, const float *src, size_t n, uint8_t *dst,
@@ -168,52 +231,36 @@ static bq_status quantize_plain(bq_type type, const float *src, size_t n, uint8_
     float back = type == BQ_TYPE_F16 ? bq_f16_to_f32(h) : bq_bf16_to_f32(h);
     if (type == BQ_TYPE_F32) put32(dst + 4 * i, bq_bits_of(src[i]));
     else if (finite(back)) put16(dst + 2 * i, h);
-    else return refuse_weight(bq_type_get(type), i, true, err);
+    else return too_large(type, i, err);
   }
   return BQ_OK;
 }
 
-static void fill_tiles(bq_type type, uint8_t *dst, size_t tiles) {
-  const bq_type_facts *f = bq_type_get(type);
-  uint32_t scales = tile_byte_at(type, 0, 0);
-  for (size_t i = 0; i < tiles; i++, dst += f->tile_bytes) {
-    memset(dst, 0, scales);
-    memset(dst + scales, type == BQ_TYPE_BQ8_32 ? 0x80 : 0x88, f->tile_bytes - scales);
-  }
+static bq_status dequantize_plain(bq_type type, const uint8_t *src, size_t n, float *dst) {
+  for (size_t i = 0; i < n; i++)
+    dst[i] = type == BQ_TYPE_F32   ? bq_float_of(get32(src + 4 * i))
+             : type == BQ_TYPE_F16 ? bq_f16_to_f32(get16(src + 2 * i))
+                                   : bq_bf16_to_f32(get16(src + 2 * i));
+  return BQ_OK;
 }
 
 bq_status bq_quantize(bq_type type, bq_layout layout, const float *src, size_t rows, size_t cols,
                       uint8_t *dst, bq_error *err) {
   bq_status status = check(type, layout, rows, cols, err);
   if (status) return status;
-  const bq_type_facts *f = bq_type_get(type);
-  const size_t n = rows * cols;
-  for (size_t i = 0; i < n; i++)
-    if (!finite(src[i])) return refuse_weight(f, i, false, err);
-  if (plain(type)) return quantize_plain(type, src, n, dst, err);
-  if (layout == BQ_FLAT) {
-    cols = n;
-    rows = n ? 1 : 0;
-  }
-  const size_t tiles = layout == BQ_TILED ? (cols + f->tile_step - 1) / f->tile_step : 0;
-  if (tiles) fill_tiles(type, dst, (rows + BQ_TILE_ROWS - 1) / BQ_TILE_ROWS * tiles);
+  for (size_t i = 0; i < rows * cols; i++)
+    if (!finite(src[i])) return not_finite(type, i, err);
+  if (plain(type)) return quantize_plain(type, src, rows * cols, dst, err);
+
+  const grid g = make_grid(type, layout, rows, cols);
   block b;
-  for (size_t r = 0; r < rows; r++) {
-    for (size_t k = 0; k < cols; k += f->block) {
-      const float *w = src + r * cols + k;
-      if (!encode_block(type, w, cols - k < f->block ? cols - k : f->block, &b))
-        return refuse_weight(f, r * cols + k, true, err);
-      if (layout == BQ_TILED) {
-        uint8_t *tile = dst + tile_at(f, tiles, r, k);
-        uint32_t in_tile = (uint32_t)(k % f->tile_step), row = r % BQ_TILE_ROWS;
-        put_scale(type, b.scale, tile + tile_scale_at(type, row, in_tile));
-        for (uint32_t i = 0; i < f->block; i++) put_tile_weight(type, tile, row, in_tile + i, b.q[i]);
-      } else {
-        put_row_block(type, &b, dst);
-        dst += f->block_bytes;
-      }
+  if (g.tile) fill_tiles(&g, dst);
+  for (size_t r = 0; r < g.rows; r++)
+    for (size_t k = 0; k < g.cols; k += g.f->block) {
+      if (!encode_block(type, src + r * g.cols + k, block_weights(&g, k), &b))
+        return too_large(type, r * g.cols + k, err);
+      put_block(&g, &b, dst, r, k);
     }
-  }
   return BQ_OK;
 }
 
@@ -221,42 +268,18 @@ bq_status bq_dequantize(bq_type type, bq_layout layout, const uint8_t *src, size
                         size_t cols, float *dst, bq_error *err) {
   bq_status status = check(type, layout, rows, cols, err);
   if (status) return status;
-  const bq_type_facts *f = bq_type_get(type);
-  const size_t n = rows * cols;
-  if (plain(type)) {
-    for (size_t i = 0; i < n; i++)
-      dst[i] = type == BQ_TYPE_F32   ? bq_float_of(get32(src + 4 * i))
-               : type == BQ_TYPE_F16 ? bq_f16_to_f32(get16(src + 2 * i))
-                                     : bq_bf16_to_f32(get16(src + 2 * i));
-    return BQ_OK;
-  }
-  if (layout == BQ_FLAT) {
-    cols = n;
-    rows = n ? 1 : 0;
-  }
-  const size_t tiles = layout == BQ_TILED ? (cols + f->tile_step - 1) / f->tile_step : 0;
-  const uint8_t *at = src;
+  if (plain(type)) return dequantize_plain(type, src, rows * cols, dst);
+
+  const grid g = make_grid(type, layout, rows, cols);
   block b;
-  for (size_t r = 0; r < rows; r++) {
-    for (size_t k = 0; k < cols; k += f->block) {
-      const uint8_t *scale = at + row_scale_at(type);
-      if (layout == BQ_TILED) {
-        const uint8_t *tile = src + tile_at(f, tiles, r, k);
-        uint32_t in_tile = (uint32_t)(k % f->tile_step), row = r % BQ_TILE_ROWS;
-        scale = tile + tile_scale_at(type, row, in_tile);
-        b.scale = get_scale(type, scale);
-        for (uint32_t i = 0; i < f->block; i++)
-          b.q[i] = (int8_t)get_tile_weight(type, tile, row, in_tile + i);
-      } else {
-        get_row_block(type, at, &b);
-        at += f->block_bytes;
-      }
+  for (size_t r = 0; r < g.rows; r++)
+    for (size_t k = 0; k < g.cols; k += g.f->block) {
+      get_block(&g, src, r, k, &b);
       if (!finite(b.scale))
-        return bq_fail(err, BQ_FORMAT, (uint64_t)(scale - src), "a scale is NaN or infinite (%s)",
-                       f->name);
-      for (uint32_t i = 0; i < f->block && k + i < cols; i++)
-        dst[r * cols + k + i] = (float)b.q[i] * b.scale;
+        return bq_fail(err, BQ_FORMAT, scale_at(&g, r, k), "a scale is NaN or infinite (%s)",
+                       g.f->name);
+      for (size_t i = 0; i < block_weights(&g, k); i++)
+        dst[r * g.cols + k + i] = (float)b.q[i] * b.scale;
     }
-  }
   return BQ_OK;
 }

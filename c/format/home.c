@@ -37,8 +37,9 @@ typedef struct needs {
 
 static bq_status copy_extra(const bq_landing *l, const bq_entry *e, uint8_t *home, bq_error *err) {
   if (bq_landing_find_bad(l, e->data, (size_t)e->bytes) < e->bytes)
-    return bq_fail(err, BQ_FORMAT, BQ_NO_OFFSET, "XTRA: tensor \"%S\" has a weight that is NaN or "
-                   "infinite", e->tensor.name, e->tensor.name_bytes);
+    return bq_fail(err, BQ_FORMAT, BQ_NO_OFFSET,
+                   "XTRA: tensor \"%S\" has a weight that is NaN or infinite", e->tensor.name,
+                   e->tensor.name_bytes);
   memcpy(home, e->data, (size_t)e->bytes);
   return BQ_OK;
 }

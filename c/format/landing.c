@@ -34,9 +34,15 @@ static bq_type split_type(bq_type stored, uint32_t cols) {
   return cols % 16 == 0 ? BQ_TYPE_BQ4_16 : BQ_TYPE_F32;
 }
 
-bq_landing bq_landing_of(bq_type stored, bq_layout layout, uint32_t rows, uint32_t cols, bool vector) {
-  bq_landing l = {.way = BQ_LAND_COPY, .stored = stored, .type = stored, .layout = layout, .rows = rows,
-                  .cols = cols, .bytes = bq_type_bytes(stored, layout, rows, cols)};
+bq_landing bq_landing_of(bq_type stored, bq_layout layout, uint32_t rows, uint32_t cols,
+                         bool vector) {
+  bq_landing l = {.way = BQ_LAND_COPY,
+                  .stored = stored,
+                  .type = stored,
+                  .layout = layout,
+                  .rows = rows,
+                  .cols = cols,
+                  .bytes = bq_type_bytes(stored, layout, rows, cols)};
   const bq_type_facts *f = bq_type_get(stored);
   bool straddles = layout == BQ_FLAT && cols % f->block;
   if (vector) {
@@ -68,8 +74,8 @@ static void split_blocks(const bq_landing *l, const uint8_t *src, size_t n, uint
     }
 }
 
-static void land_groups(const bq_landing *l, const bq_kernels *k, const uint8_t *staged, uint64_t at,
-                        size_t n, uint8_t *tensor, uint8_t *spare) {
+static void land_groups(const bq_landing *l, const bq_kernels *k, const uint8_t *staged,
+                        uint64_t at, size_t n, uint8_t *tensor, uint8_t *spare) {
   const size_t group = (size_t)stored_bytes(l, BQ_TILE_ROWS);
   const size_t tiles = (size_t)bq_type_bytes(l->type, BQ_TILED, BQ_TILE_ROWS, l->cols);
   const size_t row = (size_t)bq_type_bytes(l->type, BQ_ROWS, 1, l->cols);
@@ -107,8 +113,8 @@ uint32_t bq_landing_unit(const bq_landing *l) {
   return l->layout == BQ_TILED ? f->tile_bytes : f->block_bytes;
 }
 
-/* `count` numbers of `size` (2 or 4) bytes, one after the other. All are looked at before it is known
- * whether one is bad, so that the loop has no branch. */
+/* `count` numbers of `size` (2 or 4) bytes, one after the other. All are looked at before it is
+ * known whether one is bad, so that the loop has no branch. */
 static bool any_bad16(const uint8_t *p, size_t count, uint16_t exponent) {
   uint16_t bad = 0;
   for (size_t i = 0; i < count; i++) {

@@ -18,17 +18,18 @@ typedef struct bq_landing {
   uint32_t rows, cols;
   uint64_t bytes;         /* in the file */
   uint64_t engine_bytes;  /* in the engine */
-  uint64_t batch;         /* staged bytes that are converted at once (the last batch may be shorter) */
+  uint64_t batch; /* staged bytes that are converted at once (the last batch may be shorter) */
   uint64_t spare;         /* work space beside the staged bytes */
 } bq_landing;
 
 /* `vector`: one row that becomes f32. The arguments have been checked (prefix.c). */
-bq_landing bq_landing_of(bq_type stored, bq_layout layout, uint32_t rows, uint32_t cols, bool vector);
+bq_landing bq_landing_of(bq_type stored, bq_layout layout, uint32_t rows, uint32_t cols,
+                         bool vector);
 
 /* Converts `n` staged bytes, a batch, that begin `at` bytes into the tensor. `tensor` is its first
  * byte in the engine; `spare` is landing->spare bytes. */
-void bq_land(const bq_landing *landing, const bq_kernels *kernels, const uint8_t *staged, uint64_t at,
-             size_t n, uint8_t *tensor, uint8_t *spare);
+void bq_land(const bq_landing *landing, const bq_kernels *kernels, const uint8_t *staged,
+             uint64_t at, size_t n, uint8_t *tensor, uint8_t *spare);
 
 /* Bytes that must be there together to be checked; they divide a batch and the tensor. */
 uint32_t bq_landing_unit(const bq_landing *landing);

@@ -11,8 +11,9 @@ static bq_status failed(bq_loader *l, bq_error *err) {
   return l->error.status;
 }
 
-/* Ends the loading for good. (A retry of a damaged chunk would go back instead: `at` to the start of
- * the chunk, or of the staged batch that it is in the middle of, and hash from the chunk's start on.) */
+/* Ends the loading for good. (To retry a damaged chunk would be to go back instead: `at` to the
+ * start of the chunk, or of the staged batch that it lies in the middle of, and to hash from the
+ * chunk's start on.) */
 static bq_status give_up(bq_loader *l, const bq_error *why, bq_error *err) {
   l->error = *why;
   l->phase = BQ_LOAD_FAILED;
@@ -83,7 +84,8 @@ static bq_status start_model(bq_loader *l, bq_error *err) {
   uint64_t weights = 0, bytes = bq_model_bytes(&l->prefix, &weights);
   uint8_t *block = bytes <= SIZE_MAX ? l->allocator.alloc(l->allocator.ctx, (size_t)bytes) : NULL;
   if (!block)
-    return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "no room for a model with %l bytes of weights", weights);
+    return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "no room for a model with %l bytes of weights",
+                   weights);
   l->model_block = block;
   bq_arena arena = {block, (size_t)bytes, 0, false};
   bq_status status = bq_home_make(&arena, &l->prefix, l->kernels, &l->home, err);
@@ -115,7 +117,9 @@ static void go_on(bq_loader *l) {
   }
 }
 
-static bool in_load(const bq_loader *l, const bq_load *load) { return load && l->at >= load->offset; }
+static bool in_load(const bq_loader *l, const bq_load *load) {
+  return load && l->at >= load->offset;
+}
 
 /* Bytes of the batch that is being staged, of which `staged` are there. */
 static uint64_t batch_bytes(const bq_loader *l, const bq_load *load) {
@@ -206,8 +210,9 @@ static bq_status verify(bq_loader *l, bq_error *err) {
   if (l->at < chunk_end(l)) return BQ_OK;
   uint64_t chunk = (l->verified - l->prefix.prefix_bytes) / BQ_CHUNK;
   if (bq_xxh64_end(&l->hash) != bq_load64(l->prefix.hashes + 8 * chunk))
-    return bq_fail(err, BQ_CHECKSUM, l->verified, "chunk %l of the data, %l bytes, does not match its "
-                   "hash", chunk, l->at - l->verified);
+    return bq_fail(err, BQ_CHECKSUM, l->verified,
+                   "chunk %l of the data, %l bytes, does not match its hash", chunk,
+                   l->at - l->verified);
   l->verified = l->at;
   bq_xxh64_begin(&l->hash, 0);
   return BQ_OK;
@@ -281,8 +286,9 @@ bq_status bq_loader_want(bq_loader *l, bq_want *out, bq_error *err) {
 bq_status bq_loader_wrote(bq_loader *l, size_t n, bq_error *err) {
   if (l->phase == BQ_LOAD_FAILED) return failed(l, err);
   if (n > l->offered)
-    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "%l bytes were written where %l had been offered",
-                   (uint64_t)n, (uint64_t)l->offered);
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
+                   "%l bytes were written where %l had been offered", (uint64_t)n,
+                   (uint64_t)l->offered);
   bq_want w = window(l);
   return advance(l, &w, n, err);
 }

@@ -1,5 +1,6 @@
-/* The inside of a loader. Two phases: the prefix is gathered in one block; then the model's block is
- * laid out, and the file's data is walked from front to back, each byte landing where it belongs.
+/* The inside of a loader. Two phases: the prefix is gathered in one block; then the model's block
+ * is laid out, and the file's data is walked from front to back, each byte landing where it
+ * belongs.
  *
  * Blocks of memory, all from the caller's allocator, sized by the functions below:
  *   the loader itself | companion and prefix | model: structs, weights, tokenizer, staging */
@@ -25,7 +26,7 @@ typedef struct bq_home {
   bq_model *model;
   bq_load *loads;       /* in file order */
   uint32_t n_loads;
-  uint64_t *stage_end;  /* [layers + 2]: file offset where all that the stages up to it need has ended */
+  uint64_t *stage_end;  /* [layers + 2]: file offset that all stages up to it need */
   uint8_t *staging;     /* [staging_bytes] */
   size_t staging_bytes;
   uint8_t *spare;       /* work space of bq_land */
@@ -33,8 +34,8 @@ typedef struct bq_home {
   uint64_t weight_bytes; /* of all weights as the engine holds them */
 } bq_home;
 
-/* Hands out the model's block. Over an arena without memory it only counts. FORMAT: overlapping data,
- * or a companion's weight that is not finite. */
+/* Hands out the model's block. Over an arena without memory it only counts. FORMAT: overlapping
+ * data, or a companion's weight that is not finite. */
 bq_status bq_home_make(bq_arena *arena, const bq_prefix *prefix, const bq_kernels *kernels,
                        bq_home *out, bq_error *err);
 

@@ -5,7 +5,8 @@
 bq_status bq_prefix_want(const bq_prefix_input *in, uint64_t bytes, uint64_t *need, bq_error *err) {
   if (in->file_bytes && bytes > in->file_bytes)
     return bq_fail(err, BQ_TRUNCATED, in->file_bytes,
-                   "the file ends after %l bytes, its prefix takes %l at least", in->file_bytes, bytes);
+                   "the file ends after %l bytes, its prefix takes %l at least", in->file_bytes,
+                   bytes);
   *need = bytes;
   return bq_fail(err, BQ_WANT_DATA, in->n, "%l bytes of the file are needed", bytes);
 }
@@ -47,7 +48,8 @@ bq_status bq_prefix_read(const bq_prefix_input *given, bool whole, uint64_t *nee
   if (in.n < 8) return bq_prefix_want(&in, 8, need, err);
   out->version = bq_load32(in.bytes + 4);
   if (out->version != 1 && out->version != 2)
-    return bq_fail(err, BQ_UNSUPPORTED, 4, "the file has version %u, known are 1 and 2", out->version);
+    return bq_fail(err, BQ_UNSUPPORTED, 4, "the file has version %u, known are 1 and 2",
+                   out->version);
   bq_status status = out->version == 1 ? bq_v1_read(&in, need, out, err)
                                        : bq_v2_read(&in, whole, need, out, err);
   if (!status) status = check_tokens(out, whole || out->version == 1, err);
@@ -63,8 +65,9 @@ static bq_status end_listed(bq_directory *d, bq_error *err) {
   d->listed_end = d->prefix->directory.offset + d->at;
   d->at = 4; /* behind their number */
   if (d->first >= d->listed_end) return BQ_OK;
-  return bq_fail(err, BQ_FORMAT, d->first, "a tensor's data at %l overlaps the directory, which ends "
-                 "at %l", d->first, d->listed_end);
+  return bq_fail(err, BQ_FORMAT, d->first,
+                 "a tensor's data at %l overlaps the directory, which ends at %l", d->first,
+                 d->listed_end);
 }
 
 bq_status bq_directory_begin(bq_directory *d, const bq_prefix *prefix, bq_error *err) {
@@ -86,15 +89,17 @@ static bq_status check_entry(bq_directory *d, bq_entry *e, bq_error *err) {
   e->cols = vector ? t->dims[0] : t->dims[1];
   const bq_type_facts *f = bq_type_get(e->type);
   if (!f->runs)
-    return bq_fail(err, BQ_UNSUPPORTED, t->at, "tensor \"%S\" is stored as %s, which this version "
-                   "can't compute with", t->name, t->name_bytes, f->name);
+    return bq_fail(err, BQ_UNSUPPORTED, t->at,
+                   "tensor \"%S\" is stored as %s, which this version can't compute with", t->name,
+                   t->name_bytes, f->name);
   if (vector && e->layout != BQ_FLAT && (f->block != 1 || e->layout != BQ_ROWS))
-    return bq_fail(err, BQ_UNSUPPORTED, t->at, "vector \"%S\" is stored as %s, not as f32, f16 or "
-                   "bf16 in rows", t->name, t->name_bytes, f->name);
+    return bq_fail(err, BQ_UNSUPPORTED, t->at,
+                   "vector \"%S\" is stored as %s, not as f32, f16 or bf16 in rows", t->name,
+                   t->name_bytes, f->name);
   uint64_t bytes = bq_type_bytes(e->type, e->layout, e->rows, e->cols);
   if (bytes == UINT64_MAX)
-    return bq_fail(err, BQ_FORMAT, t->at, "type %s of tensor \"%S\" has no layout %u", f->name, t->name,
-                   t->name_bytes, (uint32_t)e->layout);
+    return bq_fail(err, BQ_FORMAT, t->at, "type %s of tensor \"%S\" has no layout %u", f->name,
+                   t->name, t->name_bytes, (uint32_t)e->layout);
   if (bytes != e->bytes)
     return bq_fail(err, BQ_FORMAT, t->at, "tensor \"%S\" has %l bytes, its type and shape take %l",
                    t->name, t->name_bytes, e->bytes, bytes);
@@ -111,8 +116,9 @@ static bq_status check_place(bq_directory *d, const bq_entry *e, bq_error *err) 
                    t->name_bytes, e->offset);
   uint64_t end = e->offset + e->bytes, before = d->end > p->prefix_bytes ? d->end : p->prefix_bytes;
   if (p->version == 2 && (e->offset % BQ_ALIGN || e->offset < before))
-    return bq_fail(err, BQ_FORMAT, t->at, "tensor \"%S\" lies at %l, not at a multiple of 64 from %l on",
-                   t->name, t->name_bytes, e->offset, before);
+    return bq_fail(err, BQ_FORMAT, t->at,
+                   "tensor \"%S\" lies at %l, not at a multiple of 64 from %l on", t->name,
+                   t->name_bytes, e->offset, before);
   if (p->file_bytes && end > p->file_bytes)
     return bq_fail(err, p->version == 1 ? BQ_TRUNCATED : BQ_FORMAT,
                    p->version == 1 ? p->file_bytes : t->at,

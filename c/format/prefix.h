@@ -39,8 +39,9 @@ typedef struct bq_prefix {
   const uint8_t *hashes; /* one per chunk of data, rising */
 } bq_prefix;
 
-/* `whole`: all of the prefix (to load), otherwise only what a plan needs. WANT_DATA: *need (> n, and
- * no more than the file can have) bytes are needed. FORMAT, CHECKSUM, TRUNCATED, UNSUPPORTED, SHAPE. */
+/* `whole`: all of the prefix (to load), otherwise only what a plan needs. WANT_DATA: *need (> n,
+ * and no more than the file can have) bytes are needed. FORMAT, CHECKSUM, TRUNCATED, UNSUPPORTED,
+ * SHAPE. */
 bq_status bq_prefix_read(const bq_prefix_input *in, bool whole, uint64_t *need, bq_prefix *out,
                          bq_error *err);
 
@@ -80,7 +81,8 @@ bq_status bq_v1_entry(bq_directory *d, bq_entry *entry, bq_error *err);
 bq_status bq_v1_extra(bq_directory *d, bq_entry *entry, bq_error *err);
 bq_status bq_v2_read(const bq_prefix_input *in, bool whole, uint64_t *need, bq_prefix *out,
                      bq_error *err);
-bq_status bq_v2_directory(bq_directory *d, bq_error *err); /* checks the list of types, finds entry 0 */
+bq_status bq_v2_directory(bq_directory *d,
+                          bq_error *err); /* checks the list of types, finds entry 0 */
 bq_status bq_v2_entry(bq_directory *d, bq_entry *entry, bq_error *err);
 
 /* WANT_DATA for `bytes` of the file, or TRUNCATED when it is known to be shorter. */

@@ -41,7 +41,8 @@ static bq_status check_head(const uint8_t *head, uint64_t at, bq_place place,
   bool is_known;
   uint32_t places = places_of(tag, &is_known);
   if (!is_known && flags & REQUIRED)
-    return bq_fail(err, BQ_UNSUPPORTED, at, "the file requires section %S, unknown here", head, four);
+    return bq_fail(err, BQ_UNSUPPORTED, at, "the file requires section %S, unknown here", head,
+                   four);
   if (is_known && !(places & place))
     return bq_fail(err, BQ_FORMAT, at, "section %S is in the wrong place", head, four);
   if (bq_sections_find(before, tag))
@@ -53,14 +54,15 @@ bq_status bq_sections_read(const uint8_t *file, size_t from, size_t to, bq_place
                            bq_sections *out, bq_error *err) {
   while (from < to) {
     if (to - from < BQ_SECTION_HEAD)
-      return bq_fail(err, BQ_FORMAT, from, "%l bytes are too few for a section", (uint64_t)(to - from));
+      return bq_fail(err, BQ_FORMAT, from, "%l bytes are too few for a section",
+                     (uint64_t)(to - from));
     const uint8_t *head = file + from;
     bq_status status = check_head(head, from, place, out, err);
     if (status) return status;
     uint64_t bytes = bq_load64(head + 8), left = to - from - BQ_SECTION_HEAD;
     if (bytes > left || (bytes + 7) / 8 * 8 > left)
-      return bq_fail(err, BQ_FORMAT, from + 8, "section %S announces %l bytes where %l are left", head,
-                     (size_t)4, bytes, left);
+      return bq_fail(err, BQ_FORMAT, from + 8, "section %S announces %l bytes where %l are left",
+                     head, (size_t)4, bytes, left);
     if (out->n == BQ_SECTIONS_MAX)
       return bq_fail(err, BQ_FORMAT, from, "there are more than %u sections", (uint32_t)out->n);
     size_t start = from + BQ_SECTION_HEAD, end = start + (size_t)bytes;

@@ -45,8 +45,9 @@ bq_status bq_v1_read(const bq_prefix_input *in, uint64_t *need, bq_prefix *out, 
   out->file_bytes = in->file_bytes;
   uint64_t total = (uint64_t)n + (out->extra.bytes ? bq_load32(out->extra.data) : 0);
   if (total > limit)
-    return bq_fail(err, BQ_FORMAT, BQ_NO_OFFSET, "file and companion have %l tensors together, the "
-                   "model can have %u", total, limit);
+    return bq_fail(err, BQ_FORMAT, BQ_NO_OFFSET,
+                   "file and companion have %l tensors together, the model can have %u", total,
+                   limit);
   out->n_tensors = (uint32_t)total;
   out->directory = (bq_section){0, in->n - HEADER, in->bytes + HEADER, HEADER};
   return BQ_OK;
@@ -74,7 +75,8 @@ static bq_status read_dims(bq_cursor *c, bq_tensor_name *t, bq_error *err) {
   for (uint32_t i = 0; i < t->ndims; i++) {
     t->dims[i] = bq_cursor_u32(c);
     if (!c->bad && !t->dims[i])
-      return bq_fail(err, BQ_FORMAT, t->at, "tensor \"%S\" has a dimension of 0", t->name, t->name_bytes);
+      return bq_fail(err, BQ_FORMAT, t->at, "tensor \"%S\" has a dimension of 0", t->name,
+                     t->name_bytes);
   }
   return BQ_OK;
 }
@@ -108,14 +110,15 @@ bq_status bq_v1_entry(bq_directory *d, bq_entry *e, bq_error *err) {
   uint32_t block = bq_cursor_u32(&c), blocks = bq_cursor_u32(&c);
   e->offset = bq_cursor_u64(&c);
   if (block != 16 && block != 32 && block != 64)
-    return bq_fail(err, BQ_FORMAT, t->at, "tensor \"%S\" has blocks of %u, not 16, 32 or 64", t->name,
-                   t->name_bytes, block);
+    return bq_fail(err, BQ_FORMAT, t->at, "tensor \"%S\" has blocks of %u, not 16, 32 or 64",
+                   t->name, t->name_bytes, block);
   e->type = block == 16 ? BQ_TYPE_BQ4_16 : block == 32 ? BQ_TYPE_BQ4_32 : BQ_TYPE_BQ4_64;
   e->layout = BQ_FLAT;
   uint64_t weights = weights_of(t);
   if (weights == UINT64_MAX || weights % block || weights / block != blocks)
-    return bq_fail(err, BQ_FORMAT, t->at, "tensor \"%S\" has %u blocks of %u, which is not its number "
-                   "of weights", t->name, t->name_bytes, blocks, block);
+    return bq_fail(err, BQ_FORMAT, t->at,
+                   "tensor \"%S\" has %u blocks of %u, which is not its number of weights", t->name,
+                   t->name_bytes, blocks, block);
   e->bytes = (uint64_t)blocks * bq_type_get(e->type)->block_bytes;
   d->at += c.at;
   return BQ_OK;
@@ -130,7 +133,8 @@ bq_status bq_v1_extra(bq_directory *d, bq_entry *e, bq_error *err) {
   t->name = bq_cursor_bytes(&c, t->name_bytes);
   t->ndims = bq_cursor_u8(&c);
   if (c.bad || t->name_bytes < 1 || t->name_bytes > NAME_MAX_BYTES || t->ndims < 1 || t->ndims > 8)
-    return bq_fail(err, BQ_FORMAT, BQ_NO_OFFSET, "XTRA: entry %u is cut off or malformed", d->index);
+    return bq_fail(err, BQ_FORMAT, BQ_NO_OFFSET, "XTRA: entry %u is cut off or malformed",
+                   d->index);
   bq_status status = read_dims(&c, t, err);
   if (status) return status;
   uint64_t weights = weights_of(t);

@@ -14,7 +14,8 @@ typedef struct header {
 static bq_status check_header(const header *h, const bq_prefix_input *in, bq_error *err) {
   if (h->plan % 8 || h->plan < BQ_SUM8_BYTES || h->plan > BQ_PLAN_MAX)
     return bq_fail(err, BQ_FORMAT, 16, "the plan can't have %l bytes", h->plan);
-  if (h->prefix % BQ_ALIGN || h->prefix < HEADER + h->plan + BQ_SUM8_BYTES || h->prefix > BQ_PREFIX_MAX)
+  if (h->prefix % BQ_ALIGN || h->prefix < HEADER + h->plan + BQ_SUM8_BYTES ||
+      h->prefix > BQ_PREFIX_MAX)
     return bq_fail(err, BQ_FORMAT, 24, "the prefix can't have %l bytes", h->prefix);
   if (h->file < h->prefix || h->file > BQ_FILE_MAX)
     return bq_fail(err, BQ_FORMAT, 32, "the file can't have %l bytes", h->file);
@@ -29,7 +30,8 @@ static bq_status read_header(const bq_prefix_input *in, header *out, bq_error *e
   if (bq_load64(b + SUMMED_HEADER) != bq_xxh64(b, SUMMED_HEADER, 0))
     return bq_fail(err, BQ_CHECKSUM, 0, "the header's checksum does not match");
   if (bq_load32(b + 8) != 0)
-    return bq_fail(err, BQ_UNSUPPORTED, 8, "the file has version 2.%u, known is 2.0", bq_load32(b + 8));
+    return bq_fail(err, BQ_UNSUPPORTED, 8, "the file has version 2.%u, known is 2.0",
+                   bq_load32(b + 8));
   if (bq_load32(b + 12) != 0)
     return bq_fail(err, BQ_UNSUPPORTED, 12, "the header has unknown flags %u", bq_load32(b + 12));
   *out = (header){bq_load64(b + 16), bq_load64(b + 24), bq_load64(b + 32)};
@@ -38,15 +40,18 @@ static bq_status read_header(const bq_prefix_input *in, header *out, bq_error *e
 
 /* A SUM8 section at `at` with the hash of bytes [from, at)? */
 static bool is_sum(const uint8_t *b, size_t at) {
-  return bq_load32(b + at) == BQ_TAG_SUM8 && bq_load32(b + at + 4) == 0 && bq_load64(b + at + 8) == 8;
+  return bq_load32(b + at) == BQ_TAG_SUM8 && bq_load32(b + at + 4) == 0 &&
+         bq_load64(b + at + 8) == 8;
 }
 
-static bq_status check_sum(const uint8_t *b, size_t from, size_t at, const char *what, bq_error *err) {
+static bq_status check_sum(const uint8_t *b, size_t from, size_t at, const char *what,
+                           bq_error *err) {
   if (bq_load64(b + at + BQ_SECTION_HEAD) == bq_xxh64(b + from, at - from, 0)) return BQ_OK;
   return bq_fail(err, BQ_CHECKSUM, from, "the checksum of the %s does not match", what);
 }
 
-static bq_status read_plan(const bq_prefix_input *in, const header *h, bq_prefix *out, bq_error *err) {
+static bq_status read_plan(const bq_prefix_input *in, const header *h, bq_prefix *out,
+                           bq_error *err) {
   size_t sum = HEADER + (size_t)h->plan - BQ_SUM8_BYTES;
   if (!is_sum(in->bytes, sum))
     return bq_fail(err, BQ_FORMAT, sum, "the plan does not end with its checksum");
@@ -79,18 +84,20 @@ static bq_status read_hashes(bq_prefix *out, bq_error *err) {
   if (kind != BQ_HASH_XXH64 && kind != BQ_HASH_SHA256)
     return bq_fail(err, BQ_UNSUPPORTED, s->offset, "unknown kind of chunk hashes, %u", kind);
   if (chunk != BQ_CHUNK)
-    return bq_fail(err, BQ_UNSUPPORTED, s->offset + 4, "chunks of %u bytes, known are 1,048,576", chunk);
+    return bq_fail(err, BQ_UNSUPPORTED, s->offset + 4, "chunks of %u bytes, known are 1,048,576",
+                   chunk);
   uint64_t chunks = (out->file_bytes - out->prefix_bytes + BQ_CHUNK - 1) / BQ_CHUNK;
   uint64_t bytes = 8 + chunks * (kind == BQ_HASH_XXH64 ? 8 : 32);
   if (s->bytes != bytes)
-    return bq_fail(err, BQ_FORMAT, s->offset, "HASH has %l bytes, %l chunks take %l", (uint64_t)s->bytes,
-                   chunks, bytes);
+    return bq_fail(err, BQ_FORMAT, s->offset, "HASH has %l bytes, %l chunks take %l",
+                   (uint64_t)s->bytes, chunks, bytes);
   out->hash_kind = (bq_hash_kind)kind;
   out->hashes = s->data + 8;
   return BQ_OK;
 }
 
-static bq_status read_rest(const bq_prefix_input *in, const header *h, bq_prefix *out, bq_error *err) {
+static bq_status read_rest(const bq_prefix_input *in, const header *h, bq_prefix *out,
+                           bq_error *err) {
   size_t from = HEADER + (size_t)h->plan, sum = find_rest_sum(in->bytes, from, (size_t)h->prefix);
   if (!sum) return bq_fail(err, BQ_FORMAT, h->prefix, "the prefix does not end with its checksum");
   bq_status status = check_sum(in->bytes, 0, sum, "prefix", err);
@@ -138,7 +145,8 @@ bq_status bq_v2_directory(bq_directory *d, bq_error *err) {
     uint32_t id;
     const uint8_t *name;
     size_t length, at = c.at;
-    if (!read_type(&c, &id, &name, &length)) return malformed(d, at, "the list of types is cut off", err);
+    if (!read_type(&c, &id, &name, &length))
+      return malformed(d, at, "the list of types is cut off", err);
     if (lists(d, id)) return malformed(d, at, "a type is listed twice", err);
     d->types[id / 8] |= (uint8_t)(1u << id % 8);
     const bq_type_facts *f = bq_type_get(id);
@@ -148,7 +156,8 @@ bq_status bq_v2_directory(bq_directory *d, bq_error *err) {
   }
   uint32_t n = bq_cursor_u32(&c);
   if (c.bad || n > bq_cursor_left(&c) / LEAST_ENTRY)
-    return bq_fail(err, BQ_FORMAT, s->offset + c.at, "TENS announces %u tensors, more than it can hold", n);
+    return bq_fail(err, BQ_FORMAT, s->offset + c.at,
+                   "TENS announces %u tensors, more than it can hold", n);
   d->at = c.at;
   d->listed = n;
   d->n = n;

@@ -40,7 +40,8 @@ INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, v12
   const v128_t nibble = simd_keep(wasm_i8x16_const_splat(15));
   UNROLL for (int j = 0; j < 4; j++) {
     v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
-    if (part & LOW) dot_four(T, wasm_v128_and(w0, nibble), wasm_v128_and(w1, nibble), q + 4 * j, sum);
+    if (part & LOW)
+      dot_four(T, wasm_v128_and(w0, nibble), wasm_v128_and(w1, nibble), q + 4 * j, sum);
     if (part & HIGH)
       dot_four(T, high_nibbles(w0, nibble), high_nibbles(w1, nibble), q + 16 + 4 * j, sum);
   }
@@ -82,7 +83,7 @@ static void quantize(const float *x, size_t x_stride, size_t k, size_t tokens, u
   quantize_panel(x, x_stride, k, tokens, panel, 1.0f);
 }
 
-#define MATMUL_SLOT(name, shape)                                                              \
+#define MATMUL_SLOT(name, shape)                                                             \
   static void matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, \
                             float *y, size_t y_stride) {                                     \
     matmul_tiled(shape, w, a, row0, row1, y, y_stride);                                      \

@@ -1,10 +1,8 @@
 /* The scalar table: plain C, the oracle of all the others. */
 #include "kernels/scalar.h"
 
-#define FLOATS(TYPE, name) \
-  [BQ_TYPE_##TYPE] = {bq_scalar_matmul_##name, bq_scalar_row_##name, false}
-#define TILED(TYPE, name) \
-  [BQ_TYPE_##TYPE] = {bq_scalar_matmul_##name, bq_scalar_row_##name, true}
+#define FLOATS(TYPE, name) [BQ_TYPE_##TYPE] = {bq_scalar_matmul_##name, bq_scalar_row_##name, false}
+#define TILED(TYPE, name) [BQ_TYPE_##TYPE] = {bq_scalar_matmul_##name, bq_scalar_row_##name, true}
 
 static const bq_kernels table = {
     .name = "scalar",

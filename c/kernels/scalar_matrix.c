@@ -44,12 +44,14 @@ INLINE void row_float(float_kind kind, const bq_matrix *w, size_t row, float *y)
   for (size_t k = 0; k < w->cols; k++) y[k] = load_weight(kind, weights, k);
 }
 
-#define FLOAT_SLOTS(name, kind)                                                                   \
-  void bq_scalar_matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1,   \
-                               float *y, size_t y_stride) {                                       \
-    matmul_float(kind, w, a, row0, row1, y, y_stride);                                            \
-  }                                                                                               \
-  void bq_scalar_row_##name(const bq_matrix *w, size_t row, float *y) { row_float(kind, w, row, y); }
+#define FLOAT_SLOTS(name, kind)                                                                 \
+  void bq_scalar_matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, \
+                               float *y, size_t y_stride) {                                     \
+    matmul_float(kind, w, a, row0, row1, y, y_stride);                                          \
+  }                                                                                             \
+  void bq_scalar_row_##name(const bq_matrix *w, size_t row, float *y) {                         \
+    row_float(kind, w, row, y);                                                                 \
+  }
 
 FLOAT_SLOTS(f32, KIND_F32)
 FLOAT_SLOTS(f16, KIND_F16)
@@ -108,7 +110,8 @@ INLINE float dot_row(bq_tile_shape s, const uint8_t *tiles, size_t n_tiles, uint
     for (uint32_t k = 0; k < s.step; k += shared) {
       const block *b = &a[k / 32];
       int32_t dot = 0;
-      for (uint32_t j = k; j < k + shared; j++) dot += b->q[j % 32] * bq_tile_weight(s, tiles, r, j);
+      for (uint32_t j = k; j < k + shared; j++)
+        dot += b->q[j % 32] * bq_tile_weight(s, tiles, r, j);
       acc += ((float)dot * b->scale) * bq_tile_scale(s, tiles, r, k);
     }
   return acc;

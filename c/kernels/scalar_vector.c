@@ -1,4 +1,4 @@
-/* Scalar norms, activations, rotary positions and attention, in the canonical orders of kernels.h. */
+/* Scalar norms, activations, rotary positions, attention: the canonical orders of kernels.h. */
 #include <string.h>
 
 #include "core/fmath.h"
@@ -86,18 +86,18 @@ void bq_scalar_softmax(float *x, size_t n) {
 static float load_f32(const void *p, size_t i) { return ((const float *)p)[i]; }
 static float load_f16(const void *p, size_t i) { return bq_f16_to_f32(((const uint16_t *)p)[i]); }
 
-#define ATTEND_SLOT(name, load)                                                                   \
-  void bq_scalar_attend_##name(const float *q, const bq_kv_view *kv, size_t positions,            \
-                               size_t head_dim, float scale, float *scores, float *y) {           \
-    for (size_t j = 0; j < positions; j++) {                                                      \
-      float lane[4] = {0, 0, 0, 0};                                                               \
+#define ATTEND_SLOT(name, load)                                                                    \
+  void bq_scalar_attend_##name(const float *q, const bq_kv_view *kv, size_t positions,             \
+                               size_t head_dim, float scale, float *scores, float *y) {            \
+    for (size_t j = 0; j < positions; j++) {                                                       \
+      float lane[4] = {0, 0, 0, 0};                                                                \
       for (size_t d = 0; d < head_dim; d++) lane[d % 4] += q[d] * load(kv->k, j * kv->stride + d); \
-      scores[j] = sum_lanes(lane) * scale;                                                        \
-    }                                                                                             \
-    bq_scalar_softmax(scores, positions);                                                         \
-    for (size_t d = 0; d < head_dim; d++) y[d] = 0.0f;                                            \
-    for (size_t j = 0; j < positions; j++)                                                        \
-      for (size_t d = 0; d < head_dim; d++) y[d] += scores[j] * load(kv->v, j * kv->stride + d);  \
+      scores[j] = sum_lanes(lane) * scale;                                                         \
+    }                                                                                              \
+    bq_scalar_softmax(scores, positions);                                                          \
+    for (size_t d = 0; d < head_dim; d++) y[d] = 0.0f;                                             \
+    for (size_t j = 0; j < positions; j++)                                                         \
+      for (size_t d = 0; d < head_dim; d++) y[d] += scores[j] * load(kv->v, j * kv->stride + d);   \
   }
 
 ATTEND_SLOT(f32, load_f32)

@@ -54,8 +54,8 @@ static void make_tiled(const bq_kernels *k, workspace *s, bq_type type) {
     for (size_t i = 1; i <= rows * blocks; i++) {
       float scale = next_float(s);
       uint16_t h = bq_f32_to_f16(i % 3 ? scale : scale * 0x1p-16f); /* subnormal ones too */
-      memcpy(s->file + i * f->block_bytes - scale_size, scale_size == 2 ? (void *)&h : (void *)&scale,
-             scale_size);
+      memcpy(s->file + i * f->block_bytes - scale_size,
+             scale_size == 2 ? (void *)&h : (void *)&scale, scale_size);
     }
     size_t group = (size_t)bq_type_bytes(type, BQ_TILED, BQ_TILE_ROWS, COLS);
     k->tile_rows[type](s->file, row_bytes, rows, COLS, s->weights + row / BQ_TILE_ROWS * group);
@@ -98,7 +98,8 @@ static void run_gates(const bq_kernels *k, workspace *s) {
 }
 
 static void run_attention(const bq_kernels *k, workspace *s) {
-  float *q = s->x, *keys = q + HEAD, *values = keys + POSITIONS * HEAD, *scores = values + POSITIONS * HEAD;
+  float *q = s->x, *keys = q + HEAD, *values = keys + POSITIONS * HEAD,
+        *scores = values + POSITIONS * HEAD;
   for (int type = 0; type < BQ_KV_COUNT; type++) {
     const size_t row = HEAD * (type == BQ_KV_F32 ? 4 : 2);
     fill(s, q, HEAD * (1 + 2 * POSITIONS));

@@ -14,7 +14,7 @@
  * being made anew (three instructions) at each use, and sums keep the order they are written in,
  * without which the compiler computes all products first and spills them. */
 INLINE v128_t simd_keep(v128_t v) {
-#if __clang_major__ > 20 /* clang 19 has no vectors in assembly operands; the bits don't depend on it */
+#if __clang_major__ > 20 /* clang 19 takes no vectors here; no bit depends on it */
   __asm__("" : "+r"(v));
 #endif
   return v;
@@ -46,9 +46,12 @@ INLINE void simd_store(float *p, v128_t v, size_t i, size_t n) {
 
 /* (l0 + l1) + (l2 + l3) of each of four vectors. */
 INLINE v128_t simd_sum_4(v128_t a, v128_t b, v128_t c, v128_t d) {
-  v128_t ab = wasm_f32x4_add(wasm_i32x4_shuffle(a, b, 0, 4, 2, 6), wasm_i32x4_shuffle(a, b, 1, 5, 3, 7));
-  v128_t cd = wasm_f32x4_add(wasm_i32x4_shuffle(c, d, 0, 4, 2, 6), wasm_i32x4_shuffle(c, d, 1, 5, 3, 7));
-  return wasm_f32x4_add(wasm_i32x4_shuffle(ab, cd, 0, 1, 4, 5), wasm_i32x4_shuffle(ab, cd, 2, 3, 6, 7));
+  v128_t ab =
+      wasm_f32x4_add(wasm_i32x4_shuffle(a, b, 0, 4, 2, 6), wasm_i32x4_shuffle(a, b, 1, 5, 3, 7));
+  v128_t cd =
+      wasm_f32x4_add(wasm_i32x4_shuffle(c, d, 0, 4, 2, 6), wasm_i32x4_shuffle(c, d, 1, 5, 3, 7));
+  return wasm_f32x4_add(wasm_i32x4_shuffle(ab, cd, 0, 1, 4, 5),
+                        wasm_i32x4_shuffle(ab, cd, 2, 3, 6, 7));
 }
 
 INLINE float simd_sum(v128_t v) {
@@ -66,9 +69,10 @@ typedef struct simd_exp_constants {
 
 INLINE simd_exp_constants simd_exp_prepare(void) {
   return (simd_exp_constants){
-      KEEP_F32(BQ_EXP_LEAST), KEEP_F32(BQ_EXP_MOST), KEEP_F32(BQ_EXP_LOG2E), KEEP_F32(BQ_EXP_ROUND),
-      KEEP_F32(BQ_EXP_LN2_HI), KEEP_F32(BQ_EXP_LN2_LO), KEEP_F32(BQ_EXP_C2), KEEP_F32(BQ_EXP_C3),
-      KEEP_F32(BQ_EXP_C4), KEEP_F32(BQ_EXP_C5), KEEP_F32(BQ_EXP_C6), KEEP_F32(1.0f),
+      KEEP_F32(BQ_EXP_LEAST), KEEP_F32(BQ_EXP_MOST),   KEEP_F32(BQ_EXP_LOG2E),
+      KEEP_F32(BQ_EXP_ROUND), KEEP_F32(BQ_EXP_LN2_HI), KEEP_F32(BQ_EXP_LN2_LO),
+      KEEP_F32(BQ_EXP_C2),    KEEP_F32(BQ_EXP_C3),     KEEP_F32(BQ_EXP_C4),
+      KEEP_F32(BQ_EXP_C5),    KEEP_F32(BQ_EXP_C6),     KEEP_F32(1.0f),
       KEEP_I32(BQ_EXP_BIAS)};
 }
 
@@ -77,8 +81,8 @@ INLINE v128_t simd_exp(v128_t x, const simd_exp_constants *k) {
   v128_t c = wasm_f32x4_pmin(wasm_f32x4_pmax(x, k->least), k->most);
   v128_t shifted = wasm_f32x4_add(wasm_f32x4_mul(c, k->log2e), k->round);
   v128_t n = wasm_f32x4_sub(shifted, k->round);
-  v128_t r = wasm_f32x4_sub(wasm_f32x4_sub(c, wasm_f32x4_mul(n, k->ln2_hi)),
-                            wasm_f32x4_mul(n, k->ln2_lo));
+  v128_t r =
+      wasm_f32x4_sub(wasm_f32x4_sub(c, wasm_f32x4_mul(n, k->ln2_hi)), wasm_f32x4_mul(n, k->ln2_lo));
   v128_t p = wasm_f32x4_add(wasm_f32x4_mul(k->c6, r), k->c5);
   p = wasm_f32x4_add(wasm_f32x4_mul(p, r), k->c4);
   p = wasm_f32x4_add(wasm_f32x4_mul(p, r), k->c3);

@@ -12,8 +12,10 @@
 INLINE v128_t reorder_nibbles(v128_t file) {
   v128_t nibble = wasm_i8x16_const_splat(15);
   v128_t even = wasm_v128_and(file, nibble), odd = wasm_u8x16_shr(file, 4);
-  v128_t first = wasm_i8x16_shuffle(even, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-  v128_t second = wasm_i8x16_shuffle(even, odd, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  v128_t first =
+      wasm_i8x16_shuffle(even, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  v128_t second =
+      wasm_i8x16_shuffle(even, odd, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
   return wasm_v128_xor(wasm_v128_or(first, wasm_i8x16_shl(second, 4)),
                        wasm_i8x16_const_splat((int8_t)0x88));
 }
@@ -59,9 +61,10 @@ INLINE void put_tile(bq_tile_shape s, const source rows[8], uint8_t *tile) {
     }
 }
 
-INLINE void tile_rows(bq_tile_shape s, const uint8_t *src, size_t row_bytes, size_t rows, size_t cols,
-                      uint8_t *dst) {
-  const size_t block_bytes = s.block * s.bits / 8 + s.scale_size, blocks = (cols + s.block - 1) / s.block;
+INLINE void tile_rows(bq_tile_shape s, const uint8_t *src, size_t row_bytes, size_t rows,
+                      size_t cols, uint8_t *dst) {
+  const size_t block_bytes = s.block * s.bits / 8 + s.scale_size,
+               blocks = (cols + s.block - 1) / s.block;
   for (size_t at = 0; at < blocks; at += s.step / s.block, dst += bq_tile_size(s)) {
     source from[BQ_TILE_ROWS] = {{{NULL, NULL}}};
     for (size_t r = 0; r < rows; r++)
@@ -71,10 +74,10 @@ INLINE void tile_rows(bq_tile_shape s, const uint8_t *src, size_t row_bytes, siz
   }
 }
 
-#define TILE_SLOT(name, shape)                                                               \
+#define TILE_SLOT(name, shape)                                                                \
   void bq_simd128_tile_##name(const uint8_t *src, size_t row_bytes, size_t rows, size_t cols, \
-                              uint8_t *dst) {                                                \
-    tile_rows(shape, src, row_bytes, rows, cols, dst);                                       \
+                              uint8_t *dst) {                                                 \
+    tile_rows(shape, src, row_bytes, rows, cols, dst);                                        \
   }
 
 TILE_SLOT(bq4_16, BQ_SHAPE_BQ4_16)

@@ -65,10 +65,12 @@ INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, v128_t sum[2][G
     dot_pairs(T, wasm_u16x8_shr(w0, 8), wasm_u16x8_shr(w1, 8), a + ODD_HIGH, sum);
     dot_pairs(T, wasm_v128_and(w0, byte), wasm_v128_and(w1, byte), a + EVEN_HIGH, sixteenths);
   }
-  UNROLL for (int h = 0; h < 2; h++)
-    UNROLL for (int t = 0; t < T; t++)
-      sum[h][t] = wasm_i32x4_add(wasm_i32x4_add(sum[h][t], wasm_i32x4_shl(units[h][t], 8)),
-                                 wasm_i32x4_shl(sixteenths[h][t], 4));
+  UNROLL for (int h = 0; h < 2; h++) {
+    UNROLL for (int t = 0; t < T; t++) {
+      sum[h][t] = wasm_i32x4_add(sum[h][t], wasm_i32x4_shl(units[h][t], 8));
+      sum[h][t] = wasm_i32x4_add(sum[h][t], wasm_i32x4_shl(sixteenths[h][t], 4));
+    }
+  }
 }
 
 INLINE void put_quantized(uint8_t *q, v128_t low, v128_t high) {

@@ -35,7 +35,8 @@ void bq_simd128_rmsnorm(const float *x, const float *w, float eps, size_t n, flo
   v128_t inv =
       wasm_f32x4_splat(1.0f / bq_sqrtf(sum_of_squares(x, simd_zero(), n) / (float)n + eps));
   for (size_t i = 0; i < n; i += 4)
-    simd_store(y, wasm_f32x4_mul(wasm_f32x4_mul(simd_load(x, i, n), inv), simd_load(w, i, n)), i, n);
+    simd_store(y, wasm_f32x4_mul(wasm_f32x4_mul(simd_load(x, i, n), inv), simd_load(w, i, n)), i,
+               n);
 }
 
 void bq_simd128_layernorm(const float *x, const float *w, const float *b, float eps, size_t n,
@@ -61,7 +62,9 @@ INLINE v128_t gate_by(v128_t g, v128_t e, const simd_exp_constants *k) {
   return wasm_f32x4_div(g, wasm_f32x4_add(k->one, simd_exp(e, k)));
 }
 
-INLINE v128_t silu(v128_t g, const simd_exp_constants *k) { return gate_by(g, wasm_f32x4_neg(g), k); }
+INLINE v128_t silu(v128_t g, const simd_exp_constants *k) {
+  return gate_by(g, wasm_f32x4_neg(g), k);
+}
 
 INLINE v128_t gelu(v128_t g, const simd_exp_constants *k) {
   v128_t cube = wasm_f32x4_mul(wasm_f32x4_mul(g, g), g);
@@ -75,14 +78,14 @@ INLINE v128_t relu(v128_t g, const simd_exp_constants *k) {
   return wasm_f32x4_pmax(simd_zero(), g); /* NaN becomes 0 */
 }
 
-#define ACTIVATION_SLOT(name)                                              \
-  void bq_simd128_##name##_mul(float *gate, const float *up, size_t n) {   \
-    const simd_exp_constants k = simd_exp_prepare();                       \
-    for (size_t i = 0; i < n; i += 4) {                                    \
-      v128_t v = name(simd_load(gate, i, n), &k);                          \
-      if (up) v = wasm_f32x4_mul(v, simd_load(up, i, n));                  \
-      simd_store(gate, v, i, n);                                           \
-    }                                                                      \
+#define ACTIVATION_SLOT(name)                                            \
+  void bq_simd128_##name##_mul(float *gate, const float *up, size_t n) { \
+    const simd_exp_constants k = simd_exp_prepare();                     \
+    for (size_t i = 0; i < n; i += 4) {                                  \
+      v128_t v = name(simd_load(gate, i, n), &k);                        \
+      if (up) v = wasm_f32x4_mul(v, simd_load(up, i, n));                \
+      simd_store(gate, v, i, n);                                         \
+    }                                                                    \
   }
 
 ACTIVATION_SLOT(silu)
@@ -98,7 +101,8 @@ void bq_simd128_rope(float *x, const float *cs, size_t dim, bool adjacent) {
   }
   for (size_t i = 0; i < dim / 2; i += 4) { /* four pairs */
     v128_t cs0 = wasm_v128_load(cs + 2 * i), cs1 = wasm_v128_load(cs + 2 * i + 4);
-    v128_t c = wasm_i32x4_shuffle(cs0, cs1, 0, 2, 4, 6), s = wasm_i32x4_shuffle(cs0, cs1, 1, 3, 5, 7);
+    v128_t c = wasm_i32x4_shuffle(cs0, cs1, 0, 2, 4, 6),
+           s = wasm_i32x4_shuffle(cs0, cs1, 1, 3, 5, 7);
     float *p = adjacent ? x + 2 * i : x + i, *q = adjacent ? p + 4 : p + dim / 2;
     v128_t a = wasm_v128_load(p), b = wasm_v128_load(q);
     if (adjacent) {
@@ -151,15 +155,17 @@ INLINE v128_t load_kv(bq_kv_type type, const void *p, size_t i, const simd_f16_c
   return simd_load_f16((const uint16_t *)p + i, c);
 }
 
-/* scores[j] = dot(q, k[j]) * scale for N (4 or 1) positions. */
+/* scores[j] = dot(q, k[j]) * scale for N (4 or 1) positions, each with its own four lanes. */
 INLINE void score(bq_kv_type type, int N, const float *q, const void *k, size_t from, size_t stride,
                   size_t head_dim, float scale, float *scores) {
   const simd_f16_constants c = simd_f16_prepare();
   v128_t sum[4] = {simd_zero(), simd_zero(), simd_zero(), simd_zero()};
   for (size_t d = 0; d < head_dim; d += 4) {
     v128_t x = wasm_v128_load(q + d);
-    UNROLL for (int i = 0; i < N; i++)
-      sum[i] = wasm_f32x4_add(sum[i], wasm_f32x4_mul(x, load_kv(type, k, from + i * stride + d, &c)));
+    UNROLL for (int i = 0; i < N; i++) {
+      v128_t product = wasm_f32x4_mul(x, load_kv(type, k, from + i * stride + d, &c));
+      sum[i] = wasm_f32x4_add(sum[i], product);
+    }
   }
   if (N == 4) {
     v128_t dots = simd_sum_4(sum[0], sum[1], sum[2], sum[3]);
@@ -175,13 +181,15 @@ INLINE void mix(bq_kv_type type, int N, const float *scores, size_t positions, c
                 size_t from, size_t stride, float *y) {
   const simd_f16_constants c = simd_f16_prepare();
   v128_t sum[8];
-  UNROLL for (int i = 0; i < N; i++) sum[i] = simd_zero();
+  UNROLL for (int i = 0; i < N; i++)
+    sum[i] = simd_zero();
   for (size_t j = 0; j < positions; j++, from += stride) {
     v128_t s = wasm_v128_load32_splat(scores + j);
     UNROLL for (int i = 0; i < N; i++)
       sum[i] = wasm_f32x4_add(sum[i], wasm_f32x4_mul(s, load_kv(type, v, from + 4 * i, &c)));
   }
-  UNROLL for (int i = 0; i < N; i++) wasm_v128_store(y + 4 * i, sum[i]);
+  UNROLL for (int i = 0; i < N; i++)
+    wasm_v128_store(y + 4 * i, sum[i]);
 }
 
 INLINE void attend(bq_kv_type type, const float *q, const bq_kv_view *kv, size_t positions,
@@ -197,11 +205,11 @@ INLINE void attend(bq_kv_type type, const float *q, const bq_kv_view *kv, size_t
   for (; d < head_dim; d += 4) mix(type, 1, scores, positions, kv->v, d, kv->stride, y + d);
 }
 
-#define ATTEND_SLOT(name, type)                                                                 \
-  void bq_simd128_attend_##name(const float *q, const bq_kv_view *kv, size_t positions,         \
-                                size_t head_dim, float scale, float *scores, float *y) {        \
-    if (head_dim % 4) bq_scalar_attend_##name(q, kv, positions, head_dim, scale, scores, y);    \
-    else attend(type, q, kv, positions, head_dim, scale, scores, y);                     \
+#define ATTEND_SLOT(name, type)                                                              \
+  void bq_simd128_attend_##name(const float *q, const bq_kv_view *kv, size_t positions,      \
+                                size_t head_dim, float scale, float *scores, float *y) {     \
+    if (head_dim % 4) bq_scalar_attend_##name(q, kv, positions, head_dim, scale, scores, y); \
+    else attend(type, q, kv, positions, head_dim, scale, scores, y);                         \
   }
 
 ATTEND_SLOT(f32, BQ_KV_F32)

@@ -44,12 +44,13 @@ INLINE size_t group_tokens(size_t left) { return left >= 4 ? 4 : left >= 2 ? 2 :
 /* acc += (float(sum) * a_scale) * w_scale */
 INLINE void scale_and_add(int T, const uint8_t *q, v128_t w_scale[2], v128_t sum[2][GROUP],
                           v128_t acc[2][GROUP]) {
-  UNROLL for (int h = 0; h < 2; h++)
+  UNROLL for (int h = 0; h < 2; h++) {
     UNROLL for (int t = 0; t < T; t++) {
       v128_t a_scale = wasm_v128_load32_splat(q + T * PANEL_Q + 4 * t);
-      v128_t dot = wasm_f32x4_convert_i32x4(sum[h][t]);
-      acc[h][t] = wasm_f32x4_add(acc[h][t], wasm_f32x4_mul(wasm_f32x4_mul(dot, a_scale), w_scale[h]));
+      v128_t dot = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(sum[h][t]), a_scale);
+      acc[h][t] = wasm_f32x4_add(acc[h][t], wasm_f32x4_mul(dot, w_scale[h]));
     }
+  }
 }
 
 INLINE void start_sums(int T, int part, const uint8_t *q, v128_t sum[2][GROUP]) {
@@ -94,7 +95,8 @@ INLINE void add_tile(bq_tile_shape s, int T, const uint8_t *tile, const uint8_t 
 INLINE void multiply_group(bq_tile_shape s, int T, const uint8_t *tiles, size_t n_tiles,
                            const uint8_t *panel, size_t rows, float *y, size_t y_stride) {
   v128_t acc[2][GROUP];
-  UNROLL for (int t = 0; t < T; t++) acc[0][t] = acc[1][t] = simd_zero();
+  UNROLL for (int t = 0; t < T; t++)
+    acc[0][t] = acc[1][t] = simd_zero();
   for (size_t i = 0; i < n_tiles; i++) {
     add_tile(s, T, tiles, panel, acc);
     tiles += bq_tile_size(s);
@@ -130,7 +132,7 @@ INLINE void matmul_tiled(bq_tile_shape s, const bq_matrix *m, const bq_batch *a,
 
 /* --- activations ---------------------------------------------------------------------------- */
 
-/* 32 activations as signed bytes, k 0...15 and 16...31, and their scale (kernels.h, "Activations"). */
+/* 32 activations as signed bytes, k 0...15 and 16...31, and their scale (formulas: kernels.h). */
 typedef struct quantized {
   v128_t low, high;
   float scale;
@@ -152,7 +154,8 @@ INLINE v128_t round_sixteen(const float *x, v128_t inv) {
 
 INLINE quantized quantize_32(const float *x) {
   v128_t m = simd_zero();
-  UNROLL for (int i = 0; i < 32; i += 4) m = wasm_f32x4_pmax(m, wasm_f32x4_abs(wasm_v128_load(x + i)));
+  UNROLL for (int i = 0; i < 32; i += 4)
+    m = wasm_f32x4_pmax(m, wasm_f32x4_abs(wasm_v128_load(x + i)));
   m = wasm_f32x4_pmax(m, wasm_i32x4_shuffle(m, m, 2, 3, 0, 1));
   m = wasm_f32x4_pmax(m, wasm_i32x4_shuffle(m, m, 1, 0, 3, 2));
   float most = wasm_f32x4_extract_lane(m, 0);

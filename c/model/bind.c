@@ -103,7 +103,8 @@ static size_t layer_prefix(const uint8_t *name, size_t n, uint32_t *layer) {
   if (n < 4 || memcmp(name, "h.", 2) != 0) return 0;
   size_t i = 2;
   uint32_t value = 0;
-  while (i < n && i < 11 && name[i] >= '0' && name[i] <= '9') value = value * 10 + (name[i++] - '0');
+  while (i < n && i < 11 && name[i] >= '0' && name[i] <= '9')
+    value = value * 10 + (name[i++] - '0');
   if (i == 2 || i == n || name[i] != '.' || (name[2] == '0' && i > 3)) return 0;
   *layer = value;
   return i + 1;
@@ -187,7 +188,8 @@ void bq_slot_fill(bq_model *model, uint32_t slot, const bq_matrix *weights) {
   const slot_facts *f = facts_of(slot);
   uint8_t *home = slot < BQ_OTHER_SLOTS ? (uint8_t *)model
                                         : (uint8_t *)&model->layers[layer_of(slot)];
-  if (f->cols == NONE) *(const float **)(void *)(home + f->member) = (const float *)(const void *)weights->data;
+  if (f->cols == NONE)
+    *(const float **)(void *)(home + f->member) = (const float *)(const void *)weights->data;
   else *(bq_matrix *)(void *)(home + f->member) = *weights;
 }
 

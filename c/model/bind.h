@@ -39,7 +39,8 @@ uint32_t bq_slot_stage(const bq_config *config, uint32_t slot);
 /* Whether the slot holds one f32 vector, rather than a matrix. */
 bool bq_slot_is_vector(uint32_t slot);
 
-/* Puts the weights into the slot; model->layers is allocated. Of a vector only `data`, f32, counts. */
+/* Puts the weights into the slot; model->layers is allocated. Of a vector only `data`, f32, counts.
+ */
 void bq_slot_fill(bq_model *model, uint32_t slot, const bq_matrix *weights);
 /* After the last bq_slot_fill: what follows from it (a tied head). */
 void bq_bind_finish(bq_model *model);

@@ -61,8 +61,8 @@ static bq_status check_value(uint32_t id, uint32_t value, uint64_t at, bq_error 
   if (id == ROPE_THETA && (!finite(value) || !(bq_float_of(value) > 0.0f)))
     return bq_fail(err, BQ_FORMAT, at, "rope_theta is not a positive number");
   if (k->real || (value >= k->least && value <= k->most)) return BQ_OK;
-  return bq_fail(err, k->choice ? BQ_UNSUPPORTED : BQ_FORMAT, at, "%s is %u, outside %u...%u", k->name,
-                 value, k->least, k->most);
+  return bq_fail(err, k->choice ? BQ_UNSUPPORTED : BQ_FORMAT, at, "%s is %u, outside %u...%u",
+                 k->name, value, k->least, k->most);
 }
 
 static bq_status read_record(records *r, const uint8_t *p, uint64_t at, bq_error *err) {

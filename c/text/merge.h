@@ -36,7 +36,7 @@ static inline void bq_merge_play(bq_merge_list *l, uint32_t node) {
   l->tree[node] = ka < kb || (ka == kb && a < b) ? a : b;
 }
 
-/* What to merge and what then happens. `left` and `right` are symbols, `end` is where right ends. */
+/* What to merge and what then happens. `left` and `right` are symbols, right lasts until `end`. */
 typedef struct bq_merge_rules {
   uint32_t (*key)(void *ctx, uint32_t left, uint32_t right, uint32_t end);
   void (*merge)(void *ctx, uint32_t left, uint32_t key); /* may be NULL */

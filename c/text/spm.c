@@ -38,8 +38,8 @@ static void split_characters(bq_merge_list *l, const uint8_t *text) {
 }
 
 /* A piece outside the vocabulary: its bytes, or one unknown token for neighbours of that sort. */
-static void put_unknown(const bq_tokenizer *t, const uint8_t *text, uint32_t bytes, bool after_unknown,
-                        bq_ids *out) {
+static void put_unknown(const bq_tokenizer *t, const uint8_t *text, uint32_t bytes,
+                        bool after_unknown, bq_ids *out) {
   bool fallback = t->flags & BQ_TOKENIZER_BYTE_FALLBACK;
   if (!fallback && !after_unknown) bq_ids_put(out, t->info.unk);
   for (uint32_t i = 0; fallback && i < bytes; i++) {

@@ -48,9 +48,11 @@ typedef struct reader {
   bq_error *err;
 } reader;
 
-static bq_status refuse(const reader *r, size_t at, const char *what, uint32_t value) {
-  return bq_fail(r->err, BQ_FORMAT, r->file_offset + at, "the tokenizer is damaged: %s %u", what,
-                 value);
+#define DAMAGED "the tokenizer is damaged: "
+
+/* `text` has one %u, for the value. */
+static bq_status refuse(const reader *r, size_t at, const char *text, uint32_t value) {
+  return bq_fail(r->err, BQ_FORMAT, r->file_offset + at, text, value);
 }
 
 static bq_status read_kind(reader *r, bq_tokenizer *t) {
@@ -73,7 +75,7 @@ static bq_status read_ids(reader *r, bq_tokenizer *t, uint32_t tokens) {
     size_t at = r->at.at;
     *ids[i] = bq_cursor_u32(&r->at);
     if (*ids[i] != BQ_TOKEN_NONE && *ids[i] >= tokens)
-      return refuse(r, at, "a special token's id is out of range:", *ids[i]);
+      return refuse(r, at, DAMAGED "there is no token %u to be a special one", *ids[i]);
   }
   t->info.add_bos = t->flags & BQ_TOKENIZER_ADD_BOS && t->info.bos != BQ_TOKEN_NONE;
   t->info.add_eos = t->flags & BQ_TOKENIZER_ADD_EOS && t->info.eos != BQ_TOKEN_NONE;
@@ -83,7 +85,8 @@ static bq_status read_ids(reader *r, bq_tokenizer *t, uint32_t tokens) {
 static bq_status check_end_ids(const reader *r, const bq_tokenizer *t, size_t at) {
   for (uint32_t i = 0; i < t->n_eog; i++) {
     uint32_t id = bq_load32(t->eog + 4 * (size_t)i);
-    if (id >= t->info.tokens) return refuse(r, at + 4 * (size_t)i, "no such token ends text:", id);
+    if (id >= t->info.tokens)
+      return refuse(r, at + 4 * (size_t)i, DAMAGED "there is no token %u to end texts", id);
   }
   return BQ_OK;
 }
@@ -92,16 +95,17 @@ static bq_status check_ends(const reader *r, const bq_tokenizer *t, size_t at, u
   uint32_t before = 0;
   for (uint32_t id = 0; id < t->info.tokens; id++, at += 4) {
     uint32_t end = bq_load32(t->ends + 4 * (size_t)id);
-    if (end < before || end > text) return refuse(r, at, "wrong end of the text of token", id);
+    if (end < before || end > text) return refuse(r, at, DAMAGED "the text of token %u has a wrong end", id);
     before = end;
   }
-  return before == text ? BQ_OK : refuse(r, at - 4, "bytes after the last token's text:", text - before);
+  if (before == text) return BQ_OK;
+  return refuse(r, at - 4, DAMAGED "%u bytes follow the last token's text", text - before);
 }
 
 static bq_status check_scores(const reader *r, const bq_tokenizer *t, size_t at) {
   for (uint32_t id = 0; id < t->info.tokens; id++, at += 4)
     if ((bq_load32(t->scores + 4 * (size_t)id) & 0x7fffffffu) > 0x7f800000u)
-      return refuse(r, at, "the score is no number, of token", id);
+      return refuse(r, at, DAMAGED "the score of token %u is no number", id);
   return BQ_OK;
 }
 
@@ -109,12 +113,12 @@ static bq_status check_kinds(const reader *r, const bq_tokenizer *t, size_t at) 
   for (uint32_t id = 0; id < t->info.tokens; id++, at++) {
     uint32_t bytes;
     bq_vocab_text(t, id, &bytes);
-    if (t->kinds[id] >= BQ_TOKEN_KINDS) return refuse(r, at, "unknown kind of token", id);
+    if (t->kinds[id] >= BQ_TOKEN_KINDS) return refuse(r, at, DAMAGED "token %u is of an unknown kind", id);
     if (t->kinds[id] == BQ_TOKEN_BYTE && bytes != 1)
-      return refuse(r, at, "not one byte long is the byte token", id);
+      return refuse(r, at, DAMAGED "token %u, of one byte, has another length", id);
   }
   for (size_t i = t->info.tokens; i % 4; i++, at++)
-    if (t->kinds[i]) return refuse(r, at, "padding is not zero but", t->kinds[i]);
+    if (t->kinds[i]) return refuse(r, at, DAMAGED "padding is %u instead of 0", t->kinds[i]);
   return BQ_OK;
 }
 
@@ -124,15 +128,17 @@ static bool merge_spells(const bq_tokenizer *t, uint32_t rank) {
   const uint8_t *left = bq_vocab_text(t, bq_vocab_merge(t, rank, 0), &nl);
   const uint8_t *right = bq_vocab_text(t, bq_vocab_merge(t, rank, 1), &nr);
   const uint8_t *both = bq_vocab_text(t, bq_vocab_merge(t, rank, 2), &n);
-  return n >= nl && n - nl == nr && memcmp(both, left, nl) == 0 && memcmp(both + nl, right, nr) == 0;
+  if (n < nl || n - nl != nr) return false;
+  return memcmp(both, left, nl) == 0 && memcmp(both + nl, right, nr) == 0;
 }
 
 static bq_status check_merges(const reader *r, const bq_tokenizer *t, size_t at) {
   for (uint32_t rank = 0; rank < t->n_merges; rank++, at += 12) {
     for (uint32_t column = 0; column < 3; column++)
       if (bq_vocab_merge(t, rank, column) >= t->info.tokens)
-        return refuse(r, at + 4 * column, "a token that isn't there is named by merge", rank);
-    if (!merge_spells(t, rank)) return refuse(r, at + 8, "not the text of its token gives merge", rank);
+        return refuse(r, at + 4 * column, DAMAGED "merge %u names a token that isn't there", rank);
+    if (!merge_spells(t, rank))
+      return refuse(r, at + 8, DAMAGED "merge %u doesn't give the text of its token", rank);
   }
   return BQ_OK;
 }
@@ -143,9 +149,9 @@ static bq_status read_arrays(reader *r, bq_tokenizer *t, bq_tokenizer_size size)
   uint32_t n_eog = bq_cursor_u32(&r->at), tokens = bq_cursor_u32(&r->at);
   uint32_t merges = bq_cursor_u32(&r->at), text = bq_cursor_u32(&r->at);
   if (tokens != size.tokens || tokens == 0 || tokens > COUNT_MAX)
-    return refuse(r, counts_at + 4, "not the number of tokens that the plan says:", tokens);
+    return refuse(r, counts_at + 4, DAMAGED "it has %u tokens, the plan says otherwise", tokens);
   if (merges != size.merges || merges > COUNT_MAX)
-    return refuse(r, counts_at + 8, "not the number of merges that the plan says:", merges);
+    return refuse(r, counts_at + 8, DAMAGED "it has %u merges, the plan says otherwise", merges);
   size_t eog_at = r->at.at;
   t->eog = bq_cursor_bytes(&r->at, 4 * (uint64_t)n_eog);
   size_t ends_at = r->at.at;
@@ -159,11 +165,11 @@ static bq_status read_arrays(reader *r, bq_tokenizer *t, bq_tokenizer_size size)
   t->text = bq_cursor_bytes(&r->at, text);
   if (r->at.bad)
     return bq_fail(r->err, BQ_FORMAT, r->file_offset + counts_at,
-                   "the tokenizer is damaged: its %u tokens don't fit the section of %l bytes", tokens,
+                   DAMAGED "its %u tokens don't fit the section of %l bytes", tokens,
                    (uint64_t)r->at.size);
   if (r->at.at != r->at.size)
     return bq_fail(r->err, BQ_FORMAT, r->file_offset + r->at.at,
-                   "the tokenizer is damaged: it ends %l bytes before its section",
+                   DAMAGED "it ends %l bytes before its section",
                    (uint64_t)(r->at.size - r->at.at));
   t->info.tokens = tokens;
   t->n_merges = merges;
@@ -180,14 +186,15 @@ bq_status bq_tokenizer_create(const uint8_t *section, size_t bytes, uint64_t fil
                               bq_tokenizer_size size, void *memory, bq_tokenizer **out,
                               bq_error *err) {
   uint64_t need = bq_tokenizer_memory(size);
-  if (need >= SIZE_MAX) return bq_fail(err, BQ_NOMEM, file_offset, "a tokenizer of %u tokens", size.tokens);
+  if (need >= SIZE_MAX)
+    return bq_fail(err, BQ_NOMEM, file_offset, "a tokenizer of %u tokens is too large", size.tokens);
   bq_arena arena = {memory, (size_t)need, 0, false};
   bq_tokenizer *t = take(&arena, size);
   if (!t) return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "no memory was passed for the tokenizer");
   reader r = {{section, bytes, 0, false}, file_offset, err};
   if (bytes < HEADER_BYTES)
-    return bq_fail(err, BQ_FORMAT, file_offset,
-                   "the tokenizer is damaged: %l bytes hold no header of 44", (uint64_t)bytes);
+    return bq_fail(err, BQ_FORMAT, file_offset, DAMAGED "%l bytes hold no header of 44",
+                   (uint64_t)bytes);
   bq_status status = read_kind(&r, t);
   if (status == BQ_OK) status = read_ids(&r, t, size.tokens);
   if (status == BQ_OK) status = read_arrays(&r, t, size);

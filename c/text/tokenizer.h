@@ -43,7 +43,7 @@ typedef struct bq_tokenizer_info {
 } bq_tokenizer_info;
 bq_tokenizer_info bq_tokenizer_info_get(const bq_tokenizer *t);
 bool bq_token_ends(const bq_tokenizer *t, uint32_t id);   /* stops generation (eos and its like) */
-bool bq_token_special(const bq_tokenizer *t, uint32_t id); /* control tokens: not shown as text */
+bool bq_token_special(const bq_tokenizer *t, uint32_t id); /* control, unknown: not shown as text */
 
 typedef struct bq_tokenize_options {
   bool add_special;   /* BOS/EOS as the model's tokenizer adds them */
@@ -53,14 +53,16 @@ typedef struct bq_tokenize_options {
 /* Work space for texts up to `text_bytes`; bytes. UINT64_MAX on overflow. */
 uint64_t bq_tokenize_scratch(const bq_tokenizer *t, uint64_t text_bytes);
 
-/* Ids of `text` (UTF-8; invalid bytes are taken as the original tokenizers take U+FFFD or raw
- * bytes, never an error). Writes at most `capacity` ids; *count is how many there are: larger
- * than capacity means ARGUMENT was returned and nothing past it was written. */
+/* Ids of `text`: UTF-8, where bytes of no character are no error but stay the bytes they are, as
+ * characters that are neither letter nor number. User-defined tokens are always recognised. Writes
+ * at most `capacity` ids; *count is how many there are: larger than capacity means ARGUMENT was
+ * returned and nothing past it was written. */
 bq_status bq_tokenize(const bq_tokenizer *t, const char *text, size_t bytes,
                       const bq_tokenize_options *options, void *scratch, uint32_t *ids,
                       size_t capacity, size_t *count);
 
-/* Raw bytes of one token, in place; *bytes 0 for control tokens and ids out of range. */
+/* Raw bytes of one token, in place; *bytes 0 for control and unknown tokens and for ids out of
+ * range. */
 const uint8_t *bq_token_bytes(const bq_tokenizer *t, uint32_t id, size_t *bytes);
 /* The id whose text is exactly this, special tokens included; BQ_TOKEN_NONE. */
 uint32_t bq_token_find(const bq_tokenizer *t, const char *text, size_t bytes);

@@ -69,7 +69,7 @@ static void sort_tokens(const bq_tokenizer *t, uint32_t *ids, uint32_t n) {
   }
 }
 
-/* Whether a sorted token's byte number `at` is below `byte`; a token that ends there sorts first. */
+/* Whether a token's byte number `at` is below `byte`; a token that ends there sorts first. */
 static bool byte_below(const bq_tokenizer *t, uint32_t id, uint32_t at, uint32_t byte) {
   uint32_t n;
   const uint8_t *text = bq_vocab_text(t, id, &n);

@@ -1,10 +1,12 @@
 /* Rates of the kernels alone: one JSON line per measurement, for every table this build has.
  *
- *   kernels [MB of weights, 160] [rounds, 7]
+ *   make -f emscripten.mk bench-kernels
+ *   build/native/bench-kernels [MB of weights, 160] [rounds, 7]
+ *   node_modules/.bin/node build/bench-kernels/kernels.js [MB] [rounds]
  *
  * `matvec` streams weights from memory, as decode does, next to a plain read of the same bytes in
- * the same round; `matmul` keeps them in the cache, as prefill does. Rounds are interleaved and
- * medians printed. Runs natively and as wasm (docs/BENCHMARKS.md). */
+ * the same round; `matmul` keeps them in the cache, as prefill does. Rounds are interleaved;
+ * medians are printed, and the least time, which a busy machine disturbs less. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,14 @@
 #include "core/half.h"
 #include "kernels/kernels.h"
 
-enum { COLS = 2048, CACHED_ROWS = 512, MOST_TOKENS = 32, HEAD = 64, POSITIONS = 2048, MOST_ROUNDS = 99 };
+enum {
+  COLS = 2048,
+  CACHED_ROWS = 512,
+  MOST_TOKENS = 32,
+  HEAD = 64,
+  POSITIONS = 2048,
+  MOST_ROUNDS = 99
+};
 
 typedef struct bench bench;
 struct bench {
@@ -79,7 +88,8 @@ static void attend(bench *b) {
 static void tile_rows(bench *b) {
   size_t row_bytes = COLS / 32 * 20;
   for (size_t r = 0; r < 64; r++)
-    b->k->tile_rows[BQ_TYPE_BQ4_32](data->weights + r * 8 * row_bytes, row_bytes, 8, COLS, data->panel);
+    b->k->tile_rows[BQ_TYPE_BQ4_32](data->weights + r * 8 * row_bytes, row_bytes, 8, COLS,
+                                    data->panel);
 }
 
 /* --- set-up ------------------------------------------------------------------------------------- */
@@ -105,7 +115,8 @@ static void fill_weights(bq_type type) {
   const bool half = f->block_bytes % 4;
   const size_t scales = f->tile_step / (f->block < f->tile_step ? f->block : f->tile_step) * 8;
   for (size_t at = 0; at + f->tile_bytes <= data->weight_bytes; at += f->tile_bytes) {
-    for (size_t i = 0; i < f->tile_bytes; i++) data->weights[at + i] = (uint8_t)(seed = seed * 1664525u + 1013904223u, seed >> 24);
+    for (size_t i = 0; i < f->tile_bytes; i++)
+      data->weights[at + i] = (uint8_t)(seed = seed * 1664525u + 1013904223u, seed >> 24);
     for (size_t i = 0; i < scales; i++) {
       float s = 0.01f + 0.001f * noise(&seed);
       uint16_t h = bq_f32_to_f16(s);
@@ -115,9 +126,13 @@ static void fill_weights(bq_type type) {
   }
 }
 
-static bench matmul_bench(const char *what, const bq_kernels *k, bq_type type, size_t rows, size_t tokens,
-                          size_t repeat) {
-  bench b = {.what = what, .detail = bq_type_get(type)->name, .k = k, .run = matmul, .tokens = tokens,
+static bench matmul_bench(const char *what, const bq_kernels *k, bq_type type, size_t rows,
+                          size_t tokens, size_t repeat) {
+  bench b = {.what = what,
+             .detail = bq_type_get(type)->name,
+             .k = k,
+             .run = matmul,
+             .tokens = tokens,
              .repeat = repeat};
   b.w = (bq_matrix){data->weights, (uint32_t)rows, COLS, type, &k->matrix[type]};
   b.bytes = (double)bq_type_bytes(type, bq_type_run_layout(type), rows, COLS);
@@ -148,9 +163,10 @@ static void measure(bench *list, size_t n, int rounds) {
   for (size_t i = 0; i < n; i++) {
     bench *b = &list[i];
     double s = median(b, rounds);
-    printf("{\"bench\": \"%s\", \"table\": \"%s\", \"of\": \"%s\", \"tokens\": %zu, \"us\": %.2f, "
-           "\"least_us\": %.2f", b->what, b->k ? b->k->name : "", b->detail, b->tokens, s * 1e6,
-           b->seconds[0] * 1e6);
+    printf(
+        "{\"bench\": \"%s\", \"table\": \"%s\", \"of\": \"%s\", \"tokens\": %zu, \"us\": %.2f, "
+        "\"least_us\": %.2f",
+        b->what, b->k ? b->k->name : "", b->detail, b->tokens, s * 1e6, b->seconds[0] * 1e6);
     if (b->bytes > 0) printf(", \"GB_per_s\": %.2f", b->bytes / s * 1e-9);
     if (b->work > 0) printf(", \"G_per_s\": %.2f", b->work / s * 1e-9);
     if (read > 0) printf(", \"of_read\": %.3f", b->bytes / s / read);
@@ -161,7 +177,7 @@ static void measure(bench *list, size_t n, int rounds) {
 
 int main(int argc, char **argv) {
   static const bq_type types[] = {BQ_TYPE_BQ4_32, BQ_TYPE_BQ4H_32, BQ_TYPE_BQ8_32, BQ_TYPE_BQ4_16,
-                                  BQ_TYPE_BQ4_64, BQ_TYPE_F16, BQ_TYPE_F32};
+                                  BQ_TYPE_BQ4_64, BQ_TYPE_F16,     BQ_TYPE_F32};
   const bq_kernels *tables[] = {bq_kernels_relaxed(), bq_kernels_simd128(), bq_kernels_scalar()};
   int rounds = argc > 2 ? atoi(argv[2]) : 7;
   if (rounds < 1 || rounds > MOST_ROUNDS) rounds = 7;
@@ -180,10 +196,15 @@ int main(int argc, char **argv) {
     fill_weights(types[i]);
     double row_bytes = (double)bq_type_bytes(types[i], bq_type_run_layout(types[i]), 8, COLS) / 8;
     size_t rows = (size_t)((double)data->weight_bytes / row_bytes) & ~(size_t)7;
-    list[n++] = (bench){.what = "read", .detail = "plain", .run = plain_read, .tokens = 1, .repeat = 1,
+    list[n++] = (bench){.what = "read",
+                        .detail = "plain",
+                        .run = plain_read,
+                        .tokens = 1,
+                        .repeat = 1,
                         .bytes = (double)(data->weight_bytes & ~(size_t)63)};
     for (size_t t = 0; t < 3; t++)
-      if (tables[t] && (t < 2 || !tables[1])) list[n++] = matmul_bench("matvec", tables[t], types[i], rows, 1, 1);
+      if (tables[t] && (t < 2 || !tables[1]))
+        list[n++] = matmul_bench("matvec", tables[t], types[i], rows, 1, 1);
     measure(list, n, rounds);
     n = 0;
     for (size_t t = 0; t < 3; t++)
@@ -203,17 +224,51 @@ int main(int argc, char **argv) {
     const bq_kernels *k = tables[t];
     if (!k) continue;
     bench list[] = {
-        {.what = "quantize", .detail = "f32", .k = k, .run = quantize, .tokens = 1, .repeat = 200, .work = COLS},
-        {.what = "quantize", .detail = "f32", .k = k, .run = quantize, .tokens = 4, .repeat = 50, .work = 4 * COLS},
+        {.what = "quantize",
+         .detail = "f32",
+         .k = k,
+         .run = quantize,
+         .tokens = 1,
+         .repeat = 200,
+         .work = COLS},
+        {.what = "quantize",
+         .detail = "f32",
+         .k = k,
+         .run = quantize,
+         .tokens = 4,
+         .repeat = 50,
+         .work = 4 * COLS},
         {.what = "rmsnorm", .detail = "f32", .k = k, .run = rmsnorm, .repeat = 200, .work = COLS},
-        {.what = "softmax", .detail = "f32", .k = k, .run = softmax, .repeat = 100, .work = POSITIONS},
+        {.what = "softmax",
+         .detail = "f32",
+         .k = k,
+         .run = softmax,
+         .repeat = 100,
+         .work = POSITIONS},
         {.what = "silu_mul", .detail = "f32", .k = k, .run = silu, .repeat = 100, .work = COLS},
-        {.what = "attend", .detail = "f32", .k = k, .run = attend, .tokens = 0, .repeat = 20,
-         .bytes = 2.0 * POSITIONS * HEAD * 4, .work = 2.0 * POSITIONS * HEAD},
-        {.what = "attend", .detail = "f16", .k = k, .run = attend, .tokens = 1, .repeat = 20,
-         .bytes = 2.0 * POSITIONS * HEAD * 2, .work = 2.0 * POSITIONS * HEAD},
-        {.what = "tile_rows", .detail = "bq4_32", .k = k, .run = tile_rows, .repeat = 1,
-         .bytes = 512.0 * COLS / 32 * 20, .work = 512.0 * COLS},
+        {.what = "attend",
+         .detail = "f32",
+         .k = k,
+         .run = attend,
+         .tokens = 0,
+         .repeat = 20,
+         .bytes = 2.0 * POSITIONS * HEAD * 4,
+         .work = 2.0 * POSITIONS * HEAD},
+        {.what = "attend",
+         .detail = "f16",
+         .k = k,
+         .run = attend,
+         .tokens = 1,
+         .repeat = 20,
+         .bytes = 2.0 * POSITIONS * HEAD * 2,
+         .work = 2.0 * POSITIONS * HEAD},
+        {.what = "tile_rows",
+         .detail = "bq4_32",
+         .k = k,
+         .run = tile_rows,
+         .repeat = 1,
+         .bytes = 512.0 * COLS / 32 * 20,
+         .work = 512.0 * COLS},
     };
     measure(list, sizeof list / sizeof *list, rounds);
   }

@@ -57,7 +57,7 @@ test('a message is sent, words stream in, the figures are there', async () => {
   assert.ok(seen.length >= 3 && seen.length <= tokens, `${seen.length} states of ${tokens} tokens`);
   for (const state of seen) assert.ok(reply.startsWith(state), state);
 
-  assert.match(await stat(page, 'speed'), /^\d.* tokens\/s$/);
+  assert.match(await stat(page, 'speed'), /^\d[\d.,]*$/);
   assert.match(await stat(page, 'ttft'), /^\d.* m?s$/);
   assert.match(await stat(page, 'memory'), /^\d.* MB/);
   assert.equal(await stat(page, 'build'), 'relaxed SIMD');
@@ -90,7 +90,9 @@ test('Stop: at most one more token is shown after the click', async () => {
     new MutationObserver((_, observer) => {
       if (Number(tokens.textContent) < 5) return;
       observer.disconnect();
-      /** @type {HTMLElement} */ (document.querySelector('#stop')).click();
+      const stop = /** @type {HTMLElement} */ (document.querySelector('#stop'));
+      stop.focus();
+      stop.click();
       resolve([Number(tokens.textContent), document.querySelector('article:last-child .text')?.textContent]);
     }).observe(tokens, { childList: true });
   }));
@@ -187,6 +189,7 @@ test('New chat clears, also in the middle of a reply, also for a reload', async 
   });
   await ready(page);
   assert.deepEqual(await texts(page), []);
+  assert.equal(await ui(page).alert.count(), 0);
   await page.reload();
   await ready(page);
   assert.deepEqual(await texts(page), []);
@@ -278,6 +281,32 @@ test('a model is dropped on the page; a broken one is refused with its offset', 
   await page.getByRole('button', { name: 'Back to the bundled model' }).click();
   await ready(page);
   assert.match(await say(page, 'Thank you'), /\w/);
+});
+
+test('the engine or the model cannot be had: said with code and hint, and tried again', async () => {
+  page = await newPage(browser, { serviceWorkers: 'block' });
+  const { alert } = ui(page);
+  await page.route('**/bq4-relaxed.wasm', (route) => route.fulfill({ status: 404 }));
+  await page.route('**/chat.bq4', (route) => route.fulfill({ status: 503 }));
+  await page.goto(site.url);
+  await alert.waitFor();
+  assert.match(await alert.locator('code').textContent() ?? '', /^NO_ENGINE/);
+  assert.match(await alert.locator('.hint').textContent() ?? '', /build\/wasm/);
+  await page.unroute('**/bq4-relaxed.wasm');
+  await alert.getByRole('button', { name: 'Reload the page' }).click();
+  await alert.locator('code', { hasText: 'HTTP_STATUS' }).waitFor();
+  assert.ok(await ui(page).send.isDisabled());
+  // A model of one's own does as well.
+  await ui(page).file.setInputFiles(join(ROOT, 'models/chat.bq4'));
+  await ready(page);
+  assert.match(await say(page, 'Hello!'), /\w/);
+  await page.reload();
+  await alert.waitFor();
+  await page.unroute('**/chat.bq4');
+  await alert.getByRole('button', { name: 'Try again' }).click();
+  await ready(page);
+  assert.match(await say(page, 'Hello!'), /\w/);
+  page.trouble = page.trouble.filter((line) => !/status of (404|503)/.test(line));
 });
 
 test('a full context is said, and a new chat is offered', async () => {

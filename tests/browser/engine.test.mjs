@@ -12,7 +12,9 @@ import { newPage, ROOT } from './site.mjs';
 
 const BUILDS = /** @type {const} */ (['relaxed', 'simd128']);
 const golden = JSON.parse(readFileSync(join(ROOT, 'tests/golden/tiny.json'), 'utf8'));
-const shared = join(process.env.BQ4_SHARED ?? join(ROOT, '../shared'), 'data');
+/** name → hash of the logits along the reference ids, of every build there is: see tests/js/golden.test.mjs. */
+const recorded = new Map(readFileSync(join(ROOT, 'tests/golden/logit_hashes.txt'), 'utf8').trim().split('\n').map((line) => /** @type {[string, string]} */ (line.split(' '))));
+const shared = join(process.env.BQ4_SHARED ?? join(ROOT, '../shared'), 'data/models');
 
 /** @type {string} */
 let folder;
@@ -25,7 +27,7 @@ let page;
 
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), 'bq4-golden-'));
-  site = await serve({ root: ROOT, folders: [...PUBLIC, 'tests/browser'] });
+  site = await serve({ root: ROOT, folders: [...PUBLIC, 'tests'] });
   browser = await launch();
   page = await newPage(browser);
   await page.goto(`${site.url}tests/browser/blank.html`);
@@ -36,59 +38,52 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** @param {string} from @param {string} quant @param {string} [tokenizer] @returns {Promise<Buffer>} */
-async function converted(from, quant, tokenizer) {
-  const to = join(folder, `${quant}.bq4`);
-  await convert(from, to, { quant, tokenizer });
+/** @param {string} from @param {import('../../js/convert/index.js').ConvertOptions} options @returns {Promise<Buffer>} */
+async function converted(from, options) {
+  const to = join(folder, 'converted.bq4');
+  await convert(from, to, options);
   return readFileSync(to);
 }
 
-/** `goldenRun` in the page. @param {string} build @param {Buffer} model @param {number[]} prompt @param {number} count */
-const inPage = (build, model, prompt, count) => page.evaluate(async ([build, model, prompt, count]) => {
+/** `goldenRun` in the page. @param {string} build @param {Buffer} model @param {number[]} prompt @param {number[] | number} follow */
+const inPage = (build, model, prompt, follow) => page.evaluate(async ([build, model, prompt, follow]) => {
   const path = '/tests/browser/golden.mjs';
   const { goldenRun } = await import(path);
-  return goldenRun(build, Uint8Array.from(atob(model), (c) => c.charCodeAt(0)), prompt, count);
-}, /** @type {const} */ ([build, model.toString('base64'), prompt, count]));
+  return goldenRun(build, Uint8Array.from(atob(model), (c) => c.charCodeAt(0)), prompt, follow);
+}, /** @type {const} */ ([build, model.toString('base64'), prompt, follow]));
 
-/** Every build, here and in Chromium: what all agree on. @param {Buffer} model @param {number[]} prompt @param {number} count */
-async function everywhere(model, prompt, count) {
-  /** @type {Awaited<ReturnType<typeof goldenRun>>[]} */
-  const runs = [];
+/** What every build says, here and in Chromium, to the bit. @param {Buffer} model @param {number[]} prompt @param {number[] | number} follow */
+async function everywhere(model, prompt, follow) {
+  const first = await goldenRun('relaxed', model, prompt, follow);
   for (const build of BUILDS) {
-    runs.push(await goldenRun(build, model, prompt, count), await inPage(build, model, prompt, count));
-    for (const run of runs.slice(-2)) assert.equal(run.build, build);
+    assert.deepEqual(await goldenRun(build, model, prompt, follow), first, `${build} in Node`);
+    assert.deepEqual(await inPage(build, model, prompt, follow), first, `${build} in Chromium`);
   }
-  const [{ ids, hash }] = runs;
-  assert.deepEqual(runs.map((run) => run.hash), Array(4).fill(hash), 'Node and Chromium, relaxed and SIMD128');
-  for (const run of runs) assert.deepEqual(run.ids, ids);
-  return ids;
+  return first;
 }
 
-test('tiny, f32: 200 ids of the double-precision reference, one hash of all logits', async () => {
-  const model = await converted(join(ROOT, 'tests/golden/tiny'), 'f32');
-  assert.deepEqual(await everywhere(model, golden.prompt_ids, golden.ids.length), golden.ids);
-});
-
-for (const quant of ['bq4', 'bq8', 'f16']) {
-  test(`tiny, ${quant}: one hash of all logits`, async () => {
-    const model = await converted(join(ROOT, 'tests/golden/tiny'), quant);
-    await everywhere(model, golden.prompt_ids, 100);
+for (const [name, options] of Object.entries({ f32: { quant: 'f32' }, bq4: { quant: 'bq4', embed: 'bq4' } })) {
+  test(`tiny, ${name}: the recorded hash of all logits`, async () => {
+    const model = await converted(join(ROOT, 'tests/golden/tiny'), options);
+    const { ids, hash } = await everywhere(model, golden.prompt_ids, golden.ids);
+    assert.equal(hash, recorded.get(name));
+    if (name === 'f32') assert.deepEqual(ids, golden.ids, 'the 200 ids of the double-precision reference');
   });
 }
 
-test('the bundled model: one hash of all logits', async () => {
+test('the bundled model: the same ids and logits', async () => {
   await everywhere(readFileSync(join(ROOT, 'models/chat.bq4')), [1, 100, 200, 300, 400, 3, 2], 60);
 });
 
 test('stories260K: its 200 reference ids', { skip: !existsSync(shared) && 'no shared data' }, async () => {
-  const text = readFileSync(join(shared, 'models/stories260K.greedy200.txt'), 'utf8');
+  const text = readFileSync(join(shared, 'stories260K.greedy200.txt'), 'utf8');
   const [first, ...ids] = JSON.parse(/ids (\[.*?\])/.exec(text)?.[1] ?? '[]');
-  const model = await converted(join(shared, 'models/stories260K.bin'), 'f32', join(shared, 'models/tok512.bin'));
-  assert.deepEqual(await everywhere(model, [first], ids.length), ids);
+  const model = await converted(join(shared, 'stories260K.bin'), { quant: 'f32', tokenizer: join(shared, 'tok512.bin') });
+  assert.deepEqual((await everywhere(model, [first], ids.length)).ids, ids);
 });
 
 test('the public interface in a page: both engines give the same ids, streamed', async () => {
-  const model = await converted(join(ROOT, 'tests/golden/tiny'), 'f32');
+  const model = await converted(join(ROOT, 'tests/golden/tiny'), { quant: 'f32' });
   const results = await page.evaluate(async ([base64, prompt, count]) => {
     const path = '/js/index.js';
     const { createEngine, createWorkerEngine, fromBlob } = await import(path);

@@ -1,56 +1,25 @@
-// The golden run: greedy ids and a hash of every logit, the same code in Node and in a browser.
+// A golden run, the same code in Node and in a browser: greedy ids, and a hash of the logits of every step.
 import { xxh64 } from '../../js/convert/xxh64.js';
-import { Loading } from '../../js/loading.js';
-import { planModel, sessionRecord } from '../../js/plan.js';
-import { openSource, toSource } from '../../js/sources/index.js';
-import { compile, Wasm } from '../../js/wasm.js';
-
-/** The first of the largest. @param {Float32Array} logits */
-function argmax(logits) {
-  let best = 0;
-  for (let i = 1; i < logits.length; i++) if (logits[i] > logits[best]) best = i;
-  return best;
-}
+import { argmax, openLogits } from '../js/logits.mjs';
 
 /**
  * @param {'relaxed' | 'simd128'} variant
- * @param {Uint8Array} model
+ * @param {import('../../js/types.js').SourceLike} source
  * @param {number[]} prompt
- * @param {number} count
- * @returns {Promise<{ build: string, ids: number[], hash: string }>}  `hash`: XXH64 of the logits of all steps, as f32
+ * @param {number[] | number} follow  ids to go along, whatever the model would have said; or how many to choose
+ * @returns {Promise<{ ids: number[], hash: string }>}  `ids`: the choices; `hash`: XXH64 of all logits, as in logit_hashes.txt
  */
-export async function goldenRun(variant, model, prompt, count) {
-  const compiled = await compile({ variant });
-  const source = toSource(model);
-  const file = await openSource(source);
-  const planned = await planModel(compiled, source, file, {});
-  const wasm = await Wasm.create(compiled, planned.regionBytes);
-  const loading = new Loading(wasm, file, planned, {});
-  const handle = await loading.model;
-  await loading.done;
-
-  const { vocab } = planned.plan;
-  const logits = new Float32Array(vocab * count);
+export async function goldenRun(variant, source, prompt, follow) {
+  const model = await openLogits(source, { variant });
+  const count = typeof follow === 'number' ? follow : follow.length;
+  /** @type {Float32Array[]} */
+  const steps = [];
   /** @type {number[]} */
   const ids = [];
-  wasm.scope((take) => {
-    const [options, out, list] = [take(16), take(4), take(4 * prompt.length)];
-    const result = () => wasm.u32(out, 1)[0];
-    wasm.write('bqw_session_options', options, sessionRecord({}));
-    wasm.check('bqw_session_create', handle, options, out);
-    const session = result();
-    wasm.u32(list, prompt.length).set(prompt);
-    wasm.check('bqw_session_sync', session, list, prompt.length, out);
-    for (let step = 0; step < count; step++) {
-      while (wasm.check('bqw_session_run', session, 1000) !== 0);
-      wasm.check('bqw_session_logits', session, out);
-      const now = wasm.f32(result(), vocab);
-      logits.set(now, step * vocab);
-      ids.push(argmax(now));
-      wasm.check('bqw_session_append', session, ids[step]);
-    }
-  });
-  const build = wasm.text(wasm.call('bqw_build'));
-  wasm.release();
-  return { build, ids, hash: xxh64(new Uint8Array(logits.buffer)).toString(16).padStart(16, '0') };
+  for (let i = 0; i < count; i++) {
+    steps.push(i ? model.next(typeof follow === 'number' ? ids[i - 1] : follow[i - 1]) : model.start(prompt));
+    ids.push(argmax(steps[i]));
+  }
+  const all = new Float32Array(steps.flatMap((step) => [...step]));
+  return { ids, hash: xxh64(new Uint8Array(all.buffer)).toString(16).padStart(16, '0') };
 }

@@ -607,4 +607,6 @@ static void give(void *ctx, void *p) {
   free(r.start);
 }
 
-bq_allocator fixture_allocator(fixture_memory *memory) { return (bq_allocator){memory, take, give}; }
+bq_allocator fixture_allocator(fixture_memory *memory) {
+  return (bq_allocator){memory, take, give};
+}

@@ -26,7 +26,7 @@ typedef struct fixture_spec {
   bq_type vector_type;  /* f32, f16, bf16; v2 only */
   bq_layout layout;     /* BQ_TILED: tiled where the type allows it; v2 only */
   bool biases;          /* all that the table knows and the norm allows */
-  uint32_t block;       /* v1: 16, 32, 64; where it doesn't divide, 16; where 16 doesn't, companion */
+  uint32_t block; /* v1: 16, 32, 64; where it doesn't divide, 16; where 16 doesn't, companion */
   bool scattered;       /* v1: tensors in another order than the directory, with gaps */
   bool no_tokenizer, no_hashes;
   uint32_t card_bytes;  /* v2: length of the model card; makes the prefix longer */
@@ -101,8 +101,8 @@ fixture_buffer fixture_prefix(const fixture_buffer *plan, const fixture_buffer *
 void fixture_put_section(fixture_buffer *b, const char *tag, uint32_t flags, const uint8_t *payload,
                          size_t n);
 
-/* Feeds what the loader wants from the file, at most `piece` bytes (0: no limit) at a time, until it
- * is complete or fails. */
+/* Feeds what the loader wants from the file, at most `piece` bytes (0: no limit) at a time, until
+ * it is complete or fails. */
 static inline bq_status fixture_feed(const fixture *f, bq_loader *loader, size_t piece,
                                      bq_error *err) {
   for (;;) {

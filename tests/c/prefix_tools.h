@@ -1,5 +1,5 @@
-/* What the tests of the prefix share. Bytes are always handed over in a block of exactly their length, so that
- * the sanitizer sees every read past the end. */
+/* What the tests of the prefix share. Bytes are always handed over in a block of exactly their
+ * length, so that the sanitizer sees every read past the end. */
 #ifndef PREFIX_TOOLS_H
 #define PREFIX_TOOLS_H
 
@@ -22,10 +22,11 @@ static inline bytes copy_of(const uint8_t *data, size_t n) {
   return b;
 }
 
-static inline bq_status read_prefix(bytes b, uint64_t file_bytes, const fixture *f, bool whole, uint64_t *need,
-                             bq_error *err) {
+static inline bq_status read_prefix(bytes b, uint64_t file_bytes, const fixture *f, bool whole,
+                                    uint64_t *need, bq_error *err) {
   bq_prefix p;
-  bq_prefix_input in = {b.data, b.n, file_bytes, f ? f->companion : NULL, f ? f->companion_bytes : 0};
+  bq_prefix_input in = {b.data, b.n, file_bytes, f ? f->companion : NULL,
+                        f ? f->companion_bytes : 0};
   *err = (bq_error){0};
   bq_status status = bq_prefix_read(&in, whole, need, &p, err);
   if (status) CHECK_EQ(err->status, status);
@@ -38,9 +39,27 @@ static inline void store(uint8_t *p, uint64_t v, int bytes) {
 }
 
 /* Values at the ends of what 1 to 8 bytes can say. */
-static const uint64_t extremes[] = {0, 1, 2, 7, 8, 255, 256, 65535, 65536, 1u << 24, (1u << 31) - 1, 1u << 31,
-                                    UINT32_MAX - 1, UINT32_MAX, 1ull << 32, 1ull << 53, (1ull << 63) - 1,
-                                    1ull << 63, UINT64_MAX - 7, UINT64_MAX - 1, UINT64_MAX};
+static const uint64_t extremes[] = {0,
+                                    1,
+                                    2,
+                                    7,
+                                    8,
+                                    255,
+                                    256,
+                                    65535,
+                                    65536,
+                                    1u << 24,
+                                    (1u << 31) - 1,
+                                    1u << 31,
+                                    UINT32_MAX - 1,
+                                    UINT32_MAX,
+                                    1ull << 32,
+                                    1ull << 53,
+                                    (1ull << 63) - 1,
+                                    1ull << 63,
+                                    UINT64_MAX - 7,
+                                    UINT64_MAX - 1,
+                                    UINT64_MAX};
 enum { EXTREMES = sizeof extremes / sizeof *extremes };
 
 /* The sections of a good file in two runs, to be changed and put together again. */
@@ -73,7 +92,8 @@ static inline bq_status judge(parts *p, bq_error *err) {
   return status;
 }
 
-/* Without hashes (their number depends on the length of the prefix), and with room before the data. */
+/* Without hashes (their number depends on the length of the prefix), and with room before the data.
+ */
 static inline parts roomy(void) {
   fixture_spec spec = fixture_llama();
   spec.no_hashes = true;

@@ -1,4 +1,5 @@
-/* CONF payloads: every key at the ends of its range and past them, defaults, what doesn't fit together. */
+/* CONF payloads: every key at the ends of its range and past them, defaults, what doesn't fit
+ * together. */
 #include "check.h"
 
 #include <stdlib.h>
@@ -24,8 +25,9 @@ static void put(fixture_buffer *b, uint32_t key, uint32_t kind, uint32_t flags, 
 
 /* The keys that can't be left out; `but` is left out all the same. */
 static fixture_buffer least_without(uint32_t but) {
-  static const uint32_t keys[][3] = {{1, U32, 1}, {2, U32, 3}, {3, U32, 48}, {4, U32, 6},
-                                     {7, U32, 100}, {8, U32, 500}, {9, U32, 64}, {11, F32, 0x3727c5ac}};
+  static const uint32_t keys[][3] = {{1, U32, 1},  {2, U32, 3},          {3, U32, 48},
+                                     {4, U32, 6},  {7, U32, 100},        {8, U32, 500},
+                                     {9, U32, 64}, {11, F32, 0x3727c5ac}};
   fixture_buffer b = {0};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     if (keys[i][0] != but) put(&b, keys[i][0], keys[i][1], 1, keys[i][2]);
@@ -164,7 +166,8 @@ static void test_head_shapes(void) {
 
 static void test_floats(void) {
   static const float good_eps[] = {0.0f, 1e-30f, 1e-5f, 3e38f};
-  static const uint32_t bad_eps[] = {0xb727c5acu, 0x7f800000u, 0xff800000u, 0x7fc00000u, 0x7f800001u};
+  static const uint32_t bad_eps[] = {0xb727c5acu, 0x7f800000u, 0xff800000u, 0x7fc00000u,
+                                     0x7f800001u};
   bq_config c;
   bq_error err = {0};
   for (int i = 0; i < 4; i++) CHECK_EQ(with(11, F32, bits(good_eps[i]), &c, &err), BQ_OK);

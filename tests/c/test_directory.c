@@ -47,8 +47,12 @@ static bq_status with_entry(fixture_spec spec, const char *name, change *apply, 
   fixture_u32(&tens, (uint32_t)p.f.n_tensors - drop);
   for (size_t i = 0; i < p.f.n_tensors; i++) {
     const fixture_tensor *t = &p.f.tensors[i];
-    entry e = {.type = t->type, .layout = t->layout, .ndims = t->ndims, .dims = {t->dims[0], t->dims[1]},
-               .offset = t->offset, .bytes = t->bytes};
+    entry e = {.type = t->type,
+               .layout = t->layout,
+               .ndims = t->ndims,
+               .dims = {t->dims[0], t->dims[1]},
+               .offset = t->offset,
+               .bytes = t->bytes};
     strcpy(e.name, t->name);
     bool this_one = strcmp(t->name, name) == 0;
     if (this_one && apply) apply(&e);
@@ -173,7 +177,8 @@ static void test_missing_tensors(void) {
   f = fixture_make(&bullet);
   for (size_t i = 0; i < f.n_tensors; i++) { /* biases are optional */
     bool bias = strstr(f.tensors[i].name, ".bias");
-    CHECK_EQ(with_entry(bullet, f.tensors[i].name, NULL, true, NULL, &err), bias ? BQ_OK : BQ_SHAPE);
+    CHECK_EQ(with_entry(bullet, f.tensors[i].name, NULL, true, NULL, &err),
+             bias ? BQ_OK : BQ_SHAPE);
   }
   fixture_free(&f);
 }
@@ -199,7 +204,8 @@ static void test_type_list(void) {
     fixture_u32(&b, n);
     for (uint32_t k = 0; k < n; k++) put_type(&b, lists[i].ids[k], lists[i].names[k]);
     bq_error err;
-    CHECK_EQ(with_entry(fixture_llama(), "h.1.mlp.up.weight", future_type, false, &b, &err), lists[i].wanted);
+    CHECK_EQ(with_entry(fixture_llama(), "h.1.mlp.up.weight", future_type, false, &b, &err),
+             lists[i].wanted);
     if (!CHECK(strstr(err.detail, lists[i].says))) printf("%s\n", err.detail);
     free(b.data);
   }
@@ -207,7 +213,8 @@ static void test_type_list(void) {
 
 /* --- companions ----------------------------------------------------------------------------- */
 
-static bq_status with_companion(const fixture *f, const uint8_t *companion, size_t n, bq_error *err) {
+static bq_status with_companion(const fixture *f, const uint8_t *companion, size_t n,
+                                bq_error *err) {
   bytes c = copy_of(companion, n), b = copy_of(f->bytes, f->n);
   bq_prefix p;
   bq_prefix_input in = {b.data, b.n, f->n, n ? c.data : NULL, n};
@@ -233,7 +240,8 @@ static void test_companion(void) {
     CHECK(status == BQ_FORMAT || status == BQ_SHAPE);
     CHECK_EQ(err.offset, (uint64_t)BQ_NO_OFFSET);
   }
-  size_t length, at = (size_t)(fixture_section(f.companion, f.companion_bytes, "XTRA", &length) - f.companion);
+  size_t length,
+      at = (size_t)(fixture_section(f.companion, f.companion_bytes, "XTRA", &length) - f.companion);
   uint32_t listed = bq_load32(f.companion + at);
   CHECK(listed > 0);
   bytes c = copy_of(f.companion, f.companion_bytes);

@@ -7,9 +7,7 @@
 #include "random.h"
 
 /* Error in units of the last place of the float nearest to `want`. */
-static double ulps(float got, double want) {
-  return fabs(got - want) / ldexp(1, ilogb(want) - 23);
-}
+static double ulps(float got, double want) { return fabs(got - want) / ldexp(1, ilogb(want) - 23); }
 
 static void check_expf(float x) {
   float got = bq_expf(x);
@@ -25,8 +23,9 @@ static void test_expf(void) {
     check_expf(bq_float_of(u));
     check_expf(-bq_float_of(u));
   }
-  const float edges[] = {0, -0.0f, 1, -87.33f, -87.330006f, 88.72283f, 88.722839f, 88.7229f, 89, 1e30f,
-                         INFINITY, -INFINITY, NAN, -104, -1e30f, 0x1p-149f, -0x1p-149f};
+  const float edges[] = {0,          -0.0f,    1,      -87.33f,   -87.330006f, 88.72283f,
+                         88.722839f, 88.7229f, 89,     1e30f,     INFINITY,    -INFINITY,
+                         NAN,        -104,     -1e30f, 0x1p-149f, -0x1p-149f};
   for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) check_expf(edges[i]);
   CHECK(bq_expf(0.0f) == 1.0f);
   CHECK(bq_expf(-0.0f) == 1.0f);

@@ -13,7 +13,8 @@ static bool next_spec(int *i, fixture_spec *spec) {
   spec->config.layers = 1;
   spec->config.vocab = 40;
   spec->config.tied = n == 5;
-  if (n == 6) spec->config.hidden = spec->config.ffn = 24; /* v1: companion tensors, straddling blocks */
+  if (n == 6)
+    spec->config.hidden = spec->config.ffn = 24; /* v1: companion tensors, straddling blocks */
   return true;
 }
 
@@ -28,7 +29,8 @@ static void test_plan(void) {
     uint64_t need = 0;
     bytes b = copy_of(f.bytes, (size_t)f.prefix_bytes);
     bq_session_options options = {.context = 16};
-    CHECK_EQ(bq_plan_make(b.data, b.n, f.n, f.companion, f.companion_bytes, &options, &need, &plan, &err),
+    CHECK_EQ(bq_plan_make(b.data, b.n, f.n, f.companion, f.companion_bytes, &options, &need, &plan,
+                          &err),
              BQ_OK);
     CHECK_EQ(plan.version, spec.version);
     CHECK_EQ(plan.file_bytes, f.n);
@@ -47,9 +49,12 @@ static void test_plan(void) {
     CHECK_EQ(plan.kv_bytes, kv);
     CHECK(plan.session_bytes > kv);
     options.context = spec.config.context + 1;
-    CHECK_EQ(bq_plan_make(b.data, b.n, f.n, f.companion, f.companion_bytes, &options, &need, &plan, &err),
+    CHECK_EQ(bq_plan_make(b.data, b.n, f.n, f.companion, f.companion_bytes, &options, &need, &plan,
+                          &err),
              BQ_ARGUMENT);
-    CHECK_EQ(bq_plan_make(b.data, b.n, f.n, f.companion, f.companion_bytes, NULL, NULL, &plan, NULL), BQ_OK);
+    CHECK_EQ(
+        bq_plan_make(b.data, b.n, f.n, f.companion, f.companion_bytes, NULL, NULL, &plan, NULL),
+        BQ_OK);
     free(b.data);
     fixture_free(&f);
   }
@@ -60,7 +65,8 @@ static void test_every_length(void) {
   fixture_spec spec;
   for (int i = 0; next_spec(&i, &spec);) {
     fixture f = fixture_make(&spec);
-    size_t plan_end = spec.version == 2 ? 64 + (size_t)bq_load64(f.bytes + 16) : (size_t)f.prefix_bytes;
+    size_t plan_end =
+        spec.version == 2 ? 64 + (size_t)bq_load64(f.bytes + 16) : (size_t)f.prefix_bytes;
     for (int whole = 0; whole < 2; whole++) {
       size_t enough = whole ? (size_t)f.prefix_bytes : plan_end;
       for (size_t n = 0; n <= enough; n++) {
@@ -109,7 +115,8 @@ static void test_every_bit(void) {
     uint64_t need = 0;
     bq_status status = read_prefix(b, f.n, &f, true, &need, &err);
     if (i < 4 * 8) CHECK_EQ(status, BQ_FORMAT);
-    else if (i < 8 * 8) CHECK(status == BQ_UNSUPPORTED || status == BQ_FORMAT); /* another version */
+    else if (i < 8 * 8)
+      CHECK(status == BQ_UNSUPPORTED || status == BQ_FORMAT); /* another version */
     else CHECK(status == BQ_CHECKSUM || (status == BQ_FORMAT && strstr(err.detail, "checksum")));
     b.data[i / 8] ^= (uint8_t)(1 << i % 8);
   }
@@ -117,8 +124,9 @@ static void test_every_bit(void) {
   fixture_free(&f);
 }
 
-/* Puts every extreme value but those below `legal`, and the neighbours of the true one, into the `size` bytes at
- * `at`, makes the checksums right again, and wants an error that is at hand at once. */
+/* Puts every extreme value but those below `legal`, and the neighbours of the true one, into the
+ * `size` bytes at `at`, makes the checksums right again, and wants an error that is at hand at
+ * once. */
 static void try_from(uint64_t legal, const fixture *f, size_t at, int size) {
   uint64_t mask = size == 8 ? UINT64_MAX : (1ull << 8 * size) - 1, truth = 0;
   for (int i = 0; i < size; i++) truth |= (uint64_t)f->bytes[at + i] << 8 * i;
@@ -151,11 +159,13 @@ static void test_header_extremes(void) {
   } fields[] = {{0, 4}, {4, 4}, {8, 4}, {12, 4}, {16, 8}, {24, 8}, {32, 8}};
   fixture_spec spec = fixture_llama();
   fixture f = fixture_make(&spec);
-  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) try_extremes(&f, fields[i].at, fields[i].size);
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+    try_extremes(&f, fields[i].at, fields[i].size);
   fixture_free(&f);
 }
 
-/* Every number of the tensor directory. All of them follow from the configuration, the rest from each other. */
+/* Every number of the tensor directory. All of them follow from the configuration, the rest from
+ * each other. */
 static void test_directory_extremes(void) {
   fixture_spec spec = fixture_bullet();
   spec.config.layers = 1;
@@ -175,7 +185,8 @@ static void test_directory_extremes(void) {
     try_extremes(&f, at, 2);
     at += 2 + bq_load16(f.bytes + at);
     try_extremes(&f, at, 1); /* type */
-    try_from(f.bytes[at] == BQ_TYPE_F32 ? 0 : 2, &f, at + 1, 1); /* layout: both may take the same bytes */
+    try_from(f.bytes[at] == BQ_TYPE_F32 ? 0 : 2, &f, at + 1,
+             1);                 /* layout: both may take the same bytes */
     try_extremes(&f, at + 2, 1); /* ndims */
     uint32_t ndims = f.bytes[at + 2];
     at += 3;
@@ -346,6 +357,19 @@ static void test_sections(void) {
   }
 }
 
+static void test_section_lengths(void) {
+  static const uint64_t lengths[] = {16, 1ull << 32, UINT64_MAX - 15, UINT64_MAX - 7, UINT64_MAX - 6,
+                                     UINT64_MAX};
+  bq_error err;
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    parts p = roomy();
+    fixture_put_section(&p.rest, "ABCD", 0, NULL, 0);
+    store(p.rest.data + p.rest.n - 8, lengths[i], 8);
+    CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+    CHECK(strstr(err.detail, "ABCD announces"));
+  }
+}
+
 static void test_many_sections(void) {
   bq_error err;
   for (int n = 64; n < 66; n++) {
@@ -378,8 +402,8 @@ static void test_hash_section(void) {
   for (int what = 0; what < 8; what++) {
     static const uint32_t kinds[] = {1, 2, 2, 1, 1, 1, 3, 1}, chunk[] = {0, 0, 0, 0, 0, 1, 0, 0};
     static const size_t hashes[] = {8, 32, 8, 0, 16, 8, 8, 0}, cut[] = {0, 0, 0, 0, 0, 0, 0, 4};
-    static const bq_status wanted[] = {BQ_OK, BQ_OK, BQ_FORMAT, BQ_FORMAT, BQ_FORMAT, BQ_UNSUPPORTED,
-                                       BQ_UNSUPPORTED, BQ_FORMAT};
+    static const bq_status wanted[] = {BQ_OK,     BQ_OK,          BQ_FORMAT,      BQ_FORMAT,
+                                       BQ_FORMAT, BQ_UNSUPPORTED, BQ_UNSUPPORTED, BQ_FORMAT};
     parts p = roomy();
     fixture_buffer b = {0};
     fixture_u32(&b, kinds[what]);
@@ -402,6 +426,7 @@ int main(void) {
   RUN(test_billion_tensors);
   RUN(test_file_size);
   RUN(test_sections);
+  RUN(test_section_lengths);
   RUN(test_many_sections);
   RUN(test_tokenizer_and_config_agree);
   RUN(test_hash_section);

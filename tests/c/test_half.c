@@ -102,7 +102,7 @@ static void test_extremes(void) {
   CHECK_EQ(bq_f32_to_f16(65520.0f), 0x7c00);
   CHECK_EQ(bq_f32_to_f16(-1e30f), 0xfc00);
   CHECK_EQ(bq_f32_to_f16(INFINITY), 0x7c00);
-  CHECK_EQ(bq_f32_to_f16(0x1p-25f), 0);         /* a tie: to even */
+  CHECK_EQ(bq_f32_to_f16(0x1p-25f), 0); /* a tie: to even */
   CHECK_EQ(bq_f32_to_f16(0x1.000002p-25f), 1);
   CHECK_EQ(bq_f32_to_f16(-0.0f), 0x8000);
   CHECK_EQ(bq_f32_to_bf16(0x1.fffffep127f), 0x7f80);

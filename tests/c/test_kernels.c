@@ -31,7 +31,9 @@ static float *floats(size_t n) {
 }
 
 /* For weights and panels. */
-static void *aligned(size_t bytes) { return aligned_alloc(16, bytes ? (bytes + 15) / 16 * 16 : 16); }
+static void *aligned(size_t bytes) {
+  return aligned_alloc(16, bytes ? (bytes + 15) / 16 * 16 : 16);
+}
 
 /* Filled with a pattern that no kernel writes, so that what must stay untouched can be checked. */
 static float *untouched(size_t n) {
@@ -55,8 +57,10 @@ static uint8_t *make_weights(bq_type type, size_t rows, size_t cols, content kin
   if (!f->tile_step) {
     for (size_t i = 0; i < bytes / f->block_bytes; i++) {
       float w = random_float(seed);
-      uint16_t h = type == BQ_TYPE_F16 ? bq_f32_to_f16(i % 7 ? w : w * 0x1p-15f) : bq_f32_to_bf16(w);
-      memcpy(data + i * f->block_bytes, type == BQ_TYPE_F32 ? (void *)&w : (void *)&h, f->block_bytes);
+      uint16_t h =
+          type == BQ_TYPE_F16 ? bq_f32_to_f16(i % 7 ? w : w * 0x1p-15f) : bq_f32_to_bf16(w);
+      memcpy(data + i * f->block_bytes, type == BQ_TYPE_F32 ? (void *)&w : (void *)&h,
+             f->block_bytes);
     }
     return data;
   }
@@ -75,10 +79,13 @@ static uint8_t *make_weights(bq_type type, size_t rows, size_t cols, content kin
 
 static void make_activations(float *x, size_t tokens, size_t stride, content kind, uint64_t *seed) {
   for (size_t i = 0; i < tokens * stride; i++)
-    x[i] = kind == RANDOM ? random_float(seed) : random_bits(seed) % 2 ? 3.5f : -3.5f; /* q = +-127 */
+    x[i] = kind == RANDOM          ? random_float(seed)
+           : random_bits(seed) % 2 ? 3.5f
+                                   : -3.5f; /* q = +-127 */
   if (kind == EXTREME) return;
   for (size_t i = 0; i + 40 < tokens * stride; i += 211) {
-    memset(x + i, 0, 32 * sizeof *x); /* now and then a block of zeros, of almost zeros, an outlier */
+    memset(x + i, 0,
+           32 * sizeof *x); /* now and then a block of zeros, of almost zeros, an outlier */
     if (i % 2) x[i + 20] = 0x1p-101f;
     x[i + 35] = 40;
     x[i + 36] = -0.0f;
@@ -136,8 +143,9 @@ static void check_matmul(const bq_kernels *k, problem p, const float *want) {
  * half a step of max / 127. */
 static void check_scalar_matmul(problem p, const float *y) {
   float *w = floats((size_t)p.w.rows * p.w.cols);
-  CHECK_EQ(bq_dequantize(p.w.type, bq_type_run_layout(p.w.type), p.w.data, p.w.rows, p.w.cols, w, NULL),
-           BQ_OK);
+  CHECK_EQ(
+      bq_dequantize(p.w.type, bq_type_run_layout(p.w.type), p.w.data, p.w.rows, p.w.cols, w, NULL),
+      BQ_OK);
   bool quantized = tables[0]->matrix[p.w.type].quantized;
   for (size_t t = 0; t < p.tokens; t++)
     for (size_t r = 0; r < p.w.rows; r++) {
@@ -169,7 +177,8 @@ static void matmul_case(bq_type type, size_t rows, size_t cols, size_t tokens, c
   float *want = run_matmul(tables[0], p, 0, rows);
   check_scalar_matmul(p, want);
   for (size_t t = 0; t < tokens; t++)
-    for (size_t i = rows; i < rows + 3; i++) CHECK_EQ(bq_bits_of(want[t * (rows + 3) + i]), 0xa5a5a5a5);
+    for (size_t i = rows; i < rows + 3; i++)
+      CHECK_EQ(bq_bits_of(want[t * (rows + 3) + i]), 0xa5a5a5a5);
   for (size_t i = 0; i < n_tables; i++) check_matmul(tables[i], p, want);
   free(want);
   free(x);
@@ -177,7 +186,8 @@ static void matmul_case(bq_type type, size_t rows, size_t cols, size_t tokens, c
 }
 
 static const size_t ROWS[] = {1, 4, 7, 8, 9, 16, 31, 32, 33, 64, 65};
-static const size_t COLS[] = {1, 2, 3, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 96, 128, 129, 160, 257};
+static const size_t COLS[] = {1,  2,  3,  15, 16, 17,  31,  32,  33,
+                              48, 63, 64, 65, 96, 128, 129, 160, 257};
 
 static void test_matmul_shapes(void) {
   uint64_t seed = 1;
@@ -229,6 +239,53 @@ static void test_matmul_saturation(void) {
       }
     free(data);
   }
+}
+
+/* Blocks whose largest size lies around the least that counts, subnormal, near the top of the
+ * range, NaN. Large scales bring out what should have been zero. */
+static void test_matmul_odd_activations(void) {
+  const float most[] = {0x1p-100f, 0x1.fffffep-101f, 0x1p-101f, 0x1p-126f, 0x1p-149f, 1e-20f, 1e20f,
+                        1e30f,     3.4e38f,          0};
+  uint64_t seed = 14;
+  for (size_t i = 0; i < COUNT(TYPES); i++) {
+    if (!tables[0]->matrix[TYPES[i]].quantized) continue;
+    uint8_t *data = make_weights(TYPES[i], 8, 32 * COUNT(most), RANDOM, &seed);
+    float x[6 * 32 * COUNT(most)];
+    for (size_t k = 0; k < COUNT(x); k++) {
+      float m = most[k / 32 % COUNT(most)];
+      x[k] = k % 32 == 5 ? m : random_float(&seed) * m;
+      if (k % 97 == 0) x[k] = NAN;
+    }
+    /* One token for all blocks together, and one each for the first five alone. */
+    for (size_t t = 1; t < 6; t++)
+      for (size_t k = 0; k < 32 * COUNT(most); k++)
+        if (k / 32 != t - 1) x[t * 32 * COUNT(most) + k] = 0;
+    problem p = {{data, 8, 32 * COUNT(most), TYPES[i], NULL}, x, 32 * COUNT(most), 6};
+    float *want = run_matmul(tables[0], p, 0, 8);
+    for (size_t t = 2; t < 6; t++)
+      for (size_t r = 0; r < 8; r++) CHECK(want[t * 11 + r] == 0); /* below 2^-100 */
+    CHECK(want[11] != 0);
+    for (size_t t = 1; t < n_tables; t++) check_matmul(tables[t], p, want);
+    free(want);
+    free(data);
+  }
+}
+
+/* An infinite weight makes an infinite sum, also where f16 is widened by arithmetic. */
+static void test_matmul_infinite_weights(void) {
+  float x[3 * 37], w[8 * 37];
+  uint16_t h[8 * 37];
+  uint64_t seed = 15;
+  for (size_t i = 0; i < COUNT(x); i++) x[i] = 1.5f + random_float(&seed);
+  for (size_t i = 0; i < COUNT(w); i++) {
+    w[i] = i % 37 == 5 * (i / 37) ? (i % 2 ? INFINITY : -INFINITY) : random_float(&seed);
+    h[i] = bq_f32_to_f16(w[i]);
+  }
+  problem p = {{(uint8_t *)h, 8, 37, BQ_TYPE_F16, NULL}, x, 37, 3};
+  float *want = run_matmul(tables[0], p, 0, 8);
+  for (size_t r = 0; r < 8; r++) CHECK(isinf(want[r]));
+  for (size_t t = 1; t < n_tables; t++) check_matmul(tables[t], p, want);
+  free(want);
 }
 
 static void test_rows(void) {
@@ -369,13 +426,14 @@ static void test_norm_values(void) {
     CHECK(fabs(v.y[i] - v.x[i] / sqrt(squares / n + 1e-5) * v.w[i]) <= 1e-5);
   tables[0]->layernorm(v.x, v.w, v.b, 1e-5f, n, v.y);
   for (size_t i = 0; i < n; i++)
-    CHECK(fabs(v.y[i] - ((v.x[i] - sum / n) / sqrt(deviations / n + 1e-5) * v.w[i] + v.b[i])) <= 1e-5);
+    CHECK(fabs(v.y[i] - ((v.x[i] - sum / n) / sqrt(deviations / n + 1e-5) * v.w[i] + v.b[i])) <=
+          1e-5);
 }
 
 typedef void gate_fn(float *gate, const float *up, size_t n);
 
-static void check_gate(size_t n, const char *what, const vectors *in, gate_fn *reference, gate_fn *gate,
-                       const bq_kernels *k) {
+static void check_gate(size_t n, const char *what, const vectors *in, gate_fn *reference,
+                       gate_fn *gate, const bq_kernels *k) {
   static vectors v;
   for (int with_up = 0; with_up < 2; with_up++) {
     v = *in;
@@ -413,10 +471,17 @@ static void test_gate_values(void) {
     CHECK(fabs(y - g / (1 + exp(-g)) * 1.5) <= 1e-6 * (1 + fabs(g)));
     y = g;
     tables[0]->gelu_mul(&y, NULL, 1);
-    CHECK(fabs(y - 0.5 * g * (1 + tanh(0.7978845608 * (g + 0.044715 * g * g * g)))) <= 2e-6 * (1 + fabs(g)));
+    CHECK(fabs(y - 0.5 * g * (1 + tanh(0.7978845608 * (g + 0.044715 * g * g * g)))) <=
+          2e-6 * (1 + fabs(g)));
     y = g;
     tables[0]->relu_mul(&y, &up, 1);
     CHECK(y == (g > 0 ? g * up : 0));
+  }
+  float nan = NAN;
+  for (size_t t = 0; t < n_tables; t++) {
+    tables[t]->relu_mul(&nan, NULL, 1);
+    CHECK(nan == 0);
+    nan = NAN;
   }
   float far[] = {-100, 100, -1e30f, 1e30f};
   tables[0]->silu_mul(far, NULL, 4);
@@ -534,6 +599,26 @@ static void test_attend(void) {
       }
 }
 
+/* f16 holds infinity, which must be read back as such. */
+static void test_attend_infinity(void) {
+  float kv[2 * 9 * 8], q[8], scores[9], want[8], y[8];
+  uint64_t seed = 16;
+  random_floats(&seed, kv, COUNT(kv), 1);
+  random_floats(&seed, q, COUNT(q), 1);
+  kv[(2 * 4 + 1) * 8 + 3] = 1e6f;
+  kv[(2 * 7 + 1) * 8 + 6] = -1e6f;
+  cache c = make_cache(BQ_KV_F16, kv, 9, 8);
+  bq_kv_view view = {c.k, c.v, c.stride};
+  tables[0]->attend[BQ_KV_F16](q, &view, 9, 8, 0.3f, scores, want);
+  CHECK(want[3] == INFINITY && want[6] == -INFINITY);
+  for (size_t t = 1; t < n_tables; t++) {
+    tables[t]->attend[BQ_KV_F16](q, &view, 9, 8, 0.3f, scores, y);
+    check_same(y, want, sizeof y, "attend with infinities", tables[t]);
+  }
+  free(c.k);
+  free(c.v);
+}
+
 static void test_kv_store(void) {
   uint64_t seed = 13;
   for (size_t n = 1; n < 70; n++)
@@ -568,6 +653,9 @@ static void test_tables(void) {
 #ifdef __EMSCRIPTEN__
   CHECK(bq_kernels_simd128() != NULL);
 #endif
+#ifdef BQ_TEST_RELAXED /* this build has relaxed SIMD (emscripten.mk) */
+  CHECK(bq_kernels_relaxed() != NULL);
+#endif
   CHECK(bq_kernels_best() == tables[n_tables - 1]);
   for (size_t t = 0; t < n_tables; t++) {
     const bq_kernels *k = tables[t];
@@ -597,6 +685,8 @@ int main(void) {
   RUN(test_matmul_tokens);
   RUN(test_matmul_extremes);
   RUN(test_matmul_saturation);
+  RUN(test_matmul_odd_activations);
+  RUN(test_matmul_infinite_weights);
   RUN(test_rows);
   RUN(test_rows_of_halves);
   RUN(test_tile_rows);
@@ -607,6 +697,7 @@ int main(void) {
   RUN(test_rope);
   RUN(test_softmax);
   RUN(test_attend);
+  RUN(test_attend_infinity);
   RUN(test_kv_store);
   return check_summary();
 }

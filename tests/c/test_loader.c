@@ -1,60 +1,20 @@
-/* The loader on good files: the right values whatever the type, layout and version; the same bytes however the
- * file is cut; readiness exactly when the bytes are there; memory exactly as planned. */
+/* The loader on good files: the right values whatever the type, layout and version; the same bytes
+ * however the file is cut; readiness exactly when the bytes are there; memory exactly as planned.
+ */
 #include "check.h"
 
 #include <stdlib.h>
 
 #include "core/cursor.h"
 #include "core/hash.h"
+#include "find_tensor.h"
 #include "fixture.h"
-#include "model/model.h"
 
 /* --- what is in a model --------------------------------------------------------------------- */
 
-/* Where a tensor of the name table is in a model: a matrix, or a vector of `rows` weights. */
-typedef struct found {
-  const bq_matrix *matrix;
-  const float *vector;
-} found;
-
-static found find_in_layer(const bq_layer *l, const char *part) {
-  const struct {
-    const char *name;
-    found at;
-  } table[] = {
-      {"ln1.weight", {NULL, l->ln1_w}},        {"ln1.bias", {NULL, l->ln1_b}},
-      {"ln2.weight", {NULL, l->ln2_w}},        {"ln2.bias", {NULL, l->ln2_b}},
-      {"attn.q.weight", {&l->q, NULL}},        {"attn.q.bias", {NULL, l->q_b}},
-      {"attn.k.weight", {&l->k, NULL}},        {"attn.k.bias", {NULL, l->k_b}},
-      {"attn.v.weight", {&l->v, NULL}},        {"attn.v.bias", {NULL, l->v_b}},
-      {"attn.o.weight", {&l->o, NULL}},        {"attn.o.bias", {NULL, l->o_b}},
-      {"mlp.gate.weight", {&l->gate, NULL}},   {"mlp.gate.bias", {NULL, l->gate_b}},
-      {"mlp.up.weight", {&l->up, NULL}},       {"mlp.up.bias", {NULL, l->up_b}},
-      {"mlp.down.weight", {&l->down, NULL}},   {"mlp.down.bias", {NULL, l->down_b}},
-  };
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-    if (strcmp(table[i].name, part) == 0) return table[i].at;
-  return (found){NULL, NULL};
-}
-
-static found find_in_model(const bq_model *m, const char *name) {
-  if (strncmp(name, "h.", 2) == 0) {
-    char *end;
-    unsigned long layer = strtoul(name + 2, &end, 10);
-    return find_in_layer(&m->layers[layer], end + 1);
-  }
-  if (strcmp(name, "wte.weight") == 0) return (found){&m->wte, NULL};
-  if (strcmp(name, "wpe.weight") == 0) return (found){&m->wpe, NULL};
-  if (strcmp(name, "ln_f.weight") == 0) return (found){NULL, m->ln_f_w};
-  if (strcmp(name, "ln_f.bias") == 0) return (found){NULL, m->ln_f_b};
-  if (strcmp(name, "lm_head.weight") == 0) return (found){&m->head, NULL};
-  if (strcmp(name, "lm_head.bias") == 0) return (found){NULL, m->head_b};
-  return (found){NULL, NULL};
-}
-
 /* Whether the model holds the tensor's values, to the bit. */
 static bool same_values(const bq_model *m, const fixture_tensor *t) {
-  found at = find_in_model(m, t->name);
+  found_tensor at = find_tensor(m, t->name);
   if (t->ndims == 1) return at.vector && memcmp(at.vector, t->values, t->dims[0] * 4) == 0;
   if (!at.matrix || at.matrix->rows != t->dims[0] || at.matrix->cols != t->dims[1]) return false;
   if ((uintptr_t)at.matrix->data % BQ_ALIGN || !at.matrix->ops) return false;
@@ -86,7 +46,7 @@ static uint64_t hash_model(const fixture *f, const bq_model *m) {
   bq_xxh64_begin(&s, 0);
   for (size_t i = 0; i < f->n_tensors; i++) {
     const fixture_tensor *t = &f->tensors[i];
-    found at = find_in_model(m, t->name);
+    found_tensor at = find_tensor(m, t->name);
     if (at.vector) bq_xxh64_add(&s, (const uint8_t *)at.vector, t->dims[0] * 4);
     if (!at.matrix) continue;
     bq_type type = at.matrix->type;
@@ -140,8 +100,8 @@ static void test_types_and_layouts(void) {
       }
 }
 
-/* v1: blocks that fit rows, that straddle them at multiples of 32 and 16, and anywhere; tensors that 16 does not
- * divide, which the companion has. */
+/* v1: blocks that fit rows, that straddle them at multiples of 32 and 16, and anywhere; tensors
+ * that 16 does not divide, which the companion has. */
 static void test_v1(void) {
   static const uint32_t widths[] = {16, 24, 32, 40, 48, 64, 80, 96, 112, 7};
   for (uint32_t block = 16; block <= 64; block *= 2)
@@ -180,7 +140,8 @@ static void test_v1_types_in_memory(void) {
   }
 }
 
-/* A group of 8 rows that is longer than a staging batch, many batches to a matrix, more than one chunk. */
+/* A group of 8 rows that is longer than a staging batch, many batches to a matrix, more than one
+ * chunk. */
 static void test_large(void) {
   for (int tiled = 0; tiled < 2; tiled++) {
     fixture_spec spec = fixture_llama();
@@ -352,8 +313,9 @@ static bq_plan plan_of(const fixture *f) {
   bq_plan plan = {0};
   bq_error err = {0};
   uint64_t need;
-  CHECK_EQ(bq_plan_make(f->bytes, (size_t)f->prefix_bytes, f->n, f->companion, f->companion_bytes, NULL, &need,
-                        &plan, &err), BQ_OK);
+  CHECK_EQ(bq_plan_make(f->bytes, (size_t)f->prefix_bytes, f->n, f->companion, f->companion_bytes,
+                        NULL, &need, &plan, &err),
+           BQ_OK);
   return plan;
 }
 
@@ -388,8 +350,8 @@ static void test_planned_memory(void) {
   }
 }
 
-/* Without it, memory for the prefix grows with what has arrived: never more than 4 KiB or twice that, and while
- * a block is moved, the old one beside it. */
+/* Without it, memory for the prefix grows with what has arrived: never more than 4 KiB or twice
+ * that, and while a block is moved, the old one beside it. */
 static void test_growing_memory(void) {
   for (int i = 0; i < 8; i++) {
     fixture f = planned_fixture(i);

@@ -1,5 +1,5 @@
-/* The loader on bad files and bad luck: damage, values that are not numbers, overlaps, lies, no memory, wrong
- * calls. Every error has its byte offset, and nothing stays behind. */
+/* The loader on bad files and bad luck: damage, values that are not numbers, overlaps, lies, no
+ * memory, wrong calls. Every error has its byte offset, and nothing stays behind. */
 #include "check.h"
 
 #include <stdlib.h>
@@ -36,12 +36,14 @@ static void end(attempt *a) {
 }
 
 /* Loads a file that must be refused so, and says so again when asked. */
-static void refused(const fixture *f, size_t piece, bq_status wanted, uint64_t offset, const char *says) {
+static void refused(const fixture *f, size_t piece, bq_status wanted, uint64_t offset,
+                    const char *says) {
   attempt a;
   CHECK_EQ(load(f, &a, piece), wanted);
   CHECK_EQ(a.err.status, wanted);
   CHECK_EQ(a.err.offset, offset);
-  if (!CHECK(strstr(a.err.detail, says))) printf("\"%s\" says nothing of \"%s\"\n", a.err.detail, says);
+  if (!CHECK(strstr(a.err.detail, says)))
+    printf("\"%s\" says nothing of \"%s\"\n", a.err.detail, says);
   if (!a.loader) return;
   bq_error again = {0};
   bq_want want;
@@ -69,7 +71,8 @@ static fixture three_chunks(void) {
 static void test_damaged_chunk(void) {
   fixture f = three_chunks();
   CHECK(f.n > f.prefix_bytes + 2 * CHUNK && f.n < f.prefix_bytes + 3 * CHUNK);
-  const size_t places[] = {0, 1, CHUNK - 1, CHUNK, CHUNK + 1000, 2 * CHUNK, f.n - f.prefix_bytes - 1};
+  const size_t places[] = {
+      0, 1, CHUNK - 1, CHUNK, CHUNK + 1000, 2 * CHUNK, f.n - f.prefix_bytes - 1};
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
     size_t at = (size_t)f.prefix_bytes + places[i];
     uint64_t chunk = f.prefix_bytes + places[i] / CHUNK * CHUNK;
@@ -112,7 +115,10 @@ static void test_unverified(void) {
 
 /* Bytes of one scale, or of one weight of a float type. */
 static size_t number_bytes(bq_type type) {
-  return type == BQ_TYPE_F32 || type == BQ_TYPE_BQ4_16 || type == BQ_TYPE_BQ4_32 || type == BQ_TYPE_BQ4_64 ? 4 : 2;
+  return type == BQ_TYPE_F32 || type == BQ_TYPE_BQ4_16 || type == BQ_TYPE_BQ4_32 ||
+                 type == BQ_TYPE_BQ4_64
+             ? 4
+             : 2;
 }
 
 /* Where number i of the stored tensor lies in it; SIZE_MAX: there are fewer. */
@@ -251,7 +257,8 @@ static void test_v1_overlap(void) {
   for (int scattered = 0; scattered < 2; scattered++) {
     spec.scattered = scattered;
     fixture f = fixture_make(&spec);
-    const fixture_tensor *a = fixture_find(&f, "h.0.attn.q.weight"), *b = fixture_find(&f, "h.1.mlp.up.weight");
+    const fixture_tensor *a = fixture_find(&f, "h.0.attn.q.weight"),
+                         *b = fixture_find(&f, "h.1.mlp.up.weight");
     uint8_t *place = v1_offset(&f, b->name);
     const uint64_t wrong[] = {a->offset, a->offset + 1, a->offset + a->bytes - 1};
     for (int i = 0; i < 3; i++) {
@@ -424,7 +431,8 @@ static void test_huge_model(void) {
     fixture_u8(&tens, (uint8_t)t->ndims);
     for (uint32_t k = 0; k < t->ndims; k++) {
       uint32_t d = t->dims[k], now = d == 32 ? c.hidden : d == 48 ? c.ffn : d == 96 ? c.vocab : d;
-      if (strstr(t->name, "attn") && k == (strstr(t->name, ".o.") ? 1 : 0)) now = d; /* heads * head_dim */
+      if (strstr(t->name, "attn") && k == (strstr(t->name, ".o.") ? 1 : 0))
+        now = d; /* heads * head_dim */
       fixture_u32(&tens, now);
       weights *= now;
     }

@@ -29,8 +29,8 @@ static void test_known_block(void) {
   /* m = 7, so the scale is 1. Halves go away from zero. */
   float w[32] = {7, -7, 0, 1, 0.5f, -0.5f, 1.5f, -1.5f, 2.5f, -2.5f, 0.49f, -0.49f, 6.5f, -6.5f, 3};
   uint8_t block[20];
-  const uint8_t want[20] = {0x97, 0x10, 0xf1, 0xe2, 0xd3, 0x00, 0x97, 0x03, 0, 0, 0,
-                            0,    0,    0,    0,    0,    0,    0,    0x80, 0x3f};
+  const uint8_t want[20] = {0x97, 0x10, 0xf1, 0xe2, 0xd3, 0x00, 0x97, 0x03, 0,    0,
+                            0,    0,    0,    0,    0,    0,    0,    0,    0x80, 0x3f};
   CHECK_EQ(bq_quantize(BQ_TYPE_BQ4_32, BQ_ROWS, w, 1, 32, block, NULL), BQ_OK);
   CHECK_MEM(block, want, sizeof want);
 }
@@ -199,7 +199,8 @@ static void check_layouts(bq_type type, const float *w, size_t rows, size_t cols
 }
 
 static void test_layouts(void) {
-  const size_t rows[] = {1, 7, 8, 9, 16, 17}, cols[] = {1, 15, 16, 17, 31, 32, 33, 48, 64, 65, 96, 130};
+  const size_t rows[] = {1, 7, 8, 9, 16, 17},
+               cols[] = {1, 15, 16, 17, 31, 32, 33, 48, 64, 65, 96, 130};
   uint64_t seed = 2;
   float *w = malloc(17 * 130 * 4);
   for (int t = 0; t < N_BLOCK_TYPES; t++)

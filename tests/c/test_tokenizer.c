@@ -74,6 +74,18 @@ static void test_spm_space_in_front(void) {
   tokn_close(&o);
 }
 
+/* A vocabulary whose tokens hold several words is not cut into words first. */
+static void test_spm_across_words(void) {
+  tokn d = tokn_new(BQ_TOKENIZER_SPM);
+  uint32_t a = tokn_add(&d, "a", TOKN_NORMAL, -5), space = tokn_add(&d, " ", TOKN_NORMAL, -5);
+  uint32_t a_space = tokn_add(&d, "a ", TOKN_NORMAL, -2), a_a = tokn_add(&d, "a a", TOKN_NORMAL, -1);
+  tokn_open o = tokn_opened(&d);
+  REQUIRE(o.t);
+  CHECK_PLAIN(o.t, "a a", a_a);
+  CHECK_PLAIN(o.t, "a  a", a_space, space, a);
+  tokn_close(&o);
+}
+
 /* One unknown token for neighbours that the vocabulary doesn't have. */
 static void test_spm_unknown(void) {
   spm v = make_spm(0);
@@ -449,6 +461,7 @@ int main(void) {
   RUN(test_spm_merges_by_score);
   RUN(test_spm_ties);
   RUN(test_spm_space_in_front);
+  RUN(test_spm_across_words);
   RUN(test_spm_unknown);
   RUN(test_spm_byte_fallback);
   RUN(test_special_tokens);

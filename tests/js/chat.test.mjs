@@ -95,7 +95,20 @@ for (const [name, create] of [['chat in this thread', createEngine], ['chat in a
         const cut = await chat.regenerate({ ...GREEDY, maxTokens: 20, stop: [stop] }).done();
         assert.equal(cut.stop, stop);
         assert.equal(chat.messages.at(-1)?.content, free.text.slice(0, free.text.indexOf(stop)));
-        assert.equal((await chat.send('Next', { maxTokens: 1 }).done()).ids.length, 1);
+        const next = await chat.send('Next', { maxTokens: 1 }).done();
+        const turn = (await encode(cut.text, false)).length + (await encode('<|end|><|user|>Next<|end|><|assistant|>', true)).length;
+        assert.equal(next.timings.promptTokens, cut.timings.promptTokens + turn);
+      }));
+
+    test('the token that ended a reply is not in the conversation twice', () =>
+      chatting(async (chat) => {
+        const free = await chat.send('Hello', { ...GREEDY, maxTokens: 8 }).done();
+        const cut = await chat.regenerate({ ...GREEDY, stopTokens: [free.ids[5]] }).done();
+        const said = cut.ids.length - 1;
+        assert.equal(cut.stop, cut.ids[said]);
+        const next = await chat.send('Next', { maxTokens: 1 }).done();
+        const turn = said + (await encode('<|end|><|user|>Next<|end|><|assistant|>', true)).length;
+        assert.equal(next.timings.promptTokens, cut.timings.promptTokens + turn);
       }));
 
     test('abort keeps what came of the reply, and the conversation goes on', () =>

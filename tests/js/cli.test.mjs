@@ -114,13 +114,19 @@ test('chat: Ctrl-C stops the reply, not the program', async () => {
   let out = '';
   child.stdout.on('data', (data) => (out += data));
   child.stdin.write('Hello\n');
-  while (out.length < 20) await new Promise((resolve) => setTimeout(resolve, 5));
-  child.kill('SIGINT');
-  const length = out.length;
-  child.stdin.end('Hi\n');
-  const code = await new Promise((resolve) => child.on('exit', resolve));
-  assert.equal(code, 0);
-  assert.ok(out.length > length, 'the second message was answered');
+  const until = async (reached) => {
+    while (!reached() && child.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 5));
+    assert.equal(child.exitCode, null, out);
+  };
+  for (const message of ['Hi\n', 'Again\n']) {
+    const { length } = out;
+    await until(() => out.length > length + 20);
+    child.kill('SIGINT');
+    await until(() => out.endsWith('\n> '));
+    child.stdin.write(message);
+  }
+  child.stdin.end();
+  assert.equal(await new Promise((resolve) => child.on('exit', resolve)), 0);
 });
 
 test('inspect: the file as JSON and for people', () => {

@@ -19,7 +19,7 @@ export function tokenizer() {
   const tokens = SPECIAL.map((text) => ({ bytes: encoder.encode(text), score: 0, kind: TOKEN.control }));
   for (let b = 0; b < 256; b++) tokens.push({ bytes: Uint8Array.of(b), score: 0, kind: TOKEN.normal });
   const merges = [];
-  const idOf = (text) => tokens.findIndex((t) => Buffer.from(t.bytes).equals(Buffer.from(text)) && t.kind === TOKEN.normal);
+  const idOf = (text) => tokens.findIndex((t) => t.kind === TOKEN.normal && String(t.bytes) === String(encoder.encode(text)));
   for (const text of PAIRS) {
     // Split at the longest end that is a token already.
     const cut = [...text.slice(1)].map((_, i) => i + 1).find((i) => idOf(text.slice(0, i)) >= 0 && idOf(text.slice(i)) >= 0);
@@ -27,6 +27,13 @@ export function tokenizer() {
     tokens.push({ bytes: encoder.encode(text), score: 0, kind: TOKEN.normal });
   }
   return { kind: KIND.bpe, flags: FLAG.addBos, pre: 0, bos: 0, eos: 0, unk: NONE, pad: NONE, eog: [0, 3], tokens, merges };
+}
+
+/** An SPM tokenizer in which every token but the special ones begins with a space. */
+export function spaces() {
+  const tokens = ['<unk>', '<s>', '</s>'].map((text, i) => ({ bytes: encoder.encode(text), score: 0, kind: i ? TOKEN.control : TOKEN.unknown }));
+  for (let i = tokens.length; i < CONFIG.vocab; i++) tokens.push({ bytes: encoder.encode(` ${String.fromCodePoint(97 + i)}`), score: -i, kind: TOKEN.normal });
+  return { kind: KIND.spm, flags: FLAG.addBos | FLAG.addSpace, pre: 0, bos: 1, eos: 2, unk: 0, pad: NONE, eog: [], tokens, merges: [] };
 }
 
 export const CHAT = {

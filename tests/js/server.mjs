@@ -31,16 +31,18 @@ export async function serve(files, behaviour = {}) {
   const requests = [];
   const open = new Set();
   const server = createServer(async (request, response) => {
+    if (request.method !== 'GET') return void response.writeHead(405).end(); // no preflight is ever answered
     const path = request.url.split('?')[0];
     requests.push({ method: request.method, path, range: request.headers.range, headers: Object.keys(request.headers) });
     const { ranges = true, status, type = 'application/octet-stream', truncate = Infinity, shift = 0, stall = Infinity, step = 65536 } = behaviour;
     const file = files instanceof Uint8Array ? files : files[path];
-    if (status || !file) return void response.writeHead(status ?? 404, { 'content-type': 'text/html' }).end('<!doctype html><p>no');
+    if (status || !file) return void response.writeHead(status ?? 404, { 'content-type': 'text/html', 'access-control-allow-origin': '*' }).end('<!doctype html><p>no');
     const range = ranges ? /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') : null;
     const from = range ? Number(range[1]) + shift : 0;
     if (range && from >= file.length) return void response.writeHead(416).end();
     const to = range && range[2] ? Math.min(Number(range[2]) + 1, file.length) : file.length;
-    const headers = { 'content-type': type, 'content-length': to - from };
+    // Any page may read it, but sees no header beyond the usual ones.
+    const headers = { 'content-type': type, 'content-length': to - from, 'access-control-allow-origin': '*' };
     response.writeHead(range ? 206 : 200, range ? { ...headers, 'content-range': `bytes ${from}-${to - 1}/${file.length}` } : headers);
     let sent = 0;
     for (let at = from; at < to; at += step) {
@@ -65,6 +67,8 @@ export async function serve(files, behaviour = {}) {
     url: `http://127.0.0.1:${port}/model.bq4`,
     origin: `http://127.0.0.1:${port}`,
     requests,
+    /** The same, for tests that also run in a page, where another process serves. */
+    asked: async () => requests,
     behaviour,
     close: () => new Promise((resolve) => {
       server.close(resolve);

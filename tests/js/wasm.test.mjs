@@ -121,10 +121,13 @@ test('a failed self test falls back to SIMD128 and says so, with the same tokens
   const good = await run();
   const { call } = Wasm.prototype;
   t.after(() => (Wasm.prototype.call = call));
+  const fell = new Set();
   Wasm.prototype.call = function (name, ...args) {
+    if (name === 'bqw_fallback') fell.add(this);
     return name === 'bqw_self_test' ? 0 : call.call(this, name, ...args);
   };
   const { info, ids } = await run();
+  assert.equal(fell.size, 2, 'in the engine and in the model');
   assert.equal(info.kernel, 'simd128');
   assert.match(info.reason, /self test .* failed/);
   assert.deepEqual(ids, good.ids);

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Writes build/tokenizers/NAME.tokn and NAME.cases for tests/c/test_tokenizer.c: TOKN sections of
+// Writes build/tokenizers/NAME.tokn and NAME.cases for tests/c/test_tokenizer_files.c: TOKN sections of
 // vocabularies that others made, and what those who made them say of texts. From the committed
 // tests/golden/tokenizers/*.json and, where it is present, the shared data.
 //
@@ -9,30 +9,27 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readTokenizerFile } from '../../js/convert/tokenizers/index.js';
-import { byteOf, fromPiece } from '../../js/convert/tokenizers/bytes.js';
-import { parseHfTokenizer } from '../../js/convert/tokenizers/hf-json.js';
 import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
+import { goldenCases, goldenTokenizer } from './golden_tokenizers.mjs';
 
 /** @typedef {import('../../js/convert/tokenizers/section.js').Tokenizer} Tokenizer */
-/** @typedef {{ text: string, ids: number[], flags: number }} Case */
+/** @typedef {import('./golden_tokenizers.mjs').Case} Case */
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const OUT = join(ROOT, 'build', 'tokenizers');
-const GOLDEN = join(ROOT, 'tests', 'golden', 'tokenizers');
 const DATA = join(process.env.BQ4_SHARED ?? join(ROOT, '..', 'shared'), 'data');
 
-const ADD_SPECIAL = 1;
-const PARSE_SPECIAL = 2;
-/** The ids are those of the text, and the text is that of the ids. */
-const ENCODE = 4;
-const DECODE = 8;
+/** Bits of a case's flags. @param {Case} c */
+const flagsOf = ({ addSpecial, parseSpecial, encode, decode }) =>
+  (addSpecial ? 1 : 0) | (parseSpecial ? 2 : 0) | (encode ? 4 : 0) | (decode ? 8 : 0);
 
 /** @param {Case[]} cases */
 function encodeCases(cases) {
   const parts = [Buffer.from(Uint32Array.of(cases.length).buffer)];
-  for (const { text, ids, flags } of cases) {
+  for (const one of cases) {
+    const { text, ids } = one;
     const bytes = Buffer.from(text);
-    parts.push(Buffer.from(Uint32Array.of(flags, bytes.length, ids.length).buffer), bytes, Buffer.from(Uint32Array.from(ids).buffer));
+    parts.push(Buffer.from(Uint32Array.of(flagsOf(one), bytes.length, ids.length).buffer), bytes, Buffer.from(Uint32Array.from(ids).buffer));
   }
   return Buffer.concat(parts);
 }
@@ -48,7 +45,7 @@ function write(name, tokenizer, cases) {
 function ggmlCases(path) {
   const texts = readFileSync(`${path}.inp`, 'utf8').split('\n__ggml_vocab_test__\n').slice(0, -1);
   const lines = readFileSync(`${path}.out`, 'utf8').split('\n').slice(0, texts.length);
-  return texts.map((text, i) => ({ text, ids: lines[i].split(' ').filter(Boolean).map(Number), flags: ENCODE | DECODE }));
+  return texts.map((text, i) => ({ text, ids: lines[i].split(' ').filter(Boolean).map(Number), encode: true, decode: true }));
 }
 
 /** @returns {Case[]} */
@@ -56,7 +53,7 @@ function r50kCases() {
   const blocks = readFileSync(join(DATA, 'tokenizers', 'r50k_cases.txt'), 'utf8').split(/^EncodingName: r50k_base\n/m).slice(1);
   return blocks.map((block) => {
     const [, text, ids] = /^Sample: ([^]*?)\nEncoded: (\[.*\])\s*$/.exec(block) ?? [];
-    return { text, ids: JSON.parse(ids), flags: ENCODE | DECODE };
+    return { text, ids: JSON.parse(ids), encode: true, decode: true };
   });
 }
 
@@ -64,34 +61,13 @@ function r50kCases() {
 function stories() {
   const file = readFileSync(join(DATA, 'models', 'stories260K.greedy200.txt'), 'utf8');
   const [, text, ids] = /^([^]*)\nids (\[.*\])\n/.exec(file) ?? [];
-  return [{ text, ids: JSON.parse(ids), flags: ADD_SPECIAL | DECODE | ENCODE }];
-}
-
-/** @param {string} name of tests/golden/tokenizers */
-const golden = (name) => JSON.parse(readFileSync(join(GOLDEN, `${name}.json`), 'utf8'));
-
-/** @param {{ cases: [string, number[], boolean?][], decoded: [number[], string][] }} made @returns {Case[]} */
-function goldenCases({ cases, decoded }) {
-  return [
-    ...cases.map(([text, ids, special]) => ({ text, ids, flags: ENCODE | (special ? PARSE_SPECIAL : 0) })),
-    ...decoded.map(([ids, text]) => ({ text, ids, flags: DECODE })),
-  ];
-}
-
-/** @param {any} made @returns {Tokenizer} */
-function goldenSpm({ pieces, bos, eos, unk, add_space: addSpace, byte_fallback: fallback }) {
-  const tokens = pieces.map((/** @type {[string, number, number]} */ [piece, score, type]) => {
-    const byte = type === 6 ? byteOf(piece) : undefined;
-    return { bytes: byte === undefined ? fromPiece(piece) : Uint8Array.of(byte), score, kind: type - 1 };
-  });
-  const flags = (addSpace ? FLAG.addSpace : 0) | (fallback ? FLAG.byteFallback : 0);
-  return { kind: KIND.spm, flags, pre: 0, bos, eos, unk, pad: NONE, eog: [eos], tokens, merges: [] };
+  return [{ text, ids: JSON.parse(ids), addSpecial: true, encode: true, decode: true }];
 }
 
 function committed() {
-  for (const name of ['spm', 'spm-unknown']) write(name, goldenSpm(golden(name)), goldenCases(golden(name)));
-  for (const name of ['bpe', 'bpe-words']) {
-    write(name, parseHfTokenizer(JSON.stringify(golden(name).tokenizer)), goldenCases(golden(name)));
+  for (const name of ['spm', 'spm-unknown', 'bpe', 'bpe-words']) {
+    const { tokenizer, cases } = goldenTokenizer(name);
+    write(name, tokenizer, cases);
   }
   write('utf8', allBytes(), textDecoderCases());
 }
@@ -110,7 +86,7 @@ function textDecoderCases() {
   };
   for (let i = 0; i < 5000; i++) strings.push(Array.from({ length: 4 + random(9) }, () => interesting[random(interesting.length)]));
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-  return strings.map((ids) => ({ text: decoder.decode(Uint8Array.from(ids)), ids, flags: DECODE }));
+  return strings.map((ids) => ({ text: decoder.decode(Uint8Array.from(ids)), ids, decode: true }));
 }
 
 /** @returns {Tokenizer} */
@@ -129,7 +105,7 @@ async function shared() {
   write('gpt-2-files', await read(at('tokenizers', 'vocab.bpe')), [...ggmlCases(at('tokenizers', 'ggml-vocab-gpt-2.gguf')), ...r50kCases()]);
   write('r50k', await read(at('tokenizers', 'r50k_base.tiktoken')), [...r50kCases(), ...ggmlCases(at('tokenizers', 'ggml-vocab-gpt-2.gguf'))]);
   write('tok512', await read(at('models', 'tok512.bin'), 512), stories());
-  write('chat-5m', await read(at('models', 'chat-5m', 'tokenizer.json')), goldenCases(golden('chat-5m')));
+  write('chat-5m', await read(at('models', 'chat-5m', 'tokenizer.json')), goldenCases('chat-5m'));
 }
 
 rmSync(OUT, { recursive: true, force: true });

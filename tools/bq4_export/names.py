@@ -31,6 +31,7 @@ LLAMA2C = {
     "rest": {"tok_embeddings": "wte", "norm": "ln_f", "output": "lm_head"},
     "implies": {"rope_pairs": "adjacent"},
 }
+# Its GELU is the exact one; ours is the tanh form, which differs by less than 1e-3.
 NANOGPT = {
     "layer": r"(?:transformer\.)?h\.(\d+)\.(.+)",
     "modules": {"ln_1": "ln1", "attn.c_attn": "attn.qkv", "attn.c_proj": "attn.o", "ln_2": "ln2", "mlp.c_fc": "mlp.up",

@@ -13,6 +13,7 @@ import pickle
 import pickletools
 import struct
 import zipfile
+import zlib
 
 import numpy as np
 
@@ -238,8 +239,17 @@ def unpickle(stream, storage_of=None):
         raise malformed(f"a pickle is damaged: {type(error).__name__}: {error}") from error
 
 
-def read_zip(archive, buffer_of):
-    """torch.save since 1.6: NAME/data.pkl and one entry per storage, NAME/data/KEY."""
+def read_zip(file, buffer_of):
+    """torch.save since 1.6: NAME/data.pkl and one entry per storage, NAME/data/KEY.
+    buffer_of(archive, entry) gives (buffer, offset in it, bytes there)."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return read_archive(archive, buffer_of)
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError, RuntimeError, OSError, struct.error) as error:
+        raise malformed(f"the zip archive is damaged: {error}") from error
+
+
+def read_archive(archive, buffer_of):
     names = archive.namelist()
     pickles = [n for n in names if n.endswith("/data.pkl") or n == "data.pkl"]
     if len(pickles) != 1:
@@ -255,7 +265,7 @@ def read_zip(archive, buffer_of):
             name = f"{root}data/{key}"
             if name not in names:
                 raise malformed(f"the archive lacks {name}")
-            storage.bind(*buffer_of(archive.getinfo(name)))
+            storage.bind(*buffer_of(archive, archive.getinfo(name)))
             storages[key] = storage
         same = storages[key]
         if (same.kind, same.count) != (kind, count):
@@ -302,8 +312,12 @@ def read_buffer(data):
     """A torch file or pickle in memory."""
     if data[:4] != b"PK\x03\x04":
         return read_stream(io.BytesIO(data), data, len(data))
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return read_zip(archive, lambda info: (archive.read(info), 0, info.file_size))
+    return read_zip(io.BytesIO(data), whole_entry)
+
+
+def whole_entry(archive, info):
+    data = archive.read(info)
+    return data, 0, len(data)
 
 
 def read_checkpoint(path):
@@ -317,9 +331,9 @@ def read_checkpoint(path):
     except OSError as error:
         raise ExportError("READ", f"{path} can't be read: {error.strerror}", "check the path") from error
 
-    def buffer_of(info):
+    def buffer_of(archive, info):
         if info.compress_type != zipfile.ZIP_STORED:
-            return archive.read(info), 0, info.file_size
+            return whole_entry(archive, info)
         # Name and extra field of the local header may differ from those of the directory.
         with open(path, "rb") as file:
             file.seek(info.header_offset)
@@ -331,11 +345,7 @@ def read_checkpoint(path):
             raise malformed(f"entry {info.filename} of the archive ends beyond the file")
         return np.memmap(path, np.uint8, "r"), at, info.file_size
 
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return unwrap(read_zip(archive, buffer_of))
-    except zipfile.BadZipFile as error:
-        raise malformed(f"{path} is a damaged zip archive: {error}") from error
+    return unwrap(read_zip(path, buffer_of))
 
 
 def unwrap(value):

@@ -148,7 +148,7 @@ async function fetchFrom(suite, work, env) {
   const root = join(work, 'root');
   const llvm = [...packages.keys()].map((p) => /^clang-(\d+)$/.exec(p)?.[1]).find(Boolean);
 
-  await step(`fetching emcc ${version} with clang ${llvm} (about 100 MB)`, () => apt.unpack([...packages.keys()], root));
+  await step(`fetching emcc ${version} with clang ${llvm} (100 MB or more)`, () => apt.unpack([...packages.keys()], root));
   await step('making it independent of the machine', async () => {
     trim(root, `usr/lib/llvm-${llvm}/bin`);
     // The loader's address in a program must be absolute, so it names the final place.

@@ -49,24 +49,6 @@ def converse(model, tokenizer, turns):
     return replies, finished
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", help="folder in Hugging Face layout")
-    parser.add_argument("--valid", help="valid.npz of prepare.py")
-    parser.add_argument("--replies", help="where to write the replies and verdicts")
-    parser.add_argument("--ask", nargs="+", help="print the replies to these turns of one conversation instead")
-    parser.add_argument("--rounded", action="store_true", help="round the layers' matrices to BQ4 (blocks of 32) first")
-    parser.add_argument("--threads", type=int, default=1)
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    model, tokenizer = load_hf(args.model), Tokenizer.from_file(f"{args.model}/tokenizer.json")
-    if args.rounded:
-        with rounded(inside(model)):
-            report(args, model, tokenizer)
-    else:
-        report(args, model, tokenizer)
-
-
 def report(args, model, tokenizer):
     if args.ask:
         for turn, reply in zip(args.ask, converse(model, tokenizer, args.ask)[0]):
@@ -89,6 +71,24 @@ def report(args, model, tokenizer):
         with open(args.replies, "w", encoding="utf8") as f:
             json.dump(answers, f, indent=1, ensure_ascii=False)
             f.write("\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", help="folder in Hugging Face layout")
+    parser.add_argument("--valid", help="valid.npz of prepare.py")
+    parser.add_argument("--replies", help="where to write the replies and verdicts")
+    parser.add_argument("--ask", nargs="+", help="print the replies to these turns of one conversation instead")
+    parser.add_argument("--rounded", action="store_true", help="round the layers' matrices to BQ4 (blocks of 32) first")
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    model, tokenizer = load_hf(args.model), Tokenizer.from_file(f"{args.model}/tokenizer.json")
+    if args.rounded:
+        with rounded(inside(model)):
+            report(args, model, tokenizer)
+    else:
+        report(args, model, tokenizer)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ export function parseGgufMetadata(bytes) {
 export function tokenizerFromGguf(metadata) {
   const get = (/** @type {string} */ key) => metadata[`tokenizer.ggml.${key}`];
   const texts = get('tokens');
-  if (!Array.isArray(texts)) throw malformed('the GGUF file has no tokens');
+  if (!Array.isArray(texts) || !texts.every((text) => typeof text === 'string')) throw malformed('the GGUF file has no tokens');
   const bpe = get('model') === 'gpt2';
   if (!bpe && get('model') !== 'llama') throw unsupported(`the GGUF file's tokenizer is "${get('model')}"`, HINT);
   if (bpe && !GPT2_SPLIT.includes(get('pre') ?? 'default')) throw unsupported(`the GGUF file splits text as "${get('pre')}"`, HINT);

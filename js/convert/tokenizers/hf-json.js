@@ -32,7 +32,7 @@ export function parseHfTokenizer(text, hints = {}) {
   requireByteLevel(json);
   /** @type {Map<string, number>} */
   const ids = new Map(Object.entries(model.vocab));
-  const added = addedTokens(json.added_tokens ?? []);
+  const added = addedTokens(Array.isArray(json.added_tokens) ? json.added_tokens : []);
   const specials = new Map([...added].map(([id, { bytes }]) => [fromUtf8(bytes), id]));
   const tokens = byId([
     ...[...ids].filter(([, id]) => !added.has(id))
@@ -80,12 +80,13 @@ function requireByteLevel({ model, normalizer, pre_tokenizer: pre }) {
  */
 function addedTokens(list) {
   return new Map(list.map((token) => {
+    if (typeof token?.content !== 'string') throw malformed('tokenizer.json has an added token without text');
     const { id, content, special, single_word, lstrip, rstrip } = token;
     if (single_word || lstrip || rstrip) {
       throw unsupported(`the token ${JSON.stringify(content)} swallows spaces around it or stands only as a word`, HINT);
     }
     const kind = special ? TOKEN.control : TOKEN.user;
-    return /** @type {[number, import('./section.js').Token]} */ ([id, { bytes: utf8(String(content)), score: 0, kind }]);
+    return /** @type {[number, import('./section.js').Token]} */ ([id, { bytes: utf8(content), score: 0, kind }]);
   }));
 }
 
@@ -96,9 +97,9 @@ function addedTokens(list) {
  */
 function template(processor) {
   const steps = processor?.type === 'Sequence' ? processor.processors : [processor];
-  const found = steps.find((/** @type {any} */ step) => step?.type === 'TemplateProcessing');
+  const found = steps?.find((/** @type {any} */ step) => step?.type === 'TemplateProcessing' && Array.isArray(step.single));
   if (!found) return {};
-  const at = found.single.findIndex((/** @type {any} */ part) => part.Sequence);
+  const at = found.single.findIndex((/** @type {any} */ part) => part?.Sequence);
   const idAt = (/** @type {any[]} */ parts) => {
     if (parts.length > 1) throw unsupported('tokenizer.json puts several tokens around a text', HINT);
     const name = parts[0]?.SpecialToken?.id;

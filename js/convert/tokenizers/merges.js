@@ -30,7 +30,7 @@ export function mergesFromPairs(pairs, ids) {
  * @returns {[string, string]}
  */
 export function splitMerge(line) {
-  const at = line.indexOf(' ', 1);
+  const at = typeof line === 'string' ? line.indexOf(' ', 1) : -1;
   if (at < 0 || at === line.length - 1) throw malformed(`${JSON.stringify(line)} is no merge`);
   return [line.slice(0, at), line.slice(at + 1)];
 }

@@ -1,0 +1,88 @@
+/* What fuzz_plan and fuzz_loader share: how an input is read, and a mutator that knows files.
+ *
+ * An input is: a byte of choices, u16 length of the companion, companion, file. The mutator starts
+ * from small valid files (tests/c/fixture.c), so no corpus needs to be kept, and makes the
+ * checksums right again after most changes: otherwise nothing behind them would ever be reached. */
+#ifndef FORMAT_INPUT_H
+#define FORMAT_INPUT_H
+
+#include <stdlib.h>
+
+#include "core/cursor.h"
+#include "fixture.c"
+
+typedef struct format_input {
+  uint8_t choices;
+  const uint8_t *companion; /* NULL: none */
+  size_t companion_bytes;
+  uint8_t *file; /* malloced: exactly n bytes */
+  size_t n;
+} format_input;
+
+static bool format_input_read(const uint8_t *data, size_t size, format_input *in) {
+  if (size < 3) return false;
+  in->choices = data[0];
+  in->companion_bytes = bq_load16(data + 1);
+  if (in->companion_bytes > size - 3) return false;
+  in->companion = in->companion_bytes ? data + 3 : NULL;
+  in->n = size - 3 - in->companion_bytes;
+  in->file = need(malloc(in->n ? in->n : 1));
+  memcpy(in->file, data + 3 + in->companion_bytes, in->n);
+  return true;
+}
+
+static fixture_spec format_seed_spec(uint32_t seed) {
+  static const bq_type types[] = {BQ_TYPE_F32,    BQ_TYPE_F16,    BQ_TYPE_BF16,    BQ_TYPE_BQ4_16,
+                                  BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_64, BQ_TYPE_BQ4H_32, BQ_TYPE_BQ8_32};
+  fixture_spec spec = seed & 1 ? fixture_bullet() : fixture_llama();
+  spec.version = seed & 2 ? 1 : 2;
+  spec.layout = seed & 4 ? BQ_TILED : BQ_ROWS;
+  spec.scattered = seed & 4;
+  spec.type = types[seed >> 3 & 7];
+  spec.embed_type = types[seed >> 6 & 7];
+  spec.vector_type = (bq_type)(seed >> 9 & 1);
+  spec.block = 16u << (seed >> 10) % 3;
+  spec.no_hashes = seed >> 12 & 1;
+  spec.no_tokenizer = seed >> 13 & 1;
+  spec.config.tied = seed >> 14 & 1;
+  spec.config.layers = 1;
+  spec.config.hidden = seed & 0x8000 ? 8 : 6;
+  spec.config.heads = spec.config.kv_heads = 1;
+  spec.config.ffn = 9;
+  spec.config.vocab = 6;
+  spec.config.context = 4;
+  return spec;
+}
+
+/* A valid input; 0 when it doesn't fit. */
+static size_t format_seed(uint8_t *data, size_t most, uint32_t seed) {
+  fixture_spec spec = format_seed_spec(seed);
+  fixture f = fixture_make(&spec);
+  size_t size = 3 + f.companion_bytes + f.n;
+  if (size <= most) {
+    data[0] = (uint8_t)(seed >> 16);
+    data[1] = (uint8_t)f.companion_bytes;
+    data[2] = (uint8_t)(f.companion_bytes >> 8);
+    if (f.companion_bytes) memcpy(data + 3, f.companion, f.companion_bytes);
+    memcpy(data + 3 + f.companion_bytes, f.bytes, f.n);
+  }
+  fixture_free(&f);
+  return size <= most ? size : 0;
+}
+
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed);
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed) {
+  if (size < 64 || seed % 64 == 0) {
+    size_t fresh = format_seed(data, most, seed / 64);
+    if (fresh) size = fresh;
+  }
+  size = LLVMFuzzerMutate(data, size, most);
+  if (size < 3 || seed % 8 == 7) return size;
+  size_t skip = 3 + (size_t)bq_load16(data + 1);
+  if (skip < size) fixture_seal(data + skip, size - skip);
+  return size;
+}
+
+#endif

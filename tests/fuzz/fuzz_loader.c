@@ -1,0 +1,86 @@
+/* Any bytes as a whole file, fed in any split: a typed error or a model, memory as planned, and a
+ * model that was accepted can be computed with. */
+#include "format_input.h"
+#include "session/session.h"
+
+enum { ROOM = 1 << 24 };
+
+static void require(bool ok) {
+  if (!ok) abort();
+}
+
+/* An allocator that has 16 MB to give. */
+static void *bounded_alloc(void *ctx, size_t bytes) {
+  fixture_memory *memory = ctx;
+  return bytes < ROOM && memory->used < ROOM ? take(memory, bytes) : NULL;
+}
+
+/* Feeds all there is; how the pieces are cut follows from `choices`. */
+static bq_status feed(const format_input *in, bq_loader *loader, bool *complete, bq_error *err) {
+  uint32_t random = in->choices;
+  for (;;) {
+    bq_want want;
+    bq_status status = bq_loader_want(loader, &want, err);
+    if (status) return status;
+    *complete = want.length == 0;
+    if (*complete || want.offset >= in->n) return BQ_OK;
+    require(want.dst_bytes > 0 && want.dst_bytes <= want.length);
+    random = random * 1664525u + 1013904223u;
+    size_t n = in->n - (size_t)want.offset, some = 1 + (random >> 20) % 300;
+    if (in->choices & 0x10 && some < n) n = some;
+    if (in->choices & 0x20) {
+      if (n > want.dst_bytes) n = want.dst_bytes;
+      memcpy(want.dst, in->file + want.offset, n);
+      status = bq_loader_wrote(loader, n, err);
+    } else {
+      status = bq_loader_feed(loader, in->file + want.offset, n, err);
+    }
+    if (status) return status;
+  }
+}
+
+/* Two tokens through the whole model. */
+static void compute(const bq_model *model, bq_allocator allocator) {
+  bq_session_options options = {.context = model->config.context < 4 ? 0 : 4};
+  if (bq_session_memory(&model->config, model->kernels, &options, NULL) > ROOM / 4) return;
+  bq_session *session;
+  const uint32_t tokens[] = {0, model->config.vocab - 1};
+  if (bq_session_create(model, &options, allocator, &session, NULL)) return;
+  bq_status status =
+      bq_session_sync(session, tokens, model->config.context < 2 ? 1 : 2, NULL, NULL);
+  while (!status || status == BQ_MORE) {
+    status = bq_session_run(session, 1, NULL);
+    if (!status) break;
+  }
+  require(status == BQ_OK && bq_session_logits(session));
+  bq_session_free(session);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  format_input in;
+  if (!format_input_read(data, size, &in)) return 0;
+  fixture_memory memory = {0};
+  bq_allocator allocator = {&memory, bounded_alloc, give};
+  bq_loader_options options = {.allocator = allocator,
+                               .file_bytes = in.choices & 1 ? 0 : in.n,
+                               .prefix_hint = in.choices & 2 ? in.n / 2 : 0,
+                               .companion = in.companion,
+                               .companion_bytes = in.companion_bytes};
+  bq_loader *loader = NULL;
+  bq_error err = {0};
+  bool complete = false;
+  bq_status status = bq_loader_create(&options, &loader, &err);
+  if (!status) status = feed(&in, loader, &complete, &err);
+  require(status == BQ_OK || err.status == status);
+  bq_model *model = NULL;
+  if (loader && bq_loader_model(loader, &model, NULL) == BQ_OK) {
+    uint32_t all = BQ_READY_ALL(model->config.layers);
+    require(bq_model_ready(model) <= all && (bq_model_ready(model) == all) >= complete);
+    if (complete && memory.used < ROOM / 4) compute(model, allocator);
+  }
+  bq_loader_free(loader);
+  require(memory.used == 0 && memory.blocks == 0);
+  free(in.file);
+  return 0;
+}

@@ -1,0 +1,50 @@
+/* Any bytes as the start of a file: planning says what it needs, or why not, and reads nothing past
+ * the end. */
+#include "format_input.h"
+#include "format/prefix.h"
+
+static void require(bool ok) {
+  if (!ok) abort();
+}
+
+/* The prefix in full, from every third length on the way: an honest `need`, and the same verdict at
+ * last. */
+static void read_growing(const format_input *in, uint64_t file_bytes) {
+  for (size_t n = 0; n <= in->n;) {
+    uint8_t *bytes = need(malloc(n ? n : 1));
+    memcpy(bytes, in->file, n);
+    bq_prefix_input input = {bytes, n, file_bytes, in->companion, in->companion_bytes};
+    bq_prefix prefix;
+    bq_error err = {0};
+    uint64_t wanted = 0;
+    bq_status status = bq_prefix_read(&input, true, &wanted, &prefix, &err);
+    free(bytes);
+    require(status == BQ_OK || err.status == status);
+    if (status != BQ_WANT_DATA) return;
+    require(wanted > n && (!file_bytes || wanted <= file_bytes));
+    n = wanted < in->n || n == in->n ? (size_t)(wanted < SIZE_MAX ? wanted : SIZE_MAX) : in->n;
+  }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  format_input in;
+  if (!format_input_read(data, size, &in)) return 0;
+  uint64_t file_bytes = in.choices & 1 ? 0 : in.n;
+  bq_session_options options = {.context = in.choices >> 1 & 3, .kv_type = in.choices >> 3 & 1};
+  bq_plan plan;
+  bq_error err = {0};
+  uint64_t wanted = 0;
+  bq_status status = bq_plan_make(in.file, in.n, file_bytes, in.companion, in.companion_bytes,
+                                  &options, &wanted, &plan, &err);
+  require(status == BQ_OK || err.status == status);
+  if (status == BQ_WANT_DATA) require(wanted > in.n);
+  if (status == BQ_OK) {
+    require(plan.weight_bytes <= plan.model_bytes && plan.kv_bytes <= plan.session_bytes);
+    require(plan.prefix_bytes <= in.n || plan.version == 2);
+    require(!file_bytes || plan.file_bytes == file_bytes);
+  }
+  read_growing(&in, file_bytes);
+  free(in.file);
+  return 0;
+}

@@ -1,0 +1,28 @@
+// How a TypeScript project sees the package: this must compile against the generated declarations, and the lines
+// that are marked must not.
+import { BqError, createEngine, createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from 'bq4';
+import type { Chat, Engine, Generation, Message, Model, Part, Plan, Result, Session } from 'bq4';
+
+const { signal } = new AbortController();
+const engine: Engine = await createWorkerEngine({ signal, variant: 'simd128' });
+const plan: Plan = await engine.plan(fromUrl('https://example.org/a.bq4'), { context: 2048, sessions: 2, kv: 'f16' });
+const heap: number = plan.heapBytes;
+const model: Model = await engine.load(fromBytes(new Uint8Array(3)), { onProgress: ({ phase, loaded, total }) => void [phase === 'download', loaded / total] });
+const ids: number[] = await model.tokenize('text', { addSpecial: false });
+const session: Session = await model.createSession();
+const generation: Generation = session.generate(ids, { maxTokens: 5, stop: ['\n'], seed: heap });
+for await (const part of generation) void ((p: Part): string => p.text)(part);
+const result: Result = await generation.done();
+const reason: 'stop' | 'length' | 'context' | 'abort' = result.reason;
+const chat: Chat = await model.createChat({ system: reason, messages: [{ role: 'user', content: 'Hi' }] });
+const messages: Message[] = chat.messages;
+for (const source of [fromBlob(new Blob([])), fromFile('a.bq4'), 'https://example.org/a.bq4', new Blob([])]) await (await createEngine()).load(source);
+const offset: number | null = new BqError('X', String(messages)).offset;
+await Promise.all([chat.close(), session.close(), model.close(), engine.close()]);
+
+// @ts-expect-error: an option that does not exist
+session.generate('x', { temprature: offset ?? 1 });
+// @ts-expect-error: no source
+engine.load(5);
+// @ts-expect-error: not a number
+plan.heapBytes.length;

@@ -1,0 +1,153 @@
+// Encoders: JavaScript, C (as wasm) and Python give the same bytes, and errors stay within the format's bound.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { jsCodec, wasmCodec } from '../../js/convert/codec.js';
+import { dequantize, quantize } from '../../js/convert/encode.js';
+import { bf16FromNumber, bf16ToNumber, f16FromNumber, f16ToNumber } from '../../js/convert/half.js';
+import { FLAT, ROWS, TILED, TYPES, typeNamed, weightBytes, WRITABLE } from '../../js/convert/weights.js';
+import { xxh64 } from '../../js/convert/xxh64.js';
+import { random } from './fixture.mjs';
+
+const C = await wasmCodec(1 << 20);
+const types = WRITABLE.map(typeNamed);
+const layouts = (/** @type {import('../../js/convert/weights.js').WeightType} */ type) => [ROWS, ...(type.step ? [TILED] : [])];
+const SHAPES = [[1, 1], [1, 64], [3, 31], [7, 33], [8, 64], [9, 65], [17, 100], [40, 16]];
+
+/** Weights as trained networks have them. @param {number} n @param {number} [seed] */
+function weights(n, seed = 1) {
+  const next = random(seed);
+  return Float32Array.from({ length: n }, () => 0.05 * (next() + next() + next()));
+}
+
+test('the table of types is that of c/core/type.h', () => {
+  const header = readFileSync(new URL('../../c/core/type.h', import.meta.url), 'utf8');
+  const rows = [...header.matchAll(/^ {2}X\(\w+, "(\w+)", (\d+), (\d+), (\d+), (\d+), ([01])\)/gm)];
+  assert.deepEqual(rows.map(([, name, ...numbers]) => [name, ...numbers.slice(0, 4).map(Number)]),
+    TYPES.map(({ name, block, blockBytes, step, tileBytes }) => [name, block, blockBytes, step, tileBytes]));
+  assert.deepEqual(rows.filter((row) => row[6] === '1').map((row) => row[1]).sort(), [...WRITABLE].sort());
+});
+
+test('f16: every value survives the way to f32 and back; halves go to even', () => {
+  for (let h = 0; h < 65536; h++) {
+    const value = f16ToNumber(h);
+    if (!Number.isNaN(value)) assert.equal(f16FromNumber(value), h);
+  }
+  for (let h = 0; h < 0x7bff; h++) {
+    const middle = (f16ToNumber(h) + f16ToNumber(h + 1)) / 2;
+    assert.equal(f16FromNumber(middle), h + (h & 1), `between ${h} and ${h + 1}`);
+    // The next f32 on either side of the middle.
+    assert.equal(f16FromNumber(Math.fround(middle * (1 + 2 ** -23))), h + 1);
+    assert.equal(f16FromNumber(-Math.fround(middle * (1 - 2 ** -23))), 0x8000 | h);
+  }
+  assert.equal(f16FromNumber(65519.996), 0x7bff);
+  assert.equal(f16FromNumber(65520), 0x7c00);
+  assert.ok(Number.isNaN(f16ToNumber(f16FromNumber(NaN))));
+});
+
+test('bf16: rounds to nearest even, NaN stays NaN', () => {
+  for (const [value, bits] of [[1, 0x3f80], [-2.5, 0xc020], [1 + 2 ** -8, 0x3f80], [1 + 3 * 2 ** -8, 0x3f82], [1 + 2 ** -8 + 2 ** -20, 0x3f81], [3.4e38, 0x7f80]])
+    assert.equal(bf16FromNumber(value), bits, `${value}`);
+  assert.ok(Number.isNaN(bf16ToNumber(bf16FromNumber(NaN))));
+});
+
+test('XXH64: known answers, and C gives the same at every length', () => {
+  const text = (/** @type {string} */ s) => new TextEncoder().encode(s);
+  assert.equal(xxh64(text('')), 0xef46db3751d8e999n);
+  assert.equal(xxh64(text('abc')), 0x44bc2cf5ad770999n);
+  const next = random(5);
+  const bytes = Uint8Array.from({ length: 300 }, () => next() * 128);
+  for (let n = 0; n <= bytes.length; n++) assert.equal(C.hash(bytes.subarray(0, n)), xxh64(bytes.subarray(0, n)), `${n}`);
+});
+
+test('JavaScript and C: the same bytes and values for every type, layout and shape', () => {
+  for (const type of types) {
+    for (const layout of layouts(type)) {
+      for (const [rows, cols] of SHAPES) {
+        const src = weights(rows * cols, rows * 1000 + cols);
+        const bytes = quantize(type.id, layout, src, rows, cols);
+        const what = `${type.name}, layout ${layout}, ${rows} × ${cols}`;
+        assert.equal(bytes.length, weightBytes(type, layout, rows, cols), what);
+        assert.deepEqual(C.quantize(type.id, layout, src, rows, cols), bytes, what);
+        assert.deepEqual(C.dequantize(type.id, layout, bytes, rows, cols), dequantize(type.id, layout, bytes, rows, cols), what);
+      }
+    }
+  }
+});
+
+test('layouts differ in order only', () => {
+  for (const type of types.filter((t) => t.step)) {
+    for (const [rows, cols] of SHAPES) {
+      const src = weights(rows * cols, 77);
+      const values = (/** @type {number} */ layout) => dequantize(type.id, layout, quantize(type.id, layout, src, rows, cols), rows, cols);
+      assert.deepEqual(values(TILED), values(ROWS), `${type.name} ${rows} × ${cols}`);
+      if ((rows * cols) % type.block === 0 && cols % type.block === 0) assert.deepEqual(values(FLAT), values(ROWS));
+    }
+  }
+});
+
+test('ties, zeros, extremes: both encoders, and roundf as C rounds', () => {
+  // max 7 · 2^e makes the scale a power of two, so k + ½ are exact ties.
+  const halves = [7, -6.5, -5.5, -4.5, -3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 0];
+  const ties = Float32Array.from({ length: 64 }, (_, i) => halves[i % 16]);
+  const type = typeNamed('bq4');
+  const back = dequantize(type.id, ROWS, quantize(type.id, ROWS, ties, 1, 64), 1, 64);
+  assert.deepEqual([...back.subarray(0, 16)], [7, -7, -6, -5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 7, 0]);
+  const cases = [ties, ties.map((w) => w * 2 ** -10), new Float32Array(64), new Float32Array(64).fill(1e-9), new Float32Array(64).fill(-1e-42), ties.map((w) => w * 2 ** -140),
+    Float32Array.from({ length: 64 }, (_, i) => (i === 40 ? 3e4 : i / 1e4)), ties.map((w) => w * 2 ** -24), ties.map((w) => w * 2 ** -23)];
+  for (const src of cases)
+    for (const t of types) for (const layout of layouts(t)) assert.deepEqual(C.quantize(t.id, layout, src, 2, 32), quantize(t.id, layout, src, 2, 32), `${t.name} ${src[0]}`);
+});
+
+test('|error| ≤ scale / 2 · (1 + 1e-5), and what the format promises of trained weights', () => {
+  for (const name of ['bq4_16', 'bq4_32', 'bq4_64']) {
+    const type = typeNamed(name);
+    const n = type.block * 256;
+    const src = weights(n, 9);
+    const back = dequantize(type.id, ROWS, quantize(type.id, ROWS, src, 1, n), 1, n);
+    let sum = 0;
+    for (let at = 0; at < n; at += type.block) {
+      const m = src.subarray(at, at + type.block).reduce((most, w) => Math.max(most, Math.abs(w)), 0);
+      let ofBlock = 0;
+      for (let i = at; i < at + type.block; i++) {
+        const error = Math.abs(src[i] - back[i]);
+        assert.ok(error <= (m / 7 / 2) * (1 + 1e-5), `${name}: ${error} of ${m}`);
+        ofBlock += error;
+      }
+      if (type.block === 32) assert.ok(ofBlock < 1, `a block errs by ${ofBlock}`);
+      sum += ofBlock;
+    }
+    assert.ok(sum / n < 0.03, `${name}: ${sum / n} on average`);
+  }
+});
+
+test('weights that are not finite, or too large for f16, are refused by name', () => {
+  for (const codec of [jsCodec, C]) {
+    for (const type of types) {
+      for (const bad of [NaN, Infinity, -Infinity]) {
+        const src = weights(96);
+        src[70] = bad;
+        assert.throws(() => codec.quantize(type.id, ROWS, src, 3, 32), (/** @type {any} */ error) => error.code === 'FORMAT' && error.details.index === 70, `${codec.name} ${type.name} ${bad}`);
+      }
+    }
+    for (const [name, size] of /** @type {const} */ ([['f16', 65520], ['bq4h', 7 * 65520], ['bq8', 127 * 65520], ['bf16', 3.4e38]])) {
+      const src = weights(64);
+      src[33] = size;
+      const fails = () => codec.quantize(typeNamed(name).id, ROWS, src, 2, 32);
+      assert.throws(fails, { code: 'FORMAT' }, `${codec.name} ${name}`);
+      src[33] = size * 0.99;
+      if (name !== 'bf16') fails();
+    }
+  }
+});
+
+test('a scale that is not finite is refused when decoding', () => {
+  for (const codec of [jsCodec, C]) {
+    for (const name of ['bq4', 'bq4h', 'bq8']) {
+      const type = typeNamed(name);
+      const bytes = quantize(type.id, ROWS, weights(32), 1, 32);
+      bytes.set([0xff, 0x7f], type.blockBytes - 2);
+      assert.throws(() => codec.dequantize(type.id, ROWS, bytes, 1, 32), { code: 'FORMAT' }, `${codec.name} ${name}`);
+    }
+  }
+});

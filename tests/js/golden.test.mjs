@@ -1,0 +1,111 @@
+// Whole models against what others computed: NumPy's and transformers' logits, greedy ids, perplexity.
+// Every test runs with every build; results of our own builds are compared bit for bit.
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { convert } from '../../js/convert/index.js';
+import { xxh64 } from '../../js/convert/xxh64.js';
+import { fromFile } from '../../js/index.js';
+import { argmax, openLogits, surprise } from './logits.mjs';
+
+const BUILDS = /** @type {const} */ (['simd128', 'relaxed']);
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const GOLDEN = join(ROOT, 'tests/golden');
+const SHARED = join(process.env.BQ4_SHARED ?? join(ROOT, '../shared'), 'data/models');
+const noShared = !existsSync(SHARED) && 'no shared data';
+
+const folder = mkdtempSync(join(tmpdir(), 'bq4-golden-'));
+after(() => rmSync(folder, { recursive: true }));
+
+const readJson = (/** @type {string} */ path) => JSON.parse(readFileSync(path, 'utf8'));
+const tiny = readJson(join(GOLDEN, 'tiny.json'));
+
+/** @param {string} from @param {import('../../js/convert/index.js').ConvertOptions} options @returns {Promise<import('../../js/index.js').Source>} */
+async function converted(from, options) {
+  const to = join(folder, `${Object.values(options).join('-').replaceAll(/\W/g, '_')}.bq4`);
+  await convert(from, to, options);
+  return fromFile(to);
+}
+const stories = (/** @type {any} */ options, name = 'stories260K.bin') => converted(join(SHARED, name), { ...options, tokenizer: join(SHARED, 'tok512.bin') });
+
+/** Logits of every step along known ids. @param {Awaited<ReturnType<typeof openLogits>>} model @param {number[]} prompt @param {number[]} ids */
+const along = (model, prompt, ids) => ids.map((_, i) => (i ? model.next(ids[i - 1]) : model.start(prompt)));
+
+/** Greedy ids. @param {Awaited<ReturnType<typeof openLogits>>} model @param {number[]} prompt @param {number} count */
+function greedy(model, prompt, count) {
+  const ids = [argmax(model.start(prompt))];
+  while (ids.length < count) ids.push(argmax(model.next(ids[ids.length - 1])));
+  return ids;
+}
+
+/** @param {Float32Array[]} steps */
+const hashOf = (steps) => xxh64(Buffer.concat(steps.map((s) => new Uint8Array(s.buffer)))).toString(16).padStart(16, '0');
+/** name → hash, also of the C tests: XXH64 of the f32 logits of all steps along the reference ids. */
+const recorded = new Map(readFileSync(join(GOLDEN, 'logit_hashes.txt'), 'utf8').trim().split('\n').map((line) => /** @type {[string, string]} */ (line.split(' '))));
+
+/** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
+const distance = (a, b) => Array.from(a).reduce((most, x, i) => Math.max(most, Math.abs(x - b[i])), 0);
+
+for (const variant of BUILDS) {
+  test(`tiny, f32, ${variant}: the 200 ids and the logits of the double-precision reference`, async () => {
+    const source = await converted(join(GOLDEN, 'tiny'), { quant: 'f32' });
+    const model = await openLogits(source, { variant });
+    assert.deepEqual(greedy(model, tiny.prompt_ids, tiny.ids.length), tiny.ids);
+    const steps = along(await openLogits(source, { variant }), tiny.prompt_ids, tiny.ids);
+    for (const { step, values } of tiny.logits) assert.ok(distance(steps[step], values) < 1e-4, `step ${step}: ${distance(steps[step], values)}`);
+  });
+
+  for (const [name, options] of Object.entries({ f32: { quant: 'f32' }, bq4: { quant: 'bq4', embed: 'bq4' } })) {
+    test(`tiny, ${name}, ${variant}: the logit hash that every build has`, async () => {
+      const model = await openLogits(await converted(join(GOLDEN, 'tiny'), options), { variant });
+      assert.equal(hashOf(along(model, tiny.prompt_ids, tiny.ids)), recorded.get(name));
+    });
+  }
+
+  for (const name of readdirSync(join(GOLDEN, 'fixtures'))) {
+    test(`${name}, ${variant}: logits of PyTorch at every position, fed one by one and in batches`, async () => {
+      const from = join(GOLDEN, 'fixtures', name);
+      const { ids, vocab, positions, logits } = readJson(join(from, 'expected.json'));
+      const bytes = Uint8Array.from(Buffer.from(logits, 'base64'));
+      const wanted = new Float32Array(bytes.buffer);
+      assert.equal(wanted.length, vocab * positions);
+      const source = await converted(from, { quant: 'f32', name });
+      const steps = along(await openLogits(source, { variant }), [ids[0]], ids.slice(1).concat(0));
+      steps.forEach((got, i) => {
+        const error = distance(got, wanted.subarray(i * vocab, (i + 1) * vocab));
+        assert.ok(error < 1e-3, `position ${i}: ${error}`);
+      });
+      const whole = (await openLogits(source, { variant, batch: 5, window: 7 })).start(ids);
+      assert.deepEqual(whole, steps[ids.length - 1]);
+    });
+  }
+
+  test(`stories260K, ${variant}: 200 reference ids, from both variants of the checkpoint`, { skip: noShared }, async () => {
+    const text = readFileSync(join(SHARED, 'stories260K.greedy200.txt'), 'utf8');
+    const [first, ...ids] = JSON.parse(/ids (\[.*?\])/.exec(text)?.[1] ?? '[]');
+    assert.equal(ids.length, 200);
+    for (const name of ['stories260K.bin', 'stories260K-v1.bin']) {
+      const model = await openLogits(await stories({ quant: 'f32', name }, name), { variant });
+      assert.deepEqual(greedy(model, [first], ids.length), ids, name);
+    }
+  });
+
+  test(`stories260K, ${variant}: perplexity on 4,096 tokens of its own`, { skip: noShared }, async (t) => {
+    const sample = readJson(join(GOLDEN, 'stories_sample.json'));
+    const perplexity = async (/** @type {any} */ options) => {
+      const model = await openLogits(await stories(options), { variant });
+      let sum = 0;
+      for (const window of sample.windows)
+        for (let i = 0; i + 1 < window.length; i++) sum += surprise(i ? model.next(window[i]) : model.start([window[0]]), window[i + 1]);
+      const value = Math.exp(sum / sample.predictions);
+      t.diagnostic(`${options.quant}, embedding ${options.embed}: ${value.toFixed(4)} (${(100 * (value / sample.perplexity - 1)).toFixed(2)} %)`);
+      return value / sample.perplexity;
+    };
+    assert.ok(Math.abs(await perplexity({ quant: 'f32', embed: 'f32' }) - 1) < 1e-5, 'f32 as NumPy has it');
+    assert.ok(await perplexity({ quant: 'bq4', embed: 'bq4' }) <= 1.22);
+    for (const embed of ['bq8', 'f32']) assert.ok(await perplexity({ quant: 'bq4', embed }) <= 1.16);
+  });
+}

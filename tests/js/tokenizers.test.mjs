@@ -1,0 +1,224 @@
+// Tokenizers of others: read from their files, written as TOKN sections, run behind the wasm border.
+// The ids themselves are compared in tests/c/test_tokenizer_files.c.
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { parseGgufMetadata, tokenizerFromGguf } from '../../js/convert/tokenizers/gguf-vocab.js';
+import { parseGpt2 } from '../../js/convert/tokenizers/gpt2.js';
+import { parseHfTokenizer } from '../../js/convert/tokenizers/hf-json.js';
+import { readTokenizerFile } from '../../js/convert/tokenizers/index.js';
+import { parseLlama2c } from '../../js/convert/tokenizers/llama2c.js';
+import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
+import { parseTiktoken } from '../../js/convert/tokenizers/tiktoken.js';
+import { createEngine, fromBytes } from '../../js/index.js';
+import { generate, TARGET, VERSION } from '../../tools/gen_unicode.mjs';
+import { goldenTokenizer } from '../tools/golden_tokenizers.mjs';
+import { CONFIG, tinyModel } from './fixture.mjs';
+
+const utf8 = (text) => new TextEncoder().encode(text);
+const token = (text, kind = TOKEN.normal, score = 0) => ({ bytes: utf8(text), score, kind });
+const texts = (tokenizer) => tokenizer.tokens.map(({ bytes }) => new TextDecoder().decode(bytes));
+const fails = (code, pattern) => (error) => error.code === code && pattern.test(error.message) && error.hint !== '';
+
+const folder = mkdtempSync(join(tmpdir(), 'bq4-tokenizers-'));
+after(() => rmSync(folder, { recursive: true }));
+const file = (name, bytes) => {
+  writeFileSync(join(folder, name), bytes);
+  return join(folder, name);
+};
+
+test('c/text/unicode_tables.h is what its script writes', (t) => {
+  const committed = readFileSync(TARGET, 'utf8');
+  const version = /BQ_UNICODE_VERSION "([\d.]+)"/.exec(committed)?.[1];
+  assert.ok(version);
+  // Another Node may carry another Unicode: then its table is another, rightly.
+  if (version === VERSION) assert.equal(committed, generate());
+  else t.diagnostic(`the table is of Unicode ${version}, this Node has ${VERSION}`);
+  // Facts of all versions.
+  assert.match(committed, /\{\n  0x0, 0x27, 0x38, 0x83, 0x84, 0xc2, 0xe8, 0x105, 0x16c, 0x185,/);
+});
+
+/* --- the section ---------------------------------------------------------------------------- */
+
+const SMALL = {
+  kind: KIND.bpe, flags: FLAG.addBos, pre: 0, bos: 3, eos: NONE, unk: NONE, pad: NONE, eog: [3],
+  tokens: [token('a'), token('b', TOKEN.normal, -1.5), token('ab'), token('<s>', TOKEN.control)], merges: [[0, 1, 2]],
+};
+
+test('a section, byte for byte', () => {
+  const words = [2, 1, 0, 3, NONE, NONE, NONE, 1, 4, 1, 7, /* eog */ 3, /* ends */ 1, 2, 4, 7, /* scores */ 0, 0xbfc00000, 0, 0,
+    /* kinds */ 0x02000000, /* merges */ 0, 1, 2];
+  assert.deepEqual(Buffer.from(encodeTokenizer(SMALL)), Buffer.concat([Buffer.from(Uint32Array.from(words).buffer), Buffer.from('abab<s>')]));
+});
+
+test('a section is not written from a tokenizer that C would refuse', () => {
+  const wrong = (changes) => () => encodeTokenizer({ ...SMALL, ...changes });
+  const refused = (pattern) => fails('FORMAT', pattern);
+  assert.throws(wrong({ tokens: [] }), refused(/no tokens/));
+  assert.throws(wrong({ bos: 4 }), refused(/bos is 4/));
+  assert.throws(wrong({ pad: -1 }), refused(/pad is -1/));
+  assert.throws(wrong({ eog: [9] }), refused(/9 ends generation/));
+  assert.throws(wrong({ merges: [[0, 1, 4]] }), refused(/merge 0 names a token/));
+  assert.throws(wrong({ merges: [[0, 1]] }), refused(/merge 0/));
+  assert.throws(wrong({ merges: [null] }), refused(/merge 0/));
+  assert.throws(wrong({ merges: [[0, 1, 3]] }), refused(/merge 0 doesn't give/));
+  const with4 = (added) => wrong({ tokens: [...SMALL.tokens, added] });
+  assert.throws(with4(token('x', 6)), refused(/token 4 has the unknown kind 6/));
+  assert.throws(with4(token('xy', TOKEN.byte)), refused(/byte token 4 has 2 bytes/));
+  assert.throws(with4(token('x', TOKEN.normal, NaN)), refused(/score of token 4/));
+});
+
+/* --- files of others ------------------------------------------------------------------------ */
+
+test('tokenizer.bin of llama2.c', () => {
+  const entry = (text, score) => [Buffer.from(Float32Array.of(score).buffer), Buffer.from(Uint32Array.of(Buffer.byteLength(text)).buffer), Buffer.from(text)];
+  const bytes = Buffer.concat([Buffer.from(Uint32Array.of(7).buffer), ...[['<unk>', 0], ['\n<s>\n', 0], ['\n</s>\n', 0], ['<0x0A>', 0], [' t', -1]].flatMap(([text, score]) => entry(text, score))]);
+  const t = parseLlama2c(bytes, 5);
+  assert.deepEqual(texts(t), ['<unk>', '<s>', '</s>', '\n', ' t']);
+  assert.deepEqual(t.tokens.map(({ kind }) => kind), [TOKEN.unknown, TOKEN.control, TOKEN.control, TOKEN.byte, TOKEN.normal]);
+  assert.equal(t.tokens[4].score, -1);
+  assert.deepEqual([t.kind, t.bos, t.eos, t.unk, t.eog], [KIND.spm, 1, 2, 0, [1, 2]]);
+  assert.throws(() => parseLlama2c(bytes, 6), fails('FORMAT', /after 5 of 6 tokens/));
+  assert.throws(() => parseLlama2c(bytes, 4), fails('FORMAT', /10 bytes follow its 4 tokens/));
+  for (let n = 0; n < bytes.length; n++) assert.throws(() => parseLlama2c(bytes.subarray(0, n), 5), fails('FORMAT', /./));
+});
+
+const GPT2 = JSON.stringify({ a: 0, b: 1, 'Ġ': 2, ab: 3, 'Ġab': 4, '<|endoftext|>': 5, 'é': 6 });
+
+test('encoder.json and vocab.bpe of GPT-2', () => {
+  const t = parseGpt2(GPT2, '#version: 0.2\na b\nĠ ab\n');
+  assert.deepEqual(t.merges, [[0, 1, 3], [2, 3, 4]]);
+  assert.deepEqual(texts(t).slice(0, 6), ['a', 'b', ' ', 'ab', ' ab', '<|endoftext|>']);
+  assert.deepEqual([...t.tokens[6].bytes], [0xe9], 'é stands for one byte');
+  assert.deepEqual([t.bos, t.eos, t.eog, t.tokens[5].kind], [5, 5, [5], TOKEN.control]);
+  assert.throws(() => parseGpt2(GPT2, 'a c\n'), fails('FORMAT', /merge 0 needs "c"/));
+  assert.throws(() => parseGpt2(GPT2, 'ab\n'), fails('FORMAT', /"ab" is no merge/));
+  assert.throws(() => parseGpt2('{', ''), fails('FORMAT', /encoder.json is no JSON/));
+  assert.throws(() => parseGpt2('{"a": 0, "b": 2}', ''), fails('FORMAT', /2 tokens, but ids up to 2/));
+  assert.throws(() => parseGpt2('{"a": 0, "b": 0}', ''), fails('FORMAT', /two tokens have the id 0/));
+  assert.throws(() => parseGpt2('{"€": 0}', ''), fails('FORMAT', /"€" is not in the byte alphabet/));
+});
+
+test('tiktoken: merges from ranks', () => {
+  const lines = ['a', 'b', 'c', 'ab', 'bc', 'abc', 'abab', 'xy'].map((text, rank) => `${btoa(text)} ${rank}`).join('\n');
+  const t = parseTiktoken(lines, { special: { '<end>': 9, '<other>': 8 }, end: '<end>' });
+  // abc is ab + c, for ab comes before bc; xy can't be made of single bytes, so no merge leads to it.
+  assert.deepEqual(t.merges, [[0, 1, 3], [1, 2, 4], [3, 2, 5], [3, 3, 6]]);
+  assert.deepEqual(texts(t).slice(7), ['xy', '<other>', '<end>']);
+  assert.deepEqual([t.eos, t.eog], [9, [9]]);
+  assert.throws(() => parseTiktoken('YQ== 0\nYg==\n'), fails('FORMAT', /"Yg==" is no line/));
+  assert.throws(() => parseTiktoken('?? 0\n'), fails('FORMAT', /no line/));
+  assert.throws(() => parseTiktoken('YQ== 0\n'), fails('FORMAT', /ids up to 50256/));
+});
+
+const HF = {
+  added_tokens: [{ id: 3, content: '<s>', special: true }, { id: 4, content: '<tag>', special: false }],
+  normalizer: null, pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, use_regex: true }, post_processor: null,
+  model: { type: 'BPE', vocab: { a: 0, b: 1, ab: 2, '<s>': 3 }, merges: [['a', 'b']] },
+};
+const hf = (changes = {}, hints) => parseHfTokenizer(JSON.stringify({ ...HF, ...changes }), hints);
+
+test('tokenizer.json of Hugging Face', () => {
+  const t = hf();
+  assert.deepEqual(texts(t), ['a', 'b', 'ab', '<s>', '<tag>']);
+  assert.deepEqual(t.tokens.map(({ kind }) => kind), [0, 0, 0, TOKEN.control, TOKEN.user]);
+  assert.deepEqual([t.merges, t.bos, t.eog, t.flags], [[[0, 1, 2]], NONE, [], 0]);
+  assert.deepEqual(hf({ model: { ...HF.model, merges: ['a b'] } }).merges, [[0, 1, 2]]);
+  assert.equal(hf({ model: { ...HF.model, ignore_merges: true } }).flags, FLAG.ignoreMerges);
+  const hinted = hf({}, { bos: '<s>', eos: 2, pad: -1, eog: [2, 4] });
+  assert.deepEqual([hinted.bos, hinted.eos, hinted.pad, hinted.eog], [3, 2, NONE, [2, 4]]);
+  const single = [{ SpecialToken: { id: '<s>' } }, { Sequence: { id: 'A' } }];
+  const framed = hf({ post_processor: { type: 'TemplateProcessing', single, special_tokens: { '<s>': { ids: [3] } } } });
+  assert.deepEqual([framed.bos, framed.flags], [3, FLAG.addBos]);
+});
+
+test('tokenizer.json that we would read wrongly is refused', () => {
+  const refused = (pattern) => fails('UNSUPPORTED', pattern);
+  assert.throws(() => hf({ normalizer: { type: 'NFC' } }), refused(/NFC/));
+  assert.throws(() => hf({ pre_tokenizer: { type: 'Sequence' } }), refused(/Sequence/));
+  assert.throws(() => hf({ pre_tokenizer: null }), refused(/nothing/));
+  assert.throws(() => hf({ pre_tokenizer: { ...HF.pre_tokenizer, add_prefix_space: true } }), refused(/own way/));
+  assert.throws(() => hf({ model: { type: 'WordPiece', vocab: {} } }), refused(/WordPiece/));
+  assert.throws(() => hf({ model: { ...HF.model, byte_fallback: true } }), refused(/not byte-level/));
+  assert.throws(() => hf({ added_tokens: [{ id: 3, content: '<s>', special: true, lstrip: true }] }), refused(/swallows spaces/));
+  assert.throws(() => hf({ added_tokens: [null] }), fails('FORMAT', /without text/));
+  assert.throws(() => hf({ model: { ...HF.model, merges: [null] } }), fails('FORMAT', /is no merge/));
+  assert.throws(() => hf({ model: {} }), fails('FORMAT', /no vocabulary/));
+  assert.throws(() => hf({}, { eos: 'zzz' }), fails('FORMAT', /no token zzz/));
+});
+
+/** A GGUF file of metadata alone. */
+function gguf(metadata, version = 3) {
+  const u32 = (n) => Buffer.from(Uint32Array.of(n).buffer);
+  const u64 = (n) => Buffer.from(BigUint64Array.of(BigInt(n)).buffer);
+  const string = (text) => [u64(Buffer.byteLength(text)), Buffer.from(text)];
+  const value = (v) => {
+    if (typeof v === 'string') return [u32(8), ...string(v)];
+    if (typeof v === 'boolean') return [u32(7), Buffer.of(Number(v))];
+    if (!Array.isArray(v)) return [u32(4), u32(v)];
+    if (typeof v[0] === 'string') return [u32(9), u32(8), u64(v.length), ...v.flatMap(string)];
+    return [u32(9), u32(6), u64(v.length), ...v.map((x) => Buffer.from(Float32Array.of(x).buffer))];
+  };
+  const entries = Object.entries(metadata).flatMap(([key, v]) => [...string(key), ...value(v)]);
+  return Buffer.concat([Buffer.from('GGUF'), u32(version), u64(0), u64(Object.keys(metadata).length), ...entries]);
+}
+
+const GGML = 'tokenizer.ggml.';
+const SPM = {
+  'general.name': 'x', [`${GGML}model`]: 'llama', [`${GGML}tokens`]: ['<unk>', '<s>', '<0x41>', '▁a', '\ufeffb', '<|end|>'],
+  [`${GGML}scores`]: [0, 0, 0, -2, -3, 0], [`${GGML}token_type`]: [2, 3, 6, 1, 1, 3], [`${GGML}bos_token_id`]: 1, [`${GGML}unknown_token_id`]: 0,
+};
+
+test('the vocabulary of a GGUF file', () => {
+  const t = tokenizerFromGguf(parseGgufMetadata(gguf(SPM)));
+  assert.deepEqual(t.tokens.map(({ bytes }) => Buffer.from(bytes).toString()), ['<unk>', '<s>', 'A', ' a', '\ufeffb', '<|end|>']);
+  assert.deepEqual(t.tokens.map(({ kind }) => kind), [1, 2, 5, 0, 0, 2]);
+  assert.deepEqual([t.kind, t.flags, t.bos, t.unk, t.eos, t.eog], [KIND.spm, FLAG.addBos | FLAG.addSpace | FLAG.byteFallback, 1, 0, NONE, [5]]);
+  assert.equal(tokenizerFromGguf(parseGgufMetadata(gguf({ ...SPM, [`${GGML}add_space_prefix`]: false }, 2))).flags & FLAG.addSpace, 0);
+  const bpe = { [`${GGML}model`]: 'gpt2', [`${GGML}pre`]: 'gpt-2', [`${GGML}tokens`]: ['a', 'Ġ', 'Ġa'], [`${GGML}merges`]: ['Ġ a'] };
+  const b = tokenizerFromGguf(parseGgufMetadata(gguf(bpe)));
+  assert.deepEqual([b.kind, b.flags, b.merges, texts(b)], [KIND.bpe, 0, [[1, 0, 2]], ['a', ' ', ' a']]);
+  assert.throws(() => tokenizerFromGguf(parseGgufMetadata(gguf({ ...bpe, [`${GGML}pre`]: 'qwen2' }))), fails('UNSUPPORTED', /qwen2/));
+  assert.throws(() => tokenizerFromGguf(parseGgufMetadata(gguf({ ...bpe, [`${GGML}model`]: 'bert' }))), fails('UNSUPPORTED', /bert/));
+  assert.throws(() => tokenizerFromGguf(parseGgufMetadata(gguf({ ...bpe, [`${GGML}tokens`]: [1, 2] }))), fails('FORMAT', /no tokens/));
+  assert.throws(() => tokenizerFromGguf(parseGgufMetadata(gguf({ x: 1 }))), fails('FORMAT', /no tokens/));
+  assert.throws(() => parseGgufMetadata(gguf(SPM, 9)), fails('UNSUPPORTED', /version 9/));
+  const whole = gguf(SPM);
+  for (let n = 0; n < whole.length; n++) assert.throws(() => parseGgufMetadata(whole.subarray(0, n)), fails('FORMAT', /./), `cut at ${n}`);
+});
+
+test('a file is known by its name or its first bytes', async () => {
+  const read = (path) => readTokenizerFile(path, { vocab: 5 });
+  assert.equal((await read(file('x.gguf', gguf(SPM)))).kind, KIND.spm);
+  assert.equal((await read(file('tokenizer.bin', gguf(SPM)))).tokens.length, 6);
+  file('vocab.json', GPT2);
+  assert.equal((await read(file('merges.txt', 'a b\n'))).merges.length, 1);
+  file('config.json', '{"bos_token_id": 3, "eos_token_id": [0, 1], "pad_token_id": null}');
+  file('tokenizer_config.json', '{"eos_token": {"content": "<tag>"}}');
+  const t = await read(file('tokenizer.json', JSON.stringify(HF)));
+  assert.deepEqual([t.bos, t.eos, t.eog], [3, 0, [0, 1]]);
+  await assert.rejects(read(join(folder, 'none.bin')), fails('READ', /none.bin can't be read/));
+  await assert.rejects(read(file('bad.bin', '12345678901234567890')), fails('FORMAT', /bad.bin: .*token 0 is longer/));
+  await assert.rejects(read(file('tokenizer.model', '')), fails('UNSUPPORTED', /SentencePiece/));
+});
+
+/* --- behind the border ---------------------------------------------------------------------- */
+
+for (const name of ['spm', 'spm-unknown', 'bpe', 'bpe-words']) {
+  test(`${name}: the ids and texts of the original, in wasm`, async () => {
+    const { tokenizer, cases } = goldenTokenizer(name);
+    const vocab = tokenizer.tokens.length;
+    const engine = await createEngine();
+    try {
+      const model = await engine.load(fromBytes(await tinyModel({ config: { ...CONFIG, vocab }, tokens: tokenizer, chat: null })));
+      for (const { text, ids, encode, decode, parseSpecial } of cases) {
+        if (encode) assert.deepEqual(await model.tokenize(text, { addSpecial: false, parseSpecial }), ids, JSON.stringify(text));
+        if (decode) assert.equal(await model.detokenize(ids), text, String(ids));
+      }
+    } finally {
+      await engine.close();
+    }
+  });
+}

@@ -1,0 +1,32 @@
+// The declarations that are generated from JSDoc, as a TypeScript project uses them.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'bq4-types-'));
+after(() => rmSync(folder, { recursive: true }));
+
+/** @param {string[]} args */
+const tsc = (...args) => spawnSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), ...args], { cwd: folder, encoding: 'utf8' });
+
+test('a TypeScript project compiles against the package', () => {
+  // The package as it is installed: package.json and the declarations it names.
+  const installed = join(folder, 'node_modules/bq4');
+  mkdirSync(installed, { recursive: true });
+  cpSync(join(root, 'package.json'), join(installed, 'package.json'));
+  const made = tsc('-p', join(root, 'tsconfig.types.json'), '--outDir', join(installed, 'build/types'));
+  assert.equal(made.status, 0, made.stdout);
+  symlinkSync(join(root, 'node_modules/@types'), join(folder, 'node_modules/@types'));
+  cpSync(join(root, 'tests/js/consumer'), folder, { recursive: true });
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({
+    compilerOptions: { strict: true, noEmit: true, target: 'es2022', module: 'nodenext', lib: ['es2023', 'dom', 'dom.iterable', 'dom.asynciterable'], types: ['node'] },
+    include: ['*.mts'],
+  }));
+  const used = tsc('-p', folder);
+  assert.equal(used.status, 0, used.stdout);
+});

@@ -1,0 +1,586 @@
+"""Reads .bq4 files, written from docs/FORMAT.md alone: a second opinion on what the C loader finds in them.
+
+read(path) checks all that the document asks for and gives a Model with f32 weights. It is slow and plain on
+purpose, and shares nothing with the engine.
+"""
+
+import base64
+import json
+import os
+import struct
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+class FormatError(Exception):
+    """The file is not what docs/FORMAT.md describes. `offset`: where, as far as is known."""
+
+    def __init__(self, text, offset=None):
+        super().__init__(text if offset is None else f"{text} (at byte {offset})")
+        self.offset = offset
+
+
+def text_of(raw):
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{raw} is not UTF-8") from error
+
+
+def need(condition, text, offset=None):
+    if not condition:
+        raise FormatError(text, offset)
+
+
+# --- XXH64 -----------------------------------------------------------------------------------
+
+_MASK = (1 << 64) - 1
+_P1, _P2, _P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
+_P4, _P5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
+
+
+def _rotl(x, n):
+    return ((x << n) | (x >> (64 - n))) & _MASK
+
+
+def _round(lane, word):
+    return _rotl((lane + word * _P2) & _MASK, 31) * _P1 & _MASK
+
+
+def xxh64(data, seed=0):
+    data = bytes(data)
+    stripes = len(data) // 32
+    if stripes:
+        a, b, c, d = (seed + _P1 + _P2) & _MASK, (seed + _P2) & _MASK, seed, (seed - _P1) & _MASK
+        for w, x, y, z in struct.iter_unpack("<4Q", data[: 32 * stripes]):
+            a, b, c, d = _round(a, w), _round(b, x), _round(c, y), _round(d, z)
+        h = (_rotl(a, 1) + _rotl(b, 7) + _rotl(c, 12) + _rotl(d, 18)) & _MASK
+        for lane in (a, b, c, d):
+            h = ((h ^ _round(0, lane)) * _P1 + _P4) & _MASK
+    else:
+        h = (seed + _P5) & _MASK
+    h = (h + len(data)) & _MASK
+    at = 32 * stripes
+    while at + 8 <= len(data):
+        word = int.from_bytes(data[at : at + 8], "little")
+        h = (_rotl(h ^ _round(0, word), 27) * _P1 + _P4) & _MASK
+        at += 8
+    if at + 4 <= len(data):
+        h = (_rotl(h ^ (int.from_bytes(data[at : at + 4], "little") * _P1 & _MASK), 23) * _P2 + _P3) & _MASK
+        at += 4
+    for byte in data[at:]:
+        h = _rotl(h ^ (byte * _P5 & _MASK), 11) * _P1 & _MASK
+    h = (h ^ (h >> 33)) * _P2 & _MASK
+    h = (h ^ (h >> 29)) * _P3 & _MASK
+    return h ^ (h >> 32)
+
+
+# --- §1 Weight types -------------------------------------------------------------------------
+
+ROWS, TILED = 0, 1
+
+
+@dataclass(frozen=True)
+class Type:
+    id: int
+    name: str
+    block: int  # weights
+    bytes: int  # of a row-major block
+    step: int = 0  # k of a tile; 0: never tiled
+    tile: int = 0  # bytes
+    scale: str = ""  # of its scales
+    known: bool = True  # what is in a block is specified
+
+
+TYPES = [
+    Type(0, "f32", 1, 4),
+    Type(1, "f16", 1, 2),
+    Type(2, "bf16", 1, 2),
+    Type(3, "bq4_16", 16, 12, 32, 192, "<f4"),
+    Type(4, "bq4_32", 32, 20, 32, 160, "<f4"),
+    Type(5, "bq4_64", 64, 36, 64, 288, "<f4"),
+    Type(6, "bq4h_32", 32, 18, 32, 144, "<f2"),
+    Type(7, "bq4a_32", 32, 20, known=False),
+    Type(8, "bq8_32", 32, 34, 32, 272, "<f2"),
+    Type(9, "q2s_64", 64, 20, known=False),
+    Type(10, "q2a_64", 64, 20, known=False),
+    Type(11, "q3a_64", 64, 28, known=False),
+    Type(12, "q4a_64", 64, 36, known=False),
+    Type(13, "tern_64", 64, 18, known=False),
+]
+BY_ID = {t.id: t for t in TYPES}
+BY_NAME = {t.name: t for t in TYPES}
+
+
+def up(n, unit):
+    return -(-n // unit)
+
+
+def stored_bytes(kind, layout, rows, cols):
+    if layout == TILED:
+        need(kind.step, f"{kind.name} is never tiled")
+        return up(rows, 8) * up(cols, kind.step) * kind.tile
+    return rows * up(cols, kind.block) * kind.bytes
+
+
+def finite(values, name):
+    need(np.isfinite(values).all(), f"{name}: a number is NaN or infinite")
+    return values
+
+
+def floats(kind, data):
+    """f32 from a float type."""
+    if kind.name == "f32":
+        return np.frombuffer(data, "<f4").copy()
+    if kind.name == "f16":
+        return np.frombuffer(data, "<f2").astype(np.float32)
+    return (np.frombuffer(data, "<u2").astype(np.uint32) << 16).view(np.float32)
+
+
+def blocks(kind, data, name):
+    """(number of blocks, weights per block) from a run of row-major blocks."""
+    raw = np.frombuffer(data, np.uint8).reshape(-1, kind.bytes)
+    size = np.dtype(kind.scale).itemsize
+    scale = np.ascontiguousarray(raw[:, -size:]).view(kind.scale).astype(np.float32)
+    packed = raw[:, :-size]
+    if kind.name == "bq8_32":
+        q = packed.view(np.int8).astype(np.int32)
+    else:
+        q = np.stack([packed & 15, packed >> 4], axis=-1).reshape(len(raw), kind.block).astype(np.int32)
+        q = np.where(q > 7, q - 16, q)
+    return q.astype(np.float32) * finite(scale, name)
+
+
+def untile(kind, data, rows, cols, name):
+    groups, steps = up(rows, 8), up(cols, kind.step)
+    tiles = np.frombuffer(data, np.uint8).reshape(groups, steps, kind.tile)
+    per_row = kind.step // kind.block
+    head = 8 * per_row * np.dtype(kind.scale).itemsize
+    scales = np.ascontiguousarray(tiles[:, :, :head]).view(kind.scale).astype(np.float32)
+    scales = finite(scales, name).reshape(groups, steps, per_row, 8)  # [block of the step][row]
+    body = tiles[:, :, head:]
+    if kind.name == "bq8_32":
+        q = body.reshape(groups, steps, 8, 2, 4, 4).astype(np.int32) - 128  # [j][h][r][i]
+        q = q.transpose(0, 1, 3, 4, 2, 5).reshape(groups, steps, 8, 32)  # row 4h + r, k = 4j + i
+    else:
+        runs = kind.step // 32
+        packed = body.reshape(groups, steps, runs, 4, 2, 4, 4)  # [run of 32][j][h][r][i]
+        q = np.stack([packed & 15, packed >> 4], axis=3).astype(np.int32) - 8  # [run][half][j][h][r][i]
+        q = q.transpose(0, 1, 5, 6, 2, 3, 4, 7).reshape(groups, steps, 8, kind.step)
+    w = q.astype(np.float32) * np.repeat(scales.transpose(0, 1, 3, 2), kind.block, axis=3)
+    return w.transpose(0, 2, 1, 3).reshape(groups * 8, steps * kind.step)[:rows, :cols].copy()
+
+
+def dequantize(kind, layout, data, rows, cols, name):
+    need(kind.known, f"{name}: the blocks of {kind.name} are not specified")
+    if kind.block == 1:
+        return finite(floats(kind, data), name).reshape(rows, cols)
+    if layout == TILED:
+        return untile(kind, data, rows, cols, name)
+    return blocks(kind, data, name).reshape(rows, -1)[:, :cols].copy()
+
+
+# --- CONF and the name table -----------------------------------------------------------------
+
+U32, F32 = 0, 1
+# key: (name, kind, needed, least, most)
+CONF_KEYS = {
+    1: ("arch", U32, True, 1, 2),
+    2: ("layers", U32, True, 1, 1024),
+    3: ("hidden", U32, True, 1, 65536),
+    4: ("heads", U32, True, 1, 1024),
+    5: ("kv_heads", U32, False, 1, 1024),
+    6: ("head_dim", U32, False, 1, 4096),
+    7: ("ffn", U32, True, 1, 1 << 20),
+    8: ("vocab", U32, True, 1, 1 << 24),
+    9: ("context", U32, True, 1, 1 << 24),
+    10: ("norm", U32, False, 0, 1),
+    11: ("norm_eps", F32, True, 0.0, None),
+    12: ("position", U32, False, 0, 1),
+    13: ("rope_theta", F32, False, 0.0, None),
+    14: ("rope_pairs", U32, False, 0, 1),
+    15: ("rope_dim", U32, False, 1, None),
+    16: ("activation", U32, False, 0, 2),
+    17: ("gated", U32, False, 0, 1),
+    18: ("tied", U32, False, 0, 1),
+    32: ("tokens", U32, False, 0, None),
+    33: ("merges", U32, False, 0, None),
+}
+ZERO_BY_DEFAULT = ("norm", "position", "rope_pairs", "activation", "tied", "tokens", "merges")
+
+
+def complete_config(c):
+    """Defaults filled in, and what must fit together."""
+    for name, _, needed, least, most in CONF_KEYS.values():
+        if name not in c:
+            need(not needed, f"CONF lacks {name}")
+            continue
+        need(c[name] >= least and (most is None or c[name] <= most), f"CONF: {name} is {c[name]}")
+    for name in ZERO_BY_DEFAULT:
+        c.setdefault(name, 0)
+    c.setdefault("rope_theta", 10000.0)
+    c.setdefault("gated", 1)
+    c.setdefault("kv_heads", c["heads"])
+    need(c["heads"] % c["kv_heads"] == 0, "CONF: kv_heads does not divide heads")
+    if "head_dim" not in c:
+        need(c["hidden"] % c["heads"] == 0, "CONF: heads does not divide hidden")
+        c["head_dim"] = c["hidden"] // c["heads"]
+    need(c["heads"] * c["head_dim"] <= 1 << 20, "CONF: heads x head_dim is too large")
+    c.setdefault("rope_dim", c["head_dim"])
+    if c["position"] == 0:
+        need(c["rope_dim"] % 2 == 0 and c["rope_dim"] <= c["head_dim"], "CONF: rope_dim")
+    need(np.isfinite(c["norm_eps"]), "CONF: norm_eps")
+    need(np.isfinite(c["rope_theta"]) and c["rope_theta"] > 0, "CONF: rope_theta")
+    need(c["tokens"] <= c["vocab"], "CONF: more tokens than the vocabulary")
+    need(c["tokens"] or not c["merges"], "CONF: merges without tokens")
+    return c
+
+
+def read_conf(payload):
+    need(len(payload) % 8 == 0, "CONF is not made of records")
+    c = {}
+    for at in range(0, len(payload), 8):
+        key, kind, flags = struct.unpack_from("<HBB", payload, at)
+        need(flags in (0, 1), "CONF: unknown flags")
+        if key not in CONF_KEYS:
+            need(flags == 0, f"CONF: key {key} is required but unknown")
+            continue
+        name, wanted = CONF_KEYS[key][:2]
+        need(kind == wanted, f"CONF: {name} has the wrong kind")
+        need(name not in c, f"CONF: {name} appears twice")
+        c[name] = struct.unpack_from("<f" if kind == F32 else "<I", payload, at + 4)[0]
+    return complete_config(c)
+
+
+def expected_tensors(c):
+    """name -> (shape, needed) of every tensor that a model of this configuration may have."""
+    hidden, ffn, vocab = c["hidden"], c["ffn"], c["vocab"]
+    q, kv = c["heads"] * c["head_dim"], c["kv_heads"] * c["head_dim"]
+    layer_norm = c["norm"] == 1
+    out = {"wte.weight": ((vocab, hidden), True)}
+    if c["position"] == 1:
+        out["wpe.weight"] = ((c["context"], hidden), True)
+
+    def norm(name):
+        out[f"{name}.weight"] = ((hidden,), True)
+        if layer_norm:
+            out[f"{name}.bias"] = ((hidden,), False)
+
+    def linear(name, rows, cols):
+        out[f"{name}.weight"] = ((rows, cols), True)
+        out[f"{name}.bias"] = ((rows,), False)
+
+    for i in range(c["layers"]):
+        norm(f"h.{i}.ln1")
+        linear(f"h.{i}.attn.q", q, hidden)
+        linear(f"h.{i}.attn.k", kv, hidden)
+        linear(f"h.{i}.attn.v", kv, hidden)
+        linear(f"h.{i}.attn.o", hidden, q)
+        norm(f"h.{i}.ln2")
+        if c["gated"]:
+            linear(f"h.{i}.mlp.gate", ffn, hidden)
+        linear(f"h.{i}.mlp.up", ffn, hidden)
+        linear(f"h.{i}.mlp.down", hidden, ffn)
+    norm("ln_f")
+    if not c["tied"]:
+        out["lm_head.weight"] = ((vocab, hidden), True)
+    out["lm_head.bias"] = ((vocab,), False)
+    return out
+
+
+def check_names(config, shapes):
+    """shapes: name -> shape as found."""
+    expected = expected_tensors(config)
+    for name, shape in shapes.items():
+        need(name in expected, f"no tensor of this model is called {name}")
+        need(shape == expected[name][0], f"{name} is {shape}, not {expected[name][0]}")
+    for name, (_, needed) in expected.items():
+        need(name in shapes or not needed, f"{name} is missing")
+
+
+# --- TOKN ------------------------------------------------------------------------------------
+
+
+def read_tokn(payload, config):
+    need(len(payload) >= 44, "TOKN is cut off")
+    head = struct.unpack_from("<11I", payload)
+    kind, flags, pre, bos, eos, unk, pad, n_ends, n_tokens, n_merges, n_text = head
+    need(kind in (1, 2, 3) and flags < 32 and pre == 0, "TOKN: kind, flags or pre-tokenizer")
+    need((n_tokens, n_merges) == (config["tokens"], config["merges"]), "TOKN and CONF differ")
+    kinds_end = 44 + 4 * n_ends + 9 * n_tokens
+    merges_at = up(kinds_end, 4) * 4
+    need(len(payload) == merges_at + 12 * n_merges + n_text, "TOKN has the wrong length")
+    at = 44
+    eog = struct.unpack_from(f"<{n_ends}I", payload, at)
+    at += 4 * n_ends
+    ends = struct.unpack_from(f"<{n_tokens}I", payload, at)
+    at += 4 * n_tokens
+    scores = struct.unpack_from(f"<{n_tokens}f", payload, at)
+    at += 4 * n_tokens
+    kinds = payload[at : at + n_tokens]
+    need(all(k <= 5 for k in kinds) and not any(payload[kinds_end:merges_at]), "TOKN: kinds")
+    merges = list(struct.iter_unpack("<3I", payload[merges_at : merges_at + 12 * n_merges]))
+    text = payload[merges_at + 12 * n_merges :]
+    starts = (0, *ends[:-1])
+    need(all(a <= b for a, b in zip(starts, ends)) and (ends or (0,))[-1] == n_text, "TOKN: ends")
+    for id in (bos, eos, unk, pad):
+        need(id < n_tokens or id == 0xFFFFFFFF, "TOKN: a special token is out of range")
+    need(all(id < n_tokens for id in eog), "TOKN: no such token ends generation")
+    need(not any(np.isnan(scores)), "TOKN: a score is NaN")
+    tokens = [(text[a:b], score, k) for a, b, score, k in zip(starts, ends, scores, kinds)]
+    need(all(k != 5 or len(t) == 1 for t, _, k in tokens), "TOKN: a byte token is not one byte")
+    for left, right, id in merges:
+        need(max(left, right, id) < n_tokens, "TOKN: a merge names no token")
+        need(tokens[left][0] + tokens[right][0] == tokens[id][0], "TOKN: a merge spells something else")
+    return {"kind": kind, "flags": flags, "bos": bos, "eos": eos, "unk": unk, "pad": pad, "eog": list(eog),
+            "tokens": tokens, "merges": merges}
+
+
+# --- §2 v2 -----------------------------------------------------------------------------------
+
+PLAN_TAGS = {"CONF", "LICE", "TENS", "NAME"}
+REST_TAGS = {"TOKN", "CHAT", "TMPL", "CARD", "HASH"}
+CHUNK = 1 << 20
+
+
+@dataclass
+class Model:
+    version: int
+    config: dict
+    tensors: dict = field(default_factory=dict)  # name -> f32 array
+    stored: dict = field(default_factory=dict)  # name -> (type name, layout)
+    sections: dict = field(default_factory=dict)  # tag -> payload
+    tokenizer: dict | None = None
+    verified_chunks: int = 0
+
+
+def read_sections(data, start, end, here, elsewhere, found):
+    at = start
+    while at < end:
+        need(at + 16 <= end, "too few bytes for a section", at)
+        tag, flags, length = struct.unpack_from("<4sIQ", data, at)
+        need(all(0x21 <= b <= 0x7E for b in tag), "a tag is not printable", at)
+        tag = tag.decode()
+        need(flags in (0, 1), f"{tag}: unknown flags", at)
+        need(flags == 0 or tag in here, f"{tag} is required but unknown", at)
+        need(tag not in elsewhere and tag != "SUM8", f"{tag} is in the wrong place", at)
+        need(tag not in found, f"{tag} appears twice", at)
+        need(length <= end - at - 16, f"{tag} is longer than its run", at)
+        stop = at + 16 + length
+        padded = up(stop, 8) * 8
+        need(padded <= end and not any(data[stop:padded]), f"{tag}: padding", stop)
+        found[tag] = data[at + 16 : stop]
+        at = padded
+    need(len(found) <= 64, "more than 64 sections")
+
+
+def check_sum8(data, start, at):
+    need(data[at : at + 16] == struct.pack("<4sIQ", b"SUM8", 0, 8), "no SUM8", at)
+    need(struct.unpack_from("<Q", data, at + 16)[0] == xxh64(data[start:at]), "SUM8 does not match", at)
+
+
+def find_last_sum(data, start, prefix_length):
+    for at in range(prefix_length - 24, max(start, prefix_length - 24 - 63) - 1, -8):
+        if data[at : at + 16] == struct.pack("<4sIQ", b"SUM8", 0, 8) and not any(data[at + 24 : prefix_length]):
+            return at
+    raise FormatError("the prefix does not end with SUM8", prefix_length)
+
+
+def read_directory(payload, prefix_length, file_length):
+    """[(name, type, layout, dims, offset, bytes)]"""
+    at = 0
+
+    def take(layout):
+        nonlocal at
+        size = struct.calcsize(layout)
+        need(at + size <= len(payload), "TENS is cut off")
+        values = struct.unpack_from(layout, payload, at)
+        at += size
+        return values
+
+    listed = {}
+    (n_types,) = take("<I")
+    need(n_types <= 256, "TENS: too many types")
+    for _ in range(n_types):
+        id, length = take("<BB")
+        (name,) = take(f"<{length}s")
+        need(id not in listed, "TENS: a type is listed twice")
+        need(id not in BY_ID or BY_ID[id].name == name.decode("ascii", "replace"), f"TENS: type {id} is called {name}")
+        listed[id] = name
+    (n,) = take("<I")
+    entries = []
+    end = prefix_length
+    for _ in range(n):
+        (length,) = take("<H")
+        need(1 <= length <= 255, "TENS: length of a name")
+        name = text_of(take(f"<{length}s")[0])
+        id, layout, ndims = take("<BBB")
+        need(1 <= ndims <= 8, f"{name}: {ndims} dimensions")
+        dims = take(f"<{ndims}I")
+        offset, size = take("<QQ")
+        need(id in listed, f"{name}: type {id} is not listed")
+        need(id in BY_ID, f"{name}: unknown type {listed[id]}")
+        need(layout in (ROWS, TILED), f"{name}: layout {layout}")
+        need(offset % 64 == 0 and offset >= end, f"{name}: offset {offset}")
+        end = offset + size
+        need(end <= file_length, f"{name} ends behind the file")
+        need(name not in {e[0] for e in entries}, f"{name} appears twice")
+        entries.append((name, BY_ID[id], layout, dims, offset, size))
+    need(at == len(payload), "TENS: bytes behind the last entry")
+    return entries
+
+
+def check_chunks(data, prefix_length, payload):
+    kind, chunk = struct.unpack_from("<II", payload)
+    need(kind in (1, 2) and chunk == CHUNK, "HASH: kind or chunk size")
+    count = up(len(data) - prefix_length, CHUNK)
+    need(len(payload) == 8 + count * (8 if kind == 1 else 32), "HASH has the wrong length")
+    if kind == 2:
+        return 0
+    for i, (wanted,) in enumerate(struct.iter_unpack("<Q", payload[8:])):
+        start = prefix_length + i * CHUNK
+        need(xxh64(data[start : start + CHUNK]) == wanted, f"chunk {i} does not match its hash", start)
+    return count
+
+
+def check_gaps(data, prefix_length, entries):
+    at = prefix_length
+    for _, _, _, _, offset, size in [*entries, (None, None, None, None, len(data), 0)]:
+        need(not any(data[at:offset]), "bytes between tensors are not zero", at)
+        at = offset + size
+
+
+def read_v2(data):
+    need(len(data) >= 64, "the header is cut off", len(data))
+    minor, flags, plan_length, prefix_length, file_length = struct.unpack_from("<IIQQQ", data, 8)
+    need(struct.unpack_from("<Q", data, 56)[0] == xxh64(data[:56]), "the header's checksum", 56)
+    need(minor == 0 and flags == 0, "minor version or flags", 8)
+    need(plan_length % 8 == 0 and 24 <= plan_length <= 16 << 20, "plan_length", 16)
+    need(prefix_length % 64 == 0 and 64 + plan_length + 24 <= prefix_length <= 256 << 20, "prefix_length", 24)
+    need(prefix_length <= file_length <= 1 << 53 and file_length == len(data), "file_length", 32)
+    plan_end = 64 + plan_length
+    check_sum8(data, 64, plan_end - 24)
+    last = find_last_sum(data, plan_end, prefix_length)
+    check_sum8(data, 0, last)
+    sections = {}
+    read_sections(data, 64, plan_end - 24, PLAN_TAGS, REST_TAGS | {"XTRA"}, sections)
+    read_sections(data, plan_end, last, REST_TAGS, PLAN_TAGS | {"XTRA"}, sections)
+    need("CONF" in sections and "TENS" in sections, "CONF or TENS is missing")
+    model = Model(2, read_conf(sections["CONF"]), sections=sections)
+    entries = read_directory(sections["TENS"], prefix_length, file_length)
+    check_names(model.config, {name: dims for name, _, _, dims, _, _ in entries})
+    if "HASH" in sections:
+        model.verified_chunks = check_chunks(data, prefix_length, sections["HASH"])
+    check_gaps(data, prefix_length, entries)
+    for name, kind, layout, dims, offset, size in entries:
+        rows, cols = (1, dims[0]) if len(dims) == 1 else dims
+        need(len(dims) == 2 or (kind.block == 1 and layout == ROWS), f"{name}: a vector of type {kind.name}")
+        need(size == stored_bytes(kind, layout, rows, cols), f"{name} has {size} bytes", offset)
+        values = dequantize(kind, layout, data[offset : offset + size], rows, cols, name)
+        model.tensors[name] = values.reshape(dims)
+        model.stored[name] = (kind.name, layout)
+    need(("TOKN" in sections) == (model.config["tokens"] > 0), "TOKN and CONF differ")
+    if "TOKN" in sections:
+        model.tokenizer = read_tokn(sections["TOKN"], model.config)
+    return model
+
+
+# --- §3 v1.0 ---------------------------------------------------------------------------------
+
+NAMED = {
+    "arch": {"llama": 1, "bullet": 2},
+    "norm": {"rms": 0, "layer": 1},
+    "position": {"rope": 0, "learned": 1},
+    "rope_pairs": {"half": 0, "adjacent": 1},
+    "activation": {"silu": 0, "gelu": 1, "relu": 2},
+}
+
+
+def companion_config(c):
+    c = {name: NAMED[name][value] if isinstance(value, str) else value for name, value in c.items()}
+    if c.get("arch") == 2:
+        c = {"norm": 1, "position": 1, "activation": 1, **c}
+    c.setdefault("norm_eps", 1e-5)
+    c["norm_eps"] = float(np.float32(c["norm_eps"]))
+    return complete_config(c)
+
+
+def read_v1_directory(data):
+    """[(name, dims, block, blocks, offset)], end of the directory"""
+    at = 8
+
+    def u32():
+        nonlocal at
+        need(at + 4 <= len(data), "the directory is cut off", len(data))
+        at += 4
+        return struct.unpack_from("<I", data, at - 4)[0]
+
+    entries = []
+    for _ in range(u32()):
+        start = at
+        length = u32()
+        need(1 <= length <= 255 and at + length <= len(data), "length of a name", start)
+        name = text_of(data[at : at + length])
+        at += length
+        ndims = u32()
+        need(1 <= ndims <= 8, f"{name}: {ndims} dimensions", start)
+        dims = tuple(u32() for _ in range(ndims))
+        block, blocks = u32(), u32()
+        need(block in (16, 32, 64), f"{name}: blocks of {block}", start)
+        weights = int(np.prod(dims, dtype=object))
+        need(weights > 0 and weights == block * blocks, f"{name}: number of blocks", start)
+        low, high = u32(), u32()
+        entries.append((name, dims, block, blocks, low | high << 32))
+    return entries, at
+
+
+def read_v1(data, companion):
+    need(companion is not None and companion.get("bq4_companion") == 1, "a v1 file needs its companion")
+    config = dict(companion["config"])
+    if "tokenizer" in companion:
+        config["tokens"] = len(companion["tokenizer"]["tokens"])
+        config["merges"] = len(companion["tokenizer"].get("merges", []))
+    model = Model(1, companion_config(config))
+    entries, directory_end = read_v1_directory(data)
+    shapes = {}
+    taken = [(0, directory_end)]
+    for name, dims, block, count, offset in entries:
+        kind = BY_NAME[f"bq4_{block}"]
+        size = count * kind.bytes
+        need(offset + size <= len(data), f"{name} ends behind the file", len(data))
+        need(name not in shapes, f"{name} appears twice")
+        taken.append((offset, offset + size))
+        shapes[name] = dims
+        model.tensors[name] = blocks(kind, data[offset : offset + size], name).reshape(dims)
+        model.stored[name] = (kind.name, None)
+    taken.sort()
+    need(all(a[1] <= b[0] for a, b in zip(taken, taken[1:])), "tensors overlap")
+    for name, extra in companion.get("tensors", {}).items():
+        need(name not in shapes, f"{name} appears twice")
+        values = np.frombuffer(base64.b64decode(extra["f32"], validate=True), "<f4")
+        shapes[name] = tuple(extra["dims"])
+        model.tensors[name] = finite(values, name).reshape(shapes[name])
+        model.stored[name] = ("f32", ROWS)
+    check_names(model.config, shapes)
+    model.tokenizer = companion.get("tokenizer")
+    return model
+
+
+def parse(data, companion=None):
+    need(len(data) >= 8 and data[:4] == b"BQ4F", "this is no .bq4 file", 0)
+    (version,) = struct.unpack_from("<I", data, 4)
+    need(version in (1, 2), f"version {version}", 4)
+    return read_v1(data, companion) if version == 1 else read_v2(data)
+
+
+def read(path):
+    """The model in a file; of v1 files with NAME.json beside NAME.bq4."""
+    with open(path, "rb") as file:
+        data = file.read()
+    companion = None
+    beside = os.path.splitext(path)[0] + ".json"
+    if data[4:8] == b"\1\0\0\0" and os.path.exists(beside):
+        with open(beside, encoding="utf-8") as file:
+            companion = json.load(file)
+    return parse(data, companion)

@@ -1,0 +1,358 @@
+"""tools/export_bq4.py: what it reads, that it executes nothing, and what it writes, read back by bq4_reader.py."""
+
+import base64
+import contextlib
+import io
+import json
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+CHECKPOINTS = os.path.join(HERE, "checkpoints")
+SHARED = os.path.join(os.environ.get("BQ4_SHARED", os.path.join(os.path.dirname(ROOT), "shared")), "data")
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+
+import bq4_reader  # noqa: E402
+import export_bq4  # noqa: E402
+from bq4_export import encode, unpickle, xxh64  # noqa: E402
+from bq4_export.errors import ExportError  # noqa: E402
+from checkpoint_weights import GPT, LLAMA, weights  # noqa: E402
+
+JSON_CONFIG = {"arch": "llama", "heads": 2, "context": 24}
+
+
+def checkpoint(name):
+    return os.path.join(CHECKPOINTS, name)
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = scratch.name
+
+    def path(self, name, content=None):
+        path = os.path.join(self.folder, name)
+        if content is not None:
+            with open(path, "wb") as file:
+                file.write(content if isinstance(content, bytes) else json.dumps(content).encode())
+        return path
+
+    def refused(self, code, call, *args, **kwargs):
+        with self.assertRaises(ExportError) as caught:
+            call(*args, **kwargs)
+        self.assertEqual(caught.exception.code, code, str(caught.exception))
+        return str(caught.exception)
+
+    def export(self, checkpoint_name, **options):
+        """Exports a checkpoint and reads the file back."""
+        source = checkpoint_name if os.path.isabs(checkpoint_name) else checkpoint(checkpoint_name)
+        out = self.path("out.bq4")
+        self.lines = []
+        self.exports = export_bq4.export(source, out, out=self.lines.append, **options)
+        return bq4_reader.read(out)
+
+    def same(self, model, wanted):
+        self.assertEqual(set(model.tensors), set(wanted))
+        for name, values in wanted.items():
+            np.testing.assert_array_equal(model.tensors[name], values, name)
+
+
+class Reading(Folder):
+    def test_zip_legacy_and_plain_pickles(self):
+        wanted = weights(LLAMA)
+        state = unpickle.read_checkpoint(checkpoint("plain.pkl"))["state_dict"]
+        for name, tensor in state.items():
+            np.testing.assert_array_equal(tensor.rows(), wanted[name])
+        for name in ("hf-f16.bin", "hf-bf16-legacy.bin"):
+            state = unpickle.read_checkpoint(checkpoint(name))
+            np.testing.assert_array_equal(state["model.layers.1.mlp.up_proj.weight"].rows(), wanted["h.1.mlp.up.weight"])
+            np.testing.assert_array_equal(state["lm_head.weight"].rows(3, 7), wanted["lm_head.weight"][3:7])
+
+    def test_views_and_types(self):
+        state = unpickle.read_checkpoint(checkpoint("views.pt"))
+        base = np.arange(24, dtype=np.float32).reshape(4, 6)
+        for name, wanted in {
+            "transposed": base.T, "columns": base[:, 1:5:2], "row": base[2], "parameter": base + 0.5, "empty": np.zeros((0, 3)),
+            "i64": np.arange(5), "bool": [1, 0], "f64": [0.25], "u8": np.arange(4), "scalar": 2.5,
+        }.items():
+            np.testing.assert_array_equal(state[name].rows(), np.asarray(wanted, np.float32), name)
+        np.testing.assert_array_equal(state["transposed"].rows(2, 5), base.T[2:5])
+
+    def test_pickled_arrays_of_every_protocol(self):
+        arrays = {"c": np.arange(6.0).reshape(2, 3), "f": np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3)),
+                  "h": np.ones(3, np.float16), "i": np.arange(4)}
+        for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+            state = unpickle.read_checkpoint(self.path("a.pkl", pickle.dumps({"deep": arrays}, protocol)))["deep"]
+            for name, values in arrays.items():
+                np.testing.assert_array_equal(state[name].rows(), values.astype(np.float32), f"{name}, protocol {protocol}")
+
+    @unittest.skipUnless(os.path.isdir(SHARED), "no shared data")
+    def test_files_of_others(self):
+        state = unpickle.read_checkpoint(os.path.join(SHARED, "import/fortran_tensor_3d.pth"))
+        np.testing.assert_array_equal(state["tensor_fortran"].rows(), np.arange(1, 25).reshape(2, 3, 4))
+        for name, key in (("test.pt", None), ("test_with_key.pt", "model_state_dict")):
+            state = export_bq4.find_state(unpickle.read_checkpoint(os.path.join(SHARED, "import", name)), key)
+            np.testing.assert_array_equal(state["test"].rows(), np.arange(1, 9).reshape(2, 4))
+
+    def test_every_truncation_is_a_typed_error(self):
+        for name in ("plain.pkl", "views.pt", "hf-bf16-legacy.bin"):
+            with open(checkpoint(name), "rb") as file:
+                data = file.read()
+            for n in range(0, len(data), 37):
+                path = self.path("cut", data[:n])
+                with self.assertRaises(ExportError, msg=f"{name} cut at {n}"):
+                    unpickle.read_checkpoint(path)
+
+    def test_damaged_bytes_never_surprise(self):
+        rng = np.random.default_rng(1)
+        for name in ("plain.pkl", "views.pt", "hf-bf16-legacy.bin"):
+            with open(checkpoint(name), "rb") as file:
+                data = np.frombuffer(file.read(), np.uint8)
+            for _ in range(150):
+                bad = data.copy()
+                bad[rng.integers(0, min(len(bad), 3000), 3)] = rng.integers(0, 256, 3)
+                with contextlib.suppress(ExportError):
+                    state = unpickle.read_checkpoint(self.path("bad", bad.tobytes()))
+                    if isinstance(state, dict):
+                        for tensor in state.values():
+                            if isinstance(tensor, unpickle.Tensor):
+                                tensor.rows()
+
+
+class Call:
+    """Pickles as a call of `function` with `args`."""
+
+    def __init__(self, function, *args):
+        self.call = function, args
+
+    def __reduce__(self):
+        return self.call
+
+
+class Hostile(Folder):
+    """Nothing that a pickle names is called."""
+
+    def attack(self, data, name="attack.pkl"):
+        path = self.path(name, data)
+        message = self.refused("REFUSED", unpickle.read_checkpoint, path)
+        self.assertFalse(os.path.exists(self.path("touched")), "the pickle was executed")
+        return message
+
+    def payload(self):
+        return Call(os.system, f"echo > {self.path('touched')}")
+
+    def test_the_attack_works_where_it_is_not_refused(self):
+        pickle.loads(pickle.dumps(self.payload()))
+        self.assertTrue(os.path.exists(self.path("touched")))
+
+    def test_every_protocol(self):
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            message = self.attack(pickle.dumps({"weight": self.payload()}, protocol))
+            self.assertIn(f"{os.system.__module__}.system", message)
+
+    def test_every_way_to_name_a_function(self):
+        command = f"echo > {self.path('touched')}".encode()
+        self.attack(b"cos\nsystem\n(V" + command + b"\ntR.")
+        self.attack(b"(S'" + command + b"'\nios\nsystem\n.")
+        self.attack(b"(cos\nsystem\nV" + command + b"\no.")
+        self.attack(b"\x80\x04\x8c\x02os\x8c\x06system\x93\x8c" + bytes([len(command)]) + command + b"\x85R.")
+        for name in (b"builtins\neval", b"builtins\ngetattr", b"torch\nload", b"torch.storage\nload", b"numpy\nload", b"pickle\nloads", b"subprocess\nPopen"):
+            self.attack(b"c" + name + b"\n(V1\ntR.")
+
+    def test_within_an_archive_and_within_a_storage(self):
+        inner = pickle.dumps(self.payload())
+        archive = io.BytesIO()
+        with zipfile.ZipFile(archive, "w") as file:
+            file.writestr("archive/data.pkl", inner)
+        self.attack(archive.getvalue(), "attack.pt")
+        nested = b"\x80\x02ctorch.storage\n_load_from_bytes\nB" + struct.pack("<I", len(inner)) + inner + b"\x85R."
+        self.attack(nested)
+
+    def test_attributes_of_what_is_allowed(self):
+        # Dots in a name would reach the attributes of a stand-in.
+        self.attack(b"\x80\x04\x8c\x0bcollections\x8c\x14OrderedDict.__init__\x93.")
+        self.attack(b"\x80\x04\x8c\x05torch\x8c\x16FloatStorage.__class__\x93.")
+
+    def test_a_module_is_refused_with_advice(self):
+        with self.assertRaises(ExportError) as caught:
+            unpickle.read_checkpoint(checkpoint("module.pt"))
+        self.assertEqual(caught.exception.code, "REFUSED")
+        self.assertIn("state_dict", caught.exception.hint)
+
+    def test_lies_about_sizes(self):
+        for data in (
+            b"\x80\x02r\xff\xff\xff\x7f.",  # a memo of 2^31 entries
+            b"\x80\x05\x96\xff\xff\xff\xff\xff\xff\xff\x00.",  # 2^56 bytes
+            b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7f.",
+        ):
+            self.refused("FORMAT", unpickle.read_checkpoint, self.path("lie.pkl", data))
+        archive = io.BytesIO()
+        with zipfile.ZipFile(archive, "w") as file:
+            file.writestr("a/data.pkl", b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000X\x03\0\0\0cpu\x8a\x05\0\0\0\0\x01tQK\0(K\x02t(K\x01tI00\nNtR.")
+            file.writestr("a/data/0", b"12345678")
+        self.assertIn("4294967296", self.refused("FORMAT", unpickle.read_checkpoint, self.path("lie.pt", archive.getvalue())))
+
+
+class Writing(Folder):
+    def test_hugging_face_names(self):
+        for name in ("hf-f16.bin", "hf-bf16-legacy.bin"):
+            model = self.export(name, quant="f32", config=self.path("c.json", JSON_CONFIG))
+            self.same(model, weights(LLAMA))
+            self.assertEqual((model.config["rope_pairs"], model.config["tied"], model.config["kv_heads"]), (0, 0, 1))
+
+    def test_llama2c_training_checkpoint(self):
+        model = self.export("llama2c.pt", quant="f32")
+        wanted = weights(LLAMA)
+        del wanted["lm_head.weight"]  # one storage with the embedding
+        self.same(model, wanted)
+        self.assertEqual([model.config[k] for k in ("rope_pairs", "tied", "heads", "kv_heads", "context", "layers", "ffn")], [1, 1, 2, 1, 24, 2, 12])
+
+    def test_nanogpt(self):
+        model = self.export("nanogpt.pt", quant="f32")
+        self.same(model, weights(GPT))
+        self.assertEqual([model.config[k] for k in ("norm", "position", "activation", "gated", "tied", "context")], [1, 1, 1, 0, 1, 10])
+
+    def test_canonical_names(self):
+        state = {"state_dict": weights(LLAMA)}
+        path = self.path("model.pkl", pickle.dumps(state))
+        self.same(self.export(path, quant="f32", config=self.path("c.json", JSON_CONFIG)), weights(LLAMA))
+
+    def test_types_and_figures(self):
+        wanted = weights(LLAMA)
+        config = self.path("c.json", JSON_CONFIG)
+        for quant in encode.TYPES:
+            model = self.export("hf-f16.bin", quant=quant, embed=quant, config=config)
+            self.assertEqual(model.stored["h.0.attn.q.weight"], (quant, encode.run_layout(quant)))
+            for e in self.exports:
+                error = np.abs(model.tensors[e.name].astype(np.float64) - wanted[e.name])
+                np.testing.assert_allclose(e.figures, (error.mean(), error.max(), np.sqrt((error ** 2).mean())), rtol=1e-12, atol=0)
+            self.assertRegex(self.lines[-1], r"\d+ weights in \d+ bytes: \d+\.\d\d bits each, \d+\.\d\d times smaller than f32")
+            self.assertEqual(len(self.lines), len(wanted) + 2)
+        model = self.export("hf-f16.bin", config=config)
+        self.assertEqual([model.stored[n][0] for n in ("wte.weight", "h.0.mlp.up.weight", "ln_f.weight")], ["bq8_32", "bq4_32", "f32"])
+
+    def test_v1_and_its_companion(self):
+        model = self.export("hf-f16.bin", v1=True, config=self.path("c.json", JSON_CONFIG), license="MIT", name="small")
+        self.assertEqual(model.version, 1)
+        for name, values in weights(LLAMA).items():
+            kind = "bq4_32" if values.size % 32 == 0 else "bq4_16" if values.size % 16 == 0 else "f32"
+            self.assertEqual(model.stored[name][0], kind, name)
+            if kind == "f32":
+                np.testing.assert_array_equal(model.tensors[name], values)
+            else:
+                np.testing.assert_array_less(np.abs(model.tensors[name] - values), 100 / 256 / 7 / 2 * (1 + 1e-5))
+        with open(self.path("out.json"), encoding="utf8") as file:
+            companion = json.load(file)
+        self.assertEqual((companion["license"], companion["name"]), ("MIT", "small"))
+
+    def test_llama2c_bin_and_tokenizer(self):
+        wanted = weights(LLAMA)
+        head = struct.pack("<7i", 8, 12, 2, 2, 1, -20, 24)
+        order = ["wte", "ln1", "attn.q", "attn.k", "attn.v", "attn.o", "ln2", "mlp.gate", "mlp.down", "mlp.up", "ln_f"]
+        body = b""
+        for key in order:
+            layered = key not in ("wte", "ln_f")
+            for n in range(2 if layered else 1):
+                body += wanted[f"h.{n}.{key}.weight" if layered else f"{key}.weight"].tobytes()
+        body += bytes(4 * 24 * 4) + wanted["lm_head.weight"].tobytes()
+        texts = [b"<unk>", b"\n<s>\n", b"\n</s>\n", b"<0x41>", *(b" w%d" % i for i in range(16))]
+        tokens = struct.pack("<I", 8) + b"".join(struct.pack("<fI", -i, len(t)) + t for i, t in enumerate(texts))
+        path = self.path("model.bin", head + body)
+        model = self.export(path, quant="f32", tokenizer_path=self.path("tokenizer.bin", tokens))
+        self.same(model, wanted)
+        self.assertEqual(model.config["rope_pairs"], 1)
+        t = model.tokenizer
+        self.assertEqual((t["kind"], t["flags"], t["bos"], t["eos"], t["eog"]), (1, 13, 1, 2, [1, 2]))
+        self.assertEqual(t["tokens"][:5], [(b"<unk>", 0.0, 1), (b"<s>", -1.0, 2), (b"</s>", -2.0, 2), (b"A", -3.0, 5), (b" w0", -4.0, 0)])
+        self.refused("TRUNCATED", self.export, self.path("cut.bin", (head + body)[:-1]))
+        self.refused("FORMAT", self.export, path, tokenizer_path=self.path("cut.tok", tokens[:-1]))
+
+    def test_what_cannot_be_written(self):
+        config = self.path("c.json", JSON_CONFIG)
+        before = set(os.listdir(self.folder))
+
+        def state(change):
+            tensors = weights(LLAMA)
+            change(tensors)
+            return self.path("model.pkl", pickle.dumps(tensors))
+
+        def poison(tensors):
+            tensors["h.1.attn.o.weight"][2, 3] = np.nan
+
+        self.assertIn('"h.1.attn.o.weight": weight 19 is nan', self.refused("FORMAT", self.export, state(poison), config=config))
+        self.assertIn("is missing", self.refused("SHAPE", self.export, state(lambda t: t.pop("h.1.ln2.weight")), config=config))
+        self.assertIn("no place", self.refused("SHAPE", self.export, state(lambda t: t.update({"h.2.ln1.weight": t["ln_f.weight"]})), config=self.path("c2.json", {**JSON_CONFIG, "layers": 2})))
+        self.refused("UNSUPPORTED", self.export, state(lambda t: t.update({"q_norm.weight": t["ln_f.weight"]})), config=config)
+        self.assertIn("heads, context", self.refused("FORMAT", self.export, state(lambda t: None)))
+        self.refused("FORMAT", self.export, self.path("none.pkl", pickle.dumps({"a": 1})))
+        self.refused("ARGUMENT", self.export, checkpoint("hf-f16.bin"), quant="q4_k", config=config)
+        self.refused("READ", self.export, self.path("missing.pt"))
+        self.refused("UNSUPPORTED", self.export, "hf-f16.bin", config=self.path("hf.json", {"hidden_size": 8, "model_type": "gemma"}))
+        self.assertEqual({n for n in os.listdir(self.folder) if n not in before and n.startswith("out")}, set(), "nothing half-written")
+
+    def test_the_command(self):
+        def run(*args):
+            return subprocess.run([sys.executable, "-B", os.path.join(ROOT, "tools/export_bq4.py"), *args], capture_output=True, text=True)
+
+        out = self.path("out.bq4")
+        good = run(checkpoint("llama2c.pt"), out)
+        self.assertEqual(good.returncode, 0, good.stderr)
+        self.assertRegex(good.stdout, r"h\.0\.mlp\.down\.weight +bq4_32 +\d+ +\d\.\d\de-\d\d +\d\.\d\de-\d\d +\d\.\d\de-\d\d\n")
+        listed = run(checkpoint("llama2c.pt"), "--list")
+        self.assertIn("_orig_mod.layers.0.attention.wq.weight: float (8, 8)", listed.stdout)
+        refused = run(checkpoint("module.pt"), out)
+        self.assertEqual(refused.returncode, 1)
+        self.assertTrue(refused.stderr.startswith("export_bq4: REFUSED: the pickle asks for training_script.Model"), refused.stderr)
+
+
+class Encoders(unittest.TestCase):
+    def test_xxh64(self):
+        rng = np.random.default_rng(2)
+        self.assertEqual(xxh64.xxh64(b""), 0xEF46DB3751D8E999)
+        self.assertEqual(xxh64.xxh64(b"abc"), 0x44BC2CF5AD770999)
+        for n in (*range(100), 1000, 4096):
+            data = rng.bytes(n)
+            self.assertEqual(xxh64.xxh64(data), bq4_reader.xxh64(data))
+        blocks = rng.integers(0, 256, (5, 1024), dtype=np.uint8)
+        self.assertEqual(xxh64.xxh64_many(blocks), [xxh64.xxh64(b.tobytes()) for b in blocks])
+
+    def test_bytes_agree_with_the_reader(self):
+        rng = np.random.default_rng(3)
+        for name in encode.TYPES:
+            kind = bq4_reader.BY_NAME[name]
+            for layout in (encode.ROWS, encode.TILED) if kind.step else (encode.ROWS,):
+                for rows, cols in ((1, 1), (3, 31), (8, 64), (9, 33), (17, 100)):
+                    values = rng.standard_normal((rows, cols)).astype(np.float32)
+                    data, back = encode.encode(name, layout, values)
+                    self.assertEqual(len(data), bq4_reader.stored_bytes(kind, layout, rows, cols))
+                    np.testing.assert_array_equal(bq4_reader.dequantize(kind, layout, data, rows, cols, name), back, f"{name} {layout} {rows} x {cols}")
+
+    def test_halves_go_away_from_zero(self):
+        halves = np.array([[7, -6.5, -5.5, -4.5, -3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 0]], np.float32)
+        wanted = [[7, -7, -6, -5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 7, 0]]
+        for name in ("bq4_16", "bq4_32", "bq4h_32"):
+            np.testing.assert_array_equal(encode.encode(name, encode.ROWS, halves)[1], wanted)
+
+    def test_what_a_type_cannot_hold(self):
+        for name, size in (("f16", 65520), ("bq4h_32", 7 * 65520), ("bq8_32", 127 * 65520), ("bf16", 3.4e38)):
+            values = np.ones((2, 32), np.float32)
+            values[1, 1] = size
+            with self.assertRaisesRegex(ExportError, "weight 33 is"):
+                encode.encode(name, encode.ROWS, values)
+        for name in encode.TYPES:
+            with self.assertRaisesRegex(ExportError, "weight 5 is inf"):
+                encode.encode(name, encode.ROWS, np.array([[0, 0, 0, 0, 0, np.inf]], np.float32))
+
+
+if __name__ == "__main__":
+    unittest.main()
