@@ -173,8 +173,9 @@ async function inspectFile([file], options) {
     const found = await inspect(opened);
     const engine = await createEngine();
     // A file that can't be planned is still worth a look.
-    const plan = await engine.plan(source).catch((error) => ({ error: error.code, message: error.message, hint: error.hint }));
-    const report = { file, ...found, plan };
+    const plan = await engine.plan(source).catch((error) => ({ name: '', license: '', error: error.code, message: error.message, hint: error.hint }));
+    // What a v1 file is called and under which licence it is, its companion says.
+    const report = { file, ...found, name: found.name || plan.name, license: found.license || plan.license, plan };
     stdout.write(options.json ? `${JSON.stringify(report, null, 2)}\n` : describe(report));
     const { hashes } = found;
     if (hashes && (hashes.damaged.length || [hashes.header, hashes.plan, hashes.prefix].includes('damaged'))) process.exitCode = 1;

@@ -93,6 +93,7 @@ async function reply(text) {
     if (!signal.aborted) failure = error;
   }
   shown.writing = false;
+  countOn();
   conversation.follow();
   if (generation.result) finish(generation.result, shown);
   else undo(text, replaced);

@@ -36,9 +36,10 @@ export function grow() {
   message.style.height = `${message.scrollHeight}px`;
 }
 
-/** The mark counts tokens in binary, by eights. @param {number} tokens */
+/** The mark shows four bits: at rest the 4 of bq4, while a reply is written its tokens by eights. @param {number} [tokens] */
 export function countOn(tokens) {
-  [...$('nibble').children].forEach((bit, i) => bit.classList.toggle('on', Boolean((tokens >> 3) & (8 >> i))));
+  const value = tokens === undefined ? 4 : tokens >> 3;
+  [...$('nibble').children].forEach((bit, i) => bit.classList.toggle('on', Boolean(value & (8 >> i))));
 }
 
 /** At the side where there is room for it; else it takes the conversation's place. */

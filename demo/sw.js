@@ -23,7 +23,8 @@ const worker = globalThis;
 
 worker.addEventListener('install', (/** @type {any} */ event) => {
   worker.skipWaiting();
-  event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(FILES)));
+  // no-cache: asks whether what the browser's own cache holds is still right.
+  event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(FILES.map((url) => new Request(url, { cache: 'no-cache' })))));
 });
 
 worker.addEventListener('activate', (/** @type {any} */ event) => {

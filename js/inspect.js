@@ -69,6 +69,9 @@ function readTensors(payload, base) {
   return tensors;
 }
 
+/** The fewest digits that give this f32: 1e-5, not 0.000009999999747378752. @param {number} f32 */
+const shortest = (f32) => [6, 7, 8, 9].map((digits) => Number(f32.toPrecision(digits))).find((v) => Math.fround(v) === f32) ?? f32;
+
 /** @param {Uint8Array} payload @returns {Record<string, number | string>} */
 function readConfig(payload) {
   /** @type {Record<string, number | string>} */
@@ -76,7 +79,7 @@ function readConfig(payload) {
   const view = new DataView(payload.buffer, payload.byteOffset, payload.length);
   for (let at = 0; at + 8 <= payload.length; at += 8) {
     const [name, choices] = CONFIG[view.getUint16(at, true)] ?? [`key ${view.getUint16(at, true)}`];
-    const value = view.getUint8(at + 2) === 1 ? view.getFloat32(at + 4, true) : view.getUint32(at + 4, true);
+    const value = view.getUint8(at + 2) === 1 ? shortest(view.getFloat32(at + 4, true)) : view.getUint32(at + 4, true);
     config[name] = choices?.[value] ?? value;
   }
   return config;

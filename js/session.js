@@ -3,7 +3,7 @@ import { NONE, OK, WANT_DATA } from './border.js';
 import { BqError } from './errors.js';
 import { Generation } from './generation.js';
 import { StopFilter } from './stop.js';
-import { Pace, unlessAborted } from './turn.js';
+import { Pace, turn, unlessAborted } from './turn.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { GenerateOptions, Part, Result, Session } from './types.js' */
@@ -131,6 +131,9 @@ export class LocalSession {
         yield part;
         if (result.reason !== 'abort') break;
         since = performance.now();
+        await turn(); // so that an abort is heard before another token is computed
+        this.#check();
+        options.signal?.throwIfAborted();
         this.#wasm.check('bqw_session_append', this.#handle, id);
         this.#tokens++;
         await this.#run(options);

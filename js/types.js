@@ -1,14 +1,11 @@
 /** Types of the public interface. Nothing here runs. */
 
 /** @typedef {import('./sources/types.js').Source} Source */
+/** @typedef {import('./sources/types.js').SourceLike} SourceLike */
 /** @typedef {import('./sources/types.js').SourceOptions} SourceOptions */
 /** @typedef {import('./generation.js').Generation} Generation */
 /** @typedef {import('./chat.js').Chat} Chat */
 
-/**
- * What can stand for a source: a descriptor of `from…`, an address, a Blob or bytes.
- * @typedef {Source | string | URL | Blob | Uint8Array | ArrayBuffer} SourceLike
- */
 
 /**
  * @typedef {object} EngineOptions

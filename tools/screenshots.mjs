@@ -30,6 +30,8 @@ await command(async () => {
     for (const [name, options] of Object.entries(PICTURES)) {
       const page = await newPage(browser, options);
       const take = async (/** @type {string} */ file) => {
+        await page.mouse.move(0, 0);
+        await page.evaluate(() => document.querySelector('#details')?.scrollTo(0, 0));
         await page.screenshot({ path: join(folder, file) });
         log(`docs/screenshots/${file}`);
       };
@@ -37,7 +39,7 @@ await command(async () => {
       await page.waitForTimeout(300); // the picture of the weights is drawn a moment after
       await take(`${name}-first.png`);
       if (await ui(page).details.getAttribute('aria-expanded') === 'false') await ui(page).details.click();
-      await sample(page, { temperature: '0' });
+      await sample(page, { seed: '4' });
       if (options.isMobile) await ui(page).details.click();
       await say(page, 'Hello!');
       await say(page, 'Tell me a story about a dog.');

@@ -138,7 +138,7 @@ export async function serve({ root, port = 0, host = '127.0.0.1', folders = PUBL
       // A visitor who leaves in the middle of a file is no error.
       if (!response.headersSent) response.writeHead(500).end();
       else response.destroy();
-      if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') console.error(error);
+      if (!String(error.code).startsWith('ERR_STREAM_')) console.error(error);
     });
   });
   await new Promise((resolve, reject) => {

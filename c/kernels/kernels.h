@@ -24,6 +24,8 @@
  *
  * Aliasing: outputs never overlap inputs unless said so. Pointers named x, y, w are
  * 4-byte aligned at least; weights and panels are 16-byte aligned.
+ *
+ * Weights and scales are finite (the loader refuses others); a KV cache may hold infinities.
  */
 #ifndef BQ_KERNELS_H
 #define BQ_KERNELS_H

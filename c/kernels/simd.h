@@ -105,13 +105,13 @@ INLINE simd_f16_constants simd_f16_prepare(void) {
                               KEEP_I32(0x7f800000), KEEP_F32(0x1p112f)};
 }
 
-/* Four f16 at p that are neither infinite nor NaN (scales of weights). */
+/* Four f16 at p that are neither infinite nor NaN: weights and their scales. */
 INLINE v128_t simd_load_f16_finite(const void *p, const simd_f16_constants *k) {
   v128_t h = wasm_i32x4_shl(wasm_i32x4_load16x4(p), 13);
   return wasm_f32x4_mul(wasm_v128_and(h, k->mask), k->unit);
 }
 
-/* Any four f16 at p. */
+/* Any four f16 at p: a KV cache may hold infinities. */
 INLINE v128_t simd_load_f16(const void *p, const simd_f16_constants *k) {
   v128_t h = wasm_v128_and(wasm_i32x4_shl(wasm_i32x4_load16x4(p), 13), k->mask);
   v128_t special = wasm_i32x4_gt(wasm_v128_and(h, k->size), k->largest);

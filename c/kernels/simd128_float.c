@@ -11,7 +11,7 @@ INLINE size_t weight_bytes(float_kind kind) { return kind == KIND_F32 ? 4 : 2; }
 
 INLINE v128_t widen(float_kind kind, const uint8_t *p, const simd_f16_constants *c) {
   return kind == KIND_F32   ? wasm_v128_load(p)
-         : kind == KIND_F16 ? simd_load_f16(p, c)
+         : kind == KIND_F16 ? simd_load_f16_finite(p, c)
                             : simd_load_bf16(p);
 }
 

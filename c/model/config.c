@@ -116,9 +116,11 @@ static bq_status check_together(const records *r, const bq_config *c, bq_error *
     return bq_fail(err, BQ_FORMAT, r->at[HEADS],
                    "%u heads don't divide hidden %u, and head_dim is not given", c->heads,
                    c->hidden);
-  if (c->head_dim < 1 || (uint64_t)c->heads * c->head_dim > 1u << 20)
+  if (c->head_dim < keys[HEAD_DIM].least || c->head_dim > keys[HEAD_DIM].most ||
+      (uint64_t)c->heads * c->head_dim > 1u << 20)
     return bq_fail(err, BQ_FORMAT, where(r, HEAD_DIM, HEADS),
-                   "%u heads of %u are more than 1,048,576 in all", c->heads, c->head_dim);
+                   "%u heads of %u: heads have 1 to 4,096 dimensions, 1,048,576 in all", c->heads,
+                   c->head_dim);
   if (c->position == BQ_POSITION_ROPE && (c->rope_dim % 2 || c->rope_dim > c->head_dim))
     return bq_fail(err, BQ_FORMAT, where(r, ROPE_DIM, HEADS),
                    "rope_dim %u is odd or larger than head_dim %u", c->rope_dim, c->head_dim);

@@ -95,7 +95,8 @@ static bq_status check_ends(const reader *r, const bq_tokenizer *t, size_t at, u
   uint32_t before = 0;
   for (uint32_t id = 0; id < t->info.tokens; id++, at += 4) {
     uint32_t end = bq_load32(t->ends + 4 * (size_t)id);
-    if (end < before || end > text) return refuse(r, at, DAMAGED "the text of token %u has a wrong end", id);
+    if (end < before || end > text)
+      return refuse(r, at, DAMAGED "the text of token %u has a wrong end", id);
     before = end;
   }
   if (before == text) return BQ_OK;
@@ -113,7 +114,8 @@ static bq_status check_kinds(const reader *r, const bq_tokenizer *t, size_t at) 
   for (uint32_t id = 0; id < t->info.tokens; id++, at++) {
     uint32_t bytes;
     bq_vocab_text(t, id, &bytes);
-    if (t->kinds[id] >= BQ_TOKEN_KINDS) return refuse(r, at, DAMAGED "token %u is of an unknown kind", id);
+    if (t->kinds[id] >= BQ_TOKEN_KINDS)
+      return refuse(r, at, DAMAGED "token %u is of an unknown kind", id);
     if (t->kinds[id] == BQ_TOKEN_BYTE && bytes != 1)
       return refuse(r, at, DAMAGED "token %u, of one byte, has another length", id);
   }
@@ -187,7 +189,7 @@ bq_status bq_tokenizer_create(const uint8_t *section, size_t bytes, uint64_t fil
                               bq_error *err) {
   uint64_t need = bq_tokenizer_memory(size);
   if (need >= SIZE_MAX)
-    return bq_fail(err, BQ_NOMEM, file_offset, "a tokenizer of %u tokens is too large", size.tokens);
+    return bq_fail(err, BQ_NOMEM, file_offset, "%u tokens are too many", size.tokens);
   bq_arena arena = {memory, (size_t)need, 0, false};
   bq_tokenizer *t = take(&arena, size);
   if (!t) return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "no memory was passed for the tokenizer");

@@ -8,7 +8,10 @@ import { openBytes } from './bytes.js';
 import { openHttp } from './http.js';
 import { isNode } from './node.js';
 
-/** @import { ByteSource, Source, SourceOptions } from './types.js' */
+/** @import { ByteSource, Source, SourceLike, SourceOptions } from './types.js' */
+
+/** @param {SourceOptions} options @returns {{ companion?: Source }} */
+const extra = ({ companion }) => (companion ? { companion: toSource(companion) } : {});
 
 /**
  * A model on the web. Relative addresses are resolved against the page.
@@ -19,7 +22,7 @@ import { isNode } from './node.js';
 export function fromUrl(url, options = {}) {
   const base = globalThis.document?.baseURI ?? globalThis.location?.href;
   try {
-    return { kind: 'url', url: new URL(url, base).href, ...options };
+    return { kind: 'url', url: new URL(url, base).href, ...extra(options) };
   } catch (cause) {
     throw new BqError('ARGUMENT', `"${url}" is no address`, { cause, hint: 'pass a full address, or use fromFile() for a path in Node' });
   }
@@ -27,22 +30,22 @@ export function fromUrl(url, options = {}) {
 
 /** A `File` that was chosen or dropped, or any Blob. @param {Blob} blob @param {SourceOptions} [options] @returns {Source} */
 export function fromBlob(blob, options = {}) {
-  return { kind: 'blob', blob, ...options };
+  return { kind: 'blob', blob, ...extra(options) };
 }
 
 /** Bytes in memory; a worker gets a copy. @param {Uint8Array | ArrayBuffer} bytes @param {SourceOptions} [options] @returns {Source} */
 export function fromBytes(bytes, options = {}) {
-  return { kind: 'bytes', bytes: bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes), ...options };
+  return { kind: 'bytes', bytes: bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes), ...extra(options) };
 }
 
 /** A path, in Node. @param {string | URL} path @param {SourceOptions} [options] @returns {Source} */
 export function fromFile(path, options = {}) {
-  return { kind: 'file', path: typeof path === 'string' ? path : path.href, ...options };
+  return { kind: 'file', path: typeof path === 'string' ? path : path.href, ...extra(options) };
 }
 
 /**
  * Takes an address, a Blob or bytes for their descriptor.
- * @param {Source | string | URL | Blob | Uint8Array | ArrayBuffer} source
+ * @param {SourceLike} source
  * @returns {Source}
  */
 export function toSource(source) {

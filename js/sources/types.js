@@ -3,12 +3,17 @@
 /**
  * How to reach a model. Plain data that can be posted to a worker.
  * @typedef {({ kind: 'url', url: string } | { kind: 'blob', blob: Blob } | { kind: 'bytes', bytes: Uint8Array }
- *   | { kind: 'file', path: string }) & SourceOptions} Source
+ *   | { kind: 'file', path: string }) & { companion?: Source }} Source
+ */
+
+/**
+ * What can stand for a source: a descriptor of `from…`, an address, a Blob or bytes.
+ * @typedef {Source | string | URL | Blob | Uint8Array | ArrayBuffer} SourceLike
  */
 
 /**
  * @typedef {object} SourceOptions
- * @property {Source} [companion]  JSON that tells architecture and tokenizer of a v1 file. For addresses and
+ * @property {SourceLike} [companion]  JSON that tells architecture and tokenizer of a v1 file. For addresses and
  *   paths the default is NAME.json beside NAME.bq4.
  */
 

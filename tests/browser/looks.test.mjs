@@ -68,7 +68,10 @@ test('no sideways scroll at 390 and 320 pixels', async () => {
         const limit = document.documentElement.clientWidth;
         const out = [...document.querySelectorAll('body *')].filter((e) => {
           const box = e.getBoundingClientRect();
-          return box.width > 1 && (box.right > limit + 0.5 || box.left < -0.5);
+          const outside = box.right > limit + 0.5 || box.left < -0.5;
+          // Text that is wider than its place is cut off, or hangs out of it.
+          const cut = e.scrollWidth > e.clientWidth + 1 && e.matches('.text, .log, .details, .alert-text, .dock, .intro');
+          return box.width > 1 && (outside || cut);
         });
         return { limit, scroll: document.scrollingElement?.scrollWidth, out: out.map((e) => e.outerHTML.slice(0, 80)) };
       });
@@ -132,10 +135,40 @@ test('on a phone the details take the place of the conversation, Escape closes t
   await details.click();
   assert.equal(await details.getAttribute('aria-expanded'), 'true');
   assert.equal(await log.isVisible(), false);
+  assert.equal(await page.locator('#intro').isVisible(), false);
   assert.ok(await ui(page).message.isVisible());
   await page.keyboard.press('Escape');
   assert.equal(await details.getAttribute('aria-expanded'), 'false');
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'details-toggle');
+  await page.context().close();
+});
+
+test('the log follows what is written, unless it was scrolled away', async () => {
+  const page = await newPage(browser);
+  await page.addInitScript(() => {
+    const messages = Array.from({ length: 30 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `word ${i}\n\n.` }));
+    localStorage.setItem('bq4.chat', JSON.stringify({ version: 1, messages: messages.slice(0, 20) }));
+  });
+  await openDemo(page, site.url);
+  await sample(page, { temperature: '2', topK: '0', topP: '1', maxTokens: '200' });
+  // Pixels from the end of the log once the page has come to rest.
+  const away = () => page.evaluate(async () => {
+    await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+    const log = /** @type {HTMLElement} */ (document.querySelector('[role=log]'));
+    return Math.round(log.scrollHeight - log.scrollTop - log.clientHeight);
+  });
+  assert.equal(await away(), 0, 'after loading');
+  await say(page, 'Tell me a story');
+  assert.equal(await away(), 0, 'after a reply');
+  await page.evaluate(() => {
+    const tokens = /** @type {HTMLElement} */ (document.querySelector('[data-stat=tokens]'));
+    new MutationObserver(() => {
+      if (tokens.textContent === '10') document.querySelector('[role=log]')?.scrollTo(0, 0);
+    }).observe(tokens, { childList: true });
+  });
+  await say(page, 'Tell me a story');
+  assert.ok(await away() > 500, 'it stays where the person is reading');
+  assert.deepEqual(page.trouble, []);
   await page.context().close();
 });
 

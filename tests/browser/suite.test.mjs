@@ -89,3 +89,59 @@ for (const [name, headers] of Object.entries(HOSTS)) {
     }
   });
 }
+
+// Where memory can't be shared nobody outside can count; then the abort is a message that the worker meets soon.
+test('an abort from an isolated page: at most one more token and one more slice', async (t) => {
+  const browser = await launch();
+  t.after(() => browser.close());
+  const site = await host(HOSTS.isolated);
+  t.after(() => site.close());
+  const page = await newPage(browser);
+  await page.goto(site.url);
+  const rounds = await page.evaluate(async () => {
+    const [js, fixture] = ['/js/index.js', '/tests/js/fixture.mjs'];
+    const { createWorkerEngine, fromBytes } = await import(js);
+    const { tinyModel, tokenizer } = await import(fixture);
+    const counters = new Int32Array(new SharedArrayBuffer(8));
+    const worker = new Worker('/tests/browser/shims/counting-worker.mjs', { type: 'module' });
+    await new Promise((resolve) => {
+      worker.onmessage = resolve;
+      worker.postMessage(counters);
+    });
+    const engine = await createWorkerEngine({ worker });
+    const bytes = await tinyModel({ config: { hidden: 128, layers: 6, heads: 4, ffn: 384, context: 1024 }, type: 'bq4', tokens: { ...tokenizer(), eog: [] } });
+    const session = await (await engine.load(fromBytes(bytes), { batch: 8 })).createSession();
+    const read = () => [Atomics.load(counters, 0), Atomics.load(counters, 1)];
+    const rounds = [];
+    for (let round = 0; round < 10; round++) {
+      const inPrompt = round < 5;
+      const controller = new AbortController();
+      const prompt = Array.from({ length: inPrompt ? 900 : 3 }, (_, i) => 5 + ((i + round) % 250));
+      const run = session.generate(prompt, { temperature: 1, seed: round, signal: controller.signal });
+      const started = read();
+      let at = started;
+      const stop = () => {
+        controller.abort();
+        at = read();
+      };
+      const ended = (async () => {
+        let n = 0;
+        for await (const _ of run) if (!inPrompt && ++n === 3) stop();
+      })().catch((error) => error.name);
+      if (inPrompt) {
+        while (read()[0] < started[0] + 20) await new Promise((resolve) => setTimeout(resolve));
+        stop();
+      }
+      const name = await ended;
+      rounds.push({ name, reason: run.result?.reason, slices: read()[0] - at[0], samples: read()[1] - at[1], before: at[0] - started[0] });
+    }
+    await engine.close();
+    return rounds;
+  });
+  for (const { name, reason, slices, samples, before } of rounds) {
+    assert.deepEqual([name, reason], ['AbortError', 'abort']);
+    assert.ok(slices <= 1, `${slices} more slices`);
+    assert.ok(samples <= 1, `${samples} more tokens`);
+    assert.ok(before > 0 && before < 600, `${before} slices before`);
+  }
+});

@@ -158,6 +158,14 @@ static void test_head_shapes(void) {
   put(&b, 4, U32, 1, 1024);
   put(&b, 6, U32, 1, 4096);
   CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
+  b = least_without(4); /* one head, by default of 8,192 */
+  fixture_buffer wide = {0};
+  for (size_t i = 0; i < b.n; i += 8)
+    put(&wide, b.data[i], b.data[i + 2], 1, b.data[i] == 3 ? 8192 : bq_load32(b.data + i + 4));
+  put(&wide, 4, U32, 1, 1);
+  free(b.data);
+  CHECK_EQ(read_and_free(wide, &c, &err), BQ_FORMAT);
+  CHECK(strstr(err.detail, "1 heads of 8192"));
   b = least_without(0); /* an odd head_dim and learned positions */
   put(&b, 6, U32, 1, 7);
   put(&b, 12, U32, 1, 1);

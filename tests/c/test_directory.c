@@ -240,8 +240,15 @@ static void test_companion(void) {
     CHECK(status == BQ_FORMAT || status == BQ_SHAPE);
     CHECK_EQ(err.offset, (uint64_t)BQ_NO_OFFSET);
   }
-  size_t length,
-      at = (size_t)(fixture_section(f.companion, f.companion_bytes, "XTRA", &length) - f.companion);
+  fixture_buffer longer = {0}; /* a last section without its padding */
+  fixture_put(&longer, f.companion, f.companion_bytes);
+  fixture_put_section(&longer, "ABCD", 0, (const uint8_t *)"abc", 3);
+  CHECK_EQ(with_companion(&f, longer.data, longer.n, &err), BQ_OK);
+  CHECK_EQ(with_companion(&f, longer.data, longer.n - 5, &err), BQ_FORMAT);
+  free(longer.data);
+  size_t length;
+  const uint8_t *extra = fixture_section(f.companion, f.companion_bytes, "XTRA", &length);
+  const size_t at = (size_t)(extra - f.companion);
   uint32_t listed = bq_load32(f.companion + at);
   CHECK(listed > 0);
   bytes c = copy_of(f.companion, f.companion_bytes);
@@ -258,10 +265,47 @@ static void test_companion(void) {
   fixture_free(&f);
 }
 
+/* A v1 directory of one entry, with numbers of blocks that no tensor has. */
+static void test_v1_weights(void) {
+  static const struct {
+    uint32_t ndims, dims[8], block, blocks;
+  } cases[] = {{1, {100}, 16, 6},
+               {1, {100}, 16, 7},
+               {2, {96, 32}, 16, 191},
+               {2, {96, 32}, 32, 192},
+               {3, {1u << 31, 1u << 31, 4}, 16, 0}, /* 2^64 */
+               {8, {65536, 65536, 65536, 65536, 16, 1, 1, 1}, 16, 1}};
+  fixture_spec spec = fixture_llama();
+  spec.version = 1;
+  fixture f = fixture_make(&spec);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture_buffer b = {0};
+    fixture_put(&b, "BQ4F", 4);
+    fixture_u32(&b, 1);
+    fixture_u32(&b, 1);
+    fixture_u32(&b, 10);
+    fixture_put(&b, "wte.weight", 10);
+    fixture_u32(&b, cases[i].ndims);
+    for (uint32_t k = 0; k < cases[i].ndims; k++) fixture_u32(&b, cases[i].dims[k]);
+    fixture_u32(&b, cases[i].block);
+    fixture_u32(&b, cases[i].blocks);
+    fixture_u64(&b, 1000);
+    bytes file = copy_of(b.data, b.n);
+    bq_error err;
+    uint64_t need;
+    CHECK_EQ(read_prefix(file, 0, &f, true, &need, &err), BQ_FORMAT);
+    CHECK(strstr(err.detail, "not its number of weights"));
+    free(file.data);
+    free(b.data);
+  }
+  fixture_free(&f);
+}
+
 int main(void) {
   RUN(test_entries);
   RUN(test_missing_tensors);
   RUN(test_type_list);
+  RUN(test_v1_weights);
   RUN(test_companion);
   return check_summary();
 }

@@ -96,6 +96,10 @@ static void test_every_truncation(void) {
       CHECK_EQ(read_prefix(b, n, &f, true, &need, &err), BQ_TRUNCATED);
       CHECK_EQ(err.offset, n);
       free(b.data);
+      b = copy_of(f.bytes, f.n); /* bytes past what is said to be the end are not looked at */
+      CHECK_EQ(read_prefix(b, n, &f, true, &need, &err), BQ_TRUNCATED);
+      CHECK_EQ(err.offset, n);
+      free(b.data);
     }
     fixture_free(&f);
   }

@@ -74,6 +74,22 @@ static void test_spm_space_in_front(void) {
   tokn_close(&o);
 }
 
+/* Control, unknown and unused tokens don't arise from merging, nor do pieces on the way to them. */
+static void test_spm_merges_text_only(void) {
+  tokn d = tokn_new(BQ_TOKENIZER_SPM);
+  uint32_t a = tokn_add(&d, "a", TOKN_NORMAL, 0), b = tokn_add(&d, "b", TOKN_NORMAL, 0);
+  uint32_t c = tokn_add(&d, "c", TOKN_NORMAL, 0), abc = tokn_add(&d, "abc", TOKN_NORMAL, 0);
+  tokn_add(&d, "ab", TOKN_CONTROL, 9);
+  tokn_add(&d, "bc", TOKN_UNUSED, 8);
+  tokn_add(&d, "ca", TOKN_UNKNOWN, 7);
+  tokn_open o = tokn_opened(&d);
+  REQUIRE(o.t);
+  CHECK_PLAIN(o.t, "ab", a, b);
+  CHECK_PLAIN(o.t, "abca", a, b, c, a);
+  CHECK_EQ(bq_token_find(o.t, "abc", 3), abc);
+  tokn_close(&o);
+}
+
 /* A vocabulary whose tokens hold several words is not cut into words first. */
 static void test_spm_across_words(void) {
   tokn d = tokn_new(BQ_TOKENIZER_SPM);
@@ -461,6 +477,7 @@ int main(void) {
   RUN(test_spm_merges_by_score);
   RUN(test_spm_ties);
   RUN(test_spm_space_in_front);
+  RUN(test_spm_merges_text_only);
   RUN(test_spm_across_words);
   RUN(test_spm_unknown);
   RUN(test_spm_byte_fallback);

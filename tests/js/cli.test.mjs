@@ -1,13 +1,13 @@
 // The command line, as people run it.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromBytes } from '../../js/index.js';
-import { tinyModel } from './fixture.mjs';
+import { CHAT, tinyModel, tokenizer } from './fixture.mjs';
 import { serve } from './server.mjs';
 
 const program = fileURLToPath(new URL('../../bin/bq4.js', import.meta.url));
@@ -107,10 +107,13 @@ test('chat: replies to lines, /new, /again', async () => {
   assert.equal(stdout.replaceAll('> ', ''), `${text}\n`.repeat(3));
 });
 
-test('chat: Ctrl-C stops the reply, not the program', async () => {
+test('chat: Ctrl-C stops the reply, not the program', async (t) => {
   const big = join(folder, 'big.bq4');
-  writeFileSync(big, await tinyModel({ type: 'bq4', config: { hidden: 128, layers: 6, ffn: 384, context: 2048 }, tokens: undefined }));
+  // Its replies end only when the context is full.
+  const tokens = { ...tokenizer(), eog: [] };
+  writeFileSync(big, await tinyModel({ type: 'bq4', config: { hidden: 128, layers: 6, ffn: 384, context: 2048 }, tokens, chat: { ...CHAT, stop: [] } }));
   const child = spawn(process.execPath, [program, 'chat', big, '--temperature', '1', '--seed', '1']);
+  t.after(() => child.kill('SIGKILL'));
   let out = '';
   child.stdout.on('data', (data) => (out += data));
   child.stdin.write('Hello\n');
@@ -143,6 +146,26 @@ test('inspect: the file as JSON and for people', () => {
   assert.ok(r.plan.heapBytes > r.plan.weightBytes);
   const text = bq4('inspect', path).stdout;
   for (const part of [/v2, minor 0/, /CC0-1\.0/, /h\.2\.mlp\.down\.weight\s+bq4_32\s+tiled\s+48 × 96/, /all good/, /heap\s+[\d.]+ [KM]iB for 1 session of 256 tokens/]) assert.match(text, part);
+});
+
+test('convert, inspect, run: from a checkpoint to words, v2 and v1', () => {
+  const from = fileURLToPath(new URL('../golden/tiny', import.meta.url));
+  for (const [name, ...more] of [['v2.bq4', '--quant', 'f32'], ['v1.bq4', '--v1']]) {
+    const to = join(folder, name);
+    const { status, stdout, stderr } = bq4('convert', from, to, '--name', 'golden', '--license', 'MIT', ...more);
+    assert.equal(status, 0, stderr);
+    assert.match(stdout, /weights in \d+ bytes/);
+    const r = JSON.parse(bq4('inspect', to, '--json').stdout);
+    assert.deepEqual([r.format.version, r.name, r.license], [Number(name[1]), 'golden', 'MIT']);
+    assert.ok(r.plan.heapBytes > 0);
+    assert.equal(JSON.parse(bq4('run', to, '--prompt', 'the', '--max-tokens', '4', '--temperature', '0', '--json').stdout).ids.length, 4);
+  }
+  assert.ok(JSON.parse(bq4('convert', from, join(folder, 'x.bq4'), '--json').stdout).tensors.length > 5);
+  const bad = bq4('convert', join(folder, 'none.bin'), join(folder, 'y.bq4'));
+  assert.equal(bad.status, 1);
+  assert.match(bad.stderr, /^bq4: READ: /);
+  assert.equal(bq4('convert', from, join(folder, 'y.bq4'), '--quant', 'q9').status, 1);
+  assert.ok(!existsSync(join(folder, 'y.bq4')));
 });
 
 test('inspect: damage is named, and the exit code is 1', () => {

@@ -165,5 +165,6 @@ test('the companion of a v1 file lies beside it, or is named', () => {
   assert.deepEqual(companionOf(fromUrl('https://h.org/x/m.bq4?sig=1')), fromUrl('https://h.org/x/m.json?sig=1'));
   assert.equal(companionOf(fromBlob(new Blob([]))), null);
   const named = fromBytes(new Uint8Array(2));
-  assert.equal(companionOf(fromBlob(new Blob([]), { companion: named })), named);
+  assert.deepEqual(companionOf(fromBlob(new Blob([]), { companion: named })), named);
+  assert.equal(companionOf(fromBlob(new Blob([]), { companion: 'https://h.org/c.json' })).kind, 'url');
 });

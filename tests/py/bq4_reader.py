@@ -200,7 +200,7 @@ CONF_KEYS = {
     12: ("position", U32, False, 0, 1),
     13: ("rope_theta", F32, False, 0.0, None),
     14: ("rope_pairs", U32, False, 0, 1),
-    15: ("rope_dim", U32, False, 1, None),
+    15: ("rope_dim", U32, False, 1, 4096),
     16: ("activation", U32, False, 0, 2),
     17: ("gated", U32, False, 0, 1),
     18: ("tied", U32, False, 0, 1),
@@ -226,7 +226,7 @@ def complete_config(c):
     if "head_dim" not in c:
         need(c["hidden"] % c["heads"] == 0, "CONF: heads does not divide hidden")
         c["head_dim"] = c["hidden"] // c["heads"]
-    need(c["heads"] * c["head_dim"] <= 1 << 20, "CONF: heads x head_dim is too large")
+    need(1 <= c["head_dim"] <= 4096 and c["heads"] * c["head_dim"] <= 1 << 20, "CONF: heads x head_dim is too large")
     c.setdefault("rope_dim", c["head_dim"])
     if c["position"] == 0:
         need(c["rope_dim"] % 2 == 0 and c["rope_dim"] <= c["head_dim"], "CONF: rope_dim")

@@ -42,7 +42,6 @@ async function measure(cell) {
   };
 }
 
-/** @param {any} key */
 async function closeAll() {
   for (const { engine } of open.values()) await engine.close();
   open.clear();
