@@ -114,7 +114,7 @@ export class Conversation {
     this.#scrolling = true;
     requestAnimationFrame(() => {
       this.#scrolling = false;
-      this.#log.scrollTop = this.#log.scrollHeight;
+      if (this.#following) this.#log.scrollTop = this.#log.scrollHeight;
     });
   }
 

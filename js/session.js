@@ -132,8 +132,6 @@ export class LocalSession {
         if (result.reason !== 'abort') break;
         since = performance.now();
         await turn(); // so that an abort is heard before another token is computed
-        this.#check();
-        options.signal?.throwIfAborted();
         this.#wasm.check('bqw_session_append', this.#handle, id);
         this.#tokens++;
         await this.#run(options);

@@ -12,60 +12,69 @@
 
 #include "kernels/simd.h"
 
-/* q: 32 signed bytes, in the order of k. */
+/* Quads are four signed bytes in the order of k: quad j of 8. */
 enum { PANEL_Q = 32 };
+
+typedef struct constants {
+  v128_t nibble, center, zero;
+} constants;
 
 #include "kernels/simd128.h"
 #include "kernels/simd_tiles.h"
 
-INLINE v128_t dot4(v128_t signed_bytes, v128_t seven_bits, v128_t sum) {
-  return simd_keep(wasm_i32x4_relaxed_dot_i8x16_i7x16_add(signed_bytes, seven_bits, sum));
+INLINE constants prepare(void) {
+  static const uint32_t masks[] = {0x0f0f0f0f, 0x80808080, 0};
+  const uint32_t *m = simd_hide(masks);
+  return (constants){wasm_v128_load32_splat(m), wasm_v128_load32_splat(m + 1),
+                     wasm_v128_load32_splat(m + 2)};
 }
 
-/* w0, w1: unsigned weights below 16 of rows 0...3 and 4...7; a: four activations of the first
- * token. */
-INLINE void dot_four(int T, v128_t w0, v128_t w1, const uint8_t *a, v128_t sum[2][GROUP]) {
+INLINE v128_t quad(int T, int j, int t, const uint8_t *q) {
+  return wasm_v128_load32_splat(q + (j * T + t) * 4);
+}
+
+/* Quad j of all tokens times unsigned weights below 16: w0 of rows 0...3, w1 of rows 4...7. */
+INLINE void dot_quads(int T, int j, v128_t w0, v128_t w1, const uint8_t *q, v128_t sum[GROUP][2]) {
   UNROLL for (int t = 0; t < T; t++) {
-    v128_t x = wasm_v128_load32_splat(a + t * PANEL_Q);
-    sum[0][t] = dot4(x, w0, sum[0][t]);
-    sum[1][t] = dot4(x, w1, sum[1][t]);
+    v128_t a = quad(T, j, t, q);
+    sum[t][0] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, w0, sum[t][0]);
+    sum[t][1] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, w1, sum[t][1]);
   }
 }
 
-INLINE v128_t high_nibbles(v128_t w, v128_t nibble) {
-  return wasm_v128_and(wasm_u16x8_shr(w, 4), nibble);
+INLINE v128_t high_nibbles(v128_t w, const constants *c) {
+  return wasm_v128_and(wasm_u16x8_shr(w, 4), c->nibble);
 }
 
-INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, v128_t sum[2][GROUP]) {
-  const v128_t nibble = simd_keep(wasm_i8x16_const_splat(15));
-  UNROLL for (int j = 0; j < 4; j++) {
+INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, const constants *c,
+                        v128_t sum[GROUP][2]) {
+  KEEP_LOOP for (int j = 0; j < 4; j++) {
     v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
     if (part & LOW)
-      dot_four(T, wasm_v128_and(w0, nibble), wasm_v128_and(w1, nibble), q + 4 * j, sum);
-    if (part & HIGH)
-      dot_four(T, high_nibbles(w0, nibble), high_nibbles(w1, nibble), q + 16 + 4 * j, sum);
+      dot_quads(T, j, wasm_v128_and(w0, c->nibble), wasm_v128_and(w1, c->nibble), q, sum);
+    if (part & HIGH) dot_quads(T, 4 + j, high_nibbles(w0, c), high_nibbles(w1, c), q, sum);
   }
 }
 
 /* w * a = w * |a| for a >= 0, and (~w + 1) * |a| for a < 0: flipping the bits of the weights that
  * meet a negative activation leaves the sum of those |a| to be added: the offset. */
-INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, v128_t sum[2][GROUP]) {
-  const v128_t zero = simd_keep(simd_zero());
-  const v128_t center = simd_keep(wasm_i8x16_const_splat((int8_t)0x80)); /* w + 128 to signed w */
-  UNROLL for (int j = 0; j < 8; j++) {
+INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, const constants *c,
+                      v128_t sum[GROUP][2]) {
+  KEEP_LOOP for (int j = 0; j < 8; j++) {
     v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
     UNROLL for (int t = 0; t < T; t++) {
-      v128_t a = wasm_v128_load32_splat(q + t * PANEL_Q + 4 * j);
-      v128_t size = wasm_i8x16_abs(a), flip = wasm_v128_xor(wasm_i8x16_lt(a, zero), center);
-      sum[0][t] = dot4(wasm_v128_xor(w0, flip), size, sum[0][t]);
-      sum[1][t] = dot4(wasm_v128_xor(w1, flip), size, sum[1][t]);
+      v128_t a = quad(T, j, t, q), size = wasm_i8x16_abs(a);
+      v128_t flip = wasm_v128_xor(wasm_i8x16_lt(a, c->zero), c->center); /* w + 128 to signed w */
+      v128_t w0_flipped = wasm_v128_xor(w0, flip), w1_flipped = wasm_v128_xor(w1, flip);
+      sum[t][0] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w0_flipped, size, sum[t][0]);
+      sum[t][1] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w1_flipped, size, sum[t][1]);
     }
   }
 }
 
-INLINE void put_quantized(uint8_t *q, v128_t low, v128_t high) {
-  wasm_v128_store(q, low);
-  wasm_v128_store(q + 16, high);
+INLINE void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high) {
+  put_four_quads(q, T, low);
+  put_four_quads(q + 16 * T, T, high);
 }
 
 INLINE offsets offsets_of(v128_t low, v128_t high) {

@@ -10,14 +10,15 @@
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("clang loop unroll(full)")
 
-/* The compiler may no longer know where v came from. Constants then stay in a register instead of
- * being made anew (three instructions) at each use, and sums keep the order they are written in,
- * without which the compiler computes all products first and spills them. */
-INLINE v128_t simd_keep(v128_t v) {
-#if __clang_major__ > 20 /* clang 19 takes no vectors here; no bit depends on it */
-  __asm__("" : "+r"(v));
-#endif
-  return v;
+/* Loops over what lies in registers stay loops where V8 should keep the order of work: within a
+ * block of code it computes each sum to its end before the next, and spills what they share. */
+#define KEEP_LOOP _Pragma("clang loop unroll(disable)")
+
+/* Constants are read from memory through a pointer that the compiler can't see through. They then
+ * stay in registers; known ones would be made anew (three instructions) at each use. */
+INLINE const void *simd_hide(const void *constants) {
+  __asm__("" : "+r"(constants));
+  return constants;
 }
 
 INLINE v128_t simd_zero(void) { return wasm_i32x4_const_splat(0); }
@@ -64,16 +65,20 @@ typedef struct simd_exp_constants {
   v128_t least, most, log2e, round, ln2_hi, ln2_lo, c2, c3, c4, c5, c6, one, bias;
 } simd_exp_constants;
 
-#define KEEP_F32(x) simd_keep(wasm_f32x4_const_splat(x))
-#define KEEP_I32(x) simd_keep(wasm_i32x4_const_splat((int32_t)(x)))
-
 INLINE simd_exp_constants simd_exp_prepare(void) {
+  static const float constants[] = {
+      BQ_EXP_LEAST, BQ_EXP_MOST, BQ_EXP_LOG2E, BQ_EXP_ROUND, BQ_EXP_LN2_HI, BQ_EXP_LN2_LO,
+      BQ_EXP_C2,    BQ_EXP_C3,   BQ_EXP_C4,    BQ_EXP_C5,    BQ_EXP_C6,     1.0f};
+  static const uint32_t bias = BQ_EXP_BIAS;
+  const float *c = simd_hide(constants);
   return (simd_exp_constants){
-      KEEP_F32(BQ_EXP_LEAST), KEEP_F32(BQ_EXP_MOST),   KEEP_F32(BQ_EXP_LOG2E),
-      KEEP_F32(BQ_EXP_ROUND), KEEP_F32(BQ_EXP_LN2_HI), KEEP_F32(BQ_EXP_LN2_LO),
-      KEEP_F32(BQ_EXP_C2),    KEEP_F32(BQ_EXP_C3),     KEEP_F32(BQ_EXP_C4),
-      KEEP_F32(BQ_EXP_C5),    KEEP_F32(BQ_EXP_C6),     KEEP_F32(1.0f),
-      KEEP_I32(BQ_EXP_BIAS)};
+      wasm_v128_load32_splat(c),      wasm_v128_load32_splat(c + 1),
+      wasm_v128_load32_splat(c + 2),  wasm_v128_load32_splat(c + 3),
+      wasm_v128_load32_splat(c + 4),  wasm_v128_load32_splat(c + 5),
+      wasm_v128_load32_splat(c + 6),  wasm_v128_load32_splat(c + 7),
+      wasm_v128_load32_splat(c + 8),  wasm_v128_load32_splat(c + 9),
+      wasm_v128_load32_splat(c + 10), wasm_v128_load32_splat(c + 11),
+      wasm_v128_load32_splat(simd_hide(&bias))};
 }
 
 /* bq_expf of each lane, step by step. */
@@ -101,8 +106,12 @@ typedef struct simd_f16_constants {
 } simd_f16_constants;
 
 INLINE simd_f16_constants simd_f16_prepare(void) {
-  return (simd_f16_constants){KEEP_I32(0x8fffe000), KEEP_I32(0x0fffe000), KEEP_I32(0x0f7fffff),
-                              KEEP_I32(0x7f800000), KEEP_F32(0x1p112f)};
+  static const uint32_t constants[] = {0x8fffe000u, 0x0fffe000u, 0x0f7fffffu, 0x7f800000u,
+                                       0x77800000u /* 2^112 */};
+  const uint32_t *c = simd_hide(constants);
+  return (simd_f16_constants){wasm_v128_load32_splat(c), wasm_v128_load32_splat(c + 1),
+                              wasm_v128_load32_splat(c + 2), wasm_v128_load32_splat(c + 3),
+                              wasm_v128_load32_splat(c + 4)};
 }
 
 /* Four f16 at p that are neither infinite nor NaN: weights and their scales. */

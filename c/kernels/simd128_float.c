@@ -26,7 +26,7 @@ INLINE v128_t widen_part(float_kind kind, const uint8_t *p, size_t n, const simd
 INLINE void add_products(int R, int T, const v128_t *w, const v128_t *x, v128_t sum[4][2]) {
   UNROLL for (int r = 0; r < R; r++) {
     UNROLL for (int t = 0; t < T; t++)
-      sum[r][t] = simd_keep(wasm_f32x4_add(sum[r][t], wasm_f32x4_mul(w[r], x[t])));
+      sum[r][t] = wasm_f32x4_add(sum[r][t], wasm_f32x4_mul(w[r], x[t]));
   }
 }
 

@@ -9,75 +9,113 @@
 
 #include "kernels/simd.h"
 
-/* Four vectors of 16-bit pairs; 32-bit lane j of each belongs to the weights
- *   EVEN_LOW   (q[4j] << 8,      q[4j + 2] << 8)        nibble in bits 0-3
- *   EVEN_HIGH  (q[16 + 4j] << 4, q[16 + 4j + 2] << 4)   nibble in bits 4-7
- *   ODD_LOW    (q[4j + 1],       q[4j + 3])             nibble in bits 8-11
+/* Quads are pairs of 16 bits. Four runs of four; quad j of each belongs to the weights
+ *   EVEN_LOW   (q[4j] << 8,      q[4j + 2] << 8)            nibble in bits 0-3
+ *   ODD_LOW    (q[4j + 1],       q[4j + 3])                 nibble in bits 8-11
+ *   EVEN_HIGH  (q[16 + 4j] << 4, q[16 + 4j + 2] << 4)       nibble in bits 4-7
  *   ODD_HIGH   (q[16 + 4j + 1] << 8, q[16 + 4j + 3] << 8)   nibble in bits 12-15, shifted down */
-enum { EVEN_LOW = 0, EVEN_HIGH = 16, ODD_LOW = 32, ODD_HIGH = 48, PANEL_Q = 64 };
+enum { EVEN_LOW, ODD_LOW, EVEN_HIGH, ODD_HIGH };
+enum { PANEL_Q = 64 };
+
+typedef struct constants {
+  v128_t bits0, bits4, bits8, byte;
+} constants;
 
 #include "kernels/simd128.h"
 #include "kernels/simd_tiles.h"
 
-/* w0, w1: weights of rows 0...3 and 4...7 as 16-bit lanes; pair: of the first token. */
-INLINE void dot_pairs(int T, v128_t w0, v128_t w1, const uint8_t *pair, v128_t sum[2][GROUP]) {
+INLINE constants prepare(void) {
+  static const uint32_t masks[] = {0x000f000f, 0x00f000f0, 0x0f000f00, 0x00ff00ff};
+  const uint32_t *m = simd_hide(masks);
+  return (constants){wasm_v128_load32_splat(m), wasm_v128_load32_splat(m + 1),
+                     wasm_v128_load32_splat(m + 2), wasm_v128_load32_splat(m + 3)};
+}
+
+/* One run's quad j of all tokens times w0 (rows 0...3) and w1 (rows 4...7). */
+INLINE void dot_quads(int T, int run, int j, v128_t w0, v128_t w1, const uint8_t *q,
+                      v128_t sum[GROUP][2]) {
   UNROLL for (int t = 0; t < T; t++) {
-    v128_t a = wasm_v128_load32_splat(pair + t * PANEL_Q);
-    sum[0][t] = simd_keep(wasm_i32x4_add(sum[0][t], wasm_i32x4_dot_i16x8(w0, a)));
-    sum[1][t] = simd_keep(wasm_i32x4_add(sum[1][t], wasm_i32x4_dot_i16x8(w1, a)));
+    v128_t a = wasm_v128_load32_splat(q + ((run * 4 + j) * T + t) * 4);
+    sum[t][0] = wasm_i32x4_add(sum[t][0], wasm_i32x4_dot_i16x8(w0, a));
+    sum[t][1] = wasm_i32x4_add(sum[t][1], wasm_i32x4_dot_i16x8(w1, a));
   }
 }
 
-INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, v128_t sum[2][GROUP]) {
-  const v128_t bits0 = simd_keep(wasm_i16x8_const_splat(0x000f));
-  const v128_t bits4 = simd_keep(wasm_i16x8_const_splat(0x00f0));
-  const v128_t bits8 = simd_keep(wasm_i16x8_const_splat(0x0f00));
-  UNROLL for (int j = 0; j < 4; j++) {
-    v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
-    const uint8_t *a = q + 4 * j;
-    if (part & LOW) {
-      dot_pairs(T, wasm_v128_and(w0, bits0), wasm_v128_and(w1, bits0), a + EVEN_LOW, sum);
-      dot_pairs(T, wasm_v128_and(w0, bits8), wasm_v128_and(w1, bits8), a + ODD_LOW, sum);
+INLINE void dot_low(int T, int j, const uint8_t *w, const uint8_t *q, const constants *c,
+                    v128_t sum[GROUP][2]) {
+  v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
+  dot_quads(T, EVEN_LOW, j, wasm_v128_and(w0, c->bits0), wasm_v128_and(w1, c->bits0), q, sum);
+  dot_quads(T, ODD_LOW, j, wasm_v128_and(w0, c->bits8), wasm_v128_and(w1, c->bits8), q, sum);
+}
+
+INLINE void dot_high(int T, int j, const uint8_t *w, const uint8_t *q, const constants *c,
+                     v128_t sum[GROUP][2]) {
+  v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
+  dot_quads(T, EVEN_HIGH, j, wasm_v128_and(w0, c->bits4), wasm_v128_and(w1, c->bits4), q, sum);
+  dot_quads(T, ODD_HIGH, j, wasm_u16x8_shr(w0, 12), wasm_u16x8_shr(w1, 12), q, sum);
+}
+
+/* One token: all of a load's nibbles while they are at hand. More: two passes, for which the
+ * registers suffice. */
+INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, const constants *c,
+                        v128_t sum[GROUP][2]) {
+  if (T == 1 && part == ALL) {
+    KEEP_LOOP for (int j = 0; j < 4; j++) {
+      dot_low(T, j, w, q, c, sum);
+      dot_high(T, j, w, q, c, sum);
     }
-    if (part & HIGH) {
-      dot_pairs(T, wasm_v128_and(w0, bits4), wasm_v128_and(w1, bits4), a + EVEN_HIGH, sum);
-      dot_pairs(T, wasm_u16x8_shr(w0, 12), wasm_u16x8_shr(w1, 12), a + ODD_HIGH, sum);
-    }
+    return;
+  }
+  if (part & LOW) {
+    KEEP_LOOP for (int j = 0; j < 4; j++) dot_low(T, j, w, q, c, sum);
+  }
+  if (part & HIGH) {
+    KEEP_LOOP for (int j = 0; j < 4; j++) dot_high(T, j, w, q, c, sum);
   }
 }
 
-/* Whole bytes lie 0 or 8 bits up, but meet activations prepared for nibbles: three units of sums,
- * brought together at the end. */
-INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, v128_t sum[2][GROUP]) {
-  const v128_t byte = simd_keep(wasm_i16x8_const_splat(0x00ff));
-  v128_t units[2][GROUP], sixteenths[2][GROUP];
+INLINE void shift_sums(int T, v128_t sum[GROUP][2]) {
+  UNROLL for (int t = 0; t < T; t++) {
+    sum[t][0] = wasm_i32x4_shl(sum[t][0], 4);
+    sum[t][1] = wasm_i32x4_shl(sum[t][1], 4);
+  }
+}
+
+/* Whole bytes lie 0 or 8 bits up, but meet activations prepared for nibbles: what is added up in
+ * units comes first, then what is in sixteenths, then in 1/256. */
+INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, const constants *c,
+                      v128_t sum[GROUP][2]) {
+  v128_t dot[GROUP][2];
   UNROLL for (int t = 0; t < T; t++)
-    units[0][t] = units[1][t] = sixteenths[0][t] = sixteenths[1][t] = simd_zero();
-  UNROLL for (int j = 0; j < 4; j++) {
+    dot[t][0] = dot[t][1] = simd_zero();
+  KEEP_LOOP for (int j = 0; j < 4; j++) {
     v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
-    const uint8_t *a = q + 4 * j;
-    dot_pairs(T, wasm_v128_and(w0, byte), wasm_v128_and(w1, byte), a + EVEN_LOW, sum);
-    dot_pairs(T, wasm_u16x8_shr(w0, 8), wasm_u16x8_shr(w1, 8), a + ODD_LOW, units);
+    dot_quads(T, ODD_LOW, j, wasm_u16x8_shr(w0, 8), wasm_u16x8_shr(w1, 8), q, dot);
   }
-  UNROLL for (int j = 0; j < 4; j++) {
+  shift_sums(T, dot);
+  KEEP_LOOP for (int j = 0; j < 4; j++) {
     v128_t w0 = wasm_v128_load(w + 128 + 32 * j), w1 = wasm_v128_load(w + 128 + 32 * j + 16);
-    const uint8_t *a = q + 4 * j;
-    dot_pairs(T, wasm_u16x8_shr(w0, 8), wasm_u16x8_shr(w1, 8), a + ODD_HIGH, sum);
-    dot_pairs(T, wasm_v128_and(w0, byte), wasm_v128_and(w1, byte), a + EVEN_HIGH, sixteenths);
+    dot_quads(T, EVEN_HIGH, j, wasm_v128_and(w0, c->byte), wasm_v128_and(w1, c->byte), q, dot);
   }
-  UNROLL for (int h = 0; h < 2; h++) {
-    UNROLL for (int t = 0; t < T; t++) {
-      sum[h][t] = wasm_i32x4_add(sum[h][t], wasm_i32x4_shl(units[h][t], 8));
-      sum[h][t] = wasm_i32x4_add(sum[h][t], wasm_i32x4_shl(sixteenths[h][t], 4));
-    }
+  shift_sums(T, dot);
+  UNROLL for (int t = 0; t < T; t++) {
+    sum[t][0] = wasm_i32x4_add(sum[t][0], dot[t][0]);
+    sum[t][1] = wasm_i32x4_add(sum[t][1], dot[t][1]);
+  }
+  KEEP_LOOP for (int j = 0; j < 4; j++) {
+    v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
+    v128_t w2 = wasm_v128_load(w + 128 + 32 * j), w3 = wasm_v128_load(w + 128 + 32 * j + 16);
+    dot_quads(T, EVEN_LOW, j, wasm_v128_and(w0, c->byte), wasm_v128_and(w1, c->byte), q, sum);
+    dot_quads(T, ODD_HIGH, j, wasm_u16x8_shr(w2, 8), wasm_u16x8_shr(w3, 8), q, sum);
   }
 }
 
-INLINE void put_quantized(uint8_t *q, v128_t low, v128_t high) {
-  wasm_v128_store(q + EVEN_LOW, wasm_i16x8_shl(low, 8));
-  wasm_v128_store(q + EVEN_HIGH, wasm_i16x8_shr(wasm_i16x8_shl(high, 8), 4));
-  wasm_v128_store(q + ODD_LOW, wasm_i16x8_shr(low, 8));
-  wasm_v128_store(q + ODD_HIGH, wasm_v128_and(high, wasm_i16x8_const_splat((int16_t)0xff00)));
+INLINE void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high) {
+  v128_t odd = wasm_v128_and(high, wasm_i16x8_const_splat((int16_t)0xff00));
+  put_four_quads(q + EVEN_LOW * 16 * T, T, wasm_i16x8_shl(low, 8));
+  put_four_quads(q + ODD_LOW * 16 * T, T, wasm_i16x8_shr(low, 8));
+  put_four_quads(q + EVEN_HIGH * 16 * T, T, wasm_i16x8_shr(wasm_i16x8_shl(high, 8), 4));
+  put_four_quads(q + ODD_HIGH * 16 * T, T, odd);
 }
 
 INLINE offsets offsets_of(v128_t low, v128_t high) {

@@ -2,18 +2,21 @@
  * lanes: one 16-byte load holds 4 weight bytes of each of 4 rows, activations are splatted, and
  * nothing is ever summed across lanes. Weights are read as one stream, front to back.
  *
- * The file that includes this says how its panel looks and multiplies (both always inlined):
- *   enum { PANEL_Q }  bytes of quantized activations per token and block of 32
- *   void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, v128_t sum[2][4]);
- *   void dot_bytes(int T, const uint8_t *w, const uint8_t *q, v128_t sum[2][4]);
- *   void put_quantized(uint8_t *q, v128_t low, v128_t high);
- *   offsets offsets_of(v128_t low, v128_t high);
- * sum[h][t] += products of rows 4h...4h+3 with token t; q is a panel block. sum starts at the
- * panel's offset, which takes back what tiles add to each weight (8 or 128).
+ * A panel holds groups of 4, 2 and 1 tokens. A group of T is [blocks of 32 k][T * PANEL_TOKEN]
+ * bytes, the blocks rounded up to an even number since a tile may cover 64 k. A block is T * PANEL_Q
+ * bytes of activations in *quads* of 4 bytes, one per token next to each other; then T f32 scales and
+ * T i32 offsets each for ALL, LOW and BYTES.
  *
- * A panel holds groups of 4, 2 and 1 tokens, each [blocks][T * PANEL_Q bytes q, T f32 scales, then
- * T i32 offsets for each of ALL, LOW and BYTES], blocks rounded up to an even number since a tile
- * may cover 64 k. */
+ * The file that includes this says how quads look and multiply (all inlined):
+ *   enum { PANEL_Q }     bytes of activations per token and block
+ *   typedef ... constants;  constants prepare(void);    made once per matmul
+ *   void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high);
+ *   offsets offsets_of(v128_t low, v128_t high);
+ *   void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, const constants *c,
+ *                    v128_t sum[4][2]);
+ *   void dot_bytes(int T, const uint8_t *w, const uint8_t *q, const constants *c, v128_t sum[4][2]);
+ * sum[t][h] += products of token t with rows 4h...4h+3; q is a panel block. sum starts at the
+ * block's offset, which takes back what tiles add to each weight (8 or 128). */
 #ifndef BQ_KERNELS_SIMD_TILES_H
 #define BQ_KERNELS_SIMD_TILES_H
 
@@ -23,7 +26,7 @@
 
 /* What a dot covers: nibbles of k 0...15, of 16...31, of all 32; or 32 bytes. */
 enum { LOW = 1, HIGH = 2, ALL = 3, BYTES = 4 };
-enum { GROUP = 4 };                  /* most tokens at once: 8 accumulators */
+enum { GROUP = 4 };                  /* most tokens at once: 8 sums */
 enum { PANEL_TOKEN = PANEL_Q + 16 }; /* bytes per token and block */
 
 /* What sums over a block's activations start from, in the panel's units. */
@@ -31,90 +34,100 @@ typedef struct offsets {
   int32_t all, low, bytes;
 } offsets;
 
-INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, v128_t sum[2][GROUP]);
-INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, v128_t sum[2][GROUP]);
-INLINE void put_quantized(uint8_t *q, v128_t low, v128_t high);
+INLINE constants prepare(void);
+INLINE void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high);
 INLINE offsets offsets_of(v128_t low, v128_t high);
+INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, const constants *c,
+                        v128_t sum[GROUP][2]);
+INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, const constants *c,
+                      v128_t sum[GROUP][2]);
 
 INLINE size_t panel_blocks(size_t k) { return (k + 63) / 64 * 2; }
 
 /* Tokens that are taken together when `left` are left. */
 INLINE size_t group_tokens(size_t left) { return left >= 4 ? 4 : left >= 2 ? 2 : 1; }
 
-/* acc += (float(sum) * a_scale) * w_scale */
-INLINE void scale_and_add(int T, const uint8_t *q, v128_t w_scale[2], v128_t sum[2][GROUP],
-                          v128_t acc[2][GROUP]) {
-  UNROLL for (int h = 0; h < 2; h++) {
-    UNROLL for (int t = 0; t < T; t++) {
-      v128_t a_scale = wasm_v128_load32_splat(q + T * PANEL_Q + 4 * t);
-      v128_t dot = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(sum[h][t]), a_scale);
-      acc[h][t] = wasm_f32x4_add(acc[h][t], wasm_f32x4_mul(dot, w_scale[h]));
-    }
-  }
-}
+/* --- products --------------------------------------------------------------------------------- */
 
-INLINE void start_sums(int T, int part, const uint8_t *q, v128_t sum[2][GROUP]) {
+INLINE void start_sums(int T, int part, const uint8_t *q, v128_t sum[GROUP][2]) {
   UNROLL for (int t = 0; t < T; t++) {
     const uint8_t *all = q + T * (PANEL_Q + 4) + 4 * t, *low = all + 4 * T, *bytes = low + 4 * T;
     v128_t start = wasm_v128_load32_splat(part == BYTES ? bytes : part == LOW ? low : all);
     if (part == HIGH) start = wasm_i32x4_sub(start, wasm_v128_load32_splat(low));
-    sum[0][t] = sum[1][t] = start;
+    sum[t][0] = sum[t][1] = start;
   }
 }
 
+/* acc += (float(sum) * a_scale) * w_scale */
+INLINE void scale_and_add(int T, const uint8_t *q, v128_t w_scale[2], v128_t sum[GROUP][2],
+                          v128_t acc[GROUP][2]) {
+  UNROLL for (int t = 0; t < T; t++) {
+    v128_t a_scale = wasm_v128_load32_splat(q + T * PANEL_Q + 4 * t);
+    UNROLL for (int h = 0; h < 2; h++) {
+      v128_t dot = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(sum[t][h]), a_scale);
+      acc[t][h] = wasm_f32x4_add(acc[t][h], wasm_f32x4_mul(dot, w_scale[h]));
+    }
+  }
+}
+
+typedef struct matmul_constants {
+  constants dot;
+  simd_f16_constants f16;
+} matmul_constants;
+
 /* 32 k of a tile, or `part` of them, which the given scales belong to. */
 INLINE void add_block(bq_tile_shape s, int T, int part, const uint8_t *scales, const uint8_t *w,
-                      const uint8_t *q, v128_t acc[2][GROUP]) {
-  v128_t sum[2][GROUP];
+                      const uint8_t *q, const matmul_constants *c, v128_t acc[GROUP][2]) {
+  v128_t sum[GROUP][2], w_scale[2];
   start_sums(T, part, q, sum);
-  if (part == BYTES) dot_bytes(T, w, q, sum);
-  else dot_nibbles(T, part, w, q, sum);
-  const simd_f16_constants c = simd_f16_prepare();
-  v128_t w_scale[2];
+  if (part == BYTES) dot_bytes(T, w, q, &c->dot, sum);
+  else dot_nibbles(T, part, w, q, &c->dot, sum);
   UNROLL for (int h = 0; h < 2; h++)
-    w_scale[h] = s.scale_size == 2 ? simd_load_f16_finite(scales + 8 * h, &c)
+    w_scale[h] = s.scale_size == 2 ? simd_load_f16_finite(scales + 8 * h, &c->f16)
                                    : wasm_v128_load(scales + 16 * h);
   scale_and_add(T, q, w_scale, sum, acc);
 }
 
 INLINE void add_tile(bq_tile_shape s, int T, const uint8_t *tile, const uint8_t *q,
-                     v128_t acc[2][GROUP]) {
+                     const matmul_constants *c, v128_t acc[GROUP][2]) {
   const uint8_t *w = tile + bq_tile_scale_bytes(s);
   if (s.bits == 8) {
-    add_block(s, T, BYTES, tile, w, q, acc);
+    add_block(s, T, BYTES, tile, w, q, c, acc);
   } else if (s.block == 16) {
-    add_block(s, T, LOW, tile, w, q, acc);
-    add_block(s, T, HIGH, tile + BQ_TILE_ROWS * 4, w, q, acc);
+    add_block(s, T, LOW, tile, w, q, c, acc);
+    add_block(s, T, HIGH, tile + BQ_TILE_ROWS * 4, w, q, c, acc);
   } else {
-    add_block(s, T, ALL, tile, w, q, acc);
-    if (s.step == 64) add_block(s, T, ALL, tile, w + 128, q + T * PANEL_TOKEN, acc);
+    add_block(s, T, ALL, tile, w, q, c, acc);
+    if (s.step == 64) add_block(s, T, ALL, tile, w + 128, q + T * PANEL_TOKEN, c, acc);
   }
 }
 
 /* 8 rows times T tokens; `rows` of the 8 are stored. */
 INLINE void multiply_group(bq_tile_shape s, int T, const uint8_t *tiles, size_t n_tiles,
-                           const uint8_t *panel, size_t rows, float *y, size_t y_stride) {
-  v128_t acc[2][GROUP];
+                           const uint8_t *panel, const matmul_constants *c, size_t rows, float *y,
+                           size_t y_stride) {
+  v128_t acc[GROUP][2];
   UNROLL for (int t = 0; t < T; t++)
-    acc[0][t] = acc[1][t] = simd_zero();
+    acc[t][0] = acc[t][1] = simd_zero();
   for (size_t i = 0; i < n_tiles; i++) {
-    add_tile(s, T, tiles, panel, acc);
+    add_tile(s, T, tiles, panel, c, acc);
     tiles += bq_tile_size(s);
     panel += s.step / 32 * T * PANEL_TOKEN;
   }
-  UNROLL for (int t = 0; t < T; t++) {
+  UNROLL for (int t = 0; t < T; t++, y += y_stride) {
     if (rows == BQ_TILE_ROWS) {
-      wasm_v128_store(y + t * y_stride, acc[0][t]);
-      wasm_v128_store(y + t * y_stride + 4, acc[1][t]);
+      wasm_v128_store(y, acc[t][0]);
+      wasm_v128_store(y + 4, acc[t][1]);
     } else {
-      simd_store_part(y + t * y_stride, acc[0][t], rows < 4 ? rows : 4);
-      if (rows > 4) simd_store_part(y + t * y_stride + 4, acc[1][t], rows - 4);
+      simd_store_part(y, acc[t][0], rows < 4 ? rows : 4);
+      if (rows > 4) simd_store_part(y + 4, acc[t][1], rows - 4);
     }
   }
 }
 
 INLINE void matmul_tiled(bq_tile_shape s, const bq_matrix *m, const bq_batch *a, size_t row0,
                          size_t row1, float *y, size_t y_stride) {
+  const matmul_constants c = {prepare(), simd_f16_prepare()};
   const size_t n_tiles = bq_tiles_per_row(s, m->cols), blocks = panel_blocks(m->cols);
   const uint8_t *tiles = m->data + row0 / BQ_TILE_ROWS * n_tiles * bq_tile_size(s);
   for (size_t r = row0; r < row1; r += BQ_TILE_ROWS, tiles += n_tiles * bq_tile_size(s)) {
@@ -123,9 +136,9 @@ INLINE void matmul_tiled(bq_tile_shape s, const bq_matrix *m, const bq_batch *a,
       const uint8_t *panel = a->panel + t * blocks * PANEL_TOKEN;
       float *out = y + t * y_stride + r;
       n = group_tokens(a->tokens - t);
-      if (n == 4) multiply_group(s, 4, tiles, n_tiles, panel, rows, out, y_stride);
-      else if (n == 2) multiply_group(s, 2, tiles, n_tiles, panel, rows, out, y_stride);
-      else multiply_group(s, 1, tiles, n_tiles, panel, rows, out, y_stride);
+      if (n == 4) multiply_group(s, 4, tiles, n_tiles, panel, &c, rows, out, y_stride);
+      else if (n == 2) multiply_group(s, 2, tiles, n_tiles, panel, &c, rows, out, y_stride);
+      else multiply_group(s, 1, tiles, n_tiles, panel, &c, rows, out, y_stride);
     }
   }
 }
@@ -174,11 +187,19 @@ INLINE int32_t sum_bytes(v128_t q) {
   return sum_lanes_i32(wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extadd_pairwise_i8x16(q)));
 }
 
+/* Quad j of 4 goes to q + j * 4 * T. */
+INLINE void put_four_quads(uint8_t *q, size_t T, v128_t quads) {
+  wasm_v128_store32_lane(q, quads, 0);
+  wasm_v128_store32_lane(q + 4 * T, quads, 1);
+  wasm_v128_store32_lane(q + 8 * T, quads, 2);
+  wasm_v128_store32_lane(q + 12 * T, quads, 3);
+}
+
 /* Token t of T of a panel block. */
 INLINE void put_block(uint8_t *block, size_t T, size_t t, quantized a, float scale_unit) {
   const offsets o = offsets_of(a.low, a.high);
   const float scale = a.scale * scale_unit;
-  put_quantized(block + t * PANEL_Q, a.low, a.high);
+  put_quads(block + 4 * t, T, a.low, a.high);
   block += T * PANEL_Q + 4 * t;
   memcpy(block, &scale, 4);
   memcpy(block + 4 * T, &o.all, 4);

@@ -456,6 +456,7 @@ static void test_wordlist(void) {
   d.unk = unk;
   tokn_open some = tokn_opened(&d);
   uint32_t newline = tokn_add(&d, "\n", TOKN_BYTE, 0);
+  tokn_add(&d, "\n", TOKN_BYTE, 0);
   tokn_open byte = tokn_opened(&d);
   REQUIRE(none.t && some.t && byte.t);
   CHECK_PLAIN(some.t, "there", there);

@@ -190,17 +190,47 @@ class Hostile(Folder):
         self.assertIn("state_dict", caught.exception.hint)
 
     def test_lies_about_sizes(self):
-        for data in (
-            b"\x80\x02r\xff\xff\xff\x7f.",  # a memo of 2^31 entries
-            b"\x80\x05\x96\xff\xff\xff\xff\xff\xff\xff\x00.",  # 2^56 bytes
-            b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7f.",
-        ):
+        message = self.refused("FORMAT", unpickle.read_checkpoint, self.path("lie.pkl", b"\x80\x02r\xff\xff\xff\x7f."))
+        self.assertIn("memo 2147483647", message)
+        for data in (b"\x80\x05\x96\xff\xff\xff\xff\xff\xff\xff\x00.", b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7f."):
             self.refused("FORMAT", unpickle.read_checkpoint, self.path("lie.pkl", data))
-        archive = io.BytesIO()
-        with zipfile.ZipFile(archive, "w") as file:
-            file.writestr("a/data.pkl", b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000X\x03\0\0\0cpu\x8a\x05\0\0\0\0\x01tQK\0(K\x02t(K\x01tI00\nNtR.")
-            file.writestr("a/data/0", b"12345678")
-        self.assertIn("4294967296", self.refused("FORMAT", unpickle.read_checkpoint, self.path("lie.pt", archive.getvalue())))
+
+    def archive(self, count, start, shape, strides):
+        """A torch archive with one tensor over 8 f32 elements, of which the pickle says what it likes."""
+
+        def number(n):
+            return b"\x8a\x09" + n.to_bytes(9, "little", signed=True)
+
+        def numbers(values):
+            return b"(" + b"".join(map(number, values)) + b"t"
+
+        storage = b"(X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000X\x03\0\0\0cpu" + number(count) + b"tQ"
+        made = b"\x80\x02}X\x01\0\0\0wctorch._utils\n_rebuild_tensor_v2\n(" + storage + number(start) + numbers(shape) + numbers(strides) + b"\x89}tRs."
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as file:
+            file.writestr("a/data.pkl", made)
+            file.writestr("a/data/0", np.arange(8, dtype="<f4").tobytes())
+        return self.path("archive.pt", out.getvalue())
+
+    def test_lies_about_tensors(self):
+        good = unpickle.read_checkpoint(self.archive(8, 1, (2, 3), (3, 1)))["w"]
+        np.testing.assert_array_equal(good.rows(), [[1, 2, 3], [4, 5, 6]])
+        for lie in (
+            (9, 0, (9,), (1,)),  # a storage beyond its data
+            (1 << 61, 0, (1,), (1,)),
+            (-1, 0, (0,), (1,)),
+            (8, 3, (2, 3), (3, 1)),  # a view beyond its storage
+            (8, 0, (3,), (4,)),
+            (8, 0, (2,), (1 << 61,)),
+            (8, 8, (1,), (1,)),
+            (8, 7, (2,), (-1,)),
+            (8, -1, (1,), (1,)),
+            (8, 0, (-2, -2), (1, 1)),
+            (8, 0, (1 << 40, 1 << 20), (0, 0)),  # eight elements repeated without end
+            (8, 0, (2, 2), (1,)),
+            (8, 0, (1,) * 9, (1,) * 9),
+        ):
+            self.refused("FORMAT", unpickle.read_checkpoint, self.archive(*lie))
 
 
 class Writing(Folder):

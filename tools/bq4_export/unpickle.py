@@ -8,6 +8,7 @@ it in the same file (before), and is read lazily, straight from the file.
 
 import collections
 import io
+import math
 import os
 import pickle
 import pickletools
@@ -70,6 +71,8 @@ class Tensor:
         last = start + sum((n - 1) * s for n, s in zip(shape, strides)) if 0 not in shape else -1
         if last >= storage.count:
             raise malformed(f"a tensor reaches element {last} of a storage of {storage.count}")
+        if math.prod(shape) > storage.count:
+            raise malformed(f"a tensor makes {math.prod(shape)} elements of {storage.count}")
         self.storage, self.start, self.shape, self.strides = storage, start, shape, strides
 
     @property
