@@ -6,7 +6,7 @@ import * as format from './format.js';
 import { glimpse, GLIMPSED } from './glimpse.js';
 import { download, Host } from './host.js';
 import { keepForOffline } from './offline.js';
-import { $, chips, countOn, details, fileInput, grow, message, newChat, say, send, showLoading, showProgress, stop } from './page.js';
+import { $, chips, countOn, details, fileInput, grow, message, newChat, onMessage, say, send, showLoading, showProgress, stop } from './page.js';
 import { Panel } from './panel.js';
 import { SettingsForm } from './settings.js';
 import { loadConversation, saveConversation } from './store.js';
@@ -246,18 +246,7 @@ async function openFile(file) {
 // ---- the page
 
 function listen() {
-  $('composer').addEventListener('submit', (event) => {
-    event.preventDefault();
-    submit(message.value);
-    message.focus();
-  });
-  message.addEventListener('input', grow);
-  message.addEventListener('keydown', (event) => {
-    // Enter that ends the input of a character (IME) is not meant for us.
-    if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
-    event.preventDefault();
-    submit(message.value);
-  });
+  onMessage(submit);
   stop.addEventListener('click', () => {
     replying.abort();
     message.focus();

@@ -36,6 +36,22 @@ export function grow() {
   message.style.height = `${message.scrollHeight}px`;
 }
 
+/** @param {(text: string) => void} submit  called for Enter and the button; Shift+Enter starts a line */
+export function onMessage(submit) {
+  $('composer').addEventListener('submit', (event) => {
+    event.preventDefault();
+    submit(message.value);
+    message.focus();
+  });
+  message.addEventListener('input', grow);
+  message.addEventListener('keydown', (event) => {
+    // Enter that ends the input of a character (IME) is not meant for us.
+    if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    submit(message.value);
+  });
+}
+
 /** The mark shows four bits: at rest the 4 of bq4, while a reply is written its tokens by eights. @param {number} [tokens] */
 export function countOn(tokens) {
   const value = tokens === undefined ? 4 : tokens >> 3;

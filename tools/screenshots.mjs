@@ -36,7 +36,7 @@ await command(async () => {
         log(`docs/screenshots/${file}`);
       };
       await openDemo(page, site.url);
-      await page.waitForTimeout(300); // the picture of the weights is drawn a moment after
+      await page.locator('[data-stat="offline"]', { hasText: /^yes/ }).waitFor({ state: 'attached' });
       await take(`${name}-first.png`);
       if (await ui(page).details.getAttribute('aria-expanded') === 'false') await ui(page).details.click();
       await sample(page, { seed: '4' });

@@ -191,11 +191,13 @@ await command(async () => {
   for (const [name, suite] of Object.entries(SUITES)) {
     if (!tools || (wanted.length && !wanted.includes(name))) continue;
     report.heading(name);
+    const start = Date.now();
     try {
       await suite(report, tools);
     } catch (error) {
       report.fail(name, error instanceof SetupError ? error.message : String(/** @type {Error} */ (error).stack));
     }
+    console.log(`    ${name} took ${((Date.now() - start) / 1000).toFixed(0)} s`);
   }
   return report.finish(existsSync(join(process.env.BQ4_SHARED ?? join(ROOT, '..', 'shared'), 'data')));
 });

@@ -74,40 +74,57 @@ INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, con
   }
 }
 
-INLINE void shift_sums(int T, v128_t sum[GROUP][2]) {
+/* Whole bytes lie 0 or 8 bits up, but meet activations prepared for nibbles: their products count in
+ * units of 1, 1/16 and 1/256. w: 32 bytes of quad j; the second 16 k lie 128 bytes on. */
+INLINE void dot_units(int T, int j, const uint8_t *w, const uint8_t *q, v128_t sum[GROUP][2]) {
+  v128_t w0 = wasm_v128_load(w), w1 = wasm_v128_load(w + 16);
+  dot_quads(T, ODD_LOW, j, wasm_u16x8_shr(w0, 8), wasm_u16x8_shr(w1, 8), q, sum);
+}
+
+INLINE void dot_16ths(int T, int j, const uint8_t *w, const uint8_t *q, const constants *c,
+                      v128_t sum[GROUP][2]) {
+  v128_t w0 = wasm_v128_load(w + 128), w1 = wasm_v128_load(w + 144);
+  dot_quads(T, EVEN_HIGH, j, wasm_v128_and(w0, c->byte), wasm_v128_and(w1, c->byte), q, sum);
+}
+
+INLINE void dot_256ths(int T, int j, const uint8_t *w, const uint8_t *q, const constants *c,
+                       v128_t sum[GROUP][2]) {
+  v128_t w0 = wasm_v128_load(w), w1 = wasm_v128_load(w + 16);
+  v128_t w2 = wasm_v128_load(w + 128), w3 = wasm_v128_load(w + 144);
+  dot_quads(T, EVEN_LOW, j, wasm_v128_and(w0, c->byte), wasm_v128_and(w1, c->byte), q, sum);
+  dot_quads(T, ODD_HIGH, j, wasm_u16x8_shr(w2, 8), wasm_u16x8_shr(w3, 8), q, sum);
+}
+
+/* sum += part * 2^bits, then part = 0 */
+INLINE void take_over(int T, int bits, v128_t part[GROUP][2], v128_t sum[GROUP][2]) {
   UNROLL for (int t = 0; t < T; t++) {
-    sum[t][0] = wasm_i32x4_shl(sum[t][0], 4);
-    sum[t][1] = wasm_i32x4_shl(sum[t][1], 4);
+    UNROLL for (int h = 0; h < 2; h++) {
+      sum[t][h] = wasm_i32x4_add(sum[t][h], wasm_i32x4_shl(part[t][h], bits));
+      part[t][h] = simd_zero();
+    }
   }
 }
 
-/* Whole bytes lie 0 or 8 bits up, but meet activations prepared for nibbles: what is added up in
- * units comes first, then what is in sixteenths, then in 1/256. */
 INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, const constants *c,
                       v128_t sum[GROUP][2]) {
-  v128_t dot[GROUP][2];
+  v128_t part[GROUP][2], units[GROUP][2];
   UNROLL for (int t = 0; t < T; t++)
-    dot[t][0] = dot[t][1] = simd_zero();
-  KEEP_LOOP for (int j = 0; j < 4; j++) {
-    v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
-    dot_quads(T, ODD_LOW, j, wasm_u16x8_shr(w0, 8), wasm_u16x8_shr(w1, 8), q, dot);
+    part[t][0] = part[t][1] = units[t][0] = units[t][1] = simd_zero();
+  if (T == 1) { /* one pass or three: as in dot_nibbles */
+    KEEP_LOOP for (int j = 0; j < 4; j++) {
+      dot_units(T, j, w + 32 * j, q, units);
+      dot_16ths(T, j, w + 32 * j, q, c, part);
+      dot_256ths(T, j, w + 32 * j, q, c, sum);
+    }
+    take_over(T, 8, units, sum);
+    take_over(T, 4, part, sum);
+    return;
   }
-  shift_sums(T, dot);
-  KEEP_LOOP for (int j = 0; j < 4; j++) {
-    v128_t w0 = wasm_v128_load(w + 128 + 32 * j), w1 = wasm_v128_load(w + 128 + 32 * j + 16);
-    dot_quads(T, EVEN_HIGH, j, wasm_v128_and(w0, c->byte), wasm_v128_and(w1, c->byte), q, dot);
-  }
-  shift_sums(T, dot);
-  UNROLL for (int t = 0; t < T; t++) {
-    sum[t][0] = wasm_i32x4_add(sum[t][0], dot[t][0]);
-    sum[t][1] = wasm_i32x4_add(sum[t][1], dot[t][1]);
-  }
-  KEEP_LOOP for (int j = 0; j < 4; j++) {
-    v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
-    v128_t w2 = wasm_v128_load(w + 128 + 32 * j), w3 = wasm_v128_load(w + 128 + 32 * j + 16);
-    dot_quads(T, EVEN_LOW, j, wasm_v128_and(w0, c->byte), wasm_v128_and(w1, c->byte), q, sum);
-    dot_quads(T, ODD_HIGH, j, wasm_u16x8_shr(w2, 8), wasm_u16x8_shr(w3, 8), q, sum);
-  }
+  KEEP_LOOP for (int j = 0; j < 4; j++) dot_units(T, j, w + 32 * j, q, part);
+  take_over(T, 8, part, sum);
+  KEEP_LOOP for (int j = 0; j < 4; j++) dot_16ths(T, j, w + 32 * j, q, c, part);
+  take_over(T, 4, part, sum);
+  KEEP_LOOP for (int j = 0; j < 4; j++) dot_256ths(T, j, w + 32 * j, q, c, sum);
 }
 
 INLINE void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high) {

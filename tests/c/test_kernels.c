@@ -185,7 +185,7 @@ static void matmul_case(bq_type type, size_t rows, size_t cols, size_t tokens, c
   free(data);
 }
 
-static const size_t ROWS[] = {1, 4, 7, 8, 9, 16, 31, 32, 33, 64, 65};
+static const size_t ROWS[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 31, 32, 33, 64, 65};
 static const size_t COLS[] = {1,  2,  3,  15, 16, 17,  31,  32,  33,
                               48, 63, 64, 65, 96, 128, 129, 160, 257};
 
