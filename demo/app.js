@@ -243,8 +243,6 @@ async function openFile(file) {
   if (opened) $('bundled').hidden = false;
 }
 
-// ---- the page
-
 function listen() {
   onMessage(submit);
   stop.addEventListener('click', () => {

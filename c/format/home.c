@@ -118,8 +118,6 @@ static void find_stage_ends(const bq_config *c, bq_home *h) {
     uint64_t *end = &h->stage_end[bq_slot_stage(c, l->slot)];
     *end = larger(*end, l->offset + l->bytes);
   }
-  for (uint32_t i = 1; i < stages; i++)
-    h->stage_end[i] = larger(h->stage_end[i], h->stage_end[i - 1]);
 }
 
 /* --- the block ------------------------------------------------------------------------------ */

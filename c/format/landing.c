@@ -28,9 +28,9 @@ static uint64_t batch_of(uint64_t unit, uint64_t total) {
   return smaller(unit * units, total);
 }
 
-/* The type with the largest blocks that don't straddle rows of flat blocks; F32: none. */
-static bq_type split_type(bq_type stored, uint32_t cols) {
-  if (stored == BQ_TYPE_BQ4_64 && cols % 32 == 0) return BQ_TYPE_BQ4_32;
+/* The type with the largest blocks that don't straddle rows of this length; F32: none. */
+static bq_type split_type(uint32_t cols) {
+  if (cols % 32 == 0) return BQ_TYPE_BQ4_32;
   return cols % 16 == 0 ? BQ_TYPE_BQ4_16 : BQ_TYPE_F32;
 }
 
@@ -49,7 +49,7 @@ bq_landing bq_landing_of(bq_type stored, bq_layout layout, uint32_t rows, uint32
     l.type = BQ_TYPE_F32;
     if (stored != BQ_TYPE_F32) l.way = BQ_LAND_WIDEN;
   } else if (straddles) {
-    l.type = split_type(stored, cols);
+    l.type = split_type(cols);
     l.way = l.type == BQ_TYPE_F32 ? BQ_LAND_WIDEN : BQ_LAND_SPLIT;
   } else if (layout != BQ_TILED && f->tile_step) {
     l.way = BQ_LAND_TILE;

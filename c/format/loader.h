@@ -26,7 +26,7 @@ typedef struct bq_home {
   bq_model *model;
   bq_load *loads;       /* in file order */
   uint32_t n_loads;
-  uint64_t *stage_end;  /* [layers + 2]: file offset that all stages up to it need */
+  uint64_t *stage_end;  /* [layers + 2]: file offset where what a stage needs has ended */
   uint8_t *staging;     /* [staging_bytes] */
   size_t staging_bytes;
   uint8_t *spare;       /* work space of bq_land */

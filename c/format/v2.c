@@ -50,6 +50,9 @@ static bq_status check_sum(const uint8_t *b, size_t from, size_t at, const char 
   return bq_fail(err, BQ_CHECKSUM, from, "the checksum of the %s does not match", what);
 }
 
+/* Bytes of a TOKN section: its head, at least so many per token, and per merge. */
+enum { LEAST_TOKN = 44, LEAST_TOKEN = 9, MERGE = 12 };
+
 static bq_status read_plan(const bq_prefix_input *in, const header *h, bq_prefix *out,
                            bq_error *err) {
   size_t sum = HEADER + (size_t)h->plan - BQ_SUM8_BYTES;
@@ -63,7 +66,17 @@ static bq_status read_plan(const bq_prefix_input *in, const header *h, bq_prefix
   if (!conf || !tens)
     return bq_fail(err, BQ_FORMAT, HEADER, "the plan has no %s section", conf ? "TENS" : "CONF");
   out->directory = *tens;
-  return bq_config_read(conf->data, conf->bytes, conf->offset, &out->config, err);
+  status = bq_config_read(conf->data, conf->bytes, conf->offset, &out->config, err);
+  if (status) return status;
+  /* Memory for the tokenizer's tables is planned from its counts: they must be able to be true. */
+  const bq_config *c = &out->config;
+  uint64_t rest = h->prefix - HEADER - h->plan;
+  uint64_t least = LEAST_TOKN + LEAST_TOKEN * (uint64_t)c->tokens + MERGE * (uint64_t)c->merges;
+  if (c->tokens && least > rest)
+    return bq_fail(err, BQ_FORMAT, conf->offset,
+                   "CONF announces %u tokens and %u merges, more than the prefix can hold",
+                   c->tokens, c->merges);
+  return BQ_OK;
 }
 
 /* The rest ends with SUM8 and zeros up to the next multiple of 64. */

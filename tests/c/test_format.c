@@ -48,6 +48,15 @@ static void test_plan(void) {
     uint64_t kv = 2ull * 16 * spec.config.layers * spec.config.kv_heads * spec.config.head_dim * 4;
     CHECK_EQ(plan.kv_bytes, kv);
     CHECK(plan.session_bytes > kv);
+    need = 0; /* the plan's end, or the directory's, is further back than its first 100 bytes say */
+    CHECK_EQ(
+        bq_plan_make(b.data, 100, f.n, f.companion, f.companion_bytes, NULL, &need, &plan, &err),
+        BQ_WANT_DATA);
+    CHECK(need > 100 && need <= f.prefix_bytes);
+    CHECK_EQ(
+        bq_plan_make(b.data, b.n, 0, f.companion, f.companion_bytes, &options, &need, &plan, &err),
+        BQ_OK);
+    CHECK_EQ(plan.file_bytes, f.n); /* v1: where its last tensor ends */
     options.context = spec.config.context + 1;
     CHECK_EQ(bq_plan_make(b.data, b.n, f.n, f.companion, f.companion_bytes, &options, &need, &plan,
                           &err),
@@ -165,6 +174,32 @@ static void test_header_extremes(void) {
   fixture f = fixture_make(&spec);
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
     try_extremes(&f, fields[i].at, fields[i].size);
+  fixture_free(&f);
+}
+
+/* The largest lengths a header may announce, and one step more. */
+static void test_header_limits(void) {
+  static const struct {
+    size_t at;
+    uint64_t most, step;
+  } fields[] = {{16, 16u << 20, 8}, {24, 256u << 20, 64}, {32, 1ull << 53, 1}};
+  fixture_spec spec = fixture_llama();
+  fixture f = fixture_make(&spec);
+  bytes b = copy_of(f.bytes, 64);
+  store(b.data + 16, 24, 8);
+  store(b.data + 24, 256u << 20, 8);
+  store(b.data + 32, 1ull << 40, 8);
+  for (int i = 0; i < 3; i++)
+    for (int over = 0; over < 2; over++) {
+      uint64_t before = bq_load64(b.data + fields[i].at), need = 0;
+      bq_error err;
+      store(b.data + fields[i].at, fields[i].most + (over ? fields[i].step : 0), 8);
+      fixture_seal(b.data, 64);
+      CHECK_EQ(read_prefix(b, 0, NULL, true, &need, &err), over ? BQ_FORMAT : BQ_WANT_DATA);
+      if (over) CHECK_EQ(err.offset, fields[i].at);
+      store(b.data + fields[i].at, before, 8);
+    }
+  free(b.data);
   fixture_free(&f);
 }
 
@@ -362,8 +397,8 @@ static void test_sections(void) {
 }
 
 static void test_section_lengths(void) {
-  static const uint64_t lengths[] = {16, 1ull << 32, UINT64_MAX - 15, UINT64_MAX - 7, UINT64_MAX - 6,
-                                     UINT64_MAX};
+  static const uint64_t lengths[] = {
+      16, 1ull << 32, UINT64_MAX - 15, UINT64_MAX - 7, UINT64_MAX - 6, UINT64_MAX};
   bq_error err;
   for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
     parts p = roomy();
@@ -399,6 +434,12 @@ static void test_tokenizer_and_config_agree(void) {
   fixture_put_section(&p.rest, "TOKN", 0, (const uint8_t *)"abc", 3);
   CHECK_EQ(judge(&p, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "0 tokens"));
+  p = roomy(); /* the plan alone is enough to see that so many merges can't be there */
+  uint8_t *record = section_head(&p.plan, "CONF") + 16;
+  while (bq_load16(record) != 33) record += 8;
+  store(record + 4, 1u << 24, 4);
+  CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+  CHECK(strstr(err.detail, "more than the prefix can hold"));
 }
 
 static void test_hash_section(void) {
@@ -425,6 +466,7 @@ int main(void) {
   RUN(test_every_truncation);
   RUN(test_every_bit);
   RUN(test_header_extremes);
+  RUN(test_header_limits);
   RUN(test_directory_extremes);
   RUN(test_v1_extremes);
   RUN(test_billion_tensors);

@@ -468,6 +468,8 @@ def read_v2(data):
     read_sections(data, plan_end, last, REST_TAGS, PLAN_TAGS | {"XTRA"}, sections)
     need("CONF" in sections and "TENS" in sections, "CONF or TENS is missing")
     model = Model(2, read_conf(sections["CONF"]), sections=sections)
+    c, rest = model.config, prefix_length - plan_end
+    need(not c["tokens"] or 44 + 9 * c["tokens"] + 12 * c["merges"] <= rest, "CONF: more tokens than fit")
     entries = read_directory(sections["TENS"], prefix_length, file_length)
     check_names(model.config, {name: dims for name, _, _, dims, _, _ in entries})
     if "HASH" in sections:
