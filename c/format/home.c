@@ -111,12 +111,10 @@ static bq_status check_overlap(const bq_home *h, bq_error *err) {
 }
 
 static void find_stage_ends(const bq_config *c, bq_home *h) {
-  uint32_t stages = c->layers + 2;
-  memset(h->stage_end, 0, stages * sizeof *h->stage_end);
+  memset(h->stage_end, 0, ((size_t)c->layers + 2) * sizeof *h->stage_end);
   for (uint32_t i = 0; i < h->n_loads; i++) {
     const bq_load *l = &h->loads[i];
-    uint64_t *end = &h->stage_end[bq_slot_stage(c, l->slot)];
-    *end = larger(*end, l->offset + l->bytes);
+    h->stage_end[bq_slot_stage(c, l->slot)] = l->offset + l->bytes; /* they rise */
   }
 }
 

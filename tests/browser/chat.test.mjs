@@ -156,12 +156,13 @@ test('a reload keeps the conversation, and it goes on', async () => {
 test('a reload in the middle of a reply keeps what was written', async () => {
   const page = await demo();
   // Too hot to come to an end soon.
-  await sample(page, { temperature: '2', topK: '0', topP: '1', maxTokens: '400' });
+  await sample(page, { temperature: '2', topK: '0', topP: '1', maxTokens: '400', seed: '2' });
   await ui(page).message.fill('Tell me a story');
   await page.evaluate(() => {
     const tokens = /** @type {HTMLElement} */ (document.querySelector('[data-stat=tokens]'));
-    new MutationObserver(() => {
-      if (Number(tokens.textContent) !== 20) return;
+    new MutationObserver((_, observer) => {
+      if (Number(tokens.textContent) < 8) return;
+      observer.disconnect();
       sessionStorage.setItem('written', document.querySelector('article:last-child .text')?.textContent ?? '');
       location.reload();
     }).observe(tokens, { childList: true });
@@ -172,7 +173,7 @@ test('a reload in the middle of a reply keeps what was written', async () => {
   const [mine, reply] = await texts(page);
   const written = await page.evaluate(() => sessionStorage.getItem('written') ?? '');
   assert.equal(mine, 'Tell me a story');
-  assert.ok(written.length > 20 && reply.startsWith(written), `"${reply}" after "${written}"`);
+  assert.ok(written.length > 8 && reply.startsWith(written), `"${reply}" after "${written}"`);
 });
 
 test('New chat clears, also in the middle of a reply, also for a reload', async () => {
@@ -324,7 +325,7 @@ test('a full context is said, and a new chat is offered', async () => {
   // A word is a token, so this many words leave the reply two tokens.
   const [tokens, context] = (await alert.locator('.what').textContent() ?? '').match(/\d+/g)?.map(Number) ?? [];
   assert.ok(tokens - 600 < 10, `${tokens} tokens`);
-  await sample(page, { maxTokens: '100', seed: '1', temperature: '2', topK: '0', topP: '1' });
+  await sample(page, { maxTokens: '100', seed: '2', temperature: '2', topK: '0', topP: '1' });
   await say(page, words(600 - (tokens - context) - 1));
   assert.match(await alert.textContent() ?? '', /CONTEXT_FULL/);
   assert.equal((await texts(page)).length, 2);

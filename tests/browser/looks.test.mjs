@@ -150,7 +150,7 @@ test('the log follows what is written, unless it was scrolled away', async () =>
     localStorage.setItem('bq4.chat', JSON.stringify({ version: 1, messages: messages.slice(0, 20) }));
   });
   await openDemo(page, site.url);
-  await sample(page, { temperature: '2', topK: '0', topP: '1', maxTokens: '200' });
+  await sample(page, { temperature: '2', topK: '0', topP: '1', maxTokens: '200', seed: '2' });
   // Pixels from the end of the log once the page has come to rest.
   const away = () => page.evaluate(async () => {
     await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
@@ -162,8 +162,10 @@ test('the log follows what is written, unless it was scrolled away', async () =>
   assert.equal(await away(), 0, 'after a reply');
   await page.evaluate(() => {
     const tokens = /** @type {HTMLElement} */ (document.querySelector('[data-stat=tokens]'));
-    new MutationObserver(() => {
-      if (tokens.textContent === '10') document.querySelector('[role=log]')?.scrollTo(0, 0);
+    new MutationObserver((_, observer) => {
+      if (Number(tokens.textContent) < 4) return;
+      observer.disconnect();
+      document.querySelector('[role=log]')?.scrollTo(0, 0);
     }).observe(tokens, { childList: true });
   });
   await say(page, 'Tell me a story');

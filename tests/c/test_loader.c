@@ -9,6 +9,7 @@
 #include "core/hash.h"
 #include "find_tensor.h"
 #include "fixture.h"
+#include "format/prefix.h"
 
 /* --- what is in a model --------------------------------------------------------------------- */
 
@@ -116,6 +117,25 @@ static void test_v1(void) {
         spec.config.vocab = 100;
         load_and_check(&spec);
       }
+}
+
+/* 16 divides no tensor: the file is its header. */
+static void test_all_in_companion(void) {
+  fixture_spec spec = fixture_llama();
+  spec.version = 1;
+  spec.config.hidden = spec.config.ffn = 5;
+  spec.config.heads = spec.config.kv_heads = 1;
+  spec.config.head_dim = spec.config.rope_dim = 2;
+  spec.config.vocab = 7;
+  fixture f = fixture_make(&spec);
+  CHECK_EQ(f.n, 12);
+  load_and_check(&spec);
+  bq_prefix_input in = {f.bytes, f.n, 10, f.companion, f.companion_bytes};
+  bq_prefix p;
+  bq_error err = {0};
+  uint64_t need;
+  CHECK_EQ(bq_prefix_read(&in, true, &need, &p, &err), BQ_TRUNCATED);
+  fixture_free(&f);
 }
 
 static void test_v1_types_in_memory(void) {
@@ -414,6 +434,7 @@ static void test_sections(void) {
 int main(void) {
   RUN(test_types_and_layouts);
   RUN(test_v1);
+  RUN(test_all_in_companion);
   RUN(test_v1_types_in_memory);
   RUN(test_large);
   RUN(test_neighbours);
