@@ -2,7 +2,7 @@
 import { loadSettings, saveSettings } from './store.js';
 
 /** Careful enough for a small model: it repeats itself and wanders off with more freedom. */
-export const DEFAULTS = { temperature: 0.6, topK: 40, topP: 0.9, minP: 0, repeatPenalty: 1.1, maxTokens: 160, seed: /** @type {number | null} */ (null) };
+export const DEFAULTS = { temperature: 0.6, topK: 40, topP: 0.9, minP: 0, repeatPenalty: 1.1, maxTokens: 256, seed: /** @type {number | null} */ (null) };
 
 /** @typedef {typeof DEFAULTS} Settings */
 

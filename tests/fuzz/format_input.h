@@ -46,7 +46,7 @@ static fixture_spec format_seed_spec(uint32_t seed) {
   spec.no_tokenizer = seed >> 13 & 1;
   spec.config.tied = seed >> 14 & 1;
   spec.config.layers = 1;
-  spec.config.hidden = seed & 0x8000 ? 8 : 6;
+  spec.config.hidden = (uint32_t[]){6, 8, 16, 16}[seed >> 15 & 3];
   spec.config.heads = spec.config.kv_heads = 1;
   spec.config.ffn = 9;
   spec.config.vocab = 6;
