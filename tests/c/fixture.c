@@ -34,18 +34,13 @@ void fixture_put(fixture_buffer *b, const void *bytes, size_t n) {
 }
 
 void fixture_u8(fixture_buffer *b, uint8_t v) { fixture_put(b, &v, 1); }
-void fixture_u16(fixture_buffer *b, uint16_t v) {
-  fixture_u8(b, (uint8_t)v);
-  fixture_u8(b, (uint8_t)(v >> 8));
+static void put_number(fixture_buffer *b, uint64_t v, int bytes) {
+  for (int i = 0; i < bytes; i++) fixture_u8(b, (uint8_t)(v >> 8 * i));
 }
-void fixture_u32(fixture_buffer *b, uint32_t v) {
-  fixture_u16(b, (uint16_t)v);
-  fixture_u16(b, (uint16_t)(v >> 16));
-}
-void fixture_u64(fixture_buffer *b, uint64_t v) {
-  fixture_u32(b, (uint32_t)v);
-  fixture_u32(b, (uint32_t)(v >> 32));
-}
+
+void fixture_u16(fixture_buffer *b, uint16_t v) { put_number(b, v, 2); }
+void fixture_u32(fixture_buffer *b, uint32_t v) { put_number(b, v, 4); }
+void fixture_u64(fixture_buffer *b, uint64_t v) { put_number(b, v, 8); }
 void fixture_f32(fixture_buffer *b, float v) {
   uint32_t u;
   memcpy(&u, &v, sizeof u);
@@ -300,10 +295,8 @@ static fixture_buffer tens_section(const fixture *f) {
   return b;
 }
 
-static fixture_buffer text_section(const char *text) {
-  fixture_buffer b = {0};
-  fixture_put(&b, text, strlen(text));
-  return b;
+static void put_text(fixture_buffer *b, const char *tag, const char *text) {
+  fixture_put_section(b, tag, 0, (const uint8_t *)text, strlen(text));
 }
 
 static fixture_buffer filler(size_t n, char c) {
@@ -371,11 +364,11 @@ static fixture_buffer make_prefix(const fixture_spec *spec, fixture *f, uint64_t
                                   uint64_t file_bytes) {
   fixture_buffer plan = {0}, rest = {0};
   put_part(&plan, "CONF", 1, fixture_conf(&f->config));
-  put_part(&plan, "LICE", 0, text_section("MIT"));
+  put_text(&plan, "LICE", "MIT");
   put_part(&plan, "TENS", 1, tens_section(f));
-  put_part(&plan, "NAME", 0, text_section("fixture"));
+  put_text(&plan, "NAME", "fixture");
   if (f->config.tokens) put_part(&rest, "TOKN", 0, tokn_section(f->config.tokens));
-  put_part(&rest, "CHAT", 0, text_section(CHAT));
+  put_text(&rest, "CHAT", CHAT);
   put_part(&rest, "CARD", 0, filler(spec->card_bytes, 'x'));
   if (!spec->no_hashes) put_part(&rest, "HASH", 0, hash_section(data_bytes));
   fixture_buffer b = fixture_prefix(&plan, &rest, file_bytes);
@@ -516,9 +509,9 @@ static void make_v1(const fixture_spec *spec, fixture *f) {
 
   fixture_buffer c = {0};
   put_part(&c, "CONF", 1, fixture_conf(&f->config));
-  put_part(&c, "NAME", 0, text_section("fixture"));
+  put_text(&c, "NAME", "fixture");
   if (f->config.tokens) put_part(&c, "TOKN", 0, tokn_section(f->config.tokens));
-  put_part(&c, "CHAT", 0, text_section(CHAT));
+  put_text(&c, "CHAT", CHAT);
   put_part(&c, "XTRA", 0, xtra_section(f));
   f->companion = c.data;
   f->companion_bytes = c.n;
