@@ -119,12 +119,11 @@ static void attend_slice(void *arg, size_t slice, size_t slices) {
   }
 }
 
-static void rotate(bq_session *s, uint32_t position, uint32_t tokens) {
+static void rotate(bq_session *s, uint32_t tokens) {
   const bq_config *c = &s->model->config;
   const bool adjacent = c->rope_pairs == BQ_ROPE_ADJACENT;
   for (uint32_t t = 0; t < tokens; t++) {
-    float *cs = s->scratch.rope + (size_t)t * c->rope_dim;
-    bq_rope_table(cs, position + t, c->rope_dim, c->rope_theta);
+    const float *cs = s->rope + (size_t)(s->batch_at + t) * c->rope_dim;
     for (uint32_t h = 0; h < c->heads; h++)
       s->model->kernels->rope(s->scratch.q + ((size_t)t * c->heads + h) * c->head_dim, cs,
                               c->rope_dim, adjacent);
@@ -139,7 +138,7 @@ static void attention_block(bq_session *s, const bq_layer *w, uint32_t position,
   bq_scratch *b = &s->scratch;
   const product qkv[] = {{&w->q, w->q_b, b->q}, {&w->k, w->k_b, b->k}, {&w->v, w->v_b, b->v}};
   multiply(s, b->norm, c->hidden, tokens, qkv, 3);
-  if (c->position == BQ_POSITION_ROPE) rotate(s, position, tokens);
+  if (c->position == BQ_POSITION_ROPE) rotate(s, tokens);
   store_kv(s, position, tokens);
   attention a = {s, position, tokens, 1.0f / bq_sqrtf((float)c->head_dim)};
   in_parallel(s, attend_slice, &a);
@@ -192,7 +191,11 @@ void bq_forward_embed(bq_session *s) {
     uint32_t position = s->win_start + t;
     float *x = s->x + t * hidden;
     m->wte.ops->row(&m->wte, s->tokens[position], x);
-    if (m->config.position != BQ_POSITION_LEARNED) continue;
+    if (m->config.position == BQ_POSITION_ROPE) {
+      bq_rope_table(s->rope + (size_t)t * m->config.rope_dim, position, m->config.rope_dim,
+                    m->config.rope_theta);
+      continue;
+    }
     float *p = s->scratch.norm;
     m->wpe.ops->row(&m->wpe, position, p);
     m->kernels->add(x, p, hidden);

@@ -35,6 +35,7 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
 
   s->tokens = bq_arena_take(arena, o->context, sizeof *s->tokens);
   s->x = bq_arena_take(arena, (uint64_t)o->window * c->hidden, sizeof(float));
+  s->rope = bq_arena_take(arena, (uint64_t)o->window * c->rope_dim, sizeof(float));
   s->logits = bq_arena_take(arena, c->vocab, sizeof(float));
   s->candidates = bq_arena_take(arena, c->vocab, sizeof *s->candidates);
 
@@ -48,7 +49,6 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
   w->gate = bq_arena_take(arena, c->gated ? (uint64_t)o->batch * c->ffn : 0, sizeof(float));
   w->up = bq_arena_take(arena, (uint64_t)o->batch * c->ffn, sizeof(float));
   w->out = bq_arena_take(arena, (uint64_t)o->batch * c->hidden, sizeof(float));
-  w->rope = bq_arena_take(arena, (uint64_t)o->batch * c->rope_dim, sizeof(float));
   w->scores = bq_arena_take(arena, (uint64_t)o->parallel.threads * o->context, sizeof(float));
 
   bq_kv_cache *kv = &s->kv;

@@ -35,7 +35,6 @@ typedef struct bq_scratch {
   float *gate;    /* [batch][ffn] */
   float *up;      /* [batch][ffn] */
   float *out;     /* [batch][hidden] */
-  float *rope;    /* [batch][rope_dim / 2][2] */
   float *scores;  /* [threads][context] */
 } bq_scratch;
 
@@ -62,6 +61,7 @@ struct bq_session {
   uint64_t slices;
 
   float *x;      /* [window][hidden]: hidden states between layers */
+  float *rope;   /* [window][rope_dim / 2][2]: the same for every layer; see bq_rope_table */
   float *logits; /* [vocab] */
   bq_candidate *candidates; /* [vocab]: the sampler's */
   bq_kv_cache kv;
