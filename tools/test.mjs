@@ -161,7 +161,7 @@ const SUITES = {
   },
   js: async (report, tools) => {
     await buildWasm(tools);
-    await nodeTests(report, tools, 'js', [...['setup', 'server', 'js'].flatMap((folder) => testFiles(folder, /\.test\.mjs$/))].filter((path) => !LAYERS.includes(path)));
+    await nodeTests(report, tools, 'js', ['setup', 'server', 'js'].flatMap((folder) => testFiles(folder, /\.test\.mjs$/)).filter((path) => !LAYERS.includes(path)));
   },
   py: async (report, tools) => {
     if (!await make(tools, ['native'])) return report.fail('py', 'did not build');

@@ -1,14 +1,14 @@
-// The engine in Chromium: the ids of an independent forward pass, and the bits of Node.
+// The engine in every browser: the ids of an independent forward pass, and the bits of Node.
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { convert } from '../../js/convert/index.js';
-import { PUBLIC, serve } from '../../tools/serve.mjs';
+import { BROWSERS, NAMES, skip, start } from './browsers.mjs';
 import { goldenRun } from './golden.mjs';
-import { launch } from './launch.mjs';
-import { newPage, ROOT } from './site.mjs';
+import { host } from './host.mjs';
+import { ROOT } from './site.mjs';
 
 const BUILDS = /** @type {const} */ (['relaxed', 'simd128']);
 const golden = JSON.parse(readFileSync(join(ROOT, 'tests/golden/tiny.json'), 'utf8'));

@@ -4,12 +4,17 @@ import { findChromium } from '../../tools/setup/system.mjs';
 
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 
+const NONE = 'no Chromium: run `npm test`, which finds or installs one, or set CHROME_PATH';
+
+/** Why there is none, or undefined. */
+export const missing = () => (findChromium() ? undefined : NONE);
+
 /**
  * @param {import('playwright-core').LaunchOptions} [options] `args` are added to ours
  * @returns {Promise<import('playwright-core').Browser>} closed by the caller
  */
 export async function launch(options = {}) {
   const executablePath = findChromium();
-  if (!executablePath) throw new Error('no Chromium: run `npm test`, which finds or installs one, or set CHROME_PATH');
+  if (!executablePath) throw new Error(NONE);
   return chromium.launch({ headless: true, ...options, executablePath, args: [...FLAGS, ...(options.args ?? [])] });
 }

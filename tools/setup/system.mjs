@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { cacheRoot } from './cache.mjs';
 import { debianLike, KEYRING } from './debian.mjs';
 import { canFetchEmcc, findEmcc, noEmccMessage } from './emcc.mjs';
-import { compareVersions, findOnPath, probe, run, SetupError, step } from './shell.mjs';
+import { compareVersions, findOnPath, probe, run, say, SetupError, step } from './shell.mjs';
 
 /** Where some programs of the last look were, so that the next look need not try them all. */
 const NOTES = () => join(cacheRoot(), 'system.json');
@@ -14,6 +14,7 @@ const NOTES = () => join(cacheRoot(), 'system.json');
  * @typedef {object} Need
  * @property {string} what for people
  * @property {string[]} packages of Debian and Ubuntu
+ * @property {boolean} [optional] tests that need it are skipped, and say why
  */
 
 /**
@@ -34,11 +35,18 @@ const NOTES = () => join(cacheRoot(), 'system.json');
 export async function provideSystem(wanted) {
   let { found, needs } = look(wanted);
   if (needs.length && debianLike() && process.getuid?.() === 0) {
-    await aptInstall(needs);
+    const [must, may] = [needs.filter((need) => !need.optional), needs.filter((need) => need.optional)];
+    if (must.length) await aptInstall(must);
+    // A release without these packages is no reason to stop.
+    for (const need of may) await aptInstall([need]).catch((error) => say(error.message));
     ({ found, needs } = look(wanted));
   }
   const emcc = findEmcc() !== undefined || canFetchEmcc();
-  if (needs.length || !emcc) throw new SetupError(missingMessage(needs, emcc));
+  const missing = needs.filter((need) => !need.optional);
+  if (missing.length || !emcc) throw new SetupError(missingMessage(missing, emcc));
+  for (const { what, packages } of needs) {
+    say(`no ${what}: its tests are skipped${debianLike() ? `. As root: apt-get install --no-install-recommends ${packages.join(' ')}` : ''}`);
+  }
   return found;
 }
 
@@ -70,6 +78,8 @@ function look(wanted) {
     if (!found.clang) needs.push({ what: 'clang with AddressSanitizer and libFuzzer', packages: ['clang', 'libc6-dev', 'libclang-rt-dev'] });
     found.chromium = findChromium();
     if (!found.chromium) needs.push({ what: 'Chromium (or Chrome; CHROME_PATH may say where it is)', packages: ['chromium', 'fonts-liberation'] });
+    if (!findFirefox()) needs.push({ what: 'Firefox', packages: ['firefox-esr'], optional: true });
+    if (lacksWebkit().length) needs.push({ what: 'WebKitGTK with its WebDriver and a virtual screen', packages: ['webkit2gtk-driver', 'xvfb'], optional: true });
   }
   return { found, needs };
 }
@@ -96,6 +106,19 @@ export function findChromium() {
   }
   return findOnPath(['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']);
 }
+
+/** @returns {string | undefined} */
+export function findFirefox() {
+  const named = process.env.FIREFOX_PATH;
+  if (named) {
+    if (existsSync(named)) return named;
+    throw new SetupError(`FIREFOX_PATH is ${named}, and there is no such file`);
+  }
+  return findOnPath(['firefox-esr', 'firefox']);
+}
+
+/** The programs that the tests in WebKitGTK lack. */
+export const lacksWebkit = () => ['WebKitWebDriver', 'Xvfb'].filter((name) => !findOnPath([name]));
 
 /**
  * A compiler that builds and links a program with these sanitizers. The answer is remembered for a

@@ -1,0 +1,63 @@
+// A web server for pages under test: an empty page, the demo, and servers on demand for suites that run in a page.
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { extname, join } from 'node:path';
+import { publicPath } from '../../tools/serve.mjs';
+import { serve } from '../js/server.mjs';
+import { ROOT } from './site.mjs';
+
+/** @type {Record<string, string>} */
+const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.mjs': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.wasm': 'application/wasm' };
+const WATCH = '<script src="/tests/browser/shims/watch.js"></script>';
+const PAGE = `<!doctype html><meta charset="utf-8"><title>tests</title><link rel="icon" href="data:,">${WATCH}
+<script type="importmap">{ "imports": {
+  "node:test": "/tests/browser/shims/node-test.mjs",
+  "node:assert/strict": "/tests/browser/shims/node-assert.mjs",
+  "/tests/js/server.mjs": "/tests/browser/shims/server.mjs"
+} }</script>`;
+
+/** What makes a page cross-origin isolated. */
+export const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp', 'cross-origin-resource-policy': 'same-origin' };
+
+/**
+ * Serves an empty page as `/`, and the repository. Every page begins with shims/watch.js.
+ * @param {Record<string, string>} [headers]
+ * @returns {Promise<{ url: string, close: () => Promise<void> }>}
+ */
+export async function host(headers = {}) {
+  /** @type {Map<string, Awaited<ReturnType<typeof serve>>>} */
+  const servers = new Map();
+  const server = createServer(async (request, response) => {
+    const [path, query = ''] = String(request.url).split('?');
+    const json = (/** @type {any} */ value) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+    if (path === '/') return void response.writeHead(200, { 'content-type': 'text/html', ...headers }).end(PAGE);
+    if (path === '/control/serve') {
+      const made = await serve(new Uint8Array(Buffer.concat(await request.toArray())), JSON.parse(decodeURIComponent(query)));
+      servers.set(String(servers.size), made);
+      return json({ id: servers.size - 1, url: made.url });
+    }
+    if (path === '/control/asked') return json(await servers.get(query)?.asked());
+    if (path === '/control/close') return json(String(await servers.get(query)?.close()));
+    const file = publicPath(path.endsWith('/') ? `${path}index.html` : path, ['js', 'build/wasm', 'tests', 'demo', 'models']);
+    try {
+      let body = readFileSync(join(ROOT, String(file)));
+      const type = TYPES[extname(String(file))] ?? 'application/octet-stream';
+      if (type === 'text/html') body = Buffer.from(body.toString().replace('<meta charset="utf-8">', `$&${WATCH}`));
+      response.writeHead(200, { 'content-type': type, ...headers }).end(body);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  return {
+    url: `http://localhost:${port}/`,
+    close: async () => {
+      await Promise.all([...servers.values()].map((made) => made.close()));
+      await new Promise((resolve) => {
+        server.close(resolve);
+        server.closeAllConnections();
+      });
+    },
+  };
+}

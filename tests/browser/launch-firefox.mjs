@@ -1,0 +1,51 @@
+// Firefox for a test, through WebDriver BiDi: playwright can't drive a stock Firefox, puppeteer can.
+import puppeteer from 'puppeteer-core';
+import { findFirefox } from '../../tools/setup/system.mjs';
+
+/** @typedef {import('./browsers.mjs').Browser} Browser */
+
+/** Why there is none, or undefined. */
+export const missing = () => (findFirefox() ? undefined : 'no Firefox: `npm test` installs it as root on Debian; FIREFOX_PATH may say where it is');
+
+/** @returns {Promise<Browser>} closed by the caller */
+export async function launchFirefox() {
+  const firefox = await puppeteer.launch({
+    browser: 'firefox',
+    executablePath: findFirefox(),
+    headless: true,
+    protocolTimeout: 600_000,
+    // Nothing that asks the network by itself.
+    extraPrefsFirefox: { 'app.update.enabled': false, 'network.captive-portal-service.enabled': false, 'network.connectivity-service.enabled': false },
+  });
+  return {
+    name: 'firefox',
+    version: await firefox.version(),
+    async open(url) {
+      const context = await firefox.createBrowserContext();
+      const page = await context.newPage();
+      await page.setViewport({ width: 1280, height: 900 });
+      /** @type {string[]} */
+      const trouble = [];
+      page.on('pageerror', (error) => trouble.push(`exception: ${/** @type {any} */ (error)?.stack ?? error}`));
+      page.on('console', (message) => {
+        if (message.type() === 'error') trouble.push(`console: ${message.text()} (${message.location().url})`);
+      });
+      await page.evaluateOnNewDocument(() => {
+        addEventListener('securitypolicyviolation', (e) => console.error(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}`));
+      });
+      const made = {
+        goto: async (/** @type {string} */ to) => void (await page.goto(to)),
+        reload: async () => void (await page.reload()),
+        evaluate: (/** @type {any} */ work, /** @type {any} */ arg) => page.evaluate(work, arg),
+        until: async (/** @type {any} */ work, /** @type {any} */ arg) => void (await page.waitForFunction(work, { timeout: 60_000, polling: 50 }, arg)),
+        click: (/** @type {string} */ selector) => page.click(selector),
+        type: (/** @type {string} */ selector, /** @type {string} */ text) => page.type(selector, text),
+        trouble: async () => trouble,
+        close: () => context.close(),
+      };
+      if (url) await made.goto(url);
+      return made;
+    },
+    close: () => firefox.close(),
+  };
+}

@@ -1,0 +1,157 @@
+// WebKitGTK for a test: the poorest of browsers, with SIMD128 but no relaxed SIMD, no shared memory and no OPFS.
+// Debian's WebKitWebDriver speaks the W3C protocol, of which we need eight commands; an Xvfb is its screen.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { lacksWebkit } from '../../tools/setup/system.mjs';
+
+/** @typedef {import('./browsers.mjs').Browser} Browser */
+/** @typedef {import('node:child_process').ChildProcess} Child */
+
+/** Why there is none, or undefined. */
+export const missing = () => {
+  const lacks = lacksWebkit();
+  return lacks.length ? `no ${lacks.join(', no ')}: \`npm test\` installs them as root on Debian (webkit2gtk-driver, xvfb)` : undefined;
+};
+
+/** What still runs, lest a test that dies leave it behind. @type {Set<Child>} */
+const running = new Set();
+process.on('exit', () => running.forEach((child) => child.kill()));
+
+/** @param {string} program @param {string[]} args @param {NodeJS.ProcessEnv} [env] */
+function begin(program, args, env = process.env) {
+  const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'ignore'] });
+  running.add(child);
+  child.on('exit', () => running.delete(child));
+  return child;
+}
+
+/** @param {Child} child */
+async function end(child) {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill();
+  await gone;
+}
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** One session of a driver of its own: a fresh profile. @param {string} display @param {string[]} features */
+async function session(display, features) {
+  const port = await freePort();
+  const driver = begin('WebKitWebDriver', [`--port=${port}`, '--host=127.0.0.1'], { ...process.env, DISPLAY: display });
+  /** @param {string} method @param {string} path @param {object} [body] */
+  const call = async (method, path, body = {}) => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, ...(method === 'POST' ? { body: JSON.stringify(body) } : {}) });
+    const { value } = /** @type {any} */ (await response.json());
+    if (!response.ok) throw new Error(`WebKitWebDriver: ${value.error}: ${value.message}`);
+    return value;
+  };
+  try {
+    for (let tries = 0; ; tries++) {
+      try {
+        await call('GET', '/status');
+        break;
+      } catch (error) {
+        if (tries === 100 || driver.exitCode !== null) throw error;
+        await sleep(50);
+      }
+    }
+    const { sessionId, capabilities } = await call('POST', '/session', { capabilities: { alwaysMatch: {
+      timeouts: { script: 600_000 },
+      ...(features.length ? { 'webkitgtk:browserOptions': { args: ['--automation', `--features=${features.map((name) => `+${name}`)}`] } } : {}),
+    } } });
+    return {
+      version: String(capabilities.browserVersion),
+      /** @param {string} path @param {object} [body] */
+      post: (path, body) => call('POST', `/session/${sessionId}${path}`, body),
+      async end() {
+        await call('DELETE', `/session/${sessionId}`).catch(() => {});
+        await end(driver);
+      },
+    };
+  } catch (error) {
+    await end(driver);
+    throw error;
+  }
+}
+
+/** Key of an element in the W3C protocol. */
+const ELEMENT = 'element-6066-11e4-a52e-4f735466cecf';
+
+/**
+ * @param {{ features?: string[] }} [options]  more of WebKit's features, such as 'FileSystem' and 'StorageAPI'
+ *   (OPFS is then there but refuses, as in Safari's private windows); `MiniBrowser --features=help` lists them
+ * @returns {Promise<Browser>} closed by the caller
+ */
+export async function launchWebkit({ features = [] } = {}) {
+  const screen = begin('Xvfb', ['-displayfd', '1', '-screen', '0', '1280x900x24', '-nolisten', 'tcp']);
+  const [number] = await once(createInterface({ input: /** @type {any} */ (screen.stdout) }), 'line');
+  const first = await session(`:${number}`, features);
+  /** Started beforehand for the first page. @type {typeof first | undefined} */
+  let ready = first;
+  /** @type {Set<typeof first>} */
+  const open = new Set([first]);
+  return {
+    name: 'webkit',
+    version: `WebKitGTK ${first.version}`,
+    async open(url) {
+      const own = ready ?? await session(`:${number}`, features);
+      ready = undefined;
+      open.add(own);
+      /** @type {string[]} */
+      const trouble = [];
+      const evaluate = async (/** @type {Function} */ work, /** @type {any} */ arg = null) => {
+        const { error, value } = await own.post('/execute/async', {
+          script: `const [arg, done] = arguments;
+            (async () => (${work})(arg))().then((value) => done({ value }), (error) => done({ error: error + '\\n' + error?.stack }));`,
+          args: [arg],
+        });
+        if (error) throw new Error(error);
+        return value;
+      };
+      const seen = () => evaluate(() => /** @type {any} */ (globalThis).trouble ?? []);
+      /** Before the page goes, and what it saw with it. */
+      const keep = async () => void trouble.push(...await seen());
+      const element = async (/** @type {string} */ selector) =>
+        `/element/${(await own.post('/element', { using: 'css selector', value: selector }))[ELEMENT]}`;
+      const made = {
+        async goto(/** @type {string} */ to) {
+          await keep();
+          await own.post('/url', { url: to });
+        },
+        async reload() {
+          await keep();
+          await own.post('/refresh');
+        },
+        evaluate,
+        async until(/** @type {any} */ work, /** @type {any} */ arg) {
+          for (const start = Date.now(); !await evaluate(work, arg); await sleep(50)) {
+            if (Date.now() - start > 60_000) throw new Error(`waited in vain for ${work}`);
+          }
+        },
+        click: async (/** @type {string} */ selector) => own.post(`${await element(selector)}/click`),
+        type: async (/** @type {string} */ selector, /** @type {string} */ text) => own.post(`${await element(selector)}/value`, { text }),
+        trouble: async () => [...trouble, ...await seen()],
+        async close() {
+          open.delete(own);
+          await own.end();
+        },
+      };
+      if (url) await made.goto(url);
+      return made;
+    },
+    async close() {
+      await Promise.all([...open].map((own) => own.end()));
+      await end(screen);
+    },
+  };
+}
