@@ -10,33 +10,13 @@ import { goldenRun } from './golden.mjs';
 import { host } from './host.mjs';
 import { ROOT } from './site.mjs';
 
-const BUILDS = /** @type {const} */ (['relaxed', 'simd128']);
 const golden = JSON.parse(readFileSync(join(ROOT, 'tests/golden/tiny.json'), 'utf8'));
 /** name → hash of the logits along the reference ids, of every build there is: see tests/js/golden.test.mjs. */
 const recorded = new Map(readFileSync(join(ROOT, 'tests/golden/logit_hashes.txt'), 'utf8').trim().split('\n').map((line) => /** @type {[string, string]} */ (line.split(' '))));
 const shared = join(process.env.BQ4_SHARED ?? join(ROOT, '../shared'), 'data/models');
 
-/** @type {string} */
-let folder;
-/** @type {Awaited<ReturnType<typeof launch>>} */
-let browser;
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let site;
-/** @type {Awaited<ReturnType<typeof newPage>>} */
-let page;
-
-before(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'bq4-golden-'));
-  site = await serve({ root: ROOT, folders: [...PUBLIC, 'tests'] });
-  browser = await launch();
-  page = await newPage(browser);
-  await page.goto(`${site.url}tests/browser/blank.html`);
-});
-after(async () => {
-  await browser?.close();
-  await site?.close();
-  rmSync(folder, { recursive: true });
-});
+const folder = mkdtempSync(join(tmpdir(), 'bq4-golden-'));
+after(() => rmSync(folder, { recursive: true }));
 
 /** @param {string} from @param {import('../../js/convert/index.js').ConvertOptions} options @returns {Promise<Buffer>} */
 async function converted(from, options) {
@@ -45,93 +25,111 @@ async function converted(from, options) {
   return readFileSync(to);
 }
 
-/** `goldenRun` in the page. @param {string} build @param {Buffer} model @param {number[]} prompt @param {number[] | number} follow */
-const inPage = (build, model, prompt, follow) => page.evaluate(async ([build, model, prompt, follow]) => {
-  const path = '/tests/browser/golden.mjs';
-  const { goldenRun } = await import(path);
-  return goldenRun(build, Uint8Array.from(atob(model), (c) => c.charCodeAt(0)), prompt, follow);
-}, /** @type {const} */ ([build, model.toString('base64'), prompt, follow]));
+for (const name of NAMES) describe(name, { skip: await skip(name) }, () => {
+  const builds = /** @type {('relaxed' | 'simd128')[]} */ (BROWSERS[name].relaxed ? ['relaxed', 'simd128'] : ['simd128']);
+  /** @type {import('./browsers.mjs').Browser} */
+  let browser;
+  /** @type {Awaited<ReturnType<typeof host>>} */
+  let site;
+  /** @type {import('./browsers.mjs').Page} */
+  let page;
 
-/** What every build says, here and in Chromium, to the bit. @param {Buffer} model @param {number[]} prompt @param {number[] | number} follow */
-async function everywhere(model, prompt, follow) {
-  const first = await goldenRun('relaxed', model, prompt, follow);
-  for (const build of BUILDS) {
-    assert.deepEqual(await goldenRun(build, model, prompt, follow), first, `${build} in Node`);
-    assert.deepEqual(await inPage(build, model, prompt, follow), first, `${build} in Chromium`);
-  }
-  return first;
-}
-
-for (const [name, options] of Object.entries({ f32: { quant: 'f32' }, bq4: { quant: 'bq4', embed: 'bq4' } })) {
-  test(`tiny, ${name}: the recorded hash of all logits`, async () => {
-    const model = await converted(join(ROOT, 'tests/golden/tiny'), options);
-    const { ids, hash } = await everywhere(model, golden.prompt_ids, golden.ids);
-    assert.equal(hash, recorded.get(name));
-    if (name === 'f32') assert.deepEqual(ids, golden.ids, 'the 200 ids of the double-precision reference');
+  before(async () => {
+    site = await host();
+    browser = await start(name);
+    page = await browser.open(site.url);
   });
-}
+  after(async () => {
+    await browser?.close();
+    await site?.close();
+  });
 
-test('the bundled model: the same ids and logits', async () => {
-  await everywhere(readFileSync(join(ROOT, 'models/chat.bq4')), [1, 100, 200, 300, 400, 3, 2], 60);
-});
+  /** `goldenRun` in the page. @param {string} build @param {Buffer} model @param {number[]} prompt @param {number[] | number} follow */
+  const inPage = (build, model, prompt, follow) => page.evaluate(async ([build, model, prompt, follow]) => {
+    const path = '/tests/browser/golden.mjs';
+    const { goldenRun } = await import(path);
+    return goldenRun(build, Uint8Array.from(atob(model), (c) => c.charCodeAt(0)), prompt, follow);
+  }, /** @type {const} */ ([build, model.toString('base64'), prompt, follow]));
 
-test('stories260K: its 200 reference ids', { skip: !existsSync(shared) && 'no shared data' }, async () => {
-  const text = readFileSync(join(shared, 'stories260K.greedy200.txt'), 'utf8');
-  const [first, ...ids] = JSON.parse(/ids (\[.*?\])/.exec(text)?.[1] ?? '[]');
-  const model = await converted(join(shared, 'stories260K.bin'), { quant: 'f32', tokenizer: join(shared, 'tok512.bin') });
-  assert.deepEqual((await everywhere(model, [first], ids.length)).ids, ids);
-});
+  /** What every build says, here and in the page, to the bit. @param {Buffer} model @param {number[]} prompt @param {number[] | number} follow */
+  async function everywhere(model, prompt, follow) {
+    const first = await goldenRun('relaxed', model, prompt, follow);
+    assert.deepEqual(await goldenRun('simd128', model, prompt, follow), first, 'simd128 in Node');
+    for (const build of builds) assert.deepEqual(await inPage(build, model, prompt, follow), first, `${build} in ${name}`);
+    return first;
+  }
 
-test('the public interface in a page: both engines give the same ids, streamed', async () => {
-  const model = await converted(join(ROOT, 'tests/golden/tiny'), { quant: 'f32' });
-  const results = await page.evaluate(async ([base64, prompt, count]) => {
-    const path = '/js/index.js';
-    const { createEngine, createWorkerEngine, fromBlob } = await import(path);
-    const blob = new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))]);
-    const all = [];
-    for (const create of [createEngine, createWorkerEngine]) {
-      for (const variant of ['relaxed', 'simd128']) {
-        const engine = await create({ variant });
-        const model = await engine.load(fromBlob(blob));
-        const session = await model.createSession();
-        const run = session.generate(prompt, { temperature: 0, maxTokens: count });
-        const ids = [];
-        for await (const part of run) ids.push(part.id);
-        all.push({ ids, same: JSON.stringify(ids) === JSON.stringify(run.result.ids), info: engine.info });
-        await engine.close();
+  for (const [name, options] of Object.entries({ f32: { quant: 'f32' }, bq4: { quant: 'bq4', embed: 'bq4' } })) {
+    test(`tiny, ${name}: the recorded hash of all logits`, async () => {
+      const model = await converted(join(ROOT, 'tests/golden/tiny'), options);
+      const { ids, hash } = await everywhere(model, golden.prompt_ids, golden.ids);
+      assert.equal(hash, recorded.get(name));
+      if (name === 'f32') assert.deepEqual(ids, golden.ids, 'the 200 ids of the double-precision reference');
+    });
+  }
+
+  test('the bundled model: the same ids and logits', async () => {
+    await everywhere(readFileSync(join(ROOT, 'models/chat.bq4')), [1, 100, 200, 300, 400, 3, 2], 60);
+  });
+
+  test('stories260K: its 200 reference ids', { skip: !existsSync(shared) && 'no shared data' }, async () => {
+    const text = readFileSync(join(shared, 'stories260K.greedy200.txt'), 'utf8');
+    const [first, ...ids] = JSON.parse(/ids (\[.*?\])/.exec(text)?.[1] ?? '[]');
+    const model = await converted(join(shared, 'stories260K.bin'), { quant: 'f32', tokenizer: join(shared, 'tok512.bin') });
+    assert.deepEqual((await everywhere(model, [first], ids.length)).ids, ids);
+  });
+
+  test('the public interface in a page: both engines give the same ids, streamed', async () => {
+    const model = await converted(join(ROOT, 'tests/golden/tiny'), { quant: 'f32' });
+    const results = await page.evaluate(async ([base64, prompt, count, builds]) => {
+      const path = '/js/index.js';
+      const { createEngine, createWorkerEngine, fromBlob } = await import(path);
+      const blob = new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))]);
+      const all = [];
+      for (const create of [createEngine, createWorkerEngine]) {
+        for (const variant of builds) {
+          const engine = await create({ variant });
+          const model = await engine.load(fromBlob(blob));
+          const session = await model.createSession();
+          const run = session.generate(prompt, { temperature: 0, maxTokens: count });
+          const ids = [];
+          for await (const part of run) ids.push(part.id);
+          all.push({ ids, same: JSON.stringify(ids) === JSON.stringify(run.result.ids), info: engine.info });
+          await engine.close();
+        }
       }
+      return all;
+    }, /** @type {const} */ ([model.toString('base64'), golden.prompt_ids, golden.ids.length, builds]));
+    assert.deepEqual(results.map(({ info }) => [info.build, info.kernel, info.worker]),
+      [false, true].flatMap((worker) => builds.map((build) => [build, build, worker])));
+    for (const { ids, same, info } of results) {
+      assert.ok(same);
+      // Generation ends at an end token, the reference goes on.
+      assert.deepEqual(ids, golden.ids.slice(0, ids.length), `${info.build}, worker ${info.worker}`);
+      assert.ok(ids.length > 10);
     }
-    return all;
-  }, /** @type {const} */ ([model.toString('base64'), golden.prompt_ids, golden.ids.length]));
-  assert.deepEqual(results.map(({ info }) => [info.build, info.kernel, info.worker]),
-    [['relaxed', 'relaxed', false], ['simd128', 'simd128', false], ['relaxed', 'relaxed', true], ['simd128', 'simd128', true]]);
-  for (const { ids, same, info } of results) {
-    assert.ok(same);
-    // Generation ends at an end token, the reference goes on.
-    assert.deepEqual(ids, golden.ids.slice(0, ids.length), `${info.build}, worker ${info.worker}`);
-    assert.ok(ids.length > 10);
-  }
-});
-
-test('the heap cannot grow, and pointers beyond 2 GiB are good', async () => {
-  const seen = await page.evaluate(async () => {
-    const path = '/js/wasm.js';
-    const { compile, Wasm } = await import(path);
-    const wasm = await Wasm.create(await compile(), 2 ** 31 + 2 ** 22);
-    let grows = true;
-    try {
-      wasm.memory.grow(1);
-    } catch {
-      grows = false;
-    }
-    wasm.alloc(2 ** 31);
-    const at = wasm.alloc(2 ** 20);
-    wasm.bytes(at, 4).set([1, 2, 3, 4]);
-    return { grows, beyond: at > 2 ** 31, bytes: [...wasm.bytes(at, 4)], within: at + 2 ** 20 <= wasm.memoryBytes };
   });
-  assert.deepEqual(seen, { grows: false, beyond: true, bytes: [1, 2, 3, 4], within: true });
-});
 
-test('nothing on the page complained', () => {
-  assert.deepEqual(page.trouble, []);
+  test('the heap cannot grow, and pointers beyond 2 GiB are good', async () => {
+    const seen = await page.evaluate(async () => {
+      const path = '/js/wasm.js';
+      const { compile, Wasm } = await import(path);
+      const wasm = await Wasm.create(await compile(), 2 ** 31 + 2 ** 22);
+      let grows = true;
+      try {
+        wasm.memory.grow(1);
+      } catch {
+        grows = false;
+      }
+      wasm.alloc(2 ** 31);
+      const at = wasm.alloc(2 ** 20);
+      wasm.bytes(at, 4).set([1, 2, 3, 4]);
+      return { grows, beyond: at > 2 ** 31, bytes: [...wasm.bytes(at, 4)], within: at + 2 ** 20 <= wasm.memoryBytes };
+    });
+    assert.deepEqual(seen, { grows: false, beyond: true, bytes: [1, 2, 3, 4], within: true });
+  });
+
+  test('nothing on the page complained', async () => {
+    assert.deepEqual(await page.trouble(), []);
+  });
 });
