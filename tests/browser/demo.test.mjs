@@ -2,7 +2,8 @@
 // What a person does with it in detail is in chat.test.mjs, in Chromium.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { BROWSERS, NAMES, skip, start } from './browsers.mjs';
+import { BROWSERS, start } from './browsers.mjs';
+import { everyBrowser } from './every.mjs';
 import { host, ISOLATED } from './host.mjs';
 
 /** @param {import('./browsers.mjs').Page} page */
@@ -26,10 +27,9 @@ async function say(page, text) {
   return page.evaluate(() => /** @type {string[]} */ (/** @type {any} */ (globalThis).seen));
 }
 
-for (const name of NAMES) {
-  const missing = await skip(name);
+await everyBrowser((name) => {
   for (const [kind, headers] of Object.entries({ 'any host': {}, 'an isolating host': ISOLATED })) {
-    describe(`${name}, from ${kind}`, { skip: missing }, () => {
+    describe(`from ${kind}`, () => {
       /** @type {import('./browsers.mjs').Browser} */
       let browser;
       /** @type {Awaited<ReturnType<typeof host>>} */
@@ -72,4 +72,4 @@ for (const name of NAMES) {
       });
     });
   }
-}
+});

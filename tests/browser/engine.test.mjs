@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { convert } from '../../js/convert/index.js';
-import { BROWSERS, NAMES, skip, start } from './browsers.mjs';
+import { BROWSERS, start } from './browsers.mjs';
+import { everyBrowser } from './every.mjs';
 import { goldenRun } from './golden.mjs';
 import { host } from './host.mjs';
 import { ROOT } from './site.mjs';
@@ -25,7 +26,7 @@ async function converted(from, options) {
   return readFileSync(to);
 }
 
-for (const name of NAMES) describe(name, { skip: await skip(name) }, () => {
+await everyBrowser((name) => {
   const builds = /** @type {('relaxed' | 'simd128')[]} */ (BROWSERS[name].relaxed ? ['relaxed', 'simd128'] : ['simd128']);
   /** @type {import('./browsers.mjs').Browser} */
   let browser;

@@ -1,12 +1,13 @@
 // A server of another origin misbehaves, in every browser: loading ends with the right tokens or with a typed error that
 // says what to do, and the same engine in the same page then loads the good model.
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PROMPT } from '../js/engine-suite.mjs';
 import { tinyModel } from '../js/fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
-import { NAMES, skip, start } from './browsers.mjs';
+import { start } from './browsers.mjs';
+import { everyBrowser } from './every.mjs';
 import { host } from './host.mjs';
 
 /** @typedef {import('../server/faults.mjs').Fault} Fault */
@@ -83,87 +84,85 @@ async function until(condition) {
   for (const start = Date.now(); !condition(); await sleep(5)) assert.ok(Date.now() - start < 20_000, `waited in vain for ${condition}`);
 }
 
-for (const name of NAMES) {
-  describe(name, { skip: await skip(name) }, () => {
-    /** @type {Server} */
-    let server;
-    /** @type {Server} */
-    let good;
-    /** @type {import('./browsers.mjs').Browser} */
-    let browser;
-    /** @type {Awaited<ReturnType<typeof host>>} */
-    let site;
-    /** @type {import('./browsers.mjs').Page} */
-    let page;
-    /** @type {number[]} */
-    let expected;
+await everyBrowser((name) => {
+  /** @type {Server} */
+  let server;
+  /** @type {Server} */
+  let good;
+  /** @type {import('./browsers.mjs').Browser} */
+  let browser;
+  /** @type {Awaited<ReturnType<typeof host>>} */
+  let site;
+  /** @type {import('./browsers.mjs').Page} */
+  let page;
+  /** @type {number[]} */
+  let expected;
 
-    before(async () => {
-      server = await faultServer({ [PATH]: bytes, '/other.bq4': await tinyModel({ seed: 2 }), '/longer.bq4': Buffer.concat([bytes, bytes]) });
-      good = await faultServer({ [PATH]: bytes });
-      site = await host();
-      browser = await start(name);
-      page = await browser.open(site.url);
-      const first = await outcome(page, good.at(PATH));
-      assert.ok('ids' in first, JSON.stringify(first));
-      expected = first.ids;
-    });
-    after(async () => {
-      await browser?.close();
-      await Promise.all([server, good, site].map((made) => made?.close()));
-    });
-    const stillGood = async () => assert.deepEqual(await outcome(page, good.at(PATH)), { ids: expected }, 'the page still works');
-
-    for (const [what, faults, ends, check] of CASES) {
-      test(what, async () => {
-        server.faults = typeof faults === 'function' ? faults(server) : faults;
-        server.forget();
-        const seen = await outcome(page, server.at(PATH));
-        const end = 'code' in seen ? seen.code : 'ok';
-        assert.ok(ends.includes(end), `${end}: ${'code' in seen ? seen.message : ''}`);
-        if ('ids' in seen) assert.deepEqual(seen.ids, expected);
-        else {
-          assert.match(seen.message, /\w \w/);
-          assert.match(seen.hint, /\w \w/);
-        }
-        assert.ok(server.requests.every(({ method }) => method === 'GET'), 'no preflight, no HEAD');
-        check?.(server, seen);
-        await stillGood();
-      });
-    }
-
-    /** @type {[string, Fault, number][]}  the last: how far the body has got when it is left */
-    const stalls = [
-      ['never answers', { silent: true }, 0],
-      ['stalls while the plan is read', { stall: 1000 }, 1000],
-      ['stalls in the weights', { stall: LATE }, LATE - 65536],
-    ];
-    for (const [what, fault, sent] of stalls) {
-      test(`a server that ${what} is left by an abort`, async () => {
-        server.faults = [fault];
-        server.forget();
-        await page.evaluate((url) => {
-          const controller = new AbortController();
-          const js = '/js/index.js';
-          const loading = import(js).then(({ fromUrl }) => /** @type {any} */ (globalThis).engine.load(fromUrl(url), { signal: controller.signal }))
-            .then(() => 'loaded', (error) => error.name);
-          Object.assign(globalThis, { controller, loading });
-        }, server.at(PATH));
-        const last = () => server.requests.at(-1);
-        await until(() => last()?.end === 'open' && last()?.sent === sent);
-        assert.equal(await page.evaluate(() => {
-          const { controller, loading } = /** @type {any} */ (globalThis);
-          controller.abort();
-          return loading;
-        }), 'AbortError');
-        await until(() => last()?.end === 'left');
-        await stillGood();
-      });
-    }
-
-    test('nothing on the page complained', async () => {
-      // The browsers' own words about answers that were not to be had are no complaint of ours.
-      assert.deepEqual((await page.trouble()).filter((line) => !line.includes(server.origins[0])), []);
-    });
+  before(async () => {
+    server = await faultServer({ [PATH]: bytes, '/other.bq4': await tinyModel({ seed: 2 }), '/longer.bq4': Buffer.concat([bytes, bytes]) });
+    good = await faultServer({ [PATH]: bytes });
+    site = await host();
+    browser = await start(name);
+    page = await browser.open(site.url);
+    const first = await outcome(page, good.at(PATH));
+    assert.ok('ids' in first, JSON.stringify(first));
+    expected = first.ids;
   });
-}
+  after(async () => {
+    await browser?.close();
+    await Promise.all([server, good, site].map((made) => made?.close()));
+  });
+  const stillGood = async () => assert.deepEqual(await outcome(page, good.at(PATH)), { ids: expected }, 'the page still works');
+
+  for (const [what, faults, ends, check] of CASES) {
+    test(what, async () => {
+      server.faults = typeof faults === 'function' ? faults(server) : faults;
+      server.forget();
+      const seen = await outcome(page, server.at(PATH));
+      const end = 'code' in seen ? seen.code : 'ok';
+      assert.ok(ends.includes(end), `${end}: ${'code' in seen ? seen.message : ''}`);
+      if ('ids' in seen) assert.deepEqual(seen.ids, expected);
+      else {
+        assert.match(seen.message, /\w \w/);
+        assert.match(seen.hint, /\w \w/);
+      }
+      assert.ok(server.requests.every(({ method }) => method === 'GET'), 'no preflight, no HEAD');
+      check?.(server, seen);
+      await stillGood();
+    });
+  }
+
+  /** @type {[string, Fault, number][]}  the last: how far the body has got when it is left */
+  const stalls = [
+    ['never answers', { silent: true }, 0],
+    ['stalls while the plan is read', { stall: 1000 }, 1000],
+    ['stalls in the weights', { stall: LATE }, LATE - 65536],
+  ];
+  for (const [what, fault, sent] of stalls) {
+    test(`a server that ${what} is left by an abort`, async () => {
+      server.faults = [fault];
+      server.forget();
+      await page.evaluate((url) => {
+        const controller = new AbortController();
+        const js = '/js/index.js';
+        const loading = import(js).then(({ fromUrl }) => /** @type {any} */ (globalThis).engine.load(fromUrl(url), { signal: controller.signal }))
+          .then(() => 'loaded', (error) => error.name);
+        Object.assign(globalThis, { controller, loading });
+      }, server.at(PATH));
+      const last = () => server.requests.at(-1);
+      await until(() => last()?.end === 'open' && last()?.sent === sent);
+      assert.equal(await page.evaluate(() => {
+        const { controller, loading } = /** @type {any} */ (globalThis);
+        controller.abort();
+        return loading;
+      }), 'AbortError');
+      await until(() => last()?.end === 'left');
+      await stillGood();
+    });
+  }
+
+  test('nothing on the page complained', async () => {
+    // The browsers' own words about answers that were not to be had are no complaint of ours.
+    assert.deepEqual((await page.trouble()).filter((line) => !line.includes(server.origins[0])), []);
+  });
+});

@@ -7,15 +7,19 @@ import { findFirefox } from '../../tools/setup/system.mjs';
 /** Why there is none, or undefined. */
 export const missing = () => (findFirefox() ? undefined : 'no Firefox: `npm test` installs it as root on Debian; FIREFOX_PATH may say where it is');
 
-/** @returns {Promise<Browser>} closed by the caller */
-export async function launchFirefox() {
+/**
+ * @param {{ prefs?: Record<string, unknown> }} [options]  of about:config. For measurements: outside isolated pages Firefox's
+ *   clock has steps of a millisecond, unless `privacy.reduceTimerPrecision` is false
+ * @returns {Promise<Browser>} closed by the caller
+ */
+export async function launchFirefox({ prefs = {} } = {}) {
   const firefox = await puppeteer.launch({
     browser: 'firefox',
     executablePath: findFirefox(),
     headless: true,
     protocolTimeout: 600_000,
     // Nothing that asks the network by itself.
-    extraPrefsFirefox: { 'app.update.enabled': false, 'network.captive-portal-service.enabled': false, 'network.connectivity-service.enabled': false },
+    extraPrefsFirefox: { 'app.update.enabled': false, 'network.captive-portal-service.enabled': false, 'network.connectivity-service.enabled': false, ...prefs },
   });
   return {
     name: 'firefox',

@@ -2,15 +2,15 @@
 // threads can share memory. The servers that the suites read from are of another origin and answer nothing but GET.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { BROWSERS, NAMES, skip, start } from './browsers.mjs';
+import { BROWSERS, start } from './browsers.mjs';
+import { everyBrowser } from './every.mjs';
 import { host, ISOLATED } from './host.mjs';
 
 const HOSTS = { 'as any host serves it': {}, isolated: ISOLATED };
 
-for (const name of NAMES) {
-  const missing = await skip(name);
+await everyBrowser((name) => {
   for (const [kind, headers] of Object.entries(HOSTS)) {
-    describe(`${name}, a page ${kind}`, { skip: missing }, () => {
+    describe(`a page ${kind}`, () => {
       /** @type {import('./browsers.mjs').Browser} */
       let browser;
       /** @type {Awaited<ReturnType<typeof host>>} */
@@ -41,11 +41,10 @@ for (const name of NAMES) {
       }
     });
   }
-}
+  if (!BROWSERS[name].sharedMemory) return;
 
-for (const name of NAMES.filter((name) => BROWSERS[name].sharedMemory)) {
   // Where memory can't be shared nobody outside can count; then the abort is a message that the worker meets soon.
-  test(`${name}: an abort from an isolated page: at most one more token and one more slice`, { skip: await skip(name) }, async (t) => {
+  test('an abort from an isolated page: at most one more token and one more slice', async (t) => {
     const browser = await start(name);
     t.after(() => browser.close());
     const site = await host(ISOLATED);
@@ -98,4 +97,4 @@ for (const name of NAMES.filter((name) => BROWSERS[name].sharedMemory)) {
       assert.ok(before > 0 && before < 600, `${before} slices before`);
     }
   });
-}
+});

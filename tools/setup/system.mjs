@@ -35,10 +35,13 @@ const NOTES = () => join(cacheRoot(), 'system.json');
 export async function provideSystem(wanted) {
   let { found, needs } = look(wanted);
   if (needs.length && debianLike() && process.getuid?.() === 0) {
-    const [must, may] = [needs.filter((need) => !need.optional), needs.filter((need) => need.optional)];
-    if (must.length) await aptInstall(must);
-    // A release without these packages is no reason to stop.
-    for (const need of may) await aptInstall([need]).catch((error) => say(error.message));
+    await aptInstall(needs).catch(async (error) => {
+      // A release may lack what is optional; apt then installs nothing at all.
+      const must = needs.filter((need) => !need.optional);
+      if (must.length === needs.length) throw error;
+      if (must.length) await aptInstall(must);
+      for (const need of needs.filter((need) => need.optional)) await aptInstall([need]).catch(({ message }) => say(message));
+    });
     ({ found, needs } = look(wanted));
   }
   const emcc = findEmcc() !== undefined || canFetchEmcc();
