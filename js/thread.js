@@ -19,5 +19,4 @@ function serve(port) {
   else port.onmessage = (/** @type {MessageEvent} */ { data }) => enter(data);
 }
 
-if (isNode) nodeModule('worker_threads').then(({ parentPort }) => serve(parentPort));
-else serve(globalThis);
+serve(isNode ? nodeModule('worker_threads').parentPort : globalThis);
