@@ -58,7 +58,7 @@ endef
 .PHONY: help FORCE
 help:
 	@echo 'make -f emscripten.mk TARGET'
-	@echo '  wasm               the shipped modules: build/wasm/bq4-simd128.wasm, build/wasm/bq4-relaxed.wasm'
+	@echo '  wasm               the shipped modules: build/wasm/bq4-{simd128,relaxed}{,-threads}.wasm'
 	@echo '  native             static library and tools: build/native/'
 	@echo '  test-gcc           C tests, gcc with ASan and UBSan: build/test-gcc/test_*'
 	@echo '  test-clang         C tests, clang with ASan and UBSan: build/test-clang/test_*'
@@ -89,12 +89,17 @@ WASM_LINK := -O3 $(EMCC_C) -sMALLOC=none -Wl,--no-entry -nostartfiles -Wl,--stac
 WASM_FLAGS := -O3 -fno-exceptions -msimd128
 $(eval $(call config,wasm-simd128,$(EMCC),$(EMAR),$(WASM_FLAGS),,))
 $(eval $(call config,wasm-relaxed,$(EMCC),$(EMAR),$(WASM_FLAGS),,-mrelaxed-simd))
+# Over shared memory, for more than one thread: atomics, and data that only the first instance writes.
+SHARED := -sSHARED_MEMORY
+$(eval $(call config,wasm-simd128-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED),,))
+$(eval $(call config,wasm-relaxed-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED),,-mrelaxed-simd))
 
 .PHONY: wasm
-wasm: build/wasm/bq4-simd128.wasm build/wasm/bq4-relaxed.wasm
+wasm: $(patsubst %,build/wasm/bq4-%.wasm,simd128 relaxed simd128-threads relaxed-threads)
 
-build/wasm/bq4-simd128.wasm: WASM_LINK += -msimd128
-build/wasm/bq4-relaxed.wasm: WASM_LINK += -msimd128 -mrelaxed-simd
+build/wasm/bq4-simd128%wasm: WASM_LINK += -msimd128
+build/wasm/bq4-relaxed%wasm: WASM_LINK += -msimd128 -mrelaxed-simd
+build/wasm/bq4-%-threads.wasm: WASM_LINK += $(SHARED)
 build/wasm/bq4-%.wasm: build/wasm-%/libbq4.a $(addprefix build/wasm-%/,$(WEB_SOURCES:.c=.o)) $(wildcard web/exports.txt)
 	@mkdir -p $(@D)
 	$(EMCC) $(WASM_LINK) $(filter %.o,$^) $(filter %.a,$^) -o $@

@@ -5,6 +5,9 @@
 
 /** BQ_ABI of c/bq.h. */
 export const ABI = 1;
+/** BQW_THREADS and BQW_THREAD_STACK of web/border.h: the most threads, and bytes of each one's stack. */
+export const THREADS = 32;
+export const THREAD_STACK = 65536;
 
 /** Result and arguments: `s` status, `u` u32 (numbers, pointers, handles), `f` f64, `v` nothing. @type {Record<string, string>} */
 export const functions = {
@@ -42,6 +45,14 @@ export const functions = {
   bqw_session_slices: 'uu',
   bqw_rng_seed: 'vfu',
   bqw_session_sample: 'suuuu',
+  bqw_thread_main: 'vu',
+  bqw_thread_failed: 'v',
+  bqw_threads: 'suu',
+  bqw_threads_leave: 'v',
+  bqw_measure_bytes: 'u',
+  bqw_measure_prepare: 'vu',
+  bqw_measure: 'vu',
+  bqw_measure_empty: 'uu',
   bqw_type_bytes: 'fuuff',
   bqw_quantize: 'suuuuuu',
   bqw_dequantize: 'suuuuuu',
@@ -71,7 +82,7 @@ function struct(text) {
 
 export const structs = {
   bqw_error_record: struct('status:u32 pad:u32 offset:f64 detail:u8*248'),
-  bqw_session_options: struct('context:u32 window:u32 batch:u32 kv_type:u32'),
+  bqw_session_options: struct('context:u32 window:u32 batch:u32 kv_type:u32 threads:u32'),
   bqw_plan: struct(`file_bytes:f64 prefix_bytes:f64 weight_bytes:f64 model_bytes:f64 session_bytes:f64
     kv_bytes:f64 heap_bytes:f64 version:u32 layers:u32 hidden:u32 heads:u32 kv_heads:u32 head_dim:u32 ffn:u32
     vocab:u32 context:u32 arch:u32 tokens:u32 tied:u32 need:f64 reserved:u32*4`),

@@ -5,7 +5,7 @@ import { Generation } from './generation.js';
 import { CREDITS, listen, PROTOCOL } from './protocol.js';
 import { toSource } from './sources/index.js';
 import { isNode, nodeModule } from './sources/node.js';
-import { resolveBuilds } from './wasm.js';
+import { fullUrl, resolveBuilds } from './wasm.js';
 
 /** @import { Engine, EngineInfo, EngineOptions, Model, ModelInfo, Part, Result, Session } from './types.js' */
 
@@ -259,10 +259,12 @@ class RemoteEngine {
  */
 export async function createWorkerEngine({ signal, worker, ...options } = {}) {
   signal?.throwIfAborted();
-  const wasmUrl = resolveBuilds(options.wasmUrl); // relative to the page, not to the worker
+  // Relative to the page, not to the worker.
+  const wasmUrl = resolveBuilds(options.wasmUrl);
+  const threadUrl = options.threadUrl && fullUrl(options.threadUrl);
   const connection = new Connection(await startWorker(worker));
   try {
-    const args = [{ protocol: PROTOCOL, options: { ...options, wasmUrl } }];
+    const args = [{ protocol: PROTOCOL, options: { ...options, wasmUrl, threadUrl } }];
     return new RemoteEngine(connection, await connection.call({ op: 'open', args }, { signal }));
   } catch (error) {
     await connection.close();

@@ -1,29 +1,37 @@
 /** The engine of this thread: compiles a build once, plans and loads models. Each model has an instance of its own. */
+import { THREADS } from './border.js';
 import { BqError } from './errors.js';
+import { threadsBlocked } from './features.js';
 import { Loading } from './loading.js';
 import { LocalModel } from './model.js';
 import { planModel } from './plan.js';
 import { openSource, toSource } from './sources/index.js';
-import { compile, Wasm } from './wasm.js';
+import { isNode, nodeModule } from './sources/node.js';
+import { compile, fullUrl, Wasm } from './wasm.js';
 
 /** @import { Engine, EngineInfo, EngineOptions, LoadOptions, Source, SourceLike } from './types.js' */
+/** @import { Threads } from './threads.js' */
 /** @import { Compiled } from './wasm.js' */
 
 /** What a self test needs of the heap. */
 const SELF_TEST_BYTES = 262144;
+/** The most threads that "auto" tries. */
+const AUTO_THREADS = 8;
 
 /** @implements {Engine} */
 class LocalEngine {
   #compiled;
   #fallback;
+  #threads;
   #closed = false;
   /** @type {Set<LocalModel>} */
   #models = new Set();
 
-  /** @param {Compiled} compiled @param {EngineInfo} info @param {boolean} fallback */
-  constructor(compiled, info, fallback) {
+  /** @param {Compiled} compiled @param {EngineInfo} info @param {boolean} fallback @param {Threads | null} threads */
+  constructor(compiled, info, fallback, threads) {
     this.#compiled = compiled;
     this.#fallback = fallback;
+    this.#threads = threads;
     this.info = info;
   }
 
@@ -53,6 +61,7 @@ class LocalEngine {
       return model;
     } catch (error) {
       loading.stop(error);
+      loading.wasm.release();
       throw error;
     }
   };
@@ -64,6 +73,7 @@ class LocalEngine {
       const planned = await planModel(this.#compiled, source, file, options);
       const wasm = await Wasm.create(this.#compiled, planned.regionBytes);
       if (this.#fallback) wasm.check('bqw_fallback');
+      await this.#threads?.attach(wasm, this.#compiled);
       return new Loading(wasm, file, planned, options);
     } catch (error) {
       await file.close();
@@ -78,20 +88,69 @@ class LocalEngine {
   async close() {
     this.#closed = true;
     await Promise.all([...this.#models].map((model) => model.close()));
+    this.#threads?.close();
   }
 }
 
+/** How many threads to try, and why not more. ARGUMENT. @param {EngineOptions['threads']} wanted @returns {Promise<{ most: number, reason: string }>} */
+async function threadsToTry(wanted = 'auto') {
+  if (wanted !== 'auto' && !(Number.isInteger(wanted) && wanted >= 1 && wanted <= THREADS))
+    throw new BqError('ARGUMENT', `threads is ${wanted}, not "auto" or 1 to ${THREADS}`);
+  if (wanted === 1) return { most: 1, reason: 'asked for' };
+  const blocked = threadsBlocked();
+  if (blocked) return { most: 1, reason: blocked };
+  if (wanted !== 'auto') return { most: wanted, reason: 'asked for' };
+  const cores = globalThis.navigator?.hardwareConcurrency ?? (isNode ? (await nodeModule('os')).availableParallelism() : 1);
+  // One core stays free for the page, unless that leaves but one.
+  return { most: Math.min(cores > 2 ? cores - 1 : cores, AUTO_THREADS), reason: 'this machine has one core' };
+}
+
 /**
- * An engine that computes in this thread. In a page rather use createWorkerEngine. NO_SIMD, NO_ENGINE.
+ * The build for so many threads; the plain one where there is but one to be had.
+ * @param {EngineOptions} options
+ * @param {{ most: number, reason: string }} wanted
+ */
+async function compileFor(options, { most, reason }) {
+  if (most > 1) {
+    try {
+      return { compiled: await compile(options, true), reason };
+    } catch (error) {
+      options.signal?.throwIfAborted();
+      reason = /** @type {Error} */ (error).message;
+    }
+  }
+  return { compiled: await compile(options), reason };
+}
+
+/**
+ * An engine that computes in this thread, with the help of others where memory can be shared. In a page rather use
+ * createWorkerEngine. NO_SIMD, NO_ENGINE, ARGUMENT.
  * @param {EngineOptions} [options]
  * @returns {Promise<Engine>}
  */
 export async function createEngine(options = {}) {
-  const compiled = await compile(options);
+  const wanted = await threadsToTry(options.threads);
+  const { compiled, reason: threadsReason } = await compileFor(options, wanted);
+  const threads = compiled.shared ? await startThreads(compiled, options, wanted) : null;
   const wasm = await Wasm.create(compiled, SELF_TEST_BYTES);
   const good = wasm.call('bqw_self_test') === 1;
   if (!good) wasm.check('bqw_fallback');
   const kernel = wasm.text(wasm.call('bqw_build'));
   const reason = good ? compiled.reason : `the self test of the ${compiled.build} kernels failed on this machine`;
-  return new LocalEngine(compiled, { build: compiled.build, kernel, reason, worker: false }, !good);
+  const { count = 1, timings = [] } = threads ?? {};
+  const info = { build: compiled.build, kernel, reason, worker: false, threads: count, threadsReason: threads?.reason || threadsReason, timings };
+  return new LocalEngine({ ...compiled, threads: count }, info, !good, threads);
+}
+
+/** @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number, reason: string }} wanted */
+async function startThreads(compiled, { threads: asked = 'auto', threadUrl, signal }, { most }) {
+  const { MEASURE_BYTES, Threads } = await import('./threads.js');
+  const threads = new Threads(threadUrl && fullUrl(threadUrl));
+  const wasm = await Wasm.create(compiled, SELF_TEST_BYTES + MEASURE_BYTES);
+  if (asked === 'auto') await threads.choose(wasm, compiled, most);
+  else threads.reason = (await threads.attach(wasm, compiled, most)) || ((threads.count = most), '');
+  wasm.release();
+  if (!signal?.aborted) return threads;
+  threads.close();
+  throw signal.reason;
 }

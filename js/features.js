@@ -36,3 +36,15 @@ export function pickBuild(wanted, validate = (bytes) => typeof WebAssembly === '
     ? { build: 'relaxed', reason: 'relaxed SIMD is available' }
     : { build: 'simd128', reason: 'relaxed SIMD is not available here' };
 }
+
+/** Why this thread can have no helpers; '' when it can. */
+export function threadsBlocked() {
+  if (typeof SharedArrayBuffer !== 'function' || globalThis.crossOriginIsolated === false)
+    return 'memory can be shared only in a cross-origin isolated page';
+  try {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 1);
+  } catch {
+    return 'the thread of a page must not wait for others: use createWorkerEngine';
+  }
+  return '';
+}

@@ -1,5 +1,5 @@
 /** A loaded model in the engine of this thread. */
-import { NONE } from './border.js';
+import { NONE, structs } from './border.js';
 import { Chat } from './chat.js';
 import { BqError } from './errors.js';
 import { sessionRecord } from './plan.js';
@@ -39,7 +39,7 @@ export class LocalModel {
     this.handle = handle;
     this.loaded = loading.done;
     /** @type {ModelInfo} */
-    this.info = { ...plan, tokenizer: this.#tokenizer(plan), chat: this.#chat(), card: this.#section('CARD') };
+    this.info = { ...plan, threads: wasm.threads, tokenizer: this.#tokenizer(plan), chat: this.#chat(), card: this.#section('CARD') };
   }
 
   /** The next arrival of bytes, while the model is loading. */
@@ -137,7 +137,7 @@ export class LocalModel {
     const chosen = { ...this.#options, context: planned, ...options };
     if (chosen.context > planned) throw new BqError('NOMEM', `the model was loaded for a context of ${planned}`, { hint: 'load it with a larger context' });
     const handle = wasm.scope((take) => {
-      const record = take(16);
+      const record = take(structs.bqw_session_options.size);
       wasm.write('bqw_session_options', record, sessionRecord(chosen));
       return wasm.out('bqw_session_create', this.handle, record);
     });

@@ -1,5 +1,5 @@
 /** What a model will take, from the first bytes of its file: read, planned by C in a small instance, described. */
-import { WANT_DATA } from './border.js';
+import { structs, WANT_DATA } from './border.js';
 import { BqError } from './errors.js';
 import { readRange } from './sources/read.js';
 import { sections, u32 } from './sections.js';
@@ -65,9 +65,9 @@ async function makePlan(compiled, head, companion, fileBytes, options) {
   return wasm.scope((take) => {
     const bytes = wasm.put(take, head);
     const extra = wasm.put(take, companion);
-    const session = take(16);
+    const session = take(structs.bqw_session_options.size);
     const out = take(128);
-    wasm.write('bqw_session_options', session, sessionRecord(options));
+    wasm.write('bqw_session_options', session, { ...sessionRecord(options), threads: compiled.threads });
     wasm.write('bqw_plan', out, {});
     const status = wasm.check('bqw_plan_make', bytes.at, bytes.length, fileBytes, extra.length && extra.at, extra.length,
       session, options.sessions ?? 1, out);

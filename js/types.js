@@ -10,8 +10,11 @@
 /**
  * @typedef {object} EngineOptions
  * @property {'relaxed' | 'simd128'} [variant]  asks for one build instead of the best
- * @property {string | URL | { relaxed: string | URL, simd128: string | URL }} [wasmUrl]  where the build lies; by
- *   default beside this folder
+ * @property {string | URL | { relaxed: string | URL, simd128: string | URL, 'relaxed-threads'?: string | URL, 'simd128-threads'?: string | URL }} [wasmUrl]
+ *   where the builds lie; by default beside this folder. Without those for threads there is one thread
+ * @property {'auto' | number} [threads]  how many compute, where memory can be shared; default "auto": as many as a
+ *   short measurement finds fastest
+ * @property {string | URL} [threadUrl]  a script of yours that imports js/thread.js, for the other threads
  * @property {AbortSignal} [signal]  stops fetching and compiling
  */
 
@@ -21,6 +24,15 @@
  * @property {string} kernel   the kernel table in use: the build's own, or "simd128" after a failed self test
  * @property {string} reason   why this build and kernel
  * @property {boolean} worker  computes in a worker
+ * @property {number} threads  that compute; 1: no others than this one
+ * @property {string} threadsReason  why so many
+ * @property {ThreadTiming[]} timings  what they were chosen by; empty where nothing was measured
+ */
+
+/**
+ * @typedef {object} ThreadTiming
+ * @property {number} threads
+ * @property {number} ms  of the same work, the median of several
  */
 
 /**
@@ -89,7 +101,7 @@
  * @property {boolean} [bos]
  */
 
-/** @typedef {Plan & { tokenizer: TokenizerInfo | null, chat: ChatFormat | null, card: string }} ModelInfo */
+/** @typedef {Plan & { threads: number, tokenizer: TokenizerInfo | null, chat: ChatFormat | null, card: string }} ModelInfo  `threads` that compute */
 
 /**
  * @typedef {object} TokenizeOptions

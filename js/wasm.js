@@ -29,18 +29,24 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
  * @property {'relaxed' | 'simd128'} build
  * @property {string} reason
  * @property {number} heapBase  first byte of the heap that static data and stack leave free
+ * @property {boolean} shared   its memory is shared between threads
+ * @property {number} threads   that plans count with
  */
 
-/** Full addresses of both builds. @param {EngineOptions['wasmUrl']} given */
+/** An address of this page, in full. @param {string | URL} url */
+export const fullUrl = (url) => new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
+
+/** Full addresses of the builds; those for threads may be missing. @param {EngineOptions['wasmUrl']} given @returns {Record<string, string>} */
 export function resolveBuilds(given) {
-  const full = (/** @type {string | URL} */ url) => new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
   if (!given)
     return {
       relaxed: new URL('../build/wasm/bq4-relaxed.wasm', import.meta.url).href,
       simd128: new URL('../build/wasm/bq4-simd128.wasm', import.meta.url).href,
+      'relaxed-threads': new URL('../build/wasm/bq4-relaxed-threads.wasm', import.meta.url).href,
+      'simd128-threads': new URL('../build/wasm/bq4-simd128-threads.wasm', import.meta.url).href,
     };
-  if (typeof given === 'string' || given instanceof URL) return { relaxed: full(given), simd128: full(given) };
-  return { relaxed: full(given.relaxed), simd128: full(given.simd128) };
+  if (typeof given === 'string' || given instanceof URL) return { relaxed: fullUrl(given), simd128: fullUrl(given) };
+  return Object.fromEntries(Object.entries(given).map(([name, url]) => [name, fullUrl(url)]));
 }
 
 /** @param {string} url @param {AbortSignal} [signal] */
@@ -56,16 +62,22 @@ async function fetchModule(url, signal) {
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
-/** Picks, fetches and compiles a build. NO_SIMD, NO_ENGINE. @param {EngineOptions} [options] @returns {Promise<Compiled>} */
-export async function compile({ variant, wasmUrl, signal } = {}) {
+/**
+ * Picks, fetches and compiles a build. NO_SIMD, NO_ENGINE.
+ * @param {Pick<EngineOptions, 'variant' | 'wasmUrl' | 'signal'>} [options]
+ * @param {boolean} [shared]  the one for threads
+ * @returns {Promise<Compiled>}
+ */
+export async function compile({ variant, wasmUrl, signal } = {}, shared = false) {
   const { build, reason } = pickBuild(variant);
-  const url = resolveBuilds(wasmUrl)[build];
+  const url = resolveBuilds(wasmUrl)[shared ? `${build}-threads` : build];
   try {
+    if (!url) throw new Error('wasmUrl does not say where it lies');
     const module = await fetchModule(url, signal);
-    const memory = new WebAssembly.Memory({ initial: LEAST_PAGES, maximum: LEAST_PAGES });
+    const memory = new WebAssembly.Memory({ initial: LEAST_PAGES, maximum: LEAST_PAGES, shared });
     const exports = /** @type {any} */ ((await WebAssembly.instantiate(module, { env: { memory } })).exports);
     if (exports.bqw_abi() !== ABI) throw new Error(`it speaks version ${exports.bqw_abi()} of the border, not ${ABI}`);
-    return { module, build, reason, heapBase: exports.__heap_base.value >>> 0 };
+    return { module, build, reason, heapBase: exports.__heap_base.value >>> 0, shared, threads: 1 };
   } catch (cause) {
     signal?.throwIfAborted();
     throw new BqError('NO_ENGINE', `the engine ${url} can't be used: ${/** @type {Error} */ (cause).message}`, { cause });
@@ -77,6 +89,9 @@ export class Wasm {
   #memory;
   /** Why every call fails: a trap, or it was released. @type {BqError | null} */
   #dead = null;
+  /** Threads that compute in it, and what lets the others go before the memory does. */
+  threads = 1;
+  onRelease = () => {};
 
   /** @param {any} exports @param {WebAssembly.Memory} memory */
   constructor(exports, memory) {
@@ -86,6 +101,8 @@ export class Wasm {
 
   /** Lets go of the memory, whoever still holds this object. */
   release() {
+    this.onRelease();
+    this.onRelease = () => {};
     this.#dead = new BqError('CLOSED', 'the model was closed');
     this.#exports = null;
     this.#memory = new WebAssembly.Memory({ initial: 0, maximum: 0 });
@@ -96,11 +113,11 @@ export class Wasm {
   }
 
   /** An instance whose heap has room for `bytes` and can't grow. NOMEM. @param {Compiled} compiled @param {number} bytes */
-  static async create({ module, heapBase }, bytes) {
+  static async create({ module, heapBase, shared }, bytes) {
     const pages = Math.max(LEAST_PAGES, Math.ceil((heapBase + bytes) / PAGE));
     let memory;
     try {
-      memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
+      memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared });
     } catch (cause) {
       const mib = Math.ceil((pages * PAGE) / 2 ** 20);
       throw new BqError('NOMEM', `${mib} MiB of memory can't be had here`, { cause, details: { bytes: pages * PAGE } });
@@ -115,7 +132,6 @@ export class Wasm {
     return this.#memory.buffer.byteLength;
   }
 
-  /** For tests. */
   get memory() {
     return this.#memory;
   }
@@ -187,7 +203,7 @@ export class Wasm {
   text(at, length) {
     const heap = new Uint8Array(this.#memory.buffer);
     const end = length === undefined ? heap.indexOf(0, at) : at + length;
-    return decoder.decode(heap.subarray(at, end));
+    return decoder.decode(heap.slice(at, end)); // a copy: decoders refuse shared memory
   }
 
   /** A struct without its arrays. @param {keyof typeof structs} name @param {number} at */

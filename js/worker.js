@@ -112,5 +112,4 @@ function serve(port) {
   );
 }
 
-if (isNode) nodeModule('worker_threads').then(({ parentPort }) => serve(parentPort));
-else serve(globalThis);
+serve(isNode ? nodeModule('worker_threads').parentPort : globalThis);

@@ -12,6 +12,10 @@
 
 #include "bq.h"
 
+/* Most threads of an instance, and the stack of each but the first. */
+#define BQW_THREADS 32u
+#define BQW_THREAD_STACK 65536u
+
 #define BQW(type) __attribute__((visibility("default"), used)) type
 
 typedef struct bqw_error_record { /* 264 bytes */
@@ -21,8 +25,9 @@ typedef struct bqw_error_record { /* 264 bytes */
   char detail[248];               /* 16: UTF-8, terminated */
 } bqw_error_record;
 
-typedef struct bqw_session_options { /* 16 bytes */
+typedef struct bqw_session_options { /* 20 bytes */
   uint32_t context, window, batch, kv_type;
+  uint32_t threads;               /* to plan for; 0: one. Sessions take what bqw_threads has set */
 } bqw_session_options;
 
 typedef struct bqw_plan { /* 128 bytes */
@@ -119,6 +124,22 @@ uint32_t bqw_session_slices(uint32_t session);                /* slices run sinc
 void bqw_rng_seed(double seed, uint64_t *state);              /* 8 bytes of state */
 uint32_t bqw_session_sample(uint32_t session, const bqw_sample_options *options, uint64_t *state,
                             uint32_t *token);
+
+/* Threads, in the builds whose memory is shared; in the others there is only the caller's.
+ * JavaScript gives each other thread an instance of its own over the same memory, with a stack of
+ * BQW_THREAD_STACK bytes (counted in the plan), and calls bqw_thread_main(1 … threads - 1) there. */
+void bqw_thread_main(uint32_t index);   /* returns after bqw_threads_leave */
+/* Called in another thread's instance after a trap there: the caller of the region then traps as well. */
+void bqw_thread_failed(void);
+/* From now on regions have `threads` slices; before that all these threads must be on their way into
+ * bqw_thread_main. Whoever waits looks `spins` times before it goes to sleep. ARGUMENT. */
+uint32_t bqw_threads(uint32_t threads, uint32_t spins);
+void bqw_threads_leave(void);           /* one thread from now on, the others go */
+/* What threads are chosen by: `block` has bqw_measure_bytes(); one call, eight products like a decoded token's. */
+uint32_t bqw_measure_bytes(void);
+void bqw_measure_prepare(uint8_t *block);
+void bqw_measure(uint8_t *block);
+uint32_t bqw_measure_empty(uint32_t regions); /* as many regions without work: how many slices were run */
 
 /* For converters: f32 [rows][cols] -> blocks, and back. type, layout as in docs/FORMAT.md. */
 double bqw_type_bytes(uint32_t type, uint32_t layout, double rows, double cols); /* -1: impossible */

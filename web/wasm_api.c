@@ -6,6 +6,7 @@
 #include "core/quant.h"
 #include "model/model.h"
 #include "session/session.h"
+#include "threads.h"
 
 /* --- the instance --------------------------------------------------------------------------- */
 
@@ -129,7 +130,9 @@ static bq_session_options session_options(const bqw_session_options *in) {
     o.window = in->window;
     o.batch = in->batch;
     o.kv_type = (bq_kv_type)in->kv_type;
+    o.parallel.threads = in->threads;
   }
+  o.parallel.run = bqw_parallel().run;
   return o;
 }
 
@@ -138,6 +141,8 @@ static double heap_bytes(const bq_plan *p, const bq_session_options *o, uint32_t
   double sum = (double)bq_heap_overhead() + 2 * BQ_ALIGN;
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
     sum += (double)blocks[i] + 2 * BQ_ALIGN;
+  const size_t threads = o->parallel.threads;
+  if (threads > 1) sum += (double)(threads - 1) * BQW_THREAD_STACK + 2 * BQ_ALIGN;
   return sum + ((double)p->session_bytes + 2 * BQ_ALIGN) * sessions;
 }
 
@@ -171,6 +176,7 @@ bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t
   bq_plan plan;
   uint64_t need = 0;
   bq_session_options o = session_options(options);
+  if (o.parallel.threads > BQW_THREADS) return fail(BQ_ARGUMENT, "more threads than this engine can have");
   bq_status status = bq_plan_make(bytes, n, to_u64(file_bytes), companion, companion_bytes, &o,
                                   &need, &plan, &err);
   if (status == BQ_WANT_DATA) out->need = (double)need;
@@ -328,6 +334,7 @@ bqw_session_create(uint32_t model, const bqw_session_options *options, uint32_t 
   bq_error err = {0};
   bq_session *session;
   bq_session_options o = session_options(options);
+  o.parallel = bqw_parallel();
   bq_status status = bq_session_create(m, &o, engine.allocator, &session, &err);
   if (status == BQ_OK) take_handle(h, SESSION, session, out);
   return report(status, &err);

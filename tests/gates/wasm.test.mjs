@@ -16,8 +16,8 @@ const ROOT = new URL('../../', import.meta.url);
 const read = (path) => readFileSync(new URL(path, ROOT));
 const promised = read('web/exports.txt').toString().split('\n').filter(Boolean);
 
-test('there are two builds', () => {
-  assert.deepEqual(sizes().map(({ name }) => name), ['bq4-relaxed.wasm', 'bq4-simd128.wasm']);
+test('there are four builds', () => {
+  assert.deepEqual(sizes().map(({ name }) => name), ['bq4-relaxed-threads.wasm', 'bq4-relaxed.wasm', 'bq4-simd128-threads.wasm', 'bq4-simd128.wasm']);
 });
 
 test('the list of exports is sorted and without repetition', () => {
@@ -27,6 +27,9 @@ test('the list of exports is sorted and without repetition', () => {
 for (const { name, gzip } of sizes()) {
   const bytes = read(`build/wasm/${name}`);
   const module = new WebAssembly.Module(bytes);
+  const shared = name.includes('-threads');
+  /** @param {number} pages */
+  const memoryOf = (pages) => new WebAssembly.Memory({ initial: pages, maximum: pages, shared });
 
   test(`${name} is under ${MODULE_LIMIT} bytes gzipped`, () => {
     assert.ok(gzip < MODULE_LIMIT, `${gzip} bytes`);
@@ -51,9 +54,25 @@ for (const { name, gzip } of sizes()) {
     assert.deepEqual([...relaxedOpcodes(bytes).keys()], wanted);
   });
 
+  test(`${name} ${shared ? 'has atomic instructions, those that wait among them' : 'has no atomic instruction'}`, () => {
+    const atomic = [...countOpcodes(bytes).keys()].filter((opcode) => opcode.startsWith('fe '));
+    if (shared) for (const wanted of ['fe 0', 'fe 1']) assert.ok(atomic.includes(wanted), `notify and wait32: ${atomic}`);
+    else assert.deepEqual(atomic, []);
+  });
+
+  if (shared)
+    test(`${name} writes its data once, however many threads share it`, () => {
+      const memory = memoryOf(100);
+      const instance = () => /** @type {any} */ (new WebAssembly.Instance(module, { env: { memory } }).exports);
+      const [first, early] = [instance(), instance()];
+      const base = first.__heap_base.value;
+      assert.equal(first.bqw_init(base, memory.buffer.byteLength - base), 0);
+      for (const other of [early, instance()]) assert.notEqual(other.bqw_init(base, memory.buffer.byteLength - base), 0, 'it is initialised already');
+    });
+
   test(`${name} links with a memory of any size, which then can't grow`, () => {
     for (const pages of [16, 17, 1000]) {
-      const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
+      const memory = memoryOf(pages);
       const { exports } = new WebAssembly.Instance(module, { env: { memory } });
       const [heap, stack] = [exports.__heap_base, exports.__stack_pointer].map((g) => /** @type {WebAssembly.Global} */ (g).value);
       assert.ok(stack <= heap && heap < 16 * 65536, `stack ${stack}, heap ${heap}`);

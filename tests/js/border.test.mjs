@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { ABI, functions, structs } from '../../js/border.js';
+import { ABI, functions, structs, THREADS, THREAD_STACK } from '../../js/border.js';
 
 const read = (path) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 const header = read('web/border.h').replace(/\/\*[^]*?\*\//g, '').replace(/^#.*$/gm, '');
@@ -53,4 +53,9 @@ test('structs of border.h and border.js have the same fields at the same offsets
 
 test('the version of the border', () => {
   assert.equal(ABI, Number(/#define BQ_ABI (\d+)u/.exec(read('c/bq.h'))[1]));
+});
+
+test('what both sides know of threads', () => {
+  const defined = (/** @type {string} */ name) => Number(new RegExp(`#define ${name} (\\d+)u`).exec(read('web/border.h'))[1]);
+  assert.deepEqual([THREADS, THREAD_STACK], [defined('BQW_THREADS'), defined('BQW_THREAD_STACK')]);
 });

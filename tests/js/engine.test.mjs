@@ -4,3 +4,5 @@ import { engineSuite } from './engine-suite.mjs';
 
 engineSuite('in this thread', createEngine);
 engineSuite('in a worker', createWorkerEngine);
+engineSuite('in a worker with one thread', (options) => createWorkerEngine({ ...options, threads: 1 }));
+engineSuite('in a worker with three threads', (options) => createWorkerEngine({ ...options, threads: 3 }));

@@ -65,6 +65,21 @@ for (const variant of BUILDS) {
     });
   }
 
+  test(`tiny, ${variant}: the same logit hash on 1 to 8 threads, and however the prompt is sliced`, async () => {
+    for (const [name, options] of Object.entries({ f32: { quant: 'f32' }, bq4: { quant: 'bq4', embed: 'bq4' } })) {
+      const source = await converted(join(GOLDEN, 'tiny'), options);
+      for (let threads = 1; threads <= 8; threads++) {
+        const model = await openLogits(source, { variant, threads, window: 1 + threads * 2, batch: threads });
+        assert.equal(hashOf(along(model, tiny.prompt_ids, tiny.ids)), recorded.get(name), `${name}, ${threads} threads`);
+        const long = await openLogits(source, { variant, threads, window: 19 - threads, batch: 3 + threads });
+        const whole = [...tiny.prompt_ids, ...tiny.ids];
+        assert.deepEqual(long.start(whole.slice(0, -1)), model.start(whole.slice(0, -1)), `${name}, ${threads} threads, in one prompt`);
+        model.close();
+        long.close();
+      }
+    }
+  });
+
   for (const name of readdirSync(join(GOLDEN, 'fixtures'))) {
     test(`${name}, ${variant}: logits of PyTorch at every position, fed one by one and in batches`, async () => {
       const from = join(GOLDEN, 'fixtures', name);

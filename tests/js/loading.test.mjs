@@ -43,7 +43,7 @@ async function logits({ wasm, loading }) {
   const model = await loading.model;
   await loading.done;
   return wasm.scope((take) => {
-    const options = take(16);
+    const options = take(20);
     wasm.write('bqw_session_options', options, {});
     const session = wasm.out('bqw_session_create', model, options);
     const tokens = take(40);

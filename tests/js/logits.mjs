@@ -1,24 +1,29 @@
 // A model at the wasm border itself, for what the public interface doesn't show: its logits.
+import { structs } from '../../js/border.js';
 import { Loading } from '../../js/loading.js';
 import { planModel, sessionRecord } from '../../js/plan.js';
 import { openSource, toSource } from '../../js/sources/index.js';
+import { Threads } from '../../js/threads.js';
 import { compile, Wasm } from '../../js/wasm.js';
 
 /**
  * @param {import('../../js/types.js').SourceLike} from
- * @param {{ variant?: 'simd128' | 'relaxed', batch?: number, window?: number }} [options]
+ * @param {{ variant?: 'simd128' | 'relaxed', threads?: number, batch?: number, window?: number }} [options]  `threads`: 0, by
+ *   default: with the build that has none
  */
-export async function openLogits(from, { variant, ...options } = {}) {
-  const compiled = await compile({ variant });
+export async function openLogits(from, { variant, threads = 0, ...options } = {}) {
+  const compiled = { ...(await compile({ variant }, threads > 0)), threads: Math.max(threads, 1) };
   const source = toSource(from);
   const file = await openSource(source);
   const planned = await planModel(compiled, source, file, options);
   const wasm = await Wasm.create(compiled, planned.regionBytes);
+  const failure = await new Threads().attach(wasm, compiled, threads);
+  if (failure) throw new Error(failure);
   const loading = new Loading(wasm, file, planned, options);
   const model = await loading.model;
   await loading.done;
   const { vocab } = planned.plan;
-  const out = wasm.alloc(32);
+  const out = wasm.alloc(16 + structs.bqw_session_options.size);
   const result = () => wasm.u32(out, 1)[0];
   wasm.write('bqw_session_options', out + 16, sessionRecord(options));
   wasm.check('bqw_session_create', model, out + 16, out);
@@ -30,6 +35,7 @@ export async function openLogits(from, { variant, ...options } = {}) {
     return wasm.f32(result(), vocab).slice();
   };
   return {
+    close: () => wasm.release(),
     /** Logits after the last of `tokens`, which become the timeline. @param {ArrayLike<number>} tokens */
     start(tokens) {
       wasm.scope((take) => {

@@ -31,8 +31,8 @@ export const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
  * @returns {Promise<Tools>}
  */
 export async function setUp({ tests = false } = {}) {
-  if (compareVersions(process.versions.node, '20') < 0) {
-    throw new SetupError(`Node 20 or newer is needed, this is ${process.version}`);
+  if (compareVersions(process.versions.node, '20.16') < 0) {
+    throw new SetupError(`Node 20.16 or newer is needed, this is ${process.version}`);
   }
   const system = await provideSystem({ tests });
   const env = { ...process.env, EMSDK_PYTHON: system.python, BQ4_NODE: process.execPath };

@@ -1,0 +1,22 @@
+/** A thread of an engine: an instance of its module over its memory. The rest of its life is in web/threads.c. */
+import { isNode, nodeModule } from './sources/node.js';
+
+/** @param {any} port  towards js/threads.js */
+function serve(port) {
+  const enter = (/** @type {{ module: WebAssembly.Module, memory: WebAssembly.Memory, index: number, stack: number }} */ { module, memory, index, stack }) => {
+    const exports = /** @type {any} */ (new WebAssembly.Instance(module, { env: { memory } }).exports);
+    exports.__stack_pointer.value = stack;
+    port.postMessage('ready');
+    try {
+      exports.bqw_thread_main(index);
+      port.postMessage('left');
+    } catch (error) {
+      exports.bqw_thread_failed();
+      throw error;
+    }
+  };
+  if (port.on) port.on('message', enter);
+  else port.onmessage = (/** @type {MessageEvent} */ { data }) => enter(data);
+}
+
+serve(isNode ? nodeModule('worker_threads').parentPort : globalThis);

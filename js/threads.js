@@ -1,0 +1,169 @@
+/**
+ * The other threads of an engine: workers (js/thread.js) that spend their time inside the wasm module, where they
+ * help with one parallel region after another and sleep when there is none. Loaded only where threads are wanted.
+ */
+import { THREAD_STACK } from './border.js';
+import { listen } from './protocol.js';
+import { isNode, nodeModule } from './sources/node.js';
+
+/** @import { ThreadTiming } from './types.js' */
+/** @import { Compiled, Wasm } from './wasm.js' */
+
+/** Milliseconds that all workers together may take to be there. */
+const START_MS = 3000;
+/** Looks at a word in memory before sleeping: some 20 µs, longer than what lies between two regions of a token. */
+const SPINS = 20_000;
+/** Milliseconds that choosing a number of threads may take. */
+const MEASURE_MS = 40;
+/** Threads that are tried: more than these seldom help, since memory is the limit. */
+const TRIED = [1, 2, 3, 4, 6, 8];
+/** More threads must be this many times as fast to be worth their power. */
+const WORTH = 1.1;
+
+/** One worker. @typedef {{ post: (message: object) => void, next: () => Promise<string>, end: () => void, rest: () => void }} Thread */
+
+/** @param {string} [url] @returns {Promise<Thread>} */
+async function startThread(url) {
+  /** @type {any} */
+  let worker;
+  if (isNode) {
+    const { Worker: NodeWorker } = await nodeModule('worker_threads');
+    worker = new NodeWorker(new URL(url ?? './thread.js', import.meta.url), { execArgv: [] });
+  } else {
+    worker = url ? new Worker(url, { type: 'module' }) : new Worker(new URL('./thread.js', import.meta.url), { type: 'module' });
+  }
+  /** @type {{ resolve: (message: string) => void, reject: (error: Error) => void }[]} */
+  const waiting = [];
+  listen(
+    worker,
+    (message) => waiting.shift()?.resolve(message),
+    (why) => waiting.splice(0).forEach(({ reject }) => reject(new Error(why))),
+  );
+  return {
+    post: (message) => {
+      worker.ref?.();
+      worker.postMessage(message);
+    },
+    next: () => new Promise((resolve, reject) => waiting.push({ resolve, reject })),
+    end: () => void worker.terminate(),
+    rest: () => worker.unref?.(), // in Node, a thread that waits for work must not keep the program from ending
+  };
+}
+
+/** @template T @param {number} ms @param {Promise<T>} promise @returns {Promise<T>} */
+function within(ms, promise) {
+  /** @type {any} */
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`they were not there after ${ms} ms`)), ms);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+export class Threads {
+  /** Workers without an instance. @type {Thread[]} */
+  #resting = [];
+  #closed = false;
+  #url;
+  /** How many an instance gets, the caller's thread included. */
+  count = 1;
+  /** Why so many. */
+  reason = '';
+  /** @type {ThreadTiming[]} */
+  timings = [];
+
+  /** @param {string} [url] of a script that imports js/thread.js */
+  constructor(url) {
+    this.#url = url;
+  }
+
+  /**
+   * Gives an instance its threads; they leave it when it is released. Returns '' or why it has but one.
+   * @param {Wasm} wasm
+   * @param {Compiled} compiled  whose memory is shared
+   * @param {number} [count]
+   */
+  async attach(wasm, { module }, count = this.count) {
+    if (count < 2) return '';
+    // Never given back: a worker that was too slow may still use its part.
+    const stacks = wasm.alloc((count - 1) * THREAD_STACK);
+    /** @type {Thread[]} */
+    const team = [];
+    const enter = async (/** @type {number} */ index) => {
+      const thread = this.#resting.pop() ?? (await startThread(this.#url));
+      team.push(thread);
+      const ready = thread.next();
+      thread.post({ module, memory: wasm.memory, index, stack: stacks + index * THREAD_STACK });
+      if ((await ready) !== 'ready') throw new Error('a thread could not begin');
+    };
+    const all = Promise.all(Array.from({ length: count - 1 }, (_, i) => enter(i + 1)));
+    try {
+      await within(START_MS, all);
+      wasm.check('bqw_threads', count, SPINS);
+    } catch (error) {
+      const end = () => team.splice(0).forEach((thread) => thread.end());
+      end();
+      all.catch(() => {}).finally(end); // of those that come later still
+      return `no threads could be started: ${/** @type {Error} */ (error).message}`;
+    }
+    team.forEach((thread) => thread.rest());
+    wasm.threads = count;
+    wasm.onRelease = () => this.#leave(wasm, team);
+    return '';
+  }
+
+  /** @param {Wasm} wasm @param {Thread[]} team */
+  #leave(wasm, team) {
+    // After a trap nobody knows where they are.
+    if (!wasm.alive) return team.forEach((thread) => thread.end());
+    wasm.call('bqw_threads_leave');
+    for (const thread of team)
+      thread.next().then(
+        () => (this.#closed || this.#resting.length >= this.count - 1 ? thread.end() : this.#resting.push(thread)),
+        () => thread.end(),
+      );
+  }
+
+  /** Chooses how many threads are the fastest here, of at most `most`. @param {Wasm} wasm @param {Compiled} compiled @param {number} most */
+  async choose(wasm, compiled, most) {
+    const failure = await this.attach(wasm, compiled, most);
+    this.timings = failure ? [] : measure(wasm, most);
+    const one = this.timings[0]?.ms ?? 0;
+    const best = this.timings.reduce((a, b) => (b.ms < a.ms ? b : a), { threads: 1, ms: one / WORTH });
+    this.count = best.threads;
+    this.reason = failure || (best.threads > 1 ? `the fastest of 1 to ${most}, by a measurement` : `more, up to ${most}, were not faster, by a measurement`);
+  }
+
+  close() {
+    this.#closed = true;
+    this.#resting.splice(0).forEach((thread) => thread.end());
+  }
+}
+
+/**
+ * Milliseconds of the same work with different numbers of threads, each the median of rounds in turn.
+ * @param {Wasm} wasm  with `most` threads
+ * @param {number} most
+ * @returns {ThreadTiming[]}
+ */
+function measure(wasm, most) {
+  const block = wasm.alloc(wasm.call('bqw_measure_bytes'));
+  wasm.call('bqw_measure_prepare', block);
+  const since = performance.now();
+  const tried = [...new Set([...TRIED.filter((n) => n < most), most])];
+  const timings = tried.map((threads) => ({ threads, all: /** @type {number[]} */ ([]) }));
+  // The first rounds are for the compiler, which makes code that is used much faster while it runs.
+  const warm = since + MEASURE_MS / 4;
+  for (let round = 0; round < 200 && (performance.now() - since < MEASURE_MS || timings[0].all.length < 3); round++)
+    for (const { threads, all } of timings) {
+      wasm.check('bqw_threads', threads, SPINS);
+      const start = performance.now();
+      wasm.call('bqw_measure', block);
+      if (start > warm) all.push(performance.now() - start);
+    }
+  wasm.free(block);
+  return timings.map(({ threads, all }) => ({ threads, ms: all.sort((a, b) => a - b)[all.length >> 1] }));
+}
+
+/** What measuring takes of the heap, beside the stacks. */
+export const MEASURE_BYTES = 5 << 20;

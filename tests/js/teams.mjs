@@ -1,0 +1,19 @@
+// Instances with threads, below the public interface.
+import { compile, Wasm } from '../../js/wasm.js';
+import { MEASURE_BYTES, Threads } from '../../js/threads.js';
+
+const compiled = await compile({}, true);
+
+/**
+ * An instance with room for measuring and `count` threads of `threads`.
+ * @param {number} count
+ * @param {Threads} [threads]
+ */
+export async function team(count, threads = new Threads()) {
+  const wasm = await Wasm.create(compiled, MEASURE_BYTES + 3_000_000);
+  const failure = await threads.attach(wasm, compiled, count);
+  return { wasm, threads, failure };
+}
+
+/** Lets all threads fall asleep, without a turn of this thread's event loop. @param {number} ms */
+export const pause = (ms) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);

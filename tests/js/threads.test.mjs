@@ -1,0 +1,197 @@
+// Threads: regions that never lose a slice or hang, teams that come and go, and what happens when one can't be had.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { test } from 'node:test';
+import { createEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
+import { THREAD_STACK } from '../../js/border.js';
+import { Threads } from '../../js/threads.js';
+import { Wasm } from '../../js/wasm.js';
+import { random, tinyModel } from './fixture.mjs';
+import { pause, team } from './teams.mjs';
+
+/** The whole ten thousand take minutes: BQ4_THREAD_CYCLES=10000 node --test tests/js/threads.test.mjs */
+const CYCLES = Number(process.env.BQ4_THREAD_CYCLES ?? 300);
+
+for (const count of [2, 3, 8]) {
+  test(`10,000 regions on ${count} threads, with gaps in which they fall asleep: every slice is run`, async () => {
+    const { wasm, failure } = await team(count);
+    assert.equal(failure, '');
+    const next = random(count);
+    for (let region = 0; region < 10_000; region++) {
+      assert.equal(wasm.call('bqw_measure_empty', 1), count);
+      const gap = next();
+      if (gap > 0.98) pause(1); // asleep, all of them
+      else if (gap > 0) for (let until = performance.now() + gap * 0.05; performance.now() < until;); // about to
+    }
+    for (const spins of [0, 1, 100]) {
+      wasm.check('bqw_threads', count, spins);
+      assert.equal(wasm.call('bqw_measure_empty', 2000), 2000 * count, `${spins} looks before sleep`);
+    }
+    wasm.release();
+  });
+}
+
+test('fewer threads than there are: the others sit out, and none runs a slice of another region', async () => {
+  const { wasm } = await team(6);
+  for (let round = 0; round < 2000; round++) {
+    const count = 1 + (round * 7) % 6;
+    wasm.check('bqw_threads', count, round % 3 ? 50 : 0);
+    assert.equal(wasm.call('bqw_measure_empty', 3), 3 * count);
+  }
+  wasm.release();
+});
+
+test(`${CYCLES} teams one after the other, with and without new workers`, async () => {
+  const kept = new Threads();
+  kept.count = 3;
+  for (let cycle = 0; cycle < CYCLES; cycle++) {
+    const fresh = cycle % 10 === 0;
+    const { wasm, threads, failure } = await team(fresh ? 2 : 3, fresh ? undefined : kept);
+    assert.equal(failure, '');
+    assert.equal(wasm.call('bqw_measure_empty', 20), 20 * wasm.threads);
+    wasm.release();
+    if (fresh) threads.close();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  kept.close();
+});
+
+test('a trap in another thread is a trap, not a hang', async () => {
+  const { wasm } = await team(2);
+  const block = wasm.alloc(wasm.call('bqw_measure_bytes'));
+  wasm.call('bqw_measure_prepare', block);
+  wasm.call('bqw_measure', block);
+  // The last field of the record at the block's start is where results go, 4 bytes a row: the rows of the second
+  // half, which are the second thread's, now lie behind the memory's end.
+  wasm.u32(block, 14)[13] = wasm.memoryBytes - (896 / 2) * 4;
+  assert.throws(() => wasm.call('bqw_measure', block), { code: 'TRAP' });
+  assert.ok(!wasm.alive);
+  wasm.release();
+});
+
+test('threads use a small part of their stacks', async (t) => {
+  const engine = await createEngine({ threads: 2 });
+  /** The stack of the last team. @type {{ wasm: Wasm, at: number } | null} */
+  let stack = null;
+  const { attach } = Threads.prototype;
+  t.after(() => (Threads.prototype.attach = attach));
+  Threads.prototype.attach = function (wasm, ...rest) {
+    const { alloc } = wasm;
+    wasm.alloc = (bytes) => {
+      const at = alloc.call(wasm, bytes);
+      stack = { wasm, at };
+      wasm.bytes(at, bytes).fill(0xa5);
+      return at;
+    };
+    const attached = attach.call(this, wasm, ...rest); // takes the stacks before it waits for anything
+    wasm.alloc = alloc;
+    return attached;
+  };
+  for (const type of ['f32', 'f16', 'bf16', 'bq4_16', 'bq4', 'bq4h', 'bq8']) {
+    const model = await engine.load(fromBytes(await tinyModel({ type })));
+    await (await model.createSession()).generate('Once upon a time', { maxTokens: 5 }).done();
+    const { wasm, at } = stack ?? assert.fail();
+    const used = THREAD_STACK - wasm.bytes(at, THREAD_STACK).findIndex((byte) => byte !== 0xa5);
+    assert.ok(used > 0 && used < THREAD_STACK / 4, `${type}: ${used} bytes`);
+    await model.close();
+  }
+  await engine.close();
+});
+
+test('threads that nobody needs cost nothing: they sleep', async () => {
+  const { wasm } = await team(3);
+  assert.equal(wasm.call('bqw_measure_empty', 100), 300);
+  pause(20);
+  const before = process.cpuUsage();
+  pause(500);
+  const { user, system } = process.cpuUsage(before);
+  assert.ok(user + system < 100_000, `${user + system} µs of CPU in half a second`);
+  wasm.release();
+});
+
+test('a program that leaves an engine open still ends', () => {
+  const program = `import { createEngine } from ${JSON.stringify(new URL('../../js/index.js', import.meta.url).href)};
+    const engine = await createEngine({ threads: 3 }); console.log(engine.info.threads);`;
+  const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8', timeout: 60_000 });
+  assert.deepEqual([status, stdout.trim()], [0, '3']);
+});
+
+/** @param {string} script @param {RegExp} reason */
+async function withoutThreads(script, reason) {
+  const engine = await createEngine({ threads: 3, threadUrl: new URL(`./threads/${script}`, import.meta.url) });
+  assert.equal(engine.info.threads, 1);
+  assert.match(engine.info.threadsReason, reason);
+  const model = await engine.load(fromBytes(await tinyModel()));
+  assert.equal(model.info.threads, 1);
+  assert.equal((await (await model.createSession()).generate('x', { maxTokens: 3 }).done()).ids.length, 3);
+  await engine.close();
+}
+
+test('workers that fail to start: one thread, and why', () => withoutThreads('broken.mjs', /this one is broken/));
+test('workers that never answer: one thread after a while, and why', () => withoutThreads('silent.mjs', /not there after/));
+
+test('a model whose threads do not come computes with one, in the heap that was planned', async (t) => {
+  const engine = await createEngine({ threads: 2 });
+  const { attach } = Threads.prototype;
+  t.after(() => (Threads.prototype.attach = attach));
+  Threads.prototype.attach = function (wasm, compiled, count) {
+    return attach.call(Object.assign(new Threads(new URL('./threads/broken.mjs', import.meta.url).href), { count: 2 }), wasm, compiled, count);
+  };
+  const bytes = await tinyModel();
+  const { heapBytes } = await engine.plan(fromBytes(bytes));
+  const model = await engine.load(fromBytes(bytes));
+  assert.equal(model.info.threads, 1);
+  assert.equal((await model.memory()).total, heapBytes);
+  assert.equal((await (await model.createSession()).generate('x', { maxTokens: 3 }).done()).ids.length, 3);
+  await engine.close();
+});
+
+test('the choice: measured, never more than the cores, one where it is asked for or memory cannot be shared', async (t) => {
+  const { info } = await createEngine();
+  assert.ok(info.threads >= 1 && info.threads <= Math.max(1, navigator.hardwareConcurrency));
+  if (navigator.hardwareConcurrency > 1) {
+    assert.deepEqual(info.timings.map(({ threads }) => threads).slice(0, 2), [1, 2]);
+    assert.ok(info.timings.every(({ ms }) => ms > 0));
+    const [one] = info.timings;
+    const chosen = info.timings.find(({ threads }) => threads === info.threads);
+    assert.ok(chosen && chosen.ms <= one.ms, 'never slower than one');
+    assert.match(info.threadsReason, /measure/);
+  }
+  const single = await createEngine({ threads: 1 });
+  assert.deepEqual([single.info.threads, single.info.threadsReason, single.info.timings], [1, 'asked for', []]);
+  for (const threads of [0, 1.5, 33, -1, NaN, /** @type {any} */ ('many')])
+    for (const create of [createEngine, createWorkerEngine]) await assert.rejects(create({ threads }), { code: 'ARGUMENT' });
+
+  const shared = globalThis.SharedArrayBuffer;
+  t.after(() => (globalThis.SharedArrayBuffer = shared));
+  delete (/** @type {any} */ (globalThis).SharedArrayBuffer);
+  const alone = await createEngine({ threads: 2 });
+  assert.equal(alone.info.threads, 1);
+  assert.match(alone.info.threadsReason, /isolated/);
+});
+
+test('a host without the builds for threads: one thread, and why', async () => {
+  const at = (/** @type {string} */ name) => new URL(`../../build/wasm/bq4-${name}.wasm`, import.meta.url);
+  const plain = { relaxed: at('relaxed'), simd128: at('simd128') };
+  for (const [wasmUrl, reason] of /** @type {const} */ ([[at('simd128'), /wasmUrl/], [plain, /wasmUrl/], [{ ...plain, 'relaxed-threads': at('none'), 'simd128-threads': at('none') }, /bq4-none/]])) {
+    const { info } = await createEngine({ wasmUrl, threads: 2 });
+    assert.equal(info.threads, 1);
+    assert.match(info.threadsReason, reason);
+  }
+});
+
+test('several models at once, closed in any order, and workers are used again', async () => {
+  const engine = await createEngine({ threads: 2 });
+  const bytes = await tinyModel({ type: 'bq4' });
+  const run = async (/** @type {import('../../js/types.js').Model} */ model) => (await (await model.createSession()).generate('x', { temperature: 0, maxTokens: 5 }).done()).ids.join();
+  const seen = new Set();
+  for (let round = 0; round < 5; round++) {
+    const models = await Promise.all([1, 2, 3].map(() => engine.load(fromBytes(bytes))));
+    assert.deepEqual(models.map((model) => model.info.threads), [2, 2, 2]);
+    for (const ids of await Promise.all(models.map(run))) seen.add(ids);
+    for (const at of [1, 0, 2]) await models[at].close();
+  }
+  assert.equal(seen.size, 1);
+  await assert.rejects(engine.load(fromBytes(bytes.slice(0, -100))), { code: 'TRUNCATED' });
+  await engine.close();
+});

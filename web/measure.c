@@ -1,0 +1,74 @@
+/* The matrix products that js/threads.js times to choose a number of threads: like those of a decoded
+ * token, one region each, over more weights than the caches next to a core hold. */
+#include <string.h>
+
+#include "border.h"
+#include "threads.h"
+
+enum { PRODUCTS = 8, ROWS = 896, COLS = 1024 };
+
+typedef struct bench {
+  bq_matrix w;
+  bq_batch batch;
+  uint8_t *weights, *panel; /* [PRODUCTS][matrix] */
+  size_t matrix;            /* bytes */
+  float *x, *y;
+} bench;
+
+static bench *lay_out(bq_arena *arena) {
+  const bq_kernels *k = bq_kernels_best();
+  bench b = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
+  b.matrix = (size_t)bq_type_bytes(BQ_TYPE_BQ4H_32, BQ_TILED, ROWS, COLS);
+  b.weights = bq_arena_take(arena, PRODUCTS, b.matrix);
+  b.panel = bq_arena_take(arena, k->panel_bytes(COLS, 1), 1);
+  b.x = bq_arena_take(arena, COLS, sizeof *b.x);
+  b.y = bq_arena_take(arena, ROWS, sizeof *b.y);
+  b.w = (bq_matrix){b.weights, ROWS, COLS, BQ_TYPE_BQ4H_32, &k->matrix[BQ_TYPE_BQ4H_32]};
+  b.batch = (bq_batch){b.x, COLS, b.panel, 1};
+  if (home) *home = b;
+  return home;
+}
+
+static void slice_of_rows(void *arg, size_t slice, size_t slices) {
+  const bench *b = arg;
+  const size_t groups = ROWS / BQ_TILE_ROWS;
+  size_t from = groups * slice / slices * BQ_TILE_ROWS, to = groups * (slice + 1) / slices * BQ_TILE_ROWS;
+  if (from < to) b->w.ops->matmul(&b->w, &b->batch, from, to, b->y, ROWS);
+}
+
+BQW(uint32_t) bqw_measure_bytes(void) {
+  bq_arena arena = {0};
+  lay_out(&arena);
+  return (uint32_t)arena.used;
+}
+
+BQW(void) bqw_measure_prepare(uint8_t *block) {
+  bq_arena arena = {block, bqw_measure_bytes(), 0, false};
+  bench *b = lay_out(&arena);
+  memset(b->weights, 0x11, PRODUCTS * b->matrix); /* touched, so that the memory is really there */
+  for (size_t i = 0; i < COLS; i++) b->x[i] = i % 3 ? 1.0f : -0.5f;
+  bq_kernels_best()->quantize(b->x, COLS, COLS, 1, b->panel);
+}
+
+BQW(void) bqw_measure(uint8_t *block) {
+  bench b = *(const bench *)(const void *)block;
+  const bq_parallel p = bqw_parallel();
+  for (size_t i = 0; i < PRODUCTS; i++) {
+    b.w.data = b.weights + i * b.matrix;
+    p.run(p.ctx, slice_of_rows, &b);
+  }
+}
+
+static void count_slice(void *arg, size_t slice, size_t slices) {
+  uint32_t *counts = arg;
+  (void)slices;
+  counts[slice]++;
+}
+
+BQW(uint32_t) bqw_measure_empty(uint32_t regions) {
+  const bq_parallel p = bqw_parallel();
+  uint32_t counts[BQW_THREADS] = {0}, sum = 0;
+  while (regions--) p.run(p.ctx, count_slice, counts);
+  for (size_t i = 0; i < BQW_THREADS; i++) sum += counts[i];
+  return sum;
+}
