@@ -25,13 +25,56 @@
 
 #define BQ_ABI 1u
 
-/* Runs fn(arg, slice, slices) for every slice in [0, slices), slices <= threads, and returns
- * when all are done. Injected by the host; c/ starts no thread. Zero: one thread. */
+/* Runs fn(arg, slice, slices) for every slice in [0, slices), 1 <= slices <= threads, and returns
+ * when all are done; slice 0 runs on the calling thread. What was written before `run` is seen by
+ * all slices, what they wrote is seen after it. Injected by the host; c/ starts no thread.
+ * Zero: one thread.
+ *
+ * `barrier`, callable by every slice of the current run, returns when all of its slices have called
+ * it as often; what any of them wrote before is seen by all after it. A layer then takes one run
+ * with a barrier between its parts; its waits are short (microseconds), so it may spin. NULL: each
+ * part is a run of its own, and slices may as well run one after the other. The bits are the same. */
 typedef struct bq_parallel {
   void *ctx;
   void (*run)(void *ctx, void (*fn)(void *arg, size_t slice, size_t slices), void *arg);
   size_t threads;
+  void (*barrier)(void *ctx);
 } bq_parallel;
+
+/* --- trace ------------------------------------------------------------------------------ */
+
+/* Where the time of a forward pass goes. */
+typedef enum bq_stage {
+  BQ_STAGE_HOST = 0, /* outside of the session */
+  BQ_STAGE_EMBED,    /* embeddings, rotary angles */
+  BQ_STAGE_NORM,     /* norms, and activations quantized for the next matmul */
+  BQ_STAGE_QKV,
+  BQ_STAGE_KV,       /* queries and keys rotated, keys and values stored */
+  BQ_STAGE_ATTEND,
+  BQ_STAGE_O,
+  BQ_STAGE_MLP_IN,   /* gate and up */
+  BQ_STAGE_ACTIVATE,
+  BQ_STAGE_DOWN,
+  BQ_STAGE_HEAD,
+  BQ_STAGE_SAMPLE,
+  BQ_STAGE_COUNT
+} bq_stage;
+
+/* c/ has no clock: the host brings its own. `mark` is called on the thread that called the session,
+ * at the end of each stage: the time since the call before belongs to `stage` of `layer` (0 where
+ * there is none). The first mark of every bq_session_run and bq_session_sample is
+ * BQ_STAGE_HOST. Zero: off. */
+typedef struct bq_trace {
+  void *ctx;
+  void (*mark)(void *ctx, bq_stage stage, uint32_t layer);
+} bq_trace;
+
+/* What a stage moves and computes: known beforehand, the same on every machine. */
+typedef struct bq_work {
+  uint64_t weight_bytes; /* weights read, once per batch */
+  uint64_t kv_bytes;     /* of the KV cache: read by ATTEND, once per batch; written by KV */
+  uint64_t macs;         /* multiplications with weights and with cached keys and values */
+} bq_work;
 
 typedef struct bq_loader bq_loader;
 typedef struct bq_model bq_model;
@@ -43,8 +86,9 @@ typedef struct bq_session_options {
   uint32_t context;    /* positions; 0: the model's own */
   uint32_t window;     /* tokens whose hidden states are kept at once in prefill; 0: min(context, 256) */
   uint32_t batch;      /* tokens per matmul in prefill; 0: 32 */
-  bq_kv_type kv_type;  /* 0: f32 */
+  bq_kv_type kv_type;  /* 0: f32; docs/decisions/0005-kv-cache-types.md compares them */
   bq_parallel parallel;
+  bq_trace trace;
 } bq_session_options;
 
 typedef struct bq_plan {
@@ -131,8 +175,14 @@ typedef struct bq_session_stats {
   uint64_t tokens;   /* in the timeline */
   uint64_t computed; /* positions in the KV cache that are complete */
   uint64_t slices;   /* slices run since create */
+  bq_work work;      /* of these slices, all stages together */
 } bq_session_stats;
 bq_session_stats bq_session_stats_get(const bq_session *session);
+
+/* The work of one stage over a batch of `tokens` from `position` on (HEAD: always one token). Layers
+ * of a model may differ in their types. Zero for stages without weights and cache. */
+bq_work bq_session_work(const bq_session *session, bq_stage stage, uint32_t layer,
+                        uint32_t position, uint32_t tokens);
 
 /* --- sampling: see session/sampler.h, text: see text/tokenizer.h -------------------------- */
 

@@ -59,13 +59,32 @@ typedef struct bq_matrix_ops {
   bool quantized; /* matmul reads batch->panel, not batch->x */
 } bq_matrix_ops;
 
-/* Keys and values of one KV head, positions in rows. */
+#define BQ_PANEL_TOKENS 8u
+
+typedef enum bq_kv_type { BQ_KV_F32 = 0, BQ_KV_F16 = 1, BQ_KV_I8 = 2, BQ_KV_COUNT } bq_kv_type;
+
+/* The cache of one KV head in one layer: bq_kv_bytes(type, capacity, head_dim) bytes, 16-byte
+ * aligned; what lies where is drawn in kernels/kv.h. */
 typedef struct bq_kv_view {
-  const void *k, *v; /* [positions][head_dim], f32 or f16 as the cache's type says */
-  size_t stride;     /* elements from one position to the next */
+  uint8_t *data;
+  uint32_t capacity; /* positions */
+  uint32_t head_dim;
 } bq_kv_view;
 
-typedef enum bq_kv_type { BQ_KV_F32 = 0, BQ_KV_F16 = 1, BQ_KV_COUNT } bq_kv_type;
+/* Queries of the heads that share one KV head, for tokens that follow each other: *row* r is head
+ * r % heads of token r / heads, which stands at position + r / heads and sees the positions
+ * 0...position + r / heads. The cache holds them all. */
+typedef struct bq_attend_job {
+  bq_kv_view kv;
+  const float *q; /* [tokens][stride], of it [heads][head_dim] */
+  float *y;       /* the same */
+  size_t stride;  /* floats from one token to the next */
+  size_t heads;   /* per token */
+  size_t position;
+  size_t row0, row1; /* rows to compute */
+  float scale;
+  void *scratch; /* bq_attend_scratch(...) bytes, 16-byte aligned */
+} bq_attend_job;
 
 typedef struct bq_kernels {
   const char *name; /* "scalar", "simd128", "relaxed" */
@@ -74,7 +93,9 @@ typedef struct bq_kernels {
   bq_matrix_ops matrix[BQ_TYPE_COUNT];
 
   /* Quantized activations. The panel's inside is the table's own business: only the
-   * matmuls of the same table read it. x is [tokens][x_stride]; k may be any size. */
+   * matmuls of the same table read it. x is [tokens][x_stride]; k may be any size. Tokens from t on,
+   * t a multiple of BQ_PANEL_TOKENS, lie at panel + panel_bytes(k, t) just as if they were
+   * quantized there alone, so that threads can share the work. */
   size_t (*panel_bytes)(size_t k, size_t tokens);
   void (*quantize)(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel);
 
@@ -98,19 +119,35 @@ typedef struct bq_kernels {
   /* x[i] = exp(x[i] - max) / sum over n values, n >= 1, in place:
    * e[i] = exp(x[i] - max), x[i] = e[i] * (1 / sum(e)). */
   void (*softmax)(float *x, size_t n);
-  /* One query head over `positions` (>= 1) cached positions:
-   *   scores[j] = dot(q, k[j]) * scale; softmax(scores);
-   *   y[d] = sum over j, rising, of scores[j] * v[j][d]   (one accumulator per d, from 0)
-   * scores: scratch of `positions` floats. Indexed by bq_kv_type; f16 is widened exactly. */
-  void (*attend[BQ_KV_COUNT])(const float *q, const bq_kv_view *kv, size_t positions,
-                              size_t head_dim, float scale, float *scores, float *y);
-  /* Stores n floats in a cache row: copy, or f16 rounded to nearest even. */
-  void (*kv_store[BQ_KV_COUNT])(const float *x, size_t n, void *row);
+  /* Attention. For each row, with n positions in sight:
+   *   f32, f16 (widened exactly):
+   *     s[j] = dot(q, k[j]) * scale; softmax(s);
+   *     y[d] = sum over j, rising, of s[j] * v[j][d]   (one accumulator per d, from 0)
+   *   i8: the query is quantized as activations are, in blocks of 32 along head_dim, and so are
+   *   the weights of the positions, in blocks of 32 from position 0 on (none beyond n):
+   *     s[j] = (sum over blocks, rising, of ((float)dot * q_scale) * k_scale[j]) * scale
+   *     e[j] = exp(s[j] - max(s));  w[j] = e[j] * v_scale[j]
+   *     y[d] = (sum over blocks, rising, of (float)dot(w, v[d]) * w_scale) * (1 / sum(e)) */
+  void (*attend[BQ_KV_COUNT])(const bq_attend_job *job);
+  /* Stores keys and values of `tokens` positions from `position` on; k, v: [tokens][stride], of
+   * it head_dim floats. f16: rounded to nearest even. i8:
+   *   k per block of 32 along head_dim: m = max |x|, scale = f16(min(m / 127, 65504))
+   *   v over all of head_dim:           m = max |x|, scale = min(m, FLT_MAX) / 127,
+   *                                     0 if !(m >= 0x1p-100)
+   *   q[i] = clamp(round_to_nearest_even(x[i] * (1 / scale)), -127, 127); all 0 if scale is 0
+   * Other positions stay as they are: threads may store different positions at the same time. */
+  void (*kv_store[BQ_KV_COUNT])(const bq_kv_view *kv, size_t position, size_t tokens,
+                                const float *k, const float *v, size_t stride);
   /* Row-major blocks to tiles: `rows` (1..8) rows of file bytes, each row_bytes long, become
    * one group of 8 rows (missing rows are zeros). Indexed by type; NULL where never tiled. */
   void (*tile_rows[BQ_TYPE_COUNT])(const uint8_t *src, size_t row_bytes, size_t rows, size_t cols,
                                    uint8_t *dst);
 } bq_kernels;
+
+/* Bytes of one KV head's cache, a multiple of 16; UINT64_MAX when absurd. */
+uint64_t bq_kv_bytes(bq_kv_type type, uint64_t capacity, uint64_t head_dim);
+/* Bytes that attend needs for `positions` in sight at most; UINT64_MAX when absurd. */
+uint64_t bq_attend_scratch(uint64_t positions, uint64_t head_dim);
 
 /* Built in where the compiler's flags allow; NULL otherwise. */
 const bq_kernels *bq_kernels_scalar(void);

@@ -19,6 +19,7 @@ typedef struct constants {
   v128_t nibble, center, zero;
 } constants;
 
+#include "kernels/attend.h"
 #include "kernels/simd128.h"
 #include "kernels/simd_tiles.h"
 
@@ -117,6 +118,7 @@ static const bq_kernels table = {
     .panel_bytes = panel_bytes,
     .quantize = quantize,
     BQ_SIMD128_VECTOR_SLOTS,
+    BQ_SIMD128_ATTEND_SLOTS(bq_relaxed_attend_i8),
 };
 
 const bq_kernels *bq_kernels_relaxed(void) { return &table; }

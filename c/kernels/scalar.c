@@ -1,4 +1,5 @@
 /* The scalar table: plain C, the oracle of all the others. */
+#include "kernels/attend.h"
 #include "kernels/scalar.h"
 
 #define FLOATS(TYPE, name) [BQ_TYPE_##TYPE] = {bq_scalar_matmul_##name, bq_scalar_row_##name, false}
@@ -18,9 +19,7 @@ static const bq_kernels table = {
     .gelu_mul = bq_scalar_gelu_mul,
     .relu_mul = bq_scalar_relu_mul,
     .rope = bq_scalar_rope,
-    .softmax = bq_scalar_softmax,
-    .attend = {[BQ_KV_F32] = bq_scalar_attend_f32, [BQ_KV_F16] = bq_scalar_attend_f16},
-    .kv_store = {[BQ_KV_F32] = bq_scalar_kv_store_f32, [BQ_KV_F16] = bq_scalar_kv_store_f16},
+    BQ_SCALAR_ATTEND_SLOTS,
     .tile_rows = {[BQ_TYPE_BQ4_16] = bq_scalar_tile_bq4_16,
                   [BQ_TYPE_BQ4_32] = bq_scalar_tile_bq4_32,
                   [BQ_TYPE_BQ4_64] = bq_scalar_tile_bq4_64,

@@ -2,6 +2,7 @@
 #ifndef BQ_KERNELS_SCALAR_H
 #define BQ_KERNELS_SCALAR_H
 
+#include "kernels/attend.h"
 #include "kernels/kernels.h"
 
 typedef void bq_matmul_fn(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, float *y,
@@ -32,12 +33,5 @@ void bq_scalar_silu_mul(float *gate, const float *up, size_t n);
 void bq_scalar_gelu_mul(float *gate, const float *up, size_t n);
 void bq_scalar_relu_mul(float *gate, const float *up, size_t n);
 void bq_scalar_rope(float *x, const float *cs, size_t dim, bool adjacent);
-void bq_scalar_softmax(float *x, size_t n);
-void bq_scalar_attend_f32(const float *q, const bq_kv_view *kv, size_t positions, size_t head_dim,
-                          float scale, float *scores, float *y);
-void bq_scalar_attend_f16(const float *q, const bq_kv_view *kv, size_t positions, size_t head_dim,
-                          float scale, float *scores, float *y);
-void bq_scalar_kv_store_f32(const float *x, size_t n, void *row);
-void bq_scalar_kv_store_f16(const float *x, size_t n, void *row);
 
 #endif

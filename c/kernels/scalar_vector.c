@@ -1,6 +1,4 @@
-/* Scalar norms, activations, rotary positions, attention: the canonical orders of kernels.h. */
-#include <string.h>
-
+/* Scalar norms, activations, rotary positions: the canonical orders of kernels.h. */
 #include "core/fmath.h"
 #include "kernels/scalar.h"
 
@@ -64,7 +62,7 @@ ACTIVATION_SLOT(silu)
 ACTIVATION_SLOT(gelu)
 ACTIVATION_SLOT(relu)
 
-/* --- attention -------------------------------------------------------------------------------- */
+/* --- rotary positions ------------------------------------------------------------------------- */
 
 void bq_scalar_rope(float *x, const float *cs, size_t dim, bool adjacent) {
   for (size_t i = 0; i < dim / 2; i++) {
@@ -73,39 +71,4 @@ void bq_scalar_rope(float *x, const float *cs, size_t dim, bool adjacent) {
     *a = old_a * c - old_b * s;
     *b = old_a * s + old_b * c;
   }
-}
-
-void bq_scalar_softmax(float *x, size_t n) {
-  float max = x[0];
-  for (size_t i = 1; i < n; i++) max = max < x[i] ? x[i] : max;
-  for (size_t i = 0; i < n; i++) x[i] = bq_expf(x[i] - max);
-  float inv = 1.0f / sum(x, n);
-  for (size_t i = 0; i < n; i++) x[i] *= inv;
-}
-
-static float load_f32(const void *p, size_t i) { return ((const float *)p)[i]; }
-static float load_f16(const void *p, size_t i) { return bq_f16_to_f32(((const uint16_t *)p)[i]); }
-
-#define ATTEND_SLOT(name, load)                                                                    \
-  void bq_scalar_attend_##name(const float *q, const bq_kv_view *kv, size_t positions,             \
-                               size_t head_dim, float scale, float *scores, float *y) {            \
-    for (size_t j = 0; j < positions; j++) {                                                       \
-      float lane[4] = {0, 0, 0, 0};                                                                \
-      for (size_t d = 0; d < head_dim; d++) lane[d % 4] += q[d] * load(kv->k, j * kv->stride + d); \
-      scores[j] = sum_lanes(lane) * scale;                                                         \
-    }                                                                                              \
-    bq_scalar_softmax(scores, positions);                                                          \
-    for (size_t d = 0; d < head_dim; d++) y[d] = 0.0f;                                             \
-    for (size_t j = 0; j < positions; j++)                                                         \
-      for (size_t d = 0; d < head_dim; d++) y[d] += scores[j] * load(kv->v, j * kv->stride + d);   \
-  }
-
-ATTEND_SLOT(f32, load_f32)
-ATTEND_SLOT(f16, load_f16)
-
-void bq_scalar_kv_store_f32(const float *x, size_t n, void *row) { memcpy(row, x, n * sizeof *x); }
-
-void bq_scalar_kv_store_f16(const float *x, size_t n, void *row) {
-  uint16_t *h = row;
-  for (size_t i = 0; i < n; i++) h[i] = bq_f32_to_f16(x[i]);
 }

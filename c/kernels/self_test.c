@@ -11,9 +11,9 @@ enum { TOKENS = 7, ROWS = 9, COLS = 72, LENGTH = 45, HEAD = 20, POSITIONS = 6 };
 typedef struct workspace {
   uint64_t hash;
   uint32_t seed;
-  float x[TOKENS * COLS], y[TOKENS * ROWS];
+  float x[TOKENS * COLS], y[POSITIONS * HEAD];
   uint8_t file[8 * 3 * 36]; /* one group of rows as a file has them */
-  _Alignas(16) uint8_t weights[ROWS * COLS * 4], panel[4096];
+  _Alignas(16) uint8_t weights[ROWS * COLS * 4], panel[6144];
 } workspace;
 
 static void hash(workspace *s, const void *data, size_t n) {
@@ -70,7 +70,7 @@ static void run_matmul(const bq_kernels *k, workspace *s, bq_type type) {
   const bq_batch batch = {s->x, COLS, s->panel, TOKENS};
   w.ops->matmul(&w, &batch, 0, 8, s->y, ROWS);
   w.ops->matmul(&w, &batch, 8, ROWS, s->y, ROWS);
-  hash(s, s->y, sizeof s->y);
+  hash(s, s->y, TOKENS * ROWS * sizeof *s->y);
   w.ops->row(&w, ROWS - 1, s->x);
   hash(s, s->x, COLS * sizeof *s->x);
 }
@@ -98,20 +98,18 @@ static void run_gates(const bq_kernels *k, workspace *s) {
 }
 
 static void run_attention(const bq_kernels *k, workspace *s) {
-  float *q = s->x, *keys = q + HEAD, *values = keys + POSITIONS * HEAD,
-        *scores = values + POSITIONS * HEAD;
+  float *q = s->x, *keys = q + POSITIONS * HEAD, *values = keys + POSITIONS * HEAD;
   for (int type = 0; type < BQ_KV_COUNT; type++) {
-    const size_t row = HEAD * (type == BQ_KV_F32 ? 4 : 2);
-    fill(s, q, HEAD * (1 + 2 * POSITIONS));
+    const size_t bytes = (size_t)bq_kv_bytes((bq_kv_type)type, POSITIONS, HEAD);
+    const bq_kv_view kv = {s->weights, POSITIONS, HEAD};
+    fill(s, q, 3 * POSITIONS * HEAD);
+    memset(s->weights, 0, bytes);
     k->rope(q, values, 16, type == 0);
-    for (size_t j = 0; j < POSITIONS; j++) {
-      k->kv_store[type](keys + j * HEAD, HEAD, s->panel + j * row);
-      k->kv_store[type](values + j * HEAD, HEAD, s->panel + (POSITIONS + j) * row);
-    }
-    const bq_kv_view view = {s->panel, s->panel + POSITIONS * row, HEAD};
-    k->attend[type](q, &view, POSITIONS, HEAD, 3.0f, scores, s->y);
-    hash(s, s->panel, 2 * POSITIONS * row);
-    hash(s, s->y, HEAD * sizeof *s->y);
+    k->kv_store[type](&kv, 0, POSITIONS, keys, values, HEAD);
+    const bq_attend_job job = {kv, q, s->y, HEAD, 1, 0, 0, POSITIONS, 3.0f, s->panel};
+    k->attend[type](&job);
+    hash(s, s->weights, bytes);
+    hash(s, s->y, POSITIONS * HEAD * sizeof *s->y);
   }
   fill(s, s->x, LENGTH);
   k->softmax(s->x, LENGTH);

@@ -60,6 +60,23 @@ INLINE float simd_sum(v128_t v) {
          (wasm_f32x4_extract_lane(v, 2) + wasm_f32x4_extract_lane(v, 3));
 }
 
+INLINE int32_t simd_sum_i32(v128_t v) {
+  return (wasm_i32x4_extract_lane(v, 0) + wasm_i32x4_extract_lane(v, 1)) +
+         (wasm_i32x4_extract_lane(v, 2) + wasm_i32x4_extract_lane(v, 3));
+}
+
+/* The largest of n >= 1 floats. */
+INLINE float simd_largest(const float *x, size_t n) {
+  v128_t m = wasm_f32x4_splat(x[0]);
+  size_t i = 0;
+  for (; i + 4 <= n; i += 4) m = wasm_f32x4_pmax(m, wasm_v128_load(x + i));
+  float max = wasm_f32x4_extract_lane(m, 0), lane[4];
+  wasm_v128_store(lane, m);
+  for (size_t j = 1; j < 4; j++) max = max < lane[j] ? lane[j] : max;
+  for (; i < n; i++) max = max < x[i] ? x[i] : max;
+  return max;
+}
+
 /* What simd_exp needs; made once before a loop. */
 typedef struct simd_exp_constants {
   v128_t least, most, log2e, round, ln2_hi, ln2_lo, c2, c3, c4, c5, c6, one, bias;

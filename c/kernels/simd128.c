@@ -3,6 +3,7 @@
 
 #ifdef __wasm_simd128__
 
+#include "kernels/attend.h"
 #include "kernels/simd128.h"
 
 static const bq_kernels table = {
@@ -18,6 +19,7 @@ static const bq_kernels table = {
     .panel_bytes = bq_simd128_panel_bytes,
     .quantize = bq_simd128_quantize,
     BQ_SIMD128_VECTOR_SLOTS,
+    BQ_SIMD128_ATTEND_SLOTS(bq_simd128_attend_i8),
 };
 
 const bq_kernels *bq_kernels_simd128(void) { return &table; }

@@ -22,20 +22,12 @@ void bq_simd128_silu_mul(float *gate, const float *up, size_t n);
 void bq_simd128_gelu_mul(float *gate, const float *up, size_t n);
 void bq_simd128_relu_mul(float *gate, const float *up, size_t n);
 void bq_simd128_rope(float *x, const float *cs, size_t dim, bool adjacent);
-void bq_simd128_softmax(float *x, size_t n);
-void bq_simd128_attend_f32(const float *q, const bq_kv_view *kv, size_t positions, size_t head_dim,
-                           float scale, float *scores, float *y);
-void bq_simd128_attend_f16(const float *q, const bq_kv_view *kv, size_t positions, size_t head_dim,
-                           float scale, float *scores, float *y);
-void bq_simd128_kv_store_f16(const float *x, size_t n, void *row);
 
 /* All slots of a table but `matrix` and what belongs to its panel. */
 #define BQ_SIMD128_VECTOR_SLOTS                                                              \
   .rmsnorm = bq_simd128_rmsnorm, .layernorm = bq_simd128_layernorm, .add = bq_simd128_add,   \
   .silu_mul = bq_simd128_silu_mul, .gelu_mul = bq_simd128_gelu_mul,                          \
-  .relu_mul = bq_simd128_relu_mul, .rope = bq_simd128_rope, .softmax = bq_simd128_softmax,   \
-  .attend = {[BQ_KV_F32] = bq_simd128_attend_f32, [BQ_KV_F16] = bq_simd128_attend_f16},      \
-  .kv_store = {[BQ_KV_F32] = bq_scalar_kv_store_f32, [BQ_KV_F16] = bq_simd128_kv_store_f16}, \
+  .relu_mul = bq_simd128_relu_mul, .rope = bq_simd128_rope,                                 \
   .tile_rows = {[BQ_TYPE_BQ4_16] = bq_simd128_tile_bq4_16,                                   \
                 [BQ_TYPE_BQ4_32] = bq_simd128_tile_bq4_32,                                   \
                 [BQ_TYPE_BQ4_64] = bq_simd128_tile_bq4_64,                                   \

@@ -1,7 +1,5 @@
-/* Norms, activations, rotary positions and attention, four lanes at a time. */
+/* Norms, activations and rotary positions, four lanes at a time. */
 #ifdef __wasm_simd128__
-
-#include <string.h>
 
 #include "kernels/simd.h"
 #include "kernels/simd128.h"
@@ -92,7 +90,7 @@ ACTIVATION_SLOT(silu)
 ACTIVATION_SLOT(gelu)
 ACTIVATION_SLOT(relu)
 
-/* --- attention -------------------------------------------------------------------------------- */
+/* --- rotary positions ------------------------------------------------------------------------- */
 
 void bq_simd128_rope(float *x, const float *cs, size_t dim, bool adjacent) {
   if (dim % 8) {
@@ -120,108 +118,6 @@ void bq_simd128_rope(float *x, const float *cs, size_t dim, bool adjacent) {
       wasm_v128_store(q, new_b);
     }
   }
-}
-
-INLINE float largest(const float *x, size_t n) {
-  v128_t m = wasm_f32x4_splat(x[0]);
-  size_t i = 0;
-  for (; i + 4 <= n; i += 4) m = wasm_f32x4_pmax(m, wasm_v128_load(x + i));
-  float max = wasm_f32x4_extract_lane(m, 0), lane[4];
-  wasm_v128_store(lane, m);
-  for (size_t j = 1; j < 4; j++) max = max < lane[j] ? lane[j] : max;
-  for (; i < n; i++) max = max < x[i] ? x[i] : max;
-  return max;
-}
-
-void bq_simd128_softmax(float *x, size_t n) {
-  const simd_exp_constants k = simd_exp_prepare();
-  const float max = largest(x, n);
-  v128_t sum = simd_zero();
-  size_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    v128_t e = simd_exp(wasm_f32x4_sub(wasm_v128_load(x + i), wasm_f32x4_splat(max)), &k);
-    wasm_v128_store(x + i, e);
-    sum = wasm_f32x4_add(sum, e);
-  }
-  for (size_t j = i; j < n; j++) x[j] = bq_expf(x[j] - max);
-  sum = wasm_f32x4_add(sum, simd_load_part(x + i, n - i));
-  v128_t inv = wasm_f32x4_splat(1.0f / simd_sum(sum));
-  for (size_t j = 0; j < n; j += 4) simd_store(x, wasm_f32x4_mul(simd_load(x, j, n), inv), j, n);
-}
-
-/* Four cached elements as f32. */
-INLINE v128_t load_kv(bq_kv_type type, const void *p, size_t i, const simd_f16_constants *c) {
-  if (type == BQ_KV_F32) return wasm_v128_load((const float *)p + i);
-  return simd_load_f16((const uint16_t *)p + i, c);
-}
-
-/* scores[j] = dot(q, k[j]) * scale for N (4 or 1) positions, each with its own four lanes. */
-INLINE void score(bq_kv_type type, int N, const float *q, const void *k, size_t from, size_t stride,
-                  size_t head_dim, float scale, float *scores) {
-  const simd_f16_constants c = simd_f16_prepare();
-  v128_t sum[4] = {simd_zero(), simd_zero(), simd_zero(), simd_zero()};
-  for (size_t d = 0; d < head_dim; d += 4) {
-    v128_t x = wasm_v128_load(q + d);
-    UNROLL for (int i = 0; i < N; i++) {
-      v128_t product = wasm_f32x4_mul(x, load_kv(type, k, from + i * stride + d, &c));
-      sum[i] = wasm_f32x4_add(sum[i], product);
-    }
-  }
-  if (N == 4) {
-    v128_t dots = simd_sum_4(sum[0], sum[1], sum[2], sum[3]);
-    wasm_v128_store(scores, wasm_f32x4_mul(dots, wasm_f32x4_splat(scale)));
-  } else {
-    scores[0] = simd_sum(sum[0]) * scale;
-  }
-}
-
-/* y[0...4N-1] = sum over positions of scores[j] * v[j], N accumulators that never leave their
- * registers. */
-INLINE void mix(bq_kv_type type, int N, const float *scores, size_t positions, const void *v,
-                size_t from, size_t stride, float *y) {
-  const simd_f16_constants c = simd_f16_prepare();
-  v128_t sum[8];
-  UNROLL for (int i = 0; i < N; i++)
-    sum[i] = simd_zero();
-  for (size_t j = 0; j < positions; j++, from += stride) {
-    v128_t s = wasm_v128_load32_splat(scores + j);
-    UNROLL for (int i = 0; i < N; i++)
-      sum[i] = wasm_f32x4_add(sum[i], wasm_f32x4_mul(s, load_kv(type, v, from + 4 * i, &c)));
-  }
-  UNROLL for (int i = 0; i < N; i++)
-    wasm_v128_store(y + 4 * i, sum[i]);
-}
-
-INLINE void attend(bq_kv_type type, const float *q, const bq_kv_view *kv, size_t positions,
-                   size_t head_dim, float scale, float *scores, float *y) {
-  size_t j = 0, d = 0;
-  for (; j + 4 <= positions; j += 4)
-    score(type, 4, q, kv->k, j * kv->stride, kv->stride, head_dim, scale, scores + j);
-  for (; j < positions; j++)
-    score(type, 1, q, kv->k, j * kv->stride, kv->stride, head_dim, scale, scores + j);
-  bq_simd128_softmax(scores, positions);
-  for (; d + 32 <= head_dim; d += 32) mix(type, 8, scores, positions, kv->v, d, kv->stride, y + d);
-  for (; d + 16 <= head_dim; d += 16) mix(type, 4, scores, positions, kv->v, d, kv->stride, y + d);
-  for (; d < head_dim; d += 4) mix(type, 1, scores, positions, kv->v, d, kv->stride, y + d);
-}
-
-#define ATTEND_SLOT(name, type)                                                              \
-  void bq_simd128_attend_##name(const float *q, const bq_kv_view *kv, size_t positions,      \
-                                size_t head_dim, float scale, float *scores, float *y) {     \
-    if (head_dim % 4) bq_scalar_attend_##name(q, kv, positions, head_dim, scale, scores, y); \
-    else attend(type, q, kv, positions, head_dim, scale, scores, y);                         \
-  }
-
-ATTEND_SLOT(f32, BQ_KV_F32)
-ATTEND_SLOT(f16, BQ_KV_F16)
-
-void bq_simd128_kv_store_f16(const float *x, size_t n, void *row) {
-  uint16_t *h = row;
-  size_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    wasm_v128_store(h + i, wasm_u16x8_narrow_i32x4(simd_to_f16(wasm_v128_load(x + i)),
-                                                   simd_to_f16(wasm_v128_load(x + i + 4))));
-  bq_scalar_kv_store_f16(x + i, n - i, h + i);
 }
 
 #else

@@ -1,187 +1,262 @@
 /* The forward pass of one transformer block over one batch of tokens, of the embedding and of
  * the head: norms, attention with KV cache and MLP put together from kernel slots. Rows are
  * tokens, shapes as in bq_scratch. */
-#include <string.h>
-
 #include "core/fmath.h"
 #include "session/session.h"
 
-/* --- matmuls, split over threads ---------------------------------------------------------- */
+/* --- a job: one layer, or the head, over one batch --------------------------------------------- */
 
-/* One y[tokens][rows] = batch * w^T + bias. */
+/* y[tokens][rows] = batch * w^T + bias */
 typedef struct product {
   const bq_matrix *w;
   const float *bias; /* [rows] or NULL */
   float *y;          /* [tokens][w->rows] */
 } product;
 
-typedef struct products {
-  const product *list;
+/* Products that share their input x [tokens][cols]. */
+typedef struct linear {
+  const float *x;
+  size_t cols;
+  const float *norm_w, *norm_b; /* the input is normed first; NULL: it is not */
+  product list[3];
   size_t n;
-  const bq_batch *batch;
-} products;
+  float *residual; /* [tokens][rows], what list[0] is added to; or NULL */
+  bool activate;   /* list[0] = act(list[0]) * list[1] */
+  bq_stage stage;
+} linear;
+
+enum { QKV, O, IN, DOWN, HEAD, LINEARS };
+/* Parts of a job: the input of each linear, the linears, and what lies between them. */
+enum { PREPARE, MULTIPLY = PREPARE + LINEARS, STORE = MULTIPLY + LINEARS, ATTEND };
+
+typedef struct job {
+  bq_session *s;
+  linear linears[LINEARS];
+  uint32_t position, tokens; /* of the batch's first token; in the batch */
+} job;
+
+/* --- inputs --------------------------------------------------------------------------------- */
+
+static bool quantized(const linear *l) {
+  for (size_t i = 0; i < l->n; i++)
+    if (l->list[i].w->ops->quantized) return true;
+  return false;
+}
+
+static void norm_rows(const bq_session *s, const linear *l, size_t from, size_t to, float *y) {
+  const bq_kernels *k = s->model->kernels;
+  const bq_config *c = &s->model->config;
+  for (size_t t = from; t < to; t++) {
+    const float *x = l->x + t * l->cols;
+    if (c->norm == BQ_NORM_RMS) k->rmsnorm(x, l->norm_w, c->norm_eps, l->cols, y + t * l->cols);
+    else k->layernorm(x, l->norm_w, l->norm_b, c->norm_eps, l->cols, y + t * l->cols);
+  }
+}
+
+/* Tokens from...to - 1 of the input as the products take it; `from` is a multiple of
+ * BQ_PANEL_TOKENS. */
+static void prepare(const bq_session *s, const linear *l, size_t from, size_t to, float *norm,
+                    uint8_t *panel) {
+  const bq_kernels *k = s->model->kernels;
+  const float *x = l->norm_w ? norm : l->x;
+  if (l->norm_w) norm_rows(s, l, from, to, norm);
+  if (quantized(l))
+    k->quantize(x + from * l->cols, l->cols, l->cols, to - from,
+                panel + k->panel_bytes(l->cols, from));
+}
+
+static void prepare_slice(const job *j, const linear *l, size_t slice, size_t slices) {
+  const size_t groups = (j->tokens + BQ_PANEL_TOKENS - 1) / BQ_PANEL_TOKENS;
+  size_t from = groups * slice / slices * BQ_PANEL_TOKENS;
+  size_t to = groups * (slice + 1) / slices * BQ_PANEL_TOKENS;
+  if (to > j->tokens) to = j->tokens;
+  if (from < to) prepare(j->s, l, from, to, j->s->scratch.norm, j->s->scratch.panel);
+}
+
+/* --- products ------------------------------------------------------------------------------- */
 
 static size_t row_groups(const bq_matrix *w) {
   return ((size_t)w->rows + BQ_TILE_ROWS - 1) / BQ_TILE_ROWS;
 }
 
-static void run_product(const product *p, const bq_batch *batch, size_t row0, size_t row1) {
-  const size_t rows = p->w->rows;
+/* Groups a...b - 1 of BQ_TILE_ROWS rows. */
+static void run_product(const bq_session *s, const product *p, const bq_batch *batch, size_t a,
+                        size_t b, float *residual) {
+  const size_t rows = p->w->rows, row0 = a * BQ_TILE_ROWS;
+  const size_t row1 = b * BQ_TILE_ROWS < rows ? b * BQ_TILE_ROWS : rows;
   p->w->ops->matmul(p->w, batch, row0, row1, p->y, rows);
-  if (!p->bias) return;
   for (size_t t = 0; t < batch->tokens; t++) {
-    float *y = p->y + t * rows;
-    for (size_t r = row0; r < row1; r++) y[r] += p->bias[r];
+    float *y = p->y + t * rows + row0;
+    if (p->bias) s->model->kernels->add(y, p->bias + row0, row1 - row0);
+    if (residual) s->model->kernels->add(residual + t * rows + row0, y, row1 - row0);
   }
 }
 
 /* A slice takes its share of all row groups of all products, as one long row of them. */
-static void run_products_slice(void *arg, size_t slice, size_t slices) {
-  const products *all = arg;
+static void run_products(const bq_session *s, const linear *l, const bq_batch *batch, size_t slice,
+                         size_t slices) {
   size_t total = 0;
-  for (size_t i = 0; i < all->n; i++) total += row_groups(all->list[i].w);
+  for (size_t i = 0; i < l->n; i++) total += row_groups(l->list[i].w);
   size_t from = total * slice / slices, to = total * (slice + 1) / slices;
-  for (size_t i = 0, first = 0; i < all->n; i++) {
-    const product *p = &all->list[i];
-    size_t groups = row_groups(p->w), rows = p->w->rows;
+  for (size_t i = 0, first = 0; i < l->n; i++) {
+    size_t groups = row_groups(l->list[i].w);
     size_t a = from > first ? from - first : 0, b = to > first ? to - first : 0;
     if (b > groups) b = groups;
-    if (a < b) {
-      size_t row1 = b * BQ_TILE_ROWS;
-      run_product(p, all->batch, a * BQ_TILE_ROWS, row1 < rows ? row1 : rows);
-    }
+    if (a < b) run_product(s, &l->list[i], batch, a, b, l->residual);
     first += groups;
   }
 }
 
-static void in_parallel(const bq_session *s, void (*fn)(void *, size_t, size_t), void *arg) {
-  const bq_parallel *p = &s->options.parallel;
-  if (p->run && p->threads > 1) p->run(p->ctx, fn, arg);
-  else fn(arg, 0, 1);
+/* The same rows of gate and up, so that a slice can join its own. */
+static void run_gate(const job *j, const linear *l, const bq_batch *batch, size_t slice,
+                     size_t slices) {
+  const bq_kernels *k = j->s->model->kernels;
+  const bq_activation act = j->s->model->config.activation;
+  void (*activate)(float *, const float *, size_t) =
+      act == BQ_SILU ? k->silu_mul : act == BQ_GELU ? k->gelu_mul : k->relu_mul;
+  const size_t rows = l->list[0].w->rows, groups = row_groups(l->list[0].w);
+  const size_t a = groups * slice / slices, b = groups * (slice + 1) / slices;
+  const size_t row0 = a * BQ_TILE_ROWS, row1 = b * BQ_TILE_ROWS < rows ? b * BQ_TILE_ROWS : rows;
+  if (a == b) return;
+  for (size_t i = 0; i < l->n; i++) run_product(j->s, &l->list[i], batch, a, b, NULL);
+  if (slice == 0) bq_mark(j->s, BQ_STAGE_MLP_IN, j->s->layer);
+  for (size_t t = 0; t < batch->tokens; t++)
+    activate(l->list[0].y + t * rows + row0, l->n == 2 ? l->list[1].y + t * rows + row0 : NULL,
+             row1 - row0);
 }
 
-/* All products share the input x [tokens][cols]; it is quantized once if one of them needs it. */
-static void multiply(bq_session *s, const float *x, size_t cols, size_t tokens,
-                     const product *list, size_t n) {
-  bq_batch batch = {x, cols, NULL, tokens};
-  for (size_t i = 0; i < n && !batch.panel; i++)
-    if (list[i].w->ops->quantized) batch.panel = s->scratch.panel;
-  if (batch.panel) s->model->kernels->quantize(x, cols, cols, tokens, s->scratch.panel);
-  products all = {list, n, &batch};
-  in_parallel(s, run_products_slice, &all);
+/* For one token preparing its input costs less than waiting for others to do it. */
+static bool prepares_alone(const job *j) { return j->tokens == 1; }
+
+static bq_stage multiply_slice(const job *j, const linear *l, size_t slice, size_t slices) {
+  const bq_session *s = j->s;
+  const size_t own = prepares_alone(j) ? slice : 0;
+  float *norm = s->scratch.norm + own * s->model->config.hidden;
+  uint8_t *panel = s->scratch.panel + own * s->scratch.panel_bytes;
+  if (prepares_alone(j)) {
+    prepare(s, l, 0, 1, norm, panel);
+    if (slice == 0) bq_mark(s, BQ_STAGE_NORM, s->layer);
+  }
+  const bq_batch batch = {l->norm_w ? norm : l->x, l->cols, panel, j->tokens};
+  if (!l->activate) run_products(s, l, &batch, slice, slices);
+  else run_gate(j, l, &batch, slice, slices);
+  return l->stage;
 }
 
 /* --- attention ------------------------------------------------------------------------------ */
 
-static uint8_t *kv_head(const bq_session *s, uint32_t layer, uint32_t v, uint32_t head) {
-  const bq_kv_cache *kv = &s->kv;
-  size_t plane = ((size_t)layer * 2 + v) * kv->kv_heads + head;
-  return kv->data + plane * kv->head_bytes;
+static bq_kv_view kv_head(const bq_session *s, uint32_t head) {
+  const bq_config *c = &s->model->config;
+  size_t plane = (size_t)s->layer * c->kv_heads + head;
+  return (bq_kv_view){s->kv.data + plane * s->kv.head_bytes, s->options.context, c->head_dim};
 }
 
-static void store_kv(bq_session *s, uint32_t position, uint32_t tokens) {
+static void rotate(const job *j, float *x, size_t stride) {
+  const bq_config *c = &j->s->model->config;
+  if (c->position != BQ_POSITION_ROPE) return;
+  const float *cs = j->s->rope + (size_t)j->s->batch_at * c->rope_dim;
+  for (uint32_t t = 0; t < j->tokens; t++)
+    j->s->model->kernels->rope(x + t * stride, cs + (size_t)t * c->rope_dim, c->rope_dim,
+                               c->rope_pairs == BQ_ROPE_ADJACENT);
+}
+
+/* A slice takes some of the query heads and KV heads. */
+static bq_stage store_slice(const job *j, size_t slice, size_t slices) {
+  const bq_session *s = j->s;
   const bq_config *c = &s->model->config;
-  const size_t dim = c->head_dim, kv_dim = (size_t)c->kv_heads * dim;
-  for (uint32_t h = 0; h < c->kv_heads; h++)
-    for (uint32_t t = 0; t < tokens; t++) {
-      size_t row = (position + t) * dim * s->kv.element, from = t * kv_dim + h * dim;
-      s->model->kernels->kv_store[s->kv.type](s->scratch.k + from, dim,
-                                              kv_head(s, s->layer, 0, h) + row);
-      s->model->kernels->kv_store[s->kv.type](s->scratch.v + from, dim,
-                                              kv_head(s, s->layer, 1, h) + row);
+  const size_t dim = c->head_dim, q_dim = c->heads * dim, kv_dim = c->kv_heads * dim;
+  const size_t total = (size_t)c->heads + c->kv_heads;
+  for (size_t i = total * slice / slices; i < total * (slice + 1) / slices; i++) {
+    if (i < c->heads) {
+      rotate(j, s->scratch.q + i * dim, q_dim);
+      continue;
     }
-}
-
-typedef struct attention {
-  bq_session *s;
-  uint32_t position; /* of the batch's first token */
-  uint32_t tokens;
-  float scale;
-} attention;
-
-/* Work items are (token, head); a slice takes every slices-th token of each head, so that long
- * and short ones are shared out evenly. */
-static void attend_slice(void *arg, size_t slice, size_t slices) {
-  const attention *a = arg;
-  bq_session *s = a->s;
-  const bq_config *c = &s->model->config;
-  const size_t dim = c->head_dim, q_dim = c->heads * dim, group = c->heads / c->kv_heads;
-  float *scores = s->scratch.scores + slice * s->options.context;
-  for (uint32_t h = 0; h < c->heads; h++) {
-    uint32_t kv = (uint32_t)(h / group);
-    bq_kv_view view = {kv_head(s, s->layer, 0, kv), kv_head(s, s->layer, 1, kv), dim};
-    for (uint32_t t = 0; t < a->tokens; t++) {
-      if ((t * c->heads + h) % slices != slice) continue;
-      size_t at = t * q_dim + h * dim;
-      s->model->kernels->attend[s->kv.type](s->scratch.q + at, &view, a->position + t + 1, dim,
-                                            a->scale, scores, s->scratch.mix + at);
-    }
+    const size_t at = (i - c->heads) * dim;
+    const bq_kv_view kv = kv_head(s, (uint32_t)(i - c->heads));
+    rotate(j, s->scratch.k + at, kv_dim);
+    s->model->kernels->kv_store[s->options.kv_type](&kv, j->position, j->tokens, s->scratch.k + at,
+                                                    s->scratch.v + at, kv_dim);
   }
+  return BQ_STAGE_KV;
 }
 
-static void rotate(bq_session *s, uint32_t tokens) {
+/* A slice takes its share of all rows (token, query head), ordered by KV head, then token: so most
+ * that meet the same keys and values come together. */
+static bq_stage attend_slice(const job *j, size_t slice, size_t slices) {
+  const bq_session *s = j->s;
   const bq_config *c = &s->model->config;
-  const bool adjacent = c->rope_pairs == BQ_ROPE_ADJACENT;
-  for (uint32_t t = 0; t < tokens; t++) {
-    const float *cs = s->rope + (size_t)(s->batch_at + t) * c->rope_dim;
-    for (uint32_t h = 0; h < c->heads; h++)
-      s->model->kernels->rope(s->scratch.q + ((size_t)t * c->heads + h) * c->head_dim, cs,
-                              c->rope_dim, adjacent);
-    for (uint32_t h = 0; h < c->kv_heads; h++)
-      s->model->kernels->rope(s->scratch.k + ((size_t)t * c->kv_heads + h) * c->head_dim, cs,
-                              c->rope_dim, adjacent);
+  const size_t dim = c->head_dim, group = c->heads / c->kv_heads, rows = group * j->tokens;
+  const size_t total = rows * c->kv_heads;
+  const size_t from = total * slice / slices, to = total * (slice + 1) / slices;
+  for (uint32_t h = 0; h < c->kv_heads; h++) {
+    const size_t first = h * rows, at = h * group * dim;
+    if (to <= first || from >= first + rows) continue;
+    const bq_attend_job attend = {.kv = kv_head(s, h),
+                                  .q = s->scratch.q + at,
+                                  .y = s->scratch.mix + at,
+                                  .stride = c->heads * dim,
+                                  .heads = group,
+                                  .position = j->position,
+                                  .row0 = from > first ? from - first : 0,
+                                  .row1 = to - first < rows ? to - first : rows,
+                                  .scale = 1.0f / bq_sqrtf((float)dim),
+                                  .scratch = s->scratch.attend + slice * s->scratch.attend_bytes};
+    s->model->kernels->attend[s->options.kv_type](&attend);
   }
+  return BQ_STAGE_ATTEND;
 }
 
-static void attention_block(bq_session *s, const bq_layer *w, uint32_t position, uint32_t tokens) {
-  const bq_config *c = &s->model->config;
-  bq_scratch *b = &s->scratch;
-  const product qkv[] = {{&w->q, w->q_b, b->q}, {&w->k, w->k_b, b->k}, {&w->v, w->v_b, b->v}};
-  multiply(s, b->norm, c->hidden, tokens, qkv, 3);
-  if (c->position == BQ_POSITION_ROPE) rotate(s, tokens);
-  store_kv(s, position, tokens);
-  attention a = {s, position, tokens, 1.0f / bq_sqrtf((float)c->head_dim)};
-  in_parallel(s, attend_slice, &a);
-  const product o = {&w->o, w->o_b, b->out};
-  multiply(s, b->mix, (size_t)c->heads * c->head_dim, tokens, &o, 1);
+/* --- layers ----------------------------------------------------------------------------------- */
+
+static bq_stage run_part(void *arg, uint32_t part, size_t slice, size_t slices) {
+  const job *j = arg;
+  if (part == STORE) return store_slice(j, slice, slices);
+  if (part == ATTEND) return attend_slice(j, slice, slices);
+  if (part >= MULTIPLY) return multiply_slice(j, &j->linears[part - MULTIPLY], slice, slices);
+  prepare_slice(j, &j->linears[part - PREPARE], slice, slices);
+  return BQ_STAGE_NORM;
 }
 
-/* --- MLP, norms, block ---------------------------------------------------------------------- */
-
-static void mlp_block(bq_session *s, const bq_layer *w, uint32_t tokens) {
-  const bq_config *c = &s->model->config;
-  const bq_kernels *k = s->model->kernels;
-  bq_scratch *b = &s->scratch;
-  void (*activate)(float *, const float *, size_t) =
-      c->activation == BQ_SILU ? k->silu_mul : c->activation == BQ_GELU ? k->gelu_mul : k->relu_mul;
-  const product in[] = {{&w->up, w->up_b, b->up}, {&w->gate, w->gate_b, b->gate}};
-  multiply(s, b->norm, c->hidden, tokens, in, c->gated ? 2 : 1);
-  float *wide = c->gated ? b->gate : b->up;
-  activate(wide, c->gated ? b->up : NULL, (size_t)tokens * c->ffn);
-  const product down = {&w->down, w->down_b, b->out};
-  multiply(s, wide, c->ffn, tokens, &down, 1);
-}
-
-static void norm_rows(bq_session *s, const float *w, const float *b, const float *x, float *y,
-                      uint32_t tokens) {
-  const bq_config *c = &s->model->config;
-  for (uint32_t t = 0; t < tokens; t++, x += c->hidden, y += c->hidden) {
-    if (c->norm == BQ_NORM_RMS) s->model->kernels->rmsnorm(x, w, c->norm_eps, c->hidden, y);
-    else s->model->kernels->layernorm(x, w, b, c->norm_eps, c->hidden, y);
-  }
+static void run_job(job *j, const uint8_t *parts, size_t n) {
+  uint8_t list[16];
+  size_t count = 0;
+  for (size_t i = 0; i < n; i++)
+    if (parts[i] >= MULTIPLY || !prepares_alone(j)) list[count++] = parts[i];
+  bq_run_parts(j->s, run_part, j, list, count);
 }
 
 void bq_forward_layer(bq_session *s, uint32_t tokens) {
+  static const uint8_t parts[] = {PREPARE + QKV,  MULTIPLY + QKV,  STORE,
+                                  ATTEND,         PREPARE + O,     MULTIPLY + O,
+                                  PREPARE + IN,   MULTIPLY + IN,   PREPARE + DOWN,
+                                  MULTIPLY + DOWN};
   const bq_config *c = &s->model->config;
   const bq_layer *w = &s->model->layers[s->layer];
-  const size_t n = (size_t)tokens * c->hidden;
+  const bq_scratch *b = &s->scratch;
   float *x = s->x + (size_t)s->batch_at * c->hidden;
-  norm_rows(s, w->ln1_w, w->ln1_b, x, s->scratch.norm, tokens);
-  attention_block(s, w, s->win_start + s->batch_at, tokens);
-  s->model->kernels->add(x, s->scratch.out, n);
-  norm_rows(s, w->ln2_w, w->ln2_b, x, s->scratch.norm, tokens);
-  mlp_block(s, w, tokens);
-  s->model->kernels->add(x, s->scratch.out, n);
+  const product gate = {&w->gate, w->gate_b, b->gate}, up = {&w->up, w->up_b, b->up};
+  job j = {.s = s, .position = s->win_start + s->batch_at, .tokens = tokens};
+  j.linears[QKV] = (linear){
+      x, c->hidden, w->ln1_w, w->ln1_b,
+      {{&w->q, w->q_b, b->q}, {&w->k, w->k_b, b->k}, {&w->v, w->v_b, b->v}},
+      3, NULL, false, BQ_STAGE_QKV};
+  j.linears[O] = (linear){b->mix, (size_t)c->heads * c->head_dim, NULL, NULL,
+                          {{&w->o, w->o_b, b->out}}, 1, x, false, BQ_STAGE_O};
+  j.linears[IN] = (linear){x, c->hidden, w->ln2_w, w->ln2_b, {c->gated ? gate : up, up},
+                           c->gated ? 2 : 1, NULL, true, BQ_STAGE_ACTIVATE};
+  j.linears[DOWN] = (linear){c->gated ? b->gate : b->up, c->ffn, NULL, NULL,
+                             {{&w->down, w->down_b, b->out}}, 1, x, false, BQ_STAGE_DOWN};
+  run_job(&j, parts, sizeof parts);
+}
+
+void bq_forward_head(bq_session *s) {
+  static const uint8_t parts[] = {PREPARE + HEAD, MULTIPLY + HEAD};
+  const bq_model *m = s->model;
+  const size_t hidden = m->config.hidden;
+  job j = {.s = s, .tokens = 1};
+  j.linears[HEAD] = (linear){s->x + (s->win_len - 1) * hidden, hidden, m->ln_f_w, m->ln_f_b,
+                             {{&m->head, m->head_b, s->logits}}, 1, NULL, false, BQ_STAGE_HEAD};
+  run_job(&j, parts, sizeof parts);
 }
 
 void bq_forward_embed(bq_session *s) {
@@ -200,12 +275,4 @@ void bq_forward_embed(bq_session *s) {
     m->wpe.ops->row(&m->wpe, position, p);
     m->kernels->add(x, p, hidden);
   }
-}
-
-void bq_forward_head(bq_session *s) {
-  const bq_model *m = s->model;
-  const float *x = s->x + (size_t)(s->win_len - 1) * m->config.hidden;
-  norm_rows(s, m->ln_f_w, m->ln_f_b, x, s->scratch.norm, 1);
-  const product head = {&m->head, m->head_b, s->logits};
-  multiply(s, s->scratch.norm, m->config.hidden, 1, &head, 1);
 }

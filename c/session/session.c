@@ -18,8 +18,7 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
                    (uint32_t)o.kv_type);
   o.window = min32(o.window ? o.window : 256, o.context);
   o.batch = min32(o.batch ? o.batch : 32, o.window);
-  if (!o.parallel.run || o.parallel.threads == 0) o.parallel = (bq_parallel){0};
-  if (o.parallel.threads == 0) o.parallel.threads = 1;
+  if (!o.parallel.run || o.parallel.threads == 0) o.parallel = (bq_parallel){.threads = 1};
   *out = o;
   return BQ_OK;
 }
@@ -29,6 +28,7 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
                            const bq_session_options *o, uint64_t *kv_bytes) {
   bq_session session = {0}, *s = &session, *home = bq_arena_take(arena, 1, sizeof *home);
   uint64_t q_dim = (uint64_t)c->heads * c->head_dim, kv_dim = (uint64_t)c->kv_heads * c->head_dim;
+  const uint64_t threads = o->parallel.threads, rows = threads > o->batch ? threads : o->batch;
   uint64_t widest = c->hidden > c->ffn ? c->hidden : c->ffn;
   if (q_dim > widest) widest = q_dim;
   if (widest > SIZE_MAX / 8) arena->overflow = true;
@@ -40,8 +40,11 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
   s->candidates = bq_arena_take(arena, c->vocab, sizeof *s->candidates);
 
   bq_scratch *w = &s->scratch;
-  w->norm = bq_arena_take(arena, (uint64_t)o->batch * c->hidden, sizeof(float));
-  w->panel = bq_arena_take(arena, kernels->panel_bytes((size_t)widest, o->batch), 1);
+  w->norm = bq_arena_take(arena, rows * c->hidden, sizeof(float));
+  w->panel_bytes = (kernels->panel_bytes((size_t)widest, 1) + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
+  const uint64_t shared = kernels->panel_bytes((size_t)widest, o->batch);
+  const uint64_t own = threads * w->panel_bytes;
+  w->panel = bq_arena_take(arena, shared > own ? shared : own, 1);
   w->q = bq_arena_take(arena, o->batch * q_dim, sizeof(float));
   w->k = bq_arena_take(arena, o->batch * kv_dim, sizeof(float));
   w->v = bq_arena_take(arena, o->batch * kv_dim, sizeof(float));
@@ -49,15 +52,14 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
   w->gate = bq_arena_take(arena, c->gated ? (uint64_t)o->batch * c->ffn : 0, sizeof(float));
   w->up = bq_arena_take(arena, (uint64_t)o->batch * c->ffn, sizeof(float));
   w->out = bq_arena_take(arena, (uint64_t)o->batch * c->hidden, sizeof(float));
-  w->scores = bq_arena_take(arena, (uint64_t)o->parallel.threads * o->context, sizeof(float));
+  const uint64_t attend = bq_attend_scratch(o->context, c->head_dim);
+  w->attend_bytes = (size_t)(attend + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
+  w->attend = bq_arena_take(arena, threads, attend > SIZE_MAX / 2 ? UINT64_MAX : w->attend_bytes);
 
-  bq_kv_cache *kv = &s->kv;
-  kv->type = o->kv_type;
-  kv->element = o->kv_type == BQ_KV_F16 ? 2 : 4;
-  kv->kv_heads = c->kv_heads;
-  kv->head_bytes = (size_t)o->context * c->head_dim * kv->element;
+  const uint64_t head_bytes = bq_kv_bytes(o->kv_type, o->context, c->head_dim);
+  s->kv.head_bytes = (size_t)head_bytes;
   size_t before = arena->used;
-  kv->data = bq_arena_take(arena, (uint64_t)o->context * c->layers, 2 * kv_dim * kv->element);
+  s->kv.data = bq_arena_take(arena, (uint64_t)c->layers * c->kv_heads, head_bytes);
   if (kv_bytes) *kv_bytes = arena->used - before;
   if (home) *home = session;
   return home;
@@ -144,6 +146,13 @@ bq_status bq_session_append(bq_session *s, uint32_t token, bq_error *err) {
   return BQ_OK;
 }
 
+static void add_work(bq_session *s, bq_stage stage, uint32_t position, uint32_t tokens) {
+  bq_work w = bq_session_work(s, stage, s->layer, position, tokens);
+  s->work.weight_bytes += w.weight_bytes;
+  s->work.kv_bytes += w.kv_bytes;
+  s->work.macs += w.macs;
+}
+
 static bq_status open_window(bq_session *s, bq_error *err) {
   if (s->model->ready < BQ_READY_EMBEDDING)
     return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "the embedding has not arrived yet");
@@ -152,6 +161,8 @@ static bq_status open_window(bq_session *s, bq_error *err) {
   s->layer = s->batch_at = 0;
   s->active = true;
   bq_forward_embed(s);
+  add_work(s, BQ_STAGE_EMBED, s->win_start, s->win_len);
+  bq_mark(s, BQ_STAGE_EMBED, 0);
   return BQ_OK;
 }
 
@@ -168,6 +179,8 @@ static bq_status run_slice(bq_session *s, bq_error *err) {
       return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "layer %u has not arrived yet", s->layer);
     uint32_t tokens = min32(s->options.batch, s->win_len - s->batch_at);
     bq_forward_layer(s, tokens);
+    for (bq_stage stage = BQ_STAGE_QKV; stage <= BQ_STAGE_DOWN; stage++)
+      add_work(s, stage, s->win_start + s->batch_at, tokens);
     s->batch_at += tokens;
     if (s->batch_at == s->win_len) {
       s->batch_at = 0;
@@ -180,6 +193,7 @@ static bq_status run_slice(bq_session *s, bq_error *err) {
     if (ready < BQ_READY_ALL(layers))
       return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "the head has not arrived yet");
     bq_forward_head(s);
+    add_work(s, BQ_STAGE_HEAD, end - 1, 1);
     s->has_logits = true;
     s->slices++;
   }
@@ -191,6 +205,7 @@ static bq_status run_slice(bq_session *s, bq_error *err) {
 bq_status bq_session_run(bq_session *s, size_t slices, bq_error *err) {
   if (s->n_tokens == 0)
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the session has no tokens to run");
+  bq_mark(s, BQ_STAGE_HOST, 0);
   for (size_t done = 0; s->computed < s->n_tokens; done++) {
     if (slices && done == slices) return BQ_MORE;
     bq_status status = run_slice(s, err);
@@ -202,7 +217,7 @@ bq_status bq_session_run(bq_session *s, size_t slices, bq_error *err) {
 const float *bq_session_logits(const bq_session *s) { return s->has_logits ? s->logits : NULL; }
 
 bq_session_stats bq_session_stats_get(const bq_session *s) {
-  return (bq_session_stats){s->n_tokens, s->computed, s->slices};
+  return (bq_session_stats){s->n_tokens, s->computed, s->slices, s->work};
 }
 
 bq_status bq_session_sample(bq_session *s, const bq_sample_options *options, bq_rng *rng,
@@ -210,8 +225,10 @@ bq_status bq_session_sample(bq_session *s, const bq_sample_options *options, bq_
   if (!s->has_logits)
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "no logits to sample from: run the session first");
   bq_sample_options o = options ? *options : (bq_sample_options){0};
+  bq_mark(s, BQ_STAGE_HOST, 0);
   uint32_t last = min32(o.repeat_last ? o.repeat_last : 64, s->n_tokens);
   *token = bq_sample(s->logits, s->model->config.vocab, s->tokens + s->n_tokens - last, last, &o,
                      rng, s->candidates);
+  bq_mark(s, BQ_STAGE_SAMPLE, 0);
   return BQ_OK;
 }

@@ -16,26 +16,27 @@
 #include "bq.h"
 #include "model/model.h"
 
-/* Keys and values of all layers: [layer][k or v][kv_head][context][head_dim] elements. */
+/* Keys and values of all layers: [layer][kv_head] caches of one head (kernels/kv.h). */
 typedef struct bq_kv_cache {
   uint8_t *data;
-  bq_kv_type type;
-  size_t element;    /* bytes */
-  size_t head_bytes; /* of one [context][head_dim] plane */
-  uint32_t kv_heads;
+  size_t head_bytes;
 } bq_kv_cache;
 
-/* Work space of one batch, rows are tokens. */
+/* Work space of one batch, rows are tokens. `norm` and `panel` serve a batch of several tokens
+ * together; for one token each thread makes its own, at norm + thread * hidden and
+ * panel + thread * panel_bytes. */
 typedef struct bq_scratch {
-  float *norm;    /* [batch][hidden] */
+  float *norm;    /* [batch or threads][hidden] */
   uint8_t *panel; /* quantized activations, for the widest matmul input */
+  size_t panel_bytes; /* of one token */
   float *q;       /* [batch][heads * head_dim] */
   float *k, *v;   /* [batch][kv_heads * head_dim] */
   float *mix;     /* [batch][heads * head_dim]: attention output */
   float *gate;    /* [batch][ffn] */
   float *up;      /* [batch][ffn] */
   float *out;     /* [batch][hidden] */
-  float *scores;  /* [threads][context] */
+  uint8_t *attend; /* [threads][attend_bytes] */
+  size_t attend_bytes;
 } bq_scratch;
 
 typedef struct bq_candidate {
@@ -59,6 +60,7 @@ struct bq_session {
   uint32_t batch_at;  /* next token of the window in that layer */
   bool has_logits;    /* logits belong to the timeline's last token */
   uint64_t slices;
+  bq_work work;
 
   float *x;      /* [window][hidden]: hidden states between layers */
   float *rope;   /* [window][rope_dim / 2][2]: the same for every layer; see bq_rope_table */
@@ -82,6 +84,14 @@ uint64_t bq_session_memory(const bq_config *config, const bq_kernels *kernels,
 void bq_forward_embed(bq_session *s);                       /* whole window -> x */
 void bq_forward_layer(bq_session *s, uint32_t tokens);      /* s->layer, `tokens` from s->batch_at */
 void bq_forward_head(bq_session *s);                        /* last of the window -> logits */
+
+/* parallel.c: `parts` of a job one after the other, each in slices; fn(arg, part, slice, slices)
+ * returns the stage that ends with it. A part may begin when all slices of the one before are done. */
+typedef bq_stage bq_part_fn(void *arg, uint32_t part, size_t slice, size_t slices);
+void bq_run_parts(bq_session *s, bq_part_fn *fn, void *arg, const uint8_t *parts, size_t n);
+static inline void bq_mark(const bq_session *s, bq_stage stage, uint32_t layer) {
+  if (s->options.trace.mark) s->options.trace.mark(s->options.trace.ctx, stage, layer);
+}
 
 /* sampler.c */
 uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, size_t n_recent,

@@ -1,5 +1,5 @@
 /* Every slot of every kernel table against the scalar table, bit for bit, and the scalar table
- * against plain double arithmetic. Natively only scalar exists; as wasm, the others too. */
+ * against plain double arithmetic. Attention: test_attend.c. Natively only scalar exists; as wasm, the others too. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -494,142 +494,6 @@ static void test_rope(void) {
     }
 }
 
-static void test_softmax(void) {
-  static vectors v;
-  uint64_t seed = 11;
-  EACH_SIZE(n) {
-    fill(&v, n, &seed);
-    for (size_t t = 0; t < n_tables; t++) {
-      memcpy(v.want, v.x, sizeof v.want);
-      memcpy(v.y, v.x, sizeof v.y);
-      tables[0]->softmax(v.want, n);
-      tables[t]->softmax(v.y, n);
-      check_vector(&v, n, "softmax", tables[t]);
-    }
-    double max = -INFINITY, sum = 0;
-    for (size_t i = 0; i < n; i++) max = fmax(max, v.x[i]);
-    for (size_t i = 0; i < n; i++) sum += exp(v.x[i] - max);
-    for (size_t i = 0; i < n; i++) CHECK(fabs(v.want[i] - exp(v.x[i] - max) / sum) <= 1e-6);
-  }
-}
-
-/* --- attention ------------------------------------------------------------------------------ */
-
-typedef struct cache {
-  void *k, *v;
-  size_t stride;
-} cache;
-
-static cache make_cache(bq_kv_type type, const float *kv, size_t positions, size_t dim) {
-  size_t size = type == BQ_KV_F32 ? 4 : 2;
-  cache c = {malloc(positions * (dim + 3) * size), malloc(positions * (dim + 3) * size), dim + 3};
-  memset(c.k, 0xff, positions * c.stride * size); /* NaNs between the rows */
-  memset(c.v, 0xff, positions * c.stride * size);
-  for (size_t j = 0; j < positions; j++) {
-    tables[0]->kv_store[type](kv + 2 * j * dim, dim, (char *)c.k + j * c.stride * size);
-    tables[0]->kv_store[type](kv + (2 * j + 1) * dim, dim, (char *)c.v + j * c.stride * size);
-  }
-  return c;
-}
-
-static void check_attend_values(const float *q, const float *kv, size_t positions, size_t dim,
-                                double slack, const float *y) {
-  double *score = malloc(positions * sizeof *score), max = -INFINITY, sum = 0;
-  for (size_t j = 0; j < positions; j++) {
-    score[j] = 0;
-    for (size_t d = 0; d < dim; d++) score[j] += (double)q[d] * kv[2 * j * dim + d] * 0.3;
-    max = fmax(max, score[j]);
-  }
-  for (size_t j = 0; j < positions; j++) sum += score[j] = exp(score[j] - max);
-  for (size_t d = 0; d < dim; d++) {
-    double want = 0;
-    for (size_t j = 0; j < positions; j++) want += score[j] / sum * kv[(2 * j + 1) * dim + d];
-    CHECK(fabs(y[d] - want) <= slack);
-  }
-  free(score);
-}
-
-static void test_attend(void) {
-  const size_t positions[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33, 100};
-  const size_t dims[] = {1, 2, 3, 4, 6, 8, 10, 16, 20, 31, 32, 33, 36, 48, 64, 80, 100, 128, 256};
-  uint64_t seed = 12;
-  for (size_t p = 0; p < COUNT(positions); p++)
-    for (size_t d = 0; d < COUNT(dims); d++)
-      for (int type = 0; type < BQ_KV_COUNT; type++) {
-        size_t n = positions[p], dim = dims[d];
-        float *kv = floats(2 * n * dim), *q = floats(dim);
-        float *scores = untouched(n + 1), *y = untouched(dim + 1), *want = untouched(dim + 1);
-        random_floats(&seed, kv, 2 * n * dim, 2);
-        random_floats(&seed, q, dim, 1);
-        cache c = make_cache((bq_kv_type)type, kv, n, dim);
-        bq_kv_view view = {c.k, c.v, c.stride};
-        tables[0]->attend[type](q, &view, n, dim, 0.3f, scores, want);
-        check_attend_values(q, kv, n, dim, type == BQ_KV_F32 ? 1e-5 : 2e-2, want);
-        for (size_t t = 1; t < n_tables; t++) {
-          tables[t]->attend[type](q, &view, n, dim, 0.3f, scores, y);
-          if (!check_same(y, want, dim * sizeof *y, "attend", tables[t]))
-            printf("  %zu positions, head of %zu\n", n, dim);
-          CHECK_EQ(bq_bits_of(y[dim]), 0xa5a5a5a5);
-          CHECK_EQ(bq_bits_of(scores[n]), 0xa5a5a5a5);
-        }
-        free(kv);
-        free(q);
-        free(scores);
-        free(y);
-        free(want);
-        free(c.k);
-        free(c.v);
-      }
-}
-
-/* f16 holds infinity, which must be read back as such. */
-static void test_attend_infinity(void) {
-  float kv[2 * 9 * 8], q[8], scores[9], want[8], y[8];
-  uint64_t seed = 16;
-  random_floats(&seed, kv, COUNT(kv), 1);
-  random_floats(&seed, q, COUNT(q), 1);
-  kv[(2 * 4 + 1) * 8 + 3] = 1e6f;
-  kv[(2 * 7 + 1) * 8 + 6] = -1e6f;
-  cache c = make_cache(BQ_KV_F16, kv, 9, 8);
-  bq_kv_view view = {c.k, c.v, c.stride};
-  tables[0]->attend[BQ_KV_F16](q, &view, 9, 8, 0.3f, scores, want);
-  CHECK(want[3] == INFINITY && want[6] == -INFINITY);
-  for (size_t t = 1; t < n_tables; t++) {
-    tables[t]->attend[BQ_KV_F16](q, &view, 9, 8, 0.3f, scores, y);
-    check_same(y, want, sizeof y, "attend with infinities", tables[t]);
-  }
-  free(c.k);
-  free(c.v);
-}
-
-static void test_kv_store(void) {
-  uint64_t seed = 13;
-  for (size_t n = 1; n < 70; n++)
-    for (int round = 0; round < 200; round++) {
-      float x[70];
-      uint16_t got[72], want[72];
-      for (size_t i = 0; i < n; i++) {
-        x[i] = bq_float_of(random_bits(&seed)); /* any pattern: NaN, infinity, subnormal */
-        if (round % 2) x[i] = ldexpf(random_float(&seed), (int)(random_bits(&seed) % 48) - 30);
-      }
-      memset(got, 0xa5, sizeof got);
-      for (size_t i = 0; i < n; i++) want[i] = bq_f32_to_f16(x[i]);
-      for (size_t t = 0; t < n_tables; t++) {
-        tables[t]->kv_store[BQ_KV_F16](x, n, got);
-        check_same(got, want, n * sizeof *got, "kv_store f16", tables[t]);
-        CHECK_EQ(got[n], 0xa5a5);
-      }
-    }
-  float x[37], y[38];
-  random_floats(&seed, x, 37, 1);
-  for (size_t t = 0; t < n_tables; t++) {
-    memset(y, 0xa5, sizeof y);
-    tables[t]->kv_store[BQ_KV_F32](x, 37, y);
-    check_same(y, x, sizeof x, "kv_store f32", tables[t]);
-    CHECK_EQ(bq_bits_of(y[37]), 0xa5a5a5a5);
-  }
-}
-
 /* --- tables --------------------------------------------------------------------------------- */
 
 static void test_tables(void) {
@@ -677,9 +541,5 @@ int main(void) {
   RUN(test_gates);
   RUN(test_gate_values);
   RUN(test_rope);
-  RUN(test_softmax);
-  RUN(test_attend);
-  RUN(test_attend_infinity);
-  RUN(test_kv_store);
   return check_summary();
 }

@@ -106,23 +106,25 @@ static void test_any_slicing_gives_the_same_bits(void) {
   check_slicings(llama(), BQ_TYPE_F16, true, BQ_KV_F32);
   check_slicings(bullet(), BQ_TYPE_F32, true, BQ_KV_F32);
   check_slicings(bullet(), BQ_TYPE_BQ4_16, true, BQ_KV_F16);
-  check_slicings(bullet(), BQ_TYPE_BQ8_32, false, BQ_KV_F32);
+  check_slicings(llama(), BQ_TYPE_BQ4H_32, true, BQ_KV_I8);
+  check_slicings(bullet(), BQ_TYPE_BQ8_32, false, BQ_KV_I8);
   check_slicings(bullet(), BQ_TYPE_BQ4_64, true, BQ_KV_F32);
 }
 
-/* What an f32 model computes must not depend on the table either. */
+/* What a model computes must not depend on the table either. */
 static void test_tables_agree(void) {
   const bq_kernels *tables[] = {bq_kernels_simd128(), bq_kernels_relaxed()};
   for (bq_type type = 0; type < BQ_TYPE_COUNT; type++) {
     if (!bq_type_get(type)->runs) continue;
     tiny_model t;
+    const bq_kv_type kv = (bq_kv_type)(type % BQ_KV_COUNT);
     tiny_create(&t, llama(), type, bq_kernels_scalar(), true);
-    make_reference(&t, (bq_session_options){0});
+    make_reference(&t, (bq_session_options){.kv_type = kv});
     tiny_free(&t);
     for (size_t i = 0; i < 2; i++) {
       if (!tables[i]) continue;
       tiny_create(&t, llama(), type, tables[i], true);
-      bq_session *s = new_session(&t, (bq_session_options){.batch = 5});
+      bq_session *s = new_session(&t, (bq_session_options){.batch = 5, .kv_type = kv});
       bq_session_sync(s, prompt, PROMPT, NULL, NULL);
       CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
       check_logits(s, PROMPT - 1);
@@ -262,12 +264,12 @@ static void run_backwards(void *ctx, void (*fn)(void *, size_t, size_t), void *a
   for (size_t n = *(size_t *)ctx; n-- > 0;) fn(arg, n, *(size_t *)ctx);
 }
 
-static void test_any_number_of_threads_gives_the_same_bits(void) {
+static void check_threads(bq_config config, bq_type type, bq_kv_type kv) {
   tiny_model t;
-  tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), true);
-  make_reference(&t, (bq_session_options){0});
+  tiny_create(&t, config, type, bq_kernels_best(), true);
+  make_reference(&t, (bq_session_options){.kv_type = kv});
   for (size_t threads = 1; threads <= 9; threads++) {
-    bq_session_options o = {.batch = 7, .parallel = {&threads, run_backwards, threads}};
+    bq_session_options o = {.batch = threads % 2 ? 7 : 33, .kv_type = kv, .parallel = {.ctx = &threads, .run = run_backwards, .threads = threads}};
     bq_session *s = new_session(&t, o);
     bq_session_sync(s, prompt, PROMPT, NULL, NULL);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
@@ -275,6 +277,12 @@ static void test_any_number_of_threads_gives_the_same_bits(void) {
     bq_session_free(s);
   }
   tiny_free(&t);
+}
+
+static void test_any_number_of_threads_gives_the_same_bits(void) {
+  check_threads(llama(), BQ_TYPE_BQ4_32, BQ_KV_F32);
+  check_threads(llama(), BQ_TYPE_BQ8_32, BQ_KV_I8);
+  check_threads(bullet(), BQ_TYPE_F32, BQ_KV_F16);
 }
 
 static void test_errors(void) {
@@ -312,6 +320,11 @@ static void test_memory_is_planned(void) {
   bq_session_options o = {.context = 40, .kv_type = BQ_KV_F16};
   uint64_t kv = 0, bytes = bq_session_memory(&t.model.config, t.model.kernels, &o, &kv);
   CHECK_EQ(kv, (40 * 3 * 2 * 20 * 2 + 63) / 64 * 64); /* context, layers, k and v, kv dim, f16 */
+  const uint64_t f16 = kv;
+  o.kv_type = BQ_KV_I8;
+  CHECK(bytes - bq_session_memory(&t.model.config, t.model.kernels, &o, &kv) == f16 - kv);
+  CHECK_EQ(kv, (3 * 2 * bq_kv_bytes(BQ_KV_I8, 40, 10) + 63) / 64 * 64);
+  o.kv_type = BQ_KV_F16;
   bq_session *s = NULL;
   granted = (size_t)bytes - 1;
   bq_error err = {0};
@@ -342,6 +355,93 @@ static void test_memory_is_planned(void) {
   tiny_free(&t);
 }
 
+/* --- trace and work --------------------------------------------------------------------------- */
+
+typedef struct marks {
+  uint32_t count[BQ_STAGE_COUNT], n;
+  bq_stage first, last;
+  uint32_t last_layer;
+} marks;
+
+static void count_mark(void *ctx, bq_stage stage, uint32_t layer) {
+  marks *m = ctx;
+  if (m->n++ == 0) m->first = stage;
+  m->last = stage;
+  m->last_layer = layer;
+  m->count[stage]++;
+}
+
+static void check_marks(const marks *m, uint32_t layers, uint32_t parts, uint32_t heads) {
+  static const bq_stage each[] = {BQ_STAGE_QKV, BQ_STAGE_KV, BQ_STAGE_ATTEND, BQ_STAGE_O,
+                                  BQ_STAGE_MLP_IN, BQ_STAGE_ACTIVATE, BQ_STAGE_DOWN};
+  CHECK_EQ(m->first, BQ_STAGE_HOST);
+  for (size_t i = 0; i < sizeof each / sizeof *each; i++)
+    CHECK_EQ(m->count[each[i]], layers * parts);
+  CHECK_EQ(m->count[BQ_STAGE_NORM], 4 * layers * parts + heads);
+  CHECK_EQ(m->count[BQ_STAGE_HEAD], heads);
+  if (heads) CHECK(m->last == BQ_STAGE_HEAD);
+}
+
+static void test_every_stage_is_marked(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
+  for (size_t threads = 1; threads < 4; threads++) {
+    marks m = {0};
+    bq_session_options o = {.window = 20, .batch = 10, .trace = {&m, count_mark},
+                            .parallel = {.ctx = &threads, .run = run_backwards, .threads = threads}};
+    bq_session *s = new_session(&t, o);
+    bq_session_sync(s, prompt, PROMPT, NULL, NULL);
+    CHECK_EQ(m.n, 0);
+    bq_session_run(s, 0, NULL); /* windows of 20 and 13 tokens: four batches */
+    check_marks(&m, 3, 4, 1);
+    CHECK_EQ(m.count[BQ_STAGE_EMBED], 2);
+    m = (marks){0};
+    uint32_t id;
+    bq_session_sample(s, NULL, NULL, &id, NULL);
+    CHECK_EQ(m.count[BQ_STAGE_SAMPLE], 1);
+    CHECK_EQ(m.n, 2);
+    bq_session_append(s, id, NULL);
+    m = (marks){0};
+    bq_session_run(s, 2, NULL);
+    check_marks(&m, 2, 1, 0);
+    CHECK_EQ(m.last_layer, 1);
+    bq_session_free(s);
+  }
+  tiny_free(&t);
+}
+
+/* Every weight is read once per batch, the embedding's row once per token, the head once. */
+static void test_work_is_counted(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
+  static const uint32_t shapes[][2] = {{40, 40}, {20, 40}, {20, 40}, {40, 40}, {72, 40}, {72, 40}, {40, 72}};
+  uint64_t layer = 0, macs = 0;
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    layer += bq_type_bytes(BQ_TYPE_BQ4_32, BQ_TILED, shapes[i][0], shapes[i][1]);
+    macs += 3 * shapes[i][0] * shapes[i][1];
+  }
+  const uint64_t head = bq_type_bytes(BQ_TYPE_BQ4_32, BQ_TILED, VOCAB, 40), row = 2 * 20;
+  bq_session *s = new_session(&t, (bq_session_options){.kv_type = BQ_KV_I8});
+  bq_session_sync(s, prompt, 8, NULL, NULL);
+  bq_session_run(s, 0, NULL);
+  bq_work w = bq_session_stats_get(s).work;
+  CHECK_EQ(w.weight_bytes, 3 * layer + head + 8 * row); /* eight tokens, one batch */
+  CHECK_EQ(w.macs, 8 * macs + VOCAB * 40 + 3 * 36 * 2 * 4 * 10);
+  CHECK_EQ(w.kv_bytes, 3 * 2 * 2 * bq_kv_bytes(BQ_KV_I8, 8, 10)); /* written, read */
+  for (uint32_t n = 8; n < 12; n++) {
+    bq_work before = bq_session_stats_get(s).work;
+    bq_session_append(s, 1, NULL);
+    bq_session_run(s, 0, NULL);
+    w = bq_session_stats_get(s).work;
+    CHECK_EQ(w.weight_bytes - before.weight_bytes, 3 * layer + head + row);
+    CHECK_EQ(w.macs - before.macs, macs + VOCAB * 40 + 3 * (n + 1) * 2 * 4 * 10);
+    CHECK_EQ(w.kv_bytes - before.kv_bytes,
+             3 * 2 * (bq_kv_bytes(BQ_KV_I8, 1, 10) + bq_kv_bytes(BQ_KV_I8, n + 1, 10)));
+  }
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
 int main(void) {
   RUN(test_any_slicing_gives_the_same_bits);
   RUN(test_tables_agree);
@@ -353,5 +453,7 @@ int main(void) {
   RUN(test_any_number_of_threads_gives_the_same_bits);
   RUN(test_errors);
   RUN(test_memory_is_planned);
+  RUN(test_every_stage_is_marked);
+  RUN(test_work_is_counted);
   return check_summary();
 }

@@ -1,0 +1,206 @@
+/* Scalar attention and KV cache: the formulas of kernels.h, written as plainly as they can be. */
+#include <float.h>
+#include <string.h>
+
+#include "core/fmath.h"
+#include "kernels/attend.h"
+#include "kernels/kv.h"
+
+/* --- softmax -------------------------------------------------------------------------------- */
+
+static float sum_lanes(const float lane[4]) { return (lane[0] + lane[1]) + (lane[2] + lane[3]); }
+
+static float largest(const float *x, size_t n) {
+  float max = x[0];
+  for (size_t i = 1; i < n; i++) max = max < x[i] ? x[i] : max;
+  return max;
+}
+
+/* x[i] = exp(x[i] - max); returns their sum. */
+static float exponentials(float *x, size_t n) {
+  const float max = largest(x, n);
+  float lane[4] = {0, 0, 0, 0};
+  for (size_t i = 0; i < n; i++) lane[i % 4] += x[i] = bq_expf(x[i] - max);
+  return sum_lanes(lane);
+}
+
+void bq_scalar_softmax(float *x, size_t n) {
+  float inv = 1.0f / exponentials(x, n);
+  for (size_t i = 0; i < n; i++) x[i] *= inv;
+}
+
+/* --- f32, f16 ------------------------------------------------------------------------------- */
+
+static float load(bq_kv_type type, const uint8_t *p, size_t i) {
+  if (type == BQ_KV_F32) return ((const float *)(const void *)p)[i];
+  return bq_f16_to_f32(((const uint16_t *)(const void *)p)[i]);
+}
+
+static void attend_row(bq_kv_type type, const bq_attend_job *job, size_t row) {
+  const size_t n = bq_row_positions(job, row), dim = job->kv.head_dim;
+  const float *q = bq_row_query(job, row);
+  const uint8_t *k = job->kv.data, *v = bq_kv_values(&job->kv, type);
+  float *y = bq_row_result(job, row), *scores = job->scratch;
+  for (size_t j = 0; j < n; j++) {
+    float lane[4] = {0, 0, 0, 0};
+    for (size_t d = 0; d < dim; d++) lane[d % 4] += q[d] * load(type, k, j * dim + d);
+    scores[j] = sum_lanes(lane) * job->scale;
+  }
+  bq_scalar_softmax(scores, n);
+  for (size_t d = 0; d < dim; d++) y[d] = 0.0f;
+  for (size_t j = 0; j < n; j++)
+    for (size_t d = 0; d < dim; d++) y[d] += scores[j] * load(type, v, j * dim + d);
+}
+
+void bq_scalar_attend_f32(const bq_attend_job *job) {
+  for (size_t row = job->row0; row < job->row1; row++) attend_row(BQ_KV_F32, job, row);
+}
+void bq_scalar_attend_f16(const bq_attend_job *job) {
+  for (size_t row = job->row0; row < job->row1; row++) attend_row(BQ_KV_F16, job, row);
+}
+
+void bq_scalar_kv_store_f32(const bq_kv_view *kv, size_t position, size_t tokens, const float *k,
+                            const float *v, size_t stride) {
+  const size_t dim = kv->head_dim;
+  float *keys = (float *)(void *)kv->data + position * dim;
+  float *values = (float *)(void *)bq_kv_values(kv, BQ_KV_F32) + position * dim;
+  for (size_t t = 0; t < tokens; t++) {
+    memcpy(keys + t * dim, k + t * stride, dim * sizeof *k);
+    memcpy(values + t * dim, v + t * stride, dim * sizeof *v);
+  }
+}
+
+void bq_scalar_kv_store_f16(const bq_kv_view *kv, size_t position, size_t tokens, const float *k,
+                            const float *v, size_t stride) {
+  const size_t dim = kv->head_dim;
+  uint16_t *keys = (uint16_t *)(void *)kv->data + position * dim;
+  uint16_t *values = (uint16_t *)(void *)bq_kv_values(kv, BQ_KV_F16) + position * dim;
+  for (size_t t = 0; t < tokens; t++)
+    for (size_t d = 0; d < dim; d++) {
+      keys[t * dim + d] = bq_f32_to_f16(k[t * stride + d]);
+      values[t * dim + d] = bq_f32_to_f16(v[t * stride + d]);
+    }
+}
+
+/* --- i8 --------------------------------------------------------------------------------------- */
+
+typedef struct block {
+  float scale;
+  int8_t q[BQ_KV_BLOCK];
+} block;
+
+static float largest_size(const float *x, size_t n) {
+  float m = 0.0f;
+  for (size_t i = 0; i < n; i++) {
+    float size = bq_float_of(bq_bits_of(x[i]) & 0x7fffffffu);
+    m = m < size ? size : m;
+  }
+  return m;
+}
+
+static int8_t round_to(float least, float v) {
+  v = least < v ? v : least; /* also what becomes of NaN */
+  v = v < 127.0f ? v : 127.0f;
+  return (int8_t)(int32_t)(bq_bits_of(v + 0x1.8p23f) - 0x4b400000u);
+}
+
+/* Queries (least -127) and weights of positions (least 0), with zeros behind the n. */
+static void quantize(const float *x, size_t n, float least, block *b) {
+  const float m = largest_size(x, n);
+  memset(b, 0, sizeof *b);
+  if (!(m >= 0x1p-100f)) return;
+  b->scale = m / 127.0f;
+  for (size_t i = 0; i < n; i++) b->q[i] = round_to(least, x[i] * (127.0f / m));
+}
+
+static size_t block_size(size_t n, size_t at) { return n - at < BQ_KV_BLOCK ? n - at : BQ_KV_BLOCK; }
+
+/* The sum over a key's blocks: position j, query q. */
+static float score(const bq_kv_view *kv, size_t j, const block *q) {
+  const uint8_t *group = kv->data + j / 8 * bq_kv_group(kv->head_dim);
+  const uint16_t *scales = (const uint16_t *)(const void *)group;
+  const size_t blocks = bq_kv_up(kv->head_dim, BQ_KV_BLOCK);
+  const int8_t *k = (const int8_t *)(group + blocks * 16);
+  float acc = 0.0f;
+  for (size_t b = 0; b < blocks; b++) {
+    int32_t dot = 0;
+    for (size_t i = 0, d = b * BQ_KV_BLOCK; i < block_size(kv->head_dim, b * BQ_KV_BLOCK); i++, d++)
+      dot += q[b].q[i] * k[(d / 4 * 8 + j % 8) * 4 + d % 4];
+    acc += ((float)dot * q[b].scale) * bq_f16_to_f32(scales[b * 8 + j % 8]);
+  }
+  return acc;
+}
+
+/* y[d] += what the positions of block b, weighted by w, contribute. */
+static void add_values(const bq_kv_view *kv, size_t b, const block *w, float *y) {
+  for (size_t d = 0; d < kv->head_dim; d++) {
+    const int8_t *v = (const int8_t *)bq_kv_tiles(kv, d / 8) + b * BQ_KV_TILE;
+    int32_t dot = 0;
+    for (size_t j = 0; j < BQ_KV_BLOCK; j++)
+      dot += w->q[j] * v[(j / 4 * 8 + d % 8) * 4 + j % 4];
+    y[d] += (float)dot * w->scale;
+  }
+}
+
+static void attend_row_i8(const bq_attend_job *job, size_t row) {
+  const bq_kv_view *kv = &job->kv;
+  const size_t n = bq_row_positions(job, row), dim = kv->head_dim;
+  const float *q = bq_row_query(job, row), *v_scales = bq_kv_scales(kv);
+  float *y = bq_row_result(job, row), *scores = job->scratch;
+  block *blocks = (block *)(void *)(scores + bq_kv_up(n, 32) * 32), weights;
+  for (size_t d = 0; d < dim; d += BQ_KV_BLOCK)
+    quantize(q + d, block_size(dim, d), -127.0f, &blocks[d / BQ_KV_BLOCK]);
+  for (size_t j = 0; j < n; j++) scores[j] = score(kv, j, blocks) * job->scale;
+  const float inv = 1.0f / exponentials(scores, n);
+  for (size_t j = 0; j < n; j++) scores[j] *= v_scales[j];
+  for (size_t d = 0; d < dim; d++) y[d] = 0.0f;
+  for (size_t j = 0; j < n; j += BQ_KV_BLOCK) {
+    quantize(scores + j, block_size(n, j), 0.0f, &weights);
+    add_values(kv, j / BQ_KV_BLOCK, &weights, y);
+  }
+  for (size_t d = 0; d < dim; d++) y[d] *= inv;
+}
+
+void bq_scalar_attend_i8(const bq_attend_job *job) {
+  for (size_t row = job->row0; row < job->row1; row++) attend_row_i8(job, row);
+}
+
+/* 1 / scale, or 0 where everything shall be 0. */
+static float inverse(float scale) { return scale > 0.0f ? 1.0f / scale : 0.0f; }
+
+static void store_key(const bq_kv_view *kv, size_t j, const float *x) {
+  const size_t dim = kv->head_dim, blocks = bq_kv_up(dim, BQ_KV_BLOCK);
+  uint8_t *group = kv->data + j / 8 * bq_kv_group(dim), *k = group + blocks * 16;
+  for (size_t b = 0; b < blocks; b++) {
+    const size_t from = b * BQ_KV_BLOCK, size = block_size(dim, from);
+    float scale = largest_size(x + from, size) / 127.0f;
+    uint16_t h = bq_f32_to_f16(scale < 65504.0f ? scale : 65504.0f);
+    memcpy(group + (b * 8 + j % 8) * 2, &h, 2);
+    const float inv = inverse(bq_f16_to_f32(h));
+    for (size_t d = from; d < from + BQ_KV_BLOCK && d < bq_kv_dims(dim); d++) {
+      int8_t q = inv > 0.0f && d < dim ? round_to(-127.0f, x[d] * inv) : 0;
+      k[(d / 4 * 8 + j % 8) * 4 + d % 4] = (uint8_t)q;
+    }
+  }
+}
+
+static void store_value(const bq_kv_view *kv, size_t j, const float *x) {
+  const size_t dim = kv->head_dim;
+  float m = largest_size(x, dim);
+  m = m < FLT_MAX ? m : FLT_MAX;
+  const float scale = m >= 0x1p-100f ? m / 127.0f : 0.0f, inv = inverse(scale);
+  bq_kv_scales(kv)[j] = scale;
+  for (size_t d = 0; d < dim; d++) {
+    uint8_t *tile = bq_kv_tiles(kv, d / 8) + j / BQ_KV_BLOCK * BQ_KV_TILE;
+    int8_t q = inv > 0.0f ? round_to(-127.0f, x[d] * inv) : 0;
+    tile[(j % BQ_KV_BLOCK / 4 * 8 + d % 8) * 4 + j % 4] = (uint8_t)q;
+  }
+}
+
+void bq_scalar_kv_store_i8(const bq_kv_view *kv, size_t position, size_t tokens, const float *k,
+                           const float *v, size_t stride) {
+  for (size_t t = 0; t < tokens; t++) {
+    store_key(kv, position + t, k + t * stride);
+    store_value(kv, position + t, v + t * stride);
+  }
+}

@@ -1,0 +1,256 @@
+/* Attention and KV cache with plain SIMD, four f32 or eight 16-bit lanes at a time. */
+#ifdef __wasm_simd128__
+
+#include <float.h>
+
+#include "kernels/attend.h"
+
+/* Keys and values are taken as 16-bit lanes of two bytes. The even ones are shifted up, so that they
+ * count 256 times, the odd ones down with their sign; numbers that meet these are shifted up
+ * instead. So all products count 256 times (at most 32 * 256 * 127 * 127: fits in 32 bits), which
+ * the scales take back exactly. A quad is (q[0], q[2]), (q[1] << 8, q[3] << 8). */
+enum { KEY_QUAD = 8, VALUE_QUAD = 8 };
+#define UNIT 256.0f
+
+#include "kernels/simd_attend.h"
+
+INLINE void put_value_quads(uint8_t *p, size_t step, v128_t q) {
+  v128_t even = wasm_i16x8_shr(wasm_i16x8_shl(q, 8), 8);
+  v128_t odd = wasm_v128_and(q, wasm_i16x8_const_splat((int16_t)0xff00));
+  wasm_v128_store32_lane(p, even, 0);
+  wasm_v128_store32_lane(p + step, even, 1);
+  wasm_v128_store32_lane(p + 2 * step, even, 2);
+  wasm_v128_store32_lane(p + 3 * step, even, 3);
+  wasm_v128_store32_lane(p + 4, odd, 0);
+  wasm_v128_store32_lane(p + step + 4, odd, 1);
+  wasm_v128_store32_lane(p + 2 * step + 4, odd, 2);
+  wasm_v128_store32_lane(p + 3 * step + 4, odd, 3);
+}
+
+INLINE void put_key_quads(uint8_t *p, size_t step, v128_t q) { put_value_quads(p, step, q); }
+
+INLINE int32_t key_offset(v128_t low, v128_t high) {
+  (void)low, (void)high;
+  return 0;
+}
+
+INLINE void dot_values(int H, v128_t w0, v128_t w1, const uint8_t *quad,
+                       v128_t sum[BQ_ATTEND_ROWS][2]) {
+  v128_t even0 = wasm_i16x8_shl(w0, 8), odd0 = wasm_i16x8_shr(w0, 8);
+  v128_t even1 = wasm_i16x8_shl(w1, 8), odd1 = wasm_i16x8_shr(w1, 8);
+  UNROLL for (int h = 0; h < H; h++) {
+    v128_t even = wasm_v128_load32_splat(quad + 8 * h);
+    v128_t odd = wasm_v128_load32_splat(quad + 8 * h + 4);
+    v128_t s0 = wasm_i32x4_add(wasm_i32x4_dot_i16x8(even0, even), wasm_i32x4_dot_i16x8(odd0, odd));
+    v128_t s1 = wasm_i32x4_add(wasm_i32x4_dot_i16x8(even1, even), wasm_i32x4_dot_i16x8(odd1, odd));
+    sum[h][0] = wasm_i32x4_add(sum[h][0], s0);
+    sum[h][1] = wasm_i32x4_add(sum[h][1], s1);
+  }
+}
+
+INLINE void dot_keys(int H, v128_t w0, v128_t w1, const uint8_t *quad,
+                     v128_t sum[BQ_ATTEND_ROWS][2]) {
+  dot_values(H, w0, w1, quad, sum);
+}
+
+void bq_simd128_attend_i8(const bq_attend_job *job) { attend_i8(job); }
+
+/* --- softmax -------------------------------------------------------------------------------- */
+
+void bq_simd128_softmax(float *x, size_t n) {
+  const simd_exp_constants k = simd_exp_prepare();
+  const float max = simd_largest(x, n);
+  v128_t sum = simd_zero();
+  size_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    v128_t e = simd_exp(wasm_f32x4_sub(wasm_v128_load(x + i), wasm_f32x4_splat(max)), &k);
+    wasm_v128_store(x + i, e);
+    sum = wasm_f32x4_add(sum, e);
+  }
+  for (size_t j = i; j < n; j++) x[j] = bq_expf(x[j] - max);
+  sum = wasm_f32x4_add(sum, simd_load_part(x + i, n - i));
+  v128_t inv = wasm_f32x4_splat(1.0f / simd_sum(sum));
+  for (size_t j = 0; j < n; j += 4) simd_store(x, wasm_f32x4_mul(simd_load(x, j, n), inv), j, n);
+}
+
+/* --- f32, f16: blocks of positions, which stay in the cache for all rows ---------------------- */
+
+/* scores[j] = dot(q, k[j]) * scale for N (4 or 1) positions, each with its own four lanes. */
+INLINE void score(int N, const float *q, const float *k, size_t dim, float scale, float *scores) {
+  v128_t sum[4] = {simd_zero(), simd_zero(), simd_zero(), simd_zero()};
+  for (size_t d = 0; d < dim; d += 4) {
+    v128_t x = wasm_v128_load(q + d);
+    UNROLL for (int i = 0; i < N; i++)
+      sum[i] = wasm_f32x4_add(sum[i], wasm_f32x4_mul(x, wasm_v128_load(k + i * dim + d)));
+  }
+  if (N == 4) {
+    v128_t dots = simd_sum_4(sum[0], sum[1], sum[2], sum[3]);
+    wasm_v128_store(scores, wasm_f32x4_mul(dots, wasm_f32x4_splat(scale)));
+  } else {
+    scores[0] = simd_sum(sum[0]) * scale;
+  }
+}
+
+static void score_block(const float *q, const float *k, size_t positions, size_t dim, float scale,
+                        float *scores) {
+  size_t j = 0;
+  for (; j + 4 <= positions; j += 4) score(4, q, k + j * dim, dim, scale, scores + j);
+  for (; j < positions; j++) score(1, q, k + j * dim, dim, scale, scores + j);
+}
+
+/* y[0...4N-1] += sum over positions of scores[j] * v[j], N accumulators that stay in registers. */
+INLINE void mix(int N, const float *scores, size_t positions, const float *v, size_t dim, float *y) {
+  v128_t sum[8];
+  UNROLL for (int i = 0; i < N; i++) sum[i] = wasm_v128_load(y + 4 * i);
+  for (size_t j = 0; j < positions; j++, v += dim) {
+    v128_t s = wasm_v128_load32_splat(scores + j);
+    UNROLL for (int i = 0; i < N; i++)
+      sum[i] = wasm_f32x4_add(sum[i], wasm_f32x4_mul(s, wasm_v128_load(v + 4 * i)));
+  }
+  UNROLL for (int i = 0; i < N; i++) wasm_v128_store(y + 4 * i, sum[i]);
+}
+
+static void mix_block(const float *scores, size_t positions, const float *v, size_t dim, float *y) {
+  size_t d = 0;
+  for (; d + 32 <= dim; d += 32) mix(8, scores, positions, v + d, dim, y + d);
+  for (; d + 16 <= dim; d += 16) mix(4, scores, positions, v + d, dim, y + d);
+  for (; d < dim; d += 4) mix(1, scores, positions, v + d, dim, y + d);
+}
+
+/* n floats of a cache, from element `at` on; f16 are widened to `wide`. */
+static const float *floats_of(bq_kv_type type, const uint8_t *p, size_t at, size_t n, float *wide) {
+  if (type == BQ_KV_F32) return (const float *)(const void *)p + at;
+  const simd_f16_constants c = simd_f16_prepare();
+  const uint16_t *h = (const uint16_t *)(const void *)p + at;
+  for (size_t i = 0; i < n; i += 4) wasm_v128_store(wide + i, simd_load_f16(h + i, &c));
+  return wide;
+}
+
+static size_t seen(const bq_attend_job *job, size_t row, size_t at) { /* positions of a block */
+  const size_t n = bq_row_positions(job, row);
+  return n <= at ? 0 : n - at < BQ_KV_BLOCK ? n - at : BQ_KV_BLOCK;
+}
+
+/* `rows` (at most BQ_ATTEND_ROWS) from `row` on. */
+static void attend_rows_of_floats(bq_kv_type type, const bq_attend_job *job, size_t row,
+                                  size_t rows) {
+  const size_t dim = job->kv.head_dim, last = row + rows - 1, n = bq_row_positions(job, last);
+  const size_t stride = bq_kv_up(n, BQ_KV_BLOCK) * BQ_KV_BLOCK;
+  float *scores = job->scratch, *wide = scores + rows * stride;
+  for (size_t at = 0; at < n; at += BQ_KV_BLOCK) {
+    const float *k = floats_of(type, job->kv.data, at * dim, seen(job, last, at) * dim, wide);
+    for (size_t r = 0; r < rows; r++)
+      score_block(bq_row_query(job, row + r), k, seen(job, row + r, at), dim, job->scale,
+                  scores + r * stride + at);
+  }
+  for (size_t r = 0; r < rows; r++) {
+    bq_simd128_softmax(scores + r * stride, bq_row_positions(job, row + r));
+    memset(bq_row_result(job, row + r), 0, dim * sizeof(float));
+  }
+  const uint8_t *values = bq_kv_values(&job->kv, type);
+  for (size_t at = 0; at < n; at += BQ_KV_BLOCK) {
+    const float *v = floats_of(type, values, at * dim, seen(job, last, at) * dim, wide);
+    for (size_t r = 0; r < rows; r++)
+      mix_block(scores + r * stride + at, seen(job, row + r, at), v, dim,
+                bq_row_result(job, row + r));
+  }
+}
+
+static void attend_floats(bq_kv_type type, const bq_attend_job *job) {
+  for (size_t row = job->row0, rows; row < job->row1; row += rows) {
+    rows = job->row1 - row < BQ_ATTEND_ROWS ? job->row1 - row : BQ_ATTEND_ROWS;
+    attend_rows_of_floats(type, job, row, rows);
+  }
+}
+
+void bq_simd128_attend_f32(const bq_attend_job *job) {
+  if (job->kv.head_dim % 4) bq_scalar_attend_f32(job);
+  else attend_floats(BQ_KV_F32, job);
+}
+void bq_simd128_attend_f16(const bq_attend_job *job) {
+  if (job->kv.head_dim % 4) bq_scalar_attend_f16(job);
+  else attend_floats(BQ_KV_F16, job);
+}
+
+/* --- storing ---------------------------------------------------------------------------------- */
+
+static void narrow(const float *x, size_t n, uint16_t *h) {
+  size_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    wasm_v128_store(h + i, wasm_u16x8_narrow_i32x4(simd_to_f16(wasm_v128_load(x + i)),
+                                                   simd_to_f16(wasm_v128_load(x + i + 4))));
+  for (; i < n; i++) h[i] = bq_f32_to_f16(x[i]);
+}
+
+void bq_simd128_kv_store_f16(const bq_kv_view *kv, size_t position, size_t tokens, const float *k,
+                             const float *v, size_t stride) {
+  uint16_t *keys = (uint16_t *)(void *)kv->data;
+  uint16_t *values = (uint16_t *)(void *)bq_kv_values(kv, BQ_KV_F16);
+  for (size_t t = 0; t < tokens; t++) {
+    narrow(k + t * stride, kv->head_dim, keys + (position + t) * kv->head_dim);
+    narrow(v + t * stride, kv->head_dim, values + (position + t) * kv->head_dim);
+  }
+}
+
+/* Floats d...d+31 of n, zeros behind the end. */
+INLINE void load_block(const float *x, size_t d, size_t n, v128_t block[8]) {
+  UNROLL for (int i = 0; i < 8; i++)
+    block[i] = d + 4 * i < n ? simd_load(x, d + 4 * i, n) : simd_zero();
+}
+
+/* As kv_store rounds: times 1 / scale, a scale of 0 makes all 0. */
+INLINE void round_block(const v128_t x[8], float scale, int8_t q[32]) {
+  v128_t inv = wasm_f32x4_splat(1.0f / scale), least = wasm_f32x4_const_splat(-127.0f);
+  v128_t keep = scale > 0.0f ? wasm_i32x4_const_splat(-1) : simd_zero();
+  wasm_v128_store(q, wasm_v128_and(keep, round_sixteen(x, inv, least)));
+  wasm_v128_store(q + 16, wasm_v128_and(keep, round_sixteen(x + 4, inv, least)));
+}
+
+static void store_key(const bq_kv_view *kv, size_t j, const float *x) {
+  const size_t dim = kv->head_dim, dims = bq_kv_dims(dim), blocks = bq_kv_up(dim, BQ_KV_BLOCK);
+  uint8_t *group = kv->data + j / 8 * bq_kv_group(dim), *k = group + blocks * 16 + j % 8 * 4;
+  for (size_t b = 0; b < blocks; b++) {
+    v128_t block[8];
+    int8_t q[BQ_KV_BLOCK];
+    load_block(x, b * BQ_KV_BLOCK, dim, block);
+    float scale = wasm_f32x4_extract_lane(largest_size(block), 0) / 127.0f;
+    uint16_t h = bq_f32_to_f16(scale < 65504.0f ? scale : 65504.0f);
+    memcpy(group + (b * 8 + j % 8) * 2, &h, 2);
+    round_block(block, bq_f16_to_f32(h), q);
+    for (size_t d = b * BQ_KV_BLOCK, i = 0; i < BQ_KV_BLOCK && d + i < dims; i += 4)
+      memcpy(k + (d + i) * 8, q + i, 4);
+  }
+}
+
+static void store_value(const bq_kv_view *kv, size_t j, const float *x) {
+  const size_t dim = kv->head_dim;
+  v128_t m = simd_zero(), block[8];
+  for (size_t d = 0; d < dim; d += BQ_KV_BLOCK) {
+    load_block(x, d, dim, block);
+    m = wasm_f32x4_pmax(m, largest_size(block));
+  }
+  float most = wasm_f32x4_extract_lane(m, 0);
+  most = most < FLT_MAX ? most : FLT_MAX;
+  const float scale = most >= 0x1p-100f ? most / 127.0f : 0.0f;
+  bq_kv_scales(kv)[j] = scale;
+  const size_t at = j / BQ_KV_BLOCK * BQ_KV_TILE + j % BQ_KV_BLOCK / 4 * 32 + j % 4;
+  for (size_t d = 0; d < dim; d += BQ_KV_BLOCK) {
+    int8_t q[BQ_KV_BLOCK];
+    load_block(x, d, dim, block);
+    round_block(block, scale, q);
+    for (size_t i = 0; i < BQ_KV_BLOCK && d + i < dim; i++)
+      bq_kv_tiles(kv, (d + i) / 8)[at + i % 8 * 4] = (uint8_t)q[i];
+  }
+}
+
+void bq_simd128_kv_store_i8(const bq_kv_view *kv, size_t position, size_t tokens, const float *k,
+                            const float *v, size_t stride) {
+  for (size_t t = 0; t < tokens; t++) {
+    store_key(kv, position + t, k + t * stride);
+    store_value(kv, position + t, v + t * stride);
+  }
+}
+
+#else
+typedef int no_simd128; /* a translation unit must declare something */
+#endif

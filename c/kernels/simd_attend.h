@@ -1,0 +1,210 @@
+/* Attention over an i8 cache, written once for the simd128 and relaxed tables. Eight positions (for
+ * keys) or dims (for values) lie in the lanes; up to four queries share every load.
+ *
+ * Queries and weights of positions become *panels*: [blocks of 32][quads of 4][queries] with four
+ * 8-bit numbers each, however the including file likes them; behind a block's quads lie its scales,
+ * [queries] f32, and for keys its offsets, [queries] i32.
+ *
+ * The file that includes this says (all inlined):
+ *   enum { KEY_QUAD, VALUE_QUAD }   bytes of a quad, a multiple of 4
+ *   UNIT                            what one counts in sums, 1 or a power of 2
+ *   void put_key_quads(uint8_t *p, size_t step, v128_t q);     16 numbers -127...127, `step` bytes
+ *   void put_value_quads(uint8_t *p, size_t step, v128_t q);   from quad to quad; 0...127
+ *   int32_t key_offset(v128_t low, v128_t high);               what sums over 32 numbers start from
+ *   void dot_keys(int H, v128_t w0, v128_t w1, const uint8_t *quad, v128_t sum[4][2]);
+ *   void dot_values(...);                                      the same
+ * dot: sum[h][i] += products of query h with the rows 4i...4i+3 of the eight, of which w holds four
+ * bytes each. */
+#ifndef BQ_KERNELS_SIMD_ATTEND_H
+#define BQ_KERNELS_SIMD_ATTEND_H
+
+#include "kernels/kv.h"
+#include "kernels/simd.h"
+
+INLINE void put_key_quads(uint8_t *p, size_t step, v128_t q);
+INLINE void put_value_quads(uint8_t *p, size_t step, v128_t q);
+INLINE int32_t key_offset(v128_t low, v128_t high);
+INLINE void dot_keys(int H, v128_t w0, v128_t w1, const uint8_t *quad,
+                     v128_t sum[BQ_ATTEND_ROWS][2]);
+INLINE void dot_values(int H, v128_t w0, v128_t w1, const uint8_t *quad,
+                       v128_t sum[BQ_ATTEND_ROWS][2]);
+
+INLINE size_t key_panel(size_t H) { return 8 * H * KEY_QUAD + 8 * H; } /* bytes per block */
+INLINE size_t value_panel(size_t H) { return 8 * H * VALUE_QUAD + 4 * H; }
+
+/* --- quantizing ------------------------------------------------------------------------------- */
+
+/* m in all lanes: the largest size among 32 numbers. */
+INLINE v128_t largest_size(const v128_t x[8]) {
+  v128_t m = simd_zero();
+  UNROLL for (int i = 0; i < 8; i++) m = wasm_f32x4_pmax(m, wasm_f32x4_abs(x[i]));
+  m = wasm_f32x4_pmax(m, wasm_i32x4_shuffle(m, m, 2, 3, 0, 1));
+  return wasm_f32x4_pmax(m, wasm_i32x4_shuffle(m, m, 1, 0, 3, 2));
+}
+
+/* 16 numbers as signed bytes, clamped to least...127; NaN becomes least. */
+INLINE v128_t round_sixteen(const v128_t x[4], v128_t inv, v128_t least) {
+  v128_t r[4];
+  UNROLL for (int i = 0; i < 4; i++) {
+    v128_t v = wasm_f32x4_pmax(least, wasm_f32x4_mul(x[i], inv));
+    v = wasm_f32x4_pmin(wasm_f32x4_const_splat(127.0f), v);
+    r[i] = wasm_i32x4_sub(wasm_f32x4_add(v, wasm_f32x4_const_splat(0x1.8p23f)),
+                          wasm_i32x4_const_splat(0x4b400000));
+  }
+  return wasm_i8x16_narrow_i16x8(wasm_i16x8_narrow_i32x4(r[0], r[1]),
+                                 wasm_i16x8_narrow_i32x4(r[2], r[3]));
+}
+
+typedef struct quantized {
+  v128_t low, high; /* 16 bytes each */
+  float scale;
+} quantized;
+
+INLINE quantized quantize_32(const v128_t x[8], v128_t least) {
+  const float m = wasm_f32x4_extract_lane(largest_size(x), 0);
+  if (!(m >= 0x1p-100f)) return (quantized){simd_zero(), simd_zero(), 0.0f};
+  v128_t inv = wasm_f32x4_splat(127.0f / m);
+  return (quantized){round_sixteen(x, inv, least), round_sixteen(x + 4, inv, least), m / 127.0f};
+}
+
+/* Query h of H. */
+INLINE void put_query(const float *q, size_t head_dim, size_t h, size_t H, uint8_t *panel) {
+  for (size_t d = 0; d < head_dim; d += BQ_KV_BLOCK, panel += key_panel(H)) {
+    v128_t x[8];
+    UNROLL for (int i = 0; i < 8; i++)
+      x[i] = d + 4 * i < head_dim ? simd_load(q, d + 4 * i, head_dim) : simd_zero();
+    const quantized a = quantize_32(x, wasm_f32x4_const_splat(-127.0f));
+    put_key_quads(panel + h * KEY_QUAD, H * KEY_QUAD, a.low);
+    put_key_quads(panel + (4 * H + h) * KEY_QUAD, H * KEY_QUAD, a.high);
+    const float scale = a.scale / UNIT;
+    const int32_t offset = key_offset(a.low, a.high);
+    memcpy(panel + 8 * H * KEY_QUAD + 4 * h, &scale, 4);
+    memcpy(panel + 8 * H * KEY_QUAD + 4 * (H + h), &offset, 4);
+  }
+}
+
+/* Scores of query h to weights of its n positions, and zeros up to `blocks`; scores may be written
+ * to behind the n. Returns 1 / sum of the exponentials. */
+INLINE float put_weights(float *scores, size_t n, const float *v_scales, size_t blocks, size_t h,
+                         size_t H, uint8_t *panel) {
+  const simd_exp_constants k = simd_exp_prepare();
+  const v128_t max = wasm_f32x4_splat(simd_largest(scores, n));
+  v128_t sum = simd_zero();
+  for (size_t i = n; i % BQ_KV_BLOCK; i++) scores[i] = bq_float_of(0xff800000u); /* -infinity */
+  for (size_t b = 0; b < blocks; b++, panel += value_panel(H)) {
+    const size_t at = b * BQ_KV_BLOCK;
+    quantized w = {simd_zero(), simd_zero(), 0.0f};
+    if (at < n) {
+      const float *scales = v_scales + at;
+      float part[BQ_KV_BLOCK] = {0};
+      if (n - at < BQ_KV_BLOCK) scales = memcpy(part, scales, (n - at) * sizeof *part);
+      v128_t x[8];
+      UNROLL for (int i = 0; i < 8; i++) {
+        v128_t e = wasm_v128_load(scores + at + 4 * i);
+        e = simd_exp(wasm_f32x4_sub(e, max), &k);
+        sum = wasm_f32x4_add(sum, e);
+        x[i] = wasm_f32x4_mul(e, wasm_v128_load(scales + 4 * i));
+      }
+      w = quantize_32(x, simd_zero());
+    }
+    put_value_quads(panel + h * VALUE_QUAD, H * VALUE_QUAD, w.low);
+    put_value_quads(panel + (4 * H + h) * VALUE_QUAD, H * VALUE_QUAD, w.high);
+    const float scale = w.scale / UNIT;
+    memcpy(panel + 8 * H * VALUE_QUAD + 4 * h, &scale, 4);
+  }
+  return 1.0f / simd_sum(sum);
+}
+
+/* --- products --------------------------------------------------------------------------------- */
+
+/* scores[h][8g...8g+7] for H queries and all groups g of 8 positions. */
+INLINE void score_groups(int H, const bq_kv_view *kv, size_t groups, const uint8_t *panel,
+                         float scale, float *scores, size_t stride) {
+  const simd_f16_constants f16 = simd_f16_prepare();
+  const size_t dims = bq_kv_dims(kv->head_dim), blocks = bq_kv_up(dims, BQ_KV_BLOCK);
+  const uint8_t *group = kv->data;
+  for (size_t g = 0; g < groups; g++) {
+    const uint8_t *k = group + blocks * 16, *p = panel;
+    v128_t acc[BQ_ATTEND_ROWS][2];
+    UNROLL for (int h = 0; h < H; h++) acc[h][0] = acc[h][1] = simd_zero();
+    for (size_t b = 0; b < blocks; b++, p += key_panel(H)) {
+      const uint8_t *scales = p + 8 * H * KEY_QUAD;
+      v128_t sum[BQ_ATTEND_ROWS][2];
+      UNROLL for (int h = 0; h < H; h++)
+        sum[h][0] = sum[h][1] = wasm_v128_load32_splat(scales + 4 * (H + h));
+      const size_t quads = (dims - b * BQ_KV_BLOCK) / 4;
+      KEEP_LOOP for (size_t j = 0; j < (quads < 8 ? quads : 8); j++, k += 32)
+        dot_keys(H, wasm_v128_load(k), wasm_v128_load(k + 16), p + j * H * KEY_QUAD, sum);
+      v128_t k0 = simd_load_f16_finite(group + 16 * b, &f16);
+      v128_t k1 = simd_load_f16_finite(group + 16 * b + 8, &f16);
+      UNROLL for (int h = 0; h < H; h++) {
+        v128_t q = wasm_v128_load32_splat(scales + 4 * h);
+        v128_t s0 = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(sum[h][0]), q);
+        v128_t s1 = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(sum[h][1]), q);
+        acc[h][0] = wasm_f32x4_add(acc[h][0], wasm_f32x4_mul(s0, k0));
+        acc[h][1] = wasm_f32x4_add(acc[h][1], wasm_f32x4_mul(s1, k1));
+      }
+    }
+    UNROLL for (int h = 0; h < H; h++) {
+      wasm_v128_store(scores + h * stride + 8 * g, wasm_f32x4_mul(acc[h][0], wasm_f32x4_splat(scale)));
+      wasm_v128_store(scores + h * stride + 8 * g + 4,
+                      wasm_f32x4_mul(acc[h][1], wasm_f32x4_splat(scale)));
+    }
+    group = k;
+  }
+}
+
+/* y[h][d...d+7] = sum over blocks * inv[h], for the dims of one run of tiles; `size` of them are
+ * stored. */
+INLINE void mix_tiles(int H, const uint8_t *tile, size_t blocks, const uint8_t *panel,
+                      const float *inv, size_t d, size_t size, float *const *y) {
+  v128_t acc[BQ_ATTEND_ROWS][2];
+  UNROLL for (int h = 0; h < H; h++) acc[h][0] = acc[h][1] = simd_zero();
+  for (size_t b = 0; b < blocks; b++, tile += BQ_KV_TILE, panel += value_panel(H)) {
+    v128_t sum[BQ_ATTEND_ROWS][2];
+    UNROLL for (int h = 0; h < H; h++) sum[h][0] = sum[h][1] = simd_zero();
+    KEEP_LOOP for (int j = 0; j < 8; j++)
+      dot_values(H, wasm_v128_load(tile + 32 * j), wasm_v128_load(tile + 32 * j + 16),
+                 panel + j * H * VALUE_QUAD, sum);
+    UNROLL for (int h = 0; h < H; h++) {
+      v128_t w = wasm_v128_load32_splat(panel + 8 * H * VALUE_QUAD + 4 * h);
+      UNROLL for (int i = 0; i < 2; i++)
+        acc[h][i] = wasm_f32x4_add(acc[h][i],
+                                   wasm_f32x4_mul(wasm_f32x4_convert_i32x4(sum[h][i]), w));
+    }
+  }
+  UNROLL for (int h = 0; h < H; h++) {
+    v128_t i = wasm_f32x4_splat(inv[h]);
+    simd_store(y[h], wasm_f32x4_mul(acc[h][0], i), d, d + size);
+    if (size > 4) simd_store(y[h], wasm_f32x4_mul(acc[h][1], i), d + 4, d + size);
+  }
+}
+
+/* --- rows --------------------------------------------------------------------------------------- */
+
+INLINE void attend_rows(int H, const bq_attend_job *job, size_t row) {
+  const bq_kv_view *kv = &job->kv;
+  const size_t dim = kv->head_dim, n = bq_row_positions(job, row + H - 1); /* the last sees most */
+  const size_t blocks = bq_kv_up(n, BQ_KV_BLOCK), stride = blocks * BQ_KV_BLOCK;
+  float *scores = job->scratch, *y[BQ_ATTEND_ROWS], inv[BQ_ATTEND_ROWS];
+  uint8_t *panel = (uint8_t *)(scores + H * stride);
+  for (int h = 0; h < H; h++) put_query(bq_row_query(job, row + h), dim, h, H, panel);
+  score_groups(H, kv, bq_kv_up(n, 8), panel, job->scale, scores, stride);
+  for (int h = 0; h < H; h++) {
+    inv[h] = put_weights(scores + h * stride, bq_row_positions(job, row + h), bq_kv_scales(kv),
+                         blocks, h, H, panel);
+    y[h] = bq_row_result(job, row + h);
+  }
+  for (size_t d = 0; d < dim; d += 8)
+    mix_tiles(H, bq_kv_tiles(kv, d / 8), blocks, panel, inv, d, dim - d < 8 ? dim - d : 8, y);
+}
+
+INLINE void attend_i8(const bq_attend_job *job) {
+  size_t row = job->row0;
+  for (; row + 4 <= job->row1; row += 4) attend_rows(4, job, row);
+  if (row + 3 == job->row1) attend_rows(3, job, row);
+  else if (row + 2 == job->row1) attend_rows(2, job, row);
+  else if (row + 1 == job->row1) attend_rows(1, job, row);
+}
+
+#endif

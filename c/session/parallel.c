@@ -1,0 +1,46 @@
+/* A job's parts, shared out to threads: one run with barriers where the host has them, else one run
+ * per part. */
+#include "session/session.h"
+
+typedef struct parts {
+  bq_session *s;
+  bq_part_fn *fn;
+  void *arg;
+  const uint8_t *list;
+  size_t n;
+  bq_stage ended; /* of the part that slice 0 did last */
+} parts;
+
+static void run_all(void *arg, size_t slice, size_t slices) {
+  parts *p = arg;
+  const bq_parallel *parallel = &p->s->options.parallel;
+  for (size_t i = 0; i < p->n; i++) {
+    bq_stage stage = p->fn(p->arg, p->list[i], slice, slices);
+    /* The last wait is the run's own end. */
+    if (slices > 1 && i + 1 < p->n) parallel->barrier(parallel->ctx);
+    if (slice == 0 && (slices == 1 || i + 1 < p->n)) bq_mark(p->s, stage, p->s->layer);
+    else if (slice == 0) p->ended = stage;
+  }
+}
+
+static void run_one(void *arg, size_t slice, size_t slices) {
+  parts *p = arg;
+  bq_stage stage = p->fn(p->arg, p->list[0], slice, slices);
+  if (slice == 0) p->ended = stage;
+}
+
+void bq_run_parts(bq_session *s, bq_part_fn *fn, void *arg, const uint8_t *list, size_t n) {
+  const bq_parallel *parallel = &s->options.parallel;
+  parts p = {s, fn, arg, list, n, BQ_STAGE_HOST};
+  if (parallel->threads == 1) {
+    run_all(&p, 0, 1);
+  } else if (parallel->barrier) {
+    parallel->run(parallel->ctx, run_all, &p);
+    if (p.ended != BQ_STAGE_HOST) bq_mark(s, p.ended, s->layer);
+  } else {
+    for (; p.n > 0; p.n--, p.list++) {
+      parallel->run(parallel->ctx, run_one, &p);
+      bq_mark(s, p.ended, s->layer);
+    }
+  }
+}

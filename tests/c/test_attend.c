@@ -1,0 +1,341 @@
+/* Attention, KV cache and softmax of every table against the scalar table, bit for bit, and the scalar
+ * table against plain double arithmetic. Natively only scalar exists; as wasm, the others too. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "core/half.h"
+#include "kernels/kernels.h"
+#include "kernels/kv.h"
+#include "random.h"
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+static const bq_kernels *tables[3]; /* tables[0] is scalar */
+static size_t n_tables;
+
+static const char *const TYPE_NAMES[] = {"f32", "f16", "i8"};
+_Static_assert(COUNT(TYPE_NAMES) == BQ_KV_COUNT, "a name for each");
+
+static bool check_same(const void *got, const void *want, size_t bytes, const char *what,
+                       const bq_kernels *k) {
+  bool same = memcmp(got, want, bytes) == 0;
+  if (!CHECK(same)) printf("  %s of table %s\n", what, k->name);
+  return same;
+}
+
+/* `bytes` of one value, 16-byte aligned, behind them 64 bytes that must stay as they are. */
+static void *guarded(size_t bytes, int value) {
+  uint8_t *p = aligned_alloc(16, (bytes + 64 + 15) / 16 * 16);
+  memset(p, value, bytes);
+  memset(p + bytes, 0xa5, 64);
+  return p;
+}
+
+static void free_guarded(void *p, size_t bytes) {
+  for (size_t i = 0; i < 64; i++)
+    if (!CHECK_EQ(((uint8_t *)p)[bytes + i], 0xa5)) break;
+  free(p);
+}
+
+/* --- softmax -------------------------------------------------------------------------------- */
+
+static void test_softmax(void) {
+  enum { LONGEST = 1030 };
+  static float x[LONGEST], want[LONGEST], got[LONGEST + 1];
+  uint64_t seed = 11;
+  for (size_t n = 1; n <= LONGEST; n += n < 70 ? 1 : n < 256 ? 31 : 129) {
+    random_floats(&seed, x, n, random_bits(&seed) % 8 ? 4.0f : 120.0f);
+    memcpy(want, x, n * sizeof *x);
+    tables[0]->softmax(want, n);
+    for (size_t t = 0; t < n_tables; t++) {
+      memcpy(got, x, n * sizeof *x);
+      memset(got + n, 0xa5, sizeof *got);
+      tables[t]->softmax(got, n);
+      if (!check_same(got, want, n * sizeof *got, "softmax", tables[t])) printf("  n = %zu\n", n);
+      CHECK_EQ(bq_bits_of(got[n]), 0xa5a5a5a5);
+    }
+    double max = -INFINITY, sum = 0;
+    for (size_t i = 0; i < n; i++) max = fmax(max, x[i]);
+    for (size_t i = 0; i < n; i++) sum += exp(x[i] - max);
+    for (size_t i = 0; i < n; i++) CHECK(fabs(want[i] - exp(x[i] - max) / sum) <= 1e-6);
+  }
+}
+
+/* --- one problem ------------------------------------------------------------------------------ */
+
+typedef struct problem {
+  bq_kv_type type;
+  size_t positions, dim, heads, tokens; /* `tokens` of the positions are queries */
+  uint32_t capacity;
+  float *k, *v; /* [positions][dim + 3] */
+  float *q;     /* [tokens][heads * dim + 5] */
+} problem;
+
+static size_t q_stride(const problem *p) { return p->heads * p->dim + 5; }
+static size_t y_count(const problem *p) { return p->tokens * q_stride(p); }
+
+static problem make_problem(bq_kv_type type, size_t positions, size_t dim, size_t heads,
+                            size_t tokens, uint64_t *seed) {
+  problem p = {type, positions, dim, heads, tokens, (uint32_t)(positions + random_bits(seed) % 50),
+               NULL, NULL, NULL};
+  p.k = malloc(positions * (dim + 3) * sizeof *p.k);
+  p.v = malloc(positions * (dim + 3) * sizeof *p.v);
+  p.q = malloc(y_count(&p) * sizeof *p.q);
+  random_floats(seed, p.k, positions * (dim + 3), 2);
+  random_floats(seed, p.v, positions * (dim + 3), 2);
+  random_floats(seed, p.q, y_count(&p), 2);
+  return p;
+}
+
+static void free_problem(problem *p) {
+  free(p->k);
+  free(p->v);
+  free(p->q);
+}
+
+static size_t cache_bytes(const problem *p) {
+  return (size_t)bq_kv_bytes(p->type, p->capacity, p->dim);
+}
+
+/* What lies in no position's place is `junk`. */
+static uint8_t *make_cache(const bq_kernels *k, const problem *p, int junk) {
+  uint8_t *data = guarded(cache_bytes(p), junk);
+  bq_kv_view kv = {data, p->capacity, (uint32_t)p->dim};
+  for (size_t j = 0, n; j < p->positions; j += n) { /* some at once */
+    n = 1 + j % 5;
+    if (n > p->positions - j) n = p->positions - j;
+    k->kv_store[p->type](&kv, j, n, p->k + j * (p->dim + 3), p->v + j * (p->dim + 3), p->dim + 3);
+  }
+  return data;
+}
+
+static void attend_rows(const bq_kernels *k, const problem *p, uint8_t *cache, size_t row0,
+                        size_t row1, float *y) {
+  size_t bytes = (size_t)bq_attend_scratch(p->positions, p->dim);
+  void *scratch = guarded(bytes, 0xff);
+  bq_attend_job job = {{cache, p->capacity, (uint32_t)p->dim}, p->q, y, q_stride(p), p->heads,
+                       p->positions - p->tokens, row0, row1, 0.3f, scratch};
+  k->attend[p->type](&job);
+  free_guarded(scratch, bytes);
+}
+
+/* All rows; what belongs to no row stays 0xa5. */
+static float *attend(const bq_kernels *k, const problem *p, uint8_t *cache) {
+  float *y = malloc(y_count(p) * sizeof *y);
+  memset(y, 0xa5, y_count(p) * sizeof *y);
+  attend_rows(k, p, cache, 0, p->tokens * p->heads, y);
+  return y;
+}
+
+/* Against double arithmetic on the numbers before they were stored. */
+static void check_values(const problem *p, const float *y) {
+  const double slack = p->type == BQ_KV_F32 ? 2e-5 : p->type == BQ_KV_F16 ? 2e-2 : 0.12;
+  double *score = malloc(p->positions * sizeof *score);
+  for (size_t row = 0; row < p->tokens * p->heads; row++) {
+    const size_t t = row / p->heads, n = p->positions - p->tokens + t + 1, stride = p->dim + 3;
+    const size_t at = t * q_stride(p) + row % p->heads * p->dim;
+    double max = -INFINITY, sum = 0;
+    for (size_t j = 0; j < n; j++) {
+      score[j] = 0;
+      for (size_t d = 0; d < p->dim; d++) score[j] += (double)p->q[at + d] * p->k[j * stride + d] * 0.3;
+      max = fmax(max, score[j]);
+    }
+    for (size_t j = 0; j < n; j++) sum += score[j] = exp(score[j] - max);
+    for (size_t d = 0; d < p->dim; d++) {
+      double want = 0;
+      for (size_t j = 0; j < n; j++) want += score[j] / sum * p->v[j * stride + d];
+      if (!CHECK(fabs(y[at + d] - want) <= slack)) {
+        printf("  %s, %zu positions, head of %zu: %g, not %g\n", TYPE_NAMES[p->type], n, p->dim,
+               (double)y[at + d], want);
+        free(score);
+        return;
+      }
+    }
+  }
+  free(score);
+}
+
+static void check_problem(const problem *p) {
+  const size_t bytes = y_count(p) * sizeof(float), rows = p->tokens * p->heads;
+  uint8_t *cache = make_cache(tables[0], p, 0xff);
+  float *want = attend(tables[0], p, cache);
+  check_values(p, want);
+  for (size_t t = 0; t < p->tokens; t++)
+    for (size_t i = p->heads * p->dim; i < q_stride(p); i++)
+      CHECK_EQ(bq_bits_of(want[t * q_stride(p) + i]), 0xa5a5a5a5);
+  for (size_t t = 0; t < n_tables; t++) {
+    const bq_kernels *k = tables[t];
+    uint8_t *own = make_cache(k, p, 0xff);
+    check_same(own, cache, cache_bytes(p), "kv_store", k);
+    float *y = attend(k, p, own);
+    if (!check_same(y, want, bytes, "attend", k))
+      printf("  %s, %zu positions, head of %zu, %zu heads, %zu tokens\n", TYPE_NAMES[p->type],
+             p->positions, p->dim, p->heads, p->tokens);
+    /* Rows one by one, backwards, over a cache whose unused places hold something else. */
+    uint8_t *other = make_cache(k, p, 0x3c);
+    memset(y, 0xa5, bytes);
+    for (size_t row = rows; row-- > 0;) attend_rows(k, p, other, row, row + 1, y);
+    check_same(y, want, bytes, "attend, row by row", k);
+    free(y);
+    free_guarded(own, cache_bytes(p));
+    free_guarded(other, cache_bytes(p));
+  }
+  free(want);
+  free_guarded(cache, cache_bytes(p));
+}
+
+static void test_attend(void) {
+  const size_t positions[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65, 100};
+  const size_t dims[] = {1, 2, 3, 4, 6, 8, 10, 16, 20, 31, 32, 33, 36, 48, 64, 80, 100, 128, 256};
+  uint64_t seed = 12;
+  for (size_t p = 0; p < COUNT(positions); p++)
+    for (size_t d = 0; d < COUNT(dims); d++)
+      for (int type = 0; type < BQ_KV_COUNT; type++) {
+        const size_t heads = 1 + random_bits(&seed) % 5, most = positions[p] < 7 ? positions[p] : 7;
+        problem a = make_problem((bq_kv_type)type, positions[p], dims[d], heads,
+                                 1 + random_bits(&seed) % most, &seed);
+        check_problem(&a);
+        free_problem(&a);
+      }
+}
+
+/* A result doesn't depend on positions behind its own, nor on when they were stored. */
+static void test_later_positions_do_not_matter(void) {
+  uint64_t seed = 15;
+  for (int type = 0; type < BQ_KV_COUNT; type++)
+    for (size_t n = 1; n < 70; n += 4) {
+      problem all = make_problem((bq_kv_type)type, n + 40, 20, 3, n + 40, &seed);
+      uint8_t *cache = make_cache(tables[0], &all, 0);
+      float *want = attend(tables[0], &all, cache);
+      problem some = all;
+      some.positions = some.tokens = n;
+      for (size_t t = 0; t < n_tables; t++) {
+        uint8_t *part = make_cache(tables[t], &some, 0);
+        float *y = attend(tables[t], &some, part);
+        check_same(y, want, y_count(&some) * sizeof *y, "attend without later positions", tables[t]);
+        free(y);
+        free_guarded(part, cache_bytes(&some));
+      }
+      free(want);
+      free_guarded(cache, cache_bytes(&all));
+      free_problem(&all);
+    }
+}
+
+/* The largest sums of integers: everything +-127, and weights that are all the same. */
+static void test_extremes(void) {
+  uint64_t seed = 17;
+  for (int round = 0; round < 8; round++) {
+    problem p = make_problem(BQ_KV_I8, 64, 128, 4, 1, &seed);
+    for (size_t i = 0; i < p.positions * (p.dim + 3); i++) {
+      p.k[i] = round & 1 ? 2.0f : -2.0f;
+      p.v[i] = round & 4 ? -3.0f : 3.0f;
+    }
+    for (size_t i = 0; i < y_count(&p); i++) p.q[i] = round & 2 ? 1.0f : -1.0f;
+    check_problem(&p);
+    free_problem(&p);
+  }
+}
+
+/* One position with nearly all weight: the others of its block are below half a step. */
+static void test_one_loud_position(void) {
+  uint64_t seed = 18;
+  for (size_t loud = 0; loud < 80; loud += 13) {
+    problem p = make_problem(BQ_KV_I8, 80, 32, 2, 1, &seed);
+    for (size_t d = 0; d < p.dim; d++) p.k[loud * (p.dim + 3) + d] = 8 * p.q[d];
+    check_problem(&p);
+    free_problem(&p);
+  }
+}
+
+/* f16 holds infinity, which must be read back as such. */
+static void test_infinity(void) {
+  uint64_t seed = 16;
+  problem p = make_problem(BQ_KV_F16, 9, 8, 1, 1, &seed);
+  p.v[4 * (p.dim + 3) + 3] = 1e6f;
+  p.v[7 * (p.dim + 3) + 6] = -1e6f;
+  uint8_t *cache = make_cache(tables[0], &p, 0xff);
+  float *want = attend(tables[0], &p, cache);
+  CHECK(want[3] == INFINITY && want[6] == -INFINITY);
+  for (size_t t = 1; t < n_tables; t++) {
+    float *y = attend(tables[t], &p, cache);
+    check_same(y, want, 8 * sizeof *y, "attend with infinities", tables[t]);
+    free(y);
+  }
+  free(want);
+  free_guarded(cache, cache_bytes(&p));
+  free_problem(&p);
+}
+
+/* --- storing ---------------------------------------------------------------------------------- */
+
+/* Any pattern of bits: NaN, infinity, subnormal; and every other round moderate numbers, far apart. */
+static void test_store_anything(void) {
+  uint64_t seed = 13;
+  for (int type = 0; type < BQ_KV_COUNT; type++)
+    for (size_t dim = 1; dim < 70; dim++)
+      for (int round = 0; round < 30; round++) {
+        problem p = make_problem((bq_kv_type)type, 11, dim, 1, 1, &seed);
+        for (size_t i = 0; i < p.positions * (dim + 3); i++) {
+          p.k[i] = bq_float_of(random_bits(&seed));
+          p.v[i] = bq_float_of(random_bits(&seed));
+          if (round % 2 == 0) continue;
+          p.k[i] = ldexpf(random_float(&seed), (int)(random_bits(&seed) % 48) - 30);
+          p.v[i] = ldexpf(random_float(&seed), -(int)(i / (dim + 3)) * 11);
+        }
+        uint8_t *want = make_cache(tables[0], &p, 0);
+        for (size_t t = 1; t < n_tables; t++) {
+          uint8_t *got = make_cache(tables[t], &p, 0);
+          check_same(got, want, cache_bytes(&p), "kv_store of anything", tables[t]);
+          free_guarded(got, cache_bytes(&p));
+        }
+        free_guarded(want, cache_bytes(&p));
+        free_problem(&p);
+      }
+}
+
+static void test_store_floats(void) {
+  uint64_t seed = 14;
+  problem p = make_problem(BQ_KV_F32, 5, 7, 1, 1, &seed);
+  uint8_t *cache = make_cache(tables[0], &p, 0);
+  for (size_t j = 0; j < 5; j++) {
+    CHECK_MEM(cache + j * 28, p.k + j * 10, 28);
+    CHECK_MEM(cache + (p.capacity + j) * 28, p.v + j * 10, 28);
+  }
+  free_guarded(cache, cache_bytes(&p));
+  p.type = BQ_KV_F16;
+  cache = make_cache(tables[0], &p, 0);
+  for (size_t i = 0; i < 7; i++) {
+    CHECK_EQ(((uint16_t *)cache)[4 * 7 + i], bq_f32_to_f16(p.k[4 * 10 + i]));
+    CHECK_EQ(((uint16_t *)cache)[p.capacity * 7 + i], bq_f32_to_f16(p.v[i]));
+  }
+  free_guarded(cache, cache_bytes(&p));
+  free_problem(&p);
+}
+
+static void test_sizes(void) {
+  CHECK_EQ(bq_kv_bytes(BQ_KV_F32, 2048, 64), 2048 * 64 * 4 * 2);
+  CHECK_EQ(bq_kv_bytes(BQ_KV_F16, 2048, 64), 2048 * 64 * 2 * 2);
+  CHECK_EQ(bq_kv_bytes(BQ_KV_I8, 2048, 64), 2048 * (64 + 2 * 2 + 64 + 4));
+  CHECK_EQ(bq_kv_bytes(BQ_KV_F16, 1, 1), 16); /* a multiple of 16 */
+  for (int type = 0; type < BQ_KV_COUNT; type++)
+    CHECK_EQ(bq_kv_bytes((bq_kv_type)type, UINT64_MAX / 2, 64), UINT64_MAX);
+  CHECK_EQ(bq_attend_scratch(UINT64_MAX / 2, 64), UINT64_MAX);
+}
+
+int main(void) {
+  const bq_kernels *all[] = {bq_kernels_scalar(), bq_kernels_simd128(), bq_kernels_relaxed()};
+  for (size_t i = 0; i < COUNT(all); i++)
+    if (all[i]) tables[n_tables++] = all[i];
+  RUN(test_softmax);
+  RUN(test_attend);
+  RUN(test_later_positions_do_not_matter);
+  RUN(test_extremes);
+  RUN(test_one_loud_position);
+  RUN(test_infinity);
+  RUN(test_store_anything);
+  RUN(test_store_floats);
+  RUN(test_sizes);
+  return check_summary();
+}

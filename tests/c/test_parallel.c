@@ -1,0 +1,109 @@
+/* Real threads with a real barrier: the same bits as one thread, one run per slice of work. */
+#define _POSIX_C_SOURCE 200112L /* pthread_barrier_t */
+#include <string.h>
+
+#include "check.h"
+#include "session/session.h"
+#include "tiny_model.h"
+
+#ifdef __EMSCRIPTEN__ /* these test programs have no threads; the shipped modules are tested in js/ */
+int main(void) { return check_summary(); }
+#else
+#include <pthread.h>
+
+enum { VOCAB = 61, PROMPT = 33, STEPS = 6, MOST_THREADS = 5 };
+
+static bq_config config(void) {
+  return (bq_config){.layers = 3, .hidden = 72, .heads = 6, .kv_heads = 2, .head_dim = 12, .ffn = 104,
+                     .vocab = VOCAB, .context = 48, .gated = true, .tied = true};
+}
+
+typedef struct team {
+  size_t threads;
+  pthread_barrier_t barrier;
+  void (*fn)(void *, size_t, size_t);
+  void *arg;
+  int runs;
+} team;
+
+typedef struct member {
+  team *team;
+  size_t slice;
+} member;
+
+static void *work(void *arg) {
+  member *m = arg;
+  m->team->fn(m->team->arg, m->slice, m->team->threads);
+  return NULL;
+}
+
+static void run(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
+  team *t = ctx;
+  pthread_t ids[MOST_THREADS];
+  member members[MOST_THREADS];
+  t->fn = fn;
+  t->arg = arg;
+  t->runs++;
+  for (size_t i = 1; i < t->threads; i++) {
+    members[i] = (member){t, i};
+    if (pthread_create(&ids[i], NULL, work, &members[i])) abort();
+  }
+  fn(arg, 0, t->threads);
+  for (size_t i = 1; i < t->threads; i++) pthread_join(ids[i], NULL);
+}
+
+static void barrier(void *ctx) { pthread_barrier_wait(&((team *)ctx)->barrier); }
+
+static void *take(void *ctx, size_t bytes) {
+  (void)ctx;
+  return tiny_aligned(bytes);
+}
+static void give(void *ctx, void *ptr) {
+  (void)ctx;
+  free(ptr);
+}
+
+/* Logits after a prompt in batches of several tokens, then after each of STEPS more tokens. */
+static void follow(const tiny_model *t, bq_session_options o, float logits[STEPS + 1][VOCAB]) {
+  bq_session *s = NULL;
+  uint32_t prompt[PROMPT];
+  for (uint32_t i = 0; i < PROMPT; i++) prompt[i] = i * 37 % VOCAB;
+  REQUIRE(bq_session_create(&t->model, &o, (bq_allocator){NULL, take, give}, &s, NULL) == BQ_OK);
+  bq_session_sync(s, prompt, PROMPT, NULL, NULL);
+  for (uint32_t i = 0; i <= STEPS; i++) {
+    CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+    memcpy(logits[i], bq_session_logits(s), sizeof logits[i]);
+    bq_session_append(s, i * 5, NULL);
+  }
+  bq_session_free(s);
+}
+
+static void test_threads_give_the_same_bits(void) {
+  static float want[STEPS + 1][VOCAB], got[STEPS + 1][VOCAB];
+  for (int kv = 0; kv < BQ_KV_COUNT; kv++) {
+    tiny_model t;
+    tiny_create(&t, config(), kv == 1 ? BQ_TYPE_F16 : BQ_TYPE_BQ4_32, bq_kernels_best(), true);
+    follow(&t, (bq_session_options){.kv_type = (bq_kv_type)kv}, want);
+    for (size_t threads = 2; threads <= MOST_THREADS; threads++)
+      for (int with_barrier = 0; with_barrier < 2; with_barrier++) {
+        team team = {.threads = threads};
+        pthread_barrier_init(&team.barrier, NULL, (unsigned)threads);
+        bq_session_options o = {.batch = 20, .kv_type = (bq_kv_type)kv,
+                                .parallel = {&team, run, threads, with_barrier ? barrier : NULL}};
+        memset(got, 0, sizeof got);
+        follow(&t, o, got);
+        CHECK_MEM(got, want, sizeof want);
+        /* Two batches and STEPS tokens: a layer is one run or ten (one token: six); and the heads. */
+        if (with_barrier) CHECK_EQ(team.runs, 3 * (2 + STEPS) + 1 + STEPS);
+        else CHECK_EQ(team.runs, 3 * (2 * 10 + STEPS * 6) + 1 + STEPS);
+        pthread_barrier_destroy(&team.barrier);
+      }
+    tiny_free(&t);
+  }
+}
+
+int main(void) {
+  RUN(test_threads_give_the_same_bits);
+  return check_summary();
+}
+#endif
