@@ -7,7 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-ifneq ($(filter wasm size bench-kernels test-wasm% build/wasm% build/test-wasm%,$(MAKECMDGOALS)),)
+ifneq ($(filter wasm size bench-kernels build/bench-kernels% test-wasm% build/wasm% build/test-wasm%,$(MAKECMDGOALS)),)
 EMCC ?= $(shell node tools/setup/setup.mjs --print emcc)
 ifeq ($(EMCC),)
 $(error no emcc: see the message above)
