@@ -7,7 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-ifneq ($(filter wasm size bench-kernels test-wasm% build/wasm% build/test-wasm%,$(MAKECMDGOALS)),)
+ifneq ($(filter wasm size bench-kernels build/bench-kernels% test-wasm% build/wasm% build/test-wasm%,$(MAKECMDGOALS)),)
 EMCC ?= $(shell node tools/setup/setup.mjs --print emcc)
 ifeq ($(EMCC),)
 $(error no emcc: see the message above)
@@ -82,7 +82,7 @@ space := $(empty) $(empty)
 EXPORTS := $(if $(wildcard web/exports.txt),$(shell sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\).*/_\1/p' web/exports.txt))
 # Not the C++ and graphics libraries that emcc else builds, for minutes, when first used.
 EMCC_C := -sDEFAULT_TO_CXX=0 -sAUTO_NATIVE_LIBRARIES=0
-WASM_LINK := -O3 $(EMCC_C) -sMALLOC=none -Wl,--no-entry -nostartfiles -Wl,--stack-first,--export=__heap_base,--export=__stack_pointer \
+WASM_LINK := -O2 $(EMCC_C) -sMALLOC=none -Wl,--no-entry -nostartfiles -Wl,--stack-first,--export=__heap_base,--export=__stack_pointer \
   -sIMPORTED_MEMORY -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sINITIAL_MEMORY=$(LEAST_MEMORY) -sSTACK_SIZE=$(STACK) \
   -sEXPORTED_FUNCTIONS=$(subst $(space),$(comma),$(strip $(EXPORTS)))
 

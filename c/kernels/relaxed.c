@@ -40,6 +40,8 @@ INLINE void dot_quads(int T, int j, v128_t w0, v128_t w1, const uint8_t *q, v128
     v128_t a = quad(T, j, t, q);
     sum[t][0] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, w0, sum[t][0]);
     sum[t][1] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, w1, sum[t][1]);
+    simd_pin(&sum[t][0]);
+    simd_pin(&sum[t][1]);
   }
 }
 
@@ -49,7 +51,7 @@ INLINE v128_t high_nibbles(v128_t w, const constants *c) {
 
 INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, const constants *c,
                         v128_t sum[GROUP][2]) {
-  KEEP_LOOP for (int j = 0; j < 4; j++) {
+  UNROLL for (int j = 0; j < 4; j++) {
     v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
     if (part & LOW)
       dot_quads(T, j, wasm_v128_and(w0, c->nibble), wasm_v128_and(w1, c->nibble), q, sum);
@@ -61,7 +63,7 @@ INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, con
  * meet a negative activation leaves the sum of those |a| to be added: the offset. */
 INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, const constants *c,
                       v128_t sum[GROUP][2]) {
-  KEEP_LOOP for (int j = 0; j < 8; j++) {
+  UNROLL for (int j = 0; j < 8; j++) {
     v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
     UNROLL for (int t = 0; t < T; t++) {
       v128_t a = quad(T, j, t, q), size = wasm_i8x16_abs(a);
@@ -69,6 +71,8 @@ INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, const constants
       v128_t w0_flipped = wasm_v128_xor(w0, flip), w1_flipped = wasm_v128_xor(w1, flip);
       sum[t][0] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w0_flipped, size, sum[t][0]);
       sum[t][1] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w1_flipped, size, sum[t][1]);
+      simd_pin(&sum[t][0]);
+      simd_pin(&sum[t][1]);
     }
   }
 }

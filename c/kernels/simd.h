@@ -10,16 +10,16 @@
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("clang loop unroll(full)")
 
-/* Loops over what lies in registers stay loops where V8 should keep the order of work: within a
- * block of code it computes each sum to its end before the next, and spills what they share. */
-#define KEEP_LOOP _Pragma("clang loop unroll(disable)")
-
 /* Constants are read from memory through a pointer that the compiler can't see through. They then
  * stay in registers; known ones would be made anew (three instructions) at each use. */
 INLINE const void *simd_hide(const void *constants) {
   __asm__("" : "+r"(constants));
   return constants;
 }
+
+/* *v is computed here, neither earlier nor later. Without it the compiler computes each sum of a
+ * kernel to its end before the next, and V8, which keeps that order, spills what the sums share. */
+INLINE void simd_pin(v128_t *v) { __asm__ volatile("" : "+r"(*v)); }
 
 INLINE v128_t simd_zero(void) { return wasm_i32x4_const_splat(0); }
 

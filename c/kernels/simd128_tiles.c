@@ -38,6 +38,8 @@ INLINE void dot_quads(int T, int run, int j, v128_t w0, v128_t w1, const uint8_t
     v128_t a = wasm_v128_load32_splat(q + ((run * 4 + j) * T + t) * 4);
     sum[t][0] = wasm_i32x4_add(sum[t][0], wasm_i32x4_dot_i16x8(w0, a));
     sum[t][1] = wasm_i32x4_add(sum[t][1], wasm_i32x4_dot_i16x8(w1, a));
+    simd_pin(&sum[t][0]);
+    simd_pin(&sum[t][1]);
   }
 }
 
@@ -60,17 +62,17 @@ INLINE void dot_high(int T, int j, const uint8_t *w, const uint8_t *q, const con
 INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, const constants *c,
                         v128_t sum[GROUP][2]) {
   if (T == 1 && part == ALL) {
-    KEEP_LOOP for (int j = 0; j < 4; j++) {
+    UNROLL for (int j = 0; j < 4; j++) {
       dot_low(T, j, w, q, c, sum);
       dot_high(T, j, w, q, c, sum);
     }
     return;
   }
   if (part & LOW) {
-    KEEP_LOOP for (int j = 0; j < 4; j++) dot_low(T, j, w, q, c, sum);
+    UNROLL for (int j = 0; j < 4; j++) dot_low(T, j, w, q, c, sum);
   }
   if (part & HIGH) {
-    KEEP_LOOP for (int j = 0; j < 4; j++) dot_high(T, j, w, q, c, sum);
+    UNROLL for (int j = 0; j < 4; j++) dot_high(T, j, w, q, c, sum);
   }
 }
 
@@ -111,7 +113,7 @@ INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, const constants
   UNROLL for (int t = 0; t < T; t++)
     part[t][0] = part[t][1] = units[t][0] = units[t][1] = simd_zero();
   if (T == 1) { /* one pass or three: as in dot_nibbles */
-    KEEP_LOOP for (int j = 0; j < 4; j++) {
+    UNROLL for (int j = 0; j < 4; j++) {
       dot_units(T, j, w + 32 * j, q, units);
       dot_16ths(T, j, w + 32 * j, q, c, part);
       dot_256ths(T, j, w + 32 * j, q, c, sum);
@@ -120,11 +122,11 @@ INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, const constants
     take_over(T, 4, part, sum);
     return;
   }
-  KEEP_LOOP for (int j = 0; j < 4; j++) dot_units(T, j, w + 32 * j, q, part);
+  UNROLL for (int j = 0; j < 4; j++) dot_units(T, j, w + 32 * j, q, part);
   take_over(T, 8, part, sum);
-  KEEP_LOOP for (int j = 0; j < 4; j++) dot_16ths(T, j, w + 32 * j, q, c, part);
+  UNROLL for (int j = 0; j < 4; j++) dot_16ths(T, j, w + 32 * j, q, c, part);
   take_over(T, 4, part, sum);
-  KEEP_LOOP for (int j = 0; j < 4; j++) dot_256ths(T, j, w + 32 * j, q, c, sum);
+  UNROLL for (int j = 0; j < 4; j++) dot_256ths(T, j, w + 32 * j, q, c, sum);
 }
 
 INLINE void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high) {

@@ -60,7 +60,7 @@ INLINE void start_sums(int T, int part, const uint8_t *q, v128_t sum[GROUP][2]) 
 
 /* acc += (float(sum) * a_scale) * w_scale */
 INLINE void scale_and_add(int T, const uint8_t *q, v128_t w_scale[2], v128_t sum[GROUP][2],
-                          v128_t acc[GROUP][2]) {
+                          v128_t acc[][2]) {
   UNROLL for (int t = 0; t < T; t++) {
     v128_t a_scale = wasm_v128_load32_splat(q + T * PANEL_Q + 4 * t);
     UNROLL for (int h = 0; h < 2; h++) {
@@ -77,7 +77,7 @@ typedef struct matmul_constants {
 
 /* 32 k of a tile, or `part` of them, which the given scales belong to. */
 INLINE void add_block(bq_tile_shape s, int T, int part, const uint8_t *scales, const uint8_t *w,
-                      const uint8_t *q, const matmul_constants *c, v128_t acc[GROUP][2]) {
+                      const uint8_t *q, const matmul_constants *c, v128_t acc[][2]) {
   v128_t sum[GROUP][2], w_scale[2];
   start_sums(T, part, q, sum);
   if (part == BYTES) dot_bytes(T, w, q, &c->dot, sum);
@@ -89,7 +89,7 @@ INLINE void add_block(bq_tile_shape s, int T, int part, const uint8_t *scales, c
 }
 
 INLINE void add_tile(bq_tile_shape s, int T, const uint8_t *tile, const uint8_t *q,
-                     const matmul_constants *c, v128_t acc[GROUP][2]) {
+                     const matmul_constants *c, v128_t acc[][2]) {
   const uint8_t *w = tile + bq_tile_scale_bytes(s);
   if (s.bits == 8) {
     add_block(s, T, BYTES, tile, w, q, c, acc);
@@ -102,11 +102,18 @@ INLINE void add_tile(bq_tile_shape s, int T, const uint8_t *tile, const uint8_t 
   }
 }
 
+/* The same memory, out of the compiler's sight: it can't keep it in registers. */
+INLINE v128_t (*hide_sums(v128_t sums[GROUP][2]))[2] {
+  __asm__("" : "+r"(sums));
+  return sums;
+}
+
 /* 8 rows times T tokens; `rows` of the 8 are stored. */
 INLINE void multiply_group(bq_tile_shape s, int T, const uint8_t *tiles, size_t n_tiles,
                            const uint8_t *panel, const matmul_constants *c, size_t rows, float *y,
                            size_t y_stride) {
-  v128_t acc[GROUP][2];
+  /* The integer sums of four tokens take all registers; in memory the others cost least. */
+  v128_t memory[GROUP][2], (*acc)[2] = T == GROUP ? hide_sums(memory) : memory;
   UNROLL for (int t = 0; t < T; t++)
     acc[t][0] = acc[t][1] = simd_zero();
   for (size_t i = 0; i < n_tiles; i++) {
