@@ -29,6 +29,8 @@ typedef struct word {
 static struct {
   word go;      /* regions so far * SLICES + slices of the current one */
   word running; /* threads besides the caller that are still at it */
+  word phase;   /* barriers passed so far */
+  _Atomic uint32_t arrived; /* slices that wait at the barrier */
   void (*fn)(void *arg, size_t slice, size_t slices);
   void *arg;
   uint32_t threads, spins;
@@ -71,7 +73,22 @@ static void run(void *ctx, void (*fn)(void *arg, size_t slice, size_t slices), v
   if (atomic_load(&team.failed)) __builtin_trap(); /* what it computed is not there */
 }
 
-bq_parallel bqw_parallel(void) { return (bq_parallel){NULL, run, team.threads}; }
+/* Every slice of a region comes here as often. A thread that broke never comes again, so from then on
+ * nobody waits. (It sets `failed` before it ends the phase, and whoever waits has read the phase first.) */
+static void barrier(void *ctx) {
+  (void)ctx;
+  const uint32_t n = team.threads, phase = atomic_load(&team.phase.value);
+  if (n <= 1 || atomic_load(&team.failed)) return;
+  if (atomic_fetch_add(&team.arrived, 1) + 1 < n) {
+    await(&team.phase, phase);
+    return;
+  }
+  atomic_store(&team.arrived, 0);
+  atomic_store(&team.phase.value, phase + 1);
+  wake(&team.phase);
+}
+
+bq_parallel bqw_parallel(void) { return (bq_parallel){NULL, run, team.threads, barrier}; }
 
 static void finished(void) {
   atomic_fetch_sub(&team.running.value, 1);
@@ -92,6 +109,8 @@ BQW(void) bqw_thread_main(uint32_t index) {
 
 BQW(void) bqw_thread_failed(void) {
   atomic_store(&team.failed, 1);
+  atomic_fetch_add(&team.phase.value, 1);
+  wake(&team.phase);
   finished();
 }
 

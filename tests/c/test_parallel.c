@@ -4,12 +4,13 @@
 
 #include "check.h"
 #include "session/session.h"
-#include "tiny_model.h"
 
 #ifdef __EMSCRIPTEN__ /* these test programs have no threads; the shipped modules are tested in js/ */
 int main(void) { return check_summary(); }
 #else
 #include <pthread.h>
+
+#include "tiny_model.h"
 
 enum { VOCAB = 61, PROMPT = 33, STEPS = 6, MOST_THREADS = 5 };
 
