@@ -11,7 +11,7 @@
  *   enum { PANEL_Q }     bytes of activations per token and block
  *   typedef ... constants;  constants prepare(void);    made once per matmul
  *   void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high);
- *   offsets offsets_of(v128_t low, v128_t high);
+ *   offsets offsets_of(byte_sums a);
  *   void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, const constants *c,
  *                    v128_t sum[4][2]);
  *   void dot_bytes(int T, const uint8_t *w, const uint8_t *q, const constants *c, v128_t sum[4][2]);
@@ -29,6 +29,11 @@ enum { LOW = 1, HIGH = 2, ALL = 3, BYTES = 4 };
 enum { GROUP = 4 };                  /* most tokens at once: 8 sums */
 enum { PANEL_TOKEN = PANEL_Q + 16 }; /* bytes per token and block */
 
+/* Sums over the 32 activations of a block: of k 0...15, of 16...31, of all that are negative. */
+typedef struct byte_sums {
+  int32_t low, high, negative;
+} byte_sums;
+
 /* What sums over a block's activations start from, in the panel's units. */
 typedef struct offsets {
   int32_t all, low, bytes;
@@ -36,7 +41,7 @@ typedef struct offsets {
 
 INLINE constants prepare(void);
 INLINE void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high);
-INLINE offsets offsets_of(v128_t low, v128_t high);
+INLINE offsets offsets_of(byte_sums a);
 INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, const constants *c,
                         v128_t sum[GROUP][2]);
 INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, const constants *c,
@@ -184,18 +189,28 @@ INLINE quantized quantize_32(const float *x) {
   return (quantized){round_sixteen(x, inv), round_sixteen(x + 16, inv), most / 127.0f};
 }
 
-INLINE int32_t sum_lanes_i32(v128_t s) {
-  return (wasm_i32x4_extract_lane(s, 0) + wasm_i32x4_extract_lane(s, 1)) +
-         (wasm_i32x4_extract_lane(s, 2) + wasm_i32x4_extract_lane(s, 3));
-}
-
-/* Sum of 16 signed bytes. */
-INLINE int32_t sum_bytes(v128_t q) {
-  return sum_lanes_i32(wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extadd_pairwise_i8x16(q)));
+INLINE byte_sums sum_bytes(v128_t low, v128_t high) {
+  v128_t zero = simd_zero();
+  v128_t a = wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extadd_pairwise_i8x16(low));
+  v128_t b = wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extadd_pairwise_i8x16(high));
+  v128_t n = wasm_i32x4_extadd_pairwise_i16x8(
+      wasm_i16x8_add(wasm_i16x8_extadd_pairwise_i8x16(wasm_i8x16_min(low, zero)),
+                     wasm_i16x8_extadd_pairwise_i8x16(wasm_i8x16_min(high, zero))));
+  v128_t ab =
+      wasm_i32x4_add(wasm_i32x4_shuffle(a, b, 0, 4, 2, 6), wasm_i32x4_shuffle(a, b, 1, 5, 3, 7));
+  v128_t nn = wasm_i32x4_add(n, wasm_i32x4_shuffle(n, n, 1, 0, 3, 2));
+  v128_t sums =
+      wasm_i32x4_add(wasm_i32x4_shuffle(ab, nn, 0, 1, 4, 5), wasm_i32x4_shuffle(ab, nn, 2, 3, 6, 7));
+  return (byte_sums){wasm_i32x4_extract_lane(sums, 0), wasm_i32x4_extract_lane(sums, 1),
+                     wasm_i32x4_extract_lane(sums, 2)};
 }
 
 /* Quad j of 4 goes to q + j * 4 * T. */
 INLINE void put_four_quads(uint8_t *q, size_t T, v128_t quads) {
+  if (T == 1) {
+    wasm_v128_store(q, quads);
+    return;
+  }
   wasm_v128_store32_lane(q, quads, 0);
   wasm_v128_store32_lane(q + 4 * T, quads, 1);
   wasm_v128_store32_lane(q + 8 * T, quads, 2);
@@ -204,7 +219,7 @@ INLINE void put_four_quads(uint8_t *q, size_t T, v128_t quads) {
 
 /* Token t of T of a panel block. */
 INLINE void put_block(uint8_t *block, size_t T, size_t t, quantized a, float scale_unit) {
-  const offsets o = offsets_of(a.low, a.high);
+  const offsets o = offsets_of(sum_bytes(a.low, a.high));
   const float scale = a.scale * scale_unit;
   put_quads(block + 4 * t, T, a.low, a.high);
   block += T * PANEL_Q + 4 * t;
@@ -214,24 +229,29 @@ INLINE void put_block(uint8_t *block, size_t T, size_t t, quantized a, float sca
   memcpy(block + 12 * T, &o.bytes, 4);
 }
 
+/* A row of k activations becomes token t of T of a panel group. */
+INLINE void quantize_row(const float *x, size_t k, uint8_t *group, size_t T, size_t t,
+                         float scale_unit) {
+  const size_t blocks = panel_blocks(k), whole = k / 32;
+  for (size_t b = 0; b < whole; b++, group += T * PANEL_TOKEN)
+    put_block(group, T, t, quantize_32(x + b * 32), scale_unit);
+  for (size_t b = whole; b < blocks; b++, group += T * PANEL_TOKEN) {
+    float part[32] = {0}; /* the end of the row, padding */
+    for (size_t i = b * 32; i < k; i++) part[i - b * 32] = x[i];
+    put_block(group, T, t, quantize_32(part), scale_unit);
+  }
+}
+
 /* The panel's scales are `scale_unit` times what they stand for. */
 INLINE void quantize_panel(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel,
                            float scale_unit) {
-  const size_t blocks = panel_blocks(k);
-  for (size_t t0 = 0, T; t0 < tokens; t0 += T, panel += blocks * T * PANEL_TOKEN) {
+  const size_t group_of_one = panel_blocks(k) * PANEL_TOKEN;
+  for (size_t t0 = 0, T; t0 < tokens; t0 += T, panel += T * group_of_one) {
     T = group_tokens(tokens - t0);
-    for (size_t t = 0; t < T; t++) {
-      const float *row = x + (t0 + t) * x_stride;
-      for (size_t b = 0; b < blocks; b++) {
-        float part[32] = {0};
-        const float *from = row + b * 32;
-        if (b * 32 + 32 > k) {
-          for (size_t i = b * 32; i < k; i++) part[i - b * 32] = row[i];
-          from = part;
-        }
-        put_block(panel + b * T * PANEL_TOKEN, T, t, quantize_32(from), scale_unit);
-      }
-    }
+    if (T == 1) quantize_row(x + t0 * x_stride, k, panel, 1, 0, scale_unit);
+    else
+      for (size_t t = 0; t < T; t++)
+        quantize_row(x + (t0 + t) * x_stride, k, panel, T, t, scale_unit);
   }
 }
 
