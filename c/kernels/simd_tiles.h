@@ -78,6 +78,7 @@ INLINE void scale_and_add(int T, const uint8_t *q, v128_t w_scale[2], v128_t sum
 typedef struct matmul_constants {
   constants dot;
   simd_f16_constants f16;
+  const uint8_t *end; /* of all weights */
 } matmul_constants;
 
 /* 32 k of a tile, or `part` of them, which the given scales belong to. */
@@ -113,6 +114,15 @@ INLINE v128_t (*hide_sums(v128_t sums[GROUP][2]))[2] {
   return sums;
 }
 
+/* One token needs each weight once, mostly from memory. Loading a byte of each line a little ahead
+ * helps the hardware, which by itself stops prefetching at the end of every 4 KB. */
+INLINE void touch_ahead(bq_tile_shape s, const uint8_t *tile, const uint8_t *end) {
+  enum { AHEAD = 1024, LINE = 64 };
+  const uint8_t *p = (size_t)(end - tile) > AHEAD + bq_tile_size(s) ? tile + AHEAD : tile;
+  UNROLL for (uint32_t i = 0; i < bq_tile_size(s); i += LINE)
+    (void)*(const volatile uint8_t *)(p + i);
+}
+
 /* 8 rows times T tokens; `rows` of the 8 are stored. */
 INLINE void multiply_group(bq_tile_shape s, int T, const uint8_t *tiles, size_t n_tiles,
                            const uint8_t *panel, const matmul_constants *c, size_t rows, float *y,
@@ -122,6 +132,7 @@ INLINE void multiply_group(bq_tile_shape s, int T, const uint8_t *tiles, size_t 
   UNROLL for (int t = 0; t < T; t++)
     acc[t][0] = acc[t][1] = simd_zero();
   for (size_t i = 0; i < n_tiles; i++) {
+    if (T == 1) touch_ahead(s, tiles, c->end);
     add_tile(s, T, tiles, panel, c, acc);
     tiles += bq_tile_size(s);
     panel += s.step / 32 * T * PANEL_TOKEN;
@@ -139,10 +150,13 @@ INLINE void multiply_group(bq_tile_shape s, int T, const uint8_t *tiles, size_t 
 
 INLINE void matmul_tiled(bq_tile_shape s, const bq_matrix *m, const bq_batch *a, size_t row0,
                          size_t row1, float *y, size_t y_stride) {
-  const matmul_constants c = {prepare(), simd_f16_prepare()};
   const size_t n_tiles = bq_tiles_per_row(s, m->cols), blocks = panel_blocks(m->cols);
-  const uint8_t *tiles = m->data + row0 / BQ_TILE_ROWS * n_tiles * bq_tile_size(s);
-  for (size_t r = row0; r < row1; r += BQ_TILE_ROWS, tiles += n_tiles * bq_tile_size(s)) {
+  const size_t group = n_tiles * bq_tile_size(s);
+  const matmul_constants c = {
+      prepare(), simd_f16_prepare(),
+      m->data + (m->rows + (size_t)BQ_TILE_ROWS - 1) / BQ_TILE_ROWS * group};
+  const uint8_t *tiles = m->data + row0 / BQ_TILE_ROWS * group;
+  for (size_t r = row0; r < row1; r += BQ_TILE_ROWS, tiles += group) {
     const size_t rows = row1 - r < BQ_TILE_ROWS ? row1 - r : BQ_TILE_ROWS;
     for (size_t t = 0, n; t < a->tokens; t += n) {
       const uint8_t *panel = a->panel + t * blocks * PANEL_TOKEN;
