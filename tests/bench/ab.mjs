@@ -2,7 +2,8 @@
 //
 //   node tests/bench/ab.mjs OLD/kernels.js NEW/kernels.js [--pairs N] [options of the bench]
 //
-// The programs run in turn, N times (9), so that both meet the same machine. Printed for each
+// The programs run in turn, N times (9), so that both meet the same machine, with node's own options
+// (such as --no-liftoff: nothing is timed before V8 has optimized it). Printed for each
 // measurement: the least time of each, and the median over the pairs of OLD's time / NEW's.
 // An older build: git worktree add ../old REVISION, then make -f emscripten.mk bench-kernels there.
 import { execFileSync } from 'node:child_process';
@@ -17,7 +18,7 @@ const pairs = at < 0 ? 9 : Number(rest.splice(at, 2)[1]);
 
 /** @param {string} program @returns {Map<string, number>} least microseconds by name */
 function run(program) {
-  const lines = execFileSync(process.execPath, [program, ...rest], { encoding: 'utf8' }).trim().split('\n');
+  const lines = execFileSync(process.execPath, [...process.execArgv, program, ...rest], { encoding: 'utf8' }).trim().split('\n');
   return new Map(lines.map((line) => {
     const r = JSON.parse(line);
     return [`${r.bench} ${r.table} ${r.of} ${r.tokens}`, r.least_us];
