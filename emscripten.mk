@@ -82,6 +82,7 @@ space := $(empty) $(empty)
 EXPORTS := $(if $(wildcard web/exports.txt),$(shell sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\).*/_\1/p' web/exports.txt))
 # Not the C++ and graphics libraries that emcc else builds, for minutes, when first used.
 EMCC_C := -sDEFAULT_TO_CXX=0 -sAUTO_NATIVE_LIBRARIES=0
+# -O2, since with -O3 wasm-opt undoes the order of work in the kernels (docs/SPEED.md).
 WASM_LINK := -O2 $(EMCC_C) -sMALLOC=none -Wl,--no-entry -nostartfiles -Wl,--stack-first,--export=__heap_base,--export=__stack_pointer \
   -sIMPORTED_MEMORY -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sINITIAL_MEMORY=$(LEAST_MEMORY) -sSTACK_SIZE=$(STACK) \
   -sEXPORTED_FUNCTIONS=$(subst $(space),$(comma),$(strip $(EXPORTS)))
@@ -141,13 +142,14 @@ build/fuzz/fuzz_%: build/fuzz/tests/fuzz/fuzz_%.o build/fuzz/libbq4.a
 
 # --- rates of the kernels alone ----------------------------------------------------------------
 $(eval $(call config,bench-kernels,$(EMCC),$(EMAR),$(WASM_FLAGS),,-mrelaxed-simd))
+BENCH_LINK ?= -O2
 .PHONY: bench-kernels
 bench-kernels: build/native/bench-kernels build/bench-kernels/kernels.js
 build/native/bench-kernels: build/native/tests/bench/kernels.o build/native/libbq4.a
 	$(GCC) -no-pie $^ -o $@
 build/bench-kernels/kernels.js: build/bench-kernels/tests/bench/kernels.o build/bench-kernels/libbq4.a
 	@echo '{"type": "commonjs"}' > $(@D)/package.json
-	$(EMCC) $(WASM_TEST_LINK) -O2 -msimd128 -mrelaxed-simd $^ -o $@
+	$(EMCC) $(WASM_TEST_LINK) $(BENCH_LINK) -msimd128 -mrelaxed-simd $^ -o $@
 
 .PHONY: size clean
 size: wasm

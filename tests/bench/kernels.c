@@ -4,8 +4,8 @@
  *   build/native/bench-kernels [--mb N] [--rounds N] [--only TEXT] [--json]
  *   node_modules/.bin/node build/bench-kernels/kernels.js ...
  *
- * `matvec` streams N MB (160) of weights, as decode does, next to a plain read of the same bytes in
- * the same round; `matmul` keeps them in the cache, as prefill does; `step` runs the kernels of one
+ * `matvec` streams N MB (160) of weights, as decode does, next to a plain read of as many bytes in
+ * the same round, each type from memory of its own; `matmul` keeps them in the cache, as prefill does; `step` runs the kernels of one
  * token through a 135M model. Rounds (7) are interleaved; medians are printed, and the least time,
  * which a busy machine disturbs less. --only keeps measurements whose "name table type" contains
  * TEXT. One JSON line per measurement; --json prints the summary that docs/SPEED.md explains. */
@@ -25,7 +25,8 @@ enum {
   HEAD = 64,
   POSITIONS = 2048,
   MOST_ROUNDS = 99,
-  MOST_RESULTS = 160
+  MOST_RESULTS = 160,
+  STREAMS = 3
 };
 
 typedef struct bench bench;
@@ -49,7 +50,7 @@ typedef struct buffers {
   float x[MOST_TOKENS * COLS], y[MOST_TOKENS * CACHED_ROWS], ones[COLS], scores[POSITIONS];
   float *wide_y;
   _Alignas(16) uint8_t kv[2 * POSITIONS * HEAD * 4], panel[1 << 20];
-  uint8_t *weights;
+  uint8_t *weights; /* STREAMS areas of weight_bytes each */
   size_t weight_bytes;
   uint64_t sink;
   int rounds;
@@ -349,22 +350,35 @@ static void print_summary(const bq_type *types, size_t n_types, const bq_kernels
 
 /* --- groups of measurements ------------------------------------------------------------------- */
 
-static void measure_type(bq_type type, const bq_kernels *const *tables) {
-  bench list[16];
+/* From memory: `n_types` types, one in each area, and a plain read, all in every round. */
+static void measure_streams(const bq_type *types, size_t n_types, const bq_kernels *const *tables) {
+  bench list[1 + 3 * STREAMS];
   size_t n = 0;
-  fill_weights(type, 0, data->weight_bytes);
-  double row_bytes = (double)bq_type_bytes(type, bq_type_run_layout(type), 8, COLS) / 8;
-  size_t rows = (size_t)((double)data->weight_bytes / row_bytes) & ~(size_t)7;
   list[n++] = (bench){.what = "read",
-                      .detail = bq_type_get(type)->name,
+                      .detail = "plain",
                       .run = plain_read,
                       .tokens = 1,
                       .repeat = 1,
                       .bytes = (double)(data->weight_bytes & ~(size_t)63)};
-  for (size_t t = 0; t < 3; t++)
-    if (tables[t]) list[n++] = matmul_bench("matvec", tables[t], type, rows, 1, 1);
+  for (size_t i = 0; i < n_types; i++) {
+    const size_t from = i * data->weight_bytes;
+    fill_weights(types[i], from, from + data->weight_bytes);
+    double row_bytes =
+        (double)bq_type_bytes(types[i], bq_type_run_layout(types[i]), 8, COLS) / 8;
+    size_t rows = (size_t)((double)data->weight_bytes / row_bytes) & ~(size_t)7;
+    for (size_t t = 0; t < 3; t++) {
+      if (!tables[t]) continue;
+      list[n] = matmul_bench("matvec", tables[t], types[i], rows, 1, 1);
+      list[n++].w.data += from;
+    }
+  }
   measure(list, n);
-  n = 0;
+}
+
+static void measure_cached(bq_type type, const bq_kernels *const *tables) {
+  bench list[16];
+  size_t n = 0;
+  fill_weights(type, 0, (size_t)bq_type_bytes(type, bq_type_run_layout(type), CACHED_ROWS, COLS));
   for (size_t t = 0; t < 3; t++)
     for (size_t tokens = 1; tokens <= MOST_TOKENS; tokens *= tokens == 1 ? 4 : 8)
       if (tables[t])
@@ -444,7 +458,7 @@ static bool read_options(int argc, char **argv) {
     else return false;
   }
   data->weight_bytes = mb << 20;
-  return mb >= 8 && mb < 3000 && data->rounds > 0 && data->rounds <= MOST_ROUNDS;
+  return mb >= 8 && mb <= 1024 && data->rounds > 0 && data->rounds <= MOST_ROUNDS;
 }
 
 int main(int argc, char **argv) {
@@ -455,16 +469,18 @@ int main(int argc, char **argv) {
   if (tables[1]) tables[2] = NULL; /* compiled with SIMD in this build, it says nothing */
   data = calloc(1, sizeof *data);
   if (!data || !read_options(argc, argv)) {
-    fprintf(stderr, "usage: [--mb 8...2999] [--rounds 1...%d] [--only TEXT] [--json]\n", MOST_ROUNDS);
+    fprintf(stderr, "usage: [--mb 8...1024] [--rounds 1...%d] [--only TEXT] [--json]\n", MOST_ROUNDS);
     return 2;
   }
-  data->weights = aligned_alloc(64, data->weight_bytes);
+  data->weights = aligned_alloc(64, STREAMS * data->weight_bytes);
   data->wide_y = malloc(data->weight_bytes / COLS * 2 * sizeof(float) + VOCAB * sizeof(float));
   if (!data->weights || !data->wide_y) return 1;
   uint32_t seed = 7;
   for (size_t i = 0; i < MOST_TOKENS * COLS; i++) data->x[i] = noise(&seed);
   for (size_t i = 0; i < COLS; i++) data->ones[i] = 1;
-  for (size_t i = 0; i < n_types; i++) measure_type(types[i], tables);
+  for (size_t i = 0; i < n_types; i += STREAMS)
+    measure_streams(types + i, n_types - i < STREAMS ? n_types - i : STREAMS, tables);
+  for (size_t i = 0; i < n_types; i++) measure_cached(types[i], tables);
   measure_step(tables);
   for (size_t t = 0; t < 3; t++)
     if (tables[t]) measure_vectors(tables[t], &seed);
