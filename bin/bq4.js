@@ -79,7 +79,7 @@ async function load(file, options) {
   const { createEngine } = await import('../js/index.js');
   const engine = await createEngine({ variant: options.variant });
   const kv = options.kv;
-  if (kv !== undefined && kv !== 'f32' && kv !== 'f16') throw new Usage(`--kv is "${kv}", not f32 or f16`);
+  if (kv !== undefined && kv !== 'f32' && kv !== 'f16' && kv !== 'i8') throw new Usage(`--kv is "${kv}", not f32, f16 or i8`);
   const model = await engine.load(await sourceOf(file, options), { context: numberOf(options, 'context'), kv });
   return { engine, model };
 }
