@@ -17,7 +17,7 @@ FILE is a path or an address. Options of run and chat:
   --temperature T      0: always the likeliest token (default 0.7)
   --top-k K  --top-p P  --min-p P  --repeat-penalty R  --seed N  --stop TEXT (may be repeated)
   --context N          tokens of context (default: the model's own)
-  --kv f32|f16         type of the KV cache (default f32)
+  --kv f32|f16|i8      type of the KV cache (default f32)
   --companion FILE     tells architecture and tokenizer of a v1 file (default: NAME.json beside it)
   --variant NAME       relaxed or simd128 (default: the best that this machine has)
 
