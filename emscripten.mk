@@ -65,7 +65,7 @@ help:
 	@echo '  test-wasm-simd128  C tests as wasm: build/test-wasm-simd128/test_*.js'
 	@echo '  test-wasm-relaxed  the same with relaxed SIMD: build/test-wasm-relaxed/test_*.js'
 	@echo '  fuzz               fuzzers, clang: build/fuzz/fuzz_*'
-	@echo '  bench-kernels      rates of the kernels alone: build/native/bench-kernels, build/bench-kernels/kernels.js'
+	@echo '  bench-kernels      rates of the kernels alone: build/native/bench-*, build/bench-kernels/*.js'
 	@echo '  size               bytes of the shipped modules, plain and compressed'
 	@echo '  clean              removes build/'
 	@echo 'Variables: EMCC, GCC, CLANG. The tests are run by: npm test -- c wasm fuzz'
@@ -144,10 +144,11 @@ build/fuzz/fuzz_%: build/fuzz/tests/fuzz/fuzz_%.o build/fuzz/libbq4.a
 $(eval $(call config,bench-kernels,$(EMCC),$(EMAR),$(WASM_FLAGS),,-mrelaxed-simd))
 BENCH_LINK ?= -O2
 .PHONY: bench-kernels
-bench-kernels: build/native/bench-kernels build/bench-kernels/kernels.js
-build/native/bench-kernels: build/native/tests/bench/kernels.o build/native/libbq4.a
+BENCHES := kernels attend session
+bench-kernels: $(BENCHES:%=build/native/bench-%) $(BENCHES:%=build/bench-kernels/%.js)
+build/native/bench-%: build/native/tests/bench/%.o build/native/libbq4.a
 	$(GCC) -no-pie $^ -o $@
-build/bench-kernels/kernels.js: build/bench-kernels/tests/bench/kernels.o build/bench-kernels/libbq4.a
+build/bench-kernels/%.js: build/bench-kernels/tests/bench/%.o build/bench-kernels/libbq4.a
 	@echo '{"type": "commonjs"}' > $(@D)/package.json
 	$(EMCC) $(WASM_TEST_LINK) $(BENCH_LINK) -msimd128 -mrelaxed-simd $^ -o $@
 

@@ -17,7 +17,7 @@ FILE is a path or an address. Options of run and chat:
   --temperature T      0: always the likeliest token (default 0.7)
   --top-k K  --top-p P  --min-p P  --repeat-penalty R  --seed N  --stop TEXT (may be repeated)
   --context N          tokens of context (default: the model's own)
-  --kv f32|f16         type of the KV cache (default f32)
+  --kv f32|f16|i8      type of the KV cache (default f32)
   --companion FILE     tells architecture and tokenizer of a v1 file (default: NAME.json beside it)
   --variant NAME       relaxed or simd128 (default: the best that this machine has)
 
@@ -79,7 +79,7 @@ async function load(file, options) {
   const { createEngine } = await import('../js/index.js');
   const engine = await createEngine({ variant: options.variant });
   const kv = options.kv;
-  if (kv !== undefined && kv !== 'f32' && kv !== 'f16') throw new Usage(`--kv is "${kv}", not f32 or f16`);
+  if (kv !== undefined && kv !== 'f32' && kv !== 'f16' && kv !== 'i8') throw new Usage(`--kv is "${kv}", not f32, f16 or i8`);
   const model = await engine.load(await sourceOf(file, options), { context: numberOf(options, 'context'), kv });
   return { engine, model };
 }

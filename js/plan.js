@@ -15,7 +15,7 @@ const FIRST = 65536;
 const ROOM = 262144;
 
 const ARCHS = ['', 'llama', 'bullet'];
-const KV = { f32: 0, f16: 1 };
+const KV = { f32: 0, f16: 1, i8: 2 };
 
 /**
  * @typedef {object} Planned

@@ -39,7 +39,7 @@
  * @typedef {object} LoadOptions
  * @property {number} [context]   tokens per session; default: the model's own
  * @property {number} [sessions]  sessions that can be open at once; default 1
- * @property {'f32' | 'f16'} [kv]  type of the KV cache; default f32
+ * @property {'f32' | 'f16' | 'i8'} [kv]  type of the KV cache; default f32
  * @property {number} [window]    tokens whose hidden states prefill keeps at once; default 256
  * @property {number} [batch]     tokens per matrix product in prefill; default 32
  * @property {AbortSignal} [signal]

@@ -5,10 +5,10 @@
  *   node_modules/.bin/node build/bench-kernels/kernels.js ...
  *
  * `matvec` streams N MB (160) of weights, as decode does, next to a plain read of as many bytes in
- * the same round, each type from memory of its own; `matmul` keeps them in the cache, as prefill does; `step` runs the kernels of one
- * token through a 135M model. Rounds (7) are interleaved; medians are printed, and the least time,
- * which a busy machine disturbs less. --only keeps measurements whose "name table type" contains
- * TEXT. One JSON line per measurement; --json prints the summary that docs/SPEED.md explains. */
+ * the same round, each type from memory of its own; `matmul` keeps them in the cache, as prefill does;
+ * `step` runs the kernels of one token through a 135M model; attention is in attend.c. Rounds (7) are
+ * interleaved; medians are printed, and the least time, which a busy machine disturbs less. --only
+ * keeps measurements whose "name table type" contains TEXT. One JSON line per measurement; --json prints the summary that docs/SPEED.md explains. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ typedef struct result {
 typedef struct buffers {
   float x[MOST_TOKENS * COLS], y[MOST_TOKENS * CACHED_ROWS], ones[COLS], scores[POSITIONS];
   float *wide_y;
-  _Alignas(16) uint8_t kv[2 * POSITIONS * HEAD * 4], panel[1 << 20];
+  _Alignas(16) uint8_t panel[1 << 20];
   uint8_t *weights; /* STREAMS areas of weight_bytes each */
   size_t weight_bytes;
   uint64_t sink;
@@ -106,13 +106,12 @@ static void gelu(bench *b) {
   memcpy(data->y, data->x, b->n * sizeof *data->y);
   b->k->gelu_mul(data->y, data->ones, b->n);
 }
-static void kv_store(bench *b) { b->k->kv_store[BQ_KV_F16](data->x, b->n, data->panel); }
-static void attend(bench *b) {
-  bq_kv_type type = b->tokens ? BQ_KV_F16 : BQ_KV_F32;
-  size_t bytes = (size_t)POSITIONS * HEAD * (type ? 2 : 4);
-  bq_kv_view view = {data->kv, data->kv + bytes, HEAD};
-  b->k->attend[type](data->x, &view, POSITIONS, HEAD, 0.125f, data->scores, data->y);
+/* Key and value of one head at one position. */
+static void store_one(const bq_kernels *k, const float *x) {
+  const bq_kv_view kv = {data->panel, 1, HEAD};
+  k->kv_store[BQ_KV_I8](&kv, 0, 1, x, x + HEAD, HEAD);
 }
+static void kv_store(bench *b) { store_one(b->k, data->x); }
 static void tile_rows(bench *b) {
   size_t row_bytes = COLS / 32 * 20;
   for (size_t r = 0; r < 64; r++)
@@ -156,8 +155,7 @@ static void step_others(bench *b) {
     k->rmsnorm(data->x, data->ones, 1e-5f, HIDDEN, data->y);
     k->quantize(data->y, HIDDEN, HIDDEN, 1, data->panel);
     for (size_t h = 0; h < HIDDEN + KV; h += HEAD) k->rope(data->y + h, data->ones, HEAD, false);
-    for (size_t h = 0; h < 2 * KV; h += HEAD)
-      k->kv_store[BQ_KV_F16](data->x + h, HEAD, data->panel + 2 * h);
+    for (size_t h = 0; h < KV; h += HEAD) store_one(k, data->x + 2 * h);
     k->quantize(data->x, HIDDEN, HIDDEN, 1, data->panel);
     k->add(data->y, data->x, HIDDEN);
     k->rmsnorm(data->x, data->ones, 1e-5f, HIDDEN, data->y);
@@ -229,18 +227,6 @@ static bench vector_bench(const char *what, const bq_kernels *k, void (*run)(ben
                  .tokens = tokens,
                  .repeat = 200,
                  .work = (double)(n * tokens)};
-}
-
-static bench attend_bench(const bq_kernels *k, bq_kv_type type) {
-  const double elements = 2.0 * POSITIONS * HEAD;
-  return (bench){.what = "attend",
-                 .detail = type == BQ_KV_F16 ? "f16" : "f32",
-                 .k = k,
-                 .run = attend,
-                 .tokens = type == BQ_KV_F16,
-                 .repeat = 20,
-                 .bytes = elements * (type == BQ_KV_F16 ? 2 : 4),
-                 .work = elements};
 }
 
 /* --- measuring ---------------------------------------------------------------------------------- */
@@ -416,12 +402,7 @@ static void measure_step(const bq_kernels *const *tables) {
   measure(list, n);
 }
 
-static void measure_vectors(const bq_kernels *k, uint32_t *seed) {
-  for (size_t i = 0; i < 2 * POSITIONS * HEAD; i++) {
-    uint16_t h = bq_f32_to_f16(noise(seed));
-    memcpy(data->kv + 4 * i, &h, 2); /* sane both as f16 and as f32 */
-    memcpy(data->kv + 4 * i + 2, &h, 2);
-  }
+static void measure_vectors(const bq_kernels *k) {
   bench list[] = {
       vector_bench("quantize", k, quantize, COLS, 1),
       vector_bench("quantize", k, quantize, COLS, 4),
@@ -433,8 +414,6 @@ static void measure_vectors(const bq_kernels *k, uint32_t *seed) {
       vector_bench("gelu_mul", k, gelu, FFN, 1),
       vector_bench("softmax", k, softmax, POSITIONS, 1),
       vector_bench("kv_store", k, kv_store, HEAD, 1),
-      attend_bench(k, BQ_KV_F32),
-      attend_bench(k, BQ_KV_F16),
       {.what = "tile_rows",
        .detail = "bq4_32",
        .k = k,
@@ -483,7 +462,7 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < n_types; i++) measure_cached(types[i], tables);
   measure_step(tables);
   for (size_t t = 0; t < 3; t++)
-    if (tables[t]) measure_vectors(tables[t], &seed);
+    if (tables[t]) measure_vectors(tables[t]);
   if (data->summary) print_summary(types, n_types, tables);
   return 0;
 }

@@ -8,8 +8,8 @@ import { compile, Wasm } from '../../js/wasm.js';
 
 /**
  * @param {import('../../js/types.js').SourceLike} from
- * @param {{ variant?: 'simd128' | 'relaxed', threads?: number, batch?: number, window?: number }} [options]  `threads`: 0, by
- *   default: with the build that has none
+ * @param {{ variant?: 'simd128' | 'relaxed', threads?: number, batch?: number, window?: number, kv?: 'f32' | 'f16' | 'i8',
+ *   context?: number }} [options]  `threads`: 0, by default: with the build that has none
  */
 export async function openLogits(from, { variant, threads = 0, ...options } = {}) {
   const compiled = { ...(await compile({ variant }, threads > 0)), threads: Math.max(threads, 1) };
