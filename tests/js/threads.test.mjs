@@ -18,14 +18,15 @@ for (const count of [2, 3, 8]) {
     assert.equal(failure, '');
     const next = random(count);
     for (let region = 0; region < 10_000; region++) {
-      assert.equal(wasm.call('bqw_measure_empty', 1), count);
+      const barriers = region % 4;
+      assert.equal(wasm.call('bqw_measure_empty', 1, barriers), count * (1 + barriers));
       const gap = next();
       if (gap > 0.98) pause(1); // asleep, all of them
       else if (gap > 0) for (let until = performance.now() + gap * 0.05; performance.now() < until;); // about to
     }
     for (const spins of [0, 1, 100]) {
       wasm.check('bqw_threads', count, spins);
-      assert.equal(wasm.call('bqw_measure_empty', 2000), 2000 * count, `${spins} looks before sleep`);
+      assert.equal(wasm.call('bqw_measure_empty', 2000, 3), 2000 * count * 4, `${spins} looks before sleep`);
     }
     wasm.release();
   });
@@ -36,7 +37,7 @@ test('fewer threads than there are: the others sit out, and none runs a slice of
   for (let round = 0; round < 2000; round++) {
     const count = 1 + (round * 7) % 6;
     wasm.check('bqw_threads', count, round % 3 ? 50 : 0);
-    assert.equal(wasm.call('bqw_measure_empty', 3), 3 * count);
+    assert.equal(wasm.call('bqw_measure_empty', 3, 1), 3 * count * 2);
   }
   wasm.release();
 });
@@ -48,7 +49,7 @@ test(`${CYCLES} teams one after the other, with and without new workers`, async 
     const fresh = cycle % 10 === 0;
     const { wasm, threads, failure } = await team(fresh ? 2 : 3, fresh ? undefined : kept);
     assert.equal(failure, '');
-    assert.equal(wasm.call('bqw_measure_empty', 20), 20 * wasm.threads);
+    assert.equal(wasm.call('bqw_measure_empty', 20, 0), 20 * wasm.threads);
     wasm.release();
     if (fresh) threads.close();
     await new Promise((resolve) => setImmediate(resolve));
@@ -100,7 +101,7 @@ test('threads use a small part of their stacks', async (t) => {
 
 test('threads that nobody needs cost nothing: they sleep', async () => {
   const { wasm } = await team(3);
-  assert.equal(wasm.call('bqw_measure_empty', 100), 300);
+  assert.equal(wasm.call('bqw_measure_empty', 100, 0), 300);
   pause(20);
   const before = process.cpuUsage();
   pause(500);
