@@ -95,8 +95,9 @@ test('what is stored is what a visit needs', async () => {
     const requests = await Promise.all((await caches.keys()).map(async (name) => (await caches.open(name)).keys()));
     return requests.flat().map((request) => new URL(request.url).pathname.replace('/x/', ''));
   });
-  // And what a visit may come to need: the other build, files of version 1.
-  assert.deepEqual(stored.sort(), [...needed, 'build/wasm/bq4-simd128.wasm', 'js/companion.js'].sort());
+  // And what a visit may come to need: the other builds, threads, files of version 1.
+  const more = ['simd128', 'relaxed-threads', 'simd128-threads'].map((name) => `build/wasm/bq4-${name}.wasm`);
+  assert.deepEqual(stored.sort(), [...needed, ...more, 'demo/thread.js', 'js/thread.js', 'js/threads.js', 'js/companion.js'].sort());
 });
 
 test('the service worker shows what is new, and leaves ranges and other files alone', async () => {
