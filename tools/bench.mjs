@@ -15,11 +15,12 @@ import { say } from './setup/shell.mjs';
 
 /** @typedef {{ shape: string, quant: string, variant: 'relaxed' | 'simd128', kv: 'f32' | 'f16', threads: number, prompt: number, tokens: number }} Cell */
 
-const HELP = `npm run bench -- [--shapes 15m,135m] [--threads 1,2] [--runs 5] [--quick]
+const HELP = `npm run bench -- [--shapes 15m,135m] [--threads 1,2] [--only PATTERN] [--runs 5] [--quick]
 
 Times prefill and decode in Chromium and writes build/bench/report.json.
 --shapes  of tools/make_random.mjs; default 15m,135m,500m
 --threads numbers of threads; default 1,2; all but the first only for the best build
+--only    cells whose name, as printed, matches
 --runs    repetitions per cell, at least 3; default 5
 --quick   3 runs of the 15m shape
 `;
@@ -70,13 +71,14 @@ async function modelFile(shape, quant) {
 const nameOf = (cell) => `${cell.shape} ${cell.quant} ${cell.variant} kv ${cell.kv}, prompt ${cell.prompt}, ${cell.threads} thread${cell.threads > 1 ? 's' : ''}`;
 
 await command(async () => {
-  const { values } = parseArgs({ options: { shapes: { type: 'string' }, threads: { type: 'string' }, runs: { type: 'string' }, quick: { type: 'boolean' }, help: { type: 'boolean' } } });
+  const { values } = parseArgs({ options: { shapes: { type: 'string' }, threads: { type: 'string' }, only: { type: 'string' }, runs: { type: 'string' }, quick: { type: 'boolean' }, help: { type: 'boolean' } } });
   if (values.help) return void process.stdout.write(HELP);
   const tools = await setUp({ tests: true });
   await buildWasm(tools);
   const shapes = values.quick ? ['15m'] : (values.shapes ?? '15m,135m,500m').split(',');
   const runs = values.quick ? 3 : Math.max(3, Number(values.runs ?? 5));
-  const cells = cellsOf(shapes, (values.threads ?? '1,2').split(',').map(Number));
+  const only = new RegExp(values.only ?? '');
+  const cells = cellsOf(shapes, (values.threads ?? '1,2').split(',').map(Number)).filter((cell) => only.test(nameOf(cell)));
   for (const { shape, quant } of cells) await modelFile(shape, quant);
 
   const { launch } = await import('../tests/browser/launch.mjs');

@@ -44,6 +44,16 @@ test('the network goes away: it goes on, and even starts again', async () => {
   const tab = await page.context().newPage();
   await openDemo(tab, `${site.url}demo/?from=elsewhere`);
   assert.match(await say(tab, 'Hello!'), /\w/);
+  // Threads too come out of what was stored.
+  const threads = await tab.evaluate(async () => {
+    const js = '/js/index.js';
+    const { createWorkerEngine } = await import(js);
+    const worker = new Worker('/demo/worker.js', { type: 'module' });
+    const { info, close } = await createWorkerEngine({ worker, threads: 2, threadUrl: '/demo/thread.js' });
+    await close();
+    return info;
+  });
+  assert.equal(threads.threads, 2, threads.threadsReason);
   // What could not be asked for anew is noise of the network, not of the page.
   assert.deepEqual(page.trouble.filter((line) => !/ERR_(INTERNET_DISCONNECTED|CONNECTION_REFUSED|FAILED)/.test(line)), []);
 });
