@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
+import { Worker } from 'node:worker_threads';
 import { createEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { THREAD_STACK } from '../../js/border.js';
 import { Threads } from '../../js/threads.js';
@@ -195,4 +196,21 @@ test('several models at once, closed in any order, and workers are used again', 
   assert.equal(seen.size, 1);
   await assert.rejects(engine.load(fromBytes(bytes.slice(0, -100))), { code: 'TRUNCATED' });
   await engine.close();
+});
+
+test('a worker that goes silent when it starts threads: another one with one thread, or an error, but no hang', async (t) => {
+  /** @type {Worker[]} */
+  const made = [];
+  t.after(() => made.forEach((worker) => worker.terminate()));
+  const make = () => {
+    made.push(new Worker(new URL('./threads/hanging-worker.mjs', import.meta.url)));
+    return made[made.length - 1];
+  };
+  const engine = await createWorkerEngine({ worker: make, threads: 2 });
+  assert.equal(made.length, 2);
+  assert.deepEqual([engine.info.threads, engine.info.threadsReason], [1, 'the worker went silent when it started threads']);
+  const model = await engine.load(fromBytes(await tinyModel()));
+  assert.equal((await (await model.createSession()).generate('x', { maxTokens: 3 }).done()).ids.length, 3);
+  await engine.close();
+  await assert.rejects(createWorkerEngine({ worker: make(), threads: 2 }), (e) => e.code === 'NO_WORKER' && /silent/.test(e.message) && /function/.test(e.hint));
 });
