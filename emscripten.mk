@@ -7,7 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-ifneq ($(filter wasm size bench-kernels build/bench-kernels% test-wasm% build/wasm% build/test-wasm%,$(MAKECMDGOALS)),)
+ifneq ($(filter wasm size bench-kernels build/bench-kernels% test-wasm% bench-threads build/wasm% build/test-wasm%,$(MAKECMDGOALS)),)
 EMCC ?= $(shell node tools/setup/setup.mjs --print emcc)
 ifeq ($(EMCC),)
 $(error no emcc: see the message above)
@@ -66,6 +66,7 @@ help:
 	@echo '  test-wasm-relaxed  the same with relaxed SIMD: build/test-wasm-relaxed/test_*.js'
 	@echo '  fuzz               fuzzers, clang: build/fuzz/fuzz_*'
 	@echo '  bench-kernels      rates of the kernels alone: build/native/bench-*, build/bench-kernels/*.js'
+	@echo '  bench-threads      the engine on threads of emscripten: build/bench-threads/*.mjs'
 	@echo '  size               bytes of the shipped modules, plain and compressed'
 	@echo '  clean              removes build/'
 	@echo 'Variables: EMCC, GCC, CLANG. The tests are run by: npm test -- c wasm fuzz'
@@ -151,6 +152,19 @@ build/native/bench-%: build/native/tests/bench/%.o build/native/libbq4.a
 build/bench-kernels/%.js: build/bench-kernels/tests/bench/%.o build/bench-kernels/libbq4.a
 	@echo '{"type": "commonjs"}' > $(@D)/package.json
 	$(EMCC) $(WASM_TEST_LINK) $(BENCH_LINK) -msimd128 -mrelaxed-simd $^ -o $@
+
+# The engine of build/wasm/bq4-relaxed-threads.wasm on emscripten's own threads, see tests/bench/threads.mjs
+BENCH_THREADS_LINK := -O3 $(EMCC_C) -sMALLOC=emmalloc -sMODULARIZE -sEXPORT_ES6 -sENVIRONMENT=web,worker -sINITIAL_MEMORY=16MB \
+  -sSTACK_SIZE=$(STACK) -sEXPORTED_FUNCTIONS=$(subst $(space),$(comma),$(strip $(EXPORTS))) --no-entry -msimd128 -mrelaxed-simd
+BENCH_THREADS_OBJECTS := $(addprefix build/wasm-relaxed-threads/,$(WEB_SOURCES:.c=.o) libbq4.a)
+.PHONY: bench-threads
+bench-threads: build/bench-threads/pthreads.mjs build/bench-threads/wasm-workers.mjs
+build/bench-threads/pthreads.mjs: tests/bench/threads.c $(BENCH_THREADS_OBJECTS)
+	@mkdir -p $(@D)
+	$(EMCC) -std=c11 -Ic -Iweb -DBENCH_PTHREADS -pthread -sPTHREAD_POOL_SIZE=1 $(BENCH_THREADS_LINK) $^ -o $@
+build/bench-threads/wasm-workers.mjs: tests/bench/threads.c $(BENCH_THREADS_OBJECTS)
+	@mkdir -p $(@D)
+	$(EMCC) -std=c11 -Ic -Iweb -sWASM_WORKERS $(BENCH_THREADS_LINK) $^ -o $@
 
 .PHONY: size clean
 size: wasm

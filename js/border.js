@@ -52,7 +52,7 @@ export const functions = {
   bqw_measure_bytes: 'u',
   bqw_measure_prepare: 'vu',
   bqw_measure: 'vu',
-  bqw_measure_empty: 'uu',
+  bqw_measure_empty: 'uuu',
   bqw_type_bytes: 'fuuff',
   bqw_quantize: 'suuuuuu',
   bqw_dequantize: 'suuuuuu',

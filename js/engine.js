@@ -129,9 +129,19 @@ async function compileFor(options, { most, reason }) {
  * @returns {Promise<Engine>}
  */
 export async function createEngine(options = {}) {
+  return openEngine(options, () => {});
+}
+
+/**
+ * Likewise, and tells when it starts threads: from then on it must go fast.
+ * @param {EngineOptions} options
+ * @param {() => void} onThreads
+ * @returns {Promise<Engine>}
+ */
+export async function openEngine(options, onThreads) {
   const wanted = await threadsToTry(options.threads);
   const { compiled, reason: threadsReason } = await compileFor(options, wanted);
-  const threads = compiled.shared ? await startThreads(compiled, options, wanted) : null;
+  const threads = compiled.shared ? await startThreads(compiled, options, wanted, onThreads) : null;
   const wasm = await Wasm.create(compiled, SELF_TEST_BYTES);
   const good = wasm.call('bqw_self_test') === 1;
   if (!good) wasm.check('bqw_fallback');
@@ -142,11 +152,12 @@ export async function createEngine(options = {}) {
   return new LocalEngine({ ...compiled, threads: count }, info, !good, threads);
 }
 
-/** @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number, reason: string }} wanted */
-async function startThreads(compiled, { threads: asked = 'auto', threadUrl, signal }, { most }) {
+/** @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number }} wanted @param {() => void} onThreads */
+async function startThreads(compiled, { threads: asked = 'auto', threadUrl, signal }, { most }, onThreads) {
   const { MEASURE_BYTES, Threads } = await import('./threads.js');
   const threads = new Threads(threadUrl && fullUrl(threadUrl));
   const wasm = await Wasm.create(compiled, SELF_TEST_BYTES + MEASURE_BYTES);
+  onThreads();
   if (asked === 'auto') await threads.choose(wasm, compiled, most);
   else threads.reason = (await threads.attach(wasm, compiled, most)) || ((threads.count = most), '');
   wasm.release();

@@ -139,7 +139,9 @@ void bqw_threads_leave(void);           /* one thread from now on, the others go
 uint32_t bqw_measure_bytes(void);
 void bqw_measure_prepare(uint8_t *block);
 void bqw_measure(uint8_t *block);
-uint32_t bqw_measure_empty(uint32_t regions); /* as many regions without work: how many slices were run */
+/* Regions without work, each with so many barriers. How many parts of slices were run: a slice has one more than
+ * there are barriers; 0 when a slice passed one before all had come to it. */
+uint32_t bqw_measure_empty(uint32_t regions, uint32_t barriers);
 
 /* For converters: f32 [rows][cols] -> blocks, and back. type, layout as in docs/FORMAT.md. */
 double bqw_type_bytes(uint32_t type, uint32_t layout, double rows, double cols); /* -1: impossible */

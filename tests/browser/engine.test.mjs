@@ -130,7 +130,7 @@ await everyBrowser((name) => {
     assert.deepEqual(seen, { grows: false, beyond: true, bytes: [1, 2, 3, 4], within: true });
   });
 
-  test('an isolated page: the recorded hash on 1 to 4 threads, or one thread and the reason', async (t) => {
+  test('an isolated page: the recorded hash on 1 to 8 threads, or one thread and the reason', async (t) => {
     const isolated = await host(ISOLATED);
     t.after(() => isolated.close());
     const page = await browser.open(isolated.url);
@@ -152,9 +152,9 @@ await everyBrowser((name) => {
         }
         worker.terminate();
         return hashes;
-      }, /** @type {const} */ ([model.toString('base64'), golden.prompt_ids, golden.ids, builds, BROWSERS[name].sharedMemory ? [1, 2, 3, 4] : [0]]));
+      }, /** @type {const} */ ([model.toString('base64'), golden.prompt_ids, golden.ids, builds, BROWSERS[name].sharedMemory ? [1, 2, 3, 4, 5, 6, 7, 8] : [0]]));
       for (const [what, hash] of Object.entries(hashes)) assert.equal(hash, recorded.get(type), `${type}, ${what}`);
-      assert.equal(Object.keys(hashes).length, builds.length * (BROWSERS[name].sharedMemory ? 4 : 1));
+      assert.equal(Object.keys(hashes).length, builds.length * (BROWSERS[name].sharedMemory ? 8 : 1));
     }
     const info = await page.evaluate(async () => {
       const path = '/js/index.js';
