@@ -48,8 +48,8 @@ export class Entry {
   #damaged = new Set();
   /** Found damaged, yet good by the hash that was recorded: not believed twice. @type {Set<number>} */
   #doubted = new Set();
-  /** Ends the use lock. @type {() => void} */
-  #unuse = () => {};
+  /** Ends the use lock. @type {() => Promise<void>} */
+  #unuse = async () => {};
   /** Ends the write lock while it is held. @type {(() => Promise<void>) | null} */
   #unlock = null;
   /** A wait for the write lock is under way. */
@@ -235,7 +235,7 @@ export class Entry {
     this.#space = null;
     await this.#unlock?.();
     this.#unlock = null;
-    this.#unuse();
+    await this.#unuse();
     this.#host.forget(this);
   }
 
@@ -319,12 +319,12 @@ export class Entry {
       if (mine && other && !signal.aborted && !this.problem && !this.#unlock) {
         this.#unlock = async () => {
           await other();
-          mine();
+          await mine();
         };
         return true;
       }
       await other?.();
-      mine?.();
+      await mine?.();
       if (!wait || signal.aborted || this.problem || this.#unlock) return false;
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }

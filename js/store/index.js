@@ -223,7 +223,7 @@ export class Store {
       return !!other;
     } finally {
       await other?.();
-      release();
+      await release();
     }
   }
 

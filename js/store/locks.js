@@ -1,6 +1,6 @@
 /** Locks by name: Web Locks, which reach all tabs and end with their tab; else only within this thread. */
 
-/** @typedef {() => void} Release */
+/** Resolves when it is free for others. @typedef {() => Promise<void>} Release */
 /** @typedef {{ shared?: boolean, wait?: boolean, signal?: AbortSignal }} LockOptions */
 
 /** What this thread holds where there are no Web Locks. Holders: -1 for one exclusive.
@@ -23,7 +23,7 @@ function lockHere(name, shared, wait, signal) {
         signal?.removeEventListener('abort', abort);
         state.holders = shared ? state.holders + 1 : -1;
         let held = true;
-        resolve(() => {
+        resolve(async () => {
           if (!held) return;
           held = false;
           state.holders = shared ? state.holders - 1 : 0;
@@ -53,11 +53,15 @@ export function lock(name, { shared = false, wait = false, signal } = {}) {
   if (!locks) return lockHere(name, shared, wait, signal);
   return new Promise((resolve, reject) => {
     const options = { mode: /** @type {LockMode} */ (shared ? 'shared' : 'exclusive'), ...(wait ? { signal } : { ifAvailable: true }) };
-    locks
-      .request(name, options, (granted) => {
-        if (!granted) return resolve(null);
-        return new Promise((release) => resolve(() => release(undefined)));
-      })
-      .catch(reject);
+    const over = locks.request(name, options, (granted) => {
+      if (!granted) return resolve(null);
+      return new Promise((end) =>
+        resolve(async () => {
+          end(undefined);
+          await over;
+        }),
+      );
+    });
+    over.catch(reject);
   });
 }

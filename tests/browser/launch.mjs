@@ -2,7 +2,8 @@
 import { chromium } from 'playwright-core';
 import { findChromium } from '../../tools/setup/system.mjs';
 
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+/** What every start of Chromium needs. */
+export const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 
 /**
  * @param {import('playwright-core').LaunchOptions} [options] `args` are added to ours
