@@ -12,10 +12,11 @@ import { lock } from './locks.js';
  * What an entry needs of its store.
  * @typedef {object} Host
  * @property {Backend} backend
- * @property {(key: string, kind: 'use' | 'write') => string} lockName
+ * @property {(key: string, kind: 'use' | 'write' | 'make') => string} lockName
  * @property {(key: string, bytes: number, full: boolean) => Promise<boolean>} makeRoom  deletes what was not used for
  *   longest, unless all of it would not be enough. `full`: the browser has just refused a write
  * @property {((bytes: Uint8Array) => bigint) | undefined} hash
+ * @property {number} patience
  * @property {(notice: Notice) => void} tell  other tabs
  * @property {(entry: Entry) => void} forget
  */
@@ -52,6 +53,8 @@ export class Entry {
   #unuse = async () => {};
   /** Ends the write lock while it is held. @type {(() => Promise<void>) | null} */
   #unlock = null;
+  /** When another tab last wrote something. */
+  #progress = 0;
   /** A wait for the write lock is under way. */
   #queued = false;
   #life = new AbortController();
@@ -210,11 +213,14 @@ export class Entry {
    * Waits for whoever is fetching this file.
    * @param {number} c
    * @param {AbortSignal} [signal]
-   * @returns {Promise<boolean>}  true: the chunk is there. false: it won't come, fetch it yourself (and write it)
+   * @returns {Promise<boolean>}  true: the chunk is there. false: it won't come, fetch it yourself (and write it: that
+   *   is refused while another tab has stalled but not ended)
    */
   async waitFor(c, signal) {
+    this.#progress ||= performance.now();
     while (!this.has(c)) {
       signal?.throwIfAborted();
+      if (performance.now() - this.#progress > this.#host.patience) return false;
       if (!this.#space || this.problem || this.#life.signal.aborted || (this.#unlock && !this.#queued)) return false;
       this.#queue();
       await this.#change(signal);
@@ -242,7 +248,6 @@ export class Entry {
   /** Another tab wrote or dropped a chunk. @param {Notice} notice */
   heard({ index, hash }) {
     if (this.#unlock) return;
-    if (hash !== undefined) this.#damaged.delete(index);
     this.#changed(index, hash);
   }
 
@@ -250,7 +255,10 @@ export class Entry {
   #changed(c, hash) {
     const expected = this.#expected?.[c];
     if (hash === undefined || (hash !== null && expected !== undefined && expected !== hash)) this.#have.delete(c);
-    else this.#have.set(c, hash);
+    else if (!this.#have.has(c)) {
+      this.#have.set(c, hash);
+      this.#progress = performance.now();
+    }
     if (hash !== undefined) this.#damaged.delete(c);
     this.#wake();
   }

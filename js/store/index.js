@@ -53,7 +53,7 @@ export class Store {
   #channel;
 
   /** @param {Backend} backend @param {string} reason @param {StoreOptions & { name: string }} options @param {number} maxBytes */
-  constructor(backend, reason, { name, path, hash }, maxBytes) {
+  constructor(backend, reason, { name, path, hash, patience = 20_000 }, maxBytes) {
     /** Where the files are. @type {BackendName} */
     this.backend = backend.name;
     /** Why not in a better place; '' in the best. */
@@ -70,6 +70,7 @@ export class Store {
     this.#host = {
       backend,
       hash,
+      patience,
       lockName: (key, kind) => `${this.#scope}/${key}/${kind}`,
       makeRoom: (key, bytes, full) => this.#makeRoom(key, bytes, full),
       tell: (notice) => {
@@ -136,7 +137,15 @@ export class Store {
     const about = { url, name: nameOf(url), fileId, fileBytes, prefixBytes };
     const entry = new Entry(this.#host, key, about, options);
     this.#entries.add(entry);
-    return entry.start(() => this.#prepare(key, about));
+    return entry.start(async () => {
+      // One at a time: browsers that restore a session open many tabs at once.
+      const release = await lock(this.#host.lockName(key, 'make'), { wait: true });
+      try {
+        return await this.#prepare(key, about);
+      } finally {
+        await release?.();
+      }
+    });
   }
 
   /** @param {string} key @param {About} about @returns {Promise<About>} */

@@ -10,6 +10,9 @@ import { Disk } from './disk.js';
  * @typedef {{ read: (into: Uint8Array<ArrayBufferLike>, at: { at: number }) => number, flush: () => void, close: () => void,
  *   write: (bytes: Uint8Array, at: { at: number }) => number, truncate: (size: number) => void, mode?: string }} SyncHandle */
 
+/** Handles for reading only. A browser that doesn't know the mode would keep other tabs out, as if for writing. */
+let sharesHandles = true;
+
 const hasSync = () => 'createSyncAccessHandle' in FileSystemFileHandle.prototype;
 
 /** @param {FileSystemFileHandle} file @param {object} [options] @returns {Promise<SyncHandle>} */
@@ -92,10 +95,10 @@ function opfsFolder(folder) {
     async view(name, direct) {
       const found = await file(name);
       if (!found) return null;
-      if (direct && hasSync()) {
-        // Where the mode is unknown the handle would keep other tabs out: not for reading, then.
+      if (direct && sharesHandles && hasSync()) {
         const handle = await openSync(found, { mode: 'read-only' }).catch(() => null);
         if (handle?.mode === 'read-only') return syncHandle(handle);
+        if (handle) sharesHandles = false;
         handle?.close();
       }
       return plainHandle(found);

@@ -73,7 +73,7 @@ async function codeOf(work) {
   return 'nothing thrown';
 }
 
-/** @typedef {(more?: { maxBytes?: number }) => Promise<Store>} Open  the same store each time; closed by the case */
+/** @typedef {(more?: { maxBytes?: number, patience?: number }) => Promise<Store>} Open  the same store each time; closed by the case */
 
 /** @type {Record<string, (open: Open) => Promise<void>>} */
 export const cases = {
@@ -220,6 +220,29 @@ export const cases = {
     check(same(await second.read(2), file.data[2]), 'read');
     await here.close();
     await there.close();
+  },
+
+  async 'a download that has stalled elsewhere is not waited for'(open) {
+    const file = makeFile(19, 3);
+    const [here, there] = [await open(), await open({ patience: 100 })];
+    const [first, second] = [await here.open(file.options), await there.open(file.options)];
+    await first.write(0, file.data[0]);
+    equal([await second.waitFor(0), await second.waitFor(1), second.role], [true, false, 'reader'], 'stalled');
+    equal(await second.write(1, file.data[1]), false, 'but still the writer');
+    await first.write(1, file.data[1]);
+    while (!second.has(1)) await later();
+    equal([await second.waitFor(1), await second.waitFor(2)], [true, false], 'goes on, stalls again');
+    await here.close();
+    await there.close();
+  },
+
+  async 'many open the same new file at once'(open) {
+    const file = makeFile(20, 1);
+    const stores = await Promise.all([open(), open(), open(), open()]);
+    const entries = await Promise.all(stores.map((store) => store.open(file.options)));
+    equal(entries.map(({ problem }) => problem?.message), [undefined, undefined, undefined, undefined], 'problems');
+    equal(entries.filter(({ role }) => role === 'writer').length, 1, 'writers');
+    for (const store of stores) await store.close();
   },
 
   async 'lists, pins, deletes, but nothing that is in use'(open) {
