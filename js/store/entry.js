@@ -84,7 +84,7 @@ export class Entry {
       this.#about = await prepare();
       this.#space = await backend.open(this.key, this.#about);
       await this.#scan();
-      if (!this.complete && !(await this.#claim(false))) this.#queue();
+      if (!this.complete) await this.#claim(false);
       if (this.#unlock && !(await this.#host.makeRoom(this.key, this.#missingBytes(), false)))
         throw new BqError('QUOTA', `${this.#about.name} needs ${fileBytes} bytes, more than this store may take`, { details: { fileBytes } });
     } catch (error) {
@@ -364,7 +364,11 @@ export class Entry {
         const bytes = new Uint8Array(lengthOf(this.#about, index));
         const kept = hash && !this.#doubted.has(index) && (await space.scan()).get(index);
         this.#doubted.add(index);
-        if (typeof kept === 'bigint' && (await space.read(index, 0, bytes, true)) && hash?.(bytes) === kept) continue;
+        if (typeof kept === 'bigint' && (await space.read(index, 0, bytes, true)) && hash?.(bytes) === kept) {
+          this.#damaged.delete(index);
+          this.#changed(index, kept);
+          continue;
+        }
         await space.drop(index);
         tell({ key: this.key, index, hash: undefined });
       }

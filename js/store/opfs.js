@@ -25,14 +25,17 @@ const unlessMissing = (promise) =>
     throw error;
   });
 
-/** @param {SyncHandle} handle @returns {Handle} */
-const syncHandle = (handle) => ({
+/** @param {SyncHandle} handle @param {() => Promise<unknown>} exists  null: the file is gone @returns {Handle} */
+const syncHandle = (handle, exists = async () => true) => ({
   read: (into, at) => handle.read(into, { at }),
   write(bytes, at) {
     if (handle.write(bytes, { at }) !== bytes.length) throw new DOMException('only a part could be written', 'QuotaExceededError');
   },
   flush: () => handle.flush(),
-  close: () => handle.close(),
+  async close() {
+    // Chromium's worker hangs for good when it closes a file that went with "clear site data".
+    if (await exists()) handle.close();
+  },
 });
 
 /** @param {FileSystemFileHandle} file @returns {Handle} */
@@ -63,7 +66,7 @@ function opfsFolder(folder) {
   const file = (/** @type {string} */ name) => unlessMissing(folder.getFileHandle(name));
   const edit = async (/** @type {string} */ name) => {
     const made = await folder.getFileHandle(name, { create: true });
-    return hasSync() ? syncHandle(await openSync(made)) : plainHandle(made);
+    return hasSync() ? syncHandle(await openSync(made), () => file(name)) : plainHandle(made);
   };
   return {
     async names() {
@@ -97,7 +100,7 @@ function opfsFolder(folder) {
       if (!found) return null;
       if (direct && sharesHandles && hasSync()) {
         const handle = await openSync(found, { mode: 'read-only' }).catch(() => null);
-        if (handle?.mode === 'read-only') return syncHandle(handle);
+        if (handle?.mode === 'read-only') return syncHandle(handle, () => file(name));
         if (handle) sharesHandles = false;
         handle?.close();
       }

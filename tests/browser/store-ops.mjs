@@ -56,8 +56,12 @@ export const ops = {
       if (!entry.has(c)) continue;
       const bytes = await entry.read(c);
       if (bytes && same(bytes, file.data[c])) continue;
-      check(!bytes || digest(bytes) !== entry.hash(c), `chunk ${c}: another content with the same hash`);
       bad.push(c);
+      if (!bytes) {
+        check(!entry.has(c), `chunk ${c} can't be read, and is there`);
+        continue;
+      }
+      check(digest(bytes) !== entry.hash(c), `chunk ${c}: another content with the same hash`);
       await entry.drop(c);
     }
     return { ...state(), bad, range: !!(await entry.readRange(0, file.fileBytes)) };

@@ -88,7 +88,7 @@ export const cases = {
     equal(await entry.writePrefix(file.prefix), true, 'prefix');
     // Several at once, in any order.
     equal(await Promise.all([3, 1, 0, 2].map((c) => entry.write(c, file.data[c]))), [true, true, true, true], 'written');
-    equal([entry.complete, entry.has(3)], [true, true], 'complete');
+    equal([entry.complete, entry.has(3), entry.role], [true, true, 'reader'], 'complete, and nothing more to write');
     for (const [c, bytes] of file.data.entries()) check(same(await entry.read(c), bytes), `chunk ${c} at once`);
     await entry.close();
     await store.close();
@@ -144,14 +144,16 @@ export const cases = {
 
   async 'a good chunk that is called damaged twice is fetched again'(open) {
     const file = makeFile(18, 2);
-    const store = await open();
+    const [store, other] = [await open(), await open()];
     await keep(store, file);
-    const entry = await store.open(file.options);
+    const [entry, follower] = [await store.open(file.options), await other.open(file.options)];
     await entry.drop(0);
     equal([await entry.waitFor(0), entry.complete], [true, true], 'it is what was written');
     await entry.drop(0);
     equal([await entry.waitFor(0), entry.role], [false, 'writer'], 'but not what it should be');
+    while (follower.has(0)) await later(); // it is told
     await store.close();
+    await other.close();
   },
 
   async 'chunks with other hashes than the file\'s do not count'(open) {
