@@ -191,12 +191,15 @@ export class Entry {
 
   /** @param {Space} space @param {number} c @param {Uint8Array} bytes @param {bigint | null} hash */
   async #keep(space, c, bytes, hash) {
-    for (;;) {
+    for (let patience = 0; ; patience--) {
       try {
         return await space.write(c, bytes, hash);
       } catch (error) {
-        const { code } = problemOf(error, this.#about);
-        if (code !== 'QUOTA' || !(await this.#host.makeRoom(this.key, this.#missingBytes(), true))) throw error;
+        if (problemOf(error, this.#about).code !== 'QUOTA') throw error;
+        // What was deleted may take a moment to count as free.
+        if (await this.#host.makeRoom(this.key, this.#missingBytes(), true)) patience = 10;
+        else if (patience <= 0) throw error;
+        else await new Promise((resolve) => setTimeout(resolve, 100));
       }
     }
   }

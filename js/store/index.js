@@ -111,7 +111,7 @@ export class Store {
     const mark = markOf(url);
     const date = (/** @type {Known} */ { marks }) => marks.get(mark) ?? 0;
     const known = (await this.#known().catch(() => [])).filter((file) => date(file) && file.have.has(PREFIX));
-    for (const { key, about, have } of known.sort((a, b) => date(b) - date(a))) {
+    for (const { key, about, have, cachedBytes, complete } of known.sort((a, b) => date(b) - date(a))) {
       const prefix = new Uint8Array(about.prefixBytes);
       const prefixHash = have.get(PREFIX) ?? null;
       const space = await this.#backend.open(key, about);
@@ -120,7 +120,7 @@ export class Store {
       const { hash } = this.#host;
       if (!there || (hash && prefixHash !== null && hash(prefix) !== prefixHash)) continue;
       const { fileId, fileBytes, prefixBytes } = about;
-      return { key, fileId, fileBytes, prefixBytes, prefix, prefixHash };
+      return { key, fileId, fileBytes, prefixBytes, prefix, prefixHash, cachedBytes, complete };
     }
     return null;
   }
@@ -291,6 +291,17 @@ export async function openStore(options = {}) {
   if (wanted !== 'auto') throw new BqError('STORAGE', `no storage of this kind: ${reasons.join('; ') || wanted}`);
   const { openMemory } = await import('./memory.js');
   return new Store(openMemory(name), reasons.join('; '), { ...options, name }, 0);
+}
+
+/**
+ * The store that an option stands for: 'auto', the path of a folder (Node), options of `openStore`, or an open store.
+ * @param {'auto' | string | StoreOptions | Store} option
+ * @returns {Promise<Store>}
+ */
+export async function toStore(option) {
+  if (typeof option === 'object' && 'open' in option) return option;
+  if (typeof option === 'object') return openStore(option);
+  return openStore(option === 'auto' ? {} : { path: option });
 }
 
 /**

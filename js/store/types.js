@@ -66,6 +66,8 @@
  * @property {number} prefixBytes
  * @property {Uint8Array} prefix
  * @property {bigint | null} prefixHash  XXH64 of the prefix when it was written: compare before use
+ * @property {number} cachedBytes  of the whole file; as the journal says, not verified
+ * @property {boolean} complete
  */
 
 /**

@@ -96,6 +96,7 @@ export const cases = {
     const found = await store.find(`${file.options.url}#fragment`);
     check(!!found && same(found.prefix, file.prefix), 'the prefix is found by address');
     equal([found?.fileId, found?.fileBytes, found?.prefixBytes, found?.prefixHash], [file.options.fileId, file.fileBytes, file.prefixBytes, digest(file.prefix)], 'found');
+    equal([found?.cachedBytes, found?.complete], [file.fileBytes, true], 'all of it');
     entry = await store.open(file.options);
     equal([entry.complete, entry.problem, entry.role], [true, null, 'reader'], 'complete for the next');
     check(same(await entry.readPrefix(), file.prefix), 'prefix');
