@@ -88,7 +88,8 @@ export class Store {
 
   /** What is here. STORAGE. @returns {Promise<Listed[]>} */
   async list() {
-    return (await this.#known()).map(({ about, marks, have, ...listed }) => listed);
+    const known = await this.#known();
+    return known.filter(({ cachedBytes }) => cachedBytes > 0).map(({ about, marks, have, ...listed }) => listed);
   }
 
   /**
@@ -151,7 +152,7 @@ export class Store {
   /** @param {string} key @param {About} about @returns {Promise<About>} */
   async #prepare(key, about) {
     if (this.#maxBytes === 0) throw new BqError('STORAGE', `nothing is kept: ${this.reason}`);
-    const found = await this.#backend.get(key);
+    const found = await this.#get(key);
     const mark = markOf(about.url);
     if (!found) await this.#backend.create(key, about);
     await this.#backend.mark(key, 'used', true);
@@ -161,7 +162,7 @@ export class Store {
     for (const old of await this.#known()) {
       if (old.key !== key && old.marks.has(mark) && !old.pinned) await this.#remove(old.key).catch(() => false);
     }
-    return (await this.#backend.get(key))?.about ?? about;
+    return (await this.#get(key))?.about ?? about;
   }
 
   /** IN_USE, STORAGE. @param {string} key */
@@ -192,34 +193,46 @@ export class Store {
     this.#backend.close();
   }
 
-  /** Half-made files of whoever was killed. */
+  /** Deletes what whoever was killed or refused has left: files without a single byte. */
   async tidy() {
-    for (const key of await this.#backend.keys()) {
-      if (!(await this.#backend.get(key))) await this.#remove(key).catch(() => {});
-    }
+    const kept = new Set((await this.#known()).filter(({ have }) => have.size).map(({ key }) => key));
+    for (const key of await this.#backend.keys()) if (!kept.has(key)) await this.#remove(key).catch(() => {});
+  }
+
+  /** What is known of a file; null: nothing that makes sense. @param {string} key */
+  async #get(key) {
+    const found = await this.#backend.get(key);
+    const { url, fileBytes = 0, prefixBytes = 0 } = found?.about ?? {};
+    return typeof url === 'string' && Number.isSafeInteger(fileBytes) && prefixBytes > 0 && prefixBytes <= fileBytes ? found : null;
   }
 
   /** @returns {Promise<Known[]>} */
   async #known() {
-    const all = [];
-    try {
-      for (const key of await this.#backend.keys()) {
-        const found = await this.#backend.get(key);
-        if (!found) continue;
-        const { about, marks } = found;
-        const space = await this.#backend.open(key, about);
-        const have = await space.scan();
-        await space.close();
-        let cachedBytes = 0;
-        for (const index of have.keys()) cachedBytes += lengthOf(about, index);
-        const { url, name, fileId, fileBytes } = about;
-        const complete = have.has(PREFIX) && have.size === chunksOf(about) + 1;
-        all.push({ key, url, name, fileId, fileBytes, cachedBytes, complete, pinned: marks.has('pinned'), lastUsed: marks.get('used') ?? 0, about, marks, have });
-      }
-    } catch (error) {
+    const keys = await this.#backend.keys().catch((error) => {
       throw failure(error, `the ${this.backend} store can't be read`);
+    });
+    const all = [];
+    for (const key of keys) {
+      // One that another tab deletes meanwhile is no longer there.
+      const known = await this.#look(key).catch(() => null);
+      if (known) all.push(known);
     }
     return all;
+  }
+
+  /** @param {string} key @returns {Promise<Known | null>} */
+  async #look(key) {
+    const found = await this.#get(key);
+    if (!found) return null;
+    const { about, marks } = found;
+    const space = await this.#backend.open(key, about);
+    const have = await space.scan();
+    await space.close();
+    let cachedBytes = 0;
+    for (const index of have.keys()) cachedBytes += lengthOf(about, index);
+    const { url, name, fileId, fileBytes } = about;
+    const complete = have.has(PREFIX) && have.size === chunksOf(about) + 1;
+    return { key, url, name, fileId, fileBytes, cachedBytes, complete, pinned: marks.has('pinned'), lastUsed: marks.get('used') ?? 0, about, marks, have };
   }
 
   /** @param {string} key @returns {Promise<boolean>}  false: in use */

@@ -76,6 +76,39 @@ test('a directory: a segment that was cut, a torn journal, a writer in another p
   await store.close();
 });
 
+test('what has no bytes is tidied away by the next visitor, unless it is in use', async () => {
+  const options = { backend: /** @type {const} */ ('file'), path, name: 'tidy' };
+  const store = await openStore(options);
+  const entry = await store.open(makeFile(32, 1).options);
+  await (await openStore(options)).close();
+  assert.deepEqual(readdirSync(join(path, 'tidy')).filter((name) => !name.endsWith('.lock')), [entry.key]);
+  assert.deepEqual(await store.list(), []);
+  await store.close();
+  await (await openStore(options)).close();
+  assert.deepEqual(readdirSync(join(path, 'tidy')), []);
+});
+
+test('nonsense in one file harms no other', async () => {
+  const options = { backend: /** @type {const} */ ('file'), path, name: 'nonsense', hash: digest };
+  const [good, bad] = [makeFile(33, 1), makeFile(34, 1)];
+  const store = await openStore(options);
+  await keep(store, bad);
+  const [{ key }] = await store.list();
+  await keep(store, good);
+  for (const about of ['null', '7', '{}', '{"url":"x","fileBytes":-1,"prefixBytes":5}', '{"url":"x","fileBytes":10,"prefixBytes":50}', '"']) {
+    writeFileSync(join(path, 'nonsense', key, 'about'), about);
+    assert.deepEqual((await store.list()).map(({ url }) => url), [good.options.url], about);
+    assert.ok(await store.find(good.options.url));
+    assert.equal(await store.find(bad.options.url), null);
+    const entry = await store.open(bad.options);
+    assert.equal(entry.problem, null);
+    await entry.close();
+    assert.equal((await store.list()).length, 2, 'made again, its journal is still right');
+  }
+  await store.clear();
+  await store.close();
+});
+
 test('without a folder nothing is kept in Node, and it says so', async () => {
   const store = await openStore();
   const entry = await store.open(makeFile(31, 1).options);

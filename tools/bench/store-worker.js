@@ -34,6 +34,15 @@ const bareWrite = (flush) => async () => {
   handle.close();
 };
 
+async function reopenedWrite() {
+  for (let c = 0; c < CHUNKS; c++) {
+    const handle = await bare();
+    handle.write(chunk, { at: c * MIB });
+    handle.flush();
+    handle.close();
+  }
+}
+
 /** @param {boolean} reuse  one buffer for all */
 const bareRead = (reuse) => async () => {
   const handle = await bare({ mode: 'read-only' });
@@ -74,8 +83,11 @@ async function clear() {
 onmessage = async () => {
   try {
     await clear();
-    const result = { 'bare write': await rate(bareWrite(false)), 'store write': 0, 'bare write, flushed': 0, 'bare read': 0, 'store read': 0, 'bare read, new buffers': 0, 'store read, new buffers': 0 };
+    /** @type {Record<string, number>} */
+    const result = { 'bare write': await rate(bareWrite(false)), 'store write': 0, 'bare write, flushed': 0, 'bare write, reopened': 0, 'bare read': 0, 'store read': 0, 'bare read, new buffers': 0, 'store read, new buffers': 0 };
     result['store write'] = await rate(storeWrite);
+    await (await navigator.storage.getDirectory()).removeEntry('bare');
+    result['bare write, reopened'] = await rate(reopenedWrite);
     await (await navigator.storage.getDirectory()).removeEntry('bare');
     result['bare write, flushed'] = await rate(bareWrite(true));
     result['bare read'] = await rate(bareRead(true));
