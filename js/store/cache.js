@@ -91,6 +91,8 @@ export async function openCache(name) {
       await remove(cacheOf(key), ([kind, of]) => kind === 'mark' && of === mark, on ? BASE + path : undefined);
     },
     async remove(key) {
+      // A deleted cache takes its room until no object stands for it: its responses go at once.
+      await remove(cacheOf(key), () => true);
       await caches.delete(cacheOf(key));
     },
     open: async (key) => space(cacheOf(key)),
