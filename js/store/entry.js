@@ -49,6 +49,8 @@ export class Entry {
   #damaged = new Set();
   /** Found damaged, yet good by the hash that was recorded: not believed twice. @type {Set<number>} */
   #doubted = new Set();
+  /** @type {Promise<void> | undefined} */
+  #touched;
   /** Ends the use lock. @type {() => Promise<void>} */
   #unuse = async () => {};
   /** Ends the write lock while it is held. @type {(() => Promise<void>) | null} */
@@ -73,7 +75,11 @@ export class Entry {
     this.chunks = chunksOf(about);
   }
 
-  /** Called by the store, once. @param {() => Promise<About>} prepare  runs while nobody can delete the file */
+  /**
+   * Called by the store, once.
+   * @param {() => Promise<{ about: About, touched: Promise<void> }>} prepare  runs while nobody can delete the file;
+   *   `touched` ends before others may
+   */
   async start(prepare) {
     try {
       const { fileBytes, prefixBytes } = this.#about;
@@ -81,7 +87,9 @@ export class Entry {
         throw new BqError('STORAGE', `a file of unknown length can't be kept`, { details: { fileBytes, prefixBytes } });
       const { backend, lockName } = this.#host;
       this.#unuse = (await lock(lockName(this.key, 'use'), { shared: true, wait: true })) ?? this.#unuse;
-      this.#about = await prepare();
+      const { about, touched } = await prepare();
+      this.#about = about;
+      this.#touched = touched;
       this.#space = await backend.open(this.key, this.#about);
       await this.#scan();
       if (!this.complete) await this.#claim(false);
@@ -244,6 +252,7 @@ export class Entry {
     this.#space = null;
     await this.#unlock?.();
     this.#unlock = null;
+    await this.#touched;
     await this.#unuse();
     this.#host.forget(this);
   }

@@ -149,20 +149,33 @@ export class Store {
     });
   }
 
-  /** @param {string} key @param {About} about @returns {Promise<About>} */
+  /** @param {string} key @param {About} about @returns {ReturnType<Parameters<Entry['start']>[0]>} */
   async #prepare(key, about) {
     if (this.#maxBytes === 0) throw new BqError('STORAGE', `nothing is kept: ${this.reason}`);
     const found = await this.#get(key);
     const mark = markOf(about.url);
     if (!found) await this.#backend.create(key, about);
-    await this.#backend.mark(key, 'used', true);
-    await this.#backend.mark(key, mark, true);
-    if (found) return found.about;
-    // Another file at the same address: the old one would never be asked for again.
-    for (const old of await this.#known()) {
-      if (old.key !== key && old.marks.has(mark) && !old.pinned) await this.#remove(old.key).catch(() => false);
+    if (!found?.marks.has(mark)) await this.#backend.mark(key, mark, true);
+    // Nobody has to wait for this one.
+    const touched = this.#backend.mark(key, 'used', true).catch(() => {});
+    if (found) return { about: found.about, touched };
+    await touched;
+    await this.#tidy(key, mark);
+    return { about: (await this.#get(key))?.about ?? about, touched };
+  }
+
+  /**
+   * Makes place for a new file: of another one at its address, which would never be asked for again, and of files
+   * without a single byte, which somebody who was killed or refused has left.
+   * @param {string} key @param {string} mark  of the new file
+   */
+  async #tidy(key, mark) {
+    const known = new Map((await this.#known()).map((file) => [file.key, file]));
+    for (const old of await this.#backend.keys()) {
+      const file = known.get(old);
+      const useless = !file?.have.size || (file.marks.has(mark) && !file.pinned);
+      if (old !== key && useless) await this.#remove(old).catch(() => false);
     }
-    return (await this.#get(key))?.about ?? about;
   }
 
   /** IN_USE, STORAGE. @param {string} key */
@@ -191,12 +204,6 @@ export class Store {
     for (const entry of [...this.#entries]) await entry.close();
     this.#channel?.close();
     this.#backend.close();
-  }
-
-  /** Deletes what whoever was killed or refused has left: files without a single byte. */
-  async tidy() {
-    const kept = new Set((await this.#known()).filter(({ have }) => have.size).map(({ key }) => key));
-    for (const key of await this.#backend.keys()) if (!kept.has(key)) await this.#remove(key).catch(() => {});
   }
 
   /** What is known of a file; null: nothing that makes sense. @param {string} key */
@@ -294,9 +301,7 @@ export async function openStore(options = {}) {
   for (const [kind, open] of BACKENDS) {
     if (wanted === 'auto' ? kind === 'memory' || (kind === 'file') !== isNode : wanted !== kind) continue;
     try {
-      const store = new Store(await open({ ...options, name }), reasons.join('; '), { ...options, name }, maxBytes);
-      await store.tidy();
-      return store;
+      return new Store(await open({ ...options, name }), reasons.join('; '), { ...options, name }, maxBytes);
     } catch (error) {
       reasons.push(`${kind}: ${/** @type {Error} */ (error).message}`);
     }
