@@ -72,6 +72,18 @@ const storeRead = (reuse) =>
     for (let c = 0; c < CHUNKS; c++) if (!(await entry.read(c, undefined, reuse ? into : undefined))) throw new Error('not there');
   });
 
+/** Without opening and closing. */
+async function openRead() {
+  let result = 0;
+  await withEntry(async (entry) => {
+    await entry.readPrefix();
+    result = await rate(async () => {
+      for (let c = 0; c < CHUNKS; c++) if (!(await entry.read(c, undefined, into))) throw new Error('not there');
+    });
+  })();
+  return result;
+}
+
 async function clear() {
   const root = await navigator.storage.getDirectory();
   await root.removeEntry('bare').catch(() => {});
@@ -84,7 +96,7 @@ onmessage = async () => {
   try {
     await clear();
     /** @type {Record<string, number>} */
-    const result = { 'bare write': await rate(bareWrite(false)), 'store write': 0, 'bare write, flushed': 0, 'bare write, reopened': 0, 'bare read': 0, 'store read': 0, 'bare read, new buffers': 0, 'store read, new buffers': 0 };
+    const result = { 'bare write': await rate(bareWrite(false)), 'store write': 0, 'bare write, flushed': 0, 'bare write, reopened': 0, 'bare read': 0, 'store read': 0, 'store read, file open': 0, 'bare read, new buffers': 0, 'store read, new buffers': 0 };
     result['store write'] = await rate(storeWrite);
     await (await navigator.storage.getDirectory()).removeEntry('bare');
     result['bare write, reopened'] = await rate(reopenedWrite);
@@ -92,6 +104,7 @@ onmessage = async () => {
     result['bare write, flushed'] = await rate(bareWrite(true));
     result['bare read'] = await rate(bareRead(true));
     result['store read'] = await rate(storeRead(true));
+    result['store read, file open'] = await openRead();
     result['bare read, new buffers'] = await rate(bareRead(false));
     result['store read, new buffers'] = await rate(storeRead(false));
     await clear();

@@ -28,7 +28,7 @@ try {
   const median = (/** @type {string} */ name) => all.map((result) => result[name]).sort((a, b) => a - b)[Math.floor(all.length / 2)];
   console.log(`Chromium ${context.browser()?.version() ?? ''}, medians of ${rounds} rounds, MiB/s`);
   for (const name of Object.keys(all[0])) console.log(`${name.padEnd(26)}${median(name).toFixed(0).padStart(7)}`);
-  for (const [name, to] of [['store read', 'bare read'], ['store read, new buffers', 'bare read, new buffers'], ['store write', 'bare write, flushed'], ['store write', 'bare write'], ['bare write, flushed', 'bare write'], ['bare write, reopened', 'bare write, flushed'], ['bare read, new buffers', 'bare read']]) {
+  for (const [name, to] of [['store read', 'bare read'], ['store read, file open', 'bare read'], ['store read, new buffers', 'bare read, new buffers'], ['store write', 'bare write, flushed'], ['store write', 'bare write'], ['bare write, flushed', 'bare write'], ['bare write, reopened', 'bare write, flushed'], ['bare read, new buffers', 'bare read']]) {
     console.log(`${`${name} ÷ ${to}`.padEnd(50)}${(median(name) / median(to)).toFixed(2)}`);
   }
 } finally {
