@@ -2,6 +2,8 @@
  * only file with state of its own: one instance of the module is one engine. */
 #include "border.h"
 
+#include <string.h>
+
 #include "core/hash.h"
 #include "core/quant.h"
 #include "model/model.h"
@@ -154,6 +156,7 @@ static void copy_plan(const bq_plan *p, bqw_plan *out) {
                     .model_bytes = (double)p->model_bytes,
                     .session_bytes = (double)p->session_bytes,
                     .kv_bytes = (double)p->kv_bytes,
+                    .token_weights = (double)p->token_weights,
                     .version = p->version,
                     .layers = c->layers,
                     .hidden = c->hidden,
@@ -189,7 +192,7 @@ bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t
 
 BQW(uint32_t)
 bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *companion,
-                  uint32_t companion_bytes, uint32_t *out) {
+                  uint32_t companion_bytes, const uint8_t *integrity, uint32_t *out) {
   handle *h = new_handle();
   if (!h) return BQ_NOMEM;
   bq_error err = {0};
@@ -199,7 +202,8 @@ bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *companio
                          .file_bytes = to_u64(file_bytes),
                          .prefix_hint = to_u64(prefix_hint),
                          .companion = companion,
-                         .companion_bytes = companion_bytes};
+                         .companion_bytes = companion_bytes,
+                         .integrity = integrity};
   bq_status status = bq_loader_create(&o, &loader, &err);
   if (status == BQ_OK) take_handle(h, LOADER, loader, out);
   return report(status, &err);
@@ -222,6 +226,13 @@ BQW(uint32_t) bqw_loader_wrote(uint32_t loader, uint32_t n) {
   if (!l) return BQ_ARGUMENT;
   bq_error err = {0};
   return report(bq_loader_wrote(l, n, &err), &err);
+}
+
+BQW(uint32_t) bqw_loader_retry(uint32_t loader) {
+  bq_loader *l = object_of(loader, LOADER);
+  if (!l) return BQ_ARGUMENT;
+  bq_error err = {0};
+  return report(bq_loader_retry(l, &err), &err);
 }
 
 BQW(uint32_t) bqw_loader_model(uint32_t loader, uint32_t *out) {
@@ -440,4 +451,38 @@ bqw_dequantize(uint32_t type, uint32_t layout, const uint8_t *src, uint32_t rows
 BQW(double) bqw_xxh64(const uint8_t *bytes, uint32_t n, uint64_t *out) {
   *out = bq_xxh64(bytes, n, 0);
   return 0;
+}
+
+_Static_assert(sizeof(bq_sha256_state) == 104, "js/ keeps so many bytes per hash");
+
+BQW(void) bqw_sha256(uint8_t *state, const uint8_t *bytes, uint32_t n, uint8_t *out) {
+  bq_sha256_state *s = (bq_sha256_state *)(void *)state;
+  if (!s->h[0] && !s->total) bq_sha256_begin(s);
+  bq_sha256_add(s, bytes, n);
+  if (out) bq_sha256_end(s, out);
+}
+
+/* --- for estimates -------------------------------------------------------------------------- */
+
+BQW(uint32_t) bqw_bench(uint32_t type, uint32_t rows, uint32_t cols, uint32_t times) {
+  const bq_kernels *k = engine.kernels;
+  if (!bq_type_get(type) || !k->matrix[type].matmul) return fail(BQ_ARGUMENT, "unknown weight type");
+  uint64_t weights = bq_type_bytes((bq_type)type, bq_type_run_layout((bq_type)type), rows, cols);
+  uint64_t sizes[] = {weights, k->panel_bytes(cols, 1), 4 * (uint64_t)cols, 4 * (uint64_t)rows};
+  bq_arena arena = {0};
+  for (int i = 0; i < 4; i++) bq_arena_take(&arena, sizes[i], 1);
+  size_t bytes = arena.overflow || arena.used > engine.bytes ? 0 : (size_t)arena.used;
+  void *block = bytes ? engine.allocator.alloc(engine.allocator.ctx, bytes) : NULL;
+  if (!block) return fail(BQ_NOMEM, "no room for the matrix that is to be measured");
+  memset(block, 0, bytes);
+  arena = (bq_arena){block, bytes, 0, false};
+  uint8_t *parts[4];
+  for (int i = 0; i < 4; i++) parts[i] = bq_arena_take(&arena, sizes[i], 1);
+  bq_matrix w = {parts[0], rows, cols, (bq_type)type, &k->matrix[type]};
+  bq_batch a = {(float *)(void *)parts[2], cols, parts[1], 1};
+  k->quantize(a.x, cols, cols, 1, parts[1]);
+  for (uint32_t i = 0; i < times; i++)
+    w.ops->matmul(&w, &a, 0, rows, (float *)(void *)parts[3], rows);
+  engine.allocator.free(engine.allocator.ctx, block);
+  return report(BQ_OK, NULL);
 }
