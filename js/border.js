@@ -59,7 +59,6 @@ export const functions = {
   bqw_dequantize: 'suuuuuu',
   bqw_xxh64: 'fuuu',
   bqw_sha256: 'vuuuu',
-  bqw_bench: 'suuuu',
 };
 
 /** Statuses that are no failure. */

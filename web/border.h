@@ -155,7 +155,4 @@ double bqw_xxh64(const uint8_t *bytes, uint32_t n, uint64_t *out); /* hash to *o
  * of all so far. */
 void bqw_sha256(uint8_t *state, const uint8_t *bytes, uint32_t n, uint8_t *out);
 
-/* To be timed: multiplies a matrix of zeros with a vector, `times` times. NOMEM. */
-uint32_t bqw_bench(uint32_t type, uint32_t rows, uint32_t cols, uint32_t times);
-
 #endif

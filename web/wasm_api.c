@@ -2,8 +2,6 @@
  * only file with state of its own: one instance of the module is one engine. */
 #include "border.h"
 
-#include <string.h>
-
 #include "core/hash.h"
 #include "core/quant.h"
 #include "model/model.h"
@@ -460,29 +458,4 @@ BQW(void) bqw_sha256(uint8_t *state, const uint8_t *bytes, uint32_t n, uint8_t *
   if (!s->h[0] && !s->total) bq_sha256_begin(s);
   bq_sha256_add(s, bytes, n);
   if (out) bq_sha256_end(s, out);
-}
-
-/* --- for estimates -------------------------------------------------------------------------- */
-
-BQW(uint32_t) bqw_bench(uint32_t type, uint32_t rows, uint32_t cols, uint32_t times) {
-  const bq_kernels *k = engine.kernels;
-  if (!bq_type_get(type) || !k->matrix[type].matmul) return fail(BQ_ARGUMENT, "unknown weight type");
-  uint64_t weights = bq_type_bytes((bq_type)type, bq_type_run_layout((bq_type)type), rows, cols);
-  uint64_t sizes[] = {weights, k->panel_bytes(cols, 1), 4 * (uint64_t)cols, 4 * (uint64_t)rows};
-  bq_arena arena = {0};
-  for (int i = 0; i < 4; i++) bq_arena_take(&arena, sizes[i], 1);
-  size_t bytes = arena.overflow || arena.used > engine.bytes ? 0 : (size_t)arena.used;
-  void *block = bytes ? engine.allocator.alloc(engine.allocator.ctx, bytes) : NULL;
-  if (!block) return fail(BQ_NOMEM, "no room for the matrix that is to be measured");
-  memset(block, 0, bytes);
-  arena = (bq_arena){block, bytes, 0, false};
-  uint8_t *parts[4];
-  for (int i = 0; i < 4; i++) parts[i] = bq_arena_take(&arena, sizes[i], 1);
-  bq_matrix w = {parts[0], rows, cols, (bq_type)type, &k->matrix[type]};
-  bq_batch a = {(float *)(void *)parts[2], cols, parts[1], 1};
-  k->quantize(a.x, cols, cols, 1, parts[1]);
-  for (uint32_t i = 0; i < times; i++)
-    w.ops->matmul(&w, &a, 0, rows, (float *)(void *)parts[3], rows);
-  engine.allocator.free(engine.allocator.ctx, block);
-  return report(BQ_OK, NULL);
 }
