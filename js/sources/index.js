@@ -3,10 +3,7 @@
  * `openSource` opens one on the side that reads it.
  */
 import { BqError } from '../errors.js';
-import { openBlob } from './blob.js';
-import { openBytes } from './bytes.js';
 import { isNode } from './node.js';
-import { RemoteSource } from './remote.js';
 
 /** @import { ByteSource, Source, SourceLike, SourceOptions, UrlOptions } from './types.js' */
 
@@ -67,9 +64,9 @@ export function toSource(source) {
  */
 export async function openSource(source, signal) {
   signal?.throwIfAborted();
-  if (source.kind === 'url' && !(isNode && source.url.startsWith('file:'))) return new RemoteSource(source);
-  if (source.kind === 'blob') return openBlob(source.blob);
-  if (source.kind === 'bytes') return openBytes(source.bytes);
+  if (source.kind === 'url' && !(isNode && source.url.startsWith('file:'))) return new (await import('./remote.js')).RemoteSource(source);
+  if (source.kind === 'blob') return (await import('./blob.js')).openBlob(source.blob);
+  if (source.kind === 'bytes') return (await import('./bytes.js')).openBytes(source.bytes);
   if (!isNode) throw new BqError('ARGUMENT', 'paths can be read in Node only', { hint: 'use fromUrl or fromBlob' });
   const { openFile } = await import('./file.js');
   return openFile(source.kind === 'url' ? source.url : source.path);

