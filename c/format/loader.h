@@ -50,11 +50,11 @@ typedef enum bq_loader_phase { BQ_LOADING_PREFIX, BQ_LOADING_DATA, BQ_LOADED, BQ
     bq_loader_phase;
 
 /* The loader's state where a chunk begins, to go back to; the staged bytes are in home.saved. */
-typedef struct bq_mark {
+typedef struct bq_load_mark {
   uint32_t current;
   size_t staged;
   bq_sha256_state whole;
-} bq_mark;
+} bq_load_mark;
 
 struct bq_loader {
   bq_allocator allocator;
@@ -89,7 +89,7 @@ struct bq_loader {
   } hash;                  /* of the chunk that `at` is in, as far as it has arrived */
   bool hash_whole;         /* `integrity` is that of all the file's bytes */
   bq_sha256_state whole;   /* of the bytes before `at` */
-  bq_mark mark;            /* where `verified` is */
+  bq_load_mark mark;            /* where `verified` is */
   bq_error fault;          /* a bad value in bytes that are not verified yet; status OK: none */
 };
 

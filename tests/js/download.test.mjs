@@ -223,7 +223,8 @@ test('pause asks for nothing more; resume goes on where it was', async (t) => {
     const seen = [];
     const model = await engine.load(fromUrl(server.url, QUICK), { streaming: true, onProgress: (p) => seen.push(p) });
     await model.pause();
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    // What was sent before the pause may still be on its way to the server.
+    for (let n = -1; n !== server.requests.length; await new Promise((resolve) => setTimeout(resolve, 150))) n = server.requests.length;
     const [before, loaded] = [server.requests.length, seen.at(-1).loaded];
     assert.equal(seen.at(-1).phase, 'paused');
     await new Promise((resolve) => setTimeout(resolve, 400)); // longer than the timeout
