@@ -33,7 +33,7 @@ bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes,
       .loader_bytes = bq_loader_bytes(),
       .prefix_block = bq_prefix_block_bytes(companion ? companion_bytes : 0, p.prefix_bytes),
       .config = p.config};
-  plan.model_bytes = bq_model_bytes(&p, &plan.weight_bytes);
+  plan.model_bytes = bq_model_bytes(&p, &plan.weight_bytes, &plan.token_weights);
   plan.session_bytes = session_bytes(&p.config, &o, &plan.kv_bytes);
   if (plan.model_bytes == UINT64_MAX || plan.session_bytes == UINT64_MAX)
     return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,

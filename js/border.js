@@ -23,9 +23,10 @@ export const functions = {
   bqw_alloc: 'uu',
   bqw_free: 'vu',
   bqw_plan_make: 'suufuuuuu',
-  bqw_loader_create: 'sffuuu',
+  bqw_loader_create: 'sffuuuu',
   bqw_loader_want: 'suu',
   bqw_loader_wrote: 'suu',
+  bqw_loader_retry: 'su',
   bqw_loader_model: 'suu',
   bqw_loader_free: 'su',
   bqw_model_ready: 'uu',
@@ -57,6 +58,7 @@ export const functions = {
   bqw_quantize: 'suuuuuu',
   bqw_dequantize: 'suuuuuu',
   bqw_xxh64: 'fuuu',
+  bqw_sha256: 'vuuuu',
 };
 
 /** Statuses that are no failure. */
@@ -85,7 +87,7 @@ export const structs = {
   bqw_session_options: struct('context:u32 window:u32 batch:u32 kv_type:u32 threads:u32'),
   bqw_plan: struct(`file_bytes:f64 prefix_bytes:f64 weight_bytes:f64 model_bytes:f64 session_bytes:f64
     kv_bytes:f64 heap_bytes:f64 version:u32 layers:u32 hidden:u32 heads:u32 kv_heads:u32 head_dim:u32 ffn:u32
-    vocab:u32 context:u32 arch:u32 tokens:u32 tied:u32 need:f64 reserved:u32*4`),
+    vocab:u32 context:u32 arch:u32 tokens:u32 tied:u32 need:f64 token_weights:f64 reserved:u32*2`),
   bqw_want: struct('offset:f64 length:f64 dst:u32 dst_bytes:u32'),
   bqw_sample_options: struct('temperature:f32 top_k:u32 top_p:f32 min_p:f32 repeat_penalty:f32 repeat_last:u32'),
   bqw_tokenizer_info: struct('kind:u32 tokens:u32 bos:u32 eos:u32 unk:u32 pad:u32 add_bos:u32 add_eos:u32'),

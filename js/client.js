@@ -222,6 +222,8 @@ class RemoteModel extends Remote {
   tokenId = (text) => this.invoke('tokenId', text);
   /** @type {Model['memory']} */
   memory = () => this.invoke('memory');
+  pause = () => this.invoke('pause');
+  resume = () => this.invoke('resume');
   /** @type {Model['createSession']} */
   createSession = async (...args) => new RemoteSession(this.connection, await this.connection.call({ op: 'createSession', on: this.on, args }));
   /** @type {Model['createChat']} */

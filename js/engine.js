@@ -9,7 +9,7 @@ import { openSource, toSource } from './sources/index.js';
 import { isNode, nodeModule } from './sources/node.js';
 import { compile, fullUrl, Wasm } from './wasm.js';
 
-/** @import { Engine, EngineInfo, EngineOptions, LoadOptions, Source, SourceLike } from './types.js' */
+/** @import { Cache, Engine, EngineInfo, EngineOptions, LoadOptions, Source, SourceLike } from './types.js' */
 /** @import { Threads } from './threads.js' */
 /** @import { Compiled } from './wasm.js' */
 
@@ -23,15 +23,20 @@ class LocalEngine {
   #compiled;
   #fallback;
   #threads;
+  #cache;
   #closed = false;
   /** @type {Set<LocalModel>} */
   #models = new Set();
 
-  /** @param {Compiled} compiled @param {EngineInfo} info @param {boolean} fallback @param {Threads | null} threads */
-  constructor(compiled, info, fallback, threads) {
+  /**
+   * @param {Compiled} compiled @param {EngineInfo} info @param {boolean} fallback @param {Threads | null} threads
+   * @param {Cache | null} cache
+   */
+  constructor(compiled, info, fallback, threads, cache) {
     this.#compiled = compiled;
     this.#fallback = fallback;
     this.#threads = threads;
+    this.#cache = cache;
     this.info = info;
   }
 
@@ -41,7 +46,10 @@ class LocalEngine {
     const described = toSource(source);
     const file = await openSource(described, options.signal);
     try {
-      return (await planModel(this.#compiled, described, file, options)).plan;
+      const planned = await planModel(this.#compiled, described, file, options, this.#cache);
+      const { tokensPerSecond, cachedBytes } = await import('./estimate.js');
+      const cached = await cachedBytes(planned, this.#cache);
+      return { ...planned.plan, cached, tokensPerSecond: await tokensPerSecond(this.#compiled, this.info, planned.plan) };
     } finally {
       await file.close();
     }
@@ -51,10 +59,10 @@ class LocalEngine {
   load = async (source, options = {}) => {
     this.#check();
     const described = toSource(source);
-    options.onProgress?.({ phase: 'plan', loaded: 0, total: 0 });
+    options.onProgress?.({ phase: 'plan', loaded: 0, total: 0, rate: 0, secondsLeft: null, cacheProblem: '' });
     const loading = await this.#begin(described, options);
     try {
-      const model = new LocalModel(loading.wasm, loading, await loading.model, loading.plan, options, (closed) => this.#models.delete(closed));
+      const model = new LocalModel(loading.wasm, loading, await loading.model, loading.plan, { ...options, kv: loading.plan.kv }, (closed) => this.#models.delete(closed));
       this.#models.add(model);
       if (this.#closed) await model.close();
       if (!options.streaming) await loading.done.catch((error) => model.close().then(() => Promise.reject(error)));
@@ -70,11 +78,11 @@ class LocalEngine {
   async #begin(source, options) {
     const file = await openSource(source, options.signal);
     try {
-      const planned = await planModel(this.#compiled, source, file, options);
+      const planned = await planModel(this.#compiled, source, file, options, this.#cache, true);
       const wasm = await Wasm.create(this.#compiled, planned.regionBytes);
       if (this.#fallback) wasm.check('bqw_fallback');
       await this.#threads?.attach(wasm, this.#compiled);
-      return new Loading(wasm, file, planned, options);
+      return new Loading(wasm, file, planned, options, this.#cache);
     } catch (error) {
       await file.close();
       throw error;
@@ -149,7 +157,7 @@ export async function openEngine(options, onThreads) {
   const reason = good ? compiled.reason : `the self test of the ${compiled.build} kernels failed on this machine`;
   const { count = 1, timings = [] } = threads ?? {};
   const info = { build: compiled.build, kernel, reason, worker: false, threads: count, threadsReason: threads?.reason || threadsReason, timings };
-  return new LocalEngine({ ...compiled, threads: count }, info, !good, threads);
+  return new LocalEngine({ ...compiled, threads: count }, info, !good, threads, options.cache ?? null);
 }
 
 /** @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number }} wanted @param {() => void} onThreads */

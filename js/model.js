@@ -39,8 +39,11 @@ export class LocalModel {
     this.handle = handle;
     this.loaded = loading.done;
     /** @type {ModelInfo} */
-    this.info = { ...plan, threads: wasm.threads, tokenizer: this.#tokenizer(plan), chat: this.#chat(), card: this.#section('CARD') };
+    this.info = { ...plan, authenticated: options.integrity !== undefined, threads: wasm.threads, tokenizer: this.#tokenizer(plan), chat: this.#chat(), card: this.#section('CARD') };
   }
+
+  pause = async () => this.#loading.pause();
+  resume = async () => this.#loading.resume();
 
   /** The next arrival of bytes, while the model is loading. */
   get arrival() {
@@ -166,6 +169,7 @@ export class LocalModel {
     this.#loading.stop(new BqError('CLOSED', 'the model was closed'));
     this.#wasm.release();
     await this.#loading.done.catch(() => {});
+    await this.#loading.kept;
     this.#onClose(this);
   }
 }

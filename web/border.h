@@ -45,7 +45,8 @@ typedef struct bqw_plan { /* 128 bytes */
   uint32_t tokens;        /* 96: of the tokenizer; 0 when there is none */
   uint32_t tied;          /* 100 */
   double need;            /* 104: after WANT_DATA: bytes of the file's start that are needed */
-  uint32_t reserved[4];   /* 112 */
+  double token_weights;   /* 112: weights that every token is multiplied with */
+  uint32_t reserved[2];   /* 120 */
 } bqw_plan;
 
 typedef struct bqw_want { /* 24 bytes */
@@ -92,10 +93,12 @@ uint32_t bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, cons
                        uint32_t companion_bytes, const bqw_session_options *options,
                        uint32_t sessions, bqw_plan *out);
 
+/* integrity: 32 bytes, or NULL. */
 uint32_t bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *companion,
-                           uint32_t companion_bytes, uint32_t *out);
+                           uint32_t companion_bytes, const uint8_t *integrity, uint32_t *out);
 uint32_t bqw_loader_want(uint32_t loader, bqw_want *out);
 uint32_t bqw_loader_wrote(uint32_t loader, uint32_t n);
+uint32_t bqw_loader_retry(uint32_t loader); /* after CHECKSUM: the same bytes are wanted again */
 uint32_t bqw_loader_model(uint32_t loader, uint32_t *out);
 uint32_t bqw_loader_free(uint32_t loader);
 
@@ -150,5 +153,8 @@ uint32_t bqw_quantize(uint32_t type, uint32_t layout, const float *src, uint32_t
 uint32_t bqw_dequantize(uint32_t type, uint32_t layout, const uint8_t *src, uint32_t rows,
                         uint32_t cols, float *dst);
 double bqw_xxh64(const uint8_t *bytes, uint32_t n, uint64_t *out); /* hash to *out; returns 0 */
+/* Adds to a SHA-256; `state` is 104 bytes, zeros to begin with. out: NULL, or 32 bytes for the hash
+ * of all so far. */
+void bqw_sha256(uint8_t *state, const uint8_t *bytes, uint32_t n, uint8_t *out);
 
 #endif
