@@ -1,10 +1,10 @@
 /* Times native llama.cpp: the libraries that node-llama-cpp ships, with their release's own headers.
  *
- *   native MODEL.gguf BACKENDS THREADS CONTEXT PROMPT DEPTH TOKENS KV ROUNDS
+ *   native MODEL.gguf BACKENDS THREADS CONTEXT KV PROMPT:TOKENS...
  *
- * BACKENDS is the folder of libggml-cpu-*.so to choose from; PROMPT tokens of one prefill, then
- * decoding of TOKENS at a context of DEPTH (at least PROMPT); KV f16 or f32. As in llama.cpp's own
- * bench, a thread pool lives through the run and nothing is sampled. Prints one JSON object. */
+ * BACKENDS is the folder of libggml-cpu-*.so to choose from; KV is f16 or f32. For each cell, a
+ * prompt is evaluated, then so many tokens one by one. As in llama.cpp's own bench, a thread pool
+ * lives through the run and nothing is sampled. Prints one JSON object. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdint.h>
 #include <stdio.h>
@@ -82,11 +82,42 @@ static void print_backend(void) {
   print_text(name);
 }
 
+static struct llama_context *new_context(struct llama_model *model, int threads, int tokens,
+                                         const char *kv) {
+  struct llama_context_params wanted = llama_context_default_params();
+  wanted.n_ctx = (uint32_t)tokens;
+  wanted.n_batch = wanted.n_ubatch = BATCH;
+  wanted.n_threads = wanted.n_threads_batch = threads;
+  wanted.type_k = wanted.type_v = strcmp(kv, "f32") ? GGML_TYPE_F16 : GGML_TYPE_F32;
+  struct llama_context *context = llama_init_from_model(model, wanted);
+  if (!context) fail("no context");
+  return context;
+}
+
+/* Without one, threads would be started and ended at every token. */
+static void keep_threads(struct llama_context *context, ggml_backend_dev_t device, int threads) {
+  ggml_backend_reg_t library = ggml_backend_dev_backend_reg(device);
+  struct ggml_threadpool *(*new_pool)(struct ggml_threadpool_params *);
+  *(void **)&new_pool = ggml_backend_reg_get_proc_address(library, "ggml_threadpool_new");
+  struct ggml_threadpool_params size = ggml_threadpool_params_default(threads);
+  struct ggml_threadpool *pool = new_pool ? new_pool(&size) : NULL;
+  if (!pool) fail("no thread pool");
+  llama_attach_threadpool(context, pool, NULL);
+}
+
+static void run_cell(struct llama_context *context, int32_t vocab, int32_t prompt, int32_t tokens) {
+  llama_memory_clear(llama_get_memory(context), false);
+  double prefill = evaluate(context, vocab, prompt), decode = 0;
+  expect(context, prompt);
+  for (int32_t i = 0; i < tokens; i++) decode += evaluate(context, vocab, 1);
+  expect(context, prompt + tokens);
+  printf("{\"prompt\": %d, \"tokens\": %d, \"prefillMs\": %.4f, \"decodeMs\": %.4f}", prompt, tokens,
+         prefill, decode);
+}
+
 int main(int argc, char **argv) {
-  if (argc != 10) fail("MODEL BACKENDS THREADS CONTEXT PROMPT DEPTH TOKENS KV ROUNDS");
-  const int threads = atoi(argv[3]), rounds = atoi(argv[9]);
-  const int32_t prompt = atoi(argv[5]), depth = atoi(argv[6]), tokens = atoi(argv[7]);
-  if (prompt < 1 || depth < prompt || depth > MOST_TOKENS) fail("prompt, depth");
+  if (argc < 7) fail("MODEL BACKENDS THREADS CONTEXT KV PROMPT:TOKENS...");
+  const int threads = atoi(argv[3]);
   llama_log_set(keep, NULL);
   ggml_backend_load_all_from_path(argv[2]);
   ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
@@ -98,44 +129,28 @@ int main(int argc, char **argv) {
   of_model.n_gpu_layers = 0;
   struct llama_model *model = llama_model_load_from_file(argv[1], of_model);
   if (!model) fail("the model does not load");
+  struct llama_context *context = new_context(model, threads, atoi(argv[4]), argv[5]);
   double load = now() - since;
-  struct llama_context_params wanted = llama_context_default_params();
-  wanted.n_ctx = (uint32_t)atoi(argv[4]);
-  wanted.n_batch = wanted.n_ubatch = BATCH;
-  wanted.n_threads = wanted.n_threads_batch = threads;
-  wanted.type_k = wanted.type_v = strcmp(argv[8], "f32") ? GGML_TYPE_F16 : GGML_TYPE_F32;
-  struct llama_context *context = llama_init_from_model(model, wanted);
-  if (!context) fail("no context");
-
-  ggml_backend_reg_t library = ggml_backend_dev_backend_reg(device);
-  struct ggml_threadpool *(*new_pool)(struct ggml_threadpool_params *);
-  *(void **)&new_pool = ggml_backend_reg_get_proc_address(library, "ggml_threadpool_new");
-  struct ggml_threadpool_params size = ggml_threadpool_params_default(threads);
-  struct ggml_threadpool *pool = new_pool ? new_pool(&size) : NULL;
-  if (!pool) fail("no thread pool");
-  llama_attach_threadpool(context, pool, NULL);
+  keep_threads(context, device, threads);
 
   const int32_t vocab = llama_vocab_n_tokens(llama_model_get_vocab(model));
-  printf("{\"runs\": [");
-  for (int round = -1; round < rounds; round++) { /* the first one warms up */
-    llama_memory_clear(llama_get_memory(context), false);
-    double prefill = evaluate(context, vocab, prompt);
-    if (depth > prompt) evaluate(context, vocab, depth - prompt);
-    expect(context, depth);
-    since = now();
-    for (int32_t i = 0; i < tokens; i++) evaluate(context, vocab, 1);
-    double decode = now() - since;
-    expect(context, depth + tokens);
-    if (round < 0) continue;
-    printf("%s{\"prefillMs\": %.4f, \"decodeMs\": %.4f}", round ? ", " : "", prefill, decode);
+  evaluate(context, vocab, 128); /* warms up: pages, caches, clocks */
+  for (int i = 0; i < 8; i++) evaluate(context, vocab, 1);
+  printf("{\"cells\": [");
+  for (int i = 6; i < argc; i++) {
+    int prompt, tokens;
+    if (sscanf(argv[i], "%d:%d", &prompt, &tokens) != 2 || prompt < 1 || prompt > MOST_TOKENS)
+      fail("a cell is PROMPT:TOKENS");
+    if (i > 6) printf(", ");
+    run_cell(context, vocab, prompt, tokens);
   }
-  printf("], \"loadMs\": %.1f, \"vocab\": %d, \"threads\": %d, \"backend\": ", load, vocab,
+  printf("], \"facts\": {\"loadMs\": %.1f, \"threads\": %d, \"backend\": ", load,
          llama_n_threads(context));
   print_backend();
   printf(", \"system\": ");
   print_text(llama_print_system_info());
   printf(", \"log\": ");
   print_text(said);
-  printf("}\n");
+  printf("}}\n");
   return 0;
 }
