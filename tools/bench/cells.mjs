@@ -88,13 +88,11 @@ function wllama(shape) {
 /** The ONNX runtimes; not at the 500m shape, whose f32 model has 2.5 GB. @param {string} shape @returns {Visit[]} */
 function onnx(shape) {
   if (shape === '500m') return [];
-  const long = { prompt: 512, tokens: 16 };
   /** @type {[Visit['runtime'], string][]} */
   const runtimes = [['ort', '1.30.0'], ['tjs', '4.3.1']];
   return THREADS.flatMap((threads) => runtimes.flatMap(([runtime, version]) => ['q8', 'fp32', 'q4'].map((precision) => {
-    const cells = [{ prompt: 128, tokens: precision === 'q4' ? 16 : 64 }];
-    if (shape === '135m' && precision !== 'q4') cells.push(long);
-    if (shape === '135m' && precision === 'q8' && runtime === 'ort') cells.push({ prompt: 1900, tokens: 16 });
+    const cells = [{ prompt: 128, tokens: precision === 'q4' ? 16 : 32 }];
+    if (shape === '135m' && precision === 'q8') cells.push({ prompt: 512, tokens: 16 });
     return { runtime, version, precision, shape, threads, kv: 'f32', cells };
   })));
 }

@@ -107,7 +107,11 @@ export async function visitNative(visit, native, flags) {
 
 /** The kernel bench, in the Node that the tests use. @param {string} node @returns {Promise<Result>} */
 export async function visitKernels(node) {
-  const { stdout } = await execute(node, [join(ROOT, 'build/bench-kernels/kernels.js'), '--mb', '96', '--rounds', '5', '--only', 'matvec'], { timeout: PATIENCE, maxBuffer: 1 << 24 });
-  const lines = stdout.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
+  const program = join(ROOT, 'build/bench-kernels/kernels.js');
+  const lines = [];
+  for (const what of ['matvec', 'step']) {
+    const { stdout } = await execute(node, [program, '--mb', '96', '--rounds', '5', '--only', what], { timeout: PATIENCE, maxBuffer: 1 << 24 });
+    lines.push(...stdout.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line)));
+  }
   return { facts: { kernels: lines }, cells: [] };
 }
