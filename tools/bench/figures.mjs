@@ -156,7 +156,7 @@ export function figures(entries, { machine, payload }) {
   const times = entries.map(({ at }) => at).sort();
   return {
     machine, dot: dotInstruction(machine), payload, kernels, rows, targets: targetsOf(new Table(rows), kernels),
-    from: times[0], to: times[times.length - 1],
+    from: times[0], to: times[times.length - 1], stolen: summary(entries.flatMap(({ stolen }) => (typeof stolen === 'number' ? [stolen] : []))),
     weights: Object.fromEntries(Object.entries(SHAPES).map(([shape, config]) => [shape, weightsPerToken(config)])),
   };
 }

@@ -30,3 +30,16 @@ export function dotInstruction({ flags }) {
   if (has('ssse3')) return 'pmaddubsw, pmaddwd, paddd, 128 bits wide';
   return 'unknown';
 }
+
+/** Counters of this virtual machine's time, or null where the system has none. @returns {{ stolen: number, all: number } | null} */
+export function times() {
+  try {
+    const parts = /^cpu +(.*)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1].split(' ').map(Number) ?? [];
+    return { stolen: parts[7] ?? 0, all: parts.slice(0, 8).reduce((sum, part) => sum + part, 0) };
+  } catch {
+    return null;
+  }
+}
+
+/** Share of time that other machines on the same host took. @param {ReturnType<typeof times>} before @param {ReturnType<typeof times>} after */
+export const stolenShare = (before, after) => (before && after && after.all > before.all ? (after.stolen - before.stolen) / (after.all - before.all) : null);

@@ -85,7 +85,7 @@ export async function main({ peers }) {
 async function measureAll(tools, python, visits, { rounds, budgetMs }) {
   const uses = (/** @type {RegExp} */ what) => visits.some(({ runtime }) => what.test(runtime));
   await buildWasm(tools);
-  if (uses(/kernels/) && !await make(tools, ['bench-kernels'])) throw new SetupError('the kernel bench could not be built, see above');
+  const kernels = uses(/kernels/) && await make(tools, ['bench-kernels']);
   if (uses(/wllama|ort|tjs|native/)) await providePeers();
   const native = uses(/native/) ? await provideNative(tools) : null;
   for (const visit of visits) await provideModel(visit, python);
@@ -96,8 +96,12 @@ async function measureAll(tools, python, visits, { rounds, budgetMs }) {
     return await runVisits({
       path: RESULTS, visits, rounds, say, budgetMs,
       subjectOf: ({ runtime }) => (runtime === 'us' || runtime === 'kernels' ? build : ''),
-      make: (visit) => visit.runtime === 'kernels' ? visitKernels(/** @type {string} */ (tools.node))
-        : visit.runtime === 'native' ? visitNative(visit, /** @type {any} */ (native), flags) : pages.visit(visit),
+      make: async (visit) => {
+        if (visit.runtime === 'native') return visitNative(visit, /** @type {import('./install.mjs').Native} */ (native), flags);
+        if (visit.runtime !== 'kernels') return pages.visit(visit);
+        if (!kernels) throw new Error('the kernel bench did not build');
+        return visitKernels(/** @type {string} */ (tools.node));
+      },
     });
   } finally {
     await pages.close();

@@ -49,13 +49,9 @@ function rates({ rows }, shape, what) {
 }
 
 /** @param {Figures} f */
-function others({ rows, targets: list }) {
-  const lost = list.filter(({ reached }) => reached === false).map(({ group, what, target, value }) => `- ${group}: ${what}: ${short(value ?? 0)}, ${target} wanted`);
+function failures({ rows }) {
   const failed = rows.filter(({ errors }) => errors.length).map(({ name, errors }) => `- ${name}: ${errors[0].split('\n')[0]}`);
-  return [
-    ...(lost.length ? ['Targets that were missed:', '', ...lost, ''] : []),
-    ...(failed.length ? ['What could not be measured:', '', ...failed, ''] : []),
-  ].join('\n');
+  return failed.length ? `What could not be measured:\n\n${failed.join('\n')}\n` : '';
 }
 
 /** @param {Figures} f */
@@ -110,6 +106,7 @@ Median (least–most) of ${Math.min(...rounds)}${Math.min(...rounds) === Math.ma
 | system | ${m.os}, Node ${m.node} |
 | browsers | ${browsers.join(', ')}, pages cross-origin isolated |
 | native llama.cpp | the libraries of node-llama-cpp 3.22.1 (llama.cpp v0.5.0); chose ${native?.backend ?? 'not measured'}${less ? `, and with AMX left out ${less.backend}` : ''} |
+| time that the host took away during a visit | ${f.stolen ? `${short(f.stolen.median * 100)} % (at most ${short(f.stolen.most * 100)} %)` : 'unknown'} |
 | measured | ${f.from?.slice(0, 10)}${f.to?.slice(0, 10) === f.from?.slice(0, 10) ? '' : ` to ${f.to?.slice(0, 10)}`} |
 
 ## Against the targets
@@ -118,7 +115,7 @@ The 135M shape; decode after a prompt of 128 tokens. Native llama.cpp is what it
 
 ${targets(f)}
 
-${others(f)}
+${failures(f)}
 ${shapes.map((shape) => `## ${shape.replace('m', 'M')} shape
 
 ### Decode
@@ -141,7 +138,7 @@ ${plot('context', 'Decode rate by length of context')}
 
 ${roofline(f)}
 
-${plot('roofline', 'Rates of a plain read, the bare matvec loop and whole decode steps')}
+${f.kernels.matvec.length ? plot('roofline', 'Rates of a plain read and of the bare matvec loops') : ''}
 
 The loops run in Node's V8 (\`tests/bench/kernels.c\`), the step in the browser.
 

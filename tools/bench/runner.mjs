@@ -3,6 +3,7 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { nameOf } from './cells.mjs';
+import { stolenShare, times } from './machine.mjs';
 
 /** @typedef {import('./cells.mjs').Visit} Visit */
 /** @typedef {import('./drivers.mjs').Result} Result */
@@ -14,6 +15,7 @@ import { nameOf } from './cells.mjs';
  * @property {number} round
  * @property {string} at      ISO date
  * @property {number} ms      that the visit took
+ * @property {number | null} [stolen] share of the time that the host gave to others
  * @property {Visit} visit
  * @property {Result} [result]
  * @property {string} [error]
@@ -57,6 +59,7 @@ export async function runVisits({ path, visits, rounds, subjectOf, make, budgetM
     const name = nameOf(visit);
     if (i > 0 && now() - start + (took.get(name) ?? 25_000) > budgetMs) return todo.length - i;
     const since = now();
+    const before = times();
     /** @type {Entry} */
     const entry = { name, subject: subjectOf(visit), round, at: new Date().toISOString(), ms: 0, visit };
     try {
@@ -65,6 +68,7 @@ export async function runVisits({ path, visits, rounds, subjectOf, make, budgetM
       entry.error = String(/** @type {any} */ (error)?.message ?? error).slice(0, 400);
     }
     entry.ms = Math.round(now() - since);
+    entry.stolen = stolenShare(before, times());
     took.set(name, entry.ms);
     appendFileSync(path, `${JSON.stringify(entry)}\n`);
     const rates = entry.result?.cells.map((c) => `${c.prompt}: ${(c.prompt / c.prefillMs * 1e3).toFixed(0)}, ${(c.tokens / c.decodeMs * 1e3).toFixed(1)}`).join('; ');

@@ -13,8 +13,8 @@ export function summary(values) {
 /** Three significant digits, no exponent. @param {number} x */
 export function short(x) {
   if (x === 0) return '0';
-  const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(x))));
-  return digits > 6 ? x.toExponential(1) : x.toFixed(digits);
+  const rounded = Number(x.toPrecision(3));
+  return rounded.toFixed(Math.min(6, Math.max(0, 2 - Math.floor(Math.log10(Math.abs(rounded))))));
 }
 
 /** "123 (120–130)". @param {Summary | null} s */

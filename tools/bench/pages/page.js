@@ -45,7 +45,7 @@ async function run({ options, cells }) {
     const result = await opened.measure(prompt, tokens);
     if (result.promptTokens !== prompt) throw new Error(`${result.promptTokens} tokens of prompt, not ${prompt}`);
     if (result.tokens !== tokens) throw new Error(`${result.tokens} tokens decoded, not ${tokens}`);
-    measured.push({ prompt, tokens, ...result });
+    measured.push({ prompt, ...result });
   }
   await opened.close();
   return { facts: { loadMs, ...opened.facts }, cells: measured };
