@@ -83,12 +83,12 @@ export function parseRange(header, size) {
 /**
  * @param {import('node:http').IncomingMessage} request
  * @param {import('node:http').ServerResponse} response
- * @param {{root: string, folders: readonly string[], home: string}} site
+ * @param {{root: string, folders: readonly string[], home: string, common: Record<string, string>}} site
  */
-async function answer(request, response, { root, folders, home }) {
+async function answer(request, response, { root, folders, home, common }) {
   /** @param {number} status @param {Record<string, string | number>} [headers] @param {string} [text] */
   const reply = (status, headers = {}, text = '') => {
-    response.writeHead(status, { ...HEADERS, 'Content-Type': 'text/plain; charset=utf-8', 'Content-Length': Buffer.byteLength(text), ...headers });
+    response.writeHead(status, { ...common, 'Content-Type': 'text/plain; charset=utf-8', 'Content-Length': Buffer.byteLength(text), ...headers });
     response.end(request.method === 'HEAD' ? '' : text);
   };
   if (request.method !== 'GET' && request.method !== 'HEAD') return reply(405, { Allow: 'GET, HEAD' }, 'only GET and HEAD\n');
@@ -104,7 +104,7 @@ async function answer(request, response, { root, folders, home }) {
     if (stat?.isDirectory()) return reply(301, { Location: `${target.split(/[?#]/, 1)[0]}/` });
     if (!file || !stat?.isFile()) return reply(404, {}, 'not found\n');
     const etag = `"${stat.size.toString(16)}-${Math.trunc(stat.mtimeMs).toString(16)}"`;
-    const headers = { ...HEADERS, 'Content-Type': TYPES[extname(path)] ?? 'application/octet-stream', ETag: etag, 'Accept-Ranges': 'bytes' };
+    const headers = { ...common, 'Content-Type': TYPES[extname(path)] ?? 'application/octet-stream', ETag: etag, 'Accept-Ranges': 'bytes' };
     if (request.headers['if-none-match'] === etag) {
       response.writeHead(304, headers);
       return response.end();
@@ -127,14 +127,16 @@ async function answer(request, response, { root, folders, home }) {
 
 /**
  * Serves folders of `root` until closed.
- * @param {{root: string, port?: number, host?: string, folders?: readonly string[], home?: string}} options
- *   port 0 (the default) takes any free one; home is where `/` leads
+ * @param {{root: string, port?: number, host?: string, folders?: readonly string[], home?: string, policy?: boolean}} options
+ *   port 0 (the default) takes any free one; home is where `/` leads; policy false: without a Content-Security-Policy
  * @returns {Promise<{url: string, port: number, close: () => Promise<void>}>}
  *   rejects with code EADDRINUSE when the port is taken
  */
-export async function serve({ root, port = 0, host = '127.0.0.1', folders = PUBLIC, home = '/demo/' }) {
+export async function serve({ root, port = 0, host = '127.0.0.1', folders = PUBLIC, home = '/demo/', policy = true }) {
+  const { 'Content-Security-Policy': csp, ...others } = HEADERS;
+  const common = policy ? HEADERS : others;
   const server = createServer((request, response) => {
-    answer(request, response, { root, folders, home }).catch((error) => {
+    answer(request, response, { root, folders, home, common }).catch((error) => {
       // A visitor who leaves in the middle of a file is no error.
       if (!response.headersSent) response.writeHead(500).end();
       else response.destroy();

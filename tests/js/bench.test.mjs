@@ -1,0 +1,184 @@
+// The parts of the benchmarks that need no clock: medians, rounds that can be stopped, ratios, the report, model files.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { contextOf, nameOf, visitsOf } from '../../tools/bench/cells.mjs';
+import { figures, weightsPerToken } from '../../tools/bench/figures.mjs';
+import { benchPython, missingInstructions } from '../../tools/bench/install.mjs';
+import { dotInstruction } from '../../tools/bench/machine.mjs';
+import { reportText } from '../../tools/bench/report.mjs';
+import { forget, readEntries, runVisits } from '../../tools/bench/runner.mjs';
+import { shown, summary } from '../../tools/bench/stats.mjs';
+import { ROOT, setUp } from '../../tools/setup/setup.mjs';
+
+const folder = mkdtempSync(join(tmpdir(), 'bq4-bench-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const MACHINE = { cpu: 'Some CPU', cores: 2, memoryGB: 16, os: 'linux', flags: ['ssse3', 'avx2', 'avx_vnni'], node: 'v24' };
+const PAYLOAD = { ours: { 'bq4.wasm': { raw: 90_000, gzip: 40_000 } }, peers: { 'wllama 3.8.1': { raw: 9_000_000, gzip: 2_500_000 } } };
+
+/** An entry at these rates of prefill and decode. */
+function entry(visit, round, prefill, decode, facts = {}) {
+  const cells = visit.cells.map(({ prompt, tokens }) => ({ prompt, tokens, prefillMs: prompt / prefill * 1e3, decodeMs: tokens / decode * 1e3 }));
+  return { name: nameOf(visit), subject: 'a', round, at: `2026-01-0${round + 1}T00:00:00Z`, ms: 1, visit, result: { facts: { loadMs: 100, ...facts }, cells } };
+}
+
+/** @param {string} only @param {boolean} [peers] */
+const one = (only, peers = true) => {
+  const found = visitsOf({ shapes: ['135m'], peers, only });
+  assert.equal(found.length, 1, only);
+  return found[0];
+};
+
+const OURS = '^us / bq4h.bq8 / 135m / 1t / kv f16';
+const NATIVE = '^native .*/ q4_0 / 135m / 1t .*best';
+const WLLAMA = '^wllama 3.8.1 / q4_0 / 135m / 1t';
+
+test('medians of odd and even numbers; what is not finite is left out', () => {
+  assert.deepEqual(summary([3, 1, 2]), { median: 2, least: 1, most: 3, n: 3 });
+  assert.equal(summary([4, 1, 2, 3])?.median, 2.5);
+  assert.equal(summary([NaN, 5])?.n, 1);
+  assert.equal(summary([]), null);
+  assert.equal(shown(summary([99.96, 101, 98])), '100 (98.0–101)');
+});
+
+test('every visit has a name of its own, and its cells fit into the context', () => {
+  for (const peers of [false, true]) {
+    const visits = visitsOf({ shapes: ['15m', '135m', '500m'], peers, browsers: ['firefox'] });
+    assert.equal(new Set(visits.map(nameOf)).size, visits.length);
+    for (const { shape, cells } of visits) for (const { prompt, tokens } of cells) assert.ok(prompt + tokens < contextOf(shape), `${shape} ${prompt}`);
+  }
+});
+
+test('a run stops when its budget is used up and goes on where it stopped', async () => {
+  const path = join(folder, 'results.jsonl');
+  const visits = [OURS, NATIVE, WLLAMA].map((only) => one(only));
+  let clock = 0;
+  let made = /** @type {string[]} */ ([]);
+  const run = (/** @type {number} */ budgetMs, subject = 'a') => runVisits({
+    path, visits, rounds: 2, budgetMs, subjectOf: ({ runtime }) => (runtime === 'us' ? subject : ''), say() {}, now: () => clock,
+    make: async (visit) => {
+      made.push(visit.runtime);
+      clock += 10_000;
+      if (visit.runtime === 'wllama') throw new Error('no');
+      return { facts: {}, cells: [] };
+    },
+  });
+  // An unknown visit counts as 25 s: two fit into 40 s.
+  assert.equal(await run(40_000), 4);
+  assert.equal(await run(Infinity), 0);
+  assert.deepEqual(made, ['us', 'native', 'wllama', 'us', 'native', 'wllama']);
+  assert.deepEqual(readEntries(path).map(({ round, error }) => [round, error]), [[0, undefined], [0, undefined], [0, 'no'], [1, undefined], [1, undefined], [1, 'no']]);
+  // Another build of ours is measured again; the others are not, unless forgotten.
+  made = [];
+  await run(Infinity, 'b');
+  assert.deepEqual(made, ['us', 'us']);
+  forget(path, ({ name }) => name.startsWith('wllama'));
+  made = [];
+  await run(Infinity, 'b');
+  assert.deepEqual(made, ['wllama', 'wllama']);
+});
+
+test('ratios against the targets: medians, the newest build of ours, the best of the peers', () => {
+  const [us, native, slow, fast] = [one(OURS), one(NATIVE), one(WLLAMA), one('^ort .*/ q8 / 135m / 1t')];
+  const made = figures([
+    { ...entry(us, 0, 1, 1), subject: 'an older build' },
+    entry(us, 0, 500, 90), entry(us, 1, 500, 100), entry(us, 2, 500, 150),
+    entry(native, 0, 1000, 125), entry(slow, 0, 20, 10), entry(fast, 0, 250, 25),
+  ], { machine: MACHINE, payload: PAYLOAD });
+  const target = (/** @type {RegExp} */ what) => made.targets.find((each) => what.test(`${each.group}: ${each.what}`));
+  assert.deepEqual(target(/^decode, 1.*native llama.cpp Q4_0/), { group: 'decode, 1 thread', what: 'against native llama.cpp Q4_0, both with an 8-bit head', target: '≥ 1', value: 0.8, reached: false });
+  assert.equal(target(/^prefill, 1.*128 tokens, against native/)?.reached, true);
+  assert.equal(target(/^decode, 1.*best in a browser/)?.value, 4);
+  assert.equal(target(/^decode, 1.*pure/)?.reached, null);
+  const text = reportText(made);
+  assert.match(text, /native llama.cpp Q4_0, both.*\| ≥ 1 \| 0\.800 \| \*\*not reached\*\* \|/);
+  assert.match(text, /--pure \| ≥ 0.9 \| – \| not measured \|/);
+  assert.match(text, /\*\*bq4\*\*, 4-bit \(f16 scales\), 8-bit head, KV f16 \| 100 \(90\.0–150\)/);
+  assert.match(text, /vpdpbusd/);
+});
+
+test('errors are in the report', () => {
+  const failed = { ...entry(one(WLLAMA), 0, 1, 1), result: undefined, error: 'it broke\nsomewhere' };
+  const text = reportText(figures([entry(one(OURS), 0, 500, 100), failed], { machine: MACHINE, payload: PAYLOAD }));
+  assert.match(text, /could not be measured:\n\n- wllama 3\.8\.1 .*: it broke\n/);
+});
+
+test('native llama.cpp without an instruction set of this CPU is no peer', () => {
+  const system = 'CPU : AVX2 = 1 | AVX512 = 1 | AVX512_VNNI = 1 | ';
+  assert.deepEqual(missingInstructions(system, ['avx2', 'avx512f', 'avx512_vnni']), []);
+  assert.deepEqual(missingInstructions(system, ['avx2', 'amx_int8', 'avx512_bf16']), ['AVX512_BF16', 'AMX_INT8']);
+});
+
+test('the instruction of the relaxed dot', () => {
+  const of = (/** @type {string[]} */ ...flags) => dotInstruction({ ...MACHINE, flags });
+  assert.match(of('ssse3', 'avx_vnni'), /vpdpbusd/);
+  assert.match(of('ssse3', 'avx512_vnni'), /pmaddubsw/);
+  assert.match(of('asimddp'), /sdot/);
+});
+
+const SHAPE = { hidden: 64, layers: 2, heads: 4, kv_heads: 2, ffn: 96, vocab: 700, context: 64, norm_eps: 1e-5 };
+
+test('weights per token', () => assert.equal(weightsPerToken(SHAPE), 2 * (64 * 64 + 2 * 64 * 32 + 64 * 64 + 3 * 64 * 96) + 700 * 64));
+
+test('model files and plots', async (t) => {
+  const python = await benchPython(await setUp({ tests: true }));
+  const script = (/** @type {string} */ name, /** @type {string[]} */ ...args) => execFileSync(python, [join(ROOT, 'tools/bench', name), ...args], { encoding: 'utf8' });
+  const ask = (/** @type {string} */ code, /** @type {string[]} */ ...args) => JSON.parse(execFileSync(python, ['-c', code, ...args], { encoding: 'utf8' }));
+  const shape = JSON.stringify(SHAPE);
+
+  await t.test('GGUF: types, shapes, a token per code point', () => {
+    for (const [quant, embed] of [['q4_0', 'q8_0'], ['q4_0', 'q4_0'], ['q8_0', 'q8_0']]) {
+      const path = join(folder, `${quant}-${embed}.gguf`);
+      script('make_gguf.py', path, '--shape', shape, '--quant', quant, '--embed', embed);
+      const read = ask(`import gguf, json, sys, numpy as np
+r = gguf.GGUFReader(sys.argv[1])
+t = {x.name: x for x in r.tensors}
+w = gguf.dequantize(t["blk.1.ffn_down.weight"].data, t["blk.1.ffn_down.weight"].tensor_type)
+tokens = r.fields["tokenizer.ggml.tokens"].contents()
+print(json.dumps({"embed": t["token_embd.weight"].tensor_type.name, "down": t["blk.1.ffn_down.weight"].tensor_type.name, "n": len(t),
+  "kv": r.fields["llama.attention.head_count_kv"].contents(), "deviation": float(w.std()), "shape": list(w.shape), "tokens": len(set(tokens)),
+  "long": sum(len(x) > 1 for x in tokens)}))`, path);
+      assert.ok(Math.abs(read.deviation - 0.02) < 0.002, String(read.deviation));
+      delete read.deviation;
+      assert.deepEqual(read, { embed: embed.toUpperCase(), down: quant.toUpperCase(), n: 2 + 2 * 9, kv: 2, shape: [64, 96], tokens: 700, long: 3 });
+    }
+  });
+
+  await t.test('ONNX: operators, names that transformers.js looks for', () => {
+    for (const [quant, file, op] of [['fp32', 'model.onnx', 'MatMul'], ['q8', 'model_quantized.onnx', 'MatMulInteger'], ['q4', 'model_q4.onnx', 'MatMulNBits']]) {
+      script('make_onnx.py', folder, '--shape', shape, '--quant', quant);
+      const read = ask(`import onnx, json, sys
+g = onnx.load(sys.argv[1]).graph
+made = {o for n in g.node for o in n.output} | {i.name for i in g.input} | {w.name for w in g.initializer}
+print(json.dumps({"matmuls": sum(n.op_type == sys.argv[2] for n in g.node), "missing": [i for n in g.node for i in n.input if i and i not in made],
+  "inputs": [i.name for i in g.input][:3], "outputs": [o.name for o in g.output if o.name in made], "batch": g.input[2].type.tensor_type.shape.dim[0].dim_param}))`,
+      join(folder, 'onnx', file), op);
+      assert.deepEqual(read, {
+        matmuls: 2 * 5 + 1, missing: [], inputs: ['input_ids', 'attention_mask', 'past_key_values.0.key'], batch: 'batch_size',
+        outputs: ['logits', ...[0, 1].flatMap((i) => [`present.${i}.key`, `present.${i}.value`])],
+      });
+    }
+  });
+
+  await t.test('plots', () => {
+    const kernels = { facts: { kernels: [{ bench: 'read', of: 'plain', GB_per_s: 20 }, { bench: 'matvec', table: 'relaxed', of: 'bq4h_32', GB_per_s: 15, G_per_s: 26, of_read: 0.75 }] }, cells: [] };
+    const visit = { runtime: 'kernels', version: '', precision: 'all types', shape: '', threads: 1, kv: '-', cells: [] };
+    const made = figures([entry(one(OURS), 0, 500, 100), entry(one(NATIVE), 0, 1000, 125), entry(one(WLLAMA), 0, 20, 10),
+      /** @type {any} */ ({ ...entry(/** @type {any} */ (visit), 0, 1, 1), result: kernels })], { machine: MACHINE, payload: PAYLOAD });
+    const json = join(folder, 'figures.json');
+    writeFileSync(json, JSON.stringify(made));
+    script('plots.py', json, join(folder, 'plots'));
+    const names = readdirSync(join(folder, 'plots')).sort();
+    assert.deepEqual(names, ['context.svg', 'decode.svg', 'load.svg', 'prefill.svg', 'roofline.svg']);
+    for (const name of names) {
+      const text = readFileSync(join(folder, 'plots', name), 'utf8');
+      assert.match(text, /prefers-color-scheme:dark/);
+      assert.doesNotMatch(text, /#1f2328(?!;)/i);
+      assert.ok(reportText(made).includes(`(benchmarks/${name})`), name);
+    }
+  });
+});

@@ -1,0 +1,117 @@
+// How a visit is made: a page in a browser, or a program.
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { SHAPES } from '../make_random.mjs';
+import { PUBLIC, serve } from '../serve.mjs';
+import { ROOT } from '../setup/setup.mjs';
+import { contextOf, nameOf } from './cells.mjs';
+import { missingInstructions } from './install.mjs';
+import { modelPath, modelUrl } from './models.mjs';
+
+/** @typedef {import('./cells.mjs').Visit} Visit */
+/** @typedef {{ facts: Record<string, any>, cells: { prompt: number, tokens: number, prefillMs: number, decodeMs: number }[] }} Result */
+
+const execute = promisify(execFile);
+/** A visit that takes longer is given up. */
+const PATIENCE = 75_000;
+
+/** Browsers that are open, with a server for their pages. */
+export class Pages {
+  /** @type {Map<string, { version: string, open: (url: string) => Promise<any>, close: () => Promise<void> }>} */
+  #browsers = new Map();
+  /** @type {Awaited<ReturnType<typeof serve>> | null} */
+  #site = null;
+
+  /** @param {string} name */
+  async #browser(name) {
+    const known = this.#browsers.get(name);
+    if (known) return known;
+    const made = name === 'chromium' ? await startChromium() : await startOther(name);
+    this.#browsers.set(name, made);
+    return made;
+  }
+
+  /** @param {Visit} visit @returns {Promise<Result>} */
+  async visit(visit) {
+    const { runtime, version, precision, shape, threads, kv, variant, cells } = visit;
+    // The peers' workers come from blob: addresses, which our own policy forbids.
+    this.#site ??= await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench/pages', 'build/bench'], policy: false });
+    const browser = await this.#browser(visit.browser ?? 'chromium');
+    const page = await browser.open(`${this.#site.url}tools/bench/pages/page.html`);
+    try {
+      const options = { runtime, version, precision, threads, kv, variant, model: modelUrl(visit), context: contextOf(shape), shape: SHAPES[shape] };
+      const argument = JSON.stringify({ options, cells });
+      const result = await Promise.race([page.evaluate(`run(${argument})`), late(PATIENCE)]);
+      return { ...result, facts: { browser: browser.version, ...result.facts } };
+    } finally {
+      await page.close();
+    }
+  }
+
+  async close() {
+    for (const browser of this.#browsers.values()) await browser.close();
+    await this.#site?.close();
+  }
+}
+
+/** @param {number} ms @returns {Promise<never>} */
+const late = (ms) => new Promise((_, reject) => setTimeout(() => reject(new Error(`took longer than ${ms / 1000} s`)), ms).unref());
+
+async function startChromium() {
+  const { launch } = await import('../../tests/browser/launch.mjs');
+  const browser = await launch();
+  return {
+    version: `Chromium ${browser.version()}`,
+    open: async (/** @type {string} */ url) => {
+      const page = await browser.newPage();
+      await page.goto(url);
+      await page.waitForFunction('globalThis.benchReady');
+      return page;
+    },
+    close: () => browser.close(),
+  };
+}
+
+/** Another one, through the browser tests' drivers. @param {string} name */
+async function startOther(name) {
+  const drivers = '../../tests/browser/browsers.mjs';
+  const { start } = await import(drivers).catch(() => { throw new Error(`unsupported: no driver for ${name}`); });
+  const browser = await start(name);
+  return {
+    version: browser.version,
+    open: async (/** @type {string} */ url) => {
+      const page = await browser.open(url);
+      await page.until('globalThis.benchReady');
+      return page;
+    },
+    close: () => browser.close(),
+  };
+}
+
+/** @param {Visit} visit @param {import('./install.mjs').Native} native @param {string[]} flags of the CPU @returns {Promise<Result>} */
+export async function visitNative(visit, native, flags) {
+  const backends = visit.variant === 'no-amx' ? native.noAmx : native.best;
+  if (!backends) throw new Error('unsupported: there is no backend with AMX here');
+  const { stdout } = await execute(native.program, [
+    join(ROOT, modelPath(visit)), backends, String(visit.threads), String(contextOf(visit.shape) + 64), visit.kv,
+    ...visit.cells.map(({ prompt, tokens }) => `${prompt}:${tokens}`),
+  ], { timeout: PATIENCE, maxBuffer: 1 << 24 });
+  /** @type {Result} */
+  const result = JSON.parse(stdout);
+  const missing = visit.variant === 'best' ? missingInstructions(result.facts.system, flags) : [];
+  if (missing.length) throw new Error(`native llama.cpp loaded ${result.facts.backend}, which lacks ${missing.join(', ')} that this CPU has: no fair peer`);
+  if (result.facts.threads !== visit.threads) throw new Error(`${nameOf(visit)}: ${result.facts.threads} threads`);
+  return result;
+}
+
+/** The kernel bench, in the Node that the tests use. @param {string} node @returns {Promise<Result>} */
+export async function visitKernels(node) {
+  const program = join(ROOT, 'build/bench-kernels/kernels.js');
+  const lines = [];
+  for (const what of ['matvec', 'step']) {
+    const { stdout } = await execute(node, [program, '--mb', '96', '--rounds', '5', '--only', what], { timeout: PATIENCE, maxBuffer: 1 << 24 });
+    lines.push(...stdout.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line)));
+  }
+  return { facts: { kernels: lines }, cells: [] };
+}

@@ -1,0 +1,116 @@
+// Installs what is compared with, pinned, into build/bench/peers: no dependency of bq4, nor of its tests.
+import { createHash } from 'node:crypto';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { providePython } from '../setup/python.mjs';
+import { ROOT } from '../setup/setup.mjs';
+import { findOnPath, run, SetupError, step } from '../setup/shell.mjs';
+
+/** @typedef {import('../setup/setup.mjs').Tools} Tools */
+/** @typedef {{ program: string, best: string, noAmx: string | null, backends: string[] }} Native folders of backends to choose from */
+
+const PEERS = join(ROOT, 'build', 'bench', 'peers');
+const MODULES = join(PEERS, 'node_modules');
+const LIST = join(ROOT, 'tools', 'bench', 'peers');
+
+/** node-llama-cpp's own package: it holds the source, and so the headers, of its libraries' release. */
+const HEADERS = { package: 'node-llama-cpp@3.22.1', file: 'node-llama-cpp-3.22.1.tgz', sha512: 'bltIipuWmc123H7tMIgDGKSsSrhmhlQYeVUC48XTjVW7XGJJiJJyCdlTMzQ/LiWoPkGDpcL4FviDpgw7qfTiDw==' };
+const PLATFORM = { 'linux-x64': 'linux-x64', 'linux-arm64': 'linux-arm64' };
+
+/** Python with what makes models and plots. @param {Tools} tools */
+export const benchPython = (tools) => providePython(ROOT, tools.python, 'tools/bench/requirements.txt');
+
+/** @param {readonly string[]} args @param {string} cwd */
+async function npm(args, cwd) {
+  const path = findOnPath(['npm']);
+  if (!path) throw new SetupError('npm is not on PATH (it comes with Node)');
+  await run(path, [...args, '--no-audit', '--no-fund'], { cwd });
+}
+
+/** The npm packages of tools/bench/peers, without their install scripts. */
+export async function providePeers() {
+  const lock = readFileSync(join(LIST, 'package-lock.json'));
+  const stamp = join(MODULES, '.bench-lock');
+  const key = createHash('sha256').update(lock).digest('hex');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === key) return;
+  mkdirSync(PEERS, { recursive: true });
+  for (const name of ['package.json', 'package-lock.json']) copyFileSync(join(LIST, name), join(PEERS, name));
+  await step('installing the peers of tools/bench/peers/package.json', () => npm(['ci', '--ignore-scripts'], PEERS));
+  writeFileSync(stamp, key);
+}
+
+/** llama.h and ggml's headers, of the release that the libraries were built from. */
+async function provideHeaders() {
+  const folder = join(PEERS, 'llama.cpp');
+  if (existsSync(join(folder, 'include', 'llama.h'))) return folder;
+  await step("unpacking llama.cpp's headers", async () => {
+    await npm(['pack', HEADERS.package, '--silent'], PEERS);
+    const packed = join(PEERS, HEADERS.file);
+    const found = createHash('sha512').update(readFileSync(packed)).digest('base64');
+    if (found !== HEADERS.sha512) throw new SetupError(`${HEADERS.file} has another content than expected: sha512 ${found}`);
+    await run('tar', ['-xzf', packed, '-C', PEERS, 'package/llama/gitRelease.bundle']);
+    rmSync(folder, { recursive: true, force: true });
+    await run('git', ['clone', '--quiet', join(PEERS, 'package', 'llama', 'gitRelease.bundle'), folder]);
+    for (const rest of ['package', HEADERS.file]) rmSync(join(PEERS, rest), { recursive: true, force: true });
+  });
+  return folder;
+}
+
+/**
+ * The program that times native llama.cpp, and the folders of its backends.
+ * @param {Tools} tools
+ * @returns {Promise<Native>}
+ */
+export async function provideNative(tools) {
+  const name = PLATFORM[/** @type {keyof typeof PLATFORM} */ (`${process.platform}-${process.arch}`)];
+  if (!name) throw new SetupError(`no native llama.cpp is prepared for ${process.platform} ${process.arch}: leave it out with --only '^(us|wllama|ort|tjs)'`);
+  const best = join(MODULES, '@node-llama-cpp', name, 'bins', name);
+  const backends = readdirSync(best).filter((file) => /^libggml-cpu-.*\.so$/.test(file));
+  const source = join(LIST, 'native.c');
+  const program = join(PEERS, `native-${createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 8)}`);
+  if (!existsSync(program)) {
+    const headers = await provideHeaders();
+    const libraries = readdirSync(best).filter((file) => /^lib(llama\.v|ggml\.v|ggml-base)/.test(file)).map((file) => `-l:${file}`);
+    await run(/** @type {string} */ (tools.gcc), ['-std=c11', '-O2', `-I${headers}/include`, `-I${headers}/ggml/include`, source, '-o', program,
+      `-L${best}`, ...libraries, `-Wl,-rpath,${best}`, '-Wl,--allow-shlib-undefined']);
+  }
+  const noAmx = backends.some((file) => /sapphirerapids/.test(file)) ? join(PEERS, 'no-amx') : null;
+  if (noAmx && !existsSync(noAmx)) {
+    mkdirSync(noAmx);
+    for (const file of backends.filter((each) => !/sapphirerapids/.test(each))) copyFileSync(join(best, file), join(noAmx, file));
+  }
+  return { program, best, noAmx, backends };
+}
+
+/**
+ * What llama.cpp must report to be at its best on this CPU.
+ * @param {string} system its system info @param {string[]} flags of the CPU
+ * @returns {string[]} what is missing
+ */
+export function missingInstructions(system, flags) {
+  /** @type {[string, string][]} */
+  const pairs = [['avx2', 'AVX2'], ['avx512f', 'AVX512'], ['avx512_vnni', 'AVX512_VNNI'], ['avx512_bf16', 'AVX512_BF16'], ['amx_int8', 'AMX_INT8'],
+    ['asimddp', 'DOTPROD'], ['i8mm', 'MATMUL_INT8']];
+  return pairs.filter(([flag, name]) => flags.includes(flag) && !system.includes(`${name} = 1`)).map(([, name]) => name);
+}
+
+/** Files that a page loads of each, model aside. */
+const PAYLOAD = {
+  'wllama 3.8.1': ['wllama-3.8.1/esm/index.min.js', 'wllama-3.8.1/esm/wasm/wllama.wasm'],
+  'wllama 2.3.7': ['wllama-2.3.7/esm/index.min.js', 'wllama-2.3.7/esm/multi-thread/wllama.wasm'],
+  'wllama 2.3.1': ['wllama-2.3.1/esm/index.min.js', 'wllama-2.3.1/esm/multi-thread/wllama.wasm'],
+  'onnxruntime-web 1.30.0': ['ort.wasm.min.mjs', 'ort-wasm-simd-threaded.mjs', 'ort-wasm-simd-threaded.wasm'].map((file) => `onnxruntime-web/dist/${file}`),
+  'transformers.js 4.3.1': ['@huggingface/transformers/dist/transformers.web.min.js',
+    ...['ort.webgpu.bundle.min.mjs', 'ort-wasm-simd-threaded.asyncify.mjs', 'ort-wasm-simd-threaded.asyncify.wasm']
+      .map((file) => `@huggingface/transformers/node_modules/onnxruntime-web/dist/${file}`)],
+};
+
+/** @param {string[]} paths @returns {{ raw: number, gzip: number }} bytes */
+export function weigh(paths) {
+  const sizes = paths.map((path) => readFileSync(path)).map((bytes) => ({ raw: bytes.length, gzip: gzipSync(bytes, { level: 9 }).length }));
+  return { raw: sizes.reduce((sum, s) => sum + s.raw, 0), gzip: sizes.reduce((sum, s) => sum + s.gzip, 0) };
+}
+
+/** Bytes of js and wasm that each peer's page loads. */
+export const payloads = () => Object.fromEntries(Object.entries(PAYLOAD).map(([name, files]) => [name, weigh(files.map((file) => join(MODULES, file)))]));

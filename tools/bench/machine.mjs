@@ -1,0 +1,45 @@
+// What the figures were measured on.
+import { readFileSync } from 'node:fs';
+import { availableParallelism, cpus, platform, arch, release, totalmem } from 'node:os';
+
+/** @typedef {{ cpu: string, cores: number, memoryGB: number, os: string, flags: string[], node: string }} Machine */
+
+/** Of the CPU's flags, those that decide how fast such code runs. */
+const TELLING = /^(avx2|avx512(f|bw|vl|_vnni|_bf16|_fp16)|avx_vnni|amx_(int8|bf16|tile)|fma|f16c|sse4_1|ssse3|asimddp|i8mm|sve2?|asimd)$/;
+
+/** @returns {Machine} */
+export function machine() {
+  let text = '';
+  try {
+    text = readFileSync('/proc/cpuinfo', 'utf8');
+  } catch { /* not Linux */ }
+  const flags = /^(?:flags|Features)\s*:\s*(.*)$/m.exec(text)?.[1].split(' ') ?? [];
+  const field = (/** @type {string} */ name) => new RegExp(`^${name}\\s*:\\s*(.*)$`, 'm').exec(text)?.[1];
+  const model = field('model') ? ` (family ${field('cpu family')}, model ${field('model')})` : '';
+  return {
+    cpu: `${cpus()[0]?.model ?? arch()}${model}`, cores: availableParallelism(), memoryGB: Math.round(totalmem() / 2 ** 30),
+    os: `${platform()} ${release()}`, flags: flags.filter((flag) => TELLING.test(flag)), node: process.version,
+  };
+}
+
+/** The machine instruction that V8 makes of the relaxed integer dot. @param {Machine} machine */
+export function dotInstruction({ flags }) {
+  const has = (/** @type {string} */ flag) => flags.includes(flag);
+  if (has('avx_vnni')) return 'vpdpbusd (AVX-VNNI), 128 bits wide';
+  if (has('asimddp')) return 'sdot (Arm dot product), 128 bits wide';
+  if (has('ssse3')) return 'pmaddubsw, pmaddwd, paddd, 128 bits wide';
+  return 'unknown';
+}
+
+/** Counters of this virtual machine's time, or null where the system has none. @returns {{ stolen: number, all: number } | null} */
+export function times() {
+  try {
+    const parts = /^cpu +(.*)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1].split(' ').map(Number) ?? [];
+    return { stolen: parts[7] ?? 0, all: parts.slice(0, 8).reduce((sum, part) => sum + part, 0) };
+  } catch {
+    return null;
+  }
+}
+
+/** Share of time that other machines on the same host took. @param {ReturnType<typeof times>} before @param {ReturnType<typeof times>} after */
+export const stolenShare = (before, after) => (before && after && after.all > before.all ? (after.stolen - before.stolen) / (after.all - before.all) : null);

@@ -1,0 +1,124 @@
+// The two commands `npm run bench` and `npm run bench:peers`: they differ in what is visited.
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { buildWasm, make } from '../build.mjs';
+import { ROOT, setUp } from '../setup/setup.mjs';
+import { run, say, SetupError } from '../setup/shell.mjs';
+import { SHAPES } from '../make_random.mjs';
+import { nameOf, visitsOf } from './cells.mjs';
+import { Pages, visitKernels, visitNative } from './drivers.mjs';
+import { benchPython, payloads, provideNative, providePeers, weigh } from './install.mjs';
+import { machine } from './machine.mjs';
+import { provideModel } from './models.mjs';
+import { figures } from './figures.mjs';
+import { reportText } from './report.mjs';
+import { forget, readEntries, runVisits } from './runner.mjs';
+
+const RESULTS = join(ROOT, 'build', 'bench', 'results.jsonl');
+
+/** @param {boolean} peers */
+const help = (peers) => `npm run ${peers ? 'bench:peers' : 'bench'} -- [options]
+
+${peers ? 'Times bq4, other runtimes for browsers and native llama.cpp' : 'Times bq4'} on models with random weights and writes
+docs/benchmarks.md when all is measured. Leave the machine alone meanwhile. Results are kept in
+build/bench/results.jsonl as they come: the same command goes on where the last one stopped.
+
+--shapes    of tools/make_random.mjs; default 15m,135m,500m
+--runs      of every cell; default 5
+--only      measure what has this regular expression in its name, for instance '^native', 'wllama 3', '135m.*1t'
+--browser   more browsers for bq4 itself, for instance firefox
+--budget-s  stop after about so many seconds
+--quick     3 runs of the 15m shape
+--list      name what would be measured
+--forget    throw the results away whose name has this regular expression
+--report    measure nothing, write the report of what is there
+`;
+
+/** The files whose change makes our own results old. */
+function ourBuild() {
+  const hash = createHash('sha256');
+  const files = (/** @type {string} */ folder) => readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).sort()
+    .filter((name) => /\.(js|wasm)$/.test(name)).map((name) => join(ROOT, folder, name));
+  for (const file of [...files('js'), ...files('build/wasm')]) hash.update(readFileSync(file));
+  return hash.digest('hex').slice(0, 10);
+}
+
+/** js and wasm of the demo's engine, comments stripped as a page would serve them. */
+function ourPayload() {
+  const wasm = readdirSync(join(ROOT, 'build/wasm')).filter((name) => name.endsWith('.wasm'));
+  /** @type {Record<string, { raw: number, gzip: number }>} */
+  const sizes = {};
+  for (const name of wasm) sizes[name] = weigh([join(ROOT, 'build/wasm', name)]);
+  return sizes;
+}
+
+/** @param {{ peers: boolean }} which */
+export async function main({ peers }) {
+  const { values } = parseArgs({ options: {
+    shapes: { type: 'string' }, runs: { type: 'string' }, only: { type: 'string' }, browser: { type: 'string', multiple: true }, 'budget-s': { type: 'string' },
+    quick: { type: 'boolean' }, list: { type: 'boolean' }, forget: { type: 'string' }, report: { type: 'boolean' }, help: { type: 'boolean' },
+  } });
+  if (values.help) return void process.stdout.write(help(peers));
+  const shapes = values.quick ? ['15m'] : (values.shapes ?? '15m,135m,500m').split(',');
+  for (const shape of shapes) if (!Object.hasOwn(SHAPES, shape)) throw new SetupError(`there is no shape ${shape}`);
+  const rounds = Number(values.runs ?? (values.quick ? 3 : 5));
+  const visits = visitsOf({ shapes, peers, browsers: values.browser, only: values.only });
+  if (values.list) return void console.log(visits.map(nameOf).join('\n'));
+  if (values.forget) return forget(RESULTS, ({ name }) => new RegExp(/** @type {string} */ (values.forget)).test(name));
+  const started = performance.now();
+  const tools = await setUp({ tests: true });
+  const python = await benchPython(tools);
+  if (!values.report) {
+    const left = await measureAll(tools, python, visits, { rounds, budgetMs: values['budget-s'] ? Number(values['budget-s']) * 1e3 - (performance.now() - started) : undefined });
+    if (left) return void say(`${left} visits left: the same command goes on`);
+  }
+  if (values.only && !values.report) return;
+  await writeReport(python);
+}
+
+/**
+ * @param {import('../setup/setup.mjs').Tools} tools @param {string} python @param {import('./cells.mjs').Visit[]} visits
+ * @param {{ rounds: number, budgetMs?: number }} options
+ */
+async function measureAll(tools, python, visits, { rounds, budgetMs }) {
+  const uses = (/** @type {RegExp} */ what) => visits.some(({ runtime }) => what.test(runtime));
+  await buildWasm(tools);
+  const kernels = uses(/kernels/) && await make(tools, ['bench-kernels']);
+  if (uses(/wllama|ort|tjs|native/)) await providePeers();
+  const native = uses(/native/) ? await provideNative(tools) : null;
+  for (const visit of visits) await provideModel(visit, python);
+  const build = ourBuild();
+  const { flags } = machine();
+  const pages = new Pages();
+  try {
+    return await runVisits({
+      path: RESULTS, visits, rounds, say, budgetMs,
+      subjectOf: ({ runtime }) => (runtime === 'us' || runtime === 'kernels' ? build : ''),
+      make: async (visit) => {
+        if (visit.runtime === 'native') return visitNative(visit, /** @type {import('./install.mjs').Native} */ (native), flags);
+        if (visit.runtime !== 'kernels') return pages.visit(visit);
+        if (!kernels) throw new Error('the kernel bench did not build');
+        return visitKernels(/** @type {string} */ (tools.node));
+      },
+    });
+  } finally {
+    await pages.close();
+  }
+}
+
+/** @param {string} python */
+async function writeReport(python) {
+  const entries = readEntries(RESULTS);
+  if (!entries.length) throw new SetupError('nothing is measured yet');
+  const peersThere = existsSync(join(ROOT, 'build/bench/peers/node_modules'));
+  const made = figures(entries, { machine: machine(), payload: { ours: ourPayload(), peers: peersThere ? payloads() : {} } });
+  const json = join(ROOT, 'build', 'bench', 'figures.json');
+  const report = join(ROOT, 'docs', 'benchmarks.md');
+  mkdirSync(dirname(json), { recursive: true });
+  writeFileSync(json, `${JSON.stringify(made, null, 2)}\n`);
+  await run(python, [join(ROOT, 'tools/bench/plots.py'), json, join(ROOT, 'docs', 'benchmarks')]);
+  writeFileSync(report, reportText(made));
+  say('wrote docs/benchmarks.md');
+}

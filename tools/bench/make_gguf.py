@@ -1,0 +1,108 @@
+"""A GGUF file with random weights, in a shape of tools/make_random.mjs.
+
+    python make_gguf.py OUT.gguf --quant q4_0 --embed q8_0 --shape '{"hidden": 288, ...}'
+
+Weights are N(0, 0.02), gains 1; embedding and head are one tensor. `--quant q4_0 --embed q8_0` is what
+llama-quantize makes of such a model by default (a width that 256 does not divide gets a Q8_0 head), and
+`--embed q4_0` what its --pure makes.
+
+The vocabulary is one code point per token: any text of those code points has as many tokens as it has
+code points, and whatever a model with random weights says is UTF-8.
+"""
+import argparse
+import json
+import os
+
+import gguf
+import numpy as np
+
+TYPES = {"q4_0": gguf.GGMLQuantizationType.Q4_0, "q8_0": gguf.GGMLQuantizationType.Q8_0,
+         "f16": gguf.GGMLQuantizationType.F16}
+FILE_TYPES = {"q4_0": gguf.LlamaFileType.MOSTLY_Q4_0, "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0,
+              "f16": gguf.LlamaFileType.MOSTLY_F16}
+SPECIAL = 3
+# Ideographs, then the private planes: together more than any vocabulary here.
+RANGES = [(0x4E00, 0x9FA6), (0x20000, 0x2A6D7), (0xF0000, 0xFFFFE), (0x100000, 0x10FFFE)]
+
+
+def vocabulary(size):
+    """Three special tokens, a newline (the tokenizer looks for one), then single code points."""
+    points = [chr(c) for first, end in RANGES for c in range(first, end)]
+    tokens = (["<unk>", "<s>", "</s>", "\n"] + points)[:size]
+    assert len(tokens) == size, "the vocabulary is too large"
+    kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL] + [gguf.TokenType.NORMAL] * (size - SPECIAL)
+    return tokens, kinds
+
+
+def add_config(writer, shape):
+    heads = shape["heads"]
+    writer.add_context_length(shape["context"])
+    writer.add_embedding_length(shape["hidden"])
+    writer.add_block_count(shape["layers"])
+    writer.add_feed_forward_length(shape["ffn"])
+    writer.add_head_count(heads)
+    writer.add_head_count_kv(shape.get("kv_heads", heads))
+    writer.add_layer_norm_rms_eps(shape["norm_eps"])
+    writer.add_rope_freq_base(shape.get("rope_theta", 10000.0))
+    writer.add_rope_dimension_count(shape["hidden"] // heads)
+    writer.add_vocab_size(shape["vocab"])
+
+
+def add_tokenizer(writer, size):
+    tokens, kinds = vocabulary(size)
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(tokens)
+    writer.add_token_scores([-float(i) for i in range(size)])
+    writer.add_token_types(kinds)
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_add_bos_token(False)
+    writer.add_add_eos_token(False)
+    writer.add_add_space_prefix(False)
+
+
+def make(path, shape, quant, embed, seed=1):
+    rng = np.random.default_rng(seed)
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_name("random weights")
+    writer.add_file_type(FILE_TYPES[quant])
+    writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
+    add_config(writer, shape)
+    add_tokenizer(writer, shape["vocab"])
+
+    def matrix(name, rows, cols, kind):
+        values = rng.standard_normal((rows, cols), dtype=np.float32) * np.float32(0.02)
+        writer.add_tensor(name, gguf.quants.quantize(values, TYPES[kind]), raw_dtype=TYPES[kind])
+
+    def gains(name, size):
+        writer.add_tensor(name, np.ones(size, np.float32))
+
+    hidden, ffn = shape["hidden"], shape["ffn"]
+    kv = hidden // shape["heads"] * shape.get("kv_heads", shape["heads"])
+    matrix("token_embd.weight", shape["vocab"], hidden, embed)
+    for i in range(shape["layers"]):
+        at = f"blk.{i}."
+        gains(at + "attn_norm.weight", hidden)
+        gains(at + "ffn_norm.weight", hidden)
+        for name, rows, cols in (("attn_q", hidden, hidden), ("attn_k", kv, hidden), ("attn_v", kv, hidden),
+                                 ("attn_output", hidden, hidden), ("ffn_gate", ffn, hidden),
+                                 ("ffn_up", ffn, hidden), ("ffn_down", hidden, ffn)):
+            matrix(f"{at}{name}.weight", rows, cols, quant)
+    gains("output_norm.weight", hidden)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out")
+    parser.add_argument("--shape", required=True, type=json.loads)
+    parser.add_argument("--quant", default="q4_0", choices=TYPES)
+    parser.add_argument("--embed", default="q8_0", choices=TYPES)
+    options = parser.parse_args()
+    part = options.out + ".part"
+    make(part, options.shape, options.quant, options.embed)
+    os.replace(part, options.out)

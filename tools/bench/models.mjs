@@ -1,0 +1,44 @@
+// Model files with random weights, in every runtime's format, made once and kept in build/bench/.
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileSink } from '../../js/convert/output.js';
+import { makeRandom, SHAPES } from '../make_random.mjs';
+import { ROOT } from '../setup/setup.mjs';
+import { run, step } from '../setup/shell.mjs';
+
+/** @typedef {import('./cells.mjs').Visit} Visit */
+
+const FOLDER = 'build/bench/models';
+/** @type {Record<string, string>} */
+const ONNX = { fp32: 'model.onnx', q8: 'model_quantized.onnx', q4: 'model_q4.onnx' };
+
+/** The file of a visit's model, from the root. @param {Visit} visit */
+export function modelPath({ runtime, shape, precision }) {
+  if (runtime === 'us') return `${FOLDER}/${shape}-${precision}.bq4`;
+  if (runtime === 'ort' || runtime === 'tjs') return `${FOLDER}/${shape}/onnx/${ONNX[precision]}`;
+  return `${FOLDER}/${shape}-${precision}.gguf`;
+}
+
+/** What a page is told: transformers.js wants the folder. @param {Visit} visit */
+export const modelUrl = (visit) => `/${visit.runtime === 'tjs' ? `${FOLDER}/${visit.shape}` : modelPath(visit)}`;
+
+/** Makes the model of a visit unless it is there. @param {Visit} visit @param {string} python with tools/bench/requirements.txt */
+export async function provideModel(visit, python) {
+  if (!visit.shape) return;
+  const path = modelPath(visit);
+  if (existsSync(join(ROOT, path))) return;
+  mkdirSync(join(ROOT, FOLDER), { recursive: true });
+  const config = SHAPES[visit.shape];
+  await step(`making ${path}`, async () => {
+    if (visit.runtime === 'us') {
+      const [quant, embed] = visit.precision.split('+');
+      return void await makeRandom(config, await fileSink(join(ROOT, path)), { quant, embed, tokenizer: false });
+    }
+    const shape = ['--shape', JSON.stringify(config)];
+    if (path.endsWith('.onnx')) {
+      return void await run(python, [join(ROOT, 'tools/bench/make_onnx.py'), join(ROOT, FOLDER, visit.shape), '--quant', visit.precision, ...shape]);
+    }
+    const [quant, pure] = visit.precision.split('-');
+    await run(python, [join(ROOT, 'tools/bench/make_gguf.py'), join(ROOT, path), '--quant', quant, '--embed', pure ? quant : 'q8_0', ...shape]);
+  });
+}

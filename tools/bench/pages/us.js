@@ -1,0 +1,63 @@
+// bq4, through its public interface.
+import { createWorkerEngine, fromUrl } from '../../../js/index.js';
+import { random } from './page.js';
+
+/** @param {import('./page.js').Options} options @returns {Promise<import('./page.js').Opened>} */
+export async function open({ model: url, threads, context, shape, variant, kv }) {
+  const since = performance.now();
+  const engine = await createWorkerEngine(/** @type {any} */ ({ variant, threads }));
+  const info = /** @type {any} */ (engine.info);
+  if ((info.threads ?? 1) !== threads) throw new Error(`unsupported: ${info.threads ?? 1} threads, not ${threads}. ${info.threadsReason ?? ''}`);
+  if (variant && info.kernel !== variant) throw new Error(`unsupported: kernels ${info.kernel}, not ${variant}`);
+  const engineMs = performance.now() - since;
+  let model;
+  try {
+    model = await engine.load(fromUrl(new URL(url, location.href)), /** @type {any} */ ({ context, kv }));
+  } catch (error) {
+    if (/** @type {any} */ (error).code === 'ARGUMENT') throw new Error(`unsupported: ${/** @type {any} */ (error).message}`);
+    throw error;
+  }
+  const ready = performance.now();
+  let session = await model.createSession();
+  const step = () => random(shape.vocab - 600);
+
+  /** @param {number} prompt @param {number} tokens */
+  async function measure(prompt, tokens) {
+    // The first token is another one each time, so nothing is reused.
+    const ids = Array.from({ length: prompt }, () => 300 + step());
+    const generation = session.generate(ids, { temperature: 0, maxTokens: tokens + 1 });
+    const { timings, ids: made } = await generation.done();
+    if (timings.reusedTokens !== 0) throw new Error('the prompt was in the KV cache already');
+    // The first token comes with the prefill; the end token of random weights ends a reply, rarely.
+    return { prefillMs: timings.prefillMs, decodeMs: timings.decodeMs, promptTokens: timings.promptTokens, tokens: made.length - 1 };
+  }
+
+  /** Again with another prompt where an end token came early. @param {number} prompt @param {number} tokens */
+  async function measureWhole(prompt, tokens) {
+    for (let tries = 0; tries < 5; tries++) {
+      const result = await measure(prompt, tokens);
+      if (result.tokens === tokens) return result;
+    }
+    throw new Error('random weights chose the end token five times');
+  }
+
+  const start = performance.now();
+  await measure(16, 0);
+  const startMs = performance.now() - start; // session made, nothing of the code warm
+  const facts = /** @type {Record<string, any>} */ ({
+    build: info.build, kernel: info.kernel, engineMs, modelMs: ready - since - engineMs, startMs,
+    heap: (await model.memory()).total, weightBytes: model.info.weightBytes, kvBytes: model.info.kvBytes,
+  });
+  return {
+    measure: measureWhole,
+    facts,
+    close: async () => {
+      const warm = [];
+      for (let i = 0; i < 5; i++) warm.push((await measure(16, 0)).prefillMs);
+      facts.warm16Ms = warm.sort((a, b) => a - b)[2];
+      const trace = /** @type {any} */ (engine).trace;
+      if (typeof trace === 'function') facts.trace = await trace.call(engine);
+      await engine.close();
+    },
+  };
+}

@@ -1,0 +1,64 @@
+// wllama 2.x and 3.x, on the CPU, as their guides say; greedy, nothing cached between prompts.
+import { random } from './page.js';
+
+const AT = '/build/bench/peers/node_modules/wllama-';
+const quiet = { debug() {}, log() {}, warn() {}, error() {} };
+
+/** @param {import('./page.js').Options} options @returns {Promise<import('./page.js').Opened>} */
+export async function open({ version, model, threads, context, shape }) {
+  const folder = `${AT}${version}/esm`;
+  const { Wllama } = await import(`${folder}/index.js`);
+  const old = version.startsWith('2.');
+  const blob = await (await fetch(model)).blob();
+  const wasm = old
+    ? { 'single-thread/wllama.wasm': `${folder}/single-thread/wllama.wasm`, 'multi-thread/wllama.wasm': `${folder}/multi-thread/wllama.wasm` }
+    : { default: `${folder}/wasm/wllama.wasm` };
+  const wllama = new Wllama(wasm, { logger: quiet });
+  if (!old) wllama.setCompat(null); // the CDN's build for other browsers
+  await wllama.loadModel([blob], old
+    ? { n_threads: threads, n_ctx: context, n_batch: 512 }
+    : { n_threads: threads, n_ctx: context, n_parallel: 1, n_gpu_layers: 0 });
+  const taken = wllama.getNumThreads?.() ?? threads;
+  if (taken !== threads) throw new Error(`${taken} threads, not ${threads}`);
+  const measure = old ? measure2 : measure3;
+  return {
+    measure: (prompt, tokens) => measure(wllama, prompt, tokens, shape.vocab),
+    facts: { multithread: wllama.isMultithread(), llamaCpp: Wllama.getLibllamaVersion?.() },
+    close: () => wllama.exit(),
+  };
+}
+
+/** Token by token through the low-level interface. @param {any} wllama @param {number} prompt @param {number} tokens @param {number} vocab */
+async function measure2(wllama, prompt, tokens, vocab) {
+  const ids = Array.from({ length: prompt }, () => 300 + random(vocab - 600));
+  await wllama.kvClear();
+  await wllama.samplingInit({ temp: 0, top_k: 1 }, []);
+  const start = performance.now();
+  const { nPast } = await wllama.decode(ids, {});
+  const between = performance.now();
+  let held = nPast;
+  for (let i = 0; i < tokens; i++) {
+    const { token } = await wllama.samplingSample();
+    await wllama.samplingAccept([token]);
+    ({ nPast: held } = await wllama.decode([token], {}));
+  }
+  const end = performance.now();
+  return { prefillMs: between - start, decodeMs: end - between, promptTokens: nPast, tokens: held - nPast };
+}
+
+/**
+ * A completion, timed by wllama itself, which leaves out what the page adds. 3.x takes text only: in these models'
+ * vocabulary every code point is one token.
+ * @param {any} wllama @param {number} prompt @param {number} tokens
+ */
+async function measure3(wllama, prompt, tokens) {
+  const text = Array.from({ length: prompt }, () => String.fromCodePoint(0x4e00 + 300 + random(16000))).join('');
+  /** @type {any} */
+  let timings;
+  await wllama.createCompletion({
+    prompt: text, max_tokens: tokens + 1, n_predict: tokens + 1, stream: true, temperature: 0, top_k: 1, ignore_eos: true,
+    cache_prompt: false, timings_per_token: true, onData: (/** @type {any} */ chunk) => { if (chunk.timings) timings = chunk.timings; },
+  });
+  // The first token comes from the prompt's logits: predicted_ms is the time of the others.
+  return { prefillMs: timings.prompt_ms, decodeMs: timings.predicted_ms, promptTokens: timings.prompt_n, tokens: timings.predicted_n - 1 };
+}

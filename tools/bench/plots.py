@@ -1,0 +1,156 @@
+"""The plots of docs/benchmarks.md, as SVG that is readable in light and dark.
+
+    python plots.py build/bench/figures.json docs/benchmarks
+"""
+import json
+import os
+import re
+import sys
+
+import matplotlib
+
+matplotlib.use("svg")
+matplotlib.rcParams.update({
+    "svg.hashsalt": "bq4", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9, "axes.spines.top": False,
+    "axes.spines.right": False, "figure.constrained_layout.use": True,
+})
+import matplotlib.pyplot as plt  # noqa: E402
+
+INK, US, NATIVE, WEB = "#1f2328", "#c2410c", "#57606a", "#2563eb"
+for key in ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"):
+    matplotlib.rcParams[key] = INK
+DARK = {INK: "#e6edf3", US: "#fb923c", NATIVE: "#9198a1", WEB: "#60a5fa"}
+COLORS = {"us": US, "native": NATIVE}
+NAMES = {"us": "bq4", "native": "llama.cpp native", "ort": "onnxruntime-web", "tjs": "transformers.js", "wllama": "wllama"}
+PRECISIONS = {"bq4h+bq8": "4-bit, 8-bit head", "bq4h+bq4h": "all 4-bit", "q4_0": "Q4_0", "q4_0-pure": "Q4_0 pure", "q8_0": "Q8_0",
+              "q8": "int8", "q4": "int4", "fp32": "f32"}
+
+
+def write(figure, folder, name, title):
+    """Saves with colours that follow the reader's scheme."""
+    path = os.path.join(folder, name + ".svg")
+    figure.savefig(path, transparent=True, metadata={"Date": None, "Creator": None, "Title": title})
+    plt.close(figure)
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    variables = {light: f"--c{i}" for i, light in enumerate(DARK)}
+    for light, variable in variables.items():
+        text = re.sub(light, f"var({variable})", text, flags=re.I)
+    light = "".join(f"{v}:{c};" for c, v in variables.items())
+    dark = "".join(f"{v}:{DARK[c]};" for c, v in variables.items())
+    style = f"<style>svg{{{light}}}@media(prefers-color-scheme:dark){{svg{{{dark}}}}}text{{fill:var({variables[INK]})}}</style>"
+    text = re.sub(r"(<svg[^>]*>)", lambda m: m.group(1) + style, text, count=1)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(re.sub(r"[ \t]+$", "", text, flags=re.M))
+
+
+def label(visit):
+    extra = ", no AMX" if visit.get("variant") == "no-amx" else ""
+    return f"{NAMES[visit['runtime']]} {visit['version'] if visit['runtime'] != 'native' else ''} {PRECISIONS.get(visit['precision'], visit['precision'])}{extra}".replace("  ", " ")
+
+
+def compared(figures):
+    """Rows that stand beside each other: not our own variants."""
+    for row in figures["rows"]:
+        visit = row["visit"]
+        if visit["runtime"] == "kernels" or not row["rounds"]:
+            continue
+        if visit["runtime"] == "us" and (visit["variant"] != "relaxed" or visit["kv"] != "f16" or visit.get("browser") or visit["precision"] not in PRECISIONS):
+            continue
+        yield row
+
+
+def rate(row, prompt, what):
+    for cell in row["cells"]:
+        if cell["prompt"] == prompt and cell[what]:
+            return cell[what]
+    return None
+
+
+def bars(figures, what, folder):
+    """A panel per number of threads, a bar per runtime, logarithmic: they differ by a factor of a hundred."""
+    figure, axes = plt.subplots(1, 2, figsize=(9, 4.6), sharex=True)
+    for axis, threads in zip(axes, (1, 2)):
+        rows = [(label(r["visit"]), rate(r, 128, what), r["visit"]["runtime"]) for r in compared(figures)
+                if r["visit"]["shape"] == "135m" and r["visit"]["threads"] == threads]
+        rows = sorted((r for r in rows if r[1]), key=lambda r: r[1]["median"])
+        for i, (_, summary, runtime) in enumerate(rows):
+            axis.barh(i, summary["median"], color=COLORS.get(runtime, WEB), height=0.7)
+            axis.plot([summary["least"], summary["most"]], [i, i], color=INK, linewidth=1)
+            axis.text(max(summary["most"], summary["median"]) * 1.08, i, f"{summary['median']:.3g}", va="center", fontsize=8)
+        axis.set_yticks(range(len(rows)), [r[0] for r in rows], fontsize=8)
+        axis.set_xscale("log")
+        axis.margins(x=0.18)
+        axis.set_title(f"{threads} thread{'s' if threads > 1 else ''}")
+        axis.set_xlabel("tokens per second (log)")
+    where = "after a prompt of 128 tokens" if what == "decode" else "of 128 tokens"
+    figure.suptitle(f"{what.capitalize()} {where}, 135M shape")
+    write(figure, folder, what, f"{what} rates")
+
+
+def context(figures, folder):
+    figure, axis = plt.subplots(figsize=(6.5, 3.6))
+    styles = {1: "-", 2: "--"}
+    for row in figures["rows"]:
+        visit = row["visit"]
+        points = [(c["prompt"], c["decode"]["median"]) for c in row["cells"] if c["decode"]]
+        if visit["shape"] != "135m" or len(points) < 2 or visit.get("variant") == "no-amx" or visit["precision"] == "fp32" or visit["runtime"] == "tjs":
+            continue
+        name = label(visit) + (f" KV {visit['kv']}" if visit["runtime"] == "us" else "") + f", {visit['threads']} thr"
+        axis.plot(*zip(*points), styles[visit["threads"]], marker="o", markersize=3, color=COLORS.get(visit["runtime"], WEB), label=name)
+        axis.annotate(name, points[-1], xytext=(4, 0), textcoords="offset points", fontsize=7, va="center")
+    axis.set_xlabel("tokens of context")
+    axis.set_ylabel("tokens per second")
+    axis.set_yscale("log")
+    axis.set_xlim(0, 3000)
+    axis.set_title("Decode by length of context, 135M shape")
+    write(figure, folder, "context", "decode rate by context")
+
+
+def roofline(figures, folder):
+    kernels = figures["kernels"]
+    if not kernels["matvec"]:
+        return
+    figure, axis = plt.subplots(figsize=(6.5, 3.2))
+    lines = [("plain read", kernels["readGBPerS"], NATIVE)]
+    lines += [(f"matvec {m['type']}, {m['table']}", m["gbPerS"], US) for m in kernels["matvec"] if m["table"] in ("relaxed", "simd128") and m["type"].startswith("bq")]
+    for i, (_, value, color) in enumerate(reversed(lines)):
+        axis.barh(i, value, color=color, height=0.7)
+        axis.text(value, i, f" {value:.3g}", va="center", fontsize=8)
+    axis.set_yticks(range(len(lines)), [name for name, _, _ in reversed(lines)], fontsize=8)
+    axis.set_xlabel("GB/s of weights")
+    axis.margins(x=0.12)
+    axis.set_title("How near the loops come to reading, 1 thread")
+    write(figure, folder, "roofline", "roofline")
+
+
+def load(figures, folder):
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4))
+    rows = [(label(r["visit"]), r["loadMs"]["median"], r["visit"]["runtime"]) for r in compared(figures)
+            if r["visit"]["shape"] == "135m" and r["visit"]["threads"] == 1 and r["loadMs"] and r["visit"]["runtime"] != "native"]
+    rows.sort(key=lambda r: r[1])
+    sizes = [("bq4 (largest build)", max((s["gzip"] for n, s in figures["payload"]["ours"].items() if n.endswith(".wasm")), default=0)
+              + sum(s["gzip"] for n, s in figures["payload"]["ours"].items() if not n.endswith(".wasm")), "us")]
+    sizes += [(name, size["gzip"], "web") for name, size in figures["payload"]["peers"].items()]
+    for axis, data, unit, title in ((left, rows, "ms (log)", "Load, 135M shape"), (right, sorted(sizes, key=lambda s: s[1]), "kB, gzipped (log)", "Payload")):
+        for i, (_, value, runtime) in enumerate(data):
+            shown = value / 1e3 if axis is right else value
+            axis.barh(i, shown, color=COLORS.get(runtime, WEB), height=0.7)
+            axis.text(shown, i, f" {shown:.0f}", va="center", fontsize=8)
+        axis.set_yticks(range(len(data)), [d[0] for d in data], fontsize=8)
+        axis.set_xscale("log")
+        axis.margins(x=0.2)
+        axis.set_xlabel(unit)
+        axis.set_title(title)
+    write(figure, folder, "load", "load time and payload")
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], encoding="utf-8") as source:
+        read = json.load(source)
+    os.makedirs(sys.argv[2], exist_ok=True)
+    for each in ("decode", "prefill"):
+        bars(read, each, sys.argv[2])
+    context(read, sys.argv[2])
+    roofline(read, sys.argv[2])
+    load(read, sys.argv[2])

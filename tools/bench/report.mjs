@@ -1,0 +1,169 @@
+// docs/benchmarks.md, from figures.
+import { Table } from './figures.mjs';
+import { short, shown } from './stats.mjs';
+
+/** @typedef {ReturnType<typeof import('./figures.mjs').figures>} Figures */
+/** @typedef {import('./figures.mjs').Row} Row */
+
+/** @param {string[]} head @param {string[][]} body */
+const table = (head, body) => [head, head.map(() => '---'), ...body].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+
+/** @type {Record<string, string>} */
+const NAMES = { us: '**bq4**', wllama: 'wllama', ort: 'onnxruntime-web', tjs: 'transformers.js', native: 'native llama.cpp' };
+/** @type {Record<string, string>} */
+const PRECISIONS = {
+  'bq4h+bq8': '4-bit (f16 scales), 8-bit head', 'bq4h+bq4h': 'all 4-bit (f16 scales)', 'bq4+bq8': '4-bit (f32 scales), 8-bit head',
+  q4_0: 'Q4_0, Q8_0 head', 'q4_0-pure': 'Q4_0 pure', q8_0: 'Q8_0',
+};
+/** @type {Record<string, string>} */
+const ONNX = { fp32: 'f32', q8: 'int8, dynamic', q4: 'int4 (MatMulNBits)' };
+
+/** @param {Row} row */
+function titleOf({ visit }) {
+  const { runtime, version, precision, variant, kv, browser } = visit;
+  const name = runtime === 'native' ? NAMES.native + (variant === 'no-amx' ? ', AMX left out' : '') : `${NAMES[runtime]} ${version}`.trim();
+  const extra = runtime === 'us' ? `, KV ${kv}${variant === 'simd128' ? ', SIMD128' : ''}${browser ? `, ${browser}` : ''}` : '';
+  return `${name}, ${runtime === 'ort' || runtime === 'tjs' ? ONNX[precision] : PRECISIONS[precision]}${extra}`;
+}
+
+/** @param {Figures} f */
+function targets({ targets: list }) {
+  const verdict = (/** @type {boolean | null} */ reached) => (reached === null ? 'not measured' : reached ? 'reached' : '**not reached**');
+  return table(['', 'what', 'target', 'here', ''], list.map(({ group, what, target, value, reached }, i) =>
+    [group === list[i - 1]?.group ? '' : group, what, target, value === null ? '–' : short(value), verdict(reached)]));
+}
+
+/** Of one shape and kind of rate: a row per runtime, a column per prompt and number of threads. @param {Figures} f @param {string} shape @param {'decode' | 'prefill'} what */
+function rates({ rows }, shape, what) {
+  const mine = rows.filter(({ visit }) => visit.shape === shape);
+  const prompts = [...new Set(mine.flatMap(({ cells }) => cells.map(({ prompt }) => prompt)))].sort((a, b) => a - b);
+  const columns = prompts.flatMap((prompt) => [1, 2].map((threads) => ({ prompt, threads })))
+    .filter(({ prompt, threads }) => mine.some(({ visit, cells }) => visit.threads === threads && cells.some((c) => c.prompt === prompt && c[what])));
+  const titles = [...new Set(mine.map(titleOf))];
+  const body = titles.map((title) => [title, ...columns.map(({ prompt, threads }) => {
+    const row = mine.find((each) => titleOf(each) === title && each.visit.threads === threads);
+    return shown(row?.cells.find((cell) => cell.prompt === prompt)?.[what] ?? null);
+  })]).filter((cells) => cells.slice(1).some((text) => text !== '–'));
+  const head = columns.map(({ prompt, threads }) => `${what === 'decode' ? `at ${prompt}` : `${prompt} tokens`}, ${threads} thr`);
+  return table(['tokens per second', ...head], body);
+}
+
+/** @param {Figures} f */
+function failures({ rows }) {
+  const failed = rows.filter(({ errors }) => errors.length).map(({ name, errors }) => `- ${name}: ${errors[0].split('\n')[0]}`);
+  return failed.length ? `What could not be measured:\n\n${failed.join('\n')}\n` : '';
+}
+
+/** @param {Figures} f */
+function loads({ rows }) {
+  const shape = '135m';
+  const mine = rows.filter(({ visit, loadMs }) => visit.shape === shape && visit.threads === 1 && loadMs);
+  return table(['135M shape, 1 thread', 'load, ms', 'memory, MB'],
+    mine.map((row) => [titleOf(row), shown(row.loadMs), row.facts.heap ? short(row.facts.heap / 1e6) : '–']));
+}
+
+/** @param {Figures} f */
+function payload({ payload: { ours, peers } }) {
+  const row = (/** @type {string} */ name, /** @type {{ raw: number, gzip: number }} */ { raw, gzip }) => [name, raw.toLocaleString('en'), gzip.toLocaleString('en')];
+  return table(['what a page loads, model aside', 'bytes', 'gzip -9'],
+    [...Object.entries(ours).map(([name, size]) => row(name.endsWith('.wasm') ? `bq4: ${name} (one of these)` : `bq4: ${name}`, size)), ...Object.entries(peers).map(([name, size]) => row(name, size))]);
+}
+
+/** @param {Figures} f */
+function roofline({ kernels, rows, weights }) {
+  const all = new Table(rows);
+  const steps = ['bq4h+bq4h', 'bq4h+bq8'].flatMap((precision) => {
+    const rate = all.best(all.where({ runtime: 'us', shape: '135m', threads: 1, kv: 'f16', variant: 'relaxed', precision }), 128, 'decode');
+    return rate ? [[`whole decode step, 135M, ${PRECISIONS[precision]}`, '–', short(rate * weights['135m'] / 1e9), '–']] : [];
+  });
+  return table(['1 thread', 'GB/s', 'G weights/s', 'of a plain read'], [
+    ['plain read', kernels.readGBPerS ? short(kernels.readGBPerS) : '–', '–', '1'],
+    ...kernels.matvec.map(({ type, table: of, gbPerS, gPerS, ofRead }) => [`bare matvec loop, ${type}, ${of}`, short(gbPerS), short(gPerS), short(ofRead)]), ...steps,
+  ]);
+}
+
+/** @param {Figures} f @returns {string} */
+export function reportText(f) {
+  const { machine: m, rows } = f;
+  const native = rows.find(({ visit, facts }) => visit.runtime === 'native' && visit.variant === 'best' && facts.backend)?.facts;
+  const less = rows.find(({ visit, facts }) => visit.runtime === 'native' && visit.variant === 'no-amx' && facts.backend)?.facts;
+  const browsers = [...new Set(rows.flatMap(({ facts }) => (facts.browser ? [facts.browser] : [])))];
+  const rounds = rows.filter(({ rounds: n }) => n).map(({ rounds: n }) => n);
+  const shapes = ['15m', '135m', '500m'].filter((shape) => rows.some(({ visit, rounds: n }) => visit.shape === shape && n));
+  const plot = (/** @type {string} */ name, /** @type {string} */ alt) => `![${alt}](benchmarks/${name}.svg)`;
+  return `# Benchmarks
+
+Written by \`npm run bench:peers\` and \`npm run bench\`; don't edit. Rates belong to this machine; ratios travel better.
+Median (least–most) of ${Math.min(...rounds)}${Math.min(...rounds) === Math.max(...rounds) ? '' : `–${Math.max(...rounds)}`} rounds, interleaved: every runtime once, then every one again. Random weights.
+
+## Machine
+
+| | |
+| --- | --- |
+| CPU | ${m.cpu}, ${m.cores} cores, ${m.memoryGB} GB |
+| flags | ${m.flags.join(' ')} |
+| \`i32x4.relaxed_dot_i8x16_i7x16_add_s\` becomes | ${f.dot} |
+| system | ${m.os}, Node ${m.node} |
+| browsers | ${browsers.join(', ')}, pages cross-origin isolated |
+| native llama.cpp | the libraries of node-llama-cpp 3.22.1 (llama.cpp v0.5.0); chose ${native?.backend ?? 'not measured'}${less ? `, and with AMX left out ${less.backend}` : ''} |
+| time that the host took away during a visit | ${f.stolen ? `${short(f.stolen.median * 100)} % (at most ${short(f.stolen.most * 100)} %)` : 'unknown'} |
+| measured | ${f.from?.slice(0, 10)}${f.to?.slice(0, 10) === f.from?.slice(0, 10) ? '' : ` to ${f.to?.slice(0, 10)}`} |
+
+## Against the targets
+
+The 135M shape; decode after a prompt of 128 tokens. Native llama.cpp is what it makes of this machine, AMX included.
+
+${targets(f)}
+
+${failures(f)}
+${shapes.map((shape) => `## ${shape.replace('m', 'M')} shape
+
+### Decode
+
+The number after "at" is the prompt's length, which is the depth at which decoding begins.
+
+${rates(f, shape, 'decode')}
+
+### Prefill
+
+${rates(f, shape, 'prefill')}
+`).join('\n')}
+${plot('decode', 'Decode rates of every runtime')}
+
+${plot('prefill', 'Prefill rates of every runtime')}
+
+${plot('context', 'Decode rate by length of context')}
+
+## The limit
+
+${roofline(f)}
+
+${f.kernels.matvec.length ? plot('roofline', 'Rates of a plain read and of the bare matvec loops') : ''}
+
+The loops run in Node's V8 (\`tests/bench/kernels.c\`), the step in the browser.
+
+## Load time, memory, payload
+
+From the page's wish to readiness for a prompt, files from this machine. Native llama.cpp maps its file.
+
+${loads(f)}
+
+${payload(f)}
+
+${plot('load', 'Load time and payload')}
+
+## How each was run
+
+- **bq4**: \`createWorkerEngine\`, greedy. A prompt's first token always differs, so that nothing is reused.
+- **native llama.cpp**: flash attention as it decides (on), KV f16, batches of 512, a thread pool that lives through the run, nothing
+  sampled, as in its own bench; the driver is \`tools/bench/peers/native.c\`. Measuring fails if the backend it picks lacks an instruction
+  set of this CPU.
+- **wllama**: CPU only, KV f16, greedy. 3.x by its own timings, which leave out what the page adds; 2.x token by token. Q4_0 with a
+  Q8_0 head is llama.cpp's default for these shapes, \`--pure\` its all-4-bit form.
+- **onnxruntime-web, transformers.js**: wasm backend, all graph optimizations, KV f32. The graphs are those that onnxruntime-genai's
+  builder writes for CPUs (packed QKV in GroupQueryAttention, logits of the last position), int8 as \`quantize_dynamic\` writes it, int4
+  as MatMulNBits with blocks of 32 and accuracy level 4; embeddings f32.
+- Each runtime's own count of prompt tokens and decoded tokens is checked against what is timed. Slow ones decode fewer tokens (16
+  instead of 64); prompts of 512 and 1,900 tokens are left out where 128 already took a second or more.
+`;
+}

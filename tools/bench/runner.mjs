@@ -1,0 +1,78 @@
+// Visits in rounds, so that a noisy minute hits all of them; every result is appended to a file at once, so that a run
+// can be stopped and go on later.
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { nameOf } from './cells.mjs';
+import { stolenShare, times } from './machine.mjs';
+
+/** @typedef {import('./cells.mjs').Visit} Visit */
+/** @typedef {import('./drivers.mjs').Result} Result */
+
+/**
+ * @typedef {object} Entry  a line of the file
+ * @property {string} name    of the visit
+ * @property {string} subject what of ours was measured: a hash of the build; '' for peers
+ * @property {number} round
+ * @property {string} at      ISO date
+ * @property {number} ms      that the visit took
+ * @property {number | null} [stolen] share of the time that the host gave to others
+ * @property {Visit} visit
+ * @property {Result} [result]
+ * @property {string} [error]
+ */
+
+/** @param {string} path @returns {Entry[]} */
+export function readEntries(path) {
+  if (!existsSync(path)) return [];
+  return readFileSync(path, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line));
+}
+
+/** Takes the entries of these visits out. @param {string} path @param {(entry: Entry) => boolean} which */
+export function forget(path, which) {
+  const kept = readEntries(path).filter((entry) => !which(entry));
+  if (existsSync(path)) writeFileSync(path, kept.map((entry) => `${JSON.stringify(entry)}\n`).join(''));
+}
+
+/**
+ * @param {object} run
+ * @param {string} run.path  of the file of results
+ * @param {Visit[]} run.visits
+ * @param {number} run.rounds
+ * @param {(visit: Visit) => string} run.subjectOf
+ * @param {(visit: Visit) => Promise<Result>} run.make
+ * @param {number} [run.budgetMs]  no visit begins that would not end in time
+ * @param {(text: string) => void} run.say
+ * @param {() => number} [run.now]
+ * @returns {Promise<number>} visits left to make
+ */
+export async function runVisits({ path, visits, rounds, subjectOf, make, budgetMs = Infinity, say, now = () => performance.now() }) {
+  mkdirSync(dirname(path), { recursive: true });
+  const entries = readEntries(path);
+  const key = (/** @type {Visit} */ visit, /** @type {number} */ round) => `${nameOf(visit)} # ${subjectOf(visit)} # ${round}`;
+  const done = new Set(entries.map(({ visit, subject, round }) => `${nameOf(visit)} # ${subject} # ${round}`));
+  /** @type {Map<string, number>} */
+  const took = new Map(entries.map(({ visit, ms }) => [nameOf(visit), ms]));
+  const start = now();
+  const todo = Array.from({ length: rounds }, (_, round) => visits.map((visit) => ({ visit, round }))).flat()
+    .filter(({ visit, round }) => !done.has(key(visit, round)));
+  for (const [i, { visit, round }] of todo.entries()) {
+    const name = nameOf(visit);
+    if (i > 0 && now() - start + (took.get(name) ?? 25_000) > budgetMs) return todo.length - i;
+    const since = now();
+    const before = times();
+    /** @type {Entry} */
+    const entry = { name, subject: subjectOf(visit), round, at: new Date().toISOString(), ms: 0, visit };
+    try {
+      entry.result = await make(visit);
+    } catch (error) {
+      entry.error = String(/** @type {any} */ (error)?.message ?? error).slice(0, 400);
+    }
+    entry.ms = Math.round(now() - since);
+    entry.stolen = stolenShare(before, times());
+    took.set(name, entry.ms);
+    appendFileSync(path, `${JSON.stringify(entry)}\n`);
+    const rates = entry.result?.cells.map((c) => `${c.prompt}: ${(c.prompt / c.prefillMs * 1e3).toFixed(0)}, ${(c.tokens / c.decodeMs * 1e3).toFixed(1)}`).join('; ');
+    say(`${round + 1}/${rounds} ${name}: ${entry.error ?? rates ?? ''} (${(entry.ms / 1e3).toFixed(1)} s)`);
+  }
+  return 0;
+}
