@@ -198,6 +198,7 @@ export class Disk {
 
   /** @type {Backend['create']} */
   async create(key, about) {
+    await this.#tree.remove(key); // a journal whose `about` was lost says nothing of where its chunks lie
     const folder = /** @type {Folder} */ (await this.#tree.folder(key, true));
     await folder.put('about', new TextEncoder().encode(JSON.stringify({ ...about, perSegment: this.#tree.perSegment })));
   }

@@ -89,7 +89,8 @@ static uint32_t follow(const bq_model *model, bq_session_options o, uint64_t *ha
   return agree;
 }
 
-static void check_model(const char *name, const bq_kernels *kernels) {
+/* `hashed`: the name in logit_hashes.txt. */
+static void check_model(const char *name, bq_kv_type kv, const char *hashed, const bq_kernels *kernels) {
   char path[64];
   snprintf(path, sizeof path, "build/golden/tiny-%s.bq4", name);
   REQUIRE(read_ids());
@@ -100,18 +101,19 @@ static void check_model(const char *name, const bq_kernels *kernels) {
     REQUIRE(loader && bq_loader_model(loader, &model, NULL) == BQ_OK);
     CHECK_EQ(bq_model_ready(model), bq_model_config(model)->layers + 2);
     uint64_t hash = 0;
-    uint32_t agree = follow(model, (bq_session_options){.window = i ? 3 : 0, .batch = i ? 2 : 0}, &hash);
-    if (!strcmp(name, "f32")) CHECK_EQ(agree, greedy_ids);
-    if (!CHECK(hash == recorded(name)))
-      printf("%s %s: hash %016" PRIx64 "\n", kernels->name, name, hash);
+    uint32_t agree = follow(model, (bq_session_options){.window = i ? 3 : 0, .batch = i ? 2 : 0, .kv_type = kv}, &hash);
+    if (!strcmp(hashed, "f32")) CHECK_EQ(agree, greedy_ids);
+    if (!CHECK(hash == recorded(hashed)))
+      printf("%s %s: hash %016" PRIx64 "\n", kernels->name, hashed, hash);
     bq_loader_free(loader);
   }
 }
 
 static void check_table(const bq_kernels *kernels) {
   if (!kernels) return; /* not in this build: compiled by another one that runs this test too */
-  check_model("f32", kernels);
-  check_model("bq4", kernels);
+  check_model("f32", BQ_KV_F32, "f32", kernels);
+  check_model("bq4", BQ_KV_F32, "bq4", kernels);
+  check_model("bq4", BQ_KV_I8, "bq4-kv-i8", kernels);
 }
 
 static void test_scalar(void) { check_table(bq_kernels_scalar()); }

@@ -58,6 +58,8 @@ export function engineSuite(name, create) {
       assert.equal(plan.kvBytes, 128 * 3 * 2 * (2 * 12) * 4, 'positions × layers × (K, V) × KV width × f32');
       const half = await engine.plan(fromBytes(file), { context: 128, sessions: 2, kv: 'f16' });
       assert.equal(half.kvBytes, plan.kvBytes / 2);
+      const bytes = await engine.plan(fromBytes(file), { context: 128, sessions: 2, kv: 'i8' });
+      assert.equal(bytes.kvBytes, 128 * 3 * 2 * (16 + 2 + 16 + 4), 'heads of 12 in 16 bytes, with an f16 scale for K and an f32 one for V');
     });
 
     test('the heap is what was planned, and everything that was planned fits', async () => {

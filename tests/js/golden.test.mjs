@@ -65,6 +65,11 @@ for (const variant of BUILDS) {
     });
   }
 
+  test(`tiny, bq4 with an i8 cache, ${variant}: the logit hash that every build has`, async () => {
+    const model = await openLogits(await converted(join(GOLDEN, 'tiny'), { quant: 'bq4', embed: 'bq4' }), { variant, kv: 'i8' });
+    assert.equal(hashOf(along(model, tiny.prompt_ids, tiny.ids)), recorded.get('bq4-kv-i8'));
+  });
+
   test(`tiny, ${variant}: the same logit hash on 1 to 8 threads, and however the prompt is sliced`, async () => {
     for (const [name, options] of Object.entries({ f32: { quant: 'f32' }, bq4: { quant: 'bq4', embed: 'bq4' } })) {
       const source = await converted(join(GOLDEN, 'tiny'), options);
