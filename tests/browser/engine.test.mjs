@@ -130,7 +130,9 @@ await everyBrowser((name) => {
     assert.deepEqual(seen, { grows: false, beyond: true, bytes: [1, 2, 3, 4], within: true });
   });
 
-  test('an isolated page: the recorded hash on 1 to 8 threads, or one thread and the reason', async (t) => {
+  test('an isolated page: the recorded hash, in Chromium on 1 to 8 threads; as many threads as asked for, or why not', async (t) => {
+    // Firefox at times hangs in a worker that starts workers over and over: docs/decisions/0006-threads.md.
+    const counts = name === 'chromium' ? [1, 2, 3, 4, 5, 6, 7, 8] : [0];
     const isolated = await host(ISOLATED);
     t.after(() => isolated.close());
     const page = await browser.open(isolated.url);
@@ -152,9 +154,9 @@ await everyBrowser((name) => {
         }
         worker.terminate();
         return hashes;
-      }, /** @type {const} */ ([model.toString('base64'), golden.prompt_ids, golden.ids, builds, BROWSERS[name].sharedMemory ? [1, 2, 3, 4, 5, 6, 7, 8] : [0]]));
+      }, /** @type {const} */ ([model.toString('base64'), golden.prompt_ids, golden.ids, builds, counts]));
       for (const [what, hash] of Object.entries(hashes)) assert.equal(hash, recorded.get(type), `${type}, ${what}`);
-      assert.equal(Object.keys(hashes).length, builds.length * (BROWSERS[name].sharedMemory ? 8 : 1));
+      assert.equal(Object.keys(hashes).length, builds.length * counts.length);
     }
     const info = await page.evaluate(async () => {
       const path = '/js/index.js';

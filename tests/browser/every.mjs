@@ -4,8 +4,10 @@ import { NAMES, skip } from './browsers.mjs';
 
 /** @param {(name: import('./browsers.mjs').Name) => void} declare  tests and hooks @param {readonly import('./browsers.mjs').Name[]} [names] */
 export async function everyBrowser(declare, names = NAMES) {
-  for (const name of names) {
-    const reason = await skip(name);
+  // All reasons before the first group: node:test takes a pause between groups for the end of the file.
+  const reasons = await Promise.all(names.map(skip));
+  for (const [i, name] of names.entries()) {
+    const reason = reasons[i];
     if (reason) test(name, { skip: reason });
     else describe(name, () => declare(name));
   }
