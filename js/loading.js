@@ -17,6 +17,8 @@ import { follow, gate, Pace } from './turn.js';
 
 /** Chunks on their way to the cache at once. */
 const WRITES = 4;
+/** The number by which caches know the prefix. */
+const PREFIX = 0xffffffff;
 /** Bytes of the header of a v2 file. */
 const HEADER = 64;
 
@@ -40,6 +42,8 @@ export class Loading {
   #paused = false;
   /** @type {Set<Promise<void>>} */
   #writes = new Set();
+  /** It failed because the cache knew an older file of this address; it does no more. */
+  outdated = false;
   /** Ends when what was loaded is in the cache, after `done`. @type {Promise<void>} */
   kept = Promise.resolve();
 
@@ -112,6 +116,11 @@ export class Loading {
       await this.#data(prefix);
       this.#meter.at('ready', this.plan.fileBytes, this.#entry?.problem?.message);
       this.#announce();
+    } catch (error) {
+      this.outdated = this.#planned.cached && error instanceof BqError && error.code === 'CHANGED';
+      // What the cache knows is no longer at this address: the next plan asks the network.
+      if (this.outdated) await this.#entry?.drop(PREFIX);
+      throw error;
     } finally {
       this.#life.release();
       this.#chunks?.close();
