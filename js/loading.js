@@ -4,7 +4,6 @@
  */
 import { Chunks } from './chunks.js';
 import { BqError } from './errors.js';
-import { Meter } from './progress.js';
 import { sections, u32, u64 } from './sections.js';
 import { readRange } from './sources/read.js';
 import { follow, gate, Pace } from './turn.js';
@@ -30,7 +29,8 @@ export class Loading {
   #cache;
   #loader = 0;
   #life;
-  #meter;
+  /** Where somebody wants to know. @type {import('./progress.js').Meter | null} */
+  #meter = null;
   /** Resolved, and replaced, whenever bytes have been verified. @type {Gate<void>} */
   #gate = gate();
   /** The model's handle, as soon as everything but the weights is there. @type {Gate<number>} */
@@ -63,7 +63,6 @@ export class Loading {
     this.#options = options;
     this.#cache = cache;
     this.#life = follow(options.signal);
-    this.#meter = new Meter(options.onProgress, planned.plan.fileBytes);
     /** Settles when all is in place, or why it never will be. @type {Promise<void>} */
     this.done = this.#run();
     // Whoever waits for the model or for bytes is told too; nobody has to listen.
@@ -98,7 +97,7 @@ export class Loading {
   pause() {
     this.#paused = true;
     this.#chunks?.pause();
-    this.#meter.at('paused', 0);
+    this.#meter?.at('paused', 0);
   }
 
   resume() {
@@ -108,13 +107,15 @@ export class Loading {
 
   async #run() {
     try {
+      const { onProgress } = this.#options;
+      if (onProgress) this.#meter = new (await import('./progress.js')).Meter(onProgress, this.plan.fileBytes);
       this.#create();
       const prefix = await this.#prefix();
       const handle = this.#wasm.out('bqw_loader_model', this.#loader);
       this.#model.resolve(handle);
       this.#announce();
       await this.#data(prefix);
-      this.#meter.at('ready', this.plan.fileBytes, this.#entry?.problem?.message);
+      this.#meter?.at('ready', this.plan.fileBytes, this.#entry?.problem?.message);
       this.#announce();
     } catch (error) {
       this.outdated = this.#planned.cached && error instanceof BqError && error.code === 'CHANGED';
@@ -200,7 +201,7 @@ export class Loading {
     if (this.#paused) chunks.pause();
     const phase = this.#file.remote ? 'download' : 'load';
     let at = from;
-    chunks.onBytes = () => this.#paused || this.#meter.at(phase, at + chunks.arrived);
+    chunks.onBytes = () => this.#paused || this.#meter?.at(phase, at + chunks.arrived);
     const pace = new Pace();
     for (let want = this.#want(); want.length; want = this.#want()) {
       const c = Math.floor((want.offset - from) / (1 << 20));
@@ -208,7 +209,7 @@ export class Loading {
       const { bytes, cached } = await chunks.take(c);
       await this.#chunk(chunks, c, bytes, cached, pace);
       at = chunks.offset(c) + bytes.length;
-      this.#meter.at(phase, at + chunks.arrived);
+      this.#meter?.at(phase, at + chunks.arrived);
       this.#announce();
     }
     // Without hashes only the file's first bytes can tell that another one took its place in between.
