@@ -1,15 +1,11 @@
 /** Whether a model fits in memory. */
 import { BqError } from './errors.js';
-import { isNode, nodeModule } from './sources/node.js';
 
 /** @import { GaveUp, LoadOptions } from './types.js' */
 /** @import { Planner } from './plan.js' */
 
 /** What wasm can address. */
 export const LIMIT = 2 ** 32;
-/** Every browser gives so much. */
-const SMALL = 256 * 2 ** 20;
-
 /** @typedef {{ sessions: number, context: number, kv: 'f32' | 'f16' | 'i8' }} Sizes */
 /**
  * A plan's numbers and what they are for.
@@ -19,23 +15,6 @@ const SMALL = 256 * 2 ** 20;
 
 /** @param {number} bytes */
 export const mib = (bytes) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
-
-/** Bytes of memory as far as this machine tells; 0: it doesn't. */
-async function machineBytes() {
-  if (isNode) return (await nodeModule('os')).totalmem();
-  return (/** @type {any} */ (globalThis.navigator)?.deviceMemory ?? 0) * 2 ** 30;
-}
-
-/** What may be said without a budget. @param {number} heap @returns {Promise<['yes' | 'no' | 'unknown', string]>} */
-async function guess(heap) {
-  if (heap <= SMALL) return ['yes', `${mib(heap)} are no more than any browser gives`];
-  const machine = await machineBytes();
-  if (!machine) return ['unknown', `this browser does not tell how much memory there is; ${mib(heap)} are needed`];
-  if (heap <= machine / 4) return ['yes', `${mib(heap)} are at most a quarter of this machine's ${mib(machine)}`];
-  // Browsers never tell more than 8 GiB, or now 32.
-  if (heap > machine && machine < 8 * 2 ** 30) return ['no', `${mib(heap)} are needed, this machine has ${mib(machine)}`];
-  return ['unknown', `${mib(heap)} are much for this machine's ${mib(machine)}`];
-}
 
 /**
  * The plan for what was asked, and whether it fits; with `apply`, for the most that fits. ARGUMENT; NOMEM: nothing does.
@@ -69,8 +48,9 @@ export async function fitted(planner, heapBase, options, apply) {
   const ok = (/** @type {Sizes} */ sizes) => bytesOf(sizes) <= limit;
   if (ok(asked)) {
     const plan = planFor(asked);
-    const [fits, fitsReason] = budget === undefined ? await guess(plan.heapBytes) : ['yes', `${mib(plan.heapBytes)} of a budget of ${mib(budget)}`];
-    return { ...asked, ...plan, fits: /** @type {any} */ (fits), fitsReason, contextThatFits: asked.context, gaveUp: [] };
+    const guess = budget === undefined && !apply ? await (await import('./squeeze.js')).guess(plan.heapBytes) : null;
+    const [fits, fitsReason] = guess ?? ['yes', `${mib(plan.heapBytes)}, as asked for`];
+    return { ...asked, ...plan, fits, fitsReason, contextThatFits: asked.context, gaveUp: [] };
   }
   return (await import('./squeeze.js')).squeezed({ asked, planFor, bytesOf, least: least.numbers, budget, limit, apply });
 }

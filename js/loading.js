@@ -4,7 +4,7 @@
  */
 import { Chunks } from './chunks.js';
 import { BqError } from './errors.js';
-import { sections, u32, u64 } from './sections.js';
+import { sections, u64 } from './sections.js';
 import { readRange } from './sources/read.js';
 import { follow, gate, Pace } from './turn.js';
 
@@ -40,6 +40,7 @@ export class Loading {
   /** @type {CacheEntry | null} */
   #entry = null;
   #paused = false;
+  #prefixKept = Promise.resolve();
   /** @type {Set<Promise<void>>} */
   #writes = new Set();
   /** It failed because the cache knew an older file of this address; it does no more. */
@@ -83,11 +84,6 @@ export class Loading {
     return this.#gate.promise;
   }
 
-  /** Most chunks that were in JavaScript at once, and bytes that came from the source, for tests. */
-  get counts() {
-    return { peak: this.#chunks?.peak ?? 0, live: this.#chunks?.live ?? 0, fetched: this.#chunks?.fetched ?? 0 };
-  }
-
   /** @param {unknown} reason */
   stop(reason) {
     this.#life.controller.abort(reason);
@@ -125,7 +121,7 @@ export class Loading {
     } finally {
       this.#life.release();
       this.#chunks?.close();
-      this.kept = Promise.all(this.#writes).then(() => this.#entry?.close());
+      this.kept = Promise.all([this.#prefixKept, ...this.#writes]).then(() => this.#entry?.close());
       await this.#file.close();
     }
   }
@@ -170,7 +166,7 @@ export class Loading {
         if (!(await this.#again(error, tries))) throw error;
       }
       bytes = await this.#whole(new Uint8Array());
-      if (bytes.some((byte, i) => i < HEADER && byte !== head[i])) throw this.#changed();
+      if (bytes.some((byte, i) => i < HEADER && byte !== head[i])) throw (await import('./again.js')).changed(this.#file);
     }
   }
 
@@ -194,7 +190,11 @@ export class Loading {
     const { fileBytes, version } = this.plan;
     const from = this.#planned.prefixBytes;
     const rest = version === 2 ? sections(prefix, HEADER + u64(prefix, 16), from) : {};
-    this.#entry = await this.#open(prefix, rest.HASH);
+    if (this.#cache && version === 2) {
+      const { entry, written } = await (await import('./keep.js')).openEntry(this.#cache, this.#planned, prefix, rest.HASH);
+      this.#entry = entry;
+      this.#prefixKept = written;
+    }
     this.#file.expect?.(this.#planned.head, fileBytes);
     const chunks = new Chunks(this.#file, this.#entry, { from, total: fileBytes, head: this.#planned.head }, signal);
     this.#chunks = chunks;
@@ -213,7 +213,7 @@ export class Loading {
       this.#announce();
     }
     // Without hashes only the file's first bytes can tell that another one took its place in between.
-    if (!rest.HASH && this.#file.parallel && (await this.#file.changed?.(signal))) throw this.#changed();
+    if (!rest.HASH && this.#file.parallel && (await this.#file.changed?.(signal))) throw (await import('./again.js')).changed(this.#file);
   }
 
   /** A chunk into its place, and into the cache. @param {Chunks} chunks @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {Pace} pace */
@@ -244,33 +244,8 @@ export class Loading {
    * @param {number} tries  how often it was fetched again; −1: it came from the cache
    */
   async #again(error, tries) {
-    const { signal } = this.#life;
-    if (!(error instanceof BqError) || !['CHECKSUM', 'INTEGRITY'].includes(error.code) || !this.#file.nextMirror) return false;
-    this.#wasm.check('bqw_loader_retry', this.#loader); // throws the error where there is no way back
-    if (tries < 0 || (tries === 0 && error.code === 'CHECKSUM')) return true;
-    if (await this.#file.nextMirror(signal)) return true;
-    if (await this.#file.changed?.(signal)) throw this.#changed();
-    return false;
-  }
-
-  #changed() {
-    return new BqError('CHANGED', `another file is at ${this.#file.name} now than the one that was planned with`);
-  }
-
-  /** This file in the cache. @param {Uint8Array} prefix @param {Uint8Array} [hash]  the payload of HASH @returns {Promise<CacheEntry | null>} */
-  async #open(prefix, hash) {
-    const { url, prefixBytes, cached } = this.#planned;
-    if (!this.#cache || !url || this.plan.version !== 2) return null;
-    const hashes = hash && u32(hash, 0) === 1 ? new BigUint64Array(hash.slice(8).buffer) : null;
-    const entry = await this.#cache.open({ url, fileId: prefix.slice(40, 56), fileBytes: this.plan.fileBytes, prefixBytes, hashes });
-    if (!cached) this.#keepPrefix(entry, prefix);
-    return entry;
-  }
-
-  /** @param {CacheEntry} entry @param {Uint8Array} prefix */
-  #keepPrefix(entry, prefix) {
-    const write = entry.writePrefix(prefix).then(() => {}, () => {}).finally(() => this.#writes.delete(write));
-    this.#writes.add(write);
+    const retry = () => this.#wasm.check('bqw_loader_retry', this.#loader);
+    return (await import('./again.js')).worthAgain(error, tries, this.#file, retry, this.#life.signal);
   }
 
   /** Tells those who wait that there is more. */

@@ -1,13 +1,33 @@
-/** What is given up so that a model fits: sessions, then context, then KV precision. Loaded when one doesn't. */
+/** What can be said of a model's fit without a budget, and what is given up within one: sessions, context, KV precision. */
 import { BqError } from './errors.js';
 import { LIMIT, mib } from './fit.js';
+import { isNode, nodeModule } from './sources/node.js';
 
 /** @import { Fitted, Sizes } from './fit.js' */
 /** @import { GaveUp } from './types.js' */
 
+/** Every browser gives so much. */
+const SMALL = 256 * 2 ** 20;
 /** A context below this is no use for talking: KV precision goes first. */
 const LEAST_CONTEXT = 512;
 const PRECISIONS = ['f32', 'f16', 'i8'];
+
+/** Bytes of memory as far as this machine tells; 0: it doesn't. */
+async function machineBytes() {
+  if (isNode) return (await nodeModule('os')).totalmem();
+  return (/** @type {any} */ (globalThis.navigator)?.deviceMemory ?? 0) * 2 ** 30;
+}
+
+/** What may be said without a budget. @param {number} heap @returns {Promise<['yes' | 'no' | 'unknown', string]>} */
+export async function guess(heap) {
+  if (heap <= SMALL) return ['yes', `${mib(heap)} are no more than any browser gives`];
+  const machine = await machineBytes();
+  if (!machine) return ['unknown', `this browser does not tell how much memory there is; ${mib(heap)} are needed`];
+  if (heap <= machine / 4) return ['yes', `${mib(heap)} are at most a quarter of this machine's ${mib(machine)}`];
+  // Browsers never tell more than 8 GiB, or now 32.
+  if (heap > machine && machine < 8 * 2 ** 30) return ['no', `${mib(heap)} are needed, this machine has ${mib(machine)}`];
+  return ['unknown', `${mib(heap)} are much for this machine's ${mib(machine)}`];
+}
 
 /** The largest number in [from, to] for which `ok` holds, as it does for all smaller ones; 0: none. @param {number} from @param {number} to @param {(n: number) => boolean} ok */
 function largest(from, to, ok) {
