@@ -236,7 +236,7 @@ export class Chunks {
   /** @param {number} from @param {number} to @param {AbortSignal} signal */
   async *#stream(from, to, signal) {
     const known = this.#head.subarray(from, to);
-    if (known.length) yield known;
+    
     if (from + known.length < to) yield* this.#file.stream(from + known.length, to, signal);
   }
 

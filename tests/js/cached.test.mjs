@@ -33,6 +33,7 @@ function mapCache() {
         has: (c) => file.parts.has(c),
         read: async (c) => file.parts.get(c)?.slice() ?? null,
         write: async (c, part) => {
+          if (file.parts.has(c)) return; // only what was dropped is written again
           if (file.parts.size >= cache.full) return void (entry.problem = new Error('storage is full'));
           file.parts.set(c, part.slice());
         },
