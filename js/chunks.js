@@ -211,6 +211,7 @@ export class Chunks {
       const there = entry.has(c) || (await entry.waitFor?.(c, signal));
       const bytes = there ? await entry.read(c, signal) : null;
       if (bytes?.length === this.length(c)) return this.#deliver(c, bytes, true, signal);
+      if (bytes) await entry.drop(c); // torn
       const fetched = new Uint8Array(this.length(c));
       await this.#fill(c, fetched, signal);
       this.arrived += fetched.length;
@@ -236,7 +237,7 @@ export class Chunks {
   /** @param {number} from @param {number} to @param {AbortSignal} signal */
   async *#stream(from, to, signal) {
     const known = this.#head.subarray(from, to);
-    
+    if (known.length) yield known;
     if (from + known.length < to) yield* this.#file.stream(from + known.length, to, signal);
   }
 
