@@ -35,11 +35,9 @@ export class Chunks {
   #paused = false;
   /** Wakes who waits for room. @type {Set<() => void>} */
   #waiting = new Set();
-  /** Chunks held or reserved, and the most there ever were. */
+  /** Chunks held or reserved. */
   live = 0;
-  peak = 0;
-  /** Bytes that have come from the source, and those that have arrived, from anywhere, and were not taken yet. */
-  fetched = 0;
+  /** Bytes that have arrived, from anywhere, and were not taken yet. */
   arrived = 0;
   /** Told of every piece that comes. */
   onBytes = () => {};
@@ -192,7 +190,6 @@ export class Chunks {
   /** @param {number} n */
   #hold(n) {
     this.live += n;
-    this.peak = Math.max(this.peak, this.live);
   }
 
   /** @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {AbortSignal} signal */
@@ -214,6 +211,7 @@ export class Chunks {
       const there = entry.has(c) || (await entry.waitFor?.(c, signal));
       const bytes = there ? await entry.read(c, signal) : null;
       if (bytes?.length === this.length(c)) return this.#deliver(c, bytes, true, signal);
+      if (bytes) await entry.drop(c); // torn
       const fetched = new Uint8Array(this.length(c));
       await this.#fill(c, fetched, signal);
       this.arrived += fetched.length;
@@ -294,7 +292,6 @@ export class Chunks {
 
   /** @param {number} n */
   #count(n) {
-    this.fetched += n;
     this.arrived += n;
     this.onBytes();
   }

@@ -70,6 +70,7 @@ class LocalEngine {
     } catch (error) {
       loading.stop(error);
       loading.wasm.release();
+      if (loading.outdated && !options.streaming) return this.load(source, options);
       throw error;
     }
   };

@@ -4,8 +4,7 @@
  */
 import { Chunks } from './chunks.js';
 import { BqError } from './errors.js';
-import { Meter } from './progress.js';
-import { sections, u32, u64 } from './sections.js';
+import { sections, u64 } from './sections.js';
 import { readRange } from './sources/read.js';
 import { follow, gate, Pace } from './turn.js';
 
@@ -17,6 +16,8 @@ import { follow, gate, Pace } from './turn.js';
 
 /** Chunks on their way to the cache at once. */
 const WRITES = 4;
+/** The number by which caches know the prefix. */
+const PREFIX = 0xffffffff;
 /** Bytes of the header of a v2 file. */
 const HEADER = 64;
 
@@ -28,7 +29,8 @@ export class Loading {
   #cache;
   #loader = 0;
   #life;
-  #meter;
+  /** Where somebody wants to know. @type {import('./progress.js').Meter | null} */
+  #meter = null;
   /** Resolved, and replaced, whenever bytes have been verified. @type {Gate<void>} */
   #gate = gate();
   /** The model's handle, as soon as everything but the weights is there. @type {Gate<number>} */
@@ -38,8 +40,11 @@ export class Loading {
   /** @type {CacheEntry | null} */
   #entry = null;
   #paused = false;
+  #prefixKept = Promise.resolve();
   /** @type {Set<Promise<void>>} */
   #writes = new Set();
+  /** It failed because the cache knew an older file of this address; it does no more. */
+  outdated = false;
   /** Ends when what was loaded is in the cache, after `done`. @type {Promise<void>} */
   kept = Promise.resolve();
 
@@ -59,7 +64,6 @@ export class Loading {
     this.#options = options;
     this.#cache = cache;
     this.#life = follow(options.signal);
-    this.#meter = new Meter(options.onProgress, planned.plan.fileBytes);
     /** Settles when all is in place, or why it never will be. @type {Promise<void>} */
     this.done = this.#run();
     // Whoever waits for the model or for bytes is told too; nobody has to listen.
@@ -80,11 +84,6 @@ export class Loading {
     return this.#gate.promise;
   }
 
-  /** Most chunks that were in JavaScript at once, and bytes that came from the source, for tests. */
-  get counts() {
-    return { peak: this.#chunks?.peak ?? 0, live: this.#chunks?.live ?? 0, fetched: this.#chunks?.fetched ?? 0 };
-  }
-
   /** @param {unknown} reason */
   stop(reason) {
     this.#life.controller.abort(reason);
@@ -94,7 +93,7 @@ export class Loading {
   pause() {
     this.#paused = true;
     this.#chunks?.pause();
-    this.#meter.at('paused', 0);
+    this.#meter?.at('paused', 0);
   }
 
   resume() {
@@ -104,18 +103,25 @@ export class Loading {
 
   async #run() {
     try {
+      const { onProgress } = this.#options;
+      if (onProgress) this.#meter = new (await import('./progress.js')).Meter(onProgress, this.plan.fileBytes);
       this.#create();
       const prefix = await this.#prefix();
       const handle = this.#wasm.out('bqw_loader_model', this.#loader);
       this.#model.resolve(handle);
       this.#announce();
       await this.#data(prefix);
-      this.#meter.at('ready', this.plan.fileBytes, this.#entry?.problem?.message);
+      this.#meter?.at('ready', this.plan.fileBytes, this.#entry?.problem?.message);
       this.#announce();
+    } catch (error) {
+      this.outdated = this.#planned.cached && error instanceof BqError && error.code === 'CHANGED';
+      // What the cache knows is no longer at this address: the next plan asks the network.
+      if (this.outdated) await this.#entry?.drop(PREFIX);
+      throw error;
     } finally {
       this.#life.release();
       this.#chunks?.close();
-      this.kept = Promise.all(this.#writes).then(() => this.#entry?.close());
+      this.kept = Promise.all([this.#prefixKept, ...this.#writes]).then(() => this.#entry?.close());
       await this.#file.close();
     }
   }
@@ -160,7 +166,7 @@ export class Loading {
         if (!(await this.#again(error, tries))) throw error;
       }
       bytes = await this.#whole(new Uint8Array());
-      if (bytes.some((byte, i) => i < HEADER && byte !== head[i])) throw this.#changed();
+      if (bytes.some((byte, i) => i < HEADER && byte !== head[i])) throw (await import('./again.js')).changed(this.#file);
     }
   }
 
@@ -184,14 +190,18 @@ export class Loading {
     const { fileBytes, version } = this.plan;
     const from = this.#planned.prefixBytes;
     const rest = version === 2 ? sections(prefix, HEADER + u64(prefix, 16), from) : {};
-    this.#entry = await this.#open(prefix, rest.HASH);
+    if (this.#cache && version === 2) {
+      const { entry, written } = await (await import('./keep.js')).openEntry(this.#cache, this.#planned, prefix, rest.HASH);
+      this.#entry = entry;
+      this.#prefixKept = written;
+    }
     this.#file.expect?.(this.#planned.head, fileBytes);
     const chunks = new Chunks(this.#file, this.#entry, { from, total: fileBytes, head: this.#planned.head }, signal);
     this.#chunks = chunks;
     if (this.#paused) chunks.pause();
     const phase = this.#file.remote ? 'download' : 'load';
     let at = from;
-    chunks.onBytes = () => this.#paused || this.#meter.at(phase, at + chunks.arrived);
+    chunks.onBytes = () => this.#paused || this.#meter?.at(phase, at + chunks.arrived);
     const pace = new Pace();
     for (let want = this.#want(); want.length; want = this.#want()) {
       const c = Math.floor((want.offset - from) / (1 << 20));
@@ -199,11 +209,11 @@ export class Loading {
       const { bytes, cached } = await chunks.take(c);
       await this.#chunk(chunks, c, bytes, cached, pace);
       at = chunks.offset(c) + bytes.length;
-      this.#meter.at(phase, at + chunks.arrived);
+      this.#meter?.at(phase, at + chunks.arrived);
       this.#announce();
     }
     // Without hashes only the file's first bytes can tell that another one took its place in between.
-    if (!rest.HASH && this.#file.parallel && (await this.#file.changed?.(signal))) throw this.#changed();
+    if (!rest.HASH && this.#file.parallel && (await this.#file.changed?.(signal))) throw (await import('./again.js')).changed(this.#file);
   }
 
   /** A chunk into its place, and into the cache. @param {Chunks} chunks @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {Pace} pace */
@@ -234,33 +244,8 @@ export class Loading {
    * @param {number} tries  how often it was fetched again; −1: it came from the cache
    */
   async #again(error, tries) {
-    const { signal } = this.#life;
-    if (!(error instanceof BqError) || !['CHECKSUM', 'INTEGRITY'].includes(error.code) || !this.#file.nextMirror) return false;
-    this.#wasm.check('bqw_loader_retry', this.#loader); // throws the error where there is no way back
-    if (tries < 0 || (tries === 0 && error.code === 'CHECKSUM')) return true;
-    if (await this.#file.nextMirror(signal)) return true;
-    if (await this.#file.changed?.(signal)) throw this.#changed();
-    return false;
-  }
-
-  #changed() {
-    return new BqError('CHANGED', `another file is at ${this.#file.name} now than the one that was planned with`);
-  }
-
-  /** This file in the cache. @param {Uint8Array} prefix @param {Uint8Array} [hash]  the payload of HASH @returns {Promise<CacheEntry | null>} */
-  async #open(prefix, hash) {
-    const { url, prefixBytes, cached } = this.#planned;
-    if (!this.#cache || !url || this.plan.version !== 2) return null;
-    const hashes = hash && u32(hash, 0) === 1 ? new BigUint64Array(hash.slice(8).buffer) : null;
-    const entry = await this.#cache.open({ url, fileId: prefix.slice(40, 56), fileBytes: this.plan.fileBytes, prefixBytes, hashes });
-    if (!cached) this.#keepPrefix(entry, prefix);
-    return entry;
-  }
-
-  /** @param {CacheEntry} entry @param {Uint8Array} prefix */
-  #keepPrefix(entry, prefix) {
-    const write = entry.writePrefix(prefix).then(() => {}, () => {}).finally(() => this.#writes.delete(write));
-    this.#writes.add(write);
+    const retry = () => this.#wasm.check('bqw_loader_retry', this.#loader);
+    return (await import('./again.js')).worthAgain(error, tries, this.#file, retry, this.#life.signal);
   }
 
   /** Tells those who wait that there is more. */

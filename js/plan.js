@@ -41,22 +41,6 @@ export function sessionRecord({ context, window, batch, kv = 'f32' }) {
 }
 
 /**
- * @param {ByteSource} file
- * @param {Uint8Array} head
- */
-function checkMagic(file, head) {
-  const text = String.fromCharCode(...head.subarray(0, 256));
-  if (text.startsWith('BQ4F')) return;
-  if (!head.length) throw new BqError('TRUNCATED', `${file.name} is empty`);
-  const page = /^\s*</.test(text) || file.type.startsWith('text/html');
-  const what = page ? 'is a web page' : text.startsWith('GGUF') ? 'is a GGUF file' : 'does not begin like a .bq4 file';
-  throw new BqError('NOT_A_MODEL', `${file.name} ${what}`, {
-    offset: 0,
-    ...(page && { hint: 'the address leads to a page about the file, an error page or a login: use the address of the file itself' }),
-  });
-}
-
-/**
  * Plans made by C from the first bytes of a file. `need`: so many of them are wanted first.
  * @typedef {(options: LoadOptions) => { need: number } | { need: 0, numbers: Record<string, number> }} Planner
  */
@@ -85,13 +69,6 @@ async function createPlanner(compiled, head, companion, fileBytes) {
     });
 }
 
-/** `sha256-…`, base64 as in a page's integrity attributes. ARGUMENT. @param {string} [text] @returns {Uint8Array | null} */
-export function integrityBytes(text) {
-  if (text === undefined) return null;
-  if (!/^sha256-[A-Za-z0-9+/]{43}=$/.test(text)) throw new BqError('ARGUMENT', `integrity is "${text}", not sha256- and 44 characters of base64`);
-  return Uint8Array.from(atob(text.slice(7)), (c) => c.charCodeAt(0));
-}
-
 /**
  * The first bytes of the file: from the cache where it is known there, else fetched.
  * @param {ByteSource} file
@@ -118,7 +95,7 @@ async function firstBytes(file, url, cache, signal) {
 export async function planModel(compiled, source, file, options, cache = null, apply = false) {
   const { signal, sessions = 1 } = options;
   if (!(Number.isInteger(sessions) && sessions > 0 && sessions < 64)) throw new BqError('ARGUMENT', `sessions is ${sessions}, not 1 to 63`);
-  const integrity = integrityBytes(options.integrity);
+  const integrity = options.integrity === undefined ? null : (await import('./sha256.js')).integrityBytes(options.integrity);
   const url = source.kind === 'url' ? source.url : null;
   let from = await firstBytes(file, url, cache, signal);
   for (let tries = from.cached ? -1 : 0; ; tries++) {
@@ -142,7 +119,7 @@ export async function planModel(compiled, source, file, options, cache = null, a
  */
 async function readHead(compiled, source, file, head, options) {
   const { signal } = options;
-  checkMagic(file, head);
+  if (String.fromCharCode(...head.subarray(0, 4)) !== 'BQ4F') throw (await import('./refuse.js')).notAModel(file, head);
   const companion = head.length >= 8 && u32(head, 4) === 1 ? await (await import('./companion.js')).readCompanion(source, signal) : new Uint8Array();
   for (;;) {
     const planner = await createPlanner(compiled, head, companion, Math.max(file.size, 0));

@@ -1,4 +1,5 @@
-/** SHA-256 piece by piece, computed by the engine. */
+/** SHA-256 piece by piece, computed by the engine; and how it is written. */
+import { BqError } from './errors.js';
 
 /** @import { Wasm } from './wasm.js' */
 
@@ -40,3 +41,9 @@ export class Sha256 {
 
 /** As pages write it: `sha256-` and base64. @param {Uint8Array} hash */
 export const integrityOf = (hash) => `sha256-${btoa(String.fromCharCode(...hash))}`;
+
+/** `sha256-…`, base64 as in a page's integrity attributes. ARGUMENT. @param {string} text */
+export function integrityBytes(text) {
+  if (!/^sha256-[A-Za-z0-9+/]{43}=$/.test(text)) throw new BqError('ARGUMENT', `integrity is "${text}", not sha256- and 44 characters of base64`);
+  return Uint8Array.from(atob(text.slice(7)), (c) => c.charCodeAt(0));
+}

@@ -75,7 +75,7 @@
  * @property {(chunk: number) => boolean} has
  * @property {(chunk: number, signal?: AbortSignal) => Promise<Uint8Array | null>} read   null: not there after all
  * @property {(chunk: number, bytes: Uint8Array) => Promise<unknown>} write   of a verified chunk
- * @property {(chunk: number) => Promise<void>} drop   it did not verify
+ * @property {(chunk: number) => Promise<void>} drop   it did not verify; 0xffffffff: the prefix, which is no longer the file's
  * @property {(bytes: Uint8Array) => Promise<unknown>} writePrefix
  * @property {number} chunks
  * @property {Error | null} problem   why nothing more is kept

@@ -33,10 +33,11 @@ function mapCache() {
         has: (c) => file.parts.has(c),
         read: async (c) => file.parts.get(c)?.slice() ?? null,
         write: async (c, part) => {
+          if (file.parts.has(c)) return; // only what was dropped is written again
           if (file.parts.size >= cache.full) return void (entry.problem = new Error('storage is full'));
           file.parts.set(c, part.slice());
         },
-        drop: async (c) => void file.parts.delete(c),
+        drop: async (c) => void (c === 0xffffffff ? (file.prefix = null) : file.parts.delete(c)),
         writePrefix: async (part) => void (file.prefix = part.slice()),
         close: async () => void cache.open_--,
       };
@@ -100,6 +101,22 @@ test('a damaged prefix in the cache is fetched again', async (t) => {
     assert.ok(server.requests.length > 0 && server.requests.every(({ range }) => range.startsWith('bytes=0-')));
     file().prefix[at] = bytes[at];
   }
+});
+
+test('another file at the address of one that is cached in part', async (t) => {
+  const { cache, engine, server, load, file } = await setUp(t);
+  const first = await load();
+  file().parts.delete(5);
+  server.behaviour.file = await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 }, seed: 3 });
+  const streamed = await engine.load(fromUrl(server.url, QUICK), { streaming: true });
+  await assert.rejects(streamed.loaded, { code: 'CHANGED' });
+  await streamed.close();
+  const second = await load();
+  assert.notEqual(second, first);
+  file().parts.delete(5);
+  server.behaviour.file = bytes;
+  assert.equal(await load(), first, 'found out and loaded anew in one go');
+  assert.equal(cache.open_, 0);
 });
 
 test('an aborted load goes on from what the cache has', async (t) => {

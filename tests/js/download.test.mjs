@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { createEngine, fromUrl } from '../../js/index.js';
-import { CHUNK, MOST_LIVE } from '../../js/chunks.js';
+import { CHUNK, Chunks, MOST_LIVE } from '../../js/chunks.js';
 import { tinyModel } from './fixture.mjs';
 import { serve } from './server.mjs';
 
@@ -73,12 +73,18 @@ test('what is in JavaScript is bounded, also when nobody takes it', async (t) =>
   // The first chunk comes last: the ranges behind it fill up and wait.
   const server = await serving(t, { on: ({ from }) => (from > 0 && from < MiB ? { hold, holdFrom: 0 } : {}) });
   const seen = [];
+  let most = 0;
+  const { release: let_go, take } = Chunks.prototype;
+  t.after(() => Object.assign(Chunks.prototype, { release: let_go, take }));
+  Chunks.prototype.release = function () { most = Math.max(most, this.live); return let_go.call(this); };
+  Chunks.prototype.take = function (c) { const taken = take.call(this, c); most = Math.max(most, this.live); return taken; };
   const model = engine.load(fromUrl(server.url, { ...QUICK, timeout: 5000 }), { onProgress: (p) => seen.push(p.loaded) });
   await new Promise((resolve) => setTimeout(resolve, 300));
   assert.ok(server.requests.length <= 1 + MOST_LIVE / 4, 'no more ranges than may be held');
   assert.ok(Math.max(...seen) <= MOST_LIVE * CHUNK + 65536);
   release();
   await (await model).close();
+  assert.ok(most > 4 && most <= MOST_LIVE, `${most} chunks at once`);
 });
 
 test('a server that ignores ranges: one answer, read once', async (t) => {

@@ -1,0 +1,24 @@
+/** Whether damaged bytes are worth fetching again. Loaded when some are. */
+import { BqError } from './errors.js';
+
+/** @import { ByteSource } from './sources/types.js' */
+
+/** @param {ByteSource} file */
+export const changed = (file) => new BqError('CHANGED', `another file is at ${file.name} now than the one that was planned with`);
+
+/**
+ * From the same place once, then from each mirror. CHANGED, and what `retry` throws where there is no way back.
+ * @param {unknown} error
+ * @param {number} tries  how often it was fetched again; −1: it came from the cache
+ * @param {ByteSource} file
+ * @param {() => void} retry  makes the loader go back
+ * @param {AbortSignal} signal
+ */
+export async function worthAgain(error, tries, file, retry, signal) {
+  if (!(error instanceof BqError) || !['CHECKSUM', 'INTEGRITY'].includes(error.code) || !file.nextMirror) return false;
+  retry();
+  if (tries < 0 || (tries === 0 && error.code === 'CHECKSUM')) return true;
+  if (await file.nextMirror(signal)) return true;
+  if (await file.changed?.(signal)) throw changed(file);
+  return false;
+}

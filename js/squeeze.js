@@ -1,0 +1,95 @@
+/** What can be said of a model's fit without a budget, and what is given up within one: sessions, context, KV precision. */
+import { BqError } from './errors.js';
+import { LIMIT, mib } from './fit.js';
+import { isNode, nodeModule } from './sources/node.js';
+
+/** @import { Fitted, Sizes } from './fit.js' */
+/** @import { GaveUp } from './types.js' */
+
+/** Every browser gives so much. */
+const SMALL = 256 * 2 ** 20;
+/** A context below this is no use for talking: KV precision goes first. */
+const LEAST_CONTEXT = 512;
+const PRECISIONS = ['f32', 'f16', 'i8'];
+
+/** Bytes of memory as far as this machine tells; 0: it doesn't. */
+async function machineBytes() {
+  if (isNode) return (await nodeModule('os')).totalmem();
+  return (/** @type {any} */ (globalThis.navigator)?.deviceMemory ?? 0) * 2 ** 30;
+}
+
+/** What may be said without a budget. @param {number} heap @returns {Promise<['yes' | 'no' | 'unknown', string]>} */
+export async function guess(heap) {
+  if (heap <= SMALL) return ['yes', `${mib(heap)} are no more than any browser gives`];
+  const machine = await machineBytes();
+  if (!machine) return ['unknown', `this browser does not tell how much memory there is; ${mib(heap)} are needed`];
+  if (heap <= machine / 4) return ['yes', `${mib(heap)} are at most a quarter of this machine's ${mib(machine)}`];
+  // Browsers never tell more than 8 GiB, or now 32.
+  if (heap > machine && machine < 8 * 2 ** 30) return ['no', `${mib(heap)} are needed, this machine has ${mib(machine)}`];
+  return ['unknown', `${mib(heap)} are much for this machine's ${mib(machine)}`];
+}
+
+/** The largest number in [from, to] for which `ok` holds, as it does for all smaller ones; 0: none. @param {number} from @param {number} to @param {(n: number) => boolean} ok */
+function largest(from, to, ok) {
+  if (from > to || !ok(from)) return 0;
+  while (from < to) {
+    const middle = Math.ceil((from + to) / 2);
+    if (ok(middle)) from = middle;
+    else to = middle - 1;
+  }
+  return from;
+}
+
+/** @param {Sizes} asked @param {Sizes} chosen @returns {GaveUp[]} */
+const differences = (asked, chosen) =>
+  /** @type {const} */ (['sessions', 'context', 'kv']).filter((what) => asked[what] !== chosen[what]).map((what) => ({ what, from: asked[what], to: chosen[what] }));
+
+/**
+ * What was asked for does not fit: its plan, or with `apply` that of the most that does. NOMEM: nothing does.
+ * @param {object} given
+ * @param {Sizes} given.asked
+ * @param {(sizes: Sizes) => { numbers: Record<string, number>, heapBytes: number }} given.planFor
+ * @param {(sizes: Sizes) => number} given.bytesOf  Infinity: more than can be counted
+ * @param {Record<string, number>} given.least  numbers of the smallest plan
+ * @param {number} [given.budget]
+ * @param {number} given.limit
+ * @param {boolean} given.apply
+ * @returns {Fitted}
+ */
+export function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply }) {
+  const ok = (/** @type {Sizes} */ sizes) => bytesOf(sizes) <= limit;
+  const chosen = mostThatFits(asked, ok);
+  const single = { ...asked, sessions: 1 };
+  const contextThatFits = largest(1, asked.context, (context) => ok({ ...single, context }));
+  const needed = bytesOf(asked);
+  const what = Number.isFinite(needed) ? mib(needed) : `more than ${mib(LIMIT)}`;
+  const fitsReason = `${what} are needed, ${budget === undefined || budget > LIMIT ? `WebAssembly can have ${mib(LIMIT)}` : `the budget is ${mib(budget)}`}`;
+  if (!chosen && (apply || !Number.isFinite(needed))) {
+    const smallest = bytesOf({ sessions: 1, context: Math.min(LEAST_CONTEXT, asked.context), kv: 'i8' });
+    throw new BqError('NOMEM', `${fitsReason}; the least that is of use, one session of ${Math.min(LEAST_CONTEXT, asked.context)} tokens, takes ${Number.isFinite(smallest) ? mib(smallest) : 'more than that too'}`, {
+      details: { needed, smallest, budget: limit, weightBytes: least.weight_bytes, contextThatFits },
+    });
+  }
+  const gaveUp = chosen ? differences(asked, chosen) : [];
+  if (apply && chosen) return { ...chosen, ...planFor(chosen), fits: 'yes', fitsReason, contextThatFits, gaveUp };
+  if (Number.isFinite(needed)) return { ...asked, ...planFor(asked), fits: 'no', fitsReason, contextThatFits, gaveUp };
+  // Beyond what can be counted: from what does fit, token by token.
+  const plan = planFor(/** @type {Sizes} */ (chosen));
+  const perToken = plan.numbers.kv_bytes / /** @type {Sizes} */ (chosen).context;
+  const kvBytes = perToken * asked.context;
+  const sessionBytes = plan.numbers.session_bytes - plan.numbers.kv_bytes + kvBytes;
+  const heapBytes = plan.heapBytes + sessionBytes * asked.sessions - plan.numbers.session_bytes * /** @type {Sizes} */ (chosen).sessions;
+  return { ...asked, numbers: { ...plan.numbers, kv_bytes: kvBytes, session_bytes: sessionBytes }, heapBytes, fits: 'no', fitsReason, contextThatFits, gaveUp };
+}
+
+/** @param {Sizes} asked @param {(sizes: Sizes) => boolean} ok @returns {Sizes | null} */
+function mostThatFits(asked, ok) {
+  const sessions = largest(1, asked.sessions, (n) => ok({ ...asked, sessions: n }));
+  if (sessions) return { ...asked, sessions };
+  for (const kv of PRECISIONS.slice(PRECISIONS.indexOf(asked.kv))) {
+    const sizes = { ...asked, sessions: 1, kv: /** @type {'f32' | 'f16' | 'i8'} */ (kv) };
+    const context = largest(Math.min(LEAST_CONTEXT, asked.context), asked.context, (n) => ok({ ...sizes, context: n }));
+    if (context) return { ...sizes, context };
+  }
+  return null;
+}
