@@ -33,7 +33,7 @@ bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes,
       .loader_bytes = bq_loader_bytes(),
       .prefix_block = bq_prefix_block_bytes(companion ? companion_bytes : 0, p.prefix_bytes),
       .config = p.config};
-  plan.model_bytes = bq_model_bytes(&p, &plan.weight_bytes);
+  plan.model_bytes = bq_model_bytes(&p, &(bq_residency){0}, &plan.weight_bytes);
   plan.session_bytes = session_bytes(&p.config, &o, &plan.kv_bytes);
   if (plan.model_bytes == UINT64_MAX || plan.session_bytes == UINT64_MAX)
     return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
@@ -41,4 +41,14 @@ bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes,
                    plan.weight_bytes, o.context);
   *out = plan;
   return BQ_OK;
+}
+
+bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes, const uint8_t *companion,
+                         size_t companion_bytes, uint64_t budget, uint32_t beside, bq_paging *out,
+                         bq_error *err) {
+  bq_prefix_input in = {bytes, n, file_bytes, companion, companion_bytes};
+  bq_prefix p;
+  uint64_t wanted = 0;
+  bq_status status = bq_prefix_read(&in, false, &wanted, &p, err);
+  return status ? status : bq_paging_choose(&p, budget, beside, out, err);
 }

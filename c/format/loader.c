@@ -61,6 +61,7 @@ bq_status bq_loader_create(const bq_loader_options *o, bq_loader **out, bq_error
                    .kernels = o->kernels ? o->kernels : bq_kernels_best(),
                    .file_bytes = o->file_bytes,
                    .companion_bytes = o->companion_bytes,
+                   .residency = o->residency,
                    .need = 8};
   bq_status status = take_prefix_block(l, o->companion, first_capacity(o), err);
   if (status) bq_loader_free(l);
@@ -81,14 +82,17 @@ static bq_status start_tokenizer(bq_loader *l, bq_error *err) {
 
 /* The prefix is there: lays out the model. */
 static bq_status start_model(bq_loader *l, bq_error *err) {
-  uint64_t weights = 0, bytes = bq_model_bytes(&l->prefix, &weights);
+  bq_arena arena = {0};
+  bq_status status = bq_home_make(&arena, &l->prefix, &l->residency, NULL, &l->home, err);
+  if (status) return status; /* what can't be paged */
+  uint64_t bytes = arena.overflow ? UINT64_MAX : arena.used;
   uint8_t *block = bytes <= SIZE_MAX ? l->allocator.alloc(l->allocator.ctx, (size_t)bytes) : NULL;
   if (!block)
     return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "no room for a model with %l bytes of weights",
-                   weights);
+                   l->home.weight_bytes);
   l->model_block = block;
-  bq_arena arena = {block, (size_t)bytes, 0, false};
-  bq_status status = bq_home_make(&arena, &l->prefix, l->kernels, &l->home, err);
+  arena = (bq_arena){block, (size_t)bytes, 0, false};
+  status = bq_home_make(&arena, &l->prefix, &l->residency, l->kernels, &l->home, err);
   return status ? status : start_tokenizer(l, err);
 }
 
@@ -112,6 +116,7 @@ static void go_on(bq_loader *l) {
   if (load && l->at == load->offset) {
     l->landing = bq_landing_of((bq_type)load->type, (bq_layout)load->layout, load->rows, load->cols,
                                bq_slot_is_vector(load->slot));
+    if (!load->home) bq_landing_drop(&l->landing);
     l->checked = 0;
     l->staged = 0;
   }
