@@ -127,18 +127,26 @@ typedef struct bq_residency {
 /* What a residency takes and costs. */
 typedef struct bq_paging {
   bq_residency residency;
-  uint64_t model_bytes;    /* as in bq_plan, with this residency */
+  uint64_t model_bytes;    /* of bq_plan, with this residency */
   uint64_t slot_bytes;     /* of one of the two buffers; 0 when nothing is paged */
   uint64_t streamed_bytes; /* read from the file for each token that is generated */
   uint32_t units;          /* reads for them, besides the embedding's rows */
 } bq_paging;
 
-/* The residency with the least to read whose model takes at most `budget` bytes: model_bytes and
- * `beside` times slot_bytes (buffers that the host needs of its own). As bq_plan_make; NOMEM: even
- * with everything paged it takes more. UNSUPPORTED: it takes more, and its weights can't be paged
- * because they are not stored as they are computed with (v1, or quantized weights in rows). */
+/* What all of it together may take: the plan's blocks, `sessions` sessions, and `beside` times
+ * slot_bytes (buffers that the host needs of its own). */
+typedef struct bq_budget {
+  uint64_t bytes;
+  uint32_t sessions, beside;
+} bq_budget;
+
+/* bq_plan_make with the residency that keeps to the budget with the least to read: *plan has the
+ * model_bytes of *paging. NOMEM: even with everything paged it takes more. UNSUPPORTED: it takes
+ * more, and its weights can't be paged because they are not stored as they are computed with (v1, or
+ * quantized weights in rows). */
 bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes, const uint8_t *companion,
-                         size_t companion_bytes, uint64_t budget, uint32_t beside, bq_paging *out,
+                         size_t companion_bytes, const bq_session_options *options,
+                         const bq_budget *budget, uint64_t *need, bq_plan *plan, bq_paging *paging,
                          bq_error *err);
 
 /* --- load ------------------------------------------------------------------------------- */

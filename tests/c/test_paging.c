@@ -329,8 +329,18 @@ static void test_streamed_bytes_are_planned(void) {
 
 /* --- planning ------------------------------------------------------------------------------- */
 
+enum { SESSIONS = 2 };
+static bq_plan planned;
+
 static bq_status plan(const fixture *f, uint64_t budget, uint32_t beside, bq_paging *out, bq_error *err) {
-  return bq_plan_paging(f->bytes, f->n, f->n, f->companion, f->companion_bytes, budget, beside, out, err);
+  bq_budget b = {budget, SESSIONS, beside};
+  return bq_plan_paging(f->bytes, f->n, f->n, f->companion, f->companion_bytes,
+                        &(bq_session_options){.context = 8}, &b, NULL, &planned, out, err);
+}
+
+/* All that a plan counts. */
+static uint64_t sum(const bq_plan *p) {
+  return p->loader_bytes + p->prefix_block + p->model_bytes + SESSIONS * p->session_bytes;
 }
 
 static void check_budgets(const fixture *f, uint32_t beside) {
@@ -340,20 +350,23 @@ static void check_budgets(const fixture *f, uint32_t beside) {
   CHECK(!all.residency.paged && !all.slot_bytes && !all.streamed_bytes);
   bool fits = false;
   uint32_t choices = 0;
-  for (uint64_t budget = 1000; budget < all.model_bytes + 64; budget += 997) {
+  const uint64_t most = sum(&planned), weights = planned.weight_bytes;
+  for (uint64_t budget = 1000; budget < most + 64; budget += 997) {
     bq_status status = plan(f, budget, beside, &p, &err);
     if (status) {
       CHECK_EQ(status, BQ_NOMEM);
       CHECK(!fits); /* more never makes it worse */
       continue;
     }
-    CHECK(p.model_bytes + beside * p.slot_bytes <= budget);
+    CHECK_EQ(planned.model_bytes, p.model_bytes);
+    CHECK_EQ(planned.weight_bytes, weights);
+    CHECK(sum(&planned) + beside * p.slot_bytes <= budget);
     if (fits) CHECK(p.streamed_bytes <= before.streamed_bytes);
     if (!fits || p.streamed_bytes != before.streamed_bytes) {
       choices++;
       loaded l;
       must_load(&l, f, p.residency, 0);
-      CHECK_EQ(l.memory.peak, bq_loader_bytes() + bq_prefix_block_bytes(0, f->prefix_bytes) + p.model_bytes);
+      CHECK_EQ(l.memory.peak, sum(&planned) - SESSIONS * planned.session_bytes);
       unload(&l);
     }
     fits = true;
@@ -380,7 +393,9 @@ static void test_budget_errors(void) {
   bq_error err = {0};
   bq_paging p = {.units = 77};
   CHECK_EQ(plan(&f, 20000, 0, &p, &err), BQ_NOMEM);
-  CHECK(strstr(err.detail, "even when its weights are streamed, there is room for 20000") != NULL);
+  CHECK(strstr(err.detail, "leave no room for a model in 20000 bytes") != NULL);
+  CHECK_EQ(plan(&f, 100000, 0, &p, &err), BQ_NOMEM);
+  CHECK(strstr(err.detail, "even when its weights are streamed, there is room for") != NULL);
   CHECK_EQ(p.units, 77);
   fixture_free(&f);
 }
@@ -398,8 +413,8 @@ static void test_what_cannot_be_paged(void) {
     CHECK(strstr(err.detail, "can't be paged: it is not stored as it is computed with") != NULL);
     unload(&l);
     bq_paging p;
-    CHECK_EQ(plan(&f, 30000, 0, &p, &err), BQ_UNSUPPORTED);
     CHECK_EQ(plan(&f, UINT64_MAX, 0, &p, &err), BQ_OK);
+    CHECK_EQ(plan(&f, sum(&planned) - 1, 0, &p, &err), BQ_UNSUPPORTED);
     fixture_free(&f);
   }
 }
