@@ -53,13 +53,17 @@ class LocalEngine {
     const described = toSource(source);
     options.onProgress?.({ phase: 'plan', loaded: 0, total: 0 });
     const loading = await this.#begin(described, options);
+    let pager = null;
     try {
-      const model = new LocalModel(loading.wasm, loading, await loading.model, loading.plan, options, (closed) => this.#models.delete(closed));
+      const handle = await loading.model;
+      if (loading.plan.residency) pager = await (await import('./paging.js')).Pager.open(loading.wasm, handle, described);
+      const model = new LocalModel(loading.wasm, loading, handle, loading.plan, options, pager, (closed) => this.#models.delete(closed));
       this.#models.add(model);
       if (this.#closed) await model.close();
       if (!options.streaming) await loading.done.catch((error) => model.close().then(() => Promise.reject(error)));
       return model;
     } catch (error) {
+      await pager?.close();
       loading.stop(error);
       loading.wasm.release();
       throw error;
@@ -71,6 +75,7 @@ class LocalEngine {
     const file = await openSource(source, options.signal);
     try {
       const planned = await planModel(this.#compiled, source, file, options);
+      if (planned.paging) (await import('./paging-reader.js')).mustPage(source, planned.plan);
       const wasm = await Wasm.create(this.#compiled, planned.regionBytes);
       if (this.#fallback) wasm.check('bqw_fallback');
       await this.#threads?.attach(wasm, this.#compiled);

@@ -1,4 +1,5 @@
 /** Feeds a file into the engine: the loader in C says which bytes it wants, they go straight to their place. */
+import { structs } from './border.js';
 import { BqError } from './errors.js';
 import { follow, Pace } from './turn.js';
 
@@ -70,7 +71,9 @@ export class Loading {
       this.#wasm.scope((take) => {
         const extra = this.#wasm.put(take, companion);
         const size = Math.max(this.#file.size, 0);
-        this.#loader = this.#wasm.out('bqw_loader_create', size, this.#planned.prefixBytes, extra.length && extra.at, extra.length);
+        let residency = 0;
+        if (this.#planned.paging) this.#wasm.write('bqw_paging', (residency = take(structs.bqw_paging.size)), this.#planned.paging);
+        this.#loader = this.#wasm.out('bqw_loader_create', size, this.#planned.prefixBytes, extra.length && extra.at, extra.length, residency);
       });
       await this.#feed(plan.fileBytes);
       this.#progress('ready', plan.fileBytes);

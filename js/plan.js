@@ -1,6 +1,7 @@
 /** What a model will take, from the first bytes of its file: read, planned by C in a small instance, described. */
 import { structs, WANT_DATA } from './border.js';
 import { BqError } from './errors.js';
+import { isNode } from './sources/node.js';
 import { readRange } from './sources/read.js';
 import { sections, u32 } from './sections.js';
 import { Wasm } from './wasm.js';
@@ -24,6 +25,7 @@ const KV = { f32: 0, f16: 1 };
  * @property {Uint8Array} companion  v2 sections of a v1 file's companion; empty for v2
  * @property {number} prefixBytes
  * @property {number} regionBytes  what the instance needs beside static data and stack
+ * @property {Record<string, number> | null} paging  `bqw_paging`, when weights are paged
  */
 
 /** @param {Pick<LoadOptions, 'context' | 'window' | 'batch' | 'kv'>} options */
@@ -58,9 +60,10 @@ function checkMagic(file, head) {
  * @param {Uint8Array} companion
  * @param {number} fileBytes  0: unknown
  * @param {LoadOptions} options
- * @returns {Promise<{ need: number } | { need: 0, numbers: Record<string, number> }>}
+ * @param {number} beside  buffers outside the heap that paging takes
+ * @returns {Promise<{ need: number } | { need: 0, numbers: Record<string, number>, paging: Record<string, number> | null }>}
  */
-async function makePlan(compiled, head, companion, fileBytes, options) {
+async function makePlan(compiled, head, companion, fileBytes, options, beside) {
   const wasm = await Wasm.create(compiled, head.length + companion.length + ROOM);
   return wasm.scope((take) => {
     const bytes = wasm.put(take, head);
@@ -69,10 +72,20 @@ async function makePlan(compiled, head, companion, fileBytes, options) {
     const out = take(128);
     wasm.write('bqw_session_options', session, { ...sessionRecord(options), threads: compiled.threads });
     wasm.write('bqw_plan', out, {});
-    const status = wasm.check('bqw_plan_make', bytes.at, bytes.length, fileBytes, extra.length && extra.at, extra.length,
-      session, options.sessions ?? 1, out);
+    /** @type {number[]} */
+    const args = [bytes.at, bytes.length, fileBytes, extra.length && extra.at, extra.length, session, options.sessions ?? 1];
+    let paging = null;
+    let status;
+    if (options.budget === undefined) {
+      status = wasm.check('bqw_plan_make', ...args, out);
+    } else {
+      const room = take(structs.bqw_paging.size);
+      const region = Math.min(Math.floor(options.budget / 65536), 65535) * 65536 - compiled.heapBase;
+      status = wasm.check('bqw_plan_paging', ...args, Math.max(region, 0), beside, room, out);
+      if (status !== WANT_DATA) paging = wasm.read('bqw_paging', room);
+    }
     const numbers = wasm.read('bqw_plan', out);
-    return status === WANT_DATA ? { need: numbers.need } : { need: 0, numbers };
+    return status === WANT_DATA ? { need: numbers.need } : { need: 0, numbers, paging: paging?.paged ? paging : null };
   });
 }
 
@@ -85,16 +98,17 @@ async function makePlan(compiled, head, companion, fileBytes, options) {
  * @returns {Promise<Planned>}
  */
 export async function planModel(compiled, source, file, options) {
-  const { signal, sessions = 1 } = options;
+  const { signal, sessions = 1, budget } = options;
+  if (budget !== undefined && !(budget > 0)) throw new BqError('ARGUMENT', `budget is ${budget}, not a number of bytes`);
   if (!(Number.isInteger(sessions) && sessions > 0 && sessions < 64)) throw new BqError('ARGUMENT', `sessions is ${sessions}, not 1 to 63`);
   let head = await readRange(file, 0, FIRST, signal);
   checkMagic(file, head);
   const companion = head.length >= 8 && u32(head, 4) === 1 ? await (await import('./companion.js')).readCompanion(source, signal) : new Uint8Array();
   for (;;) {
     const size = Math.max(file.size, 0);
-    const made = await makePlan(compiled, head, companion, size, options);
+    const made = await makePlan(compiled, head, companion, size, options, besideOf(source));
     signal?.throwIfAborted();
-    if ('numbers' in made) return describe(made.numbers, head, companion, compiled.heapBase, options);
+    if ('numbers' in made) return describe(made.numbers, made.paging, besideOf(source), head, companion, compiled.heapBase, options);
     const more = made.need > head.length ? await readRange(file, head.length, made.need, signal) : new Uint8Array();
     if (head.length + more.length < made.need)
       throw new BqError('TRUNCATED', `${file.name} ends after ${head.length + more.length} bytes, in the middle of its header`, { offset: head.length + more.length });
@@ -105,15 +119,20 @@ export async function planModel(compiled, source, file, options) {
   }
 }
 
+/** Buffers outside the heap, as large as a slot, that paging from this source takes. @param {Source} source */
+const besideOf = (source) => (isNode || source.kind === 'bytes' ? 0 : 2);
+
 /**
  * @param {Record<string, number>} n
+ * @param {Record<string, number> | null} paging
+ * @param {number} beside
  * @param {Uint8Array} head
  * @param {Uint8Array} companion
  * @param {number} heapBase
  * @param {LoadOptions} options
  * @returns {Planned}
  */
-function describe(n, head, companion, heapBase, { context, sessions = 1 }) {
+function describe(n, paging, beside, head, companion, heapBase, { context, sessions = 1 }) {
   const found = n.version === 1 ? sections(companion, 0, companion.length) : sections(head);
   const text = (/** @type {string} */ tag) => new TextDecoder().decode(found[tag] ?? new Uint8Array());
   const plan = {
@@ -138,6 +157,13 @@ function describe(n, head, companion, heapBase, { context, sessions = 1 }) {
     sessionBytes: n.session_bytes,
     kvBytes: n.kv_bytes,
     heapBytes: Math.ceil((heapBase + n.heap_bytes) / 65536) * 65536,
+    residency: paging && {
+      layers: paging.layers,
+      head: paging.head !== 0,
+      streamedBytes: paging.streamed_bytes,
+      slotBytes: paging.slot_bytes,
+      besideBytes: beside * paging.slot_bytes,
+    },
   };
-  return { plan, head, companion, prefixBytes: n.prefix_bytes, regionBytes: n.heap_bytes };
+  return { plan, head, companion, prefixBytes: n.prefix_bytes, regionBytes: n.heap_bytes, paging };
 }

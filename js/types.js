@@ -42,6 +42,8 @@
  * @property {'f32' | 'f16'} [kv]  type of the KV cache; default f32
  * @property {number} [window]    tokens whose hidden states prefill keeps at once; default 256
  * @property {number} [batch]     tokens per matrix product in prefill; default 32
+ * @property {number} [budget]    bytes that the model may take altogether. Weights that don't fit are read from the
+ *   file again for every token: a Blob, or a file in Node. Default: no limit, everything stays in memory
  * @property {AbortSignal} [signal]
  * @property {(progress: Progress) => void} [onProgress]
  * @property {boolean} [streaming]  resolve as soon as the model is known; sessions wait for layers still on
@@ -79,6 +81,18 @@
  * @property {number} sessionBytes  per session, its KV cache included
  * @property {number} kvBytes       per session
  * @property {number} heapBytes     all of the engine's memory for this model: weights, sessions, stack, reserve
+ * @property {Residency | null} residency  null: all weights stay in memory
+ */
+
+/**
+ * What stays in memory of a model that is larger than its budget, and what the rest costs.
+ * @typedef {object} Residency
+ * @property {number} layers         layers that stay
+ * @property {boolean} head          the head stays (with tied embeddings: those too)
+ * @property {number} streamedBytes  read from the file for every token that is generated; for a prompt, about that for
+ *   every `window` tokens
+ * @property {number} slotBytes      of each of the two buffers in the heap
+ * @property {number} besideBytes    of buffers outside the heap, where the reading worker can't share it
  */
 
 /**

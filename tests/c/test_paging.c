@@ -295,6 +295,37 @@ static void test_the_next_unit_is_read_while_this_one_computes(void) {
   fixture_free(&f);
 }
 
+/* A window that is not the last needs no head. */
+static void test_windows_before_the_last_read_no_head(void) {
+  fixture_spec spec = spec_of(false, false, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_32);
+  fixture f = fixture_make(&spec);
+  make_wanted(&f);
+  const fixture_tensor *head = fixture_find(&f, "lm_head.weight");
+  REQUIRE(head != NULL);
+  for (uint32_t window = 1; window <= 8; window++) {
+    loaded l;
+    must_load(&l, &f, (bq_residency){.paged = true, .layers = window % 3}, 0);
+    bq_session *s = session_of(&l, (bq_session_options){.window = window});
+    bq_session_sync(s, prompt, PROMPT, NULL, NULL);
+    bq_status status;
+    while ((status = bq_session_run(s, 1, NULL)) != BQ_OK) {
+      bq_page p;
+      size_t n;
+      while (bq_session_pages(s, &p, 1, &n) == BQ_OK && n) {
+        bool of_head = p.offset >= head->offset && p.offset < head->offset + head->bytes;
+        if (of_head) CHECK(s->computed + window >= PROMPT);
+        memcpy(p.dst, f.bytes + p.offset, p.bytes);
+        CHECK_EQ(bq_model_page_done(l.model, p.id, true, NULL), BQ_OK);
+        if (status == BQ_WANT_DATA) break; /* that may do */
+      }
+    }
+    check_logits(s, PROMPT - 1);
+    bq_session_free(s);
+    unload(&l);
+  }
+  fixture_free(&f);
+}
+
 /* What is read for a token is what the plan says. */
 static void test_streamed_bytes_are_planned(void) {
   for (uint32_t layers = 0; layers < 5; layers++)
@@ -445,6 +476,7 @@ int main(void) {
   RUN(test_failed_reads_are_asked_for_again);
   RUN(test_sessions_share_the_pages);
   RUN(test_the_next_unit_is_read_while_this_one_computes);
+  RUN(test_windows_before_the_last_read_no_head);
   RUN(test_streamed_bytes_are_planned);
   RUN(test_budgets);
   RUN(test_budget_errors);
