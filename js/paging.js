@@ -64,6 +64,7 @@ class WorkerFiller {
     if (error) return call.reject(unpackError(error));
     if (buffer && this.#wasm.alive) this.#wasm.bytes(call.at, call.bytes).set(new Uint8Array(buffer, 0, call.bytes));
     if (buffer && again) this.#worker.postMessage({ spare: buffer }, [buffer]);
+    else if (buffer) /** @type {any} */ (buffer).transfer?.(0); // freed now, where the browser can
     call.resolve();
   }
 

@@ -106,9 +106,9 @@ export async function planModel(compiled, source, file, options) {
   const companion = head.length >= 8 && u32(head, 4) === 1 ? await (await import('./companion.js')).readCompanion(source, signal) : new Uint8Array();
   for (;;) {
     const size = Math.max(file.size, 0);
-    const made = await makePlan(compiled, head, companion, size, options, besideOf(source));
+    const made = await makePlan(compiled, head, companion, size, options, besideOf(compiled, source));
     signal?.throwIfAborted();
-    if ('numbers' in made) return describe(made.numbers, made.paging, besideOf(source), head, companion, compiled.heapBase, options);
+    if ('numbers' in made) return describe(made.numbers, made.paging, besideOf(compiled, source), head, companion, compiled.heapBase, options);
     const more = made.need > head.length ? await readRange(file, head.length, made.need, signal) : new Uint8Array();
     if (head.length + more.length < made.need)
       throw new BqError('TRUNCATED', `${file.name} ends after ${head.length + more.length} bytes, in the middle of its header`, { offset: head.length + more.length });
@@ -119,8 +119,8 @@ export async function planModel(compiled, source, file, options) {
   }
 }
 
-/** Buffers outside the heap, as large as a slot, that paging from this source takes. @param {Source} source */
-const besideOf = (source) => (isNode || source.kind === 'bytes' ? 0 : 2);
+/** Buffers outside the heap, as large as a slot, that paging from this source takes. @param {Compiled} compiled @param {Source} source */
+const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'bytes' ? 0 : 2);
 
 /**
  * @param {Record<string, number>} n

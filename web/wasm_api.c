@@ -203,6 +203,7 @@ bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8
   uint64_t need = 0;
   bq_session_options o = session_options(options);
   bq_budget b = {UINT64_MAX, sessions, beside};
+  if (o.parallel.threads > BQW_THREADS) return fail(BQ_ARGUMENT, "more threads than this engine can have");
   /* The reserve depends on the model's context: first without a limit. */
   bq_status status = bq_plan_paging(bytes, n, to_u64(file_bytes), companion, companion_bytes, &o, &b,
                                     &need, &plan, &p, &err);
