@@ -41,6 +41,9 @@ port.onmessage = (/** @type {MessageEvent} */ { data }) => {
     heap = data.shared;
     reader = openReader(data.source);
     reader.catch(() => {});
+  } else if (data.close) {
+    const done = () => port.postMessage({ closed: true });
+    reader.then((open) => open.close()).then(done, done);
   } else if (data.spare) {
     if (spare.length < 2) spare.push(data.spare);
   } else {

@@ -63,6 +63,64 @@ async function fileReader(path) {
   };
 }
 
+/**
+ * A part of the model's file in a file of the browser's file system.
+ * @typedef {object} Part
+ * @property {FileSystemFileHandle} handle
+ * @property {number} offset  where it begins in the model's file
+ * @property {number} bytes
+ * @property {number} at      where it begins in its own
+ */
+
+/** @typedef {{ read: (into: Uint8Array, at: { at: number }) => number, close: () => void, mode?: string }} SyncHandle */
+
+/** Fills `into` from `at` on; and its end. @param {FileSystemFileHandle} handle */
+async function openHandle(handle) {
+  /** @type {SyncHandle | null} */
+  let sync = null;
+  try {
+    sync = await /** @type {any} */ (handle).createSyncAccessHandle({ mode: 'read-only' });
+    if (sync?.mode !== 'read-only') {
+      sync?.close(); // it would keep other tabs out
+      sync = null;
+    }
+  } catch {
+    // Not in this thread, or not with this file: a File does, more slowly.
+  }
+  const file = sync ? null : await handle.getFile();
+  return {
+    read: async (/** @type {number} */ at, /** @type {Uint8Array} */ into) => {
+      if (sync) return sync.read(into, { at });
+      const bytes = new Uint8Array(await /** @type {File} */ (file).slice(at, at + into.length).arrayBuffer());
+      into.set(bytes);
+      return bytes.length;
+    },
+    close: () => sync?.close(),
+  };
+}
+
+/** A file that lies in one file or several. @param {Part[]} parts  one after the other @returns {Promise<Reader>} */
+export async function partsReader(parts) {
+  const open = await Promise.all(parts.map(({ handle }) => openHandle(handle)));
+  return {
+    fills: true,
+    async read(offset, bytes, into) {
+      const target = into();
+      for (const [i, part] of parts.entries()) {
+        const from = Math.max(offset, part.offset);
+        const to = Math.min(offset + bytes, part.offset + part.bytes);
+        if (from >= to) continue;
+        const got = await open[i].read(part.at + from - part.offset, target.subarray(from - offset, to - offset)).catch((cause) => {
+          throw failure(part.handle.name, from, cause);
+        });
+        checkLength(part.handle.name, from, got, to - from);
+      }
+      return target;
+    },
+    close: async () => open.forEach((each) => each.close()),
+  };
+}
+
 /** @param {Uint8Array} bytes @returns {Reader} */
 const bytesReader = (bytes) => ({
   fills: false,
@@ -83,5 +141,6 @@ export function mustPage(source, { weightBytes, heapBytes }) {
 export async function openReader(source) {
   if (source.kind === 'blob') return blobReader(source.blob);
   if (source.kind === 'bytes') return bytesReader(source.bytes);
+  if (source.kind === 'handle') return partsReader([{ handle: source.handle, offset: 0, bytes: Infinity, at: 0 }]);
   return fileReader(source.kind === 'url' ? source.url : source.path);
 }

@@ -45,6 +45,8 @@ class WorkerFiller {
   #pending = new Map();
   /** @type {Error | null} */
   #dead = null;
+  /** Called when the worker has closed its files. @type {(value?: any) => void} */
+  #closed = () => {};
 
   /** @param {Wasm} wasm @param {Worker} worker @param {Source} source */
   constructor(wasm, worker, source) {
@@ -56,8 +58,9 @@ class WorkerFiller {
     worker.postMessage({ source, shared });
   }
 
-  /** @param {{ id: number, buffer?: ArrayBuffer, again?: boolean, error?: any }} message */
-  #answer({ id, buffer, again, error }) {
+  /** @param {{ id: number, buffer?: ArrayBuffer, again?: boolean, error?: any, closed?: boolean }} message */
+  #answer({ id, buffer, again, error, closed }) {
+    if (closed) return this.#closed();
     const call = this.#pending.get(id);
     this.#pending.delete(id);
     if (!call) return;
@@ -71,7 +74,7 @@ class WorkerFiller {
   /** @type {Filler['fill']} */
   fill = (offset, at, bytes) =>
     new Promise((resolve, reject) => {
-      if (this.#dead) return reject(this.#dead);
+      if (this.#dead) return void reject(this.#dead);
       this.#pending.set(++this.#last, { at, bytes, resolve: () => resolve(undefined), reject });
       this.#worker.postMessage({ id: this.#last, offset, at, bytes });
     });
@@ -85,6 +88,12 @@ class WorkerFiller {
 
   close = async () => {
     this.#end(new BqError('CLOSED', 'the model was closed'));
+    // It lets go of its files first: a handle that dies with its worker may lock a file for a while.
+    await new Promise((resolve) => {
+      this.#closed = resolve;
+      this.#worker.postMessage({ close: true });
+      setTimeout(resolve, 1000);
+    });
     this.#worker.terminate();
   };
 }

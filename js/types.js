@@ -43,7 +43,7 @@
  * @property {number} [window]    tokens whose hidden states prefill keeps at once; default 256
  * @property {number} [batch]     tokens per matrix product in prefill; default 32
  * @property {number} [budget]    bytes that the model may take altogether. Weights that don't fit are read from the
- *   file again for every token: a Blob, or a file in Node. Default: no limit, everything stays in memory
+ *   file again for every token: by its handle, from a Blob, or in Node. Default: no limit, everything stays in memory
  * @property {AbortSignal} [signal]
  * @property {(progress: Progress) => void} [onProgress]
  * @property {boolean} [streaming]  resolve as soon as the model is known; sessions wait for layers still on

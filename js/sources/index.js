@@ -33,6 +33,11 @@ export function fromBlob(blob, options = {}) {
   return { kind: 'blob', blob, ...extra(options) };
 }
 
+/** A file of the browser's file system: one of its own (OPFS), or one that was picked. @param {FileSystemFileHandle} handle @param {SourceOptions} [options] @returns {Source} */
+export function fromHandle(handle, options = {}) {
+  return { kind: 'handle', handle, ...extra(options) };
+}
+
 /** Bytes in memory; a worker gets a copy. @param {Uint8Array | ArrayBuffer} bytes @param {SourceOptions} [options] @returns {Source} */
 export function fromBytes(bytes, options = {}) {
   return { kind: 'bytes', bytes: bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes), ...extra(options) };
@@ -56,6 +61,12 @@ export function toSource(source) {
   throw new BqError('ARGUMENT', 'this is no source of a model', { hint: 'use fromUrl, fromBlob, fromBytes or fromFile' });
 }
 
+/** @param {FileSystemFileHandle} handle */
+const fileOf = (handle) =>
+  handle.getFile().catch((cause) => {
+    throw new BqError('READ', `${handle.name} can't be read: ${cause.message}`, { cause });
+  });
+
 /**
  * @param {Source} source
  * @param {AbortSignal} [signal]
@@ -66,6 +77,7 @@ export async function openSource(source, signal) {
   if (source.kind === 'url' && !(isNode && source.url.startsWith('file:'))) return openHttp(source.url);
   if (source.kind === 'blob') return openBlob(source.blob);
   if (source.kind === 'bytes') return openBytes(source.bytes);
+  if (source.kind === 'handle') return openBlob(await fileOf(source.handle));
   if (!isNode) throw new BqError('ARGUMENT', 'paths can be read in Node only', { hint: 'use fromUrl or fromBlob' });
   const { openFile } = await import('./file.js');
   return openFile(source.kind === 'url' ? source.url : source.path);

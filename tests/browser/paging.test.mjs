@@ -27,7 +27,7 @@ await everyBrowser((name) => {
         const page = await browser.open(site.url);
         const seen = await page.evaluate(async () => {
           const [js, fixture] = ['/js/index.js', '/tests/js/fixture.mjs'];
-          const { createWorkerEngine, fromBlob } = await import(js);
+          const { createWorkerEngine, fromBlob, fromHandle } = await import(js);
           const { tinyModel } = await import(fixture);
           const bytes = await tinyModel({ config: { layers: 9, hidden: 96, ffn: 768 }, type: 'bq4_32' });
           const folder = await navigator.storage.getDirectory();
@@ -54,6 +54,10 @@ await everyBrowser((name) => {
           const got = await run(paged);
           const memory = await paged.memory();
           await paged.close();
+          // By its handle: read-only handles, which others may have too, where the browser knows them.
+          const [one, two] = await Promise.all([1, 2].map(() => engine.load(fromHandle(handle), { ...options, budget })));
+          const handles = (await Promise.all([run(one), run(two)])).map((result) => result.ids);
+          await Promise.all([one.close(), two.close()]);
           await write(new Uint8Array(10));
           const again = await engine.load(source, { ...options, budget }).catch((/** @type {any} */ e) => e.code);
           // With the file open, then changed.
@@ -68,11 +72,11 @@ await everyBrowser((name) => {
           await engine.close();
           await folder.removeEntry('paged.bq4');
           return {
-            wanted: wanted.ids, got: got.ids, memory, budget, residency: paged.info.residency,
+            wanted: wanted.ids, got: got.ids, handles, memory, budget, residency: paged.info.residency,
             again, codes, tokens: stats.tokens,
           };
         });
-        assert.deepEqual(seen.got, seen.wanted);
+        for (const ids of [seen.got, ...seen.handles]) assert.deepEqual(ids, seen.wanted);
         assert.ok(seen.residency.streamedBytes > 0);
         assert.ok(seen.memory.total + seen.residency.besideBytes <= seen.budget, JSON.stringify(seen));
         assert.equal(seen.residency.besideBytes > 0, headers !== ISOLATED);

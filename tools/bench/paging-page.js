@@ -1,5 +1,5 @@
 // Runs in the browser under test: one model with all weights in memory and under budgets, its file in OPFS.
-import { createWorkerEngine, fromBlob } from '../../js/index.js';
+import { createWorkerEngine, fromHandle } from '../../js/index.js';
 
 const FILE = 'bench-paging.bq4';
 /** @type {{ file: File, handle: FileSystemFileHandle, models: any[], reader: Worker } | null} */
@@ -34,11 +34,11 @@ async function open({ url, shares, threads, context }) {
   state = { file, handle, models: [], reader };
   const engine = await createWorkerEngine({ threads });
   const options = { context, kv: /** @type {const} */ ('f16') };
-  const whole = await engine.plan(fromBlob(file), options);
+  const whole = await engine.plan(fromHandle(handle), options);
   for (const share of shares) {
     const budget = share < 1 ? whole.heapBytes - Math.ceil(whole.weightBytes * (1 - share)) : undefined;
     const own = await createWorkerEngine({ threads });
-    const model = await own.load(fromBlob(file), { ...options, budget });
+    const model = await own.load(fromHandle(handle), { ...options, budget });
     const session = await model.createSession();
     state.models.push({ engine: own, model, session, share, budget });
   }
