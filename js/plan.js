@@ -80,7 +80,8 @@ async function makePlan(compiled, head, companion, fileBytes, options, beside) {
       status = wasm.check('bqw_plan_make', ...args, out);
     } else {
       const room = take(structs.bqw_paging.size);
-      const region = Math.min(Math.floor(options.budget / 65536), 65535) * 65536 - compiled.heapBase;
+      // The heap is whole pages; what is beside it comes on top of the rounding.
+      const region = Math.min(Math.floor(options.budget / 65536), 65535) * 65536 - compiled.heapBase - (beside ? 65535 : 0);
       status = wasm.check('bqw_plan_paging', ...args, Math.max(region, 0), beside, room, out);
       if (status !== WANT_DATA) paging = wasm.read('bqw_paging', room);
     }
