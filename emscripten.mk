@@ -7,7 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-ifneq ($(filter wasm size bench-kernels build/bench-kernels% test-wasm% build/wasm% build/test-wasm%,$(MAKECMDGOALS)),)
+ifneq ($(filter wasm size bench-kernels build/bench-kernels% test-wasm% bench-threads build/wasm% build/test-wasm%,$(MAKECMDGOALS)),)
 EMCC ?= $(shell node tools/setup/setup.mjs --print emcc)
 ifeq ($(EMCC),)
 $(error no emcc: see the message above)
@@ -65,7 +65,8 @@ help:
 	@echo '  test-wasm-simd128  C tests as wasm: build/test-wasm-simd128/test_*.js'
 	@echo '  test-wasm-relaxed  the same with relaxed SIMD: build/test-wasm-relaxed/test_*.js'
 	@echo '  fuzz               fuzzers, clang: build/fuzz/fuzz_*'
-	@echo '  bench-kernels      rates of the kernels alone: build/native/bench-kernels, build/bench-kernels/kernels.js'
+	@echo '  bench-kernels      rates of the kernels alone: build/native/bench-*, build/bench-kernels/*.js'
+	@echo '  bench-threads      the engine on threads of emscripten: build/bench-threads/*.mjs'
 	@echo '  size               bytes of the shipped modules, plain and compressed'
 	@echo '  clean              removes build/'
 	@echo 'Variables: EMCC, GCC, CLANG. The tests are run by: npm test -- c wasm fuzz'
@@ -82,6 +83,7 @@ space := $(empty) $(empty)
 EXPORTS := $(if $(wildcard web/exports.txt),$(shell sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\).*/_\1/p' web/exports.txt))
 # Not the C++ and graphics libraries that emcc else builds, for minutes, when first used.
 EMCC_C := -sDEFAULT_TO_CXX=0 -sAUTO_NATIVE_LIBRARIES=0
+# -O2, since with -O3 wasm-opt undoes the order of work in the kernels (docs/SPEED.md).
 WASM_LINK := -O2 $(EMCC_C) -sMALLOC=none -Wl,--no-entry -nostartfiles -Wl,--stack-first,--export=__heap_base,--export=__stack_pointer \
   -sIMPORTED_MEMORY -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sINITIAL_MEMORY=$(LEAST_MEMORY) -sSTACK_SIZE=$(STACK) \
   -sEXPORTED_FUNCTIONS=$(subst $(space),$(comma),$(strip $(EXPORTS)))
@@ -141,13 +143,28 @@ build/fuzz/fuzz_%: build/fuzz/tests/fuzz/fuzz_%.o build/fuzz/libbq4.a
 
 # --- rates of the kernels alone ----------------------------------------------------------------
 $(eval $(call config,bench-kernels,$(EMCC),$(EMAR),$(WASM_FLAGS),,-mrelaxed-simd))
+BENCH_LINK ?= -O2
 .PHONY: bench-kernels
-bench-kernels: build/native/bench-kernels build/bench-kernels/kernels.js
-build/native/bench-kernels: build/native/tests/bench/kernels.o build/native/libbq4.a
+BENCHES := kernels attend session
+bench-kernels: $(BENCHES:%=build/native/bench-%) $(BENCHES:%=build/bench-kernels/%.js)
+build/native/bench-%: build/native/tests/bench/%.o build/native/libbq4.a
 	$(GCC) -no-pie $^ -o $@
-build/bench-kernels/kernels.js: build/bench-kernels/tests/bench/kernels.o build/bench-kernels/libbq4.a
+build/bench-kernels/%.js: build/bench-kernels/tests/bench/%.o build/bench-kernels/libbq4.a
 	@echo '{"type": "commonjs"}' > $(@D)/package.json
-	$(EMCC) $(WASM_TEST_LINK) -O2 -msimd128 -mrelaxed-simd $^ -o $@
+	$(EMCC) $(WASM_TEST_LINK) $(BENCH_LINK) -msimd128 -mrelaxed-simd $^ -o $@
+
+# The engine of build/wasm/bq4-relaxed-threads.wasm on emscripten's own threads, see tests/bench/threads.mjs
+BENCH_THREADS_LINK := -O3 $(EMCC_C) -sMALLOC=emmalloc -sMODULARIZE -sEXPORT_ES6 -sENVIRONMENT=web,worker -sINITIAL_MEMORY=16MB \
+  -sSTACK_SIZE=$(STACK) -sEXPORTED_FUNCTIONS=$(subst $(space),$(comma),$(strip $(EXPORTS))) --no-entry -msimd128 -mrelaxed-simd
+BENCH_THREADS_OBJECTS := $(addprefix build/wasm-relaxed-threads/,$(WEB_SOURCES:.c=.o) libbq4.a)
+.PHONY: bench-threads
+bench-threads: build/bench-threads/pthreads.mjs build/bench-threads/wasm-workers.mjs
+build/bench-threads/pthreads.mjs: tests/bench/threads.c $(BENCH_THREADS_OBJECTS)
+	@mkdir -p $(@D)
+	$(EMCC) -std=c11 -Ic -Iweb -DBENCH_PTHREADS -pthread -sPTHREAD_POOL_SIZE=1 $(BENCH_THREADS_LINK) $^ -o $@
+build/bench-threads/wasm-workers.mjs: tests/bench/threads.c $(BENCH_THREADS_OBJECTS)
+	@mkdir -p $(@D)
+	$(EMCC) -std=c11 -Ic -Iweb -sWASM_WORKERS $(BENCH_THREADS_LINK) $^ -o $@
 
 .PHONY: size clean
 size: wasm

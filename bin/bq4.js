@@ -17,7 +17,7 @@ FILE is a path or an address. Options of run and chat:
   --temperature T      0: always the likeliest token (default 0.7)
   --top-k K  --top-p P  --min-p P  --repeat-penalty R  --seed N  --stop TEXT (may be repeated)
   --context N          tokens of context (default: the model's own)
-  --kv f32|f16         type of the KV cache (default f32)
+  --kv f32|f16|i8      type of the KV cache (default f32)
   --companion FILE     tells architecture and tokenizer of a v1 file (default: NAME.json beside it)
   --variant NAME       relaxed or simd128 (default: the best that this machine has)
 
@@ -26,6 +26,7 @@ Options of convert; IN is a llama2.c .bin, a .safetensors file with config.json 
   --tokenizer FILE     default: what usually lies beside such a model
   --quant TYPE         type of the matrices: bq4 (default), bq4_16, bq4_64, bq4h, bq8, f16, bf16, f32
   --embed TYPE         type of embedding and head (default: bq8, or the type of the matrices when they are no blocks)
+  --hash KIND          of chunks: xxh64 (default) shows damage, sha256 with an integrity also forgery
   --v1                 a v1.0 file and its companion OUT.json
   --name TEXT  --license TEXT  --card FILE  --chat FILE   what the file says of itself; FILE: chat format as JSON
   --json               the report, error of each tensor included, as one JSON object
@@ -53,7 +54,7 @@ const generation = {
 
 /** @type {Record<string, { files: number, options: Record<string, Option>, start: (files: string[], options: any) => Promise<void> }>} */
 const COMMANDS = {
-  convert: { files: 2, options: { tokenizer: value, quant: value, embed: value, v1: flag, name: value, license: value, card: value, chat: value, json: flag }, start: convertFile },
+  convert: { files: 2, options: { tokenizer: value, quant: value, embed: value, hash: value, v1: flag, name: value, license: value, card: value, chat: value, json: flag }, start: convertFile },
   inspect: { files: 1, options: { json: flag, companion: value }, start: inspectFile },
   run: { files: 1, options: { ...generation, prompt: value, chat: flag, json: flag }, start: runPrompt },
   chat: { files: 1, options: generation, start: chatLoop },
@@ -79,7 +80,7 @@ async function load(file, options) {
   const { createEngine } = await import('../js/index.js');
   const engine = await createEngine({ variant: options.variant });
   const kv = options.kv;
-  if (kv !== undefined && kv !== 'f32' && kv !== 'f16') throw new Usage(`--kv is "${kv}", not f32 or f16`);
+  if (kv !== undefined && kv !== 'f32' && kv !== 'f16' && kv !== 'i8') throw new Usage(`--kv is "${kv}", not f32, f16 or i8`);
   const model = await engine.load(await sourceOf(file, options), { context: numberOf(options, 'context'), kv });
   return { engine, model };
 }

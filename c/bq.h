@@ -101,6 +101,7 @@ typedef struct bq_plan {
   uint64_t model_bytes;    /* one block: weights, tokenizer tables, staging */
   uint64_t session_bytes;  /* one block per session with the given options */
   uint64_t kv_bytes;       /* of session_bytes, the KV cache */
+  uint64_t token_weights;  /* weights that every token is multiplied with: what its time is spent on */
   bq_config config;
 } bq_plan;
 
@@ -159,6 +160,7 @@ typedef struct bq_loader_options {
   const uint8_t *companion;   /* v1 only; copied */
   size_t companion_bytes;
   bq_residency residency;     /* what is paged is checked on its way, and dropped */
+  const uint8_t *integrity;   /* SHA-256 as docs/FORMAT.md, HASH, defines it; copied. NULL: none asked for */
 } bq_loader_options;
 
 /* What the loader wants next: `length` bytes from `offset` on are useful; the first `dst_bytes`
@@ -171,9 +173,13 @@ typedef struct bq_want {
 
 bq_status bq_loader_create(const bq_loader_options *options, bq_loader **out, bq_error *err);
 bq_status bq_loader_want(bq_loader *loader, bq_want *out, bq_error *err);
-/* `n` bytes (<= dst_bytes of the last want) are in place. Errors are sticky. */
+/* `n` bytes (<= dst_bytes of the last want) are in place. Errors are sticky, but see bq_loader_retry. */
 bq_status bq_loader_wrote(bq_loader *loader, size_t n, bq_error *err);
-/* The same by copy: bytes from the wanted offset on, any number. */
+/* After a CHECKSUM error (INTEGRITY: only that of a prefix): goes back to the start of what did not
+ * verify, the prefix or a chunk, which the next want asks for. Otherwise the error is for good and
+ * returned again; STATE when there is none. */
+bq_status bq_loader_retry(bq_loader *loader, bq_error *err);
+/* As bq_loader_wrote, by copy: bytes from the wanted offset on, any number. */
 bq_status bq_loader_feed(bq_loader *loader, const uint8_t *bytes, size_t n, bq_error *err);
 /* The model, once the prefix is there (STATE before). Lives until bq_loader_free. */
 bq_status bq_loader_model(bq_loader *loader, bq_model **out, bq_error *err);

@@ -46,7 +46,8 @@ bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes,
   bq_plan plan;
   bq_status status = plan_rest(&in, options, need, &p, &plan, err);
   if (status) return status;
-  plan.model_bytes = bq_model_bytes(&p, &(bq_residency){0}, &plan.weight_bytes);
+  plan.model_bytes =
+      bq_model_bytes(&p, &(bq_residency){0}, &plan.weight_bytes, &plan.token_weights);
   if (plan.model_bytes == UINT64_MAX)
     return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
                    "%l bytes of weights are more than this machine can address", plan.weight_bytes);
@@ -74,7 +75,7 @@ bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes, co
   bq_paging chosen;
   status = bq_paging_choose(&p, room, budget->beside, &chosen, err);
   if (status) return status;
-  bq_model_bytes(&p, &chosen.residency, &plan.weight_bytes);
+  bq_model_bytes(&p, &chosen.residency, &plan.weight_bytes, &plan.token_weights);
   plan.model_bytes = chosen.model_bytes;
   *out = plan;
   *paging = chosen;

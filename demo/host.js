@@ -21,9 +21,9 @@ export class Host {
 
   /** NO_SIMD, NO_ENGINE, NO_WORKER. */
   async start() {
-    // The worker's script lies in this folder, which is as far as the service worker beside it reaches.
-    const worker = new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
-    this.#engine = await createWorkerEngine({ worker });
+    // The scripts of workers lie in this folder, which is as far as the service worker beside it reaches.
+    const worker = () => new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
+    this.#engine = await createWorkerEngine({ worker, threadUrl: new URL('./thread.js', import.meta.url) });
     return this.#engine.info;
   }
 

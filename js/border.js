@@ -24,9 +24,10 @@ export const functions = {
   bqw_free: 'vu',
   bqw_plan_make: 'suufuuuuu',
   bqw_plan_paging: 'suufuuuufuuu',
-  bqw_loader_create: 'sffuuuu',
+  bqw_loader_create: 'sffuuuuu',
   bqw_loader_want: 'suu',
   bqw_loader_wrote: 'suu',
+  bqw_loader_retry: 'su',
   bqw_loader_model: 'suu',
   bqw_loader_free: 'su',
   bqw_model_ready: 'uu',
@@ -55,11 +56,12 @@ export const functions = {
   bqw_measure_bytes: 'u',
   bqw_measure_prepare: 'vu',
   bqw_measure: 'vu',
-  bqw_measure_empty: 'uu',
+  bqw_measure_empty: 'uuu',
   bqw_type_bytes: 'fuuff',
   bqw_quantize: 'suuuuuu',
   bqw_dequantize: 'suuuuuu',
   bqw_xxh64: 'fuuu',
+  bqw_sha256: 'vuuuu',
 };
 
 /** Statuses that are no failure. */
@@ -88,7 +90,7 @@ export const structs = {
   bqw_session_options: struct('context:u32 window:u32 batch:u32 kv_type:u32 threads:u32'),
   bqw_plan: struct(`file_bytes:f64 prefix_bytes:f64 weight_bytes:f64 model_bytes:f64 session_bytes:f64
     kv_bytes:f64 heap_bytes:f64 version:u32 layers:u32 hidden:u32 heads:u32 kv_heads:u32 head_dim:u32 ffn:u32
-    vocab:u32 context:u32 arch:u32 tokens:u32 tied:u32 need:f64 reserved:u32*4`),
+    vocab:u32 context:u32 arch:u32 tokens:u32 tied:u32 need:f64 token_weights:f64 reserved:u32*2`),
   bqw_paging: struct('model_bytes:f64 slot_bytes:f64 streamed_bytes:f64 paged:u32 head:u32 layers:u32 units:u32 reserved:u32*2'),
   bqw_page: struct('offset:f64 dst:u32 bytes:u32 id:u32 reserved:u32'),
   bqw_want: struct('offset:f64 length:f64 dst:u32 dst_bytes:u32'),

@@ -9,9 +9,12 @@ import { fullUrl, resolveBuilds } from './wasm.js';
 
 /** @import { Engine, EngineInfo, EngineOptions, Model, ModelInfo, Part, Result, Session } from './types.js' */
 
-/** @param {any} [given]  a worker that runs worker.js */
+/** Milliseconds that a worker may be silent while it starts threads: more than it gives them itself. */
+const THREADS_MS = 6000;
+
+/** @param {any} [given]  a worker that runs worker.js, or a function that makes one */
 async function startWorker(given) {
-  if (given) return given;
+  if (given) return typeof given === 'function' ? given() : given;
   if (isNode) {
     const { Worker: Thread } = await nodeModule('worker_threads');
     return new Thread(new URL('./worker.js', import.meta.url));
@@ -219,6 +222,8 @@ class RemoteModel extends Remote {
   tokenId = (text) => this.invoke('tokenId', text);
   /** @type {Model['memory']} */
   memory = () => this.invoke('memory');
+  pause = () => this.invoke('pause');
+  resume = () => this.invoke('resume');
   /** @type {Model['createSession']} */
   createSession = async (...args) => new RemoteSession(this.connection, await this.connection.call({ op: 'createSession', on: this.on, args }));
   /** @type {Model['createChat']} */
@@ -253,21 +258,44 @@ class RemoteEngine {
 }
 
 /**
- * An engine in a worker of its own: the page stays responsive. NO_SIMD, NO_ENGINE, NO_WORKER.
- * @param {EngineOptions & { worker?: any }} [options]  `worker`: one that runs js/worker.js
+ * Opens the engine of a worker. Null: it went silent while it started threads, as workers that make workers can.
+ * @param {Connection} connection
+ * @param {object} options
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<EngineInfo | null>}
+ */
+async function open(connection, options, signal) {
+  /** @type {any} */
+  let timer;
+  const answer = new Promise((resolve, reject) => {
+    const onEvent = () => (timer = setTimeout(resolve, THREADS_MS, null));
+    connection.call({ op: 'open', args: [{ protocol: PROTOCOL, options }] }, { signal, onEvent }).then(resolve, reject);
+  });
+  return answer.finally(() => clearTimeout(timer));
+}
+
+/**
+ * An engine in a worker of its own: the page stays responsive. NO_SIMD, NO_ENGINE, NO_WORKER, ARGUMENT.
+ * @param {EngineOptions & { worker?: any }} [options]  `worker`: one that runs js/worker.js, or a function that makes one
  * @returns {Promise<Engine>}
  */
 export async function createWorkerEngine({ signal, worker, ...options } = {}) {
   signal?.throwIfAborted();
   // Relative to the page, not to the worker.
-  const wasmUrl = resolveBuilds(options.wasmUrl);
-  const threadUrl = options.threadUrl && fullUrl(options.threadUrl);
-  const connection = new Connection(await startWorker(worker));
-  try {
-    const args = [{ protocol: PROTOCOL, options: { ...options, wasmUrl, threadUrl } }];
-    return new RemoteEngine(connection, await connection.call({ op: 'open', args }, { signal }));
-  } catch (error) {
-    await connection.close();
-    throw error;
+  const given = { ...options, wasmUrl: resolveBuilds(options.wasmUrl), threadUrl: options.threadUrl && fullUrl(options.threadUrl) };
+  for (const threads of [options.threads, 1]) {
+    const connection = new Connection(await startWorker(worker));
+    try {
+      const info = await open(connection, { ...given, threads }, signal);
+      if (info) return new RemoteEngine(connection, threads === options.threads ? info : { ...info, threadsReason: SILENT });
+    } catch (error) {
+      await connection.close();
+      throw error;
+    }
+    connection.close();
+    if (worker && typeof worker !== 'function') break;
   }
+  throw new BqError('NO_WORKER', SILENT, { hint: 'ask for one thread, or pass a function that makes the worker, so that another one can be tried' });
 }
+
+const SILENT = 'the worker went silent when it started threads';

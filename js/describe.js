@@ -14,7 +14,7 @@ function hashState(h) {
 }
 
 /** @param {any} report  of inspect(), with file and plan @returns {string} */
-export function describe({ file, format: f, name, license, config, tokenizer: t, chat, sections, tensors, hashes, plan }) {
+export function describe({ file, integrity, format: f, name, license, config, tokenizer: t, chat, sections, tensors, hashes, plan }) {
   const total = tensors.reduce((/** @type {number} */ sum, /** @type {any} */ x) => sum + x.bytes, 0);
   const width = Math.max(...tensors.map((/** @type {any} */ x) => x.name.length), 0);
   const lines = tensors.map((/** @type {any} */ x) =>
@@ -35,6 +35,7 @@ export function describe({ file, format: f, name, license, config, tokenizer: t,
       ['name', name],
       ['licence', license || 'not stated'],
       ['hashes', hashState(hashes)],
+      ['integrity', integrity],
     ]),
     config ? `\nconfiguration\n${table(Object.entries(config))}` : '',
     t ? `\ntokenizer\n${table(Object.entries(t).map(([k, v]) => [k, Array.isArray(v) ? v.join(', ') : v]))}` : '',

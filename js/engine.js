@@ -9,7 +9,7 @@ import { openSource, toSource } from './sources/index.js';
 import { isNode, nodeModule } from './sources/node.js';
 import { compile, fullUrl, Wasm } from './wasm.js';
 
-/** @import { Engine, EngineInfo, EngineOptions, LoadOptions, Source, SourceLike } from './types.js' */
+/** @import { Cache, Engine, EngineInfo, EngineOptions, LoadOptions, Source, SourceLike } from './types.js' */
 /** @import { Threads } from './threads.js' */
 /** @import { Compiled } from './wasm.js' */
 
@@ -23,15 +23,20 @@ class LocalEngine {
   #compiled;
   #fallback;
   #threads;
+  #cache;
   #closed = false;
   /** @type {Set<LocalModel>} */
   #models = new Set();
 
-  /** @param {Compiled} compiled @param {EngineInfo} info @param {boolean} fallback @param {Threads | null} threads */
-  constructor(compiled, info, fallback, threads) {
+  /**
+   * @param {Compiled} compiled @param {EngineInfo} info @param {boolean} fallback @param {Threads | null} threads
+   * @param {Cache | null} cache
+   */
+  constructor(compiled, info, fallback, threads, cache) {
     this.#compiled = compiled;
     this.#fallback = fallback;
     this.#threads = threads;
+    this.#cache = cache;
     this.info = info;
   }
 
@@ -41,7 +46,10 @@ class LocalEngine {
     const described = toSource(source);
     const file = await openSource(described, options.signal);
     try {
-      return (await planModel(this.#compiled, described, file, options)).plan;
+      const planned = await planModel(this.#compiled, described, file, options, this.#cache);
+      const { tokensPerSecond, cachedBytes } = await import('./estimate.js');
+      const cached = await cachedBytes(planned, this.#cache);
+      return { ...planned.plan, cached, tokensPerSecond: await tokensPerSecond(this.#compiled, this.info, planned.plan) };
     } finally {
       await file.close();
     }
@@ -51,13 +59,13 @@ class LocalEngine {
   load = async (source, options = {}) => {
     this.#check();
     const described = toSource(source);
-    options.onProgress?.({ phase: 'plan', loaded: 0, total: 0 });
+    options.onProgress?.({ phase: 'plan', loaded: 0, total: 0, rate: 0, secondsLeft: null, cacheProblem: '' });
     const loading = await this.#begin(described, options);
     let pager = null;
     try {
       const handle = await loading.model;
-      if (loading.plan.residency) pager = await (await import('./paging.js')).Pager.open(loading.wasm, handle, described);
-      const model = new LocalModel(loading.wasm, loading, handle, loading.plan, options, pager, (closed) => this.#models.delete(closed));
+      if (loading.plan.paging) pager = await (await import('./paging.js')).Pager.open(loading.wasm, handle, described);
+      const model = new LocalModel(loading.wasm, loading, handle, loading.plan, { ...options, kv: loading.plan.kv }, pager, (closed) => this.#models.delete(closed));
       this.#models.add(model);
       if (this.#closed) await model.close();
       if (!options.streaming) await loading.done.catch((error) => model.close().then(() => Promise.reject(error)));
@@ -74,12 +82,12 @@ class LocalEngine {
   async #begin(source, options) {
     const file = await openSource(source, options.signal);
     try {
-      const planned = await planModel(this.#compiled, source, file, options);
+      const planned = await planModel(this.#compiled, source, file, options, this.#cache, true);
       if (planned.paging) (await import('./paging-reader.js')).mustPage(source, planned.plan);
       const wasm = await Wasm.create(this.#compiled, planned.regionBytes);
       if (this.#fallback) wasm.check('bqw_fallback');
       await this.#threads?.attach(wasm, this.#compiled);
-      return new Loading(wasm, file, planned, options);
+      return new Loading(wasm, file, planned, options, this.#cache);
     } catch (error) {
       await file.close();
       throw error;
@@ -134,9 +142,19 @@ async function compileFor(options, { most, reason }) {
  * @returns {Promise<Engine>}
  */
 export async function createEngine(options = {}) {
+  return openEngine(options, () => {});
+}
+
+/**
+ * Likewise, and tells when it starts threads: from then on it must go fast.
+ * @param {EngineOptions} options
+ * @param {() => void} onThreads
+ * @returns {Promise<Engine>}
+ */
+export async function openEngine(options, onThreads) {
   const wanted = await threadsToTry(options.threads);
   const { compiled, reason: threadsReason } = await compileFor(options, wanted);
-  const threads = compiled.shared ? await startThreads(compiled, options, wanted) : null;
+  const threads = compiled.shared ? await startThreads(compiled, options, wanted, onThreads) : null;
   const wasm = await Wasm.create(compiled, SELF_TEST_BYTES);
   const good = wasm.call('bqw_self_test') === 1;
   if (!good) wasm.check('bqw_fallback');
@@ -144,14 +162,15 @@ export async function createEngine(options = {}) {
   const reason = good ? compiled.reason : `the self test of the ${compiled.build} kernels failed on this machine`;
   const { count = 1, timings = [] } = threads ?? {};
   const info = { build: compiled.build, kernel, reason, worker: false, threads: count, threadsReason: threads?.reason || threadsReason, timings };
-  return new LocalEngine({ ...compiled, threads: count }, info, !good, threads);
+  return new LocalEngine({ ...compiled, threads: count }, info, !good, threads, options.cache ?? null);
 }
 
-/** @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number, reason: string }} wanted */
-async function startThreads(compiled, { threads: asked = 'auto', threadUrl, signal }, { most }) {
+/** @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number }} wanted @param {() => void} onThreads */
+async function startThreads(compiled, { threads: asked = 'auto', threadUrl, signal }, { most }, onThreads) {
   const { MEASURE_BYTES, Threads } = await import('./threads.js');
   const threads = new Threads(threadUrl && fullUrl(threadUrl));
   const wasm = await Wasm.create(compiled, SELF_TEST_BYTES + MEASURE_BYTES);
+  onThreads();
   if (asked === 'auto') await threads.choose(wasm, compiled, most);
   else threads.reason = (await threads.attach(wasm, compiled, most)) || ((threads.count = most), '');
   wasm.release();

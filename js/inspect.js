@@ -2,8 +2,14 @@
 import { TYPES } from './convert/weights.js';
 import { BqError } from './errors.js';
 import { sections, u32, u64 } from './sections.js';
+import { integrityOf, Sha256 } from './sha256.js';
 import { readRange } from './sources/read.js';
 import { compile, Wasm } from './wasm.js';
+
+/** Bytes read at once: a chunk. */
+const STEP = 1 << 20;
+/** Beside them and the prefix. */
+const ROOM = 262144;
 
 const LAYOUTS = ['rows', 'tiled'];
 const TOKENIZERS = ['', 'spm', 'bpe', 'wordlist'];
@@ -126,29 +132,38 @@ const xxh64 = (wasm, bytes) =>
     return hex(wasm.bytes(out, 8));
   });
 
-/** @param {Uint8Array} bytes */
-const sha256 = async (bytes) => hex(new Uint8Array(await crypto.subtle.digest('SHA-256', new Uint8Array(bytes))));
-
 /**
- * Reads all chunks and says which are damaged.
+ * Reads all of the file's data: which chunks are damaged, and the integrity of the file (docs/FORMAT.md, HASH).
  * @param {import('./sources/types.js').ByteSource} file
  * @param {Wasm} wasm
  * @param {Uint8Array | undefined} payload  of HASH
- * @param {number} from  where the data begins
+ * @param {Uint8Array} prefix
  */
-async function checkChunks(file, wasm, payload, from) {
-  if (!payload) return { kind: null, chunks: 0, damaged: [] };
-  const kind = u32(payload, 0) === 2 ? 'sha-256' : 'xxh64';
-  const step = u32(payload, 4);
+async function checkChunks(file, wasm, payload, prefix) {
+  const kind = payload ? (u32(payload, 0) === 2 ? 'sha-256' : 'xxh64') : null;
   const width = kind === 'xxh64' ? 8 : 32;
-  const chunks = Math.floor((payload.length - 8) / width);
+  const chunks = payload ? Math.floor((payload.length - 8) / width) : 0;
+  const whole = new Sha256(wasm);
+  whole.add(prefix);
+  const integrity = kind === 'sha-256' ? whole.end() : null;
   const damaged = [];
-  for (let i = 0; i < chunks; i++) {
-    const bytes = await readRange(file, from + i * step, from + (i + 1) * step);
-    const found = kind === 'xxh64' ? xxh64(wasm, bytes) : await sha256(bytes);
-    if (found !== hex(payload.subarray(8 + i * width, 8 + (i + 1) * width))) damaged.push({ chunk: i, offset: from + i * step });
+  for (let i = 0; ; i++) {
+    const offset = prefix.length + i * STEP;
+    const bytes = await readRange(file, offset, offset + STEP);
+    if (!bytes.length && i >= chunks) break;
+    if (!integrity) whole.add(bytes);
+    if (!payload || i >= chunks) continue;
+    const found = kind === 'xxh64' ? xxh64(wasm, bytes) : hex(sha256(wasm, bytes));
+    if (found !== hex(payload.subarray(8 + i * width, 8 + (i + 1) * width))) damaged.push({ chunk: i, offset });
   }
-  return { kind, chunks, damaged };
+  return { kind, chunks, damaged, integrity: integrityOf(integrity ?? whole.end()) };
+}
+
+/** @param {Wasm} wasm @param {Uint8Array} bytes */
+function sha256(wasm, bytes) {
+  const hash = new Sha256(wasm);
+  hash.add(bytes);
+  return hash.end();
 }
 
 /** The hash in the last section of bytes[from, to) over bytes[start, that section). @param {Wasm} wasm @param {Uint8Array} bytes @param {number} start @param {Uint8Array | undefined} sum */
@@ -166,7 +181,10 @@ export async function inspect(file) {
   if (text(head.subarray(0, 4)) !== 'BQ4F') throw new BqError('NOT_A_MODEL', `${file.name} does not begin like a .bq4 file`, { offset: 0 });
   if (head.length < 12) throw new BqError('TRUNCATED', `${file.name} ends after ${head.length} bytes`, { offset: head.length });
   const version = u32(head, 4);
-  if (version === 1) return { format: { version, fileLength: file.size }, name: '', license: '', config: null, tokenizer: null, chat: null, sections: [], tensors: await readV1(file), hashes: null };
+  if (version === 1) {
+    const { integrity } = await checkChunks(file, await Wasm.create(await compile(), STEP + ROOM), undefined, head);
+    return { format: { version, fileLength: file.size }, name: '', license: '', config: null, tokenizer: null, chat: null, sections: [], tensors: await readV1(file), hashes: null, integrity };
+  }
   if (version !== 2) throw new BqError('UNSUPPORTED', `${file.name} has version ${version}`, { offset: 4 });
   if (head.length < 64) throw new BqError('TRUNCATED', `${file.name} ends after ${head.length} bytes`, { offset: head.length });
   const [planLength, prefixLength, fileLength] = [u64(head, 16), u64(head, 24), u64(head, 32)];
@@ -176,8 +194,10 @@ export async function inspect(file) {
   const plan = sections(bytes);
   const rest = sections(bytes, 64 + planLength, prefixLength);
   const all = { ...rest, ...plan };
-  const wasm = await Wasm.create(await compile(), Math.max(bytes.length, 1 << 20) + 262144);
+  const wasm = await Wasm.create(await compile(), Math.max(bytes.length, STEP) + ROOM);
+  const { integrity, ...chunks } = await checkChunks(file, wasm, all.HASH, bytes);
   return {
+    integrity,
     format: { version, minor: u32(head, 8), flags: u32(head, 12), fileId: hex(head.subarray(40, 56)), planLength, prefixLength, fileLength, size: file.size },
     name: text(all.NAME),
     license: text(all.LICE),
@@ -191,7 +211,7 @@ export async function inspect(file) {
       header: xxh64(wasm, bytes.subarray(0, 56)) === hex(bytes.subarray(56, 64)) ? 'ok' : 'damaged',
       plan: checkSum(wasm, bytes, 64, plan.SUM8) ? 'ok' : 'damaged',
       prefix: checkSum(wasm, bytes, 0, rest.SUM8) ? 'ok' : 'damaged',
-      ...(await checkChunks(file, wasm, all.HASH, prefixLength)),
+      ...chunks,
     },
   };
 }

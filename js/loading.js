@@ -1,45 +1,66 @@
-/** Feeds a file into the engine: the loader in C says which bytes it wants, they go straight to their place. */
+/**
+ * Feeds a file into the engine: the loader in C says which bytes it wants, they go to their place and are verified
+ * there. What does not verify is fetched again; what does is kept in the cache, where there is one.
+ */
 import { structs } from './border.js';
+import { Chunks } from './chunks.js';
 import { BqError } from './errors.js';
-import { follow, Pace } from './turn.js';
+import { Meter } from './progress.js';
+import { sections, u32, u64 } from './sections.js';
+import { readRange } from './sources/read.js';
+import { follow, gate, Pace } from './turn.js';
 
 /** @import { Planned } from './plan.js' */
 /** @import { ByteSource } from './sources/types.js' */
-/** @import { LoadOptions } from './types.js' */
+/** @import { Cache, CacheEntry, LoadOptions } from './types.js' */
+/** @import { Gate } from './turn.js' */
 /** @import { Wasm } from './wasm.js' */
 
-/** @template T @typedef {{ promise: Promise<T>, resolve: (value: T) => void, reject: (error: unknown) => void }} Gate */
-
-/** A gap this small is read over rather than asked for anew. */
-const SKIP = 1 << 20;
+/** Chunks on their way to the cache at once. */
+const WRITES = 4;
+/** Bytes of the header of a v2 file. */
+const HEADER = 64;
 
 export class Loading {
   #wasm;
   #file;
   #planned;
   #options;
+  #cache;
   #loader = 0;
   #life;
-  /** Resolved, and replaced, whenever bytes have arrived. @type {Gate<void>} */
+  #meter;
+  /** Resolved, and replaced, whenever bytes have been verified. @type {Gate<void>} */
   #gate = gate();
   /** The model's handle, as soon as everything but the weights is there. @type {Gate<number>} */
   #model = gate();
-  #handle = 0;
+  /** @type {Chunks | null} */
+  #chunks = null;
+  /** @type {CacheEntry | null} */
+  #entry = null;
+  #paused = false;
+  /** @type {Set<Promise<void>>} */
+  #writes = new Set();
+  /** Ends when what was loaded is in the cache, after `done`. @type {Promise<void>} */
+  kept = Promise.resolve();
 
   /**
    * @param {Wasm} wasm
    * @param {ByteSource} file  closed when loading ends, however it ends
    * @param {Planned} planned
    * @param {LoadOptions} options
+   * @param {Cache | null} [cache]
    */
-  constructor(wasm, file, planned, options) {
+  constructor(wasm, file, planned, options, cache = null) {
     /** The instance that is being filled. */
     this.wasm = this.#wasm = wasm;
     this.plan = planned.plan;
     this.#file = file;
     this.#planned = planned;
     this.#options = options;
+    this.#cache = cache;
     this.#life = follow(options.signal);
+    this.#meter = new Meter(options.onProgress, planned.plan.fileBytes);
     /** Settles when all is in place, or why it never will be. @type {Promise<void>} */
     this.done = this.#run();
     // Whoever waits for the model or for bytes is told too; nobody has to listen.
@@ -60,97 +81,196 @@ export class Loading {
     return this.#gate.promise;
   }
 
+  /** Most chunks that were in JavaScript at once, and bytes that came from the source, for tests. */
+  get counts() {
+    return { peak: this.#chunks?.peak ?? 0, live: this.#chunks?.live ?? 0, fetched: this.#chunks?.fetched ?? 0 };
+  }
+
   /** @param {unknown} reason */
   stop(reason) {
     this.#life.controller.abort(reason);
   }
 
+  /** Asks for no more bytes until `resume`. */
+  pause() {
+    this.#paused = true;
+    this.#chunks?.pause();
+    this.#meter.at('paused', 0);
+  }
+
+  resume() {
+    this.#paused = false;
+    this.#chunks?.resume();
+  }
+
   async #run() {
     try {
-      const { plan, companion } = this.#planned;
-      this.#wasm.scope((take) => {
-        const extra = this.#wasm.put(take, companion);
-        const size = Math.max(this.#file.size, 0);
-        let residency = 0;
-        if (this.#planned.paging) this.#wasm.write('bqw_paging', (residency = take(structs.bqw_paging.size)), this.#planned.paging);
-        this.#loader = this.#wasm.out('bqw_loader_create', size, this.#planned.prefixBytes, extra.length && extra.at, extra.length, residency);
-      });
-      await this.#feed(plan.fileBytes);
-      this.#progress('ready', plan.fileBytes);
+      this.#create();
+      const prefix = await this.#prefix();
+      const handle = this.#wasm.out('bqw_loader_model', this.#loader);
+      this.#model.resolve(handle);
+      this.#announce();
+      await this.#data(prefix);
+      this.#meter.at('ready', this.plan.fileBytes, this.#entry?.problem?.message);
+      this.#announce();
     } finally {
       this.#life.release();
+      this.#chunks?.close();
+      this.kept = Promise.all(this.#writes).then(() => this.#entry?.close());
       await this.#file.close();
     }
+  }
+
+  #create() {
+    const { companion, integrity, paging, prefixBytes } = this.#planned;
+    this.#wasm.scope((take) => {
+      const extra = this.#wasm.put(take, companion);
+      const hash = integrity ? this.#wasm.put(take, integrity).at : 0;
+      const residency = paging ? take(structs.bqw_paging.size) : 0;
+      if (paging) this.#wasm.write('bqw_paging', residency, paging);
+      const size = Math.max(this.#file.size, 0);
+      this.#loader = this.#wasm.out('bqw_loader_create', size, prefixBytes, extra.length && extra.at, extra.length, hash, residency);
+    });
   }
 
   #want() {
     return this.#wasm.outStruct('bqw_want', 'bqw_loader_want', this.#loader);
   }
 
-  /** @param {number} total */
-  async #feed(total) {
+  /** Puts those bytes in place that the loader wants. @param {Uint8Array} bytes @param {number} at  their offset in the file @param {Pace} pace */
+  async #feed(bytes, at, pace) {
     const { signal } = this.#life;
-    const pace = new Pace();
-    const phase = this.#file.remote ? 'download' : 'load';
-    let piece = this.#planned.head;
-    let at = 0; // offset of the piece in the file
-    /** @type {AsyncGenerator<Uint8Array, void> | null} */
-    let stream = null;
-    try {
-      for (let want = this.#want(); ; want = this.#want()) {
-        this.#announce(want);
-        if (!want.length) return;
-        while (want.offset < at || want.offset >= at + piece.length) {
-          const ahead = want.offset - (at + piece.length);
-          if (!stream || ahead < 0 || ahead > SKIP) {
-            await stream?.return();
-            stream = this.#file.stream(want.offset, total || Infinity, signal);
-            [piece, at] = [new Uint8Array(), want.offset];
-          }
-          const { value } = await stream.next();
-          if (!value) throw this.#truncated(at + piece.length, total);
-          [at, piece] = [at + piece.length, value];
-          this.#progress(phase, want.offset);
-        }
-        const from = want.offset - at;
-        const n = Math.min(want.dst_bytes, piece.length - from);
-        this.#wasm.bytes(want.dst, n).set(piece.subarray(from, from + n));
-        this.#wasm.check('bqw_loader_wrote', this.#loader, n);
-        await pace.pause();
-        signal.throwIfAborted();
-      }
-    } finally {
-      await stream?.return();
+    for (let want = this.#want(); want.length && want.offset >= at && want.offset < at + bytes.length; want = this.#want()) {
+      const from = want.offset - at;
+      const n = Math.min(want.dst_bytes, bytes.length - from);
+      this.#wasm.bytes(want.dst, n).set(bytes.subarray(from, from + n));
+      this.#wasm.check('bqw_loader_wrote', this.#loader, n);
+      await pace.pause();
+      signal.throwIfAborted();
     }
   }
 
-  /** Tells those who wait how far it is. @param {Record<string, number>} want */
-  #announce(want) {
-    if (!this.#handle && (!want.length || want.offset >= this.#planned.prefixBytes)) {
-      this.#handle = this.#wasm.out('bqw_loader_model', this.#loader);
-      this.#model.resolve(this.#handle);
+  /** All before the data, fed and verified. */
+  async #prefix() {
+    const { head, prefixBytes, cached } = this.#planned;
+    const pace = new Pace();
+    let bytes = await this.#whole(head);
+    for (let tries = cached ? -1 : 0; ; tries++) {
+      try {
+        await this.#feed(bytes, 0, pace);
+        return bytes;
+      } catch (error) {
+        if (!(await this.#again(error, tries))) throw error;
+      }
+      bytes = await this.#whole(new Uint8Array());
+      if (bytes.some((byte, i) => i < HEADER && byte !== head[i])) throw this.#changed();
     }
+  }
+
+  /** The prefix, from its first bytes on. @param {Uint8Array} head */
+  async #whole(head) {
+    const { prefixBytes } = this.#planned;
+    if (head.length >= prefixBytes) return head.subarray(0, prefixBytes);
+    const rest = await readRange(this.#file, head.length, prefixBytes, this.#life.signal);
+    const at = head.length + rest.length;
+    if (at < prefixBytes) throw new BqError('TRUNCATED', `${this.#file.name} ends after ${at} bytes, in the middle of its header`, { offset: at });
+    if (!head.length) return rest;
+    const all = new Uint8Array(prefixBytes);
+    all.set(head);
+    all.set(rest, head.length);
+    return all;
+  }
+
+  /** @param {Uint8Array} prefix */
+  async #data(prefix) {
+    const { signal } = this.#life;
+    const { fileBytes, version } = this.plan;
+    const from = this.#planned.prefixBytes;
+    const rest = version === 2 ? sections(prefix, HEADER + u64(prefix, 16), from) : {};
+    this.#entry = await this.#open(prefix, rest.HASH);
+    this.#file.expect?.(this.#planned.head, fileBytes);
+    const chunks = new Chunks(this.#file, this.#entry, { from, total: fileBytes, head: this.#planned.head }, signal);
+    this.#chunks = chunks;
+    if (this.#paused) chunks.pause();
+    const phase = this.#file.remote ? 'download' : 'load';
+    let at = from;
+    chunks.onBytes = () => this.#paused || this.#meter.at(phase, at + chunks.arrived);
+    const pace = new Pace();
+    for (let want = this.#want(); want.length; want = this.#want()) {
+      const c = Math.floor((want.offset - from) / (1 << 20));
+      if (c >= chunks.count) throw new BqError('TRUNCATED', `${this.#file.name} ends after ${fileBytes} bytes, ${want.length} more are needed`, { offset: fileBytes });
+      const { bytes, cached } = await chunks.take(c);
+      await this.#chunk(chunks, c, bytes, cached, pace);
+      at = chunks.offset(c) + bytes.length;
+      this.#meter.at(phase, at + chunks.arrived);
+      this.#announce();
+    }
+    // Without hashes only the file's first bytes can tell that another one took its place in between.
+    if (!rest.HASH && this.#file.parallel && (await this.#file.changed?.(signal))) throw this.#changed();
+  }
+
+  /** A chunk into its place, and into the cache. @param {Chunks} chunks @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {Pace} pace */
+  async #chunk(chunks, c, bytes, cached, pace) {
+    for (let tries = cached ? -1 : 0; ; tries++) {
+      try {
+        await this.#feed(bytes, chunks.offset(c), pace);
+        break;
+      } catch (error) {
+        if (tries < 0) await this.#entry?.drop(c);
+        if (!(await this.#again(error, tries))) throw error;
+        bytes = await chunks.again(c);
+        cached = false;
+      }
+    }
+    if (cached || !this.#entry || this.#entry.problem) return chunks.release();
+    const write = this.#entry.write(c, bytes).then(() => {}, () => {}).finally(() => {
+      this.#writes.delete(write);
+      chunks.release();
+    });
+    this.#writes.add(write);
+    if (this.#writes.size >= WRITES) await Promise.race(this.#writes);
+  }
+
+  /**
+   * Whether what did not verify is worth fetching again, from wherever the source is now. CHANGED.
+   * @param {unknown} error
+   * @param {number} tries  how often it was fetched again; −1: it came from the cache
+   */
+  async #again(error, tries) {
+    const { signal } = this.#life;
+    if (!(error instanceof BqError) || !['CHECKSUM', 'INTEGRITY'].includes(error.code) || !this.#file.nextMirror) return false;
+    this.#wasm.check('bqw_loader_retry', this.#loader); // throws the error where there is no way back
+    if (tries < 0 || (tries === 0 && error.code === 'CHECKSUM')) return true;
+    if (await this.#file.nextMirror(signal)) return true;
+    if (await this.#file.changed?.(signal)) throw this.#changed();
+    return false;
+  }
+
+  #changed() {
+    return new BqError('CHANGED', `another file is at ${this.#file.name} now than the one that was planned with`);
+  }
+
+  /** This file in the cache. @param {Uint8Array} prefix @param {Uint8Array} [hash]  the payload of HASH @returns {Promise<CacheEntry | null>} */
+  async #open(prefix, hash) {
+    const { url, prefixBytes, cached } = this.#planned;
+    if (!this.#cache || !url || this.plan.version !== 2) return null;
+    const hashes = hash && u32(hash, 0) === 1 ? new BigUint64Array(hash.slice(8).buffer) : null;
+    const entry = await this.#cache.open({ url, fileId: prefix.slice(40, 56), fileBytes: this.plan.fileBytes, prefixBytes, hashes });
+    if (!cached) this.#keepPrefix(entry, prefix);
+    return entry;
+  }
+
+  /** @param {CacheEntry} entry @param {Uint8Array} prefix */
+  #keepPrefix(entry, prefix) {
+    const write = entry.writePrefix(prefix).then(() => {}, () => {}).finally(() => this.#writes.delete(write));
+    this.#writes.add(write);
+  }
+
+  /** Tells those who wait that there is more. */
+  #announce() {
     const before = this.#gate;
     this.#gate = gate();
     this.#gate.promise.catch(() => {});
     before.resolve();
   }
-
-  /** @param {number} at @param {number} total */
-  #truncated(at, total) {
-    return new BqError('TRUNCATED', `${this.#file.name} ends after ${at} of ${total} bytes`, { offset: at });
-  }
-
-  /** @param {'download' | 'load' | 'ready'} phase @param {number} loaded */
-  #progress(phase, loaded) {
-    this.#options.onProgress?.({ phase, loaded, total: this.#planned.plan.fileBytes });
-  }
-}
-
-/** Promise.withResolvers, which is too new for us. @returns {Gate<any>} */
-function gate() {
-  /** @type {any} */
-  const made = {};
-  made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
-  return made;
 }

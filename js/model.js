@@ -44,8 +44,11 @@ export class LocalModel {
     this.handle = handle;
     this.loaded = loading.done;
     /** @type {ModelInfo} */
-    this.info = { ...plan, threads: wasm.threads, tokenizer: this.#tokenizer(plan), chat: this.#chat(), card: this.#section('CARD') };
+    this.info = { ...plan, authenticated: options.integrity !== undefined, threads: wasm.threads, tokenizer: this.#tokenizer(plan), chat: this.#chat(), card: this.#section('CARD') };
   }
+
+  pause = async () => this.#loading.pause();
+  resume = async () => this.#loading.resume();
 
   /**
    * One slice of a session; waits when the bytes it needs are not there. Returns a status of the border.
@@ -188,6 +191,7 @@ export class LocalModel {
     await this.#pager?.close();
     this.#wasm.release();
     await this.#loading.done.catch(() => {});
+    await this.#loading.kept;
     this.#onClose(this);
   }
 }

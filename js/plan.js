@@ -1,13 +1,14 @@
 /** What a model will take, from the first bytes of its file: read, planned by C in a small instance, described. */
 import { structs, WANT_DATA } from './border.js';
 import { BqError } from './errors.js';
+import { fitted } from './fit.js';
 import { isNode } from './sources/node.js';
 import { readRange } from './sources/read.js';
 import { sections, u32 } from './sections.js';
 import { Wasm } from './wasm.js';
 
 /** @import { ByteSource } from './sources/types.js' */
-/** @import { LoadOptions, Plan, Source } from './types.js' */
+/** @import { Cache, LoadOptions, Plan, Source } from './types.js' */
 /** @import { Compiled } from './wasm.js' */
 
 /** Bytes of the first read: most plans fit. */
@@ -16,13 +17,17 @@ const FIRST = 65536;
 const ROOM = 262144;
 
 const ARCHS = ['', 'llama', 'bullet'];
-const KV = { f32: 0, f16: 1 };
+/** Types of the KV cache, widest first. @type {Record<string, number>} */
+export const KV = { f32: 0, f16: 1, i8: 2 };
 
 /**
  * @typedef {object} Planned
  * @property {Plan} plan
  * @property {Uint8Array} head  bytes of the file that were read for it, from the first on
  * @property {Uint8Array} companion  v2 sections of a v1 file's companion; empty for v2
+ * @property {Uint8Array | null} integrity  SHA-256 that the file must have
+ * @property {string | null} url    what the cache knows it by
+ * @property {boolean} cached       the head came from the cache
  * @property {number} prefixBytes
  * @property {number} regionBytes  what the instance needs beside static data and stack
  * @property {Record<string, number> | null} paging  `bqw_paging`, when weights are paged
@@ -54,66 +59,119 @@ function checkMagic(file, head) {
 }
 
 /**
- * One try at a plan. `need`: so many bytes of the file's start are wanted first.
+ * Plans made by C from the first bytes of a file. `need`: so many of them are wanted first.
+ * With a budget: not all weights stay in memory, if need be.
+ * @typedef {(options: LoadOptions, budget?: number) => { need: number }
+ *   | { need: 0, numbers: Record<string, number>, paging: Record<string, number> | null }} Planner
+ */
+
+/**
  * @param {Compiled} compiled
  * @param {Uint8Array} head
  * @param {Uint8Array} companion
  * @param {number} fileBytes  0: unknown
- * @param {LoadOptions} options
  * @param {number} beside  buffers outside the heap that paging takes
- * @returns {Promise<{ need: number } | { need: 0, numbers: Record<string, number>, paging: Record<string, number> | null }>}
+ * @returns {Promise<Planner>}
  */
-async function makePlan(compiled, head, companion, fileBytes, options, beside) {
+async function createPlanner(compiled, head, companion, fileBytes, beside) {
   const wasm = await Wasm.create(compiled, head.length + companion.length + ROOM);
-  return wasm.scope((take) => {
-    const bytes = wasm.put(take, head);
-    const extra = wasm.put(take, companion);
-    const session = take(structs.bqw_session_options.size);
-    const out = take(128);
-    wasm.write('bqw_session_options', session, { ...sessionRecord(options), threads: compiled.threads });
-    wasm.write('bqw_plan', out, {});
-    /** @type {number[]} */
-    const args = [bytes.at, bytes.length, fileBytes, extra.length && extra.at, extra.length, session, options.sessions ?? 1];
-    let paging = null;
-    let status;
-    if (options.budget === undefined) {
-      status = wasm.check('bqw_plan_make', ...args, out);
-    } else {
+  const bytes = wasm.put((n) => wasm.alloc(n), head);
+  const extra = wasm.put((n) => wasm.alloc(n), companion);
+  return (options, budget) =>
+    wasm.scope((take) => {
+      const session = take(structs.bqw_session_options.size);
+      const out = take(structs.bqw_plan.size);
       const room = take(structs.bqw_paging.size);
-      // The heap is whole pages; what is beside it comes on top of the rounding.
-      const region = Math.min(Math.floor(options.budget / 65536), 65535) * 65536 - compiled.heapBase - (beside ? 65535 : 0);
-      status = wasm.check('bqw_plan_paging', ...args, Math.max(region, 0), beside, room, out);
-      if (status !== WANT_DATA) paging = wasm.read('bqw_paging', room);
-    }
-    const numbers = wasm.read('bqw_plan', out);
-    return status === WANT_DATA ? { need: numbers.need } : { need: 0, numbers, paging: paging?.paged ? paging : null };
-  });
+      wasm.write('bqw_session_options', session, { ...sessionRecord(options), threads: compiled.threads });
+      wasm.write('bqw_plan', out, {});
+      const args = [bytes.at, bytes.length, fileBytes, extra.length && extra.at, extra.length, session, options.sessions ?? 1];
+      let status;
+      if (budget === undefined) {
+        status = wasm.check('bqw_plan_make', ...args, out);
+      } else {
+        // The heap is whole pages; what is beside it comes on top of the rounding.
+        const region = Math.min(Math.floor(budget / 65536), 65535) * 65536 - compiled.heapBase - (beside ? 65535 : 0);
+        status = wasm.check('bqw_plan_paging', ...args, Math.max(region, 0), beside, room, out);
+      }
+      const numbers = wasm.read('bqw_plan', out);
+      if (status === WANT_DATA) return { need: numbers.need };
+      const paging = budget === undefined ? null : wasm.read('bqw_paging', room);
+      return { need: 0, numbers, paging: paging?.paged ? paging : null };
+    });
+}
+
+/** `sha256-…`, base64 as in a page's integrity attributes. ARGUMENT. @param {string} [text] @returns {Uint8Array | null} */
+export function integrityBytes(text) {
+  if (text === undefined) return null;
+  if (!/^sha256-[A-Za-z0-9+/]{43}=$/.test(text)) throw new BqError('ARGUMENT', `integrity is "${text}", not sha256- and 44 characters of base64`);
+  return Uint8Array.from(atob(text.slice(7)), (c) => c.charCodeAt(0));
 }
 
 /**
- * NOT_A_MODEL, TRUNCATED, FORMAT, CHECKSUM, UNSUPPORTED, SHAPE, ARGUMENT (options), and what sources throw.
+ * The first bytes of the file: from the cache where it is known there, else fetched.
+ * @param {ByteSource} file
+ * @param {string | null} url
+ * @param {Cache | null} cache
+ * @param {AbortSignal} [signal]
+ */
+async function firstBytes(file, url, cache, signal) {
+  const found = url && (await cache?.find(url));
+  if (found) return { head: found.prefix, cached: true };
+  return { head: await readRange(file, 0, FIRST, signal), cached: false };
+}
+
+/**
+ * NOT_A_MODEL, TRUNCATED, FORMAT, CHECKSUM, UNSUPPORTED, SHAPE, NOMEM, ARGUMENT (options), and what sources throw.
  * @param {Compiled} compiled
  * @param {Source} source
  * @param {ByteSource} file  opened from it
  * @param {LoadOptions} options
+ * @param {Cache | null} [cache]
+ * @param {boolean} [apply]  gives up what does not fit in the budget
  * @returns {Promise<Planned>}
  */
-export async function planModel(compiled, source, file, options) {
-  const { signal, sessions = 1, budget } = options;
-  if (budget !== undefined && !(budget > 0)) throw new BqError('ARGUMENT', `budget is ${budget}, not a number of bytes`);
+export async function planModel(compiled, source, file, options, cache = null, apply = false) {
+  const { signal, sessions = 1 } = options;
   if (!(Number.isInteger(sessions) && sessions > 0 && sessions < 64)) throw new BqError('ARGUMENT', `sessions is ${sessions}, not 1 to 63`);
-  let head = await readRange(file, 0, FIRST, signal);
+  const integrity = integrityBytes(options.integrity);
+  const url = source.kind === 'url' ? source.url : null;
+  let from = await firstBytes(file, url, cache, signal);
+  for (let tries = from.cached ? -1 : 0; ; tries++) {
+    try {
+      const { planner, head, companion } = await readHead(compiled, source, file, from.head, options);
+      const n = await fitted(planner, compiled.heapBase, options, apply);
+      const plan = describe(n, besideOf(compiled, source), head, companion);
+      return { plan, head, companion, integrity, url, cached: from.cached, prefixBytes: n.numbers.prefix_bytes, regionBytes: n.numbers.heap_bytes, paging: n.paging };
+    } catch (error) {
+      const damaged = error instanceof BqError && error.code === 'CHECKSUM' && file.nextMirror;
+      // Damaged on its way or in the cache: again, then from elsewhere.
+      if (!damaged || (tries > 0 && !(await file.nextMirror?.(signal)))) throw error;
+    }
+    from = { head: await readRange(file, 0, FIRST, signal), cached: false };
+  }
+}
+
+/**
+ * All of the file's beginning that a plan needs.
+ * @param {Compiled} compiled @param {Source} source @param {ByteSource} file @param {Uint8Array} head @param {LoadOptions} options
+ */
+async function readHead(compiled, source, file, head, options) {
+  const { signal } = options;
   checkMagic(file, head);
   const companion = head.length >= 8 && u32(head, 4) === 1 ? await (await import('./companion.js')).readCompanion(source, signal) : new Uint8Array();
   for (;;) {
-    const size = Math.max(file.size, 0);
-    const made = await makePlan(compiled, head, companion, size, options, besideOf(compiled, source));
+    const planner = await createPlanner(compiled, head, companion, Math.max(file.size, 0), besideOf(compiled, source));
+    // Sizes don't matter here, and the smallest is never too large.
+    const { need } = planner({ ...options, context: 1, window: 1, batch: 1, sessions: 1 }, options.budget === undefined ? undefined : 2 ** 32);
     signal?.throwIfAborted();
-    if ('numbers' in made) return describe(made.numbers, made.paging, besideOf(compiled, source), head, companion, compiled.heapBase, options);
-    const more = made.need > head.length ? await readRange(file, head.length, made.need, signal) : new Uint8Array();
-    if (head.length + more.length < made.need)
+    if (!need) {
+      file.expect?.(head, -1);
+      return { planner, head, companion };
+    }
+    const more = need > head.length ? await readRange(file, head.length, need, signal) : new Uint8Array();
+    if (head.length + more.length < need)
       throw new BqError('TRUNCATED', `${file.name} ends after ${head.length + more.length} bytes, in the middle of its header`, { offset: head.length + more.length });
-    const longer = new Uint8Array(made.need);
+    const longer = new Uint8Array(need);
     longer.set(head);
     longer.set(more, head.length);
     head = longer;
@@ -124,19 +182,16 @@ export async function planModel(compiled, source, file, options) {
 const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'bytes' ? 0 : 2);
 
 /**
- * @param {Record<string, number>} n
- * @param {Record<string, number> | null} paging
+ * @param {import('./fit.js').Fitted} fitted
  * @param {number} beside
  * @param {Uint8Array} head
  * @param {Uint8Array} companion
- * @param {number} heapBase
- * @param {LoadOptions} options
- * @returns {Planned}
+ * @returns {Plan}
  */
-function describe(n, paging, beside, head, companion, heapBase, { context, sessions = 1 }) {
+function describe({ numbers: n, sessions: opened, context, kv, heapBytes, paging, ...fit }, beside, head, companion) {
   const found = n.version === 1 ? sections(companion, 0, companion.length) : sections(head);
   const text = (/** @type {string} */ tag) => new TextDecoder().decode(found[tag] ?? new Uint8Array());
-  const plan = {
+  return {
     version: n.version,
     name: text('NAME'),
     license: text('LICE'),
@@ -151,20 +206,26 @@ function describe(n, paging, beside, head, companion, heapBase, { context, sessi
     tokens: n.tokens,
     trainedContext: n.context,
     tied: n.tied !== 0,
-    context: context ?? n.context,
-    sessions,
+    context,
+    sessions: opened,
+    kv,
     fileBytes: n.file_bytes,
     weightBytes: n.weight_bytes,
+    tokenWeights: n.token_weights,
     sessionBytes: n.session_bytes,
     kvBytes: n.kv_bytes,
-    heapBytes: Math.ceil((heapBase + n.heap_bytes) / 65536) * 65536,
-    residency: paging && {
+    kvBytesPer1000: Math.round((1000 * n.kv_bytes) / context),
+    heapBytes,
+    residency: paging ? 'paged' : 'resident',
+    paging: paging && {
       layers: paging.layers,
       head: paging.head !== 0,
       streamedBytes: paging.streamed_bytes,
       slotBytes: paging.slot_bytes,
       besideBytes: beside * paging.slot_bytes,
     },
+    ...fit,
+    cached: { bytes: 0, complete: false },
+    tokensPerSecond: null,
   };
-  return { plan, head, companion, prefixBytes: n.prefix_bytes, regionBytes: n.heap_bytes, paging };
 }

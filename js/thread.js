@@ -3,7 +3,9 @@ import { isNode, nodeModule } from './sources/node.js';
 
 /** @param {any} port  towards js/threads.js */
 function serve(port) {
-  const enter = (/** @type {{ module: WebAssembly.Module, memory: WebAssembly.Memory, index: number, stack: number }} */ { module, memory, index, stack }) => {
+  const enter = (/** @type {{ module: WebAssembly.Module, memory: WebAssembly.Memory, index: number, stack: number } | null} */ job) => {
+    if (!job) return port.close();
+    const { module, memory, index, stack } = job;
     const exports = /** @type {any} */ (new WebAssembly.Instance(module, { env: { memory } }).exports);
     exports.__stack_pointer.value = stack;
     port.postMessage('ready');
@@ -17,6 +19,7 @@ function serve(port) {
   };
   if (port.on) port.on('message', enter);
   else port.onmessage = (/** @type {MessageEvent} */ { data }) => enter(data);
+  port.postMessage('here');
 }
 
 serve(isNode ? nodeModule('worker_threads').parentPort : globalThis);

@@ -20,7 +20,7 @@ const TRIED = [1, 2, 3, 4, 6, 8];
 /** More threads must be this many times as fast to be worth their power. */
 const WORTH = 1.1;
 
-/** One worker. @typedef {{ post: (message: object) => void, next: () => Promise<string>, end: () => void, rest: () => void }} Thread */
+/** One worker. @typedef {{ here: Promise<string>, post: (message: object | null) => void, next: () => Promise<string>, end: () => void, rest: () => void }} Thread */
 
 /** @param {string} [url] @returns {Promise<Thread>} */
 async function startThread(url) {
@@ -39,12 +39,14 @@ async function startThread(url) {
     (message) => waiting.shift()?.resolve(message),
     (why) => waiting.splice(0).forEach(({ reject }) => reject(new Error(why))),
   );
+  const next = () => new Promise((resolve, reject) => waiting.push({ resolve, reject }));
   return {
+    here: next(),
     post: (message) => {
       worker.ref?.();
       worker.postMessage(message);
     },
-    next: () => new Promise((resolve, reject) => waiting.push({ resolve, reject })),
+    next,
     end: () => void worker.terminate(),
     rest: () => worker.unref?.(), // in Node, a thread that waits for work must not keep the program from ending
   };
@@ -63,6 +65,8 @@ function within(ms, promise) {
 export class Threads {
   /** Workers without an instance. @type {Thread[]} */
   #resting = [];
+  /** Those on their way out of an instance. @type {Set<Promise<void>>} */
+  #leaving = new Set();
   #closed = false;
   #url;
   /** How many an instance gets, the caller's thread included. */
@@ -89,14 +93,19 @@ export class Threads {
     const stacks = wasm.alloc((count - 1) * THREAD_STACK);
     /** @type {Thread[]} */
     const team = [];
-    const enter = async (/** @type {number} */ index) => {
-      const thread = this.#resting.pop() ?? (await startThread(this.#url));
-      team.push(thread);
-      const ready = thread.next();
-      thread.post({ module, memory: wasm.memory, index, stack: stacks + index * THREAD_STACK });
-      if ((await ready) !== 'ready') throw new Error('a thread could not begin');
+    const start = async () => {
+      await Promise.all(this.#leaving);
+      // One after the other, each up before the next: Firefox sometimes hangs in `new Worker` while others begin.
+      while (team.length < count - 1) {
+        const thread = this.#resting.pop() ?? (await startThread(this.#url));
+        team.push(thread);
+        await thread.here;
+      }
+      const ready = team.map((thread) => thread.next());
+      team.forEach((thread, i) => thread.post({ module, memory: wasm.memory, index: i + 1, stack: stacks + (i + 1) * THREAD_STACK }));
+      for (const said of await Promise.all(ready)) if (said !== 'ready') throw new Error('a thread could not begin');
     };
-    const all = Promise.all(Array.from({ length: count - 1 }, (_, i) => enter(i + 1)));
+    const all = start();
     try {
       await within(START_MS, all);
       wasm.check('bqw_threads', count, SPINS);
@@ -117,11 +126,16 @@ export class Threads {
     // After a trap nobody knows where they are.
     if (!wasm.alive) return team.forEach((thread) => thread.end());
     wasm.call('bqw_threads_leave');
-    for (const thread of team)
-      thread.next().then(
-        () => (this.#closed || this.#resting.length >= this.count - 1 ? thread.end() : this.#resting.push(thread)),
+    // They are kept for the next model: Firefox may hang in `new Worker` while other workers end. Those that were
+    // only there to be measured go.
+    team.forEach((thread, i) => {
+      const left = thread.next().then(
+        () => void (this.#closed || i >= this.count - 1 ? thread.post(null) : this.#resting.push(thread)),
         () => thread.end(),
       );
+      this.#leaving.add(left);
+      left.finally(() => this.#leaving.delete(left));
+    });
   }
 
   /** Chooses how many threads are the fastest here, of at most `most`. @param {Wasm} wasm @param {Compiled} compiled @param {number} most */
@@ -136,7 +150,7 @@ export class Threads {
 
   close() {
     this.#closed = true;
-    this.#resting.splice(0).forEach((thread) => thread.end());
+    this.#resting.splice(0).forEach((thread) => thread.post(null));
   }
 }
 

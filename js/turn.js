@@ -63,3 +63,13 @@ export function follow(signal) {
   else signal?.addEventListener('abort', abort);
   return { controller, signal: controller.signal, release: () => signal?.removeEventListener('abort', abort) };
 }
+
+/** @template T @typedef {{ promise: Promise<T>, resolve: (value: T) => void, reject: (error: unknown) => void }} Gate */
+
+/** Promise.withResolvers, which is too new for us. @returns {Gate<any>} */
+export function gate() {
+  /** @type {any} */
+  const made = {};
+  made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
+  return made;
+}

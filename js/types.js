@@ -16,6 +16,7 @@
  *   short measurement finds fastest
  * @property {string | URL} [threadUrl]  a script of yours that imports js/thread.js, for the other threads
  * @property {AbortSignal} [signal]  stops fetching and compiling
+ * @property {Cache} [cache]  keeps files between visits; engines of this thread only
  */
 
 /**
@@ -39,22 +40,49 @@
  * @typedef {object} LoadOptions
  * @property {number} [context]   tokens per session; default: the model's own
  * @property {number} [sessions]  sessions that can be open at once; default 1
- * @property {'f32' | 'f16'} [kv]  type of the KV cache; default f32
+ * @property {'f32' | 'f16' | 'i8'} [kv]  type of the KV cache; default f32
  * @property {number} [window]    tokens whose hidden states prefill keeps at once; default 256
  * @property {number} [batch]     tokens per matrix product in prefill; default 32
- * @property {number} [budget]    bytes that the model may take altogether. Weights that don't fit are read from the
- *   file again for every token: by its handle, from a Blob, or in Node. Default: no limit, everything stays in memory
  * @property {AbortSignal} [signal]
  * @property {(progress: Progress) => void} [onProgress]
+ * @property {number} [budget]    bytes of memory that the model may take; `load` gives up sessions, then context, then
+ *   the precision of the KV cache to stay within it, then keeps only some of the weights in memory and reads the
+ *   others from the file for every token (by its handle, from a Blob, or in Node); `plan` says what it would
+ * @property {string} [integrity] `sha256-…`: only the file with this hash is taken (docs/FORMAT.md, HASH)
  * @property {boolean} [streaming]  resolve as soon as the model is known; sessions wait for layers still on
  *   their way, and `model.loaded` settles when all are there
  */
 
 /**
  * @typedef {object} Progress
- * @property {'plan' | 'download' | 'load' | 'ready'} phase  `download` from a network, `load` from this machine
- * @property {number} loaded  bytes of the file that are in place
+ * @property {'plan' | 'download' | 'load' | 'paused' | 'ready'} phase  `download` from a network, `load` from this machine
+ * @property {number} loaded  bytes of the file that have arrived
  * @property {number} total   bytes of the file
+ * @property {number} rate    bytes per second, over the last seconds; 0 while unknown
+ * @property {number | null} secondsLeft  null while unknown
+ * @property {string} cacheProblem  why not all of the file is kept in the cache; '' where it is, or where there is none
+ */
+
+/**
+ * Where files are kept between visits, as an engine uses it.
+ * @typedef {object} Cache
+ * @property {(url: string) => Promise<{ fileId: string, fileBytes: number, prefixBytes: number, prefix: Uint8Array } | null>} find
+ * @property {(file: { url: string, fileId: Uint8Array | string, fileBytes: number, prefixBytes: number, hashes: ArrayLike<bigint> | null }) => Promise<CacheEntry>} open
+ */
+
+/**
+ * A file in the cache, by chunks as docs/FORMAT.md, HASH, cuts it. Nothing of it may fail a load.
+ * @typedef {object} CacheEntry
+ * @property {(chunk: number) => boolean} has
+ * @property {(chunk: number, signal?: AbortSignal) => Promise<Uint8Array | null>} read   null: not there after all
+ * @property {(chunk: number, bytes: Uint8Array) => Promise<unknown>} write   of a verified chunk
+ * @property {(chunk: number) => Promise<void>} drop   it did not verify
+ * @property {(bytes: Uint8Array) => Promise<unknown>} writePrefix
+ * @property {number} chunks
+ * @property {Error | null} problem   why nothing more is kept
+ * @property {string} [role]   'reader': another one fetches this file
+ * @property {(chunk: number, signal?: AbortSignal) => Promise<boolean>} [waitFor]   false: it won't come
+ * @property {() => Promise<void>} close
  */
 
 /**
@@ -80,13 +108,23 @@
  * @property {number} weightBytes
  * @property {number} sessionBytes  per session, its KV cache included
  * @property {number} kvBytes       per session
+ * @property {number} kvBytesPer1000  per session and 1,000 tokens
+ * @property {'f32' | 'f16' | 'i8'} kv     type of the KV cache
+ * @property {number} tokenWeights  weights that every token is multiplied with
  * @property {number} heapBytes     all of the engine's memory for this model: weights, sessions, stack, reserve
- * @property {Residency | null} residency  null: all weights stay in memory
+ * @property {'resident' | 'paged'} residency  where the weights are while it computes
+ * @property {Paging | null} paging  what stays in memory when not all weights do, and what that costs
+ * @property {'yes' | 'no' | 'unknown'} fits
+ * @property {string} fitsReason
+ * @property {number | null} contextThatFits  with one session; 0: none
+ * @property {GaveUp[]} gaveUp      what a load with this budget gives up, or has given up, in this order
+ * @property {{ bytes: number, complete: boolean }} cached  what the cache has of the file
+ * @property {number | null} tokensPerSecond  an estimate from a short measurement of the kernels; null: not measured
  */
 
 /**
  * What stays in memory of a model that is larger than its budget, and what the rest costs.
- * @typedef {object} Residency
+ * @typedef {object} Paging
  * @property {number} layers         layers that stay
  * @property {boolean} head          the head stays (with tied embeddings: those too)
  * @property {number} streamedBytes  read from the file for every token that is generated; for a prompt, about that for
@@ -94,6 +132,8 @@
  * @property {number} slotBytes      of each of the two buffers in the heap
  * @property {number} besideBytes    of buffers outside the heap, where the reading worker can't share it
  */
+
+/** @typedef {{ what: 'sessions' | 'context' | 'kv' | 'residency', from: number | string, to: number | string }} GaveUp */
 
 /**
  * @typedef {object} TokenizerInfo
@@ -115,7 +155,11 @@
  * @property {boolean} [bos]
  */
 
-/** @typedef {Plan & { threads: number, tokenizer: TokenizerInfo | null, chat: ChatFormat | null, card: string }} ModelInfo  `threads` that compute */
+/**
+ * `authenticated`: an `integrity` was given. No token then comes out of any other file.
+ * `threads` that compute.
+ * @typedef {Plan & { authenticated: boolean, threads: number, tokenizer: TokenizerInfo | null, chat: ChatFormat | null, card: string }} ModelInfo
+ */
 
 /**
  * @typedef {object} TokenizeOptions
@@ -194,6 +238,8 @@
  * @typedef {object} Model
  * @property {ModelInfo} info
  * @property {Promise<void>} loaded  settles when all bytes are in place
+ * @property {() => Promise<void>} pause   asks for no more bytes of a model that is loading
+ * @property {() => Promise<void>} resume  goes on where it was
  * @property {(text: string, options?: TokenizeOptions) => Promise<number[]>} tokenize
  * @property {(ids: ArrayLike<number>) => Promise<string>} detokenize
  * @property {(text: string) => Promise<number | null>} tokenId  the token with exactly this text, special ones included

@@ -1,5 +1,5 @@
 /** The worker's side: an engine behind a port. */
-import { createEngine } from './engine.js';
+import { openEngine } from './engine.js';
 import { BqError, packError } from './errors.js';
 import { CREDITS, listen, PROTOCOL } from './protocol.js';
 import { isNode, nodeModule } from './sources/node.js';
@@ -9,7 +9,7 @@ import { isNode, nodeModule } from './sources/node.js';
 /** Milliseconds between two messages of progress. */
 const PROGRESS_MS = 50;
 /** What may be called by name, on models and sessions. */
-const METHODS = ['tokenize', 'detokenize', 'tokenId', 'memory', 'stats'];
+const METHODS = ['tokenize', 'detokenize', 'tokenId', 'memory', 'stats', 'pause', 'resume'];
 
 /** @typedef {{ controller: AbortController, credits: number, wake: () => void }} Call  a call under way */
 
@@ -63,7 +63,7 @@ function serve(port) {
     if (op === 'open') {
       if (args[0].protocol !== PROTOCOL)
         throw new BqError('NO_WORKER', `the worker speaks version ${PROTOCOL}, the page ${args[0].protocol}`, { hint: 'empty the cache and load the page again' });
-      engine = await createEngine({ ...args[0].options, signal });
+      engine = await openEngine({ ...args[0].options, signal }, () => port.postMessage({ id, event: 'threads' }));
       return engine.info;
     }
     if (!engine) throw new BqError('STATE', 'the worker has no engine yet');

@@ -13,23 +13,33 @@ import { PUBLIC, serve } from './serve.mjs';
 import { command, ROOT, setUp } from './setup/setup.mjs';
 import { say } from './setup/shell.mjs';
 
-/** @typedef {{ shape: string, quant: string, variant: 'relaxed' | 'simd128', kv: 'f32' | 'f16', prompt: number, tokens: number }} Cell */
+/** @typedef {{ shape: string, quant: string, variant: 'relaxed' | 'simd128', kv: 'f32' | 'f16', threads: number, prompt: number, tokens: number }} Cell */
 
-const HELP = `npm run bench -- [--shapes 15m,135m] [--runs 5] [--quick]
+const HELP = `npm run bench -- [--shapes 15m,135m] [--threads 1,2] [--only PATTERN] [--runs 5] [--quick]
 
 Times prefill and decode in Chromium and writes build/bench/report.json.
 --shapes  of tools/make_random.mjs; default 15m,135m,500m
+--threads numbers of threads; default 1,2; all but the first only for the best build
+--only    cells whose name, as printed, matches
 --runs    repetitions per cell, at least 3; default 5
 --quick   3 runs of the 15m shape
 `;
 
-/** @param {string[]} shapes @returns {Cell[]} */
-function cellsOf(shapes) {
+/** @param {string[]} shapes @param {number[]} threads @returns {Cell[]} */
+function cellsOf(shapes, threads) {
+  const cells = cellsOfOne(shapes);
+  // The other builds and types are compared on one thread.
+  const best = cells.filter(({ variant, quant }) => variant === 'relaxed' && quant === 'bq4h');
+  return threads.flatMap((n, i) => (i ? best : cells).map((cell) => ({ ...cell, threads: n })));
+}
+
+/** @param {string[]} shapes @returns {Omit<Cell, 'threads'>[]} */
+function cellsOfOne(shapes) {
   return shapes.flatMap((shape) => {
     const tokens = shape === '500m' ? 16 : 64;
-    /** @type {Omit<Cell, 'prompt' | 'tokens'>} */
+    /** @type {Omit<Cell, 'prompt' | 'tokens' | 'threads'>} */
     const base = { shape, quant: 'bq4h', variant: 'relaxed', kv: 'f16' };
-    /** @type {Cell[]} */
+    /** @type {Omit<Cell, 'threads'>[]} */
     const cells = [
       { ...base, prompt: 128, tokens },
       { ...base, variant: 'simd128', prompt: 128, tokens },
@@ -58,16 +68,17 @@ async function modelFile(shape, quant) {
 }
 
 /** @param {Cell} cell */
-const nameOf = (cell) => `${cell.shape} ${cell.quant} ${cell.variant} kv ${cell.kv}, prompt ${cell.prompt}`;
+const nameOf = (cell) => `${cell.shape} ${cell.quant} ${cell.variant} kv ${cell.kv}, prompt ${cell.prompt}, ${cell.threads} thread${cell.threads > 1 ? 's' : ''}`;
 
 await command(async () => {
-  const { values } = parseArgs({ options: { shapes: { type: 'string' }, runs: { type: 'string' }, quick: { type: 'boolean' }, help: { type: 'boolean' } } });
+  const { values } = parseArgs({ options: { shapes: { type: 'string' }, threads: { type: 'string' }, only: { type: 'string' }, runs: { type: 'string' }, quick: { type: 'boolean' }, help: { type: 'boolean' } } });
   if (values.help) return void process.stdout.write(HELP);
   const tools = await setUp({ tests: true });
   await buildWasm(tools);
   const shapes = values.quick ? ['15m'] : (values.shapes ?? '15m,135m,500m').split(',');
   const runs = values.quick ? 3 : Math.max(3, Number(values.runs ?? 5));
-  const cells = cellsOf(shapes);
+  const only = new RegExp(values.only ?? '');
+  const cells = cellsOf(shapes, (values.threads ?? '1,2').split(',').map(Number)).filter((cell) => only.test(nameOf(cell)));
   for (const { shape, quant } of cells) await modelFile(shape, quant);
 
   const { launch } = await import('../tests/browser/launch.mjs');
@@ -100,9 +111,9 @@ await command(async () => {
       })),
     };
     writeFileSync(join(ROOT, 'build', 'bench', 'report.json'), `${JSON.stringify(report, null, 2)}\n`);
-    console.log(`${report.cpu}, ${report.browser}, one thread, medians of ${runs}, tokens per second`);
+    console.log(`${report.cpu}, ${report.browser}, medians of ${runs}, tokens per second`);
     for (const cell of report.cells) {
-      console.log(`${nameOf(cell).padEnd(48)} prefill ${cell.prefill?.toFixed(1).padStart(8)}  decode ${cell.decode?.toFixed(1).padStart(7)}`);
+      console.log(`${nameOf(cell).padEnd(59)} prefill ${cell.prefill?.toFixed(1).padStart(8)}  decode ${cell.decode?.toFixed(1).padStart(7)}`);
     }
   } finally {
     await browser.close();

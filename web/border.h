@@ -45,7 +45,8 @@ typedef struct bqw_plan { /* 128 bytes */
   uint32_t tokens;        /* 96: of the tokenizer; 0 when there is none */
   uint32_t tied;          /* 100 */
   double need;            /* 104: after WANT_DATA: bytes of the file's start that are needed */
-  uint32_t reserved[4];   /* 112 */
+  double token_weights;   /* 112: weights that every token is multiplied with */
+  uint32_t reserved[2];   /* 120 */
 } bqw_plan;
 
 /* How a model keeps to a budget: bq_paging. Given to the loader as it was planned. */
@@ -117,11 +118,13 @@ uint32_t bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes, co
                          uint32_t sessions, double budget, uint32_t beside, bqw_paging *paging,
                          bqw_plan *out);
 
-/* `paging`: NULL = everything stays in memory. */
+/* integrity: 32 bytes, or NULL. paging: NULL = everything stays in memory. */
 uint32_t bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *companion,
-                           uint32_t companion_bytes, const bqw_paging *paging, uint32_t *out);
+                           uint32_t companion_bytes, const uint8_t *integrity,
+                           const bqw_paging *paging, uint32_t *out);
 uint32_t bqw_loader_want(uint32_t loader, bqw_want *out);
 uint32_t bqw_loader_wrote(uint32_t loader, uint32_t n);
+uint32_t bqw_loader_retry(uint32_t loader); /* after CHECKSUM: the same bytes are wanted again */
 uint32_t bqw_loader_model(uint32_t loader, uint32_t *out);
 uint32_t bqw_loader_free(uint32_t loader);
 
@@ -168,7 +171,9 @@ void bqw_threads_leave(void);           /* one thread from now on, the others go
 uint32_t bqw_measure_bytes(void);
 void bqw_measure_prepare(uint8_t *block);
 void bqw_measure(uint8_t *block);
-uint32_t bqw_measure_empty(uint32_t regions); /* as many regions without work: how many slices were run */
+/* Regions without work, each with so many barriers. How many parts of slices were run: a slice has one more than
+ * there are barriers; 0 when a slice passed one before all had come to it. */
+uint32_t bqw_measure_empty(uint32_t regions, uint32_t barriers);
 
 /* For converters: f32 [rows][cols] -> blocks, and back. type, layout as in docs/FORMAT.md. */
 double bqw_type_bytes(uint32_t type, uint32_t layout, double rows, double cols); /* -1: impossible */
@@ -177,5 +182,8 @@ uint32_t bqw_quantize(uint32_t type, uint32_t layout, const float *src, uint32_t
 uint32_t bqw_dequantize(uint32_t type, uint32_t layout, const uint8_t *src, uint32_t rows,
                         uint32_t cols, float *dst);
 double bqw_xxh64(const uint8_t *bytes, uint32_t n, uint64_t *out); /* hash to *out; returns 0 */
+/* Adds to a SHA-256; `state` is 104 bytes, zeros to begin with. out: NULL, or 32 bytes for the hash
+ * of all so far. */
+void bqw_sha256(uint8_t *state, const uint8_t *bytes, uint32_t n, uint8_t *out);
 
 #endif

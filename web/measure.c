@@ -1,5 +1,6 @@
 /* The matrix products that js/threads.js times to choose a number of threads: like those of a decoded
  * token, one region each, over more weights than the caches next to a core hold. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "border.h"
@@ -59,16 +60,30 @@ BQW(void) bqw_measure(uint8_t *block) {
   }
 }
 
-static void count_slice(void *arg, size_t slice, size_t slices) {
-  uint32_t *counts = arg;
-  (void)slices;
-  counts[slice]++;
+typedef struct counts {
+  uint32_t barriers;
+  struct { _Alignas(64) _Atomic uint32_t n; } of[BQW_THREADS]; /* parts that each slice has done */
+  _Atomic uint32_t early; /* slices that passed a barrier before all had come to it */
+} counts;
+
+static void count_parts(void *arg, size_t slice, size_t slices) {
+  counts *c = arg;
+  const bq_parallel p = bqw_parallel();
+  uint32_t done = atomic_load(&c->of[slice].n) + 1;
+  atomic_store(&c->of[slice].n, done);
+  for (uint32_t i = 0; i < c->barriers; i++) {
+    if (slices > 1) p.barrier(p.ctx);
+    for (size_t other = 0; other < slices; other++)
+      if (atomic_load(&c->of[other].n) < done) atomic_fetch_add(&c->early, 1);
+    atomic_store(&c->of[slice].n, ++done);
+  }
 }
 
-BQW(uint32_t) bqw_measure_empty(uint32_t regions) {
+BQW(uint32_t) bqw_measure_empty(uint32_t regions, uint32_t barriers) {
   const bq_parallel p = bqw_parallel();
-  uint32_t counts[BQW_THREADS] = {0}, sum = 0;
-  while (regions--) p.run(p.ctx, count_slice, counts);
-  for (size_t i = 0; i < BQW_THREADS; i++) sum += counts[i];
-  return sum;
+  counts c = {.barriers = barriers};
+  while (regions--) p.run(p.ctx, count_parts, &c);
+  uint32_t sum = 0;
+  for (size_t i = 0; i < BQW_THREADS; i++) sum += c.of[i].n;
+  return c.early ? 0 : sum;
 }

@@ -154,6 +154,7 @@ static void copy_plan(const bq_plan *p, bqw_plan *out) {
                     .model_bytes = (double)p->model_bytes,
                     .session_bytes = (double)p->session_bytes,
                     .kv_bytes = (double)p->kv_bytes,
+                    .token_weights = (double)p->token_weights,
                     .version = p->version,
                     .layers = c->layers,
                     .hidden = c->hidden,
@@ -230,7 +231,8 @@ bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8
 
 BQW(uint32_t)
 bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *companion,
-                  uint32_t companion_bytes, const bqw_paging *paging, uint32_t *out) {
+                  uint32_t companion_bytes, const uint8_t *integrity,
+                  const bqw_paging *paging, uint32_t *out) {
   handle *h = new_handle();
   if (!h) return BQ_NOMEM;
   bq_error err = {0};
@@ -240,7 +242,8 @@ bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *companio
                          .file_bytes = to_u64(file_bytes),
                          .prefix_hint = to_u64(prefix_hint),
                          .companion = companion,
-                         .companion_bytes = companion_bytes};
+                         .companion_bytes = companion_bytes,
+                         .integrity = integrity};
   if (paging) o.residency = (bq_residency){paging->paged != 0, paging->head != 0, paging->layers};
   bq_status status = bq_loader_create(&o, &loader, &err);
   if (status == BQ_OK) take_handle(h, LOADER, loader, out);
@@ -264,6 +267,13 @@ BQW(uint32_t) bqw_loader_wrote(uint32_t loader, uint32_t n) {
   if (!l) return BQ_ARGUMENT;
   bq_error err = {0};
   return report(bq_loader_wrote(l, n, &err), &err);
+}
+
+BQW(uint32_t) bqw_loader_retry(uint32_t loader) {
+  bq_loader *l = object_of(loader, LOADER);
+  if (!l) return BQ_ARGUMENT;
+  bq_error err = {0};
+  return report(bq_loader_retry(l, &err), &err);
 }
 
 BQW(uint32_t) bqw_loader_model(uint32_t loader, uint32_t *out) {
@@ -505,4 +515,13 @@ bqw_dequantize(uint32_t type, uint32_t layout, const uint8_t *src, uint32_t rows
 BQW(double) bqw_xxh64(const uint8_t *bytes, uint32_t n, uint64_t *out) {
   *out = bq_xxh64(bytes, n, 0);
   return 0;
+}
+
+_Static_assert(sizeof(bq_sha256_state) == 104, "js/ keeps so many bytes per hash");
+
+BQW(void) bqw_sha256(uint8_t *state, const uint8_t *bytes, uint32_t n, uint8_t *out) {
+  bq_sha256_state *s = (bq_sha256_state *)(void *)state;
+  if (!s->h[0] && !s->total) bq_sha256_begin(s);
+  bq_sha256_add(s, bytes, n);
+  if (out) bq_sha256_end(s, out);
 }

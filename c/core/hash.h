@@ -1,5 +1,6 @@
-/* Hashes that formats use: XXH64 (detects damage, not forgery) and FNV-1a-64 (names).
- * Written from the xxHash fast digest specification, version 0.1.1, and the FNV internet draft. */
+/* Hashes that formats use: XXH64 (detects damage, not forgery), SHA-256 (both) and FNV-1a-64 (names).
+ * Written from the xxHash fast digest specification, version 0.1.1, FIPS 180-4, and the FNV internet
+ * draft. */
 #ifndef BQ_HASH_H
 #define BQ_HASH_H
 
@@ -20,6 +21,21 @@ typedef struct bq_xxh64_state {
 void bq_xxh64_begin(bq_xxh64_state *state, uint64_t seed);
 void bq_xxh64_add(bq_xxh64_state *state, const uint8_t *bytes, size_t n);
 uint64_t bq_xxh64_end(const bq_xxh64_state *state);
+
+enum { BQ_SHA256_BYTES = 32 };
+
+void bq_sha256(const uint8_t *bytes, size_t n, uint8_t out[BQ_SHA256_BYTES]);
+
+/* Piece by piece, as above. */
+typedef struct bq_sha256_state {
+  uint32_t h[8];
+  uint64_t total;    /* bytes added */
+  uint8_t block[64]; /* the total % 64 bytes that do not fill a block yet */
+} bq_sha256_state;
+
+void bq_sha256_begin(bq_sha256_state *state);
+void bq_sha256_add(bq_sha256_state *state, const uint8_t *bytes, size_t n);
+void bq_sha256_end(const bq_sha256_state *state, uint8_t out[BQ_SHA256_BYTES]);
 
 uint64_t bq_fnv1a64(const uint8_t *bytes, size_t n);
 

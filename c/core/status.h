@@ -22,7 +22,8 @@
   X(CHECKSUM, "the bytes are damaged: fetch this chunk again")                                   \
   X(UNSUPPORTED, "the file needs a newer bq4, or must be converted to a supported type")         \
   X(SHAPE, "the tensor does not fit the configuration: convert the model anew")                  \
-  X(CONTEXT_FULL, "start a new chat, or create the session with a larger context")
+  X(CONTEXT_FULL, "start a new chat, or create the session with a larger context")               \
+  X(INTEGRITY, "this is another file than the one asked for: check its address and its integrity")
 
 typedef enum bq_status {
 #define BQ_X(name, hint) BQ_##name,

@@ -19,11 +19,12 @@ uint64_t bq_prefix_block_bytes(uint64_t companion_bytes, uint64_t prefix_bytes) 
 }
 
 uint64_t bq_model_bytes(const bq_prefix *prefix, const bq_residency *residency,
-                        uint64_t *weight_bytes) {
+                        uint64_t *weight_bytes, uint64_t *token_weights) {
   bq_arena arena = {0};
   bq_home home;
   if (bq_home_make(&arena, prefix, residency, NULL, &home, NULL) != BQ_OK) return UINT64_MAX;
-  if (weight_bytes) *weight_bytes = home.weight_bytes;
+  *weight_bytes = home.weight_bytes;
+  *token_weights = home.token_weights;
   return arena.overflow ? UINT64_MAX : arena.used;
 }
 
@@ -35,6 +36,12 @@ static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 typedef struct needs {
   uint64_t staging, spare;
 } needs;
+
+/* An embedding is looked up, not multiplied with, unless wte (slot 0) is the head too. */
+static uint64_t token_weights(const bq_config *c, const bq_entry *e) {
+  bool multiplied = bq_slot_stage(c, e->slot) > 0 || (c->tied && e->slot == 0);
+  return multiplied && !bq_slot_is_vector(e->slot) ? (uint64_t)e->rows * e->cols : 0;
+}
 
 static bq_status copy_extra(const bq_landing *l, const bq_entry *e, uint8_t *home, bq_error *err) {
   if (bq_landing_find_bad(l, e->data, (size_t)e->bytes) < e->bytes)
@@ -51,6 +58,7 @@ static bq_status place(bq_arena *arena, const bq_directory *d, const bq_entry *e
   const bool paged = bq_is_paged(&d->prefix->config, &h->paging.residency, e->slot);
   if (paged) bq_landing_drop(&l);
   h->weight_bytes += l.engine_bytes;
+  h->token_weights += token_weights(&d->prefix->config, e);
   n->spare = larger(n->spare, l.spare);
   n->staging = larger(n->staging, e->data ? 0 : l.batch);
   uint8_t *home = paged ? NULL : bq_arena_take(arena, l.engine_bytes, 1);
@@ -127,7 +135,7 @@ bq_status bq_home_make(bq_arena *arena, const bq_prefix *p, const bq_residency *
                        const bq_kernels *kernels, bq_home *out, bq_error *err) {
   const bq_config *c = &p->config;
   bq_home h = {.paging = {.residency = *residency}};
-  needs n = {LEAST_STAGING, 0};
+  needs n = {0};
   h.model = bq_arena_take(arena, 1, sizeof *h.model);
   bq_layer *layers = bq_arena_take(arena, c->layers, sizeof *layers);
   h.loads = bq_arena_take(arena, p->n_tensors, sizeof *h.loads);
@@ -146,6 +154,9 @@ bq_status bq_home_make(bq_arena *arena, const bq_prefix *p, const bq_residency *
     bq_tokenizer_size size = {c->tokens, c->merges};
     h.tokenizer_memory = bq_arena_take(arena, bq_tokenizer_memory(size), 1);
   }
+  /* Chunks exist in v2 only; whether this file has hashes is not known yet when planning. */
+  if (p->version == 2 && n.staging) h.saved = bq_arena_take(arena, n.staging, 1);
+  n.staging = larger(n.staging, LEAST_STAGING);
   h.staging = bq_arena_take(arena, n.staging, 1);
   h.spare = bq_arena_take(arena, n.spare, 1);
   h.staging_bytes = (size_t)n.staging;

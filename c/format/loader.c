@@ -11,11 +11,10 @@ static bq_status failed(bq_loader *l, bq_error *err) {
   return l->error.status;
 }
 
-/* Ends the loading for good. (To retry a damaged chunk would be to go back instead: `at` to the
- * start of the chunk, or of the staged batch that it lies in the middle of, and to hash from the
- * chunk's start on.) */
+/* Ends the loading, unless bq_loader_retry can go on. */
 static bq_status give_up(bq_loader *l, const bq_error *why, bq_error *err) {
   l->error = *why;
+  l->failed_in = l->phase;
   l->phase = BQ_LOAD_FAILED;
   return failed(l, err);
 }
@@ -62,7 +61,9 @@ bq_status bq_loader_create(const bq_loader_options *o, bq_loader **out, bq_error
                    .file_bytes = o->file_bytes,
                    .companion_bytes = o->companion_bytes,
                    .residency = o->residency,
+                   .authentic = o->integrity != NULL,
                    .need = 8};
+  if (o->integrity) memcpy(l->integrity, o->integrity, sizeof l->integrity);
   bq_status status = take_prefix_block(l, o->companion, first_capacity(o), err);
   if (status) bq_loader_free(l);
   else *out = l;
@@ -102,28 +103,30 @@ static const bq_load *current_load(const bq_loader *l) {
   return l->current < l->home.n_loads ? &l->home.loads[l->current] : NULL;
 }
 
-static bool hashed(const bq_loader *l) { return l->prefix.hash_kind == BQ_HASH_XXH64; }
+static bool in_load(const bq_loader *l, const bq_load *load) {
+  return load && l->at >= load->offset;
+}
 
-/* Of the chunk that `verified` begins: it moves chunk by chunk. */
-static uint64_t chunk_end(const bq_loader *l) { return smaller(l->verified + BQ_CHUNK, l->end); }
+/* `at` is in the current load, at its start or, after going back, in its middle. */
+static void enter_load(bq_loader *l, const bq_load *load) {
+  l->landing = bq_landing_of((bq_type)load->type, (bq_layout)load->layout, load->rows, load->cols,
+                             bq_slot_is_vector(load->slot));
+  if (!load->home) bq_landing_drop(&l->landing);
+  uint64_t into = l->at - load->offset;
+  l->checked = into - into % bq_landing_unit(&l->landing);
+}
 
 /* `at` has moved: on to the next load when one is done; over gaps of v1, which nobody looks at. */
 static void go_on(bq_loader *l) {
   const bq_load *load = current_load(l);
   bool left = load && l->at >= load->offset + load->bytes;
   if (left) load = ++l->current < l->home.n_loads ? load + 1 : NULL;
-  if (load && l->prefix.version == 1 && l->at < load->offset) l->at = load->offset;
+  bool skip = load && l->prefix.version == 1 && !l->hash_whole && l->at < load->offset;
+  if (skip) l->at = load->offset;
   if (load && l->at == load->offset) {
-    l->landing = bq_landing_of((bq_type)load->type, (bq_layout)load->layout, load->rows, load->cols,
-                               bq_slot_is_vector(load->slot));
-    if (!load->home) bq_landing_drop(&l->landing);
-    l->checked = 0;
     l->staged = 0;
+    enter_load(l, load);
   }
-}
-
-static bool in_load(const bq_loader *l, const bq_load *load) {
-  return load && l->at >= load->offset;
 }
 
 /* Bytes of the batch that is being staged, of which `staged` are there. */
@@ -134,7 +137,7 @@ static uint64_t batch_bytes(const bq_loader *l, const bq_load *load) {
 
 /* Where the next bytes go. */
 static bq_want data_window(const bq_loader *l) {
-  uint64_t n = (hashed(l) ? chunk_end(l) : l->end) - l->at;
+  uint64_t n = bq_verify_end(l) - l->at;
   bq_want w = {l->at, l->end - l->at, l->home.staging, 0};
   const bq_load *load = current_load(l);
   if (!in_load(l, load)) {
@@ -190,9 +193,9 @@ static void land_batch(bq_loader *l, const bq_load *load, uint64_t start) {
 /* `n` bytes have been written where `w` said. */
 static void take_bytes(bq_loader *l, const bq_want *w, size_t n) {
   const bq_load *load = current_load(l);
-  if (hashed(l)) bq_xxh64_add(&l->hash, w->dst, n);
+  bq_verify_add(l, w->dst, n);
   if (!in_load(l, load)) {
-    check_gap(l, w->dst, n);
+    if (l->prefix.version == 2) check_gap(l, w->dst, n);
     l->at += n;
     return;
   }
@@ -207,32 +210,18 @@ static void take_bytes(bq_loader *l, const bq_want *w, size_t n) {
   if (l->staged == batch) land_batch(l, load, start);
 }
 
-static bq_status verify(bq_loader *l, bq_error *err) {
-  if (!hashed(l)) {
-    l->verified = l->at;
-    return BQ_OK;
-  }
-  if (l->at < chunk_end(l)) return BQ_OK;
-  uint64_t chunk = (l->verified - l->prefix.prefix_bytes) / BQ_CHUNK;
-  if (bq_xxh64_end(&l->hash) != bq_load64(l->prefix.hashes + 8 * chunk))
-    return bq_fail(err, BQ_CHECKSUM, l->verified,
-                   "chunk %l of the data, %l bytes, does not match its hash", chunk,
-                   l->at - l->verified);
-  l->verified = l->at;
-  bq_xxh64_begin(&l->hash, 0);
-  return BQ_OK;
-}
-
 static void update_ready(bq_loader *l) {
   bq_model *m = l->home.model;
   uint32_t all = BQ_READY_ALL(m->config.layers);
+  /* No token comes out of a file whose integrity only its last byte tells. */
+  if (l->hash_whole && l->verified < l->end) all--;
   while (m->ready < all && l->home.stage_end[m->ready] <= l->verified) m->ready++;
   if (l->verified == l->end) l->phase = BQ_LOADED;
 }
 
 static bq_status advance_data(bq_loader *l, const bq_want *w, size_t n, bq_error *err) {
   take_bytes(l, w, n);
-  bq_status status = verify(l, err);
+  bq_status status = bq_verify_arrived(l, err);
   if (!status && l->fault.status && l->fault.offset < l->verified) {
     *err = l->fault;
     status = err->status;
@@ -240,19 +229,28 @@ static bq_status advance_data(bq_loader *l, const bq_want *w, size_t n, bq_error
   if (status) return status;
   update_ready(l);
   go_on(l);
+  bq_verify_mark(l);
   return BQ_OK;
 }
 
+/* Where what is needed of the file ends. */
+static uint64_t data_end(const bq_loader *l) {
+  const bq_prefix *p = &l->prefix;
+  uint64_t end = p->version == 2 ? p->file_bytes : p->data_end;
+  if (p->version == 1 && l->authentic && l->file_bytes > end) end = l->file_bytes;
+  return end > p->prefix_bytes ? end : p->prefix_bytes; /* v1: all tensors may be in the companion */
+}
+
 static bq_status start_data(bq_loader *l, bq_error *err) {
-  bq_status status = start_model(l, err);
+  l->at = l->verified = l->prefix.prefix_bytes;
+  l->end = data_end(l);
+  bq_status status = bq_verify_begin(l, err);
+  if (!status) status = start_model(l, err);
   if (status) return status;
   l->phase = BQ_LOADING_DATA;
-  l->at = l->verified = l->prefix.prefix_bytes;
-  l->end = l->prefix.version == 2 ? l->prefix.file_bytes : l->prefix.data_end;
-  if (l->end < l->at) l->end = l->at; /* v1: all tensors are in the companion */
-  bq_xxh64_begin(&l->hash, 0);
   update_ready(l);
   go_on(l);
+  bq_verify_mark(l);
   return BQ_OK;
 }
 
@@ -313,6 +311,23 @@ bq_status bq_loader_feed(bq_loader *l, const uint8_t *bytes, size_t n, bq_error 
     n -= (size_t)skip + part;
     at += skip + part;
   }
+  return BQ_OK;
+}
+
+bq_status bq_loader_retry(bq_loader *l, bq_error *err) {
+  if (l->phase != BQ_LOAD_FAILED)
+    return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "nothing has failed that could be tried again");
+  bool prefix = l->failed_in == BQ_LOADING_PREFIX;
+  bool again = l->error.status == BQ_CHECKSUM || (prefix && l->error.status == BQ_INTEGRITY);
+  if (!again) return failed(l, err);
+  l->phase = l->failed_in;
+  if (prefix) {
+    l->have = 0;
+    l->need = 8;
+    return BQ_OK;
+  }
+  bq_verify_rewind(l);
+  if (in_load(l, current_load(l))) enter_load(l, current_load(l));
   return BQ_OK;
 }
 

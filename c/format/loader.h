@@ -31,8 +31,10 @@ typedef struct bq_home {
   uint8_t *staging;     /* [staging_bytes] */
   size_t staging_bytes;
   uint8_t *spare;       /* work space of bq_land */
+  uint8_t *saved;       /* [staging_bytes] what was staged where the current chunk begins; NULL in v1 */
   void *tokenizer_memory;
   uint64_t weight_bytes; /* of all weights as the engine holds them, paged ones included */
+  uint64_t token_weights; /* weights that every token is multiplied with */
   bq_paging paging;      /* without model_bytes; zeros when nothing is paged */
 } bq_home;
 
@@ -45,7 +47,7 @@ bq_status bq_home_make(bq_arena *arena, const bq_prefix *prefix, const bq_reside
 uint64_t bq_loader_bytes(void);
 uint64_t bq_prefix_block_bytes(uint64_t companion_bytes, uint64_t prefix_bytes);
 uint64_t bq_model_bytes(const bq_prefix *prefix, const bq_residency *residency,
-                        uint64_t *weight_bytes);
+                        uint64_t *weight_bytes, uint64_t *token_weights);
 
 /* The choice of bq_plan_paging. NOMEM, UNSUPPORTED. */
 bq_status bq_paging_choose(const bq_prefix *prefix, uint64_t budget, uint32_t beside, bq_paging *out,
@@ -54,11 +56,21 @@ bq_status bq_paging_choose(const bq_prefix *prefix, uint64_t budget, uint32_t be
 typedef enum bq_loader_phase { BQ_LOADING_PREFIX, BQ_LOADING_DATA, BQ_LOADED, BQ_LOAD_FAILED }
     bq_loader_phase;
 
+/* The loader's state where a chunk begins, to go back to; the staged bytes are in home.saved. */
+typedef struct bq_load_mark {
+  uint32_t current;
+  size_t staged;
+  bq_sha256_state whole;
+} bq_load_mark;
+
 struct bq_loader {
   bq_allocator allocator;
   const bq_kernels *kernels;
   bq_loader_phase phase;
+  bq_loader_phase failed_in; /* the phase before BQ_LOAD_FAILED */
   bq_error error;          /* why it failed */
+  bool authentic;          /* only a file with this integrity is taken (docs/FORMAT.md, HASH) */
+  uint8_t integrity[BQ_SHA256_BYTES];
   size_t offered;          /* bytes that may be written where the last want said */
 
   uint64_t file_bytes;     /* as the caller says; 0: unknown */
@@ -79,8 +91,30 @@ struct bq_loader {
   bq_landing landing;      /* of the current load */
   uint64_t checked;        /* bytes of the current load that have been looked at (COPY) */
   size_t staged;           /* bytes in staging (not COPY) */
-  bq_xxh64_state hash;     /* of the chunk that `at` is in */
+  union {
+    bq_xxh64_state xxh64;
+    bq_sha256_state sha256;
+  } hash;                  /* of the chunk that `at` is in, as far as it has arrived */
+  bool hash_whole;         /* `integrity` is that of all the file's bytes */
+  bq_sha256_state whole;   /* of the bytes before `at` */
+  bq_load_mark mark;            /* where `verified` is */
   bq_error fault;          /* a bad value in bytes that are not verified yet; status OK: none */
 };
+
+/* --- verify.c: all at a loader in BQ_LOADING_DATA ---------------------------------------------- */
+
+static inline bool bq_loader_hashed(const bq_loader *l) { return l->prefix.hash_kind != BQ_HASH_NONE; }
+/* Where the bytes end that are verified together with those at `at`. */
+uint64_t bq_verify_end(const bq_loader *l);
+/* The prefix is there, `at` and `end` are set. INTEGRITY. */
+bq_status bq_verify_begin(bq_loader *l, bq_error *err);
+/* Bytes have arrived; `at` is moved after this. */
+void bq_verify_add(bq_loader *l, const uint8_t *bytes, size_t n);
+/* `at` has moved: moves `verified`. CHECKSUM, at the last byte INTEGRITY. */
+bq_status bq_verify_arrived(bq_loader *l, bq_error *err);
+/* Remembers the state, if a chunk begins here. */
+void bq_verify_mark(bq_loader *l);
+/* Back to where `verified` is. */
+void bq_verify_rewind(bq_loader *l);
 
 #endif

@@ -82,11 +82,8 @@ INLINE void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high) {
   put_four_quads(q + 16 * T, T, high);
 }
 
-INLINE offsets offsets_of(v128_t low, v128_t high) {
-  int32_t low_sum = sum_bytes(low), sum = low_sum + sum_bytes(high);
-  v128_t zero = simd_zero();
-  return (offsets){-8 * sum, -8 * low_sum,
-                   -sum_bytes(wasm_i8x16_min(low, zero)) - sum_bytes(wasm_i8x16_min(high, zero))};
+INLINE offsets offsets_of(byte_sums a) {
+  return (offsets){-8 * (a.low + a.high), -8 * a.low, -a.negative};
 }
 
 static size_t panel_bytes(size_t k, size_t tokens) {

@@ -137,9 +137,9 @@ INLINE void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high) {
   put_four_quads(q + ODD_HIGH * 16 * T, T, odd);
 }
 
-INLINE offsets offsets_of(v128_t low, v128_t high) {
-  int32_t low_sum = sum_bytes(low), sum = low_sum + sum_bytes(high);
-  return (offsets){-8 * 256 * sum, -8 * 256 * low_sum, -128 * 256 * sum};
+INLINE offsets offsets_of(byte_sums a) {
+  const int32_t sum = a.low + a.high;
+  return (offsets){-8 * 256 * sum, -8 * 256 * a.low, -128 * 256 * sum};
 }
 
 size_t bq_simd128_panel_bytes(size_t k, size_t tokens) {

@@ -32,9 +32,12 @@ INLINE float sum_of(const float *x, size_t n) {
 void bq_simd128_rmsnorm(const float *x, const float *w, float eps, size_t n, float *y) {
   v128_t inv =
       wasm_f32x4_splat(1.0f / bq_sqrtf(sum_of_squares(x, simd_zero(), n) / (float)n + eps));
-  for (size_t i = 0; i < n; i += 4)
-    simd_store(y, wasm_f32x4_mul(wasm_f32x4_mul(simd_load(x, i, n), inv), simd_load(w, i, n)), i,
-               n);
+  size_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    v128_t v = wasm_f32x4_mul(wasm_v128_load(x + i), inv);
+    wasm_v128_store(y + i, wasm_f32x4_mul(v, wasm_v128_load(w + i)));
+  }
+  for (; i < n; i++) y[i] = (x[i] * wasm_f32x4_extract_lane(inv, 0)) * w[i];
 }
 
 void bq_simd128_layernorm(const float *x, const float *w, const float *b, float eps, size_t n,
@@ -49,8 +52,10 @@ void bq_simd128_layernorm(const float *x, const float *w, const float *b, float 
 }
 
 void bq_simd128_add(float *y, const float *x, size_t n) {
-  for (size_t i = 0; i < n; i += 4)
-    simd_store(y, wasm_f32x4_add(simd_load(y, i, n), simd_load(x, i, n)), i, n);
+  size_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    wasm_v128_store(y + i, wasm_f32x4_add(wasm_v128_load(y + i), wasm_v128_load(x + i)));
+  for (; i < n; i++) y[i] += x[i];
 }
 
 /* --- activations ------------------------------------------------------------------------------ */
@@ -76,14 +81,17 @@ INLINE v128_t relu(v128_t g, const simd_exp_constants *k) {
   return wasm_f32x4_pmax(simd_zero(), g); /* NaN becomes 0 */
 }
 
+/* The end of the row is left to the scalar slot: the loop then has no branch but its own. */
 #define ACTIVATION_SLOT(name)                                            \
   void bq_simd128_##name##_mul(float *gate, const float *up, size_t n) { \
     const simd_exp_constants k = simd_exp_prepare();                     \
-    for (size_t i = 0; i < n; i += 4) {                                  \
-      v128_t v = name(simd_load(gate, i, n), &k);                        \
-      if (up) v = wasm_f32x4_mul(v, simd_load(up, i, n));                \
-      simd_store(gate, v, i, n);                                         \
+    size_t i = 0;                                                        \
+    for (; i + 4 <= n; i += 4) {                                         \
+      v128_t v = name(wasm_v128_load(gate + i), &k);                     \
+      if (up) v = wasm_f32x4_mul(v, wasm_v128_load(up + i));             \
+      wasm_v128_store(gate + i, v);                                      \
     }                                                                    \
+    bq_scalar_##name##_mul(gate + i, up ? up + i : NULL, n - i);         \
   }
 
 ACTIVATION_SLOT(silu)

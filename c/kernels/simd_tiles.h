@@ -11,7 +11,7 @@
  *   enum { PANEL_Q }     bytes of activations per token and block
  *   typedef ... constants;  constants prepare(void);    made once per matmul
  *   void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high);
- *   offsets offsets_of(v128_t low, v128_t high);
+ *   offsets offsets_of(byte_sums a);
  *   void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, const constants *c,
  *                    v128_t sum[4][2]);
  *   void dot_bytes(int T, const uint8_t *w, const uint8_t *q, const constants *c, v128_t sum[4][2]);
@@ -29,6 +29,11 @@ enum { LOW = 1, HIGH = 2, ALL = 3, BYTES = 4 };
 enum { GROUP = 4 };                  /* most tokens at once: 8 sums */
 enum { PANEL_TOKEN = PANEL_Q + 16 }; /* bytes per token and block */
 
+/* Sums over the 32 activations of a block: of k 0...15, of 16...31, of all that are negative. */
+typedef struct byte_sums {
+  int32_t low, high, negative;
+} byte_sums;
+
 /* What sums over a block's activations start from, in the panel's units. */
 typedef struct offsets {
   int32_t all, low, bytes;
@@ -36,7 +41,7 @@ typedef struct offsets {
 
 INLINE constants prepare(void);
 INLINE void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high);
-INLINE offsets offsets_of(v128_t low, v128_t high);
+INLINE offsets offsets_of(byte_sums a);
 INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, const constants *c,
                         v128_t sum[GROUP][2]);
 INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, const constants *c,
@@ -73,6 +78,7 @@ INLINE void scale_and_add(int T, const uint8_t *q, v128_t w_scale[2], v128_t sum
 typedef struct matmul_constants {
   constants dot;
   simd_f16_constants f16;
+  const uint8_t *end; /* of all weights */
 } matmul_constants;
 
 /* 32 k of a tile, or `part` of them, which the given scales belong to. */
@@ -108,6 +114,15 @@ INLINE v128_t (*hide_sums(v128_t sums[GROUP][2]))[2] {
   return sums;
 }
 
+/* One token needs each weight once, mostly from memory. Loading a byte of each line a little ahead
+ * helps the hardware, which by itself stops prefetching at the end of every 4 KB. */
+INLINE void touch_ahead(bq_tile_shape s, const uint8_t *tile, const uint8_t *end) {
+  enum { AHEAD = 1024, LINE = 64 };
+  const uint8_t *p = (size_t)(end - tile) > AHEAD + bq_tile_size(s) ? tile + AHEAD : tile;
+  UNROLL for (uint32_t i = 0; i < bq_tile_size(s); i += LINE)
+    (void)*(const volatile uint8_t *)(p + i);
+}
+
 /* 8 rows times T tokens; `rows` of the 8 are stored. */
 INLINE void multiply_group(bq_tile_shape s, int T, const uint8_t *tiles, size_t n_tiles,
                            const uint8_t *panel, const matmul_constants *c, size_t rows, float *y,
@@ -117,6 +132,7 @@ INLINE void multiply_group(bq_tile_shape s, int T, const uint8_t *tiles, size_t 
   UNROLL for (int t = 0; t < T; t++)
     acc[t][0] = acc[t][1] = simd_zero();
   for (size_t i = 0; i < n_tiles; i++) {
+    if (T == 1) touch_ahead(s, tiles, c->end);
     add_tile(s, T, tiles, panel, c, acc);
     tiles += bq_tile_size(s);
     panel += s.step / 32 * T * PANEL_TOKEN;
@@ -134,10 +150,13 @@ INLINE void multiply_group(bq_tile_shape s, int T, const uint8_t *tiles, size_t 
 
 INLINE void matmul_tiled(bq_tile_shape s, const bq_matrix *m, const bq_batch *a, size_t row0,
                          size_t row1, float *y, size_t y_stride) {
-  const matmul_constants c = {prepare(), simd_f16_prepare()};
   const size_t n_tiles = bq_tiles_per_row(s, m->cols), blocks = panel_blocks(m->cols);
-  const uint8_t *tiles = m->data + row0 / BQ_TILE_ROWS * n_tiles * bq_tile_size(s);
-  for (size_t r = row0; r < row1; r += BQ_TILE_ROWS, tiles += n_tiles * bq_tile_size(s)) {
+  const size_t group = n_tiles * bq_tile_size(s);
+  const matmul_constants c = {
+      prepare(), simd_f16_prepare(),
+      m->data + (m->rows + (size_t)BQ_TILE_ROWS - 1) / BQ_TILE_ROWS * group};
+  const uint8_t *tiles = m->data + row0 / BQ_TILE_ROWS * group;
+  for (size_t r = row0; r < row1; r += BQ_TILE_ROWS, tiles += group) {
     const size_t rows = row1 - r < BQ_TILE_ROWS ? row1 - r : BQ_TILE_ROWS;
     for (size_t t = 0, n; t < a->tokens; t += n) {
       const uint8_t *panel = a->panel + t * blocks * PANEL_TOKEN;
@@ -184,18 +203,28 @@ INLINE quantized quantize_32(const float *x) {
   return (quantized){round_sixteen(x, inv), round_sixteen(x + 16, inv), most / 127.0f};
 }
 
-INLINE int32_t sum_lanes_i32(v128_t s) {
-  return (wasm_i32x4_extract_lane(s, 0) + wasm_i32x4_extract_lane(s, 1)) +
-         (wasm_i32x4_extract_lane(s, 2) + wasm_i32x4_extract_lane(s, 3));
-}
-
-/* Sum of 16 signed bytes. */
-INLINE int32_t sum_bytes(v128_t q) {
-  return sum_lanes_i32(wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extadd_pairwise_i8x16(q)));
+INLINE byte_sums sum_bytes(v128_t low, v128_t high) {
+  v128_t zero = simd_zero();
+  v128_t a = wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extadd_pairwise_i8x16(low));
+  v128_t b = wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extadd_pairwise_i8x16(high));
+  v128_t n = wasm_i32x4_extadd_pairwise_i16x8(
+      wasm_i16x8_add(wasm_i16x8_extadd_pairwise_i8x16(wasm_i8x16_min(low, zero)),
+                     wasm_i16x8_extadd_pairwise_i8x16(wasm_i8x16_min(high, zero))));
+  v128_t ab =
+      wasm_i32x4_add(wasm_i32x4_shuffle(a, b, 0, 4, 2, 6), wasm_i32x4_shuffle(a, b, 1, 5, 3, 7));
+  v128_t nn = wasm_i32x4_add(n, wasm_i32x4_shuffle(n, n, 1, 0, 3, 2));
+  v128_t sums =
+      wasm_i32x4_add(wasm_i32x4_shuffle(ab, nn, 0, 1, 4, 5), wasm_i32x4_shuffle(ab, nn, 2, 3, 6, 7));
+  return (byte_sums){wasm_i32x4_extract_lane(sums, 0), wasm_i32x4_extract_lane(sums, 1),
+                     wasm_i32x4_extract_lane(sums, 2)};
 }
 
 /* Quad j of 4 goes to q + j * 4 * T. */
 INLINE void put_four_quads(uint8_t *q, size_t T, v128_t quads) {
+  if (T == 1) {
+    wasm_v128_store(q, quads);
+    return;
+  }
   wasm_v128_store32_lane(q, quads, 0);
   wasm_v128_store32_lane(q + 4 * T, quads, 1);
   wasm_v128_store32_lane(q + 8 * T, quads, 2);
@@ -204,7 +233,7 @@ INLINE void put_four_quads(uint8_t *q, size_t T, v128_t quads) {
 
 /* Token t of T of a panel block. */
 INLINE void put_block(uint8_t *block, size_t T, size_t t, quantized a, float scale_unit) {
-  const offsets o = offsets_of(a.low, a.high);
+  const offsets o = offsets_of(sum_bytes(a.low, a.high));
   const float scale = a.scale * scale_unit;
   put_quads(block + 4 * t, T, a.low, a.high);
   block += T * PANEL_Q + 4 * t;
@@ -214,24 +243,29 @@ INLINE void put_block(uint8_t *block, size_t T, size_t t, quantized a, float sca
   memcpy(block + 12 * T, &o.bytes, 4);
 }
 
+/* A row of k activations becomes token t of T of a panel group. */
+INLINE void quantize_row(const float *x, size_t k, uint8_t *group, size_t T, size_t t,
+                         float scale_unit) {
+  const size_t blocks = panel_blocks(k), whole = k / 32;
+  for (size_t b = 0; b < whole; b++, group += T * PANEL_TOKEN)
+    put_block(group, T, t, quantize_32(x + b * 32), scale_unit);
+  for (size_t b = whole; b < blocks; b++, group += T * PANEL_TOKEN) {
+    float part[32] = {0}; /* the end of the row, padding */
+    for (size_t i = b * 32; i < k; i++) part[i - b * 32] = x[i];
+    put_block(group, T, t, quantize_32(part), scale_unit);
+  }
+}
+
 /* The panel's scales are `scale_unit` times what they stand for. */
 INLINE void quantize_panel(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel,
                            float scale_unit) {
-  const size_t blocks = panel_blocks(k);
-  for (size_t t0 = 0, T; t0 < tokens; t0 += T, panel += blocks * T * PANEL_TOKEN) {
+  const size_t group_of_one = panel_blocks(k) * PANEL_TOKEN;
+  for (size_t t0 = 0, T; t0 < tokens; t0 += T, panel += T * group_of_one) {
     T = group_tokens(tokens - t0);
-    for (size_t t = 0; t < T; t++) {
-      const float *row = x + (t0 + t) * x_stride;
-      for (size_t b = 0; b < blocks; b++) {
-        float part[32] = {0};
-        const float *from = row + b * 32;
-        if (b * 32 + 32 > k) {
-          for (size_t i = b * 32; i < k; i++) part[i - b * 32] = row[i];
-          from = part;
-        }
-        put_block(panel + b * T * PANEL_TOKEN, T, t, quantize_32(from), scale_unit);
-      }
-    }
+    if (T == 1) quantize_row(x + t0 * x_stride, k, panel, 1, 0, scale_unit);
+    else
+      for (size_t t = 0; t < T; t++)
+        quantize_row(x + (t0 + t) * x_stride, k, panel, T, t, scale_unit);
   }
 }
 

@@ -71,6 +71,14 @@ static uint32_t greedy(const bq_candidate *c, uint32_t n) {
   return c[best].id;
 }
 
+/* The same without a list of candidates. */
+static uint32_t largest(const float *logits, uint32_t vocab) {
+  uint32_t best = 0;
+  for (uint32_t i = 1; i < vocab; i++)
+    if (logits[i] > logits[best]) best = i;
+  return best;
+}
+
 /* Values become weights exp(v - max); returns their sum. */
 static double weigh(bq_candidate *c, size_t n, float max) {
   double sum = 0;
@@ -122,9 +130,10 @@ static uint32_t pick_among_best(bq_candidate *c, uint32_t vocab, const bq_sample
 
 uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, size_t n_recent,
                    const bq_sample_options *o, bq_rng *rng, bq_candidate *c) {
+  const bool penalty = o->repeat_penalty > 0 && o->repeat_penalty != 1;
+  if (!penalty && !(o->temperature > 0)) return largest(logits, vocab);
   for (uint32_t i = 0; i < vocab; i++) c[i] = (bq_candidate){logits[i], i};
-  if (o->repeat_penalty > 0 && o->repeat_penalty != 1)
-    penalize(c, vocab, recent, n_recent, o->repeat_penalty);
+  if (penalty) penalize(c, vocab, recent, n_recent, o->repeat_penalty);
   const uint32_t best = greedy(c, vocab);
   if (!(o->temperature > 0)) return best;
 

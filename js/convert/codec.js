@@ -1,5 +1,6 @@
 /** Encoding, decoding and hashing: by the C code of the engine, or in JavaScript where no module can be had. */
 import { BqError } from '../errors.js';
+import { Sha256 } from '../sha256.js';
 import { compile, Wasm } from '../wasm.js';
 import { dequantize, quantize } from './encode.js';
 import { TYPES, weightBytes } from './weights.js';
@@ -12,10 +13,11 @@ import { xxh64 } from './xxh64.js';
  *   FORMAT: a weight that the type can't hold (details.index)
  * @property {(type: number, layout: number, bytes: Uint8Array, rows: number, cols: number) => Float32Array} dequantize
  * @property {(bytes: Uint8Array) => bigint} hash  XXH64
+ * @property {((bytes: Uint8Array) => Uint8Array) | null} sha256  null: not without the engine
  */
 
 /** @type {Codec} */
-export const jsCodec = { name: 'js', quantize, dequantize, hash: (bytes) => xxh64(bytes) };
+export const jsCodec = { name: 'js', quantize, dequantize, hash: (bytes) => xxh64(bytes), sha256: null };
 
 /** Beside three blocks of data: what the allocator keeps for itself. */
 const ROOM = 1 << 16;
@@ -64,6 +66,11 @@ export async function wasmCodec(maxBytes, options) {
         const [low, high] = wasm.u32(to, 2);
         return (BigInt(high) << 32n) | BigInt(low);
       });
+    },
+    sha256(bytes) {
+      const hash = new Sha256(wasm);
+      hash.add(bytes);
+      return hash.end();
     },
   };
 }

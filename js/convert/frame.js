@@ -108,10 +108,11 @@ export function encodeDirectory(entries) {
  * @param {readonly Section[]} plan  without its SUM8
  * @param {readonly Section[]} rest  without HASH and SUM8
  * @param {number} dataBytes
+ * @param {number} [hashBytes]  of a chunk: 8 for XXH64, 32 for SHA-256
  */
-export function prefixSizes(plan, rest, dataBytes) {
+export function prefixSizes(plan, rest, dataBytes, hashBytes = 8) {
   const planLength = sizeOf(plan) + SUM;
-  const hash = 16 + 8 + 8 * Math.ceil(dataBytes / CHUNK);
+  const hash = 16 + 8 + hashBytes * Math.ceil(dataBytes / CHUNK);
   const prefixLength = alignUp(HEADER + planLength + sizeOf(rest) + hash + SUM, ALIGN);
   if (planLength > MAX_PLAN) throw new BqError('FORMAT', `the plan takes ${planLength} bytes, more than ${MAX_PLAN}`);
   if (prefixLength > MAX_PREFIX) throw new BqError('FORMAT', `the prefix takes ${prefixLength} bytes, more than ${MAX_PREFIX}`);
@@ -123,11 +124,11 @@ const sumSection = (value) => ({ tag: 'SUM8', payload: new Uint8Array(new BigUin
 
 /**
  * The whole prefix.
- * @param {{ plan: Section[], rest: Section[], dataBytes: number, hashes: bigint[], fileId: Uint8Array, hash: (bytes: Uint8Array) => bigint }} parts
+ * @param {{ plan: Section[], rest: Section[], dataBytes: number, hashes: Uint8Array[], hashBytes?: number, fileId: Uint8Array, hash: (bytes: Uint8Array) => bigint }} parts
  * @returns {Uint8Array}
  */
-export function encodePrefix({ plan, rest, dataBytes, hashes, fileId, hash }) {
-  const { planLength, prefixLength } = prefixSizes(plan, rest, dataBytes);
+export function encodePrefix({ plan, rest, dataBytes, hashes, hashBytes = 8, fileId, hash }) {
+  const { planLength, prefixLength } = prefixSizes(plan, rest, dataBytes, hashBytes);
   const bytes = new Uint8Array(prefixLength);
   const view = new DataView(bytes.buffer);
   encoder.encodeInto('BQ4F', bytes);
@@ -140,11 +141,11 @@ export function encodePrefix({ plan, rest, dataBytes, hashes, fileId, hash }) {
 
   let at = putSections(bytes, HEADER, plan);
   at = putSections(bytes, at, [sumSection(hash(bytes.subarray(HEADER, at)))]);
-  const chunks = new Uint8Array(8 + 8 * hashes.length);
+  const chunks = new Uint8Array(8 + hashBytes * hashes.length);
   const chunkView = new DataView(chunks.buffer);
-  chunkView.setUint32(0, 1, true);
+  chunkView.setUint32(0, hashBytes === 32 ? 2 : 1, true);
   chunkView.setUint32(4, CHUNK, true);
-  hashes.forEach((h, i) => chunkView.setBigUint64(8 + 8 * i, h, true));
+  hashes.forEach((h, i) => chunks.set(h, 8 + hashBytes * i));
   at = putSections(bytes, at, [...rest, { tag: 'HASH', payload: chunks }]);
   putSections(bytes, at, [sumSection(hash(bytes.subarray(0, at)))]);
   return bytes;

@@ -24,6 +24,8 @@ const LAYOUTS = ['rows', 'tiled', 'flat'];
  * @property {string} [tokenizer]  path; default: what usually lies beside such a model, none when nothing does
  * @property {string} [quant]   type of the matrices; default "bq4"
  * @property {string} [embed]   type of embedding and head; default "bq8" where matrices are quantized, else `quant`
+ * @property {string} [hash]    of chunks: "xxh64" (default) finds damage; with "sha256" and an `integrity`, a reader also
+ *   finds forgery as it loads
  * @property {boolean} [v1]     a v1.0 file and its companion NAME.json: all is BQ4
  * @property {string} [name]
  * @property {string} [license]  an SPDX id or text
@@ -161,7 +163,9 @@ async function convertV1(output, matches, codec, options, facts) {
 async function convertV2(output, matches, codec, options, { tokenizer, ...facts }) {
   const tensors = v2Tensors(matches, codec, options);
   const model = { .../** @type {any} */ (facts), tensors, tokenizer: tokenizer && encodeTokenizer(tokenizer) };
-  const written = await writeV2(await fileSink(output), model, { hash: codec.hash, onBytes: options.onProgress, signal: options.signal });
+  const sha256 = options.hash === 'sha256' ? codec.sha256 : undefined;
+  if (sha256 === null) throw new BqError('NO_ENGINE', 'SHA-256 is computed by the engine, which is not built');
+  const written = await writeV2(await fileSink(output), model, { hash: codec.hash, sha256, onBytes: options.onProgress, signal: options.signal });
   return { tensors, written };
 }
 
@@ -175,6 +179,8 @@ async function convertV2(output, matches, codec, options, { tokenizer, ...facts 
  */
 export async function convert(input, output, options = {}) {
   chosenTypes(options);
+  if (![undefined, 'xxh64', 'sha256'].includes(options.hash)) throw new BqError('ARGUMENT', `hash is "${options.hash}", not xxh64 or sha256`);
+  if (options.hash && options.v1) throw new BqError('ARGUMENT', 'v1 files have no hashes');
   const checkpoint = await openCheckpoint(input);
   try {
     const matches = matchTensors(checkpoint.config, checkpoint.tensors);

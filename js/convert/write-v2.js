@@ -31,6 +31,7 @@ import { weightBytes } from './weights.js';
 /**
  * @typedef {object} WriteOptions
  * @property {(bytes: Uint8Array) => bigint} hash  XXH64
+ * @property {(bytes: Uint8Array) => Uint8Array} [sha256]  given: chunks are hashed with it, in place of XXH64
  * @property {Uint8Array} [fileId]  16 bytes; default: random
  * @property {(done: number, total: number) => void} [onBytes]  data written so far
  * @property {AbortSignal} [signal]
@@ -48,10 +49,10 @@ class ChunkWriter {
   #filled = 0;
   /** Bytes taken so far. */
   position = 0;
-  /** @type {bigint[]} */
+  /** @type {Uint8Array[]} */
   hashes = [];
 
-  /** @param {import('./output.js').Sink} sink @param {number} start  where the data begins @param {WriteOptions['hash']} hash */
+  /** @param {import('./output.js').Sink} sink @param {number} start  where the data begins @param {(bytes: Uint8Array) => Uint8Array} hash */
   constructor(sink, start, hash) {
     this.sink = sink;
     this.start = start;
@@ -117,7 +118,7 @@ function tokenCounts(tokenizer) {
 }
 
 /** @param {import('./output.js').Sink} sink @param {OutModel} model @param {WriteOptions} options */
-async function write(sink, model, { hash, fileId = crypto.getRandomValues(new Uint8Array(16)), onBytes, signal }) {
+async function write(sink, model, { hash, sha256, fileId = crypto.getRandomValues(new Uint8Array(16)), onBytes, signal }) {
   const { entries, dataBytes } = layOut(model.tensors);
   const planAt = (/** @type {number} */ start) => [
     ...section('CONF', encodeConfig({ ...model.config, ...tokenCounts(model.tokenizer) }), true),
@@ -131,8 +132,8 @@ async function write(sink, model, { hash, fileId = crypto.getRandomValues(new Ui
     ...section('TMPL', model.template),
     ...section('CARD', model.card),
   ];
-  const { prefixLength } = prefixSizes(planAt(0), rest, dataBytes);
-  const data = new ChunkWriter(sink, prefixLength, hash);
+  const { prefixLength } = prefixSizes(planAt(0), rest, dataBytes, sha256 ? 32 : 8);
+  const data = new ChunkWriter(sink, prefixLength, sha256 ?? ((bytes) => new Uint8Array(new BigUint64Array([hash(bytes)]).buffer)));
   for (const [i, { offset, bytes, name }] of entries.entries()) {
     await data.put(new Uint8Array(offset - data.position));
     for await (const piece of model.tensors[i].pieces()) {
@@ -143,7 +144,7 @@ async function write(sink, model, { hash, fileId = crypto.getRandomValues(new Ui
     if (data.position !== offset + bytes) throw new BqError('SHAPE', `tensor "${name}" gave ${data.position - offset} bytes, not ${bytes}`);
   }
   await data.flush();
-  const prefix = encodePrefix({ plan: planAt(prefixLength), rest, dataBytes, hashes: data.hashes, fileId, hash });
+  const prefix = encodePrefix({ plan: planAt(prefixLength), rest, dataBytes, hashes: data.hashes, hashBytes: sha256 ? 32 : 8, fileId, hash });
   await sink.write(0, prefix);
   return { bytes: prefixLength + dataBytes, prefixBytes: prefixLength, dataBytes };
 }

@@ -1,27 +1,42 @@
 /**
  * A file on a web server, read by plain GETs: the only header is `Range: bytes=a-b`, which needs no
  * permission (CORS preflight) of the server. One that ignores it answers 200 with the whole file: that
- * answer is then read from front to back, across calls, and what isn't wanted is dropped.
+ * answer is then read from front to back, across calls, and what isn't wanted is dropped. What goes wrong
+ * is told, not mended: that is remote.js.
  */
 import { BqError } from '../errors.js';
 
 /** @import { ByteSource } from './types.js' */
 
-/** @typedef {ReadableStreamDefaultReader<Uint8Array>} Reader */
+/**
+ * An answer's body. `signal` ends it; `timeout` milliseconds without a byte do too.
+ * @typedef {object} Body
+ * @property {ReadableStreamDefaultReader<Uint8Array>} reader
+ * @property {AbortController} controller
+ * @property {() => void} release
+ */
 
 /** @implements {ByteSource} */
-class HttpSource {
+export class HttpSource {
   remote = true;
   size = -1;
   type = '';
+  /** Whether ranges are answered: unknown before the first answer; `broken`: wrongly, so none is asked for any more.
+   * @type {'unknown' | 'yes' | 'no' | 'broken'} */
+  ranges = 'unknown';
+  /** Bytes received, for tests. */
+  received = 0;
+  #timeout;
+  /** Name of this version of the file, where the server tells. */
+  #tag = '';
   /** The answer of a server that ignores ranges, read up to `at`; `rest` was received, not yet asked for.
-   * @type {{ reader: Reader, at: number, rest: Uint8Array | null } | null} */
+   * @type {{ body: Body, at: number, rest: Uint8Array | null } | null} */
   #whole = null;
-  #ignoresRanges = false;
 
-  /** @param {string} url */
-  constructor(url) {
+  /** @param {string} url @param {number} [timeout] */
+  constructor(url, timeout = 20_000) {
     this.name = url;
+    this.#timeout = timeout;
   }
 
   /**
@@ -33,69 +48,88 @@ class HttpSource {
   async *stream(offset, end, signal) {
     signal?.throwIfAborted();
     if (end <= offset) return;
-    if (!this.#ignoresRanges) {
-      const response = await this.#get(`bytes=${offset}-${end === Infinity ? '' : end - 1}`, signal);
-      if (response.status === 206) {
-        this.#checkRange(response, offset);
-        return yield* this.#pieces(reader(response), offset, end, signal);
-      }
-      this.#keep(response);
-    } else if (!this.#whole || this.#whole.at > offset) {
+    if (!this.#whole || this.#whole.at > offset) {
       await this.#drop();
-      this.#keep(await this.#get(null, signal));
+      const before = this.ranges;
+      const { response, body } = await this.#get(before === 'broken' ? null : `bytes=${offset}-${end === Infinity ? '' : end - 1}`, signal);
+      if (response.status === 206) {
+        this.#checkRange(response, body, offset, end);
+        if (this.ranges !== 'broken') this.ranges = 'yes';
+        return yield* this.#range(response, body, offset, end);
+      }
+      if (this.ranges !== 'broken') this.ranges = 'no';
+      this.#whole = { body, at: 0, rest: null };
+      // Others may be reading ranges at the same time: whoever reads decides how to go on.
+      if (before === 'yes') throw this.#fault('answers ranges no more', offset, { serial: true });
     }
     yield* this.#fromWhole(offset, end, signal);
   }
 
-  /** @param {string | null} range @param {AbortSignal} [signal] */
+  /** @param {string | null} range @param {AbortSignal} [signal] @returns {Promise<{ response: Response, body: Body }>} */
   async #get(range, signal) {
+    const controller = new AbortController();
+    const abort = () => controller.abort(signal?.reason);
+    signal?.addEventListener('abort', abort);
+    const release = () => signal?.removeEventListener('abort', abort);
     let response;
     try {
       // no-store: Chromium's cache would make ranges of one file wait for each other.
-      response = await fetch(this.name, { signal, cache: 'no-store', headers: range ? { Range: range } : {} });
+      const asked = fetch(this.name, { signal: controller.signal, cache: 'no-store', headers: range ? { Range: range } : {} });
+      response = await this.#inTime(asked, controller);
     } catch (cause) {
-      throw this.#failure(cause, 'the server could not be reached', signal);
+      release();
+      if (signal?.aborted) throw signal.reason;
+      throw cause instanceof BqError ? cause : this.#fault('the server could not be reached', null, {}, cause);
     }
-    this.type = response.headers.get('content-type') ?? '';
-    if (response.status === 200 || response.status === 206) return response;
-    await response.body?.cancel().catch(() => {});
-    const details = { status: response.status };
-    if (response.status === 416)
-      throw new BqError('TRUNCATED', `${this.name} has no bytes where more were expected (${range})`, { details });
-    throw new BqError('HTTP_STATUS', `the server answered ${response.status} for ${this.name}`, { details });
+    const type = response.headers.get('content-type') ?? '';
+    const { status } = response;
+    if (status === 200 || status === 206) {
+      this.type = type;
+      const reader = (response.body ?? new Blob([]).stream()).getReader();
+      return { response, body: { reader, controller, release } };
+    }
+    release();
+    controller.abort();
+    if (status === 416) throw new BqError('TRUNCATED', `${this.name} has no bytes where more were expected (${range})`, { details: { status } });
+    throw new BqError('HTTP_STATUS', `the server answered ${status} for ${this.name}`, { details: { status, retryAfter: Number(response.headers.get('retry-after')) || 0 } });
   }
 
-  /** The range that was sent, where the server lets us see it. @param {Response} response @param {number} offset */
-  #checkRange(response, offset) {
-    const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers.get('content-range') ?? '');
+  /** What the server lets us see of the range that it sent. @param {Response} response @param {Body} body @param {number} offset @param {number} end */
+  #checkRange({ headers }, body, offset, end) {
+    const fail = (/** @type {BqError} */ error) => {
+      close(body);
+      throw error;
+    };
+    const encoding = headers.get('content-encoding');
+    if (encoding && encoding !== 'identity') fail(this.#broken(`sent a range that is compressed (${encoding})`, offset));
+    const length = headers.get('content-length');
+    if (length && Number(length) > end - offset) fail(this.#broken(`sent ${length} bytes where ${end - offset} were asked for`, offset));
+    const tag = headers.get('etag') ?? headers.get('last-modified') ?? '';
+    if (this.#tag && tag && tag !== this.#tag) fail(new BqError('CHANGED', `${this.name} is another version than before`, { offset }));
+    this.#tag ||= tag;
+    const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(headers.get('content-range') ?? '');
     if (!range) return;
-    if (Number(range[1]) !== offset)
-      throw new BqError('NETWORK', `${this.name}: asked for byte ${offset}, the server sent from ${range[1]}`, {
-        offset,
-        hint: 'the server or a proxy handles ranges wrongly',
-      });
+    if (Number(range[1]) !== offset) fail(this.#broken(`was asked for byte ${offset} and sent from ${range[1]}`, offset));
     if (range[2] === '*') return;
     if (this.size >= 0 && this.size !== Number(range[2]))
-      throw new BqError('CHANGED', `${this.name} changed its length from ${this.size} to ${range[2]} bytes`, { offset });
+      fail(new BqError('CHANGED', `${this.name} changed its length from ${this.size} to ${range[2]} bytes`, { offset }));
     this.size = Number(range[2]);
   }
 
-  /**
-   * @param {Reader} body
-   * @param {number} offset
-   * @param {number} end
-   * @param {AbortSignal} [signal]
-   */
-  async *#pieces(body, offset, end, signal) {
+  /** @param {Response} response @param {Body} body @param {number} offset @param {number} end */
+  async *#range({ headers }, body, offset, end) {
     try {
-      for (let at = offset; at < end; ) {
-        const piece = await this.#next(body, at, signal);
+      const announced = Number(headers.get('content-length') ?? -1);
+      for (let at = offset; ; ) {
+        const piece = await this.#next(body, at);
+        at += piece?.length ?? 0;
+        // A compressed body can't be seen as such from another origin; its length can.
+        if ((!piece && announced >= 0 && at - offset !== announced) || at > end) throw this.#broken(`sent ${at - offset} bytes where ${announced < 0 ? end - offset : announced} were to come`, offset);
         if (!piece) return;
-        at += piece.length;
-        yield at > end ? piece.subarray(0, piece.length - (at - end)) : piece;
+        yield piece;
       }
     } finally {
-      await body.cancel().catch(() => {});
+      close(body);
     }
   }
 
@@ -104,7 +138,8 @@ class HttpSource {
     for (;;) {
       const whole = this.#whole;
       if (!whole || whole.at >= end) return;
-      const piece = whole.rest ?? (await this.#next(whole.reader, whole.at, signal));
+      signal?.throwIfAborted();
+      const piece = whole.rest ?? (await this.#nextOfWhole(whole, signal));
       if (!piece) return void (await this.#drop());
       const from = Math.min(Math.max(offset - whole.at, 0), piece.length);
       const to = Math.min(end - whole.at, piece.length);
@@ -114,32 +149,61 @@ class HttpSource {
     }
   }
 
-  /** @param {Reader} body @param {number} at @param {AbortSignal} [signal] */
-  async #next(body, at, signal) {
+  /** @param {{ body: Body, at: number }} whole @param {AbortSignal} [signal] */
+  async #nextOfWhole({ body, at }, signal) {
+    const abort = () => body.controller.abort(signal?.reason);
+    signal?.addEventListener('abort', abort);
     try {
-      const { done, value } = await body.read();
-      return done ? null : value;
-    } catch (cause) {
-      throw this.#failure(cause, `the connection broke after ${at} bytes`, signal, at);
+      return await this.#next(body, at);
+    } catch (error) {
+      await this.#drop();
+      throw error;
+    } finally {
+      signal?.removeEventListener('abort', abort);
     }
   }
 
-  /** @param {unknown} cause @param {string} what @param {AbortSignal} [signal] @param {number} [offset] */
-  #failure(cause, what, signal, offset) {
-    if (signal?.aborted) return signal.reason;
-    return new BqError('NETWORK', `${this.name}: ${what}`, { cause, offset });
+  /** @param {Body} body @param {number} at */
+  async #next({ reader, controller }, at) {
+    try {
+      const { done, value } = await this.#inTime(reader.read(), controller);
+      this.received += value?.length ?? 0;
+      return done ? null : value;
+    } catch (cause) {
+      if (cause instanceof BqError) throw cause;
+      if (controller.signal.aborted) throw controller.signal.reason;
+      throw this.#fault(`the connection broke after ${at} bytes`, at, {}, cause);
+    }
   }
 
-  /** @param {Response} response */
-  #keep(response) {
-    this.#ignoresRanges = true;
-    this.#whole = { reader: reader(response), at: 0, rest: null };
+  /** @template T @param {Promise<T>} promise @param {AbortController} controller @returns {Promise<T>} */
+  async #inTime(promise, controller) {
+    const late = this.#fault(`nothing came for ${this.#timeout} ms`, null, {});
+    const timer = setTimeout(() => controller.abort(late), this.#timeout);
+    try {
+      return await promise;
+    } catch (error) {
+      throw controller.signal.reason === late ? late : error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** @param {string} what @param {number | null} offset @param {object} details @param {unknown} [cause] */
+  #fault(what, offset, details, cause) {
+    return new BqError('NETWORK', `${this.name}: ${what}`, { cause, offset, details });
+  }
+
+  /** Ranges are not to be trusted here. @param {string} what @param {number} offset */
+  #broken(what, offset) {
+    this.ranges = 'broken';
+    return new BqError('NETWORK', `${this.name}: the server ${what}`, { offset, details: { serial: true }, hint: 'the server or a proxy handles ranges wrongly' });
   }
 
   async #drop() {
     const whole = this.#whole;
     this.#whole = null;
-    await whole?.reader.cancel().catch(() => {});
+    if (whole) close(whole.body);
   }
 
   close() {
@@ -147,8 +211,9 @@ class HttpSource {
   }
 }
 
-/** @param {Response} response @returns {Reader} */
-const reader = (response) => (response.body ?? new Blob([]).stream()).getReader();
-
-/** @param {string} url @returns {ByteSource} */
-export const openHttp = (url) => new HttpSource(url);
+/** @param {Body} body */
+function close({ reader, controller, release }) {
+  release();
+  reader.cancel().catch(() => {});
+  controller.abort();
+}

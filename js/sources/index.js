@@ -3,29 +3,30 @@
  * `openSource` opens one on the side that reads it.
  */
 import { BqError } from '../errors.js';
-import { openBlob } from './blob.js';
-import { openBytes } from './bytes.js';
-import { openHttp } from './http.js';
 import { isNode } from './node.js';
 
-/** @import { ByteSource, Source, SourceLike, SourceOptions } from './types.js' */
+/** @import { ByteSource, Source, SourceLike, SourceOptions, UrlOptions } from './types.js' */
 
 /** @param {SourceOptions} options @returns {{ companion?: Source }} */
 const extra = ({ companion }) => (companion ? { companion: toSource(companion) } : {});
 
-/**
- * A model on the web. Relative addresses are resolved against the page.
- * @param {string | URL} url
- * @param {SourceOptions} [options]
- * @returns {Source}
- */
-export function fromUrl(url, options = {}) {
-  const base = globalThis.document?.baseURI ?? globalThis.location?.href;
+/** @param {string | URL} url @returns {string} */
+function resolve(url) {
   try {
-    return { kind: 'url', url: new URL(url, base).href, ...extra(options) };
+    return new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
   } catch (cause) {
     throw new BqError('ARGUMENT', `"${url}" is no address`, { cause, hint: 'pass a full address, or use fromFile() for a path in Node' });
   }
+}
+
+/**
+ * A model on the web. Relative addresses are resolved against the page.
+ * @param {string | URL} url
+ * @param {UrlOptions} [options]
+ * @returns {Source}
+ */
+export function fromUrl(url, { companion, mirrors = [], ...options } = {}) {
+  return { kind: 'url', url: resolve(url), ...(mirrors.length && { mirrors: mirrors.map(resolve) }), ...options, ...extra({ companion }) };
 }
 
 /** A `File` that was chosen or dropped, or any Blob. @param {Blob} blob @param {SourceOptions} [options] @returns {Source} */
@@ -74,10 +75,10 @@ const fileOf = (handle) =>
  */
 export async function openSource(source, signal) {
   signal?.throwIfAborted();
-  if (source.kind === 'url' && !(isNode && source.url.startsWith('file:'))) return openHttp(source.url);
-  if (source.kind === 'blob') return openBlob(source.blob);
-  if (source.kind === 'bytes') return openBytes(source.bytes);
-  if (source.kind === 'handle') return openBlob(await fileOf(source.handle));
+  if (source.kind === 'url' && !(isNode && source.url.startsWith('file:'))) return new (await import('./remote.js')).RemoteSource(source);
+  if (source.kind === 'blob') return (await import('./blob.js')).openBlob(source.blob);
+  if (source.kind === 'handle') return (await import('./blob.js')).openBlob(await fileOf(source.handle));
+  if (source.kind === 'bytes') return (await import('./bytes.js')).openBytes(source.bytes);
   if (!isNode) throw new BqError('ARGUMENT', 'paths can be read in Node only', { hint: 'use fromUrl or fromBlob' });
   const { openFile } = await import('./file.js');
   return openFile(source.kind === 'url' ? source.url : source.path);

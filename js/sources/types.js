@@ -2,7 +2,7 @@
 
 /**
  * How to reach a model. Plain data that can be posted to a worker.
- * @typedef {({ kind: 'url', url: string } | { kind: 'blob', blob: Blob } | { kind: 'bytes', bytes: Uint8Array }
+ * @typedef {({ kind: 'url', url: string, mirrors?: string[], retries?: number, retryDelay?: number, timeout?: number } | { kind: 'blob', blob: Blob } | { kind: 'bytes', bytes: Uint8Array }
  *   | { kind: 'handle', handle: FileSystemFileHandle }
  *   | { kind: 'file', path: string }) & { companion?: Source }} Source
  */
@@ -19,6 +19,16 @@
  */
 
 /**
+ * @typedef {object} UrlOnly
+ * @property {(string | URL)[]} [mirrors]  other addresses of the same file, asked in turn when this one fails for good
+ * @property {number} [retries]     tries after a failure that may pass, without a byte between them; default 4
+ * @property {number} [retryDelay]  milliseconds before the first of them, twice as many before each next; default 500
+ * @property {number} [timeout]     milliseconds without a byte that count as a failure; default 20,000
+ */
+
+/** @typedef {SourceOptions & UrlOnly} UrlOptions */
+
+/**
  * An open source. Reads throw BqError (NETWORK, HTTP_STATUS, READ, …) or the signal's reason.
  * @typedef {object} ByteSource
  * @property {string} name     for messages
@@ -28,6 +38,10 @@
  * @property {(offset: number, end: number, signal?: AbortSignal) => AsyncGenerator<Uint8Array, void>} stream
  *   the bytes from `offset` up to `end` (Infinity: all there are) in pieces; ends early only at the end of the file
  * @property {() => Promise<void>} close
+ * @property {number} [parallel]  streams that may be read at once, and may be short; none or 0: one, had better be long
+ * @property {(head: Uint8Array, size: number) => void} [expect]  tells how the file begins and how long it is, so that another one is recognised
+ * @property {(signal?: AbortSignal) => Promise<boolean>} [nextMirror]  goes on elsewhere; false: there is nowhere
+ * @property {(signal?: AbortSignal) => Promise<boolean>} [changed]  whether another file is there now
  */
 
 export {};

@@ -4,11 +4,11 @@
  *   build/native/bench-kernels [--mb N] [--rounds N] [--only TEXT] [--json]
  *   node_modules/.bin/node build/bench-kernels/kernels.js ...
  *
- * `matvec` streams N MB (160) of weights, as decode does, next to a plain read of the same bytes in
- * the same round; `matmul` keeps them in the cache, as prefill does; `step` runs the kernels of one
- * token through a 135M model. Rounds (7) are interleaved; medians are printed, and the least time,
- * which a busy machine disturbs less. --only keeps measurements whose "name table type" contains
- * TEXT. One JSON line per measurement; --json prints the summary that docs/SPEED.md explains. */
+ * `matvec` streams N MB (160) of weights, as decode does, next to a plain read of as many bytes in
+ * the same round, each type from memory of its own; `matmul` keeps them in the cache, as prefill does;
+ * `step` runs the kernels of one token through a 135M model; attention is in attend.c. Rounds (7) are
+ * interleaved; medians are printed, and the least time, which a busy machine disturbs less. --only
+ * keeps measurements whose "name table type" contains TEXT. One JSON line per measurement; --json prints the summary that docs/SPEED.md explains. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,8 @@ enum {
   HEAD = 64,
   POSITIONS = 2048,
   MOST_ROUNDS = 99,
-  MOST_RESULTS = 160
+  MOST_RESULTS = 160,
+  STREAMS = 3
 };
 
 typedef struct bench bench;
@@ -48,8 +49,8 @@ typedef struct result {
 typedef struct buffers {
   float x[MOST_TOKENS * COLS], y[MOST_TOKENS * CACHED_ROWS], ones[COLS], scores[POSITIONS];
   float *wide_y;
-  _Alignas(16) uint8_t kv[2 * POSITIONS * HEAD * 4], panel[1 << 20];
-  uint8_t *weights;
+  _Alignas(16) uint8_t panel[1 << 20];
+  uint8_t *weights; /* STREAMS areas of weight_bytes each */
   size_t weight_bytes;
   uint64_t sink;
   int rounds;
@@ -105,13 +106,12 @@ static void gelu(bench *b) {
   memcpy(data->y, data->x, b->n * sizeof *data->y);
   b->k->gelu_mul(data->y, data->ones, b->n);
 }
-static void kv_store(bench *b) { b->k->kv_store[BQ_KV_F16](data->x, b->n, data->panel); }
-static void attend(bench *b) {
-  bq_kv_type type = b->tokens ? BQ_KV_F16 : BQ_KV_F32;
-  size_t bytes = (size_t)POSITIONS * HEAD * (type ? 2 : 4);
-  bq_kv_view view = {data->kv, data->kv + bytes, HEAD};
-  b->k->attend[type](data->x, &view, POSITIONS, HEAD, 0.125f, data->scores, data->y);
+/* Key and value of one head at one position. */
+static void store_one(const bq_kernels *k, const float *x) {
+  const bq_kv_view kv = {data->panel, 1, HEAD};
+  k->kv_store[BQ_KV_I8](&kv, 0, 1, x, x + HEAD, HEAD);
 }
+static void kv_store(bench *b) { store_one(b->k, data->x); }
 static void tile_rows(bench *b) {
   size_t row_bytes = COLS / 32 * 20;
   for (size_t r = 0; r < 64; r++)
@@ -155,8 +155,7 @@ static void step_others(bench *b) {
     k->rmsnorm(data->x, data->ones, 1e-5f, HIDDEN, data->y);
     k->quantize(data->y, HIDDEN, HIDDEN, 1, data->panel);
     for (size_t h = 0; h < HIDDEN + KV; h += HEAD) k->rope(data->y + h, data->ones, HEAD, false);
-    for (size_t h = 0; h < 2 * KV; h += HEAD)
-      k->kv_store[BQ_KV_F16](data->x + h, HEAD, data->panel + 2 * h);
+    for (size_t h = 0; h < KV; h += HEAD) store_one(k, data->x + 2 * h);
     k->quantize(data->x, HIDDEN, HIDDEN, 1, data->panel);
     k->add(data->y, data->x, HIDDEN);
     k->rmsnorm(data->x, data->ones, 1e-5f, HIDDEN, data->y);
@@ -228,18 +227,6 @@ static bench vector_bench(const char *what, const bq_kernels *k, void (*run)(ben
                  .tokens = tokens,
                  .repeat = 200,
                  .work = (double)(n * tokens)};
-}
-
-static bench attend_bench(const bq_kernels *k, bq_kv_type type) {
-  const double elements = 2.0 * POSITIONS * HEAD;
-  return (bench){.what = "attend",
-                 .detail = type == BQ_KV_F16 ? "f16" : "f32",
-                 .k = k,
-                 .run = attend,
-                 .tokens = type == BQ_KV_F16,
-                 .repeat = 20,
-                 .bytes = elements * (type == BQ_KV_F16 ? 2 : 4),
-                 .work = elements};
 }
 
 /* --- measuring ---------------------------------------------------------------------------------- */
@@ -349,22 +336,35 @@ static void print_summary(const bq_type *types, size_t n_types, const bq_kernels
 
 /* --- groups of measurements ------------------------------------------------------------------- */
 
-static void measure_type(bq_type type, const bq_kernels *const *tables) {
-  bench list[16];
+/* From memory: `n_types` types, one in each area, and a plain read, all in every round. */
+static void measure_streams(const bq_type *types, size_t n_types, const bq_kernels *const *tables) {
+  bench list[1 + 3 * STREAMS];
   size_t n = 0;
-  fill_weights(type, 0, data->weight_bytes);
-  double row_bytes = (double)bq_type_bytes(type, bq_type_run_layout(type), 8, COLS) / 8;
-  size_t rows = (size_t)((double)data->weight_bytes / row_bytes) & ~(size_t)7;
   list[n++] = (bench){.what = "read",
-                      .detail = bq_type_get(type)->name,
+                      .detail = "plain",
                       .run = plain_read,
                       .tokens = 1,
                       .repeat = 1,
                       .bytes = (double)(data->weight_bytes & ~(size_t)63)};
-  for (size_t t = 0; t < 3; t++)
-    if (tables[t]) list[n++] = matmul_bench("matvec", tables[t], type, rows, 1, 1);
+  for (size_t i = 0; i < n_types; i++) {
+    const size_t from = i * data->weight_bytes;
+    fill_weights(types[i], from, from + data->weight_bytes);
+    double row_bytes =
+        (double)bq_type_bytes(types[i], bq_type_run_layout(types[i]), 8, COLS) / 8;
+    size_t rows = (size_t)((double)data->weight_bytes / row_bytes) & ~(size_t)7;
+    for (size_t t = 0; t < 3; t++) {
+      if (!tables[t]) continue;
+      list[n] = matmul_bench("matvec", tables[t], types[i], rows, 1, 1);
+      list[n++].w.data += from;
+    }
+  }
   measure(list, n);
-  n = 0;
+}
+
+static void measure_cached(bq_type type, const bq_kernels *const *tables) {
+  bench list[16];
+  size_t n = 0;
+  fill_weights(type, 0, (size_t)bq_type_bytes(type, bq_type_run_layout(type), CACHED_ROWS, COLS));
   for (size_t t = 0; t < 3; t++)
     for (size_t tokens = 1; tokens <= MOST_TOKENS; tokens *= tokens == 1 ? 4 : 8)
       if (tables[t])
@@ -402,12 +402,7 @@ static void measure_step(const bq_kernels *const *tables) {
   measure(list, n);
 }
 
-static void measure_vectors(const bq_kernels *k, uint32_t *seed) {
-  for (size_t i = 0; i < 2 * POSITIONS * HEAD; i++) {
-    uint16_t h = bq_f32_to_f16(noise(seed));
-    memcpy(data->kv + 4 * i, &h, 2); /* sane both as f16 and as f32 */
-    memcpy(data->kv + 4 * i + 2, &h, 2);
-  }
+static void measure_vectors(const bq_kernels *k) {
   bench list[] = {
       vector_bench("quantize", k, quantize, COLS, 1),
       vector_bench("quantize", k, quantize, COLS, 4),
@@ -419,8 +414,6 @@ static void measure_vectors(const bq_kernels *k, uint32_t *seed) {
       vector_bench("gelu_mul", k, gelu, FFN, 1),
       vector_bench("softmax", k, softmax, POSITIONS, 1),
       vector_bench("kv_store", k, kv_store, HEAD, 1),
-      attend_bench(k, BQ_KV_F32),
-      attend_bench(k, BQ_KV_F16),
       {.what = "tile_rows",
        .detail = "bq4_32",
        .k = k,
@@ -444,7 +437,7 @@ static bool read_options(int argc, char **argv) {
     else return false;
   }
   data->weight_bytes = mb << 20;
-  return mb >= 8 && mb < 3000 && data->rounds > 0 && data->rounds <= MOST_ROUNDS;
+  return mb >= 8 && mb <= 1024 && data->rounds > 0 && data->rounds <= MOST_ROUNDS;
 }
 
 int main(int argc, char **argv) {
@@ -455,19 +448,21 @@ int main(int argc, char **argv) {
   if (tables[1]) tables[2] = NULL; /* compiled with SIMD in this build, it says nothing */
   data = calloc(1, sizeof *data);
   if (!data || !read_options(argc, argv)) {
-    fprintf(stderr, "usage: [--mb 8...2999] [--rounds 1...%d] [--only TEXT] [--json]\n", MOST_ROUNDS);
+    fprintf(stderr, "usage: [--mb 8...1024] [--rounds 1...%d] [--only TEXT] [--json]\n", MOST_ROUNDS);
     return 2;
   }
-  data->weights = aligned_alloc(64, data->weight_bytes);
+  data->weights = aligned_alloc(64, STREAMS * data->weight_bytes);
   data->wide_y = malloc(data->weight_bytes / COLS * 2 * sizeof(float) + VOCAB * sizeof(float));
   if (!data->weights || !data->wide_y) return 1;
   uint32_t seed = 7;
   for (size_t i = 0; i < MOST_TOKENS * COLS; i++) data->x[i] = noise(&seed);
   for (size_t i = 0; i < COLS; i++) data->ones[i] = 1;
-  for (size_t i = 0; i < n_types; i++) measure_type(types[i], tables);
+  for (size_t i = 0; i < n_types; i += STREAMS)
+    measure_streams(types + i, n_types - i < STREAMS ? n_types - i : STREAMS, tables);
+  for (size_t i = 0; i < n_types; i++) measure_cached(types[i], tables);
   measure_step(tables);
   for (size_t t = 0; t < 3; t++)
-    if (tables[t]) measure_vectors(tables[t], &seed);
+    if (tables[t]) measure_vectors(tables[t]);
   if (data->summary) print_summary(types, n_types, tables);
   return 0;
 }

@@ -8,7 +8,7 @@ import { convert } from '../../js/convert/index.js';
 import { BROWSERS, start } from './browsers.mjs';
 import { everyBrowser } from './every.mjs';
 import { goldenRun } from './golden.mjs';
-import { host } from './host.mjs';
+import { host, ISOLATED } from './host.mjs';
 import { ROOT } from './site.mjs';
 
 const golden = JSON.parse(readFileSync(join(ROOT, 'tests/golden/tiny.json'), 'utf8'));
@@ -128,6 +128,44 @@ await everyBrowser((name) => {
       return { grows, beyond: at > 2 ** 31, bytes: [...wasm.bytes(at, 4)], within: at + 2 ** 20 <= wasm.memoryBytes };
     });
     assert.deepEqual(seen, { grows: false, beyond: true, bytes: [1, 2, 3, 4], within: true });
+  });
+
+  test('an isolated page: the recorded hash on 1 to 8 threads, or one thread and the reason', async (t) => {
+    const isolated = await host(ISOLATED);
+    t.after(() => isolated.close());
+    const page = await browser.open(isolated.url);
+    for (const [type, options] of Object.entries({ f32: { quant: 'f32' }, bq4: { quant: 'bq4', embed: 'bq4' } })) {
+      const model = await converted(join(ROOT, 'tests/golden/tiny'), options);
+      const hashes = await page.evaluate(async ([model, prompt, follow, builds, counts]) => {
+        const worker = new Worker('/tests/browser/shims/golden-worker.mjs', { type: 'module' });
+        const answer = () => new Promise((resolve, reject) => {
+          worker.onmessage = ({ data }) => (data.error ? reject(new Error(data.error)) : resolve(data.result));
+          worker.onerror = () => reject(new Error('the worker did not start'));
+        });
+        await answer();
+        const bytes = Uint8Array.from(atob(model), (c) => c.charCodeAt(0));
+        /** @type {Record<string, string>} */
+        const hashes = {};
+        for (const build of builds) for (const threads of counts) {
+          worker.postMessage([build, bytes, prompt, follow, threads]);
+          hashes[`${build}, ${threads} threads`] = (await answer()).hash;
+        }
+        worker.terminate();
+        return hashes;
+      }, /** @type {const} */ ([model.toString('base64'), golden.prompt_ids, golden.ids, builds, BROWSERS[name].sharedMemory ? [1, 2, 3, 4, 5, 6, 7, 8] : [0]]));
+      for (const [what, hash] of Object.entries(hashes)) assert.equal(hash, recorded.get(type), `${type}, ${what}`);
+      assert.equal(Object.keys(hashes).length, builds.length * (BROWSERS[name].sharedMemory ? 8 : 1));
+    }
+    const info = await page.evaluate(async () => {
+      const path = '/js/index.js';
+      const engine = await (await import(path)).createWorkerEngine({ threads: 3 });
+      await engine.close();
+      return engine.info;
+    });
+    assert.equal(info.threads, BROWSERS[name].sharedMemory ? 3 : 1, info.threadsReason);
+    assert.match(info.threadsReason, BROWSERS[name].sharedMemory ? /^asked for$/ : /memory can be shared only/);
+    assert.deepEqual(await page.trouble(), []);
+    await page.close();
   });
 
   test('nothing on the page complained', async () => {

@@ -7,10 +7,11 @@ import { argmax, openLogits } from '../js/logits.mjs';
  * @param {import('../../js/types.js').SourceLike} source
  * @param {number[]} prompt
  * @param {number[] | number} follow  ids to go along, whatever the model would have said; or how many to choose
+ * @param {number} [threads]  0: with the build that has none
  * @returns {Promise<{ ids: number[], hash: string }>}  `ids`: the choices; `hash`: XXH64 of all logits, as in logit_hashes.txt
  */
-export async function goldenRun(variant, source, prompt, follow) {
-  const model = await openLogits(source, { variant });
+export async function goldenRun(variant, source, prompt, follow, threads = 0) {
+  const model = await openLogits(source, { variant, threads });
   const count = typeof follow === 'number' ? follow : follow.length;
   /** @type {Float32Array[]} */
   const steps = [];
@@ -20,6 +21,7 @@ export async function goldenRun(variant, source, prompt, follow) {
     steps.push(i ? model.next(typeof follow === 'number' ? ids[i - 1] : follow[i - 1]) : model.start(prompt));
     ids.push(argmax(steps[i]));
   }
+  model.close();
   const all = new Float32Array(steps.flatMap((step) => [...step]));
   return { ids, hash: xxh64(new Uint8Array(all.buffer)).toString(16).padStart(16, '0') };
 }

@@ -2,7 +2,8 @@
 import { chromium } from 'playwright-core';
 import { findChromium } from '../../tools/setup/system.mjs';
 
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+/** What every start of Chromium needs. */
+export const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 
 const NONE = 'no Chromium: run `npm test`, which finds or installs one, or set CHROME_PATH';
 

@@ -44,6 +44,16 @@ test('the network goes away: it goes on, and even starts again', async () => {
   const tab = await page.context().newPage();
   await openDemo(tab, `${site.url}demo/?from=elsewhere`);
   assert.match(await say(tab, 'Hello!'), /\w/);
+  // Threads too come out of what was stored.
+  const threads = await tab.evaluate(async () => {
+    const js = '/js/index.js';
+    const { createWorkerEngine } = await import(js);
+    const worker = new Worker('/demo/worker.js', { type: 'module' });
+    const { info, close } = await createWorkerEngine({ worker, threads: 2, threadUrl: '/demo/thread.js' });
+    await close();
+    return info;
+  });
+  assert.equal(threads.threads, 2, threads.threadsReason);
   // What could not be asked for anew is noise of the network, not of the page.
   assert.deepEqual(page.trouble.filter((line) => !/ERR_(INTERNET_DISCONNECTED|CONNECTION_REFUSED|FAILED)/.test(line)), []);
 });
@@ -95,8 +105,9 @@ test('what is stored is what a visit needs', async () => {
     const requests = await Promise.all((await caches.keys()).map(async (name) => (await caches.open(name)).keys()));
     return requests.flat().map((request) => new URL(request.url).pathname.replace('/x/', ''));
   });
-  // And what a visit may come to need: the other build, files of version 1.
-  assert.deepEqual(stored.sort(), [...needed, 'build/wasm/bq4-simd128.wasm', 'js/companion.js'].sort());
+  // And what a visit may come to need: the other builds, threads, files of version 1.
+  const more = ['simd128', 'relaxed-threads', 'simd128-threads'].map((name) => `build/wasm/bq4-${name}.wasm`);
+  assert.deepEqual(stored.sort(), [...needed, ...more, 'demo/thread.js', 'js/thread.js', 'js/threads.js', 'js/companion.js'].sort());
 });
 
 test('the service worker shows what is new, and leaves ranges and other files alone', async () => {

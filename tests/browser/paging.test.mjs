@@ -40,7 +40,7 @@ await everyBrowser((name) => {
           await write(bytes);
           const source = fromBlob(await handle.getFile());
           const engine = await createWorkerEngine();
-          const options = { context: 128 };
+          const options = { context: 128, kv: 'i8' };
           const whole = await engine.plan(source, options);
           const budget = whole.heapBytes - Math.floor(whole.weightBytes * 0.4);
           const run = async (/** @type {any} */ model) => {
@@ -72,14 +72,14 @@ await everyBrowser((name) => {
           await engine.close();
           await folder.removeEntry('paged.bq4');
           return {
-            wanted: wanted.ids, got: got.ids, handles, memory, budget, residency: paged.info.residency,
+            wanted: wanted.ids, got: got.ids, handles, memory, budget, paging: paged.info.paging,
             again, codes, tokens: stats.tokens,
           };
         });
         for (const ids of [seen.got, ...seen.handles]) assert.deepEqual(ids, seen.wanted);
-        assert.ok(seen.residency.streamedBytes > 0);
-        assert.ok(seen.memory.total + seen.residency.besideBytes <= seen.budget, JSON.stringify(seen));
-        assert.equal(seen.residency.besideBytes > 0, headers !== ISOLATED);
+        assert.ok(seen.paging.streamedBytes > 0);
+        assert.ok(seen.memory.total + seen.paging.besideBytes <= seen.budget, JSON.stringify(seen));
+        assert.equal(seen.paging.besideBytes > 0, headers !== ISOLATED);
         assert.equal(seen.again, 'READ');
         assert.deepEqual(seen.codes, ['READ', 'READ']);
         assert.ok(seen.tokens > 0, 'the session still answers');

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
+#include "fixture.h"
 #include "model/model.h"
 
 /* A matrix or a vector; both NULL: the model has no such tensor. */
@@ -47,6 +49,22 @@ static inline found_tensor find_tensor(const bq_model *m, const char *name) {
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
     if (strcmp(name, table[i].name) == 0) return table[i].at;
   return (found_tensor){NULL, NULL};
+}
+
+/* All weights of the model, as bytes in memory. */
+static inline uint64_t hash_model(const fixture *f, const bq_model *m) {
+  bq_xxh64_state s;
+  bq_xxh64_begin(&s, 0);
+  for (size_t i = 0; i < f->n_tensors; i++) {
+    const fixture_tensor *t = &f->tensors[i];
+    found_tensor at = find_tensor(m, t->name);
+    if (at.vector) bq_xxh64_add(&s, (const uint8_t *)at.vector, t->dims[0] * 4);
+    if (!at.matrix) continue;
+    bq_type type = at.matrix->type;
+    bq_xxh64_add(&s, at.matrix->data,
+                 (size_t)bq_type_bytes(type, bq_type_run_layout(type), t->dims[0], t->dims[1]));
+  }
+  return bq_xxh64_end(&s);
 }
 
 #endif

@@ -351,11 +351,12 @@ fixture_buffer fixture_prefix(const fixture_buffer *plan, const fixture_buffer *
   return b;
 }
 
-static fixture_buffer hash_section(uint64_t data_bytes) {
+static fixture_buffer hash_section(uint64_t data_bytes, bool sha256) {
   fixture_buffer b = {0};
-  fixture_u32(&b, 1);
+  fixture_u32(&b, sha256 ? 2 : 1);
   fixture_u32(&b, CHUNK);
-  for (uint64_t i = 0; i < (data_bytes + CHUNK - 1) / CHUNK; i++) fixture_u64(&b, 0);
+  uint64_t words = (data_bytes + CHUNK - 1) / CHUNK * (sha256 ? 4 : 1);
+  for (uint64_t i = 0; i < words; i++) fixture_u64(&b, 0);
   return b;
 }
 
@@ -370,7 +371,7 @@ static fixture_buffer make_prefix(const fixture_spec *spec, fixture *f, uint64_t
   if (f->config.tokens) put_part(&rest, "TOKN", 0, tokn_section(f->config.tokens));
   put_text(&rest, "CHAT", CHAT);
   put_part(&rest, "CARD", 0, filler(spec->card_bytes, 'x'));
-  if (!spec->no_hashes) put_part(&rest, "HASH", 0, hash_section(data_bytes));
+  if (!spec->no_hashes) put_part(&rest, "HASH", 0, hash_section(data_bytes, spec->sha256));
   fixture_buffer b = fixture_prefix(&plan, &rest, file_bytes);
   free(plan.data);
   free(rest.data);
@@ -422,11 +423,15 @@ uint8_t *fixture_section(const uint8_t *bytes, size_t n, const char *tag, size_t
 static void seal_hashes(uint8_t *bytes, size_t n, size_t prefix, size_t at) {
   uint64_t length = bq_load64(bytes + at + 8);
   if (length < 8 || length > prefix - at - 16) return;
-  for (size_t c = 0; 8 + (c + 1) * 8 <= length; c++) {
+  bool sha256 = bq_load32(bytes + at + 16) == 2;
+  size_t width = sha256 ? BQ_SHA256_BYTES : 8;
+  for (size_t c = 0; 8 + (c + 1) * width <= length; c++) {
     size_t from = prefix + c * CHUNK;
     if (from >= n) return;
     size_t size = n - from < CHUNK ? n - from : CHUNK;
-    store64(bytes + at + 24 + c * 8, bq_xxh64(bytes + from, size, 0));
+    uint8_t *place = bytes + at + 24 + c * width;
+    if (sha256) bq_sha256(bytes + from, size, place);
+    else store64(place, bq_xxh64(bytes + from, size, 0));
   }
 }
 

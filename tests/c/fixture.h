@@ -29,6 +29,7 @@ typedef struct fixture_spec {
   uint32_t block; /* v1: 16, 32, 64; where it doesn't divide, 16; where 16 doesn't, companion */
   bool scattered;       /* v1: tensors in another order than the directory, with gaps */
   bool no_tokenizer, no_hashes;
+  bool sha256;          /* v2: the kind of chunk hashes */
   uint32_t card_bytes;  /* v2: length of the model card; makes the prefix longer */
   uint32_t gap;         /* v2: additional zero bytes (a multiple of 64) around tensors */
   uint64_t seed;        /* of the weights */

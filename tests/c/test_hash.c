@@ -1,6 +1,7 @@
-/* XXH64 and FNV-1a-64 against values of other implementations: for XXH64 those that the xxHash
- * project publishes for its own check, and more from the Python package xxhash 4.1.0; for FNV-1a-64
- * those of the FNV internet draft. */
+/* XXH64, SHA-256 and FNV-1a-64 against values of other implementations: for XXH64 those that the
+ * xxHash project publishes for its own check, and more from the Python package xxhash 4.1.0; for
+ * SHA-256 those of NIST's examples, and more from Python's hashlib; for FNV-1a-64 those of the FNV
+ * internet draft. */
 #include "check.h"
 
 #include "core/hash.h"
@@ -69,6 +70,56 @@ static void test_xxh64_pieces(void) {
   }
 }
 
+static bool sha256_is(const uint8_t *bytes, size_t n, const char *hex) {
+  uint8_t hash[BQ_SHA256_BYTES];
+  char text[2 * BQ_SHA256_BYTES + 1];
+  bq_sha256(bytes, n, hash);
+  for (int i = 0; i < BQ_SHA256_BYTES; i++) snprintf(text + 2 * i, 3, "%02x", hash[i]);
+  return CHECK_STR(text, hex);
+}
+
+/* NIST, "SHA-256 examples": one block, two blocks; FIPS 180-2: a million times "a". */
+static void test_sha256_known(void) {
+  static const struct {
+    const char *text, *hex;
+  } known[] = {
+      {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+      {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+      {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+       "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+      {"abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrs"
+       "mnopqrstnopqrstu",
+       "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1"},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    sha256_is((const uint8_t *)known[i].text, strlen(known[i].text), known[i].hex);
+  static uint8_t million[1000000];
+  memset(million, 'a', sizeof million);
+  sha256_is(million, sizeof million,
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+/* All lengths up to 300: the hash of their hashes. The same in pieces. */
+static void test_sha256_lengths(void) {
+  uint8_t bytes[BYTES], hash[BQ_SHA256_BYTES], pieces[BQ_SHA256_BYTES];
+  static uint8_t all[301 * BQ_SHA256_BYTES];
+  fill(bytes);
+  for (size_t n = 0; n <= 300; n++) {
+    bq_sha256(bytes, n, all + n * BQ_SHA256_BYTES);
+    bq_sha256_state s;
+    bq_sha256_begin(&s);
+    for (size_t at = 0, part; at < n; at += part) {
+      part = 1 + (at * 7 + n) % 90;
+      if (part > n - at) part = n - at;
+      bq_sha256_add(&s, bytes + at, part);
+      bq_sha256_end(&s, hash); /* changes nothing */
+    }
+    bq_sha256_end(&s, pieces);
+    CHECK(memcmp(pieces, all + n * BQ_SHA256_BYTES, BQ_SHA256_BYTES) == 0);
+  }
+  sha256_is(all, sizeof all, "60ed49ef273928f50c12925b7ce0b68422684e74d5867508f69d352b314d3ea7");
+}
+
 static void test_fnv1a64(void) {
   CHECK(bq_fnv1a64((const uint8_t *)"", 0) == 0xcbf29ce484222325);
   CHECK(bq_fnv1a64((const uint8_t *)"a", 1) == 0xaf63dc4c8601ec8c);
@@ -79,6 +130,8 @@ int main(void) {
   RUN(test_xxh64_known);
   RUN(test_xxh64_lengths);
   RUN(test_xxh64_pieces);
+  RUN(test_sha256_known);
+  RUN(test_sha256_lengths);
   RUN(test_fnv1a64);
   return check_summary();
 }

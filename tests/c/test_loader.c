@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "core/cursor.h"
-#include "core/hash.h"
 #include "find_tensor.h"
 #include "fixture.h"
 #include "format/prefix.h"
@@ -39,22 +38,6 @@ static void check_model(const fixture *f, const bq_model *m) {
   for (uint32_t i = 0; i < f->config.layers; i++)
     CHECK(!m->layers[i].gate.data == !f->config.gated);
   CHECK(!m->wpe.data == (f->config.position != BQ_POSITION_LEARNED));
-}
-
-/* All weights of the model, as bytes in memory. */
-static uint64_t hash_model(const fixture *f, const bq_model *m) {
-  bq_xxh64_state s;
-  bq_xxh64_begin(&s, 0);
-  for (size_t i = 0; i < f->n_tensors; i++) {
-    const fixture_tensor *t = &f->tensors[i];
-    found_tensor at = find_tensor(m, t->name);
-    if (at.vector) bq_xxh64_add(&s, (const uint8_t *)at.vector, t->dims[0] * 4);
-    if (!at.matrix) continue;
-    bq_type type = at.matrix->type;
-    bq_xxh64_add(&s, at.matrix->data,
-                 (size_t)bq_type_bytes(type, bq_type_run_layout(type), t->dims[0], t->dims[1]));
-  }
-  return bq_xxh64_end(&s);
 }
 
 /* --- loading -------------------------------------------------------------------------------- */

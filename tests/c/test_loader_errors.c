@@ -60,16 +60,17 @@ static void refused(const fixture *f, size_t piece, bq_status wanted, uint64_t o
 enum { CHUNK = 1 << 20 };
 
 /* Two chunks and a bit. */
-static fixture three_chunks(void) {
+static fixture three_chunks(bool sha256) {
   fixture_spec spec = fixture_llama();
+  spec.sha256 = sha256;
   spec.config.layers = 1;
   spec.config.vocab = 9000;
   spec.embed_type = BQ_TYPE_F32;
   return fixture_make(&spec);
 }
 
-static void test_damaged_chunk(void) {
-  fixture f = three_chunks();
+static void damaged_chunk(bool sha256) {
+  fixture f = three_chunks(sha256);
   CHECK(f.n > f.prefix_bytes + 2 * CHUNK && f.n < f.prefix_bytes + 3 * CHUNK);
   const size_t places[] = {
       0, 1, CHUNK - 1, CHUNK, CHUNK + 1000, 2 * CHUNK, f.n - f.prefix_bytes - 1};
@@ -86,9 +87,14 @@ static void test_damaged_chunk(void) {
   fixture_free(&f);
 }
 
+static void test_damaged_chunk(void) {
+  damaged_chunk(false);
+  damaged_chunk(true);
+}
+
 /* The chunks before a damaged one stay of use. */
 static void test_ready_before_damage(void) {
-  fixture f = three_chunks();
+  fixture f = three_chunks(false);
   f.bytes[f.n - 1] ^= 1;
   attempt a;
   bq_model *m = NULL;
@@ -99,7 +105,7 @@ static void test_ready_before_damage(void) {
   fixture_free(&f);
 }
 
-/* Chunks with SHA-256 are not verified yet; without hashes nothing can be. */
+/* Without hashes nothing can be verified. */
 static void test_unverified(void) {
   fixture_spec spec = fixture_llama();
   spec.no_hashes = true;

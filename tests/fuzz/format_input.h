@@ -43,6 +43,7 @@ static fixture_spec format_seed_spec(uint32_t seed) {
   spec.vector_type = (bq_type)(seed >> 9 & 1);
   spec.block = 16u << (seed >> 10) % 3;
   spec.no_hashes = seed >> 12 & 1;
+  spec.sha256 = seed >> 17 & 1;
   spec.no_tokenizer = seed >> 13 & 1;
   spec.config.tied = seed >> 14 & 1;
   spec.config.layers = 1;

@@ -1,5 +1,6 @@
 /* Any bytes as a whole file, fed in any split: a typed error or a model, memory as planned, and a
- * model that was accepted can be computed with. */
+ * model that was accepted can be computed with. A byte that is wrong at first changes nothing once a
+ * checksum has told and the bytes come again. */
 #include "format_input.h"
 #include "session/session.h"
 
@@ -67,10 +68,42 @@ static void compute(const format_input *in, bq_model *model, bq_allocator alloca
   bq_session_free(session);
 }
 
+/* Feeds the file with one byte changed until a checksum tells, then the true one. True when that
+ * came to pass: *status is then that of the true file. */
+static bool feed_damaged(const format_input *in, bq_loader *loader, bool *complete,
+                         bq_status *status, bq_error *err) {
+  const size_t at = (size_t)(in->choices * 2654435761u >> 8) % in->n;
+  in->file[at] ^= 0x10;
+  *status = feed(in, loader, complete, err);
+  in->file[at] ^= 0x10;
+  if (*status != BQ_CHECKSUM) {
+    bool may = !*status || *status == BQ_INTEGRITY; /* that of a prefix can be tried again */
+    require(may || bq_loader_retry(loader, NULL) == *status);
+    return false;
+  }
+  require(bq_loader_retry(loader, err) == BQ_OK);
+  *status = feed(in, loader, complete, err);
+  return true;
+}
+
+/* The status of the file fed without further ado. */
+static bq_status plain_status(const format_input *in, bq_loader_options options) {
+  fixture_memory memory = {0};
+  options.allocator = (bq_allocator){&memory, bounded_alloc, give};
+  bq_loader *loader = NULL;
+  bool complete = false;
+  bq_status status = bq_loader_create(&options, &loader, NULL);
+  bq_error err;
+  if (!status) status = feed(in, loader, &complete, &err);
+  bq_loader_free(loader);
+  return status;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   format_input in;
   if (!format_input_read(data, size, &in)) return 0;
+  static const uint8_t integrity[BQ_SHA256_BYTES] = {1}; /* of no file */
   fixture_memory memory = {0};
   bq_allocator allocator = {&memory, bounded_alloc, give};
   bq_loader_options options = {.allocator = allocator,
@@ -78,19 +111,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                .prefix_hint = in.choices & 2 ? in.n / 2 : 0,
                                .companion = in.companion,
                                .companion_bytes = in.companion_bytes,
-                               .residency = {.paged = in.choices & 0x40,
-                                             .head = in.choices & 0x80,
+                               .integrity = (in.choices & 0xc) == 0xc ? integrity : NULL,
+                               .residency = {.paged = in.choices & 0x80,
+                                             .head = in.n & 4,
                                              .layers = in.n & 3}};
   bq_loader *loader = NULL;
   bq_error err = {0};
-  bool complete = false;
+  bool complete = false, damage = in.choices & 0x40 && in.n;
   bq_status status = bq_loader_create(&options, &loader, &err);
-  if (!status) status = feed(&in, loader, &complete, &err);
+  if (!status && damage) damage = feed_damaged(&in, loader, &complete, &status, &err);
+  else if (!status) status = feed(&in, loader, &complete, &err);
+  if (loader && damage) require(status == plain_status(&in, options));
   require(status == BQ_OK || err.status == status);
   bq_model *model = NULL;
   if (loader && bq_loader_model(loader, &model, NULL) == BQ_OK) {
     uint32_t all = BQ_READY_ALL(model->config.layers);
     require(bq_model_ready(model) <= all && (bq_model_ready(model) == all) >= complete);
+    require(!complete || !options.integrity);
     if (complete && memory.used < ROOM / 4) compute(&in, model, allocator);
   }
   bq_loader_free(loader);

@@ -117,13 +117,11 @@ function skipAtomic(c, op) {
 }
 
 /**
- * Counts the instructions of all functions.
+ * The instructions of all functions, in order, by a name like "41", "fd 113" (hexadecimal).
  * @param {Uint8Array} bytes
- * @returns {Map<string, number>} from a name like "41", "fd 113" (hexadecimal)
+ * @returns {Generator<string>}
  */
-export function countOpcodes(bytes) {
-  /** @type {Map<string, number>} */
-  const counts = new Map();
+function* opcodes(bytes) {
   for (const { id, body } of sections(bytes)) {
     if (id !== 10) continue;
     for (let functions = body.leb(); functions > 0; functions--) {
@@ -138,12 +136,34 @@ export function countOpcodes(bytes) {
         const second = skip && code.leb();
         if (skip) skip(code, /** @type {number} */ (second));
         else skipPlain(code, op);
-        const name = second === undefined ? op.toString(16) : `${op.toString(16)} ${second.toString(16)}`;
-        counts.set(name, (counts.get(name) ?? 0) + 1);
+        yield second === undefined ? op.toString(16) : `${op.toString(16)} ${second.toString(16)}`;
       }
     }
   }
+}
+
+/**
+ * @param {Uint8Array} bytes
+ * @returns {Map<string, number>} how often each instruction occurs
+ */
+export function countOpcodes(bytes) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const name of opcodes(bytes)) counts.set(name, (counts.get(name) ?? 0) + 1);
   return counts;
+}
+
+/**
+ * How often an instruction takes its last operand straight from another of its kind.
+ * @param {Uint8Array} bytes @param {string} wanted
+ */
+export function chained(bytes, wanted) {
+  let count = 0, last = '';
+  for (const name of opcodes(bytes)) {
+    if (name === wanted && last === wanted) count++;
+    last = name;
+  }
+  return count;
 }
 
 /**

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { MODULE_LIMIT, sizes } from '../../tools/size.mjs';
-import { countOpcodes, relaxedOpcodes } from './opcodes.mjs';
+import { chained, countOpcodes, relaxedOpcodes } from './opcodes.mjs';
 
 /** i32x4.relaxed_dot_i8x16_i7x16_add_s: exact as the kernels use it (docs/ARCHITECTURE.md). */
 const ALLOWED_RELAXED = 'fd 113';
@@ -53,6 +53,13 @@ for (const { name, gzip } of sizes()) {
     const wanted = name.includes('relaxed') ? [ALLOWED_RELAXED] : [];
     assert.deepEqual([...relaxedOpcodes(bytes).keys()], wanted);
   });
+
+  // One sum computed to its end before the next makes engines spill what the sums share: a third of
+  // the speed (docs/SPEED.md). wasm-opt -O3 would do that; the compiler is kept from it by simd_pin.
+  if (name.includes('relaxed'))
+    test(`${name} takes its sums forward together`, () => {
+      assert.equal(chained(bytes, ALLOWED_RELAXED), 0);
+    });
 
   test(`${name} ${shared ? 'has atomic instructions, those that wait among them' : 'has no atomic instruction'}`, () => {
     const atomic = [...countOpcodes(bytes).keys()].filter((opcode) => opcode.startsWith('fe '));

@@ -7,7 +7,9 @@ import { BYTE, CONFIG, spaces, tinyModel, tokenizer } from './fixture.mjs';
 import { serve } from './server.mjs';
 
 export const GREEDY = { temperature: 0 };
-export const PROMPT = 'Once upon a time there was';
+export /** For failures that are to be final soon. */
+const QUICK = { retries: 1, retryDelay: 1 };
+const PROMPT = 'Once upon a time there was';
 
 /** All parts and the result. */
 export async function collect(generation) {
@@ -366,7 +368,7 @@ export function engineSuite(name, create) {
     for (const [what, [behaviour, code, body]] of Object.entries(serving)) {
       test(`${what} is ${code}`, async () => {
         const server = await serve(body?.() ?? file, behaviour);
-        await assert.rejects(engine.load(fromUrl(server.url)), (e) => e.code === code && e.hint !== '');
+        await assert.rejects(engine.load(fromUrl(server.url, QUICK)), (e) => e.code === code && e.hint !== '');
         await server.close();
       });
     }
@@ -378,7 +380,9 @@ export function engineSuite(name, create) {
         const model = await engine.load(source, { onProgress: (p) => seen.push(p) });
         assert.equal(seen[0].phase, 'plan');
         assert.ok(seen.some((p) => p.phase === phase));
-        assert.deepEqual(seen.at(-1), { phase: 'ready', loaded: file.length, total: file.length });
+        const { rate, ...last } = seen.at(-1);
+        assert.deepEqual(last, { phase: 'ready', loaded: file.length, total: file.length, secondsLeft: 0, cacheProblem: '' });
+        assert.ok(rate >= 0);
         assert.deepEqual(seen.map((p) => p.loaded), seen.map((p) => p.loaded).sort((a, b) => a - b));
         await model.close();
       }
@@ -425,7 +429,7 @@ export function engineSuite(name, create) {
 
     test('streaming: who waits is told when the download fails', async () => {
       const server = await serve(file, { truncate: 150_000 });
-      const model = await engine.load(fromUrl(server.url), { streaming: true });
+      const model = await engine.load(fromUrl(server.url, QUICK), { streaming: true });
       const session = await model.createSession();
       await assert.rejects(session.generate(PROMPT).done(), { code: 'NETWORK' });
       await assert.rejects(model.loaded, { code: 'NETWORK' });

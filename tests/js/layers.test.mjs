@@ -26,7 +26,8 @@ const shown = ['core', 'kernels', 'text', 'model'];
 const js = [
   { name: 'errors', files: /^js\/(errors|types|protocol|border|stop|features)\.js$/, may: [] },
   { name: 'sources', files: /^js\/sources\//, may: ['errors'] },
-  { name: 'engine', files: /^js\/[^/]+\.js$/, may: ['errors', 'sources', 'engine', 'convert'] },
+  { name: 'store', files: /^js\/store\//, may: ['errors', 'sources'] },
+  { name: 'engine', files: /^js\/[^/]+\.js$/, may: ['errors', 'sources', 'store', 'engine', 'convert'] },
   { name: 'convert', files: /^js\/convert\//, may: ['errors', 'sources', 'engine'] },
   { name: 'demo', files: /^demo\//, may: ['engine', 'errors', 'sources'] },
 ];

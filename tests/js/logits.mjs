@@ -6,10 +6,14 @@ import { openSource, toSource } from '../../js/sources/index.js';
 import { Threads } from '../../js/threads.js';
 import { compile, Wasm } from '../../js/wasm.js';
 
+/** One for all models, so that workers are used again. */
+const workers = new Threads();
+workers.count = 8;
+
 /**
  * @param {import('../../js/types.js').SourceLike} from
- * @param {{ variant?: 'simd128' | 'relaxed', threads?: number, batch?: number, window?: number }} [options]  `threads`: 0, by
- *   default: with the build that has none
+ * @param {{ variant?: 'simd128' | 'relaxed', threads?: number, batch?: number, window?: number, kv?: 'f32' | 'f16' | 'i8',
+ *   context?: number }} [options]  `threads`: 0, by default: with the build that has none
  */
 export async function openLogits(from, { variant, threads = 0, ...options } = {}) {
   const compiled = { ...(await compile({ variant }, threads > 0)), threads: Math.max(threads, 1) };
@@ -17,7 +21,7 @@ export async function openLogits(from, { variant, threads = 0, ...options } = {}
   const file = await openSource(source);
   const planned = await planModel(compiled, source, file, options);
   const wasm = await Wasm.create(compiled, planned.regionBytes);
-  const failure = await new Threads().attach(wasm, compiled, threads);
+  const failure = await workers.attach(wasm, compiled, threads);
   if (failure) throw new Error(failure);
   const loading = new Loading(wasm, file, planned, options);
   const model = await loading.model;

@@ -9,7 +9,8 @@ import { tinyModel } from './fixture.mjs';
 import { serve } from './server.mjs';
 
 const SHAPE = { config: { layers: 7, ffn: 512 }, type: 'bq4_32' };
-const OPTIONS = { context: 128, window: 16, batch: 8 };
+// The narrowest KV cache and a small context: nothing to give up but the weights' place in memory.
+const OPTIONS = { context: 128, window: 16, batch: 8, kv: /** @type {const} */ ('i8') };
 const PROMPT = 'Once upon a time there was an old house in the woods';
 const SEEDED = { seed: 5, temperature: 1, maxTokens: 30 };
 
@@ -50,25 +51,27 @@ function suite(name, create, sourceOf) {
     after(() => engine.close());
 
     test('plan: what a budget costs', async () => {
-      assert.equal(whole.residency, null);
-      assert.equal((await engine.plan(source, { ...OPTIONS, budget: whole.heapBytes })).residency, null);
-      assert.equal((await engine.plan(source, { ...OPTIONS, budget: 2 ** 40 })).residency, null);
+      assert.equal(whole.paging, null);
+      assert.equal((await engine.plan(source, { ...OPTIONS, budget: whole.heapBytes })).residency, 'resident');
+      assert.equal((await engine.plan(source, { ...OPTIONS, budget: 2 ** 40 })).residency, 'resident');
       let before = 0;
       for (const part of [0.8, 0.6]) {
         const budget = budgetOf(part);
-        const { residency, heapBytes, weightBytes, layers } = await engine.plan(source, { ...OPTIONS, budget });
-        assert.ok(heapBytes + residency.besideBytes <= budget, `${heapBytes} + ${residency.besideBytes} of ${budget}`);
-        assert.ok(residency.layers < layers);
-        assert.ok(residency.streamedBytes > before && residency.streamedBytes <= weightBytes);
+        const { residency, paging, heapBytes, weightBytes, layers, fits, gaveUp } = await engine.plan(source, { ...OPTIONS, budget });
+        assert.deepEqual([residency, fits], ['paged', 'yes']);
+        assert.deepEqual(gaveUp, [{ what: 'residency', from: 'resident', to: 'paged' }]);
+        assert.ok(heapBytes + paging.besideBytes <= budget, `${heapBytes} + ${paging.besideBytes} of ${budget}`);
+        assert.ok(paging.layers < layers);
+        assert.ok(paging.streamedBytes > before && paging.streamedBytes <= weightBytes);
         assert.equal(weightBytes, whole.weightBytes);
-        before = residency.streamedBytes;
+        before = paging.streamedBytes;
       }
     });
 
     test('too small a budget is refused with numbers', async () => {
       await assert.rejects(engine.plan(source, { ...OPTIONS, budget: 3e5 }), { code: 'NOMEM' });
       await assert.rejects(engine.load(source, { ...OPTIONS, budget: budgetOf(0.01) }), (error) =>
-        error.code === 'NOMEM' && /at least even when its weights are streamed, there is room for \d+/.test(error.message));
+        error.code === 'NOMEM' && error.details.budget > 0 && /the budget is/.test(error.message));
       await assert.rejects(engine.plan(source, { budget: -1 }), { code: 'ARGUMENT' });
       await assert.rejects(engine.plan(source, { budget: /** @type {any} */ ('1 GB') }), { code: 'ARGUMENT' });
     });
@@ -77,7 +80,7 @@ function suite(name, create, sourceOf) {
       test(`the same tokens with ${part} of the weights, and no more memory than that`, async () => {
         const budget = budgetOf(part);
         const model = await engine.load(source, { ...OPTIONS, budget });
-        assert.ok(model.info.residency);
+        assert.ok(model.info.paging);
         const session = await model.createSession();
         const { result } = await collect(session.generate(PROMPT, SEEDED));
         assert.deepEqual(result.ids, wanted.ids);
@@ -85,14 +88,17 @@ function suite(name, create, sourceOf) {
         const again = await session.generate(PROMPT, SEEDED).done(); // all but one token are in the KV cache
         assert.deepEqual(again.ids, wanted.ids);
         const { total, peak, heap } = await model.memory();
-        assert.ok(total + model.info.residency.besideBytes <= budget && peak <= heap, `${total} bytes, budget ${budget}`);
+        assert.ok(total + model.info.paging.besideBytes <= budget && peak <= heap, `${total} bytes, budget ${budget}`);
         await model.close();
       });
 
     test('sessions at the same time', async () => {
       const options = { ...OPTIONS, sessions: 3 };
       const all = await engine.plan(source, options);
-      const model = await engine.load(source, { ...options, budget: all.heapBytes - all.weightBytes * 0.4 });
+      // Not even one session would do with all weights in memory.
+      const model = await engine.load(source, { ...options, budget: Math.min(all.heapBytes - all.weightBytes * 0.4, whole.heapBytes - 65536) });
+      assert.equal(model.info.residency, 'paged');
+      assert.equal(model.info.sessions, 3);
       const sessions = await Promise.all([1, 2, 3].map(() => model.createSession()));
       const results = await Promise.all(sessions.map((session) => session.generate(PROMPT, SEEDED).done()));
       for (const { ids } of results) assert.deepEqual(ids, wanted.ids);
@@ -120,7 +126,7 @@ function suite(name, create, sourceOf) {
       const server = await serve(await tinyModel(SHAPE));
       const budget = budgetOf(0.6);
       const plan = await engine.plan(fromUrl(server.url), { ...OPTIONS, budget });
-      assert.ok(plan.residency, 'a plan is made all the same');
+      assert.ok(plan.paging, 'a plan is made all the same');
       await assert.rejects(engine.load(fromUrl(server.url), { ...OPTIONS, budget }), (error) =>
         error.code === 'UNSUPPORTED' && /again and again/.test(error.message) && /store/.test(error.hint));
       await server.close();
@@ -149,7 +155,7 @@ if (isNode) {
       const blob = new CountingBlob([await tinyModel(SHAPE)]);
       const whole = await engine.plan(fromBlob(blob), OPTIONS);
       const model = await engine.load(fromBlob(blob), { ...OPTIONS, budget: whole.heapBytes - whole.weightBytes * 0.4 });
-      const { streamedBytes, slotBytes } = model.info.residency;
+      const { streamedBytes, slotBytes } = model.info.paging;
       const session = await model.createSession();
       await session.generate(PROMPT, { ...SEEDED, maxTokens: 1 }).done();
       blob.bytes = 0;

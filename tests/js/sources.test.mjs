@@ -97,12 +97,11 @@ const failures = [
   [{ status: 500 }, 'HTTP_STATUS', /500/],
   [{ truncate: 1_000_000 }, 'NETWORK', /broke after \d+ bytes/],
   [{ truncate: 1_000_000, ranges: false }, 'NETWORK', /broke after \d+ bytes/],
-  [{ shift: 3 }, 'NETWORK', /asked for byte 0, the server sent from 3/],
 ];
 for (const [behaviour, code, message] of failures) {
   test(`http: ${JSON.stringify(behaviour)} is ${code}`, async () => {
     const server = await serve(bytes, behaviour);
-    const file = await openSource(fromUrl(server.url));
+    const file = await openSource(fromUrl(server.url, { retries: 0 }));
     await assert.rejects(readRange(file, 0, Infinity), (e) => e.code === code && message.test(e.message) && e.hint.length > 0);
     await file.close();
     await server.close();
@@ -114,7 +113,8 @@ test('http: nobody there is NETWORK, a range beyond the end is TRUNCATED', async
   const file = await openSource(fromUrl(server.url));
   await assert.rejects(readRange(file, 3_000_000, 3_000_001), { code: 'TRUNCATED' });
   await server.close();
-  await assert.rejects(readRange(file, 0, 1), { code: 'NETWORK' });
+  const gone = await openSource(fromUrl(server.url, { retries: 1, retryDelay: 1 }));
+  await assert.rejects(readRange(gone, 0, 1), { code: 'NETWORK' });
 });
 
 test('http: a file that changes its length between ranges is CHANGED', async () => {

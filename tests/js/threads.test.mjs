@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
+import { Worker } from 'node:worker_threads';
 import { createEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { THREAD_STACK } from '../../js/border.js';
 import { Threads } from '../../js/threads.js';
@@ -18,14 +19,15 @@ for (const count of [2, 3, 8]) {
     assert.equal(failure, '');
     const next = random(count);
     for (let region = 0; region < 10_000; region++) {
-      assert.equal(wasm.call('bqw_measure_empty', 1), count);
+      const barriers = region % 4;
+      assert.equal(wasm.call('bqw_measure_empty', 1, barriers), count * (1 + barriers));
       const gap = next();
       if (gap > 0.98) pause(1); // asleep, all of them
       else if (gap > 0) for (let until = performance.now() + gap * 0.05; performance.now() < until;); // about to
     }
     for (const spins of [0, 1, 100]) {
       wasm.check('bqw_threads', count, spins);
-      assert.equal(wasm.call('bqw_measure_empty', 2000), 2000 * count, `${spins} looks before sleep`);
+      assert.equal(wasm.call('bqw_measure_empty', 2000, 3), 2000 * count * 4, `${spins} looks before sleep`);
     }
     wasm.release();
   });
@@ -36,7 +38,7 @@ test('fewer threads than there are: the others sit out, and none runs a slice of
   for (let round = 0; round < 2000; round++) {
     const count = 1 + (round * 7) % 6;
     wasm.check('bqw_threads', count, round % 3 ? 50 : 0);
-    assert.equal(wasm.call('bqw_measure_empty', 3), 3 * count);
+    assert.equal(wasm.call('bqw_measure_empty', 3, 1), 3 * count * 2);
   }
   wasm.release();
 });
@@ -48,7 +50,7 @@ test(`${CYCLES} teams one after the other, with and without new workers`, async 
     const fresh = cycle % 10 === 0;
     const { wasm, threads, failure } = await team(fresh ? 2 : 3, fresh ? undefined : kept);
     assert.equal(failure, '');
-    assert.equal(wasm.call('bqw_measure_empty', 20), 20 * wasm.threads);
+    assert.equal(wasm.call('bqw_measure_empty', 20, 0), 20 * wasm.threads);
     wasm.release();
     if (fresh) threads.close();
     await new Promise((resolve) => setImmediate(resolve));
@@ -100,7 +102,7 @@ test('threads use a small part of their stacks', async (t) => {
 
 test('threads that nobody needs cost nothing: they sleep', async () => {
   const { wasm } = await team(3);
-  assert.equal(wasm.call('bqw_measure_empty', 100), 300);
+  assert.equal(wasm.call('bqw_measure_empty', 100, 0), 300);
   pause(20);
   const before = process.cpuUsage();
   pause(500);
@@ -194,4 +196,21 @@ test('several models at once, closed in any order, and workers are used again', 
   assert.equal(seen.size, 1);
   await assert.rejects(engine.load(fromBytes(bytes.slice(0, -100))), { code: 'TRUNCATED' });
   await engine.close();
+});
+
+test('a worker that goes silent when it starts threads: another one with one thread, or an error, but no hang', async (t) => {
+  /** @type {Worker[]} */
+  const made = [];
+  t.after(() => made.forEach((worker) => worker.terminate()));
+  const make = () => {
+    made.push(new Worker(new URL('./threads/hanging-worker.mjs', import.meta.url)));
+    return made[made.length - 1];
+  };
+  const engine = await createWorkerEngine({ worker: make, threads: 2 });
+  assert.equal(made.length, 2);
+  assert.deepEqual([engine.info.threads, engine.info.threadsReason], [1, 'the worker went silent when it started threads']);
+  const model = await engine.load(fromBytes(await tinyModel()));
+  assert.equal((await (await model.createSession()).generate('x', { maxTokens: 3 }).done()).ids.length, 3);
+  await engine.close();
+  await assert.rejects(createWorkerEngine({ worker: make(), threads: 2 }), (e) => e.code === 'NO_WORKER' && /silent/.test(e.message) && /function/.test(e.hint));
 });

@@ -7,6 +7,7 @@ purpose, and shares nothing with the engine.
 import base64
 import json
 import os
+import hashlib
 import struct
 from dataclasses import dataclass, field
 
@@ -436,11 +437,14 @@ def check_chunks(data, prefix_length, payload):
     need(kind in (1, 2) and chunk == CHUNK, "HASH: kind or chunk size")
     count = up(len(data) - prefix_length, CHUNK)
     need(len(payload) == 8 + count * (8 if kind == 1 else 32), "HASH has the wrong length")
-    if kind == 2:
-        return 0
-    for i, (wanted,) in enumerate(struct.iter_unpack("<Q", payload[8:])):
+    for i in range(count):
         start = prefix_length + i * CHUNK
-        need(xxh64(data[start : start + CHUNK]) == wanted, f"chunk {i} does not match its hash", start)
+        chunk_bytes = bytes(data[start : start + CHUNK])
+        if kind == 1:
+            good = xxh64(chunk_bytes).to_bytes(8, "little") == payload[8 + 8 * i : 16 + 8 * i]
+        else:
+            good = hashlib.sha256(chunk_bytes).digest() == payload[8 + 32 * i : 40 + 32 * i]
+        need(good, f"chunk {i} does not match its hash", start)
     return count
 
 

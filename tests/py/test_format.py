@@ -67,8 +67,13 @@ class Fixtures(unittest.TestCase):
         self.assertTrue({(k.name, bq4_reader.TILED) for k in bq4_reader.TYPES if k.step} <= layouts)
 
     def test_hashes_are_checked(self):
-        model = read(self.path("v2-chunks"))
-        self.assertEqual(model.verified_chunks, 3)
+        for name in ("v2-chunks", "v2-sha256"):
+            path = self.path(name)
+            self.assertEqual(read(path).verified_chunks, 3)
+            data = bytearray(path.read_bytes())
+            data[-1] ^= 1
+            with self.assertRaisesRegex(FormatError, "chunk 2"):
+                parse(bytes(data))
 
     def test_sections_and_tokenizer(self):
         model = read(self.path("v2-chunks"))

@@ -8,13 +8,14 @@ const open = new Map();
 
 /**
  * A model, loaded once per variant and kept.
- * @param {{ url: string, variant: 'relaxed' | 'simd128', context: number, kv: 'f32' | 'f16' }} cell
+ * @param {{ url: string, variant: 'relaxed' | 'simd128', context: number, kv: 'f32' | 'f16', threads: number }} cell
  */
 async function sessionOf(cell) {
-  const key = JSON.stringify([cell.url, cell.variant, cell.context, cell.kv]);
+  const key = JSON.stringify([cell.url, cell.variant, cell.context, cell.kv, cell.threads]);
   const known = open.get(key);
   if (known) return known;
-  const engine = await createWorkerEngine({ variant: cell.variant });
+  const engine = await createWorkerEngine({ variant: cell.variant, threads: cell.threads });
+  if (engine.info.threads !== cell.threads) throw new Error(engine.info.threadsReason);
   const since = performance.now();
   const model = await engine.load(fromUrl(cell.url), { context: cell.context, kv: cell.kv });
   const loadMs = performance.now() - since;
@@ -25,7 +26,7 @@ async function sessionOf(cell) {
 
 /**
  * One generation from an empty KV cache: `prompt` tokens, then `tokens` more.
- * @param {{ url: string, variant: 'relaxed' | 'simd128', context: number, kv: 'f32' | 'f16', prompt: number, tokens: number }} cell
+ * @param {{ url: string, variant: 'relaxed' | 'simd128', context: number, kv: 'f32' | 'f16', threads: number, prompt: number, tokens: number }} cell
  */
 async function measure(cell) {
   const { session, model, loadMs, heap } = /** @type {any} */ (await sessionOf(cell));

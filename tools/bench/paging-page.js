@@ -42,7 +42,7 @@ async function open({ url, shares, threads, context }) {
     const session = await model.createSession();
     state.models.push({ engine: own, model, session, share, budget });
   }
-  const info = state.models.map(({ model, share, budget }) => ({ share, budget, heapBytes: model.info.heapBytes, weightBytes: model.info.weightBytes, residency: model.info.residency, threads: model.info.threads }));
+  const info = state.models.map(({ model, share, budget }) => ({ share, budget, heapBytes: model.info.heapBytes, weightBytes: model.info.weightBytes, paging: model.info.paging, threads: model.info.threads }));
   const shared = crossOriginIsolated && threads !== 1;
   await engine.close();
   return { info, fileBytes: file.size, shared, isolated: crossOriginIsolated };

@@ -40,7 +40,7 @@ await command(async () => {
     const run = (/** @type {string} */ name, /** @type {any} */ options = {}) => page.evaluate(`${name}(${JSON.stringify(options)})`);
     const shares = [1, ...values.shares.split(',').map(Number)];
     const { info } = /** @type {any} */ (await run('open_', { url: `${site.url}${path}`, shares, threads, context: 512 }));
-    const piece = info.at(-1).residency.slotBytes;
+    const piece = info.at(-1).paging.slotBytes;
     /** @type {number[][]} */
     const rates = shares.map(() => []);
     const storage = { handle: /** @type {number[]} */ ([]), blob: /** @type {number[]} */ ([]) };
@@ -60,18 +60,18 @@ await command(async () => {
     const bare = { handle: median(storage.handle), blob: median(storage.blob) };
     const resident = median(rates[0]);
     const cells = shares.map((share, i) => {
-      const { residency, budget } = info[i];
+      const { paging, budget } = info[i];
       const rate = median(rates[i]);
-      const limit = residency?.streamedBytes ? Math.min(resident, bare.handle / residency.streamedBytes) : resident;
-      return { share, budget, rate, limit, ratio: rate / limit, residency, total: memory[i].total, threads: info[i].threads };
+      const limit = paging?.streamedBytes ? Math.min(resident, bare.handle / paging.streamedBytes) : resident;
+      return { share, budget, rate, limit, ratio: rate / limit, paging, total: memory[i].total, threads: info[i].threads };
     });
     const report = { cpu: cpus()[0]?.model, browser: `Chromium ${browser.version()}`, shape, rounds, tokens, bare, piece, cells };
     writeFileSync(join(ROOT, 'build', 'bench', `paging-${threads}.json`), `${JSON.stringify(report, null, 2)}\n`);
     console.log(`${report.cpu}, ${report.browser}, ${shape}, ${info[0].threads} thread(s), medians of ${rounds}`);
     console.log(`OPFS in pieces of ${mb(piece)} MB: ${mb(bare.handle)} MB/s by sync access handle, ${mb(bare.blob)} MB/s by Blob`);
-    for (const { share, budget, rate, limit, ratio, residency, total } of cells) {
-      const detail = residency
-        ? `${residency.layers} layers${residency.head ? ' and the head' : ''} stay, ${mb(residency.streamedBytes)} MB streamed per token, limit ${limit.toFixed(1)}, ratio ${ratio.toFixed(2)}, memory ${mb(total + residency.besideBytes)} of ${mb(budget)} MB`
+    for (const { share, budget, rate, limit, ratio, paging, total } of cells) {
+      const detail = paging
+        ? `${paging.layers} layers${paging.head ? ' and the head' : ''} stay, ${mb(paging.streamedBytes)} MB streamed per token, limit ${limit.toFixed(1)}, ratio ${ratio.toFixed(2)}, memory ${mb(total + paging.besideBytes)} of ${mb(budget)} MB`
         : `all stay, memory ${mb(total)} MB`;
       console.log(`${String(share).padEnd(4)} of the weights: ${rate.toFixed(1).padStart(6)} tokens/s; ${detail}`);
     }

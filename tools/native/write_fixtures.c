@@ -153,6 +153,8 @@ static void write_v2(const char *folder) {
   large.config.vocab = 9000;
   large.type = BQ_TYPE_BQ4_32;
   write_fixture(folder, "v2-chunks", &large);
+  large.sha256 = true;
+  write_fixture(folder, "v2-sha256", &large);
 }
 
 static void write_v1(const char *folder) {
@@ -213,6 +215,7 @@ static void write_hostile(const char *folder) {
     spec.config.context = 4;
     spec.type = i % 3 ? BQ_TYPE_BQ4_32 : BQ_TYPE_F16;
     spec.layout = i % 5 ? BQ_ROWS : BQ_TILED;
+    spec.sha256 = i % 7 == 0;
     fixture f = fixture_make(&spec);
     size_t front = i % 4 ? (size_t)f.prefix_bytes : f.n;
     for (uint32_t k = 0; k < 1 + i % 3; k++) change_bytes(f.bytes, front, &random);

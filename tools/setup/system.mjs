@@ -167,7 +167,8 @@ async function aptInstall(needs) {
   await step(`installing ${needs.map((need) => need.packages[0]).join(', ')} with apt`, async () => {
     await run('apt-get', ['-qq', 'update'], { env });
     const names = packages.flatMap((name) => (name === 'libclang-rt-dev' ? clangRuntime() : [name]));
-    await run('apt-get', ['-qq', '-y', '--no-install-recommends', 'install', ...names], { env });
+    // Another apt, such as the daily one, may be at work: wait for it.
+    await run('apt-get', ['-qq', '-y', '-o', 'DPkg::Lock::Timeout=300', '--no-install-recommends', 'install', ...names], { env });
   });
 }
 

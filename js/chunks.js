@@ -1,0 +1,317 @@
+/**
+ * The data of a file, chunk by chunk in order: from the cache where it is there, else from its source, several ranges
+ * ahead. What lies between the network and the heap is in here, and it is bounded: MOST_LIVE chunks.
+ */
+import { BqError } from './errors.js';
+import { gate, follow } from './turn.js';
+
+/** @import { ByteSource } from './sources/types.js' */
+/** @import { CacheEntry } from './types.js' */
+/** @import { Gate } from './turn.js' */
+
+/** As docs/FORMAT.md, HASH. */
+export const CHUNK = 1 << 20;
+/** Chunks per range. */
+const RANGE = 4;
+/** Chunks in JavaScript at once: three ranges in flight, and some on their way to the cache. */
+export const MOST_LIVE = 16;
+
+/** @typedef {{ bytes: Uint8Array, cached: boolean }} Chunk  `cached`: from the cache, not from the source */
+
+export class Chunks {
+  #file;
+  #entry;
+  #from;
+  #total;
+  #head;
+  #life;
+  /** Ends the requests of the present run: until a pause, or another way of asking. */
+  #run = new AbortController();
+  /** Chunks asked for, not yet taken. @type {Map<number, Gate<Chunk> & { there?: boolean }>} */
+  #slots = new Map();
+  /** The next chunk that nobody has been sent for. */
+  #planned = 0;
+  #running = 0;
+  #paused = false;
+  /** Wakes who waits for room. @type {Set<() => void>} */
+  #waiting = new Set();
+  /** Chunks held or reserved, and the most there ever were. */
+  live = 0;
+  peak = 0;
+  /** Bytes that have come from the source, and those that have arrived, from anywhere, and were not taken yet. */
+  fetched = 0;
+  arrived = 0;
+  /** Told of every piece that comes. */
+  onBytes = () => {};
+
+  /**
+   * @param {ByteSource} file
+   * @param {CacheEntry | null} entry
+   * @param {{ from: number, total: number, head?: Uint8Array }} range  of the file that is cut into chunks; `head`: its
+   *   first bytes, which are not asked for again
+   * @param {AbortSignal} signal
+   */
+  constructor(file, entry, { from, total, head = new Uint8Array() }, signal) {
+    this.#file = file;
+    this.#entry = entry;
+    this.#from = from;
+    this.#total = total;
+    this.#head = head;
+    this.#life = follow(signal);
+    this.count = Math.max(Math.ceil((total - from) / CHUNK), 0);
+    signal.addEventListener('abort', this.#stopRun);
+  }
+
+  #stopRun = () => this.#run.abort(this.#life.signal.reason);
+
+  /** Where a chunk begins in the file. @param {number} c */
+  offset(c) {
+    return this.#from + c * CHUNK;
+  }
+
+  /** @param {number} c */
+  length(c) {
+    return Math.min(CHUNK, this.#total - this.offset(c));
+  }
+
+  /** A chunk, later than all that were taken before. Its bytes count until `release`. @param {number} c @returns {Promise<Chunk>} */
+  async take(c) {
+    for (const [old, slot] of this.#slots) if (old < c) this.#forget(old, slot); // a gap of v1
+    if (c > this.#planned) this.#planned = c;
+    const slot = this.#slot(c);
+    this.#schedule();
+    const chunk = await slot.promise;
+    this.#slots.delete(c);
+    this.arrived -= chunk.bytes.length;
+    return chunk;
+  }
+
+  /** The chunk from the source, whatever the cache has. In place of one that was taken. @param {number} c @returns {Promise<Uint8Array>} */
+  async again(c) {
+    const bytes = new Uint8Array(this.length(c));
+    await this.#fill(c, bytes, this.#life.signal);
+    return bytes;
+  }
+
+  /** One chunk less is held. */
+  release() {
+    this.live--;
+    this.#wake();
+    this.#schedule();
+  }
+
+  /** No byte is asked for until `resume`. */
+  pause() {
+    if (this.#paused) return;
+    this.#paused = true;
+    this.#restart(new DOMException('paused', 'AbortError'));
+  }
+
+  resume() {
+    this.#paused = false;
+    this.#wake();
+    this.#schedule();
+  }
+
+  close() {
+    this.#paused = true;
+    this.#run.abort();
+    this.#life.signal.removeEventListener('abort', this.#stopRun);
+    this.#life.release();
+    this.#wake();
+    this.#slots.clear();
+  }
+
+  /** @param {number} c */
+  #slot(c) {
+    const known = this.#slots.get(c);
+    if (known) return known;
+    /** @type {Gate<Chunk> & { there?: boolean }} */
+    const slot = gate();
+    slot.promise.catch(() => {});
+    this.#slots.set(c, slot);
+    return slot;
+  }
+
+  /** @param {number} c @param {{ there?: boolean }} slot */
+  #forget(c, slot) {
+    this.#slots.delete(c);
+    if (!slot.there) return;
+    this.arrived -= this.length(c);
+    this.release();
+  }
+
+  #wake() {
+    for (const wake of [...this.#waiting]) wake();
+  }
+
+  /** Ends all requests under way; what is not there yet will be asked for anew. @param {unknown} reason */
+  #restart(reason) {
+    if (this.#file.parallel === 0 && this.#paused) return; // one long stream is just not read
+    this.#run.abort(reason);
+    this.#run = new AbortController();
+    if (this.#life.signal.aborted) this.#stopRun();
+    const missing = [...this.#slots].filter(([, { there }]) => !there).map(([c]) => c);
+    if (missing.length) this.#planned = Math.min(this.#planned, ...missing);
+  }
+
+  /** Starts what there is room for. */
+  #schedule() {
+    while (!this.#paused && !this.#life.signal.aborted && this.#planned < this.count) {
+      const first = this.#planned;
+      if (this.#slots.get(first)?.there) {
+        this.#planned++;
+        continue;
+      }
+      const parallel = this.#file.parallel ?? 0;
+      const cached = this.#entry && (this.#entry.has(first) || this.#entry.role === 'reader');
+      const long = !cached && parallel === 0;
+      const n = cached ? 1 : this.#stretch(first, long ? Infinity : RANGE);
+      if (this.#running >= (cached ? 3 : Math.max(parallel, 1))) return;
+      if (!long && this.live + n > MOST_LIVE && this.live) return;
+      this.#planned = first + n;
+      for (let c = first; c < first + (long ? 1 : n); c++) this.#slot(c);
+      if (!long) this.#hold(n);
+      this.#running++;
+      const { signal } = this.#run;
+      const job = cached ? this.#fromEntry(first, signal) : this.#fromSource(first, n, long, signal);
+      job.finally(() => {
+        this.#running--;
+        this.#schedule();
+      });
+    }
+  }
+
+  /** Chunks from `first` on that the cache does not have. @param {number} first @param {number} most */
+  #stretch(first, most) {
+    let n = 1;
+    while (n < most && first + n < this.count && !this.#entry?.has(first + n) && !this.#slots.get(first + n)?.there) n++;
+    return n;
+  }
+
+  /** @param {number} n */
+  #hold(n) {
+    this.live += n;
+    this.peak = Math.max(this.peak, this.live);
+  }
+
+  /** @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {AbortSignal} signal */
+  #deliver(c, bytes, cached, signal) {
+    const slot = this.#slots.get(c);
+    if (signal.aborted || !slot || slot.there) {
+      if (!cached) this.arrived -= bytes.length;
+      return this.release();
+    }
+    if (cached) this.arrived += bytes.length;
+    slot.there = true;
+    slot.resolve({ bytes, cached });
+  }
+
+  /** @param {number} c @param {AbortSignal} signal */
+  async #fromEntry(c, signal) {
+    const entry = /** @type {CacheEntry} */ (this.#entry);
+    try {
+      const there = entry.has(c) || (await entry.waitFor?.(c, signal));
+      const bytes = there ? await entry.read(c, signal) : null;
+      if (bytes?.length === this.length(c)) return this.#deliver(c, bytes, true, signal);
+      const fetched = new Uint8Array(this.length(c));
+      await this.#fill(c, fetched, signal);
+      this.arrived += fetched.length;
+      this.#deliver(c, fetched, false, signal);
+    } catch (error) {
+      this.release();
+      this.#failed(c, error, signal);
+    }
+  }
+
+  /** @param {number} c @param {Uint8Array} bytes @param {AbortSignal} signal */
+  async #fill(c, bytes, signal) {
+    let at = 0;
+    for await (const piece of this.#file.stream(this.offset(c), this.offset(c) + bytes.length, signal)) {
+      bytes.set(piece, at);
+      at += piece.length;
+      this.#count(piece.length);
+    }
+    this.arrived -= at; // it is in nobody's slot yet
+    if (at < bytes.length) throw this.#truncated(this.offset(c) + at);
+  }
+
+  /** @param {number} from @param {number} to @param {AbortSignal} signal */
+  async *#stream(from, to, signal) {
+    const known = this.#head.subarray(from, to);
+    if (known.length) yield known;
+    if (from + known.length < to) yield* this.#file.stream(from + known.length, to, signal);
+  }
+
+  /** @param {number} first @param {number} n @param {boolean} long  room is taken chunk by chunk @param {AbortSignal} signal */
+  async #fromSource(first, n, long, signal) {
+    let c = first;
+    const end = first + n;
+    /** @type {Uint8Array | null} */
+    let chunk = null;
+    let filled = 0;
+    try {
+      for await (const piece of this.#stream(this.offset(first), Math.min(this.offset(end), this.#total), signal)) {
+        this.#count(piece.length);
+        for (let i = 0; i < piece.length; ) {
+          if (!chunk && long) await this.#room(c, signal);
+          chunk ??= new Uint8Array(this.length(c));
+          const part = Math.min(chunk.length - filled, piece.length - i);
+          chunk.set(piece.subarray(i, i + part), filled);
+          [filled, i] = [filled + part, i + part];
+          if (filled < chunk.length) continue;
+          this.#deliver(c++, chunk, false, signal);
+          [chunk, filled] = [null, 0];
+        }
+      }
+      if (c < end) throw this.#truncated(this.offset(c) + filled);
+    } catch (error) {
+      this.arrived -= filled;
+      const held = long ? (chunk ? 1 : 0) : end - c;
+      for (let i = 0; i < held; i++) this.release();
+      this.#failed(c, error, signal);
+    }
+  }
+
+  /** @param {number} c @param {AbortSignal} signal */
+  async #room(c, signal) {
+    this.#slot(c);
+    while (this.live >= MOST_LIVE || this.#paused) {
+      signal.throwIfAborted();
+      await new Promise((resolve) => {
+        const wake = () => {
+          this.#waiting.delete(wake);
+          signal.removeEventListener('abort', wake);
+          resolve(undefined);
+        };
+        this.#waiting.add(wake);
+        signal.addEventListener('abort', wake);
+      });
+    }
+    signal.throwIfAborted();
+    this.#hold(1);
+  }
+
+  /** @param {number} n */
+  #count(n) {
+    this.fetched += n;
+    this.arrived += n;
+    this.onBytes();
+  }
+
+  /** @param {number} at */
+  #truncated(at) {
+    return new BqError('TRUNCATED', `${this.#file.name} ends after ${at} of ${this.#total} bytes`, { offset: at });
+  }
+
+  /** @param {number} c @param {unknown} error @param {AbortSignal} signal */
+  #failed(c, error, signal) {
+    if (signal.aborted && !this.#life.signal.aborted) return; // given up on purpose: it will be asked for again
+    if (error instanceof BqError && error.details.serial) {
+      this.#planned = Math.min(this.#planned, c);
+      this.#restart(error);
+      return;
+    }
+    this.#slot(c).reject(error);
+  }
+}

@@ -1,0 +1,151 @@
+/**
+ * Whether a model fits in memory, and what is given up so that it does: sessions, then context, then KV precision, and
+ * at last that all weights stay in memory.
+ */
+import { BqError } from './errors.js';
+import { isNode, nodeModule } from './sources/node.js';
+
+/** @import { GaveUp, LoadOptions } from './types.js' */
+/** @import { Planner } from './plan.js' */
+
+/** What wasm can address. */
+const LIMIT = 2 ** 32;
+/** Every browser gives so much. */
+const SMALL = 256 * 2 ** 20;
+/** A context below this is no use for talking: KV precision goes first. */
+const LEAST_CONTEXT = 512;
+const PRECISIONS = ['f32', 'f16', 'i8'];
+
+/** @typedef {{ sessions: number, context: number, kv: 'f32' | 'f16' | 'i8' }} Sizes */
+/**
+ * A plan's numbers and what they are for.
+ * @typedef {Sizes & { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number, fits: 'yes' | 'no' | 'unknown', fitsReason: string,
+ *   contextThatFits: number | null, gaveUp: GaveUp[] }} Fitted
+ */
+
+/** @param {number} bytes */
+const mib = (bytes) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
+
+/** The largest number in [from, to] for which `ok` holds, as it does for all smaller ones; 0: none. @param {number} from @param {number} to @param {(n: number) => boolean} ok */
+function largest(from, to, ok) {
+  if (from > to || !ok(from)) return 0;
+  while (from < to) {
+    const middle = Math.ceil((from + to) / 2);
+    if (ok(middle)) from = middle;
+    else to = middle - 1;
+  }
+  return from;
+}
+
+/** Bytes of memory as far as this machine tells; 0: it doesn't. */
+async function machineBytes() {
+  if (isNode) return (await nodeModule('os')).totalmem();
+  return (/** @type {any} */ (globalThis.navigator)?.deviceMemory ?? 0) * 2 ** 30;
+}
+
+/** What may be said without a budget. @param {number} heap @returns {Promise<['yes' | 'no' | 'unknown', string]>} */
+async function guess(heap) {
+  if (heap <= SMALL) return ['yes', `${mib(heap)} are no more than any browser gives`];
+  const machine = await machineBytes();
+  if (!machine) return ['unknown', `this browser does not tell how much memory there is; ${mib(heap)} are needed`];
+  if (heap <= machine / 4) return ['yes', `${mib(heap)} are at most a quarter of this machine's ${mib(machine)}`];
+  // Browsers never tell more than 8 GiB, or now 32.
+  if (heap > machine && machine < 8 * 2 ** 30) return ['no', `${mib(heap)} are needed, this machine has ${mib(machine)}`];
+  return ['unknown', `${mib(heap)} are much for this machine's ${mib(machine)}`];
+}
+
+/** @param {Sizes} asked @param {Sizes} chosen @returns {GaveUp[]} */
+const differences = (asked, chosen) =>
+  /** @type {const} */ (['sessions', 'context', 'kv']).filter((what) => asked[what] !== chosen[what]).map((what) => ({ what, from: asked[what], to: chosen[what] }));
+
+/**
+ * The plan for what was asked, and whether it fits; with `apply`, for the most that fits. ARGUMENT; NOMEM: nothing does.
+ * @param {Planner} planner  with all bytes that it needs
+ * @param {number} heapBase
+ * @param {LoadOptions} options
+ * @param {boolean} apply
+ * @returns {Promise<Fitted>}
+ */
+export async function fitted(planner, heapBase, options, apply) {
+  const { budget, sessions = 1, kv = 'f32' } = options;
+  if (budget !== undefined && !(budget > 0)) throw new BqError('ARGUMENT', `budget is ${budget}, not a number of bytes`);
+  /** @param {Partial<LoadOptions>} sizes @param {number} [room]  weights may be paged to keep to it */
+  const planFor = (sizes, room) => {
+    const { numbers, paging } = /** @type {{ numbers: Record<string, number>, paging: Record<string, number> | null }} */ (planner({ ...options, ...sizes }, room));
+    return { numbers, paging, heapBytes: Math.ceil((heapBase + numbers.heap_bytes) / 65536) * 65536 };
+  };
+  // More weights than can be addressed may still be paged.
+  const least = planFor({ context: 1, window: 1, batch: 1, sessions: 1 }, budget === undefined ? undefined : LIMIT);
+  /** @type {Sizes} */
+  const asked = { sessions, context: options.context ?? least.numbers.context, kv };
+  const limit = Math.min(budget ?? LIMIT, LIMIT);
+  /** @param {Sizes} sizes */
+  const bytesOf = (sizes) => {
+    try {
+      return planFor(sizes).heapBytes;
+    } catch (error) {
+      if (error instanceof BqError && error.code === 'NOMEM') return Infinity;
+      throw error;
+    }
+  };
+  const ok = (/** @type {Sizes} */ sizes) => bytesOf(sizes) <= limit;
+  if (ok(asked)) {
+    const plan = planFor(asked);
+    const [fits, fitsReason] = budget === undefined ? await guess(plan.heapBytes) : ['yes', `${mib(plan.heapBytes)} of a budget of ${mib(budget)}`];
+    return { ...asked, ...plan, fits: /** @type {any} */ (fits), fitsReason, contextThatFits: asked.context, gaveUp: [] };
+  }
+  const chosen = mostThatFits(asked, ok);
+  if (!chosen && budget !== undefined) {
+    // Where weights leave memory, what they leave behind is for what was asked.
+    /** @param {Sizes} sizes */
+    const paged = (sizes) => {
+      try {
+        return planFor(sizes, limit);
+      } catch (error) {
+        if (error instanceof BqError && (error.code === 'NOMEM' || error.code === 'UNSUPPORTED')) return null;
+        throw error;
+      }
+    };
+    const some = mostThatFits(asked, (sizes) => paged(sizes) !== null);
+    const plan = some && paged(some);
+    if (some && plan) {
+      const contextThatFits = largest(1, asked.context, (context) => paged({ ...asked, sessions: 1, context }) !== null);
+      const fitsReason = `${mib(plan.heapBytes)} of a budget of ${mib(budget)}, with weights read from the file for every token`;
+      const gaveUp = [...differences(asked, some), { what: /** @type {const} */ ('residency'), from: 'resident', to: 'paged' }];
+      return { ...some, ...plan, fits: 'yes', fitsReason, contextThatFits, gaveUp };
+    }
+  }
+  const single = { ...asked, sessions: 1 };
+  const contextThatFits = largest(1, asked.context, (context) => ok({ ...single, context }));
+  const needed = bytesOf(asked);
+  const what = Number.isFinite(needed) ? mib(needed) : `more than ${mib(LIMIT)}`;
+  const fitsReason = `${what} are needed, ${budget === undefined || budget > LIMIT ? `WebAssembly can have ${mib(LIMIT)}` : `the budget is ${mib(budget)}`}`;
+  if (!chosen && (apply || !Number.isFinite(needed))) {
+    const smallest = bytesOf({ sessions: 1, context: Math.min(LEAST_CONTEXT, asked.context), kv: 'i8' });
+    throw new BqError('NOMEM', `${fitsReason}; the least that is of use, one session of ${Math.min(LEAST_CONTEXT, asked.context)} tokens, takes ${Number.isFinite(smallest) ? mib(smallest) : 'more than that too'}`, {
+      details: { needed, smallest, budget: limit, weightBytes: least.numbers.weight_bytes, contextThatFits },
+    });
+  }
+  const gaveUp = chosen ? differences(asked, chosen) : [];
+  if (apply && chosen) return { ...chosen, ...planFor(chosen), fits: 'yes', fitsReason, contextThatFits, gaveUp };
+  if (Number.isFinite(needed)) return { ...asked, ...planFor(asked), fits: 'no', fitsReason, contextThatFits, gaveUp };
+  // Beyond what can be counted: from what does fit, token by token.
+  const plan = planFor(/** @type {Sizes} */ (chosen));
+  const perToken = plan.numbers.kv_bytes / /** @type {Sizes} */ (chosen).context;
+  const kvBytes = perToken * asked.context;
+  const sessionBytes = plan.numbers.session_bytes - plan.numbers.kv_bytes + kvBytes;
+  const heapBytes = plan.heapBytes + sessionBytes * asked.sessions - plan.numbers.session_bytes * /** @type {Sizes} */ (chosen).sessions;
+  return { ...asked, numbers: { ...plan.numbers, kv_bytes: kvBytes, session_bytes: sessionBytes }, paging: null, heapBytes, fits: 'no', fitsReason, contextThatFits, gaveUp };
+}
+
+/** @param {Sizes} asked @param {(sizes: Sizes) => boolean} ok @returns {Sizes | null} */
+function mostThatFits(asked, ok) {
+  const sessions = largest(1, asked.sessions, (n) => ok({ ...asked, sessions: n }));
+  if (sessions) return { ...asked, sessions };
+  for (const kv of PRECISIONS.slice(PRECISIONS.indexOf(asked.kv))) {
+    const sizes = { ...asked, sessions: 1, kv: /** @type {'f32' | 'f16' | 'i8'} */ (kv) };
+    const context = largest(Math.min(LEAST_CONTEXT, asked.context), asked.context, (n) => ok({ ...sizes, context: n }));
+    if (context) return { ...sizes, context };
+  }
+  return null;
+}

@@ -1,0 +1,42 @@
+/** SHA-256 piece by piece, computed by the engine. */
+
+/** @import { Wasm } from './wasm.js' */
+
+/** Bytes of the state in C. */
+const STATE = 104;
+
+export class Sha256 {
+  #wasm;
+  #state = new Uint8Array(STATE);
+
+  /** @param {Wasm} wasm  with room for the largest piece */
+  constructor(wasm) {
+    this.#wasm = wasm;
+  }
+
+  /** @param {Uint8Array} bytes @param {boolean} [last] */
+  #run(bytes, last = false) {
+    const wasm = this.#wasm;
+    return wasm.scope((take) => {
+      const state = wasm.put(take, this.#state).at;
+      const piece = wasm.put(take, bytes);
+      const out = take(32);
+      wasm.call('bqw_sha256', state, piece.at, piece.length, last ? out : 0);
+      this.#state.set(wasm.bytes(state, STATE));
+      return wasm.bytes(out, 32).slice();
+    });
+  }
+
+  /** @param {Uint8Array} bytes */
+  add(bytes) {
+    this.#run(bytes);
+  }
+
+  /** Of all that was added. @returns {Uint8Array} */
+  end() {
+    return this.#run(new Uint8Array(), true);
+  }
+}
+
+/** As pages write it: `sha256-` and base64. @param {Uint8Array} hash */
+export const integrityOf = (hash) => `sha256-${btoa(String.fromCharCode(...hash))}`;

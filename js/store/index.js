@@ -1,0 +1,332 @@
+/** The cache of model files: what was downloaded once is there the next time, as far as it got. */
+import { BqError } from '../errors.js';
+import { isNode } from '../sources/node.js';
+import { Entry } from './entry.js';
+import { chunksOf, lengthOf, PREFIX, shortName } from './layout.js';
+import { lock } from './locks.js';
+
+/** @import { About, Backend, BackendName, EntryOptions, Found, Listed, Marks, StoreOptions } from './types.js' */
+/** @import { Host, Notice } from './entry.js' */
+
+/** @typedef {Listed & { about: About, marks: Marks, have: Map<number, bigint | null> }} Known */
+
+/** Best first. Each rejects where it doesn't work. @type {[BackendName, (options: StoreOptions & { name: string }) => Promise<Backend>][]} */
+const BACKENDS = [
+  ['file', async ({ name, path }) => {
+    if (!isNode) throw new Error('only in Node');
+    if (!path) throw new Error('no path of a folder was given');
+    return (await import('./file.js')).openFiles(name, path);
+  }],
+  ['opfs', async ({ name }) => {
+    if (!globalThis.navigator?.storage?.getDirectory) throw new Error('not in this browser or on this kind of page');
+    return (await import('./opfs.js')).openOpfs(name);
+  }],
+  ['cache', async ({ name }) => (await import('./cache.js')).openCache(name)],
+  ['indexeddb', async ({ name }) => (await import('./indexeddb.js')).openIndexedDb(name)],
+  ['memory', async ({ name }) => (await import('./memory.js')).openMemory(name)],
+];
+
+/** The mark of an address. @param {string} url */
+const markOf = (url) => `at-${shortName(url.split('#')[0])}`;
+
+/** The last part of an address. @param {string} url */
+function nameOf(url) {
+  const name = url.split(/[?#]/, 1)[0].split('/').pop() || url;
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
+/** @param {unknown} cause @param {string} what */
+const failure = (cause, what) => (cause instanceof BqError ? cause : new BqError('STORAGE', `${what}: ${/** @type {Error} */ (cause).message}`, { cause }));
+
+export class Store {
+  #backend;
+  #scope;
+  #maxBytes;
+  #host;
+  /** @type {Set<Entry>} */
+  #entries = new Set();
+  /** @type {BroadcastChannel | undefined} */
+  #channel;
+
+  /** @param {Backend} backend @param {string} reason @param {StoreOptions & { name: string }} options @param {number} maxBytes */
+  constructor(backend, reason, { name, path, hash, patience = 20_000 }, maxBytes) {
+    /** Where the files are. @type {BackendName} */
+    this.backend = backend.name;
+    /** Why not in a better place; '' in the best. */
+    this.reason = reason;
+    this.#backend = backend;
+    this.#maxBytes = maxBytes;
+    this.#scope = `bq4-store/${backend.name}/${path ?? ''}/${name}`;
+    if (typeof BroadcastChannel === 'function') {
+      this.#channel = new BroadcastChannel(this.#scope);
+      this.#channel.onmessage = ({ data }) => this.#hear(data);
+      /** @type {any} */ (this.#channel).unref?.(); // Node would wait for it
+    }
+    /** @type {Host} */
+    this.#host = {
+      backend,
+      hash,
+      patience,
+      lockName: (key, kind) => `${this.#scope}/${key}/${kind}`,
+      makeRoom: (key, bytes, full) => this.#makeRoom(key, bytes, full),
+      tell: (notice) => {
+        this.#channel?.postMessage(notice);
+        this.#hear(notice);
+      },
+      forget: (entry) => this.#entries.delete(entry),
+    };
+  }
+
+  /** @param {Notice} notice */
+  #hear(notice) {
+    for (const entry of this.#entries) if (entry.key === notice.key) entry.heard(notice);
+  }
+
+  /** What is here. STORAGE. @returns {Promise<Listed[]>} */
+  async list() {
+    const known = await this.#known();
+    return known.filter(({ cachedBytes }) => cachedBytes > 0).map(({ about, marks, have, ...listed }) => listed);
+  }
+
+  /**
+   * Bytes kept here, and what the browser says of the whole origin (0 where it says nothing).
+   * @returns {Promise<{ files: number, cachedBytes: number, usage: number, quota: number, maxBytes: number, persisted: boolean }>}
+   */
+  async usage() {
+    const known = await this.#known();
+    const { usage = 0, quota = 0 } = await this.#estimate();
+    const persisted = (await globalThis.navigator?.storage?.persisted?.().catch(() => false)) ?? false;
+    return { files: known.length, cachedBytes: sum(known), usage, quota, maxBytes: this.#maxBytes, persisted };
+  }
+
+  /**
+   * The newest file that came from this address, without asking the network. Null: none, or not its first bytes.
+   * @param {string} url
+   * @returns {Promise<Found | null>}
+   */
+  async find(url) {
+    const mark = markOf(url);
+    const date = (/** @type {Known} */ { marks }) => marks.get(mark) ?? 0;
+    const known = (await this.#known().catch(() => [])).filter((file) => date(file) && file.have.has(PREFIX));
+    for (const { key, about, have, cachedBytes, complete } of known.sort((a, b) => date(b) - date(a))) {
+      const prefix = new Uint8Array(about.prefixBytes);
+      const prefixHash = have.get(PREFIX) ?? null;
+      const space = await this.#backend.open(key, about);
+      const there = await space.read(PREFIX, 0, prefix, false).catch(() => false);
+      await space.close();
+      const { hash } = this.#host;
+      if (!there || (hash && prefixHash !== null && hash(prefix) !== prefixHash)) continue;
+      const { fileId, fileBytes, prefixBytes } = about;
+      return { key, fileId, fileBytes, prefixBytes, prefix, prefixHash, cachedBytes, complete };
+    }
+    return null;
+  }
+
+  /**
+   * Opens a file, and makes it when it isn't there. Never rejects: look at `problem`.
+   * @param {EntryOptions} options
+   * @returns {Promise<Entry>}  the caller's to close; until then nobody can delete the file
+   */
+  async open(options) {
+    const { url, fileBytes, prefixBytes } = options;
+    const fileId = typeof options.fileId === 'string' ? options.fileId : [...(options.fileId ?? [])].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+    const key = `${shortName(fileId || url)}-${prefixBytes}-${fileBytes}`;
+    const about = { url, name: nameOf(url), fileId, fileBytes, prefixBytes };
+    const entry = new Entry(this.#host, key, about, options);
+    this.#entries.add(entry);
+    return entry.start(async () => {
+      // One at a time: browsers that restore a session open many tabs at once.
+      const release = await lock(this.#host.lockName(key, 'make'), { wait: true });
+      try {
+        return await this.#prepare(key, about);
+      } finally {
+        await release?.();
+      }
+    });
+  }
+
+  /** @param {string} key @param {About} about @returns {ReturnType<Parameters<Entry['start']>[0]>} */
+  async #prepare(key, about) {
+    if (this.#maxBytes === 0) throw new BqError('STORAGE', `nothing is kept: ${this.reason}`);
+    const found = await this.#get(key);
+    const mark = markOf(about.url);
+    if (!found) await this.#backend.create(key, about);
+    if (!found?.marks.has(mark)) await this.#backend.mark(key, mark, true);
+    // Nobody has to wait for this one.
+    const touched = this.#backend.mark(key, 'used', true).catch(() => {});
+    if (found) return { about: found.about, touched };
+    await touched;
+    await this.#tidy(key, mark);
+    return { about: (await this.#get(key))?.about ?? about, touched };
+  }
+
+  /**
+   * Makes place for a new file: of another one at its address, which would never be asked for again, and of files
+   * without a single byte, which somebody who was killed or refused has left.
+   * @param {string} key @param {string} mark  of the new file
+   */
+  async #tidy(key, mark) {
+    const known = new Map((await this.#known()).map((file) => [file.key, file]));
+    for (const old of await this.#backend.keys()) {
+      const file = known.get(old);
+      const useless = !file?.have.size || (file.marks.has(mark) && !file.pinned);
+      if (old !== key && useless) await this.#remove(old).catch(() => false);
+    }
+  }
+
+  /** IN_USE, STORAGE. @param {string} key */
+  async delete(key) {
+    const removed = await this.#remove(key).catch((error) => {
+      throw failure(error, `${key} can't be deleted`);
+    });
+    if (!removed) throw new BqError('IN_USE', `${key} is in use, here or in another tab`);
+  }
+
+  /** Deletes all that is not in use. IN_USE: something was, the rest is gone. */
+  async clear() {
+    let first;
+    for (const key of await this.#backend.keys()) await this.delete(key).catch((error) => (first ??= error));
+    if (first) throw first;
+  }
+
+  /** A pinned file is only deleted on request. STORAGE. @param {string} key @param {boolean} [on] */
+  async pin(key, on = true) {
+    await this.#backend.mark(key, 'pinned', on).catch((error) => {
+      throw failure(error, `${key} can't be pinned`);
+    });
+  }
+
+  async close() {
+    for (const entry of [...this.#entries]) await entry.close();
+    this.#channel?.close();
+    this.#backend.close();
+  }
+
+  /** What is known of a file; null: nothing that makes sense. @param {string} key */
+  async #get(key) {
+    const found = await this.#backend.get(key);
+    const { url, fileBytes = 0, prefixBytes = 0 } = found?.about ?? {};
+    return typeof url === 'string' && Number.isSafeInteger(fileBytes) && prefixBytes > 0 && prefixBytes <= fileBytes ? found : null;
+  }
+
+  /** @returns {Promise<Known[]>} */
+  async #known() {
+    const keys = await this.#backend.keys().catch((error) => {
+      throw failure(error, `the ${this.backend} store can't be read`);
+    });
+    const all = [];
+    for (const key of keys) {
+      // One that another tab deletes meanwhile is no longer there.
+      const known = await this.#look(key).catch(() => null);
+      if (known) all.push(known);
+    }
+    return all;
+  }
+
+  /** @param {string} key @returns {Promise<Known | null>} */
+  async #look(key) {
+    const found = await this.#get(key);
+    if (!found) return null;
+    const { about, marks } = found;
+    const space = await this.#backend.open(key, about);
+    const have = await space.scan();
+    await space.close();
+    let cachedBytes = 0;
+    for (const index of have.keys()) cachedBytes += lengthOf(about, index);
+    const { url, name, fileId, fileBytes } = about;
+    const complete = have.has(PREFIX) && have.size === chunksOf(about) + 1;
+    return { key, url, name, fileId, fileBytes, cachedBytes, complete, pinned: marks.has('pinned'), lastUsed: marks.get('used') ?? 0, about, marks, have };
+  }
+
+  /** @param {string} key @returns {Promise<boolean>}  false: in use */
+  async #remove(key) {
+    const release = await lock(this.#host.lockName(key, 'use'));
+    if (!release) return false;
+    const other = this.#backend.lock ? await this.#backend.lock(key) : () => {};
+    try {
+      if (other) await this.#backend.remove(key);
+      return !!other;
+    } finally {
+      await other?.();
+      await release();
+    }
+  }
+
+  /** @returns {Promise<StorageEstimate>} */
+  async #estimate() {
+    if (isNode || this.backend === 'memory') return {};
+    return (await globalThis.navigator?.storage?.estimate?.().catch(() => ({}))) ?? {};
+  }
+
+  /**
+   * @param {string} key  the file that needs room
+   * @param {number} bytes
+   * @param {boolean} full  the browser has just refused a write
+   * @returns {Promise<boolean>}  false: can't be made, so nothing was deleted
+   */
+  async #makeRoom(key, bytes, full) {
+    const known = await this.#known();
+    const { usage = 0, quota = Infinity } = await this.#estimate();
+    const short = bytes - (this.#maxBytes - sum(known)); // beyond our own limit
+    const others = known.filter((file) => file.key !== key && !file.pinned && file.cachedBytes > 0).sort((a, b) => a.lastUsed - b.lastUsed);
+    let need = full ? bytes : Math.max(short, bytes - (quota - usage));
+    // An estimate is no promise: where all would not do, only our own limit is a reason not to try.
+    if (sum(others) < need) need = full ? Infinity : short;
+    if (sum(others) < need) return false;
+    let freed = 0;
+    for (const file of others) {
+      if (freed >= need) break;
+      if (await this.#remove(file.key).catch(() => false)) freed += file.cachedBytes;
+    }
+    return full ? freed > 0 : freed >= short;
+  }
+}
+
+/** @param {Known[]} known */
+const sum = (known) => known.reduce((bytes, file) => bytes + file.cachedBytes, 0);
+
+/**
+ * The best store that works here; in memory, keeping nothing, when none does. Rejects only for a backend that was
+ * asked for by name: STORAGE.
+ * @param {StoreOptions} [options]
+ * @returns {Promise<Store>}
+ */
+export async function openStore(options = {}) {
+  const { backend: wanted = 'auto', maxBytes = Infinity, name = 'models' } = options;
+  const reasons = [];
+  for (const [kind, open] of BACKENDS) {
+    if (wanted === 'auto' ? kind === 'memory' || (kind === 'file') !== isNode : wanted !== kind) continue;
+    try {
+      return new Store(await open({ ...options, name }), reasons.join('; '), { ...options, name }, maxBytes);
+    } catch (error) {
+      reasons.push(`${kind}: ${/** @type {Error} */ (error).message}`);
+    }
+  }
+  if (wanted !== 'auto') throw new BqError('STORAGE', `no storage of this kind: ${reasons.join('; ') || wanted}`);
+  const { openMemory } = await import('./memory.js');
+  return new Store(openMemory(name), reasons.join('; '), { ...options, name }, 0);
+}
+
+/**
+ * The store that an option stands for: 'auto', the path of a folder (Node), options of `openStore`, or an open store.
+ * @param {'auto' | string | StoreOptions | Store} option
+ * @returns {Promise<Store>}
+ */
+export async function toStore(option) {
+  if (typeof option === 'object' && 'open' in option) return option;
+  if (typeof option === 'object') return openStore(option);
+  return openStore(option === 'auto' ? {} : { path: option });
+}
+
+/**
+ * Asks the browser to keep the origin's storage even when space is short. On pages only, best after a click.
+ * @returns {Promise<boolean>}  whether it will
+ */
+export async function askToPersist() {
+  const storage = globalThis.navigator?.storage;
+  return (await storage?.persisted?.().catch(() => false)) || ((await storage?.persist?.().catch(() => false)) ?? false);
+}

@@ -1,0 +1,119 @@
+/**
+ * IndexedDB, where neither OPFS nor the Cache API is there. Two tables: `files` (what is known of each, its marks)
+ * and `chunks` by [key, number]; `hashes` repeats the chunks' hashes so that a list needs no megabytes.
+ */
+
+/** @import { About, Backend, Marks, Space } from './types.js' */
+
+/** @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
+const result = (request) =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+
+/** All chunks of a key. @param {string} key */
+const all = (key) => IDBKeyRange.bound([key], [key, []]);
+
+/** @param {string} name @returns {Promise<IDBDatabase>} */
+function openDatabase(name) {
+  const request = indexedDB.open(`bq4-store-${name}`, 1);
+  request.onupgradeneeded = () => {
+    for (const table of ['files', 'chunks', 'hashes']) request.result.createObjectStore(table);
+  };
+  return result(request);
+}
+
+/** Rejects where there is no IndexedDB, or it is refused. @param {string} name @returns {Promise<Backend>} */
+export async function openIndexedDb(name) {
+  let database = await openDatabase(name);
+  let gone = false;
+  const watch = () => {
+    gone = false;
+    // Storage was cleared: the next call opens a new one.
+    database.onclose = () => (gone = true);
+    database.onversionchange = () => {
+      database.close();
+      gone = true;
+    };
+  };
+  watch();
+
+  /**
+   * @template T
+   * @param {IDBTransactionMode} mode
+   * @param {(files: IDBObjectStore, chunks: IDBObjectStore, hashes: IDBObjectStore) => Promise<T> | T} work
+   * @returns {Promise<T>}
+   */
+  async function transact(mode, work) {
+    if (gone) {
+      database = await openDatabase(name);
+      watch();
+    }
+    const transaction = database.transaction(['files', 'chunks', 'hashes'], mode);
+    const done = new Promise((resolve, reject) => {
+      transaction.oncomplete = () => resolve(undefined);
+      transaction.onabort = () => reject(transaction.error);
+    });
+    done.catch(() => {});
+    const [files, chunks, hashes] = ['files', 'chunks', 'hashes'].map((table) => transaction.objectStore(table));
+    const value = await work(files, chunks, hashes);
+    if (mode === 'readwrite') await done;
+    return value;
+  }
+
+  /** @param {string} key @returns {Space} */
+  const space = (key) => ({
+    scan: () =>
+      transact('readonly', async (_, __, hashes) => {
+        const [keys, values] = await Promise.all([result(hashes.getAllKeys(all(key))), result(hashes.getAll(all(key)))]);
+        return new Map(keys.map((of, i) => [Number(/** @type {any} */ (of)[1]), values[i]]));
+      }),
+    async read(index, from, into) {
+      const kept = await transact('readonly', (_, chunks) => result(chunks.get([key, index])));
+      if (!kept || from + into.length > kept.byteLength) return false;
+      into.set(new Uint8Array(kept, from, into.length));
+      return true;
+    },
+    write: (index, bytes, hash) =>
+      transact('readwrite', async (files, chunks, hashes) => {
+        if (!(await result(files.get(key)))) throw new DOMException('the file was deleted', 'NotFoundError');
+        hashes.put(hash, [key, index]);
+        await result(chunks.put(bytes.slice().buffer, [key, index]));
+      }),
+    drop: (index) =>
+      transact('readwrite', async (_, chunks, hashes) => {
+        hashes.delete([key, index]);
+        await result(chunks.delete([key, index]));
+      }),
+    async settle() {},
+    async close() {},
+  });
+
+  return {
+    name: 'indexeddb',
+    keys: () => transact('readonly', async (files) => (await result(files.getAllKeys())).map(String)),
+    async get(key) {
+      const kept = await transact('readonly', (files) => result(files.get(key)));
+      return kept ?? null;
+    },
+    create: (key, about) => transact('readwrite', async (files) => void (await result(files.put({ about, marks: new Map() }, key)))),
+    mark: (key, mark, on) =>
+      transact('readwrite', async (files) => {
+        /** @type {{ about: About, marks: Marks } | undefined} */
+        const kept = await result(files.get(key));
+        if (!kept) return;
+        if (on) kept.marks.set(mark, Date.now());
+        else kept.marks.delete(mark);
+        await result(files.put(kept, key));
+      }),
+    remove: (key) =>
+      transact('readwrite', async (files, chunks, hashes) => {
+        files.delete(key);
+        hashes.delete(all(key));
+        await result(chunks.delete(all(key)));
+      }),
+    open: async (key) => space(key),
+    close: () => database.close(),
+  };
+}

@@ -1,0 +1,52 @@
+/** Chunks in memory: gone with the page. For tests, and for pages that load a model more than once. */
+
+/** @import { About, Backend, Marks } from './types.js' */
+
+/** @typedef {{ about: About, marks: Marks, chunks: Map<number, { bytes: Uint8Array, hash: bigint | null }> }} Kept */
+
+/** Of all stores of this thread, by name. @type {Map<string, Map<string, Kept>>} */
+const stores = new Map();
+
+/** @param {string} name @returns {Backend} */
+export function openMemory(name) {
+  const files = stores.get(name) ?? new Map();
+  stores.set(name, files);
+  return {
+    name: 'memory',
+    keys: async () => [...files.keys()],
+    get: async (key) => files.get(key) ?? null,
+    async create(key, about) {
+      files.set(key, { about, marks: new Map(), chunks: new Map() });
+    },
+    async mark(key, mark, on) {
+      if (on) files.get(key)?.marks.set(mark, Date.now());
+      else files.get(key)?.marks.delete(mark);
+    },
+    async remove(key) {
+      files.delete(key);
+    },
+    async open(key) {
+      const chunks = () => files.get(key)?.chunks;
+      return {
+        scan: async () => new Map([...(chunks() ?? [])].map(([index, { hash }]) => [index, hash])),
+        async read(index, from, into) {
+          const bytes = chunks()?.get(index)?.bytes;
+          if (!bytes || from + into.length > bytes.length) return false;
+          into.set(bytes.subarray(from, from + into.length));
+          return true;
+        },
+        async write(index, bytes, hash) {
+          const map = chunks();
+          if (!map) throw new DOMException('the file was deleted', 'NotFoundError');
+          map.set(index, { bytes: bytes.slice(), hash });
+        },
+        async drop(index) {
+          chunks()?.delete(index);
+        },
+        async settle() {},
+        async close() {},
+      };
+    },
+    close() {},
+  };
+}

@@ -1,0 +1,139 @@
+/**
+ * The browser's private file system. A dedicated worker reads and writes with sync access handles; a page has only
+ * createWritable, which copies a file to change it, so there each chunk becomes a file of its own.
+ */
+import { Disk } from './disk.js';
+
+/** @import { Folder, Handle, Tree } from './disk.js' */
+
+/** Sync access handles, which the library of DOM types knows in workers only.
+ * @typedef {{ read: (into: Uint8Array<ArrayBufferLike>, at: { at: number }) => number, flush: () => void, close: () => void,
+ *   write: (bytes: Uint8Array, at: { at: number }) => number, truncate: (size: number) => void, mode?: string }} SyncHandle */
+
+/** Handles for reading only. A browser that doesn't know the mode would keep other tabs out, as if for writing. */
+let sharesHandles = true;
+
+const hasSync = () => 'createSyncAccessHandle' in FileSystemFileHandle.prototype;
+
+/** @param {FileSystemFileHandle} file @param {object} [options] @returns {Promise<SyncHandle>} */
+const openSync = (file, options) => /** @type {any} */ (file).createSyncAccessHandle(options);
+
+/** Null where there is nothing of that name. @template T @param {Promise<T>} promise @returns {Promise<T | null>} */
+const unlessMissing = (promise) =>
+  promise.catch((error) => {
+    if (error.name === 'NotFoundError') return null;
+    throw error;
+  });
+
+/** @param {SyncHandle} handle @param {() => Promise<unknown>} exists  null: the file is gone @returns {Handle} */
+const syncHandle = (handle, exists = async () => true) => ({
+  read: (into, at) => handle.read(into, { at }),
+  write(bytes, at) {
+    if (handle.write(bytes, { at }) !== bytes.length) throw new DOMException('only a part could be written', 'QuotaExceededError');
+  },
+  flush: () => handle.flush(),
+  async close() {
+    // Chromium's worker hangs for good when it closes a file that went with "clear site data".
+    if (await exists()) handle.close();
+  },
+});
+
+/** @param {FileSystemFileHandle} file @returns {Handle} */
+const plainHandle = (file) => ({
+  async read(into, at) {
+    // A File stands for one state: after a write by another tab it can't be read, a new one can.
+    for (let tries = 3; ; tries--) {
+      try {
+        const bytes = new Uint8Array(await (await file.getFile()).slice(at, at + into.length).arrayBuffer());
+        into.set(bytes);
+        return bytes.length;
+      } catch (error) {
+        if (tries === 0 || /** @type {Error} */ (error).name !== 'NotReadableError') throw error;
+      }
+    }
+  },
+  async write(bytes, at) {
+    const stream = await file.createWritable({ keepExistingData: true });
+    await stream.write({ type: 'write', position: at, data: /** @type {Uint8Array<ArrayBuffer>} */ (bytes) });
+    await stream.close();
+  },
+  flush() {},
+  close() {},
+});
+
+/** @param {FileSystemDirectoryHandle} folder @returns {Folder} */
+function opfsFolder(folder) {
+  const file = (/** @type {string} */ name) => unlessMissing(folder.getFileHandle(name));
+  const edit = async (/** @type {string} */ name) => {
+    const made = await folder.getFileHandle(name, { create: true });
+    return hasSync() ? syncHandle(await openSync(made), () => file(name)) : plainHandle(made);
+  };
+  return {
+    async names() {
+      const names = [];
+      for await (const name of folder.keys()) names.push(name);
+      return names;
+    },
+    async stat(name) {
+      const found = await (await file(name))?.getFile();
+      return found ? { size: found.size, date: found.lastModified } : null;
+    },
+    async bytes(name) {
+      const found = await file(name);
+      if (!found) return null;
+      const bytes = new Uint8Array((await found.getFile()).size);
+      return bytes.subarray(0, await plainHandle(found).read(bytes, 0));
+    },
+    async put(name, bytes) {
+      await unlessMissing(folder.removeEntry(name));
+      const handle = await edit(name);
+      await handle.write(bytes, 0);
+      await handle.flush();
+      await handle.close();
+    },
+    async remove(name) {
+      await unlessMissing(folder.removeEntry(name));
+    },
+    edit,
+    async view(name, direct) {
+      const found = await file(name);
+      if (!found) return null;
+      if (direct && sharesHandles && hasSync()) {
+        const handle = await openSync(found, { mode: 'read-only' }).catch(() => null);
+        if (handle?.mode === 'read-only') return syncHandle(handle, () => file(name));
+        if (handle) sharesHandles = false;
+        handle?.close();
+      }
+      return plainHandle(found);
+    },
+  };
+}
+
+/** Rejects where the browser has no such file system, or refuses it. @param {string} name */
+export async function openOpfs(name) {
+  if (!hasSync() && !('createWritable' in FileSystemFileHandle.prototype)) throw new Error('this thread can only read files');
+  const top = await navigator.storage.getDirectory();
+  const root = await (await top.getDirectoryHandle('bq4', { create: true })).getDirectoryHandle(name, { create: true });
+  // Some browsers refuse only when it comes to files.
+  const trial = `trial-${crypto.getRandomValues(new Uint32Array(1))[0]}`;
+  await root.getFileHandle(trial, { create: true });
+  await root.removeEntry(trial);
+  /** @type {Tree} */
+  const tree = {
+    name: 'opfs',
+    perSegment: hasSync() ? 64 : 1,
+    async keys() {
+      const keys = [];
+      for await (const [key, handle] of root.entries()) if (handle.kind === 'directory') keys.push(key);
+      return keys;
+    },
+    async folder(key, create = false) {
+      const folder = await unlessMissing(root.getDirectoryHandle(key, { create }));
+      return folder && opfsFolder(folder);
+    },
+    async remove(key) {
+      await unlessMissing(root.removeEntry(key, { recursive: true }));
+    },
+  };
+  return new Disk(tree);
+}

@@ -1,0 +1,45 @@
+// Two builds of the kernel bench side by side: is NEW faster than OLD?
+//
+//   node tests/bench/ab.mjs OLD/kernels.js NEW/kernels.js [--pairs N] [options of the bench]
+//
+// The programs run in turn, N times (9), so that both meet the same machine, with node's own options
+// (such as --no-liftoff: nothing is timed before V8 has optimized it). Printed for each
+// measurement: the least time of each, and the median over the pairs of OLD's time / NEW's.
+// An older build: git worktree add ../old REVISION, then make -f emscripten.mk bench-kernels there.
+import { execFileSync } from 'node:child_process';
+
+const [oldProgram, newProgram, ...rest] = process.argv.slice(2);
+if (!newProgram) {
+  console.error('usage: ab.mjs OLD/kernels.js NEW/kernels.js [--pairs N] [options of the bench]');
+  process.exit(2);
+}
+const at = rest.indexOf('--pairs');
+const pairs = at < 0 ? 9 : Number(rest.splice(at, 2)[1]);
+
+/** @param {string} program @returns {Map<string, number>} least microseconds by name */
+function run(program) {
+  const lines = execFileSync(process.execPath, [...process.execArgv, program, ...rest], { encoding: 'utf8' }).trim().split('\n');
+  return new Map(lines.map((line) => {
+    const r = JSON.parse(line);
+    return [`${r.bench} ${r.table} ${r.of} ${r.tokens}`, r.least_us];
+  }));
+}
+
+/** @type {Map<string, {old: number, new: number}[]>} */
+const results = new Map();
+for (let i = 0; i < pairs; i++) {
+  const order = i % 2 ? [newProgram, oldProgram] : [oldProgram, newProgram];
+  const [first, second] = order.map(run);
+  const [a, b] = i % 2 ? [second, first] : [first, second];
+  for (const [name, us] of a) {
+    const other = b.get(name);
+    if (other) results.set(name, [...(results.get(name) ?? []), { old: us, new: other }]);
+  }
+}
+for (const [name, list] of results) {
+  const ratios = list.map((pair) => pair.old / pair.new).sort((x, y) => x - y);
+  console.log(name.padEnd(28),
+    `old ${Math.min(...list.map((p) => p.old)).toFixed(2)} us`.padEnd(18),
+    `new ${Math.min(...list.map((p) => p.new)).toFixed(2)} us`.padEnd(18),
+    `${ratios[ratios.length >> 1].toFixed(2)} times as fast`);
+}

@@ -1,0 +1,137 @@
+/* Where the time of a forward pass goes: one JSON line per stage, for prefill and for decode at two
+ * depths, with the rates that follow from what a stage moves and computes.
+ *
+ *   make -f emscripten.mk bench-kernels
+ *   node_modules/.bin/node build/bench-kernels/session.js model.bq4 [kv: f32 f16 i8] [depth, 2032]
+ *
+ * Models with random weights: tools/make_random.mjs. Decode: medians of STEPS tokens. */
+#define _POSIX_C_SOURCE 199309L /* clock_gettime */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bq.h"
+
+enum { STEPS = 24, NEAR = 128 };
+
+static const char *const STAGES[BQ_STAGE_COUNT] = {"host", "embed",  "norm",     "qkv",  "kv",   "attend",
+                                                   "o",    "mlp in", "activate", "down", "head", "sample"};
+
+typedef struct times {
+  double last, stage[BQ_STAGE_COUNT];
+} times;
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void mark(void *ctx, bq_stage stage, uint32_t layer) {
+  times *t = ctx;
+  double time = now();
+  (void)layer;
+  t->stage[stage] += time - t->last;
+  t->last = time;
+}
+
+static void *take(void *ctx, size_t bytes) {
+  (void)ctx;
+  return aligned_alloc(BQ_ALIGN, (bytes + BQ_ALIGN) / BQ_ALIGN * BQ_ALIGN);
+}
+static void give(void *ctx, void *ptr) {
+  (void)ctx;
+  free(ptr);
+}
+static const bq_allocator allocator = {NULL, take, give};
+
+static bq_model *load(const char *path) {
+  bq_loader *loader = NULL;
+  bq_model *model = NULL;
+  bq_error err = {0};
+  FILE *f = fopen(path, "rb");
+  if (!f || bq_loader_create(&(bq_loader_options){.allocator = allocator}, &loader, &err)) return NULL;
+  const size_t piece = 1 << 20;
+  uint8_t *bytes = malloc(piece);
+  for (bq_want want; !bq_loader_want(loader, &want, &err) && want.length;) {
+    size_t n = want.length < piece ? (size_t)want.length : piece;
+    if (fseek(f, (long)want.offset, SEEK_SET) || fread(bytes, 1, n, f) != n ||
+        bq_loader_feed(loader, bytes, n, &err))
+      break;
+  }
+  free(bytes);
+  fclose(f);
+  return err.status || bq_loader_model(loader, &model, &err) ? NULL : model;
+}
+
+static void print(const char *what, const bq_session *s, const double *seconds, uint32_t layers,
+                  uint32_t position, uint32_t tokens) {
+  double sum = 0;
+  for (int i = BQ_STAGE_EMBED; i < BQ_STAGE_COUNT; i++) sum += seconds[i];
+  for (int i = BQ_STAGE_EMBED; i < BQ_STAGE_COUNT; i++) {
+    bq_work w = bq_session_work(s, (bq_stage)i, 0, position, tokens);
+    const double times = i == BQ_STAGE_EMBED || i == BQ_STAGE_HEAD ? 1 : layers;
+    printf("{\"pass\": \"%s\", \"stage\": \"%s\", \"us\": %.1f, \"share\": %.3f, \"GB_per_s\": %.2f, \"GMAC_per_s\": %.2f}\n",
+           what, STAGES[i], seconds[i] * 1e6, seconds[i] / sum,
+           times * (double)(w.weight_bytes + w.kv_bytes) / seconds[i] * 1e-9,
+           times * (double)w.macs / seconds[i] * 1e-9);
+  }
+  printf("{\"pass\": \"%s\", \"stage\": \"all\", \"us\": %.1f}\n", what, sum * 1e6);
+}
+
+static int by_size(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static void decode(const char *what, bq_session *s, times *t, uint32_t layers, uint32_t depth) {
+  static double all[BQ_STAGE_COUNT][STEPS];
+  double median[BQ_STAGE_COUNT];
+  for (uint32_t i = 0; i < STEPS; i++) {
+    uint32_t id;
+    memset(t->stage, 0, sizeof t->stage);
+    t->last = now();
+    bq_session_sample(s, NULL, NULL, &id, NULL);
+    bq_session_append(s, i, NULL);
+    bq_session_run(s, 0, NULL);
+    for (int j = 0; j < BQ_STAGE_COUNT; j++) all[j][i] = t->stage[j];
+  }
+  for (int j = 0; j < BQ_STAGE_COUNT; j++) {
+    qsort(all[j], STEPS, sizeof all[j][0], by_size);
+    median[j] = all[j][STEPS / 2];
+  }
+  print(what, s, median, layers, depth, 1);
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) return 1;
+  const char *kv = argc > 2 ? argv[2] : "f32";
+  bq_model *model = load(argv[1]);
+  if (!model) return 1;
+  const bq_config *c = bq_model_config(model);
+  uint32_t depth = argc > 3 ? (uint32_t)atoi(argv[3]) : 2032;
+  if (depth + STEPS > c->context) depth = c->context - STEPS;
+  times t = {0};
+  bq_session *s;
+  bq_session_options o = {.kv_type = !strcmp(kv, "i8") ? BQ_KV_I8 : !strcmp(kv, "f16") ? BQ_KV_F16 : BQ_KV_F32,
+                          .trace = {&t, mark}};
+  if (bq_session_create(model, &o, allocator, &s, NULL)) return 1;
+  uint32_t *ids = calloc(c->context, sizeof *ids);
+  for (uint32_t i = 0; i < c->context; i++) ids[i] = i * 7919 % 300;
+  const uint32_t prompts[] = {NEAR, 512, depth};
+  for (int i = 0; i < 3; i++) {
+    ids[0] = (uint32_t)i; /* nothing is kept from the prompt before */
+    bq_session_sync(s, ids, prompts[i], NULL, NULL);
+    memset(t.stage, 0, sizeof t.stage);
+    t.last = now();
+    bq_session_run(s, 0, NULL);
+    if (i == 1) print("prefill 512", s, t.stage, c->layers, 0, 512);
+    if (i == 0) decode("decode, warming up", s, &t, c->layers, NEAR);
+    if (i == 2) decode("decode far", s, &t, c->layers, depth);
+  }
+  bq_session_sync(s, ids, NEAR, NULL, NULL);
+  bq_session_run(s, 0, NULL);
+  decode("decode near", s, &t, c->layers, NEAR);
+  return 0;
+}

@@ -1,0 +1,60 @@
+#!/usr/bin/env node
+// What threads cost: bytes and time to start, for ours and for emscripten's two kinds, in Chromium; and the time that a
+// parallel region without work takes. Run it on an idle machine: node tests/bench/threads.mjs
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { make } from '../../tools/build.mjs';
+import { serve } from '../../tools/serve.mjs';
+import { command, ROOT, setUp } from '../../tools/setup/setup.mjs';
+import { runProgram } from '../../tools/testing/program.mjs';
+
+const RUNS = 9;
+const WAYS = {
+  bare: ['build/wasm/bq4-relaxed-threads.wasm', 'dist/threads.js', 'dist/thread.js'],
+  pthreads: ['build/bench-threads/pthreads.wasm', 'build/bench-threads/pthreads.mjs'],
+  'wasm-workers': ['build/bench-threads/wasm-workers.wasm', 'build/bench-threads/wasm-workers.mjs'],
+};
+
+/** @param {number[]} values */
+const median = (values) => values.sort((a, b) => a - b)[values.length >> 1];
+
+await command(async () => {
+  const tools = await setUp({ tests: true });
+  if (!(await make(tools, ['wasm', 'bench-threads']))) return;
+  await runProgram([join(ROOT, 'node_modules/.bin/tsc'), '-p', 'tsconfig.dist.json'], { cwd: ROOT, env: tools.env, seconds: 60 });
+  const { launch } = await import('../browser/launch.mjs');
+  const site = await serve({ root: ROOT, folders: ['dist', 'build', 'tests', 'models'] });
+  const browser = await launch();
+  const page = await browser.newPage();
+  await page.goto(`${site.url}models/README.md`);
+  /** @type {Record<string, any[]>} */
+  const seen = { bare: [], pthreads: [], 'wasm-workers': [] };
+  try {
+    for (let run = -1; run < RUNS; run++) // the first one warms up
+      for (const way of Object.keys(WAYS)) {
+        const result = await page.evaluate(async (data) => {
+          const worker = new Worker('/tests/bench/threads-worker.js', { type: 'module' });
+          const got = await new Promise((resolve) => {
+            worker.onmessage = (e) => resolve(e.data);
+            worker.onerror = (e) => resolve({ error: e.message });
+            worker.postMessage(data);
+          });
+          worker.terminate();
+          return got;
+        }, { way, regions: way === 'bare' ? 20000 : 0 });
+        if (result.error) throw new Error(`${way}: ${result.error}`);
+        if (run >= 0) seen[way].push(result);
+      }
+  } finally {
+    await browser.close();
+    await site.close();
+  }
+  for (const [way, files] of Object.entries(WAYS)) {
+    const bytes = files.map((file) => gzipSync(readFileSync(join(ROOT, file)), { level: 9 }).length);
+    const [wasm, js] = [bytes[0], bytes.slice(1).reduce((a, b) => a + b, 0)];
+    console.log(`${way.padEnd(13)} wasm ${wasm} + JavaScript ${js} bytes gzipped, ${median(seen[way].map((r) => r.start)).toFixed(1)} ms to the first region on 2 threads`);
+  }
+  const of = (/** @type {string} */ name) => median(seen.bare.map((r) => r[name])).toFixed(2);
+  console.log(`2 threads: a region ${of('region')} µs, a barrier within one ${of('barrier')} µs, a region whose thread sleeps ${of('asleep')} µs`);
+});

@@ -1,0 +1,25 @@
+// Lets a test call the operations of store-ops.mjs, here or in a worker.
+import { askToPersist } from '../../js/store/index.js';
+import { ops } from './store-ops.mjs';
+
+const worker = new Worker(new URL('./store-worker.mjs', import.meta.url), { type: 'module' });
+/** @type {Map<number, { resolve: (value: any) => void, reject: (error: Error) => void }>} */
+const calls = new Map();
+let last = 0;
+
+worker.onmessage = ({ data: { id, ok, error, say } }) => {
+  if (say) return console.log(say);
+  const call = calls.get(id);
+  if (error) call?.reject(new Error(error));
+  else call?.resolve(ok);
+};
+
+Object.assign(globalThis, {
+  ops,
+  askToPersist,
+  inWorker: (/** @type {string} */ name, /** @type {any[]} */ args) =>
+    new Promise((resolve, reject) => {
+      calls.set(++last, { resolve, reject });
+      worker.postMessage({ id: last, name, args });
+    }),
+});

@@ -1,0 +1,322 @@
+// The store in Chromium: the contract on each backend, then what only a real browser can do to it.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { chromium } from 'playwright-core';
+import { PUBLIC, serve } from '../../tools/serve.mjs';
+import { findChromium } from '../../tools/setup/system.mjs';
+import { cases } from '../js/store-suite.mjs';
+import { FLAGS, launch } from './launch.mjs';
+import { newPage, ROOT } from './site.mjs';
+
+/** @typedef {import('playwright-core').Page} Page */
+
+/** @type {Awaited<ReturnType<typeof launch>>} */
+let browser;
+/** @type {Awaited<ReturnType<typeof serve>>} */
+let site;
+/** A profile on disk: contexts of `browser` keep their storage in memory, as private windows do.
+ * @type {import('playwright-core').BrowserContext} */
+let lasting;
+/** @type {string} */
+let profile;
+
+before(async () => {
+  site = await serve({ root: ROOT, folders: [...PUBLIC, 'tests'] });
+  browser = await launch({ args: ['--host-resolver-rules=MAP insecure.test 127.0.0.1'] });
+  profile = mkdtempSync(join(tmpdir(), 'bq4-profile-'));
+  lasting = await chromium.launchPersistentContext(join(profile, 'lasting'), { executablePath: findChromium(), headless: true, args: FLAGS });
+});
+after(async () => {
+  await lasting?.close();
+  await browser?.close();
+  await site?.close();
+  if (profile) rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+});
+
+const address = (/** @type {string} */ url = site.url) => `${url}tests/browser/store.html`;
+
+/** @template {Page} P @param {P} page @param {string} [url] */
+async function ready(page, url) {
+  await page.goto(address(url));
+  await page.waitForFunction('globalThis.inWorker');
+  return page;
+}
+/** A page on disk. */
+const lastingPage = async () => ready(await lasting.newPage());
+
+/** @param {Page} page @param {string} name @param {...any} args @returns {Promise<any>} */
+const inWorker = (page, name, ...args) => page.evaluate(([name, args]) => /** @type {any} */ (globalThis).inWorker(name, args), /** @type {const} */ ([name, args]));
+/** @param {Page} page @param {string} name @param {...any} args @returns {Promise<any>} */
+const inPage = (page, name, ...args) => page.evaluate(([name, args]) => /** @type {any} */ (globalThis).ops[name](...args), /** @type {const} */ ([name, args]));
+
+const range = (/** @type {number} */ from, /** @type {number} */ to) => Array.from({ length: to - from }, (_, i) => from + i);
+
+for (const backend of ['opfs', 'cache', 'indexeddb', 'memory']) {
+  test(`the contract, ${backend} in a worker`, async (t) => {
+    const page = await lastingPage();
+    for (const name of Object.keys(cases)) await t.test(name, () => inWorker(page, 'case', name, { backend }));
+    await page.close();
+  });
+}
+
+test('the contract, opfs on a page', async (t) => {
+  const page = await lastingPage();
+  for (const name of Object.keys(cases)) await t.test(name, () => inPage(page, 'case', name, { backend: 'opfs' }));
+  await page.close();
+});
+
+test('the contract, opfs in a private window', async (t) => {
+  const page = await ready(await newPage(browser));
+  for (const name of Object.keys(cases)) await t.test(name, () => inWorker(page, 'case', name, { backend: 'opfs' }));
+  assert.deepEqual(page.trouble, []);
+  await page.context().close();
+});
+
+test('without a secure context: IndexedDB, saying why', async () => {
+  const page = await ready(await newPage(browser), site.url.replace('localhost', 'insecure.test'));
+  assert.equal(await page.evaluate(() => isSecureContext || 'storage' in navigator || 'locks' in navigator), false);
+  const { backend, reason } = await inWorker(page, 'open', 1, 2, { backend: 'auto' });
+  assert.equal(backend, 'indexeddb');
+  assert.match(reason, /^opfs: not in this browser.*cache: /);
+  await inWorker(page, 'close');
+  for (const name of Object.keys(cases)) await inWorker(page, 'case', name, { backend: 'indexeddb' });
+  await page.context().close();
+});
+
+test('where all storage is refused: nothing is kept, saying why, and nothing throws', async () => {
+  // No switch of Chromium refuses all three, so they are taken away.
+  const page = await ready(await newPage(browser));
+  const seen = await page.evaluate(async () => {
+    const { openStore } = await import(/** @type {string} */ ('/js/store/index.js'));
+    const { makeFile } = await import(/** @type {string} */ ('/tests/js/store-suite.mjs'));
+    for (const name of ['storage', 'locks']) Object.defineProperty(navigator, name, { value: undefined });
+    for (const name of ['caches', 'indexedDB']) Object.defineProperty(globalThis, name, { value: undefined });
+    const store = await openStore();
+    const file = makeFile(1, 2);
+    const entry = await store.open(file.options);
+    const kept = await entry.write(0, file.data[0]);
+    const { code, message } = entry.problem;
+    return { backend: store.backend, code, message, kept, list: await store.list(), found: await store.find(file.options.url), waited: await entry.waitFor(1) };
+  });
+  assert.match(seen.message, /nothing is kept: opfs: .*cache: .*indexeddb: /);
+  assert.deepEqual({ ...seen, message: '' }, { backend: 'memory', code: 'STORAGE', message: '', kept: false, list: [], found: null, waited: false });
+  await page.context().close();
+});
+
+test('more chunks than one segment, and what lies where', async () => {
+  const page = await lastingPage();
+  await inWorker(page, 'open', 20, 130, { name: 'segments' });
+  await inWorker(page, 'prefix');
+  assert.equal((await inWorker(page, 'write', range(0, 130))).complete, true);
+  const { bad, range: whole } = await inWorker(page, 'verify');
+  assert.deepEqual([bad, whole], [[], true]);
+  assert.deepEqual((await inWorker(page, 'files', 'segments')).filter((/** @type {string} */ name) => !name.startsWith('at-')), ['about', 'journal', 'prefix', 's0', 's1', 's2', 'used']);
+  await inWorker(page, 'close');
+  await inWorker(page, 'open', 20, 130, { name: 'segments' });
+  assert.equal((await inWorker(page, 'verify')).complete, true);
+  await inWorker(page, 'close');
+  await page.close();
+});
+
+test('a damaged cache: only what is damaged is fetched again', async () => {
+  const page = await lastingPage();
+  const name = 'damaged';
+  const open = () => inWorker(page, 'open', 21, 70, { name });
+  await open();
+  await inWorker(page, 'prefix');
+  await inWorker(page, 'write', range(0, 70));
+  await inWorker(page, 'close');
+
+  await inWorker(page, 'cutJournal', name, 5); // a kill in the middle of a record
+  let seen = await open();
+  assert.deepEqual(seen.have, range(0, 69), 'one record is torn');
+  seen = await inWorker(page, 'heal');
+  assert.deepEqual([seen.fetched, seen.complete], [[69], true]);
+  await inWorker(page, 'close');
+
+  await inWorker(page, 'harm', name, 's0', { at: 5 * 2 ** 20 + 77, bytes: 2000 }); // within chunk 5
+  await inWorker(page, 'harm', name, 's1', { at: 2 * 2 ** 20 + 9 }); // truncated: 66 is torn, the rest is gone
+  seen = await open();
+  assert.deepEqual(seen.have, range(0, 66), 'chunks beyond the end of a segment are not there');
+  seen = await inWorker(page, 'verify');
+  assert.deepEqual([seen.bad, seen.complete], [[5], false]);
+  seen = await inWorker(page, 'heal');
+  assert.deepEqual([seen.fetched, seen.complete, seen.problem], [[5, 66, 67, 68, 69], true, null]);
+  await inWorker(page, 'close');
+
+  await inWorker(page, 'harm', name, 'journal', { at: 24 * 11 + 9, bytes: 1 }); // 0 is the prefix, 11 is chunk 10
+  seen = await open();
+  assert.deepEqual(seen.have, range(0, 70).filter((c) => c !== 10));
+  await inWorker(page, 'heal');
+  assert.equal((await inWorker(page, 'verify')).complete, true);
+  await inWorker(page, 'close');
+
+  // No `about`: nothing is known of the rest, it goes.
+  await inWorker(page, 'harm', name, 'about', { at: 0, bytes: 4 });
+  seen = await open();
+  assert.deepEqual([seen.have, seen.problem], [[], null]);
+  await inWorker(page, 'close');
+  await page.close();
+});
+
+test('two tabs share a download; one is closed in the middle; both run what is cached', async () => {
+  const [a, b] = [await lastingPage(), await lastingPage()];
+  const options = { name: 'tabs' };
+  assert.equal((await inWorker(a, 'open', 22, 12, options)).role, 'writer');
+  assert.equal((await inWorker(b, 'open', 22, 12, options)).role, 'reader');
+  await inWorker(a, 'prefix');
+  const arriving = Promise.all(range(0, 6).map((c) => inWorker(b, 'waitFor', c)));
+  await inWorker(a, 'write', range(0, 6));
+  assert.deepEqual(await arriving, range(0, 6).map(() => ({ there: true, role: 'reader', right: true })));
+  const next = inWorker(b, 'waitFor', 6);
+  await a.close(); // without a word: the lock ends with the tab
+  assert.deepEqual(await next, { there: false, role: 'writer', right: false });
+  const { fetched, complete } = await inWorker(b, 'heal');
+  assert.deepEqual([fetched, complete], [range(6, 12), true], 'nothing is fetched twice');
+  const c = await lastingPage();
+  await inWorker(c, 'open', 22, 12, options);
+  for (const page of [b, c, b, c]) assert.deepEqual((await inWorker(page, 'verify')).bad, []);
+  await assert.rejects(inWorker(c, 'clear'), /in use/);
+  await inWorker(b, 'close');
+  await inWorker(c, 'close');
+  await inPage(c, 'open', 22, 12, options);
+  assert.equal((await inPage(c, 'verify')).complete, true, 'a page reads what a worker wrote');
+  await inPage(c, 'close');
+  await b.close();
+  await c.close();
+});
+
+/** Chromium whose process is ours to kill. @param {string} folder */
+async function startOwn(folder) {
+  const program = spawn(String(findChromium()), [...FLAGS, '--headless', '--remote-debugging-port=0', `--user-data-dir=${folder}`, 'about:blank'], { detached: true, stdio: ['ignore', 'ignore', 'pipe'] });
+  const endpoint = await new Promise((resolve, reject) => {
+    let text = '';
+    program.stderr.on('data', (data) => {
+      text += data;
+      const found = /listening on (ws:\S+)/.exec(text);
+      if (found) resolve(found[1]);
+    });
+    program.on('exit', () => reject(new Error(text)));
+  });
+  const own = await chromium.connectOverCDP(endpoint);
+  const gone = new Promise((resolve) => program.on('exit', resolve));
+  return {
+    page: async () => ready(await own.contexts()[0].newPage()),
+    async kill() {
+      process.kill(-Number(program.pid), 'SIGKILL'); // the whole group
+      await gone;
+      await own.close().catch(() => {});
+    },
+  };
+}
+
+test('killing the browser at any moment loses at most the chunk under way', async () => {
+  const folder = join(profile, 'killed');
+  const chunks = 60;
+  const options = { name: 'killed' };
+  /** @type {Set<number>} */
+  const done = new Set();
+  let rounds = 0;
+  for (const writes of [0, 1, 5, 9, 14]) {
+    rounds++;
+    const own = await startOwn(folder);
+    const page = await own.page();
+    const opened = await inWorker(page, 'open', 23, chunks, options);
+    assert.deepEqual([...done].filter((c) => !opened.have.includes(c)), [], `round ${rounds}: lost`);
+    // One more is possible: written down, and killed before it was said.
+    assert.ok(opened.have.length <= done.size + 1, `round ${rounds}: ${opened.have.length} there, ${done.size} written`);
+    assert.deepEqual((await inWorker(page, 'verify')).bad, [], `round ${rounds}: trusted, but never verified`);
+    for (const c of opened.have) done.add(c);
+    await inWorker(page, 'prefix');
+    let count = 0;
+    const killed = new Promise((resolve) => page.on('console', (message) => {
+      const [what, c] = message.text().split(' ');
+      if (what === 'done') done.add(Number(c));
+      if (what === 'begin' && count++ === writes) resolve(undefined);
+    }));
+    inWorker(page, 'write', range(0, chunks).filter((c) => !done.has(c))).catch(() => {});
+    await killed;
+    await own.kill();
+  }
+  assert.ok(done.size >= 29, `${done.size} chunks`);
+  const own = await startOwn(folder);
+  const page = await own.page();
+  await inWorker(page, 'open', 23, chunks, options);
+  const { fetched, complete } = await inWorker(page, 'heal');
+  assert.equal(complete, true);
+  assert.deepEqual(fetched.filter((/** @type {number} */ c) => done.has(c)), [], 'no verified chunk is fetched again');
+  assert.deepEqual((await inWorker(page, 'verify')).bad, []);
+  await own.kill();
+});
+
+for (const backend of ['opfs', 'cache', 'indexeddb']) {
+  test(`${backend}: storage that is full`, async () => {
+    const page = await lastingPage();
+    const devtools = await lasting.newCDPSession(page);
+    const origin = new URL(site.url).origin;
+    const name = `quota-${backend}`;
+    // An older model, which may go; then room for it and a little more.
+    await inWorker(page, 'open', 24, 8, { name, backend });
+    await inWorker(page, 'another', 25, 6);
+    const { usage } = await inWorker(page, 'usage');
+    await devtools.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: usage + 4 * 2 ** 20 });
+    await inWorker(page, 'prefix');
+    const first = await inWorker(page, 'write', range(0, 8));
+    assert.deepEqual([first.complete, first.problem], [true, null], 'the older one made room');
+    // IndexedDB's log is counted, and compacted whenever it likes: it may not have come to that.
+    if (backend !== 'indexeddb') assert.deepEqual(await inWorker(page, 'list'), [[24, true]]);
+    else await inWorker(page, 'clear').catch(() => {});
+    await inWorker(page, 'close');
+    // Now nothing may go for the next one.
+    await inWorker(page, 'open', 24, 8, { name, backend });
+    const second = await ready(await lasting.newPage());
+    await inWorker(second, 'open', 26, 40, { name, backend });
+    await devtools.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: (await inWorker(page, 'usage')).usage + 3 * 2 ** 20 });
+    const stopped = await inWorker(second, 'write', range(0, 40));
+    assert.equal(stopped.problem?.code, 'QUOTA', JSON.stringify(stopped));
+    assert.ok(stopped.have.length < 40);
+    assert.deepEqual((await inWorker(second, 'verify')).bad, [], 'what was kept is good');
+    assert.equal((await inWorker(page, 'verify')).complete, true, 'the other is whole');
+    await devtools.send('Storage.overrideQuotaForOrigin', { origin });
+    for (const each of [page, second]) {
+      await inWorker(each, 'close');
+      await each.close();
+    }
+  });
+
+  test(`${backend}: storage cleared while running`, async () => {
+    const page = await lastingPage();
+    const devtools = await lasting.newCDPSession(page);
+    const options = { name: `cleared-${backend}`, backend };
+    await inWorker(page, 'open', 27, 70, options);
+    await inWorker(page, 'prefix');
+    await inWorker(page, 'write', range(0, 3));
+    await devtools.send('Storage.clearDataForOrigin', { origin: new URL(site.url).origin, storageTypes: 'all' });
+    // Open files, and for a while caches, can be read although they were deleted.
+    const { bad } = await inWorker(page, 'verify');
+    if (backend === 'indexeddb') assert.deepEqual(bad, [0, 1, 2]);
+    const after = await inWorker(page, 'write', range(3, 70));
+    if (backend !== 'cache') assert.deepEqual([after.complete, after.problem?.code], [false, 'STORAGE']);
+    await inWorker(page, 'verify');
+    await inWorker(page, 'close');
+    await page.close();
+    // And the next visit begins anew.
+    const next = await lastingPage();
+    const opened = await inWorker(next, 'open', 28, 4, { ...options, backend: 'auto' });
+    assert.deepEqual([opened.have, opened.problem], [[], null]);
+    await inWorker(next, 'prefix');
+    assert.equal((await inWorker(next, 'write', range(0, 4))).complete, true);
+    await inWorker(next, 'close');
+    await next.close();
+  });
+}
+
+test('persistence can be asked for, and the answer is a boolean', async () => {
+  const page = await lastingPage();
+  assert.equal(typeof (await page.evaluate(() => /** @type {any} */ (globalThis).askToPersist())), 'boolean');
+  await page.close();
+});

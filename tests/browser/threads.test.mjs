@@ -1,0 +1,87 @@
+// Threads in browsers: workers within a worker, where the page is cross-origin isolated; the same bits on any number.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { BROWSERS, start } from './browsers.mjs';
+import { everyBrowser } from './every.mjs';
+import { host, ISOLATED } from './host.mjs';
+
+/** What an engine says about its threads, and what it writes. @param {{ worker: boolean, options: object }} how */
+async function inPage({ worker, options }) {
+  const [js, fixture] = ['/js/index.js', '/tests/js/fixture.mjs'];
+  const { createEngine, createWorkerEngine, fromBytes } = await import(js);
+  const { tinyModel } = await import(fixture);
+  const engine = await (worker ? createWorkerEngine : createEngine)(options);
+  const bytes = await tinyModel({ type: 'bq4' });
+  const ids = [];
+  const threads = [];
+  // Workers are used again, and again.
+  for (let round = 0; round < 6; round++) {
+    const model = await engine.load(fromBytes(bytes));
+    const session = await model.createSession();
+    ids.push((await session.generate('Once upon a time', { temperature: 0, maxTokens: 10 }).done()).ids.join());
+    threads.push(model.info.threads);
+    await model.close();
+  }
+  await engine.close();
+  return { info: engine.info, threads: [...new Set(threads)], ids: [...new Set(ids)] };
+}
+
+await everyBrowser((name) => {
+  /** @type {import('./browsers.mjs').Browser} */
+  let browser;
+  /** @type {Awaited<ReturnType<typeof host>>[]} */
+  let sites;
+  before(async () => {
+    browser = await start(name);
+    sites = [await host(), await host(ISOLATED)];
+  });
+  after(async () => {
+    await browser?.close();
+    for (const site of sites ?? []) await site.close();
+  });
+
+  test('where memory cannot be shared: one thread, and why', async () => {
+    const page = await browser.open(sites[BROWSERS[name].sharedMemory ? 0 : 1].url);
+    for (const worker of [false, true]) {
+      const { info, threads } = await page.evaluate(inPage, { worker, options: { threads: 3 } });
+      assert.deepEqual([info.threads, threads, info.timings], [1, [1], []]);
+      assert.match(info.threadsReason, /isolated/);
+    }
+    assert.deepEqual(await page.trouble(), []);
+    await page.close();
+  });
+  if (!BROWSERS[name].sharedMemory) return;
+
+  test('in an isolated page: as many threads as asked for, or as measured, and the same ids', async () => {
+    const page = await browser.open(sites[1].url);
+    const seen = new Set();
+    for (const threads of [1, 2, 3]) {
+      const got = await page.evaluate(inPage, { worker: true, options: { threads } });
+      assert.deepEqual([got.info.threads, got.threads], [threads, [threads]], got.info.threadsReason);
+      for (const ids of got.ids) seen.add(ids);
+    }
+    const auto = await page.evaluate(inPage, { worker: true, options: {} });
+    for (const ids of auto.ids) seen.add(ids);
+    assert.equal(seen.size, 1);
+    assert.match(auto.info.threadsReason, /measure/);
+    assert.deepEqual(auto.info.timings.map(({ threads }) => threads).slice(0, 2), [1, 2]);
+    assert.deepEqual(await page.trouble(), []);
+    await page.close();
+  });
+
+  test('an engine in the page itself has one thread: a page must not wait', async () => {
+    const page = await browser.open(sites[1].url);
+    const { info, threads } = await page.evaluate(inPage, { worker: false, options: { threads: 2 } });
+    assert.deepEqual([info.threads, threads], [1, [1]]);
+    assert.match(info.threadsReason, /createWorkerEngine/);
+    await page.close();
+  });
+
+  test('workers that cannot be had: one thread, and why', async () => {
+    const page = await browser.open(sites[1].url);
+    const { info, threads } = await page.evaluate(inPage, { worker: true, options: { threads: 2, threadUrl: '/nothing/here.js' } });
+    assert.deepEqual([info.threads, threads], [1, [1]]);
+    assert.match(info.threadsReason, /no threads could be started/);
+    await page.close();
+  });
+});

@@ -1,0 +1,309 @@
+/* Damage that a second try repairs: whatever chunk it is in and however its bytes land, the model is
+ * in the end the one of the good file. And integrity: forgery that no checksum of the file shows. */
+#include "check.h"
+
+#include <stdlib.h>
+
+#include "core/hash.h"
+#include "find_tensor.h"
+#include "fixture.h"
+#include "model/model.h"
+
+enum { CHUNK = 1 << 20 };
+
+typedef struct attempt {
+  fixture_memory memory;
+  bq_loader *loader;
+  bq_error err;
+} attempt;
+
+static bq_status start(const fixture *f, attempt *a, const uint8_t *integrity) {
+  *a = (attempt){0};
+  bq_loader_options o = {.allocator = fixture_allocator(&a->memory),
+                         .file_bytes = f->n,
+                         .companion = f->companion,
+                         .companion_bytes = f->companion_bytes,
+                         .integrity = integrity};
+  return bq_loader_create(&o, &a->loader, &a->err);
+}
+
+static void end(attempt *a) {
+  bq_loader_free(a->loader);
+  CHECK_EQ(a->memory.used, 0);
+}
+
+static bq_status load(const fixture *f, attempt *a, const uint8_t *integrity, size_t piece) {
+  bq_status status = start(f, a, integrity);
+  return status ? status : fixture_feed(f, a->loader, piece, &a->err);
+}
+
+/* --- retry ---------------------------------------------------------------------------------- */
+
+static uint64_t good_hash(const fixture *f) {
+  attempt a;
+  bq_model *m = NULL;
+  CHECK_EQ(load(f, &a, NULL, 0), BQ_OK);
+  CHECK_EQ(bq_loader_model(a.loader, &m, NULL), BQ_OK);
+  uint64_t hash = hash_model(f, m);
+  end(&a);
+  return hash;
+}
+
+/* One damaged byte; it stays so for `times` tries. */
+static void repair(fixture *f, size_t at, size_t piece, int times, uint64_t wanted) {
+  const uint64_t chunk = f->prefix_bytes + (at - f->prefix_bytes) / CHUNK * CHUNK;
+  attempt a;
+  bq_model *m = NULL;
+  bq_want want;
+  f->bytes[at] ^= 0x55;
+  CHECK_EQ(load(f, &a, NULL, piece), BQ_CHECKSUM);
+  for (int i = 0; i < times; i++) {
+    CHECK_EQ(a.err.offset, chunk);
+    if (i + 1 == times) f->bytes[at] ^= 0x55;
+    CHECK_EQ(bq_loader_retry(a.loader, &a.err), BQ_OK);
+    CHECK_EQ(bq_loader_retry(a.loader, NULL), BQ_STATE);
+    CHECK_EQ(bq_loader_want(a.loader, &want, &a.err), BQ_OK);
+    CHECK_EQ(want.offset, chunk);
+    CHECK_EQ(fixture_feed(f, a.loader, piece, &a.err), i + 1 < times ? BQ_CHECKSUM : BQ_OK);
+  }
+  CHECK_EQ(bq_loader_model(a.loader, &m, NULL), BQ_OK);
+  CHECK_EQ(bq_model_ready(m), f->config.layers + 2);
+  CHECK(hash_model(f, m) == wanted);
+  end(&a);
+}
+
+static void repair_every_chunk(const fixture_spec *spec) {
+  fixture f = fixture_make(spec);
+  const uint64_t wanted = good_hash(&f);
+  const size_t first = (size_t)f.prefix_bytes, chunks = (f.n - first + CHUNK - 1) / CHUNK;
+  CHECK(chunks >= 3);
+  for (size_t c = 0; c < chunks; c++) {
+    const size_t from = first + c * CHUNK, to = from + CHUNK < f.n ? from + CHUNK : f.n;
+    repair(&f, from, 0, 1, wanted);
+    repair(&f, from + (to - from) / 2, 9973, 1, wanted);
+    repair(&f, to - 1, c % 2 ? CHUNK : 4096, 2, wanted);
+  }
+  fixture_free(&f);
+}
+
+/* Every way of landing across borders of chunks: in place, by groups of rows (short ones, and one
+ * group longer than a batch), widened. */
+static void test_retry(void) {
+  fixture_spec spec = fixture_llama();
+  spec.config.hidden = 72;
+  spec.config.vocab = 3001;
+  spec.config.ffn = 3001;
+  const struct {
+    bq_type type, embed, vector;
+    bq_layout layout;
+    bool sha256;
+  } cases[] = {
+      {BQ_TYPE_BQ4_32, BQ_TYPE_F32, BQ_TYPE_F32, BQ_TILED, false},
+      {BQ_TYPE_BQ8_32, BQ_TYPE_F16, BQ_TYPE_F16, BQ_TILED, true},
+      {BQ_TYPE_BQ4_32, BQ_TYPE_F32, BQ_TYPE_F16, BQ_ROWS, true},
+      {BQ_TYPE_BQ8_32, BQ_TYPE_BQ4_64, BQ_TYPE_BF16, BQ_ROWS, false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    spec.type = cases[i].type;
+    spec.embed_type = cases[i].embed;
+    spec.vector_type = cases[i].vector;
+    spec.layout = cases[i].layout;
+    spec.sha256 = cases[i].sha256;
+    spec.config.vocab = i == 3 ? 20001 : 3001;
+    repair_every_chunk(&spec);
+  }
+}
+
+/* Groups of 8 rows of 200 KB each; a vector of f16 that is longer than a chunk. */
+static void test_retry_large(void) {
+  fixture_spec spec = fixture_llama();
+  spec.config.layers = 1;
+  spec.config.hidden = 40;
+  spec.config.ffn = 40001;
+  spec.config.vocab = 99;
+  spec.type = BQ_TYPE_BQ4_32;
+  spec.layout = BQ_ROWS;
+  repair_every_chunk(&spec);
+  spec = fixture_bullet();
+  spec.config.layers = 1;
+  spec.config.hidden = 8;
+  spec.config.heads = spec.config.kv_heads = 1;
+  spec.config.ffn = 600000;
+  spec.config.vocab = 50;
+  spec.type = BQ_TYPE_BQ4_32;
+  spec.vector_type = BQ_TYPE_F16;
+  spec.layout = BQ_TILED;
+  repair_every_chunk(&spec);
+}
+
+/* Two chunks damaged, and a value that is not a number in the second: the chunk is the better
+ * explanation, and when it has been repaired nothing is left of the fault. */
+static void test_retry_forgets_faults(void) {
+  fixture_spec spec = fixture_llama();
+  spec.config.vocab = 9000;
+  fixture f = fixture_make(&spec);
+  const uint64_t wanted = good_hash(&f);
+  uint8_t *place = f.bytes + f.tensors[0].offset + CHUNK, saved[4];
+  memcpy(saved, place, 4);
+  memcpy(place, "\0\0\xc0\x7f", 4);
+  f.bytes[f.prefix_bytes + 5] ^= 1;
+  attempt a;
+  bq_model *m;
+  CHECK_EQ(load(&f, &a, NULL, 0), BQ_CHECKSUM);
+  f.bytes[f.prefix_bytes + 5] ^= 1;
+  CHECK_EQ(bq_loader_retry(a.loader, &a.err), BQ_OK);
+  CHECK_EQ(fixture_feed(&f, a.loader, 0, &a.err), BQ_CHECKSUM);
+  memcpy(place, saved, 4);
+  CHECK_EQ(bq_loader_retry(a.loader, &a.err), BQ_OK);
+  CHECK_EQ(fixture_feed(&f, a.loader, 0, &a.err), BQ_OK);
+  CHECK_EQ(bq_loader_model(a.loader, &m, NULL), BQ_OK);
+  CHECK(hash_model(&f, m) == wanted);
+  end(&a);
+  fixture_free(&f);
+}
+
+/* Header, plan, and the rest of the prefix. */
+static void test_retry_prefix(void) {
+  fixture_spec spec = fixture_llama();
+  spec.card_bytes = 3000;
+  fixture f = fixture_make(&spec);
+  const uint64_t wanted = good_hash(&f);
+  const size_t places[] = {20, 100, (size_t)f.prefix_bytes - 300};
+  for (int i = 0; i < 3; i++) {
+    attempt a;
+    bq_model *m;
+    bq_want want;
+    f.bytes[places[i]] ^= 1;
+    CHECK_EQ(load(&f, &a, NULL, 777), BQ_CHECKSUM);
+    CHECK_EQ(bq_loader_model(a.loader, &m, NULL), BQ_CHECKSUM);
+    f.bytes[places[i]] ^= 1;
+    CHECK_EQ(bq_loader_retry(a.loader, &a.err), BQ_OK);
+    CHECK_EQ(bq_loader_want(a.loader, &want, &a.err), BQ_OK);
+    CHECK_EQ(want.offset, 0);
+    CHECK_EQ(fixture_feed(&f, a.loader, 777, &a.err), BQ_OK);
+    CHECK_EQ(bq_loader_model(a.loader, &m, NULL), BQ_OK);
+    CHECK(hash_model(&f, m) == wanted);
+    end(&a);
+  }
+  fixture_free(&f);
+}
+
+/* What no second try repairs says so again. */
+static void test_no_retry(void) {
+  fixture_spec spec = fixture_llama();
+  spec.no_hashes = true;
+  fixture f = fixture_make(&spec);
+  memcpy(f.bytes + f.tensors[0].offset, "\0\0\xc0\x7f", 4);
+  attempt a;
+  CHECK_EQ(load(&f, &a, NULL, 0), BQ_FORMAT);
+  CHECK_EQ(bq_loader_retry(a.loader, &a.err), BQ_FORMAT);
+  CHECK_EQ(a.err.offset, f.tensors[0].offset);
+  end(&a);
+  fixture_free(&f);
+}
+
+/* --- integrity ------------------------------------------------------------------------------ */
+
+static void accepted(const fixture *f, const uint8_t *integrity, size_t piece) {
+  attempt a;
+  bq_model *m = NULL;
+  CHECK_EQ(load(f, &a, integrity, piece), BQ_OK);
+  CHECK_EQ(bq_loader_model(a.loader, &m, NULL), BQ_OK);
+  CHECK_EQ(bq_model_ready(m), f->config.layers + 2);
+  end(&a);
+}
+
+/* Refused, and no token before that. */
+static void forged(const fixture *f, const uint8_t *integrity, bool in_prefix) {
+  attempt a;
+  bq_model *m = NULL;
+  CHECK_EQ(load(f, &a, integrity, 1000), BQ_INTEGRITY);
+  CHECK_EQ(a.err.offset, 0);
+  bool made = bq_loader_model(a.loader, &m, NULL) == BQ_OK;
+  CHECK_EQ(made, !in_prefix);
+  if (made) CHECK(bq_model_ready(m) < f->config.layers + 2);
+  CHECK_EQ(bq_loader_retry(a.loader, NULL), in_prefix ? BQ_OK : BQ_INTEGRITY);
+  end(&a);
+}
+
+/* SHA-256 chunks: the prefix stands for all. */
+static void test_integrity_of_prefix(void) {
+  fixture_spec spec = fixture_llama();
+  spec.sha256 = true;
+  spec.config.vocab = 9000;
+  fixture f = fixture_make(&spec);
+  uint8_t integrity[BQ_SHA256_BYTES];
+  bq_sha256(f.bytes, (size_t)f.prefix_bytes, integrity);
+  accepted(&f, integrity, 0);
+  accepted(&f, integrity, 997);
+  f.bytes[f.n - 1] ^= 1; /* the chunk's own hash tells */
+  attempt a;
+  CHECK_EQ(load(&f, &a, integrity, 0), BQ_CHECKSUM);
+  end(&a);
+  fixture_seal(f.bytes, f.n); /* all hashes right again: only the integrity tells */
+  CHECK_EQ(load(&f, &a, NULL, 0), BQ_OK);
+  end(&a);
+  forged(&f, integrity, true);
+  fixture_free(&f);
+}
+
+/* Other files: all bytes count, those that nobody reads too. */
+static void test_integrity_of_file(void) {
+  for (int i = 0; i < 4; i++) {
+    fixture_spec spec = i % 2 ? fixture_bullet() : fixture_llama();
+    spec.version = i < 2 ? 2 : 1;
+    spec.no_hashes = i == 1;
+    spec.scattered = i == 3;
+    spec.block = 32;
+    fixture f = fixture_make(&spec);
+    if (i == 3) { /* bytes behind the last tensor */
+      f.bytes = realloc(f.bytes, f.n + 5000);
+      memset(f.bytes + f.n, 7, 5000);
+      f.n += 5000;
+    }
+    uint8_t integrity[BQ_SHA256_BYTES];
+    bq_sha256(f.bytes, f.n, integrity);
+    accepted(&f, integrity, 0);
+    accepted(&f, integrity, 61);
+    const size_t places[] = {f.n - 1, (size_t)f.prefix_bytes + 200};
+    for (int k = 0; k < 2; k++) {
+      f.bytes[places[k]] ^= 1;
+      fixture_seal(f.bytes, f.n);
+      forged(&f, integrity, false);
+      f.bytes[places[k]] ^= 1;
+      fixture_seal(f.bytes, f.n);
+    }
+    fixture_free(&f);
+  }
+}
+
+/* A damaged chunk is not hashed twice. */
+static void test_integrity_after_retry(void) {
+  fixture_spec spec = fixture_llama();
+  spec.config.vocab = 9000;
+  fixture f = fixture_make(&spec);
+  uint8_t integrity[BQ_SHA256_BYTES];
+  bq_sha256(f.bytes, f.n, integrity);
+  for (size_t at = (size_t)f.prefix_bytes + 100; at < f.n; at += CHUNK) {
+    attempt a;
+    f.bytes[at] ^= 1;
+    CHECK_EQ(load(&f, &a, integrity, 0), BQ_CHECKSUM);
+    f.bytes[at] ^= 1;
+    CHECK_EQ(bq_loader_retry(a.loader, &a.err), BQ_OK);
+    CHECK_EQ(fixture_feed(&f, a.loader, 5000, &a.err), BQ_OK);
+    end(&a);
+  }
+  fixture_free(&f);
+}
+
+int main(void) {
+  RUN(test_retry);
+  RUN(test_retry_large);
+  RUN(test_retry_forgets_faults);
+  RUN(test_retry_prefix);
+  RUN(test_no_retry);
+  RUN(test_integrity_of_prefix);
+  RUN(test_integrity_of_file);
+  RUN(test_integrity_after_retry);
+  return check_summary();
+}

@@ -1,0 +1,93 @@
+// Plans: what fits, what is given up in which order, what the cache has, how fast it would be.
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { createEngine, fromBytes, fromUrl } from '../../js/index.js';
+import { tinyModel } from './fixture.mjs';
+import { serve } from './server.mjs';
+
+const engine = await createEngine({ variant: 'simd128' });
+after(() => engine.close());
+const bytes = await tinyModel({ config: { context: 16384, hidden: 64, heads: 4, kv_heads: 4 } });
+const source = fromBytes(bytes);
+const plan = (options) => engine.plan(source, options);
+
+test('KV bytes, weights per token, tokens per second', async () => {
+  const p = await plan({ context: 1000 });
+  assert.equal(p.kvBytesPer1000, p.kvBytes);
+  assert.equal(p.kvBytes, 3 * 2 * 64 * 1000 * 4, 'layers, keys and values, floats');
+  const { layers, hidden, ffn, vocab } = p;
+  assert.equal(p.tokenWeights, layers * (4 * hidden * hidden + 3 * hidden * ffn) + vocab * hidden, 'the head too, although it is the embedding');
+  assert.ok(p.tokensPerSecond > 0);
+  assert.equal(p.residency, 'resident');
+  assert.equal(p.paging, null);
+});
+
+test('fits: by the budget; without one a small model does', async () => {
+  const asked = await plan({ context: 8000 });
+  assert.equal(asked.fits, 'yes');
+  assert.equal((await plan({ context: 8000, budget: asked.heapBytes })).fits, 'yes');
+  const less = await plan({ context: 8000, budget: asked.heapBytes - 65536 });
+  assert.equal(less.fits, 'no');
+  assert.match(less.fitsReason, /MiB are needed, the budget is/);
+  assert.equal(less.heapBytes, asked.heapBytes, 'of what was asked for');
+  assert.ok(less.contextThatFits < 8000 && less.contextThatFits > 7000);
+  assert.ok((await plan({ context: less.contextThatFits })).heapBytes <= asked.heapBytes - 65536);
+  assert.ok((await plan({ context: less.contextThatFits + 1 })).heapBytes > asked.heapBytes - 65536);
+});
+
+test('more than WebAssembly can address does not fit; what would is said', async () => {
+  const huge = await tinyModel({ config: { context: 16_000_000, hidden: 64, heads: 4, kv_heads: 4 } });
+  const p = await engine.plan(fromBytes(huge));
+  assert.equal(p.fits, 'no');
+  assert.ok(p.heapBytes > 2 ** 32 && p.context === 16_000_000);
+  assert.ok((await engine.plan(fromBytes(huge), { context: p.contextThatFits })).heapBytes <= 2 ** 32);
+});
+
+test('load gives up sessions, then context, then KV precision, and says so', async () => {
+  const options = { context: 4096, sessions: 3 };
+  const heap = async (sizes) => (await plan({ ...options, ...sizes })).heapBytes;
+  const tries = [
+    [await heap({ sessions: 2 }), [['sessions', 3, 2]]],
+    [await heap({ sessions: 1 }), [['sessions', 3, 1]]],
+    [await heap({ sessions: 1, context: 1024 }), [['sessions', 3, 1], ['context', 4096, 1024]]],
+    [await heap({ sessions: 1, context: 512, kv: 'f16' }), [['sessions', 3, 1], ['context', 4096, 512], ['kv', 'f32', 'f16']]],
+  ];
+  for (const [budget, gaveUp] of tries) {
+    const announced = (await plan({ ...options, budget })).gaveUp;
+    const model = await engine.load(source, { ...options, budget });
+    const { info } = model;
+    assert.deepEqual(info.gaveUp, announced);
+    assert.deepEqual(info.gaveUp.map(({ what, from }) => [what, from]), gaveUp.map(([what, from]) => [what, from]));
+    for (const [i, [what, , to]] of gaveUp.entries())
+      if (what === 'context') assert.ok(info.context >= to && info.context < 1.3 * to, `${info.context} for ${to}`);
+      else assert.equal(info.gaveUp[i].to, to);
+    assert.ok(info.heapBytes <= budget);
+    assert.ok((await model.memory()).total <= budget);
+    const sessions = [];
+    for (let i = 0; i < info.sessions; i++) sessions.push(await model.createSession());
+    assert.equal((await sessions.at(-1).generate('the', { maxTokens: 3, stopTokens: [] }).done()).ids.length > 0, true);
+    await model.close();
+  }
+});
+
+test('below that a load is refused, with numbers', async () => {
+  const { heapBytes } = await plan({ context: 512, kv: 'f16' });
+  await assert.rejects(engine.load(source, { budget: heapBytes - 65536 }), (e) => {
+    assert.equal(e.code, 'NOMEM');
+    assert.equal(e.details.smallest, heapBytes);
+    assert.equal(e.details.budget, heapBytes - 65536);
+    return /MiB/.test(e.message) && e.hint !== '';
+  });
+  assert.equal((await plan({ budget: heapBytes - 65536 })).fits, 'no');
+  assert.equal((await plan({ budget: 1000 })).contextThatFits, 0);
+  await assert.rejects(plan({ budget: -1 }), { code: 'ARGUMENT' });
+});
+
+test('a damaged first range is fetched again, then from the mirror', async (t) => {
+  const [bad, good] = [await serve(bytes, { flip: 300 }), await serve(bytes)];
+  t.after(bad.close);
+  t.after(good.close);
+  await assert.rejects(engine.plan(fromUrl(bad.url, { retryDelay: 1 })), { code: 'CHECKSUM' });
+  assert.equal(bad.requests.length, 2);
+  assert.equal((await engine.plan(fromUrl(bad.url, { retryDelay: 1, mirrors: [good.url] }))).fileBytes, bytes.length);
+});

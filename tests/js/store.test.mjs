@@ -1,0 +1,129 @@
+// The store in Node: a directory, and memory. In browsers: tests/browser/store.test.mjs.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { openStore } from '../../js/store/index.js';
+import { record, replay } from '../../js/store/layout.js';
+import { cases, digest, keep, makeFile, MIB, run } from './store-suite.mjs';
+
+const path = mkdtempSync(join(tmpdir(), 'bq4-store-'));
+after(() => rmSync(path, { recursive: true }));
+
+for (const options of [{ backend: 'memory' }, { backend: 'file', path }]) {
+  for (const name of Object.keys(cases)) test(`${options.backend}: ${name}`, () => run(name, options));
+}
+
+test('a record of the journal counts when all of it is there and right', () => {
+  const all = Buffer.concat([record(0xffffffff, 7n), record(0, 1n), record(1, null), record(2, 2n ** 64n - 1n), record(0, undefined)]);
+  const right = new Map([[0xffffffff, 7n], [1, null], [2, 2n ** 64n - 1n]]);
+  assert.deepEqual(replay(all), right);
+  assert.deepEqual(replay(all.subarray(0, -1)), new Map([[0xffffffff, 7n], [0, 1n], [1, null], [2, 2n ** 64n - 1n]]), 'torn');
+  assert.deepEqual(replay(new Uint8Array(77)), new Map(), 'zeros');
+  for (let at = 0; at < all.length; at++) {
+    const damaged = Buffer.from(all);
+    damaged[at] ^= 64;
+    const [index, hash] = /** @type {const} */ ([[0xffffffff, undefined], [0, undefined], [1, undefined], [2, undefined], [0, 1n]])[Math.floor(at / 24)];
+    const expected = new Map(right);
+    if (hash === undefined) expected.delete(index);
+    else expected.set(index, hash);
+    assert.deepEqual(replay(damaged), expected, `byte ${at}`);
+  }
+});
+
+test('a directory: a segment that was cut, a torn journal, a writer in another process', async () => {
+  const file = makeFile(30, 3);
+  const options = { backend: /** @type {const} */ ('file'), path, name: 'harmed', hash: digest };
+  let store = await openStore(options);
+  await keep(store, file);
+  const [{ key }] = await store.list();
+  await store.close();
+  const folder = join(path, 'harmed', key);
+  const journal = join(folder, 'journal');
+  truncateSync(join(folder, 's0'), 2 * MIB + 300);
+  truncateSync(journal, 24 * 4 - 1);
+  const there = async (/** @type {string} */ what, /** @type {boolean[]} */ expected) => {
+    const entry = await store.open(file.options);
+    assert.deepEqual([0, 1, 2].map((c) => entry.has(c)), expected, what);
+    return entry;
+  };
+  store = await openStore(options);
+  let entry = await there('both', [true, true, false]);
+  await entry.drop(1); // is good, so it stays
+  await entry.waitFor(1);
+  assert.equal(statSync(journal).size, 24 * 4 - 1);
+  await entry.write(2, file.data[2]);
+  await store.close();
+  assert.equal(statSync(journal).size, 24 * 4);
+
+  store = await openStore(options);
+  entry = await there('healed', [true, true, true]);
+  await entry.close();
+  truncateSync(journal, 24 * 3);
+  writeFileSync(join(path, 'harmed', `${key}.lock`), String(process.ppid));
+  entry = await there('being written elsewhere', [true, true, false]);
+  assert.equal(entry.role, 'reader');
+  await entry.close();
+  await assert.rejects(store.delete(key), { code: 'IN_USE' });
+  const { pid } = spawnSync(process.execPath, ['-e', '']);
+  writeFileSync(join(path, 'harmed', `${key}.lock`), String(pid)); // dead
+  entry = await there('nobody writes', [true, true, false]);
+  assert.equal(entry.role, 'writer');
+  await entry.close();
+  await store.delete(key);
+  await store.close();
+});
+
+test('what has no bytes is tidied away by the next visitor, unless it is in use', async () => {
+  const options = { backend: /** @type {const} */ ('file'), path, name: 'tidy' };
+  const store = await openStore(options);
+  const entry = await store.open(makeFile(32, 1).options);
+  const next = await openStore(options);
+  const visit = async (/** @type {number} */ seed) => {
+    await keep(next, makeFile(seed, 1));
+    return readdirSync(join(path, 'tidy')).filter((name) => name === entry.key).length;
+  };
+  assert.equal(await visit(35), 1);
+  assert.deepEqual((await store.list()).map(({ fileId }) => Number(fileId)), [35], 'nothing of it is listed');
+  await store.close();
+  assert.equal(await visit(36), 0);
+  await next.clear();
+  await next.close();
+});
+
+test('nonsense in one file harms no other', async () => {
+  const options = { backend: /** @type {const} */ ('file'), path, name: 'nonsense', hash: digest };
+  const [good, bad] = [makeFile(33, 1), makeFile(34, 1)];
+  const store = await openStore(options);
+  await keep(store, bad);
+  const [{ key }] = await store.list();
+  await keep(store, good);
+  for (const about of ['null', '7', '{}', '{"url":"x","fileBytes":-1,"prefixBytes":5}', '{"url":"x","fileBytes":10,"prefixBytes":50}', '"']) {
+    writeFileSync(join(path, 'nonsense', key, 'about'), about);
+    assert.deepEqual((await store.list()).map(({ url }) => url), [good.options.url], about);
+    assert.ok(await store.find(good.options.url));
+    assert.equal(await store.find(bad.options.url), null);
+    const entry = await store.open(bad.options);
+    assert.equal(entry.problem, null);
+    await entry.close();
+    assert.equal((await store.list()).length, 2, 'made again, its journal is still right');
+  }
+  await store.clear();
+  await store.close();
+});
+
+test('without a folder nothing is kept in Node, and it says so', async () => {
+  const store = await openStore();
+  const entry = await store.open(makeFile(31, 1).options);
+  assert.equal(store.backend, 'memory');
+  assert.match(String(entry.problem?.message), /nothing is kept: file: no path/);
+  assert.equal(entry.problem?.code, 'STORAGE');
+  await store.close();
+  await assert.rejects(openStore({ backend: 'opfs' }), { code: 'STORAGE' });
+});
+
+test('nothing is left behind', () => {
+  for (const name of readdirSync(path)) assert.deepEqual(readdirSync(join(path, name)), [], name);
+});

@@ -1,0 +1,38 @@
+#!/usr/bin/env node
+// `node tools/bench/store.mjs [rounds]`: what the cache of model files costs beside bare OPFS files of the same 100 MB, in
+// Chromium with a profile on disk. Each round measures everything once; the ratios are of medians of one run.
+// Reads include opening store and file, replaying the journal and closing; writes flush every chunk before it counts.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium } from 'playwright-core';
+import { PUBLIC, serve } from '../serve.mjs';
+import { ROOT } from '../setup/setup.mjs';
+import { findChromium } from '../setup/system.mjs';
+
+const rounds = Number(process.argv[2] ?? 5);
+const { FLAGS } = await import('../../tests/browser/launch.mjs');
+const profile = mkdtempSync(join(tmpdir(), 'bq4-bench-'));
+const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench'] });
+const context = await chromium.launchPersistentContext(profile, { executablePath: findChromium(), headless: true, args: FLAGS });
+try {
+  const page = await context.newPage();
+  await page.goto(`${site.url}tools/bench/store.html`);
+  await page.waitForFunction('globalThis.measure');
+  /** @type {Record<string, number>[]} */
+  const all = [];
+  for (let round = -1; round < rounds; round++) { // the first one warms up
+    const result = /** @type {Record<string, number>} */ (await page.evaluate('measure()'));
+    if (round >= 0) all.push(result);
+  }
+  const median = (/** @type {string} */ name) => all.map((result) => result[name]).sort((a, b) => a - b)[Math.floor(all.length / 2)];
+  console.log(`Chromium ${context.browser()?.version() ?? ''}, medians of ${rounds} rounds, MiB/s`);
+  for (const name of Object.keys(all[0])) console.log(`${name.padEnd(26)}${median(name).toFixed(0).padStart(7)}`);
+  for (const [name, to] of [['store read', 'bare read'], ['store read, file open', 'bare read'], ['store read, new buffers', 'bare read, new buffers'], ['store write', 'bare write, flushed'], ['store write', 'bare write'], ['bare write, flushed', 'bare write'], ['bare write, reopened', 'bare write, flushed'], ['bare read, new buffers', 'bare read']]) {
+    console.log(`${`${name} ÷ ${to}`.padEnd(50)}${(median(name) / median(to)).toFixed(2)}`);
+  }
+} finally {
+  await context.close();
+  await site.close();
+  rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+}
