@@ -83,7 +83,6 @@ class LocalEngine {
     const file = await openSource(source, options.signal);
     try {
       const planned = await planModel(this.#compiled, source, file, options, this.#cache, true);
-      if (planned.paging) (await import('./paging-reader.js')).mustPage(source, planned.plan);
       const wasm = await Wasm.create(this.#compiled, planned.regionBytes);
       if (this.#fallback) wasm.check('bqw_fallback');
       await this.#threads?.attach(wasm, this.#compiled);

@@ -64,9 +64,10 @@ const differences = (asked, chosen) =>
  * @param {number} heapBase
  * @param {LoadOptions} options
  * @param {boolean} apply
+ * @param {boolean} pageable  weights can be read from the source again and again
  * @returns {Promise<Fitted>}
  */
-export async function fitted(planner, heapBase, options, apply) {
+export async function fitted(planner, heapBase, options, apply, pageable) {
   const { budget, sessions = 1, kv = 'f32' } = options;
   if (budget !== undefined && !(budget > 0)) throw new BqError('ARGUMENT', `budget is ${budget}, not a number of bytes`);
   /** @param {Partial<LoadOptions>} sizes @param {number} [room]  weights may be paged to keep to it */
@@ -95,7 +96,7 @@ export async function fitted(planner, heapBase, options, apply) {
     return { ...asked, ...plan, fits: /** @type {any} */ (fits), fitsReason, contextThatFits: asked.context, gaveUp: [] };
   }
   const chosen = mostThatFits(asked, ok);
-  if (!chosen && budget !== undefined) {
+  if (!chosen && budget !== undefined && pageable) {
     // Where weights leave memory, what they leave behind is for what was asked.
     /** @param {Sizes} sizes */
     const paged = (sizes) => {
@@ -123,6 +124,7 @@ export async function fitted(planner, heapBase, options, apply) {
   if (!chosen && (apply || !Number.isFinite(needed))) {
     const smallest = bytesOf({ sessions: 1, context: Math.min(LEAST_CONTEXT, asked.context), kv: 'i8' });
     throw new BqError('NOMEM', `${fitsReason}; the least that is of use, one session of ${Math.min(LEAST_CONTEXT, asked.context)} tokens, takes ${Number.isFinite(smallest) ? mib(smallest) : 'more than that too'}`, {
+      ...(!pageable && { hint: 'load the file from this machine (fromHandle, fromBlob, fromFile), so that weights that do not fit can be read from it for every token; or take a smaller model' }),
       details: { needed, smallest, budget: limit, weightBytes: least.numbers.weight_bytes, contextThatFits },
     });
   }

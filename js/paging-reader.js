@@ -2,7 +2,7 @@
 import { BqError } from './errors.js';
 import { nodeModule } from './sources/node.js';
 
-/** @import { Plan, Source } from './types.js' */
+/** @import { Source } from './types.js' */
 
 /**
  * @typedef {object} Reader
@@ -128,16 +128,7 @@ const bytesReader = (bytes) => ({
   async close() {},
 });
 
-/** UNSUPPORTED unless any part of the source can be read at any time. @param {Source} source @param {Plan} plan */
-export function mustPage(source, { weightBytes, heapBytes }) {
-  if (source.kind !== 'url' || source.url.startsWith('file:')) return;
-  throw new BqError('UNSUPPORTED', `the model has ${weightBytes} bytes of weights, more than fit in the budget, and can't be read again and again from ${source.url}`, {
-    hint: 'keep the file on this machine: choose it as a file, or load it through a store',
-    details: { weightBytes, heapBytes },
-  });
-}
-
-/** @param {Source} source  one that `mustPage` lets pass @returns {Promise<Reader>} */
+/** @param {Source} source  one that `canPage` (plan.js) @returns {Promise<Reader>} */
 export async function openReader(source) {
   if (source.kind === 'blob') return blobReader(source.blob);
   if (source.kind === 'bytes') return bytesReader(source.bytes);

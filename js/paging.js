@@ -130,7 +130,7 @@ export class Pager {
     this.#block = wasm.alloc(8 + PAGES * structs.bqw_page.size);
   }
 
-  /** @param {Wasm} wasm @param {number} model @param {Source} source  one that `mustPage` lets pass */
+  /** @param {Wasm} wasm @param {number} model @param {Source} source  one that `canPage` (plan.js) */
   static async open(wasm, model, source) {
     return new Pager(wasm, model, await openFiller(wasm, source));
   }

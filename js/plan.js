@@ -139,7 +139,7 @@ export async function planModel(compiled, source, file, options, cache = null, a
   for (let tries = from.cached ? -1 : 0; ; tries++) {
     try {
       const { planner, head, companion } = await readHead(compiled, source, file, from.head, options);
-      const n = await fitted(planner, compiled.heapBase, options, apply);
+      const n = await fitted(planner, compiled.heapBase, options, apply, canPage(source));
       const plan = describe(n, besideOf(compiled, source), head, companion);
       return { plan, head, companion, integrity, url, cached: from.cached, prefixBytes: n.numbers.prefix_bytes, regionBytes: n.numbers.heap_bytes, paging: n.paging };
     } catch (error) {
@@ -177,6 +177,9 @@ async function readHead(compiled, source, file, head, options) {
     head = longer;
   }
 }
+
+/** Whether any part of it can be read at any time. @param {Source} source */
+const canPage = (source) => source.kind !== 'url' || source.url.startsWith('file:');
 
 /** Buffers outside the heap, as large as a slot, that paging from this source takes. @param {Compiled} compiled @param {Source} source */
 const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'bytes' ? 0 : 2);

@@ -69,7 +69,7 @@ function suite(name, create, sourceOf) {
     });
 
     test('too small a budget is refused with numbers', async () => {
-      await assert.rejects(engine.plan(source, { ...OPTIONS, budget: 3e5 }), { code: 'NOMEM' });
+      assert.equal((await engine.plan(source, { ...OPTIONS, budget: budgetOf(0.01) })).fits, 'no');
       await assert.rejects(engine.load(source, { ...OPTIONS, budget: budgetOf(0.01) }), (error) =>
         error.code === 'NOMEM' && error.details.budget > 0 && /the budget is/.test(error.message));
       await assert.rejects(engine.plan(source, { budget: -1 }), { code: 'ARGUMENT' });
@@ -98,8 +98,8 @@ function suite(name, create, sourceOf) {
       // Not even one session would do with all weights in memory.
       const model = await engine.load(source, { ...options, budget: Math.min(all.heapBytes - all.weightBytes * 0.4, whole.heapBytes - 65536) });
       assert.equal(model.info.residency, 'paged');
-      assert.equal(model.info.sessions, 3);
-      const sessions = await Promise.all([1, 2, 3].map(() => model.createSession()));
+      assert.ok(model.info.sessions >= 2);
+      const sessions = await Promise.all(Array.from({ length: model.info.sessions }).map(() => model.createSession()));
       const results = await Promise.all(sessions.map((session) => session.generate(PROMPT, SEEDED).done()));
       for (const { ids } of results) assert.deepEqual(ids, wanted.ids);
       // One of them stops amid its work, the others don't notice.
@@ -125,10 +125,9 @@ function suite(name, create, sourceOf) {
     test('a file that can only be downloaded is refused', async () => {
       const server = await serve(await tinyModel(SHAPE));
       const budget = budgetOf(0.6);
-      const plan = await engine.plan(fromUrl(server.url), { ...OPTIONS, budget });
-      assert.ok(plan.paging, 'a plan is made all the same');
+      assert.equal((await engine.plan(fromUrl(server.url), { ...OPTIONS, budget })).fits, 'no');
       await assert.rejects(engine.load(fromUrl(server.url), { ...OPTIONS, budget }), (error) =>
-        error.code === 'UNSUPPORTED' && /again and again/.test(error.message) && /store/.test(error.hint));
+        error.code === 'NOMEM' && /from this machine/.test(error.hint));
       await server.close();
     });
   });
