@@ -71,7 +71,7 @@ test('load gives up sessions, then context, then KV precision, and says so', asy
 });
 
 test('below that a load is refused, with numbers', async () => {
-  const { heapBytes } = await plan({ context: 512, kv: 'f16' });
+  const { heapBytes } = await plan({ context: 512, kv: 'i8' });
   await assert.rejects(engine.load(source, { budget: 200000 }), (e) => {
     assert.equal(e.code, 'NOMEM');
     assert.equal(e.details.smallest, heapBytes);
