@@ -113,6 +113,43 @@ bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes,
                        const bq_session_options *options, uint64_t *need, bq_plan *out,
                        bq_error *err);
 
+/* --- less memory than weights ----------------------------------------------------------- */
+
+/* Which matrices stay in memory once they have arrived. The others are *paged*: read from the file
+ * again whenever they are needed, into one of two buffers, the next while this one is computed
+ * with. The result is the same to the bit. Vectors always stay; of the embedding a paged model reads
+ * the rows that it needs. Zeroed: everything stays. */
+typedef struct bq_residency {
+  bool paged;
+  bool head;        /* if paged: whether the head (with tied embeddings: those too) stays */
+  uint32_t layers;  /* if paged: layers that stay, spread evenly over all */
+} bq_residency;
+
+/* What a residency takes and costs. */
+typedef struct bq_paging {
+  bq_residency residency;
+  uint64_t model_bytes;    /* of bq_plan, with this residency */
+  uint64_t slot_bytes;     /* of one of the two buffers; 0 when nothing is paged */
+  uint64_t streamed_bytes; /* read from the file for each token that is generated */
+  uint32_t units;          /* reads for them, besides the embedding's rows */
+} bq_paging;
+
+/* What all of it together may take: the plan's blocks, `sessions` sessions, and `beside` times
+ * slot_bytes (buffers that the host needs of its own). */
+typedef struct bq_budget {
+  uint64_t bytes;
+  uint32_t sessions, beside;
+} bq_budget;
+
+/* bq_plan_make with the residency that keeps to the budget with the least to read: *plan has the
+ * model_bytes of *paging. NOMEM: even with everything paged it takes more. UNSUPPORTED: it takes
+ * more, and its weights can't be paged because they are not stored as they are computed with (v1, or
+ * quantized weights in rows). */
+bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes, const uint8_t *companion,
+                         size_t companion_bytes, const bq_session_options *options,
+                         const bq_budget *budget, uint64_t *need, bq_plan *plan, bq_paging *paging,
+                         bq_error *err);
+
 /* --- load ------------------------------------------------------------------------------- */
 
 typedef struct bq_loader_options {
@@ -122,6 +159,7 @@ typedef struct bq_loader_options {
   uint64_t prefix_hint;       /* the plan's prefix_bytes: one exact allocation. 0: grows as bytes come */
   const uint8_t *companion;   /* v1 only; copied */
   size_t companion_bytes;
+  bq_residency residency;     /* what is paged is checked on its way, and dropped */
   const uint8_t *integrity;   /* SHA-256 as docs/FORMAT.md, HASH, defines it; copied. NULL: none asked for */
 } bq_loader_options;
 
@@ -173,6 +211,24 @@ bq_status bq_session_append(bq_session *session, uint32_t token, bq_error *err);
 /* Computes at most `slices` slices (one slice: one layer for one batch; 0: no limit).
  * OK: all done, logits are there. MORE: call again. WANT_DATA: feed the loader. */
 bq_status bq_session_run(bq_session *session, size_t slices, bq_error *err);
+/* --- paging: reads that the host makes for a paged model ---
+ * A session of such a model stops with WANT_DATA also where its next slice needs a page that is not
+ * there. The host then asks for pages, reads each from the file and says so. */
+typedef struct bq_page {
+  uint64_t offset; /* in the file */
+  uint8_t *dst;    /* [bytes]: where it belongs; nobody else reads or writes there meanwhile */
+  size_t bytes;
+  uint32_t id;     /* for bq_model_page_done */
+} bq_page;
+
+/* Pages to be read for this session, the most urgent first, at most `capacity`, *n of them: what its
+ * next slice needs, and what it will need after that as far as a buffer is free. Each is handed out
+ * once, until it is done. Not while a session of this model runs. */
+bq_status bq_session_pages(bq_session *session, bq_page *out, size_t capacity, size_t *n);
+/* The page is in place or, not `good`, could not be read: it will be asked for again. ARGUMENT: it
+ * was not handed out. */
+bq_status bq_model_page_done(bq_model *model, uint32_t id, bool good, bq_error *err);
+
 /* Logits of the last token, [vocab]; NULL unless the last run returned OK. Valid until the
  * next sync, append or run. */
 const float *bq_session_logits(const bq_session *session);

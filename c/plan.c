@@ -14,31 +14,70 @@ static uint64_t session_bytes(const bq_config *c, const bq_session_options *o, u
   return most;
 }
 
+/* Everything but the model's block. */
+static bq_status plan_rest(const bq_prefix_input *in, const bq_session_options *options,
+                           uint64_t *need, bq_prefix *p, bq_plan *out, bq_error *err) {
+  bq_session_options o;
+  uint64_t wanted = 0;
+  bq_status status = bq_prefix_read(in, false, &wanted, p, err);
+  if (status == BQ_WANT_DATA && need) *need = wanted;
+  if (!status) status = bq_session_options_resolve(&p->config, options, &o, err);
+  if (status) return status;
+  bq_plan plan = {
+      .version = p->version,
+      .file_bytes = p->file_bytes ? p->file_bytes : p->data_end,
+      .prefix_bytes = p->prefix_bytes,
+      .loader_bytes = bq_loader_bytes(),
+      .prefix_block = bq_prefix_block_bytes(in->companion ? in->companion_bytes : 0, p->prefix_bytes),
+      .config = p->config};
+  plan.session_bytes = session_bytes(&p->config, &o, &plan.kv_bytes);
+  *out = plan;
+  if (plan.session_bytes != UINT64_MAX) return BQ_OK;
+  return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "a context of %u is more than this machine can address",
+                 o.context);
+}
+
 bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes,
                        const uint8_t *companion, size_t companion_bytes,
                        const bq_session_options *options, uint64_t *need, bq_plan *out,
                        bq_error *err) {
   bq_prefix_input in = {bytes, n, file_bytes, companion, companion_bytes};
   bq_prefix p;
-  bq_session_options o;
-  uint64_t wanted = 0;
-  bq_status status = bq_prefix_read(&in, false, &wanted, &p, err);
-  if (status == BQ_WANT_DATA && need) *need = wanted;
-  if (!status) status = bq_session_options_resolve(&p.config, options, &o, err);
+  bq_plan plan;
+  bq_status status = plan_rest(&in, options, need, &p, &plan, err);
   if (status) return status;
-  bq_plan plan = {
-      .version = p.version,
-      .file_bytes = p.file_bytes ? p.file_bytes : p.data_end,
-      .prefix_bytes = p.prefix_bytes,
-      .loader_bytes = bq_loader_bytes(),
-      .prefix_block = bq_prefix_block_bytes(companion ? companion_bytes : 0, p.prefix_bytes),
-      .config = p.config};
-  plan.model_bytes = bq_model_bytes(&p, &plan.weight_bytes, &plan.token_weights);
-  plan.session_bytes = session_bytes(&p.config, &o, &plan.kv_bytes);
-  if (plan.model_bytes == UINT64_MAX || plan.session_bytes == UINT64_MAX)
+  plan.model_bytes =
+      bq_model_bytes(&p, &(bq_residency){0}, &plan.weight_bytes, &plan.token_weights);
+  if (plan.model_bytes == UINT64_MAX)
     return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
-                   "%l bytes of weights and a context of %u are more than this machine can address",
-                   plan.weight_bytes, o.context);
+                   "%l bytes of weights are more than this machine can address", plan.weight_bytes);
   *out = plan;
+  return BQ_OK;
+}
+
+bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes, const uint8_t *companion,
+                         size_t companion_bytes, const bq_session_options *options,
+                         const bq_budget *budget, uint64_t *need, bq_plan *out, bq_paging *paging,
+                         bq_error *err) {
+  bq_prefix_input in = {bytes, n, file_bytes, companion, companion_bytes};
+  bq_prefix p;
+  bq_plan plan;
+  bq_status status = plan_rest(&in, options, need, &p, &plan, err);
+  if (status) return status;
+  uint64_t rest = plan.loader_bytes + plan.prefix_block; /* both far below 2^62 */
+  bool fits = rest <= budget->bytes &&
+              plan.session_bytes <= (budget->bytes - rest) / (budget->sessions ? budget->sessions : 1);
+  if (!fits)
+    return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
+                   "%u sessions of %l bytes each leave no room for a model in %l bytes",
+                   budget->sessions, plan.session_bytes, budget->bytes);
+  uint64_t room = budget->bytes - rest - plan.session_bytes * budget->sessions;
+  bq_paging chosen;
+  status = bq_paging_choose(&p, room, budget->beside, &chosen, err);
+  if (status) return status;
+  bq_model_bytes(&p, &chosen.residency, &plan.weight_bytes, &plan.token_weights);
+  plan.model_bytes = chosen.model_bytes;
+  *out = plan;
+  *paging = chosen;
   return BQ_OK;
 }

@@ -23,7 +23,8 @@ export const functions = {
   bqw_alloc: 'uu',
   bqw_free: 'vu',
   bqw_plan_make: 'suufuuuuu',
-  bqw_loader_create: 'sffuuuu',
+  bqw_plan_paging: 'suufuuuufuuu',
+  bqw_loader_create: 'sffuuuuu',
   bqw_loader_want: 'suu',
   bqw_loader_wrote: 'suu',
   bqw_loader_retry: 'su',
@@ -42,6 +43,8 @@ export const functions = {
   bqw_session_sync: 'suuuu',
   bqw_session_append: 'suu',
   bqw_session_run: 'suu',
+  bqw_session_pages: 'suuuu',
+  bqw_page_done: 'suuu',
   bqw_session_logits: 'suu',
   bqw_session_slices: 'uu',
   bqw_rng_seed: 'vfu',
@@ -88,6 +91,8 @@ export const structs = {
   bqw_plan: struct(`file_bytes:f64 prefix_bytes:f64 weight_bytes:f64 model_bytes:f64 session_bytes:f64
     kv_bytes:f64 heap_bytes:f64 version:u32 layers:u32 hidden:u32 heads:u32 kv_heads:u32 head_dim:u32 ffn:u32
     vocab:u32 context:u32 arch:u32 tokens:u32 tied:u32 need:f64 token_weights:f64 reserved:u32*2`),
+  bqw_paging: struct('model_bytes:f64 slot_bytes:f64 streamed_bytes:f64 paged:u32 head:u32 layers:u32 units:u32 reserved:u32*2'),
+  bqw_page: struct('offset:f64 dst:u32 bytes:u32 id:u32 reserved:u32'),
   bqw_want: struct('offset:f64 length:f64 dst:u32 dst_bytes:u32'),
   bqw_sample_options: struct('temperature:f32 top_k:u32 top_p:f32 min_p:f32 repeat_penalty:f32 repeat_last:u32'),
   bqw_tokenizer_info: struct('kind:u32 tokens:u32 bos:u32 eos:u32 unk:u32 pad:u32 add_bos:u32 add_eos:u32'),

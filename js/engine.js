@@ -61,13 +61,17 @@ class LocalEngine {
     const described = toSource(source);
     options.onProgress?.({ phase: 'plan', loaded: 0, total: 0, rate: 0, secondsLeft: null, cacheProblem: '' });
     const loading = await this.#begin(described, options);
+    let pager = null;
     try {
-      const model = new LocalModel(loading.wasm, loading, await loading.model, loading.plan, { ...options, kv: loading.plan.kv }, (closed) => this.#models.delete(closed));
+      const handle = await loading.model;
+      if (loading.plan.paging) pager = await (await import('./paging.js')).Pager.open(loading.wasm, handle, described);
+      const model = new LocalModel(loading.wasm, loading, handle, loading.plan, { ...options, kv: loading.plan.kv }, pager, (closed) => this.#models.delete(closed));
       this.#models.add(model);
       if (this.#closed) await model.close();
       if (!options.streaming) await loading.done.catch((error) => model.close().then(() => Promise.reject(error)));
       return model;
     } catch (error) {
+      await pager?.close();
       loading.stop(error);
       loading.wasm.release();
       if (loading.outdated && !options.streaming) return this.load(source, options);

@@ -9,7 +9,7 @@ export const LIMIT = 2 ** 32;
 /** @typedef {{ sessions: number, context: number, kv: 'f32' | 'f16' | 'i8' }} Sizes */
 /**
  * A plan's numbers and what they are for.
- * @typedef {Sizes & { numbers: Record<string, number>, heapBytes: number, fits: 'yes' | 'no' | 'unknown', fitsReason: string,
+ * @typedef {Sizes & { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number, fits: 'yes' | 'no' | 'unknown', fitsReason: string,
  *   contextThatFits: number | null, gaveUp: GaveUp[] }} Fitted
  */
 
@@ -22,17 +22,19 @@ export const mib = (bytes) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
  * @param {number} heapBase
  * @param {LoadOptions} options
  * @param {boolean} apply
+ * @param {boolean} pageable  weights can be read from the source again and again
  * @returns {Promise<Fitted>}
  */
-export async function fitted(planner, heapBase, options, apply) {
+export async function fitted(planner, heapBase, options, apply, pageable) {
   const { budget, sessions = 1, kv = 'f32' } = options;
   if (budget !== undefined && !(budget > 0)) throw new BqError('ARGUMENT', `budget is ${budget}, not a number of bytes`);
-  /** @param {Partial<LoadOptions>} sizes */
-  const planFor = (sizes) => {
-    const { numbers } = /** @type {{ numbers: Record<string, number> }} */ (planner({ ...options, ...sizes }));
-    return { numbers, heapBytes: Math.ceil((heapBase + numbers.heap_bytes) / 65536) * 65536 };
+  /** @param {Partial<LoadOptions>} sizes @param {number} [room]  weights may be paged to keep to it */
+  const planFor = (sizes, room) => {
+    const { numbers, paging } = /** @type {{ numbers: Record<string, number>, paging: Record<string, number> | null }} */ (planner({ ...options, ...sizes }, room));
+    return { numbers, paging, heapBytes: Math.ceil((heapBase + numbers.heap_bytes) / 65536) * 65536 };
   };
-  const least = planFor({ context: 1, window: 1, batch: 1, sessions: 1 });
+  // More weights than can be addressed may still be paged.
+  const least = planFor({ context: 1, window: 1, batch: 1, sessions: 1 }, budget === undefined ? undefined : LIMIT);
   /** @type {Sizes} */
   const asked = { sessions, context: options.context ?? least.numbers.context, kv };
   const limit = Math.min(budget ?? LIMIT, LIMIT);
@@ -52,5 +54,5 @@ export async function fitted(planner, heapBase, options, apply) {
     const [fits, fitsReason] = guess ?? ['yes', `${mib(plan.heapBytes)}, as asked for`];
     return { ...asked, ...plan, fits, fitsReason, contextThatFits: asked.context, gaveUp: [] };
   }
-  return (await import('./squeeze.js')).squeezed({ asked, planFor, bytesOf, least: least.numbers, budget, limit, apply });
+  return (await import('./squeeze.js')).squeezed({ asked, planFor, bytesOf, least: least.numbers, budget, limit, apply, pageable });
 }

@@ -2,7 +2,7 @@
 export { createWorkerEngine } from './client.js';
 export { createEngine } from './engine.js';
 export { BqError } from './errors.js';
-export { fromBlob, fromBytes, fromFile, fromUrl } from './sources/index.js';
+export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/index.js';
 
 /** @typedef {import('./types.js').Chat} Chat */
 /** @typedef {import('./types.js').ChatFormat} ChatFormat */

@@ -2,6 +2,7 @@
  * Feeds a file into the engine: the loader in C says which bytes it wants, they go to their place and are verified
  * there. What does not verify is fetched again; what does is kept in the cache, where there is one.
  */
+import { structs } from './border.js';
 import { Chunks } from './chunks.js';
 import { BqError } from './errors.js';
 import { sections, u64 } from './sections.js';
@@ -127,12 +128,14 @@ export class Loading {
   }
 
   #create() {
-    const { companion, integrity, prefixBytes } = this.#planned;
+    const { companion, integrity, paging, prefixBytes } = this.#planned;
     this.#wasm.scope((take) => {
       const extra = this.#wasm.put(take, companion);
       const hash = integrity ? this.#wasm.put(take, integrity).at : 0;
+      const residency = paging ? take(structs.bqw_paging.size) : 0;
+      if (paging) this.#wasm.write('bqw_paging', residency, paging);
       const size = Math.max(this.#file.size, 0);
-      this.#loader = this.#wasm.out('bqw_loader_create', size, prefixBytes, extra.length && extra.at, extra.length, hash);
+      this.#loader = this.#wasm.out('bqw_loader_create', size, prefixBytes, extra.length && extra.at, extra.length, hash, residency);
     });
   }
 

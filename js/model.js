@@ -1,11 +1,13 @@
 /** A loaded model in the engine of this thread. */
-import { NONE, structs } from './border.js';
+import { NONE, structs, WANT_DATA } from './border.js';
 import { Chat } from './chat.js';
 import { BqError } from './errors.js';
 import { sessionRecord } from './plan.js';
 import { LocalSession } from './session.js';
+import { unlessAborted } from './turn.js';
 
 /** @import { Loading } from './loading.js' */
+/** @import { Pager } from './paging.js' */
 /** @import { ChatFormat, ChatOptions, LoadOptions, Model, ModelInfo, Plan, SessionOptions, TokenizeOptions, TokenizerInfo } from './types.js' */
 /** @import { Wasm } from './wasm.js' */
 
@@ -16,6 +18,7 @@ export class LocalModel {
   #wasm;
   #loading;
   #options;
+  #pager;
   #onClose;
   /** @type {Set<LocalSession>} */
   #sessions = new Set();
@@ -29,12 +32,14 @@ export class LocalModel {
    * @param {number} handle
    * @param {Plan} plan
    * @param {LoadOptions} options
+   * @param {Pager | null} pager  when not all weights stay in memory
    * @param {(model: LocalModel) => void} onClose
    */
-  constructor(wasm, loading, handle, plan, options, onClose) {
+  constructor(wasm, loading, handle, plan, options, pager, onClose) {
     this.#wasm = wasm;
     this.#loading = loading;
     this.#options = options;
+    this.#pager = pager;
     this.#onClose = onClose;
     this.handle = handle;
     this.loaded = loading.done;
@@ -45,9 +50,25 @@ export class LocalModel {
   pause = async () => this.#loading.pause();
   resume = async () => this.#loading.resume();
 
-  /** The next arrival of bytes, while the model is loading. */
-  get arrival() {
-    return this.#loading.arrival;
+  /**
+   * One slice of a session; waits when the bytes it needs are not there. Returns a status of the border.
+   * @param {number} session  its handle
+   * @param {AbortSignal} [signal]
+   */
+  async slice(session, signal) {
+    const status = this.#wasm.check('bqw_session_run', session, 1);
+    if (status !== WANT_DATA) {
+      this.#pager?.leave(session);
+      this.#pager?.ahead(session);
+    } else if (!(await this.#pager?.wait(session, signal))) {
+      await unlessAborted(this.#loading.arrival, signal);
+    }
+    return status;
+  }
+
+  /** For a session that stops, whatever it was doing. @param {number} session  its handle */
+  rest(session) {
+    this.#pager?.leave(session);
   }
 
   /** @param {string} tag */
@@ -167,6 +188,7 @@ export class LocalModel {
     this.#closed = true;
     for (const session of [...this.#sessions]) await session.close();
     this.#loading.stop(new BqError('CLOSED', 'the model was closed'));
+    await this.#pager?.close();
     this.#wasm.release();
     await this.#loading.done.catch(() => {});
     await this.#loading.kept;

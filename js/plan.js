@@ -2,6 +2,7 @@
 import { structs, WANT_DATA } from './border.js';
 import { BqError } from './errors.js';
 import { fitted } from './fit.js';
+import { isNode } from './sources/node.js';
 import { readRange } from './sources/read.js';
 import { sections, u32 } from './sections.js';
 import { Wasm } from './wasm.js';
@@ -29,6 +30,7 @@ export const KV = { f32: 0, f16: 1, i8: 2 };
  * @property {boolean} cached       the head came from the cache
  * @property {number} prefixBytes
  * @property {number} regionBytes  what the instance needs beside static data and stack
+ * @property {Record<string, number> | null} paging  `bqw_paging`, when weights are paged
  */
 
 /** @param {Pick<LoadOptions, 'context' | 'window' | 'batch' | 'kv'>} options */
@@ -42,7 +44,9 @@ export function sessionRecord({ context, window, batch, kv = 'f32' }) {
 
 /**
  * Plans made by C from the first bytes of a file. `need`: so many of them are wanted first.
- * @typedef {(options: LoadOptions) => { need: number } | { need: 0, numbers: Record<string, number> }} Planner
+ * With a budget: not all weights stay in memory, if need be.
+ * @typedef {(options: LoadOptions, budget?: number) => { need: number }
+ *   | { need: 0, numbers: Record<string, number>, paging: Record<string, number> | null }} Planner
  */
 
 /**
@@ -50,22 +54,33 @@ export function sessionRecord({ context, window, batch, kv = 'f32' }) {
  * @param {Uint8Array} head
  * @param {Uint8Array} companion
  * @param {number} fileBytes  0: unknown
+ * @param {number} beside  buffers outside the heap that paging takes
  * @returns {Promise<Planner>}
  */
-async function createPlanner(compiled, head, companion, fileBytes) {
+async function createPlanner(compiled, head, companion, fileBytes, beside) {
   const wasm = await Wasm.create(compiled, head.length + companion.length + ROOM);
   const bytes = wasm.put((n) => wasm.alloc(n), head);
   const extra = wasm.put((n) => wasm.alloc(n), companion);
-  return (options) =>
+  return (options, budget) =>
     wasm.scope((take) => {
       const session = take(structs.bqw_session_options.size);
-      const out = take(128);
+      const out = take(structs.bqw_plan.size);
+      const room = take(structs.bqw_paging.size);
       wasm.write('bqw_session_options', session, { ...sessionRecord(options), threads: compiled.threads });
       wasm.write('bqw_plan', out, {});
-      const status = wasm.check('bqw_plan_make', bytes.at, bytes.length, fileBytes, extra.length && extra.at, extra.length,
-        session, options.sessions ?? 1, out);
+      const args = [bytes.at, bytes.length, fileBytes, extra.length && extra.at, extra.length, session, options.sessions ?? 1];
+      let status;
+      if (budget === undefined) {
+        status = wasm.check('bqw_plan_make', ...args, out);
+      } else {
+        // The heap is whole pages; what is beside it comes on top of the rounding.
+        const region = Math.min(Math.floor(budget / 65536), 65535) * 65536 - compiled.heapBase - (beside ? 65535 : 0);
+        status = wasm.check('bqw_plan_paging', ...args, Math.max(region, 0), beside, room, out);
+      }
       const numbers = wasm.read('bqw_plan', out);
-      return status === WANT_DATA ? { need: numbers.need } : { need: 0, numbers };
+      if (status === WANT_DATA) return { need: numbers.need };
+      const paging = budget === undefined ? null : wasm.read('bqw_paging', room);
+      return { need: 0, numbers, paging: paging?.paged ? paging : null };
     });
 }
 
@@ -101,9 +116,9 @@ export async function planModel(compiled, source, file, options, cache = null, a
   for (let tries = from.cached ? -1 : 0; ; tries++) {
     try {
       const { planner, head, companion } = await readHead(compiled, source, file, from.head, options);
-      const n = await fitted(planner, compiled.heapBase, options, apply);
-      const plan = describe(n, head, companion);
-      return { plan, head, companion, integrity, url, cached: from.cached, prefixBytes: n.numbers.prefix_bytes, regionBytes: n.numbers.heap_bytes };
+      const n = await fitted(planner, compiled.heapBase, options, apply, canPage(source));
+      const plan = describe(n, besideOf(compiled, source), head, companion);
+      return { plan, head, companion, integrity, url, cached: from.cached, prefixBytes: n.numbers.prefix_bytes, regionBytes: n.numbers.heap_bytes, paging: n.paging };
     } catch (error) {
       const damaged = error instanceof BqError && error.code === 'CHECKSUM' && file.nextMirror;
       // Damaged on its way or in the cache: again, then from elsewhere.
@@ -122,9 +137,9 @@ async function readHead(compiled, source, file, head, options) {
   if (String.fromCharCode(...head.subarray(0, 4)) !== 'BQ4F') throw (await import('./refuse.js')).notAModel(file, head);
   const companion = head.length >= 8 && u32(head, 4) === 1 ? await (await import('./companion.js')).readCompanion(source, signal) : new Uint8Array();
   for (;;) {
-    const planner = await createPlanner(compiled, head, companion, Math.max(file.size, 0));
+    const planner = await createPlanner(compiled, head, companion, Math.max(file.size, 0), besideOf(compiled, source));
     // Sizes don't matter here, and the smallest is never too large.
-    const { need } = planner({ ...options, context: 1, window: 1, batch: 1, sessions: 1 });
+    const { need } = planner({ ...options, context: 1, window: 1, batch: 1, sessions: 1 }, options.budget === undefined ? undefined : 2 ** 32);
     signal?.throwIfAborted();
     if (!need) {
       file.expect?.(head, -1);
@@ -140,13 +155,20 @@ async function readHead(compiled, source, file, head, options) {
   }
 }
 
+/** Whether any part of it can be read at any time. @param {Source} source */
+const canPage = (source) => source.kind !== 'url' || source.url.startsWith('file:');
+
+/** Buffers outside the heap, as large as a slot, that paging from this source takes. @param {Compiled} compiled @param {Source} source */
+const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'bytes' ? 0 : 2);
+
 /**
  * @param {import('./fit.js').Fitted} fitted
+ * @param {number} beside
  * @param {Uint8Array} head
  * @param {Uint8Array} companion
  * @returns {Plan}
  */
-function describe({ numbers: n, sessions: opened, context, kv, heapBytes, ...fit }, head, companion) {
+function describe({ numbers: n, sessions: opened, context, kv, heapBytes, paging, ...fit }, beside, head, companion) {
   const found = n.version === 1 ? sections(companion, 0, companion.length) : sections(head);
   const text = (/** @type {string} */ tag) => new TextDecoder().decode(found[tag] ?? new Uint8Array());
   return {
@@ -174,7 +196,14 @@ function describe({ numbers: n, sessions: opened, context, kv, heapBytes, ...fit
     kvBytes: n.kv_bytes,
     kvBytesPer1000: Math.round((1000 * n.kv_bytes) / context),
     heapBytes,
-    residency: 'resident',
+    residency: paging ? 'paged' : 'resident',
+    paging: paging && {
+      layers: paging.layers,
+      head: paging.head !== 0,
+      streamedBytes: paging.streamed_bytes,
+      slotBytes: paging.slot_bytes,
+      besideBytes: beside * paging.slot_bytes,
+    },
     ...fit,
     cached: { bytes: 0, complete: false },
     tokensPerSecond: null,

@@ -3,7 +3,7 @@ import { NONE, OK, WANT_DATA } from './border.js';
 import { BqError } from './errors.js';
 import { Generation } from './generation.js';
 import { StopFilter } from './stop.js';
-import { Pace, turn, unlessAborted } from './turn.js';
+import { Pace, turn } from './turn.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { GenerateOptions, Part, Result, Session } from './types.js' */
@@ -141,6 +141,7 @@ export class LocalSession {
       throw error;
     } finally {
       this.#busy = false;
+      this.#model.rest(this.#handle);
       this.#wasm.free(block);
       if (this.#closed) this.#free();
       if (!failed) end(result);
@@ -175,9 +176,8 @@ export class LocalSession {
       this.#check();
       signal?.throwIfAborted();
       if (aborted?.()) throw new DOMException('This operation was aborted', 'AbortError');
-      const status = this.#wasm.check('bqw_session_run', this.#handle, 1);
-      if (status === WANT_DATA) await unlessAborted(this.#model.arrival, signal);
-      else await this.#pace.pause();
+      const status = await this.#model.slice(this.#handle, signal);
+      if (status !== WANT_DATA) await this.#pace.pause();
       if (status === OK) break;
     }
     this.#check();

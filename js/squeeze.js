@@ -1,4 +1,7 @@
-/** What can be said of a model's fit without a budget, and what is given up within one: sessions, context, KV precision. */
+/**
+ * What can be said of a model's fit without a budget, and what is given up within one: sessions, then context, then KV
+ * precision, and at last that all weights stay in memory.
+ */
 import { BqError } from './errors.js';
 import { LIMIT, mib } from './fit.js';
 import { isNode, nodeModule } from './sources/node.js';
@@ -48,17 +51,21 @@ const differences = (asked, chosen) =>
  * What was asked for does not fit: its plan, or with `apply` that of the most that does. NOMEM: nothing does.
  * @param {object} given
  * @param {Sizes} given.asked
- * @param {(sizes: Sizes) => { numbers: Record<string, number>, heapBytes: number }} given.planFor
+ * @param {(sizes: Sizes, room?: number) => { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number }} given.planFor
+ *   with `room`, weights may be paged to keep to it
  * @param {(sizes: Sizes) => number} given.bytesOf  Infinity: more than can be counted
  * @param {Record<string, number>} given.least  numbers of the smallest plan
  * @param {number} [given.budget]
  * @param {number} given.limit
  * @param {boolean} given.apply
+ * @param {boolean} given.pageable  weights can be read from the source again and again
  * @returns {Fitted}
  */
-export function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply }) {
+export function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply, pageable }) {
   const ok = (/** @type {Sizes} */ sizes) => bytesOf(sizes) <= limit;
   const chosen = mostThatFits(asked, ok);
+  const paged = !chosen && budget !== undefined && pageable && pagedWithin(asked, planFor, budget, limit);
+  if (paged) return paged;
   const single = { ...asked, sessions: 1 };
   const contextThatFits = largest(1, asked.context, (context) => ok({ ...single, context }));
   const needed = bytesOf(asked);
@@ -67,6 +74,7 @@ export function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply 
   if (!chosen && (apply || !Number.isFinite(needed))) {
     const smallest = bytesOf({ sessions: 1, context: Math.min(LEAST_CONTEXT, asked.context), kv: 'i8' });
     throw new BqError('NOMEM', `${fitsReason}; the least that is of use, one session of ${Math.min(LEAST_CONTEXT, asked.context)} tokens, takes ${Number.isFinite(smallest) ? mib(smallest) : 'more than that too'}`, {
+      ...(!pageable && { hint: 'load the file from this machine (fromHandle, fromBlob, fromFile), so that weights that do not fit can be read from it for every token; or take a smaller model' }),
       details: { needed, smallest, budget: limit, weightBytes: least.weight_bytes, contextThatFits },
     });
   }
@@ -79,7 +87,34 @@ export function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply 
   const kvBytes = perToken * asked.context;
   const sessionBytes = plan.numbers.session_bytes - plan.numbers.kv_bytes + kvBytes;
   const heapBytes = plan.heapBytes + sessionBytes * asked.sessions - plan.numbers.session_bytes * /** @type {Sizes} */ (chosen).sessions;
-  return { ...asked, numbers: { ...plan.numbers, kv_bytes: kvBytes, session_bytes: sessionBytes }, heapBytes, fits: 'no', fitsReason, contextThatFits, gaveUp };
+  return { ...asked, numbers: { ...plan.numbers, kv_bytes: kvBytes, session_bytes: sessionBytes }, paging: null, heapBytes, fits: 'no', fitsReason, contextThatFits, gaveUp };
+}
+
+/**
+ * Where weights leave memory, what they leave behind is for what was asked. Null: not even so.
+ * @param {Sizes} asked
+ * @param {(sizes: Sizes, room?: number) => { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number }} planFor
+ * @param {number} budget
+ * @param {number} limit
+ * @returns {Fitted | null}
+ */
+function pagedWithin(asked, planFor, budget, limit) {
+  /** @param {Sizes} sizes */
+  const planned = (sizes) => {
+    try {
+      return planFor(sizes, limit);
+    } catch (error) {
+      if (error instanceof BqError && (error.code === 'NOMEM' || error.code === 'UNSUPPORTED')) return null;
+      throw error;
+    }
+  };
+  const some = mostThatFits(asked, (sizes) => planned(sizes) !== null);
+  const plan = some && planned(some);
+  if (!some || !plan) return null;
+  const contextThatFits = largest(1, asked.context, (context) => planned({ ...asked, sessions: 1, context }) !== null);
+  const fitsReason = `${mib(plan.heapBytes)} of a budget of ${mib(budget)}, with weights read from the file for every token`;
+  const gaveUp = [...differences(asked, some), { what: /** @type {const} */ ('residency'), from: 'resident', to: 'paged' }];
+  return { ...some, ...plan, fits: 'yes', fitsReason, contextThatFits, gaveUp };
 }
 
 /** @param {Sizes} asked @param {(sizes: Sizes) => boolean} ok @returns {Sizes | null} */

@@ -46,7 +46,8 @@
  * @property {AbortSignal} [signal]
  * @property {(progress: Progress) => void} [onProgress]
  * @property {number} [budget]    bytes of memory that the model may take; `load` gives up sessions, then context, then
- *   the precision of the KV cache to stay within it, `plan` says what it would
+ *   the precision of the KV cache to stay within it, then keeps only some of the weights in memory and reads the
+ *   others from the file for every token (by its handle, from a Blob, or in Node); `plan` says what it would
  * @property {string} [integrity] `sha256-…`: only the file with this hash is taken (docs/FORMAT.md, HASH)
  * @property {boolean} [streaming]  resolve as soon as the model is known; sessions wait for layers still on
  *   their way, and `model.loaded` settles when all are there
@@ -111,7 +112,8 @@
  * @property {'f32' | 'f16' | 'i8'} kv     type of the KV cache
  * @property {number} tokenWeights  weights that every token is multiplied with
  * @property {number} heapBytes     all of the engine's memory for this model: weights, sessions, stack, reserve
- * @property {'resident'} residency  where the weights are while it computes
+ * @property {'resident' | 'paged'} residency  where the weights are while it computes
+ * @property {Paging | null} paging  what stays in memory when not all weights do, and what that costs
  * @property {'yes' | 'no' | 'unknown'} fits
  * @property {string} fitsReason
  * @property {number | null} contextThatFits  with one session; 0: none
@@ -120,7 +122,18 @@
  * @property {number | null} tokensPerSecond  an estimate from a short measurement of the kernels; null: not measured
  */
 
-/** @typedef {{ what: 'sessions' | 'context' | 'kv', from: number | string, to: number | string }} GaveUp */
+/**
+ * What stays in memory of a model that is larger than its budget, and what the rest costs.
+ * @typedef {object} Paging
+ * @property {number} layers         layers that stay
+ * @property {boolean} head          the head stays (with tied embeddings: those too)
+ * @property {number} streamedBytes  read from the file for every token that is generated; for a prompt, about that for
+ *   every `window` tokens
+ * @property {number} slotBytes      of each of the two buffers in the heap
+ * @property {number} besideBytes    of buffers outside the heap, where the reading worker can't share it
+ */
+
+/** @typedef {{ what: 'sessions' | 'context' | 'kv' | 'residency', from: number | string, to: number | string }} GaveUp */
 
 /**
  * @typedef {object} TokenizerInfo

@@ -49,6 +49,25 @@ typedef struct bqw_plan { /* 128 bytes */
   uint32_t reserved[2];   /* 120 */
 } bqw_plan;
 
+/* How a model keeps to a budget: bq_paging. Given to the loader as it was planned. */
+typedef struct bqw_paging { /* 48 bytes */
+  double model_bytes;     /* 0 */
+  double slot_bytes;      /* 8: of one of the two buffers */
+  double streamed_bytes;  /* 16: read for each token that is generated */
+  uint32_t paged;         /* 24: 0: everything stays in memory */
+  uint32_t head;          /* 28: 1: the head stays */
+  uint32_t layers;        /* 32: layers that stay */
+  uint32_t units;         /* 36 */
+  uint32_t reserved[2];   /* 40 */
+} bqw_paging;
+
+typedef struct bqw_page { /* 24 bytes */
+  double offset;          /* 0: in the file */
+  uint32_t dst, bytes;    /* 8, 12 */
+  uint32_t id;            /* 16 */
+  uint32_t reserved;      /* 20 */
+} bqw_page;
+
 typedef struct bqw_want { /* 24 bytes */
   double offset;          /* 0 */
   double length;          /* 8: 0 when complete */
@@ -93,9 +112,16 @@ uint32_t bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, cons
                        uint32_t companion_bytes, const bqw_session_options *options,
                        uint32_t sessions, bqw_plan *out);
 
-/* integrity: 32 bytes, or NULL. */
+/* The same within `budget` bytes: heap_bytes and `beside` times slot_bytes are no more than that. */
+uint32_t bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t *companion,
+                         uint32_t companion_bytes, const bqw_session_options *options,
+                         uint32_t sessions, double budget, uint32_t beside, bqw_paging *paging,
+                         bqw_plan *out);
+
+/* integrity: 32 bytes, or NULL. paging: NULL = everything stays in memory. */
 uint32_t bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *companion,
-                           uint32_t companion_bytes, const uint8_t *integrity, uint32_t *out);
+                           uint32_t companion_bytes, const uint8_t *integrity,
+                           const bqw_paging *paging, uint32_t *out);
 uint32_t bqw_loader_want(uint32_t loader, bqw_want *out);
 uint32_t bqw_loader_wrote(uint32_t loader, uint32_t n);
 uint32_t bqw_loader_retry(uint32_t loader); /* after CHECKSUM: the same bytes are wanted again */
@@ -122,6 +148,9 @@ uint32_t bqw_session_free(uint32_t session);
 uint32_t bqw_session_sync(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *kept);
 uint32_t bqw_session_append(uint32_t session, uint32_t token);
 uint32_t bqw_session_run(uint32_t session, uint32_t slices);
+/* Pages to read for a session of a paged model, at most `capacity`; to be answered one by one. */
+uint32_t bqw_session_pages(uint32_t session, bqw_page *out, uint32_t capacity, uint32_t *count);
+uint32_t bqw_page_done(uint32_t model, uint32_t id, uint32_t good);
 uint32_t bqw_session_logits(uint32_t session, uint32_t *out); /* *out = address of [vocab] f32 */
 uint32_t bqw_session_slices(uint32_t session);                /* slices run since create */
 void bqw_rng_seed(double seed, uint64_t *state);              /* 8 bytes of state */

@@ -188,9 +188,51 @@ bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t
   return report(status, &err);
 }
 
+/* What heap_bytes counts besides what bq_plan_paging does. */
+static uint64_t heap_rest(const bq_session_options *o, uint32_t sessions, uint32_t context) {
+  bq_plan nothing = {.config = {.context = context}};
+  return (uint64_t)heap_bytes(&nothing, o, sessions);
+}
+
+BQW(uint32_t)
+bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t *companion,
+                uint32_t companion_bytes, const bqw_session_options *options, uint32_t sessions,
+                double budget, uint32_t beside, bqw_paging *paging, bqw_plan *out) {
+  bq_error err = {0};
+  bq_plan plan;
+  bq_paging p;
+  uint64_t need = 0;
+  bq_session_options o = session_options(options);
+  bq_budget b = {UINT64_MAX, sessions, beside};
+  if (o.parallel.threads > BQW_THREADS) return fail(BQ_ARGUMENT, "more threads than this engine can have");
+  /* The reserve depends on the model's context: first without a limit. */
+  bq_status status = bq_plan_paging(bytes, n, to_u64(file_bytes), companion, companion_bytes, &o, &b,
+                                    &need, &plan, &p, &err);
+  if (status == BQ_OK) {
+    uint64_t rest = heap_rest(&o, sessions, plan.config.context), all = to_u64(budget);
+    b.bytes = all > rest ? all - rest : 0;
+    status = bq_plan_paging(bytes, n, to_u64(file_bytes), companion, companion_bytes, &o, &b, &need,
+                            &plan, &p, &err);
+  }
+  if (status == BQ_WANT_DATA) out->need = (double)need;
+  if (status == BQ_OK) {
+    copy_plan(&plan, out);
+    out->heap_bytes = heap_bytes(&plan, &o, sessions);
+    *paging = (bqw_paging){.model_bytes = (double)p.model_bytes,
+                           .slot_bytes = (double)p.slot_bytes,
+                           .streamed_bytes = (double)p.streamed_bytes,
+                           .paged = p.residency.paged,
+                           .head = p.residency.head,
+                           .layers = p.residency.layers,
+                           .units = p.units};
+  }
+  return report(status, &err);
+}
+
 BQW(uint32_t)
 bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *companion,
-                  uint32_t companion_bytes, const uint8_t *integrity, uint32_t *out) {
+                  uint32_t companion_bytes, const uint8_t *integrity,
+                  const bqw_paging *paging, uint32_t *out) {
   handle *h = new_handle();
   if (!h) return BQ_NOMEM;
   bq_error err = {0};
@@ -202,6 +244,7 @@ bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *companio
                          .companion = companion,
                          .companion_bytes = companion_bytes,
                          .integrity = integrity};
+  if (paging) o.residency = (bq_residency){paging->paged != 0, paging->head != 0, paging->layers};
   bq_status status = bq_loader_create(&o, &loader, &err);
   if (status == BQ_OK) take_handle(h, LOADER, loader, out);
   return report(status, &err);
@@ -380,6 +423,29 @@ BQW(uint32_t) bqw_session_run(uint32_t session, uint32_t slices) {
   if (!s) return BQ_ARGUMENT;
   bq_error err = {0};
   return report(bq_session_run(s, slices, &err), &err);
+}
+
+BQW(uint32_t)
+bqw_session_pages(uint32_t session, bqw_page *out, uint32_t capacity, uint32_t *count) {
+  bq_session *s = object_of(session, SESSION);
+  if (!s) return BQ_ARGUMENT;
+  bq_page page;
+  size_t n = 1;
+  bq_status status = BQ_OK;
+  for (*count = 0; *count < capacity; ++*count) {
+    status = bq_session_pages(s, &page, 1, &n);
+    if (status != BQ_OK || !n) break;
+    out[*count] = (bqw_page){.offset = (double)page.offset, .dst = (uint32_t)(uintptr_t)page.dst,
+                             .bytes = (uint32_t)page.bytes, .id = page.id};
+  }
+  return report(status, NULL);
+}
+
+BQW(uint32_t) bqw_page_done(uint32_t model, uint32_t id, uint32_t good) {
+  bq_model *m = object_of(model, MODEL);
+  if (!m) return BQ_ARGUMENT;
+  bq_error err = {0};
+  return report(bq_model_page_done(m, id, good != 0, &err), &err);
 }
 
 BQW(uint32_t) bqw_session_logits(uint32_t session, uint32_t *out) {

@@ -18,10 +18,11 @@ uint64_t bq_prefix_block_bytes(uint64_t companion_bytes, uint64_t prefix_bytes) 
   return arena.overflow ? UINT64_MAX : arena.used;
 }
 
-uint64_t bq_model_bytes(const bq_prefix *prefix, uint64_t *weight_bytes, uint64_t *token_weights) {
+uint64_t bq_model_bytes(const bq_prefix *prefix, const bq_residency *residency,
+                        uint64_t *weight_bytes, uint64_t *token_weights) {
   bq_arena arena = {0};
   bq_home home;
-  if (bq_home_make(&arena, prefix, NULL, &home, NULL) != BQ_OK) return UINT64_MAX;
+  if (bq_home_make(&arena, prefix, residency, NULL, &home, NULL) != BQ_OK) return UINT64_MAX;
   *weight_bytes = home.weight_bytes;
   *token_weights = home.token_weights;
   return arena.overflow ? UINT64_MAX : arena.used;
@@ -54,12 +55,14 @@ static bq_status copy_extra(const bq_landing *l, const bq_entry *e, uint8_t *hom
 static bq_status place(bq_arena *arena, const bq_directory *d, const bq_entry *e,
                        const bq_kernels *kernels, bq_home *h, needs *n, bq_error *err) {
   bq_landing l = bq_landing_of(e->type, e->layout, e->rows, e->cols, bq_slot_is_vector(e->slot));
+  const bool paged = bq_is_paged(&d->prefix->config, &h->paging.residency, e->slot);
+  if (paged) bq_landing_drop(&l);
   h->weight_bytes += l.engine_bytes;
   h->token_weights += token_weights(&d->prefix->config, e);
   n->spare = larger(n->spare, l.spare);
   n->staging = larger(n->staging, e->data ? 0 : l.batch);
-  uint8_t *home = bq_arena_take(arena, l.engine_bytes, 1);
-  if (!home) return BQ_OK;
+  uint8_t *home = paged ? NULL : bq_arena_take(arena, l.engine_bytes, 1);
+  if (!h->model || !h->loads || (!home && !paged)) return BQ_OK;
   bq_slot_fill(h->model, e->slot,
                &(bq_matrix){home, e->rows, e->cols, l.type, &kernels->matrix[l.type]});
   if (e->data) return copy_extra(&l, e, home, err);
@@ -128,10 +131,10 @@ static void find_stage_ends(const bq_config *c, bq_home *h) {
 
 /* --- the block ------------------------------------------------------------------------------ */
 
-bq_status bq_home_make(bq_arena *arena, const bq_prefix *p, const bq_kernels *kernels, bq_home *out,
-                       bq_error *err) {
+bq_status bq_home_make(bq_arena *arena, const bq_prefix *p, const bq_residency *residency,
+                       const bq_kernels *kernels, bq_home *out, bq_error *err) {
   const bq_config *c = &p->config;
-  bq_home h = {0};
+  bq_home h = {.paging = {.residency = *residency}};
   needs n = {0};
   h.model = bq_arena_take(arena, 1, sizeof *h.model);
   bq_layer *layers = bq_arena_take(arena, c->layers, sizeof *layers);
@@ -144,6 +147,8 @@ bq_status bq_home_make(bq_arena *arena, const bq_prefix *p, const bq_kernels *ke
   }
   bq_status status = place_all(arena, p, kernels, false, &h, &n, err);
   if (!status) status = place_all(arena, p, kernels, true, &h, &n, err);
+  if (!status && residency->paged)
+    status = bq_paging_make(arena, p, residency, h.model, &h.paging, err);
   if (status) return status;
   if (c->tokens) {
     bq_tokenizer_size size = {c->tokens, c->merges};

@@ -63,6 +63,11 @@ bq_landing bq_landing_of(bq_type stored, bq_layout layout, uint32_t rows, uint32
   return l;
 }
 
+void bq_landing_drop(bq_landing *l) {
+  l->way = BQ_LAND_DROP;
+  l->batch = batch_of(bq_landing_unit(l), l->bytes);
+}
+
 /* Blocks of 32 or 64 become blocks of 32 or 16 with the same scale. */
 static void split_blocks(const bq_landing *l, const uint8_t *src, size_t n, uint8_t *dst) {
   const uint32_t from = bq_type_get(l->stored)->block_bytes, nibbles = from - 4;
@@ -96,6 +101,7 @@ static void land_groups(const bq_landing *l, const bq_kernels *k, const uint8_t 
 
 void bq_land(const bq_landing *l, const bq_kernels *kernels, const uint8_t *staged, uint64_t at,
              size_t n, uint8_t *tensor, uint8_t *spare) {
+  if (l->way == BQ_LAND_DROP) return;
   if (l->way != BQ_LAND_WIDEN) {
     land_groups(l, kernels, staged, at, n, tensor, spare);
     return;

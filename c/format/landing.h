@@ -8,7 +8,8 @@ typedef enum bq_landing_way {
   BQ_LAND_COPY,  /* stored as computed with: bytes go straight to their place */
   BQ_LAND_TILE,  /* row-major blocks: every 8 rows become a group of tiles */
   BQ_LAND_SPLIT, /* v1 blocks that straddle rows, at multiples of 16 or 32: cut up, then as TILE */
-  BQ_LAND_WIDEN  /* becomes f32: vectors, and v1 blocks that straddle rows anywhere */
+  BQ_LAND_WIDEN, /* becomes f32: vectors, and v1 blocks that straddle rows anywhere */
+  BQ_LAND_DROP   /* paged: looked at, not kept */
 } bq_landing_way;
 
 typedef struct bq_landing {
@@ -25,6 +26,9 @@ typedef struct bq_landing {
 /* `vector`: one row that becomes f32. The arguments have been checked (prefix.c). */
 bq_landing bq_landing_of(bq_type stored, bq_layout layout, uint32_t rows, uint32_t cols,
                          bool vector);
+
+/* Makes a landing that was COPY one for a paged tensor. */
+void bq_landing_drop(bq_landing *landing);
 
 /* Converts `n` staged bytes, a batch, that begin `at` bytes into the tensor. `tensor` is its first
  * byte in the engine; `spare` is landing->spare bytes. */

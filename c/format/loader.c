@@ -60,6 +60,7 @@ bq_status bq_loader_create(const bq_loader_options *o, bq_loader **out, bq_error
                    .kernels = o->kernels ? o->kernels : bq_kernels_best(),
                    .file_bytes = o->file_bytes,
                    .companion_bytes = o->companion_bytes,
+                   .residency = o->residency,
                    .authentic = o->integrity != NULL,
                    .need = 8};
   if (o->integrity) memcpy(l->integrity, o->integrity, sizeof l->integrity);
@@ -82,14 +83,17 @@ static bq_status start_tokenizer(bq_loader *l, bq_error *err) {
 
 /* The prefix is there: lays out the model. */
 static bq_status start_model(bq_loader *l, bq_error *err) {
-  uint64_t weights = 0, per_token = 0, bytes = bq_model_bytes(&l->prefix, &weights, &per_token);
+  bq_arena arena = {0};
+  bq_status status = bq_home_make(&arena, &l->prefix, &l->residency, NULL, &l->home, err);
+  if (status) return status; /* what can't be paged */
+  uint64_t bytes = arena.overflow ? UINT64_MAX : arena.used;
   uint8_t *block = bytes <= SIZE_MAX ? l->allocator.alloc(l->allocator.ctx, (size_t)bytes) : NULL;
   if (!block)
     return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "no room for a model with %l bytes of weights",
-                   weights);
+                   l->home.weight_bytes);
   l->model_block = block;
-  bq_arena arena = {block, (size_t)bytes, 0, false};
-  bq_status status = bq_home_make(&arena, &l->prefix, l->kernels, &l->home, err);
+  arena = (bq_arena){block, (size_t)bytes, 0, false};
+  status = bq_home_make(&arena, &l->prefix, &l->residency, l->kernels, &l->home, err);
   return status ? status : start_tokenizer(l, err);
 }
 
@@ -107,6 +111,7 @@ static bool in_load(const bq_loader *l, const bq_load *load) {
 static void enter_load(bq_loader *l, const bq_load *load) {
   l->landing = bq_landing_of((bq_type)load->type, (bq_layout)load->layout, load->rows, load->cols,
                              bq_slot_is_vector(load->slot));
+  if (!load->home) bq_landing_drop(&l->landing);
   uint64_t into = l->at - load->offset;
   l->checked = into - into % bq_landing_unit(&l->landing);
 }

@@ -9,12 +9,13 @@
 
 #include "core/hash.h"
 #include "format/landing.h"
+#include "format/paging.h"
 #include "format/prefix.h"
 
 /* A tensor of the file and its home in the model. */
 typedef struct bq_load {
   uint64_t offset, bytes; /* in the file */
-  uint8_t *home;
+  uint8_t *home;          /* NULL: paged, not kept */
   const uint8_t *name;
   uint32_t slot, rows, cols;
   uint16_t name_bytes;
@@ -32,19 +33,25 @@ typedef struct bq_home {
   uint8_t *spare;       /* work space of bq_land */
   uint8_t *saved;       /* [staging_bytes] what was staged where the current chunk begins; NULL in v1 */
   void *tokenizer_memory;
-  uint64_t weight_bytes; /* of all weights as the engine holds them */
+  uint64_t weight_bytes; /* of all weights as the engine holds them, paged ones included */
   uint64_t token_weights; /* weights that every token is multiplied with */
+  bq_paging paging;      /* without model_bytes; zeros when nothing is paged */
 } bq_home;
 
 /* Hands out the model's block. Over an arena without memory it only counts. FORMAT: overlapping
- * data, or a companion's weight that is not finite. */
-bq_status bq_home_make(bq_arena *arena, const bq_prefix *prefix, const bq_kernels *kernels,
-                       bq_home *out, bq_error *err);
+ * data, or a companion's weight that is not finite. UNSUPPORTED: what can't be paged. */
+bq_status bq_home_make(bq_arena *arena, const bq_prefix *prefix, const bq_residency *residency,
+                       const bq_kernels *kernels, bq_home *out, bq_error *err);
 
 /* Bytes of the blocks. UINT64_MAX: more than this machine can address. */
 uint64_t bq_loader_bytes(void);
 uint64_t bq_prefix_block_bytes(uint64_t companion_bytes, uint64_t prefix_bytes);
-uint64_t bq_model_bytes(const bq_prefix *prefix, uint64_t *weight_bytes, uint64_t *token_weights);
+uint64_t bq_model_bytes(const bq_prefix *prefix, const bq_residency *residency,
+                        uint64_t *weight_bytes, uint64_t *token_weights);
+
+/* The choice of bq_plan_paging. NOMEM, UNSUPPORTED. */
+bq_status bq_paging_choose(const bq_prefix *prefix, uint64_t budget, uint32_t beside, bq_paging *out,
+                           bq_error *err);
 
 typedef enum bq_loader_phase { BQ_LOADING_PREFIX, BQ_LOADING_DATA, BQ_LOADED, BQ_LOAD_FAILED }
     bq_loader_phase;
@@ -73,6 +80,7 @@ struct bq_loader {
   size_t capacity, have;
   uint64_t need;           /* of the prefix, as far as is known */
   bq_prefix prefix;
+  bq_residency residency;
 
   uint8_t *model_block;    /* NULL: not yet */
   bq_home home;

@@ -184,13 +184,20 @@ uint32_t bq_slot_stage(const bq_config *c, uint32_t slot) {
 
 bool bq_slot_is_vector(uint32_t slot) { return facts_of(slot)->cols == NONE; }
 
-void bq_slot_fill(bq_model *model, uint32_t slot, const bq_matrix *weights) {
-  const slot_facts *f = facts_of(slot);
+/* The member of bq_model or bq_layer that the slot stands for. */
+static void *member_of(bq_model *model, uint32_t slot) {
   uint8_t *home = slot < BQ_OTHER_SLOTS ? (uint8_t *)model
                                         : (uint8_t *)&model->layers[layer_of(slot)];
-  if (f->cols == NONE)
-    *(const float **)(void *)(home + f->member) = (const float *)(const void *)weights->data;
-  else *(bq_matrix *)(void *)(home + f->member) = *weights;
+  return home + facts_of(slot)->member;
+}
+
+bq_matrix *bq_slot_matrix(bq_model *model, uint32_t slot) { return member_of(model, slot); }
+
+void bq_slot_fill(bq_model *model, uint32_t slot, const bq_matrix *weights) {
+  void *home = member_of(model, slot);
+  if (bq_slot_is_vector(slot))
+    *(const float **)home = (const float *)(const void *)weights->data;
+  else *(bq_matrix *)home = *weights;
 }
 
 void bq_bind_finish(bq_model *model) {

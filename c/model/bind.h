@@ -39,6 +39,10 @@ uint32_t bq_slot_stage(const bq_config *config, uint32_t slot);
 /* Whether the slot holds one f32 vector, rather than a matrix. */
 bool bq_slot_is_vector(uint32_t slot);
 
+enum { BQ_SLOT_WTE = 0, BQ_SLOT_WPE = 1, BQ_SLOT_HEAD = 4 };
+/* The matrix of a slot that holds one; model->layers is allocated. */
+bq_matrix *bq_slot_matrix(bq_model *model, uint32_t slot);
+
 /* Puts the weights into the slot; model->layers is allocated. Of a vector only `data`, f32, counts.
  */
 void bq_slot_fill(bq_model *model, uint32_t slot, const bq_matrix *weights);

@@ -45,6 +45,7 @@ struct bq_model {
   const bq_section *sections;
   uint32_t n_sections;
   uint32_t ready;       /* stages: see model/ready.h */
+  struct bq_pages *pages; /* model/pages.h; NULL: all weights stay in memory */
 };
 
 #define BQ_MODEL_MARK 0x42514d4fu

@@ -249,30 +249,32 @@ void bq_forward_layer(bq_session *s, uint32_t tokens) {
   run_job(&j, parts, sizeof parts);
 }
 
-void bq_forward_head(bq_session *s) {
+void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0) {
   static const uint8_t parts[] = {PREPARE + HEAD, MULTIPLY + HEAD};
   const bq_model *m = s->model;
   const size_t hidden = m->config.hidden;
   job j = {.s = s, .tokens = 1};
   j.linears[HEAD] = (linear){s->x + (s->win_len - 1) * hidden, hidden, m->ln_f_w, m->ln_f_b,
-                             {{&m->head, m->head_b, s->logits}}, 1, NULL, false, BQ_STAGE_HEAD};
+                             {{head, m->head_b ? m->head_b + row0 : NULL, s->logits + row0}},
+                             1, NULL, false, BQ_STAGE_HEAD};
   run_job(&j, parts, sizeof parts);
 }
 
-void bq_forward_embed(bq_session *s) {
+bq_status bq_forward_embed(bq_session *s, bq_error *err) {
   const bq_model *m = s->model;
   const size_t hidden = m->config.hidden;
-  for (uint32_t t = 0; t < s->win_len; t++) {
-    uint32_t position = s->win_start + t;
+  for (; s->embedded < s->win_len; s->embedded++) {
+    uint32_t t = s->embedded, position = s->win_start + t;
     float *x = s->x + t * hidden;
-    m->wte.ops->row(&m->wte, s->tokens[position], x);
+    float *p = m->config.position == BQ_POSITION_ROPE ? NULL : s->scratch.norm;
+    bq_status status = bq_page_embedding(s, s->tokens[position], position, x, p, err);
+    if (status) return status;
     if (m->config.position == BQ_POSITION_ROPE) {
       bq_rope_table(s->rope + (size_t)t * m->config.rope_dim, position, m->config.rope_dim,
                     m->config.rope_theta);
       continue;
     }
-    float *p = s->scratch.norm;
-    m->wpe.ops->row(&m->wpe, position, p);
     m->kernels->add(x, p, hidden);
   }
+  return BQ_OK;
 }

@@ -158,11 +158,30 @@ static bq_status open_window(bq_session *s, bq_error *err) {
     return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "the embedding has not arrived yet");
   s->win_start = s->computed;
   s->win_len = min32(s->options.window, s->n_tokens - s->computed);
-  s->layer = s->batch_at = 0;
+  s->layer = s->batch_at = s->embedded = s->head_unit = 0;
   s->active = true;
-  bq_forward_embed(s);
+  return BQ_OK;
+}
+
+static bq_status embed(bq_session *s, bq_error *err) {
+  if (s->embedded == s->win_len) return BQ_OK;
+  bq_status status = bq_forward_embed(s, err);
+  if (status != BQ_OK) return status;
   add_work(s, BQ_STAGE_EMBED, s->win_start, s->win_len);
   bq_mark(s, BQ_STAGE_EMBED, 0);
+  return BQ_OK;
+}
+
+/* The head, or one part of it when it is paged. */
+static bq_status run_head(bq_session *s, bool *done, bq_error *err) {
+  bq_matrix part;
+  uint32_t row0;
+  bq_status status = bq_page_head(s, &part, &row0, err);
+  if (status != BQ_OK) return status;
+  bq_forward_head(s, &part, row0);
+  s->head_unit++;
+  s->slices++;
+  *done = row0 + part.rows == s->model->head.rows;
   return BQ_OK;
 }
 
@@ -173,10 +192,14 @@ static bq_status run_slice(bq_session *s, bq_error *err) {
     bq_status status = open_window(s, err);
     if (status != BQ_OK) return status;
   }
+  bq_status status = embed(s, err);
+  if (status != BQ_OK) return status;
   const uint32_t end = s->win_start + s->win_len;
   if (s->layer < layers) {
     if (ready < BQ_READY_LAYER(s->layer))
       return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "layer %u has not arrived yet", s->layer);
+    status = bq_page_layer(s, err);
+    if (status != BQ_OK) return status;
     uint32_t tokens = min32(s->options.batch, s->win_len - s->batch_at);
     bq_forward_layer(s, tokens);
     for (bq_stage stage = BQ_STAGE_QKV; stage <= BQ_STAGE_DOWN; stage++)
@@ -192,10 +215,11 @@ static bq_status run_slice(bq_session *s, bq_error *err) {
   } else if (end == s->n_tokens) {
     if (ready < BQ_READY_ALL(layers))
       return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "the head has not arrived yet");
-    bq_forward_head(s);
+    bool done;
+    status = run_head(s, &done, err);
+    if (status != BQ_OK || !done) return status;
     add_work(s, BQ_STAGE_HEAD, end - 1, 1);
     s->has_logits = true;
-    s->slices++;
   }
   s->computed = end;
   s->active = false;

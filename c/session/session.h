@@ -56,8 +56,10 @@ struct bq_session {
 
   bool active;        /* a window is under way: */
   uint32_t win_start, win_len;
+  uint32_t embedded;  /* tokens of the window whose x is there; < win_len: rows have to be read */
   uint32_t layer;     /* next layer of the window; == layers: the head is next */
   uint32_t batch_at;  /* next token of the window in that layer */
+  uint32_t head_unit; /* parts of the head that are done; 0 unless it is paged */
   bool has_logits;    /* logits belong to the timeline's last token */
   uint64_t slices;
   bq_work work;
@@ -81,9 +83,16 @@ uint64_t bq_session_memory(const bq_config *config, const bq_kernels *kernels,
                            const bq_session_options *options, uint64_t *kv_bytes);
 
 /* forward.c: the mathematics. All take the session's scratch. */
-void bq_forward_embed(bq_session *s);                       /* whole window -> x */
+bq_status bq_forward_embed(bq_session *s, bq_error *err);   /* rest of the window -> x */
 void bq_forward_layer(bq_session *s, uint32_t tokens);      /* s->layer, `tokens` from s->batch_at */
-void bq_forward_head(bq_session *s);                        /* last of the window -> logits */
+/* Last of the window -> logits from row0 on; `head`: all of the head, or a part of its rows. */
+void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0);
+
+/* page.c: what a slice needs, wherever it lies. WANT_DATA: it has to be read first. */
+bq_status bq_page_embedding(bq_session *s, uint32_t token, uint32_t position, float *wte, float *wpe,
+                            bq_error *err);                  /* wpe NULL: not wanted */
+bq_status bq_page_layer(const bq_session *s, bq_error *err); /* s->layer */
+bq_status bq_page_head(const bq_session *s, bq_matrix *part, uint32_t *row0, bq_error *err);
 
 /* parallel.c: `parts` of a job one after the other, each in slices; fn(arg, part, slice, slices)
  * returns the stage that ends with it. A part may begin when all slices of the one before are done. */

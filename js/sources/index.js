@@ -34,6 +34,11 @@ export function fromBlob(blob, options = {}) {
   return { kind: 'blob', blob, ...extra(options) };
 }
 
+/** A file of the browser's file system: one of its own (OPFS), or one that was picked. @param {FileSystemFileHandle} handle @param {SourceOptions} [options] @returns {Source} */
+export function fromHandle(handle, options = {}) {
+  return { kind: 'handle', handle, ...extra(options) };
+}
+
 /** Bytes in memory; a worker gets a copy. @param {Uint8Array | ArrayBuffer} bytes @param {SourceOptions} [options] @returns {Source} */
 export function fromBytes(bytes, options = {}) {
   return { kind: 'bytes', bytes: bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes), ...extra(options) };
@@ -57,6 +62,12 @@ export function toSource(source) {
   throw new BqError('ARGUMENT', 'this is no source of a model', { hint: 'use fromUrl, fromBlob, fromBytes or fromFile' });
 }
 
+/** @param {FileSystemFileHandle} handle */
+const fileOf = (handle) =>
+  handle.getFile().catch((cause) => {
+    throw new BqError('READ', `${handle.name} can't be read: ${cause.message}`, { cause });
+  });
+
 /**
  * @param {Source} source
  * @param {AbortSignal} [signal]
@@ -66,6 +77,7 @@ export async function openSource(source, signal) {
   signal?.throwIfAborted();
   if (source.kind === 'url' && !(isNode && source.url.startsWith('file:'))) return new (await import('./remote.js')).RemoteSource(source);
   if (source.kind === 'blob') return (await import('./blob.js')).openBlob(source.blob);
+  if (source.kind === 'handle') return (await import('./blob.js')).openBlob(await fileOf(source.handle));
   if (source.kind === 'bytes') return (await import('./bytes.js')).openBytes(source.bytes);
   if (!isNode) throw new BqError('ARGUMENT', 'paths can be read in Node only', { hint: 'use fromUrl or fromBlob' });
   const { openFile } = await import('./file.js');

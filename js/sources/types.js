@@ -3,6 +3,7 @@
 /**
  * How to reach a model. Plain data that can be posted to a worker.
  * @typedef {({ kind: 'url', url: string, mirrors?: string[], retries?: number, retryDelay?: number, timeout?: number } | { kind: 'blob', blob: Blob } | { kind: 'bytes', bytes: Uint8Array }
+ *   | { kind: 'handle', handle: FileSystemFileHandle }
  *   | { kind: 'file', path: string }) & { companion?: Source }} Source
  */
 

@@ -24,7 +24,7 @@ await everyBrowser((name) => {
         await site?.close();
       });
 
-      for (const suite of ['engine', 'chat']) {
+      for (const suite of ['engine', 'chat', 'paging']) {
         test(`tests/js/${suite}.test.mjs`, async (t) => {
           const page = await browser.open(site.url);
           assert.deepEqual(await page.evaluate(() => [crossOriginIsolated, typeof SharedArrayBuffer]),

@@ -40,8 +40,18 @@ static bq_status feed(const format_input *in, bq_loader *loader, bool *complete,
   }
 }
 
+/* Reads a page that the session asks for. */
+static void read_page(const format_input *in, bq_session *session, bq_model *model) {
+  bq_page page;
+  size_t n;
+  require(bq_session_pages(session, &page, 1, &n) == BQ_OK && n == 1);
+  require(page.offset <= in->n && page.bytes <= in->n - page.offset);
+  memcpy(page.dst, in->file + page.offset, page.bytes);
+  require(bq_model_page_done(model, page.id, true, NULL) == BQ_OK);
+}
+
 /* Two tokens through the whole model. */
-static void compute(const bq_model *model, bq_allocator allocator) {
+static void compute(const format_input *in, bq_model *model, bq_allocator allocator) {
   bq_session_options options = {.context = model->config.context < 4 ? 0 : 4};
   if (bq_session_memory(&model->config, model->kernels, &options, NULL) > ROOM / 4) return;
   bq_session *session;
@@ -49,7 +59,8 @@ static void compute(const bq_model *model, bq_allocator allocator) {
   if (bq_session_create(model, &options, allocator, &session, NULL)) return;
   bq_status status =
       bq_session_sync(session, tokens, model->config.context < 2 ? 1 : 2, NULL, NULL);
-  while (!status || status == BQ_MORE) {
+  while (!status || status == BQ_MORE || (status == BQ_WANT_DATA && model->pages)) {
+    if (status == BQ_WANT_DATA) read_page(in, session, model);
     status = bq_session_run(session, 1, NULL);
     if (!status) break;
   }
@@ -100,7 +111,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                .prefix_hint = in.choices & 2 ? in.n / 2 : 0,
                                .companion = in.companion,
                                .companion_bytes = in.companion_bytes,
-                               .integrity = (in.choices & 0xc) == 0xc ? integrity : NULL};
+                               .integrity = (in.choices & 0xc) == 0xc ? integrity : NULL,
+                               .residency = {.paged = in.choices & 0x80,
+                                             .head = in.n & 4,
+                                             .layers = in.n & 3}};
   bq_loader *loader = NULL;
   bq_error err = {0};
   bool complete = false, damage = in.choices & 0x40 && in.n;
@@ -114,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint32_t all = BQ_READY_ALL(model->config.layers);
     require(bq_model_ready(model) <= all && (bq_model_ready(model) == all) >= complete);
     require(!complete || !options.integrity);
-    if (complete && memory.used < ROOM / 4) compute(model, allocator);
+    if (complete && memory.used < ROOM / 4) compute(&in, model, allocator);
   }
   bq_loader_free(loader);
   require(memory.used == 0 && memory.blocks == 0);

@@ -26,6 +26,26 @@ static void read_growing(const format_input *in, uint64_t file_bytes) {
   }
 }
 
+/* Budgets around what the plan takes: kept to, or refused. */
+static void plan_budgets(const format_input *in, uint64_t file_bytes, const bq_session_options *options,
+                         const bq_plan *whole) {
+  uint64_t all = whole->loader_bytes + whole->prefix_block + whole->model_bytes + whole->session_bytes;
+  for (uint64_t eighths = 1; eighths <= 8; eighths += 2) {
+    bq_budget budget = {all / 8 * eighths, 1, in->choices >> 4 & 3};
+    bq_plan plan;
+    bq_paging paging;
+    bq_error err = {0};
+    bq_status status =
+        bq_plan_paging(in->file, in->n, file_bytes, in->companion, in->companion_bytes, options, &budget,
+                       NULL, &plan, &paging, &err);
+    require(status == BQ_OK || (err.status == status && (status == BQ_NOMEM || status == BQ_UNSUPPORTED)));
+    if (status) continue;
+    require(plan.loader_bytes + plan.prefix_block + plan.model_bytes + plan.session_bytes +
+                budget.beside * paging.slot_bytes <= budget.bytes);
+    require(plan.weight_bytes == whole->weight_bytes);
+  }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   format_input in;
@@ -44,6 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     require(plan.prefix_bytes <= in.n || plan.version == 2);
     require(!file_bytes || plan.file_bytes == file_bytes);
   }
+  if (status == BQ_OK) plan_budgets(&in, file_bytes, &options, &plan);
   read_growing(&in, file_bytes);
   free(in.file);
   return 0;

@@ -1,0 +1,162 @@
+#include "format/paging.h"
+
+#include <string.h>
+
+#include "format/landing.h"
+
+/* Aim of a part of the head when no layer is paged, and so none says how large a slot is. */
+enum { HEAD_PART = 2 << 20 };
+
+typedef struct range {
+  uint64_t first, end; /* in the file; first > end: empty */
+} range;
+
+/* What the directory says about the paged tensors. */
+typedef struct survey {
+  range layers[BQ_LAYERS_MAX];
+  bq_entry wte, wpe, head; /* bytes 0: not paged */
+} survey;
+
+/* Paged layers lie evenly among the others: while those compute, there is time to read. */
+static bool layer_is_paged(const bq_config *c, const bq_residency *r, uint32_t layer) {
+  uint64_t paged = r->layers < c->layers ? c->layers - r->layers : 0;
+  return (layer + 1) * paged / c->layers > layer * paged / c->layers;
+}
+
+bool bq_is_paged(const bq_config *c, const bq_residency *r, uint32_t slot) {
+  if (!r->paged || bq_slot_is_vector(slot)) return false;
+  if (slot == BQ_SLOT_WTE) return !c->tied || !r->head;
+  if (slot == BQ_SLOT_HEAD) return !r->head;
+  if (slot < BQ_OTHER_SLOTS) return true;
+  return layer_is_paged(c, r, (slot - BQ_OTHER_SLOTS) / BQ_LAYER_SLOTS);
+}
+
+static void note(survey *s, const bq_config *c, const bq_entry *e) {
+  if (e->slot == BQ_SLOT_WTE) s->wte = *e;
+  if (e->slot == BQ_SLOT_WPE) s->wpe = *e;
+  if (e->slot == BQ_SLOT_HEAD || (e->slot == BQ_SLOT_WTE && c->tied)) s->head = *e;
+  if (e->slot < BQ_OTHER_SLOTS) return;
+  range *r = &s->layers[bq_slot_stage(c, e->slot) - 1];
+  if (e->offset < r->first) r->first = e->offset;
+  if (e->offset + e->bytes > r->end) r->end = e->offset + e->bytes;
+}
+
+static bq_status look(const bq_prefix *p, const bq_residency *r, survey *s, bq_error *err) {
+  *s = (survey){0};
+  for (uint32_t i = 0; i < p->config.layers; i++) s->layers[i] = (range){UINT64_MAX, 0};
+  bq_directory d;
+  bq_entry e;
+  bq_status status = bq_directory_begin(&d, p, err);
+  for (bool done = false; !status;) {
+    status = bq_directory_next(&d, &e, &done, err);
+    if (status || done) break;
+    if (!bq_is_paged(&p->config, r, e.slot)) continue;
+    if (p->version == 1 || bq_landing_of(e.type, e.layout, e.rows, e.cols, false).way != BQ_LAND_COPY)
+      return bq_fail(err, BQ_UNSUPPORTED, e.tensor.at,
+                     "tensor \"%S\" can't be paged: it is not stored as it is computed with (convert "
+                     "the model to v2, tiled)",
+                     e.tensor.name, e.tensor.name_bytes);
+    note(s, &p->config, &e);
+  }
+  return status;
+}
+
+/* --- units ---------------------------------------------------------------------------------- */
+
+static uint64_t rows_bytes(const bq_entry *e, uint32_t rows) {
+  return bq_type_bytes(e->type, e->layout, rows, e->cols);
+}
+
+/* Rows of the head in one unit, a multiple of 8: as many as a slot has room for, shared out evenly. */
+static uint32_t head_rows(const bq_entry *head, uint64_t slot) {
+  uint64_t group = rows_bytes(head, BQ_TILE_ROWS), room = slot ? slot : HEAD_PART;
+  uint64_t groups = ((uint64_t)head->rows + BQ_TILE_ROWS - 1) / BQ_TILE_ROWS;
+  uint64_t most = room / group ? room / group : 1, units = (groups + most - 1) / most;
+  return (uint32_t)((groups + units - 1) / units * BQ_TILE_ROWS);
+}
+
+static void add_unit(bq_pages *p, const bq_page_unit *unit, bq_paging *sizes) {
+  if (p) p->units[sizes->units] = *unit;
+  sizes->units++;
+  sizes->streamed_bytes += unit->bytes;
+  if (unit->bytes > sizes->slot_bytes) sizes->slot_bytes = unit->bytes;
+}
+
+/* Called twice: with p == NULL only to count. */
+static void add_units(const survey *s, const bq_config *c, bq_pages *p, bq_paging *sizes) {
+  *sizes = (bq_paging){.residency = sizes->residency};
+  for (uint32_t i = 0; i < c->layers; i++) {
+    const range *r = &s->layers[i];
+    if (p) p->next_unit[i] = sizes->units;
+    if (r->first < r->end)
+      add_unit(p, &(bq_page_unit){.offset = r->first, .bytes = r->end - r->first, .layer = i}, sizes);
+  }
+  if (p) p->next_unit[c->layers] = sizes->units;
+  if (s->head.bytes) {
+    const uint32_t part = head_rows(&s->head, sizes->slot_bytes);
+    for (uint32_t row = 0; row < s->head.rows;) {
+      uint32_t rows = s->head.rows - row < part ? s->head.rows - row : part;
+      add_unit(p, &(bq_page_unit){.offset = s->head.offset + rows_bytes(&s->head, row),
+                                  .bytes = rows_bytes(&s->head, rows), .layer = c->layers,
+                                  .row0 = row, .rows = rows}, sizes);
+      row += rows;
+    }
+  }
+  if (p) p->n_units = sizes->units;
+  /* Two units or fewer have a slot each, for good. */
+  if (sizes->units <= BQ_PAGE_SLOTS) sizes->streamed_bytes = 0;
+}
+
+/* Ties each matrix of a paged layer to its place in the unit. */
+static bq_status add_parts(const bq_prefix *prefix, const bq_residency *r, bq_model *model, bq_pages *p,
+                           bq_error *err) {
+  bq_directory d;
+  bq_entry e;
+  bq_status status = bq_directory_begin(&d, prefix, err);
+  for (bool done = false; !status;) {
+    status = bq_directory_next(&d, &e, &done, err);
+    if (status || done) break;
+    if (e.slot < BQ_OTHER_SLOTS || !bq_is_paged(&prefix->config, r, e.slot)) continue;
+    bq_page_unit *u = &p->units[p->next_unit[bq_slot_stage(&prefix->config, e.slot) - 1]];
+    u->parts[u->n_parts++] = (bq_page_part){bq_slot_matrix(model, e.slot), e.offset - u->offset};
+  }
+  return status;
+}
+
+/* --- memory --------------------------------------------------------------------------------- */
+
+static void take_rows(bq_arena *arena, const bq_entry *e, bq_page_rows *out, bq_paging *sizes) {
+  if (!e->bytes) return;
+  bq_page_rows t = {.offset = e->offset, .rows = e->rows};
+  t.group_rows = e->layout == BQ_TILED ? BQ_TILE_ROWS : 1;
+  uint64_t bytes = rows_bytes(e, t.group_rows);
+  t.group_bytes = (size_t)bytes;
+  t.stride = (size_t)((bytes + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN);
+  t.entries = bq_arena_take(arena, BQ_PAGE_ROWS, (bytes + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN);
+  sizes->streamed_bytes += bytes;
+  *out = t;
+}
+
+bq_status bq_paging_make(bq_arena *arena, const bq_prefix *prefix, const bq_residency *r,
+                         bq_model *model, bq_paging *sizes, bq_error *err) {
+  const bq_config *c = &prefix->config;
+  survey s;
+  bq_status status = look(prefix, r, &s, err);
+  if (status) return status;
+  *sizes = (bq_paging){.residency = *r};
+  add_units(&s, c, NULL, sizes);
+
+  bq_pages pages = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
+  pages.units = bq_arena_take(arena, sizes->units, sizeof *pages.units);
+  pages.next_unit = bq_arena_take(arena, (uint64_t)c->layers + 1, sizeof *pages.next_unit);
+  for (uint32_t i = 0; i < BQ_PAGE_SLOTS; i++)
+    pages.slots[i].data = bq_arena_take(arena, sizes->slot_bytes, 1);
+  bool memory = arena->base && !arena->overflow;
+  if (memory) add_units(&s, c, &pages, sizes);
+  take_rows(arena, &s.wte, &pages.tables[0], sizes);
+  take_rows(arena, &s.wpe, &pages.tables[1], sizes);
+  if (!memory || arena->overflow) return BQ_OK;
+  *home = pages;
+  model->pages = home;
+  return add_parts(prefix, r, model, home, err);
+}

@@ -1,0 +1,17 @@
+/* Which bytes of a file are paged (model/pages.h) under a residency, and what that takes. */
+#ifndef BQ_PAGING_H
+#define BQ_PAGING_H
+
+#include "format/prefix.h"
+#include "model/pages.h"
+
+/* Whether the tensor of this slot is paged. */
+bool bq_is_paged(const bq_config *config, const bq_residency *residency, uint32_t slot);
+
+/* Hands out the pages of a model and fills them in; over an arena without memory it only counts.
+ * Fills in *sizes but for model_bytes. `model`: NULL while measuring; its matrices may still lack
+ * their shapes. UNSUPPORTED: a tensor is not stored as it is computed with. */
+bq_status bq_paging_make(bq_arena *arena, const bq_prefix *prefix, const bq_residency *residency,
+                         bq_model *model, bq_paging *sizes, bq_error *err);
+
+#endif

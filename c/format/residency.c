@@ -1,0 +1,69 @@
+/* Which weights stay in memory when not all of them can. */
+#include "format/loader.h"
+
+/* What a model takes and costs with this residency. Every tensor is known to be good. */
+static bq_status measure(const bq_prefix *p, bq_residency r, bq_paging *out, bq_error *err) {
+  bq_arena arena = {0};
+  bq_home home;
+  bq_status status = bq_home_make(&arena, p, &r, NULL, &home, err);
+  if (status) return status;
+  *out = home.paging;
+  out->model_bytes = arena.overflow ? UINT64_MAX : arena.used;
+  return BQ_OK;
+}
+
+/* Memory that it costs the host altogether. */
+static uint64_t all_bytes(const bq_paging *p, uint32_t beside) {
+  uint64_t buffers = p->slot_bytes * beside; /* both below 2^60 */
+  return p->model_bytes > UINT64_MAX - buffers ? UINT64_MAX : p->model_bytes + buffers;
+}
+
+/* As many layers in memory as the budget allows. NOMEM with *out of no layers when none. */
+static bq_status most_layers(const bq_prefix *p, bool head, uint64_t budget, uint32_t beside,
+                             bq_paging *out, bq_error *err) {
+  bq_status status = measure(p, (bq_residency){.paged = true, .head = head}, out, err);
+  if (status) return status;
+  if (all_bytes(out, beside) > budget) return BQ_NOMEM;
+  uint32_t fits = 0, less = p->config.layers + 1; /* the first that is known not to fit */
+  while (fits + 1 < less) {
+    bq_paging tried;
+    uint32_t layers = fits + (less - fits) / 2;
+    status = measure(p, (bq_residency){true, head, layers}, &tried, err);
+    if (status) return status;
+    if (all_bytes(&tried, beside) <= budget) {
+      fits = layers;
+      *out = tried;
+    } else {
+      less = layers;
+    }
+  }
+  return BQ_OK;
+}
+
+bq_status bq_paging_choose(const bq_prefix *p, uint64_t budget, uint32_t beside, bq_paging *out,
+                           bq_error *err) {
+  bq_paging all, with_head, without;
+  bq_status status = measure(p, (bq_residency){0}, &all, err);
+  if (status) return status;
+  if (all.model_bytes <= budget) {
+    *out = all;
+    return BQ_OK;
+  }
+  status = most_layers(p, false, budget, beside, &without, err);
+  if (status == BQ_NOMEM) {
+    bq_status none = most_layers(p, true, budget, beside, &with_head, err);
+    if (none == BQ_NOMEM) {
+      uint64_t a = all_bytes(&without, beside), b = all_bytes(&with_head, beside);
+      return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
+                     "the model takes %l bytes at least even when its weights are streamed, there is "
+                     "room for %l",
+                     a < b ? a : b, budget);
+    }
+    if (!none) *out = with_head;
+    return none;
+  }
+  if (status) return status;
+  bool both = most_layers(p, true, budget, beside, &with_head, err) == BQ_OK;
+  *out = both && with_head.streamed_bytes <= without.streamed_bytes ? with_head : without;
+  return BQ_OK;
+}

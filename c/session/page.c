@@ -1,0 +1,95 @@
+/* Sessions of a paged model: what the next slice needs, and what to read ahead. */
+#include "model/pages.h"
+#include "session/session.h"
+
+static uint32_t min32(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/* Whether the head follows the window that is under way or comes next. */
+static bool head_follows(const bq_session *s) {
+  if (s->active) return s->win_start + s->win_len == s->n_tokens;
+  return s->n_tokens - s->computed <= s->options.window;
+}
+
+/* The unit of the next slice, or the first that will be needed after slices which need none. */
+static uint32_t next_unit(const bq_session *s) {
+  const bq_pages *p = s->model->pages;
+  const uint32_t layers = s->model->config.layers, layer = s->active ? s->layer : 0;
+  uint32_t unit = p->next_unit[layer] + (layer == layers ? s->head_unit : 0);
+  if (unit == p->n_units || (p->units[unit].layer == layers && !head_follows(s))) unit = 0;
+  return unit;
+}
+
+static uint32_t unit_after(const bq_session *s, uint32_t unit) {
+  const bq_pages *p = s->model->pages;
+  if (++unit == p->n_units) return 0;
+  return p->units[unit].layer == s->model->config.layers && !head_follows(s) ? 0 : unit;
+}
+
+/* Rows of the window under way or coming next that are not embedded yet. */
+static size_t want_rows(bq_session *s, uint32_t table, bq_page *out, size_t capacity) {
+  const uint32_t start = s->active ? s->win_start : s->computed;
+  const uint32_t len = s->active ? s->win_len : min32(s->options.window, s->n_tokens - s->computed);
+  uint32_t kept = 0;
+  size_t n = 0;
+  for (uint32_t t = s->active ? s->embedded : 0; t < len && n < capacity && ~kept; t++)
+    n += bq_pages_claim_row(s->model->pages, table, table ? start + t : s->tokens[start + t], &kept,
+                            &out[n]);
+  return n;
+}
+
+bq_status bq_session_pages(bq_session *s, bq_page *out, size_t capacity, size_t *n) {
+  bq_pages *p = s->model->pages;
+  *n = 0;
+  if (!p) return BQ_OK;
+  for (uint32_t table = 0; table < 2; table++)
+    if (p->tables[table].entries) *n += want_rows(s, table, out + *n, capacity - *n);
+  if (!p->n_units) return BQ_OK;
+  const uint32_t first = next_unit(s), then = unit_after(s, first);
+  if (*n < capacity) *n += bq_pages_claim(p, first, then, true, &out[*n]);
+  if (*n < capacity && then != first) *n += bq_pages_claim(p, then, first, false, &out[*n]);
+  return BQ_OK;
+}
+
+/* --- slices --------------------------------------------------------------------------------- */
+
+static bq_status embedding_row(const bq_model *m, uint32_t table, const bq_matrix *whole, uint32_t row,
+                               float *y, bq_error *err) {
+  bq_matrix part = *whole;
+  uint32_t at = row;
+  if (m->pages && m->pages->tables[table].entries &&
+      !bq_pages_row(m->pages, table, whole, row, &part, &at))
+    return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "row %u of the embedding has to be read", row);
+  part.ops->row(&part, at, y);
+  return BQ_OK;
+}
+
+bq_status bq_page_embedding(bq_session *s, uint32_t token, uint32_t position, float *wte, float *wpe,
+                            bq_error *err) {
+  const bq_model *m = s->model;
+  bq_status status = embedding_row(m, 0, &m->wte, token, wte, err);
+  if (!status && wpe) status = embedding_row(m, 1, &m->wpe, position, wpe, err);
+  return status;
+}
+
+bq_status bq_page_layer(const bq_session *s, bq_error *err) {
+  const bq_pages *p = s->model->pages;
+  uint32_t unit = p ? bq_pages_unit_of(p, s->layer) : BQ_NO_UNIT;
+  if (unit == BQ_NO_UNIT || bq_pages_unit_data(p, unit)) return BQ_OK;
+  return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "layer %u has to be read", s->layer);
+}
+
+bq_status bq_page_head(const bq_session *s, bq_matrix *part, uint32_t *row0, bq_error *err) {
+  const bq_pages *p = s->model->pages;
+  uint32_t unit = p ? bq_pages_unit_of(p, s->model->config.layers) : BQ_NO_UNIT;
+  *part = s->model->head;
+  *row0 = 0;
+  if (unit == BQ_NO_UNIT) return BQ_OK;
+  unit += s->head_unit;
+  const uint8_t *data = bq_pages_unit_data(p, unit);
+  if (!data)
+    return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "part %u of the head has to be read", s->head_unit);
+  part->data = data;
+  part->rows = p->units[unit].rows;
+  *row0 = p->units[unit].row0;
+  return BQ_OK;
+}

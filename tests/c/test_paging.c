@@ -1,0 +1,486 @@
+/* Paged models give the bits of resident ones, whatever stays in memory, however reads are answered,
+ * and take what was planned. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "fixture.h"
+#include "format/loader.h"
+#include "random.h"
+#include "session/session.h"
+
+enum { PROMPT = 21, VOCAB = 203, PAGES = 7, ALL_PAGES = 80 };
+
+static uint32_t prompt[PROMPT];
+static float wanted[PROMPT][VOCAB]; /* logits after every position, resident */
+
+/* Five layers, a head in several parts, a last group of rows that is not full. */
+static fixture_spec spec_of(bool bullet, bool tied, bq_type type, bq_type embed) {
+  fixture_spec s = bullet ? fixture_bullet() : fixture_llama();
+  s.config.layers = 5;
+  s.config.vocab = VOCAB;
+  s.config.tied = tied;
+  s.type = type;
+  s.embed_type = embed;
+  s.layout = BQ_TILED;
+  s.no_tokenizer = true;
+  s.seed = 7;
+  return s;
+}
+
+static uint32_t below(uint64_t *state, uint32_t n) { return random_bits(state) % n; }
+
+/* --- a host that reads pages -------------------------------------------------------------- */
+
+typedef struct host {
+  const fixture *file;
+  bq_model *model;
+  bq_page open[ALL_PAGES]; /* asked for, not read yet */
+  size_t n_open, capacity;
+  uint64_t bytes, reads, failures;
+  uint32_t fail_every; /* 0: never */
+  uint64_t random;
+} host;
+
+/* Nobody may look at a page before it is done: what a slice finds there until then is all NaN. */
+static size_t ask(host *h, bq_session *s) {
+  size_t n = 0, room = ALL_PAGES - h->n_open;
+  bq_page *first = h->open + h->n_open;
+  CHECK_EQ(bq_session_pages(s, first, h->capacity < room ? h->capacity : room, &n), BQ_OK);
+  for (size_t i = 0; i < n; i++) {
+    CHECK(first[i].bytes > 0 && first[i].offset + first[i].bytes <= h->file->n);
+    memset(first[i].dst, 0xff, first[i].bytes);
+  }
+  h->n_open += n;
+  return n;
+}
+
+static void answer_one(host *h) {
+  size_t i = below(&h->random, (uint32_t)h->n_open);
+  bq_page p = h->open[i];
+  h->open[i] = h->open[--h->n_open];
+  h->reads++;
+  bool good = !h->fail_every || h->reads % h->fail_every != 0;
+  if (good) memcpy(p.dst, h->file->bytes + p.offset, p.bytes);
+  else h->failures++;
+  h->bytes += p.bytes;
+  CHECK_EQ(bq_model_page_done(h->model, p.id, good, NULL), BQ_OK);
+}
+
+/* Answers as few pages as possible, at random: what is not needed yet stays open while slices run. */
+static void run(host *h, bq_session *s, size_t slices) {
+  for (;;) {
+    bq_error err = {0};
+    bq_status status = bq_session_run(s, slices, &err);
+    if (status == BQ_OK) return;
+    if (!CHECK(status == BQ_MORE || status == BQ_WANT_DATA)) return;
+    ask(h, s);
+    if (status == BQ_WANT_DATA) {
+      if (!CHECK(h->n_open > 0)) return; /* waiting for nothing */
+      answer_one(h);
+    }
+  }
+}
+
+/* --- loading -------------------------------------------------------------------------------- */
+
+typedef struct loaded {
+  fixture_memory memory;
+  bq_loader *loader;
+  bq_model *model;
+} loaded;
+
+static bq_status load(loaded *l, const fixture *f, bq_residency r, size_t piece, bq_error *err) {
+  *l = (loaded){0};
+  bq_loader_options o = {.allocator = fixture_allocator(&l->memory), .file_bytes = f->n,
+                         .prefix_hint = f->prefix_bytes, .companion = f->companion,
+                         .companion_bytes = f->companion_bytes, .residency = r};
+  bq_status status = bq_loader_create(&o, &l->loader, err);
+  if (!status) status = fixture_feed(f, l->loader, piece, err);
+  if (!status) status = bq_loader_model(l->loader, &l->model, err);
+  return status;
+}
+
+static void must_load(loaded *l, const fixture *f, bq_residency r, size_t piece) {
+  bq_error err = {0};
+  if (!CHECK_EQ(load(l, f, r, piece, &err), BQ_OK)) {
+    printf("%s\n", err.detail);
+    abort();
+  }
+}
+
+static void unload(loaded *l) {
+  bq_loader_free(l->loader);
+  CHECK_EQ(l->memory.blocks, 0);
+}
+
+static bq_session *session_of(loaded *l, bq_session_options o) {
+  bq_session *s = NULL;
+  if (!CHECK_EQ(bq_session_create(l->model, &o, fixture_allocator(&l->memory), &s, NULL), BQ_OK)) abort();
+  return s;
+}
+
+static void make_wanted(const fixture *f) {
+  loaded l;
+  must_load(&l, f, (bq_residency){0}, 0);
+  bq_session *s = session_of(&l, (bq_session_options){0});
+  for (uint32_t i = 0; i < PROMPT; i++) {
+    prompt[i] = (i * 67 + i / 3) % VOCAB;
+    CHECK_EQ(i ? bq_session_append(s, prompt[i], NULL) : bq_session_sync(s, prompt, 1, NULL, NULL), BQ_OK);
+    CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+    memcpy(wanted[i], bq_session_logits(s), sizeof wanted[i]);
+  }
+  bq_session_free(s);
+  unload(&l);
+}
+
+static void check_logits(const bq_session *s, size_t position) {
+  const float *logits = bq_session_logits(s);
+  if (CHECK(logits != NULL)) CHECK_MEM(logits, wanted[position], sizeof wanted[0]);
+}
+
+static host host_of(const fixture *f, loaded *l, uint32_t seed) {
+  return (host){.file = f, .model = l->model, .capacity = PAGES, .random = seed + 1};
+}
+
+/* --- the same bits -------------------------------------------------------------------------- */
+
+static void backwards(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
+  for (size_t n = *(size_t *)ctx; n-- > 0;) fn(arg, n, *(size_t *)ctx);
+}
+
+static void prefill_and_decode(const fixture *f, loaded *l, uint32_t window, uint32_t batch, size_t slices,
+                               size_t threads) {
+  bq_session_options o = {.window = window, .batch = batch, .parallel = {&threads, backwards, threads}};
+  bq_session *s = session_of(l, o);
+  host h = host_of(f, l, window * 31 + batch);
+  CHECK_EQ(bq_session_sync(s, prompt, PROMPT - 4, NULL, NULL), BQ_OK);
+  run(&h, s, slices);
+  check_logits(s, PROMPT - 5);
+  for (uint32_t i = PROMPT - 4; i < PROMPT; i++) {
+    CHECK_EQ(bq_session_append(s, prompt[i], NULL), BQ_OK);
+    run(&h, s, slices);
+    check_logits(s, i);
+  }
+  while (h.n_open) answer_one(&h);
+  bq_session_free(s);
+}
+
+static void check_every_residency(bool bullet, bool tied, bq_type type, bq_type embed) {
+  fixture_spec spec = spec_of(bullet, tied, type, embed);
+  fixture f = fixture_make(&spec);
+  make_wanted(&f);
+  for (uint32_t layers = 0; layers <= spec.config.layers + 1; layers++)
+    for (int head = 0; head < 2; head++) {
+      loaded l;
+      must_load(&l, &f, (bq_residency){true, head, layers}, layers % 2 ? 0 : 777);
+      prefill_and_decode(&f, &l, 0, 0, 1, 1);
+      prefill_and_decode(&f, &l, 5, 2, 1, 3);
+      prefill_and_decode(&f, &l, 1, 1, 0, 1);
+      prefill_and_decode(&f, &l, 16, 16, 3, 2);
+      unload(&l);
+    }
+  fixture_free(&f);
+}
+
+static void test_every_residency_gives_the_same_bits(void) {
+  check_every_residency(false, false, BQ_TYPE_F32, BQ_TYPE_F32);
+  check_every_residency(false, true, BQ_TYPE_BQ4_32, BQ_TYPE_BQ8_32);
+  check_every_residency(false, true, BQ_TYPE_F16, BQ_TYPE_BQ4_16);
+  check_every_residency(true, false, BQ_TYPE_BQ4H_32, BQ_TYPE_F16);
+  check_every_residency(true, true, BQ_TYPE_BQ8_32, BQ_TYPE_F32);
+  check_every_residency(true, false, BQ_TYPE_BQ4_64, BQ_TYPE_BQ4_32);
+}
+
+/* Tokens that share an entry of the cache of rows, and no more room than for one page. */
+static void test_one_page_at_a_time(void) {
+  fixture_spec spec = spec_of(true, false, BQ_TYPE_BQ4_32, BQ_TYPE_F32); /* f32: 203 groups of one row */
+  fixture f = fixture_make(&spec);
+  make_wanted(&f);
+  loaded l;
+  must_load(&l, &f, (bq_residency){.paged = true}, 0);
+  bq_session *s = session_of(&l, (bq_session_options){0});
+  host h = host_of(&f, &l, 1);
+  h.capacity = 1;
+  bq_session_sync(s, prompt, PROMPT, NULL, NULL);
+  run(&h, s, 0);
+  check_logits(s, PROMPT - 1);
+  bq_session_free(s);
+  unload(&l);
+  fixture_free(&f);
+}
+
+static void test_failed_reads_are_asked_for_again(void) {
+  fixture_spec spec = spec_of(false, true, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_32);
+  fixture f = fixture_make(&spec);
+  make_wanted(&f);
+  loaded l;
+  must_load(&l, &f, (bq_residency){.paged = true}, 0);
+  bq_session *s = session_of(&l, (bq_session_options){.window = 6});
+  host h = host_of(&f, &l, 3);
+  h.fail_every = 3;
+  bq_session_sync(s, prompt, PROMPT, NULL, NULL);
+  run(&h, s, 1);
+  check_logits(s, PROMPT - 1);
+  CHECK(h.failures > 5);
+  while (h.n_open) answer_one(&h);
+  for (uint32_t id = 0; id < 100; id++)
+    CHECK_EQ(bq_model_page_done(l.model, id, true, NULL), BQ_ARGUMENT);
+  bq_session_free(s);
+  unload(&l);
+  fixture_free(&f);
+}
+
+/* Sessions that push out each other's pages, stop amid a run and change their mind. */
+static void test_sessions_share_the_pages(void) {
+  fixture_spec spec = spec_of(true, true, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_32);
+  fixture f = fixture_make(&spec);
+  make_wanted(&f);
+  loaded l;
+  must_load(&l, &f, (bq_residency){.paged = true, .layers = 1}, 0);
+  host h = host_of(&f, &l, 9);
+  bq_session *all[3];
+  for (uint32_t i = 0; i < 3; i++) {
+    all[i] = session_of(&l, (bq_session_options){.window = 4 + 5 * i, .batch = 3});
+    bq_session_sync(all[i], prompt, PROMPT, NULL, NULL);
+  }
+  for (uint32_t step = 0; step < 1500; step++) {
+    bq_session *s = all[below(&h.random, 3)];
+    if (below(&h.random, 40) == 0)
+      bq_session_sync(s, prompt, 1 + below(&h.random, PROMPT), NULL, NULL);
+    bq_status status = bq_session_run(s, 1, NULL);
+    if (status == BQ_OK) check_logits(s, s->n_tokens - 1);
+    ask(&h, s);
+    while (h.n_open && below(&h.random, 3)) answer_one(&h);
+  }
+  for (uint32_t i = 0; i < 3; i++) {
+    bq_session_sync(all[i], prompt, PROMPT, NULL, NULL);
+    run(&h, all[i], 1);
+    check_logits(all[i], PROMPT - 1);
+    bq_session_free(all[i]);
+  }
+  unload(&l);
+  fixture_free(&f);
+}
+
+/* --- reading ahead -------------------------------------------------------------------------- */
+
+/* Answers all at once; says how many layers computed without waiting. */
+static void test_the_next_unit_is_read_while_this_one_computes(void) {
+  fixture_spec spec = spec_of(false, false, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_32);
+  fixture f = fixture_make(&spec);
+  make_wanted(&f);
+  loaded l;
+  must_load(&l, &f, (bq_residency){.paged = true}, 0);
+  bq_session *s = session_of(&l, (bq_session_options){0});
+  host h = host_of(&f, &l, 1);
+  h.capacity = ALL_PAGES;
+  bq_session_sync(s, prompt, 4, NULL, NULL);
+  run(&h, s, 1);
+  for (uint32_t i = 4; i < PROMPT; i++) {
+    while (h.n_open) answer_one(&h);
+    uint32_t waits = 0;
+    bq_session_append(s, prompt[i], NULL);
+    for (bq_status status = BQ_MORE; status != BQ_OK;) {
+      ask(&h, s); /* before the slice: it may still be read after the slice */
+      status = bq_session_run(s, 1, NULL);
+      waits += status == BQ_WANT_DATA;
+      while (h.n_open) answer_one(&h);
+    }
+    CHECK(waits <= 1); /* for the embedding's row, which nobody can know before */
+    check_logits(s, i);
+  }
+  bq_session_free(s);
+  unload(&l);
+  fixture_free(&f);
+}
+
+/* A window that is not the last needs no head. */
+static void test_windows_before_the_last_read_no_head(void) {
+  fixture_spec spec = spec_of(false, false, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_32);
+  fixture f = fixture_make(&spec);
+  make_wanted(&f);
+  const fixture_tensor *head = fixture_find(&f, "lm_head.weight");
+  REQUIRE(head != NULL);
+  for (uint32_t window = 1; window <= 8; window++) {
+    loaded l;
+    must_load(&l, &f, (bq_residency){.paged = true, .layers = window % 3}, 0);
+    bq_session *s = session_of(&l, (bq_session_options){.window = window});
+    bq_session_sync(s, prompt, PROMPT, NULL, NULL);
+    bq_status status;
+    while ((status = bq_session_run(s, 1, NULL)) != BQ_OK) {
+      bq_page p;
+      size_t n;
+      while (bq_session_pages(s, &p, 1, &n) == BQ_OK && n) {
+        bool of_head = p.offset >= head->offset && p.offset < head->offset + head->bytes;
+        if (of_head) CHECK(s->computed + window >= PROMPT);
+        memcpy(p.dst, f.bytes + p.offset, p.bytes);
+        CHECK_EQ(bq_model_page_done(l.model, p.id, true, NULL), BQ_OK);
+        if (status == BQ_WANT_DATA) break; /* that may do */
+      }
+    }
+    check_logits(s, PROMPT - 1);
+    bq_session_free(s);
+    unload(&l);
+  }
+  fixture_free(&f);
+}
+
+/* What is read for a token is what the plan says. */
+static void test_streamed_bytes_are_planned(void) {
+  for (uint32_t layers = 0; layers < 5; layers++)
+    for (int head = 0; head < 2; head++) {
+      fixture_spec spec = spec_of(false, false, BQ_TYPE_BQ8_32, BQ_TYPE_BQ4_32);
+      fixture f = fixture_make(&spec);
+      make_wanted(&f);
+      loaded l;
+      bq_residency r = {true, head, layers};
+      must_load(&l, &f, r, 0);
+      bq_paging plan = l.loader->home.paging;
+      bq_session *s = session_of(&l, (bq_session_options){0});
+      host h = host_of(&f, &l, 1);
+      bq_session_sync(s, prompt, 4, NULL, NULL);
+      run(&h, s, 0);
+      while (h.n_open) answer_one(&h);
+      h.bytes = 0;
+      for (uint32_t i = 0; i < 6; i++) {
+        bq_session_append(s, (72 + 8 * i) % VOCAB, NULL); /* rows not seen before */
+        run(&h, s, 1);
+      }
+      while (h.n_open) answer_one(&h);
+      /* One buffer is full before and one after: the average may be off by what they hold. */
+      CHECK(h.bytes <= 6 * plan.streamed_bytes + 2 * plan.slot_bytes);
+      CHECK(h.bytes + 2 * plan.slot_bytes >= 6 * plan.streamed_bytes);
+      if (!plan.streamed_bytes) CHECK_EQ(h.bytes, 0);
+      bq_session_free(s);
+      unload(&l);
+      fixture_free(&f);
+    }
+}
+
+/* --- planning ------------------------------------------------------------------------------- */
+
+enum { SESSIONS = 2 };
+static bq_plan planned;
+
+static bq_status plan(const fixture *f, uint64_t budget, uint32_t beside, bq_paging *out, bq_error *err) {
+  bq_budget b = {budget, SESSIONS, beside};
+  return bq_plan_paging(f->bytes, f->n, f->n, f->companion, f->companion_bytes,
+                        &(bq_session_options){.context = 8}, &b, NULL, &planned, out, err);
+}
+
+/* All that a plan counts. */
+static uint64_t sum(const bq_plan *p) {
+  return p->loader_bytes + p->prefix_block + p->model_bytes + SESSIONS * p->session_bytes;
+}
+
+static void check_budgets(const fixture *f, uint32_t beside) {
+  bq_paging all, p, before = {0};
+  bq_error err = {0};
+  CHECK_EQ(plan(f, UINT64_MAX, beside, &all, &err), BQ_OK);
+  CHECK(!all.residency.paged && !all.slot_bytes && !all.streamed_bytes);
+  bool fits = false;
+  uint32_t choices = 0;
+  const uint64_t most = sum(&planned), weights = planned.weight_bytes;
+  for (uint64_t budget = 1000; budget < most + 64; budget += 997) {
+    bq_status status = plan(f, budget, beside, &p, &err);
+    if (status) {
+      CHECK_EQ(status, BQ_NOMEM);
+      CHECK(!fits); /* more never makes it worse */
+      continue;
+    }
+    CHECK_EQ(planned.model_bytes, p.model_bytes);
+    CHECK_EQ(planned.weight_bytes, weights);
+    CHECK(sum(&planned) + beside * p.slot_bytes <= budget);
+    if (fits) CHECK(p.streamed_bytes <= before.streamed_bytes);
+    if (!fits || p.streamed_bytes != before.streamed_bytes) {
+      choices++;
+      loaded l;
+      must_load(&l, f, p.residency, 0);
+      CHECK_EQ(l.memory.peak, sum(&planned) - SESSIONS * planned.session_bytes);
+      unload(&l);
+    }
+    fits = true;
+    before = p;
+  }
+  CHECK(fits && choices > 1);
+}
+
+static void test_budgets(void) {
+  fixture_spec spec = spec_of(false, false, BQ_TYPE_F32, BQ_TYPE_BQ4_32);
+  fixture f = fixture_make(&spec);
+  check_budgets(&f, 0);
+  check_budgets(&f, 2);
+  fixture_free(&f);
+  spec = spec_of(true, true, BQ_TYPE_F16, BQ_TYPE_F16);
+  f = fixture_make(&spec);
+  check_budgets(&f, 0);
+  fixture_free(&f);
+}
+
+static void test_budget_errors(void) {
+  fixture_spec spec = spec_of(false, true, BQ_TYPE_F32, BQ_TYPE_F32);
+  fixture f = fixture_make(&spec);
+  bq_error err = {0};
+  bq_paging p = {.units = 77};
+  CHECK_EQ(plan(&f, 20000, 0, &p, &err), BQ_NOMEM);
+  CHECK(strstr(err.detail, "leave no room for a model in 20000 bytes") != NULL);
+  CHECK_EQ(plan(&f, 100000, 0, &p, &err), BQ_NOMEM);
+  CHECK(strstr(err.detail, "even when its weights are streamed, there is room for") != NULL);
+  CHECK_EQ(p.units, 77);
+  fixture_free(&f);
+}
+
+/* Rows that have to be tiled can't be read in place again and again. */
+static void test_what_cannot_be_paged(void) {
+  fixture_spec spec = spec_of(false, true, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_32);
+  for (int v1 = 0; v1 < 2; v1++) {
+    if (v1) spec.version = 1, spec.block = 32;
+    spec.layout = BQ_ROWS;
+    fixture f = fixture_make(&spec);
+    loaded l;
+    bq_error err = {0};
+    CHECK_EQ(load(&l, &f, (bq_residency){.paged = true}, 0, &err), BQ_UNSUPPORTED);
+    CHECK(strstr(err.detail, "can't be paged: it is not stored as it is computed with") != NULL);
+    unload(&l);
+    bq_paging p;
+    CHECK_EQ(plan(&f, UINT64_MAX, 0, &p, &err), BQ_OK);
+    CHECK_EQ(plan(&f, sum(&planned) - 1, 0, &p, &err), BQ_UNSUPPORTED);
+    fixture_free(&f);
+  }
+}
+
+/* What is dropped is checked all the same. */
+static void test_paged_weights_are_verified(void) {
+  fixture_spec spec = spec_of(false, true, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_32);
+  fixture f = fixture_make(&spec);
+  const fixture_tensor *t = fixture_find(&f, "h.2.mlp.up.weight");
+  REQUIRE(t != NULL);
+  uint8_t *scale = f.bytes + t->offset + 160 + 3;
+  loaded l;
+  bq_error err = {0};
+  *scale ^= 1;
+  CHECK_EQ(load(&l, &f, (bq_residency){.paged = true}, 100, &err), BQ_CHECKSUM);
+  unload(&l);
+  memset(scale - 3, 0xff, 4);
+  fixture_seal(f.bytes, f.n);
+  CHECK_EQ(load(&l, &f, (bq_residency){.paged = true}, 100, &err), BQ_FORMAT);
+  CHECK_EQ(err.offset, t->offset + 160);
+  unload(&l);
+  fixture_free(&f);
+}
+
+int main(void) {
+  RUN(test_every_residency_gives_the_same_bits);
+  RUN(test_one_page_at_a_time);
+  RUN(test_failed_reads_are_asked_for_again);
+  RUN(test_sessions_share_the_pages);
+  RUN(test_the_next_unit_is_read_while_this_one_computes);
+  RUN(test_windows_before_the_last_read_no_head);
+  RUN(test_streamed_bytes_are_planned);
+  RUN(test_budgets);
+  RUN(test_budget_errors);
+  RUN(test_what_cannot_be_paged);
+  RUN(test_paged_weights_are_verified);
+  return check_summary();
+}

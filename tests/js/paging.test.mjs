@@ -1,0 +1,202 @@
+// Models larger than their budget, over both engines, in Node and in a page: the same tokens as with everything in
+// memory, never more memory than the budget, and nothing lost when a read fails or a reader stops.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { createEngine, createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/index.js';
+import { isNode, nodeModule } from '../../js/sources/node.js';
+import { collect } from './engine-suite.mjs';
+import { tinyModel } from './fixture.mjs';
+import { serve } from './server.mjs';
+
+const SHAPE = { config: { layers: 7, ffn: 512 }, type: 'bq4_32' };
+// The narrowest KV cache and a small context: nothing to give up but the weights' place in memory.
+const OPTIONS = { context: 128, window: 16, batch: 8, kv: /** @type {const} */ ('i8') };
+const PROMPT = 'Once upon a time there was an old house in the woods';
+const SEEDED = { seed: 5, temperature: 1, maxTokens: 30 };
+
+/** A Blob that counts what is read of it. */
+class CountingBlob extends Blob {
+  bytes = 0;
+  /** Reads fail while this is set. */
+  broken = false;
+  /** @param {number} from @param {number} to */
+  slice(from, to) {
+    this.bytes += to - from;
+    if (this.broken) return /** @type {any} */ ({ arrayBuffer: () => Promise.reject(new Error('gone')) });
+    return super.slice(from, to);
+  }
+}
+
+/** @param {string} name @param {(options?: object) => Promise<any>} create @param {(bytes: Uint8Array) => any} sourceOf */
+function suite(name, create, sourceOf) {
+  describe(name, () => {
+    /** @type {any} */
+    let engine;
+    /** @type {any} */
+    let source;
+    /** Result with everything in memory. @type {any} */
+    let wanted;
+    /** @type {any} */
+    let whole;
+    const budgetOf = (/** @type {number} */ part) => whole.heapBytes - Math.ceil(whole.weightBytes * (1 - part));
+
+    before(async () => {
+      engine = await create();
+      source = await sourceOf(await tinyModel(SHAPE));
+      whole = await engine.plan(source, OPTIONS);
+      const model = await engine.load(source, OPTIONS);
+      wanted = await (await model.createSession()).generate(PROMPT, SEEDED).done();
+      await model.close();
+    });
+    after(() => engine.close());
+
+    test('plan: what a budget costs', async () => {
+      assert.equal(whole.paging, null);
+      assert.equal((await engine.plan(source, { ...OPTIONS, budget: whole.heapBytes })).residency, 'resident');
+      assert.equal((await engine.plan(source, { ...OPTIONS, budget: 2 ** 40 })).residency, 'resident');
+      let before = 0;
+      for (const part of [0.8, 0.6]) {
+        const budget = budgetOf(part);
+        const { residency, paging, heapBytes, weightBytes, layers, fits, gaveUp } = await engine.plan(source, { ...OPTIONS, budget });
+        assert.deepEqual([residency, fits], ['paged', 'yes']);
+        assert.deepEqual(gaveUp, [{ what: 'residency', from: 'resident', to: 'paged' }]);
+        assert.ok(heapBytes + paging.besideBytes <= budget, `${heapBytes} + ${paging.besideBytes} of ${budget}`);
+        assert.ok(paging.layers < layers);
+        assert.ok(paging.streamedBytes > before && paging.streamedBytes <= weightBytes);
+        assert.equal(weightBytes, whole.weightBytes);
+        before = paging.streamedBytes;
+      }
+    });
+
+    test('too small a budget is refused with numbers', async () => {
+      assert.equal((await engine.plan(source, { ...OPTIONS, budget: budgetOf(0.01) })).fits, 'no');
+      await assert.rejects(engine.load(source, { ...OPTIONS, budget: budgetOf(0.01) }), (error) =>
+        error.code === 'NOMEM' && error.details.budget > 0 && /the budget is/.test(error.message));
+      await assert.rejects(engine.plan(source, { budget: -1 }), { code: 'ARGUMENT' });
+      await assert.rejects(engine.plan(source, { budget: /** @type {any} */ ('1 GB') }), { code: 'ARGUMENT' });
+    });
+
+    for (const part of [0.85, 0.6])
+      test(`the same tokens with ${part} of the weights, and no more memory than that`, async () => {
+        const budget = budgetOf(part);
+        const model = await engine.load(source, { ...OPTIONS, budget });
+        assert.ok(model.info.paging);
+        const session = await model.createSession();
+        const { result } = await collect(session.generate(PROMPT, SEEDED));
+        assert.deepEqual(result.ids, wanted.ids);
+        assert.equal(result.text, wanted.text);
+        const again = await session.generate(PROMPT, SEEDED).done(); // all but one token are in the KV cache
+        assert.deepEqual(again.ids, wanted.ids);
+        const { total, peak, heap } = await model.memory();
+        assert.ok(total + model.info.paging.besideBytes <= budget && peak <= heap, `${total} bytes, budget ${budget}`);
+        await model.close();
+      });
+
+    test('sessions at the same time', async () => {
+      const options = { ...OPTIONS, sessions: 3 };
+      const all = await engine.plan(source, options);
+      // Not even one session would do with all weights in memory.
+      const model = await engine.load(source, { ...options, budget: Math.min(all.heapBytes - all.weightBytes * 0.4, whole.heapBytes - 65536) });
+      assert.equal(model.info.residency, 'paged');
+      assert.ok(model.info.sessions >= 2);
+      const sessions = await Promise.all(Array.from({ length: model.info.sessions }).map(() => model.createSession()));
+      const results = await Promise.all(sessions.map((session) => session.generate(PROMPT, SEEDED).done()));
+      for (const { ids } of results) assert.deepEqual(ids, wanted.ids);
+      // One of them stops amid its work, the others don't notice.
+      const abort = new AbortController();
+      const stopped = sessions[0].generate(PROMPT.slice(3), { ...SEEDED, signal: abort.signal }).done().catch((/** @type {any} */ e) => e.name);
+      const others = sessions.slice(1).map((session, i) => session.generate(PROMPT.slice(i + 1), SEEDED).done());
+      abort.abort();
+      assert.equal(await stopped, 'AbortError');
+      for (const other of await Promise.all(others)) assert.notEqual(other.reason, 'abort');
+      assert.deepEqual((await sessions[0].generate(PROMPT, SEEDED).done()).ids, wanted.ids);
+      await model.close();
+    });
+
+    test('leaving a generation and going on; closing amid one', async () => {
+      const model = await engine.load(source, { ...OPTIONS, budget: budgetOf(0.6) });
+      const session = await model.createSession();
+      for await (const _ of session.generate('Some other words, to begin with', SEEDED)) break;
+      assert.deepEqual((await session.generate(PROMPT, SEEDED).done()).ids, wanted.ids);
+      const run = session.generate(PROMPT.slice(5), SEEDED).done();
+      await Promise.all([assert.rejects(run, { code: 'CLOSED' }), model.close()]);
+    });
+
+    test('a file that can only be downloaded is refused', async () => {
+      const server = await serve(await tinyModel(SHAPE));
+      const budget = budgetOf(0.6);
+      assert.equal((await engine.plan(fromUrl(server.url), { ...OPTIONS, budget })).fits, 'no');
+      await assert.rejects(engine.load(fromUrl(server.url), { ...OPTIONS, budget }), (error) =>
+        error.code === 'NOMEM' && /from this machine/.test(error.hint));
+      await server.close();
+    });
+  });
+}
+
+suite('a Blob, in this thread', createEngine, (bytes) => fromBlob(new Blob([bytes])));
+suite('a Blob, in a worker', createWorkerEngine, (bytes) => fromBlob(new Blob([bytes])));
+suite('bytes, in this thread', createEngine, (bytes) => fromBytes(bytes));
+
+if (isNode) {
+  const { mkdtemp, rm, truncate, writeFile } = await nodeModule('fs/promises');
+  const dir = await mkdtemp(new URL('../../build/paging-', import.meta.url).pathname);
+  after(() => rm(dir, { recursive: true }));
+  const path = `${dir}/model.bq4`;
+  suite('a file, in this thread', createEngine, async (bytes) => {
+    await writeFile(path, bytes);
+    return fromFile(path);
+  });
+  suite('a file, in a worker', createWorkerEngine, () => fromFile(path));
+
+  describe('reads', () => {
+    test('a token reads what the plan says', async () => {
+      const engine = await createEngine();
+      const blob = new CountingBlob([await tinyModel(SHAPE)]);
+      const whole = await engine.plan(fromBlob(blob), OPTIONS);
+      const model = await engine.load(fromBlob(blob), { ...OPTIONS, budget: whole.heapBytes - whole.weightBytes * 0.4 });
+      const { streamedBytes, slotBytes } = model.info.paging;
+      const session = await model.createSession();
+      await session.generate(PROMPT, { ...SEEDED, maxTokens: 1 }).done();
+      blob.bytes = 0;
+      const { ids } = await session.generate(PROMPT, { ...SEEDED, maxTokens: 21 }).done();
+      // Tokens that come again have their row in the cache; two buffers may be full before and after.
+      const runs = ids.length; // the last of the prompt, and all but the last that was generated
+      assert.ok(blob.bytes <= runs * streamedBytes + 2 * slotBytes, `${blob.bytes} bytes for ${runs} × ${streamedBytes}`);
+      assert.ok(blob.bytes >= runs * streamedBytes * 0.9 - 2 * slotBytes, `${blob.bytes} bytes for ${runs} × ${streamedBytes}`);
+      await engine.close();
+    });
+
+    test('a read that fails ends the generation, not the session', async () => {
+      const engine = await createEngine();
+      const blob = new CountingBlob([await tinyModel(SHAPE)]);
+      const whole = await engine.plan(fromBlob(blob), OPTIONS);
+      const model = await engine.load(fromBlob(blob), { ...OPTIONS, budget: whole.heapBytes - whole.weightBytes * 0.4 });
+      const session = await model.createSession();
+      const { ids } = await session.generate(PROMPT, SEEDED).done();
+      const parts = [];
+      const failing = async () => {
+        for await (const part of session.generate(PROMPT, SEEDED)) if (parts.push(part) === 5) blob.broken = true;
+      };
+      await assert.rejects(failing, (error) => error.code === 'READ' && /can't be read any more: gone/.test(error.message) && error.offset > 0);
+      blob.broken = false;
+      assert.ok(parts.length >= 5 && parts.length < 30);
+      assert.deepEqual((await session.generate(PROMPT, SEEDED).done()).ids, ids);
+      await engine.close();
+    });
+
+    test('a file that was cut off', async () => {
+      const engine = await createWorkerEngine();
+      const bytes = await tinyModel(SHAPE);
+      const cut = `${dir}/cut.bq4`;
+      await writeFile(cut, bytes);
+      const whole = await engine.plan(fromFile(cut), OPTIONS);
+      const model = await engine.load(fromFile(cut), { ...OPTIONS, budget: whole.heapBytes - whole.weightBytes * 0.4 });
+      const session = await model.createSession();
+      await truncate(cut, bytes.length / 2);
+      await assert.rejects(session.generate(PROMPT, SEEDED).done(), { code: 'READ' });
+      await writeFile(cut, bytes);
+      assert.equal((await session.generate(PROMPT, SEEDED).done()).ids.length, 30);
+      await engine.close();
+    });
+  });
+}

@@ -1,0 +1,73 @@
+// Runs in the browser under test: one model with all weights in memory and under budgets, its file in OPFS.
+import { createWorkerEngine, fromHandle } from '../../js/index.js';
+
+const FILE = 'bench-paging.bq4';
+/** @type {{ file: File, handle: FileSystemFileHandle, models: any[], reader: Worker } | null} */
+let state = null;
+
+/** Milliseconds. @param {() => Promise<any>} work */
+async function timed(work) {
+  const since = performance.now();
+  await work();
+  return performance.now() - since;
+}
+
+/** One call of the worker that only reads. @param {any} message @returns {Promise<any>} */
+function read(message) {
+  const { reader } = /** @type {any} */ (state);
+  return new Promise((resolve, reject) => {
+    reader.onmessage = (/** @type {MessageEvent} */ { data }) => (data.error ? reject(new Error(data.error)) : resolve(data));
+    reader.postMessage(message);
+  });
+}
+
+/**
+ * Loads the model once per share of its weights; 1: no budget.
+ * @param {{ url: string, shares: number[], threads: number, context: number }} options
+ */
+async function open({ url, shares, threads, context }) {
+  const folder = await navigator.storage.getDirectory();
+  const handle = await folder.getFileHandle(FILE, { create: true });
+  await (/** @type {any} */ (await fetch(url)).body).pipeTo(await handle.createWritable());
+  const file = await handle.getFile();
+  const reader = new Worker(new URL('./paging-reads.js', import.meta.url), { type: 'module' });
+  state = { file, handle, models: [], reader };
+  const engine = await createWorkerEngine({ threads });
+  const options = { context, kv: /** @type {const} */ ('f16') };
+  const whole = await engine.plan(fromHandle(handle), options);
+  for (const share of shares) {
+    const budget = share < 1 ? whole.heapBytes - Math.ceil(whole.weightBytes * (1 - share)) : undefined;
+    const own = await createWorkerEngine({ threads });
+    const model = await own.load(fromHandle(handle), { ...options, budget });
+    const session = await model.createSession();
+    state.models.push({ engine: own, model, session, share, budget });
+  }
+  const info = state.models.map(({ model, share, budget }) => ({ share, budget, heapBytes: model.info.heapBytes, weightBytes: model.info.weightBytes, paging: model.info.paging, threads: model.info.threads }));
+  const shared = crossOriginIsolated && threads !== 1;
+  await engine.close();
+  return { info, fileBytes: file.size, shared, isolated: crossOriginIsolated };
+}
+
+let calls = 0;
+
+/** Tokens per second of model `i`. @param {{ i: number, prompt: number, tokens: number }} cell */
+async function decode({ i, prompt, tokens }) {
+  const { session, model } = /** @type {any} */ (state).models[i];
+  const ids = Array.from({ length: prompt }, (_, n) => (n === 0 ? 300 + (++calls % 4000) : 500 + ((n * 37) % 5000)));
+  const { timings, ids: made } = await session.generate(ids, { temperature: 0, maxTokens: tokens }).done();
+  return { decode: (made.length - 1) / (timings.decodeMs / 1e3), prefill: prompt / (timings.prefillMs / 1e3), ids: made, memory: await model.memory() };
+}
+
+/** Bytes per second of reading the file in pieces and nothing else. @param {{ way: 'handle' | 'blob', piece: number, ms: number }} options */
+async function storage({ way, piece, ms }) {
+  const { file, handle } = /** @type {any} */ (state);
+  return (await read({ way, piece, ms, file, handle })).rate;
+}
+
+async function close() {
+  for (const { engine } of state?.models ?? []) await engine.close();
+  state?.reader.terminate();
+  await (await navigator.storage.getDirectory()).removeEntry(FILE);
+}
+
+Object.assign(globalThis, { open_: open, decode, storage, close_: close, timed, benchReady: true });

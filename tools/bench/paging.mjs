@@ -1,0 +1,82 @@
+#!/usr/bin/env node
+// What a budget costs, in Chromium: tokens per second with all weights in memory and with a share of them, beside
+// what the same file's storage gives to a worker that only reads. Rounds are interleaved, figures are medians.
+//
+//   node tools/bench/paging.mjs [--shape 135m] [--shares 0.6,0.3] [--threads 1] [--rounds 5] [--seconds 80]
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { fileSink } from '../../js/convert/output.js';
+import { makeRandom, SHAPES } from '../make_random.mjs';
+import { PUBLIC, serve } from '../serve.mjs';
+import { command, ROOT } from '../setup/setup.mjs';
+import { launch } from '../../tests/browser/launch.mjs';
+
+/** @param {number[]} values */
+const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+const mb = (/** @type {number} */ bytes) => (bytes / 1e6).toFixed(1);
+
+await command(async () => {
+  const { values } = parseArgs({
+    options: {
+      shape: { type: 'string', default: '135m' }, shares: { type: 'string', default: '0.6,0.3' }, threads: { type: 'string', default: '1' },
+      rounds: { type: 'string', default: '5' }, tokens: { type: 'string', default: '24' },
+    },
+  });
+  const { shape } = values;
+  const [threads, rounds, tokens] = [values.threads, values.rounds, values.tokens].map(Number);
+  const path = `build/bench/${shape}-bq4h.bq4`;
+  if (!existsSync(join(ROOT, path))) {
+    mkdirSync(join(ROOT, 'build', 'bench'), { recursive: true });
+    await makeRandom(SHAPES[shape], await fileSink(join(ROOT, path)), { quant: 'bq4h', embed: 'bq8', tokenizer: false });
+  }
+  const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench', 'build/bench'] });
+  const browser = await launch();
+  try {
+    const page = await browser.newPage();
+    await page.goto(`${site.url}tools/bench/paging.html`);
+    await page.waitForFunction('globalThis.benchReady');
+    const run = (/** @type {string} */ name, /** @type {any} */ options = {}) => page.evaluate(`${name}(${JSON.stringify(options)})`);
+    const shares = [1, ...values.shares.split(',').map(Number)];
+    const { info } = /** @type {any} */ (await run('open_', { url: `${site.url}${path}`, shares, threads, context: 512 }));
+    const piece = info.at(-1).paging.slotBytes;
+    /** @type {number[][]} */
+    const rates = shares.map(() => []);
+    const storage = { handle: /** @type {number[]} */ ([]), blob: /** @type {number[]} */ ([]) };
+    /** @type {any[]} */
+    const memory = [];
+    for (let round = -1; round < rounds; round++) { // the first one warms up
+      for (const way of /** @type {const} */ (['handle', 'blob'])) {
+        const rate = /** @type {number} */ (await run('storage', { way, piece, ms: 300 }));
+        if (round >= 0) storage[way].push(rate);
+      }
+      for (let i = 0; i < shares.length; i++) {
+        const made = /** @type {any} */ (await run('decode', { i, prompt: 8, tokens }));
+        memory[i] = made.memory;
+        if (round >= 0) rates[i].push(made.decode);
+      }
+    }
+    const bare = { handle: median(storage.handle), blob: median(storage.blob) };
+    const resident = median(rates[0]);
+    const cells = shares.map((share, i) => {
+      const { paging, budget } = info[i];
+      const rate = median(rates[i]);
+      const limit = paging?.streamedBytes ? Math.min(resident, bare.handle / paging.streamedBytes) : resident;
+      return { share, budget, rate, limit, ratio: rate / limit, paging, total: memory[i].total, threads: info[i].threads };
+    });
+    const report = { cpu: cpus()[0]?.model, browser: `Chromium ${browser.version()}`, shape, rounds, tokens, bare, piece, cells };
+    writeFileSync(join(ROOT, 'build', 'bench', `paging-${threads}.json`), `${JSON.stringify(report, null, 2)}\n`);
+    console.log(`${report.cpu}, ${report.browser}, ${shape}, ${info[0].threads} thread(s), medians of ${rounds}`);
+    console.log(`OPFS in pieces of ${mb(piece)} MB: ${mb(bare.handle)} MB/s by sync access handle, ${mb(bare.blob)} MB/s by Blob`);
+    for (const { share, budget, rate, limit, ratio, paging, total } of cells) {
+      const detail = paging
+        ? `${paging.layers} layers${paging.head ? ' and the head' : ''} stay, ${mb(paging.streamedBytes)} MB streamed per token, limit ${limit.toFixed(1)}, ratio ${ratio.toFixed(2)}, memory ${mb(total + paging.besideBytes)} of ${mb(budget)} MB`
+        : `all stay, memory ${mb(total)} MB`;
+      console.log(`${String(share).padEnd(4)} of the weights: ${rate.toFixed(1).padStart(6)} tokens/s; ${detail}`);
+    }
+  } finally {
+    await browser.close();
+    await site.close();
+  }
+});
