@@ -5,7 +5,7 @@ import { onDrop } from './drop.js';
 import * as format from './format.js';
 import { glimpse, GLIMPSED } from './glimpse.js';
 import { download, Host } from './host.js';
-import { keepForOffline } from './offline.js';
+import { isolate, keepForOffline } from './offline.js';
 import { $, chips, countOn, details, fileInput, grow, message, newChat, onMessage, say, send, showLoading, showProgress, stop } from './page.js';
 import { Panel } from './panel.js';
 import { SettingsForm } from './settings.js';
@@ -284,6 +284,7 @@ async function begin() {
   enter('loading');
   // On a phone this would bring up the keyboard.
   if (matchMedia('(hover: hover)').matches) message.focus();
+  if (await isolate()) return;
   try {
     panel.engine(await host.start());
   } catch (error) {

@@ -13,6 +13,9 @@ export const counted = (n, thing) => `${count(n)} ${thing}${n === 1 ? '' : 's'}`
 /** @param {number} ms */
 export const duration = (ms) => (ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
 
+/** @param {Pick<import('../js/types.js').Plan, 'arch' | 'layers' | 'hidden' | 'vocab'>} model */
+export const shape = ({ arch, layers, hidden, vocab }) => `${arch}, ${layers} layers × ${hidden}, vocabulary ${count(vocab)}`;
+
 /**
  * "5.5-million-parameter", or "language" where the shape doesn't tell.
  * @param {import('../js/types.js').ModelInfo} model

@@ -1,17 +1,47 @@
-/** Makes the page work without a network after one visit, where the browser lets it. */
+/** What the service worker gives the page: a start without a network, and memory that threads can share. */
+
+/** So long may the first visit wait for the service worker before it goes on without. */
+const DEADLINE = 8000;
+/** In sessionStorage: this tab has been reloaded for the sake of isolation once. */
+const TRIED = 'bq4.isolating';
 
 /** Registers the service worker and waits until it holds everything. @returns {Promise<string>}  how it went, for people */
 export async function keepForOffline() {
   if (!('serviceWorker' in navigator)) return 'only until this page is closed: this browser lets it store nothing';
   try {
-    const registration = await navigator.serviceWorker.register(new URL('./sw.js', import.meta.url));
-    const coming = registration.installing ?? registration.waiting;
-    if (coming && !registration.active) await settled(coming);
-    if (registration.active) return 'yes: page, engine and model are stored';
+    if (await active()) return 'yes: page, engine and model are stored';
   } catch {
     // Refused (private mode, storage full, no secure context): the page works as long as it is open.
   }
   return 'only until this page is closed: it could not be stored';
+}
+
+/**
+ * On a host that doesn't send the headers for cross-origin isolation the service worker adds them, but only to pages
+ * that are loaded after it started. So the first visit reloads itself, once; where that doesn't help (or isn't worth
+ * it: in a frame, which its parent would have to isolate too), the engine runs on one thread.
+ * @returns {Promise<boolean>}  whether the page is being reloaded
+ */
+export async function isolate() {
+  if (crossOriginIsolated || !isSecureContext || !('serviceWorker' in navigator) || top !== self) return false;
+  try {
+    if (sessionStorage.getItem(TRIED)) return false;
+    const late = new Promise((resolve) => setTimeout(resolve, DEADLINE, false));
+    if (!(await Promise.race([active(), late]))) return false;
+    sessionStorage.setItem(TRIED, 'yes');
+  } catch {
+    return false; // Nothing may be stored here: nothing would keep it from reloading for ever.
+  }
+  location.reload();
+  return true;
+}
+
+/** @returns {Promise<boolean>}  whether a service worker is active, once it is known */
+async function active() {
+  const registration = await navigator.serviceWorker.register(new URL('./sw.js', import.meta.url));
+  const coming = registration.installing ?? registration.waiting;
+  if (coming && !registration.active) await settled(coming);
+  return registration.active !== null;
 }
 
 /** @param {ServiceWorker} worker */

@@ -35,7 +35,7 @@ export class Panel {
   model(info, name) {
     this.set('name', name);
     this.set('size', format.bytes(info.fileBytes));
-    this.set('shape', `${info.arch}, ${info.layers} layers × ${info.hidden}, vocabulary ${format.count(info.vocab)}`);
+    this.set('shape', format.shape(info));
     this.set('license', info.license || 'not stated');
   }
 

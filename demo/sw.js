@@ -3,6 +3,8 @@
  * and asks the network first, so a page with a network is never stale. Everything else (other origins, ranges of
  * large models, other files) is none of its business.
  *
+ * It also makes the page cross-origin isolated, which threads need, on hosts that can't send headers.
+ *
  * A browser test compares the list with what a visit fetches.
  */
 
@@ -17,6 +19,13 @@ const FILES = [
   ...['relaxed', 'simd128', 'relaxed-threads', 'simd128-threads'].map((name) => `../build/wasm/bq4-${name}.wasm`),
   '../models/chat.bq4',
 ].map((path) => new URL(path, location.href).href);
+
+/** With these on the page and its workers, the browser lets them share memory. */
+const ISOLATION = {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+};
 
 /** The types of service workers are not those of pages. @type {any} */
 const worker = globalThis;
@@ -33,7 +42,7 @@ worker.addEventListener('activate', (/** @type {any} */ event) => {
 
 worker.addEventListener('fetch', (/** @type {any} */ event) => {
   const key = keyOf(event.request);
-  if (key) event.respondWith(answer(event.request, key, (/** @type {Promise<any>} */ work) => event.waitUntil(work)));
+  if (key) event.respondWith(answer(event.request, key, (/** @type {Promise<any>} */ work) => event.waitUntil(work)).then(isolated));
 });
 
 async function dropOld() {
@@ -70,3 +79,12 @@ async function answer(request, key, later) {
 
 /** @param {Response} response @param {Response} [kept] */
 const isSame = (response, kept) => response.headers.has('etag') && response.headers.get('etag') === kept?.headers.get('etag');
+
+/** @param {Response} response */
+function isolated(response) {
+  // A redirect, or what can't be looked into, passes as it is.
+  if (response.type === 'opaque' || response.type === 'opaqueredirect' || response.status === 304) return response;
+  const headers = new Headers(response.headers);
+  for (const [name, value] of Object.entries(ISOLATION)) headers.set(name, value);
+  return new Response(response.body, { status: response.status, statusText: response.statusText, headers });
+}

@@ -25,6 +25,20 @@ async function watched(options) {
   return page;
 }
 
+/** Counts the loads of a page. @param {import('playwright-core').Page} page */
+function visits(page) {
+  let n = 0;
+  page.on('domcontentloaded', () => n++);
+  return () => n;
+}
+
+/** Opens the demo on a host without headers and waits for the visit that shares memory. @param {import('playwright-core').Page} page @param {string} url */
+async function isolatedDemo(page, url) {
+  await page.goto(url);
+  await page.waitForFunction(() => crossOriginIsolated);
+  await ready(page);
+}
+
 test('the network goes away: it goes on, and even starts again', async () => {
   const site = await serve({ root: ROOT });
   cleanup.push(site.close);
@@ -62,8 +76,9 @@ test('a host without any header, in a subfolder: policy and offline included', a
   const host = await plainHost('/some/where');
   cleanup.push(host.close);
   const page = await watched();
-  await openDemo(page, host.url);
-  assert.equal(await page.evaluate(() => crossOriginIsolated), false);
+  const loads = visits(page);
+  await isolatedDemo(page, host.url);
+  assert.equal(loads(), 2, 'the page reloads itself once');
   assert.match(await say(page, 'Hello!'), /\w/);
   await kept(page);
   assert.deepEqual(page.trouble, []);
@@ -91,6 +106,28 @@ test('a host without any header, in a subfolder: policy and offline included', a
   assert.match(await say(page, 'Hello!'), /\w/);
 });
 
+test('without headers and without a service worker: one thread, no reload', async () => {
+  const host = await plainHost('/y');
+  cleanup.push(host.close);
+  const refused = await watched({ serviceWorkers: 'block' });
+  const once = visits(refused);
+  await openDemo(refused, host.url);
+  assert.match(await say(refused, 'Hello!'), /\w/);
+  assert.equal(await refused.evaluate(() => crossOriginIsolated), false);
+  assert.equal(once(), 1);
+
+  // A service worker that runs, but whose headers come to nothing: after one reload it gives up.
+  const page = await watched();
+  await page.addInitScript(() => Object.defineProperty(globalThis, 'crossOriginIsolated', { value: false }));
+  const loads = visits(page);
+  await openDemo(page, host.url);
+  await kept(page);
+  await page.reload();
+  await ready(page);
+  assert.match(await say(page, 'Hello!'), /\w/);
+  assert.equal(loads(), 3, 'the first, the one it asked for itself, the one asked for here');
+});
+
 test('what is stored is what a visit needs', async () => {
   const host = await plainHost('/x');
   cleanup.push(host.close);
@@ -99,7 +136,7 @@ test('what is stored is what a visit needs', async () => {
   const needed = new Set(host.paths);
   needed.delete('demo/sw.js');
   const page = await watched();
-  await openDemo(page, host.url);
+  await isolatedDemo(page, host.url);
   await kept(page);
   const stored = await page.evaluate(async () => {
     const requests = await Promise.all((await caches.keys()).map(async (name) => (await caches.open(name)).keys()));
