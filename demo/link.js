@@ -28,7 +28,6 @@ const ROWS = {
   'KV cache': (plan) => `${format.bytes(plan.kvBytesPer1000)} per 1,000 tokens`,
   Fits: ({ fits, fitsReason }) => (fitsReason ? `${fits}: ${fitsReason}` : fits),
   Speed: ({ tokensPerSecond }) => (tokensPerSecond ? `about ${format.speed(tokensPerSecond)} on this machine` : ''),
-  Origin: ({ authenticated }) => (authenticated ? 'authenticated by its integrity' : 'not authenticated: whoever runs the server decides what it sends'),
 };
 
 /** @param {Plan} plan */

@@ -1,7 +1,7 @@
-// What a page downloads of JavaScript from the package as it is shipped: dist/, which is js/ without comments.
+// What a page downloads of JavaScript from the package as it is shipped: dist/, which is js/ without comments and spaces.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -10,13 +10,12 @@ import { tinyModel } from './fixture.mjs';
 
 const root = new URL('../../', import.meta.url);
 const LIMIT = 30_000;
-/** What a page with threads loads: its own imports, those of the engine's worker, those of the other threads'. */
-const ENTRIES = ['index.js', 'worker.js', 'threads.js', 'thread.js'];
+/** What a page with threads loads: its own imports, those of the engine's worker, those of the other threads', a model's by an address. */
+const ENTRIES = ['index.js', 'worker.js', 'threads.js', 'thread.js', 'sources/remote.js', 'sources/http.js'];
 
 before(() => {
-  rmSync(new URL('dist', root), { recursive: true, force: true });
-  const made = spawnSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.dist.json'], { cwd: root, encoding: 'utf8' });
-  assert.equal(made.status, 0, made.stdout);
+  const made = spawnSync(process.execPath, ['tools/dist.mjs'], { cwd: root, encoding: 'utf8' });
+  assert.equal(made.status, 0, made.stdout + made.stderr);
 });
 
 /** @param {string} url @param {Set<string>} seen */
@@ -24,7 +23,7 @@ function follow(url, seen) {
   if (seen.has(url)) return seen;
   seen.add(url);
   const text = readFileSync(new URL(url), 'utf8');
-  for (const [, name] of text.matchAll(/^(?:import|export)\s[^;]*?from\s*'([^']+)'/gm)) {
+  for (const [, name] of text.matchAll(/(?:^|;)(?:import|export)[^;'"]*?from\s*["']([^"']+)["']/gm)) {
     assert.match(name, /^\.\.?\//, `${url} imports ${name}: only our own modules, by relative address`);
     follow(new URL(name, url).href, seen);
   }
@@ -50,7 +49,7 @@ test(`JavaScript of a page: at most ${LIMIT} bytes gzipped`, () => {
 });
 
 test('no eval, no blob: addresses, no absolute addresses to load from', () => {
-  for (const url of loaded()) assert.doesNotMatch(readFileSync(new URL(url), 'utf8'), /\beval\(|new Function|createObjectURL|'https?:/, url);
+  for (const url of loaded()) assert.doesNotMatch(readFileSync(new URL(url), 'utf8'), /\beval\(|new Function|createObjectURL|['"]https?:/, url);
 });
 
 test('dist/ has every module of js/, without comments', () => {
