@@ -66,7 +66,7 @@ test('the package contains what its modules load, by addresses that bundlers und
   let found = 0;
   for (const url of loaded()) {
     assert.ok(files.has(url.slice(root.href.length)), url);
-    for (const [, name] of readFileSync(new URL(url), 'utf8').matchAll(/new URL\('([^']+)', import\.meta\.url\)/g)) {
+    for (const [, name] of readFileSync(new URL(url), 'utf8').matchAll(/new URL\(["']([^"']+)["'], ?import\.meta\.url\)/g)) {
       const target = new URL(name, url);
       assert.ok(existsSync(fileURLToPath(target)) && files.has(target.href.slice(root.href.length)), `${url} loads ${name}`);
       found++;
