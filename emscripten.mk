@@ -29,11 +29,12 @@ CFLAGS := -std=c11 -ffp-contract=off -fno-math-errno -Wall -Wextra -Werror -Ic -
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
 
 
-# $(call config,name,compiler,archiver,flags,flags of c/kernels/simd128*.c,of c/kernels/relaxed*.c)
+# $(call config,name,compiler,archiver,flags,flags of c/kernels/simd128*.c,of c/kernels/relaxed*.c,of what is no inner loop)
+COLD := c/format/% c/model/% c/text/% c/plan.c web/%
 define config
 build/$(1)/%.o: %.c emscripten.mk build/$(1)/compiler
 	@mkdir -p $$(@D)
-	$(2) $$(CFLAGS) $(4) $$(if $$(filter c/kernels/simd128%,$$<),$(5)) $$(if $$(filter c/kernels/relaxed%,$$<),$(6)) -c $$< -o $$@
+	$(2) $$(CFLAGS) $(4) $$(if $$(filter c/kernels/simd128%,$$<),$(5)) $$(if $$(filter c/kernels/relaxed%,$$<),$(6)) $$(if $$(filter $$(COLD),$$<),$(7)) -c $$< -o $$@
 
 # Rewritten only when another compiler is used, which makes every object stale.
 build/$(1)/compiler: FORCE
@@ -89,12 +90,12 @@ WASM_LINK := -O2 $(EMCC_C) -sMALLOC=none -Wl,--no-entry -nostartfiles -Wl,--stac
   -sEXPORTED_FUNCTIONS=$(subst $(space),$(comma),$(strip $(EXPORTS)))
 
 WASM_FLAGS := -O3 -fno-exceptions -msimd128
-$(eval $(call config,wasm-simd128,$(EMCC),$(EMAR),$(WASM_FLAGS),,))
-$(eval $(call config,wasm-relaxed,$(EMCC),$(EMAR),$(WASM_FLAGS),,-mrelaxed-simd))
+$(eval $(call config,wasm-simd128,$(EMCC),$(EMAR),$(WASM_FLAGS),,,-Os))
+$(eval $(call config,wasm-relaxed,$(EMCC),$(EMAR),$(WASM_FLAGS),,-mrelaxed-simd,-Os))
 # Over shared memory, for more than one thread: atomics, and data that only the first instance writes.
 SHARED := -sSHARED_MEMORY
-$(eval $(call config,wasm-simd128-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED),,))
-$(eval $(call config,wasm-relaxed-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED),,-mrelaxed-simd))
+$(eval $(call config,wasm-simd128-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED),,,-Os))
+$(eval $(call config,wasm-relaxed-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED),,-mrelaxed-simd,-Os))
 
 .PHONY: wasm
 wasm: $(patsubst %,build/wasm/bq4-%.wasm,simd128 relaxed simd128-threads relaxed-threads)
