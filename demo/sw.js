@@ -13,9 +13,9 @@ const CACHE = 'bq4-demo-1';
 const FILES = [
   './', 'icon.svg', 'style.css', 'theme.js',
   'alerts.js', 'app.js', 'drop.js', 'format.js', 'glimpse.js', 'host.js', 'offline.js', 'page.js', 'panel.js', 'settings.js', 'store.js', 'thread.js', 'view.js', 'worker.js',
-  ...['border', 'chat', 'client', 'companion', 'engine', 'errors', 'features', 'generation', 'index', 'loading', 'model', 'plan', 'protocol',
+  ...['border', 'chat', 'chunks', 'client', 'companion', 'engine', 'errors', 'features', 'fit', 'generation', 'index', 'loading', 'model', 'plan', 'progress', 'protocol',
     'sections', 'session', 'stop', 'thread', 'threads', 'turn', 'wasm', 'worker'].map((name) => `../js/${name}.js`),
-  ...['blob', 'bytes', 'http', 'index', 'node', 'read'].map((name) => `../js/sources/${name}.js`),
+  ...['blob', 'index', 'node', 'read'].map((name) => `../js/sources/${name}.js`),
   ...['relaxed', 'simd128', 'relaxed-threads', 'simd128-threads'].map((name) => `../build/wasm/bq4-${name}.wasm`),
   '../models/chat.bq4',
 ].map((path) => new URL(path, location.href).href);

@@ -79,7 +79,7 @@ export class HttpSource {
     } catch (cause) {
       release();
       if (signal?.aborted) throw signal.reason;
-      throw cause instanceof BqError ? cause : this.#fault('the server could not be reached', null, {}, cause);
+      throw cause instanceof BqError ? cause : this.#fault('the server could not be reached', null, { unreached: true }, cause);
     }
     const type = response.headers.get('content-type') ?? '';
     const { status } = response;

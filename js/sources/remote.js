@@ -104,7 +104,9 @@ export class RemoteSource {
 
   /** Waits before another try, or moves to the next mirror; throws when there is none. @param {HttpSource} http @param {BqError} error @param {number} failures @param {number} at @param {AbortSignal} [signal] */
   async #recover(http, error, failures, at, signal) {
-    const { status, retryAfter = 0, short } = error.details;
+    const { status, retryAfter = 0, short, unreached } = error.details;
+    // Chromium refuses a range that is compressed as if nobody had answered: the last try is for the whole file.
+    if (unreached && http.ranges === 'unknown' && failures === this.#retries - 1) http.ranges = 'broken';
     const passing = error.code === 'NETWORK' || PASSING.includes(status) || (short && failures < 1);
     if (passing && failures < this.#retries)
       return wait(Math.max(this.#delay * 2 ** failures * (0.75 + Math.random() / 2), Math.min(retryAfter, 30) * 1000), signal);

@@ -51,7 +51,41 @@ export async function start(name) {
   const { missing, start } = await driver(name);
   const reason = missing();
   if (reason) throw new Error(reason);
-  return start();
+  return bounded(await inTime(start(), START, `${name} did not start`));
+}
+
+/** Seconds that a start, a page's work (a whole suite runs in one), and an end may take: browsers hang. */
+const [START, WORK, END] = [60, 180, 20];
+
+/** @template T @param {Promise<T>} promise @param {number} seconds @param {string} what @returns {Promise<T>} */
+async function inTime(promise, seconds, what) {
+  /** @type {any} */
+  let timer;
+  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error(`${what} within ${seconds} s`)), 1000 * seconds)));
+  return /** @type {Promise<T>} */ (Promise.race([promise, late]).finally(() => clearTimeout(timer)));
+}
+
+/** Nothing waits for ever; a page that doesn't close ends with its browser. @param {Browser} browser @returns {Browser} */
+function bounded(browser) {
+  const { name } = browser;
+  return {
+    ...browser,
+    async open(url) {
+      const page = await inTime(browser.open(url), START, `${name} opened no page`);
+      const bound = (/** @type {any} */ method, /** @type {string} */ what) => (/** @type {any[]} */ ...args) => inTime(method(...args), WORK, `${name}: ${what} did not end`);
+      return {
+        goto: bound(page.goto, 'goto'),
+        reload: bound(page.reload, 'reload'),
+        evaluate: bound(page.evaluate, 'evaluate'),
+        until: bound(page.until, 'until'),
+        click: bound(page.click, 'click'),
+        type: bound(page.type, 'type'),
+        trouble: bound(page.trouble, 'trouble'),
+        close: () => inTime(page.close(), END, '').catch(() => {}),
+      };
+    },
+    close: () => inTime(browser.close(), END, `${name} did not close`),
+  };
 }
 
 /** @returns {Promise<Browser>} */

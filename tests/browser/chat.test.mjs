@@ -289,12 +289,12 @@ test('the engine or the model cannot be had: said with code and hint, and tried 
   page = await newPage(browser, { serviceWorkers: 'block' });
   const { alert } = ui(page);
   await page.route('**/bq4-relaxed.wasm', (route) => route.fulfill({ status: 404 }));
-  await page.route('**/chat.bq4', (route) => route.fulfill({ status: 503 }));
   await page.goto(site.url);
   await alert.waitFor();
   assert.match(await alert.locator('code').textContent() ?? '', /^NO_ENGINE/);
   assert.match(await alert.locator('.hint').textContent() ?? '', /build\/wasm/);
   await page.unroute('**/bq4-relaxed.wasm');
+  await page.route('**/chat.bq4', (route) => route.fulfill({ status: 503 }));
   await alert.getByRole('button', { name: 'Reload the page' }).click();
   await alert.locator('code', { hasText: 'HTTP_STATUS' }).waitFor();
   assert.ok(await ui(page).send.isDisabled());

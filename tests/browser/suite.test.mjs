@@ -55,12 +55,15 @@ await everyBrowser((name) => {
       const { createWorkerEngine, fromBytes } = await import(js);
       const { tinyModel, tokenizer } = await import(fixture);
       const counters = new Int32Array(new SharedArrayBuffer(8));
-      const worker = new Worker('/tests/browser/shims/counting-worker.mjs', { type: 'module' });
-      await new Promise((resolve) => {
-        worker.onmessage = resolve;
-        worker.postMessage(counters);
-      });
-      const engine = await createWorkerEngine({ worker });
+      // A function: where Firefox hangs as it starts threads, a second worker takes over.
+      const engine = await createWorkerEngine({ worker: async () => {
+        const worker = new Worker('/tests/browser/shims/counting-worker.mjs', { type: 'module' });
+        await new Promise((resolve) => {
+          worker.onmessage = resolve;
+          worker.postMessage(counters);
+        });
+        return worker;
+      } });
       const bytes = await tinyModel({ config: { hidden: 128, layers: 6, heads: 4, ffn: 384, context: 1024 }, type: 'bq4', tokens: { ...tokenizer(), eog: [] } });
       const session = await (await engine.load(fromBytes(bytes), { batch: 8 })).createSession();
       const read = () => [Atomics.load(counters, 0), Atomics.load(counters, 1)];

@@ -4,44 +4,19 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { tokenizerToJson, toBase64 } from '../../js/convert/companion-json.js';
 import { dequantize, quantize } from '../../js/convert/encode.js';
-import { tensorTable } from '../../js/convert/names.js';
 import { memorySink } from '../../js/convert/output.js';
 import { encodeTokenizer } from '../../js/convert/tokenizers/section.js';
 import { FLAT, ROWS, runLayout, typeNamed } from '../../js/convert/weights.js';
-import { v1Type, writeV1 } from '../../js/convert/write-v1.js';
+import { v1Type } from '../../js/convert/write-v1.js';
 import { matrixOf, writeV2 } from '../../js/convert/write-v2.js';
 import { xxh64 } from '../../js/convert/xxh64.js';
 import { createEngine, createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/index.js';
-import { CHAT, CONFIG, random, tokenizer } from './fixture.mjs';
+import { CHAT, CONFIG, tokenizer } from './fixture.mjs';
 import { serve } from './server.mjs';
+import { one, v1, values } from './v1.mjs';
 
 const GREEDY = { temperature: 0, maxTokens: 16 };
-const one = (bytes) => async function* () { yield bytes; };
-const values = (config) => {
-  const next = random(3);
-  return tensorTable(config).filter((slot) => slot.required).map(({ name, dims }) => {
-    const { rows, cols } = matrixOf(dims);
-    return { name, dims, data: Float32Array.from({ length: rows * cols }, () => (/ln.*weight/.test(name) ? 1 + 0.1 * next() : 0.5 * next())) };
-  });
-};
-
-/** A v1 file and its companion. */
-async function v1(config) {
-  const tensors = [];
-  const loose = {};
-  for (const { name, dims, data } of values(config)) {
-    const type = v1Type(dims);
-    if (type) tensors.push({ name, dims, type, pieces: one(quantize(type.id, FLAT, data, 1, data.length)) });
-    else loose[name] = { dims, f32: toBase64(new Uint8Array(data.buffer)) };
-  }
-  const sink = memorySink();
-  await writeV1(sink, tensors);
-  const json = { bq4_companion: 1, config, license: 'CC0-1.0', name: 'tiny v1', tokenizer: tokenizerToJson(tokenizer()), chat: CHAT, tensors: loose };
-  return { file: sink.bytes, json, loose: Object.keys(loose) };
-}
-
 /** The same weights as a v2 file. */
 async function v2(config) {
   const tensors = values(config).map(({ name, dims, data }) => {

@@ -8,7 +8,8 @@ import { collect } from './engine-suite.mjs';
 import { tinyModel } from './fixture.mjs';
 import { serve } from './server.mjs';
 
-const SHAPE = { config: { layers: 7, ffn: 512 }, type: 'bq4_32' };
+// In pages without shared memory four layers' worth of buffers must be less than what the smallest budget leaves.
+const SHAPE = { config: { layers: 12, ffn: 1024 }, type: 'bq4_32' };
 // The narrowest KV cache and a small context: nothing to give up but the weights' place in memory.
 const OPTIONS = { context: 128, window: 16, batch: 8, kv: /** @type {const} */ ('i8') };
 const PROMPT = 'Once upon a time there was an old house in the woods';

@@ -30,6 +30,7 @@
  * | `html` | 200 with a page of HTML, as a captive portal answers |
  * | `file` | the path of another of `files`, served in its place: a file that changed. (Or assign `server.files[path]`) |
  * | `drop`, `reset`, `stall` | at this place of the body: the connection is closed (FIN), reset (RST), or nothing more is sent |
+ * | `until` | a promise: with it what `stall` holds back is sent after all |
  * | `truncate` | the body ends here as if all were well, with the Content-Length of what is sent |
  * | `refuse`, `silent` | the connection is reset before any answer; no answer ever comes |
  * | `length` | Content-Length: `'whole'` of what was promised though less is sent, `'none'` (chunked), or a number |
@@ -66,6 +67,7 @@ import { parseRange } from '../../tools/serve.mjs';
  * @property {Place} [drop]
  * @property {Place} [reset]
  * @property {Place} [stall]
+ * @property {Promise<unknown>} [until]
  * @property {Place} [truncate]
  * @property {boolean} [refuse]
  * @property {boolean} [silent]
@@ -293,10 +295,14 @@ export async function faultServer(files, faults = []) {
     });
     if (asked.method === 'HEAD') return void response.end();
     await send(response, asked, fault, reader, first, end);
+    if (places[0]?.name === 'stall' && !response.destroyed) {
+      if (!fault.until) return;
+      await fault.until;
+      await send(response, asked, fault, reader, end, to);
+    }
     if (response.destroyed) return;
-    if (places[0]?.name === 'stall') return;
     if (places[0]?.name === 'reset') return cut('resetAndDestroy');
-    if (places[0]?.name === 'drop' || (length !== undefined && length !== end - first)) return cut('destroy');
+    if (places[0]?.name === 'drop' || (length !== undefined && length !== (fault.until ? to : end) - first)) return cut('destroy');
     response.end();
   }
 

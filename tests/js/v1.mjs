@@ -1,0 +1,33 @@
+// Tiny files of version 1 and their companions.
+import { tokenizerToJson, toBase64 } from '../../js/convert/companion-json.js';
+import { quantize } from '../../js/convert/encode.js';
+import { tensorTable } from '../../js/convert/names.js';
+import { memorySink } from '../../js/convert/output.js';
+import { FLAT } from '../../js/convert/weights.js';
+import { v1Type, writeV1 } from '../../js/convert/write-v1.js';
+import { matrixOf } from '../../js/convert/write-v2.js';
+import { CHAT, random, tokenizer } from './fixture.mjs';
+
+export const one = (bytes) => async function* () { yield bytes; };
+export const values = (config) => {
+  const next = random(3);
+  return tensorTable(config).filter((slot) => slot.required).map(({ name, dims }) => {
+    const { rows, cols } = matrixOf(dims);
+    return { name, dims, data: Float32Array.from({ length: rows * cols }, () => (/ln.*weight/.test(name) ? 1 + 0.1 * next() : 0.5 * next())) };
+  });
+};
+
+/** A v1 file and its companion. */
+export async function v1(config) {
+  const tensors = [];
+  const loose = {};
+  for (const { name, dims, data } of values(config)) {
+    const type = v1Type(dims);
+    if (type) tensors.push({ name, dims, type, pieces: one(quantize(type.id, FLAT, data, 1, data.length)) });
+    else loose[name] = { dims, f32: toBase64(new Uint8Array(data.buffer)) };
+  }
+  const sink = memorySink();
+  await writeV1(sink, tensors);
+  const json = { bq4_companion: 1, config, license: 'CC0-1.0', name: 'tiny v1', tokenizer: tokenizerToJson(tokenizer()), chat: CHAT, tensors: loose };
+  return { file: sink.bytes, json, loose: Object.keys(loose) };
+}
