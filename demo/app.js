@@ -1,14 +1,17 @@
 /** The chat page: what happens when. Looks are in style.css, each part of the page has a module of its own. */
 import { BqError } from '../js/index.js';
 import { clearAlert, showError } from './alerts.js';
+import { crashed, marked } from './crash.js';
 import { onDrop } from './drop.js';
 import * as format from './format.js';
 import { glimpse, GLIMPSED } from './glimpse.js';
 import { download, Host } from './host.js';
+import { hidePlan, needsConsent, onLink, showButtons, showPlan } from './link.js';
 import { isolate, keepForOffline } from './offline.js';
 import { $, chips, countOn, details, fileInput, grow, message, newChat, onMessage, say, send, showLoading, showProgress, stop } from './page.js';
 import { Panel } from './panel.js';
 import { SettingsForm } from './settings.js';
+import { StoragePanel } from './storage.js';
 import { loadConversation, saveConversation } from './store.js';
 import { Conversation } from './view.js';
 
@@ -32,12 +35,19 @@ let replying = new AbortController();
 let underWay = Promise.resolve();
 /** Ends the loading under way: the file that is chosen last wins. */
 let opening = new AbortController();
+/** Weights are on their way while the model is in use already. */
+let arriving = false;
+let paused = false;
+/** What "Download and use" would load. @type {(() => void) | null} */
+let agreed = null;
+/** @type {StoragePanel | null} */
+let storage = null;
 
 /** @param {typeof phase} next */
 function enter(next) {
   phase = next;
   const able = phase === 'ready' && host.hasModel;
-  showLoading(phase === 'loading');
+  showLoading(phase === 'loading' || arriving);
   stop.hidden = phase !== 'writing';
   send.hidden = phase === 'writing';
   for (const control of [send, ...chips]) control.disabled = !able;
@@ -192,23 +202,27 @@ async function copy({ content }) {
 /**
  * Loads a model in place of the one in use, which goes on when that fails.
  * @param {string} name  to show while the file hasn't said its own
- * @param {(signal: AbortSignal) => Promise<Blob>} fetchFile
- * @param {() => void} [retry]
+ * @param {(signal: AbortSignal) => Promise<Blob | string>} find  a file, or the address of one
+ * @param {{ retry?: () => void, level?: number, streaming?: boolean }} [how]  `level`: how often to halve the context
  * @returns {Promise<boolean>}  whether it runs now
  */
-async function open(name, fetchFile, retry) {
+async function open(name, find, { retry, level = 0, streaming = false } = {}) {
   opening.abort();
   opening = new AbortController();
   const { signal } = opening;
   await stopReply();
   clearAlert();
+  arriving = false;
   enter('loading');
   say(`Loading ${name}…`);
   try {
-    const file = await fetchFile(signal);
-    const info = await host.load(file, conversation.entries, showProgress, signal);
-    showModel(info, info.name || name, file);
+    const source = await find(signal);
+    const url = typeof source === 'string' ? source : null;
+    const sizes = { ...(url && { kv: /** @type {const} */ ('i8') }), ...(level && { context: Math.max(256, 2048 >> level) }), streaming };
+    const info = await marked({ name, url, level }, () => host.load(source, conversation.entries, sizes, showProgress, signal));
+    showModel(info, info.name || name, source);
     say(info.chat ? 'Ready.' : 'Ready. This model knows no chat: it goes on with what you write.');
+    arriving = streaming;
     enter('ready');
     await showState();
     return true;
@@ -221,24 +235,116 @@ async function open(name, fetchFile, retry) {
   }
 }
 
-/** @param {ModelInfo} info @param {string} name @param {Blob} file */
-function showModel(info, name, file) {
-  glimpse(/** @type {HTMLCanvasElement} */ ($('glimpse')), file);
-  $('glimpse-note').textContent = `${GLIMPSED} of the ${format.large(file.size * 2)} four-bit pieces of its file`;
+/** @param {ModelInfo} info @param {string} name @param {Blob | string} source  of an address the page itself may read nothing */
+function showModel(info, name, source) {
+  $('glimpse').hidden = $('glimpse-note').hidden = typeof source === 'string';
+  if (typeof source !== 'string') {
+    glimpse(/** @type {HTMLCanvasElement} */ ($('glimpse')), source);
+    $('glimpse-note').textContent = `${GLIMPSED} of the ${format.large(source.size * 2)} four-bit pieces of its file`;
+  }
   panel.model(info, name);
   panel.noReply();
   $('model-name').textContent = name;
   $('parameters').textContent = `${format.parameters(info)} model`;
 }
 
-async function openBundled() {
-  const opened = await open('the bundled model', (signal) => download(BUNDLED, showProgress, signal), openBundled);
+async function openBundled(level = 0) {
+  hidePlan();
+  const opened = await open('the bundled model', (signal) => download(BUNDLED, showProgress, signal), { retry: () => openBundled(level), level });
   if (opened) $('bundled').hidden = true;
+}
+
+// ---- models from links
+
+/** The last part of an address, for people. @param {string} url */
+const nameOf = (url) => decodeURIComponent(url.split(/[?#]/, 1)[0].split('/').pop() ?? '') || url;
+
+/** Shows what a link leads to, and loads it when it is small, there already or agreed to. @param {string} url @param {number} [level] */
+async function look(url, level = 0) {
+  hidePlan();
+  clearAlert();
+  agreed = null;
+  opening.abort();
+  opening = new AbortController();
+  const { signal } = opening;
+  say(`Looking at ${nameOf(url)}…`);
+  try {
+    const plan = await host.plan(url, { kv: 'i8', ...(level && { context: Math.max(256, 2048 >> level) }) }, signal);
+    if (signal.aborted) return;
+    showPlan(plan);
+    showButtons('asking');
+    agreed = () => fetchModel(url, level);
+    if (needsConsent(plan)) say('This is what it takes. Nothing large has been downloaded yet.');
+    else await fetchModel(url, level);
+  } catch (error) {
+    if (signal.aborted) return;
+    say(host.hasModel ? 'Nothing was loaded; the model before still runs.' : 'No model is loaded.');
+    showError(error, { text: 'Try again', run: () => look(url, level) });
+  }
+}
+
+/** Downloads a model, which can be talked to meanwhile. @param {string} url @param {number} level */
+async function fetchModel(url, level) {
+  agreed = null;
+  paused = false;
+  showButtons('downloading');
+  const opened = await open(nameOf(url), async () => url, { retry: () => look(url, level), level, streaming: true });
+  if (!opened) return hidePlan();
+  $('bundled').hidden = false;
+  const { signal } = opening;
+  try {
+    await host.arrived;
+    if (signal.aborted) return;
+    say('All of the model is here.');
+  } catch (error) {
+    if (signal.aborted) return;
+    await stopReply();
+    await host.drop();
+    say('The model did not arrive. What came of it is kept.');
+    showError(error, { text: 'Try again', run: () => look(url, level) });
+  }
+  arriving = false;
+  hidePlan();
+  enter(phase);
+  await storage?.show();
+  await showState();
+}
+
+async function pauseOrGoOn() {
+  paused = !paused;
+  showButtons(paused ? 'paused' : 'downloading');
+  say(paused ? 'Paused.' : 'Going on…');
+  await host.pause(paused);
+}
+
+/** Ends the download; what came stays stored, and the bundled model is back. */
+async function cancelLink() {
+  opening.abort();
+  hidePlan();
+  if (!arriving) return enter(host.hasModel ? 'ready' : phase);
+  await stopReply();
+  arriving = false;
+  await host.drop();
+  await openBundled();
+  await storage?.show();
+}
+
+/** After a tab died while it loaded something: not the same again, but less. @returns {Promise<boolean>}  whether it was so */
+async function afterCrash() {
+  const attempt = await crashed();
+  if (!attempt) return false;
+  const again = () => (attempt.url ? look(attempt.url, attempt.level + 1) : openBundled(attempt.level + 1));
+  enter('ready');
+  say('The page ended while it loaded a model.');
+  showError(new BqError('CRASHED', `the tab ended while it loaded ${attempt.name}: most likely there was not enough memory`, { hint: 'load it with a smaller context, or go on with the bundled model' }), { text: 'Load with less memory', run: again });
+  $('bundled').hidden = false;
+  return true;
 }
 
 /** @param {File | undefined} file */
 async function openFile(file) {
   if (!file) return;
+  hidePlan();
   const opened = await open(file.name, async () => file);
   if (opened) $('bundled').hidden = false;
 }
@@ -272,7 +378,8 @@ function listen() {
     openFile(fileInput.files?.[0]);
     fileInput.value = '';
   });
-  $('bundled').addEventListener('click', openBundled);
+  $('bundled').addEventListener('click', () => openBundled());
+  onLink({ look, start: () => agreed?.(), pause: pauseOrGoOn, cancel: cancelLink });
   onDrop($('drop'), openFile);
   addEventListener('pagehide', () => phase === 'writing' && save());
 }
@@ -292,7 +399,9 @@ async function begin() {
     say('The engine did not start.');
     return showError(error, { text: 'Reload the page', run: () => location.reload() });
   }
-  await openBundled();
+  if (host.store) storage = new StoragePanel(host.store, { onUse: (url) => look(url), onError: (error) => showError(error) });
+  if (!(await afterCrash())) await openBundled();
+  await storage?.show();
   panel.set('offline', 'Storing the page and the model…');
   panel.set('offline', await keepForOffline());
 }

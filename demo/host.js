@@ -6,7 +6,10 @@ import { BqError, createWorkerEngine, fromBlob } from '../js/index.js';
 /** @typedef {import('../js/types.js').GenerateOptions} GenerateOptions */
 /** @typedef {import('../js/types.js').Message} Message */
 /** @typedef {import('../js/types.js').Model} Model */
-/** @typedef {(loaded: number, total: number) => void} OnProgress  in bytes; a total of 0 is unknown */
+/** @typedef {import('../js/types.js').LoadOptions} LoadOptions */
+/** @typedef {import('../js/types.js').Progress} Progress */
+/** @typedef {(loaded: number, total: number, rest?: Partial<Progress>) => void} OnProgress  in bytes; a total of 0 is unknown */
+/** What may be asked of a load besides its source. @typedef {Pick<LoadOptions, 'context' | 'kv' | 'streaming'>} Sizes */
 
 /** For models that know no turns: they go on with what is written. */
 const NO_TURNS = { roles: { user: { before: '', after: '' }, assistant: { before: '', after: '' } }, bos: true };
@@ -23,20 +26,38 @@ export class Host {
   async start() {
     // The scripts of workers lie in this folder, which is as far as the service worker beside it reaches.
     const worker = () => new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
-    this.#engine = await createWorkerEngine({ worker, threadUrl: new URL('./thread.js', import.meta.url) });
+    this.#engine = await createWorkerEngine({ worker, threadUrl: new URL('./thread.js', import.meta.url), cache: 'auto' });
     return this.#engine.info;
   }
 
+  /** Where models from links are kept; null: nowhere. */
+  get store() {
+    return this.#engine?.store ?? null;
+  }
+
+  /** What a model would take. @param {string} url @param {Sizes} sizes @param {AbortSignal} signal */
+  plan(url, { context, kv }, signal) {
+    return this.#started().plan(url, { context, kv, signal });
+  }
+
+  #started() {
+    if (!this.#engine) throw new BqError('CLOSED', 'the engine did not start', { hint: 'reload the page' });
+    return this.#engine;
+  }
+
   /**
-   * Loads a model beside the one in use, which is closed when all went well and stays when not.
-   * @param {Blob} file
+   * Loads a model beside the one in use, which is closed when all went well and stays when not. With `streaming` the
+   * model is in use as soon as it is known, while its weights are still on their way: see `arrived`.
+   * @param {Blob | string} source  a file, or the address of one
    * @param {Message[]} messages  the conversation to go on with
+   * @param {Sizes} sizes
    * @param {OnProgress} onProgress
    * @param {AbortSignal} signal
    */
-  async load(file, messages, onProgress, signal) {
-    if (!this.#engine) throw new BqError('CLOSED', 'the engine did not start', { hint: 'reload the page' });
-    const model = await this.#engine.load(fromBlob(file), { onProgress: ({ loaded, total }) => onProgress(loaded, total), signal });
+  async load(source, messages, sizes, onProgress, signal) {
+    const model = await this.#started().load(typeof source === 'string' ? source : fromBlob(source), {
+      ...sizes, onProgress: ({ loaded, total, ...rest }) => onProgress(loaded, total, rest), signal,
+    });
     let chat;
     try {
       chat = await createChat(model, messages);
@@ -49,6 +70,23 @@ export class Host {
     [this.#model, this.#chat] = [model, chat];
     await before?.close();
     return model.info;
+  }
+
+  /** Settles when all of the model's weights are there. */
+  get arrived() {
+    return this.#model?.loaded ?? Promise.resolve();
+  }
+
+  /** @param {boolean} paused  asks for no more bytes, or goes on */
+  async pause(paused) {
+    await (paused ? this.#model?.pause() : this.#model?.resume());
+  }
+
+  /** Gives up a model that came only in part. */
+  async drop() {
+    const model = this.#model;
+    [this.#model, this.#chat] = [null, null];
+    await model?.close();
   }
 
   /** Begins anew. @param {Message[]} messages */

@@ -19,15 +19,19 @@ export function say(text) {
 
 /** @param {boolean} loading  begins with nothing known */
 export function showLoading(loading) {
+  if (progress.hidden === !loading) return;
   progress.hidden = !loading;
   progress.removeAttribute('value');
   $('amount').textContent = '';
 }
 
-/** @param {number} loaded @param {number} total  in bytes; 0: unknown */
-export function showProgress(loaded, total) {
+/** @type {import('./host.js').OnProgress} */
+export function showProgress(loaded, total, { rate = 0, secondsLeft = null } = {}) {
   if (total) progress.value = loaded / total;
-  $('amount').textContent = total ? `${format.bytes(loaded)} of ${format.bytes(total)}` : format.bytes(loaded);
+  const amount = total ? `${format.bytes(loaded)} of ${format.bytes(total)}` : format.bytes(loaded);
+  const pace = rate > 0 ? `${format.bytes(rate)}/s` : '';
+  const left = secondsLeft === null ? '' : `${format.duration(secondsLeft * 1000)} left`;
+  $('amount').textContent = [amount, pace, left].filter(Boolean).join(', ');
 }
 
 /** The message field becomes as high as its text, up to what the style sheet allows. */

@@ -7,9 +7,8 @@ import { button, element } from './view.js';
 /**
  * @typedef {object} Shelf  the part of a store that the panel needs
  * @property {string} backend
- * @property {string} reason
  * @property {() => Promise<Listed[]>} list
- * @property {() => Promise<{ used: number, free: number | null }>} usage
+ * @property {() => Promise<{ cachedBytes: number, usage: number, quota: number }>} usage
  * @property {(key: string) => Promise<unknown>} delete
  * @property {(key: string, on: boolean) => Promise<unknown>} pin
  */
@@ -33,11 +32,11 @@ export class StoragePanel {
 
   async show() {
     try {
-      const [list, { used, free }] = await Promise.all([this.#shelf.list(), this.#shelf.usage()]);
+      const [list, { cachedBytes, usage, quota }] = await Promise.all([this.#shelf.list(), this.#shelf.usage()]);
       $('stored').replaceChildren(...list.map((file) => this.#row(file)));
       const where = KINDS[/** @type {keyof typeof KINDS} */ (this.#shelf.backend)] ?? this.#shelf.backend;
-      const room = free === null ? '' : `, ${format.bytes(free)} free`;
-      $('stored-note').textContent = `${format.bytes(used)} in this browser${room}; kept in ${where}. ${this.#shelf.reason}`.trim();
+      const room = quota > usage ? `, room for ${format.bytes(quota - usage)} more` : '';
+      $('stored-note').textContent = `${format.bytes(cachedBytes)} in this browser${room}; kept in ${where}.`;
     } catch (error) {
       this.#onError(error);
     }
@@ -46,6 +45,7 @@ export class StoragePanel {
   /** @param {Listed} file */
   #row(file) {
     const row = element('li', 'stored');
+    row.dataset.url = file.url;
     const size = file.complete ? format.bytes(file.fileBytes) : `${format.bytes(file.cachedBytes)} of ${format.bytes(file.fileBytes)}`;
     const text = element('p', 'stored-name', file.name);
     text.append(element('small', '', size));

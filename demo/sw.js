@@ -12,7 +12,7 @@ const CACHE = 'bq4-demo-1';
 
 const FILES = [
   './', 'icon.svg', 'style.css', 'theme.js',
-  'alerts.js', 'app.js', 'drop.js', 'format.js', 'glimpse.js', 'host.js', 'offline.js', 'page.js', 'panel.js', 'settings.js', 'store.js', 'thread.js', 'view.js', 'worker.js',
+  'alerts.js', 'app.js', 'crash.js', 'drop.js', 'format.js', 'glimpse.js', 'host.js', 'link.js', 'offline.js', 'page.js', 'panel.js', 'settings.js', 'storage.js', 'store.js', 'thread.js', 'view.js', 'worker.js',
   ...['border', 'chat', 'chunks', 'client', 'companion', 'engine', 'errors', 'features', 'fit', 'generation', 'index', 'loading', 'model', 'plan', 'progress', 'protocol',
     'sections', 'session', 'stop', 'thread', 'threads', 'turn', 'wasm', 'worker'].map((name) => `../js/${name}.js`),
   ...['blob', 'index', 'node', 'read'].map((name) => `../js/sources/${name}.js`),

@@ -43,6 +43,10 @@ const HEADERS = {
   'Cache-Control': 'no-cache',
 };
 
+/** The script of the demo's engine. It alone may fetch from elsewhere: models, from the links that people paste. */
+const ENGINE = 'demo/worker.js';
+const ENGINE_POLICY = { 'Content-Security-Policy': HEADERS['Content-Security-Policy'].replace("connect-src 'self'", "connect-src 'self' https: http:") };
+
 /**
  * @param {string} target of a request
  * @param {readonly string[]} folders
@@ -104,7 +108,7 @@ async function answer(request, response, { root, folders, home, common }) {
     if (stat?.isDirectory()) return reply(301, { Location: `${target.split(/[?#]/, 1)[0]}/` });
     if (!file || !stat?.isFile()) return reply(404, {}, 'not found\n');
     const etag = `"${stat.size.toString(16)}-${Math.trunc(stat.mtimeMs).toString(16)}"`;
-    const headers = { ...common, 'Content-Type': TYPES[extname(path)] ?? 'application/octet-stream', ETag: etag, 'Accept-Ranges': 'bytes' };
+    const headers = { ...common, ...(common === HEADERS && path === ENGINE && ENGINE_POLICY), 'Content-Type': TYPES[extname(path)] ?? 'application/octet-stream', ETag: etag, 'Accept-Ranges': 'bytes' };
     if (request.headers['if-none-match'] === etag) {
       response.writeHead(304, headers);
       return response.end();

@@ -1,0 +1,124 @@
+// A model from a link in the demo: its plan, the download that goes on beside a conversation, what is kept of it, and a
+// tab that died while it loaded one.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, test } from 'node:test';
+import { fileSink } from '../../js/convert/output.js';
+import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
+import { serve } from '../../tools/serve.mjs';
+import { faultServer } from '../server/faults.mjs';
+import { launch } from './launch.mjs';
+import { newPage, openDemo, ready, ROOT, say, stat, ui } from './site.mjs';
+
+/** @type {import('playwright-core').Browser} */
+let browser;
+/** @type {Awaited<ReturnType<typeof serve>>} */
+let site;
+/** @type {Awaited<ReturnType<typeof faultServer>>} */
+let models;
+const folder = mkdtempSync(join(tmpdir(), 'bq4-links-'));
+const large = join(folder, 'large.bq4');
+/** @type {(() => Promise<unknown>)[]} */
+const cleanup = [];
+
+before(async () => {
+  // Some 26 MB: enough that the demo asks before it downloads them.
+  await makeRandom({ ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8, context: 256 }, await fileSink(large), { quant: 'bq4' });
+  [browser, site, models] = [await launch(), await serve({ root: ROOT }), await faultServer({ '/large.bq4': large })];
+});
+after(async () => {
+  await Promise.all([browser?.close(), site?.close(), models?.close()]);
+  rmSync(folder, { recursive: true });
+});
+afterEach(async () => {
+  for (const work of cleanup.splice(0).reverse()) await work();
+  models.faults = [];
+});
+
+async function demo() {
+  const page = await newPage(browser);
+  cleanup.push(() => page.context().close());
+  await openDemo(page, site.url);
+  return page;
+}
+
+/** @param {import('playwright-core').Page} page @param {string} url */
+async function look(page, url) {
+  await page.locator('#link').fill(url);
+  await page.getByRole('button', { name: 'Look' }).click();
+}
+
+/** Bytes of the model that were sent. */
+const sent = () => models.asked().reduce((sum, request) => sum + request.sent, 0);
+
+test('the plan comes first, then the download beside a conversation; it is kept', async () => {
+  const page = await demo();
+  await look(page, models.at('/large.bq4'));
+  const plan = page.locator('#plan');
+  await page.getByRole('button', { name: 'Download and use' }).waitFor();
+  const text = await plan.textContent() ?? '';
+  for (const part of [/CC0-1\.0/, /llama, 10 layers/, /\d+\.\d MB/, /per 1,000 tokens/, /yes/, /tokens\/s/]) assert.match(text, part);
+  assert.ok(sent() < 2e6, `${sent()} bytes for a plan`);
+
+  // Slow enough that it is talked to before it is there.
+  models.faults = [{ bytesPerSecond: 4e6 }];
+  await page.getByRole('button', { name: 'Download and use' }).click();
+  await page.getByRole('button', { name: 'Pause' }).waitFor();
+  await ready(page);
+  await ui(page).message.fill('Hello');
+  await ui(page).send.click();
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByText('Paused.').waitFor();
+  models.faults = [];
+  await page.getByRole('button', { name: 'Go on' }).click();
+  await plan.waitFor({ state: 'hidden' });
+  await ready(page);
+  assert.match(await stat(page, 'tokens'), /^[1-9]/);
+  await page.locator('#stored li', { hasText: 'large.bq4' }).waitFor();
+  assert.deepEqual(page.trouble, []);
+
+  // Another visit: nothing is fetched again, though the server is gone.
+  await page.reload();
+  await ready(page);
+  const before = models.asked().length;
+  await page.getByRole('button', { name: 'Use large.bq4' }).click();
+  await page.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
+  await plan.waitFor({ state: 'hidden' });
+  assert.equal(models.asked().length, before);
+  await page.getByRole('button', { name: 'Delete large.bq4' }).click().catch(() => {});
+  assert.match(await say(page, 'Hello again'), /./s);
+});
+
+test('a link to nothing, a page, a server that breaks: said, and the bundled model goes on', async () => {
+  const page = await demo();
+  await look(page, models.at('/nothing.bq4'));
+  await ui(page).alert.waitFor();
+  assert.match(await ui(page).alert.textContent() ?? '', /HTTP_STATUS/);
+  assert.match(await say(page, 'Hello!'), /\w/);
+  models.faults = [{ html: true }];
+  await look(page, models.at('/large.bq4'));
+  await page.getByText('NOT_A_MODEL').waitFor();
+  assert.match(await say(page, 'Hello!'), /\w/);
+});
+
+test('a tab that died while it loaded: less is offered, nothing is loaded by itself', async () => {
+  const page = await demo();
+  models.faults = [{ bytesPerSecond: 200_000 }];
+  await page.evaluate((url) => {
+    localStorage.setItem('bq4.loading', JSON.stringify({ id: 'bq4.loading.gone', name: 'large.bq4', url, level: 0 }));
+  }, models.at('/large.bq4'));
+  await page.reload();
+  await ui(page).alert.waitFor();
+  assert.match(await ui(page).alert.textContent() ?? '', /large\.bq4.*CRASHED/s);
+  assert.equal(await ui(page).send.isDisabled(), true);
+  models.faults = [];
+  await page.getByRole('button', { name: 'Load with less memory' }).click();
+  await page.getByRole('button', { name: 'Download and use' }).waitFor();
+  assert.match(await page.locator('#plan').textContent() ?? '', /context of 256 tokens/);
+  // It is offered once: a reload begins as ever.
+  await page.reload();
+  await ready(page);
+  assert.equal(await ui(page).alert.count(), 0);
+});
