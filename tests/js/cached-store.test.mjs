@@ -131,3 +131,22 @@ test('an engine closes only the store that it has opened; a worker opens its own
   assert.equal(without.store, null);
   await without.close();
 });
+
+test('20 times loaded and closed, some aborted: handles and store as before', async (t) => {
+  const { server, engine, load } = await setUp(t, createEngine);
+  await load();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const count = () => process.getActiveResourcesInfo().filter((name) => name !== 'Timeout' && !/TCP/.test(name)).length;
+  const [before, stored] = [count(), await engine.store.usage()];
+  for (let i = 0; i < 20; i++) {
+    const controller = new AbortController();
+    if (i % 4 === 3) setTimeout(() => controller.abort(), i);
+    await load({ signal: controller.signal }).catch((error) => assert.equal(error.name, 'AbortError'));
+  }
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.ok(count() <= before, `${count()} handles, ${before} before`);
+  assert.deepEqual(await engine.store.usage(), stored);
+  await engine.store.clear();
+  assert.deepEqual(await engine.store.list(), [], 'nothing is in use');
+  assert.ok(server.requests.length > 0);
+});
