@@ -60,7 +60,12 @@ export class Chunks {
     signal.addEventListener('abort', this.#stopRun);
   }
 
-  #stopRun = () => this.#run.abort(this.#life.signal.reason);
+  #stopRun = () => {
+    const { reason } = this.#life.signal;
+    this.#run.abort(reason);
+    // Also those that nobody was sent for, and nobody will be.
+    for (const slot of this.#slots.values()) slot.reject(reason);
+  };
 
   /** Where a chunk begins in the file. @param {number} c */
   offset(c) {
@@ -74,6 +79,7 @@ export class Chunks {
 
   /** A chunk, later than all that were taken before. Its bytes count until `release`. @param {number} c @returns {Promise<Chunk>} */
   async take(c) {
+    this.#life.signal.throwIfAborted();
     for (const [old, slot] of this.#slots) if (old < c) this.#forget(old, slot); // a gap of v1
     if (c > this.#planned) this.#planned = c;
     const slot = this.#slot(c);

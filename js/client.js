@@ -7,10 +7,12 @@ import { toSource } from './sources/index.js';
 import { isNode, nodeModule } from './sources/node.js';
 import { fullUrl, resolveBuilds } from './wasm.js';
 
-/** @import { Engine, EngineInfo, EngineOptions, Model, ModelInfo, Part, Result, Session } from './types.js' */
+/** @import { Engine, EngineInfo, EngineOptions, EngineStore, Model, ModelInfo, Part, Result, Session } from './types.js' */
 
 /** Milliseconds that a worker may be silent while it starts threads: more than it gives them itself. */
 const THREADS_MS = 6000;
+/** Milliseconds for a worker to let go of its files. */
+const CLOSE_MS = 1000;
 
 /** @param {any} [given]  a worker that runs worker.js, or a function that makes one */
 async function startWorker(given) {
@@ -234,10 +236,13 @@ class RemoteModel extends Remote {
 class RemoteEngine {
   #connection;
 
-  /** @param {Connection} connection @param {EngineInfo} info */
-  constructor(connection, info) {
+  /** @param {Connection} connection @param {EngineInfo} info @param {Pick<EngineStore, 'backend' | 'reason'> | null} store */
+  constructor(connection, info, store) {
     this.#connection = connection;
     this.info = { ...info, worker: true };
+    const ask = (/** @type {string} */ method) => (/** @type {any[]} */ ...args) => connection.call({ op: 'store', method, args });
+    /** @type {EngineStore | null} */
+    this.store = store && { ...store, list: ask('list'), usage: ask('usage'), delete: ask('delete'), pin: ask('pin'), clear: ask('clear') };
   }
 
   /** @type {Engine['plan']} */
@@ -254,7 +259,15 @@ class RemoteEngine {
     return new RemoteModel(connection, model, info, loaded);
   };
 
-  close = () => this.#connection.close();
+  close = async () => {
+    // It lets go of its files first: a handle that dies with its worker may lock a file for a while.
+    if (this.store) {
+      const patience = setTimeout(() => this.#connection.close(), CLOSE_MS);
+      await this.#connection.call({ op: 'end' }).catch(() => {});
+      clearTimeout(patience);
+    }
+    await this.#connection.close();
+  };
 }
 
 /**
@@ -262,7 +275,7 @@ class RemoteEngine {
  * @param {Connection} connection
  * @param {object} options
  * @param {AbortSignal} [signal]
- * @returns {Promise<EngineInfo | null>}
+ * @returns {Promise<{ info: EngineInfo, store: Pick<EngineStore, 'backend' | 'reason'> | null } | null>}
  */
 async function open(connection, options, signal) {
   /** @type {any} */
@@ -282,12 +295,14 @@ async function open(connection, options, signal) {
 export async function createWorkerEngine({ signal, worker, ...options } = {}) {
   signal?.throwIfAborted();
   // Relative to the page, not to the worker.
+  if (options.cache && typeof options.cache === 'object' && 'open' in options.cache)
+    throw new BqError('ARGUMENT', 'a worker opens its store itself: pass options of a store');
   const given = { ...options, wasmUrl: resolveBuilds(options.wasmUrl), threadUrl: options.threadUrl && fullUrl(options.threadUrl) };
   for (const threads of [options.threads, 1]) {
     const connection = new Connection(await startWorker(worker));
     try {
-      const info = await open(connection, { ...given, threads }, signal);
-      if (info) return new RemoteEngine(connection, threads === options.threads ? info : { ...info, threadsReason: SILENT });
+      const made = await open(connection, { ...given, threads }, signal);
+      if (made) return new RemoteEngine(connection, threads === options.threads ? made.info : { ...made.info, threadsReason: SILENT }, made.store);
     } catch (error) {
       await connection.close();
       throw error;

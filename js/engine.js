@@ -9,7 +9,7 @@ import { openSource, toSource } from './sources/index.js';
 import { isNode, nodeModule } from './sources/node.js';
 import { compile, fullUrl, Wasm } from './wasm.js';
 
-/** @import { Cache, Engine, EngineInfo, EngineOptions, LoadOptions, Source, SourceLike } from './types.js' */
+/** @import { Cache, Engine, EngineStore, EngineInfo, EngineOptions, LoadOptions, Source, SourceLike } from './types.js' */
 /** @import { Threads } from './threads.js' */
 /** @import { Compiled } from './wasm.js' */
 
@@ -24,19 +24,23 @@ class LocalEngine {
   #fallback;
   #threads;
   #cache;
+  #owned;
   #closed = false;
   /** @type {Set<LocalModel>} */
   #models = new Set();
 
   /**
    * @param {Compiled} compiled @param {EngineInfo} info @param {boolean} fallback @param {Threads | null} threads
-   * @param {Cache | null} cache
+   * @param {Cache | null} cache @param {boolean} owned  closed with the engine
    */
-  constructor(compiled, info, fallback, threads, cache) {
+  constructor(compiled, info, fallback, threads, cache, owned) {
     this.#compiled = compiled;
     this.#fallback = fallback;
     this.#threads = threads;
     this.#cache = cache;
+    this.#owned = owned;
+    /** @type {EngineStore | null} */
+    this.store = /** @type {any} */ (cache);
     this.info = info;
   }
 
@@ -47,20 +51,26 @@ class LocalEngine {
     const file = await openSource(described, options.signal);
     try {
       const planned = await planModel(this.#compiled, described, file, options, this.#cache);
-      const { tokensPerSecond, cachedBytes } = await import('./estimate.js');
-      const cached = await cachedBytes(planned, this.#cache);
-      return { ...planned.plan, cached, tokensPerSecond: await tokensPerSecond(this.#compiled, this.info, planned.plan) };
+      const { tokensPerSecond } = await import('./estimate.js');
+      return { ...planned.plan, tokensPerSecond: await tokensPerSecond(this.#compiled, this.info, planned.plan) };
     } finally {
       await file.close();
     }
   };
 
   /** @type {Engine['load']} */
-  load = async (source, options = {}) => {
+  load = (source, options = {}) => this.#load(source, options, this.#cache);
+
+  /**
+   * @param {SourceLike} source @param {LoadOptions} options
+   * @param {Cache | null} known  tells how the file begins; null: ask the network
+   * @returns {Promise<LocalModel>}
+   */
+  async #load(source, options, known) {
     this.#check();
     const described = toSource(source);
     options.onProgress?.({ phase: 'plan', loaded: 0, total: 0, rate: 0, secondsLeft: null, cacheProblem: '' });
-    const loading = await this.#begin(described, options);
+    const loading = await this.#begin(described, options, known);
     let pager = null;
     try {
       const handle = await loading.model;
@@ -74,16 +84,16 @@ class LocalEngine {
       await pager?.close();
       loading.stop(error);
       loading.wasm.release();
-      if (loading.outdated && !options.streaming) return this.load(source, options);
+      if (loading.outdated && !options.streaming) return this.#load(source, options, null);
       throw error;
     }
-  };
+  }
 
-  /** @param {Source} source @param {LoadOptions} options */
-  async #begin(source, options) {
+  /** @param {Source} source @param {LoadOptions} options @param {Cache | null} known */
+  async #begin(source, options, known) {
     const file = await openSource(source, options.signal);
     try {
-      const planned = await planModel(this.#compiled, source, file, options, this.#cache, true);
+      const planned = await planModel(this.#compiled, source, file, options, known, true);
       const wasm = await Wasm.create(this.#compiled, planned.regionBytes);
       if (this.#fallback) wasm.check('bqw_fallback');
       await this.#threads?.attach(wasm, this.#compiled);
@@ -102,6 +112,7 @@ class LocalEngine {
     this.#closed = true;
     await Promise.all([...this.#models].map((model) => model.close()));
     this.#threads?.close();
+    if (this.#owned) await this.store?.close?.();
   }
 }
 
@@ -154,6 +165,7 @@ export async function createEngine(options = {}) {
 export async function openEngine(options, onThreads) {
   const wanted = await threadsToTry(options.threads);
   const { compiled, reason: threadsReason } = await compileFor(options, wanted);
+  const cache = options.cache ? await (await import('./keep.js')).openCache(options.cache, compiled) : null;
   const threads = compiled.shared ? await startThreads(compiled, options, wanted, onThreads) : null;
   const wasm = await Wasm.create(compiled, SELF_TEST_BYTES);
   const good = wasm.call('bqw_self_test') === 1;
@@ -162,7 +174,7 @@ export async function openEngine(options, onThreads) {
   const reason = good ? compiled.reason : `the self test of the ${compiled.build} kernels failed on this machine`;
   const { count = 1, timings = [] } = threads ?? {};
   const info = { build: compiled.build, kernel, reason, worker: false, threads: count, threadsReason: threads?.reason || threadsReason, timings };
-  return new LocalEngine({ ...compiled, threads: count }, info, !good, threads, options.cache ?? null);
+  return new LocalEngine({ ...compiled, threads: count }, info, !good, threads, cache, cache !== options.cache);
 }
 
 /** @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number }} wanted @param {() => void} onThreads */

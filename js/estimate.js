@@ -1,8 +1,7 @@
-/** What a plan says beyond the file: what the cache has of it, how fast this machine would compute with it. */
+/** How fast this machine would compute with a model. */
 import { Wasm } from './wasm.js';
 
-/** @import { Planned } from './plan.js' */
-/** @import { Cache, EngineInfo, Plan } from './types.js' */
+/** @import { EngineInfo, Plan } from './types.js' */
 /** @import { Compiled } from './wasm.js' */
 
 /** Weights of one bqw_measure (web/measure.c), bits of each, and how often it is timed. */
@@ -36,15 +35,4 @@ export async function tokensPerSecond(compiled, info, { tokenWeights, weightByte
   const ms = timed || Number(await measured.get(compiled.module));
   const bits = Math.max((8 * weightBytes) / tokenWeights, BITS);
   return ms > 0 && tokenWeights ? ((1000 / ms) * WEIGHTS * BITS) / (tokenWeights * bits) : null;
-}
-
-/** @param {Planned} planned @param {Cache | null} cache @returns {Promise<Plan['cached']>} */
-export async function cachedBytes({ plan, cached, url, head, prefixBytes }, cache) {
-  if (!cached || !cache || !url) return { bytes: 0, complete: false };
-  const { fileBytes } = plan;
-  const entry = await cache.open({ url, fileId: head.slice(40, 56), fileBytes, prefixBytes, hashes: null });
-  let bytes = prefixBytes;
-  for (let c = 0; c < entry.chunks; c++) if (entry.has(c)) bytes += Math.min(2 ** 20, fileBytes - prefixBytes - c * 2 ** 20);
-  await entry.close();
-  return { bytes, complete: bytes === fileBytes };
 }

@@ -1,8 +1,47 @@
-/** A file's place in the cache. Loaded where there is one. */
+/** The cache of an engine, and a file's place in it. Loaded where there is one. */
+import { BqError } from './errors.js';
 import { u32 } from './sections.js';
+import { Wasm } from './wasm.js';
 
 /** @import { Planned } from './plan.js' */
-/** @import { Cache } from './types.js' */
+/** @import { Cache, EngineOptions } from './types.js' */
+/** @import { Compiled } from './wasm.js' */
+
+/** What hashing needs of the heap beside the bytes, and how many of these are hashed without a new instance. */
+const ROOM = 4096;
+const CHUNK = 2 ** 20;
+/** The number by which caches know the prefix. */
+export const PREFIX = 0xffffffff;
+
+/** XXH64, computed by the engine. @param {Compiled} compiled */
+function hasher(compiled) {
+  /** @type {Promise<Wasm> | undefined} */
+  let kept;
+  return async (/** @type {Uint8Array} */ bytes) => {
+    const wasm = bytes.length > CHUNK ? await Wasm.create(compiled, bytes.length + ROOM) : await (kept ??= Wasm.create(compiled, CHUNK + ROOM));
+    return wasm.scope((take) => {
+      const { at, length } = wasm.put(take, bytes);
+      const out = take(8);
+      wasm.call('bqw_xxh64', at, length, out);
+      return new DataView(wasm.bytes(out, 8).slice().buffer).getBigUint64(0, true);
+    });
+  };
+}
+
+/**
+ * The store that an engine's option stands for; an open one is returned as it is. STORAGE, ARGUMENT.
+ * @param {Exclude<EngineOptions['cache'], false | undefined>} option
+ * @param {Compiled} compiled
+ * @returns {Promise<Cache>}
+ */
+export async function openCache(option, compiled) {
+  if (typeof option === 'object' && 'open' in option) return option;
+  const { openStore } = await import('./store/index.js');
+  const hash = hasher(compiled);
+  if (typeof option === 'object') return openStore({ hash, ...option });
+  if (typeof option !== 'string') throw new BqError('ARGUMENT', `cache is ${option}, not 'auto', a path, options or a store`);
+  return openStore(option === 'auto' ? { hash } : { hash, path: option });
+}
 
 /**
  * `written` settles, always well, when the prefix is kept.
@@ -15,6 +54,9 @@ export async function openEntry(cache, { url, prefixBytes, cached, plan: { fileB
   if (!url) return { entry: null, written: Promise.resolve() };
   const hashes = hash && u32(hash, 0) === 1 ? new BigUint64Array(hash.slice(8).buffer) : null;
   const entry = await cache.open({ url, fileId: prefix.slice(40, 56), fileBytes, prefixBytes, hashes });
+  // A prefix that is there and wasn't found is damaged.
+  const old = cached || !entry.has(PREFIX) ? null : await entry.read(PREFIX);
+  if (old?.some((byte, i) => byte !== prefix[i])) await entry.drop(PREFIX);
   const written = cached ? Promise.resolve() : entry.writePrefix(prefix).then(() => {}, () => {});
   return { entry, written };
 }

@@ -93,8 +93,8 @@ async function createPlanner(compiled, head, companion, fileBytes, beside) {
  */
 async function firstBytes(file, url, cache, signal) {
   const found = url && (await cache?.find(url));
-  if (found) return { head: found.prefix, cached: true };
-  return { head: await readRange(file, 0, FIRST, signal), cached: false };
+  if (found) return { head: found.prefix, cached: { bytes: found.cachedBytes, complete: found.complete } };
+  return { head: await readRange(file, 0, FIRST, signal), cached: null };
 }
 
 /**
@@ -118,13 +118,14 @@ export async function planModel(compiled, source, file, options, cache = null, a
       const { planner, head, companion } = await readHead(compiled, source, file, from.head, options);
       const n = await fitted(planner, compiled.heapBase, options, apply, canPage(source));
       const plan = describe(n, besideOf(compiled, source), head, companion);
-      return { plan, head, companion, integrity, url, cached: from.cached, prefixBytes: n.numbers.prefix_bytes, regionBytes: n.numbers.heap_bytes, paging: n.paging };
+      plan.cached = from.cached ?? plan.cached;
+      return { plan, head, companion, integrity, url, cached: !!from.cached, prefixBytes: n.numbers.prefix_bytes, regionBytes: n.numbers.heap_bytes, paging: n.paging };
     } catch (error) {
       const damaged = error instanceof BqError && error.code === 'CHECKSUM' && file.nextMirror;
       // Damaged on its way or in the cache: again, then from elsewhere.
       if (!damaged || (tries > 0 && !(await file.nextMirror?.(signal)))) throw error;
     }
-    from = { head: await readRange(file, 0, FIRST, signal), cached: false };
+    from = { head: await readRange(file, 0, FIRST, signal), cached: null };
   }
 }
 

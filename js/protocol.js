@@ -7,7 +7,7 @@
  */
 
 /** Raised with every change of the messages: page and worker may come from different caches. */
-export const PROTOCOL = 2;
+export const PROTOCOL = 3;
 
 /** Parts that the worker may be ahead of the reader. */
 export const CREDITS = 8;

@@ -5,6 +5,7 @@
 /** @typedef {import('./sources/types.js').SourceOptions} SourceOptions */
 /** @typedef {import('./generation.js').Generation} Generation */
 /** @typedef {import('./chat.js').Chat} Chat */
+/** @typedef {import('./store/types.js').StoreOptions} StoreOptions */
 
 
 /**
@@ -16,7 +17,8 @@
  *   short measurement finds fastest
  * @property {string | URL} [threadUrl]  a script of yours that imports js/thread.js, for the other threads
  * @property {AbortSignal} [signal]  stops fetching and compiling
- * @property {Cache} [cache]  keeps files between visits; engines of this thread only
+ * @property {'auto' | string | StoreOptions | Cache | false} [cache]  keeps what comes from addresses between visits: 'auto' in
+ *   the best place there is, a path of a folder in Node, options of a store, an open store (in this thread only). Default false
  */
 
 /**
@@ -66,8 +68,21 @@
 /**
  * Where files are kept between visits, as an engine uses it.
  * @typedef {object} Cache
- * @property {(url: string) => Promise<{ fileId: string, fileBytes: number, prefixBytes: number, prefix: Uint8Array } | null>} find
+ * @property {(url: string) => Promise<{ fileId: string, fileBytes: number, prefixBytes: number, prefix: Uint8Array, cachedBytes: number, complete: boolean } | null>} find
  * @property {(file: { url: string, fileId: Uint8Array | string, fileBytes: number, prefixBytes: number, hashes: ArrayLike<bigint> | null }) => Promise<CacheEntry>} open
+ */
+
+/**
+ * What an engine keeps between visits, to be looked at. All methods throw STORAGE.
+ * @typedef {object} EngineStore
+ * @property {import('./store/types.js').BackendName} backend  where it is
+ * @property {string} reason  why not in a better place; '' in the best
+ * @property {() => Promise<import('./store/types.js').Listed[]>} list
+ * @property {() => Promise<import('./store/types.js').Usage>} usage
+ * @property {(key: string) => Promise<void>} delete  IN_USE
+ * @property {(key: string, on?: boolean) => Promise<void>} pin  a pinned file goes only when it is deleted
+ * @property {() => Promise<void>} clear  of all that is not in use. IN_USE: something was
+ * @property {() => Promise<void>} [close]  of stores that were opened by themselves
  */
 
 /**
@@ -260,6 +275,7 @@
 /**
  * @typedef {object} Engine
  * @property {EngineInfo} info
+ * @property {EngineStore | null} store  null without a `cache`
  * @property {(source: SourceLike, options?: LoadOptions) => Promise<Plan>} plan
  * @property {(source: SourceLike, options?: LoadOptions) => Promise<Model>} load
  * @property {() => Promise<void>} close

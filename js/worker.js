@@ -11,6 +11,9 @@ const PROGRESS_MS = 50;
 /** What may be called by name, on models and sessions. */
 const METHODS = ['tokenize', 'detokenize', 'tokenId', 'memory', 'stats', 'pause', 'resume'];
 
+/** Likewise on the engine's store. */
+const STORE = ['list', 'usage', 'delete', 'pin', 'clear'];
+
 /** @typedef {{ controller: AbortController, credits: number, wake: () => void }} Call  a call under way */
 
 /** @param {any} port  this worker's end */
@@ -64,9 +67,12 @@ function serve(port) {
       if (args[0].protocol !== PROTOCOL)
         throw new BqError('NO_WORKER', `the worker speaks version ${PROTOCOL}, the page ${args[0].protocol}`, { hint: 'empty the cache and load the page again' });
       engine = await openEngine({ ...args[0].options, signal }, () => port.postMessage({ id, event: 'threads' }));
-      return engine.info;
+      const { info, store } = engine;
+      return { info, store: store && { backend: store.backend, reason: store.reason } };
     }
     if (!engine) throw new BqError('STATE', 'the worker has no engine yet');
+    if (op === 'end') return engine.close();
+    if (op === 'store' && STORE.includes(request.method)) return /** @type {any} */ (engine.store)[request.method](...args);
     if (op === 'plan') return engine.plan(args[0], { ...args[1], signal });
     if (op === 'load') {
       const model = await engine.load(args[0], { ...args[1], signal, onProgress: progress(id) });

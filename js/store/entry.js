@@ -15,7 +15,7 @@ import { lock } from './locks.js';
  * @property {(key: string, kind: 'use' | 'write' | 'make') => string} lockName
  * @property {(key: string, bytes: number, full: boolean) => Promise<boolean>} makeRoom  deletes what was not used for
  *   longest, unless all of it would not be enough. `full`: the browser has just refused a write
- * @property {((bytes: Uint8Array) => bigint) | undefined} hash
+ * @property {((bytes: Uint8Array) => bigint | Promise<bigint>) | undefined} hash
  * @property {number} patience
  * @property {(notice: Notice) => void} tell  other tabs
  * @property {(entry: Entry) => void} forget
@@ -179,7 +179,7 @@ export class Entry {
       try {
         if (bytes.length !== lengthOf(this.#about, c)) throw new BqError('ARGUMENT', `chunk ${c} has ${lengthOf(this.#about, c)} bytes, not ${bytes.length}`);
         if (!this.#unlock && !(await this.#claim(false))) return false;
-        const sum = hash ?? this.#expected?.[c] ?? this.#host.hash?.(bytes) ?? null;
+        const sum = hash ?? this.#expected?.[c] ?? (await this.#host.hash?.(bytes)) ?? null;
         await this.#keep(space, c, bytes, sum);
         this.#changed(c, sum);
         this.#host.tell({ key: this.key, index: c, hash: sum });
@@ -212,11 +212,11 @@ export class Entry {
     }
   }
 
-  /** Says that a chunk is damaged: it isn't there any more, and can be written again. @param {number} c */
+  /** Says that a chunk is damaged, or the prefix no longer its address's: it isn't there any more, and can be written again. @param {number} c */
   async drop(c) {
     this.#changed(c, undefined);
     this.#damaged.add(c);
-    if (!this.#unlock || this.problem) return;
+    if (this.problem || (!this.#unlock && (c !== PREFIX || !(await this.#claim(false))))) return;
     await this.#serial((space) => this.#journalDamage(space), undefined);
   }
 
@@ -374,9 +374,9 @@ export class Entry {
     try {
       for (const index of this.#damaged) {
         const bytes = new Uint8Array(lengthOf(this.#about, index));
-        const kept = hash && !this.#doubted.has(index) && (await space.scan()).get(index);
+        const kept = hash && index !== PREFIX && !this.#doubted.has(index) && (await space.scan()).get(index);
         this.#doubted.add(index);
-        if (typeof kept === 'bigint' && (await space.read(index, 0, bytes, true)) && hash?.(bytes) === kept) {
+        if (typeof kept === 'bigint' && (await space.read(index, 0, bytes, true)) && (await hash?.(bytes)) === kept) {
           this.#damaged.delete(index);
           this.#changed(index, kept);
           continue;

@@ -5,7 +5,7 @@ import { Entry } from './entry.js';
 import { chunksOf, lengthOf, PREFIX, shortName } from './layout.js';
 import { lock } from './locks.js';
 
-/** @import { About, Backend, BackendName, EntryOptions, Found, Listed, Marks, StoreOptions } from './types.js' */
+/** @import { About, Backend, BackendName, EntryOptions, Found, Listed, Marks, StoreOptions, Usage } from './types.js' */
 /** @import { Host, Notice } from './entry.js' */
 
 /** @typedef {Listed & { about: About, marks: Marks, have: Map<number, bigint | null> }} Known */
@@ -93,8 +93,8 @@ export class Store {
   }
 
   /**
-   * Bytes kept here, and what the browser says of the whole origin (0 where it says nothing).
-   * @returns {Promise<{ files: number, cachedBytes: number, usage: number, quota: number, maxBytes: number, persisted: boolean }>}
+   * Bytes kept here, and what the browser says of the whole origin.
+   * @returns {Promise<Usage>}
    */
   async usage() {
     const known = await this.#known();
@@ -119,7 +119,7 @@ export class Store {
       const there = await space.read(PREFIX, 0, prefix, false).catch(() => false);
       await space.close();
       const { hash } = this.#host;
-      if (!there || (hash && prefixHash !== null && hash(prefix) !== prefixHash)) continue;
+      if (!there || (hash && prefixHash !== null && (await hash(prefix)) !== prefixHash)) continue;
       const { fileId, fileBytes, prefixBytes } = about;
       return { key, fileId, fileBytes, prefixBytes, prefix, prefixHash, cachedBytes, complete };
     }

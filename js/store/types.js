@@ -54,7 +54,7 @@
  * @property {string} [path]      folder of the 'file' backend (Node); created when missing
  * @property {number} [patience] milliseconds without a new chunk after which another tab that downloads the same file
  *   counts as stalled. Default 20000
- * @property {(bytes: Uint8Array) => bigint} [hash]  XXH64 with seed 0, for writes that bring none
+ * @property {(bytes: Uint8Array) => bigint | Promise<bigint>} [hash]  XXH64 with seed 0, for what brings none
  */
 
 /**
@@ -68,6 +68,16 @@
  * @property {bigint | null} prefixHash  XXH64 of the prefix when it was written: compare before use
  * @property {number} cachedBytes  of the whole file; as the journal says, not verified
  * @property {boolean} complete
+ */
+
+/**
+ * @typedef {object} Usage
+ * @property {number} files
+ * @property {number} cachedBytes  of them
+ * @property {number} usage        of the whole origin, as the browser says; 0 where it says nothing
+ * @property {number} quota        likewise
+ * @property {number} maxBytes
+ * @property {boolean} persisted   the browser won't delete it by itself
  */
 
 /**

@@ -20,7 +20,9 @@ function mapCache() {
     full: Infinity,
     find: async (url) => {
       const file = files.get(url);
-      return file?.prefix ? { ...file, prefix: file.prefix } : null;
+      if (!file?.prefix) return null;
+      const cachedBytes = [...file.parts.values()].reduce((sum, part) => sum + part.length, file.prefixBytes);
+      return { ...file, cachedBytes, complete: cachedBytes === file.fileBytes };
     },
     open: async ({ url, fileId, fileBytes, prefixBytes }) => {
       const file = files.get(url) ?? { fileId: String(fileId), fileBytes, prefixBytes, prefix: null, parts: new Map() };

@@ -1,0 +1,152 @@
+// Engines with the real store, in a folder: loaded once, then there; damaged, shared, listed, deleted.
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createEngine, createWorkerEngine, fromUrl } from '../../js/index.js';
+import { openStore } from '../../js/store/index.js';
+import { tinyModel } from './fixture.mjs';
+import { serve } from './server.mjs';
+
+const MiB = 1 << 20;
+const bytes = await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 } });
+const prefix = Number(new DataView(bytes.buffer).getBigUint64(24, true));
+const QUICK = { retries: 1, retryDelay: 1 };
+const KINDS = { 'in this thread': createEngine, 'in a worker': createWorkerEngine };
+
+async function setUp(t, create, behaviour = {}) {
+  const path = mkdtempSync(join(tmpdir(), 'bq4-cached-'));
+  t.after(() => rmSync(path, { recursive: true, force: true }));
+  const server = await serve(bytes, behaviour);
+  t.after(server.close);
+  const engine = await create({ variant: 'simd128', threads: 1, cache: path });
+  t.after(() => engine.close());
+  const load = async (options = {}, by = engine) => {
+    const model = await by.load(fromUrl(server.url, QUICK), options);
+    const session = await model.createSession();
+    const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 4 }).done();
+    await model.close();
+    return ids.join();
+  };
+  const folder = () => join(path, 'models', readdirSync(join(path, 'models')).find((name) => !name.endsWith('.lock')));
+  return { path, server, engine, load, folder };
+}
+
+/** Changes bytes of a file of the store. */
+function harm(file, at) {
+  const all = readFileSync(file);
+  all[at] ^= 1;
+  writeFileSync(file, all);
+}
+
+for (const [where, create] of Object.entries(KINDS)) {
+  test(`${where}: the first load fetches, the second asks for nothing, without a server neither`, async (t) => {
+    const { server, engine, load } = await setUp(t, create);
+    assert.deepEqual([engine.store.backend, engine.store.reason], ['file', '']);
+    assert.deepEqual(await engine.store.list(), []);
+    assert.deepEqual((await engine.plan(server.url)).cached, { bytes: 0, complete: false });
+    const first = await load();
+    server.requests.length = 0;
+    assert.equal(await load(), first);
+    assert.deepEqual(server.requests, []);
+    await server.close();
+    assert.deepEqual((await engine.plan(server.url)).cached, { bytes: bytes.length, complete: true });
+    assert.equal(await load(), first);
+    const [file] = await engine.store.list();
+    assert.deepEqual({ ...file, key: '', lastUsed: 0, fileId: '' }, { key: '', url: server.url, name: 'model.bq4', fileId: '', fileBytes: bytes.length, cachedBytes: bytes.length, complete: true, pinned: false, lastUsed: 0 });
+    await engine.store.pin(file.key);
+    assert.equal((await engine.store.list())[0].pinned, true);
+    assert.equal((await engine.store.usage()).cachedBytes, bytes.length);
+    await engine.store.delete(file.key);
+    assert.deepEqual(await engine.store.list(), []);
+    await engine.store.clear();
+  });
+
+  test(`${where}: a damaged chunk costs one range, a damaged prefix its bytes`, async (t) => {
+    const { server, load, folder } = await setUp(t, create);
+    const first = await load();
+    server.requests.length = 0;
+    harm(join(folder(), 's0'), 3 * MiB + 99);
+    assert.equal(await load(), first);
+    assert.deepEqual(server.requests.map(({ range }) => range), [`bytes=${prefix + 3 * MiB}-${prefix + 4 * MiB - 1}`]);
+    server.requests.length = 0;
+    assert.equal(await load(), first);
+    assert.deepEqual(server.requests, [], 'it has healed');
+    harm(join(folder(), 'prefix'), prefix - 200);
+    assert.equal(await load(), first);
+    assert.ok(server.requests.length > 0 && server.requests.every(({ range }) => Number(/=(\d+)-/.exec(range)[1]) < prefix), JSON.stringify(server.requests));
+    server.requests.length = 0;
+    assert.equal(await load(), first);
+    assert.deepEqual(server.requests, [], 'it has healed too');
+  });
+
+  test(`${where}: another file at the address replaces the one that was there`, async (t) => {
+    const { server, engine, load, folder } = await setUp(t, create);
+    const first = await load();
+    harm(join(folder(), 's0'), 5 * MiB);
+    server.behaviour.file = await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 }, seed: 3 });
+    const second = await load();
+    assert.notEqual(second, first);
+    assert.equal((await engine.store.list()).length, 1);
+    server.requests.length = 0;
+    assert.equal(await load(), second);
+    assert.deepEqual(server.requests, []);
+  });
+}
+
+test('two loads of one file share a download', async (t) => {
+  const { server, load } = await setUp(t, createEngine, { step: 32768 });
+  const [one, two] = await Promise.all([load(), load()]);
+  assert.equal(one, two);
+  let served = 0;
+  for (const { range } of server.requests) {
+    const [from, to] = /=(\d+)-(\d+)/.exec(range).slice(1).map(Number);
+    if (from >= prefix) served += Math.min(to + 1, bytes.length) - from;
+  }
+  assert.ok(served <= bytes.length, `${served} bytes were asked for`);
+});
+
+test('a cache that is too small fails nothing, and says so', async (t) => {
+  const { path, server } = await setUp(t, createEngine);
+  const engine = await createEngine({ variant: 'simd128', threads: 1, cache: { path, name: 'small', maxBytes: MiB } });
+  let last;
+  await (await engine.load(server.url, { onProgress: (p) => (last = p) })).close();
+  assert.equal(last.phase, 'ready');
+  assert.match(last.cacheProblem, /more than this store may take/);
+  await engine.close();
+});
+
+test('an engine closes only the store that it has opened; a worker opens its own', async (t) => {
+  const { path, server } = await setUp(t, createEngine);
+  const store = await openStore({ path, name: 'mine' });
+  const engine = await createEngine({ variant: 'simd128', threads: 1, cache: store });
+  assert.equal(engine.store, store);
+  const entry = await store.open({ url: server.url, fileId: '1', fileBytes: 100, prefixBytes: 50 });
+  await engine.close();
+  assert.equal(await entry.writePrefix(new Uint8Array(50)), true, 'still open');
+  await assert.rejects(createWorkerEngine({ cache: store }), { code: 'ARGUMENT' });
+  await store.close();
+  const without = await createEngine({ threads: 1 });
+  assert.equal(without.store, null);
+  await without.close();
+});
+
+test('20 times loaded and closed, some aborted: handles and store as before', async (t) => {
+  const { server, engine, load } = await setUp(t, createEngine);
+  await load();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const count = () => process.getActiveResourcesInfo().filter((name) => name !== 'Timeout' && !/TCP/.test(name)).length;
+  const [before, stored] = [count(), await engine.store.usage()];
+  for (let i = 0; i < 20; i++) {
+    const controller = new AbortController();
+    if (i % 4 === 3) setTimeout(() => controller.abort(), i);
+    await load({ signal: controller.signal }).catch((error) => assert.equal(error.name, 'AbortError'));
+  }
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.ok(count() <= before, `${count()} handles, ${before} before`);
+  assert.deepEqual(await engine.store.usage(), stored);
+  await engine.store.clear();
+  assert.deepEqual(await engine.store.list(), [], 'nothing is in use');
+  assert.ok(server.requests.length > 0);
+});
