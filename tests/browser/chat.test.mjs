@@ -288,12 +288,12 @@ test('a model is dropped on the page; a broken one is refused with its offset', 
 test('the engine or the model cannot be had: said with code and hint, and tried again', async () => {
   page = await newPage(browser, { serviceWorkers: 'block' });
   const { alert } = ui(page);
-  await page.route('**/bq4-relaxed.wasm', (route) => route.fulfill({ status: 404 }));
+  await page.route('**/bq4-relaxed*.wasm', (route) => route.fulfill({ status: 404 }));
   await page.goto(site.url);
   await alert.waitFor();
   assert.match(await alert.locator('code').textContent() ?? '', /^NO_ENGINE/);
   assert.match(await alert.locator('.hint').textContent() ?? '', /build\/wasm/);
-  await page.unroute('**/bq4-relaxed.wasm');
+  await page.unroute('**/bq4-relaxed*.wasm');
   await page.route('**/chat.bq4', (route) => route.fulfill({ status: 503 }));
   await alert.getByRole('button', { name: 'Reload the page' }).click();
   await alert.locator('code', { hasText: 'HTTP_STATUS' }).waitFor();

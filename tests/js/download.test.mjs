@@ -112,6 +112,7 @@ const passing = {
   'a server that stalls, without ranges': { ranges: false, on: ({ n }) => (n === 0 ? { stall: 5_000_000 } : {}) },
   'ranges that end early as if all were well': { on: ({ n, from }) => (n === 2 ? { end: from + 1000 } : {}) },
   'ranges that are answered no more': { on: ({ n }) => (n > 2 ? { ranges: false } : {}) },
+  'ranges that are never answered, only the whole file': { on: ({ range }) => (range ? { reset: true } : {}) },
   'ranges that begin elsewhere': { shift: 3 },
   'ranges that are compressed': { gzip: 'range' },
   'a byte that is wrong once in each chunk': {

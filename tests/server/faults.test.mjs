@@ -129,6 +129,20 @@ test('stall: the bytes before it come, and then nothing', async () => {
   await reader.cancel();
 });
 
+test('stall until: the rest comes after all', async () => {
+  for (const fault of [{ stall: 5000 }, { stall: { after: 2000 } }]) {
+    let release = () => {};
+    const until = new Promise((resolve) => (release = () => resolve(undefined)));
+    server.faults = [{ ...fault, until }];
+    const response = await get('3000-9999');
+    await sleep(30);
+    assert.equal(server.requests.at(-1)?.sent, 2000);
+    release();
+    same(await body(response), bytes.subarray(3000, 10_000));
+    assert.equal(server.requests.at(-1)?.end, 'done');
+  }
+});
+
 test('truncate: a clean end too early; with the right length, a wrong one, none', async () => {
   server.faults = [{ truncate: 1000 }];
   const right = await get('0-1999');
