@@ -6,21 +6,19 @@
 
 #include "kernels/attend.h"
 
-enum { KEY_QUAD = 8, VALUE_QUAD = 4 }; /* sizes, and masks that flip; sizes */
+enum { KEY_BYTES = 64, VALUE_BYTES = 32 }; /* sizes, and masks that flip; sizes */
 #define UNIT 1.0f
 
 #include "kernels/simd_attend.h"
 
-INLINE void put_value_quads(uint8_t *p, size_t step, v128_t q) {
-  wasm_v128_store32_lane(p, q, 0);
-  wasm_v128_store32_lane(p + step, q, 1);
-  wasm_v128_store32_lane(p + 2 * step, q, 2);
-  wasm_v128_store32_lane(p + 3 * step, q, 3);
+INLINE void put_values(uint8_t *p, v128_t low, v128_t high) {
+  wasm_v128_store(p, low);
+  wasm_v128_store(p + 16, high);
 }
 
-INLINE void put_key_quads(uint8_t *p, size_t step, v128_t q) {
-  put_value_quads(p, step, wasm_i8x16_abs(q));
-  put_value_quads(p + 4, step, wasm_i8x16_shr(q, 7));
+INLINE void put_keys(uint8_t *p, v128_t low, v128_t high) {
+  put_values(p, wasm_i8x16_abs(low), wasm_i8x16_abs(high));
+  put_values(p + 32, wasm_i8x16_shr(low, 7), wasm_i8x16_shr(high, 7));
 }
 
 INLINE int32_t key_offset(v128_t low, v128_t high) {
@@ -33,19 +31,23 @@ INLINE int32_t key_offset(v128_t low, v128_t high) {
 INLINE void dot_keys(int H, v128_t w0, v128_t w1, const uint8_t *quad,
                      v128_t sum[BQ_ATTEND_ROWS][2]) {
   UNROLL for (int h = 0; h < H; h++) {
-    v128_t size = wasm_v128_load32_splat(quad + 8 * h);
-    v128_t flip = wasm_v128_load32_splat(quad + 8 * h + 4);
+    v128_t size = wasm_v128_load32_splat(quad + KEY_BYTES * h);
+    v128_t flip = wasm_v128_load32_splat(quad + KEY_BYTES * h + 32);
     sum[h][0] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(wasm_v128_xor(w0, flip), size, sum[h][0]);
     sum[h][1] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(wasm_v128_xor(w1, flip), size, sum[h][1]);
+    simd_pin(&sum[h][0]);
+    simd_pin(&sum[h][1]);
   }
 }
 
 INLINE void dot_values(int H, v128_t w0, v128_t w1, const uint8_t *quad,
                        v128_t sum[BQ_ATTEND_ROWS][2]) {
   UNROLL for (int h = 0; h < H; h++) {
-    v128_t weight = wasm_v128_load32_splat(quad + 4 * h);
+    v128_t weight = wasm_v128_load32_splat(quad + VALUE_BYTES * h);
     sum[h][0] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w0, weight, sum[h][0]);
     sum[h][1] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w1, weight, sum[h][1]);
+    simd_pin(&sum[h][0]);
+    simd_pin(&sum[h][1]);
   }
 }
 

@@ -66,13 +66,16 @@ INLINE int32_t simd_sum_i32(v128_t v) {
          (wasm_i32x4_extract_lane(v, 2) + wasm_i32x4_extract_lane(v, 3));
 }
 
-/* The largest of n >= 1 floats. */
+/* The largest of n >= 1 floats; four at a time, so that none waits for the one before it. */
 INLINE float simd_largest(const float *x, size_t n) {
-  v128_t m = wasm_f32x4_splat(x[0]);
+  v128_t m[4];
   size_t i = 0;
-  for (; i + 4 <= n; i += 4) m = wasm_f32x4_pmax(m, wasm_v128_load(x + i));
-  float max = wasm_f32x4_extract_lane(m, 0), lane[4];
-  wasm_v128_store(lane, m);
+  UNROLL for (int j = 0; j < 4; j++) m[j] = wasm_f32x4_splat(x[0]);
+  for (; i + 16 <= n; i += 16)
+    UNROLL for (int j = 0; j < 4; j++) m[j] = wasm_f32x4_pmax(m[j], wasm_v128_load(x + i + 4 * j));
+  m[0] = wasm_f32x4_pmax(wasm_f32x4_pmax(m[0], m[1]), wasm_f32x4_pmax(m[2], m[3]));
+  float max = wasm_f32x4_extract_lane(m[0], 0), lane[4];
+  wasm_v128_store(lane, m[0]);
   for (size_t j = 1; j < 4; j++) max = max < lane[j] ? lane[j] : max;
   for (; i < n; i++) max = max < x[i] ? x[i] : max;
   return max;
@@ -115,6 +118,23 @@ INLINE v128_t simd_exp(v128_t x, const simd_exp_constants *k) {
   v128_t e = wasm_f32x4_mul(wasm_f32x4_mul(p, wasm_i32x4_shl(half, 23)),
                             wasm_i32x4_shl(wasm_i32x4_sub(fields, half), 23));
   return wasm_v128_andnot(e, wasm_f32x4_lt(x, k->least));
+}
+
+/* simd_exp of lanes that are at most 0, or NaN: nothing to clamp (what is too small is masked), and
+ * the power of 2 is at least 2^-126, thus one factor. */
+INLINE v128_t simd_exp_below_0(v128_t x, const simd_exp_constants *k) {
+  v128_t shifted = wasm_f32x4_add(wasm_f32x4_mul(x, k->log2e), k->round);
+  v128_t n = wasm_f32x4_sub(shifted, k->round);
+  v128_t r =
+      wasm_f32x4_sub(wasm_f32x4_sub(x, wasm_f32x4_mul(n, k->ln2_hi)), wasm_f32x4_mul(n, k->ln2_lo));
+  v128_t p = wasm_f32x4_add(wasm_f32x4_mul(k->c6, r), k->c5);
+  p = wasm_f32x4_add(wasm_f32x4_mul(p, r), k->c4);
+  p = wasm_f32x4_add(wasm_f32x4_mul(p, r), k->c3);
+  p = wasm_f32x4_add(wasm_f32x4_mul(p, r), k->c2);
+  p = wasm_f32x4_add(wasm_f32x4_add(wasm_f32x4_mul(p, wasm_f32x4_mul(r, r)), r), k->one);
+  /* The low bits of `shifted` are n, 2^n is its lowest nine next to those of 1. */
+  v128_t power = wasm_i32x4_add(wasm_i32x4_shl(shifted, 23), k->one);
+  return wasm_v128_andnot(wasm_f32x4_mul(p, power), wasm_f32x4_lt(x, k->least));
 }
 
 /* f16 to f32: shifted into place with the sign (kept by the mask), then the exponent mended by a

@@ -8,26 +8,21 @@
 /* Keys and values are taken as 16-bit lanes of two bytes. The even ones are shifted up, so that they
  * count 256 times, the odd ones down with their sign; numbers that meet these are shifted up
  * instead. So all products count 256 times (at most 32 * 256 * 127 * 127: fits in 32 bits), which
- * the scales take back exactly. A quad is (q[0], q[2]), (q[1] << 8, q[3] << 8). */
-enum { KEY_QUAD = 8, VALUE_QUAD = 8 };
+ * the scales take back exactly. 32 numbers are 8 pairs (q[0], q[2]), then 8 (q[1] << 8, q[3] << 8). */
+enum { KEY_BYTES = 64, VALUE_BYTES = 64 };
 #define UNIT 256.0f
 
 #include "kernels/simd_attend.h"
 
-INLINE void put_value_quads(uint8_t *p, size_t step, v128_t q) {
-  v128_t even = wasm_i16x8_shr(wasm_i16x8_shl(q, 8), 8);
-  v128_t odd = wasm_v128_and(q, wasm_i16x8_const_splat((int16_t)0xff00));
-  wasm_v128_store32_lane(p, even, 0);
-  wasm_v128_store32_lane(p + step, even, 1);
-  wasm_v128_store32_lane(p + 2 * step, even, 2);
-  wasm_v128_store32_lane(p + 3 * step, even, 3);
-  wasm_v128_store32_lane(p + 4, odd, 0);
-  wasm_v128_store32_lane(p + step + 4, odd, 1);
-  wasm_v128_store32_lane(p + 2 * step + 4, odd, 2);
-  wasm_v128_store32_lane(p + 3 * step + 4, odd, 3);
+INLINE void put_values(uint8_t *p, v128_t low, v128_t high) {
+  const v128_t odd = wasm_i16x8_const_splat((int16_t)0xff00);
+  wasm_v128_store(p, wasm_i16x8_shr(wasm_i16x8_shl(low, 8), 8));
+  wasm_v128_store(p + 16, wasm_i16x8_shr(wasm_i16x8_shl(high, 8), 8));
+  wasm_v128_store(p + 32, wasm_v128_and(low, odd));
+  wasm_v128_store(p + 48, wasm_v128_and(high, odd));
 }
 
-INLINE void put_key_quads(uint8_t *p, size_t step, v128_t q) { put_value_quads(p, step, q); }
+INLINE void put_keys(uint8_t *p, v128_t low, v128_t high) { put_values(p, low, high); }
 
 INLINE int32_t key_offset(v128_t low, v128_t high) {
   (void)low, (void)high;
@@ -39,12 +34,14 @@ INLINE void dot_values(int H, v128_t w0, v128_t w1, const uint8_t *quad,
   v128_t even0 = wasm_i16x8_shl(w0, 8), odd0 = wasm_i16x8_shr(w0, 8);
   v128_t even1 = wasm_i16x8_shl(w1, 8), odd1 = wasm_i16x8_shr(w1, 8);
   UNROLL for (int h = 0; h < H; h++) {
-    v128_t even = wasm_v128_load32_splat(quad + 8 * h);
-    v128_t odd = wasm_v128_load32_splat(quad + 8 * h + 4);
+    v128_t even = wasm_v128_load32_splat(quad + VALUE_BYTES * h);
+    v128_t odd = wasm_v128_load32_splat(quad + VALUE_BYTES * h + 32);
     v128_t s0 = wasm_i32x4_add(wasm_i32x4_dot_i16x8(even0, even), wasm_i32x4_dot_i16x8(odd0, odd));
     v128_t s1 = wasm_i32x4_add(wasm_i32x4_dot_i16x8(even1, even), wasm_i32x4_dot_i16x8(odd1, odd));
     sum[h][0] = wasm_i32x4_add(sum[h][0], s0);
     sum[h][1] = wasm_i32x4_add(sum[h][1], s1);
+    simd_pin(&sum[h][0]);
+    simd_pin(&sum[h][1]);
   }
 }
 
@@ -63,14 +60,15 @@ void bq_simd128_softmax(float *x, size_t n) {
   v128_t sum = simd_zero();
   size_t i = 0;
   for (; i + 4 <= n; i += 4) {
-    v128_t e = simd_exp(wasm_f32x4_sub(wasm_v128_load(x + i), wasm_f32x4_splat(max)), &k);
+    v128_t e = simd_exp_below_0(wasm_f32x4_sub(wasm_v128_load(x + i), wasm_f32x4_splat(max)), &k);
     wasm_v128_store(x + i, e);
     sum = wasm_f32x4_add(sum, e);
   }
   for (size_t j = i; j < n; j++) x[j] = bq_expf(x[j] - max);
   sum = wasm_f32x4_add(sum, simd_load_part(x + i, n - i));
   v128_t inv = wasm_f32x4_splat(1.0f / simd_sum(sum));
-  for (size_t j = 0; j < n; j += 4) simd_store(x, wasm_f32x4_mul(simd_load(x, j, n), inv), j, n);
+  for (i = 0; i + 4 <= n; i += 4) wasm_v128_store(x + i, wasm_f32x4_mul(wasm_v128_load(x + i), inv));
+  for (; i < n; i++) x[i] *= wasm_f32x4_extract_lane(inv, 0);
 }
 
 /* --- f32, f16: blocks of positions, which stay in the cache for all rows ---------------------- */

@@ -25,7 +25,9 @@ INLINE float sum_of_squares(const float *x, v128_t mean, size_t n) {
 
 INLINE float sum_of(const float *x, size_t n) {
   v128_t sum = simd_zero();
-  for (size_t i = 0; i < n; i += 4) sum = wasm_f32x4_add(sum, simd_load(x, i, n));
+  size_t i = 0;
+  for (; i + 4 <= n; i += 4) sum = wasm_f32x4_add(sum, wasm_v128_load(x + i));
+  if (i < n) sum = wasm_f32x4_add(sum, simd_load_part(x + i, n - i));
   return simd_sum(sum);
 }
 
@@ -44,10 +46,15 @@ void bq_simd128_layernorm(const float *x, const float *w, const float *b, float 
                           float *y) {
   v128_t mean = wasm_f32x4_splat(sum_of(x, n) / (float)n);
   v128_t inv = wasm_f32x4_splat(1.0f / bq_sqrtf(sum_of_squares(x, mean, n) / (float)n + eps));
-  for (size_t i = 0; i < n; i += 4) {
-    v128_t d = wasm_f32x4_sub(simd_load(x, i, n), mean);
-    v128_t v = wasm_f32x4_mul(wasm_f32x4_mul(d, inv), simd_load(w, i, n));
-    simd_store(y, b ? wasm_f32x4_add(v, simd_load(b, i, n)) : v, i, n);
+  size_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    v128_t d = wasm_f32x4_sub(wasm_v128_load(x + i), mean);
+    v128_t v = wasm_f32x4_mul(wasm_f32x4_mul(d, inv), wasm_v128_load(w + i));
+    wasm_v128_store(y + i, b ? wasm_f32x4_add(v, wasm_v128_load(b + i)) : v);
+  }
+  for (; i < n; i++) {
+    float v = ((x[i] - wasm_f32x4_extract_lane(mean, 0)) * wasm_f32x4_extract_lane(inv, 0)) * w[i];
+    y[i] = b ? v + b[i] : v;
   }
 }
 

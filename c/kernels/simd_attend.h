@@ -1,36 +1,36 @@
 /* Attention over an i8 cache, written once for the simd128 and relaxed tables. Eight positions (for
  * keys) or dims (for values) lie in the lanes; up to four queries share every load.
  *
- * Queries and weights of positions become *panels*: [blocks of 32][quads of 4][queries] with four
- * 8-bit numbers each, however the including file likes them; behind a block's quads lie its scales,
- * [queries] f32, and for keys its offsets, [queries] i32.
+ * Queries and weights of positions become *panels*: [blocks of 32][queries] with 32 8-bit numbers
+ * each, however the including file likes them; behind a block's queries lie their scales, [queries]
+ * f32, and for keys their offsets, [queries] i32.
  *
  * The file that includes this says (all inlined):
- *   enum { KEY_QUAD, VALUE_QUAD }   bytes of a quad, a multiple of 4
- *   UNIT                            what one counts in sums, 1 or a power of 2
- *   void put_key_quads(uint8_t *p, size_t step, v128_t q);     16 numbers -127...127, `step` bytes
- *   void put_value_quads(uint8_t *p, size_t step, v128_t q);   from quad to quad; 0...127
- *   int32_t key_offset(v128_t low, v128_t high);               what sums over 32 numbers start from
+ *   enum { KEY_BYTES, VALUE_BYTES }   of 32 numbers, multiples of 32
+ *   UNIT                              what one counts in sums, 1 or a power of 2
+ *   void put_keys(uint8_t *p, v128_t low, v128_t high);     32 numbers -127...127
+ *   void put_values(uint8_t *p, v128_t low, v128_t high);   0...127
+ *   int32_t key_offset(v128_t low, v128_t high);            what sums over 32 numbers start from
  *   void dot_keys(int H, v128_t w0, v128_t w1, const uint8_t *quad, v128_t sum[4][2]);
- *   void dot_values(...);                                      the same
+ *   void dot_values(...);                                   the same
  * dot: sum[h][i] += products of query h with the rows 4i...4i+3 of the eight, of which w holds four
- * bytes each. */
+ * bytes each; quad: where they meet quad j of a panel's block, the block plus 4j bytes. */
 #ifndef BQ_KERNELS_SIMD_ATTEND_H
 #define BQ_KERNELS_SIMD_ATTEND_H
 
 #include "kernels/kv.h"
 #include "kernels/simd.h"
 
-INLINE void put_key_quads(uint8_t *p, size_t step, v128_t q);
-INLINE void put_value_quads(uint8_t *p, size_t step, v128_t q);
+INLINE void put_keys(uint8_t *p, v128_t low, v128_t high);
+INLINE void put_values(uint8_t *p, v128_t low, v128_t high);
 INLINE int32_t key_offset(v128_t low, v128_t high);
 INLINE void dot_keys(int H, v128_t w0, v128_t w1, const uint8_t *quad,
                      v128_t sum[BQ_ATTEND_ROWS][2]);
 INLINE void dot_values(int H, v128_t w0, v128_t w1, const uint8_t *quad,
                        v128_t sum[BQ_ATTEND_ROWS][2]);
 
-INLINE size_t key_panel(size_t H) { return 8 * H * KEY_QUAD + 8 * H; } /* bytes per block */
-INLINE size_t value_panel(size_t H) { return 8 * H * VALUE_QUAD + 4 * H; }
+INLINE size_t key_panel(size_t H) { return H * KEY_BYTES + 8 * H; } /* bytes per block */
+INLINE size_t value_panel(size_t H) { return H * VALUE_BYTES + 4 * H; }
 
 /* --- quantizing ------------------------------------------------------------------------------- */
 
@@ -74,48 +74,99 @@ INLINE void put_query(const float *q, size_t head_dim, size_t h, size_t H, uint8
     UNROLL for (int i = 0; i < 8; i++)
       x[i] = d + 4 * i < head_dim ? simd_load(q, d + 4 * i, head_dim) : simd_zero();
     const quantized a = quantize_32(x, wasm_f32x4_const_splat(-127.0f));
-    put_key_quads(panel + h * KEY_QUAD, H * KEY_QUAD, a.low);
-    put_key_quads(panel + (4 * H + h) * KEY_QUAD, H * KEY_QUAD, a.high);
+    put_keys(panel + h * KEY_BYTES, a.low, a.high);
     const float scale = a.scale / UNIT;
     const int32_t offset = key_offset(a.low, a.high);
-    memcpy(panel + 8 * H * KEY_QUAD + 4 * h, &scale, 4);
-    memcpy(panel + 8 * H * KEY_QUAD + 4 * (H + h), &offset, 4);
+    memcpy(panel + H * KEY_BYTES + 4 * h, &scale, 4);
+    memcpy(panel + H * KEY_BYTES + 4 * (H + h), &offset, 4);
   }
 }
 
+/* 16 weights of positions as bytes; at most 127 times 1 / inv, NaN becomes 0. */
+INLINE v128_t round_weights(const float *x, v128_t inv) {
+  v128_t r[4];
+  UNROLL for (int i = 0; i < 4; i++) {
+    v128_t v = wasm_f32x4_pmax(simd_zero(), wasm_f32x4_mul(wasm_v128_load(x + 4 * i), inv));
+    r[i] = wasm_i32x4_sub(wasm_f32x4_add(v, wasm_f32x4_const_splat(0x1.8p23f)),
+                          wasm_i32x4_const_splat(0x4b400000));
+  }
+  return wasm_i8x16_narrow_i16x8(wasm_i16x8_narrow_i32x4(r[0], r[1]),
+                                 wasm_i16x8_narrow_i32x4(r[2], r[3]));
+}
+
+INLINE quantized quantize_weights(const float *x) {
+  v128_t half[2] = {simd_zero(), simd_zero()};
+  UNROLL for (int i = 0; i < 8; i++)
+    half[i % 2] = wasm_f32x4_pmax(half[i % 2], wasm_v128_load(x + 4 * i));
+  v128_t m = wasm_f32x4_pmax(half[0], half[1]);
+  m = wasm_f32x4_pmax(m, wasm_i32x4_shuffle(m, m, 2, 3, 0, 1));
+  m = wasm_f32x4_pmax(m, wasm_i32x4_shuffle(m, m, 1, 0, 3, 2));
+  const float most = wasm_f32x4_extract_lane(m, 0);
+  if (!(most >= 0x1p-100f)) return (quantized){simd_zero(), simd_zero(), 0.0f};
+  v128_t inv = wasm_f32x4_splat(127.0f / most);
+  return (quantized){round_weights(x, inv), round_weights(x + 16, inv), most / 127.0f};
+}
+
 /* Scores of query h to weights of its n positions, and zeros up to `blocks`; scores may be written
- * to behind the n. Returns 1 / sum of the exponentials. */
+ * to behind the n. Returns 1 / sum of the exponentials. Scales behind the n may be anything: times
+ * the exponential 0 they are 0 or NaN, which both become 0. */
 INLINE float put_weights(float *scores, size_t n, const float *v_scales, size_t blocks, size_t h,
                          size_t H, uint8_t *panel) {
   const simd_exp_constants k = simd_exp_prepare();
   const v128_t max = wasm_f32x4_splat(simd_largest(scores, n));
+  const size_t used = bq_kv_up(n, BQ_KV_BLOCK);
   v128_t sum = simd_zero();
   for (size_t i = n; i % BQ_KV_BLOCK; i++) scores[i] = bq_float_of(0xff800000u); /* -infinity */
+  KEEP_LOOP for (size_t i = 0; i < used * BQ_KV_BLOCK; i += 4) {
+    v128_t e = simd_exp_below_0(wasm_f32x4_sub(wasm_v128_load(scores + i), max), &k);
+    sum = wasm_f32x4_add(sum, e);
+    wasm_v128_store(scores + i, wasm_f32x4_mul(e, wasm_v128_load(v_scales + i)));
+  }
   for (size_t b = 0; b < blocks; b++, panel += value_panel(H)) {
-    const size_t at = b * BQ_KV_BLOCK;
     quantized w = {simd_zero(), simd_zero(), 0.0f};
-    if (at < n) {
-      const float *scales = v_scales + at;
-      float part[BQ_KV_BLOCK] = {0};
-      if (n - at < BQ_KV_BLOCK) scales = memcpy(part, scales, (n - at) * sizeof *part);
-      v128_t x[8];
-      UNROLL for (int i = 0; i < 8; i++) {
-        v128_t e = wasm_v128_load(scores + at + 4 * i);
-        e = simd_exp(wasm_f32x4_sub(e, max), &k);
-        sum = wasm_f32x4_add(sum, e);
-        x[i] = wasm_f32x4_mul(e, wasm_v128_load(scales + 4 * i));
-      }
-      w = quantize_32(x, simd_zero());
-    }
-    put_value_quads(panel + h * VALUE_QUAD, H * VALUE_QUAD, w.low);
-    put_value_quads(panel + (4 * H + h) * VALUE_QUAD, H * VALUE_QUAD, w.high);
+    if (b < used) w = quantize_weights(scores + b * BQ_KV_BLOCK);
+    put_values(panel + h * VALUE_BYTES, w.low, w.high);
     const float scale = w.scale / UNIT;
-    memcpy(panel + 8 * H * VALUE_QUAD + 4 * h, &scale, 4);
+    memcpy(panel + H * VALUE_BYTES + 4 * h, &scale, 4);
   }
   return 1.0f / simd_sum(sum);
 }
 
 /* --- products --------------------------------------------------------------------------------- */
+
+/* Sums that live in memory, out of the compiler's sight: the integer sums take the registers. */
+INLINE v128_t (*hide_acc(v128_t acc[BQ_ATTEND_ROWS][2]))[2] {
+  __asm__("" : "+r"(acc));
+  return acc;
+}
+
+/* A run of bytes that is read from its start, and the one that is read after it. */
+typedef struct kv_run {
+  const uint8_t *end, *next;
+  size_t next_bytes;
+} kv_run;
+
+/* Loading a byte of each line a little ahead helps the hardware, which by itself stops prefetching
+ * at the end of every 4 KB. p: 256 bytes of a run, or as many of the cache behind it. */
+INLINE void touch_run(const uint8_t *p, const kv_run *run) {
+  enum { AHEAD = 1024, BYTES = 256, LINE = 64 };
+  const size_t left = (size_t)(run->end - p);
+  if (left >= AHEAD + BYTES) p += AHEAD;
+  else if (left <= AHEAD && AHEAD - left + BYTES <= run->next_bytes) p = run->next + (AHEAD - left);
+  UNROLL for (int i = 0; i < BYTES; i += LINE) (void)*(const volatile uint8_t *)(p + i);
+}
+
+/* A block of `quads` times 8 positions: one with all 8 has no loop. */
+INLINE void dot_key_block(int H, const uint8_t *k, size_t quads, const uint8_t *p,
+                          v128_t sum[BQ_ATTEND_ROWS][2]) {
+  if (quads >= 8) {
+    UNROLL for (int j = 0; j < 8; j++)
+      dot_keys(H, wasm_v128_load(k + 32 * j), wasm_v128_load(k + 32 * j + 16), p + 4 * j, sum);
+  } else {
+    KEEP_LOOP for (size_t j = 0; j < quads; j++)
+      dot_keys(H, wasm_v128_load(k + 32 * j), wasm_v128_load(k + 32 * j + 16), p + 4 * j, sum);
+  }
+}
 
 /* scores[h][8g...8g+7] for H queries and all groups g of 8 positions. */
 INLINE void score_groups(int H, const bq_kv_view *kv, size_t groups, const uint8_t *panel,
@@ -123,18 +174,21 @@ INLINE void score_groups(int H, const bq_kv_view *kv, size_t groups, const uint8
   const simd_f16_constants f16 = simd_f16_prepare();
   const size_t dims = bq_kv_dims(kv->head_dim), blocks = bq_kv_up(dims, BQ_KV_BLOCK);
   const uint8_t *group = kv->data;
+  const kv_run run = {group + groups * bq_kv_group(kv->head_dim), bq_kv_tiles(kv, 0),
+                      bq_kv_up(groups, 4) * BQ_KV_TILE};
+  v128_t memory[BQ_ATTEND_ROWS][2], (*acc)[2] = H >= 3 ? hide_acc(memory) : memory;
   for (size_t g = 0; g < groups; g++) {
     const uint8_t *k = group + blocks * 16, *p = panel;
-    v128_t acc[BQ_ATTEND_ROWS][2];
     UNROLL for (int h = 0; h < H; h++) acc[h][0] = acc[h][1] = simd_zero();
     for (size_t b = 0; b < blocks; b++, p += key_panel(H)) {
-      const uint8_t *scales = p + 8 * H * KEY_QUAD;
+      const uint8_t *scales = p + H * KEY_BYTES;
+      const size_t quads = (dims - b * BQ_KV_BLOCK) / 4;
       v128_t sum[BQ_ATTEND_ROWS][2];
+      if (quads >= 8) touch_run(k, &run);
       UNROLL for (int h = 0; h < H; h++)
         sum[h][0] = sum[h][1] = wasm_v128_load32_splat(scales + 4 * (H + h));
-      const size_t quads = (dims - b * BQ_KV_BLOCK) / 4;
-      KEEP_LOOP for (size_t j = 0; j < (quads < 8 ? quads : 8); j++, k += 32)
-        dot_keys(H, wasm_v128_load(k), wasm_v128_load(k + 16), p + j * H * KEY_QUAD, sum);
+      dot_key_block(H, k, quads, p, sum);
+      k += 32 * (quads < 8 ? quads : 8);
       v128_t k0 = simd_load_f16_finite(group + 16 * b, &f16);
       v128_t k1 = simd_load_f16_finite(group + 16 * b + 8, &f16);
       UNROLL for (int h = 0; h < H; h++) {
@@ -145,10 +199,10 @@ INLINE void score_groups(int H, const bq_kv_view *kv, size_t groups, const uint8
         acc[h][1] = wasm_f32x4_add(acc[h][1], wasm_f32x4_mul(s1, k1));
       }
     }
+    v128_t factor = wasm_f32x4_splat(scale);
     UNROLL for (int h = 0; h < H; h++) {
-      wasm_v128_store(scores + h * stride + 8 * g, wasm_f32x4_mul(acc[h][0], wasm_f32x4_splat(scale)));
-      wasm_v128_store(scores + h * stride + 8 * g + 4,
-                      wasm_f32x4_mul(acc[h][1], wasm_f32x4_splat(scale)));
+      wasm_v128_store(scores + h * stride + 8 * g, wasm_f32x4_mul(acc[h][0], factor));
+      wasm_v128_store(scores + h * stride + 8 * g + 4, wasm_f32x4_mul(acc[h][1], factor));
     }
     group = k;
   }
@@ -156,18 +210,19 @@ INLINE void score_groups(int H, const bq_kv_view *kv, size_t groups, const uint8
 
 /* y[h][d...d+7] = sum over blocks * inv[h], for the dims of one run of tiles; `size` of them are
  * stored. */
-INLINE void mix_tiles(int H, const uint8_t *tile, size_t blocks, const uint8_t *panel,
+INLINE void mix_tiles(int H, const uint8_t *tile, const kv_run *run, const uint8_t *panel,
                       const float *inv, size_t d, size_t size, float *const *y) {
-  v128_t acc[BQ_ATTEND_ROWS][2];
+  v128_t memory[BQ_ATTEND_ROWS][2], (*acc)[2] = H >= 4 ? hide_acc(memory) : memory;
   UNROLL for (int h = 0; h < H; h++) acc[h][0] = acc[h][1] = simd_zero();
-  for (size_t b = 0; b < blocks; b++, tile += BQ_KV_TILE, panel += value_panel(H)) {
+  for (; tile != run->end; tile += BQ_KV_TILE, panel += value_panel(H)) {
     v128_t sum[BQ_ATTEND_ROWS][2];
+    touch_run(tile, run);
     UNROLL for (int h = 0; h < H; h++) sum[h][0] = sum[h][1] = simd_zero();
-    KEEP_LOOP for (int j = 0; j < 8; j++)
-      dot_values(H, wasm_v128_load(tile + 32 * j), wasm_v128_load(tile + 32 * j + 16),
-                 panel + j * H * VALUE_QUAD, sum);
+    UNROLL for (int j = 0; j < 8; j++)
+      dot_values(H, wasm_v128_load(tile + 32 * j), wasm_v128_load(tile + 32 * j + 16), panel + 4 * j,
+                 sum);
     UNROLL for (int h = 0; h < H; h++) {
-      v128_t w = wasm_v128_load32_splat(panel + 8 * H * VALUE_QUAD + 4 * h);
+      v128_t w = wasm_v128_load32_splat(panel + H * VALUE_BYTES + 4 * h);
       UNROLL for (int i = 0; i < 2; i++)
         acc[h][i] = wasm_f32x4_add(acc[h][i],
                                    wasm_f32x4_mul(wasm_f32x4_convert_i32x4(sum[h][i]), w));
@@ -195,8 +250,12 @@ INLINE void attend_rows(int H, const bq_attend_job *job, size_t row) {
                          blocks, h, H, panel);
     y[h] = bq_row_result(job, row + h);
   }
-  for (size_t d = 0; d < dim; d += 8)
-    mix_tiles(H, bq_kv_tiles(kv, d / 8), blocks, panel, inv, d, dim - d < 8 ? dim - d : 8, y);
+  const size_t bytes = blocks * BQ_KV_TILE;
+  for (size_t d = 0; d < dim; d += 8) {
+    const uint8_t *tiles = bq_kv_tiles(kv, d / 8);
+    const kv_run run = {tiles + bytes, d + 8 < dim ? bq_kv_tiles(kv, d / 8 + 1) : tiles, bytes};
+    mix_tiles(H, tiles, &run, panel, inv, d, dim - d < 8 ? dim - d : 8, y);
+  }
 }
 
 INLINE void attend_i8(const bq_attend_job *job) {
