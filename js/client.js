@@ -140,6 +140,8 @@ class Remote {
 class RemoteSession extends Remote {
   /** @type {Session['stats']} */
   stats = () => this.invoke('stats');
+  /** @type {Session['trace']} */
+  trace = (options) => this.invoke('trace', options);
 
   /** @type {Session['generate']} */
   generate = (prompt, { signal, ...options } = {}) =>

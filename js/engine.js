@@ -166,22 +166,37 @@ export async function openEngine(options, onThreads) {
   const wanted = await threadsToTry(options.threads);
   const { compiled, reason: threadsReason } = await compileFor(options, wanted);
   const cache = options.cache ? await (await import('./keep.js')).openCache(options.cache, compiled) : null;
-  const threads = compiled.shared ? await startThreads(compiled, options, wanted, onThreads) : null;
-  const wasm = await Wasm.create(compiled, SELF_TEST_BYTES);
-  const good = wasm.call('bqw_self_test') === 1;
-  if (!good) wasm.check('bqw_fallback');
-  const kernel = wasm.text(wasm.call('bqw_build'));
-  const reason = good ? compiled.reason : `the self test of the ${compiled.build} kernels failed on this machine`;
+  const problem = await kernelProblem(compiled, options.variant);
+  const threads = compiled.shared ? await startThreads(compiled, options, wanted, onThreads, problem !== '') : null;
+  const kernel = problem ? 'simd128' : compiled.build;
+  const reason = problem || compiled.reason;
   const { count = 1, timings = [] } = threads ?? {};
   const info = { build: compiled.build, kernel, reason, worker: false, threads: count, threadsReason: threads?.reason || threadsReason, timings };
-  return new LocalEngine({ ...compiled, threads: count }, info, !good, threads, cache, cache !== options.cache);
+  return new LocalEngine({ ...compiled, threads: count }, info, problem !== '', threads, cache, cache !== options.cache);
 }
 
-/** @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number }} wanted @param {() => void} onThreads */
-async function startThreads(compiled, { threads: asked = 'auto', threadUrl, signal }, { most }, onThreads) {
+/**
+ * Why the build's own kernels are not to be used here, but those of SIMD128; '' when they are. A build that was asked for
+ * must only be right, not fast.
+ * @param {Compiled} compiled @param {EngineOptions['variant']} wanted
+ */
+async function kernelProblem(compiled, wanted) {
+  const choice = compiled.build === 'relaxed' && !wanted ? await import('./kernels.js') : null;
+  const wasm = await Wasm.create(compiled, SELF_TEST_BYTES + (choice?.MEASURE_BYTES ?? 0));
+  try {
+    if (wasm.call('bqw_self_test') !== 1) return `the self test of the ${compiled.build} kernels failed on this machine`;
+    return choice?.fallbackIsFaster(choice.timeTables(wasm)) ? 'the simd128 kernels are faster than the relaxed ones on this machine, by a measurement' : '';
+  } finally {
+    wasm.release();
+  }
+}
+
+/** @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number }} wanted @param {() => void} onThreads @param {boolean} fallback */
+async function startThreads(compiled, { threads: asked = 'auto', threadUrl, signal }, { most }, onThreads, fallback) {
   const { MEASURE_BYTES, Threads } = await import('./threads.js');
   const threads = new Threads(threadUrl && fullUrl(threadUrl));
   const wasm = await Wasm.create(compiled, SELF_TEST_BYTES + MEASURE_BYTES);
+  if (fallback) wasm.check('bqw_fallback');
   onThreads();
   if (asked === 'auto') await threads.choose(wasm, compiled, most);
   else threads.reason = (await threads.attach(wasm, compiled, most)) || ((threads.count = most), '');

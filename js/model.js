@@ -50,20 +50,19 @@ export class LocalModel {
   pause = async () => this.#loading.pause();
   resume = async () => this.#loading.resume();
 
-  /**
-   * One slice of a session; waits when the bytes it needs are not there. Returns a status of the border.
-   * @param {number} session  its handle
-   * @param {AbortSignal} [signal]
-   */
-  async slice(session, signal) {
+  /** One slice of a session; returns a status of the border. @param {number} session  its handle */
+  slice(session) {
     const status = this.#wasm.check('bqw_session_run', session, 1);
     if (status !== WANT_DATA) {
       this.#pager?.leave(session);
       this.#pager?.ahead(session);
-    } else if (!(await this.#pager?.wait(session, signal))) {
-      await unlessAborted(this.#loading.arrival, signal);
     }
     return status;
+  }
+
+  /** After WANT_DATA: until the bytes may be there that the next slice needs. @param {number} session  its handle @param {AbortSignal} [signal] */
+  async wait(session, signal) {
+    if (!(await this.#pager?.wait(session, signal))) await unlessAborted(this.#loading.arrival, signal);
   }
 
   /** For a session that stops, whatever it was doing. @param {number} session  its handle */

@@ -1,5 +1,5 @@
 /** One timeline of tokens in the engine of this thread, and generation on it. */
-import { NONE, OK, WANT_DATA } from './border.js';
+import { MORE, NONE, OK, WANT_DATA } from './border.js';
 import { BqError } from './errors.js';
 import { Generation } from './generation.js';
 import { StopFilter } from './stop.js';
@@ -11,6 +11,10 @@ import { Pace, turn } from './turn.js';
 
 const ENDS = 1;
 const SPECIAL = 2;
+
+/** Milliseconds of work between turns where an abort needs none: in a turn the other threads fall asleep, and waking them
+ * costs as much as a barrier a hundred times. What waits is another call to the same worker. */
+const ISOLATED_TURN_MS = 8;
 
 /** Where things lie in the block that a generation takes from the heap. */
 const AT = { options: 0, rng: 24, token: 32, detokenizer: 40, text: 48 };
@@ -72,6 +76,13 @@ export class LocalSession {
     return { tokens: this.#tokens, context: this.#context, slices: this.#wasm.call('bqw_session_slices', this.#handle) };
   }
 
+  /** @type {Session['trace']} */
+  async trace(options = {}) {
+    const { trace } = await import('./trace.js');
+    this.#check();
+    return trace(this.#wasm, this.#handle, this.#model.info.layers, options);
+  }
+
   async close() {
     if (this.#closed) return;
     this.#closed = true;
@@ -131,7 +142,7 @@ export class LocalSession {
         yield part;
         if (result.reason !== 'abort') break;
         since = performance.now();
-        await turn(); // so that an abort is heard before another token is computed
+        if (!options.aborted) await turn(); // so that an abort is heard before another token is computed
         this.#wasm.check('bqw_session_append', this.#handle, id);
         this.#tokens++;
         await this.#run(options);
@@ -172,16 +183,19 @@ export class LocalSession {
 
   /** Computes until there are logits, slice by slice. @param {GenerateOptions & { aborted?: () => boolean }} options */
   async #run({ signal, aborted }) {
-    for (;;) {
+    const goOn = () => {
       this.#check();
       signal?.throwIfAborted();
       if (aborted?.()) throw new DOMException('This operation was aborted', 'AbortError');
-      const status = await this.#model.slice(this.#handle, signal);
-      if (status !== WANT_DATA) await this.#pace.pause();
-      if (status === OK) break;
+    };
+    for (let status = MORE; status !== OK; ) {
+      goOn();
+      status = this.#model.slice(this.#handle);
+      // Nothing is awaited that need not be: each await is a slice's share of what threads wait for.
+      const pause = status === WANT_DATA ? this.#model.wait(this.#handle, signal) : this.#pace.pause(aborted && ISOLATED_TURN_MS);
+      if (pause) await pause;
     }
-    this.#check();
-    signal?.throwIfAborted();
+    goOn();
   }
 
   /** @param {number} block @param {Record<string, number>} sample @param {number} seed @param {number} before  the last token of the prompt */

@@ -17,6 +17,8 @@ const SPINS = 20_000;
 const MEASURE_MS = 40;
 /** Threads that are tried: more than these seldom help, since memory is the limit. */
 const TRIED = [1, 2, 3, 4, 6, 8];
+/** Matrix products that are timed: more weights than the caches next to a core hold. */
+const PRODUCTS = 8;
 /** More threads must be this many times as fast to be worth their power. */
 const WORTH = 1.1;
 
@@ -161,8 +163,8 @@ export class Threads {
  * @returns {ThreadTiming[]}
  */
 function measure(wasm, most) {
-  const block = wasm.alloc(wasm.call('bqw_measure_bytes'));
-  wasm.call('bqw_measure_prepare', block);
+  const block = wasm.alloc(wasm.call('bqw_measure_bytes', PRODUCTS, 1));
+  wasm.call('bqw_measure_prepare', block, PRODUCTS, 1);
   const since = performance.now();
   const tried = [...new Set([...TRIED.filter((n) => n < most), most])];
   const timings = tried.map((threads) => ({ threads, all: /** @type {number[]} */ ([]) }));

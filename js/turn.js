@@ -26,9 +26,13 @@ export function turn() {
 export class Pace {
   #since = performance.now();
 
-  /** Nothing (no promise, no cost) unless enough work was done since the last turn. @returns {Promise<void> | undefined} */
-  pause() {
-    if (performance.now() - this.#since < TURN_MS) return undefined;
+  /**
+   * Nothing (no promise, no cost) unless so much work was done since the last turn.
+   * @param {number} [ms]
+   * @returns {Promise<void> | undefined}
+   */
+  pause(ms = TURN_MS) {
+    if (performance.now() - this.#since < ms) return undefined;
     return turn().then(() => {
       this.#since = performance.now();
     });

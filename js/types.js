@@ -24,7 +24,7 @@
 /**
  * @typedef {object} EngineInfo
  * @property {'relaxed' | 'simd128'} build   the module that was loaded
- * @property {string} kernel   the kernel table in use: the build's own, or "simd128" after a failed self test
+ * @property {string} kernel   the kernel table in use: the build's own, or "simd128" where that is faster or the self test failed
  * @property {string} reason   why this build and kernel
  * @property {boolean} worker  computes in a worker
  * @property {number} threads  that compute; 1: no others than this one
@@ -234,6 +234,27 @@
  */
 
 /**
+ * @typedef {object} TraceOptions
+ * @property {boolean} [on]       true: from now on, from zero; false: no more; left out: as it is
+ * @property {boolean} [byLayer]  a row per stage and layer, not per stage
+ */
+
+/**
+ * A stage of the forward pass, all together since the trace began.
+ * @typedef {object} StageTrace
+ * @property {string} stage   "host" is what lies between two calls of the engine while it generates; "embed", "norm"
+ *   (and activations quantized), "qkv", "kv" (rotated and stored), "attend", "o", "mlpIn", "activate", "down", "head",
+ *   "sample"
+ * @property {number} [layer]  with byLayer, of stages that have one
+ * @property {number} ms       on the thread that leads, its waits for others included
+ * @property {number} calls
+ * @property {number} weightBytes  weights read, once per batch
+ * @property {number} kvBytes      of the KV cache, read by "attend", written by "kv"
+ * @property {number} macs         multiplications with weights and with what is cached
+ * @property {number} GBps         both kinds of bytes by that time, in 10^9 per second
+ */
+
+/**
  * @typedef {object} MemoryInfo
  * @property {number} used   bytes of the heap in use
  * @property {number} peak   the most there ever was
@@ -246,6 +267,8 @@
  * @property {(prompt: string | ArrayLike<number>, options?: GenerateOptions) => Generation} generate  a text (BOS is
  *   added as the tokenizer does) or the whole timeline as ids; what it shares with the last one is not computed again
  * @property {() => Promise<SessionStats>} stats
+ * @property {(options?: TraceOptions) => Promise<StageTrace[]>} trace  where the time went since it was switched on; off
+ *   until then, and then it costs nothing
  * @property {() => Promise<void>} close
  */
 

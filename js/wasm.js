@@ -33,6 +33,9 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
  * @property {number} threads   that plans count with
  */
 
+/** What a module imports: its memory, and a clock for traces. @param {WebAssembly.Memory} memory */
+const imports = (memory) => ({ env: { memory, now: () => performance.now() } });
+
 /** An address of this page, in full. @param {string | URL} url */
 export const fullUrl = (url) => new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
 
@@ -75,7 +78,7 @@ export async function compile({ variant, wasmUrl, signal } = {}, shared = false)
     if (!url) throw new Error('wasmUrl does not say where it lies');
     const module = await fetchModule(url, signal);
     const memory = new WebAssembly.Memory({ initial: LEAST_PAGES, maximum: LEAST_PAGES, shared });
-    const exports = /** @type {any} */ ((await WebAssembly.instantiate(module, { env: { memory } })).exports);
+    const exports = /** @type {any} */ ((await WebAssembly.instantiate(module, imports(memory))).exports);
     if (exports.bqw_abi() !== ABI) throw new Error(`it speaks version ${exports.bqw_abi()} of the border, not ${ABI}`);
     return { module, build, reason, heapBase: exports.__heap_base.value >>> 0, shared, threads: 1 };
   } catch (cause) {
@@ -122,7 +125,7 @@ export class Wasm {
       const mib = Math.ceil((pages * PAGE) / 2 ** 20);
       throw new BqError('NOMEM', `${mib} MiB of memory can't be had here`, { cause, details: { bytes: pages * PAGE } });
     }
-    const { exports } = await WebAssembly.instantiate(module, { env: { memory } });
+    const { exports } = await WebAssembly.instantiate(module, imports(memory));
     const wasm = new Wasm(exports, memory);
     wasm.check('bqw_init', heapBase, pages * PAGE - heapBase);
     return wasm;

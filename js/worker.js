@@ -9,7 +9,7 @@ import { isNode, nodeModule } from './sources/node.js';
 /** Milliseconds between two messages of progress. */
 const PROGRESS_MS = 50;
 /** What may be called by name, on models and sessions. */
-const METHODS = ['tokenize', 'detokenize', 'tokenId', 'memory', 'stats', 'pause', 'resume'];
+const METHODS = ['tokenize', 'detokenize', 'tokenId', 'memory', 'stats', 'trace', 'pause', 'resume'];
 
 /** Likewise on the engine's store. */
 const STORE = ['list', 'usage', 'delete', 'pin', 'clear'];

@@ -91,6 +91,13 @@ typedef struct bqw_heap_info { /* 24 bytes */
   double used, peak, size; /* bytes of the region */
 } bqw_heap_info;
 
+/* One stage of one layer in a trace, since it began. */
+typedef struct bqw_stage { /* 40 bytes */
+  double ms;              /* 0 */
+  double calls;           /* 8 */
+  double weight_bytes, kv_bytes, macs; /* 16, 24, 32: bq_work */
+} bqw_stage;
+
 /* Static text, C strings: status names and hints, the build ("relaxed", …), the error record. */
 uint32_t bqw_abi(void);
 const char *bqw_build(void);            /* name of the kernel table in use */
@@ -153,6 +160,10 @@ uint32_t bqw_session_pages(uint32_t session, bqw_page *out, uint32_t capacity, u
 uint32_t bqw_page_done(uint32_t model, uint32_t id, uint32_t good);
 uint32_t bqw_session_logits(uint32_t session, uint32_t *out); /* *out = address of [vocab] f32 */
 uint32_t bqw_session_slices(uint32_t session);                /* slices run since create */
+/* Where the time goes. todo 0: off, 1: from zero on, 2: as it is. *out = address of bqw_stage [layers][stages of
+ * bq_stage], 0 when it is off; what is of no layer is in layer 0. The module imports env.now, milliseconds, for
+ * this; HOST is what lies between two calls since the last bqw_session_sync. NOMEM. */
+uint32_t bqw_session_trace(uint32_t session, uint32_t todo, uint32_t *out);
 void bqw_rng_seed(double seed, uint64_t *state);              /* 8 bytes of state */
 uint32_t bqw_session_sample(uint32_t session, const bqw_sample_options *options, uint64_t *state,
                             uint32_t *token);
@@ -167,9 +178,11 @@ void bqw_thread_failed(void);
  * bqw_thread_main. Whoever waits looks `spins` times before it goes to sleep. ARGUMENT. */
 uint32_t bqw_threads(uint32_t threads, uint32_t spins);
 void bqw_threads_leave(void);           /* one thread from now on, the others go */
-/* What threads are chosen by: `block` has bqw_measure_bytes(); one call, eight products like a decoded token's. */
-uint32_t bqw_measure_bytes(void);
-void bqw_measure_prepare(uint8_t *block);
+/* What threads and kernels are chosen by: so many products like a layer's, of a batch of so many tokens (at most 8
+ * of either), one region each. The block has bqw_measure_bytes(), and keeps to the table that was in use when it was
+ * prepared. */
+uint32_t bqw_measure_bytes(uint32_t products, uint32_t tokens);
+void bqw_measure_prepare(uint8_t *block, uint32_t products, uint32_t tokens);
 void bqw_measure(uint8_t *block);
 /* Regions without work, each with so many barriers. How many parts of slices were run: a slice has one more than
  * there are barriers; 0 when a slice passed one before all had come to it. */

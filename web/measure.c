@@ -1,31 +1,34 @@
-/* The matrix products that js/threads.js times to choose a number of threads: like those of a decoded
- * token, one region each, over more weights than the caches next to a core hold. */
+/* The matrix products that js/ times to choose a number of threads (js/threads.js: as many as are more than the
+ * caches next to a core hold) and a kernel table (js/kernels.js). */
 #include <stdatomic.h>
 #include <string.h>
 
 #include "border.h"
+#include "engine.h"
 #include "threads.h"
 
-enum { PRODUCTS = 8, ROWS = 896, COLS = 1024 };
+enum { MOST = 8, ROWS = 896, COLS = 1024 };
 
 typedef struct bench {
   bq_matrix w;
   bq_batch batch;
-  uint8_t *weights, *panel; /* [PRODUCTS][matrix] */
-  size_t matrix;            /* bytes */
+  uint8_t *weights, *panel; /* [products][matrix] */
+  size_t matrix, products;  /* bytes, number */
   float *x, *y;
 } bench;
 
-static bench *lay_out(bq_arena *arena) {
-  const bq_kernels *k = bq_kernels_best();
+static bench *lay_out(bq_arena *arena, uint32_t products, uint32_t tokens) {
+  const bq_kernels *k = bqw_kernels();
   bench b = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
   b.matrix = (size_t)bq_type_bytes(BQ_TYPE_BQ4H_32, BQ_TILED, ROWS, COLS);
-  b.weights = bq_arena_take(arena, PRODUCTS, b.matrix);
-  b.panel = bq_arena_take(arena, k->panel_bytes(COLS, 1), 1);
-  b.x = bq_arena_take(arena, COLS, sizeof *b.x);
-  b.y = bq_arena_take(arena, ROWS, sizeof *b.y);
+  b.products = products < MOST ? products : MOST;
+  b.batch.tokens = tokens < MOST ? tokens : MOST;
+  b.weights = bq_arena_take(arena, b.products, b.matrix);
+  b.panel = bq_arena_take(arena, k->panel_bytes(COLS, b.batch.tokens), 1);
+  b.x = bq_arena_take(arena, b.batch.tokens * COLS, sizeof *b.x);
+  b.y = bq_arena_take(arena, b.batch.tokens * ROWS, sizeof *b.y);
   b.w = (bq_matrix){b.weights, ROWS, COLS, BQ_TYPE_BQ4H_32, &k->matrix[BQ_TYPE_BQ4H_32]};
-  b.batch = (bq_batch){b.x, COLS, b.panel, 1};
+  b.batch = (bq_batch){b.x, COLS, b.panel, b.batch.tokens};
   if (home) *home = b;
   return home;
 }
@@ -37,24 +40,24 @@ static void slice_of_rows(void *arg, size_t slice, size_t slices) {
   if (from < to) b->w.ops->matmul(&b->w, &b->batch, from, to, b->y, ROWS);
 }
 
-BQW(uint32_t) bqw_measure_bytes(void) {
+BQW(uint32_t) bqw_measure_bytes(uint32_t products, uint32_t tokens) {
   bq_arena arena = {0};
-  lay_out(&arena);
+  lay_out(&arena, products, tokens);
   return (uint32_t)arena.used;
 }
 
-BQW(void) bqw_measure_prepare(uint8_t *block) {
-  bq_arena arena = {block, bqw_measure_bytes(), 0, false};
-  bench *b = lay_out(&arena);
-  memset(b->weights, 0x11, PRODUCTS * b->matrix); /* touched, so that the memory is really there */
-  for (size_t i = 0; i < COLS; i++) b->x[i] = i % 3 ? 1.0f : -0.5f;
-  bq_kernels_best()->quantize(b->x, COLS, COLS, 1, b->panel);
+BQW(void) bqw_measure_prepare(uint8_t *block, uint32_t products, uint32_t tokens) {
+  bq_arena arena = {block, bqw_measure_bytes(products, tokens), 0, false};
+  bench *b = lay_out(&arena, products, tokens);
+  memset(b->weights, 0x11, b->products * b->matrix); /* touched, so that the memory is really there */
+  for (size_t i = 0; i < b->batch.tokens * COLS; i++) b->x[i] = i % 3 ? 1.0f : -0.5f;
+  bqw_kernels()->quantize(b->x, COLS, COLS, b->batch.tokens, b->panel);
 }
 
 BQW(void) bqw_measure(uint8_t *block) {
   bench b = *(const bench *)(const void *)block;
   const bq_parallel p = bqw_parallel();
-  for (size_t i = 0; i < PRODUCTS; i++) {
+  for (size_t i = 0; i < b.products; i++) {
     b.w.data = b.weights + i * b.matrix;
     p.run(p.ctx, slice_of_rows, &b);
   }

@@ -4,9 +4,11 @@
 
 #include "core/hash.h"
 #include "core/quant.h"
+#include "engine.h"
 #include "model/model.h"
 #include "session/session.h"
 #include "threads.h"
+#include "trace.h"
 
 /* --- the instance --------------------------------------------------------------------------- */
 
@@ -70,6 +72,8 @@ static void drop(const void *object) {
   for (size_t i = 0; i < HANDLES; i++)
     if (engine.handles[i].object == object) engine.handles[i] = (handle){0};
 }
+
+const bq_kernels *bqw_kernels(void) { return engine.kernels; }
 
 BQW(uint32_t) bqw_abi(void) { return BQ_ABI; }
 
@@ -396,6 +400,7 @@ BQW(uint32_t) bqw_session_free(uint32_t session) {
   bq_session *s = object_of(session, SESSION);
   if (!s) return BQ_ARGUMENT;
   drop(s);
+  bqw_trace_end(s, engine.allocator);
   bq_session_free(s);
   return report(BQ_OK, NULL);
 }
@@ -406,6 +411,7 @@ bqw_session_sync(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t 
   if (!s) return BQ_ARGUMENT;
   bq_error err = {0};
   size_t k = 0;
+  bqw_trace_resume(s);
   bq_status status = bq_session_sync(s, tokens, n, &k, &err);
   *kept = (uint32_t)k;
   return report(status, &err);
@@ -460,6 +466,15 @@ BQW(uint32_t) bqw_session_logits(uint32_t session, uint32_t *out) {
 BQW(uint32_t) bqw_session_slices(uint32_t session) {
   bq_session *s = object_of(session, SESSION);
   return s ? (uint32_t)bq_session_stats_get(s).slices : 0;
+}
+
+BQW(uint32_t) bqw_session_trace(uint32_t session, uint32_t todo, uint32_t *out) {
+  bq_session *s = object_of(session, SESSION);
+  if (!s) return BQ_ARGUMENT;
+  if (todo == 0) bqw_trace_end(s, engine.allocator);
+  if (todo == 1 && !bqw_trace_begin(s, engine.allocator)) return fail(BQ_NOMEM, "no room for a trace");
+  *out = (uint32_t)(uintptr_t)bqw_trace_rows(s);
+  return report(BQ_OK, NULL);
 }
 
 BQW(void) bqw_rng_seed(double seed, uint64_t *state) {

@@ -35,8 +35,8 @@ for (const { name, gzip } of sizes()) {
     assert.ok(gzip < MODULE_LIMIT, `${gzip} bytes`);
   });
 
-  test(`${name} imports nothing but its memory`, () => {
-    assert.deepEqual(WebAssembly.Module.imports(module), [{ module: 'env', name: 'memory', kind: 'memory' }]);
+  test(`${name} imports nothing but its memory and a clock`, () => {
+    assert.deepEqual(WebAssembly.Module.imports(module), [{ module: 'env', name: 'memory', kind: 'memory' }, { module: 'env', name: 'now', kind: 'function' }]);
   });
 
   test(`${name} exports what web/exports.txt promises`, () => {
@@ -70,7 +70,7 @@ for (const { name, gzip } of sizes()) {
   if (shared)
     test(`${name} writes its data once, however many threads share it`, () => {
       const memory = memoryOf(100);
-      const instance = () => /** @type {any} */ (new WebAssembly.Instance(module, { env: { memory } }).exports);
+      const instance = () => /** @type {any} */ (new WebAssembly.Instance(module, { env: { memory, now: () => 0 } }).exports);
       const [first, early] = [instance(), instance()];
       const base = first.__heap_base.value;
       assert.equal(first.bqw_init(base, memory.buffer.byteLength - base), 0);
@@ -80,7 +80,7 @@ for (const { name, gzip } of sizes()) {
   test(`${name} links with a memory of any size, which then can't grow`, () => {
     for (const pages of [16, 17, 1000]) {
       const memory = memoryOf(pages);
-      const { exports } = new WebAssembly.Instance(module, { env: { memory } });
+      const { exports } = new WebAssembly.Instance(module, { env: { memory, now: () => 0 } });
       const [heap, stack] = [exports.__heap_base, exports.__stack_pointer].map((g) => /** @type {WebAssembly.Global} */ (g).value);
       assert.ok(stack <= heap && heap < 16 * 65536, `stack ${stack}, heap ${heap}`);
       assert.throws(() => memory.grow(1), RangeError);

@@ -60,8 +60,8 @@ test(`${CYCLES} teams one after the other, with and without new workers`, async 
 
 test('a trap in another thread is a trap, not a hang', async () => {
   const { wasm } = await team(2);
-  const block = wasm.alloc(wasm.call('bqw_measure_bytes'));
-  wasm.call('bqw_measure_prepare', block);
+  const block = wasm.alloc(wasm.call('bqw_measure_bytes', 8, 1));
+  wasm.call('bqw_measure_prepare', block, 8, 1);
   wasm.call('bqw_measure', block);
   // The last field of the record at the block's start is where results go, 4 bytes a row: the rows of the second
   // half, which are the second thread's, now lie behind the memory's end.
