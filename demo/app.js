@@ -218,7 +218,7 @@ async function open(name, find, { retry, level = 0, streaming = false } = {}) {
   try {
     const source = await find(signal);
     const url = typeof source === 'string' ? source : null;
-    const sizes = { ...(url && { kv: /** @type {const} */ ('i8') }), ...(level && { context: Math.max(256, 2048 >> level) }), streaming };
+    const sizes = { ...(url && { kv: /** @type {const} */ ('i8') }), ...(level && { context: await host.smaller(source, level, signal) }), streaming };
     const info = await marked({ name, url, level }, () => host.load(source, conversation.entries, sizes, showProgress, signal));
     showModel(info, info.name || name, source);
     say(info.chat ? 'Ready.' : 'Ready. This model knows no chat: it goes on with what you write.');
@@ -269,7 +269,7 @@ async function look(url, level = 0) {
   const { signal } = opening;
   say(`Looking at ${nameOf(url)}…`);
   try {
-    const plan = await host.plan(url, { kv: 'i8', ...(level && { context: Math.max(256, 2048 >> level) }) }, signal);
+    const plan = await host.plan(url, { kv: 'i8', ...(level && { context: await host.smaller(url, level, signal) }) }, signal);
     if (signal.aborted) return;
     showPlan(plan);
     showButtons('asking');

@@ -35,9 +35,15 @@ export class Host {
     return this.#engine?.store ?? null;
   }
 
-  /** What a model would take. @param {string} url @param {Sizes} sizes @param {AbortSignal} signal */
-  plan(url, { context, kv }, signal) {
-    return this.#started().plan(url, { context, kv, signal });
+  /** What a model would take. @param {Blob | string} source @param {Sizes} sizes @param {AbortSignal} signal */
+  plan(source, { context, kv }, signal) {
+    return this.#started().plan(typeof source === 'string' ? source : fromBlob(source), { context, kv, signal });
+  }
+
+  /** A context halved so often. @param {Blob | string} source @param {number} level @param {AbortSignal} signal */
+  async smaller(source, level, signal) {
+    const { trainedContext } = await this.plan(source, {}, signal);
+    return Math.max(Math.min(trainedContext, 64), trainedContext >> level);
   }
 
   #started() {

@@ -116,7 +116,7 @@ test('a tab that died while it loaded: less is offered, nothing is loaded by its
   models.faults = [];
   await page.getByRole('button', { name: 'Load with less memory' }).click();
   await page.getByRole('button', { name: 'Download and use' }).waitFor();
-  assert.match(await page.locator('#plan').textContent() ?? '', /context of 256 tokens/);
+  assert.match(await page.locator('#plan').textContent() ?? '', /context of 128 tokens/);
   // It is offered once: a reload begins as ever.
   await page.reload();
   await ready(page);
