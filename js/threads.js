@@ -11,8 +11,11 @@ import { isNode, nodeModule } from './sources/node.js';
 
 /** Milliseconds that all workers together may take to be there. */
 const START_MS = 3000;
-/** Looks at a word in memory before sleeping: some 20 µs, longer than what lies between two regions of a token. */
-const SPINS = 20_000;
+/**
+ * Looks at a word in memory before sleeping: some 100 µs, longer than what lies between two regions of a token and than
+ * most waits for a thread that has more to do. Waking one that sleeps takes 40 µs (docs/SPEED.md).
+ */
+const SPINS = 100_000;
 /** Milliseconds that choosing a number of threads may take. */
 const MEASURE_MS = 40;
 /** Threads that are tried: more than these seldom help, since memory is the limit. */

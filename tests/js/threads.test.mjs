@@ -65,7 +65,7 @@ test('a trap in another thread is a trap, not a hang', async () => {
   wasm.call('bqw_measure', block);
   // The last field of the record at the block's start is where results go, 4 bytes a row: the rows of the second
   // half, which are the second thread's, now lie behind the memory's end.
-  wasm.u32(block, 14)[13] = wasm.memoryBytes - (896 / 2) * 4;
+  wasm.u32(block, 15)[14] = wasm.memoryBytes - (896 / 2) * 4;
   assert.throws(() => wasm.call('bqw_measure', block), { code: 'TRAP' });
   assert.ok(!wasm.alive);
   wasm.release();

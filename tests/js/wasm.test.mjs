@@ -11,8 +11,8 @@ import { tinyModel } from './fixture.mjs';
 
 const compiled = await compile();
 
-test('the module imports nothing but its memory, and exports the border', () => {
-  assert.deepEqual(WebAssembly.Module.imports(compiled.module).map(({ module, name }) => `${module}.${name}`), ['env.memory']);
+test('the module imports nothing but its memory and a clock, and exports the border', () => {
+  assert.deepEqual(WebAssembly.Module.imports(compiled.module).map(({ module, name }) => `${module}.${name}`), ['env.now', 'env.memory']);
   const exported = WebAssembly.Module.exports(compiled.module).map((e) => e.name);
   for (const name of Object.keys(functions)) assert.ok(exported.includes(name), name);
 });
@@ -112,7 +112,7 @@ test('a trap in a model: its calls fail, it closes, the engine lives', async (t)
 
 test('a failed self test falls back to SIMD128 and says so, with the same tokens', async (t) => {
   const run = async () => {
-    const engine = await createEngine();
+    const engine = await createEngine({ threads: 2 });
     const model = await engine.load(fromBytes(await tinyModel({ type: 'bq4' })));
     const { ids } = await (await model.createSession()).generate('Once upon', { temperature: 0, maxTokens: 12 }).done();
     await engine.close();
@@ -127,7 +127,7 @@ test('a failed self test falls back to SIMD128 and says so, with the same tokens
     return name === 'bqw_self_test' ? 0 : call.call(this, name, ...args);
   };
   const { info, ids } = await run();
-  assert.equal(fell.size, 2, 'in the engine and in the model');
+  assert.equal(fell.size, 2, 'where threads are started and in the model');
   assert.equal(info.kernel, 'simd128');
   assert.match(info.reason, /self test .* failed/);
   assert.deepEqual(ids, good.ids);

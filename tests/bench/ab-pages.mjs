@@ -1,0 +1,56 @@
+// Two or more checkouts side by side in one Chromium: tokens per second of prefill and decode by number of threads.
+//
+//   node tests/bench/ab-pages.mjs OLD NEW … [--threads 1,2] [--rounds 5] [--model 135m-bq4h.bq4]
+//
+// Each is a checkout that has been built, with the model (tools/make_random.mjs) in build/bench/. They take turns, so
+// that what the machine does meanwhile meets all of them. Medians, then all rounds.
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { PUBLIC, serve } from '../../tools/serve.mjs';
+import { launch } from '../browser/launch.mjs';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { threads: { type: 'string', default: '1,2' }, rounds: { type: 'string', default: '5' }, model: { type: 'string', default: '135m-bq4h.bq4' } },
+});
+const OPTIONS = { prompt: 128, tokens: 64, context: 2048, kv: 'i8', variant: 'relaxed', model: values.model };
+
+/** In the page: one generation, of a prompt that shares nothing with the one before. @param {any} o */
+const measure = async (o) => {
+  const page = /** @type {any} */ (globalThis);
+  page.sessions ??= new Map();
+  if (!page.sessions.has(o.threads)) {
+    const path = '/js/index.js';
+    const { createWorkerEngine, fromUrl } = await import(path);
+    const engine = await createWorkerEngine({ variant: o.variant, threads: o.threads });
+    const model = await engine.load(fromUrl(`/build/bench/${o.model}`), { context: o.context, kv: o.kv });
+    page.sessions.set(o.threads, await model.createSession());
+  }
+  const ids = Array.from({ length: o.prompt }, (_, i) => (i ? 500 + ((i * 37) % 5000) : 300 + o.round));
+  const { timings } = await page.sessions.get(o.threads).generate(ids, { temperature: 0, maxTokens: o.tokens, seed: 1 }).done();
+  return { prefill: (1000 * o.prompt) / timings.prefillMs, decode: (1000 * (timings.tokens - 1)) / timings.decodeMs };
+};
+
+/** @param {number[]} list */
+const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
+
+const browser = await launch();
+const cells = [];
+const sites = [];
+for (const name of positionals) {
+  const site = await serve({ root: resolve(name), folders: [...PUBLIC, 'build/bench'] });
+  sites.push(site);
+  const page = await browser.newPage();
+  await page.goto(`${site.url}models/README.md`);
+  for (const threads of values.threads.split(',').map(Number)) cells.push({ name, page, threads, seen: /** @type {{ prefill: number, decode: number }[]} */ ([]) });
+}
+for (let round = -1; round < Number(values.rounds); round++) // the first one warms up
+  for (const { page, threads, seen } of cells) {
+    await page.bringToFront();
+    const rates = await page.evaluate(measure, { ...OPTIONS, threads, round: round + 1 });
+    if (round >= 0) seen.push(rates);
+  }
+for (const { name, threads, seen } of cells)
+  console.log(`${name}, ${threads} thread(s): prefill ${median(seen.map((s) => s.prefill)).toFixed(0)}, decode ${median(seen.map((s) => s.decode)).toFixed(0)} tokens/s (${seen.map((s) => `${s.prefill.toFixed(0)}/${s.decode.toFixed(0)}`).join(' ')})`);
+await browser.close();
+for (const site of sites) await site.close();
