@@ -58,6 +58,8 @@ export class Store {
     this.backend = backend.name;
     /** Why not in a better place; '' in the best. */
     this.reason = reason;
+    /** Files that are whole can be read by others: `parts` of an entry. */
+    this.pages = backend.name === 'opfs' || backend.name === 'file';
     this.#backend = backend;
     this.#maxBytes = maxBytes;
     this.#scope = `bq4-store/${backend.name}/${path ?? ''}/${name}`;
