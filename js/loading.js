@@ -122,7 +122,7 @@ export class Loading {
     } finally {
       this.#life.release();
       this.#chunks?.close();
-      this.kept = Promise.all([this.#prefixKept, ...this.#writes]).then(() => (this.plan.paging ? undefined : this.#entry?.close()));
+      this.kept = Promise.all([this.#prefixKept, ...this.#writes]).then(() => (this.plan.paging ? undefined : this.#closeEntry()));
       await this.#file.close();
     }
   }
@@ -142,7 +142,13 @@ export class Loading {
   async letGo() {
     await this.done.catch(() => {});
     await this.kept;
-    await this.#entry?.close();
+    await this.#closeEntry();
+  }
+
+  async #closeEntry() {
+    const entry = this.#entry;
+    this.#entry = null;
+    await entry?.close();
   }
 
   #create() {
