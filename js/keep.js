@@ -36,11 +36,8 @@ function hasher(compiled) {
  */
 export async function openCache(option, compiled) {
   if (typeof option === 'object' && 'open' in option) return option;
-  const { openStore } = await import('./store/index.js');
-  const hash = hasher(compiled);
-  if (typeof option === 'object') return openStore({ hash, ...option });
-  if (typeof option !== 'string') throw new BqError('ARGUMENT', `cache is ${option}, not 'auto', a path, options or a store`);
-  return openStore(option === 'auto' ? { hash } : { hash, path: option });
+  if (typeof option !== 'object' && typeof option !== 'string') throw new BqError('ARGUMENT', `cache is ${option}, not 'auto', a path, options or a store`);
+  return (await import('./store/index.js')).toStore(option, { hash: hasher(compiled) });
 }
 
 /**
