@@ -59,22 +59,21 @@ class LocalEngine {
   };
 
   /** @type {Engine['load']} */
-  load = (source, options = {}) => this.#load(source, options, this.#cache);
+  load = (source, options = {}) => this.#load(source, options, false);
 
   /**
-   * @param {SourceLike} source @param {LoadOptions} options
-   * @param {Cache | null} known  tells how the file begins; null: ask the network
+   * @param {SourceLike} source @param {LoadOptions} options @param {boolean} fresh  what the cache knows is out of date
    * @returns {Promise<LocalModel>}
    */
-  async #load(source, options, known) {
+  async #load(source, options, fresh) {
     this.#check();
     const described = toSource(source);
     options.onProgress?.({ phase: 'plan', loaded: 0, total: 0, rate: 0, secondsLeft: null, cacheProblem: '' });
-    const loading = await this.#begin(described, options, known);
+    const loading = await this.#begin(described, options, fresh);
     let pager = null;
     try {
       const handle = await loading.model;
-      if (loading.plan.paging) pager = await (await import('./paging.js')).Pager.open(loading.wasm, handle, described);
+      if (loading.plan.paging) pager = await (await import('./paging.js')).Pager.open(loading.wasm, handle, (await loading.parts()) ?? described);
       const model = new LocalModel(loading.wasm, loading, handle, loading.plan, { ...options, kv: loading.plan.kv }, pager, (closed) => this.#models.delete(closed));
       this.#models.add(model);
       if (this.#closed) await model.close();
@@ -84,16 +83,17 @@ class LocalEngine {
       await pager?.close();
       loading.stop(error);
       loading.wasm.release();
-      if (loading.outdated && !options.streaming) return this.#load(source, options, null);
+      await loading.letGo();
+      if (loading.outdated && !options.streaming) return this.#load(source, options, true);
       throw error;
     }
   }
 
-  /** @param {Source} source @param {LoadOptions} options @param {Cache | null} known */
-  async #begin(source, options, known) {
+  /** @param {Source} source @param {LoadOptions} options @param {boolean} fresh */
+  async #begin(source, options, fresh) {
     const file = await openSource(source, options.signal);
     try {
-      const planned = await planModel(this.#compiled, source, file, options, known, true);
+      const planned = await planModel(this.#compiled, source, file, options, this.#cache, true, fresh);
       const wasm = await Wasm.create(this.#compiled, planned.regionBytes);
       if (this.#fallback) wasm.check('bqw_fallback');
       await this.#threads?.attach(wasm, this.#compiled);

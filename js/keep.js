@@ -4,7 +4,7 @@ import { u32 } from './sections.js';
 import { Wasm } from './wasm.js';
 
 /** @import { Planned } from './plan.js' */
-/** @import { Cache, EngineOptions } from './types.js' */
+/** @import { Cache, CacheEntry, EngineOptions, Plan, Source } from './types.js' */
 /** @import { Compiled } from './wasm.js' */
 
 /** What hashing needs of the heap beside the bytes, and how many of these are hashed without a new instance. */
@@ -36,11 +36,8 @@ function hasher(compiled) {
  */
 export async function openCache(option, compiled) {
   if (typeof option === 'object' && 'open' in option) return option;
-  const { openStore } = await import('./store/index.js');
-  const hash = hasher(compiled);
-  if (typeof option === 'object') return openStore({ hash, ...option });
-  if (typeof option !== 'string') throw new BqError('ARGUMENT', `cache is ${option}, not 'auto', a path, options or a store`);
-  return openStore(option === 'auto' ? { hash } : { hash, path: option });
+  if (typeof option !== 'object' && typeof option !== 'string') throw new BqError('ARGUMENT', `cache is ${option}, not 'auto', a path, options or a store`);
+  return (await import('./store/index.js')).toStore(option, { hash: hasher(compiled) });
 }
 
 /**
@@ -59,4 +56,17 @@ export async function openEntry(cache, { url, prefixBytes, cached, plan: { fileB
   if (old?.some((byte, i) => byte !== prefix[i])) await entry.drop(PREFIX);
   const written = cached ? Promise.resolve() : entry.writePrefix(prefix).then(() => {}, () => {});
   return { entry, written };
+}
+
+/**
+ * A file in the cache as a source of pages. NOMEM: it isn't there.
+ * @param {CacheEntry | null} entry
+ * @param {Plan} plan
+ * @returns {Promise<Source>}
+ */
+export async function pagedFrom(entry, { fileBytes }) {
+  const parts = await entry?.parts?.();
+  if (parts) return { kind: 'parts', parts };
+  const why = entry?.problem?.message ?? 'another page may still be writing';
+  throw new BqError('NOMEM', `the model is larger than the budget, and not all of it is kept in the cache to be read from there: ${why}`, { details: { fileBytes } });
 }

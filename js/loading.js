@@ -122,9 +122,33 @@ export class Loading {
     } finally {
       this.#life.release();
       this.#chunks?.close();
-      this.kept = Promise.all([this.#prefixKept, ...this.#writes]).then(() => this.#entry?.close());
+      this.kept = Promise.all([this.#prefixKept, ...this.#writes]).then(() => (this.plan.paging ? undefined : this.#closeEntry()));
       await this.#file.close();
     }
+  }
+
+  /**
+   * Where in the cache the whole file is, to read what doesn't stay in memory; null: in no cache. It stays open until
+   * `letGo`. What the cache can't keep can't be paged: NOMEM.
+   */
+  async parts() {
+    if (!this.#cache || !this.#planned.url) return null;
+    await this.done;
+    await this.kept;
+    return (await import('./keep.js')).pagedFrom(this.#entry, this.plan);
+  }
+
+  /** Ends the use of the cache, when loading has ended. */
+  async letGo() {
+    await this.done.catch(() => {});
+    await this.kept;
+    await this.#closeEntry();
+  }
+
+  async #closeEntry() {
+    const entry = this.#entry;
+    this.#entry = null;
+    await entry?.close();
   }
 
   #create() {

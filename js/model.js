@@ -189,8 +189,7 @@ export class LocalModel {
     this.#loading.stop(new BqError('CLOSED', 'the model was closed'));
     await this.#pager?.close();
     this.#wasm.release();
-    await this.#loading.done.catch(() => {});
-    await this.#loading.kept;
+    await this.#loading.letGo();
     this.#onClose(this);
   }
 }

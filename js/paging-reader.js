@@ -2,6 +2,7 @@
 import { BqError } from './errors.js';
 import { nodeModule } from './sources/node.js';
 
+/** @import { FilePart } from './sources/types.js' */
 /** @import { Source } from './types.js' */
 
 /**
@@ -63,19 +64,14 @@ async function fileReader(path) {
   };
 }
 
-/**
- * A part of the model's file in a file of the browser's file system.
- * @typedef {object} Part
- * @property {FileSystemFileHandle} handle
- * @property {number} offset  where it begins in the model's file
- * @property {number} bytes
- * @property {number} at      where it begins in its own
- */
-
 /** @typedef {{ read: (into: Uint8Array, at: { at: number }) => number, close: () => void, mode?: string }} SyncHandle */
 
-/** Fills `into` from `at` on; and its end. @param {FileSystemFileHandle} handle */
+/** Fills `into` from `at` on; and its end. @param {FilePart['handle']} handle @returns {Promise<{ read: (at: number, into: Uint8Array) => Promise<number>, close: () => unknown }>} */
 async function openHandle(handle) {
+  if (typeof handle === 'string') {
+    const { read, close } = await fileReader(handle);
+    return { read: async (at, into) => (await read(at, into.length, () => into)).length, close };
+  }
   /** @type {SyncHandle | null} */
   let sync = null;
   try {
@@ -99,7 +95,10 @@ async function openHandle(handle) {
   };
 }
 
-/** A file that lies in one file or several. @param {Part[]} parts  one after the other @returns {Promise<Reader>} */
+/** @param {FilePart} part */
+const nameOf = ({ handle }) => (typeof handle === 'string' ? handle : handle.name);
+
+/** A file that lies in one file or several. @param {FilePart[]} parts  one after the other @returns {Promise<Reader>} */
 export async function partsReader(parts) {
   const open = await Promise.all(parts.map(({ handle }) => openHandle(handle)));
   return {
@@ -111,13 +110,13 @@ export async function partsReader(parts) {
         const to = Math.min(offset + bytes, part.offset + part.bytes);
         if (from >= to) continue;
         const got = await open[i].read(part.at + from - part.offset, target.subarray(from - offset, to - offset)).catch((cause) => {
-          throw failure(part.handle.name, from, cause);
+          throw failure(nameOf(part), from, cause);
         });
-        checkLength(part.handle.name, from, got, to - from);
+        checkLength(nameOf(part), from, got, to - from);
       }
       return target;
     },
-    close: async () => open.forEach((each) => each.close()),
+    close: async () => void (await Promise.all(open.map((each) => each.close()))),
   };
 }
 
@@ -133,5 +132,6 @@ export async function openReader(source) {
   if (source.kind === 'blob') return blobReader(source.blob);
   if (source.kind === 'bytes') return bytesReader(source.bytes);
   if (source.kind === 'handle') return partsReader([{ handle: source.handle, offset: 0, bytes: Infinity, at: 0 }]);
+  if (source.kind === 'parts') return partsReader(source.parts);
   return fileReader(source.kind === 'url' ? source.url : source.path);
 }

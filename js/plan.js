@@ -105,18 +105,19 @@ async function firstBytes(file, url, cache, signal) {
  * @param {LoadOptions} options
  * @param {Cache | null} [cache]
  * @param {boolean} [apply]  gives up what does not fit in the budget
+ * @param {boolean} [fresh]  what the cache knows of this address is out of date
  * @returns {Promise<Planned>}
  */
-export async function planModel(compiled, source, file, options, cache = null, apply = false) {
+export async function planModel(compiled, source, file, options, cache = null, apply = false, fresh = false) {
   const { signal, sessions = 1 } = options;
   if (!(Number.isInteger(sessions) && sessions > 0 && sessions < 64)) throw new BqError('ARGUMENT', `sessions is ${sessions}, not 1 to 63`);
   const integrity = options.integrity === undefined ? null : (await import('./sha256.js')).integrityBytes(options.integrity);
   const url = source.kind === 'url' ? source.url : null;
-  let from = await firstBytes(file, url, cache, signal);
+  let from = await firstBytes(file, url, fresh ? null : cache, signal);
   for (let tries = from.cached ? -1 : 0; ; tries++) {
     try {
       const { planner, head, companion } = await readHead(compiled, source, file, from.head, options);
-      const n = await fitted(planner, compiled.heapBase, options, apply, canPage(source));
+      const n = await fitted(planner, compiled.heapBase, options, apply, canPage(source, head, cache));
       const plan = describe(n, besideOf(compiled, source), head, companion);
       plan.cached = from.cached ?? plan.cached;
       return { plan, head, companion, integrity, url, cached: !!from.cached, prefixBytes: n.numbers.prefix_bytes, regionBytes: n.numbers.heap_bytes, paging: n.paging };
@@ -156,8 +157,8 @@ async function readHead(compiled, source, file, head, options) {
   }
 }
 
-/** Whether any part of it can be read at any time. @param {Source} source */
-const canPage = (source) => source.kind !== 'url' || source.url.startsWith('file:');
+/** Whether any part of it can be read at any time, from a cache if need be. @param {Source} source @param {Uint8Array} head @param {Cache | null} cache */
+const canPage = (source, head, cache) => source.kind !== 'url' || source.url.startsWith('file:') || (!!cache?.pages && u32(head, 4) === 2);
 
 /** Buffers outside the heap, as large as a slot, that paging from this source takes. @param {Compiled} compiled @param {Source} source */
 const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'bytes' ? 0 : 2);

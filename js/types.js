@@ -68,6 +68,7 @@
 /**
  * Where files are kept between visits, as an engine uses it.
  * @typedef {object} Cache
+ * @property {boolean} [pages]  files that are there can be read anywhere, at any time: `parts`
  * @property {(url: string) => Promise<{ fileId: string, fileBytes: number, prefixBytes: number, prefix: Uint8Array, cachedBytes: number, complete: boolean } | null>} find
  * @property {(file: { url: string, fileId: Uint8Array | string, fileBytes: number, prefixBytes: number, hashes: ArrayLike<bigint> | null }) => Promise<CacheEntry>} open
  */
@@ -97,6 +98,7 @@
  * @property {Error | null} problem   why nothing more is kept
  * @property {string} [role]   'reader': another one fetches this file
  * @property {(chunk: number, signal?: AbortSignal) => Promise<boolean>} [waitFor]   false: it won't come
+ * @property {() => Promise<import('./sources/types.js').FilePart[] | null>} [parts]  files that hold the chunks; null: not all are there
  * @property {() => Promise<void>} close
  */
 

@@ -80,6 +80,7 @@ export async function openSource(source, signal) {
   if (source.kind === 'handle') return (await import('./blob.js')).openBlob(await fileOf(source.handle));
   if (source.kind === 'bytes') return (await import('./bytes.js')).openBytes(source.bytes);
   if (!isNode) throw new BqError('ARGUMENT', 'paths can be read in Node only', { hint: 'use fromUrl or fromBlob' });
+  if (source.kind === 'parts') throw new BqError('ARGUMENT', 'parts are read by pages only');
   const { openFile } = await import('./file.js');
   return openFile(source.kind === 'url' ? source.url : source.path);
 }

@@ -4,7 +4,16 @@
  * How to reach a model. Plain data that can be posted to a worker.
  * @typedef {({ kind: 'url', url: string, mirrors?: string[], retries?: number, retryDelay?: number, timeout?: number } | { kind: 'blob', blob: Blob } | { kind: 'bytes', bytes: Uint8Array }
  *   | { kind: 'handle', handle: FileSystemFileHandle }
- *   | { kind: 'file', path: string }) & { companion?: Source }} Source
+ *   | { kind: 'file', path: string } | { kind: 'parts', parts: FilePart[] }) & { companion?: Source }} Source
+ */
+
+/**
+ * A part of a model's file in another file.
+ * @typedef {object} FilePart
+ * @property {FileSystemFileHandle | string} handle  in Node its path
+ * @property {number} offset  where it begins in the model's file
+ * @property {number} bytes
+ * @property {number} at      where it begins in its own
  */
 
 /**

@@ -27,6 +27,7 @@ import { CHUNK, lengthOf, PREFIX, RECORD, record, replay } from './layout.js';
  * @property {(name: string) => Promise<Uint8Array | null>} bytes
  * @property {(name: string, bytes: Uint8Array) => Promise<void>} put   replaces
  * @property {(name: string) => Promise<void>} remove
+ * @property {(name: string) => Promise<FileSystemFileHandle | string>} locate  for others to open; in Node a path
  * @property {(name: string) => Promise<Handle>} edit  creates; nobody else writes meanwhile
  * @property {(name: string, direct: boolean) => Promise<Handle | null>} view  for reading; `direct`: nobody writes to it
  */
@@ -143,6 +144,18 @@ class Segments {
     }
     await journal.write(bytes, this.#journalEnd);
     this.#journalEnd += bytes.length;
+  }
+
+  /** As Space['parts']. */
+  async parts() {
+    const { fileBytes, prefixBytes } = this.#about;
+    const step = this.#perSegment * CHUNK;
+    const parts = [];
+    for (let offset = prefixBytes; offset < fileBytes; offset += step) {
+      const handle = await this.#folder.locate(`s${(offset - prefixBytes) / step}`);
+      parts.push({ handle, offset, bytes: Math.min(step, fileBytes - offset), at: 0 });
+    }
+    return parts;
   }
 
   /** @type {Space['settle']} */

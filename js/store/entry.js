@@ -239,6 +239,15 @@ export class Entry {
     return true;
   }
 
+  /** Files that hold the chunks, for as long as this is open; null: not all are there, or there are no such files. */
+  async parts() {
+    if (!this.complete) return null;
+    return this.#serial(async (space) => {
+      await space.settle(); // a handle for writing would keep out those for reading
+      return (await space.parts?.()) ?? null;
+    }, null);
+  }
+
   /** Keeps the file from being deleted to make room. @param {boolean} [on] */
   async pin(on = true) {
     await this.#host.backend.mark(this.key, 'pinned', on).catch((error) => this.#fail(error));

@@ -39,6 +39,7 @@ const fileFolder = (fs, path) => ({
   bytes: (name) => unlessMissing(fs.readFile(path(name))),
   put: (name, bytes) => fs.writeFile(path(name), bytes),
   remove: (name) => fs.rm(path(name), { force: true }),
+  locate: async (name) => path(name),
   async edit(name) {
     const { O_CREAT, O_RDWR } = fs.constants;
     return handleOf(await fs.open(path(name), O_RDWR | O_CREAT, 0o644));

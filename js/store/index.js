@@ -58,6 +58,8 @@ export class Store {
     this.backend = backend.name;
     /** Why not in a better place; '' in the best. */
     this.reason = reason;
+    /** Files that are whole can be read by others: `parts` of an entry. */
+    this.pages = backend.name === 'opfs' || backend.name === 'file';
     this.#backend = backend;
     this.#maxBytes = maxBytes;
     this.#scope = `bq4-store/${backend.name}/${path ?? ''}/${name}`;
@@ -312,14 +314,13 @@ export async function openStore(options = {}) {
 }
 
 /**
- * The store that an option stands for: 'auto', the path of a folder (Node), options of `openStore`, or an open store.
- * @param {'auto' | string | StoreOptions | Store} option
- * @returns {Promise<Store>}
+ * The store that an option stands for: 'auto', the path of a folder (Node), or options of `openStore`. STORAGE.
+ * @param {'auto' | string | StoreOptions} option
+ * @param {StoreOptions} defaults
  */
-export async function toStore(option) {
-  if (typeof option === 'object' && 'open' in option) return option;
-  if (typeof option === 'object') return openStore(option);
-  return openStore(option === 'auto' ? {} : { path: option });
+export function toStore(option, defaults) {
+  if (typeof option === 'object') return openStore({ ...defaults, ...option });
+  return openStore(option === 'auto' ? defaults : { ...defaults, path: option });
 }
 
 /**

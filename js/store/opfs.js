@@ -94,6 +94,7 @@ function opfsFolder(folder) {
     async remove(name) {
       await unlessMissing(folder.removeEntry(name));
     },
+    locate: (name) => folder.getFileHandle(name),
     edit,
     async view(name, direct) {
       const found = await file(name);

@@ -1,5 +1,7 @@
 /** Types of the store. Nothing here runs. */
 
+/** @typedef {import('../sources/types.js').FilePart} FilePart */
+
 /**
  * What is known of a file from its creation on.
  * @typedef {object} About
@@ -40,6 +42,7 @@
  *   fills `into` with what begins `from` bytes into the chunk; false: not there. `direct`: nobody else writes.
  * @property {(index: number, bytes: Uint8Array, hash: bigint | null) => Promise<void>} write  durable when resolved
  * @property {(index: number) => Promise<void>} drop
+ * @property {() => Promise<FilePart[]>} [parts]  files that hold the chunks, where there are files; the prefix apart
  * @property {() => Promise<void>} settle  gives up everything that keeps others from writing
  * @property {() => Promise<void>} close
  */

@@ -1,6 +1,5 @@
 // The store in Chromium: the contract on each backend, then what only a real browser can do to it.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +8,7 @@ import { chromium } from 'playwright-core';
 import { PUBLIC, serve } from '../../tools/serve.mjs';
 import { findChromium } from '../../tools/setup/system.mjs';
 import { cases } from '../js/store-suite.mjs';
-import { FLAGS, launch } from './launch.mjs';
+import { FLAGS, launch, launchOwn } from './launch.mjs';
 import { newPage, ROOT } from './site.mjs';
 
 /** @typedef {import('playwright-core').Page} Page */
@@ -190,30 +189,6 @@ test('two tabs share a download; one is closed in the middle; both run what is c
   await c.close();
 });
 
-/** Chromium whose process is ours to kill. @param {string} folder */
-async function startOwn(folder) {
-  const program = spawn(String(findChromium()), [...FLAGS, '--headless', '--remote-debugging-port=0', `--user-data-dir=${folder}`, 'about:blank'], { detached: true, stdio: ['ignore', 'ignore', 'pipe'] });
-  const endpoint = await new Promise((resolve, reject) => {
-    let text = '';
-    program.stderr.on('data', (data) => {
-      text += data;
-      const found = /listening on (ws:\S+)/.exec(text);
-      if (found) resolve(found[1]);
-    });
-    program.on('exit', () => reject(new Error(text)));
-  });
-  const own = await chromium.connectOverCDP(endpoint);
-  const gone = new Promise((resolve) => program.on('exit', resolve));
-  return {
-    page: async () => ready(await own.contexts()[0].newPage()),
-    async kill() {
-      process.kill(-Number(program.pid), 'SIGKILL'); // the whole group
-      await gone;
-      await own.close().catch(() => {});
-    },
-  };
-}
-
 test('killing the browser at any moment loses at most the chunk under way', async () => {
   const folder = join(profile, 'killed');
   const chunks = 60;
@@ -223,8 +198,8 @@ test('killing the browser at any moment loses at most the chunk under way', asyn
   let rounds = 0;
   for (const writes of [0, 1, 5, 9, 14]) {
     rounds++;
-    const own = await startOwn(folder);
-    const page = await own.page();
+    const own = await launchOwn(folder);
+    const page = await ready(await own.page());
     const opened = await inWorker(page, 'open', 23, chunks, options);
     assert.deepEqual([...done].filter((c) => !opened.have.includes(c)), [], `round ${rounds}: lost`);
     // One more is possible: written down, and killed before it was said.
@@ -243,8 +218,8 @@ test('killing the browser at any moment loses at most the chunk under way', asyn
     await own.kill();
   }
   assert.ok(done.size >= 29, `${done.size} chunks`);
-  const own = await startOwn(folder);
-  const page = await own.page();
+  const own = await launchOwn(folder);
+  const page = await ready(await own.page());
   await inWorker(page, 'open', 23, chunks, options);
   const { fetched, complete } = await inWorker(page, 'heal');
   assert.equal(complete, true);

@@ -1,0 +1,183 @@
+// Engines with a cache in Chromium: what only a real browser can do to a load. Servers count what was asked for.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { chromium } from 'playwright-core';
+import { PUBLIC, serve as serveSite } from '../../tools/serve.mjs';
+import { findChromium } from '../../tools/setup/system.mjs';
+import { tinyModel } from '../js/fixture.mjs';
+import { serve } from '../js/server.mjs';
+import { FLAGS, launch, launchOwn } from './launch.mjs';
+import { newPage, ROOT } from './site.mjs';
+
+/** @typedef {import('playwright-core').Page} Page */
+
+const MiB = 1 << 20;
+const bytes = await tinyModel({ config: { layers: 8, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 } });
+const prefix = Number(new DataView(bytes.buffer).getBigUint64(24, true));
+const chunks = Math.ceil((bytes.length - prefix) / MiB);
+
+/** @type {Awaited<ReturnType<typeof serveSite>>} */
+let site;
+/** A profile on disk. @type {import('playwright-core').BrowserContext} */
+let lasting;
+/** @type {string} */
+let profile;
+
+before(async () => {
+  site = await serveSite({ root: ROOT, folders: [...PUBLIC, 'tests'], policy: false });
+  profile = mkdtempSync(join(tmpdir(), 'bq4-profile-'));
+  lasting = await chromium.launchPersistentContext(join(profile, 'lasting'), { executablePath: findChromium(), headless: true, args: FLAGS });
+});
+after(async () => {
+  await lasting?.close();
+  await site?.close();
+  if (profile) rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+});
+
+/** @template {Page} P @param {P} page */
+async function ready(page) {
+  await page.goto(`${site.url}tests/browser/blank.html`);
+  return page;
+}
+const newTab = async () => ready(await lasting.newPage());
+
+/** Loads in a worker of its own and says a few words. @param {Page} page @param {string} url @param {object} [options] */
+const load = (page, url, options = {}) =>
+  page.evaluate(async ([url, options]) => {
+    const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
+    const engine = await createWorkerEngine({ threads: 1, variant: 'simd128', cache: 'auto' });
+    let problem = '';
+    const onProgress = (/** @type {any} */ now) => {
+      problem = now.cacheProblem || problem;
+      if (now.loaded) console.log(`loaded ${now.loaded}`);
+    };
+    const source = fromUrl(url, { retries: 1, retryDelay: 1 });
+    const plan = await engine.plan(source);
+    const model = await engine.load(source, { ...options, onProgress });
+    const session = await model.createSession();
+    const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 6 }).done();
+    await model.close();
+    const list = await engine.store.list().catch(() => null);
+    const { backend } = engine.store;
+    await engine.close();
+    return { ids: ids.join(), problem, backend, residency: model.info.residency, cached: plan.cached.bytes, complete: list?.some((/** @type {any} */ f) => f.url === url && f.complete) };
+  }, /** @type {const} */ ([url, options]));
+
+/** Chunks that were asked for. @param {{ range?: string }[]} requests */
+function asked(requests) {
+  const all = [];
+  for (const { range } of requests) {
+    const [from, to] = (/=(\d+)-(\d+)/.exec(String(range)) ?? []).slice(1).map(Number);
+    for (let c = 0; c < chunks; c++) if (from < Math.min(prefix + (c + 1) * MiB, bytes.length) && to >= prefix + c * MiB && to > 65535) all.push(c);
+  }
+  return all.sort((a, b) => a - b);
+}
+const all = Array.from({ length: chunks }, (_, c) => c);
+
+test('fetched once, then nothing is asked for, also without a server', async () => {
+  const server = await serve(bytes);
+  const page = await newTab();
+  const first = await load(page, server.url);
+  assert.deepEqual({ ...first, ids: '' }, { ids: '', problem: '', backend: 'opfs', residency: 'resident', cached: 0, complete: true });
+  assert.deepEqual(asked(server.requests), all);
+  server.requests.length = 0;
+  const second = await load(page, server.url);
+  assert.deepEqual([second.ids, second.cached], [first.ids, bytes.length]);
+  assert.deepEqual(server.requests, []);
+  await server.close();
+  assert.equal((await load(page, server.url)).ids, first.ids);
+  await page.close();
+});
+
+test('two tabs share one download', async () => {
+  const server = await serve(bytes, { step: 16384 });
+  const tabs = [await newTab(), await newTab()];
+  const [one, two] = await Promise.all(tabs.map((page) => load(page, server.url)));
+  assert.equal(one.ids, two.ids);
+  assert.deepEqual(asked(server.requests), all, 'each chunk once');
+  for (const page of tabs) await page.close();
+  await server.close();
+});
+
+test('the browser is killed in the middle: nothing that was verified is fetched again', async () => {
+  const server = await serve(bytes, { step: 8192 });
+  const folder = join(profile, 'killed');
+  const own = await launchOwn(folder);
+  const page = await ready(await own.page());
+  const halfway = new Promise((resolve) => page.on('console', (message) => {
+    if (Number(message.text().split(' ')[1]) > prefix + 9 * MiB) resolve(undefined);
+  }));
+  load(page, server.url).catch(() => {});
+  await halfway;
+  await own.kill();
+  server.behaviour.step = 65536;
+  server.requests.length = 0;
+  const again = await launchOwn(folder);
+  const seen = await load(await ready(await again.page()), server.url);
+  // Of what had arrived, what was on its way to the cache may be lost.
+  const fetched = asked(server.requests);
+  assert.ok(seen.cached >= 4 * MiB, `${seen.cached} bytes were kept`);
+  assert.equal(new Set(fetched).size, fetched.length);
+  const missing = bytes.length - seen.cached;
+  assert.equal(fetched.length, Math.ceil(missing / MiB), `${fetched} fetched, ${missing} bytes were missing`);
+  assert.equal(seen.complete, true);
+  await again.kill();
+  await server.close();
+});
+
+test('storage that is full, or cleared in the middle: the model is there, and it says what is not kept', async () => {
+  const server = await serve(bytes, { step: 16384 });
+  const page = await newTab();
+  const devtools = await lasting.newCDPSession(page);
+  const { origin } = new URL(site.url);
+  await devtools.send('Storage.clearDataForOrigin', { origin, storageTypes: 'all' });
+  const { usage } = await page.evaluate(() => navigator.storage.estimate());
+  await devtools.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: Number(usage) + 5 * MiB });
+  const full = await load(page, server.url);
+  assert.match(full.problem, /storage is full/);
+  assert.equal(full.complete, false);
+  await devtools.send('Storage.overrideQuotaForOrigin', { origin });
+  await devtools.send('Storage.clearDataForOrigin', { origin, storageTypes: 'all' });
+  const cleared = new Promise((resolve) => page.on('console', async (message) => {
+    if (Number(message.text().split(' ')[1]) > prefix + 6 * MiB) resolve(devtools.send('Storage.clearDataForOrigin', { origin, storageTypes: 'all' }));
+  }));
+  const other = await load(page, server.url);
+  await cleared;
+  assert.equal(other.ids, full.ids);
+  server.requests.length = 0;
+  assert.deepEqual([(await load(page, server.url)).ids, (await load(page, server.url)).complete], [full.ids, true]);
+  await page.close();
+  await server.close();
+});
+
+test('a private window keeps a model for as long as it is open', async () => {
+  const server = await serve(bytes);
+  const browser = await launch();
+  const page = await ready(await newPage(browser));
+  const first = await load(page, server.url);
+  server.requests.length = 0;
+  assert.deepEqual([(await load(page, server.url)).ids, server.requests.length], [first.ids, 0]);
+  assert.deepEqual(page.trouble, []);
+  await browser.close();
+  await server.close();
+});
+
+test('larger than the budget, from an address: read from OPFS, the same tokens', async () => {
+  const server = await serve(bytes);
+  const page = await newTab();
+  const options = { context: 128, kv: 'i8' };
+  const whole = await load(page, server.url, options);
+  assert.equal(whole.residency, 'resident');
+  const budget = bytes.length - 4 * MiB;
+  const paged = await load(page, server.url, { ...options, budget });
+  assert.deepEqual([paged.residency, paged.ids], ['paged', whole.ids]);
+  const fresh = await serve(bytes);
+  const again = await load(page, fresh.url, { ...options, budget });
+  assert.deepEqual([again.residency, again.ids, again.cached], ['paged', whole.ids, 0], 'downloaded first, then read');
+  await page.close();
+  await server.close();
+  await fresh.close();
+});
