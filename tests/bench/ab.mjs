@@ -1,4 +1,4 @@
-// Two builds of the kernel bench side by side: is NEW faster than OLD?
+// Two builds of a bench side by side (kernels.js, attend.js or session.js): is NEW faster than OLD?
 //
 //   node tests/bench/ab.mjs OLD/kernels.js NEW/kernels.js [--pairs N] [options of the bench]
 //
@@ -10,18 +10,19 @@ import { execFileSync } from 'node:child_process';
 
 const [oldProgram, newProgram, ...rest] = process.argv.slice(2);
 if (!newProgram) {
-  console.error('usage: ab.mjs OLD/kernels.js NEW/kernels.js [--pairs N] [options of the bench]');
+  console.error('usage: ab.mjs OLD/BENCH.js NEW/BENCH.js [--pairs N] [options of the bench]');
   process.exit(2);
 }
 const at = rest.indexOf('--pairs');
 const pairs = at < 0 ? 9 : Number(rest.splice(at, 2)[1]);
 
-/** @param {string} program @returns {Map<string, number>} least microseconds by name */
+/** @param {string} program @returns {Map<string, number>} microseconds by name: the least, of session.js the median */
 function run(program) {
   const lines = execFileSync(process.execPath, [...process.execArgv, program, ...rest], { encoding: 'utf8' }).trim().split('\n');
   return new Map(lines.map((line) => {
     const r = JSON.parse(line);
-    return [`${r.bench} ${r.table} ${r.of} ${r.tokens}`, r.least_us];
+    if (r.pass) return [`${r.pass}: ${r.stage}`, r.us];
+    return [`${r.bench} ${r.table} ${r.of ?? `${r.kv} ${r.heads} x`} ${r.tokens}`, r.least_us];
   }));
 }
 
