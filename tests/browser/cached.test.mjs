@@ -141,8 +141,10 @@ test('storage that is full, or cleared in the middle: the model is there, and it
   assert.equal(full.complete, false);
   await devtools.send('Storage.overrideQuotaForOrigin', { origin });
   await devtools.send('Storage.clearDataForOrigin', { origin, storageTypes: 'all' });
-  const cleared = new Promise((resolve) => page.on('console', async (message) => {
-    if (Number(message.text().split(' ')[1]) > prefix + 6 * MiB) resolve(devtools.send('Storage.clearDataForOrigin', { origin, storageTypes: 'all' }));
+  let clears = 0;
+  const cleared = new Promise((resolve) => page.on('console', (message) => {
+    const late = Number(message.text().split(' ')[1]) > prefix + 6 * MiB;
+    if (late && clears++ === 0) resolve(devtools.send('Storage.clearDataForOrigin', { origin, storageTypes: 'all' }));
   }));
   const other = await load(page, server.url);
   await cleared;
