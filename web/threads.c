@@ -63,6 +63,7 @@ static void run(void *ctx, void (*fn)(void *arg, size_t slice, size_t slices), v
     fn(arg, 0, 1);
     return;
   }
+  if (atomic_load(&team.failed)) __builtin_trap(); /* who broke earlier would be waited for without end */
   team.fn = fn;
   team.arg = arg;
   atomic_store(&team.running.value, n - 1);
