@@ -43,6 +43,13 @@ async function ready(page) {
   return page;
 }
 const newTab = async () => ready(await lasting.newPage());
+/** The file is known by its id, also under another address: what an earlier test left would do for the next. @param {Page} page */
+const forget = (page) => page.evaluate(async () => {
+  const { openStore } = await import(/** @type {string} */ ('/js/store/index.js'));
+  const store = await openStore();
+  await store.clear();
+  await store.close();
+});
 
 /** Loads in a worker of its own and says a few words. @param {Page} page @param {string} url @param {object} [options] */
 const load = (page, url, options = {}) =>
@@ -95,39 +102,64 @@ test('fetched once, then nothing is asked for, also without a server', async () 
 test('two tabs share one download', async () => {
   const server = await serve(bytes, { step: 16384 });
   const tabs = [await newTab(), await newTab()];
+  await forget(tabs[0]);
   const [one, two] = await Promise.all(tabs.map((page) => load(page, server.url)));
   assert.equal(one.ids, two.ids);
-  assert.deepEqual(asked(server.requests), all, 'each chunk once');
+  // Tabs that begin in the same moment may both ask for the first chunk before one of them is the writer.
+  const fetched = asked(server.requests);
+  assert.deepEqual([...new Set(fetched)], all);
+  assert.ok(fetched.length <= chunks + 1, `${fetched}`);
   for (const page of tabs) await page.close();
   await server.close();
 });
 
-test('the browser is killed in the middle: nothing that was verified is fetched again', async () => {
-  const server = await serve(bytes, { step: 8192 });
+test('the browser is killed in the middle: nothing that was verified is fetched again', async (t) => {
+  // The network is slower than storage, as networks are: what is on its way to storage at the kill is lost.
+  const server = await serve(bytes, { hold: new Promise(() => {}), holdFrom: prefix + 9.5 * MiB });
   const folder = join(profile, 'killed');
   const own = await launchOwn(folder);
+  t.after(() => own.kill().catch(() => {}));
   const page = await ready(await own.page());
   const halfway = new Promise((resolve) => page.on('console', (message) => {
-    if (Number(message.text().split(' ')[1]) > prefix + 9 * MiB) resolve(undefined);
+    if (Number(message.text().split(' ')[1]) >= 9 * MiB) resolve(undefined);
   }));
   load(page, server.url).catch(() => {});
   await halfway;
+  await new Promise((resolve) => setTimeout(resolve, 1500));
   await own.kill();
-  server.behaviour.step = 65536;
+  server.behaviour.hold = undefined;
   server.requests.length = 0;
   const again = await launchOwn(folder);
+  t.after(() => again.kill().catch(() => {}));
   const seen = await load(await ready(await again.page()), server.url);
-  // Of what had arrived, what was on its way to the cache may be lost.
   const fetched = asked(server.requests);
-  assert.ok(seen.cached >= 4 * MiB, `${seen.cached} bytes were kept`);
+  assert.ok(seen.cached >= 8 * MiB, `${seen.cached} bytes were kept`);
   assert.equal(new Set(fetched).size, fetched.length);
   const missing = bytes.length - seen.cached;
   assert.equal(fetched.length, Math.ceil(missing / MiB), `${fetched} fetched, ${missing} bytes were missing`);
   assert.equal(seen.complete, true);
-  await again.kill();
   await server.close();
 });
 
+test('larger than the budget, from an address: read from OPFS, the same tokens', async () => {
+  const server = await serve(bytes);
+  const page = await newTab();
+  const options = { context: 128, kv: 'i8' };
+  const whole = await load(page, server.url, options);
+  assert.equal(whole.residency, 'resident');
+  const budget = bytes.length - 4 * MiB;
+  const paged = await load(page, server.url, { ...options, budget });
+  assert.deepEqual([paged.residency, paged.ids], ['paged', whole.ids]);
+  await forget(page);
+  const fresh = await serve(bytes);
+  const again = await load(page, fresh.url, { ...options, budget });
+  assert.deepEqual([again.residency, again.ids, again.cached], ['paged', whole.ids, 0], 'downloaded first, then read');
+  await page.close();
+  await server.close();
+  await fresh.close();
+});
+
+// After this one the origin's OPFS may be out of order until the browser is closed (Chromium).
 test('storage that is full, or cleared in the middle: the model is there, and it says what is not kept', async () => {
   const server = await serve(bytes, { step: 16384 });
   const page = await newTab();
@@ -165,21 +197,4 @@ test('a private window keeps a model for as long as it is open', async () => {
   assert.deepEqual(page.trouble, []);
   await browser.close();
   await server.close();
-});
-
-test('larger than the budget, from an address: read from OPFS, the same tokens', async () => {
-  const server = await serve(bytes);
-  const page = await newTab();
-  const options = { context: 128, kv: 'i8' };
-  const whole = await load(page, server.url, options);
-  assert.equal(whole.residency, 'resident');
-  const budget = bytes.length - 4 * MiB;
-  const paged = await load(page, server.url, { ...options, budget });
-  assert.deepEqual([paged.residency, paged.ids], ['paged', whole.ids]);
-  const fresh = await serve(bytes);
-  const again = await load(page, fresh.url, { ...options, budget });
-  assert.deepEqual([again.residency, again.ids, again.cached], ['paged', whole.ids, 0], 'downloaded first, then read');
-  await page.close();
-  await server.close();
-  await fresh.close();
 });
