@@ -13,9 +13,10 @@ const CACHE = 'bq4-demo-1';
 const FILES = [
   './', 'icon.svg', 'style.css', 'theme.js',
   'alerts.js', 'app.js', 'crash.js', 'drop.js', 'format.js', 'glimpse.js', 'host.js', 'link.js', 'offline.js', 'page.js', 'panel.js', 'settings.js', 'storage.js', 'store.js', 'thread.js', 'view.js', 'worker.js',
-  ...['border', 'chat', 'chunks', 'client', 'companion', 'engine', 'errors', 'features', 'fit', 'generation', 'index', 'loading', 'model', 'plan', 'progress', 'protocol',
-    'sections', 'session', 'stop', 'thread', 'threads', 'turn', 'wasm', 'worker'].map((name) => `../js/${name}.js`),
-  ...['blob', 'index', 'node', 'read'].map((name) => `../js/sources/${name}.js`),
+  ...['again', 'border', 'chat', 'chunks', 'client', 'companion', 'engine', 'errors', 'estimate', 'features', 'fit', 'generation', 'index', 'keep', 'kernels', 'loading',
+    'model', 'plan', 'progress', 'protocol', 'refuse', 'sections', 'session', 'squeeze', 'stop', 'thread', 'threads', 'turn', 'wasm', 'worker'].map((name) => `../js/${name}.js`),
+  ...['blob', 'http', 'index', 'node', 'read', 'remote'].map((name) => `../js/sources/${name}.js`),
+  ...['cache', 'disk', 'entry', 'index', 'indexeddb', 'layout', 'locks', 'memory', 'opfs'].map((name) => `../js/store/${name}.js`),
   ...['relaxed', 'simd128', 'relaxed-threads', 'simd128-threads'].map((name) => `../build/wasm/bq4-${name}.wasm`),
   '../models/chat.bq4',
 ].map((path) => new URL(path, location.href).href);

@@ -142,9 +142,10 @@ test('what is stored is what a visit needs', async () => {
     const requests = await Promise.all((await caches.keys()).map(async (name) => (await caches.open(name)).keys()));
     return requests.flat().map((request) => new URL(request.url).pathname.replace('/x/', ''));
   });
-  // And what a visit may come to need: the other builds, threads, files of version 1.
+  // And what a visit may come to need: the other builds, threads, files of version 1, models from links, other stores.
   const more = ['simd128', 'relaxed-threads', 'simd128-threads'].map((name) => `build/wasm/bq4-${name}.wasm`);
-  assert.deepEqual(stored.sort(), [...needed, ...more, 'demo/thread.js', 'js/thread.js', 'js/threads.js', 'js/companion.js'].sort());
+  const links = ['again', 'companion', 'estimate', 'refuse', 'squeeze', 'thread', 'threads', 'sources/http', 'sources/remote', 'store/cache', 'store/indexeddb', 'store/memory'];
+  assert.deepEqual(stored.sort(), [...new Set([...needed, ...more, 'demo/thread.js', ...links.map((name) => `js/${name}.js`)])].sort());
 });
 
 test('the service worker shows what is new, and leaves ranges and other files alone', async () => {
