@@ -33,7 +33,7 @@ const one = (only, peers = true) => {
   return found[0];
 };
 
-const OURS = '^us / bq4h.bq8 / 135m / 1t / kv f16';
+const OURS = '^us / bq4h.bq8 / 135m / 1t / kv i8';
 const NATIVE = '^native .*/ q4_0 / 135m / 1t .*best';
 const WLLAMA = '^wllama 3.8.1 / q4_0 / 135m / 1t';
 
@@ -97,7 +97,7 @@ test('ratios against the targets: medians, the newest build of ours, the best of
   const text = reportText(made);
   assert.match(text, /native llama.cpp Q4_0, both.*\| ≥ 1 \| 0\.800 \| \*\*not reached\*\* \|/);
   assert.match(text, /--pure \| ≥ 0.9 \| – \| not measured \|/);
-  assert.match(text, /\*\*bq4\*\*, 4-bit \(f16 scales\), 8-bit head, KV f16 \| 100 \(90\.0–150\)/);
+  assert.match(text, /\*\*bq4\*\*, 4-bit \(f16 scales\), 8-bit head, KV i8 \| 100 \(90\.0–150\)/);
   assert.match(text, /vpdpbusd/);
 });
 

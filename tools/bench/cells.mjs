@@ -43,7 +43,7 @@ const THREADS = [1, 2];
 
 /** The same for `bench` and `bench:peers`. @param {string} shape @returns {Visit[]} */
 function ours(shape) {
-  const base = /** @type {const} */ ({ runtime: 'us', version: '', shape, kv: 'f16', variant: 'relaxed' });
+  const base = /** @type {const} */ ({ runtime: 'us', version: '', shape, kv: 'i8', variant: 'relaxed' });
   const cells = ourCells(shape);
   return THREADS.flatMap((threads) => OURS.map((precision, i) => ({ ...base, precision, threads, cells: i ? cells.slice(0, 1) : cells })));
 }
@@ -52,11 +52,11 @@ function ours(shape) {
 function variants(shape, browsers) {
   const cells = ourCells(shape);
   const [first] = cells;
-  const base = /** @type {const} */ ({ runtime: 'us', version: '', precision: 'bq4h+bq8', shape, threads: 1, kv: 'f16', variant: 'relaxed' });
+  const base = /** @type {const} */ ({ runtime: 'us', version: '', precision: 'bq4h+bq8', shape, threads: 1, kv: 'i8', variant: 'relaxed' });
   return [
     { ...base, variant: 'simd128', cells: [first] },
     { ...base, precision: 'bq4+bq8', cells: [first] },
-    ...['f32', 'i8'].map((kv) => ({ ...base, kv, cells: shape === '135m' ? [first, cells[2]] : [first] })),
+    ...['f32', 'f16'].map((kv) => ({ ...base, kv, cells: shape === '135m' ? [first, cells[2]] : [first] })),
     ...browsers.flatMap((browser) => THREADS.map((threads) => ({ ...base, threads, browser, cells: [first] }))),
   ];
 }

@@ -73,7 +73,7 @@ function payload({ payload: { ours, peers } }) {
 function roofline({ kernels, rows, weights }) {
   const all = new Table(rows);
   const steps = ['bq4h+bq4h', 'bq4h+bq8'].flatMap((precision) => {
-    const rate = all.best(all.where({ runtime: 'us', shape: '135m', threads: 1, kv: 'f16', variant: 'relaxed', precision }), 128, 'decode');
+    const rate = all.best(all.where({ runtime: 'us', shape: '135m', threads: 1, kv: 'i8', variant: 'relaxed', precision }), 128, 'decode');
     return rate ? [[`whole decode step, 135M, ${PRECISIONS[precision]}`, '–', short(rate * weights['135m'] / 1e9), '–']] : [];
   });
   return table(['1 thread', 'GB/s', 'G weights/s', 'of a plain read'], [
