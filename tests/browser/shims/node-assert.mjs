@@ -33,6 +33,7 @@ export default Object.assign(ok, {
   deepEqual: (/** @type {any} */ a, /** @type {any} */ b, message = '') => ok(same(a, b), `${message} ${show(a)} is not ${show(b)}`),
   notDeepEqual: (/** @type {any} */ a, /** @type {any} */ b) => ok(!same(a, b), `both are ${show(a)}`),
   match: (/** @type {string} */ text, /** @type {RegExp} */ pattern) => ok(pattern.test(text), `${text} does not match ${pattern}`),
+  doesNotMatch: (/** @type {string} */ text, /** @type {RegExp} */ pattern) => ok(!pattern.test(text), `${text} matches ${pattern}`),
   async rejects(/** @type {any} */ promise, /** @type {any} */ expected, message = '') {
     try {
       await (typeof promise === 'function' ? promise() : promise);
