@@ -1,4 +1,4 @@
-/** Whether damaged bytes are worth fetching again. Loaded when some are. */
+/** Whether damaged bytes are worth fetching again. Never loaded on demand: then the network may be what failed. */
 import { BqError } from './errors.js';
 
 /** @import { ByteSource } from './sources/types.js' */

@@ -1,7 +1,10 @@
 /** The cache of an engine, and a file's place in it. Loaded where there is one. */
 import { BqError } from './errors.js';
 import { u32 } from './sections.js';
+import { PREFIX } from './store/layout.js';
 import { Wasm } from './wasm.js';
+
+export { PREFIX };
 
 /** @import { Planned } from './plan.js' */
 /** @import { Cache, CacheEntry, EngineOptions, Plan, Source } from './types.js' */
@@ -10,8 +13,6 @@ import { Wasm } from './wasm.js';
 /** What hashing needs of the heap beside the bytes, and how many of these are hashed without a new instance. */
 const ROOM = 4096;
 const CHUNK = 2 ** 20;
-/** The number by which caches know the prefix. */
-export const PREFIX = 0xffffffff;
 
 /** XXH64, computed by the engine. @param {Compiled} compiled */
 function hasher(compiled) {

@@ -2,6 +2,7 @@
  * Feeds a file into the engine: the loader in C says which bytes it wants, they go to their place and are verified
  * there. What does not verify is fetched again; what does is kept in the cache, where there is one.
  */
+import { changed, worthAgain } from './again.js';
 import { structs } from './border.js';
 import { Chunks } from './chunks.js';
 import { BqError } from './errors.js';
@@ -17,8 +18,6 @@ import { follow, gate, Pace } from './turn.js';
 
 /** Chunks on their way to the cache at once. */
 const WRITES = 4;
-/** The number by which caches know the prefix. */
-const PREFIX = 0xffffffff;
 /** Bytes of the header of a v2 file. */
 const HEADER = 64;
 
@@ -117,7 +116,7 @@ export class Loading {
     } catch (error) {
       this.outdated = this.#planned.cached && error instanceof BqError && error.code === 'CHANGED';
       // What the cache knows is no longer at this address: the next plan asks the network.
-      if (this.outdated) await this.#entry?.drop(PREFIX);
+      if (this.outdated && this.#entry) await this.#entry.drop((await import('./keep.js')).PREFIX);
       throw error;
     } finally {
       this.#life.release();
@@ -193,7 +192,7 @@ export class Loading {
         if (!(await this.#again(error, tries))) throw error;
       }
       bytes = await this.#whole(new Uint8Array());
-      if (bytes.some((byte, i) => i < HEADER && byte !== head[i])) throw (await import('./again.js')).changed(this.#file);
+      if (bytes.some((byte, i) => i < HEADER && byte !== head[i])) throw changed(this.#file);
     }
   }
 
@@ -240,7 +239,7 @@ export class Loading {
       this.#announce();
     }
     // Without hashes only the file's first bytes can tell that another one took its place in between.
-    if (!rest.HASH && this.#file.parallel && (await this.#file.changed?.(signal))) throw (await import('./again.js')).changed(this.#file);
+    if (!rest.HASH && this.#file.parallel && (await this.#file.changed?.(signal))) throw changed(this.#file);
   }
 
   /** A chunk into its place, and into the cache. @param {Chunks} chunks @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {Pace} pace */
@@ -272,7 +271,7 @@ export class Loading {
    */
   async #again(error, tries) {
     const retry = () => this.#wasm.check('bqw_loader_retry', this.#loader);
-    return (await import('./again.js')).worthAgain(error, tries, this.#file, retry, this.#life.signal);
+    return worthAgain(error, tries, this.#file, retry, this.#life.signal);
   }
 
   /** Tells those who wait that there is more. */

@@ -2,6 +2,7 @@
 import { structs, WANT_DATA } from './border.js';
 import { BqError } from './errors.js';
 import { fitted } from './fit.js';
+import { notAModel } from './refuse.js';
 import { isNode } from './sources/node.js';
 import { readRange } from './sources/read.js';
 import { sections, u32 } from './sections.js';
@@ -136,7 +137,7 @@ export async function planModel(compiled, source, file, options, cache = null, a
  */
 async function readHead(compiled, source, file, head, options) {
   const { signal } = options;
-  if (String.fromCharCode(...head.subarray(0, 4)) !== 'BQ4F') throw (await import('./refuse.js')).notAModel(file, head);
+  if (String.fromCharCode(...head.subarray(0, 4)) !== 'BQ4F') throw notAModel(file, head);
   const companion = head.length >= 8 && u32(head, 4) === 1 ? await (await import('./companion.js')).readCompanion(source, signal) : new Uint8Array();
   for (;;) {
     const planner = await createPlanner(compiled, head, companion, Math.max(file.size, 0), besideOf(compiled, source));

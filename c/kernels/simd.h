@@ -102,18 +102,23 @@ INLINE simd_exp_constants simd_exp_prepare(void) {
       wasm_v128_load32_splat(simd_hide(&bias))};
 }
 
-/* bq_expf of each lane, step by step. */
-INLINE v128_t simd_exp(v128_t x, const simd_exp_constants *k) {
-  v128_t c = wasm_f32x4_pmin(wasm_f32x4_pmax(x, k->least), k->most);
-  v128_t shifted = wasm_f32x4_add(wasm_f32x4_mul(c, k->log2e), k->round);
+/* exp(x - n ln 2), where `shifted` holds n as simd_exp rounds it: the polynomial of bq_expf. */
+INLINE v128_t simd_exp_rest(v128_t x, v128_t shifted, const simd_exp_constants *k) {
   v128_t n = wasm_f32x4_sub(shifted, k->round);
   v128_t r =
-      wasm_f32x4_sub(wasm_f32x4_sub(c, wasm_f32x4_mul(n, k->ln2_hi)), wasm_f32x4_mul(n, k->ln2_lo));
+      wasm_f32x4_sub(wasm_f32x4_sub(x, wasm_f32x4_mul(n, k->ln2_hi)), wasm_f32x4_mul(n, k->ln2_lo));
   v128_t p = wasm_f32x4_add(wasm_f32x4_mul(k->c6, r), k->c5);
   p = wasm_f32x4_add(wasm_f32x4_mul(p, r), k->c4);
   p = wasm_f32x4_add(wasm_f32x4_mul(p, r), k->c3);
   p = wasm_f32x4_add(wasm_f32x4_mul(p, r), k->c2);
-  p = wasm_f32x4_add(wasm_f32x4_add(wasm_f32x4_mul(p, wasm_f32x4_mul(r, r)), r), k->one);
+  return wasm_f32x4_add(wasm_f32x4_add(wasm_f32x4_mul(p, wasm_f32x4_mul(r, r)), r), k->one);
+}
+
+/* bq_expf of each lane, step by step. */
+INLINE v128_t simd_exp(v128_t x, const simd_exp_constants *k) {
+  v128_t c = wasm_f32x4_pmin(wasm_f32x4_pmax(x, k->least), k->most);
+  v128_t shifted = wasm_f32x4_add(wasm_f32x4_mul(c, k->log2e), k->round);
+  v128_t p = simd_exp_rest(c, shifted, k);
   v128_t fields = wasm_i32x4_sub(shifted, k->bias), half = wasm_u32x4_shr(fields, 1);
   v128_t e = wasm_f32x4_mul(wasm_f32x4_mul(p, wasm_i32x4_shl(half, 23)),
                             wasm_i32x4_shl(wasm_i32x4_sub(fields, half), 23));
@@ -124,14 +129,7 @@ INLINE v128_t simd_exp(v128_t x, const simd_exp_constants *k) {
  * the power of 2 is at least 2^-126, thus one factor. */
 INLINE v128_t simd_exp_below_0(v128_t x, const simd_exp_constants *k) {
   v128_t shifted = wasm_f32x4_add(wasm_f32x4_mul(x, k->log2e), k->round);
-  v128_t n = wasm_f32x4_sub(shifted, k->round);
-  v128_t r =
-      wasm_f32x4_sub(wasm_f32x4_sub(x, wasm_f32x4_mul(n, k->ln2_hi)), wasm_f32x4_mul(n, k->ln2_lo));
-  v128_t p = wasm_f32x4_add(wasm_f32x4_mul(k->c6, r), k->c5);
-  p = wasm_f32x4_add(wasm_f32x4_mul(p, r), k->c4);
-  p = wasm_f32x4_add(wasm_f32x4_mul(p, r), k->c3);
-  p = wasm_f32x4_add(wasm_f32x4_mul(p, r), k->c2);
-  p = wasm_f32x4_add(wasm_f32x4_add(wasm_f32x4_mul(p, wasm_f32x4_mul(r, r)), r), k->one);
+  v128_t p = simd_exp_rest(x, shifted, k);
   /* The low bits of `shifted` are n, 2^n is its lowest nine next to those of 1. */
   v128_t power = wasm_i32x4_add(wasm_i32x4_shl(shifted, 23), k->one);
   return wasm_v128_andnot(wasm_f32x4_mul(p, power), wasm_f32x4_lt(x, k->least));

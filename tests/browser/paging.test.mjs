@@ -1,90 +1,75 @@
 // Models larger than their budget from the browser's own storage: the same tokens in every browser, isolated (the
 // reading worker writes into the shared heap) or not (it sends buffers), and a file that is taken away meanwhile.
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import { BROWSERS, start } from './browsers.mjs';
-import { everyBrowser } from './every.mjs';
-import { host, ISOLATED } from './host.mjs';
+import { test } from 'node:test';
+import { BROWSERS } from './browsers.mjs';
+import { everyBrowser, everyHost } from './every.mjs';
 
 await everyBrowser((name) => {
   if (!BROWSERS[name].opfs) return;
-  for (const [kind, headers] of Object.entries({ 'as any host serves it': {}, isolated: ISOLATED }))
-    describe(`a page ${kind}`, () => {
-      /** @type {import('./browsers.mjs').Browser} */
-      let browser;
-      /** @type {Awaited<ReturnType<typeof host>>} */
-      let site;
-      before(async () => {
-        browser = await start(name);
-        site = await host(headers);
+  everyHost(name, ({ isolated, open }) => {
+    test('a file in OPFS: the same tokens, then the file is taken away', async () => {
+      const page = await open();
+      const seen = await page.evaluate(async () => {
+        const [js, fixture] = ['/js/index.js', '/tests/js/fixture.mjs'];
+        const { createWorkerEngine, fromBlob, fromHandle } = await import(js);
+        const { tinyModel } = await import(fixture);
+        const bytes = await tinyModel({ config: { layers: 9, hidden: 96, ffn: 768 }, type: 'bq4_32' });
+        const folder = await navigator.storage.getDirectory();
+        const handle = await folder.getFileHandle('paged.bq4', { create: true });
+        const write = async (/** @type {Uint8Array} */ data) => {
+          const stream = await handle.createWritable();
+          await stream.write(/** @type {any} */ (data));
+          await stream.close();
+        };
+        await write(bytes);
+        const source = fromBlob(await handle.getFile());
+        const engine = await createWorkerEngine();
+        const options = { context: 128, kv: 'i8' };
+        const whole = await engine.plan(source, options);
+        const budget = whole.heapBytes - Math.floor(whole.weightBytes * 0.4);
+        const run = async (/** @type {any} */ model) => {
+          const session = await model.createSession();
+          return session.generate('Once upon a time', { seed: 3, temperature: 1, maxTokens: 40 }).done();
+        };
+        const resident = await engine.load(source, options);
+        const wanted = await run(resident);
+        await resident.close();
+        const paged = await engine.load(source, { ...options, budget });
+        const got = await run(paged);
+        const memory = await paged.memory();
+        await paged.close();
+        // By its handle: read-only handles, which others may have too, where the browser knows them.
+        const [one, two] = await Promise.all([1, 2].map(() => engine.load(fromHandle(handle), { ...options, budget })));
+        const handles = (await Promise.all([run(one), run(two)])).map((result) => result.ids);
+        await Promise.all([one.close(), two.close()]);
+        await write(new Uint8Array(10));
+        const again = await engine.load(source, { ...options, budget }).catch((/** @type {any} */ e) => e.code);
+        // With the file open, then changed.
+        await write(bytes);
+        const open = await engine.load(fromBlob(await handle.getFile()), { ...options, budget });
+        const last = await open.createSession();
+        await last.generate('Once', { maxTokens: 3 }).done();
+        await write(new Uint8Array(10));
+        const codes = [];
+        for (let i = 0; i < 2; i++) codes.push(await last.generate('Twice upon', { maxTokens: 9 }).done().then(() => 'none', (/** @type {any} */ e) => e.code));
+        const stats = await last.stats();
+        await engine.close();
+        await folder.removeEntry('paged.bq4');
+        return {
+          wanted: wanted.ids, got: got.ids, handles, memory, budget, paging: paged.info.paging,
+          again, codes, tokens: stats.tokens,
+        };
       });
-      after(async () => {
-        await browser?.close();
-        await site?.close();
-      });
-
-      test('a file in OPFS: the same tokens, then the file is taken away', async () => {
-        const page = await browser.open(site.url);
-        const seen = await page.evaluate(async () => {
-          const [js, fixture] = ['/js/index.js', '/tests/js/fixture.mjs'];
-          const { createWorkerEngine, fromBlob, fromHandle } = await import(js);
-          const { tinyModel } = await import(fixture);
-          const bytes = await tinyModel({ config: { layers: 9, hidden: 96, ffn: 768 }, type: 'bq4_32' });
-          const folder = await navigator.storage.getDirectory();
-          const handle = await folder.getFileHandle('paged.bq4', { create: true });
-          const write = async (/** @type {Uint8Array} */ data) => {
-            const stream = await handle.createWritable();
-            await stream.write(/** @type {any} */ (data));
-            await stream.close();
-          };
-          await write(bytes);
-          const source = fromBlob(await handle.getFile());
-          const engine = await createWorkerEngine();
-          const options = { context: 128, kv: 'i8' };
-          const whole = await engine.plan(source, options);
-          const budget = whole.heapBytes - Math.floor(whole.weightBytes * 0.4);
-          const run = async (/** @type {any} */ model) => {
-            const session = await model.createSession();
-            return session.generate('Once upon a time', { seed: 3, temperature: 1, maxTokens: 40 }).done();
-          };
-          const resident = await engine.load(source, options);
-          const wanted = await run(resident);
-          await resident.close();
-          const paged = await engine.load(source, { ...options, budget });
-          const got = await run(paged);
-          const memory = await paged.memory();
-          await paged.close();
-          // By its handle: read-only handles, which others may have too, where the browser knows them.
-          const [one, two] = await Promise.all([1, 2].map(() => engine.load(fromHandle(handle), { ...options, budget })));
-          const handles = (await Promise.all([run(one), run(two)])).map((result) => result.ids);
-          await Promise.all([one.close(), two.close()]);
-          await write(new Uint8Array(10));
-          const again = await engine.load(source, { ...options, budget }).catch((/** @type {any} */ e) => e.code);
-          // With the file open, then changed.
-          await write(bytes);
-          const open = await engine.load(fromBlob(await handle.getFile()), { ...options, budget });
-          const last = await open.createSession();
-          await last.generate('Once', { maxTokens: 3 }).done();
-          await write(new Uint8Array(10));
-          const codes = [];
-          for (let i = 0; i < 2; i++) codes.push(await last.generate('Twice upon', { maxTokens: 9 }).done().then(() => 'none', (/** @type {any} */ e) => e.code));
-          const stats = await last.stats();
-          await engine.close();
-          await folder.removeEntry('paged.bq4');
-          return {
-            wanted: wanted.ids, got: got.ids, handles, memory, budget, paging: paged.info.paging,
-            again, codes, tokens: stats.tokens,
-          };
-        });
-        for (const ids of [seen.got, ...seen.handles]) assert.deepEqual(ids, seen.wanted);
-        assert.ok(seen.paging.streamedBytes > 0);
-        assert.ok(seen.memory.total + seen.paging.besideBytes <= seen.budget, JSON.stringify(seen));
-        assert.equal(seen.paging.besideBytes > 0, headers !== ISOLATED);
-        assert.equal(seen.again, 'READ');
-        assert.deepEqual(seen.codes, ['READ', 'READ']);
-        assert.ok(seen.tokens > 0, 'the session still answers');
-        assert.deepEqual(await page.trouble(), []);
-        await page.close();
-      });
+      for (const ids of [seen.got, ...seen.handles]) assert.deepEqual(ids, seen.wanted);
+      assert.ok(seen.paging.streamedBytes > 0);
+      assert.ok(seen.memory.total + seen.paging.besideBytes <= seen.budget, JSON.stringify(seen));
+      assert.equal(seen.paging.besideBytes > 0, !isolated);
+      assert.equal(seen.again, 'READ');
+      assert.deepEqual(seen.codes, ['READ', 'READ']);
+      assert.ok(seen.tokens > 0, 'the session still answers');
+      assert.deepEqual(await page.trouble(), []);
+      await page.close();
     });
+  });
 });

@@ -1,46 +1,29 @@
 // The suites of tests/js over both engines, in every browser: once as any host serves a page, once isolated, where
 // threads can share memory. The servers that the suites read from are of another origin and answer nothing but GET.
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { test } from 'node:test';
 import { BROWSERS, start } from './browsers.mjs';
-import { everyBrowser } from './every.mjs';
+import { everyBrowser, everyHost } from './every.mjs';
 import { host, ISOLATED } from './host.mjs';
 
-const HOSTS = { 'as any host serves it': {}, isolated: ISOLATED };
-
 await everyBrowser((name) => {
-  for (const [kind, headers] of Object.entries(HOSTS)) {
-    describe(`a page ${kind}`, () => {
-      /** @type {import('./browsers.mjs').Browser} */
-      let browser;
-      /** @type {Awaited<ReturnType<typeof host>>} */
-      let site;
-      before(async () => {
-        browser = await start(name);
-        site = await host(headers);
+  everyHost(name, ({ isolated, open }) => {
+    for (const suite of ['engine', 'chat', 'paging']) {
+      test(`tests/js/${suite}.test.mjs`, async (t) => {
+        const page = await open();
+        assert.deepEqual(await page.evaluate(() => [crossOriginIsolated, typeof SharedArrayBuffer]),
+          [isolated, isolated && BROWSERS[name].sharedMemory ? 'function' : 'undefined']);
+        const results = await page.evaluate(async (path) => {
+          await import(path);
+          const shim = '/tests/browser/shims/node-test.mjs';
+          return (await import(shim)).run();
+        }, `/tests/js/${suite}.test.mjs`);
+        assert.ok(results.length > 15);
+        for (const { name, error } of results) await t.test(name, () => assert.equal(error, null));
+        await page.close();
       });
-      after(async () => {
-        await browser?.close();
-        await site?.close();
-      });
-
-      for (const suite of ['engine', 'chat', 'paging']) {
-        test(`tests/js/${suite}.test.mjs`, async (t) => {
-          const page = await browser.open(site.url);
-          assert.deepEqual(await page.evaluate(() => [crossOriginIsolated, typeof SharedArrayBuffer]),
-            [headers === ISOLATED, headers === ISOLATED && BROWSERS[name].sharedMemory ? 'function' : 'undefined']);
-          const results = await page.evaluate(async (path) => {
-            await import(path);
-            const shim = '/tests/browser/shims/node-test.mjs';
-            return (await import(shim)).run();
-          }, `/tests/js/${suite}.test.mjs`);
-          assert.ok(results.length > 15);
-          for (const { name, error } of results) await t.test(name, () => assert.equal(error, null));
-          await page.close();
-        });
-      }
-    });
-  }
+    }
+  });
   if (!BROWSERS[name].sharedMemory) return;
 
   // Where memory can't be shared nobody outside can count; then the abort is a message that the worker meets soon.
