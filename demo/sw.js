@@ -63,12 +63,13 @@ function keyOf(request) {
 
 /** @param {Request} request @param {string} key @param {(work: Promise<unknown>) => void} later */
 async function answer(request, key, later) {
-  const cache = await caches.open(CACHE);
-  const kept = await cache.match(key);
+  // Storage that is full or was taken away must not fail what the network has.
+  const cache = await caches.open(CACHE).catch(() => null);
+  const kept = await cache?.match(key).catch(() => undefined);
   try {
     const response = await fetch(request);
     if (response.status === 200 && !response.redirected) {
-      if (!isSame(response, kept)) later(cache.put(key, response.clone()).catch(() => {}));
+      if (cache && !isSame(response, kept)) later(cache.put(key, response.clone()).catch(() => {}));
       return response;
     }
     return kept ?? response;

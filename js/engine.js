@@ -1,6 +1,6 @@
 /** The engine of this thread: compiles a build once, plans and loads models. Each model has an instance of its own. */
 import { THREADS } from './border.js';
-import { BqError } from './errors.js';
+import { BqError, onDemand } from './errors.js';
 import { threadsBlocked } from './features.js';
 import { Loading } from './loading.js';
 import { LocalModel } from './model.js';
@@ -51,7 +51,7 @@ class LocalEngine {
     const file = await openSource(described, options.signal);
     try {
       const planned = await planModel(this.#compiled, described, file, options, this.#cache);
-      const { tokensPerSecond } = await import('./estimate.js');
+      const { tokensPerSecond } = await onDemand(import('./estimate.js'));
       return { ...planned.plan, tokensPerSecond: await tokensPerSecond(this.#compiled, this.info, planned.plan) };
     } finally {
       await file.close();
@@ -73,7 +73,7 @@ class LocalEngine {
     let pager = null;
     try {
       const handle = await loading.model;
-      if (loading.plan.paging) pager = await (await import('./paging.js')).Pager.open(loading.wasm, handle, (await loading.parts()) ?? described);
+      if (loading.plan.paging) pager = await (await onDemand(import('./paging.js'))).Pager.open(loading.wasm, handle, (await loading.parts()) ?? described);
       const model = new LocalModel(loading.wasm, loading, handle, loading.plan, { ...options, kv: loading.plan.kv }, pager, (closed) => this.#models.delete(closed));
       this.#models.add(model);
       if (this.#closed) await model.close();
@@ -165,7 +165,7 @@ export async function createEngine(options = {}) {
 export async function openEngine(options, onThreads) {
   const wanted = await threadsToTry(options.threads);
   const { compiled, reason: threadsReason } = await compileFor(options, wanted);
-  const cache = options.cache ? await (await import('./keep.js')).openCache(options.cache, compiled) : null;
+  const cache = options.cache ? await (await onDemand(import('./keep.js'))).openCache(options.cache, compiled) : null;
   const problem = await kernelProblem(compiled, options.variant);
   const threads = compiled.shared ? await startThreads(compiled, options, wanted, onThreads, problem !== '') : null;
   const kernel = problem ? 'simd128' : compiled.build;
@@ -181,7 +181,7 @@ export async function openEngine(options, onThreads) {
  * @param {Compiled} compiled @param {EngineOptions['variant']} wanted
  */
 async function kernelProblem(compiled, wanted) {
-  const choice = compiled.build === 'relaxed' && !wanted ? await import('./kernels.js') : null;
+  const choice = compiled.build === 'relaxed' && !wanted ? await onDemand(import('./kernels.js')) : null;
   const wasm = await Wasm.create(compiled, SELF_TEST_BYTES + (choice?.MEASURE_BYTES ?? 0));
   try {
     if (wasm.call('bqw_self_test') !== 1) return `the self test of the ${compiled.build} kernels failed on this machine`;
@@ -193,7 +193,7 @@ async function kernelProblem(compiled, wanted) {
 
 /** @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number }} wanted @param {() => void} onThreads @param {boolean} fallback */
 async function startThreads(compiled, { threads: asked = 'auto', threadUrl, signal }, { most }, onThreads, fallback) {
-  const { MEASURE_BYTES, Threads } = await import('./threads.js');
+  const { MEASURE_BYTES, Threads } = await onDemand(import('./threads.js'));
   const threads = new Threads(threadUrl && fullUrl(threadUrl));
   const wasm = await Wasm.create(compiled, SELF_TEST_BYTES + MEASURE_BYTES);
   if (fallback) wasm.check('bqw_fallback');

@@ -50,6 +50,16 @@ export class BqError extends Error {
 }
 
 /**
+ * A module that not every page needs: `await onDemand(import('./x.js'))`, whose address bundlers can read. NETWORK where the
+ * browser says only TypeError. Firefox asks for such a module never again until the page is reloaded; others do.
+ * @template T @param {Promise<T>} module @returns {Promise<T>}
+ */
+export const onDemand = (module) =>
+  module.catch((cause) => {
+    throw new BqError('NETWORK', `a part of bq4 could not be loaded: ${cause.message}`, { cause, hint: 'check the connection and try again, or reload the page' });
+  });
+
+/**
  * Errors as messages between threads: DOMExceptions and class identities don't survive everywhere.
  * @param {unknown} error
  */

@@ -1,5 +1,5 @@
 /** Whether a model fits in memory. */
-import { BqError } from './errors.js';
+import { BqError, onDemand } from './errors.js';
 
 /** @import { GaveUp, LoadOptions } from './types.js' */
 /** @import { Planner } from './plan.js' */
@@ -50,9 +50,9 @@ export async function fitted(planner, heapBase, options, apply, pageable) {
   const ok = (/** @type {Sizes} */ sizes) => bytesOf(sizes) <= limit;
   if (ok(asked)) {
     const plan = planFor(asked);
-    const guess = budget === undefined && !apply ? await (await import('./squeeze.js')).guess(plan.heapBytes) : null;
+    const guess = budget === undefined && !apply ? await (await onDemand(import('./squeeze.js'))).guess(plan.heapBytes) : null;
     const [fits, fitsReason] = guess ?? ['yes', `${mib(plan.heapBytes)}, as asked for`];
     return { ...asked, ...plan, fits, fitsReason, contextThatFits: asked.context, gaveUp: [] };
   }
-  return (await import('./squeeze.js')).squeezed({ asked, planFor, bytesOf, least: least.numbers, budget, limit, apply, pageable });
+  return (await onDemand(import('./squeeze.js'))).squeezed({ asked, planFor, bytesOf, least: least.numbers, budget, limit, apply, pageable });
 }

@@ -1,5 +1,5 @@
 /** The cache of an engine, and a file's place in it. Loaded where there is one. */
-import { BqError } from './errors.js';
+import { BqError, onDemand } from './errors.js';
 import { u32 } from './sections.js';
 import { PREFIX } from './store/layout.js';
 import { Wasm } from './wasm.js';
@@ -38,7 +38,7 @@ function hasher(compiled) {
 export async function openCache(option, compiled) {
   if (typeof option === 'object' && 'open' in option) return option;
   if (typeof option !== 'object' && typeof option !== 'string') throw new BqError('ARGUMENT', `cache is ${option}, not 'auto', a path, options or a store`);
-  return (await import('./store/index.js')).toStore(option, { hash: hasher(compiled) });
+  return (await onDemand(import('./store/index.js'))).toStore(option, { hash: hasher(compiled) });
 }
 
 /**

@@ -5,7 +5,7 @@
 import { changed, worthAgain } from './again.js';
 import { structs } from './border.js';
 import { Chunks } from './chunks.js';
-import { BqError } from './errors.js';
+import { BqError, onDemand } from './errors.js';
 import { sections, u64 } from './sections.js';
 import { readRange } from './sources/read.js';
 import { follow, gate, Pace } from './turn.js';
@@ -104,7 +104,7 @@ export class Loading {
   async #run() {
     try {
       const { onProgress } = this.#options;
-      if (onProgress) this.#meter = new (await import('./progress.js')).Meter(onProgress, this.plan.fileBytes);
+      if (onProgress) this.#meter = new (await onDemand(import('./progress.js'))).Meter(onProgress, this.plan.fileBytes);
       this.#create();
       const prefix = await this.#prefix();
       const handle = this.#wasm.out('bqw_loader_model', this.#loader);
@@ -116,7 +116,7 @@ export class Loading {
     } catch (error) {
       this.outdated = this.#planned.cached && error instanceof BqError && error.code === 'CHANGED';
       // What the cache knows is no longer at this address: the next plan asks the network.
-      if (this.outdated && this.#entry) await this.#entry.drop((await import('./keep.js')).PREFIX);
+      if (this.outdated && this.#entry) await this.#entry.drop((await onDemand(import('./keep.js'))).PREFIX);
       throw error;
     } finally {
       this.#life.release();
@@ -134,7 +134,7 @@ export class Loading {
     if (!this.#cache || !this.#planned.url) return null;
     await this.done;
     await this.kept;
-    return (await import('./keep.js')).pagedFrom(this.#entry, this.plan);
+    return (await onDemand(import('./keep.js'))).pagedFrom(this.#entry, this.plan);
   }
 
   /** Ends the use of the cache, when loading has ended. */
@@ -217,7 +217,7 @@ export class Loading {
     const from = this.#planned.prefixBytes;
     const rest = version === 2 ? sections(prefix, HEADER + u64(prefix, 16), from) : {};
     if (this.#cache && version === 2) {
-      const { entry, written } = await (await import('./keep.js')).openEntry(this.#cache, this.#planned, prefix, rest.HASH);
+      const { entry, written } = await (await onDemand(import('./keep.js'))).openEntry(this.#cache, this.#planned, prefix, rest.HASH);
       this.#entry = entry;
       this.#prefixKept = written;
     }

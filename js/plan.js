@@ -1,6 +1,6 @@
 /** What a model will take, from the first bytes of its file: read, planned by C in a small instance, described. */
 import { structs, WANT_DATA } from './border.js';
-import { BqError } from './errors.js';
+import { BqError, onDemand } from './errors.js';
 import { fitted } from './fit.js';
 import { notAModel } from './refuse.js';
 import { isNode } from './sources/node.js';
@@ -112,7 +112,7 @@ async function firstBytes(file, url, cache, signal) {
 export async function planModel(compiled, source, file, options, cache = null, apply = false, fresh = false) {
   const { signal, sessions = 1 } = options;
   if (!(Number.isInteger(sessions) && sessions > 0 && sessions < 64)) throw new BqError('ARGUMENT', `sessions is ${sessions}, not 1 to 63`);
-  const integrity = options.integrity === undefined ? null : (await import('./sha256.js')).integrityBytes(options.integrity);
+  const integrity = options.integrity === undefined ? null : (await onDemand(import('./sha256.js'))).integrityBytes(options.integrity);
   const url = source.kind === 'url' ? source.url : null;
   let from = await firstBytes(file, url, fresh ? null : cache, signal);
   for (let tries = from.cached ? -1 : 0; ; tries++) {
@@ -138,7 +138,7 @@ export async function planModel(compiled, source, file, options, cache = null, a
 async function readHead(compiled, source, file, head, options) {
   const { signal } = options;
   if (String.fromCharCode(...head.subarray(0, 4)) !== 'BQ4F') throw notAModel(file, head);
-  const companion = head.length >= 8 && u32(head, 4) === 1 ? await (await import('./companion.js')).readCompanion(source, signal) : new Uint8Array();
+  const companion = head.length >= 8 && u32(head, 4) === 1 ? await (await onDemand(import('./companion.js'))).readCompanion(source, signal) : new Uint8Array();
   for (;;) {
     const planner = await createPlanner(compiled, head, companion, Math.max(file.size, 0), besideOf(compiled, source));
     // Sizes don't matter here, and the smallest is never too large.

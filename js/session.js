@@ -1,6 +1,6 @@
 /** One timeline of tokens in the engine of this thread, and generation on it. */
 import { MORE, NONE, OK, WANT_DATA } from './border.js';
-import { BqError } from './errors.js';
+import { BqError, onDemand } from './errors.js';
 import { Generation } from './generation.js';
 import { StopFilter } from './stop.js';
 import { Pace, turn } from './turn.js';
@@ -78,7 +78,7 @@ export class LocalSession {
 
   /** @type {Session['trace']} */
   async trace(options = {}) {
-    const { trace } = await import('./trace.js');
+    const { trace } = await onDemand(import('./trace.js'));
     this.#check();
     return trace(this.#wasm, this.#handle, this.#model.info.layers, options);
   }

@@ -2,7 +2,7 @@
  * Where the bytes of a model come from. `from…` make plain descriptors, which cross to a worker as they are;
  * `openSource` opens one on the side that reads it.
  */
-import { BqError } from '../errors.js';
+import { BqError, onDemand } from '../errors.js';
 import { isNode } from './node.js';
 
 /** @import { ByteSource, Source, SourceLike, SourceOptions, UrlOptions } from './types.js' */
@@ -75,12 +75,12 @@ const fileOf = (handle) =>
  */
 export async function openSource(source, signal) {
   signal?.throwIfAborted();
-  if (source.kind === 'url' && !(isNode && source.url.startsWith('file:'))) return new (await import('./remote.js')).RemoteSource(source);
-  if (source.kind === 'blob') return (await import('./blob.js')).openBlob(source.blob);
-  if (source.kind === 'handle') return (await import('./blob.js')).openBlob(await fileOf(source.handle));
-  if (source.kind === 'bytes') return (await import('./bytes.js')).openBytes(source.bytes);
+  if (source.kind === 'url' && !(isNode && source.url.startsWith('file:'))) return new (await onDemand(import('./remote.js'))).RemoteSource(source);
+  if (source.kind === 'blob') return (await onDemand(import('./blob.js'))).openBlob(source.blob);
+  if (source.kind === 'handle') return (await onDemand(import('./blob.js'))).openBlob(await fileOf(source.handle));
+  if (source.kind === 'bytes') return (await onDemand(import('./bytes.js'))).openBytes(source.bytes);
   if (!isNode) throw new BqError('ARGUMENT', 'paths can be read in Node only', { hint: 'use fromUrl or fromBlob' });
   if (source.kind === 'parts') throw new BqError('ARGUMENT', 'parts are read by pages only');
-  const { openFile } = await import('./file.js');
+  const { openFile } = await onDemand(import('./file.js'));
   return openFile(source.kind === 'url' ? source.url : source.path);
 }

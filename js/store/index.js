@@ -1,5 +1,5 @@
 /** The cache of model files: what was downloaded once is there the next time, as far as it got. */
-import { BqError } from '../errors.js';
+import { BqError, onDemand } from '../errors.js';
 import { isNode } from '../sources/node.js';
 import { Entry } from './entry.js';
 import { chunksOf, lengthOf, PREFIX, shortName } from './layout.js';
@@ -15,15 +15,15 @@ const BACKENDS = [
   ['file', async ({ name, path }) => {
     if (!isNode) throw new Error('only in Node');
     if (!path) throw new Error('no path of a folder was given');
-    return (await import('./file.js')).openFiles(name, path);
+    return (await onDemand(import('./file.js'))).openFiles(name, path);
   }],
   ['opfs', async ({ name }) => {
     if (!globalThis.navigator?.storage?.getDirectory) throw new Error('not in this browser or on this kind of page');
-    return (await import('./opfs.js')).openOpfs(name);
+    return (await onDemand(import('./opfs.js'))).openOpfs(name);
   }],
-  ['cache', async ({ name }) => (await import('./cache.js')).openCache(name)],
-  ['indexeddb', async ({ name }) => (await import('./indexeddb.js')).openIndexedDb(name)],
-  ['memory', async ({ name }) => (await import('./memory.js')).openMemory(name)],
+  ['cache', async ({ name }) => (await onDemand(import('./cache.js'))).openCache(name)],
+  ['indexeddb', async ({ name }) => (await onDemand(import('./indexeddb.js'))).openIndexedDb(name)],
+  ['memory', async ({ name }) => (await onDemand(import('./memory.js'))).openMemory(name)],
 ];
 
 /** The mark of an address. @param {string} url */
@@ -309,7 +309,7 @@ export async function openStore(options = {}) {
     }
   }
   if (wanted !== 'auto') throw new BqError('STORAGE', `no storage of this kind: ${reasons.join('; ') || wanted}`);
-  const { openMemory } = await import('./memory.js');
+  const { openMemory } = await onDemand(import('./memory.js'));
   return new Store(openMemory(name), reasons.join('; '), { ...options, name }, 0);
 }
 

@@ -22,13 +22,16 @@ export const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-or
 /**
  * Serves an empty page as `/`, and the repository. Every page begins with shims/watch.js.
  * @param {Record<string, string>} [headers]
- * @returns {Promise<{ url: string, close: () => Promise<void> }>}
+ * @returns {Promise<{ url: string, refused: Set<string>, close: () => Promise<void> }>}  `refused`: paths whose connection is reset
  */
 export async function host(headers = {}) {
+  /** @type {Set<string>} */
+  const refused = new Set();
   /** @type {Map<string, Awaited<ReturnType<typeof serve>>>} */
   const servers = new Map();
   const server = createServer(async (request, response) => {
     const [path, query = ''] = String(request.url).split('?');
+    if (refused.has(path)) return void request.socket.resetAndDestroy();
     const json = (/** @type {any} */ value) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
     if (path === '/') return void response.writeHead(200, { 'content-type': 'text/html', ...headers }).end(PAGE);
     if (path === '/control/serve') {
@@ -52,6 +55,7 @@ export async function host(headers = {}) {
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
   return {
     url: `http://localhost:${port}/`,
+    refused,
     close: async () => {
       await Promise.all([...servers.values()].map((made) => made.close()));
       await new Promise((resolve) => {

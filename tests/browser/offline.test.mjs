@@ -195,3 +195,14 @@ test('a browser that refuses service workers', async () => {
   assert.deepEqual(page.trouble, []);
   assert.equal(await ui(page).alert.count(), 0);
 });
+
+test('storage that the service worker loses: what the network has still comes', async () => {
+  const lost = "addEventListener('activate', () => { CacheStorage.prototype.open = () => Promise.reject(new DOMException('gone', 'UnknownError')); });\n";
+  const host = await plainHost('/z', { 'demo/sw.js': lost });
+  cleanup.push(host.close);
+  const page = await watched();
+  await isolatedDemo(page, host.url);
+  assert.ok(await page.evaluate(() => Boolean(navigator.serviceWorker.controller)));
+  assert.match(await say(page, 'Hello!'), /\w/);
+  assert.deepEqual(page.trouble, []);
+});

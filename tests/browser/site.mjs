@@ -88,9 +88,10 @@ const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/cs
 /**
  * The plainest of hosts: files under a folder, types for what needs one, no other header, no ranges.
  * @param {string} base  '/some/folder'
+ * @param {Record<string, string>} [before]  text to put before a file's own
  * @returns {Promise<{ url: string, paths: string[], close: () => Promise<void> }>}  `paths`: what was asked for
  */
-export async function plainHost(base) {
+export async function plainHost(base, before = {}) {
   /** @type {string[]} */
   const paths = [];
   const server = createServer((request, response) => {
@@ -100,7 +101,8 @@ export async function plainHost(base) {
       assert.ok(path);
       const body = readFileSync(join(ROOT, path.endsWith('/') ? `${path}index.html` : path));
       paths.push(path);
-      response.writeHead(200, { 'Content-Type': TYPES[extname(path) || '.html'] ?? 'application/octet-stream' }).end(body);
+      response.setHeader('Content-Type', TYPES[extname(path) || '.html'] ?? 'application/octet-stream');
+      response.end(before[path] ? before[path] + body : body);
     } catch {
       response.writeHead(404).end();
     }

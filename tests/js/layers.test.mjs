@@ -85,3 +85,17 @@ test('js/ and demo/: imports point down', () => {
   }
   assert.deepEqual(wrong, []);
 });
+
+test('js/: a module that is loaded on demand fails as BqError, and bundlers see its address', () => {
+  const files = walk('js').filter((f) => f.endsWith('.js') && !f.startsWith('js/convert/'));
+  let found = 0;
+  for (const file of files) {
+    const text = readFileSync(join(root, file), 'utf8').replace(/\/\*[^]*?\*\/|\/\/.*/g, '');
+    for (const [call] of text.matchAll(/.{0,9}\bimport\(.*/g)) {
+      if (file === 'js/sources/node.js') continue;
+      assert.match(call, /^onDemand\(import\('\.[^']+'\)\)/, file);
+      found++;
+    }
+  }
+  assert.ok(found > 15);
+});
