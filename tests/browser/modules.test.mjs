@@ -1,0 +1,62 @@
+// Modules that are loaded on demand, over a connection that breaks just then: an error that says so, and no half engine.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { start } from './browsers.mjs';
+import { everyBrowser } from './every.mjs';
+import { host } from './host.mjs';
+
+/** What each needs that an engine does not begin with. */
+const CASES = {
+  'loading from an address': '/js/sources/remote.js',
+  'loading bytes': '/js/sources/bytes.js',
+  'planning': '/js/estimate.js',
+  'telling of progress': '/js/progress.js',
+  'tracing': '/js/trace.js',
+};
+
+/** @param {string} what */
+async function inPage(what) {
+  const [js, fixture] = ['/js/index.js', '/tests/js/fixture.mjs'];
+  const { createWorkerEngine, fromBytes } = await import(js);
+  const { tinyModel } = await import(fixture);
+  const bytes = await tinyModel();
+  const engine = await createWorkerEngine({ threads: 1, variant: 'simd128' });
+  const work = async () => {
+    if (what === 'loading from an address') return engine.load('/models/chat.bq4');
+    if (what === 'planning') return engine.plan(fromBytes(bytes));
+    const model = await engine.load(fromBytes(bytes), what === 'telling of progress' ? { onProgress() {} } : {});
+    if (what === 'tracing') return (await model.createSession()).trace();
+  };
+  const { name, code, message, hint } = await work().then(() => ({}), (/** @type {any} */ error) => error);
+  await engine.close();
+  return { name, code, message, hint };
+}
+
+await everyBrowser((name) => {
+  /** @type {import('./browsers.mjs').Browser} */
+  let browser;
+  /** @type {Awaited<ReturnType<typeof host>>} */
+  let site;
+  before(async () => {
+    browser = await start(name);
+    site = await host();
+  });
+  after(async () => {
+    await browser?.close();
+    await site?.close();
+  });
+
+  for (const [what, path] of Object.entries(CASES)) {
+    test(`${what}: ${path} does not come`, async () => {
+      const page = await browser.open(site.url);
+      site.refused.add(path);
+      const error = await page.evaluate(inPage, what);
+      assert.deepEqual([error.name, error.code], ['BqError', 'NETWORK'], JSON.stringify(error));
+      assert.match(error.message, /a part of bq4 could not be loaded/);
+      assert.match(error.hint, /reload/);
+      site.refused.clear();
+      assert.equal((await page.evaluate(inPage, what)).code ?? '', '', 'the next engine has it');
+      await page.close();
+    });
+  }
+});
