@@ -7,6 +7,9 @@ import { findFirefox } from '../../tools/setup/system.mjs';
 /** Why there is none, or undefined. */
 export const missing = () => (findFirefox() ? undefined : 'no Firefox: `npm test` installs it as root on Debian; FIREFOX_PATH may say where it is');
 
+/** Milliseconds that a navigation may take. */
+const NAVIGATION = 15_000;
+
 /**
  * @param {{ prefs?: Record<string, unknown> }} [options]  of about:config. For measurements: outside isolated pages Firefox's
  *   clock has steps of a millisecond, unless `privacy.reduceTimerPrecision` is false
@@ -37,9 +40,16 @@ export async function launchFirefox({ prefs = {} } = {}) {
       await page.evaluateOnNewDocument(() => {
         addEventListener('securitypolicyviolation', (e) => console.error(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}`));
       });
+      /** Where a navigation changes the process (isolated pages) puppeteer at times misses its end: then the page tells. @param {() => Promise<unknown>} go */
+      const arrived = async (go) => {
+        await go().catch((error) => {
+          if (error.name !== 'TimeoutError') throw error;
+        });
+        await page.waitForFunction(() => location.href !== 'about:blank' && document.readyState === 'complete', { timeout: 20_000, polling: 50 });
+      };
       const made = {
-        goto: async (/** @type {string} */ to) => void (await page.goto(to)),
-        reload: async () => void (await page.reload()),
+        goto: (/** @type {string} */ to) => arrived(() => page.goto(to, { timeout: NAVIGATION })),
+        reload: () => arrived(() => page.reload({ timeout: NAVIGATION })),
         evaluate: (/** @type {any} */ work, /** @type {any} */ arg) => page.evaluate(work, arg),
         until: async (/** @type {any} */ work, /** @type {any} */ arg) => void (await page.waitForFunction(work, { timeout: 60_000, polling: 50 }, arg)),
         click: (/** @type {string} */ selector) => page.click(selector),
