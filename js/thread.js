@@ -1,4 +1,5 @@
 /** A thread of an engine: an instance of its module over its memory. The rest of its life is in web/threads.c. */
+import { letGo } from './let-go.js';
 import { isNode, nodeModule } from './sources/node.js';
 
 /** @param {any} port  towards js/threads.js */
@@ -12,6 +13,7 @@ function serve(port) {
     try {
       exports.bqw_thread_main(index);
       port.postMessage('left');
+      letGo(memory);
     } catch (error) {
       exports.bqw_thread_failed();
       throw error;

@@ -3,6 +3,7 @@
  * help with one parallel region after another and sleep when there is none. Loaded only where threads are wanted.
  */
 import { THREAD_STACK } from './border.js';
+import { letGo } from './let-go.js';
 import { listen } from './protocol.js';
 import { isNode, nodeModule } from './sources/node.js';
 
@@ -131,6 +132,7 @@ export class Threads {
     // After a trap nobody knows where they are.
     if (!wasm.alive) return team.forEach((thread) => thread.end());
     wasm.call('bqw_threads_leave');
+    letGo(wasm.memory);
     // They are kept for the next model: Firefox may hang in `new Worker` while other workers end. Those that were
     // only there to be measured go.
     team.forEach((thread, i) => {
