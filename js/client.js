@@ -13,6 +13,8 @@ import { fullUrl, resolveBuilds } from './wasm.js';
 const THREADS_MS = 6000;
 /** Milliseconds for a worker to let go of its files. */
 const CLOSE_MS = 1000;
+/** Milliseconds for a worker's own workers to end before it does: Chromium 156 keeps all of them, for good, when both happen at once. */
+const NESTED_MS = 50;
 
 /** @param {any} [given]  a worker that runs worker.js, or a function that makes one */
 async function startWorker(given) {
@@ -263,10 +265,11 @@ class RemoteEngine {
 
   close = async () => {
     // It lets go of its files first: a handle that dies with its worker may lock a file for a while.
-    if (this.store) {
+    if (this.store || this.info.threads > 1) {
       const patience = setTimeout(() => this.#connection.close(), CLOSE_MS);
       await this.#connection.call({ op: 'end' }).catch(() => {});
       clearTimeout(patience);
+      await new Promise((resolve) => setTimeout(resolve, NESTED_MS));
     }
     await this.#connection.close();
   };

@@ -29,7 +29,7 @@ after(async () => {
   await server?.close();
 });
 
-/** Loads a model and says a word, every second time from the cache and every third aborted. @param {{ url: string, rounds: number, anew: boolean }} how */
+/** Loads a model and says a word; every second is paged, every fifth load aborted. @param {{ url: string, rounds: number, anew: boolean }} how */
 async function cycle({ url, rounds, anew }) {
   const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
   const here = /** @type {any} */ (globalThis);
