@@ -21,6 +21,9 @@ import { stolenShare, times } from './machine.mjs';
  * @property {string} [error]
  */
 
+/** What a visit is thought to take that was never made. */
+const UNKNOWN_MS = 10_000;
+
 /** @param {string} path @returns {Entry[]} */
 export function readEntries(path) {
   if (!existsSync(path)) return [];
@@ -54,10 +57,12 @@ export async function runVisits({ path, visits, rounds, subjectOf, make, budgetM
   const took = new Map(entries.map(({ visit, ms }) => [nameOf(visit), ms]));
   const start = now();
   const todo = Array.from({ length: rounds }, (_, round) => visits.map((visit) => ({ visit, round }))).flat()
-    .filter(({ visit, round }) => !done.has(key(visit, round)));
+    .filter(({ visit, round }) => round < (visit.rounds ?? rounds) && !done.has(key(visit, round)));
+  const cost = (/** @type {Visit} */ visit) => took.get(nameOf(visit)) ?? UNKNOWN_MS;
+  say(`${todo.length} visits, about ${Math.ceil(todo.reduce((sum, { visit }) => sum + cost(visit), 0) / 60e3)} minutes${Number.isFinite(budgetMs) ? `, of which ${Math.round(budgetMs / 60e3)} may be used now` : ''}`);
   for (const [i, { visit, round }] of todo.entries()) {
     const name = nameOf(visit);
-    if (i > 0 && now() - start + (took.get(name) ?? 25_000) > budgetMs) return todo.length - i;
+    if (i > 0 && now() - start + cost(visit) > budgetMs) return todo.length - i;
     const since = now();
     const before = times();
     /** @type {Entry} */
