@@ -83,14 +83,14 @@ test('a run stops when its budget is used up and goes on where it stopped', asyn
   assert.deepEqual(made, ['wllama', 'wllama']);
 });
 
-test('what is slow has fewer rounds, and the last ones are left out', async () => {
-  const visits = [one(OURS), { ...one(WLLAMA), rounds: 1 }];
+test('some visits have fewer rounds, some can wait with their last', async () => {
+  const visits = [one(OURS), { ...one(WLLAMA), rounds: 1 }, { ...one(NATIVE), later: true }];
   const made = /** @type {string[]} */ ([]);
   await runVisits({
-    path: join(folder, 'few.jsonl'), visits, rounds: 3, subjectOf: () => '', say() {},
+    path: join(folder, 'few.jsonl'), visits, rounds: 5, subjectOf: () => '', say() {},
     make: async ({ runtime }) => (made.push(runtime), { facts: {}, cells: [] }),
   });
-  assert.deepEqual(made, ['us', 'wllama', 'us', 'us']);
+  assert.deepEqual(made, ['us', 'wllama', 'native', 'us', 'native', 'us', 'native', 'us', 'us', 'native', 'native']);
 });
 
 test('a ratio is of figures from the same round', () => {

@@ -21,6 +21,7 @@ import { SHAPES } from '../make_random.mjs';
  * @property {string} [browser]  default chromium
  * @property {Cell[]} cells
  * @property {number} [rounds]   no more than so many; default: as many as the run has
+ * @property {boolean} [later]   its rounds after the first few come when all others have theirs
  */
 
 /** A name for people and for --only; the identity of a visit across runs. @param {Visit} visit */
@@ -34,8 +35,8 @@ export const contextOf = (shape) => Math.min(SHAPES[shape].context, 2048);
 /** Main type, then type of embedding and head. */
 export const OURS = ['bq4h+bq8', 'bq4h+bq4h'];
 
-/** Rounds of what is slow and no target asks for, and of other shapes. */
-const FEW = 3;
+/** Rounds of other shapes, and of all before those come that can wait. */
+export const FEW = 3;
 /** @type {Record<string, number>} */
 const SHAPE_ROUNDS = { '15m': FEW, '500m': 2 };
 
@@ -75,16 +76,16 @@ function ourVariants(shape, browsers) {
   return [
     ...OURS.map((precision) => us(shape, 1, { runtime: 'limit', precision, cells: [] })),
     us(shape, 1, { variant: 'simd128' }), ...browserVisits,
-    ...['f16', 'f32'].map((kv) => us(shape, 1, { kv, cells: far })),
-    us(shape, 1, { precision: 'bq4+bq8' }),
+    ...['f16', 'f32'].map((kv) => us(shape, 1, { kv, cells: far, later: true })),
+    us(shape, 1, { precision: 'bq4+bq8', later: true }),
   ];
 }
 
 /** What else native llama.cpp can be. @param {string} shape @returns {Visit[]} */
 function nativeVariants(shape) {
   return THREADS.flatMap((threads) => [
-    ...(shape === '500m' ? [] : [native(shape, threads, { precision: 'q8_0', rounds: FEW })]),
-    native(shape, threads, { variant: 'no-amx', rounds: FEW }), native(shape, threads, { precision: 'q4_0-pure', variant: 'no-amx', rounds: FEW }),
+    ...(shape === '500m' ? [] : [native(shape, threads, { precision: 'q8_0', later: true })]),
+    native(shape, threads, { variant: 'no-amx', later: true }), native(shape, threads, { precision: 'q4_0-pure', variant: 'no-amx', later: true }),
   ]);
 }
 
@@ -113,8 +114,8 @@ function onnx(shape) {
   })));
 }
 
-/** Of the peers in browsers those that no target asks for by name and that are never the best. @param {Visit} visit */
-const aside = ({ runtime, version, precision }) => (runtime === 'wllama' && version !== '3.8.1') || (runtime !== 'wllama' && precision === 'q4');
+/** Of the peers in browsers, what a target names and what may be the best of them. @param {Visit} visit */
+const contends = ({ runtime, version, precision }) => (runtime === 'wllama' ? precision === 'q4_0' && version !== '2.3.7' : runtime === 'ort' && precision === 'q8');
 
 /**
  * The shape that the targets are about first.
@@ -126,7 +127,7 @@ export function visitsOf({ shapes, peers, browsers = [], only }) {
   const all = inTurn.flatMap((shape) => {
     const visits = [
       ...mainVisits(shape, peers), ...ourVariants(shape, browsers),
-      ...(peers ? [...nativeVariants(shape), ...[...wllama(shape), ...onnx(shape)].map((visit) => (aside(visit) ? { rounds: FEW, ...visit } : visit))] : []),
+      ...(peers ? [...nativeVariants(shape), ...[...wllama(shape), ...onnx(shape)].map((visit) => ({ ...visit, later: !contends(visit) }))] : []),
     ];
     return visits.map((visit) => ({ ...visit, ...(shape in SHAPE_ROUNDS && { rounds: Math.min(visit.rounds ?? FEW, SHAPE_ROUNDS[shape]) }) }));
   });

@@ -27,7 +27,8 @@ docs/benchmarks.md when all is measured. Leave the machine alone meanwhile. Resu
 build/bench/results.jsonl as they come: the same command goes on where the last one stopped.
 
 --shapes    of tools/make_random.mjs; default 15m,135m,500m
---runs      rounds, one measurement of every cell each; default 5. Other shapes than 135m and the slowest peers get 3
+--runs      rounds, one measurement of every cell each; default 5. At most 3 of other
+            shapes than 135m; past 3, what no target asks for comes last
 --only      measure what has this regular expression in its name, for instance '^native', 'wllama 3', '135m.*1t'
 --browser   more browsers for bq4 itself; default: firefox where there is one
 --budget-s  stop after about so many seconds
