@@ -7,7 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-ifneq ($(filter wasm size bench-kernels build/bench-kernels% test-wasm% bench-threads build/wasm% build/test-wasm%,$(MAKECMDGOALS)),)
+ifneq ($(filter wasm size bench-kernels bench-token build/bench-kernels% test-wasm% bench-threads build/wasm% build/test-wasm%,$(MAKECMDGOALS)),)
 EMCC ?= $(shell node tools/setup/setup.mjs --print emcc)
 ifeq ($(EMCC),)
 $(error no emcc: see the message above)
@@ -67,6 +67,7 @@ help:
 	@echo '  test-wasm-relaxed  the same with relaxed SIMD: build/test-wasm-relaxed/test_*.js'
 	@echo '  fuzz               fuzzers, clang: build/fuzz/fuzz_*'
 	@echo '  bench-kernels      rates of the kernels alone: build/native/bench-*, build/bench-kernels/*.js'
+	@echo '  bench-token        the matrices of one token, for the page of the benchmarks: build/bench/token.wasm'
 	@echo '  bench-threads      the engine on threads of emscripten: build/bench-threads/*.mjs'
 	@echo '  size               bytes of the shipped modules, plain and compressed'
 	@echo '  clean              removes build/'
@@ -155,6 +156,13 @@ build/native/bench-%: build/native/tests/bench/%.o build/native/libbq4.a
 build/bench-kernels/%.js: build/bench-kernels/tests/bench/%.o build/bench-kernels/libbq4.a
 	@echo '{"type": "commonjs"}' > $(@D)/package.json
 	$(EMCC) $(WASM_TEST_LINK) $(BENCH_LINK) -msimd128 -mrelaxed-simd $^ -o $@
+
+# The same for a page: a token's matrices, over the page's memory. See tools/bench/pages/limit.js.
+.PHONY: bench-token
+bench-token: build/bench/token.wasm
+build/bench/token.wasm: build/bench-kernels/libbq4.a build/bench-kernels/tests/bench/token.o
+	@mkdir -p $(@D)
+	$(EMCC) $(filter-out -sEXPORTED_FUNCTIONS=%,$(WASM_LINK)) -msimd128 -mrelaxed-simd $^ -o $@
 
 # The engine of build/wasm/bq4-relaxed-threads.wasm on emscripten's own threads, see tests/bench/threads.mjs
 BENCH_THREADS_LINK := -O3 $(EMCC_C) -sMALLOC=emmalloc -sMODULARIZE -sEXPORT_ES6 -sENVIRONMENT=web,worker -sINITIAL_MEMORY=16MB \

@@ -114,6 +114,9 @@ export class Host {
     return { memory, stats };
   }
 
+  /** @type {import('./parts.js').Trace} */
+  trace = async (options) => this.#chat?.trace(options) ?? [];
+
   get hasModel() {
     return this.#model !== null;
   }

@@ -1,5 +1,6 @@
 /** The numbers beside the conversation. Each comes from the engine or was measured here; none is made up. */
 import * as format from './format.js';
+import { Parts } from './parts.js';
 
 /** @typedef {import('../js/types.js').EngineInfo} EngineInfo */
 /** @typedef {import('../js/types.js').MemoryInfo} MemoryInfo */
@@ -17,6 +18,7 @@ export class Panel {
   constructor(root) {
     this.#root = root;
     this.#meter = /** @type {HTMLMeterElement} */ (root.querySelector('meter'));
+    this.parts = new Parts(/** @type {HTMLDetailsElement} */ (root.querySelector('#parts')));
   }
 
   /** @param {string} name @param {string} text */

@@ -8,7 +8,7 @@
 import { BqError } from './errors.js';
 import { Generation } from './generation.js';
 
-/** @import { ChatFormat, ChatOptions, GenerateOptions, Message, Model, Part, Result, Session } from './types.js' */
+/** @import { ChatFormat, ChatOptions, GenerateOptions, Message, Model, Part, Result, Session, TraceOptions } from './types.js' */
 
 /** @typedef {Message & { ids: number[] }} Turn */
 
@@ -86,6 +86,11 @@ export class Chat {
 
   stats() {
     return this.#session.stats();
+  }
+
+  /** @param {TraceOptions} [options] */
+  trace(options) {
+    return this.#session.trace(options);
   }
 
   close() {

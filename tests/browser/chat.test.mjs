@@ -66,6 +66,36 @@ test('a message is sent, words stream in, the figures are there', async () => {
   assert.match(await ui(page).status.textContent() ?? '', new RegExp(`^Done: ${tokens} tokens?`));
 });
 
+test("a token's time by its parts, measured only while a person looks", async () => {
+  const page = await demo();
+  const asked = /** @type {string[]} */ ([]);
+  page.context().on('request', (request) => request.serviceWorker() || asked.push(new URL(request.url()).pathname));
+  const parts = page.locator('#parts');
+  await say(page, 'Hello!');
+  assert.equal(await parts.locator('tbody tr').count(), 0);
+  assert.ok(!asked.some((path) => path.endsWith('trace.js')), `nobody looks: not even its code is there, ${asked}`);
+
+  await parts.locator('summary').click();
+  await sample(page, { temperature: '0' });
+  await say(page, 'Tell me a story');
+  await parts.locator('tbody tr').first().waitFor();
+  const rows = await parts.locator('tbody tr').evaluateAll((list) => list.map((row) => [...row.children].map((cell) => cell.textContent ?? '')));
+  assert.deepEqual(rows.map(([name]) => name), ['Matrices of the layers', 'Matrix of the words', 'Attention', 'Norms, rotation, activation', 'Choosing the word', 'JavaScript']);
+  const sum = (/** @type {number} */ column) => rows.reduce((total, row) => total + Number.parseFloat(row[column]), 0);
+  const [, ms, tokens] = /^([\d.]+) ms a token, the mean of (\d+) tokens? of the last reply/.exec(await parts.locator('.hint').textContent() ?? '') ?? [];
+  assert.ok(Number(ms) > 0 && Math.abs(sum(1) - Number(ms)) <= 0.0005 * rows.length + 0.0005, `${sum(1)} of ${ms} ms`);
+  assert.ok(Math.abs(sum(2) - 100) <= 0.05 * rows.length, `${sum(2)} %`);
+  for (const [name, time, , rate] of rows.slice(0, 3)) assert.ok(Number(time) > 0 && Number(rate) > 0, `${name}: ${time} ms, ${rate} GB/s`);
+  const written = Number(await stat(page, 'tokens'));
+  // What was computed before the page's call came is not in it.
+  assert.ok(Number(tokens) > 0 && Number(tokens) <= written, `${tokens} of ${written} tokens`);
+
+  await parts.locator('summary').click();
+  const shown = await parts.locator('.hint').textContent();
+  await say(page, 'Tell me a joke');
+  assert.equal(await parts.locator('.hint').textContent(), shown, 'not measured while it is closed');
+});
+
 test('Enter sends, Shift+Enter starts a line, blank text is not sent', async () => {
   const page = await demo();
   const { message } = ui(page);

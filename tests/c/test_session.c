@@ -442,6 +442,38 @@ static void test_work_is_counted(void) {
   tiny_free(&t);
 }
 
+/* Bytes that the products really touched: whole tiles of the rows they were asked for. */
+static uint64_t touched;
+
+static void touching_matmul(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, float *y,
+                            size_t y_stride) {
+  touched += bq_type_bytes(w->type, BQ_TILED, (uint32_t)(row1 - row0), w->cols);
+  bq_kernels_best()->matrix[w->type].matmul(w, a, row0, row1, y, y_stride);
+}
+
+/* What the counters say is what the kernels are given, whoever computes it. */
+static void test_touched_is_what_is_counted(void) {
+  bq_kernels kernels = *bq_kernels_best();
+  kernels.matrix[BQ_TYPE_BQ4_32].matmul = touching_matmul;
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_BQ4_32, &kernels, false);
+  for (size_t threads = 1; threads < 4; threads++) {
+    bq_session *s = new_session(&t, (bq_session_options){.parallel = {.ctx = &threads, .run = run_backwards, .threads = threads}});
+    bq_session_sync(s, prompt, 8, NULL, NULL);
+    bq_session_run(s, 0, NULL);
+    for (int n = 0; n < 3; n++) {
+      const bq_work before = bq_session_stats_get(s).work;
+      touched = 0;
+      bq_session_append(s, 1, NULL);
+      bq_session_run(s, 0, NULL);
+      /* The embedding's row is no product. */
+      CHECK_EQ(touched, bq_session_stats_get(s).work.weight_bytes - before.weight_bytes - 2 * 20);
+    }
+    bq_session_free(s);
+  }
+  tiny_free(&t);
+}
+
 int main(void) {
   RUN(test_any_slicing_gives_the_same_bits);
   RUN(test_tables_agree);
@@ -455,5 +487,6 @@ int main(void) {
   RUN(test_memory_is_planned);
   RUN(test_every_stage_is_marked);
   RUN(test_work_is_counted);
+  RUN(test_touched_is_what_is_counted);
   return check_summary();
 }

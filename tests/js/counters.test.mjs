@@ -1,17 +1,76 @@
-// What a token costs beside arithmetic, counted: allocations and messages. None of this depends on the machine.
+// What a token costs, counted: bytes of weights, allocations, messages. None of this depends on the machine.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
+import { tensorTable } from '../../js/convert/names.js';
+import { memorySink } from '../../js/convert/output.js';
+import { runLayout, typeNamed, weightBytes } from '../../js/convert/weights.js';
+import { xxh64 } from '../../js/convert/xxh64.js';
 import { createEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { CREDITS } from '../../js/protocol.js';
 import { Wasm } from '../../js/wasm.js';
+import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { tinyModel, tokenizer } from './fixture.mjs';
 
 const TOKENS = 60;
 const model = await tinyModel({ type: 'bq4', tokens: { ...tokenizer(), eog: [] } });
 const OPTIONS = { temperature: 0.8, seed: 1, maxTokens: TOKENS, stop: ['never to be met'] };
 
+for (const [shape, quant, embed] of [['tiny-llama', 'bq4h', 'bq8'], ['tiny-llama', 'bq4', 'bq4'], ['tiny-llama', 'bq8', 'f16'], ['tiny-bullet', 'bq4', 'bq8']])
+  test(`bytes per token: each matrix of ${shape}, ${quant} and ${embed}, is read once`, async (t) => {
+    const sink = memorySink();
+    await makeRandom(SHAPES[shape], sink, { quant, embed, hash: xxh64 });
+    const engine = await createEngine({ threads: 1 });
+    t.after(() => engine.close());
+    const loaded = await engine.load(fromBytes(sink.bytes));
+    const session = await loaded.createSession();
+    await session.generate([1, 2, 3], { temperature: 0, maxTokens: 1 }).done();
+    await session.trace({ on: true });
+    const { ids } = await session.generate([1, 2, 3, 4], { temperature: 0, maxTokens: 5 }).done();
+    const stages = await session.trace({ on: false });
+    const read = stages.filter(({ stage }) => stage !== 'embed').reduce((sum, stage) => sum + stage.weightBytes, 0);
+    // By the sizes of the format alone: what is in the file, less the embedding, of which a token takes a row.
+    const matrices = tensorTable(SHAPES[shape]).filter(({ name, dims }) => dims.length === 2 && !/^w[tp]e/.test(name));
+    const bytes = matrices.reduce((sum, { dims: [rows, cols], embedding }) => {
+      const type = typeNamed(embedding ? embed : quant);
+      return sum + weightBytes(type, runLayout(type), rows, cols);
+    }, 0);
+    assert.equal(ids.length, 5);
+    assert.equal(read, 5 * bytes);
+    assert.equal(stages.reduce((sum, stage) => sum + (stage.stage === 'attend' ? 0 : stage.macs), 0), 5 * loaded.info.tokenWeights);
+  });
+
+/** Blocks that fill a heap to the last bytes. @param {Wasm} wasm */
+function fill(wasm) {
+  const blocks = [];
+  for (let bytes = 1 << 28; bytes >= 16; bytes >>= 1)
+    for (let block; (block = wasm.call('bqw_alloc', bytes)); ) blocks.push(block);
+  return blocks;
+}
+
 for (const threads of [1, 2]) {
+  test(`tokens are computed in a heap without a free byte, ${threads} thread(s)`, async (t) => {
+    const engine = await createEngine({ threads });
+    t.after(() => engine.close());
+    const { call } = Wasm.prototype;
+    t.after(() => (Wasm.prototype.call = call));
+    /** @type {Wasm | undefined} */
+    let wasm;
+    Wasm.prototype.call = function (name, ...args) {
+      if (name === 'bqw_session_sample') wasm = this;
+      return call.call(this, name, ...args);
+    };
+    const session = await (await engine.load(fromBytes(model))).createSession();
+    const run = session.generate('Once upon a time', OPTIONS)[Symbol.asyncIterator]();
+    await run.next();
+    const used = /** @type {Wasm} */ (wasm);
+    const blocks = fill(used);
+    assert.ok(blocks.length && used.call('bqw_alloc', 16) === 0, 'nothing is left');
+    for (let n = 1; n < TOKENS; n++) assert.equal((await run.next()).done, false, `token ${n}`);
+    for (const block of blocks) used.call('bqw_free', block);
+    assert.equal((await run.next()).done, true);
+  });
+
   test(`no allocation per token, ${threads} thread(s)`, async (t) => {
     const engine = await createEngine({ threads });
     const loaded = await engine.load(fromBytes(model));

@@ -1,5 +1,6 @@
 // What is measured: a list of visits. A visit opens one runtime with one model and measures its cells once; visits are
 // repeated in rounds. A cell is a prompt and the tokens decoded after it, so that decoding happens at that depth.
+// In a round those stand beside each other whose ratio is asked for: the machine's speed changes from minute to minute.
 import { SHAPES } from '../make_random.mjs';
 
 /**
@@ -10,15 +11,17 @@ import { SHAPES } from '../make_random.mjs';
 
 /**
  * @typedef {object} Visit
- * @property {'us' | 'wllama' | 'ort' | 'tjs' | 'native' | 'kernels'} runtime
+ * @property {'us' | 'limit' | 'wllama' | 'ort' | 'tjs' | 'native'} runtime  limit: us beside the bare loop and a plain read
  * @property {string} version    of the runtime; '' for us: whatever is built
  * @property {string} precision  a name that models.mjs knows
- * @property {string} shape      of make_random.mjs; '' where there is no model
+ * @property {string} shape      of make_random.mjs
  * @property {number} threads
  * @property {string} kv         type of the KV cache
  * @property {string} [variant]  us: 'relaxed' or 'simd128'; native: 'best', or 'no-amx' for the best without AMX
  * @property {string} [browser]  default chromium
  * @property {Cell[]} cells
+ * @property {number} [rounds]   no more than so many; default: as many as the run has
+ * @property {boolean} [later]   its rounds after the first few come when all others have theirs
  */
 
 /** A name for people and for --only; the identity of a visit across runs. @param {Visit} visit */
@@ -32,6 +35,11 @@ export const contextOf = (shape) => Math.min(SHAPES[shape].context, 2048);
 /** Main type, then type of embedding and head. */
 export const OURS = ['bq4h+bq8', 'bq4h+bq4h'];
 
+/** Rounds of other shapes, and of all before those come that can wait. */
+export const FEW = 3;
+/** @type {Record<string, number>} */
+const SHAPE_ROUNDS = { '15m': FEW, '500m': 2 };
+
 /** @param {string} shape @returns {Cell[]} */
 function ourCells(shape) {
   if (shape === '15m') return [{ prompt: 128, tokens: 64 }];
@@ -41,36 +49,43 @@ function ourCells(shape) {
 
 const THREADS = [1, 2];
 
-/** The same for `bench` and `bench:peers`. @param {string} shape @returns {Visit[]} */
-function ours(shape) {
-  const base = /** @type {const} */ ({ runtime: 'us', version: '', shape, kv: 'i8', variant: 'relaxed' });
+/** @param {string} shape @param {number} threads @param {Partial<Visit>} [change] @returns {Visit} */
+const us = (shape, threads, change = {}) =>
+  ({ runtime: 'us', version: '', precision: OURS[0], shape, threads, kv: 'i8', variant: 'relaxed', cells: ourCells(shape).slice(0, 1), ...change });
+
+/** @param {string} shape @param {number} threads @param {Partial<Visit>} [change] @returns {Visit} */
+const native = (shape, threads, change = {}) =>
+  ({ runtime: 'native', version: '3.22.1', precision: 'q4_0', shape, threads, kv: 'f16', variant: 'best', cells: ourCells(shape).slice(0, 1), ...change });
+
+/** Ours and native llama.cpp's of the same kind in turn. @param {string} shape @param {boolean} peers @returns {Visit[]} */
+function mainVisits(shape, peers) {
   const cells = ourCells(shape);
-  return THREADS.flatMap((threads) => OURS.map((precision, i) => ({ ...base, precision, threads, cells: i ? cells.slice(0, 1) : cells })));
+  return THREADS.flatMap((threads) => [
+    us(shape, threads, { cells }), ...(peers ? [native(shape, threads, { cells })] : []),
+    us(shape, threads, { precision: OURS[1] }), ...(peers ? [native(shape, threads, { precision: 'q4_0-pure' })] : []),
+  ]);
 }
 
-/** What `bench` adds: other builds, KV types and browsers. @param {string} shape @param {string[]} browsers @returns {Visit[]} */
-function variants(shape, browsers) {
+/** Ours by weight type, KV type, instruction set and browser; a step beside its limit. @param {string} shape @param {readonly string[]} browsers @returns {Visit[]} */
+function ourVariants(shape, browsers) {
+  if (shape === '500m') return [];
   const cells = ourCells(shape);
-  const [first] = cells;
-  const base = /** @type {const} */ ({ runtime: 'us', version: '', precision: 'bq4h+bq8', shape, threads: 1, kv: 'i8', variant: 'relaxed' });
+  const far = shape === '135m' ? [cells[0], cells[2]] : cells.slice(0, 1);
+  const browserVisits = browsers.flatMap((browser) => THREADS.map((threads) => us(shape, threads, { browser })));
+  if (shape === '15m') return browserVisits;
   return [
-    { ...base, variant: 'simd128', cells: [first] },
-    { ...base, precision: 'bq4+bq8', cells: [first] },
-    ...['f32', 'f16'].map((kv) => ({ ...base, kv, cells: shape === '135m' ? [first, cells[2]] : [first] })),
-    ...browsers.flatMap((browser) => THREADS.map((threads) => ({ ...base, threads, browser, cells: [first] }))),
+    ...OURS.map((precision) => us(shape, 1, { runtime: 'limit', precision, cells: [] })),
+    us(shape, 1, { variant: 'simd128' }), ...browserVisits,
+    ...['f16', 'f32'].map((kv) => us(shape, 1, { kv, cells: far, later: true })),
+    us(shape, 1, { precision: 'bq4+bq8', later: true }),
   ];
 }
 
-/** @param {string} shape @returns {Visit[]} */
-function native(shape) {
-  const cells = ourCells(shape);
-  const base = /** @type {const} */ ({ runtime: 'native', version: '3.22.1', shape, kv: 'f16', variant: 'best' });
+/** What else native llama.cpp can be. @param {string} shape @returns {Visit[]} */
+function nativeVariants(shape) {
   return THREADS.flatMap((threads) => [
-    { ...base, precision: 'q4_0', threads, cells },
-    { ...base, precision: 'q4_0-pure', threads, cells: cells.slice(0, 1) },
-    ...(shape === '500m' ? [] : [{ ...base, precision: 'q8_0', threads, cells: cells.slice(0, 1) }]),
-    { ...base, precision: 'q4_0', threads, variant: 'no-amx', cells: cells.slice(0, 2) },
-    { ...base, precision: 'q4_0-pure', threads, variant: 'no-amx', cells: cells.slice(0, 1) },
+    ...(shape === '500m' ? [] : [native(shape, threads, { precision: 'q8_0', later: true })]),
+    native(shape, threads, { variant: 'no-amx', later: true }), native(shape, threads, { precision: 'q4_0-pure', variant: 'no-amx', later: true }),
   ]);
 }
 
@@ -80,34 +95,42 @@ function wllama(shape) {
     const precisions = shape === '500m' ? ['q4_0'] : ['q4_0', 'q8_0'];
     return precisions.map((precision) => {
       const cell = shape === '500m' ? { prompt: 32, tokens: 16 } : { prompt: 128, tokens: shape === '135m' ? 32 : 64 };
-      return { runtime: /** @type {const} */ ('wllama'), version, precision, shape, threads, kv: 'f16', cells: [cell] };
+      const rounds = shape === '500m' && version === '3.8.1' ? 1 : undefined;
+      return { runtime: /** @type {const} */ ('wllama'), version, precision, shape, threads, kv: 'f16', cells: [cell], ...(rounds && { rounds }) };
     });
   }));
 }
 
-/** The ONNX runtimes; not at the 500m shape, whose f32 model has 2.5 GB. @param {string} shape @returns {Visit[]} */
+/** The ONNX runtimes. At the 500m shape without f32, which is more than a file of ONNX holds. @param {string} shape @returns {Visit[]} */
 function onnx(shape) {
-  if (shape === '500m') return [];
   /** @type {[Visit['runtime'], string][]} */
   const runtimes = [['ort', '1.30.0'], ['tjs', '4.3.1']];
-  return THREADS.flatMap((threads) => runtimes.flatMap(([runtime, version]) => ['q8', 'fp32', 'q4'].map((precision) => {
-    const cells = [{ prompt: 128, tokens: precision === 'q4' ? 16 : 32 }];
+  const precisions = shape === '500m' ? ['q8', 'q4'] : ['q8', 'fp32', 'q4'];
+  return THREADS.flatMap((threads) => runtimes.flatMap(([runtime, version]) => precisions.map((precision) => {
+    const slow = precision === 'q4';
+    const cells = shape === '500m' ? [{ prompt: 32, tokens: slow ? 4 : 16 }] : [{ prompt: 128, tokens: slow ? 16 : 32 }];
     if (shape === '135m' && precision === 'q8') cells.push({ prompt: 512, tokens: 16 });
-    return { runtime, version, precision, shape, threads, kv: 'f32', cells };
+    return { runtime, version, precision, shape, threads, kv: 'f32', cells, ...(slow && shape === '500m' && { rounds: 1 }) };
   })));
 }
 
-/** Loops over weights alone, and a plain read of them, in Node's V8: the roof over everything else. @returns {Visit} */
-const kernels = () => ({ runtime: 'kernels', version: '', precision: 'all types', shape: '', threads: 1, kv: '-', cells: [] });
+/** Of the peers in browsers, what a target names and what may be the best of them. @param {Visit} visit */
+const contends = ({ runtime, version, precision }) => (runtime === 'wllama' ? precision === 'q4_0' && version !== '2.3.7' : runtime === 'ort' && precision === 'q8');
 
 /**
- * @param {{ shapes: string[], peers: boolean, browsers?: string[], only?: string }} wanted
+ * The shape that the targets are about first.
+ * @param {{ shapes: readonly string[], peers: boolean, browsers?: readonly string[], only?: string }} wanted
  * @returns {Visit[]}
  */
 export function visitsOf({ shapes, peers, browsers = [], only }) {
-  const all = shapes.flatMap((shape) => [
-    ...ours(shape), ...(peers ? [...native(shape), ...wllama(shape), ...onnx(shape)] : variants(shape, browsers)),
-  ]);
+  const inTurn = [...shapes].sort((a, b) => Number(b === '135m') - Number(a === '135m'));
+  const all = inTurn.flatMap((shape) => {
+    const visits = [
+      ...mainVisits(shape, peers), ...ourVariants(shape, browsers),
+      ...(peers ? [...nativeVariants(shape), ...[...wllama(shape), ...onnx(shape)].map((visit) => ({ ...visit, later: !contends(visit) }))] : []),
+    ];
+    return visits.map((visit) => ({ ...visit, ...(shape in SHAPE_ROUNDS && { rounds: Math.min(visit.rounds ?? FEW, SHAPE_ROUNDS[shape]) }) }));
+  });
   const pattern = only && new RegExp(only);
-  return [kernels(), ...all].filter((visit) => !pattern || pattern.test(nameOf(visit)));
+  return all.filter((visit) => !pattern || pattern.test(nameOf(visit)));
 }

@@ -7,6 +7,7 @@ import { PUBLIC, serve } from '../serve.mjs';
 import { ROOT } from '../setup/setup.mjs';
 import { contextOf, nameOf } from './cells.mjs';
 import { missingInstructions } from './install.mjs';
+import { bytesBelow, watched } from './memory.mjs';
 import { modelPath, modelUrl } from './models.mjs';
 
 /** @typedef {import('./cells.mjs').Visit} Visit */
@@ -41,9 +42,10 @@ export class Pages {
     const page = await browser.open(`${this.#site.url}tools/bench/pages/page.html`);
     try {
       const options = { runtime, version, precision, threads, kv, variant, model: modelUrl(visit), context: contextOf(shape), shape: SHAPES[shape] };
-      const argument = JSON.stringify({ options, cells });
-      const result = await Promise.race([page.evaluate(`run(${argument})`), late(PATIENCE)]);
-      return { ...result, facts: { browser: browser.version, ...result.facts } };
+      const late = tooLate();
+      const { peak } = await watched(bytesBelow(), () => Promise.race([page.evaluate(`prepare(${JSON.stringify(options)})`), late]));
+      const result = await Promise.race([page.evaluate(`run(${JSON.stringify(cells)})`), late]);
+      return { ...result, facts: { browser: browser.version, memory: Number.isFinite(peak) ? peak : null, ...result.facts } };
     } finally {
       await page.close();
     }
@@ -55,8 +57,8 @@ export class Pages {
   }
 }
 
-/** @param {number} ms @returns {Promise<never>} */
-const late = (ms) => new Promise((_, reject) => setTimeout(() => reject(new Error(`took longer than ${ms / 1000} s`)), ms).unref());
+/** @returns {Promise<never>} */
+const tooLate = () => new Promise((_, reject) => setTimeout(() => reject(new Error(`took longer than ${PATIENCE / 1000} s`)), PATIENCE).unref());
 
 async function startChromium() {
   const { launch } = await import('../../tests/browser/launch.mjs');
@@ -103,15 +105,4 @@ export async function visitNative(visit, native, flags) {
   if (missing.length) throw new Error(`native llama.cpp loaded ${result.facts.backend}, which lacks ${missing.join(', ')} that this CPU has: no fair peer`);
   if (result.facts.threads !== visit.threads) throw new Error(`${nameOf(visit)}: ${result.facts.threads} threads`);
   return result;
-}
-
-/** The kernel bench, in the Node that the tests use. @param {string} node @returns {Promise<Result>} */
-export async function visitKernels(node) {
-  const program = join(ROOT, 'build/bench-kernels/kernels.js');
-  const lines = [];
-  for (const what of ['matvec', 'step']) {
-    const { stdout } = await execute(node, [program, '--mb', '96', '--rounds', '5', '--only', what], { timeout: PATIENCE, maxBuffer: 1 << 24 });
-    lines.push(...stdout.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line)));
-  }
-  return { facts: { kernels: lines }, cells: [] };
 }

@@ -5,7 +5,9 @@ import { summary } from './stats.mjs';
 
 /** @typedef {import('./runner.mjs').Entry} Entry */
 /** @typedef {import('./stats.mjs').Summary} Summary */
-/** @typedef {{ prompt: number, tokens: number, prefill: Summary | null, decode: Summary | null }} Rates in tokens per second */
+/** One round. @typedef {{ round: number, prefill: number, decode: number }} Round  tokens per second */
+/** @typedef {{ prompt: number, tokens: number, prefill: Summary | null, decode: Summary | null, byRound: Round[] }} Rates in tokens per second */
+/** Medians of a step, the bare loops and a plain read: milliseconds; what they read: bytes. @typedef {{ ms: Record<'step' | 'bare' | 'bareF32' | 'bareSimd128' | 'read', number>, bytes: number, bytesF32: number, weights: number }} Limit */
 
 /**
  * @typedef {object} Row  a visit, all its rounds together
@@ -15,32 +17,43 @@ import { summary } from './stats.mjs';
  * @property {number} rounds
  * @property {Rates[]} cells
  * @property {Summary | null} loadMs
+ * @property {Summary | null} memory  bytes
+ * @property {Limit[]} limits  of each round
+ * @property {import('./pages/limit.js').Traced[]} traces  of all rounds
  * @property {Summary | null} startRatio  us: start of the first prompt, against the same arithmetic when warm
  * @property {Record<string, any>} facts  of the last round
  * @property {string[]} errors
  */
 
-/** @typedef {{ group: string, what: string, target: string, value: number | null, reached: boolean | null }} Target  null: not measured */
+/** `range`: of single rounds. @typedef {{ group: string, what: string, target: string, value: number | null, range: Summary | null, reached: boolean | null }} Target  null: not measured */
+
+/** Ours: what changes with our build. @param {{ visit: import('./cells.mjs').Visit }} entry */
+const isOurs = ({ visit }) => visit.runtime === 'us' || visit.runtime === 'limit';
 
 /** Our rows are of the newest build only. @param {Entry[]} entries @returns {Row[]} */
 export function rowsOf(entries) {
-  const newest = entries.filter(({ visit }) => visit.runtime === 'us').at(-1)?.subject;
-  const mine = entries.filter(({ visit, subject }) => (visit.runtime !== 'us' && visit.runtime !== 'kernels') || subject === newest);
+  const newest = entries.filter(isOurs).at(-1)?.subject;
+  const mine = entries.filter((entry) => !isOurs(entry) || entry.subject === newest);
   /** @type {Map<string, Entry[]>} */
   const groups = new Map();
   for (const entry of mine) groups.set(entry.name, [...(groups.get(entry.name) ?? []), entry]);
   return [...groups].map(([name, list]) => {
-    const results = list.flatMap(({ result }) => (result ? [result] : []));
+    const good = list.filter(({ result }) => result);
+    const results = good.map(({ result }) => /** @type {import('./drivers.mjs').Result} */ (result));
     const visit = list[list.length - 1].visit;
     const cells = visit.cells.map(({ prompt, tokens }) => {
-      const same = results.flatMap((result) => result.cells.filter((cell) => cell.prompt === prompt && cell.tokens === tokens));
-      return { prompt, tokens, prefill: summary(same.map((c) => prompt / c.prefillMs * 1e3)), decode: summary(same.map((c) => tokens / c.decodeMs * 1e3)) };
+      const byRound = good.flatMap(({ round }, i) => results[i].cells.filter((c) => c.prompt === prompt && c.tokens === tokens)
+        .map((c) => ({ round, prefill: prompt / c.prefillMs * 1e3, decode: tokens / c.decodeMs * 1e3 })));
+      return { prompt, tokens, prefill: summary(byRound.map((c) => c.prefill)), decode: summary(byRound.map((c) => c.decode)), byRound };
     });
+    const facts = results.map((result) => result.facts);
     return {
-      name, visit, subject: list[0].subject, rounds: results.length, cells, loadMs: summary(results.map(({ facts }) => facts.loadMs)),
+      name, visit, subject: list[0].subject, rounds: results.length, cells,
+      loadMs: summary(facts.map(({ loadMs }) => loadMs)), memory: summary(facts.map(({ memory }) => memory ?? NaN)),
       // The first token takes the arithmetic of the prompt and, counted generously, of one token more.
-      startRatio: summary(results.map(({ facts }) => facts.startMs / (facts.warm16Ms * 17 / 16))),
-      facts: results.at(-1)?.facts ?? {}, errors: [...new Set(list.flatMap(({ error }) => (error ? [error] : [])))],
+      startRatio: summary(facts.map(({ startMs, warm16Ms }) => startMs / (warm16Ms * 17 / 16))),
+      limits: facts.flatMap(({ limit }) => (limit ? [limit] : [])), traces: facts.flatMap(({ traces }) => traces ?? []),
+      facts: facts.at(-1) ?? {}, errors: [...new Set(list.flatMap(({ error }) => (error ? [error] : [])))],
     };
   });
 }
@@ -63,87 +76,99 @@ export class Table {
     return this.rows.filter(({ visit }) => Object.entries(full).every(([key, value]) => visit[/** @type {keyof typeof visit} */ (key)] === value));
   }
 
-  /** The best median among rows. @param {Row[]} rows @param {number} prompt @param {'prefill' | 'decode'} what @returns {number | null} */
-  best(rows, prompt, what) {
-    const medians = rows.flatMap(({ cells }) => cells.filter((cell) => cell.prompt === prompt).map((cell) => cell[what]?.median ?? NaN)).filter(Number.isFinite);
-    return medians.length ? Math.max(...medians) : null;
+  /** The row whose median is best. @param {Row[]} rows @param {number} prompt @param {What} what @returns {Rates | null} */
+  bestOf(rows, prompt, what) {
+    const cells = rows.flatMap((row) => row.cells.filter((cell) => cell.prompt === prompt && cell[what]));
+    return cells.reduce((best, cell) => ((cell[what]?.median ?? 0) > (best?.[what]?.median ?? 0) ? cell : best), /** @type {Rates | null} */ (null));
   }
 }
 
-/** @param {number | null | undefined} a @param {number | null | undefined} b */
-const over = (a, b) => (a && b ? a / b : null);
+/** @typedef {'prefill' | 'decode'} What */
 
-/** What is asked of the 135m shape. @param {Table} table @param {Kernels} kernels @returns {Target[]} */
-export function targetsOf(table, kernels) {
+/** Ratio of two cells: of rounds that both have, whose figures are minutes apart at most; its median counts. @param {Rates | null} a @param {Rates | null} b @param {What} what @param {What} [whatB] @returns {Summary | null} */
+export function ratioOf(a, b, what, whatB = what) {
+  if (!a?.[what] || !b?.[whatB]) return null;
+  const paired = a.byRound.flatMap((x) => b.byRound.filter(({ round }) => round === x.round).map((y) => x[what] / y[whatB]));
+  return summary(paired.length ? paired : [/** @type {Summary} */ (a[what]).median / /** @type {Summary} */ (b[whatB]).median]);
+}
+
+/** Stages that are matrix products. */
+const PRODUCTS = new Set(['qkv', 'o', 'mlpIn', 'down', 'head']);
+
+/**
+ * A step by its parts, medians over rounds: milliseconds, and shares of the sum of all.
+ * @param {Row} row @param {number} depth
+ */
+export function stepOf(row, depth) {
+  const traces = row.traces.filter((trace) => trace.depth === depth);
+  if (!traces.length) return null;
+  const median = (/** @type {number[]} */ values) => summary(values)?.median ?? 0;
+  const stages = traces[0].stages.map(({ stage, weightBytes, kvBytes }) => {
+    const ms = median(traces.map((trace) => trace.stages.find((s) => s.stage === stage)?.ms ?? 0));
+    return { stage, ms, bytes: weightBytes + kvBytes, product: PRODUCTS.has(stage) };
+  });
+  const all = stages.reduce((sum, { ms }) => sum + ms, 0);
+  /** Of every round. @param {(stage: string) => boolean} which */
+  const share = (which) => summary(traces.map((trace) => {
+    const sum = (/** @type {typeof trace.stages} */ list) => list.reduce((total, { ms }) => total + ms, 0);
+    return sum(trace.stages.filter(({ stage }) => which(stage))) / sum(trace.stages);
+  }));
+  return {
+    depth, ms: all, stages: stages.map((stage) => ({ ...stage, share: stage.ms / all })),
+    attend: share((stage) => stage === 'attend'), others: share((stage) => stage !== 'attend' && !PRODUCTS.has(stage)), noProduct: share((stage) => !PRODUCTS.has(stage)),
+  };
+}
+
+/** @typedef {NonNullable<ReturnType<typeof stepOf>>} Step */
+
+/** What is asked of the 135m shape. @param {Table} table @returns {Target[]} */
+export function targetsOf(table) {
   /** @type {Target[]} */
   const list = [];
-  const least = (/** @type {string} */ group, /** @type {string} */ what, /** @type {number} */ target, /** @type {number | null} */ value) =>
-    list.push({ group, what, target: `≥ ${target}`, value, reached: value === null ? null : value >= target });
-  const most = (/** @type {string} */ group, /** @type {string} */ what, /** @type {number} */ target, /** @type {number | null} */ value) =>
-    list.push({ group, what, target: `≤ ${target}`, value, reached: value === null ? null : value <= target });
+  const add = (/** @type {string} */ group, /** @type {string} */ what, /** @type {'≥' | '≤'} */ sign, /** @type {number} */ target, /** @type {Summary | null} */ range) => {
+    const value = range?.median ?? null;
+    list.push({ group, what, target: `${sign} ${target}`, value, range, reached: value === null ? null : sign === '≥' ? value >= target : value <= target });
+  };
   const shape = '135m';
   const us = (/** @type {number} */ threads, precision = 'bq4h+bq8', extra = {}) => table.where({ runtime: 'us', shape, precision, threads, kv: 'i8', variant: 'relaxed', ...extra });
   const native = (/** @type {number} */ threads, precision = 'q4_0', variant = 'best') => table.where({ runtime: 'native', shape, precision, threads, variant });
   const web = (/** @type {number} */ threads) => table.where({ shape, threads }).filter(({ visit }) => /wllama|ort|tjs/.test(visit.runtime));
-  const rate = (/** @type {Row[]} */ rows, /** @type {number} */ prompt, /** @type {'prefill' | 'decode'} */ what) => table.best(rows, prompt, what);
+  const ratio = (/** @type {Row[]} */ a, /** @type {Row[]} */ b, /** @type {number} */ prompt, /** @type {What} */ what) => ratioOf(table.bestOf(a, prompt, what), table.bestOf(b, prompt, what), what);
 
-  const decode = rate(us(1), 128, 'decode');
-  const pure = rate(us(1, 'bq4h+bq4h'), 128, 'decode');
-  least('decode, 1 thread', 'against native llama.cpp Q4_0, both with an 8-bit head', 1.0, over(decode, rate(native(1), 128, 'decode')));
-  least('decode, 1 thread', 'the same, all 4-bit, against its --pure', 0.9, over(pure, rate(native(1, 'q4_0-pure'), 128, 'decode')));
-  least('decode, 1 thread', 'against wllama 3.8.1 Q4_0', 15, over(decode, rate(table.where({ runtime: 'wllama', version: '3.8.1', precision: 'q4_0', shape, threads: 1 }), 128, 'decode')));
-  least('decode, 1 thread', 'against the best in a browser, at any precision', 6, over(decode, rate(web(1), 128, 'decode')));
+  const first = 'decode, 1 thread';
+  add(first, 'against native llama.cpp Q4_0, both with an 8-bit head', '≥', 1.0, ratio(us(1), native(1), 128, 'decode'));
+  add(first, 'the same, all 4-bit, against its --pure', '≥', 0.9, ratio(us(1, 'bq4h+bq4h'), native(1, 'q4_0-pure'), 128, 'decode'));
+  add(first, 'against wllama 3.8.1 Q4_0', '≥', 15, ratio(us(1), table.where({ runtime: 'wllama', version: '3.8.1', precision: 'q4_0', shape, threads: 1 }), 128, 'decode'));
+  add(first, 'against the best in a browser, at any precision', '≥', 6, ratio(us(1), web(1), 128, 'decode'));
   for (const prompt of [128, 512]) {
-    const mine = rate(us(1), prompt, 'prefill');
-    least('prefill, 1 thread', `${prompt} tokens, against native`, 0.45, over(mine, rate(native(1), prompt, 'prefill')));
-    least('prefill, 1 thread', `${prompt} tokens, against the best in a browser`, 2.5, over(mine, rate(web(1), prompt, 'prefill')));
+    add('prefill, 1 thread', `${prompt} tokens, against native`, '≥', 0.45, ratio(us(1), native(1), prompt, 'prefill'));
+    add('prefill, 1 thread', `${prompt} tokens, against the best in a browser`, '≥', 2.5, ratio(us(1), web(1), prompt, 'prefill'));
   }
-  const decode2 = rate(us(2), 128, 'decode');
-  const prefill2 = rate(us(2), 128, 'prefill');
-  least('2 threads', 'decode against one thread', 1.7, over(decode2, decode));
-  least('2 threads', 'decode against native on two', 1.3, over(decode2, rate(native(2), 128, 'decode')));
-  least('2 threads', 'prefill against one thread', 1.85, over(prefill2, rate(us(1), 128, 'prefill')));
-  least('2 threads', 'decode against the best in a browser on two', 6, over(decode2, rate(web(2), 128, 'decode')));
-  least('2 threads', 'prefill against the best in a browser on two', 2.5, over(prefill2, rate(web(2), 128, 'prefill')));
+  add('2 threads', 'decode against one thread', '≥', 1.7, ratio(us(2), us(1), 128, 'decode'));
+  add('2 threads', 'decode against native on two', '≥', 1.3, ratio(us(2), native(2), 128, 'decode'));
+  add('2 threads', 'prefill against one thread', '≥', 1.85, ratio(us(2), us(1), 128, 'prefill'));
+  add('2 threads', 'decode against the best in a browser on two', '≥', 6, ratio(us(2), web(2), 128, 'decode'));
+  add('2 threads', 'prefill against the best in a browser on two', '≥', 2.5, ratio(us(2), web(2), 128, 'prefill'));
 
-  const bare = kernels.matvec.find(({ type, table: of }) => type === 'bq4h_32' && of === 'relaxed');
-  const bareF32 = kernels.matvec.find(({ type, table: of }) => type === 'bq4_32' && of === 'relaxed');
-  const weights = weightsPerToken(SHAPES[shape]);
-  least('share of the limit', 'weights per second of whole decode steps (all 4-bit), against the bare matvec loop', 0.85, over(pure && pure * weights / 1e9, bare?.gPerS));
-  least('share of the limit', 'bytes per second of that loop with f32 scales, against a plain read', 0.65, over(bareF32?.gbPerS, kernels.readGBPerS));
-  least('share of the limit', 'weights per second with f16 scales, against f32 scales', 1, over(bare?.gPerS, bareF32?.gPerS));
-  least('other builds', 'decode with SIMD128 against relaxed SIMD', 0.5, over(rate(table.where({ runtime: 'us', shape, variant: 'simd128', threads: 1, kv: 'i8', precision: 'bq4h+bq8' }), 128, 'decode'), decode));
-  least('other builds', 'decode in Firefox against Chromium', 0.8, over(rate(us(1, 'bq4h+bq8', { browser: 'firefox' }), 128, 'decode'), decode));
+  for (const [precision, head] of [['bq4h+bq8', '8-bit head'], ['bq4h+bq4h', 'all 4-bit']]) {
+    const limits = table.where({ runtime: 'limit', shape, precision })[0]?.limits ?? [];
+    const of = (/** @type {(limit: Limit) => number} */ value) => summary(limits.map(value));
+    add('share of the limit', `weights per second of whole decode steps, against the bare matvec loop, ${head}`, '≥', 0.85, of(({ ms }) => ms.bare / ms.step));
+    add('share of the limit', `bytes per second of that loop with f32 scales, against a plain read, ${head}`, '≥', 0.65, of(({ ms, bytes, bytesF32 }) => (bytesF32 / ms.bareF32) / (bytes / ms.read)));
+    add('share of the limit', `weights per second with f16 scales, against f32 scales, ${head}`, '≥', 1, of(({ ms }) => ms.bareF32 / ms.bare));
+  }
+  add('other builds', 'decode with SIMD128 against relaxed SIMD', '≥', 0.5, ratio(table.where({ runtime: 'us', shape, variant: 'simd128', threads: 1, kv: 'i8', precision: 'bq4h+bq8' }), us(1), 128, 'decode'));
+  for (const threads of [1, 2])
+    add('other builds', `decode in Firefox against Chromium, ${threads} thread${threads > 1 ? 's' : ''}`, '≥', 0.8, ratio(us(threads, 'bq4h+bq8', { browser: 'firefox' }), us(threads), 128, 'decode'));
   for (const kv of ['f32', 'f16', 'i8']) {
     const rows = us(1, 'bq4h+bq8', { kv });
-    most('context', `a decode step at 1,900 tokens against one at 128, KV ${kv}`, 1.5, over(rate(rows, 128, 'decode'), rate(rows, 1900, 'decode')));
+    add('context', `a decode step at 1,900 tokens against one at 128, KV ${kv}`, '≤', 1.5, ratioOf(table.bestOf(rows, 128, 'decode'), table.bestOf(rows, 1900, 'decode'), 'decode'));
   }
-  most('overheads', 'share of kernels that are no matmul, in a step of them alone', 0.1, kernels.othersShare);
-  most('overheads', 'first token of a 16-token prompt, against the arithmetic of 17 tokens when warm', 1.2, us(1)[0]?.startRatio?.median ?? null);
+  const traced = table.where({ runtime: 'limit', shape, precision: 'bq4h+bq8' })[0];
+  add('overheads', 'share of a decode step that is no matmul, attention included', '≤', 0.1, (traced && stepOf(traced, 128)?.noProduct) ?? null);
+  add('overheads', 'the same without attention', '≤', 0.1, (traced && stepOf(traced, 128)?.others) ?? null);
+  add('overheads', 'first token of a 16-token prompt, against the arithmetic of 17 tokens when warm', '≤', 1.2, us(1)[0]?.startRatio ?? null);
   return list;
-}
-
-/** @typedef {{ readGBPerS: number | null, othersShare: number | null, matvec: { type: string, table: string, gbPerS: number, gPerS: number, ofRead: number }[] }} Kernels medians over rounds */
-
-/** @param {Entry[]} entries @returns {Kernels} */
-export function kernelsOf(entries) {
-  const newest = entries.filter(({ visit }) => visit.runtime === 'kernels').at(-1)?.subject;
-  const rounds = entries.filter(({ visit, subject }) => visit.runtime === 'kernels' && subject === newest).flatMap(({ result }) => (result ? [result.facts.kernels] : []));
-  const median = (/** @type {number[]} */ values) => summary(values)?.median ?? NaN;
-  const lines = rounds.flat();
-  const keys = [...new Set(lines.filter((line) => line.bench === 'matvec').map((line) => `${line.of} ${line.table}`))];
-  const step = (/** @type {string} */ of) => median(lines.filter((line) => line.bench === 'step' && line.table === 'relaxed' && line.of === of).map((line) => line.us));
-  const others = step('others') / (step('others') + step('matmuls'));
-  const reads = lines.filter((line) => line.bench === 'read').map((line) => line.GB_per_s);
-  return {
-    readGBPerS: reads.length ? median(reads) : null,
-    othersShare: Number.isFinite(others) ? others : null,
-    matvec: keys.map((key) => {
-      const [type, table] = key.split(' ');
-      const same = lines.filter((line) => line.bench === 'matvec' && line.of === type && line.table === table);
-      return { type, table, gbPerS: median(same.map((l) => l.GB_per_s)), gPerS: median(same.map((l) => l.G_per_s)), ofRead: median(same.map((l) => l.of_read)) };
-    }),
-  };
 }
 
 /**
@@ -152,11 +177,27 @@ export function kernelsOf(entries) {
  */
 export function figures(entries, { machine, payload }) {
   const rows = rowsOf(entries);
-  const kernels = kernelsOf(entries);
   const times = entries.map(({ at }) => at).sort();
   return {
-    machine, dot: dotInstruction(machine), payload, kernels, rows, targets: targetsOf(new Table(rows), kernels),
+    machine, dot: dotInstruction(machine), payload, rows, targets: targetsOf(new Table(rows)), limits: limitsOf(rows),
     from: times[0], to: times[times.length - 1], stolen: summary(entries.flatMap(({ stolen }) => (typeof stolen === 'number' ? [stolen] : []))),
     weights: Object.fromEntries(Object.entries(SHAPES).map(([shape, config]) => [shape, weightsPerToken(config)])),
   };
+}
+
+/** A step, its bare loops and a plain read, as rates: one thread of the 135m shape. @param {Row[]} rows */
+function limitsOf(rows) {
+  return rows.filter(({ visit, limits }) => visit.runtime === 'limit' && visit.shape === '135m' && limits.length).map(({ visit, limits }) => {
+    const median = (/** @type {(limit: Limit) => number} */ value) => summary(limits.map(value))?.median ?? NaN;
+    const { bytes, bytesF32, weights } = limits[0];
+    const line = (/** @type {string} */ what, /** @type {keyof Limit['ms']} */ name, /** @type {number} */ of, /** @type {boolean} */ multiplies) => {
+      const ms = median((limit) => limit.ms[name]);
+      return { what, ms, gbPerS: of / ms / 1e6, gPerS: multiplies ? weights / ms / 1e6 : null, ofRead: median((limit) => (of / limit.ms[name]) / (bytes / limit.ms.read)) };
+    };
+    return {
+      precision: visit.precision, bytes, rounds: limits.length,
+      lines: [line('plain read', 'read', bytes, false), line('bare loop', 'bare', bytes, true), line('bare loop, f32 scales', 'bareF32', bytesF32, true),
+        line('bare loop, SIMD128', 'bareSimd128', bytes, true), line('whole decode step', 'step', bytes, true)],
+    };
+  });
 }

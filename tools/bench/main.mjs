@@ -5,15 +5,16 @@ import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { buildWasm, make } from '../build.mjs';
 import { ROOT, setUp } from '../setup/setup.mjs';
+import { findFirefox } from '../setup/system.mjs';
 import { run, say, SetupError } from '../setup/shell.mjs';
 import { SHAPES } from '../make_random.mjs';
 import { nameOf, visitsOf } from './cells.mjs';
-import { Pages, visitKernels, visitNative } from './drivers.mjs';
+import { Pages, visitNative } from './drivers.mjs';
 import { benchPython, payloads, provideNative, providePeers, weigh } from './install.mjs';
 import { machine } from './machine.mjs';
 import { provideModel } from './models.mjs';
 import { figures } from './figures.mjs';
-import { reportText } from './report.mjs';
+import { reportText, shortTable } from './report.mjs';
 import { forget, readEntries, runVisits } from './runner.mjs';
 
 const RESULTS = join(ROOT, 'build', 'bench', 'results.jsonl');
@@ -26,9 +27,10 @@ docs/benchmarks.md when all is measured. Leave the machine alone meanwhile. Resu
 build/bench/results.jsonl as they come: the same command goes on where the last one stopped.
 
 --shapes    of tools/make_random.mjs; default 15m,135m,500m
---runs      of every cell; default 5
+--runs      rounds, one measurement of every cell each; default 5. At most 3 of other
+            shapes than 135m; past 3, what no target asks for comes last
 --only      measure what has this regular expression in its name, for instance '^native', 'wllama 3', '135m.*1t'
---browser   more browsers for bq4 itself, for instance firefox
+--browser   more browsers for bq4 itself; default: firefox where there is one
 --budget-s  stop after about so many seconds
 --quick     3 runs of the 15m shape
 --list      name what would be measured
@@ -64,7 +66,7 @@ export async function main({ peers }) {
   const shapes = values.quick ? ['15m'] : (values.shapes ?? '15m,135m,500m').split(',');
   for (const shape of shapes) if (!Object.hasOwn(SHAPES, shape)) throw new SetupError(`there is no shape ${shape}`);
   const rounds = Number(values.runs ?? (values.quick ? 3 : 5));
-  const visits = visitsOf({ shapes, peers, browsers: values.browser, only: values.only });
+  const visits = visitsOf({ shapes, peers, browsers: values.browser ?? (findFirefox() ? ['firefox'] : []), only: values.only });
   if (values.list) return void console.log(visits.map(nameOf).join('\n'));
   if (values.forget) return forget(RESULTS, ({ name }) => new RegExp(/** @type {string} */ (values.forget)).test(name));
   const started = performance.now();
@@ -85,7 +87,7 @@ export async function main({ peers }) {
 async function measureAll(tools, python, visits, { rounds, budgetMs }) {
   const uses = (/** @type {RegExp} */ what) => visits.some(({ runtime }) => what.test(runtime));
   await buildWasm(tools);
-  const kernels = uses(/kernels/) && await make(tools, ['bench-kernels']);
+  if (uses(/limit/) && !await make(tools, ['bench-token'])) throw new SetupError('the bare loop could not be built, see above');
   if (uses(/wllama|ort|tjs|native/)) await providePeers();
   const native = uses(/native/) ? await provideNative(tools) : null;
   for (const visit of visits) await provideModel(visit, python);
@@ -95,18 +97,16 @@ async function measureAll(tools, python, visits, { rounds, budgetMs }) {
   try {
     return await runVisits({
       path: RESULTS, visits, rounds, say, budgetMs,
-      subjectOf: ({ runtime }) => (runtime === 'us' || runtime === 'kernels' ? build : ''),
-      make: async (visit) => {
-        if (visit.runtime === 'native') return visitNative(visit, /** @type {import('./install.mjs').Native} */ (native), flags);
-        if (visit.runtime !== 'kernels') return pages.visit(visit);
-        if (!kernels) throw new Error('the kernel bench did not build');
-        return visitKernels(/** @type {string} */ (tools.node));
-      },
+      subjectOf: ({ runtime }) => (runtime === 'us' || runtime === 'limit' ? build : ''),
+      make: (visit) => (visit.runtime === 'native' ? visitNative(visit, /** @type {import('./install.mjs').Native} */ (native), flags) : pages.visit(visit)),
     });
   } finally {
     await pages.close();
   }
 }
+
+/** Between its marks. @param {string} text @param {string} table */
+export const withTable = (text, table) => text.replace(/(<!-- benchmarks: [^>]*-->\n)[^]*?(<!-- end of benchmarks -->)/, (_, begin, end) => `${begin}${table}\n${end}`);
 
 /** @param {string} python */
 async function writeReport(python) {
@@ -120,5 +120,7 @@ async function writeReport(python) {
   writeFileSync(json, `${JSON.stringify(made, null, 2)}\n`);
   await run(python, [join(ROOT, 'tools/bench/plots.py'), json, join(ROOT, 'docs', 'benchmarks')]);
   writeFileSync(report, reportText(made));
-  say('wrote docs/benchmarks.md');
+  const readme = join(ROOT, 'README.md');
+  writeFileSync(readme, withTable(readFileSync(readme, 'utf8'), shortTable(made)));
+  say('wrote docs/benchmarks.md, docs/benchmarks/*.svg and the table in README.md');
 }

@@ -14,7 +14,7 @@ const ONNX = { fp32: 'model.onnx', q8: 'model_quantized.onnx', q4: 'model_q4.onn
 
 /** The file of a visit's model, from the root. @param {Visit} visit */
 export function modelPath({ runtime, shape, precision }) {
-  if (runtime === 'us') return `${FOLDER}/${shape}-${precision}.bq4`;
+  if (runtime === 'us' || runtime === 'limit') return `${FOLDER}/${shape}-${precision}.bq4`;
   if (runtime === 'ort' || runtime === 'tjs') return `${FOLDER}/${shape}/onnx/${ONNX[precision]}`;
   return `${FOLDER}/${shape}-${precision}.gguf`;
 }
@@ -24,13 +24,12 @@ export const modelUrl = (visit) => `/${visit.runtime === 'tjs' ? `${FOLDER}/${vi
 
 /** Makes the model of a visit unless it is there. @param {Visit} visit @param {string} python with tools/bench/requirements.txt */
 export async function provideModel(visit, python) {
-  if (!visit.shape) return;
   const path = modelPath(visit);
   if (existsSync(join(ROOT, path))) return;
   mkdirSync(join(ROOT, FOLDER), { recursive: true });
   const config = SHAPES[visit.shape];
   await step(`making ${path}`, async () => {
-    if (visit.runtime === 'us') {
+    if (path.endsWith('.bq4')) {
       const [quant, embed] = visit.precision.split('+');
       return void await makeRandom(config, await fileSink(join(ROOT, path)), { quant, embed, tokenizer: false });
     }

@@ -53,9 +53,9 @@ def compared(figures):
     """Rows that stand beside each other: not our own variants."""
     for row in figures["rows"]:
         visit = row["visit"]
-        if visit["runtime"] == "kernels" or not row["rounds"]:
+        if visit["runtime"] == "limit" or not row["rounds"]:
             continue
-        if visit["runtime"] == "us" and (visit["variant"] != "relaxed" or visit["kv"] != "f16" or visit.get("browser") or visit["precision"] not in PRECISIONS):
+        if visit["runtime"] == "us" and (visit["variant"] != "relaxed" or visit["kv"] != "i8" or visit.get("browser") or visit["precision"] not in PRECISIONS):
             continue
         yield row
 
@@ -108,19 +108,21 @@ def context(figures, folder):
 
 
 def roofline(figures, folder):
-    kernels = figures["kernels"]
-    if not kernels["matvec"]:
+    """How many bytes a second: reading, multiplying and nothing else, a whole step."""
+    limits = figures["limits"]
+    if not limits:
         return
-    figure, axis = plt.subplots(figsize=(6.5, 3.2))
-    lines = [("plain read", kernels["readGBPerS"], NATIVE)]
-    lines += [(f"matvec {m['type']}, {m['table']}", m["gbPerS"], US) for m in kernels["matvec"] if m["table"] in ("relaxed", "simd128") and m["type"].startswith("bq")]
-    for i, (_, value, color) in enumerate(reversed(lines)):
-        axis.barh(i, value, color=color, height=0.7)
-        axis.text(value, i, f" {value:.3g}", va="center", fontsize=8)
-    axis.set_yticks(range(len(lines)), [name for name, _, _ in reversed(lines)], fontsize=8)
-    axis.set_xlabel("GB/s of weights")
-    axis.margins(x=0.12)
-    axis.set_title("How near the loops come to reading, 1 thread")
+    figure, axes = plt.subplots(1, len(limits), figsize=(4.6 * len(limits), 2.4), sharex=True, squeeze=False)
+    for axis, limit in zip(axes[0], limits):
+        lines = list(reversed(limit["lines"]))
+        for i, line in enumerate(lines):
+            axis.barh(i, line["gbPerS"], color=NATIVE if line["what"] == "plain read" else US, alpha=1 if "step" in line["what"] or line["what"] == "plain read" else 0.6, height=0.7)
+            axis.text(line["gbPerS"], i, f" {line['gbPerS']:.3g}", va="center", fontsize=8)
+        axis.set_yticks(range(len(lines)), [line["what"] for line in lines], fontsize=8)
+        axis.set_xlabel("GB/s of weights")
+        axis.margins(x=0.15)
+        axis.set_title(f"{PRECISIONS[limit['precision']]}, {limit['bytes'] / 1e6:.0f} MB")
+    figure.suptitle("A token's matrices, 135M shape, 1 thread")
     write(figure, folder, "roofline", "roofline")
 
 

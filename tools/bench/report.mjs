@@ -1,5 +1,5 @@
 // docs/benchmarks.md, from figures.
-import { Table } from './figures.mjs';
+import { stepOf, Table } from './figures.mjs';
 import { short, shown } from './stats.mjs';
 
 /** @typedef {ReturnType<typeof import('./figures.mjs').figures>} Figures */
@@ -29,8 +29,31 @@ function titleOf({ visit }) {
 /** @param {Figures} f */
 function targets({ targets: list }) {
   const verdict = (/** @type {boolean | null} */ reached) => (reached === null ? 'not measured' : reached ? 'reached' : '**not reached**');
-  return table(['', 'what', 'target', 'here', ''], list.map(({ group, what, target, value, reached }, i) =>
-    [group === list[i - 1]?.group ? '' : group, what, target, value === null ? '–' : short(value), verdict(reached)]));
+  return table(['', 'what', 'target', 'here', 'rounds', ''], list.map(({ group, what, target, value, range, reached }, i) =>
+    [group === list[i - 1]?.group ? '' : group, what, target, value === null ? '–' : shown(range), String(range?.n ?? '–'), verdict(reached)]));
+}
+
+/** @type {[string, Partial<import('./cells.mjs').Visit>][]} */
+const SHORT = [
+  ['**bq4**, 4-bit', { runtime: 'us', precision: 'bq4h+bq8', kv: 'i8', variant: 'relaxed' }],
+  ['native llama.cpp, Q4_0', { runtime: 'native', precision: 'q4_0', variant: 'best' }],
+  ['wllama 3.8.1, Q4_0', { runtime: 'wllama', version: '3.8.1', precision: 'q4_0' }],
+  ['wllama 3.8.1, Q8_0', { runtime: 'wllama', version: '3.8.1', precision: 'q8_0' }],
+  ['transformers.js 4.3.1, int8', { runtime: 'tjs', precision: 'q8' }],
+  ['onnxruntime-web 1.30.0, int8', { runtime: 'ort', precision: 'q8' }],
+  ['onnxruntime-web 1.30.0, f32', { runtime: 'ort', precision: 'fp32' }],
+];
+
+/** The table that README.md has too. @param {Figures} f */
+export function shortTable({ rows, machine }) {
+  const all = new Table(rows);
+  const body = SHORT.map(([title, wanted]) => [title, ...(/** @type {const} */ (['prefill', 'decode'])).flatMap((what) => [1, 2].map((threads) => {
+    const median = all.bestOf(all.where({ ...wanted, shape: '135m', threads }), 128, what)?.[what]?.median;
+    return median ? short(median) : '–';
+  }))]);
+  return `${table(['tokens per second, 135M shape', 'prefill of 128, 1 thread', '2 threads', 'decode after it, 1 thread', '2 threads'], body)}
+
+${machine.cpu.replace(/\(R\)/g, '')}; Chromium; native llama.cpp with ${machine.flags.includes('amx_int8') ? 'AMX' : machine.flags.includes('avx512_vnni') ? 'AVX-512' : 'the best that this CPU has'}.`;
 }
 
 /** Of one shape and kind of rate: a row per runtime, a column per prompt and number of threads. @param {Figures} f @param {string} shape @param {'decode' | 'prefill'} what */
@@ -43,9 +66,10 @@ function rates({ rows }, shape, what) {
   const body = titles.map((title) => [title, ...columns.map(({ prompt, threads }) => {
     const row = mine.find((each) => titleOf(each) === title && each.visit.threads === threads);
     return shown(row?.cells.find((cell) => cell.prompt === prompt)?.[what] ?? null);
-  })]).filter((cells) => cells.slice(1).some((text) => text !== '–'));
+  }), [1, 2].map((threads) => mine.find((each) => titleOf(each) === title && each.visit.threads === threads)?.rounds || '–').join(', ')])
+    .filter((cells) => cells.slice(1, -1).some((text) => text !== '–'));
   const head = columns.map(({ prompt, threads }) => `${what === 'decode' ? `at ${prompt}` : `${prompt} tokens`}, ${threads} thr`);
-  return table(['tokens per second', ...head], body);
+  return table(['tokens per second', ...head, 'rounds'], body);
 }
 
 /** @param {Figures} f */
@@ -58,8 +82,9 @@ function failures({ rows }) {
 function loads({ rows }) {
   const shape = '135m';
   const mine = rows.filter(({ visit, loadMs }) => visit.shape === shape && visit.threads === 1 && loadMs);
-  return table(['135M shape, 1 thread', 'load, ms', 'memory, MB'],
-    mine.map((row) => [titleOf(row), shown(row.loadMs), row.facts.heap ? short(row.facts.heap / 1e6) : '–']));
+  const mega = (/** @type {Row['memory']} */ s) => s && { ...s, median: s.median / 1e6, least: s.least / 1e6, most: s.most / 1e6 };
+  return table(['135M shape, 1 thread', 'load, ms', 'memory, MB', 'of it the heap, MB', 'rounds'],
+    mine.map((row) => [titleOf(row), shown(row.loadMs), shown(mega(row.memory)), row.facts.heap ? short(row.facts.heap / 1e6) : '–', String(row.rounds)]));
 }
 
 /** @param {Figures} f */
@@ -70,15 +95,36 @@ function payload({ payload: { ours, peers } }) {
 }
 
 /** @param {Figures} f */
-function roofline({ kernels, rows, weights }) {
-  const all = new Table(rows);
-  const steps = ['bq4h+bq4h', 'bq4h+bq8'].flatMap((precision) => {
-    const rate = all.best(all.where({ runtime: 'us', shape: '135m', threads: 1, kv: 'i8', variant: 'relaxed', precision }), 128, 'decode');
-    return rate ? [[`whole decode step, 135M, ${PRECISIONS[precision]}`, '–', short(rate * weights['135m'] / 1e9), '–']] : [];
-  });
-  return table(['1 thread', 'GB/s', 'G weights/s', 'of a plain read'], [
-    ['plain read', kernels.readGBPerS ? short(kernels.readGBPerS) : '–', '–', '1'],
-    ...kernels.matvec.map(({ type, table: of, gbPerS, gPerS, ofRead }) => [`bare matvec loop, ${type}, ${of}`, short(gbPerS), short(gPerS), short(ofRead)]), ...steps,
+function roofline({ limits }) {
+  return limits.map(({ precision, bytes, rounds, lines }) => `${PRECISIONS[precision]}: ${short(bytes / 1e6)} MB, ${rounds} rounds.
+
+${table(['1 thread', 'ms a token', 'GB/s', 'G weights/s', 'of a plain read, in bytes'],
+    lines.map(({ what, ms, gbPerS, gPerS, ofRead }) => [what, short(ms), short(gbPerS), gPerS === null ? '–' : short(gPerS), short(ofRead)]))}
+`).join('\n') || 'Not measured.\n';
+}
+
+/** @type {Record<string, string>} */
+const STAGES = {
+  qkv: 'product: queries, keys, values', o: 'product: attention out', mlpIn: 'product: gate and up', down: 'product: down', head: 'product: head', attend: 'attention',
+  norm: 'norms, activations quantized', kv: 'rotate and store keys, values', activate: 'activation', embed: 'embedding', sample: 'sampling',
+  host: 'JavaScript between two calls',
+};
+
+/** Where a step's time goes. @param {Figures} f */
+function parts({ rows }) {
+  const row = new Table(rows).where({ runtime: 'limit', shape: '135m', precision: 'bq4h+bq8' })[0];
+  const steps = row ? [128, 1900].flatMap((depth) => stepOf(row, depth) ?? []) : [];
+  if (!steps.length) return 'Not measured.';
+  const cell = (/** @type {import('./figures.mjs').Step} */ step, /** @type {string} */ name) => {
+    const found = step.stages.find(({ stage }) => stage === name);
+    return found ? [short(found.ms), found.bytes > 1e5 ? short(found.bytes / found.ms / 1e6) : '–', `${short(100 * found.share)} %`] : ['–', '–', '–'];
+  };
+  const sums = (/** @type {string} */ title, /** @type {'noProduct' | 'attend' | 'others'} */ which) =>
+    [title, ...steps.flatMap((step) => [short((step[which]?.median ?? 0) * step.ms), '–', `${short(100 * (step[which]?.median ?? 0))} %`])];
+  return table(['1 thread, 8-bit head, KV i8', ...steps.flatMap(({ depth }) => [`at ${depth.toLocaleString('en')}: ms a token`, 'GB/s', 'share'])], [
+    ...Object.entries(STAGES).map(([name, title]) => [title, ...steps.flatMap((step) => cell(step, name))]),
+    sums('**no product**', 'noProduct'), sums('of it attention', 'attend'), sums('of it the rest', 'others'),
+    ['**all**', ...steps.flatMap(({ ms }) => [short(ms), '–', '100 %'])],
   ]);
 }
 
@@ -94,7 +140,9 @@ export function reportText(f) {
   return `# Benchmarks
 
 Written by \`npm run bench:peers\` and \`npm run bench\`; don't edit. Rates belong to this machine; ratios travel better.
-Median (least–most) of ${Math.min(...rounds)}${Math.min(...rounds) === Math.max(...rounds) ? '' : `–${Math.max(...rounds)}`} rounds, interleaved: every runtime once, then every one again. Random weights.
+Medians (least–most) of ${Math.min(...rounds)}${Math.min(...rounds) === Math.max(...rounds) ? '' : `–${Math.max(...rounds)}`} rounds, interleaved: every runtime once, then every one again. Random weights.
+
+${shortTable(f)}
 
 ## Machine
 
@@ -111,7 +159,8 @@ Median (least–most) of ${Math.min(...rounds)}${Math.min(...rounds) === Math.ma
 
 ## Against the targets
 
-The 135M shape; decode after a prompt of 128 tokens. Native llama.cpp is what it makes of this machine, AMX included.
+The 135M shape; decode after a prompt of 128 tokens. Native llama.cpp is what it makes of this machine, AMX included. A
+ratio is the median over rounds of the ratio within a round (least–most), since the machine's own speed changes meanwhile.
 
 ${targets(f)}
 
@@ -136,15 +185,25 @@ ${plot('context', 'Decode rate by length of context')}
 
 ## The limit
 
+A decode step beside its own arithmetic: the *bare loop* multiplies the same matrices, of the same sizes and types and in the
+same order, back to back and with nothing between them; the *plain read* reads as many bytes. All in one page, in turn
+(\`tests/bench/token.c\`, \`tools/bench/pages/limit.js\`), each from memory of its own, so that caches treat them alike.
+
 ${roofline(f)}
+${f.limits.length ? plot('roofline', 'Rates of a plain read, of the bare loops and of a whole step') : ''}
 
-${f.kernels.matvec.length ? plot('roofline', 'Rates of a plain read and of the bare matvec loops') : ''}
+### Where a step's time goes
 
-The loops run in Node's V8 (\`tests/bench/kernels.c\`), the step in the browser.
+By \`session.trace()\`, in the same page. Tracing looks at the clock 300 times a token, which is in these times.
+
+${parts(f)}
 
 ## Load time, memory, payload
 
-From the page's wish to readiness for a prompt, files from this machine. Native llama.cpp maps its file.
+From the page's wish to readiness for a prompt, files from this machine. Memory: the most that the browser's processes
+together held while it loaded (proportional set size, looked at every 100 ms), beyond what they held with the page still
+empty; model, runtime, copies on the way and KV cache for 2,048 tokens. Native llama.cpp maps its file: its figure is the
+most its process ever held, the mapped file included.
 
 ${loads(f)}
 

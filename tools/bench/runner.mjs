@@ -2,7 +2,7 @@
 // can be stopped and go on later.
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { nameOf } from './cells.mjs';
+import { FEW, nameOf } from './cells.mjs';
 import { stolenShare, times } from './machine.mjs';
 
 /** @typedef {import('./cells.mjs').Visit} Visit */
@@ -20,6 +20,9 @@ import { stolenShare, times } from './machine.mjs';
  * @property {Result} [result]
  * @property {string} [error]
  */
+
+/** What a visit is thought to take that was never made. */
+const UNKNOWN_MS = 10_000;
 
 /** @param {string} path @returns {Entry[]} */
 export function readEntries(path) {
@@ -53,11 +56,15 @@ export async function runVisits({ path, visits, rounds, subjectOf, make, budgetM
   /** @type {Map<string, number>} */
   const took = new Map(entries.map(({ visit, ms }) => [nameOf(visit), ms]));
   const start = now();
+  const waits = (/** @type {{ visit: Visit, round: number }} */ { visit, round }) => Number(Boolean(visit.later) && round >= FEW);
   const todo = Array.from({ length: rounds }, (_, round) => visits.map((visit) => ({ visit, round }))).flat()
-    .filter(({ visit, round }) => !done.has(key(visit, round)));
+    .filter(({ visit, round }) => round < (visit.rounds ?? rounds) && !done.has(key(visit, round)))
+    .sort((a, b) => waits(a) - waits(b));
+  const cost = (/** @type {Visit} */ visit) => took.get(nameOf(visit)) ?? UNKNOWN_MS;
+  say(`${todo.length} visits, about ${Math.ceil(todo.reduce((sum, { visit }) => sum + cost(visit), 0) / 60e3)} minutes${Number.isFinite(budgetMs) ? `, of which ${Math.round(budgetMs / 60e3)} may be used now` : ''}`);
   for (const [i, { visit, round }] of todo.entries()) {
     const name = nameOf(visit);
-    if (i > 0 && now() - start + (took.get(name) ?? 25_000) > budgetMs) return todo.length - i;
+    if (i > 0 && now() - start + cost(visit) > budgetMs) return todo.length - i;
     const since = now();
     const before = times();
     /** @type {Entry} */

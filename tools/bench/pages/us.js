@@ -41,22 +41,22 @@ export async function open({ model: url, threads, context, shape, variant, kv })
     throw new Error('random weights chose the end token five times');
   }
 
-  const start = performance.now();
-  await measure(16, 0);
-  const startMs = performance.now() - start; // session made, nothing of the code warm
   const facts = /** @type {Record<string, any>} */ ({
-    build: info.build, kernel: info.kernel, engineMs, modelMs: ready - since - engineMs, startMs,
+    build: info.build, kernel: info.kernel, engineMs, modelMs: ready - since - engineMs,
     heap: (await model.memory()).total, weightBytes: model.info.weightBytes, kvBytes: model.info.kvBytes,
   });
   return {
     measure: measureWhole,
+    start: async () => {
+      const start = performance.now();
+      await measure(16, 0);
+      return { startMs: performance.now() - start }; // the session is made, nothing of the code is warm
+    },
     facts,
     close: async () => {
       const warm = [];
       for (let i = 0; i < 5; i++) warm.push((await measure(16, 0)).prefillMs);
       facts.warm16Ms = warm.sort((a, b) => a - b)[2];
-      const trace = /** @type {any} */ (engine).trace;
-      if (typeof trace === 'function') facts.trace = await trace.call(engine);
       await engine.close();
     },
   };

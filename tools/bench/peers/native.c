@@ -82,6 +82,16 @@ static void print_backend(void) {
   print_text(name);
 }
 
+/* The most memory this process ever held, the mapped file included. */
+static long peak_bytes(void) {
+  char line[256];
+  long kilobytes = 0;
+  FILE *status = fopen("/proc/self/status", "r");
+  while (status && fgets(line, sizeof line, status)) sscanf(line, "VmHWM: %ld", &kilobytes);
+  if (status) fclose(status);
+  return kilobytes * 1024;
+}
+
 static struct llama_context *new_context(struct llama_model *model, int threads, int tokens,
                                          const char *kv) {
   struct llama_context_params wanted = llama_context_default_params();
@@ -131,6 +141,7 @@ int main(int argc, char **argv) {
   if (!model) fail("the model does not load");
   struct llama_context *context = new_context(model, threads, atoi(argv[4]), argv[5]);
   double load = now() - since;
+  const long memory = peak_bytes();
   keep_threads(context, device, threads);
 
   const int32_t vocab = llama_vocab_n_tokens(llama_model_get_vocab(model));
@@ -144,8 +155,8 @@ int main(int argc, char **argv) {
     if (i > 6) printf(", ");
     run_cell(context, vocab, prompt, tokens);
   }
-  printf("], \"facts\": {\"loadMs\": %.1f, \"threads\": %d, \"backend\": ", load,
-         llama_n_threads(context));
+  printf("], \"facts\": {\"loadMs\": %.1f, \"memory\": %ld, \"threads\": %d, \"backend\": ", load,
+         memory, llama_n_threads(context));
   print_backend();
   printf(", \"system\": ");
   print_text(llama_print_system_info());

@@ -1,0 +1,123 @@
+/* The arithmetic of one decoded token and nothing else: all matrices of a model, one behind the other
+ * in memory, each multiplied with one vector; and a plain read of the same bytes. What a whole decode
+ * step is compared with, by tools/bench/pages/limit.js in the browser that runs the step.
+ *
+ *   make -f emscripten.mk bench-token
+ *
+ * As the shipped modules it has no malloc and no clock: the page brings memory of the size it is told. */
+#include <stddef.h>
+#include <string.h>
+
+#include "core/half.h"
+#include "kernels/kernels.h"
+
+#define EXPORT(type) __attribute__((visibility("default"), used)) type
+
+enum { MOST_COLS = 8192, MATRICES = 7 };
+
+typedef struct shape {
+  uint32_t layers, hidden, kv, ffn, vocab;
+  bq_type type, head; /* of the layers, of embedding and head */
+} shape;
+
+static struct {
+  shape s;
+  const bq_kernels *k;
+  uint8_t *weights;
+  size_t bytes;
+  float *y; /* [vocab] */
+  uint64_t sink;
+} data;
+
+static float x[MOST_COLS];
+static _Alignas(16) uint8_t panel[MOST_COLS * 8];
+
+typedef void (*visit)(bq_type type, uint32_t rows, uint32_t cols, size_t at);
+
+static size_t each(visit f, bq_type type, uint32_t rows, uint32_t cols, size_t at) {
+  if (f) f(type, rows, cols, at);
+  return at + (size_t)bq_type_bytes(type, bq_type_run_layout(type), rows, cols);
+}
+
+/* Every matrix in the order in which a token meets them; returns the bytes of all. */
+static size_t walk(const shape *s, visit f) {
+  const uint32_t dims[MATRICES][2] = {{s->hidden, s->hidden}, {s->kv, s->hidden},  {s->kv, s->hidden}, {s->hidden, s->hidden},
+                                      {s->ffn, s->hidden},    {s->ffn, s->hidden}, {s->hidden, s->ffn}};
+  size_t at = 0;
+  for (uint32_t layer = 0; layer < s->layers; layer++)
+    for (int i = 0; i < MATRICES; i++) at = each(f, s->type, dims[i][0], dims[i][1], at);
+  return each(f, s->head, s->vocab, s->hidden, at);
+}
+
+static uint32_t next(uint32_t *seed) { return *seed = *seed * 1664525u + 1013904223u; }
+
+/* Any weights, scales near 1/100: with subnormal products every rate would be a fifth. */
+static void fill(bq_type type, uint32_t rows, uint32_t cols, size_t at) {
+  const bq_type_facts *f = bq_type_get(type);
+  const size_t bytes = (size_t)bq_type_bytes(type, bq_type_run_layout(type), rows, cols);
+  const bool half = f->block_bytes % 4;
+  const size_t scales = f->tile_step / (f->block < f->tile_step ? f->block : f->tile_step) * 8;
+  uint32_t seed = (uint32_t)at | 1;
+  for (size_t i = 0; i + 4 <= bytes; i += 4) {
+    const uint32_t word = next(&seed) ^ seed >> 16;
+    memcpy(data.weights + at + i, &word, 4);
+  }
+  for (size_t tile = at; tile + f->tile_bytes <= at + bytes; tile += f->tile_bytes)
+    for (size_t i = 0; i < scales; i++) {
+      const float scale = 0.01f + 0.001f * ((float)(next(&seed) >> 8) * 0x1p-24f);
+      const uint16_t short_scale = bq_f32_to_f16(scale);
+      if (half) memcpy(data.weights + tile + 2 * i, &short_scale, 2);
+      else memcpy(data.weights + tile + 4 * i, &scale, 4);
+    }
+}
+
+static void multiply(bq_type type, uint32_t rows, uint32_t cols, size_t at) {
+  const bq_matrix w = {data.weights + at, rows, cols, type, &data.k->matrix[type]};
+  const bq_batch batch = {x, cols, panel, 1};
+  w.ops->matmul(&w, &batch, 0, rows, data.y, rows);
+}
+
+static shape shape_of(uint32_t layers, uint32_t hidden, uint32_t kv, uint32_t ffn, uint32_t vocab,
+                      uint32_t type, uint32_t head) {
+  return (shape){layers, hidden, kv, ffn, vocab, (bq_type)type, (bq_type)head};
+}
+
+static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+
+/* Bytes of weights; room for [vocab] floats lies behind them. */
+EXPORT(uint32_t)
+token_bytes(uint32_t layers, uint32_t hidden, uint32_t kv, uint32_t ffn, uint32_t vocab, uint32_t type, uint32_t head) {
+  const shape s = shape_of(layers, hidden, kv, ffn, vocab, type, head);
+  return (uint32_t)walk(&s, NULL);
+}
+
+/* Fills the memory from `at` on with weights. relaxed: which table multiplies, else SIMD128's. */
+EXPORT(void)
+token_set_up(uint32_t layers, uint32_t hidden, uint32_t kv, uint32_t ffn, uint32_t vocab, uint32_t type,
+             uint32_t head, uint8_t *at, uint32_t relaxed) {
+  data.s = shape_of(layers, hidden, kv, ffn, vocab, type, head);
+  data.k = relaxed ? bq_kernels_relaxed() : bq_kernels_simd128();
+  data.weights = at;
+  data.bytes = walk(&data.s, NULL);
+  data.y = (float *)(void *)(at + aligned(data.bytes));
+  walk(&data.s, fill);
+  uint32_t seed = 7;
+  for (size_t i = 0; i < MOST_COLS; i++) x[i] = (float)(int32_t)next(&seed) * 0x1p-31f;
+  data.k->quantize(x, MOST_COLS, ffn, 1, panel);
+}
+
+EXPORT(void) token_multiply(uint32_t times) {
+  while (times--) walk(&data.s, multiply);
+}
+
+EXPORT(uint32_t) token_read(uint32_t times) {
+  const uint64_t *p = (const uint64_t *)(const void *)data.weights;
+  const size_t n = data.bytes / 8 & ~(size_t)7;
+  while (times--) {
+    uint64_t s[8] = {data.sink};
+    for (size_t i = 0; i < n; i += 8)
+      for (size_t j = 0; j < 8; j++) s[j] ^= p[i + j];
+    for (size_t j = 0; j < 8; j++) data.sink ^= s[j];
+  }
+  return (uint32_t)data.sink;
+}

@@ -1,0 +1,39 @@
+// The loops of tests/bench/token.c, a memory for each set of matrices. First message: the sets, answered by their
+// bytes; then one per measurement, answered by its milliseconds.
+const module = WebAssembly.compileStreaming(fetch('/build/bench/token.wasm'));
+const PAGE = 65536;
+
+/** @typedef {{ token_bytes: (...dims: number[]) => number, token_set_up: (...args: number[]) => void, token_multiply: (times: number) => void, token_read: (times: number) => void, __heap_base: WebAssembly.Global }} Token */
+
+/** @type {Token[]} */
+const sets = [];
+
+/** @param {{ dims: number[], relaxed: boolean }} set @returns {Promise<number>} bytes of its weights */
+async function setUp({ dims, relaxed }) {
+  const memory = new WebAssembly.Memory({ initial: 16, maximum: 65536 });
+  const token = /** @type {Token} */ (/** @type {unknown} */ ((await WebAssembly.instantiate(await module, { env: { memory } })).exports));
+  const bytes = token.token_bytes(...dims);
+  const at = Math.ceil(token.__heap_base.value / 64) * 64;
+  const whole = at + bytes + 64 + 4 * dims[4];
+  memory.grow(Math.ceil(whole / PAGE) - 16);
+  token.token_set_up(...dims, at, relaxed ? 1 : 0);
+  // The compiler's better code comes while code runs.
+  for (const end = performance.now() + 300; performance.now() < end; ) token.token_multiply(1);
+  token.token_read(2);
+  sets.push(token);
+  return bytes;
+}
+
+onmessage = async ({ data }) => {
+  if (data.sets) {
+    const sizes = [];
+    for (const set of data.sets) sizes.push(await setUp(set));
+    return postMessage(sizes);
+  }
+  const token = sets[data.set];
+  const work = data.work === 'read' ? token.token_read : token.token_multiply;
+  work(1);
+  const start = performance.now();
+  work(data.times);
+  postMessage(performance.now() - start);
+};
