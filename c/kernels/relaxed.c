@@ -30,12 +30,15 @@ INLINE constants prepare(void) {
                      wasm_v128_load32_splat(m + 2)};
 }
 
+/* Eight are the fastest with 4-bit weights, and the largest in code. */
+INLINE int streams(bq_tile_shape s) { return s.bits == 4 && s.block == 32 ? 8 : 4; }
+
 INLINE v128_t quad(int T, int j, int t, const uint8_t *q) {
   return wasm_v128_load32_splat(q + (j * T + t) * 4);
 }
 
 /* Quad j of all tokens times unsigned weights below 16: w0 of rows 0...3, w1 of rows 4...7. */
-INLINE void dot_quads(int T, int j, v128_t w0, v128_t w1, const uint8_t *q, v128_t sum[GROUP][2]) {
+INLINE void dot_quads(int T, int j, v128_t w0, v128_t w1, const uint8_t *q, v128_t sum[][2]) {
   UNROLL for (int t = 0; t < T; t++) {
     v128_t a = quad(T, j, t, q);
     sum[t][0] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, w0, sum[t][0]);
@@ -49,30 +52,36 @@ INLINE v128_t high_nibbles(v128_t w, const constants *c) {
   return wasm_v128_and(wasm_u16x8_shr(w, 4), c->nibble);
 }
 
-INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, const constants *c,
-                        v128_t sum[GROUP][2]) {
+INLINE void dot_nibbles(int G, int T, int part, const uint8_t *const *w, const uint8_t *q,
+                        const constants *c, v128_t sum[MOST][2]) {
   UNROLL for (int j = 0; j < 4; j++) {
-    v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
-    if (part & LOW)
-      dot_quads(T, j, wasm_v128_and(w0, c->nibble), wasm_v128_and(w1, c->nibble), q, sum);
-    if (part & HIGH) dot_quads(T, 4 + j, high_nibbles(w0, c), high_nibbles(w1, c), q, sum);
+    UNROLL for (int g = 0; g < G; g++) {
+      v128_t w0 = wasm_v128_load(w[g] + 32 * j), w1 = wasm_v128_load(w[g] + 32 * j + 16);
+      if (part & LOW)
+        dot_quads(T, j, wasm_v128_and(w0, c->nibble), wasm_v128_and(w1, c->nibble), q, sum + g * T);
+      if (part & HIGH)
+        dot_quads(T, 4 + j, high_nibbles(w0, c), high_nibbles(w1, c), q, sum + g * T);
+    }
   }
 }
 
 /* w * a = w * |a| for a >= 0, and (~w + 1) * |a| for a < 0: flipping the bits of the weights that
  * meet a negative activation leaves the sum of those |a| to be added: the offset. */
-INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, const constants *c,
-                      v128_t sum[GROUP][2]) {
+INLINE void dot_bytes(int G, int T, const uint8_t *const *w, const uint8_t *q, const constants *c,
+                      v128_t sum[MOST][2]) {
   UNROLL for (int j = 0; j < 8; j++) {
-    v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
     UNROLL for (int t = 0; t < T; t++) {
       v128_t a = quad(T, j, t, q), size = wasm_i8x16_abs(a);
       v128_t flip = wasm_v128_xor(wasm_i8x16_lt(a, c->zero), c->center); /* w + 128 to signed w */
-      v128_t w0_flipped = wasm_v128_xor(w0, flip), w1_flipped = wasm_v128_xor(w1, flip);
-      sum[t][0] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w0_flipped, size, sum[t][0]);
-      sum[t][1] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w1_flipped, size, sum[t][1]);
-      simd_pin(&sum[t][0]);
-      simd_pin(&sum[t][1]);
+      UNROLL for (int g = 0; g < G; g++) {
+        v128_t w0 = wasm_v128_load(w[g] + 32 * j), w1 = wasm_v128_load(w[g] + 32 * j + 16);
+        v128_t w0_flipped = wasm_v128_xor(w0, flip), w1_flipped = wasm_v128_xor(w1, flip);
+        v128_t *to = sum[g * T + t];
+        to[0] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w0_flipped, size, to[0]);
+        to[1] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w1_flipped, size, to[1]);
+        simd_pin(&to[0]);
+        simd_pin(&to[1]);
+      }
     }
   }
 }
@@ -87,7 +96,7 @@ INLINE offsets offsets_of(byte_sums a) {
 }
 
 static size_t panel_bytes(size_t k, size_t tokens) {
-  return panel_blocks(k) * tokens * PANEL_TOKEN;
+  return panel_size(k, tokens);
 }
 
 static void quantize(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel) {

@@ -31,9 +31,14 @@ INLINE constants prepare(void) {
                      wasm_v128_load32_splat(m + 2), wasm_v128_load32_splat(m + 3)};
 }
 
+INLINE int streams(bq_tile_shape s) {
+  (void)s;
+  return 4;
+}
+
 /* One run's quad j of all tokens times w0 (rows 0...3) and w1 (rows 4...7). */
 INLINE void dot_quads(int T, int run, int j, v128_t w0, v128_t w1, const uint8_t *q,
-                      v128_t sum[GROUP][2]) {
+                      v128_t sum[][2]) {
   UNROLL for (int t = 0; t < T; t++) {
     v128_t a = wasm_v128_load32_splat(q + ((run * 4 + j) * T + t) * 4);
     sum[t][0] = wasm_i32x4_add(sum[t][0], wasm_i32x4_dot_i16x8(w0, a));
@@ -44,14 +49,14 @@ INLINE void dot_quads(int T, int run, int j, v128_t w0, v128_t w1, const uint8_t
 }
 
 INLINE void dot_low(int T, int j, const uint8_t *w, const uint8_t *q, const constants *c,
-                    v128_t sum[GROUP][2]) {
+                    v128_t sum[][2]) {
   v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
   dot_quads(T, EVEN_LOW, j, wasm_v128_and(w0, c->bits0), wasm_v128_and(w1, c->bits0), q, sum);
   dot_quads(T, ODD_LOW, j, wasm_v128_and(w0, c->bits8), wasm_v128_and(w1, c->bits8), q, sum);
 }
 
 INLINE void dot_high(int T, int j, const uint8_t *w, const uint8_t *q, const constants *c,
-                     v128_t sum[GROUP][2]) {
+                     v128_t sum[][2]) {
   v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
   dot_quads(T, EVEN_HIGH, j, wasm_v128_and(w0, c->bits4), wasm_v128_and(w1, c->bits4), q, sum);
   dot_quads(T, ODD_HIGH, j, wasm_u16x8_shr(w0, 12), wasm_u16x8_shr(w1, 12), q, sum);
@@ -59,38 +64,42 @@ INLINE void dot_high(int T, int j, const uint8_t *w, const uint8_t *q, const con
 
 /* One token: all of a load's nibbles while they are at hand. More: two passes, for which the
  * registers suffice. */
-INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, const constants *c,
-                        v128_t sum[GROUP][2]) {
+INLINE void dot_nibbles(int G, int T, int part, const uint8_t *const *w, const uint8_t *q,
+                        const constants *c, v128_t sum[MOST][2]) {
   if (T == 1 && part == ALL) {
     UNROLL for (int j = 0; j < 4; j++) {
-      dot_low(T, j, w, q, c, sum);
-      dot_high(T, j, w, q, c, sum);
+      UNROLL for (int g = 0; g < G; g++) {
+        dot_low(T, j, w[g], q, c, sum + g);
+        dot_high(T, j, w[g], q, c, sum + g);
+      }
     }
     return;
   }
   if (part & LOW) {
-    UNROLL for (int j = 0; j < 4; j++) dot_low(T, j, w, q, c, sum);
+    UNROLL for (int j = 0; j < 4; j++)
+      UNROLL for (int g = 0; g < G; g++) dot_low(T, j, w[g], q, c, sum + g * T);
   }
   if (part & HIGH) {
-    UNROLL for (int j = 0; j < 4; j++) dot_high(T, j, w, q, c, sum);
+    UNROLL for (int j = 0; j < 4; j++)
+      UNROLL for (int g = 0; g < G; g++) dot_high(T, j, w[g], q, c, sum + g * T);
   }
 }
 
 /* Whole bytes lie 0 or 8 bits up, but meet activations prepared for nibbles: their products count in
  * units of 1, 1/16 and 1/256. w: 32 bytes of quad j; the second 16 k lie 128 bytes on. */
-INLINE void dot_units(int T, int j, const uint8_t *w, const uint8_t *q, v128_t sum[GROUP][2]) {
+INLINE void dot_units(int T, int j, const uint8_t *w, const uint8_t *q, v128_t sum[][2]) {
   v128_t w0 = wasm_v128_load(w), w1 = wasm_v128_load(w + 16);
   dot_quads(T, ODD_LOW, j, wasm_u16x8_shr(w0, 8), wasm_u16x8_shr(w1, 8), q, sum);
 }
 
 INLINE void dot_16ths(int T, int j, const uint8_t *w, const uint8_t *q, const constants *c,
-                      v128_t sum[GROUP][2]) {
+                      v128_t sum[][2]) {
   v128_t w0 = wasm_v128_load(w + 128), w1 = wasm_v128_load(w + 144);
   dot_quads(T, EVEN_HIGH, j, wasm_v128_and(w0, c->byte), wasm_v128_and(w1, c->byte), q, sum);
 }
 
 INLINE void dot_256ths(int T, int j, const uint8_t *w, const uint8_t *q, const constants *c,
-                       v128_t sum[GROUP][2]) {
+                       v128_t sum[][2]) {
   v128_t w0 = wasm_v128_load(w), w1 = wasm_v128_load(w + 16);
   v128_t w2 = wasm_v128_load(w + 128), w3 = wasm_v128_load(w + 144);
   dot_quads(T, EVEN_LOW, j, wasm_v128_and(w0, c->byte), wasm_v128_and(w1, c->byte), q, sum);
@@ -98,35 +107,39 @@ INLINE void dot_256ths(int T, int j, const uint8_t *w, const uint8_t *q, const c
 }
 
 /* sum += part * 2^bits, then part = 0 */
-INLINE void take_over(int T, int bits, v128_t part[GROUP][2], v128_t sum[GROUP][2]) {
-  UNROLL for (int t = 0; t < T; t++) {
+INLINE void take_over(int n, int bits, v128_t part[MOST][2], v128_t sum[MOST][2]) {
+  UNROLL for (int i = 0; i < n; i++) {
     UNROLL for (int h = 0; h < 2; h++) {
-      sum[t][h] = wasm_i32x4_add(sum[t][h], wasm_i32x4_shl(part[t][h], bits));
-      part[t][h] = simd_zero();
+      sum[i][h] = wasm_i32x4_add(sum[i][h], wasm_i32x4_shl(part[i][h], bits));
+      part[i][h] = simd_zero();
     }
   }
 }
 
-INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, const constants *c,
-                      v128_t sum[GROUP][2]) {
-  v128_t part[GROUP][2], units[GROUP][2];
-  UNROLL for (int t = 0; t < T; t++)
-    part[t][0] = part[t][1] = units[t][0] = units[t][1] = simd_zero();
-  if (T == 1) { /* one pass or three: as in dot_nibbles */
+/* One group of rows and one token: one pass. More: three, as in dot_nibbles. */
+INLINE void dot_bytes(int G, int T, const uint8_t *const *w, const uint8_t *q, const constants *c,
+                      v128_t sum[MOST][2]) {
+  v128_t part[MOST][2], units[MOST][2];
+  UNROLL for (int i = 0; i < G * T; i++)
+    part[i][0] = part[i][1] = units[i][0] = units[i][1] = simd_zero();
+  if (G * T == 1) {
     UNROLL for (int j = 0; j < 4; j++) {
-      dot_units(T, j, w + 32 * j, q, units);
-      dot_16ths(T, j, w + 32 * j, q, c, part);
-      dot_256ths(T, j, w + 32 * j, q, c, sum);
+      dot_units(T, j, w[0] + 32 * j, q, units);
+      dot_16ths(T, j, w[0] + 32 * j, q, c, part);
+      dot_256ths(T, j, w[0] + 32 * j, q, c, sum);
     }
-    take_over(T, 8, units, sum);
-    take_over(T, 4, part, sum);
+    take_over(1, 8, units, sum);
+    take_over(1, 4, part, sum);
     return;
   }
-  UNROLL for (int j = 0; j < 4; j++) dot_units(T, j, w + 32 * j, q, part);
-  take_over(T, 8, part, sum);
-  UNROLL for (int j = 0; j < 4; j++) dot_16ths(T, j, w + 32 * j, q, c, part);
-  take_over(T, 4, part, sum);
-  UNROLL for (int j = 0; j < 4; j++) dot_256ths(T, j, w + 32 * j, q, c, sum);
+  UNROLL for (int j = 0; j < 4; j++)
+    UNROLL for (int g = 0; g < G; g++) dot_units(T, j, w[g] + 32 * j, q, part + g * T);
+  take_over(G * T, 8, part, sum);
+  UNROLL for (int j = 0; j < 4; j++)
+    UNROLL for (int g = 0; g < G; g++) dot_16ths(T, j, w[g] + 32 * j, q, c, part + g * T);
+  take_over(G * T, 4, part, sum);
+  UNROLL for (int j = 0; j < 4; j++)
+    UNROLL for (int g = 0; g < G; g++) dot_256ths(T, j, w[g] + 32 * j, q, c, sum + g * T);
 }
 
 INLINE void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high) {
@@ -143,7 +156,7 @@ INLINE offsets offsets_of(byte_sums a) {
 }
 
 size_t bq_simd128_panel_bytes(size_t k, size_t tokens) {
-  return panel_blocks(k) * tokens * PANEL_TOKEN;
+  return panel_size(k, tokens);
 }
 
 void bq_simd128_quantize(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel) {

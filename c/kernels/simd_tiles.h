@@ -1,22 +1,28 @@
 /* Matmuls over tiled weights, written once for the simd128 and relaxed tables. Rows lie in the
  * lanes: one 16-byte load holds 4 weight bytes of each of 4 rows, activations are splatted, and
- * nothing is ever summed across lanes. Weights are read as one stream, front to back.
+ * nothing is ever summed across lanes.
  *
- * A panel holds groups of 4, 2 and 1 tokens. A group of T is [blocks of 32 k][T * PANEL_TOKEN]
- * bytes, the blocks rounded up to an even number since a tile may cover 64 k. A block is T * PANEL_Q
+ * A loop takes G groups of 8 rows times T tokens; one of G and T is 1. Tokens share the loads of
+ * weights, groups those of activations.
+ *
+ * A panel holds groups of 4 tokens, the last one filled up, or one token alone if that is what is
+ * left. A group of T is [blocks of 32 k][T * PANEL_TOKEN] bytes, the blocks rounded up to an even number since a tile may cover 64 k. A block is T * PANEL_Q
  * bytes of activations in *quads* of 4 bytes, one per token next to each other; then T f32 scales and
  * T i32 offsets each for ALL, LOW and BYTES.
  *
  * The file that includes this says how quads look and multiply (all inlined):
  *   enum { PANEL_Q }     bytes of activations per token and block
  *   typedef ... constants;  constants prepare(void);    made once per matmul
+ *   int streams(bq_tile_shape s);    groups that are taken at once for one token, at most MOST
  *   void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high);
  *   offsets offsets_of(byte_sums a);
- *   void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, const constants *c,
- *                    v128_t sum[4][2]);
- *   void dot_bytes(int T, const uint8_t *w, const uint8_t *q, const constants *c, v128_t sum[4][2]);
- * sum[t][h] += products of token t with rows 4h...4h+3; q is a panel block. sum starts at the
- * block's offset, which takes back what tiles add to each weight (8 or 128). */
+ *   void dot_nibbles(int G, int T, int part, const uint8_t *const *w, const uint8_t *q,
+ *                    const constants *c, v128_t sum[MOST][2]);
+ *   void dot_bytes(int G, int T, const uint8_t *const *w, const uint8_t *q, const constants *c,
+ *                  v128_t sum[MOST][2]);
+ * sum[g * T + t][h] += products of token t with rows 4h...4h+3 of group g, whose weights lie at w[g];
+ * q is a panel block. sum starts at the block's offset, which takes back what tiles add to each
+ * weight (8 or 128). */
 #ifndef BQ_KERNELS_SIMD_TILES_H
 #define BQ_KERNELS_SIMD_TILES_H
 
@@ -26,7 +32,7 @@
 
 /* What a dot covers: nibbles of k 0...15, of 16...31, of all 32; or 32 bytes. */
 enum { LOW = 1, HIGH = 2, ALL = 3, BYTES = 4 };
-enum { GROUP = 4 };                  /* most tokens at once: 8 sums */
+enum { TOKENS = 4, MOST = 8 };       /* tokens at once; groups or tokens at once */
 enum { PANEL_TOKEN = PANEL_Q + 16 }; /* bytes per token and block */
 
 /* Sums over the 32 activations of a block: of k 0...15, of 16...31, of all that are negative. */
@@ -40,31 +46,38 @@ typedef struct offsets {
 } offsets;
 
 INLINE constants prepare(void);
+INLINE int streams(bq_tile_shape s);
 INLINE void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high);
 INLINE offsets offsets_of(byte_sums a);
-INLINE void dot_nibbles(int T, int part, const uint8_t *w, const uint8_t *q, const constants *c,
-                        v128_t sum[GROUP][2]);
-INLINE void dot_bytes(int T, const uint8_t *w, const uint8_t *q, const constants *c,
-                      v128_t sum[GROUP][2]);
+INLINE void dot_nibbles(int G, int T, int part, const uint8_t *const *w, const uint8_t *q,
+                        const constants *c, v128_t sum[MOST][2]);
+INLINE void dot_bytes(int G, int T, const uint8_t *const *w, const uint8_t *q, const constants *c,
+                      v128_t sum[MOST][2]);
 
 INLINE size_t panel_blocks(size_t k) { return (k + 63) / 64 * 2; }
 
 /* Tokens that are taken together when `left` are left. */
-INLINE size_t group_tokens(size_t left) { return left >= 4 ? 4 : left >= 2 ? 2 : 1; }
+INLINE size_t group_tokens(size_t left) { return left == 1 ? 1 : TOKENS; }
+
+INLINE size_t panel_size(size_t k, size_t tokens) {
+  const size_t whole = tokens / TOKENS * TOKENS;
+  return panel_blocks(k) * (whole + (tokens > whole ? group_tokens(tokens - whole) : 0)) *
+         PANEL_TOKEN;
+}
 
 /* --- products --------------------------------------------------------------------------------- */
 
-INLINE void start_sums(int T, int part, const uint8_t *q, v128_t sum[GROUP][2]) {
+INLINE void start_sums(int G, int T, int part, const uint8_t *q, v128_t sum[MOST][2]) {
   UNROLL for (int t = 0; t < T; t++) {
     const uint8_t *all = q + T * (PANEL_Q + 4) + 4 * t, *low = all + 4 * T, *bytes = low + 4 * T;
     v128_t start = wasm_v128_load32_splat(part == BYTES ? bytes : part == LOW ? low : all);
     if (part == HIGH) start = wasm_i32x4_sub(start, wasm_v128_load32_splat(low));
-    sum[t][0] = sum[t][1] = start;
+    UNROLL for (int g = 0; g < G; g++) sum[g * T + t][0] = sum[g * T + t][1] = start;
   }
 }
 
 /* acc += (float(sum) * a_scale) * w_scale */
-INLINE void scale_and_add(int T, const uint8_t *q, v128_t w_scale[2], v128_t sum[GROUP][2],
+INLINE void scale_and_add(int T, const uint8_t *q, v128_t w_scale[2], v128_t sum[][2],
                           v128_t acc[][2]) {
   UNROLL for (int t = 0; t < T; t++) {
     v128_t a_scale = wasm_v128_load32_splat(q + T * PANEL_Q + 4 * t);
@@ -78,95 +91,140 @@ INLINE void scale_and_add(int T, const uint8_t *q, v128_t w_scale[2], v128_t sum
 typedef struct matmul_constants {
   constants dot;
   simd_f16_constants f16;
-  const uint8_t *end; /* of all weights */
 } matmul_constants;
 
-/* 32 k of a tile, or `part` of them, which the given scales belong to. */
-INLINE void add_block(bq_tile_shape s, int T, int part, const uint8_t *scales, const uint8_t *w,
-                      const uint8_t *q, const matmul_constants *c, v128_t acc[][2]) {
-  v128_t sum[GROUP][2], w_scale[2];
-  start_sums(T, part, q, sum);
-  if (part == BYTES) dot_bytes(T, w, q, &c->dot, sum);
-  else dot_nibbles(T, part, w, q, &c->dot, sum);
-  UNROLL for (int h = 0; h < 2; h++)
-    w_scale[h] = s.scale_size == 2 ? simd_load_f16_finite(scales + 8 * h, &c->f16)
-                                   : wasm_v128_load(scales + 16 * h);
-  scale_and_add(T, q, w_scale, sum, acc);
+/* 32 k of G tiles, or `part` of them: weights `at` bytes into each, the scales they belong to
+ * `scales` bytes. */
+INLINE void add_block(bq_tile_shape s, int G, int T, int part, const uint8_t *const *tile,
+                      uint32_t scales, uint32_t at, const uint8_t *q, const matmul_constants *c,
+                      v128_t acc[][2]) {
+  v128_t sum[MOST][2], w_scale[2];
+  const uint8_t *w[MOST];
+  UNROLL for (int g = 0; g < G; g++) w[g] = tile[g] + at;
+  start_sums(G, T, part, q, sum);
+  if (part == BYTES) dot_bytes(G, T, w, q, &c->dot, sum);
+  else dot_nibbles(G, T, part, w, q, &c->dot, sum);
+  UNROLL for (int g = 0; g < G; g++) {
+    UNROLL for (int h = 0; h < 2; h++)
+      w_scale[h] = s.scale_size == 2 ? simd_load_f16_finite(tile[g] + scales + 8 * h, &c->f16)
+                                     : wasm_v128_load(tile[g] + scales + 16 * h);
+    scale_and_add(T, q, w_scale, sum + g * T, acc + g * T);
+  }
 }
 
-INLINE void add_tile(bq_tile_shape s, int T, const uint8_t *tile, const uint8_t *q,
-                     const matmul_constants *c, v128_t acc[][2]) {
-  const uint8_t *w = tile + bq_tile_scale_bytes(s);
+INLINE void add_tiles(bq_tile_shape s, int G, int T, const uint8_t *const *tile, const uint8_t *q,
+                      const matmul_constants *c, v128_t acc[][2]) {
+  const uint32_t w = bq_tile_scale_bytes(s);
   if (s.bits == 8) {
-    add_block(s, T, BYTES, tile, w, q, c, acc);
+    add_block(s, G, T, BYTES, tile, 0, w, q, c, acc);
   } else if (s.block == 16) {
-    add_block(s, T, LOW, tile, w, q, c, acc);
-    add_block(s, T, HIGH, tile + BQ_TILE_ROWS * 4, w, q, c, acc);
+    add_block(s, G, T, LOW, tile, 0, w, q, c, acc);
+    add_block(s, G, T, HIGH, tile, BQ_TILE_ROWS * 4, w, q, c, acc);
   } else {
-    add_block(s, T, ALL, tile, w, q, c, acc);
-    if (s.step == 64) add_block(s, T, ALL, tile, w + 128, q + T * PANEL_TOKEN, c, acc);
+    add_block(s, G, T, ALL, tile, 0, w, q, c, acc);
+    if (s.step == 64) add_block(s, G, T, ALL, tile, 0, w + 128, q + T * PANEL_TOKEN, c, acc);
   }
 }
 
 /* The same memory, out of the compiler's sight: it can't keep it in registers. */
-INLINE v128_t (*hide_sums(v128_t sums[GROUP][2]))[2] {
+INLINE v128_t (*hide_sums(v128_t sums[MOST][2]))[2] {
   __asm__("" : "+r"(sums));
   return sums;
 }
 
-/* One token needs each weight once, mostly from memory. Loading a byte of each line a little ahead
- * helps the hardware, which by itself stops prefetching at the end of every 4 KB. */
-INLINE void touch_ahead(bq_tile_shape s, const uint8_t *tile, const uint8_t *end) {
-  enum { AHEAD = 1024, LINE = 64 };
-  const uint8_t *p = (size_t)(end - tile) > AHEAD + bq_tile_size(s) ? tile + AHEAD : tile;
-  UNROLL for (uint32_t i = 0; i < bq_tile_size(s); i += LINE)
-    (void)*(const volatile uint8_t *)(p + i);
+/* Where results go: `rows` of the 8 of each group of rows, of the first `n` groups or tokens (groups:
+ * all or 1; several are whole), each `gap` floats behind the one before. */
+typedef struct output {
+  float *y;
+  size_t rows, n, gap;
+} output;
+
+/* Rare: a call keeps it out of every loop's code. */
+static __attribute__((noinline)) void store_some(float *y, v128_t low, v128_t high, size_t rows) {
+  simd_store_part(y, low, rows < 4 ? rows : 4);
+  if (rows > 4) simd_store_part(y + 4, high, rows - 4);
 }
 
-/* 8 rows times T tokens; `rows` of the 8 are stored. */
-INLINE void multiply_group(bq_tile_shape s, int T, const uint8_t *tiles, size_t n_tiles,
-                           const uint8_t *panel, const matmul_constants *c, size_t rows, float *y,
-                           size_t y_stride) {
+INLINE void store_rows(float *y, const v128_t acc[2], size_t rows) {
+  if (rows == BQ_TILE_ROWS) {
+    wasm_v128_store(y, acc[0]);
+    wasm_v128_store(y + 4, acc[1]);
+  } else {
+    store_some(y, acc[0], acc[1], rows);
+  }
+}
+
+/* G groups of 8 rows, their tiles `gap` bytes apart, times T tokens. */
+INLINE void multiply(bq_tile_shape s, int G, int T, const uint8_t *tiles, size_t gap,
+                     size_t n_tiles, const uint8_t *panel, const matmul_constants *c, output out) {
   /* The integer sums of four tokens take all registers; in memory the others cost least. */
-  v128_t memory[GROUP][2], (*acc)[2] = T == GROUP ? hide_sums(memory) : memory;
-  UNROLL for (int t = 0; t < T; t++)
-    acc[t][0] = acc[t][1] = simd_zero();
+  v128_t memory[MOST][2], (*acc)[2] = T == TOKENS ? hide_sums(memory) : memory;
+  UNROLL for (int i = 0; i < G * T; i++)
+    acc[i][0] = acc[i][1] = simd_zero();
   for (size_t i = 0; i < n_tiles; i++) {
-    if (T == 1) touch_ahead(s, tiles, c->end);
-    add_tile(s, T, tiles, panel, c, acc);
+    const uint8_t *tile[MOST];
+    UNROLL for (int g = 0; g < G; g++) tile[g] = tiles + (size_t)g * gap;
+    add_tiles(s, G, T, tile, panel, c, acc);
     tiles += bq_tile_size(s);
     panel += s.step / 32 * T * PANEL_TOKEN;
   }
-  UNROLL for (int t = 0; t < T; t++, y += y_stride) {
-    if (rows == BQ_TILE_ROWS) {
-      wasm_v128_store(y, acc[t][0]);
-      wasm_v128_store(y + 4, acc[t][1]);
-    } else {
-      simd_store_part(y, acc[t][0], rows < 4 ? rows : 4);
-      if (rows > 4) simd_store_part(y + 4, acc[t][1], rows - 4);
+  UNROLL for (int i = 0; i < G * T; i++)
+    if ((size_t)i < out.n)
+      store_rows(out.y + (size_t)i * out.gap, acc[i], i > 0 && T == 1 ? BQ_TILE_ROWS : out.rows);
+}
+
+/* Rows that one token meets: y[rows]. Each weight is needed once then, and mostly comes from memory.
+ * Several streams far apart arrive faster than one: hardware reads each ahead on its own, but none
+ * beyond the 4 KB that it is in; and groups share what is done to activations. So the groups of 8
+ * rows are cut into as many runs as there are streams, and a pass takes one of each. If some are
+ * left, one more pass takes the last of all, several of them again. Too few for that, or less than 8
+ * rows: a group alone, in all streams. */
+INLINE void multiply_one(bq_tile_shape s, const uint8_t *tiles, size_t n_tiles,
+                         const uint8_t *panel, const matmul_constants *c, size_t rows, float *y) {
+  const size_t all = (size_t)streams(s), group = n_tiles * bq_tile_size(s);
+  const size_t whole = rows / BQ_TILE_ROWS, run = whole / all;
+  for (size_t i = 0, next; i * BQ_TILE_ROWS < rows; i = next) {
+    size_t first = i, gap = 0, n = 1;
+    next = i + 1;
+    if (i < run) {
+      gap = run;
+      n = all;
+      if (next == run) next = run * all;
+    } else if (run > 0 && i < whole) {
+      first = whole - all;
+      gap = 1;
+      n = all;
+      next = whole;
     }
+    const size_t left = rows - first * BQ_TILE_ROWS;
+    const output out = {y + first * BQ_TILE_ROWS, left < BQ_TILE_ROWS ? left : BQ_TILE_ROWS, n,
+                        gap * BQ_TILE_ROWS};
+    multiply(s, streams(s), 1, tiles + first * group, gap * group, n_tiles, panel, c, out);
   }
 }
 
 INLINE void matmul_tiled(bq_tile_shape s, const bq_matrix *m, const bq_batch *a, size_t row0,
                          size_t row1, float *y, size_t y_stride) {
-  const size_t n_tiles = bq_tiles_per_row(s, m->cols), blocks = panel_blocks(m->cols);
-  const size_t group = n_tiles * bq_tile_size(s);
-  const matmul_constants c = {
-      prepare(), simd_f16_prepare(),
-      m->data + (m->rows + (size_t)BQ_TILE_ROWS - 1) / BQ_TILE_ROWS * group};
-  const uint8_t *tiles = m->data + row0 / BQ_TILE_ROWS * group;
-  for (size_t r = row0; r < row1; r += BQ_TILE_ROWS, tiles += group) {
-    const size_t rows = row1 - r < BQ_TILE_ROWS ? row1 - r : BQ_TILE_ROWS;
-    for (size_t t = 0, n; t < a->tokens; t += n) {
-      const uint8_t *panel = a->panel + t * blocks * PANEL_TOKEN;
-      float *out = y + t * y_stride + r;
-      n = group_tokens(a->tokens - t);
-      if (n == 4) multiply_group(s, 4, tiles, n_tiles, panel, &c, rows, out, y_stride);
-      else if (n == 2) multiply_group(s, 2, tiles, n_tiles, panel, &c, rows, out, y_stride);
-      else multiply_group(s, 1, tiles, n_tiles, panel, &c, rows, out, y_stride);
+  const size_t n_tiles = bq_tiles_per_row(s, m->cols), group = n_tiles * bq_tile_size(s);
+  const size_t grouped = a->tokens % TOKENS == 1 ? a->tokens - 1 : a->tokens;
+  const size_t panel_group = panel_size(m->cols, TOKENS);
+  const uint8_t *first = m->data + row0 / BQ_TILE_ROWS * group, *tiles = first;
+  const matmul_constants c = {prepare(), simd_f16_prepare()};
+  if (grouped > 0) {
+    for (size_t r = row0; r < row1; r += BQ_TILE_ROWS, tiles += group) {
+      const size_t rows = row1 - r < BQ_TILE_ROWS ? row1 - r : BQ_TILE_ROWS;
+      const uint8_t *panel = a->panel;
+      for (size_t t = 0; t < grouped; t += TOKENS) {
+        const size_t left = grouped - t;
+        const output out = {y + t * y_stride + r, rows, left < TOKENS ? left : TOKENS, y_stride};
+        multiply(s, 1, TOKENS, tiles, 0, n_tiles, panel, &c, out);
+        panel += panel_group;
+      }
     }
   }
+  if (grouped < a->tokens)
+    multiply_one(s, first, n_tiles, a->panel + panel_size(m->cols, grouped), &c, row1 - row0,
+                 y + grouped * y_stride + row0);
 }
 
 /* --- activations ---------------------------------------------------------------------------- */
@@ -259,13 +317,14 @@ INLINE void quantize_row(const float *x, size_t k, uint8_t *group, size_t T, siz
 /* The panel's scales are `scale_unit` times what they stand for. */
 INLINE void quantize_panel(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel,
                            float scale_unit) {
-  const size_t group_of_one = panel_blocks(k) * PANEL_TOKEN;
-  for (size_t t0 = 0, T; t0 < tokens; t0 += T, panel += T * group_of_one) {
-    T = group_tokens(tokens - t0);
-    if (T == 1) quantize_row(x + t0 * x_stride, k, panel, 1, 0, scale_unit);
+  for (size_t t0 = 0; t0 < tokens; t0 += TOKENS) {
+    uint8_t *group = panel + panel_size(k, t0);
+    if (tokens - t0 == 1) quantize_row(x + t0 * x_stride, k, group, 1, 0, scale_unit);
     else
-      for (size_t t = 0; t < T; t++)
-        quantize_row(x + (t0 + t) * x_stride, k, panel, T, t, scale_unit);
+      for (size_t t = 0; t < TOKENS; t++) {
+        const size_t from = t0 + t < tokens ? t0 + t : tokens - 1; /* the last one fills up */
+        quantize_row(x + from * x_stride, k, group, TOKENS, t, scale_unit);
+      }
   }
 }
 

@@ -71,10 +71,19 @@ static uint32_t greedy(const bq_candidate *c, uint32_t n) {
   return c[best].id;
 }
 
-/* The same without a list of candidates. */
+/* The same without a list of candidates. Few of many beat the best so far: whether one of a run does
+ * is asked for all of the run together, which compilers turn into vectors. */
 static uint32_t largest(const float *logits, uint32_t vocab) {
-  uint32_t best = 0;
-  for (uint32_t i = 1; i < vocab; i++)
+  enum { RUN = 64 };
+  uint32_t best = 0, i = 0;
+  for (; i + RUN <= vocab; i += RUN) {
+    const float most = logits[best];
+    uint32_t better = 0;
+    for (uint32_t j = 0; j < RUN; j++) better |= logits[i + j] > most;
+    for (uint32_t j = 0; better && j < RUN; j++)
+      if (logits[i + j] > logits[best]) best = i + j;
+  }
+  for (; i < vocab; i++)
     if (logits[i] > logits[best]) best = i;
   return best;
 }

@@ -20,7 +20,7 @@ const pairs = at < 0 ? 9 : Number(rest.splice(at, 2)[1]);
 function run(program) {
   const lines = execFileSync(process.execPath, [...process.execArgv, program, ...rest], { encoding: 'utf8' }).trim().split('\n');
   return new Map(lines.map((line) => {
-    const r = JSON.parse(line);
+    const r = JSON.parse(line.replace(/-?nan/g, '0')); // older builds: 0 of 0 seconds
     if (r.pass) return [`${r.pass}: ${r.stage}`, r.us];
     return [`${r.bench} ${r.table} ${r.of ?? `${r.kv} ${r.heads} x`} ${r.tokens}`, r.least_us];
   }));

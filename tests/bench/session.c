@@ -70,6 +70,7 @@ static void print(const char *what, const bq_session *s, const double *seconds, 
   double sum = 0;
   for (int i = BQ_STAGE_EMBED; i < BQ_STAGE_COUNT; i++) sum += seconds[i];
   for (int i = BQ_STAGE_EMBED; i < BQ_STAGE_COUNT; i++) {
+    if (!(seconds[i] > 0)) continue;
     bq_work w = bq_session_work(s, (bq_stage)i, 0, position, tokens);
     const double times = i == BQ_STAGE_EMBED || i == BQ_STAGE_HEAD ? 1 : layers;
     printf("{\"pass\": \"%s\", \"stage\": \"%s\", \"us\": %.1f, \"share\": %.3f, \"GB_per_s\": %.2f, \"GMAC_per_s\": %.2f}\n",

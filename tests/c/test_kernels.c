@@ -207,12 +207,23 @@ static void test_matmul_tokens(void) {
     }
 }
 
+/* Enough groups of 8 rows for several at once, and for every number of them that is left over. */
+static void test_matmul_many_rows(void) {
+  uint64_t seed = 5;
+  for (size_t i = 0; i < COUNT(TYPES); i++)
+    for (size_t groups = 7; groups < 26; groups++) {
+      matmul_case(TYPES[i], groups * 8, 96, 1, RANDOM, &seed);
+      matmul_case(TYPES[i], groups * 8 + 1 + groups % 7, 33, 1 + groups % 5, RANDOM, &seed);
+    }
+}
+
 static void test_matmul_extremes(void) {
   uint64_t seed = 3;
   for (size_t i = 0; i < COUNT(TYPES); i++)
     for (size_t tokens = 1; tokens < 6; tokens++) {
       matmul_case(TYPES[i], 16, 64, tokens, EXTREME, &seed);
       matmul_case(TYPES[i], 9, 1536, tokens, EXTREME, &seed);
+      matmul_case(TYPES[i], 72, 576, tokens, EXTREME, &seed);
     }
 }
 
@@ -530,6 +541,7 @@ int main(void) {
   RUN(test_tables);
   RUN(test_matmul_shapes);
   RUN(test_matmul_tokens);
+  RUN(test_matmul_many_rows);
   RUN(test_matmul_extremes);
   RUN(test_matmul_saturation);
   RUN(test_matmul_odd_activations);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "random.h"
 #include "session/session.h"
 
 enum { V = 8 };
@@ -18,6 +19,21 @@ static void test_greedy_ties_go_to_the_lowest_id(void) {
   bq_rng rng = bq_rng_seed(1);
   CHECK_EQ(sample(&(bq_sample_options){0}, &rng), 1);
   CHECK_EQ(rng.state, 1); /* greedy draws nothing */
+}
+
+/* Against one value after the other: the best before, in, between and behind runs, with ties and NaNs. */
+static void test_greedy_of_many(void) {
+  static float many[700];
+  uint64_t seed = 9;
+  for (uint32_t vocab = 1; vocab < sizeof many / sizeof *many; vocab += 1 + vocab / 8)
+    for (int i = 0; i < 20; i++) {
+      uint32_t best = 0;
+      for (uint32_t j = 0; j < vocab; j++)
+        many[j] = random_bits(&seed) % 50 ? (float)(random_bits(&seed) % (8u << i)) - 20 : NAN;
+      for (uint32_t j = 1; j < vocab; j++)
+        if (many[j] > many[best]) best = j;
+      CHECK_EQ(bq_sample(many, vocab, NULL, 0, &(bq_sample_options){0}, NULL, NULL), best);
+    }
 }
 
 static void test_top_k_1_is_greedy(void) {
@@ -160,6 +176,7 @@ static void test_one_token_vocabulary(void) {
 
 int main(void) {
   RUN(test_greedy_ties_go_to_the_lowest_id);
+  RUN(test_greedy_of_many);
   RUN(test_top_k_1_is_greedy);
   RUN(test_rng_is_splitmix64);
   RUN(test_distributions);
