@@ -1,11 +1,12 @@
 /** The chat page: what happens when. Looks are in style.css, each part of the page has a module of its own. */
 import { BqError } from '../js/index.js';
 import { clearAlert, showError } from './alerts.js';
+import { BUNDLED, keepBundled } from './bundled.js';
 import { crashed, marked } from './crash.js';
 import { onDrop } from './drop.js';
 import * as format from './format.js';
 import { glimpse, GLIMPSED } from './glimpse.js';
-import { download, Host } from './host.js';
+import { Host } from './host.js';
 import { hidePlan, needsConsent, onLink, showButtons, showPlan } from './link.js';
 import { isolate, keepForOffline } from './offline.js';
 import { $, chips, countOn, details, fileInput, grow, message, newChat, onMessage, say, send, showLoading, showProgress, stop } from './page.js';
@@ -19,7 +20,6 @@ import { Conversation } from './view.js';
 /** @typedef {import('../js/types.js').ModelInfo} ModelInfo */
 /** @typedef {import('../js/types.js').Result} Result */
 
-const BUNDLED = new URL('../models/chat.bq4', import.meta.url);
 /** A reload in the middle of a reply loses no more than this many milliseconds of it. */
 const SAVE_EVERY = 300;
 
@@ -218,7 +218,7 @@ async function open(name, find, { retry, level = 0, streaming = false } = {}) {
   say(`Loading ${name}…`);
   try {
     const source = await find(signal);
-    const url = typeof source === 'string' ? source : null;
+    const url = typeof source === 'string' && source !== BUNDLED ? source : null;
     const sizes = { ...(url && { kv: /** @type {const} */ ('i8') }), ...(level && { context: await host.smaller(source, level, signal) }), streaming };
     const info = await marked({ name, url, level }, () => host.load(source, conversation.entries, sizes, showProgress, signal));
     showModel(info, info.name || name, source);
@@ -236,12 +236,15 @@ async function open(name, find, { retry, level = 0, streaming = false } = {}) {
   }
 }
 
-/** @param {ModelInfo} info @param {string} name @param {Blob | string} source  of an address the page itself may read nothing */
+/** @param {ModelInfo} info @param {string} name @param {Blob | string} source  of other sites the page itself may read nothing */
 function showModel(info, name, source) {
-  $('glimpse').hidden = $('glimpse-note').hidden = typeof source === 'string';
-  if (typeof source !== 'string') {
-    glimpse(/** @type {HTMLCanvasElement} */ ($('glimpse')), source);
-    $('glimpse-note').textContent = `${GLIMPSED} of the ${format.large(source.size * 2)} four-bit pieces of its file`;
+  const readable = typeof source !== 'string' || source === BUNDLED;
+  $('glimpse').hidden = $('glimpse-note').hidden = !readable;
+  $('glimpse-note').textContent = `${GLIMPSED} of the ${format.large(info.fileBytes * 2)} four-bit pieces of its file`;
+  if (readable) {
+    glimpse(/** @type {HTMLCanvasElement} */ ($('glimpse')), source, info.fileBytes).then((shown) => {
+      if (!shown) $('glimpse').hidden = $('glimpse-note').hidden = true;
+    });
   }
   panel.model(info, name);
   panel.noReply();
@@ -251,7 +254,7 @@ function showModel(info, name, source) {
 
 async function openBundled(level = 0) {
   hidePlan();
-  const opened = await open('the bundled model', (signal) => download(BUNDLED, showProgress, signal), { retry: () => openBundled(level), level });
+  const opened = await open('the bundled model', async () => BUNDLED, { retry: () => openBundled(level), level });
   if (opened) $('bundled').hidden = true;
 }
 
@@ -404,7 +407,8 @@ async function begin() {
   if (!(await afterCrash())) await openBundled();
   await storage?.show();
   panel.set('offline', 'Storing the page and the model…');
-  panel.set('offline', await keepForOffline());
+  panel.set('offline', await keepForOffline(() => keepBundled(host.store)));
+  await storage?.show();
 }
 
 begin();

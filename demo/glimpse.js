@@ -11,14 +11,49 @@ const PIXELS = 12;
 /** Shown squares: two per byte. */
 export const GLIMPSED = COLUMNS * ROWS;
 
-/** @param {HTMLCanvasElement} canvas  coloured by its style, again with every change of theme @param {Blob} file */
-export async function glimpse(canvas, file) {
-  const start = Math.max(0, (file.size - GLIMPSED / 2) >> 1);
-  const bytes = new Uint8Array(await file.slice(start, start + GLIMPSED / 2).arrayBuffer());
+/** In localStorage, by address: what a visit without a network shows. */
+const KEY = 'bq4.glimpse';
+
+/**
+ * The bytes that are shown; null: not to be had.
+ * @param {Blob | string} source  a file, or the address of one on this site
+ * @param {number} size  of the file
+ * @returns {Promise<Uint8Array | null>}
+ */
+async function middle(source, size) {
+  const start = Math.max(0, (size - GLIMPSED / 2) >> 1);
+  const end = start + GLIMPSED / 2;
+  if (typeof source !== 'string') return new Uint8Array(await source.slice(start, end).arrayBuffer());
+  try {
+    const [url, numbers] = (localStorage.getItem(KEY) ?? '').split(' ');
+    if (url === source) return Uint8Array.from(numbers.split(','), Number);
+    const controller = new AbortController();
+    const response = await fetch(source, { headers: { Range: `bytes=${start}-${end - 1}` }, signal: controller.signal });
+    if (response.status !== 206) {
+      controller.abort(); // the whole file, on a host without ranges
+      return null;
+    }
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    localStorage.setItem(KEY, `${source} ${bytes}`);
+    return bytes;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas  coloured by its style, again with every change of theme
+ * @param {Blob | string} source @param {number} size
+ * @returns {Promise<boolean>}  whether there is something to see
+ */
+export async function glimpse(canvas, source, size) {
+  const bytes = await middle(source, size);
+  if (!bytes) return false;
   canvas.width = COLUMNS * PIXELS;
   canvas.height = ROWS * PIXELS;
   draw(canvas, bytes);
   new MutationObserver(() => draw(canvas, bytes)).observe(document.documentElement, { attributeFilter: ['data-theme'] });
+  return true;
 }
 
 /** @param {HTMLCanvasElement} canvas @param {Uint8Array} bytes */

@@ -21,6 +21,8 @@ export class Host {
   #model = null;
   /** @type {Chat | null} */
   #chat = null;
+  /** What is being loaded is to ask for no more bytes, though there may be no model yet. */
+  #paused = false;
 
   /** NO_SIMD, NO_ENGINE, NO_WORKER. */
   async start() {
@@ -61,9 +63,11 @@ export class Host {
    * @param {AbortSignal} signal
    */
   async load(source, messages, sizes, onProgress, signal) {
+    this.#paused = false;
     const model = await this.#started().load(typeof source === 'string' ? source : fromBlob(source), {
       ...sizes, onProgress: ({ loaded, total, ...rest }) => onProgress(loaded, total, rest), signal,
     });
+    if (this.#paused) await model.pause();
     let chat;
     try {
       chat = await createChat(model, messages);
@@ -85,6 +89,7 @@ export class Host {
 
   /** @param {boolean} paused  asks for no more bytes, or goes on */
   async pause(paused) {
+    this.#paused = paused;
     await (paused ? this.#model?.pause() : this.#model?.resume());
   }
 
@@ -130,31 +135,3 @@ export class Host {
 /** @param {Model} model @param {Message[]} messages */
 const createChat = (model, messages) =>
   model.createChat({ messages: messages.map(({ role, content }) => ({ role, content })), ...(model.info.chat ? {} : { format: NO_TURNS }) });
-
-/**
- * A whole file of this site by one plain GET, which is what the service worker can answer without a network.
- * NETWORK, HTTP_STATUS.
- * @param {URL} url
- * @param {OnProgress} onProgress
- * @param {AbortSignal} signal
- */
-export async function download(url, onProgress, signal) {
-  const response = await fetch(url, { signal }).catch((cause) => {
-    signal.throwIfAborted();
-    throw new BqError('NETWORK', 'the model could not be fetched', { cause });
-  });
-  if (!response.ok || !response.body) throw new BqError('HTTP_STATUS', `the server answered ${response.status} for ${url.href}`);
-  const total = Number(response.headers.get('content-length') ?? 0);
-  const chunks = [];
-  let loaded = 0;
-  const reader = response.body.getReader();
-  for (;;) {
-    const { done, value } = await reader.read().catch((cause) => {
-      signal.throwIfAborted();
-      throw new BqError('NETWORK', `the connection broke after ${loaded} bytes`, { cause, offset: loaded });
-    });
-    if (done) return new Blob(chunks);
-    chunks.push(value);
-    onProgress((loaded += value.length), total);
-  }
-}

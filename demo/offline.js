@@ -5,11 +5,15 @@ const DEADLINE = 8000;
 /** In sessionStorage: this tab has been reloaded for the sake of isolation once. */
 const TRIED = 'bq4.isolating';
 
-/** Registers the service worker and waits until it holds everything. @returns {Promise<string>}  how it went, for people */
-export async function keepForOffline() {
+/**
+ * Registers the service worker and waits until it holds page and engine, and the store the model.
+ * @param {() => Promise<boolean>} keepModel  waits until it is stored, and says whether it is
+ * @returns {Promise<string>}  how it went, for people
+ */
+export async function keepForOffline(keepModel) {
   if (!('serviceWorker' in navigator)) return 'only until this page is closed: this browser lets it store nothing';
   try {
-    if (await active()) return 'yes: page, engine and model are stored';
+    if (await active()) return (await keepModel()) ? 'yes: page, engine and model are stored' : 'page and engine are stored, the model is not';
   } catch {
     // Refused (private mode, storage full, no secure context): the page works as long as it is open.
   }

@@ -61,7 +61,7 @@ export class StoragePanel {
 
   /** @param {Listed} file */
   #pin({ key, name, pinned }) {
-    const made = button(pinned ? 'Kept' : 'Keep', `Keep ${name} when storage is short`, () => this.#change(() => this.#shelf.pin(key, !pinned)));
+    const made = button(pinned ? 'Kept' : 'Keep', `${pinned ? 'Kept' : 'Keep'} ${name} when storage is short`, () => this.#change(() => this.#shelf.pin(key, !pinned)));
     made.setAttribute('aria-pressed', String(pinned));
     return made;
   }

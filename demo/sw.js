@@ -1,24 +1,23 @@
 /**
  * Service worker: keeps what the page needs to start without a network. It answers only for the files listed here,
- * and asks the network first, so a page with a network is never stale. Everything else (other origins, ranges of
- * large models, other files) is none of its business.
+ * and asks the network first, so a page with a network is never stale. Everything else (models, which the engine
+ * stores, other origins, other files) is none of its business.
  *
  * It also makes the page cross-origin isolated, which threads need, on hosts that can't send headers.
  *
  * A browser test compares the list with what a visit fetches.
  */
 
-const CACHE = 'bq4-demo-1';
+const CACHE = 'bq4-demo-2';
 
 const FILES = [
   './', 'icon.svg', 'style.css', 'theme.js',
-  'alerts.js', 'app.js', 'crash.js', 'drop.js', 'format.js', 'glimpse.js', 'host.js', 'link.js', 'offline.js', 'page.js', 'panel.js', 'parts.js', 'settings.js', 'storage.js', 'store.js', 'thread.js', 'view.js', 'worker.js',
+  'alerts.js', 'app.js', 'bundled.js', 'crash.js', 'drop.js', 'format.js', 'glimpse.js', 'host.js', 'link.js', 'offline.js', 'page.js', 'panel.js', 'parts.js', 'settings.js', 'storage.js', 'store.js', 'thread.js', 'view.js', 'worker.js',
   ...['again', 'border', 'chat', 'chunks', 'client', 'companion', 'engine', 'errors', 'estimate', 'features', 'fit', 'generation', 'index', 'keep', 'kernels', 'let-go', 'loading',
     'model', 'plan', 'progress', 'protocol', 'refuse', 'sections', 'session', 'squeeze', 'stop', 'thread', 'threads', 'trace', 'turn', 'wasm', 'worker'].map((name) => `../js/${name}.js`),
   ...['blob', 'http', 'index', 'node', 'read', 'remote'].map((name) => `../js/sources/${name}.js`),
   ...['cache', 'disk', 'entry', 'index', 'indexeddb', 'layout', 'locks', 'memory', 'opfs'].map((name) => `../js/store/${name}.js`),
   ...['relaxed', 'simd128', 'relaxed-threads', 'simd128-threads'].map((name) => `../build/wasm/bq4-${name}.wasm`),
-  '../models/chat.bq4',
 ].map((path) => new URL(path, location.href).href);
 
 /** With these on the page and its workers, the browser lets them share memory. */

@@ -111,7 +111,7 @@ export class Loading {
       this.#model.resolve(handle);
       this.#announce();
       await this.#data(prefix);
-      this.#meter?.at('ready', this.plan.fileBytes, this.#entry?.problem?.message);
+      this.#meter?.at('ready', this.plan.fileBytes, this.#problem);
       this.#announce();
     } catch (error) {
       this.outdated = this.#planned.cached && error instanceof BqError && error.code === 'CHANGED';
@@ -135,6 +135,12 @@ export class Loading {
     await this.done;
     await this.kept;
     return (await onDemand(import('./keep.js'))).pagedFrom(this.#entry, this.plan);
+  }
+
+  /** What is not kept, and why. */
+  get #problem() {
+    if (this.#cache && this.plan.version === 1) return 'files of version 1 have no hashes, so they are not kept';
+    return this.#entry?.problem?.message;
   }
 
   /** Ends the use of the cache, when loading has ended. */

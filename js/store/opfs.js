@@ -42,13 +42,14 @@ const syncHandle = (handle, exists = async () => true) => ({
 const plainHandle = (file) => ({
   async read(into, at) {
     // A File stands for one state: after a write by another tab it can't be read, a new one can.
-    for (let tries = 3; ; tries--) {
+    for (let tries = 8; ; tries--) {
       try {
         const bytes = new Uint8Array(await (await file.getFile()).slice(at, at + into.length).arrayBuffer());
         into.set(bytes);
         return bytes.length;
       } catch (error) {
         if (tries === 0 || /** @type {Error} */ (error).name !== 'NotReadableError') throw error;
+        await new Promise((resolve) => setTimeout(resolve, 10));
       }
     }
   },

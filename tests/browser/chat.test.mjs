@@ -324,7 +324,7 @@ test('the engine or the model cannot be had: said with code and hint, and tried 
   assert.match(await alert.locator('code').textContent() ?? '', /^NO_ENGINE/);
   assert.match(await alert.locator('.hint').textContent() ?? '', /build\/wasm/);
   await page.unroute('**/bq4-relaxed*.wasm');
-  await page.route('**/chat.bq4', (route) => route.fulfill({ status: 503 }));
+  await page.route('**/chat.bq4*', (route) => route.fulfill({ status: 503 }));
   await alert.getByRole('button', { name: 'Reload the page' }).click();
   await alert.locator('code', { hasText: 'HTTP_STATUS' }).waitFor();
   assert.ok(await ui(page).send.isDisabled());
@@ -334,7 +334,7 @@ test('the engine or the model cannot be had: said with code and hint, and tried 
   assert.match(await say(page, 'Hello!'), /\w/);
   await page.reload();
   await alert.waitFor();
-  await page.unroute('**/chat.bq4');
+  await page.unroute('**/chat.bq4*');
   await alert.getByRole('button', { name: 'Try again' }).click();
   await ready(page);
   assert.match(await say(page, 'Hello!'), /\w/);

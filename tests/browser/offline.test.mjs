@@ -1,5 +1,7 @@
 // Once loaded, the demo needs no network, and no particular host.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { serve } from '../../tools/serve.mjs';
 import { launch } from './launch.mjs';
@@ -128,6 +130,25 @@ test('without headers and without a service worker: one thread, no reload', asyn
   assert.equal(loads(), 3, 'the first, the one it asked for itself, the one asked for here');
 });
 
+test('the bundled model is fetched once, and its address names its file', async () => {
+  const id = readFileSync(join(ROOT, 'models/chat.bq4')).subarray(40, 44).toString('hex');
+  const host = await plainHost('/m');
+  cleanup.push(host.close);
+  const page = await watched();
+  await isolatedDemo(page, host.url);
+  await kept(page);
+  const fetched = () => host.paths.filter((path) => path === 'models/chat.bq4').length;
+  const before = fetched();
+  await page.reload();
+  await ready(page);
+  assert.match(await say(page, 'Hello!'), /\w/);
+  await kept(page);
+  assert.equal(fetched(), before + 1, 'but for a glimpse, on a host that knows no ranges');
+  const stored = await page.locator('#stored li').evaluateAll((rows) => rows.map((row) => /** @type {HTMLElement} */ (row).dataset.url));
+  assert.deepEqual(stored, [`${host.url.replace('demo/', '')}models/chat.bq4?${id}`]);
+  assert.equal(await page.getByRole('button', { name: 'Kept chat.bq4' }).getAttribute('aria-pressed'), 'true');
+});
+
 test('what is stored is what a visit needs', async () => {
   const host = await plainHost('/x');
   cleanup.push(host.close);
@@ -135,6 +156,7 @@ test('what is stored is what a visit needs', async () => {
   await openDemo(plain, host.url);
   const needed = new Set(host.paths);
   needed.delete('demo/sw.js');
+  needed.delete('models/chat.bq4'); // in the engine's store
   const page = await watched();
   await isolatedDemo(page, host.url);
   await kept(page);
@@ -144,7 +166,7 @@ test('what is stored is what a visit needs', async () => {
   });
   // And what a visit may come to need: the other builds, threads, files of version 1, models from links, other stores.
   const more = ['simd128', 'relaxed-threads', 'simd128-threads'].map((name) => `build/wasm/bq4-${name}.wasm`);
-  const links = ['again', 'companion', 'estimate', 'let-go', 'refuse', 'squeeze', 'thread', 'threads', 'sources/http', 'sources/remote', 'store/cache', 'store/indexeddb', 'store/memory'];
+  const links = ['again', 'companion', 'estimate', 'let-go', 'refuse', 'squeeze', 'thread', 'threads', 'sources/blob', 'sources/http', 'sources/remote', 'store/cache', 'store/indexeddb', 'store/memory'];
   assert.deepEqual(stored.sort(), [...new Set([...needed, ...more, 'demo/thread.js', ...links.map((name) => `js/${name}.js`)])].sort());
 });
 
@@ -177,8 +199,7 @@ test('the service worker shows what is new, and leaves ranges and other files al
   cleanup.shift();
   assert.match(await get('style.css'), /^200: \/\*/, 'the new copy was stored');
   assert.equal(await get('format.js'), '200: stale', 'what was stored is used without a network');
-  assert.match(await get('../models/chat.bq4'), /^200: BQ4F/);
-  assert.equal(await get('../models/chat.bq4', { Range: 'bytes=0-3' }), 'failed', 'a range is none of its business');
+  assert.equal(await get('../models/chat.bq4'), 'failed', 'models are none of its business');
   assert.equal(await get('../models/README.md'), 'failed');
 });
 

@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createEngine, createWorkerEngine, fromUrl } from '../../js/index.js';
 import { openStore } from '../../js/store/index.js';
-import { tinyModel } from './fixture.mjs';
+import { CONFIG, tinyModel } from './fixture.mjs';
 import { serve } from './server.mjs';
+import { v1 } from './v1.mjs';
 
 const MiB = 1 << 20;
 const bytes = await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 } });
@@ -92,6 +93,41 @@ for (const [where, create] of Object.entries(KINDS)) {
     server.requests.length = 0;
     assert.equal(await load(), second);
     assert.deepEqual(server.requests, []);
+  });
+}
+
+for (const [where, create] of Object.entries(KINDS)) {
+  test(`${where}: a signed address expires in the middle; a new one of the same file fetches only the rest`, async (t) => {
+    const { server, engine } = await setUp(t, create);
+    const at = (signature) => fromUrl(`${server.origin}/signed/${signature}/model.bq4?sig=${signature}`, QUICK);
+    server.behaviour.on = ({ path, from }) => (path.includes('/old/') && from >= prefix + 6 * MiB ? { status: 403 } : undefined);
+    await assert.rejects(engine.load(at('old')), { code: 'EXPIRED', hint: /new address/ });
+    const [{ cachedBytes, key, complete }] = await engine.store.list();
+    assert.equal(complete, false);
+    assert.ok(cachedBytes >= prefix + 3 * MiB, `${cachedBytes} bytes kept`);
+    server.requests.length = 0;
+    await (await engine.load(at('new'))).close();
+    const fetched = server.requests.map(({ range }) => /=(\d+)-(\d+)/.exec(range).slice(1).map(Number)).filter(([from]) => from >= prefix);
+    const bytesFetched = fetched.reduce((sum, [from, to]) => sum + Math.min(to + 1, bytes.length) - from, 0);
+    assert.equal(bytesFetched, bytes.length - cachedBytes, 'nothing that was kept');
+    assert.ok(server.requests.every(({ path }) => path.includes('/new/')));
+    const list = await engine.store.list();
+    assert.deepEqual(list.map((file) => [file.key, file.complete]), [[key, true]], 'one file, under both addresses');
+    server.requests.length = 0;
+    for (const name of ['old', 'new']) await (await engine.load(at(name))).close();
+    assert.deepEqual(server.requests, []);
+  });
+
+  test(`${where}: a v1 file is loaded, and said not to be kept`, async (t) => {
+    const { server, engine } = await setUp(t, create);
+    const { file, json } = await v1({ ...CONFIG, hidden: 64, ffn: 96 });
+    const companion = new TextEncoder().encode(JSON.stringify(json));
+    server.behaviour.on = ({ path }) => ({ file: path.endsWith('.json') ? companion : file });
+    let problem = '';
+    const model = await engine.load(server.url, { onProgress: ({ cacheProblem }) => (problem = cacheProblem || problem) });
+    assert.match(problem, /version 1.*not kept/);
+    assert.deepEqual([await engine.store.list(), (await engine.plan(server.url)).cached], [[], { bytes: 0, complete: false }]);
+    await model.close();
   });
 }
 

@@ -1,0 +1,110 @@
+// The store and engines with a cache in every browser, in the best place each of them has. What only a driver of Chromium
+// can do to them (quota, clearing, killing) is in store.test.mjs and cached.test.mjs.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { tinyModel } from '../js/fixture.mjs';
+import { serve } from '../js/server.mjs';
+import { cases } from '../js/store-suite.mjs';
+import { BROWSERS, start } from './browsers.mjs';
+import { everyBrowser } from './every.mjs';
+import { host } from './host.mjs';
+
+const MiB = 1 << 20;
+const bytes = await tinyModel({ config: { layers: 8, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 } });
+const prefix = Number(new DataView(bytes.buffer).getBigUint64(24, true));
+const chunks = Math.ceil((bytes.length - prefix) / MiB);
+
+/** @param {[string, any[]]} call  of tests/browser/store-ops.mjs */
+const inWorker = ([name, args]) => /** @type {any} */ (globalThis).inWorker(name, args);
+
+/** Loads in so many workers at once, each with an engine of its own, and says a few words. @param {{ url: string, engines?: number, paged?: boolean }} how */
+async function load({ url, engines = 1, paged = false }) {
+  const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
+  const options = { context: 128, kv: 'i8' };
+  const one = async () => {
+    const engine = await createWorkerEngine({ threads: 1, variant: 'simd128', cache: 'auto' });
+    const source = fromUrl(url, { retries: 1, retryDelay: 1 });
+    const plan = await engine.plan(source, options);
+    let problem = '';
+    const onProgress = (/** @type {any} */ now) => (problem = now.cacheProblem || problem);
+    const budget = paged ? plan.heapBytes - Math.floor(plan.weightBytes * 0.3) : undefined;
+    const model = await engine.load(source, { ...options, budget, onProgress });
+    const { ids } = await (await model.createSession()).generate('the quick', { temperature: 0, maxTokens: 6 }).done();
+    await model.close();
+    const list = await engine.store.list();
+    const { backend } = engine.store;
+    await engine.close();
+    return { ids: ids.join(), problem, backend, residency: model.info.residency, cached: plan.cached.bytes, complete: list.some((/** @type {any} */ f) => f.url === url && f.complete) };
+  };
+  return Promise.all(Array.from({ length: engines }, one));
+}
+
+/** Chunks that were asked for, in order. @param {{ range?: string }[]} requests */
+const asked = (requests) => requests.flatMap(({ range }) => {
+  const [from, to] = /=(\d+)-(\d+)/.exec(String(range))?.slice(1).map(Number) ?? [0, 0];
+  return Array.from({ length: chunks }, (_, c) => c).filter((c) => to > 65535 && from < prefix + (c + 1) * MiB && to >= prefix + c * MiB);
+}).sort((a, b) => a - b);
+
+await everyBrowser((name) => {
+  const { opfs } = BROWSERS[name];
+  /** @type {import('./browsers.mjs').Browser} */
+  let browser;
+  /** @type {Awaited<ReturnType<typeof host>>} */
+  let site;
+  before(async () => {
+    browser = await start(name);
+    site = await host();
+  });
+  after(async () => {
+    await browser?.close();
+    await site?.close();
+  });
+
+  for (const backend of opfs ? ['opfs', 'cache', 'indexeddb'] : ['cache', 'indexeddb']) {
+    test(`the contract, ${backend} in a worker`, async (t) => {
+      const page = await browser.open(`${site.url}tests/browser/store.html`);
+      await page.until(() => /** @type {any} */ (globalThis).inWorker);
+      for (const which of Object.keys(cases)) await t.test(which, () => page.evaluate(inWorker, /** @type {[string, any[]]} */ (['case', [which, { backend }]])));
+      await page.close();
+    });
+  }
+
+  test('a model is fetched once; then nothing is asked for, also without a server', async (t) => {
+    const server = await serve(bytes);
+    t.after(server.close);
+    const page = await browser.open(site.url);
+    const [first] = await page.evaluate(load, { url: server.url });
+    assert.deepEqual({ ...first, ids: '' }, { ids: '', problem: '', backend: opfs ? 'opfs' : 'cache', residency: 'resident', cached: 0, complete: true });
+    assert.deepEqual(asked(server.requests), Array.from({ length: chunks }, (_, c) => c));
+    server.requests.length = 0;
+    // WebKit under test is a private window, whose caches are gone with the worker that made them.
+    if (name === 'webkit') return;
+    await page.reload();
+    const [second] = await page.evaluate(load, { url: server.url });
+    assert.deepEqual([second.ids, second.cached, server.requests], [first.ids, bytes.length, []]);
+    await server.close();
+    const [third] = await page.evaluate(load, { url: server.url, paged: true });
+    assert.deepEqual([third.ids, third.residency], [first.ids, 'paged']);
+    await page.close();
+  });
+
+  test('two that load the same file at once share one download', async () => {
+    const server = await serve(bytes, { step: 16384 });
+    const page = await browser.open(site.url);
+    const [one, two] = await page.evaluate(load, { url: server.url, engines: 2 });
+    assert.equal(one.ids, two.ids);
+    assert.deepEqual(asked(server.requests), Array.from({ length: chunks }, (_, c) => c));
+    // Each plans and loads from the first bytes, which are all that both fetch.
+    assert.equal(server.requests.filter(({ range }) => range === 'bytes=0-65535').length, 4);
+    await page.close();
+    await server.close();
+  });
+
+  test('what does not fit is refused where files can\'t be read in pieces', { skip: opfs && 'it can' }, async () => {
+    const server = await serve(bytes);
+    const page = await browser.open(site.url);
+    await assert.rejects(page.evaluate(load, { url: server.url, paged: true }), /BqError/);
+    await page.close();
+    await server.close();
+  });
+});

@@ -1,0 +1,43 @@
+// Files of version 2 that were written on 2026-11-21 and are never written again: they load, and compute the same bits.
+// A change that turns this red breaks files that people have (docs/decisions/0011-format-v2-is-stable.md).
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { xxh64 } from '../../js/convert/xxh64.js';
+import { createEngine, fromBytes } from '../../js/index.js';
+import { openLogits } from './logits.mjs';
+
+const FOLDER = new URL('../golden/v2/', import.meta.url);
+const recorded = JSON.parse(readFileSync(new URL('recorded.json', FOLDER), 'utf8'));
+
+/** Logits after each of some ids. @param {Uint8Array} bytes @param {'simd128' | 'relaxed'} variant */
+async function logits(bytes, variant) {
+  const model = await openLogits(fromBytes(bytes), { variant });
+  const steps = [model.start([1, 2, 3]), ...[4, 7, 11, 13, 2, 9, 5].map((id) => model.next(id))];
+  model.close();
+  return xxh64(Buffer.concat(steps.map((step) => new Uint8Array(step.buffer)))).toString(16).padStart(16, '0');
+}
+
+for (const name of readdirSync(FOLDER).filter((file) => file.endsWith('.bq4'))) {
+  test(`${name}: what it says, and the same logits as ever`, async () => {
+    const bytes = new Uint8Array(readFileSync(new URL(name, FOLDER)));
+    const engine = await createEngine({ threads: 1 });
+    const plan = await engine.plan(fromBytes(bytes));
+    const model = await engine.load(fromBytes(bytes));
+    const { arch, layers, hidden, heads, kvHeads, vocab, tokens, tied, license } = /** @type {any} */ (plan);
+    const seen = {
+      sha256: createHash('sha256').update(bytes).digest('hex'),
+      facts: { name: plan.name, arch, layers, hidden, heads, kvHeads, vocab, tokens, tied, license },
+      ids: plan.tokens ? await model.tokenize('Once upon a time, the lion — ü!') : [],
+      logits: { simd128: await logits(bytes, 'simd128'), relaxed: await logits(bytes, 'relaxed') },
+    };
+    await engine.close();
+    assert.equal(seen.logits.simd128, seen.logits.relaxed);
+    assert.deepEqual(JSON.parse(JSON.stringify(seen)), recorded[name]);
+  });
+}
+
+test('every recorded file is there', () => {
+  assert.deepEqual(readdirSync(FOLDER).filter((file) => file.endsWith('.bq4')), Object.keys(recorded).sort());
+});
