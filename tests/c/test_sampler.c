@@ -20,6 +20,24 @@ static void test_greedy_ties_go_to_the_lowest_id(void) {
   CHECK_EQ(rng.state, 1); /* greedy draws nothing */
 }
 
+/* Whatever the number of logits, wherever the largest is, beside NaNs, infinities and zeros of both signs. */
+static void test_greedy_is_the_first_of_the_largest(void) {
+  static float l[100];
+  bq_rng rng = bq_rng_seed(1);
+  uint32_t seed = 3;
+  for (uint32_t n = 1; n <= 100; n++)
+    for (int times = 0; times < 20; times++) {
+      uint32_t best = 0;
+      for (uint32_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        static const float odd[] = {NAN, -INFINITY, 0.0f, -0.0f, 1, 2, 2, 3};
+        l[i] = odd[seed >> 29];
+        if (l[i] > l[best]) best = i; /* NaN: neither before nor behind */
+      }
+      CHECK_EQ(bq_sample(l, n, NULL, 0, &(bq_sample_options){0}, &rng, scratch), best);
+    }
+}
+
 static void test_top_k_1_is_greedy(void) {
   bq_rng rng = bq_rng_seed(7);
   for (int i = 0; i < 100; i++)
@@ -160,6 +178,7 @@ static void test_one_token_vocabulary(void) {
 
 int main(void) {
   RUN(test_greedy_ties_go_to_the_lowest_id);
+  RUN(test_greedy_is_the_first_of_the_largest);
   RUN(test_top_k_1_is_greedy);
   RUN(test_rng_is_splitmix64);
   RUN(test_distributions);

@@ -213,7 +213,8 @@ ${plot('load', 'Load time and payload')}
 
 ## How each was run
 
-- **bq4**: \`createWorkerEngine\`, greedy. A prompt's first token always differs, so that nothing is reused.
+- **bq4**: \`createWorkerEngine\`, greedy. A prompt's first token always differs, so that nothing is reused. KV cache i8, which is not
+  the default (f32): [decision 5](decisions/0005-kv-cache-types.md) has what it costs in perplexity.
 - **native llama.cpp**: flash attention as it decides (on), KV f16, batches of 512, a thread pool that lives through the run, nothing
   sampled, as in its own bench; the driver is \`tools/bench/peers/native.c\`. Measuring fails if the backend it picks lacks an instruction
   set of this CPU.
