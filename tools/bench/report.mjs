@@ -39,6 +39,7 @@ const SHORT = [
   ['native llama.cpp, Q4_0', { runtime: 'native', precision: 'q4_0', variant: 'best' }],
   ['wllama 3.8.1, Q4_0', { runtime: 'wllama', version: '3.8.1', precision: 'q4_0' }],
   ['wllama 3.8.1, Q8_0', { runtime: 'wllama', version: '3.8.1', precision: 'q8_0' }],
+  ['wllama 2.3.1, Q4_0', { runtime: 'wllama', version: '2.3.1', precision: 'q4_0' }],
   ['transformers.js 4.3.1, int8', { runtime: 'tjs', precision: 'q8' }],
   ['onnxruntime-web 1.30.0, int8', { runtime: 'ort', precision: 'q8' }],
   ['onnxruntime-web 1.30.0, f32', { runtime: 'ort', precision: 'fp32' }],
