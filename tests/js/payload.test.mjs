@@ -4,52 +4,25 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { gzipSync } from 'node:zlib';
 import { fromBytes } from '../../js/index.js';
+import { makeDist, moduleSizes, pageModules, SCRIPT_LIMIT } from '../../tools/payload.mjs';
 import { tinyModel } from './fixture.mjs';
 
 const root = new URL('../../', import.meta.url);
-const LIMIT = 30_000;
-/** What a page with threads loads: its own imports, those of the engine's worker, those of the other threads', a model's by an address. */
-const ENTRIES = ['index.js', 'worker.js', 'threads.js', 'thread.js', 'sources/remote.js', 'sources/http.js'];
+before(() => assert.equal(makeDist(), ''));
 
-before(() => {
-  const made = spawnSync(process.execPath, ['tools/dist.mjs'], { cwd: root, encoding: 'utf8' });
-  assert.equal(made.status, 0, made.stdout + made.stderr);
-});
-
-/** @param {string} url @param {Set<string>} seen */
-function follow(url, seen) {
-  if (seen.has(url)) return seen;
-  seen.add(url);
-  const text = readFileSync(new URL(url), 'utf8');
-  for (const [, name] of text.matchAll(/(?:^|;)(?:import|export)[^;'"]*?from\s*["']([^"']+)["']/gm)) {
-    assert.match(name, /^\.\.?\//, `${url} imports ${name}: only our own modules, by relative address`);
-    follow(new URL(name, url).href, seen);
-  }
-  return seen;
-}
-
-/** Addresses of all modules that a page loads. */
-function loaded() {
-  /** @type {Set<string>} */
-  const seen = new Set();
-  for (const entry of ENTRIES) follow(new URL(`dist/${entry}`, root).href, seen);
-  return [...seen];
-}
-
-test(`JavaScript of a page: at most ${LIMIT} bytes gzipped`, () => {
-  const files = loaded();
-  const sizes = files.map((url) => gzipSync(readFileSync(new URL(url)), { level: 9 }).length);
+test(`JavaScript of a page: at most ${SCRIPT_LIMIT} bytes gzipped`, () => {
+  const files = pageModules();
+  const sizes = moduleSizes(files).map(({ gzip }) => gzip);
   const sum = sizes.reduce((a, b) => a + b, 0);
   assert.ok(files.length > 15, 'the graph was followed');
   assert.ok(!files.some((url) => /companion|convert|inspect|sources\/file/.test(url)), `for Node or v1 files only: ${files}`);
-  assert.ok(sum <= LIMIT, `${sum} bytes: ${files.map((url, i) => `${url.slice(root.href.length)} ${sizes[i]}`).join(', ')}`);
+  assert.ok(sum <= SCRIPT_LIMIT, `${sum} bytes: ${files.map((url, i) => `${url.slice(root.href.length)} ${sizes[i]}`).join(', ')}`);
   console.log(`${files.length} modules, ${sum} bytes gzipped`);
 });
 
 test('no eval, no blob: addresses, no absolute addresses to load from', () => {
-  for (const url of loaded()) assert.doesNotMatch(readFileSync(new URL(url), 'utf8'), /\beval\(|new Function|createObjectURL|['"]https?:/, url);
+  for (const url of pageModules()) assert.doesNotMatch(readFileSync(new URL(url), 'utf8'), /\beval\(|new Function|createObjectURL|['"]https?:/, url);
 });
 
 test('dist/ has every module of js/, without comments', () => {
@@ -64,7 +37,7 @@ test('the package contains what its modules load, by addresses that bundlers und
   const { exports } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
   assert.equal(exports['.'].default, './dist/index.js');
   let found = 0;
-  for (const url of loaded()) {
+  for (const url of pageModules()) {
     assert.ok(files.has(url.slice(root.href.length)), url);
     for (const [, name] of readFileSync(new URL(url), 'utf8').matchAll(/new URL\(["']([^"']+)["'], ?import\.meta\.url\)/g)) {
       const target = new URL(name, url);

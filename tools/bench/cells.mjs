@@ -38,7 +38,7 @@ export const OURS = ['bq4h+bq8', 'bq4h+bq4h'];
 /** Rounds of other shapes, and of all before those come that can wait. */
 export const FEW = 3;
 /** @type {Record<string, number>} */
-const SHAPE_ROUNDS = { '15m': FEW, '500m': 2 };
+const SHAPE_ROUNDS = { '15m': FEW, '500m': FEW };
 
 /** @param {string} shape @returns {Cell[]} */
 function ourCells(shape) {
@@ -95,8 +95,7 @@ function wllama(shape) {
     const precisions = shape === '500m' ? ['q4_0'] : ['q4_0', 'q8_0'];
     return precisions.map((precision) => {
       const cell = shape === '500m' ? { prompt: 32, tokens: 16 } : { prompt: 128, tokens: shape === '135m' ? 32 : 64 };
-      const rounds = shape === '500m' && version === '3.8.1' ? 1 : undefined;
-      return { runtime: /** @type {const} */ ('wllama'), version, precision, shape, threads, kv: 'f16', cells: [cell], ...(rounds && { rounds }) };
+      return { runtime: /** @type {const} */ ('wllama'), version, precision, shape, threads, kv: 'f16', cells: [cell], ...(shape === '500m' && { rounds: 1 }) };
     });
   }));
 }
@@ -109,8 +108,8 @@ function onnx(shape) {
   return THREADS.flatMap((threads) => runtimes.flatMap(([runtime, version]) => precisions.map((precision) => {
     const slow = precision === 'q4';
     const cells = shape === '500m' ? [{ prompt: 32, tokens: slow ? 4 : 16 }] : [{ prompt: 128, tokens: slow ? 16 : 32 }];
-    if (shape === '135m' && precision === 'q8') cells.push({ prompt: 512, tokens: 16 });
-    return { runtime, version, precision, shape, threads, kv: 'f32', cells, ...(slow && shape === '500m' && { rounds: 1 }) };
+    if (shape === '135m' && runtime === 'ort' && precision === 'q8') cells.push({ prompt: 512, tokens: 16 });
+    return { runtime, version, precision, shape, threads, kv: 'f32', cells, ...(shape === '500m' && { rounds: 1 }) };
   })));
 }
 

@@ -1,5 +1,7 @@
 // From the results of single visits to what the report shows: medians, rates, ratios against the targets.
 import { SHAPES } from '../make_random.mjs';
+import { SCRIPT_LIMIT } from '../payload.mjs';
+import { MODULE_LIMIT } from '../size.mjs';
 import { dotInstruction } from './machine.mjs';
 import { summary } from './stats.mjs';
 
@@ -121,8 +123,13 @@ export function stepOf(row, depth) {
 
 /** @typedef {NonNullable<ReturnType<typeof stepOf>>} Step */
 
-/** What is asked of the 135m shape. @param {Table} table @returns {Target[]} */
-export function targetsOf(table) {
+/** All JavaScript that a page loads, as a name among the modules'. */
+export const SCRIPTS = 'JavaScript';
+
+/** @typedef {Record<string, { raw: number, gzip: number }>} Sizes */
+
+/** What is asked of the 135m shape, and of our payload. @param {Table} table @param {Sizes} ours @returns {Target[]} */
+export function targetsOf(table, ours) {
   /** @type {Target[]} */
   const list = [];
   const add = (/** @type {string} */ group, /** @type {string} */ what, /** @type {'≥' | '≤'} */ sign, /** @type {number} */ target, /** @type {Summary | null} */ range) => {
@@ -168,18 +175,20 @@ export function targetsOf(table) {
   add('overheads', 'share of a decode step that is no matmul, attention included', '≤', 0.1, (traced && stepOf(traced, 128)?.noProduct) ?? null);
   add('overheads', 'the same without attention', '≤', 0.1, (traced && stepOf(traced, 128)?.others) ?? null);
   add('overheads', 'first token of a 16-token prompt, against the arithmetic of 17 tokens when warm', '≤', 1.2, us(1)[0]?.startRatio ?? null);
+  add('payload, bytes gzipped', 'the largest module', '≤', MODULE_LIMIT, summary([Math.max(...Object.entries(ours).filter(([name]) => name !== SCRIPTS).map(([, { gzip }]) => gzip))]));
+  add('payload, bytes gzipped', 'all JavaScript of a page', '≤', SCRIPT_LIMIT, summary([ours[SCRIPTS]?.gzip ?? NaN]));
   return list;
 }
 
 /**
  * @param {Entry[]} entries
- * @param {{ machine: import('./machine.mjs').Machine, payload: { ours: Record<string, { raw: number, gzip: number }>, peers: Record<string, { raw: number, gzip: number }> } }} facts
+ * @param {{ machine: import('./machine.mjs').Machine, payload: { ours: Sizes, peers: Sizes } }} facts
  */
 export function figures(entries, { machine, payload }) {
   const rows = rowsOf(entries);
   const times = entries.map(({ at }) => at).sort();
   return {
-    machine, dot: dotInstruction(machine), payload, rows, targets: targetsOf(new Table(rows)), limits: limitsOf(rows),
+    machine, dot: dotInstruction(machine), payload, rows, targets: targetsOf(new Table(rows), payload.ours), limits: limitsOf(rows),
     from: times[0], to: times[times.length - 1], stolen: summary(entries.flatMap(({ stolen }) => (typeof stolen === 'number' ? [stolen] : []))),
     weights: Object.fromEntries(Object.entries(SHAPES).map(([shape, config]) => [shape, weightsPerToken(config)])),
   };

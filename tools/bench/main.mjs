@@ -13,7 +13,8 @@ import { Pages, visitNative } from './drivers.mjs';
 import { benchPython, payloads, provideNative, providePeers, weigh } from './install.mjs';
 import { machine } from './machine.mjs';
 import { provideModel } from './models.mjs';
-import { figures } from './figures.mjs';
+import { makeDist, moduleSizes, pageModules } from '../payload.mjs';
+import { figures, SCRIPTS } from './figures.mjs';
 import { reportText, shortTable } from './report.mjs';
 import { forget, readEntries, runVisits } from './runner.mjs';
 
@@ -47,13 +48,14 @@ function ourBuild() {
   return hash.digest('hex').slice(0, 10);
 }
 
-/** js and wasm of the demo's engine, comments stripped as a page would serve them. */
+/** JavaScript and wasm that a page loads of ours. */
 function ourPayload() {
+  const failed = makeDist();
+  if (failed) throw new SetupError(failed);
+  const scripts = moduleSizes(pageModules());
+  const sum = (/** @type {'raw' | 'gzip'} */ what) => scripts.reduce((total, size) => total + size[what], 0);
   const wasm = readdirSync(join(ROOT, 'build/wasm')).filter((name) => name.endsWith('.wasm'));
-  /** @type {Record<string, { raw: number, gzip: number }>} */
-  const sizes = {};
-  for (const name of wasm) sizes[name] = weigh([join(ROOT, 'build/wasm', name)]);
-  return sizes;
+  return { [SCRIPTS]: { raw: sum('raw'), gzip: sum('gzip') }, ...Object.fromEntries(wasm.map((name) => [name, weigh([join(ROOT, 'build/wasm', name)])])) };
 }
 
 /** @param {{ peers: boolean }} which */
@@ -73,7 +75,7 @@ export async function main({ peers }) {
   const tools = await setUp({ tests: true });
   const python = await benchPython(tools);
   if (!values.report) {
-    const left = await measureAll(tools, python, visits, { rounds, budgetMs: values['budget-s'] ? Number(values['budget-s']) * 1e3 - (performance.now() - started) : undefined });
+    const left = await measureAll(tools, python, visits, { rounds, ends: values['budget-s'] ? started + Number(values['budget-s']) * 1e3 : Infinity });
     if (left) return void say(`${left} visits left: the same command goes on`);
   }
   if (values.only && !values.report) return;
@@ -82,9 +84,9 @@ export async function main({ peers }) {
 
 /**
  * @param {import('../setup/setup.mjs').Tools} tools @param {string} python @param {import('./cells.mjs').Visit[]} visits
- * @param {{ rounds: number, budgetMs?: number }} options
+ * @param {{ rounds: number, ends: number }} options
  */
-async function measureAll(tools, python, visits, { rounds, budgetMs }) {
+async function measureAll(tools, python, visits, { rounds, ends }) {
   const uses = (/** @type {RegExp} */ what) => visits.some(({ runtime }) => what.test(runtime));
   await buildWasm(tools);
   if (uses(/limit/) && !await make(tools, ['bench-token'])) throw new SetupError('the bare loop could not be built, see above');
@@ -96,7 +98,7 @@ async function measureAll(tools, python, visits, { rounds, budgetMs }) {
   const pages = new Pages();
   try {
     return await runVisits({
-      path: RESULTS, visits, rounds, say, budgetMs,
+      path: RESULTS, visits, rounds, say, budgetMs: ends - performance.now(),
       subjectOf: ({ runtime }) => (runtime === 'us' || runtime === 'limit' ? build : ''),
       make: (visit) => (visit.runtime === 'native' ? visitNative(visit, /** @type {import('./install.mjs').Native} */ (native), flags) : pages.visit(visit)),
     });

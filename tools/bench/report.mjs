@@ -39,6 +39,7 @@ const SHORT = [
   ['native llama.cpp, Q4_0', { runtime: 'native', precision: 'q4_0', variant: 'best' }],
   ['wllama 3.8.1, Q4_0', { runtime: 'wllama', version: '3.8.1', precision: 'q4_0' }],
   ['wllama 3.8.1, Q8_0', { runtime: 'wllama', version: '3.8.1', precision: 'q8_0' }],
+  ['wllama 2.3.1, Q4_0', { runtime: 'wllama', version: '2.3.1', precision: 'q4_0' }],
   ['transformers.js 4.3.1, int8', { runtime: 'tjs', precision: 'q8' }],
   ['onnxruntime-web 1.30.0, int8', { runtime: 'ort', precision: 'q8' }],
   ['onnxruntime-web 1.30.0, f32', { runtime: 'ort', precision: 'fp32' }],
@@ -213,7 +214,8 @@ ${plot('load', 'Load time and payload')}
 
 ## How each was run
 
-- **bq4**: \`createWorkerEngine\`, greedy. A prompt's first token always differs, so that nothing is reused.
+- **bq4**: \`createWorkerEngine\`, greedy. A prompt's first token always differs, so that nothing is reused. KV cache i8, which is not
+  the default (f32): [decision 5](decisions/0005-kv-cache-types.md) has what it costs in perplexity.
 - **native llama.cpp**: flash attention as it decides (on), KV f16, batches of 512, a thread pool that lives through the run, nothing
   sampled, as in its own bench; the driver is \`tools/bench/peers/native.c\`. Measuring fails if the backend it picks lacks an instruction
   set of this CPU.

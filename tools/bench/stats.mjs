@@ -14,6 +14,7 @@ export function summary(values) {
 export function short(x) {
   if (x === 0) return '0';
   const rounded = Number(x.toPrecision(3));
+  if (Math.abs(rounded) >= 1e4) return rounded.toLocaleString('en');
   return rounded.toFixed(Math.min(6, Math.max(0, 2 - Math.floor(Math.log10(Math.abs(rounded))))));
 }
 
