@@ -37,52 +37,72 @@ INLINE v128_t quad(int T, int j, int t, const uint8_t *q) {
   return wasm_v128_load32_splat(q + (j * T + t) * 4);
 }
 
-/* Quad j of all tokens times unsigned weights below 16: w0 of rows 0...3, w1 of rows 4...7. */
-INLINE void dot_quads(int T, int j, v128_t w0, v128_t w1, const uint8_t *q, v128_t sum[][2]) {
-  UNROLL for (int t = 0; t < T; t++) {
-    v128_t a = quad(T, j, t, q);
-    sum[t][0] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, w0, sum[t][0]);
-    sum[t][1] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, w1, sum[t][1]);
-    simd_pin(&sum[t][0]);
-    simd_pin(&sum[t][1]);
-  }
+/* A quad of one token times unsigned weights below 128: w0 of rows 0...3, w1 of rows 4...7. */
+INLINE void dot_quad(v128_t a, v128_t w0, v128_t w1, v128_t sum[2]) {
+  sum[0] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, w0, sum[0]);
+  sum[1] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, w1, sum[1]);
+  simd_pin(&sum[0]);
+  simd_pin(&sum[1]);
 }
 
+INLINE v128_t low_nibbles(v128_t w, const constants *c) { return wasm_v128_and(w, c->nibble); }
 INLINE v128_t high_nibbles(v128_t w, const constants *c) {
   return wasm_v128_and(wasm_u16x8_shr(w, 4), c->nibble);
 }
 
+/* Loads stand outside the inner loops, since none is moved across a pin. */
 INLINE void dot_nibbles(int G, int T, int part, const uint8_t *const *w, const uint8_t *q,
                         const constants *c, v128_t sum[MOST][2]) {
   UNROLL for (int j = 0; j < 4; j++) {
-    UNROLL for (int g = 0; g < G; g++) {
-      v128_t w0 = wasm_v128_load(w[g] + 32 * j), w1 = wasm_v128_load(w[g] + 32 * j + 16);
-      if (part & LOW)
-        dot_quads(T, j, wasm_v128_and(w0, c->nibble), wasm_v128_and(w1, c->nibble), q, sum + g * T);
-      if (part & HIGH)
-        dot_quads(T, 4 + j, high_nibbles(w0, c), high_nibbles(w1, c), q, sum + g * T);
+    if (T == 1) {
+      v128_t low = quad(1, j, 0, q), high = quad(1, 4 + j, 0, q);
+      UNROLL for (int g = 0; g < G; g++) {
+        v128_t w0 = wasm_v128_load(w[g] + 32 * j), w1 = wasm_v128_load(w[g] + 32 * j + 16);
+        if (part & LOW) dot_quad(low, low_nibbles(w0, c), low_nibbles(w1, c), sum[g]);
+        if (part & HIGH) dot_quad(high, high_nibbles(w0, c), high_nibbles(w1, c), sum[g]);
+      }
+      continue;
     }
+    v128_t w0 = wasm_v128_load(w[0] + 32 * j), w1 = wasm_v128_load(w[0] + 32 * j + 16);
+    v128_t low0 = low_nibbles(w0, c), low1 = low_nibbles(w1, c);
+    v128_t high0 = high_nibbles(w0, c), high1 = high_nibbles(w1, c);
+    if (part & LOW)
+      UNROLL for (int t = 0; t < T; t++) dot_quad(quad(T, j, t, q), low0, low1, sum[t]);
+    if (part & HIGH)
+      UNROLL for (int t = 0; t < T; t++) dot_quad(quad(T, 4 + j, t, q), high0, high1, sum[t]);
   }
 }
 
 /* w * a = w * |a| for a >= 0, and (~w + 1) * |a| for a < 0: flipping the bits of the weights that
  * meet a negative activation leaves the sum of those |a| to be added: the offset. */
+typedef struct signed_quad {
+  v128_t size, flip; /* flip: from w + 128 to signed w, too */
+} signed_quad;
+
+INLINE signed_quad signed_quad_of(v128_t a, const constants *c) {
+  return (signed_quad){wasm_i8x16_abs(a), wasm_v128_xor(wasm_i8x16_lt(a, c->zero), c->center)};
+}
+
+INLINE void dot_signed(signed_quad a, v128_t w0, v128_t w1, v128_t sum[2]) {
+  v128_t w0_flipped = wasm_v128_xor(w0, a.flip), w1_flipped = wasm_v128_xor(w1, a.flip);
+  sum[0] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w0_flipped, a.size, sum[0]);
+  sum[1] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w1_flipped, a.size, sum[1]);
+  simd_pin(&sum[0]);
+  simd_pin(&sum[1]);
+}
+
 INLINE void dot_bytes(int G, int T, const uint8_t *const *w, const uint8_t *q, const constants *c,
                       v128_t sum[MOST][2]) {
   UNROLL for (int j = 0; j < 8; j++) {
-    UNROLL for (int t = 0; t < T; t++) {
-      v128_t a = quad(T, j, t, q), size = wasm_i8x16_abs(a);
-      v128_t flip = wasm_v128_xor(wasm_i8x16_lt(a, c->zero), c->center); /* w + 128 to signed w */
-      UNROLL for (int g = 0; g < G; g++) {
-        v128_t w0 = wasm_v128_load(w[g] + 32 * j), w1 = wasm_v128_load(w[g] + 32 * j + 16);
-        v128_t w0_flipped = wasm_v128_xor(w0, flip), w1_flipped = wasm_v128_xor(w1, flip);
-        v128_t *to = sum[g * T + t];
-        to[0] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w0_flipped, size, to[0]);
-        to[1] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w1_flipped, size, to[1]);
-        simd_pin(&to[0]);
-        simd_pin(&to[1]);
-      }
+    if (T == 1) {
+      signed_quad a = signed_quad_of(quad(1, j, 0, q), c);
+      UNROLL for (int g = 0; g < G; g++)
+        dot_signed(a, wasm_v128_load(w[g] + 32 * j), wasm_v128_load(w[g] + 32 * j + 16), sum[g]);
+      continue;
     }
+    v128_t w0 = wasm_v128_load(w[0] + 32 * j), w1 = wasm_v128_load(w[0] + 32 * j + 16);
+    UNROLL for (int t = 0; t < T; t++)
+      dot_signed(signed_quad_of(quad(T, j, t, q), c), w0, w1, sum[t]);
   }
 }
 
