@@ -33,8 +33,21 @@ export class Pages {
     return made;
   }
 
-  /** @param {Visit} visit @returns {Promise<Result>} */
+  /** Once more in a new browser when it fails: browsers have bad moments. @param {Visit} visit @returns {Promise<Result>} */
   async visit(visit) {
+    try {
+      return await this.#visit(visit);
+    } catch (error) {
+      if (/unsupported/.test(String(/** @type {any} */ (error)?.message)) && !/silent/.test(String(/** @type {any} */ (error)?.message))) throw error;
+      const name = visit.browser ?? 'chromium';
+      await this.#browsers.get(name)?.close().catch(() => {});
+      this.#browsers.delete(name);
+      return this.#visit(visit);
+    }
+  }
+
+  /** @param {Visit} visit @returns {Promise<Result>} */
+  async #visit(visit) {
     const { runtime, version, precision, shape, threads, kv, variant, cells } = visit;
     // The peers' workers come from blob: addresses, which our own policy forbids.
     this.#site ??= await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench/pages', 'build/bench'], policy: false });
