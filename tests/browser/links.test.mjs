@@ -72,7 +72,7 @@ test('the plan comes first, then the download beside a conversation; it is kept'
   await page.getByRole('button', { name: 'Pause' }).click();
   await page.getByText('Paused.').waitFor();
   models.faults = [];
-  await page.getByRole('button', { name: 'Go on' }).click();
+  await page.getByRole('button', { name: 'Go on', exact: true }).click();
   await plan.waitFor({ state: 'hidden' });
   await ready(page);
   assert.match(await stat(page, 'tokens'), /^[1-9]/);
