@@ -83,6 +83,14 @@ test('the plan comes first, then the download beside a conversation; it is kept'
   await page.reload();
   await ready(page);
   const before = models.asked().length;
+  await page.evaluate(() => {
+    const { storage } = navigator;
+    const persist = storage.persist.bind(storage);
+    storage.persist = () => persist().finally(() => document.body.dataset.asked = 'yes');
+  });
+  await page.getByRole('button', { name: 'Keep large.bq4' }).click();
+  await page.getByRole('button', { name: 'Kept large.bq4' }).waitFor();
+  await page.locator('body[data-asked]').waitFor();
   await page.getByRole('button', { name: 'Use large.bq4' }).click();
   await page.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
   await plan.waitFor({ state: 'hidden' });
