@@ -7,7 +7,8 @@ import { onDrop } from './drop.js';
 import * as format from './format.js';
 import { glimpse, GLIMPSED } from './glimpse.js';
 import { Host } from './host.js';
-import { hidePlan, needsConsent, onLink, showButtons, showPlan } from './link.js';
+import { hidePlan, onLink } from './link.js';
+import { Links } from './links.js';
 import { isolate, keepForOffline } from './offline.js';
 import { $, chips, countOn, details, fileInput, grow, message, newChat, onMessage, say, send, showLoading, showProgress, stop } from './page.js';
 import { Panel } from './panel.js';
@@ -37,11 +38,26 @@ let underWay = Promise.resolve();
 let opening = new AbortController();
 /** Weights are on their way while the model is in use already. */
 let arriving = false;
-let paused = false;
-/** What "Download and use" would load. @type {(() => void) | null} */
-let agreed = null;
 /** @type {StoragePanel | null} */
 let storage = null;
+const links = new Links(host, {
+  renew,
+  open,
+  stopReply,
+  get signal() {
+    return opening.signal;
+  },
+  get arriving() {
+    return arriving;
+  },
+  async settle() {
+    arriving = false;
+    enter(phase === 'loading' ? 'ready' : phase);
+    await storage?.show();
+    if (host.hasModel) await showState();
+  },
+  openBundled: () => openBundled(),
+});
 
 /** @param {typeof phase} next */
 function enter(next) {
@@ -200,24 +216,28 @@ async function copy({ content }) {
 
 // ---- models
 
+/** Ends what is being opened. @returns {AbortSignal}  of what is opened next */
+function renew() {
+  opening.abort();
+  opening = new AbortController();
+  return opening.signal;
+}
+
 /**
  * Loads a model in place of the one in use, which goes on when that fails.
  * @param {string} name  to show while the file hasn't said its own
- * @param {(signal: AbortSignal) => Promise<Blob | string>} find  a file, or the address of one
+ * @param {Blob | string} source  a file, or the address of one
  * @param {{ retry?: () => void, level?: number, streaming?: boolean }} [how]  `level`: how often to halve the context
  * @returns {Promise<boolean>}  whether it runs now
  */
-async function open(name, find, { retry, level = 0, streaming = false } = {}) {
-  opening.abort();
-  opening = new AbortController();
-  const { signal } = opening;
+async function open(name, source, { retry, level = 0, streaming = false } = {}) {
+  const signal = renew();
   await stopReply();
   clearAlert();
   arriving = false;
   enter('loading');
   say(`Loading ${name}…`);
   try {
-    const source = await find(signal);
     const url = typeof source === 'string' && source !== BUNDLED ? source : null;
     const sizes = { ...(url && { kv: /** @type {const} */ ('i8') }), ...(level && { context: await host.smaller(source, level, signal) }), streaming };
     const info = await marked({ name, url, level }, () => host.load(source, conversation.entries, sizes, showProgress, signal));
@@ -242,8 +262,9 @@ function showModel(info, name, source) {
   $('glimpse').hidden = $('glimpse-note').hidden = !readable;
   $('glimpse-note').textContent = `${GLIMPSED} of the ${format.large(info.fileBytes * 2)} four-bit pieces of its file`;
   if (readable) {
+    const { signal } = opening;
     glimpse(/** @type {HTMLCanvasElement} */ ($('glimpse')), source, info.fileBytes).then((shown) => {
-      if (!shown) $('glimpse').hidden = $('glimpse-note').hidden = true;
+      if (!shown && !signal.aborted) $('glimpse').hidden = $('glimpse-note').hidden = true;
     });
   }
   panel.model(info, name);
@@ -254,90 +275,15 @@ function showModel(info, name, source) {
 
 async function openBundled(level = 0) {
   hidePlan();
-  const opened = await open('the bundled model', async () => BUNDLED, { retry: () => openBundled(level), level });
+  const opened = await open('the bundled model', BUNDLED, { retry: () => openBundled(level), level });
   if (opened) $('bundled').hidden = true;
-}
-
-// ---- models from links
-
-/** The last part of an address, for people. @param {string} url */
-const nameOf = (url) => decodeURIComponent(url.split(/[?#]/, 1)[0].split('/').pop() ?? '') || url;
-
-/** Shows what a link leads to, and loads it when it is small, there already or agreed to. @param {string} url @param {number} [level] */
-async function look(url, level = 0) {
-  hidePlan();
-  clearAlert();
-  agreed = null;
-  opening.abort();
-  opening = new AbortController();
-  const { signal } = opening;
-  say(`Looking at ${nameOf(url)}…`);
-  try {
-    const plan = await host.plan(url, { kv: 'i8', ...(level && { context: await host.smaller(url, level, signal) }) }, signal);
-    if (signal.aborted) return;
-    showPlan(plan);
-    showButtons('asking');
-    agreed = () => fetchModel(url, level);
-    if (needsConsent(plan)) say('This is what it takes. Nothing large has been downloaded yet.');
-    else await fetchModel(url, level);
-  } catch (error) {
-    if (signal.aborted) return;
-    say(host.hasModel ? 'Nothing was loaded; the model before still runs.' : 'No model is loaded.');
-    showError(error, { text: 'Try again', run: () => look(url, level) });
-  }
-}
-
-/** Downloads a model, which can be talked to meanwhile. @param {string} url @param {number} level */
-async function fetchModel(url, level) {
-  agreed = null;
-  paused = false;
-  showButtons('downloading');
-  const opened = await open(nameOf(url), async () => url, { retry: () => look(url, level), level, streaming: true });
-  if (!opened) return hidePlan();
-  $('bundled').hidden = false;
-  const { signal } = opening;
-  try {
-    await host.arrived;
-    if (signal.aborted) return;
-    say('All of the model is here.');
-  } catch (error) {
-    if (signal.aborted) return;
-    await stopReply();
-    await host.drop();
-    say('The model did not arrive. What came of it is kept.');
-    showError(error, { text: 'Try again', run: () => look(url, level) });
-  }
-  arriving = false;
-  hidePlan();
-  enter(phase);
-  await storage?.show();
-  await showState();
-}
-
-async function pauseOrGoOn() {
-  paused = !paused;
-  showButtons(paused ? 'paused' : 'downloading');
-  say(paused ? 'Paused.' : 'Going on…');
-  await host.pause(paused);
-}
-
-/** Ends the download; what came stays stored, and the bundled model is back. */
-async function cancelLink() {
-  opening.abort();
-  hidePlan();
-  if (!arriving) return enter(host.hasModel ? 'ready' : phase);
-  await stopReply();
-  arriving = false;
-  await host.drop();
-  await openBundled();
-  await storage?.show();
 }
 
 /** After a tab died while it loaded something: not the same again, but less. @returns {Promise<boolean>}  whether it was so */
 async function afterCrash() {
   const attempt = await crashed();
   if (!attempt) return false;
-  const again = () => (attempt.url ? look(attempt.url, attempt.level + 1) : openBundled(attempt.level + 1));
+  const again = () => (attempt.url ? links.look(attempt.url, attempt.level + 1) : openBundled(attempt.level + 1));
   enter('ready');
   say('The page ended while it loaded a model.');
   showError(new BqError('CRASHED', `the tab ended while it loaded ${attempt.name}: most likely there was not enough memory`, { hint: 'load it with a smaller context, or go on with the bundled model' }), { text: 'Load with less memory', run: again });
@@ -349,7 +295,7 @@ async function afterCrash() {
 async function openFile(file) {
   if (!file) return;
   hidePlan();
-  const opened = await open(file.name, async () => file);
+  const opened = await open(file.name, file);
   if (opened) $('bundled').hidden = false;
 }
 
@@ -383,7 +329,7 @@ function listen() {
     fileInput.value = '';
   });
   $('bundled').addEventListener('click', () => openBundled());
-  onLink({ look, start: () => agreed?.(), pause: pauseOrGoOn, cancel: cancelLink });
+  onLink(links);
   onDrop($('drop'), openFile);
   addEventListener('pagehide', () => phase === 'writing' && save());
 }
@@ -403,7 +349,7 @@ async function begin() {
     say('The engine did not start.');
     return showError(error, { text: 'Reload the page', run: () => location.reload() });
   }
-  if (host.store) storage = new StoragePanel(host.store, { onUse: (url) => look(url), onError: (error) => showError(error) });
+  if (host.store) storage = new StoragePanel(host.store, { onUse: (url) => void (url === BUNDLED ? openBundled() : links.look(url)), onError: (error) => showError(error) });
   if (!(await afterCrash())) await openBundled();
   await storage?.show();
   panel.set('offline', 'Storing the page and the model…');

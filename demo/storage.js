@@ -8,7 +8,7 @@ import { button, element } from './view.js';
  * @typedef {object} Shelf  the part of a store that the panel needs
  * @property {string} backend
  * @property {() => Promise<Listed[]>} list
- * @property {() => Promise<{ cachedBytes: number, usage: number, quota: number }>} usage
+ * @property {() => Promise<{ cachedBytes: number, usage: number, quota: number, persisted: boolean }>} usage
  * @property {(key: string) => Promise<unknown>} delete
  * @property {(key: string, on: boolean) => Promise<unknown>} pin
  */
@@ -32,11 +32,11 @@ export class StoragePanel {
 
   async show() {
     try {
-      const [list, { cachedBytes, usage, quota }] = await Promise.all([this.#shelf.list(), this.#shelf.usage()]);
+      const [list, { cachedBytes, usage, quota, persisted }] = await Promise.all([this.#shelf.list(), this.#shelf.usage()]);
       $('stored').replaceChildren(...list.map((file) => this.#row(file)));
       const where = KINDS[/** @type {keyof typeof KINDS} */ (this.#shelf.backend)] ?? this.#shelf.backend;
       const room = quota > usage ? `, room for ${format.bytes(quota - usage)} more` : '';
-      $('stored-note').textContent = `${format.bytes(cachedBytes)} in this browser${room}; kept in ${where}.`;
+      $('stored-note').textContent = `${format.bytes(cachedBytes)} in this browser${room}; kept in ${where}${persisted ? ', for good' : ''}.`;
     } catch (error) {
       this.#onError(error);
     }
@@ -61,7 +61,11 @@ export class StoragePanel {
 
   /** @param {Listed} file */
   #pin({ key, name, pinned }) {
-    const made = button(pinned ? 'Kept' : 'Keep', `${pinned ? 'Kept' : 'Keep'} ${name} when storage is short`, () => this.#change(() => this.#shelf.pin(key, !pinned)));
+    const made = button(pinned ? 'Kept' : 'Keep', `${pinned ? 'Kept' : 'Keep'} ${name} when storage is short`, () => {
+      // What the person wants kept, the browser shall not delete by itself either. Some ask; nobody waits for the answer.
+      if (!pinned) navigator.storage?.persist?.().catch(() => {});
+      return this.#change(() => this.#shelf.pin(key, !pinned));
+    });
     made.setAttribute('aria-pressed', String(pinned));
     return made;
   }

@@ -12,7 +12,7 @@ const CACHE = 'bq4-demo-2';
 
 const FILES = [
   './', 'icon.svg', 'style.css', 'theme.js',
-  'alerts.js', 'app.js', 'bundled.js', 'crash.js', 'drop.js', 'format.js', 'glimpse.js', 'host.js', 'link.js', 'offline.js', 'page.js', 'panel.js', 'parts.js', 'settings.js', 'storage.js', 'store.js', 'thread.js', 'view.js', 'worker.js',
+  'alerts.js', 'app.js', 'bundled.js', 'crash.js', 'drop.js', 'format.js', 'glimpse.js', 'host.js', 'link.js', 'links.js', 'offline.js', 'page.js', 'panel.js', 'parts.js', 'settings.js', 'storage.js', 'store.js', 'thread.js', 'view.js', 'worker.js',
   ...['again', 'border', 'chat', 'chunks', 'client', 'companion', 'engine', 'errors', 'estimate', 'features', 'fit', 'generation', 'index', 'keep', 'kernels', 'let-go', 'loading',
     'model', 'plan', 'progress', 'protocol', 'refuse', 'sections', 'session', 'squeeze', 'stop', 'thread', 'threads', 'trace', 'turn', 'wasm', 'worker'].map((name) => `../js/${name}.js`),
   ...['blob', 'http', 'index', 'node', 'read', 'remote'].map((name) => `../js/sources/${name}.js`),

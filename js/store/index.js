@@ -26,6 +26,17 @@ const BACKENDS = [
   ['memory', async ({ name }) => (await onDemand(import('./memory.js'))).openMemory(name)],
 ];
 
+/** Milliseconds for a backend to open, which takes tens. Chromium's OPFS, cleared while it was written to, needs 9 to 13 s to say no. */
+const OPEN_MS = 4000;
+
+/** @template T @param {Promise<T>} opened @returns {Promise<T>} */
+function inTime(opened) {
+  /** @type {any} */
+  let timer;
+  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error(`no answer within ${OPEN_MS} ms`)), OPEN_MS)));
+  return /** @type {Promise<T>} */ (Promise.race([opened, late])).finally(() => clearTimeout(timer));
+}
+
 /** The mark of an address. @param {string} url */
 const markOf = (url) => `at-${shortName(url.split('#')[0])}`;
 
@@ -303,7 +314,7 @@ export async function openStore(options = {}) {
   for (const [kind, open] of BACKENDS) {
     if (wanted === 'auto' ? kind === 'memory' || (kind === 'file') !== isNode : wanted !== kind) continue;
     try {
-      return new Store(await open({ ...options, name }), reasons.join('; '), { ...options, name }, maxBytes);
+      return new Store(await inTime(open({ ...options, name })), reasons.join('; '), { ...options, name }, maxBytes);
     } catch (error) {
       reasons.push(`${kind}: ${/** @type {Error} */ (error).message}`);
     }

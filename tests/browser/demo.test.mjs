@@ -50,7 +50,8 @@ await everyBrowser((name) => {
         assert.ok(states.length >= 3, `${states.length} states`);
         for (const state of states) assert.ok(String(states.at(-1)).startsWith(state), `"${state}" in "${states.at(-1)}"`);
         const stat = (/** @type {string} */ what) => page.evaluate((what) => document.querySelector(`[data-stat="${what}"]`)?.textContent, what);
-        assert.match(String(await stat('build')), BROWSERS[name].relaxed ? /^relaxed SIMD/ : /^SIMD128/i);
+        // Where there are both kernels, a measurement says which are faster on this machine.
+        assert.match(String(await stat('build')), BROWSERS[name].relaxed ? /^(relaxed SIMD|SIMD128)/i : /^SIMD128/i);
         assert.match(String(await stat('speed')), /^\d/);
 
         await page.evaluate(() => {

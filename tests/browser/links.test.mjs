@@ -72,7 +72,7 @@ test('the plan comes first, then the download beside a conversation; it is kept'
   await page.getByRole('button', { name: 'Pause' }).click();
   await page.getByText('Paused.').waitFor();
   models.faults = [];
-  await page.getByRole('button', { name: 'Go on' }).click();
+  await page.getByRole('button', { name: 'Go on', exact: true }).click();
   await plan.waitFor({ state: 'hidden' });
   await ready(page);
   assert.match(await stat(page, 'tokens'), /^[1-9]/);
@@ -83,6 +83,14 @@ test('the plan comes first, then the download beside a conversation; it is kept'
   await page.reload();
   await ready(page);
   const before = models.asked().length;
+  await page.evaluate(() => {
+    const { storage } = navigator;
+    const persist = storage.persist.bind(storage);
+    storage.persist = () => persist().finally(() => document.body.dataset.asked = 'yes');
+  });
+  await page.getByRole('button', { name: 'Keep large.bq4' }).click();
+  await page.getByRole('button', { name: 'Kept large.bq4' }).waitFor();
+  await page.locator('body[data-asked]').waitFor();
   await page.getByRole('button', { name: 'Use large.bq4' }).click();
   await page.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
   await plan.waitFor({ state: 'hidden' });
@@ -101,6 +109,36 @@ test('a link to nothing, a page, a server that breaks: said, and the bundled mod
   await look(page, models.at('/large.bq4'));
   await page.getByText('NOT_A_MODEL').waitFor();
   assert.match(await say(page, 'Hello!'), /\w/);
+});
+
+test('paused before there is a model, then given up, then downloaded after all', async () => {
+  const page = await demo();
+  const answered = async (/** @type {number} */ after) => {
+    while (models.asked().length < after) await page.waitForTimeout(50);
+  };
+  await look(page, models.at('/large.bq4'));
+  await page.getByRole('button', { name: 'Download and use' }).waitFor();
+  // The first bytes take three seconds: only then is there a model.
+  models.faults = [{ bytesPerSecond: 20_000 }];
+  const [asked, before] = [models.asked().length, sent()];
+  await page.getByRole('button', { name: 'Download and use' }).click();
+  await answered(asked + 1);
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByText('Paused.').waitFor();
+  models.faults = [];
+  await ready(page);
+  await page.waitForTimeout(1000);
+  assert.ok(sent() - before < 1e6, `${sent() - before} bytes came although it was paused`);
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.locator('#plan').waitFor({ state: 'hidden' });
+  await ready(page);
+  assert.match(await say(page, 'Hello!'), /\w/, 'the bundled model is back');
+
+  await look(page, models.at('/large.bq4'));
+  await page.getByRole('button', { name: 'Download and use' }).click();
+  await page.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
+  await page.locator('#plan').waitFor({ state: 'hidden' });
+  assert.deepEqual(page.trouble, []);
 });
 
 test('a tab that died while it loaded: less is offered, nothing is loaded by itself', async () => {

@@ -118,6 +118,20 @@ for (const [where, create] of Object.entries(KINDS)) {
     assert.deepEqual(server.requests, []);
   });
 
+  test(`${where}: what is not the model is never kept`, async (t) => {
+    const { server, engine, load } = await setUp(t, create);
+    for (const wrong of [{ html: true }, { flip: prefix + 4 * MiB + 7 }, { status: 500 }]) {
+      server.behaviour.on = ({ range = '-' }) => (Number(range.split('-')[1] || Infinity) > prefix + 4 * MiB ? wrong : undefined);
+      await assert.rejects(load(), (error) => ['NOT_A_MODEL', 'CHANGED', 'CHECKSUM', 'TRUNCATED', 'HTTP_STATUS', 'NETWORK'].includes(error.code));
+      const [{ cachedBytes }] = await engine.store.list();
+      assert.ok(cachedBytes <= prefix + 4 * MiB, `${cachedBytes} bytes kept`);
+    }
+    server.behaviour.on = undefined;
+    const healed = await load();
+    await engine.store.clear();
+    assert.equal(await load(), healed);
+  });
+
   test(`${where}: a v1 file is loaded, and said not to be kept`, async (t) => {
     const { server, engine } = await setUp(t, create);
     const { file, json } = await v1({ ...CONFIG, hidden: 64, ffn: 96 });

@@ -99,3 +99,17 @@ test('js/: a module that is loaded on demand fails as BqError, and bundlers see 
   }
   assert.ok(found > 15);
 });
+
+test('tests/README.md: the tests that it names exist', () => {
+  let found = 0;
+  for (const row of readFileSync(join(root, 'tests/README.md'), 'utf8').split('\n').filter((line) => line.startsWith('| ') && line.includes('.mjs` "'))) {
+    for (const [, file, names] of row.matchAll(/`([^`]+\.mjs)`((?: "[^"]+",?)+)/g)) {
+      const text = readFileSync(join(root, 'tests', file), 'utf8').replaceAll("\\'", "'");
+      for (const [, name] of names.matchAll(/"([^"]+)"/g)) {
+        assert.ok(text.includes(name), `${file} has no "${name}"`);
+        found++;
+      }
+    }
+  }
+  assert.ok(found > 40, `${found} tests`);
+});
