@@ -20,6 +20,9 @@ const FILES = [
   ...['relaxed', 'simd128', 'relaxed-threads', 'simd128-threads'].map((name) => `../build/wasm/bq4-${name}.wasm`),
 ].map((path) => new URL(path, location.href).href);
 
+/** Milliseconds that the network may be silent where there is a copy: some connections neither answer nor break. */
+const PATIENCE = 4000;
+
 /** With these on the page and its workers, the browser lets them share memory. */
 const ISOLATION = {
   'Cross-Origin-Opener-Policy': 'same-origin',
@@ -65,17 +68,14 @@ async function answer(request, key, later) {
   // Storage that is full or was taken away must not fail what the network has.
   const cache = await caches.open(CACHE).catch(() => null);
   const kept = await cache?.match(key).catch(() => undefined);
-  try {
-    const response = await fetch(request);
-    if (response.status === 200 && !response.redirected) {
-      if (cache && !isSame(response, kept)) later(cache.put(key, response.clone()).catch(() => {}));
-      return response;
-    }
-    return kept ?? response;
-  } catch (error) {
-    if (kept) return kept;
-    throw error;
-  }
+  const asked = fetch(request).then((response) => {
+    if (response.status !== 200 || response.redirected) return kept ?? response;
+    if (cache && !isSame(response, kept)) later(cache.put(key, response.clone()).catch(() => {}));
+    return response;
+  });
+  if (!kept) return asked;
+  const late = new Promise((resolve) => setTimeout(resolve, PATIENCE, kept));
+  return Promise.race([asked.catch(() => kept), late]);
 }
 
 /** @param {Response} response @param {Response} [kept] */

@@ -227,3 +227,15 @@ test('storage that the service worker loses: what the network has still comes', 
   assert.match(await say(page, 'Hello!'), /\w/);
   assert.deepEqual(page.trouble, []);
 });
+
+test('a network that does not answer: what is stored comes after a while', async () => {
+  const host = await plainHost('/s');
+  cleanup.push(host.close);
+  const page = await watched();
+  await isolatedDemo(page, host.url);
+  await kept(page);
+  for (const path of ['demo/', 'demo/format.js', 'js/plan.js', 'build/wasm/bq4-simd128.wasm']) host.silent.add(path);
+  await page.reload();
+  await ready(page);
+  assert.match(await say(page, 'Hello!'), /\w/);
+});

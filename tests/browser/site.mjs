@@ -89,14 +89,18 @@ const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/cs
  * The plainest of hosts: files under a folder, types for what needs one, no other header, no ranges.
  * @param {string} base  '/some/folder'
  * @param {Record<string, string>} [before]  text to put before a file's own
- * @returns {Promise<{ url: string, paths: string[], close: () => Promise<void> }>}  `paths`: what was asked for
+ * @returns {Promise<{ url: string, paths: string[], silent: Set<string>, close: () => Promise<void> }>}  `paths`: what was asked
+ *   for; `silent`: what is never answered
  */
 export async function plainHost(base, before = {}) {
   /** @type {string[]} */
   const paths = [];
+  /** @type {Set<string>} */
+  const silent = new Set();
   const server = createServer((request, response) => {
     const target = String(request.url);
     const path = target.startsWith(base) ? publicPath(target.slice(base.length), PUBLIC) : undefined;
+    if (path && silent.has(path)) return;
     try {
       assert.ok(path);
       const body = readFileSync(join(ROOT, path.endsWith('/') ? `${path}index.html` : path));
@@ -112,6 +116,7 @@ export async function plainHost(base, before = {}) {
   return {
     url: `http://localhost:${port}${base}/demo/`,
     paths,
+    silent,
     close: () => new Promise((resolve) => {
       server.close(() => resolve());
       server.closeAllConnections();
