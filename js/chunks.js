@@ -11,10 +11,14 @@ import { gate, follow } from './turn.js';
 
 /** As docs/FORMAT.md, HASH. */
 export const CHUNK = 1 << 20;
-/** Chunks per range. */
+/** Chunks per range, at least and at most: as many as come in RANGE_MS, so that asking costs little of the time. */
 const RANGE = 4;
-/** Chunks in JavaScript at once: three ranges in flight, and some on their way to the cache. */
-export const MOST_LIVE = 16;
+const LONGEST = 16;
+const RANGE_MS = 200;
+/** Chunks in JavaScript at once. */
+export const MOST_LIVE = 12;
+/** How many of them are kept for the range that is needed first; others then wait, or nothing would ever move. */
+const AHEAD = 3;
 
 /** @typedef {{ bytes: Uint8Array, cached: boolean }} Chunk  `cached`: from the cache, not from the source */
 
@@ -31,11 +35,16 @@ export class Chunks {
   #slots = new Map();
   /** The next chunk that nobody has been sent for. */
   #planned = 0;
+  /** The next one to be taken. */
+  #next = 0;
+  #range = RANGE;
+  /** Memory of chunks to use again: new memory costs more than what is read into it. @type {ArrayBufferLike[]} */
+  #spare = [];
   #running = 0;
   #paused = false;
   /** Wakes who waits for room. @type {Set<() => void>} */
   #waiting = new Set();
-  /** Chunks held or reserved. */
+  /** Chunks that are there, or are being filled. */
   live = 0;
   /** Bytes that have arrived, from anywhere, and were not taken yet. */
   arrived = 0;
@@ -81,6 +90,8 @@ export class Chunks {
   async take(c) {
     this.#life.signal.throwIfAborted();
     for (const [old, slot] of this.#slots) if (old < c) this.#forget(old, slot); // a gap of v1
+    this.#next = c;
+    this.#wake(); // who was not needed first may be now
     if (c > this.#planned) this.#planned = c;
     const slot = this.#slot(c);
     this.#schedule();
@@ -97,9 +108,10 @@ export class Chunks {
     return bytes;
   }
 
-  /** One chunk less is held. */
-  release() {
+  /** One chunk less is held. @param {Uint8Array | null} [bytes]  of it, not used any more */
+  release(bytes) {
     this.live--;
+    if (bytes?.buffer.byteLength === CHUNK && this.#spare.length < MOST_LIVE) this.#spare.push(bytes.buffer);
     this.#wake();
     this.#schedule();
   }
@@ -137,6 +149,17 @@ export class Chunks {
     return slot;
   }
 
+  /** Memory for a chunk. @param {number} c */
+  #buffer(c) {
+    this.live++;
+    return new Uint8Array(this.#spare.pop() ?? new ArrayBuffer(CHUNK), 0, this.length(c));
+  }
+
+  /** Whether a range that begins there has to wait with its next chunk. @param {number} first */
+  #full(first) {
+    return this.live >= MOST_LIVE - (first > this.#next ? AHEAD : 0);
+  }
+
   /** @param {number} c @param {{ there?: boolean }} slot */
   #forget(c, slot) {
     this.#slots.delete(c);
@@ -170,15 +193,13 @@ export class Chunks {
       const parallel = this.#file.parallel ?? 0;
       const cached = this.#entry && (this.#entry.has(first) || this.#entry.role === 'reader');
       const long = !cached && parallel === 0;
-      const n = cached ? 1 : this.#stretch(first, long ? Infinity : RANGE);
-      if (this.#running >= (cached ? 3 : Math.max(parallel, 1))) return;
-      if (!long && this.live + n > MOST_LIVE && this.live) return;
+      const n = cached ? 1 : this.#stretch(first, long ? Infinity : this.#range);
+      if (this.#running >= (cached ? 3 : Math.max(parallel, 1)) || (cached && this.#full(first))) return;
       this.#planned = first + n;
       for (let c = first; c < first + (long ? 1 : n); c++) this.#slot(c);
-      if (!long) this.#hold(n);
       this.#running++;
       const { signal } = this.#run;
-      const job = cached ? this.#fromEntry(first, signal) : this.#fromSource(first, n, long, signal);
+      const job = cached ? this.#fromEntry(first, this.#buffer(first), signal) : this.#fromSource(first, n, signal);
       job.finally(() => {
         this.#running--;
         this.#schedule();
@@ -193,37 +214,32 @@ export class Chunks {
     return n;
   }
 
-  /** @param {number} n */
-  #hold(n) {
-    this.live += n;
-  }
-
   /** @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {AbortSignal} signal */
   #deliver(c, bytes, cached, signal) {
     const slot = this.#slots.get(c);
     if (signal.aborted || !slot || slot.there) {
       if (!cached) this.arrived -= bytes.length;
-      return this.release();
+      return this.release(bytes);
     }
     if (cached) this.arrived += bytes.length;
     slot.there = true;
     slot.resolve({ bytes, cached });
   }
 
-  /** @param {number} c @param {AbortSignal} signal */
-  async #fromEntry(c, signal) {
+  /** @param {number} c @param {Uint8Array} bytes  to be filled @param {AbortSignal} signal */
+  async #fromEntry(c, bytes, signal) {
     const entry = /** @type {CacheEntry} */ (this.#entry);
     try {
       const there = entry.has(c) || (await entry.waitFor?.(c, signal));
-      const bytes = there ? await entry.read(c, signal) : null;
-      if (bytes?.length === this.length(c)) return this.#deliver(c, bytes, true, signal);
-      if (bytes) await entry.drop(c); // torn
-      const fetched = new Uint8Array(this.length(c));
-      await this.#fill(c, fetched, signal);
-      this.arrived += fetched.length;
-      this.#deliver(c, fetched, false, signal);
+      const read = there ? await entry.read(c, signal, bytes) : null;
+      if (read && read.buffer !== bytes.buffer) bytes.set(read.subarray(0, bytes.length));
+      if (read?.length === bytes.length) return this.#deliver(c, bytes, true, signal);
+      if (read) await entry.drop(c); // torn
+      await this.#fill(c, bytes, signal);
+      this.arrived += bytes.length;
+      this.#deliver(c, bytes, false, signal);
     } catch (error) {
-      this.release();
+      this.release(bytes);
       this.#failed(c, error, signal);
     }
   }
@@ -247,8 +263,9 @@ export class Chunks {
     if (from + known.length < to) yield* this.#file.stream(from + known.length, to, signal);
   }
 
-  /** @param {number} first @param {number} n @param {boolean} long  room is taken chunk by chunk @param {AbortSignal} signal */
-  async #fromSource(first, n, long, signal) {
+  /** @param {number} first @param {number} n @param {AbortSignal} signal */
+  async #fromSource(first, n, signal) {
+    const since = performance.now();
     let c = first;
     const end = first + n;
     /** @type {Uint8Array | null} */
@@ -258,8 +275,7 @@ export class Chunks {
       for await (const piece of this.#stream(this.offset(first), Math.min(this.offset(end), this.#total), signal)) {
         this.#count(piece.length);
         for (let i = 0; i < piece.length; ) {
-          if (!chunk && long) await this.#room(c, signal);
-          chunk ??= new Uint8Array(this.length(c));
+          chunk ??= await this.#room(c, first, signal);
           const part = Math.min(chunk.length - filled, piece.length - i);
           chunk.set(piece.subarray(i, i + part), filled);
           [filled, i] = [filled + part, i + part];
@@ -269,18 +285,19 @@ export class Chunks {
         }
       }
       if (c < end) throw this.#truncated(this.offset(c) + filled);
+      const fitting = Math.round((n * RANGE_MS) / (performance.now() - since));
+      this.#range = Math.min(Math.max(fitting, RANGE), LONGEST);
     } catch (error) {
       this.arrived -= filled;
-      const held = long ? (chunk ? 1 : 0) : end - c;
-      for (let i = 0; i < held; i++) this.release();
+      if (chunk) this.release(chunk);
       this.#failed(c, error, signal);
     }
   }
 
-  /** @param {number} c @param {AbortSignal} signal */
-  async #room(c, signal) {
+  /** Memory for a chunk as soon as one may be begun. @param {number} c @param {number} first  of its range @param {AbortSignal} signal */
+  async #room(c, first, signal) {
     this.#slot(c);
-    while (this.live >= MOST_LIVE || this.#paused) {
+    while (this.#full(first) || this.#paused) {
       signal.throwIfAborted();
       await new Promise((resolve) => {
         const wake = () => {
@@ -293,7 +310,7 @@ export class Chunks {
       });
     }
     signal.throwIfAborted();
-    this.#hold(1);
+    return this.#buffer(c);
   }
 
   /** @param {number} n */

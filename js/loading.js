@@ -16,8 +16,6 @@ import { follow, gate, Pace } from './turn.js';
 /** @import { Gate } from './turn.js' */
 /** @import { Wasm } from './wasm.js' */
 
-/** Chunks on their way to the cache at once. */
-const WRITES = 4;
 /** Bytes of the header of a v2 file. */
 const HEADER = 64;
 
@@ -41,8 +39,6 @@ export class Loading {
   #entry = null;
   #paused = false;
   #prefixKept = Promise.resolve();
-  /** @type {Set<Promise<void>>} */
-  #writes = new Set();
   /** It failed because the cache knew an older file of this address; it does no more. */
   outdated = false;
   /** Ends when what was loaded is in the cache, after `done`. @type {Promise<void>} */
@@ -121,7 +117,7 @@ export class Loading {
     } finally {
       this.#life.release();
       this.#chunks?.close();
-      this.kept = Promise.all([this.#prefixKept, ...this.#writes]).then(() => (this.plan.paging ? undefined : this.#closeEntry()));
+      this.kept = this.#prefixKept.then(() => (this.plan.paging ? undefined : this.#closeEntry()));
       await this.#file.close();
     }
   }
@@ -180,7 +176,7 @@ export class Loading {
       const n = Math.min(want.dst_bytes, bytes.length - from);
       this.#wasm.bytes(want.dst, n).set(bytes.subarray(from, from + n));
       this.#wasm.check('bqw_loader_wrote', this.#loader, n);
-      await pace.pause();
+      await pace.pause(8);
       signal.throwIfAborted();
     }
   }
@@ -239,10 +235,9 @@ export class Loading {
       const c = Math.floor((want.offset - from) / (1 << 20));
       if (c >= chunks.count) throw new BqError('TRUNCATED', `${this.#file.name} ends after ${fileBytes} bytes, ${want.length} more are needed`, { offset: fileBytes });
       const { bytes, cached } = await chunks.take(c);
-      await this.#chunk(chunks, c, bytes, cached, pace);
       at = chunks.offset(c) + bytes.length;
       this.#meter?.at(phase, at + chunks.arrived);
-      this.#announce();
+      await this.#chunk(chunks, c, bytes, cached, pace);
     }
     // Without hashes only the file's first bytes can tell that another one took its place in between.
     if (!rest.HASH && this.#file.parallel && (await this.#file.changed?.(signal))) throw changed(this.#file);
@@ -261,13 +256,10 @@ export class Loading {
         cached = false;
       }
     }
-    if (cached || !this.#entry || this.#entry.problem) return chunks.release();
-    const write = this.#entry.write(c, bytes).then(() => {}, () => {}).finally(() => {
-      this.#writes.delete(write);
-      chunks.release();
-    });
-    this.#writes.add(write);
-    if (this.#writes.size >= WRITES) await Promise.race(this.#writes);
+    this.#announce();
+    // No other is verified before this one is kept: whoever is killed loses one.
+    if (!cached && this.#entry && !this.#entry.problem) await this.#entry.write(c, bytes).catch(() => {});
+    chunks.release(bytes);
   }
 
   /**

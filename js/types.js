@@ -90,7 +90,8 @@
  * A file in the cache, by chunks as docs/FORMAT.md, HASH, cuts it. Nothing of it may fail a load.
  * @typedef {object} CacheEntry
  * @property {(chunk: number) => boolean} has
- * @property {(chunk: number, signal?: AbortSignal) => Promise<Uint8Array | null>} read   null: not there after all
+ * @property {(chunk: number, signal?: AbortSignal, into?: Uint8Array) => Promise<Uint8Array | null>} read   null: not there
+ *   after all. `into`, as long as the chunk, may be filled and returned
  * @property {(chunk: number, bytes: Uint8Array) => Promise<unknown>} write   of a verified chunk
  * @property {(chunk: number) => Promise<void>} drop   it did not verify; 0xffffffff: the prefix, which is no longer the file's
  * @property {(bytes: Uint8Array) => Promise<unknown>} writePrefix

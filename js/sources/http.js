@@ -8,11 +8,55 @@ import { BqError } from '../errors.js';
 
 /** @import { ByteSource } from './types.js' */
 
+/** Bytes read at once where the platform can read into memory that is there. */
+const ROOM = 1 << 18;
+
+/** Ends a wait that is too long. One timer for the many of one answer: that of each piece would cost more than reading it. */
+class Patience {
+  #ms;
+  #late;
+  /** When the present wait began. @type {number | null} */
+  #since = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+
+  /** @param {number} ms @param {() => void} late */
+  constructor(ms, late) {
+    this.#ms = ms;
+    this.#late = late;
+  }
+
+  /** @template T @param {Promise<T>} promise @returns {Promise<T>} */
+  async wait(promise) {
+    this.#since = performance.now();
+    this.#timer ??= setTimeout(this.#look, this.#ms);
+    try {
+      return await promise;
+    } finally {
+      this.#since = null;
+    }
+  }
+
+  #look = () => {
+    this.#timer = undefined;
+    if (this.#since === null) return;
+    const left = this.#since + this.#ms - performance.now();
+    if (left > 0) this.#timer = setTimeout(this.#look, left);
+    else this.#late();
+  };
+
+  stop() {
+    clearTimeout(this.#timer);
+  }
+}
+
 /**
  * An answer's body. `signal` ends it; `timeout` milliseconds without a byte do too.
  * @typedef {object} Body
- * @property {ReadableStreamDefaultReader<Uint8Array>} reader
+ * @property {() => Promise<{ done: boolean, value?: Uint8Array }>} read  a piece that the next read overwrites
+ * @property {() => Promise<void>} cancel
  * @property {AbortController} controller
+ * @property {Patience} patience
  * @property {() => void} release
  */
 
@@ -70,23 +114,25 @@ export class HttpSource {
     const controller = new AbortController();
     const abort = () => controller.abort(signal?.reason);
     signal?.addEventListener('abort', abort);
-    const release = () => signal?.removeEventListener('abort', abort);
+    const patience = new Patience(this.#timeout, () => controller.abort(this.#fault(`nothing came for ${this.#timeout} ms`, null, {})));
+    const release = () => {
+      patience.stop();
+      signal?.removeEventListener('abort', abort);
+    };
     let response;
     try {
       // no-store: Chromium's cache would make ranges of one file wait for each other.
-      const asked = fetch(this.name, { signal: controller.signal, cache: 'no-store', headers: range ? { Range: range } : {} });
-      response = await this.#inTime(asked, controller);
+      response = await patience.wait(fetch(this.name, { signal: controller.signal, cache: 'no-store', headers: range ? { Range: range } : {} }));
     } catch (cause) {
       release();
-      if (signal?.aborted) throw signal.reason;
-      throw cause instanceof BqError ? cause : this.#fault('the server could not be reached', null, { unreached: true }, cause);
+      if (controller.signal.aborted) throw controller.signal.reason;
+      throw this.#fault('the server could not be reached', null, { unreached: true }, cause);
     }
     const type = response.headers.get('content-type') ?? '';
     const { status } = response;
     if (status === 200 || status === 206) {
       this.type = type;
-      const reader = (response.body ?? new Blob([]).stream()).getReader();
-      return { response, body: { reader, controller, release } };
+      return { response, body: { ...readerOf(response.body ?? new Blob([]).stream()), controller, patience, release } };
     }
     release();
     controller.abort();
@@ -164,28 +210,14 @@ export class HttpSource {
   }
 
   /** @param {Body} body @param {number} at */
-  async #next({ reader, controller }, at) {
+  async #next({ read, controller, patience }, at) {
     try {
-      const { done, value } = await this.#inTime(reader.read(), controller);
+      const { done, value } = await patience.wait(read());
       this.received += value?.length ?? 0;
-      return done ? null : value;
+      return done || !value ? null : value;
     } catch (cause) {
-      if (cause instanceof BqError) throw cause;
       if (controller.signal.aborted) throw controller.signal.reason;
       throw this.#fault(`the connection broke after ${at} bytes`, at, {}, cause);
-    }
-  }
-
-  /** @template T @param {Promise<T>} promise @param {AbortController} controller @returns {Promise<T>} */
-  async #inTime(promise, controller) {
-    const late = this.#fault(`nothing came for ${this.#timeout} ms`, null, {});
-    const timer = setTimeout(() => controller.abort(late), this.#timeout);
-    try {
-      return await promise;
-    } catch (error) {
-      throw controller.signal.reason === late ? late : error;
-    } finally {
-      clearTimeout(timer);
     }
   }
 
@@ -212,8 +244,33 @@ export class HttpSource {
 }
 
 /** @param {Body} body */
-function close({ reader, controller, release }) {
+function close({ cancel, controller, release }) {
   release();
-  reader.cancel().catch(() => {});
+  cancel().catch(() => {});
   controller.abort();
+}
+
+/**
+ * Reads into the same memory again and again, where the platform can: new memory for each piece costs as much as
+ * receiving it, and stays until somebody collects it.
+ * @param {ReadableStream<Uint8Array>} stream
+ * @returns {Pick<Body, 'read' | 'cancel'>}
+ */
+function readerOf(stream) {
+  let reader;
+  try {
+    reader = stream.getReader({ mode: 'byob' });
+  } catch {
+    const plain = stream.getReader();
+    return { read: () => plain.read(), cancel: () => plain.cancel() };
+  }
+  let room = new ArrayBuffer(ROOM);
+  return {
+    async read() {
+      const { done, value } = await reader.read(new Uint8Array(room));
+      if (value) room = value.buffer;
+      return { done, value };
+    },
+    cancel: () => reader.cancel(),
+  };
 }

@@ -35,7 +35,7 @@ export async function readRange(source, offset, end, signal) {
   const pieces = [];
   let length = 0;
   for await (const piece of source.stream(offset, end, signal)) {
-    pieces.push(piece);
+    pieces.push(piece.slice());
     length += piece.length;
   }
   const all = new Uint8Array(length);

@@ -45,7 +45,8 @@
  * @property {boolean} remote  bytes come over a network
  * @property {string} type     media type, as far as known
  * @property {(offset: number, end: number, signal?: AbortSignal) => AsyncGenerator<Uint8Array, void>} stream
- *   the bytes from `offset` up to `end` (Infinity: all there are) in pieces; ends early only at the end of the file
+ *   the bytes from `offset` up to `end` (Infinity: all there are) in pieces, each good until the next one is asked for;
+ *   ends early only at the end of the file
  * @property {() => Promise<void>} close
  * @property {number} [parallel]  streams that may be read at once, and may be short; none or 0: one, had better be long
  * @property {(head: Uint8Array, size: number) => void} [expect]  tells how the file begins and how long it is, so that another one is recognised

@@ -1,11 +1,12 @@
 /**
  * Files in folders: OPFS in a browser, a directory in Node. Each key is a folder with
  *   about      JSON, written once
- *   journal    records of verified chunks (layout.js), written after the chunk itself was flushed
+ *   journal    records of verified chunks (layout.js), written after the chunk itself
  *   prefix     the first bytes of the model file
  *   s0, s1, …  its chunks, `perSegment` in each
  *   used, pinned, at-…  marks: one byte, its date is when it was set
- * Whoever is killed loses at most the chunk that was being written.
+ * Whoever is killed loses at most the chunk that was being written. Nothing waits for the disk: after a power cut records
+ * may be there without their bytes, which is why whoever reads a chunk compares its hash.
  */
 import { CHUNK, lengthOf, PREFIX, RECORD, record, replay } from './layout.js';
 
@@ -16,7 +17,6 @@ import { CHUNK, lengthOf, PREFIX, RECORD, record, replay } from './layout.js';
  * @typedef {object} Handle
  * @property {(into: Uint8Array<ArrayBufferLike>, at: number) => number | Promise<number>} read  bytes read
  * @property {(bytes: Uint8Array, at: number) => void | Promise<void>} write  all of them, or throws
- * @property {() => void | Promise<void>} flush
  * @property {() => void | Promise<void>} close
  */
 
@@ -122,7 +122,6 @@ class Segments {
     const [name, at] = this.#place(index);
     const file = await this.#edit(name);
     await file.write(bytes, at);
-    await file.flush();
     await this.#append(record(index, hash));
     // A file that was filled is left alone at once: others may want to read it faster.
     const left = (this.#left.get(name) ?? (index === PREFIX ? 1 : this.#perSegment)) - 1;
@@ -160,7 +159,6 @@ class Segments {
 
   /** @type {Space['settle']} */
   async settle() {
-    await this.#edited.get('journal')?.flush();
     for (const open of [this.#edited, this.#viewed]) {
       for (const handle of open.values()) await handle.close();
       open.clear();
@@ -213,7 +211,9 @@ export class Disk {
   async create(key, about) {
     await this.#tree.remove(key); // a journal whose `about` was lost says nothing of where its chunks lie
     const folder = /** @type {Folder} */ (await this.#tree.folder(key, true));
-    await folder.put('about', new TextEncoder().encode(JSON.stringify({ ...about, perSegment: this.#tree.perSegment })));
+    const whole = { ...about, perSegment: this.#tree.perSegment };
+    await folder.put('about', new TextEncoder().encode(JSON.stringify(whole)));
+    return whole;
   }
 
   /** @type {Backend['mark']} */

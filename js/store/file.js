@@ -25,7 +25,6 @@ const handleOf = (file) => ({
   write: async (bytes, at) => {
     for (let done = 0; done < bytes.length; ) done += (await file.write(bytes, done, bytes.length - done, at + done)).bytesWritten;
   },
-  flush: () => file.datasync(),
   close: () => file.close(),
 });
 

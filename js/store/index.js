@@ -124,7 +124,7 @@ export class Store {
   async find(url) {
     const mark = markOf(url);
     const date = (/** @type {Known} */ { marks }) => marks.get(mark) ?? 0;
-    const known = (await this.#known().catch(() => [])).filter((file) => date(file) && file.have.has(PREFIX));
+    const known = (await this.#known(({ marks }) => marks.has(mark)).catch(() => [])).filter((file) => file.have.has(PREFIX));
     for (const { key, about, have, cachedBytes, complete } of known.sort((a, b) => date(b) - date(a))) {
       const prefix = new Uint8Array(about.prefixBytes);
       const prefixHash = have.get(PREFIX) ?? null;
@@ -167,14 +167,12 @@ export class Store {
     if (this.#maxBytes === 0) throw new BqError('STORAGE', `nothing is kept: ${this.reason}`);
     const found = await this.#get(key);
     const mark = markOf(about.url);
-    if (!found) await this.#backend.create(key, about);
-    if (!found?.marks.has(mark)) await this.#backend.mark(key, mark, true);
+    const known = found?.about ?? (await this.#backend.create(key, about)) ?? about;
+    const marked = found?.marks.has(mark) ? null : this.#backend.mark(key, mark, true);
     // Nobody has to wait for this one.
     const touched = this.#backend.mark(key, 'used', true).catch(() => {});
-    if (found) return { about: found.about, touched };
-    await touched;
-    await this.#tidy(key, mark);
-    return { about: (await this.#get(key))?.about ?? about, touched };
+    await Promise.all([marked, found ? null : this.#tidy(key, mark)]);
+    return { about: known, touched };
   }
 
   /**
@@ -183,7 +181,7 @@ export class Store {
    * @param {string} key @param {string} mark  of the new file
    */
   async #tidy(key, mark) {
-    const known = new Map((await this.#known()).map((file) => [file.key, file]));
+    const known = new Map((await this.#known((_, other) => other !== key)).map((file) => [file.key, file]));
     for (const old of await this.#backend.keys()) {
       const file = known.get(old);
       const useless = !file?.have.size || (file.marks.has(mark) && !file.pinned);
@@ -226,24 +224,24 @@ export class Store {
     return typeof url === 'string' && Number.isSafeInteger(fileBytes) && prefixBytes > 0 && prefixBytes <= fileBytes ? found : null;
   }
 
-  /** @returns {Promise<Known[]>} */
-  async #known() {
+  /** @param {(file: { marks: Marks }, key: string) => boolean} [wanted]  what is looked at @returns {Promise<Known[]>} */
+  async #known(wanted) {
     const keys = await this.#backend.keys().catch((error) => {
       throw failure(error, `the ${this.backend} store can't be read`);
     });
     const all = [];
     for (const key of keys) {
       // One that another tab deletes meanwhile is no longer there.
-      const known = await this.#look(key).catch(() => null);
+      const known = await this.#look(key, wanted).catch(() => null);
       if (known) all.push(known);
     }
     return all;
   }
 
-  /** @param {string} key @returns {Promise<Known | null>} */
-  async #look(key) {
+  /** @param {string} key @param {(file: { marks: Marks }, key: string) => boolean} [wanted] @returns {Promise<Known | null>} */
+  async #look(key, wanted = () => true) {
     const found = await this.#get(key);
-    if (!found) return null;
+    if (!found || !wanted(found, key)) return null;
     const { about, marks } = found;
     const space = await this.#backend.open(key, about);
     const have = await space.scan();
@@ -282,8 +280,9 @@ export class Store {
    * @returns {Promise<boolean>}  false: can't be made, so nothing was deleted
    */
   async #makeRoom(key, bytes, full) {
-    const known = await this.#known();
     const { usage = 0, quota = Infinity } = await this.#estimate();
+    if (!full && this.#maxBytes === Infinity && bytes <= quota - usage) return true;
+    const known = await this.#known();
     const short = bytes - (this.#maxBytes - sum(known)); // beyond our own limit
     const others = known.filter((file) => file.key !== key && !file.pinned && file.cachedBytes > 0).sort((a, b) => a.lastUsed - b.lastUsed);
     let need = full ? bytes : Math.max(short, bytes - (quota - usage));

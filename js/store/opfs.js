@@ -7,7 +7,7 @@ import { Disk } from './disk.js';
 /** @import { Folder, Handle, Tree } from './disk.js' */
 
 /** Sync access handles, which the library of DOM types knows in workers only.
- * @typedef {{ read: (into: Uint8Array<ArrayBufferLike>, at: { at: number }) => number, flush: () => void, close: () => void,
+ * @typedef {{ read: (into: Uint8Array<ArrayBufferLike>, at: { at: number }) => number, close: () => void,
  *   write: (bytes: Uint8Array, at: { at: number }) => number, truncate: (size: number) => void, mode?: string }} SyncHandle */
 
 /** Handles for reading only. A browser that doesn't know the mode would keep other tabs out, as if for writing. */
@@ -31,7 +31,6 @@ const syncHandle = (handle, exists = async () => true) => ({
   write(bytes, at) {
     if (handle.write(bytes, { at }) !== bytes.length) throw new DOMException('only a part could be written', 'QuotaExceededError');
   },
-  flush: () => handle.flush(),
   async close() {
     // Chromium's worker hangs for good when it closes a file that went with "clear site data".
     if (await exists()) handle.close();
@@ -58,7 +57,6 @@ const plainHandle = (file) => ({
     await stream.write({ type: 'write', position: at, data: /** @type {Uint8Array<ArrayBuffer>} */ (bytes) });
     await stream.close();
   },
-  flush() {},
   close() {},
 });
 
@@ -89,7 +87,6 @@ function opfsFolder(folder) {
       await unlessMissing(folder.removeEntry(name));
       const handle = await edit(name);
       await handle.write(bytes, 0);
-      await handle.flush();
       await handle.close();
     },
     async remove(name) {

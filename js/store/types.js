@@ -25,7 +25,7 @@
  * @property {BackendName} name
  * @property {() => Promise<string[]>} keys
  * @property {(key: string) => Promise<{ about: About, marks: Marks } | null>} get
- * @property {(key: string, about: About) => Promise<void>} create
+ * @property {(key: string, about: About) => Promise<About | void>} create  what `get` will say, where that is more
  * @property {(key: string, mark: string, on: boolean) => Promise<void>} mark
  * @property {(key: string) => Promise<void>} remove  also of a half-made or unknown key
  * @property {(key: string, about: About) => Promise<Space>} open
@@ -40,7 +40,7 @@
  * @property {() => Promise<Map<number, bigint | null>>} scan  what is there, with XXH64 where it is known
  * @property {(index: number, from: number, into: Uint8Array<ArrayBufferLike>, direct: boolean) => Promise<boolean>} read
  *   fills `into` with what begins `from` bytes into the chunk; false: not there. `direct`: nobody else writes.
- * @property {(index: number, bytes: Uint8Array, hash: bigint | null) => Promise<void>} write  durable when resolved
+ * @property {(index: number, bytes: Uint8Array, hash: bigint | null) => Promise<void>} write  there, whoever is killed, when resolved
  * @property {(index: number) => Promise<void>} drop
  * @property {() => Promise<FilePart[]>} [parts]  files that hold the chunks, where there are files; the prefix apart
  * @property {() => Promise<void>} settle  gives up everything that keeps others from writing

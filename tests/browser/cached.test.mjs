@@ -15,7 +15,8 @@ import { newPage, ROOT } from './site.mjs';
 /** @typedef {import('playwright-core').Page} Page */
 
 const MiB = 1 << 20;
-const bytes = await tinyModel({ config: { layers: 8, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 } });
+const LAYERS = 8;
+const bytes = await tinyModel({ config: { layers: LAYERS, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 } });
 const prefix = Number(new DataView(bytes.buffer).getBigUint64(24, true));
 const chunks = Math.ceil((bytes.length - prefix) / MiB);
 
@@ -113,7 +114,6 @@ test('two tabs share one download', async () => {
 });
 
 test('the browser is killed in the middle: nothing that was verified is fetched again', async (t) => {
-  // The network is slower than storage, as networks are: what is on its way to storage at the kill is lost.
   const server = await serve(bytes, { hold: new Promise(() => {}), holdFrom: prefix + 9.5 * MiB });
   const folder = join(profile, 'killed');
   const own = await launchOwn(folder);
@@ -137,6 +137,77 @@ test('the browser is killed in the middle: nothing that was verified is fetched 
   const missing = bytes.length - seen.cached;
   assert.equal(fetched.length, Math.ceil(missing / MiB), `${fetched} fetched, ${missing} bytes were missing`);
   assert.equal(seen.complete, true);
+  await server.close();
+});
+
+test('the browser is killed while storage is slower than the network: one verified chunk at most is fetched again', async (t) => {
+  const server = await serve(bytes);
+  const folder = join(profile, 'slow');
+  const own = await launchOwn(folder);
+  t.after(() => own.kill().catch(() => {}));
+  const page = await ready(await own.page());
+  /** @type {Record<string, number[]>} */
+  const seen = { verified: [], kept: [] };
+  let most = 0;
+  const halfway = new Promise((resolve) => page.on('console', (message) => {
+    const [what, c] = message.text().split(' ');
+    seen[what]?.push(Number(c));
+    most = Math.max(most, seen.verified.length - seen.kept.length);
+    if (seen.verified.length === 7) resolve(undefined);
+  }));
+  await page.evaluate((url) => {
+    const worker = new Worker('/tests/browser/slow-store-worker.mjs', { type: 'module' });
+    worker.onmessage = ({ data }) => console.log(data);
+    worker.postMessage(url);
+  }, server.url);
+  await halfway;
+  await own.kill();
+  assert.equal(most, 1, 'verified and not yet kept');
+  server.requests.length = 0;
+  const again = await launchOwn(folder);
+  t.after(() => again.kill().catch(() => {}));
+  const after = await load(await ready(await again.page()), server.url);
+  const fetched = asked(server.requests);
+  const twice = seen.verified.filter((c) => fetched.includes(c));
+  assert.ok(twice.length <= 1, `${twice} were verified and fetched again`);
+  assert.deepEqual(seen.kept.filter((c) => fetched.includes(c)), []);
+  assert.deepEqual([...new Set(fetched)].length, fetched.length);
+  assert.equal(after.complete, true);
+  await server.close();
+});
+
+test('a prompt waits while the file comes and is kept: at the last byte all layers but one are computed', async () => {
+  let release = () => {};
+  const hold = new Promise((resolve) => (release = () => resolve(undefined)));
+  const server = await serve(bytes, { hold, holdFrom: bytes.length - 1 });
+  const page = await newTab();
+  await forget(page);
+  await page.evaluate(async (url) => {
+    const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
+    const engine = await createWorkerEngine({ threads: 1, variant: 'simd128', cache: 'auto' });
+    const model = await engine.load(fromUrl(url), { streaming: true });
+    const session = await model.createSession();
+    const reply = session.generate('x'.repeat(20), { temperature: 0, maxTokens: 1 }).done();
+    reply.catch(() => {});
+    Object.assign(globalThis, { engine, model, session, reply });
+  }, server.url);
+  const slices = () => page.evaluate(async () => (await /** @type {any} */ (globalThis).session.stats()).slices);
+  const pause = () => new Promise((resolve) => setTimeout(resolve, 50));
+  for (let tries = 200; tries && (await slices()) < LAYERS - 1; tries--) await pause();
+  await pause();
+  assert.equal(await slices(), LAYERS - 1, 'one slice per layer for so short a prompt; the last waits for its last byte');
+  release();
+  const [ids, complete] = await page.evaluate(async () => {
+    const { engine, model, reply } = /** @type {any} */ (globalThis);
+    const { ids } = await reply;
+    await model.loaded;
+    await model.close();
+    const [{ complete }] = await engine.store.list();
+    await engine.close();
+    return [ids.length, complete];
+  });
+  assert.deepEqual([ids, complete], [1, true]);
+  await page.close();
   await server.close();
 });
 

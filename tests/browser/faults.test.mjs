@@ -387,7 +387,7 @@ await everyBrowser((name) => {
     }, server.at(PATH));
     await until(() => server.requests.length >= 3);
     await sleep(300);
-    assert.ok(server.requests.length <= 1 + 16 / 4);
+    assert.ok(server.requests.length <= 1 + 12 / 4 + 2);
     release();
     const { most, limit } = await page.evaluate(async () => {
       const { local, loading, seen } = /** @type {any} */ (globalThis);

@@ -2,9 +2,9 @@
 import { spawn } from 'node:child_process';
 import { chromium } from 'playwright-core';
 import { findChromium } from '../../tools/setup/system.mjs';
+import { FLAGS } from './flags.mjs';
 
-/** What every start of Chromium needs. */
-export const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+export { FLAGS };
 
 const NONE = 'no Chromium: run `npm test`, which finds or installs one, or set CHROME_PATH';
 

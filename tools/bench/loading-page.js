@@ -31,23 +31,40 @@ async function bareRead(handle) {
   for (let at = 0; at < file.size; at += 1 << 20) await file.slice(at, at + (1 << 20)).arrayBuffer();
 }
 
-/**
- * One round. The engine is started beforehand, closed behind: it is the way of the bytes that counts.
- * @param {{ url: string }} model
- */
-async function measure({ url }) {
-  /** @type {Record<string, number>} */
-  const ms = {};
-  ms['bare fetch'] = await timed(() => bareFetch(url));
-  for (const [name, cache] of /** @type {const} */ ([['network to ready', false], ['network to ready, cached', true], ['warm start', true]])) {
-    const engine = await createWorkerEngine({ threads: 1, ...(cache && { cache: 'auto' }) });
-    if (name === 'network to ready, cached') await engine.store?.clear();
-    ms[name] = await timed(async () => (await engine.load(fromUrl(url), { context: 128 })).info);
-    await engine.close();
-  }
-  const handle = await copyOf(url);
-  ms['bare read of OPFS'] = await timed(() => bareRead(handle));
-  return ms;
+/** @type {any} */
+let engine = null;
+/** @type {FileSystemFileHandle} */
+let handle;
+
+/** What is not measured: the engine is started beforehand, closed behind; it is the way of the bytes that counts. @param {{ name: string, url: string }} arm */
+async function prepare({ name, url }) {
+  if (name === 'bare read of OPFS') handle = await copyOf(url);
+  if (name.startsWith('bare')) return;
+  engine = await createWorkerEngine({ threads: 1, ...(name !== 'network to ready' && { cache: 'auto' }) });
+  if (name === 'network to ready, cached') await engine.store.clear();
 }
 
-Object.assign(globalThis, { measure });
+/** @param {{ name: string, url: string }} arm */
+function measure({ name, url }) {
+  if (name === 'bare fetch') return timed(() => bareFetch(url));
+  if (name === 'bare read of OPFS') return timed(() => bareRead(handle));
+  return timed(async () => (await engine.load(fromUrl(url), { context: 128 })).info);
+}
+
+async function finish() {
+  await engine?.close();
+  engine = null;
+}
+
+/** For memory: everything but the load. */
+async function engineWithCache() {
+  engine = await createWorkerEngine({ threads: 1, cache: 'auto' });
+  await engine.store.clear();
+}
+
+/** @param {string} url @returns {Promise<number>} bytes of the heap */
+async function loadOnce(url) {
+  return (await (await engine.load(fromUrl(url), { context: 128 })).memory()).total;
+}
+
+Object.assign(globalThis, { prepare, measure, finish, engineWithCache, loadOnce });

@@ -2,84 +2,92 @@
 // `node tools/bench/loading.mjs [rounds]`: how fast a model of some 90 MB gets into the engine, in Chromium with a profile
 // on disk: over loopback beside a bare fetch that throws the bytes away, verified and with or without keeping them; and
 // from the cache beside a bare read of the same bytes from OPFS. Each round measures everything once; ratios are of
-// medians of one run. Also: the most memory that the browser's processes took while loading, beside the heap.
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+// medians of one run. Also the CPU time that the browser took for each, since on a small machine the server and the
+// browser's processes share the cores; and the most memory while loading, beside the heap.
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { chromium } from 'playwright-core';
-import { fileSink } from '../../js/convert/output.js';
-import { makeRandom, SHAPES } from '../make_random.mjs';
 import { PUBLIC, serve } from '../serve.mjs';
 import { ROOT } from '../setup/setup.mjs';
-import { findChromium } from '../setup/system.mjs';
+import { processes, startPlain } from './plain-browser.mjs';
 
 const rounds = Number(process.argv[2] ?? 5);
-const { FLAGS } = await import('../../tests/browser/launch.mjs');
+const ARMS = ['bare fetch', 'network to ready', 'network to ready, cached', 'warm start', 'bare read of OPFS'];
 const path = 'build/bench/135m-bq4h.bq4';
 if (!existsSync(join(ROOT, path))) {
+  const { fileSink } = await import('../../js/convert/output.js');
+  const { makeRandom, SHAPES } = await import('../make_random.mjs');
   mkdirSync(join(ROOT, 'build/bench'), { recursive: true });
   await makeRandom(SHAPES['135m'], await fileSink(join(ROOT, path)), { quant: 'bq4h', embed: 'bq8', tokenizer: false });
 }
 
-/** Resident bytes of this browser's processes: those that were given its profile, and what they started. @param {string} profile */
-function residentBytes(profile) {
-  /** @type {Map<number, { parent: number, bytes: number, ours: boolean }>} */
-  const all = new Map();
-  for (const pid of readdirSync('/proc').map(Number).filter(Boolean)) {
-    try {
-      const [, parent, pages] = [readFileSync(`/proc/${pid}/cmdline`, 'utf8'), Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')[1]), Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1])];
-      all.set(pid, { parent, bytes: pages * 4096, ours: readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(profile) });
-    } catch {
-      // It has ended meanwhile.
-    }
-  }
-  const ours = (/** @type {number} */ pid) => {
-    for (let at = all.get(pid); at; at = all.get(at.parent)) if (at.ours) return true;
-    return false;
-  };
-  return [...all.keys()].filter(ours).reduce((sum, pid) => sum + (all.get(pid)?.bytes ?? 0), 0);
-}
-
 const profile = mkdtempSync(join(tmpdir(), 'bq4-bench-'));
 const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench', 'build/bench'] });
-const context = await chromium.launchPersistentContext(profile, { executablePath: findChromium(), headless: true, args: FLAGS });
+const browser = await startPlain(profile);
+const open = () => browser.open(`${site.url}tools/bench/loading.html`, 'globalThis.measure');
+const cpu = () => processes(profile).reduce((sum, { cpu }) => sum + cpu, 0);
+
+/** Bytes: of the renderer with the most, and of all processes. @returns {Record<string, number>} */
+function memory() {
+  const all = processes(profile, true);
+  const page = all.filter(({ renderer }) => renderer).sort((a, b) => b.rss - a.rss)[0];
+  return { 'RSS of the page': page.rss, 'PSS of the page': page.pss, 'PSS of all processes': all.reduce((sum, { pss }) => sum + pss, 0) };
+}
+
+/** Idle, then the most while one load goes on, on a page of its own; ratios to the heap. @param {string} url */
+async function memoryOfOneLoad(url) {
+  const page = await open();
+  await page.evaluate('engineWithCache()'); // the page is idle with its engine started
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  const idle = memory();
+  const peak = { ...idle };
+  const timer = setInterval(() => {
+    for (const [name, bytes] of Object.entries(memory())) if (bytes > peak[name]) peak[name] = bytes;
+  }, 10);
+  const heap = await page.evaluate(`loadOnce(${JSON.stringify(url)})`);
+  clearInterval(timer);
+  await page.close();
+  return Object.fromEntries(Object.keys(idle).map((name) => [name, (peak[name] - idle[name]) / heap]));
+}
+
 try {
-  const page = await context.newPage();
-  await page.goto(`${site.url}tools/bench/loading.html`);
-  await page.waitForFunction('globalThis.measure');
+  const page = await open();
   const url = `${site.url}${path}`;
   /** @type {Record<string, number>[]} */
   const all = [];
+  /** @type {Record<string, number>[]} */
+  const cpus = [];
   for (let round = -1; round < rounds; round++) { // the first one warms up
-    const result = /** @type {Record<string, number>} */ (await page.evaluate(`measure(${JSON.stringify({ url })})`));
-    if (round >= 0) all.push(result);
+    /** @type {Record<string, number>} */
+    const ms = {};
+    /** @type {Record<string, number>} */
+    const spent = {};
+    for (const name of ARMS) {
+      await page.evaluate(`prepare(${JSON.stringify({ name, url })})`);
+      const before = cpu();
+      ms[name] = await page.evaluate(`measure(${JSON.stringify({ name, url })})`);
+      spent[name] = cpu() - before;
+      await page.evaluate('finish()');
+    }
+    if (round >= 0) all.push(ms), cpus.push(spent);
   }
-  // Memory, on a page of its own: idle, then with the most while one load goes on.
-  await page.goto(`${site.url}tools/bench/loading.html`);
-  await page.waitForFunction('globalThis.measure');
-  await new Promise((resolve) => setTimeout(resolve, 1000));
-  const idle = residentBytes(profile);
-  let peak = 0;
-  const timer = setInterval(() => (peak = Math.max(peak, residentBytes(profile))), 20);
-  const heap = /** @type {number} */ (await page.evaluate(`(async () => {
-    const { createWorkerEngine } = await import('../../js/index.js');
-    globalThis.engine = await createWorkerEngine({ threads: 1, cache: 'auto' });
-    await engine.store.clear();
-    const model = await engine.load(${JSON.stringify(url)}, { context: 128 });
-    return (await model.memory()).total;
-  })()`));
-  clearInterval(timer);
-
-  const bytes = readFileSync(join(ROOT, path)).length;
-  const median = (/** @type {string} */ name) => all.map((result) => result[name]).sort((a, b) => a - b)[Math.floor(all.length / 2)];
-  console.log(`Chromium ${context.browser()?.version() ?? ''}, ${(bytes / 1e6).toFixed(0)} MB, medians of ${rounds} rounds`);
-  for (const name of Object.keys(all[0])) console.log(`${name.padEnd(30)}${median(name).toFixed(0).padStart(7)} ms ${(bytes / 1e3 / median(name)).toFixed(0).padStart(6)} MB/s`);
+  await page.close();
+  const { size: bytes } = statSync(join(ROOT, path));
+  const middle = (/** @type {number[]} */ values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
+  const median = (/** @type {string} */ name) => middle(all.map((result) => result[name]));
+  console.log(`Chromium ${browser.version}, ${(bytes / 1e6).toFixed(0)} MB, medians of ${rounds} rounds`);
+  for (const name of ARMS) console.log(`${name.padEnd(30)}${median(name).toFixed(0).padStart(7)} ms ${(bytes / 1e3 / median(name)).toFixed(0).padStart(6)} MB/s ${middle(cpus.map((spent) => spent[name])).toFixed(0).padStart(6)} ms of CPU in the browser`);
   const ratios = Object.fromEntries([['network to ready', 'bare fetch'], ['network to ready, cached', 'bare fetch'], ['warm start', 'bare read of OPFS']].map(([name, bare]) => [`${name} ÷ ${bare}`, median(bare) / median(name)]));
-  ratios['memory: (peak − idle) ÷ heap'] = (peak - idle) / heap;
-  for (const [name, ratio] of Object.entries(ratios)) console.log(`${name.padEnd(50)}${ratio.toFixed(2)}`);
-  writeFileSync(join(ROOT, 'build/bench/loading.json'), `${JSON.stringify({ bytes, rounds: all, ratios }, null, 2)}\n`);
+  const sizes = await memoryOfOneLoad(url);
+  ratios['memory: (peak − idle) ÷ heap'] = sizes['RSS of the page'];
+  for (const [name, ratio] of Object.entries(sizes)) ratios[`memory, ${name}: (peak − idle) ÷ heap`] = ratio;
+  for (const [name, ratio] of Object.entries(ratios)) console.log(`${name.padEnd(60)}${ratio.toFixed(2)}`);
+  writeFileSync(join(ROOT, 'build/bench/loading.json'), `${JSON.stringify({ bytes, rounds: all, cpu: cpus, ratios }, null, 2)}\n`);
+} catch (error) {
+  browser.kill();
+  throw error;
 } finally {
-  await context.close();
+  await browser.close();
   await site.close();
   rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
 }

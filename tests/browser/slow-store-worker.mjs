@@ -1,0 +1,19 @@
+// Loads a model into a store that is slower than the network, and says what was verified and what is kept.
+import { createEngine, fromUrl } from '/js/index.js';
+import { Entry } from '/js/store/entry.js';
+import { PREFIX } from '/js/store/layout.js';
+
+const { write } = Entry.prototype;
+Entry.prototype.write = async function (c, bytes, hash) {
+  if (c === PREFIX) return write.call(this, c, bytes, hash);
+  postMessage(`verified ${c}`);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const there = await write.call(this, c, bytes, hash);
+  postMessage(`kept ${c}`);
+  return there;
+};
+
+onmessage = async ({ data: url }) => {
+  const engine = await createEngine({ threads: 1, variant: 'simd128', cache: 'auto' });
+  await engine.load(fromUrl(url));
+};
