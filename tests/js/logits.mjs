@@ -38,15 +38,23 @@ export async function openLogits(from, { variant, threads = 0, ...options } = {}
     wasm.check('bqw_session_logits', session, out);
     return wasm.f32(result(), vocab).slice();
   };
+  /** Makes `tokens` the timeline. @param {ArrayLike<number>} tokens */
+  const sync = (tokens) =>
+    wasm.scope((take) => {
+      const at = take(4 * tokens.length);
+      wasm.u32(at, tokens.length).set(Uint32Array.from(tokens));
+      wasm.check('bqw_session_sync', session, at, tokens.length, out);
+    });
   return {
+    wasm,
+    session,
+    layers: planned.plan.layers,
+    sync,
+    run,
     close: () => wasm.release(),
     /** Logits after the last of `tokens`, which become the timeline. @param {ArrayLike<number>} tokens */
     start(tokens) {
-      wasm.scope((take) => {
-        const at = take(4 * tokens.length);
-        wasm.u32(at, tokens.length).set(Uint32Array.from(tokens));
-        wasm.check('bqw_session_sync', session, at, tokens.length, out);
-      });
+      sync(tokens);
       return run();
     },
     /** Logits after one more token. @param {number} token */
