@@ -150,9 +150,9 @@ $(eval $(call config,bench-kernels,$(EMCC),$(EMAR),$(WASM_FLAGS),,-mrelaxed-simd
 BENCH_LINK ?= -O2
 .PHONY: bench-kernels
 BENCHES := kernels attend session
-bench-kernels: $(BENCHES:%=build/native/bench-%) $(BENCHES:%=build/bench-kernels/%.js)
+bench-kernels: $(BENCHES:%=build/native/bench-%) build/native/bench-read $(BENCHES:%=build/bench-kernels/%.js)
 build/native/bench-%: build/native/tests/bench/%.o build/native/libbq4.a
-	$(GCC) -no-pie $^ -o $@
+	$(GCC) -no-pie $^ -lpthread -o $@
 build/bench-kernels/%.js: build/bench-kernels/tests/bench/%.o build/bench-kernels/libbq4.a
 	@echo '{"type": "commonjs"}' > $(@D)/package.json
 	$(EMCC) $(WASM_TEST_LINK) $(BENCH_LINK) -msimd128 -mrelaxed-simd $^ -o $@
