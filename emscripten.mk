@@ -30,7 +30,7 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 
 
 # $(call config,name,compiler,archiver,flags,flags of c/kernels/simd128*.c,of c/kernels/relaxed*.c,of what is no inner loop)
-COLD := c/format/% c/model/% c/text/% c/plan.c web/% c/core/quant.c c/kernels/scalar_attend.c c/kernels/self_test.c c/session/session.c c/session/page.c c/session/work.c
+COLD := c/format/% c/model/% c/text/% c/plan.c web/% c/core/quant.c c/kernels/scalar_attend.c c/kernels/self_test.c c/session/session.c c/session/parallel.c c/session/sampler.c c/session/page.c c/session/work.c
 define config
 build/$(1)/%.o: %.c emscripten.mk build/$(1)/compiler
 	@mkdir -p $$(@D)
@@ -150,9 +150,9 @@ $(eval $(call config,bench-kernels,$(EMCC),$(EMAR),$(WASM_FLAGS),,-mrelaxed-simd
 BENCH_LINK ?= -O2
 .PHONY: bench-kernels
 BENCHES := kernels attend session
-bench-kernels: $(BENCHES:%=build/native/bench-%) $(BENCHES:%=build/bench-kernels/%.js)
+bench-kernels: $(BENCHES:%=build/native/bench-%) build/native/bench-read $(BENCHES:%=build/bench-kernels/%.js)
 build/native/bench-%: build/native/tests/bench/%.o build/native/libbq4.a
-	$(GCC) -no-pie $^ -o $@
+	$(GCC) -no-pie $^ -lpthread -o $@
 build/bench-kernels/%.js: build/bench-kernels/tests/bench/%.o build/bench-kernels/libbq4.a
 	@echo '{"type": "commonjs"}' > $(@D)/package.json
 	$(EMCC) $(WASM_TEST_LINK) $(BENCH_LINK) -msimd128 -mrelaxed-simd $^ -o $@

@@ -33,12 +33,17 @@
  * `barrier`, callable by every slice of the current run, returns when all of its slices have called
  * it as often; what any of them wrote before is seen by all after it. A layer then takes one run
  * with a barrier between its parts; its waits are short (microseconds), so it may spin. NULL: each
- * part is a run of its own, and slices may as well run one after the other. The bits are the same. */
+ * part is a run of its own, and slices may as well run one after the other. The bits are the same.
+ *
+ * `take`, for hosts with a barrier, shares out what there is to do between two barriers, n things, as slices get to it: from one
+ * that is slow or interrupted others take over. It sets *from < *to <= n and returns true, or false when nothing is left;
+ * each thing is given once. Callable as often as one likes, by all slices with the same n. NULL: equal shares. */
 typedef struct bq_parallel {
   void *ctx;
   void (*run)(void *ctx, void (*fn)(void *arg, size_t slice, size_t slices), void *arg);
   size_t threads;
-  void (*barrier)(void *ctx);
+  void (*barrier)(void *ctx, size_t slice, size_t slices);
+  bool (*take)(void *ctx, size_t slice, size_t slices, size_t n, size_t *from, size_t *to);
 } bq_parallel;
 
 /* --- trace ------------------------------------------------------------------------------ */

@@ -51,7 +51,7 @@ export const functions = {
   bqw_rng_seed: 'vfu',
   bqw_session_sample: 'suuuu',
   bqw_thread_main: 'vu',
-  bqw_thread_failed: 'v',
+  bqw_thread_failed: 'vu',
   bqw_threads: 'suu',
   bqw_threads_leave: 'v',
   bqw_measure_bytes: 'uuu',

@@ -15,7 +15,7 @@ function serve(port) {
       port.postMessage('left');
       letGo(memory);
     } catch (error) {
-      exports.bqw_thread_failed();
+      exports.bqw_thread_failed(index);
       throw error;
     }
   };

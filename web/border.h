@@ -173,7 +173,7 @@ uint32_t bqw_session_sample(uint32_t session, const bqw_sample_options *options,
  * BQW_THREAD_STACK bytes (counted in the plan), and calls bqw_thread_main(1 … threads - 1) there. */
 void bqw_thread_main(uint32_t index);   /* returns after bqw_threads_leave */
 /* Called in another thread's instance after a trap there: the caller of the region then traps as well. */
-void bqw_thread_failed(void);
+void bqw_thread_failed(uint32_t index);
 /* From now on regions have `threads` slices; before that all these threads must be on their way into
  * bqw_thread_main. Whoever waits looks `spins` times before it goes to sleep. ARGUMENT. */
 uint32_t bqw_threads(uint32_t threads, uint32_t spins);

@@ -35,9 +35,12 @@ static bench *lay_out(bq_arena *arena, uint32_t products, uint32_t tokens) {
 
 static void slice_of_rows(void *arg, size_t slice, size_t slices) {
   const bench *b = arg;
-  const size_t groups = ROWS / BQ_TILE_ROWS;
-  size_t from = groups * slice / slices * BQ_TILE_ROWS, to = groups * (slice + 1) / slices * BQ_TILE_ROWS;
-  if (from < to) b->w.ops->matmul(&b->w, &b->batch, from, to, b->y, ROWS);
+  const bq_parallel p = bqw_parallel();
+  size_t from = 0, to = ROWS / BQ_TILE_ROWS;
+  while (slices == 1 ? from == 0 : p.take(p.ctx, slice, slices, ROWS / BQ_TILE_ROWS, &from, &to)) {
+    b->w.ops->matmul(&b->w, &b->batch, from * BQ_TILE_ROWS, to * BQ_TILE_ROWS, b->y, ROWS);
+    from = to;
+  }
 }
 
 BQW(uint32_t) bqw_measure_bytes(uint32_t products, uint32_t tokens) {
@@ -75,7 +78,7 @@ static void count_parts(void *arg, size_t slice, size_t slices) {
   uint32_t done = atomic_load(&c->of[slice].n) + 1;
   atomic_store(&c->of[slice].n, done);
   for (uint32_t i = 0; i < c->barriers; i++) {
-    if (slices > 1) p.barrier(p.ctx);
+    if (slices > 1) p.barrier(p.ctx, slice, slices);
     for (size_t other = 0; other < slices; other++)
       if (atomic_load(&c->of[other].n) < done) atomic_fetch_add(&c->early, 1);
     atomic_store(&c->of[slice].n, ++done);

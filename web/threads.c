@@ -2,7 +2,10 @@
  * this is one thread and a plain call.
  *
  * A region is published by one word, `go`: a count of regions with the number of slices in its low
- * bits, so that a thread which wakes late never takes part in a region that it isn't counted in.
+ * bits, so that a thread which wakes late never takes part in a region that it isn't counted in. Each
+ * slice then counts the parts that it has done in a word of its own, and waits for those of the others:
+ * what one core has to tell another takes a good 100 ns, and this way it's told once per wait.
+ *
  * Whoever waits spins for a while, since the next region is usually microseconds away, then sleeps in
  * memory.atomic.wait32. Sleepers are counted, so nobody is woken who isn't asleep: a sleeper counts
  * itself before it looks at the word for the last time, a waker changes the word before it looks at
@@ -16,35 +19,48 @@
 enum {
   SLICES = 64,     /* `go` counts regions in steps of this */
   LEAVE = 63,      /* this many slices: go home */
-  LINE = 64        /* bytes that cores pass on as one */
+  LINE = 64,       /* bytes that cores pass on as one */
+  MOST_LEFT = 65535
 };
 
 _Static_assert(BQW_THREADS < LEAVE, "slices and LEAVE share the low bits of a word");
 
+/* A count that only rises (and may wrap around). */
 typedef struct word {
   _Alignas(LINE) _Atomic uint32_t value;
   _Atomic uint32_t sleepers;
 } word;
 
+/* What is left of a slice's share of a part: things from...to - 1 of it. One number, so that its owner
+ * can take from the front and others from the back: the part's number << 32 | from << 16 | to. That of
+ * an earlier part: all of it. */
+typedef struct share {
+  _Alignas(LINE) _Atomic uint64_t left;
+} share;
+
 static struct {
-  word go;      /* regions so far * SLICES + slices of the current one */
-  word running; /* threads besides the caller that are still at it */
-  word phase;   /* barriers passed so far */
-  _Atomic uint32_t arrived; /* slices that wait at the barrier */
-  void (*fn)(void *arg, size_t slice, size_t slices);
+  word go;                /* regions so far * SLICES + slices of the current one */
+  word done[BQW_THREADS]; /* parts that this slice has done, of all regions */
+  share shares[BQW_THREADS];
+  _Alignas(LINE) void (*fn)(void *arg, size_t slice, size_t slices); /* from here on seldom written */
   void *arg;
+  uint32_t begun; /* `done` of all slices when the region begins */
   uint32_t threads, spins;
   _Atomic uint32_t failed;
 } team = {.threads = 1};
 
+static bool reached(word *w, uint32_t count) {
+  return (int32_t)(atomic_load(&w->value) - count) >= 0;
+}
+
+/* Returns when *w is `count` or more. */
 #ifdef __wasm_atomics__
-/* Returns when *w is no longer `old`. */
-static void await(word *w, uint32_t old) {
-  for (uint32_t i = 0; i < team.spins; i++)
-    if (atomic_load(&w->value) != old) return;
+static void await(word *w, uint32_t count) {
+  for (uint32_t i = team.spins; i > 0; i--)
+    if (reached(w, count)) return;
   atomic_fetch_add(&w->sleepers, 1);
-  while (atomic_load(&w->value) == old)
-    __builtin_wasm_memory_atomic_wait32((int *)&w->value, (int)old, -1);
+  for (uint32_t seen; (int32_t)((seen = atomic_load(&w->value)) - count) < 0;)
+    __builtin_wasm_memory_atomic_wait32((int *)&w->value, (int)seen, -1);
   atomic_fetch_sub(&w->sleepers, 1);
 }
 
@@ -52,9 +68,23 @@ static void wake(word *w) {
   if (atomic_load(&w->sleepers)) __builtin_wasm_memory_atomic_notify((int *)&w->value, BQW_THREADS);
 }
 #else
-static void await(word *w, uint32_t old) { (void)w, (void)old; }
+static void await(word *w, uint32_t count) { (void)w, (void)count; }
 static void wake(word *w) { (void)w; }
 #endif
+
+/* This slice has done its part. */
+static uint32_t finish(size_t slice) {
+  word *own = &team.done[slice];
+  const uint32_t count = atomic_load(&own->value) + 1;
+  atomic_store(&own->value, count);
+  wake(own);
+  return count;
+}
+
+static void await_others(size_t slice, size_t slices, uint32_t count) {
+  for (size_t i = 0; i < slices; i++)
+    if (i != slice && !reached(&team.done[i], count)) await(&team.done[i], count);
+}
 
 static void run(void *ctx, void (*fn)(void *arg, size_t slice, size_t slices), void *arg) {
   (void)ctx;
@@ -66,53 +96,76 @@ static void run(void *ctx, void (*fn)(void *arg, size_t slice, size_t slices), v
   if (atomic_load(&team.failed)) __builtin_trap(); /* who broke earlier would be waited for without end */
   team.fn = fn;
   team.arg = arg;
-  atomic_store(&team.running.value, n - 1);
+  team.begun = atomic_load(&team.done[0].value);
   atomic_store(&team.go.value, (atomic_load(&team.go.value) / SLICES + 1) * SLICES + n);
   wake(&team.go);
   fn(arg, 0, n);
-  for (uint32_t left; (left = atomic_load(&team.running.value)) != 0;) await(&team.running, left);
+  await_others(0, n, finish(0));
   if (atomic_load(&team.failed)) __builtin_trap(); /* what it computed is not there */
 }
 
 /* Every slice of a region comes here as often. A thread that broke never comes again, so from then on
- * nobody waits. (It sets `failed` before it ends the phase, and whoever waits has read the phase first.) */
-static void barrier(void *ctx) {
+ * nobody waits. */
+static void barrier(void *ctx, size_t slice, size_t slices) {
   (void)ctx;
-  const uint32_t n = team.threads, phase = atomic_load(&team.phase.value);
-  if (n <= 1 || atomic_load(&team.failed)) return;
-  if (atomic_fetch_add(&team.arrived, 1) + 1 < n) {
-    await(&team.phase, phase);
-    return;
+  const uint32_t count = finish(slice);
+  if (!atomic_load(&team.failed)) await_others(slice, slices, count);
+}
+
+/* Half of what is left at a time, but an eighth of the whole at least. */
+static size_t some_of(size_t left, size_t size) {
+  const size_t least = size / 8 + 1, half = (left + 1) / 2;
+  const size_t some = half > least ? half : least;
+  return some < left ? some : left;
+}
+
+/* Some of what is left: a slice's own things from the front, and when there are no more those of
+ * others from the back, who are slower or were interrupted. */
+static bool take(void *ctx, size_t slice, size_t slices, size_t n, size_t *from, size_t *to) {
+  (void)ctx;
+  const uint64_t part = (uint32_t)(atomic_load(&team.done[slice].value) + 1); /* 0: no part yet */
+  const size_t unit = n / MOST_LEFT + 1, units = (n + unit - 1) / unit;
+  for (size_t i = 0; i < slices; i++) {
+    const size_t owner = (slice + i) % slices;
+    const size_t first = units * owner / slices, size = units * (owner + 1) / slices - first;
+    _Atomic uint64_t *left = &team.shares[owner].left;
+    for (uint64_t seen = atomic_load(left);;) {
+      const bool begun = (uint32_t)(seen >> 32) == (uint32_t)part;
+      size_t a = begun ? seen >> 16 & MOST_LEFT : 0, b = begun ? seen & MOST_LEFT : size;
+      if (a >= b) break;
+      const size_t some = some_of(b - a, size);
+      const size_t at = first + (i == 0 ? a : b - some);
+      if (i == 0) a += some;
+      else b -= some;
+      if (!atomic_compare_exchange_weak(left, &seen, part << 32 | (uint64_t)a << 16 | b)) continue;
+      *from = at * unit;
+      *to = (at + some) * unit < n ? (at + some) * unit : n;
+      return true;
+    }
   }
-  atomic_store(&team.arrived, 0);
-  atomic_store(&team.phase.value, phase + 1);
-  wake(&team.phase);
+  return false;
 }
 
-bq_parallel bqw_parallel(void) { return (bq_parallel){NULL, run, team.threads, barrier}; }
-
-static void finished(void) {
-  atomic_fetch_sub(&team.running.value, 1);
-  wake(&team.running);
-}
+bq_parallel bqw_parallel(void) { return (bq_parallel){NULL, run, team.threads, barrier, take}; }
 
 BQW(void) bqw_thread_main(uint32_t index) {
   for (uint32_t seen = 0;;) {
-    await(&team.go, seen);
+    await(&team.go, seen + 1);
     seen = atomic_load(&team.go.value);
     const uint32_t slices = seen % SLICES;
     if (slices == LEAVE) return;
     if (index >= slices) continue;
+    /* It sat out a region. (Writing what is there already would cost the waiting caller its copy.) */
+    if (atomic_load(&team.done[index].value) != team.begun) atomic_store(&team.done[index].value, team.begun);
     team.fn(team.arg, index, slices);
-    finished();
+    finish(index);
   }
 }
 
-BQW(void) bqw_thread_failed(void) {
+BQW(void) bqw_thread_failed(uint32_t index) {
   atomic_store(&team.failed, 1);
-  atomic_fetch_add(&team.phase.value, 1);
-  wake(&team.phase);
-  finished();
+  atomic_fetch_add(&team.done[index].value, 1u << 30); /* whatever others wait for */
+  wake(&team.done[index]);
 }
 
 BQW(uint32_t) bqw_threads(uint32_t threads, uint32_t spins) {

@@ -67,10 +67,11 @@ static void prepare(const bq_session *s, const linear *l, size_t from, size_t to
 
 static void prepare_slice(const job *j, const linear *l, size_t slice, size_t slices) {
   const size_t groups = (j->tokens + BQ_PANEL_TOKENS - 1) / BQ_PANEL_TOKENS;
-  size_t from = groups * slice / slices * BQ_PANEL_TOKENS;
-  size_t to = groups * (slice + 1) / slices * BQ_PANEL_TOKENS;
-  if (to > j->tokens) to = j->tokens;
-  if (from < to) prepare(j->s, l, from, to, j->s->scratch.norm, j->s->scratch.panel);
+  for (bq_share share = bq_share_of(j->s, slice, slices, groups); bq_share_next(&share);) {
+    const size_t to = share.to * BQ_PANEL_TOKENS;
+    prepare(j->s, l, share.from * BQ_PANEL_TOKENS, to < j->tokens ? to : j->tokens, j->s->scratch.norm,
+            j->s->scratch.panel);
+  }
 }
 
 /* --- products ------------------------------------------------------------------------------- */
@@ -92,12 +93,9 @@ static void run_product(const bq_session *s, const product *p, const bq_batch *b
   }
 }
 
-/* A slice takes its share of all row groups of all products, as one long row of them. */
-static void run_products(const bq_session *s, const linear *l, const bq_batch *batch, size_t slice,
-                         size_t slices) {
-  size_t total = 0;
-  for (size_t i = 0; i < l->n; i++) total += row_groups(l->list[i].w);
-  size_t from = total * slice / slices, to = total * (slice + 1) / slices;
+/* Row groups from...to - 1 of all products, as one long row of them. */
+static void run_products(const bq_session *s, const linear *l, const bq_batch *batch, size_t from,
+                         size_t to) {
   for (size_t i = 0, first = 0; i < l->n; i++) {
     size_t groups = row_groups(l->list[i].w);
     size_t a = from > first ? from - first : 0, b = to > first ? to - first : 0;
@@ -107,22 +105,44 @@ static void run_products(const bq_session *s, const linear *l, const bq_batch *b
   }
 }
 
-/* The same rows of gate and up, so that a slice can join its own. */
-static void run_gate(const job *j, const linear *l, const bq_batch *batch, size_t slice,
+static void multiply(const bq_session *s, const linear *l, const bq_batch *batch, size_t slice,
                      size_t slices) {
-  const bq_kernels *k = j->s->model->kernels;
-  const bq_activation act = j->s->model->config.activation;
-  void (*activate)(float *, const float *, size_t) =
+  size_t total = 0;
+  for (size_t i = 0; i < l->n; i++) total += row_groups(l->list[i].w);
+  for (bq_share share = bq_share_of(s, slice, slices, total); bq_share_next(&share);)
+    run_products(s, l, batch, share.from, share.to);
+}
+
+/* gate = act(gate) * up, or up = act(up), for row groups from...to - 1. */
+static void activate(const bq_session *s, const linear *l, size_t tokens, size_t from, size_t to) {
+  const bq_kernels *k = s->model->kernels;
+  const bq_activation act = s->model->config.activation;
+  void (*fn)(float *, const float *, size_t) =
       act == BQ_SILU ? k->silu_mul : act == BQ_GELU ? k->gelu_mul : k->relu_mul;
-  const size_t rows = l->list[0].w->rows, groups = row_groups(l->list[0].w);
-  const size_t a = groups * slice / slices, b = groups * (slice + 1) / slices;
-  const size_t row0 = a * BQ_TILE_ROWS, row1 = b * BQ_TILE_ROWS < rows ? b * BQ_TILE_ROWS : rows;
-  if (a == b) return;
-  for (size_t i = 0; i < l->n; i++) run_product(j->s, &l->list[i], batch, a, b, NULL);
-  if (slice == 0) bq_mark(j->s, BQ_STAGE_MLP_IN, j->s->layer);
-  for (size_t t = 0; t < batch->tokens; t++)
-    activate(l->list[0].y + t * rows + row0, l->n == 2 ? l->list[1].y + t * rows + row0 : NULL,
-             row1 - row0);
+  const size_t rows = l->list[0].w->rows, row0 = from * BQ_TILE_ROWS;
+  const size_t row1 = to * BQ_TILE_ROWS < rows ? to * BQ_TILE_ROWS : rows;
+  for (size_t t = 0; t < tokens; t++)
+    fn(l->list[0].y + t * rows + row0, l->n == 2 ? l->list[1].y + t * rows + row0 : NULL,
+       row1 - row0);
+}
+
+/* The same rows of gate and up, so that a slice can join its own: when it has no more to multiply, to
+ * keep the two stages apart. What it was given grows together to a few runs. */
+static void run_gate(const bq_session *s, const linear *l, const bq_batch *batch, size_t slice,
+                     size_t slices) {
+  enum { RUNS = 8 };
+  size_t runs[RUNS][2], n = 0;
+  bq_share share = bq_share_of(s, slice, slices, row_groups(l->list[0].w));
+  while (bq_share_next(&share)) {
+    for (size_t i = 0; i < l->n; i++)
+      run_product(s, &l->list[i], batch, share.from, share.to, NULL);
+    if (n > 0 && runs[n - 1][1] == share.from) runs[n - 1][1] = share.to;
+    else if (n > 0 && runs[n - 1][0] == share.to) runs[n - 1][0] = share.from;
+    else if (n == RUNS) activate(s, l, batch->tokens, share.from, share.to);
+    else runs[n][0] = share.from, runs[n++][1] = share.to;
+  }
+  if (slice == 0) bq_mark(s, BQ_STAGE_MLP_IN, s->layer);
+  for (size_t i = 0; i < n; i++) activate(s, l, batch->tokens, runs[i][0], runs[i][1]);
 }
 
 /* For one token preparing its input costs less than waiting for others to do it. */
@@ -138,8 +158,8 @@ static bq_stage multiply_slice(const job *j, const linear *l, size_t slice, size
     if (slice == 0) bq_mark(s, BQ_STAGE_NORM, s->layer);
   }
   const bq_batch batch = {l->norm_w ? norm : l->x, l->cols, panel, j->tokens};
-  if (!l->activate) run_products(s, l, &batch, slice, slices);
-  else run_gate(j, l, &batch, slice, slices);
+  if (!l->activate) multiply(s, l, &batch, slice, slices);
+  else run_gate(s, l, &batch, slice, slices);
   return l->stage;
 }
 
@@ -160,34 +180,36 @@ static void rotate(const job *j, float *x, size_t stride) {
                                c->rope_pairs == BQ_ROPE_ADJACENT);
 }
 
-/* A slice takes some of the query heads and KV heads. */
-static bq_stage store_slice(const job *j, size_t slice, size_t slices) {
+/* Query heads, then KV heads: one of all. */
+static void store_head(const job *j, size_t i) {
   const bq_session *s = j->s;
   const bq_config *c = &s->model->config;
   const size_t dim = c->head_dim, q_dim = c->heads * dim, kv_dim = c->kv_heads * dim;
-  const size_t total = (size_t)c->heads + c->kv_heads;
-  for (size_t i = total * slice / slices; i < total * (slice + 1) / slices; i++) {
-    if (i < c->heads) {
-      rotate(j, s->scratch.q + i * dim, q_dim);
-      continue;
-    }
-    const size_t at = (i - c->heads) * dim;
-    const bq_kv_view kv = kv_head(s, (uint32_t)(i - c->heads));
-    rotate(j, s->scratch.k + at, kv_dim);
-    s->model->kernels->kv_store[s->options.kv_type](&kv, j->position, j->tokens, s->scratch.k + at,
-                                                    s->scratch.v + at, kv_dim);
+  if (i < c->heads) {
+    rotate(j, s->scratch.q + i * dim, q_dim);
+    return;
   }
+  const size_t at = (i - c->heads) * dim;
+  const bq_kv_view kv = kv_head(s, (uint32_t)(i - c->heads));
+  rotate(j, s->scratch.k + at, kv_dim);
+  s->model->kernels->kv_store[s->options.kv_type](&kv, j->position, j->tokens, s->scratch.k + at,
+                                                  s->scratch.v + at, kv_dim);
+}
+
+static bq_stage store_slice(const job *j, size_t slice, size_t slices) {
+  const bq_config *c = &j->s->model->config;
+  const size_t total = (size_t)c->heads + c->kv_heads;
+  for (bq_share share = bq_share_of(j->s, slice, slices, total); bq_share_next(&share);)
+    for (size_t i = share.from; i < share.to; i++) store_head(j, i);
   return BQ_STAGE_KV;
 }
 
-/* A slice takes its share of all rows (token, query head), ordered by KV head, then token: so most
- * that meet the same keys and values come together. */
-static bq_stage attend_slice(const job *j, size_t slice, size_t slices) {
+/* Rows from...to - 1 of all (token, query head), ordered by KV head, then token: so most that meet the
+ * same keys and values come together. */
+static void attend_rows(const job *j, size_t from, size_t to, uint8_t *scratch) {
   const bq_session *s = j->s;
   const bq_config *c = &s->model->config;
   const size_t dim = c->head_dim, group = c->heads / c->kv_heads, rows = group * j->tokens;
-  const size_t total = rows * c->kv_heads;
-  const size_t from = total * slice / slices, to = total * (slice + 1) / slices;
   for (uint32_t h = 0; h < c->kv_heads; h++) {
     const size_t first = h * rows, at = h * group * dim;
     if (to <= first || from >= first + rows) continue;
@@ -200,9 +222,17 @@ static bq_stage attend_slice(const job *j, size_t slice, size_t slices) {
                                   .row0 = from > first ? from - first : 0,
                                   .row1 = to - first < rows ? to - first : rows,
                                   .scale = 1.0f / bq_sqrtf((float)dim),
-                                  .scratch = s->scratch.attend + slice * s->scratch.attend_bytes};
+                                  .scratch = scratch};
     s->model->kernels->attend[s->options.kv_type](&attend);
   }
+}
+
+static bq_stage attend_slice(const job *j, size_t slice, size_t slices) {
+  const bq_session *s = j->s;
+  uint8_t *scratch = s->scratch.attend + slice * s->scratch.attend_bytes;
+  const size_t total = (size_t)s->model->config.heads * j->tokens;
+  for (bq_share share = bq_share_of(s, slice, slices, total); bq_share_next(&share);)
+    attend_rows(j, share.from, share.to, scratch);
   return BQ_STAGE_ATTEND;
 }
 

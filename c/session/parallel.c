@@ -17,10 +17,22 @@ static void run_all(void *arg, size_t slice, size_t slices) {
   for (size_t i = 0; i < p->n; i++) {
     bq_stage stage = p->fn(p->arg, p->list[i], slice, slices);
     /* The last wait is the run's own end. */
-    if (slices > 1 && i + 1 < p->n) parallel->barrier(parallel->ctx);
+    if (slices > 1 && i + 1 < p->n) parallel->barrier(parallel->ctx, slice, slices);
     if (slice == 0 && (slices == 1 || i + 1 < p->n)) bq_mark(p->s, stage, p->s->layer);
     else if (slice == 0) p->ended = stage;
   }
+}
+
+bool bq_share_next(bq_share *share) {
+  const bq_parallel *parallel = &share->s->options.parallel;
+  if (share->slices > 1 && parallel->take)
+    return parallel->take(parallel->ctx, share->slice, share->slices, share->n, &share->from,
+                          &share->to);
+  if (share->given) return false;
+  share->given = true;
+  share->from = share->n * share->slice / share->slices;
+  share->to = share->n * (share->slice + 1) / share->slices;
+  return share->from < share->to;
 }
 
 static void run_one(void *arg, size_t slice, size_t slices) {

@@ -25,28 +25,43 @@ static bool before(bq_candidate a, bq_candidate b) {
   return a.value > b.value || (a.value == b.value && a.id < b.id);
 }
 
-/* Moves c[i] down in a heap of n whose root comes before all others. */
-static void sift(bq_candidate *c, size_t n, size_t i) {
+static bool after(bq_candidate a, bq_candidate b) { return before(b, a); }
+
+typedef bool order(bq_candidate a, bq_candidate b);
+
+/* Moves c[i] down in a heap of n whose root is the first of all. */
+static void sift(order *first, bq_candidate *c, size_t n, size_t i) {
   bq_candidate moving = c[i];
   for (size_t child; (child = 2 * i + 1) < n; i = child) {
-    if (child + 1 < n && before(c[child + 1], c[child])) child++;
-    if (!before(c[child], moving)) break;
+    if (child + 1 < n && first(c[child + 1], c[child])) child++;
+    if (!first(c[child], moving)) break;
     c[i] = c[child];
   }
   c[i] = moving;
 }
 
-/* The candidates as a heap; popping puts the next best behind the heap's end. */
-static void heapify(bq_candidate *c, size_t n) {
-  for (size_t i = n / 2; i-- > 0;) sift(c, n, i);
+/* The candidates as a heap; popping puts the next one behind the heap's end. */
+static void heapify(order *first, bq_candidate *c, size_t n) {
+  for (size_t i = n / 2; i-- > 0;) sift(first, c, n, i);
 }
 
-static bq_candidate pop(bq_candidate *c, size_t *n) {
-  bq_candidate best = c[0];
+static bq_candidate pop(order *first, bq_candidate *c, size_t *n) {
+  bq_candidate root = c[0];
   c[0] = c[--*n];
-  if (*n) sift(c, *n, 0);
-  c[*n] = best;
-  return best;
+  if (*n) sift(first, c, *n, 0);
+  c[*n] = root;
+  return root;
+}
+
+/* c[0...k-1] = the best k of n, best first. Few of the others ever come before the last of those kept. */
+static void keep_best(bq_candidate *c, size_t n, size_t k) {
+  heapify(after, c, k);
+  for (size_t i = k; i < n; i++) {
+    if (!(c[i].value > c[0].value)) continue; /* ids rise: as large is not before */
+    c[0] = c[i];
+    sift(after, c, k, 0);
+  }
+  while (k) pop(after, c, &k);
 }
 
 static bool seen_before(const uint32_t *ids, size_t i) {
@@ -64,11 +79,16 @@ static void penalize(bq_candidate *c, uint32_t vocab, const uint32_t *recent, si
   }
 }
 
+/* The first of the largest; ids are in order. */
 static uint32_t greedy(const bq_candidate *c, uint32_t n) {
   uint32_t best = 0;
+  float max = c[0].value;
   for (uint32_t i = 1; i < n; i++)
-    if (before(c[i], c[best])) best = i;
-  return c[best].id;
+    if (c[i].value > max) {
+      best = i;
+      max = c[i].value;
+    }
+  return best;
 }
 
 /* The same without a list of candidates. Few of many beat the best so far: whether one of a run does
@@ -108,33 +128,31 @@ static uint32_t pick(const bq_candidate *c, size_t n, ptrdiff_t step, double sum
   return c->id;
 }
 
-/* Top-k, top-p and min-p. Candidate i, best first, lies at last[-i] once it was popped. */
+/* Top-k, top-p and min-p. Candidate i, best first, lies at first[step * i], without top-k once it was
+ * popped. */
 static uint32_t pick_among_best(bq_candidate *c, uint32_t vocab, const bq_sample_options *o,
                                 float max, bq_rng *rng) {
   const size_t limit = o->top_k && o->top_k < vocab ? o->top_k : vocab;
   const double top_p = o->top_p > 0 && o->top_p < 1 ? (double)o->top_p : 2;
-  bq_candidate *last = c + vocab - 1;
+  const bool top_k = limit < vocab;
+  bq_candidate *first = top_k ? c : c + vocab - 1;
+  const ptrdiff_t step = top_k ? 1 : -1;
   size_t heap = vocab;
   double total = 0, kept = 0;
-  if (limit < vocab) {
-    heapify(c, vocab);
-    while (heap > vocab - limit) pop(c, &heap);
-    for (size_t i = 0; i < limit; i++) {
-      bq_candidate *at = last - i;
-      at->value = bq_expf(at->value - max);
-      total += (double)at->value;
-    }
+  if (top_k) {
+    keep_best(c, vocab, limit);
+    total = weigh(c, limit, max);
   } else {
     total = weigh(c, vocab, max);
-    heapify(c, vocab);
+    heapify(before, c, vocab);
   }
   size_t n = 0;
   for (; n < limit && kept < top_p * total; n++) {
-    float weight = limit < vocab ? last[-(ptrdiff_t)n].value : pop(c, &heap).value;
+    float weight = top_k ? c[n].value : pop(before, c, &heap).value;
     if (n && weight < o->min_p) break; /* relative to the best, whose weight is 1 */
     kept += (double)weight;
   }
-  return pick(last, n, -1, kept, rng);
+  return pick(first, n, step, kept, rng);
 }
 
 uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, size_t n_recent,

@@ -1,8 +1,9 @@
-// What context costs: prefill of 512 tokens and decode at depths 128 and 2,032, per type of KV cache, in Node.
+// What context costs: prefill of 512 tokens and decode at depths 128 and 2,032, per type of KV cache, in Node. Two sessions
+// of one model take a few steps in turn, one at either depth, so that what the machine does meanwhile meets both.
 //
-//   npm run build && node tests/bench/context.mjs [model.bq4] [--kv f32,f16,i8] [--variant relaxed]
+//   npm run build && node tests/bench/context.mjs [model.bq4] [--kv f32,f16,i8] [--variant relaxed] [--threads 1]
 //
-// One line of JSON per type: medians, in milliseconds, and ratios. Without a model one of the 135m shape with random
+// One line of JSON per type: medians, in milliseconds, and the median of the turns' ratios. Without a model one of the 135m shape with random
 // weights is made (tools/make_random.mjs).
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,10 +16,10 @@ import { openLogits } from '../js/logits.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { kv: { type: 'string', default: 'f32,f16,i8' }, variant: { type: 'string', default: 'relaxed' }, verbose: { type: 'boolean' } },
+  options: { kv: { type: 'string', default: 'f32,f16,i8' }, variant: { type: 'string', default: 'relaxed' }, threads: { type: 'string', default: '1' }, verbose: { type: 'boolean' } },
 });
-// The first steps after a prefill vary most: not counted.
-const DEPTHS = [128, 2032], WARM = 8, STEPS = 15;
+// The first turns are not counted, nor a turn's first step, which finds the other's data in the caches.
+const DEPTHS = [128, 2016], WARM = 2, TURNS = 15, STEPS = 5;
 
 async function model() {
   const path = join(ROOT, 'build/bench/135m-bq4h.bq4');
@@ -40,21 +41,29 @@ function time(run) {
 
 const path = positionals[0] ?? (await model());
 const ids = Uint32Array.from({ length: 2048 }, (_, i) => (i * 7919) % 300);
+const threads = Number(values.threads);
 for (const kv of /** @type {('f32' | 'f16' | 'i8')[]} */ (values.kv.split(','))) {
-  const session = await openLogits(fromFile(path), { kv, variant: /** @type {'relaxed' | 'simd128'} */ (values.variant), context: 2048 });
-  session.start(ids.subarray(0, 16)); // compiled, pages touched
-  const prefill = time(() => session.start(ids.subarray(0, 512)));
-  const rest = time(() => session.start(ids.subarray(0, DEPTHS[1])));
+  const variant = /** @type {'relaxed' | 'simd128'} */ (values.variant);
+  const far = await openLogits(fromFile(path), { kv, variant, threads: threads > 1 ? threads : 0, context: 2048, sessions: 2 });
+  const near = far.another();
+  far.start(ids.subarray(0, 16)); // compiled, pages touched
+  const prefill = time(() => far.start(ids.subarray(0, 512)));
+  const rest = time(() => far.start(ids.subarray(0, DEPTHS[1])));
+  near.start(ids.subarray(0, DEPTHS[0]));
   /** @type {number[][]} */
-  const steps = DEPTHS.map(() => []);
-  // The far end first: syncing to the near one forgets what lies behind it.
-  for (const d of [1, 0]) {
-    session.start(ids.subarray(0, DEPTHS[d] - WARM));
-    for (let i = DEPTHS[d] - WARM; i < DEPTHS[d]; i++) session.next(ids[i]);
-    for (let i = 0; i < STEPS; i++) steps[d].push(time(() => session.next(ids[DEPTHS[d] + i])));
+  const turns = [];
+  for (let turn = -WARM; turn < TURNS; turn++) {
+    // The same positions each turn, with other tokens: what a step costs depends on where it stands.
+    const pair = [near, far].map((session, at) => {
+      session.start(ids.map((id, i) => (i === DEPTHS[at] ? 400 + turn : id)).subarray(0, DEPTHS[at] + 1));
+      return median(Array.from({ length: STEPS }, (_, i) => time(() => session.next(ids[i]))));
+    });
+    if (turn >= 0) turns.push(pair);
   }
-  if (values.verbose) console.error(steps.map((list) => list.map((ms) => ms.toFixed(1)).join(' ')).join('\n'));
-  const [near, far] = steps.map(median);
-  console.log(JSON.stringify({ kv, variant: values.variant, prefill_512: +prefill.toFixed(1), prefill_512_to_2032: +rest.toFixed(1),
-    decode_128: +near.toFixed(2), decode_2032: +far.toFixed(2), ratio: +(far / near).toFixed(3) }));
+  if (values.verbose) console.error(turns.map((pair) => pair.map((ms) => ms.toFixed(2)).join(' ')).join('\n'));
+  const of = (/** @type {(pair: number[]) => number} */ what) => +median(turns.map(what)).toFixed(3);
+  console.log(JSON.stringify({ kv, variant, threads, prefill_512: +prefill.toFixed(1), prefill_512_to_2016: +rest.toFixed(1),
+    decode_128: of(([a]) => a), decode_2016: of(([, b]) => b), ratio: of(([a, b]) => b / a) }));
+  far.close();
 }
+process.exit(0);

@@ -151,7 +151,7 @@ static void backwards(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) 
 
 static void prefill_and_decode(const fixture *f, loaded *l, uint32_t window, uint32_t batch, size_t slices,
                                size_t threads) {
-  bq_session_options o = {.window = window, .batch = batch, .parallel = {&threads, backwards, threads, NULL}};
+  bq_session_options o = {.window = window, .batch = batch, .parallel = {&threads, backwards, threads, NULL, NULL}};
   bq_session *s = session_of(l, o);
   host h = host_of(f, l, window * 31 + batch);
   CHECK_EQ(bq_session_sync(s, prompt, PROMPT - 4, NULL, NULL), BQ_OK);

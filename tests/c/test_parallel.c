@@ -1,4 +1,5 @@
-/* Real threads with a real barrier: the same bits as one thread, one run per slice of work. */
+/* Real threads with a real barrier: the same bits as one thread, one run per slice of work, whatever
+ * the slices' shares. */
 #define _POSIX_C_SOURCE 200112L /* pthread_barrier_t */
 #include <string.h>
 
@@ -10,6 +11,7 @@ int main(void) { return check_summary(); }
 #else
 #include <pthread.h>
 
+#include "random.h"
 #include "tiny_model.h"
 
 enum { VOCAB = 61, PROMPT = 33, STEPS = 6, MOST_THREADS = 5 };
@@ -25,6 +27,10 @@ typedef struct team {
   void (*fn)(void *, size_t, size_t);
   void *arg;
   int runs;
+  pthread_mutex_t mutex;
+  size_t parts[MOST_THREADS]; /* barriers that each slice has passed */
+  size_t part, given;         /* of the part under way */
+  uint64_t seed;
 } team;
 
 typedef struct member {
@@ -53,9 +59,28 @@ static void run(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
   for (size_t i = 1; i < t->threads; i++) pthread_join(ids[i], NULL);
 }
 
-static void barrier(void *ctx) { pthread_barrier_wait(&((team *)ctx)->barrier); }
+static void barrier(void *ctx, size_t slice, size_t slices) {
+  (void)slices;
+  team *t = ctx;
+  t->parts[slice]++;
+  pthread_barrier_wait(&t->barrier);
+}
 
-static void *take(void *ctx, size_t bytes) {
+/* Uneven shares in no order: some get much, some nothing. */
+static bool take(void *ctx, size_t slice, size_t slices, size_t n, size_t *from, size_t *to) {
+  team *t = ctx;
+  const size_t part = t->parts[slice] + (size_t)t->runs * 1000;
+  pthread_mutex_lock(&t->mutex);
+  if (t->part != part) t->given = 0;
+  t->part = part;
+  const size_t left = n - t->given, some = 1 + random_bits(&t->seed) % (2 * n / slices + 1);
+  *from = t->given;
+  *to = t->given += some < left ? some : left;
+  pthread_mutex_unlock(&t->mutex);
+  return *from < *to;
+}
+
+static void *reserve(void *ctx, size_t bytes) {
   (void)ctx;
   return tiny_aligned(bytes);
 }
@@ -69,7 +94,7 @@ static void follow(const tiny_model *t, bq_session_options o, float logits[STEPS
   bq_session *s = NULL;
   uint32_t prompt[PROMPT];
   for (uint32_t i = 0; i < PROMPT; i++) prompt[i] = i * 37 % VOCAB;
-  REQUIRE(bq_session_create(&t->model, &o, (bq_allocator){NULL, take, give}, &s, NULL) == BQ_OK);
+  REQUIRE(bq_session_create(&t->model, &o, (bq_allocator){NULL, reserve, give}, &s, NULL) == BQ_OK);
   bq_session_sync(s, prompt, PROMPT, NULL, NULL);
   for (uint32_t i = 0; i <= STEPS; i++) {
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
@@ -86,11 +111,14 @@ static void test_threads_give_the_same_bits(void) {
     tiny_create(&t, config(), kv == 1 ? BQ_TYPE_F16 : BQ_TYPE_BQ4_32, bq_kernels_best(), true);
     follow(&t, (bq_session_options){.kv_type = (bq_kv_type)kv}, want);
     for (size_t threads = 2; threads <= MOST_THREADS; threads++)
-      for (int with_barrier = 0; with_barrier < 2; with_barrier++) {
-        team team = {.threads = threads};
+      for (int way = 0; way < 3; way++) {
+        const bool with_barrier = way > 0;
+        team team = {.threads = threads, .seed = threads};
+        pthread_mutex_init(&team.mutex, NULL);
         pthread_barrier_init(&team.barrier, NULL, (unsigned)threads);
         bq_session_options o = {.batch = 20, .kv_type = (bq_kv_type)kv,
-                                .parallel = {&team, run, threads, with_barrier ? barrier : NULL}};
+                                .parallel = {&team, run, threads, with_barrier ? barrier : NULL,
+                                             way == 2 ? take : NULL}};
         memset(got, 0, sizeof got);
         follow(&t, o, got);
         CHECK_MEM(got, want, sizeof want);
@@ -98,6 +126,7 @@ static void test_threads_give_the_same_bits(void) {
         if (with_barrier) CHECK_EQ(team.runs, 3 * (2 + STEPS) + 1 + STEPS);
         else CHECK_EQ(team.runs, 3 * (2 * 10 + STEPS * 6) + 1 + STEPS);
         pthread_barrier_destroy(&team.barrier);
+        pthread_mutex_destroy(&team.mutex);
       }
     tiny_free(&t);
   }

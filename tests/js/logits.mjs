@@ -13,7 +13,7 @@ workers.count = 8;
 /**
  * @param {import('../../js/types.js').SourceLike} from
  * @param {{ variant?: 'simd128' | 'relaxed', threads?: number, batch?: number, window?: number, kv?: 'f32' | 'f16' | 'i8',
- *   context?: number }} [options]  `threads`: 0, by default: with the build that has none
+ *   context?: number, sessions?: number }} [options]  `threads`: 0, by default: with the build that has none
  */
 export async function openLogits(from, { variant, threads = 0, ...options } = {}) {
   const compiled = { ...(await compile({ variant }, threads > 0)), threads: Math.max(threads, 1) };
@@ -30,31 +30,42 @@ export async function openLogits(from, { variant, threads = 0, ...options } = {}
   const out = wasm.alloc(16 + structs.bqw_session_options.size);
   const result = () => wasm.u32(out, 1)[0];
   wasm.write('bqw_session_options', out + 16, sessionRecord(options));
-  wasm.check('bqw_session_create', model, out + 16, out);
-  const session = result();
+  const opened = () => {
+    wasm.check('bqw_session_create', model, out + 16, out);
+    const session = result();
 
-  const run = () => {
-    while (wasm.check('bqw_session_run', session, 0) !== 0);
-    wasm.check('bqw_session_logits', session, out);
-    return wasm.f32(result(), vocab).slice();
-  };
-  return {
-    close: () => wasm.release(),
-    /** Logits after the last of `tokens`, which become the timeline. @param {ArrayLike<number>} tokens */
-    start(tokens) {
+    const run = () => {
+      while (wasm.check('bqw_session_run', session, 0) !== 0);
+      wasm.check('bqw_session_logits', session, out);
+      return wasm.f32(result(), vocab).slice();
+    };
+    /** Makes `tokens` the timeline. @param {ArrayLike<number>} tokens */
+    const sync = (tokens) =>
       wasm.scope((take) => {
         const at = take(4 * tokens.length);
         wasm.u32(at, tokens.length).set(Uint32Array.from(tokens));
         wasm.check('bqw_session_sync', session, at, tokens.length, out);
       });
-      return run();
-    },
-    /** Logits after one more token. @param {number} token */
-    next(token) {
-      wasm.check('bqw_session_append', session, token);
-      return run();
-    },
+    return {
+      wasm,
+      session,
+      layers: planned.plan.layers,
+      sync,
+      run,
+      close: () => wasm.release(),
+      /** Logits after the last of `tokens`, which become the timeline. @param {ArrayLike<number>} tokens */
+      start(tokens) {
+        sync(tokens);
+        return run();
+      },
+      /** Logits after one more token. @param {number} token */
+      next(token) {
+        wasm.check('bqw_session_append', session, token);
+        return run();
+      },
+    };
   };
+  return { ...opened(), /** Another session of the same model: see `sessions`. */ another: opened };
 }
 
 /** The first of the largest. @param {Float32Array} logits */

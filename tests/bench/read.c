@@ -1,0 +1,90 @@
+/* What the machine gives to a second thread: a plain read of N MB by one thread and by two, half each, in
+ * turn. One JSON line per size: medians in GB/s and the median of the pairs' ratios.
+ *
+ *   make -f emscripten.mk bench-kernels
+ *   build/native/bench-read [rounds, 41] */
+#define _POSIX_C_SOURCE 200112L /* clock_gettime, pthread_barrier_t */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST_ROUNDS = 999 };
+
+static const uint64_t *data;
+static size_t words; /* 0: the second thread ends */
+static pthread_barrier_t begin, end;
+static uint64_t sinks[2][8]; /* so that nothing is optimized away */
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void plain_read(const uint64_t *p, size_t n, uint64_t sink[8]) {
+  uint64_t s[8] = {0};
+  for (size_t i = 0; i < n; i += 8)
+    for (size_t j = 0; j < 8; j++) s[j] ^= p[i + j];
+  for (size_t j = 0; j < 8; j++) sink[j] ^= s[j];
+}
+
+static void *second(void *arg) {
+  (void)arg;
+  for (;;) {
+    pthread_barrier_wait(&begin);
+    if (!words) return NULL;
+    plain_read(data + words / 2, words / 2, sinks[1]);
+    pthread_barrier_wait(&end);
+  }
+}
+
+static int by_size(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median(double *list, int n) {
+  qsort(list, (size_t)n, sizeof *list, by_size);
+  return list[n / 2];
+}
+
+int main(int argc, char **argv) {
+  static const size_t sizes[] = {25, 76, 150}; /* of a 135M model in BQ4H: 76 */
+  static double one[MOST_ROUNDS], two[MOST_ROUNDS], ratio[MOST_ROUNDS];
+  const int rounds = argc > 1 ? atoi(argv[1]) : 41;
+  pthread_t thread;
+  if (rounds < 1 || rounds > MOST_ROUNDS) return 1;
+  pthread_barrier_init(&begin, NULL, 2);
+  pthread_barrier_init(&end, NULL, 2);
+  if (pthread_create(&thread, NULL, second, NULL)) return 1;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    const size_t bytes = sizes[i] << 20;
+    uint64_t *p = aligned_alloc(64, bytes);
+    if (!p) return 1;
+    memset(p, 1, bytes);
+    data = p;
+    words = bytes / 8;
+    for (int r = 0; r < rounds; r++) {
+      double start = now();
+      plain_read(p, words, sinks[0]);
+      one[r] = now() - start;
+      start = now();
+      pthread_barrier_wait(&begin);
+      plain_read(p, words / 2, sinks[0]);
+      pthread_barrier_wait(&end);
+      two[r] = now() - start;
+      ratio[r] = one[r] / two[r];
+    }
+    printf("{\"bench\": \"read\", \"MB\": %zu, \"GB_per_s\": %.2f, \"of_two\": %.2f, \"ratio\": %.3f}\n", sizes[i],
+           (double)bytes / median(one, rounds) * 1e-9, (double)bytes / median(two, rounds) * 1e-9,
+           median(ratio, rounds));
+    free(p);
+  }
+  words = 0;
+  pthread_barrier_wait(&begin);
+  pthread_join(thread, NULL);
+  return 0;
+}
