@@ -27,9 +27,9 @@ const openFiles = (folder) => readdirSync('/proc/self/fd').flatMap((fd) => {
   }
 });
 
-/** What this process has, when all that was let go of has gone. @param {string} folder */
-async function count(folder) {
-  for (let i = 0; i < 3; i++) {
+/** What this process has, when all that was let go of has gone: workers end when the system gets round to it. @param {string} folder @param {number} [threads]  that there were before */
+async function count(folder, threads = Infinity) {
+  for (let i = 0; i < 3 || (i < 50 && readdirSync('/proc/self/task').length > threads); i++) {
     collect();
     await new Promise((resolve) => setTimeout(resolve, 60));
   }
@@ -43,7 +43,7 @@ async function count(folder) {
 /** @param {Awaited<ReturnType<typeof count>>} before @param {Awaited<ReturnType<typeof count>>} after @param {number} heap  of one model */
 function same(before, after, heap) {
   assert.deepEqual(after.files, []);
-  assert.equal(after.threads, before.threads);
+  assert.ok(after.threads <= before.threads, `${after.threads} threads, ${before.threads} before`);
   const grown = after.rss - before.rss;
   assert.ok(grown < 3 * heap, `${(grown / 2 ** 20).toFixed(1)} MiB more after ${ROUNDS} heaps of ${(heap / 2 ** 20).toFixed(1)} MiB`);
 }
@@ -86,7 +86,7 @@ test(`${ROUNDS} models in one engine: threads, cache and pages`, { skip }, async
   for (let round = 0; round < 4; round++) await load(engine, round);
   const [before, stored] = [await count(path), await engine.store.usage()];
   for (let round = 0; round < ROUNDS; round++) await load(engine, round);
-  same(before, await count(path), heap);
+  same(before, await count(path, before.threads), heap);
   assert.deepEqual(await engine.store.usage(), stored);
   await engine.store.clear();
   assert.deepEqual(await engine.store.list(), [], 'nothing is in use');
@@ -103,5 +103,5 @@ test(`${ROUNDS} engines in workers, each with a model`, { skip }, async (t) => {
   for (let i = 0; i < 4; i++) await round(i);
   const before = await count(path);
   for (let i = 0; i < ROUNDS; i++) await round(i);
-  same(before, await count(path), heap);
+  same(before, await count(path, before.threads), heap);
 });
