@@ -171,7 +171,7 @@ export class Store {
     const marked = found?.marks.has(mark) ? null : this.#backend.mark(key, mark, true);
     // Nobody has to wait for this one.
     const touched = this.#backend.mark(key, 'used', true).catch(() => {});
-    await Promise.all([marked, found ? null : this.#tidy(key, mark)]);
+    await Promise.all(found ? [marked] : [marked, touched, this.#tidy(key, mark)]);
     return { about: known, touched };
   }
 

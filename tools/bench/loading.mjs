@@ -38,7 +38,7 @@ function memory() {
 async function memoryOfOneLoad(url) {
   const page = await open();
   await page.evaluate('engineWithCache()'); // the page is idle with its engine started
-  await new Promise((resolve) => setTimeout(resolve, 1000));
+  await new Promise((resolve) => setTimeout(resolve, 4000)); // and the page before it is gone
   const idle = memory();
   const peak = { ...idle };
   const timer = setInterval(() => {
