@@ -57,8 +57,8 @@ export class Entry {
   #unlock = null;
   /** When another tab last wrote something. */
   #progress = 0;
-  /** A wait for the write lock is under way. */
-  #queued = false;
+  /** A wait for the write lock, while it is under way. @type {Promise<void> | null} */
+  #queued = null;
   #life = new AbortController();
   /** Called at every change. @type {Set<() => void>} */
   #waiting = new Set();
@@ -257,6 +257,7 @@ export class Entry {
     if (this.#life.signal.aborted) return;
     this.#life.abort(new BqError('CLOSED', 'the entry was closed'));
     this.#wake();
+    await this.#queued; // it may hold the file's lock for a moment
     await this.#serial(async (space) => space.close().catch(() => {}), undefined);
     this.#space = null;
     await this.#unlock?.();
@@ -355,15 +356,14 @@ export class Entry {
       await other?.();
       await mine?.();
       if (!wait || signal.aborted || this.problem || this.#unlock) return false;
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      await this.#change(signal);
     }
   }
 
   /** Becomes the writer when the present one ends. */
   #queue() {
     if (this.#queued || this.#unlock) return;
-    this.#queued = true;
-    this.#claim(true)
+    this.#queued = this.#claim(true)
       .then(async (won) => {
         if (!won) return;
         await this.#serial((space) => this.#journalDamage(space), undefined);
@@ -372,7 +372,7 @@ export class Entry {
       })
       .catch((error) => this.#fail(error))
       .finally(() => {
-        this.#queued = false;
+        this.#queued = null;
         this.#wake();
       });
   }

@@ -239,6 +239,22 @@ export const cases = {
     await there.close();
   },
 
+  async 'who waits to write lets go of everything when it closes'(open) {
+    const file = makeFile(21, 3);
+    for (let round = 0; round < 20; round++) {
+      const [here, there] = [await open(), await open()];
+      const [first, second] = [await here.open(file.options), await there.open(file.options)];
+      await first.write(0, file.data[0]);
+      const waiting = second.waitFor(2);
+      await here.close(); // second may be about to take over
+      await there.close();
+      await waiting;
+      const other = await open();
+      await other.clear(); // IN_USE, if it still holds something
+      await other.close();
+    }
+  },
+
   async 'many open the same new file at once'(open) {
     const file = makeFile(20, 1);
     const stores = await Promise.all([open(), open(), open(), open()]);
