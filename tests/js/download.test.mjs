@@ -165,7 +165,7 @@ test('a byte that is always wrong: again, then the next mirror, then an error wi
   const server = await serving(t, { flip: bad });
   const chunk = prefix + Math.floor((bad - prefix) / MiB) * MiB;
   const asked = (s) => s.requests.map(span).filter(([from, to]) => from === chunk && to === chunk + MiB).length;
-  await assert.rejects(engine.load(fromUrl(server.url, QUICK)), (e) => e.code === 'CHECKSUM' && e.offset === chunk);
+  await assert.rejects(engine.load(fromUrl(server.url, { ...QUICK, timeout: 5000 })), (e) => e.code === 'CHECKSUM' && e.offset === chunk);
   assert.equal(asked(server), 1, 'fetched again once');
   const mirror = await serving(t, {});
   await good(server, {}, { mirrors: [mirror.url] });
