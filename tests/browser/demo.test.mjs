@@ -1,10 +1,10 @@
 // The demo in every browser: it loads, a reply streams, a file that is no model is refused, nothing complains.
 // What a person does with it in detail is in chat.test.mjs, in Chromium.
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import { BROWSERS, start } from './browsers.mjs';
-import { everyBrowser } from './every.mjs';
-import { host, ISOLATED } from './host.mjs';
+import { describe, test } from 'node:test';
+import { BROWSERS } from './browsers.mjs';
+import { everyBrowser, oneSite } from './every.mjs';
+import { ISOLATED } from './host.mjs';
 
 /** @param {import('./browsers.mjs').Page} page */
 const ready = (page) => page.until(() => {
@@ -30,21 +30,10 @@ async function say(page, text) {
 await everyBrowser((name) => {
   for (const [kind, headers] of Object.entries({ 'any host': {}, 'an isolating host': ISOLATED })) {
     describe(`from ${kind}`, () => {
-      /** @type {import('./browsers.mjs').Browser} */
-      let browser;
-      /** @type {Awaited<ReturnType<typeof host>>} */
-      let site;
-      before(async () => {
-        site = await host(headers);
-        browser = await start(name);
-      });
-      after(async () => {
-        await browser?.close();
-        await site?.close();
-      });
+      const here = oneSite(name, headers);
 
       test('loads, streams a reply, goes on after a file that is no model and after a reload', async () => {
-        const page = await browser.open(`${site.url}demo/`);
+        const page = await here.open('demo/');
         await ready(page);
         const states = (await say(page, 'Tell me a story')).filter((state) => state && state !== 'Tell me a story');
         assert.ok(states.length >= 3, `${states.length} states`);

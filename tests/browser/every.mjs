@@ -15,6 +15,31 @@ export async function everyBrowser(declare, names = NAMES) {
 }
 
 /**
+ * A site, and a browser, for the tests of the group that this is called in.
+ * @param {import('./browsers.mjs').Name} name
+ * @param {Record<string, string>} [headers]  of the site's pages
+ */
+export function oneSite(name, headers = {}) {
+  const here = {
+    /** @type {import('./browsers.mjs').Browser} */
+    browser: /** @type {any} */ (null),
+    /** @type {Awaited<ReturnType<typeof host>>} */
+    site: /** @type {any} */ (null),
+    /** A new page of the site. @param {string} [path] */
+    open: (path = '') => here.browser.open(here.site.url + path),
+  };
+  before(async () => {
+    here.browser = await start(name);
+    here.site = await host(headers);
+  });
+  after(async () => {
+    await here.browser?.close();
+    await here.site?.close();
+  });
+  return here;
+}
+
+/**
  * A group of tests on a site as any host serves it, and one on a site whose pages are isolated.
  * @param {import('./browsers.mjs').Name} name
  * @param {(here: { isolated: boolean, open: () => Promise<import('./browsers.mjs').Page> }) => void} declare  tests; `open` gives a new
@@ -23,19 +48,8 @@ export async function everyBrowser(declare, names = NAMES) {
 export function everyHost(name, declare) {
   for (const [kind, headers] of Object.entries({ 'as any host serves it': {}, isolated: ISOLATED })) {
     describe(`a page ${kind}`, () => {
-      /** @type {import('./browsers.mjs').Browser} */
-      let browser;
-      /** @type {Awaited<ReturnType<typeof host>>} */
-      let site;
-      before(async () => {
-        browser = await start(name);
-        site = await host(headers);
-      });
-      after(async () => {
-        await browser?.close();
-        await site?.close();
-      });
-      declare({ isolated: headers === ISOLATED, open: () => browser.open(site.url) });
+      const here = oneSite(name, headers);
+      declare({ isolated: headers === ISOLATED, open: () => here.open() });
     });
   }
 }

@@ -1,8 +1,7 @@
 // Starts Chromium for a test: the one of CHROME_PATH or PATH, headless and without a network of its own.
-import { spawn } from 'node:child_process';
 import { chromium } from 'playwright-core';
 import { findChromium } from '../../tools/setup/system.mjs';
-import { FLAGS } from './flags.mjs';
+import { FLAGS, spawnChromium } from './chromium.mjs';
 
 export { FLAGS };
 
@@ -23,18 +22,8 @@ export async function launch(options = {}) {
 
 /** Chromium whose process is ours to kill. @param {string} folder  its profile */
 export async function launchOwn(folder) {
-  const program = spawn(String(findChromium()), [...FLAGS, '--headless', '--remote-debugging-port=0', `--user-data-dir=${folder}`, 'about:blank'], { detached: true, stdio: ['ignore', 'ignore', 'pipe'] });
-  const endpoint = await new Promise((resolve, reject) => {
-    let text = '';
-    program.stderr.on('data', (data) => {
-      text += data;
-      const found = /listening on (ws:\S+)/.exec(text);
-      if (found) resolve(found[1]);
-    });
-    program.on('exit', () => reject(new Error(text)));
-  });
+  const { program, endpoint, gone } = await spawnChromium(String(findChromium()), folder, { detached: true });
   const own = await chromium.connectOverCDP(endpoint);
-  const gone = new Promise((resolve) => program.on('exit', resolve));
   return {
     page: () => own.contexts()[0].newPage(),
     async kill() {

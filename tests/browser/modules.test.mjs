@@ -1,9 +1,7 @@
 // Modules that are loaded on demand, over a connection that breaks just then: an error that says so, and no half engine.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { start } from './browsers.mjs';
-import { everyBrowser } from './every.mjs';
-import { host } from './host.mjs';
+import { test } from 'node:test';
+import { everyBrowser, oneSite } from './every.mjs';
 
 /** What each needs that an engine does not begin with. */
 const CASES = {
@@ -33,28 +31,17 @@ async function inPage(what) {
 }
 
 await everyBrowser((name) => {
-  /** @type {import('./browsers.mjs').Browser} */
-  let browser;
-  /** @type {Awaited<ReturnType<typeof host>>} */
-  let site;
-  before(async () => {
-    browser = await start(name);
-    site = await host();
-  });
-  after(async () => {
-    await browser?.close();
-    await site?.close();
-  });
+  const here = oneSite(name);
 
   for (const [what, path] of Object.entries(CASES)) {
     test(`${what}: ${path} does not come`, async () => {
-      const page = await browser.open(site.url);
-      site.refused.add(path);
+      const page = await here.open();
+      here.site.refused.add(path);
       const error = await page.evaluate(inPage, what);
       assert.deepEqual([error.name, error.code], ['BqError', 'NETWORK'], JSON.stringify(error));
       assert.match(error.message, /a part of bq4 could not be loaded/);
       assert.match(error.hint, /reload/);
-      site.refused.clear();
+      here.site.refused.clear();
       assert.equal((await page.evaluate(inPage, what)).code ?? '', '', 'the next engine has it');
       await page.close();
     });

@@ -1,13 +1,12 @@
 // The store and engines with a cache in every browser, in the best place each of them has. What only a driver of Chromium
 // can do to them (quota, clearing, killing) is in store.test.mjs and cached.test.mjs.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { tinyModel } from '../js/fixture.mjs';
 import { serve } from '../js/server.mjs';
 import { cases } from '../js/store-suite.mjs';
-import { BROWSERS, start } from './browsers.mjs';
-import { everyBrowser } from './every.mjs';
-import { host } from './host.mjs';
+import { BROWSERS } from './browsers.mjs';
+import { everyBrowser, oneSite } from './every.mjs';
 
 const MiB = 1 << 20;
 const bytes = await tinyModel({ config: { layers: 8, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 } });
@@ -47,22 +46,11 @@ const asked = (requests) => requests.flatMap(({ range }) => {
 
 await everyBrowser((name) => {
   const { opfs } = BROWSERS[name];
-  /** @type {import('./browsers.mjs').Browser} */
-  let browser;
-  /** @type {Awaited<ReturnType<typeof host>>} */
-  let site;
-  before(async () => {
-    browser = await start(name);
-    site = await host();
-  });
-  after(async () => {
-    await browser?.close();
-    await site?.close();
-  });
+  const here = oneSite(name);
 
   for (const backend of opfs ? ['opfs', 'cache', 'indexeddb'] : ['cache', 'indexeddb']) {
     test(`the contract, ${backend} in a worker`, async (t) => {
-      const page = await browser.open(`${site.url}tests/browser/store.html`);
+      const page = await here.open('tests/browser/store.html');
       await page.until(() => /** @type {any} */ (globalThis).inWorker);
       for (const which of Object.keys(cases)) await t.test(which, () => page.evaluate(inWorker, /** @type {[string, any[]]} */ (['case', [which, { backend }]])));
       await page.close();
@@ -72,7 +60,7 @@ await everyBrowser((name) => {
   test('a model is fetched once; then nothing is asked for, also without a server', async (t) => {
     const server = await serve(bytes);
     t.after(server.close);
-    const page = await browser.open(site.url);
+    const page = await here.open();
     const [first] = await page.evaluate(load, { url: server.url });
     assert.deepEqual({ ...first, ids: '' }, { ids: '', problem: '', backend: opfs ? 'opfs' : 'cache', residency: 'resident', cached: 0, complete: true });
     assert.deepEqual(asked(server.requests), Array.from({ length: chunks }, (_, c) => c));
@@ -90,7 +78,7 @@ await everyBrowser((name) => {
 
   test('two that load the same file at once share one download', async () => {
     const server = await serve(bytes, { step: 16384 });
-    const page = await browser.open(site.url);
+    const page = await here.open();
     const [one, two] = await page.evaluate(load, { url: server.url, engines: 2 });
     assert.equal(one.ids, two.ids);
     assert.deepEqual(asked(server.requests), Array.from({ length: chunks }, (_, c) => c));
@@ -102,7 +90,7 @@ await everyBrowser((name) => {
 
   test('what does not fit is refused where files can\'t be read in pieces', { skip: opfs && 'it can' }, async () => {
     const server = await serve(bytes);
-    const page = await browser.open(site.url);
+    const page = await here.open();
     await assert.rejects(page.evaluate(load, { url: server.url, paged: true }), /BqError/);
     await page.close();
     await server.close();

@@ -2,9 +2,8 @@
  * Chromium driven over its DevTools protocol with nothing of it switched on. Playwright switches on what reports of the
  * network, which then keeps a copy of answers up to 10 MB: that halves the rate of loads and triples their memory.
  */
-import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { FLAGS } from '../../tests/browser/flags.mjs';
+import { spawnChromium } from '../../tests/browser/chromium.mjs';
 import { findChromium } from '../setup/system.mjs';
 
 /** @typedef {{ cpu: number, rss: number, pss: number, renderer: boolean }} Process  milliseconds, bytes */
@@ -39,18 +38,7 @@ export function processes(profile, memory = false) {
 
 /** @param {string} profile  its folder */
 export async function startPlain(profile) {
-  const program = spawn(String(findChromium()), [...FLAGS, '--headless', '--remote-debugging-port=0', `--user-data-dir=${profile}`, 'about:blank'], { stdio: ['ignore', 'ignore', 'pipe'] });
-  const gone = new Promise((resolve) => program.on('exit', resolve));
-  /** @type {string} */
-  const endpoint = await new Promise((resolve, reject) => {
-    let text = '';
-    program.stderr.on('data', (data) => {
-      text += data;
-      const found = /listening on (ws:\S+)/.exec(text);
-      if (found) resolve(found[1]);
-    });
-    program.on('exit', () => reject(new Error(text)));
-  });
+  const { program, endpoint, gone } = await spawnChromium(String(findChromium()), profile);
   const socket = new WebSocket(endpoint);
   await new Promise((resolve) => socket.addEventListener('open', resolve));
   /** @type {Map<number, { resolve: (result: any) => void, reject: (error: Error) => void }>} */

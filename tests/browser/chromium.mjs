@@ -1,0 +1,28 @@
+// What every start of Chromium needs.
+import { spawn } from 'node:child_process';
+
+export const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+
+/**
+ * A Chromium of one's own, without a driver.
+ * @param {string} executable
+ * @param {string} profile  its folder
+ * @param {{ detached?: boolean }} [options]  `detached`: the leader of a group that can be killed as a whole
+ * @returns {Promise<{ program: import('node:child_process').ChildProcess, endpoint: string, gone: Promise<unknown> }>}  `endpoint`: of its protocol
+ */
+export async function spawnChromium(executable, profile, { detached = false } = {}) {
+  const args = [...FLAGS, '--headless', '--remote-debugging-port=0', `--user-data-dir=${profile}`, 'about:blank'];
+  const program = spawn(executable, args, { detached, stdio: ['ignore', 'ignore', 'pipe'] });
+  const gone = new Promise((resolve) => program.on('exit', resolve));
+  /** @type {string} */
+  const endpoint = await new Promise((resolve, reject) => {
+    let text = '';
+    program.stderr.on('data', (data) => {
+      text += data;
+      const found = /listening on (ws:\S+)/.exec(text);
+      if (found) resolve(found[1]);
+    });
+    program.on('exit', () => reject(new Error(text)));
+  });
+  return { program, endpoint, gone };
+}
