@@ -50,3 +50,5 @@ port.onmessage = (/** @type {MessageEvent} */ { data }) => {
     answer(data);
   }
 };
+
+port.postMessage({ begun: true });

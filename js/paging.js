@@ -17,6 +17,10 @@ import { unlessAborted } from './turn.js';
 
 /** Pages that are asked for in one call. */
 const PAGES = 16;
+/** Milliseconds that a worker which was ended gets for it. */
+const END_MS = 50;
+/** Workers begin one after the other, and not while one ends: Firefox may hang in `new Worker` then. */
+let free = Promise.resolve();
 
 /**
  * Reads ranges of a file to addresses of the heap.
@@ -47,6 +51,9 @@ class WorkerFiller {
   #dead = null;
   /** Called when the worker has closed its files. @type {(value?: any) => void} */
   #closed = () => {};
+  /** Called when the worker is there, or won't be. @type {(value?: any) => void} */
+  #begun = () => {};
+  begun = new Promise((resolve) => (this.#begun = resolve));
 
   /** @param {Wasm} wasm @param {Worker} worker @param {Source} source */
   constructor(wasm, worker, source) {
@@ -58,8 +65,9 @@ class WorkerFiller {
     worker.postMessage({ source, shared });
   }
 
-  /** @param {{ id: number, buffer?: ArrayBuffer, again?: boolean, error?: any, closed?: boolean }} message */
-  #answer({ id, buffer, again, error, closed }) {
+  /** @param {{ id: number, buffer?: ArrayBuffer, again?: boolean, error?: any, begun?: boolean, closed?: boolean }} message */
+  #answer({ id, buffer, again, error, begun, closed }) {
+    if (begun) return this.#begun();
     if (closed) return this.#closed();
     const call = this.#pending.get(id);
     this.#pending.delete(id);
@@ -82,6 +90,7 @@ class WorkerFiller {
   /** @param {Error} why */
   #end(why) {
     this.#dead ??= why;
+    this.#begun();
     for (const { reject } of this.#pending.values()) reject(why);
     this.#pending.clear();
   }
@@ -95,14 +104,17 @@ class WorkerFiller {
       setTimeout(resolve, 1000);
     });
     this.#worker.terminate();
+    free = free.then(() => new Promise((resolve) => setTimeout(resolve, END_MS)));
   };
 }
 
 /** @param {Wasm} wasm @param {Source} source @returns {Promise<Filler>} */
 async function openFiller(wasm, source) {
   if (!isNode && source.kind !== 'bytes' && typeof Worker === 'function') {
+    const made = free.then(() => new WorkerFiller(wasm, new Worker(new URL('./io-worker.js', import.meta.url), { type: 'module' }), source));
+    free = made.then(({ begun }) => begun, () => {});
     try {
-      return new WorkerFiller(wasm, new Worker(new URL('./io-worker.js', import.meta.url), { type: 'module' }), source);
+      return await made;
     } catch {
       // A browser without workers in workers reads in this one.
     }
