@@ -42,6 +42,7 @@ export class Chunks {
   #spare = [];
   #running = 0;
   #paused = false;
+  #closed = false;
   /** Wakes who waits for room. @type {Set<() => void>} */
   #waiting = new Set();
   /** Chunks that are there, or are being filled. */
@@ -111,7 +112,8 @@ export class Chunks {
   /** One chunk less is held. @param {Uint8Array | null} [bytes]  of it, not used any more */
   release(bytes) {
     this.live--;
-    if (bytes?.buffer.byteLength === CHUNK && this.#spare.length < MOST_LIVE) this.#spare.push(bytes.buffer);
+    if (bytes?.buffer.byteLength === CHUNK) this.#spare.push(bytes.buffer);
+    if (this.#closed) this.#free();
     this.#wake();
     this.#schedule();
   }
@@ -129,8 +131,14 @@ export class Chunks {
     this.#schedule();
   }
 
+  /** Memory that nobody wants any more is given back at once, where the browser can: collecting it may take long. */
+  #free() {
+    for (const buffer of this.#spare.splice(0)) /** @type {any} */ (buffer).transfer?.(0);
+  }
+
   close() {
-    this.#paused = true;
+    this.#paused = this.#closed = true;
+    this.#free();
     this.#run.abort();
     this.#life.signal.removeEventListener('abort', this.#stopRun);
     this.#life.release();

@@ -87,7 +87,9 @@ for (const anew of [false, true]) {
     assert.deepEqual(before.workers, anew ? [] : ['thread.js', 'worker.js']);
     const { seen, heap } = await page.evaluate(cycle, { url, rounds: ROUNDS, anew });
     assert.deepEqual(seen.sort(), [2, 'paged', 'resident']);
-    const now = await count(page);
+    let now = await count(page);
+    // When garbage is collected is the browser's choice; on a busy machine it takes longer.
+    for (let looks = 0; now.rss - before.rss >= 3 * heap && looks < 10; looks++) now = await count(page);
     assert.deepEqual(now.workers, before.workers);
     assert.ok(Math.abs(now.usage - before.usage) < 65536, `${before.usage} bytes stored before, ${now.usage} after`);
     const grown = now.rss - before.rss;
