@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `node tools/bench/loading.mjs [rounds]`: how fast a model of some 90 MB gets into the engine, in Chromium with a profile
+// `node_modules/.bin/node tools/bench/loading.mjs [rounds]`: how fast a model of some 90 MB gets into the engine, in Chromium with a profile
 // on disk: over loopback beside a bare fetch that throws the bytes away, verified and with or without keeping them; and
 // from the cache beside a bare read of the same bytes from OPFS. Each round measures everything once; ratios are of
 // medians of one run. Also the CPU time that the browser took for each, since on a small machine the server and the
