@@ -111,6 +111,7 @@ export class HttpSource {
 
   /** @param {string | null} range @param {AbortSignal} [signal] @returns {Promise<{ response: Response, body: Body }>} */
   async #get(range, signal) {
+    signal?.throwIfAborted();
     const controller = new AbortController();
     const abort = () => controller.abort(signal?.reason);
     signal?.addEventListener('abort', abort);
@@ -246,8 +247,8 @@ export class HttpSource {
 /** @param {Body} body */
 function close({ cancel, controller, release }) {
   release();
-  cancel().catch(() => {});
   controller.abort();
+  cancel().catch(() => {});
 }
 
 /**
