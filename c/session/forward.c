@@ -66,12 +66,9 @@ static void prepare(const bq_session *s, const linear *l, size_t from, size_t to
 }
 
 static void prepare_slice(const job *j, const linear *l, size_t slice, size_t slices) {
-  const size_t groups = (j->tokens + BQ_PANEL_TOKENS - 1) / BQ_PANEL_TOKENS;
-  for (bq_share share = bq_share_of(j->s, slice, slices, groups); bq_share_next(&share);) {
-    const size_t to = share.to * BQ_PANEL_TOKENS;
-    prepare(j->s, l, share.from * BQ_PANEL_TOKENS, to < j->tokens ? to : j->tokens, j->s->scratch.norm,
-            j->s->scratch.panel);
-  }
+  for (bq_share share = bq_share_of(j->s, slice, slices, j->tokens, BQ_PANEL_TOKENS);
+       bq_share_next(&share);)
+    prepare(j->s, l, share.from, share.to, j->s->scratch.norm, j->s->scratch.panel);
 }
 
 /* --- products ------------------------------------------------------------------------------- */
@@ -108,22 +105,12 @@ static void run_products(const bq_session *s, const linear *l, const bq_batch *b
 /* Row groups that are shared out together. Kernels take several at once of a token alone. */
 static size_t grain_of(const bq_batch *batch) { return batch->tokens == 1 ? 8 : 1; }
 
-/* As bq_share_next, in row groups: `share` counts grains. */
-static bool next_groups(bq_share *share, size_t grain, size_t total, size_t *from, size_t *to) {
-  if (!bq_share_next(share)) return false;
-  *from = share->from * grain;
-  *to = share->to * grain < total ? share->to * grain : total;
-  return true;
-}
-
 static void multiply(const bq_session *s, const linear *l, const bq_batch *batch, size_t slice,
                      size_t slices) {
-  const size_t grain = grain_of(batch);
   size_t total = 0;
   for (size_t i = 0; i < l->n; i++) total += row_groups(l->list[i].w);
-  bq_share share = bq_share_of(s, slice, slices, (total + grain - 1) / grain);
-  for (size_t from, to; next_groups(&share, grain, total, &from, &to);)
-    run_products(s, l, batch, from, to);
+  for (bq_share share = bq_share_of(s, slice, slices, total, grain_of(batch)); bq_share_next(&share);)
+    run_products(s, l, batch, share.from, share.to);
 }
 
 /* gate = act(gate) * up, or up = act(up), for row groups from...to - 1. */
@@ -144,15 +131,15 @@ static void activate(const bq_session *s, const linear *l, size_t tokens, size_t
 static void run_gate(const bq_session *s, const linear *l, const bq_batch *batch, size_t slice,
                      size_t slices) {
   enum { RUNS = 8 };
-  const size_t grain = grain_of(batch), total = row_groups(l->list[0].w);
   size_t runs[RUNS][2], n = 0;
-  bq_share share = bq_share_of(s, slice, slices, (total + grain - 1) / grain);
-  for (size_t from, to; next_groups(&share, grain, total, &from, &to);) {
-    for (size_t i = 0; i < l->n; i++) run_product(s, &l->list[i], batch, from, to, NULL);
-    if (n > 0 && runs[n - 1][1] == from) runs[n - 1][1] = to;
-    else if (n > 0 && runs[n - 1][0] == to) runs[n - 1][0] = from;
-    else if (n == RUNS) activate(s, l, batch->tokens, from, to);
-    else runs[n][0] = from, runs[n++][1] = to;
+  bq_share share = bq_share_of(s, slice, slices, row_groups(l->list[0].w), grain_of(batch));
+  while (bq_share_next(&share)) {
+    for (size_t i = 0; i < l->n; i++)
+      run_product(s, &l->list[i], batch, share.from, share.to, NULL);
+    if (n > 0 && runs[n - 1][1] == share.from) runs[n - 1][1] = share.to;
+    else if (n > 0 && runs[n - 1][0] == share.to) runs[n - 1][0] = share.from;
+    else if (n == RUNS) activate(s, l, batch->tokens, share.from, share.to);
+    else runs[n][0] = share.from, runs[n++][1] = share.to;
   }
   if (slice == 0) bq_mark(s, BQ_STAGE_MLP_IN, s->layer);
   for (size_t i = 0; i < n; i++) activate(s, l, batch->tokens, runs[i][0], runs[i][1]);
@@ -212,7 +199,7 @@ static void store_head(const job *j, size_t i) {
 static bq_stage store_slice(const job *j, size_t slice, size_t slices) {
   const bq_config *c = &j->s->model->config;
   const size_t total = (size_t)c->heads + c->kv_heads;
-  for (bq_share share = bq_share_of(j->s, slice, slices, total); bq_share_next(&share);)
+  for (bq_share share = bq_share_of(j->s, slice, slices, total, 1); bq_share_next(&share);)
     for (size_t i = share.from; i < share.to; i++) store_head(j, i);
   return BQ_STAGE_KV;
 }
@@ -244,7 +231,7 @@ static bq_stage attend_slice(const job *j, size_t slice, size_t slices) {
   const bq_session *s = j->s;
   uint8_t *scratch = s->scratch.attend + slice * s->scratch.attend_bytes;
   const size_t total = (size_t)s->model->config.heads * j->tokens;
-  for (bq_share share = bq_share_of(s, slice, slices, total); bq_share_next(&share);)
+  for (bq_share share = bq_share_of(s, slice, slices, total, 1); bq_share_next(&share);)
     attend_rows(j, share.from, share.to, scratch);
   return BQ_STAGE_ATTEND;
 }

@@ -23,16 +23,26 @@ static void run_all(void *arg, size_t slice, size_t slices) {
   }
 }
 
-bool bq_share_next(bq_share *share) {
+/* The next run, in grains. */
+static bool next_grains(bq_share *share) {
   const bq_parallel *parallel = &share->s->options.parallel;
+  const size_t grains = (share->n + share->grain - 1) / share->grain;
   if (share->slices > 1 && parallel->take)
-    return parallel->take(parallel->ctx, share->slice, share->slices, share->n, &share->from,
+    return parallel->take(parallel->ctx, share->slice, share->slices, grains, &share->from,
                           &share->to);
   if (share->given) return false;
   share->given = true;
-  share->from = share->n * share->slice / share->slices;
-  share->to = share->n * (share->slice + 1) / share->slices;
+  share->from = grains * share->slice / share->slices;
+  share->to = grains * (share->slice + 1) / share->slices;
   return share->from < share->to;
+}
+
+bool bq_share_next(bq_share *share) {
+  if (!next_grains(share)) return false;
+  share->from *= share->grain;
+  share->to *= share->grain;
+  if (share->to > share->n) share->to = share->n;
+  return true;
 }
 
 static void run_one(void *arg, size_t slice, size_t slices) {

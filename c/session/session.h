@@ -100,16 +100,17 @@ typedef bq_stage bq_part_fn(void *arg, uint32_t part, size_t slice, size_t slice
 void bq_run_parts(bq_session *s, bq_part_fn *fn, void *arg, const uint8_t *parts, size_t n);
 
 /* A slice's share of a part's n things, given in runs from...to - 1: all slices together get each of them
- * once. A part has but one such n.
- *   for (bq_share share = bq_share_of(s, slice, slices, n); bq_share_next(&share);) ... */
+ * once. Runs begin at multiples of `grain`. A part has but one such n and grain.
+ *   for (bq_share share = bq_share_of(s, slice, slices, n, 1); bq_share_next(&share);) ... */
 typedef struct bq_share {
   const bq_session *s;
-  size_t slice, slices, n;
+  size_t slice, slices, n, grain;
   size_t from, to;
   bool given; /* all of it, where shares are equal */
 } bq_share;
-static inline bq_share bq_share_of(const bq_session *s, size_t slice, size_t slices, size_t n) {
-  return (bq_share){s, slice, slices, n, 0, 0, false};
+static inline bq_share bq_share_of(const bq_session *s, size_t slice, size_t slices, size_t n,
+                                   size_t grain) {
+  return (bq_share){s, slice, slices, n, grain, 0, 0, false};
 }
 bool bq_share_next(bq_share *share);
 
