@@ -11,7 +11,13 @@ import { BqError } from '../errors.js';
 /** Bytes read at once where the platform can read into memory that is there. */
 const ROOM = 1 << 18;
 
-/** Ends a wait that is too long. One timer for the many of one answer: that of each piece would cost more than reading it. */
+/** Milliseconds between the last look at an answer and its end. */
+const LEAVE_MS = 100;
+
+/**
+ * Waits for one thing after another, each until it is given up or takes too long. One timer for the many of one answer:
+ * that of each piece would cost more than reading it.
+ */
 class Patience {
   #ms;
   #late;
@@ -19,22 +25,32 @@ class Patience {
   #since = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
+  /** Ends the present wait. @type {(reason: unknown) => void} */
+  #reject = () => {};
+  /** Whether it was given up, and why. */
+  over = false;
+  /** @type {unknown} */
+  #reason;
 
-  /** @param {number} ms @param {() => void} late */
+  /** @param {number} ms @param {() => unknown} late  the reason of a wait that took too long */
   constructor(ms, late) {
     this.#ms = ms;
     this.#late = late;
   }
 
   /** @template T @param {Promise<T>} promise @returns {Promise<T>} */
-  async wait(promise) {
+  wait(promise) {
     this.#since = performance.now();
     this.#timer ??= setTimeout(this.#look, this.#ms);
-    try {
-      return await promise;
-    } finally {
-      this.#since = null;
-    }
+    return new Promise((resolve, reject) => {
+      this.#reject = reject;
+      if (this.over) reject(this.#reason);
+      const then = (/** @type {(value: any) => void} */ tell) => (/** @type {unknown} */ value) => {
+        this.#since = null;
+        tell(value);
+      };
+      promise.then(then(resolve), then(reject));
+    });
   }
 
   #look = () => {
@@ -42,8 +58,15 @@ class Patience {
     if (this.#since === null) return;
     const left = this.#since + this.#ms - performance.now();
     if (left > 0) this.#timer = setTimeout(this.#look, left);
-    else this.#late();
+    else this.end(this.#late());
   };
+
+  /** The present wait, or the next, throws this. @param {unknown} reason */
+  end(reason) {
+    this.over = true;
+    this.#reason = reason;
+    this.#reject(reason);
+  }
 
   stop() {
     clearTimeout(this.#timer);
@@ -51,13 +74,12 @@ class Patience {
 }
 
 /**
- * An answer's body. `signal` ends it; `timeout` milliseconds without a byte do too.
+ * An answer's body.
  * @typedef {object} Body
  * @property {() => Promise<{ done: boolean, value?: Uint8Array }>} read  a piece that the next read overwrites
- * @property {() => Promise<void>} cancel
  * @property {AbortController} controller
  * @property {Patience} patience
- * @property {() => void} release
+ * @property {() => void} release  it follows its signal no more
  */
 
 /** @implements {ByteSource} */
@@ -113,9 +135,9 @@ export class HttpSource {
   async #get(range, signal) {
     signal?.throwIfAborted();
     const controller = new AbortController();
-    const abort = () => controller.abort(signal?.reason);
+    const patience = new Patience(this.#timeout, () => this.#fault(`nothing came for ${this.#timeout} ms`, null, {}));
+    const abort = () => patience.end(signal?.reason);
     signal?.addEventListener('abort', abort);
-    const patience = new Patience(this.#timeout, () => controller.abort(this.#fault(`nothing came for ${this.#timeout} ms`, null, {})));
     const release = () => {
       patience.stop();
       signal?.removeEventListener('abort', abort);
@@ -126,7 +148,8 @@ export class HttpSource {
       response = await patience.wait(fetch(this.name, { signal: controller.signal, cache: 'no-store', headers: range ? { Range: range } : {} }));
     } catch (cause) {
       release();
-      if (controller.signal.aborted) throw controller.signal.reason;
+      leave(controller);
+      if (patience.over) throw cause;
       throw this.#fault('the server could not be reached', null, { unreached: true }, cause);
     }
     const type = response.headers.get('content-type') ?? '';
@@ -136,7 +159,7 @@ export class HttpSource {
       return { response, body: { ...readerOf(response.body ?? new Blob([]).stream()), controller, patience, release } };
     }
     release();
-    controller.abort();
+    leave(controller);
     if (status === 416) throw new BqError('TRUNCATED', `${this.name} has no bytes where more were expected (${range})`, { details: { status } });
     throw new BqError('HTTP_STATUS', `the server answered ${status} for ${this.name}`, { details: { status, retryAfter: Number(response.headers.get('retry-after')) || 0 } });
   }
@@ -198,7 +221,7 @@ export class HttpSource {
 
   /** @param {{ body: Body, at: number }} whole @param {AbortSignal} [signal] */
   async #nextOfWhole({ body, at }, signal) {
-    const abort = () => body.controller.abort(signal?.reason);
+    const abort = () => body.patience.end(signal?.reason);
     signal?.addEventListener('abort', abort);
     try {
       return await this.#next(body, at);
@@ -211,13 +234,13 @@ export class HttpSource {
   }
 
   /** @param {Body} body @param {number} at */
-  async #next({ read, controller, patience }, at) {
+  async #next({ read, patience }, at) {
     try {
       const { done, value } = await patience.wait(read());
       this.received += value?.length ?? 0;
       return done || !value ? null : value;
     } catch (cause) {
-      if (controller.signal.aborted) throw controller.signal.reason;
+      if (patience.over) throw cause;
       throw this.#fault(`the connection broke after ${at} bytes`, at, {}, cause);
     }
   }
@@ -245,17 +268,25 @@ export class HttpSource {
 }
 
 /** @param {Body} body */
-function close({ cancel, controller, release }) {
+function close({ controller, release }) {
   release();
-  controller.abort();
-  cancel().catch(() => {});
+  leave(controller);
+}
+
+/**
+ * Ends an answer that nobody reads any more, a moment later: where the end meets bytes on their way into a worker,
+ * Firefox forgets it, and the connection stays open.
+ * @param {AbortController} controller
+ */
+function leave(controller) {
+  setTimeout(() => controller.abort(), LEAVE_MS);
 }
 
 /**
  * Reads into the same memory again and again, where the platform can: new memory for each piece costs as much as
  * receiving it, and stays until somebody collects it.
  * @param {ReadableStream<Uint8Array>} stream
- * @returns {Pick<Body, 'read' | 'cancel'>}
+ * @returns {Pick<Body, 'read'>}
  */
 function readerOf(stream) {
   let reader;
@@ -263,7 +294,7 @@ function readerOf(stream) {
     reader = stream.getReader({ mode: 'byob' });
   } catch {
     const plain = stream.getReader();
-    return { read: () => plain.read(), cancel: () => plain.cancel() };
+    return { read: () => plain.read() };
   }
   let room = new ArrayBuffer(ROOM);
   return {
@@ -272,6 +303,5 @@ function readerOf(stream) {
       if (value) room = value.buffer;
       return { done, value };
     },
-    cancel: () => reader.cancel(),
   };
 }
