@@ -152,7 +152,6 @@ export class Chunks {
     if (known) return known;
     /** @type {Gate<Chunk> & { there?: boolean }} */
     const slot = gate();
-    slot.promise.catch(() => {});
     this.#slots.set(c, slot);
     return slot;
   }

@@ -62,13 +62,11 @@ export class Loading {
     this.#life = follow(options.signal);
     /** Settles when all is in place, or why it never will be. @type {Promise<void>} */
     this.done = this.#run();
-    // Whoever waits for the model or for bytes is told too; nobody has to listen.
+    // Whoever waits for the model or for bytes is told too.
     this.done.catch((error) => {
       this.#model.reject(error);
       this.#gate.reject(error);
     });
-    this.model.catch(() => {});
-    this.#gate.promise.catch(() => {});
   }
 
   get model() {
@@ -276,7 +274,6 @@ export class Loading {
   #announce() {
     const before = this.#gate;
     this.#gate = gate();
-    this.#gate.promise.catch(() => {});
     before.resolve();
   }
 }

@@ -9,9 +9,10 @@ import { listen } from './protocol.js';
 import { openReader } from './paging-reader.js';
 import { isNode } from './sources/node.js';
 import { structs } from './border.js';
-import { unlessAborted } from './turn.js';
+import { gate, unlessAborted } from './turn.js';
 
 /** @import { Reader } from './paging-reader.js' */
+/** @import { Gate } from './turn.js' */
 /** @import { Source } from './types.js' */
 /** @import { Wasm } from './wasm.js' */
 
@@ -49,11 +50,11 @@ class WorkerFiller {
   #pending = new Map();
   /** @type {Error | null} */
   #dead = null;
-  /** Called when the worker has closed its files. @type {(value?: any) => void} */
-  #closed = () => {};
-  /** Called when the worker is there, or won't be. @type {(value?: any) => void} */
-  #begun = () => {};
-  begun = new Promise((resolve) => (this.#begun = resolve));
+  /** The worker is there, or won't be. @type {Gate<void>} */
+  #begun = gate();
+  begun = this.#begun.promise;
+  /** It has closed its files. @type {Gate<void>} */
+  #closed = gate();
 
   /** @param {Wasm} wasm @param {Worker} worker @param {Source} source */
   constructor(wasm, worker, source) {
@@ -67,8 +68,8 @@ class WorkerFiller {
 
   /** @param {{ id: number, buffer?: ArrayBuffer, again?: boolean, error?: any, begun?: boolean, closed?: boolean }} message */
   #answer({ id, buffer, again, error, begun, closed }) {
-    if (begun) return this.#begun();
-    if (closed) return this.#closed();
+    if (begun) return this.#begun.resolve();
+    if (closed) return this.#closed.resolve();
     const call = this.#pending.get(id);
     this.#pending.delete(id);
     if (!call) return;
@@ -90,7 +91,7 @@ class WorkerFiller {
   /** @param {Error} why */
   #end(why) {
     this.#dead ??= why;
-    this.#begun();
+    this.#begun.resolve();
     for (const { reject } of this.#pending.values()) reject(why);
     this.#pending.clear();
   }
@@ -98,11 +99,9 @@ class WorkerFiller {
   close = async () => {
     this.#end(new BqError('CLOSED', 'the model was closed'));
     // It lets go of its files first: a handle that dies with its worker may lock a file for a while.
-    await new Promise((resolve) => {
-      this.#closed = resolve;
-      this.#worker.postMessage({ close: true });
-      setTimeout(resolve, 1000);
-    });
+    this.#worker.postMessage({ close: true });
+    setTimeout(this.#closed.resolve, 1000);
+    await this.#closed.promise;
     this.#worker.terminate();
     free = free.then(() => new Promise((resolve) => setTimeout(resolve, END_MS)));
   };
@@ -132,6 +131,7 @@ export class Pager {
   #closed = false;
   /** Sessions that wait for pages. Only the first asks for any, so that they don't take each other's. @type {number[]} */
   #line = [];
+  /** Resolved, and replaced, whenever something has changed. @type {Gate<void>} */
   #gate = gate();
 
   /** @param {Wasm} wasm @param {number} model  its handle @param {Filler} filler */
@@ -206,12 +206,4 @@ export class Pager {
     this.#gate.reject(new BqError('CLOSED', 'the model was closed'));
     await this.#filler.close();
   }
-}
-
-function gate() {
-  /** @type {any} */
-  const made = {};
-  made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
-  made.promise.catch(() => {});
-  return made;
 }

@@ -6,6 +6,7 @@ import { THREAD_STACK } from './border.js';
 import { letGo } from './let-go.js';
 import { listen } from './protocol.js';
 import { isNode, nodeModule } from './sources/node.js';
+import { within } from './turn.js';
 
 /** @import { ThreadTiming } from './types.js' */
 /** @import { Compiled, Wasm } from './wasm.js' */
@@ -56,16 +57,6 @@ async function startThread(url) {
     end: () => void worker.terminate(),
     rest: () => worker.unref?.(), // in Node, a thread that waits for work must not keep the program from ending
   };
-}
-
-/** @template T @param {number} ms @param {Promise<T>} promise @returns {Promise<T>} */
-function within(ms, promise) {
-  /** @type {any} */
-  let timer;
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`they were not there after ${ms} ms`)), ms);
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
 export class Threads {

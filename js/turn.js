@@ -56,6 +56,14 @@ export function unlessAborted(promise, signal) {
   });
 }
 
+/** Waits for a promise, but no longer than that. @template T @param {number} ms @param {Promise<T>} promise @returns {Promise<T>} */
+export function within(ms, promise) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
 /**
  * A controller that aborts with `signal`, until it is released. (AbortSignal.any is too new for us.)
  * @param {AbortSignal} [signal]
@@ -70,10 +78,11 @@ export function follow(signal) {
 
 /** @template T @typedef {{ promise: Promise<T>, resolve: (value: T) => void, reject: (error: unknown) => void }} Gate */
 
-/** Promise.withResolvers, which is too new for us. @returns {Gate<any>} */
+/** Promise.withResolvers, which is too new for us; nobody has to wait for it. @returns {Gate<any>} */
 export function gate() {
   /** @type {any} */
   const made = {};
   made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
+  made.promise.catch(() => {});
   return made;
 }

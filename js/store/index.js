@@ -1,6 +1,7 @@
 /** The cache of model files: what was downloaded once is there the next time, as far as it got. */
 import { BqError, onDemand } from '../errors.js';
 import { isNode } from '../sources/node.js';
+import { within } from '../turn.js';
 import { Entry } from './entry.js';
 import { chunksOf, lengthOf, PREFIX, shortName } from './layout.js';
 import { lock } from './locks.js';
@@ -28,14 +29,6 @@ const BACKENDS = [
 
 /** Milliseconds for a backend to open, which takes tens. Chromium's OPFS, cleared while it was written to, needs 9 to 13 s to say no. */
 const OPEN_MS = 4000;
-
-/** @template T @param {Promise<T>} opened @returns {Promise<T>} */
-function inTime(opened) {
-  /** @type {any} */
-  let timer;
-  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error(`no answer within ${OPEN_MS} ms`)), OPEN_MS)));
-  return /** @type {Promise<T>} */ (Promise.race([opened, late])).finally(() => clearTimeout(timer));
-}
 
 /** The mark of an address. @param {string} url */
 const markOf = (url) => `at-${shortName(url.split('#')[0])}`;
@@ -313,7 +306,7 @@ export async function openStore(options = {}) {
   for (const [kind, open] of BACKENDS) {
     if (wanted === 'auto' ? kind === 'memory' || (kind === 'file') !== isNode : wanted !== kind) continue;
     try {
-      return new Store(await inTime(open({ ...options, name })), reasons.join('; '), { ...options, name }, maxBytes);
+      return new Store(await within(OPEN_MS, open({ ...options, name })), reasons.join('; '), { ...options, name }, maxBytes);
     } catch (error) {
       reasons.push(`${kind}: ${/** @type {Error} */ (error).message}`);
     }

@@ -24,7 +24,7 @@ const shown = ['core', 'kernels', 'text', 'model'];
 
 /** Groups of js modules, lowest first, and what each may import besides itself. */
 const js = [
-  { name: 'errors', files: /^js\/(errors|types|protocol|border|stop|features)\.js$/, may: [] },
+  { name: 'errors', files: /^js\/(errors|types|protocol|border|stop|features|turn)\.js$/, may: [] },
   { name: 'sources', files: /^js\/sources\//, may: ['errors'] },
   { name: 'store', files: /^js\/store\//, may: ['errors', 'sources'] },
   { name: 'engine', files: /^js\/[^/]+\.js$/, may: ['errors', 'sources', 'store', 'engine', 'convert'] },

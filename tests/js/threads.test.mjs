@@ -130,7 +130,7 @@ async function withoutThreads(script, reason) {
 }
 
 test('workers that fail to start: one thread, and why', () => withoutThreads('broken.mjs', /this one is broken/));
-test('workers that never answer: one thread after a while, and why', () => withoutThreads('silent.mjs', /not there after/));
+test('workers that never answer: one thread after a while, and why', () => withoutThreads('silent.mjs', /no answer within 3000 ms/));
 
 test('a model whose threads do not come computes with one, in the heap that was planned', async (t) => {
   const engine = await createEngine({ threads: 2 });
