@@ -1,4 +1,5 @@
 /** Models from links: looked at, agreed to, downloaded beside a conversation, paused, given up. */
+import { nameOf } from '../js/sources/name.js';
 import { clearAlert, showError } from './alerts.js';
 import { hidePlan, needsConsent, showButtons, showPlan } from './link.js';
 import { $, say } from './page.js';
@@ -15,16 +16,6 @@ import { $, say } from './page.js';
  * @property {() => Promise<void>} settle  nothing is on its way any more
  * @property {() => Promise<void>} openBundled
  */
-
-/** The last part of an address, for people. @param {string} url */
-function nameOf(url) {
-  const name = url.split(/[?#]/, 1)[0].split('/').pop() || url;
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return name;
-  }
-}
 
 export class Links {
   #host;

@@ -1,5 +1,6 @@
 /** The cache of model files: what was downloaded once is there the next time, as far as it got. */
 import { BqError, onDemand } from '../errors.js';
+import { nameOf } from '../sources/name.js';
 import { isNode } from '../sources/node.js';
 import { within } from '../turn.js';
 import { Entry } from './entry.js';
@@ -32,16 +33,6 @@ const OPEN_MS = 4000;
 
 /** The mark of an address. @param {string} url */
 const markOf = (url) => `at-${shortName(url.split('#')[0])}`;
-
-/** The last part of an address. @param {string} url */
-function nameOf(url) {
-  const name = url.split(/[?#]/, 1)[0].split('/').pop() || url;
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return name;
-  }
-}
 
 /** @param {unknown} cause @param {string} what */
 const failure = (cause, what) => (cause instanceof BqError ? cause : new BqError('STORAGE', `${what}: ${/** @type {Error} */ (cause).message}`, { cause }));
