@@ -1,6 +1,7 @@
 /** A model from a link: what it is and what it will take is shown before anything large is downloaded. */
 import * as format from './format.js';
 import { $ } from './page.js';
+import { element } from './view.js';
 
 /** @typedef {import('../js/types.js').Plan} Plan */
 
@@ -38,10 +39,8 @@ export function showPlan(plan) {
   const rows = Object.entries(ROWS).flatMap(([name, tell]) => {
     const text = tell(plan);
     if (!text) return [];
-    const row = document.createElement('div');
-    const [term, value] = [document.createElement('dt'), document.createElement('dd')];
-    [term.textContent, value.textContent] = [name, text];
-    row.append(term, value);
+    const row = element('div');
+    row.append(element('dt', '', name), element('dd', '', text));
     return [row];
   });
   $('plan-facts').replaceChildren(...rows);

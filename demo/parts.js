@@ -1,5 +1,6 @@
 /** Where a token's time goes, by the engine's own trace. It runs only while a person looks: the clock costs a little. */
 import * as format from './format.js';
+import { element } from './view.js';
 
 /** @typedef {import('../js/types.js').StageTrace} StageTrace */
 /** @typedef {(options: { on: boolean }) => Promise<StageTrace[]>} Trace */
@@ -58,20 +59,14 @@ export class Parts {
   /** @param {NonNullable<ReturnType<typeof partsOf>>} made */
   #show({ tokens, ms, parts }) {
     const rows = parts.map(({ name, ms, share, GBps }) => {
-      const row = document.createElement('tr');
-      const head = document.createElement('th');
+      const row = element('tr');
+      const head = element('th', '', name);
       head.scope = 'row';
-      head.textContent = name;
-      const cells = [ms.toFixed(3), `${(100 * share).toFixed(1)} %`, GBps >= 0.05 ? GBps.toFixed(1) : ''].map((text) => {
-        const cell = document.createElement('td');
-        cell.textContent = text;
-        return cell;
-      });
-      row.append(head, ...cells);
+      row.append(head, ...[ms.toFixed(3), `${(100 * share).toFixed(1)} %`, GBps >= 0.05 ? GBps.toFixed(1) : ''].map((text) => element('td', '', text)));
       return row;
     });
     const bars = parts.map(({ share }) => {
-      const bar = document.createElement('i');
+      const bar = element('i');
       bar.style.flexGrow = String(share);
       return bar;
     });

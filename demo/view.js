@@ -10,12 +10,12 @@ const NEAR_END = 80;
 /**
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} tag
- * @param {string} className
+ * @param {string} [className]
  * @param {string} [text]
  */
-export function element(tag, className, text = '') {
+export function element(tag, className = '', text = '') {
   const made = document.createElement(tag);
-  made.className = className;
+  if (className) made.className = className;
   made.textContent = text;
   return made;
 }
