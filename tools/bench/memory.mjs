@@ -1,35 +1,16 @@
 // What a runtime takes of a machine's memory, by one definition for all of them: the proportional set size of the
 // processes that this one has started (a page shared by several counts once), while it loads a model, beside before.
-import { readdirSync, readFileSync } from 'node:fs';
+import { memoryOf, processTree } from './processes.mjs';
 
 const EVERY_MS = 100;
 
 /** Bytes of all processes below this one; NaN where the system does not tell. */
 export function bytesBelow() {
   try {
-    /** @type {Map<number, number>} */
-    const parents = new Map();
-    for (const pid of readdirSync('/proc').map(Number).filter(Boolean)) {
-      try {
-        parents.set(pid, Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[1]));
-      } catch { /* it has ended meanwhile */ }
-    }
-    const below = (/** @type {number | undefined} */ pid) => {
-      for (let at = pid && parents.get(pid); at; at = parents.get(at)) if (at === process.pid) return true;
-      return false;
-    };
-    return [...parents.keys()].filter(below).reduce((sum, pid) => sum + proportional(pid), 0);
+    const below = [...processTree((pid) => pid === process.pid).keys()].filter((pid) => pid !== process.pid);
+    return below.reduce((sum, pid) => sum + memoryOf(pid).pss, 0);
   } catch {
     return NaN;
-  }
-}
-
-/** @param {number} pid */
-function proportional(pid) {
-  try {
-    return 1024 * Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0);
-  } catch {
-    return 0; // it has ended meanwhile
   }
 }
 

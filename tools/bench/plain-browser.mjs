@@ -2,38 +2,20 @@
  * Chromium driven over its DevTools protocol with nothing of it switched on. Playwright switches on what reports of the
  * network, which then keeps a copy of answers up to 10 MB: that halves the rate of loads and triples their memory.
  */
-import { readdirSync, readFileSync } from 'node:fs';
 import { spawnChromium } from '../../tests/browser/chromium.mjs';
 import { findChromium } from '../setup/system.mjs';
+import { memoryOf, processTree } from './processes.mjs';
 
 /** @typedef {{ cpu: number, rss: number, pss: number, renderer: boolean }} Process  milliseconds, bytes */
 
-/** @param {string} text @param {string} name  of a line of /proc */
-const kilobytes = (text, name) => 1024 * Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0);
-
 /**
- * The processes of the browser with this profile. `pss`, which counts what processes share once, takes a while to get.
+ * The processes of the browser with this profile.
  * @param {string} profile @param {boolean} [memory]
+ * @returns {Process[]}
  */
 export function processes(profile, memory = false) {
-  /** @type {Map<number, Process & { parent: number, ours: boolean }>} */
-  const all = new Map();
-  for (const pid of readdirSync('/proc').map(Number).filter(Boolean)) {
-    try {
-      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
-      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
-      const sizes = memory && command.includes('chrom') ? readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8') : '';
-      const cpu = 10 * (Number(fields[11]) + Number(fields[12]));
-      all.set(pid, { parent: Number(fields[1]), cpu, rss: kilobytes(sizes, 'Rss'), pss: kilobytes(sizes, 'Pss'), renderer: command.includes('--type=renderer'), ours: command.includes(profile) });
-    } catch {
-      // It has ended meanwhile.
-    }
-  }
-  const ours = (/** @type {number} */ pid) => {
-    for (let at = all.get(pid); at; at = all.get(at.parent)) if (at.ours) return true;
-    return false;
-  };
-  return [...all.keys()].filter(ours).map((pid) => /** @type {Process} */ (all.get(pid)));
+  const ours = processTree((_, command) => command.includes(profile));
+  return [...ours].map(([pid, { command, cpu }]) => ({ cpu, renderer: command.includes('--type=renderer'), ...(memory ? memoryOf(pid) : { rss: 0, pss: 0 }) }));
 }
 
 /** @param {string} profile  its folder */
