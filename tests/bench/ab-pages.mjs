@@ -6,6 +6,7 @@
 // that what the machine does meanwhile meets all of them. Medians, then all rounds.
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { median } from '../../tools/bench/stats.mjs';
 import { PUBLIC, serve } from '../../tools/serve.mjs';
 import { launch } from '../browser/launch.mjs';
 
@@ -30,9 +31,6 @@ const measure = async (o) => {
   const { timings } = await page.sessions.get(o.threads).generate(ids, { temperature: 0, maxTokens: o.tokens, seed: 1 }).done();
   return { prefill: (1000 * o.prompt) / timings.prefillMs, decode: (1000 * (timings.tokens - 1)) / timings.decodeMs };
 };
-
-/** @param {number[]} list */
-const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
 
 const browser = await launch();
 const cells = [];

@@ -7,6 +7,7 @@
 // measurement: the least time of each, and the median over the pairs of OLD's time / NEW's.
 // An older build: git worktree add ../old REVISION, then make -f emscripten.mk bench-kernels there.
 import { execFileSync } from 'node:child_process';
+import { median } from '../../tools/bench/stats.mjs';
 
 const [oldProgram, newProgram, ...rest] = process.argv.slice(2);
 if (!newProgram) {
@@ -38,9 +39,8 @@ for (let i = 0; i < pairs; i++) {
   }
 }
 for (const [name, list] of results) {
-  const ratios = list.map((pair) => pair.old / pair.new).sort((x, y) => x - y);
   console.log(name.padEnd(28),
     `old ${Math.min(...list.map((p) => p.old)).toFixed(2)} us`.padEnd(18),
     `new ${Math.min(...list.map((p) => p.new)).toFixed(2)} us`.padEnd(18),
-    `${ratios[ratios.length >> 1].toFixed(2)} times as fast`);
+    `${median(list.map((pair) => pair.old / pair.new)).toFixed(2)} times as fast`);
 }

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fileSink } from '../../js/convert/output.js';
 import { fromFile } from '../../js/index.js';
+import { median } from '../../tools/bench/stats.mjs';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { ROOT } from '../../tools/setup/setup.mjs';
 import { openLogits } from '../js/logits.mjs';
@@ -30,8 +31,6 @@ async function model() {
   return path;
 }
 
-/** @param {number[]} list */
-const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
 /** @param {() => void} run */
 function time(run) {
   const start = performance.now();

@@ -17,6 +17,7 @@
 
 #include "core/half.h"
 #include "kernels/kernels.h"
+#include "plain_read.h"
 
 enum {
   COLS = 2048,
@@ -70,12 +71,8 @@ static double now(void) {
 
 /* --- what is measured ------------------------------------------------------------------------- */
 
-static void plain_read(bench *b) {
-  const uint64_t *p = (const uint64_t *)(const void *)data->weights;
-  uint64_t s[8] = {0};
-  for (size_t i = 0; i < (size_t)b->bytes / 8; i += 8)
-    for (size_t j = 0; j < 8; j++) s[j] ^= p[i + j];
-  for (size_t j = 0; j < 8; j++) data->sink ^= s[j];
+static void read_weights(bench *b) {
+  data->sink = plain_read(data->weights, (size_t)b->bytes / 8, data->sink);
 }
 
 /* Quantization is a measurement of its own. */
@@ -244,7 +241,7 @@ static double median(bench *b) {
 static bool wanted(const bench *b) {
   char name[96];
   snprintf(name, sizeof name, "%s %s %s", b->what, b->k ? b->k->name : "", b->detail);
-  return !data->only || strstr(name, data->only) || b->run == plain_read;
+  return !data->only || strstr(name, data->only) || b->run == read_weights;
 }
 
 static void report(bench *b, double read) {
@@ -269,7 +266,7 @@ static void measure(bench *list, size_t n) {
   size_t kept = 0, others = 0;
   for (size_t i = 0; i < n; i++)
     if (wanted(&list[i])) {
-      others += list[i].run != plain_read;
+      others += list[i].run != read_weights;
       list[kept++] = list[i];
     }
   if (!others) return;
@@ -282,7 +279,7 @@ static void measure(bench *list, size_t n) {
       for (size_t j = 0; j < b->repeat; j++) b->run(b);
       if (round >= 0) b->seconds[round] = (now() - start) / (double)b->repeat;
     }
-  double read = list[0].run == plain_read ? list[0].bytes / median(&list[0]) : 0;
+  double read = list[0].run == read_weights ? list[0].bytes / median(&list[0]) : 0;
   for (size_t i = 0; i < kept; i++) report(&list[i], read);
   fflush(stdout);
 }
@@ -342,7 +339,7 @@ static void measure_streams(const bq_type *types, size_t n_types, const bq_kerne
   size_t n = 0;
   list[n++] = (bench){.what = "read",
                       .detail = "plain",
-                      .run = plain_read,
+                      .run = read_weights,
                       .tokens = 1,
                       .repeat = 1,
                       .bytes = (double)(data->weight_bytes & ~(size_t)63)};

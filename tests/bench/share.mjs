@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fromFile } from '../../js/index.js';
 import { trace } from '../../js/trace.js';
+import { median } from '../../tools/bench/stats.mjs';
 import { ROOT } from '../../tools/setup/setup.mjs';
 import { openLogits } from '../js/logits.mjs';
 
@@ -33,8 +34,6 @@ const session = await openLogits(fromFile(path), {
 const ids = Uint32Array.from({ length: 2048 }, (_, i) => 1 + ((i * 7919) % 300));
 
 /** @typedef {Map<string, number[]>} Times */
-/** @param {number[]} list */
-const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
 
 /** Runs `work` with so many threads and adds its stages' times. @param {number} n @param {Times} times @param {() => void} work */
 function stages(n, times, work) {

@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { median } from '../../tools/bench/stats.mjs';
 import { make } from '../../tools/build.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { command, ROOT, setUp } from '../../tools/setup/setup.mjs';
@@ -15,9 +16,6 @@ const WAYS = {
   pthreads: ['build/bench-threads/pthreads.wasm', 'build/bench-threads/pthreads.mjs'],
   'wasm-workers': ['build/bench-threads/wasm-workers.wasm', 'build/bench-threads/wasm-workers.mjs'],
 };
-
-/** @param {number[]} values */
-const median = (values) => values.sort((a, b) => a - b)[values.length >> 1];
 
 await command(async () => {
   const tools = await setUp({ tests: true });

@@ -10,6 +10,7 @@
 
 #include "core/half.h"
 #include "kernels/kernels.h"
+#include "plain_read.h"
 
 #define EXPORT(type) __attribute__((visibility("default"), used)) type
 
@@ -111,13 +112,6 @@ EXPORT(void) token_multiply(uint32_t times) {
 }
 
 EXPORT(uint32_t) token_read(uint32_t times) {
-  const uint64_t *p = (const uint64_t *)(const void *)data.weights;
-  const size_t n = data.bytes / 8 & ~(size_t)7;
-  while (times--) {
-    uint64_t s[8] = {data.sink};
-    for (size_t i = 0; i < n; i += 8)
-      for (size_t j = 0; j < 8; j++) s[j] ^= p[i + j];
-    for (size_t j = 0; j < 8; j++) data.sink ^= s[j];
-  }
+  while (times--) data.sink = plain_read(data.weights, data.bytes / 8 & ~(size_t)7, data.sink);
   return (uint32_t)data.sink;
 }

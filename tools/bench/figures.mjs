@@ -3,7 +3,7 @@ import { SHAPES } from '../make_random.mjs';
 import { SCRIPT_LIMIT } from '../payload.mjs';
 import { MODULE_LIMIT } from '../size.mjs';
 import { dotInstruction } from './machine.mjs';
-import { summary } from './stats.mjs';
+import { median, summary } from './stats.mjs';
 
 /** @typedef {import('./runner.mjs').Entry} Entry */
 /** @typedef {import('./stats.mjs').Summary} Summary */
@@ -104,7 +104,6 @@ const PRODUCTS = new Set(['qkv', 'o', 'mlpIn', 'down', 'head']);
 export function stepOf(row, depth) {
   const traces = row.traces.filter((trace) => trace.depth === depth);
   if (!traces.length) return null;
-  const median = (/** @type {number[]} */ values) => summary(values)?.median ?? 0;
   const stages = traces[0].stages.map(({ stage, weightBytes, kvBytes }) => {
     const ms = median(traces.map((trace) => trace.stages.find((s) => s.stage === stage)?.ms ?? 0));
     return { stage, ms, bytes: weightBytes + kvBytes, product: PRODUCTS.has(stage) };
@@ -197,11 +196,11 @@ export function figures(entries, { machine, payload }) {
 /** A step, its bare loops and a plain read, as rates: one thread of the 135m shape. @param {Row[]} rows */
 function limitsOf(rows) {
   return rows.filter(({ visit, limits }) => visit.runtime === 'limit' && visit.shape === '135m' && limits.length).map(({ visit, limits }) => {
-    const median = (/** @type {(limit: Limit) => number} */ value) => summary(limits.map(value))?.median ?? NaN;
+    const middle = (/** @type {(limit: Limit) => number} */ value) => median(limits.map(value));
     const { bytes, bytesF32, weights } = limits[0];
     const line = (/** @type {string} */ what, /** @type {keyof Limit['ms']} */ name, /** @type {number} */ of, /** @type {boolean} */ multiplies) => {
-      const ms = median((limit) => limit.ms[name]);
-      return { what, ms, gbPerS: of / ms / 1e6, gPerS: multiplies ? weights / ms / 1e6 : null, ofRead: median((limit) => (of / limit.ms[name]) / (bytes / limit.ms.read)) };
+      const ms = middle((limit) => limit.ms[name]);
+      return { what, ms, gbPerS: of / ms / 1e6, gPerS: multiplies ? weights / ms / 1e6 : null, ofRead: middle((limit) => (of / limit.ms[name]) / (bytes / limit.ms.read)) };
     };
     return {
       precision: visit.precision, bytes, rounds: limits.length,

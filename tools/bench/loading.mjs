@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { PUBLIC, serve } from '../serve.mjs';
 import { ROOT } from '../setup/setup.mjs';
 import { processes, startPlain } from './plain-browser.mjs';
+import { median } from './stats.mjs';
 
 const rounds = Number(process.argv[2] ?? 5);
 const ARMS = ['bare fetch', 'network to ready', 'network to ready, cached', 'warm start', 'bare read of OPFS'];
@@ -73,11 +74,10 @@ try {
   }
   await page.close();
   const { size: bytes } = statSync(join(ROOT, path));
-  const middle = (/** @type {number[]} */ values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
-  const median = (/** @type {string} */ name) => middle(all.map((result) => result[name]));
+  const middle = (/** @type {string} */ name) => median(all.map((result) => result[name]));
   console.log(`Chromium ${browser.version}, ${(bytes / 1e6).toFixed(0)} MB, medians of ${rounds} rounds`);
-  for (const name of ARMS) console.log(`${name.padEnd(30)}${median(name).toFixed(0).padStart(7)} ms ${(bytes / 1e3 / median(name)).toFixed(0).padStart(6)} MB/s ${middle(cpus.map((spent) => spent[name])).toFixed(0).padStart(6)} ms of CPU in the browser`);
-  const ratios = Object.fromEntries([['network to ready', 'bare fetch'], ['network to ready, cached', 'bare fetch'], ['warm start', 'bare read of OPFS']].map(([name, bare]) => [`${name} ÷ ${bare}`, median(bare) / median(name)]));
+  for (const name of ARMS) console.log(`${name.padEnd(30)}${middle(name).toFixed(0).padStart(7)} ms ${(bytes / 1e3 / middle(name)).toFixed(0).padStart(6)} MB/s ${median(cpus.map((spent) => spent[name])).toFixed(0).padStart(6)} ms of CPU in the browser`);
+  const ratios = Object.fromEntries([['network to ready', 'bare fetch'], ['network to ready, cached', 'bare fetch'], ['warm start', 'bare read of OPFS']].map(([name, bare]) => [`${name} ÷ ${bare}`, middle(bare) / middle(name)]));
   const sizes = await memoryOfOneLoad(url);
   ratios['memory: (peak − idle) ÷ heap'] = sizes['RSS of the page'];
   for (const [name, ratio] of Object.entries(sizes)) ratios[`memory, ${name}: (peak − idle) ÷ heap`] = ratio;

@@ -12,9 +12,8 @@ import { makeRandom, SHAPES } from '../make_random.mjs';
 import { PUBLIC, serve } from '../serve.mjs';
 import { command, ROOT } from '../setup/setup.mjs';
 import { launch } from '../../tests/browser/launch.mjs';
+import { median } from './stats.mjs';
 
-/** @param {number[]} values */
-const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
 const mb = (/** @type {number} */ bytes) => (bytes / 1e6).toFixed(1);
 
 await command(async () => {

@@ -10,6 +10,9 @@ export function summary(values) {
   return { median: n % 2 ? sorted[n >> 1] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2, least: sorted[0], most: sorted[n - 1], n };
 }
 
+/** NaN without values. @param {readonly number[]} values */
+export const median = (values) => summary(values)?.median ?? NaN;
+
 /** Three significant digits, no exponent. @param {number} x */
 export function short(x) {
   if (x === 0) return '0';

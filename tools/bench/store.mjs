@@ -9,6 +9,7 @@ import { chromium } from 'playwright-core';
 import { PUBLIC, serve } from '../serve.mjs';
 import { ROOT } from '../setup/setup.mjs';
 import { findChromium } from '../setup/system.mjs';
+import { median } from './stats.mjs';
 
 const rounds = Number(process.argv[2] ?? 5);
 const { FLAGS } = await import('../../tests/browser/launch.mjs');
@@ -25,11 +26,11 @@ try {
     const result = /** @type {Record<string, number>} */ (await page.evaluate('measure()'));
     if (round >= 0) all.push(result);
   }
-  const median = (/** @type {string} */ name) => all.map((result) => result[name]).sort((a, b) => a - b)[Math.floor(all.length / 2)];
+  const middle = (/** @type {string} */ name) => median(all.map((result) => result[name]));
   console.log(`Chromium ${context.browser()?.version() ?? ''}, medians of ${rounds} rounds, MiB/s`);
-  for (const name of Object.keys(all[0])) console.log(`${name.padEnd(26)}${median(name).toFixed(0).padStart(7)}`);
+  for (const name of Object.keys(all[0])) console.log(`${name.padEnd(26)}${middle(name).toFixed(0).padStart(7)}`);
   for (const [name, to] of [['store read', 'bare read'], ['store read, file open', 'bare read'], ['store read, new buffers', 'bare read, new buffers'], ['store write', 'bare write, flushed'], ['store write', 'bare write'], ['bare write, flushed', 'bare write'], ['bare write, reopened', 'bare write, flushed'], ['bare read, new buffers', 'bare read']]) {
-    console.log(`${`${name} ÷ ${to}`.padEnd(50)}${(median(name) / median(to)).toFixed(2)}`);
+    console.log(`${`${name} ÷ ${to}`.padEnd(50)}${(middle(name) / middle(to)).toFixed(2)}`);
   }
 } finally {
   await context.close();
