@@ -35,7 +35,7 @@ async function startThread(url) {
   let worker;
   if (isNode) {
     const { Worker: NodeWorker } = await nodeModule('worker_threads');
-    worker = new NodeWorker(new URL(url ?? './thread.js', import.meta.url), { execArgv: [] });
+    worker = new NodeWorker(url ? new URL(url) : new URL('./thread.js', import.meta.url), { execArgv: [] });
   } else {
     worker = url ? new Worker(url, { type: 'module' }) : new Worker(new URL('./thread.js', import.meta.url), { type: 'module' });
   }
