@@ -1,0 +1,106 @@
+// The package as it is installed, in pages that bundlers make of it: no plugin, and no setting that it needs.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { build, createLogger, createServer } from 'vite';
+import webpack from 'webpack';
+import { createEngine, fromFile } from '../../js/index.js';
+import { makeDist } from '../../tools/payload.mjs';
+import { serve } from '../../tools/serve.mjs';
+import { launch, missing } from './launch.mjs';
+import { newPage, ROOT } from './site.mjs';
+
+const ISOLATED = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
+const MODEL = join(ROOT, 'models/chat.bq4');
+
+describe('the package, bundled', { skip: missing() }, () => {
+  const folder = mkdtempSync(join(tmpdir(), 'bq4-bundlers-'));
+  /** @type {import('playwright-core').Browser} */
+  let browser;
+  /** What the page's model says, in Node. @type {number[]} */
+  let ids;
+  after(async () => {
+    await browser?.close();
+    rmSync(folder, { recursive: true });
+  });
+  before(async () => {
+    assert.equal(makeDist(), '');
+    // npm install, without a registry: what npm would pack lies in node_modules.
+    const [{ files }] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
+    for (const { path } of files) cpSync(join(ROOT, path), join(folder, 'node_modules/bq4', path));
+    cpSync(join(ROOT, 'tests/browser/bundled'), folder, { recursive: true });
+    mkdirSync(join(folder, 'public'));
+    cpSync(MODEL, join(folder, 'public/chat.bq4'));
+    const engine = await createEngine({ threads: 1 });
+    const model = await engine.load(fromFile(MODEL), { context: 64 });
+    ids = (await (await model.createSession()).generate('Once', { temperature: 0, maxTokens: 8 }).done()).ids;
+    await engine.close();
+    browser = await launch();
+  });
+
+  /** @param {string} url @returns {Promise<string[]>} addresses of what the page loaded */
+  async function works(url) {
+    const page = await newPage(browser);
+    /** @type {string[]} */
+    const loaded = [];
+    page.context().on('response', (response) => loaded.push(`${response.status()} ${response.url()}`));
+    await page.goto(url);
+    const result = await page.waitForFunction(() => /** @type {any} */ (window).result, null, { timeout: 60_000 });
+    assert.deepEqual(await result.jsonValue(), { ids, paged: ids, residency: 'paged', threads: 2, worker: true, store: 'opfs' });
+    assert.deepEqual(page.trouble, []);
+    assert.deepEqual(loaded.filter((line) => !/^20[06] /.test(line)), []);
+    await page.context().close();
+    return loaded;
+  }
+
+  /** @param {string} name  of a folder that a bundler has made */
+  async function worksBuilt(name) {
+    const site = await serve({ root: folder, folders: [name] });
+    try {
+      const loaded = await works(`${site.url}${name}/`);
+      assert.equal(loaded.filter((line) => line.endsWith('.wasm')).length, 1, 'one build of the engine, the one that is needed');
+      // The four builds are there, once each.
+      assert.equal(readdirSync(join(folder, name), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.wasm')).length, 4);
+    } finally {
+      await site.close();
+    }
+  }
+
+  for (const format of /** @type {const} */ (['iife', 'es'])) // Vite's own choice is iife
+    test(`Vite, built, workers as ${format}`, async () => {
+      /** @type {string[]} */
+      const warnings = [];
+      const customLogger = Object.assign(createLogger('silent'), { warn: (/** @type {string} */ text) => warnings.push(text) });
+      await build({ root: folder, base: './', configFile: false, logLevel: 'silent', customLogger, worker: { format }, build: { outDir: `vite-${format}` } });
+      assert.deepEqual(warnings, []);
+      await worksBuilt(`vite-${format}`);
+    });
+
+  for (const [name, optimizeDeps] of /** @type {const} */ ([['as it is', {}], ['kept out of pre-bundling', { exclude: ['bq4'] }]]))
+    test(`Vite's own server, bq4 ${name}`, async () => {
+      const server = await createServer({
+        root: folder, configFile: false, logLevel: 'silent', optimizeDeps, cacheDir: join(folder, 'cache', name),
+        server: { host: '127.0.0.1', port: 0, headers: ISOLATED },
+      });
+      try {
+        await server.listen();
+        await works(/** @type {string} */ (server.resolvedUrls?.local[0]));
+      } finally {
+        await server.close();
+      }
+    });
+
+  test('webpack', async () => {
+    const compiler = webpack({ mode: 'production', context: folder, entry: './main.js', output: { path: join(folder, 'webpack') }, performance: { hints: false } });
+    /** @type {import('webpack').Stats} */
+    const stats = await new Promise((resolve, reject) => compiler.run((error, done) => (done ? resolve(done) : reject(error))));
+    await new Promise((resolve) => compiler.close(resolve));
+    assert.deepEqual(stats.toJson({ all: false, errors: true, warnings: true }), { errors: [], warnings: [] });
+    cpSync(join(folder, 'index.html'), join(folder, 'webpack/index.html'));
+    cpSync(MODEL, join(folder, 'webpack/chat.bq4'));
+    await worksBuilt('webpack');
+  });
+});
