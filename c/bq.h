@@ -23,7 +23,7 @@
 #include "model/config.h"
 #include "text/tokenizer.h"
 
-#define BQ_ABI 1u
+#define BQ_ABI 2u
 
 /* Runs fn(arg, slice, slices) for every slice in [0, slices), 1 <= slices <= threads, and returns
  * when all are done; slice 0 runs on the calling thread. What was written before `run` is seen by
@@ -74,6 +74,13 @@ typedef struct bq_trace {
   void (*mark)(void *ctx, bq_stage stage, uint32_t layer);
 } bq_trace;
 
+/* `asked` is asked between two slices, on the thread that called bq_session_run: true ends the run with
+ * MORE. So a run of many slices can be stopped as soon as one of one slice. Zero: never. */
+typedef struct bq_stop {
+  void *ctx;
+  bool (*asked)(void *ctx);
+} bq_stop;
+
 /* What a stage moves and computes: known beforehand, the same on every machine. */
 typedef struct bq_work {
   uint64_t weight_bytes; /* weights read, once per batch */
@@ -94,6 +101,7 @@ typedef struct bq_session_options {
   bq_kv_type kv_type;  /* 0: f32; docs/decisions/0005-kv-cache-types.md compares them */
   bq_parallel parallel;
   bq_trace trace;
+  bq_stop stop;
 } bq_session_options;
 
 typedef struct bq_plan {
@@ -214,7 +222,8 @@ bq_status bq_session_sync(bq_session *session, const uint32_t *tokens, size_t n,
 /* Appends one token to the timeline (decode). */
 bq_status bq_session_append(bq_session *session, uint32_t token, bq_error *err);
 /* Computes at most `slices` slices (one slice: one layer for one batch; 0: no limit).
- * OK: all done, logits are there. MORE: call again. WANT_DATA: feed the loader. */
+ * OK: all done, logits are there. MORE: call again, there were so many or bq_stop ended it. WANT_DATA:
+ * feed the loader. */
 bq_status bq_session_run(bq_session *session, size_t slices, bq_error *err);
 /* --- paging: reads that the host makes for a paged model ---
  * A session of such a model stops with WANT_DATA also where its next slice needs a page that is not

@@ -4,7 +4,7 @@
  */
 
 /** BQ_ABI of c/bq.h. */
-export const ABI = 1;
+export const ABI = 2;
 /** BQW_THREADS and BQW_THREAD_STACK of web/border.h: the most threads, and bytes of each one's stack. */
 export const THREADS = 32;
 export const THREAD_STACK = 65536;

@@ -50,9 +50,13 @@ export class LocalModel {
   pause = async () => this.#loading.pause();
   resume = async () => this.#loading.resume();
 
-  /** One slice of a session; returns a status of the border. @param {number} session  its handle */
-  slice(session) {
-    const status = this.#wasm.check('bqw_session_run', session, 1);
+  /**
+   * Computes for a session; returns a status of the border.
+   * @param {number} session  its handle
+   * @param {number} slices  at most; 0: all there are. One at a time where weights are read between them
+   */
+  run(session, slices) {
+    const status = this.#wasm.check('bqw_session_run', session, this.#pager ? 1 : slices);
     if (status !== WANT_DATA) {
       this.#pager?.leave(session);
       this.#pager?.ahead(session);

@@ -3,7 +3,7 @@ import { MORE, NONE, OK, WANT_DATA } from './border.js';
 import { BqError, onDemand } from './errors.js';
 import { Generation } from './generation.js';
 import { StopFilter } from './stop.js';
-import { Pace, turn } from './turn.js';
+import { Pace } from './turn.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { GenerateOptions, Part, Result, Session } from './types.js' */
@@ -14,7 +14,7 @@ const SPECIAL = 2;
 
 /** Milliseconds of work between turns where an abort needs none: in a turn the other threads fall asleep, and waking them
  * costs as much as a barrier a hundred times. What waits is another call to the same worker. */
-const ISOLATED_TURN_MS = 8;
+const ISOLATED_TURN_MS = 16;
 
 /** Where things lie in the block that a generation takes from the heap. */
 const AT = { options: 0, rng: 24, token: 32, detokenizer: 40, text: 48 };
@@ -129,7 +129,7 @@ export class LocalSession {
     try {
       let since = performance.now();
       timings.reusedTokens = this.#sync(tokens);
-      await this.#run(options);
+      await this.#run(options, 1);
       timings.prefillMs = performance.now() - since;
       this.#prepare(block, sample, seed, tokens[tokens.length - 1]);
       const filter = new StopFilter(options.stop ?? []);
@@ -142,10 +142,10 @@ export class LocalSession {
         yield part;
         if (result.reason !== 'abort') break;
         since = performance.now();
-        if (!options.aborted) await turn(); // so that an abort is heard before another token is computed
         this.#wasm.check('bqw_session_append', this.#handle, id);
         this.#tokens++;
-        await this.#run(options);
+        // All of a token at once where an abort is heard without a turn.
+        await this.#run(options, options.aborted ? 0 : 1);
       }
     } catch (error) {
       failed = !(options.signal?.aborted || options.aborted?.());
@@ -181,8 +181,8 @@ export class LocalSession {
     });
   }
 
-  /** Computes until there are logits, slice by slice. @param {GenerateOptions & { aborted?: () => boolean }} options */
-  async #run({ signal, aborted }) {
+  /** Computes until there are logits. @param {GenerateOptions & { aborted?: () => boolean }} options @param {number} slices  at once; 0: all */
+  async #run({ signal, aborted }, slices) {
     const goOn = () => {
       this.#check();
       signal?.throwIfAborted();
@@ -190,7 +190,8 @@ export class LocalSession {
     };
     for (let status = MORE; status !== OK; ) {
       goOn();
-      status = this.#model.slice(this.#handle);
+      this.#wasm.aborted = aborted;
+      status = this.#model.run(this.#handle, slices);
       // Nothing is awaited that need not be: each await is a slice's share of what threads wait for.
       const pause = status === WANT_DATA ? this.#model.wait(this.#handle, signal) : this.#pace.pause(aborted && ISOLATED_TURN_MS);
       if (pause) await pause;

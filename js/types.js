@@ -249,7 +249,7 @@
  *   (and activations quantized), "qkv", "kv" (rotated and stored), "attend", "o", "mlpIn", "activate", "down", "head",
  *   "sample"
  * @property {number} [layer]  with byLayer, of stages that have one
- * @property {number} ms       on the thread that leads, its waits for others included
+ * @property {number} ms       on the thread that leads, its waits for others included, less what looking at the clock costs
  * @property {number} calls
  * @property {number} weightBytes  weights read, once per batch
  * @property {number} kvBytes      of the KV cache, read by "attend", written by "kv"

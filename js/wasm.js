@@ -33,8 +33,8 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
  * @property {number} threads   that plans count with
  */
 
-/** What a module imports: its memory, and a clock for traces. @param {WebAssembly.Memory} memory */
-const imports = (memory) => ({ env: { memory, now: () => performance.now() } });
+/** What a module imports: its memory, a clock for traces, and what ends a run between two slices. @param {WebAssembly.Memory} memory @param {() => any} [stop] */
+const imports = (memory, stop = Boolean) => ({ env: { memory, now: () => performance.now(), stop } });
 
 /** An address of this page, in full. @param {string | URL} url */
 export const fullUrl = (url) => new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
@@ -95,6 +95,8 @@ export class Wasm {
   /** Threads that compute in it, and what lets the others go before the memory does. */
   threads = 1;
   onRelease = () => {};
+  /** Says whether the run under way is to end. @type {(() => boolean) | undefined} */
+  aborted;
 
   /** @param {any} exports @param {WebAssembly.Memory} memory */
   constructor(exports, memory) {
@@ -125,10 +127,17 @@ export class Wasm {
       const mib = Math.ceil((pages * PAGE) / 2 ** 20);
       throw new BqError('NOMEM', `${mib} MiB of memory can't be had here`, { cause, details: { bytes: pages * PAGE } });
     }
-    const { exports } = await WebAssembly.instantiate(module, imports(memory));
-    const wasm = new Wasm(exports, memory);
+    /** @type {Wasm} */
+    let wasm;
+    const { exports } = await WebAssembly.instantiate(module, imports(memory, () => wasm.stop()));
+    wasm = new Wasm(exports, memory);
     wasm.check('bqw_init', heapBase, pages * PAGE - heapBase);
     return wasm;
+  }
+
+  /** Asked between two slices of a run. */
+  stop() {
+    return this.aborted?.();
   }
 
   get memoryBytes() {

@@ -154,6 +154,7 @@ uint32_t bqw_session_create(uint32_t model, const bqw_session_options *options, 
 uint32_t bqw_session_free(uint32_t session);
 uint32_t bqw_session_sync(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *kept);
 uint32_t bqw_session_append(uint32_t session, uint32_t token);
+/* slices 0: no limit. The module imports env.stop, which is asked between two slices: non-zero ends the run, with MORE. */
 uint32_t bqw_session_run(uint32_t session, uint32_t slices);
 /* Pages to read for a session of a paged model, at most `capacity`; to be answered one by one. */
 uint32_t bqw_session_pages(uint32_t session, bqw_page *out, uint32_t capacity, uint32_t *count);

@@ -382,6 +382,8 @@ BQW(uint32_t) bqw_detokenize(uint32_t model, uint8_t *state, uint32_t id, char *
 
 /* --- session -------------------------------------------------------------------------------- */
 
+__attribute__((import_module("env"), import_name("stop"))) bool bqw_stop(void *ctx);
+
 BQW(uint32_t)
 bqw_session_create(uint32_t model, const bqw_session_options *options, uint32_t *out) {
   bq_model *m = object_of(model, MODEL);
@@ -391,6 +393,7 @@ bqw_session_create(uint32_t model, const bqw_session_options *options, uint32_t 
   bq_session *session;
   bq_session_options o = session_options(options);
   o.parallel = bqw_parallel();
+  o.stop.asked = bqw_stop;
   bq_status status = bq_session_create(m, &o, engine.allocator, &session, &err);
   if (status == BQ_OK) take_handle(h, SESSION, session, out);
   return report(status, &err);

@@ -226,12 +226,17 @@ static bq_status run_slice(bq_session *s, bq_error *err) {
   return BQ_OK;
 }
 
+static bool stopped(const bq_session *s, size_t done, size_t slices) {
+  const bq_stop *stop = &s->options.stop;
+  return done && (done == slices || (stop->asked && stop->asked(stop->ctx)));
+}
+
 bq_status bq_session_run(bq_session *s, size_t slices, bq_error *err) {
   if (s->n_tokens == 0)
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the session has no tokens to run");
   bq_mark(s, BQ_STAGE_HOST, 0);
   for (size_t done = 0; s->computed < s->n_tokens; done++) {
-    if (slices && done == slices) return BQ_MORE;
+    if (stopped(s, done, slices)) return BQ_MORE;
     bq_status status = run_slice(s, err);
     if (status != BQ_OK) return status;
   }

@@ -279,6 +279,38 @@ static void check_threads(bq_config config, bq_type type, bq_kv_type kv) {
   tiny_free(&t);
 }
 
+static bool countdown(void *ctx) {
+  uint32_t *left = ctx;
+  return (*left)-- == 0;
+}
+
+/* Asked between slices only: a run ends after as many of them as were let pass, and goes on as if it had not. */
+static void test_a_run_is_stopped_between_slices(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
+  make_reference(&t, (bq_session_options){0});
+  const uint64_t slices = t.model.config.layers + 1;
+  for (uint32_t passes = 0; passes <= slices; passes++) {
+    uint32_t left = passes;
+    bq_session *s = new_session(&t, (bq_session_options){.stop = {&left, countdown}});
+    bq_session_sync(s, prompt, PROMPT - 1, NULL, NULL);
+    left = UINT32_MAX;
+    CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+    const uint64_t before = bq_session_stats_get(s).slices;
+    left = passes;
+    bq_session_append(s, prompt[PROMPT - 1], NULL);
+    const bool ends = passes + 1 < slices;
+    CHECK_EQ(bq_session_run(s, 0, NULL), ends ? BQ_MORE : BQ_OK);
+    CHECK_EQ(bq_session_stats_get(s).slices - before, ends ? passes + 1 : slices);
+    left = UINT32_MAX;
+    CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+    CHECK_EQ(bq_session_stats_get(s).slices - before, slices);
+    check_logits(s, PROMPT - 1);
+    bq_session_free(s);
+  }
+  tiny_free(&t);
+}
+
 static void test_any_number_of_threads_gives_the_same_bits(void) {
   check_threads(llama(), BQ_TYPE_BQ4_32, BQ_KV_F32);
   check_threads(llama(), BQ_TYPE_BQ8_32, BQ_KV_I8);
@@ -482,6 +514,7 @@ int main(void) {
   RUN(test_prefix_reuse);
   RUN(test_sync_amid_a_run);
   RUN(test_append_amid_a_run);
+  RUN(test_a_run_is_stopped_between_slices);
   RUN(test_any_number_of_threads_gives_the_same_bits);
   RUN(test_errors);
   RUN(test_memory_is_planned);

@@ -35,8 +35,10 @@ for (const { name, gzip } of sizes()) {
     assert.ok(gzip < MODULE_LIMIT, `${gzip} bytes`);
   });
 
-  test(`${name} imports nothing but its memory and a clock`, () => {
-    assert.deepEqual(WebAssembly.Module.imports(module), [{ module: 'env', name: 'now', kind: 'function' }, { module: 'env', name: 'memory', kind: 'memory' }]);
+  test(`${name} imports nothing but its memory, a clock and the wish to stop`, () => {
+    assert.deepEqual(WebAssembly.Module.imports(module), [
+      { module: 'env', name: 'now', kind: 'function' }, { module: 'env', name: 'stop', kind: 'function' }, { module: 'env', name: 'memory', kind: 'memory' },
+    ]);
   });
 
   test(`${name} exports what web/exports.txt promises`, () => {
@@ -72,7 +74,7 @@ for (const { name, gzip } of sizes()) {
   if (shared)
     test(`${name} writes its data once, however many threads share it`, () => {
       const memory = memoryOf(100);
-      const instance = () => /** @type {any} */ (new WebAssembly.Instance(module, { env: { memory, now: () => 0 } }).exports);
+      const instance = () => /** @type {any} */ (new WebAssembly.Instance(module, { env: { memory, now: Number, stop: Number } }).exports);
       const [first, early] = [instance(), instance()];
       const base = first.__heap_base.value;
       assert.equal(first.bqw_init(base, memory.buffer.byteLength - base), 0);
@@ -82,7 +84,7 @@ for (const { name, gzip } of sizes()) {
   test(`${name} links with a memory of any size, which then can't grow`, () => {
     for (const pages of [16, 17, 1000]) {
       const memory = memoryOf(pages);
-      const { exports } = new WebAssembly.Instance(module, { env: { memory, now: () => 0 } });
+      const { exports } = new WebAssembly.Instance(module, { env: { memory, now: Number, stop: Number } });
       const [heap, stack] = [exports.__heap_base, exports.__stack_pointer].map((g) => /** @type {WebAssembly.Global} */ (g).value);
       assert.ok(stack <= heap && heap < 16 * 65536, `stack ${stack}, heap ${heap}`);
       assert.throws(() => memory.grow(1), RangeError);

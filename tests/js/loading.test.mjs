@@ -103,6 +103,35 @@ test('abort in this thread: no slice and no token after the call', async (t) => 
   }
 });
 
+test('abort by a flag amid a token, which is one call of the engine: no slice after it', async (t) => {
+  const engine = await createEngine();
+  t.after(() => engine.close());
+  const model = await engine.load(fromBytes(bytes));
+  const session = await model.createSession();
+  const { call, stop } = Wasm.prototype;
+  t.after(() => Object.assign(Wasm.prototype, { call, stop }));
+  for (let n = 1; n <= model.info.layers; n++) {
+    let [calls, asked, aborted] = [0, 0, false];
+    Wasm.prototype.call = function (name, ...args) {
+      if (name === 'bqw_session_append') [calls, asked] = [0, 0];
+      if (name === 'bqw_session_run') calls++;
+      return call.call(this, name, ...args);
+    };
+    Wasm.prototype.stop = function () {
+      aborted ||= ++asked === n;
+      return stop.call(this);
+    };
+    const { slices } = await session.stats();
+    const options = /** @type {any} */ ({ temperature: 0, maxTokens: 2, aborted: () => aborted });
+    await assert.rejects(session.generate([n, 2, 3], options).done(), { name: 'AbortError' });
+    assert.deepEqual([calls, asked], [1, n]);
+    assert.equal((await session.stats()).slices - slices, model.info.layers + 1 + n);
+  }
+  // Nothing is left of it: the same session computes on.
+  const { ids } = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5 }).done();
+  assert.equal(ids.length, 5);
+});
+
 test('a session that is closed while it generates gives its memory back', async () => {
   const engine = await createEngine();
   const model = await engine.load(fromBytes(bytes));

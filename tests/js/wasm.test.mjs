@@ -11,8 +11,8 @@ import { tinyModel } from './fixture.mjs';
 
 const compiled = await compile();
 
-test('the module imports nothing but its memory and a clock, and exports the border', () => {
-  assert.deepEqual(WebAssembly.Module.imports(compiled.module).map(({ module, name }) => `${module}.${name}`), ['env.now', 'env.memory']);
+test('the module imports nothing but its memory, a clock and the wish to stop, and exports the border', () => {
+  assert.deepEqual(WebAssembly.Module.imports(compiled.module).map(({ module, name }) => `${module}.${name}`), ['env.now', 'env.stop', 'env.memory']);
   const exported = WebAssembly.Module.exports(compiled.module).map((e) => e.name);
   for (const name of Object.keys(functions)) assert.ok(exported.includes(name), name);
 });
