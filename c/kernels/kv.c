@@ -15,7 +15,7 @@ uint64_t bq_kv_bytes(bq_kv_type type, uint64_t capacity, uint64_t head_dim) {
 }
 
 /* Per row: scores, weights as 16-bit numbers and their scales, the query likewise. For f16: a block
- * of 32 positions widened. */
+ * of 32 positions widened; for i8 that is room for sums. */
 uint64_t bq_attend_scratch(uint64_t positions, uint64_t head_dim) {
   if (positions > MOST_POSITIONS || head_dim > MOST_DIM) return UINT64_MAX;
   const uint64_t p = (positions + 31) / 32 * 32, d = (head_dim + 31) / 32 * 32;

@@ -134,7 +134,7 @@ static float score(const bq_kv_view *kv, size_t j, const block *q) {
 /* y[d] += what the positions of block b, weighted by w, contribute. */
 static void add_values(const bq_kv_view *kv, size_t b, const block *w, float *y) {
   for (size_t d = 0; d < kv->head_dim; d++) {
-    const int8_t *v = (const int8_t *)bq_kv_tiles(kv, d / 8) + b * BQ_KV_TILE;
+    const int8_t *v = (const int8_t *)bq_kv_tile(kv, b, d / 8);
     int32_t dot = 0;
     for (size_t j = 0; j < BQ_KV_BLOCK; j++)
       dot += w->q[j] * v[(j / 4 * 8 + d % 8) * 4 + j % 4];
@@ -191,7 +191,7 @@ static void store_value(const bq_kv_view *kv, size_t j, const float *x) {
   const float scale = m >= 0x1p-100f ? m / 127.0f : 0.0f, inv = inverse(scale);
   bq_kv_scales(kv)[j] = scale;
   for (size_t d = 0; d < dim; d++) {
-    uint8_t *tile = bq_kv_tiles(kv, d / 8) + j / BQ_KV_BLOCK * BQ_KV_TILE;
+    uint8_t *tile = bq_kv_tile(kv, j / BQ_KV_BLOCK, d / 8);
     int8_t q = inv > 0.0f ? round_to(-127.0f, x[d] * inv) : 0;
     tile[(j % BQ_KV_BLOCK / 4 * 8 + d % 8) * 4 + j % 4] = (uint8_t)q;
   }

@@ -231,13 +231,14 @@ static void store_value(const bq_kv_view *kv, size_t j, const float *x) {
   most = most < FLT_MAX ? most : FLT_MAX;
   const float scale = most >= 0x1p-100f ? most / 127.0f : 0.0f;
   bq_kv_scales(kv)[j] = scale;
-  const size_t at = j / BQ_KV_BLOCK * BQ_KV_TILE + j % BQ_KV_BLOCK / 4 * 32 + j % 4;
+  const size_t b = j / BQ_KV_BLOCK, apart = bq_kv_run(kv, b - b % BQ_KV_RUN) * BQ_KV_TILE;
+  uint8_t *tiles = bq_kv_tile(kv, b, 0) + j % BQ_KV_BLOCK / 4 * 32 + j % 4;
   for (size_t d = 0; d < dim; d += BQ_KV_BLOCK) {
     int8_t q[BQ_KV_BLOCK];
     load_block(x, d, dim, block);
     round_block(block, scale, q);
     for (size_t i = 0; i < BQ_KV_BLOCK && d + i < dim; i++)
-      bq_kv_tiles(kv, (d + i) / 8)[at + i % 8 * 4] = (uint8_t)q[i];
+      tiles[(d + i) / 8 * apart + i % 8 * 4] = (uint8_t)q[i];
   }
 }
 

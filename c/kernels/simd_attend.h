@@ -140,6 +140,11 @@ INLINE v128_t (*hide_acc(v128_t acc[BQ_ATTEND_ROWS][2]))[2] {
   return acc;
 }
 
+/* Loads a byte of each line of 256. */
+INLINE void touch(const uint8_t *p) {
+  UNROLL for (int i = 0; i < 256; i += 64) (void)*(const volatile uint8_t *)(p + i);
+}
+
 /* A run of bytes that is read from its start, and the one that is read after it. */
 typedef struct kv_run {
   const uint8_t *end, *next;
@@ -149,11 +154,11 @@ typedef struct kv_run {
 /* Loading a byte of each line a little ahead helps the hardware, which by itself stops prefetching
  * at the end of every 4 KB. p: 256 bytes of a run, or as many of the cache behind it. */
 INLINE void touch_run(const uint8_t *p, const kv_run *run) {
-  enum { AHEAD = 1024, BYTES = 256, LINE = 64 };
+  enum { AHEAD = 1024, BYTES = 256 }; /* of touch */
   const size_t left = (size_t)(run->end - p);
   if (left >= AHEAD + BYTES) p += AHEAD;
   else if (left <= AHEAD && AHEAD - left + BYTES <= run->next_bytes) p = run->next + (AHEAD - left);
-  UNROLL for (int i = 0; i < BYTES; i += LINE) (void)*(const volatile uint8_t *)(p + i);
+  touch(p);
 }
 
 /* A block of `quads` times 8 positions: one with all 8 has no loop. */
@@ -174,8 +179,8 @@ INLINE void score_groups(int H, const bq_kv_view *kv, size_t groups, const uint8
   const simd_f16_constants f16 = simd_f16_prepare();
   const size_t dims = bq_kv_dims(kv->head_dim), blocks = bq_kv_up(dims, BQ_KV_BLOCK);
   const uint8_t *group = kv->data;
-  const kv_run run = {group + groups * bq_kv_group(kv->head_dim), bq_kv_tiles(kv, 0),
-                      bq_kv_up(groups, 4) * BQ_KV_TILE};
+  const kv_run run = {group + groups * bq_kv_group(kv->head_dim), bq_kv_tile(kv, 0, 0),
+                      bq_kv_up(groups, 4) * bq_kv_tile_row(kv->head_dim)};
   v128_t memory[BQ_ATTEND_ROWS][2], (*acc)[2] = H >= 3 ? hide_acc(memory) : memory;
   for (size_t g = 0; g < groups; g++) {
     const uint8_t *k = group + blocks * 16, *p = panel;
@@ -208,15 +213,15 @@ INLINE void score_groups(int H, const bq_kv_view *kv, size_t groups, const uint8
   }
 }
 
-/* y[h][d...d+7] = sum over blocks * inv[h], for the dims of one run of tiles; `size` of them are
- * stored. */
-INLINE void mix_tiles(int H, const uint8_t *tile, const kv_run *run, const uint8_t *panel,
-                      const float *inv, size_t d, size_t size, float *const *y) {
+/* sums[h] += those of n tiles, one behind the other. `ahead` of a tile lies one that is needed soon. */
+INLINE void mix_tiles(int H, const uint8_t *tile, size_t n, size_t ahead, const uint8_t *panel,
+                      bool first, v128_t (*sums)[2]) {
   v128_t memory[BQ_ATTEND_ROWS][2], (*acc)[2] = H >= 4 ? hide_acc(memory) : memory;
-  UNROLL for (int h = 0; h < H; h++) acc[h][0] = acc[h][1] = simd_zero();
-  for (; tile != run->end; tile += BQ_KV_TILE, panel += value_panel(H)) {
+  UNROLL for (int h = 0; h < H; h++)
+    UNROLL for (int i = 0; i < 2; i++) acc[h][i] = first ? simd_zero() : sums[h][i];
+  for (; n > 0; n--, tile += BQ_KV_TILE, panel += value_panel(H)) {
     v128_t sum[BQ_ATTEND_ROWS][2];
-    touch_run(tile, run);
+    touch(tile + ahead);
     UNROLL for (int h = 0; h < H; h++) sum[h][0] = sum[h][1] = simd_zero();
     UNROLL for (int j = 0; j < 8; j++)
       dot_values(H, wasm_v128_load(tile + 32 * j), wasm_v128_load(tile + 32 * j + 16), panel + 4 * j,
@@ -228,11 +233,25 @@ INLINE void mix_tiles(int H, const uint8_t *tile, const kv_run *run, const uint8
                                    wasm_f32x4_mul(wasm_f32x4_convert_i32x4(sum[h][i]), w));
     }
   }
-  UNROLL for (int h = 0; h < H; h++) {
-    v128_t i = wasm_f32x4_splat(inv[h]);
-    simd_store(y[h], wasm_f32x4_mul(acc[h][0], i), d, d + size);
-    if (size > 4) simd_store(y[h], wasm_f32x4_mul(acc[h][1], i), d + 4, d + size);
+  UNROLL for (int h = 0; h < H; h++) sums[h][0] = acc[h][0], sums[h][1] = acc[h][1];
+}
+
+/* y[h] = sum over blocks * inv[h]. sums: [dims / 8][H][8]. */
+INLINE void mix_blocks(int H, const bq_kv_view *kv, size_t blocks, const uint8_t *panel,
+                       const float *inv, v128_t *sums, float *const *y) {
+  const size_t dim = kv->head_dim, groups = bq_kv_dims(dim) / 8;
+  for (size_t at = 0; at < blocks; at += BQ_KV_RUN, panel += BQ_KV_RUN * value_panel(H)) {
+    const size_t n = blocks - at < BQ_KV_RUN ? blocks - at : BQ_KV_RUN;
+    const size_t apart = bq_kv_run(kv, at) * BQ_KV_TILE;
+    const bool another = at + 2 * BQ_KV_RUN <= blocks;
+    for (size_t g = 0; g < groups; g++) {
+      const size_t ahead = g + 1 == groups && !another ? 0 : n == BQ_KV_RUN ? 4 * BQ_KV_TILE : apart;
+      mix_tiles(H, bq_kv_tile(kv, at, g), n, ahead, panel, at == 0, (v128_t(*)[2])(sums + g * H * 2));
+    }
   }
+  for (int h = 0; h < H; h++)
+    for (size_t d = 0; d < dim; d += 4)
+      simd_store(y[h], wasm_f32x4_mul(sums[d / 8 * H * 2 + h * 2 + d / 4 % 2], wasm_f32x4_splat(inv[h])), d, dim);
 }
 
 /* --- rows --------------------------------------------------------------------------------------- */
@@ -241,7 +260,8 @@ INLINE void attend_rows(int H, const bq_attend_job *job, size_t row) {
   const bq_kv_view *kv = &job->kv;
   const size_t dim = kv->head_dim, n = bq_row_positions(job, row + H - 1); /* the last sees most */
   const size_t blocks = bq_kv_up(n, BQ_KV_BLOCK), stride = blocks * BQ_KV_BLOCK;
-  float *scores = job->scratch, *y[BQ_ATTEND_ROWS], inv[BQ_ATTEND_ROWS];
+  v128_t *sums = job->scratch;
+  float *scores = (float *)(sums + H * bq_kv_dims(dim) / 4), *y[BQ_ATTEND_ROWS], inv[BQ_ATTEND_ROWS];
   uint8_t *panel = (uint8_t *)(scores + H * stride);
   for (int h = 0; h < H; h++) put_query(bq_row_query(job, row + h), dim, h, H, panel);
   score_groups(H, kv, bq_kv_up(n, 8), panel, job->scale, scores, stride);
@@ -250,12 +270,7 @@ INLINE void attend_rows(int H, const bq_attend_job *job, size_t row) {
                          blocks, h, H, panel);
     y[h] = bq_row_result(job, row + h);
   }
-  const size_t bytes = blocks * BQ_KV_TILE;
-  for (size_t d = 0; d < dim; d += 8) {
-    const uint8_t *tiles = bq_kv_tiles(kv, d / 8);
-    const kv_run run = {tiles + bytes, d + 8 < dim ? bq_kv_tiles(kv, d / 8 + 1) : tiles, bytes};
-    mix_tiles(H, tiles, &run, panel, inv, d, dim - d < 8 ? dim - d : 8, y);
-  }
+  mix_blocks(H, kv, blocks, panel, inv, sums, y);
 }
 
 INLINE void attend_i8(const bq_attend_job *job) {
