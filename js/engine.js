@@ -13,6 +13,8 @@ import { compile, fullUrl, Wasm } from './wasm.js';
 /** @import { Threads } from './threads.js' */
 /** @import { Compiled } from './wasm.js' */
 
+/** Weights that warming up may multiply, in bytes: what a browser needs to notice; larger models don't need it. */
+const WARM_BYTES = 2 ** 27;
 /** What a self test needs of the heap. */
 const SELF_TEST_BYTES = 262144;
 /** The most threads that "auto" tries. */
@@ -77,7 +79,11 @@ class LocalEngine {
       const model = new LocalModel(loading.wasm, loading, handle, loading.plan, { ...options, kv: loading.plan.kv }, pager, (closed) => this.#models.delete(closed));
       this.#models.add(model);
       if (this.#closed) await model.close();
-      if (!options.streaming) await loading.done.catch((error) => model.close().then(() => Promise.reject(error)));
+      if (!options.streaming) {
+        const warm = pager || warmUp(model);
+        await loading.done.catch((error) => model.close().then(() => Promise.reject(error)));
+        await warm;
+      }
       return model;
     } catch (error) {
       await pager?.close();
@@ -114,6 +120,17 @@ class LocalEngine {
     this.#threads?.close();
     if (this.#owned) await this.store?.close?.();
   }
+}
+
+/**
+ * Computes a prompt with the layers that have come while others are on their way. Browsers begin with quick code and make
+ * better code of what runs much: the first real prompt would take a quarter longer (docs/SPEED.md).
+ * @param {LocalModel} model  whose session nobody uses yet
+ */
+async function warmUp(model) {
+  let slices = (WARM_BYTES / model.info.weightBytes) * model.info.layers;
+  const session = /** @type {any} */ (await model.createSession());
+  return session.generate(Array(16), { maxTokens: 1, aborted: () => slices-- < 0 }).done().finally(() => session.close()).catch(() => {});
 }
 
 /** How many threads to try, and why not more. ARGUMENT. @param {EngineOptions['threads']} wanted @returns {Promise<{ most: number, reason: string }>} */
@@ -184,7 +201,7 @@ async function kernelProblem(compiled, wanted) {
   const choice = compiled.build === 'relaxed' && !wanted ? await onDemand(import('./kernels.js')) : null;
   const wasm = await Wasm.create(compiled, SELF_TEST_BYTES + (choice?.MEASURE_BYTES ?? 0));
   try {
-    if (wasm.call('bqw_self_test') !== 1) return `the self test of the ${compiled.build} kernels failed on this machine`;
+    if (!wasm.call('bqw_self_test')) return `the self test of the ${compiled.build} kernels failed on this machine`;
     return choice?.fallbackIsFaster(choice.timeTables(wasm)) ? 'the simd128 kernels are faster than the relaxed ones on this machine, by a measurement' : '';
   } finally {
     wasm.release();

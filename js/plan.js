@@ -1,8 +1,8 @@
 /** What a model will take, from the first bytes of its file: read, planned by C in a small instance, described. */
+import { notAModel } from './again.js';
 import { structs, WANT_DATA } from './border.js';
 import { BqError, onDemand } from './errors.js';
 import { fitted } from './fit.js';
-import { notAModel } from './refuse.js';
 import { isNode } from './sources/node.js';
 import { readRange } from './sources/read.js';
 import { sections, u32 } from './sections.js';
