@@ -98,6 +98,27 @@ for (const threads of [1, 2]) {
   });
 }
 
+test('a model that loads computes one prompt, whose session is gone when it is there; not where the caller may use it meanwhile', async (t) => {
+  const { call } = Wasm.prototype;
+  t.after(() => (Wasm.prototype.call = call));
+  /** @type {Record<string, number>} */
+  let calls = {};
+  Wasm.prototype.call = function (name, ...args) {
+    calls[name] = (calls[name] ?? 0) + 1;
+    return call.call(this, name, ...args);
+  };
+  const engine = await createEngine({ threads: 1 });
+  for (const streaming of [false, true]) {
+    calls = {};
+    const { info, loaded } = await engine.load(fromBytes(model), { streaming });
+    await loaded;
+    const { bqw_session_create: made = 0, bqw_session_free: freed = 0, bqw_session_run: slices = 0, bqw_session_sample: sampled = 0 } = calls;
+    assert.deepEqual([made, freed, slices, sampled], streaming ? [0, 0, 0, 0] : [1, 1, slices, 1]);
+    assert.ok(streaming || slices > info.layers, `${slices} slices`);
+  }
+  await engine.close();
+});
+
 test('one message per token to the page, and one back for every few', async () => {
   const worker = new Worker(new URL('../../js/worker.js', import.meta.url));
   let [received, sent] = [0, 0];
