@@ -159,7 +159,10 @@ build/bench-kernels/%.js: build/bench-kernels/tests/bench/%.o build/bench-kernel
 
 # The same for a page: a token's matrices, over the page's memory. See tools/bench/pages/limit.js.
 .PHONY: bench-token
-bench-token: build/bench/token.wasm
+bench-token: build/bench/token.wasm build/bench/dot.wasm
+build/bench/dot.wasm: tests/bench/dot.c
+	@mkdir -p $(@D)
+	$(EMCC) -std=c11 $(filter-out -sEXPORTED_FUNCTIONS=% -sIMPORTED_MEMORY,$(WASM_LINK)) -msimd128 -mrelaxed-simd $^ -o $@
 build/bench/token.wasm: build/bench-kernels/libbq4.a build/bench-kernels/tests/bench/token.o
 	@mkdir -p $(@D)
 	$(EMCC) $(filter-out -sEXPORTED_FUNCTIONS=%,$(WASM_LINK)) -msimd128 -mrelaxed-simd $^ -o $@

@@ -1,0 +1,96 @@
+// Where one browser is slower than another: the same page in each, in turn. Bare loops over a token's matrices and over
+// their bytes (token.c), single dot products (dot.c), a trace of decode and of prefill by stage. Milliseconds: medians of the rounds, and the median of
+// the rounds' ratios, first browser to the others.
+//
+//   npm run build && make -f emscripten.mk bench-token && node tests/bench/browsers.mjs [chromium firefox …] [--rounds 3] [--model 135m-bq4h.bq4]
+//
+// The model (tools/make_random.mjs) lies in build/bench/.
+import { parseArgs } from 'node:util';
+import { PUBLIC, serve } from '../../tools/serve.mjs';
+import { SHAPES } from '../../tools/make_random.mjs';
+import { ROOT } from '../../tools/setup/setup.mjs';
+import { start } from '../browser/browsers.mjs';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { rounds: { type: 'string', default: '3' }, model: { type: 'string', default: '135m-bq4h.bq4' }, variant: { type: 'string', default: 'relaxed' } },
+});
+const names = /** @type {import('../browser/browsers.mjs').Name[]} */ (positionals.length ? positionals : ['chromium', 'firefox']);
+/** BQ4H_32 in the layers, BQ8_32 in the head. */
+const { layers, hidden, heads, kv_heads: kvHeads = heads, ffn, vocab } = /** @type {any} */ (SHAPES['135m']);
+
+/** In the page. @param {any} o */
+const measure = async (o) => {
+  const { createWorkerEngine, fromUrl } = await import(/** @type {any} */ ('/js/index.js'));
+  const { typeNamed } = await import(/** @type {any} */ ('/js/convert/weights.js'));
+  const worker = new Worker('/tools/bench/pages/limit-worker.js', { type: 'module' });
+  /** @param {any} message @returns {Promise<any>} */
+  const ask = (message) => new Promise((resolve, reject) => {
+    worker.onmessage = ({ data }) => resolve(data);
+    worker.onerror = (event) => reject(new Error(event.message || 'the loops did not start'));
+    worker.postMessage(message);
+  });
+  const times = 16;
+  await ask({ sets: [{ relaxed: o.variant === 'relaxed', dims: [...o.dims, typeNamed('bq4h').id, typeNamed('bq8').id] }] });
+  const { instance } = await WebAssembly.instantiateStreaming(fetch('/build/bench/dot.wasm'));
+  const engine = await createWorkerEngine({ variant: o.variant, threads: 1 });
+  const model = await engine.load(fromUrl(`/build/bench/${o.model}`), { context: 2048, kv: 'i8' });
+  const session = await model.createSession();
+  /** @type {Record<string, number[]>} */
+  const all = {};
+  const add = (/** @type {string} */ name, /** @type {number} */ ms) => (all[name] ??= []).push(ms);
+  for (let round = -1; round < 5; round++) {
+    const ids = Array.from({ length: 128 }, (_, i) => (i ? 500 + ((i * 37) % 5000) : 300 + round));
+    /** @param {number} tokens @param {string} name @param {number} per */
+    const traced = async (tokens, name, per) => {
+      await session.trace({ on: true });
+      const { timings } = await session.generate(ids, { temperature: 0, maxTokens: tokens, seed: 1 }).done();
+      const stages = await session.trace({ on: false });
+      if (round < 0) return;
+      for (const { stage, ms } of stages) add(`${name} ${stage}`, ms / per);
+      add(`${name}, all`, (tokens > 1 ? timings.decodeMs : timings.prefillMs) / (tokens > 1 ? tokens - 1 : 1));
+    };
+    await traced(1, 'prefill of 128', 1);
+    await traced(times + 1, 'decode', times + 1); // the prompt's last token is computed again
+    const read = (await ask({ work: 'read', set: 0, times })) / times;
+    const bare = (await ask({ work: 'multiply', set: 0, times })) / times;
+    if (round >= 0) add('plain read', read), add('matrices alone', bare);
+    for (const name of ['dot_1', 'dot_8']) {
+      let least = Infinity; // of some, each long enough for a coarse clock
+      for (let i = 0; i < 5; i++) {
+        const start = performance.now();
+        /** @type {any} */ (instance.exports)[name](100_000);
+        least = Math.min(least, performance.now() - start);
+      }
+      if (round >= 0) add(`${name}, ns`, (least * 1e6) / 100_000 / 64);
+    }
+  }
+  worker.terminate();
+  await engine.close();
+  return Object.fromEntries(Object.entries(all).map(([name, list]) => [name, list.sort((a, b) => a - b)[list.length >> 1]]));
+};
+
+/** @param {number[]} list */
+const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
+
+const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench/pages', 'build/bench'] });
+const browsers = await Promise.all(names.map((name) => start(name)));
+/** @type {Record<string, number>[][]} */
+const rounds = [];
+for (let round = 0; round < Number(values.rounds); round++) {
+  const row = [];
+  for (const browser of browsers) {
+    const page = await browser.open(`${site.url}models/README.md`);
+    row.push(await page.evaluate(`(${measure})(${JSON.stringify({ dims: [layers, hidden, kvHeads * (hidden / heads), ffn, vocab], model: values.model, variant: values.variant })})`));
+    await page.close();
+  }
+  rounds.push(row);
+}
+console.log(['what', ...browsers.map(({ name, version }) => `${name} ${version}`), 'first / other'].join(' | '));
+for (const what of Object.keys(rounds[0][0])) {
+  const ratios = browsers.slice(1).map((_, i) => median(rounds.map((row) => row[0][what] / row[i + 1][what])).toFixed(2));
+  console.log([what, ...browsers.map((_, i) => median(rounds.map((row) => row[i][what])).toFixed(3)), ...ratios].join(' | '));
+}
+for (const browser of browsers) await browser.close();
+await site.close();
+process.exit(0);
