@@ -1,8 +1,10 @@
 #!/usr/bin/env node
 // What a budget costs, in Chromium: tokens per second with all weights in memory and with a share of them, beside
-// what the same file's storage gives to a worker that only reads. Rounds are interleaved, figures are medians.
+// what the same file's storage gives to a worker that only reads, before and after. A round's limit is the smaller of
+// its rate with all weights and its storage's bytes per second, divided by those streamed per token. Rounds are
+// interleaved, figures are medians.
 //
-//   node tools/bench/paging.mjs [--shape 135m] [--shares 0.6,0.3] [--threads 1] [--rounds 5] [--seconds 80]
+//   node tools/bench/paging.mjs [--shape 135m] [--shares 0.9,0.6,0.3] [--threads 1] [--rounds 5] [--tokens 24]
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +21,7 @@ const mb = (/** @type {number} */ bytes) => (bytes / 1e6).toFixed(1);
 await command(async () => {
   const { values } = parseArgs({
     options: {
-      shape: { type: 'string', default: '135m' }, shares: { type: 'string', default: '0.6,0.3' }, threads: { type: 'string', default: '1' },
+      shape: { type: 'string', default: '135m' }, shares: { type: 'string', default: '0.9,0.6,0.3' }, threads: { type: 'string', default: '1' },
       rounds: { type: 'string', default: '5' }, tokens: { type: 'string', default: '24' },
     },
   });
@@ -42,35 +44,43 @@ await command(async () => {
     const piece = info.at(-1).paging.slotBytes;
     /** @type {number[][]} */
     const rates = shares.map(() => []);
+    /** Of the smaller limit, in the same round. @type {number[][]} */
+    const ratios = shares.map(() => []);
     const storage = { handle: /** @type {number[]} */ ([]), blob: /** @type {number[]} */ ([]) };
     /** @type {any[]} */
     const memory = [];
+    const bareRate = (/** @type {'handle' | 'blob'} */ way) => /** @type {Promise<number>} */ (run('storage', { way, piece, ms: 300 }));
     for (let round = -1; round < rounds; round++) { // the first one warms up
-      for (const way of /** @type {const} */ (['handle', 'blob'])) {
-        const rate = /** @type {number} */ (await run('storage', { way, piece, ms: 300 }));
-        if (round >= 0) storage[way].push(rate);
-      }
+      const blob = await bareRate('blob');
+      let before = await bareRate('handle');
+      let resident = 0;
       for (let i = 0; i < shares.length; i++) {
         const made = /** @type {any} */ (await run('decode', { i, prompt: 8, tokens }));
+        const after = await bareRate('handle');
+        const { paging } = info[i];
+        if (i === 0) resident = made.decode;
+        const limit = paging?.streamedBytes ? Math.min(resident, (before + after) / 2 / paging.streamedBytes) : resident;
         memory[i] = made.memory;
-        if (round >= 0) rates[i].push(made.decode);
+        if (round >= 0) {
+          rates[i].push(made.decode);
+          ratios[i].push(made.decode / limit);
+          storage.handle.push(after);
+        }
+        before = after;
       }
+      if (round >= 0) storage.blob.push(blob);
     }
     const bare = { handle: median(storage.handle), blob: median(storage.blob) };
-    const resident = median(rates[0]);
-    const cells = shares.map((share, i) => {
-      const { paging, budget } = info[i];
-      const rate = median(rates[i]);
-      const limit = paging?.streamedBytes ? Math.min(resident, bare.handle / paging.streamedBytes) : resident;
-      return { share, budget, rate, limit, ratio: rate / limit, paging, total: memory[i].total, threads: info[i].threads };
-    });
+    const cells = shares.map((share, i) => ({
+      share, budget: info[i].budget, rate: median(rates[i]), ratio: median(ratios[i]), ratios: ratios[i], paging: info[i].paging, total: memory[i].total, threads: info[i].threads,
+    }));
     const report = { cpu: cpus()[0]?.model, browser: `Chromium ${browser.version()}`, shape, rounds, tokens, bare, piece, cells };
     writeFileSync(join(ROOT, 'build', 'bench', `paging-${threads}.json`), `${JSON.stringify(report, null, 2)}\n`);
     console.log(`${report.cpu}, ${report.browser}, ${shape}, ${info[0].threads} thread(s), medians of ${rounds}`);
     console.log(`OPFS in pieces of ${mb(piece)} MB: ${mb(bare.handle)} MB/s by sync access handle, ${mb(bare.blob)} MB/s by Blob`);
-    for (const { share, budget, rate, limit, ratio, paging, total } of cells) {
+    for (const { share, budget, rate, ratio, paging, total } of cells) {
       const detail = paging
-        ? `${paging.layers} layers${paging.head ? ' and the head' : ''} stay, ${mb(paging.streamedBytes)} MB streamed per token, limit ${limit.toFixed(1)}, ratio ${ratio.toFixed(2)}, memory ${mb(total + paging.besideBytes)} of ${mb(budget)} MB`
+        ? `${paging.layers} layers${paging.head ? ' and the head' : ''} stay, ${mb(paging.streamedBytes)} MB streamed per token, ${ratio.toFixed(2)} of its limit, memory ${mb(total + paging.besideBytes)} of ${mb(budget)} MB`
         : `all stay, memory ${mb(total)} MB`;
       console.log(`${String(share).padEnd(4)} of the weights: ${rate.toFixed(1).padStart(6)} tokens/s; ${detail}`);
     }
