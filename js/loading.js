@@ -100,6 +100,7 @@ export class Loading {
       const { onProgress } = this.#options;
       if (onProgress) this.#meter = new (await onDemand(import('./progress.js'))).Meter(onProgress, this.plan.fileBytes);
       this.#create();
+      if (this.#cache) await (await onDemand(import('./keep.js'))).sharePrefix(this.#cache, this.#planned, this.#life.signal);
       const prefix = await this.#prefix();
       const handle = this.#wasm.out('bqw_loader_model', this.#loader);
       this.#model.resolve(handle);
@@ -113,6 +114,7 @@ export class Loading {
       if (this.outdated && this.#entry) await this.#entry.drop((await onDemand(import('./keep.js'))).PREFIX);
       throw error;
     } finally {
+      this.#planned.pass?.();
       this.#life.release();
       this.#chunks?.close();
       this.kept = this.#prefixKept.then(() => (this.plan.paging ? undefined : this.#closeEntry()));

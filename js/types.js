@@ -70,6 +70,8 @@
  * @typedef {object} Cache
  * @property {boolean} [pages]  files that are there can be read anywhere, at any time: `parts`
  * @property {(url: string) => Promise<{ fileId: string, fileBytes: number, prefixBytes: number, prefix: Uint8Array, cachedBytes: number, complete: boolean } | null>} find
+ * @property {(url: string, signal?: AbortSignal) => Promise<(() => Promise<void>) | null>} [turn]  to fetch the file's beginning, which one
+ *   at a time has; ends it
  * @property {(file: { url: string, fileId: Uint8Array | string, fileBytes: number, prefixBytes: number, hashes: ArrayLike<bigint> | null }) => Promise<CacheEntry>} open
  */
 

@@ -2,7 +2,7 @@
 import { BqError, onDemand } from '../errors.js';
 import { nameOf } from '../sources/name.js';
 import { isNode } from '../sources/node.js';
-import { within } from '../turn.js';
+import { follow, within } from '../turn.js';
 import { Entry } from './entry.js';
 import { chunksOf, lengthOf, PREFIX, shortName } from './layout.js';
 import { lock } from './locks.js';
@@ -121,6 +121,28 @@ export class Store {
       return { key, fileId, fileBytes, prefixBytes, prefix, prefixHash, cachedBytes, complete };
     }
     return null;
+  }
+
+  /**
+   * The turn to fetch the beginning of a file that isn't here, which one at a time has, in all tabs.
+   * @param {string} url
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<import('./locks.js').Release | null>}  ends it. Null: nothing is kept here, or who has it makes one wait
+   *   too long
+   */
+  async turn(url, signal) {
+    if (this.#maxBytes === 0) return null;
+    const { controller, signal: enough, release } = follow(signal);
+    const timer = setTimeout(() => controller.abort(), this.#host.patience);
+    try {
+      return await lock(this.#host.lockName(markOf(url), 'make'), { wait: true, signal: enough });
+    } catch {
+      signal?.throwIfAborted();
+      return null;
+    } finally {
+      clearTimeout(timer);
+      release();
+    }
   }
 
   /**

@@ -113,6 +113,17 @@ test('two tabs share one download', async () => {
   await server.close();
 });
 
+test('two tabs share also a prefix longer than what a plan reads', async (t) => {
+  const file = await tinyModel({ card: `# Long\n${'Noise. '.repeat(60_000)}` });
+  const server = await serve(file, { step: 16384 });
+  t.after(server.close);
+  const tabs = [await newTab(), await newTab()];
+  const [one, two] = await Promise.all(tabs.map((page) => load(page, server.url)));
+  assert.equal(one.ids, two.ids);
+  assert.equal(server.sent.bytes, 3 * 65536 + file.length, 'all once, but for the first bytes of two plans and two loads');
+  for (const page of tabs) await page.close();
+});
+
 test('the browser is killed in the middle: nothing that was verified is fetched again', async (t) => {
   const server = await serve(bytes, { hold: new Promise(() => {}), holdFrom: prefix + 9.5 * MiB });
   const folder = join(profile, 'killed');

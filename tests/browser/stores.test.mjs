@@ -88,6 +88,17 @@ await everyBrowser((name) => {
     await server.close();
   });
 
+  test('two that load the same file at once share also a long prefix', async (t) => {
+    const file = await tinyModel({ card: `# Long\n${'Noise. '.repeat(60_000)}` });
+    const server = await serve(file, { step: 16384 });
+    t.after(server.close);
+    const page = await here.open();
+    const [one, two] = await page.evaluate(load, { url: server.url, engines: 2 });
+    assert.equal(one.ids, two.ids);
+    assert.equal(server.sent.bytes, 3 * 65536 + file.length, 'all once, but for the first bytes of two plans and two loads');
+    await page.close();
+  });
+
   if (!opfs) test("what does not fit is refused: files can't be read in pieces here", async () => {
     const server = await serve(bytes);
     const page = await here.open();

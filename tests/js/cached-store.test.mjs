@@ -157,6 +157,37 @@ test('two loads of one file share a download', async (t) => {
   assert.ok(served <= bytes.length, `${served} bytes were asked for`);
 });
 
+test('one that waits for a prefix of another goes on when that ends, or takes too long, and can be aborted', async (t) => {
+  const file = await tinyModel({ card: `# Long\n${'Noise. '.repeat(60_000)}` });
+  const { server, path } = await setUp(t, createEngine);
+  server.behaviour.file = file;
+  const engine = await createEngine({ variant: 'simd128', threads: 1, cache: { path, patience: 500 } });
+  t.after(() => engine.close());
+  const held = new Promise(() => {});
+  const rest = () => server.requests.filter(({ range }) => range.startsWith('bytes=65536-')).length;
+  for (const ends of [true, false]) {
+    await engine.store.clear();
+    server.requests.length = 0;
+    server.behaviour.on = () => (rest() === 1 ? { hold: held, holdFrom: 65536 } : undefined);
+    const controllers = [1, 2, 3].map(() => new AbortController());
+    const [first, second, third] = controllers.map(({ signal }) => {
+      const loading = engine.load(fromUrl(server.url, QUICK), { signal });
+      loading.catch(() => {});
+      return loading;
+    });
+    while (rest() < 1) await new Promise((resolve) => setTimeout(resolve, 10));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.equal(rest(), 1, 'the others wait');
+    controllers[1].abort();
+    await assert.rejects(second, { name: 'AbortError' });
+    if (ends) controllers[0].abort();
+    await (await third).close();
+    controllers[0].abort();
+    await assert.rejects(first, { name: 'AbortError' });
+    assert.equal(rest(), 2);
+  }
+});
+
 test('a cache that is too small fails nothing, and says so', async (t) => {
   const { path, server } = await setUp(t, createEngine);
   const engine = await createEngine({ variant: 'simd128', threads: 1, cache: { path, name: 'small', maxBytes: MiB } });

@@ -43,6 +43,7 @@ export async function serve(files, behaviour = {}) {
   /** What was asked for. @type {{ method: string, path: string, range: string | undefined, headers: string[] }[]} */
   const requests = [];
   const open = new Set();
+  const sent = { bytes: 0 };
   const server = createServer(async (request, response) => {
     if (request.method !== 'GET') return void response.writeHead(405).end(); // no preflight is ever answered
     const path = request.url.split('?')[0];
@@ -72,15 +73,16 @@ export async function serve(files, behaviour = {}) {
       return void response.writeHead(206, { ...headers, 'content-length': body.length, 'content-encoding': 'gzip' }).end(body);
     }
     response.writeHead(range ? 206 : 200, range ? { 'content-range': `bytes ${from}-${to - 1}/${file.length}`, ...headers } : headers);
-    let sent = 0;
+    let done = 0;
     for (let at = from; at < to; at += step) {
       const end = Math.min(at + step, to, truncate, from + stall, now.hold && at < now.holdFrom ? now.holdFrom : Infinity);
       if (now.hold && at >= now.holdFrom) await now.hold;
       if (end > at && !response.write(file.subarray(at, end))) await drained(response);
-      sent += Math.max(end - at, 0);
+      done += Math.max(end - at, 0);
+      sent.bytes += Math.max(end - at, 0);
       if (response.destroyed) return;
       if (end >= truncate) return void setImmediate(() => response.destroy());
-      if (sent >= stall) return;
+      if (done >= stall) return;
       if (end < at + step) at = end - step;
       if (end < to && step < 65536) await new Promise(setImmediate);
       if (end >= to) break;
@@ -98,6 +100,8 @@ export async function serve(files, behaviour = {}) {
     url: `http://127.0.0.1:${port}/model.bq4`,
     origin: `http://127.0.0.1:${port}`,
     requests,
+    /** Of bodies, all answers together. */
+    sent,
     /** The same, for tests that also run in a page, where another process serves. */
     asked: async () => requests,
     behaviour,
