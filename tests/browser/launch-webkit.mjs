@@ -2,7 +2,9 @@
 // Debian's WebKitWebDriver speaks the W3C protocol, of which we need eight commands; an Xvfb is its screen.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lacksWebkit } from '../../tools/setup/system.mjs';
@@ -34,6 +36,14 @@ async function end(child) {
   const gone = once(child, 'exit');
   child.kill();
   await gone;
+}
+
+/** A screen for browsers without one. */
+async function beginScreen() {
+  // -noreset: it stays when its last program ends.
+  const screen = begin('Xvfb', ['-displayfd', '1', '-screen', '0', '1280x900x24', '-nolisten', 'tcp', '-noreset']);
+  const [number] = await once(createInterface({ input: /** @type {any} */ (screen.stdout) }), 'line');
+  return { screen, display: `:${number}` };
 }
 
 async function freePort() {
@@ -93,9 +103,8 @@ const ELEMENT = 'element-6066-11e4-a52e-4f735466cecf';
  * @returns {Promise<Browser>} closed by the caller
  */
 export async function launchWebkit({ features = [] } = {}) {
-  const screen = begin('Xvfb', ['-displayfd', '1', '-screen', '0', '1280x900x24', '-nolisten', 'tcp']);
-  const [number] = await once(createInterface({ input: /** @type {any} */ (screen.stdout) }), 'line');
-  const first = await session(`:${number}`, features);
+  const { screen, display } = await beginScreen();
+  const first = await session(display, features);
   /** Started beforehand for the first page. @type {typeof first | undefined} */
   let ready = first;
   /** @type {Set<typeof first>} */
@@ -104,7 +113,7 @@ export async function launchWebkit({ features = [] } = {}) {
     name: 'webkit',
     version: `WebKitGTK ${first.version}`,
     async open(url) {
-      const own = ready ?? await session(`:${number}`, features);
+      const own = ready ?? await session(display, features);
       ready = undefined;
       open.add(own);
       /** @type {string[]} */
@@ -151,6 +160,33 @@ export async function launchWebkit({ features = [] } = {}) {
     },
     async close() {
       await Promise.all([...open].map((own) => own.end()));
+      await end(screen);
+    },
+  };
+}
+
+/** The browser that the driver starts; undefined: not where Debian has it. */
+export function findMiniBrowser() {
+  const inside = (/** @type {string} */ folder, /** @type {RegExp} */ name) =>
+    readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory() && name.test(entry.name)).map((entry) => join(folder, entry.name));
+  const folders = inside('/usr/lib', /-linux-/).flatMap((folder) => inside(folder, /^webkit2?gtk-/));
+  return folders.map((folder) => join(folder, 'MiniBrowser')).find((path) => existsSync(path));
+}
+
+/**
+ * Starts the browser as a person does, with a profile that outlives it, which the driver's private windows have not. Nobody
+ * can evaluate anything in its page: that has to report by itself.
+ * @param {string} profile  a folder
+ * @param {string} url
+ */
+export async function openWebkit(profile, url) {
+  const { screen, display } = await beginScreen();
+  const at = (/** @type {string} */ name) => join(profile, name);
+  const env = { ...process.env, DISPLAY: display, HOME: profile, XDG_DATA_HOME: at('data'), XDG_CACHE_HOME: at('cache'), XDG_CONFIG_HOME: at('config') };
+  const browser = begin(String(findMiniBrowser()), [url], env);
+  return {
+    async close() {
+      await end(browser);
       await end(screen);
     },
   };

@@ -1,0 +1,48 @@
+// A model that was stored in one start of WebKitGTK is there in the next. Its driver can't show that: a browser under it is a
+// private window, whose profile ends with it. So the browser is started as a person does, and its page reports by itself.
+// (Chromium's restarts, with kill -9 in the middle of a download, are in cached.test.mjs.)
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { tinyModel } from '../js/fixture.mjs';
+import { serve } from '../js/server.mjs';
+import { host } from './host.mjs';
+import { findMiniBrowser, missing, openWebkit } from './launch-webkit.mjs';
+
+const bytes = await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 } });
+const skip = missing() ?? (findMiniBrowser() ? false : 'no MiniBrowser where Debian has it');
+
+// OPFS is off in this browser, and with its features on (FileSystem, StorageAPI, AccessHandle) it refuses to be written to.
+for (const backend of ['cache', 'indexeddb']) {
+  test(`webkit, ${backend}: what one start has stored the next one finds, without another byte fetched`, { skip, timeout: 120_000 }, async (t) => {
+    const profile = mkdtempSync(join(tmpdir(), 'bq4-webkit-'));
+    t.after(() => rmSync(profile, { recursive: true, force: true, maxRetries: 5 }));
+    const site = await host();
+    t.after(site.close);
+    const server = await serve({ '/model.bq4': bytes });
+    t.after(server.close);
+    /** One start of the browser: what its page reports. */
+    const start = async () => {
+      const reported = new Promise((resolve) => {
+        server.behaviour.on = ({ path }) => {
+          if (path.startsWith('/report/')) resolve(JSON.parse(decodeURIComponent(path.slice(8))));
+        };
+      });
+      server.requests.length = server.sent.bytes = 0;
+      const browser = await openWebkit(profile, `${site.url}tests/browser/kept.html?backend=${backend}&url=${server.url}`);
+      t.after(browser.close);
+      const report = await reported;
+      await browser.close();
+      return report;
+    };
+    const first = await start();
+    assert.deepEqual({ ...first, ids: '' }, { ids: '', cached: 0, problem: '', backend });
+    assert.ok(server.sent.bytes >= bytes.length);
+    const second = await start();
+    assert.deepEqual(second, { ...first, cached: bytes.length });
+    assert.deepEqual(server.requests.map(({ path }) => path.split('/')[1]), ['report']);
+    assert.equal(server.sent.bytes, 0);
+  });
+}
