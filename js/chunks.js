@@ -31,8 +31,8 @@ export class Chunks {
   #life;
   /** Ends the requests of the present run: until a pause, or another way of asking. */
   #run = new AbortController();
-  /** Chunks asked for, not yet taken. @type {Map<number, Gate<Chunk> & { there?: boolean }>} */
-  #slots = new Map();
+  /** Chunks asked for, not yet taken; `there`: as they arrived. @type {Map<number, Gate<Chunk> & { there?: Uint8Array }>} */
+  slots = new Map();
   /** The next chunk that nobody has been sent for. */
   #planned = 0;
   /** The next one to be taken. */
@@ -74,7 +74,7 @@ export class Chunks {
     const { reason } = this.#life.signal;
     this.#run.abort(reason);
     // Also those that nobody was sent for, and nobody will be.
-    for (const slot of this.#slots.values()) slot.reject(reason);
+    for (const slot of this.slots.values()) slot.reject(reason);
   };
 
   /** Where a chunk begins in the file. @param {number} c */
@@ -90,14 +90,14 @@ export class Chunks {
   /** A chunk, later than all that were taken before. Its bytes count until `release`. @param {number} c @returns {Promise<Chunk>} */
   async take(c) {
     this.#life.signal.throwIfAborted();
-    for (const [old, slot] of this.#slots) if (old < c) this.#forget(old, slot); // a gap of v1
+    for (const [old, slot] of this.slots) if (old < c) this.#forget(old, slot); // a gap of v1
     this.#next = c;
     this.#wake(); // who was not needed first may be now
     if (c > this.#planned) this.#planned = c;
     const slot = this.#slot(c);
     this.#schedule();
     const chunk = await slot.promise;
-    this.#slots.delete(c);
+    this.slots.delete(c);
     this.arrived -= chunk.bytes.length;
     return chunk;
   }
@@ -143,16 +143,16 @@ export class Chunks {
     this.#life.signal.removeEventListener('abort', this.#stopRun);
     this.#life.release();
     this.#wake();
-    this.#slots.clear();
+    this.slots.clear();
   }
 
   /** @param {number} c */
   #slot(c) {
-    const known = this.#slots.get(c);
+    const known = this.slots.get(c);
     if (known) return known;
-    /** @type {Gate<Chunk> & { there?: boolean }} */
+    /** @type {Gate<Chunk> & { there?: Uint8Array }} */
     const slot = gate();
-    this.#slots.set(c, slot);
+    this.slots.set(c, slot);
     return slot;
   }
 
@@ -167,9 +167,9 @@ export class Chunks {
     return this.live >= MOST_LIVE - (first > this.#next ? AHEAD : 0);
   }
 
-  /** @param {number} c @param {{ there?: boolean }} slot */
+  /** @param {number} c @param {{ there?: Uint8Array }} slot */
   #forget(c, slot) {
-    this.#slots.delete(c);
+    this.slots.delete(c);
     if (!slot.there) return;
     this.arrived -= this.length(c);
     this.release();
@@ -185,7 +185,7 @@ export class Chunks {
     this.#run.abort(reason);
     this.#run = new AbortController();
     if (this.#life.signal.aborted) this.#stopRun();
-    const missing = [...this.#slots].filter(([, { there }]) => !there).map(([c]) => c);
+    const missing = [...this.slots].filter(([, { there }]) => !there).map(([c]) => c);
     if (missing.length) this.#planned = Math.min(this.#planned, ...missing);
   }
 
@@ -193,7 +193,7 @@ export class Chunks {
   #schedule() {
     while (!this.#paused && !this.#life.signal.aborted && this.#planned < this.count) {
       const first = this.#planned;
-      if (this.#slots.get(first)?.there) {
+      if (this.slots.get(first)?.there) {
         this.#planned++;
         continue;
       }
@@ -217,19 +217,19 @@ export class Chunks {
   /** Chunks from `first` on that the cache does not have. @param {number} first @param {number} most */
   #stretch(first, most) {
     let n = 1;
-    while (n < most && first + n < this.count && !this.#entry?.has(first + n) && !this.#slots.get(first + n)?.there) n++;
+    while (n < most && first + n < this.count && !this.#entry?.has(first + n) && !this.slots.get(first + n)?.there) n++;
     return n;
   }
 
   /** @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {AbortSignal} signal */
   #deliver(c, bytes, cached, signal) {
-    const slot = this.#slots.get(c);
+    const slot = this.slots.get(c);
     if (signal.aborted || !slot || slot.there) {
       if (!cached) this.arrived -= bytes.length;
       return this.release(bytes);
     }
     if (cached) this.arrived += bytes.length;
-    slot.there = true;
+    slot.there = bytes;
     slot.resolve({ bytes, cached });
   }
 

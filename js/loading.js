@@ -226,6 +226,7 @@ export class Loading {
     this.#file.expect?.(this.#planned.head, fileBytes);
     const chunks = new Chunks(this.#file, this.#entry, { from, total: fileBytes, head: this.#planned.head }, signal);
     this.#chunks = chunks;
+    this.#entry?.keepAhead?.(chunks.slots);
     if (this.#paused) chunks.pause();
     const phase = this.#file.remote ? 'download' : 'load';
     let at = from;

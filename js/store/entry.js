@@ -3,6 +3,7 @@
  * Nothing here throws into a load: what can't be kept turns `problem` on, what can't be read is not there.
  */
 import { BqError } from '../errors.js';
+import { keepAhead } from './ahead.js';
 import { CHUNK, chunksOf, lengthOf, PREFIX } from './layout.js';
 import { lock } from './locks.js';
 
@@ -177,6 +178,7 @@ export class Entry {
     if (!this.#space || this.problem || this.#life.signal.aborted) return false;
     return this.#serial(async (space) => {
       try {
+        if (this.has(c)) return true; // ahead of its turn
         if (bytes.length !== lengthOf(this.#about, c)) throw new BqError('ARGUMENT', `chunk ${c} has ${lengthOf(this.#about, c)} bytes, not ${bytes.length}`);
         if (!this.#unlock && !(await this.#claim(false))) return false;
         const sum = hash ?? this.#expected?.[c] ?? (await this.#host.hash?.(bytes)) ?? null;
@@ -190,6 +192,11 @@ export class Entry {
         return false;
       }
     }, false);
+  }
+
+  /** Until it is closed, keeps also what waits for its turn to be verified. @param {Parameters<typeof keepAhead>[1]} slots */
+  keepAhead(slots) {
+    if (this.#expected && this.#host.hash) keepAhead(this, slots, this.#expected, this.#host.hash, this.#life.signal);
   }
 
   /** @param {Uint8Array} bytes @param {bigint | null} [hash] */

@@ -157,6 +157,24 @@ test('two loads of one file share a download', async (t) => {
   assert.ok(served <= bytes.length, `${served} bytes were asked for`);
 });
 
+test('what has come before its turn is kept too: an end loses the chunks under way', async (t) => {
+  const { server, engine } = await setUp(t, createEngine);
+  // The first range stops in the first chunk; others come in full, one of their chunks damaged.
+  server.behaviour.on = ({ from }) => (from === 65536 ? { hold: new Promise(() => {}), holdFrom: prefix + MiB / 2 } : { flip: prefix + 5 * MiB + 7 });
+  const controller = new AbortController();
+  const loading = engine.load(fromUrl(server.url, QUICK), { signal: controller.signal });
+  loading.catch(() => {});
+  const kept = async () => ((await engine.store.list())[0]?.cachedBytes ?? 0) - prefix;
+  for (let tries = 100; tries && (await kept()) < 7 * MiB; tries--) await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.equal(await kept(), 7 * MiB, 'eight beside the first fit in memory, one is damaged');
+  controller.abort();
+  await assert.rejects(loading, { name: 'AbortError' });
+  server.behaviour.on = undefined;
+  server.sent.bytes = 0;
+  await (await engine.load(fromUrl(server.url, QUICK))).close();
+  assert.equal(server.sent.bytes, bytes.length - prefix - 7 * MiB);
+});
+
 test('one that waits for a prefix of another goes on when that ends, or takes too long, and can be aborted', async (t) => {
   const file = await tinyModel({ card: `# Long\n${'Noise. '.repeat(60_000)}` });
   const { server, path } = await setUp(t, createEngine);
