@@ -15,6 +15,8 @@ import { compile, fullUrl, Wasm } from './wasm.js';
 
 /** Weights that warming up may multiply, in bytes: what a browser needs to notice; larger models don't need it. */
 const WARM_BYTES = 2 ** 27;
+/** Milliseconds after which it begins: who has loaded by then had no time to lose. */
+const WARM_MS = 200;
 /** What a self test needs of the heap. */
 const SELF_TEST_BYTES = 262144;
 /** The most threads that "auto" tries. */
@@ -79,11 +81,7 @@ class LocalEngine {
       const model = new LocalModel(loading.wasm, loading, handle, loading.plan, { ...options, kv: loading.plan.kv }, pager, (closed) => this.#models.delete(closed));
       this.#models.add(model);
       if (this.#closed) await model.close();
-      if (!options.streaming) {
-        const warm = pager || warmUp(model);
-        await loading.done.catch((error) => model.close().then(() => Promise.reject(error)));
-        await warm;
-      }
+      if (!options.streaming) await loaded(model, loading);
       return model;
     } catch (error) {
       await pager?.close();
@@ -123,14 +121,32 @@ class LocalEngine {
 }
 
 /**
- * Computes a prompt with the layers that have come while others are on their way. Browsers begin with quick code and make
+ * Waits for all weights. Where that takes a while, computes a prompt with the layers that have come while others take their time. Browsers begin with quick code and make
  * better code of what runs much: the first real prompt would take a quarter longer (docs/SPEED.md).
- * @param {LocalModel} model  whose session nobody uses yet
+ * @param {LocalModel} model  whose session nobody uses yet; closed when they don't come
+ * @param {Loading} loading
  */
-async function warmUp(model) {
-  let slices = (WARM_BYTES / model.info.weightBytes) * model.info.layers;
+async function loaded(model, { done, plan }) {
+  let slices = (WARM_BYTES / plan.weightBytes) * model.info.layers;
+  let warm;
+  const timer = setTimeout(() => (warm = plan.paging || warmUp(model, () => slices-- < 1)), WARM_MS);
+  try {
+    await done;
+  } catch (error) {
+    await model.close();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    slices = 0;
+    await warm;
+  }
+}
+
+/** @param {LocalModel} model @param {() => boolean} aborted */
+async function warmUp(model, aborted) {
   const session = /** @type {any} */ (await model.createSession());
-  return session.generate(Array(16), { maxTokens: 1, aborted: () => slices-- < 0 }).done().finally(() => session.close()).catch(() => {});
+  await session.generate(Array(16), { maxTokens: 1, aborted }).done().catch(() => {});
+  await session.close();
 }
 
 /** How many threads to try, and why not more. ARGUMENT. @param {EngineOptions['threads']} wanted @returns {Promise<{ most: number, reason: string }>} */

@@ -1,5 +1,5 @@
 import { BqError } from '../errors.js';
-import { streamOf } from './read.js';
+import { streamOf } from './local.js';
 
 /** @import { ByteSource } from './types.js' */
 

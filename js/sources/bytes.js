@@ -1,4 +1,4 @@
-import { streamOf } from './read.js';
+import { streamOf } from './local.js';
 
 /** @import { ByteSource } from './types.js' */
 

@@ -1,7 +1,7 @@
 /** Files in Node. */
 import { BqError } from '../errors.js';
 import { nodeModule } from './node.js';
-import { streamOf } from './read.js';
+import { streamOf } from './local.js';
 
 /** @import { ByteSource } from './types.js' */
 

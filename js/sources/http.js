@@ -27,10 +27,8 @@ class Patience {
   #timer;
   /** Ends the present wait. @type {(reason: unknown) => void} */
   #reject = () => {};
-  /** Whether it was given up, and why. */
-  over = false;
-  /** @type {unknown} */
-  #reason;
+  /** Why it was given up, if it was. @type {unknown} */
+  reason;
 
   /** @param {number} ms @param {() => unknown} late  the reason of a wait that took too long */
   constructor(ms, late) {
@@ -44,12 +42,8 @@ class Patience {
     this.#timer ??= setTimeout(this.#look, this.#ms);
     return new Promise((resolve, reject) => {
       this.#reject = reject;
-      if (this.over) reject(this.#reason);
-      const then = (/** @type {(value: any) => void} */ tell) => (/** @type {unknown} */ value) => {
-        this.#since = null;
-        tell(value);
-      };
-      promise.then(then(resolve), then(reject));
+      if (this.reason) reject(this.reason);
+      promise.finally(() => (this.#since = null)).then(resolve, reject);
     });
   }
 
@@ -63,8 +57,7 @@ class Patience {
 
   /** The present wait, or the next, throws this. @param {unknown} reason */
   end(reason) {
-    this.over = true;
-    this.#reason = reason;
+    this.reason = reason;
     this.#reject(reason);
   }
 
@@ -149,7 +142,7 @@ export class HttpSource {
     } catch (cause) {
       release();
       leave(controller);
-      if (patience.over) throw cause;
+      if (patience.reason) throw cause;
       throw this.#fault('the server could not be reached', null, { unreached: true }, cause);
     }
     const type = response.headers.get('content-type') ?? '';
@@ -240,7 +233,7 @@ export class HttpSource {
       this.received += value?.length ?? 0;
       return done || !value ? null : value;
     } catch (cause) {
-      if (patience.over) throw cause;
+      if (patience.reason) throw cause;
       throw this.#fault(`the connection broke after ${at} bytes`, at, {}, cause);
     }
   }

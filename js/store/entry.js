@@ -102,9 +102,9 @@ export class Entry {
     return this;
   }
 
-  /** 'writer': who fetches what is missing. */
+  /** 'writer': who fetches what is missing, and knows what is. */
   get role() {
-    return this.#unlock ? 'writer' : 'reader';
+    return this.#unlock && !this.#queued ? 'writer' : 'reader';
   }
 
   get complete() {

@@ -6,11 +6,12 @@ import { tensorTable } from '../../js/convert/names.js';
 import { memorySink } from '../../js/convert/output.js';
 import { runLayout, typeNamed, weightBytes } from '../../js/convert/weights.js';
 import { xxh64 } from '../../js/convert/xxh64.js';
-import { createEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
+import { createEngine, createWorkerEngine, fromBytes, fromUrl } from '../../js/index.js';
 import { CREDITS } from '../../js/protocol.js';
 import { Wasm } from '../../js/wasm.js';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { tinyModel, tokenizer } from './fixture.mjs';
+import { serve } from './server.mjs';
 
 const TOKENS = 60;
 const model = await tinyModel({ type: 'bq4', tokens: { ...tokenizer(), eog: [] } });
@@ -98,7 +99,7 @@ for (const threads of [1, 2]) {
   });
 }
 
-test('a model that loads computes one prompt, whose session is gone when it is there; not where the caller may use it meanwhile', async (t) => {
+test('a model whose weights are awaited computes a prompt meanwhile, whose session is gone when they are there; not where they come at once, or the caller may use it', async (t) => {
   const { call } = Wasm.prototype;
   t.after(() => (Wasm.prototype.call = call));
   /** @type {Record<string, number>} */
@@ -107,16 +108,32 @@ test('a model that loads computes one prompt, whose session is gone when it is t
     calls[name] = (calls[name] ?? 0) + 1;
     return call.call(this, name, ...args);
   };
+  const counted = () => ['create', 'run', 'free'].map((what) => calls[`bqw_session_${what}`] ?? 0);
   const engine = await createEngine({ threads: 1 });
-  for (const streaming of [false, true]) {
+  t.after(() => engine.close());
+  let release = () => {};
+  const hold = new Promise((resolve) => (release = () => resolve(undefined)));
+  const server = await serve(model, { hold, holdFrom: model.length - 1 });
+  t.after(server.close);
+  for (const [source, streaming] of /** @type {const} */ ([[fromBytes(model), false], [fromUrl(server.url), true], [fromUrl(server.url), false]])) {
     calls = {};
-    const { info, loaded } = await engine.load(fromBytes(model), { streaming });
-    await loaded;
-    const { bqw_session_create: made = 0, bqw_session_free: freed = 0, bqw_session_run: slices = 0, bqw_session_sample: sampled = 0 } = calls;
-    assert.deepEqual([made, freed, slices, sampled], streaming ? [0, 0, 0, 0] : [1, 1, slices, 1]);
-    assert.ok(streaming || slices > info.layers, `${slices} slices`);
+    const loading = engine.load(source, { streaming });
+    if (streaming) {
+      const model = await loading;
+      await new Promise((resolve) => setTimeout(resolve, 300)); // longer than what begins a while later
+      await model.close();
+    } else if (source.kind === 'url') {
+      while (counted()[1] < 1) await new Promise((resolve) => setTimeout(resolve, 10));
+      release();
+      await (await loading).close();
+      const [made, ran, freed] = counted();
+      assert.deepEqual([made, freed], [1, 1]);
+      assert.ok(ran > 0);
+      continue;
+    }
+    await loading;
+    assert.deepEqual(counted(), [0, 0, 0]);
   }
-  await engine.close();
 });
 
 test('one message per token to the page, and one back for every few', async () => {

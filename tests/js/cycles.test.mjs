@@ -27,17 +27,20 @@ const openFiles = (folder) => readdirSync('/proc/self/fd').flatMap((fd) => {
   }
 });
 
-/** What this process has, when all that was let go of has gone: workers end when the system gets round to it. @param {string} folder @param {number} [threads]  that there were before */
-async function count(folder, threads = Infinity) {
-  for (let i = 0; i < 3 || (i < 50 && readdirSync('/proc/self/task').length > threads); i++) {
+const threads = () => readdirSync('/proc/self/task').length;
+const rss = () => 4096 * Number(readFileSync('/proc/self/statm', 'utf8').split(' ')[1]);
+
+/**
+ * What this process has, when all that was let go of has gone: workers and their memory go when the system gets round to it.
+ * @param {string} folder
+ * @param {{ threads: number, rss: number }} [before]
+ */
+async function count(folder, before = { threads: Infinity, rss: Infinity }) {
+  for (let i = 0; i < 3 || (i < 100 && (threads() > before.threads || rss() > before.rss)); i++) {
     collect();
     await new Promise((resolve) => setTimeout(resolve, 60));
   }
-  return {
-    rss: 4096 * Number(readFileSync('/proc/self/statm', 'utf8').split(' ')[1]),
-    threads: readdirSync('/proc/self/task').length,
-    files: openFiles(folder),
-  };
+  return { rss: rss(), threads: threads(), files: openFiles(folder) };
 }
 
 /** @param {Awaited<ReturnType<typeof count>>} before @param {Awaited<ReturnType<typeof count>>} after @param {number} heap  of one model */
@@ -45,7 +48,8 @@ function same(before, after, heap) {
   assert.deepEqual(after.files, []);
   assert.ok(after.threads <= before.threads, `${after.threads} threads, ${before.threads} before`);
   const grown = after.rss - before.rss;
-  assert.ok(grown < 3 * heap, `${(grown / 2 ** 20).toFixed(1)} MiB more after ${ROUNDS} heaps of ${(heap / 2 ** 20).toFixed(1)} MiB`);
+  // What each leaves behind would add up to 20; allocators keep a few, more of them when threads are interrupted.
+  assert.ok(grown < 5 * heap, `${(grown / 2 ** 20).toFixed(1)} MiB more after ${ROUNDS} heaps of ${(heap / 2 ** 20).toFixed(1)} MiB`);
 }
 
 /** @param {import('node:test').TestContext} t @param {typeof createEngine} create */
@@ -86,7 +90,7 @@ test(`${ROUNDS} models in one engine: threads, cache and pages`, { skip }, async
   for (let round = 0; round < 4; round++) await load(engine, round);
   const [before, stored] = [await count(path), await engine.store.usage()];
   for (let round = 0; round < ROUNDS; round++) await load(engine, round);
-  same(before, await count(path, before.threads), heap);
+  same(before, await count(path, before), heap);
   assert.deepEqual(await engine.store.usage(), stored);
   await engine.store.clear();
   assert.deepEqual(await engine.store.list(), [], 'nothing is in use');
@@ -103,5 +107,5 @@ test(`${ROUNDS} engines in workers, each with a model`, { skip }, async (t) => {
   for (let i = 0; i < 4; i++) await round(i);
   const before = await count(path);
   for (let i = 0; i < ROUNDS; i++) await round(i);
-  same(before, await count(path, before.threads), heap);
+  same(before, await count(path, before), heap);
 });

@@ -2,10 +2,10 @@
 // `node_modules/.bin/node tools/bench/loading.mjs [rounds]`: how fast a model of some 90 MB gets into the engine, in Chromium with a profile
 // on disk: over loopback beside a bare fetch that throws the bytes away, verified and with or without keeping them; and
 // from the cache beside a bare read of the same bytes from OPFS. Each round measures everything once; ratios are of
-// medians of one run. Also the CPU time that the browser took for each, since on a small machine the server and the
-// browser's processes share the cores; and the most memory while loading, beside the heap.
+// medians of one run. Also the CPU time of the browser and of the server: on a small machine they share the cores, and no
+// arm can be faster than their sum divided by the cores; and the most memory while loading, beside the heap.
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PUBLIC, serve } from '../serve.mjs';
 import { ROOT } from '../setup/setup.mjs';
@@ -13,6 +13,7 @@ import { processes, startPlain } from './plain-browser.mjs';
 import { median } from './stats.mjs';
 
 const rounds = Number(process.argv[2] ?? 5);
+const cores = availableParallelism();
 const ARMS = ['bare fetch', 'network to ready', 'network to ready, cached', 'warm start', 'bare read of OPFS'];
 const path = 'build/bench/135m-bq4h.bq4';
 if (!existsSync(join(ROOT, path))) {
@@ -26,7 +27,11 @@ const profile = mkdtempSync(join(tmpdir(), 'bq4-bench-'));
 const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench', 'build/bench'] });
 const browser = await startPlain(profile);
 const open = () => browser.open(`${site.url}tools/bench/loading.html`, 'globalThis.measure');
-const cpu = () => processes(profile).reduce((sum, { cpu }) => sum + cpu, 0);
+/** Milliseconds so far, of the browser and of the server. */
+const cpu = () => {
+  const { user, system } = process.cpuUsage();
+  return [processes(profile).reduce((sum, { cpu }) => sum + cpu, 0), (user + system) / 1000];
+};
 
 /** Bytes: of the renderer with the most, and of all processes. @returns {Record<string, number>} */
 function memory() {
@@ -56,18 +61,18 @@ try {
   const url = `${site.url}${path}`;
   /** @type {Record<string, number>[]} */
   const all = [];
-  /** @type {Record<string, number>[]} */
+  /** @type {Record<string, number[]>[]} */
   const cpus = [];
   for (let round = -1; round < rounds; round++) { // the first one warms up
     /** @type {Record<string, number>} */
     const ms = {};
-    /** @type {Record<string, number>} */
+    /** @type {Record<string, number[]>} */
     const spent = {};
     for (const name of ARMS) {
       await page.evaluate(`prepare(${JSON.stringify({ name, url })})`);
       const before = cpu();
       ms[name] = await page.evaluate(`measure(${JSON.stringify({ name, url })})`);
-      spent[name] = cpu() - before;
+      spent[name] = cpu().map((now, i) => now - before[i]);
       await page.evaluate('finish()');
     }
     if (round >= 0) all.push(ms), cpus.push(spent);
@@ -76,7 +81,11 @@ try {
   const { size: bytes } = statSync(join(ROOT, path));
   const middle = (/** @type {string} */ name) => median(all.map((result) => result[name]));
   console.log(`Chromium ${browser.version}, ${(bytes / 1e6).toFixed(0)} MB, medians of ${rounds} rounds`);
-  for (const name of ARMS) console.log(`${name.padEnd(30)}${middle(name).toFixed(0).padStart(7)} ms ${(bytes / 1e3 / middle(name)).toFixed(0).padStart(6)} MB/s ${median(cpus.map((spent) => spent[name])).toFixed(0).padStart(6)} ms of CPU in the browser`);
+  console.log(`${''.padEnd(26)}     ms   MB/s   CPU ms: browser  server  all ÷ ${cores} cores`);
+  for (const name of ARMS) {
+    const [own, server, sum] = [0, 1, 2].map((i) => median(cpus.map(({ [name]: spent }) => spent[i] ?? spent[0] + spent[1])));
+    console.log(name.padEnd(26) + [middle(name), bytes / 1e3 / middle(name), own, server, sum / cores].map((value, i) => value.toFixed(0).padStart([7, 7, 18, 8, 15][i])).join(''));
+  }
   const ratios = Object.fromEntries([['network to ready', 'bare fetch'], ['network to ready, cached', 'bare fetch'], ['warm start', 'bare read of OPFS']].map(([name, bare]) => [`${name} ÷ ${bare}`, middle(bare) / middle(name)]));
   const sizes = await memoryOfOneLoad(url);
   ratios['memory: (peak − idle) ÷ heap'] = sizes['RSS of the page'];

@@ -1,0 +1,25 @@
+/** What sources share that can read any range at once. */
+
+/** @import { ByteSource } from './types.js' */
+
+/** Bytes that are read at once. */
+const STEP = 1 << 20;
+
+/**
+ * `stream` of such a source.
+ * @param {number} size
+ * @param {(offset: number, end: number) => Promise<Uint8Array> | Uint8Array} read
+ * @returns {ByteSource['stream']}
+ */
+export function streamOf(size, read) {
+  return async function* (offset, end, signal) {
+    const last = Math.min(end, size);
+    for (let at = offset; at < last; ) {
+      signal?.throwIfAborted();
+      const piece = await read(at, Math.min(at + STEP, last));
+      if (!piece.length) return;
+      at += piece.length;
+      yield piece;
+    }
+  };
+}
