@@ -116,6 +116,7 @@ export class Loading {
     } finally {
       this.#planned.pass?.();
       this.#life.release();
+      this.#meter?.stop();
       this.#chunks?.close();
       this.kept = this.#prefixKept.then(() => (this.plan.paging ? undefined : this.#closeEntry()));
       await this.#file.close();

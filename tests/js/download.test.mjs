@@ -254,6 +254,22 @@ test('progress has a rate and the time that is left', async (t) => {
   assert.ok(middle.length > 0 && middle.every((p) => p.rate > 0 && p.secondsLeft >= 0));
 });
 
+test('progress of a download that stalls ends with all that has come; nothing is told after its end', async (t) => {
+  const arrived = prefix + 9.5 * MiB;
+  const server = await serving(t, { hold: new Promise(() => {}), holdFrom: arrived });
+  const controller = new AbortController();
+  /** @type {number[]} */
+  const seen = [];
+  const loading = assert.rejects(engine.load(fromUrl(server.url, { ...QUICK, timeout: 60_000 }), { signal: controller.signal, onProgress: ({ loaded }) => seen.push(loaded) }), { name: 'AbortError' });
+  for (let i = 0; i < 1000 && seen.at(-1) !== arrived; i++) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.equal(seen.at(-1), arrived);
+  controller.abort();
+  await loading;
+  const { length } = seen;
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  assert.equal(seen.length, length);
+});
+
 test('abort at any time ends all requests', async (t) => {
   for (const when of [0, 1, 2, 4]) {
     const server = await serving(t, { stall: 300_000 });
