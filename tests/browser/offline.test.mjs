@@ -166,7 +166,7 @@ test('what is stored is what a visit needs', async () => {
   });
   // And what a visit may come to need: the other builds, threads, files of version 1, models from links, other stores, traces.
   const more = ['simd128', 'relaxed-threads', 'simd128-threads'].map((name) => `build/wasm/bq4-${name}.wasm`);
-  const links = ['again', 'companion', 'estimate', 'let-go', 'refuse', 'squeeze', 'thread', 'threads', 'trace', 'sources/blob', 'sources/http', 'sources/remote', 'store/cache', 'store/indexeddb', 'store/memory'];
+  const links = ['again', 'companion', 'estimate', 'let-go', 'squeeze', 'thread', 'threads', 'trace', 'sources/blob', 'sources/http', 'sources/remote', 'store/cache', 'store/indexeddb', 'store/memory'];
   assert.deepEqual(stored.sort(), [...new Set([...needed, ...more, 'demo/thread.js', ...links.map((name) => `js/${name}.js`)])].sort());
 });
 
