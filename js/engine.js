@@ -121,15 +121,16 @@ class LocalEngine {
 }
 
 /**
- * Waits for all weights. Where that takes a while, computes a prompt with the layers that have come while others take their time. Browsers begin with quick code and make
- * better code of what runs much: the first real prompt would take a quarter longer (docs/SPEED.md).
+ * Waits for all weights. Where that takes a while, computes a prompt meanwhile with the layers that have come. Browsers
+ * begin with quick code and make better code of what runs much: the first real prompt would take a quarter longer
+ * (docs/SPEED.md).
  * @param {LocalModel} model  whose session nobody uses yet; closed when they don't come
  * @param {Loading} loading
  */
 async function loaded(model, { done, plan }) {
   let slices = (WARM_BYTES / plan.weightBytes) * model.info.layers;
   let warm;
-  const timer = setTimeout(() => (warm = plan.paging || warmUp(model, () => slices-- < 1)), WARM_MS);
+  const timer = plan.paging ? 0 : setTimeout(() => (warm = warmUp(model, () => slices-- < 1)), WARM_MS);
   try {
     await done;
   } catch (error) {
@@ -217,7 +218,7 @@ async function kernelProblem(compiled, wanted) {
   const choice = compiled.build === 'relaxed' && !wanted ? await onDemand(import('./kernels.js')) : null;
   const wasm = await Wasm.create(compiled, SELF_TEST_BYTES + (choice?.MEASURE_BYTES ?? 0));
   try {
-    if (!wasm.call('bqw_self_test')) return `the self test of the ${compiled.build} kernels failed on this machine`;
+    if (wasm.call('bqw_self_test') !== 1) return `the self test of the ${compiled.build} kernels failed on this machine`;
     return choice?.fallbackIsFaster(choice.timeTables(wasm)) ? 'the simd128 kernels are faster than the relaxed ones on this machine, by a measurement' : '';
   } finally {
     wasm.release();

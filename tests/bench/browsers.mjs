@@ -8,6 +8,7 @@
 import { parseArgs } from 'node:util';
 import { PUBLIC, serve } from '../../tools/serve.mjs';
 import { SHAPES } from '../../tools/make_random.mjs';
+import { median } from '../../tools/bench/stats.mjs';
 import { ROOT } from '../../tools/setup/setup.mjs';
 import { start } from '../browser/browsers.mjs';
 
@@ -69,9 +70,6 @@ const measure = async (o) => {
   await engine.close();
   return Object.fromEntries(Object.entries(all).map(([name, list]) => [name, list.sort((a, b) => a - b)[list.length >> 1]]));
 };
-
-/** @param {number[]} list */
-const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
 
 const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench/pages', 'build/bench'] });
 const browsers = await Promise.all(names.map((name) => start(name)));

@@ -6,6 +6,7 @@
 // median of the differences to the calls alone is, round by round.
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { median } from '../../tools/bench/stats.mjs';
 import { PUBLIC, serve } from '../../tools/serve.mjs';
 import { launch } from '../browser/launch.mjs';
 
@@ -27,8 +28,6 @@ const seen = await page.evaluate(
   }),
   { rounds: Number(values.rounds), threads: Number(values.threads), model: `/build/bench/${values.model}` },
 );
-/** @param {number[]} list */
-const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
 const [bare] = Object.values(seen);
 for (const [name, list] of Object.entries(seen)) {
   const us = (/** @type {number} */ ms) => (ms * 1000).toFixed(0).padStart(6);

@@ -10,6 +10,7 @@ import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
+import { median } from '../../tools/bench/stats.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -20,9 +21,6 @@ const { values, positionals } = parseArgs({
 });
 const MODES = { 'as shipped': [], optimized: ['--no-liftoff', '--no-wasm-lazy-compilation'] };
 const TOKENS = 16, WARM = 8, STEADY = 5;
-
-/** @param {number[]} list */
-const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
 
 /** @param {string} root */
 async function child(root) {
