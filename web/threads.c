@@ -27,9 +27,14 @@ _Static_assert(BQW_THREADS < LEAVE, "slices and LEAVE share the low bits of a wo
 
 /* A count that only rises (and may wrap around). */
 typedef struct word {
-  _Alignas(LINE) _Atomic uint32_t value;
+  _Atomic uint32_t value;
   _Atomic uint32_t sleepers;
 } word;
+
+/* Parts that a slice has done, of all regions. */
+typedef struct progress {
+  _Alignas(LINE) word done;
+} progress;
 
 /* What is left of a slice's share of a part: things from...to - 1 of it. One number, so that its owner
  * can take from the front and others from the back: the part's number << 32 | from << 16 | to. That of
@@ -39,14 +44,14 @@ typedef struct share {
 } share;
 
 static struct {
-  word go;                /* regions so far * SLICES + slices of the current one */
-  word done[BQW_THREADS]; /* parts that this slice has done, of all regions */
-  share shares[BQW_THREADS];
-  _Alignas(LINE) void (*fn)(void *arg, size_t slice, size_t slices); /* from here on seldom written */
+  _Alignas(LINE) word go; /* regions so far * SLICES + slices of the current one. In one line with all that a region is: */
+  void (*fn)(void *arg, size_t slice, size_t slices);
   void *arg;
   uint32_t begun; /* `done` of all slices when the region begins */
   uint32_t threads, spins;
   _Atomic uint32_t failed;
+  progress slices[BQW_THREADS];
+  share shares[BQW_THREADS];
 } team = {.threads = 1};
 
 static bool reached(word *w, uint32_t count) {
@@ -74,7 +79,7 @@ static void wake(word *w) { (void)w; }
 
 /* This slice has done its part. */
 static uint32_t finish(size_t slice) {
-  word *own = &team.done[slice];
+  word *own = &team.slices[slice].done;
   const uint32_t count = atomic_load(&own->value) + 1;
   atomic_store(&own->value, count);
   wake(own);
@@ -83,7 +88,7 @@ static uint32_t finish(size_t slice) {
 
 static void await_others(size_t slice, size_t slices, uint32_t count) {
   for (size_t i = 0; i < slices; i++)
-    if (i != slice && !reached(&team.done[i], count)) await(&team.done[i], count);
+    if (i != slice && !reached(&team.slices[i].done, count)) await(&team.slices[i].done, count);
 }
 
 static void run(void *ctx, void (*fn)(void *arg, size_t slice, size_t slices), void *arg) {
@@ -96,7 +101,7 @@ static void run(void *ctx, void (*fn)(void *arg, size_t slice, size_t slices), v
   if (atomic_load(&team.failed)) __builtin_trap(); /* who broke earlier would be waited for without end */
   team.fn = fn;
   team.arg = arg;
-  team.begun = atomic_load(&team.done[0].value);
+  team.begun = atomic_load(&team.slices[0].done.value);
   atomic_store(&team.go.value, (atomic_load(&team.go.value) / SLICES + 1) * SLICES + n);
   wake(&team.go);
   fn(arg, 0, n);
@@ -112,18 +117,18 @@ static void barrier(void *ctx, size_t slice, size_t slices) {
   if (!atomic_load(&team.failed)) await_others(slice, slices, count);
 }
 
-/* Half of what is left at a time, but an eighth of the whole at least. */
+/* All of a share but an eighth at first, since each piece begins with a wait for memory; then half of what is left
+ * at a time. */
 static size_t some_of(size_t left, size_t size) {
-  const size_t least = size / 8 + 1, half = (left + 1) / 2;
-  const size_t some = half > least ? half : least;
-  return some < left ? some : left;
+  const size_t eighth = size / 8 + (size < 8);
+  return left > eighth ? left - eighth : (left + 1) / 2;
 }
 
 /* Some of what is left: a slice's own things from the front, and when there are no more those of
  * others from the back, who are slower or were interrupted. */
 static bool take(void *ctx, size_t slice, size_t slices, size_t n, size_t *from, size_t *to) {
   (void)ctx;
-  const uint64_t part = (uint32_t)(atomic_load(&team.done[slice].value) + 1); /* 0: no part yet */
+  const uint64_t part = (uint32_t)(atomic_load(&team.slices[slice].done.value) + 1); /* 0: no part yet */
   const size_t unit = n / MOST_LEFT + 1, units = (n + unit - 1) / unit;
   for (size_t i = 0; i < slices; i++) {
     const size_t owner = (slice + i) % slices;
@@ -156,7 +161,7 @@ BQW(void) bqw_thread_main(uint32_t index) {
     if (slices == LEAVE) return;
     if (index >= slices) continue;
     /* It sat out a region. (Writing what is there already would cost the waiting caller its copy.) */
-    if (atomic_load(&team.done[index].value) != team.begun) atomic_store(&team.done[index].value, team.begun);
+    if (atomic_load(&team.slices[index].done.value) != team.begun) atomic_store(&team.slices[index].done.value, team.begun);
     team.fn(team.arg, index, slices);
     finish(index);
   }
@@ -164,8 +169,8 @@ BQW(void) bqw_thread_main(uint32_t index) {
 
 BQW(void) bqw_thread_failed(uint32_t index) {
   atomic_store(&team.failed, 1);
-  atomic_fetch_add(&team.done[index].value, 1u << 30); /* whatever others wait for */
-  wake(&team.done[index]);
+  atomic_fetch_add(&team.slices[index].done.value, 1u << 30); /* whatever others wait for */
+  wake(&team.slices[index].done);
 }
 
 BQW(uint32_t) bqw_threads(uint32_t threads, uint32_t spins) {

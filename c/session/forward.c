@@ -30,10 +30,41 @@ enum { QKV, O, IN, DOWN, HEAD, LINEARS };
 enum { PREPARE, MULTIPLY = PREPARE + LINEARS, STORE = MULTIPLY + LINEARS, ATTEND };
 
 typedef struct job {
-  bq_session *s;
-  linear linears[LINEARS];
-  uint32_t position, tokens; /* of the batch's first token; in the batch */
+  const bq_session *s;
+  uint32_t layer;
+  uint32_t batch_at, position, tokens; /* the batch's first token, in the window and of all; tokens in the batch */
+  const bq_matrix *head;     /* or a part of its rows, from row0 on */
+  uint32_t row0;
 } job;
+
+static linear linear_of(const job *j, uint32_t which) {
+  const bq_session *s = j->s;
+  const bq_model *m = s->model;
+  const bq_config *c = &m->config;
+  const bq_layer *w = &m->layers[j->layer];
+  const bq_scratch *b = &s->scratch;
+  float *x = s->x + (size_t)j->batch_at * c->hidden;
+  const product gate = {&w->gate, w->gate_b, b->gate}, up = {&w->up, w->up_b, b->up};
+  switch (which) {
+  case QKV:
+    return (linear){x, c->hidden, w->ln1_w, w->ln1_b,
+                    {{&w->q, w->q_b, b->q}, {&w->k, w->k_b, b->k}, {&w->v, w->v_b, b->v}},
+                    3, NULL, false, BQ_STAGE_QKV};
+  case O:
+    return (linear){b->mix, (size_t)c->heads * c->head_dim, NULL, NULL, {{&w->o, w->o_b, b->out}},
+                    1, x, false, BQ_STAGE_O};
+  case IN:
+    return (linear){x, c->hidden, w->ln2_w, w->ln2_b, {c->gated ? gate : up, up},
+                    c->gated ? 2 : 1, NULL, true, BQ_STAGE_ACTIVATE};
+  case DOWN:
+    return (linear){c->gated ? b->gate : b->up, c->ffn, NULL, NULL,
+                    {{&w->down, w->down_b, b->out}}, 1, x, false, BQ_STAGE_DOWN};
+  default:
+    return (linear){s->x + (s->win_len - 1) * (size_t)c->hidden, c->hidden, m->ln_f_w, m->ln_f_b,
+                    {{j->head, m->head_b ? m->head_b + j->row0 : NULL, s->logits + j->row0}},
+                    1, NULL, false, BQ_STAGE_HEAD};
+  }
+}
 
 /* --- inputs --------------------------------------------------------------------------------- */
 
@@ -64,6 +95,9 @@ static void prepare(const bq_session *s, const linear *l, size_t from, size_t to
     k->quantize(x + from * l->cols, l->cols, l->cols, to - from,
                 panel + k->panel_bytes(l->cols, from));
 }
+
+/* For one token preparing its input costs less than waiting for others to do it. */
+static bool prepares_alone(const job *j) { return j->tokens == 1; }
 
 static void prepare_slice(const job *j, const linear *l, size_t slice, size_t slices) {
   for (bq_share share = bq_share_of(j->s, slice, slices, j->tokens, BQ_PANEL_TOKENS);
@@ -128,8 +162,9 @@ static void activate(const bq_session *s, const linear *l, size_t tokens, size_t
 
 /* The same rows of gate and up, so that a slice can join its own: when it has no more to multiply, to
  * keep the two stages apart. What it was given grows together to a few runs. */
-static void run_gate(const bq_session *s, const linear *l, const bq_batch *batch, size_t slice,
+static void run_gate(const job *j, const linear *l, const bq_batch *batch, size_t slice,
                      size_t slices) {
+  const bq_session *s = j->s;
   enum { RUNS = 8 };
   size_t runs[RUNS][2], n = 0;
   bq_share share = bq_share_of(s, slice, slices, row_groups(l->list[0].w), grain_of(batch));
@@ -141,12 +176,9 @@ static void run_gate(const bq_session *s, const linear *l, const bq_batch *batch
     else if (n == RUNS) activate(s, l, batch->tokens, share.from, share.to);
     else runs[n][0] = share.from, runs[n++][1] = share.to;
   }
-  if (slice == 0) bq_mark(s, BQ_STAGE_MLP_IN, s->layer);
+  if (slice == 0) bq_mark(s, BQ_STAGE_MLP_IN, j->layer);
   for (size_t i = 0; i < n; i++) activate(s, l, batch->tokens, runs[i][0], runs[i][1]);
 }
-
-/* For one token preparing its input costs less than waiting for others to do it. */
-static bool prepares_alone(const job *j) { return j->tokens == 1; }
 
 static bq_stage multiply_slice(const job *j, const linear *l, size_t slice, size_t slices) {
   const bq_session *s = j->s;
@@ -155,26 +187,27 @@ static bq_stage multiply_slice(const job *j, const linear *l, size_t slice, size
   uint8_t *panel = s->scratch.panel + own * s->scratch.panel_bytes;
   if (prepares_alone(j)) {
     prepare(s, l, 0, 1, norm, panel);
-    if (slice == 0) bq_mark(s, BQ_STAGE_NORM, s->layer);
+    if (slice == 0) bq_mark(s, BQ_STAGE_NORM, j->layer);
   }
   const bq_batch batch = {l->norm_w ? norm : l->x, l->cols, panel, j->tokens};
   if (!l->activate) multiply(s, l, &batch, slice, slices);
-  else run_gate(s, l, &batch, slice, slices);
+  else run_gate(j, l, &batch, slice, slices);
   return l->stage;
 }
 
 /* --- attention ------------------------------------------------------------------------------ */
 
-static bq_kv_view kv_head(const bq_session *s, uint32_t head) {
+static bq_kv_view kv_head(const job *j, uint32_t head) {
+  const bq_session *s = j->s;
   const bq_config *c = &s->model->config;
-  size_t plane = (size_t)s->layer * c->kv_heads + head;
+  size_t plane = (size_t)j->layer * c->kv_heads + head;
   return (bq_kv_view){s->kv.data + plane * s->kv.head_bytes, s->options.context, c->head_dim};
 }
 
 static void rotate(const job *j, float *x, size_t stride) {
   const bq_config *c = &j->s->model->config;
   if (c->position != BQ_POSITION_ROPE) return;
-  const float *cs = j->s->rope + (size_t)j->s->batch_at * c->rope_dim;
+  const float *cs = j->s->rope + (size_t)j->batch_at * c->rope_dim;
   for (uint32_t t = 0; t < j->tokens; t++)
     j->s->model->kernels->rope(x + t * stride, cs + (size_t)t * c->rope_dim, c->rope_dim,
                                c->rope_pairs == BQ_ROPE_ADJACENT);
@@ -190,7 +223,7 @@ static void store_head(const job *j, size_t i) {
     return;
   }
   const size_t at = (i - c->heads) * dim;
-  const bq_kv_view kv = kv_head(s, (uint32_t)(i - c->heads));
+  const bq_kv_view kv = kv_head(j, (uint32_t)(i - c->heads));
   rotate(j, s->scratch.k + at, kv_dim);
   s->model->kernels->kv_store[s->options.kv_type](&kv, j->position, j->tokens, s->scratch.k + at,
                                                   s->scratch.v + at, kv_dim);
@@ -213,7 +246,7 @@ static void attend_rows(const job *j, size_t from, size_t to, uint8_t *scratch) 
   for (uint32_t h = 0; h < c->kv_heads; h++) {
     const size_t first = h * rows, at = h * group * dim;
     if (to <= first || from >= first + rows) continue;
-    const bq_attend_job attend = {.kv = kv_head(s, h),
+    const bq_attend_job attend = {.kv = kv_head(j, h),
                                   .q = s->scratch.q + at,
                                   .y = s->scratch.mix + at,
                                   .stride = c->heads * dim,
@@ -238,56 +271,33 @@ static bq_stage attend_slice(const job *j, size_t slice, size_t slices) {
 
 /* --- layers ----------------------------------------------------------------------------------- */
 
-static bq_stage run_part(void *arg, uint32_t part, size_t slice, size_t slices) {
-  const job *j = arg;
-  if (part == STORE) return store_slice(j, slice, slices);
-  if (part == ATTEND) return attend_slice(j, slice, slices);
-  if (part >= MULTIPLY) return multiply_slice(j, &j->linears[part - MULTIPLY], slice, slices);
-  prepare_slice(j, &j->linears[part - PREPARE], slice, slices);
+static bq_stage run_part(void *arg, uint32_t layer, uint32_t part, size_t slice, size_t slices) {
+  job j = *(const job *)arg;
+  j.layer = layer;
+  if (part == STORE) return store_slice(&j, slice, slices);
+  if (part == ATTEND) return attend_slice(&j, slice, slices);
+  const linear l = linear_of(&j, part % MULTIPLY);
+  if (part >= MULTIPLY) return multiply_slice(&j, &l, slice, slices);
+  prepare_slice(&j, &l, slice, slices);
   return BQ_STAGE_NORM;
 }
 
-static void run_job(job *j, const uint8_t *parts, size_t n) {
-  uint8_t list[16];
-  size_t count = 0;
-  for (size_t i = 0; i < n; i++)
-    if (parts[i] >= MULTIPLY || !prepares_alone(j)) list[count++] = parts[i];
-  bq_run_parts(j->s, run_part, j, list, count);
-}
-
-void bq_forward_layer(bq_session *s, uint32_t tokens) {
+void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next) {
   static const uint8_t parts[] = {PREPARE + QKV,  MULTIPLY + QKV,  STORE,
                                   ATTEND,         PREPARE + O,     MULTIPLY + O,
                                   PREPARE + IN,   MULTIPLY + IN,   PREPARE + DOWN,
                                   MULTIPLY + DOWN};
-  const bq_config *c = &s->model->config;
-  const bq_layer *w = &s->model->layers[s->layer];
-  const bq_scratch *b = &s->scratch;
-  float *x = s->x + (size_t)s->batch_at * c->hidden;
-  const product gate = {&w->gate, w->gate_b, b->gate}, up = {&w->up, w->up_b, b->up};
-  job j = {.s = s, .position = s->win_start + s->batch_at, .tokens = tokens};
-  j.linears[QKV] = (linear){
-      x, c->hidden, w->ln1_w, w->ln1_b,
-      {{&w->q, w->q_b, b->q}, {&w->k, w->k_b, b->k}, {&w->v, w->v_b, b->v}},
-      3, NULL, false, BQ_STAGE_QKV};
-  j.linears[O] = (linear){b->mix, (size_t)c->heads * c->head_dim, NULL, NULL,
-                          {{&w->o, w->o_b, b->out}}, 1, x, false, BQ_STAGE_O};
-  j.linears[IN] = (linear){x, c->hidden, w->ln2_w, w->ln2_b, {c->gated ? gate : up, up},
-                           c->gated ? 2 : 1, NULL, true, BQ_STAGE_ACTIVATE};
-  j.linears[DOWN] = (linear){c->gated ? b->gate : b->up, c->ffn, NULL, NULL,
-                             {{&w->down, w->down_b, b->out}}, 1, x, false, BQ_STAGE_DOWN};
-  run_job(&j, parts, sizeof parts);
+  static const uint8_t alone[] = {MULTIPLY + QKV, STORE,         ATTEND,
+                                  MULTIPLY + O,   MULTIPLY + IN, MULTIPLY + DOWN};
+  job j = {.s = s, .batch_at = s->batch_at, .position = s->win_start + s->batch_at, .tokens = tokens};
+  if (prepares_alone(&j)) bq_run_parts(s, run_part, &j, alone, sizeof alone, next);
+  else bq_run_parts(s, run_part, &j, parts, sizeof parts, next);
 }
 
 void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0) {
-  static const uint8_t parts[] = {PREPARE + HEAD, MULTIPLY + HEAD};
-  const bq_model *m = s->model;
-  const size_t hidden = m->config.hidden;
-  job j = {.s = s, .tokens = 1};
-  j.linears[HEAD] = (linear){s->x + (s->win_len - 1) * hidden, hidden, m->ln_f_w, m->ln_f_b,
-                             {{head, m->head_b ? m->head_b + row0 : NULL, s->logits + row0}},
-                             1, NULL, false, BQ_STAGE_HEAD};
-  run_job(&j, parts, sizeof parts);
+  static const uint8_t alone[] = {MULTIPLY + HEAD};
+  job j = {.s = s, .tokens = 1, .head = head, .row0 = row0};
+  bq_run_parts(s, run_part, &j, alone, sizeof alone, NULL);
 }
 
 bq_status bq_forward_embed(bq_session *s, bq_error *err) {

@@ -8,18 +8,28 @@ typedef struct parts {
   void *arg;
   const uint8_t *list;
   size_t n;
+  bq_next_fn *next;
+  uint32_t layer; /* the first one */
+  bool more;
   bq_stage ended; /* of the part that slice 0 did last */
 } parts;
 
+/* Slice 0 decides whether there's more while others are still busy, all look behind the barrier. */
 static void run_all(void *arg, size_t slice, size_t slices) {
   parts *p = arg;
   const bq_parallel *parallel = &p->s->options.parallel;
-  for (size_t i = 0; i < p->n; i++) {
-    bq_stage stage = p->fn(p->arg, p->list[i], slice, slices);
-    /* The last wait is the run's own end. */
-    if (slices > 1 && i + 1 < p->n) parallel->barrier(parallel->ctx, slice, slices);
-    if (slice == 0 && (slices == 1 || i + 1 < p->n)) bq_mark(p->s, stage, p->s->layer);
-    else if (slice == 0) p->ended = stage;
+  for (uint32_t layer = p->layer;; layer++) {
+    for (size_t i = 0; i < p->n; i++) {
+      const bool last = i + 1 == p->n;
+      bq_stage stage = p->fn(p->arg, layer, p->list[i], slice, slices);
+      if (last && slice == 0) p->more = p->next && p->next(p->s);
+      /* Without another layer the last wait is the run's own end. */
+      const bool wait = slices > 1 && (!last || p->next);
+      if (wait) parallel->barrier(parallel->ctx, slice, slices);
+      if (slice == 0 && (wait || slices == 1)) bq_mark(p->s, stage, layer);
+      else if (slice == 0) p->ended = stage;
+    }
+    if (!p->next || !p->more) return;
   }
 }
 
@@ -47,22 +57,26 @@ bool bq_share_next(bq_share *share) {
 
 static void run_one(void *arg, size_t slice, size_t slices) {
   parts *p = arg;
-  bq_stage stage = p->fn(p->arg, p->list[0], slice, slices);
+  bq_stage stage = p->fn(p->arg, p->layer, p->list[0], slice, slices);
   if (slice == 0) p->ended = stage;
 }
 
-void bq_run_parts(bq_session *s, bq_part_fn *fn, void *arg, const uint8_t *list, size_t n) {
+void bq_run_parts(bq_session *s, bq_part_fn *fn, void *arg, const uint8_t *list, size_t n,
+                  bq_next_fn *next) {
   const bq_parallel *parallel = &s->options.parallel;
-  parts p = {s, fn, arg, list, n, BQ_STAGE_HOST};
+  parts p = {s, fn, arg, list, n, next, s->layer, false, BQ_STAGE_HOST};
   if (parallel->threads == 1) {
     run_all(&p, 0, 1);
   } else if (parallel->barrier) {
     parallel->run(parallel->ctx, run_all, &p);
-    if (p.ended != BQ_STAGE_HOST) bq_mark(s, p.ended, s->layer);
+    if (p.ended != BQ_STAGE_HOST) bq_mark(s, p.ended, p.layer);
   } else {
-    for (; p.n > 0; p.n--, p.list++) {
-      parallel->run(parallel->ctx, run_one, &p);
-      bq_mark(s, p.ended, s->layer);
-    }
+    do {
+      p.layer = s->layer;
+      for (p.list = list; p.list < list + n; p.list++) {
+        parallel->run(parallel->ctx, run_one, &p);
+        bq_mark(s, p.ended, p.layer);
+      }
+    } while (next && next(s));
   }
 }

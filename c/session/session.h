@@ -62,6 +62,8 @@ struct bq_session {
   uint32_t head_unit; /* parts of the head that are done; 0 unless it is paged */
   bool has_logits;    /* logits belong to the timeline's last token */
   uint64_t slices;
+  size_t run_slices, run_limit; /* of the run under way: so far; to end after */
+  bool run_stopped;             /* it is to end */
   bq_work work;
 
   float *x;      /* [window][hidden]: hidden states between layers */
@@ -82,9 +84,14 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
 uint64_t bq_session_memory(const bq_config *config, const bq_kernels *kernels,
                            const bq_session_options *options, uint64_t *kv_bytes);
 
+/* Called by slice 0 once a layer is done: moves the session on. True: the layer after it is to be done, too. Others may
+ * still be at the layer before, so they never look at where the session is. */
+typedef bool bq_next_fn(bq_session *s);
+
 /* forward.c: the mathematics. All take the session's scratch. */
 bq_status bq_forward_embed(bq_session *s, bq_error *err);   /* rest of the window -> x */
-void bq_forward_layer(bq_session *s, uint32_t tokens);      /* s->layer, `tokens` from s->batch_at */
+/* s->layer, `tokens` from s->batch_at, and so on while `next` says that another layer follows with as many. */
+void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next);
 /* Last of the window -> logits from row0 on; `head`: all of the head, or a part of its rows. */
 void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0);
 
@@ -94,10 +101,12 @@ bq_status bq_page_embedding(bq_session *s, uint32_t token, uint32_t position, fl
 bq_status bq_page_layer(const bq_session *s, bq_error *err); /* s->layer */
 bq_status bq_page_head(const bq_session *s, bq_matrix *part, uint32_t *row0, bq_error *err);
 
-/* parallel.c: `parts` of a job one after the other, each in slices; fn(arg, part, slice, slices)
- * returns the stage that ends with it. A part may begin when all slices of the one before are done. */
-typedef bq_stage bq_part_fn(void *arg, uint32_t part, size_t slice, size_t slices);
-void bq_run_parts(bq_session *s, bq_part_fn *fn, void *arg, const uint8_t *parts, size_t n);
+/* parallel.c: `parts` of a job one after the other, each in slices; fn(arg, layer, part, slice, slices)
+ * returns the stage that ends with it. A part may begin when all slices of the one before are done. After the last one
+ * slice 0 asks `next` (NULL: no) whether to do all of it for another layer. */
+typedef bq_stage bq_part_fn(void *arg, uint32_t layer, uint32_t part, size_t slice, size_t slices);
+void bq_run_parts(bq_session *s, bq_part_fn *fn, void *arg, const uint8_t *parts, size_t n,
+                  bq_next_fn *next);
 
 /* A slice's share of a part's n things, given in runs from...to - 1: all slices together get each of them
  * once. Runs begin at multiples of `grain`. A part has but one such n and grain.
