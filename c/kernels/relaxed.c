@@ -33,16 +33,28 @@ INLINE constants prepare(void) {
 /* Eight are the fastest with 4-bit weights, and the largest in code. */
 INLINE int streams(bq_tile_shape s) { return s.bits == 4 && s.block == 32 ? 8 : 4; }
 
-INLINE v128_t quad(int T, int j, int t, const uint8_t *q) {
-  return wasm_v128_load32_splat(q + (j * T + t) * 4);
+/* Twelve sums and what a dot takes are all registers; signs of activations want four. */
+INLINE int strip_groups(int bits) { return bits == 4 ? 3 : 2; }
+
+/* Sums start from the bits of a float: as floats they are that much too large, and a subtraction goes
+ * where a conversion would be in the way of dots. Sums are far below 2^22 in size. */
+#define FLOAT_START 0x1.8p23f
+enum { FLOAT_START_BITS = 0x4b400000 };
+INLINE v128_t float_of(v128_t sum) {
+  return wasm_f32x4_sub(sum, wasm_f32x4_const_splat(FLOAT_START));
 }
 
-/* A quad of one token times unsigned weights below 128: w0 of rows 0...3, w1 of rows 4...7. */
-INLINE void dot_quad(v128_t a, v128_t w0, v128_t w1, v128_t sum[2]) {
-  sum[0] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, w0, sum[0]);
-  sum[1] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, w1, sum[1]);
-  simd_pin(&sum[0]);
-  simd_pin(&sum[1]);
+INLINE v128_t start_of(int part, int T, const uint8_t *offsets) {
+  const uint8_t *all = offsets, *low = all + 4 * T, *bytes = low + 4 * T;
+  v128_t start = wasm_v128_load32_splat(part == BYTES ? bytes : part == LOW ? low : all);
+  if (part == LOW) return wasm_i32x4_add(start, wasm_i32x4_const_splat(FLOAT_START_BITS));
+  return part == HIGH ? wasm_i32x4_sub(start, wasm_v128_load32_splat(low)) : start;
+}
+
+/* A quad of one token times unsigned weights below 128, of four rows. */
+INLINE void dot(v128_t a, v128_t w, v128_t *sum) {
+  *sum = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, w, *sum);
+  simd_pin(sum);
 }
 
 INLINE v128_t low_nibbles(v128_t w, const constants *c) { return wasm_v128_and(w, c->nibble); }
@@ -50,26 +62,22 @@ INLINE v128_t high_nibbles(v128_t w, const constants *c) {
   return wasm_v128_and(wasm_u16x8_shr(w, 4), c->nibble);
 }
 
-/* Loads stand outside the inner loops, since none is moved across a pin. */
-INLINE void dot_nibbles(int G, int T, int part, const uint8_t *const *w, const uint8_t *q,
+/* Loads stand outside the inner loop, since none is moved across a pin. */
+INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
                         const constants *c, v128_t sum[MOST][2]) {
   UNROLL for (int j = 0; j < 4; j++) {
-    if (T == 1) {
-      v128_t low = quad(1, j, 0, q), high = quad(1, 4 + j, 0, q);
-      UNROLL for (int g = 0; g < G; g++) {
-        v128_t w0 = wasm_v128_load(w[g] + 32 * j), w1 = wasm_v128_load(w[g] + 32 * j + 16);
-        if (part & LOW) dot_quad(low, low_nibbles(w0, c), low_nibbles(w1, c), sum[g]);
-        if (part & HIGH) dot_quad(high, high_nibbles(w0, c), high_nibbles(w1, c), sum[g]);
+    v128_t low = wasm_v128_load32_splat(q + 4 * j), high = wasm_v128_load32_splat(q + 16 + 4 * j);
+    UNROLL for (int g = 0; g < G; g++) {
+      v128_t w0 = wasm_v128_load(w[g] + 32 * j), w1 = wasm_v128_load(w[g] + 32 * j + 16);
+      if (part & LOW) {
+        dot(low, low_nibbles(w0, c), &sum[g][0]);
+        dot(low, low_nibbles(w1, c), &sum[g][1]);
       }
-      continue;
+      if (part & HIGH) {
+        dot(high, high_nibbles(w0, c), &sum[g][0]);
+        dot(high, high_nibbles(w1, c), &sum[g][1]);
+      }
     }
-    v128_t w0 = wasm_v128_load(w[0] + 32 * j), w1 = wasm_v128_load(w[0] + 32 * j + 16);
-    v128_t low0 = low_nibbles(w0, c), low1 = low_nibbles(w1, c);
-    v128_t high0 = high_nibbles(w0, c), high1 = high_nibbles(w1, c);
-    if (part & LOW)
-      UNROLL for (int t = 0; t < T; t++) dot_quad(quad(T, j, t, q), low0, low1, sum[t]);
-    if (part & HIGH)
-      UNROLL for (int t = 0; t < T; t++) dot_quad(quad(T, 4 + j, t, q), high0, high1, sum[t]);
   }
 }
 
@@ -83,36 +91,57 @@ INLINE signed_quad signed_quad_of(v128_t a, const constants *c) {
   return (signed_quad){wasm_i8x16_abs(a), wasm_v128_xor(wasm_i8x16_lt(a, c->zero), c->center)};
 }
 
-INLINE void dot_signed(signed_quad a, v128_t w0, v128_t w1, v128_t sum[2]) {
-  v128_t w0_flipped = wasm_v128_xor(w0, a.flip), w1_flipped = wasm_v128_xor(w1, a.flip);
-  sum[0] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w0_flipped, a.size, sum[0]);
-  sum[1] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w1_flipped, a.size, sum[1]);
-  simd_pin(&sum[0]);
-  simd_pin(&sum[1]);
+INLINE void dot_signed(signed_quad a, v128_t w, v128_t *sum) {
+  dot(wasm_v128_xor(w, a.flip), a.size, sum);
 }
 
-INLINE void dot_bytes(int G, int T, const uint8_t *const *w, const uint8_t *q, const constants *c,
+INLINE void dot_bytes(int G, const uint8_t *const *w, const uint8_t *q, const constants *c,
                       v128_t sum[MOST][2]) {
   UNROLL for (int j = 0; j < 8; j++) {
-    if (T == 1) {
-      signed_quad a = signed_quad_of(quad(1, j, 0, q), c);
-      UNROLL for (int g = 0; g < G; g++)
-        dot_signed(a, wasm_v128_load(w[g] + 32 * j), wasm_v128_load(w[g] + 32 * j + 16), sum[g]);
-      continue;
-    }
-    v128_t w0 = wasm_v128_load(w[0] + 32 * j), w1 = wasm_v128_load(w[0] + 32 * j + 16);
-    UNROLL for (int t = 0; t < T; t++)
-      dot_signed(signed_quad_of(quad(T, j, t, q), c), w0, w1, sum[t]);
+    signed_quad a = signed_quad_of(wasm_v128_load32_splat(q + 4 * j), c);
+    UNROLL for (int g = 0; g < G; g++)
+      UNROLL for (int h = 0; h < 2; h++)
+        dot_signed(a, wasm_v128_load(w[g] + 32 * j + 16 * h), &sum[g][h]);
   }
 }
 
-INLINE void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high) {
-  put_four_quads(q, T, low);
-  put_four_quads(q + 16 * T, T, high);
+INLINE void unpack(int bits, const uint8_t *w, const constants *c, v128_t *to, int step) {
+  UNROLL for (int j = 0; j < (bits == 4 ? 4 : 8); j++) {
+    UNROLL for (int h = 0; h < 2; h++) {
+      v128_t v = wasm_v128_load(w + 32 * j + 16 * h);
+      to[j * step + h] = bits == 4 ? low_nibbles(v, c) : v;
+      if (bits == 4) to[(4 + j) * step + h] = high_nibbles(v, c);
+    }
+  }
+}
+
+INLINE void dot_pair(int bits, int n, const v128_t *w, const uint8_t *quad, const constants *c,
+                     v128_t *sum) {
+  v128_t a0 = wasm_v128_load32_splat(quad), a1 = wasm_v128_load32_splat(quad + 4);
+  if (bits == 4) {
+    UNROLL for (int i = 0; i < n; i++) {
+      v128_t v = wasm_v128_load(w + i);
+      dot(a0, v, &sum[i]);
+      dot(a1, v, &sum[n + i]);
+    }
+    return;
+  }
+  signed_quad s0 = signed_quad_of(a0, c), s1 = signed_quad_of(a1, c);
+  UNROLL for (int i = 0; i < n; i++) {
+    v128_t v = wasm_v128_load(w + i);
+    dot_signed(s0, v, &sum[i]);
+    dot_signed(s1, v, &sum[n + i]);
+  }
+}
+
+INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]) {
+  quads[0] = low;
+  quads[1] = high;
 }
 
 INLINE offsets offsets_of(byte_sums a) {
-  return (offsets){-8 * (a.low + a.high), -8 * a.low, -a.negative};
+  return (offsets){FLOAT_START_BITS - 8 * (a.low + a.high), -8 * a.low,
+                   FLOAT_START_BITS - a.negative};
 }
 
 static size_t panel_bytes(size_t k, size_t tokens) {
@@ -123,17 +152,15 @@ static void quantize(const float *x, size_t x_stride, size_t k, size_t tokens, u
   quantize_panel(x, x_stride, k, tokens, panel, 1.0f);
 }
 
-#define MATMUL_SLOT(name, shape)                                                             \
-  static void matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, \
-                            float *y, size_t y_stride) {                                     \
-    matmul_tiled(shape, w, a, row0, row1, y, y_stride);                                      \
-  }
+PAIRS(multiply_nibbles, 4, false)
+PAIRS(multiply_halves, 4, true)
+PAIRS(multiply_bytes, 8, false)
 
-MATMUL_SLOT(bq4_16, BQ_SHAPE_BQ4_16)
-MATMUL_SLOT(bq4_32, BQ_SHAPE_BQ4_32)
-MATMUL_SLOT(bq4_64, BQ_SHAPE_BQ4_64)
-MATMUL_SLOT(bq4h_32, BQ_SHAPE_BQ4H_32)
-MATMUL_SLOT(bq8_32, BQ_SHAPE_BQ8_32)
+MATMUL_SLOT(static, matmul_bq4_16, bq4_16, BQ_SHAPE_BQ4_16, multiply_halves)
+MATMUL_SLOT(static, matmul_bq4_32, bq4_32, BQ_SHAPE_BQ4_32, multiply_nibbles)
+MATMUL_SLOT(static, matmul_bq4_64, bq4_64, BQ_SHAPE_BQ4_64, multiply_nibbles)
+MATMUL_SLOT(static, matmul_bq4h_32, bq4h_32, BQ_SHAPE_BQ4H_32, multiply_nibbles)
+MATMUL_SLOT(static, matmul_bq8_32, bq8_32, BQ_SHAPE_BQ8_32, multiply_bytes)
 
 static const bq_kernels table = {
     .name = "relaxed",

@@ -36,118 +36,142 @@ INLINE int streams(bq_tile_shape s) {
   return 4;
 }
 
-/* One run's quad j of all tokens times w0 (rows 0...3) and w1 (rows 4...7). */
-INLINE void dot_quads(int T, int run, int j, v128_t w0, v128_t w1, const uint8_t *q,
-                      v128_t sum[][2]) {
-  UNROLL for (int t = 0; t < T; t++) {
-    v128_t a = wasm_v128_load32_splat(q + ((run * 4 + j) * T + t) * 4);
-    sum[t][0] = wasm_i32x4_add(sum[t][0], wasm_i32x4_dot_i16x8(w0, a));
-    sum[t][1] = wasm_i32x4_add(sum[t][1], wasm_i32x4_dot_i16x8(w1, a));
-    simd_pin(&sum[t][0]);
-    simd_pin(&sum[t][1]);
-  }
+INLINE int strip_groups(int bits) {
+  (void)bits;
+  return 2;
 }
 
-INLINE void dot_low(int T, int j, const uint8_t *w, const uint8_t *q, const constants *c,
-                    v128_t sum[][2]) {
-  v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
-  dot_quads(T, EVEN_LOW, j, wasm_v128_and(w0, c->bits0), wasm_v128_and(w1, c->bits0), q, sum);
-  dot_quads(T, ODD_LOW, j, wasm_v128_and(w0, c->bits8), wasm_v128_and(w1, c->bits8), q, sum);
+INLINE v128_t float_of(v128_t sum) { return wasm_f32x4_convert_i32x4(sum); }
+
+/* Strips hold signed weights. */
+INLINE v128_t start_of(int part, int T, const uint8_t *offsets) {
+  if (T == 2) return simd_zero();
+  const uint8_t *all = offsets, *low = all + 4, *bytes = low + 4;
+  v128_t start = wasm_v128_load32_splat(part == BYTES ? bytes : part == LOW ? low : all);
+  return part == HIGH ? wasm_i32x4_sub(start, wasm_v128_load32_splat(low)) : start;
 }
 
-INLINE void dot_high(int T, int j, const uint8_t *w, const uint8_t *q, const constants *c,
-                     v128_t sum[][2]) {
-  v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
-  dot_quads(T, EVEN_HIGH, j, wasm_v128_and(w0, c->bits4), wasm_v128_and(w1, c->bits4), q, sum);
-  dot_quads(T, ODD_HIGH, j, wasm_u16x8_shr(w0, 12), wasm_u16x8_shr(w1, 12), q, sum);
+INLINE void dot(v128_t w, v128_t a, v128_t *sum) {
+  *sum = wasm_i32x4_add(*sum, wasm_i32x4_dot_i16x8(w, a));
+  simd_pin(sum);
 }
 
-/* One token: all of a load's nibbles while they are at hand. More: two passes, for which the
- * registers suffice. */
-INLINE void dot_nibbles(int G, int T, int part, const uint8_t *const *w, const uint8_t *q,
+/* One run's quad j times w0 (rows 0...3) and w1 (rows 4...7). */
+INLINE void dot_quads(int run, int j, v128_t w0, v128_t w1, const uint8_t *q, v128_t sum[2]) {
+  v128_t a = wasm_v128_load32_splat(q + (run * 4 + j) * 4);
+  dot(w0, a, &sum[0]);
+  dot(w1, a, &sum[1]);
+}
+
+INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
                         const constants *c, v128_t sum[MOST][2]) {
-  if (T == 1 && part == ALL) {
-    UNROLL for (int j = 0; j < 4; j++) {
-      UNROLL for (int g = 0; g < G; g++) {
-        dot_low(T, j, w[g], q, c, sum + g);
-        dot_high(T, j, w[g], q, c, sum + g);
+  UNROLL for (int j = 0; j < 4; j++) {
+    UNROLL for (int g = 0; g < G; g++) {
+      v128_t w0 = wasm_v128_load(w[g] + 32 * j), w1 = wasm_v128_load(w[g] + 32 * j + 16);
+      v128_t *s = sum[g];
+      if (part & LOW) {
+        dot_quads(EVEN_LOW, j, wasm_v128_and(w0, c->bits0), wasm_v128_and(w1, c->bits0), q, s);
+        dot_quads(ODD_LOW, j, wasm_v128_and(w0, c->bits8), wasm_v128_and(w1, c->bits8), q, s);
+      }
+      if (part & HIGH) {
+        dot_quads(EVEN_HIGH, j, wasm_v128_and(w0, c->bits4), wasm_v128_and(w1, c->bits4), q, s);
+        dot_quads(ODD_HIGH, j, wasm_u16x8_shr(w0, 12), wasm_u16x8_shr(w1, 12), q, s);
       }
     }
-    return;
-  }
-  if (part & LOW) {
-    UNROLL for (int j = 0; j < 4; j++)
-      UNROLL for (int g = 0; g < G; g++) dot_low(T, j, w[g], q, c, sum + g * T);
-  }
-  if (part & HIGH) {
-    UNROLL for (int j = 0; j < 4; j++)
-      UNROLL for (int g = 0; g < G; g++) dot_high(T, j, w[g], q, c, sum + g * T);
   }
 }
 
 /* Whole bytes lie 0 or 8 bits up, but meet activations prepared for nibbles: their products count in
  * units of 1, 1/16 and 1/256. w: 32 bytes of quad j; the second 16 k lie 128 bytes on. */
-INLINE void dot_units(int T, int j, const uint8_t *w, const uint8_t *q, v128_t sum[][2]) {
+INLINE void dot_units(int j, const uint8_t *w, const uint8_t *q, v128_t sum[2]) {
   v128_t w0 = wasm_v128_load(w), w1 = wasm_v128_load(w + 16);
-  dot_quads(T, ODD_LOW, j, wasm_u16x8_shr(w0, 8), wasm_u16x8_shr(w1, 8), q, sum);
+  dot_quads(ODD_LOW, j, wasm_u16x8_shr(w0, 8), wasm_u16x8_shr(w1, 8), q, sum);
 }
 
-INLINE void dot_16ths(int T, int j, const uint8_t *w, const uint8_t *q, const constants *c,
-                      v128_t sum[][2]) {
+INLINE void dot_16ths(int j, const uint8_t *w, const uint8_t *q, const constants *c,
+                      v128_t sum[2]) {
   v128_t w0 = wasm_v128_load(w + 128), w1 = wasm_v128_load(w + 144);
-  dot_quads(T, EVEN_HIGH, j, wasm_v128_and(w0, c->byte), wasm_v128_and(w1, c->byte), q, sum);
+  dot_quads(EVEN_HIGH, j, wasm_v128_and(w0, c->byte), wasm_v128_and(w1, c->byte), q, sum);
 }
 
-INLINE void dot_256ths(int T, int j, const uint8_t *w, const uint8_t *q, const constants *c,
-                       v128_t sum[][2]) {
+INLINE void dot_256ths(int j, const uint8_t *w, const uint8_t *q, const constants *c,
+                       v128_t sum[2]) {
   v128_t w0 = wasm_v128_load(w), w1 = wasm_v128_load(w + 16);
   v128_t w2 = wasm_v128_load(w + 128), w3 = wasm_v128_load(w + 144);
-  dot_quads(T, EVEN_LOW, j, wasm_v128_and(w0, c->byte), wasm_v128_and(w1, c->byte), q, sum);
-  dot_quads(T, ODD_HIGH, j, wasm_u16x8_shr(w2, 8), wasm_u16x8_shr(w3, 8), q, sum);
+  dot_quads(EVEN_LOW, j, wasm_v128_and(w0, c->byte), wasm_v128_and(w1, c->byte), q, sum);
+  dot_quads(ODD_HIGH, j, wasm_u16x8_shr(w2, 8), wasm_u16x8_shr(w3, 8), q, sum);
 }
 
 /* sum += part * 2^bits, then part = 0 */
-INLINE void take_over(int n, int bits, v128_t part[MOST][2], v128_t sum[MOST][2]) {
-  UNROLL for (int i = 0; i < n; i++) {
+INLINE void take_over(int G, int bits, v128_t part[MOST][2], v128_t sum[MOST][2]) {
+  UNROLL for (int g = 0; g < G; g++) {
     UNROLL for (int h = 0; h < 2; h++) {
-      sum[i][h] = wasm_i32x4_add(sum[i][h], wasm_i32x4_shl(part[i][h], bits));
-      part[i][h] = simd_zero();
+      sum[g][h] = wasm_i32x4_add(sum[g][h], wasm_i32x4_shl(part[g][h], bits));
+      part[g][h] = simd_zero();
     }
   }
 }
 
-/* One group of rows and one token: one pass. More: three, as in dot_nibbles. */
-INLINE void dot_bytes(int G, int T, const uint8_t *const *w, const uint8_t *q, const constants *c,
+/* Three passes, for which the registers suffice. */
+INLINE void dot_bytes(int G, const uint8_t *const *w, const uint8_t *q, const constants *c,
                       v128_t sum[MOST][2]) {
-  v128_t part[MOST][2], units[MOST][2];
-  UNROLL for (int i = 0; i < G * T; i++)
-    part[i][0] = part[i][1] = units[i][0] = units[i][1] = simd_zero();
-  if (G * T == 1) {
-    UNROLL for (int j = 0; j < 4; j++) {
-      dot_units(T, j, w[0] + 32 * j, q, units);
-      dot_16ths(T, j, w[0] + 32 * j, q, c, part);
-      dot_256ths(T, j, w[0] + 32 * j, q, c, sum);
-    }
-    take_over(1, 8, units, sum);
-    take_over(1, 4, part, sum);
-    return;
-  }
+  v128_t part[MOST][2];
+  UNROLL for (int g = 0; g < G; g++)
+    part[g][0] = part[g][1] = simd_zero();
   UNROLL for (int j = 0; j < 4; j++)
-    UNROLL for (int g = 0; g < G; g++) dot_units(T, j, w[g] + 32 * j, q, part + g * T);
-  take_over(G * T, 8, part, sum);
+    UNROLL for (int g = 0; g < G; g++) dot_units(j, w[g] + 32 * j, q, part[g]);
+  take_over(G, 8, part, sum);
   UNROLL for (int j = 0; j < 4; j++)
-    UNROLL for (int g = 0; g < G; g++) dot_16ths(T, j, w[g] + 32 * j, q, c, part + g * T);
-  take_over(G * T, 4, part, sum);
+    UNROLL for (int g = 0; g < G; g++) dot_16ths(j, w[g] + 32 * j, q, c, part[g]);
+  take_over(G, 4, part, sum);
   UNROLL for (int j = 0; j < 4; j++)
-    UNROLL for (int g = 0; g < G; g++) dot_256ths(T, j, w[g] + 32 * j, q, c, sum + g * T);
+    UNROLL for (int g = 0; g < G; g++) dot_256ths(j, w[g] + 32 * j, q, c, sum[g]);
 }
 
-INLINE void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high) {
-  v128_t odd = wasm_v128_and(high, wasm_i16x8_const_splat((int16_t)0xff00));
-  put_four_quads(q + EVEN_LOW * 16 * T, T, wasm_i16x8_shl(low, 8));
-  put_four_quads(q + ODD_LOW * 16 * T, T, wasm_i16x8_shr(low, 8));
-  put_four_quads(q + EVEN_HIGH * 16 * T, T, wasm_i16x8_shr(wasm_i16x8_shl(high, 8), 4));
-  put_four_quads(q + ODD_HIGH * 16 * T, T, odd);
+/* Signed weights, as many bits up as activations are prepared for: nibbles and bytes alike. */
+INLINE void unpack(int bits, const uint8_t *w, const constants *c, v128_t *tile, int step) {
+  UNROLL for (int j = 0; j < 4; j++) {
+    UNROLL for (int h = 0; h < 2; h++) {
+      v128_t *to = tile + j * step + h;
+      v128_t v = wasm_v128_load(w + 32 * j + 16 * h);
+      if (bits == 4) {
+        to[EVEN_LOW * 4 * step] =
+            wasm_i16x8_sub(wasm_v128_and(v, c->bits0), wasm_i16x8_const_splat(8));
+        to[ODD_LOW * 4 * step] =
+            wasm_i16x8_sub(wasm_v128_and(v, c->bits8), wasm_i16x8_const_splat(0x800));
+        to[EVEN_HIGH * 4 * step] =
+            wasm_i16x8_sub(wasm_v128_and(v, c->bits4), wasm_i16x8_const_splat(0x80));
+        to[ODD_HIGH * 4 * step] =
+            wasm_i16x8_sub(wasm_u16x8_shr(v, 12), wasm_i16x8_const_splat(8));
+        continue;
+      }
+      v128_t center = wasm_i8x16_const_splat((int8_t)0x80);
+      v128_t low = wasm_v128_xor(v, center);
+      v128_t high = wasm_v128_xor(wasm_v128_load(w + 128 + 32 * j + 16 * h), center);
+      to[EVEN_LOW * 4 * step] = wasm_i16x8_shr(wasm_i16x8_shl(low, 8), 8);
+      to[ODD_LOW * 4 * step] = wasm_v128_andnot(low, c->byte);
+      to[EVEN_HIGH * 4 * step] = wasm_i16x8_shr(wasm_i16x8_shl(high, 8), 4);
+      to[ODD_HIGH * 4 * step] = wasm_i16x8_shr(high, 8);
+    }
+  }
+}
+
+INLINE void dot_pair(int bits, int n, const v128_t *w, const uint8_t *quad, const constants *c,
+                     v128_t *sum) {
+  v128_t a0 = wasm_v128_load32_splat(quad), a1 = wasm_v128_load32_splat(quad + 4);
+  (void)bits, (void)c;
+  UNROLL for (int i = 0; i < n; i++) {
+    v128_t v = wasm_v128_load(w + i);
+    dot(v, a0, &sum[i]);
+    dot(v, a1, &sum[n + i]);
+  }
+}
+
+INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]) {
+  quads[EVEN_LOW] = wasm_i16x8_shl(low, 8);
+  quads[ODD_LOW] = wasm_i16x8_shr(low, 8);
+  quads[EVEN_HIGH] = wasm_i16x8_shr(wasm_i16x8_shl(high, 8), 4);
+  quads[ODD_HIGH] = wasm_v128_and(high, wasm_i16x8_const_splat((int16_t)0xff00));
 }
 
 INLINE offsets offsets_of(byte_sums a) {
@@ -163,17 +187,14 @@ void bq_simd128_quantize(const float *x, size_t x_stride, size_t k, size_t token
   quantize_panel(x, x_stride, k, tokens, panel, 0x1p-8f);
 }
 
-#define MATMUL_SLOT(name, shape)                                                                 \
-  void bq_simd128_matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, \
-                                float *y, size_t y_stride) {                                     \
-    matmul_tiled(shape, w, a, row0, row1, y, y_stride);                                          \
-  }
+PAIRS(multiply_whole, 4, false)
+PAIRS(multiply_halves, 4, true)
 
-MATMUL_SLOT(bq4_16, BQ_SHAPE_BQ4_16)
-MATMUL_SLOT(bq4_32, BQ_SHAPE_BQ4_32)
-MATMUL_SLOT(bq4_64, BQ_SHAPE_BQ4_64)
-MATMUL_SLOT(bq4h_32, BQ_SHAPE_BQ4H_32)
-MATMUL_SLOT(bq8_32, BQ_SHAPE_BQ8_32)
+MATMUL_SLOT(, bq_simd128_matmul_bq4_16, bq4_16, BQ_SHAPE_BQ4_16, multiply_halves)
+MATMUL_SLOT(, bq_simd128_matmul_bq4_32, bq4_32, BQ_SHAPE_BQ4_32, multiply_whole)
+MATMUL_SLOT(, bq_simd128_matmul_bq4_64, bq4_64, BQ_SHAPE_BQ4_64, multiply_whole)
+MATMUL_SLOT(, bq_simd128_matmul_bq4h_32, bq4h_32, BQ_SHAPE_BQ4H_32, multiply_whole)
+MATMUL_SLOT(, bq_simd128_matmul_bq8_32, bq8_32, BQ_SHAPE_BQ8_32, multiply_whole)
 
 #else
 typedef int no_simd128; /* a translation unit must declare something */

@@ -1,28 +1,35 @@
 /* Matmuls over tiled weights, written once for the simd128 and relaxed tables. Rows lie in the
- * lanes: one 16-byte load holds 4 weight bytes of each of 4 rows, activations are splatted, and
- * nothing is ever summed across lanes.
+ * lanes: one 16-byte load holds weights of each of 4 rows, activations are splatted, and nothing is
+ * ever summed across lanes.
  *
- * A loop takes G groups of 8 rows times T tokens; one of G and T is 1. Tokens share the loads of
- * weights, groups those of activations.
+ * One token takes weights out of the tiles, several groups of 8 rows at once, which share the loads
+ * of activations. Of more tokens two are taken at once, a *pair*; for all pairs weights are unpacked
+ * once, a *strip* of several groups of rows.
  *
- * A panel holds groups of 4 tokens, the last one filled up, or one token alone if that is what is
- * left. A group of T is [blocks of 32 k][T * PANEL_TOKEN] bytes, the blocks rounded up to an even number since a tile may cover 64 k. A block is T * PANEL_Q
- * bytes of activations in *quads* of 4 bytes, one per token next to each other; then T f32 scales and
- * T i32 offsets each for ALL, LOW and BYTES.
+ * A panel holds pairs, then one token alone if that is what is left. With T tokens (2 or 1) each is
+ * [blocks of 32 k][T * PANEL_TOKEN] bytes, the blocks rounded up to an even number since a tile may
+ * cover 64 k. A block is T * PANEL_Q bytes of activations in *quads* of 4 bytes, one per token next to
+ * each other; then T f32 scales and T i32 offsets each for ALL, LOW and BYTES.
  *
  * The file that includes this says how quads look and multiply (all inlined):
  *   enum { PANEL_Q }     bytes of activations per token and block
  *   typedef ... constants;  constants prepare(void);    made once per matmul
  *   int streams(bq_tile_shape s);    groups that are taken at once for one token, at most MOST
- *   void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high);
+ *   int strip_groups(int bits);      groups of a strip, at most MOST_GROUPS
+ *   void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
  *   offsets offsets_of(byte_sums a);
- *   void dot_nibbles(int G, int T, int part, const uint8_t *const *w, const uint8_t *q,
- *                    const constants *c, v128_t sum[MOST][2]);
- *   void dot_bytes(int G, int T, const uint8_t *const *w, const uint8_t *q, const constants *c,
+ *   v128_t float_of(v128_t sum);     as f32
+ *   void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q, const constants *c,
+ *                    v128_t sum[MOST][2]);
+ *   void dot_bytes(int G, const uint8_t *const *w, const uint8_t *q, const constants *c,
  *                  v128_t sum[MOST][2]);
- * sum[g * T + t][h] += products of token t with rows 4h...4h+3 of group g, whose weights lie at w[g];
- * q is a panel block. sum starts at the block's offset, which takes back what tiles add to each
- * weight (8 or 128). */
+ *   void unpack(int bits, const uint8_t *w, const constants *c, v128_t *to, int step);
+ *   v128_t start_of(int part, int T, const uint8_t *offsets);    of one of T tokens
+ *   void dot_pair(int bits, int n, const v128_t *w, const uint8_t *quad, const constants *c, v128_t *sum);
+ * One token: sum[g][h] += products with rows 4h...4h+3 of group g, whose weights lie at w[g]; q is a
+ * panel block. sum starts at the block's offset, which takes back what tiles add to each weight (8 or
+ * 128). Pairs: `unpack` makes what meets quad j of rows 4h... of a group to[j * step + h];
+ * sum[t * n + i] += products of token t with w[i]; it starts at start_of the token's offsets. */
 #ifndef BQ_KERNELS_SIMD_TILES_H
 #define BQ_KERNELS_SIMD_TILES_H
 
@@ -32,8 +39,9 @@
 
 /* What a dot covers: nibbles of k 0...15, of 16...31, of all 32; or 32 bytes. */
 enum { LOW = 1, HIGH = 2, ALL = 3, BYTES = 4 };
-enum { TOKENS = 4, MOST = 8 };       /* tokens at once; groups or tokens at once */
+enum { MOST = 8, MOST_GROUPS = 3 };  /* groups at once: of one token, of a strip */
 enum { PANEL_TOKEN = PANEL_Q + 16 }; /* bytes per token and block */
+enum { QUADS = PANEL_Q / 4 };
 
 /* Sums over the 32 activations of a block: of k 0...15, of 16...31, of all that are negative. */
 typedef struct byte_sums {
@@ -47,45 +55,23 @@ typedef struct offsets {
 
 INLINE constants prepare(void);
 INLINE int streams(bq_tile_shape s);
-INLINE void put_quads(uint8_t *q, size_t T, v128_t low, v128_t high);
+INLINE int strip_groups(int bits);
+INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
 INLINE offsets offsets_of(byte_sums a);
-INLINE void dot_nibbles(int G, int T, int part, const uint8_t *const *w, const uint8_t *q,
+INLINE v128_t float_of(v128_t sum);
+INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
                         const constants *c, v128_t sum[MOST][2]);
-INLINE void dot_bytes(int G, int T, const uint8_t *const *w, const uint8_t *q, const constants *c,
+INLINE void dot_bytes(int G, const uint8_t *const *w, const uint8_t *q, const constants *c,
                       v128_t sum[MOST][2]);
+INLINE void unpack(int bits, const uint8_t *w, const constants *c, v128_t *to, int step);
+INLINE v128_t start_of(int part, int T, const uint8_t *offsets);
+INLINE void dot_pair(int bits, int n, const v128_t *w, const uint8_t *quad, const constants *c,
+                     v128_t *sum);
 
 INLINE size_t panel_blocks(size_t k) { return (k + 63) / 64 * 2; }
 
-/* Tokens that are taken together when `left` are left. */
-INLINE size_t group_tokens(size_t left) { return left == 1 ? 1 : TOKENS; }
-
 INLINE size_t panel_size(size_t k, size_t tokens) {
-  const size_t whole = tokens / TOKENS * TOKENS;
-  return panel_blocks(k) * (whole + (tokens > whole ? group_tokens(tokens - whole) : 0)) *
-         PANEL_TOKEN;
-}
-
-/* --- products --------------------------------------------------------------------------------- */
-
-INLINE void start_sums(int G, int T, int part, const uint8_t *q, v128_t sum[MOST][2]) {
-  UNROLL for (int t = 0; t < T; t++) {
-    const uint8_t *all = q + T * (PANEL_Q + 4) + 4 * t, *low = all + 4 * T, *bytes = low + 4 * T;
-    v128_t start = wasm_v128_load32_splat(part == BYTES ? bytes : part == LOW ? low : all);
-    if (part == HIGH) start = wasm_i32x4_sub(start, wasm_v128_load32_splat(low));
-    UNROLL for (int g = 0; g < G; g++) sum[g * T + t][0] = sum[g * T + t][1] = start;
-  }
-}
-
-/* acc += (float(sum) * a_scale) * w_scale */
-INLINE void scale_and_add(int T, const uint8_t *q, v128_t w_scale[2], v128_t sum[][2],
-                          v128_t acc[][2]) {
-  UNROLL for (int t = 0; t < T; t++) {
-    v128_t a_scale = wasm_v128_load32_splat(q + T * PANEL_Q + 4 * t);
-    UNROLL for (int h = 0; h < 2; h++) {
-      v128_t dot = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(sum[t][h]), a_scale);
-      acc[t][h] = wasm_f32x4_add(acc[t][h], wasm_f32x4_mul(dot, w_scale[h]));
-    }
-  }
+  return panel_blocks(k) * tokens * PANEL_TOKEN;
 }
 
 typedef struct matmul_constants {
@@ -93,51 +79,18 @@ typedef struct matmul_constants {
   simd_f16_constants f16;
 } matmul_constants;
 
-/* 32 k of G tiles, or `part` of them: weights `at` bytes into each, the scales they belong to
- * `scales` bytes. */
-INLINE void add_block(bq_tile_shape s, int G, int T, int part, const uint8_t *const *tile,
-                      uint32_t scales, uint32_t at, const uint8_t *q, const matmul_constants *c,
-                      v128_t acc[][2]) {
-  v128_t sum[MOST][2], w_scale[2];
-  const uint8_t *w[MOST];
-  UNROLL for (int g = 0; g < G; g++) w[g] = tile[g] + at;
-  start_sums(G, T, part, q, sum);
-  if (part == BYTES) dot_bytes(G, T, w, q, &c->dot, sum);
-  else dot_nibbles(G, T, part, w, q, &c->dot, sum);
-  UNROLL for (int g = 0; g < G; g++) {
-    UNROLL for (int h = 0; h < 2; h++)
-      w_scale[h] = s.scale_size == 2 ? simd_load_f16_finite(tile[g] + scales + 8 * h, &c->f16)
-                                     : wasm_v128_load(tile[g] + scales + 16 * h);
-    scale_and_add(T, q, w_scale, sum + g * T, acc + g * T);
-  }
+INLINE void load_scale(bq_tile_shape s, const uint8_t *p, const matmul_constants *c,
+                       v128_t scale[2]) {
+  UNROLL for (int h = 0; h < 2; h++)
+    scale[h] = s.scale_size == 2 ? simd_load_f16_finite(p + 8 * h, &c->f16)
+                                 : wasm_v128_load(p + 16 * h);
 }
 
-INLINE void add_tiles(bq_tile_shape s, int G, int T, const uint8_t *const *tile, const uint8_t *q,
-                      const matmul_constants *c, v128_t acc[][2]) {
-  const uint32_t w = bq_tile_scale_bytes(s);
-  if (s.bits == 8) {
-    add_block(s, G, T, BYTES, tile, 0, w, q, c, acc);
-  } else if (s.block == 16) {
-    add_block(s, G, T, LOW, tile, 0, w, q, c, acc);
-    add_block(s, G, T, HIGH, tile, BQ_TILE_ROWS * 4, w, q, c, acc);
-  } else {
-    add_block(s, G, T, ALL, tile, 0, w, q, c, acc);
-    if (s.step == 64) add_block(s, G, T, ALL, tile, 0, w + 128, q + T * PANEL_TOKEN, c, acc);
-  }
+/* acc += (float(sum) * a_scale) * w_scale */
+INLINE void scale_and_add(v128_t sum, v128_t a_scale, v128_t w_scale, v128_t *acc) {
+  v128_t dot = wasm_f32x4_mul(float_of(sum), a_scale);
+  *acc = wasm_f32x4_add(*acc, wasm_f32x4_mul(dot, w_scale));
 }
-
-/* The same memory, out of the compiler's sight: it can't keep it in registers. */
-INLINE v128_t (*hide_sums(v128_t sums[MOST][2]))[2] {
-  __asm__("" : "+r"(sums));
-  return sums;
-}
-
-/* Where results go: `rows` of the 8 of each group of rows, of the first `n` groups or tokens (groups:
- * all or 1; several are whole), each `gap` floats behind the one before. */
-typedef struct output {
-  float *y;
-  size_t rows, n, gap;
-} output;
 
 /* Rare: a call keeps it out of every loop's code. */
 static __attribute__((noinline)) void store_some(float *y, v128_t low, v128_t high, size_t rows) {
@@ -145,8 +98,9 @@ static __attribute__((noinline)) void store_some(float *y, v128_t low, v128_t hi
   if (rows > 4) simd_store_part(y + 4, high, rows - 4);
 }
 
+/* `rows` (at least 1) or 8, whatever is less. */
 INLINE void store_rows(float *y, const v128_t acc[2], size_t rows) {
-  if (rows == BQ_TILE_ROWS) {
+  if (rows >= BQ_TILE_ROWS) {
     wasm_v128_store(y, acc[0]);
     wasm_v128_store(y + 4, acc[1]);
   } else {
@@ -154,23 +108,62 @@ INLINE void store_rows(float *y, const v128_t acc[2], size_t rows) {
   }
 }
 
-/* G groups of 8 rows, their tiles `gap` bytes apart, times T tokens. */
-INLINE void multiply(bq_tile_shape s, int G, int T, const uint8_t *tiles, size_t gap,
-                     size_t n_tiles, const uint8_t *panel, const matmul_constants *c, output out) {
-  /* The integer sums of four tokens take all registers; in memory the others cost least. */
-  v128_t memory[MOST][2], (*acc)[2] = T == TOKENS ? hide_sums(memory) : memory;
-  UNROLL for (int i = 0; i < G * T; i++)
-    acc[i][0] = acc[i][1] = simd_zero();
+/* --- one token -------------------------------------------------------------------------------- */
+
+/* 32 k of G tiles, or `part` of them: weights `at` bytes into each, the scales they belong to
+ * `scales` bytes. */
+INLINE void add_block(bq_tile_shape s, int G, int part, const uint8_t *const *tile, uint32_t scales,
+                      uint32_t at, const uint8_t *q, const matmul_constants *c, v128_t acc[][2]) {
+  v128_t sum[MOST][2], w_scale[2];
+  const uint8_t *w[MOST];
+  const v128_t start = start_of(part, 1, q + PANEL_Q + 4);
+  UNROLL for (int g = 0; g < G; g++) w[g] = tile[g] + at, sum[g][0] = sum[g][1] = start;
+  if (part == BYTES) dot_bytes(G, w, q, &c->dot, sum);
+  else dot_nibbles(G, part, w, q, &c->dot, sum);
+  v128_t a_scale = wasm_v128_load32_splat(q + PANEL_Q);
+  UNROLL for (int g = 0; g < G; g++) {
+    load_scale(s, tile[g] + scales, c, w_scale);
+    UNROLL for (int h = 0; h < 2; h++) scale_and_add(sum[g][h], a_scale, w_scale[h], &acc[g][h]);
+  }
+}
+
+INLINE void add_tiles(bq_tile_shape s, int G, const uint8_t *const *tile, const uint8_t *q,
+                      const matmul_constants *c, v128_t acc[][2]) {
+  const uint32_t w = bq_tile_scale_bytes(s);
+  if (s.bits == 8) {
+    add_block(s, G, BYTES, tile, 0, w, q, c, acc);
+  } else if (s.block == 16) {
+    add_block(s, G, LOW, tile, 0, w, q, c, acc);
+    add_block(s, G, HIGH, tile, BQ_TILE_ROWS * 4, w, q, c, acc);
+  } else {
+    add_block(s, G, ALL, tile, 0, w, q, c, acc);
+    if (s.step == 64) add_block(s, G, ALL, tile, 0, w + 128, q + PANEL_TOKEN, c, acc);
+  }
+}
+
+/* Where results go: `rows` of the 8 of each group of rows, of the first `n` groups (all or 1; several
+ * are whole), each `gap` floats behind the one before. */
+typedef struct output {
+  float *y;
+  size_t rows, n, gap;
+} output;
+
+/* G groups of 8 rows, their tiles `gap` bytes apart. */
+INLINE void multiply(bq_tile_shape s, int G, const uint8_t *tiles, size_t gap, size_t n_tiles,
+                     const uint8_t *panel, const matmul_constants *c, output out) {
+  v128_t acc[MOST][2];
+  UNROLL for (int g = 0; g < G; g++)
+    acc[g][0] = acc[g][1] = simd_zero();
   for (size_t i = 0; i < n_tiles; i++) {
     const uint8_t *tile[MOST];
     UNROLL for (int g = 0; g < G; g++) tile[g] = tiles + (size_t)g * gap;
-    add_tiles(s, G, T, tile, panel, c, acc);
+    add_tiles(s, G, tile, panel, c, acc);
     tiles += bq_tile_size(s);
-    panel += s.step / 32 * T * PANEL_TOKEN;
+    panel += s.step / 32 * PANEL_TOKEN;
   }
-  UNROLL for (int i = 0; i < G * T; i++)
-    if ((size_t)i < out.n)
-      store_rows(out.y + (size_t)i * out.gap, acc[i], i > 0 && T == 1 ? BQ_TILE_ROWS : out.rows);
+  UNROLL for (int g = 0; g < G; g++)
+    if ((size_t)g < out.n)
+      store_rows(out.y + (size_t)g * out.gap, acc[g], g > 0 ? BQ_TILE_ROWS : out.rows);
 }
 
 /* Rows that one token meets: y[rows]. Each weight is needed once then, and mostly comes from memory.
@@ -199,33 +192,148 @@ INLINE void multiply_one(bq_tile_shape s, const uint8_t *tiles, size_t n_tiles,
     const size_t left = rows - first * BQ_TILE_ROWS;
     const output out = {y + first * BQ_TILE_ROWS, left < BQ_TILE_ROWS ? left : BQ_TILE_ROWS, n,
                         gap * BQ_TILE_ROWS};
-    multiply(s, streams(s), 1, tiles + first * group, gap * group, n_tiles, panel, c, out);
+    multiply(s, streams(s), tiles + first * group, gap * group, n_tiles, panel, c, out);
   }
 }
 
-INLINE void matmul_tiled(bq_tile_shape s, const bq_matrix *m, const bq_batch *a, size_t row0,
-                         size_t row1, float *y, size_t y_stride) {
-  const size_t n_tiles = bq_tiles_per_row(s, m->cols), group = n_tiles * bq_tile_size(s);
-  const size_t grouped = a->tokens % TOKENS == 1 ? a->tokens - 1 : a->tokens;
-  const size_t panel_group = panel_size(m->cols, TOKENS);
-  const uint8_t *first = m->data + row0 / BQ_TILE_ROWS * group, *tiles = first;
+/* --- pairs of tokens ---------------------------------------------------------------------------- */
+
+/* A strip is [blocks of 32 k][QUADS + scales][groups][2] vectors: what dots take of 4 rows each, and
+ * their scales, of which there are two where k 0...15 and 16...31 have their own. As many blocks as
+ * stay in the L1 cache beside a pair's activations, as many tokens as make unpacking cheap. */
+enum {
+  STRIP_BLOCKS = 24,
+  STRIP_TOKENS = 32,
+  STRIP_VECTORS = STRIP_BLOCKS * (QUADS + 2) * 2 * MOST_GROUPS
+};
+
+INLINE int strip_vectors(bq_tile_shape s) { /* per block */
+  return (QUADS + (s.block == 16 ? 2 : 1)) * 2 * strip_groups((int)s.bits);
+}
+
+/* n tiles of a group of rows become its part of a strip. */
+INLINE void unpack_tiles(bq_tile_shape s, const uint8_t *tile, size_t n, v128_t *to) {
   const matmul_constants c = {prepare(), simd_f16_prepare()};
-  if (grouped > 0) {
-    for (size_t r = row0; r < row1; r += BQ_TILE_ROWS, tiles += group) {
-      const size_t rows = row1 - r < BQ_TILE_ROWS ? row1 - r : BQ_TILE_ROWS;
-      const uint8_t *panel = a->panel;
-      for (size_t t = 0; t < grouped; t += TOKENS) {
-        const size_t left = grouped - t;
-        const output out = {y + t * y_stride + r, rows, left < TOKENS ? left : TOKENS, y_stride};
-        multiply(s, 1, TOKENS, tiles, 0, n_tiles, panel, &c, out);
-        panel += panel_group;
-      }
+  const int step = 2 * strip_groups((int)s.bits);
+  const uint32_t w = bq_tile_scale_bytes(s);
+  KEEP_LOOP for (size_t i = 0; i < n; i++, tile += bq_tile_size(s)) {
+    UNROLL for (uint32_t b = 0; b < s.step / 32; b++, to += strip_vectors(s)) {
+      unpack((int)s.bits, tile + w + 128 * b, &c.dot, to, step);
+      load_scale(s, tile, &c, to + QUADS * step);
+      if (s.block == 16) load_scale(s, tile + BQ_TILE_ROWS * 4, &c, to + (QUADS + 1) * step);
     }
   }
-  if (grouped < a->tokens)
-    multiply_one(s, first, n_tiles, a->panel + panel_size(m->cols, grouped), &c, row1 - row0,
-                 y + grouped * y_stride + row0);
 }
+
+/* acc[t * n + i] += products of n vectors of a strip, or of `part` of its k. More sums than these
+ * would not find registers; fewer wait for each other, since a dot takes some five cycles. */
+INLINE void add_pair(int bits, int part, int n, const v128_t *w, const uint8_t *q,
+                     const constants *c, v128_t *acc) {
+  const int from = part == HIGH ? QUADS / 2 : 0, to = part == LOW ? QUADS / 2 : QUADS;
+  const v128_t *scale = w + (QUADS + (part == HIGH)) * n;
+  const uint8_t *a_scale = q + 2 * PANEL_Q;
+  v128_t sum[4 * MOST_GROUPS];
+  UNROLL for (int t = 0; t < 2; t++) {
+    const v128_t start = start_of(part, 2, a_scale + 8 + 4 * t);
+    UNROLL for (int i = 0; i < n; i++) sum[t * n + i] = start;
+  }
+  UNROLL for (int j = from; j < to; j++) dot_pair(bits, n, w + j * n, q + 8 * j, c, sum);
+  UNROLL for (int t = 0; t < 2; t++) {
+    const v128_t a = wasm_v128_load32_splat(a_scale + 4 * t);
+    UNROLL for (int i = 0; i < n; i++) scale_and_add(sum[t * n + i], a, scale[i], acc + t * n + i);
+  }
+}
+
+/* A pair's `blocks` of a strip. The sums of dots take all registers, so the others are in memory. */
+INLINE void multiply_pair(int bits, bool halves, const v128_t *strip, size_t blocks,
+                          const uint8_t *panel, v128_t *acc) {
+  const constants c = prepare();
+  const int n = 2 * strip_groups(bits), vectors = (QUADS + (halves ? 2 : 1)) * n;
+  KEEP_LOOP for (size_t b = 0; b < blocks; b++, strip += vectors, panel += 2 * PANEL_TOKEN) {
+    if (halves) {
+      add_pair(bits, LOW, n, strip, panel, &c, acc);
+      add_pair(bits, HIGH, n, strip, panel, &c, acc);
+    } else {
+      add_pair(bits, bits == 8 ? BYTES : ALL, n, strip, panel, &c, acc);
+    }
+  }
+}
+
+typedef void pair_fn(const v128_t *strip, size_t blocks, const uint8_t *panel, v128_t *acc);
+
+/* One function for all types whose strips look the same. */
+#define PAIRS(name, bits, halves)                                                              \
+  static __attribute__((noinline)) void name(const v128_t *strip, size_t blocks,               \
+                                             const uint8_t *panel, v128_t *acc) {              \
+    multiply_pair(bits, halves, strip, blocks, panel, acc);                                    \
+  }
+
+typedef struct strip_type {
+  bq_tile_shape shape;
+  void (*unpack)(const uint8_t *tile, size_t n, v128_t *to);
+  pair_fn *multiply;
+} strip_type;
+
+/* Up to `groups` groups of rows times `tokens`; those that are missing are the last one again. */
+static void multiply_strip(const strip_type *type, const bq_matrix *m, const uint8_t *panel,
+                           size_t tokens, size_t row, size_t left, float *y, size_t y_stride) {
+  v128_t strip[STRIP_VECTORS], acc[STRIP_TOKENS * 2 * MOST_GROUPS];
+  const bq_tile_shape s = type->shape;
+  const size_t groups = (size_t)strip_groups((int)s.bits), per_tile = s.step / 32;
+  const size_t n_tiles = bq_tiles_per_row(s, m->cols), most = STRIP_BLOCKS / per_tile;
+  const uint8_t *tiles = m->data + row / BQ_TILE_ROWS * n_tiles * bq_tile_size(s);
+  memset(acc, 0, tokens * 2 * groups * sizeof *acc);
+  for (size_t at = 0; at < n_tiles; at += most) {
+    const size_t n = n_tiles - at < most ? n_tiles - at : most;
+    const uint8_t *q = panel + at * per_tile * 2 * PANEL_TOKEN;
+    for (size_t g = 0, tile = at; g < groups; g++) {
+      type->unpack(tiles + tile * bq_tile_size(s), n, strip + 2 * g);
+      if ((g + 1) * BQ_TILE_ROWS < left) tile += n_tiles;
+    }
+    for (size_t t = 0; t < tokens; t += 2, q += panel_size(m->cols, 2))
+      type->multiply(strip, n * per_tile, q, acc + t * 2 * groups);
+  }
+  for (size_t t = 0; t < tokens; t++)
+    for (size_t g = 0; g < groups && g * BQ_TILE_ROWS < left; g++)
+      store_rows(y + t * y_stride + row + g * BQ_TILE_ROWS, acc + (t * groups + g) * 2,
+                 left - g * BQ_TILE_ROWS);
+}
+
+static __attribute__((noinline)) void matmul_pairs(const strip_type *type, const bq_matrix *m,
+                                                   const bq_batch *a, size_t row0, size_t row1,
+                                                   float *y, size_t y_stride) {
+  const size_t rows = (size_t)strip_groups((int)type->shape.bits) * BQ_TILE_ROWS;
+  for (size_t t = 0, n; t + 1 < a->tokens; t += n) {
+    n = (a->tokens - t) / 2 * 2;
+    if (n > STRIP_TOKENS) n = STRIP_TOKENS;
+    for (size_t r = row0; r < row1; r += rows)
+      multiply_strip(type, m, a->panel + panel_size(m->cols, t), n, r, row1 - r, y + t * y_stride,
+                     y_stride);
+  }
+}
+
+INLINE void matmul_tiled(const strip_type *type, const bq_matrix *m, const bq_batch *a, size_t row0,
+                         size_t row1, float *y, size_t y_stride) {
+  const bq_tile_shape s = type->shape;
+  const size_t n_tiles = bq_tiles_per_row(s, m->cols), last = a->tokens - 1;
+  const uint8_t *tiles = m->data + row0 / BQ_TILE_ROWS * n_tiles * bq_tile_size(s);
+  if (a->tokens > 1) matmul_pairs(type, m, a, row0, row1, y, y_stride);
+  if (a->tokens % 2 == 0) return;
+  const matmul_constants c = {prepare(), simd_f16_prepare()};
+  multiply_one(s, tiles, n_tiles, a->panel + panel_size(m->cols, last), &c, row1 - row0,
+               y + last * y_stride + row0);
+}
+
+/* The matmul of a type, `linkage` void bq_..._name(...). pairs: a pair_fn. */
+#define MATMUL_SLOT(linkage, function, name, tile_shape, pairs)                                    \
+  static void unpack_##name(const uint8_t *tile, size_t n, v128_t *to) {                           \
+    unpack_tiles(tile_shape, tile, n, to);                                                         \
+  }                                                                                                \
+  linkage void function(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, float *y, \
+                        size_t y_stride) {                                                         \
+    static const strip_type type = {tile_shape, unpack_##name, pairs};                             \
+    matmul_tiled(&type, w, a, row0, row1, y, y_stride);                                            \
+  }
 
 /* --- activations ---------------------------------------------------------------------------- */
 
@@ -277,23 +385,10 @@ INLINE byte_sums sum_bytes(v128_t low, v128_t high) {
                      wasm_i32x4_extract_lane(sums, 2)};
 }
 
-/* Quad j of 4 goes to q + j * 4 * T. */
-INLINE void put_four_quads(uint8_t *q, size_t T, v128_t quads) {
-  if (T == 1) {
-    wasm_v128_store(q, quads);
-    return;
-  }
-  wasm_v128_store32_lane(q, quads, 0);
-  wasm_v128_store32_lane(q + 4 * T, quads, 1);
-  wasm_v128_store32_lane(q + 8 * T, quads, 2);
-  wasm_v128_store32_lane(q + 12 * T, quads, 3);
-}
-
-/* Token t of T of a panel block. */
-INLINE void put_block(uint8_t *block, size_t T, size_t t, quantized a, float scale_unit) {
+/* Token t of T: the quads of a block that begins at `block`. */
+INLINE void put_scales(uint8_t *block, size_t T, size_t t, quantized a, float scale_unit) {
   const offsets o = offsets_of(sum_bytes(a.low, a.high));
   const float scale = a.scale * scale_unit;
-  put_quads(block + 4 * t, T, a.low, a.high);
   block += T * PANEL_Q + 4 * t;
   memcpy(block, &scale, 4);
   memcpy(block + 4 * T, &o.all, 4);
@@ -301,31 +396,42 @@ INLINE void put_block(uint8_t *block, size_t T, size_t t, quantized a, float sca
   memcpy(block + 12 * T, &o.bytes, 4);
 }
 
-/* A row of k activations becomes token t of T of a panel group. */
-INLINE void quantize_row(const float *x, size_t k, uint8_t *group, size_t T, size_t t,
-                         float scale_unit) {
-  const size_t blocks = panel_blocks(k), whole = k / 32;
-  for (size_t b = 0; b < whole; b++, group += T * PANEL_TOKEN)
-    put_block(group, T, t, quantize_32(x + b * 32), scale_unit);
-  for (size_t b = whole; b < blocks; b++, group += T * PANEL_TOKEN) {
-    float part[32] = {0}; /* the end of the row, padding */
-    for (size_t i = b * 32; i < k; i++) part[i - b * 32] = x[i];
-    put_block(group, T, t, quantize_32(part), scale_unit);
+INLINE quantized quantize_block(const float *x, size_t b, size_t k) {
+  if (b < k / 32) return quantize_32(x + b * 32);
+  float part[32] = {0}; /* the end of the row, padding */
+  for (size_t i = b * 32; i < k; i++) part[i - b * 32] = x[i];
+  return quantize_32(part);
+}
+
+/* Rows of k activations, T of them, become a pair or a token alone. */
+INLINE void quantize_rows(size_t T, const float *x, size_t x_stride, size_t k, uint8_t *block,
+                          float scale_unit) {
+  const size_t blocks = panel_blocks(k);
+  KEEP_LOOP for (size_t b = 0; b < blocks; b++, block += T * PANEL_TOKEN) {
+    v128_t quads[2][PANEL_Q / 16];
+    UNROLL for (size_t t = 0; t < T; t++) {
+      const quantized a = quantize_block(x + t * x_stride, b, k);
+      quads_of(a.low, a.high, quads[t]);
+      put_scales(block, T, t, a, scale_unit);
+    }
+    UNROLL for (int i = 0; i < PANEL_Q / 16; i++) {
+      if (T == 1) {
+        wasm_v128_store(block + 16 * i, quads[0][i]);
+        continue;
+      }
+      wasm_v128_store(block + 32 * i, wasm_i32x4_shuffle(quads[0][i], quads[1][i], 0, 4, 1, 5));
+      wasm_v128_store(block + 32 * i + 16, wasm_i32x4_shuffle(quads[0][i], quads[1][i], 2, 6, 3, 7));
+    }
   }
 }
 
 /* The panel's scales are `scale_unit` times what they stand for. */
 INLINE void quantize_panel(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel,
                            float scale_unit) {
-  for (size_t t0 = 0; t0 < tokens; t0 += TOKENS) {
-    uint8_t *group = panel + panel_size(k, t0);
-    if (tokens - t0 == 1) quantize_row(x + t0 * x_stride, k, group, 1, 0, scale_unit);
-    else
-      for (size_t t = 0; t < TOKENS; t++) {
-        const size_t from = t0 + t < tokens ? t0 + t : tokens - 1; /* the last one fills up */
-        quantize_row(x + from * x_stride, k, group, TOKENS, t, scale_unit);
-      }
-  }
+  size_t t = 0;
+  for (; t + 2 <= tokens; t += 2)
+    quantize_rows(2, x + t * x_stride, x_stride, k, panel + panel_size(k, t), scale_unit);
+  if (t < tokens) quantize_rows(1, x + t * x_stride, 0, k, panel + panel_size(k, t), scale_unit);
 }
 
 #endif
