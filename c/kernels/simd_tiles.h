@@ -346,7 +346,6 @@ typedef struct quantized {
 INLINE v128_t round_four(const float *x, v128_t inv) {
   v128_t v = wasm_f32x4_mul(wasm_v128_load(x), inv);
   v = wasm_f32x4_pmax(wasm_f32x4_const_splat(-127.0f), v); /* NaN becomes -127 */
-  v = wasm_f32x4_pmin(wasm_f32x4_const_splat(127.0f), v);
   return wasm_i32x4_sub(wasm_f32x4_add(v, wasm_f32x4_const_splat(0x1.8p23f)),
                         wasm_i32x4_const_splat(0x4b400000));
 }
@@ -357,13 +356,18 @@ INLINE v128_t round_sixteen(const float *x, v128_t inv) {
   return wasm_i8x16_narrow_i16x8(a, b);
 }
 
-INLINE quantized quantize_32(const float *x) {
-  v128_t m = simd_zero();
-  UNROLL for (int i = 0; i < 32; i += 4)
-    m = wasm_f32x4_pmax(m, wasm_f32x4_abs(wasm_v128_load(x + i)));
+/* The largest size of 32 numbers. */
+INLINE float largest_of(const float *x) {
+  v128_t half[2] = {simd_zero(), simd_zero()};
+  UNROLL for (int i = 0; i < 8; i++)
+    half[i % 2] = wasm_f32x4_pmax(half[i % 2], wasm_f32x4_abs(wasm_v128_load(x + 4 * i)));
+  v128_t m = wasm_f32x4_pmax(half[0], half[1]);
   m = wasm_f32x4_pmax(m, wasm_i32x4_shuffle(m, m, 2, 3, 0, 1));
   m = wasm_f32x4_pmax(m, wasm_i32x4_shuffle(m, m, 1, 0, 3, 2));
-  float most = wasm_f32x4_extract_lane(m, 0);
+  return wasm_f32x4_extract_lane(m, 0);
+}
+
+INLINE quantized quantize_32(const float *x, float most) {
   if (!(most >= 0x1p-100f)) return (quantized){simd_zero(), simd_zero(), 0.0f};
   v128_t inv = wasm_f32x4_splat(127.0f / most);
   return (quantized){round_sixteen(x, inv), round_sixteen(x + 16, inv), most / 127.0f};
@@ -396,21 +400,17 @@ INLINE void put_scales(uint8_t *block, size_t T, size_t t, quantized a, float sc
   memcpy(block + 12 * T, &o.bytes, 4);
 }
 
-INLINE quantized quantize_block(const float *x, size_t b, size_t k) {
-  if (b < k / 32) return quantize_32(x + b * 32);
-  float part[32] = {0}; /* the end of the row, padding */
-  for (size_t i = b * 32; i < k; i++) part[i - b * 32] = x[i];
-  return quantize_32(part);
-}
-
-/* Rows of k activations, T of them, become a pair or a token alone. */
-INLINE void quantize_rows(size_t T, const float *x, size_t x_stride, size_t k, uint8_t *block,
-                          float scale_unit) {
-  const size_t blocks = panel_blocks(k);
-  KEEP_LOOP for (size_t b = 0; b < blocks; b++, block += T * PANEL_TOKEN) {
+/* Blocks from...to - 1 of T rows become those of a pair or a token alone. The largest numbers of several are
+ * looked for first: what is rounded has to wait for them. */
+INLINE void quantize_blocks(size_t T, size_t N, const float *x, size_t x_stride, uint8_t *block,
+                            float scale_unit) {
+  float most[2][4];
+  UNROLL for (size_t b = 0; b < N; b++)
+    UNROLL for (size_t t = 0; t < T; t++) most[t][b] = largest_of(x + t * x_stride + 32 * b);
+  UNROLL for (size_t b = 0; b < N; b++, block += T * PANEL_TOKEN) {
     v128_t quads[2][PANEL_Q / 16];
     UNROLL for (size_t t = 0; t < T; t++) {
-      const quantized a = quantize_block(x + t * x_stride, b, k);
+      const quantized a = quantize_32(x + t * x_stride + 32 * b, most[t][b]);
       quads_of(a.low, a.high, quads[t]);
       put_scales(block, T, t, a, scale_unit);
     }
@@ -422,6 +422,21 @@ INLINE void quantize_rows(size_t T, const float *x, size_t x_stride, size_t k, u
       wasm_v128_store(block + 32 * i, wasm_i32x4_shuffle(quads[0][i], quads[1][i], 0, 4, 1, 5));
       wasm_v128_store(block + 32 * i + 16, wasm_i32x4_shuffle(quads[0][i], quads[1][i], 2, 6, 3, 7));
     }
+  }
+}
+
+/* Rows of k activations, T of them. */
+INLINE void quantize_rows(size_t T, const float *x, size_t x_stride, size_t k, uint8_t *block,
+                          float scale_unit) {
+  const size_t blocks = panel_blocks(k), whole = k / 32;
+  size_t b = 0;
+  KEEP_LOOP for (; b + 1 <= whole; b += 1)
+    quantize_blocks(T, 1, x + 32 * b, x_stride, block + b * T * PANEL_TOKEN, scale_unit);
+  KEEP_LOOP for (; b < blocks; b++) { /* the end of the rows, padding */
+    float part[64] = {0};
+    for (size_t t = 0; t < T; t++)
+      for (size_t i = b * 32; i < k && i < b * 32 + 32; i++) part[32 * t + i - b * 32] = x[t * x_stride + i];
+    quantize_blocks(T, 1, part, 32, block + b * T * PANEL_TOKEN, scale_unit);
   }
 }
 
