@@ -89,6 +89,9 @@ typedef struct bq_attend_job {
 typedef struct bq_kernels {
   const char *name; /* "scalar", "simd128", "relaxed" */
 
+  /* Groups of 8 rows that matmuls of several tokens take at once: fewer cost as much. */
+  size_t batch_groups;
+
   /* Rows of BQ_TYPE_LIST; entries without `matmul` belong to types that don't run. */
   bq_matrix_ops matrix[BQ_TYPE_COUNT];
 

@@ -164,6 +164,7 @@ MATMUL_SLOT(static, matmul_bq8_32, bq8_32, BQ_SHAPE_BQ8_32, multiply_bytes)
 
 static const bq_kernels table = {
     .name = "relaxed",
+    .batch_groups = 3,
     .matrix = {[BQ_TYPE_F32] = {bq_simd128_matmul_f32, bq_scalar_row_f32, false},
                [BQ_TYPE_F16] = {bq_simd128_matmul_f16, bq_scalar_row_f16, false},
                [BQ_TYPE_BF16] = {bq_simd128_matmul_bf16, bq_scalar_row_bf16, false},

@@ -7,6 +7,7 @@
 
 static const bq_kernels table = {
     .name = "scalar",
+    .batch_groups = 1,
     .matrix = {FLOATS(F32, f32), FLOATS(F16, f16), FLOATS(BF16, bf16), TILED(BQ4_16, bq4_16),
                TILED(BQ4_32, bq4_32), TILED(BQ4_64, bq4_64), TILED(BQ4H_32, bq4h_32),
                TILED(BQ8_32, bq8_32)},

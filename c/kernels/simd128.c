@@ -8,6 +8,7 @@
 
 static const bq_kernels table = {
     .name = "simd128",
+    .batch_groups = 2,
     .matrix = {[BQ_TYPE_F32] = {bq_simd128_matmul_f32, bq_scalar_row_f32, false},
                [BQ_TYPE_F16] = {bq_simd128_matmul_f16, bq_scalar_row_f16, false},
                [BQ_TYPE_BF16] = {bq_simd128_matmul_bf16, bq_scalar_row_bf16, false},

@@ -136,14 +136,17 @@ static void run_products(const bq_session *s, const linear *l, const bq_batch *b
   }
 }
 
-/* Row groups that are shared out together. Kernels take several at once of a token alone. */
-static size_t grain_of(const bq_batch *batch) { return batch->tokens == 1 ? 8 : 1; }
+/* Row groups that are shared out together, since kernels take several at once. */
+static size_t grain_of(const bq_session *s, const bq_batch *batch) {
+  return batch->tokens == 1 ? 8 : s->model->kernels->batch_groups;
+}
 
 static void multiply(const bq_session *s, const linear *l, const bq_batch *batch, size_t slice,
                      size_t slices) {
   size_t total = 0;
   for (size_t i = 0; i < l->n; i++) total += row_groups(l->list[i].w);
-  for (bq_share share = bq_share_of(s, slice, slices, total, grain_of(batch)); bq_share_next(&share);)
+  for (bq_share share = bq_share_of(s, slice, slices, total, grain_of(s, batch));
+       bq_share_next(&share);)
     run_products(s, l, batch, share.from, share.to);
 }
 
@@ -167,7 +170,7 @@ static void run_gate(const job *j, const linear *l, const bq_batch *batch, size_
   const bq_session *s = j->s;
   enum { RUNS = 8 };
   size_t runs[RUNS][2], n = 0;
-  bq_share share = bq_share_of(s, slice, slices, row_groups(l->list[0].w), grain_of(batch));
+  bq_share share = bq_share_of(s, slice, slices, row_groups(l->list[0].w), grain_of(s, batch));
   while (bq_share_next(&share)) {
     for (size_t i = 0; i < l->n; i++)
       run_product(s, &l->list[i], batch, share.from, share.to, NULL);

@@ -198,12 +198,13 @@ static void test_matmul_shapes(void) {
 }
 
 static void test_matmul_tokens(void) {
-  const size_t tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 33};
+  const size_t tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 33, 70};
   uint64_t seed = 2;
   for (size_t i = 0; i < COUNT(TYPES); i++)
     for (size_t t = 0; t < COUNT(tokens); t++) {
       matmul_case(TYPES[i], 19, 97, tokens[t], RANDOM, &seed);
       matmul_case(TYPES[i], 24, 576, tokens[t], RANDOM, &seed);
+      matmul_case(TYPES[i], 40, 800, tokens[t], RANDOM, &seed); /* more than a strip of each */
     }
 }
 
@@ -229,7 +230,7 @@ static void test_matmul_extremes(void) {
 
 /* The largest sums that integers can meet: all weights at an end, all activations +-127. */
 static void test_matmul_saturation(void) {
-  float x[64], sign[2] = {1, -1};
+  float x[2 * 64], sign[2] = {1, -1};
   for (size_t i = 0; i < COUNT(TYPES); i++) {
     bq_type type = TYPES[i];
     if (!bq_type_get(type)->tile_step) continue;
@@ -237,12 +238,12 @@ static void test_matmul_saturation(void) {
     uint8_t *data = make_weights(type, 8, 64, RANDOM, &seed);
     for (int s = 0; s < 2; s++)
       for (int byte = 0; byte < 256; byte += 255) {
-        for (int k = 0; k < 64; k++) x[k] = sign[s] * 2.0f;
+        for (int k = 0; k < 2 * 64; k++) x[k] = sign[s] * 2.0f;
         const bq_type_facts *f = bq_type_get(type);
         size_t scales = type == BQ_TYPE_BQ4_16 ? 64 : f16_scales(type) ? 16 : 32;
         for (size_t tile = 0; tile < 64 / f->tile_step; tile++)
           memset(data + tile * f->tile_bytes + scales, byte, f->tile_bytes - scales);
-        problem p = {{data, 8, 64, type, NULL}, x, 64, 1};
+        problem p = {{data, 8, 64, type, NULL}, x, 64, 2};
         float *want = run_matmul(tables[0], p, 0, 8);
         check_scalar_matmul(p, want);
         for (size_t t = 1; t < n_tables; t++) check_matmul(tables[t], p, want);
