@@ -13,7 +13,7 @@
 #include "kernels/simd.h"
 
 /* Quads are four signed bytes in the order of k: quad j of 8. */
-enum { PANEL_Q = 32 };
+enum { PANEL_Q = 32, MOST_GROUPS = 3, STRIP_BLOCKS = 24 };
 
 typedef struct constants {
   v128_t nibble, center, zero;

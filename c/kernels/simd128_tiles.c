@@ -15,7 +15,7 @@
  *   EVEN_HIGH  (q[16 + 4j] << 4, q[16 + 4j + 2] << 4)       nibble in bits 4-7
  *   ODD_HIGH   (q[16 + 4j + 1] << 8, q[16 + 4j + 3] << 8)   nibble in bits 12-15, shifted down */
 enum { EVEN_LOW, ODD_LOW, EVEN_HIGH, ODD_HIGH };
-enum { PANEL_Q = 64 };
+enum { PANEL_Q = 64, MOST_GROUPS = 2, STRIP_BLOCKS = 16 };
 
 typedef struct constants {
   v128_t bits0, bits4, bits8, byte;

@@ -12,7 +12,8 @@
  * each other; then T f32 scales and T i32 offsets each for ALL, LOW and BYTES.
  *
  * The file that includes this says how quads look and multiply (all inlined):
- *   enum { PANEL_Q }     bytes of activations per token and block
+ *   enum { PANEL_Q, MOST_GROUPS, STRIP_BLOCKS }    bytes of activations per token and block; groups of
+ *                        rows and blocks of k of a strip, which lies on the stack: a thread has 64 KB
  *   typedef ... constants;  constants prepare(void);    made once per matmul
  *   int streams(bq_tile_shape s);    groups that are taken at once for one token, at most MOST
  *   int strip_groups(int bits);      groups of a strip, at most MOST_GROUPS
@@ -39,7 +40,7 @@
 
 /* What a dot covers: nibbles of k 0...15, of 16...31, of all 32; or 32 bytes. */
 enum { LOW = 1, HIGH = 2, ALL = 3, BYTES = 4 };
-enum { MOST = 8, MOST_GROUPS = 3 };  /* groups at once: of one token, of a strip */
+enum { MOST = 8 };                   /* groups of one token at once */
 enum { PANEL_TOKEN = PANEL_Q + 16 }; /* bytes per token and block */
 enum { QUADS = PANEL_Q / 4 };
 
@@ -202,7 +203,6 @@ INLINE void multiply_one(bq_tile_shape s, const uint8_t *tiles, size_t n_tiles,
  * their scales, of which there are two where k 0...15 and 16...31 have their own. As many blocks as
  * stay in the L1 cache beside a pair's activations, as many tokens as make unpacking cheap. */
 enum {
-  STRIP_BLOCKS = 24,
   STRIP_TOKENS = 32,
   STRIP_VECTORS = STRIP_BLOCKS * (QUADS + 2) * 2 * MOST_GROUPS
 };
