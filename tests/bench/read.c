@@ -2,7 +2,7 @@
  * turn. One JSON line per size: medians in GB/s and the median of the pairs' ratios.
  *
  *   make -f emscripten.mk bench-kernels
- *   build/native/bench-read [rounds, 41] */
+ *   build/native/bench-read [rounds, 41] [MB, else several] */
 #define _POSIX_C_SOURCE 200112L /* clock_gettime, pthread_barrier_t */
 #include <pthread.h>
 #include <stdint.h>
@@ -47,15 +47,18 @@ static double median(double *list, int n) {
 }
 
 int main(int argc, char **argv) {
-  static const size_t sizes[] = {25, 76, 150}; /* of a 135M model in BQ4H: 76 */
+  size_t sizes[] = {25, 76, 150}, count = sizeof sizes / sizeof *sizes; /* of a 135M model in BQ4H: 76 */
   static double one[MOST_ROUNDS], two[MOST_ROUNDS], ratio[MOST_ROUNDS];
   const int rounds = argc > 1 ? atoi(argv[1]) : 41;
+  const int megabytes = argc > 2 ? atoi(argv[2]) : 0;
   pthread_t thread;
+  if (megabytes < 0 || megabytes > 4000) return 1;
+  if (megabytes) sizes[0] = (size_t)megabytes, count = 1;
   if (rounds < 1 || rounds > MOST_ROUNDS) return 1;
   pthread_barrier_init(&begin, NULL, 2);
   pthread_barrier_init(&end, NULL, 2);
   if (pthread_create(&thread, NULL, second, NULL)) return 1;
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+  for (size_t i = 0; i < count; i++) {
     const size_t bytes = sizes[i] << 20;
     uint64_t *p = aligned_alloc(64, bytes);
     if (!p) return 1;

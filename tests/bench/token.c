@@ -115,3 +115,17 @@ EXPORT(uint32_t) token_read(uint32_t times) {
   while (times--) data.sink = plain_read(data.weights, data.bytes / 8 & ~(size_t)7, data.sink);
   return (uint32_t)data.sink;
 }
+
+/* What loading a file of version 1 adds to copying: rows of BQ4_32 blocks become tiles. The first half of the weights
+ * is the file, the second what becomes of it. Returns the bytes of file that one time takes. */
+EXPORT(uint32_t) token_tile(uint32_t times) {
+  enum { COLS = 576, GROUP = 8 };
+  const size_t row = (size_t)bq_type_bytes(BQ_TYPE_BQ4_32, BQ_ROWS, 1, COLS), group = GROUP * row;
+  const size_t tiles = (size_t)bq_type_bytes(BQ_TYPE_BQ4_32, BQ_TILED, GROUP, COLS);
+  const size_t groups = data.bytes / 2 / (group > tiles ? group : tiles);
+  uint8_t *to = data.weights + aligned(data.bytes / 2);
+  while (times--)
+    for (size_t i = 0; i + 1 < groups; i++)
+      data.k->tile_rows[BQ_TYPE_BQ4_32](data.weights + i * group, row, GROUP, COLS, to + i * tiles);
+  return (uint32_t)((groups - 1) * group);
+}

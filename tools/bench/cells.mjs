@@ -11,12 +11,13 @@ import { SHAPES } from '../make_random.mjs';
 
 /**
  * @typedef {object} Visit
- * @property {'us' | 'limit' | 'wllama' | 'ort' | 'tjs' | 'native'} runtime  limit: us beside the bare loop and a plain read
+ * @property {'us' | 'limit' | 'read' | 'wllama' | 'ort' | 'tjs' | 'native' | 'llama-wasm'} runtime  limit: us beside the bare loop and a plain read;
+ *   read: plain reads by one thread and by two; llama-wasm: llama.cpp built here to wasm, with its SIMD kernels, in Node
  * @property {string} version    of the runtime; '' for us: whatever is built
  * @property {string} precision  a name that models.mjs knows
  * @property {string} shape      of make_random.mjs
- * @property {number} threads
- * @property {string} kv         type of the KV cache
+ * @property {number} threads   0: as many as the engine chooses
+ * @property {string} kv         type of the KV cache; '' where there is none
  * @property {string} [variant]  us: 'relaxed' or 'simd128'; native: 'best', or 'no-amx' for the best without AMX
  * @property {string} [browser]  default chromium
  * @property {Cell[]} cells
@@ -26,7 +27,7 @@ import { SHAPES } from '../make_random.mjs';
 
 /** A name for people and for --only; the identity of a visit across runs. @param {Visit} visit */
 export function nameOf({ runtime, version, precision, shape, threads, kv, variant, browser }) {
-  return [runtime + (version && ` ${version}`), precision, shape, `${threads}t`, `kv ${kv}`, variant, browser].filter(Boolean).join(' / ');
+  return [runtime + (version && ` ${version}`), precision, shape, threads ? `${threads}t` : 'threads chosen', kv && `kv ${kv}`, variant, browser].filter(Boolean).join(' / ');
 }
 
 /** Tokens of context: what the largest cell needs, and room for warming up. @param {string} shape */
@@ -60,10 +61,13 @@ const native = (shape, threads, change = {}) =>
 /** Ours and native llama.cpp's of the same kind in turn. @param {string} shape @param {boolean} peers @returns {Visit[]} */
 function mainVisits(shape, peers) {
   const cells = ourCells(shape);
-  return THREADS.flatMap((threads) => [
+  const visits = THREADS.flatMap((threads) => [
     us(shape, threads, { cells }), ...(peers ? [native(shape, threads, { cells })] : []),
     us(shape, threads, { precision: OURS[1] }), ...(peers ? [native(shape, threads, { precision: 'q4_0-pure' })] : []),
   ]);
+  if (shape === '500m') return visits;
+  const chosen = us(shape, 0);
+  return shape === '15m' ? [...visits, chosen] : [...visits, chosen, us(shape, 2, { runtime: 'read', kv: '', variant: undefined, cells: [] })];
 }
 
 /** Ours by weight type, KV type, instruction set and browser; a step beside its limit. @param {string} shape @param {readonly string[]} browsers @returns {Visit[]} */
@@ -85,7 +89,7 @@ function ourVariants(shape, browsers) {
 function nativeVariants(shape) {
   return THREADS.flatMap((threads) => [
     ...(shape === '500m' ? [] : [native(shape, threads, { precision: 'q8_0', later: true })]),
-    native(shape, threads, { variant: 'no-amx', later: true }), native(shape, threads, { precision: 'q4_0-pure', variant: 'no-amx', later: true }),
+    native(shape, threads, { variant: 'no-amx', later: true, ...(shape === '135m' && { cells: ourCells(shape).slice(0, 2) }) }), native(shape, threads, { precision: 'q4_0-pure', variant: 'no-amx', later: true }),
   ]);
 }
 
@@ -98,6 +102,12 @@ function wllama(shape) {
       return { runtime: /** @type {const} */ ('wllama'), version, precision, shape, threads, kv: 'f16', cells: [cell], ...(shape === '500m' && { rounds: 1 }) };
     });
   }));
+}
+
+/** What wllama could be: llama.cpp of today with the SIMD kernels that its releases leave out. @param {string} shape @returns {Visit[]} */
+function llamaWasm(shape) {
+  if (shape !== '135m') return [];
+  return THREADS.map((threads) => native(shape, threads, { runtime: 'llama-wasm', variant: undefined, cells: [{ prompt: 128, tokens: 32 }] }));
 }
 
 /** The ONNX runtimes. At the 500m shape without f32, which is more than a file of ONNX holds. @param {string} shape @returns {Visit[]} */
@@ -114,7 +124,7 @@ function onnx(shape) {
 }
 
 /** Of the peers in browsers, what a target names and what may be the best of them. @param {Visit} visit */
-const contends = ({ runtime, version, precision }) => (runtime === 'wllama' ? precision === 'q4_0' && version !== '2.3.7' : runtime === 'ort' && precision === 'q8');
+const contends = ({ runtime, version, precision }) => (runtime === 'wllama' ? precision === 'q4_0' && version !== '2.3.7' : runtime === 'llama-wasm' || (runtime === 'ort' && precision === 'q8'));
 
 /**
  * The shape that the targets are about first.
@@ -126,7 +136,7 @@ export function visitsOf({ shapes, peers, browsers = [], only }) {
   const all = inTurn.flatMap((shape) => {
     const visits = [
       ...mainVisits(shape, peers), ...ourVariants(shape, browsers),
-      ...(peers ? [...nativeVariants(shape), ...[...wllama(shape), ...onnx(shape)].map((visit) => ({ ...visit, later: !contends(visit) }))] : []),
+      ...(peers ? [...nativeVariants(shape), ...[...wllama(shape), ...llamaWasm(shape), ...onnx(shape)].map((visit) => ({ ...visit, later: !contends(visit) }))] : []),
     ];
     return visits.map((visit) => ({ ...visit, ...(shape in SHAPE_ROUNDS && { rounds: Math.min(visit.rounds ?? FEW, SHAPE_ROUNDS[shape]) }) }));
   });

@@ -1,5 +1,6 @@
 // How a visit is made: a page in a browser, or a program.
 import { execFile } from 'node:child_process';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { SHAPES } from '../make_random.mjs';
@@ -102,6 +103,23 @@ async function startOther(name) {
     },
     close: () => browser.close(),
   };
+}
+
+/** Plain reads of as many bytes as the model's file has, by one thread and by two in turn. @param {Visit} visit @returns {Promise<Result>} */
+export async function visitRead(visit) {
+  const megabytes = Math.round(statSync(join(ROOT, modelPath(visit))).size / 2 ** 20);
+  const { stdout } = await execute(join(ROOT, 'build/native/bench-read'), ['41', String(megabytes)], { timeout: PATIENCE });
+  return { cells: [], facts: { read: JSON.parse(stdout) } };
+}
+
+/** @param {Visit} visit @param {string} node @param {string} program @returns {Promise<Result>} */
+export async function visitLlamaWasm(visit, node, program) {
+  const { stdout } = await execute(node, [program, join(ROOT, modelPath(visit)), 'none', String(visit.threads), String(contextOf(visit.shape) + 64), visit.kv,
+    ...visit.cells.map(({ prompt, tokens }) => `${prompt}:${tokens}`)], { timeout: PATIENCE, maxBuffer: 1 << 24 });
+  /** @type {Result} */
+  const result = JSON.parse(stdout);
+  if (!/WASM_SIMD = 1/.test(result.facts.system)) throw new Error('llama.cpp was built without its SIMD kernels: no fair peer');
+  return result;
 }
 
 /** @param {Visit} visit @param {import('./install.mjs').Native} native @param {string[]} flags of the CPU @returns {Promise<Result>} */

@@ -1,6 +1,7 @@
 // Installs what is compared with, pinned, into build/bench/peers: no dependency of bq4, nor of its tests.
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { providePython } from '../setup/python.mjs';
@@ -81,6 +82,25 @@ export async function provideNative(tools) {
     for (const file of backends.filter((each) => !/sapphirerapids/.test(each))) copyFileSync(join(best, file), join(noAmx, file));
   }
   return { program, best, noAmx, backends };
+}
+
+/**
+ * llama.cpp of the same release as wasm with its SIMD kernels, a program for Node.
+ * @param {Tools} tools @returns {Promise<string>}
+ */
+export async function provideLlamaWasm(tools) {
+  const [list, source] = ['llama-wasm.mk', 'native.c'].map((name) => join(LIST, name));
+  const key = createHash('sha256').update(readFileSync(list)).update(readFileSync(source)).digest('hex').slice(0, 8);
+  const folder = join(PEERS, `llama-wasm-${key}`);
+  const program = join(folder, 'llama.js');
+  if (existsSync(program)) return program;
+  const headers = await provideHeaders();
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'package.json'), '{"type": "commonjs"}');
+  const { MAKEFLAGS, MFLAGS, MAKELEVEL, ...env } = tools.env;
+  await step('building llama.cpp to wasm (once, some ten minutes)', () => run(tools.make,
+    ['-f', list, '-s', `-j${availableParallelism()}`, `SOURCE=${headers}`, `DRIVER=${source}`, `EMCC=${tools.emcc}`, `OUT=${folder}`], { env: { ...env, EM_CACHE: join(PEERS, 'emscripten-cache') } }));
+  return program;
 }
 
 /**

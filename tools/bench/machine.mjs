@@ -31,6 +31,9 @@ export function dotInstruction({ flags }) {
   return 'unknown';
 }
 
+/** What SpiderMonkey makes of it: on x86 never the one instruction. @param {Machine} machine */
+export const dotInFirefox = (machine) => dotInstruction(machine.flags.includes('ssse3') ? { ...machine, flags: ['ssse3'] } : machine);
+
 /** Counters of this virtual machine's time, or null where the system has none. @returns {{ stolen: number, all: number } | null} */
 export function times() {
   try {

@@ -9,14 +9,15 @@ import { findFirefox } from '../setup/system.mjs';
 import { run, say, SetupError } from '../setup/shell.mjs';
 import { SHAPES } from '../make_random.mjs';
 import { nameOf, visitsOf } from './cells.mjs';
-import { Pages, visitNative } from './drivers.mjs';
-import { benchPython, payloads, provideNative, providePeers, weigh } from './install.mjs';
+import { Pages, visitLlamaWasm, visitNative, visitRead } from './drivers.mjs';
+import { benchPython, payloads, provideLlamaWasm, provideNative, providePeers, weigh } from './install.mjs';
 import { machine } from './machine.mjs';
 import { provideModel } from './models.mjs';
 import { makeDist, moduleSizes, pageModules } from '../payload.mjs';
-import { figures, SCRIPTS } from './figures.mjs';
+import { figures } from './figures.mjs';
 import { reportText, shortTable } from './report.mjs';
 import { forget, readEntries, runVisits } from './runner.mjs';
+import { SCRIPTS } from './targets.mjs';
 
 const RESULTS = join(ROOT, 'build', 'bench', 'results.jsonl');
 
@@ -90,8 +91,12 @@ async function measureAll(tools, python, visits, { rounds, ends }) {
   const uses = (/** @type {RegExp} */ what) => visits.some(({ runtime }) => what.test(runtime));
   await buildWasm(tools);
   if (uses(/limit/) && !await make(tools, ['bench-token'])) throw new SetupError('the bare loop could not be built, see above');
-  if (uses(/wllama|ort|tjs|native/)) await providePeers();
+  if (uses(/wllama|ort|tjs|native|llama-wasm/)) await providePeers();
   const native = uses(/native/) ? await provideNative(tools) : null;
+  /** What can't be had costs its own visits only. @param {() => Promise<any>} get */
+  const orWhy = (get) => get().catch((/** @type {Error} */ error) => error);
+  const llamaWasm = uses(/llama-wasm/) ? await orWhy(() => provideLlamaWasm(tools)) : null;
+  const read = uses(/read/) ? await make(tools, ['build/native/bench-read']) : null;
   for (const visit of visits) await provideModel(visit, python);
   const build = ourBuild();
   const { flags } = machine();
@@ -99,8 +104,15 @@ async function measureAll(tools, python, visits, { rounds, ends }) {
   try {
     return await runVisits({
       path: RESULTS, visits, rounds, say, budgetMs: ends - performance.now(),
-      subjectOf: ({ runtime }) => (runtime === 'us' || runtime === 'limit' ? build : ''),
-      make: (visit) => (visit.runtime === 'native' ? visitNative(visit, /** @type {import('./install.mjs').Native} */ (native), flags) : pages.visit(visit)),
+      subjectOf: ({ runtime }) => (/^(us|limit|read)$/.test(runtime) ? build : ''),
+      make: async (visit) => {
+        if (visit.runtime === 'native') return visitNative(visit, /** @type {import('./install.mjs').Native} */ (native), flags);
+        if (visit.runtime === 'read' && !read) throw new Error('unsupported: bench-read could not be built here');
+        if (visit.runtime === 'read') return visitRead(visit);
+        if (visit.runtime === 'llama-wasm' && llamaWasm instanceof Error) throw llamaWasm;
+        if (visit.runtime === 'llama-wasm') return visitLlamaWasm(visit, /** @type {string} */ (tools.node), llamaWasm);
+        return pages.visit(visit);
+      },
     });
   } finally {
     await pages.close();

@@ -14,7 +14,7 @@ const ONNX = { fp32: 'model.onnx', q8: 'model_quantized.onnx', q4: 'model_q4.onn
 
 /** The file of a visit's model, from the root. @param {Visit} visit */
 export function modelPath({ runtime, shape, precision }) {
-  if (runtime === 'us' || runtime === 'limit') return `${FOLDER}/${shape}-${precision}.bq4`;
+  if (runtime === 'us' || runtime === 'limit' || runtime === 'read') return `${FOLDER}/${shape}-${precision}.bq4`;
   if (runtime === 'ort' || runtime === 'tjs') return `${FOLDER}/${shape}/onnx/${ONNX[precision]}`;
   return `${FOLDER}/${shape}-${precision}.gguf`;
 }

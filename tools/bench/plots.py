@@ -21,7 +21,7 @@ for key in ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "y
     matplotlib.rcParams[key] = INK
 DARK = {INK: "#e6edf3", US: "#fb923c", NATIVE: "#9198a1", WEB: "#60a5fa"}
 COLORS = {"us": US, "native": NATIVE}
-NAMES = {"us": "bq4", "native": "llama.cpp native", "ort": "onnxruntime-web", "tjs": "transformers.js", "wllama": "wllama"}
+NAMES = {"us": "bq4", "native": "llama.cpp native", "ort": "onnxruntime-web", "tjs": "transformers.js", "wllama": "wllama", "llama-wasm": "llama.cpp to wasm, Node"}
 PRECISIONS = {"bq4h+bq8": "4-bit, 8-bit head", "bq4h+bq4h": "all 4-bit", "q4_0": "Q4_0", "q4_0-pure": "Q4_0 pure", "q8_0": "Q8_0",
               "q8": "int8", "q4": "int4", "fp32": "f32"}
 
@@ -46,14 +46,14 @@ def write(figure, folder, name, title):
 
 def label(visit):
     extra = ", no AMX" if visit.get("variant") == "no-amx" else ""
-    return f"{NAMES[visit['runtime']]} {visit['version'] if visit['runtime'] != 'native' else ''} {PRECISIONS.get(visit['precision'], visit['precision'])}{extra}".replace("  ", " ")
+    return f"{NAMES[visit['runtime']]} {visit['version'] if visit['runtime'] not in ('native', 'llama-wasm') else ''} {PRECISIONS.get(visit['precision'], visit['precision'])}{extra}".replace("  ", " ")
 
 
 def compared(figures):
     """Rows that stand beside each other: not our own variants."""
     for row in figures["rows"]:
         visit = row["visit"]
-        if visit["runtime"] == "limit" or not row["rounds"]:
+        if visit["runtime"] in ("limit", "read") or not row["rounds"]:
             continue
         if visit["runtime"] == "us" and (visit["variant"] != "relaxed" or visit["kv"] != "i8" or visit.get("browser") or visit["precision"] not in PRECISIONS):
             continue
@@ -129,7 +129,7 @@ def roofline(figures, folder):
 def load(figures, folder):
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4))
     rows = [(label(r["visit"]), r["loadMs"]["median"], r["visit"]["runtime"]) for r in compared(figures)
-            if r["visit"]["shape"] == "135m" and r["visit"]["threads"] == 1 and r["loadMs"] and r["visit"]["runtime"] != "native"]
+            if r["visit"]["shape"] == "135m" and r["visit"]["threads"] == 1 and r["loadMs"] and r["visit"]["runtime"] not in ("native", "llama-wasm")]
     rows.sort(key=lambda r: r[1])
     sizes = [("bq4 (largest build)", max((s["gzip"] for n, s in figures["payload"]["ours"].items() if n.endswith(".wasm")), default=0)
               + sum(s["gzip"] for n, s in figures["payload"]["ours"].items() if not n.endswith(".wasm")), "us")]

@@ -1,36 +1,29 @@
 // docs/benchmarks.md, from figures.
-import { stepOf, Table } from './figures.mjs';
 import { short, shown } from './stats.mjs';
+import { stepOf, Table } from './table.mjs';
+import { PRECISIONS, titleOf } from './titles.mjs';
 
 /** @typedef {ReturnType<typeof import('./figures.mjs').figures>} Figures */
-/** @typedef {import('./figures.mjs').Row} Row */
+/** @typedef {import('./table.mjs').Row} Row */
 
 /** @param {string[]} head @param {string[][]} body */
 const table = (head, body) => [head, head.map(() => '---'), ...body].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
-/** @type {Record<string, string>} */
-const NAMES = { us: '**bq4**', wllama: 'wllama', ort: 'onnxruntime-web', tjs: 'transformers.js', native: 'native llama.cpp' };
-/** @type {Record<string, string>} */
-const PRECISIONS = {
-  'bq4h+bq8': '4-bit (f16 scales), 8-bit head', 'bq4h+bq4h': 'all 4-bit (f16 scales)', 'bq4+bq8': '4-bit (f32 scales), 8-bit head',
-  q4_0: 'Q4_0, Q8_0 head', 'q4_0-pure': 'Q4_0 pure', q8_0: 'Q8_0',
-};
-/** @type {Record<string, string>} */
-const ONNX = { fp32: 'f32', q8: 'int8, dynamic', q4: 'int4 (MatMulNBits)' };
-
-/** @param {Row} row */
-function titleOf({ visit }) {
-  const { runtime, version, precision, variant, kv, browser } = visit;
-  const name = runtime === 'native' ? NAMES.native + (variant === 'no-amx' ? ', AMX left out' : '') : `${NAMES[runtime]} ${version}`.trim();
-  const extra = runtime === 'us' ? `, KV ${kv}${variant === 'simd128' ? ', SIMD128' : ''}${browser ? `, ${browser}` : ''}` : '';
-  return `${name}, ${runtime === 'ort' || runtime === 'tjs' ? ONNX[precision] : PRECISIONS[precision]}${extra}`;
-}
-
 /** @param {Figures} f */
 function targets({ targets: list }) {
-  const verdict = (/** @type {boolean | null} */ reached) => (reached === null ? 'not measured' : reached ? 'reached' : '**not reached**');
-  return table(['', 'what', 'target', 'here', 'rounds', ''], list.map(({ group, what, target, value, range, reached }, i) =>
-    [group === list[i - 1]?.group ? '' : group, what, target, value === null ? '–' : shown(range), String(range?.n ?? '–'), verdict(reached)]));
+  const verdict = (/** @type {import('./targets.mjs').Target} */ { target, value, reached }) =>
+    (value === null ? 'not measured' : target === '' ? 'to compare' : reached ? 'reached' : '**not reached**');
+  return table(['', 'what', 'target', 'here', 'rounds', ''], list.map((each, i) =>
+    [each.group === list[i - 1]?.group ? '' : each.group, each.what, each.target || '–', each.value === null ? '–' : shown(each.range), String(each.range?.n ?? '–'), verdict(each)]));
+}
+
+/** Of every target that isn't reached: how far it is, and why; equal reasons once. @param {Figures} f */
+function shortfalls({ targets: list }) {
+  const missed = list.filter(({ reached }) => reached === false);
+  if (!missed.length) return 'All targets are reached.';
+  const reasons = [...new Set(missed.map(({ why }) => why))];
+  return reasons.map((reason) => `- ${missed.filter(({ why }) => why === reason).map(({ group, what, target, value }) =>
+    `**${group}: ${what}**, ${short(Number(value))} instead of ${target}`).join('; ')}.\n  ${reason}`).join('\n');
 }
 
 /** @type {[string, Partial<import('./cells.mjs').Visit>][]} */
@@ -116,7 +109,7 @@ function parts({ rows }) {
   const row = new Table(rows).where({ runtime: 'limit', shape: '135m', precision: 'bq4h+bq8' })[0];
   const steps = row ? [128, 1900].flatMap((depth) => stepOf(row, depth) ?? []) : [];
   if (!steps.length) return 'Not measured.';
-  const cell = (/** @type {import('./figures.mjs').Step} */ step, /** @type {string} */ name) => {
+  const cell = (/** @type {import('./table.mjs').Step} */ step, /** @type {string} */ name) => {
     const found = step.stages.find(({ stage }) => stage === name);
     return found ? [short(found.ms), found.bytes > 1e5 ? short(found.bytes / found.ms / 1e6) : '–', `${short(100 * found.share)} %`] : ['–', '–', '–'];
   };
@@ -151,7 +144,7 @@ ${shortTable(f)}
 | --- | --- |
 | CPU | ${m.cpu}, ${m.cores} cores, ${m.memoryGB} GB |
 | flags | ${m.flags.join(' ')} |
-| \`i32x4.relaxed_dot_i8x16_i7x16_add_s\` becomes | ${f.dot} |
+| \`i32x4.relaxed_dot_i8x16_i7x16_add_s\` becomes | in Chromium and Node ${f.dot}; in Firefox ${f.firefoxDot} |
 | system | ${m.os}, Node ${m.node} |
 | browsers | ${browsers.join(', ')}, pages cross-origin isolated |
 | native llama.cpp | the libraries of node-llama-cpp 3.22.1 (llama.cpp v0.5.0); chose ${native?.backend ?? 'not measured'}${less ? `, and with AMX left out ${less.backend}` : ''} |
@@ -163,7 +156,13 @@ ${shortTable(f)}
 The 135M shape; decode after a prompt of 128 tokens. Native llama.cpp is what it makes of this machine, AMX included. A
 ratio is the median over rounds of the ratio within a round (least–most), since the machine's own speed changes meanwhile.
 
+"To compare": figures of the same run that stand beside a target.
+
 ${targets(f)}
+
+### What is not reached, and why
+
+${shortfalls(f)}
 
 ${failures(f)}
 ${shapes.map((shape) => `## ${shape.replace('m', 'M')} shape

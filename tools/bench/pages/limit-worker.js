@@ -1,9 +1,9 @@
 // The loops of tests/bench/token.c, a memory for each set of matrices. First message: the sets, answered by their
-// bytes; then one per measurement, answered by its milliseconds.
+// bytes; then one per measurement, answered by its milliseconds (and the bytes that `tile` takes).
 const module = WebAssembly.compileStreaming(fetch('/build/bench/token.wasm'));
 const PAGE = 65536;
 
-/** @typedef {{ token_bytes: (...dims: number[]) => number, token_set_up: (...args: number[]) => void, token_multiply: (times: number) => void, token_read: (times: number) => void, __heap_base: WebAssembly.Global }} Token */
+/** @typedef {{ token_bytes: (...dims: number[]) => number, token_set_up: (...args: number[]) => void, token_multiply: (times: number) => void, token_read: (times: number) => void, token_tile: (times: number) => number, __heap_base: WebAssembly.Global }} Token */
 
 /** @type {Token[]} */
 const sets = [];
@@ -31,9 +31,9 @@ onmessage = async ({ data }) => {
     return postMessage(sizes);
   }
   const token = sets[data.set];
-  const work = data.work === 'read' ? token.token_read : token.token_multiply;
-  work(1);
+  const work = token[/** @type {'token_read' | 'token_multiply' | 'token_tile'} */ (`token_${data.work}`)];
+  const bytes = work(1);
   const start = performance.now();
   work(data.times);
-  postMessage(performance.now() - start);
+  postMessage({ ms: performance.now() - start, bytes });
 };

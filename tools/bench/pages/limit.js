@@ -3,6 +3,7 @@
 import { createWorkerEngine, fromUrl } from '../../../js/index.js';
 import { typeNamed } from '../../../js/convert/weights.js';
 import { random } from './page.js';
+import { loadRates } from './repack.js';
 
 /** Of one depth: median steps, and stages of a trace, milliseconds and bytes a token. @typedef {{ depth: number, steps: number, stepMs: number, stages: { stage: string, ms: number, weightBytes: number, kvBytes: number }[] }} Traced */
 
@@ -26,7 +27,12 @@ async function startLoops({ shape, sets }) {
   return {
     bytes: /** @type {number[]} */ (bytes),
     /** Milliseconds of one time. @param {'multiply' | 'read'} work @param {number} set @returns {Promise<number>} */
-    time: async (work, set) => (await ask({ work, set, times: TOKENS })) / TOKENS,
+    time: async (work, set) => (await ask({ work, set, times: TOKENS })).ms / TOKENS,
+    /** Blocks of version 1 that become tiles. @returns {Promise<{ ms: number, bytes: number }>} of one time */
+    tile: async () => {
+      const { ms, bytes } = await ask({ work: 'tile', set: 1, times: 5 });
+      return { ms: ms / 5, bytes };
+    },
     end: () => worker.terminate(),
   };
 }
@@ -72,13 +78,17 @@ export async function whole({ model: url, precision = '', shape, kv, variant, co
     };
     if (round >= 0) for (const name of /** @type {(keyof typeof all)[]} */ (Object.keys(all))) all[name].push(one[name]);
   }
+  await loops.tile(); // warms up
+  const tile = await loops.tile();
   loops.end();
   const traces = [await traced(PROMPT, prompt, TOKENS)];
   if (precision === 'bq4h+bq8' && context > 1950) traces.push(await traced(1900, await promptOf(1900, 12), 12));
   const { weightBytes, tokenWeights } = /** @type {any} */ (model.info);
   await engine.close();
+  // Once is enough: it has nothing to do with the head's type.
+  const loads = precision === 'bq4h+bq8' ? { tile, ...await loadRates(shape, relaxed ? 'relaxed' : 'simd128') } : undefined;
   return {
     cells: [],
-    facts: { limit: { ms: Object.fromEntries(Object.entries(all).map(([name, list]) => [name, median(list)])), bytes: loops.bytes[0], bytesF32: loops.bytes[1], weights: tokenWeights, modelBytes: weightBytes }, traces },
+    facts: { limit: { ms: Object.fromEntries(Object.entries(all).map(([name, list]) => [name, median(list)])), bytes: loops.bytes[0], bytesF32: loops.bytes[1], weights: tokenWeights, modelBytes: weightBytes }, traces, loads },
   };
 }

@@ -5,9 +5,9 @@ import { random } from './page.js';
 /** @param {import('./page.js').Options} options @returns {Promise<import('./page.js').Opened>} */
 export async function open({ model: url, threads, context, shape, variant, kv }) {
   const since = performance.now();
-  const engine = await createWorkerEngine(/** @type {any} */ ({ variant, threads }));
+  const engine = await createWorkerEngine(/** @type {any} */ ({ variant, threads: threads || 'auto' }));
   const info = /** @type {any} */ (engine.info);
-  if ((info.threads ?? 1) !== threads) throw new Error(`unsupported: ${info.threads ?? 1} threads, not ${threads}. ${info.threadsReason ?? ''}`);
+  if (threads && (info.threads ?? 1) !== threads) throw new Error(`unsupported: ${info.threads ?? 1} threads, not ${threads}. ${info.threadsReason ?? ''}`);
   if (variant && info.kernel !== variant) throw new Error(`unsupported: kernels ${info.kernel}, not ${variant}`);
   const engineMs = performance.now() - since;
   let model;
@@ -43,7 +43,7 @@ export async function open({ model: url, threads, context, shape, variant, kv })
   }
 
   const facts = /** @type {Record<string, any>} */ ({
-    build: info.build, kernel: info.kernel, engineMs, modelMs: ready - since - engineMs,
+    build: info.build, kernel: info.kernel, threads: info.threads, timings: info.timings, engineMs, modelMs: ready - since - engineMs,
     heap: (await model.memory()).total, weightBytes: model.info.weightBytes, kvBytes: model.info.kvBytes,
   });
   return {
