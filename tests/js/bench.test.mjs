@@ -1,14 +1,15 @@
 // The parts of the benchmarks that need no clock: medians, rounds that can be stopped, ratios, the report, model files.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { contextOf, nameOf, visitsOf } from '../../tools/bench/cells.mjs';
+import { visitNative } from '../../tools/bench/drivers.mjs';
 import { figures, weightsPerToken } from '../../tools/bench/figures.mjs';
 import { benchPython, missingInstructions } from '../../tools/bench/install.mjs';
-import { dotInstruction } from '../../tools/bench/machine.mjs';
+import { busyShare, dotInstruction } from '../../tools/bench/machine.mjs';
 import { withTable } from '../../tools/bench/main.mjs';
 import { reportText, shortTable } from '../../tools/bench/report.mjs';
 import { forget, readEntries, runVisits } from '../../tools/bench/runner.mjs';
@@ -61,7 +62,7 @@ test('a run stops when its budget is used up and goes on where it stopped', asyn
   let clock = 0;
   let made = /** @type {string[]} */ ([]);
   const run = (/** @type {number} */ budgetMs, subject = 'a') => runVisits({
-    path, visits, rounds: 2, budgetMs, subjectOf: ({ runtime }) => (runtime === 'us' ? subject : ''), say() {}, now: () => clock,
+    path, visits, rounds: 2, budgetMs, subjectOf: ({ runtime }) => (runtime === 'us' ? subject : ''), say() {}, now: () => clock, pause: async () => {},
     make: async (visit) => {
       made.push(visit.runtime);
       clock += 10_000;
@@ -88,7 +89,7 @@ test('some visits have fewer rounds, some can wait with their last', async () =>
   const visits = [one(OURS), { ...one(WLLAMA), rounds: 1 }, { ...one(NATIVE), later: true }];
   const made = /** @type {string[]} */ ([]);
   await runVisits({
-    path: join(folder, 'few.jsonl'), visits, rounds: 5, subjectOf: () => '', say() {},
+    path: join(folder, 'few.jsonl'), visits, rounds: 5, subjectOf: () => '', say() {}, pause: async () => {},
     make: async ({ runtime }) => (made.push(runtime), { facts: {}, cells: [] }),
   });
   assert.deepEqual(made, ['us', 'wllama', 'native', 'us', 'native', 'us', 'native', 'us', 'us', 'native', 'native']);
@@ -122,7 +123,7 @@ test('a step beside its bare loop, and its parts', () => {
   assert.equal(stepOf(made.rows[1], 1900), null);
   const text = reportText(made);
   assert.match(text, /\| bare loop \| 6\.00 \| 13\.3 \| 22\.0 \| 0\.667 \|/);
-  assert.match(text, /\| attention \| 0\.500 \| 4\.00 \| 6\.25 % \|/);
+  assert.match(text, /\| attention \| 0\.500 \| 4\.00 \| 0\.200 \| 6\.25 % \|/);
 });
 
 test("README's table is the report's", () => {
@@ -196,6 +197,55 @@ test('native llama.cpp without an instruction set of this CPU is no peer', () =>
   const system = 'CPU : AVX2 = 1 | AVX512 = 1 | AVX512_VNNI = 1 | ';
   assert.deepEqual(missingInstructions(system, ['avx2', 'avx512f', 'avx512_vnni']), []);
   assert.deepEqual(missingInstructions(system, ['avx2', 'amx_int8', 'avx512_bf16']), ['AVX512_BF16', 'AMX_INT8']);
+});
+
+test('a CPU without AVX-512 that has AVX-VNNI wants it used', () => {
+  const system = 'CPU : AVX2 = 1 | AVX512 = 0 | ';
+  assert.deepEqual(missingInstructions(system, ['avx2', 'avx_vnni']), ['AVX_VNNI']);
+  assert.deepEqual(missingInstructions(`${system}AVX_VNNI = 1 | `, ['avx2', 'avx_vnni']), []);
+  assert.deepEqual(missingInstructions('CPU : AVX2 = 1 | AVX512_VNNI = 1 | ', ['avx2', 'avx512_vnni', 'avx_vnni']), [], 'the backends for AVX-512 do without');
+});
+
+test('a native program that does not use this CPU, or other threads than asked for, is an error of its visit', { skip: process.platform === 'win32' && 'a shell script' }, async () => {
+  const visit = one(NATIVE);
+  /** @param {string} system @param {number} threads */
+  const native = (system, threads) => {
+    const program = join(folder, 'native.sh');
+    const said = { cells: [{ prompt: 128, tokens: 64, prefillMs: 1, decodeMs: 1 }], facts: { system, threads, backend: 'libggml-cpu-zen4.so' } };
+    writeFileSync(program, `#!/bin/sh\necho '${JSON.stringify(said)}'\n`, { mode: 0o755 });
+    return { program, best: folder, noAmx: null, backends: [] };
+  };
+  const good = 'CPU : AVX2 = 1 | AVX512 = 1 | AMX_INT8 = 1 | ';
+  assert.equal((await visitNative(visit, native(good, 1), ['avx2', 'amx_int8'])).cells.length, 1);
+  await assert.rejects(visitNative(visit, native('CPU : AVX2 = 1 | AVX512 = 1 | ', 1), ['avx2', 'amx_int8']), /libggml-cpu-zen4\.so, which lacks AMX_INT8 .*no fair peer/);
+  await assert.rejects(visitNative(visit, native(good, 2), ['avx2']), /2 threads/);
+  await assert.rejects(visitNative({ ...visit, variant: 'no-amx' }, native(good, 1), ['avx2']), /unsupported: there is no backend/);
+});
+
+test('a page counts what each runtime generated: fewer tokens than are timed, or another prompt, is an error', async (t) => {
+  const set = (/** @type {any} */ values) => Object.assign(globalThis, values);
+  t.after(() => set({ crossOriginIsolated: undefined }));
+  await import('../../tools/bench/pages/page.js');
+  const { prepare, run } = /** @type {any} */ (globalThis);
+  const options = { runtime: '../../../tests/js/lying-runtime', version: '', model: '', threads: 1, context: 256, shape: {} };
+  set({ crossOriginIsolated: false });
+  await assert.rejects(prepare(options), /not cross-origin isolated/);
+  set({ crossOriginIsolated: true });
+  const cells = [{ prompt: 100, tokens: 20 }];
+  for (const [lie, expected] of /** @type {const} */ ([[{}, null], [{ promptTokens: 99 }, /99 tokens of prompt, not 100/], [{ tokens: 19 }, /19 tokens decoded, not 20/], [{ tokens: 21 }, /21 tokens decoded/]])) {
+    await prepare({ ...options, lie });
+    if (expected) await assert.rejects(run(cells), expected);
+    else assert.deepEqual((await run(cells)).cells, [{ prompt: 100, promptTokens: 100, tokens: 20, prefillMs: 10, decodeMs: 10 }]);
+  }
+});
+
+test('what else runs is seen before each visit', async () => {
+  const path = join(folder, 'busy.jsonl');
+  await runVisits({ path, visits: [one(OURS)], rounds: 1, subjectOf: () => '', say() {}, make: async () => ({ facts: {}, cells: [] }) });
+  const [{ busy }] = readEntries(path);
+  if (existsSync('/proc/stat')) assert.ok(typeof busy === 'number' && busy >= 0 && busy <= 1, String(busy));
+  assert.equal(busyShare({ stolen: 0, idle: 10, all: 20 }, { stolen: 0, idle: 25, all: 40 }), 0.25);
+  assert.equal(busyShare(null, null), null);
 });
 
 test('the instruction of the relaxed dot', () => {

@@ -58,6 +58,7 @@ export function figures(entries, { machine, payload }) {
   return {
     machine, dot: dotInstruction(machine), firefoxDot: dotInFirefox(machine), payload, rows, targets: targetsOf(new Table(rows), payload.ours), limits: limitsOf(rows),
     from: times[0], to: times[times.length - 1], stolen: summary(entries.flatMap(({ stolen }) => (typeof stolen === 'number' ? [stolen] : []))),
+    busy: summary(entries.flatMap(({ busy }) => (typeof busy === 'number' ? [busy] : []))),
     weights: Object.fromEntries(Object.entries(SHAPES).map(([shape, config]) => [shape, weightsPerToken(config)])),
   };
 }

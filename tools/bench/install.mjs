@@ -112,6 +112,8 @@ export function missingInstructions(system, flags) {
   /** @type {[string, string][]} */
   const pairs = [['avx2', 'AVX2'], ['avx512f', 'AVX512'], ['avx512_vnni', 'AVX512_VNNI'], ['avx512_bf16', 'AVX512_BF16'], ['amx_int8', 'AMX_INT8'],
     ['asimddp', 'DOTPROD'], ['i8mm', 'MATMUL_INT8']];
+  // The backends for AVX-512 do without it.
+  if (!flags.includes('avx512_vnni')) pairs.push(['avx_vnni', 'AVX_VNNI']);
   return pairs.filter(([flag, name]) => flags.includes(flag) && !system.includes(`${name} = 1`)).map(([, name]) => name);
 }
 

@@ -34,11 +34,11 @@ export function dotInstruction({ flags }) {
 /** What SpiderMonkey makes of it: on x86 never the one instruction. @param {Machine} machine */
 export const dotInFirefox = (machine) => dotInstruction(machine.flags.includes('ssse3') ? { ...machine, flags: ['ssse3'] } : machine);
 
-/** Counters of this virtual machine's time, or null where the system has none. @returns {{ stolen: number, all: number } | null} */
+/** Counters of this virtual machine's time, or null where the system has none. @returns {{ stolen: number, idle: number, all: number } | null} */
 export function times() {
   try {
     const parts = /^cpu +(.*)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1].split(' ').map(Number) ?? [];
-    return { stolen: parts[7] ?? 0, all: parts.slice(0, 8).reduce((sum, part) => sum + part, 0) };
+    return { stolen: parts[7] ?? 0, idle: (parts[3] ?? 0) + (parts[4] ?? 0), all: parts.slice(0, 8).reduce((sum, part) => sum + part, 0) };
   } catch {
     return null;
   }
@@ -46,3 +46,6 @@ export function times() {
 
 /** Share of time that other machines on the same host took. @param {ReturnType<typeof times>} before @param {ReturnType<typeof times>} after */
 export const stolenShare = (before, after) => (before && after && after.all > before.all ? (after.stolen - before.stolen) / (after.all - before.all) : null);
+
+/** Share of the cores' time that anybody used. @param {ReturnType<typeof times>} before @param {ReturnType<typeof times>} after */
+export const busyShare = (before, after) => (before && after && after.all > before.all ? 1 - (after.idle - before.idle) / (after.all - before.all) : null);

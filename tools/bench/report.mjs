@@ -105,20 +105,23 @@ const STAGES = {
 };
 
 /** Where a step's time goes. @param {Figures} f */
-function parts({ rows }) {
+function parts({ rows, limits }) {
   const row = new Table(rows).where({ runtime: 'limit', shape: '135m', precision: 'bq4h+bq8' })[0];
   const steps = row ? [128, 1900].flatMap((depth) => stepOf(row, depth) ?? []) : [];
   if (!steps.length) return 'Not measured.';
+  const limit = limits.find(({ precision }) => precision === 'bq4h+bq8')?.lines.find(({ what }) => what === 'plain read')?.gbPerS ?? NaN;
   const cell = (/** @type {import('./table.mjs').Step} */ step, /** @type {string} */ name) => {
     const found = step.stages.find(({ stage }) => stage === name);
-    return found ? [short(found.ms), found.bytes > 1e5 ? short(found.bytes / found.ms / 1e6) : '–', `${short(100 * found.share)} %`] : ['–', '–', '–'];
+    if (!found) return ['–', '–', '–', '–'];
+    const rate = found.bytes > 1e5 ? found.bytes / found.ms / 1e6 : NaN;
+    return [short(found.ms), ...[rate, rate / limit].map((value) => (Number.isFinite(value) ? short(value) : '–')), `${short(100 * found.share)} %`];
   };
   const sums = (/** @type {string} */ title, /** @type {'noProduct' | 'attend' | 'others'} */ which) =>
-    [title, ...steps.flatMap((step) => [short((step[which]?.median ?? 0) * step.ms), '–', `${short(100 * (step[which]?.median ?? 0))} %`])];
-  return table(['1 thread, 8-bit head, KV i8', ...steps.flatMap(({ depth }) => [`at ${depth.toLocaleString('en')}: ms a token`, 'GB/s', 'share'])], [
+    [title, ...steps.flatMap((step) => [short((step[which]?.median ?? 0) * step.ms), '–', '–', `${short(100 * (step[which]?.median ?? 0))} %`])];
+  return table(['1 thread, 8-bit head, KV i8', ...steps.flatMap(({ depth }) => [`at ${depth.toLocaleString('en')}: ms a token`, 'GB/s', 'of a plain read', 'share'])], [
     ...Object.entries(STAGES).map(([name, title]) => [title, ...steps.flatMap((step) => cell(step, name))]),
     sums('**no product**', 'noProduct'), sums('of it attention', 'attend'), sums('of it the rest', 'others'),
-    ['**all**', ...steps.flatMap(({ ms }) => [short(ms), '–', '100 %'])],
+    ['**all**', ...steps.flatMap(({ ms }) => [short(ms), '–', '–', '100 %'])],
   ]);
 }
 
@@ -127,6 +130,7 @@ export function reportText(f) {
   const { machine: m, rows } = f;
   const native = rows.find(({ visit, facts }) => visit.runtime === 'native' && visit.variant === 'best' && facts.backend)?.facts;
   const less = rows.find(({ visit, facts }) => visit.runtime === 'native' && visit.variant === 'no-amx' && facts.backend)?.facts;
+  const built = [...new Set(rows.flatMap(({ visit, facts }) => (visit.runtime === 'wllama' && facts.llamaCpp ? [`${visit.version}: llama.cpp ${facts.llamaCpp}`] : [])))];
   const browsers = [...new Set(rows.flatMap(({ facts }) => (facts.browser ? [facts.browser] : [])))];
   const rounds = rows.filter(({ rounds: n }) => n).map(({ rounds: n }) => n);
   const shapes = ['15m', '135m', '500m'].filter((shape) => rows.some(({ visit, rounds: n }) => visit.shape === shape && n));
@@ -148,7 +152,9 @@ ${shortTable(f)}
 | system | ${m.os}, Node ${m.node} |
 | browsers | ${browsers.join(', ')}, pages cross-origin isolated |
 | native llama.cpp | the libraries of node-llama-cpp 3.22.1 (llama.cpp v0.5.0); chose ${native?.backend ?? 'not measured'}${less ? `, and with AMX left out ${less.backend}` : ''} |
+| wllama is built from | ${built.join(', ') || 'unknown'} |
 | time that the host took away during a visit | ${f.stolen ? `${short(f.stolen.median * 100)} % (at most ${short(f.stolen.most * 100)} %)` : 'unknown'} |
+| of the cores, in use right before a visit | ${f.busy ? `${short(f.busy.median * 100)} % (at most ${short(f.busy.most * 100)} %)` : 'unknown'} |
 | measured | ${f.from?.slice(0, 10)}${f.to?.slice(0, 10) === f.from?.slice(0, 10) ? '' : ` to ${f.to?.slice(0, 10)}`} |
 
 ## Against the targets
@@ -194,7 +200,8 @@ ${f.limits.length ? plot('roofline', 'Rates of a plain read, of the bare loops a
 
 ### Where a step's time goes
 
-By \`session.trace()\`, in the same page. Tracing looks at the clock 300 times a token, which is in these times.
+By \`session.trace()\`, in the same page. Tracing looks at the clock 300 times a token; what that costs is taken off. "Of a plain
+read": its bytes per second, against one stream that reads memory in the same page.
 
 ${parts(f)}
 
@@ -214,10 +221,13 @@ ${plot('load', 'Load time and payload')}
 ## How each was run
 
 - **bq4**: \`createWorkerEngine\`, greedy. A prompt's first token always differs, so that nothing is reused. KV cache i8, which is not
-  the default (f32): [decision 5](decisions/0005-kv-cache-types.md) has what it costs in perplexity.
+  the default (f32). It costs 0.04 to 0.29 % of perplexity on the models that it was measured with (\`node tests/golden/kv_types.mjs\`,
+  [decision 5](decisions/0005-kv-cache-types.md)).
 - **native llama.cpp**: flash attention as it decides (on), KV f16, batches of 512, a thread pool that lives through the run, nothing
   sampled, as in its own bench; the driver is \`tools/bench/peers/native.c\`. Measuring fails if the backend it picks lacks an instruction
   set of this CPU.
+- **llama.cpp to wasm with SIMD, Node**: the same source, driver and settings, built by \`tools/bench/peers/llama-wasm.mk\`. It runs in Node, with no
+  page around it and nothing sampled: an anchor for what wllama could be, no product.
 - **wllama**: CPU only, KV f16, greedy. 3.x by its own timings, which leave out what the page adds; 2.x token by token. Q4_0 with a
   Q8_0 head is llama.cpp's default for these shapes, \`--pure\` its all-4-bit form.
 - **onnxruntime-web, transformers.js**: wasm backend, all graph optimizations, KV f32. The graphs are those that onnxruntime-genai's

@@ -3,7 +3,7 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { FEW, nameOf } from './cells.mjs';
-import { stolenShare, times } from './machine.mjs';
+import { busyShare, stolenShare, times } from './machine.mjs';
 
 /** @typedef {import('./cells.mjs').Visit} Visit */
 /** @typedef {import('./drivers.mjs').Result} Result */
@@ -16,10 +16,14 @@ import { stolenShare, times } from './machine.mjs';
  * @property {string} at      ISO date
  * @property {number} ms      that the visit took
  * @property {number | null} [stolen] share of the time that the host gave to others
+ * @property {number | null} [busy] share of the cores that was in use right before the visit, when nothing of ours runs
  * @property {Visit} visit
  * @property {Result} [result]
  * @property {string} [error]
  */
+
+/** Milliseconds before a visit: the last one's pages are gone, then it is seen what else runs. */
+const [AFTERMATH_MS, LOOK_MS] = [100, 200];
 
 /** What a visit is thought to take that was never made. */
 const UNKNOWN_MS = 10_000;
@@ -46,9 +50,10 @@ export function forget(path, which) {
  * @param {number} [run.budgetMs]  no visit begins that would not end in time
  * @param {(text: string) => void} run.say
  * @param {() => number} [run.now]
+ * @param {(ms: number) => Promise<any>} [run.pause]
  * @returns {Promise<number>} visits left to make
  */
-export async function runVisits({ path, visits, rounds, subjectOf, make, budgetMs = Infinity, say, now = () => performance.now() }) {
+export async function runVisits({ path, visits, rounds, subjectOf, make, budgetMs = Infinity, say, now = () => performance.now(), pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms)) }) {
   mkdirSync(dirname(path), { recursive: true });
   const entries = readEntries(path);
   const key = (/** @type {Visit} */ visit, /** @type {number} */ round) => `${nameOf(visit)} # ${subjectOf(visit)} # ${round}`;
@@ -65,6 +70,9 @@ export async function runVisits({ path, visits, rounds, subjectOf, make, budgetM
   for (const [i, { visit, round }] of todo.entries()) {
     const name = nameOf(visit);
     if (i > 0 && now() - start + cost(visit) > budgetMs) return todo.length - i;
+    await pause(AFTERMATH_MS);
+    const calm = times();
+    await pause(LOOK_MS);
     const since = now();
     const before = times();
     /** @type {Entry} */
@@ -76,6 +84,7 @@ export async function runVisits({ path, visits, rounds, subjectOf, make, budgetM
     }
     entry.ms = Math.round(now() - since);
     entry.stolen = stolenShare(before, times());
+    entry.busy = busyShare(calm, before);
     took.set(name, entry.ms);
     appendFileSync(path, `${JSON.stringify(entry)}\n`);
     const rates = entry.result?.cells.map((c) => `${c.prompt}: ${(c.prompt / c.prefillMs * 1e3).toFixed(0)}, ${(c.tokens / c.decodeMs * 1e3).toFixed(1)}`).join('; ');

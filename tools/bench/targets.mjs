@@ -169,7 +169,7 @@ function contextAndRest(t) {
   const step = (traced && stepOf(traced, 128)) ?? null;
   t.add('overheads', 'share of a decode step that is no matmul, attention included', '≤', 0.1, step?.noProduct ?? null,
     `Attention's own products of queries, keys and values are ${percent(step?.attend ?? null)} and counted here, as if they were no matmul; the next row leaves them out.`);
-  t.add('overheads', 'the same without attention', '≤', 0.1, step?.others ?? null, 'Tracing itself looks at the clock 300 times a token.');
+  t.add('overheads', 'the same without attention', '≤', 0.1, step?.others ?? null, `JavaScript, norms, stores of keys and values, the activation: "Where a step's time goes".`);
   t.add('overheads', 'first token of a 16-token prompt, against the arithmetic of 17 tokens when warm', '≤', 1.2, t.us(1)[0]?.startRatio ?? null,
     'V8 still makes better code of some functions while the first prompt runs ([SPEED.md](SPEED.md), "The first prompt").');
 }
