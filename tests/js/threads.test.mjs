@@ -172,6 +172,35 @@ test('the choice: measured, never more than the cores, one where it is asked for
   assert.match(alone.info.threadsReason, /isolated/);
 });
 
+test('a core stays free for the page, unless there are but two; of many cores few are tried', async (t) => {
+  const cores = Object.getOwnPropertyDescriptor(navigator, 'hardwareConcurrency');
+  t.after(() => (cores ? Object.defineProperty(navigator, 'hardwareConcurrency', cores) : delete (/** @type {any} */ (navigator).hardwareConcurrency)));
+  for (const [there, tried] of [[1, []], [2, [1, 2]], [3, [1, 2]], [4, [1, 2, 3]], [6, [1, 2, 3, 4, 5]], [64, [1, 2, 3, 4, 6, 8]]]) {
+    Object.defineProperty(navigator, 'hardwareConcurrency', { value: there, configurable: true });
+    const engine = await createEngine();
+    assert.deepEqual(engine.info.timings.map(({ threads }) => threads), tried, `${there} cores`);
+    if (there === 1) assert.deepEqual([engine.info.threads, engine.info.threadsReason], [1, 'this machine has one core']);
+    await engine.close();
+  }
+});
+
+test('threads that measure no faster than one, by a tenth, are not used; those that do are', { skip: navigator.hardwareConcurrency < 2 && 'one core' }, async (t) => {
+  const { call } = Wasm.prototype;
+  t.after(() => (Wasm.prototype.call = call));
+  for (const [slowed, chosen] of [[(/** @type {number} */ n) => n > 1, 1], [(/** @type {number} */ n) => n !== 2, 2]]) {
+    let now = 0;
+    Wasm.prototype.call = function (name, ...args) {
+      if (name === 'bqw_threads') now = Number(args[0]);
+      if (name === 'bqw_measure' && slowed(now)) for (const end = performance.now() + 20; performance.now() < end; );
+      return call.call(this, name, ...args);
+    };
+    const engine = await createEngine({ variant: 'simd128' });
+    assert.equal(engine.info.threads, chosen, engine.info.threadsReason);
+    assert.match(engine.info.threadsReason, chosen > 1 ? /the fastest of 1 to/ : /were not faster/);
+    await engine.close();
+  }
+});
+
 test('a host without the builds for threads: one thread, and why', async () => {
   const at = (/** @type {string} */ name) => new URL(`../../build/wasm/bq4-${name}.wasm`, import.meta.url);
   const plain = { relaxed: at('relaxed'), simd128: at('simd128') };

@@ -98,7 +98,7 @@ export async function provideLlamaWasm(tools) {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{"type": "commonjs"}');
   const { MAKEFLAGS, MFLAGS, MAKELEVEL, ...env } = tools.env;
-  await step('building llama.cpp to wasm (once, some ten minutes)', () => run(tools.make,
+  await step('building llama.cpp to wasm (once, some minutes)', () => run(tools.make,
     ['-f', list, '-s', `-j${availableParallelism()}`, `SOURCE=${headers}`, `DRIVER=${source}`, `EMCC=${tools.emcc}`, `OUT=${folder}`], { env: { ...env, EM_CACHE: join(PEERS, 'emscripten-cache') } }));
   return program;
 }
