@@ -22,8 +22,10 @@ function shortfalls({ targets: list }) {
   const missed = list.filter(({ reached }) => reached === false);
   if (!missed.length) return 'All targets are reached.';
   const reasons = [...new Set(missed.map(({ why }) => why))];
-  return reasons.map((reason) => `- ${missed.filter(({ why }) => why === reason).map(({ group, what, target, value }) =>
-    `**${group}: ${what}**, ${short(Number(value))} instead of ${target}`).join('; ')}.\n  ${reason}`).join('\n');
+  /** @param {import('./targets.mjs').Target} target */
+  const both = ({ target, range }) => range && range.n > 1 && range.least <= Number(target.slice(2)) && Number(target.slice(2)) <= range.most;
+  return reasons.map((reason) => `- ${missed.filter(({ why }) => why === reason).map((each) =>
+    `**${each.group}: ${each.what}**, ${shown(each.range)} instead of ${each.target}${both(each) ? ' (rounds lie on both sides of it)' : ''}`).join('; ')}.\n  ${reason}`).join('\n');
 }
 
 /** @type {[string, Partial<import('./cells.mjs').Visit>][]} */

@@ -91,11 +91,12 @@ function oneThread(t) {
   const second = 'prefill, 1 thread';
   for (const prompt of [128, 512]) {
     const less = t.ratio(us, t.native(1, 'q4_0', 'no-amx'), prompt, 'prefill');
-    t.add(second, `${prompt} tokens, against native`, '≥', 0.45, t.ratio(us, native, prompt, 'prefill'), `Native multiplies batches with AMX here, tiles of 16 rows of 64 bytes
+    t.add(second, `${prompt} tokens, against native`, '≥', 0.45, t.ratio(us, native, prompt, 'prefill'), !less ? 'Native takes wider vectors where the CPU has them; wasm has 16 bytes.' : `Native multiplies batches with AMX here, tiles of 16 rows of 64 bytes
   in one instruction; wasm has vectors of 16 bytes and no way to reach those units. With AMX left out, native takes vectors of 64 bytes (AVX-512) and
   we are at ${middle(less)} of it, the next row of the table. The loops of our batches are near what ports and vectors of this width allow ([SPEED.md](SPEED.md), "Where the loops stand").`);
     t.beside(second, `${prompt} tokens, against native with AMX left out`, less);
-    t.add(second, `${prompt} tokens, against the best in a browser`, '≥', 2.5, t.ratio(us, t.web(1), prompt, 'prefill'));
+    const best = t.table.best(t.web(1), prompt, 'prefill');
+    t.add(second, `${prompt} tokens, against the best in a browser`, '≥', 2.5, t.ratio(us, t.web(1), prompt, 'prefill'), best ? `The best is ${titleOf(best.row)}.` : UNKNOWN);
   }
 }
 
@@ -139,10 +140,11 @@ function shareOfLimit(t) {
     const step = row && stepOf(row, 128);
     t.add(group, `weights per second of whole decode steps, against the bare matvec loop, ${head}`, '≥', 0.85, of(({ ms }) => ms.bare / ms.step),
       `The rest is what a step does beside products: ${percent(step?.noProduct ?? null)} of a traced step, attention ${percent(step?.attend ?? null)} of it ("Where a step's time goes").`);
-    t.add(group, `bytes per second of that loop with f32 scales, against a plain read, ${head}`, '≥', 0.65, of(({ ms, bytes, bytesF32 }) => (bytesF32 / ms.bareF32) / (bytes / ms.read)));
+    const ofRead = of(({ ms, bytes, bytesF32 }) => (bytesF32 / ms.bareF32) / (bytes / ms.read));
+    t.add(group, `bytes per second of that loop with f32 scales, against a plain read, ${head}`, '≥', 0.65, ofRead);
     t.add(group, `weights per second with f16 scales, against f32 scales, ${head}`, '≥', 1, of(({ ms }) => ms.bareF32 / ms.bare),
-      `The loop reads faster than a plain read does, as it reads several streams; so bytes aren't its limit here and
-  fewer of them gain nothing. What widening f16 scales costs by itself was not told apart. Files are a tenth smaller in any case.`);
+      `${ofRead && ofRead.median > 1 ? `The loop with f32 scales reads ${short(ofRead.median)} times as fast as a plain read, since it reads several streams; so bytes aren't its limit here and
+  fewer of them gain nothing. ` : ''}What widening f16 scales costs by itself was not told apart. Files are a tenth smaller in any case.`);
   }
 }
 
