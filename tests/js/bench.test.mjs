@@ -101,6 +101,8 @@ test('a ratio is of figures from the same round', () => {
   assert.deepEqual(ratioOf(cell([[0, 100], [1, 50], [2, 100]]), cell([[0, 50], [1, 25], [3, 7]]), 'decode'), { median: 2, least: 2, most: 2, n: 2 });
   assert.equal(ratioOf(cell([[0, 100]]), cell([[1, 50]]), 'decode')?.median, 2, 'without such rounds, of medians');
   assert.equal(ratioOf(cell([[0, 100]]), null, 'decode'), null);
+  const timed = (/** @type {[number, number][]} */ rounds) => ({ ...cell(rounds.map(([, rate], i) => [i, rate])), byRound: rounds.map(([minute, decode], round) => ({ round, at: minute * 60e3, prefill: 0, decode })) });
+  assert.deepEqual(ratioOf(timed([[0, 100], [60, 100]]), timed([[5, 50], [200, 10]]), 'decode'), { median: 2, least: 2, most: 2, n: 1 }, 'one was measured hours later');
 });
 
 const LIMIT_FACTS = {

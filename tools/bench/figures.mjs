@@ -25,8 +25,8 @@ export function rowsOf(entries) {
     const results = good.map(({ result }) => /** @type {import('./drivers.mjs').Result} */ (result));
     const visit = list[list.length - 1].visit;
     const cells = visit.cells.map(({ prompt, tokens }) => {
-      const byRound = good.flatMap(({ round }, i) => results[i].cells.filter((c) => c.prompt === prompt && c.tokens === tokens)
-        .map((c) => ({ round, prefill: prompt / c.prefillMs * 1e3, decode: tokens / c.decodeMs * 1e3 })));
+      const byRound = good.flatMap(({ round, at }, i) => results[i].cells.filter((c) => c.prompt === prompt && c.tokens === tokens)
+        .map((c) => ({ round, at: Date.parse(at), prefill: prompt / c.prefillMs * 1e3, decode: tokens / c.decodeMs * 1e3 })));
       return { prompt, tokens, prefill: summary(byRound.map((c) => c.prefill)), decode: summary(byRound.map((c) => c.decode)), byRound };
     });
     const facts = results.map((result) => result.facts);

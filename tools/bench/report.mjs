@@ -162,7 +162,8 @@ ${shortTable(f)}
 ## Against the targets
 
 The 135M shape; decode after a prompt of 128 tokens. Native llama.cpp is what it makes of this machine, AMX included. A
-ratio is the median over rounds of the ratio within a round (least–most), since the machine's own speed changes meanwhile.
+ratio is the median over rounds of the ratio within a round (least–most), since the machine's own speed changes meanwhile;
+both sides are measured within half an hour, or it is the ratio of their medians and counts as one round.
 
 "To compare": figures of the same run that stand beside a target.
 

@@ -2,7 +2,7 @@
 import { median, summary } from './stats.mjs';
 
 /** @typedef {import('./stats.mjs').Summary} Summary */
-/** One round. @typedef {{ round: number, prefill: number, decode: number }} Round  tokens per second */
+/** One round. @typedef {{ round: number, at?: number, prefill: number, decode: number }} Round  tokens per second; `at`: when, ms */
 /** @typedef {{ prompt: number, tokens: number, prefill: Summary | null, decode: Summary | null, byRound: Round[] }} Rates in tokens per second */
 /** Medians of a step, the bare loops and a plain read: milliseconds; what they read: bytes. @typedef {{ ms: Record<'step' | 'bare' | 'bareF32' | 'bareSimd128' | 'read', number>, bytes: number, bytesF32: number, weights: number }} Limit */
 
@@ -51,10 +51,13 @@ export class Table {
 
 /** @typedef {'prefill' | 'decode'} What */
 
-/** Ratio of two cells: of rounds that both have, whose figures are minutes apart at most; its median counts. @param {Rates | null} a @param {Rates | null} b @param {What} what @param {What} [whatB] @returns {Summary | null} */
+/** Rounds are of one run that lie no further apart, in ms: results of peers are kept when ours are measured again. */
+const ONE_RUN = 30 * 60e3;
+
+/** Ratio of two cells: of rounds that both have, of one run; its median counts. Without such rounds, of their medians. @param {Rates | null} a @param {Rates | null} b @param {What} what @param {What} [whatB] @returns {Summary | null} */
 export function ratioOf(a, b, what, whatB = what) {
   if (!a?.[what] || !b?.[whatB]) return null;
-  const paired = a.byRound.flatMap((x) => b.byRound.filter(({ round }) => round === x.round).map((y) => x[what] / y[whatB]));
+  const paired = a.byRound.flatMap((x) => b.byRound.filter(({ round, at = 0 }) => round === x.round && Math.abs(at - (x.at ?? 0)) <= ONE_RUN).map((y) => x[what] / y[whatB]));
   return summary(paired.length ? paired : [/** @type {Summary} */ (a[what]).median / /** @type {Summary} */ (b[whatB]).median]);
 }
 
