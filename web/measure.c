@@ -7,7 +7,8 @@
 #include "engine.h"
 #include "threads.h"
 
-enum { MOST = 8, ROWS = 896, COLS = 1024 };
+/* Shared out by RUN rows, which kernels take at once for one token, as sessions do. */
+enum { MOST = 8, ROWS = 896, COLS = 1024, RUN = 8 * BQ_TILE_ROWS };
 
 typedef struct bench {
   bq_matrix w;
@@ -36,9 +37,9 @@ static bench *lay_out(bq_arena *arena, uint32_t products, uint32_t tokens) {
 static void slice_of_rows(void *arg, size_t slice, size_t slices) {
   const bench *b = arg;
   const bq_parallel p = bqw_parallel();
-  size_t from = 0, to = ROWS / BQ_TILE_ROWS;
-  while (slices == 1 ? from == 0 : p.take(p.ctx, slice, slices, ROWS / BQ_TILE_ROWS, &from, &to)) {
-    b->w.ops->matmul(&b->w, &b->batch, from * BQ_TILE_ROWS, to * BQ_TILE_ROWS, b->y, ROWS);
+  size_t from = 0, to = ROWS / RUN;
+  while (slices == 1 ? from == 0 : p.take(p.ctx, slice, slices, ROWS / RUN, &from, &to)) {
+    b->w.ops->matmul(&b->w, &b->batch, from * RUN, to * RUN, b->y, ROWS);
     from = to;
   }
 }
