@@ -145,22 +145,6 @@ INLINE void touch(const uint8_t *p) {
   UNROLL for (int i = 0; i < 256; i += 64) (void)*(const volatile uint8_t *)(p + i);
 }
 
-/* A run of bytes that is read from its start, and the one that is read after it. */
-typedef struct kv_run {
-  const uint8_t *end, *next;
-  size_t next_bytes;
-} kv_run;
-
-/* Loading a byte of each line a little ahead helps the hardware, which by itself stops prefetching
- * at the end of every 4 KB. p: 256 bytes of a run, or as many of the cache behind it. */
-INLINE void touch_run(const uint8_t *p, const kv_run *run) {
-  enum { AHEAD = 1024, BYTES = 256 }; /* of touch */
-  const size_t left = (size_t)(run->end - p);
-  if (left >= AHEAD + BYTES) p += AHEAD;
-  else if (left <= AHEAD && AHEAD - left + BYTES <= run->next_bytes) p = run->next + (AHEAD - left);
-  touch(p);
-}
-
 /* A block of `quads` times 8 positions: one with all 8 has no loop. */
 INLINE void dot_key_block(int H, const uint8_t *k, size_t quads, const uint8_t *p,
                           v128_t sum[BQ_ATTEND_ROWS][2]) {
@@ -173,23 +157,22 @@ INLINE void dot_key_block(int H, const uint8_t *k, size_t quads, const uint8_t *
   }
 }
 
-/* scores[h][8g...8g+7] for H queries and all groups g of 8 positions. */
+/* scores[h][8g...8g+7] for H queries and all groups g of 8 positions. One of each stream in turn: hardware
+ * reads a stream ahead by itself, but not beyond its 4 KB. */
 INLINE void score_groups(int H, const bq_kv_view *kv, size_t groups, const uint8_t *panel,
                          float scale, float *scores, size_t stride) {
+  enum { STREAMS = 4 };
   const simd_f16_constants f16 = simd_f16_prepare();
   const size_t dims = bq_kv_dims(kv->head_dim), blocks = bq_kv_up(dims, BQ_KV_BLOCK);
-  const uint8_t *group = kv->data;
-  const kv_run run = {group + groups * bq_kv_group(kv->head_dim), bq_kv_tile(kv, 0, 0),
-                      bq_kv_up(groups, 4) * bq_kv_tile_row(kv->head_dim)};
+  const size_t bytes = bq_kv_group(kv->head_dim), apart = bq_kv_up(groups, STREAMS);
   v128_t memory[BQ_ATTEND_ROWS][2], (*acc)[2] = H >= 3 ? hide_acc(memory) : memory;
-  for (size_t g = 0; g < groups; g++) {
-    const uint8_t *k = group + blocks * 16, *p = panel;
+  for (size_t i = 0, g = 0; i < apart; g = g + apart < groups ? g + apart : ++i) {
+    const uint8_t *group = kv->data + g * bytes, *k = group + blocks * 16, *p = panel;
     UNROLL for (int h = 0; h < H; h++) acc[h][0] = acc[h][1] = simd_zero();
     for (size_t b = 0; b < blocks; b++, p += key_panel(H)) {
       const uint8_t *scales = p + H * KEY_BYTES;
       const size_t quads = (dims - b * BQ_KV_BLOCK) / 4;
       v128_t sum[BQ_ATTEND_ROWS][2];
-      if (quads >= 8) touch_run(k, &run);
       UNROLL for (int h = 0; h < H; h++)
         sum[h][0] = sum[h][1] = wasm_v128_load32_splat(scales + 4 * (H + h));
       dot_key_block(H, k, quads, p, sum);
@@ -209,7 +192,6 @@ INLINE void score_groups(int H, const bq_kv_view *kv, size_t groups, const uint8
       wasm_v128_store(scores + h * stride + 8 * g, wasm_f32x4_mul(acc[h][0], factor));
       wasm_v128_store(scores + h * stride + 8 * g + 4, wasm_f32x4_mul(acc[h][1], factor));
     }
-    group = k;
   }
 }
 
@@ -245,7 +227,7 @@ INLINE void mix_blocks(int H, const bq_kv_view *kv, size_t blocks, const uint8_t
     const size_t apart = bq_kv_run(kv, at) * BQ_KV_TILE;
     const bool another = at + 2 * BQ_KV_RUN <= blocks;
     for (size_t g = 0; g < groups; g++) {
-      const size_t ahead = g + 1 == groups && !another ? 0 : n == BQ_KV_RUN ? 4 * BQ_KV_TILE : apart;
+      const size_t ahead = g + 1 == groups && !another ? 0 : apart; /* 2 KB, in whole runs */
       mix_tiles(H, bq_kv_tile(kv, at, g), n, ahead, panel, at == 0, (v128_t(*)[2])(sums + g * H * 2));
     }
   }
