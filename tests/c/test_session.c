@@ -17,6 +17,14 @@ static bq_config llama(void) {
                      .vocab = VOCAB, .context = CONTEXT, .gated = true, .tied = true};
 }
 
+/* Three query heads for each of three KV heads: threads share KV heads. */
+static bq_config grouped(void) {
+  bq_config c = llama();
+  c.heads = 9;
+  c.kv_heads = 3;
+  return c;
+}
+
 static bq_config bullet(void) {
   return (bq_config){.layers = 2, .hidden = 36, .heads = 3, .ffn = 50, .vocab = VOCAB, .context = CONTEXT,
                      .norm = BQ_NORM_LAYER, .position = BQ_POSITION_LEARNED, .activation = BQ_GELU,
@@ -274,6 +282,17 @@ static void check_threads(bq_config config, bq_type type, bq_kv_type kv) {
     bq_session_sync(s, prompt, PROMPT, NULL, NULL);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
     check_logits(s, PROMPT - 1);
+    /* A token alone is shared out in another way. */
+    static const size_t alone[] = {PROMPT, 32, 31, 9, 8, 2, 1};
+    for (size_t i = 0; i < sizeof alone / sizeof *alone; i++) {
+      size_t kept;
+      bq_session_sync(s, prompt, alone[i] - 1 ? alone[i] - 1 : 1, NULL, NULL);
+      bq_session_run(s, 0, NULL);
+      bq_session_sync(s, prompt, alone[i], &kept, NULL);
+      CHECK_EQ(kept, alone[i] > 1 ? alone[i] - 1 : 1);
+      CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+      check_logits(s, alone[i] - 1);
+    }
     bq_session_free(s);
   }
   tiny_free(&t);
@@ -315,6 +334,7 @@ static void test_any_number_of_threads_gives_the_same_bits(void) {
   check_threads(llama(), BQ_TYPE_BQ4_32, BQ_KV_F32);
   check_threads(llama(), BQ_TYPE_BQ8_32, BQ_KV_I8);
   check_threads(bullet(), BQ_TYPE_F32, BQ_KV_F16);
+  for (int kv = 0; kv < BQ_KV_COUNT; kv++) check_threads(grouped(), BQ_TYPE_BQ4_32, (bq_kv_type)kv);
 }
 
 static void test_errors(void) {
