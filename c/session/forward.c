@@ -216,26 +216,17 @@ static void rotate(const job *j, float *x, size_t stride) {
                                c->rope_pairs == BQ_ROPE_ADJACENT);
 }
 
-static size_t group_of(const bq_config *c) { return c->heads / c->kv_heads; }
-
-/* Things of a part with n of them that are shared out together. For one token each slice has all of its share at
- * once: queries that meet the same keys stay together, and were turned where they are needed. */
-static size_t unit_of(const job *j, size_t n, size_t slices) {
-  return j->tokens == 1 ? (n + slices - 1) / slices : 1;
-}
-
-/* One of all heads: the query heads of a KV head, then that itself. */
+/* Query heads, then KV heads: one of all. */
 static void store_head(const job *j, size_t i) {
   const bq_session *s = j->s;
   const bq_config *c = &s->model->config;
   const size_t dim = c->head_dim, q_dim = c->heads * dim, kv_dim = c->kv_heads * dim;
-  const size_t group = group_of(c), h = i / (group + 1);
-  if (i % (group + 1) < group) {
-    rotate(j, s->scratch.q + (i - h) * dim, q_dim);
+  if (i < c->heads) {
+    rotate(j, s->scratch.q + i * dim, q_dim);
     return;
   }
-  const size_t at = h * dim;
-  const bq_kv_view kv = kv_head(j, (uint32_t)h);
+  const size_t at = (i - c->heads) * dim;
+  const bq_kv_view kv = kv_head(j, (uint32_t)(i - c->heads));
   rotate(j, s->scratch.k + at, kv_dim);
   s->model->kernels->kv_store[s->options.kv_type](&kv, j->position, j->tokens, s->scratch.k + at,
                                                   s->scratch.v + at, kv_dim);
@@ -244,7 +235,7 @@ static void store_head(const job *j, size_t i) {
 static bq_stage store_slice(const job *j, size_t slice, size_t slices) {
   const bq_config *c = &j->s->model->config;
   const size_t total = (size_t)c->heads + c->kv_heads;
-  for (bq_share share = bq_share_of(j->s, slice, slices, total, unit_of(j, total, slices)); bq_share_next(&share);)
+  for (bq_share share = bq_share_of(j->s, slice, slices, total, 1); bq_share_next(&share);)
     for (size_t i = share.from; i < share.to; i++) store_head(j, i);
   return BQ_STAGE_KV;
 }
@@ -254,7 +245,7 @@ static bq_stage store_slice(const job *j, size_t slice, size_t slices) {
 static void attend_rows(const job *j, size_t from, size_t to, uint8_t *scratch) {
   const bq_session *s = j->s;
   const bq_config *c = &s->model->config;
-  const size_t dim = c->head_dim, group = group_of(c), rows = group * j->tokens;
+  const size_t dim = c->head_dim, group = c->heads / c->kv_heads, rows = group * j->tokens;
   for (uint32_t h = 0; h < c->kv_heads; h++) {
     const size_t first = h * rows, at = h * group * dim;
     if (to <= first || from >= first + rows) continue;
@@ -276,7 +267,9 @@ static bq_stage attend_slice(const job *j, size_t slice, size_t slices) {
   const bq_session *s = j->s;
   uint8_t *scratch = s->scratch.attend + slice * s->scratch.attend_bytes;
   const size_t total = (size_t)s->model->config.heads * j->tokens;
-  for (bq_share share = bq_share_of(s, slice, slices, total, unit_of(j, total, slices)); bq_share_next(&share);)
+  /* For one token each slice has all of its share at once: queries that meet the same keys stay together. */
+  const size_t grain = j->tokens == 1 ? (total + slices - 1) / slices : 1;
+  for (bq_share share = bq_share_of(s, slice, slices, total, grain); bq_share_next(&share);)
     attend_rows(j, share.from, share.to, scratch);
   return BQ_STAGE_ATTEND;
 }
