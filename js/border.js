@@ -53,6 +53,7 @@ export const functions = {
   bqw_thread_main: 'vu',
   bqw_thread_failed: 'vu',
   bqw_threads: 'suu',
+  bqw_threads_alone: 'u',
   bqw_threads_leave: 'v',
   bqw_measure_bytes: 'uuu',
   bqw_measure_prepare: 'vuuu',

@@ -178,6 +178,8 @@ void bqw_thread_failed(uint32_t index);
 /* From now on regions have `threads` slices; before that all these threads must be on their way into
  * bqw_thread_main. Whoever waits looks `spins` times before it goes to sleep. ARGUMENT. */
 uint32_t bqw_threads(uint32_t threads, uint32_t spins);
+/* Regions that the caller took alone, because others had no core to run on. */
+uint32_t bqw_threads_alone(void);
 void bqw_threads_leave(void);           /* one thread from now on, the others go */
 /* What threads and kernels are chosen by: so many products like a layer's, of a batch of so many tokens (at most 8
  * of either), one region each. The block has bqw_measure_bytes(), and keeps to the table that was in use when it was

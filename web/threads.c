@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "border.h"
+#include "trace.h"
 
 enum {
   SLICES = 64,     /* `go` counts regions in steps of this */
@@ -31,9 +32,10 @@ typedef struct word {
   _Atomic uint32_t sleepers;
 } word;
 
-/* Parts that a slice has done, of all regions. */
+/* What a slice has done: parts of all regions, and the milliseconds that it slept in them. */
 typedef struct progress {
   _Alignas(LINE) word done;
+  double slept;
 } progress;
 
 /* What is left of a slice's share of a part: things from...to - 1 of it. One number, so that its owner
@@ -52,28 +54,35 @@ static struct {
   _Atomic uint32_t failed;
   progress slices[BQW_THREADS];
   share shares[BQW_THREADS];
+  _Alignas(LINE) struct { /* the caller's: milliseconds */
+    double whole, slept; /* of late: in regions; all slices' sleep at their beginning */
+    double until, pause; /* alone until then; for so long, the last time */
+    uint32_t regions;    /* done alone */
+  } alone;
 } team = {.threads = 1};
 
 static bool reached(word *w, uint32_t count) {
   return (int32_t)(atomic_load(&w->value) - count) >= 0;
 }
 
-/* Returns when *w is `count` or more. */
+/* Returns when *w is `count` or more: the milliseconds that it slept, by the host's clock. */
 #ifdef __wasm_atomics__
-static void await(word *w, uint32_t count) {
+static double await(word *w, uint32_t count) {
   for (uint32_t i = team.spins; i > 0; i--)
-    if (reached(w, count)) return;
+    if (reached(w, count)) return 0;
+  const double since = bqw_now();
   atomic_fetch_add(&w->sleepers, 1);
   for (uint32_t seen; (int32_t)((seen = atomic_load(&w->value)) - count) < 0;)
     __builtin_wasm_memory_atomic_wait32((int *)&w->value, (int)seen, -1);
   atomic_fetch_sub(&w->sleepers, 1);
+  return bqw_now() - since;
 }
 
 static void wake(word *w) {
   if (atomic_load(&w->sleepers)) __builtin_wasm_memory_atomic_notify((int *)&w->value, BQW_THREADS);
 }
 #else
-static void await(word *w, uint32_t count) { (void)w, (void)count; }
+static double await(word *w, uint32_t count) { return (void)w, (void)count, 0; }
 static void wake(word *w) { (void)w; }
 #endif
 
@@ -88,13 +97,33 @@ static uint32_t finish(size_t slice) {
 
 static void await_others(size_t slice, size_t slices, uint32_t count) {
   for (size_t i = 0; i < slices; i++)
-    if (i != slice && !reached(&team.slices[i].done, count)) await(&team.slices[i].done, count);
+    if (i != slice && !reached(&team.slices[i].done, count)) {
+      const double slept = await(&team.slices[i].done, count);
+      if (slept > 0) team.slices[slice].slept += slept;
+    }
+}
+
+/* Where cores have other things to do, who has no core is waited for by all others: several threads are then slower
+ * than one. It shows in how much of the time they sleep, looked at after 20 ms of regions. A quarter of it or more, and
+ * the next 100 ms are done alone; then twice as long each time, up to 1.6 s, until it goes well again. */
+enum { LOOK = 20, PAUSE = 100, LONGEST_PAUSE = 1600 };
+
+static void look(double now, uint32_t n) {
+  double slept = -team.alone.slept;
+  for (uint32_t i = 0; i < n; i++) slept += team.slices[i].slept;
+  const double twice = team.alone.pause * 2, whole = team.alone.whole * n;
+  team.alone.pause = slept * 4 < whole ? 0 : twice < PAUSE ? PAUSE : twice < LONGEST_PAUSE ? twice : LONGEST_PAUSE;
+  team.alone.until = now + team.alone.pause;
+  team.alone.slept += slept;
+  team.alone.whole = 0;
 }
 
 static void run(void *ctx, void (*fn)(void *arg, size_t slice, size_t slices), void *arg) {
   (void)ctx;
   const uint32_t n = team.threads;
-  if (n <= 1) {
+  const double since = n > 1 ? bqw_now() : 0;
+  if (n <= 1 || since < team.alone.until) {
+    team.alone.regions += n > 1;
     fn(arg, 0, 1);
     return;
   }
@@ -107,6 +136,9 @@ static void run(void *ctx, void (*fn)(void *arg, size_t slice, size_t slices), v
   fn(arg, 0, n);
   await_others(0, n, finish(0));
   if (atomic_load(&team.failed)) __builtin_trap(); /* what it computed is not there */
+  const double now = bqw_now();
+  team.alone.whole += now - since;
+  if (team.alone.whole > LOOK) look(now, n);
 }
 
 /* Every slice of a region comes here as often. A thread that broke never comes again, so from then on
@@ -183,6 +215,8 @@ BQW(uint32_t) bqw_threads(uint32_t threads, uint32_t spins) {
 #endif
   return BQ_OK;
 }
+
+BQW(uint32_t) bqw_threads_alone(void) { return team.alone.regions; }
 
 BQW(void) bqw_threads_leave(void) {
   team.threads = 1;

@@ -6,8 +6,6 @@
 #include "model/model.h"
 #include "session/session.h"
 
-__attribute__((import_module("env"), import_name("now"))) double bqw_now(void); /* milliseconds */
-
 typedef struct trace {
   const bq_session *s;
   double last;

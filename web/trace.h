@@ -4,6 +4,9 @@
 
 #include "border.h"
 
+/* The host's clock, which c/ has not: milliseconds. */
+__attribute__((import_module("env"), import_name("now"))) double bqw_now(void);
+
 /* Begins with zeros. NULL: there was no room, the session goes on as it was. */
 bqw_stage *bqw_trace_begin(bq_session *s, bq_allocator a);
 bqw_stage *bqw_trace_rows(const bq_session *s); /* NULL: off */
