@@ -52,7 +52,7 @@ export const functions = {
   bqw_session_sample: 'suuuu',
   bqw_thread_main: 'vu',
   bqw_thread_failed: 'vu',
-  bqw_threads: 'suu',
+  bqw_threads: 'suuu',
   bqw_threads_alone: 'u',
   bqw_threads_leave: 'v',
   bqw_measure_bytes: 'uuu',

@@ -176,9 +176,10 @@ void bqw_thread_main(uint32_t index);   /* returns after bqw_threads_leave */
 /* Called in another thread's instance after a trap there: the caller of the region then traps as well. */
 void bqw_thread_failed(uint32_t index);
 /* From now on regions have `threads` slices; before that all these threads must be on their way into
- * bqw_thread_main. Whoever waits looks `spins` times before it goes to sleep. ARGUMENT. */
-uint32_t bqw_threads(uint32_t threads, uint32_t spins);
-/* Regions that the caller took alone, because others had no core to run on. */
+ * bqw_thread_main. Whoever waits looks `spins` times before it goes to sleep. `alone`: 1:
+ * where others have no core to run on, the caller takes regions alone for a while. ARGUMENT. */
+uint32_t bqw_threads(uint32_t threads, uint32_t spins, uint32_t alone);
+/* Regions that were taken alone so far. */
 uint32_t bqw_threads_alone(void);
 void bqw_threads_leave(void);           /* one thread from now on, the others go */
 /* What threads and kernels are chosen by: so many products like a layer's, of a batch of so many tokens (at most 8

@@ -58,6 +58,7 @@ static struct {
     double whole, slept; /* of late: in regions; all slices' sleep at their beginning */
     double until, pause; /* alone until then; for so long, the last time */
     uint32_t regions;    /* done alone */
+    bool allowed;
   } alone;
 } team = {.threads = 1};
 
@@ -113,7 +114,7 @@ static void look(double now, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) slept += team.slices[i].slept;
   const double twice = team.alone.pause * 2, whole = team.alone.whole * n;
   team.alone.pause = slept * 4 < whole ? 0 : twice < PAUSE ? PAUSE : twice < LONGEST_PAUSE ? twice : LONGEST_PAUSE;
-  team.alone.until = now + team.alone.pause;
+  team.alone.until = team.alone.allowed ? now + team.alone.pause : 0;
   team.alone.slept += slept;
   team.alone.whole = 0;
 }
@@ -205,13 +206,15 @@ BQW(void) bqw_thread_failed(uint32_t index) {
   wake(&team.slices[index].done);
 }
 
-BQW(uint32_t) bqw_threads(uint32_t threads, uint32_t spins) {
+BQW(uint32_t) bqw_threads(uint32_t threads, uint32_t spins, uint32_t alone) {
   if (threads < 1 || threads > BQW_THREADS) return BQ_ARGUMENT;
 #ifdef __wasm_atomics__
   team.threads = threads;
   team.spins = spins;
+  team.alone.allowed = alone;
+  team.alone.until = 0;
 #else
-  (void)spins;
+  (void)spins, (void)alone;
 #endif
   return BQ_OK;
 }

@@ -37,7 +37,7 @@ const ids = Uint32Array.from({ length: 2048 }, (_, i) => 1 + ((i * 7919) % 300))
 
 /** Runs `work` with so many threads and adds its stages' times. @param {number} n @param {Times} times @param {() => void} work */
 function stages(n, times, work) {
-  session.wasm.check('bqw_threads', n, Number(values.spins));
+  session.wasm.check('bqw_threads', n, Number(values.spins), 0);
   trace(session.wasm, session.session, session.layers, { on: true });
   const since = performance.now();
   work();

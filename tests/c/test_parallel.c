@@ -122,8 +122,8 @@ static void test_threads_give_the_same_bits(void) {
         memset(got, 0, sizeof got);
         follow(&t, o, got);
         CHECK_MEM(got, want, sizeof want);
-        /* Two batches and STEPS tokens: a layer is one run or ten (one token: six); and the heads. */
-        if (with_barrier) CHECK_EQ(team.runs, 3 * (2 + STEPS) + 1 + STEPS);
+        /* Two batches and STEPS tokens: a layer is one run or ten (one token: six, or all layers in one run); and the heads. */
+        if (with_barrier) CHECK_EQ(team.runs, 3 * 2 + STEPS + 1 + STEPS);
         else CHECK_EQ(team.runs, 3 * (2 * 10 + STEPS * 6) + 1 + STEPS);
         pthread_barrier_destroy(&team.barrier);
         pthread_mutex_destroy(&team.mutex);

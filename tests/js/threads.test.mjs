@@ -26,7 +26,7 @@ for (const count of [2, 3, 8]) {
       else if (gap > 0) for (let until = performance.now() + gap * 0.05; performance.now() < until;); // about to
     }
     for (const spins of [0, 1, 100]) {
-      wasm.check('bqw_threads', count, spins);
+      wasm.check('bqw_threads', count, spins, 0);
       assert.equal(wasm.call('bqw_measure_empty', 2000, 3), 2000 * count * 4, `${spins} looks before sleep`);
     }
     wasm.release();
@@ -37,7 +37,7 @@ test('fewer threads than there are: the others sit out, and none runs a slice of
   const { wasm } = await team(6);
   for (let round = 0; round < 2000; round++) {
     const count = 1 + (round * 7) % 6;
-    wasm.check('bqw_threads', count, round % 3 ? 50 : 0);
+    wasm.check('bqw_threads', count, round % 3 ? 50 : 0, 0);
     assert.equal(wasm.call('bqw_measure_empty', 3, 1), 3 * count * 2);
   }
   wasm.release();
@@ -56,6 +56,29 @@ test(`${CYCLES} teams one after the other, with and without new workers`, async 
     await new Promise((resolve) => setImmediate(resolve));
   }
   kept.close();
+});
+
+test('threads that find no core are done without, until they find one again', async () => {
+  const { wasm } = await team(2);
+  const block = wasm.alloc(wasm.call('bqw_measure_bytes', 8, 8));
+  wasm.call('bqw_measure_prepare', block, 8, 8);
+  const alone = () => wasm.call('bqw_threads_alone');
+  /** Regions of a millisecond or so, until it is so or time is up. @param {() => boolean} so @param {number} [ms] */
+  const until = (so, ms = 20_000) => {
+    for (const end = performance.now() + ms; !so() && performance.now() < end;) wasm.call('bqw_measure', block);
+    return so();
+  };
+  const cores = navigator.hardwareConcurrency;
+  const busy = Array.from({ length: 3 * cores }, () => new Worker('for (;;);', { eval: true }));
+  await Promise.all(busy.map((worker) => new Promise((resolve) => worker.once('online', resolve))));
+  until(() => alone() > 0, 500);
+  assert.equal(alone(), 0, 'not unless it is allowed');
+  wasm.check('bqw_threads', 2, 100_000, 1);
+  assert.ok(until(() => alone() > 0), 'alone while all cores are busy');
+  await Promise.all(busy.map((worker) => worker.terminate()));
+  let before = -1;
+  assert.ok(until(() => before === (before = alone())), 'and together once they are not');
+  wasm.release();
 });
 
 test('a trap in another thread is a trap, not a hang', async () => {
