@@ -143,11 +143,12 @@ async function loaded(model, { done, plan }) {
   }
 }
 
-/** @param {LocalModel} model @param {() => boolean} aborted */
+/** What goes wrong in it is no trouble of the load: whoever uses the model meets it. @param {LocalModel} model @param {() => boolean} aborted */
 async function warmUp(model, aborted) {
-  const session = /** @type {any} */ (await model.createSession());
-  await session.generate(Array(16), { maxTokens: 1, aborted }).done().catch(() => {});
-  await session.close();
+  try {
+    const session = /** @type {any} */ (await model.createSession());
+    await session.generate(Array(16), { maxTokens: 1, aborted }).done().finally(() => session.close());
+  } catch {}
 }
 
 /** How many threads to try, and why not more. ARGUMENT. @param {EngineOptions['threads']} wanted @returns {Promise<{ most: number, reason: string }>} */

@@ -136,6 +136,54 @@ test('a model whose weights are awaited computes a prompt meanwhile, whose sessi
   }
 });
 
+test('a prompt for warming up that cannot be computed, or whose model is closed, fails no load and is no error of its own', async (t) => {
+  const { call } = Wasm.prototype;
+  t.after(() => (Wasm.prototype.call = call));
+  /** Told of every session that is about to be made. @type {(wasm: Wasm) => void} */
+  let onCreate = () => {};
+  Wasm.prototype.call = function (name, ...args) {
+    if (name === 'bqw_session_create') onCreate(this);
+    return call.call(this, name, ...args);
+  };
+  /** Begins a load that waits for its last byte, until a session is made to warm up. @param {(wasm: Wasm, engine: import('../../js/types.js').Engine) => void} then */
+  const begin = async (then) => {
+    const engine = await createEngine({ threads: 1 });
+    t.after(() => engine.close());
+    let release = () => {};
+    const server = await serve(model, { hold: new Promise((resolve) => (release = () => resolve(undefined))), holdFrom: model.length - 1 });
+    t.after(server.close);
+    const controller = new AbortController();
+    const warming = new Promise((resolve) => (onCreate = (wasm) => {
+      onCreate = () => {};
+      then(wasm, engine);
+      resolve(undefined);
+    }));
+    const loading = engine.load(fromUrl(server.url), { signal: controller.signal });
+    loading.catch(() => {});
+    await warming;
+    return { engine, controller, loading, release };
+  };
+
+  /** @type {(() => void)[]} */
+  const free = [];
+  const full = await begin((wasm) => free.push(...fill(wasm).map((block) => () => wasm.call('bqw_free', block))));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  for (const block of free) block();
+  full.release();
+  const session = await (await full.loading).createSession();
+  assert.equal((await session.generate('Once upon a time', { ...OPTIONS, maxTokens: 3 }).done()).ids.length, 3);
+
+  const aborted = await begin(() => {});
+  aborted.controller.abort();
+  await assert.rejects(aborted.loading, { name: 'AbortError' });
+  assert.equal((await aborted.engine.load(fromBytes(model))).info.layers, 3, 'the engine goes on');
+  /** @type {Promise<void> | undefined} */
+  let closed;
+  const ended = await begin((_, engine) => (closed = engine.close()));
+  await assert.rejects(ended.loading, { code: 'CLOSED' });
+  await closed;
+});
+
 test('one message per token to the page, and one back for every few', async () => {
   const worker = new Worker(new URL('../../js/worker.js', import.meta.url));
   let [received, sent] = [0, 0];
