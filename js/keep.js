@@ -43,19 +43,21 @@ export async function openCache(option, compiled) {
 
 /**
  * Of those that load a file at once one fetches what `plan` did not need of its prefix; the others find it in the cache
- * after that. The turn ends with `planned.pass`, at the latest when the prefix is kept.
+ * after that.
  * @param {Cache} cache
  * @param {Planned} planned  `head` becomes what is found
  * @param {AbortSignal} signal
+ * @returns {Promise<(() => Promise<void>) | null>}  ends the turn to fetch it, which the caller now has: when the prefix is kept, or won't be
  */
 export async function sharePrefix(cache, planned, signal) {
   const { url, head, prefixBytes } = planned;
-  if (!url || !cache.turn || head.length >= prefixBytes) return;
-  planned.pass = await cache.turn(url, signal);
-  const { prefix = head } = (await cache.find(url)) ?? {};
-  if (prefix.length !== prefixBytes || head.some((byte, i) => byte !== prefix[i])) return;
+  if (!url || !cache.turn || head.length >= prefixBytes) return null;
+  const pass = await cache.turn(url, signal);
+  const { prefix = head } = (await cache.find(url).catch(() => null)) ?? {};
+  if (prefix.length !== prefixBytes || head.some((byte, i) => byte !== prefix[i])) return pass;
   planned.head = prefix;
-  planned.pass?.();
+  await pass?.();
+  return null;
 }
 
 /**
@@ -65,14 +67,14 @@ export async function sharePrefix(cache, planned, signal) {
  * @param {Uint8Array} prefix  verified
  * @param {Uint8Array} [hash]  the payload of HASH
  */
-export async function openEntry(cache, { url, prefixBytes, cached, pass, plan: { fileBytes } }, prefix, hash) {
+export async function openEntry(cache, { url, prefixBytes, cached, plan: { fileBytes } }, prefix, hash) {
   if (!url) return { entry: null, written: Promise.resolve() };
   const hashes = hash && u32(hash, 0) === 1 ? new BigUint64Array(hash.slice(8).buffer) : null;
   const entry = await cache.open({ url, fileId: prefix.slice(40, 56), fileBytes, prefixBytes, hashes });
   // A prefix that is there and wasn't found is damaged.
   const old = cached || !entry.has(PREFIX) ? null : await entry.read(PREFIX);
   if (old?.some((byte, i) => byte !== prefix[i])) await entry.drop(PREFIX);
-  const written = cached ? Promise.resolve() : entry.writePrefix(prefix).then(() => {}, () => {}).then(pass);
+  const written = cached ? Promise.resolve() : entry.writePrefix(prefix).then(() => {}, () => {});
   return { entry, written };
 }
 

@@ -38,6 +38,8 @@ export class Loading {
   /** @type {CacheEntry | null} */
   #entry = null;
   #paused = false;
+  /** Ends this load's turn to fetch the prefix, where it has one: others wait for it. @type {(() => Promise<void>) | null} */
+  #pass = null;
   #prefixKept = Promise.resolve();
   /** It failed because the cache knew an older file of this address; it does no more. */
   outdated = false;
@@ -100,7 +102,7 @@ export class Loading {
       const { onProgress } = this.#options;
       if (onProgress) this.#meter = new (await onDemand(import('./progress.js'))).Meter(onProgress, this.plan.fileBytes);
       this.#create();
-      if (this.#cache) await (await onDemand(import('./keep.js'))).sharePrefix(this.#cache, this.#planned, this.#life.signal);
+      if (this.#cache) this.#pass = await (await onDemand(import('./keep.js'))).sharePrefix(this.#cache, this.#planned, this.#life.signal);
       const prefix = await this.#prefix();
       const handle = this.#wasm.out('bqw_loader_model', this.#loader);
       this.#model.resolve(handle);
@@ -114,7 +116,7 @@ export class Loading {
       if (this.outdated && this.#entry) await this.#entry.drop((await onDemand(import('./keep.js'))).PREFIX);
       throw error;
     } finally {
-      this.#planned.pass?.();
+      this.#pass?.();
       this.#life.release();
       this.#meter?.stop();
       this.#chunks?.close();
@@ -222,7 +224,7 @@ export class Loading {
     if (this.#cache && version === 2) {
       const { entry, written } = await (await onDemand(import('./keep.js'))).openEntry(this.#cache, this.#planned, prefix, rest.HASH);
       this.#entry = entry;
-      this.#prefixKept = written;
+      this.#prefixKept = written.then(this.#pass);
     }
     this.#file.expect?.(this.#planned.head, fileBytes);
     const chunks = new Chunks(this.#file, this.#entry, { from, total: fileBytes, head: this.#planned.head }, signal);

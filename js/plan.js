@@ -30,7 +30,6 @@ export const KV = { f32: 0, f16: 1, i8: 2 };
  * @property {string | null} url    what the cache knows it by
  * @property {boolean} cached       the head came from the cache
  * @property {number} prefixBytes
- * @property {(() => Promise<void>) | null} [pass]  lets others fetch the prefix who wait for it to be kept (keep.js)
  * @property {number} regionBytes  what the instance needs beside static data and stack
  * @property {Record<string, number> | null} paging  `bqw_paging`, when weights are paged
  */
