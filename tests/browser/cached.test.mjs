@@ -151,20 +151,24 @@ test('the browser is killed in the middle: nothing that was verified is fetched 
   await server.close();
 });
 
-test('the browser is killed while storage is slower than the network: one verified chunk at most is fetched again', async (t) => {
-  const server = await serve(bytes);
-  const folder = join(profile, 'slow');
+/**
+ * Loads in a browser whose store is slow and who says what it does, until that has been said `times` times; then the browser
+ * is killed, and another one loads from what is there.
+ * @param {import('node:test').TestContext} t @param {string} name  of a profile @param {Awaited<ReturnType<typeof serve>>} server @param {string} word @param {number} times
+ */
+async function killedAndAgain(t, name, server, word, times) {
+  const folder = join(profile, name);
   const own = await launchOwn(folder);
   t.after(() => own.kill().catch(() => {}));
   const page = await ready(await own.page());
   /** @type {Record<string, number[]>} */
-  const seen = { verified: [], kept: [] };
+  const said = { verified: [], kept: [], ahead: [], stored: [] };
   let most = 0;
   const halfway = new Promise((resolve) => page.on('console', (message) => {
     const [what, c] = message.text().split(' ');
-    seen[what]?.push(Number(c));
-    most = Math.max(most, seen.verified.length - seen.kept.length);
-    if (seen.verified.length === 7) resolve(undefined);
+    said[what]?.push(Number(c));
+    most = Math.max(most, said.verified.length - said.kept.length);
+    if (said[word].length === times) resolve(undefined);
   }));
   await page.evaluate((url) => {
     const worker = new Worker('/tests/browser/slow-store-worker.mjs', { type: 'module' });
@@ -173,17 +177,38 @@ test('the browser is killed while storage is slower than the network: one verifi
   }, server.url);
   await halfway;
   await own.kill();
-  assert.equal(most, 1, 'verified and not yet kept');
   server.requests.length = 0;
+  server.behaviour.on = undefined;
   const again = await launchOwn(folder);
   t.after(() => again.kill().catch(() => {}));
-  const after = await load(await ready(await again.page()), server.url);
+  const { complete } = await load(await ready(await again.page()), server.url);
   const fetched = asked(server.requests);
-  const twice = seen.verified.filter((c) => fetched.includes(c));
+  assert.equal(new Set(fetched).size, fetched.length, 'nothing twice');
+  assert.equal(complete, true);
+  return { said, most, fetched };
+}
+
+test('the browser is killed while storage is slower than the network: one verified chunk at most is fetched again', async (t) => {
+  const server = await serve(bytes);
+  const { said, most, fetched } = await killedAndAgain(t, 'slow', server, 'verified', 7);
+  assert.equal(most, 1, 'verified and not yet kept');
+  const twice = said.verified.filter((c) => fetched.includes(c));
   assert.ok(twice.length <= 1, `${twice} were verified and fetched again`);
-  assert.deepEqual(seen.kept.filter((c) => fetched.includes(c)), []);
-  assert.deepEqual([...new Set(fetched)].length, fetched.length);
-  assert.equal(after.complete, true);
+  assert.deepEqual(said.kept.filter((c) => fetched.includes(c)), []);
+  await server.close();
+});
+
+test('the browser is killed while chunks are kept before their turn: one at most is fetched again', async (t) => {
+  // The first range stops in the third chunk; those behind it come in full.
+  const stuck = { hold: new Promise(() => {}), holdFrom: prefix + 2.5 * MiB };
+  const server = await serve(bytes, { on: ({ from }) => (from === 65536 ? stuck : undefined) });
+  const { said, fetched } = await killedAndAgain(t, 'ahead', server, 'ahead', 5);
+  assert.deepEqual([said.kept, said.stored.length], [[0, 1], 4], 'four whole ahead of their turn, the fifth under way');
+  assert.ok(said.stored.every((c) => c > 2));
+  assert.deepEqual([...said.kept, ...said.stored].filter((c) => fetched.includes(c)), [], 'what was kept is not fetched again');
+  const twice = [...said.verified, ...said.ahead].filter((c) => fetched.includes(c));
+  assert.ok(twice.length <= 1, `${twice} were good and fetched again`);
+  assert.equal(fetched.length, chunks - 6 - (1 - twice.length));
   await server.close();
 });
 

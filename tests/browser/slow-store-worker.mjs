@@ -5,12 +5,13 @@ import { PREFIX } from '/js/store/layout.js';
 
 const { write } = Entry.prototype;
 Entry.prototype.write = async function (c, bytes, hash) {
-  // With a hash comes what is kept ahead of its turn: the engine has not verified it yet.
-  if (c === PREFIX || hash !== undefined) return write.call(this, c, bytes, hash);
-  postMessage(`verified ${c}`);
+  if (c === PREFIX) return write.call(this, c, bytes, hash);
+  // With a hash comes what is kept ahead of its turn: its hash is right, the engine has not seen it yet.
+  const [before, after] = hash === undefined ? ['verified', 'kept'] : ['ahead', 'stored'];
+  postMessage(`${before} ${c}`);
   await new Promise((resolve) => setTimeout(resolve, 100));
   const there = await write.call(this, c, bytes, hash);
-  postMessage(`kept ${c}`);
+  postMessage(`${after} ${c}`);
   return there;
 };
 
