@@ -65,8 +65,17 @@ async function fetchModule(url, signal) {
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
+/** NOMEM. @param {number} pages @param {boolean} shared */
+function memoryOf(pages, shared) {
+  try {
+    return new WebAssembly.Memory({ initial: pages, maximum: pages, shared });
+  } catch (cause) {
+    throw new BqError('NOMEM', `${Math.ceil((pages * PAGE) / 2 ** 20)} MiB of memory can't be had here`, { cause, details: { bytes: pages * PAGE } });
+  }
+}
+
 /**
- * Picks, fetches and compiles a build. NO_SIMD, NO_ENGINE.
+ * Picks, fetches and compiles a build. NO_SIMD, NO_ENGINE, NOMEM.
  * @param {Pick<EngineOptions, 'variant' | 'wasmUrl' | 'signal'>} [options]
  * @param {boolean} [shared]  the one for threads
  * @returns {Promise<Compiled>}
@@ -77,12 +86,12 @@ export async function compile({ variant, wasmUrl, signal } = {}, shared = false)
   try {
     if (!url) throw new Error('wasmUrl does not say where it lies');
     const module = await fetchModule(url, signal);
-    const memory = new WebAssembly.Memory({ initial: LEAST_PAGES, maximum: LEAST_PAGES, shared });
-    const exports = /** @type {any} */ ((await WebAssembly.instantiate(module, imports(memory))).exports);
+    const exports = /** @type {any} */ ((await WebAssembly.instantiate(module, imports(memoryOf(LEAST_PAGES, shared)))).exports);
     if (exports.bqw_abi() !== ABI) throw new Error(`it speaks version ${exports.bqw_abi()} of the border, not ${ABI}`);
     return { module, build, reason, heapBase: exports.__heap_base.value >>> 0, shared, threads: 1 };
   } catch (cause) {
     signal?.throwIfAborted();
+    if (cause instanceof BqError) throw cause;
     throw new BqError('NO_ENGINE', `the engine ${url} can't be used: ${/** @type {Error} */ (cause).message}`, { cause });
   }
 }
@@ -120,13 +129,7 @@ export class Wasm {
   /** An instance whose heap has room for `bytes` and can't grow. NOMEM. @param {Compiled} compiled @param {number} bytes */
   static async create({ module, heapBase, shared }, bytes) {
     const pages = Math.max(LEAST_PAGES, Math.ceil((heapBase + bytes) / PAGE));
-    let memory;
-    try {
-      memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared });
-    } catch (cause) {
-      const mib = Math.ceil((pages * PAGE) / 2 ** 20);
-      throw new BqError('NOMEM', `${mib} MiB of memory can't be had here`, { cause, details: { bytes: pages * PAGE } });
-    }
+    const memory = memoryOf(pages, shared);
     /** @type {Wasm} */
     let wasm;
     const { exports } = await WebAssembly.instantiate(module, imports(memory, () => wasm.stop()));

@@ -1,5 +1,5 @@
 // A model of the 135M shape in the browser: the heap is what was planned and little more than weights and KV cache,
-// and the whole context can be used.
+// and the whole context can be used. And a browser that has no more memory to give.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,6 +7,8 @@ import { after, before, test } from 'node:test';
 import { fileSink } from '../../js/convert/output.js';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { PUBLIC, serve } from '../../tools/serve.mjs';
+import { tinyModel } from '../js/fixture.mjs';
+import { faultServer } from '../server/faults.mjs';
 import { launch } from './launch.mjs';
 import { ROOT } from './site.mjs';
 
@@ -23,7 +25,7 @@ before(async () => {
     mkdirSync(join(ROOT, 'build', 'bench'), { recursive: true });
     await makeRandom(SHAPES['135m'], await fileSink(join(ROOT, FILE)), { quant: 'bq4h', embed: 'bq8', tokenizer: false });
   }
-  site = await serve({ root: ROOT, folders: [...PUBLIC, 'build/bench'] });
+  site = await serve({ root: ROOT, folders: [...PUBLIC, 'build/bench'], policy: false });
   browser = await launch();
 });
 after(async () => {
@@ -60,3 +62,58 @@ for (const kv of /** @type {const} */ (['f32', 'f16'])) {
     await page.close();
   });
 }
+
+test('a browser that gives no more memory: NOMEM with numbers, nothing is downloaded, and what was loaded goes on', async (t) => {
+  const server = await faultServer({ '/model.bq4': await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 } }) });
+  t.after(server.close);
+  const page = await browser.newPage();
+  await page.goto(`${site.url}models/README.md`);
+  const seen = await page.evaluate(async ({ url, js }) => {
+    const { createWorkerEngine, fromUrl } = await import(js);
+    const engine = await createWorkerEngine({ threads: 1 });
+    const model = await engine.load(fromUrl(url));
+    const say = async (/** @type {any} */ model) => {
+      const session = await model.createSession();
+      const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 6 }).done();
+      await session.close();
+      return ids.join();
+    };
+    const first = await say(model);
+    const here = /** @type {any} */ (globalThis);
+    here.taken = [];
+    // Chromium gives a process so many heaps, however small; what the engine has dropped is collected when it needs one.
+    const take = () => {
+      try {
+        for (;;) here.taken.push(new WebAssembly.Memory({ initial: 1, maximum: 1 }));
+      } catch {}
+    };
+    const failure = (/** @type {any} */ { code, message, hint, details }) => ({ code, message, hint, bytes: details?.bytes });
+    const errors = [];
+    while (!errors.length) {
+      take();
+      await engine.load(fromUrl(url)).then((/** @type {any} */ more) => here.taken.push(more), (/** @type {any} */ error) => errors.push(failure(error)));
+    }
+    await createWorkerEngine({ threads: 1 }).catch((/** @type {any} */ error) => errors.push(failure(error)));
+    const again = await say(model);
+    Object.assign(here, { engine, fromUrl, say });
+    return { first, again, errors };
+  }, { url: server.at('/model.bq4'), js: `${site.url}js/index.js` });
+  assert.equal(seen.again, seen.first);
+  assert.equal(seen.errors.length, 2);
+  for (const { code, message, hint, bytes } of seen.errors) {
+    assert.equal(code, 'NOMEM');
+    assert.match(message, /^\d+ MiB of memory can't be had/);
+    assert.match(hint, /\w \w/);
+    assert.ok(bytes > 0);
+  }
+  const refused = server.asked().at(-1);
+  assert.equal(refused?.range, 'bytes=0-65535', 'what a plan reads, and no more');
+  await page.evaluate(() => void delete (/** @type {any} */ (globalThis).taken));
+  await (await page.context().newCDPSession(page)).send('HeapProfiler.collectGarbage');
+  const after = await page.evaluate(async (url) => {
+    const { engine, fromUrl, say } = /** @type {any} */ (globalThis);
+    return say(await engine.load(fromUrl(url)));
+  }, server.at('/model.bq4'));
+  assert.equal(after, seen.first);
+  await page.close();
+});
