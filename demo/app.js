@@ -240,7 +240,13 @@ async function open(name, source, { retry, level = 0, streaming = false } = {}) 
   try {
     const url = typeof source === 'string' && source !== BUNDLED ? source : null;
     const sizes = { ...(url && { kv: /** @type {const} */ ('i8') }), ...(level && { context: await host.smaller(source, level, signal) }), streaming };
-    const info = await marked({ name, url, level }, () => host.load(source, conversation.entries, sizes, showProgress, signal));
+    const info = await /** @type {Promise<ModelInfo>} */ (new Promise((resolve, reject) => {
+      // Memory is taken as weights come: the mark stays until they are there.
+      marked({ name, url, level }, async () => {
+        resolve(await host.load(source, conversation.entries, sizes, showProgress, signal));
+        await host.arrived;
+      }).catch(reject);
+    }));
     showModel(info, info.name || name, source);
     say(info.chat ? 'Ready.' : 'Ready. This model knows no chat: it goes on with what you write.');
     arriving = streaming;

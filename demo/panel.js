@@ -39,6 +39,7 @@ export class Panel {
     this.set('size', format.bytes(info.fileBytes));
     this.set('shape', format.shape(info));
     this.set('license', info.license || 'not stated');
+    this.set('authenticity', info.authenticated ? 'by its hash' : 'not authenticated');
   }
 
   /** @param {MemoryInfo} memory @param {SessionStats} stats */

@@ -66,6 +66,7 @@ test('the plan comes first, then the download beside a conversation; it is kept'
   models.faults = [{ bytesPerSecond: 4e6 }];
   await page.getByRole('button', { name: 'Download and use' }).click();
   await page.getByRole('button', { name: 'Pause' }).waitFor();
+  await page.locator('#amount', { hasText: /^[\d.]+ .B of [\d.]+ MB, [\d.]+ .B\/s, .*\d m?s left$/ }).waitFor();
   await ready(page);
   await ui(page).message.fill('Hello');
   await ui(page).send.click();
@@ -95,7 +96,9 @@ test('the plan comes first, then the download beside a conversation; it is kept'
   await page.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
   await plan.waitFor({ state: 'hidden' });
   assert.equal(models.asked().length, before);
-  await page.getByRole('button', { name: 'Delete large.bq4' }).click().catch(() => {});
+  assert.equal(await stat(page, 'authenticity'), 'not authenticated');
+  await page.getByRole('button', { name: 'Delete large.bq4' }).click();
+  await page.locator('#stored li', { hasText: 'large.bq4' }).waitFor({ state: 'detached' });
   assert.match(await say(page, 'Hello again'), /./s);
 });
 
@@ -142,12 +145,18 @@ test('paused before there is a model, then given up, then downloaded after all',
 });
 
 test('a tab that died while it loaded: less is offered, nothing is loaded by itself', async () => {
-  const page = await demo();
-  models.faults = [{ bytesPerSecond: 200_000 }];
-  await page.evaluate((url) => {
-    localStorage.setItem('bq4.loading', JSON.stringify({ id: 'bq4.loading.gone', name: 'large.bq4', url, level: 0 }));
-  }, models.at('/large.bq4'));
-  await page.reload();
+  const gone = await demo();
+  // It dies with a model in use whose weights are still on their way.
+  models.faults = [{ stall: 12e6 }];
+  await look(gone, models.at('/large.bq4'));
+  await gone.getByRole('button', { name: 'Download and use' }).click();
+  await gone.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
+  await gone.waitForFunction(() => /^1\d\.\d MB/.test(document.querySelector('#amount')?.textContent ?? ''));
+  const page = await gone.context().newPage();
+  const died = gone.waitForEvent('crash');
+  gone.context().newCDPSession(gone).then((devtools) => devtools.send('Page.crash')).catch(() => {});
+  await died;
+  await page.goto(site.url);
   await ui(page).alert.waitFor();
   assert.match(await ui(page).alert.textContent() ?? '', /large\.bq4.*CRASHED/s);
   assert.equal(await ui(page).send.isDisabled(), true);
