@@ -67,4 +67,50 @@ async function loadOnce(url) {
   return (await (await engine.load(fromUrl(url), { context: 128 })).memory()).total;
 }
 
-Object.assign(globalThis, { prepare, measure, finish, engineWithCache, loadOnce });
+/** Of a prompt that is sent while its model is on its way. @type {any} */
+let session;
+/** @type {Promise<number[]>} */
+let times;
+
+/** When each token came, by the wall clock. @param {number} first  of the prompt's ids: another one, and nothing is reused @param {number} tokens @param {number} maxTokens */
+async function tokenTimes(first, tokens, maxTokens) {
+  const ids = Array.from({ length: tokens }, (_, i) => (i ? 100 + ((i * 7919) % 40000) : first));
+  const seen = [];
+  for await (const _ of session.generate(ids, { temperature: 0, maxTokens })) seen.push(performance.timeOrigin + performance.now());
+  return seen;
+}
+
+/** @param {number[]} values */
+const middle = (values) => values.sort((a, b) => a - b)[values.length >> 1];
+
+/** @param {{ url: string, tokens: number }} how */
+async function sendEarly({ url, tokens }) {
+  engine = await createWorkerEngine({ threads: 1 });
+  const model = await engine.load(fromUrl(url), { context: 512, kv: 'i8', streaming: true });
+  session = await model.createSession();
+  times = tokenTimes(1, tokens, 24);
+  Object.assign(globalThis, { tokens });
+}
+
+const slices = async () => (await session.stats()).slices;
+
+/** When its first token came; and in milliseconds a decode step, a whole prompt like it and the head, all warm. */
+async function early() {
+  const seen = await times;
+  const { tokens } = /** @type {any} */ (globalThis);
+  const prompts = [];
+  const heads = [];
+  for (let round = 2; round < 7; round++) {
+    const since = performance.timeOrigin + performance.now();
+    prompts.push((await tokenTimes(round, tokens, 1))[0] - since);
+    await session.trace({ on: true });
+    await tokenTimes(round + 100, tokens, 1);
+    const stages = await session.trace({ on: false });
+    heads.push(stages.find((/** @type {any} */ { stage }) => stage === 'head').ms);
+  }
+  const result = { at: seen[0], step: middle(seen.slice(9).map((at, i) => at - seen[i + 8])), prompt: middle(prompts), head: middle(heads) };
+  await engine.close();
+  return result;
+}
+
+Object.assign(globalThis, { prepare, measure, finish, engineWithCache, loadOnce, sendEarly, slices, early });
