@@ -92,6 +92,14 @@ async function sendEarly({ url, tokens }) {
   Object.assign(globalThis, { tokens });
 }
 
+/** When the last byte of a file is there, by the wall clock, for a page that throws it away. @param {{ url: string, size: number }} file */
+async function lastByte({ url, size }) {
+  const response = await fetch(url, { cache: 'no-store', headers: { Range: `bytes=${size - (1 << 20)}-${size - 1}` } });
+  const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
+  while (!(await reader.read()).done);
+  return performance.timeOrigin + performance.now();
+}
+
 const slices = async () => (await session.stats()).slices;
 
 /** When its first token came; and in milliseconds a decode step, a whole prompt like it and the head, all warm. */
@@ -113,4 +121,4 @@ async function early() {
   return result;
 }
 
-Object.assign(globalThis, { prepare, measure, finish, engineWithCache, loadOnce, sendEarly, slices, early });
+Object.assign(globalThis, { prepare, measure, finish, engineWithCache, loadOnce, sendEarly, slices, early, lastByte });
