@@ -124,6 +124,63 @@ test('two tabs share also a prefix longer than what a plan reads', async (t) => 
   for (const page of tabs) await page.close();
 });
 
+test('a file that is damaged where it is kept: only what is damaged is fetched', async () => {
+  const server = await serve(bytes);
+  const page = await newTab();
+  await forget(page);
+  const first = await load(page, server.url);
+  server.requests.length = 0;
+  await page.evaluate(async (at) => {
+    let folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('bq4');
+    for (const name of ['models', '']) {
+      const names = [];
+      for await (const [key, handle] of /** @type {any} */ (folder).entries()) if (handle.kind === 'directory' && (!name || key === name)) names.push(key);
+      folder = await folder.getDirectoryHandle(names[0]);
+    }
+    const out = await (await folder.getFileHandle('s0')).createWritable({ keepExistingData: true });
+    await out.write({ type: 'write', position: at, data: new Uint8Array(100) });
+    await out.close();
+  }, 5 * MiB + 77);
+  const second = await load(page, server.url);
+  assert.deepEqual([second.ids, second.problem, second.complete], [first.ids, '', true]);
+  assert.deepEqual(asked(server.requests), [5]);
+  server.requests.length = 0;
+  assert.equal((await load(page, server.url)).ids, first.ids);
+  assert.deepEqual(server.requests, [], 'it has healed');
+  await page.close();
+  await server.close();
+});
+
+test('a load is aborted while it downloads, and while it reads what is kept; the next goes on from there', async () => {
+  const server = await serve(bytes, { hold: new Promise(() => {}), holdFrom: prefix + 7.5 * MiB });
+  const page = await newTab();
+  await forget(page);
+  /** Aborted at so many bytes; what is kept then. @param {number} at */
+  const aborted = (at) => page.evaluate(async ([url, at]) => {
+    const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
+    const engine = await createWorkerEngine({ threads: 1, variant: 'simd128', cache: 'auto' });
+    const controller = new AbortController();
+    const onProgress = (/** @type {any} */ { loaded }) => loaded >= at && controller.abort();
+    const name = await engine.load(fromUrl(/** @type {string} */ (url)), { signal: controller.signal, onProgress }).catch((/** @type {any} */ error) => error.name);
+    const [{ cachedBytes, complete }] = await engine.store.list();
+    await engine.close();
+    return { name, cachedBytes, complete };
+  }, /** @type {const} */ ([server.url, at]));
+  const first = await aborted(prefix + 7.5 * MiB);
+  assert.deepEqual({ ...first, cachedBytes: 0 }, { name: 'AbortError', cachedBytes: 0, complete: false });
+  assert.ok(first.cachedBytes >= prefix + 6 * MiB, `${first.cachedBytes} bytes kept`);
+  server.requests.length = 0;
+  assert.deepEqual(await aborted(1), first, 'amid what is kept');
+  server.behaviour.hold = undefined;
+  server.requests.length = 0;
+  const { complete } = await load(page, server.url);
+  const fetched = asked(server.requests);
+  assert.equal(complete, true);
+  assert.deepEqual(fetched, all.slice((first.cachedBytes - prefix) / MiB), 'what was kept is not fetched again');
+  await page.close();
+  await server.close();
+});
+
 test('the browser is killed in the middle: nothing that was verified is fetched again', async (t) => {
   const server = await serve(bytes, { hold: new Promise(() => {}), holdFrom: prefix + 9.5 * MiB });
   const folder = join(profile, 'killed');

@@ -40,9 +40,11 @@ const prefix = Number(new DataView(bytes.buffer).getBigUint64(24, true));
 const LATE = 10 * MiB + 4321;
 const LATE_CHUNK = prefix + Math.floor((LATE - prefix) / MiB) * MiB;
 const small = await tinyModel();
+/** Whose context can be as long as one likes. */
+const long = await tinyModel({ config: { context: 16_000_000, hidden: 64, heads: 4, kv_heads: 4 } });
 const old = await v1({ ...CONFIG, hidden: 64, ffn: 96 });
 const FILES = {
-  [PATH]: bytes, '/other.bq4': other, '/longer.bq4': Buffer.concat([bytes, bytes]), '/shorter.bq4': bytes.subarray(0, 9 * MiB), '/small.bq4': small,
+  [PATH]: bytes, '/other.bq4': other, '/longer.bq4': Buffer.concat([bytes, bytes]), '/shorter.bq4': bytes.subarray(0, 9 * MiB), '/small.bq4': small, '/long.bq4': long,
   '/v1.bq4': old.file, '/v1.json': new TextEncoder().encode(JSON.stringify(old.json)), '/lonely.bq4': old.file,
 };
 /** Slow enough that a page has read what came before the end: what it has not read is lost when a body breaks. */
@@ -74,6 +76,8 @@ const CASES = [
     }
     assert.equal(at, size);
     assert.ok(server.requests.length > 4);
+    // What browsers send for `cache: 'no-store'`.
+    assert.ok(server.requests.every(({ headers }) => headers['cache-control'] === 'no-cache'));
   } },
   { what: '200 instead of 206: one request', on: 3, faults: [{ status: 200 }], check: (server) => assert.equal(server.requests.length, 1) },
   { what: 'a slow server, in small pieces', faults: [{ bytesPerSecond: 30_000_000, step: 7777 }] },
@@ -284,6 +288,35 @@ await everyBrowser((name) => {
       await stillGood();
     });
   }
+
+  test('a plan from a server without ranges takes some bytes of the one answer and leaves', async () => {
+    misbehave([{ status: 200, ...READ }]);
+    const { fileBytes, name } = await page.evaluate(async (url) => {
+      const js = '/js/index.js';
+      const { fromUrl } = await import(js);
+      return /** @type {any} */ (globalThis).engine.plan(fromUrl(url));
+    }, server.at(PATH));
+    assert.deepEqual([fileBytes, name], [size, 'tiny']);
+    await until(() => server.requests.every(({ end }) => end !== 'open'));
+    assert.deepEqual(server.requests.map(({ end }) => end), ['left']);
+    assert.ok(server.sent < size / 2, `${server.sent} bytes`);
+  });
+
+  test('a plan says unknown, and why, where nobody can know; no, where it is too much', async () => {
+    misbehave([]);
+    const plans = await page.evaluate(async (url) => {
+      const js = '/js/index.js';
+      const { fromUrl } = await import(js);
+      const { deviceMemory = 0 } = /** @type {any} */ (navigator);
+      const of = async (/** @type {number} */ context) => (({ fits, fitsReason, heapBytes }) => ({ fits, fitsReason, heapBytes }))(await /** @type {any} */ (globalThis).engine.plan(fromUrl(url), { context }));
+      return { deviceMemory, some: await of(1_000), much: await of(2_200_000), most: await of(15_000_000) };
+    }, server.at('/long.bq4'));
+    const { deviceMemory, some, much, most } = plans;
+    const plenty = much.heapBytes <= deviceMemory * 2 ** 28;
+    assert.deepEqual([some.fits, much.fits, most.fits], ['yes', plenty ? 'yes' : 'unknown', 'no'], JSON.stringify(plans));
+    assert.match(much.fitsReason, plenty ? /at most a quarter of this machine's/ : deviceMemory ? /are much for this machine's/ : /does not tell how much memory/);
+    assert.match(most.fitsReason, /MiB/);
+  });
 
   for (const phase of ['prefill', 'decode']) {
     test(`an abort of ${phase}${phase === 'prefill' ? ', while weights still come' : ''}`, async () => {

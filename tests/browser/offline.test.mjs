@@ -217,6 +217,32 @@ test('a browser that refuses service workers', async () => {
   assert.equal(await ui(page).alert.count(), 0);
 });
 
+test('a service worker that is killed in the middle of a reply', async () => {
+  const host = await plainHost('/k');
+  cleanup.push(host.close);
+  const page = await watched();
+  await isolatedDemo(page, host.url);
+  await kept(page);
+  await ui(page).message.fill('Tell me a story');
+  await ui(page).send.click();
+  await page.waitForFunction(() => document.querySelectorAll('[role=log] article').length === 2);
+  const devtools = await page.context().newCDPSession(page);
+  /** @type {Set<string>} */
+  const states = new Set();
+  devtools.on('ServiceWorker.workerVersionUpdated', ({ versions }) => versions.forEach(({ runningStatus }) => states.add(runningStatus)));
+  await devtools.send('ServiceWorker.enable');
+  await devtools.send('ServiceWorker.stopAllWorkers');
+  await ready(page);
+  assert.ok(states.has('stopped'), [...states].join());
+  assert.match(String((await texts(page)).at(-1)), /\w/);
+  assert.match(await say(page, 'Hello!'), /\w/);
+  await page.reload();
+  await ready(page);
+  assert.equal(await page.evaluate(() => crossOriginIsolated), true, 'it has come back');
+  assert.match(await say(page, 'Hello!'), /\w/);
+  assert.deepEqual(page.trouble, []);
+});
+
 test('storage that the service worker loses: what the network has still comes', async () => {
   const lost = "addEventListener('activate', () => { CacheStorage.prototype.open = () => Promise.reject(new DOMException('gone', 'UnknownError')); });\n";
   const host = await plainHost('/z', { 'demo/sw.js': lost });

@@ -88,6 +88,31 @@ await everyBrowser((name) => {
     await server.close();
   });
 
+  if (opfs) test('two run one file that is kept at the same time, each larger than its budget', async (t) => {
+    const server = await serve(bytes);
+    t.after(server.close);
+    const page = await here.open();
+    const [{ ids }] = await page.evaluate(load, { url: server.url });
+    server.requests.length = 0;
+    const seen = await page.evaluate(async (url) => {
+      const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
+      const engines = await Promise.all([1, 2].map(() => createWorkerEngine({ threads: 1, variant: 'simd128', cache: 'auto' })));
+      const options = { context: 128, kv: 'i8' };
+      const { heapBytes, weightBytes } = await engines[0].plan(fromUrl(url), options);
+      const budget = heapBytes - Math.floor(weightBytes * 0.3);
+      // Both are loaded before either says a word, and both read for every token.
+      const models = await Promise.all(engines.map((engine) => engine.load(fromUrl(url), { ...options, budget })));
+      const sessions = await Promise.all(models.map((model) => model.createSession()));
+      const results = await Promise.all(sessions.map((session) => session.generate('the quick', { temperature: 0, maxTokens: 6 }).done()));
+      const paged = models.map(({ info }) => info.residency);
+      await Promise.all(engines.map((engine) => engine.close()));
+      return { ids: results.map((result) => result.ids.join()), paged };
+    }, server.url);
+    assert.deepEqual(seen, { ids: [ids, ids], paged: ['paged', 'paged'] });
+    assert.deepEqual(server.requests, []);
+    await page.close();
+  });
+
   test('two that load the same file at once share also a long prefix', async (t) => {
     const file = await tinyModel({ card: `# Long\n${'Noise. '.repeat(60_000)}` });
     const server = await serve(file, { step: 16384 });
