@@ -13,10 +13,10 @@ const CACHE = 'bq4-demo-2';
 const FILES = [
   './', 'icon.svg', 'style.css', 'theme.js',
   'alerts.js', 'app.js', 'bundled.js', 'crash.js', 'drop.js', 'format.js', 'glimpse.js', 'host.js', 'link.js', 'links.js', 'offline.js', 'page.js', 'panel.js', 'parts.js', 'settings.js', 'storage.js', 'store.js', 'thread.js', 'view.js', 'worker.js',
-  ...['again', 'border', 'chat', 'chunks', 'client', 'companion', 'engine', 'errors', 'estimate', 'features', 'fit', 'generation', 'index', 'keep', 'kernels', 'let-go', 'loading',
+  ...['again', 'border', 'chat', 'chunks', 'client', 'companion', 'engine', 'errors', 'estimate', 'features', 'fit', 'generation', 'index', 'keep', 'let-go', 'loading',
     'model', 'plan', 'progress', 'protocol', 'sections', 'session', 'squeeze', 'stop', 'thread', 'threads', 'trace', 'turn', 'wasm', 'worker'].map((name) => `../js/${name}.js`),
   ...['blob', 'http', 'index', 'local', 'name', 'node', 'read', 'remote'].map((name) => `../js/sources/${name}.js`),
-  ...['ahead', 'cache', 'disk', 'entry', 'index', 'indexeddb', 'layout', 'locks', 'memory', 'opfs'].map((name) => `../js/store/${name}.js`),
+  ...['ahead', 'cache', 'disk', 'entry', 'index', 'indexeddb', 'layout', 'locks', 'memory', 'opfs', 'trouble'].map((name) => `../js/store/${name}.js`),
   ...['relaxed', 'simd128', 'relaxed-threads', 'simd128-threads'].map((name) => `../build/wasm/bq4-${name}.wasm`),
 ].map((path) => new URL(path, location.href).href);
 

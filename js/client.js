@@ -3,9 +3,9 @@ import { Chat } from './chat.js';
 import { BqError, unpackError } from './errors.js';
 import { Generation } from './generation.js';
 import { CREDITS, listen, PROTOCOL } from './protocol.js';
-import { toSource } from './sources/index.js';
+import { fullUrl, toSource } from './sources/index.js';
 import { isNode, nodeModule } from './sources/node.js';
-import { fullUrl, resolveBuilds } from './wasm.js';
+import { resolveBuilds } from './wasm.js';
 
 /** @import { Engine, EngineInfo, EngineOptions, EngineStore, Model, ModelInfo, Part, Result, Session } from './types.js' */
 

@@ -1,13 +1,13 @@
 /** The engine of this thread: compiles a build once, plans and loads models. Each model has an instance of its own. */
 import { THREADS } from './border.js';
 import { BqError, onDemand } from './errors.js';
-import { threadsBlocked } from './features.js';
+import { fallbackIsFaster, MEASURE_BYTES, threadsBlocked, timeTables } from './features.js';
 import { Loading } from './loading.js';
 import { LocalModel } from './model.js';
 import { planModel } from './plan.js';
-import { openSource, toSource } from './sources/index.js';
+import { fullUrl, openSource, toSource } from './sources/index.js';
 import { isNode, nodeModule } from './sources/node.js';
-import { compile, fullUrl, Wasm } from './wasm.js';
+import { compile, Wasm } from './wasm.js';
 
 /** @import { Cache, Engine, EngineStore, EngineInfo, EngineOptions, LoadOptions, Source, SourceLike } from './types.js' */
 /** @import { Threads } from './threads.js' */
@@ -216,11 +216,11 @@ export async function openEngine(options, onThreads) {
  * @param {Compiled} compiled @param {EngineOptions['variant']} wanted
  */
 async function kernelProblem(compiled, wanted) {
-  const choice = compiled.build === 'relaxed' && !wanted ? await onDemand(import('./kernels.js')) : null;
-  const wasm = await Wasm.create(compiled, SELF_TEST_BYTES + (choice?.MEASURE_BYTES ?? 0));
+  const choose = compiled.build === 'relaxed' && !wanted;
+  const wasm = await Wasm.create(compiled, SELF_TEST_BYTES + (choose ? MEASURE_BYTES : 0));
   try {
     if (wasm.call('bqw_self_test') !== 1) return `the self test of the ${compiled.build} kernels failed on this machine`;
-    return choice?.fallbackIsFaster(choice.timeTables(wasm)) ? 'the simd128 kernels are faster than the relaxed ones on this machine, by a measurement' : '';
+    return choose && fallbackIsFaster(timeTables(wasm)) ? 'the simd128 kernels are faster than the relaxed ones on this machine, by a measurement' : '';
   } finally {
     wasm.release();
   }
@@ -228,9 +228,9 @@ async function kernelProblem(compiled, wanted) {
 
 /** @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number }} wanted @param {() => void} onThreads @param {boolean} fallback */
 async function startThreads(compiled, { threads: asked = 'auto', threadUrl, signal }, { most }, onThreads, fallback) {
-  const { MEASURE_BYTES, Threads } = await onDemand(import('./threads.js'));
+  const { MEASURE_BYTES: room, Threads } = await onDemand(import('./threads.js'));
   const threads = new Threads(threadUrl && fullUrl(threadUrl));
-  const wasm = await Wasm.create(compiled, SELF_TEST_BYTES + MEASURE_BYTES);
+  const wasm = await Wasm.create(compiled, SELF_TEST_BYTES + room);
   if (fallback) wasm.check('bqw_fallback');
   onThreads();
   if (asked === 'auto') await threads.choose(wasm, compiled, most);

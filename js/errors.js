@@ -4,7 +4,7 @@
  * Aborts are no BqError: they throw the signal's own reason, an AbortError unless the caller chose another.
  */
 
-/** Hints for the codes that come from JavaScript; C brings its own with each status. */
+/** Hints for the codes that come from JavaScript; C brings its own with each status, as does storage. */
 const HINTS = {
   NETWORK: 'check the connection, and that the server allows this page to read the file (CORS)',
   HTTP_STATUS: 'check the address of the file',
@@ -19,9 +19,6 @@ const HINTS = {
   NO_ENGINE: 'serve build/wasm/*.wasm of the same bq4 version beside its js/ folder, or pass wasmUrl',
   NO_WORKER: 'serve bq4 from the origin of the page, or use createEngine() in a worker of your own',
   NO_CHAT: 'the model has no chat format: use createSession(), or pass { format } to createChat()',
-  QUOTA: 'free some storage, delete models that are not needed, or go on without a cache',
-  STORAGE: 'the model works without it, but will be fetched again next time',
-  IN_USE: 'close the model, also in other tabs, and try again',
   TRAP: 'the engine met a bug or damaged memory: close the model and load it again',
   CLOSED: 'it was closed: create a new one',
   STATE: 'wait for the running call to end, or abort it',

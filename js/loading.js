@@ -7,7 +7,7 @@ import { structs } from './border.js';
 import { Chunks } from './chunks.js';
 import { BqError, onDemand } from './errors.js';
 import { sections, u64 } from './sections.js';
-import { readRange } from './sources/read.js';
+import { readFirst } from './sources/read.js';
 import { follow, gate, Pace } from './turn.js';
 
 /** @import { Planned } from './plan.js' */
@@ -188,7 +188,8 @@ export class Loading {
   async #prefix() {
     const { head, prefixBytes, cached } = this.#planned;
     const pace = new Pace();
-    let bytes = await this.#whole(head);
+    const whole = (/** @type {Uint8Array} */ known) => readFirst(this.#file, known, prefixBytes, this.#life.signal);
+    let bytes = await whole(head);
     for (let tries = cached ? -1 : 0; ; tries++) {
       try {
         await this.#feed(bytes, 0, pace);
@@ -196,23 +197,9 @@ export class Loading {
       } catch (error) {
         if (!(await this.#again(error, tries))) throw error;
       }
-      bytes = await this.#whole(new Uint8Array());
+      bytes = await whole(new Uint8Array());
       if (bytes.some((byte, i) => i < HEADER && byte !== head[i])) throw changed(this.#file);
     }
-  }
-
-  /** The prefix, from its first bytes on. @param {Uint8Array} head */
-  async #whole(head) {
-    const { prefixBytes } = this.#planned;
-    if (head.length >= prefixBytes) return head.subarray(0, prefixBytes);
-    const rest = await readRange(this.#file, head.length, prefixBytes, this.#life.signal);
-    const at = head.length + rest.length;
-    if (at < prefixBytes) throw new BqError('TRUNCATED', `${this.#file.name} ends after ${at} bytes, in the middle of its header`, { offset: at });
-    if (!head.length) return rest;
-    const all = new Uint8Array(prefixBytes);
-    all.set(head);
-    all.set(rest, head.length);
-    return all;
   }
 
   /** @param {Uint8Array} prefix */

@@ -4,7 +4,7 @@ import { structs, WANT_DATA } from './border.js';
 import { BqError, onDemand } from './errors.js';
 import { fitted } from './fit.js';
 import { isNode } from './sources/node.js';
-import { readRange } from './sources/read.js';
+import { readFirst, readRange } from './sources/read.js';
 import { sections, u32 } from './sections.js';
 import { Wasm } from './wasm.js';
 
@@ -148,13 +148,7 @@ async function readHead(compiled, source, file, head, options) {
       file.expect?.(head, -1);
       return { planner, head, companion };
     }
-    const more = need > head.length ? await readRange(file, head.length, need, signal) : new Uint8Array();
-    if (head.length + more.length < need)
-      throw new BqError('TRUNCATED', `${file.name} ends after ${head.length + more.length} bytes, in the middle of its header`, { offset: head.length + more.length });
-    const longer = new Uint8Array(need);
-    longer.set(head);
-    longer.set(more, head.length);
-    head = longer;
+    head = await readFirst(file, head, need, signal);
   }
 }
 

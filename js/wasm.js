@@ -7,6 +7,7 @@
 import { ABI, functions, MORE, OK, structs, WANT_DATA } from './border.js';
 import { BqError } from './errors.js';
 import { pickBuild } from './features.js';
+import { fullUrl } from './sources/index.js';
 import { isNode, nodeModule } from './sources/node.js';
 
 /** @import { EngineOptions } from './types.js' */
@@ -35,9 +36,6 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** What a module imports: its memory, a clock for traces, and what ends a run between two slices. @param {WebAssembly.Memory} memory @param {() => any} [stop] */
 const imports = (memory, stop = Boolean) => ({ env: { memory, now: () => performance.now(), stop } });
-
-/** An address of this page, in full. @param {string | URL} url */
-export const fullUrl = (url) => new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
 
 /** Full addresses of the builds; those for threads may be missing. @param {EngineOptions['wasmUrl']} given @returns {Record<string, string>} */
 export function resolveBuilds(given) {

@@ -1,13 +1,20 @@
 import { BqError } from '../errors.js';
 import { streamOf } from './local.js';
 
-/** @import { ByteSource } from './types.js' */
+/** @import { ByteSource, Source } from './types.js' */
+
+/** READ. @param {FileSystemFileHandle} handle */
+const fileOf = (handle) =>
+  handle.getFile().catch((cause) => {
+    throw new BqError('READ', `${handle.name} can't be read: ${cause.message}`, { cause });
+  });
 
 /**
- * @param {Blob} blob
- * @returns {ByteSource}
+ * @param {Extract<Source, { kind: 'blob' | 'handle' }>} source
+ * @returns {Promise<ByteSource>}
  */
-export function openBlob(blob) {
+export async function openBlob(source) {
+  const blob = source.kind === 'blob' ? source.blob : await fileOf(source.handle);
   const name = 'name' in blob ? String(blob.name) : 'a Blob';
   return {
     name,

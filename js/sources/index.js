@@ -10,10 +10,13 @@ import { isNode } from './node.js';
 /** @param {SourceOptions} options @returns {{ companion?: Source }} */
 const extra = ({ companion }) => (companion ? { companion: toSource(companion) } : {});
 
-/** @param {string | URL} url @returns {string} */
+/** An address of this page, in full. @param {string | URL} url */
+export const fullUrl = (url) => new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
+
+/** @param {string | URL} url */
 function resolve(url) {
   try {
-    return new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
+    return fullUrl(url);
   } catch (cause) {
     throw new BqError('ARGUMENT', `"${url}" is no address`, { cause, hint: 'pass a full address, or use fromFile() for a path in Node' });
   }
@@ -62,12 +65,6 @@ export function toSource(source) {
   throw new BqError('ARGUMENT', 'this is no source of a model', { hint: 'use fromUrl, fromBlob, fromBytes or fromFile' });
 }
 
-/** @param {FileSystemFileHandle} handle */
-const fileOf = (handle) =>
-  handle.getFile().catch((cause) => {
-    throw new BqError('READ', `${handle.name} can't be read: ${cause.message}`, { cause });
-  });
-
 /**
  * @param {Source} source
  * @param {AbortSignal} [signal]
@@ -76,8 +73,7 @@ const fileOf = (handle) =>
 export async function openSource(source, signal) {
   signal?.throwIfAborted();
   if (source.kind === 'url' && !(isNode && source.url.startsWith('file:'))) return new (await onDemand(import('./remote.js'))).RemoteSource(source);
-  if (source.kind === 'blob') return (await onDemand(import('./blob.js'))).openBlob(source.blob);
-  if (source.kind === 'handle') return (await onDemand(import('./blob.js'))).openBlob(await fileOf(source.handle));
+  if (source.kind === 'blob' || source.kind === 'handle') return (await onDemand(import('./blob.js'))).openBlob(source);
   if (source.kind === 'bytes') return (await onDemand(import('./bytes.js'))).openBytes(source.bytes);
   if (!isNode) throw new BqError('ARGUMENT', 'paths can be read in Node only', { hint: 'use fromUrl or fromBlob' });
   if (source.kind === 'parts') throw new BqError('ARGUMENT', 'parts are read by pages only');

@@ -1,4 +1,5 @@
 /** What all read from sources. */
+import { BqError } from '../errors.js';
 
 /** @import { ByteSource } from './types.js' */
 
@@ -8,10 +9,10 @@
  * @param {number} offset
  * @param {number} end
  * @param {AbortSignal} [signal]
+ * @param {Uint8Array[]} [pieces]  what is to come before it
  */
-export async function readRange(source, offset, end, signal) {
-  const pieces = [];
-  let length = 0;
+export async function readRange(source, offset, end, signal, pieces = []) {
+  let length = pieces[0]?.length ?? 0;
   for await (const piece of source.stream(offset, end, signal)) {
     pieces.push(piece.slice());
     length += piece.length;
@@ -23,4 +24,18 @@ export async function readRange(source, offset, end, signal) {
     length += piece.length;
   }
   return all;
+}
+
+/**
+ * The first bytes of a file, of which `head` is known. TRUNCATED.
+ * @param {ByteSource} source
+ * @param {Uint8Array} head
+ * @param {number} end
+ * @param {AbortSignal} [signal]
+ */
+export async function readFirst(source, head, end, signal) {
+  if (head.length >= end) return head.subarray(0, end);
+  const bytes = await readRange(source, head.length, end, signal, [head]);
+  if (bytes.length < end) throw new BqError('TRUNCATED', `${source.name} ends after ${bytes.length} bytes, in the middle of its header`, { offset: bytes.length });
+  return bytes;
 }

@@ -6,6 +6,7 @@ import { BqError } from '../errors.js';
 import { keepAhead } from './ahead.js';
 import { CHUNK, chunksOf, lengthOf, PREFIX } from './layout.js';
 import { lock } from './locks.js';
+import { trouble } from './trouble.js';
 
 /** @import { About, Backend, EntryOptions, Space } from './types.js' */
 
@@ -32,8 +33,8 @@ function problemOf(cause, { name, fileBytes }) {
   const error = /** @type {any} */ (cause);
   const full = error?.name === 'QuotaExceededError' || error?.code === 'ENOSPC' || error?.code === 'EDQUOT';
   const details = { fileBytes };
-  if (full) return new BqError('QUOTA', `storage is full: not all ${fileBytes} bytes of ${name} can be kept`, { cause, details });
-  return new BqError('STORAGE', `${name} can't be kept: ${error?.message ?? cause}`, { cause, details });
+  if (full) return trouble('QUOTA', `storage is full: not all ${fileBytes} bytes of ${name} can be kept`, { cause, details });
+  return trouble('STORAGE', `${name} can't be kept: ${error?.message ?? cause}`, { cause, details });
 }
 
 export class Entry {
@@ -85,7 +86,7 @@ export class Entry {
     try {
       const { fileBytes, prefixBytes } = this.#about;
       if (!(Number.isSafeInteger(fileBytes) && prefixBytes > 0 && prefixBytes <= fileBytes))
-        throw new BqError('STORAGE', `a file of unknown length can't be kept`, { details: { fileBytes, prefixBytes } });
+        throw trouble('STORAGE', `a file of unknown length can't be kept`, { details: { fileBytes, prefixBytes } });
       const { backend, lockName } = this.#host;
       this.#unuse = (await lock(lockName(this.key, 'use'), { shared: true, wait: true })) ?? this.#unuse;
       const { about, touched } = await prepare();
@@ -95,7 +96,7 @@ export class Entry {
       await this.#scan();
       if (!this.complete) await this.#claim(false);
       if (this.#unlock && !(await this.#host.makeRoom(this.key, this.#missingBytes(), false)))
-        throw new BqError('QUOTA', `${this.#about.name} needs ${fileBytes} bytes, more than this store may take`, { details: { fileBytes } });
+        throw trouble('QUOTA', `${this.#about.name} needs ${fileBytes} bytes, more than this store may take`, { details: { fileBytes } });
     } catch (error) {
       this.#fail(error);
     }
