@@ -127,7 +127,7 @@ async function reply(text) {
   save();
   if (failure) showFailure(failure);
   if (!generation.result) say(failure ? 'That failed.' : 'Stopped.');
-  await panel.parts.end(host.trace).catch(() => {}); // a model that broke has said so already
+  await panel.parts.end(host).catch(() => {}); // a model that broke has said so already
   await showState();
 }
 
@@ -138,7 +138,7 @@ async function write(generation, shown) {
   let saved = 0;
   for await (const part of generation) {
     const now = performance.now();
-    if (!tokens) [first] = [now, say('Writing…'), panel.parts.begin(host.trace).catch(() => {})];
+    if (!tokens) [first] = [now, say('Writing…'), panel.parts.begin(host).catch(() => {})];
     shown.append(part.text);
     conversation.follow();
     panel.writing(++tokens, format.rate({ tokens, decodeMs: now - first }));

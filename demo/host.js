@@ -21,6 +21,8 @@ export class Host {
   #model = null;
   /** @type {Chat | null} */
   #chat = null;
+  /** Where the model is from. @type {Blob | string} */
+  #source = '';
   /** What is being loaded is to ask for no more bytes, though there may be no model yet. */
   #paused = false;
 
@@ -77,7 +79,7 @@ export class Host {
       throw error;
     }
     const before = this.#model;
-    [this.#model, this.#chat] = [model, chat];
+    [this.#model, this.#chat, this.#source] = [model, chat, source];
     await before?.close();
     return model.info;
   }
@@ -121,6 +123,13 @@ export class Host {
 
   /** @type {import('./parts.js').Trace} */
   trace = async (options) => this.#chat?.trace(options) ?? [];
+
+  /** Tokens per second that the kernels alone would make of the model's weights; null: not known. */
+  async limit() {
+    const { context, kv } = this.#ready().model.info;
+    const { tokensPerSecond } = await this.plan(this.#source, { context, kv }, new AbortController().signal);
+    return tokensPerSecond;
+  }
 
   get hasModel() {
     return this.#model !== null;

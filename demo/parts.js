@@ -4,6 +4,7 @@ import { element } from './view.js';
 
 /** @typedef {import('../js/types.js').StageTrace} StageTrace */
 /** @typedef {(options: { on: boolean }) => Promise<StageTrace[]>} Trace */
+/** What is looked at: a trace, and the limit as tokens per second. @typedef {{ trace: Trace, limit: () => Promise<number | null> }} Traced */
 
 /** For people, in the order of a token's way. @type {[string, string[]][]} */
 const PARTS = [
@@ -16,18 +17,24 @@ const PARTS = [
 ];
 
 /**
+ * `ofLimit`: how fast a part goes through its weights, beside the kernels alone; 0: not known, or no weights.
  * @param {StageTrace[]} stages
- * @returns {{ tokens: number, ms: number, parts: { name: string, ms: number, share: number, GBps: number }[] } | null}  of one token; null: none was traced
+ * @param {number | null} [limit]  tokens per second of the kernels alone
+ * @returns {{ tokens: number, ms: number, parts: { name: string, ms: number, share: number, GBps: number, ofLimit: number }[] } | null}  of one token; null: none was traced
  */
-export function partsOf(stages) {
+export function partsOf(stages, limit) {
   const tokens = stages.find(({ stage }) => stage === 'sample')?.calls ?? 0;
   const ms = stages.reduce((sum, stage) => sum + stage.ms, 0) / tokens;
   if (!tokens || !(ms > 0)) return null;
+  const all = stages.reduce((sum, { weightBytes }) => sum + weightBytes, 0) / tokens;
   const parts = PARTS.map(([name, of]) => {
     const mine = stages.filter(({ stage }) => of.includes(stage));
     const sum = (/** @type {(stage: StageTrace) => number} */ value) => mine.reduce((total, stage) => total + value(stage), 0);
     const time = sum((stage) => stage.ms);
-    return { name, ms: time / tokens, share: time / tokens / ms, GBps: time > 0 ? sum(({ weightBytes, kvBytes }) => weightBytes + kvBytes) / time / 1e6 : 0 };
+    const weights = sum(({ weightBytes }) => weightBytes);
+    const GBps = time > 0 ? (weights + sum(({ kvBytes }) => kvBytes)) / time / 1e6 : 0;
+    const ofLimit = limit && name.startsWith('Matri') ? (1000 * weights) / time / (limit * all) : 0;
+    return { name, ms: time / tokens, share: time / tokens / ms, GBps, ofLimit };
   });
   return { tokens, ms, parts };
 }
@@ -41,28 +48,30 @@ export class Parts {
     this.#root = root;
   }
 
-  /** The prompt is read: from here on each step is one token. @param {Trace} trace */
-  async begin(trace) {
+  /** The prompt is read: from here on each step is one token. @param {Traced} traced */
+  async begin({ trace }) {
     if (!this.#root.open || !this.#root.checkVisibility()) return;
     this.#begun = true;
     await trace({ on: true });
   }
 
-  /** @param {Trace} trace */
-  async end(trace) {
+  /** @param {Traced} traced */
+  async end({ trace, limit }) {
     if (!this.#begun) return;
     this.#begun = false;
-    const made = partsOf(await trace({ on: false }));
+    const stages = await trace({ on: false });
+    const made = partsOf(stages, await limit().catch(() => null)); // a file that is out of reach can't be planned with
     if (made) this.#show(made);
   }
 
   /** @param {NonNullable<ReturnType<typeof partsOf>>} made */
   #show({ tokens, ms, parts }) {
-    const rows = parts.map(({ name, ms, share, GBps }) => {
+    const percent = (/** @type {number} */ share) => `${(100 * share).toFixed(1)} %`;
+    const rows = parts.map(({ name, ms, share, GBps, ofLimit }) => {
       const row = element('tr');
       const head = element('th', '', name);
       head.scope = 'row';
-      row.append(head, ...[ms.toFixed(3), `${(100 * share).toFixed(1)} %`, GBps >= 0.05 ? GBps.toFixed(1) : ''].map((text) => element('td', '', text)));
+      row.append(head, ...[ms.toFixed(3), percent(share), GBps >= 0.05 ? GBps.toFixed(1) : '', ofLimit > 0 ? percent(ofLimit) : ''].map((text) => element('td', '', text)));
       return row;
     });
     const bars = parts.map(({ share }) => {
@@ -74,6 +83,6 @@ export class Parts {
     this.#root.querySelector('.parts-bar')?.replaceChildren(...bars);
     for (const part of this.#root.querySelectorAll('table, .parts-bar')) /** @type {HTMLElement} */ (part).hidden = false;
     const note = this.#root.querySelector('.hint');
-    if (note) note.textContent = `${ms.toFixed(3)} ms a token, the mean of ${format.counted(tokens, 'token')} of the last reply, on the thread that leads.`;
+    if (note) note.textContent = `${ms.toFixed(3)} ms a token, the mean of ${format.counted(tokens, 'token')} of the last reply, on the thread that leads. The limit is what the kernels alone do, measured for a moment.`;
   }
 }

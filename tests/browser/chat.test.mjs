@@ -86,6 +86,7 @@ test("a token's time by its parts, measured only while a person looks", async ()
   assert.ok(Number(ms) > 0 && Math.abs(sum(1) - Number(ms)) <= 0.0005 * rows.length + 0.0005, `${sum(1)} of ${ms} ms`);
   assert.ok(Math.abs(sum(2) - 100) <= 0.05 * rows.length, `${sum(2)} %`);
   for (const [name, time, , rate] of rows.slice(0, 3)) assert.ok(Number(time) > 0 && Number(rate) > 0, `${name}: ${time} ms, ${rate} GB/s`);
+  for (const [name, , , , limit] of rows) assert.equal(/^[\d.]+ %$/.test(limit), name.startsWith('Matri'), `${name}: ${limit} of the limit`);
   const written = Number(await stat(page, 'tokens'));
   // What was computed before the page's call came is not in it.
   assert.ok(Number(tokens) > 0 && Number(tokens) <= written, `${tokens} of ${written} tokens`);
