@@ -31,8 +31,8 @@
  * Zero: one thread.
  *
  * `barrier`, callable by every slice of the current run, returns when all of its slices have called
- * it as often; what any of them wrote before is seen by all after it. A layer then takes one run
- * with a barrier between its parts; its waits are short (microseconds), so it may spin. NULL: each
+ * it as often; what any of them wrote before is seen by all after it. A layer, or for one token all of
+ * them, then takes one run with a barrier between its parts; its waits are short (microseconds), so it may spin. NULL: each
  * part is a run of its own, and slices may as well run one after the other. The bits are the same.
  *
  * `take`, for hosts with a barrier, shares out what there is to do between two barriers, n things, as slices get to it: from one
