@@ -125,11 +125,11 @@ export class Host {
   trace = async (options) => this.#chat?.trace(options) ?? [];
 
   /** Tokens per second that the kernels alone would make of the model's weights; null: not known. */
-  async limit() {
+  limit = async () => {
     const { context, kv } = this.#ready().model.info;
     const { tokensPerSecond } = await this.plan(this.#source, { context, kv }, new AbortController().signal);
     return tokensPerSecond;
-  }
+  };
 
   get hasModel() {
     return this.#model !== null;
