@@ -1,7 +1,7 @@
 // What is asked of the 135m shape and of our payload, what came of it, and where it fell short, why.
 import { SCRIPT_LIMIT } from '../payload.mjs';
 import { MODULE_LIMIT } from '../size.mjs';
-import { short, summary } from './stats.mjs';
+import { short, shown, summary } from './stats.mjs';
 import { ratioOf, stepOf, stepRatio } from './table.mjs';
 import { titleOf } from './titles.mjs';
 
@@ -84,8 +84,8 @@ function oneThread(t) {
   const first = 'decode, 1 thread';
   t.add(first, 'against native llama.cpp Q4_0, both with an 8-bit head', '≥', 1.0, t.ratio(us, native, 128, 'decode'));
   t.add(first, 'the same, all 4-bit, against its --pure', '≥', 0.9, t.ratio(t.us(1, 'bq4h+bq4h'), t.native(1, 'q4_0-pure'), 128, 'decode'));
-  const memory = `Theirs is bound by arithmetic, ours by memory, of which this machine gives between one and two times as much from hour to hour: in these rounds we made
-  ${spread(t.table.bestOf(us, 128, 'decode')?.decode ?? null)} tokens/s.`;
+  const memory = `Theirs is bound by arithmetic, ours by memory, whose rate on this machine changes by up to two from hour to hour ([SPEED.md](SPEED.md)): in these rounds we made
+  ${shown(t.table.bestOf(us, 128, 'decode')?.decode ?? null)} tokens/s.`;
   t.add(first, 'against wllama 3.8.1 Q4_0', '≥', 15, t.ratio(us, t.table.where({ runtime: 'wllama', version: '3.8.1', precision: 'q4_0', shape: SHAPE, threads: 1 }), 128, 'decode'), memory);
   t.add(first, 'against the best in a browser, at any precision', '≥', 6, t.ratio(us, t.web(1), 128, 'decode'), memory);
   t.add(first, 'against llama.cpp built to wasm with its SIMD kernels, which no release ships, in Node', '≥', 4,
