@@ -23,6 +23,8 @@ export class Host {
   #chat = null;
   /** Where the model is from. @type {Blob | string} */
   #source = '';
+  /** Of the model, once it was asked for. @type {number | null | undefined} */
+  #limit;
   /** What is being loaded is to ask for no more bytes, though there may be no model yet. */
   #paused = false;
 
@@ -79,7 +81,7 @@ export class Host {
       throw error;
     }
     const before = this.#model;
-    [this.#model, this.#chat, this.#source] = [model, chat, source];
+    [this.#model, this.#chat, this.#source, this.#limit] = [model, chat, source, undefined];
     await before?.close();
     return model.info;
   }
@@ -126,8 +128,11 @@ export class Host {
 
   /** Tokens per second that the kernels alone would make of the model's weights; null: not known. */
   limit = async () => {
-    const { context, kv } = this.#ready().model.info;
+    if (this.#limit !== undefined) return this.#limit;
+    const { model } = this.#ready();
+    const { context, kv } = model.info;
     const { tokensPerSecond } = await this.plan(this.#source, { context, kv }, new AbortController().signal);
+    if (model === this.#model) this.#limit = tokensPerSecond; // another one may have come
     return tokensPerSecond;
   };
 

@@ -6,10 +6,10 @@ import { element } from './view.js';
 /** @typedef {(options: { on: boolean }) => Promise<StageTrace[]>} Trace */
 /** What is looked at: a trace, and the limit as tokens per second. @typedef {{ trace: Trace, limit: () => Promise<number | null> }} Traced */
 
-/** For people, in the order of a token's way. @type {[string, string[]][]} */
+/** For people, in the order of a token's way; whether it is products of matrices. @type {[string, string[], boolean?][]} */
 const PARTS = [
-  ['Matrices of the layers', ['qkv', 'o', 'mlpIn', 'down']],
-  ['Matrix of the words', ['head']],
+  ['Matrices of the layers', ['qkv', 'o', 'mlpIn', 'down'], true],
+  ['Matrix of the words', ['head'], true],
   ['Attention', ['attend']],
   ['Norms, rotation, activation', ['embed', 'norm', 'kv', 'activate']],
   ['Choosing the word', ['sample']],
@@ -27,13 +27,13 @@ export function partsOf(stages, limit) {
   const ms = stages.reduce((sum, stage) => sum + stage.ms, 0) / tokens;
   if (!tokens || !(ms > 0)) return null;
   const all = stages.reduce((sum, { weightBytes }) => sum + weightBytes, 0) / tokens;
-  const parts = PARTS.map(([name, of]) => {
+  const parts = PARTS.map(([name, of, products]) => {
     const mine = stages.filter(({ stage }) => of.includes(stage));
     const sum = (/** @type {(stage: StageTrace) => number} */ value) => mine.reduce((total, stage) => total + value(stage), 0);
     const time = sum((stage) => stage.ms);
     const weights = sum(({ weightBytes }) => weightBytes);
     const GBps = time > 0 ? (weights + sum(({ kvBytes }) => kvBytes)) / time / 1e6 : 0;
-    const ofLimit = limit && name.startsWith('Matri') ? (1000 * weights) / time / (limit * all) : 0;
+    const ofLimit = limit && products ? (1000 * weights) / time / (limit * all) : 0;
     return { name, ms: time / tokens, share: time / tokens / ms, GBps, ofLimit };
   });
   return { tokens, ms, parts };

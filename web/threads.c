@@ -110,12 +110,13 @@ static void await_others(size_t slice, size_t slices, uint32_t count) {
 enum { LOOK = 20, PAUSE = 100, LONGEST_PAUSE = 1600 };
 
 static void look(double now, uint32_t n) {
-  double slept = -team.alone.slept;
-  for (uint32_t i = 0; i < n; i++) slept += team.slices[i].slept;
+  double all = 0;
+  for (uint32_t i = 0; i < n; i++) all += team.slices[i].slept;
+  const double slept = all - team.alone.slept;
   const double twice = team.alone.pause * 2, whole = team.alone.whole * n;
   team.alone.pause = slept * 4 < whole ? 0 : twice < PAUSE ? PAUSE : twice < LONGEST_PAUSE ? twice : LONGEST_PAUSE;
   team.alone.until = team.alone.allowed ? now + team.alone.pause : 0;
-  team.alone.slept += slept;
+  team.alone.slept = all;
   team.alone.whole = 0;
 }
 

@@ -37,11 +37,20 @@ typedef struct job {
   uint32_t row0;
 } job;
 
-static linear linear_of(const job *j, uint32_t which) {
+static linear head_of(const job *j) {
   const bq_session *s = j->s;
   const bq_model *m = s->model;
-  const bq_config *c = &m->config;
-  const bq_layer *w = &m->layers[j->layer];
+  const size_t hidden = m->config.hidden;
+  return (linear){s->x + (s->win_len - 1) * hidden, hidden, m->ln_f_w, m->ln_f_b,
+                  {{j->head, m->head_b ? m->head_b + j->row0 : NULL, s->logits + j->row0}},
+                  1, NULL, false, BQ_STAGE_HEAD};
+}
+
+static linear linear_of(const job *j, uint32_t which) {
+  if (which == HEAD) return head_of(j); /* of no layer */
+  const bq_session *s = j->s;
+  const bq_config *c = &s->model->config;
+  const bq_layer *w = &s->model->layers[j->layer];
   const bq_scratch *b = &s->scratch;
   float *x = s->x + (size_t)j->batch_at * c->hidden;
   const product gate = {&w->gate, w->gate_b, b->gate}, up = {&w->up, w->up_b, b->up};
@@ -56,13 +65,9 @@ static linear linear_of(const job *j, uint32_t which) {
   case IN:
     return (linear){x, c->hidden, w->ln2_w, w->ln2_b, {c->gated ? gate : up, up},
                     c->gated ? 2 : 1, NULL, true, BQ_STAGE_ACTIVATE};
-  case DOWN:
+  default: /* DOWN */
     return (linear){c->gated ? b->gate : b->up, c->ffn, NULL, NULL,
                     {{&w->down, w->down_b, b->out}}, 1, x, false, BQ_STAGE_DOWN};
-  default:
-    return (linear){s->x + (s->win_len - 1) * (size_t)c->hidden, c->hidden, m->ln_f_w, m->ln_f_b,
-                    {{j->head, m->head_b ? m->head_b + j->row0 : NULL, s->logits + j->row0}},
-                    1, NULL, false, BQ_STAGE_HEAD};
   }
 }
 

@@ -181,23 +181,25 @@ static bq_status run_head(bq_session *s, bool *done, bq_error *err) {
   bq_forward_head(s, &part, row0);
   s->head_unit++;
   s->slices++;
-  s->run_slices++;
   *done = row0 + part.rows == s->model->head.rows;
   return BQ_OK;
+}
+
+/* Of the next slice, unless it is the head. */
+static uint32_t batch_tokens(const bq_session *s) {
+  return min32(s->options.batch, s->win_len - s->batch_at);
 }
 
 /* Between two slices of a run: whether to end it. */
 static bool stopped(bq_session *s) {
   const bq_stop *stop = &s->options.stop;
-  s->run_stopped = s->run_slices == s->run_limit || (stop->asked && stop->asked(stop->ctx));
+  s->run_stopped = s->slices == s->run_end || (stop->asked && stop->asked(stop->ctx));
   return s->run_stopped;
 }
 
-/* A slice is done: a layer, over a batch. Layers of a token alone follow each other without leaving the
- * parallel region, as far as they are there. */
-static bool next_layer(bq_session *s) {
-  const uint32_t layers = s->model->config.layers;
-  const uint32_t tokens = min32(s->options.batch, s->win_len - s->batch_at);
+/* A slice is done: a layer, over a batch. */
+static void end_layer(bq_session *s) {
+  const uint32_t tokens = batch_tokens(s);
   for (bq_stage stage = BQ_STAGE_QKV; stage <= BQ_STAGE_DOWN; stage++)
     add_work(s, stage, s->win_start + s->batch_at, tokens);
   s->batch_at += tokens;
@@ -206,8 +208,12 @@ static bool next_layer(bq_session *s) {
     s->layer++;
   }
   s->slices++;
-  s->run_slices++;
-  return s->win_len == 1 && s->layer < layers && s->model->ready >= BQ_READY_LAYER(s->layer) &&
+}
+
+/* Layers of a token alone follow each other without leaving the parallel region, as far as they are there. */
+static bool next_layer(bq_session *s) {
+  end_layer(s);
+  return s->layer < s->model->config.layers && s->model->ready >= BQ_READY_LAYER(s->layer) &&
          bq_page_layer(s, NULL) == BQ_OK && !stopped(s);
 }
 
@@ -226,7 +232,12 @@ static bq_status run_slices(bq_session *s, bq_error *err) {
       return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "layer %u has not arrived yet", s->layer);
     status = bq_page_layer(s, err);
     if (status != BQ_OK) return status;
-    bq_forward_layers(s, min32(s->options.batch, s->win_len - s->batch_at), next_layer);
+    if (s->win_len == 1) {
+      bq_forward_layers(s, 1, next_layer);
+    } else {
+      bq_forward_layers(s, batch_tokens(s), NULL);
+      end_layer(s);
+    }
     /* Only the last window has a head to compute, and that is a slice of its own. */
     if (s->layer < layers || end == s->n_tokens) return BQ_OK;
   } else if (end == s->n_tokens) {
@@ -247,8 +258,7 @@ bq_status bq_session_run(bq_session *s, size_t slices, bq_error *err) {
   if (s->n_tokens == 0)
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the session has no tokens to run");
   bq_mark(s, BQ_STAGE_HOST, 0);
-  s->run_slices = 0;
-  s->run_limit = slices ? slices : SIZE_MAX;
+  s->run_end = slices ? s->slices + slices : UINT64_MAX;
   s->run_stopped = false;
   while (s->computed < s->n_tokens) {
     bq_status status = run_slices(s, err);

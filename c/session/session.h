@@ -62,8 +62,8 @@ struct bq_session {
   uint32_t head_unit; /* parts of the head that are done; 0 unless it is paged */
   bool has_logits;    /* logits belong to the timeline's last token */
   uint64_t slices;
-  size_t run_slices, run_limit; /* of the run under way: so far; to end after */
-  bool run_stopped;             /* it is to end */
+  uint64_t run_end; /* the run under way ends at so many slices */
+  bool run_stopped; /* it is to end */
   bq_work work;
 
   float *x;      /* [window][hidden]: hidden states between layers */
@@ -90,7 +90,7 @@ typedef bool bq_next_fn(bq_session *s);
 
 /* forward.c: the mathematics. All take the session's scratch. */
 bq_status bq_forward_embed(bq_session *s, bq_error *err);   /* rest of the window -> x */
-/* s->layer, `tokens` from s->batch_at, and so on while `next` says that another layer follows with as many. */
+/* s->layer, `tokens` from s->batch_at, and so on while `next` (NULL: no) says that another layer follows with as many. */
 void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next);
 /* Last of the window -> logits from row0 on; `head`: all of the head, or a part of its rows. */
 void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0);

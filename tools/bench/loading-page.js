@@ -1,5 +1,6 @@
 // Times the ways of a model to its engine, each beside the barest thing that moves the same bytes.
 import { createWorkerEngine, fromUrl } from '../../js/index.js';
+import { median } from './stats.mjs';
 
 /** @param {() => Promise<unknown>} work @returns {Promise<number>} milliseconds */
 async function timed(work) {
@@ -80,9 +81,6 @@ async function tokenTimes(first, tokens, maxTokens) {
   return seen;
 }
 
-/** @param {number[]} values */
-const middle = (values) => values.sort((a, b) => a - b)[values.length >> 1];
-
 /** @param {{ url: string, tokens: number }} how */
 async function sendEarly({ url, tokens }) {
   engine = await createWorkerEngine({ threads: 1 });
@@ -116,7 +114,7 @@ async function early() {
     const stages = await session.trace({ on: false });
     heads.push(stages.find((/** @type {any} */ { stage }) => stage === 'head').ms);
   }
-  const result = { at: seen[0], step: middle(seen.slice(9).map((at, i) => at - seen[i + 8])), prompt: middle(prompts), head: middle(heads) };
+  const result = { at: seen[0], step: median(seen.slice(9).map((at, i) => at - seen[i + 8])), prompt: median(prompts), head: median(heads) };
   await engine.close();
   return result;
 }
