@@ -72,8 +72,10 @@ typedef struct bq_kv_view {
 } bq_kv_view;
 
 /* Queries of the heads that share one KV head, for tokens that follow each other: *row* r is head
- * r % heads of token r / heads, which stands at position + r / heads and sees the positions
- * 0...position + r / heads. The cache holds them all. */
+ * r % heads of token r / heads, which stands at position p = position + r / heads. It sees the
+ * positions from...end - 1, all of which the cache holds:
+ *   from = window && p + 1 > window ? p + 1 - window : 0
+ *   end  = full ? full : p + 1 */
 typedef struct bq_attend_job {
   bq_kv_view kv;
   const float *q; /* [tokens][stride], of it [heads][head_dim] */
@@ -84,6 +86,10 @@ typedef struct bq_attend_job {
   size_t row0, row1; /* rows to compute */
   float scale;
   void *scratch; /* bq_attend_scratch(...) bytes, 16-byte aligned */
+  size_t window; /* positions that a row sees up to its own, itself included; 0: all */
+  size_t full;   /* positions that every row sees, not causal: those behind its own too; 0: causal */
+  float softcap; /* scores are bent to -softcap...softcap; 0: they are not */
+  const float *slopes; /* [heads] ALiBi: subtracted per position of distance; NULL: none */
 } bq_attend_job;
 
 typedef struct bq_kernels {
@@ -122,14 +128,17 @@ typedef struct bq_kernels {
   /* x[i] = exp(x[i] - max) / sum over n values, n >= 1, in place:
    * e[i] = exp(x[i] - max), x[i] = e[i] * (1 / sum(e)). */
   void (*softmax)(float *x, size_t n);
-  /* Attention. For each row, with n positions in sight:
-   *   f32, f16 (widened exactly):
-   *     s[j] = dot(q, k[j]) * scale; softmax(s);
-   *     y[d] = sum over j, rising, of s[j] * v[j][d]   (one accumulator per d, from 0)
+  /* Attention. For each row, over the positions j that it sees:
+   *   s[j] = dot(q, k[j]) * scale                             (f32; f16, widened exactly)
+   *   s[j] = (sum over blocks, rising, of ((float)dot * q_scale) * k_scale[j]) * scale       (i8)
+   *   softcap: s[j] = tanh(s[j] / softcap) * softcap          (bq_tanhf)
+   *   slopes:  s[j] = s[j] + slopes[head] * (float)(j - p)
+   *   e[j] = exp(s[j] - max(s)); the lane of j in their sum is j mod 4
+   *   f32, f16: w[j] = e[j] * (1 / sum(e));
+   *     y[d] = sum over j, rising, of w[j] * v[j][d]          (one accumulator per d, from 0)
    *   i8: the query is quantized as activations are, in blocks of 32 along head_dim, and so are
-   *   the weights of the positions, in blocks of 32 from position 0 on (none beyond n):
-   *     s[j] = (sum over blocks, rising, of ((float)dot * q_scale) * k_scale[j]) * scale
-   *     e[j] = exp(s[j] - max(s));  w[j] = e[j] * v_scale[j]
+   *   the weights of the positions, in blocks of 32 from position 0 on (0 where it sees none):
+   *     w[j] = e[j] * v_scale[j]
    *     y[d] = (sum over blocks, rising, of (float)dot(w, v[d]) * w_scale) * (1 / sum(e)) */
   void (*attend[BQ_KV_COUNT])(const bq_attend_job *job);
   /* Stores keys and values of `tokens` positions from `position` on; k, v: [tokens][stride], of

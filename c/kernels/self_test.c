@@ -106,7 +106,8 @@ static void run_attention(const bq_kernels *k, workspace *s) {
     memset(s->weights, 0, bytes);
     k->rope(q, values, 16, type == 0);
     k->kv_store[type](&kv, 0, POSITIONS, keys, values, HEAD);
-    const bq_attend_job job = {kv, q, s->y, HEAD, 1, 0, 0, POSITIONS, 3.0f, s->panel};
+    const bq_attend_job job = {.kv = kv, .q = q, .y = s->y, .stride = HEAD, .heads = 1,
+                               .row1 = POSITIONS, .scale = 3.0f, .scratch = s->panel};
     k->attend[type](&job);
     hash(s, s->weights, bytes);
     hash(s, s->y, POSITIONS * HEAD * sizeof *s->y);

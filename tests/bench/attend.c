@@ -59,9 +59,16 @@ static bool make_caches(bq_kv_type type) {
 
 static void pass(const bench *b) {
   for (size_t i = 0; i < CACHES; i++) {
-    bq_attend_job job = {{caches[b->type] + i * cache_bytes[b->type], (uint32_t)positions, HEAD},
-                         q, y, b->heads * HEAD, b->heads, positions - b->tokens, 0,
-                         b->heads * b->tokens, 0.125f, scratch};
+    bq_attend_job job = {
+        .kv = {caches[b->type] + i * cache_bytes[b->type], (uint32_t)positions, HEAD},
+        .q = q,
+        .y = y,
+        .stride = b->heads * HEAD,
+        .heads = b->heads,
+        .position = positions - b->tokens,
+        .row1 = b->heads * b->tokens,
+        .scale = 0.125f,
+        .scratch = scratch};
     b->k->attend[b->type](&job);
   }
 }

@@ -114,8 +114,16 @@ static void attend_rows(const bq_kernels *k, const problem *p, uint8_t *cache, s
                         size_t row1, float *y) {
   size_t bytes = (size_t)bq_attend_scratch(p->positions, p->dim);
   void *scratch = guarded(bytes, 0xff);
-  bq_attend_job job = {{cache, p->capacity, (uint32_t)p->dim}, p->q, y, q_stride(p), p->heads,
-                       p->positions - p->tokens, row0, row1, 0.3f, scratch};
+  bq_attend_job job = {.kv = {cache, p->capacity, (uint32_t)p->dim},
+                       .q = p->q,
+                       .y = y,
+                       .stride = q_stride(p),
+                       .heads = p->heads,
+                       .position = p->positions - p->tokens,
+                       .row0 = row0,
+                       .row1 = row1,
+                       .scale = 0.3f,
+                       .scratch = scratch};
   k->attend[p->type](&job);
   free_guarded(scratch, bytes);
 }
