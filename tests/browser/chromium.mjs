@@ -1,5 +1,6 @@
 // What every start of Chromium needs.
 import { spawn } from 'node:child_process';
+import { inTime } from '../waiting.mjs';
 
 export const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 
@@ -14,9 +15,9 @@ export async function spawnChromium(executable, profile, { detached = false } = 
   const args = [...FLAGS, '--headless', '--remote-debugging-port=0', `--user-data-dir=${profile}`, 'about:blank'];
   const program = spawn(executable, args, { detached, stdio: ['ignore', 'ignore', 'pipe'] });
   const gone = new Promise((resolve) => program.on('exit', resolve));
-  /** @type {string} */
-  const endpoint = await new Promise((resolve, reject) => {
-    let text = '';
+  let text = '';
+  /** @type {Promise<string>} */
+  const listening = new Promise((resolve, reject) => {
     program.stderr.on('data', (data) => {
       text += data;
       const found = /listening on (ws:\S+)/.exec(text);
@@ -24,5 +25,10 @@ export async function spawnChromium(executable, profile, { detached = false } = 
     });
     program.on('exit', () => reject(new Error(text)));
   });
-  return { program, endpoint, gone };
+  try {
+    return { program, endpoint: await inTime('Chromium to listen', listening, { state: () => text }), gone };
+  } catch (error) {
+    program.kill('SIGKILL');
+    throw error;
+  }
 }

@@ -7,8 +7,7 @@ const worker = new Worker(new URL('./store-worker.mjs', import.meta.url), { type
 const calls = new Map();
 let last = 0;
 
-worker.onmessage = ({ data: { id, ok, error, say } }) => {
-  if (say) return console.log(say);
+worker.onmessage = ({ data: { id, ok, error } }) => {
   const call = calls.get(id);
   if (error) call?.reject(new Error(error));
   else call?.resolve(ok);

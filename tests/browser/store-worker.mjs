@@ -3,8 +3,7 @@ import { ops } from './store-ops.mjs';
 
 onmessage = async ({ data: { id, name, args } }) => {
   try {
-    const say = (/** @type {string} */ text) => postMessage({ say: text });
-    postMessage({ id, ok: await ops[name](...args, ...(name === 'write' ? [say] : [])) });
+    postMessage({ id, ok: await ops[name](...args) });
   } catch (error) {
     postMessage({ id, error: String(/** @type {Error} */ (error).stack) });
   }

@@ -8,7 +8,9 @@ import { chromium } from 'playwright-core';
 import { PUBLIC, serve } from '../../tools/serve.mjs';
 import { findChromium } from '../../tools/setup/system.mjs';
 import { cases } from '../js/store-suite.mjs';
+import { inTime } from '../waiting.mjs';
 import { FLAGS, launch, launchOwn } from './launch.mjs';
+import { takeNotes } from './notes.mjs';
 import { newPage, ROOT } from './site.mjs';
 
 /** @typedef {import('playwright-core').Page} Page */
@@ -24,7 +26,7 @@ let lasting;
 let profile;
 
 before(async () => {
-  site = await serve({ root: ROOT, folders: [...PUBLIC, 'tests'] });
+  site = await serve({ root: ROOT, folders: [...PUBLIC, 'tests'], policy: false });
   browser = await launch({ args: ['--host-resolver-rules=MAP insecure.test 127.0.0.1'] });
   profile = mkdtempSync(join(tmpdir(), 'bq4-profile-'));
   lasting = await chromium.launchPersistentContext(join(profile, 'lasting'), { executablePath: findChromium(), headless: true, args: FLAGS });
@@ -48,9 +50,11 @@ async function ready(page, url) {
 const lastingPage = async () => ready(await lasting.newPage());
 
 /** @param {Page} page @param {string} name @param {...any} args @returns {Promise<any>} */
-const inWorker = (page, name, ...args) => page.evaluate(([name, args]) => /** @type {any} */ (globalThis).inWorker(name, args), /** @type {const} */ ([name, args]));
+const inWorker = (page, name, ...args) =>
+  inTime(`${name} in a worker`, page.evaluate(([name, args]) => /** @type {any} */ (globalThis).inWorker(name, args), /** @type {const} */ ([name, args])));
 /** @param {Page} page @param {string} name @param {...any} args @returns {Promise<any>} */
-const inPage = (page, name, ...args) => page.evaluate(([name, args]) => /** @type {any} */ (globalThis).ops[name](...args), /** @type {const} */ ([name, args]));
+const inPage = (page, name, ...args) =>
+  inTime(`${name} in a page`, page.evaluate(([name, args]) => /** @type {any} */ (globalThis).ops[name](...args), /** @type {const} */ ([name, args])));
 
 const range = (/** @type {number} */ from, /** @type {number} */ to) => Array.from({ length: to - from }, (_, i) => from + i);
 
@@ -189,43 +193,56 @@ test('two tabs share a download; one is closed in the middle; both run what is c
   await c.close();
 });
 
+/** When the browser is killed: after so many whole chunks of a round, as the next one begins or ends. */
+const KILLS = [
+  { chunks: 0, at: 'begin', hold: true },
+  { chunks: 1, at: 'begin', hold: false },
+  { chunks: 5, at: 'done', hold: true },
+  { chunks: 9, at: 'begin', hold: false },
+  { chunks: 14, at: 'begin', hold: false },
+];
+
 test('killing the browser at any moment loses at most the chunk under way', async (t) => {
   const folder = join(profile, 'killed');
   const chunks = 60;
   const options = { name: 'killed' };
-  /** @type {Set<number>} */
-  const done = new Set();
-  let rounds = 0;
-  for (const writes of [0, 1, 5, 9, 14]) {
-    rounds++;
+  const notes = await takeNotes(t);
+  /** @type {number[]} */
+  let done = [];
+  /** Begun, and not said to be done. @type {number[]} */
+  let underWay = [];
+  const start = async () => {
     const own = await launchOwn(folder);
     t.after(() => own.kill().catch(() => {}));
     const page = await ready(await own.page());
-    const opened = await inWorker(page, 'open', 23, chunks, options);
-    assert.deepEqual([...done].filter((c) => !opened.have.includes(c)), [], `round ${rounds}: lost`);
-    // A few more are possible: written down, and killed before that was said, or had come here.
-    assert.ok(opened.have.length <= done.size + 4, `round ${rounds}: ${opened.have.length} there, ${done.size} written`);
-    assert.deepEqual((await inWorker(page, 'verify')).bad, [], `round ${rounds}: trusted, but never verified`);
-    for (const c of opened.have) done.add(c);
+    return { own, page, opened: await inWorker(page, 'open', 23, chunks, options) };
+  };
+  for (const [round, { chunks: whole, at, hold }] of KILLS.entries()) {
+    const { own, page, opened } = await start();
+    assert.deepEqual(done.filter((c) => !opened.have.includes(c)), [], `round ${round}: lost`);
+    const more = opened.have.filter((/** @type {number} */ c) => !done.includes(c));
+    assert.ok(more.every((/** @type {number} */ c) => underWay.includes(c)), `round ${round}: ${more} there, of which only ${underWay} was begun`);
+    assert.deepEqual((await inWorker(page, 'verify')).bad, [], `round ${round}: trusted, but never verified`);
+    done = opened.have;
     await inWorker(page, 'prefix');
+    notes.again();
     let count = 0;
-    const killed = new Promise((resolve) => page.on('console', (message) => {
-      const [what, c] = message.text().split(' ');
-      if (what === 'done') done.add(Number(c));
-      if (what === 'begin' && count++ === writes) resolve(undefined);
-    }));
-    inWorker(page, 'write', range(0, chunks).filter((c) => !done.has(c))).catch(() => {});
-    await killed;
+    const kill = notes.last(`'${at}' of chunk ${whole} of round ${round}`, (text) => text.startsWith(at) && count++ === whole, hold);
+    const missing = range(0, chunks).filter((c) => !done.includes(c));
+    const failed = inWorker(page, 'write', missing, notes.url).then(() => Promise.reject(new Error('all was written')));
+    failed.catch(() => {});
+    await Promise.race([kill, failed]);
     await own.kill();
+    const noted = (/** @type {string} */ word) => notes.all.filter((text) => text.startsWith(word)).map((text) => Number(text.split(' ')[1]));
+    done = [...done, ...noted('done')];
+    underWay = noted('begin').filter((c) => !done.includes(c));
+    assert.ok(underWay.length <= 1, `one chunk at a time, not ${underWay}`);
   }
-  assert.ok(done.size >= 29, `${done.size} chunks`);
-  const own = await launchOwn(folder);
-  t.after(() => own.kill().catch(() => {}));
-  const page = await ready(await own.page());
-  await inWorker(page, 'open', 23, chunks, options);
+  assert.ok(done.length >= 29 && done.length < chunks - 1, `${done.length} chunks`);
+  const { own, page } = await start();
   const { fetched, complete } = await inWorker(page, 'heal');
   assert.equal(complete, true);
-  assert.deepEqual(fetched.filter((/** @type {number} */ c) => done.has(c)), [], 'no verified chunk is fetched again');
+  assert.deepEqual(fetched.filter((/** @type {number} */ c) => done.includes(c)), [], 'no verified chunk is fetched again');
   assert.deepEqual((await inWorker(page, 'verify')).bad, []);
   await own.kill();
 });
