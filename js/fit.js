@@ -4,8 +4,8 @@ import { BqError, onDemand } from './errors.js';
 /** @import { GaveUp, LoadOptions } from './types.js' */
 /** @import { Planner } from './plan.js' */
 
-/** What wasm can address. */
-export const LIMIT = 2 ** 32;
+/** The most that an instance can have: on the last page of 4 GiB the heap would end at address 2^32, which is no pointer. */
+export const LIMIT = 65535 * 65536;
 /** @typedef {{ sessions: number, context: number, kv: 'f32' | 'f16' | 'i8' }} Sizes */
 /**
  * A plan's numbers and what they are for.

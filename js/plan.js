@@ -2,7 +2,7 @@
 import { notAModel } from './again.js';
 import { structs, WANT_DATA } from './border.js';
 import { BqError, onDemand } from './errors.js';
-import { fitted } from './fit.js';
+import { fitted, LIMIT } from './fit.js';
 import { isNode } from './sources/node.js';
 import { readFirst, readRange } from './sources/read.js';
 import { sections, u32 } from './sections.js';
@@ -75,7 +75,7 @@ async function createPlanner(compiled, head, companion, fileBytes, beside) {
         status = wasm.check('bqw_plan_make', ...args, out);
       } else {
         // The heap is whole pages; what is beside it comes on top of the rounding.
-        const region = Math.min(Math.floor(budget / 65536), 65535) * 65536 - compiled.heapBase - (beside ? 65535 : 0);
+        const region = Math.floor(Math.min(budget, LIMIT) / 65536) * 65536 - compiled.heapBase - (beside ? 65535 : 0);
         status = wasm.check('bqw_plan_paging', ...args, Math.max(region, 0), beside, room, out);
       }
       const numbers = wasm.read('bqw_plan', out);

@@ -59,11 +59,25 @@ function lives(pid) {
   }
 }
 
+/** Milliseconds in which whoever makes a lock has written its number. */
+const NAMELESS_MS = 2000;
+
 /** @param {string} name @param {string} path */
 export async function openFiles(name, path) {
   const [fs, { join }] = [await nodeModule('fs/promises'), await nodeModule('path')];
   const root = join(path, name);
   await fs.mkdir(root, { recursive: true });
+
+  /** Whether another process has this lock. @param {string} file */
+  async function held(file) {
+    const text = await unlessMissing(fs.readFile(file, 'utf8'));
+    if (text === null) return false;
+    const owner = Number(text);
+    if (Number.isInteger(owner) && owner > 0) return owner !== process.pid && lives(owner); // or it was a thread of ours
+    // No number: it is being made now, or whoever made it was killed before it was written.
+    const found = await unlessMissing(fs.stat(file));
+    return found !== null && Math.abs(Date.now() - found.mtimeMs) < NAMELESS_MS;
+  }
 
   /** A file with the number of the process that writes. @param {string} key @returns {Promise<(() => Promise<void>) | null>} */
   async function lock(key) {
@@ -75,9 +89,8 @@ export async function openFiles(name, path) {
       } catch (error) {
         if (/** @type {any} */ (error).code !== 'EEXIST') throw error;
       }
-      const owner = Number(await unlessMissing(fs.readFile(file, 'utf8')));
-      if (owner !== process.pid && lives(owner)) return null;
-      await fs.rm(file, { force: true }); // its process is gone, or it was a thread of ours
+      if (await held(file)) return null;
+      await fs.rm(file, { force: true });
     }
     return null;
   }

@@ -1,7 +1,7 @@
 // The store in Node: a directory, and memory. In browsers: tests/browser/store.test.mjs.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -73,6 +73,38 @@ test('a directory: a segment that was cut, a torn journal, a writer in another p
   assert.equal(entry.role, 'writer');
   await entry.close();
   await store.delete(key);
+  await store.close();
+});
+
+test('a directory: a lock without the number of a process', async () => {
+  const options = { backend: /** @type {const} */ ('file'), path, name: 'nameless' };
+  const store = await openStore(options);
+  const file = makeFile(37, 1);
+  await keep(store, file);
+  const [{ key }] = await store.list();
+  const lock = join(path, 'nameless', `${key}.lock`);
+  truncateSync(join(path, 'nameless', key, 'journal'), 0);
+  const role = async (/** @type {string} */ text, /** @type {number} */ seconds) => {
+    writeFileSync(lock, text);
+    utimesSync(lock, seconds, seconds);
+    const entry = await store.open(file.options);
+    const seen = entry.role;
+    await entry.close();
+    return seen;
+  };
+  // Killed before it was written.
+  const now = Date.now() / 1000;
+  for (const text of ['', 'x', '0', '-1', '1.5']) assert.equal(await role(text, now - 60), 'writer', `"${text}"`);
+  // About to be written; on a machine that is too busy to look in time, look again.
+  for (;;) {
+    const since = Date.now();
+    const seen = await role('', since / 1000);
+    if (Date.now() - since > 1500) continue;
+    assert.equal(seen, 'reader');
+    break;
+  }
+  rmSync(lock);
+  await store.clear();
   await store.close();
 });
 
