@@ -24,6 +24,7 @@
 #include "text/tokenizer.h"
 
 #define BQ_ABI 2u
+#define BQ_FILE_ID_BYTES 16u
 
 /* Runs fn(arg, slice, slices) for every slice in [0, slices), 1 <= slices <= threads, and returns
  * when all are done; slice 0 runs on the calling thread. What was written before `run` is seen by
@@ -201,6 +202,9 @@ void bq_loader_free(bq_loader *loader);
 /* --- model ------------------------------------------------------------------------------ */
 
 const bq_config *bq_model_config(const bq_model *model);
+/* The id of its file, [BQ_FILE_ID_BYTES]: equal where files are, whatever their address. NULL: the
+ * file has none (v1). */
+const uint8_t *bq_model_file_id(const bq_model *model);
 const bq_tokenizer *bq_model_tokenizer(const bq_model *model); /* NULL: the file has none */
 /* Payload of a section (tag as "CHAT"), in place; NULL when there is none. */
 const uint8_t *bq_model_section(const bq_model *model, const char tag[4], size_t *bytes);

@@ -3,7 +3,8 @@
 static size_t round_up(size_t n) { return (n + BQ_ALIGN - 1) & ~(size_t)(BQ_ALIGN - 1); }
 
 void *bq_arena_take(bq_arena *arena, uint64_t count, uint64_t size) {
-  uint64_t limit = SIZE_MAX - BQ_ALIGN - arena->used;
+  /* A multiple of BQ_ALIGN, as `used` is: a request rounded up does not pass it. */
+  uint64_t limit = SIZE_MAX - (BQ_ALIGN - 1) - arena->used;
   if (arena->overflow || (size && count > limit / size)) {
     arena->overflow = true;
     return NULL;

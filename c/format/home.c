@@ -142,8 +142,9 @@ bq_status bq_home_make(bq_arena *arena, const bq_prefix *p, const bq_residency *
   h.stage_end = bq_arena_take(arena, (uint64_t)c->layers + 2, sizeof *h.stage_end);
   if (h.model && layers) {
     memset(layers, 0, c->layers * sizeof *layers);
-    *h.model = (bq_model){.mark = BQ_MODEL_MARK, .config = *c, .kernels = kernels, .layers = layers,
+    *h.model = (bq_model){.config = *c, .kernels = kernels, .layers = layers,
                           .sections = p->sections.list, .n_sections = p->sections.n};
+    memcpy(h.model->file_id, p->id, sizeof p->id);
   }
   bq_status status = place_all(arena, p, kernels, false, &h, &n, err);
   if (!status) status = place_all(arena, p, kernels, true, &h, &n, err);

@@ -70,31 +70,38 @@ bq_status bq_loader_create(const bq_loader_options *o, bq_loader **out, bq_error
   return status;
 }
 
-static bq_status start_tokenizer(bq_loader *l, bq_error *err) {
-  const bq_section *s = bq_sections_find(&l->prefix.sections, BQ_TAG_TOKN);
+static bq_status start_tokenizer(const bq_prefix *p, const bq_home *home, bq_error *err) {
+  const bq_section *s = bq_sections_find(&p->sections, BQ_TAG_TOKN);
   if (!s) return BQ_OK;
-  bq_tokenizer_size size = {l->prefix.config.tokens, l->prefix.config.merges};
-  bool companion = l->prefix.version == 1;
+  bq_tokenizer_size size = {p->config.tokens, p->config.merges};
+  bool companion = p->version == 1;
   bq_status status = bq_tokenizer_create(s->data, s->bytes, companion ? 0 : s->offset, size,
-                                         l->home.tokenizer_memory, &l->home.model->tokenizer, err);
+                                         home->tokenizer_memory, &home->model->tokenizer, err);
   if (status && companion && err) err->offset = BQ_NO_OFFSET;
   return status;
 }
 
-/* The prefix is there: lays out the model. */
+static bq_status no_room(const bq_home *home, bq_error *err) {
+  return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "no room for a model with %l bytes of weights",
+                 home->weight_bytes);
+}
+
+/* The prefix is there: lays out the model. Nobody sees it before it is whole but for its weights. */
 static bq_status start_model(bq_loader *l, bq_error *err) {
   bq_arena arena = {0};
-  bq_status status = bq_home_make(&arena, &l->prefix, &l->residency, NULL, &l->home, err);
+  bq_home home;
+  bq_status status = bq_home_make(&arena, &l->prefix, &l->residency, NULL, &home, err);
   if (status) return status; /* what can't be paged */
   uint64_t bytes = arena.overflow ? UINT64_MAX : arena.used;
   uint8_t *block = bytes <= SIZE_MAX ? l->allocator.alloc(l->allocator.ctx, (size_t)bytes) : NULL;
-  if (!block)
-    return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "no room for a model with %l bytes of weights",
-                   l->home.weight_bytes);
+  if (!block) return no_room(&home, err);
   l->model_block = block;
   arena = (bq_arena){block, (size_t)bytes, 0, false};
-  status = bq_home_make(&arena, &l->prefix, &l->residency, l->kernels, &l->home, err);
-  return status ? status : start_tokenizer(l, err);
+  status = bq_home_make(&arena, &l->prefix, &l->residency, l->kernels, &home, err);
+  if (!status && arena.overflow) status = no_room(&home, err);
+  if (!status) status = start_tokenizer(&l->prefix, &home, err);
+  if (!status) l->home = home;
+  return status;
 }
 
 /* --- data ----------------------------------------------------------------------------------- */
@@ -343,7 +350,6 @@ bq_status bq_loader_model(bq_loader *l, bq_model **out, bq_error *err) {
 void bq_loader_free(bq_loader *l) {
   if (!l) return;
   bq_allocator a = l->allocator;
-  if (l->home.model) l->home.model->mark = 0;
   if (l->model_block) a.free(a.ctx, l->model_block);
   if (l->companion) a.free(a.ctx, l->companion);
   a.free(a.ctx, l);

@@ -30,6 +30,7 @@ typedef struct bq_prefix {
   uint64_t file_bytes;   /* v1: 0 when unknown */
   uint64_t prefix_bytes;
   uint64_t data_end;     /* where the last tensor ends */
+  uint8_t id[BQ_FILE_ID_BYTES]; /* of the file; zeros: it has none */
   bq_config config;
   bq_sections sections;
   bq_section directory;  /* TENS; v1: the bytes after the header, as far as they are there */

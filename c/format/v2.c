@@ -5,7 +5,7 @@
 #include "core/hash.h"
 #include "format/prefix.h"
 
-enum { HEADER = 64, SUMMED_HEADER = 56, LEAST_ENTRY = 1 + 2 + 3 + 4 + 16, NAME_MAX_BYTES = 255 };
+enum { HEADER = 64, FILE_ID = 40, SUMMED_HEADER = 56, LEAST_ENTRY = 1 + 2 + 3 + 4 + 16, NAME_MAX_BYTES = 255 };
 
 typedef struct header {
   uint64_t plan, prefix, file;
@@ -126,6 +126,7 @@ bq_status bq_v2_read(const bq_prefix_input *in, bool whole, uint64_t *need, bq_p
   if (status) return status;
   out->file_bytes = h.file;
   out->prefix_bytes = h.prefix;
+  memcpy(out->id, in->bytes + FILE_ID, sizeof out->id);
   if (in->n < HEADER + h.plan) return bq_prefix_want(in, HEADER + h.plan, need, err);
   status = read_plan(in, &h, out, err);
   if (status || !whole) return status;

@@ -32,8 +32,8 @@ typedef struct bq_section {
 enum { BQ_SECTIONS_MAX = 64 }; /* in one file */
 
 struct bq_model {
-  uint32_t mark; /* BQ_MODEL_MARK while alive */
   bq_config config;
+  uint8_t file_id[BQ_FILE_ID_BYTES]; /* zeros: the file has none */
   const bq_kernels *kernels;
   bq_matrix wte;        /* [vocab][hidden] */
   bq_matrix wpe;        /* [context][hidden]; data NULL unless positions are learned */
@@ -47,7 +47,5 @@ struct bq_model {
   uint32_t ready;       /* stages: see model/ready.h */
   struct bq_pages *pages; /* model/pages.h; NULL: all weights stay in memory */
 };
-
-#define BQ_MODEL_MARK 0x42514d4fu
 
 #endif

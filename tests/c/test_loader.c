@@ -407,6 +407,9 @@ static void test_sections(void) {
     const uint8_t *chat = bq_model_section(m, "CHAT", &n);
     CHECK(chat && n > 10 && chat[0] == '{' && chat[n - 1] == '}');
     CHECK(!bq_model_section(m, "TMPL", &n));
+    const uint8_t *id = bq_model_file_id(m);
+    if (version == 1) CHECK(!id);
+    else CHECK(id && memcmp(id, "a fixture's id..", BQ_FILE_ID_BYTES) == 0);
     CHECK(bq_model_tokenizer(m));
     CHECK_EQ(bq_tokenizer_info_get(bq_model_tokenizer(m)).tokens, f.config.tokens);
     bq_loader_free(loader);

@@ -35,6 +35,15 @@ static void end(attempt *a) {
   CHECK_EQ(a->memory.blocks, 0);
 }
 
+/* A model that was never finished is nobody's. */
+static void no_model(const attempt *a) {
+  bq_model *m = NULL;
+  bq_error err = {0};
+  CHECK_EQ(bq_loader_model(a->loader, &m, &err), a->err.status);
+  CHECK_STR(err.detail, a->err.detail);
+  CHECK(!m);
+}
+
 /* Loads a file that must be refused so, and says so again when asked. */
 static void refused(const fixture *f, size_t piece, bq_status wanted, uint64_t offset,
                     const char *says) {
@@ -223,6 +232,10 @@ static void test_bad_number_in_companion(void) {
   uint8_t *extra = fixture_section(f.companion, f.companion_bytes, "XTRA", &length);
   put_bits(extra + length - 4, 4, 0x7fc00000u);
   refused(&f, 0, BQ_FORMAT, BQ_NO_OFFSET, "XTRA: tensor \"ln_f.weight\"");
+  attempt a;
+  CHECK_EQ(load(&f, &a, 0), BQ_FORMAT);
+  no_model(&a);
+  end(&a);
   fixture_free(&f);
 }
 
@@ -273,6 +286,7 @@ static void test_v1_overlap(void) {
       CHECK_EQ(load(&f, &t, 0), BQ_FORMAT);
       CHECK(strstr(t.err.detail, "overlap"));
       CHECK(t.err.offset >= a->offset && t.err.offset <= a->offset + a->bytes);
+      no_model(&t);
       end(&t);
     }
     fixture_free(&f);
@@ -368,15 +382,17 @@ static void test_every_truncation(void) {
   }
 }
 
-/* An allocator that gives out `left` blocks and no more. */
+/* An allocator that gives out `left` blocks and no more, each of `most` bytes at most (0: any). */
 typedef struct miser {
   fixture_memory memory;
   int left;
+  size_t most;
 } miser;
 
 static void *miser_alloc(void *ctx, size_t bytes) {
   miser *m = ctx;
   bq_allocator a = fixture_allocator(&m->memory);
+  if (m->most && bytes > m->most) return NULL;
   return m->left-- > 0 ? a.alloc(a.ctx, bytes) : NULL;
 }
 
@@ -413,30 +429,25 @@ static void test_no_memory(void) {
   }
 }
 
-/* A model whose weights no memory holds: refused by number, or by the allocator. */
-static void test_huge_model(void) {
-  fixture_spec spec = fixture_llama();
-  spec.no_hashes = spec.no_tokenizer = true;
-  fixture f = fixture_make(&spec);
-  bq_config c = f.config;
-  fixture_buffer plan = {0}, rest = {0}, tens = {0}, conf;
-  c.vocab = 1u << 24;
-  c.hidden = 65536;
-  c.ffn = 1u << 20;
-  conf = fixture_conf(&c);
+/* The prefix of a file with the fixture's tensors, as large as `c` says they are. */
+static fixture_buffer announce(const fixture *f, const bq_config *c) {
+  fixture_buffer plan = {0}, rest = {0}, tens = {0}, conf = fixture_conf(c);
   fixture_u32(&tens, 1);
   fixture_put(&tens, "\0\3f32", 5);
-  fixture_u32(&tens, (uint32_t)f.n_tensors);
+  fixture_u32(&tens, (uint32_t)f->n_tensors);
   uint64_t at = 1 << 16;
-  for (size_t i = 0; i < f.n_tensors; i++) {
-    const fixture_tensor *t = &f.tensors[i];
+  for (size_t i = 0; i < f->n_tensors; i++) {
+    const fixture_tensor *t = &f->tensors[i];
     uint64_t weights = 1;
     fixture_u16(&tens, (uint16_t)strlen(t->name));
     fixture_put(&tens, t->name, strlen(t->name));
     fixture_u16(&tens, 0); /* f32, in rows */
     fixture_u8(&tens, (uint8_t)t->ndims);
     for (uint32_t k = 0; k < t->ndims; k++) {
-      uint32_t d = t->dims[k], now = d == 32 ? c.hidden : d == 48 ? c.ffn : d == 96 ? c.vocab : d;
+      uint32_t d = t->dims[k], now = d == 32   ? c->hidden
+                                     : d == 48 ? c->ffn
+                                     : d == 96 ? c->vocab
+                                               : d;
       if (strstr(t->name, "attn") && k == (strstr(t->name, ".o.") ? 1 : 0))
         now = d; /* heads * head_dim */
       fixture_u32(&tens, now);
@@ -444,31 +455,78 @@ static void test_huge_model(void) {
     }
     fixture_u64(&tens, at);
     fixture_u64(&tens, weights * 4);
-    at += weights * 4;
+    at += (weights * 4 + 63) / 64 * 64;
   }
   fixture_put_section(&plan, "CONF", 1, conf.data, conf.n);
   fixture_put_section(&plan, "TENS", 1, tens.data, tens.n);
   fixture_buffer b = fixture_prefix(&plan, &rest, at);
+  free(plan.data);
+  free(tens.data);
+  free(conf.data);
+  return b;
+}
 
+/* A loader that can have 16 MiB refuses the prefix for want of memory. */
+static void no_room_for(const fixture_buffer *prefix) {
+  bq_error err = {0};
+  miser m = {.left = 3, .most = 16 << 20}; /* more might be given address space */
+  bq_loader_options o = {.allocator = {&m, miser_alloc, miser_free}, .prefix_hint = prefix->n};
+  bq_loader *loader;
+  bq_model *model = NULL;
+  CHECK_EQ(bq_loader_create(&o, &loader, &err), BQ_OK);
+  CHECK_EQ(bq_loader_feed(loader, prefix->data, prefix->n, &err), BQ_NOMEM);
+  CHECK_EQ(bq_loader_model(loader, &model, NULL), BQ_NOMEM);
+  bq_loader_free(loader);
+  CHECK_EQ(m.memory.used, 0);
+}
+
+/* A model whose weights no memory holds: refused by number, or by the allocator. */
+static void test_huge_model(void) {
+  fixture_spec spec = fixture_llama();
+  spec.no_hashes = spec.no_tokenizer = true;
+  fixture f = fixture_make(&spec);
+  bq_config c = f.config;
+  c.vocab = 1u << 24;
+  c.hidden = 65536;
+  c.ffn = 1u << 20;
+  fixture_buffer b = announce(&f, &c);
   bq_plan made;
   bq_error err = {0};
   bq_session_options small = {.context = 8};
   bq_status status = bq_plan_make(b.data, b.n, 0, NULL, 0, &small, NULL, &made, &err);
   CHECK_EQ(status, sizeof(size_t) == 4 ? BQ_NOMEM : BQ_OK);
   if (!status) CHECK(made.weight_bytes > 8ull << 40 && made.model_bytes > made.weight_bytes);
-
-  fixture_memory memory = {0};
-  miser m = {.memory = memory, .left = 2}; /* it would be given address space */
-  bq_loader_options o = {.allocator = {&m, miser_alloc, miser_free}, .prefix_hint = b.n};
-  bq_loader *loader;
-  CHECK_EQ(bq_loader_create(&o, &loader, &err), BQ_OK);
-  CHECK_EQ(bq_loader_feed(loader, b.data, b.n, &err), BQ_NOMEM);
-  bq_loader_free(loader);
-  CHECK_EQ(m.memory.used, 0);
+  no_room_for(&b);
   free(b.data);
-  free(plan.data);
-  free(tens.data);
-  free(conf.data);
+  fixture_free(&f);
+}
+
+/* Weights that end on either side of 4 GiB, one row more of 96 bytes each time: nowhere does the
+ * plan come out smaller than they are. */
+static void test_around_4_gib(void) {
+  fixture_spec spec = fixture_llama();
+  spec.no_hashes = spec.no_tokenizer = spec.config.tied = true;
+  spec.config.layers = 10;
+  fixture f = fixture_make(&spec);
+  bq_config c = f.config;
+  c.hidden = 24; /* vectors that BQ_ALIGN does not divide */
+  c.ffn = 1u << 20;
+  const uint64_t layers = (uint64_t)c.layers * 3 * c.ffn * c.hidden * 4;
+  const uint32_t most = (uint32_t)(((UINT64_C(1) << 32) - layers) / (c.hidden * 4));
+  int below = 0, above = 0;
+  for (c.vocab = most - 1200; c.vocab < most - 900; c.vocab++) {
+    fixture_buffer b = announce(&f, &c);
+    bq_plan made = {0};
+    bq_session_options small = {.context = 8, .batch = 1};
+    bq_status status = bq_plan_make(b.data, b.n, 0, NULL, 0, &small, NULL, &made, NULL);
+    if (status) CHECK_EQ(status, BQ_NOMEM);
+    else CHECK(made.weight_bytes < made.model_bytes);
+    if (!status && made.model_bytes < UINT64_C(1) << 32) below++;
+    else above++;
+    no_room_for(&b);
+    free(b.data);
+  }
+  CHECK(sizeof(size_t) > 4 || (below > 50 && above > 50));
   fixture_free(&f);
 }
 
@@ -517,6 +575,10 @@ static void test_bad_tokenizer(void) {
     tokn[0] = 9; /* its kind */
     if (version == 2) fixture_seal(f.bytes, f.n);
     refused(&f, 0, BQ_UNSUPPORTED, version == 1 ? BQ_NO_OFFSET : (uint64_t)(tokn - from), "");
+    attempt a;
+    CHECK_EQ(load(&f, &a, 0), BQ_UNSUPPORTED);
+    no_model(&a);
+    end(&a);
     fixture_free(&f);
   }
 }
@@ -535,6 +597,7 @@ int main(void) {
   RUN(test_every_truncation);
   RUN(test_no_memory);
   RUN(test_huge_model);
+  RUN(test_around_4_gib);
   RUN(test_wrong_calls);
   RUN(test_bad_tokenizer);
   return check_summary();

@@ -59,7 +59,6 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
   if (c->norm_eps == 0) c->norm_eps = 1e-5f;
   t->random = 7;
   t->model.kernels = kernels;
-  t->model.mark = BQ_MODEL_MARK;
   t->model.layers = t->layers;
   t->model.ready = BQ_READY_ALL(c->layers);
   const uint32_t d = c->hidden, q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
