@@ -74,7 +74,7 @@ help:
 	@echo 'Variables: EMCC, GCC, CLANG. The tests are run by: npm test -- c wasm fuzz'
 
 # --- shipped modules -------------------------------------------------------------------------
-# No JavaScript from emcc: js/wasm.js instantiates them. They import env.now, a clock for traces, and
+# No JavaScript from emcc: js/wasm/wasm.js instantiates them. They import env.now, a clock for traces, and
 # env.memory, of exactly the size the plan asks for: growth is "allowed" only so that a memory of any
 # size links. The stack lies below the data, so that its overflow traps. LEAST_MEMORY holds stack and
 # data.

@@ -2,7 +2,7 @@
 // bq4 on the command line: convert, inspect, run, chat. The engine is the one that browsers load.
 import { stderr, stdout } from 'node:process';
 import { parseArgs } from 'node:util';
-import { BqError } from '../js/errors.js';
+import { BqError } from '../js/shared/errors.js';
 
 const HELP = `bq4: language models in the browser, on the CPU
 
@@ -99,7 +99,7 @@ function generateOptions(options, maxTokens) {
   };
 }
 
-/** @param {import('../js/types.js').Result} result */
+/** @param {import('../js/shared/types.js').Result} result */
 function speed({ timings: t }) {
   const rate = (/** @type {number} */ n, /** @type {number} */ ms) => (ms > 0 ? `${((n * 1000) / ms).toFixed(1)} tokens/s` : '-');
   return `prompt ${t.promptTokens} tokens (${t.reusedTokens} reused), first token after ${t.ttftMs.toFixed(0)} ms, then ${rate(t.tokens - 1, t.decodeMs)}`;
@@ -165,8 +165,8 @@ async function chatLoop([file], options) {
 /** @param {string[]} files @param {any} options */
 async function inspectFile([file], options) {
   const { createEngine } = await import('../js/index.js');
-  const { inspect } = await import('../js/inspect.js');
-  const { describe } = await import('../js/describe.js');
+  const { inspect } = await import('./inspect.js');
+  const { describe } = await import('./describe.js');
   const { openSource } = await import('../js/sources/index.js');
   const source = await sourceOf(file, options);
   const opened = await openSource(source);

@@ -5,10 +5,10 @@ import { BUNDLED, keepBundled } from './bundled.js';
 import { crashed, marked } from './crash.js';
 import { onDrop } from './drop.js';
 import * as format from './format.js';
-import { glimpse, GLIMPSED } from './glimpse.js';
+import { glimpse, GLIMPSED } from './weight-picture.js';
 import { Host } from './host.js';
-import { hidePlan, onLink } from './link.js';
-import { Links } from './links.js';
+import { hidePlan, onLink } from './link-card.js';
+import { Links } from './link-flow.js';
 import { isolate, keepForOffline } from './offline.js';
 import { $, chips, countOn, details, fileInput, grow, message, newChat, onMessage, say, send, showLoading, showProgress, stop } from './page.js';
 import { Panel } from './panel.js';
@@ -18,8 +18,8 @@ import { loadConversation, saveConversation } from './store.js';
 import { Conversation } from './view.js';
 
 /** @typedef {import('./store.js').Entry} Entry */
-/** @typedef {import('../js/types.js').ModelInfo} ModelInfo */
-/** @typedef {import('../js/types.js').Result} Result */
+/** @typedef {import('../js/shared/types.js').ModelInfo} ModelInfo */
+/** @typedef {import('../js/shared/types.js').Result} Result */
 
 /** A reload in the middle of a reply loses no more than this many milliseconds of it. */
 const SAVE_EVERY = 300;

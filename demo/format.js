@@ -10,15 +10,25 @@ export const count = (n) => n.toLocaleString('en');
 /** @param {number} n @param {string} thing */
 export const counted = (n, thing) => `${count(n)} ${thing}${n === 1 ? '' : 's'}`;
 
+/** The last part of an address. @param {string} url */
+export function nameOf(url) {
+  const name = url.split(/[?#]/, 1)[0].split('/').pop() || url;
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
 /** @param {number} ms */
 export const duration = (ms) => (ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
 
-/** @param {Pick<import('../js/types.js').Plan, 'arch' | 'layers' | 'hidden' | 'vocab'>} model */
+/** @param {Pick<import('../js/shared/types.js').Plan, 'arch' | 'layers' | 'hidden' | 'vocab'>} model */
 export const shape = ({ arch, layers, hidden, vocab }) => `${arch}, ${layers} layers × ${hidden}, vocabulary ${count(vocab)}`;
 
 /**
  * "5.5-million-parameter", or "language" where the shape doesn't tell.
- * @param {import('../js/types.js').ModelInfo} model
+ * @param {import('../js/shared/types.js').ModelInfo} model
  */
 export function parameters({ arch, layers, hidden, heads, kvHeads, headDim, ffn, vocab, tied }) {
   if (arch !== 'llama') return 'language';

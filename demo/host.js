@@ -1,13 +1,13 @@
 /** The engine and the one model that the page talks to. */
 import { BqError, createWorkerEngine, fromBlob } from '../js/index.js';
 
-/** @typedef {import('../js/types.js').Chat} Chat */
-/** @typedef {import('../js/types.js').Engine} Engine */
-/** @typedef {import('../js/types.js').GenerateOptions} GenerateOptions */
-/** @typedef {import('../js/types.js').Message} Message */
-/** @typedef {import('../js/types.js').Model} Model */
-/** @typedef {import('../js/types.js').LoadOptions} LoadOptions */
-/** @typedef {import('../js/types.js').Progress} Progress */
+/** @typedef {import('../js/shared/types.js').Chat} Chat */
+/** @typedef {import('../js/shared/types.js').Engine} Engine */
+/** @typedef {import('../js/shared/types.js').GenerateOptions} GenerateOptions */
+/** @typedef {import('../js/shared/types.js').Message} Message */
+/** @typedef {import('../js/shared/types.js').Model} Model */
+/** @typedef {import('../js/shared/types.js').LoadOptions} LoadOptions */
+/** @typedef {import('../js/shared/types.js').Progress} Progress */
 /** @typedef {(loaded: number, total: number, rest?: Partial<Progress>) => void} OnProgress  in bytes; a total of 0 is unknown */
 /** What may be asked of a load besides its source. @typedef {Pick<LoadOptions, 'context' | 'kv' | 'streaming'>} Sizes */
 

@@ -2,11 +2,11 @@
 import * as format from './format.js';
 import { Parts } from './parts.js';
 
-/** @typedef {import('../js/types.js').EngineInfo} EngineInfo */
-/** @typedef {import('../js/types.js').MemoryInfo} MemoryInfo */
-/** @typedef {import('../js/types.js').ModelInfo} ModelInfo */
-/** @typedef {import('../js/types.js').SessionStats} SessionStats */
-/** @typedef {import('../js/types.js').Timings} Timings */
+/** @typedef {import('../js/shared/types.js').EngineInfo} EngineInfo */
+/** @typedef {import('../js/shared/types.js').MemoryInfo} MemoryInfo */
+/** @typedef {import('../js/shared/types.js').ModelInfo} ModelInfo */
+/** @typedef {import('../js/shared/types.js').SessionStats} SessionStats */
+/** @typedef {import('../js/shared/types.js').Timings} Timings */
 
 const BUILDS = { relaxed: 'relaxed SIMD', simd128: 'SIMD128', scalar: 'scalar' };
 

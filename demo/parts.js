@@ -2,7 +2,7 @@
 import * as format from './format.js';
 import { element } from './view.js';
 
-/** @typedef {import('../js/types.js').StageTrace} StageTrace */
+/** @typedef {import('../js/shared/types.js').StageTrace} StageTrace */
 /** @typedef {(options: { on: boolean }) => Promise<StageTrace[]>} Trace */
 /** What is looked at: a trace, and the limit as tokens per second. @typedef {{ trace: Trace, limit: () => Promise<number | null> }} Traced */
 

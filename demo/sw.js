@@ -12,11 +12,22 @@ const CACHE = 'bq4-demo-2';
 
 const FILES = [
   './', 'icon.svg', 'style.css', 'theme.js',
-  'alerts.js', 'app.js', 'bundled.js', 'crash.js', 'drop.js', 'format.js', 'glimpse.js', 'host.js', 'link.js', 'links.js', 'offline.js', 'page.js', 'panel.js', 'parts.js', 'settings.js', 'storage.js', 'store.js', 'thread.js', 'view.js', 'worker.js',
-  ...['again', 'border', 'chat', 'chunks', 'client', 'companion', 'engine', 'errors', 'estimate', 'features', 'fit', 'generation', 'index', 'keep', 'let-go', 'loading',
-    'model', 'plan', 'progress', 'protocol', 'sections', 'session', 'squeeze', 'stop', 'thread', 'threads', 'trace', 'turn', 'wasm', 'worker'].map((name) => `../js/${name}.js`),
-  ...['blob', 'http', 'index', 'local', 'name', 'node', 'read', 'remote'].map((name) => `../js/sources/${name}.js`),
-  ...['ahead', 'cache', 'disk', 'entry', 'index', 'indexeddb', 'layout', 'locks', 'memory', 'opfs', 'trouble'].map((name) => `../js/store/${name}.js`),
+  'alerts.js', 'app.js', 'bundled.js', 'crash.js', 'drop.js', 'format.js', 'host.js', 'link-card.js', 'link-flow.js', 'offline.js', 'page.js', 'panel.js', 'parts.js', 'settings.js',
+  'storage.js', 'store.js', 'thread.js', 'view.js', 'weight-picture.js', 'worker.js',
+  ...Object.entries({
+    '.': ['index', 'thread', 'worker'],
+    chat: ['chat', 'stop-strings'],
+    convert: ['companion-json', 'config', 'frame'],
+    'convert/tokenizers': ['section'],
+    engine: ['engine', 'estimate', 'model', 'session', 'trace'],
+    load: ['bad-bytes', 'cached-load', 'chunks', 'loading', 'progress'],
+    page: ['client'],
+    plan: ['companion', 'fit', 'plan'],
+    shared: ['async', 'builds', 'errors', 'generation', 'node', 'protocol', 'sections'],
+    sources: ['blob', 'http', 'index', 'local', 'name', 'read', 'remote'],
+    store: ['ahead', 'cache', 'disk', 'entry', 'errors', 'index', 'indexeddb', 'layout', 'locks', 'memory', 'opfs'],
+    wasm: ['border', 'features', 'release-memory', 'threads', 'wasm'],
+  }).flatMap(([room, names]) => names.map((name) => `../js/${room}/${name}.js`)),
   ...['relaxed', 'simd128', 'relaxed-threads', 'simd128-threads'].map((name) => `../build/wasm/bq4-${name}.wasm`),
 ].map((path) => new URL(path, location.href).href);
 

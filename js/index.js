@@ -1,24 +1,24 @@
 /** bq4: language models in the browser, on the CPU. The whole public interface; docs/API.md explains it. */
-export { createWorkerEngine } from './client.js';
-export { createEngine } from './engine.js';
-export { BqError } from './errors.js';
+export { createWorkerEngine } from './page/client.js';
+export { createEngine } from './engine/engine.js';
+export { BqError } from './shared/errors.js';
 export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/index.js';
 
-/** @typedef {import('./types.js').Chat} Chat */
-/** @typedef {import('./types.js').ChatFormat} ChatFormat */
-/** @typedef {import('./types.js').ChatOptions} ChatOptions */
-/** @typedef {import('./types.js').Engine} Engine */
-/** @typedef {import('./types.js').EngineInfo} EngineInfo */
-/** @typedef {import('./types.js').EngineOptions} EngineOptions */
-/** @typedef {import('./types.js').GenerateOptions} GenerateOptions */
-/** @typedef {import('./types.js').Generation} Generation */
-/** @typedef {import('./types.js').LoadOptions} LoadOptions */
-/** @typedef {import('./types.js').Message} Message */
-/** @typedef {import('./types.js').Model} Model */
-/** @typedef {import('./types.js').ModelInfo} ModelInfo */
-/** @typedef {import('./types.js').Part} Part */
-/** @typedef {import('./types.js').Plan} Plan */
-/** @typedef {import('./types.js').Progress} Progress */
-/** @typedef {import('./types.js').Result} Result */
-/** @typedef {import('./types.js').Session} Session */
-/** @typedef {import('./types.js').Source} Source */
+/** @typedef {import('./shared/types.js').Chat} Chat */
+/** @typedef {import('./shared/types.js').ChatFormat} ChatFormat */
+/** @typedef {import('./shared/types.js').ChatOptions} ChatOptions */
+/** @typedef {import('./shared/types.js').Engine} Engine */
+/** @typedef {import('./shared/types.js').EngineInfo} EngineInfo */
+/** @typedef {import('./shared/types.js').EngineOptions} EngineOptions */
+/** @typedef {import('./shared/types.js').GenerateOptions} GenerateOptions */
+/** @typedef {import('./shared/types.js').Generation} Generation */
+/** @typedef {import('./shared/types.js').LoadOptions} LoadOptions */
+/** @typedef {import('./shared/types.js').Message} Message */
+/** @typedef {import('./shared/types.js').Model} Model */
+/** @typedef {import('./shared/types.js').ModelInfo} ModelInfo */
+/** @typedef {import('./shared/types.js').Part} Part */
+/** @typedef {import('./shared/types.js').Plan} Plan */
+/** @typedef {import('./shared/types.js').Progress} Progress */
+/** @typedef {import('./shared/types.js').Result} Result */
+/** @typedef {import('./shared/types.js').Session} Session */
+/** @typedef {import('./shared/types.js').Source} Source */

@@ -2,10 +2,10 @@
  * Reads a model's file for paging.js while the engine computes. The first message names the source and, where the
  * heap is shared, the heap; each further one asks for a range, which goes into the shared heap or back as a buffer.
  */
-import { packError } from './errors.js';
-import { openReader } from './paging-reader.js';
+import { packError } from './shared/errors.js';
+import { openReader } from './paging/reader.js';
 
-/** @import { Reader } from './paging-reader.js' */
+/** @import { Reader } from './paging/reader.js' */
 
 /** The worker's global scope. */
 const port = /** @type {any} */ (globalThis);

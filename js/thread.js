@@ -1,8 +1,8 @@
 /** A thread of an engine: an instance of its module over its memory. The rest of its life is in web/threads.c. */
-import { letGo } from './let-go.js';
-import { isNode, nodeModule } from './sources/node.js';
+import { releaseMemory } from './wasm/release-memory.js';
+import { isNode, nodeModule } from './shared/node.js';
 
-/** @param {any} port  towards js/threads.js */
+/** @param {any} port  towards js/wasm/threads.js */
 function serve(port) {
   const enter = (/** @type {{ module: WebAssembly.Module, memory: WebAssembly.Memory, index: number, stack: number } | null} */ job) => {
     if (!job) return port.close();
@@ -13,7 +13,7 @@ function serve(port) {
     try {
       exports.bqw_thread_main(index);
       port.postMessage('left');
-      letGo(memory);
+      releaseMemory(memory);
     } catch (error) {
       exports.bqw_thread_failed(index);
       throw error;

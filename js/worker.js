@@ -1,10 +1,10 @@
 /** The worker's side: an engine behind a port. */
-import { openEngine } from './engine.js';
-import { BqError, packError } from './errors.js';
-import { CREDITS, listen, PROTOCOL } from './protocol.js';
-import { isNode, nodeModule } from './sources/node.js';
+import { openEngine } from './engine/engine.js';
+import { BqError, packError } from './shared/errors.js';
+import { CREDITS, listen, PROTOCOL } from './shared/protocol.js';
+import { isNode, nodeModule } from './shared/node.js';
 
-/** @import { Engine, Progress } from './types.js' */
+/** @import { Engine, Progress } from './shared/types.js' */
 
 /** Milliseconds between two messages of progress. */
 const PROGRESS_MS = 50;

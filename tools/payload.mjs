@@ -8,7 +8,7 @@ export const SCRIPT_LIMIT = 30_000;
 
 const DIST = new URL('../dist/', import.meta.url);
 /** What a page with threads loads: its own imports, those of the engine's worker, those of the other threads', a model's by an address. */
-const ENTRIES = ['index.js', 'worker.js', 'threads.js', 'thread.js', 'sources/remote.js', 'sources/http.js'];
+const ENTRIES = ['index.js', 'worker.js', 'wasm/threads.js', 'thread.js', 'sources/remote.js', 'sources/http.js'];
 
 /** Makes dist/. @returns {string} what went wrong; '' if nothing */
 export function makeDist() {

@@ -4,8 +4,8 @@
  * Every function that can fail returns a bq_status; bqw_error() then points to the last error.
  * File offsets and sizes cross as f64 (exact to 2^53), pointers and handles as u32. A handle
  * is a number that is never used twice; one that is unknown or closed is ARGUMENT. Structs below are read and
- * written by js/wasm.js through the heap: all fields are 4 or 8 bytes, naturally aligned,
- * offsets in the comments. Names are listed in exports.txt and js/border.js; a test compares.
+ * written by js/wasm/wasm.js through the heap: all fields are 4 or 8 bytes, naturally aligned,
+ * offsets in the comments. Names are listed in exports.txt and js/wasm/border.js; a test compares.
  */
 #ifndef BQW_BORDER_H
 #define BQW_BORDER_H

@@ -1,4 +1,4 @@
-/* The matrix products that js/ times to choose a number of threads (js/threads.js: as many as are more than the
+/* The matrix products that js/ times to choose a number of threads (js/wasm/threads.js: as many as are more than the
  * caches next to a core hold) and a kernel table (js/kernels.js). */
 #include <stdatomic.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 /**
  * A format for models whose turns read `<|user|>…<|end|><|assistant|>…<|end|>`; null when the tokens aren't there.
  * @param {(text: string) => boolean} has  whether the tokenizer has exactly this token
- * @returns {import('../types.js').ChatFormat | null}
+ * @returns {import('../shared/types.js').ChatFormat | null}
  */
 export function chatFormatOf(has) {
   if (!['<|user|>', '<|assistant|>', '<|end|>'].every(has)) return null;

@@ -1,7 +1,7 @@
 /** Opens whatever `convert` can read, as one structure. In Node. */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 import { openFile } from '../sources/file.js';
-import { nodeModule } from '../sources/node.js';
+import { nodeModule } from '../shared/node.js';
 import { readRange } from '../sources/read.js';
 import { openHf } from './read-hf.js';
 import { readLlama2c } from './read-llama2c.js';

@@ -1,7 +1,7 @@
 /** Encoding, decoding and hashing: by the C code of the engine, or in JavaScript where no module can be had. */
-import { BqError } from '../errors.js';
-import { Sha256 } from '../sha256.js';
-import { compile, Wasm } from '../wasm.js';
+import { BqError } from '../shared/errors.js';
+import { Sha256 } from '../wasm/sha256.js';
+import { compile, Wasm } from '../wasm/wasm.js';
 import { dequantize, quantize } from './encode.js';
 import { TYPES, weightBytes } from './weights.js';
 import { xxh64 } from './xxh64.js';
@@ -28,7 +28,7 @@ const bytesOf = (floats) => new Uint8Array(floats.buffer, floats.byteOffset, flo
 /**
  * The C functions. NO_ENGINE, NO_SIMD, NOMEM.
  * @param {number} maxBytes  largest block of floats or bytes that a call takes or gives
- * @param {import('../types.js').EngineOptions} [options]
+ * @param {import('../shared/types.js').EngineOptions} [options]
  * @returns {Promise<Codec>}
  */
 export async function wasmCodec(maxBytes, options) {

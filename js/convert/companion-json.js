@@ -1,5 +1,5 @@
 /** The tokenizer in a companion file (docs/FORMAT.md §3) and the structure of a TOKN section: both ways. */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 import { FLAG, KIND, NONE } from './tokenizers/section.js';
 
 /** @typedef {import('./tokenizers/section.js').Tokenizer} Tokenizer */

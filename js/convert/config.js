@@ -1,5 +1,5 @@
 /** The configuration of a model as people write it (companion files, config.json of our own layout), and as a CONF payload. */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 
 /**
  * Names as in docs/FORMAT.md, "CONF keys". Choices are their names or their numbers.

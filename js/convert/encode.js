@@ -4,7 +4,7 @@
  *
  * All arithmetic is f32: a double result of one operation on f32 values, rounded by Math.fround, is the f32 result.
  */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 import { bf16FromNumber, bf16ToNumber, f16FromNumber, f16ToNumber } from './half.js';
 import { FLAT, TILED, TYPES, weightBytes } from './weights.js';
 

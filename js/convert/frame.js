@@ -1,5 +1,5 @@
 /** The frame of a v2 file (docs/FORMAT.md §2): header, sections, tensor directory, chunk hashes. */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 
 /** Bytes of data covered by one hash. */
 export const CHUNK = 1 << 20;

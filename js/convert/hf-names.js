@@ -1,5 +1,5 @@
 /** Hugging Face's LLaMA layout: its configuration and tensor names in ours. */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 
 /** @type {Record<string, string>} */
 const MODULES = {

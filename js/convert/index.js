@@ -1,6 +1,6 @@
 /** Converts models of other formats to .bq4 files, piece by piece: never the whole model in memory. In Node. */
-import { BqError } from '../errors.js';
-import { nodeModule } from '../sources/node.js';
+import { BqError } from '../shared/errors.js';
+import { nodeModule } from '../shared/node.js';
 import { chatFormatOf } from './chat-format.js';
 import { openCheckpoint } from './checkpoint.js';
 import { createCodec } from './codec.js';

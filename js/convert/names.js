@@ -1,5 +1,5 @@
 /** The tensors of a model in execution order, with their canonical names (docs/FORMAT.md, "TENS"). */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 import { completeConfig } from './config.js';
 
 /**

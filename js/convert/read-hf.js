@@ -1,7 +1,7 @@
 /** Reads models in Hugging Face's layout: config.json, safetensors (one file or shards), tokenizer beside them. In Node. */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 import { openFile } from '../sources/file.js';
-import { nodeModule } from '../sources/node.js';
+import { nodeModule } from '../shared/node.js';
 import { readRange } from '../sources/read.js';
 import { canonicalName, configOf, endTokens } from './hf-names.js';
 import { readSafetensors } from './read-safetensors.js';

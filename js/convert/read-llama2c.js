@@ -1,5 +1,5 @@
 /** Reads llama2.c checkpoints: the legacy `.bin` (seven integers, then f32 tensors) and version 1 ("ak42"). */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 import { readRange } from '../sources/read.js';
 import { floatRows } from './tensors.js';
 

@@ -1,5 +1,5 @@
 /** Reads safetensors files: a u64 length, a JSON header of that length, then the tensors' bytes. */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 import { readRange } from '../sources/read.js';
 import { DTYPES, floatRows } from './tensors.js';
 

@@ -1,5 +1,5 @@
 /** Tensors of a checkpoint, read piece by piece as f32. */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 import { readRange } from '../sources/read.js';
 import { bf16ToNumber, f16ToNumber } from './half.js';
 import { matrixOf } from './write-v2.js';

@@ -1,5 +1,5 @@
 /** Facts about weight types (docs/FORMAT.md §1): the twin of c/core/type.h; tests/js/convert-encode.test.mjs compares. */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 
 /**
  * @typedef {object} WeightType

@@ -1,5 +1,5 @@
 /** Writes v1.0 files (docs/FORMAT.md §3): a directory of BQ4 tensors, then their blocks back to back. */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 import { FLAT, typeNamed, weightBytes } from './weights.js';
 
 const encoder = new TextEncoder();

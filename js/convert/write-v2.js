@@ -2,7 +2,7 @@
  * Writes v2 files (docs/FORMAT.md §2) front to back with bounded memory: sizes are known from the directory, so the
  * data goes to its final place first, hashed on the way, and the prefix, which carries the hashes, goes last.
  */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 import { encodeConfig } from './config.js';
 import { ALIGN, alignUp, CHUNK, encodeDirectory, encodePrefix, prefixSizes, section } from './frame.js';
 import { weightBytes } from './weights.js';

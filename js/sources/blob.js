@@ -1,4 +1,4 @@
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 import { streamOf } from './local.js';
 
 /** @import { ByteSource, Source } from './types.js' */

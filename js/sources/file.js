@@ -1,6 +1,6 @@
 /** Files in Node. */
-import { BqError } from '../errors.js';
-import { nodeModule } from './node.js';
+import { BqError } from '../shared/errors.js';
+import { nodeModule } from '../shared/node.js';
 import { streamOf } from './local.js';
 
 /** @import { ByteSource } from './types.js' */

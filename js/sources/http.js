@@ -4,7 +4,7 @@
  * answer is then read from front to back, across calls, and what isn't wanted is dropped. What goes wrong
  * is told, not mended: that is remote.js.
  */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 
 /** @import { ByteSource } from './types.js' */
 

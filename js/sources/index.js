@@ -2,16 +2,14 @@
  * Where the bytes of a model come from. `from…` make plain descriptors, which cross to a worker as they are;
  * `openSource` opens one on the side that reads it.
  */
-import { BqError, onDemand } from '../errors.js';
-import { isNode } from './node.js';
+import { fullUrl } from '../shared/builds.js';
+import { BqError, onDemand } from '../shared/errors.js';
+import { isNode } from '../shared/node.js';
 
 /** @import { ByteSource, Source, SourceLike, SourceOptions, UrlOptions } from './types.js' */
 
 /** @param {SourceOptions} options @returns {{ companion?: Source }} */
 const extra = ({ companion }) => (companion ? { companion: toSource(companion) } : {});
-
-/** An address of this page, in full. @param {string | URL} url */
-export const fullUrl = (url) => new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
 
 /** @param {string | URL} url */
 function resolve(url) {

@@ -1,5 +1,5 @@
 /** What all read from sources. */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 
 /** @import { ByteSource } from './types.js' */
 

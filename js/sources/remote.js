@@ -2,7 +2,7 @@
  * A file on the web that is read to its end if it can be: what fails for a moment is asked for again, what fails for
  * good is asked of the next mirror. Bytes of two files are never mixed: a mirror must begin as the file did.
  */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 import { HttpSource } from './http.js';
 
 /** @import { ByteSource, Source } from './types.js' */

@@ -2,11 +2,11 @@
  * One file in the store, open. Whoever holds its lock writes; others follow and take over when the writer ends.
  * Nothing here throws into a load: what can't be kept turns `problem` on, what can't be read is not there.
  */
-import { BqError } from '../errors.js';
+import { BqError } from '../shared/errors.js';
 import { keepAhead } from './ahead.js';
 import { CHUNK, chunksOf, lengthOf, PREFIX } from './layout.js';
 import { lock } from './locks.js';
-import { trouble } from './trouble.js';
+import { storageError } from './errors.js';
 
 /** @import { About, Backend, EntryOptions, Space } from './types.js' */
 
@@ -33,8 +33,8 @@ function problemOf(cause, { name, fileBytes }) {
   const error = /** @type {any} */ (cause);
   const full = error?.name === 'QuotaExceededError' || error?.code === 'ENOSPC' || error?.code === 'EDQUOT';
   const details = { fileBytes };
-  if (full) return trouble('QUOTA', `storage is full: not all ${fileBytes} bytes of ${name} can be kept`, { cause, details });
-  return trouble('STORAGE', `${name} can't be kept: ${error?.message ?? cause}`, { cause, details });
+  if (full) return storageError('QUOTA', `storage is full: not all ${fileBytes} bytes of ${name} can be kept`, { cause, details });
+  return storageError('STORAGE', `${name} can't be kept: ${error?.message ?? cause}`, { cause, details });
 }
 
 export class Entry {
@@ -86,7 +86,7 @@ export class Entry {
     try {
       const { fileBytes, prefixBytes } = this.#about;
       if (!(Number.isSafeInteger(fileBytes) && prefixBytes > 0 && prefixBytes <= fileBytes))
-        throw trouble('STORAGE', `a file of unknown length can't be kept`, { details: { fileBytes, prefixBytes } });
+        throw storageError('STORAGE', `a file of unknown length can't be kept`, { details: { fileBytes, prefixBytes } });
       const { backend, lockName } = this.#host;
       this.#unuse = (await lock(lockName(this.key, 'use'), { shared: true, wait: true })) ?? this.#unuse;
       const { about, touched } = await prepare();
@@ -96,7 +96,7 @@ export class Entry {
       await this.#scan();
       if (!this.complete) await this.#claim(false);
       if (this.#unlock && !(await this.#host.makeRoom(this.key, this.#missingBytes(), false)))
-        throw trouble('QUOTA', `${this.#about.name} needs ${fileBytes} bytes, more than this store may take`, { details: { fileBytes } });
+        throw storageError('QUOTA', `${this.#about.name} needs ${fileBytes} bytes, more than this store may take`, { details: { fileBytes } });
     } catch (error) {
       this.#fail(error);
     }

@@ -1,5 +1,5 @@
 /** A directory, in Node. */
-import { nodeModule } from '../sources/node.js';
+import { nodeModule } from '../shared/node.js';
 import { Disk } from './disk.js';
 
 /** @import { Folder, Handle, Tree } from './disk.js' */

@@ -1,12 +1,12 @@
 /** The cache of model files: what was downloaded once is there the next time, as far as it got. */
-import { BqError, onDemand } from '../errors.js';
+import { BqError, onDemand } from '../shared/errors.js';
 import { nameOf } from '../sources/name.js';
-import { isNode } from '../sources/node.js';
-import { follow, within } from '../turn.js';
+import { isNode } from '../shared/node.js';
+import { follow, within } from '../shared/async.js';
 import { Entry } from './entry.js';
 import { chunksOf, lengthOf, PREFIX, shortName } from './layout.js';
 import { lock } from './locks.js';
-import { trouble } from './trouble.js';
+import { storageError } from './errors.js';
 
 /** @import { About, Backend, BackendName, EntryOptions, Found, Listed, Marks, StoreOptions, Usage } from './types.js' */
 /** @import { Host, Notice } from './entry.js' */
@@ -36,7 +36,7 @@ const OPEN_MS = 4000;
 const markOf = (url) => `at-${shortName(url.split('#')[0])}`;
 
 /** @param {unknown} cause @param {string} what */
-const failure = (cause, what) => (cause instanceof BqError ? cause : trouble('STORAGE', `${what}: ${/** @type {Error} */ (cause).message}`, { cause }));
+const failure = (cause, what) => (cause instanceof BqError ? cause : storageError('STORAGE', `${what}: ${/** @type {Error} */ (cause).message}`, { cause }));
 
 export class Store {
   #backend;
@@ -171,7 +171,7 @@ export class Store {
 
   /** @param {string} key @param {About} about @returns {ReturnType<Parameters<Entry['start']>[0]>} */
   async #prepare(key, about) {
-    if (this.#maxBytes === 0) throw trouble('STORAGE', `nothing is kept: ${this.reason}`);
+    if (this.#maxBytes === 0) throw storageError('STORAGE', `nothing is kept: ${this.reason}`);
     const found = await this.#get(key);
     const mark = markOf(about.url);
     const known = found?.about ?? (await this.#backend.create(key, about)) ?? about;
@@ -201,7 +201,7 @@ export class Store {
     const removed = await this.#remove(key).catch((error) => {
       throw failure(error, `${key} can't be deleted`);
     });
-    if (!removed) throw trouble('IN_USE', `${key} is in use, here or in another tab`);
+    if (!removed) throw storageError('IN_USE', `${key} is in use, here or in another tab`);
   }
 
   /** Deletes all that is not in use. IN_USE: something was, the rest is gone. */
@@ -325,7 +325,7 @@ export async function openStore(options = {}) {
       reasons.push(`${kind}: ${/** @type {Error} */ (error).message}`);
     }
   }
-  if (wanted !== 'auto') throw trouble('STORAGE', `no storage of this kind: ${reasons.join('; ') || wanted}`);
+  if (wanted !== 'auto') throw storageError('STORAGE', `no storage of this kind: ${reasons.join('; ') || wanted}`);
   const { openMemory } = await onDemand(import('./memory.js'));
   return new Store(openMemory(name), reasons.join('; '), { ...options, name }, 0);
 }

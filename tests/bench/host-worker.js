@@ -1,6 +1,6 @@
 // An engine beside which its own calls are timed without the JavaScript around them: see host.mjs.
 import { createEngine, fromUrl } from '/js/index.js';
-import { Wasm } from '/js/wasm.js';
+import { Wasm } from '/js/wasm/wasm.js';
 
 const TOKENS = 24;
 const GREEDY = { temperature: 0, maxTokens: TOKENS + 1, seed: 1 };

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
-import { CREDITS } from '../../js/protocol.js';
+import { CREDITS } from '../../js/shared/protocol.js';
 import { serve } from '../../tools/serve.mjs';
 import { launch } from './launch.mjs';
 import { newPage, openDemo, ready, ROOT, sample, say, stat, texts, ui } from './site.mjs';

@@ -113,7 +113,7 @@ await everyBrowser((name) => {
 
   test('the heap cannot grow, and pointers beyond 2 GiB are good', async () => {
     const seen = await page.evaluate(async () => {
-      const path = '/js/wasm.js';
+      const path = '/js/wasm/wasm.js';
       const { compile, Wasm } = await import(path);
       const wasm = await Wasm.create(await compile(), 2 ** 31 + 2 ** 22);
       let grows = true;

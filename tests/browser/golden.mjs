@@ -4,7 +4,7 @@ import { argmax, openLogits } from '../js/logits.mjs';
 
 /**
  * @param {'relaxed' | 'simd128'} variant
- * @param {import('../../js/types.js').SourceLike} source
+ * @param {import('../../js/shared/types.js').SourceLike} source
  * @param {number[]} prompt
  * @param {number[] | number} follow  ids to go along, whatever the model would have said; or how many to choose
  * @param {number} [threads]  0: with the build that has none

@@ -7,9 +7,9 @@ import { everyBrowser, oneSite } from './every.mjs';
 const CASES = {
   'loading from an address': '/js/sources/remote.js',
   'loading bytes': '/js/sources/bytes.js',
-  'planning': '/js/estimate.js',
-  'telling of progress': '/js/progress.js',
-  'tracing': '/js/trace.js',
+  'planning': '/js/engine/estimate.js',
+  'telling of progress': '/js/load/progress.js',
+  'tracing': '/js/engine/trace.js',
 };
 
 /** @param {string} what */

@@ -166,7 +166,7 @@ test('what is stored is what a visit needs', async () => {
   });
   // And what a visit may come to need: the other builds, threads, files of version 1, models from links, other stores, traces.
   const more = ['simd128', 'relaxed-threads', 'simd128-threads'].map((name) => `build/wasm/bq4-${name}.wasm`);
-  const links = ['again', 'companion', 'estimate', 'let-go', 'squeeze', 'thread', 'threads', 'trace', 'sources/blob', 'sources/http', 'sources/remote', 'store/cache', 'store/indexeddb', 'store/memory'];
+  const links = ['load/bad-bytes', 'plan/companion', 'engine/estimate', 'wasm/release-memory', 'thread', 'wasm/threads', 'engine/trace', 'convert/companion-json', 'convert/config', 'convert/frame', 'convert/tokenizers/section', 'sources/blob', 'sources/http', 'sources/remote', 'store/cache', 'store/indexeddb', 'store/memory'];
   assert.deepEqual(stored.sort(), [...new Set([...needed, ...more, 'demo/thread.js', ...links.map((name) => `js/${name}.js`)])].sort());
 });
 
@@ -260,7 +260,7 @@ test('a network that does not answer: what is stored comes after a while', async
   const page = await watched();
   await isolatedDemo(page, host.url);
   await kept(page);
-  for (const path of ['demo/', 'demo/format.js', 'js/plan.js', 'build/wasm/bq4-simd128.wasm']) host.silent.add(path);
+  for (const path of ['demo/', 'demo/format.js', 'js/plan/plan.js', 'build/wasm/bq4-simd128.wasm']) host.silent.add(path);
   await page.reload();
   await ready(page);
   assert.match(await say(page, 'Hello!'), /\w/);

@@ -46,7 +46,7 @@ function draw(logs, next) {
 
 /** @typedef {Awaited<ReturnType<typeof openLogits>>} Model */
 
-/** @param {import('../../js/types.js').SourceLike} source @param {number} first @returns {Promise<number[][]>} */
+/** @param {import('../../js/shared/types.js').SourceLike} source @param {number} first @returns {Promise<number[][]>} */
 async function drawn(source, first) {
   const model = await openLogits(source, { context: LENGTH });
   const next = random(1);
@@ -61,7 +61,7 @@ async function drawn(source, first) {
   });
 }
 
-/** @param {string} name @param {import('../../js/types.js').SourceLike} source @param {number[][]} windows */
+/** @param {string} name @param {import('../../js/shared/types.js').SourceLike} source @param {number[][]} windows */
 async function measure(name, source, windows) {
   const kvs = /** @type {const} */ (['f32', 'f16', 'i8']);
   const models = await Promise.all(kvs.map((kv) => openLogits(source, { kv, context: LENGTH })));

@@ -8,9 +8,9 @@ const GREEDY = { temperature: 0 };
 
 for (const [name, create] of [['chat in this thread', createEngine], ['chat in a worker', createWorkerEngine]]) {
   describe(name, () => {
-    /** @type {import('../../js/types.js').Engine} */
+    /** @type {import('../../js/shared/types.js').Engine} */
     let engine;
-    /** @type {import('../../js/types.js').Model} */
+    /** @type {import('../../js/shared/types.js').Model} */
     let model;
     before(async () => {
       engine = await create();

@@ -1,6 +1,6 @@
 // Counters in shared memory for a worker's engine: how many slices were run and tokens sampled so far, readable from
 // another thread at any moment.
-import { Wasm } from '../../js/wasm.js';
+import { Wasm } from '../../js/wasm/wasm.js';
 
 /** Call it before an engine runs. @param {Int32Array} counters  [slices, samples] */
 export function countCalls(counters) {

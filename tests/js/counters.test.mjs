@@ -7,8 +7,8 @@ import { memorySink } from '../../js/convert/output.js';
 import { runLayout, typeNamed, weightBytes } from '../../js/convert/weights.js';
 import { xxh64 } from '../../js/convert/xxh64.js';
 import { createEngine, createWorkerEngine, fromBytes, fromUrl } from '../../js/index.js';
-import { CREDITS } from '../../js/protocol.js';
-import { Wasm } from '../../js/wasm.js';
+import { CREDITS } from '../../js/shared/protocol.js';
+import { Wasm } from '../../js/wasm/wasm.js';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { tinyModel, tokenizer } from './fixture.mjs';
 import { serve } from './server.mjs';
@@ -145,7 +145,7 @@ test('a prompt for warming up that cannot be computed, or whose model is closed,
     if (name === 'bqw_session_create') onCreate(this);
     return call.call(this, name, ...args);
   };
-  /** Begins a load that waits for its last byte, until a session is made to warm up. @param {(wasm: Wasm, engine: import('../../js/types.js').Engine) => void} then */
+  /** Begins a load that waits for its last byte, until a session is made to warm up. @param {(wasm: Wasm, engine: import('../../js/shared/types.js').Engine) => void} then */
   const begin = async (then) => {
     const engine = await createEngine({ threads: 1 });
     t.after(() => engine.close());

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { createEngine, fromUrl } from '../../js/index.js';
-import { CHUNK, Chunks, MOST_LIVE } from '../../js/chunks.js';
+import { CHUNK, Chunks, MOST_LIVE } from '../../js/load/chunks.js';
 import { tinyModel } from './fixture.mjs';
 import { serve } from './server.mjs';
 

@@ -18,10 +18,10 @@ export async function collect(generation) {
   return { parts, result: generation.result };
 }
 
-/** @param {string} name @param {(options?: object) => Promise<import('../../js/types.js').Engine>} create */
+/** @param {string} name @param {(options?: object) => Promise<import('../../js/shared/types.js').Engine>} create */
 export function engineSuite(name, create) {
   describe(name, () => {
-    /** @type {import('../../js/types.js').Engine} */
+    /** @type {import('../../js/shared/types.js').Engine} */
     let engine;
     /** @type {Uint8Array} */
     let file;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, test } from 'node:test';
 import { createEngine, fromBytes, fromUrl } from '../../js/index.js';
-import { inspect } from '../../js/inspect.js';
+import { inspect } from '../../bin/inspect.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { tinyModel } from './fixture.mjs';
 import { reseal } from './reseal.mjs';

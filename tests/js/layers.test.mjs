@@ -22,15 +22,27 @@ const c = {
 /** bq.h itself shows no more than these. */
 const shown = ['core', 'kernels', 'text', 'model'];
 
-/** Groups of js modules, lowest first, and what each may import besides itself. */
-const js = [
-  { name: 'errors', files: /^js\/(errors|types|protocol|border|stop|features|turn)\.js$/, may: [] },
-  { name: 'sources', files: /^js\/sources\//, may: ['errors'] },
-  { name: 'store', files: /^js\/store\//, may: ['errors', 'sources'] },
-  { name: 'engine', files: /^js\/[^/]+\.js$/, may: ['errors', 'sources', 'store', 'engine', 'convert'] },
-  { name: 'convert', files: /^js\/convert\//, may: ['errors', 'sources', 'engine'] },
-  { name: 'demo', files: /^demo\//, may: ['engine', 'errors', 'sources'] },
-];
+/** Rooms of js/, lowest first, and what the files of each may import besides those of their own room. */
+const js = {
+  shared: [],
+  wasm: ['shared'],
+  sources: ['shared'],
+  store: ['shared', 'sources'],
+  convert: ['shared', 'wasm', 'sources'],
+  load: ['shared', 'wasm', 'sources', 'store'],
+  plan: ['shared', 'wasm', 'sources', 'convert', 'load'],
+  paging: ['shared', 'wasm'],
+  chat: ['shared'],
+  engine: ['shared', 'wasm', 'sources', 'load', 'plan', 'paging', 'chat'],
+  page: ['shared', 'sources', 'chat'],
+  'js/thread.js': ['shared', 'wasm'],
+  'js/io-worker.js': ['shared', 'paging'],
+  'js/worker.js': ['shared', 'engine'],
+  'js/index.js': ['shared', 'sources', 'engine', 'page'],
+  demo: ['js/index.js'],
+  'demo/thread.js': ['js/thread.js'],
+  'demo/worker.js': ['js/worker.js', 'js/sources/blob.js'],
+};
 
 /** @param {string} dir @returns {string[]} */
 function walk(dir) {
@@ -67,23 +79,49 @@ test('c/: no platform headers, no stdio, intrinsics only in kernels', () => {
   assert.deepEqual(wrong, []);
 });
 
-test('js/ and demo/: imports point down', () => {
+/** The room of a module: what its row of the table above is called. @param {string} path */
+const jsRoomOf = (path) => (path in js ? path : path.split('/')[path.startsWith('js/') ? 1 : 0]);
+
+/** What each module of js/ and demo/ imports, on demand too. @returns {Map<string, string[]>} */
+function importsOfModules() {
   const files = [...walk('js'), ...walk('demo')].filter((f) => f.endsWith('.js'));
-  /** @param {string} f */
-  const groupOf = (f) => js.find((g) => g.files.test(f));
-  const wrong = [];
-  for (const file of files) {
-    const group = groupOf(file);
-    assert.ok(group, `${file} belongs to no group of this test`);
+  return new Map(files.map((file) => {
     const text = readFileSync(join(root, file), 'utf8').replace(/\/\*[^]*?\*\/|\/\/.*/g, '');
-    for (const [, name] of text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)) {
-      const target = groupOf(relative(root, normalize(join(root, dirname(file), name))));
-      if (target && target !== group && !group.may.includes(target.name)) {
-        wrong.push(`${file} imports ${name}`);
-      }
-    }
+    const names = [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, name]) => name);
+    return [file, names.map((name) => relative(root, normalize(join(root, dirname(file), name))))];
+  }));
+}
+
+test('js/: the table of rooms has no circle', () => {
+  const rooms = Object.keys(js);
+  for (const [room, may] of Object.entries(js))
+    for (const below of may) assert.ok(rooms.indexOf(jsRoomOf(below)) < rooms.indexOf(room), `${room} may import ${below}, which is not above it in the table`);
+});
+
+test('js/ and demo/: imports point down', () => {
+  const wrong = [];
+  for (const [file, imports] of importsOfModules()) {
+    const room = jsRoomOf(file);
+    assert.ok(room in js, `${file} belongs to no room of this test`);
+    const may = /** @type {string[]} */ (js[/** @type {keyof typeof js} */ (room)]);
+    for (const target of imports)
+      if (jsRoomOf(target) !== room && !may.includes(jsRoomOf(target)) && !may.includes(target)) wrong.push(`${file} imports ${target}`);
   }
   assert.deepEqual(wrong, []);
+});
+
+test('js/ and demo/: no circle of modules', () => {
+  const imports = importsOfModules();
+  /** @type {Set<string>} */
+  const done = new Set();
+  /** @param {string} file @param {string[]} path  that led here */
+  const visit = (file, path) => {
+    assert.ok(!path.includes(file), `a circle: ${[...path.slice(path.indexOf(file)), file].join(' -> ')}`);
+    if (done.has(file)) return;
+    for (const target of imports.get(file) ?? []) visit(target, [...path, file]);
+    done.add(file);
+  };
+  for (const file of imports.keys()) visit(file, []);
 });
 
 test('js/: a module that is loaded on demand fails as BqError, and bundlers see its address', () => {
@@ -92,7 +130,7 @@ test('js/: a module that is loaded on demand fails as BqError, and bundlers see 
   for (const file of files) {
     const text = readFileSync(join(root, file), 'utf8').replace(/\/\*[^]*?\*\/|\/\/.*/g, '');
     for (const [call] of text.matchAll(/.{0,9}\bimport\(.*/g)) {
-      if (file === 'js/sources/node.js') continue;
+      if (file === 'js/shared/node.js') continue;
       assert.match(call, /^onDemand\(import\('\.[^']+'\)\)/, file);
       found++;
     }

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/index.js';
-import { Loading } from '../../js/loading.js';
-import { planModel } from '../../js/plan.js';
+import { Loading } from '../../js/load/loading.js';
+import { planModel } from '../../js/plan/plan.js';
 import { openBytes } from '../../js/sources/bytes.js';
-import { compile, Wasm } from '../../js/wasm.js';
+import { compile, Wasm } from '../../js/wasm/wasm.js';
 import { tinyModel } from './fixture.mjs';
 
 const compiled = await compile();

@@ -1,17 +1,17 @@
 // A model at the wasm border itself, for what the public interface doesn't show: its logits.
-import { structs } from '../../js/border.js';
-import { Loading } from '../../js/loading.js';
-import { planModel, sessionRecord } from '../../js/plan.js';
+import { structs } from '../../js/wasm/border.js';
+import { Loading } from '../../js/load/loading.js';
+import { planModel, sessionRecord } from '../../js/plan/plan.js';
 import { openSource, toSource } from '../../js/sources/index.js';
-import { Threads } from '../../js/threads.js';
-import { compile, Wasm } from '../../js/wasm.js';
+import { Threads } from '../../js/wasm/threads.js';
+import { compile, Wasm } from '../../js/wasm/wasm.js';
 
 /** One for all models, so that workers are used again. */
 const workers = new Threads();
 workers.count = 8;
 
 /**
- * @param {import('../../js/types.js').SourceLike} from
+ * @param {import('../../js/shared/types.js').SourceLike} from
  * @param {{ variant?: 'simd128' | 'relaxed', threads?: number, batch?: number, window?: number, kv?: 'f32' | 'f16' | 'i8',
  *   context?: number, sessions?: number }} [options]  `threads`: 0, by default: with the build that has none
  */

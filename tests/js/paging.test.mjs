@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createEngine, createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/index.js';
-import { isNode, nodeModule } from '../../js/sources/node.js';
+import { isNode, nodeModule } from '../../js/shared/node.js';
 import { collect } from './engine-suite.mjs';
 import { tinyModel } from './fixture.mjs';
 import { serve } from './server.mjs';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { companionOf } from '../../js/companion.js';
+import { companionOf } from '../../js/plan/companion.js';
 import { fromBlob, fromBytes, fromFile, fromUrl, openSource, toSource } from '../../js/sources/index.js';
 import { readRange } from '../../js/sources/read.js';
 import { serve } from './server.mjs';

@@ -1,6 +1,6 @@
 // Instances with threads, below the public interface.
-import { compile, Wasm } from '../../js/wasm.js';
-import { MEASURE_BYTES, Threads } from '../../js/threads.js';
+import { compile, Wasm } from '../../js/wasm/wasm.js';
+import { MEASURE_BYTES, Threads } from '../../js/wasm/threads.js';
 
 const compiled = await compile({}, true);
 

@@ -4,9 +4,9 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { createEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
-import { THREAD_STACK } from '../../js/border.js';
-import { Threads } from '../../js/threads.js';
-import { Wasm } from '../../js/wasm.js';
+import { THREAD_STACK } from '../../js/wasm/border.js';
+import { Threads } from '../../js/wasm/threads.js';
+import { Wasm } from '../../js/wasm/wasm.js';
 import { random, tinyModel } from './fixture.mjs';
 import { pause, team } from './teams.mjs';
 
@@ -237,7 +237,7 @@ test('a host without the builds for threads: one thread, and why', async () => {
 test('several models at once, closed in any order, and workers are used again', async () => {
   const engine = await createEngine({ threads: 2 });
   const bytes = await tinyModel({ type: 'bq4' });
-  const run = async (/** @type {import('../../js/types.js').Model} */ model) => (await (await model.createSession()).generate('x', { temperature: 0, maxTokens: 5 }).done()).ids.join();
+  const run = async (/** @type {import('../../js/shared/types.js').Model} */ model) => (await (await model.createSession()).generate('x', { temperature: 0, maxTokens: 5 }).done()).ids.join();
   const seen = new Set();
   for (let round = 0; round < 5; round++) {
     const models = await Promise.all([1, 2, 3].map(() => engine.load(fromBytes(bytes))));

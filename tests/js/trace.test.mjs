@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
-import { Wasm } from '../../js/wasm.js';
+import { Wasm } from '../../js/wasm/wasm.js';
 import { CONFIG, tinyModel } from './fixture.mjs';
 
 const model = await tinyModel({ type: 'bq4' });

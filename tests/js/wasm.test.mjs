@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/index.js';
-import { functions } from '../../js/border.js';
+import { functions } from '../../js/wasm/border.js';
 import { openBytes } from '../../js/sources/bytes.js';
-import { planModel } from '../../js/plan.js';
-import { compile, Wasm } from '../../js/wasm.js';
+import { planModel } from '../../js/plan/plan.js';
+import { compile, Wasm } from '../../js/wasm/wasm.js';
 import { xxh64 } from '../../js/convert/xxh64.js';
 import { tinyModel } from './fixture.mjs';
 

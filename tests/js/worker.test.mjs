@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
-import { CREDITS } from '../../js/protocol.js';
+import { CREDITS } from '../../js/shared/protocol.js';
 import { tinyModel } from './fixture.mjs';
 
 // Heavy enough that a thousand slices take a while.

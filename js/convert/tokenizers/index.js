@@ -1,6 +1,6 @@
 /** Reads a tokenizer from whatever file it is in. In Node. */
-import { BqError } from '../../errors.js';
-import { nodeModule } from '../../sources/node.js';
+import { BqError } from '../../shared/errors.js';
+import { nodeModule } from '../../shared/node.js';
 import { parseGgufMetadata, tokenizerFromGguf } from './gguf-vocab.js';
 import { parseGpt2, parseJson } from './gpt2.js';
 import { parseHfTokenizer } from './hf-json.js';

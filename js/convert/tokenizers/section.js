@@ -1,5 +1,5 @@
 /** Writes a TOKN section (docs/FORMAT.md, "TOKN"): where every tokenizer that we read from elsewhere ends up. */
-import { BqError } from '../../errors.js';
+import { BqError } from '../../shared/errors.js';
 
 export const KIND = Object.freeze({ spm: 1, bpe: 2, wordlist: 3 });
 export const FLAG = Object.freeze({ addBos: 1, addEos: 2, addSpace: 4, byteFallback: 8, ignoreMerges: 16 });

@@ -1,5 +1,5 @@
 // js/worker.js whose threads never come because starting them blocks, as was seen in Firefox.
-import { Threads } from '../../../js/threads.js';
+import { Threads } from '../../../js/wasm/threads.js';
 
 Threads.prototype.attach = () => {
   for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);

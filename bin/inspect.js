@@ -1,0 +1,217 @@
+/** What is in a .bq4 file: header, sections, configuration, tensors, and whether its hashes are right. */
+import { TYPES } from '../js/convert/weights.js';
+import { BqError } from '../js/shared/errors.js';
+import { sections, u32, u64 } from '../js/shared/sections.js';
+import { integrityOf, Sha256 } from '../js/wasm/sha256.js';
+import { readRange } from '../js/sources/read.js';
+import { compile, Wasm } from '../js/wasm/wasm.js';
+
+/** Bytes read at once: a chunk. */
+const STEP = 1 << 20;
+/** Beside them and the prefix. */
+const ROOM = 262144;
+
+const LAYOUTS = ['rows', 'tiled'];
+const TOKENIZERS = ['', 'spm', 'bpe', 'wordlist'];
+/** CONF keys by number, with the names of what they choose from. @type {Record<number, [string, string[]?]>} */
+const CONFIG = {
+  1: ['arch', ['', 'llama', 'bullet']], 2: ['layers'], 3: ['hidden'], 4: ['heads'], 5: ['kv_heads'], 6: ['head_dim'], 7: ['ffn'],
+  8: ['vocab'], 9: ['context'], 10: ['norm', ['rms', 'layer']], 11: ['norm_eps'], 12: ['position', ['rope', 'learned', 'alibi']],
+  13: ['rope_theta'], 14: ['rope_pairs', ['half', 'adjacent']], 15: ['rope_dim'], 16: ['activation', ['silu', 'gelu', 'relu']],
+  17: ['gated'], 18: ['tied'], 32: ['tokens'], 33: ['merges'],
+};
+
+const text = (/** @type {Uint8Array | undefined} */ bytes) => new TextDecoder().decode(bytes ?? new Uint8Array());
+const hex = (/** @type {Uint8Array} */ bytes) => [...bytes].map((b) => b.toString(16).padStart(2, '0')).join('');
+
+/** A reader that ends with an error, not beyond the bytes. */
+class Cursor {
+  /** @param {Uint8Array} bytes @param {number} at @param {number} base  offset of the bytes in the file */
+  constructor(bytes, at, base) {
+    this.bytes = bytes;
+    this.at = at;
+    this.base = base;
+  }
+  /** @param {number} n */
+  take(n) {
+    if (this.at + n > this.bytes.length) throw new BqError('TRUNCATED', 'the directory ends in the middle of an entry', { offset: this.base + this.at });
+    this.at += n;
+    return this.bytes.subarray(this.at - n, this.at);
+  }
+  u8() {
+    return this.take(1)[0];
+  }
+  u16() {
+    const [a, b] = this.take(2);
+    return a + b * 256;
+  }
+  u32() {
+    return u32(this.take(4), 0);
+  }
+  u64() {
+    return u64(this.take(8), 0);
+  }
+}
+
+/** @typedef {{ name: string, type: string, layout: string, dims: number[], offset: number, bytes: number }} Tensor */
+
+/** @param {Uint8Array} payload @param {number} base @returns {Tensor[]} */
+function readTensors(payload, base) {
+  const c = new Cursor(payload, 0, base);
+  /** @type {Record<number, string>} */
+  const names = {};
+  for (let n = c.u32(); n > 0; n--) {
+    const id = c.u8();
+    names[id] = text(c.take(c.u8()));
+  }
+  const tensors = [];
+  for (let n = c.u32(); n > 0; n--) {
+    const name = text(c.take(c.u16()));
+    const type = c.u8();
+    const layout = c.u8();
+    const dims = Array.from({ length: c.u8() }, () => c.u32());
+    tensors.push({ name, type: names[type] ?? TYPES[type]?.name ?? `type ${type}`, layout: LAYOUTS[layout] ?? `layout ${layout}`, dims, offset: c.u64(), bytes: c.u64() });
+  }
+  return tensors;
+}
+
+/** The fewest digits that give this f32: 1e-5, not 0.000009999999747378752. @param {number} f32 */
+const shortest = (f32) => [6, 7, 8, 9].map((digits) => Number(f32.toPrecision(digits))).find((v) => Math.fround(v) === f32) ?? f32;
+
+/** @param {Uint8Array} payload @returns {Record<string, number | string>} */
+function readConfig(payload) {
+  /** @type {Record<string, number | string>} */
+  const config = {};
+  const view = new DataView(payload.buffer, payload.byteOffset, payload.length);
+  for (let at = 0; at + 8 <= payload.length; at += 8) {
+    const [name, choices] = CONFIG[view.getUint16(at, true)] ?? [`key ${view.getUint16(at, true)}`];
+    const value = view.getUint8(at + 2) === 1 ? shortest(view.getFloat32(at + 4, true)) : view.getUint32(at + 4, true);
+    config[name] = choices?.[value] ?? value;
+  }
+  return config;
+}
+
+/** @param {Uint8Array | undefined} payload */
+function readTokenizer(payload) {
+  if (!payload) return null;
+  const c = new Cursor(payload, 0, 0);
+  const [kind, flags, , bos, eos, unk, pad, ends, tokens, merges] = Array.from({ length: 10 }, () => c.u32());
+  c.u32();
+  const id = (/** @type {number} */ v) => (v === 0xffffffff ? null : v);
+  const eog = Array.from({ length: Math.min(ends, 64) }, () => c.u32());
+  return { kind: TOKENIZERS[kind] ?? `kind ${kind}`, tokens, merges, bos: id(bos), eos: id(eos), unk: id(unk), pad: id(pad), addBos: (flags & 1) !== 0, addEos: (flags & 2) !== 0, eog };
+}
+
+/** The directory of a v1 file. @param {import('../js/sources/types.js').ByteSource} file @returns {Promise<Tensor[]>} */
+async function readV1(file) {
+  for (let size = 65536; ; size *= 4) {
+    const bytes = await readRange(file, 0, size);
+    try {
+      const c = new Cursor(bytes, 8, 0);
+      const tensors = [];
+      for (let n = c.u32(); n > 0; n--) {
+        const name = text(c.take(c.u32()));
+        const dims = Array.from({ length: Math.min(c.u32(), 8) }, () => c.u32());
+        const block = c.u32();
+        const blocks = c.u32();
+        tensors.push({ name, type: `bq4_${block}`, layout: 'flat', dims, offset: c.u64(), bytes: blocks * (block / 2 + 4) });
+      }
+      return tensors;
+    } catch (error) {
+      if (bytes.length < size) throw error;
+    }
+  }
+}
+
+/** XXH64 as it stands in a file, computed by the engine. @param {Wasm} wasm @param {Uint8Array} bytes */
+const xxh64 = (wasm, bytes) =>
+  wasm.scope((take) => {
+    const { at, length } = wasm.put(take, bytes);
+    const out = take(8);
+    wasm.call('bqw_xxh64', at, length, out);
+    return hex(wasm.bytes(out, 8));
+  });
+
+/**
+ * Reads all of the file's data: which chunks are damaged, and the integrity of the file (docs/FORMAT.md, HASH).
+ * @param {import('../js/sources/types.js').ByteSource} file
+ * @param {Wasm} wasm
+ * @param {Uint8Array | undefined} payload  of HASH
+ * @param {Uint8Array} prefix
+ */
+async function checkChunks(file, wasm, payload, prefix) {
+  const kind = payload ? (u32(payload, 0) === 2 ? 'sha-256' : 'xxh64') : null;
+  const width = kind === 'xxh64' ? 8 : 32;
+  const chunks = payload ? Math.floor((payload.length - 8) / width) : 0;
+  const whole = new Sha256(wasm);
+  whole.add(prefix);
+  const integrity = kind === 'sha-256' ? whole.end() : null;
+  const damaged = [];
+  for (let i = 0; ; i++) {
+    const offset = prefix.length + i * STEP;
+    const bytes = await readRange(file, offset, offset + STEP);
+    if (!bytes.length && i >= chunks) break;
+    if (!integrity) whole.add(bytes);
+    if (!payload || i >= chunks) continue;
+    const found = kind === 'xxh64' ? xxh64(wasm, bytes) : hex(sha256(wasm, bytes));
+    if (found !== hex(payload.subarray(8 + i * width, 8 + (i + 1) * width))) damaged.push({ chunk: i, offset });
+  }
+  return { kind, chunks, damaged, integrity: integrityOf(integrity ?? whole.end()) };
+}
+
+/** @param {Wasm} wasm @param {Uint8Array} bytes */
+function sha256(wasm, bytes) {
+  const hash = new Sha256(wasm);
+  hash.add(bytes);
+  return hash.end();
+}
+
+/** The hash in the last section of bytes[from, to) over bytes[start, that section). @param {Wasm} wasm @param {Uint8Array} bytes @param {number} start @param {Uint8Array | undefined} sum */
+function checkSum(wasm, bytes, start, sum) {
+  if (!sum) return false;
+  return xxh64(wasm, bytes.subarray(start, sum.byteOffset - bytes.byteOffset - 16)) === hex(sum);
+}
+
+/**
+ * NOT_A_MODEL, TRUNCATED, UNSUPPORTED; damage is reported, not thrown.
+ * @param {import('../js/sources/types.js').ByteSource} file
+ */
+export async function inspect(file) {
+  const head = await readRange(file, 0, 64);
+  if (text(head.subarray(0, 4)) !== 'BQ4F') throw new BqError('NOT_A_MODEL', `${file.name} does not begin like a .bq4 file`, { offset: 0 });
+  if (head.length < 12) throw new BqError('TRUNCATED', `${file.name} ends after ${head.length} bytes`, { offset: head.length });
+  const version = u32(head, 4);
+  if (version === 1) {
+    const { integrity } = await checkChunks(file, await Wasm.create(await compile(), STEP + ROOM), undefined, head);
+    return { format: { version, fileLength: file.size }, name: '', license: '', config: null, tokenizer: null, chat: null, sections: [], tensors: await readV1(file), hashes: null, integrity };
+  }
+  if (version !== 2) throw new BqError('UNSUPPORTED', `${file.name} has version ${version}`, { offset: 4 });
+  if (head.length < 64) throw new BqError('TRUNCATED', `${file.name} ends after ${head.length} bytes`, { offset: head.length });
+  const [planLength, prefixLength, fileLength] = [u64(head, 16), u64(head, 24), u64(head, 32)];
+  if (prefixLength > 2 ** 28 || planLength > prefixLength) throw new BqError('FORMAT', 'the header announces an impossible length', { offset: 16 });
+  const bytes = await readRange(file, 0, prefixLength);
+  if (bytes.length < prefixLength) throw new BqError('TRUNCATED', `${file.name} ends after ${bytes.length} bytes, in the middle of its header`, { offset: bytes.length });
+  const plan = sections(bytes);
+  const rest = sections(bytes, 64 + planLength, prefixLength);
+  const all = { ...rest, ...plan };
+  const wasm = await Wasm.create(await compile(), Math.max(bytes.length, STEP) + ROOM);
+  const { integrity, ...chunks } = await checkChunks(file, wasm, all.HASH, bytes);
+  return {
+    integrity,
+    format: { version, minor: u32(head, 8), flags: u32(head, 12), fileId: hex(head.subarray(40, 56)), planLength, prefixLength, fileLength, size: file.size },
+    name: text(all.NAME),
+    license: text(all.LICE),
+    config: readConfig(all.CONF ?? new Uint8Array()),
+    tokenizer: readTokenizer(all.TOKN),
+    chat: all.CHAT ? JSON.parse(text(all.CHAT)) : null,
+    sections: [plan, rest].flatMap((part, i) =>
+      Object.entries(part).map(([tag, payload]) => ({ tag, in: i ? 'rest' : 'plan', offset: payload.byteOffset - bytes.byteOffset, bytes: payload.length }))),
+    tensors: all.TENS ? readTensors(all.TENS, all.TENS.byteOffset - bytes.byteOffset) : [],
+    hashes: {
+      header: xxh64(wasm, bytes.subarray(0, 56)) === hex(bytes.subarray(56, 64)) ? 'ok' : 'damaged',
+      plan: checkSum(wasm, bytes, 64, plan.SUM8) ? 'ok' : 'damaged',
+      prefix: checkSum(wasm, bytes, 0, rest.SUM8) ? 'ok' : 'damaged',
+      ...chunks,
+    },
+  };
+}

@@ -1,0 +1,243 @@
+/** The engine of this thread: compiles a build once, plans and loads models. Each model has an instance of its own. */
+import { THREADS } from '../wasm/border.js';
+import { fullUrl } from '../shared/builds.js';
+import { BqError, onDemand } from '../shared/errors.js';
+import { fallbackIsFaster, MEASURE_BYTES, threadsBlocked, timeTables } from '../wasm/features.js';
+import { Loading } from '../load/loading.js';
+import { LocalModel } from './model.js';
+import { planModel } from '../plan/plan.js';
+import { openSource, toSource } from '../sources/index.js';
+import { isNode, nodeModule } from '../shared/node.js';
+import { compile, Wasm } from '../wasm/wasm.js';
+
+/** @import { Cache, Engine, EngineStore, EngineInfo, EngineOptions, LoadOptions, Source, SourceLike } from '../shared/types.js' */
+/** @import { Threads } from '../wasm/threads.js' */
+/** @import { Compiled } from '../wasm/wasm.js' */
+
+/** Weights that warming up may multiply, in bytes: what a browser needs to notice; larger models don't need it. */
+const WARM_BYTES = 2 ** 27;
+/** Milliseconds after which it begins: who has loaded by then had no time to lose. */
+const WARM_MS = 200;
+/** What a self test needs of the heap. */
+const SELF_TEST_BYTES = 262144;
+/** The most threads that "auto" tries. */
+const AUTO_THREADS = 8;
+
+/** @implements {Engine} */
+class LocalEngine {
+  #compiled;
+  #fallback;
+  #threads;
+  #cache;
+  #owned;
+  #closed = false;
+  /** @type {Set<LocalModel>} */
+  #models = new Set();
+
+  /**
+   * @param {Compiled} compiled @param {EngineInfo} info @param {boolean} fallback @param {Threads | null} threads
+   * @param {Cache | null} cache @param {boolean} owned  closed with the engine
+   */
+  constructor(compiled, info, fallback, threads, cache, owned) {
+    this.#compiled = compiled;
+    this.#fallback = fallback;
+    this.#threads = threads;
+    this.#cache = cache;
+    this.#owned = owned;
+    /** @type {EngineStore | null} */
+    this.store = /** @type {any} */ (cache);
+    this.info = info;
+  }
+
+  /** @type {Engine['plan']} */
+  plan = async (source, options = {}) => {
+    this.#check();
+    const described = toSource(source);
+    const file = await openSource(described, options.signal);
+    try {
+      const planned = await planModel(this.#compiled, described, file, options, this.#cache);
+      const { tokensPerSecond } = await onDemand(import('./estimate.js'));
+      return { ...planned.plan, tokensPerSecond: await tokensPerSecond(this.#compiled, this.info, planned.plan) };
+    } finally {
+      await file.close();
+    }
+  };
+
+  /** @type {Engine['load']} */
+  load = (source, options = {}) => this.#load(source, options, false);
+
+  /**
+   * @param {SourceLike} source @param {LoadOptions} options @param {boolean} fresh  what the cache knows is out of date
+   * @returns {Promise<LocalModel>}
+   */
+  async #load(source, options, fresh) {
+    this.#check();
+    const described = toSource(source);
+    options.onProgress?.({ phase: 'plan', loaded: 0, total: 0, rate: 0, secondsLeft: null, cacheProblem: '' });
+    const loading = await this.#begin(described, options, fresh);
+    let pager = null;
+    try {
+      const handle = await loading.model;
+      if (loading.plan.paging) pager = await (await onDemand(import('../paging/paging.js'))).Pager.open(loading.wasm, handle, (await loading.parts()) ?? described);
+      const model = new LocalModel(loading.wasm, loading, handle, loading.plan, { ...options, kv: loading.plan.kv }, pager, (closed) => this.#models.delete(closed));
+      this.#models.add(model);
+      if (this.#closed) await model.close();
+      if (!options.streaming) await loaded(model, loading);
+      return model;
+    } catch (error) {
+      await pager?.close();
+      loading.stop(error);
+      loading.wasm.release();
+      await loading.letGo();
+      if (loading.outdated && !options.streaming) return this.#load(source, options, true);
+      throw error;
+    }
+  }
+
+  /** @param {Source} source @param {LoadOptions} options @param {boolean} fresh */
+  async #begin(source, options, fresh) {
+    const file = await openSource(source, options.signal);
+    try {
+      const planned = await planModel(this.#compiled, source, file, options, this.#cache, true, fresh);
+      const wasm = await Wasm.create(this.#compiled, planned.regionBytes);
+      if (this.#fallback) wasm.check('bqw_fallback');
+      await this.#threads?.attach(wasm, this.#compiled);
+      return new Loading(wasm, file, planned, options, this.#cache);
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  }
+
+  #check() {
+    if (this.#closed) throw new BqError('CLOSED', 'the engine was closed');
+  }
+
+  async close() {
+    this.#closed = true;
+    await Promise.all([...this.#models].map((model) => model.close()));
+    this.#threads?.close();
+    if (this.#owned) await this.store?.close?.();
+  }
+}
+
+/**
+ * Waits for all weights. Where that takes a while, computes a prompt meanwhile with the layers that have come. Browsers
+ * begin with quick code and make better code of what runs much: the first real prompt would take a quarter longer
+ * (docs/SPEED.md).
+ * @param {LocalModel} model  whose session nobody uses yet; closed when they don't come
+ * @param {Loading} loading
+ */
+async function loaded(model, { done, plan }) {
+  let slices = (WARM_BYTES / plan.weightBytes) * model.info.layers;
+  let warm;
+  const timer = plan.paging ? 0 : setTimeout(() => (warm = warmUp(model, () => slices-- < 1)), WARM_MS);
+  try {
+    await done;
+  } catch (error) {
+    await model.close();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    slices = 0;
+    await warm;
+  }
+}
+
+/** What goes wrong in it is no trouble of the load: whoever uses the model meets it. @param {LocalModel} model @param {() => boolean} aborted */
+async function warmUp(model, aborted) {
+  try {
+    const session = /** @type {any} */ (await model.createSession());
+    await session.generate(Array(16), { maxTokens: 1, aborted }).done().finally(() => session.close());
+  } catch {}
+}
+
+/** How many threads to try, and why not more. ARGUMENT. @param {EngineOptions['threads']} wanted @returns {Promise<{ most: number, reason: string }>} */
+async function threadsToTry(wanted = 'auto') {
+  if (wanted !== 'auto' && !(Number.isInteger(wanted) && wanted >= 1 && wanted <= THREADS))
+    throw new BqError('ARGUMENT', `threads is ${wanted}, not "auto" or 1 to ${THREADS}`);
+  if (wanted === 1) return { most: 1, reason: 'asked for' };
+  const blocked = threadsBlocked();
+  if (blocked) return { most: 1, reason: blocked };
+  if (wanted !== 'auto') return { most: wanted, reason: 'asked for' };
+  const cores = globalThis.navigator?.hardwareConcurrency ?? (isNode ? (await nodeModule('os')).availableParallelism() : 1);
+  // One core stays free for the page, unless that leaves but one.
+  return { most: Math.min(cores > 2 ? cores - 1 : cores, AUTO_THREADS), reason: 'this machine has one core' };
+}
+
+/**
+ * The build for so many threads; the plain one where there is but one to be had.
+ * @param {EngineOptions} options
+ * @param {{ most: number, reason: string }} wanted
+ */
+async function compileFor(options, { most, reason }) {
+  if (most > 1) {
+    try {
+      return { compiled: await compile(options, true), reason };
+    } catch (error) {
+      options.signal?.throwIfAborted();
+      reason = /** @type {Error} */ (error).message;
+    }
+  }
+  return { compiled: await compile(options), reason };
+}
+
+/**
+ * An engine that computes in this thread, with the help of others where memory can be shared. In a page rather use
+ * createWorkerEngine. NO_SIMD, NO_ENGINE, ARGUMENT.
+ * @param {EngineOptions} [options]
+ * @returns {Promise<Engine>}
+ */
+export async function createEngine(options = {}) {
+  return openEngine(options, () => {});
+}
+
+/**
+ * Likewise, and tells when it starts threads: from then on it must go fast.
+ * @param {EngineOptions} options
+ * @param {() => void} onThreads
+ * @returns {Promise<Engine>}
+ */
+export async function openEngine(options, onThreads) {
+  const wanted = await threadsToTry(options.threads);
+  const { compiled, reason: threadsReason } = await compileFor(options, wanted);
+  const cache = options.cache ? await (await onDemand(import('../load/cached-load.js'))).openCache(options.cache, compiled) : null;
+  const problem = await kernelProblem(compiled, options.variant);
+  const threads = compiled.shared ? await startThreads(compiled, options, wanted, onThreads, problem !== '') : null;
+  const kernel = problem ? 'simd128' : compiled.build;
+  const reason = problem || compiled.reason;
+  const { count = 1, timings = [] } = threads ?? {};
+  const info = { build: compiled.build, kernel, reason, worker: false, threads: count, threadsReason: threads?.reason || threadsReason, timings };
+  return new LocalEngine({ ...compiled, threads: count }, info, problem !== '', threads, cache, cache !== options.cache);
+}
+
+/**
+ * Why the build's own kernels are not to be used here, but those of SIMD128; '' when they are. A build that was asked for
+ * must only be right, not fast.
+ * @param {Compiled} compiled @param {EngineOptions['variant']} wanted
+ */
+async function kernelProblem(compiled, wanted) {
+  const choose = compiled.build === 'relaxed' && !wanted;
+  const wasm = await Wasm.create(compiled, SELF_TEST_BYTES + (choose ? MEASURE_BYTES : 0));
+  try {
+    if (wasm.call('bqw_self_test') !== 1) return `the self test of the ${compiled.build} kernels failed on this machine`;
+    return choose && fallbackIsFaster(timeTables(wasm)) ? 'the simd128 kernels are faster than the relaxed ones on this machine, by a measurement' : '';
+  } finally {
+    wasm.release();
+  }
+}
+
+/** @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number }} wanted @param {() => void} onThreads @param {boolean} fallback */
+async function startThreads(compiled, { threads: asked = 'auto', threadUrl, signal }, { most }, onThreads, fallback) {
+  const { MEASURE_BYTES: room, Threads } = await onDemand(import('../wasm/threads.js'));
+  const threads = new Threads(threadUrl && fullUrl(threadUrl));
+  const wasm = await Wasm.create(compiled, SELF_TEST_BYTES + room);
+  if (fallback) wasm.check('bqw_fallback');
+  onThreads();
+  if (asked === 'auto') await threads.choose(wasm, compiled, most);
+  else threads.reason = (await threads.attach(wasm, compiled, most)) || ((threads.count = most), '');
+  wasm.release();
+  if (!signal?.aborted) return threads;
+  threads.close();
+  throw signal.reason;
+}

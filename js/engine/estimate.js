@@ -1,0 +1,40 @@
+/** How fast this machine would compute with a model. */
+import { Wasm } from '../wasm/wasm.js';
+
+/** @import { EngineInfo, Plan } from '../shared/types.js' */
+/** @import { Compiled } from '../wasm/wasm.js' */
+
+/** What is timed (web/measure.c) like in js/wasm/threads.js, its weights, bits of each, and how often. */
+const PRODUCTS = 8;
+const WEIGHTS = PRODUCTS * 896 * 1024;
+const BITS = 4.5;
+const TIMES = 9;
+
+/** Milliseconds of one bqw_measure in this thread, once per build. @type {WeakMap<WebAssembly.Module, Promise<number>>} */
+const measured = new WeakMap();
+
+/** @param {Compiled} compiled @param {EngineInfo} info */
+async function measure(compiled, { build, kernel }) {
+  const bytes = (await Wasm.create(compiled, 2 ** 20)).call('bqw_measure_bytes', PRODUCTS, 1);
+  const wasm = await Wasm.create(compiled, bytes + 2 ** 20);
+  if (kernel !== build) wasm.check('bqw_fallback');
+  const block = wasm.alloc(bytes);
+  wasm.call('bqw_measure_prepare', block, PRODUCTS, 1);
+  const times = Array.from({ length: TIMES }, () => {
+    const since = performance.now();
+    wasm.call('bqw_measure', block);
+    return performance.now() - since;
+  });
+  wasm.release();
+  // Some clocks tick in milliseconds: the mean of what is left without the slowest.
+  return times.sort((a, b) => a - b).slice(0, 6).reduce((sum, ms) => sum + ms, 0) / 6;
+}
+
+/** Tokens per second after a short prompt; wider weights take as much longer. @param {Compiled} compiled @param {EngineInfo} info @param {Plan} plan */
+export async function tokensPerSecond(compiled, info, { tokenWeights, weightBytes }) {
+  const timed = info.timings.find(({ threads }) => threads === info.threads)?.ms;
+  if (!timed && !measured.has(compiled.module)) measured.set(compiled.module, measure(compiled, info));
+  const ms = timed || Number(await measured.get(compiled.module));
+  const bits = Math.max((8 * weightBytes) / tokenWeights, BITS);
+  return ms > 0 && tokenWeights ? ((1000 / ms) * WEIGHTS * BITS) / (tokenWeights * bits) : null;
+}

@@ -1,0 +1,199 @@
+/** A loaded model in the engine of this thread. */
+import { NONE, structs, WANT_DATA } from '../wasm/border.js';
+import { Chat } from '../chat/chat.js';
+import { BqError } from '../shared/errors.js';
+import { sessionRecord } from '../plan/plan.js';
+import { LocalSession } from './session.js';
+import { unlessAborted } from '../shared/async.js';
+
+/** @import { Loading } from '../load/loading.js' */
+/** @import { Pager } from '../paging/paging.js' */
+/** @import { ChatFormat, ChatOptions, LoadOptions, Model, ModelInfo, Plan, SessionOptions, TokenizeOptions, TokenizerInfo } from '../shared/types.js' */
+/** @import { Wasm } from '../wasm/wasm.js' */
+
+const KINDS = [null, 'spm', 'bpe', 'wordlist'];
+
+/** @implements {Model} */
+export class LocalModel {
+  #wasm;
+  #loading;
+  #options;
+  #pager;
+  #onClose;
+  /** @type {Set<LocalSession>} */
+  #sessions = new Set();
+  /** Its handle in the engine. */
+  handle;
+  #closed = false;
+
+  /**
+   * @param {Wasm} wasm  its own instance
+   * @param {Loading} loading
+   * @param {number} handle
+   * @param {Plan} plan
+   * @param {LoadOptions} options
+   * @param {Pager | null} pager  when not all weights stay in memory
+   * @param {(model: LocalModel) => void} onClose
+   */
+  constructor(wasm, loading, handle, plan, options, pager, onClose) {
+    this.#wasm = wasm;
+    this.#loading = loading;
+    this.#options = options;
+    this.#pager = pager;
+    this.#onClose = onClose;
+    this.handle = handle;
+    this.loaded = loading.done;
+    /** @type {ModelInfo} */
+    this.info = { ...plan, authenticated: options.integrity !== undefined, threads: wasm.threads, tokenizer: this.#tokenizer(plan), chat: this.#chat(), card: this.#section('CARD') };
+  }
+
+  pause = async () => this.#loading.pause();
+  resume = async () => this.#loading.resume();
+
+  /**
+   * Computes for a session; returns a status of the border.
+   * @param {number} session  its handle
+   * @param {number} slices  at most; 0: all there are. One at a time where weights are read between them
+   */
+  run(session, slices) {
+    const status = this.#wasm.check('bqw_session_run', session, this.#pager ? 1 : slices);
+    if (status !== WANT_DATA) {
+      this.#pager?.leave(session);
+      this.#pager?.ahead(session);
+    }
+    return status;
+  }
+
+  /** After WANT_DATA: until the bytes may be there that the next slice needs. @param {number} session  its handle @param {AbortSignal} [signal] */
+  async wait(session, signal) {
+    if (!(await this.#pager?.wait(session, signal))) await unlessAborted(this.#loading.arrival, signal);
+  }
+
+  /** For a session that stops, whatever it was doing. @param {number} session  its handle */
+  rest(session) {
+    this.#pager?.leave(session);
+  }
+
+  /** @param {string} tag */
+  #section(tag) {
+    const wasm = this.#wasm;
+    return wasm.scope((take) => {
+      const out = take(8);
+      const code = [...tag].reduce((sum, c, i) => sum + c.charCodeAt(0) * 256 ** i, 0);
+      wasm.check('bqw_model_section', this.handle, code, out, out + 4);
+      const [at, length] = wasm.u32(out, 2);
+      return at ? wasm.text(at, length) : '';
+    });
+  }
+
+  /** @returns {ChatFormat | null} */
+  #chat() {
+    const text = this.#section('CHAT');
+    try {
+      return text ? JSON.parse(text) : null;
+    } catch (cause) {
+      throw new BqError('FORMAT', 'the CHAT section is no JSON', { cause, hint: 'convert the model anew' });
+    }
+  }
+
+  /** @param {Plan} plan @returns {TokenizerInfo | null} */
+  #tokenizer(plan) {
+    if (!plan.tokens) return null;
+    const id = (/** @type {number} */ v) => (v === NONE ? null : v);
+    const t = this.#wasm.outStruct('bqw_tokenizer_info', 'bqw_tokenizer_info_get', this.handle);
+    const kind = /** @type {TokenizerInfo['kind']} */ (KINDS[t.kind]);
+    return { kind, tokens: t.tokens, bos: id(t.bos), eos: id(t.eos), unk: id(t.unk), pad: id(t.pad), addBos: t.add_bos !== 0, addEos: t.add_eos !== 0 };
+  }
+
+  /**
+   * `tokenize` at once.
+   * @param {string} text
+   * @param {TokenizeOptions} [options]
+   * @returns {number[]}
+   */
+  encode(text, { addSpecial = true, parseSpecial = false } = {}) {
+    const wasm = this.#wasm;
+    try {
+      return wasm.scope((take) => {
+        const { at, length } = wasm.put(take, text);
+        const capacity = length + 16; // a token stands for a byte or more, but for BOS, EOS and a space in front
+        const ids = take(capacity * 4);
+        const count = take(4);
+        wasm.check('bqw_tokenize', this.handle, at, length, (addSpecial ? 1 : 0) + (parseSpecial ? 2 : 0), ids, capacity, count);
+        return [...wasm.u32(ids, wasm.u32(count, 1)[0])];
+      });
+    } catch (cause) {
+      if (!(cause instanceof BqError) || cause.code !== 'NOMEM') throw cause;
+      // There is room for far longer texts than the context holds.
+      throw new BqError('CONTEXT_FULL', `a text of ${text.length} characters is far too long for a context of ${this.info.context}`, {
+        cause,
+        details: { characters: text.length, context: this.info.context },
+      });
+    }
+  }
+
+  /** @type {Model['tokenize']} */
+  tokenize = async (text, options) => this.encode(text, options);
+
+  /** @type {Model['detokenize']} */
+  detokenize = async (ids) => {
+    const wasm = this.#wasm;
+    return wasm.scope((take) => {
+      const state = take(8);
+      const out = take(wasm.call('bqw_detokenize_limit', this.handle));
+      wasm.bytes(state, 8).fill(0);
+      return Array.from([...Array.from(ids), NONE], (id) => wasm.text(out, wasm.call('bqw_detokenize', this.handle, state, id, out))).join('');
+    });
+  };
+
+  /** @type {Model['tokenId']} */
+  tokenId = async (text) => {
+    const wasm = this.#wasm;
+    return wasm.scope((take) => {
+      const { at, length } = wasm.put(take, text);
+      const id = wasm.call('bqw_token_find', this.handle, at, length);
+      return id === NONE ? null : id;
+    });
+  };
+
+  /** @type {Model['createSession']} */
+  createSession = async (options = {}) => {
+    const wasm = this.#wasm;
+    const { sessions, context: planned } = this.info;
+    if (this.#sessions.size >= sessions) throw new BqError('NOMEM', `the model was loaded for ${sessions} sessions`, { hint: 'load it with more sessions, or close one' });
+    const chosen = { ...this.#options, context: planned, ...options };
+    if (chosen.context > planned) throw new BqError('NOMEM', `the model was loaded for a context of ${planned}`, { hint: 'load it with a larger context' });
+    const handle = wasm.scope((take) => {
+      const record = take(structs.bqw_session_options.size);
+      wasm.write('bqw_session_options', record, sessionRecord(chosen));
+      return wasm.out('bqw_session_create', this.handle, record);
+    });
+    const session = new LocalSession(this, wasm, handle, chosen.context);
+    this.#sessions.add(session);
+    return session;
+  };
+
+  /** @type {Model['createChat']} */
+  createChat = async (options = {}) => Chat.create(this, options);
+
+  async memory() {
+    const { used, peak, size } = this.#wasm.outStruct('bqw_heap_info', 'bqw_heap');
+    return { used, peak, heap: size, total: this.#wasm.memoryBytes };
+  }
+
+  /** For a session that closes. @param {LocalSession} session */
+  forget(session) {
+    this.#sessions.delete(session);
+  }
+
+  async close() {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const session of [...this.#sessions]) await session.close();
+    this.#loading.stop(new BqError('CLOSED', 'the model was closed'));
+    await this.#pager?.close();
+    this.#wasm.release();
+    await this.#loading.letGo();
+    this.#onClose(this);
+  }
+}

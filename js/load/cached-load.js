@@ -1,0 +1,92 @@
+/** The cache of an engine, and a file's place in it. Loaded where there is one. */
+import { BqError, onDemand } from '../shared/errors.js';
+import { u32 } from '../shared/sections.js';
+import { PREFIX } from '../store/layout.js';
+import { Wasm } from '../wasm/wasm.js';
+
+export { PREFIX };
+
+/** @import { Planned } from '../plan/plan.js' */
+/** @import { Cache, CacheEntry, EngineOptions, Plan, Source } from '../shared/types.js' */
+/** @import { Compiled } from '../wasm/wasm.js' */
+
+/** What hashing needs of the heap beside the bytes, and how many of these are hashed without a new instance. */
+const ROOM = 4096;
+const CHUNK = 2 ** 20;
+
+/** XXH64, computed by the engine. @param {Compiled} compiled */
+function hasher(compiled) {
+  /** @type {Promise<Wasm> | undefined} */
+  let kept;
+  return async (/** @type {Uint8Array} */ bytes) => {
+    const wasm = bytes.length > CHUNK ? await Wasm.create(compiled, bytes.length + ROOM) : await (kept ??= Wasm.create(compiled, CHUNK + ROOM));
+    return wasm.scope((take) => {
+      const { at, length } = wasm.put(take, bytes);
+      const out = take(8);
+      wasm.call('bqw_xxh64', at, length, out);
+      return new DataView(wasm.bytes(out, 8).slice().buffer).getBigUint64(0, true);
+    });
+  };
+}
+
+/**
+ * The store that an engine's option stands for; an open one is returned as it is. STORAGE, ARGUMENT.
+ * @param {Exclude<EngineOptions['cache'], false | undefined>} option
+ * @param {Compiled} compiled
+ * @returns {Promise<Cache>}
+ */
+export async function openCache(option, compiled) {
+  if (typeof option === 'object' && 'open' in option) return option;
+  if (typeof option !== 'object' && typeof option !== 'string') throw new BqError('ARGUMENT', `cache is ${option}, not 'auto', a path, options or a store`);
+  return (await onDemand(import('../store/index.js'))).toStore(option, { hash: hasher(compiled) });
+}
+
+/**
+ * Of those that load a file at once one fetches what `plan` did not need of its prefix; the others find it in the cache
+ * after that.
+ * @param {Cache} cache
+ * @param {Planned} planned  `head` becomes what is found
+ * @param {AbortSignal} signal
+ * @returns {Promise<(() => Promise<void>) | null>}  ends the turn to fetch it, which the caller now has: when the prefix is kept, or won't be
+ */
+export async function sharePrefix(cache, planned, signal) {
+  const { url, head, prefixBytes } = planned;
+  if (!url || !cache.turn || head.length >= prefixBytes) return null;
+  const pass = await cache.turn(url, signal);
+  const { prefix = head } = (await cache.find(url).catch(() => null)) ?? {};
+  if (prefix.length !== prefixBytes || head.some((byte, i) => byte !== prefix[i])) return pass;
+  planned.head = prefix;
+  await pass?.();
+  return null;
+}
+
+/**
+ * `written` settles, always well, when the prefix is kept.
+ * @param {Cache} cache
+ * @param {Planned} planned  of a v2 file
+ * @param {Uint8Array} prefix  verified
+ * @param {Uint8Array} [hash]  the payload of HASH
+ */
+export async function openEntry(cache, { url, prefixBytes, cached, plan: { fileBytes } }, prefix, hash) {
+  if (!url) return { entry: null, written: Promise.resolve() };
+  const hashes = hash && u32(hash, 0) === 1 ? new BigUint64Array(hash.slice(8).buffer) : null;
+  const entry = await cache.open({ url, fileId: prefix.slice(40, 56), fileBytes, prefixBytes, hashes });
+  // A prefix that is there and wasn't found is damaged.
+  const old = cached || !entry.has(PREFIX) ? null : await entry.read(PREFIX);
+  if (old?.some((byte, i) => byte !== prefix[i])) await entry.drop(PREFIX);
+  const written = cached ? Promise.resolve() : entry.writePrefix(prefix).then(() => {}, () => {});
+  return { entry, written };
+}
+
+/**
+ * A file in the cache as a source of pages. NOMEM: it isn't there.
+ * @param {CacheEntry | null} entry
+ * @param {Plan} plan
+ * @returns {Promise<Source>}
+ */
+export async function pagedFrom(entry, { fileBytes }) {
+  const parts = await entry?.parts?.();
+  if (parts) return { kind: 'parts', parts };
+  const why = entry?.problem?.message ?? 'another page may still be writing';
+  throw new BqError('NOMEM', `the model is larger than the budget, and not all of it is kept in the cache to be read from there: ${why}`, { details: { fileBytes } });
+}

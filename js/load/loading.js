@@ -1,0 +1,272 @@
+/**
+ * Feeds a file into the engine: the loader in C says which bytes it wants, they go to their place and are verified
+ * there. What does not verify is fetched again; what does is kept in the cache, where there is one.
+ */
+import { changed, worthAgain } from './bad-bytes.js';
+import { structs } from '../wasm/border.js';
+import { Chunks } from './chunks.js';
+import { BqError, onDemand } from '../shared/errors.js';
+import { sections, u64 } from '../shared/sections.js';
+import { readFirst } from '../sources/read.js';
+import { follow, gate, Pace } from '../shared/async.js';
+
+/** @import { Planned } from '../plan/plan.js' */
+/** @import { ByteSource } from '../sources/types.js' */
+/** @import { Cache, CacheEntry, LoadOptions } from '../shared/types.js' */
+/** @import { Gate } from '../shared/async.js' */
+/** @import { Wasm } from '../wasm/wasm.js' */
+
+/** Bytes of the header of a v2 file. */
+const HEADER = 64;
+
+export class Loading {
+  #wasm;
+  #file;
+  #planned;
+  #options;
+  #cache;
+  #loader = 0;
+  #life;
+  /** Where somebody wants to know. @type {import('./progress.js').Meter | null} */
+  #meter = null;
+  /** Resolved, and replaced, whenever bytes have been verified. @type {Gate<void>} */
+  #gate = gate();
+  /** The model's handle, as soon as everything but the weights is there. @type {Gate<number>} */
+  #model = gate();
+  /** @type {Chunks | null} */
+  #chunks = null;
+  /** @type {CacheEntry | null} */
+  #entry = null;
+  #paused = false;
+  /** Ends this load's turn to fetch the prefix, where it has one: others wait for it. @type {(() => Promise<void>) | null} */
+  #pass = null;
+  #prefixKept = Promise.resolve();
+  /** It failed because the cache knew an older file of this address; it does no more. */
+  outdated = false;
+  /** Ends when what was loaded is in the cache, after `done`. @type {Promise<void>} */
+  kept = Promise.resolve();
+
+  /**
+   * @param {Wasm} wasm
+   * @param {ByteSource} file  closed when loading ends, however it ends
+   * @param {Planned} planned
+   * @param {LoadOptions} options
+   * @param {Cache | null} [cache]
+   */
+  constructor(wasm, file, planned, options, cache = null) {
+    /** The instance that is being filled. */
+    this.wasm = this.#wasm = wasm;
+    this.plan = planned.plan;
+    this.#file = file;
+    this.#planned = planned;
+    this.#options = options;
+    this.#cache = cache;
+    this.#life = follow(options.signal);
+    /** Settles when all is in place, or why it never will be. @type {Promise<void>} */
+    this.done = this.#run();
+    // Whoever waits for the model or for bytes is told too.
+    this.done.catch((error) => {
+      this.#model.reject(error);
+      this.#gate.reject(error);
+    });
+  }
+
+  get model() {
+    return this.#model.promise;
+  }
+
+  /** The next arrival of bytes. Throws what ended the loading. */
+  get arrival() {
+    return this.#gate.promise;
+  }
+
+  /** @param {unknown} reason */
+  stop(reason) {
+    this.#life.controller.abort(reason);
+  }
+
+  /** Asks for no more bytes until `resume`. */
+  pause() {
+    this.#paused = true;
+    this.#chunks?.pause();
+    this.#meter?.at('paused', 0);
+  }
+
+  resume() {
+    this.#paused = false;
+    this.#chunks?.resume();
+  }
+
+  async #run() {
+    try {
+      const { onProgress } = this.#options;
+      if (onProgress) this.#meter = new (await onDemand(import('./progress.js'))).Meter(onProgress, this.plan.fileBytes);
+      this.#create();
+      if (this.#cache) this.#pass = await (await onDemand(import('./cached-load.js'))).sharePrefix(this.#cache, this.#planned, this.#life.signal);
+      const prefix = await this.#prefix();
+      const handle = this.#wasm.out('bqw_loader_model', this.#loader);
+      this.#model.resolve(handle);
+      this.#announce();
+      await this.#data(prefix);
+      this.#meter?.at('ready', this.plan.fileBytes, this.#problem);
+      this.#announce();
+    } catch (error) {
+      this.outdated = this.#planned.cached && error instanceof BqError && error.code === 'CHANGED';
+      // What the cache knows is no longer at this address: the next plan asks the network.
+      if (this.outdated && this.#entry) await this.#entry.drop((await onDemand(import('./cached-load.js'))).PREFIX);
+      throw error;
+    } finally {
+      this.#pass?.();
+      this.#life.release();
+      this.#meter?.stop();
+      this.#chunks?.close();
+      this.kept = this.#prefixKept.then(() => (this.plan.paging ? undefined : this.#closeEntry()));
+      await this.#file.close();
+    }
+  }
+
+  /**
+   * Where in the cache the whole file is, to read what doesn't stay in memory; null: in no cache. It stays open until
+   * `letGo`. What the cache can't keep can't be paged: NOMEM.
+   */
+  async parts() {
+    if (!this.#cache || !this.#planned.url) return null;
+    await this.done;
+    await this.kept;
+    return (await onDemand(import('./cached-load.js'))).pagedFrom(this.#entry, this.plan);
+  }
+
+  /** What is not kept, and why. */
+  get #problem() {
+    if (this.#cache && this.plan.version === 1) return 'files of version 1 have no hashes, so they are not kept';
+    return this.#entry?.problem?.message;
+  }
+
+  /** Ends the use of the cache, when loading has ended. */
+  async letGo() {
+    await this.done.catch(() => {});
+    await this.kept;
+    await this.#closeEntry();
+  }
+
+  async #closeEntry() {
+    const entry = this.#entry;
+    this.#entry = null;
+    await entry?.close();
+  }
+
+  #create() {
+    const { companion, integrity, paging, prefixBytes } = this.#planned;
+    this.#wasm.scope((take) => {
+      const extra = this.#wasm.put(take, companion);
+      const hash = integrity ? this.#wasm.put(take, integrity).at : 0;
+      const residency = paging ? take(structs.bqw_paging.size) : 0;
+      if (paging) this.#wasm.write('bqw_paging', residency, paging);
+      const size = Math.max(this.#file.size, 0);
+      this.#loader = this.#wasm.out('bqw_loader_create', size, prefixBytes, extra.length && extra.at, extra.length, hash, residency);
+    });
+  }
+
+  #want() {
+    return this.#wasm.outStruct('bqw_want', 'bqw_loader_want', this.#loader);
+  }
+
+  /** Puts those bytes in place that the loader wants. @param {Uint8Array} bytes @param {number} at  their offset in the file @param {Pace} pace */
+  async #feed(bytes, at, pace) {
+    const { signal } = this.#life;
+    for (let want = this.#want(); want.length && want.offset >= at && want.offset < at + bytes.length; want = this.#want()) {
+      const from = want.offset - at;
+      const n = Math.min(want.dst_bytes, bytes.length - from);
+      this.#wasm.bytes(want.dst, n).set(bytes.subarray(from, from + n));
+      this.#wasm.check('bqw_loader_wrote', this.#loader, n);
+      await pace.pause(8);
+      signal.throwIfAborted();
+    }
+  }
+
+  /** All before the data, fed and verified. */
+  async #prefix() {
+    const { head, prefixBytes, cached } = this.#planned;
+    const pace = new Pace();
+    const whole = (/** @type {Uint8Array} */ known) => readFirst(this.#file, known, prefixBytes, this.#life.signal);
+    let bytes = await whole(head);
+    for (let tries = cached ? -1 : 0; ; tries++) {
+      try {
+        await this.#feed(bytes, 0, pace);
+        return bytes;
+      } catch (error) {
+        if (!(await this.#again(error, tries))) throw error;
+      }
+      bytes = await whole(new Uint8Array());
+      if (bytes.some((byte, i) => i < HEADER && byte !== head[i])) throw changed(this.#file);
+    }
+  }
+
+  /** @param {Uint8Array} prefix */
+  async #data(prefix) {
+    const { signal } = this.#life;
+    const { fileBytes, version } = this.plan;
+    const from = this.#planned.prefixBytes;
+    const rest = version === 2 ? sections(prefix, HEADER + u64(prefix, 16), from) : {};
+    if (this.#cache && version === 2) {
+      const { entry, written } = await (await onDemand(import('./cached-load.js'))).openEntry(this.#cache, this.#planned, prefix, rest.HASH);
+      this.#entry = entry;
+      this.#prefixKept = written.then(this.#pass);
+    }
+    this.#file.expect?.(this.#planned.head, fileBytes);
+    const chunks = new Chunks(this.#file, this.#entry, { from, total: fileBytes, head: this.#planned.head }, signal);
+    this.#chunks = chunks;
+    this.#entry?.keepAhead?.(chunks.slots);
+    if (this.#paused) chunks.pause();
+    const phase = this.#file.remote ? 'download' : 'load';
+    let at = from;
+    chunks.onBytes = () => this.#paused || this.#meter?.at(phase, at + chunks.arrived);
+    const pace = new Pace();
+    for (let want = this.#want(); want.length; want = this.#want()) {
+      const c = Math.floor((want.offset - from) / (1 << 20));
+      if (c >= chunks.count) throw new BqError('TRUNCATED', `${this.#file.name} ends after ${fileBytes} bytes, ${want.length} more are needed`, { offset: fileBytes });
+      const { bytes, cached } = await chunks.take(c);
+      at = chunks.offset(c) + bytes.length;
+      this.#meter?.at(phase, at + chunks.arrived);
+      await this.#chunk(chunks, c, bytes, cached, pace);
+    }
+    // Without hashes only the file's first bytes can tell that another one took its place in between.
+    if (!rest.HASH && this.#file.parallel && (await this.#file.changed?.(signal))) throw changed(this.#file);
+  }
+
+  /** A chunk into its place, and into the cache. @param {Chunks} chunks @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {Pace} pace */
+  async #chunk(chunks, c, bytes, cached, pace) {
+    for (let tries = cached ? -1 : 0; ; tries++) {
+      try {
+        await this.#feed(bytes, chunks.offset(c), pace);
+        break;
+      } catch (error) {
+        if (tries < 0) await this.#entry?.drop(c);
+        if (!(await this.#again(error, tries))) throw error;
+        bytes = await chunks.again(c);
+        cached = false;
+      }
+    }
+    this.#announce();
+    // No other is verified before this one is kept: whoever is killed loses one.
+    if (!cached && this.#entry && !this.#entry.problem) await this.#entry.write(c, bytes).catch(() => {});
+    chunks.release(bytes);
+  }
+
+  /**
+   * Whether what did not verify is worth fetching again, from wherever the source is now. CHANGED.
+   * @param {unknown} error
+   * @param {number} tries  how often it was fetched again; −1: it came from the cache
+   */
+  async #again(error, tries) {
+    const retry = () => this.#wasm.check('bqw_loader_retry', this.#loader);
+    return worthAgain(error, tries, this.#file, retry, this.#life.signal);
+  }
+
+  /** Tells those who wait that there is more. */
+  #announce() {
+    const before = this.#gate;
+    this.#gate = gate();
+    before.resolve();
+  }
+}

@@ -1,0 +1,182 @@
+/**
+ * Whether a model fits in memory: what can be said without a budget, and what is given up within one. First sessions,
+ * then context, then KV precision, and at last that all weights stay in memory.
+ */
+import { BqError } from '../shared/errors.js';
+import { isNode, nodeModule } from '../shared/node.js';
+
+/** @import { GaveUp, LoadOptions } from '../shared/types.js' */
+/** @import { Planner } from './plan.js' */
+
+/** The most that an instance can have: on the last page of 4 GiB the heap would end at address 2^32, which is no pointer. */
+export const LIMIT = 65535 * 65536;
+/** Every browser gives so much. */
+const SMALL = 256 * 2 ** 20;
+/** A context below this is no use for talking: KV precision goes first. */
+const LEAST_CONTEXT = 512;
+const PRECISIONS = ['f32', 'f16', 'i8'];
+
+/** @typedef {{ sessions: number, context: number, kv: 'f32' | 'f16' | 'i8' }} Sizes */
+/**
+ * A plan's numbers and what they are for.
+ * @typedef {Sizes & { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number, fits: 'yes' | 'no' | 'unknown', fitsReason: string,
+ *   contextThatFits: number | null, gaveUp: GaveUp[] }} Fitted
+ */
+
+/** @param {number} bytes */
+const mib = (bytes) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
+
+/**
+ * The plan for what was asked, and whether it fits; with `apply`, for the most that fits. ARGUMENT; NOMEM: nothing does.
+ * @param {Planner} planner  with all bytes that it needs
+ * @param {number} heapBase
+ * @param {LoadOptions} options
+ * @param {boolean} apply
+ * @param {boolean} pageable  weights can be read from the source again and again
+ * @returns {Promise<Fitted>}
+ */
+export async function fitted(planner, heapBase, options, apply, pageable) {
+  const { budget, sessions = 1, kv = 'f32' } = options;
+  if (budget !== undefined && !(budget > 0)) throw new BqError('ARGUMENT', `budget is ${budget}, not a number of bytes`);
+  /** @param {Partial<LoadOptions>} sizes @param {number} [room]  weights may be paged to keep to it */
+  const planFor = (sizes, room) => {
+    const { numbers, paging } = /** @type {{ numbers: Record<string, number>, paging: Record<string, number> | null }} */ (planner({ ...options, ...sizes }, room));
+    return { numbers, paging, heapBytes: Math.ceil((heapBase + numbers.heap_bytes) / 65536) * 65536 };
+  };
+  // More weights than can be addressed may still be paged.
+  const least = planFor({ context: 1, window: 1, batch: 1, sessions: 1 }, budget === undefined ? undefined : LIMIT);
+  /** @type {Sizes} */
+  const asked = { sessions, context: options.context ?? least.numbers.context, kv };
+  const limit = Math.min(budget ?? LIMIT, LIMIT);
+  /** @param {Sizes} sizes */
+  const bytesOf = (sizes) => {
+    try {
+      return planFor(sizes).heapBytes;
+    } catch (error) {
+      if (error instanceof BqError && error.code === 'NOMEM') return Infinity;
+      throw error;
+    }
+  };
+  const ok = (/** @type {Sizes} */ sizes) => bytesOf(sizes) <= limit;
+  if (ok(asked)) {
+    const plan = planFor(asked);
+    const guessed = budget === undefined && !apply ? await guess(plan.heapBytes) : null;
+    const [fits, fitsReason] = guessed ?? ['yes', `${mib(plan.heapBytes)}, as asked for`];
+    return { ...asked, ...plan, fits, fitsReason, contextThatFits: asked.context, gaveUp: [] };
+  }
+  return squeezed({ asked, planFor, bytesOf, least: least.numbers, budget, limit, apply, pageable });
+}
+
+/** Bytes of memory as far as this machine tells; 0: it doesn't. */
+async function machineBytes() {
+  if (isNode) return (await nodeModule('os')).totalmem();
+  return (/** @type {any} */ (globalThis.navigator)?.deviceMemory ?? 0) * 2 ** 30;
+}
+
+/** What may be said without a budget. @param {number} heap @returns {Promise<['yes' | 'no' | 'unknown', string]>} */
+async function guess(heap) {
+  if (heap <= SMALL) return ['yes', `${mib(heap)} are no more than any browser gives`];
+  const machine = await machineBytes();
+  if (!machine) return ['unknown', `this browser does not tell how much memory there is; ${mib(heap)} are needed`];
+  if (heap <= machine / 4) return ['yes', `${mib(heap)} are at most a quarter of this machine's ${mib(machine)}`];
+  // Browsers never tell more than 8 GiB, or now 32.
+  if (heap > machine && machine < 8 * 2 ** 30) return ['no', `${mib(heap)} are needed, this machine has ${mib(machine)}`];
+  return ['unknown', `${mib(heap)} are much for this machine's ${mib(machine)}`];
+}
+
+/** The largest number in [from, to] for which `ok` holds, as it does for all smaller ones; 0: none. @param {number} from @param {number} to @param {(n: number) => boolean} ok */
+function largest(from, to, ok) {
+  if (from > to || !ok(from)) return 0;
+  while (from < to) {
+    const middle = Math.ceil((from + to) / 2);
+    if (ok(middle)) from = middle;
+    else to = middle - 1;
+  }
+  return from;
+}
+
+/** @param {Sizes} asked @param {Sizes} chosen @returns {GaveUp[]} */
+const differences = (asked, chosen) =>
+  /** @type {const} */ (['sessions', 'context', 'kv']).filter((what) => asked[what] !== chosen[what]).map((what) => ({ what, from: asked[what], to: chosen[what] }));
+
+/**
+ * What was asked for does not fit: its plan, or with `apply` that of the most that does. NOMEM: nothing does.
+ * @param {object} given
+ * @param {Sizes} given.asked
+ * @param {(sizes: Sizes, room?: number) => { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number }} given.planFor
+ *   with `room`, weights may be paged to keep to it
+ * @param {(sizes: Sizes) => number} given.bytesOf  Infinity: more than can be counted
+ * @param {Record<string, number>} given.least  numbers of the smallest plan
+ * @param {number} [given.budget]
+ * @param {number} given.limit
+ * @param {boolean} given.apply
+ * @param {boolean} given.pageable  weights can be read from the source again and again
+ * @returns {Fitted}
+ */
+function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply, pageable }) {
+  const ok = (/** @type {Sizes} */ sizes) => bytesOf(sizes) <= limit;
+  const chosen = mostThatFits(asked, ok);
+  const paged = !chosen && budget !== undefined && pageable && pagedWithin(asked, planFor, budget, limit);
+  if (paged) return paged;
+  const single = { ...asked, sessions: 1 };
+  const contextThatFits = largest(1, asked.context, (context) => ok({ ...single, context }));
+  const needed = bytesOf(asked);
+  const what = Number.isFinite(needed) ? mib(needed) : `more than ${mib(LIMIT)}`;
+  const fitsReason = `${what} are needed, ${budget === undefined || budget > LIMIT ? `WebAssembly can have ${mib(LIMIT)}` : `the budget is ${mib(budget)}`}`;
+  if (!chosen && (apply || !Number.isFinite(needed))) {
+    const smallest = bytesOf({ sessions: 1, context: Math.min(LEAST_CONTEXT, asked.context), kv: 'i8' });
+    throw new BqError('NOMEM', `${fitsReason}; the least that is of use, one session of ${Math.min(LEAST_CONTEXT, asked.context)} tokens, takes ${Number.isFinite(smallest) ? mib(smallest) : 'more than that too'}`, {
+      ...(!pageable && { hint: 'load the file from this machine (fromHandle, fromBlob, fromFile), so that weights that do not fit can be read from it for every token; or take a smaller model' }),
+      details: { needed, smallest, budget: limit, weightBytes: least.weight_bytes, contextThatFits },
+    });
+  }
+  const gaveUp = chosen ? differences(asked, chosen) : [];
+  if (apply && chosen) return { ...chosen, ...planFor(chosen), fits: 'yes', fitsReason, contextThatFits, gaveUp };
+  if (Number.isFinite(needed)) return { ...asked, ...planFor(asked), fits: 'no', fitsReason, contextThatFits, gaveUp };
+  // Beyond what can be counted: from what does fit, token by token.
+  const plan = planFor(/** @type {Sizes} */ (chosen));
+  const perToken = plan.numbers.kv_bytes / /** @type {Sizes} */ (chosen).context;
+  const kvBytes = perToken * asked.context;
+  const sessionBytes = plan.numbers.session_bytes - plan.numbers.kv_bytes + kvBytes;
+  const heapBytes = plan.heapBytes + sessionBytes * asked.sessions - plan.numbers.session_bytes * /** @type {Sizes} */ (chosen).sessions;
+  return { ...asked, numbers: { ...plan.numbers, kv_bytes: kvBytes, session_bytes: sessionBytes }, paging: null, heapBytes, fits: 'no', fitsReason, contextThatFits, gaveUp };
+}
+
+/**
+ * Where weights leave memory, what they leave behind is for what was asked. Null: not even so.
+ * @param {Sizes} asked
+ * @param {(sizes: Sizes, room?: number) => { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number }} planFor
+ * @param {number} budget
+ * @param {number} limit
+ * @returns {Fitted | null}
+ */
+function pagedWithin(asked, planFor, budget, limit) {
+  /** @param {Sizes} sizes */
+  const planned = (sizes) => {
+    try {
+      return planFor(sizes, limit);
+    } catch (error) {
+      if (error instanceof BqError && (error.code === 'NOMEM' || error.code === 'UNSUPPORTED')) return null;
+      throw error;
+    }
+  };
+  const some = mostThatFits(asked, (sizes) => planned(sizes) !== null);
+  const plan = some && planned(some);
+  if (!some || !plan) return null;
+  const contextThatFits = largest(1, asked.context, (context) => planned({ ...asked, sessions: 1, context }) !== null);
+  const fitsReason = `${mib(plan.heapBytes)} of a budget of ${mib(budget)}, with weights read from the file for every token`;
+  const gaveUp = [...differences(asked, some), { what: /** @type {const} */ ('residency'), from: 'resident', to: 'paged' }];
+  return { ...some, ...plan, fits: 'yes', fitsReason, contextThatFits, gaveUp };
+}
+
+/** @param {Sizes} asked @param {(sizes: Sizes) => boolean} ok @returns {Sizes | null} */
+function mostThatFits(asked, ok) {
+  const sessions = largest(1, asked.sessions, (n) => ok({ ...asked, sessions: n }));
+  if (sessions) return { ...asked, sessions };
+  for (const kv of PRECISIONS.slice(PRECISIONS.indexOf(asked.kv))) {
+    const sizes = { ...asked, sessions: 1, kv: /** @type {'f32' | 'f16' | 'i8'} */ (kv) };
+    const context = largest(Math.min(LEAST_CONTEXT, asked.context), asked.context, (n) => ok({ ...sizes, context: n }));
+    if (context) return { ...sizes, context };
+  }
+  return null;
+}

@@ -1,0 +1,208 @@
+/** What a model will take, from the first bytes of its file: read, planned by C in a small instance, described. */
+import { notAModel } from '../load/bad-bytes.js';
+import { structs, WANT_DATA } from '../wasm/border.js';
+import { BqError, onDemand } from '../shared/errors.js';
+import { fitted, LIMIT } from './fit.js';
+import { isNode } from '../shared/node.js';
+import { readFirst, readRange } from '../sources/read.js';
+import { sections, u32 } from '../shared/sections.js';
+import { Wasm } from '../wasm/wasm.js';
+
+/** @import { ByteSource } from '../sources/types.js' */
+/** @import { Cache, LoadOptions, Plan, Source } from '../shared/types.js' */
+/** @import { Compiled } from '../wasm/wasm.js' */
+
+/** Bytes of the first read: most plans fit. */
+const FIRST = 65536;
+/** What the planner's heap needs beside the bytes it is given. */
+const ROOM = 262144;
+
+const ARCHS = ['', 'llama', 'bullet'];
+/** Types of the KV cache, widest first. @type {Record<string, number>} */
+export const KV = { f32: 0, f16: 1, i8: 2 };
+
+/**
+ * @typedef {object} Planned
+ * @property {Plan} plan
+ * @property {Uint8Array} head  bytes of the file that were read for it, from the first on
+ * @property {Uint8Array} companion  v2 sections of a v1 file's companion; empty for v2
+ * @property {Uint8Array | null} integrity  SHA-256 that the file must have
+ * @property {string | null} url    what the cache knows it by
+ * @property {boolean} cached       the head came from the cache
+ * @property {number} prefixBytes
+ * @property {number} regionBytes  what the instance needs beside static data and stack
+ * @property {Record<string, number> | null} paging  `bqw_paging`, when weights are paged
+ */
+
+/** @param {Pick<LoadOptions, 'context' | 'window' | 'batch' | 'kv'>} options */
+export function sessionRecord({ context, window, batch, kv = 'f32' }) {
+  for (const [name, value] of Object.entries({ context, window, batch }))
+    if (value !== undefined && !(Number.isInteger(value) && value > 0 && value < 2 ** 32))
+      throw new BqError('ARGUMENT', `${name} is ${value}, not a positive integer`);
+  if (!(kv in KV)) throw new BqError('ARGUMENT', `kv is "${kv}", not one of ${Object.keys(KV).join(', ')}`);
+  return { context, window, batch, kv_type: KV[kv] };
+}
+
+/**
+ * Plans made by C from the first bytes of a file. `need`: so many of them are wanted first.
+ * With a budget: not all weights stay in memory, if need be.
+ * @typedef {(options: LoadOptions, budget?: number) => { need: number }
+ *   | { need: 0, numbers: Record<string, number>, paging: Record<string, number> | null }} Planner
+ */
+
+/**
+ * @param {Compiled} compiled
+ * @param {Uint8Array} head
+ * @param {Uint8Array} companion
+ * @param {number} fileBytes  0: unknown
+ * @param {number} beside  buffers outside the heap that paging takes
+ * @returns {Promise<Planner>}
+ */
+async function createPlanner(compiled, head, companion, fileBytes, beside) {
+  const wasm = await Wasm.create(compiled, head.length + companion.length + ROOM);
+  const bytes = wasm.put((n) => wasm.alloc(n), head);
+  const extra = wasm.put((n) => wasm.alloc(n), companion);
+  return (options, budget) =>
+    wasm.scope((take) => {
+      const session = take(structs.bqw_session_options.size);
+      const out = take(structs.bqw_plan.size);
+      const room = take(structs.bqw_paging.size);
+      wasm.write('bqw_session_options', session, { ...sessionRecord(options), threads: compiled.threads });
+      wasm.write('bqw_plan', out, {});
+      const args = [bytes.at, bytes.length, fileBytes, extra.length && extra.at, extra.length, session, options.sessions ?? 1];
+      let status;
+      if (budget === undefined) {
+        status = wasm.check('bqw_plan_make', ...args, out);
+      } else {
+        // The heap is whole pages; what is beside it comes on top of the rounding.
+        const region = Math.floor(Math.min(budget, LIMIT) / 65536) * 65536 - compiled.heapBase - (beside ? 65535 : 0);
+        status = wasm.check('bqw_plan_paging', ...args, Math.max(region, 0), beside, room, out);
+      }
+      const numbers = wasm.read('bqw_plan', out);
+      if (status === WANT_DATA) return { need: numbers.need };
+      const paging = budget === undefined ? null : wasm.read('bqw_paging', room);
+      return { need: 0, numbers, paging: paging?.paged ? paging : null };
+    });
+}
+
+/**
+ * The first bytes of the file: from the cache where it is known there, else fetched.
+ * @param {ByteSource} file
+ * @param {string | null} url
+ * @param {Cache | null} cache
+ * @param {AbortSignal} [signal]
+ */
+async function firstBytes(file, url, cache, signal) {
+  const found = url && (await cache?.find(url));
+  if (found) return { head: found.prefix, cached: { bytes: found.cachedBytes, complete: found.complete } };
+  return { head: await readRange(file, 0, FIRST, signal), cached: null };
+}
+
+/**
+ * NOT_A_MODEL, TRUNCATED, FORMAT, CHECKSUM, UNSUPPORTED, SHAPE, NOMEM, ARGUMENT (options), and what sources throw.
+ * @param {Compiled} compiled
+ * @param {Source} source
+ * @param {ByteSource} file  opened from it
+ * @param {LoadOptions} options
+ * @param {Cache | null} [cache]
+ * @param {boolean} [apply]  gives up what does not fit in the budget
+ * @param {boolean} [fresh]  what the cache knows of this address is out of date
+ * @returns {Promise<Planned>}
+ */
+export async function planModel(compiled, source, file, options, cache = null, apply = false, fresh = false) {
+  const { signal, sessions = 1 } = options;
+  if (!(Number.isInteger(sessions) && sessions > 0 && sessions < 64)) throw new BqError('ARGUMENT', `sessions is ${sessions}, not 1 to 63`);
+  const integrity = options.integrity === undefined ? null : (await onDemand(import('../wasm/sha256.js'))).integrityBytes(options.integrity);
+  const url = source.kind === 'url' ? source.url : null;
+  let from = await firstBytes(file, url, fresh ? null : cache, signal);
+  for (let tries = from.cached ? -1 : 0; ; tries++) {
+    try {
+      const { planner, head, companion } = await readHead(compiled, source, file, from.head, options);
+      const n = await fitted(planner, compiled.heapBase, options, apply, canPage(source, head, cache));
+      const plan = describe(n, besideOf(compiled, source), head, companion);
+      plan.cached = from.cached ?? plan.cached;
+      return { plan, head, companion, integrity, url, cached: !!from.cached, prefixBytes: n.numbers.prefix_bytes, regionBytes: n.numbers.heap_bytes, paging: n.paging };
+    } catch (error) {
+      const damaged = error instanceof BqError && error.code === 'CHECKSUM' && file.nextMirror;
+      // Damaged on its way or in the cache: again, then from elsewhere.
+      if (!damaged || (tries > 0 && !(await file.nextMirror?.(signal)))) throw error;
+    }
+    from = { head: await readRange(file, 0, FIRST, signal), cached: null };
+  }
+}
+
+/**
+ * All of the file's beginning that a plan needs.
+ * @param {Compiled} compiled @param {Source} source @param {ByteSource} file @param {Uint8Array} head @param {LoadOptions} options
+ */
+async function readHead(compiled, source, file, head, options) {
+  const { signal } = options;
+  if (String.fromCharCode(...head.subarray(0, 4)) !== 'BQ4F') throw notAModel(file, head);
+  const companion = head.length >= 8 && u32(head, 4) === 1 ? await (await onDemand(import('./companion.js'))).readCompanion(source, signal) : new Uint8Array();
+  for (;;) {
+    const planner = await createPlanner(compiled, head, companion, Math.max(file.size, 0), besideOf(compiled, source));
+    // Sizes don't matter here, and the smallest is never too large.
+    const { need } = planner({ ...options, context: 1, window: 1, batch: 1, sessions: 1 }, options.budget === undefined ? undefined : 2 ** 32);
+    signal?.throwIfAborted();
+    if (!need) {
+      file.expect?.(head, -1);
+      return { planner, head, companion };
+    }
+    head = await readFirst(file, head, need, signal);
+  }
+}
+
+/** Whether any part of it can be read at any time, from a cache if need be. @param {Source} source @param {Uint8Array} head @param {Cache | null} cache */
+const canPage = (source, head, cache) => source.kind !== 'url' || source.url.startsWith('file:') || (!!cache?.pages && u32(head, 4) === 2);
+
+/** Buffers outside the heap, as large as a slot, that paging from this source takes. @param {Compiled} compiled @param {Source} source */
+const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'bytes' ? 0 : 2);
+
+/**
+ * @param {import('./fit.js').Fitted} fitted
+ * @param {number} beside
+ * @param {Uint8Array} head
+ * @param {Uint8Array} companion
+ * @returns {Plan}
+ */
+function describe({ numbers: n, sessions: opened, context, kv, heapBytes, paging, ...fit }, beside, head, companion) {
+  const found = n.version === 1 ? sections(companion, 0, companion.length) : sections(head);
+  const text = (/** @type {string} */ tag) => new TextDecoder().decode(found[tag] ?? new Uint8Array());
+  return {
+    version: n.version,
+    name: text('NAME'),
+    license: text('LICE'),
+    arch: ARCHS[n.arch] ?? '',
+    layers: n.layers,
+    hidden: n.hidden,
+    heads: n.heads,
+    kvHeads: n.kv_heads,
+    headDim: n.head_dim,
+    ffn: n.ffn,
+    vocab: n.vocab,
+    tokens: n.tokens,
+    trainedContext: n.context,
+    tied: n.tied !== 0,
+    context,
+    sessions: opened,
+    kv,
+    fileBytes: n.file_bytes,
+    weightBytes: n.weight_bytes,
+    tokenWeights: n.token_weights,
+    sessionBytes: n.session_bytes,
+    kvBytes: n.kv_bytes,
+    kvBytesPer1000: Math.round((1000 * n.kv_bytes) / context),
+    heapBytes,
+    residency: paging ? 'paged' : 'resident',
+    paging: paging && {
+      layers: paging.layers,
+      head: paging.head !== 0,
+      streamedBytes: paging.streamed_bytes,
+      slotBytes: paging.slot_bytes,
+      besideBytes: beside * paging.slot_bytes,
+    },
+    ...fit,
+    cached: { bytes: 0, complete: false },
+    tokensPerSecond: null,
+  };
+}

@@ -1,0 +1,314 @@
+/** Types of the public interface. Nothing here runs. */
+
+/** @typedef {import('../sources/types.js').Source} Source */
+/** @typedef {import('../sources/types.js').SourceLike} SourceLike */
+/** @typedef {import('../sources/types.js').SourceOptions} SourceOptions */
+/** @typedef {import('./generation.js').Generation} Generation */
+/** @typedef {import('../chat/chat.js').Chat} Chat */
+/** @typedef {import('../store/types.js').StoreOptions} StoreOptions */
+
+
+/**
+ * @typedef {object} EngineOptions
+ * @property {'relaxed' | 'simd128'} [variant]  asks for one build instead of the best
+ * @property {string | URL | { relaxed: string | URL, simd128: string | URL, 'relaxed-threads'?: string | URL, 'simd128-threads'?: string | URL }} [wasmUrl]
+ *   where the builds lie; by default beside this folder. Without those for threads there is one thread
+ * @property {'auto' | number} [threads]  how many compute, where memory can be shared; default "auto": as many as a
+ *   short measurement finds fastest
+ * @property {string | URL} [threadUrl]  a script of yours that imports js/thread.js, for the other threads
+ * @property {AbortSignal} [signal]  stops fetching and compiling
+ * @property {'auto' | string | StoreOptions | Cache | false} [cache]  keeps what comes from addresses between visits: 'auto' in
+ *   the best place there is, a path of a folder in Node, options of a store, an open store (in this thread only). Default false
+ */
+
+/**
+ * @typedef {object} EngineInfo
+ * @property {'relaxed' | 'simd128'} build   the module that was loaded
+ * @property {string} kernel   the kernel table in use: the build's own, or "simd128" where that is faster or the self test failed
+ * @property {string} reason   why this build and kernel
+ * @property {boolean} worker  computes in a worker
+ * @property {number} threads  that compute; 1: no others than this one
+ * @property {string} threadsReason  why so many
+ * @property {ThreadTiming[]} timings  what they were chosen by; empty where nothing was measured
+ */
+
+/**
+ * @typedef {object} ThreadTiming
+ * @property {number} threads
+ * @property {number} ms  of the same work, the median of several
+ */
+
+/**
+ * @typedef {object} LoadOptions
+ * @property {number} [context]   tokens per session; default: the model's own
+ * @property {number} [sessions]  sessions that can be open at once; default 1
+ * @property {'f32' | 'f16' | 'i8'} [kv]  type of the KV cache; default f32
+ * @property {number} [window]    tokens whose hidden states prefill keeps at once; default 256
+ * @property {number} [batch]     tokens per matrix product in prefill; default 32
+ * @property {AbortSignal} [signal]
+ * @property {(progress: Progress) => void} [onProgress]
+ * @property {number} [budget]    bytes of memory that the model may take; `load` gives up sessions, then context, then
+ *   the precision of the KV cache to stay within it, then keeps only some of the weights in memory and reads the
+ *   others from the file for every token (by its handle, from a Blob, or in Node); `plan` says what it would
+ * @property {string} [integrity] `sha256-…`: only the file with this hash is taken (docs/FORMAT.md, HASH)
+ * @property {boolean} [streaming]  resolve as soon as the model is known; sessions wait for layers still on
+ *   their way, and `model.loaded` settles when all are there
+ */
+
+/**
+ * @typedef {object} Progress
+ * @property {'plan' | 'download' | 'load' | 'paused' | 'ready'} phase  `download` from a network, `load` from this machine
+ * @property {number} loaded  bytes of the file that have arrived
+ * @property {number} total   bytes of the file
+ * @property {number} rate    bytes per second, over the last seconds; 0 while unknown
+ * @property {number | null} secondsLeft  null while unknown
+ * @property {string} cacheProblem  why not all of the file is kept in the cache; '' where it is, or where there is none
+ */
+
+/**
+ * Where files are kept between visits, as an engine uses it.
+ * @typedef {object} Cache
+ * @property {boolean} [pages]  files that are there can be read anywhere, at any time: `parts`
+ * @property {(url: string) => Promise<{ fileId: string, fileBytes: number, prefixBytes: number, prefix: Uint8Array, cachedBytes: number, complete: boolean } | null>} find
+ * @property {(url: string, signal?: AbortSignal) => Promise<(() => Promise<void>) | null>} [turn]  to fetch the file's beginning, which one
+ *   at a time has; ends it
+ * @property {(file: { url: string, fileId: Uint8Array | string, fileBytes: number, prefixBytes: number, hashes: ArrayLike<bigint> | null }) => Promise<CacheEntry>} open
+ */
+
+/**
+ * What an engine keeps between visits, to be looked at. All methods throw STORAGE.
+ * @typedef {object} EngineStore
+ * @property {import('../store/types.js').BackendName} backend  where it is
+ * @property {string} reason  why not in a better place; '' in the best
+ * @property {() => Promise<import('../store/types.js').Listed[]>} list
+ * @property {() => Promise<import('../store/types.js').Usage>} usage
+ * @property {(key: string) => Promise<void>} delete  IN_USE
+ * @property {(key: string, on?: boolean) => Promise<void>} pin  a pinned file goes only when it is deleted
+ * @property {() => Promise<void>} clear  of all that is not in use. IN_USE: something was
+ * @property {() => Promise<void>} [close]  of stores that were opened by themselves
+ */
+
+/**
+ * A file in the cache, by chunks as docs/FORMAT.md, HASH, cuts it. Nothing of it may fail a load.
+ * @typedef {object} CacheEntry
+ * @property {(chunk: number) => boolean} has
+ * @property {(chunk: number, signal?: AbortSignal, into?: Uint8Array) => Promise<Uint8Array | null>} read   null: not there
+ *   after all. `into`, as long as the chunk, may be filled and returned
+ * @property {(chunk: number, bytes: Uint8Array) => Promise<unknown>} write   of a verified chunk
+ * @property {(chunk: number) => Promise<void>} drop   it did not verify; 0xffffffff: the prefix, which is no longer the file's
+ * @property {(bytes: Uint8Array) => Promise<unknown>} writePrefix
+ * @property {(slots: Map<number, { there?: Uint8Array }>) => void} [keepAhead]  from now on keeps also chunks that are `there` but
+ *   not verified yet, those that are what the file says, and changes none of them
+ * @property {number} chunks
+ * @property {Error | null} problem   why nothing more is kept
+ * @property {string} [role]   'reader': another one fetches this file
+ * @property {(chunk: number, signal?: AbortSignal) => Promise<boolean>} [waitFor]   false: it won't come
+ * @property {() => Promise<import('../sources/types.js').FilePart[] | null>} [parts]  files that hold the chunks; null: not all are there
+ * @property {() => Promise<void>} close
+ */
+
+/**
+ * What a model is and what it takes, known from the first bytes of its file. Sizes are bytes.
+ * @typedef {object} Plan
+ * @property {number} version       of the file format
+ * @property {string} name          '' when the file doesn't say
+ * @property {string} license       '' when the file doesn't say
+ * @property {string} arch          "llama" or "bullet"
+ * @property {number} layers
+ * @property {number} hidden
+ * @property {number} heads
+ * @property {number} kvHeads
+ * @property {number} headDim
+ * @property {number} ffn
+ * @property {number} vocab
+ * @property {number} tokens        of the tokenizer; 0: the file has none
+ * @property {number} trainedContext  positions the model was made for
+ * @property {boolean} tied         the embedding is also the head
+ * @property {number} context       tokens per session under this plan
+ * @property {number} sessions
+ * @property {number} fileBytes
+ * @property {number} weightBytes
+ * @property {number} sessionBytes  per session, its KV cache included
+ * @property {number} kvBytes       per session
+ * @property {number} kvBytesPer1000  per session and 1,000 tokens
+ * @property {'f32' | 'f16' | 'i8'} kv     type of the KV cache
+ * @property {number} tokenWeights  weights that every token is multiplied with
+ * @property {number} heapBytes     all of the engine's memory for this model: weights, sessions, stack, reserve
+ * @property {'resident' | 'paged'} residency  where the weights are while it computes
+ * @property {Paging | null} paging  what stays in memory when not all weights do, and what that costs
+ * @property {'yes' | 'no' | 'unknown'} fits
+ * @property {string} fitsReason
+ * @property {number | null} contextThatFits  with one session; 0: none
+ * @property {GaveUp[]} gaveUp      what a load with this budget gives up, or has given up, in this order
+ * @property {{ bytes: number, complete: boolean }} cached  what the cache has of the file
+ * @property {number | null} tokensPerSecond  an estimate from a short measurement of the kernels; null: not measured
+ */
+
+/**
+ * What stays in memory of a model that is larger than its budget, and what the rest costs.
+ * @typedef {object} Paging
+ * @property {number} layers         layers that stay
+ * @property {boolean} head          the head stays (with tied embeddings: those too)
+ * @property {number} streamedBytes  read from the file for every token that is generated; for a prompt, about that for
+ *   every `window` tokens
+ * @property {number} slotBytes      of each of the two buffers in the heap
+ * @property {number} besideBytes    of buffers outside the heap, where the reading worker can't share it
+ */
+
+/** @typedef {{ what: 'sessions' | 'context' | 'kv' | 'residency', from: number | string, to: number | string }} GaveUp */
+
+/**
+ * @typedef {object} TokenizerInfo
+ * @property {'spm' | 'bpe' | 'wordlist'} kind
+ * @property {number} tokens
+ * @property {number | null} bos
+ * @property {number | null} eos
+ * @property {number | null} unk
+ * @property {number | null} pad
+ * @property {boolean} addBos  BOS is put in front by default
+ * @property {boolean} addEos
+ */
+
+/**
+ * How turns are wrapped: the CHAT section of docs/FORMAT.md.
+ * @typedef {object} ChatFormat
+ * @property {Record<string, { before: string, after: string }>} roles
+ * @property {string[]} [stop]
+ * @property {boolean} [bos]
+ */
+
+/**
+ * `authenticated`: an `integrity` was given. No token then comes out of any other file.
+ * `threads` that compute.
+ * @typedef {Plan & { authenticated: boolean, threads: number, tokenizer: TokenizerInfo | null, chat: ChatFormat | null, card: string }} ModelInfo
+ */
+
+/**
+ * @typedef {object} TokenizeOptions
+ * @property {boolean} [addSpecial]    BOS and EOS as the model's tokenizer adds them; default true
+ * @property {boolean} [parseSpecial]  "<|user|>" in the text becomes the token; default false, for text that people write
+ */
+
+/** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'window' | 'batch'>} SessionOptions */
+
+/**
+ * @typedef {object} GenerateOptions
+ * @property {number} [maxTokens]      default: until the context is full
+ * @property {number} [temperature]    0: always the likeliest token; default 0.7
+ * @property {number} [topK]           only the k likeliest; 0: off; default 40
+ * @property {number} [topP]           only the likeliest that together reach p; 1: off; default 0.95
+ * @property {number} [minP]           only those at least p times as likely as the likeliest; default 0, off
+ * @property {number} [repeatPenalty]  above 1: recent tokens become less likely; default 1, off
+ * @property {number} [repeatLast]     how many recent tokens; default 64
+ * @property {number} [seed]           integer up to 2^53; default: random, see the result
+ * @property {string[]} [stop]         texts that end the generation; they are not part of its text
+ * @property {number[]} [stopTokens]   tokens that end it, besides the model's own
+ * @property {AbortSignal} [signal]    ends it with the signal's reason; what was computed stays in the KV cache
+ */
+
+/**
+ * @typedef {object} Part
+ * @property {number} id    the token
+ * @property {string} text  what it adds to the text: '' while a character or a stop string is incomplete
+ */
+
+/**
+ * @typedef {object} Result
+ * @property {number[]} ids  tokens generated, the one that ended it included
+ * @property {string} text
+ * @property {'stop' | 'length' | 'context' | 'abort'} reason  `stop`: an end token or a stop string;
+ *   `length`: maxTokens; `context`: the context is full; `abort`: the signal, or the loop was left
+ * @property {string | number | null} stop  the stop string or end token that was met
+ * @property {number} seed
+ * @property {Timings} timings
+ */
+
+/**
+ * @typedef {object} Timings
+ * @property {number} promptTokens
+ * @property {number} reusedTokens  of these, found in the KV cache
+ * @property {number} tokens     generated
+ * @property {number} prefillMs  until the logits of the last prompt token
+ * @property {number} ttftMs     until the first token
+ * @property {number} decodeMs   from the first token to the last
+ */
+
+/**
+ * @typedef {object} SessionStats
+ * @property {number} tokens   in the timeline
+ * @property {number} context  how many fit
+ * @property {number} slices   computed since the session was created; a slice is one layer for one batch
+ */
+
+/**
+ * @typedef {object} TraceOptions
+ * @property {boolean} [on]       true: from now on, from zero; false: no more; left out: as it is
+ * @property {boolean} [byLayer]  a row per stage and layer, not per stage
+ */
+
+/**
+ * A stage of the forward pass, all together since the trace began.
+ * @typedef {object} StageTrace
+ * @property {string} stage   "host" is what lies between two calls of the engine while it generates; "embed", "norm"
+ *   (and activations quantized), "qkv", "kv" (rotated and stored), "attend", "o", "mlpIn", "activate", "down", "head",
+ *   "sample"
+ * @property {number} [layer]  with byLayer, of stages that have one
+ * @property {number} ms       on the thread that leads, its waits for others included, less what looking at the clock costs
+ * @property {number} calls
+ * @property {number} weightBytes  weights read, once per batch
+ * @property {number} kvBytes      of the KV cache, read by "attend", written by "kv"
+ * @property {number} macs         multiplications with weights and with what is cached
+ * @property {number} GBps         both kinds of bytes by that time, in 10^9 per second
+ */
+
+/**
+ * @typedef {object} MemoryInfo
+ * @property {number} used   bytes of the heap in use
+ * @property {number} peak   the most there ever was
+ * @property {number} heap   bytes of the heap
+ * @property {number} total  bytes of the wasm memory: heap, stack and static data
+ */
+
+/**
+ * @typedef {object} Session
+ * @property {(prompt: string | ArrayLike<number>, options?: GenerateOptions) => Generation} generate  a text (BOS is
+ *   added as the tokenizer does) or the whole timeline as ids; what it shares with the last one is not computed again
+ * @property {() => Promise<SessionStats>} stats
+ * @property {(options?: TraceOptions) => Promise<StageTrace[]>} trace  where the time went since it was switched on; off
+ *   until then, and then it costs nothing
+ * @property {() => Promise<void>} close
+ */
+
+/**
+ * @typedef {object} Model
+ * @property {ModelInfo} info
+ * @property {Promise<void>} loaded  settles when all bytes are in place
+ * @property {() => Promise<void>} pause   asks for no more bytes of a model that is loading
+ * @property {() => Promise<void>} resume  goes on where it was
+ * @property {(text: string, options?: TokenizeOptions) => Promise<number[]>} tokenize
+ * @property {(ids: ArrayLike<number>) => Promise<string>} detokenize
+ * @property {(text: string) => Promise<number | null>} tokenId  the token with exactly this text, special ones included
+ * @property {(options?: SessionOptions) => Promise<Session>} createSession  options: default those of `load`
+ * @property {(options?: ChatOptions) => Promise<Chat>} createChat
+ * @property {() => Promise<MemoryInfo>} memory
+ * @property {() => Promise<void>} close
+ */
+
+/**
+ * @typedef {object} Message
+ * @property {string} role  "system", "user" or "assistant"
+ * @property {string} content
+ */
+
+/** @typedef {SessionOptions & { system?: string, messages?: Message[], format?: ChatFormat }} ChatOptions */
+
+/**
+ * @typedef {object} Engine
+ * @property {EngineInfo} info
+ * @property {EngineStore | null} store  null without a `cache`
+ * @property {(source: SourceLike, options?: LoadOptions) => Promise<Plan>} plan
+ * @property {(source: SourceLike, options?: LoadOptions) => Promise<Model>} load
+ * @property {() => Promise<void>} close
+ */
+
+export {};

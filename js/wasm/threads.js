@@ -1,0 +1,182 @@
+/**
+ * The other threads of an engine: workers (js/thread.js) that spend their time inside the wasm module, where they
+ * help with one parallel region after another and sleep when there is none. Loaded only where threads are wanted.
+ */
+import { THREAD_STACK } from './border.js';
+import { releaseMemory } from './release-memory.js';
+import { listen } from '../shared/protocol.js';
+import { isNode, nodeModule } from '../shared/node.js';
+import { within } from '../shared/async.js';
+
+/** @import { ThreadTiming } from '../shared/types.js' */
+/** @import { Compiled, Wasm } from './wasm.js' */
+
+/** Milliseconds that all workers together may take to be there. */
+const START_MS = 3000;
+/**
+ * Looks at a word in memory before sleeping: some 100 µs, longer than what lies between two regions of a token and than
+ * most waits for a thread that has more to do. Waking one that sleeps takes 40 µs (docs/SPEED.md).
+ */
+const SPINS = 100_000;
+/** Milliseconds that choosing a number of threads may take. */
+const MEASURE_MS = 40;
+/** Threads that are tried: more than these seldom help, since memory is the limit. */
+const TRIED = [1, 2, 3, 4, 6, 8];
+/** Matrix products that are timed: more weights than the caches next to a core hold. */
+const PRODUCTS = 8;
+/** More threads must be this many times as fast to be worth their power. */
+const WORTH = 1.1;
+
+/** One worker. @typedef {{ here: Promise<string>, post: (message: object | null) => void, next: () => Promise<string>, end: () => void, rest: () => void }} Thread */
+
+/** @param {string} [url] @returns {Promise<Thread>} */
+async function startThread(url) {
+  /** @type {any} */
+  let worker;
+  if (isNode) {
+    const { Worker: NodeWorker } = await nodeModule('worker_threads');
+    worker = new NodeWorker(url ? new URL(url) : new URL('../thread.js', import.meta.url), { execArgv: [] });
+  } else {
+    worker = url ? new Worker(url, { type: 'module' }) : new Worker(new URL('../thread.js', import.meta.url), { type: 'module' });
+  }
+  /** @type {{ resolve: (message: string) => void, reject: (error: Error) => void }[]} */
+  const waiting = [];
+  listen(
+    worker,
+    (message) => waiting.shift()?.resolve(message),
+    (why) => waiting.splice(0).forEach(({ reject }) => reject(new Error(why))),
+  );
+  const next = () => new Promise((resolve, reject) => waiting.push({ resolve, reject }));
+  return {
+    here: next(),
+    post: (message) => {
+      worker.ref?.();
+      worker.postMessage(message);
+    },
+    next,
+    end: () => void worker.terminate(),
+    rest: () => worker.unref?.(), // in Node, a thread that waits for work must not keep the program from ending
+  };
+}
+
+export class Threads {
+  /** Workers without an instance. @type {Thread[]} */
+  #resting = [];
+  /** Those on their way out of an instance. @type {Set<Promise<void>>} */
+  #leaving = new Set();
+  #closed = false;
+  #url;
+  /** How many an instance gets, the caller's thread included. */
+  count = 1;
+  /** Why so many. */
+  reason = '';
+  /** @type {ThreadTiming[]} */
+  timings = [];
+
+  /** @param {string} [url] of a script that imports js/thread.js */
+  constructor(url) {
+    this.#url = url;
+  }
+
+  /**
+   * Gives an instance its threads; they leave it when it is released. Returns '' or why it has but one.
+   * @param {Wasm} wasm
+   * @param {Compiled} compiled  whose memory is shared
+   * @param {number} [count]
+   */
+  async attach(wasm, { module }, count = this.count) {
+    if (count < 2) return '';
+    // Never given back: a worker that was too slow may still use its part.
+    const stacks = wasm.alloc((count - 1) * THREAD_STACK);
+    /** @type {Thread[]} */
+    const team = [];
+    const start = async () => {
+      await Promise.all(this.#leaving);
+      // One after the other, each up before the next: Firefox sometimes hangs in `new Worker` while others begin.
+      while (team.length < count - 1) {
+        const thread = this.#resting.pop() ?? (await startThread(this.#url));
+        team.push(thread);
+        await thread.here;
+      }
+      const ready = team.map((thread) => thread.next());
+      team.forEach((thread, i) => thread.post({ module, memory: wasm.memory, index: i + 1, stack: stacks + (i + 1) * THREAD_STACK }));
+      for (const said of await Promise.all(ready)) if (said !== 'ready') throw new Error('a thread could not begin');
+    };
+    const all = start();
+    try {
+      await within(START_MS, all);
+      wasm.check('bqw_threads', count, SPINS, 1);
+    } catch (error) {
+      const end = () => team.splice(0).forEach((thread) => thread.end());
+      end();
+      all.catch(() => {}).finally(end); // of those that come later still
+      return `no threads could be started: ${/** @type {Error} */ (error).message}`;
+    }
+    team.forEach((thread) => thread.rest());
+    wasm.threads = count;
+    wasm.onRelease = () => this.#leave(wasm, team);
+    return '';
+  }
+
+  /** @param {Wasm} wasm @param {Thread[]} team */
+  #leave(wasm, team) {
+    // After a trap nobody knows where they are.
+    if (!wasm.alive) return team.forEach((thread) => thread.end());
+    wasm.call('bqw_threads_leave');
+    releaseMemory(wasm.memory);
+    // They are kept for the next model: Firefox may hang in `new Worker` while other workers end. Those that were
+    // only there to be measured go.
+    team.forEach((thread, i) => {
+      const left = thread.next().then(
+        () => void (this.#closed || i >= this.count - 1 ? thread.post(null) : this.#resting.push(thread)),
+        () => thread.end(),
+      );
+      this.#leaving.add(left);
+      left.finally(() => this.#leaving.delete(left));
+    });
+  }
+
+  /** Chooses how many threads are the fastest here, of at most `most`. @param {Wasm} wasm @param {Compiled} compiled @param {number} most */
+  async choose(wasm, compiled, most) {
+    const failure = await this.attach(wasm, compiled, most);
+    this.timings = failure ? [] : measure(wasm, most);
+    const one = this.timings[0]?.ms ?? 0;
+    const best = this.timings.reduce((a, b) => (b.ms < a.ms ? b : a), { threads: 1, ms: one / WORTH });
+    this.count = best.threads;
+    this.reason = failure || (best.threads > 1 ? `the fastest of 1 to ${most}, by a measurement` : `more, up to ${most}, were not faster, by a measurement`);
+  }
+
+  close() {
+    this.#closed = true;
+    this.#resting.splice(0).forEach((thread) => thread.post(null));
+  }
+}
+
+/**
+ * Milliseconds of the same work with different numbers of threads, each the median of rounds in turn.
+ * @param {Wasm} wasm  with `most` threads
+ * @param {number} most
+ * @returns {ThreadTiming[]}
+ */
+function measure(wasm, most) {
+  const block = wasm.alloc(wasm.call('bqw_measure_bytes', PRODUCTS, 1));
+  wasm.call('bqw_measure_prepare', block, PRODUCTS, 1);
+  const since = performance.now();
+  const tried = [...new Set([...TRIED.filter((n) => n < most), most])];
+  const timings = tried.map((threads) => ({ threads, all: /** @type {number[]} */ ([]) }));
+  // The first rounds are for the compiler, which makes code that is used much faster while it runs.
+  const warm = since + MEASURE_MS / 4;
+  for (let round = 0; round < 200 && (performance.now() - since < MEASURE_MS || timings[0].all.length < 3); round++)
+    for (const { threads, all } of timings) {
+      wasm.check('bqw_threads', threads, SPINS, 0);
+      wasm.call('bqw_measure', block); // wakes those that slept while fewer were measured: amid a token none sleeps
+      const start = performance.now();
+      wasm.call('bqw_measure', block);
+      if (start > warm) all.push(performance.now() - start);
+    }
+  wasm.free(block);
+  return timings.map(({ threads, all }) => ({ threads, ms: all.sort((a, b) => a - b)[all.length >> 1] }));
+}
+
+/** What measuring takes of the heap, beside the stacks. */
+export const MEASURE_BYTES = 5 << 20;
