@@ -108,7 +108,8 @@ typedef struct bq_kernels {
   size_t (*panel_bytes)(size_t k, size_t tokens);
   void (*quantize)(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel);
 
-  /* y[i] = (x[i] * (1 / sqrt(sum(x*x) / n + eps))) * w[i]        y may be x */
+  /* y[i] = (x[i] * (1 / sqrt(sum(x*x) / n + eps))) * w[i]; w may be NULL (weightless: no
+   * multiplication by it)        y may be x */
   void (*rmsnorm)(const float *x, const float *w, float eps, size_t n, float *y);
   /* mean = sum(x) / n; d = x - mean; inv = 1 / sqrt(sum(d*d) / n + eps);
    * y[i] = ((d[i] * inv) * w[i]) + b[i]; b may be NULL (no addition)    y may be x */
@@ -118,9 +119,11 @@ typedef struct bq_kernels {
   /* gate[i] = act(gate[i]) * up[i]; up may be NULL: gate[i] = act(gate[i]).
    *   silu(g) = g / (1 + exp(-g))
    *   gelu(g) = g / (1 + exp(-2u)), u = 0.7978845608 * (g + 0.044715 * g^3)   [tanh form]
+   *   gelu_erf(g) = (0.5 * g) * (1 + erf(0.70710678 * g))                      [exact form]
    *   relu(g) = g > 0 ? g : 0 */
   void (*silu_mul)(float *gate, const float *up, size_t n);
   void (*gelu_mul)(float *gate, const float *up, size_t n);
+  void (*gelu_erf_mul)(float *gate, const float *up, size_t n);
   void (*relu_mul)(float *gate, const float *up, size_t n);
   /* Rotates pairs in place: (a, b) -> (a*c - b*s, a*s + b*c), cs = [dim/2][2] = (cos, sin).
    * adjacent: pair i = (x[2i], x[2i+1]); otherwise (x[i], x[i + dim/2]). */

@@ -18,6 +18,7 @@ static const bq_kernels table = {
     .add = bq_scalar_add,
     .silu_mul = bq_scalar_silu_mul,
     .gelu_mul = bq_scalar_gelu_mul,
+    .gelu_erf_mul = bq_scalar_gelu_erf_mul,
     .relu_mul = bq_scalar_relu_mul,
     .rope = bq_scalar_rope,
     BQ_SCALAR_ATTEND_SLOTS,

@@ -31,6 +31,7 @@ void bq_scalar_layernorm(const float *x, const float *w, const float *b, float e
 void bq_scalar_add(float *y, const float *x, size_t n);
 void bq_scalar_silu_mul(float *gate, const float *up, size_t n);
 void bq_scalar_gelu_mul(float *gate, const float *up, size_t n);
+void bq_scalar_gelu_erf_mul(float *gate, const float *up, size_t n);
 void bq_scalar_relu_mul(float *gate, const float *up, size_t n);
 void bq_scalar_rope(float *x, const float *cs, size_t dim, bool adjacent);
 

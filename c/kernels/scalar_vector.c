@@ -22,7 +22,7 @@ static float sum_of_squares(const float *x, float mean, size_t n) {
 
 void bq_scalar_rmsnorm(const float *x, const float *w, float eps, size_t n, float *y) {
   float inv = 1.0f / bq_sqrtf(sum_of_squares(x, 0.0f, n) / (float)n + eps);
-  for (size_t i = 0; i < n; i++) y[i] = (x[i] * inv) * w[i];
+  for (size_t i = 0; i < n; i++) y[i] = w ? (x[i] * inv) * w[i] : x[i] * inv;
 }
 
 void bq_scalar_layernorm(const float *x, const float *w, const float *b, float eps, size_t n,
@@ -48,6 +48,8 @@ static float gelu(float g) {
   return g / (1.0f + bq_expf(-2.0f * u));
 }
 
+static float gelu_erf(float g) { return (0.5f * g) * (1.0f + bq_erff(0.70710678f * g)); }
+
 static float relu(float g) { return g > 0.0f ? g : 0.0f; }
 
 #define ACTIVATION_SLOT(name)                                           \
@@ -60,6 +62,7 @@ static float relu(float g) { return g > 0.0f ? g : 0.0f; }
 
 ACTIVATION_SLOT(silu)
 ACTIVATION_SLOT(gelu)
+ACTIVATION_SLOT(gelu_erf)
 ACTIVATION_SLOT(relu)
 
 /* --- rotary positions ------------------------------------------------------------------------- */

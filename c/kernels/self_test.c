@@ -82,14 +82,17 @@ static void run_norms(const bq_kernels *k, workspace *s) {
   fill(s, s->x, 3 * COLS);
   k->rmsnorm(s->x, w, 1e-5f, LENGTH, s->y);
   hash(s, s->y, LENGTH * sizeof *s->y);
+  k->rmsnorm(s->x, NULL, 1e-5f, LENGTH, s->y);
+  hash(s, s->y, LENGTH * sizeof *s->y);
   k->layernorm(s->x, w, b, 1e-5f, LENGTH, s->y);
   k->add(s->y, s->x, LENGTH);
   hash(s, s->y, LENGTH * sizeof *s->y);
 }
 
 static void run_gates(const bq_kernels *k, workspace *s) {
-  void (*const gates[])(float *, const float *, size_t) = {k->silu_mul, k->gelu_mul, k->relu_mul};
-  for (size_t i = 0; i < 3; i++) {
+  void (*const gates[])(float *, const float *, size_t) = {k->silu_mul, k->gelu_mul,
+                                                           k->gelu_erf_mul, k->relu_mul};
+  for (size_t i = 0; i < sizeof gates / sizeof *gates; i++) {
     fill(s, s->x, 2 * LENGTH);
     for (size_t j = 0; j < LENGTH; j += 2) s->x[j] *= 100.0f;
     gates[i](s->x, s->x + LENGTH, LENGTH);

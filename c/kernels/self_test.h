@@ -5,7 +5,7 @@
 #include "kernels/kernels.h"
 
 /* Hash of all outputs of all slots on fixed input; BQ_KNOWN_ANSWER is the scalar table's. */
-#define BQ_KNOWN_ANSWER 0xde5351a170c9a95aull
+#define BQ_KNOWN_ANSWER 0x008167bebe924fe2ull
 uint64_t bq_kernels_answer(const bq_kernels *k);
 
 #endif

@@ -135,6 +135,50 @@ INLINE v128_t simd_exp_below_0(v128_t x, const simd_exp_constants *k) {
   return wasm_v128_andnot(wasm_f32x4_mul(p, power), wasm_f32x4_lt(x, k->least));
 }
 
+/* One step of Horner's rule: p x + c. */
+INLINE v128_t simd_horner(v128_t p, v128_t x, float c) {
+  return wasm_f32x4_add(wasm_f32x4_mul(p, x), wasm_f32x4_splat(c));
+}
+
+/* bq_erff of each lane: both of its branches, then the lane's own. */
+INLINE v128_t simd_erf(v128_t x, const simd_exp_constants *k) {
+  v128_t sign = wasm_v128_and(x, wasm_i32x4_const_splat((int32_t)0x80000000));
+  v128_t t = wasm_v128_xor(x, sign), s = wasm_f32x4_mul(t, t);
+  v128_t p = simd_horner(wasm_f32x4_const_splat(BQ_ERF_P6), s, BQ_ERF_P5);
+  p = simd_horner(p, s, BQ_ERF_P4);
+  p = simd_horner(p, s, BQ_ERF_P3);
+  p = simd_horner(p, s, BQ_ERF_P2);
+  p = simd_horner(p, s, BQ_ERF_P1);
+  p = simd_horner(p, s, BQ_ERF_P0);
+  v128_t near = wasm_f32x4_add(t, wasm_f32x4_mul(t, p));
+  v128_t c = wasm_f32x4_pmin(t, wasm_f32x4_const_splat(BQ_ERF_MOST));
+  v128_t q = simd_horner(wasm_f32x4_const_splat(BQ_ERF_Q6), c, BQ_ERF_Q5);
+  q = simd_horner(q, c, BQ_ERF_Q4);
+  q = simd_horner(q, c, BQ_ERF_Q3);
+  q = simd_horner(q, c, BQ_ERF_Q2);
+  q = simd_horner(q, c, BQ_ERF_Q1);
+  q = simd_horner(q, c, BQ_ERF_Q0);
+  v128_t far = wasm_f32x4_sub(k->one, simd_exp(q, k));
+  v128_t small = wasm_f32x4_lt(t, wasm_f32x4_const_splat(BQ_ERF_MIDDLE));
+  return wasm_v128_or(wasm_v128_bitselect(near, far, small), sign);
+}
+
+/* bq_tanhf of each lane: both of its branches, then the lane's own. */
+INLINE v128_t simd_tanh(v128_t x, const simd_exp_constants *k) {
+  v128_t sign = wasm_v128_and(x, wasm_i32x4_const_splat((int32_t)0x80000000));
+  v128_t t = wasm_v128_xor(x, sign), s = wasm_f32x4_mul(t, t);
+  v128_t p = simd_horner(wasm_f32x4_const_splat(BQ_TANH_C4), s, BQ_TANH_C3);
+  p = simd_horner(p, s, BQ_TANH_C2);
+  p = simd_horner(p, s, BQ_TANH_C1);
+  p = simd_horner(p, s, BQ_TANH_C0);
+  v128_t near = wasm_f32x4_add(t, wasm_f32x4_mul(t, wasm_f32x4_mul(s, p)));
+  v128_t two = wasm_f32x4_const_splat(2.0f);
+  v128_t e = wasm_f32x4_add(simd_exp(wasm_f32x4_mul(two, t), k), k->one);
+  v128_t far = wasm_f32x4_sub(k->one, wasm_f32x4_div(two, e));
+  v128_t small = wasm_f32x4_lt(t, wasm_f32x4_const_splat(BQ_TANH_MIDDLE));
+  return wasm_v128_or(wasm_v128_bitselect(near, far, small), sign);
+}
+
 /* f16 to f32: shifted into place with the sign (kept by the mask), then the exponent mended by a
  * multiplication, as bq_f16_to_f32 does. */
 typedef struct simd_f16_constants {

@@ -20,6 +20,7 @@ void bq_simd128_layernorm(const float *x, const float *w, const float *b, float 
 void bq_simd128_add(float *y, const float *x, size_t n);
 void bq_simd128_silu_mul(float *gate, const float *up, size_t n);
 void bq_simd128_gelu_mul(float *gate, const float *up, size_t n);
+void bq_simd128_gelu_erf_mul(float *gate, const float *up, size_t n);
 void bq_simd128_relu_mul(float *gate, const float *up, size_t n);
 void bq_simd128_rope(float *x, const float *cs, size_t dim, bool adjacent);
 
@@ -27,7 +28,8 @@ void bq_simd128_rope(float *x, const float *cs, size_t dim, bool adjacent);
 #define BQ_SIMD128_VECTOR_SLOTS                                                              \
   .rmsnorm = bq_simd128_rmsnorm, .layernorm = bq_simd128_layernorm, .add = bq_simd128_add,   \
   .silu_mul = bq_simd128_silu_mul, .gelu_mul = bq_simd128_gelu_mul,                          \
-  .relu_mul = bq_simd128_relu_mul, .rope = bq_simd128_rope,                                 \
+  .gelu_erf_mul = bq_simd128_gelu_erf_mul, .relu_mul = bq_simd128_relu_mul,                  \
+  .rope = bq_simd128_rope,                                                                   \
   .tile_rows = {[BQ_TYPE_BQ4_16] = bq_simd128_tile_bq4_16,                                   \
                 [BQ_TYPE_BQ4_32] = bq_simd128_tile_bq4_32,                                   \
                 [BQ_TYPE_BQ4_64] = bq_simd128_tile_bq4_64,                                   \

@@ -37,9 +37,12 @@ void bq_simd128_rmsnorm(const float *x, const float *w, float eps, size_t n, flo
   size_t i = 0;
   for (; i + 4 <= n; i += 4) {
     v128_t v = wasm_f32x4_mul(wasm_v128_load(x + i), inv);
-    wasm_v128_store(y + i, wasm_f32x4_mul(v, wasm_v128_load(w + i)));
+    wasm_v128_store(y + i, w ? wasm_f32x4_mul(v, wasm_v128_load(w + i)) : v);
   }
-  for (; i < n; i++) y[i] = (x[i] * wasm_f32x4_extract_lane(inv, 0)) * w[i];
+  for (; i < n; i++) {
+    float v = x[i] * wasm_f32x4_extract_lane(inv, 0);
+    y[i] = w ? v * w[i] : v;
+  }
 }
 
 void bq_simd128_layernorm(const float *x, const float *w, const float *b, float eps, size_t n,
@@ -83,6 +86,12 @@ INLINE v128_t gelu(v128_t g, const simd_exp_constants *k) {
   return gate_by(g, wasm_f32x4_mul(wasm_f32x4_const_splat(-2.0f), u), k);
 }
 
+INLINE v128_t gelu_erf(v128_t g, const simd_exp_constants *k) {
+  v128_t e = simd_erf(wasm_f32x4_mul(wasm_f32x4_const_splat(0.70710678f), g), k);
+  return wasm_f32x4_mul(wasm_f32x4_mul(wasm_f32x4_const_splat(0.5f), g),
+                        wasm_f32x4_add(k->one, e));
+}
+
 INLINE v128_t relu(v128_t g, const simd_exp_constants *k) {
   (void)k;
   return wasm_f32x4_pmax(simd_zero(), g); /* NaN becomes 0 */
@@ -103,6 +112,7 @@ INLINE v128_t relu(v128_t g, const simd_exp_constants *k) {
 
 ACTIVATION_SLOT(silu)
 ACTIVATION_SLOT(gelu)
+ACTIVATION_SLOT(gelu_erf)
 ACTIVATION_SLOT(relu)
 
 /* --- rotary positions ------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
-/* Our own exp, log, pow, sin and cos against libm, and their bits against a committed hash that
- * every compiler and machine must reproduce. `test_fmath --all`: bq_expf of every float. */
+/* Our own exp, erf, tanh, log, pow, sin and cos against libm, and their bits against a committed hash that
+ * every compiler and machine must reproduce. `test_fmath --all`: bq_expf, bq_erff and bq_tanhf of
+ * every float. */
 #include <math.h>
 
 #include "check.h"
@@ -40,10 +41,38 @@ static void test_expf_monotonic(void) {
   }
 }
 
+/* A function with a sign of its own whose ends are 1 and -1. */
+static void check_sigmoid(float x, float got, double want, const char *name) {
+  bool good = isnan(x) ? isnan(got) : signbit(got) == signbit(x);
+  if (fabsf(x) >= FLT_MIN) good &= ulps(got, want) < 1.5;
+  if (!CHECK(good)) printf("  %s(%a) = %a, not %a\n", name, x, got, want);
+}
+
+static void check_erff_tanhf(float x) {
+  check_sigmoid(x, bq_erff(x), erf((double)x), "erf");
+  check_sigmoid(x, bq_tanhf(x), tanh((double)x), "tanh");
+}
+
+static void test_erff_tanhf(void) {
+  for (uint32_t u = 0; u < 0x43000000; u += 997) {
+    check_erff_tanhf(bq_float_of(u));
+    check_erff_tanhf(-bq_float_of(u));
+  }
+  for (uint32_t u = 0; u < 64; u++) {
+    check_erff_tanhf(bq_float_of(bq_bits_of(BQ_ERF_MIDDLE) - 32 + u));
+    check_erff_tanhf(-bq_float_of(bq_bits_of(BQ_ERF_MOST) - 32 + u));
+    check_erff_tanhf(bq_float_of(bq_bits_of(BQ_TANH_MIDDLE) - 32 + u));
+  }
+  const float edges[] = {0, -0.0f, INFINITY, -INFINITY, NAN, 3e38f, -3e38f, 0x1p-149f, -0x1p-149f};
+  for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) check_erff_tanhf(edges[i]);
+}
+
 static void test_every_float(void) {
   uint32_t u = 0;
-  do check_expf(bq_float_of(u));
-  while (++u != 0 && check_state.failures == 0);
+  do {
+    check_expf(bq_float_of(u));
+    check_erff_tanhf(bq_float_of(u));
+  } while (++u != 0 && check_state.failures == 0);
 }
 
 static void test_log_exp_pow(void) {
@@ -101,18 +130,21 @@ static void test_same_bits(void) {
   for (int i = 0; i < 100000; i++) {
     float x = 100.0f * random_float(&seed), e = bq_expf(x);
     h = hash_bytes(h, &e, sizeof e);
+    const float sigmoids[] = {bq_erff(0.1f * x), bq_tanhf(0.1f * x)};
+    h = hash_bytes(h, sigmoids, sizeof sigmoids);
   }
   for (uint32_t position = 0; position < 5000; position += 7) {
     float cs[64];
     bq_rope_table(cs, position, 64, position % 2 ? 10000.0f : 500000.0f);
     h = hash_bytes(h, cs, sizeof cs);
   }
-  if (!CHECK(h == 0x29fffeb3faf02c31)) printf("  hash 0x%016" PRIx64 "\n", h);
+  if (!CHECK(h == 0x0fd21f0ca1038546)) printf("  hash 0x%016" PRIx64 "\n", h);
 }
 
 int main(int argc, char **argv) {
   RUN(test_expf);
   RUN(test_expf_monotonic);
+  RUN(test_erff_tanhf);
   RUN(test_log_exp_pow);
   RUN(test_sincos);
   RUN(test_rope_table);

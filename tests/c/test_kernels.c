@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "core/fmath.h"
 #include "core/half.h"
 #include "core/quant.h"
 #include "kernels/kernels.h"
@@ -386,12 +387,15 @@ static void test_norms(void) {
   EACH_SIZE(n) {
     fill(&v, n, &seed);
     for (size_t t = 0; t < n_tables; t++) {
-      tables[0]->rmsnorm(v.x, v.w, 1e-5f, n, v.want);
-      tables[t]->rmsnorm(v.x, v.w, 1e-5f, n, v.y);
-      check_vector(&v, n, "rmsnorm", tables[t]);
-      memcpy(v.y, v.x, n * sizeof *v.y);
-      tables[t]->rmsnorm(v.y, v.w, 1e-5f, n, v.y);
-      check_vector(&v, n, "rmsnorm in place", tables[t]);
+      for (int weights = 0; weights < 2; weights++) {
+        const float *w = weights ? v.w : NULL;
+        tables[0]->rmsnorm(v.x, w, 1e-5f, n, v.want);
+        tables[t]->rmsnorm(v.x, w, 1e-5f, n, v.y);
+        check_vector(&v, n, "rmsnorm", tables[t]);
+        memcpy(v.y, v.x, n * sizeof *v.y);
+        tables[t]->rmsnorm(v.y, w, 1e-5f, n, v.y);
+        check_vector(&v, n, "rmsnorm in place", tables[t]);
+      }
       for (int bias = 0; bias < 2; bias++) {
         const float *b = bias ? v.b : NULL;
         tables[0]->layernorm(v.x, v.w, b, 1e-5f, n, v.want);
@@ -419,6 +423,9 @@ static void test_norm_values(void) {
   tables[0]->rmsnorm(v.x, v.w, 1e-5f, n, v.y);
   for (size_t i = 0; i < n; i++)
     CHECK(fabs(v.y[i] - v.x[i] / sqrt(squares / n + 1e-5) * v.w[i]) <= 1e-5);
+  tables[0]->rmsnorm(v.x, NULL, 1e-5f, n, v.y);
+  for (size_t i = 0; i < n; i++)
+    CHECK(fabs(v.y[i] - v.x[i] / sqrt(squares / n + 1e-5)) <= 1e-6);
   tables[0]->layernorm(v.x, v.w, v.b, 1e-5f, n, v.y);
   for (size_t i = 0; i < n; i++)
     CHECK(fabs(v.y[i] - ((v.x[i] - sum / n) / sqrt(deviations / n + 1e-5) * v.w[i] + v.b[i])) <=
@@ -449,6 +456,7 @@ static void test_gates(void) {
       const bq_kernels *k = tables[t], *s = tables[0];
       check_gate(n, "silu_mul", &v, s->silu_mul, k->silu_mul, k);
       check_gate(n, "gelu_mul", &v, s->gelu_mul, k->gelu_mul, k);
+      check_gate(n, "gelu_erf_mul", &v, s->gelu_erf_mul, k->gelu_erf_mul, k);
       check_gate(n, "relu_mul", &v, s->relu_mul, k->relu_mul, k);
       memcpy(v.want, v.x, sizeof v.want);
       memcpy(v.y, v.x, sizeof v.y);
@@ -456,6 +464,30 @@ static void test_gates(void) {
       k->add(v.y, v.b, n);
       check_vector(&v, n, "add", k);
     }
+  }
+}
+
+/* Where the exact GELU changes its formula, and what is no finite number. */
+static void test_gelu_erf_edges(void) {
+  const float middle = BQ_ERF_MIDDLE * 1.41421356f, most = BQ_ERF_MOST * 1.41421356f;
+  float x[64] = {0, -0.0f, NAN, INFINITY, -INFINITY, 0x1p-149f, -0x1p-149f, 3e38f, -3e38f};
+  for (size_t i = 0; i < 8; i++) {
+    x[9 + i] = bq_float_of(bq_bits_of(middle) - 4 + (uint32_t)i);
+    x[17 + i] = -x[9 + i];
+    x[25 + i] = bq_float_of(bq_bits_of(most) - 4 + (uint32_t)i);
+    x[33 + i] = -x[25 + i];
+  }
+  for (size_t i = 41; i < 64; i++) x[i] = 0.25f * (float)i - 13.0f;
+  for (size_t t = 0; t < n_tables; t++) {
+    float y[64], want[64];
+    memcpy(want, x, sizeof x);
+    memcpy(y, x, sizeof x);
+    tables[0]->gelu_erf_mul(want, NULL, 64);
+    tables[t]->gelu_erf_mul(y, NULL, 64);
+    for (size_t i = 0; i < 64; i++)
+      if (isnan(want[i])) CHECK(isnan(y[i]));
+      else CHECK_EQ(bq_bits_of(y[i]), bq_bits_of(want[i]));
+    CHECK(y[0] == 0 && isnan(y[2]) && y[3] == INFINITY && y[7] == 3e38f && y[8] == 0);
   }
 }
 
@@ -468,6 +500,9 @@ static void test_gate_values(void) {
     tables[0]->gelu_mul(&y, NULL, 1);
     CHECK(fabs(y - 0.5 * g * (1 + tanh(0.7978845608 * (g + 0.044715 * g * g * g)))) <=
           2e-6 * (1 + fabs(g)));
+    y = g;
+    tables[0]->gelu_erf_mul(&y, &up, 1);
+    CHECK(fabs(y - 0.5 * g * (1 + erf(g * sqrt(0.5))) * 1.5) <= 2e-7 * (1 + fabs(g)));
     y = g;
     tables[0]->relu_mul(&y, &up, 1);
     CHECK(y == (g > 0 ? g * up : 0));
@@ -552,6 +587,7 @@ int main(void) {
   RUN(test_norms);
   RUN(test_norm_values);
   RUN(test_gates);
+  RUN(test_gelu_erf_edges);
   RUN(test_gate_values);
   RUN(test_rope);
   return check_summary();
