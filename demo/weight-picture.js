@@ -52,9 +52,14 @@ export async function glimpse(canvas, source, size) {
   canvas.width = COLUMNS * PIXELS;
   canvas.height = ROWS * PIXELS;
   draw(canvas, bytes);
-  new MutationObserver(() => draw(canvas, bytes)).observe(document.documentElement, { attributeFilter: ['data-theme'] });
+  shown.set(canvas, bytes);
   return true;
 }
+
+/** What each canvas shows, to be drawn again with every change of theme. @type {Map<HTMLCanvasElement, Uint8Array>} */
+const shown = new Map();
+new MutationObserver(() => shown.forEach((bytes, canvas) => draw(canvas, bytes)))
+  .observe(document.documentElement, { attributeFilter: ['data-theme'] });
 
 /** @param {HTMLCanvasElement} canvas @param {Uint8Array} bytes */
 function draw(canvas, bytes) {

@@ -1,13 +1,11 @@
 /** The worker's side: an engine behind a port. */
 import { openEngine } from './engine/engine.js';
-import { BqError, packError } from './shared/errors.js';
+import { BqError, packError, unpackError } from './shared/errors.js';
 import { CREDITS, listen, PROTOCOL } from './shared/protocol.js';
 import { isNode, nodeModule } from './shared/node.js';
 
-/** @import { Engine, Progress } from './shared/types.js' */
+/** @import { Engine } from './shared/types.js' */
 
-/** Milliseconds between two messages of progress. */
-const PROGRESS_MS = 50;
 /** What may be called by name, on models and sessions. */
 const METHODS = ['tokenize', 'detokenize', 'tokenId', 'memory', 'stats', 'trace', 'pause', 'resume'];
 
@@ -22,6 +20,10 @@ function serve(port) {
   let engine;
   /** Models and sessions by number. @type {Map<number, any>} */
   const objects = new Map();
+  /** The model of each session. @type {Map<number, number>} */
+  const parents = new Map();
+  /** What ends the load of each model. @type {Map<number, AbortController>} */
+  const loads = new Map();
   let last = 0;
   /** @type {Map<number, Call>} */
   const calls = new Map();
@@ -30,18 +32,6 @@ function serve(port) {
   const keep = (object) => {
     objects.set(++last, object);
     return last;
-  };
-
-  /** @param {number} id */
-  const progress = (id) => {
-    let sent = 0;
-    let phase = '';
-    return (/** @type {Progress} */ event) => {
-      const now = performance.now();
-      if (event.phase === phase && now - sent < PROGRESS_MS) return;
-      [sent, phase] = [now, event.phase];
-      port.postMessage({ id, event });
-    };
   };
 
   /** @param {any} request @param {Call} call */
@@ -75,19 +65,30 @@ function serve(port) {
     if (op === 'store' && STORE.includes(request.method)) return /** @type {any} */ (engine.store)[request.method](...args);
     if (op === 'plan') return engine.plan(args[0], { ...args[1], signal });
     if (op === 'load') {
-      const model = await engine.load(args[0], { ...args[1], signal, onProgress: progress(id) });
-      return { model: keep(model), info: model.info };
+      const model = await engine.load(args[0], { ...args[1], signal, onProgress: (/** @type {object} */ event) => port.postMessage({ id, event }) });
+      const made = keep(model);
+      loads.set(made, call.controller);
+      return { model: made, info: model.info };
     }
     if (op === 'close') {
       const object = objects.get(on);
-      objects.delete(on);
+      for (const [child, parent] of parents)
+        if (parent === on) [parents, objects].forEach((map) => map.delete(child));
+      [parents, objects, loads].forEach((map) => map.delete(on));
       return object?.close();
     }
     const object = objects.get(on);
     if (!object) throw new BqError('CLOSED', 'the model or session was closed');
-    if (op === 'createSession') return keep(await object.createSession(...args));
+    if (op === 'createSession') {
+      const made = keep(await object.createSession(...args));
+      parents.set(made, on);
+      return made;
+    }
     if (op === 'generate') return generate(request, call);
-    if (op === 'loaded') return object.loaded;
+    if (op === 'loaded') {
+      signal.addEventListener('abort', () => loads.get(on)?.abort(signal.reason));
+      return object.loaded;
+    }
     if (op === 'call' && METHODS.includes(request.method)) return object[request.method](...args);
     throw new BqError('ARGUMENT', `the worker knows no "${op}"`);
   }
@@ -97,7 +98,7 @@ function serve(port) {
     async (request) => {
       const known = calls.get(request.id);
       if (request.op === 'abort') {
-        known?.controller.abort();
+        known?.controller.abort(request.reason && unpackError(request.reason));
         known?.wake();
         return;
       }

@@ -149,6 +149,8 @@ export class Chat {
         }
       } finally {
         result = run.result;
+        // Nothing came of it, not even an end: there is no message.
+        if (result && !result.ids.length) this.#turns.pop();
         if (result) {
           reply.ids = [...open, ...(await this.#body(result)), ...(await this.#wrap(this.#format.roles.assistant.after))];
           end(result);

@@ -1,7 +1,8 @@
 /** The page's side of an engine in a worker: the same methods as the engine of this thread. */
 import { Chat } from '../chat/chat.js';
 import { fullUrl, resolveBuilds } from '../shared/builds.js';
-import { BqError, unpackError } from '../shared/errors.js';
+import { unlessAborted } from '../shared/async.js';
+import { BqError, packError, unpackError } from '../shared/errors.js';
 import { Generation } from '../shared/generation.js';
 import { CREDITS, listen, PROTOCOL } from '../shared/protocol.js';
 import { toSource } from '../sources/index.js';
@@ -65,9 +66,14 @@ class Connection {
   start(request, onEvent) {
     if (this.#dead) throw this.#dead;
     const id = ++this.#last;
+    try {
+      this.#worker.postMessage({ id, args: [], ...request });
+    } catch (cause) {
+      // What can't be posted must not be registered: nobody would ever answer it.
+      throw new BqError('ARGUMENT', `an argument can't be sent to the worker: ${/** @type {Error} */ (cause).message}`, { cause });
+    }
     if (onEvent) this.#listeners.set(id, onEvent);
     const end = new Promise((resolve, reject) => this.#pending.set(id, { resolve, reject }));
-    this.#worker.postMessage({ id, args: [], ...request });
     return { id, end };
   }
 
@@ -90,7 +96,7 @@ class Connection {
   async call(request, { signal, onEvent, then } = {}) {
     signal?.throwIfAborted();
     const { id, end } = this.start(request, onEvent);
-    const abort = () => this.tell({ id, op: 'abort' });
+    const abort = () => this.tell({ id, op: 'abort', reason: packError(signal?.reason) });
     const forget = () => this.forget(id);
     signal?.addEventListener('abort', abort);
     try {
@@ -289,7 +295,8 @@ async function open(connection, options, signal) {
     const onEvent = () => (timer = setTimeout(resolve, THREADS_MS, null));
     connection.call({ op: 'open', args: [{ protocol: PROTOCOL, options }] }, { signal, onEvent }).then(resolve, reject);
   });
-  return answer.finally(() => clearTimeout(timer));
+  // Whoever doesn't want it any more need not wait for a worker that may never answer.
+  return unlessAborted(answer, signal).finally(() => clearTimeout(timer));
 }
 
 /**

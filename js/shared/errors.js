@@ -59,11 +59,15 @@ export const onDemand = (module) =>
 /**
  * Errors as messages between threads: DOMExceptions and class identities don't survive everywhere.
  * @param {unknown} error
+ * @param {number} [depth]  causes of causes that are told
+ * @returns {object}
  */
-export function packError(error) {
-  const e = /** @type {any} */ (error instanceof Error || error instanceof DOMException ? error : new Error(String(error)));
+export function packError(error, depth = 3) {
+  const known = error instanceof Error || error instanceof DOMException;
+  const e = /** @type {any} */ (known ? error : new Error(String(error)));
   const { name, message, code, offset, hint, details } = e;
-  return e instanceof BqError ? { name, message, code, offset, hint, details } : { name, message };
+  const cause = e.cause === undefined || !depth ? undefined : packError(e.cause, depth - 1);
+  return e instanceof BqError ? { name, message, cause, code, offset, hint, details } : { name, message, cause };
 }
 
 /**
@@ -71,7 +75,9 @@ export function packError(error) {
  * @returns {Error}
  */
 export function unpackError(packed) {
-  if (packed.name === 'BqError') return new BqError(packed.code, packed.message, packed);
-  if (packed.name === 'AbortError') return new DOMException(packed.message, 'AbortError');
-  return Object.assign(new Error(packed.message), { name: packed.name });
+  const { name, message } = packed;
+  const cause = packed.cause && unpackError(packed.cause);
+  if (name === 'BqError') return new BqError(packed.code, message, { ...packed, cause });
+  if (name === 'AbortError') return new DOMException(message, 'AbortError');
+  return Object.assign(new Error(message, cause && { cause }), { name });
 }

@@ -12,12 +12,14 @@ export class Generation {
   result = null;
   #parts;
   #started = false;
+  /** Why it failed. @type {{ error: unknown } | null} */
+  #failure = null;
 
   /** @param {(end: (result: Result) => void) => AsyncGenerator<Part, void>} start */
   constructor(start) {
-    this.#parts = start((result) => {
+    this.#parts = this.#read(start((result) => {
       this.result = result;
-    });
+    }));
   }
 
   [Symbol.asyncIterator]() {
@@ -26,11 +28,22 @@ export class Generation {
     return this.#parts;
   }
 
+  /** @param {AsyncGenerator<Part, void>} parts @returns {AsyncGenerator<Part, void>} */
+  async *#read(parts) {
+    try {
+      yield* parts;
+    } catch (error) {
+      this.#failure = { error };
+      throw error;
+    }
+  }
+
   /** Reads what is left and returns the result. Also says the result of one that was read already. @returns {Promise<Result>} */
   async done() {
     this.#started = true;
     for await (const _ of this.#parts);
+    if (this.#failure && !this.result) throw this.#failure.error;
     if (this.result) return this.result;
-    throw new BqError('STATE', 'the generation failed, or was left before it began');
+    throw new BqError('STATE', 'the generation was left before it began');
   }
 }

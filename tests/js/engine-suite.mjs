@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { fromBlob, fromBytes, fromUrl } from '../../js/index.js';
 import { BYTE, CONFIG, spaces, tinyModel, tokenizer } from './fixture.mjs';
 import { serve } from './server.mjs';
+import { soon, until } from './soon.mjs';
 
 export const GREEDY = { temperature: 0 };
 export /** For failures that are to be final soon. */
@@ -404,6 +405,43 @@ export function engineSuite(name, create) {
       }
       await assert.rejects(load({ signal: AbortSignal.abort() }), { name: 'AbortError' });
     });
+
+    test('abort of a streaming load that has resolved ends it: `loaded` and who waits for weights are told', async () => {
+      const server = await serve(file, { stall: 120_000 });
+      const controller = new AbortController();
+      const model = await engine.load(fromUrl(server.url), { streaming: true, signal: controller.signal });
+      const session = await model.createSession();
+      const waiting = assert.rejects(session.generate(PROMPT).done(), { message: 'no longer wanted' });
+      const ended = assert.rejects(model.loaded, { message: 'no longer wanted' });
+      controller.abort(new Error('no longer wanted'));
+      await soon(ended, 'the end of the load');
+      await soon(waiting, 'the end of the generation');
+      await model.close();
+      await server.close();
+    });
+
+    test('progress: a download that stalls shows how far it is', async () => {
+      const server = await serve(file, { stall: 70_000 });
+      const controller = new AbortController();
+      let last = { loaded: 0 };
+      const loading = engine.load(fromUrl(server.url), { signal: controller.signal, onProgress: (p) => (last = p) });
+      const ended = assert.rejects(loading, { name: 'AbortError' });
+      await until(() => last.loaded === 65_536 + 70_000, 'the bytes that came before it stalled');
+      controller.abort();
+      await ended;
+      await server.close();
+    });
+
+    test('done() of a generation that failed says why, as often as it is asked', () =>
+      withSession(async (session) => {
+        const run = session.generate([CONFIG.vocab]);
+        await assert.rejects(run.done(), { code: 'ARGUMENT' });
+        await assert.rejects(run.done(), { code: 'ARGUMENT' });
+      }));
+
+    test('an error keeps its cause', () =>
+      withSession((session) =>
+        assert.rejects(session.generate('x'.repeat(5_000_000)).done(), (e) => e.code === 'CONTEXT_FULL' && e.cause?.code === 'NOMEM')));
 
     test('streaming: a generation starts while weights are still on their way', async () => {
       const expected = await withSession((session) => session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done());

@@ -5,6 +5,7 @@ import { Worker } from 'node:worker_threads';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { CREDITS } from '../../js/shared/protocol.js';
 import { tinyModel } from './fixture.mjs';
+import { soon } from './soon.mjs';
 
 // Heavy enough that a thousand slices take a while.
 const BIG = { hidden: 128, layers: 6, heads: 4, ffn: 384, context: 1024 };
@@ -128,4 +129,27 @@ test('aborts while the engine starts and after that', async () => {
   controller.abort(); // too late to matter
   assert.ok(engine.info.worker);
   await engine.close();
+});
+
+test('an abort ends the wait for a worker that is silent', async () => {
+  const worker = new Worker('setInterval(() => {}, 1000)', { eval: true });
+  const controller = new AbortController();
+  const ended = assert.rejects(createWorkerEngine({ worker, signal: controller.signal }), { message: 'enough' });
+  controller.abort(new Error('enough'));
+  await soon(ended, 'the end of createWorkerEngine');
+});
+
+test('a call that cannot be posted leaves nothing that fails later', async () => {
+  const engine = await createWorkerEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await tinyModel()));
+  const session = await model.createSession();
+  const late = [];
+  const listener = (reason) => late.push(reason);
+  process.on('unhandledRejection', listener);
+  const uncloneable = /** @type {any} */ ({ stop: [() => {}] });
+  await assert.rejects(session.generate([1], uncloneable).done(), { code: 'ARGUMENT' });
+  await engine.close();
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off('unhandledRejection', listener);
+  assert.deepEqual(late, []);
 });
