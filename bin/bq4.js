@@ -99,12 +99,6 @@ function generateOptions(options, maxTokens) {
   };
 }
 
-/** @param {import('../js/shared/types.js').Result} result */
-function speed({ timings: t }) {
-  const rate = (/** @type {number} */ n, /** @type {number} */ ms) => (ms > 0 ? `${((n * 1000) / ms).toFixed(1)} tokens/s` : '-');
-  return `prompt ${t.promptTokens} tokens (${t.reusedTokens} reused), first token after ${t.ttftMs.toFixed(0)} ms, then ${rate(t.tokens - 1, t.decodeMs)}`;
-}
-
 /** @param {string[]} files @param {any} options */
 async function runPrompt([file], options) {
   if (options.prompt === undefined) throw new Usage('run needs --prompt TEXT');

@@ -269,7 +269,7 @@ function showModel(info, name, source) {
   $('glimpse-note').textContent = `${GLIMPSED} of the ${format.large(info.fileBytes * 2)} four-bit pieces of its file`;
   if (readable) {
     const { signal } = opening;
-    glimpse(/** @type {HTMLCanvasElement} */ ($('glimpse')), source, info.fileBytes).then((shown) => {
+    void glimpse(/** @type {HTMLCanvasElement} */ ($('glimpse')), source, info.fileBytes).then((shown) => {
       if (!shown && !signal.aborted) $('glimpse').hidden = $('glimpse-note').hidden = true;
     });
   }
@@ -331,7 +331,7 @@ function listen() {
   });
   $('open').addEventListener('click', () => fileInput.click());
   fileInput.addEventListener('change', () => {
-    openFile(fileInput.files?.[0]);
+    void openFile(fileInput.files?.[0]);
     fileInput.value = '';
   });
   $('bundled').addEventListener('click', () => openBundled());
@@ -363,4 +363,4 @@ async function begin() {
   await storage?.show();
 }
 
-begin();
+void begin();

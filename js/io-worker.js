@@ -47,7 +47,7 @@ port.onmessage = (/** @type {MessageEvent} */ { data }) => {
   } else if (data.spare) {
     if (spare.length < 2) spare.push(data.spare);
   } else {
-    answer(data);
+    void answer(data);
   }
 };
 

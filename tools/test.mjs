@@ -113,8 +113,14 @@ async function pythonTests(report, tools) {
 /** @type {Suite} */
 async function checks(report, tools) {
   const tsc = join(ROOT, 'node_modules', '.bin', 'tsc');
-  for (const [name, project] of [['types of js, bin, tools and demo', 'tsconfig.json'], ['type declarations', 'tsconfig.types.json']]) {
-    const result = await runProgram([tsc, '-p', project], { cwd: ROOT, env: tools.env, seconds: PATIENCE });
+  const lint = join(ROOT, 'node_modules', '.bin', 'oxlint');
+  for (const [name, line] of /** @type {[string, string[]][]} */ ([
+    ['types of js, bin, tools and demo', [tsc, '-p', 'tsconfig.json']],
+    ['types of the tests', [tsc, '-p', 'tsconfig.tests.json']],
+    ['type declarations', [tsc, '-p', 'tsconfig.types.json']],
+    ['linter', [lint, '--type-aware', '--deny-warnings', 'js', 'bin', 'demo', 'tools', 'tests']],
+  ])) {
+    const result = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE });
     report.one(name, result.status === 0, { output: result.output });
   }
   await nodeTests(report, tools, 'layers', LAYERS);

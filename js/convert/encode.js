@@ -95,7 +95,7 @@ function getScale(view, at, bytes, name) {
  * @param {number} cols
  */
 function toTiles(type, src, rows, cols) {
-  const { scaleBytes, blocks, weightsAt, eight } = tileShape(type);
+  const { scaleBytes, weightsAt, eight } = tileShape(type);
   const perRow = Math.ceil(cols / type.step);
   const out = new Uint8Array(weightBytes(type, TILED, rows, cols));
   const view = new DataView(out.buffer);

@@ -207,7 +207,7 @@ export class Chunks {
       this.#running++;
       const { signal } = this.#run;
       const job = cached ? this.#fromEntry(first, this.#buffer(first), signal) : this.#fromSource(first, n, signal);
-      job.finally(() => {
+      void job.finally(() => {
         this.#running--;
         this.#schedule();
       });

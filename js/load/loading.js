@@ -116,7 +116,7 @@ export class Loading {
       if (this.outdated && this.#entry) await this.#entry.drop((await onDemand(import('./cached-load.js'))).PREFIX);
       throw error;
     } finally {
-      this.#pass?.();
+      void this.#pass?.();
       this.#life.release();
       this.#meter?.stop();
       this.#chunks?.close();

@@ -319,7 +319,7 @@ export async function createWorkerEngine({ signal, worker, ...options } = {}) {
       await connection.close();
       throw error;
     }
-    connection.close();
+    void connection.close();
     if (worker && typeof worker !== 'function') break;
   }
   throw new BqError('NO_WORKER', SILENT, { hint: 'ask for one thread, or pass a function that makes the worker, so that another one can be tried' });

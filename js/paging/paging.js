@@ -153,7 +153,7 @@ export class Pager {
     const list = this.#block + 8;
     this.#wasm.check('bqw_session_pages', session, list, PAGES, this.#block);
     const [count] = this.#wasm.u32(this.#block, 1);
-    for (let i = 0; i < count; i++) this.#read(/** @type {any} */ (this.#wasm.read('bqw_page', list + i * structs.bqw_page.size)));
+    for (let i = 0; i < count; i++) void this.#read(/** @type {any} */ (this.#wasm.read('bqw_page', list + i * structs.bqw_page.size)));
   }
 
   /** @param {{ offset: number, dst: number, bytes: number, id: number }} page */

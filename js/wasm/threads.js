@@ -132,7 +132,7 @@ export class Threads {
         () => thread.end(),
       );
       this.#leaving.add(left);
-      left.finally(() => this.#leaving.delete(left));
+      void left.finally(() => this.#leaving.delete(left));
     });
   }
 

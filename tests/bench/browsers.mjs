@@ -55,7 +55,10 @@ const measure = async (o) => {
     await traced(times + 1, 'decode', times + 1); // the prompt's last token is computed again
     const read = (await ask({ work: 'read', set: 0, times })) / times;
     const bare = (await ask({ work: 'multiply', set: 0, times })) / times;
-    if (round >= 0) add('plain read', read), add('matrices alone', bare);
+    if (round >= 0) {
+      add('plain read', read);
+      add('matrices alone', bare);
+    }
     for (const name of ['dot_1', 'dot_8']) {
       let least = Infinity; // of some, each long enough for a coarse clock
       for (let i = 0; i < 5; i++) {
@@ -79,7 +82,7 @@ for (let round = 0; round < Number(values.rounds); round++) {
   const row = [];
   for (const browser of browsers) {
     const page = await browser.open(`${site.url}models/README.md`);
-    row.push(await page.evaluate(`(${measure})(${JSON.stringify({ dims: [layers, hidden, kvHeads * (hidden / heads), ffn, vocab], model: values.model, variant: values.variant })})`));
+    row.push(await page.evaluate(/** @type {any} */ (`(${measure})(${JSON.stringify({ dims: [layers, hidden, kvHeads * (hidden / heads), ffn, vocab], model: values.model, variant: values.variant })})`)));
     await page.close();
   }
   rounds.push(row);

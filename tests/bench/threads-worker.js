@@ -8,7 +8,7 @@ const turn = () => new Promise((resolve) => {
 /** @type {Record<string, () => Promise<any>>} */
 const WAYS = {
   async bare() {
-    const [{ compile, Wasm }, { Threads }] = await Promise.all([import('../../dist/wasm/wasm.js'), import('../../dist/wasm/threads.js')]);
+    const [{ compile, Wasm }, { Threads }] = await Promise.all([import('../../js/wasm/wasm.js'), import('../../js/wasm/threads.js')]);
     const compiled = await compile({ variant: 'relaxed' }, true);
     const wasm = await Wasm.create(compiled, 8 << 20);
     const failure = await new Threads().attach(wasm, compiled, 2);

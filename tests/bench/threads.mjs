@@ -12,7 +12,7 @@ import { runProgram } from '../../tools/testing/program.mjs';
 
 const RUNS = 9;
 const WAYS = {
-  bare: ['build/wasm/bq4-relaxed-threads.wasm', 'dist/wasm/threads.js', 'dist/thread.js'],
+  bare: ['build/wasm/bq4-relaxed-threads.wasm', 'js/wasm/threads.js', 'js/thread.js'],
   pthreads: ['build/bench-threads/pthreads.wasm', 'build/bench-threads/pthreads.mjs'],
   'wasm-workers': ['build/bench-threads/wasm-workers.wasm', 'build/bench-threads/wasm-workers.mjs'],
 };

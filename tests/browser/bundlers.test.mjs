@@ -79,7 +79,9 @@ describe('the package, bundled', { skip: missing() }, () => {
       await worksBuilt(`vite-${format}`);
     });
 
-  for (const [name, optimizeDeps] of /** @type {const} */ ([['as it is', {}], ['kept out of pre-bundling', { exclude: ['bq4'] }]]))
+  /** @type {[string, import('vite').DepOptimizationOptions][]} */
+  const preBundling = [['as it is', {}], ['kept out of pre-bundling', { exclude: ['bq4'] }]];
+  for (const [name, optimizeDeps] of preBundling)
     test(`Vite's own server, bq4 ${name}`, async () => {
       const server = await createServer({
         root: folder, configFile: false, logLevel: 'silent', optimizeDeps, cacheDir: join(folder, 'cache', name),

@@ -10,7 +10,7 @@ import { kept, newPage, openDemo, plainHost, ready, ROOT, say, texts, ui } from 
 /** @type {import('playwright-core').Browser} */
 let browser;
 /** @type {(() => Promise<unknown>)[]} */
-let cleanup = [];
+const cleanup = [];
 
 before(async () => {
   browser = await launch();

@@ -122,7 +122,7 @@ for (const [where, create] of Object.entries(KINDS)) {
     const { server, engine, load } = await setUp(t, create);
     for (const wrong of [{ html: true }, { flip: prefix + 4 * MiB + 7 }, { status: 500 }]) {
       server.behaviour.on = ({ range = '-' }) => (Number(range.split('-')[1] || Infinity) > prefix + 4 * MiB ? wrong : undefined);
-      await assert.rejects(load(), (error) => ['NOT_A_MODEL', 'CHANGED', 'CHECKSUM', 'TRUNCATED', 'HTTP_STATUS', 'NETWORK'].includes(error.code));
+      await assert.rejects(load(), (/** @type {any} */ error) => ['NOT_A_MODEL', 'CHANGED', 'CHECKSUM', 'TRUNCATED', 'HTTP_STATUS', 'NETWORK'].includes(error.code));
       const [{ cachedBytes }] = await engine.store.list();
       assert.ok(cachedBytes <= prefix + 4 * MiB, `${cachedBytes} bytes kept`);
     }
@@ -253,7 +253,7 @@ test('20 times loaded and closed, some aborted: handles and store as before', as
 for (const [where, create] of Object.entries(KINDS)) {
   test(`${where}: larger than the budget from an address, read from the cache: the same tokens`, async (t) => {
     const { server, engine, load, folder } = await setUp(t, create);
-    const options = { context: 128, kv: 'i8' };
+    const options = { context: 128, kv: /** @type {const} */ ('i8') };
     const first = await load(options);
     const [{ key }] = await engine.store.list();
     await engine.store.delete(key);
@@ -280,7 +280,7 @@ for (const [where, create] of Object.entries(KINDS)) {
 test('what neither fits nor can be kept is refused', async (t) => {
   const { path, server } = await setUp(t, createEngine);
   const engine = await createEngine({ variant: 'simd128', threads: 1, cache: { path, name: 'small', maxBytes: MiB } });
-  const options = { context: 128, kv: 'i8' };
+  const options = { context: 128, kv: /** @type {const} */ ('i8') };
   const whole = await engine.plan(server.url, options);
   const budget = whole.heapBytes - Math.floor(whole.weightBytes * 0.4);
   await assert.rejects(engine.load(server.url, { ...options, budget }), { code: 'NOMEM', message: /more than this store may take/ });

@@ -6,7 +6,7 @@ import { CHAT, tinyModel } from './fixture.mjs';
 
 const GREEDY = { temperature: 0 };
 
-for (const [name, create] of [['chat in this thread', createEngine], ['chat in a worker', createWorkerEngine]]) {
+for (const [name, create] of /** @type {const} */ ([['chat in this thread', createEngine], ['chat in a worker', createWorkerEngine]])) {
   describe(name, () => {
     /** @type {import('../../js/shared/types.js').Engine} */
     let engine;
@@ -131,7 +131,7 @@ for (const [name, create] of [['chat in this thread', createEngine], ['chat in a
         const before = chat.messages;
         const text = 'far too long '.repeat(40);
         for (const too of [text, text.repeat(2000)]) {
-          await assert.rejects(chat.send(too).done(), (e) => e.code === 'CONTEXT_FULL' && /256/.test(e.message) && e.details.unsent === too);
+          await assert.rejects(chat.send(too).done(), (/** @type {any} */ e) => e.code === 'CONTEXT_FULL' && /256/.test(e.message) && e.details.unsent === too);
           assert.deepEqual(chat.messages, before);
         }
         const next = await chat.send('Short', { ...GREEDY, maxTokens: 4 }).done();

@@ -37,7 +37,8 @@ test('--help and --version', () => {
 });
 
 test('wrong usage: exit code 2 and what is wrong', () => {
-  for (const [args, why] of [
+  /** @type {[string[], RegExp][]} */
+  const wrong = [
     [[], /which command/],
     [['frob'], /"frob" is no command/],
     [['run', path], /--prompt/],
@@ -46,7 +47,8 @@ test('wrong usage: exit code 2 and what is wrong', () => {
     [['run', path, '--prompt', 'x', '--max-tokens', 'many'], /--max-tokens is "many"/],
     [['run', path, '--prompt', 'x', '--kv', 'q1'], /--kv/],
     [['convert', path], /IN and OUT/],
-  ]) {
+  ];
+  for (const [args, why] of wrong) {
     const { status, stderr, stdout } = bq4(...args);
     assert.equal(status, 2, args.join(' '));
     assert.match(stderr, why);

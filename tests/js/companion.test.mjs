@@ -68,7 +68,7 @@ test('the companion is found beside a path and beside an address, or named; in a
   const seen = new Set();
   for (const create of [createEngine, createWorkerEngine]) {
     const engine = await create();
-    const sources = [fromFile(path), fromUrl(server.url), fromBlob(new Blob([file]), { companion: fromFile(join(folder, 'other.json')) })];
+    const sources = [fromFile(path), fromUrl(server.url), fromBlob(new Blob([/** @type {any} */ (file)]), { companion: fromFile(join(folder, 'other.json')) })];
     for (const source of sources) seen.add((await run(engine, source)).ids.join());
     assert.equal((await engine.plan(fromFile(path))).hidden, 24);
     await engine.close();
@@ -84,7 +84,7 @@ test('a companion that is missing or wrong', async () => {
   const lonely = join(folder, 'lonely.bq4');
   writeFileSync(lonely, file);
   for (const source of [fromBytes(file), fromFile(lonely), fromUrl(server.url)])
-    await assert.rejects(engine.load(source), (e) => e.code === 'UNSUPPORTED' && /companion/.test(e.hint));
+    await assert.rejects(engine.load(source), (/** @type {any} */ e) => e.code === 'UNSUPPORTED' && /companion/.test(e.hint));
   const wrong = {
     'no JSON': '{',
     'JSON of something else': {},
@@ -96,10 +96,10 @@ test('a companion that is missing or wrong', async () => {
   };
   for (const [what, text] of Object.entries(wrong)) {
     const companion = fromBytes(typeof text === 'string' ? new TextEncoder().encode(text) : encode(text));
-    await assert.rejects(engine.load(fromBytes(file, { companion })), (e) => e.code === 'FORMAT' && e.hint !== '', what);
+    await assert.rejects(engine.load(fromBytes(file, { companion })), (/** @type {any} */ e) => e.code === 'FORMAT' && e.hint !== '', what);
   }
   const small = fromBytes(encode({ ...json, config: { ...json.config, hidden: 48 }, tensors: {} }));
-  await assert.rejects(engine.load(fromBytes(file, { companion: small })), (e) => ['SHAPE', 'FORMAT'].includes(e.code), 'of another model');
+  await assert.rejects(engine.load(fromBytes(file, { companion: small })), (/** @type {any} */ e) => ['SHAPE', 'FORMAT'].includes(e.code), 'of another model');
   await server.close();
   await engine.close();
 });

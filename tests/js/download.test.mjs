@@ -69,6 +69,7 @@ test('ranges: all the file once, in order, several in flight, no byte twice', as
 
 test('what is in JavaScript is bounded, also when nobody takes it', async (t) => {
   let release = () => {};
+  /** @type {Promise<void>} */
   const hold = new Promise((resolve) => (release = resolve));
   // The first chunk comes last: the ranges behind it fill up and wait.
   const server = await serving(t, { on: ({ from }) => (from > 0 && from < MiB ? { hold, holdFrom: 0 } : {}) });
@@ -140,7 +141,7 @@ test('a whole answer that breaks goes on by range where it was', async (t) => {
   assert.ok(from > 2 * MiB && from <= 3 * MiB, `it asked from ${from}`);
 });
 
-/** What no trying helps: [behaviour, code, offset?, file?] */
+/** What no trying helps. @type {Record<string, [behaviour: import('./server.mjs').Behaviour, code: string, file?: () => Uint8Array]>} */
 const final = {
   'always a 404': [{ status: 404 }, 'HTTP_STATUS'],
   'always a 503': [{ status: 503 }, 'HTTP_STATUS'],
@@ -155,7 +156,7 @@ const final = {
 for (const [what, [behaviour, code, file]] of Object.entries(final)) {
   test(`${what} is ${code}`, async (t) => {
     const server = await serving(t, behaviour, file?.());
-    await assert.rejects(engine.load(fromUrl(server.url, QUICK)), (e) => e.code === code && e.hint !== '');
+    await assert.rejects(engine.load(fromUrl(server.url, QUICK)), (/** @type {any} */ e) => e.code === code && e.hint !== '');
     assert.ok(server.requests.length < 20, `${server.requests.length} requests`);
   });
 }
@@ -165,7 +166,7 @@ test('a byte that is always wrong: again, then the next mirror, then an error wi
   const server = await serving(t, { flip: bad });
   const chunk = prefix + Math.floor((bad - prefix) / MiB) * MiB;
   const asked = (s) => s.requests.map(span).filter(([from, to]) => from === chunk && to === chunk + MiB).length;
-  await assert.rejects(engine.load(fromUrl(server.url, { ...QUICK, timeout: 5000 })), (e) => e.code === 'CHECKSUM' && e.offset === chunk);
+  await assert.rejects(engine.load(fromUrl(server.url, { ...QUICK, timeout: 5000 })), (/** @type {any} */ e) => e.code === 'CHECKSUM' && e.offset === chunk);
   assert.equal(asked(server), 1, 'fetched again once');
   const mirror = await serving(t, {});
   await good(server, {}, { mirrors: [mirror.url] });
@@ -206,6 +207,7 @@ test('at the last byte all layers but one are computed', async (t) => {
   const last = prefix + (chunks - 1) * MiB;
   for (const ranges of [true, false]) {
     let release = () => {};
+    /** @type {Promise<void>} */
     const hold = new Promise((resolve) => (release = resolve));
     const server = await serving(t, { ranges, hold, holdFrom: last });
     const model = await engine.load(fromUrl(server.url, { ...QUICK, timeout: 20_000 }), { streaming: true });

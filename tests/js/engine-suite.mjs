@@ -80,7 +80,7 @@ export function engineSuite(name, create) {
     test('the same tokens from bytes, Blob, ranges and a server without ranges', async () => {
       const ranged = await serve(file);
       const whole = await serve(file, { ranges: false });
-      const sources = [fromBytes(file), fromBytes(file.slice().buffer), fromBlob(new Blob([file])), fromUrl(ranged.url), fromUrl(whole.url), ranged.url];
+      const sources = [fromBytes(file), fromBytes(file.slice().buffer), fromBlob(new Blob([/** @type {any} */ (file)])), fromUrl(ranged.url), fromUrl(whole.url), ranged.url];
       const seen = new Set();
       for (const source of sources) {
         const model = await engine.load(source);
@@ -291,12 +291,12 @@ export function engineSuite(name, create) {
 
     test('wrong use is a typed error', () =>
       withSession(async (session, model) => {
-        const code = (promise, expected) => assert.rejects(promise, (e) => e.code === expected && e.hint !== '' && e.name === 'BqError');
+        const code = (promise, expected) => assert.rejects(promise, (/** @type {any} */ e) => e.code === expected && e.hint !== '' && e.name === 'BqError');
         await code(session.generate([]).done(), 'ARGUMENT');
         await code(session.generate([CONFIG.vocab]).done(), 'ARGUMENT');
         await code(session.generate(PROMPT, { temperature: -1 }).done(), 'ARGUMENT');
         await code(session.generate(PROMPT, { maxTokens: /** @type {any} */ ('many') }).done(), 'ARGUMENT');
-        await assert.rejects(session.generate(new Array(257).fill(BYTE)).done(), (e) => e.code === 'CONTEXT_FULL' && /257.*256/.test(e.message) && e.details.tokens === 257);
+        await assert.rejects(session.generate(new Array(257).fill(BYTE)).done(), (/** @type {any} */ e) => e.code === 'CONTEXT_FULL' && /257.*256/.test(e.message) && e.details.tokens === 257);
         await code(session.generate('x'.repeat(5_000_000)).done(), 'CONTEXT_FULL');
         await code(load({ context: 257 }), 'ARGUMENT');
         await code(load({ context: 1.5 }), 'ARGUMENT');
@@ -338,6 +338,7 @@ export function engineSuite(name, create) {
 
     const html = new TextEncoder().encode('<!doctype html><title>Sign in</title>');
     const damaged = (at) => { const bytes = file.slice(); bytes[at] ^= 1; return bytes; };
+    /** @type {Record<string, [make: () => Uint8Array, code: string, hint?: RegExp]>} */
     const wrong = {
       'an empty file': [() => new Uint8Array(), 'TRUNCATED'],
       'a web page': [() => html, 'NOT_A_MODEL', /page/],
@@ -352,13 +353,14 @@ export function engineSuite(name, create) {
     for (const [what, [make, code, hint]] of Object.entries(wrong)) {
       test(`${what} is ${code}`, async () => {
         const bytes = make();
-        await assert.rejects(load({}, bytes), (e) => e.code === code && e.hint !== '' && (!hint || hint.test(e.hint)));
+        await assert.rejects(load({}, bytes), (/** @type {any} */ e) => e.code === code && e.hint !== '' && (!hint || hint.test(e.hint)));
       });
     }
 
     test('errors keep their offset', () =>
-      assert.rejects(load({}, file.slice(0, 3000)), (e) => e.code === 'TRUNCATED' && Number.isInteger(e.offset)));
+      assert.rejects(load({}, file.slice(0, 3000)), (/** @type {any} */ e) => e.code === 'TRUNCATED' && Number.isInteger(e.offset)));
 
+    /** @type {Record<string, [import('./server.mjs').Behaviour, string, (() => Uint8Array)?]>} */
     const serving = {
       'a 404': [{ status: 404 }, 'HTTP_STATUS'],
       'a page instead of the file': [{ type: 'text/html' }, 'NOT_A_MODEL', () => html],
@@ -371,7 +373,7 @@ export function engineSuite(name, create) {
     for (const [what, [behaviour, code, body]] of Object.entries(serving)) {
       test(`${what} is ${code}`, async () => {
         const server = await serve(body?.() ?? file, behaviour);
-        await assert.rejects(engine.load(fromUrl(server.url, QUICK)), (e) => e.code === code && e.hint !== '');
+        await assert.rejects(engine.load(fromUrl(server.url, QUICK)), (/** @type {any} */ e) => e.code === code && e.hint !== '');
         await server.close();
       });
     }

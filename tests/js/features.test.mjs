@@ -47,6 +47,6 @@ test('the choice of a build, and why', () => {
 test('no SIMD is an error that names the browsers which have it', () => {
   assert.throws(
     () => pickBuild(undefined, () => false),
-    (e) => e.code === 'NO_SIMD' && /Chrome.* 91/.test(e.hint) && /Firefox 89/.test(e.hint) && /Safari 16\.4/.test(e.hint),
+    (/** @type {any} */ e) => e.code === 'NO_SIMD' && /Chrome.* 91/.test(e.hint) && /Firefox 89/.test(e.hint) && /Safari 16\.4/.test(e.hint),
   );
 });

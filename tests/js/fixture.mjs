@@ -16,6 +16,7 @@ export const BYTE = SPECIAL.length;
 const PAIRS = ['th', 'the', ' the', 'in', 'an', ' a', 'ou', 'you', 'er', 'es'];
 
 export function tokenizer() {
+  /** @type {import('../../js/convert/tokenizers/section.js').Token[]} */
   const tokens = SPECIAL.map((text) => ({ bytes: encoder.encode(text), score: 0, kind: TOKEN.control }));
   for (let b = 0; b < 256; b++) tokens.push({ bytes: Uint8Array.of(b), score: 0, kind: TOKEN.normal });
   const merges = [];
@@ -31,6 +32,7 @@ export function tokenizer() {
 
 /** An SPM tokenizer in which every token but the special ones begins with a space. */
 export function spaces() {
+  /** @type {import('../../js/convert/tokenizers/section.js').Token[]} */
   const tokens = ['<unk>', '<s>', '</s>'].map((text, i) => ({ bytes: encoder.encode(text), score: 0, kind: i ? TOKEN.control : TOKEN.unknown }));
   for (let i = tokens.length; i < CONFIG.vocab; i++) tokens.push({ bytes: encoder.encode(` ${String.fromCodePoint(97 + i)}`), score: -i, kind: TOKEN.normal });
   return { kind: KIND.spm, flags: FLAG.addBos | FLAG.addSpace, pre: 0, bos: 1, eos: 2, unk: 0, pad: NONE, eog: [], tokens, merges: [] };
@@ -80,6 +82,6 @@ export async function tinyModel({ config = {}, type = 'f32', seed = 1, chat = CH
     return { name: tensor, type: wanted, layout, dims, pieces: async function* () { yield bytes; } };
   });
   const sink = memorySink();
-  await writeV2(sink, { config: whole, tensors, name, license, tokenizer: tokens && encodeTokenizer(tokens), chat, card }, { hash: xxh64, sha256, fileId: new Uint8Array(16).fill(seed) });
+  await writeV2(sink, { config: whole, tensors, name, license, tokenizer: tokens && encodeTokenizer(/** @type {any} */ (tokens)), chat, card }, { hash: xxh64, sha256, fileId: new Uint8Array(16).fill(seed) });
   return sink.bytes;
 }

@@ -20,14 +20,13 @@ const prefixOf = (file) => file.subarray(0, Number(new DataView(file.buffer).get
 /** All checksums of a file right again. */
 function forge(file, kind) {
   const bytes = file.slice();
-  const view = new DataView(bytes.buffer);
   const prefix = prefixOf(bytes).length;
   bytes[bytes.length - 9] ^= 1;
   const at = Buffer.from(bytes.subarray(0, prefix)).indexOf('HASH') + 24;
   const chunks = Math.ceil((bytes.length - prefix) / 2 ** 20);
   const last = bytes.subarray(prefix + (chunks - 1) * 2 ** 20);
   if (kind === 'sha256') bytes.set(sha256(last), at + 32 * (chunks - 1));
-  return reseal(bytes, view);
+  return reseal(bytes);
 }
 
 const plain = await tinyModel({ config });

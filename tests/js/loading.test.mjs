@@ -85,7 +85,7 @@ test('abort in this thread: no slice and no token after the call', async (t) => 
   const session = await model.createSession();
   const { call } = Wasm.prototype;
   t.after(() => (Wasm.prototype.call = call));
-  for (const [name, at] of [['bqw_session_run', 50], ['bqw_session_sample', 5]]) {
+  for (const [name, at] of /** @type {const} */ ([['bqw_session_run', 50], ['bqw_session_sample', 5]])) {
     const controller = new AbortController();
     const counts = { bqw_session_run: 0, bqw_session_sample: 0 };
     let after = null;

@@ -17,12 +17,12 @@ const SEEDED = { seed: 5, temperature: 1, maxTokens: 30 };
 
 /** A Blob that counts what is read of it. */
 class CountingBlob extends Blob {
-  bytes = 0;
+  got = 0;
   /** Reads fail while this is set. */
   broken = false;
-  /** @param {number} from @param {number} to */
+  /** @param {number} from @param {number} to @override */
   slice(from, to) {
-    this.bytes += to - from;
+    this.got += to - from;
     if (this.broken) return /** @type {any} */ ({ arrayBuffer: () => Promise.reject(new Error('gone')) });
     return super.slice(from, to);
   }
@@ -71,7 +71,7 @@ function suite(name, create, sourceOf) {
 
     test('too small a budget is refused with numbers', async () => {
       assert.equal((await engine.plan(source, { ...OPTIONS, budget: budgetOf(0.01) })).fits, 'no');
-      await assert.rejects(engine.load(source, { ...OPTIONS, budget: budgetOf(0.01) }), (error) =>
+      await assert.rejects(engine.load(source, { ...OPTIONS, budget: budgetOf(0.01) }), (/** @type {any} */ error) =>
         error.code === 'NOMEM' && error.details.budget > 0 && /the budget is/.test(error.message));
       await assert.rejects(engine.plan(source, { budget: -1 }), { code: 'ARGUMENT' });
       await assert.rejects(engine.plan(source, { budget: /** @type {any} */ ('1 GB') }), { code: 'ARGUMENT' });
@@ -127,15 +127,15 @@ function suite(name, create, sourceOf) {
       const server = await serve(await tinyModel(SHAPE));
       const budget = budgetOf(0.6);
       assert.equal((await engine.plan(fromUrl(server.url), { ...OPTIONS, budget })).fits, 'no');
-      await assert.rejects(engine.load(fromUrl(server.url), { ...OPTIONS, budget }), (error) =>
+      await assert.rejects(engine.load(fromUrl(server.url), { ...OPTIONS, budget }), (/** @type {any} */ error) =>
         error.code === 'NOMEM' && /from this machine/.test(error.hint));
       await server.close();
     });
   });
 }
 
-suite('a Blob, in this thread', createEngine, (bytes) => fromBlob(new Blob([bytes])));
-suite('a Blob, in a worker', createWorkerEngine, (bytes) => fromBlob(new Blob([bytes])));
+suite('a Blob, in this thread', createEngine, (bytes) => fromBlob(new Blob([/** @type {any} */ (bytes)])));
+suite('a Blob, in a worker', createWorkerEngine, (bytes) => fromBlob(new Blob([/** @type {any} */ (bytes)])));
 suite('bytes, in this thread', createEngine, (bytes) => fromBytes(bytes));
 
 if (isNode) {
@@ -152,24 +152,24 @@ if (isNode) {
   describe('reads', () => {
     test('a token reads what the plan says', async () => {
       const engine = await createEngine();
-      const blob = new CountingBlob([await tinyModel(SHAPE)]);
+      const blob = new CountingBlob([/** @type {any} */ (await tinyModel(SHAPE))]);
       const whole = await engine.plan(fromBlob(blob), OPTIONS);
       const model = await engine.load(fromBlob(blob), { ...OPTIONS, budget: whole.heapBytes - whole.weightBytes * 0.4 });
       const { streamedBytes, slotBytes } = model.info.paging;
       const session = await model.createSession();
       await session.generate(PROMPT, { ...SEEDED, maxTokens: 1 }).done();
-      blob.bytes = 0;
+      blob.got = 0;
       const { ids } = await session.generate(PROMPT, { ...SEEDED, maxTokens: 21 }).done();
       // Tokens that come again have their row in the cache; two buffers may be full before and after.
       const runs = ids.length; // the last of the prompt, and all but the last that was generated
-      assert.ok(blob.bytes <= runs * streamedBytes + 2 * slotBytes, `${blob.bytes} bytes for ${runs} × ${streamedBytes}`);
-      assert.ok(blob.bytes >= runs * streamedBytes * 0.9 - 2 * slotBytes, `${blob.bytes} bytes for ${runs} × ${streamedBytes}`);
+      assert.ok(blob.got <= runs * streamedBytes + 2 * slotBytes, `${blob.got} bytes for ${runs} × ${streamedBytes}`);
+      assert.ok(blob.got >= runs * streamedBytes * 0.9 - 2 * slotBytes, `${blob.got} bytes for ${runs} × ${streamedBytes}`);
       await engine.close();
     });
 
     test('a read that fails ends the generation, not the session', async () => {
       const engine = await createEngine();
-      const blob = new CountingBlob([await tinyModel(SHAPE)]);
+      const blob = new CountingBlob([/** @type {any} */ (await tinyModel(SHAPE))]);
       const whole = await engine.plan(fromBlob(blob), OPTIONS);
       const model = await engine.load(fromBlob(blob), { ...OPTIONS, budget: whole.heapBytes - whole.weightBytes * 0.4 });
       const session = await model.createSession();
@@ -178,7 +178,7 @@ if (isNode) {
       const failing = async () => {
         for await (const part of session.generate(PROMPT, SEEDED)) if (parts.push(part) === 5) blob.broken = true;
       };
-      await assert.rejects(failing, (error) => error.code === 'READ' && /can't be read any more: gone/.test(error.message) && error.offset > 0);
+      await assert.rejects(failing, (/** @type {any} */ error) => error.code === 'READ' && /can't be read any more: gone/.test(error.message) && error.offset > 0);
       blob.broken = false;
       assert.ok(parts.length >= 5 && parts.length < 30);
       assert.deepEqual((await session.generate(PROMPT, SEEDED).done()).ids, ids);

@@ -63,6 +63,7 @@ test('more than WebAssembly can address does not fit; the most that does can be 
 test('load gives up sessions, then context, then KV precision, and says so', async () => {
   const options = { context: 4096, sessions: 3 };
   const heap = async (sizes) => (await plan({ ...options, ...sizes })).heapBytes;
+  /** @type {[number, [string, any, any][]][]} */
   const tries = [
     [await heap({ sessions: 2 }), [['sessions', 3, 2]]],
     [await heap({ sessions: 1 }), [['sessions', 3, 1]]],
@@ -89,7 +90,7 @@ test('load gives up sessions, then context, then KV precision, and says so', asy
 
 test('below that a load is refused, with numbers', async () => {
   const { heapBytes } = await plan({ context: 512, kv: 'i8' });
-  await assert.rejects(engine.load(source, { budget: 200000 }), (e) => {
+  await assert.rejects(engine.load(source, { budget: 200000 }), (/** @type {any} */ e) => {
     assert.equal(e.code, 'NOMEM');
     assert.equal(e.details.smallest, heapBytes);
     assert.equal(e.details.budget, 200000);

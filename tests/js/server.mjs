@@ -93,7 +93,7 @@ export async function serve(files, behaviour = {}) {
     open.add(socket.unref());
     socket.on('close', () => open.delete(socket));
   });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
   server.unref(); // a test that fails before close() must not keep the run from ending
   const { port } = /** @type {any} */ (server.address());
   return {

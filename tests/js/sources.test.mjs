@@ -92,6 +92,7 @@ test('http: a server that ignores ranges is asked once for what is read front to
   await server.close();
 });
 
+/** @type {[import('./server.mjs').Behaviour, string, RegExp][]} */
 const failures = [
   [{ status: 404 }, 'HTTP_STATUS', /404/],
   [{ status: 500 }, 'HTTP_STATUS', /500/],
@@ -102,7 +103,7 @@ for (const [behaviour, code, message] of failures) {
   test(`http: ${JSON.stringify(behaviour)} is ${code}`, async () => {
     const server = await serve(bytes, behaviour);
     const file = await openSource(fromUrl(server.url, { retries: 0 }));
-    await assert.rejects(readRange(file, 0, Infinity), (e) => e.code === code && message.test(e.message) && e.hint.length > 0);
+    await assert.rejects(readRange(file, 0, Infinity), (/** @type {any} */ e) => e.code === code && message.test(e.message) && e.hint.length > 0);
     await file.close();
     await server.close();
   });

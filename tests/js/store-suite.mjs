@@ -175,7 +175,7 @@ export const cases = {
     file.data.forEach((bytes, c) => whole.set(bytes, file.prefixBytes + c * MIB));
     const store = await open();
     await keep(store, file, 2);
-    let entry = await store.open(file.options);
+    const entry = await store.open(file.options);
     equal(await entry.readRange(file.prefixBytes + MIB, MIB + 1), null, 'not all there');
     await entry.write(2, file.data[2]);
     for (const [from, length] of [[0, 10], [4000, 1000], [MIB - 3, MIB + 10000], [0, file.fileBytes], [file.fileBytes - 5, 5], [77, 0]]) {

@@ -23,7 +23,7 @@ for (const count of [2, 3, 8]) {
       assert.equal(wasm.call('bqw_measure_empty', 1, barriers), count * (1 + barriers));
       const gap = next();
       if (gap > 0.98) pause(1); // asleep, all of them
-      else if (gap > 0) for (let until = performance.now() + gap * 0.05; performance.now() < until;); // about to
+      else if (gap > 0) for (const until = performance.now() + gap * 0.05; performance.now() < until;); // about to
     }
     for (const spins of [0, 1, 100]) {
       wasm.check('bqw_threads', count, spins, 0);
@@ -210,7 +210,9 @@ test('a core stays free for the page, unless there are but two; of many cores fe
 test('threads that measure no faster than one, by a tenth, are not used; those that do are', { skip: navigator.hardwareConcurrency < 2 && 'one core' }, async (t) => {
   const { call } = Wasm.prototype;
   t.after(() => (Wasm.prototype.call = call));
-  for (const [slowed, chosen] of [[(/** @type {number} */ n) => n > 1, 1], [(/** @type {number} */ n) => n !== 2, 2]]) {
+  /** @type {[(n: number) => boolean, number][]} */
+  const cases = [[(n) => n > 1, 1], [(n) => n !== 2, 2]];
+  for (const [slowed, chosen] of cases) {
     let now = 0;
     Wasm.prototype.call = function (name, ...args) {
       if (name === 'bqw_threads') now = Number(args[0]);
@@ -264,5 +266,5 @@ test('a worker that goes silent when it starts threads: another one with one thr
   const model = await engine.load(fromBytes(await tinyModel()));
   assert.equal((await (await model.createSession()).generate('x', { maxTokens: 3 }).done()).ids.length, 3);
   await engine.close();
-  await assert.rejects(createWorkerEngine({ worker: make(), threads: 2 }), (e) => e.code === 'NO_WORKER' && /silent/.test(e.message) && /function/.test(e.hint));
+  await assert.rejects(createWorkerEngine({ worker: make(), threads: 2 }), (/** @type {any} */ e) => e.code === 'NO_WORKER' && /silent/.test(e.message) && /function/.test(e.hint));
 });

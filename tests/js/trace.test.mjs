@@ -11,7 +11,7 @@ const LAYER_STAGES = ['qkv', 'kv', 'attend', 'o', 'mlpIn', 'activate', 'down'];
 const of = (rows) => Object.fromEntries(rows.map((row) => [row.stage, row]));
 const sum = (rows, name) => rows.reduce((total, row) => total + row[name], 0);
 
-for (const [name, create] of [['local', createEngine], ['worker', createWorkerEngine]])
+for (const [name, create] of /** @type {const} */ ([['local', createEngine], ['worker', createWorkerEngine]]))
   for (const threads of [1, 2])
     test(`trace, ${name} engine, ${threads} thread(s)`, async (t) => {
       const engine = await create({ threads });

@@ -52,7 +52,7 @@ test('pointers beyond 2 GiB are positive numbers, and work', async (t) => {
 });
 
 test('a heap that cannot be had, and one that is full, are NOMEM', async () => {
-  await assert.rejects(Wasm.create(compiled, 2 ** 33), (e) => e.code === 'NOMEM' && e.details.bytes > 2 ** 33);
+  await assert.rejects(Wasm.create(compiled, 2 ** 33), (/** @type {any} */ e) => e.code === 'NOMEM' && e.details.bytes > 2 ** 33);
   const wasm = await Wasm.create(compiled, 1_000_000);
   assert.throws(() => wasm.alloc(2_000_000), { code: 'NOMEM' });
   assert.throws(() => wasm.alloc(2 ** 32), { code: 'NOMEM' });
@@ -76,7 +76,7 @@ test('a scope frees what it took, also when it throws', async () => {
 
 test('statuses become errors with code, text and hint', async () => {
   const wasm = await Wasm.create(compiled, 1_000_000);
-  assert.throws(() => wasm.check('bqw_session_run', 12345, 1), (e) => e.code === 'ARGUMENT' && /closed or unknown/.test(e.message) && e.hint !== '');
+  assert.throws(() => wasm.check('bqw_session_run', 12345, 1), (/** @type {any} */ e) => e.code === 'ARGUMENT' && /closed or unknown/.test(e.message) && e.hint !== '');
   assert.throws(() => wasm.check('bqw_init', 0, 0), { code: 'STATE' });
 });
 
@@ -84,7 +84,7 @@ test('a trap poisons the instance: one clear error from then on', async () => {
   const wasm = await Wasm.create(compiled, 1_000_000);
   wasm.scope((take) => {
     const out = take(8);
-    assert.throws(() => wasm.call('bqw_xxh64', 0xffff0000, 60000, out), (e) => e.code === 'TRAP' && /bqw_xxh64/.test(e.message));
+    assert.throws(() => wasm.call('bqw_xxh64', 0xffff0000, 60000, out), (/** @type {any} */ e) => e.code === 'TRAP' && /bqw_xxh64/.test(e.message));
   });
   assert.ok(!wasm.alive);
   assert.throws(() => wasm.call('bqw_abi'), { code: 'TRAP' });

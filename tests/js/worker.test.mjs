@@ -101,7 +101,7 @@ test('a slow reader slows the worker down: it is never more than the credits ahe
 
 test('a worker that cannot start, or ends, is an error of every call', async () => {
   const broken = new Worker('throw new Error("no such engine")', { eval: true });
-  await assert.rejects(createWorkerEngine({ worker: broken }), (e) => e.code === 'NO_WORKER' && /no such engine/.test(e.message));
+  await assert.rejects(createWorkerEngine({ worker: broken }), (/** @type {any} */ e) => e.code === 'NO_WORKER' && /no such engine/.test(e.message));
   const worker = new Worker(new URL('../../js/worker.js', import.meta.url));
   const engine = await createWorkerEngine({ worker });
   const model = await engine.load(fromBytes(await tinyModel()));

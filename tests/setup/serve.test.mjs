@@ -79,7 +79,7 @@ test('every answer isolates the page and carries a strict policy', async () => {
     assert.equal(headers['cross-origin-embedder-policy'], 'require-corp', path);
     assert.equal(headers['cross-origin-resource-policy'], 'same-origin', path);
     assert.equal(headers['x-content-type-options'], 'nosniff', path);
-    const policy = headers['content-security-policy'] ?? '';
+    const policy = String(headers['content-security-policy']);
     assert.match(policy, /default-src 'none'/, path);
     assert.match(policy, /script-src 'self' 'wasm-unsafe-eval'/, path);
     assert.doesNotMatch(policy, /'unsafe-|blob:|\*/, path);

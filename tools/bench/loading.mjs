@@ -75,7 +75,10 @@ try {
       spent[name] = cpu().map((now, i) => now - before[i]);
       await page.evaluate('finish()');
     }
-    if (round >= 0) all.push(ms), cpus.push(spent);
+    if (round >= 0) {
+      all.push(ms);
+      cpus.push(spent);
+    }
   }
   await page.close();
   const { size: bytes } = statSync(join(ROOT, path));

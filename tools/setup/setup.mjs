@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Sets up all that building and testing need. `npm start` and `npm test` call it by themselves.
 // By hand: node tools/setup/setup.mjs [--tests] [--print emcc]
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { provideEmcc } from './emcc.mjs';
@@ -53,7 +53,7 @@ export async function setUp({ tests = false } = {}) {
  */
 export async function command(main) {
   try {
-    process.exitCode = (await main()) ?? 0;
+    process.exitCode = Number((await main()) ?? 0);
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
     say(error.message);

@@ -16,4 +16,4 @@ async function run() {
   return result;
 }
 
-run().catch((error) => ({ error: `${error.stack}; ${error.cause?.stack}` })).then((result) => Object.assign(window, { result }));
+void run().catch((error) => ({ error: `${error.stack}; ${error.cause?.stack}` })).then((result) => Object.assign(window, { result }));
