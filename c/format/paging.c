@@ -9,6 +9,7 @@ enum { HEAD_PART = 2 << 20 };
 
 typedef struct range {
   uint64_t first, end; /* in the file; first > end: empty */
+  uint32_t matrices;
 } range;
 
 /* What the directory says about the paged tensors. */
@@ -39,11 +40,12 @@ static void note(survey *s, const bq_config *c, const bq_entry *e) {
   range *r = &s->layers[bq_slot_stage(c, e->slot) - 1];
   if (e->offset < r->first) r->first = e->offset;
   if (e->offset + e->bytes > r->end) r->end = e->offset + e->bytes;
+  r->matrices++;
 }
 
 static bq_status look(const bq_prefix *p, const bq_residency *r, survey *s, bq_error *err) {
   *s = (survey){0};
-  for (uint32_t i = 0; i < p->config.layers; i++) s->layers[i] = (range){UINT64_MAX, 0};
+  for (uint32_t i = 0; i < p->config.layers; i++) s->layers[i] = (range){UINT64_MAX, 0, 0};
   bq_directory d;
   bq_entry e;
   bq_status status = bq_directory_begin(&d, p, err);
@@ -85,11 +87,14 @@ static void add_unit(bq_pages *p, const bq_page_unit *unit, bq_paging *sizes) {
 /* Called twice: with p == NULL only to count. */
 static void add_units(const survey *s, const bq_config *c, bq_pages *p, bq_paging *sizes) {
   *sizes = (bq_paging){.residency = sizes->residency};
+  bq_page_part *parts = p ? p->parts : NULL;
   for (uint32_t i = 0; i < c->layers; i++) {
     const range *r = &s->layers[i];
     if (p) p->next_unit[i] = sizes->units;
-    if (r->first < r->end)
-      add_unit(p, &(bq_page_unit){.offset = r->first, .bytes = r->end - r->first, .layer = i}, sizes);
+    if (r->first > r->end) continue;
+    add_unit(p, &(bq_page_unit){.offset = r->first, .bytes = r->end - r->first, .layer = i,
+                                .parts = parts}, sizes);
+    if (p) parts += r->matrices;
   }
   if (p) p->next_unit[c->layers] = sizes->units;
   if (s->head.bytes) {
@@ -137,6 +142,12 @@ static void take_rows(bq_arena *arena, const bq_entry *e, bq_page_rows *out, bq_
   *out = t;
 }
 
+static uint64_t paged_matrices(const survey *s, const bq_config *c) {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < c->layers; i++) n += s->layers[i].matrices;
+  return n;
+}
+
 bq_status bq_paging_make(bq_arena *arena, const bq_prefix *prefix, const bq_residency *r,
                          bq_model *model, bq_paging *sizes, bq_error *err) {
   const bq_config *c = &prefix->config;
@@ -148,6 +159,7 @@ bq_status bq_paging_make(bq_arena *arena, const bq_prefix *prefix, const bq_resi
 
   bq_pages pages = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
   pages.units = bq_arena_take(arena, sizes->units, sizeof *pages.units);
+  pages.parts = bq_arena_take(arena, paged_matrices(&s, c), sizeof *pages.parts);
   pages.next_unit = bq_arena_take(arena, (uint64_t)c->layers + 1, sizeof *pages.next_unit);
   for (uint32_t i = 0; i < BQ_PAGE_SLOTS; i++)
     pages.slots[i].data = bq_arena_take(arena, sizes->slot_bytes, 1);

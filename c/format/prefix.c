@@ -72,7 +72,7 @@ static bq_status end_listed(bq_directory *d, bq_error *err) {
 
 bq_status bq_directory_begin(bq_directory *d, const bq_prefix *prefix, bq_error *err) {
   *d = (bq_directory){.prefix = prefix, .first = UINT64_MAX};
-  d->binding.config = &prefix->config;
+  bq_bind_begin(&d->binding, &prefix->config);
   if (prefix->version == 2) return bq_v2_directory(d, err);
   d->n = prefix->n_tensors;
   d->listed = d->n - (prefix->extra.bytes ? bq_load32(prefix->extra.data) : 0);

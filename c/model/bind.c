@@ -6,39 +6,36 @@
 /* Sizes that shapes are made of. */
 typedef enum size_name { NONE, HIDDEN, QUERY, KV, FFN, VOCAB, CONTEXT } size_name;
 
-/* When a tensor exists. */
-typedef enum presence { ALWAYS, MAYBE, LAYER_NORM, GATED, GATED_MAYBE, LEARNED, UNTIED } presence;
+/* When a tensor exists, beside those of layers: these exist where a step uses them. */
+typedef enum presence { ALWAYS, MAYBE, LAYER_NORM, LEARNED, UNTIED } presence;
 
 typedef struct slot_facts {
-  const char *name; /* of layers: after "h.N." */
+  const char *name;
   size_name rows, cols; /* cols NONE: a vector */
   presence presence;
-  size_t member; /* offset in bq_layer or bq_model */
+  size_t member; /* offset in bq_model */
 } slot_facts;
 
-#define LAYER(name, rows, cols, when, member) {name, rows, cols, when, offsetof(bq_layer, member)}
-#define MODEL(name, rows, cols, when, member) {name, rows, cols, when, offsetof(bq_model, member)}
+/* A module of a layer. Its name is "h.N.", this, ".weight" or ".bias". */
+typedef struct module_facts {
+  const char *name;
+  size_name rows, cols; /* of the weight; cols NONE: it is a norm's */
+} module_facts;
 
-static const slot_facts layer_slots[BQ_LAYER_SLOTS] = {
-    LAYER("ln1.weight", HIDDEN, NONE, ALWAYS, ln1_w),
-    LAYER("ln1.bias", HIDDEN, NONE, LAYER_NORM, ln1_b),
-    LAYER("attn.q.weight", QUERY, HIDDEN, ALWAYS, q),
-    LAYER("attn.q.bias", QUERY, NONE, MAYBE, q_b),
-    LAYER("attn.k.weight", KV, HIDDEN, ALWAYS, k),
-    LAYER("attn.k.bias", KV, NONE, MAYBE, k_b),
-    LAYER("attn.v.weight", KV, HIDDEN, ALWAYS, v),
-    LAYER("attn.v.bias", KV, NONE, MAYBE, v_b),
-    LAYER("attn.o.weight", HIDDEN, QUERY, ALWAYS, o),
-    LAYER("attn.o.bias", HIDDEN, NONE, MAYBE, o_b),
-    LAYER("ln2.weight", HIDDEN, NONE, ALWAYS, ln2_w),
-    LAYER("ln2.bias", HIDDEN, NONE, LAYER_NORM, ln2_b),
-    LAYER("mlp.gate.weight", FFN, HIDDEN, GATED, gate),
-    LAYER("mlp.gate.bias", FFN, NONE, GATED_MAYBE, gate_b),
-    LAYER("mlp.up.weight", FFN, HIDDEN, ALWAYS, up),
-    LAYER("mlp.up.bias", FFN, NONE, MAYBE, up_b),
-    LAYER("mlp.down.weight", HIDDEN, FFN, ALWAYS, down),
-    LAYER("mlp.down.bias", HIDDEN, NONE, MAYBE, down_b),
+/* In the order of execution, by bq_module. */
+static const module_facts modules[BQ_MODULES] = {
+    [BQ_LN1] = {"ln1", HIDDEN, NONE},
+    [BQ_Q] = {"attn.q", QUERY, HIDDEN},
+    [BQ_K] = {"attn.k", KV, HIDDEN},
+    [BQ_V] = {"attn.v", KV, HIDDEN},
+    [BQ_O] = {"attn.o", HIDDEN, QUERY},
+    [BQ_LN2] = {"ln2", HIDDEN, NONE},
+    [BQ_GATE] = {"mlp.gate", FFN, HIDDEN},
+    [BQ_UP] = {"mlp.up", FFN, HIDDEN},
+    [BQ_DOWN] = {"mlp.down", HIDDEN, FFN},
 };
+
+#define MODEL(name, rows, cols, when, member) {name, rows, cols, when, offsetof(bq_model, member)}
 
 /* Slots 0...5; those of layer i begin at BQ_OTHER_SLOTS + i * BQ_LAYER_SLOTS. */
 static const slot_facts other_slots[BQ_OTHER_SLOTS] = {
@@ -51,12 +48,12 @@ static const slot_facts other_slots[BQ_OTHER_SLOTS] = {
 };
 enum { FIRST_STAGE_SLOTS = 2 }; /* wte, wpe */
 
-static const slot_facts *facts_of(uint32_t slot) {
-  if (slot < BQ_OTHER_SLOTS) return &other_slots[slot];
-  return &layer_slots[(slot - BQ_OTHER_SLOTS) % BQ_LAYER_SLOTS];
-}
-
+/* Of a slot from BQ_OTHER_SLOTS on: layer, module, and whether it is the module's bias. */
 static uint32_t layer_of(uint32_t slot) { return (slot - BQ_OTHER_SLOTS) / BQ_LAYER_SLOTS; }
+static bq_module module_of(uint32_t slot) {
+  return (bq_module)((slot - BQ_OTHER_SLOTS) % BQ_LAYER_SLOTS / 2);
+}
+static bool is_bias(uint32_t slot) { return (slot - BQ_OTHER_SLOTS) % 2; }
 
 static uint32_t size_of(const bq_config *c, size_name name) {
   switch (name) {
@@ -70,19 +67,36 @@ static uint32_t size_of(const bq_config *c, size_name name) {
   }
 }
 
-static bool may_exist(const bq_config *c, presence p) {
-  switch (p) {
+typedef struct shape {
+  uint32_t rows, cols; /* cols 0: a vector */
+} shape;
+
+static shape shape_of(const bq_config *c, uint32_t slot) {
+  if (slot < BQ_OTHER_SLOTS)
+    return (shape){size_of(c, other_slots[slot].rows), size_of(c, other_slots[slot].cols)};
+  const module_facts *m = &modules[module_of(slot)];
+  return (shape){size_of(c, m->rows), is_bias(slot) ? 0 : size_of(c, m->cols)};
+}
+
+static bool may_exist(const bq_binding *b, uint32_t slot) {
+  const bq_config *c = b->config;
+  if (slot >= BQ_OTHER_SLOTS) {
+    const bq_module m = module_of(slot);
+    const bool norm_bias = modules[m].cols == NONE && is_bias(slot);
+    return bq_layer_kind_has(&b->kind, m) && (!norm_bias || c->norm == BQ_NORM_LAYER);
+  }
+  switch (other_slots[slot].presence) {
   case LAYER_NORM: return c->norm == BQ_NORM_LAYER;
-  case GATED:
-  case GATED_MAYBE: return c->gated;
   case LEARNED: return c->position == BQ_POSITION_LEARNED;
   case UNTIED: return !c->tied;
   default: return true;
   }
 }
 
-static bool must_exist(const bq_config *c, presence p) {
-  return p != MAYBE && p != LAYER_NORM && p != GATED_MAYBE && may_exist(c, p);
+static bool must_exist(const bq_binding *b, uint32_t slot) {
+  if (slot >= BQ_OTHER_SLOTS) return !is_bias(slot) && may_exist(b, slot);
+  const presence p = other_slots[slot].presence;
+  return p != MAYBE && p != LAYER_NORM && may_exist(b, slot);
 }
 
 /* --- names ---------------------------------------------------------------------------------- */
@@ -91,10 +105,21 @@ static bool same(const uint8_t *name, size_t n, const char *text) {
   return n == strlen(text) && memcmp(name, text, n) == 0;
 }
 
-/* Position in the table, or -1. */
-static int find(const slot_facts *table, int n, const uint8_t *name, size_t bytes) {
-  for (int i = 0; i < n; i++)
-    if (same(name, bytes, table[i].name)) return i;
+/* The slot, or -1. */
+static int find_other(const uint8_t *name, size_t n) {
+  for (int i = 0; i < BQ_OTHER_SLOTS; i++)
+    if (same(name, n, other_slots[i].name)) return i;
+  return -1;
+}
+
+/* Of a name without its "h.N.": the slot within the layer, or -1. */
+static int find_in_layer(const uint8_t *name, size_t n) {
+  for (int i = 0; i < BQ_MODULES; i++) {
+    const size_t length = strlen(modules[i].name);
+    if (n <= length || memcmp(name, modules[i].name, length) != 0) continue;
+    if (same(name + length, n - length, ".weight")) return 2 * i;
+    if (same(name + length, n - length, ".bias")) return 2 * i + 1;
+  }
   return -1;
 }
 
@@ -114,8 +139,8 @@ static bq_status find_slot(const bq_config *c, const bq_tensor_name *t, uint32_t
                            bq_error *err) {
   uint32_t layer = 0;
   size_t skip = layer_prefix(t->name, t->name_bytes, &layer);
-  int i = skip ? find(layer_slots, BQ_LAYER_SLOTS, t->name + skip, t->name_bytes - skip)
-               : find(other_slots, BQ_OTHER_SLOTS, t->name, t->name_bytes);
+  int i = skip ? find_in_layer(t->name + skip, t->name_bytes - skip)
+               : find_other(t->name, t->name_bytes);
   if (i < 0)
     return bq_fail(err, BQ_FORMAT, t->at, "no model has a tensor named \"%S\"", t->name,
                    t->name_bytes);
@@ -130,9 +155,8 @@ static bq_status find_slot(const bq_config *c, const bq_tensor_name *t, uint32_t
 
 static bool taken(const bq_binding *b, uint32_t slot) { return b->taken[slot / 8] >> slot % 8 & 1; }
 
-static bq_status check_shape(const bq_config *c, const slot_facts *f, const bq_tensor_name *t,
-                             bq_error *err) {
-  uint32_t rows = size_of(c, f->rows), cols = size_of(c, f->cols);
+static bq_status check_shape(shape s, const bq_tensor_name *t, bq_error *err) {
+  const uint32_t rows = s.rows, cols = s.cols;
   if (t->ndims == (cols ? 2u : 1u) && t->dims[0] == rows && (!cols || t->dims[1] == cols))
     return BQ_OK;
   if (t->ndims > 2)
@@ -144,17 +168,21 @@ static bq_status check_shape(const bq_config *c, const slot_facts *f, const bq_t
                  t->name, t->name_bytes, t->dims[0], t->ndims == 2 ? t->dims[1] : 1, rows, cols);
 }
 
+void bq_bind_begin(bq_binding *out, const bq_config *config) {
+  *out = (bq_binding){.config = config};
+  bq_layer_kind_make(config, &out->kind);
+}
+
 bq_status bq_bind(bq_binding *b, const bq_tensor_name *t, uint32_t *slot, bq_error *err) {
   uint32_t found = 0;
   bq_status status = find_slot(b->config, t, &found, err);
   if (status) return status;
-  const slot_facts *f = facts_of(found);
-  if (!may_exist(b->config, f->presence))
+  if (!may_exist(b, found))
     return bq_fail(err, BQ_SHAPE, t->at, "a model of this configuration has no tensor \"%S\"",
                    t->name, t->name_bytes);
   if (taken(b, found))
     return bq_fail(err, BQ_FORMAT, t->at, "tensor \"%S\" appears twice", t->name, t->name_bytes);
-  status = check_shape(b->config, f, t, err);
+  status = check_shape(shape_of(b->config, found), t, err);
   if (status) return status;
   b->taken[found / 8] |= (uint8_t)(1u << found % 8);
   *slot = found;
@@ -164,11 +192,11 @@ bq_status bq_bind(bq_binding *b, const bq_tensor_name *t, uint32_t *slot, bq_err
 bq_status bq_bind_complete(const bq_binding *b, uint64_t at, bq_error *err) {
   const uint32_t n = bq_slots_of(b->config);
   for (uint32_t slot = 0; slot < n; slot++) {
-    const slot_facts *f = facts_of(slot);
-    if (taken(b, slot) || !must_exist(b->config, f->presence)) continue;
+    if (taken(b, slot) || !must_exist(b, slot)) continue;
     if (slot < BQ_OTHER_SLOTS)
-      return bq_fail(err, BQ_SHAPE, at, "tensor \"%s\" is missing", f->name);
-    return bq_fail(err, BQ_SHAPE, at, "tensor \"h.%u.%s\" is missing", layer_of(slot), f->name);
+      return bq_fail(err, BQ_SHAPE, at, "tensor \"%s\" is missing", other_slots[slot].name);
+    return bq_fail(err, BQ_SHAPE, at, "tensor \"h.%u.%s.weight\" is missing", layer_of(slot),
+                   modules[module_of(slot)].name);
   }
   return BQ_OK;
 }
@@ -182,22 +210,28 @@ uint32_t bq_slot_stage(const bq_config *c, uint32_t slot) {
   return slot < FIRST_STAGE_SLOTS ? 0 : 1 + c->layers;
 }
 
-bool bq_slot_is_vector(uint32_t slot) { return facts_of(slot)->cols == NONE; }
-
-/* The member of bq_model or bq_layer that the slot stands for. */
-static void *member_of(bq_model *model, uint32_t slot) {
-  uint8_t *home = slot < BQ_OTHER_SLOTS ? (uint8_t *)model
-                                        : (uint8_t *)&model->layers[layer_of(slot)];
-  return home + facts_of(slot)->member;
+bool bq_slot_is_vector(uint32_t slot) {
+  if (slot < BQ_OTHER_SLOTS) return other_slots[slot].cols == NONE;
+  return is_bias(slot) || modules[module_of(slot)].cols == NONE;
 }
 
-bq_matrix *bq_slot_matrix(bq_model *model, uint32_t slot) { return member_of(model, slot); }
+bq_matrix *bq_slot_matrix(bq_model *model, uint32_t slot) {
+  if (slot < BQ_OTHER_SLOTS)
+    return (bq_matrix *)(void *)((uint8_t *)model + other_slots[slot].member);
+  return &model->layers[layer_of(slot)].module[module_of(slot)].w;
+}
+
+/* Where the vector's address is kept, unless it is the weight of a layer's norm. */
+static const float **vector_of(bq_model *model, uint32_t slot) {
+  if (slot < BQ_OTHER_SLOTS)
+    return (const float **)(void *)((uint8_t *)model + other_slots[slot].member);
+  return &model->layers[layer_of(slot)].module[module_of(slot)].b;
+}
 
 void bq_slot_fill(bq_model *model, uint32_t slot, const bq_matrix *weights) {
-  void *home = member_of(model, slot);
-  if (bq_slot_is_vector(slot))
-    *(const float **)home = (const float *)(const void *)weights->data;
-  else *(bq_matrix *)home = *weights;
+  const bool layer_weight = slot >= BQ_OTHER_SLOTS && !is_bias(slot);
+  if (layer_weight || !bq_slot_is_vector(slot)) *bq_slot_matrix(model, slot) = *weights;
+  else *vector_of(model, slot) = (const float *)(const void *)weights->data;
 }
 
 void bq_bind_finish(bq_model *model) {

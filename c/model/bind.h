@@ -8,7 +8,8 @@
 
 #include "model/model.h"
 
-enum { BQ_LAYERS_MAX = 1024, BQ_LAYER_SLOTS = 18, BQ_OTHER_SLOTS = 6 };
+/* Slots of a layer: the weight, then the bias of each module. */
+enum { BQ_LAYERS_MAX = 1024, BQ_LAYER_SLOTS = 2 * BQ_MODULES, BQ_OTHER_SLOTS = 6 };
 #define BQ_SLOTS_MAX (BQ_LAYERS_MAX * BQ_LAYER_SLOTS + BQ_OTHER_SLOTS)
 
 /* A tensor as its file announces it. */
@@ -20,12 +21,14 @@ typedef struct bq_tensor_name {
   uint64_t at; /* file offset of the announcement, or BQ_NO_OFFSET */
 } bq_tensor_name;
 
-/* Which slots are taken. Zeroed but for the configuration to start. */
+/* Which slots are taken. */
 typedef struct bq_binding {
   const bq_config *config;
+  bq_layer_kind kind; /* of its layers */
   uint8_t taken[(BQ_SLOTS_MAX + 7) / 8];
 } bq_binding;
 
+void bq_bind_begin(bq_binding *out, const bq_config *config);
 /* Finds and takes the tensor's slot. FORMAT: unknown or repeated name. SHAPE: not what the
  * configuration asks for. */
 bq_status bq_bind(bq_binding *binding, const bq_tensor_name *tensor, uint32_t *slot, bq_error *err);

@@ -1,4 +1,4 @@
-/* The inside of a model: configuration, weights in named slots, tokenizer, what has arrived.
+/* The inside of a model: configuration, weights in slots, tokenizer, what has arrived.
  *
  * Made by the loader in one block of memory and immutable for everyone else, but for `ready`,
  * which only grows: a weight may be read once its stage is ready (model/ready.h). */
@@ -6,19 +6,18 @@
 #define BQ_MODEL_H
 
 #include "bq.h"
+#include "model/program.h"
 #include "model/ready.h"
 
-/* Vectors are f32 whatever the file stored; NULL where the model has none. */
+/* Vectors are f32 whatever the file stored. */
+typedef struct bq_weights {
+  bq_matrix w;    /* of a norm: one row; data NULL: there is none */
+  const float *b; /* [rows of w], of a norm [cols]; NULL: there is none */
+} bq_weights;
+
 typedef struct bq_layer {
-  const float *ln1_w, *ln1_b; /* [hidden] */
-  const float *ln2_w, *ln2_b; /* [hidden] */
-  bq_matrix q;                /* [heads * head_dim][hidden] */
-  bq_matrix k, v;             /* [kv_heads * head_dim][hidden] */
-  bq_matrix o;                /* [hidden][heads * head_dim] */
-  bq_matrix gate;             /* [ffn][hidden]; data NULL when not gated */
-  bq_matrix up;               /* [ffn][hidden] */
-  bq_matrix down;             /* [hidden][ffn] */
-  const float *q_b, *k_b, *v_b, *o_b, *gate_b, *up_b, *down_b; /* [rows] */
+  const bq_layer_kind *kind;
+  bq_weights module[BQ_MODULES]; /* those that a step of its kind uses */
 } bq_layer;
 
 /* A section's payload, in place. */
@@ -38,6 +37,7 @@ struct bq_model {
   bq_matrix wte;        /* [vocab][hidden] */
   bq_matrix wpe;        /* [context][hidden]; data NULL unless positions are learned */
   bq_layer *layers;     /* [config.layers] */
+  bq_layer_kind *kinds; /* [1] */
   const float *ln_f_w, *ln_f_b; /* [hidden] */
   bq_matrix head;       /* [vocab][hidden]; the same data as wte when tied */
   const float *head_b;  /* [vocab] or NULL */
@@ -47,5 +47,8 @@ struct bq_model {
   uint32_t ready;       /* stages: see model/ready.h */
   struct bq_pages *pages; /* model/pages.h; NULL: all weights stay in memory */
 };
+
+/* Makes the program of the layers from the configuration. model->layers and model->kinds are there. */
+void bq_model_program(bq_model *model);
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "model/model.h"
 
-enum { BQ_PAGE_SLOTS = 2, BQ_PAGE_ROWS = 32, BQ_LAYER_MATRICES = 7 };
+enum { BQ_PAGE_SLOTS = 2, BQ_PAGE_ROWS = 32 };
 #define BQ_NO_UNIT UINT32_MAX
 
 typedef enum bq_page_state { BQ_PAGE_EMPTY, BQ_PAGE_LOADING, BQ_PAGE_FILLED } bq_page_state;
@@ -30,7 +30,7 @@ typedef struct bq_page_unit {
   uint32_t layer;         /* config.layers: a part of the head */
   uint32_t row0, rows;    /* of the head */
   uint32_t n_parts;       /* of a layer */
-  bq_page_part parts[BQ_LAYER_MATRICES];
+  bq_page_part *parts;
 } bq_page_unit;
 
 typedef struct bq_page_slot {
@@ -54,6 +54,7 @@ typedef struct bq_page_rows {
 typedef struct bq_pages {
   bq_page_unit *units; /* [n_units] */
   uint32_t n_units;
+  bq_page_part *parts; /* of all units, one unit's after the other's */
   uint32_t *next_unit; /* [layers + 1]: first unit of this layer or a later one, or n_units; the last
                         * is for the head */
   bq_page_slot slots[BQ_PAGE_SLOTS];

@@ -1,10 +1,27 @@
-/* The forward pass of one transformer block over one batch of tokens, of the embedding and of
- * the head: norms, attention with KV cache and MLP put together from kernel slots. Rows are
- * tokens, shapes as in bq_scratch. */
+/* Walks the program of a layer (model/program.h) over one batch of tokens, step by step, in slices:
+ * norms, products, attention and MLP put together from kernel slots. Also the embedding and the head,
+ * which are no layer's. Rows are tokens. */
 #include "core/fmath.h"
 #include "session/session.h"
 
 /* --- a job: one layer, or the head, over one batch --------------------------------------------- */
+
+typedef struct job {
+  const bq_session *s;
+  uint32_t batch_at, position, tokens; /* the batch's first token, in the window and of all; tokens in the batch */
+  float *buffer[BQ_BUFFERS]; /* [tokens][cols] */
+  uint32_t cols[BQ_BUFFERS];
+  const bq_matrix *head;     /* or a part of its rows, from row0 on */
+  uint32_t row0;
+} job;
+
+/* A job at one layer. */
+typedef struct place {
+  const job *j;
+  const bq_session *s;
+  const bq_layer *w;
+  uint32_t layer;
+} place;
 
 /* y[tokens][rows] = batch * w^T + bias */
 typedef struct product {
@@ -17,58 +34,42 @@ typedef struct product {
 typedef struct linear {
   const float *x;
   size_t cols;
-  const float *norm_w, *norm_b; /* the input is normed first; NULL: it is not */
-  product list[3];
+  bool normed; /* the input is normed first */
+  const float *norm_w, *norm_b;
+  product list[BQ_STEP_MODULES];
   size_t n;
   float *residual; /* [tokens][rows], what list[0] is added to; or NULL */
   bool activate;   /* list[0] = act(list[0]) * list[1] */
   bq_stage stage;
 } linear;
 
-enum { QKV, O, IN, DOWN, HEAD, LINEARS };
-/* Parts of a job: the input of each linear, the linears, and what lies between them. */
-enum { PREPARE, MULTIPLY = PREPARE + LINEARS, STORE = MULTIPLY + LINEARS, ATTEND };
-
-typedef struct job {
-  const bq_session *s;
-  uint32_t layer;
-  uint32_t batch_at, position, tokens; /* the batch's first token, in the window and of all; tokens in the batch */
-  const bq_matrix *head;     /* or a part of its rows, from row0 on */
-  uint32_t row0;
-} job;
-
 static linear head_of(const job *j) {
   const bq_session *s = j->s;
   const bq_model *m = s->model;
   const size_t hidden = m->config.hidden;
-  return (linear){s->x + (s->win_len - 1) * hidden, hidden, m->ln_f_w, m->ln_f_b,
-                  {{j->head, m->head_b ? m->head_b + j->row0 : NULL, s->logits + j->row0}},
-                  1, NULL, false, BQ_STAGE_HEAD};
+  const float *bias = m->head_b ? m->head_b + j->row0 : NULL;
+  return (linear){.x = s->x + (s->win_len - 1) * hidden, .cols = hidden, .normed = true,
+                  .norm_w = m->ln_f_w, .norm_b = m->ln_f_b,
+                  .list = {{j->head, bias, s->logits + j->row0}}, .n = 1, .stage = BQ_STAGE_HEAD};
 }
 
-static linear linear_of(const job *j, uint32_t which) {
-  if (which == HEAD) return head_of(j); /* of no layer */
-  const bq_session *s = j->s;
-  const bq_config *c = &s->model->config;
-  const bq_layer *w = &s->model->layers[j->layer];
-  const bq_scratch *b = &s->scratch;
-  float *x = s->x + (size_t)j->batch_at * c->hidden;
-  const product gate = {&w->gate, w->gate_b, b->gate}, up = {&w->up, w->up_b, b->up};
-  switch (which) {
-  case QKV:
-    return (linear){x, c->hidden, w->ln1_w, w->ln1_b,
-                    {{&w->q, w->q_b, b->q}, {&w->k, w->k_b, b->k}, {&w->v, w->v_b, b->v}},
-                    3, NULL, false, BQ_STAGE_QKV};
-  case O:
-    return (linear){b->mix, (size_t)c->heads * c->head_dim, NULL, NULL, {{&w->o, w->o_b, b->out}},
-                    1, x, false, BQ_STAGE_O};
-  case IN:
-    return (linear){x, c->hidden, w->ln2_w, w->ln2_b, {c->gated ? gate : up, up},
-                    c->gated ? 2 : 1, NULL, true, BQ_STAGE_ACTIVATE};
-  default: /* DOWN */
-    return (linear){c->gated ? b->gate : b->up, c->ffn, NULL, NULL,
-                    {{&w->down, w->down_b, b->out}}, 1, x, false, BQ_STAGE_DOWN};
+static linear linear_of(const place *p, const bq_step *step) {
+  const job *j = p->j;
+  linear l = {.x = j->buffer[step->in], .cols = j->cols[step->in], .n = step->n,
+              .residual = step->then == BQ_THEN_ADD ? j->buffer[BQ_BUFFER_X] : NULL,
+              .activate = step->then == BQ_THEN_ACTIVATE,
+              .stage = step->then == BQ_THEN_ACTIVATE ? BQ_STAGE_ACTIVATE : (bq_stage)step->stage};
+  if (step->norm != BQ_NO_MODULE) {
+    const bq_weights *norm = &p->w->module[step->norm];
+    l.normed = true;
+    l.norm_w = (const float *)(const void *)norm->w.data;
+    l.norm_b = norm->b;
   }
+  for (uint32_t i = 0; i < step->n; i++) {
+    const bq_weights *m = &p->w->module[step->module[i]];
+    l.list[i] = (product){&m->w, m->b, j->buffer[step->out[i]]};
+  }
+  return l;
 }
 
 /* --- inputs --------------------------------------------------------------------------------- */
@@ -94,8 +95,8 @@ static void norm_rows(const bq_session *s, const linear *l, size_t from, size_t 
 static void prepare(const bq_session *s, const linear *l, size_t from, size_t to, float *norm,
                     uint8_t *panel) {
   const bq_kernels *k = s->model->kernels;
-  const float *x = l->norm_w ? norm : l->x;
-  if (l->norm_w) norm_rows(s, l, from, to, norm);
+  const float *x = l->normed ? norm : l->x;
+  if (l->normed) norm_rows(s, l, from, to, norm);
   if (quantized(l))
     k->quantize(x + from * l->cols, l->cols, l->cols, to - from,
                 panel + k->panel_bytes(l->cols, from));
@@ -170,9 +171,9 @@ static void activate(const bq_session *s, const linear *l, size_t tokens, size_t
 
 /* The same rows of gate and up, so that a slice can join its own: when it has no more to multiply, to
  * keep the two stages apart. What it was given grows together to a few runs. */
-static void run_gate(const job *j, const linear *l, const bq_batch *batch, size_t slice,
+static void run_gate(const place *p, const linear *l, const bq_batch *batch, size_t slice,
                      size_t slices) {
-  const bq_session *s = j->s;
+  const bq_session *s = p->s;
   enum { RUNS = 8 };
   size_t runs[RUNS][2], n = 0;
   bq_share share = bq_share_of(s, slice, slices, row_groups(l->list[0].w), grain_of(s, batch));
@@ -184,31 +185,32 @@ static void run_gate(const job *j, const linear *l, const bq_batch *batch, size_
     else if (n == RUNS) activate(s, l, batch->tokens, share.from, share.to);
     else runs[n][0] = share.from, runs[n++][1] = share.to;
   }
-  if (slice == 0) bq_mark(s, BQ_STAGE_MLP_IN, j->layer);
+  if (slice == 0) bq_mark(s, BQ_STAGE_MLP_IN, p->layer);
   for (size_t i = 0; i < n; i++) activate(s, l, batch->tokens, runs[i][0], runs[i][1]);
 }
 
-static bq_stage multiply_slice(const job *j, const linear *l, size_t slice, size_t slices) {
-  const bq_session *s = j->s;
+static bq_stage multiply_slice(const place *at, const linear *l, size_t slice, size_t slices) {
+  const bq_session *s = at->s;
+  const job *j = at->j;
   const size_t own = prepares_alone(j) ? slice : 0;
   float *norm = s->scratch.norm + own * s->model->config.hidden;
   uint8_t *panel = s->scratch.panel + own * s->scratch.panel_bytes;
   if (prepares_alone(j)) {
     prepare(s, l, 0, 1, norm, panel);
-    if (slice == 0) bq_mark(s, BQ_STAGE_NORM, j->layer);
+    if (slice == 0) bq_mark(s, BQ_STAGE_NORM, at->layer);
   }
-  const bq_batch batch = {l->norm_w ? norm : l->x, l->cols, panel, j->tokens};
+  const bq_batch batch = {l->normed ? norm : l->x, l->cols, panel, j->tokens};
   if (!l->activate) multiply(s, l, &batch, slice, slices);
-  else run_gate(j, l, &batch, slice, slices);
+  else run_gate(at, l, &batch, slice, slices);
   return l->stage;
 }
 
 /* --- attention ------------------------------------------------------------------------------ */
 
-static bq_kv_view kv_head(const job *j, uint32_t head) {
-  const bq_session *s = j->s;
+static bq_kv_view kv_head(const place *p, uint32_t head) {
+  const bq_session *s = p->s;
   const bq_config *c = &s->model->config;
-  size_t plane = (size_t)j->layer * c->kv_heads + head;
+  size_t plane = (size_t)p->layer * c->kv_heads + head;
   return (bq_kv_view){s->kv.data + plane * s->kv.head_bytes, s->options.context, c->head_dim};
 }
 
@@ -222,42 +224,45 @@ static void rotate(const job *j, float *x, size_t stride) {
 }
 
 /* Query heads, then KV heads: one of all. */
-static void store_head(const job *j, size_t i) {
-  const bq_session *s = j->s;
+static void store_head(const place *p, size_t i) {
+  const job *j = p->j;
+  const bq_session *s = p->s;
   const bq_config *c = &s->model->config;
-  const size_t dim = c->head_dim, q_dim = c->heads * dim, kv_dim = c->kv_heads * dim;
+  const size_t dim = c->head_dim;
   if (i < c->heads) {
-    rotate(j, s->scratch.q + i * dim, q_dim);
+    rotate(j, j->buffer[BQ_BUFFER_Q] + i * dim, j->cols[BQ_BUFFER_Q]);
     return;
   }
-  const size_t at = (i - c->heads) * dim;
-  const bq_kv_view kv = kv_head(j, (uint32_t)(i - c->heads));
-  rotate(j, s->scratch.k + at, kv_dim);
-  s->model->kernels->kv_store[s->options.kv_type](&kv, j->position, j->tokens, s->scratch.k + at,
-                                                  s->scratch.v + at, kv_dim);
+  const size_t at = (i - c->heads) * dim, stride = j->cols[BQ_BUFFER_K];
+  const bq_kv_view kv = kv_head(p, (uint32_t)(i - c->heads));
+  float *k = j->buffer[BQ_BUFFER_K] + at;
+  rotate(j, k, stride);
+  s->model->kernels->kv_store[s->options.kv_type](&kv, j->position, j->tokens, k,
+                                                  j->buffer[BQ_BUFFER_V] + at, stride);
 }
 
-static bq_stage store_slice(const job *j, size_t slice, size_t slices) {
-  const bq_config *c = &j->s->model->config;
+static bq_stage store_slice(const place *p, size_t slice, size_t slices) {
+  const bq_config *c = &p->s->model->config;
   const size_t total = (size_t)c->heads + c->kv_heads;
-  for (bq_share share = bq_share_of(j->s, slice, slices, total, 1); bq_share_next(&share);)
-    for (size_t i = share.from; i < share.to; i++) store_head(j, i);
+  for (bq_share share = bq_share_of(p->s, slice, slices, total, 1); bq_share_next(&share);)
+    for (size_t i = share.from; i < share.to; i++) store_head(p, i);
   return BQ_STAGE_KV;
 }
 
 /* Rows from...to - 1 of all (token, query head), ordered by KV head, then token: so most that meet the
  * same keys and values come together. */
-static void attend_rows(const job *j, size_t from, size_t to, uint8_t *scratch) {
-  const bq_session *s = j->s;
+static void attend_rows(const place *p, size_t from, size_t to, uint8_t *scratch) {
+  const bq_session *s = p->s;
+  const job *j = p->j;
   const bq_config *c = &s->model->config;
   const size_t dim = c->head_dim, group = c->heads / c->kv_heads, rows = group * j->tokens;
   for (uint32_t h = 0; h < c->kv_heads; h++) {
     const size_t first = h * rows, at = h * group * dim;
     if (to <= first || from >= first + rows) continue;
-    const bq_attend_job attend = {.kv = kv_head(j, h),
-                                  .q = s->scratch.q + at,
-                                  .y = s->scratch.mix + at,
-                                  .stride = c->heads * dim,
+    const bq_attend_job attend = {.kv = kv_head(p, h),
+                                  .q = j->buffer[BQ_BUFFER_Q] + at,
+                                  .y = j->buffer[BQ_BUFFER_MIX] + at,
+                                  .stride = j->cols[BQ_BUFFER_Q],
                                   .heads = group,
                                   .position = j->position,
                                   .row0 = from > first ? from - first : 0,
@@ -268,46 +273,72 @@ static void attend_rows(const job *j, size_t from, size_t to, uint8_t *scratch) 
   }
 }
 
-static bq_stage attend_slice(const job *j, size_t slice, size_t slices) {
-  const bq_session *s = j->s;
+static bq_stage attend_slice(const place *p, size_t slice, size_t slices) {
+  const bq_session *s = p->s;
   uint8_t *scratch = s->scratch.attend + slice * s->scratch.attend_bytes;
-  const size_t total = (size_t)s->model->config.heads * j->tokens;
+  const size_t total = (size_t)s->model->config.heads * p->j->tokens;
   /* For one token each slice has all of its share at once: queries that meet the same keys stay together. */
-  const size_t grain = j->tokens == 1 ? (total + slices - 1) / slices : 1;
+  const size_t grain = p->j->tokens == 1 ? (total + slices - 1) / slices : 1;
   for (bq_share share = bq_share_of(s, slice, slices, total, grain); bq_share_next(&share);)
-    attend_rows(j, share.from, share.to, scratch);
+    attend_rows(p, share.from, share.to, scratch);
   return BQ_STAGE_ATTEND;
 }
 
 /* --- layers ----------------------------------------------------------------------------------- */
 
-static bq_stage run_part(void *arg, uint32_t layer, uint32_t part, size_t slice, size_t slices) {
-  job j = *(const job *)arg;
-  j.layer = layer;
-  if (part == STORE) return store_slice(&j, slice, slices);
-  if (part == ATTEND) return attend_slice(&j, slice, slices);
-  const linear l = linear_of(&j, part % MULTIPLY);
-  if (part >= MULTIPLY) return multiply_slice(&j, &l, slice, slices);
-  prepare_slice(&j, &l, slice, slices);
+static bq_stage run_part(const void *arg, uint32_t layer, uint32_t part, size_t slice,
+                         size_t slices) {
+  const job *j = arg;
+  const place p = {j, j->s, &j->s->model->layers[layer], layer};
+  const bq_step *step = &p.w->kind->steps[part & ~(uint32_t)BQ_PREPARE];
+  switch ((bq_op)step->op) {
+  case BQ_OP_STORE: return store_slice(&p, slice, slices);
+  case BQ_OP_ATTEND: return attend_slice(&p, slice, slices);
+  case BQ_OP_LINEAR: break;
+  }
+  const linear l = linear_of(&p, step);
+  if (!(part & BQ_PREPARE)) return multiply_slice(&p, &l, slice, slices);
+  prepare_slice(j, &l, slice, slices);
   return BQ_STAGE_NORM;
 }
 
+static const bq_parts *parts_of(const void *arg, uint32_t layer) {
+  const job *j = arg;
+  const bq_layer_kind *kind = j->s->model->layers[layer].kind;
+  return prepares_alone(j) ? &kind->alone : &kind->batch;
+}
+
 void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next) {
-  static const uint8_t parts[] = {PREPARE + QKV,  MULTIPLY + QKV,  STORE,
-                                  ATTEND,         PREPARE + O,     MULTIPLY + O,
-                                  PREPARE + IN,   MULTIPLY + IN,   PREPARE + DOWN,
-                                  MULTIPLY + DOWN};
-  static const uint8_t alone[] = {MULTIPLY + QKV, STORE,         ATTEND,
-                                  MULTIPLY + O,   MULTIPLY + IN, MULTIPLY + DOWN};
+  const bq_config *c = &s->model->config;
   job j = {.s = s, .batch_at = s->batch_at, .position = s->win_start + s->batch_at, .tokens = tokens};
-  if (prepares_alone(&j)) bq_run_parts(s, run_part, &j, alone, sizeof alone, next);
-  else bq_run_parts(s, run_part, &j, parts, sizeof parts, next);
+  for (uint32_t i = 0; i < BQ_BUFFERS; i++) {
+    j.buffer[i] = s->scratch.buffer[i];
+    j.cols[i] = bq_buffer_cols(c, (bq_buffer)i);
+  }
+  j.buffer[BQ_BUFFER_X] = s->x + (size_t)s->batch_at * c->hidden;
+  bq_run_job(s, &(bq_job){run_part, parts_of, &j, next});
+}
+
+/* --- the head --------------------------------------------------------------------------------- */
+
+static bq_stage run_head_part(const void *arg, uint32_t layer, uint32_t part, size_t slice,
+                              size_t slices) {
+  (void)part;
+  const job *j = arg;
+  const place p = {j, j->s, NULL, layer};
+  const linear l = head_of(j);
+  return multiply_slice(&p, &l, slice, slices);
+}
+
+static const bq_parts *head_parts(const void *arg, uint32_t layer) {
+  (void)arg, (void)layer;
+  static const bq_parts alone = {.n = 1};
+  return &alone;
 }
 
 void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0) {
-  static const uint8_t alone[] = {MULTIPLY + HEAD};
-  job j = {.s = s, .tokens = 1, .head = head, .row0 = row0};
-  bq_run_parts(s, run_part, &j, alone, sizeof alone, NULL);
+  const job j = {.s = s, .tokens = 1, .head = head, .row0 = row0};
+  bq_run_job(s, &(bq_job){run_head_part, head_parts, &j, NULL});
 }
 
 bq_status bq_forward_embed(bq_session *s, bq_error *err) {

@@ -2,34 +2,33 @@
  * per part. */
 #include "session/session.h"
 
-typedef struct parts {
+typedef struct progress {
   bq_session *s;
-  bq_part_fn *fn;
-  void *arg;
-  const uint8_t *list;
-  size_t n;
-  bq_next_fn *next;
-  uint32_t layer; /* the first one */
+  const bq_job *job;
+  uint32_t layer; /* the first one; where each part is a run of its own, that of the run */
+  uint32_t part;  /* of such a run */
   bool more;
   bq_stage ended; /* of the part that slice 0 did last */
-} parts;
+} progress;
 
 /* Slice 0 decides whether there's more while others are still busy, all look behind the barrier. */
 static void run_all(void *arg, size_t slice, size_t slices) {
-  parts *p = arg;
+  progress *p = arg;
   const bq_parallel *parallel = &p->s->options.parallel;
+  const bq_job *job = p->job;
   for (uint32_t layer = p->layer;; layer++) {
-    for (size_t i = 0; i < p->n; i++) {
-      const bool last = i + 1 == p->n;
-      bq_stage stage = p->fn(p->arg, layer, p->list[i], slice, slices);
-      if (last && slice == 0) p->more = p->next && p->next(p->s);
+    const bq_parts *parts = job->parts(job->arg, layer);
+    for (size_t i = 0; i < parts->n; i++) {
+      const bool last = i + 1 == parts->n;
+      bq_stage stage = job->fn(job->arg, layer, parts->list[i], slice, slices);
+      if (last && slice == 0) p->more = job->next && job->next(p->s);
       /* Without another layer the last wait is the run's own end. */
-      const bool wait = slices > 1 && (!last || p->next);
+      const bool wait = slices > 1 && (!last || job->next);
       if (wait) parallel->barrier(parallel->ctx, slice, slices);
       if (slice == 0 && (wait || slices == 1)) bq_mark(p->s, stage, layer);
       else if (slice == 0) p->ended = stage;
     }
-    if (!p->next || !p->more) return;
+    if (!job->next || !p->more) return;
   }
 }
 
@@ -56,15 +55,24 @@ bool bq_share_next(bq_share *share) {
 }
 
 static void run_one(void *arg, size_t slice, size_t slices) {
-  parts *p = arg;
-  bq_stage stage = p->fn(p->arg, p->layer, p->list[0], slice, slices);
+  progress *p = arg;
+  bq_stage stage = p->job->fn(p->job->arg, p->layer, p->part, slice, slices);
   if (slice == 0) p->ended = stage;
 }
 
-void bq_run_parts(bq_session *s, bq_part_fn *fn, void *arg, const uint8_t *list, size_t n,
-                  bq_next_fn *next) {
+static void run_layer(progress *p) {
+  const bq_parallel *parallel = &p->s->options.parallel;
+  const bq_parts *parts = p->job->parts(p->job->arg, p->layer);
+  for (size_t i = 0; i < parts->n; i++) {
+    p->part = parts->list[i];
+    parallel->run(parallel->ctx, run_one, p);
+    bq_mark(p->s, p->ended, p->layer);
+  }
+}
+
+void bq_run_job(bq_session *s, const bq_job *job) {
   const bq_parallel *parallel = &s->options.parallel;
-  parts p = {s, fn, arg, list, n, next, s->layer, false, BQ_STAGE_HOST};
+  progress p = {s, job, s->layer, 0, false, BQ_STAGE_HOST};
   if (parallel->threads == 1) {
     run_all(&p, 0, 1);
   } else if (parallel->barrier) {
@@ -73,10 +81,7 @@ void bq_run_parts(bq_session *s, bq_part_fn *fn, void *arg, const uint8_t *list,
   } else {
     do {
       p.layer = s->layer;
-      for (p.list = list; p.list < list + n; p.list++) {
-        parallel->run(parallel->ctx, run_one, &p);
-        bq_mark(s, p.ended, p.layer);
-      }
-    } while (next && next(s));
+      run_layer(&p);
+    } while (job->next && job->next(s));
   }
 }

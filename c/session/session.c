@@ -27,10 +27,12 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
 static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels *kernels,
                            const bq_session_options *o, uint64_t *kv_bytes) {
   bq_session session = {0}, *s = &session, *home = bq_arena_take(arena, 1, sizeof *home);
-  uint64_t q_dim = (uint64_t)c->heads * c->head_dim, kv_dim = (uint64_t)c->kv_heads * c->head_dim;
   const uint64_t threads = o->parallel.threads, rows = threads > o->batch ? threads : o->batch;
-  uint64_t widest = c->hidden > c->ffn ? c->hidden : c->ffn;
-  if (q_dim > widest) widest = q_dim;
+  uint64_t widest = 0;
+  for (uint32_t i = 0; i < BQ_BUFFERS; i++) {
+    const uint32_t cols = bq_buffer_cols(c, (bq_buffer)i);
+    if (cols > widest) widest = cols;
+  }
   if (widest > SIZE_MAX / 8) arena->overflow = true;
 
   s->tokens = bq_arena_take(arena, o->context, sizeof *s->tokens);
@@ -42,16 +44,14 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
   bq_scratch *w = &s->scratch;
   w->norm = bq_arena_take(arena, rows * c->hidden, sizeof(float));
   w->panel_bytes = (kernels->panel_bytes((size_t)widest, 1) + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
-  const uint64_t shared = kernels->panel_bytes((size_t)widest, o->batch);
-  const uint64_t own = threads * w->panel_bytes;
+  /* What a panel of many tokens takes is counted here, where sums can't wrap. */
+  const uint64_t groups = (o->batch + BQ_PANEL_TOKENS - 1) / BQ_PANEL_TOKENS;
+  const uint64_t group = kernels->panel_bytes((size_t)widest, BQ_PANEL_TOKENS);
+  const uint64_t shared = groups * group, own = threads * w->panel_bytes;
   w->panel = bq_arena_take(arena, shared > own ? shared : own, 1);
-  w->q = bq_arena_take(arena, o->batch * q_dim, sizeof(float));
-  w->k = bq_arena_take(arena, o->batch * kv_dim, sizeof(float));
-  w->v = bq_arena_take(arena, o->batch * kv_dim, sizeof(float));
-  w->mix = bq_arena_take(arena, o->batch * q_dim, sizeof(float));
-  w->gate = bq_arena_take(arena, c->gated ? (uint64_t)o->batch * c->ffn : 0, sizeof(float));
-  w->up = bq_arena_take(arena, (uint64_t)o->batch * c->ffn, sizeof(float));
-  w->out = bq_arena_take(arena, (uint64_t)o->batch * c->hidden, sizeof(float));
+  for (uint32_t i = BQ_BUFFER_X + 1; i < BQ_BUFFERS; i++)
+    w->buffer[i] = bq_arena_take(arena, o->batch * (uint64_t)bq_buffer_cols(c, (bq_buffer)i),
+                                 sizeof(float));
   const uint64_t attend = bq_attend_scratch(o->context, c->head_dim);
   w->attend_bytes = (size_t)(attend + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
   w->attend = bq_arena_take(arena, threads, attend > SIZE_MAX / 2 ? UINT64_MAX : w->attend_bytes);
@@ -146,8 +146,7 @@ bq_status bq_session_append(bq_session *s, uint32_t token, bq_error *err) {
   return BQ_OK;
 }
 
-static void add_work(bq_session *s, bq_stage stage, uint32_t position, uint32_t tokens) {
-  bq_work w = bq_session_work(s, stage, s->layer, position, tokens);
+static void add_work(bq_session *s, bq_work w) {
   s->work.weight_bytes += w.weight_bytes;
   s->work.kv_bytes += w.kv_bytes;
   s->work.macs += w.macs;
@@ -167,7 +166,7 @@ static bq_status embed(bq_session *s, bq_error *err) {
   if (s->embedded == s->win_len) return BQ_OK;
   bq_status status = bq_forward_embed(s, err);
   if (status != BQ_OK) return status;
-  add_work(s, BQ_STAGE_EMBED, s->win_start, s->win_len);
+  add_work(s, bq_session_work(s, BQ_STAGE_EMBED, 0, s->win_start, s->win_len));
   bq_mark(s, BQ_STAGE_EMBED, 0);
   return BQ_OK;
 }
@@ -200,8 +199,9 @@ static bool stopped(bq_session *s) {
 /* A slice is done: a layer, over a batch. */
 static void end_layer(bq_session *s) {
   const uint32_t tokens = batch_tokens(s);
-  for (bq_stage stage = BQ_STAGE_QKV; stage <= BQ_STAGE_DOWN; stage++)
-    add_work(s, stage, s->win_start + s->batch_at, tokens);
+  const bq_layer *layer = &s->model->layers[s->layer];
+  for (uint32_t i = 0; i < layer->kind->n; i++)
+    add_work(s, bq_step_work(s, layer, &layer->kind->steps[i], s->win_start + s->batch_at, tokens));
   s->batch_at += tokens;
   if (s->batch_at == s->win_len) {
     s->batch_at = 0;
@@ -246,7 +246,7 @@ static bq_status run_slices(bq_session *s, bq_error *err) {
     bool done;
     status = run_head(s, &done, err);
     if (status != BQ_OK || !done) return status;
-    add_work(s, BQ_STAGE_HEAD, end - 1, 1);
+    add_work(s, bq_session_work(s, BQ_STAGE_HEAD, 0, end - 1, 1));
     s->has_logits = true;
   }
   s->computed = end;

@@ -29,12 +29,7 @@ typedef struct bq_scratch {
   float *norm;    /* [batch or threads][hidden] */
   uint8_t *panel; /* quantized activations, for the widest matmul input */
   size_t panel_bytes; /* of one token */
-  float *q;       /* [batch][heads * head_dim] */
-  float *k, *v;   /* [batch][kv_heads * head_dim] */
-  float *mix;     /* [batch][heads * head_dim]: attention output */
-  float *gate;    /* [batch][ffn] */
-  float *up;      /* [batch][ffn] */
-  float *out;     /* [batch][hidden] */
+  float *buffer[BQ_BUFFERS]; /* [batch][bq_buffer_cols]; X is the session's own */
   uint8_t *attend; /* [threads][attend_bytes] */
   size_t attend_bytes;
 } bq_scratch;
@@ -101,12 +96,17 @@ bq_status bq_page_embedding(bq_session *s, uint32_t token, uint32_t position, fl
 bq_status bq_page_layer(const bq_session *s, bq_error *err); /* s->layer */
 bq_status bq_page_head(const bq_session *s, bq_matrix *part, uint32_t *row0, bq_error *err);
 
-/* parallel.c: `parts` of a job one after the other, each in slices; fn(arg, layer, part, slice, slices)
- * returns the stage that ends with it. A part may begin when all slices of the one before are done. After the last one
- * slice 0 asks `next` (NULL: no) whether to do all of it for another layer. */
-typedef bq_stage bq_part_fn(void *arg, uint32_t layer, uint32_t part, size_t slice, size_t slices);
-void bq_run_parts(bq_session *s, bq_part_fn *fn, void *arg, const uint8_t *parts, size_t n,
-                  bq_next_fn *next);
+/* parallel.c: the parts of a job one after the other, each in slices; fn(arg, layer, part, slice,
+ * slices) returns the stage that ends with it. A part may begin when all slices of the one before are
+ * done. After the last one slice 0 asks `next` (NULL: no) whether to go on with the parts of another
+ * layer. */
+typedef struct bq_job {
+  bq_stage (*fn)(const void *arg, uint32_t layer, uint32_t part, size_t slice, size_t slices);
+  const bq_parts *(*parts)(const void *arg, uint32_t layer);
+  const void *arg;
+  bq_next_fn *next;
+} bq_job;
+void bq_run_job(bq_session *s, const bq_job *job);
 
 /* A slice's share of a part's n things, given in runs from...to - 1: all slices together get each of them
  * once. Runs begin at multiples of `grain`. A part has but one such n and grain.
@@ -126,6 +126,10 @@ bool bq_share_next(bq_share *share);
 static inline void bq_mark(const bq_session *s, bq_stage stage, uint32_t layer) {
   if (s->options.trace.mark) s->options.trace.mark(s->options.trace.ctx, stage, layer);
 }
+
+/* work.c: of one step of a layer's program. */
+bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_step *step,
+                     uint32_t position, uint32_t tokens);
 
 /* sampler.c */
 uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, size_t n_recent,

@@ -15,47 +15,48 @@ static void add_rows(bq_work *work, const bq_matrix *m, uint64_t tokens) {
   work->weight_bytes += tokens * ((m->cols + f->block - 1) / f->block * f->block_bytes);
 }
 
-bq_work bq_session_work(const bq_session *s, bq_stage stage, uint32_t layer, uint32_t position,
-                        uint32_t tokens) {
-  const bq_model *m = s->model;
-  const bq_config *c = &m->config;
-  const bq_layer *w = &m->layers[layer < c->layers ? layer : 0];
+bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_step *step,
+                     uint32_t position, uint32_t tokens) {
+  const bq_config *c = &s->model->config;
   const bq_kv_type kv = s->options.kv_type;
-  const uint64_t seen = (uint64_t)position + tokens;
   bq_work work = {0};
-  switch (stage) {
-  case BQ_STAGE_EMBED:
-    add_rows(&work, &m->wte, tokens);
-    add_rows(&work, &m->wpe, tokens);
+  switch ((bq_op)step->op) {
+  case BQ_OP_LINEAR:
+    for (uint32_t i = 0; i < step->n; i++)
+      add_matrix(&work, &layer->module[step->module[i]].w, tokens);
     break;
-  case BQ_STAGE_QKV:
-    add_matrix(&work, &w->q, tokens);
-    add_matrix(&work, &w->k, tokens);
-    add_matrix(&work, &w->v, tokens);
-    break;
-  case BQ_STAGE_KV:
+  case BQ_OP_STORE:
     work.kv_bytes = c->kv_heads * bq_kv_bytes(kv, tokens, c->head_dim);
     break;
-  case BQ_STAGE_ATTEND: /* token t has position + t + 1 in sight */
-    work.kv_bytes = c->kv_heads * bq_kv_bytes(kv, seen, c->head_dim);
+  case BQ_OP_ATTEND: /* token t has position + t + 1 in sight */
+    work.kv_bytes = c->kv_heads * bq_kv_bytes(kv, (uint64_t)position + tokens, c->head_dim);
     work.macs = (tokens * (uint64_t)position + (uint64_t)tokens * (tokens + 1) / 2) * 2 * c->heads *
                 c->head_dim;
     break;
-  case BQ_STAGE_O:
-    add_matrix(&work, &w->o, tokens);
-    break;
-  case BQ_STAGE_MLP_IN:
-    add_matrix(&work, &w->gate, tokens);
-    add_matrix(&work, &w->up, tokens);
-    break;
-  case BQ_STAGE_DOWN:
-    add_matrix(&work, &w->down, tokens);
-    break;
-  case BQ_STAGE_HEAD:
+  }
+  return work;
+}
+
+static void add(bq_work *sum, bq_work work) {
+  sum->weight_bytes += work.weight_bytes;
+  sum->kv_bytes += work.kv_bytes;
+  sum->macs += work.macs;
+}
+
+bq_work bq_session_work(const bq_session *s, bq_stage stage, uint32_t layer, uint32_t position,
+                        uint32_t tokens) {
+  const bq_model *m = s->model;
+  const bq_layer *l = &m->layers[layer < m->config.layers ? layer : 0];
+  bq_work work = {0};
+  if (stage == BQ_STAGE_EMBED) {
+    add_rows(&work, &m->wte, tokens);
+    add_rows(&work, &m->wpe, tokens);
+  } else if (stage == BQ_STAGE_HEAD) {
     add_matrix(&work, &m->head, 1);
-    break;
-  default:
-    break;
+  } else {
+    for (uint32_t i = 0; i < l->kind->n; i++)
+      if (l->kind->steps[i].stage == stage)
+        add(&work, bq_step_work(s, l, &l->kind->steps[i], position, tokens));
   }
   return work;
 }

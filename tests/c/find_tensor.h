@@ -16,20 +16,16 @@ typedef struct found_tensor {
 } found_tensor;
 
 static inline found_tensor find_in_layer(const bq_layer *l, const char *part) {
-  const struct {
-    const char *name;
-    const bq_matrix *weight;
-    const float *vector, *bias;
-  } table[] = {{"ln1", NULL, l->ln1_w, l->ln1_b},     {"ln2", NULL, l->ln2_w, l->ln2_b},
-               {"attn.q", &l->q, NULL, l->q_b},       {"attn.k", &l->k, NULL, l->k_b},
-               {"attn.v", &l->v, NULL, l->v_b},       {"attn.o", &l->o, NULL, l->o_b},
-               {"mlp.gate", &l->gate, NULL, l->gate_b}, {"mlp.up", &l->up, NULL, l->up_b},
-               {"mlp.down", &l->down, NULL, l->down_b}};
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-    size_t n = strlen(table[i].name);
-    if (strncmp(part, table[i].name, n) != 0 || part[n] != '.') continue;
-    if (strcmp(part + n, ".bias") == 0) return (found_tensor){NULL, table[i].bias};
-    return (found_tensor){table[i].weight, table[i].vector};
+  static const char *const names[BQ_MODULES] = {
+      [BQ_LN1] = "ln1", [BQ_LN2] = "ln2", [BQ_Q] = "attn.q", [BQ_K] = "attn.k", [BQ_V] = "attn.v",
+      [BQ_O] = "attn.o", [BQ_GATE] = "mlp.gate", [BQ_UP] = "mlp.up", [BQ_DOWN] = "mlp.down"};
+  for (size_t i = 0; i < BQ_MODULES; i++) {
+    const size_t n = strlen(names[i]);
+    if (strncmp(part, names[i], n) != 0 || part[n] != '.') continue;
+    const bq_weights *m = &l->module[i];
+    if (strcmp(part + n, ".bias") == 0) return (found_tensor){NULL, m->b};
+    if (strncmp(names[i], "ln", 2) != 0) return (found_tensor){&m->w, NULL};
+    return (found_tensor){NULL, (const float *)(const void *)m->w.data};
   }
   return (found_tensor){NULL, NULL};
 }

@@ -36,7 +36,7 @@ static void check_model(const fixture *f, const bq_model *m) {
   CHECK_EQ(bq_model_config(m)->hidden, f->config.hidden);
   if (f->config.tied) CHECK(m->head.data == m->wte.data && m->head.rows == m->wte.rows);
   for (uint32_t i = 0; i < f->config.layers; i++)
-    CHECK(!m->layers[i].gate.data == !f->config.gated);
+    CHECK(!m->layers[i].module[BQ_GATE].w.data == !f->config.gated);
   CHECK(!m->wpe.data == (f->config.position != BQ_POSITION_LEARNED));
 }
 
@@ -167,11 +167,11 @@ static void test_neighbours(void) {
   bq_loader *loader;
   bq_model *m = fixture_load(&f, NULL, &loader);
   REQUIRE(m);
-  const bq_layer *l = &m->layers[1];
-  uint64_t q = bq_type_bytes(BQ_TYPE_BQ4_32, BQ_TILED, l->q.rows, l->q.cols);
-  uint64_t gate = bq_type_bytes(BQ_TYPE_BQ4_32, BQ_TILED, l->gate.rows, l->gate.cols);
-  CHECK(l->k.data == l->q.data + q && l->v.data == l->k.data + q);
-  CHECK(l->up.data == l->gate.data + gate);
+  const bq_weights *l = m->layers[1].module;
+  uint64_t q = bq_type_bytes(BQ_TYPE_BQ4_32, BQ_TILED, l[BQ_Q].w.rows, l[BQ_Q].w.cols);
+  uint64_t gate = bq_type_bytes(BQ_TYPE_BQ4_32, BQ_TILED, l[BQ_GATE].w.rows, l[BQ_GATE].w.cols);
+  CHECK(l[BQ_K].w.data == l[BQ_Q].w.data + q && l[BQ_V].w.data == l[BQ_K].w.data + q);
+  CHECK(l[BQ_UP].w.data == l[BQ_GATE].w.data + gate);
   bq_loader_free(loader);
   fixture_free(&f);
 }

@@ -12,6 +12,7 @@
 typedef struct tiny_model {
   bq_model model;
   bq_layer layers[4];
+  bq_layer_kind kinds[1];
   void *owned[256];
   size_t n_owned;
   uint32_t random;
@@ -45,6 +46,18 @@ static bq_matrix tiny_matrix(tiny_model *t, bq_type type, uint32_t rows, uint32_
   return (bq_matrix){data, rows, cols, type, &t->model.kernels->matrix[type]};
 }
 
+static bq_weights tiny_linear(tiny_model *t, bq_type type, uint32_t rows, uint32_t cols, bool bias) {
+  return (bq_weights){tiny_matrix(t, type, rows, cols),
+                      bias ? tiny_vector(t, rows, 0, 0.2f) : NULL};
+}
+
+static bq_weights tiny_norm(tiny_model *t) {
+  const bq_config *c = &t->model.config;
+  const float *w = tiny_vector(t, c->hidden, 1, 0.3f);
+  return (bq_weights){{.data = (const uint8_t *)(const void *)w, .rows = 1, .cols = c->hidden},
+                      c->norm == BQ_NORM_LAYER ? tiny_vector(t, c->hidden, 0, 0.1f) : NULL};
+}
+
 /* `config` needs layers (<= 4), hidden, heads, ffn, vocab, context; the rest has defaults.
  * Biases everywhere when `biases`. */
 static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_kernels *kernels,
@@ -60,28 +73,28 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
   t->random = 7;
   t->model.kernels = kernels;
   t->model.layers = t->layers;
+  t->model.kinds = t->kinds;
+  bq_model_program(&t->model);
   t->model.ready = BQ_READY_ALL(c->layers);
   const uint32_t d = c->hidden, q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
-#define TINY_BIAS(n) (biases ? tiny_vector(t, n, 0, 0.2f) : NULL)
   t->model.wte = tiny_matrix(t, type, c->vocab, d);
   if (c->position == BQ_POSITION_LEARNED) t->model.wpe = tiny_matrix(t, type, c->context, d);
   for (uint32_t i = 0; i < c->layers; i++) {
-    bq_layer *l = &t->layers[i];
-    *l = (bq_layer){
-        .ln1_w = tiny_vector(t, d, 1, 0.3f), .ln1_b = c->norm == BQ_NORM_LAYER ? tiny_vector(t, d, 0, 0.1f) : NULL,
-        .ln2_w = tiny_vector(t, d, 1, 0.3f), .ln2_b = c->norm == BQ_NORM_LAYER ? tiny_vector(t, d, 0, 0.1f) : NULL,
-        .q = tiny_matrix(t, type, q, d), .k = tiny_matrix(t, type, kv, d),
-        .v = tiny_matrix(t, type, kv, d), .o = tiny_matrix(t, type, d, q),
-        .up = tiny_matrix(t, type, c->ffn, d), .down = tiny_matrix(t, type, d, c->ffn),
-        .q_b = TINY_BIAS(q), .k_b = TINY_BIAS(kv), .v_b = TINY_BIAS(kv), .o_b = TINY_BIAS(d),
-        .gate_b = TINY_BIAS(c->ffn), .up_b = TINY_BIAS(c->ffn), .down_b = TINY_BIAS(d)};
-    if (c->gated) l->gate = tiny_matrix(t, type, c->ffn, d);
+    bq_weights *m = t->layers[i].module;
+    m[BQ_LN1] = tiny_norm(t);
+    m[BQ_LN2] = tiny_norm(t);
+    m[BQ_Q] = tiny_linear(t, type, q, d, biases);
+    m[BQ_K] = tiny_linear(t, type, kv, d, biases);
+    m[BQ_V] = tiny_linear(t, type, kv, d, biases);
+    m[BQ_O] = tiny_linear(t, type, d, q, biases);
+    m[BQ_UP] = tiny_linear(t, type, c->ffn, d, biases);
+    m[BQ_DOWN] = tiny_linear(t, type, d, c->ffn, biases);
+    if (c->gated) m[BQ_GATE] = tiny_linear(t, type, c->ffn, d, biases);
   }
   t->model.ln_f_w = tiny_vector(t, d, 1, 0.3f);
   t->model.ln_f_b = c->norm == BQ_NORM_LAYER ? tiny_vector(t, d, 0, 0.1f) : NULL;
   t->model.head = c->tied ? t->model.wte : tiny_matrix(t, type, c->vocab, d);
-  t->model.head_b = TINY_BIAS(c->vocab);
-#undef TINY_BIAS
+  t->model.head_b = biases ? tiny_vector(t, c->vocab, 0, 0.2f) : NULL;
 }
 
 static void tiny_free(tiny_model *t) {

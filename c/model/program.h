@@ -1,0 +1,79 @@
+/* What a layer computes, said as steps: made at load from the configuration alone, walked by
+ * session/forward.c, and asked by whoever wants to know which weights a layer has (binding, paging,
+ * the count of work). A layer's *kind* is its steps and what its attention sees; the layers of one
+ * model may be of several kinds.
+ *
+ * Values flow between buffers, [tokens of a batch][columns] each. A step begins when all threads are
+ * done with the one before. */
+#ifndef BQ_PROGRAM_H
+#define BQ_PROGRAM_H
+
+#include "bq.h"
+
+/* Modules of a layer: a matrix or the weight of a norm, and a bias. Their names and shapes: bind.c. */
+typedef enum bq_module {
+  BQ_LN1, BQ_Q, BQ_K, BQ_V, BQ_O, BQ_LN2, BQ_GATE, BQ_UP, BQ_DOWN,
+  BQ_MODULES,
+  BQ_NO_MODULE = BQ_MODULES
+} bq_module;
+
+typedef enum bq_buffer {
+  BQ_BUFFER_X,    /* [hidden]: goes from layer to layer */
+  BQ_BUFFER_Q,    /* [heads * head_dim] */
+  BQ_BUFFER_K,    /* [kv_heads * head_dim] */
+  BQ_BUFFER_V,    /* [kv_heads * head_dim] */
+  BQ_BUFFER_MIX,  /* [heads * head_dim]: what attention gives */
+  BQ_BUFFER_GATE, /* [ffn]; none in a model without gates */
+  BQ_BUFFER_UP,   /* [ffn] */
+  BQ_BUFFER_OUT,  /* [hidden] */
+  BQ_BUFFERS
+} bq_buffer;
+
+/* Columns of a buffer. */
+uint32_t bq_buffer_cols(const bq_config *config, bq_buffer buffer);
+
+typedef enum bq_op {
+  BQ_OP_LINEAR, /* out[i] = norm(in) * module[i]^T + bias; then what `then` says */
+  BQ_OP_STORE,  /* Q and K rotated; K and V into the cache */
+  BQ_OP_ATTEND  /* MIX = attention of Q over the cache */
+} bq_op;
+
+/* What a row group of a LINEAR goes on with, without waiting for others. */
+typedef enum bq_then {
+  BQ_THEN_NOTHING,
+  BQ_THEN_ACTIVATE, /* out[0] = act(out[0]), times out[1] where there is one */
+  BQ_THEN_ADD       /* X += out[0] */
+} bq_then;
+
+enum { BQ_STEP_MODULES = 3, BQ_STEPS_MAX = 16, BQ_PREPARE = 0x80 };
+
+typedef struct bq_step {
+  uint8_t op, stage; /* stage: the one that its weights are counted in */
+  uint8_t in;        /* buffer */
+  uint8_t norm;      /* the input is normed with this module first; BQ_NO_MODULE: it is not */
+  uint8_t then;
+  uint8_t n;         /* modules of a LINEAR, all of as many columns as the input has */
+  uint8_t module[BQ_STEP_MODULES], out[BQ_STEP_MODULES];
+} bq_step;
+
+/* Parts, one after the other with a barrier between them: the number of a step; with BQ_PREPARE only
+ * its input is made, for all threads. */
+typedef struct bq_parts {
+  uint8_t list[2 * BQ_STEPS_MAX];
+  uint8_t n;
+} bq_parts;
+
+typedef struct bq_layer_kind {
+  bq_step steps[BQ_STEPS_MAX];
+  uint8_t n;
+  uint64_t modules; /* that a step uses, as bits */
+  bq_parts alone; /* for one token: each thread makes the input of a LINEAR for itself */
+  bq_parts batch; /* for several */
+} bq_layer_kind;
+
+void bq_layer_kind_make(const bq_config *config, bq_layer_kind *out);
+static inline bool bq_layer_kind_has(const bq_layer_kind *kind, bq_module module) {
+  return kind->modules >> module & 1;
+}
+
+#endif
