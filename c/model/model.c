@@ -8,7 +8,6 @@ void bq_model_program(bq_model *m) {
   for (uint32_t i = 0; i < m->config.layers; i++) m->layers[i].kind = m->kinds;
 }
 
-
 const bq_config *bq_model_config(const bq_model *m) { return &m->config; }
 const bq_tokenizer *bq_model_tokenizer(const bq_model *m) { return m->tokenizer; }
 
