@@ -3,12 +3,14 @@
 #include <string.h>
 
 #include "core/half.h"
+#include "core/import.h"
+#include "core/tile.h"
 
 /* One block between its two forms. Types with one weight per block have no q and no scale. */
 enum { MAX_BLOCK = 64 };
 typedef struct block {
   int8_t q[MAX_BLOCK];
-  float scale; /* as the file can hold it */
+  float scale, min; /* as the file can hold them */
 } block;
 
 static float magnitude(float x) { return bq_float_of(bq_bits_of(x) & 0x7fffffffu); }
@@ -29,34 +31,44 @@ static int round_away(float x) {
 
 static int clip(int x, int low, int high) { return x < low ? low : x > high ? high : x; }
 
-/* A scale of 0 belongs to a block of zeros. */
+/* A scale of 0 belongs to a block whose weights are all the same. */
 static void round_block(block *b, const float *w, size_t n, int low, int high) {
   float inverse = b->scale > 0.0f ? 1.0f / b->scale : 0.0f;
-  for (size_t i = 0; i < n; i++) b->q[i] = (int8_t)clip(round_away(w[i] * inverse), low, high);
+  for (size_t i = 0; i < n; i++)
+    b->q[i] = (int8_t)clip(round_away((w[i] - b->min) * inverse), low, high);
 }
 
+static float as_f16(float x) { return bq_f16_to_f32(bq_f32_to_f16(x)); }
 static float least_f16(float scale) { return scale < 0x1p-24f ? 0x1p-24f : scale; }
 
+/* Unsigned weights from the least to the largest. */
+static bool encode_between(const float *w, size_t n, block *b) {
+  float low = w[0], high = w[0];
+  for (size_t i = 1; i < n; i++) {
+    low = w[i] < low ? w[i] : low;
+    high = w[i] > high ? w[i] : high;
+  }
+  b->min = as_f16(low);
+  b->scale = high > b->min ? least_f16(as_f16((high - b->min) / 15.0f)) : 0.0f;
+  if (!finite(b->min) || !finite(b->scale)) return false;
+  round_block(b, w, n, 0, 15);
+  return true;
+}
+
 /* `n` weights (the rest of the block is padding), all finite. False: f16 can't hold the scale. */
-static bool encode_block(bq_type type, const float *w, size_t n, block *b) {
+static bool encode_block(const bq_type_facts *f, const float *w, size_t n, block *b) {
   float m = largest(w, n);
   memset(b, 0, sizeof *b);
   if (n == 0) return true;
-  switch (type) {
-  case BQ_TYPE_BQ8_32:
-    b->scale = m > 0.0f ? least_f16(bq_f16_to_f32(bq_f32_to_f16(m / 127.0f))) : 0.0f;
-    round_block(b, w, n, -127, 127);
-    break;
-  case BQ_TYPE_BQ4H_32:
-    b->scale = least_f16(bq_f16_to_f32(bq_f32_to_f16((m > 1e-8f ? m : 1e-8f) / 7.0f)));
-    round_block(b, w, n, -8, 7);
-    break;
-  default: b->scale = (m > 1e-8f ? m : 1e-8f) / 7.0f; round_block(b, w, n, -8, 7);
-  }
-  return finite(b->scale);
+  if (f->min_bytes) return encode_between(w, n, b);
+  const float top = f->bits == 8 ? 127.0f : 7.0f;
+  if (f->bits == 4 && m <= 1e-8f) m = 1e-8f;
+  b->scale = m / top;
+  if (f->scale_bytes == 2 && m > 0.0f) b->scale = least_f16(as_f16(b->scale));
+  if (!finite(b->scale)) return false;
+  round_block(b, w, n, f->bits == 8 ? -127 : -8, (int)top);
+  return true;
 }
-
-static bool f16_scale(bq_type type) { return type == BQ_TYPE_BQ4H_32 || type == BQ_TYPE_BQ8_32; }
 
 static void put16(uint8_t *p, uint16_t v) {
   p[0] = (uint8_t)v;
@@ -69,69 +81,44 @@ static void put32(uint8_t *p, uint32_t v) {
 static uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
 static uint32_t get32(const uint8_t *p) { return get16(p) | (uint32_t)get16(p + 2) << 16; }
 
-static void put_scale(bq_type type, float scale, uint8_t *p) {
-  if (f16_scale(type)) put16(p, bq_f32_to_f16(scale));
-  else put32(p, bq_bits_of(scale));
-}
-static float get_scale(bq_type type, const uint8_t *p) {
-  return f16_scale(type) ? bq_f16_to_f32(get16(p)) : bq_float_of(get32(p));
+static void put_scale(uint32_t bytes, float scale, uint8_t *p) {
+  if (bytes == 2) put16(p, bq_f32_to_f16(scale));
+  if (bytes == 4) put32(p, bq_bits_of(scale));
 }
 
 /* --- blocks in a file's bytes ----------------------------------------------------------------- */
 
-/* Row-major: weights, then the scale. */
-static uint32_t row_scale_at(bq_type type) {
-  return bq_type_get(type)->block_bytes - (f16_scale(type) ? 2 : 4);
-}
-
-static void put_row_block(bq_type type, const block *b, uint8_t *dst) {
-  uint32_t n = bq_type_get(type)->block;
-  if (type == BQ_TYPE_BQ8_32) memcpy(dst, b->q, n);
+/* Row-major: weights, then the scale and the minimum. */
+static void put_row_block(const bq_type_facts *f, const block *b, uint8_t *dst) {
+  if (f->bits == 8) memcpy(dst, b->q, f->block);
   else
-    for (uint32_t i = 0; i < n / 2; i++)
+    for (uint32_t i = 0; i < f->block / 2; i++)
       dst[i] = (uint8_t)((b->q[2 * i] & 15) | (b->q[2 * i + 1] & 15) << 4);
-  put_scale(type, b->scale, dst + row_scale_at(type));
+  put_scale(f->scale_bytes, b->scale, dst + f->scale_at);
+  put_scale(f->min_bytes, b->min, dst + f->scale_at + f->scale_bytes);
 }
 
-static void get_row_block(bq_type type, const uint8_t *src, block *b) {
-  uint32_t n = bq_type_get(type)->block;
-  if (type == BQ_TYPE_BQ8_32) memcpy(b->q, src, n);
+static void get_row_block(const bq_type_facts *f, const uint8_t *src, block *b) {
+  if (f->bits == 8) memcpy(b->q, src, f->block);
   else
-    for (uint32_t i = 0; i < n; i++) b->q[i] = (int8_t)(((src[i / 2] >> i % 2 * 4 & 15) ^ 8) - 8);
-  b->scale = get_scale(type, src + row_scale_at(type));
+    for (uint32_t i = 0; i < f->block; i++) {
+      int nibble = src[i / 2] >> i % 2 * 4 & 15;
+      b->q[i] = (int8_t)(f->min_bytes ? nibble : (nibble ^ 8) - 8);
+    }
+  b->scale = bq_load_scale(src + f->scale_at, f->scale_bytes);
+  b->min = bq_load_scale(src + f->scale_at + f->scale_bytes, f->min_bytes);
 }
 
-/* Tiles: where in its tile the scale of (row r of 8, weight k of the step) lies. */
-static uint32_t tile_scale_at(bq_type type, uint32_t r, uint32_t k) {
-  uint32_t size = f16_scale(type) ? 2 : 4;
-  return (k / bq_type_get(type)->block * BQ_TILE_ROWS + r) * size;
+static void put_tile_block(bq_tile_shape s, const block *b, uint8_t *tile, uint32_t r, uint32_t k) {
+  put_scale(s.scale_bytes, b->scale, tile + bq_tile_scale_at(s, r, k));
+  put_scale(s.min_bytes, b->min, tile + bq_tile_min_at(s, r, k));
+  for (uint32_t i = 0; i < s.block; i++) bq_tile_put_weight(s, tile, r, k + i, b->q[i]);
 }
 
-/* Weight bytes are ordered [j][h][r][i], row 4h + r. Four bits: k mod 32 = 4j + i (low nibble) or
- * 16 + 4j + i (high); eight bits: k = 4j + i. */
-static uint32_t tile_byte_at(bq_type type, uint32_t r, uint32_t k) {
-  uint32_t scales = tile_scale_at(type, 0, bq_type_get(type)->tile_step);
-  if (type == BQ_TYPE_BQ8_32) return scales + (k / 4 * BQ_TILE_ROWS + r) * 4 + k % 4;
-  return scales + k / 32 * 128 + (k % 16 / 4 * BQ_TILE_ROWS + r) * 4 + k % 4;
-}
-
-static void put_tile_block(bq_type type, const block *b, uint8_t *tile, uint32_t r, uint32_t k) {
-  put_scale(type, b->scale, tile + tile_scale_at(type, r, k));
-  for (uint32_t i = 0; i < bq_type_get(type)->block; i++) {
-    uint8_t *p = tile + tile_byte_at(type, r, k + i);
-    if (type == BQ_TYPE_BQ8_32) *p = (uint8_t)(b->q[i] + 128);
-    else if ((k + i) % 32 < 16) *p = (uint8_t)((*p & 0xf0) | (b->q[i] + 8));
-    else *p = (uint8_t)((*p & 0x0f) | (b->q[i] + 8) << 4);
-  }
-}
-
-static void get_tile_block(bq_type type, const uint8_t *tile, uint32_t r, uint32_t k, block *b) {
-  b->scale = get_scale(type, tile + tile_scale_at(type, r, k));
-  for (uint32_t i = 0; i < bq_type_get(type)->block; i++) {
-    uint8_t byte = tile[tile_byte_at(type, r, k + i)];
-    if (type == BQ_TYPE_BQ8_32) b->q[i] = (int8_t)(byte - 128);
-    else b->q[i] = (int8_t)(((k + i) % 32 < 16 ? byte & 15 : byte >> 4) - 8);
-  }
+static void get_tile_block(bq_tile_shape s, const uint8_t *tile, uint32_t r, uint32_t k, block *b) {
+  b->scale = bq_load_scale(tile + bq_tile_scale_at(s, r, k), s.scale_bytes);
+  b->min = bq_load_scale(tile + bq_tile_min_at(s, r, k), s.min_bytes);
+  for (uint32_t i = 0; i < s.block; i++) b->q[i] = (int8_t)bq_tile_weight(s, tile, r, k + i);
 }
 
 /* --- matrices of blocks ----------------------------------------------------------------------- */
@@ -140,8 +127,9 @@ typedef struct grid {
   bq_type type;
   const bq_type_facts *f;
   size_t rows, cols;
-  size_t run;    /* blocks or tiles per row (group) */
-  uint32_t tile; /* bytes of a tile; 0: row-major */
+  bool tiled;
+  size_t run; /* blocks or tiles per row (group) */
+  bq_tile_shape shape;
 } grid;
 
 static grid make_grid(bq_type type, bq_layout layout, size_t rows, size_t cols) {
@@ -152,60 +140,59 @@ static grid make_grid(bq_type type, bq_layout layout, size_t rows, size_t cols) 
   }
   const bool tiled = layout == BQ_TILED;
   const size_t unit = tiled ? f->tile_step : f->block;
-  return (grid){type, f, rows, cols, (cols + unit - 1) / unit, tiled ? f->tile_bytes : 0};
+  return (grid){type, f, rows, cols, tiled, (cols + unit - 1) / unit, bq_tile_shape_of(type)};
 }
 
 /* Offset of the block, or of the tile with the block, that has weight k of a row. */
 static size_t block_at(const grid *g, size_t row, size_t k) {
-  if (g->tile) return (row / BQ_TILE_ROWS * g->run + k / g->f->tile_step) * g->tile;
+  if (g->tiled) return (row / BQ_TILE_ROWS * g->run + k / g->f->tile_step) * g->f->tile_bytes;
   return (row * g->run + k / g->f->block) * g->f->block_bytes;
 }
 
 static void put_block(const grid *g, const block *b, uint8_t *dst, size_t row, size_t k) {
   dst += block_at(g, row, k);
-  if (g->tile) put_tile_block(g->type, b, dst, row % BQ_TILE_ROWS, (uint32_t)(k % g->f->tile_step));
-  else put_row_block(g->type, b, dst);
+  if (g->tiled)
+    put_tile_block(g->shape, b, dst, row % BQ_TILE_ROWS, (uint32_t)(k % g->shape.step));
+  else put_row_block(g->f, b, dst);
 }
 
 static void get_block(const grid *g, const uint8_t *src, size_t row, size_t k, block *b) {
   src += block_at(g, row, k);
-  if (g->tile) get_tile_block(g->type, src, row % BQ_TILE_ROWS, (uint32_t)(k % g->f->tile_step), b);
-  else get_row_block(g->type, src, b);
+  if (g->tiled)
+    get_tile_block(g->shape, src, row % BQ_TILE_ROWS, (uint32_t)(k % g->shape.step), b);
+  else get_row_block(g->f, src, b);
 }
 
-static size_t scale_at(const grid *g, size_t row, size_t k) {
-  uint32_t in_block =
-      g->tile ? tile_scale_at(g->type, row % BQ_TILE_ROWS, (uint32_t)(k % g->f->tile_step))
-              : row_scale_at(g->type);
-  return block_at(g, row, k) + in_block;
+/* Offset of the scale that is not finite, or else of the minimum. */
+static size_t bad_scale_at(const grid *g, const block *b, size_t row, size_t k) {
+  const uint32_t r = row % BQ_TILE_ROWS, in_step = g->tiled ? (uint32_t)(k % g->shape.step) : 0;
+  uint32_t scale = g->tiled ? bq_tile_scale_at(g->shape, r, in_step) : g->f->scale_at;
+  uint32_t min = g->tiled ? bq_tile_min_at(g->shape, r, in_step) : scale + g->f->scale_bytes;
+  return block_at(g, row, k) + (finite(b->scale) ? min : scale);
 }
 
 static size_t block_weights(const grid *g, size_t k) {
   return g->cols - k < g->f->block ? g->cols - k : g->f->block;
 }
 
-/* Weights of value 0 with scale 0, for the padding that no block writes. */
+/* Weights of q = 0 with scale 0, for the padding that no block writes. */
 static void fill_tiles(const grid *g, uint8_t *dst) {
-  const uint32_t scales = tile_byte_at(g->type, 0, 0);
+  const uint32_t scales = bq_tile_weights_at(g->shape), bytes = g->f->tile_bytes;
   const size_t tiles = (g->rows + BQ_TILE_ROWS - 1) / BQ_TILE_ROWS * g->run;
-  for (size_t i = 0; i < tiles; i++, dst += g->tile) {
+  for (size_t i = 0; i < tiles; i++, dst += bytes) {
     memset(dst, 0, scales);
-    memset(dst + scales, g->type == BQ_TYPE_BQ8_32 ? 0x80 : 0x88, g->tile - scales);
+    memset(dst + scales, bq_tile_zeros(g->shape), bytes - scales);
   }
 }
 
 /* --- encode and decode ------------------------------------------------------------------------ */
 
-static bool plain(bq_type type) {
-  return type == BQ_TYPE_F32 || type == BQ_TYPE_F16 || type == BQ_TYPE_BF16;
-}
-
 static bq_status check(bq_type type, bq_layout layout, size_t rows, size_t cols, bq_error *err) {
   const bq_type_facts *f = bq_type_get(type);
   if (!f)
     return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET, "unknown weight type %u", (uint32_t)type);
-  if (!f->runs)
-    return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET, "no encoder for type %s", f->name);
+  if (f->run == BQ_TYPE_NONE)
+    return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET, "this version can't read type %s", f->name);
   if (bq_type_bytes(type, layout, rows, cols) == UINT64_MAX)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "type %s has no such layout or size", f->name);
   if (layout == BQ_FLAT && (uint64_t)rows * cols % f->block != 0)
@@ -248,18 +235,53 @@ bq_status bq_quantize(bq_type type, bq_layout layout, const float *src, size_t r
                       uint8_t *dst, bq_error *err) {
   bq_status status = check(type, layout, rows, cols, err);
   if (status) return status;
+  if (!bq_type_runs(type))
+    return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET, "no encoder for type %s",
+                   bq_type_get(type)->name);
   for (size_t i = 0; i < rows * cols; i++)
     if (!finite(src[i])) return not_finite(type, i, err);
-  if (plain(type)) return quantize_plain(type, src, rows * cols, dst, err);
+  if (bq_type_is_float(type)) return quantize_plain(type, src, rows * cols, dst, err);
 
   const grid g = make_grid(type, layout, rows, cols);
   block b;
-  if (g.tile) fill_tiles(&g, dst);
+  if (g.tiled) fill_tiles(&g, dst);
   for (size_t r = 0; r < g.rows; r++)
     for (size_t k = 0; k < g.cols; k += g.f->block) {
-      if (!encode_block(type, src + r * g.cols + k, block_weights(&g, k), &b))
+      if (!encode_block(g.f, src + r * g.cols + k, block_weights(&g, k), &b))
         return too_large(type, r * g.cols + k, err);
       put_block(&g, &b, dst, r, k);
+    }
+  return BQ_OK;
+}
+
+static bq_status bad_scale(const grid *g, const block *b, size_t row, size_t k, bq_error *err) {
+  return bq_fail(err, BQ_FORMAT, bad_scale_at(g, b, row, k), "a %s is NaN or infinite (%s)",
+                 finite(b->scale) ? "minimum" : "scale", g->f->name);
+}
+
+static float value_of(const bq_type_facts *f, const block *b, size_t i) {
+  const float x = (float)b->q[i] * b->scale;
+  return f->min_bytes ? x + b->min : x;
+}
+
+/* A type that is only stored: each block becomes those of the run type, whose values count. */
+static bq_status dequantize_stored(const grid *g, const uint8_t *src, float *dst, bq_error *err) {
+  const bq_type_facts *run = bq_type_get(g->f->run);
+  bq_import_fn *import = bq_import_of(g->type, g->f->run);
+  uint8_t blocks[BQ_IMPORT_MOST];
+  for (size_t r = 0; r < g->rows; r++)
+    for (size_t k = 0; k < g->cols; k += g->f->block) {
+      const size_t at = block_at(g, r, k), n = block_weights(g, k);
+      block b = {.scale = bq_load_scale(src + at + g->f->scale_at, g->f->scale_bytes),
+                 .min = bq_load_scale(src + at + g->f->scale_at + g->f->scale_bytes,
+                                      g->f->min_bytes)};
+      if (!finite(b.scale) || !finite(b.min)) return bad_scale(g, &b, r, k, err);
+      import(src + at, 1, blocks);
+      for (size_t i = 0; i < n; i++) {
+        if (i % run->block == 0)
+          get_row_block(run, blocks + i / run->block * run->block_bytes, &b);
+        dst[r * g->cols + k + i] = value_of(run, &b, i % run->block);
+      }
     }
   return BQ_OK;
 }
@@ -268,18 +290,18 @@ bq_status bq_dequantize(bq_type type, bq_layout layout, const uint8_t *src, size
                         size_t cols, float *dst, bq_error *err) {
   bq_status status = check(type, layout, rows, cols, err);
   if (status) return status;
-  if (plain(type)) return dequantize_plain(type, src, rows * cols, dst);
+  if (bq_type_is_float(type)) return dequantize_plain(type, src, rows * cols, dst);
 
   const grid g = make_grid(type, layout, rows, cols);
+  if (!bq_type_runs(type)) return dequantize_stored(&g, src, dst, err);
   block b;
   for (size_t r = 0; r < g.rows; r++)
     for (size_t k = 0; k < g.cols; k += g.f->block) {
       get_block(&g, src, r, k, &b);
-      if (!finite(b.scale))
-        return bq_fail(err, BQ_FORMAT, scale_at(&g, r, k), "a scale is NaN or infinite (%s)",
-                       g.f->name);
-      for (size_t i = 0; i < block_weights(&g, k); i++)
-        dst[r * g.cols + k + i] = (float)b.q[i] * b.scale;
+      if (!finite(b.scale) || !finite(b.min)) return bad_scale(&g, &b, r, k, err);
+      for (size_t i = 0; i < block_weights(&g, k); i++) {
+        dst[r * g.cols + k + i] = value_of(g.f, &b, i);
+      }
     }
   return BQ_OK;
 }

@@ -1,10 +1,37 @@
 #include "core/type.h"
 
-static const bq_type_facts facts[] = {
-#define BQ_X(name, text, block, bytes, step, tile, runs) {text, block, bytes, step, tile, runs},
-    BQ_TYPE_LIST(BQ_X)
-#undef BQ_X
-};
+/* Tiles cover 32 k, or a block where that is longer. */
+#define STEP(block) ((block) < 32 ? 32 : (block))
+#define BITS_BYTES(weights, bits) ((weights) * (bits) / 8)
+#define TILE_BYTES(block, bits, scale, min)           \
+  (BQ_TILE_ROWS * (BITS_BYTES(STEP(block), bits) +    \
+                   STEP(block) / (block) * ((scale) + (min))))
+
+#define FLOAT(NAME, text, bytes) \
+  {.name = #text, .run = BQ_TYPE_##NAME, .block = 1, .block_bytes = bytes, .bits = 8 * bytes},
+#define TILED(NAME, text, n, bits_each, scale, min)             \
+  {.name = #text,                                               \
+   .run = BQ_TYPE_##NAME,                                       \
+   .block = n,                                                  \
+   .block_bytes = BITS_BYTES(n, bits_each) + (scale) + (min),   \
+   .bits = bits_each,                                           \
+   .scale_at = BITS_BYTES(n, bits_each),                        \
+   .scale_bytes = scale,                                        \
+   .min_bytes = min,                                            \
+   .tile_step = STEP(n),                                        \
+   .tile_bytes = TILE_BYTES(n, bits_each, scale, min)},
+#define STORED(NAME, text, n, bytes, at, scale, min, RUN) \
+  {.name = #text,                                         \
+   .run = BQ_TYPE_##RUN,                                  \
+   .block = n,                                            \
+   .block_bytes = bytes,                                  \
+   .scale_at = at,                                        \
+   .scale_bytes = scale,                                  \
+   .min_bytes = min},
+#define NAMED(NAME, text, n, bytes) \
+  {.name = #text, .run = BQ_TYPE_NONE, .block = n, .block_bytes = bytes},
+
+static const bq_type_facts facts[] = {BQ_TYPE_LIST(FLOAT, TILED, STORED, NAMED)};
 
 const bq_type_facts *bq_type_get(uint32_t id) { return id < BQ_TYPE_COUNT ? &facts[id] : NULL; }
 

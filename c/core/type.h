@@ -1,5 +1,5 @@
-/* Facts about weight types: what a file may store, in which layout, in how many
- * bytes. One row per type; the functions that compute with them live in kernels/.
+/* Facts about weight types: what a file may store, in which layout, in how many bytes, and what the
+ * engine computes with. This list is the only one: encoders, kernels, landing and tests iterate it.
  * Byte layouts are drawn in docs/FORMAT.md. */
 #ifndef BQ_TYPE_H
 #define BQ_TYPE_H
@@ -8,30 +8,49 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Ids are stored in files: append only.
- * X(NAME, "name", weights per block, bytes per row-major block, k-step of a tile
- *   or 0 when never tiled, bytes of a tile of 8 rows x one k-step, this engine computes with it) */
-#define BQ_TYPE_LIST(X)                    \
-  X(F32, "f32", 1, 4, 0, 0, 1)             \
-  X(F16, "f16", 1, 2, 0, 0, 1)             \
-  X(BF16, "bf16", 1, 2, 0, 0, 1)           \
-  X(BQ4_16, "bq4_16", 16, 12, 32, 192, 1)  \
-  X(BQ4_32, "bq4_32", 32, 20, 32, 160, 1)  \
-  X(BQ4_64, "bq4_64", 64, 36, 64, 288, 1)  \
-  X(BQ4H_32, "bq4h_32", 32, 18, 32, 144, 1) \
-  X(BQ4A_32, "bq4a_32", 32, 20, 0, 0, 0)   \
-  X(BQ8_32, "bq8_32", 32, 34, 32, 272, 1)  \
-  X(Q2S_64, "q2s_64", 64, 20, 0, 0, 0)     \
-  X(Q2A_64, "q2a_64", 64, 20, 0, 0, 0)     \
-  X(Q3A_64, "q3a_64", 64, 28, 0, 0, 0)     \
-  X(Q4A_64, "q4a_64", 64, 36, 0, 0, 0)     \
-  X(TERN_64, "tern_64", 64, 18, 0, 0, 0)
+/* One row per type; ids are positions and stored in files: append only.
+ *
+ * FLOAT(NAME, name, bytes of a weight)
+ *   computed with as it is.
+ * TILED(NAME, name, weights per block, bits per weight, bytes of a scale, bytes of a minimum)
+ *   a *run type* of blocks: computed with in tiles. The weight is q * scale, where q is signed, or
+ *   q * scale + minimum, where it is not. Bytes: 4 for f32, 2 for f16, 0 for none.
+ * STORED(NAME, name, weights per block, bytes per block, where in a block the scale lies,
+ *        bytes of a scale, bytes of a minimum behind it, RUN)
+ *   becomes the run type RUN as it lands (c/core/import.c); row-major only.
+ * NAMED(NAME, name, weights per block, bytes per block)
+ *   an id that is taken; this version can't read the type. */
+#define BQ_TYPE_LIST(FLOAT, TILED, STORED, NAMED) \
+  FLOAT(F32, f32, 4)                              \
+  FLOAT(F16, f16, 2)                              \
+  FLOAT(BF16, bf16, 2)                            \
+  TILED(BQ4_16, bq4_16, 16, 4, 4, 0)              \
+  TILED(BQ4_32, bq4_32, 32, 4, 4, 0)              \
+  TILED(BQ4_64, bq4_64, 64, 4, 4, 0)              \
+  TILED(BQ4H_32, bq4h_32, 32, 4, 2, 0)            \
+  TILED(BQ4A_32, bq4a_32, 32, 4, 2, 2)            \
+  TILED(BQ8_32, bq8_32, 32, 8, 2, 0)              \
+  NAMED(Q2S_64, q2s_64, 64, 20)                   \
+  NAMED(Q2A_64, q2a_64, 64, 20)                   \
+  NAMED(Q3A_64, q3a_64, 64, 28)                   \
+  NAMED(Q4A_64, q4a_64, 64, 36)                   \
+  NAMED(TERN_64, tern_64, 64, 18)                 \
+  STORED(Q4_0, q4_0, 32, 18, 0, 2, 0, BQ4H_32)    \
+  STORED(Q4_1, q4_1, 32, 20, 0, 2, 2, BQ4A_32)    \
+  STORED(Q8_0, q8_0, 32, 34, 0, 2, 0, BQ8_32)
+
+#define BQ_SKIP_TYPE(...)
+/* The rows of one kind. */
+#define BQ_FLOAT_TYPES(X) BQ_TYPE_LIST(X, BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE)
+#define BQ_TILED_TYPES(X) BQ_TYPE_LIST(BQ_SKIP_TYPE, X, BQ_SKIP_TYPE, BQ_SKIP_TYPE)
+#define BQ_STORED_TYPES(X) BQ_TYPE_LIST(BQ_SKIP_TYPE, BQ_SKIP_TYPE, X, BQ_SKIP_TYPE)
 
 typedef enum bq_type {
-#define BQ_X(name, text, block, bytes, step, tile, runs) BQ_TYPE_##name,
-  BQ_TYPE_LIST(BQ_X)
+#define BQ_X(NAME, ...) BQ_TYPE_##NAME,
+  BQ_TYPE_LIST(BQ_X, BQ_X, BQ_X, BQ_X)
 #undef BQ_X
-      BQ_TYPE_COUNT
+  BQ_TYPE_COUNT,
+  BQ_TYPE_NONE = BQ_TYPE_COUNT
 } bq_type;
 
 typedef enum bq_layout {
@@ -42,17 +61,25 @@ typedef enum bq_layout {
 
 typedef struct bq_type_facts {
   const char *name;
+  bq_type run;          /* the type the engine computes with; BQ_TYPE_NONE: it can't read this one */
   uint32_t block;       /* weights per block */
   uint32_t block_bytes; /* bytes of a row-major block */
+  uint32_t bits;        /* per weight; 0 where only an import function knows */
+  uint32_t scale_at;    /* where the scale lies in a row-major block; a minimum follows it */
+  uint32_t scale_bytes; /* 4: f32; 2: f16; 0: none */
+  uint32_t min_bytes;   /* the same of a minimum */
   uint32_t tile_step;   /* k covered by one tile; 0: this type is never tiled */
   uint32_t tile_bytes;  /* bytes of one tile (8 rows x tile_step) */
-  bool runs;            /* this engine computes with it */
 } bq_type_facts;
 
 #define BQ_TILE_ROWS 8u
 
 /* NULL for ids this engine doesn't know. */
 const bq_type_facts *bq_type_get(uint32_t id);
+
+/* The engine computes with it as it is. */
+static inline bool bq_type_runs(bq_type type) { return bq_type_get(type)->run == type; }
+static inline bool bq_type_is_float(bq_type type) { return bq_type_get(type)->block == 1; }
 
 /* Bytes of a rows x cols matrix; UINT64_MAX on overflow or a layout the type lacks.
  * The layout that the engine computes with is BQ_TILED where the type has one, else BQ_ROWS. */

@@ -2,25 +2,26 @@
 #ifndef BQ_LANDING_H
 #define BQ_LANDING_H
 
+#include "core/import.h"
 #include "kernels/kernels.h"
 
 typedef enum bq_landing_way {
   BQ_LAND_COPY,  /* stored as computed with: bytes go straight to their place */
-  BQ_LAND_TILE,  /* row-major blocks: every 8 rows become a group of tiles */
-  BQ_LAND_SPLIT, /* v1 blocks that straddle rows, at multiples of 16 or 32: cut up, then as TILE */
+  BQ_LAND_TILE,  /* row-major blocks, imported if need be: every 8 rows become a group of tiles */
   BQ_LAND_WIDEN, /* becomes f32: vectors, and v1 blocks that straddle rows anywhere */
   BQ_LAND_DROP   /* paged: looked at, not kept */
 } bq_landing_way;
 
 typedef struct bq_landing {
   bq_landing_way way;
-  bq_type stored, type;   /* in the file, in the engine */
-  bq_layout layout;       /* in the file */
+  bq_type stored, type;  /* in the file, in the engine */
+  bq_layout layout;      /* in the file */
+  bq_import_fn *import;  /* TILE: of stored blocks; NULL where they are those of `type` */
   uint32_t rows, cols;
-  uint64_t bytes;         /* in the file */
-  uint64_t engine_bytes;  /* in the engine */
-  uint64_t batch; /* staged bytes that are converted at once (the last batch may be shorter) */
-  uint64_t spare;         /* work space beside the staged bytes */
+  uint64_t bytes;        /* in the file */
+  uint64_t engine_bytes; /* in the engine */
+  uint64_t batch;        /* staged bytes converted at once (the last batch may be shorter) */
+  uint64_t spare;        /* work space beside the staged bytes */
 } bq_landing;
 
 /* `vector`: one row that becomes f32. The arguments have been checked (prefix.c). */

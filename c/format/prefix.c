@@ -88,7 +88,7 @@ static bq_status check_entry(bq_directory *d, bq_entry *e, bq_error *err) {
   e->rows = vector ? 1 : t->dims[0];
   e->cols = vector ? t->dims[0] : t->dims[1];
   const bq_type_facts *f = bq_type_get(e->type);
-  if (!f->runs)
+  if (f->run == BQ_TYPE_NONE)
     return bq_fail(err, BQ_UNSUPPORTED, t->at,
                    "tensor \"%S\" is stored as %s, which this version can't compute with", t->name,
                    t->name_bytes, f->name);

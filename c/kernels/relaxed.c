@@ -13,7 +13,7 @@
 #include "kernels/simd.h"
 
 /* Quads are four signed bytes in the order of k: quad j of 8. */
-enum { PANEL_Q = 32, MOST_GROUPS = 3, STRIP_BLOCKS = 24 };
+enum { PANEL_Q = 32, SUM_UNIT = 1, MOST_GROUPS = 3, STRIP_BLOCKS = 24 };
 
 typedef struct constants {
   v128_t nibble, center, zero;
@@ -44,11 +44,13 @@ INLINE v128_t float_of(v128_t sum) {
   return wasm_f32x4_sub(sum, wasm_f32x4_const_splat(FLOAT_START));
 }
 
-INLINE v128_t start_of(int part, int T, const uint8_t *offsets) {
-  const uint8_t *all = offsets, *low = all + 4 * T, *bytes = low + 4 * T;
-  v128_t start = wasm_v128_load32_splat(part == BYTES ? bytes : part == LOW ? low : all);
-  if (part == LOW) return wasm_i32x4_add(start, wasm_i32x4_const_splat(FLOAT_START_BITS));
-  return part == HIGH ? wasm_i32x4_sub(start, wasm_v128_load32_splat(low)) : start;
+INLINE v128_t start_of(int part, int T, const uint8_t *sums) {
+  const v128_t none = wasm_i32x4_const_splat(FLOAT_START_BITS);
+  v128_t all = wasm_v128_load32_splat(sums), low = wasm_v128_load32_splat(sums + 4 * T);
+  if (part == UNSIGNED) return none;
+  if (part == BYTES) return wasm_i32x4_sub(none, wasm_v128_load32_splat(sums + 8 * T));
+  v128_t sum = part == LOW ? low : part == HIGH ? wasm_i32x4_sub(all, low) : all;
+  return wasm_i32x4_sub(none, wasm_i32x4_shl(sum, 3)); /* nibbles of tiles are 8 too much */
 }
 
 /* A quad of one token times unsigned weights below 128, of four rows. */
@@ -105,12 +107,12 @@ INLINE void dot_bytes(int G, const uint8_t *const *w, const uint8_t *q, const co
   }
 }
 
-INLINE void unpack(int bits, const uint8_t *w, const constants *c, v128_t *to, int step) {
-  UNROLL for (int j = 0; j < (bits == 4 ? 4 : 8); j++) {
+INLINE void unpack(bq_tile_shape s, const uint8_t *w, const constants *c, v128_t *to, int step) {
+  UNROLL for (int j = 0; j < (s.bits == 4 ? 4 : 8); j++) {
     UNROLL for (int h = 0; h < 2; h++) {
       v128_t v = wasm_v128_load(w + 32 * j + 16 * h);
-      to[j * step + h] = bits == 4 ? low_nibbles(v, c) : v;
-      if (bits == 4) to[(4 + j) * step + h] = high_nibbles(v, c);
+      to[j * step + h] = s.bits == 4 ? low_nibbles(v, c) : v;
+      if (s.bits == 4) to[(4 + j) * step + h] = high_nibbles(v, c);
     }
   }
 }
@@ -139,40 +141,10 @@ INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]) {
   quads[1] = high;
 }
 
-INLINE offsets offsets_of(byte_sums a) {
-  return (offsets){FLOAT_START_BITS - 8 * (a.low + a.high), -8 * a.low,
-                   FLOAT_START_BITS - a.negative};
-}
-
-static size_t panel_bytes(size_t k, size_t tokens) {
-  return panel_size(k, tokens);
-}
-
-static void quantize(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel) {
-  quantize_panel(x, x_stride, k, tokens, panel, 1.0f);
-}
-
-PAIRS(multiply_nibbles, 4, false)
-PAIRS(multiply_halves, 4, true)
-PAIRS(multiply_bytes, 8, false)
-
-MATMUL_SLOT(static, matmul_bq4_16, bq4_16, BQ_SHAPE_BQ4_16, multiply_halves)
-MATMUL_SLOT(static, matmul_bq4_32, bq4_32, BQ_SHAPE_BQ4_32, multiply_nibbles)
-MATMUL_SLOT(static, matmul_bq4_64, bq4_64, BQ_SHAPE_BQ4_64, multiply_nibbles)
-MATMUL_SLOT(static, matmul_bq4h_32, bq4h_32, BQ_SHAPE_BQ4H_32, multiply_nibbles)
-MATMUL_SLOT(static, matmul_bq8_32, bq8_32, BQ_SHAPE_BQ8_32, multiply_bytes)
-
 static const bq_kernels table = {
     .name = "relaxed",
-    .batch_groups = 3,
-    .matrix = {[BQ_TYPE_F32] = {bq_simd128_matmul_f32, bq_scalar_row_f32, false},
-               [BQ_TYPE_F16] = {bq_simd128_matmul_f16, bq_scalar_row_f16, false},
-               [BQ_TYPE_BF16] = {bq_simd128_matmul_bf16, bq_scalar_row_bf16, false},
-               [BQ_TYPE_BQ4_16] = {matmul_bq4_16, bq_scalar_row_bq4_16, true},
-               [BQ_TYPE_BQ4_32] = {matmul_bq4_32, bq_scalar_row_bq4_32, true},
-               [BQ_TYPE_BQ4_64] = {matmul_bq4_64, bq_scalar_row_bq4_64, true},
-               [BQ_TYPE_BQ4H_32] = {matmul_bq4h_32, bq_scalar_row_bq4h_32, true},
-               [BQ_TYPE_BQ8_32] = {matmul_bq8_32, bq_scalar_row_bq8_32, true}},
+    .batch_groups = MOST_GROUPS,
+    .matrix = {BQ_FLOAT_TYPES(BQ_SIMD128_FLOAT_ROW) BQ_TILED_TYPES(TILED_ROW)},
     .panel_bytes = panel_bytes,
     .quantize = quantize,
     BQ_SIMD128_VECTOR_SLOTS,

@@ -2,15 +2,15 @@
 #include "kernels/attend.h"
 #include "kernels/scalar.h"
 
-#define FLOATS(TYPE, name) [BQ_TYPE_##TYPE] = {bq_scalar_matmul_##name, bq_scalar_row_##name, false}
-#define TILED(TYPE, name) [BQ_TYPE_##TYPE] = {bq_scalar_matmul_##name, bq_scalar_row_##name, true}
+#define FLOAT(NAME, name, ...) \
+  [BQ_TYPE_##NAME] = {bq_scalar_matmul_##name, bq_scalar_row_##name, false},
+#define TILED(NAME, name, ...) \
+  [BQ_TYPE_##NAME] = {bq_scalar_matmul_##name, bq_scalar_row_tiled, true},
 
 static const bq_kernels table = {
     .name = "scalar",
     .batch_groups = 1,
-    .matrix = {FLOATS(F32, f32), FLOATS(F16, f16), FLOATS(BF16, bf16), TILED(BQ4_16, bq4_16),
-               TILED(BQ4_32, bq4_32), TILED(BQ4_64, bq4_64), TILED(BQ4H_32, bq4h_32),
-               TILED(BQ8_32, bq8_32)},
+    .matrix = {BQ_FLOAT_TYPES(FLOAT) BQ_TILED_TYPES(TILED)},
     .panel_bytes = bq_scalar_panel_bytes,
     .quantize = bq_scalar_quantize,
     .rmsnorm = bq_scalar_rmsnorm,
@@ -22,11 +22,7 @@ static const bq_kernels table = {
     .relu_mul = bq_scalar_relu_mul,
     .rope = bq_scalar_rope,
     BQ_SCALAR_ATTEND_SLOTS,
-    .tile_rows = {[BQ_TYPE_BQ4_16] = bq_scalar_tile_bq4_16,
-                  [BQ_TYPE_BQ4_32] = bq_scalar_tile_bq4_32,
-                  [BQ_TYPE_BQ4_64] = bq_scalar_tile_bq4_64,
-                  [BQ_TYPE_BQ4H_32] = bq_scalar_tile_bq4h_32,
-                  [BQ_TYPE_BQ8_32] = bq_scalar_tile_bq8_32},
+    .tile_rows = bq_scalar_tile_rows,
 };
 
 const bq_kernels *bq_kernels_scalar(void) { return &table; }

@@ -8,20 +8,14 @@
 typedef void bq_matmul_fn(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, float *y,
                           size_t y_stride);
 typedef void bq_row_fn(const bq_matrix *w, size_t row, float *y);
-typedef void bq_tile_rows_fn(const uint8_t *src, size_t row_bytes, size_t rows, size_t cols,
-                             uint8_t *dst);
+#define BQ_X(NAME, name, ...) bq_matmul_fn bq_scalar_matmul_##name;
+BQ_FLOAT_TYPES(BQ_X)
+BQ_TILED_TYPES(BQ_X)
+#undef BQ_X
+bq_row_fn bq_scalar_row_f32, bq_scalar_row_f16, bq_scalar_row_bf16, bq_scalar_row_tiled;
 
-bq_matmul_fn bq_scalar_matmul_f32, bq_scalar_matmul_f16, bq_scalar_matmul_bf16;
-bq_matmul_fn bq_scalar_matmul_bq4_16, bq_scalar_matmul_bq4_32, bq_scalar_matmul_bq4_64;
-bq_matmul_fn bq_scalar_matmul_bq4h_32, bq_scalar_matmul_bq8_32;
-
-bq_row_fn bq_scalar_row_f32, bq_scalar_row_f16, bq_scalar_row_bf16;
-bq_row_fn bq_scalar_row_bq4_16, bq_scalar_row_bq4_32, bq_scalar_row_bq4_64;
-bq_row_fn bq_scalar_row_bq4h_32, bq_scalar_row_bq8_32;
-
-bq_tile_rows_fn bq_scalar_tile_bq4_16, bq_scalar_tile_bq4_32, bq_scalar_tile_bq4_64;
-bq_tile_rows_fn bq_scalar_tile_bq4h_32, bq_scalar_tile_bq8_32;
-
+void bq_scalar_tile_rows(bq_type type, const uint8_t *src, size_t row_bytes, size_t rows,
+                         size_t cols, uint8_t *dst);
 size_t bq_scalar_panel_bytes(size_t k, size_t tokens);
 void bq_scalar_quantize(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel);
 

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "core/fmath.h"
+#include "core/tile.h"
 #include "kernels/scalar.h"
-#include "kernels/tile.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -44,18 +44,16 @@ INLINE void row_float(float_kind kind, const bq_matrix *w, size_t row, float *y)
   for (size_t k = 0; k < w->cols; k++) y[k] = load_weight(kind, weights, k);
 }
 
-#define FLOAT_SLOTS(name, kind)                                                                 \
+#define FLOAT_SLOTS(NAME, name, bytes)                                                               \
   void bq_scalar_matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, \
                                float *y, size_t y_stride) {                                     \
-    matmul_float(kind, w, a, row0, row1, y, y_stride);                                          \
+    matmul_float(KIND_##NAME, w, a, row0, row1, y, y_stride);                                         \
   }                                                                                             \
   void bq_scalar_row_##name(const bq_matrix *w, size_t row, float *y) {                         \
-    row_float(kind, w, row, y);                                                                 \
+    row_float(KIND_##NAME, w, row, y);                                                                \
   }
 
-FLOAT_SLOTS(f32, KIND_F32)
-FLOAT_SLOTS(f16, KIND_F16)
-FLOAT_SLOTS(bf16, KIND_BF16)
+BQ_FLOAT_TYPES(FLOAT_SLOTS)
 
 /* --- activations ---------------------------------------------------------------------------- */
 
@@ -109,10 +107,16 @@ INLINE float dot_row(bq_tile_shape s, const uint8_t *tiles, size_t n_tiles, uint
   for (size_t i = 0; i < n_tiles; i++, tiles += bq_tile_size(s), a += s.step / 32)
     for (uint32_t k = 0; k < s.step; k += shared) {
       const block *b = &a[k / 32];
-      int32_t dot = 0;
-      for (uint32_t j = k; j < k + shared; j++)
+      int32_t dot = 0, sum = 0;
+      for (uint32_t j = k; j < k + shared; j++) {
         dot += b->q[j % 32] * bq_tile_weight(s, tiles, r, j);
-      acc += ((float)dot * b->scale) * bq_tile_scale(s, tiles, r, k);
+        sum += b->q[j % 32];
+      }
+      const float scale = bq_load_scale(tiles + bq_tile_scale_at(s, r, k), s.scale_bytes);
+      acc += ((float)dot * b->scale) * scale;
+      if (!s.min_bytes) continue;
+      const float min = bq_load_scale(tiles + bq_tile_min_at(s, r, k), s.min_bytes);
+      acc += ((float)sum * b->scale) * min;
     }
   return acc;
 }
@@ -128,66 +132,58 @@ INLINE void matmul_tiled(bq_tile_shape s, const bq_matrix *w, const bq_batch *a,
   }
 }
 
-INLINE void row_tiled(bq_tile_shape s, const bq_matrix *w, size_t row, float *y) {
-  const uint8_t *group =
+#define TILED_SLOT(NAME, name, block, bits, scale, min)                                         \
+  void bq_scalar_matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, \
+                               float *y, size_t y_stride) {                                     \
+    matmul_tiled(BQ_TILE_SHAPE(block, bits, scale, min), w, a, row0, row1, y, y_stride);        \
+  }
+
+BQ_TILED_TYPES(TILED_SLOT)
+
+void bq_scalar_row_tiled(const bq_matrix *w, size_t row, float *y) {
+  const bq_tile_shape s = bq_tile_shape_of(w->type);
+  const uint8_t *tile =
       w->data + row / BQ_TILE_ROWS * bq_tiles_per_row(s, w->cols) * bq_tile_size(s);
   const uint32_t r = row % BQ_TILE_ROWS;
-  for (size_t k = 0; k < w->cols; k++) {
-    const uint8_t *tile = group + k / s.step * bq_tile_size(s);
-    uint32_t in_tile = (uint32_t)(k % s.step);
-    y[k] = (float)bq_tile_weight(s, tile, r, in_tile) * bq_tile_scale(s, tile, r, in_tile);
-  }
+  for (size_t k0 = 0; k0 < w->cols; k0 += s.step, tile += bq_tile_size(s))
+    for (uint32_t k = 0; k < s.step && k0 + k < w->cols; k += s.block) {
+      const float scale = bq_load_scale(tile + bq_tile_scale_at(s, r, k), s.scale_bytes);
+      const float min = bq_load_scale(tile + bq_tile_min_at(s, r, k), s.min_bytes);
+      for (uint32_t i = k; i < k + s.block && k0 + i < w->cols; i++) {
+        const float x = (float)bq_tile_weight(s, tile, r, i) * scale;
+        y[k0 + i] = s.min_bytes ? x + min : x;
+      }
+    }
 }
 
 /* --- row-major blocks to tiles ---------------------------------------------------------------- */
 
-/* Weight k of a row of file blocks as the tile's unsigned value. */
-INLINE uint8_t file_weight(bq_tile_shape s, const uint8_t *block, uint32_t k) {
-  if (s.bits == 8) return block[k] ^ 0x80;
-  return (block[k / 2] >> k % 2 * 4 & 15) ^ 8;
+/* Weight k of a row of file blocks. */
+static int file_weight(bq_tile_shape s, const uint8_t *block, uint32_t k) {
+  if (s.bits == 8) return (int8_t)block[k];
+  const int nibble = block[k / 2] >> k % 2 * 4 & 15;
+  return s.min_bytes ? nibble : (nibble ^ 8) - 8;
 }
 
-INLINE void tile_block(bq_tile_shape s, const uint8_t *block, uint8_t *tile, uint32_t r,
+static void tile_block(bq_tile_shape s, const uint8_t *block, uint8_t *tile, uint32_t r,
                        uint32_t k0) {
-  for (uint32_t k = 0; k < s.block; k++) {
-    uint8_t *byte = tile + bq_tile_byte(s, r, k0 + k), q = file_weight(s, block, k);
-    if (s.bits == 8) *byte = q;
-    else if ((k0 + k) % 32 < 16) *byte = (uint8_t)((*byte & 0xf0) | q);
-    else *byte = (uint8_t)((*byte & 0x0f) | q << 4);
-  }
-  memcpy(tile + (k0 / s.block * BQ_TILE_ROWS + r) * s.scale_size, block + s.block * s.bits / 8,
-         s.scale_size);
+  for (uint32_t k = 0; k < s.block; k++)
+    bq_tile_put_weight(s, tile, r, k0 + k, file_weight(s, block, k));
+  const uint8_t *scale = block + s.block * s.bits / 8;
+  memcpy(tile + bq_tile_scale_at(s, r, k0), scale, s.scale_bytes);
+  memcpy(tile + bq_tile_min_at(s, r, k0), scale + s.scale_bytes, s.min_bytes);
 }
 
-INLINE void tile_rows(bq_tile_shape s, const uint8_t *src, size_t row_bytes, size_t rows,
-                      size_t cols, uint8_t *dst) {
-  const size_t tiles = bq_tiles_per_row(s, cols), block_bytes = s.block * s.bits / 8 + s.scale_size;
+void bq_scalar_tile_rows(bq_type type, const uint8_t *src, size_t row_bytes, size_t rows,
+                         size_t cols, uint8_t *dst) {
+  const bq_tile_shape s = bq_tile_shape_of(type);
+  const size_t tiles = bq_tiles_per_row(s, cols), block_bytes = bq_type_get(type)->block_bytes;
   for (size_t i = 0; i < tiles; i++) {
     uint8_t *tile = dst + i * bq_tile_size(s);
-    memset(tile, 0, bq_tile_scale_bytes(s));
-    memset(tile + bq_tile_scale_bytes(s), s.bits == 8 ? 0x80 : 0x88,
-           bq_tile_size(s) - bq_tile_scale_bytes(s));
+    memset(tile, 0, bq_tile_weights_at(s));
+    memset(tile + bq_tile_weights_at(s), bq_tile_zeros(s), s.step * s.bits);
     for (uint32_t r = 0; r < rows; r++)
       for (uint32_t k = 0; k < s.step && i * s.step + k < cols; k += s.block)
         tile_block(s, src + r * row_bytes + (i * s.step + k) / s.block * block_bytes, tile, r, k);
   }
 }
-
-#define TILED_SLOTS(name, shape)                                                                \
-  void bq_scalar_matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, \
-                               float *y, size_t y_stride) {                                     \
-    matmul_tiled(shape, w, a, row0, row1, y, y_stride);                                         \
-  }                                                                                             \
-  void bq_scalar_row_##name(const bq_matrix *w, size_t row, float *y) {                         \
-    row_tiled(shape, w, row, y);                                                                \
-  }                                                                                             \
-  void bq_scalar_tile_##name(const uint8_t *src, size_t row_bytes, size_t rows, size_t cols,    \
-                             uint8_t *dst) {                                                    \
-    tile_rows(shape, src, row_bytes, rows, cols, dst);                                          \
-  }
-
-TILED_SLOTS(bq4_16, BQ_SHAPE_BQ4_16)
-TILED_SLOTS(bq4_32, BQ_SHAPE_BQ4_32)
-TILED_SLOTS(bq4_64, BQ_SHAPE_BQ4_64)
-TILED_SLOTS(bq4h_32, BQ_SHAPE_BQ4H_32)
-TILED_SLOTS(bq8_32, BQ_SHAPE_BQ8_32)

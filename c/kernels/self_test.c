@@ -43,22 +43,26 @@ static void make_plain(workspace *s, bq_type type) {
   }
 }
 
-/* Random blocks, every third scale negative, as a file's rows; then tiled. */
+/* The numbers of block i; f16 ones are subnormal now and then. */
+static void put_scales(workspace *s, const bq_type_facts *f, size_t i, uint8_t *to) {
+  for (uint32_t at = 0; at < f->scale_bytes + f->min_bytes; at += f->scale_bytes) {
+    float scale = next_float(s);
+    uint16_t h = bq_f32_to_f16(i % 3 ? scale : scale * 0x1p-16f);
+    memcpy(to + at, f->scale_bytes == 2 ? (void *)&h : (void *)&scale, f->scale_bytes);
+  }
+}
+
+/* Random blocks as a file's rows, scales and minima of both signs; then tiled. */
 static void make_tiled(const bq_kernels *k, workspace *s, bq_type type) {
   const bq_type_facts *f = bq_type_get(type);
   const size_t blocks = (COLS + f->block - 1) / f->block, row_bytes = blocks * f->block_bytes;
-  const size_t scale_size = f->block_bytes % 4 ? 2 : 4; /* f16 or f32, by their trace in the sum */
   for (size_t row = 0; row < ROWS; row += BQ_TILE_ROWS) {
     size_t rows = ROWS - row < BQ_TILE_ROWS ? ROWS - row : BQ_TILE_ROWS;
     for (size_t i = 0; i < rows * row_bytes; i++) s->file[i] = (uint8_t)next(s);
-    for (size_t i = 1; i <= rows * blocks; i++) {
-      float scale = next_float(s);
-      uint16_t h = bq_f32_to_f16(i % 3 ? scale : scale * 0x1p-16f); /* subnormal ones too */
-      memcpy(s->file + i * f->block_bytes - scale_size,
-             scale_size == 2 ? (void *)&h : (void *)&scale, scale_size);
-    }
+    for (size_t i = 0; i < rows * blocks; i++)
+      put_scales(s, f, i + 1, s->file + i * f->block_bytes + f->scale_at);
     size_t group = (size_t)bq_type_bytes(type, BQ_TILED, BQ_TILE_ROWS, COLS);
-    k->tile_rows[type](s->file, row_bytes, rows, COLS, s->weights + row / BQ_TILE_ROWS * group);
+    k->tile_rows(type, s->file, row_bytes, rows, COLS, s->weights + row / BQ_TILE_ROWS * group);
   }
 }
 
@@ -126,7 +130,7 @@ uint64_t bq_kernels_answer(const bq_kernels *k) {
   s.seed = 1;
   for (uint32_t type = 0; type < BQ_TYPE_COUNT; type++) {
     if (!k->matrix[type].matmul) continue;
-    if (k->tile_rows[type]) make_tiled(k, &s, (bq_type)type);
+    if (bq_type_get(type)->tile_step) make_tiled(k, &s, (bq_type)type);
     else make_plain(&s, (bq_type)type);
     run_matmul(k, &s, (bq_type)type);
   }

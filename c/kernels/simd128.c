@@ -1,24 +1,191 @@
-/* The simd128 table: what every browser with WebAssembly SIMD runs. */
+/* The simd128 table: what every browser with WebAssembly SIMD runs. Here its matmuls over tiled
+ * weights.
+ *
+ * Weight bytes are taken as 16-bit lanes, four nibbles each, and masked in place: no byte is ever
+ * widened. A nibble that stays 4 or 8 bits up counts 16 or 256 times too much, so the panel's
+ * activations are shifted by what is missing to 256, and i32x4.dot_i16x8_s adds everything up in
+ * units of 1/256. Activations are at most 127, so a shifted one fits 16 bits; the sums (at most
+ * 256 * 32 * 255 * 127) fit 32. That factor goes into the panel's scales, which is exact. */
 #include "kernels/kernels.h"
 
 #ifdef __wasm_simd128__
 
+#include "kernels/simd.h"
+
+/* Quads are pairs of 16 bits. Four runs of four; quad j of each belongs to the weights
+ *   EVEN_LOW   (q[4j] << 8,      q[4j + 2] << 8)            nibble in bits 0-3
+ *   ODD_LOW    (q[4j + 1],       q[4j + 3])                 nibble in bits 8-11
+ *   EVEN_HIGH  (q[16 + 4j] << 4, q[16 + 4j + 2] << 4)       nibble in bits 4-7
+ *   ODD_HIGH   (q[16 + 4j + 1] << 8, q[16 + 4j + 3] << 8)   nibble in bits 12-15, shifted down */
+enum { EVEN_LOW, ODD_LOW, EVEN_HIGH, ODD_HIGH };
+enum { PANEL_Q = 64, SUM_UNIT = 256, MOST_GROUPS = 2, STRIP_BLOCKS = 16 };
+
+typedef struct constants {
+  v128_t bits0, bits4, bits8, byte;
+} constants;
+
 #include "kernels/attend.h"
 #include "kernels/simd128.h"
+#include "kernels/simd_tiles.h"
+
+INLINE constants prepare(void) {
+  static const uint32_t masks[] = {0x000f000f, 0x00f000f0, 0x0f000f00, 0x00ff00ff};
+  const uint32_t *m = simd_hide(masks);
+  return (constants){wasm_v128_load32_splat(m), wasm_v128_load32_splat(m + 1),
+                     wasm_v128_load32_splat(m + 2), wasm_v128_load32_splat(m + 3)};
+}
+
+INLINE int streams(bq_tile_shape s) {
+  (void)s;
+  return 4;
+}
+
+INLINE int strip_groups(int bits) {
+  (void)bits;
+  return 2;
+}
+
+INLINE v128_t float_of(v128_t sum) { return wasm_f32x4_convert_i32x4(sum); }
+
+/* Strips hold signed weights, tiles unsigned ones: 8 or 128 too much. */
+INLINE v128_t start_of(int part, int T, const uint8_t *sums) {
+  if (T == 2 || part == UNSIGNED) return simd_zero();
+  v128_t all = wasm_v128_load32_splat(sums), low = wasm_v128_load32_splat(sums + 4);
+  v128_t sum = part == LOW ? low : part == HIGH ? wasm_i32x4_sub(all, low) : all;
+  return wasm_i32x4_neg(wasm_i32x4_shl(sum, part == BYTES ? 7 + 8 : 3 + 8));
+}
+
+INLINE void dot(v128_t w, v128_t a, v128_t *sum) {
+  *sum = wasm_i32x4_add(*sum, wasm_i32x4_dot_i16x8(w, a));
+  simd_pin(sum);
+}
+
+/* One run's quad j times w0 (rows 0...3) and w1 (rows 4...7). */
+INLINE void dot_quads(int run, int j, v128_t w0, v128_t w1, const uint8_t *q, v128_t sum[2]) {
+  v128_t a = wasm_v128_load32_splat(q + (run * 4 + j) * 4);
+  dot(w0, a, &sum[0]);
+  dot(w1, a, &sum[1]);
+}
+
+INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
+                        const constants *c, v128_t sum[MOST][2]) {
+  UNROLL for (int j = 0; j < 4; j++) {
+    UNROLL for (int g = 0; g < G; g++) {
+      v128_t w0 = wasm_v128_load(w[g] + 32 * j), w1 = wasm_v128_load(w[g] + 32 * j + 16);
+      v128_t *s = sum[g];
+      if (part & LOW) {
+        dot_quads(EVEN_LOW, j, wasm_v128_and(w0, c->bits0), wasm_v128_and(w1, c->bits0), q, s);
+        dot_quads(ODD_LOW, j, wasm_v128_and(w0, c->bits8), wasm_v128_and(w1, c->bits8), q, s);
+      }
+      if (part & HIGH) {
+        dot_quads(EVEN_HIGH, j, wasm_v128_and(w0, c->bits4), wasm_v128_and(w1, c->bits4), q, s);
+        dot_quads(ODD_HIGH, j, wasm_u16x8_shr(w0, 12), wasm_u16x8_shr(w1, 12), q, s);
+      }
+    }
+  }
+}
+
+/* Whole bytes lie 0 or 8 bits up, but meet activations prepared for nibbles: their products count in
+ * units of 1, 1/16 and 1/256. w: 32 bytes of quad j; the second 16 k lie 128 bytes on. */
+INLINE void dot_units(int j, const uint8_t *w, const uint8_t *q, v128_t sum[2]) {
+  v128_t w0 = wasm_v128_load(w), w1 = wasm_v128_load(w + 16);
+  dot_quads(ODD_LOW, j, wasm_u16x8_shr(w0, 8), wasm_u16x8_shr(w1, 8), q, sum);
+}
+
+INLINE void dot_16ths(int j, const uint8_t *w, const uint8_t *q, const constants *c,
+                      v128_t sum[2]) {
+  v128_t w0 = wasm_v128_load(w + 128), w1 = wasm_v128_load(w + 144);
+  dot_quads(EVEN_HIGH, j, wasm_v128_and(w0, c->byte), wasm_v128_and(w1, c->byte), q, sum);
+}
+
+INLINE void dot_256ths(int j, const uint8_t *w, const uint8_t *q, const constants *c,
+                       v128_t sum[2]) {
+  v128_t w0 = wasm_v128_load(w), w1 = wasm_v128_load(w + 16);
+  v128_t w2 = wasm_v128_load(w + 128), w3 = wasm_v128_load(w + 144);
+  dot_quads(EVEN_LOW, j, wasm_v128_and(w0, c->byte), wasm_v128_and(w1, c->byte), q, sum);
+  dot_quads(ODD_HIGH, j, wasm_u16x8_shr(w2, 8), wasm_u16x8_shr(w3, 8), q, sum);
+}
+
+/* sum += part * 2^bits, then part = 0 */
+INLINE void take_over(int G, int bits, v128_t part[MOST][2], v128_t sum[MOST][2]) {
+  UNROLL for (int g = 0; g < G; g++) {
+    UNROLL for (int h = 0; h < 2; h++) {
+      sum[g][h] = wasm_i32x4_add(sum[g][h], wasm_i32x4_shl(part[g][h], bits));
+      part[g][h] = simd_zero();
+    }
+  }
+}
+
+/* Three passes, for which the registers suffice. */
+INLINE void dot_bytes(int G, const uint8_t *const *w, const uint8_t *q, const constants *c,
+                      v128_t sum[MOST][2]) {
+  v128_t part[MOST][2];
+  UNROLL for (int g = 0; g < G; g++)
+    part[g][0] = part[g][1] = simd_zero();
+  UNROLL for (int j = 0; j < 4; j++)
+    UNROLL for (int g = 0; g < G; g++) dot_units(j, w[g] + 32 * j, q, part[g]);
+  take_over(G, 8, part, sum);
+  UNROLL for (int j = 0; j < 4; j++)
+    UNROLL for (int g = 0; g < G; g++) dot_16ths(j, w[g] + 32 * j, q, c, part[g]);
+  take_over(G, 4, part, sum);
+  UNROLL for (int j = 0; j < 4; j++)
+    UNROLL for (int g = 0; g < G; g++) dot_256ths(j, w[g] + 32 * j, q, c, sum[g]);
+}
+
+/* Weights, signed but where they have a minimum, as many bits up as activations are prepared for:
+ * nibbles and bytes alike. */
+INLINE void unpack(bq_tile_shape s, const uint8_t *w, const constants *c, v128_t *tile, int step) {
+  const int zero = bq_tile_zero(s);
+  UNROLL for (int j = 0; j < 4; j++) {
+    UNROLL for (int h = 0; h < 2; h++) {
+      v128_t *to = tile + j * step + h;
+      v128_t v = wasm_v128_load(w + 32 * j + 16 * h);
+      if (s.bits == 4) {
+        to[EVEN_LOW * 4 * step] =
+            wasm_i16x8_sub(wasm_v128_and(v, c->bits0), wasm_i16x8_splat((int16_t)zero));
+        to[ODD_LOW * 4 * step] =
+            wasm_i16x8_sub(wasm_v128_and(v, c->bits8), wasm_i16x8_splat((int16_t)(zero << 8)));
+        to[EVEN_HIGH * 4 * step] =
+            wasm_i16x8_sub(wasm_v128_and(v, c->bits4), wasm_i16x8_splat((int16_t)(zero << 4)));
+        to[ODD_HIGH * 4 * step] =
+            wasm_i16x8_sub(wasm_u16x8_shr(v, 12), wasm_i16x8_splat((int16_t)zero));
+        continue;
+      }
+      v128_t center = wasm_i8x16_const_splat((int8_t)0x80);
+      v128_t low = wasm_v128_xor(v, center);
+      v128_t high = wasm_v128_xor(wasm_v128_load(w + 128 + 32 * j + 16 * h), center);
+      to[EVEN_LOW * 4 * step] = wasm_i16x8_shr(wasm_i16x8_shl(low, 8), 8);
+      to[ODD_LOW * 4 * step] = wasm_v128_andnot(low, c->byte);
+      to[EVEN_HIGH * 4 * step] = wasm_i16x8_shr(wasm_i16x8_shl(high, 8), 4);
+      to[ODD_HIGH * 4 * step] = wasm_i16x8_shr(high, 8);
+    }
+  }
+}
+
+INLINE void dot_pair(int bits, int n, const v128_t *w, const uint8_t *quad, const constants *c,
+                     v128_t *sum) {
+  v128_t a0 = wasm_v128_load32_splat(quad), a1 = wasm_v128_load32_splat(quad + 4);
+  (void)bits, (void)c;
+  UNROLL for (int i = 0; i < n; i++) {
+    v128_t v = wasm_v128_load(w + i);
+    dot(v, a0, &sum[i]);
+    dot(v, a1, &sum[n + i]);
+  }
+}
+
+INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]) {
+  quads[EVEN_LOW] = wasm_i16x8_shl(low, 8);
+  quads[ODD_LOW] = wasm_i16x8_shr(low, 8);
+  quads[EVEN_HIGH] = wasm_i16x8_shr(wasm_i16x8_shl(high, 8), 4);
+  quads[ODD_HIGH] = wasm_v128_and(high, wasm_i16x8_const_splat((int16_t)0xff00));
+}
 
 static const bq_kernels table = {
     .name = "simd128",
-    .batch_groups = 2,
-    .matrix = {[BQ_TYPE_F32] = {bq_simd128_matmul_f32, bq_scalar_row_f32, false},
-               [BQ_TYPE_F16] = {bq_simd128_matmul_f16, bq_scalar_row_f16, false},
-               [BQ_TYPE_BF16] = {bq_simd128_matmul_bf16, bq_scalar_row_bf16, false},
-               [BQ_TYPE_BQ4_16] = {bq_simd128_matmul_bq4_16, bq_scalar_row_bq4_16, true},
-               [BQ_TYPE_BQ4_32] = {bq_simd128_matmul_bq4_32, bq_scalar_row_bq4_32, true},
-               [BQ_TYPE_BQ4_64] = {bq_simd128_matmul_bq4_64, bq_scalar_row_bq4_64, true},
-               [BQ_TYPE_BQ4H_32] = {bq_simd128_matmul_bq4h_32, bq_scalar_row_bq4h_32, true},
-               [BQ_TYPE_BQ8_32] = {bq_simd128_matmul_bq8_32, bq_scalar_row_bq8_32, true}},
-    .panel_bytes = bq_simd128_panel_bytes,
-    .quantize = bq_simd128_quantize,
+    .batch_groups = MOST_GROUPS,
+    .matrix = {BQ_FLOAT_TYPES(BQ_SIMD128_FLOAT_ROW) BQ_TILED_TYPES(TILED_ROW)},
+    .panel_bytes = panel_bytes,
+    .quantize = quantize,
     BQ_SIMD128_VECTOR_SLOTS,
     BQ_SIMD128_ATTEND_SLOTS(bq_simd128_attend_i8),
 };

@@ -78,15 +78,13 @@ INLINE void matmul_float(float_kind kind, const bq_matrix *m, const bq_batch *a,
     multiply_rows(kind, 1, m->data + r * row_bytes, m->cols, a, y + r, y_stride);
 }
 
-#define MATMUL_SLOT(name, kind)                                                                  \
+#define MATMUL_SLOT(NAME, name, bytes)                                                           \
   void bq_simd128_matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, \
                                 float *y, size_t y_stride) {                                     \
-    matmul_float(kind, w, a, row0, row1, y, y_stride);                                           \
+    matmul_float(KIND_##NAME, w, a, row0, row1, y, y_stride);                                      \
   }
 
-MATMUL_SLOT(f32, KIND_F32)
-MATMUL_SLOT(f16, KIND_F16)
-MATMUL_SLOT(bf16, KIND_BF16)
+BQ_FLOAT_TYPES(MATMUL_SLOT)
 
 #else
 typedef int no_simd128; /* a translation unit must declare something */

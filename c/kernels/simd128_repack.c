@@ -5,10 +5,10 @@
 
 #include "kernels/simd.h"
 #include "kernels/simd128.h"
-#include "kernels/tile.h"
+#include "core/tile.h"
 
-/* 16 bytes of file nibbles (byte i: weight 2i low, 2i + 1 high, two's complement) to 16 bytes of a
- * tile row (byte i: weight i low, 16 + i high, unsigned). */
+/* 16 bytes of file nibbles (byte i: weight 2i low, 2i + 1 high) to 16 bytes of a tile row (byte i:
+ * weight i low, 16 + i high). */
 INLINE v128_t reorder_nibbles(v128_t file) {
   v128_t nibble = wasm_i8x16_const_splat(15);
   v128_t even = wasm_v128_and(file, nibble), odd = wasm_u8x16_shr(file, 4);
@@ -16,8 +16,7 @@ INLINE v128_t reorder_nibbles(v128_t file) {
       wasm_i8x16_shuffle(even, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
   v128_t second =
       wasm_i8x16_shuffle(even, odd, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-  return wasm_v128_xor(wasm_v128_or(first, wasm_i8x16_shl(second, 4)),
-                       wasm_i8x16_const_splat((int8_t)0x88));
+  return wasm_v128_or(first, wasm_i8x16_shl(second, 4));
 }
 
 /* Where one row's part of a tile comes from; NULL blocks are padding. */
@@ -25,15 +24,19 @@ typedef struct source {
   const uint8_t *block[2]; /* bq4_16 has two blocks to a tile */
 } source;
 
-/* 16 tile bytes of a row: run `run` of 32 weights (4 bits) or 16 weights (8 bits). */
-INLINE v128_t tile_bytes(bq_tile_shape s, source from, int run) {
+/* 16 tile bytes of a row: run `run` of 32 weights (4 bits) or 16 weights (8 bits). `zeros`: a byte of
+ * weights of q = 0, which makes a tile's unsigned numbers of two's complement ones, and back. */
+INLINE v128_t tile_bytes(bq_tile_shape s, v128_t zeros, source from, int run) {
   const uint8_t *a = from.block[0], *b = from.block[1];
-  if (!a) return wasm_i8x16_splat(s.bits == 8 ? (int8_t)0x80 : (int8_t)0x88);
-  if (s.bits == 8)
-    return wasm_v128_xor(wasm_v128_load(a + 16 * run), wasm_i8x16_const_splat((int8_t)0x80));
-  if (s.block != 16) return reorder_nibbles(wasm_v128_load(a + 16 * run));
-  v128_t low = wasm_v128_load64_zero(a);
-  return reorder_nibbles(b ? wasm_v128_load64_lane(b, low, 1) : low);
+  if (!a) return zeros;
+  v128_t v;
+  if (s.block == 16) {
+    v = wasm_v128_load64_zero(a);
+    if (b) v = wasm_v128_load64_lane(b, v, 1);
+  } else {
+    v = wasm_v128_load(a + 16 * run);
+  }
+  return wasm_v128_xor(s.bits == 8 ? v : reorder_nibbles(v), zeros);
 }
 
 /* Transposes 4 rows of 4 x 4 bytes, so that the 4 bytes of each row with the same j lie together. */
@@ -46,45 +49,44 @@ INLINE void put_rows(v128_t r0, v128_t r1, v128_t r2, v128_t r3, uint8_t *dst) {
   wasm_v128_store(dst + 96, wasm_i64x2_shuffle(c, d, 1, 3));
 }
 
+/* The numbers of `bytes` (2, 4 or none) bytes that lie `at` bytes into each row's block. */
+INLINE uint8_t *put_scales(const source rows[8], size_t b, size_t at, uint32_t bytes, uint8_t *to) {
+  for (size_t r = 0; bytes && r < BQ_TILE_ROWS; r++, to += bytes) {
+    const uint8_t *from = rows[r].block[b] ? rows[r].block[b] + at : (const uint8_t[4]){0};
+    if (bytes == 4) memcpy(to, from, 4);
+    else memcpy(to, from, 2);
+  }
+  return to;
+}
+
 INLINE void put_tile(bq_tile_shape s, const source rows[8], uint8_t *tile) {
-  const size_t weights = s.block * s.bits / 8; /* bytes in front of a block's scale */
-  for (size_t b = 0; b < s.step / s.block; b++)
-    for (size_t r = 0; r < BQ_TILE_ROWS; r++, tile += s.scale_size) {
-      if (rows[r].block[b]) memcpy(tile, rows[r].block[b] + weights, s.scale_size);
-      else memset(tile, 0, s.scale_size);
-    }
+  const size_t weights = s.block * s.bits / 8, blocks = s.step / s.block;
+  const v128_t zeros = wasm_i8x16_splat((int8_t)bq_tile_zeros(s));
+  for (size_t b = 0; b < blocks; b++) tile = put_scales(rows, b, weights, s.scale_bytes, tile);
+  for (size_t b = 0; b < blocks; b++)
+    tile = put_scales(rows, b, weights + s.scale_bytes, s.min_bytes, tile);
   for (int run = 0; run < (int)(s.step * s.bits / 128); run++)
     for (int h = 0; h < 2; h++) {
       const source *r = rows + 4 * h;
-      put_rows(tile_bytes(s, r[0], run), tile_bytes(s, r[1], run), tile_bytes(s, r[2], run),
-               tile_bytes(s, r[3], run), tile + run * 128 + h * 16);
+      put_rows(tile_bytes(s, zeros, r[0], run), tile_bytes(s, zeros, r[1], run),
+               tile_bytes(s, zeros, r[2], run), tile_bytes(s, zeros, r[3], run),
+               tile + run * 128 + h * 16);
     }
 }
 
-INLINE void tile_rows(bq_tile_shape s, const uint8_t *src, size_t row_bytes, size_t rows,
-                      size_t cols, uint8_t *dst) {
-  const size_t block_bytes = s.block * s.bits / 8 + s.scale_size,
+void bq_simd128_tile_rows(bq_type type, const uint8_t *src, size_t row_bytes, size_t rows,
+                          size_t cols, uint8_t *dst) {
+  const bq_tile_shape s = bq_tile_shape_of(type);
+  const size_t block_bytes = bq_type_get(type)->block_bytes, per_tile = s.step / s.block,
                blocks = (cols + s.block - 1) / s.block;
-  for (size_t at = 0; at < blocks; at += s.step / s.block, dst += bq_tile_size(s)) {
+  for (size_t at = 0; at < blocks; at += per_tile, dst += bq_tile_size(s)) {
     source from[BQ_TILE_ROWS] = {{{NULL, NULL}}};
     for (size_t r = 0; r < rows; r++)
-      for (size_t b = 0; b < s.step / s.block && at + b < blocks; b++)
+      for (size_t b = 0; b < per_tile && at + b < blocks; b++)
         from[r].block[b] = src + r * row_bytes + (at + b) * block_bytes;
     put_tile(s, from, dst);
   }
 }
-
-#define TILE_SLOT(name, shape)                                                                \
-  void bq_simd128_tile_##name(const uint8_t *src, size_t row_bytes, size_t rows, size_t cols, \
-                              uint8_t *dst) {                                                 \
-    tile_rows(shape, src, row_bytes, rows, cols, dst);                                        \
-  }
-
-TILE_SLOT(bq4_16, BQ_SHAPE_BQ4_16)
-TILE_SLOT(bq4_32, BQ_SHAPE_BQ4_32)
-TILE_SLOT(bq4_64, BQ_SHAPE_BQ4_64)
-TILE_SLOT(bq4h_32, BQ_SHAPE_BQ4H_32)
-TILE_SLOT(bq8_32, BQ_SHAPE_BQ8_32)
 
 #else
 typedef int no_simd128; /* a translation unit must declare something */

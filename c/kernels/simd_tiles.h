@@ -9,63 +9,55 @@
  * A panel holds pairs, then one token alone if that is what is left. With T tokens (2 or 1) each is
  * [blocks of 32 k][T * PANEL_TOKEN] bytes, the blocks rounded up to an even number since a tile may
  * cover 64 k. A block is T * PANEL_Q bytes of activations in *quads* of 4 bytes, one per token next to
- * each other; then T f32 scales and T i32 offsets each for ALL, LOW and BYTES.
+ * each other; then [T] f32 scales, in units of 1 / SUM_UNIT, and of the activations as integers [T]
+ * i32 sums over all, over k 0...15, and over those that are negative.
  *
  * The file that includes this says how quads look and multiply (all inlined):
- *   enum { PANEL_Q, MOST_GROUPS, STRIP_BLOCKS }    bytes of activations per token and block; groups of
- *                        rows and blocks of k of a strip, which lies on the stack: a thread has 64 KB
+ *   enum { PANEL_Q, SUM_UNIT }             bytes of activations per token and block; what one counts
+ *                                          in the sums of dots, a power of 2
+ *   enum { MOST_GROUPS, STRIP_BLOCKS }     groups of rows and blocks of k of a strip, which lies on the
+ *                                          stack: a thread has 64 KB
  *   typedef ... constants;  constants prepare(void);    made once per matmul
  *   int streams(bq_tile_shape s);    groups that are taken at once for one token, at most MOST
  *   int strip_groups(int bits);      groups of a strip, at most MOST_GROUPS
  *   void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
- *   offsets offsets_of(byte_sums a);
  *   v128_t float_of(v128_t sum);     as f32
  *   void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q, const constants *c,
  *                    v128_t sum[MOST][2]);
  *   void dot_bytes(int G, const uint8_t *const *w, const uint8_t *q, const constants *c,
  *                  v128_t sum[MOST][2]);
- *   void unpack(int bits, const uint8_t *w, const constants *c, v128_t *to, int step);
- *   v128_t start_of(int part, int T, const uint8_t *offsets);    of one of T tokens
+ *   void unpack(bq_tile_shape s, const uint8_t *w, const constants *c, v128_t *to, int step);
+ *   v128_t start_of(int part, int T, const uint8_t *sums);    of one of T tokens
  *   void dot_pair(int bits, int n, const v128_t *w, const uint8_t *quad, const constants *c, v128_t *sum);
  * One token: sum[g][h] += products with rows 4h...4h+3 of group g, whose weights lie at w[g]; q is a
- * panel block. sum starts at the block's offset, which takes back what tiles add to each weight (8 or
- * 128). Pairs: `unpack` makes what meets quad j of rows 4h... of a group to[j * step + h];
- * sum[t * n + i] += products of token t with w[i]; it starts at start_of the token's offsets. */
+ * panel block. Pairs: `unpack` makes what meets quad j of rows 4h... of a group to[j * step + h];
+ * sum[t * n + i] += products of token t with w[i]. Both start at start_of, which takes back what tiles
+ * add to each signed weight (8 or 128). */
 #ifndef BQ_KERNELS_SIMD_TILES_H
 #define BQ_KERNELS_SIMD_TILES_H
 
 #include "kernels/kernels.h"
 #include "kernels/simd.h"
-#include "kernels/tile.h"
+#include "core/tile.h"
 
-/* What a dot covers: nibbles of k 0...15, of 16...31, of all 32; or 32 bytes. */
-enum { LOW = 1, HIGH = 2, ALL = 3, BYTES = 4 };
+/* What a dot covers: signed nibbles of k 0...15, of 16...31, of all 32; 32 signed bytes; 32 unsigned
+ * nibbles, whose block has a minimum. */
+enum { LOW = 1, HIGH = 2, ALL = LOW | HIGH, BYTES = 4, UNSIGNED = 8 | ALL };
 enum { MOST = 8 };                   /* groups of one token at once */
 enum { PANEL_TOKEN = PANEL_Q + 16 }; /* bytes per token and block */
 enum { QUADS = PANEL_Q / 4 };
-
-/* Sums over the 32 activations of a block: of k 0...15, of 16...31, of all that are negative. */
-typedef struct byte_sums {
-  int32_t low, high, negative;
-} byte_sums;
-
-/* What sums over a block's activations start from, in the panel's units. */
-typedef struct offsets {
-  int32_t all, low, bytes;
-} offsets;
 
 INLINE constants prepare(void);
 INLINE int streams(bq_tile_shape s);
 INLINE int strip_groups(int bits);
 INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
-INLINE offsets offsets_of(byte_sums a);
 INLINE v128_t float_of(v128_t sum);
 INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
                         const constants *c, v128_t sum[MOST][2]);
 INLINE void dot_bytes(int G, const uint8_t *const *w, const uint8_t *q, const constants *c,
                       v128_t sum[MOST][2]);
-INLINE void unpack(int bits, const uint8_t *w, const constants *c, v128_t *to, int step);
-INLINE v128_t start_of(int part, int T, const uint8_t *offsets);
+INLINE void unpack(bq_tile_shape s, const uint8_t *w, const constants *c, v128_t *to, int step);
+INLINE v128_t start_of(int part, int T, const uint8_t *sums);
 INLINE void dot_pair(int bits, int n, const v128_t *w, const uint8_t *quad, const constants *c,
                      v128_t *sum);
 
@@ -80,17 +72,25 @@ typedef struct matmul_constants {
   simd_f16_constants f16;
 } matmul_constants;
 
-INLINE void load_scale(bq_tile_shape s, const uint8_t *p, const matmul_constants *c,
-                       v128_t scale[2]) {
+/* What the dots of a whole block cover. */
+INLINE int whole_of(bq_tile_shape s) { return s.bits == 8 ? BYTES : s.min_bytes ? UNSIGNED : ALL; }
+
+/* 8 scales or minima of `bytes` bytes each. */
+INLINE void load_scales(uint32_t bytes, const uint8_t *p, const matmul_constants *c, v128_t to[2]) {
   UNROLL for (int h = 0; h < 2; h++)
-    scale[h] = s.scale_size == 2 ? simd_load_f16_finite(p + 8 * h, &c->f16)
-                                 : wasm_v128_load(p + 16 * h);
+    to[h] = bytes == 2 ? simd_load_f16_finite(p + 8 * h, &c->f16) : wasm_v128_load(p + 16 * h);
 }
 
 /* acc += (float(sum) * a_scale) * w_scale */
 INLINE void scale_and_add(v128_t sum, v128_t a_scale, v128_t w_scale, v128_t *acc) {
   v128_t dot = wasm_f32x4_mul(float_of(sum), a_scale);
   *acc = wasm_f32x4_add(*acc, wasm_f32x4_mul(dot, w_scale));
+}
+
+/* float(sum over a block's activations) * a_scale, each of four lanes. */
+INLINE v128_t scaled_sum(const uint8_t *sum, v128_t a_scale) {
+  v128_t n = wasm_i32x4_mul(wasm_v128_load32_splat(sum), wasm_i32x4_const_splat(SUM_UNIT));
+  return wasm_f32x4_mul(wasm_f32x4_convert_i32x4(n), a_scale);
 }
 
 /* Rare: a call keeps it out of every loop's code. */
@@ -123,23 +123,28 @@ INLINE void add_block(bq_tile_shape s, int G, int part, const uint8_t *const *ti
   else dot_nibbles(G, part, w, q, &c->dot, sum);
   v128_t a_scale = wasm_v128_load32_splat(q + PANEL_Q);
   UNROLL for (int g = 0; g < G; g++) {
-    load_scale(s, tile[g] + scales, c, w_scale);
+    load_scales(s.scale_bytes, tile[g] + scales, c, w_scale);
     UNROLL for (int h = 0; h < 2; h++) scale_and_add(sum[g][h], a_scale, w_scale[h], &acc[g][h]);
+  }
+  if (!s.min_bytes) return;
+  const v128_t a_sum = scaled_sum(q + PANEL_Q + 4, a_scale);
+  UNROLL for (int g = 0; g < G; g++) {
+    load_scales(s.min_bytes, tile[g] + bq_tile_mins_at(s), c, w_scale);
+    UNROLL for (int h = 0; h < 2; h++)
+      acc[g][h] = wasm_f32x4_add(acc[g][h], wasm_f32x4_mul(a_sum, w_scale[h]));
   }
 }
 
 INLINE void add_tiles(bq_tile_shape s, int G, const uint8_t *const *tile, const uint8_t *q,
                       const matmul_constants *c, v128_t acc[][2]) {
-  const uint32_t w = bq_tile_scale_bytes(s);
-  if (s.bits == 8) {
-    add_block(s, G, BYTES, tile, 0, w, q, c, acc);
-  } else if (s.block == 16) {
+  const uint32_t w = bq_tile_weights_at(s);
+  if (s.block == 16) {
     add_block(s, G, LOW, tile, 0, w, q, c, acc);
-    add_block(s, G, HIGH, tile, BQ_TILE_ROWS * 4, w, q, c, acc);
-  } else {
-    add_block(s, G, ALL, tile, 0, w, q, c, acc);
-    if (s.step == 64) add_block(s, G, ALL, tile, 0, w + 128, q + PANEL_TOKEN, c, acc);
+    add_block(s, G, HIGH, tile, bq_tile_scale_at(s, 0, 16), w, q, c, acc);
+    return;
   }
+  add_block(s, G, whole_of(s), tile, 0, w, q, c, acc);
+  if (s.step == 64) add_block(s, G, whole_of(s), tile, 0, w + 128, q + PANEL_TOKEN, c, acc);
 }
 
 /* Where results go: `rows` of the 8 of each group of rows, of the first `n` groups (all or 1; several
@@ -200,27 +205,31 @@ INLINE void multiply_one(bq_tile_shape s, const uint8_t *tiles, size_t n_tiles,
 /* --- pairs of tokens ---------------------------------------------------------------------------- */
 
 /* A strip is [blocks of 32 k][QUADS + scales][groups][2] vectors: what dots take of 4 rows each, and
- * their scales, of which there are two where k 0...15 and 16...31 have their own. As many blocks as
- * stay in the L1 cache beside a pair's activations, as many tokens as make unpacking cheap. */
+ * their scales, of which there are two where k 0...15 and 16...31 have their own, or their minima. As
+ * many blocks as stay in the L1 cache beside a pair's activations, as many tokens as make unpacking
+ * cheap. */
 enum {
   STRIP_TOKENS = 32,
   STRIP_VECTORS = STRIP_BLOCKS * (QUADS + 2) * 2 * MOST_GROUPS
 };
 
 INLINE int strip_vectors(bq_tile_shape s) { /* per block */
-  return (QUADS + (s.block == 16 ? 2 : 1)) * 2 * strip_groups((int)s.bits);
+  return (QUADS + (s.block == 16 || s.min_bytes ? 2 : 1)) * 2 * strip_groups((int)s.bits);
 }
 
 /* n tiles of a group of rows become its part of a strip. */
 INLINE void unpack_tiles(bq_tile_shape s, const uint8_t *tile, size_t n, v128_t *to) {
   const matmul_constants c = {prepare(), simd_f16_prepare()};
   const int step = 2 * strip_groups((int)s.bits);
-  const uint32_t w = bq_tile_scale_bytes(s);
+  const uint32_t w = bq_tile_weights_at(s);
   KEEP_LOOP for (size_t i = 0; i < n; i++, tile += bq_tile_size(s)) {
     UNROLL for (uint32_t b = 0; b < s.step / 32; b++, to += strip_vectors(s)) {
-      unpack((int)s.bits, tile + w + 128 * b, &c.dot, to, step);
-      load_scale(s, tile, &c, to + QUADS * step);
-      if (s.block == 16) load_scale(s, tile + BQ_TILE_ROWS * 4, &c, to + (QUADS + 1) * step);
+      v128_t *scales = to + QUADS * step;
+      unpack(s, tile + w + 128 * b, &c.dot, to, step);
+      load_scales(s.scale_bytes, tile, &c, scales);
+      if (s.block == 16)
+        load_scales(s.scale_bytes, tile + bq_tile_scale_at(s, 0, 16), &c, scales + step);
+      if (s.min_bytes) load_scales(s.min_bytes, tile + bq_tile_mins_at(s), &c, scales + step);
     }
   }
 }
@@ -230,43 +239,54 @@ INLINE void unpack_tiles(bq_tile_shape s, const uint8_t *tile, size_t n, v128_t 
 INLINE void add_pair(int bits, int part, int n, const v128_t *w, const uint8_t *q,
                      const constants *c, v128_t *acc) {
   const int from = part == HIGH ? QUADS / 2 : 0, to = part == LOW ? QUADS / 2 : QUADS;
-  const v128_t *scale = w + (QUADS + (part == HIGH)) * n;
-  const uint8_t *a_scale = q + 2 * PANEL_Q;
+  const v128_t *scale = w + (QUADS + (part == HIGH)) * n, *min = w + (QUADS + 1) * n;
+  const uint8_t *a_scale = q + 2 * PANEL_Q, *sums = a_scale + 8;
   v128_t sum[4 * MOST_GROUPS];
   UNROLL for (int t = 0; t < 2; t++) {
-    const v128_t start = start_of(part, 2, a_scale + 8 + 4 * t);
+    const v128_t start = start_of(part, 2, sums + 4 * t);
     UNROLL for (int i = 0; i < n; i++) sum[t * n + i] = start;
   }
   UNROLL for (int j = from; j < to; j++) dot_pair(bits, n, w + j * n, q + 8 * j, c, sum);
   UNROLL for (int t = 0; t < 2; t++) {
     const v128_t a = wasm_v128_load32_splat(a_scale + 4 * t);
     UNROLL for (int i = 0; i < n; i++) scale_and_add(sum[t * n + i], a, scale[i], acc + t * n + i);
+    if (part != UNSIGNED) continue;
+    const v128_t a_sum = scaled_sum(sums + 4 * t, a);
+    UNROLL for (int i = 0; i < n; i++)
+      acc[t * n + i] = wasm_f32x4_add(acc[t * n + i], wasm_f32x4_mul(a_sum, min[i]));
   }
 }
 
 /* A pair's `blocks` of a strip. The sums of dots take all registers, so the others are in memory. */
-INLINE void multiply_pair(int bits, bool halves, const v128_t *strip, size_t blocks,
-                          const uint8_t *panel, v128_t *acc) {
+INLINE void multiply_pair(bq_tile_shape s, const v128_t *strip, size_t blocks, const uint8_t *panel,
+                          v128_t *acc) {
   const constants c = prepare();
-  const int n = 2 * strip_groups(bits), vectors = (QUADS + (halves ? 2 : 1)) * n;
-  KEEP_LOOP for (size_t b = 0; b < blocks; b++, strip += vectors, panel += 2 * PANEL_TOKEN) {
-    if (halves) {
+  const int bits = (int)s.bits, n = 2 * strip_groups(bits);
+  KEEP_LOOP for (size_t b = 0; b < blocks; b++, strip += strip_vectors(s)) {
+    if (s.block == 16) {
       add_pair(bits, LOW, n, strip, panel, &c, acc);
       add_pair(bits, HIGH, n, strip, panel, &c, acc);
     } else {
-      add_pair(bits, bits == 8 ? BYTES : ALL, n, strip, panel, &c, acc);
+      add_pair(bits, whole_of(s), n, strip, panel, &c, acc);
     }
+    panel += 2 * PANEL_TOKEN;
   }
 }
 
 typedef void pair_fn(const v128_t *strip, size_t blocks, const uint8_t *panel, v128_t *acc);
 
 /* One function for all types whose strips look the same. */
-#define PAIRS(name, bits, halves)                                                              \
-  static __attribute__((noinline)) void name(const v128_t *strip, size_t blocks,               \
-                                             const uint8_t *panel, v128_t *acc) {              \
-    multiply_pair(bits, halves, strip, blocks, panel, acc);                                    \
+#define PAIRS(name, block, bits, min)                                                \
+  static __attribute__((noinline)) void name(const v128_t *strip, size_t blocks,     \
+                                             const uint8_t *panel, v128_t *acc) {    \
+    multiply_pair(BQ_TILE_SHAPE(block, bits, 0, min), strip, blocks, panel, acc);    \
   }
+PAIRS(pair_nibbles, 32, 4, 0)
+PAIRS(pair_halves, 16, 4, 0)
+PAIRS(pair_minima, 32, 4, 2)
+PAIRS(pair_bytes, 32, 8, 0)
+#define PAIR_OF(block, bits, min) \
+  ((bits) == 8 ? pair_bytes : (min) ? pair_minima : (block) == 16 ? pair_halves : pair_nibbles)
 
 typedef struct strip_type {
   bq_tile_shape shape;
@@ -324,16 +344,20 @@ INLINE void matmul_tiled(const strip_type *type, const bq_matrix *m, const bq_ba
                y + last * y_stride + row0);
 }
 
-/* The matmul of a type, `linkage` void bq_..._name(...). pairs: a pair_fn. */
-#define MATMUL_SLOT(linkage, function, name, tile_shape, pairs)                                    \
-  static void unpack_##name(const uint8_t *tile, size_t n, v128_t *to) {                           \
-    unpack_tiles(tile_shape, tile, n, to);                                                         \
-  }                                                                                                \
-  linkage void function(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, float *y, \
-                        size_t y_stride) {                                                         \
-    static const strip_type type = {tile_shape, unpack_##name, pairs};                             \
-    matmul_tiled(&type, w, a, row0, row1, y, y_stride);                                            \
+/* The matmul of a type, and its row of the table. */
+#define MATMUL_SLOT(NAME, name, block, bits, scale, min)                                         \
+  _Static_assert(!(min) || ((bits) == 4 && (block) != 16), "no dots for such blocks yet");       \
+  static void unpack_##name(const uint8_t *tile, size_t n, v128_t *to) {                         \
+    unpack_tiles(BQ_TILE_SHAPE(block, bits, scale, min), tile, n, to);                           \
+  }                                                                                              \
+  static void matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1,     \
+                            float *y, size_t y_stride) {                                         \
+    static const strip_type type = {BQ_TILE_SHAPE(block, bits, scale, min), unpack_##name,       \
+                                    PAIR_OF(block, bits, min)};                                  \
+    matmul_tiled(&type, w, a, row0, row1, y, y_stride);                                          \
   }
+BQ_TILED_TYPES(MATMUL_SLOT)
+#define TILED_ROW(NAME, name, ...) [BQ_TYPE_##NAME] = {matmul_##name, bq_scalar_row_tiled, true},
 
 /* --- activations ---------------------------------------------------------------------------- */
 
@@ -373,6 +397,11 @@ INLINE quantized quantize_32(const float *x, float most) {
   return (quantized){round_sixteen(x, inv), round_sixteen(x + 16, inv), most / 127.0f};
 }
 
+/* Over the 32 activations of a block: all, k 0...15, those that are negative. */
+typedef struct byte_sums {
+  int32_t all, low, negative;
+} byte_sums;
+
 INLINE byte_sums sum_bytes(v128_t low, v128_t high) {
   v128_t zero = simd_zero();
   v128_t a = wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extadd_pairwise_i8x16(low));
@@ -383,27 +412,27 @@ INLINE byte_sums sum_bytes(v128_t low, v128_t high) {
   v128_t ab =
       wasm_i32x4_add(wasm_i32x4_shuffle(a, b, 0, 4, 2, 6), wasm_i32x4_shuffle(a, b, 1, 5, 3, 7));
   v128_t nn = wasm_i32x4_add(n, wasm_i32x4_shuffle(n, n, 1, 0, 3, 2));
-  v128_t sums =
-      wasm_i32x4_add(wasm_i32x4_shuffle(ab, nn, 0, 1, 4, 5), wasm_i32x4_shuffle(ab, nn, 2, 3, 6, 7));
-  return (byte_sums){wasm_i32x4_extract_lane(sums, 0), wasm_i32x4_extract_lane(sums, 1),
+  v128_t sums = wasm_i32x4_add(wasm_i32x4_shuffle(ab, nn, 0, 1, 4, 5),
+                               wasm_i32x4_shuffle(ab, nn, 2, 3, 6, 7));
+  const int32_t first = wasm_i32x4_extract_lane(sums, 0);
+  return (byte_sums){first + wasm_i32x4_extract_lane(sums, 1), first,
                      wasm_i32x4_extract_lane(sums, 2)};
 }
 
 /* Token t of T: the quads of a block that begins at `block`. */
-INLINE void put_scales(uint8_t *block, size_t T, size_t t, quantized a, float scale_unit) {
-  const offsets o = offsets_of(sum_bytes(a.low, a.high));
-  const float scale = a.scale * scale_unit;
+INLINE void put_scales(uint8_t *block, size_t T, size_t t, quantized a) {
+  const byte_sums sums = sum_bytes(a.low, a.high);
+  const float scale = a.scale * (1.0f / SUM_UNIT);
   block += T * PANEL_Q + 4 * t;
   memcpy(block, &scale, 4);
-  memcpy(block + 4 * T, &o.all, 4);
-  memcpy(block + 8 * T, &o.low, 4);
-  memcpy(block + 12 * T, &o.bytes, 4);
+  memcpy(block + 4 * T, &sums.all, 4);
+  memcpy(block + 8 * T, &sums.low, 4);
+  memcpy(block + 12 * T, &sums.negative, 4);
 }
 
-/* Blocks from...to - 1 of T rows become those of a pair or a token alone. The largest numbers of several are
+/* N blocks of T rows become those of a pair or a token alone. The largest numbers of several are
  * looked for first: what is rounded has to wait for them. */
-INLINE void quantize_blocks(size_t T, size_t N, const float *x, size_t x_stride, uint8_t *block,
-                            float scale_unit) {
+INLINE void quantize_blocks(size_t T, size_t N, const float *x, size_t x_stride, uint8_t *block) {
   float most[2][4];
   UNROLL for (size_t b = 0; b < N; b++)
     UNROLL for (size_t t = 0; t < T; t++) most[t][b] = largest_of(x + t * x_stride + 32 * b);
@@ -412,7 +441,7 @@ INLINE void quantize_blocks(size_t T, size_t N, const float *x, size_t x_stride,
     UNROLL for (size_t t = 0; t < T; t++) {
       const quantized a = quantize_32(x + t * x_stride + 32 * b, most[t][b]);
       quads_of(a.low, a.high, quads[t]);
-      put_scales(block, T, t, a, scale_unit);
+      put_scales(block, T, t, a);
     }
     UNROLL for (int i = 0; i < PANEL_Q / 16; i++) {
       if (T == 1) {
@@ -426,27 +455,27 @@ INLINE void quantize_blocks(size_t T, size_t N, const float *x, size_t x_stride,
 }
 
 /* Rows of k activations, T of them. */
-INLINE void quantize_rows(size_t T, const float *x, size_t x_stride, size_t k, uint8_t *block,
-                          float scale_unit) {
+INLINE void quantize_rows(size_t T, const float *x, size_t x_stride, size_t k, uint8_t *block) {
   const size_t blocks = panel_blocks(k), whole = k / 32;
   size_t b = 0;
-  KEEP_LOOP for (; b + 1 <= whole; b += 1)
-    quantize_blocks(T, 1, x + 32 * b, x_stride, block + b * T * PANEL_TOKEN, scale_unit);
+  KEEP_LOOP for (; b < whole; b++)
+    quantize_blocks(T, 1, x + 32 * b, x_stride, block + b * T * PANEL_TOKEN);
   KEEP_LOOP for (; b < blocks; b++) { /* the end of the rows, padding */
     float part[64] = {0};
     for (size_t t = 0; t < T; t++)
-      for (size_t i = b * 32; i < k && i < b * 32 + 32; i++) part[32 * t + i - b * 32] = x[t * x_stride + i];
-    quantize_blocks(T, 1, part, 32, block + b * T * PANEL_TOKEN, scale_unit);
+      for (size_t i = b * 32; i < k && i < b * 32 + 32; i++)
+        part[32 * t + i - b * 32] = x[t * x_stride + i];
+    quantize_blocks(T, 1, part, 32, block + b * T * PANEL_TOKEN);
   }
 }
 
-/* The panel's scales are `scale_unit` times what they stand for. */
-INLINE void quantize_panel(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel,
-                           float scale_unit) {
+static size_t panel_bytes(size_t k, size_t tokens) { return panel_size(k, tokens); }
+
+static void quantize(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel) {
   size_t t = 0;
   for (; t + 2 <= tokens; t += 2)
-    quantize_rows(2, x + t * x_stride, x_stride, k, panel + panel_size(k, t), scale_unit);
-  if (t < tokens) quantize_rows(1, x + t * x_stride, 0, k, panel + panel_size(k, t), scale_unit);
+    quantize_rows(2, x + t * x_stride, x_stride, k, panel + panel_size(k, t));
+  if (t < tokens) quantize_rows(1, x + t * x_stride, 0, k, panel + panel_size(k, t));
 }
 
 #endif

@@ -24,46 +24,74 @@ function refuse(type, index, value) {
 }
 
 /**
+ * Unsigned integers, scale and minimum of one block, from its least weight to its largest.
+ * @param {import('./weights.js').WeightType} type
+ * @param {Float32Array} src @param {number} at @param {number} count @param {Int8Array} q  as quantizeBlock's
+ * @returns {Scales}
+ */
+function quantizeBetween(type, src, at, count, q) {
+  let low = at;
+  let high = at;
+  for (let i = at; i < at + count; i++) {
+    if (!(abs(src[i]) < Infinity)) refuse(type, i, src[i]);
+    if (src[i] < src[low]) low = i;
+    if (src[i] > src[high]) high = i;
+  }
+  const min = f16ToNumber(f16FromNumber(src[low]));
+  const range = f16ToNumber(f16FromNumber(fround(fround(src[high] - min) / 15)));
+  if (!Number.isFinite(min)) refuse(type, low, src[low]);
+  if (!Number.isFinite(range)) refuse(type, high, src[high]);
+  const scale = src[high] > min ? Math.max(range, 2 ** -24) : 0;
+  const inverse = scale > 0 ? fround(1 / scale) : 0;
+  q.fill(0);
+  for (let i = 0; i < count; i++) q[i] = Math.min(Math.max(roundAway(fround(fround(src[at + i] - min) * inverse)), 0), 15);
+  return { scale, min };
+}
+
+/** As the file can hold them. @typedef {{ scale: number, min: number }} Scales */
+
+/**
  * Integers and scale of one block.
  * @param {import('./weights.js').WeightType} type
  * @param {Float32Array} src
  * @param {number} at     first weight of the block
  * @param {number} count  weights there are, at most type.block
  * @param {Int8Array} q   [type.block], the rest becomes 0
- * @returns {number} scale, an f32 (for types with f16 scales one that f16 holds)
+ * @returns {Scales}
  */
 function quantizeBlock(type, src, at, count, q) {
+  if (type.minBytes) return quantizeBetween(type, src, at, count, q);
   let m = 0;
   for (let i = at; i < at + count; i++) {
     const a = abs(src[i]);
     if (!(a < Infinity)) refuse(type, i, src[i]);
     if (a > m) m = a;
   }
-  const eight = type.name === 'bq8_32';
+  const eight = type.bits === 8;
   const top = eight ? 127 : 7;
   const bottom = eight ? -127 : -8;
   if (!eight && m < LEAST) m = LEAST;
   let scale = fround(m / top);
-  if (type.name === 'bq4h_32' || eight) {
+  if (type.scaleBytes === 2) {
     scale = f16ToNumber(f16FromNumber(scale));
     if (scale === Infinity) refuse(type, src.subarray(at, at + count).findIndex((w) => abs(w) === m) + at, m);
     if (m > 0) scale = Math.max(scale, 2 ** -24);
   }
   q.fill(0);
-  if (scale === 0) return 0;
+  if (scale === 0) return { scale, min: 0 };
   const inverse = fround(1 / scale);
   for (let i = 0; i < count; i++) {
     const x = roundAway(fround(src[at + i] * inverse));
     q[i] = x > top ? top : x < bottom ? bottom : x;
   }
-  return scale;
+  return { scale, min: 0 };
 }
 
-/** Where the scales and weights of one row lie in its tile (tables in docs/FORMAT.md). @param {import('./weights.js').WeightType} type */
+/** Where minima and weights lie in a tile (tables in docs/FORMAT.md), and what it holds for q = 0. @param {import('./weights.js').WeightType} type */
 function tileShape(type) {
-  const scaleBytes = type.name === 'bq4h_32' || type.name === 'bq8_32' ? 2 : 4;
-  const blocks = type.step / type.block;
-  return { scaleBytes, blocks, weightsAt: blocks * 8 * scaleBytes, eight: type.name === 'bq8_32' };
+  const { block, bits, scaleBytes, minBytes, step } = type;
+  const minsAt = (step / block) * 8 * scaleBytes;
+  return { minsAt, weightsAt: minsAt + (step / block) * 8 * minBytes, zero: minBytes ? 0 : 1 << (bits - 1), eight: bits === 8 };
 }
 
 /**
@@ -75,14 +103,16 @@ function tileByte(k, r, eight) {
   return (k >> 5) * 128 + ((k & 15) >> 2) * 32 + r * 4 + (k & 3);
 }
 
-/** @param {DataView} view @param {number} at @param {number} scale @param {number} bytes  2: f16, 4: f32 */
+/** @param {DataView} view @param {number} at @param {number} scale @param {number} bytes  2: f16, 4: f32, 0: not there */
 function putScale(view, at, scale, bytes) {
+  if (bytes === 0) return;
   if (bytes === 2) view.setUint16(at, f16FromNumber(scale), true);
   else view.setFloat32(at, scale, true);
 }
 
 /** @param {DataView} view @param {number} at @param {number} bytes @param {string} name */
 function getScale(view, at, bytes, name) {
+  if (bytes === 0) return 0;
   const scale = bytes === 2 ? f16ToNumber(view.getUint16(at, true)) : view.getFloat32(at, true);
   if (!Number.isFinite(scale)) throw new BqError('FORMAT', `a scale of ${name} is ${scale}`, { offset: at });
   return scale;
@@ -95,26 +125,27 @@ function getScale(view, at, bytes, name) {
  * @param {number} cols
  */
 function toTiles(type, src, rows, cols) {
-  const { scaleBytes, weightsAt, eight } = tileShape(type);
+  const { minsAt, weightsAt, zero, eight } = tileShape(type);
   const perRow = Math.ceil(cols / type.step);
   const out = new Uint8Array(weightBytes(type, TILED, rows, cols));
   const view = new DataView(out.buffer);
   const q = new Int8Array(type.block);
-  for (let tile = 0; tile < out.length; tile += type.tileBytes) out.fill(eight ? 0x80 : 0x88, tile + weightsAt, tile + type.tileBytes);
+  for (let tile = 0; tile < out.length; tile += type.tileBytes) out.fill(eight ? zero : zero * 17, tile + weightsAt, tile + type.tileBytes);
   for (let row = 0; row < rows; row++) {
     const r = row & 7;
     for (let first = 0; first < cols; first += type.block) {
       const tile = ((row >> 3) * perRow + Math.floor(first / type.step)) * type.tileBytes;
       const block = (first % type.step) / type.block;
       const count = Math.min(type.block, cols - first);
-      const scale = quantizeBlock(type, src, row * cols + first, count, q);
-      putScale(view, tile + (block * 8 + r) * scaleBytes, scale, scaleBytes);
+      const { scale, min } = quantizeBlock(type, src, row * cols + first, count, q);
+      putScale(view, tile + (block * 8 + r) * type.scaleBytes, scale, type.scaleBytes);
+      putScale(view, tile + minsAt + (block * 8 + r) * type.minBytes, min, type.minBytes);
       for (let i = 0; i < count; i++) {
         const k = block * type.block + i;
         const at = tile + weightsAt + tileByte(k, r, eight);
-        if (eight) out[at] = q[i] + 128;
-        else if (k & 16) out[at] = (out[at] & 0x0f) | ((q[i] + 8) << 4);
-        else out[at] = (out[at] & 0xf0) | (q[i] + 8);
+        if (eight) out[at] = q[i] + zero;
+        else if (k & 16) out[at] = (out[at] & 0x0f) | ((q[i] + zero) << 4);
+        else out[at] = (out[at] & 0xf0) | (q[i] + zero);
       }
     }
   }
@@ -128,17 +159,19 @@ function toTiles(type, src, rows, cols) {
  * @param {number} cols
  */
 function toRows(type, src, rows, cols) {
-  const { scaleBytes, eight } = tileShape(type);
+  const { eight } = tileShape(type);
+  const scalesAt = type.blockBytes - type.scaleBytes - type.minBytes;
   const out = new Uint8Array(rows * Math.ceil(cols / type.block) * type.blockBytes);
   const view = new DataView(out.buffer);
   const q = new Int8Array(type.block);
   let at = 0;
   for (let row = 0; row < rows; row++) {
     for (let first = 0; first < cols; first += type.block, at += type.blockBytes) {
-      const scale = quantizeBlock(type, src, row * cols + first, Math.min(type.block, cols - first), q);
+      const { scale, min } = quantizeBlock(type, src, row * cols + first, Math.min(type.block, cols - first), q);
       if (eight) out.set(new Uint8Array(q.buffer), at);
       else for (let i = 0; i < type.block / 2; i++) out[at + i] = (q[2 * i] & 15) | ((q[2 * i + 1] & 15) << 4);
-      putScale(view, at + type.blockBytes - scaleBytes, scale, scaleBytes);
+      putScale(view, at + scalesAt, scale, type.scaleBytes);
+      putScale(view, at + scalesAt + type.scaleBytes, min, type.minBytes);
     }
   }
   return out;
@@ -204,19 +237,22 @@ export function dequantize(typeId, layout, bytes, rows, cols) {
     return out;
   }
   if (layout === FLAT) return dequantize(typeId, 0, bytes, 1, rows * cols);
-  const { scaleBytes, weightsAt, eight } = tileShape(type);
+  const { minsAt, weightsAt, zero, eight } = tileShape(type);
+  const { scaleBytes, minBytes } = type;
   const tiled = layout === TILED;
   const perRow = Math.ceil(cols / (tiled ? type.step : type.block));
   for (let row = 0, o = 0; row < rows; row++) {
     for (let col = 0; col < cols; col++, o++) {
       const k = col % (tiled ? type.step : type.block);
       const unit = ((tiled ? row >> 3 : row) * perRow + Math.floor(col / (tiled ? type.step : type.block))) * (tiled ? type.tileBytes : type.blockBytes);
-      const scaleAt = tiled ? (Math.floor(k / type.block) * 8 + (row & 7)) * scaleBytes : type.blockBytes - scaleBytes;
-      const scale = getScale(view, unit + scaleAt, scaleBytes, type.name);
+      const at = Math.floor(k / type.block) * 8 + (row & 7);
+      const scale = getScale(view, unit + (tiled ? at * scaleBytes : type.blockBytes - minBytes - scaleBytes), scaleBytes, type.name);
+      const min = getScale(view, unit + (tiled ? minsAt + at * minBytes : type.blockBytes - minBytes), minBytes, type.name);
       const byte = bytes[unit + (tiled ? weightsAt + tileByte(k, row & 7, eight) : eight ? k : k >> 1)];
       const nibble = (tiled ? k & 16 : k & 1) ? byte >> 4 : byte & 15;
-      const q = eight ? (tiled ? byte - 128 : (byte << 24) >> 24) : tiled ? nibble - 8 : (nibble << 28) >> 28;
-      out[o] = q * scale;
+      const signed = eight ? (byte << 24) >> 24 : minBytes ? nibble : (nibble << 28) >> 28;
+      const x = fround((tiled ? (eight ? byte : nibble) - zero : signed) * scale);
+      out[o] = minBytes ? x + min : x;
     }
   }
   return out;

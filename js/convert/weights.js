@@ -9,28 +9,52 @@ import { BqError } from '../shared/errors.js';
  * @property {number} blockBytes  bytes of a row-major block
  * @property {number} step        columns of a tile; 0: never tiled
  * @property {number} tileBytes   bytes of a tile of 8 rows
+ * @property {number} bits        per weight; 0: only C reads it
+ * @property {number} scaleBytes  of a block's scale: 4 (f32), 2 (f16), 0 (none)
+ * @property {number} minBytes    the same of its minimum; with one, weights are unsigned
  */
 
-/** @type {[string, number, number, number, number][]} */
+/** Types of one weight per block. @param {string} name @param {number} bytes */
+const float = (name, bytes) => ({ name, block: 1, blockBytes: bytes, bits: 8 * bytes, scaleBytes: 0, minBytes: 0, step: 0, tileBytes: 0 });
+
+/**
+ * Types that the engine computes with in tiles.
+ * @param {string} name @param {number} block @param {number} bits @param {number} scaleBytes @param {number} minBytes
+ */
+function tiled(name, block, bits, scaleBytes, minBytes) {
+  const step = Math.max(block, 32);
+  const scales = scaleBytes + minBytes;
+  return {
+    name, block, bits, scaleBytes, minBytes, step,
+    blockBytes: (block * bits) / 8 + scales, tileBytes: 8 * ((step * bits) / 8 + (step / block) * scales),
+  };
+}
+
+/** Types that are only read, or not even that. @param {string} name @param {number} block @param {number} blockBytes */
+const named = (name, block, blockBytes) => ({ name, block, blockBytes, bits: 0, scaleBytes: 0, minBytes: 0, step: 0, tileBytes: 0 });
+
 const rows = [
-  ['f32', 1, 4, 0, 0],
-  ['f16', 1, 2, 0, 0],
-  ['bf16', 1, 2, 0, 0],
-  ['bq4_16', 16, 12, 32, 192],
-  ['bq4_32', 32, 20, 32, 160],
-  ['bq4_64', 64, 36, 64, 288],
-  ['bq4h_32', 32, 18, 32, 144],
-  ['bq4a_32', 32, 20, 0, 0],
-  ['bq8_32', 32, 34, 32, 272],
-  ['q2s_64', 64, 20, 0, 0],
-  ['q2a_64', 64, 20, 0, 0],
-  ['q3a_64', 64, 28, 0, 0],
-  ['q4a_64', 64, 36, 0, 0],
-  ['tern_64', 64, 18, 0, 0],
+  float('f32', 4),
+  float('f16', 2),
+  float('bf16', 2),
+  tiled('bq4_16', 16, 4, 4, 0),
+  tiled('bq4_32', 32, 4, 4, 0),
+  tiled('bq4_64', 64, 4, 4, 0),
+  tiled('bq4h_32', 32, 4, 2, 0),
+  tiled('bq4a_32', 32, 4, 2, 2),
+  tiled('bq8_32', 32, 8, 2, 0),
+  named('q2s_64', 64, 20),
+  named('q2a_64', 64, 20),
+  named('q3a_64', 64, 28),
+  named('q4a_64', 64, 36),
+  named('tern_64', 64, 18),
+  named('q4_0', 32, 18),
+  named('q4_1', 32, 20),
+  named('q8_0', 32, 34),
 ];
 
 /** Indexed by id. @type {readonly WeightType[]} */
-export const TYPES = rows.map(([name, block, blockBytes, step, tileBytes], id) => ({ id, name, block, blockBytes, step, tileBytes }));
+export const TYPES = rows.map((row, id) => ({ id, ...row }));
 
 /** Rows one after the other, each padded to whole blocks. */
 export const ROWS = 0;
@@ -40,9 +64,9 @@ export const TILED = 1;
 export const FLAT = 2;
 
 /** What people may ask for: short names beside the stored ones. @type {Record<string, string>} */
-const ALIASES = { bq4: 'bq4_32', bq4h: 'bq4h_32', bq8: 'bq8_32' };
+const ALIASES = { bq4: 'bq4_32', bq4h: 'bq4h_32', bq4a: 'bq4a_32', bq8: 'bq8_32' };
 /** Types that have an encoder. */
-export const WRITABLE = ['f32', 'f16', 'bf16', 'bq4_16', 'bq4_32', 'bq4_64', 'bq4h_32', 'bq8_32'];
+export const WRITABLE = TYPES.filter((type) => type.bits).map((type) => type.name);
 
 /**
  * A type that can be written, by its name or alias. ARGUMENT.

@@ -112,7 +112,7 @@ static void kv_store(bench *b) { store_one(b->k, data->x); }
 static void tile_rows(bench *b) {
   size_t row_bytes = COLS / 32 * 20;
   for (size_t r = 0; r < 64; r++)
-    b->k->tile_rows[BQ_TYPE_BQ4_32](data->weights + r * 8 * row_bytes, row_bytes, 8, COLS,
+    b->k->tile_rows(BQ_TYPE_BQ4_32, data->weights + r * 8 * row_bytes, row_bytes, 8, COLS,
                                     data->panel);
 }
 

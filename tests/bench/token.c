@@ -126,6 +126,6 @@ EXPORT(uint32_t) token_tile(uint32_t times) {
   uint8_t *to = data.weights + aligned(data.bytes / 2);
   while (times--)
     for (size_t i = 0; i + 1 < groups; i++)
-      data.k->tile_rows[BQ_TYPE_BQ4_32](data.weights + i * group, row, GROUP, COLS, to + i * tiles);
+      data.k->tile_rows(BQ_TYPE_BQ4_32, data.weights + i * group, row, GROUP, COLS, to + i * tiles);
   return (uint32_t)((groups - 1) * group);
 }

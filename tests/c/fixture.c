@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blocks.h"
 #include "core/cursor.h"
 #include "core/hash.h"
 #include "core/quant.h"
@@ -121,6 +122,20 @@ static void choose_encoding(const fixture_spec *spec, fixture_tensor *t, bool em
   t->layout = spec->layout == BQ_TILED && t->ndims == 2 ? bq_type_run_layout(t->type) : BQ_ROWS;
 }
 
+/* wanted -> stored -> values; of a type without encoder random blocks, which are what is wanted. */
+static void encode(maker *m, fixture_tensor *t, size_t rows, size_t cols, float scale) {
+  const bq_type_facts *facts = bq_type_get(t->type);
+  bq_error err = {0};
+  if (bq_type_runs(t->type)) {
+    must(bq_quantize(t->type, t->layout, t->wanted, rows, cols, t->stored, &err), &err, t->name);
+  } else {
+    const uint64_t bytes = bq_type_bytes(t->type, t->layout, rows, cols);
+    random_blocks(facts, t->stored, (size_t)bytes / facts->block_bytes, scale, &m->random);
+  }
+  must(bq_dequantize(t->type, t->layout, t->stored, rows, cols, t->values, &err), &err, t->name);
+  if (!bq_type_runs(t->type)) memcpy(t->wanted, t->values, rows * cols * sizeof *t->values);
+}
+
 static void add_tensor(maker *m, const char *name, int layer, const char *part, uint32_t rows,
                        uint32_t cols) {
   fixture *f = m->out;
@@ -141,9 +156,7 @@ static void add_tensor(maker *m, const char *name, int layer, const char *part, 
   size_t r = cols ? rows : 1, c = cols ? cols : rows;
   uint64_t bytes = bq_type_bytes(t->type, t->layout, r, c);
   t->stored = need(malloc((size_t)bytes));
-  bq_error err = {0};
-  must(bq_quantize(t->type, t->layout, t->wanted, r, c, t->stored, &err), &err, t->name);
-  must(bq_dequantize(t->type, t->layout, t->stored, r, c, t->values, &err), &err, t->name);
+  encode(m, t, r, c, size / 8);
   bool extra = m->spec->version == 1 && t->layout != BQ_FLAT;
   t->bytes = extra ? 0 : bytes;
 }

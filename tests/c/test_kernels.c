@@ -16,8 +16,10 @@
 static const bq_kernels *tables[3]; /* tables[0] is scalar */
 static size_t n_tables;
 
-static const bq_type TYPES[] = {BQ_TYPE_F32,    BQ_TYPE_F16,    BQ_TYPE_BF16,    BQ_TYPE_BQ4_16,
-                                BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_64, BQ_TYPE_BQ4H_32, BQ_TYPE_BQ8_32};
+/* All types that tables compute with. */
+#define X(NAME, ...) BQ_TYPE_##NAME,
+static const bq_type TYPES[] = {BQ_FLOAT_TYPES(X) BQ_TILED_TYPES(X)};
+#undef X
 
 static bool check_same(const void *got, const void *want, size_t bytes, const char *what,
                        const bq_kernels *k) {
@@ -47,7 +49,10 @@ static float *untouched(size_t n) {
 
 typedef enum content { RANDOM, EXTREME, CONTENTS } content;
 
-static bool f16_scales(bq_type type) { return type == BQ_TYPE_BQ4H_32 || type == BQ_TYPE_BQ8_32; }
+/* Bytes in front of a tile's weights: its scales and minima. */
+static size_t scales_bytes(const bq_type_facts *f) {
+  return (f->scale_bytes + f->min_bytes) * BQ_TILE_ROWS * f->tile_step / f->block;
+}
 
 /* Every bit pattern in the weights; scales of both signs, also subnormal f16 ones. EXTREME: the
  * largest sums of products. */
@@ -67,13 +72,12 @@ static uint8_t *make_weights(bq_type type, size_t rows, size_t cols, content kin
   }
   for (size_t i = 0; i < bytes; i++)
     data[i] = kind == RANDOM ? (uint8_t)random_bits(seed) : random_bits(seed) % 2 ? 0xff : 0;
-  size_t scales = type == BQ_TYPE_BQ4_16 ? 16 : 8;
   for (size_t tile = 0; tile < bytes; tile += f->tile_bytes)
-    for (size_t i = 0; i < scales; i++) {
+    for (size_t i = 0; i < scales_bytes(f) / f->scale_bytes; i++) {
       float s = random_float(seed);
       uint16_t h = i % 3 ? bq_f32_to_f16(s) : (uint16_t)(random_bits(seed) & 0x83ff);
-      if (f16_scales(type)) memcpy(data + tile + 2 * i, &h, 2);
-      else memcpy(data + tile + 4 * i, &s, 4);
+      memcpy(data + tile + f->scale_bytes * i, f->scale_bytes == 2 ? (void *)&h : (void *)&s,
+             f->scale_bytes);
     }
   return data;
 }
@@ -241,7 +245,7 @@ static void test_matmul_saturation(void) {
       for (int byte = 0; byte < 256; byte += 255) {
         for (int k = 0; k < 2 * 64; k++) x[k] = sign[s] * 2.0f;
         const bq_type_facts *f = bq_type_get(type);
-        size_t scales = type == BQ_TYPE_BQ4_16 ? 64 : f16_scales(type) ? 16 : 32;
+        size_t scales = scales_bytes(f);
         for (size_t tile = 0; tile < 64 / f->tile_step; tile++)
           memset(data + tile * f->tile_bytes + scales, byte, f->tile_bytes - scales);
         problem p = {{data, 8, 64, type, NULL}, x, 64, 2};
@@ -337,10 +341,10 @@ static void test_tile_rows(void) {
         uint8_t *src = malloc(rows * row_bytes), *got = malloc(bytes), *want = malloc(bytes);
         for (size_t b = 0; b < rows * row_bytes; b++) src[b] = (uint8_t)random_bits(&seed);
         memset(want, 0x11, bytes);
-        tables[0]->tile_rows[TYPES[i]](src, row_bytes, rows, COLS[c], want);
+        tables[0]->tile_rows(TYPES[i], src, row_bytes, rows, COLS[c], want);
         for (size_t t = 1; t < n_tables; t++) {
           memset(got, 0x22, bytes);
-          tables[t]->tile_rows[TYPES[i]](src, row_bytes, rows, COLS[c], got);
+          tables[t]->tile_rows(TYPES[i], src, row_bytes, rows, COLS[c], got);
           check_same(got, want, bytes, "tile_rows", tables[t]);
         }
         free(src);
@@ -555,10 +559,10 @@ static void test_tables(void) {
     const bq_kernels *k = tables[t];
     for (uint32_t type = 0; type < BQ_TYPE_COUNT; type++) {
       const bq_type_facts *f = bq_type_get(type);
-      CHECK_EQ(k->matrix[type].matmul != NULL, f->runs);
-      CHECK_EQ(k->matrix[type].row != NULL, f->runs);
-      CHECK_EQ(k->matrix[type].quantized, f->runs && f->tile_step > 0);
-      CHECK_EQ(k->tile_rows[type] != NULL, f->runs && f->tile_step > 0);
+      const bool runs = bq_type_runs((bq_type)type);
+      CHECK_EQ(k->matrix[type].matmul != NULL, runs);
+      CHECK_EQ(k->matrix[type].row != NULL, runs);
+      CHECK_EQ(k->matrix[type].quantized, runs && f->tile_step > 0);
     }
     if (!CHECK(bq_kernels_self_test(k)))
       printf("  %s answers 0x%016" PRIx64 "\n", k->name, bq_kernels_answer(k));

@@ -58,8 +58,10 @@ static void load_and_check(const fixture_spec *spec) {
   fixture_free(&f);
 }
 
-static const bq_type types[] = {BQ_TYPE_F32,    BQ_TYPE_F16,    BQ_TYPE_BF16,    BQ_TYPE_BQ4_16,
-                                BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_64, BQ_TYPE_BQ4H_32, BQ_TYPE_BQ8_32};
+/* All that can be read. */
+#define X(NAME, ...) BQ_TYPE_##NAME,
+static const bq_type types[] = {BQ_FLOAT_TYPES(X) BQ_TILED_TYPES(X) BQ_STORED_TYPES(X)};
+#undef X
 enum { TYPES = sizeof types / sizeof *types };
 
 /* Widths around the block sizes, rows that 8 does not divide. */

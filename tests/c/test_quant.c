@@ -2,25 +2,30 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "blocks.h"
 #include "check.h"
 #include "core/half.h"
+#include "core/import.h"
 #include "core/quant.h"
+#include "core/tile.h"
 #include "kernels/kernels.h"
 #include "random.h"
 
-static const bq_type BLOCK_TYPES[] = {BQ_TYPE_BQ4_16, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_64,
-                                      BQ_TYPE_BQ4H_32, BQ_TYPE_BQ8_32};
-enum { N_BLOCK_TYPES = sizeof BLOCK_TYPES / sizeof *BLOCK_TYPES };
+#define X(NAME, ...) BQ_TYPE_##NAME,
+static const bq_type BLOCK_TYPES[] = {BQ_TILED_TYPES(X)};
+static const bq_type STORED_TYPES[] = {BQ_STORED_TYPES(X)};
+#undef X
+enum {
+  N_BLOCK_TYPES = sizeof BLOCK_TYPES / sizeof *BLOCK_TYPES,
+  N_STORED_TYPES = sizeof STORED_TYPES / sizeof *STORED_TYPES
+};
 
-static bool f16_scales(bq_type type) { return type == BQ_TYPE_BQ4H_32 || type == BQ_TYPE_BQ8_32; }
+static bool f16_scales(bq_type type) { return bq_type_get(type)->scale_bytes == 2; }
 
-/* The scale of a row-major block: its last bytes. */
+/* Of a row-major block. */
 static float scale_of(bq_type type, const uint8_t *block) {
-  const uint8_t *end = block + bq_type_get(type)->block_bytes;
-  if (f16_scales(type)) return bq_f16_to_f32((uint16_t)(end[-2] | end[-1] << 8));
-  float f;
-  memcpy(&f, end - 4, 4);
-  return f;
+  const bq_type_facts *f = bq_type_get(type);
+  return bq_load_scale(block + f->scale_at, f->scale_bytes);
 }
 
 /* --- known bytes -------------------------------------------------------------------------- */
@@ -74,7 +79,8 @@ static void test_every_nibble(void) {
 
 /* --- error bounds --------------------------------------------------------------------------- */
 
-/* |error| <= scale / 2, but for rounding, in every block of one row. */
+/* |error| <= scale / 2, but for rounding, in every block of one row; with a minimum also what f16
+ * rounds it by. */
 static void check_error(bq_type type, const float *w, size_t n) {
   const bq_type_facts *f = bq_type_get(type);
   size_t blocks = (n + f->block - 1) / f->block;
@@ -82,10 +88,15 @@ static void check_error(bq_type type, const float *w, size_t n) {
   float *back = malloc(n * sizeof *back);
   CHECK_EQ(bq_quantize(type, BQ_ROWS, w, 1, n, bytes, NULL), BQ_OK);
   CHECK_EQ(bq_dequantize(type, BQ_ROWS, bytes, 1, n, back, NULL), BQ_OK);
-  double slack = type == BQ_TYPE_BQ8_32 ? 1 + 1e-4 : 1 + 1e-5; /* w / scale is up to 127, or 7 */
+  double slack = f->bits == 8 ? 1 + 1e-4 : 1 + 1e-5; /* w / scale is up to 127, or 7 */
   for (size_t i = 0; i < n; i++) {
-    double scale = scale_of(type, bytes + i / f->block * f->block_bytes);
-    CHECK(fabs((double)w[i] - back[i]) <= scale / 2 * slack);
+    const uint8_t *block = bytes + i / f->block * f->block_bytes;
+    double scale = scale_of(type, block), rounded = 0;
+    if (f->min_bytes) { /* f16: 11 bits, and the scale's own rounding at q = 15 */
+      double min = bq_load_scale(block + f->scale_at + f->scale_bytes, f->min_bytes);
+      rounded = (fabs(min) + 15 * scale) * 0x1p-11 + 0x1p-24 * 8;
+    }
+    CHECK(fabs((double)w[i] - back[i]) <= scale / 2 * slack + rounded);
   }
   free(bytes);
   free(back);
@@ -95,7 +106,8 @@ static void test_error_bound(void) {
   uint64_t seed = 1;
   float w[500];
   for (int t = 0; t < N_BLOCK_TYPES; t++) {
-    for (int exponent = f16_scales(BLOCK_TYPES[t]) ? -4 : -20; exponent <= 12; exponent++) {
+    const int most = bq_type_get(BLOCK_TYPES[t])->min_bytes ? 11 : 12; /* f16 minima below 2^16 */
+    for (int exponent = f16_scales(BLOCK_TYPES[t]) ? -4 : -20; exponent <= most; exponent++) {
       random_floats(&seed, w, 500, ldexpf(1, exponent));
       check_error(BLOCK_TYPES[t], w, 500);
       check_error(BLOCK_TYPES[t], w, 1);
@@ -118,12 +130,13 @@ static void test_small_f16_scales(void) {
   for (int exponent = -60; exponent < -14; exponent++) {
     float w[32] = {ldexpf(1, exponent), ldexpf(-0.5f, exponent), 0}, back[32];
     uint8_t bytes[34];
-    for (int t = 3; t < 5; t++) {
+    for (int t = 0; t < N_BLOCK_TYPES; t++) {
+      if (!f16_scales(BLOCK_TYPES[t])) continue;
       CHECK_EQ(bq_quantize(BLOCK_TYPES[t], BQ_ROWS, w, 1, 32, bytes, NULL), BQ_OK);
       CHECK_EQ(bq_dequantize(BLOCK_TYPES[t], BQ_ROWS, bytes, 1, 32, back, NULL), BQ_OK);
       CHECK(scale_of(BLOCK_TYPES[t], bytes) >= 0x1p-24f);
       for (int i = 0; i < 32; i++) CHECK(fabsf(w[i] - back[i]) <= fabsf(w[0]) / 2 + 0x1p-23f);
-      CHECK(back[2] == 0.0f);
+      if (!bq_type_get(BLOCK_TYPES[t])->min_bytes) CHECK(back[2] == 0.0f);
     }
   }
   float zeros[32] = {0};
@@ -177,7 +190,7 @@ static void check_layouts(bq_type type, const float *w, size_t rows, size_t cols
   for (size_t r = 0; r < rows; r += 8) {
     size_t left = rows - r < 8 ? rows - r : 8;
     memset(group, 0xee, group_size);
-    bq_kernels_scalar()->tile_rows[type](row_bytes + r * row_size, row_size, left, cols, group);
+    bq_kernels_scalar()->tile_rows(type, row_bytes + r * row_size, row_size, left, cols, group);
     CHECK_MEM(group, tile_bytes + r / 8 * group_size, group_size);
   }
   free(group);
@@ -225,7 +238,7 @@ static void check_refused(bq_type type, const float *w, size_t index) {
 static void test_refuses_weights(void) {
   const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
   for (uint32_t type = 0; type < BQ_TYPE_COUNT; type++) {
-    if (!bq_type_get(type)->runs) continue;
+    if (!bq_type_runs((bq_type)type)) continue;
     for (int i = 0; i < 4; i++) {
       float w[64] = {1};
       w[37] = bad[i];
@@ -238,6 +251,9 @@ static void test_refuses_weights(void) {
   large[40] = 3.4e38f;
   check_refused(BQ_TYPE_BQ4H_32, large, 32); /* of the block */
   check_refused(BQ_TYPE_BQ8_32, large, 32);
+  check_refused(BQ_TYPE_BQ4A_32, large, 32);
+  large[40] = -65520; /* a minimum rounds to infinity */
+  check_refused(BQ_TYPE_BQ4A_32, large, 32);
   large[40] = 0x1.ffp127f;
   check_refused(BQ_TYPE_BF16, large, 40);
 }
@@ -255,7 +271,7 @@ static void test_refuses_scales(void) {
       uint16_t half = bq_f32_to_f16(bad[i]);
       size_t size = f16_scales(type) ? 2 : 4;
       const void *scale = size == 2 ? (const void *)&half : (const void *)&bad[i];
-      size_t in_rows = 3 * f->block_bytes - size, in_tiles = 3 * size;
+      size_t in_rows = 2 * f->block_bytes + f->scale_at, in_tiles = 3 * size;
       memcpy(rows + in_rows, scale, size);
       memcpy(tiles + in_tiles, scale, size);
       bq_error err = {BQ_OK, 0, ""};
@@ -274,15 +290,124 @@ static void test_refuses_arguments(void) {
   CHECK_EQ(bq_quantize(BQ_TYPE_F32, BQ_TILED, w, 1, 33, bytes, NULL), BQ_ARGUMENT);
   CHECK_EQ(bq_quantize(BQ_TYPE_BQ4_32, BQ_FLAT, w, 1, 33, bytes, NULL), BQ_ARGUMENT);
   CHECK_EQ(bq_dequantize(BQ_TYPE_BQ4_32, BQ_FLAT, bytes, 3, 11, w, NULL), BQ_ARGUMENT);
-  CHECK_EQ(bq_quantize(BQ_TYPE_BQ4A_32, BQ_ROWS, w, 1, 32, bytes, NULL), BQ_UNSUPPORTED);
+  CHECK_EQ(bq_quantize(BQ_TYPE_Q4_0, BQ_ROWS, w, 1, 32, bytes, NULL), BQ_UNSUPPORTED);
+  CHECK_EQ(bq_quantize(BQ_TYPE_Q2S_64, BQ_ROWS, w, 1, 32, bytes, NULL), BQ_UNSUPPORTED);
+  CHECK_EQ(bq_dequantize(BQ_TYPE_Q8_0, BQ_TILED, bytes, 8, 32, w, NULL), BQ_ARGUMENT);
   CHECK_EQ(bq_dequantize(BQ_TYPE_TERN_64, BQ_ROWS, bytes, 1, 32, w, NULL), BQ_UNSUPPORTED);
   bq_error err;
   CHECK_EQ(bq_dequantize(BQ_TYPE_COUNT, BQ_ROWS, bytes, 1, 32, w, &err), BQ_UNSUPPORTED);
   CHECK_EQ(err.offset, BQ_NO_OFFSET);
 }
 
+/* --- stored types --------------------------------------------------------------------------- */
+
+/* Straight from GGUF's definitions: y = d * (q - 8), d * q + m, d * q. */
+static float gguf_value(bq_type type, const uint8_t *block, int i) {
+  const float d = bq_load_scale(block, 2);
+  if (type == BQ_TYPE_Q8_0) return (float)(int8_t)block[2 + i] * d;
+  const uint8_t byte = block[(type == BQ_TYPE_Q4_0 ? 2 : 4) + i % 16];
+  const int q = i < 16 ? byte & 15 : byte >> 4;
+  if (type == BQ_TYPE_Q4_0) return (float)(q - 8) * d;
+  const float x = (float)q * d;
+  return x + bq_load_scale(block + 2, 2);
+}
+
+static void test_stored_values(void) {
+  uint64_t seed = 21;
+  uint8_t bytes[9 * 40];
+  float back[3 * 96];
+  for (int t = 0; t < N_STORED_TYPES; t++) {
+    const bq_type type = STORED_TYPES[t];
+    const bq_type_facts *f = bq_type_get(type);
+    for (size_t cols = 65; cols <= 96; cols += 31) {
+      random_blocks(f, bytes, 9, 1, &seed);
+      CHECK_EQ(bq_dequantize(type, BQ_ROWS, bytes, 3, cols, back, NULL), BQ_OK);
+      for (size_t i = 0; i < 3 * cols; i++) {
+        const uint8_t *block = bytes + (i / cols * 3 + i % cols / 32) * f->block_bytes;
+        CHECK(back[i] == gguf_value(type, block, (int)(i % cols % 32)));
+      }
+    }
+  }
+}
+
+/* Every stored type has a way to its run type; neither its blocks nor its numbers outgrow what code
+ * keeps for them. */
+static void test_stored_facts(void) {
+  for (int t = 0; t < N_STORED_TYPES; t++) {
+    const bq_type_facts *f = bq_type_get(STORED_TYPES[t]), *run = bq_type_get(f->run);
+    CHECK(bq_import_of(STORED_TYPES[t], f->run) != NULL);
+    CHECK(bq_type_runs(f->run) && run->tile_step);
+    CHECK_EQ(f->block % run->block, 0);
+    CHECK(f->block / run->block * run->block_bytes <= BQ_IMPORT_MOST);
+    CHECK(f->scale_at + f->scale_bytes + f->min_bytes <= f->block_bytes);
+  }
+  CHECK(bq_import_of(BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_32) == NULL);
+}
+
+static void test_refuses_stored_scales(void) {
+  const uint16_t bad[] = {0x7c00, 0xfc00, 0x7e00};
+  uint64_t seed = 22;
+  uint8_t bytes[4 * 40];
+  float back[2 * 64];
+  for (int t = 0; t < N_STORED_TYPES; t++) {
+    const bq_type_facts *f = bq_type_get(STORED_TYPES[t]);
+    for (uint32_t at = 0; at < f->scale_bytes + f->min_bytes; at += 2) {
+      random_blocks(f, bytes, 4, 1, &seed);
+      const size_t place = 2 * f->block_bytes + f->scale_at + at;
+      memcpy(bytes + place, &bad[t % 3], 2);
+      bq_error err = {BQ_OK, 0, ""};
+      CHECK_EQ(bq_dequantize(STORED_TYPES[t], BQ_ROWS, bytes, 2, 64, back, &err), BQ_FORMAT);
+      CHECK_EQ(err.offset, place);
+    }
+  }
+}
+
+/* Minimum -1, scale 0.5: q = 2 (w + 1), from 0 to 15. */
+static void test_known_minimum(void) {
+  float w[32], back[32];
+  for (int i = 0; i < 32; i++) w[i] = -1 + (float)(i % 16) * 0.5f;
+  w[5] = 1.74f; /* q = 5.48 */
+  uint8_t block[20];
+  const uint8_t want[20] = {0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, 0x10, 0x32,
+                            0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, 0x00, 0x38, 0x00, 0xbc};
+  CHECK_EQ(bq_quantize(BQ_TYPE_BQ4A_32, BQ_ROWS, w, 1, 32, block, NULL), BQ_OK);
+  CHECK_MEM(block, want, sizeof want);
+  CHECK_EQ(bq_dequantize(BQ_TYPE_BQ4A_32, BQ_ROWS, block, 1, 32, back, NULL), BQ_OK);
+  CHECK(back[0] == -1.0f && back[5] == 1.5f && back[31] == 6.5f);
+  for (int i = 0; i < 32; i++) w[i] = 3.25f; /* all the same: scale 0 */
+  CHECK_EQ(bq_quantize(BQ_TYPE_BQ4A_32, BQ_ROWS, w, 1, 32, block, NULL), BQ_OK);
+  CHECK(scale_of(BQ_TYPE_BQ4A_32, block) == 0.0f);
+  CHECK_EQ(bq_dequantize(BQ_TYPE_BQ4A_32, BQ_ROWS, block, 1, 32, back, NULL), BQ_OK);
+  CHECK(back[0] == 3.25f && back[31] == 3.25f);
+}
+
+/* 8 scales, 8 minima, then unsigned nibbles in the order of the other tiles. */
+static void test_known_minimum_tile(void) {
+  float w[8 * 32];
+  for (int r = 0; r < 8; r++)
+    for (int k = 0; k < 32; k++) w[r * 32 + k] = (float)((k + r) % 16 - r);
+  uint8_t tile[160];
+  CHECK_EQ(bq_type_bytes(BQ_TYPE_BQ4A_32, BQ_TILED, 8, 32), 160);
+  CHECK_EQ(bq_quantize(BQ_TYPE_BQ4A_32, BQ_TILED, w, 8, 32, tile, NULL), BQ_OK);
+  for (int r = 0; r < 8; r++) {
+    CHECK(bq_load_scale(tile + 2 * r, 2) == 1.0f);
+    CHECK(bq_load_scale(tile + 16 + 2 * r, 2) == (float)-r);
+    for (int j = 0; j < 4; j++)
+      for (int i = 0; i < 4; i++) {
+        int byte = tile[32 + j * 32 + r / 4 * 16 + r % 4 * 4 + i];
+        CHECK_EQ(byte & 15, (4 * j + i + r) % 16);
+        CHECK_EQ(byte >> 4, (16 + 4 * j + i + r) % 16);
+      }
+  }
+}
+
 int main(void) {
   RUN(test_known_block);
+  RUN(test_known_minimum);
+  RUN(test_known_minimum_tile);
+  RUN(test_stored_values);
+  RUN(test_stored_facts);
+  RUN(test_refuses_stored_scales);
   RUN(test_known_tile);
   RUN(test_every_nibble);
   RUN(test_error_bound);

@@ -32,14 +32,16 @@ static bool format_input_read(const uint8_t *data, size_t size, format_input *in
 }
 
 static fixture_spec format_seed_spec(uint32_t seed) {
-  static const bq_type types[] = {BQ_TYPE_F32,    BQ_TYPE_F16,    BQ_TYPE_BF16,    BQ_TYPE_BQ4_16,
-                                  BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_64, BQ_TYPE_BQ4H_32, BQ_TYPE_BQ8_32};
+#define X(NAME, ...) BQ_TYPE_##NAME,
+  static const bq_type types[] = {BQ_FLOAT_TYPES(X) BQ_TILED_TYPES(X) BQ_STORED_TYPES(X)};
+#undef X
+  enum { TYPES = sizeof types / sizeof *types };
   fixture_spec spec = seed & 1 ? fixture_bullet() : fixture_llama();
   spec.version = seed & 2 ? 1 : 2;
   spec.layout = seed & 4 ? BQ_TILED : BQ_ROWS;
   spec.scattered = seed & 4;
-  spec.type = types[seed >> 3 & 7];
-  spec.embed_type = types[seed >> 6 & 7];
+  spec.type = types[(seed >> 3) % TYPES];
+  spec.embed_type = types[(seed >> 6) % TYPES];
   spec.vector_type = (bq_type)(seed >> 9 & 1);
   spec.block = 16u << (seed >> 10) % 3;
   spec.no_hashes = seed >> 12 & 1;

@@ -22,10 +22,16 @@ function weights(n, seed = 1) {
 
 test('the table of types is that of c/core/type.h', () => {
   const header = readFileSync(new URL('../../c/core/type.h', import.meta.url), 'utf8');
-  const rows = [...header.matchAll(/^ {2}X\(\w+, "(\w+)", (\d+), (\d+), (\d+), (\d+), ([01])\)/gm)];
-  assert.deepEqual(rows.map(([, name, ...numbers]) => [name, ...numbers.slice(0, 4).map(Number)]),
-    TYPES.map(({ name, block, blockBytes, step, tileBytes }) => [name, block, blockBytes, step, tileBytes]));
-  assert.deepEqual(rows.filter((row) => row[6] === '1').map((row) => row[1]).sort(), [...WRITABLE].sort());
+  const rows = [...header.matchAll(/^ {2}(FLOAT|TILED|STORED|NAMED)\(\w+, (\w+), ([\d, ]+)/gm)]
+    .map(([, kind, name, numbers]) => ({ kind, name, numbers: numbers.split(',').filter((n) => n.trim()).map(Number) }));
+  assert.deepEqual(rows.map(({ name }) => name), TYPES.map(({ name }) => name));
+  for (const [i, { kind, numbers }] of rows.entries()) {
+    const { block, blockBytes, bits, scaleBytes, minBytes } = TYPES[i];
+    if (kind === 'FLOAT') assert.deepEqual([blockBytes], numbers);
+    else if (kind === 'TILED') assert.deepEqual([block, bits, scaleBytes, minBytes], numbers);
+    else assert.deepEqual([block, blockBytes], numbers.slice(0, 2));
+  }
+  assert.deepEqual(rows.filter(({ kind }) => kind === 'FLOAT' || kind === 'TILED').map(({ name }) => name), WRITABLE);
 });
 
 test('f16: every value survives the way to f32 and back; halves go to even', () => {

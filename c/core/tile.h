@@ -1,0 +1,94 @@
+/* Where things lie in a tile of 8 rows (docs/FORMAT.md §1), for code that takes weights one at a
+ * time. The SIMD matmuls know the same by heart. */
+#ifndef BQ_TILE_H
+#define BQ_TILE_H
+
+#include "core/half.h"
+#include "core/type.h"
+
+/* What tells the tiled types apart. Where speed matters it is passed as a constant to inline
+ * functions, so that each type gets its own loop. */
+typedef struct bq_tile_shape {
+  uint32_t step;        /* k covered by a tile: 32 or 64 */
+  uint32_t bits;        /* 4 or 8 */
+  uint32_t block;       /* weights that share a scale, at most `step` */
+  uint32_t scale_bytes; /* 4: f32; 2: f16 */
+  uint32_t min_bytes;   /* the same; 0: no minimum, and weights are signed */
+} bq_tile_shape;
+
+/* From a row of BQ_TILED_TYPES. */
+#define BQ_TILE_SHAPE(block, bits, scale_bytes, min_bytes) \
+  ((bq_tile_shape){(block) < 32 ? 32 : (block), bits, block, scale_bytes, min_bytes})
+
+static inline bq_tile_shape bq_tile_shape_of(bq_type type) {
+  const bq_type_facts *f = bq_type_get(type);
+  return (bq_tile_shape){f->tile_step, f->bits, f->block, f->scale_bytes, f->min_bytes};
+}
+
+/* A tile is scales, minima, weights. */
+static inline uint32_t bq_tile_mins_at(bq_tile_shape s) {
+  return s.step / s.block * BQ_TILE_ROWS * s.scale_bytes;
+}
+static inline uint32_t bq_tile_weights_at(bq_tile_shape s) {
+  return s.step / s.block * BQ_TILE_ROWS * (s.scale_bytes + s.min_bytes);
+}
+static inline uint32_t bq_tile_size(bq_tile_shape s) {
+  return bq_tile_weights_at(s) + s.step * s.bits; /* 8 rows of step * bits / 8 bytes */
+}
+
+static inline size_t bq_tiles_per_row(bq_tile_shape s, size_t cols) {
+  return (cols + s.step - 1) / s.step;
+}
+
+/* Where in its tile the scale lies, or the minimum, of row r (0...7) and the block of weight k of
+ * the step. */
+static inline uint32_t bq_tile_scale_at(bq_tile_shape s, uint32_t r, uint32_t k) {
+  return (k / s.block * BQ_TILE_ROWS + r) * s.scale_bytes;
+}
+static inline uint32_t bq_tile_min_at(bq_tile_shape s, uint32_t r, uint32_t k) {
+  return bq_tile_mins_at(s) + (k / s.block * BQ_TILE_ROWS + r) * s.min_bytes;
+}
+
+/* The byte of row r that holds weight k of the step: bytes are ordered [j][row][i]. Four bits: runs
+ * of 32 k, k mod 32 = 4j + i in the low nibble, 16 + 4j + i in the high one. */
+static inline uint32_t bq_tile_byte(bq_tile_shape s, uint32_t r, uint32_t k) {
+  uint32_t run = s.bits == 4 ? k / 32 * 128 : 0;
+  uint32_t j = s.bits == 4 ? k % 16 / 4 : k / 4;
+  return bq_tile_weights_at(s) + run + (j * BQ_TILE_ROWS + r) * 4 + k % 4;
+}
+
+/* What a tile holds for a weight of q = 0: signed weights are kept with an offset. */
+static inline int bq_tile_zero(bq_tile_shape s) { return s.min_bytes ? 0 : 1 << (s.bits - 1); }
+/* A byte of such weights. */
+static inline uint8_t bq_tile_zeros(bq_tile_shape s) {
+  return s.min_bytes ? 0 : s.bits == 8 ? 0x80 : 0x88;
+}
+
+static inline int bq_tile_weight(bq_tile_shape s, const uint8_t *tile, uint32_t r, uint32_t k) {
+  uint8_t byte = tile[bq_tile_byte(s, r, k)];
+  int q = s.bits == 8 ? byte : k % 32 < 16 ? byte & 15 : byte >> 4;
+  return q - bq_tile_zero(s);
+}
+
+static inline void bq_tile_put_weight(bq_tile_shape s, uint8_t *tile, uint32_t r, uint32_t k,
+                                      int weight) {
+  uint8_t *byte = tile + bq_tile_byte(s, r, k);
+  const int q = weight + bq_tile_zero(s);
+  if (s.bits == 8) *byte = (uint8_t)q;
+  else if (k % 32 < 16) *byte = (uint8_t)((*byte & 0xf0) | q);
+  else *byte = (uint8_t)((*byte & 0x0f) | q << 4);
+}
+
+/* A scale or minimum of `bytes` bytes; those of no bytes are 0. */
+static inline float bq_load_scale(const uint8_t *p, uint32_t bytes) {
+  if (bytes == 2) {
+    uint16_t h;
+    memcpy(&h, p, sizeof h);
+    return bq_f16_to_f32(h);
+  }
+  float f = 0.0f;
+  memcpy(&f, p, bytes);
+  return f;
+}
+
+#endif

@@ -1,0 +1,22 @@
+/* Random blocks of a type that has no encoder. */
+#ifndef TEST_BLOCKS_H
+#define TEST_BLOCKS_H
+
+#include <string.h>
+
+#include "core/half.h"
+#include "core/type.h"
+#include "random.h"
+
+/* n row-major blocks; scales and minima are f16 in [-most, most). */
+static inline void random_blocks(const bq_type_facts *f, uint8_t *bytes, size_t n, float most,
+                                 uint64_t *seed) {
+  for (size_t i = 0; i < n * f->block_bytes; i++) bytes[i] = (uint8_t)random_bits(seed);
+  for (size_t i = 0; i < n; i++)
+    for (uint32_t at = 0; at < f->scale_bytes + f->min_bytes; at += 2) {
+      const uint16_t h = bq_f32_to_f16(random_float(seed) * most);
+      memcpy(bytes + i * f->block_bytes + f->scale_at + at, &h, 2);
+    }
+}
+
+#endif
