@@ -70,14 +70,14 @@ function numberOf(options, name) {
 
 /** @param {string} file @param {any} [options] */
 async function sourceOf(file, options = {}) {
-  const { fromFile, fromUrl } = await import('../js/index.js');
+  const { fromFile, fromUrl } = await import('../js/engine.js');
   const plain = (/** @type {string} */ f) => (/^(https?|file):/.test(f) ? fromUrl(f) : fromFile(f));
   return { ...plain(file), ...(options.companion && { companion: plain(options.companion) }) };
 }
 
 /** An engine and a model. @param {string} file @param {any} options */
 async function load(file, options) {
-  const { createEngine } = await import('../js/index.js');
+  const { createEngine } = await import('../js/engine.js');
   const engine = await createEngine({ variant: options.variant });
   const kv = options.kv;
   if (kv !== undefined && kv !== 'f32' && kv !== 'f16' && kv !== 'i8') throw new Usage(`--kv is "${kv}", not f32, f16 or i8`);
@@ -158,7 +158,7 @@ async function chatLoop([file], options) {
 
 /** @param {string[]} files @param {any} options */
 async function inspectFile([file], options) {
-  const { createEngine } = await import('../js/index.js');
+  const { createEngine } = await import('../js/engine.js');
   const { inspect } = await import('./inspect.js');
   const { describe } = await import('./describe.js');
   const { openSource } = await import('../js/sources/index.js');

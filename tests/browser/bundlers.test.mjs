@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { build, createLogger, createServer } from 'vite';
 import webpack from 'webpack';
-import { createEngine, fromFile } from '../../js/index.js';
+import { createEngine, fromFile } from '../../js/engine.js';
 import { makeDist } from '../../tools/payload.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { launch, missing } from './launch.mjs';

@@ -83,8 +83,9 @@ await everyBrowser((name) => {
   test('the public interface in a page: both engines give the same ids, streamed', async () => {
     const model = await converted(join(ROOT, 'tests/golden/tiny'), { quant: 'f32' });
     const results = await page.evaluate(async ([base64, prompt, count, builds]) => {
-      const path = '/js/index.js';
-      const { createEngine, createWorkerEngine, fromBlob } = await import(path);
+      const [path, local] = ['/js/index.js', '/js/engine.js'];
+      const { createWorkerEngine, fromBlob } = await import(path);
+      const { createEngine } = await import(local);
       const blob = new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))]);
       const all = [];
       for (const create of [createEngine, createWorkerEngine]) {

@@ -409,7 +409,7 @@ await everyBrowser((name) => {
     const own = await browser.open(site.url);
     misbehave([from(({ range }) => span({ range })[0] === 65536, { stall: { after: 1000 }, until: last })]);
     await own.evaluate(async (url) => {
-      const [js, path] = ['/js/index.js', '/js/load/chunks.js'];
+      const [js, path] = ['/js/engine.js', '/js/load/chunks.js'];
       const { createEngine, fromUrl } = await import(js);
       const { Chunks, MOST_LIVE } = await import(path);
       const seen = { most: 0, limit: MOST_LIVE };

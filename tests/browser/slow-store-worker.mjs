@@ -1,5 +1,5 @@
 // Loads a model into a store that is slower than the network, and says what was verified and what is kept.
-import { createEngine, fromUrl } from '/js/index.js';
+import { createEngine, fromUrl } from '/js/engine.js';
 import { Entry } from '/js/store/entry.js';
 import { PREFIX } from '/js/store/layout.js';
 

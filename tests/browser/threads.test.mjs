@@ -7,8 +7,9 @@ import { host, ISOLATED } from './host.mjs';
 
 /** What an engine says about its threads, and what it writes. @param {{ worker: boolean, options: object }} how */
 async function inPage({ worker, options }) {
-  const [js, fixture] = ['/js/index.js', '/tests/js/fixture.mjs'];
-  const { createEngine, createWorkerEngine, fromBytes } = await import(js);
+  const [js, local, fixture] = ['/js/index.js', '/js/engine.js', '/tests/js/fixture.mjs'];
+  const { createWorkerEngine, fromBytes } = await import(js);
+  const { createEngine } = await import(local);
   const { tinyModel } = await import(fixture);
   const engine = await (worker ? createWorkerEngine : createEngine)(options);
   const bytes = await tinyModel({ type: 'bq4' });

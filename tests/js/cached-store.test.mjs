@@ -4,7 +4,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createEngine, createWorkerEngine, fromUrl } from '../../js/index.js';
+import { createEngine } from '../../js/engine.js';
+import { createWorkerEngine, fromUrl } from '../../js/index.js';
 import { openStore } from '../../js/store/index.js';
 import { CONFIG, tinyModel } from './fixture.mjs';
 import { serve } from './server.mjs';

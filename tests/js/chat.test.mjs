@@ -1,7 +1,8 @@
 // Conversations, in front of both engines.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
+import { createEngine } from '../../js/engine.js';
+import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { CHAT, tinyModel } from './fixture.mjs';
 
 const GREEDY = { temperature: 0 };

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromBytes } from '../../js/index.js';
+import { createEngine, fromBytes } from '../../js/engine.js';
 import { CHAT, tinyModel, tokenizer } from './fixture.mjs';
 import { serve } from './server.mjs';
 

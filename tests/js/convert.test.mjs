@@ -14,7 +14,7 @@ import { memorySink } from '../../js/convert/output.js';
 import { FLAT, TYPES, WRITABLE } from '../../js/convert/weights.js';
 import { writeV1 } from '../../js/convert/write-v1.js';
 import { matrixOf } from '../../js/convert/write-v2.js';
-import { createEngine, fromFile } from '../../js/index.js';
+import { createEngine, fromFile } from '../../js/engine.js';
 import { inspect } from '../../bin/inspect.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { CONFIG, hfConfig, hfFolder, hfName, llama2c, randomWeights, safetensors, tokenizerBin } from './checkpoints.mjs';

@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { createEngine, createWorkerEngine, fromUrl } from '../../js/index.js';
+import { createEngine } from '../../js/engine.js';
+import { createWorkerEngine, fromUrl } from '../../js/index.js';
 import { tinyModel } from './fixture.mjs';
 import { serve } from './server.mjs';
 

@@ -443,7 +443,7 @@ export function engineSuite(name, create) {
 
     test('an error keeps its cause', () =>
       withSession((session) =>
-        assert.rejects(session.generate('x'.repeat(5_000_000)).done(), (e) => e.code === 'CONTEXT_FULL' && e.cause?.code === 'NOMEM')));
+        assert.rejects(session.generate('x'.repeat(5_000_000)).done(), (/** @type {any} */ e) => e.code === 'CONTEXT_FULL' && e.cause?.code === 'NOMEM')));
 
     test('streaming: a generation starts while weights are still on their way', async () => {
       const expected = await withSession((session) => session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done());

@@ -1,5 +1,6 @@
 // One suite over both engines.
-import { createEngine, createWorkerEngine } from '../../js/index.js';
+import { createEngine } from '../../js/engine.js';
+import { createWorkerEngine } from '../../js/index.js';
 import { engineSuite } from './engine-suite.mjs';
 
 engineSuite('in this thread', createEngine);

@@ -1,7 +1,7 @@
 // Loading: pieces of any size, the source closed however it ends, aborts within a slice.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/index.js';
+import { createEngine, fromBytes } from '../../js/engine.js';
 import { Loading } from '../../js/load/loading.js';
 import { planModel } from '../../js/plan/plan.js';
 import { openBytes } from '../../js/sources/bytes.js';

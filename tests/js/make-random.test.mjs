@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { memorySink } from '../../js/convert/output.js';
-import { createEngine, fromBytes } from '../../js/index.js';
+import { createEngine, fromBytes } from '../../js/engine.js';
 import { inspect } from '../../bin/inspect.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';

@@ -1,7 +1,7 @@
 // Plans: what fits, what is given up in which order, what the cache has, how fast it would be.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { createEngine, fromBytes, fromUrl } from '../../js/index.js';
+import { createEngine, fromBytes, fromUrl } from '../../js/engine.js';
 import { tinyModel } from './fixture.mjs';
 import { serve } from './server.mjs';
 

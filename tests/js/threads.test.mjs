@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { createEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
+import { createEngine } from '../../js/engine.js';
+import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { THREAD_STACK } from '../../js/wasm/border.js';
 import { Threads } from '../../js/wasm/threads.js';
 import { Wasm } from '../../js/wasm/wasm.js';
@@ -135,7 +136,7 @@ test('threads that nobody needs cost nothing: they sleep', async () => {
 });
 
 test('a program that leaves an engine open still ends', () => {
-  const program = `import { createEngine } from ${JSON.stringify(new URL('../../js/index.js', import.meta.url).href)};
+  const program = `import { createEngine } from ${JSON.stringify(new URL('../../js/engine.js', import.meta.url).href)};
     const engine = await createEngine({ threads: 3 }); console.log(engine.info.threads);`;
   const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8', timeout: 60_000 });
   assert.deepEqual([status, stdout.trim()], [0, '3']);

@@ -12,7 +12,7 @@ import { readTokenizerFile } from '../../js/convert/tokenizers/index.js';
 import { parseLlama2c } from '../../js/convert/tokenizers/llama2c.js';
 import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
 import { parseTiktoken } from '../../js/convert/tokenizers/tiktoken.js';
-import { createEngine, fromBytes } from '../../js/index.js';
+import { createEngine, fromBytes } from '../../js/engine.js';
 import { generate, TARGET, VERSION } from '../../tools/gen_unicode.mjs';
 import { goldenTokenizer } from '../tools/golden_tokenizers.mjs';
 import { CONFIG, tinyModel } from './fixture.mjs';

@@ -1,7 +1,7 @@
 // The instance: its heap, its errors, its end.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/index.js';
+import { createEngine, fromBytes } from '../../js/engine.js';
 import { functions } from '../../js/wasm/border.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { planModel } from '../../js/plan/plan.js';

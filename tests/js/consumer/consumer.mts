@@ -1,6 +1,7 @@
 // How a TypeScript project sees the package: this must compile against the generated declarations, and the lines
 // that are marked must not.
-import { BqError, createEngine, createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from 'bq4';
+import { BqError, createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from 'bq4';
+import { createEngine } from 'bq4/engine';
 import type { Chat, Engine, Generation, Message, Model, Part, Plan, Result, Session } from 'bq4';
 
 const { signal } = new AbortController();

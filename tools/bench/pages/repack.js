@@ -5,7 +5,7 @@ import { tensorTable } from '../../../js/convert/names.js';
 import { FLAT, ROWS, runLayout, typeNamed, weightBytes } from '../../../js/convert/weights.js';
 import { v1Type, writeV1 } from '../../../js/convert/write-v1.js';
 import { matrixOf, writeV2 } from '../../../js/convert/write-v2.js';
-import { createEngine, fromBytes } from '../../../js/index.js';
+import { createEngine, fromBytes } from '../../../js/engine.js';
 
 const ROUNDS = 5;
 /** Weights and scales, 4 bytes each, that no loader refuses: an f32 near 1, or nibbles. */
