@@ -264,22 +264,45 @@ bq_session_stats bq_session_stats_get(const bq_session *session);
 bq_work bq_session_work(const bq_session *session, bq_stage stage, uint32_t layer,
                         uint32_t position, uint32_t tokens);
 
-/* --- sampling: see session/sampler.h, text: see text/tokenizer.h -------------------------- */
+/* --- sampling ----------------------------------------------------------------------------- */
 
+/* Added to the logit of token `id`, which has to be in the vocabulary. -INFINITY: never picked. */
+typedef struct bq_logit_bias {
+  uint32_t id;
+  float bias;
+} bq_logit_bias;
+
+/* `change` may do what it likes with the session's logits, [vocab], before a token is picked:
+ * -INFINITY forbids a token. What it changes stays so, for bq_session_logits too, until the next
+ * run. Zero: off. */
+typedef struct bq_logits_hook {
+  void *ctx;
+  void (*change)(void *ctx, float *logits, uint32_t vocab);
+} bq_logits_hook;
+
+/* In the order in which they are applied: hook, mask, bias, repetition penalty, temperature, top-k,
+ * top-p, min-p. The logits themselves are changed by the hook alone. */
 typedef struct bq_sample_options {
-  float temperature;     /* 0: greedy (highest logit, ties to the lowest id) */
-  uint32_t top_k;        /* 0: off */
-  float top_p;           /* 0 or >= 1: off */
-  float min_p;           /* 0: off */
-  float repeat_penalty;  /* 0 or 1: off; > 1 makes recent tokens less likely */
-  uint32_t repeat_last;  /* how many recent tokens it looks at; 0: 64 */
+  float temperature;         /* 0: greedy (highest logit, ties to the lowest id) */
+  uint32_t top_k;            /* 0: off */
+  float top_p;               /* 0 or >= 1: off */
+  float min_p;               /* share of the best token's probability; 0: off */
+  float repeat_penalty;      /* 0 or 1: off; > 1 makes recent tokens less likely */
+  uint32_t repeat_last;      /* how many recent tokens it looks at; 0: 64 */
+  const uint32_t *mask;      /* [(vocab + 31) / 32]: only tokens whose bit id % 32 of word id / 32
+                                is set may be picked; NULL: all */
+  const bq_logit_bias *bias; /* [n_bias], in any order */
+  uint32_t n_bias;
+  bq_logits_hook hook;
 } bq_sample_options;
 
 /* Random state: seed it with bq_rng_seed; carried by the caller. */
 typedef struct bq_rng { uint64_t state; } bq_rng;
 bq_rng bq_rng_seed(uint64_t seed);
 
-/* Picks the next token of a session that has logits. STATE when it has none. */
+/* Picks the next token of a session that has logits. STATE when it has none, NO_TOKEN when mask,
+ * bias and hook leave nothing to pick (or no logit is a number), ARGUMENT: a bias outside the
+ * vocabulary. The draw takes one step of *rng, which greedy doesn't touch (it may be NULL then). */
 bq_status bq_session_sample(bq_session *session, const bq_sample_options *options, bq_rng *rng,
                             uint32_t *token, bq_error *err);
 

@@ -75,12 +75,21 @@ typedef struct bqw_want { /* 24 bytes */
   uint32_t dst_bytes;     /* 20 */
 } bqw_want;
 
-typedef struct bqw_sample_options { /* 24 bytes */
+/* An element of bqw_sample_options.bias: -Infinity forbids the token. */
+typedef struct bqw_logit_bias { /* 8 bytes */
+  uint32_t id;            /* 0 */
+  float bias;             /* 4 */
+} bqw_logit_bias;
+
+typedef struct bqw_sample_options { /* 36 bytes */
   float temperature;      /* 0 */
   uint32_t top_k;         /* 4 */
   float top_p, min_p;     /* 8, 12 */
   float repeat_penalty;   /* 16 */
   uint32_t repeat_last;   /* 20 */
+  uint32_t mask;          /* 24: address of the tokens allowed, one bit each, the lowest first, in
+                                 (vocab + 31) / 32 u32; 0: all */
+  uint32_t bias, n_bias;  /* 28, 32: address of bqw_logit_bias [n_bias] */
 } bqw_sample_options;
 
 typedef struct bqw_tokenizer_info { /* 32 bytes */
@@ -166,6 +175,8 @@ uint32_t bqw_session_slices(uint32_t session);                /* slices run sinc
  * this; HOST is what lies between two calls since the last bqw_session_sync. NOMEM. */
 uint32_t bqw_session_trace(uint32_t session, uint32_t todo, uint32_t *out);
 void bqw_rng_seed(double seed, uint64_t *state);              /* 8 bytes of state */
+/* The next token. The logits may be changed in place before (bqw_session_logits). STATE: none yet;
+ * NO_TOKEN: all are forbidden; ARGUMENT: a bias outside the vocabulary. */
 uint32_t bqw_session_sample(uint32_t session, const bqw_sample_options *options, uint64_t *state,
                             uint32_t *token);
 

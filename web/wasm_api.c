@@ -115,7 +115,10 @@ BQW(void) bqw_free(uint32_t ptr) {
 
 /* --- plan and load -------------------------------------------------------------------------- */
 
-/* Room for staging: prompts on their way in (text, ids, tokenizer scratch), text on its way out. */
+_Static_assert(sizeof(bqw_logit_bias) == sizeof(bq_logit_bias), "a list of them is used in place");
+
+/* Room for staging: prompts on their way in (text, ids, tokenizer scratch), text on its way out,
+ * masks of tokens. */
 static uint64_t reserve_bytes(const bq_plan *plan, const bq_session_options *options) {
   uint64_t context = options->context ? options->context : plan->config.context;
   return 256 * 1024 + 256 * context;
@@ -492,8 +495,15 @@ bqw_session_sample(uint32_t session, const bqw_sample_options *options, uint64_t
   bq_error err = {0};
   bq_sample_options o = {0};
   if (options)
-    o = (bq_sample_options){options->temperature,    options->top_k,         options->top_p,
-                            options->min_p,          options->repeat_penalty, options->repeat_last};
+    o = (bq_sample_options){.temperature = options->temperature,
+                            .top_k = options->top_k,
+                            .top_p = options->top_p,
+                            .min_p = options->min_p,
+                            .repeat_penalty = options->repeat_penalty,
+                            .repeat_last = options->repeat_last,
+                            .mask = (const uint32_t *)(uintptr_t)options->mask,
+                            .bias = (const bq_logit_bias *)(uintptr_t)options->bias,
+                            .n_bias = options->n_bias};
   bq_rng rng = {*state};
   bq_status status = bq_session_sample(s, &o, &rng, token, &err);
   *state = rng.state;

@@ -23,7 +23,8 @@
   X(UNSUPPORTED, "the file needs a newer bq4, or must be converted to a supported type")         \
   X(SHAPE, "the tensor does not fit the configuration: convert the model anew")                  \
   X(CONTEXT_FULL, "start a new chat, or create the session with a larger context")               \
-  X(INTEGRITY, "this is another file than the one asked for: check its address and its integrity")
+  X(INTEGRITY, "this is another file than the one asked for: check its address and its integrity") \
+  X(NO_TOKEN, "let mask, bias and hook leave a token that may be picked")
 
 typedef enum bq_status {
 #define BQ_X(name, hint) BQ_##name,

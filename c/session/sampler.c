@@ -1,9 +1,11 @@
-/* Picking the next token. The chain, in this order: repetition penalty, temperature, top-k,
- * top-p, min-p, one draw. Candidates are ordered by value, ties by the lower id, and sums run
- * in that order in double precision, so a seed gives the same tokens everywhere.
+/* Picking the next token. The chain, in this order: mask, bias, repetition penalty, temperature,
+ * top-k, top-p, min-p, one draw. Candidates are ordered by value, ties by the lower id, and sums
+ * run in that order in double precision, so a seed gives the same tokens everywhere.
  *
  * Random numbers: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
  * generators", OOPSLA 2014); a draw is the top 53 bits of one output, as a fraction. */
+#include <float.h>
+
 #include "core/fmath.h"
 #include "session/session.h"
 
@@ -53,7 +55,8 @@ static bq_candidate pop(order *first, bq_candidate *c, size_t *n) {
   return root;
 }
 
-/* c[0...k-1] = the best k of n, best first. Few of the others ever come before the last of those kept. */
+/* c[0...k-1] = the best k of n, best first. Few of the others ever come before the last of those
+ * kept. */
 static void keep_best(bq_candidate *c, size_t n, size_t k) {
   heapify(after, c, k);
   for (size_t i = k; i < n; i++) {
@@ -70,16 +73,65 @@ static bool seen_before(const uint32_t *ids, size_t i) {
   return false;
 }
 
-static void penalize(bq_candidate *c, uint32_t vocab, const uint32_t *recent, size_t n,
+/* A logit that may be picked at all: neither banned (-infinity) nor NaN. */
+static bool possible(float logit) { return logit >= -FLT_MAX; }
+
+/* All tokens, ids rising; false if some may not be picked. */
+static bool collect_all(const float *logits, uint32_t vocab, bq_candidate *c) {
+  uint32_t impossible = 0;
+  for (uint32_t id = 0; id < vocab; id++) {
+    c[id] = (bq_candidate){logits[id], id};
+    impossible |= !possible(logits[id]);
+  }
+  return !impossible;
+}
+
+/* The tokens that may be picked, ids rising; returns how many. */
+static uint32_t collect(const float *logits, uint32_t vocab, const uint32_t *mask,
+                        bq_candidate *c) {
+  if (!mask && collect_all(logits, vocab, c)) return vocab;
+  uint32_t n = 0;
+  for (uint32_t id = 0; id < vocab; id++) {
+    c[n] = (bq_candidate){logits[id], id};
+    n += possible(logits[id]) && (!mask || mask[id / 32] >> id % 32 & 1);
+  }
+  return n;
+}
+
+/* The candidate of a token among n whose ids rise; NULL if it isn't one. */
+static bq_candidate *find(bq_candidate *c, uint32_t n, uint32_t id) {
+  uint32_t low = 0, high = n < id ? n : id; /* no id comes later than at its own number */
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (c[middle].id < id) low = middle + 1;
+    else high = middle;
+  }
+  return low < n && c[low].id == id ? &c[low] : NULL;
+}
+
+/* Returns how many candidates are left. */
+static uint32_t add_bias(bq_candidate *c, uint32_t n, const bq_logit_bias *bias, size_t n_bias) {
+  for (size_t i = 0; i < n_bias; i++) {
+    bq_candidate *of = find(c, n, bias[i].id);
+    if (of) of->value += bias[i].bias;
+  }
+  uint32_t left = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    c[left] = c[i];
+    left += possible(c[i].value);
+  }
+  return left;
+}
+
+static void penalize(bq_candidate *c, uint32_t n, const uint32_t *recent, size_t n_recent,
                      float penalty) {
-  for (size_t i = 0; i < n; i++) {
-    if (recent[i] >= vocab || seen_before(recent, i)) continue;
-    float *v = &c[recent[i]].value;
-    *v = *v > 0 ? *v / penalty : *v * penalty;
+  for (size_t i = 0; i < n_recent; i++) {
+    bq_candidate *of = seen_before(recent, i) ? NULL : find(c, n, recent[i]);
+    if (of) of->value = of->value > 0 ? of->value / penalty : of->value * penalty;
   }
 }
 
-/* The first of the largest; ids are in order. */
+/* The first of the largest; ids rise. */
 static uint32_t greedy(const bq_candidate *c, uint32_t n) {
   uint32_t best = 0;
   float max = c[0].value;
@@ -91,11 +143,14 @@ static uint32_t greedy(const bq_candidate *c, uint32_t n) {
   return best;
 }
 
-/* The same without a list of candidates. Few of many beat the best so far: whether one of a run does
- * is asked for all of the run together, which compilers turn into vectors. */
+/* The same without a list of candidates; BQ_TOKEN_NONE if there is none. Few of many beat the best
+ * so far: whether one of a run does is asked for all of the run together, which compilers turn into
+ * vectors. */
 static uint32_t largest(const float *logits, uint32_t vocab) {
   enum { RUN = 64 };
   uint32_t best = 0, i = 0;
+  while (best < vocab && !possible(logits[best])) best++;
+  if (best == vocab) return BQ_TOKEN_NONE;
   for (; i + RUN <= vocab; i += RUN) {
     const float most = logits[best];
     uint32_t better = 0;
@@ -128,45 +183,50 @@ static uint32_t pick(const bq_candidate *c, size_t n, ptrdiff_t step, double sum
   return c->id;
 }
 
-/* Top-k, top-p and min-p. Candidate i, best first, lies at first[step * i], without top-k once it was
- * popped. */
-static uint32_t pick_among_best(bq_candidate *c, uint32_t vocab, const bq_sample_options *o,
-                                float max, bq_rng *rng) {
-  const size_t limit = o->top_k && o->top_k < vocab ? o->top_k : vocab;
+/* Top-k, top-p and min-p among n candidates. Candidate i, best first, lies at first[step * i],
+ * without top-k once it was popped. */
+static uint32_t pick_among_best(bq_candidate *c, uint32_t n, const bq_sample_options *o, float max,
+                                bq_rng *rng) {
+  const size_t limit = o->top_k && o->top_k < n ? o->top_k : n;
   const double top_p = o->top_p > 0 && o->top_p < 1 ? (double)o->top_p : 2;
-  const bool top_k = limit < vocab;
-  bq_candidate *first = top_k ? c : c + vocab - 1;
+  const bool top_k = limit < n;
+  bq_candidate *first = top_k ? c : c + n - 1;
   const ptrdiff_t step = top_k ? 1 : -1;
-  size_t heap = vocab;
-  double total = 0, kept = 0;
+  size_t heap = n;
+  double total = 0, sum = 0;
   if (top_k) {
-    keep_best(c, vocab, limit);
+    keep_best(c, n, limit);
     total = weigh(c, limit, max);
   } else {
-    total = weigh(c, vocab, max);
-    heapify(before, c, vocab);
+    total = weigh(c, n, max);
+    heapify(before, c, n);
   }
-  size_t n = 0;
-  for (; n < limit && kept < top_p * total; n++) {
-    float weight = top_k ? c[n].value : pop(before, c, &heap).value;
-    if (n && weight < o->min_p) break; /* relative to the best, whose weight is 1 */
-    kept += (double)weight;
+  size_t kept = 0;
+  for (; kept < limit && sum < top_p * total; kept++) {
+    float weight = top_k ? c[kept].value : pop(before, c, &heap).value;
+    if (kept && weight < o->min_p) break; /* relative to the best, whose weight is 1 */
+    sum += (double)weight;
   }
-  return pick(first, n, step, kept, rng);
+  return pick(first, kept, step, sum, rng);
 }
 
 uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, size_t n_recent,
                    const bq_sample_options *o, bq_rng *rng, bq_candidate *c) {
   const bool penalty = o->repeat_penalty > 0 && o->repeat_penalty != 1;
-  if (!penalty && !(o->temperature > 0)) return largest(logits, vocab);
-  for (uint32_t i = 0; i < vocab; i++) c[i] = (bq_candidate){logits[i], i};
-  if (penalty) penalize(c, vocab, recent, n_recent, o->repeat_penalty);
-  const uint32_t best = greedy(c, vocab);
-  if (!(o->temperature > 0)) return best;
+  const bool cold = !(o->temperature > 0);
+  if (cold && !penalty && !o->mask && !o->n_bias) return largest(logits, vocab);
+  uint32_t n = collect(logits, vocab, o->mask, c);
+  if (o->n_bias) n = add_bias(c, n, o->bias, o->n_bias);
+  if (!n) return BQ_TOKEN_NONE;
+  if (penalty) penalize(c, n, recent, n_recent, o->repeat_penalty);
+  const uint32_t best = greedy(c, n), best_id = c[best].id;
+  if (cold) return best_id;
 
-  for (uint32_t i = 0; i < vocab; i++) c[i].value = c[i].value / o->temperature;
+  for (uint32_t i = 0; i < n; i++) c[i].value = c[i].value / o->temperature;
   const float max = c[best].value; /* ids are still in order here */
+  /* So low a temperature, or a logit so high, that there is no difference to weigh by. */
+  if (!(max >= -FLT_MAX && max <= FLT_MAX)) return best_id;
   if (!o->top_k && !(o->top_p > 0 && o->top_p < 1) && !(o->min_p > 0))
-    return pick(c, vocab, 1, weigh(c, vocab, max), rng);
-  return pick_among_best(c, vocab, o, max, rng);
+    return pick(c, n, 1, weigh(c, n, max), rng);
+  return pick_among_best(c, n, o, max, rng);
 }

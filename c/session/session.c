@@ -274,15 +274,34 @@ bq_session_stats bq_session_stats_get(const bq_session *s) {
   return (bq_session_stats){s->n_tokens, s->computed, s->slices, s->work};
 }
 
+static bq_status check_bias(const bq_sample_options *o, uint32_t vocab, bq_error *err) {
+  for (size_t i = 0; i < o->n_bias; i++)
+    if (o->bias[i].id >= vocab)
+      return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
+                     "there is no token %u to be biased, the vocabulary has %u", o->bias[i].id,
+                     vocab);
+  return BQ_OK;
+}
+
 bq_status bq_session_sample(bq_session *s, const bq_sample_options *options, bq_rng *rng,
                             uint32_t *token, bq_error *err) {
   if (!s->has_logits)
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "no logits to sample from: run the session first");
-  bq_sample_options o = options ? *options : (bq_sample_options){0};
+  const bq_sample_options o = options ? *options : (bq_sample_options){0};
+  const uint32_t vocab = s->model->config.vocab;
+  bq_status status = check_bias(&o, vocab, err);
+  if (status != BQ_OK) return status;
   bq_mark(s, BQ_STAGE_HOST, 0);
+  if (o.hook.change) o.hook.change(o.hook.ctx, s->logits, vocab);
   uint32_t last = min32(o.repeat_last ? o.repeat_last : 64, s->n_tokens);
-  *token = bq_sample(s->logits, s->model->config.vocab, s->tokens + s->n_tokens - last, last, &o,
-                     rng, s->candidates);
+  uint32_t picked = bq_sample(s->logits, vocab, s->tokens + s->n_tokens - last, last, &o, rng,
+                              s->candidates);
   bq_mark(s, BQ_STAGE_SAMPLE, 0);
+  if (picked == BQ_TOKEN_NONE)
+    return bq_fail(err, BQ_NO_TOKEN, BQ_NO_OFFSET,
+                   "none of %u tokens may be picked: %s", vocab,
+                   o.mask || o.n_bias || o.hook.change ? "mask, bias or hook forbid them all"
+                                                       : "no logit is a number");
+  *token = picked;
   return BQ_OK;
 }

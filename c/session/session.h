@@ -131,7 +131,10 @@ static inline void bq_mark(const bq_session *s, bq_stage stage, uint32_t layer) 
 bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_step *step,
                      uint32_t position, uint32_t tokens);
 
-/* sampler.c */
+/* sampler.c: the next token, BQ_TOKEN_NONE if none may be picked. Logits may be anything: what isn't
+ * greater than -infinity (NaN, too) is never picked, +infinity always. `recent`: the last n_recent
+ * tokens of the text; `candidates`: room for [vocab], not read when greedy without mask, bias and
+ * penalty; options->hook is not called. */
 uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, size_t n_recent,
                    const bq_sample_options *options, bq_rng *rng, bq_candidate *candidates);
 

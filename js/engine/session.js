@@ -17,7 +17,7 @@ const SPECIAL = 2;
 const ISOLATED_TURN_MS = 16;
 
 /** Where things lie in the block that a generation takes from the heap. */
-const AT = { options: 0, rng: 24, token: 32, detokenizer: 40, text: 48 };
+const AT = { options: 0, rng: 40, token: 48, detokenizer: 56, text: 64 };
 
 /** `name`, or its default where it is undefined. @param {any} options @param {string} name @param {number} initial @param {number} least */
 function numberOf(options, name, initial, least) {

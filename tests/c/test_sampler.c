@@ -27,11 +27,12 @@ static void test_greedy_of_many(void) {
   uint64_t seed = 9;
   for (uint32_t vocab = 1; vocab < sizeof many / sizeof *many; vocab += 1 + vocab / 8)
     for (int i = 0; i < 20; i++) {
-      uint32_t best = 0;
+      uint32_t best = BQ_TOKEN_NONE;
       for (uint32_t j = 0; j < vocab; j++)
         many[j] = random_bits(&seed) % 50 ? (float)(random_bits(&seed) % (8u << i)) - 20 : NAN;
-      for (uint32_t j = 1; j < vocab; j++)
-        if (many[j] > many[best]) best = j;
+      if (i % 3 == 0) many[0] = i % 2 ? NAN : -INFINITY;
+      for (uint32_t j = 0; j < vocab; j++)
+        if (many[j] > (best == BQ_TOKEN_NONE ? -INFINITY : many[best])) best = j;
       CHECK_EQ(bq_sample(many, vocab, NULL, 0, &(bq_sample_options){0}, NULL, NULL), best);
     }
 }
@@ -174,6 +175,132 @@ static void test_one_token_vocabulary(void) {
   CHECK_EQ(bq_sample(logits, 1, NULL, 0, &(bq_sample_options){.temperature = 1}, &rng, scratch), 0);
 }
 
+/* --- mask, bias, odd numbers ------------------------------------------------------------------- */
+
+enum { MANY = 500 };
+
+/* Bits of allowed ids; behind the vocabulary's end they are set, which must not matter. */
+static void make_mask(uint32_t *mask, uint32_t vocab, const bool *allowed) {
+  for (uint32_t i = 0; i < (vocab + 31) / 32 * 32; i++) {
+    if (i % 32 == 0) mask[i / 32] = 0;
+    mask[i / 32] |= (uint32_t)(i >= vocab || allowed[i]) << i % 32;
+  }
+}
+
+static void test_mask(void) {
+  bool allowed[V] = {true, false, true, true, false, true, true, true};
+  uint32_t mask[1];
+  make_mask(mask, V, allowed);
+  bq_sample_options o = {.mask = mask};
+  CHECK_EQ(sample(&o, NULL), 3);
+  allowed[3] = false;
+  make_mask(mask, V, allowed);
+  CHECK_EQ(sample(&o, NULL), 7);
+  o.repeat_penalty = 1000; /* a recent token that is masked, and one that isn't */
+  CHECK_EQ(bq_sample(logits, V, (uint32_t[]){3, 7}, 2, &o, NULL, scratch), 0);
+  memset(allowed, 0, sizeof allowed);
+  make_mask(mask, V, allowed);
+  for (int i = 0; i < 4; i++) {
+    bq_rng rng = bq_rng_seed(1);
+    o = (bq_sample_options){.mask = mask, .temperature = (float)(i % 2), .top_k = (uint32_t)i / 2};
+    CHECK_EQ(sample(&o, &rng), BQ_TOKEN_NONE);
+    CHECK_EQ(rng.state, 1);
+  }
+}
+
+static void test_bias(void) {
+  bq_logit_bias bias[] = {{7, 1.5f}, {1, -1.0f}, {3, -0.5f}, {7, 1.0f}};
+  bq_sample_options o = {.bias = bias, .n_bias = 1};
+  CHECK_EQ(sample(&o, NULL), 7); /* 2.5 */
+  o.n_bias = 0;
+  CHECK_EQ(sample(&o, NULL), 1);
+  o.n_bias = 3;
+  bias[0].bias = 0.75f;
+  CHECK_EQ(sample(&o, NULL), 7); /* 1.75 beside 1.0 and 1.5 */
+  bias[0].bias = -0.6f;
+  CHECK_EQ(sample(&o, NULL), 3); /* 1.5, the lower id is 3 */
+  o.n_bias = 4; /* both for token 7: 1 - 0.6 + 1 */
+  CHECK_EQ(sample(&o, NULL), 3);
+  bias[3].bias = 1.2f;
+  CHECK_EQ(sample(&o, NULL), 7);
+  for (uint32_t id = 0; id < V; id++) { /* all others banned */
+    bq_logit_bias all[V];
+    for (uint32_t i = 0; i < V; i++) all[i] = (bq_logit_bias){i, i == id ? -1e30f : -INFINITY};
+    bq_rng rng = bq_rng_seed(id);
+    o = (bq_sample_options){.bias = all, .n_bias = V, .temperature = (float)(id % 3),
+                            .top_p = id % 2 ? 0.9f : 0};
+    CHECK_EQ(sample(&o, &rng), id);
+    all[id].bias = -INFINITY;
+    CHECK_EQ(sample(&o, &rng), BQ_TOKEN_NONE);
+  }
+}
+
+/* A mask and a bias give what the logits give that have them in: -infinity and the sum. */
+static void test_mask_and_bias_equal_changed_logits(void) {
+  static float plain[MANY], changed[MANY];
+  static bool allowed[MANY];
+  uint32_t mask[(MANY + 31) / 32], recent[40];
+  bq_logit_bias bias[30];
+  uint64_t seed = 77;
+  for (uint32_t round = 0; round < 400; round++) {
+    const uint32_t vocab = 1 + (uint32_t)random_bits(&seed) % MANY, sparse = round % 4;
+    for (uint32_t i = 0; i < vocab; i++) {
+      plain[i] = 4 * random_float(&seed);
+      allowed[i] = sparse == 0 || random_bits(&seed) % (sparse * 30) == 0;
+    }
+    make_mask(mask, vocab, allowed);
+    memcpy(changed, plain, sizeof plain);
+    for (size_t i = 0; i < 30; i++) {
+      bias[i] = (bq_logit_bias){(uint32_t)random_bits(&seed) % vocab,
+                                i % 5 ? 3 * random_float(&seed) : -INFINITY};
+      changed[bias[i].id] += bias[i].bias;
+    }
+    for (uint32_t i = 0; i < vocab; i++)
+      if (!allowed[i]) changed[i] = -INFINITY;
+    for (size_t i = 0; i < 40; i++) recent[i] = (uint32_t)random_bits(&seed) % vocab;
+    bq_sample_options o = {.temperature = (float)(round % 3), .top_k = round % 5 * 4,
+                           .top_p = round % 7 ? 0 : 0.9f, .repeat_penalty = round % 2 ? 1.3f : 0};
+    bq_rng a = bq_rng_seed(round), b = a;
+    uint32_t want = bq_sample(changed, vocab, recent, 40, &o, &a, scratch);
+    o.mask = mask;
+    o.bias = bias;
+    o.n_bias = 30;
+    CHECK_EQ(bq_sample(plain, vocab, recent, 40, &o, &b, scratch), want);
+    CHECK_EQ(a.state, b.state);
+    CHECK(want == BQ_TOKEN_NONE || changed[want] > -INFINITY);
+  }
+}
+
+/* So low that logits divided by it overflow: greedy. */
+static void test_lowest_temperatures(void) {
+  const float negative[] = {-3, -2, -2, -5};
+  const float temperatures[] = {0x1p-127f, 1e-39f, 1e-45f};
+  for (size_t i = 0; i < sizeof temperatures / sizeof *temperatures; i++)
+    for (uint32_t top_k = 0; top_k < 4; top_k += 3) {
+      bq_rng rng = bq_rng_seed(i);
+      bq_sample_options o = {.temperature = temperatures[i], .top_k = top_k};
+      CHECK_EQ(sample(&o, &rng), 1);
+      CHECK_EQ(bq_sample(negative, 4, NULL, 0, &o, &rng, scratch), 1);
+    }
+}
+
+static void test_no_numbers(void) {
+  const float odd[] = {NAN, -INFINITY, 1, NAN, 2, -INFINITY};
+  const float none[] = {NAN, -INFINITY, NAN};
+  const float most[] = {5, NAN, INFINITY, INFINITY, -INFINITY};
+  const bq_sample_options chains[] = {
+      {0}, {.temperature = 1}, {.temperature = 1, .top_k = 3}, {.temperature = 1, .top_p = 0.99f},
+      {.repeat_penalty = 2}, {.temperature = INFINITY}, {.temperature = 1e-45f}};
+  for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
+    for (uint32_t round = 0; round < 50; round++) {
+      bq_rng rng = bq_rng_seed(round);
+      uint32_t id = bq_sample(odd, 6, (uint32_t[]){0, 1}, 2, &chains[i], &rng, scratch);
+      CHECK(id == 2 || id == 4);
+      CHECK_EQ(bq_sample(none, 3, NULL, 0, &chains[i], &rng, scratch), BQ_TOKEN_NONE);
+      CHECK_EQ(bq_sample(most, 5, NULL, 0, &chains[i], &rng, scratch), 2);
+    }
+}
+
 int main(void) {
   RUN(test_greedy_ties_go_to_the_lowest_id);
   RUN(test_greedy_of_many);
@@ -184,5 +311,10 @@ int main(void) {
   RUN(test_repetition_penalty);
   RUN(test_a_seed_gives_the_same_tokens);
   RUN(test_one_token_vocabulary);
+  RUN(test_mask);
+  RUN(test_bias);
+  RUN(test_mask_and_bias_equal_changed_logits);
+  RUN(test_lowest_temperatures);
+  RUN(test_no_numbers);
   return check_summary();
 }

@@ -1,5 +1,6 @@
 /* Sessions: any slicing, any waiting for data, any number of threads and any reuse of the KV cache
  * gives the bits that token by token gives. */
+#include <math.h>
 #include <string.h>
 
 #include "check.h"
@@ -407,6 +408,44 @@ static void test_memory_is_planned(void) {
   tiny_free(&t);
 }
 
+/* --- what may be picked ----------------------------------------------------------------------- */
+
+static void forbid_below(void *ctx, float *logits, uint32_t vocab) {
+  const uint32_t *least = ctx;
+  for (uint32_t id = 0; id < vocab && id < *least; id++) logits[id] = -INFINITY;
+}
+
+static void test_mask_bias_and_hook(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_best(), false);
+  bq_error err = {0};
+  bq_session *s = new_session(&t, (bq_session_options){0});
+  bq_session_sync(s, prompt, PROMPT, NULL, NULL);
+  bq_session_run(s, 0, NULL);
+  uint32_t mask[2] = {1u << 7, 0}, token = 99;
+  CHECK_EQ(bq_session_sample(s, &(bq_sample_options){.mask = mask}, NULL, &token, &err), BQ_OK);
+  CHECK_EQ(token, 7);
+  bq_logit_bias bias[] = {{VOCAB - 1, 1e30f}, {VOCAB, 0}};
+  bq_sample_options biased = {.bias = bias, .n_bias = 1};
+  CHECK_EQ(bq_session_sample(s, &biased, NULL, &token, &err), BQ_OK);
+  CHECK_EQ(token, VOCAB - 1);
+  biased.n_bias = 2;
+  CHECK_EQ(bq_session_sample(s, &biased, NULL, &token, &err), BQ_ARGUMENT);
+  CHECK_STR(err.detail, "there is no token 61 to be biased, the vocabulary has 61");
+  uint32_t least = VOCAB - 2;
+  bq_sample_options hooked = {.hook = {&least, forbid_below}};
+  CHECK_EQ(bq_session_sample(s, &hooked, NULL, &token, &err), BQ_OK);
+  CHECK(token >= least);
+  CHECK(bq_session_logits(s)[0] == -INFINITY); /* the hook's changes stay */
+  token = 99;
+  CHECK_EQ(bq_session_sample(s, &(bq_sample_options){.mask = mask}, NULL, &token, &err),
+           BQ_NO_TOKEN);
+  CHECK_EQ(token, 99);
+  CHECK_STR(err.detail, "none of 61 tokens may be picked: mask, bias or hook forbid them all");
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
 /* --- trace and work --------------------------------------------------------------------------- */
 
 typedef struct marks {
@@ -537,6 +576,7 @@ int main(void) {
   RUN(test_a_run_is_stopped_between_slices);
   RUN(test_any_number_of_threads_gives_the_same_bits);
   RUN(test_errors);
+  RUN(test_mask_bias_and_hook);
   RUN(test_memory_is_planned);
   RUN(test_every_stage_is_marked);
   RUN(test_work_is_counted);

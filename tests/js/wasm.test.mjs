@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/engine.js';
-import { functions } from '../../js/wasm/border.js';
+import { functions, structs } from '../../js/wasm/border.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { planModel } from '../../js/plan/plan.js';
 import { compile, Wasm } from '../../js/wasm/wasm.js';
 import { xxh64 } from '../../js/convert/xxh64.js';
 import { tinyModel } from './fixture.mjs';
+import { argmax, openLogits } from './logits.mjs';
 
 const compiled = await compile();
 
@@ -131,6 +132,30 @@ test('a failed self test falls back to SIMD128 and says so, with the same tokens
   assert.equal(info.kernel, 'simd128');
   assert.match(info.reason, /self test .* failed/);
   assert.deepEqual(ids, good.ids);
+});
+
+test('a mask and biases at the border', async () => {
+  const { wasm, session, start, close } = await openLogits({ kind: 'bytes', bytes: await tinyModel() });
+  const logits = start([1, 20, 30]);
+  wasm.scope((take) => {
+    const options = take(structs.bqw_sample_options.size);
+    const [rng, token, mask, bias] = [take(8), take(4), take(4 * Math.ceil(logits.length / 32)), take(8)];
+    const sample = (/** @type {Record<string, number>} */ values) => {
+      wasm.write('bqw_sample_options', options, values);
+      wasm.check('bqw_session_sample', session, options, rng, token);
+      return wasm.u32(token, 1)[0];
+    };
+    assert.equal(sample({}), argmax(logits));
+    wasm.u32(mask, Math.ceil(logits.length / 32)).fill(0)[2] = 1 << 5;
+    assert.equal(sample({ mask }), 69);
+    wasm.write('bqw_logit_bias', bias, { id: 7, bias: 1e9 });
+    assert.equal(sample({ bias, n_bias: 1 }), 7);
+    wasm.write('bqw_logit_bias', bias, { id: 69, bias: -Infinity });
+    assert.throws(() => sample({ mask, bias, n_bias: 1 }), (/** @type {any} */ e) => e.code === 'NO_TOKEN' && /none of 271/.test(e.message) && e.hint !== '');
+    wasm.write('bqw_logit_bias', bias, { id: 271, bias: 0 });
+    assert.throws(() => sample({ bias, n_bias: 1 }), { code: 'ARGUMENT' });
+  });
+  close();
 });
 
 test('a missing or foreign engine is NO_ENGINE', async () => {
