@@ -1,18 +1,23 @@
 """Small random checkpoints and their logits at every position, by transformers and PyTorch.
 
-    python tests/golden/make_fixtures.py
+    python tests/golden/make_fixtures.py [NAME…]
 
-Writes tests/golden/fixtures/NAME/{config.json, model.safetensors, expected.json}. LLaMA models are run by
-transformers' own LlamaForCausalLM; the bullet block, which no library has, is written out below.
+Writes tests/golden/fixtures/NAME/{config.json, model.safetensors, expected.json}, all of them or those that are named.
+Models are run by transformers' own classes; the bullet block, which no library has, is written out below. Of the
+families after LLaMA everything that makes them what they are is switched off once, each by itself: that must move a logit
+by 100 times the tolerance of the tests, or the fixture would not notice when the engine forgets it. How far each moved
+them is kept in expected.json.
 Needs torch, transformers and safetensors; the same versions on the same machine give the same files.
 """
 
 import base64
+import copy
 import json
 import math
 import os
 import platform
 import re
+import sys
 
 import numpy as np
 import torch
@@ -111,7 +116,7 @@ def randomize(model, dtype, seed):
             p.copy_(p.to(dtype).float())
 
 
-def save(name, model, dtype, ids, logits, config):
+def save(name, model, dtype, ids, logits, config, moved=None):
     folder = f"{HERE}/fixtures/{name}"
     os.makedirs(folder, exist_ok=True)
     tied = config.get("tie_word_embeddings") or config.get("tied")
@@ -119,7 +124,7 @@ def save(name, model, dtype, ids, logits, config):
     save_file(weights, f"{folder}/model.safetensors", metadata={"format": "pt"})
     values = logits.detach().numpy().astype("<f4")
     expected = {"ids": ids.tolist(), "positions": values.shape[0], "vocab": values.shape[1],
-                "logits": base64.b64encode(values.tobytes()).decode(), "made_with": VERSIONS}
+                "logits": base64.b64encode(values.tobytes()).decode(), **({"moved_without": moved} if moved else {}), "made_with": VERSIONS}
     for file, content in {"config.json": config, "expected.json": expected}.items():
         text = re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda m: "[" + re.sub(r"\s+", " ", m[1]) + "]", json.dumps(content, indent=1))
         with open(f"{folder}/{file}", "w", encoding="utf8") as out:
@@ -152,7 +157,126 @@ def bullet(name, dtype, positions, settings, biases, seed):
                                            "head_dim": settings["hidden"] // settings["heads"]})
 
 
+TOLERANCE = 1e-3  # of tests/js/golden.test.mjs
+SHARED = {"vocab_size", "bos_token_id", "eos_token_id", "tie_word_embeddings", "model_type", "architectures"}
+
+
+def zeroed(ending):
+    """A model without the parameters whose names end so."""
+    def off(model):
+        for name, p in model.named_parameters():
+            if name.endswith(ending):
+                p.zero_()
+    return off
+
+
+def same_norms(ending):
+    """A model whose norms of that name do nothing."""
+    def off(model):
+        for name, module in list(model.named_modules()):
+            if name.endswith(ending):
+                module.forward = lambda x: x
+    return off
+
+
+def unscaled_embedding(model):
+    embed = model.model.embed_tokens
+    if hasattr(embed, "embed_scale"):
+        embed.embed_scale = torch.tensor(1.0)
+    else:
+        embed.weight.div_(model.config.hidden_size**0.5)
+        model.lm_head.weight = nn.Parameter(embed.weight * model.config.hidden_size**0.5)
+
+
+def weights_without_one(model):
+    for name, p in model.named_parameters():
+        if name.endswith("norm.weight"):
+            p.sub_(1)
+
+
+# Family: class, storage, positions, settings, keys of config.json, ending of a parameter's name -> factor and summand, and
+# what is switched off: a change of the configuration, or of a copy of the model. GELU's two forms differ most, compared
+# with their value, around -2.5: biases bring the activations there, larger weights behind them make up for the small values.
+FAMILIES = {
+    "gpt2": ("GPT2", torch.float16, 24, dict(vocab_size=70, n_embd=36, n_layer=2, n_head=3, n_positions=32, activation_function="gelu_new"),
+             {"n_embd", "n_layer", "n_head", "n_positions", "n_inner", "activation_function", "layer_norm_epsilon"},
+             {"ln_f.weight": (12.0, 0), "c_fc.bias": (1, -2.4), "mlp.c_proj.weight": (20, 0)},
+             {"tanh in GELU": {"activation_function": "gelu"}, "positions": zeroed("wpe.weight"), "bias of qkv": zeroed("c_attn.bias"),
+              "bias of mlp": zeroed("c_fc.bias"), "scale of scores": {"scale_attn_weights": False}}),
+    "neox": ("GPTNeoX", torch.float16, 24, dict(vocab_size=75, hidden_size=48, num_hidden_layers=2, num_attention_heads=3, intermediate_size=80,
+                                                max_position_embeddings=40, rotary_pct=0.25, hidden_act="gelu", use_parallel_residual=True,
+                                                tie_word_embeddings=False, layer_norm_eps=1e-5),
+             {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings", "rotary_pct", "rope_parameters",
+              "hidden_act", "use_parallel_residual", "layer_norm_eps", "attention_bias", "rotary_emb_base"},
+             {"final_layer_norm.weight": (12.0, 0), "dense_h_to_4h.bias": (1, -2.4), "dense_4h_to_h.weight": (20, 0)},
+             {"parallel residual": {"use_parallel_residual": False}, "part that is rotated": {"rotary_pct": 1.0},
+              "exact GELU": {"hidden_act": "gelu_new"}, "bias of qkv": zeroed("query_key_value.bias")}),
+    "neox-sequential": ("GPTNeoX", torch.bfloat16, 20, dict(vocab_size=66, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+                                                           max_position_embeddings=32, rotary_pct=0.5, hidden_act="gelu", use_parallel_residual=False,
+                                                           tie_word_embeddings=False, layer_norm_eps=1e-5),
+             {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings", "rotary_pct", "rope_parameters",
+              "hidden_act", "use_parallel_residual", "layer_norm_eps", "attention_bias", "rotary_emb_base"},
+             {"final_layer_norm.weight": (12.0, 0), "dense_h_to_4h.bias": (1, -2.4), "dense_4h_to_h.weight": (20, 0)}, {"sequential residual": {"use_parallel_residual": True}}),
+    "gemma2": ("Gemma2", torch.bfloat16, 28, dict(vocab_size=90, hidden_size=40, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
+                                                  head_dim=12, intermediate_size=56, max_position_embeddings=48, sliding_window=5,
+                                                  query_pre_attn_scalar=20, attn_logit_softcapping=5.0, final_logit_softcapping=9.0,
+                                                  hidden_activation="gelu_pytorch_tanh", rms_norm_eps=1e-6),
+               {"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "intermediate_size",
+                "max_position_embeddings", "sliding_window", "query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping",
+                "hidden_activation", "rms_norm_eps", "rope_parameters", "layer_types", "attention_bias"},
+               {"norm.weight": (1, -1)},  # they are 1 + w
+               {"window": {"sliding_window": 48}, "window of every other layer only": {"layer_types": ["sliding_attention"] * 4},
+                "softcap of scores": {"attn_logit_softcapping": None}, "softcap of logits": {"final_logit_softcapping": None},
+                "query_pre_attn_scalar": {"query_pre_attn_scalar": 12}, "norm after attention": same_norms("post_attention_layernorm"),
+                "norm after the MLP": same_norms("post_feedforward_layernorm"), "norm before the MLP": same_norms("pre_feedforward_layernorm"),
+                "scale of the embedding": unscaled_embedding, "1 + w": weights_without_one}),
+}
+
+
+def logits_of(model, ids):
+    with torch.no_grad():
+        return model(ids[None], use_cache=False).logits[0].float()
+
+
+def without(model, cls, settings, change, ids):
+    """The logits with one thing switched off."""
+    if isinstance(change, dict):
+        other = cls[0](cls[1](**{**settings, **change}, attn_implementation="eager")).eval()
+        other.load_state_dict(model.state_dict())
+        return logits_of(other, ids)
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        change(other)
+    return logits_of(other, ids)
+
+
+def family(name, spec, seed):
+    kind, dtype, positions, settings, keys, tuned, features = spec
+    settings = {"bos_token_id": 1, "eos_token_id": 2, **settings}
+    cls = (getattr(transformers, f"{kind}{'LMHeadModel' if kind == 'GPT2' else 'ForCausalLM'}"), getattr(transformers, f"{kind}Config"))
+    model = cls[0](cls[1](**settings, attn_implementation="eager")).eval()
+    randomize(model, dtype, seed)
+    with torch.no_grad():
+        for key, p in model.named_parameters():
+            for ending, (factor, summand) in tuned.items():
+                if key.endswith(ending):
+                    p.mul_(factor).add_(summand)
+            p.copy_(p.to(dtype).float())
+    ids = torch.randint(settings["vocab_size"], (positions,), generator=torch.Generator().manual_seed(seed + 1))
+    logits = logits_of(model, ids)
+    moved = {what: (without(model, cls, settings, change, ids) - logits).abs().max().item() for what, change in features.items()}
+    for what, by in moved.items():
+        print(f"{name}: without {what} a logit moves by {by:.3f}")
+    forgotten = [what for what, by in moved.items() if by < 100 * TOLERANCE]
+    assert not forgotten, f"{name} would not notice a missing {forgotten}"
+    found = model.config.to_dict()
+    config = {"architectures": [cls[0].__name__], **{k: v for k, v in found.items() if k in keys | SHARED and v is not None}}
+    save(name, model, dtype, ids, logits, config, {what: round(by, 3) for what, by in moved.items()})
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    for seed, (name, spec) in enumerate({**LLAMAS, **BULLETS}.items(), 1):
-        (llama if name in LLAMAS else bullet)(name, *spec, seed * 100)
+    for seed, (name, spec) in enumerate({**LLAMAS, **BULLETS, **FAMILIES}.items(), 1):
+        if len(sys.argv) > 1 and name not in sys.argv[1:]:
+            continue
+        (llama if name in LLAMAS else bullet if name in BULLETS else family)(name, *([spec] if name in FAMILIES else spec), seed * 100)
