@@ -138,13 +138,15 @@ bq_status bq_home_make(bq_arena *arena, const bq_prefix *p, const bq_residency *
   needs n = {0};
   h.model = bq_arena_take(arena, 1, sizeof *h.model);
   bq_layer *layers = bq_arena_take(arena, c->layers, sizeof *layers);
-  bq_layer_kind *kinds = bq_arena_take(arena, 1, sizeof *kinds);
+  bq_layer_kind *kinds = bq_arena_take(arena, BQ_KINDS, sizeof *kinds);
+  const bool alibi = c->position == BQ_POSITION_ALIBI;
+  float *slopes = alibi ? bq_arena_take(arena, c->heads, sizeof *slopes) : NULL;
   h.loads = bq_arena_take(arena, p->n_tensors, sizeof *h.loads);
   h.stage_end = bq_arena_take(arena, (uint64_t)c->layers + 2, sizeof *h.stage_end);
-  if (h.model && layers && kinds) {
+  if (h.model && layers && kinds && (slopes || !alibi)) {
     memset(layers, 0, c->layers * sizeof *layers);
     *h.model = (bq_model){.config = *c, .kernels = kernels, .layers = layers, .kinds = kinds,
-                          .sections = p->sections.list, .n_sections = p->sections.n};
+                          .slopes = slopes, .sections = p->sections.list, .n_sections = p->sections.n};
     memcpy(h.model->file_id, p->id, sizeof p->id);
     bq_model_program(h.model);
   }

@@ -28,6 +28,7 @@ bool bq_is_paged(const bq_config *c, const bq_residency *r, uint32_t slot) {
   if (!r->paged || bq_slot_is_vector(slot)) return false;
   if (slot == BQ_SLOT_WTE) return !c->tied || !r->head;
   if (slot == BQ_SLOT_HEAD) return !r->head;
+  if (slot == BQ_SLOT_WTT) return false; /* every token needs it, and it is small */
   if (slot < BQ_OTHER_SLOTS) return true;
   return layer_is_paged(c, r, (slot - BQ_OTHER_SLOTS) / BQ_LAYER_SLOTS);
 }

@@ -4,10 +4,15 @@
 #include <string.h>
 
 /* Sizes that shapes are made of. */
-typedef enum size_name { NONE, HIDDEN, QUERY, KV, FFN, VOCAB, CONTEXT } size_name;
+typedef enum size_name {
+  NONE, HIDDEN, QUERY, KV, FFN, VOCAB, CONTEXT, TYPES, Q_NORM, K_NORM, ANGLES
+} size_name;
 
 /* When a tensor exists, beside those of layers: these exist where a step uses them. */
-typedef enum presence { ALWAYS, MAYBE, LAYER_NORM, LEARNED, UNTIED } presence;
+typedef enum presence {
+  ALWAYS, MAYBE, LAYER_NORM, LEARNED, UNTIED, TYPED, EMBED_NORM, EMBED_NORM_BIAS, ROPE, LOCAL_ROPE,
+  FINAL_NORM
+} presence;
 
 typedef struct slot_facts {
   const char *name;
@@ -28,25 +33,34 @@ static const module_facts modules[BQ_MODULES] = {
     [BQ_Q] = {"attn.q", QUERY, HIDDEN},
     [BQ_K] = {"attn.k", KV, HIDDEN},
     [BQ_V] = {"attn.v", KV, HIDDEN},
+    [BQ_Q_NORM] = {"attn.q_norm", Q_NORM, NONE},
+    [BQ_K_NORM] = {"attn.k_norm", K_NORM, NONE},
     [BQ_O] = {"attn.o", HIDDEN, QUERY},
+    [BQ_LN1_POST] = {"ln1_post", HIDDEN, NONE},
     [BQ_LN2] = {"ln2", HIDDEN, NONE},
     [BQ_GATE] = {"mlp.gate", FFN, HIDDEN},
     [BQ_UP] = {"mlp.up", FFN, HIDDEN},
     [BQ_DOWN] = {"mlp.down", HIDDEN, FFN},
+    [BQ_LN2_POST] = {"ln2_post", HIDDEN, NONE},
 };
 
 #define MODEL(name, rows, cols, when, member) {name, rows, cols, when, offsetof(bq_model, member)}
 
-/* Slots 0...5; those of layer i begin at BQ_OTHER_SLOTS + i * BQ_LAYER_SLOTS. */
+/* Slots 0...10; those of layer i begin at BQ_OTHER_SLOTS + i * BQ_LAYER_SLOTS. */
 static const slot_facts other_slots[BQ_OTHER_SLOTS] = {
     MODEL("wte.weight", VOCAB, HIDDEN, ALWAYS, wte),
     MODEL("wpe.weight", CONTEXT, HIDDEN, LEARNED, wpe),
-    MODEL("ln_f.weight", HIDDEN, NONE, ALWAYS, ln_f_w),
+    MODEL("wtt.weight", TYPES, HIDDEN, TYPED, wtt),
+    MODEL("ln_0.weight", HIDDEN, NONE, EMBED_NORM, ln_0_w),
+    MODEL("ln_0.bias", HIDDEN, NONE, EMBED_NORM_BIAS, ln_0_b),
+    MODEL("rope.factors", ANGLES, NONE, ROPE, rope[0]),
+    MODEL("rope.local_factors", ANGLES, NONE, LOCAL_ROPE, rope[1]),
+    MODEL("ln_f.weight", HIDDEN, NONE, FINAL_NORM, ln_f_w),
     MODEL("ln_f.bias", HIDDEN, NONE, LAYER_NORM, ln_f_b),
     MODEL("lm_head.weight", VOCAB, HIDDEN, UNTIED, head),
     MODEL("lm_head.bias", VOCAB, NONE, MAYBE, head_b),
 };
-enum { FIRST_STAGE_SLOTS = 2 }; /* wte, wpe */
+enum { FIRST_STAGE_SLOTS = 7 }; /* what a token needs before the first layer */
 
 /* Of a slot from BQ_OTHER_SLOTS on: layer, module, and whether it is the module's bias. */
 static uint32_t layer_of(uint32_t slot) { return (slot - BQ_OTHER_SLOTS) / BQ_LAYER_SLOTS; }
@@ -63,6 +77,10 @@ static uint32_t size_of(const bq_config *c, size_name name) {
   case FFN: return c->ffn;
   case VOCAB: return c->vocab;
   case CONTEXT: return c->context;
+  case TYPES: return c->token_types;
+  case Q_NORM: return c->qk_norm == BQ_QK_HEADS ? c->head_dim : c->heads * c->head_dim;
+  case K_NORM: return c->qk_norm == BQ_QK_HEADS ? c->head_dim : c->kv_heads * c->head_dim;
+  case ANGLES: return c->rope_dim / 2;
   default: return 0;
   }
 }
@@ -83,10 +101,16 @@ static bool may_exist(const bq_binding *b, uint32_t slot) {
   if (slot >= BQ_OTHER_SLOTS) {
     const bq_module m = module_of(slot);
     const bool norm_bias = modules[m].cols == NONE && is_bias(slot);
-    return bq_layer_kind_has(&b->kind, m) && (!norm_bias || c->norm == BQ_NORM_LAYER);
+    return bq_layer_kind_has(&b->kinds[bq_layer_kind_of(c, layer_of(slot))], m) && (!norm_bias || c->norm == BQ_NORM_LAYER);
   }
   switch (other_slots[slot].presence) {
-  case LAYER_NORM: return c->norm == BQ_NORM_LAYER;
+  case LAYER_NORM: return c->norm == BQ_NORM_LAYER && c->norm_place != BQ_NORM_AFTER_SUM;
+  case FINAL_NORM: return c->norm_place != BQ_NORM_AFTER_SUM; /* the last layer ends with a norm */
+  case TYPED: return c->token_types;
+  case EMBED_NORM: return c->embed_norm;
+  case EMBED_NORM_BIAS: return c->embed_norm && c->norm == BQ_NORM_LAYER;
+  case ROPE: return bq_rope_tables(c) > 0;
+  case LOCAL_ROPE: return bq_rope_tables(c) > 1;
   case LEARNED: return c->position == BQ_POSITION_LEARNED;
   case UNTIED: return !c->tied;
   default: return true;
@@ -95,8 +119,14 @@ static bool may_exist(const bq_binding *b, uint32_t slot) {
 
 static bool must_exist(const bq_binding *b, uint32_t slot) {
   if (slot >= BQ_OTHER_SLOTS) return !is_bias(slot) && may_exist(b, slot);
-  const presence p = other_slots[slot].presence;
-  return p != MAYBE && p != LAYER_NORM && may_exist(b, slot);
+  switch (other_slots[slot].presence) {
+  case MAYBE:
+  case LAYER_NORM:
+  case EMBED_NORM_BIAS:
+  case ROPE:
+  case LOCAL_ROPE: return false;
+  default: return may_exist(b, slot);
+  }
 }
 
 /* --- names ---------------------------------------------------------------------------------- */
@@ -170,7 +200,7 @@ static bq_status check_shape(shape s, const bq_tensor_name *t, bq_error *err) {
 
 void bq_bind_begin(bq_binding *out, const bq_config *config) {
   *out = (bq_binding){.config = config};
-  bq_layer_kind_make(config, &out->kind);
+  for (uint32_t i = 0; i < BQ_KINDS; i++) bq_layer_kind_make(config, i, &out->kinds[i]);
 }
 
 bq_status bq_bind(bq_binding *b, const bq_tensor_name *t, uint32_t *slot, bq_error *err) {

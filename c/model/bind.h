@@ -9,7 +9,7 @@
 #include "model/model.h"
 
 /* Slots of a layer: the weight, then the bias of each module. */
-enum { BQ_LAYERS_MAX = 1024, BQ_LAYER_SLOTS = 2 * BQ_MODULES, BQ_OTHER_SLOTS = 6 };
+enum { BQ_LAYERS_MAX = 1024, BQ_LAYER_SLOTS = 2 * BQ_MODULES, BQ_OTHER_SLOTS = 11 };
 #define BQ_SLOTS_MAX (BQ_LAYERS_MAX * BQ_LAYER_SLOTS + BQ_OTHER_SLOTS)
 
 /* A tensor as its file announces it. */
@@ -24,7 +24,7 @@ typedef struct bq_tensor_name {
 /* Which slots are taken. */
 typedef struct bq_binding {
   const bq_config *config;
-  bq_layer_kind kind; /* of its layers */
+  bq_layer_kind kinds[BQ_KINDS];
   uint8_t taken[(BQ_SLOTS_MAX + 7) / 8];
 } bq_binding;
 
@@ -42,7 +42,7 @@ uint32_t bq_slot_stage(const bq_config *config, uint32_t slot);
 /* Whether the slot holds one f32 vector, rather than a matrix. */
 bool bq_slot_is_vector(uint32_t slot);
 
-enum { BQ_SLOT_WTE = 0, BQ_SLOT_WPE = 1, BQ_SLOT_HEAD = 4 };
+enum { BQ_SLOT_WTE = 0, BQ_SLOT_WPE = 1, BQ_SLOT_WTT = 2, BQ_SLOT_HEAD = 9 };
 /* The matrix of a slot that holds one; model->layers is allocated. */
 bq_matrix *bq_slot_matrix(bq_model *model, uint32_t slot);
 

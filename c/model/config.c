@@ -2,16 +2,18 @@
 
 #include "core/half.h"
 
-enum { RECORD = 8, KEYS = 34 };
+enum { RECORD = 8, KEYS = 37 };
 enum { KIND_U32 = 0, KIND_F32 = 1, REQUIRED = 1 };
 
 enum {
   ARCH = 1, LAYERS, HIDDEN, HEADS, KV_HEADS, HEAD_DIM, FFN, VOCAB, CONTEXT, NORM, NORM_EPS,
-  POSITION, ROPE_THETA, ROPE_PAIRS, ROPE_DIM, ACTIVATION, GATED, TIED,
-  TOKENS = 32, MERGES = 33
+  POSITION, ROPE_THETA, ROPE_PAIRS, ROPE_DIM, ACTIVATION, GATED, TIED, NORM_PLACE, BLOCK, QK_NORM,
+  WINDOW, GLOBAL_EVERY, UNROTATED_EVERY, LOCAL_THETA, ATTN_SCALE, ATTN_SOFTCAP, LOGIT_SOFTCAP,
+  EMBED_SCALE, RESIDUAL_SCALE, LOGIT_SCALE,
+  TOKENS = 32, MERGES = 33, BIDIRECTIONAL, EMBED_NORM, TOKEN_TYPES
 };
 
-/* What a key may be. Floats are checked by hand. */
+/* What a key may be. Floats are finite and not negative, rope_theta is not 0 either. */
 typedef struct key {
   const char *name; /* NULL: no such key */
   bool real;        /* f32 */
@@ -22,7 +24,7 @@ typedef struct key {
 
 /* docs/FORMAT.md, "CONF keys". */
 static const key keys[KEYS] = {
-    [ARCH] = {"arch", false, true, true, 1, 2},
+    [ARCH] = {"arch", false, true, true, 1, 65535},
     [LAYERS] = {"layers", false, true, false, 1, 1024},
     [HIDDEN] = {"hidden", false, true, false, 1, 65536},
     [HEADS] = {"heads", false, true, false, 1, 1024},
@@ -33,13 +35,29 @@ static const key keys[KEYS] = {
     [CONTEXT] = {"context", false, true, false, 1, 1u << 24},
     [NORM] = {"norm", false, false, true, 0, 1},
     [NORM_EPS] = {"norm_eps", true, true, false, 0, 0},
-    [POSITION] = {"position", false, false, true, 0, 1},
+    [POSITION] = {"position", false, false, true, 0, 3},
     [ROPE_THETA] = {"rope_theta", true, false, false, 0, 0},
     [ROPE_PAIRS] = {"rope_pairs", false, false, true, 0, 1},
     [ROPE_DIM] = {"rope_dim", false, false, false, 1, 4096},
-    [ACTIVATION] = {"activation", false, false, true, 0, 2},
+    [ACTIVATION] = {"activation", false, false, true, 0, 3},
     [GATED] = {"gated", false, false, false, 0, 1},
     [TIED] = {"tied", false, false, false, 0, 1},
+    [NORM_PLACE] = {"norm_place", false, false, true, 0, 3},
+    [BLOCK] = {"block", false, false, true, 0, 2},
+    [QK_NORM] = {"qk_norm", false, false, true, 0, 2},
+    [WINDOW] = {"window", false, false, false, 0, 1u << 24},
+    [GLOBAL_EVERY] = {"global_every", false, false, false, 0, 1024},
+    [UNROTATED_EVERY] = {"unrotated_every", false, false, false, 0, 1024},
+    [LOCAL_THETA] = {"local_theta", true, false, false, 0, 0},
+    [ATTN_SCALE] = {"attn_scale", true, false, false, 0, 0},
+    [ATTN_SOFTCAP] = {"attn_softcap", true, false, false, 0, 0},
+    [LOGIT_SOFTCAP] = {"logit_softcap", true, false, false, 0, 0},
+    [EMBED_SCALE] = {"embed_scale", true, false, false, 0, 0},
+    [RESIDUAL_SCALE] = {"residual_scale", true, false, false, 0, 0},
+    [LOGIT_SCALE] = {"logit_scale", true, false, false, 0, 0},
+    [BIDIRECTIONAL] = {"bidirectional", false, false, false, 0, 1},
+    [EMBED_NORM] = {"embed_norm", false, false, false, 0, 1},
+    [TOKEN_TYPES] = {"token_types", false, false, false, 0, 65536},
     [TOKENS] = {"tokens", false, false, false, 0, 1u << 24},
     [MERGES] = {"merges", false, false, false, 0, 1u << 24},
 };
@@ -56,8 +74,8 @@ static bool finite(uint32_t bits) { return (bits & 0x7f800000u) != 0x7f800000u; 
 
 static bq_status check_value(uint32_t id, uint32_t value, uint64_t at, bq_error *err) {
   const key *k = &keys[id];
-  if (id == NORM_EPS && (!finite(value) || bq_float_of(value) < 0.0f))
-    return bq_fail(err, BQ_FORMAT, at, "norm_eps is negative or not finite");
+  if (k->real && (!finite(value) || bq_float_of(value) < 0.0f) && id != ROPE_THETA)
+    return bq_fail(err, BQ_FORMAT, at, "%s is negative or not finite", k->name);
   if (id == ROPE_THETA && (!finite(value) || !(bq_float_of(value) > 0.0f)))
     return bq_fail(err, BQ_FORMAT, at, "rope_theta is not a positive number");
   if (k->real || (value >= k->least && value <= k->most)) return BQ_OK;
@@ -124,12 +142,20 @@ static bq_status check_together(const records *r, const bq_config *c, bq_error *
   if (c->position == BQ_POSITION_ROPE && (c->rope_dim % 2 || c->rope_dim > c->head_dim))
     return bq_fail(err, BQ_FORMAT, where(r, ROPE_DIM, HEADS),
                    "rope_dim %u is odd or larger than head_dim %u", c->rope_dim, c->head_dim);
+  if (c->norm_place == BQ_NORM_AFTER_SUM && c->block != BQ_BLOCK_SEQUENTIAL)
+    return bq_fail(err, BQ_UNSUPPORTED, r->at[BLOCK],
+                   "norms after the sum in a parallel block are unknown here");
   if (c->tokens > c->vocab)
     return bq_fail(err, BQ_FORMAT, r->at[TOKENS], "%u tokens are more than the vocabulary of %u",
                    c->tokens, c->vocab);
   if (c->merges && !c->tokens)
     return bq_fail(err, BQ_FORMAT, r->at[MERGES], "%u merges without tokens", c->merges);
   return BQ_OK;
+}
+
+uint32_t bq_config_window(const bq_config *c, uint32_t layer) {
+  const bool global = c->global_every && (layer + 1) % c->global_every == 0;
+  return global ? 0 : c->window;
 }
 
 bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_offset, bq_config *out,
@@ -148,6 +174,18 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
                  .rope_pairs = (bq_rope_pairs)v[ROPE_PAIRS],
                  .activation = (bq_activation)v[ACTIVATION],
                  .gated = or_default(&r, GATED, 1), .tied = v[TIED],
+                 .norm_place = (bq_norm_place)v[NORM_PLACE], .block = (bq_block)v[BLOCK],
+                 .qk_norm = (bq_qk_norm)v[QK_NORM], .window = v[WINDOW],
+                 .global_every = v[GLOBAL_EVERY], .unrotated_every = v[UNROTATED_EVERY],
+                 .local_theta = bq_float_of(v[LOCAL_THETA]),
+                 .attn_scale = bq_float_of(v[ATTN_SCALE]),
+                 .attn_softcap = bq_float_of(v[ATTN_SOFTCAP]),
+                 .logit_softcap = bq_float_of(v[LOGIT_SOFTCAP]),
+                 .embed_scale = bq_float_of(v[EMBED_SCALE]),
+                 .residual_scale = bq_float_of(v[RESIDUAL_SCALE]),
+                 .logit_scale = bq_float_of(v[LOGIT_SCALE]),
+                 .bidirectional = v[BIDIRECTIONAL], .embed_norm = v[EMBED_NORM],
+                 .token_types = v[TOKEN_TYPES],
                  .tokens = v[TOKENS], .merges = v[MERGES]};
   c.rope_dim = or_default(&r, ROPE_DIM, c.head_dim);
   status = check_together(&r, &c, err);

@@ -7,23 +7,71 @@
 #include "core/status.h"
 
 typedef enum bq_norm { BQ_NORM_RMS = 0, BQ_NORM_LAYER = 1 } bq_norm;
-typedef enum bq_position { BQ_POSITION_ROPE = 0, BQ_POSITION_LEARNED = 1 } bq_position;
-typedef enum bq_activation { BQ_SILU = 0, BQ_GELU = 1, BQ_RELU = 2 } bq_activation;
+typedef enum bq_position {
+  BQ_POSITION_ROPE = 0,
+  BQ_POSITION_LEARNED = 1,
+  BQ_POSITION_ALIBI = 2,
+  BQ_POSITION_NONE = 3
+} bq_position;
+typedef enum bq_activation { BQ_SILU = 0, BQ_GELU = 1, BQ_RELU = 2, BQ_GELU_ERF = 3 } bq_activation;
 typedef enum bq_rope_pairs { BQ_ROPE_HALF = 0, BQ_ROPE_ADJACENT = 1 } bq_rope_pairs;
 
+/* Where attention and MLP are normed. */
+typedef enum bq_norm_place {
+  BQ_NORM_BEFORE = 0,   /* their input */
+  BQ_NORM_AFTER = 1,    /* their output, before it is added */
+  BQ_NORM_AROUND = 2,   /* both */
+  BQ_NORM_AFTER_SUM = 3 /* the sum */
+} bq_norm_place;
+
+/* What the MLP reads. */
+typedef enum bq_block {
+  BQ_BLOCK_SEQUENTIAL = 0, /* the sum with attention's output */
+  BQ_BLOCK_PARALLEL = 1,   /* what attention reads, through a norm of its own */
+  BQ_BLOCK_SHARED = 2      /* what attention reads, through the same norm */
+} bq_block;
+
+typedef enum bq_qk_norm {
+  BQ_QK_PLAIN = 0,
+  BQ_QK_HEADS = 1, /* each head of q and k is normed by itself */
+  BQ_QK_ROWS = 2   /* all heads of q are normed together, and all of k */
+} bq_qk_norm;
+
 typedef struct bq_config {
-  uint32_t arch;
-  uint32_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, context;
+  uint32_t arch;       /* the family it comes from; what is computed follows from the rest alone */
+  uint32_t layers;
+  uint32_t hidden;     /* dimensions of the hidden state */
+  uint32_t heads, kv_heads;
+  uint32_t head_dim;   /* dimensions of a head */
+  uint32_t ffn;        /* dimensions inside the MLP */
+  uint32_t vocab;      /* tokens */
+  uint32_t context;    /* positions */
   bq_norm norm;
-  float norm_eps;
+  float norm_eps;      /* added to the variance */
   bq_position position;
-  float rope_theta;
+  float rope_theta;    /* base of the rotary frequencies */
   bq_rope_pairs rope_pairs;
-  uint32_t rope_dim;
+  uint32_t rope_dim;   /* dimensions of a head that are rotated */
   bq_activation activation;
   bool gated, tied;
+  bq_norm_place norm_place;
+  bq_block block;
+  bq_qk_norm qk_norm;
+  uint32_t window;     /* positions that a token of a local layer sees, itself included; 0: every layer is global */
+  uint32_t global_every; /* layer i is global if (i + 1) % global_every == 0; 0: none is */
+  uint32_t unrotated_every; /* layer i has no rotation if (i + 1) % unrotated_every == 0; 0: all have */
+  float local_theta;   /* rope_theta of local layers; 0: the same */
+  float attn_scale;    /* of the scores; 0: 1 / sqrt(head_dim) */
+  float attn_softcap, logit_softcap; /* x = cap * tanh(x / cap); 0: none */
+  float embed_scale, residual_scale, logit_scale; /* factors; 0: 1 */
+  bool bidirectional;  /* every token sees all tokens */
+  bool embed_norm;     /* the embedding is normed */
+  uint32_t token_types; /* rows of a table of which row 0 is added to every token's embedding */
   uint32_t tokens, merges; /* of the TOKN section */
 } bq_config;
+
+/* Positions that a token of the layer sees, itself included; 0: all up to its own. */
+uint32_t bq_config_window(const bq_config *config, uint32_t layer);
 
 /* Reads and checks a CONF payload (docs/FORMAT.md, "CONF keys"): every value in its range and
  * fitting the others, so that no product of two of them overflows 64 bits later.

@@ -3,9 +3,24 @@
 
 #include <string.h>
 
+#include "core/fmath.h"
+
+/* ALiBi: of n heads, n a power of two, head i has the slope 2^(-8 (i + 1) / n). Of other numbers the
+ * heads beyond the power of two below take every other slope of twice as many. */
+static void make_slopes(uint32_t heads, float *slopes) {
+  uint32_t n = 1;
+  while (2 * n <= heads) n *= 2;
+  for (uint32_t i = 0; i < heads; i++) {
+    const double steps = i < n ? 8.0 * (i + 1) / n : 4.0 * (2 * (i - n) + 1) / n;
+    slopes[i] = (float)bq_exp(-steps * 0.69314718055994530942);
+  }
+}
+
 void bq_model_program(bq_model *m) {
-  bq_layer_kind_make(&m->config, m->kinds);
-  for (uint32_t i = 0; i < m->config.layers; i++) m->layers[i].kind = m->kinds;
+  if (m->slopes) make_slopes(m->config.heads, m->slopes);
+  for (uint32_t i = 0; i < BQ_KINDS; i++) bq_layer_kind_make(&m->config, i, &m->kinds[i]);
+  for (uint32_t i = 0; i < m->config.layers; i++)
+    m->layers[i].kind = &m->kinds[bq_layer_kind_of(&m->config, i)];
 }
 
 const bq_config *bq_model_config(const bq_model *m) { return &m->config; }

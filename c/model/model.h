@@ -37,7 +37,12 @@ struct bq_model {
   bq_matrix wte;        /* [vocab][hidden] */
   bq_matrix wpe;        /* [context][hidden]; data NULL unless positions are learned */
   bq_layer *layers;     /* [config.layers] */
-  bq_layer_kind *kinds; /* [1] */
+  bq_layer_kind *kinds; /* [BQ_KINDS] */
+  bq_matrix wtt;        /* [token_types][hidden]; data NULL without token types */
+  const float *ln_0_w, *ln_0_b; /* [hidden]: of the embedding; NULL unless that is normed */
+  const float *rope[BQ_ROPE_TABLES]; /* [rope_dim / 2]: divisors of the angles of global and of local
+                                      * layers; NULL: none */
+  float *slopes;        /* [heads] of ALiBi; NULL without */
   const float *ln_f_w, *ln_f_b; /* [hidden] */
   bq_matrix head;       /* [vocab][hidden]; the same data as wte when tied */
   const float *head_b;  /* [vocab] or NULL */
@@ -48,7 +53,8 @@ struct bq_model {
   struct bq_pages *pages; /* model/pages.h; NULL: all weights stay in memory */
 };
 
-/* Makes the program of the layers from the configuration. model->layers and model->kinds are there. */
+/* Makes the program of the layers from the configuration, and what its attention needs. model->layers,
+ * model->kinds and, with ALiBi, model->slopes are there. */
 void bq_model_program(bq_model *model);
 
 #endif

@@ -14,25 +14,6 @@ uint32_t bq_buffer_cols(const bq_config *c, bq_buffer buffer) {
   }
 }
 
-static const bq_step qkv = {.op = BQ_OP_LINEAR, .stage = BQ_STAGE_QKV, .in = BQ_BUFFER_X,
-                            .norm = BQ_LN1, .n = 3, .module = {BQ_Q, BQ_K, BQ_V},
-                            .out = {BQ_BUFFER_Q, BQ_BUFFER_K, BQ_BUFFER_V}};
-static const bq_step store = {.op = BQ_OP_STORE, .stage = BQ_STAGE_KV, .norm = BQ_NO_MODULE};
-static const bq_step attend = {.op = BQ_OP_ATTEND, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE};
-static const bq_step mix_out = {.op = BQ_OP_LINEAR, .stage = BQ_STAGE_O, .in = BQ_BUFFER_MIX,
-                                .norm = BQ_NO_MODULE, .then = BQ_THEN_ADD, .n = 1,
-                                .module = {BQ_O}, .out = {BQ_BUFFER_OUT}};
-static const bq_step mlp_in = {.op = BQ_OP_LINEAR, .stage = BQ_STAGE_MLP_IN, .in = BQ_BUFFER_X,
-                               .norm = BQ_LN2, .then = BQ_THEN_ACTIVATE, .n = 1,
-                               .module = {BQ_UP}, .out = {BQ_BUFFER_UP}};
-static const bq_step gated_in = {.op = BQ_OP_LINEAR, .stage = BQ_STAGE_MLP_IN, .in = BQ_BUFFER_X,
-                                 .norm = BQ_LN2, .then = BQ_THEN_ACTIVATE, .n = 2,
-                                 .module = {BQ_GATE, BQ_UP},
-                                 .out = {BQ_BUFFER_GATE, BQ_BUFFER_UP}};
-static const bq_step down = {.op = BQ_OP_LINEAR, .stage = BQ_STAGE_DOWN, .in = BQ_BUFFER_UP,
-                             .norm = BQ_NO_MODULE, .then = BQ_THEN_ADD, .n = 1,
-                             .module = {BQ_DOWN}, .out = {BQ_BUFFER_OUT}};
-
 static void add(bq_layer_kind *k, bq_step step) {
   const uint8_t i = k->n++;
   k->steps[i] = step;
@@ -43,14 +24,78 @@ static void add(bq_layer_kind *k, bq_step step) {
   k->batch.list[k->batch.n++] = i;
 }
 
-void bq_layer_kind_make(const bq_config *c, bq_layer_kind *out) {
-  *out = (bq_layer_kind){0};
-  add(out, qkv);
-  add(out, store);
-  add(out, attend);
-  add(out, mix_out);
-  add(out, c->gated ? gated_in : mlp_in);
-  bq_step last = down;
-  if (c->gated) last.in = BQ_BUFFER_GATE;
-  add(out, last);
+/* --- steps ------------------------------------------------------------------------------------ */
+
+static bq_step whole_rows(bq_op op, bq_buffer in, bq_module norm) {
+  return (bq_step){.op = op, .stage = BQ_STAGE_NORM, .in = in, .norm = norm};
+}
+
+static bq_step qkv(bq_module norm) {
+  return (bq_step){.op = BQ_OP_LINEAR, .stage = BQ_STAGE_QKV, .in = BQ_BUFFER_X, .norm = norm,
+                   .n = 3, .module = {BQ_Q, BQ_K, BQ_V},
+                   .out = {BQ_BUFFER_Q, BQ_BUFFER_K, BQ_BUFFER_V}};
+}
+
+static bq_step store(const bq_config *c) {
+  return (bq_step){.op = BQ_OP_STORE, .stage = BQ_STAGE_KV, .norm = BQ_NO_MODULE,
+                   .n = c->qk_norm == BQ_QK_HEADS ? 2 : 0, .module = {BQ_Q_NORM, BQ_K_NORM}};
+}
+
+static bq_step mlp_in(const bq_config *c, bq_module norm) {
+  bq_step s = {.op = BQ_OP_LINEAR, .stage = BQ_STAGE_MLP_IN, .in = BQ_BUFFER_X, .norm = norm,
+               .then = BQ_THEN_ACTIVATE, .n = 1, .module = {BQ_UP}, .out = {BQ_BUFFER_UP}};
+  if (!c->gated) return s;
+  s.n = 2;
+  s.module[0] = BQ_GATE, s.module[1] = BQ_UP;
+  s.out[0] = BQ_BUFFER_GATE, s.out[1] = BQ_BUFFER_UP;
+  return s;
+}
+
+/* From `in` to the residual, at once or, when it is normed first, in a step of its own. */
+static void add_residual(const bq_config *c, bq_layer_kind *k, bq_stage stage, bq_buffer in,
+                         bq_module module, bq_module post) {
+  const bool normed = c->norm_place == BQ_NORM_AFTER || c->norm_place == BQ_NORM_AROUND;
+  add(k, (bq_step){.op = BQ_OP_LINEAR, .stage = stage, .in = in, .norm = BQ_NO_MODULE,
+                   .then = normed ? BQ_THEN_NOTHING : BQ_THEN_ADD, .n = 1, .module = {module},
+                   .out = {BQ_BUFFER_OUT}});
+  if (normed) add(k, whole_rows(BQ_OP_ADD, BQ_BUFFER_OUT, post));
+  if (c->norm_place == BQ_NORM_AFTER_SUM) add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_X, post));
+}
+
+/* --- kinds ------------------------------------------------------------------------------------ */
+
+enum { LOCAL = 1, UNROTATED = 2 };
+
+uint32_t bq_rope_tables(const bq_config *c) {
+  if (c->position != BQ_POSITION_ROPE) return 0;
+  return c->local_theta > 0 ? 2 : 1;
+}
+
+uint32_t bq_layer_kind_of(const bq_config *c, uint32_t layer) {
+  const bool rotated = c->position == BQ_POSITION_ROPE &&
+                       !(c->unrotated_every && (layer + 1) % c->unrotated_every == 0);
+  return (bq_config_window(c, layer) ? LOCAL : 0) | (rotated ? 0 : UNROTATED);
+}
+
+void bq_layer_kind_make(const bq_config *c, uint32_t kind, bq_layer_kind *out) {
+  const bool before = c->norm_place == BQ_NORM_BEFORE || c->norm_place == BQ_NORM_AROUND;
+  const bq_module ln1 = before ? BQ_LN1 : BQ_NO_MODULE;
+  const bq_module ln2 = !before ? BQ_NO_MODULE : c->block == BQ_BLOCK_SHARED ? BQ_LN1 : BQ_LN2;
+  *out = (bq_layer_kind){.window = kind & LOCAL ? c->window : 0,
+                         .rope = kind & UNROTATED                       ? BQ_NO_ROPE
+                                 : kind & LOCAL && c->local_theta > 0 ? 1
+                                                                        : 0};
+  add(out, qkv(ln1));
+  if (c->qk_norm == BQ_QK_ROWS) {
+    add(out, whole_rows(BQ_OP_NORM, BQ_BUFFER_Q, BQ_Q_NORM));
+    add(out, whole_rows(BQ_OP_NORM, BQ_BUFFER_K, BQ_K_NORM));
+  }
+  add(out, store(c));
+  add(out, (bq_step){.op = BQ_OP_ATTEND, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE});
+  /* A parallel MLP reads X before attention's output is added to it. */
+  if (c->block != BQ_BLOCK_SEQUENTIAL) add(out, mlp_in(c, ln2));
+  add_residual(c, out, BQ_STAGE_O, BQ_BUFFER_MIX, BQ_O, BQ_LN1_POST);
+  if (c->block == BQ_BLOCK_SEQUENTIAL) add(out, mlp_in(c, ln2));
+  add_residual(c, out, BQ_STAGE_DOWN, c->gated ? BQ_BUFFER_GATE : BQ_BUFFER_UP, BQ_DOWN,
+               BQ_LN2_POST);
 }

@@ -12,7 +12,8 @@
 
 /* Modules of a layer: a matrix or the weight of a norm, and a bias. Their names and shapes: bind.c. */
 typedef enum bq_module {
-  BQ_LN1, BQ_Q, BQ_K, BQ_V, BQ_O, BQ_LN2, BQ_GATE, BQ_UP, BQ_DOWN,
+  BQ_LN1, BQ_Q, BQ_K, BQ_V, BQ_Q_NORM, BQ_K_NORM, BQ_O, BQ_LN1_POST,
+  BQ_LN2, BQ_GATE, BQ_UP, BQ_DOWN, BQ_LN2_POST,
   BQ_MODULES,
   BQ_NO_MODULE = BQ_MODULES
 } bq_module;
@@ -34,7 +35,10 @@ uint32_t bq_buffer_cols(const bq_config *config, bq_buffer buffer);
 
 typedef enum bq_op {
   BQ_OP_LINEAR, /* out[i] = norm(in) * module[i]^T + bias; then what `then` says */
-  BQ_OP_STORE,  /* Q and K rotated; K and V into the cache */
+  BQ_OP_NORM,   /* in = norm(in), whole rows */
+  BQ_OP_ADD,    /* X += norm(in) * residual_scale, whole rows */
+  BQ_OP_STORE,  /* heads of Q and K normed, where module[0] and [1] say so, and rotated; K and V into
+                 * the cache */
   BQ_OP_ATTEND  /* MIX = attention of Q over the cache */
 } bq_op;
 
@@ -42,7 +46,7 @@ typedef enum bq_op {
 typedef enum bq_then {
   BQ_THEN_NOTHING,
   BQ_THEN_ACTIVATE, /* out[0] = act(out[0]), times out[1] where there is one */
-  BQ_THEN_ADD       /* X += out[0] */
+  BQ_THEN_ADD       /* X += out[0] * residual_scale */
 } bq_then;
 
 enum { BQ_STEP_MODULES = 3, BQ_STEPS_MAX = 16, BQ_PREPARE = 0x80 };
@@ -50,9 +54,9 @@ enum { BQ_STEP_MODULES = 3, BQ_STEPS_MAX = 16, BQ_PREPARE = 0x80 };
 typedef struct bq_step {
   uint8_t op, stage; /* stage: the one that its weights are counted in */
   uint8_t in;        /* buffer */
-  uint8_t norm;      /* the input is normed with this module first; BQ_NO_MODULE: it is not */
+  uint8_t norm;      /* the input is normed with this module; BQ_NO_MODULE: it is not */
   uint8_t then;
-  uint8_t n;         /* modules of a LINEAR, all of as many columns as the input has */
+  uint8_t n;         /* modules; those of a LINEAR have as many columns as the input has */
   uint8_t module[BQ_STEP_MODULES], out[BQ_STEP_MODULES];
 } bq_step;
 
@@ -69,9 +73,17 @@ typedef struct bq_layer_kind {
   uint64_t modules; /* that a step uses, as bits */
   bq_parts alone; /* for one token: each thread makes the input of a LINEAR for itself */
   bq_parts batch; /* for several */
+  uint32_t window; /* positions that attention sees; 0: all */
+  uint32_t rope;   /* table of rotations; BQ_NO_ROPE: none */
 } bq_layer_kind;
 
-void bq_layer_kind_make(const bq_config *config, bq_layer_kind *out);
+enum { BQ_KINDS = 4, BQ_ROPE_TABLES = 2, BQ_NO_ROPE = BQ_ROPE_TABLES };
+
+/* Tables of rotations that layers use: global and local ones, or one for all. */
+uint32_t bq_rope_tables(const bq_config *config);
+/* The kind of a layer: an index below BQ_KINDS. */
+uint32_t bq_layer_kind_of(const bq_config *config, uint32_t layer);
+void bq_layer_kind_make(const bq_config *config, uint32_t kind, bq_layer_kind *out);
 static inline bool bq_layer_kind_has(const bq_layer_kind *kind, bq_module module) {
   return kind->modules >> module & 1;
 }

@@ -39,31 +39,38 @@ typedef struct linear {
   product list[BQ_STEP_MODULES];
   size_t n;
   float *residual; /* [tokens][rows], what list[0] is added to; or NULL */
+  float scale;     /* of list[0] before it is added */
   bool activate;   /* list[0] = act(list[0]) * list[1] */
+  bool logits;     /* list[0] is scaled and capped */
   bq_stage stage;
 } linear;
+
+static float or_one(float factor) { return factor > 0 ? factor : 1.0f; }
 
 static linear head_of(const job *j) {
   const bq_session *s = j->s;
   const bq_model *m = s->model;
   const size_t hidden = m->config.hidden;
   const float *bias = m->head_b ? m->head_b + j->row0 : NULL;
-  return (linear){.x = s->x + (s->win_len - 1) * hidden, .cols = hidden, .normed = true,
+  return (linear){.x = s->x + (s->win_len - 1) * hidden, .cols = hidden, .normed = m->ln_f_w != NULL,
                   .norm_w = m->ln_f_w, .norm_b = m->ln_f_b,
-                  .list = {{j->head, bias, s->logits + j->row0}}, .n = 1, .stage = BQ_STAGE_HEAD};
+                  .list = {{j->head, bias, s->logits + j->row0}}, .n = 1, .logits = true, .stage = BQ_STAGE_HEAD};
 }
+
+/* The weight of a norm. */
+static const float *vector_of(const bq_weights *m) { return (const float *)(const void *)m->w.data; }
 
 static linear linear_of(const place *p, const bq_step *step) {
   const job *j = p->j;
   linear l = {.x = j->buffer[step->in], .cols = j->cols[step->in], .n = step->n,
               .residual = step->then == BQ_THEN_ADD ? j->buffer[BQ_BUFFER_X] : NULL,
+              .scale = or_one(p->s->model->config.residual_scale),
               .activate = step->then == BQ_THEN_ACTIVATE,
               .stage = step->then == BQ_THEN_ACTIVATE ? BQ_STAGE_ACTIVATE : (bq_stage)step->stage};
-  if (step->norm != BQ_NO_MODULE) {
-    const bq_weights *norm = &p->w->module[step->norm];
-    l.normed = true;
-    l.norm_w = (const float *)(const void *)norm->w.data;
-    l.norm_b = norm->b;
+  l.normed = step->norm != BQ_NO_MODULE;
+  if (l.normed) {
+    l.norm_w = vector_of(&p->w->module[step->norm]);
+    l.norm_b = p->w->module[step->norm].b;
   }
   for (uint32_t i = 0; i < step->n; i++) {
     const bq_weights *m = &p->w->module[step->module[i]];
@@ -80,23 +87,22 @@ static bool quantized(const linear *l) {
   return false;
 }
 
-static void norm_rows(const bq_session *s, const linear *l, size_t from, size_t to, float *y) {
+static void norm(const bq_session *s, const float *x, const float *w, const float *b, size_t n,
+                 float *y) {
   const bq_kernels *k = s->model->kernels;
   const bq_config *c = &s->model->config;
-  for (size_t t = from; t < to; t++) {
-    const float *x = l->x + t * l->cols;
-    if (c->norm == BQ_NORM_RMS) k->rmsnorm(x, l->norm_w, c->norm_eps, l->cols, y + t * l->cols);
-    else k->layernorm(x, l->norm_w, l->norm_b, c->norm_eps, l->cols, y + t * l->cols);
-  }
+  if (c->norm == BQ_NORM_RMS) k->rmsnorm(x, w, c->norm_eps, n, y);
+  else k->layernorm(x, w, b, c->norm_eps, n, y);
 }
 
 /* Tokens from...to - 1 of the input as the products take it; `from` is a multiple of
  * BQ_PANEL_TOKENS. */
-static void prepare(const bq_session *s, const linear *l, size_t from, size_t to, float *norm,
+static void prepare(const bq_session *s, const linear *l, size_t from, size_t to, float *normed,
                     uint8_t *panel) {
   const bq_kernels *k = s->model->kernels;
-  const float *x = l->normed ? norm : l->x;
-  if (l->normed) norm_rows(s, l, from, to, norm);
+  const float *x = l->normed ? normed : l->x;
+  for (size_t t = from; l->normed && t < to; t++)
+    norm(s, l->x + t * l->cols, l->norm_w, l->norm_b, l->cols, normed + t * l->cols);
   if (quantized(l))
     k->quantize(x + from * l->cols, l->cols, l->cols, to - from,
                 panel + k->panel_bytes(l->cols, from));
@@ -117,16 +123,31 @@ static size_t row_groups(const bq_matrix *w) {
   return ((size_t)w->rows + BQ_TILE_ROWS - 1) / BQ_TILE_ROWS;
 }
 
+/* The same in every table: each element by itself. */
+static void scale_by(float *x, size_t n, float factor) {
+  if (factor == 1.0f) return;
+  for (size_t i = 0; i < n; i++) x[i] *= factor;
+}
+
+static void finish_logits(const bq_config *c, float *y, size_t n) {
+  scale_by(y, n, or_one(c->logit_scale));
+  const float cap = c->logit_softcap;
+  for (size_t i = 0; cap > 0 && i < n; i++) y[i] = cap * bq_tanhf(y[i] / cap);
+}
+
 /* Groups a...b - 1 of BQ_TILE_ROWS rows. */
-static void run_product(const bq_session *s, const product *p, const bq_batch *batch, size_t a,
-                        size_t b, float *residual) {
+static void run_product(const bq_session *s, const linear *l, const product *p,
+                        const bq_batch *batch, size_t a, size_t b) {
   const size_t rows = p->w->rows, row0 = a * BQ_TILE_ROWS;
   const size_t row1 = b * BQ_TILE_ROWS < rows ? b * BQ_TILE_ROWS : rows;
   p->w->ops->matmul(p->w, batch, row0, row1, p->y, rows);
   for (size_t t = 0; t < batch->tokens; t++) {
     float *y = p->y + t * rows + row0;
     if (p->bias) s->model->kernels->add(y, p->bias + row0, row1 - row0);
-    if (residual) s->model->kernels->add(residual + t * rows + row0, y, row1 - row0);
+    if (l->logits) finish_logits(&s->model->config, y, row1 - row0);
+    if (!l->residual) continue;
+    scale_by(y, row1 - row0, l->scale);
+    s->model->kernels->add(l->residual + t * rows + row0, y, row1 - row0);
   }
 }
 
@@ -137,7 +158,7 @@ static void run_products(const bq_session *s, const linear *l, const bq_batch *b
     size_t groups = row_groups(l->list[i].w);
     size_t a = from > first ? from - first : 0, b = to > first ? to - first : 0;
     if (b > groups) b = groups;
-    if (a < b) run_product(s, &l->list[i], batch, a, b, l->residual);
+    if (a < b) run_product(s, l, &l->list[i], batch, a, b);
     first += groups;
   }
 }
@@ -159,14 +180,15 @@ static void multiply(const bq_session *s, const linear *l, const bq_batch *batch
 /* gate = act(gate) * up, or up = act(up), for row groups from...to - 1. */
 static void activate(const bq_session *s, const linear *l, size_t tokens, size_t from, size_t to) {
   const bq_kernels *k = s->model->kernels;
-  const bq_activation act = s->model->config.activation;
-  void (*fn)(float *, const float *, size_t) =
-      act == BQ_SILU ? k->silu_mul : act == BQ_GELU ? k->gelu_mul : k->relu_mul;
+  void (*const act[])(float *, const float *, size_t) = {
+      [BQ_SILU] = k->silu_mul, [BQ_GELU] = k->gelu_mul, [BQ_RELU] = k->relu_mul,
+      [BQ_GELU_ERF] = k->gelu_erf_mul};
   const size_t rows = l->list[0].w->rows, row0 = from * BQ_TILE_ROWS;
   const size_t row1 = to * BQ_TILE_ROWS < rows ? to * BQ_TILE_ROWS : rows;
   for (size_t t = 0; t < tokens; t++)
-    fn(l->list[0].y + t * rows + row0, l->n == 2 ? l->list[1].y + t * rows + row0 : NULL,
-       row1 - row0);
+    act[s->model->config.activation](l->list[0].y + t * rows + row0,
+                                     l->n == 2 ? l->list[1].y + t * rows + row0 : NULL,
+                                     row1 - row0);
 }
 
 /* The same rows of gate and up, so that a slice can join its own: when it has no more to multiply, to
@@ -179,7 +201,7 @@ static void run_gate(const place *p, const linear *l, const bq_batch *batch, siz
   bq_share share = bq_share_of(s, slice, slices, row_groups(l->list[0].w), grain_of(s, batch));
   while (bq_share_next(&share)) {
     for (size_t i = 0; i < l->n; i++)
-      run_product(s, &l->list[i], batch, share.from, share.to, NULL);
+      run_product(s, l, &l->list[i], batch, share.from, share.to);
     if (n > 0 && runs[n - 1][1] == share.from) runs[n - 1][1] = share.to;
     else if (n > 0 && runs[n - 1][0] == share.to) runs[n - 1][0] = share.from;
     else if (n == RUNS) activate(s, l, batch->tokens, share.from, share.to);
@@ -193,13 +215,13 @@ static bq_stage multiply_slice(const place *at, const linear *l, size_t slice, s
   const bq_session *s = at->s;
   const job *j = at->j;
   const size_t own = prepares_alone(j) ? slice : 0;
-  float *norm = s->scratch.norm + own * s->model->config.hidden;
+  float *normed = s->scratch.norm + own * s->model->config.hidden;
   uint8_t *panel = s->scratch.panel + own * s->scratch.panel_bytes;
   if (prepares_alone(j)) {
-    prepare(s, l, 0, 1, norm, panel);
+    prepare(s, l, 0, 1, normed, panel);
     if (slice == 0) bq_mark(s, BQ_STAGE_NORM, at->layer);
   }
-  const bq_batch batch = {l->normed ? norm : l->x, l->cols, panel, j->tokens};
+  const bq_batch batch = {l->normed ? normed : l->x, l->cols, panel, j->tokens};
   if (!l->activate) multiply(s, l, &batch, slice, slices);
   else run_gate(at, l, &batch, slice, slices);
   return l->stage;
@@ -214,38 +236,47 @@ static bq_kv_view kv_head(const place *p, uint32_t head) {
   return (bq_kv_view){s->kv.data + plane * s->kv.head_bytes, s->options.context, c->head_dim};
 }
 
-static void rotate(const job *j, float *x, size_t stride) {
-  const bq_config *c = &j->s->model->config;
-  if (c->position != BQ_POSITION_ROPE) return;
-  const float *cs = j->s->rope + (size_t)j->batch_at * c->rope_dim;
-  for (uint32_t t = 0; t < j->tokens; t++)
-    j->s->model->kernels->rope(x + t * stride, cs + (size_t)t * c->rope_dim, c->rope_dim,
-                               c->rope_pairs == BQ_ROPE_ADJACENT);
+/* Makes one head of Q or K of all tokens ready: normed where its step says so, rotated. */
+static void ready_head(const place *p, const bq_step *step, uint32_t which, float *x,
+                       size_t stride) {
+  const job *j = p->j;
+  const bq_session *s = p->s;
+  const bq_config *c = &s->model->config;
+  const bq_weights *m = step->n ? &p->w->module[step->module[which]] : NULL;
+  const uint32_t table = p->w->kind->rope;
+  const float *cs =
+      table == BQ_NO_ROPE ? NULL : s->rope[table] + (size_t)j->batch_at * c->rope_dim;
+  for (uint32_t t = 0; t < j->tokens; t++) {
+    if (m) norm(s, x + t * stride, vector_of(m), m->b, c->head_dim, x + t * stride);
+    if (cs)
+      s->model->kernels->rope(x + t * stride, cs + (size_t)t * c->rope_dim, c->rope_dim,
+                              c->rope_pairs == BQ_ROPE_ADJACENT);
+  }
 }
 
 /* Query heads, then KV heads: one of all. */
-static void store_head(const place *p, size_t i) {
+static void store_head(const place *p, const bq_step *step, size_t i) {
   const job *j = p->j;
   const bq_session *s = p->s;
   const bq_config *c = &s->model->config;
   const size_t dim = c->head_dim;
   if (i < c->heads) {
-    rotate(j, j->buffer[BQ_BUFFER_Q] + i * dim, j->cols[BQ_BUFFER_Q]);
+    ready_head(p, step, 0, j->buffer[BQ_BUFFER_Q] + i * dim, j->cols[BQ_BUFFER_Q]);
     return;
   }
   const size_t at = (i - c->heads) * dim, stride = j->cols[BQ_BUFFER_K];
   const bq_kv_view kv = kv_head(p, (uint32_t)(i - c->heads));
   float *k = j->buffer[BQ_BUFFER_K] + at;
-  rotate(j, k, stride);
+  ready_head(p, step, 1, k, stride);
   s->model->kernels->kv_store[s->options.kv_type](&kv, j->position, j->tokens, k,
                                                   j->buffer[BQ_BUFFER_V] + at, stride);
 }
 
-static bq_stage store_slice(const place *p, size_t slice, size_t slices) {
+static bq_stage store_slice(const place *p, const bq_step *step, size_t slice, size_t slices) {
   const bq_config *c = &p->s->model->config;
   const size_t total = (size_t)c->heads + c->kv_heads;
   for (bq_share share = bq_share_of(p->s, slice, slices, total, 1); bq_share_next(&share);)
-    for (size_t i = share.from; i < share.to; i++) store_head(p, i);
+    for (size_t i = share.from; i < share.to; i++) store_head(p, step, i);
   return BQ_STAGE_KV;
 }
 
@@ -256,6 +287,7 @@ static void attend_rows(const place *p, size_t from, size_t to, uint8_t *scratch
   const job *j = p->j;
   const bq_config *c = &s->model->config;
   const size_t dim = c->head_dim, group = c->heads / c->kv_heads, rows = group * j->tokens;
+  const float scale = c->attn_scale > 0 ? c->attn_scale : 1.0f / bq_sqrtf((float)dim);
   for (uint32_t h = 0; h < c->kv_heads; h++) {
     const size_t first = h * rows, at = h * group * dim;
     if (to <= first || from >= first + rows) continue;
@@ -267,7 +299,11 @@ static void attend_rows(const place *p, size_t from, size_t to, uint8_t *scratch
                                   .position = j->position,
                                   .row0 = from > first ? from - first : 0,
                                   .row1 = to - first < rows ? to - first : rows,
-                                  .scale = 1.0f / bq_sqrtf((float)dim),
+                                  .scale = scale,
+                                  .window = p->w->kind->window,
+                                  .full = c->bidirectional ? j->position + j->tokens : 0,
+                                  .softcap = c->attn_softcap,
+                                  .slopes = s->model->slopes ? s->model->slopes + h * group : NULL,
                                   .scratch = scratch};
     s->model->kernels->attend[s->options.kv_type](&attend);
   }
@@ -284,6 +320,25 @@ static bq_stage attend_slice(const place *p, size_t slice, size_t slices) {
   return BQ_STAGE_ATTEND;
 }
 
+/* --- whole rows ------------------------------------------------------------------------------- */
+
+/* NORM, ADD: row by row, each in one thread. */
+static bq_stage rows_slice(const place *p, const bq_step *step, size_t slice, size_t slices) {
+  const job *j = p->j;
+  const size_t cols = j->cols[step->in];
+  const bq_weights *m = &p->w->module[step->norm];
+  const float factor = or_one(p->s->model->config.residual_scale);
+  for (bq_share share = bq_share_of(p->s, slice, slices, j->tokens, 1); bq_share_next(&share);)
+    for (size_t t = share.from; t < share.to; t++) {
+      float *x = j->buffer[step->in] + t * cols;
+      norm(p->s, x, vector_of(m), m->b, cols, x);
+      if (step->op != BQ_OP_ADD) continue;
+      scale_by(x, cols, factor);
+      p->s->model->kernels->add(j->buffer[BQ_BUFFER_X] + t * cols, x, cols);
+    }
+  return BQ_STAGE_NORM;
+}
+
 /* --- layers ----------------------------------------------------------------------------------- */
 
 static bq_stage run_part(const void *arg, uint32_t layer, uint32_t part, size_t slice,
@@ -292,8 +347,10 @@ static bq_stage run_part(const void *arg, uint32_t layer, uint32_t part, size_t 
   const place p = {j, j->s, &j->s->model->layers[layer], layer};
   const bq_step *step = &p.w->kind->steps[part & ~(uint32_t)BQ_PREPARE];
   switch ((bq_op)step->op) {
-  case BQ_OP_STORE: return store_slice(&p, slice, slices);
+  case BQ_OP_STORE: return store_slice(&p, step, slice, slices);
   case BQ_OP_ATTEND: return attend_slice(&p, slice, slices);
+  case BQ_OP_NORM:
+  case BQ_OP_ADD: return rows_slice(&p, step, slice, slices);
   case BQ_OP_LINEAR: break;
   }
   const linear l = linear_of(&p, step);
@@ -341,21 +398,34 @@ void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0) {
   bq_run_job(s, &(bq_job){run_head_part, head_parts, &j, NULL});
 }
 
+/* --- the embedding ---------------------------------------------------------------------------- */
+
+static void make_angles(bq_session *s, uint32_t t, uint32_t position) {
+  const bq_model *m = s->model;
+  const bq_config *c = &m->config;
+  const float theta[BQ_ROPE_TABLES] = {c->rope_theta, c->local_theta};
+  for (uint32_t i = 0; i < bq_rope_tables(c); i++)
+    bq_rope_table(s->rope[i] + (size_t)t * c->rope_dim, position, c->rope_dim, theta[i], m->rope[i]);
+}
+
 bq_status bq_forward_embed(bq_session *s, bq_error *err) {
   const bq_model *m = s->model;
-  const size_t hidden = m->config.hidden;
+  const bq_config *c = &m->config;
+  float *row = s->scratch.norm;
   for (; s->embedded < s->win_len; s->embedded++) {
-    uint32_t t = s->embedded, position = s->win_start + t;
-    float *x = s->x + t * hidden;
-    float *p = m->config.position == BQ_POSITION_ROPE ? NULL : s->scratch.norm;
+    const uint32_t t = s->embedded, position = s->win_start + t;
+    float *x = s->x + (size_t)t * c->hidden;
+    float *p = c->position == BQ_POSITION_LEARNED ? row : NULL;
     bq_status status = bq_page_embedding(s, s->tokens[position], position, x, p, err);
     if (status) return status;
-    if (m->config.position == BQ_POSITION_ROPE) {
-      bq_rope_table(s->rope + (size_t)t * m->config.rope_dim, position, m->config.rope_dim,
-                    m->config.rope_theta);
-      continue;
+    scale_by(x, c->hidden, or_one(c->embed_scale));
+    if (p) m->kernels->add(x, p, c->hidden);
+    if (c->token_types) {
+      m->wtt.ops->row(&m->wtt, 0, row);
+      m->kernels->add(x, row, c->hidden);
     }
-    m->kernels->add(x, p, hidden);
+    if (c->embed_norm) norm(s, x, m->ln_0_w, m->ln_0_b, c->hidden, x);
+    make_angles(s, t, position);
   }
   return BQ_OK;
 }

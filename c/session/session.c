@@ -37,7 +37,8 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
 
   s->tokens = bq_arena_take(arena, o->context, sizeof *s->tokens);
   s->x = bq_arena_take(arena, (uint64_t)o->window * c->hidden, sizeof(float));
-  s->rope = bq_arena_take(arena, (uint64_t)o->window * c->rope_dim, sizeof(float));
+  for (uint32_t i = 0; i < bq_rope_tables(c); i++)
+    s->rope[i] = bq_arena_take(arena, (uint64_t)o->window * c->rope_dim, sizeof(float));
   s->logits = bq_arena_take(arena, c->vocab, sizeof(float));
   s->candidates = bq_arena_take(arena, c->vocab, sizeof *s->candidates);
 

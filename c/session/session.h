@@ -62,7 +62,7 @@ struct bq_session {
   bq_work work;
 
   float *x;      /* [window][hidden]: hidden states between layers */
-  float *rope;   /* [window][rope_dim / 2][2]: the same for every layer; see bq_rope_table */
+  float *rope[BQ_ROPE_TABLES]; /* [window][rope_dim / 2][2]; see bq_rope_table */
   float *logits; /* [vocab] */
   bq_candidate *candidates; /* [vocab]: the sampler's */
   bq_kv_cache kv;

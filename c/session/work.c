@@ -33,6 +33,8 @@ bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_step *
     work.macs = (tokens * (uint64_t)position + (uint64_t)tokens * (tokens + 1) / 2) * 2 * c->heads *
                 c->head_dim;
     break;
+  case BQ_OP_NORM:
+  case BQ_OP_ADD: break; /* no weights to speak of */
   }
   return work;
 }
@@ -51,6 +53,7 @@ bq_work bq_session_work(const bq_session *s, bq_stage stage, uint32_t layer, uin
   if (stage == BQ_STAGE_EMBED) {
     add_rows(&work, &m->wte, tokens);
     add_rows(&work, &m->wpe, tokens);
+    add_rows(&work, &m->wtt, tokens);
   } else if (stage == BQ_STAGE_HEAD) {
     add_matrix(&work, &m->head, 1);
   } else {

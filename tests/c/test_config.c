@@ -113,11 +113,14 @@ static void test_ranges(void) {
   static const struct {
     uint32_t key, least, most; /* within the least configuration */
     bq_status outside;
-  } ranges[] = {{1, 1, 2, BQ_UNSUPPORTED}, {2, 1, 1024, BQ_FORMAT},  {4, 1, 1024, BQ_FORMAT},
+  } ranges[] = {{1, 1, 65535, BQ_UNSUPPORTED}, {2, 1, 1024, BQ_FORMAT},  {4, 1, 1024, BQ_FORMAT},
                 {7, 1, 1 << 20, BQ_FORMAT}, {8, 1, 1 << 24, BQ_FORMAT}, {9, 1, 1 << 24, BQ_FORMAT},
-                {10, 0, 1, BQ_UNSUPPORTED}, {12, 0, 1, BQ_UNSUPPORTED}, {14, 0, 1, BQ_UNSUPPORTED},
-                {15, 2, 8, BQ_FORMAT},     {16, 0, 2, BQ_UNSUPPORTED}, {17, 0, 1, BQ_FORMAT},
-                {18, 0, 1, BQ_FORMAT},     {32, 0, 500, BQ_FORMAT},    {33, 0, 0, BQ_FORMAT}};
+                {10, 0, 1, BQ_UNSUPPORTED}, {12, 0, 3, BQ_UNSUPPORTED}, {14, 0, 1, BQ_UNSUPPORTED},
+                {15, 2, 8, BQ_FORMAT},     {16, 0, 3, BQ_UNSUPPORTED}, {17, 0, 1, BQ_FORMAT},
+                {18, 0, 1, BQ_FORMAT},     {32, 0, 500, BQ_FORMAT},    {33, 0, 0, BQ_FORMAT},
+                {19, 0, 3, BQ_UNSUPPORTED}, {20, 0, 2, BQ_UNSUPPORTED}, {21, 0, 2, BQ_UNSUPPORTED},
+                {22, 0, 1 << 24, BQ_FORMAT}, {23, 0, 1024, BQ_FORMAT}, {24, 0, 1024, BQ_FORMAT},
+                {34, 0, 1, BQ_FORMAT},     {35, 0, 1, BQ_FORMAT},      {36, 0, 65536, BQ_FORMAT}};
   for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
     const uint32_t key = ranges[i].key, values[] = {ranges[i].least, ranges[i].most};
     bq_config c;
@@ -187,6 +190,28 @@ static void test_floats(void) {
   CHECK_EQ(with(13, F32, bits(-0.0f), &c, &err), BQ_FORMAT);
   CHECK_EQ(with(13, F32, bits(1e6f), &c, &err), BQ_OK);
   CHECK_EQ(with(13, U32, 10000, &c, &err), BQ_FORMAT);
+  for (uint32_t key = 25; key <= 31; key++) { /* 0: as if it were not there */
+    for (int i = 0; i < 4; i++) CHECK_EQ(with(key, F32, bits(good_eps[i]), &c, &err), BQ_OK);
+    for (int i = 0; i < 5; i++) CHECK_EQ(with(key, F32, bad_eps[i], &c, &err), BQ_FORMAT);
+    CHECK_EQ(with(key, U32, 1, &c, &err), BQ_FORMAT);
+  }
+}
+
+/* Keys that say more than one thing together. */
+static void test_layer_kinds(void) {
+  bq_config c;
+  bq_error err = {0};
+  fixture_buffer b = least_without(0);
+  put(&b, 22, U32, 1, 7);
+  put(&b, 23, U32, 1, 3);
+  REQUIRE(read_and_free(b, &c, &err) == BQ_OK);
+  for (uint32_t i = 0; i < 12; i++) CHECK_EQ(bq_config_window(&c, i), i % 3 == 2 ? 0 : 7);
+  c.global_every = 0;
+  CHECK_EQ(bq_config_window(&c, 2), 7);
+  b = least_without(0);
+  put(&b, 19, U32, 1, 3);
+  put(&b, 20, U32, 1, 1);
+  CHECK_EQ(read_and_free(b, &c, &err), BQ_UNSUPPORTED);
 }
 
 static void test_records(void) {
@@ -195,9 +220,7 @@ static void test_records(void) {
   fixture_buffer b = least_without(0);
   put(&b, 1000, 77, 0, 5); /* from the future, optional: skipped */
   put(&b, 0, 0, 0, 5);
-  put(&b, 19, 0, 0, 5);
-  put(&b, 31, 0, 0, 5);
-  put(&b, 34, 0, 0, 5);
+  put(&b, 60, 0, 0, 5);
   put(&b, 65535, 0, 0, 5);
   CHECK_EQ(read_and_free(b, &c, &err), BQ_OK);
   b = least_without(0);
@@ -226,6 +249,7 @@ int main(void) {
   RUN(test_ranges);
   RUN(test_head_shapes);
   RUN(test_floats);
+  RUN(test_layer_kinds);
   RUN(test_records);
   return check_summary();
 }

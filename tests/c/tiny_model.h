@@ -12,7 +12,7 @@
 typedef struct tiny_model {
   bq_model model;
   bq_layer layers[4];
-  bq_layer_kind kinds[1];
+  bq_layer_kind kinds[BQ_KINDS];
   void *owned[256];
   size_t n_owned;
   uint32_t random;
