@@ -59,7 +59,7 @@ static void sink(const bq_tokenizer *t, uint32_t *heap, uint32_t at, uint32_t n)
 }
 
 /* Heapsort: no memory, no recursion, no bad case. */
-static void sort_tokens(const bq_tokenizer *t, uint32_t *ids, uint32_t n) {
+void bq_vocab_sort(const bq_tokenizer *t, uint32_t *ids, uint32_t n) {
   for (uint32_t i = n / 2; i-- > 0;) sink(t, ids, i, n);
   for (uint32_t end = n; end-- > 1;) {
     uint32_t largest = ids[0];
@@ -161,7 +161,7 @@ static void build_sorted(bq_tokenizer *t) {
     t->sorted[n++] = id;
     t->first[text[0]] |= (uint8_t)kind;
   }
-  sort_tokens(t, t->sorted, n);
+  bq_vocab_sort(t, t->sorted, n);
   for (uint32_t i = 0; i < n; i++) {
     uint32_t id = t->sorted[i], bytes;
     const uint8_t *text = bq_vocab_text(t, id, &bytes);

@@ -77,6 +77,9 @@ uint32_t bq_vocab_rank(const bq_tokenizer *t, uint32_t left, uint32_t right);
 uint32_t bq_vocab_match(const bq_tokenizer *t, const uint8_t *text, size_t bytes, uint32_t kinds,
                         uint32_t *length);
 
+/* Orders ids by text, then kind, then id. */
+void bq_vocab_sort(const bq_tokenizer *t, uint32_t *ids, uint32_t n);
+
 /* Fills the tables of a checked section; their memory is in place. */
 void bq_vocab_build(bq_tokenizer *t);
 

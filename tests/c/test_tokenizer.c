@@ -474,6 +474,48 @@ static void test_wordlist(void) {
   tokn_close(&byte);
 }
 
+/* --- trie ----------------------------------------------------------------------------------- */
+
+static void test_trie(void) {
+  tokn d = tokn_new(BQ_TOKENIZER_SPM);
+  uint32_t b = tokn_add(&d, "b", TOKN_NORMAL, 0), the = tokn_add(&d, "the", TOKN_NORMAL, 0);
+  uint32_t byte = tokn_add(&d, "b", TOKN_BYTE, 0), user = tokn_add(&d, "then", TOKN_USER, 0);
+  tokn_add(&d, "", TOKN_NORMAL, 0);
+  tokn_add(&d, "</s>", TOKN_CONTROL, 0);
+  tokn_add(&d, "th", TOKN_UNUSED, 0);
+  tokn_add(&d, "to", TOKN_UNKNOWN, 0);
+  uint32_t again = tokn_add(&d, "the", TOKN_NORMAL, 0);
+  tokn_open o = tokn_opened(&d);
+  REQUIRE(o.t);
+  tokn_trie made = tokn_trie_of(o.t);
+  const bq_trie *trie = &made.trie;
+  CHECK_EQ(trie->tokens, 5);
+  CHECK_EQ(trie->nodes, 6); /* root, b, t, th, the, then */
+  uint32_t at_b = bq_trie_child(trie, 0, 'b'), t = bq_trie_child(trie, 0, 't');
+  uint32_t e = bq_trie_child(trie, bq_trie_child(trie, t, 'h'), 'e');
+  CHECK_EQ(trie->first[at_b + 1] - trie->first[at_b], 2);
+  CHECK_EQ(trie->ids[trie->first[at_b]], b);
+  CHECK_EQ(trie->ids[trie->first[at_b] + 1], byte);
+  CHECK_EQ(trie->first[t + 1] - trie->first[t], 0);
+  CHECK_EQ(trie->ids[trie->first[e]], the);
+  CHECK_EQ(trie->ids[trie->first[e] + 1], again);
+  CHECK_EQ(trie->ids[trie->first[bq_trie_child(trie, e, 'n')]], user);
+  CHECK_EQ(bq_trie_child(trie, e, 'm'), 0);
+  CHECK_EQ(bq_trie_child(trie, at_b, 't'), 0);
+  CHECK_EQ(bq_trie_child(trie, 0, 'z'), 0);
+  tokn_trie_free(&made);
+  tokn_close(&o);
+  d = tokn_new(BQ_TOKENIZER_SPM);
+  tokn_add(&d, "</s>", TOKN_CONTROL, 0);
+  o = tokn_opened(&d);
+  made = tokn_trie_of(o.t);
+  CHECK_EQ(made.trie.nodes, 1);
+  CHECK_EQ(made.trie.end[0], 1);
+  CHECK_EQ(bq_trie_child(&made.trie, 0, 0), 0);
+  tokn_trie_free(&made);
+  tokn_close(&o);
+}
+
 int main(void) {
   RUN(test_spm_merges_by_score);
   RUN(test_spm_ties);
@@ -495,5 +537,6 @@ int main(void) {
   RUN(test_spm_against_obvious);
   RUN(test_long_words);
   RUN(test_wordlist);
+  RUN(test_trie);
   return check_summary();
 }

@@ -102,6 +102,102 @@ static bool with_shared(const char *name) {
   return o.section != NULL;
 }
 
+/* --- the trie over a whole vocabulary ------------------------------------------------------- */
+
+/* Accepts what may be a decimal number after a space: ` ?[0-9]*` and UTF-8's bytes of no letter. A
+ * state per depth, as a grammar would keep it. */
+typedef struct automaton {
+  uint8_t digits[1 << 16]; /* after so many bytes: whether a digit has come */
+  uint64_t steps;
+} automaton;
+
+static bool number_goes_on(bool digits, uint32_t at, uint8_t byte, bool *after) {
+  *after = digits || (byte >= '0' && byte <= '9');
+  return *after ? byte >= '0' && byte <= '9' : at == 0 && byte == ' ';
+}
+
+static bool step_number(void *ctx, uint32_t depth, uint8_t byte) {
+  automaton *a = ctx;
+  bool after;
+  a->steps++;
+  if (!number_goes_on(depth && a->digits[depth], depth, byte, &after)) return false;
+  a->digits[depth + 1] = after;
+  return true;
+}
+
+static bool number_accepts(const uint8_t *text, size_t bytes) {
+  bool digits = false;
+  for (size_t i = 0; i < bytes; i++)
+    if (!number_goes_on(digits, (uint32_t)i, text[i], &digits)) return false;
+  return true;
+}
+
+static bool step_all(void *ctx, uint32_t depth, uint8_t byte) {
+  (void)ctx, (void)depth, (void)byte;
+  return true;
+}
+
+static uint32_t bit(const uint32_t *mask, uint32_t id) { return mask[id / 32] >> id % 32 & 1; }
+
+/* Every node once, in order, with the bytes that lead to it. */
+static void check_nodes(const bq_tokenizer *t, const bq_trie *trie) {
+  CHECK_EQ(trie->end[0], trie->nodes);
+  for (uint32_t node = 0; node < trie->nodes && !check_state.failures; node++) {
+    for (uint32_t i = trie->first[node]; i < trie->first[node + 1]; i++) {
+      size_t bytes;
+      const uint8_t *text = bq_token_bytes(t, trie->ids[i], &bytes);
+      uint32_t at = 0;
+      for (size_t j = 0; j < bytes && (at || j == 0); j++) at = bq_trie_child(trie, at, text[j]);
+      CHECK_EQ(at, node);
+      CHECK_EQ(trie->depth[node], bytes);
+    }
+    uint32_t below = 256;
+    for (uint32_t child = node + 1; child < trie->end[node]; child = trie->end[child]) {
+      CHECK_EQ(trie->depth[child], trie->depth[node] + 1);
+      CHECK(below == 256 || trie->byte[child] > below);
+      below = trie->byte[child];
+    }
+    if (node) CHECK(trie->first[node] < trie->first[trie->end[node]]); /* it leads to tokens */
+  }
+}
+
+/* Against all tokens, one by one. */
+static void check_trie(const bq_tokenizer *t, const char *name) {
+  tokn_trie o = tokn_trie_of(t);
+  const uint32_t tokens = bq_tokenizer_info_get(t).tokens, words = (tokens + 31) / 32;
+  uint32_t *all = calloc(words, 4), *numbers = calloc(words, 4), count = 0;
+  automaton *a = calloc(1, sizeof *a);
+  check_nodes(t, &o.trie);
+  bq_trie_mask(&o.trie, step_all, NULL, all);
+  bq_trie_mask(&o.trie, step_number, a, numbers);
+  for (uint32_t id = 0; id < tokens; id++) {
+    size_t bytes;
+    const uint8_t *text = bq_token_bytes(t, id, &bytes);
+    CHECK_EQ(bit(all, id), bytes > 0);
+    CHECK_EQ(bit(numbers, id), bytes > 0 && number_accepts(text, bytes));
+    count += bytes > 0;
+  }
+  CHECK_EQ(o.trie.tokens, count);
+  CHECK(a->steps < o.trie.nodes || o.trie.nodes < 300); /* refused subtrees are left out */
+  printf("%s: %u tokens, %u nodes, %u bytes\n", name, count, o.trie.nodes,
+         (uint32_t)bq_trie_bytes(&o.trie));
+  free(a);
+  free(numbers);
+  free(all);
+  tokn_trie_free(&o);
+}
+
+static void test_tries(void) {
+  const char *names[] = {"spm",   "spm-unknown", "bpe",  "bpe-words", "utf8",  "llama-spm",
+                         "gpt-2", "r50k",        "tok512", "chat-5m"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    tokn_open o = open_file(names[i]);
+    if (o.t) check_trie(o.t, names[i]);
+    else CHECK(i > 4); /* the others need the shared data */
+    tokn_close(&o);
+  }
+}
+
 #define SHARED_FILE(test, name, least)                    \
   static void test(void) {                                \
     if (!with_shared(name)) SKIP("needs the shared data"); \
@@ -128,6 +224,7 @@ int main(int count, char **arguments) {
   RUN(test_byte_level);
   RUN(test_byte_level_whole_words);
   RUN(test_text_decoder);
+  RUN(test_tries);
   RUN(test_llama_spm);
   RUN(test_gpt_2);
   RUN(test_gpt_2_files);

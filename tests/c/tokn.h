@@ -16,6 +16,7 @@
 
 #include "check.h"
 #include "text/tokenizer.h"
+#include "text/trie.h"
 
 enum { TOKN_NORMAL, TOKN_UNKNOWN, TOKN_CONTROL, TOKN_USER, TOKN_UNUSED, TOKN_BYTE };
 enum { TOKN_ADD_BOS = 1, TOKN_ADD_EOS = 2, TOKN_ADD_SPACE = 4, TOKN_FALLBACK = 8, TOKN_WORDS = 16 };
@@ -134,6 +135,26 @@ static inline tokn_open tokn_opened(const tokn *d) {
 static inline void tokn_close(tokn_open *o) {
   free(o->memory);
   free(o->section);
+}
+
+/* The trie of a tokenizer; its memory is exactly as large as promised. */
+typedef struct tokn_trie {
+  uint32_t *ids;
+  void *memory;
+  bq_trie trie;
+} tokn_trie;
+
+static inline tokn_trie tokn_trie_of(const bq_tokenizer *t) {
+  tokn_trie o = {.ids = malloc(bq_tokenizer_info_get(t).tokens * sizeof *o.ids)};
+  o.trie = bq_trie_sort(t, o.ids);
+  o.memory = malloc((size_t)bq_trie_bytes(&o.trie));
+  bq_trie_build(t, o.memory, &o.trie);
+  return o;
+}
+
+static inline void tokn_trie_free(tokn_trie *o) {
+  free(o->ids);
+  free(o->memory);
 }
 
 /* Ids of a text; scratch and output are exactly as large as promised. To be freed. */

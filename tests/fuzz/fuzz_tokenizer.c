@@ -7,6 +7,7 @@
 
 #include "core/cursor.h"
 #include "text/tokenizer.h"
+#include "text/trie.h"
 
 static void require(bool ok) {
   if (!ok) abort();
@@ -119,6 +120,34 @@ static void check_ids(const bq_tokenizer *t, const uint8_t *bytes, size_t n) {
   free(out);
 }
 
+static bool step_by_bytes(void *ctx, uint32_t depth, uint8_t byte) {
+  const uint8_t *accepts = ctx;
+  (void)depth;
+  return accepts[byte];
+}
+
+/* The mask of those tokens whose bytes all occur in the text. */
+static void check_trie(const bq_tokenizer *t, const uint8_t *text, size_t n) {
+  const uint32_t tokens = bq_tokenizer_info_get(t).tokens;
+  uint32_t *ids = malloc(tokens * sizeof *ids), *mask = calloc((tokens + 31) / 32, sizeof *mask);
+  bq_trie trie = bq_trie_sort(t, ids);
+  void *memory = malloc((size_t)bq_trie_bytes(&trie));
+  bq_trie_build(t, memory, &trie);
+  require(trie.end[0] == trie.nodes && trie.first[trie.nodes] == trie.tokens);
+  uint8_t accepts[256] = {0};
+  for (size_t i = 0; i < n; i++) accepts[text[i]] = 1;
+  bq_trie_mask(&trie, step_by_bytes, accepts, mask);
+  for (uint32_t i = 0; i < trie.tokens; i++) {
+    size_t bytes, good = 0;
+    const uint8_t *own = bq_token_bytes(t, trie.ids[i], &bytes);
+    while (good < bytes && accepts[own[good]]) good++;
+    require((mask[trie.ids[i] / 32] >> trie.ids[i] % 32 & 1) == (good == bytes));
+  }
+  free(memory);
+  free(mask);
+  free(ids);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   if (n < 3) return 0;
   size_t bytes = bq_load16(data + 1);
@@ -135,6 +164,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   bq_status status = bq_tokenizer_create(section, bytes, 0, size, memory, &t, &err);
   if (status == BQ_OK) {
     check_text(t, (const char *)data + 3 + bytes, n - 3 - bytes, data[0]);
+    check_trie(t, data + 3 + bytes, n - 3 - bytes);
     check_ids(t, data + 3 + bytes, n - 3 - bytes);
   } else {
     require((status == BQ_FORMAT || status == BQ_UNSUPPORTED) && err.offset <= bytes);
