@@ -4,10 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** Seconds that a single wait may take, also on a busy machine. */
 export const PATIENCE = 60;
 
+/** Somebody waited in vain. */
+export class Late extends Error {}
+
 /** @param {string} what @param {number} seconds @param {(() => unknown) | undefined} state */
 async function late(what, seconds, state) {
   const seen = await Promise.race([Promise.resolve().then(state), sleep(5000, 'nobody can say')]).catch(String);
-  return new Error(`waited ${seconds} s in vain for ${what}${seen === undefined ? '' : `; there is ${typeof seen === 'string' ? seen : JSON.stringify(seen)}`}`);
+  return new Late(`waited ${seconds} s in vain for ${what}${seen === undefined ? '' : `; there is ${typeof seen === 'string' ? seen : JSON.stringify(seen)}`}`);
 }
 
 /**

@@ -1,4 +1,5 @@
 // Three real browsers behind one small interface, so that a test is written once and runs on all of them.
+import { inTime, Late } from '../waiting.mjs';
 import { launch, missing as noChromium } from './launch.mjs';
 import { newPage } from './site.mjs';
 
@@ -23,6 +24,8 @@ import { newPage } from './site.mjs';
  * @property {string} version
  * @property {(url?: string) => Promise<Page>} open
  * @property {() => Promise<void>} close
+ * @property {boolean} [alive]  it was not killed
+ * @property {() => Promise<unknown>} kill  without asking it
  */
 
 /** @typedef {'chromium' | 'firefox' | 'webkit'} Name */
@@ -51,41 +54,71 @@ export async function start(name) {
   const { missing, start } = await driver(name);
   const reason = missing();
   if (reason) throw new Error(reason);
-  return bounded(await inTime(start(), START, `${name} did not start`));
+  const started = start();
+  try {
+    return bounded(await inTime(`${name} to start`, started));
+  } catch (error) {
+    started.then((browser) => browser.kill(), () => {}); // if it comes after all
+    throw error;
+  }
 }
 
-/** Seconds that a start, a page's work (a whole suite runs in one), and an end may take: browsers hang. */
-const [START, WORK, END] = [60, 180, 20];
+/** Seconds that an end may take. */
+const END = 20;
 
-/** @template T @param {Promise<T>} promise @param {number} seconds @param {string} what @returns {Promise<T>} */
-async function inTime(promise, seconds, what) {
-  /** @type {any} */
-  let timer;
-  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error(`${what} within ${seconds} s`)), 1000 * seconds)));
-  return /** @type {Promise<T>} */ (Promise.race([promise, late]).finally(() => clearTimeout(timer)));
-}
-
-/** Nothing waits for ever; a page that doesn't close ends with its browser. @param {Browser} browser @returns {Browser} */
+/**
+ * Nothing waits for ever. A browser that doesn't answer is killed: the one test that waited fails, saying for what, and so
+ * do at once all that still have pages of it.
+ * @param {Browser} browser @returns {Browser}
+ */
 function bounded(browser) {
   const { name } = browser;
-  return {
+  let pages = 0;
+  const made = {
     ...browser,
+    alive: true,
+    async kill() {
+      made.alive = false;
+      await inTime(`${name} to die`, browser.kill(), { seconds: END }).catch(() => {});
+    },
+    /** @param {string} [url] */
     async open(url) {
-      const page = await inTime(browser.open(url), START, `${name} opened no page`);
-      const bound = (/** @type {any} */ method, /** @type {string} */ what) => (/** @type {any[]} */ ...args) => inTime(method(...args), WORK, `${name}: ${what} did not end`);
+      /** @template T @param {string} what @param {() => Promise<T>} work @param {() => unknown} [state] @returns {Promise<T>} */
+      const watched = async (what, work, state) => {
+        if (!made.alive) throw new Error(`${name} was killed: it had hung before`);
+        try {
+          return await inTime(`${name}: ${what}`, work(), { state });
+        } catch (error) {
+          if (error instanceof Late) await made.kill();
+          throw error;
+        }
+      };
+      const page = await watched('a new page', () => browser.open(url));
+      pages++;
+      let at = url ?? 'about:blank';
+      const state = async () => `a page at ${at}, one of ${pages}, with ${JSON.stringify(await inTime('its troubles', page.trouble(), { seconds: 2 }).catch(() => 'no answer'))}`;
+      const bound = (/** @type {any} */ method, /** @type {string} */ what) => (/** @type {any[]} */ ...args) =>
+        watched(`${what} ${String(args[0] ?? '').replace(/\s+/g, ' ').slice(0, 300)}`, () => method(...args), state);
       return {
-        goto: bound(page.goto, 'goto'),
+        goto: async (/** @type {string} */ to) => {
+          at = to;
+          await bound(page.goto, 'goto')(to);
+        },
         reload: bound(page.reload, 'reload'),
         evaluate: bound(page.evaluate, 'evaluate'),
         until: bound(page.until, 'until'),
         click: bound(page.click, 'click'),
         type: bound(page.type, 'type'),
         trouble: bound(page.trouble, 'trouble'),
-        close: () => inTime(page.close(), END, '').catch(() => {}),
+        close: async () => {
+          pages--;
+          await inTime('', page.close(), { seconds: END }).catch(() => {}); // it ends with its browser
+        },
       };
     },
-    close: () => inTime(browser.close(), END, `${name} did not close`),
+    close: () => (made.alive ? inTime(`${name} to close`, browser.close(), { seconds: END }).catch(() => made.kill()) : Promise.resolve()),
   };
+  return made;
 }
 
 /** @returns {Promise<Browser>} */
@@ -109,5 +142,6 @@ async function startChromium() {
       };
     },
     close: () => browser.close(),
+    kill: () => browser.close(), // playwright kills what doesn't close
   };
 }

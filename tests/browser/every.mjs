@@ -1,13 +1,53 @@
 // A group of tests for each browser; one that can't be had here is a skipped test that says why.
 import { after, before, describe, test } from 'node:test';
-import { NAMES, skip, start } from './browsers.mjs';
+import { NAMES, skip, start as startOwn } from './browsers.mjs';
 import { host, ISOLATED } from './host.mjs';
+
+/** @typedef {import('./browsers.mjs').Name} Name */
+/** @typedef {import('./browsers.mjs').Browser} Browser */
+
+/** One browser of each kind for all tests of a process. @type {Map<Name, Promise<Browser>>} */
+const shared = new Map();
+after(async () => {
+  for (const started of shared.values()) await started.then((browser) => browser.close(), () => {});
+});
+
+/**
+ * The browser that all share; where it was killed because it hung, the next one.
+ * @param {Name} name
+ * @returns {Promise<Browser>}  its `close` closes the pages that were opened here
+ */
+export async function start(name) {
+  const current = async () => {
+    const last = await shared.get(name)?.catch(() => undefined);
+    if (!last?.alive) shared.set(name, startOwn(name));
+    return /** @type {Promise<Browser>} */ (shared.get(name));
+  };
+  const first = await current();
+  /** @type {import('./browsers.mjs').Page[]} */
+  const pages = [];
+  return {
+    ...first,
+    async open(url) {
+      const page = await (await current()).open(url);
+      pages.push(page);
+      return page;
+    },
+    async close() {
+      for (const page of pages.splice(0)) await page.close();
+    },
+  };
+}
+
+/** The browsers that BQ4_BROWSERS names, else these. @param {readonly Name[]} names */
+const wanted = (names) => /** @type {readonly Name[]} */ (process.env.BQ4_BROWSERS?.split(',') ?? names);
 
 /** @param {(name: import('./browsers.mjs').Name) => void} declare  tests and hooks @param {readonly import('./browsers.mjs').Name[]} [names] */
 export async function everyBrowser(declare, names = NAMES) {
+  const here = wanted(names);
   // All reasons before the first group: node:test takes a pause between groups for the end of the file.
-  const reasons = await Promise.all(names.map(skip));
-  for (const [i, name] of names.entries()) {
+  const reasons = await Promise.all(here.map(skip));
+  for (const [i, name] of here.entries()) {
     const reason = reasons[i];
     if (reason) test(name, { skip: reason });
     else describe(name, () => declare(name));

@@ -8,8 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CONFIG, tinyModel } from '../js/fixture.mjs';
 import { v1 } from '../js/v1.mjs';
 import { faultServer } from '../server/faults.mjs';
-import { start } from './browsers.mjs';
-import { everyBrowser } from './every.mjs';
+import { everyBrowser, start } from './every.mjs';
 import { host } from './host.mjs';
 
 /** @typedef {import('../server/faults.mjs').Fault} Fault */

@@ -20,7 +20,7 @@ export async function launchFirefox({ prefs = {} } = {}) {
     browser: 'firefox',
     executablePath: findFirefox(),
     headless: true,
-    protocolTimeout: 600_000,
+    protocolTimeout: 120_000,
     // Nothing that asks the network by itself.
     extraPrefsFirefox: { 'app.update.enabled': false, 'network.captive-portal-service.enabled': false, 'network.connectivity-service.enabled': false, ...prefs },
   });
@@ -61,5 +61,6 @@ export async function launchFirefox({ prefs = {} } = {}) {
       return made;
     },
     close: () => firefox.close(),
+    kill: async () => firefox.process()?.kill('SIGKILL'),
   };
 }

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lacksWebkit } from '../../tools/setup/system.mjs';
+import { inTime } from '../waiting.mjs';
 
 /** @typedef {import('./browsers.mjs').Browser} Browser */
 /** @typedef {import('node:child_process').ChildProcess} Child */
@@ -35,14 +36,14 @@ async function end(child) {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = once(child, 'exit');
   child.kill();
-  await gone;
+  await inTime('', gone, { seconds: 10 }).catch(() => child.kill('SIGKILL'));
 }
 
 /** A screen for browsers without one. */
 async function beginScreen() {
   // -noreset: it stays when its last program ends.
   const screen = begin('Xvfb', ['-displayfd', '1', '-screen', '0', '1280x900x24', '-nolisten', 'tcp', '-noreset']);
-  const [number] = await once(createInterface({ input: /** @type {any} */ (screen.stdout) }), 'line');
+  const [number] = await inTime('the number of a screen', once(createInterface({ input: /** @type {any} */ (screen.stdout) }), 'line'));
   return { screen, display: `:${number}` };
 }
 
@@ -76,7 +77,7 @@ async function session(display, features) {
       }
     }
     const { sessionId, capabilities } = await call('POST', '/session', { capabilities: { alwaysMatch: {
-      timeouts: { script: 600_000 },
+      timeouts: { script: 120_000 },
       ...(features.length ? { 'webkitgtk:browserOptions': { args: ['--automation', `--features=${features.map((name) => `+${name}`)}`] } } : {}),
     } } });
     return {
@@ -87,6 +88,8 @@ async function session(display, features) {
         await call('DELETE', `/session/${sessionId}`).catch(() => {});
         await end(driver);
       },
+      /** The browser goes with its driver. */
+      kill: () => end(driver),
     };
   } catch (error) {
     await end(driver);
@@ -160,6 +163,10 @@ export async function launchWebkit({ features = [] } = {}) {
     },
     async close() {
       await Promise.all([...open].map((own) => own.end()));
+      await end(screen);
+    },
+    async kill() {
+      await Promise.all([...open].map((own) => own.kill()));
       await end(screen);
     },
   };

@@ -2,24 +2,29 @@
 // threads can share memory. The servers that the suites read from are of another origin and answer nothing but GET.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BROWSERS, start } from './browsers.mjs';
-import { everyBrowser, everyHost } from './every.mjs';
+import { BROWSERS } from './browsers.mjs';
+import { everyBrowser, everyHost, start } from './every.mjs';
 import { host, ISOLATED } from './host.mjs';
 
 await everyBrowser((name) => {
   everyHost(name, ({ isolated, open }) => {
     for (const suite of ['engine', 'chat', 'paging']) {
-      test(`tests/js/${suite}.test.mjs`, async (t) => {
+      test(`tests/js/${suite}.test.mjs`, { timeout: 300_000 }, async (t) => {
         const page = await open();
         assert.deepEqual(await page.evaluate(() => [crossOriginIsolated, typeof SharedArrayBuffer]),
           [isolated, isolated && BROWSERS[name].sharedMemory ? 'function' : 'undefined']);
-        const results = await page.evaluate(async (path) => {
+        const names = await page.evaluate(async (path) => {
           await import(path);
           const shim = '/tests/browser/shims/node-test.mjs';
-          return (await import(shim)).run();
+          return (await import(shim)).declared();
         }, `/tests/js/${suite}.test.mjs`);
-        assert.ok(results.length > 15);
-        for (const { name, error } of results) await t.test(name, () => assert.equal(error, null));
+        assert.ok(names.length > 15);
+        for (const [i, name] of names.entries()) {
+          await t.test(name, async () => assert.equal(await page.evaluate(async (i) => {
+            const shim = '/tests/browser/shims/node-test.mjs';
+            return (await import(shim)).run(i);
+          }, i), null));
+        }
         await page.close();
       });
     }

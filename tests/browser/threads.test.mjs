@@ -1,8 +1,8 @@
 // Threads in browsers: workers within a worker, where the page is cross-origin isolated; the same bits on any number.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { BROWSERS, start } from './browsers.mjs';
-import { everyBrowser } from './every.mjs';
+import { BROWSERS } from './browsers.mjs';
+import { everyBrowser, start } from './every.mjs';
 import { host, ISOLATED } from './host.mjs';
 
 /** What an engine says about its threads, and what it writes. @param {{ worker: boolean, options: object }} how */
