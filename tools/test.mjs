@@ -1,6 +1,8 @@
 #!/usr/bin/env node
-// `npm test`: sets up and runs every test. `npm test -- c js` runs some suites.
-// The last line of output counts passed, failed and skipped tests.
+// `npm test`: sets up and runs what a change can break. `npm run test:long`: the rest, which takes longer than it often
+// tells. `npm test -- c js` runs some suites, of both kinds. The last line of output counts passed, failed and skipped tests.
+//
+// A file NAME.test.mjs is run by `npm test`, a file NAME.long.mjs by `npm run test:long`; the table SUITES says the rest.
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildWasm, make } from './build.mjs';
@@ -10,10 +12,15 @@ import { say, SetupError } from './setup/shell.mjs';
 import { command, ROOT, setUp } from './setup/setup.mjs';
 
 /** @typedef {import('./setup/setup.mjs').Tools} Tools */
-/** @typedef {(report: Report, tools: Tools) => Promise<void>} Suite */
+/** @typedef {(report: Report, tools: Tools) => Promise<void>} Run */
+/** @typedef {{ long?: boolean, run: Run }} Suite  `long`: not part of `npm test` */
 
 /** Longest that one program of a suite may run, in seconds: a hang must not hang everything. */
 const PATIENCE = 900;
+/** Longest that one test in JavaScript may take, in seconds, unless it says otherwise: of files for `npm test`, and of long ones. */
+const [TEST, LONG_TEST] = [60, 300];
+/** Seconds of all fuzzers together, in `npm test` and in the long run. */
+const [FUZZ, LONG_FUZZ] = [20, 300];
 
 /** Quick enough to be run with the type checker: which file may use which. */
 const LAYERS = ['tests/js/layers.test.mjs'];
@@ -62,7 +69,7 @@ async function cTests(report, tools, config, wasm = false) {
   }
 }
 
-/** Makes what the C tests read from files: build/tokenizers, build/golden. @type {Suite} */
+/** Makes what the C tests read from files: build/tokenizers, build/golden. @type {Run} */
 async function cTestData(report, tools) {
   for (const script of ['make_tokn', 'make_golden']) {
     const line = [/** @type {string} */ (tools.node), `tests/tools/${script}.mjs`];
@@ -77,12 +84,15 @@ async function cTestData(report, tools) {
  * @param {Tools} tools
  * @param {string} name
  * @param {string[]} files
+ * @param {{ together?: boolean }} [options]  `together`: in one process, where they share browsers
  */
-async function nodeTests(report, tools, name, files) {
+async function nodeTests(report, tools, name, files, { together = false } = {}) {
   if (!files.length) return report.fail(name, 'no tests found');
   const tap = join(ROOT, 'build', 'reports', `${name}.tap`);
   mkdirSync(join(ROOT, 'build', 'reports'), { recursive: true });
-  const line = [/** @type {string} */ (tools.node), '--test', '--test-timeout=600000',
+  const seconds = files.every((path) => path.endsWith('.long.mjs')) ? LONG_TEST : TEST;
+  const line = [/** @type {string} */ (tools.node), '--test', `--test-timeout=${1000 * seconds}`, '--test-force-exit',
+    ...(together ? ['--test-isolation=none'] : []),
     '--test-reporter=spec', '--test-reporter-destination=stdout',
     '--test-reporter=tap', `--test-reporter-destination=${tap}`, ...files];
   const env = { ...tools.env, CHROME_PATH: tools.chromium, BQ4_PYTHON: tools.testPython };
@@ -95,7 +105,7 @@ async function nodeTests(report, tools, name, files) {
     { note: died ? `node --test ended with ${result.status}` : '' });
 }
 
-/** @type {Suite} */
+/** @type {Run} */
 async function pythonTests(report, tools) {
   if (!testFiles('py', /^test_.*\.py$/).length) return report.fail('py', 'no tests found in tests/py');
   const line = [/** @type {string} */ (tools.testPython), '-B', '-m', 'unittest', 'discover', '-v', '-s', 'tests/py', '-t', 'tests/py', '-p', 'test_*.py'];
@@ -110,7 +120,7 @@ async function pythonTests(report, tools) {
     { note: died ? `unittest ended with ${result.status}` : '' });
 }
 
-/** @type {Suite} */
+/** @type {Run} */
 async function checks(report, tools) {
   const tsc = join(ROOT, 'node_modules', '.bin', 'tsc');
   const lint = join(ROOT, 'node_modules', '.bin', 'oxlint');
@@ -126,12 +136,15 @@ async function checks(report, tools) {
   await nodeTests(report, tools, 'layers', LAYERS);
 }
 
-/** Every fuzzer runs for its share of BQ4_FUZZ_SECONDS. @type {Suite} */
-async function fuzz(report, tools) {
+/**
+ * Every fuzzer runs for its share of the seconds.
+ * @param {Report} report @param {Tools} tools @param {number} all
+ */
+async function fuzz(report, tools, all) {
   const names = testFiles('fuzz', /^fuzz_.*\.c$/).map((path) => path.slice('tests/fuzz/fuzz_'.length, -'.c'.length));
   if (!names.length) return report.fail('fuzz', 'no fuzzers found in tests/fuzz');
   if (!await make(tools, ['fuzz'])) return report.fail('fuzz', 'did not build');
-  const seconds = Math.max(1, Math.round(Number(process.env.BQ4_FUZZ_SECONDS ?? 60) / names.length));
+  const seconds = Math.max(1, Math.round(Number(process.env.BQ4_FUZZ_SECONDS ?? all) / names.length));
   for (const name of names) {
     const found = `build/fuzz/corpus/${name}`;
     mkdirSync(join(ROOT, found), { recursive: true });
@@ -148,41 +161,90 @@ async function fuzz(report, tools) {
   }
 }
 
+/** Of a suite in JavaScript. @param {RegExp} names @param {...string} folders */
+const filesOf = (names, ...folders) => folders.flatMap((folder) => testFiles(folder, names)).filter((path) => !LAYERS.includes(path));
+
+/** Tests in every browser, which share one of each kind. @param {string} path */
+const sharesBrowsers = (path) => readFileSync(join(ROOT, path), 'utf8').includes("from './every.mjs'");
+
 /** In this order. @type {Record<string, Suite>} */
 const SUITES = {
-  check: checks,
-  c: async (report, tools) => {
-    await cTestData(report, tools);
-    await cTests(report, tools, 'test-gcc');
-    await cTests(report, tools, 'test-clang');
+  check: { run: checks },
+  c: {
+    async run(report, tools) {
+      await cTestData(report, tools);
+      await cTests(report, tools, 'test-gcc');
+    },
   },
-  wasm: async (report, tools) => {
-    await cTestData(report, tools);
-    await cTests(report, tools, 'test-wasm-simd128', true);
-    await cTests(report, tools, 'test-wasm-relaxed', true);
+  wasm: {
+    async run(report, tools) {
+      await cTestData(report, tools);
+      await cTests(report, tools, 'test-wasm-simd128', true);
+      await cTests(report, tools, 'test-wasm-relaxed', true);
+    },
   },
-  gates: async (report, tools) => {
-    if (!await make(tools, ['wasm', 'native'])) return report.fail('gates', 'did not build');
-    await nodeTests(report, tools, 'gates', testFiles('gates', /\.test\.mjs$/));
+  gates: {
+    async run(report, tools) {
+      if (!await make(tools, ['wasm', 'native'])) return report.fail('gates', 'did not build');
+      await nodeTests(report, tools, 'gates', testFiles('gates', /\.test\.mjs$/));
+    },
   },
-  js: async (report, tools) => {
-    await buildWasm(tools);
-    await nodeTests(report, tools, 'js', ['setup', 'server', 'js'].flatMap((folder) => testFiles(folder, /\.test\.mjs$/)).filter((path) => !LAYERS.includes(path)));
+  js: {
+    async run(report, tools) {
+      await buildWasm(tools);
+      await nodeTests(report, tools, 'js', filesOf(/\.test\.mjs$/, 'setup', 'server', 'js'));
+    },
   },
-  py: async (report, tools) => {
-    if (!await make(tools, ['native'])) return report.fail('py', 'did not build');
-    await pythonTests(report, tools);
+  py: {
+    async run(report, tools) {
+      if (!await make(tools, ['native'])) return report.fail('py', 'did not build');
+      await pythonTests(report, tools);
+    },
   },
-  browser: async (report, tools) => {
-    await buildWasm(tools);
-    await nodeTests(report, tools, 'browser', testFiles('browser', /\.test\.mjs$/));
+  browser: {
+    async run(report, tools) {
+      await buildWasm(tools);
+      const files = filesOf(/\.test\.mjs$/, 'browser');
+      await nodeTests(report, tools, 'browser', files.filter((path) => !sharesBrowsers(path)));
+      await nodeTests(report, tools, 'every-browser', files.filter(sharesBrowsers), { together: true });
+    },
   },
-  fuzz,
+  fuzz: { run: (report, tools) => fuzz(report, tools, FUZZ) },
+  // The same C tests by another compiler, with other sanitizers.
+  'c-clang': {
+    long: true,
+    async run(report, tools) {
+      await cTestData(report, tools);
+      await cTests(report, tools, 'test-clang');
+    },
+  },
+  'js-long': {
+    long: true,
+    async run(report, tools) {
+      await buildWasm(tools);
+      await nodeTests(report, tools, 'js-long', filesOf(/\.long\.mjs$/, 'js'));
+    },
+  },
+  // Every bundler, the rest of the browsers, a model of the 135M shape, twenty loads, restarts.
+  'browser-long': {
+    long: true,
+    async run(report, tools) {
+      await buildWasm(tools);
+      await nodeTests(report, tools, 'browser-long', filesOf(/\.long\.mjs$/, 'browser'));
+    },
+  },
+  'fuzz-long': { long: true, run: (report, tools) => fuzz(report, tools, LONG_FUZZ) },
 };
 
+/** Both tiers, or the long one; `npm test` itself is the other. */
+const TIERS = ['--all', '--long'];
+
 await command(async () => {
-  const wanted = process.argv.slice(2);
-  const unknown = wanted.filter((name) => !(name in SUITES));
+  const words = process.argv.slice(2);
+  const named = words.filter((word) => !TIERS.includes(word));
+  /** @param {string} name @param {Suite} suite */
+  const wanted = (name, { long = false }) => (named.length ? named.includes(name) : words.includes('--all') || long === words.includes('--long'));
+  const unknown = named.filter((name) => !(name in SUITES));
   if (unknown.length) throw new SetupError(`no suite ${unknown.join(', ')}; there are: ${Object.keys(SUITES).join(' ')}`);
   const report = new Report();
   /** @type {Tools | undefined} */
@@ -195,11 +257,11 @@ await command(async () => {
     report.fail('set-up', 'see above');
   }
   for (const [name, suite] of Object.entries(SUITES)) {
-    if (!tools || (wanted.length && !wanted.includes(name))) continue;
+    if (!tools || !wanted(name, suite)) continue;
     report.heading(name);
     const start = Date.now();
     try {
-      await suite(report, tools);
+      await suite.run(report, tools);
     } catch (error) {
       report.fail(name, error instanceof SetupError ? error.message : String(/** @type {Error} */ (error).stack));
     }

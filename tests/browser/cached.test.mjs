@@ -10,7 +10,9 @@ import { findChromium } from '../../tools/setup/system.mjs';
 import { tinyModel } from '../js/fixture.mjs';
 import { serve } from '../js/server.mjs';
 import { FLAGS, launch, launchOwn } from './launch.mjs';
+import { takeNotes } from './notes.mjs';
 import { newPage, ROOT } from './site.mjs';
+import { inTime, until } from '../waiting.mjs';
 
 /** @typedef {import('playwright-core').Page} Page */
 
@@ -52,15 +54,23 @@ const forget = (page) => page.evaluate(async () => {
   await store.close();
 });
 
+/** Bytes that lie in the store, all files together. @param {Page} page */
+const keptBytes = (page) => page.evaluate(async () => {
+  const { openStore } = await import(/** @type {string} */ ('/js/store/index.js'));
+  const store = await openStore();
+  const { cachedBytes } = await store.usage();
+  await store.close();
+  return /** @type {number} */ (cachedBytes);
+});
+
 /** Loads in a worker of its own and says a few words. @param {Page} page @param {string} url @param {object} [options] */
 const load = (page, url, options = {}) =>
-  page.evaluate(async ([url, options]) => {
+  inTime(`a load of ${url}`, page.evaluate(async ([url, options]) => {
     const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
     const engine = await createWorkerEngine({ threads: 1, variant: 'simd128', cache: 'auto' });
     let problem = '';
     const onProgress = (/** @type {any} */ now) => {
       problem = now.cacheProblem || problem;
-      if (now.loaded) console.log(`loaded ${now.loaded}`);
     };
     const source = fromUrl(url, { retries: 1, retryDelay: 1 });
     const plan = await engine.plan(source);
@@ -72,7 +82,7 @@ const load = (page, url, options = {}) =>
     const { backend } = engine.store;
     await engine.close();
     return { ids: ids.join(), problem, backend, residency: model.info.residency, cached: plan.cached.bytes, complete: list?.some((/** @type {any} */ f) => f.url === url && f.complete) };
-  }, /** @type {const} */ ([url, options]));
+  }, /** @type {const} */ ([url, options])), { state: () => keptBytes(page).then((n) => `${n} bytes in the store`) });
 
 /** Chunks that were asked for. @param {{ range?: string }[]} requests */
 function asked(requests) {
@@ -162,7 +172,7 @@ test('a load is aborted while it downloads, and while it reads what is kept; the
     const controller = new AbortController();
     const onProgress = async (/** @type {any} */ { loaded }) => {
       if (!loaded) return;
-      while (((await engine.store.list())[0]?.cachedBytes ?? 0) < least) await new Promise((resolve) => setTimeout(resolve, 20));
+      for (let looks = 0; looks < 2000 && ((await engine.store.list())[0]?.cachedBytes ?? 0) < least; looks++) await new Promise((resolve) => setTimeout(resolve, 20));
       controller.abort();
     };
     const name = await engine.load(fromUrl(/** @type {string} */ (url)), { signal: controller.signal, onProgress }).catch((/** @type {any} */ error) => error.name);
@@ -190,12 +200,12 @@ test('the browser is killed in the middle: nothing that was verified is fetched 
   const own = await launchOwn(folder);
   t.after(() => own.kill().catch(() => {}));
   const page = await ready(await own.page());
-  const halfway = new Promise((resolve) => page.on('console', (message) => {
-    if (Number(message.text().split(' ')[1]) >= 9 * MiB) resolve(undefined);
-  }));
-  load(page, server.url).catch(() => {});
-  await halfway;
-  await new Promise((resolve) => setTimeout(resolve, 1500));
+  const ended = load(page, server.url).then(() => 'it ended', String);
+  // All whole chunks that come, by what lies in the store.
+  await until('nine chunks in the store', async () => (await keptBytes(page)) === prefix + 9 * MiB, {
+    every: 50,
+    state: async () => `${await keptBytes(page)} bytes there; of the load: ${await Promise.race([ended, 'it goes on'])}`,
+  });
   await own.kill();
   server.behaviour.hold = undefined;
   server.requests.length = 0;
@@ -203,17 +213,15 @@ test('the browser is killed in the middle: nothing that was verified is fetched 
   t.after(() => again.kill().catch(() => {}));
   const seen = await load(await ready(await again.page()), server.url);
   const fetched = asked(server.requests);
-  assert.ok(seen.cached >= 8 * MiB, `${seen.cached} bytes were kept`);
-  assert.equal(new Set(fetched).size, fetched.length);
-  const missing = bytes.length - seen.cached;
-  assert.equal(fetched.length, Math.ceil(missing / MiB), `${fetched} fetched, ${missing} bytes were missing`);
+  assert.equal(seen.cached, prefix + 9 * MiB);
+  assert.deepEqual(fetched, all.slice(9));
   assert.equal(seen.complete, true);
   await server.close();
 });
 
 /**
- * Loads in a browser whose store is slow and who says what it does, until that has been said `times` times; then the browser
- * is killed, and another one loads from what is there.
+ * Loads in a browser whose store is slow and which notes what it does; when it has noted `word` so many times, it is killed, and
+ * another one loads from what is there.
  * @param {import('node:test').TestContext} t @param {string} name  of a profile @param {Awaited<ReturnType<typeof serve>>} server @param {string} word @param {number} times
  */
 async function killedAndAgain(t, name, server, word, times) {
@@ -221,22 +229,24 @@ async function killedAndAgain(t, name, server, word, times) {
   const own = await launchOwn(folder);
   t.after(() => own.kill().catch(() => {}));
   const page = await ready(await own.page());
+  const notes = await takeNotes(t);
+  let n = 0;
+  const last = notes.last(`${word} ${times} times`, (text) => text.startsWith(word) && ++n === times, true);
+  await page.evaluate(([url, notes]) => {
+    const worker = new Worker('/tests/browser/slow-store-worker.mjs', { type: 'module' });
+    worker.onerror = ({ message }) => fetch(notes + encodeURIComponent(`failed: ${message}`));
+    worker.postMessage([url, notes]);
+  }, /** @type {const} */ ([server.url, notes.url]));
+  await last;
+  await own.kill();
   /** @type {Record<string, number[]>} */
   const said = { verified: [], kept: [], ahead: [], stored: [] };
   let most = 0;
-  const halfway = new Promise((resolve) => page.on('console', (message) => {
-    const [what, c] = message.text().split(' ');
-    said[what]?.push(Number(c));
+  for (const text of notes.all) {
+    const [what, c] = text.split(' ');
+    said[what].push(Number(c));
     most = Math.max(most, said.verified.length - said.kept.length);
-    if (said[word].length === times) resolve(undefined);
-  }));
-  await page.evaluate((url) => {
-    const worker = new Worker('/tests/browser/slow-store-worker.mjs', { type: 'module' });
-    worker.onmessage = ({ data }) => console.log(data);
-    worker.postMessage(url);
-  }, server.url);
-  await halfway;
-  await own.kill();
+  }
   server.requests.length = 0;
   server.behaviour.on = undefined;
   const again = await launchOwn(folder);
@@ -288,9 +298,7 @@ test('a prompt waits while the file comes and is kept: at the last byte all laye
     Object.assign(globalThis, { engine, model, session, reply });
   }, server.url);
   const slices = () => page.evaluate(async () => (await /** @type {any} */ (globalThis).session.stats()).slices);
-  const pause = () => new Promise((resolve) => setTimeout(resolve, 50));
-  for (let tries = 200; tries && (await slices()) < LAYERS - 1; tries--) await pause();
-  await pause();
+  await until('all layers but one', async () => (await slices()) >= LAYERS - 1, { every: 50, state: slices });
   assert.equal(await slices(), LAYERS - 1, 'one slice per layer for so short a prompt; the last waits for its last byte');
   release();
   const [ids, complete] = await page.evaluate(async () => {
@@ -339,13 +347,18 @@ test('storage that is full, or cleared in the middle: the model is there, and it
   assert.equal(full.complete, false);
   await devtools.send('Storage.overrideQuotaForOrigin', { origin });
   await devtools.send('Storage.clearDataForOrigin', { origin, storageTypes: 'all' });
-  let clears = 0;
-  const cleared = new Promise((resolve) => page.on('console', (message) => {
-    const late = Number(message.text().split(' ')[1]) > prefix + 6 * MiB;
-    if (late && clears++ === 0) resolve(devtools.send('Storage.clearDataForOrigin', { origin, storageTypes: 'all' }));
-  }));
-  const other = await load(page, server.url);
-  await cleared;
+  // Cleared when six chunks lie there and the rest doesn't come.
+  let release = () => {};
+  server.behaviour.hold = new Promise((resolve) => (release = () => resolve(undefined)));
+  server.behaviour.holdFrom = prefix + 6.5 * MiB;
+  const loading = load(page, server.url);
+  const tab = await newTab();
+  await until('six chunks in the store', async () => (await keptBytes(tab)) === prefix + 6 * MiB, { every: 50, state: () => keptBytes(tab) });
+  await tab.close();
+  await devtools.send('Storage.clearDataForOrigin', { origin, storageTypes: 'all' });
+  release();
+  server.behaviour.hold = undefined;
+  const other = await loading;
   assert.equal(other.ids, full.ids);
   server.requests.length = 0;
   assert.deepEqual([(await load(page, server.url)).ids, (await load(page, server.url)).complete], [full.ids, true]);

@@ -1,21 +1,24 @@
-// Loads a model into a store that is slower than the network, and says what was verified and what is kept.
+// Loads a model into a store that is slower than the network, and notes (notes.mjs) what was verified and what is kept.
 import { createEngine, fromUrl } from '/js/engine.js';
 import { Entry } from '/js/store/entry.js';
 import { PREFIX } from '/js/store/layout.js';
 
+let notes = '';
+const note = (text) => fetch(notes + text);
 const { write } = Entry.prototype;
 Entry.prototype.write = async function (c, bytes, hash) {
   if (c === PREFIX) return write.call(this, c, bytes, hash);
   // With a hash comes what is kept ahead of its turn: its hash is right, the engine has not seen it yet.
   const [before, after] = hash === undefined ? ['verified', 'kept'] : ['ahead', 'stored'];
-  postMessage(`${before} ${c}`);
+  await note(`${before} ${c}`);
   await new Promise((resolve) => setTimeout(resolve, 100));
   const there = await write.call(this, c, bytes, hash);
-  postMessage(`${after} ${c}`);
+  await note(`${after} ${c}`);
   return there;
 };
 
-onmessage = async ({ data: url }) => {
+onmessage = async ({ data: [url, to] }) => {
+  notes = to;
   const engine = await createEngine({ threads: 1, variant: 'simd128', cache: 'auto' });
   await engine.load(fromUrl(url));
 };

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { tinyModel } from '../js/fixture.mjs';
 import { serve } from '../js/server.mjs';
+import { inTime } from '../waiting.mjs';
 import { host } from './host.mjs';
 import { findMiniBrowser, missing, openWebkit } from './launch-webkit.mjs';
 
@@ -16,7 +17,7 @@ const skip = missing() ?? (findMiniBrowser() ? false : 'no MiniBrowser where Deb
 
 // OPFS is off in this browser, and with its features on (FileSystem, StorageAPI, AccessHandle) it refuses to be written to.
 for (const backend of ['cache', 'indexeddb']) {
-  test(`webkit, ${backend}: what one start has stored the next one finds, without another byte fetched`, { skip, timeout: 120_000 }, async (t) => {
+  test(`webkit, ${backend}: what one start has stored the next one finds, without another byte fetched`, { skip }, async (t) => {
     const profile = mkdtempSync(join(tmpdir(), 'bq4-webkit-'));
     t.after(() => rmSync(profile, { recursive: true, force: true, maxRetries: 5 }));
     const site = await host();
@@ -33,7 +34,7 @@ for (const backend of ['cache', 'indexeddb']) {
       server.requests.length = server.sent.bytes = 0;
       const browser = await openWebkit(profile, `${site.url}tests/browser/kept.html?backend=${backend}&url=${server.url}`);
       t.after(browser.close);
-      const report = await reported;
+      const report = await inTime('the report of the page', reported, { state: () => `${server.sent.bytes} bytes sent, asked for: ${server.requests.map(({ path }) => path)}` });
       await browser.close();
       return report;
     };
