@@ -1,20 +1,67 @@
 #!/usr/bin/env node
-// Makes dist/, the modules as the package ships them: js/ without comments and spaces, one file for one file.
-import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+// Makes dist/, what the package ships: one file for each place where a page, a worker or Node begins, beside it what it
+// loads on demand. All lie in one folder, so that each finds the others and build/wasm by
+// `new URL('…', import.meta.url)`, which is what bundlers look for too.
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { rolldown } from 'rolldown';
 import { minify } from 'terser';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const DIST = join(ROOT, 'dist');
 
-rmSync(join(ROOT, 'dist'), { recursive: true, force: true });
-const emitted = spawnSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.dist.json'], { cwd: ROOT, stdio: 'inherit' });
-if (emitted.status !== 0) process.exit(1);
-for (const name of readdirSync(join(ROOT, 'dist'), { recursive: true, encoding: 'utf8' })) {
-  if (!name.endsWith('.js')) continue;
-  const path = join(ROOT, 'dist', name);
-  // As `new URL('…', import.meta.url)` and literal imports are what bundlers look for, nothing is moved or inlined across them.
-  const { code } = await minify(readFileSync(path, 'utf8'), { module: true, ecma: 2022, compress: { passes: 2, unsafe: false }, mangle: { module: true } });
-  writeFileSync(path, `${code}\n`);
+/** Bundles: files of dist/ and what each is made of. Nobody loads what is in two bundles in one thread. @type {Record<string, string>[]} */
+const BUNDLES = [
+  { index: 'js/index.js' },
+  // The parts on demand of these two are the same. What they share with them is in a file of its own: a part that asked
+  // for `worker.js` would begin a second worker where that one was loaded by another address (worker.js?v=2).
+  { engine: 'js/engine.js', worker: 'js/worker.js' },
+  { thread: 'js/thread.js' },
+  { 'io-worker': 'js/io-worker.js' },
+  { cli: 'bin/bq4.js' },
+];
+const ENTRIES = BUNDLES.flatMap((bundle) => Object.entries(bundle));
+
+/** Addresses of files, relative to a module of ours, become relative to dist/. @type {import('rolldown').Plugin} */
+const addresses = {
+  name: 'addresses',
+  transform(code, id) {
+    const moved = code.replace(/new URL\('(\.[^']*)', import\.meta\.url\)/g, (_, path) => {
+      const target = join(dirname(id), path);
+      const entry = ENTRIES.find(([, source]) => join(ROOT, source) === target);
+      const name = entry ? `./${entry[0]}.js` : relative(DIST, target).split(sep).join('/');
+      return `new URL('${name}', import.meta.url)`;
+    });
+    return moved === code ? null : { code: moved, map: null };
+  },
+};
+
+/** @param {Record<string, string>} entries @returns {Promise<string[]>} names of what was written */
+async function bundle(entries) {
+  const made = await rolldown({
+    input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, join(ROOT, source)])),
+    plugins: [addresses],
+    external: /^node:/,
+    platform: 'neutral',
+    preserveEntrySignatures: 'strict',
+    onLog: (level, log) => {
+      throw new Error(`${level}: ${log.message}`);
+    },
+  });
+  const { output } = await made.write({
+    dir: DIST, format: 'es', minifyInternalExports: true, entryFileNames: '[name].js', chunkFileNames: 'part-[name].js',
+    // The command line is read from a disk: one file.
+    codeSplitting: 'cli' in entries ? false : { groups: [{ name: 'core', minShareCount: 2 }] },
+  });
+  await made.close();
+  return output.map(({ fileName }) => fileName);
 }
+
+rmSync(DIST, { recursive: true, force: true });
+for (const entries of BUNDLES)
+  for (const name of await bundle(entries)) {
+    const path = join(DIST, name);
+    const { code } = await minify(readFileSync(path, 'utf8'), { module: true, ecma: 2022, compress: { passes: 2, unsafe: false }, mangle: { module: true } });
+    writeFileSync(path, `${code}\n`);
+  }

@@ -8,7 +8,6 @@ import { median } from '../../tools/bench/stats.mjs';
 import { make } from '../../tools/build.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { command, ROOT, setUp } from '../../tools/setup/setup.mjs';
-import { runProgram } from '../../tools/testing/program.mjs';
 
 const RUNS = 9;
 const WAYS = {
@@ -20,9 +19,8 @@ const WAYS = {
 await command(async () => {
   const tools = await setUp({ tests: true });
   if (!(await make(tools, ['wasm', 'bench-threads']))) return;
-  await runProgram([join(ROOT, 'node_modules/.bin/tsc'), '-p', 'tsconfig.dist.json'], { cwd: ROOT, env: tools.env, seconds: 60 });
   const { launch } = await import('../browser/launch.mjs');
-  const site = await serve({ root: ROOT, folders: ['dist', 'build', 'tests', 'models'] });
+  const site = await serve({ root: ROOT, folders: ['js', 'build', 'tests', 'models'] });
   const browser = await launch();
   const page = await browser.newPage();
   await page.goto(`${site.url}models/README.md`);

@@ -1,58 +1,86 @@
-// What a page downloads of JavaScript from the package as it is shipped: dist/, which is js/ without comments and spaces.
+// The package as it is shipped: dist/, bundled from js/ and bin/. What a browser transfers of it is tests/browser/readme.test.mjs.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { fromBytes } from '../../js/index.js';
-import { makeDist, moduleSizes, pageModules, SCRIPT_LIMIT } from '../../tools/payload.mjs';
+import { makeDist, PAGE, SCRIPT_LIMIT, sizeOf, THREAD_LIMIT } from '../../tools/payload.mjs';
 import { tinyModel } from './fixture.mjs';
 
 const root = new URL('../../', import.meta.url);
+/** @param {string} name  in dist/ */
+const textOf = (name) => readFileSync(new URL(`dist/${name}`, root), 'utf8');
+const all = () => readdirSync(new URL('dist', root)).sort();
+/** Names of what a file of dist/ imports, on demand too. @param {string} text */
+const importsOf = (text) => [...text.matchAll(/(?:from|import)\s*\(?\s*["'](\.[\w./-]+)["']/g)].map(([, name]) => name);
+const manifest = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
+/** Names of what npm would pack. */
+const packed = () => {
+  const { stdout } = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root, encoding: 'utf8' });
+  return new Set(JSON.parse(stdout)[0].files.map((/** @type {any} */ file) => file.path));
+};
+
 before(() => assert.equal(makeDist(), ''));
 
-test(`JavaScript of a page: at most ${SCRIPT_LIMIT} bytes gzipped`, () => {
-  const files = pageModules();
-  const sizes = moduleSizes(files).map(({ gzip }) => gzip);
+test(`JavaScript of a page: at most ${SCRIPT_LIMIT} bytes gzipped, of its own thread ${THREAD_LIMIT}`, () => {
+  const sizes = PAGE.map((name) => sizeOf(name).gzip);
   const sum = sizes.reduce((a, b) => a + b, 0);
-  assert.ok(files.length > 15, 'the graph was followed');
-  assert.ok(!files.some((url) => /companion|convert|inspect|sources\/file/.test(url)), `for Node or v1 files only: ${files}`);
-  assert.ok(sum <= SCRIPT_LIMIT, `${sum} bytes: ${files.map((url, i) => `${url.slice(root.href.length)} ${sizes[i]}`).join(', ')}`);
-  console.log(`${files.length} modules, ${sum} bytes gzipped`);
+  assert.ok(sum <= SCRIPT_LIMIT, `${sum} bytes: ${PAGE.map((name, i) => `${name} ${sizes[i]}`).join(', ')}`);
+  assert.ok(sizes[0] <= THREAD_LIMIT, `${sizes[0]} bytes`);
 });
 
-test('no eval, no blob: addresses, no absolute addresses to load from', () => {
-  for (const url of pageModules()) assert.doesNotMatch(readFileSync(new URL(url), 'utf8'), /\beval\(|new Function|createObjectURL|['"]https?:/, url);
+test('what begins a thread is imported by nothing: by another address it would begin a second one', () => {
+  for (const name of all()) for (const target of importsOf(textOf(name))) assert.match(target, /^\.\/part-/, name);
+  for (const name of ['index.js', 'thread.js', 'io-worker.js', 'cli.js']) assert.deepEqual(importsOf(textOf(name)), [], `${name} is one file`);
+  for (const name of ['engine.js', 'worker.js']) assert.deepEqual(importsOf(textOf(name)), ['./part-core.js'], name);
+  assert.ok(all().length > 20, `${all()}`);
 });
 
-test('dist/ has every module of js/, without comments', () => {
-  const modules = (/** @type {string} */ folder) => readdirSync(new URL(folder, root), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.js')).sort();
-  assert.deepEqual(modules('dist'), modules('js'));
-  for (const name of modules('dist')) assert.doesNotMatch(readFileSync(new URL(`dist/${name}`, root), 'utf8'), /^\s*(\/\*|\/\/)/m, name);
+test('no eval, no blob: addresses, no absolute addresses to load from, no comments', () => {
+  for (const name of all().filter((file) => file !== 'cli.js')) {
+    assert.doesNotMatch(textOf(name), /\beval\(|new Function|createObjectURL|['"`]https?:\/\/(?!bq4\.invalid)/, name);
+    assert.doesNotMatch(textOf(name), /^\s*(\/\*|\/\/)/m, name);
+  }
 });
 
-test('the package contains what its modules load, by addresses that bundlers understand', () => {
-  const packed = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root, encoding: 'utf8' });
-  const files = new Set(JSON.parse(packed.stdout)[0].files.map((/** @type {any} */ file) => file.path));
-  const { exports } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
-  assert.equal(exports['.'].default, './dist/index.js');
+test('the package contains what it names and what its files load, by addresses that bundlers understand', () => {
+  const files = packed();
+  const named = [...Object.values(manifest.exports), manifest.bin.bq4, manifest.types].flatMap((entry) => (typeof entry === 'string' ? entry : Object.values(entry)));
+  for (const path of named.filter((name) => !name.includes('*') && !name.startsWith('./build/types/')))
+    assert.ok(files.has(path.replace(/^\.\//, '')), `the package lacks ${path}`);
+  assert.ok(![...files].some((path) => /^(js|bin)\//.test(path)), 'what is bundled does not come a second time');
   let found = 0;
-  for (const url of pageModules()) {
-    assert.ok(files.has(url.slice(root.href.length)), url);
-    for (const [, name] of readFileSync(new URL(url), 'utf8').matchAll(/new URL\(["']([^"']+)["'], ?import\.meta\.url\)/g)) {
-      const target = new URL(name, url);
-      assert.ok(existsSync(fileURLToPath(target)) && files.has(target.href.slice(root.href.length)), `${url} loads ${name}`);
+  for (const name of all())
+    for (const [, path] of textOf(name).matchAll(/new URL\(["']([^"']+)["'], ?import\.meta\.url\)/g)) {
+      const target = new URL(path, new URL(`dist/${name}`, root));
+      assert.ok(existsSync(fileURLToPath(target)) && files.has(target.href.slice(root.href.length)), `${name} loads ${path}`);
       found++;
     }
-  }
-  assert.ok(found >= 4 + 3, 'four modules, and scripts of workers');
+  assert.ok(found >= 4 * 3 + 6, 'four modules in four files, and scripts of workers');
 });
 
-test('the package computes, with threads', async () => {
+test('the package runs: a page\'s engine, the engine of this thread, the command line', async () => {
   const { createWorkerEngine } = await import(new URL('dist/index.js', root).href);
-  const engine = await createWorkerEngine({ threads: 2 });
-  assert.equal(engine.info.threads, 2);
-  const model = await engine.load(fromBytes(await tinyModel()));
-  assert.equal((await (await model.createSession()).generate('x', { maxTokens: 3 }).done()).ids.length, 3);
-  await engine.close();
+  const { createEngine } = await import(new URL('dist/engine.js', root).href);
+  /** @type {number[][]} */
+  const all = [];
+  for (const create of [createWorkerEngine, createEngine]) {
+    const engine = await create({ threads: 2 });
+    assert.equal(engine.info.threads, 2, engine.info.threadsReason);
+    const model = await engine.load(fromBytes(await tinyModel()));
+    all.push((await (await model.createSession()).generate('x', { maxTokens: 3, temperature: 0 }).done()).ids);
+    await engine.close();
+  }
+  assert.equal(all[0].length, 3);
+  assert.deepEqual(all[0], all[1]);
+  const run = spawnSync(process.execPath, ['dist/cli.js', 'run', 'models/chat.bq4', '--prompt', 'Once', '--max-tokens', '3', '--json'], { cwd: root, encoding: 'utf8' });
+  assert.equal(JSON.parse(run.stdout).ids.length, 3, run.stderr);
+});
+
+test('what is public has the same names in dist/ as in js/', async () => {
+  for (const name of ['index.js', 'engine.js']) {
+    const [source, made] = await Promise.all([import(new URL(`js/${name}`, root).href), import(new URL(`dist/${name}`, root).href)]);
+    assert.deepEqual(Object.keys(made).sort(), Object.keys(source).sort());
+  }
 });

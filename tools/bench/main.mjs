@@ -13,7 +13,7 @@ import { Pages, visitLlamaWasm, visitNative, visitRead } from './drivers.mjs';
 import { benchPython, payloads, provideLlamaWasm, provideNative, providePeers, weigh } from './install.mjs';
 import { machine } from './machine.mjs';
 import { provideModel } from './models.mjs';
-import { makeDist, moduleSizes, pageModules } from '../payload.mjs';
+import { makeDist, PAGE, sizeOf } from '../payload.mjs';
 import { figures } from './figures.mjs';
 import { reportText, shortTable } from './report.mjs';
 import { forget, readEntries, runVisits } from './runner.mjs';
@@ -53,7 +53,7 @@ function ourBuild() {
 function ourPayload() {
   const failed = makeDist();
   if (failed) throw new SetupError(failed);
-  const scripts = moduleSizes(pageModules());
+  const scripts = PAGE.map(sizeOf);
   const sum = (/** @type {'raw' | 'gzip'} */ what) => scripts.reduce((total, size) => total + size[what], 0);
   const wasm = readdirSync(join(ROOT, 'build/wasm')).filter((name) => name.endsWith('.wasm'));
   return { [SCRIPTS]: { raw: sum('raw'), gzip: sum('gzip') }, ...Object.fromEntries(wasm.map((name) => [name, weigh([join(ROOT, 'build/wasm', name)])])) };

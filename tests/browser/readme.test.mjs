@@ -1,0 +1,102 @@
+// README's own page, as it is written there, on a host with README's own headers: it runs, and what a browser transfers for it.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { extname, join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { makeDist, THREAD_LIMIT } from '../../tools/payload.mjs';
+import { launch, missing } from './launch.mjs';
+import { newPage, ROOT } from './site.mjs';
+
+/** Gzipped bytes of all that a browser transfers for the page, the model aside. */
+const LIMIT = 140_000;
+/** @type {Record<string, string>} */
+const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
+
+const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
+
+/** A block of README after a heading. @param {string} heading @param {string} kind */
+function block(heading, kind) {
+  const from = readme.indexOf(`\n## ${heading}\n`);
+  const found = new RegExp(`\n\`\`\`${kind}\n([^]*?)\n\`\`\`\n`).exec(readme.slice(from));
+  assert.ok(from >= 0 && found, `README has no ${kind} under "${heading}"`);
+  return found[1];
+}
+
+/** The headers of README's nginx example. @returns {Record<string, string>} */
+function headers() {
+  const lines = [...block('Host it', 'nginx').matchAll(/^add_header (\S+) (?:"([^"]*)"|(\S+));$/gm)];
+  assert.equal(lines.length, 3);
+  return Object.fromEntries(lines.map(([, name, quoted, plain]) => [name, quoted ?? plain]));
+}
+
+/** A host of README's page with the package as npm installs it. Each answer is gzipped, but models. */
+async function hostOfReadme() {
+  const [{ files }] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
+  /** @type {Map<string, Buffer>} */
+  const site = new Map(files.map((/** @type {any} */ { path }) => [`/node_modules/bq4/${path}`, path]));
+  const page = { '/': block('Embed it', 'html'), '/app.js': block('Embed it', 'js'), '/favicon.ico': '' };
+  const common = headers();
+  /** Bytes of each answer but the model's. @type {{ path: string, bytes: number }[]} */
+  const sent = [];
+  const server = createServer((request, response) => {
+    const path = String(request.url).split('?')[0];
+    const model = path === '/models/chat.bq4';
+    const name = path in page ? null : model ? 'models/chat.bq4' : site.get(path);
+    if (name === undefined) return void response.writeHead(404, common).end();
+    const body = name === null ? Buffer.from(page[/** @type {keyof typeof page} */ (path)]) : readFileSync(join(ROOT, String(name)));
+    const type = { 'content-type': TYPES[extname(path) || '.html'] ?? 'application/octet-stream', ...common };
+    if (model) {
+      const [, from, to] = /bytes=(\d+)-(\d*)/.exec(request.headers.range ?? '') ?? [];
+      if (from === undefined) return void response.writeHead(200, { ...type, 'accept-ranges': 'bytes' }).end(body);
+      const end = Math.min(to ? Number(to) + 1 : body.length, body.length);
+      const range = `bytes ${from}-${end - 1}/${body.length}`;
+      return void response.writeHead(206, { ...type, 'accept-ranges': 'bytes', 'content-range': range }).end(body.subarray(Number(from), end));
+    }
+    const packed = gzipSync(body, { level: 9 });
+    sent.push({ path, bytes: packed.length });
+    response.writeHead(200, { ...type, 'content-encoding': 'gzip', 'cache-control': 'max-age=600' }).end(packed);
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  return { url: `http://localhost:${port}/`, sent, close: () => new Promise((resolve) => server.close(resolve).closeAllConnections()) };
+}
+
+describe('README', { skip: missing() }, () => {
+  /** @type {import('playwright-core').Browser} */
+  let browser;
+  /** @type {Awaited<ReturnType<typeof hostOfReadme>>} */
+  let host;
+  before(async () => {
+    assert.equal(makeDist(), '');
+    host = await hostOfReadme();
+    browser = await launch();
+  });
+  after(async () => {
+    await browser?.close();
+    await host?.close();
+  });
+
+  test('its page writes a story under its own policy, with threads', async () => {
+    const page = await newPage(browser);
+    await page.goto(host.url);
+    assert.ok(await page.evaluate(() => crossOriginIsolated));
+    await page.waitForFunction(() => Number(document.querySelector('#out')?.textContent?.length) > 100);
+    assert.deepEqual(page.trouble, []);
+    await page.context().close();
+  });
+
+  test(`all that it transfers, the model aside: at most ${LIMIT} bytes gzipped; its own thread loads at most ${THREAD_LIMIT}`, () => {
+    const list = host.sent.map(({ path, bytes }) => `${path.replace('/node_modules/bq4/', '')} ${bytes}`).join(', ');
+    const total = host.sent.reduce((sum, { bytes }) => sum + bytes, 0);
+    const own = host.sent.filter(({ path }) => ['/', '/app.js', '/node_modules/bq4/dist/index.js'].includes(path));
+    console.log(`${total} bytes: ${list}`);
+    assert.ok(host.sent.some(({ path }) => path.endsWith('worker.js')) && host.sent.some(({ path }) => path.endsWith('.wasm')), list);
+    assert.equal(own.length, 3, list);
+    const bytes = own.reduce((sum, each) => sum + each.bytes, 0);
+    assert.ok(bytes <= THREAD_LIMIT, `its own thread: ${bytes} bytes`);
+    assert.ok(total <= LIMIT, `${total} bytes: ${list}`);
+  });
+});
