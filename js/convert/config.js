@@ -4,7 +4,7 @@ import { BqError } from '../shared/errors.js';
 /**
  * Names as in docs/FORMAT.md, "CONF keys". Choices are their names or their numbers.
  * @typedef {object} ModelConfig
- * @property {string | number} arch  "llama" or "bullet"
+ * @property {string | number} arch  "llama", "bullet", "gpt2", "neox" or "gemma2"
  * @property {number} layers
  * @property {number} hidden
  * @property {number} heads
@@ -15,13 +15,29 @@ import { BqError } from '../shared/errors.js';
  * @property {number} context
  * @property {string | number} [norm]      "rms" or "layer"
  * @property {number} [norm_eps]           default 1e-5
- * @property {string | number} [position]  "rope" or "learned"
+ * @property {string | number} [position]  "rope", "learned", "alibi" or "none"
  * @property {number} [rope_theta]
  * @property {string | number} [rope_pairs]  "half" or "adjacent"
  * @property {number} [rope_dim]
- * @property {string | number} [activation]  "silu", "gelu" or "relu"
+ * @property {string | number} [activation]  "silu", "gelu", "relu" or "gelu_erf"
  * @property {boolean | number} [gated]  default true
  * @property {boolean | number} [tied]   default false
+ * @property {string | number} [norm_place]  "before", "after", "around" or "after_sum"
+ * @property {string | number} [block]    "sequential", "parallel" or "shared"
+ * @property {string | number} [qk_norm]  "plain", "heads" or "rows"
+ * @property {number} [window]
+ * @property {number} [global_every]
+ * @property {number} [unrotated_every]
+ * @property {number} [local_theta]
+ * @property {number} [attn_scale]
+ * @property {number} [attn_softcap]
+ * @property {number} [logit_softcap]
+ * @property {number} [embed_scale]
+ * @property {number} [residual_scale]
+ * @property {number} [logit_scale]
+ * @property {boolean | number} [bidirectional]
+ * @property {boolean | number} [embed_norm]
+ * @property {number} [token_types]
  */
 
 /** Kinds of a record. */
@@ -30,7 +46,7 @@ const F32 = 1;
 
 /** name: [key, kind, required by every reader, choices from number `first` on] @type {Record<string, [number, number, boolean, string[]?, number?]>} */
 const KEYS = {
-  arch: [1, U32, true, ['llama', 'bullet'], 1],
+  arch: [1, U32, true, ['llama', 'bullet', 'gpt2', 'neox', 'gemma2'], 1],
   layers: [2, U32, true],
   hidden: [3, U32, true],
   heads: [4, U32, true],
@@ -41,16 +57,35 @@ const KEYS = {
   context: [9, U32, true],
   norm: [10, U32, true, ['rms', 'layer']],
   norm_eps: [11, F32, true],
-  position: [12, U32, true, ['rope', 'learned']],
+  position: [12, U32, true, ['rope', 'learned', 'alibi', 'none']],
   rope_theta: [13, F32, true],
   rope_pairs: [14, U32, true, ['half', 'adjacent']],
   rope_dim: [15, U32, true],
-  activation: [16, U32, true, ['silu', 'gelu', 'relu']],
+  activation: [16, U32, true, ['silu', 'gelu', 'relu', 'gelu_erf']],
   gated: [17, U32, true],
   tied: [18, U32, true],
+  norm_place: [19, U32, true, ['before', 'after', 'around', 'after_sum']],
+  block: [20, U32, true, ['sequential', 'parallel', 'shared']],
+  qk_norm: [21, U32, true, ['plain', 'heads', 'rows']],
+  window: [22, U32, true],
+  global_every: [23, U32, true],
+  unrotated_every: [24, U32, true],
+  local_theta: [25, F32, true],
+  attn_scale: [26, F32, true],
+  attn_softcap: [27, F32, true],
+  logit_softcap: [28, F32, true],
+  embed_scale: [29, F32, true],
+  residual_scale: [30, F32, true],
+  logit_scale: [31, F32, true],
+  bidirectional: [34, U32, true],
+  embed_norm: [35, U32, true],
+  token_types: [36, U32, true],
   tokens: [32, U32, false],
   merges: [33, U32, false],
 };
+/** Left out of a file when they are 0, which says the same: so files that don't need them can be read by older readers. */
+const LATER = Object.keys(KEYS).filter((name) => KEYS[name][0] >= 19 && KEYS[name][0] !== 32 && KEYS[name][0] !== 33);
+const SWITCHES = ['gated', 'tied', 'bidirectional', 'embed_norm'];
 const NEEDED = ['arch', 'layers', 'hidden', 'heads', 'ffn', 'vocab', 'context'];
 
 /** What the bullet block is made of, unless its configuration says otherwise. */
@@ -64,7 +99,7 @@ function refuse(name, value) {
 /** @param {string} name @param {unknown} value @returns {number} */
 function numberOf(name, value) {
   const [, kind, , choices, first = 0] = KEYS[name];
-  if (typeof value === 'boolean' && (name === 'gated' || name === 'tied')) return Number(value);
+  if (typeof value === 'boolean' && SWITCHES.includes(name)) return Number(value);
   if (typeof value === 'string') {
     const choice = choices?.indexOf(value) ?? -1;
     return choice < 0 ? refuse(name, value) : choice + first;
@@ -100,7 +135,7 @@ export function completeConfig(config) {
  * @returns {Uint8Array}
  */
 export function encodeConfig(config) {
-  const entries = Object.entries(completeConfig(config));
+  const entries = Object.entries(completeConfig(config)).filter(([name, value]) => value !== 0 || !LATER.includes(name));
   const bytes = new Uint8Array(entries.length * 8);
   const view = new DataView(bytes.buffer);
   entries.forEach(([name, value], i) => {

@@ -10,6 +10,12 @@ import { completeConfig } from './config.js';
  * @property {boolean} embedding  belongs to the embedding or the head
  */
 
+/** Values of keys (docs/FORMAT.md): position, norm_place, block, qk_norm. */
+const [ROPE, LEARNED] = [0, 1];
+const [BEFORE, AROUND, AFTER_SUM] = [0, 2, 3];
+const SHARED = 2;
+const HEADS = 1;
+
 /**
  * @param {Record<string, any>} config
  * @returns {Slot[]}
@@ -27,24 +33,36 @@ export function tensorTable(config) {
     add(`${name}.weight`, [out, into]);
     add(`${name}.bias`, [out], false);
   };
-  const norm = (/** @type {string} */ name) => {
-    add(`${name}.weight`, [c.hidden]);
-    if (layerNorm) add(`${name}.bias`, [c.hidden], false);
+  const norm = (/** @type {string} */ name, size = c.hidden) => {
+    add(`${name}.weight`, [size]);
+    if (layerNorm) add(`${name}.bias`, [size], false);
   };
+  const place = c.norm_place ?? BEFORE;
+  const [before, after] = [place === BEFORE || place === AROUND, place !== BEFORE];
   add('wte.weight', [c.vocab, c.hidden], true, true);
-  if (c.position === 1) add('wpe.weight', [c.context, c.hidden], true, true);
+  if (c.position === LEARNED) add('wpe.weight', [c.context, c.hidden], true, true);
+  if (c.token_types) add('wtt.weight', [c.token_types, c.hidden], true, true);
+  if (c.embed_norm) norm('ln_0');
+  if (c.position === ROPE) add('rope.factors', [c.rope_dim / 2], false);
+  if (c.position === ROPE && c.local_theta) add('rope.local_factors', [c.rope_dim / 2], false);
   for (let n = 0; n < c.layers; n++) {
-    norm(`h.${n}.ln1`);
+    if (before) norm(`h.${n}.ln1`);
     linear(`h.${n}.attn.q`, q, c.hidden);
     linear(`h.${n}.attn.k`, kv, c.hidden);
     linear(`h.${n}.attn.v`, kv, c.hidden);
+    if (c.qk_norm) {
+      norm(`h.${n}.attn.q_norm`, c.qk_norm === HEADS ? c.head_dim : q);
+      norm(`h.${n}.attn.k_norm`, c.qk_norm === HEADS ? c.head_dim : kv);
+    }
     linear(`h.${n}.attn.o`, c.hidden, q);
-    norm(`h.${n}.ln2`);
+    if (after) norm(`h.${n}.ln1_post`);
+    if (before && c.block !== SHARED) norm(`h.${n}.ln2`);
     if (c.gated) linear(`h.${n}.mlp.gate`, c.ffn, c.hidden);
     linear(`h.${n}.mlp.up`, c.ffn, c.hidden);
     linear(`h.${n}.mlp.down`, c.hidden, c.ffn);
+    if (after) norm(`h.${n}.ln2_post`);
   }
-  norm('ln_f');
+  if (place !== AFTER_SUM) norm('ln_f');
   if (!c.tied) add('lm_head.weight', [c.vocab, c.hidden], true, true);
   add('lm_head.bias', [c.vocab], false, true);
   return slots;

@@ -3,7 +3,7 @@ import { BqError } from '../shared/errors.js';
 import { openFile } from '../sources/file.js';
 import { nodeModule } from '../shared/node.js';
 import { readRange } from '../sources/read.js';
-import { canonicalName, configOf, endTokens } from './hf-names.js';
+import { canonicalTensors, configOf, endTokens } from './hf-names.js';
 import { readSafetensors } from './read-safetensors.js';
 
 const INDEX = 'model.safetensors.index.json';
@@ -48,9 +48,11 @@ async function shards(folder) {
 
 /**
  * @param {string[]} paths
+ * @param {Record<string, any>} hf  config.json
+ * @param {Record<string, any>} config  ours
  * @returns {Promise<{ tensors: Map<string, InTensor>, close: () => Promise<void> }>}
  */
-async function openShards(paths) {
+async function openShards(paths, hf, config) {
   /** @type {import('../sources/types.js').ByteSource[]} */
   const files = [];
   /** @type {Map<string, InTensor>} */
@@ -64,11 +66,10 @@ async function openShards(paths) {
       files.push(file);
       const { tensors } = await readSafetensors(file);
       for (const [original, tensor] of tensors) {
-        const name = canonicalName(original);
-        if (name === null) continue;
-        if (!tensor) throw new BqError('UNSUPPORTED', `tensor "${original}" of ${path} holds integers`);
-        if (all.has(name)) throw new BqError('FORMAT', `tensor "${original}" of ${path} appears twice`);
-        all.set(name, tensor);
+        for (const [name, part] of canonicalTensors(hf, config, original, tensor)) {
+          if (all.has(name)) throw new BqError('FORMAT', `tensor "${original}" of ${path} appears twice`);
+          all.set(name, part);
+        }
       }
     }
     return { tensors: all, close };
@@ -91,7 +92,7 @@ export async function openHf(input, isFolder) {
   if (!json) throw new BqError('NOT_A_MODEL', `${folder} has no config.json`, { hint: 'it tells what the tensors are for' });
   const config = configOf(json);
   const paths = isFolder ? (await shards(folder)).map((name) => join(folder, name)) : [input];
-  const { tensors, close } = await openShards(paths);
+  const { tensors, close } = await openShards(paths, json, config);
   // A tied head may be stored all the same.
   if (config.tied) tensors.delete('lm_head.weight');
   const generation = await readJson(join(folder, 'generation_config.json'));

@@ -17,14 +17,16 @@ typedef struct found_tensor {
 
 static inline found_tensor find_in_layer(const bq_layer *l, const char *part) {
   static const char *const names[BQ_MODULES] = {
-      [BQ_LN1] = "ln1", [BQ_LN2] = "ln2", [BQ_Q] = "attn.q", [BQ_K] = "attn.k", [BQ_V] = "attn.v",
+      [BQ_LN1] = "ln1", [BQ_LN2] = "ln2", [BQ_LN1_POST] = "ln1_post", [BQ_LN2_POST] = "ln2_post",
+      [BQ_Q_NORM] = "attn.q_norm", [BQ_K_NORM] = "attn.k_norm", [BQ_Q] = "attn.q", [BQ_K] = "attn.k", [BQ_V] = "attn.v",
       [BQ_O] = "attn.o", [BQ_GATE] = "mlp.gate", [BQ_UP] = "mlp.up", [BQ_DOWN] = "mlp.down"};
   for (size_t i = 0; i < BQ_MODULES; i++) {
     const size_t n = strlen(names[i]);
     if (strncmp(part, names[i], n) != 0 || part[n] != '.') continue;
     const bq_weights *m = &l->module[i];
     if (strcmp(part + n, ".bias") == 0) return (found_tensor){NULL, m->b};
-    if (strncmp(names[i], "ln", 2) != 0) return (found_tensor){&m->w, NULL};
+    const bool norm = strncmp(names[i], "ln", 2) == 0 || strstr(names[i], "_norm");
+    if (!norm) return (found_tensor){&m->w, NULL};
     return (found_tensor){NULL, (const float *)(const void *)m->w.data};
   }
   return (found_tensor){NULL, NULL};
@@ -40,6 +42,9 @@ static inline found_tensor find_tensor(const bq_model *m, const char *name) {
     const char *name;
     found_tensor at;
   } table[] = {{"wte.weight", {&m->wte, NULL}},      {"wpe.weight", {&m->wpe, NULL}},
+               {"wtt.weight", {&m->wtt, NULL}},
+               {"ln_0.weight", {NULL, m->ln_0_w}},   {"ln_0.bias", {NULL, m->ln_0_b}},
+               {"rope.factors", {NULL, m->rope[0]}}, {"rope.local_factors", {NULL, m->rope[1]}},
                {"ln_f.weight", {NULL, m->ln_f_w}},   {"ln_f.bias", {NULL, m->ln_f_b}},
                {"lm_head.weight", {&m->head, NULL}}, {"lm_head.bias", {NULL, m->head_b}}};
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)

@@ -171,30 +171,56 @@ static void add_linear(maker *m, const char *name, int layer, uint32_t rows, uin
   if (m->spec->biases) add_vector(m, name, layer, "bias", rows);
 }
 
+static void add_norm_of(maker *m, const char *name, int layer, uint32_t n) {
+  add_vector(m, name, layer, "weight", n);
+  if (m->spec->biases && m->spec->config.norm == BQ_NORM_LAYER)
+    add_vector(m, name, layer, "bias", n);
+}
+
 static void add_norm(maker *m, const char *name, int layer) {
+  add_norm_of(m, name, layer, m->spec->config.hidden);
+}
+
+static void add_attention(maker *m, int i) {
   const bq_config *c = &m->spec->config;
-  add_vector(m, name, layer, "weight", c->hidden);
-  if (m->spec->biases && c->norm == BQ_NORM_LAYER) add_vector(m, name, layer, "bias", c->hidden);
+  uint32_t q_dim = c->heads * c->head_dim, kv_dim = c->kv_heads * c->head_dim;
+  const bool each = c->qk_norm == BQ_QK_HEADS;
+  add_linear(m, "attn.q", i, q_dim, c->hidden);
+  add_linear(m, "attn.k", i, kv_dim, c->hidden);
+  add_linear(m, "attn.v", i, kv_dim, c->hidden);
+  if (c->qk_norm) add_norm_of(m, "attn.q_norm", i, each ? c->head_dim : q_dim);
+  if (c->qk_norm) add_norm_of(m, "attn.k_norm", i, each ? c->head_dim : kv_dim);
+  add_linear(m, "attn.o", i, c->hidden, q_dim);
+}
+
+static void add_embeddings(maker *m) {
+  const bq_config *c = &m->spec->config;
+  add_tensor(m, "wte", -1, "weight", c->vocab, c->hidden);
+  if (c->position == BQ_POSITION_LEARNED)
+    add_tensor(m, "wpe", -1, "weight", c->context, c->hidden);
+  if (c->token_types) add_tensor(m, "wtt", -1, "weight", c->token_types, c->hidden);
+  if (c->embed_norm) add_norm(m, "ln_0", -1);
+  if (m->spec->factors) add_vector(m, "rope", -1, "factors", c->rope_dim / 2);
+  if (m->spec->factors && c->local_theta > 0)
+    add_vector(m, "rope", -1, "local_factors", c->rope_dim / 2);
 }
 
 static void add_tensors(maker *m) {
   const bq_config *c = &m->spec->config;
-  uint32_t q_dim = c->heads * c->head_dim, kv_dim = c->kv_heads * c->head_dim;
-  add_tensor(m, "wte", -1, "weight", c->vocab, c->hidden);
-  if (c->position == BQ_POSITION_LEARNED)
-    add_tensor(m, "wpe", -1, "weight", c->context, c->hidden);
+  const bool before = c->norm_place == BQ_NORM_BEFORE || c->norm_place == BQ_NORM_AROUND;
+  const bool after = c->norm_place != BQ_NORM_BEFORE;
+  add_embeddings(m);
   for (int i = 0; i < (int)c->layers; i++) {
-    add_norm(m, "ln1", i);
-    add_linear(m, "attn.q", i, q_dim, c->hidden);
-    add_linear(m, "attn.k", i, kv_dim, c->hidden);
-    add_linear(m, "attn.v", i, kv_dim, c->hidden);
-    add_linear(m, "attn.o", i, c->hidden, q_dim);
-    add_norm(m, "ln2", i);
+    if (before) add_norm(m, "ln1", i);
+    add_attention(m, i);
+    if (after) add_norm(m, "ln1_post", i);
+    if (before && c->block != BQ_BLOCK_SHARED) add_norm(m, "ln2", i);
     if (c->gated) add_linear(m, "mlp.gate", i, c->ffn, c->hidden);
     add_linear(m, "mlp.up", i, c->ffn, c->hidden);
     add_linear(m, "mlp.down", i, c->hidden, c->ffn);
+    if (after) add_norm(m, "ln2_post", i);
   }
-  add_norm(m, "ln_f", -1);
+  if (c->norm_place != BQ_NORM_AFTER_SUM) add_norm(m, "ln_f", -1);
   if (!c->tied) add_tensor(m, "lm_head", -1, "weight", c->vocab, c->hidden);
   if (m->spec->biases) add_vector(m, "lm_head", -1, "bias", c->vocab);
 }
@@ -215,6 +241,21 @@ static void put_float_key(fixture_buffer *b, uint16_t key, float value) {
   fixture_f32(b, value);
 }
 
+/* Left out when they are 0. */
+static void put_later_keys(fixture_buffer *b, const bq_config *c) {
+  const uint32_t numbers[] = {c->norm_place, c->block, c->qk_norm, c->window, c->global_every,
+                              c->unrotated_every};
+  const float floats[] = {c->local_theta, c->attn_scale, c->attn_softcap, c->logit_softcap,
+                          c->embed_scale, c->residual_scale, c->logit_scale};
+  const uint32_t last[] = {c->bidirectional, c->embed_norm, c->token_types};
+  for (uint16_t i = 0; i < 6; i++)
+    if (numbers[i]) put_key(b, (uint16_t)(19 + i), numbers[i]);
+  for (uint16_t i = 0; i < 7; i++)
+    if (floats[i] > 0) put_float_key(b, (uint16_t)(25 + i), floats[i]);
+  for (uint16_t i = 0; i < 3; i++)
+    if (last[i]) put_key(b, (uint16_t)(34 + i), last[i]);
+}
+
 fixture_buffer fixture_conf(const bq_config *c) {
   fixture_buffer b = {0};
   const uint32_t first[] = {c->arch, c->layers, c->hidden, c->heads, c->kv_heads,
@@ -230,6 +271,7 @@ fixture_buffer fixture_conf(const bq_config *c) {
   put_key(&b, 16, c->activation);
   put_key(&b, 17, c->gated);
   put_key(&b, 18, c->tied);
+  put_later_keys(&b, c);
   put_key(&b, 32, c->tokens);
   put_key(&b, 33, c->merges);
   return b;
@@ -556,6 +598,20 @@ fixture_spec fixture_bullet(void) {
                  .activation = BQ_GELU, .gated = true},
       .biases = true,
       .seed = 1};
+}
+
+fixture_spec fixture_modern(void) {
+  fixture_spec s = fixture_llama();
+  s.config = (bq_config){.arch = 5, .layers = 3, .hidden = 40, .heads = 4, .kv_heads = 2,
+                         .head_dim = 12, .ffn = 56, .vocab = 96, .context = 64, .norm_eps = 1e-6f,
+                         .rope_theta = 10000.0f, .rope_dim = 8, .activation = BQ_GELU_ERF,
+                         .gated = true, .norm_place = BQ_NORM_AROUND, .qk_norm = BQ_QK_HEADS,
+                         .window = 5, .global_every = 2, .unrotated_every = 3,
+                         .local_theta = 500.0f, .attn_scale = 0.2f, .attn_softcap = 5.0f,
+                         .logit_softcap = 9.0f, .embed_scale = 6.0f, .residual_scale = 0.5f,
+                         .logit_scale = 0.7f, .embed_norm = true, .token_types = 2};
+  s.factors = true;
+  return s;
 }
 
 fixture fixture_make(const fixture_spec *given) {

@@ -26,6 +26,7 @@ typedef struct fixture_spec {
   bq_type vector_type;  /* f32, f16, bf16; v2 only */
   bq_layout layout;     /* BQ_TILED: tiled where the type allows it; v2 only */
   bool biases;          /* all that the table knows and the norm allows */
+  bool factors;         /* of rotary angles */
   uint32_t block; /* v1: 16, 32, 64; where it doesn't divide, 16; where 16 doesn't, companion */
   bool scattered;       /* v1: tensors in another order than the directory, with gaps */
   bool no_tokenizer, no_hashes;
@@ -40,6 +41,8 @@ fixture_spec fixture_llama(void);
 /* Two layers, hidden 32, heads 4 of 8, ffn 64, vocab 96, context 32: LayerNorm, learned positions,
  * gated GELU, biases; weights f32. */
 fixture_spec fixture_bullet(void);
+/* Three layers of three kinds, and as many of the keys from 19 on as go together; weights f32. */
+fixture_spec fixture_modern(void);
 
 typedef struct fixture_tensor {
   char name[64];

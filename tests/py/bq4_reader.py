@@ -187,7 +187,7 @@ def dequantize(kind, layout, data, rows, cols, name):
 U32, F32 = 0, 1
 # key: (name, kind, needed, least, most)
 CONF_KEYS = {
-    1: ("arch", U32, True, 1, 2),
+    1: ("arch", U32, True, 1, 65535),
     2: ("layers", U32, True, 1, 1024),
     3: ("hidden", U32, True, 1, 65536),
     4: ("heads", U32, True, 1, 1024),
@@ -198,17 +198,34 @@ CONF_KEYS = {
     9: ("context", U32, True, 1, 1 << 24),
     10: ("norm", U32, False, 0, 1),
     11: ("norm_eps", F32, True, 0.0, None),
-    12: ("position", U32, False, 0, 1),
+    12: ("position", U32, False, 0, 3),
     13: ("rope_theta", F32, False, 0.0, None),
     14: ("rope_pairs", U32, False, 0, 1),
     15: ("rope_dim", U32, False, 1, 4096),
-    16: ("activation", U32, False, 0, 2),
+    16: ("activation", U32, False, 0, 3),
     17: ("gated", U32, False, 0, 1),
     18: ("tied", U32, False, 0, 1),
+    19: ("norm_place", U32, False, 0, 3),
+    20: ("block", U32, False, 0, 2),
+    21: ("qk_norm", U32, False, 0, 2),
+    22: ("window", U32, False, 0, 1 << 24),
+    23: ("global_every", U32, False, 0, 1024),
+    24: ("unrotated_every", U32, False, 0, 1024),
+    25: ("local_theta", F32, False, 0.0, None),
+    26: ("attn_scale", F32, False, 0.0, None),
+    27: ("attn_softcap", F32, False, 0.0, None),
+    28: ("logit_softcap", F32, False, 0.0, None),
+    29: ("embed_scale", F32, False, 0.0, None),
+    30: ("residual_scale", F32, False, 0.0, None),
+    31: ("logit_scale", F32, False, 0.0, None),
+    34: ("bidirectional", U32, False, 0, 1),
+    35: ("embed_norm", U32, False, 0, 1),
+    36: ("token_types", U32, False, 0, 65536),
     32: ("tokens", U32, False, 0, None),
     33: ("merges", U32, False, 0, None),
 }
-ZERO_BY_DEFAULT = ("norm", "position", "rope_pairs", "activation", "tied", "tokens", "merges")
+LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), 34, 35, 36))
+ZERO_BY_DEFAULT = ("norm", "position", "rope_pairs", "activation", "tied", "tokens", "merges", *LATER)
 
 
 def complete_config(c):
@@ -231,8 +248,10 @@ def complete_config(c):
     c.setdefault("rope_dim", c["head_dim"])
     if c["position"] == 0:
         need(c["rope_dim"] % 2 == 0 and c["rope_dim"] <= c["head_dim"], "CONF: rope_dim")
-    need(np.isfinite(c["norm_eps"]), "CONF: norm_eps")
-    need(np.isfinite(c["rope_theta"]) and c["rope_theta"] > 0, "CONF: rope_theta")
+    for name, kind, *_ in CONF_KEYS.values():
+        need(kind != F32 or np.isfinite(c[name]), f"CONF: {name} is not finite")
+    need(c["norm_place"] != 3 or c["block"] == 0, "CONF: norm_place and block")
+    need(c["rope_theta"] > 0, "CONF: rope_theta")
     need(c["tokens"] <= c["vocab"], "CONF: more tokens than the vocabulary")
     need(c["tokens"] or not c["merges"], "CONF: merges without tokens")
     return c
@@ -263,27 +282,46 @@ def expected_tensors(c):
     if c["position"] == 1:
         out["wpe.weight"] = ((c["context"], hidden), True)
 
-    def norm(name):
-        out[f"{name}.weight"] = ((hidden,), True)
+    def norm(name, size=hidden):
+        out[f"{name}.weight"] = ((size,), True)
         if layer_norm:
-            out[f"{name}.bias"] = ((hidden,), False)
+            out[f"{name}.bias"] = ((size,), False)
 
     def linear(name, rows, cols):
         out[f"{name}.weight"] = ((rows, cols), True)
         out[f"{name}.bias"] = ((rows,), False)
 
+    if c["token_types"]:
+        out["wtt.weight"] = ((c["token_types"], hidden), True)
+    if c["embed_norm"]:
+        norm("ln_0")
+    if c["position"] == 0:
+        out["rope.factors"] = ((c["rope_dim"] // 2,), False)
+        if c["local_theta"]:
+            out["rope.local_factors"] = ((c["rope_dim"] // 2,), False)
+    before, after = c["norm_place"] in (0, 2), c["norm_place"] != 0
     for i in range(c["layers"]):
-        norm(f"h.{i}.ln1")
+        if before:
+            norm(f"h.{i}.ln1")
         linear(f"h.{i}.attn.q", q, hidden)
         linear(f"h.{i}.attn.k", kv, hidden)
         linear(f"h.{i}.attn.v", kv, hidden)
+        if c["qk_norm"]:
+            norm(f"h.{i}.attn.q_norm", c["head_dim"] if c["qk_norm"] == 1 else q)
+            norm(f"h.{i}.attn.k_norm", c["head_dim"] if c["qk_norm"] == 1 else kv)
         linear(f"h.{i}.attn.o", hidden, q)
-        norm(f"h.{i}.ln2")
+        if after:
+            norm(f"h.{i}.ln1_post")
+        if before and c["block"] != 2:
+            norm(f"h.{i}.ln2")
         if c["gated"]:
             linear(f"h.{i}.mlp.gate", ffn, hidden)
         linear(f"h.{i}.mlp.up", ffn, hidden)
         linear(f"h.{i}.mlp.down", hidden, ffn)
-    norm("ln_f")
+        if after:
+            norm(f"h.{i}.ln2_post")
+    if c["norm_place"] != 3:
+        norm("ln_f")
     if not c["tied"]:
         out["lm_head.weight"] = ((vocab, hidden), True)
     out["lm_head.bias"] = ((vocab,), False)
@@ -495,11 +533,14 @@ def read_v2(data):
 # --- §3 v1.0 ---------------------------------------------------------------------------------
 
 NAMED = {
-    "arch": {"llama": 1, "bullet": 2},
+    "arch": {"llama": 1, "bullet": 2, "gpt2": 3, "neox": 4, "gemma2": 5},
     "norm": {"rms": 0, "layer": 1},
-    "position": {"rope": 0, "learned": 1},
+    "position": {"rope": 0, "learned": 1, "alibi": 2, "none": 3},
     "rope_pairs": {"half": 0, "adjacent": 1},
-    "activation": {"silu": 0, "gelu": 1, "relu": 2},
+    "activation": {"silu": 0, "gelu": 1, "relu": 2, "gelu_erf": 3},
+    "norm_place": {"before": 0, "after": 1, "around": 2, "after_sum": 3},
+    "block": {"sequential": 0, "parallel": 1, "shared": 2},
+    "qk_norm": {"plain": 0, "heads": 1, "rows": 2},
 }
 
 
