@@ -18,6 +18,8 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
                    (uint32_t)o.kv_type);
   o.window = min32(o.window ? o.window : 256, o.context);
   o.batch = min32(o.batch ? o.batch : 32, o.window);
+  /* Where tokens see those after them, all of a layer's keys are needed before its attention. */
+  if (config->bidirectional) o.window = o.batch = o.context;
   if (!o.parallel.run || o.parallel.threads == 0) o.parallel = (bq_parallel){.threads = 1};
   *out = o;
   return BQ_OK;
@@ -117,6 +119,14 @@ static bq_status check_tokens(const bq_session *s, const uint32_t *tokens, size_
   return BQ_OK;
 }
 
+/* Where tokens see those after them, nothing that was computed holds once there are others. */
+static void change(bq_session *s) {
+  s->has_logits = false;
+  if (!s->model->config.bidirectional) return;
+  s->computed = 0;
+  s->active = false;
+}
+
 bq_status bq_session_sync(bq_session *s, const uint32_t *tokens, size_t n, size_t *kept,
                           bq_error *err) {
   if (n == 0) return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "no tokens to sync to");
@@ -127,11 +137,11 @@ bq_status bq_session_sync(bq_session *s, const uint32_t *tokens, size_t n, size_
   while (same < limit && s->tokens[same] == tokens[same]) same++;
 
   bool unchanged = same == n && n == s->n_tokens;
-  if (!unchanged) s->has_logits = false;
+  if (!unchanged) change(s);
   if (same < s->computed) s->computed = same;
   /* A window under way survives only if the new timeline still holds all of it. */
   if (s->active && same < s->win_start + s->win_len) s->active = false;
-  if (s->computed == n && !s->has_logits) s->computed--;
+  if (s->computed == n && !s->has_logits) s->computed = s->model->config.bidirectional ? 0 : (uint32_t)n - 1;
 
   memcpy(s->tokens + same, tokens + same, (n - same) * sizeof *tokens);
   s->n_tokens = (uint32_t)n;
@@ -143,7 +153,7 @@ bq_status bq_session_append(bq_session *s, uint32_t token, bq_error *err) {
   bq_status status = check_tokens(s, &token, 1, (size_t)s->n_tokens + 1, err);
   if (status != BQ_OK) return status;
   s->tokens[s->n_tokens++] = token;
-  s->has_logits = false;
+  change(s);
   return BQ_OK;
 }
 

@@ -141,7 +141,7 @@ const gemma2 = {
   config: (hf) => ({
     arch: 'gemma2', ...sizesOf(hf), ...windowOf(hf, 2), norm: 'rms', norm_eps: hf.rms_norm_eps ?? 1e-6, norm_place: 'around',
     activation: activationOf(hf.hidden_activation ?? 'gelu_pytorch_tanh'), gated: true, tied: hf.tie_word_embeddings ?? true,
-    attn_scale: hf.query_pre_attn_scalar ** -0.5, attn_softcap: hf.attn_logit_softcapping ?? 0, logit_softcap: hf.final_logit_softcapping ?? 0,
+    attn_scale: (hf.query_pre_attn_scalar ?? 256) ** -0.5, attn_softcap: hf.attn_logit_softcapping ?? 0, logit_softcap: hf.final_logit_softcapping ?? 0,
     embed_scale: hf.hidden_size ** 0.5,
   }),
 };

@@ -161,6 +161,26 @@ static void test_large(void) {
   }
 }
 
+/* Tensors that only some configurations have. */
+static void test_families(void) {
+  for (uint32_t i = 0; i < 3; i++) {
+    fixture_spec spec = fixture_modern();
+    spec.biases = true;
+    spec.type = i == 1 ? BQ_TYPE_BQ4_32 : BQ_TYPE_F32;
+    if (i == 1) {
+      spec.config.norm = BQ_NORM_LAYER;
+      spec.config.norm_place = BQ_NORM_AFTER;
+      spec.config.block = BQ_BLOCK_PARALLEL;
+      spec.config.qk_norm = BQ_QK_ROWS;
+    } else if (i == 2) {
+      spec.config.block = BQ_BLOCK_SHARED;
+      spec.config.norm_place = BQ_NORM_BEFORE;
+      spec.config.qk_norm = BQ_QK_PLAIN;
+    }
+    load_and_check(&spec);
+  }
+}
+
 /* q, k and v, and gate and up, lie back to back in a file in execution order. */
 static void test_neighbours(void) {
   fixture_spec spec = fixture_bullet();
@@ -425,6 +445,7 @@ int main(void) {
   RUN(test_all_in_companion);
   RUN(test_v1_types_in_memory);
   RUN(test_large);
+  RUN(test_families);
   RUN(test_neighbours);
   RUN(test_cuts);
   RUN(test_readiness);

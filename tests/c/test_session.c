@@ -32,6 +32,49 @@ static bq_config bullet(void) {
                      .gated = true};
 }
 
+/* Three layers of three kinds: sandwich norms, norms of q and k, windows, two tables of rotations with
+ * factors and a layer without, scales and softcaps. */
+static bq_config modern(void) {
+  bq_config c = llama();
+  c.norm_place = BQ_NORM_AROUND;
+  c.qk_norm = BQ_QK_HEADS;
+  c.window = 5;
+  c.global_every = 2;
+  c.unrotated_every = 3;
+  c.local_theta = 500;
+  c.rope_dim = 6;
+  c.attn_scale = 0.2f;
+  c.attn_softcap = 3;
+  c.logit_softcap = 4;
+  c.embed_scale = 3;
+  c.residual_scale = 0.5f;
+  c.logit_scale = 0.8f;
+  c.activation = BQ_GELU_ERF;
+  return c;
+}
+
+/* One norm for attention and an MLP beside it, ALiBi, norm of the embedding, rows of q and k normed. */
+static bq_config parallel(void) {
+  bq_config c = bullet();
+  c.position = BQ_POSITION_ALIBI;
+  c.block = BQ_BLOCK_SHARED;
+  c.qk_norm = BQ_QK_ROWS;
+  c.embed_norm = true;
+  c.gated = false;
+  return c;
+}
+
+/* An encoder: norms after the sum, every token sees all. */
+static bq_config encoder(void) {
+  bq_config c = bullet();
+  c.norm_place = BQ_NORM_AFTER_SUM;
+  c.bidirectional = true;
+  c.token_types = 2;
+  c.embed_norm = true;
+  c.activation = BQ_GELU_ERF;
+  return c;
+}
+
 /* --- an allocator that counts ------------------------------------------------------------- */
 
 static int live_blocks, calls;
@@ -118,6 +161,57 @@ static void test_any_slicing_gives_the_same_bits(void) {
   check_slicings(llama(), BQ_TYPE_BQ4H_32, true, BQ_KV_I8);
   check_slicings(bullet(), BQ_TYPE_BQ8_32, false, BQ_KV_I8);
   check_slicings(bullet(), BQ_TYPE_BQ4_64, true, BQ_KV_F32);
+}
+
+static void test_any_slicing_of_any_program(void) {
+  check_slicings(modern(), BQ_TYPE_BQ4_32, true, BQ_KV_F32);
+  check_slicings(modern(), BQ_TYPE_F32, false, BQ_KV_I8);
+  check_slicings(parallel(), BQ_TYPE_BQ8_32, true, BQ_KV_F16);
+  check_slicings(encoder(), BQ_TYPE_F32, true, BQ_KV_F32);
+}
+
+/* Whatever a configuration says reaches the logits: without it they differ. */
+static void check_matters(bq_config with, bq_config without) {
+  float logits[2][VOCAB];
+  for (int i = 0; i < 2; i++) {
+    tiny_model t;
+    tiny_create(&t, i ? without : with, BQ_TYPE_F32, bq_kernels_best(), false);
+    bq_session *s = new_session(&t, (bq_session_options){0});
+    bq_session_sync(s, prompt, PROMPT, NULL, NULL);
+    CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+    memcpy(logits[i], bq_session_logits(s), sizeof logits[i]);
+    bq_session_free(s);
+    tiny_free(&t);
+  }
+  CHECK(memcmp(logits[0], logits[1], sizeof logits[0]) != 0);
+}
+
+static void test_every_part_of_a_program_matters(void) {
+#define MATTERS(config, field, value) \
+  do {                                \
+    bq_config other = config();       \
+    other.field = value;              \
+    check_matters(config(), other);   \
+  } while (0)
+  MATTERS(modern, norm_place, BQ_NORM_BEFORE);
+  MATTERS(modern, norm_place, BQ_NORM_AFTER);
+  MATTERS(modern, qk_norm, BQ_QK_PLAIN);
+  MATTERS(modern, qk_norm, BQ_QK_ROWS);
+  MATTERS(modern, unrotated_every, 0);
+  MATTERS(modern, local_theta, 400);
+  MATTERS(modern, rope_dim, 10);
+  MATTERS(modern, attn_scale, 0);
+  MATTERS(modern, logit_softcap, 0);
+  MATTERS(modern, embed_scale, 0);
+  MATTERS(modern, residual_scale, 0);
+  MATTERS(modern, logit_scale, 0);
+  MATTERS(modern, activation, BQ_GELU);
+  MATTERS(parallel, block, BQ_BLOCK_PARALLEL);
+  MATTERS(parallel, block, BQ_BLOCK_SEQUENTIAL);
+  MATTERS(parallel, embed_norm, false);
+  MATTERS(encoder, token_types, 0);
+  MATTERS(encoder, norm_place, BQ_NORM_BEFORE);
+#undef MATTERS
 }
 
 /* What a model computes must not depend on the table either. */
@@ -335,6 +429,8 @@ static void test_any_number_of_threads_gives_the_same_bits(void) {
   check_threads(llama(), BQ_TYPE_BQ4_32, BQ_KV_F32);
   check_threads(llama(), BQ_TYPE_BQ8_32, BQ_KV_I8);
   check_threads(bullet(), BQ_TYPE_F32, BQ_KV_F16);
+  check_threads(modern(), BQ_TYPE_BQ4_32, BQ_KV_F32);
+  check_threads(parallel(), BQ_TYPE_F32, BQ_KV_I8);
   for (int kv = 0; kv < BQ_KV_COUNT; kv++) check_threads(grouped(), BQ_TYPE_BQ4_32, (bq_kv_type)kv);
 }
 
@@ -567,6 +663,8 @@ static void test_touched_is_what_is_counted(void) {
 
 int main(void) {
   RUN(test_any_slicing_gives_the_same_bits);
+  RUN(test_any_slicing_of_any_program);
+  RUN(test_every_part_of_a_program_matters);
   RUN(test_tables_agree);
   RUN(test_waiting_for_data);
   RUN(test_layers_before_the_last_are_done_when_it_arrives);

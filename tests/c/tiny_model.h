@@ -51,11 +51,30 @@ static bq_weights tiny_linear(tiny_model *t, bq_type type, uint32_t rows, uint32
                       bias ? tiny_vector(t, rows, 0, 0.2f) : NULL};
 }
 
-static bq_weights tiny_norm(tiny_model *t) {
+static bq_weights tiny_norm(tiny_model *t, uint32_t n) {
+  const float *w = tiny_vector(t, n, 1, 0.3f);
+  return (bq_weights){{.data = (const uint8_t *)(const void *)w, .rows = 1, .cols = n},
+                      t->model.config.norm == BQ_NORM_LAYER ? tiny_vector(t, n, 0, 0.1f) : NULL};
+}
+
+/* Norms that only some configurations have. */
+static void tiny_more_norms(tiny_model *t, const bq_layer_kind *kind, bq_weights *m) {
   const bq_config *c = &t->model.config;
-  const float *w = tiny_vector(t, c->hidden, 1, 0.3f);
-  return (bq_weights){{.data = (const uint8_t *)(const void *)w, .rows = 1, .cols = c->hidden},
-                      c->norm == BQ_NORM_LAYER ? tiny_vector(t, c->hidden, 0, 0.1f) : NULL};
+  const bool each = c->qk_norm == BQ_QK_HEADS;
+  if (bq_layer_kind_has(kind, BQ_LN1_POST)) m[BQ_LN1_POST] = tiny_norm(t, c->hidden);
+  if (bq_layer_kind_has(kind, BQ_LN2_POST)) m[BQ_LN2_POST] = tiny_norm(t, c->hidden);
+  if (!bq_layer_kind_has(kind, BQ_Q_NORM)) return;
+  m[BQ_Q_NORM] = tiny_norm(t, c->head_dim * (each ? 1 : c->heads));
+  m[BQ_K_NORM] = tiny_norm(t, c->head_dim * (each ? 1 : c->kv_heads));
+}
+
+static void tiny_more_embeddings(tiny_model *t, bq_type type) {
+  bq_model *m = &t->model;
+  const bq_config *c = &m->config;
+  if (c->token_types) m->wtt = tiny_matrix(t, type, c->token_types, c->hidden);
+  if (c->embed_norm) m->ln_0_w = tiny_vector(t, c->hidden, 1, 0.3f);
+  for (uint32_t i = 0; i < bq_rope_tables(c) && c->local_theta > 0; i++)
+    m->rope[i] = tiny_vector(t, c->rope_dim / 2, 2, 1);
 }
 
 /* `config` needs layers (<= 4), hidden, heads, ffn, vocab, context; the rest has defaults.
@@ -74,6 +93,7 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
   t->model.kernels = kernels;
   t->model.layers = t->layers;
   t->model.kinds = t->kinds;
+  if (c->position == BQ_POSITION_ALIBI) t->model.slopes = tiny_take(t, c->heads * sizeof(float));
   bq_model_program(&t->model);
   t->model.ready = BQ_READY_ALL(c->layers);
   const uint32_t d = c->hidden, q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
@@ -81,8 +101,8 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
   if (c->position == BQ_POSITION_LEARNED) t->model.wpe = tiny_matrix(t, type, c->context, d);
   for (uint32_t i = 0; i < c->layers; i++) {
     bq_weights *m = t->layers[i].module;
-    m[BQ_LN1] = tiny_norm(t);
-    m[BQ_LN2] = tiny_norm(t);
+    m[BQ_LN1] = tiny_norm(t, d);
+    m[BQ_LN2] = tiny_norm(t, d);
     m[BQ_Q] = tiny_linear(t, type, q, d, biases);
     m[BQ_K] = tiny_linear(t, type, kv, d, biases);
     m[BQ_V] = tiny_linear(t, type, kv, d, biases);
@@ -90,8 +110,10 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
     m[BQ_UP] = tiny_linear(t, type, c->ffn, d, biases);
     m[BQ_DOWN] = tiny_linear(t, type, d, c->ffn, biases);
     if (c->gated) m[BQ_GATE] = tiny_linear(t, type, c->ffn, d, biases);
+    tiny_more_norms(t, t->layers[i].kind, m);
   }
-  t->model.ln_f_w = tiny_vector(t, d, 1, 0.3f);
+  tiny_more_embeddings(t, type);
+  if (c->norm_place != BQ_NORM_AFTER_SUM) t->model.ln_f_w = tiny_vector(t, d, 1, 0.3f);
   t->model.ln_f_b = c->norm == BQ_NORM_LAYER ? tiny_vector(t, d, 0, 0.1f) : NULL;
   t->model.head = c->tied ? t->model.wte : tiny_matrix(t, type, c->vocab, d);
   t->model.head_b = biases ? tiny_vector(t, c->vocab, 0, 0.2f) : NULL;

@@ -157,6 +157,27 @@ static void write_v2(const char *folder) {
   write_fixture(folder, "v2-sha256", &large);
 }
 
+/* Tensors that only some configurations have. */
+static void write_families(const char *folder) {
+  fixture_spec spec = fixture_modern();
+  write_fixture(folder, "v2-modern", &spec);
+  spec.config.norm = BQ_NORM_LAYER;
+  spec.config.norm_place = BQ_NORM_AFTER;
+  spec.config.block = BQ_BLOCK_PARALLEL;
+  spec.config.qk_norm = BQ_QK_ROWS;
+  spec.biases = true;
+  write_fixture(folder, "v2-after", &spec);
+  spec.config.norm_place = BQ_NORM_BEFORE;
+  spec.config.block = BQ_BLOCK_SHARED;
+  spec.config.position = BQ_POSITION_ALIBI;
+  spec.factors = false;
+  write_fixture(folder, "v2-shared", &spec);
+  spec.config.norm_place = BQ_NORM_AFTER_SUM;
+  spec.config.block = BQ_BLOCK_SEQUENTIAL;
+  spec.config.position = BQ_POSITION_LEARNED;
+  write_fixture(folder, "v2-after-sum", &spec);
+}
+
 static void write_v1(const char *folder) {
   static const uint32_t widths[] = {64, 48, 40, 96, 24, 7};
   for (uint32_t block = 16; block <= 64; block *= 2)
@@ -206,7 +227,9 @@ static void write_hostile(const char *folder) {
   FILE *out = open_file(folder, "hostile", "bin");
   uint64_t random = 7;
   for (uint32_t i = 0; i < 1500; i++) {
-    fixture_spec spec = i % 2 ? fixture_bullet() : fixture_llama();
+    fixture_spec spec = i % 3 == 2 ? fixture_modern()
+                        : i % 3 ? fixture_bullet()
+                                : fixture_llama();
     spec.config.layers = 1;
     spec.config.hidden = spec.config.heads = spec.config.kv_heads = 4;
     spec.config.head_dim = spec.config.rope_dim = 2;
@@ -235,6 +258,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   write_v2(argv[1]);
+  write_families(argv[1]);
   write_v1(argv[1]);
   write_hostile(argv[1]);
   return 0;
