@@ -106,12 +106,12 @@ typedef struct bq_session_options {
 } bq_session_options;
 
 typedef struct bq_plan {
-  uint32_t version;        /* of the file: 1 or 2 */
-  uint64_t file_bytes;     /* as the header says; v1: as the caller says */
-  uint64_t prefix_bytes;   /* everything before the data; v1: header and directory */
+  bool foreign;            /* described by a manifest, not by itself */
+  uint64_t file_bytes;     /* as its header says; foreign: as the caller says, or up to the last tensor */
+  uint64_t prefix_bytes;   /* everything before the data; foreign: 0 */
   uint64_t weight_bytes;   /* weights as the engine holds them */
   uint64_t loader_bytes;   /* one block: the loader itself */
-  uint64_t prefix_block;   /* one block: prefix and companion */
+  uint64_t prefix_block;   /* one block: prefix or manifest */
   uint64_t model_bytes;    /* one block: weights, tokenizer tables, staging */
   uint64_t session_bytes;  /* one block per session with the given options */
   uint64_t kv_bytes;       /* of session_bytes, the KV cache */
@@ -120,10 +120,10 @@ typedef struct bq_plan {
 } bq_plan;
 
 /* Plans from the first `n` bytes of a file. WANT_DATA: *need (> n) bytes are needed to tell.
- * `companion`: v2 sections for a v1 file (docs/FORMAT.md §3), else NULL. file_bytes: 0 when
- * unknown. Allocates nothing. */
+ * `manifest`: what the host says of a file that is no v2 file (docs/FORMAT.md §4), whose own bytes
+ * are then not looked at; 0 bytes: none. file_bytes: 0 when unknown. Allocates nothing. */
 bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes,
-                       const uint8_t *companion, size_t companion_bytes,
+                       const uint8_t *manifest, size_t manifest_bytes,
                        const bq_session_options *options, uint64_t *need, bq_plan *out,
                        bq_error *err);
 
@@ -157,10 +157,10 @@ typedef struct bq_budget {
 
 /* bq_plan_make with the residency that keeps to the budget with the least to read: *plan has the
  * model_bytes of *paging. NOMEM: even with everything paged it takes more. UNSUPPORTED: it takes
- * more, and its weights can't be paged because they are not stored as they are computed with (v1, or
- * quantized weights in rows). */
-bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes, const uint8_t *companion,
-                         size_t companion_bytes, const bq_session_options *options,
+ * more, and its weights can't be paged because they are not stored as they are computed with
+ * (quantized weights in rows, v1), or not aligned (foreign containers). */
+bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes, const uint8_t *manifest,
+                         size_t manifest_bytes, const bq_session_options *options,
                          const bq_budget *budget, uint64_t *need, bq_plan *plan, bq_paging *paging,
                          bq_error *err);
 
@@ -169,10 +169,10 @@ bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes, co
 typedef struct bq_loader_options {
   bq_allocator allocator;
   const bq_kernels *kernels;  /* NULL: bq_kernels_best() */
-  uint64_t file_bytes;        /* 0: unknown (v1 files then end with their last tensor) */
+  uint64_t file_bytes;        /* 0: unknown (foreign files then end with their last tensor) */
   uint64_t prefix_hint;       /* the plan's prefix_bytes: one exact allocation. 0: grows as bytes come */
-  const uint8_t *companion;   /* v1 only; copied */
-  size_t companion_bytes;
+  const uint8_t *manifest;    /* as for bq_plan_make; copied */
+  size_t manifest_bytes;      /* 0: none */
   bq_residency residency;     /* what is paged is checked on its way, and dropped */
   const uint8_t *integrity;   /* SHA-256 as docs/FORMAT.md, HASH, defines it; copied. NULL: none asked for */
 } bq_loader_options;
@@ -185,6 +185,7 @@ typedef struct bq_want {
   size_t dst_bytes;
 } bq_want;
 
+/* NOMEM, ARGUMENT; with a manifest also what can be wrong with that, and with a prefix. */
 bq_status bq_loader_create(const bq_loader_options *options, bq_loader **out, bq_error *err);
 bq_status bq_loader_want(bq_loader *loader, bq_want *out, bq_error *err);
 /* `n` bytes (<= dst_bytes of the last want) are in place. Errors are sticky, but see bq_loader_retry. */
@@ -195,7 +196,8 @@ bq_status bq_loader_wrote(bq_loader *loader, size_t n, bq_error *err);
 bq_status bq_loader_retry(bq_loader *loader, bq_error *err);
 /* As bq_loader_wrote, by copy: bytes from the wanted offset on, any number. */
 bq_status bq_loader_feed(bq_loader *loader, const uint8_t *bytes, size_t n, bq_error *err);
-/* The model, once the prefix is there (STATE before). Lives until bq_loader_free. */
+/* The model, once the prefix is there (STATE before; with a manifest from the start). Lives until
+ * bq_loader_free. What ended the loading before there was one. */
 bq_status bq_loader_model(bq_loader *loader, bq_model **out, bq_error *err);
 void bq_loader_free(bq_loader *loader);
 
@@ -203,7 +205,7 @@ void bq_loader_free(bq_loader *loader);
 
 const bq_config *bq_model_config(const bq_model *model);
 /* The id of its file, [BQ_FILE_ID_BYTES]: equal where files are, whatever their address. NULL: the
- * file has none (v1). */
+ * file has none, and no manifest gave it one. */
 const uint8_t *bq_model_file_id(const bq_model *model);
 const bq_tokenizer *bq_model_tokenizer(const bq_model *model); /* NULL: the file has none */
 /* Payload of a section (tag as "CHAT"), in place; NULL when there is none. */

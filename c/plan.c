@@ -24,11 +24,11 @@ static bq_status plan_rest(const bq_prefix_input *in, const bq_session_options *
   if (!status) status = bq_session_options_resolve(&p->config, options, &o, err);
   if (status) return status;
   bq_plan plan = {
-      .version = p->version,
+      .foreign = p->foreign,
       .file_bytes = p->file_bytes ? p->file_bytes : p->data_end,
       .prefix_bytes = p->prefix_bytes,
       .loader_bytes = bq_loader_bytes(),
-      .prefix_block = bq_prefix_block_bytes(in->companion ? in->companion_bytes : 0, p->prefix_bytes),
+      .prefix_block = bq_prefix_block_bytes(in->manifest_bytes, p->prefix_bytes),
       .config = p->config};
   plan.session_bytes = session_bytes(&p->config, &o, &plan.kv_bytes);
   *out = plan;
@@ -38,10 +38,10 @@ static bq_status plan_rest(const bq_prefix_input *in, const bq_session_options *
 }
 
 bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes,
-                       const uint8_t *companion, size_t companion_bytes,
+                       const uint8_t *manifest, size_t manifest_bytes,
                        const bq_session_options *options, uint64_t *need, bq_plan *out,
                        bq_error *err) {
-  bq_prefix_input in = {bytes, n, file_bytes, companion, companion_bytes};
+  bq_prefix_input in = {bytes, n, file_bytes, manifest_bytes ? manifest : NULL, manifest_bytes};
   bq_prefix p;
   bq_plan plan;
   bq_status status = plan_rest(&in, options, need, &p, &plan, err);
@@ -55,11 +55,11 @@ bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes,
   return BQ_OK;
 }
 
-bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes, const uint8_t *companion,
-                         size_t companion_bytes, const bq_session_options *options,
+bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes, const uint8_t *manifest,
+                         size_t manifest_bytes, const bq_session_options *options,
                          const bq_budget *budget, uint64_t *need, bq_plan *out, bq_paging *paging,
                          bq_error *err) {
-  bq_prefix_input in = {bytes, n, file_bytes, companion, companion_bytes};
+  bq_prefix_input in = {bytes, n, file_bytes, manifest_bytes ? manifest : NULL, manifest_bytes};
   bq_prefix p;
   bq_plan plan;
   bq_status status = plan_rest(&in, options, need, &p, &plan, err);

@@ -39,7 +39,7 @@ typedef struct bqw_plan { /* 128 bytes */
   double kv_bytes;        /* 40 */
   double heap_bytes;      /* 48: the region bqw_init needs for the model and `sessions` sessions,
                              without static data and stack (JS adds the heap base) */
-  uint32_t version;       /* 56 */
+  uint32_t foreign;       /* 56: 1: described by a manifest */
   uint32_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, context; /* 60 … 88 */
   uint32_t arch;          /* 92 */
   uint32_t tokens;        /* 96: of the tokenizer; 0 when there is none */
@@ -124,19 +124,19 @@ uint32_t bqw_alloc(uint32_t bytes);     /* 0: no room. For staging; counted in t
 void bqw_free(uint32_t ptr);
 
 /* Plans `sessions` sessions. `options`: NULL = defaults. WANT_DATA sets out->need. */
-uint32_t bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t *companion,
-                       uint32_t companion_bytes, const bqw_session_options *options,
+uint32_t bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t *manifest,
+                       uint32_t manifest_bytes, const bqw_session_options *options,
                        uint32_t sessions, bqw_plan *out);
 
 /* The same within `budget` bytes: heap_bytes and `beside` times slot_bytes are no more than that. */
-uint32_t bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t *companion,
-                         uint32_t companion_bytes, const bqw_session_options *options,
+uint32_t bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t *manifest,
+                         uint32_t manifest_bytes, const bqw_session_options *options,
                          uint32_t sessions, double budget, uint32_t beside, bqw_paging *paging,
                          bqw_plan *out);
 
 /* integrity: 32 bytes, or NULL. paging: NULL = everything stays in memory. */
-uint32_t bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *companion,
-                           uint32_t companion_bytes, const uint8_t *integrity,
+uint32_t bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *manifest,
+                           uint32_t manifest_bytes, const uint8_t *integrity,
                            const bqw_paging *paging, uint32_t *out);
 uint32_t bqw_loader_want(uint32_t loader, bqw_want *out);
 uint32_t bqw_loader_wrote(uint32_t loader, uint32_t n);

@@ -162,7 +162,7 @@ static void copy_plan(const bq_plan *p, bqw_plan *out) {
                     .session_bytes = (double)p->session_bytes,
                     .kv_bytes = (double)p->kv_bytes,
                     .token_weights = (double)p->token_weights,
-                    .version = p->version,
+                    .foreign = p->foreign,
                     .layers = c->layers,
                     .hidden = c->hidden,
                     .heads = c->heads,
@@ -177,15 +177,15 @@ static void copy_plan(const bq_plan *p, bqw_plan *out) {
 }
 
 BQW(uint32_t)
-bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t *companion,
-              uint32_t companion_bytes, const bqw_session_options *options, uint32_t sessions,
+bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t *manifest,
+              uint32_t manifest_bytes, const bqw_session_options *options, uint32_t sessions,
               bqw_plan *out) {
   bq_error err = {0};
   bq_plan plan;
   uint64_t need = 0;
   bq_session_options o = session_options(options);
   if (o.parallel.threads > BQW_THREADS) return fail(BQ_ARGUMENT, "more threads than this engine can have");
-  bq_status status = bq_plan_make(bytes, n, to_u64(file_bytes), companion, companion_bytes, &o,
+  bq_status status = bq_plan_make(bytes, n, to_u64(file_bytes), manifest, manifest_bytes, &o,
                                   &need, &plan, &err);
   if (status == BQ_WANT_DATA) out->need = (double)need;
   if (status == BQ_OK) {
@@ -202,8 +202,8 @@ static uint64_t heap_rest(const bq_session_options *o, uint32_t sessions, uint32
 }
 
 BQW(uint32_t)
-bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t *companion,
-                uint32_t companion_bytes, const bqw_session_options *options, uint32_t sessions,
+bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t *manifest,
+                uint32_t manifest_bytes, const bqw_session_options *options, uint32_t sessions,
                 double budget, uint32_t beside, bqw_paging *paging, bqw_plan *out) {
   bq_error err = {0};
   bq_plan plan;
@@ -213,12 +213,12 @@ bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8
   bq_budget b = {UINT64_MAX, sessions, beside};
   if (o.parallel.threads > BQW_THREADS) return fail(BQ_ARGUMENT, "more threads than this engine can have");
   /* The reserve depends on the model's context: first without a limit. */
-  bq_status status = bq_plan_paging(bytes, n, to_u64(file_bytes), companion, companion_bytes, &o, &b,
+  bq_status status = bq_plan_paging(bytes, n, to_u64(file_bytes), manifest, manifest_bytes, &o, &b,
                                     &need, &plan, &p, &err);
   if (status == BQ_OK) {
     uint64_t rest = heap_rest(&o, sessions, plan.config.context), all = to_u64(budget);
     b.bytes = all > rest ? all - rest : 0;
-    status = bq_plan_paging(bytes, n, to_u64(file_bytes), companion, companion_bytes, &o, &b, &need,
+    status = bq_plan_paging(bytes, n, to_u64(file_bytes), manifest, manifest_bytes, &o, &b, &need,
                             &plan, &p, &err);
   }
   if (status == BQ_WANT_DATA) out->need = (double)need;
@@ -237,8 +237,8 @@ bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8
 }
 
 BQW(uint32_t)
-bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *companion,
-                  uint32_t companion_bytes, const uint8_t *integrity,
+bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *manifest,
+                  uint32_t manifest_bytes, const uint8_t *integrity,
                   const bqw_paging *paging, uint32_t *out) {
   handle *h = new_handle();
   if (!h) return BQ_NOMEM;
@@ -248,8 +248,8 @@ bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *companio
                          .kernels = engine.kernels,
                          .file_bytes = to_u64(file_bytes),
                          .prefix_hint = to_u64(prefix_hint),
-                         .companion = companion,
-                         .companion_bytes = companion_bytes,
+                         .manifest = manifest,
+                         .manifest_bytes = manifest_bytes,
                          .integrity = integrity};
   if (paging) o.residency = (bq_residency){paging->paged != 0, paging->head != 0, paging->layers};
   bq_status status = bq_loader_create(&o, &loader, &err);

@@ -1,6 +1,7 @@
 /* The model's block of memory: where everything lies, in one order for planning and for loading. */
 #include <string.h>
 
+#include "format/directory.h"
 #include "format/loader.h"
 
 enum { LEAST_STAGING = 4096 }; /* what lies between tensors is read through it */
@@ -11,9 +12,9 @@ uint64_t bq_loader_bytes(void) {
   return arena.used;
 }
 
-uint64_t bq_prefix_block_bytes(uint64_t companion_bytes, uint64_t prefix_bytes) {
+uint64_t bq_prefix_block_bytes(uint64_t manifest_bytes, uint64_t prefix_bytes) {
   bq_arena arena = {0};
-  bq_arena_take(&arena, companion_bytes, 1);
+  bq_arena_take(&arena, manifest_bytes, 1);
   bq_arena_take(&arena, prefix_bytes, 1);
   return arena.overflow ? UINT64_MAX : arena.used;
 }
@@ -100,7 +101,7 @@ static void sift(bq_load *a, size_t n, size_t i) {
   }
 }
 
-/* Heap sort by offset: v1 directories may be in any order. */
+/* Heap sort by offset: manifests may be in any order. */
 static void sort(bq_load *a, size_t n) {
   for (size_t i = n / 2; i-- > 0;) sift(a, n, i);
   for (size_t i = n; i-- > 1;) {
@@ -159,8 +160,8 @@ bq_status bq_home_make(bq_arena *arena, const bq_prefix *p, const bq_residency *
     bq_tokenizer_size size = {c->tokens, c->merges};
     h.tokenizer_memory = bq_arena_take(arena, bq_tokenizer_memory(size), 1);
   }
-  /* Chunks exist in v2 only; whether this file has hashes is not known yet when planning. */
-  if (p->version == 2 && n.staging) h.saved = bq_arena_take(arena, n.staging, 1);
+  /* Foreign containers have no hashes; whether this file does is not known yet when planning. */
+  if (!p->foreign && n.staging) h.saved = bq_arena_take(arena, n.staging, 1);
   n.staging = larger(n.staging, LEAST_STAGING);
   h.staging = bq_arena_take(arena, n.staging, 1);
   h.spare = bq_arena_take(arena, n.spare, 1);

@@ -21,63 +21,45 @@ static bq_status give_up(bq_loader *l, const bq_error *why, bq_error *err) {
 
 /* --- prefix --------------------------------------------------------------------------------- */
 
-/* A block for the companion and `capacity` bytes of the file; what the loader has moves over. */
-static bq_status take_prefix_block(bq_loader *l, const uint8_t *companion, uint64_t capacity,
+/* A block for the manifest and `capacity` bytes of the file; what the loader has moves over. */
+static bq_status take_prefix_block(bq_loader *l, const uint8_t *manifest, uint64_t capacity,
                                    bq_error *err) {
-  uint64_t bytes = bq_prefix_block_bytes(l->companion_bytes, capacity);
+  uint64_t bytes = bq_prefix_block_bytes(l->manifest_bytes, capacity);
   uint8_t *block = bytes <= SIZE_MAX ? l->allocator.alloc(l->allocator.ctx, (size_t)bytes) : NULL;
   if (!block)
     return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "no room for %l bytes of prefix", capacity);
   bq_arena arena = {block, (size_t)bytes, 0, false};
-  uint8_t *copy = bq_arena_take(&arena, l->companion_bytes, 1);
+  uint8_t *copy = bq_arena_take(&arena, l->manifest_bytes, 1);
   uint8_t *file = bq_arena_take(&arena, capacity, 1);
-  if (l->companion_bytes) memcpy(copy, companion, l->companion_bytes);
+  if (l->manifest_bytes) memcpy(copy, manifest, l->manifest_bytes);
   if (l->have) memcpy(file, l->bytes, l->have);
-  l->allocator.free(l->allocator.ctx, l->companion);
-  l->companion = copy;
+  l->allocator.free(l->allocator.ctx, l->manifest);
+  l->manifest = copy;
   l->bytes = file;
   l->capacity = (size_t)capacity;
   return BQ_OK;
 }
 
 static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* With a hint that can be true, all at once; otherwise room grows with what has arrived, so that a
  * lie costs nothing. */
 static uint64_t first_capacity(const bq_loader_options *o) {
+  if (o->manifest_bytes) return 0;
   bool believable = o->prefix_hint && o->prefix_hint <= BQ_PREFIX_MAX &&
                     (!o->file_bytes || o->prefix_hint <= o->file_bytes);
   if (believable) return o->prefix_hint;
   return o->file_bytes ? smaller(FIRST_CAPACITY, o->file_bytes) : FIRST_CAPACITY;
 }
 
-bq_status bq_loader_create(const bq_loader_options *o, bq_loader **out, bq_error *err) {
-  if (!o || !o->allocator.alloc || !o->allocator.free || (o->companion_bytes && !o->companion))
-    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "a loader needs an allocator");
-  bq_loader *l = o->allocator.alloc(o->allocator.ctx, (size_t)bq_loader_bytes());
-  if (!l) return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "no room for the loader");
-  *l = (bq_loader){.allocator = o->allocator,
-                   .kernels = o->kernels ? o->kernels : bq_kernels_best(),
-                   .file_bytes = o->file_bytes,
-                   .companion_bytes = o->companion_bytes,
-                   .residency = o->residency,
-                   .authentic = o->integrity != NULL,
-                   .need = 8};
-  if (o->integrity) memcpy(l->integrity, o->integrity, sizeof l->integrity);
-  bq_status status = take_prefix_block(l, o->companion, first_capacity(o), err);
-  if (status) bq_loader_free(l);
-  else *out = l;
-  return status;
-}
-
 static bq_status start_tokenizer(const bq_prefix *p, const bq_home *home, bq_error *err) {
   const bq_section *s = bq_sections_find(&p->sections, BQ_TAG_TOKN);
   if (!s) return BQ_OK;
   bq_tokenizer_size size = {p->config.tokens, p->config.merges};
-  bool companion = p->version == 1;
-  bq_status status = bq_tokenizer_create(s->data, s->bytes, companion ? 0 : s->offset, size,
+  bq_status status = bq_tokenizer_create(s->data, s->bytes, p->foreign ? 0 : s->offset, size,
                                          home->tokenizer_memory, &home->model->tokenizer, err);
-  if (status && companion && err) err->offset = BQ_NO_OFFSET;
+  if (status && p->foreign && err) err->offset = BQ_NO_OFFSET;
   return status;
 }
 
@@ -123,12 +105,12 @@ static void enter_load(bq_loader *l, const bq_load *load) {
   l->checked = into - into % bq_landing_unit(&l->landing);
 }
 
-/* `at` has moved: on to the next load when one is done; over gaps of v1, which nobody looks at. */
+/* `at` has moved: on to the next load when one is done; over gaps of foreign containers, which nobody looks at. */
 static void go_on(bq_loader *l) {
   const bq_load *load = current_load(l);
   bool left = load && l->at >= load->offset + load->bytes;
   if (left) load = ++l->current < l->home.n_loads ? load + 1 : NULL;
-  bool skip = load && l->prefix.version == 1 && !l->hash_whole && l->at < load->offset;
+  bool skip = load && l->prefix.foreign && !l->hash_whole && l->at < load->offset;
   if (skip) l->at = load->offset;
   if (load && l->at == load->offset) {
     l->staged = 0;
@@ -202,7 +184,7 @@ static void take_bytes(bq_loader *l, const bq_want *w, size_t n) {
   const bq_load *load = current_load(l);
   bq_verify_add(l, w->dst, n);
   if (!in_load(l, load)) {
-    if (l->prefix.version == 2) check_gap(l, w->dst, n);
+    if (!l->prefix.foreign) check_gap(l, w->dst, n);
     l->at += n;
     return;
   }
@@ -243,9 +225,8 @@ static bq_status advance_data(bq_loader *l, const bq_want *w, size_t n, bq_error
 /* Where what is needed of the file ends. */
 static uint64_t data_end(const bq_loader *l) {
   const bq_prefix *p = &l->prefix;
-  uint64_t end = p->version == 2 ? p->file_bytes : p->data_end;
-  if (p->version == 1 && l->authentic && l->file_bytes > end) end = l->file_bytes;
-  return end > p->prefix_bytes ? end : p->prefix_bytes; /* v1: all tensors may be in the companion */
+  if (!p->foreign) return p->file_bytes;
+  return l->authentic ? larger(p->data_end, l->file_bytes) : p->data_end;
 }
 
 static bq_status start_data(bq_loader *l, bq_error *err) {
@@ -261,18 +242,22 @@ static bq_status start_data(bq_loader *l, bq_error *err) {
   return BQ_OK;
 }
 
+/* WANT_DATA: `need` says how much. */
+static bq_status read_prefix(bq_loader *l, bq_error *err) {
+  bq_prefix_input in = {l->bytes, l->have, l->file_bytes, l->manifest_bytes ? l->manifest : NULL,
+                        l->manifest_bytes};
+  bq_status status = bq_prefix_read(&in, true, &l->need, &l->prefix, err);
+  return status ? status : start_data(l, err);
+}
+
 static bq_status advance_prefix(bq_loader *l, size_t n, bq_error *err) {
   l->have += n;
-  bq_status status = BQ_OK;
   if (l->have >= l->need) {
-    bq_prefix_input in = {l->bytes, l->have, l->file_bytes,
-                          l->companion_bytes ? l->companion : NULL, l->companion_bytes};
-    status = bq_prefix_read(&in, true, &l->need, &l->prefix, err);
-    if (status == BQ_OK) return start_data(l, err);
+    bq_status status = read_prefix(l, err);
     if (status != BQ_WANT_DATA) return status;
   }
   if (l->have < l->capacity) return BQ_OK;
-  return take_prefix_block(l, l->companion, smaller(l->need, 2 * (uint64_t)l->capacity), err);
+  return take_prefix_block(l, l->manifest, smaller(l->need, 2 * (uint64_t)l->capacity), err);
 }
 
 /* --- the interface -------------------------------------------------------------------------- */
@@ -284,6 +269,26 @@ static bq_status advance(bq_loader *l, const bq_want *w, size_t n, bq_error *err
   bq_status status = l->phase == BQ_LOADING_PREFIX ? advance_prefix(l, n, &why)
                                                    : advance_data(l, w, n, &why);
   return status ? give_up(l, &why, err) : BQ_OK;
+}
+
+bq_status bq_loader_create(const bq_loader_options *o, bq_loader **out, bq_error *err) {
+  if (!o || !o->allocator.alloc || !o->allocator.free || (o->manifest_bytes && !o->manifest))
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "a loader needs an allocator");
+  bq_loader *l = o->allocator.alloc(o->allocator.ctx, (size_t)bq_loader_bytes());
+  if (!l) return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "no room for the loader");
+  *l = (bq_loader){.allocator = o->allocator,
+                   .kernels = o->kernels ? o->kernels : bq_kernels_best(),
+                   .file_bytes = o->file_bytes,
+                   .manifest_bytes = o->manifest_bytes,
+                   .residency = o->residency,
+                   .authentic = o->integrity != NULL,
+                   .need = 8};
+  if (o->integrity) memcpy(l->integrity, o->integrity, sizeof l->integrity);
+  bq_status status = take_prefix_block(l, o->manifest, first_capacity(o), err);
+  if (!status && o->manifest_bytes) status = read_prefix(l, err);
+  if (status) bq_loader_free(l);
+  else *out = l;
+  return status;
 }
 
 bq_status bq_loader_want(bq_loader *l, bq_want *out, bq_error *err) {
@@ -351,6 +356,6 @@ void bq_loader_free(bq_loader *l) {
   if (!l) return;
   bq_allocator a = l->allocator;
   if (l->model_block) a.free(a.ctx, l->model_block);
-  if (l->companion) a.free(a.ctx, l->companion);
+  if (l->manifest) a.free(a.ctx, l->manifest);
   a.free(a.ctx, l);
 }

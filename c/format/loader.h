@@ -1,9 +1,9 @@
-/* The inside of a loader. Two phases: the prefix is gathered in one block; then the model's block
- * is laid out, and the file's data is walked from front to back, each byte landing where it
- * belongs.
+/* The inside of a loader. Two phases: the prefix is gathered in one block (with a manifest
+ * there is nothing to gather); then the model's block is laid out, and the file's data is walked
+ * from front to back, each byte landing where it belongs.
  *
  * Blocks of memory, all from the caller's allocator, sized by the functions below:
- *   the loader itself | companion and prefix | model: structs, weights, tokenizer, staging */
+ *   the loader itself | manifest and prefix | model: structs, weights, tokenizer, staging */
 #ifndef BQ_LOADER_H
 #define BQ_LOADER_H
 
@@ -31,7 +31,8 @@ typedef struct bq_home {
   uint8_t *staging;     /* [staging_bytes] */
   size_t staging_bytes;
   uint8_t *spare;       /* work space of bq_land */
-  uint8_t *saved;       /* [staging_bytes] what was staged where the current chunk begins; NULL in v1 */
+  uint8_t *saved;       /* [staging_bytes] what was staged where the current chunk begins; NULL
+                         * where there are no chunks */
   void *tokenizer_memory;
   uint64_t weight_bytes; /* of all weights as the engine holds them, paged ones included */
   uint64_t token_weights; /* weights that every token is multiplied with */
@@ -39,13 +40,13 @@ typedef struct bq_home {
 } bq_home;
 
 /* Hands out the model's block. Over an arena without memory it only counts. FORMAT: overlapping
- * data, or a companion's weight that is not finite. UNSUPPORTED: what can't be paged. */
+ * data, or a weight in the manifest that is not finite. UNSUPPORTED: what can't be paged. */
 bq_status bq_home_make(bq_arena *arena, const bq_prefix *prefix, const bq_residency *residency,
                        const bq_kernels *kernels, bq_home *out, bq_error *err);
 
 /* Bytes of the blocks. UINT64_MAX: more than this machine can address. */
 uint64_t bq_loader_bytes(void);
-uint64_t bq_prefix_block_bytes(uint64_t companion_bytes, uint64_t prefix_bytes);
+uint64_t bq_prefix_block_bytes(uint64_t manifest_bytes, uint64_t prefix_bytes);
 uint64_t bq_model_bytes(const bq_prefix *prefix, const bq_residency *residency,
                         uint64_t *weight_bytes, uint64_t *token_weights);
 
@@ -74,8 +75,8 @@ struct bq_loader {
   size_t offered;          /* bytes that may be written where the last want said */
 
   uint64_t file_bytes;     /* as the caller says; 0: unknown */
-  uint8_t *companion;      /* start of the prefix block */
-  size_t companion_bytes;
+  uint8_t *manifest;       /* start of the prefix block */
+  size_t manifest_bytes;
   uint8_t *bytes;          /* the file's first `have` bytes, `capacity` at most */
   size_t capacity, have;
   uint64_t need;           /* of the prefix, as far as is known */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "format/directory.h"
 #include "format/landing.h"
 
 /* Aim of a part of the head when no layer is paged, and so none says how large a slot is. */
@@ -33,15 +34,23 @@ bool bq_is_paged(const bq_config *c, const bq_residency *r, uint32_t slot) {
   return layer_is_paged(c, r, (slot - BQ_OTHER_SLOTS) / BQ_LAYER_SLOTS);
 }
 
-static void note(survey *s, const bq_config *c, const bq_entry *e) {
+static bq_status refuse(const bq_entry *e, const char *why, bq_error *err) {
+  return bq_fail(err, BQ_UNSUPPORTED, e->tensor.at, "tensor \"%S\" can't be paged: %s",
+                 e->tensor.name, e->tensor.name_bytes, why);
+}
+
+/* False: in its layer's slot it would not be aligned as the kernels need it. */
+static bool note(survey *s, const bq_config *c, const bq_entry *e) {
   if (e->slot == BQ_SLOT_WTE) s->wte = *e;
   if (e->slot == BQ_SLOT_WPE) s->wpe = *e;
   if (e->slot == BQ_SLOT_HEAD || (e->slot == BQ_SLOT_WTE && c->tied)) s->head = *e;
-  if (e->slot < BQ_OTHER_SLOTS) return;
+  if (e->slot < BQ_OTHER_SLOTS) return true;
   range *r = &s->layers[bq_slot_stage(c, e->slot) - 1];
+  if (r->first < r->end && (e->offset - r->first) % BQ_ALIGN) return false;
   if (e->offset < r->first) r->first = e->offset;
   if (e->offset + e->bytes > r->end) r->end = e->offset + e->bytes;
   r->matrices++;
+  return true;
 }
 
 static bq_status look(const bq_prefix *p, const bq_residency *r, survey *s, bq_error *err) {
@@ -54,12 +63,11 @@ static bq_status look(const bq_prefix *p, const bq_residency *r, survey *s, bq_e
     status = bq_directory_next(&d, &e, &done, err);
     if (status || done) break;
     if (!bq_is_paged(&p->config, r, e.slot)) continue;
-    if (p->version == 1 || bq_landing_of(e.type, e.layout, e.rows, e.cols, false).way != BQ_LAND_COPY)
-      return bq_fail(err, BQ_UNSUPPORTED, e.tensor.at,
-                     "tensor \"%S\" can't be paged: it is not stored as it is computed with (convert "
-                     "the model to v2, tiled)",
-                     e.tensor.name, e.tensor.name_bytes);
-    note(s, &p->config, &e);
+    if (e.data || bq_landing_of(e.type, e.layout, e.rows, e.cols, false).way != BQ_LAND_COPY)
+      return refuse(&e, "it is not stored as it is computed with (convert the model to v2, tiled)", err);
+    if (!note(s, &p->config, &e))
+      return refuse(&e, "it lies at no multiple of 64 bytes from its layer's others (convert the model "
+                    "to v2)", err);
   }
   return status;
 }

@@ -1,4 +1,4 @@
-/* Sections: the frame of everything in a v2 prefix and in a v1 companion (docs/FORMAT.md §2). */
+/* Sections: the frame of everything in a v2 prefix and in a manifest (docs/FORMAT.md §2). */
 #ifndef BQ_SECTION_H
 #define BQ_SECTION_H
 
@@ -16,6 +16,7 @@
 #define BQ_TAG_CARD BQ_TAG('C', 'A', 'R', 'D')
 #define BQ_TAG_HASH BQ_TAG('H', 'A', 'S', 'H')
 #define BQ_TAG_XTRA BQ_TAG('X', 'T', 'R', 'A')
+#define BQ_TAG_FILE BQ_TAG('F', 'I', 'L', 'E')
 #define BQ_TAG_SUM8 BQ_TAG('S', 'U', 'M', '8')
 
 enum { BQ_SECTION_HEAD = 16, BQ_SUM8_BYTES = 24 };
@@ -26,7 +27,7 @@ typedef struct bq_sections {
 } bq_sections;
 
 /* Where a run of sections stands: which tags may be in it. */
-typedef enum bq_place { BQ_IN_PLAN = 1, BQ_IN_REST = 2, BQ_IN_COMPANION = 4 } bq_place;
+typedef enum bq_place { BQ_IN_PLAN = 1, BQ_IN_REST = 2, BQ_IN_MANIFEST = 4 } bq_place;
 
 /* Adds the sections in bytes [from, to) of `file` to the list; the run has no SUM8 in it. FORMAT,
  * UNSUPPORTED (required but unknown). */

@@ -5,11 +5,21 @@
 #include "core/hash.h"
 #include "format/prefix.h"
 
-enum { HEADER = 64, FILE_ID = 40, SUMMED_HEADER = 56, LEAST_ENTRY = 1 + 2 + 3 + 4 + 16, NAME_MAX_BYTES = 255 };
+enum { HEADER = 64, FILE_ID = 40, SUMMED_HEADER = 56 };
 
 typedef struct header {
   uint64_t plan, prefix, file;
 } header;
+
+/* WANT_DATA for `bytes` of the file, or TRUNCATED when it is known to be shorter. */
+static bq_status want(const bq_prefix_input *in, uint64_t bytes, uint64_t *need, bq_error *err) {
+  if (in->file_bytes && bytes > in->file_bytes)
+    return bq_fail(err, BQ_TRUNCATED, in->file_bytes,
+                   "the file ends after %l bytes, its prefix takes %l at least", in->file_bytes,
+                   bytes);
+  *need = bytes;
+  return bq_fail(err, BQ_WANT_DATA, in->n, "%l bytes of the file are needed", bytes);
+}
 
 static bq_status check_header(const header *h, const bq_prefix_input *in, bq_error *err) {
   if (h->plan % 8 || h->plan < BQ_SUM8_BYTES || h->plan > BQ_PLAN_MAX)
@@ -118,108 +128,33 @@ static bq_status read_rest(const bq_prefix_input *in, const header *h, bq_prefix
   return status ? status : read_hashes(out, err);
 }
 
+/* As far as the first 8 bytes are there. */
+static bq_status check_version(const bq_prefix_input *in, bq_error *err) {
+  if (in->n >= 4 && bq_load32(in->bytes) != BQ_TAG('B', 'Q', '4', 'F'))
+    return bq_fail(err, BQ_FORMAT, 0, "the file does not begin with \"BQ4F\"");
+  if (in->n < 8) return BQ_OK;
+  uint32_t version = bq_load32(in->bytes + 4);
+  if (version == 1)
+    return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET,
+                   "a version 1 file says nothing about its model: a manifest is needed");
+  if (version == 2) return BQ_OK;
+  return bq_fail(err, BQ_UNSUPPORTED, 4, "the file has version %u, known are 1 and 2", version);
+}
+
 bq_status bq_v2_read(const bq_prefix_input *in, bool whole, uint64_t *need, bq_prefix *out,
                      bq_error *err) {
   header h = {0};
-  if (in->n < HEADER) return bq_prefix_want(in, HEADER, need, err);
-  bq_status status = read_header(in, &h, err);
+  bq_status status = check_version(in, err);
+  if (status) return status;
+  if (in->n < HEADER) return want(in, in->n < 8 ? 8 : HEADER, need, err);
+  status = read_header(in, &h, err);
   if (status) return status;
   out->file_bytes = h.file;
   out->prefix_bytes = h.prefix;
   memcpy(out->id, in->bytes + FILE_ID, sizeof out->id);
-  if (in->n < HEADER + h.plan) return bq_prefix_want(in, HEADER + h.plan, need, err);
+  if (in->n < HEADER + h.plan) return want(in, HEADER + h.plan, need, err);
   status = read_plan(in, &h, out, err);
   if (status || !whole) return status;
-  if (in->n < h.prefix) return bq_prefix_want(in, h.prefix, need, err);
+  if (in->n < h.prefix) return want(in, h.prefix, need, err);
   return read_rest(in, &h, out, err);
-}
-
-/* --- TENS ----------------------------------------------------------------------------------- */
-
-static bq_status malformed(const bq_directory *d, size_t at, const char *what, bq_error *err) {
-  return bq_fail(err, BQ_FORMAT, d->prefix->directory.offset + at, "TENS: %s", what);
-}
-
-/* One row of the list of types: id and name. False: the section is cut off. */
-static bool read_type(bq_cursor *c, uint32_t *id, const uint8_t **name, size_t *length) {
-  *id = bq_cursor_u8(c);
-  *length = bq_cursor_u8(c);
-  *name = bq_cursor_bytes(c, *length);
-  return !c->bad;
-}
-
-static bool lists(const bq_directory *d, uint32_t id) { return d->types[id / 8] >> id % 8 & 1; }
-
-bq_status bq_v2_directory(bq_directory *d, bq_error *err) {
-  const bq_section *s = &d->prefix->directory;
-  bq_cursor c = {s->data, s->bytes, 0, false};
-  uint32_t types = bq_cursor_u32(&c);
-  if (types > 256) return malformed(d, 0, "more than 256 types", err);
-  for (uint32_t i = 0; i < types; i++) {
-    uint32_t id;
-    const uint8_t *name;
-    size_t length, at = c.at;
-    if (!read_type(&c, &id, &name, &length))
-      return malformed(d, at, "the list of types is cut off", err);
-    if (lists(d, id)) return malformed(d, at, "a type is listed twice", err);
-    d->types[id / 8] |= (uint8_t)(1u << id % 8);
-    const bq_type_facts *f = bq_type_get(id);
-    if (f && (strlen(f->name) != length || memcmp(f->name, name, length) != 0))
-      return bq_fail(err, BQ_FORMAT, s->offset + at, "type %u is called \"%S\", it is %s", id, name,
-                     length, f->name);
-  }
-  uint32_t n = bq_cursor_u32(&c);
-  if (c.bad || n > bq_cursor_left(&c) / LEAST_ENTRY)
-    return bq_fail(err, BQ_FORMAT, s->offset + c.at,
-                   "TENS announces %u tensors, more than it can hold", n);
-  d->at = c.at;
-  d->listed = n;
-  d->n = n;
-  return BQ_OK;
-}
-
-/* Names a type that is listed but unknown to this engine. */
-static bq_status unknown_type(const bq_directory *d, const bq_tensor_name *t, uint32_t wanted,
-                              bq_error *err) {
-  const bq_section *s = &d->prefix->directory;
-  bq_cursor c = {s->data + 4, s->bytes - 4, 0, false};
-  uint32_t id;
-  const uint8_t *name;
-  size_t length;
-  while (read_type(&c, &id, &name, &length) && id != wanted) {}
-  return bq_fail(err, BQ_UNSUPPORTED, t->at, "tensor \"%S\" has type \"%S\", unknown here", t->name,
-                 t->name_bytes, name, length);
-}
-
-bq_status bq_v2_entry(bq_directory *d, bq_entry *e, bq_error *err) {
-  const bq_section *s = &d->prefix->directory;
-  bq_cursor c = {s->data + d->at, s->bytes - d->at, 0, false};
-  bq_tensor_name *t = &e->tensor;
-  t->at = s->offset + d->at;
-  t->name_bytes = bq_cursor_u16(&c);
-  t->name = bq_cursor_bytes(&c, t->name_bytes);
-  uint32_t type = bq_cursor_u8(&c), layout = bq_cursor_u8(&c);
-  t->ndims = bq_cursor_u8(&c);
-  if (c.bad || t->name_bytes < 1 || t->name_bytes > NAME_MAX_BYTES)
-    return malformed(d, d->at, "an entry is cut off, or its name is not 1...255 bytes long", err);
-  if (t->ndims < 1 || t->ndims > 8)
-    return bq_fail(err, BQ_FORMAT, t->at, "tensor \"%S\" has %u dimensions, not 1...8", t->name,
-                   t->name_bytes, t->ndims);
-  for (uint32_t i = 0; i < t->ndims; i++) t->dims[i] = bq_cursor_u32(&c);
-  e->offset = bq_cursor_u64(&c);
-  e->bytes = bq_cursor_u64(&c);
-  if (c.bad) return malformed(d, d->at, "an entry is cut off", err);
-  if (!lists(d, type))
-    return bq_fail(err, BQ_FORMAT, t->at, "tensor \"%S\" has type %u, which is not listed", t->name,
-                   t->name_bytes, type);
-  if (!bq_type_get(type)) return unknown_type(d, t, type, err);
-  if (layout != BQ_ROWS && layout != BQ_TILED)
-    return bq_fail(err, BQ_UNSUPPORTED, t->at, "tensor \"%S\" has layout %u, unknown here", t->name,
-                   t->name_bytes, layout);
-  e->type = (bq_type)type;
-  e->layout = (bq_layout)layout;
-  d->at += c.at;
-  if (d->index + 1 == d->n && d->at != s->bytes)
-    return malformed(d, d->at, "there are bytes behind the last entry", err);
-  return BQ_OK;
 }

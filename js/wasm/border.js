@@ -91,7 +91,7 @@ export const structs = {
   bqw_error_record: struct('status:u32 pad:u32 offset:f64 detail:u8*248'),
   bqw_session_options: struct('context:u32 window:u32 batch:u32 kv_type:u32 threads:u32'),
   bqw_plan: struct(`file_bytes:f64 prefix_bytes:f64 weight_bytes:f64 model_bytes:f64 session_bytes:f64
-    kv_bytes:f64 heap_bytes:f64 version:u32 layers:u32 hidden:u32 heads:u32 kv_heads:u32 head_dim:u32 ffn:u32
+    kv_bytes:f64 heap_bytes:f64 foreign:u32 layers:u32 hidden:u32 heads:u32 kv_heads:u32 head_dim:u32 ffn:u32
     vocab:u32 context:u32 arch:u32 tokens:u32 tied:u32 need:f64 token_weights:f64 reserved:u32*2`),
   bqw_paging: struct('model_bytes:f64 slot_bytes:f64 streamed_bytes:f64 paged:u32 head:u32 layers:u32 units:u32 reserved:u32*2'),
   bqw_page: struct('offset:f64 dst:u32 bytes:u32 id:u32 reserved:u32'),

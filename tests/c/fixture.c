@@ -332,12 +332,20 @@ static void put_types(fixture_buffer *b, const fixture *f) {
   }
 }
 
+/* Those that lie in the file. */
+static uint32_t n_stored(const fixture *f) {
+  uint32_t n = 0;
+  for (size_t i = 0; i < f->n_tensors; i++) n += f->tensors[i].bytes != 0;
+  return n;
+}
+
 static fixture_buffer tens_section(const fixture *f) {
   fixture_buffer b = {0};
   put_types(&b, f);
-  fixture_u32(&b, (uint32_t)f->n_tensors);
+  fixture_u32(&b, n_stored(f));
   for (size_t i = 0; i < f->n_tensors; i++) {
     const fixture_tensor *t = &f->tensors[i];
+    if (!t->bytes) continue;
     fixture_u16(&b, (uint16_t)strlen(t->name));
     fixture_put(&b, t->name, strlen(t->name));
     fixture_u8(&b, (uint8_t)t->type);
@@ -518,11 +526,9 @@ static void put_v1_entry(fixture_buffer *b, const fixture_tensor *t) {
 
 static fixture_buffer v1_directory(const fixture *f) {
   fixture_buffer b = {0};
-  uint32_t stored = 0;
-  for (size_t i = 0; i < f->n_tensors; i++) stored += f->tensors[i].bytes != 0;
   fixture_put(&b, "BQ4F", 4);
   fixture_u32(&b, 1);
-  fixture_u32(&b, stored);
+  fixture_u32(&b, n_stored(f));
   for (size_t i = 0; i < f->n_tensors; i++)
     if (f->tensors[i].bytes) put_v1_entry(&b, &f->tensors[i]);
   return b;
@@ -530,9 +536,7 @@ static fixture_buffer v1_directory(const fixture *f) {
 
 static fixture_buffer xtra_section(const fixture *f) {
   fixture_buffer b = {0};
-  uint32_t n = 0;
-  for (size_t i = 0; i < f->n_tensors; i++) n += f->tensors[i].bytes == 0;
-  fixture_u32(&b, n);
+  fixture_u32(&b, (uint32_t)f->n_tensors - n_stored(f));
   for (size_t i = 0; i < f->n_tensors; i++) {
     const fixture_tensor *t = &f->tensors[i];
     if (t->bytes) continue;
@@ -545,8 +549,28 @@ static fixture_buffer xtra_section(const fixture *f) {
   return b;
 }
 
-static void make_v1(const fixture_spec *spec, fixture *f) {
-  fixture_buffer b = v1_directory(f);
+/* Any other container: what is in front of its tensors is not ours. */
+static fixture_buffer foreign_header(void) {
+  fixture_buffer b = {0};
+  fixture_put(&b, "a header, as long as it likes", 29);
+  return b;
+}
+
+static fixture_buffer manifest_of(const fixture *f) {
+  fixture_buffer m = {0};
+  put_part(&m, "CONF", 1, fixture_conf(&f->config));
+  put_part(&m, "TENS", 1, tens_section(f));
+  put_text(&m, "NAME", "fixture");
+  if (f->config.tokens) put_part(&m, "TOKN", 0, tokn_section(f->config.tokens));
+  put_text(&m, "CHAT", CHAT);
+  put_part(&m, "XTRA", 0, xtra_section(f));
+  return m;
+}
+
+/* Tensors behind a header, told of by a manifest. */
+static void make_foreign(const fixture_spec *spec, fixture *f) {
+  const bool v1 = spec->version == 1;
+  fixture_buffer b = v1 ? v1_directory(f) : foreign_header();
   f->prefix_bytes = b.n;
   free(b.data);
   uint64_t at = f->prefix_bytes;
@@ -555,10 +579,11 @@ static void make_v1(const fixture_spec *spec, fixture *f) {
     size_t i = spec->scattered ? (k + f->n_tensors / 2) % f->n_tensors : k;
     if (!f->tensors[i].bytes) continue;
     if (spec->scattered) at += 1 + k % 7;
+    if (spec->align) at = (at + spec->align - 1) / spec->align * spec->align;
     f->tensors[i].offset = at;
     at += f->tensors[i].bytes;
   }
-  b = v1_directory(f);
+  b = v1 ? v1_directory(f) : foreign_header();
   while (b.n < at) fixture_u8(&b, 0xa5); /* what lies in gaps is nobody's business */
   for (size_t i = 0; i < f->n_tensors; i++) {
     const fixture_tensor *t = &f->tensors[i];
@@ -566,15 +591,9 @@ static void make_v1(const fixture_spec *spec, fixture *f) {
   }
   f->bytes = b.data;
   f->n = b.n;
-
-  fixture_buffer c = {0};
-  put_part(&c, "CONF", 1, fixture_conf(&f->config));
-  put_text(&c, "NAME", "fixture");
-  if (f->config.tokens) put_part(&c, "TOKN", 0, tokn_section(f->config.tokens));
-  put_text(&c, "CHAT", CHAT);
-  put_part(&c, "XTRA", 0, xtra_section(f));
-  f->companion = c.data;
-  f->companion_bytes = c.n;
+  b = manifest_of(f);
+  f->manifest = b.data;
+  f->manifest_bytes = b.n;
 }
 
 /* --- the whole ------------------------------------------------------------------------------ */
@@ -622,7 +641,7 @@ fixture fixture_make(const fixture_spec *given) {
   f.config.merges = 0;
   maker m = {&spec, &f, spec.seed};
   add_tensors(&m);
-  if (spec.version == 1) make_v1(&spec, &f);
+  if (spec.version != 2) make_foreign(&spec, &f);
   else make_v2(&spec, &f);
   return f;
 }
@@ -635,7 +654,7 @@ void fixture_free(fixture *f) {
   }
   free(f->tensors);
   free(f->bytes);
-  free(f->companion);
+  free(f->manifest);
   *f = (fixture){0};
 }
 

@@ -18,17 +18,20 @@
 
 #include "bq.h"
 
+enum { FIXTURE_FOREIGN = 3 };
+
 typedef struct fixture_spec {
-  uint32_t version;     /* 0: 2 */
+  uint32_t version;     /* 1, 2 (0 too), or FIXTURE_FOREIGN: any other container */
   bq_config config;     /* complete; `tokens` and `merges` are set by fixture_make */
   bq_type type;         /* of all matrices but wte, wpe, lm_head */
   bq_type embed_type;   /* of wte, wpe, lm_head */
-  bq_type vector_type;  /* f32, f16, bf16; v2 only */
-  bq_layout layout;     /* BQ_TILED: tiled where the type allows it; v2 only */
+  bq_type vector_type;  /* f32, f16, bf16; not v1 */
+  bq_layout layout;     /* BQ_TILED: tiled where the type allows it; not v1 */
   bool biases;          /* all that the table knows and the norm allows */
   bool factors;         /* of rotary angles */
-  uint32_t block; /* v1: 16, 32, 64; where it doesn't divide, 16; where 16 doesn't, companion */
-  bool scattered;       /* v1: tensors in another order than the directory, with gaps */
+  uint32_t block; /* v1: 16, 32, 64; where it doesn't divide, 16; where 16 doesn't, manifest */
+  bool scattered;       /* not v2: tensors in another order than the directory, with gaps */
+  uint32_t align;       /* not v2: of tensors in the file; 0: none */
   bool no_tokenizer, no_hashes;
   bool sha256;          /* v2: the kind of chunk hashes */
   uint32_t card_bytes;  /* v2: length of the model card; makes the prefix longer */
@@ -49,7 +52,7 @@ typedef struct fixture_tensor {
   uint32_t ndims, dims[2];
   bq_type type;          /* as stored */
   bq_layout layout;
-  uint64_t offset, bytes; /* in the file; bytes 0: in the companion's XTRA */
+  uint64_t offset, bytes; /* in the file; bytes 0: in the manifest's XTRA */
   float *values;         /* what a reader must find, row-major */
   float *wanted;         /* before encoding */
   uint8_t *stored;       /* [bytes] */
@@ -58,9 +61,9 @@ typedef struct fixture_tensor {
 typedef struct fixture {
   uint8_t *bytes;        /* the file, n bytes */
   size_t n;
-  uint8_t *companion;    /* v1: sections for bq_loader_options, else NULL */
-  size_t companion_bytes;
-  uint64_t prefix_bytes;
+  uint8_t *manifest;    /* not v2: for bq_loader_options; else NULL */
+  size_t manifest_bytes;
+  uint64_t prefix_bytes; /* in front of the data */
   bq_config config;
   fixture_tensor *tensors; /* in execution order */
   size_t n_tensors;
@@ -74,7 +77,7 @@ const fixture_tensor *fixture_find(const fixture *f, const char *name); /* NULL:
  * sense: header, both SUM8, and HASH. */
 void fixture_seal(uint8_t *bytes, size_t n);
 
-/* Payload of a section of a v2 file or companion; NULL when there is none. */
+/* Payload of a section of a v2 file or manifest; NULL when there is none. */
 uint8_t *fixture_section(const uint8_t *bytes, size_t n, const char *tag, size_t *length);
 
 /* malloc and free, aligned to BQ_ALIGN, counting what is in use. */
@@ -126,13 +129,14 @@ static inline bq_status fixture_feed(const fixture *f, bq_loader *loader, size_t
 static inline bq_model *fixture_load(const fixture *f, const bq_kernels *kernels,
                                      bq_loader **loader) {
   static fixture_memory memory; /* counts for nobody */
+  *loader = NULL;
   bq_error err = {0};
   bq_model *model = NULL;
   bq_loader_options options = {.allocator = fixture_allocator(&memory),
                                .kernels = kernels,
                                .file_bytes = f->n,
-                               .companion = f->companion,
-                               .companion_bytes = f->companion_bytes};
+                               .manifest = f->manifest,
+                               .manifest_bytes = f->manifest_bytes};
   bq_status status = bq_loader_create(&options, loader, &err);
   if (!status) status = fixture_feed(f, *loader, 0, &err);
   if (!status) status = bq_loader_model(*loader, &model, &err);

@@ -8,6 +8,7 @@
 #include "check.h"
 #include "core/cursor.h"
 #include "fixture.h"
+#include "format/directory.h"
 #include "format/loader.h"
 
 /* A prefix under test: a copy of some bytes. */
@@ -25,8 +26,8 @@ static inline bytes copy_of(const uint8_t *data, size_t n) {
 static inline bq_status read_prefix(bytes b, uint64_t file_bytes, const fixture *f, bool whole,
                                     uint64_t *need, bq_error *err) {
   bq_prefix p;
-  bq_prefix_input in = {b.data, b.n, file_bytes, f ? f->companion : NULL,
-                        f ? f->companion_bytes : 0};
+  bq_prefix_input in = {b.data, b.n, file_bytes, f ? f->manifest : NULL,
+                        f ? f->manifest_bytes : 0};
   *err = (bq_error){0};
   bq_status status = bq_prefix_read(&in, whole, need, &p, err);
   if (status) CHECK_EQ(err->status, status);

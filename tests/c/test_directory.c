@@ -1,4 +1,4 @@
-/* The tensor directory: names, shapes, types and places; and the companion's tensors. */
+/* The tensor directory: names, shapes, types and places; and the manifest's tensors. */
 #include "prefix_tools.h"
 
 /* A good directory, rewritten entry by entry with `change` applied to entry `index`. */
@@ -211,11 +211,11 @@ static void test_type_list(void) {
   }
 }
 
-/* --- companions ----------------------------------------------------------------------------- */
+/* --- manifests ----------------------------------------------------------------------------- */
 
-static bq_status with_companion(const fixture *f, const uint8_t *companion, size_t n,
+static bq_status with_manifest(const fixture *f, const uint8_t *manifest, size_t n,
                                 bq_error *err) {
-  bytes c = copy_of(companion, n), b = copy_of(f->bytes, f->n);
+  bytes c = copy_of(manifest, n), b = copy_of(f->bytes, f->n);
   bq_prefix p;
   bq_prefix_input in = {b.data, b.n, f->n, n ? c.data : NULL, n};
   uint64_t need;
@@ -226,38 +226,38 @@ static bq_status with_companion(const fixture *f, const uint8_t *companion, size
   return status;
 }
 
-static void test_companion(void) {
+static void test_manifest(void) {
   fixture_spec spec = fixture_llama();
   spec.version = 1;
   spec.config.hidden = spec.config.ffn = 24;
   spec.config.layers = 1;
   fixture f = fixture_make(&spec);
   bq_error err;
-  CHECK_EQ(with_companion(&f, f.companion, 0, &err), BQ_UNSUPPORTED);
-  CHECK_EQ(with_companion(&f, f.companion, f.companion_bytes, &err), BQ_OK);
-  for (size_t n = 1; n < f.companion_bytes; n++) { /* whole sections may be left off the end */
-    bq_status status = with_companion(&f, f.companion, n, &err);
+  CHECK_EQ(with_manifest(&f, f.manifest, 0, &err), BQ_UNSUPPORTED);
+  CHECK_EQ(with_manifest(&f, f.manifest, f.manifest_bytes, &err), BQ_OK);
+  for (size_t n = 1; n < f.manifest_bytes; n++) { /* whole sections may be left off the end */
+    bq_status status = with_manifest(&f, f.manifest, n, &err);
     CHECK(status == BQ_FORMAT || status == BQ_SHAPE);
     CHECK_EQ(err.offset, (uint64_t)BQ_NO_OFFSET);
   }
   fixture_buffer longer = {0}; /* a last section without its padding */
-  fixture_put(&longer, f.companion, f.companion_bytes);
+  fixture_put(&longer, f.manifest, f.manifest_bytes);
   fixture_put_section(&longer, "ABCD", 0, (const uint8_t *)"abc", 3);
-  CHECK_EQ(with_companion(&f, longer.data, longer.n, &err), BQ_OK);
-  CHECK_EQ(with_companion(&f, longer.data, longer.n - 5, &err), BQ_FORMAT);
+  CHECK_EQ(with_manifest(&f, longer.data, longer.n, &err), BQ_OK);
+  CHECK_EQ(with_manifest(&f, longer.data, longer.n - 5, &err), BQ_FORMAT);
   free(longer.data);
   size_t length;
-  const uint8_t *extra = fixture_section(f.companion, f.companion_bytes, "XTRA", &length);
-  const size_t at = (size_t)(extra - f.companion);
-  uint32_t listed = bq_load32(f.companion + at);
+  const uint8_t *extra = fixture_section(f.manifest, f.manifest_bytes, "XTRA", &length);
+  const size_t at = (size_t)(extra - f.manifest);
+  uint32_t listed = bq_load32(f.manifest + at);
   CHECK(listed > 0);
-  bytes c = copy_of(f.companion, f.companion_bytes);
+  bytes c = copy_of(f.manifest, f.manifest_bytes);
   for (size_t i = at; i + 8 <= at + length; i++)
     for (size_t k = 0; k < EXTREMES; k++) {
       if (i > at + 60 && i % 7) continue;
-      memcpy(c.data, f.companion, c.n);
+      memcpy(c.data, f.manifest, c.n);
       store(c.data + i, extremes[k], 4);
-      bq_status status = with_companion(&f, c.data, c.n, &err); /* weights may be anything, here */
+      bq_status status = with_manifest(&f, c.data, c.n, &err); /* weights may be anything, here */
       CHECK(status == BQ_OK || status == BQ_FORMAT || status == BQ_SHAPE);
       if (i == at && (uint32_t)extremes[k] > listed) CHECK_EQ(status, BQ_FORMAT);
     }
@@ -265,39 +265,36 @@ static void test_companion(void) {
   fixture_free(&f);
 }
 
-/* A v1 directory of one entry, with numbers of blocks that no tensor has. */
-static void test_v1_weights(void) {
-  static const struct {
-    uint32_t ndims, dims[8], block, blocks;
-  } cases[] = {{1, {100}, 16, 6},
-               {1, {100}, 16, 7},
-               {2, {96, 32}, 16, 191},
-               {2, {96, 32}, 32, 192},
-               {3, {1u << 31, 1u << 31, 4}, 16, 0}, /* 2^64 */
-               {8, {65536, 65536, 65536, 65536, 16, 1, 1, 1}, 16, 1}};
+/* Blocks over all rows: of three types only, and only whole ones. */
+static void test_flat(void) {
   fixture_spec spec = fixture_llama();
   spec.version = 1;
+  spec.config.hidden = 40; /* 32 divides 48 * 40 weights, but no row */
   fixture f = fixture_make(&spec);
+  const fixture_tensor *t = fixture_find(&f, "h.0.mlp.up.weight");
+  CHECK_EQ(t->layout, BQ_FLAT);
+  size_t length;
+  uint8_t *e = fixture_section(f.manifest, f.manifest_bytes, "TENS", &length);
+  while (memcmp(e, t->name, strlen(t->name)) != 0) e++;
+  e += strlen(t->name); /* type, layout, ndims, two dims, offset, bytes */
+  bq_error err;
+  CHECK_EQ(with_manifest(&f, f.manifest, f.manifest_bytes, &err), BQ_OK);
+  static const struct {
+    uint8_t type;
+    uint64_t bytes;
+  } cases[] = {{BQ_TYPE_F32, 48 * 40 * 4},
+               {BQ_TYPE_BQ4_32, 48 * 40 / 32 * 20 + 20},
+               {BQ_TYPE_BQ4_32, 48 * 40 / 32 * 20 - 20}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    fixture_buffer b = {0};
-    fixture_put(&b, "BQ4F", 4);
-    fixture_u32(&b, 1);
-    fixture_u32(&b, 1);
-    fixture_u32(&b, 10);
-    fixture_put(&b, "wte.weight", 10);
-    fixture_u32(&b, cases[i].ndims);
-    for (uint32_t k = 0; k < cases[i].ndims; k++) fixture_u32(&b, cases[i].dims[k]);
-    fixture_u32(&b, cases[i].block);
-    fixture_u32(&b, cases[i].blocks);
-    fixture_u64(&b, 1000);
-    bytes file = copy_of(b.data, b.n);
-    bq_error err;
-    uint64_t need;
-    CHECK_EQ(read_prefix(file, 0, &f, true, &need, &err), BQ_FORMAT);
-    CHECK(strstr(err.detail, "not its number of weights"));
-    free(file.data);
-    free(b.data);
+    uint8_t saved = e[0];
+    e[0] = cases[i].type;
+    store(e + 19, cases[i].bytes, 8);
+    CHECK_EQ(with_manifest(&f, f.manifest, f.manifest_bytes, &err), BQ_FORMAT);
+    e[0] = saved;
   }
+  store(e + 19, t->bytes, 8);
+  e[1] = 3;
+  CHECK_EQ(with_manifest(&f, f.manifest, f.manifest_bytes, &err), BQ_UNSUPPORTED);
   fixture_free(&f);
 }
 
@@ -305,7 +302,7 @@ int main(void) {
   RUN(test_entries);
   RUN(test_missing_tensors);
   RUN(test_type_list);
-  RUN(test_v1_weights);
-  RUN(test_companion);
+  RUN(test_manifest);
+  RUN(test_flat);
   return check_summary();
 }

@@ -14,7 +14,7 @@ static bool next_spec(int *i, fixture_spec *spec) {
   spec->config.vocab = 40;
   spec->config.tied = n == 5;
   if (n == 6)
-    spec->config.hidden = spec->config.ffn = 24; /* v1: companion tensors, straddling blocks */
+    spec->config.hidden = spec->config.ffn = 24; /* v1: manifest tensors, straddling blocks */
   return true;
 }
 
@@ -29,12 +29,12 @@ static void test_plan(void) {
     uint64_t need = 0;
     bytes b = copy_of(f.bytes, (size_t)f.prefix_bytes);
     bq_session_options options = {.context = 16};
-    CHECK_EQ(bq_plan_make(b.data, b.n, f.n, f.companion, f.companion_bytes, &options, &need, &plan,
+    CHECK_EQ(bq_plan_make(b.data, b.n, f.n, f.manifest, f.manifest_bytes, &options, &need, &plan,
                           &err),
              BQ_OK);
-    CHECK_EQ(plan.version, spec.version);
+    CHECK_EQ(plan.foreign, spec.version == 1);
     CHECK_EQ(plan.file_bytes, f.n);
-    CHECK_EQ(plan.prefix_bytes, f.prefix_bytes);
+    CHECK_EQ(plan.prefix_bytes, plan.foreign ? 0 : f.prefix_bytes);
     CHECK_EQ(plan.config.hidden, spec.config.hidden);
     CHECK_EQ(plan.config.tokens, f.config.tokens);
     uint64_t weights = 0;
@@ -48,21 +48,21 @@ static void test_plan(void) {
     uint64_t kv = 2ull * 16 * spec.config.layers * spec.config.kv_heads * spec.config.head_dim * 4;
     CHECK_EQ(plan.kv_bytes, kv);
     CHECK(plan.session_bytes > kv);
-    need = 0; /* the plan's end, or the directory's, is further back than its first 100 bytes say */
+    need = 0; /* the plan's end is further back than the file's first 100 bytes; a manifest is all */
     CHECK_EQ(
-        bq_plan_make(b.data, 100, f.n, f.companion, f.companion_bytes, NULL, &need, &plan, &err),
-        BQ_WANT_DATA);
-    CHECK(need > 100 && need <= f.prefix_bytes);
+        bq_plan_make(b.data, 100, f.n, f.manifest, f.manifest_bytes, NULL, &need, &plan, &err),
+        plan.foreign ? BQ_OK : BQ_WANT_DATA);
+    CHECK(plan.foreign ? need == 0 : need > 100 && need <= f.prefix_bytes);
     CHECK_EQ(
-        bq_plan_make(b.data, b.n, 0, f.companion, f.companion_bytes, &options, &need, &plan, &err),
+        bq_plan_make(b.data, b.n, 0, f.manifest, f.manifest_bytes, &options, &need, &plan, &err),
         BQ_OK);
-    CHECK_EQ(plan.file_bytes, f.n); /* v1: where its last tensor ends */
+    CHECK_EQ(plan.file_bytes, f.n); /* foreign: where its last tensor ends */
     options.context = spec.config.context + 1;
-    CHECK_EQ(bq_plan_make(b.data, b.n, f.n, f.companion, f.companion_bytes, &options, &need, &plan,
+    CHECK_EQ(bq_plan_make(b.data, b.n, f.n, f.manifest, f.manifest_bytes, &options, &need, &plan,
                           &err),
              BQ_ARGUMENT);
     CHECK_EQ(
-        bq_plan_make(b.data, b.n, f.n, f.companion, f.companion_bytes, NULL, NULL, &plan, NULL),
+        bq_plan_make(b.data, b.n, f.n, f.manifest, f.manifest_bytes, NULL, NULL, &plan, NULL),
         BQ_OK);
     free(b.data);
     fixture_free(&f);
@@ -74,15 +74,13 @@ static void test_every_length(void) {
   fixture_spec spec;
   for (int i = 0; next_spec(&i, &spec);) {
     fixture f = fixture_make(&spec);
-    size_t plan_end =
-        spec.version == 2 ? 64 + (size_t)bq_load64(f.bytes + 16) : (size_t)f.prefix_bytes;
+    size_t plan_end = f.manifest ? 0 : 64 + (size_t)bq_load64(f.bytes + 16);
     for (int whole = 0; whole < 2; whole++) {
-      size_t enough = whole ? (size_t)f.prefix_bytes : plan_end;
+      size_t enough = whole && !f.manifest ? (size_t)f.prefix_bytes : plan_end;
       for (size_t n = 0; n <= enough; n++) {
         bytes b = copy_of(f.bytes, n);
         bq_error err;
         uint64_t need = 0;
-        /* The companion is not in the file: without its size it says nothing of the end. */
         bq_status status = read_prefix(b, n % 2 ? f.n : 0, &f, whole, &need, &err);
         CHECK_EQ(status, n < enough ? BQ_WANT_DATA : BQ_OK);
         if (n < enough) CHECK(need > n && need <= enough);
@@ -237,54 +235,69 @@ static void test_directory_extremes(void) {
   fixture_free(&f);
 }
 
-static void test_v1_extremes(void) {
+/* What every field of a manifest's TENS may be, at its ends. */
+static void test_manifest_extremes(void) {
   fixture_spec spec = fixture_llama();
-  spec.version = 1;
+  spec.version = FIXTURE_FOREIGN;
+  spec.scattered = true;
   spec.config.layers = 1;
   fixture f = fixture_make(&spec);
-  try_extremes(&f, 8, 4);
-  for (size_t at = 12; at < f.prefix_bytes;) {
-    try_extremes(&f, at, 4);
-    at += 4 + bq_load32(f.bytes + at);
-    uint32_t ndims = bq_load32(f.bytes + at);
-    try_extremes(&f, at, 4);
-    for (at += 4; ndims; ndims--, at += 4) try_extremes(&f, at, 4);
-    try_extremes(&f, at, 4);
-    try_extremes(&f, at + 4, 4);
-    /* Offsets may be anything that fits: overlaps are found when loading. */
-    for (size_t i = 0; i < EXTREMES; i++) {
-      if (extremes[i] >= f.prefix_bytes && extremes[i] < f.n) continue;
-      bytes b = copy_of(f.bytes, f.n);
-      store(b.data + at + 8, extremes[i], 8);
-      bq_error err;
-      uint64_t need;
-      bq_status status = read_prefix(b, f.n, &f, true, &need, &err);
-      CHECK(status == BQ_FORMAT || status == BQ_TRUNCATED);
-      free(b.data);
-    }
-    at += 16;
-  }
+  size_t length;
+  uint8_t *tens = fixture_section(f.manifest, f.manifest_bytes, "TENS", &length);
+  bytes saved = copy_of(tens, length), file = copy_of(f.bytes, f.n);
+  for (size_t at = 0; at + 8 <= length; at++)
+    for (size_t i = 0; i < EXTREMES; i++)
+      for (int width = 1; width <= 8; width *= 2) {
+        if (at > 120 && at % 11) continue;
+        store(tens + at, extremes[i], width);
+        bq_error err;
+        uint64_t need = 0;
+        bq_status status = read_prefix(file, f.n, &f, true, &need, &err);
+        CHECK(status == BQ_OK || status == BQ_FORMAT || status == BQ_TRUNCATED ||
+              status == BQ_SHAPE || status == BQ_UNSUPPORTED);
+        if (status) CHECK(err.offset == (status == BQ_TRUNCATED ? f.n : BQ_NO_OFFSET));
+        memcpy(tens + at, saved.data + at, 8);
+      }
+  free(file.data);
+  free(saved.data);
   fixture_free(&f);
 }
 
-/* A billion tensors, with and without the file's size at hand: refused from the first bytes. */
+/* Where a tensor of a foreign container may lie: anywhere that is in the file. */
+static void test_manifest_places(void) {
+  fixture_spec spec = fixture_llama();
+  spec.version = FIXTURE_FOREIGN;
+  fixture f = fixture_make(&spec);
+  const fixture_tensor *last = &f.tensors[f.n_tensors - 1];
+  size_t length;
+  uint8_t *place = fixture_section(f.manifest, f.manifest_bytes, "TENS", &length) + length - 16;
+  CHECK_EQ(bq_load64(place), last->offset);
+  const uint64_t good[] = {0, 1, last->offset, f.n - last->bytes};
+  const uint64_t bad[] = {f.n - last->bytes + 1, f.n, UINT64_C(1) << 53, (UINT64_C(1) << 53) + 1,
+                          UINT64_MAX - last->bytes, UINT64_MAX - last->bytes + 1, UINT64_MAX};
+  bytes none = copy_of(f.bytes, 0);
+  bq_error err;
+  uint64_t need;
+  for (int i = 0; i < 4; i++) {
+    store(place, good[i], 8);
+    CHECK_EQ(read_prefix(none, f.n, &f, true, &need, &err), BQ_OK);
+  }
+  for (int i = 0; i < 7; i++) {
+    store(place, bad[i], 8);
+    bool beyond = bad[i] > UINT64_C(1) << 53;
+    CHECK_EQ(read_prefix(none, f.n, &f, true, &need, &err), beyond ? BQ_FORMAT : BQ_TRUNCATED);
+    CHECK_EQ(read_prefix(none, 0, &f, true, &need, &err), beyond ? BQ_FORMAT : BQ_OK);
+  }
+  free(none.data);
+  fixture_free(&f);
+}
+
+/* A billion tensors. */
 static void test_billion_tensors(void) {
   fixture_spec spec = fixture_llama();
-  spec.version = 1;
   fixture f = fixture_make(&spec);
   uint64_t need = 0;
   bq_error err;
-  for (int known = 0; known < 2; known++) {
-    bytes b = copy_of(f.bytes, 12);
-    store(b.data + 8, 1000000000, 4);
-    CHECK_EQ(read_prefix(b, known ? f.n : 0, &f, true, &need, &err), BQ_FORMAT);
-    CHECK_EQ(err.offset, 8);
-    CHECK(strstr(err.detail, "1000000000 tensors"));
-    free(b.data);
-  }
-  fixture_free(&f);
-  spec.version = 2;
-  f = fixture_make(&spec);
   size_t length;
   uint8_t *tens = fixture_section(f.bytes, f.n, "TENS", &length);
   for (uint32_t types = bq_load32(tens), at = 4;; types--) {
@@ -331,7 +344,7 @@ static void test_sections(void) {
   p = roomy(); /* from the future, optional */
   fixture_put_section(&p.plan, "ABCD", 0, payload, 9);
   fixture_put_section(&p.rest, "EFGH", 0, payload, 0);
-  fixture_put_section(&p.rest, "XTRA", 0, payload, 9); /* known in companions alone */
+  fixture_put_section(&p.rest, "XTRA", 0, payload, 9); /* known in manifests alone */
   CHECK_EQ(judge(&p, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "XTRA is in the wrong place"));
   p = roomy();
@@ -468,7 +481,8 @@ int main(void) {
   RUN(test_header_extremes);
   RUN(test_header_limits);
   RUN(test_directory_extremes);
-  RUN(test_v1_extremes);
+  RUN(test_manifest_extremes);
+  RUN(test_manifest_places);
   RUN(test_billion_tensors);
   RUN(test_file_size);
   RUN(test_sections);

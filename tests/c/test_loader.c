@@ -45,8 +45,8 @@ static void check_model(const fixture *f, const bq_model *m) {
 static bq_loader_options options_for(const fixture *f, fixture_memory *memory) {
   return (bq_loader_options){.allocator = fixture_allocator(memory),
                              .file_bytes = f->n,
-                             .companion = f->companion,
-                             .companion_bytes = f->companion_bytes};
+                             .manifest = f->manifest,
+                             .manifest_bytes = f->manifest_bytes};
 }
 
 static void load_and_check(const fixture_spec *spec) {
@@ -87,7 +87,7 @@ static void test_types_and_layouts(void) {
 }
 
 /* v1: blocks that fit rows, that straddle them at multiples of 32 and 16, and anywhere; tensors
- * that 16 does not divide, which the companion has. */
+ * that 16 does not divide, which the manifest has. */
 static void test_v1(void) {
   static const uint32_t widths[] = {16, 24, 32, 40, 48, 64, 80, 96, 112, 7};
   for (uint32_t block = 16; block <= 64; block *= 2)
@@ -105,7 +105,7 @@ static void test_v1(void) {
 }
 
 /* 16 divides no tensor: the file is its header. */
-static void test_all_in_companion(void) {
+static void test_all_in_manifest(void) {
   fixture_spec spec = fixture_llama();
   spec.version = 1;
   spec.config.hidden = spec.config.ffn = 5;
@@ -115,12 +115,48 @@ static void test_all_in_companion(void) {
   fixture f = fixture_make(&spec);
   CHECK_EQ(f.n, 12);
   load_and_check(&spec);
-  bq_prefix_input in = {f.bytes, f.n, 10, f.companion, f.companion_bytes};
-  bq_prefix p;
-  bq_error err = {0};
-  uint64_t need;
-  CHECK_EQ(bq_prefix_read(&in, true, &need, &p, &err), BQ_TRUNCATED);
   fixture_free(&f);
+}
+
+/* Other containers: every type, tensors at 8, 32 or no alignment at all, in another order. */
+static void test_foreign(void) {
+  for (int type = 0; type < TYPES; type++)
+    for (uint32_t align = 1; align <= 64; align *= 2)
+      for (int tiled = 0; tiled < 2; tiled++) {
+        fixture_spec spec = align % 3 == 1 ? fixture_bullet() : fixture_llama();
+        spec.version = FIXTURE_FOREIGN;
+        spec.align = align;
+        spec.scattered = align != 32;
+        spec.type = types[type];
+        spec.embed_type = types[(type + 5) % TYPES];
+        spec.vector_type = (bq_type)((uint32_t)type % 3);
+        spec.layout = tiled ? BQ_TILED : BQ_ROWS;
+        spec.config.hidden = 40;
+        spec.config.tied = align == 8;
+        load_and_check(&spec);
+      }
+}
+
+/* The same weights are the same model, whatever the container: bit for bit in memory. */
+static void test_foreign_is_the_same_model(void) {
+  for (int type = 0; type < TYPES; type++) {
+    fixture_spec spec = fixture_llama();
+    spec.type = spec.embed_type = types[type];
+    spec.layout = type % 2 ? BQ_TILED : BQ_ROWS;
+    uint64_t hashes[2];
+    for (int foreign = 0; foreign < 2; foreign++) {
+      spec.version = foreign ? FIXTURE_FOREIGN : 2;
+      spec.scattered = true;
+      spec.align = 8;
+      fixture f = fixture_make(&spec);
+      bq_loader *loader;
+      bq_model *m = fixture_load(&f, NULL, &loader);
+      hashes[foreign] = CHECK(m) ? hash_model(&f, m) : 0;
+      bq_loader_free(loader);
+      fixture_free(&f);
+    }
+    CHECK(hashes[0] == hashes[1]);
+  }
 }
 
 static void test_v1_types_in_memory(void) {
@@ -230,9 +266,9 @@ static bq_status feed(const fixture *f, bq_loader *loader, cutting how, bq_error
 }
 
 static void test_cuts(void) {
-  for (int i = 0; i < 6; i++) {
+  for (int i = 0; i < 8; i++) {
     fixture_spec spec = i % 2 ? fixture_bullet() : fixture_llama();
-    spec.version = i < 4 ? 2 : 1;
+    spec.version = i < 4 ? 2 : i < 6 ? 1 : FIXTURE_FOREIGN;
     spec.scattered = true;
     spec.layout = i < 2 ? BQ_TILED : BQ_ROWS;
     spec.type = i % 2 ? BQ_TYPE_BQ8_32 : BQ_TYPE_BQ4_16;
@@ -297,16 +333,18 @@ static void follow_readiness(const fixture_spec *spec, size_t step) {
     bq_want want;
     CHECK_EQ(bq_loader_want(loader, &want, &err), BQ_OK);
     if (want.offset > at) {
-      at = (size_t)want.offset; /* a gap of v1 */
+      at = (size_t)want.offset; /* what is between the tensors of another container */
       continue;
     }
     CHECK_EQ(bq_loader_feed(loader, f.bytes + at, n, &err), BQ_OK);
     at += n;
-    if (at < f.prefix_bytes) CHECK_EQ(bq_loader_model(loader, &m, &err), BQ_STATE);
-    if (at < f.prefix_bytes) continue;
+    if (!f.manifest && at < f.prefix_bytes) {
+      CHECK_EQ(bq_loader_model(loader, &m, &err), BQ_STATE);
+      continue;
+    }
     CHECK_EQ(bq_loader_model(loader, &m, &err), BQ_OK);
     uint64_t there = at;
-    if (spec->version != 1 && !spec->no_hashes && at < f.n)
+    if (!f.manifest && !spec->no_hashes && at < f.n)
       there = f.prefix_bytes + (at - f.prefix_bytes) / (1 << 20) * (1 << 20);
     if (!CHECK_EQ(bq_model_ready(m), ready_at(&f, there))) break;
   }
@@ -327,6 +365,8 @@ static void test_readiness(void) {
   spec.scattered = true;
   spec.config.hidden = 24;
   follow_readiness(&spec, 1);
+  spec.version = FIXTURE_FOREIGN;
+  follow_readiness(&spec, 1);
   spec = fixture_llama();
   spec.config.vocab = 20000; /* 2.5 MB of embedding, and as much of head */
   follow_readiness(&spec, 1009);
@@ -338,7 +378,7 @@ static bq_plan plan_of(const fixture *f) {
   bq_plan plan = {0};
   bq_error err = {0};
   uint64_t need;
-  CHECK_EQ(bq_plan_make(f->bytes, (size_t)f->prefix_bytes, f->n, f->companion, f->companion_bytes,
+  CHECK_EQ(bq_plan_make(f->bytes, (size_t)f->prefix_bytes, f->n, f->manifest, f->manifest_bytes,
                         NULL, &need, &plan, &err),
            BQ_OK);
   return plan;
@@ -365,7 +405,8 @@ static void test_planned_memory(void) {
     bq_loader *loader;
     bq_error err = {0};
     CHECK_EQ(bq_loader_create(&o, &loader, &err), BQ_OK);
-    CHECK_EQ(memory.used, plan.loader_bytes + plan.prefix_block);
+    const uint64_t first = plan.loader_bytes + plan.prefix_block;
+    CHECK_EQ(memory.used, first + (plan.foreign ? plan.model_bytes : 0));
     CHECK_EQ(feed(&f, loader, ONE, &err), BQ_OK);
     CHECK_EQ(memory.used, plan.loader_bytes + plan.prefix_block + plan.model_bytes);
     CHECK_EQ(memory.peak, memory.used);
@@ -378,7 +419,7 @@ static void test_planned_memory(void) {
 /* Without it, memory for the prefix grows with what has arrived: never more than 4 KiB or twice
  * that, and while a block is moved, the old one beside it. */
 static void test_growing_memory(void) {
-  for (int i = 0; i < 8; i++) {
+  for (int i = 0; i < 4; i++) { /* of v2 files: a manifest is all there */
     fixture f = planned_fixture(i);
     bq_plan plan = plan_of(&f);
     fixture_memory memory = {0};
@@ -387,10 +428,10 @@ static void test_growing_memory(void) {
     bq_loader *loader;
     bq_error err = {0};
     CHECK_EQ(bq_loader_create(&o, &loader, &err), BQ_OK);
-    const size_t fixed = (size_t)plan.loader_bytes + f.companion_bytes + 3 * BQ_ALIGN;
+    const size_t fixed = (size_t)plan.loader_bytes + 3 * BQ_ALIGN;
     for (size_t n = 0; n < f.prefix_bytes - 1; n++) {
       CHECK(memory.used <= fixed + (n < 2048 ? 4096 : 2 * n));
-      CHECK(memory.peak <= fixed + f.companion_bytes + (n < 2048 ? 4096 : 3 * n));
+      CHECK(memory.peak <= fixed + (n < 2048 ? 4096 : 3 * n));
       CHECK_EQ(bq_loader_feed(loader, f.bytes + n, 1, &err), BQ_OK);
     }
     CHECK_EQ(feed(&f, loader, WHOLE, &err), BQ_OK);
@@ -442,7 +483,9 @@ static void test_sections(void) {
 int main(void) {
   RUN(test_types_and_layouts);
   RUN(test_v1);
-  RUN(test_all_in_companion);
+  RUN(test_all_in_manifest);
+  RUN(test_foreign);
+  RUN(test_foreign_is_the_same_model);
   RUN(test_v1_types_in_memory);
   RUN(test_large);
   RUN(test_families);

@@ -93,8 +93,8 @@ typedef struct loaded {
 static bq_status load(loaded *l, const fixture *f, bq_residency r, size_t piece, bq_error *err) {
   *l = (loaded){0};
   bq_loader_options o = {.allocator = fixture_allocator(&l->memory), .file_bytes = f->n,
-                         .prefix_hint = f->prefix_bytes, .companion = f->companion,
-                         .companion_bytes = f->companion_bytes, .residency = r};
+                         .prefix_hint = f->prefix_bytes, .manifest = f->manifest,
+                         .manifest_bytes = f->manifest_bytes, .residency = r};
   bq_status status = bq_loader_create(&o, &l->loader, err);
   if (!status) status = fixture_feed(f, l->loader, piece, err);
   if (!status) status = bq_loader_model(l->loader, &l->model, err);
@@ -365,7 +365,7 @@ static bq_plan planned;
 
 static bq_status plan(const fixture *f, uint64_t budget, uint32_t beside, bq_paging *out, bq_error *err) {
   bq_budget b = {budget, SESSIONS, beside};
-  return bq_plan_paging(f->bytes, f->n, f->n, f->companion, f->companion_bytes,
+  return bq_plan_paging(f->bytes, f->n, f->n, f->manifest, f->manifest_bytes,
                         &(bq_session_options){.context = 8}, &b, NULL, &planned, out, err);
 }
 
@@ -431,6 +431,30 @@ static void test_budget_errors(void) {
   fixture_free(&f);
 }
 
+/* Tensors of a foreign container, stored as they are computed with: paged where those of a layer lie
+ * at multiples of 64 bytes from each other, refused where not. */
+static void test_paging_of_foreign_files(void) {
+  fixture_spec spec = spec_of(false, true, BQ_TYPE_F32, BQ_TYPE_F32);
+  spec.version = FIXTURE_FOREIGN;
+  for (uint32_t align = 8; align <= 64; align *= 2) {
+    spec.align = align;
+    spec.scattered = align < 64;
+    fixture f = fixture_make(&spec);
+    bq_error err = {0};
+    loaded l;
+    bq_status status = load(&l, &f, (bq_residency){.paged = true}, 0, &err);
+    CHECK_EQ(status, align < 64 ? BQ_UNSUPPORTED : BQ_OK);
+    if (status) {
+      CHECK(strstr(err.detail, "can't be paged: it lies at no multiple of 64") != NULL);
+    } else {
+      make_wanted(&f);
+      prefill_and_decode(&f, &l, 5, 2, 1, 3);
+    }
+    unload(&l);
+    fixture_free(&f);
+  }
+}
+
 /* Rows that have to be tiled can't be read in place again and again. */
 static void test_what_cannot_be_paged(void) {
   fixture_spec spec = spec_of(false, true, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_32);
@@ -481,6 +505,7 @@ int main(void) {
   RUN(test_budgets);
   RUN(test_budget_errors);
   RUN(test_what_cannot_be_paged);
+  RUN(test_paging_of_foreign_files);
   RUN(test_paged_weights_are_verified);
   return check_summary();
 }

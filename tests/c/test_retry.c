@@ -21,8 +21,8 @@ static bq_status start(const fixture *f, attempt *a, const uint8_t *integrity) {
   *a = (attempt){0};
   bq_loader_options o = {.allocator = fixture_allocator(&a->memory),
                          .file_bytes = f->n,
-                         .companion = f->companion,
-                         .companion_bytes = f->companion_bytes,
+                         .manifest = f->manifest,
+                         .manifest_bytes = f->manifest_bytes,
                          .integrity = integrity};
   return bq_loader_create(&o, &a->loader, &a->err);
 }

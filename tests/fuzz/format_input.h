@@ -1,6 +1,6 @@
 /* What fuzz_plan and fuzz_loader share: how an input is read, and a mutator that knows files.
  *
- * An input is: a byte of choices, u16 length of the companion, companion, file. The mutator starts
+ * An input is: a byte of choices, u16 length of the manifest, manifest, file. The mutator starts
  * from small valid files (tests/c/fixture.c), so no corpus needs to be kept, and makes the
  * checksums right again after most changes: otherwise nothing behind them would ever be reached. */
 #ifndef FORMAT_INPUT_H
@@ -13,8 +13,8 @@
 
 typedef struct format_input {
   uint8_t choices;
-  const uint8_t *companion; /* NULL: none */
-  size_t companion_bytes;
+  const uint8_t *manifest; /* NULL: none */
+  size_t manifest_bytes;
   uint8_t *file; /* malloced: exactly n bytes */
   size_t n;
 } format_input;
@@ -22,12 +22,12 @@ typedef struct format_input {
 static bool format_input_read(const uint8_t *data, size_t size, format_input *in) {
   if (size < 3) return false;
   in->choices = data[0];
-  in->companion_bytes = bq_load16(data + 1);
-  if (in->companion_bytes > size - 3) return false;
-  in->companion = in->companion_bytes ? data + 3 : NULL;
-  in->n = size - 3 - in->companion_bytes;
+  in->manifest_bytes = bq_load16(data + 1);
+  if (in->manifest_bytes > size - 3) return false;
+  in->manifest = in->manifest_bytes ? data + 3 : NULL;
+  in->n = size - 3 - in->manifest_bytes;
   in->file = need(malloc(in->n ? in->n : 1));
-  memcpy(in->file, data + 3 + in->companion_bytes, in->n);
+  memcpy(in->file, data + 3 + in->manifest_bytes, in->n);
   return true;
 }
 
@@ -37,7 +37,7 @@ static fixture_spec format_seed_spec(uint32_t seed) {
 #undef X
   enum { TYPES = sizeof types / sizeof *types };
   fixture_spec spec = seed & 1 ? fixture_bullet() : fixture_llama();
-  spec.version = seed & 2 ? 1 : 2;
+  spec.version = seed & 2 ? seed >> 18 & 1 ? FIXTURE_FOREIGN : 1 : 2;
   spec.layout = seed & 4 ? BQ_TILED : BQ_ROWS;
   spec.scattered = seed & 4;
   spec.type = types[(seed >> 3) % TYPES];
@@ -61,13 +61,13 @@ static fixture_spec format_seed_spec(uint32_t seed) {
 static size_t format_seed(uint8_t *data, size_t most, uint32_t seed) {
   fixture_spec spec = format_seed_spec(seed);
   fixture f = fixture_make(&spec);
-  size_t size = 3 + f.companion_bytes + f.n;
+  size_t size = 3 + f.manifest_bytes + f.n;
   if (size <= most) {
     data[0] = (uint8_t)(seed >> 16);
-    data[1] = (uint8_t)f.companion_bytes;
-    data[2] = (uint8_t)(f.companion_bytes >> 8);
-    if (f.companion_bytes) memcpy(data + 3, f.companion, f.companion_bytes);
-    memcpy(data + 3 + f.companion_bytes, f.bytes, f.n);
+    data[1] = (uint8_t)f.manifest_bytes;
+    data[2] = (uint8_t)(f.manifest_bytes >> 8);
+    if (f.manifest_bytes) memcpy(data + 3, f.manifest, f.manifest_bytes);
+    memcpy(data + 3 + f.manifest_bytes, f.bytes, f.n);
   }
   fixture_free(&f);
   return size <= most ? size : 0;

@@ -13,7 +13,7 @@ static void read_growing(const format_input *in, uint64_t file_bytes) {
   for (size_t n = 0; n <= in->n;) {
     uint8_t *bytes = need(malloc(n ? n : 1));
     memcpy(bytes, in->file, n);
-    bq_prefix_input input = {bytes, n, file_bytes, in->companion, in->companion_bytes};
+    bq_prefix_input input = {bytes, n, file_bytes, in->manifest, in->manifest_bytes};
     bq_prefix prefix;
     bq_error err = {0};
     uint64_t wanted = 0;
@@ -36,7 +36,7 @@ static void plan_budgets(const format_input *in, uint64_t file_bytes, const bq_s
     bq_paging paging;
     bq_error err = {0};
     bq_status status =
-        bq_plan_paging(in->file, in->n, file_bytes, in->companion, in->companion_bytes, options, &budget,
+        bq_plan_paging(in->file, in->n, file_bytes, in->manifest, in->manifest_bytes, options, &budget,
                        NULL, &plan, &paging, &err);
     require(status == BQ_OK || (err.status == status && (status == BQ_NOMEM || status == BQ_UNSUPPORTED)));
     if (status) continue;
@@ -55,13 +55,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   bq_plan plan;
   bq_error err = {0};
   uint64_t wanted = 0;
-  bq_status status = bq_plan_make(in.file, in.n, file_bytes, in.companion, in.companion_bytes,
+  bq_status status = bq_plan_make(in.file, in.n, file_bytes, in.manifest, in.manifest_bytes,
                                   &options, &wanted, &plan, &err);
   require(status == BQ_OK || err.status == status);
   if (status == BQ_WANT_DATA) require(wanted > in.n);
   if (status == BQ_OK) {
     require(plan.weight_bytes <= plan.model_bytes && plan.kv_bytes <= plan.session_bytes);
-    require(plan.prefix_bytes <= in.n || plan.version == 2);
+    require(plan.prefix_bytes <= in.n || !plan.foreign);
     require(!file_bytes || plan.file_bytes == file_bytes);
   }
   if (status == BQ_OK) plan_budgets(&in, file_bytes, &options, &plan);
