@@ -138,7 +138,7 @@ export class Loading {
 
   /** What is not kept, and why. */
   get #problem() {
-    if (this.#cache && this.plan.version === 1) return 'files of version 1 have no hashes, so they are not kept';
+    if (this.#cache && this.plan.version !== 2) return 'only files of version 2 have hashes, so this one is not kept';
     return this.#entry?.problem?.message;
   }
 
@@ -156,9 +156,9 @@ export class Loading {
   }
 
   #create() {
-    const { companion, integrity, paging, prefixBytes } = this.#planned;
+    const { manifest, integrity, paging, prefixBytes } = this.#planned;
     this.#wasm.scope((take) => {
-      const extra = this.#wasm.put(take, companion);
+      const extra = this.#wasm.put(take, manifest);
       const hash = integrity ? this.#wasm.put(take, integrity).at : 0;
       const residency = paging ? take(structs.bqw_paging.size) : 0;
       if (paging) this.#wasm.write('bqw_paging', residency, paging);
@@ -184,9 +184,10 @@ export class Loading {
     }
   }
 
-  /** All before the data, fed and verified. */
+  /** All before the data, fed and verified; or the manifest, which the loader has. */
   async #prefix() {
-    const { head, prefixBytes, cached } = this.#planned;
+    const { head, prefixBytes, cached, manifest } = this.#planned;
+    if (manifest.length) return manifest;
     const pace = new Pace();
     const whole = (/** @type {Uint8Array} */ known) => readFirst(this.#file, known, prefixBytes, this.#life.signal);
     let bytes = await whole(head);

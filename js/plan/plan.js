@@ -25,7 +25,7 @@ export const KV = { f32: 0, f16: 1, i8: 2 };
  * @typedef {object} Planned
  * @property {Plan} plan
  * @property {Uint8Array} head  bytes of the file that were read for it, from the first on
- * @property {Uint8Array} companion  v2 sections of a v1 file's companion; empty for v2
+ * @property {Uint8Array} manifest  what is known of a file that does not describe itself; empty for v2
  * @property {Uint8Array | null} integrity  SHA-256 that the file must have
  * @property {string | null} url    what the cache knows it by
  * @property {boolean} cached       the head came from the cache
@@ -53,15 +53,15 @@ export function sessionRecord({ context, window, batch, kv = 'f32' }) {
 /**
  * @param {Compiled} compiled
  * @param {Uint8Array} head
- * @param {Uint8Array} companion
+ * @param {Uint8Array} manifest
  * @param {number} fileBytes  0: unknown
  * @param {number} beside  buffers outside the heap that paging takes
  * @returns {Promise<Planner>}
  */
-async function createPlanner(compiled, head, companion, fileBytes, beside) {
-  const wasm = await Wasm.create(compiled, head.length + companion.length + ROOM);
+async function createPlanner(compiled, head, manifest, fileBytes, beside) {
+  const wasm = await Wasm.create(compiled, head.length + manifest.length + ROOM);
   const bytes = wasm.put((n) => wasm.alloc(n), head);
-  const extra = wasm.put((n) => wasm.alloc(n), companion);
+  const extra = wasm.put((n) => wasm.alloc(n), manifest);
   return (options, budget) =>
     wasm.scope((take) => {
       const session = take(structs.bqw_session_options.size);
@@ -117,11 +117,11 @@ export async function planModel(compiled, source, file, options, cache = null, a
   let from = await firstBytes(file, url, fresh ? null : cache, signal);
   for (let tries = from.cached ? -1 : 0; ; tries++) {
     try {
-      const { planner, head, companion } = await readHead(compiled, source, file, from.head, options);
-      const n = await fitted(planner, compiled.heapBase, options, apply, canPage(source, head, cache));
-      const plan = describe(n, besideOf(compiled, source), head, companion);
+      const { planner, head, version, manifest } = await readHead(compiled, source, file, from.head, options);
+      const n = await fitted(planner, compiled.heapBase, options, apply, canPage(source, version, cache));
+      const plan = describe(n, besideOf(compiled, source), version, version === 2 ? sections(head) : sections(manifest, 0, manifest.length));
       plan.cached = from.cached ?? plan.cached;
-      return { plan, head, companion, integrity, url, cached: !!from.cached, prefixBytes: n.numbers.prefix_bytes, regionBytes: n.numbers.heap_bytes, paging: n.paging };
+      return { plan, head, manifest, integrity, url, cached: !!from.cached, prefixBytes: n.numbers.prefix_bytes, regionBytes: n.numbers.heap_bytes, paging: n.paging };
     } catch (error) {
       const damaged = error instanceof BqError && error.code === 'CHECKSUM' && file.nextMirror;
       // Damaged on its way or in the cache: again, then from elsewhere.
@@ -132,28 +132,41 @@ export async function planModel(compiled, source, file, options, cache = null, a
 }
 
 /**
+ * The version of the file (0: another container), and the manifest of one that does not describe itself.
+ * @param {Source} source @param {ByteSource} file @param {Uint8Array} head @param {AbortSignal} [signal]
+ */
+async function describedBy(source, file, head, signal) {
+  if (source.manifest) {
+    if (!(source.manifest instanceof Uint8Array)) throw new BqError('ARGUMENT', 'the manifest is no Uint8Array');
+    return { version: 0, manifest: source.manifest };
+  }
+  if (String.fromCharCode(...head.subarray(0, 4)) !== 'BQ4F') throw notAModel(file, head);
+  if (head.length < 8 || u32(head, 4) !== 1) return { version: 2, manifest: new Uint8Array() };
+  return { version: 1, manifest: await (await onDemand(import('./v1.js'))).v1Manifest(source, file, head, signal) };
+}
+
+/**
  * All of the file's beginning that a plan needs.
  * @param {Compiled} compiled @param {Source} source @param {ByteSource} file @param {Uint8Array} head @param {LoadOptions} options
  */
 async function readHead(compiled, source, file, head, options) {
   const { signal } = options;
-  if (String.fromCharCode(...head.subarray(0, 4)) !== 'BQ4F') throw notAModel(file, head);
-  const companion = head.length >= 8 && u32(head, 4) === 1 ? await (await onDemand(import('./companion.js'))).readCompanion(source, signal) : new Uint8Array();
+  const { version, manifest } = await describedBy(source, file, head, signal);
   for (;;) {
-    const planner = await createPlanner(compiled, head, companion, Math.max(file.size, 0), besideOf(compiled, source));
+    const planner = await createPlanner(compiled, manifest.length ? new Uint8Array() : head, manifest, Math.max(file.size, 0), besideOf(compiled, source));
     // Sizes don't matter here, and the smallest is never too large.
     const { need } = planner({ ...options, context: 1, window: 1, batch: 1, sessions: 1 }, options.budget === undefined ? undefined : 2 ** 32);
     signal?.throwIfAborted();
     if (!need) {
       file.expect?.(head, -1);
-      return { planner, head, companion };
+      return { planner, head, version, manifest };
     }
     head = await readFirst(file, head, need, signal);
   }
 }
 
-/** Whether any part of it can be read at any time, from a cache if need be. @param {Source} source @param {Uint8Array} head @param {Cache | null} cache */
-const canPage = (source, head, cache) => source.kind !== 'url' || source.url.startsWith('file:') || (!!cache?.pages && u32(head, 4) === 2);
+/** Whether any part of it can be read at any time, from a cache if need be. @param {Source} source @param {number} version @param {Cache | null} cache */
+const canPage = (source, version, cache) => source.kind !== 'url' || source.url.startsWith('file:') || (!!cache?.pages && version === 2);
 
 /** Buffers outside the heap, as large as a slot, that paging from this source takes. @param {Compiled} compiled @param {Source} source */
 const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'bytes' ? 0 : 2);
@@ -161,15 +174,14 @@ const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'b
 /**
  * @param {import('./fit.js').Fitted} fitted
  * @param {number} beside
- * @param {Uint8Array} head
- * @param {Uint8Array} companion
+ * @param {number} version
+ * @param {Record<string, Uint8Array>} found  sections by tag
  * @returns {Plan}
  */
-function describe({ numbers: n, sessions: opened, context, kv, heapBytes, paging, ...fit }, beside, head, companion) {
-  const found = n.version === 1 ? sections(companion, 0, companion.length) : sections(head);
+function describe({ numbers: n, sessions: opened, context, kv, heapBytes, paging, ...fit }, beside, version, found) {
   const text = (/** @type {string} */ tag) => new TextDecoder().decode(found[tag] ?? new Uint8Array());
   return {
-    version: n.version,
+    version,
     name: text('NAME'),
     license: text('LICE'),
     arch: ARCHS[n.arch] ?? '',

@@ -8,8 +8,8 @@ import { isNode } from '../shared/node.js';
 
 /** @import { ByteSource, Source, SourceLike, SourceOptions, UrlOptions } from './types.js' */
 
-/** @param {SourceOptions} options @returns {{ companion?: Source }} */
-const extra = ({ companion }) => (companion ? { companion: toSource(companion) } : {});
+/** @param {SourceOptions} options @returns {{ companion?: Source, manifest?: Uint8Array }} */
+const extra = ({ companion, manifest }) => ({ ...(companion && { companion: toSource(companion) }), ...(manifest && { manifest }) });
 
 /** @param {string | URL} url */
 function resolve(url) {
@@ -26,8 +26,8 @@ function resolve(url) {
  * @param {UrlOptions} [options]
  * @returns {Source}
  */
-export function fromUrl(url, { companion, mirrors = [], ...options } = {}) {
-  return { kind: 'url', url: resolve(url), ...(mirrors.length && { mirrors: mirrors.map(resolve) }), ...options, ...extra({ companion }) };
+export function fromUrl(url, { companion, manifest, mirrors = [], ...options } = {}) {
+  return { kind: 'url', url: resolve(url), ...(mirrors.length && { mirrors: mirrors.map(resolve) }), ...options, ...extra({ companion, manifest }) };
 }
 
 /** A `File` that was chosen or dropped, or any Blob. @param {Blob} blob @param {SourceOptions} [options] @returns {Source} */

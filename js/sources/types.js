@@ -4,7 +4,7 @@
  * How to reach a model. Plain data that can be posted to a worker.
  * @typedef {({ kind: 'url', url: string, mirrors?: string[], retries?: number, retryDelay?: number, timeout?: number } | { kind: 'blob', blob: Blob } | { kind: 'bytes', bytes: Uint8Array }
  *   | { kind: 'handle', handle: FileSystemFileHandle }
- *   | { kind: 'file', path: string } | { kind: 'parts', parts: FilePart[] }) & { companion?: Source }} Source
+ *   | { kind: 'file', path: string } | { kind: 'parts', parts: FilePart[] }) & { companion?: Source, manifest?: Uint8Array }} Source
  */
 
 /**
@@ -25,6 +25,7 @@
  * @typedef {object} SourceOptions
  * @property {SourceLike} [companion]  JSON that tells architecture and tokenizer of a v1 file. For addresses and
  *   paths the default is NAME.json beside NAME.bq4.
+ * @property {Uint8Array} [manifest]  what a file of any other container holds, and where (docs/FORMAT.md §4)
  */
 
 /**

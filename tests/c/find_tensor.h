@@ -21,8 +21,8 @@ static inline found_tensor find_in_layer(const bq_layer *l, const char *part) {
       [BQ_Q_NORM] = "attn.q_norm", [BQ_K_NORM] = "attn.k_norm", [BQ_Q] = "attn.q", [BQ_K] = "attn.k", [BQ_V] = "attn.v",
       [BQ_O] = "attn.o", [BQ_GATE] = "mlp.gate", [BQ_UP] = "mlp.up", [BQ_DOWN] = "mlp.down"};
   for (size_t i = 0; i < BQ_MODULES; i++) {
-    const size_t n = strlen(names[i]);
-    if (strncmp(part, names[i], n) != 0 || part[n] != '.') continue;
+    const size_t n = names[i] ? strlen(names[i]) : 0;
+    if (!n || strncmp(part, names[i], n) != 0 || part[n] != '.') continue;
     const bq_weights *m = &l->module[i];
     if (strcmp(part + n, ".bias") == 0) return (found_tensor){NULL, m->b};
     const bool norm = strncmp(names[i], "ln", 2) == 0 || strstr(names[i], "_norm");
