@@ -120,7 +120,7 @@ static void write_fixture(const char *folder, const char *name, const fixture_sp
   close_file(file);
   close_file(expect);
   close_file(values);
-  if (f.companion) write_companion(folder, name, &f);
+  if (f.manifest) write_companion(folder, name, &f);
   bq_loader_free(loader);
   fixture_free(&f);
 }
