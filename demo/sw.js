@@ -1,35 +1,17 @@
 /**
- * Service worker: keeps what the page needs to start without a network. It answers only for the files listed here,
- * and asks the network first, so a page with a network is never stale. Everything else (models, which the engine
- * stores, other origins, other files) is none of its business.
+ * Service worker: keeps what the page needs to start without a network, and asks the network first, so a page with a
+ * network is never stale. What that is, it finds as it is installed: it reads the page, what that names, what these import,
+ * and so on. Everything else (models, which the engine stores, other origins, other folders) is none of its business.
  *
  * It also makes the page cross-origin isolated, which threads need, on hosts that can't send headers.
  *
- * A browser test compares the list with what a visit fetches.
+ * A browser test compares what is kept with what a browser asks for.
  */
 
-const CACHE = 'bq4-demo-2';
+const CACHE = 'bq4-demo-3';
 
-const FILES = [
-  './', 'icon.svg', 'style.css', 'theme.js',
-  'alerts.js', 'app.js', 'bundled.js', 'crash.js', 'drop.js', 'format.js', 'host.js', 'link-card.js', 'link-flow.js', 'offline.js', 'page.js', 'panel.js', 'parts.js', 'settings.js',
-  'storage.js', 'store.js', 'thread.js', 'view.js', 'weight-picture.js', 'worker.js',
-  ...Object.entries({
-    '.': ['index', 'thread', 'worker'],
-    chat: ['chat', 'stop-strings'],
-    convert: ['companion-json', 'config', 'frame', 'weights'],
-    'convert/tokenizers': ['section'],
-    engine: ['engine', 'estimate', 'model', 'session', 'trace'],
-    load: ['bad-bytes', 'cached-load', 'chunks', 'loading', 'progress'],
-    page: ['client'],
-    plan: ['companion', 'fit', 'manifest', 'plan', 'v1'],
-    shared: ['async', 'builds', 'errors', 'generation', 'node', 'protocol', 'sections'],
-    sources: ['blob', 'http', 'index', 'local', 'name', 'read', 'remote'],
-    store: ['ahead', 'cache', 'disk', 'entry', 'errors', 'index', 'indexeddb', 'layout', 'locks', 'memory', 'opfs'],
-    wasm: ['border', 'features', 'release-memory', 'threads', 'wasm'],
-  }).flatMap(([room, names]) => names.map((name) => `../js/${room}/${name}.js`)),
-  ...['relaxed', 'simd128', 'relaxed-threads', 'simd128-threads'].map((name) => `../build/wasm/bq4-${name}.wasm`),
-].map((path) => new URL(path, location.href).href);
+/** Where the page's own files and the engine's are. */
+const FOLDERS = ['./', '../js/', '../build/wasm/'].map((path) => new URL(path, location.href).href);
 
 /** Milliseconds that the network may be silent where there is a copy: some connections neither answer nor break. */
 const PATIENCE = 4000;
@@ -46,8 +28,7 @@ const worker = globalThis;
 
 worker.addEventListener('install', (/** @type {any} */ event) => {
   worker.skipWaiting();
-  // no-cache: asks whether what the browser's own cache holds is still right.
-  event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(FILES.map((url) => new Request(url, { cache: 'no-cache' })))));
+  event.waitUntil(keepAll());
 });
 
 worker.addEventListener('activate', (/** @type {any} */ event) => {
@@ -64,14 +45,42 @@ async function dropOld() {
   await Promise.all(names.filter((name) => name.startsWith('bq4-demo-') && name !== CACHE).map((name) => caches.delete(name)));
 }
 
-/** Under which listed address a request is kept, if it is ours. @param {Request} request */
+/** Keeps the page and all that it may come to need, or nothing. */
+async function keepAll() {
+  /** @type {Map<string, Promise<Response>>} */
+  const found = new Map();
+  const add = async (/** @type {string} */ url) => {
+    if (found.has(url)) return;
+    // no-cache: asks whether what the browser's own cache holds is still right.
+    const asked = fetch(new Request(url, { cache: 'no-cache' }));
+    found.set(url, asked);
+    const response = await asked;
+    if (!response.ok) throw new Error(`${url}: ${response.status}`);
+    if (/\/$|\.js$/.test(url)) await Promise.all(namedIn(await response.clone().text(), url).map(add));
+  };
+  await add(FOLDERS[0]);
+  const cache = await caches.open(CACHE);
+  await Promise.all([...found].map(async ([url, response]) => cache.put(url, await response)));
+}
+
+/** Files of ours that a page or a module names: what it imports, on demand too, begins as a worker, shows. @param {string} text @param {string} base */
+function namedIn(text, base) {
+  const code = text.replace(/\/\*[^]*?\*\/|^\s*\/\/.*/gm, '');
+  const names = [...code.matchAll(/(?:from|import|URL)\s*\(?\s*'(\.[^']+)'|(?:src|href)="([^"#]+)"/g)];
+  return names.map(([, module, shown]) => new URL(module ?? shown, base).href).filter((url) => isOurs(url) && url !== location.href);
+}
+
+/** @param {string} url */
+const isOurs = (url) => FOLDERS.some((folder) => url.startsWith(folder)) && !url.includes('?');
+
+/** Under which address a request is kept, if it is ours. @param {Request} request */
 function keyOf(request) {
   if (request.method !== 'GET' || request.headers.has('range')) return undefined;
   const url = new URL(request.url);
   if (request.mode === 'navigate') url.search = '';
   url.hash = '';
   const path = url.href.replace(/\/index\.html$/, '/');
-  return FILES.find((file) => file === path);
+  return isOurs(path) ? path : undefined;
 }
 
 /** @param {Request} request @param {string} key @param {(work: Promise<unknown>) => void} later */

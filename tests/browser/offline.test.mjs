@@ -149,14 +149,9 @@ test('the bundled model is fetched once, and its address names its file', async 
   assert.equal(await page.getByRole('button', { name: 'Kept chat.bq4' }).getAttribute('aria-pressed'), 'true');
 });
 
-test('what is stored is what a visit needs', async () => {
+test('what is stored is what a visit needs, now or later', async () => {
   const host = await plainHost('/x');
   cleanup.push(host.close);
-  const plain = await watched({ serviceWorkers: 'block' });
-  await openDemo(plain, host.url);
-  const needed = new Set(host.paths);
-  needed.delete('demo/sw.js');
-  needed.delete('models/chat.bq4'); // in the engine's store
   const page = await watched();
   await isolatedDemo(page, host.url);
   await kept(page);
@@ -164,10 +159,20 @@ test('what is stored is what a visit needs', async () => {
     const requests = await Promise.all((await caches.keys()).map(async (name) => (await caches.open(name)).keys()));
     return requests.flat().map((request) => new URL(request.url).pathname.replace('/x/', ''));
   });
-  // And what a visit may come to need: the other builds, threads, files of version 1, models from links, other stores, traces.
-  const more = ['simd128', 'relaxed-threads', 'simd128-threads'].map((name) => `build/wasm/bq4-${name}.wasm`);
-  const links = ['load/bad-bytes', 'plan/companion', 'engine/estimate', 'wasm/release-memory', 'thread', 'wasm/threads', 'engine/trace', 'convert/companion-json', 'convert/config', 'convert/frame', 'convert/tokenizers/section', 'sources/blob', 'sources/http', 'sources/remote', 'store/cache', 'store/indexeddb', 'store/memory'];
-  assert.deepEqual(stored.sort(), [...new Set([...needed, ...more, 'demo/thread.js', ...links.map((name) => `js/${name}.js`)])].sort());
+  // What a visit asks for, then what the browser asks for when it imports everything that is stored.
+  const plain = await watched({ serviceWorkers: 'block' });
+  host.paths.length = 0;
+  await openDemo(plain, host.url);
+  const modules = stored.filter((path) => path.startsWith('js/') && !/thread\.js$|worker\.js$/.test(path));
+  await plain.evaluate((paths) => Promise.all(paths.map((path) => import(`/x/${path}`))), modules);
+  const needed = new Set(host.paths);
+  needed.delete('demo/sw.js');
+  needed.delete('models/chat.bq4'); // in the engine's store
+  assert.deepEqual([...needed].filter((path) => !stored.includes(path)), []);
+  // Some of what is imported on demand: files of version 1, traces, other stores; the other builds.
+  for (const path of ['js/plan/companion.js', 'js/engine/trace.js', 'js/store/cache.js', 'js/sources/remote.js', 'demo/thread.js', 'js/io-worker.js']) assert.ok(stored.includes(path), path);
+  assert.equal(stored.filter((path) => path.endsWith('.wasm')).length, 4);
+  assert.deepEqual(stored.filter((path) => !/^(demo|js|build\/wasm)\//.test(path)), []);
 });
 
 test('the service worker shows what is new, and leaves ranges and other files alone', async () => {
