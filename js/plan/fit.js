@@ -116,7 +116,7 @@ const differences = (asked, chosen) =>
 function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply, pageable }) {
   const ok = (/** @type {Sizes} */ sizes) => bytesOf(sizes) <= limit;
   const chosen = mostThatFits(asked, ok);
-  const paged = !chosen && budget !== undefined && pageable && pagedWithin(asked, planFor, budget, limit);
+  const { paged, unpageable } = !chosen && budget !== undefined && pageable ? pagedWithin(asked, planFor, budget, limit) : {};
   if (paged) return paged;
   const single = { ...asked, sessions: 1 };
   const contextThatFits = largest(1, asked.context, (context) => ok({ ...single, context }));
@@ -127,6 +127,7 @@ function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply, pageab
     const smallest = bytesOf({ sessions: 1, context: Math.min(LEAST_CONTEXT, asked.context), kv: 'i8' });
     throw new BqError('NOMEM', `${fitsReason}; the least that is of use, one session of ${Math.min(LEAST_CONTEXT, asked.context)} tokens, takes ${Number.isFinite(smallest) ? mib(smallest) : 'more than that too'}`, {
       ...(!pageable && { hint: 'load the file from this machine (fromHandle, fromBlob, fromFile), so that weights that do not fit can be read from it for every token; or take a smaller model' }),
+      ...(unpageable && { cause: unpageable, hint: `fewer bytes would do if weights could be read from the file for every token, but ${unpageable.message}` }),
       details: { needed, smallest, budget: limit, weightBytes: least.weight_bytes, contextThatFits },
     });
   }
@@ -143,30 +144,34 @@ function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply, pageab
 }
 
 /**
- * Where weights leave memory, what they leave behind is for what was asked. Null: not even so.
+ * Where weights leave memory, what they leave behind is for what was asked. Nothing: not even so; `unpageable`: since they
+ * can't leave it.
  * @param {Sizes} asked
  * @param {(sizes: Sizes, room?: number) => { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number }} planFor
  * @param {number} budget
  * @param {number} limit
- * @returns {Fitted | null}
+ * @returns {{ paged?: Fitted, unpageable?: BqError }}
  */
 function pagedWithin(asked, planFor, budget, limit) {
+  /** @type {BqError | undefined} */
+  let unpageable;
   /** @param {Sizes} sizes */
   const planned = (sizes) => {
     try {
       return planFor(sizes, limit);
     } catch (error) {
-      if (error instanceof BqError && (error.code === 'NOMEM' || error.code === 'UNSUPPORTED')) return null;
-      throw error;
+      if (!(error instanceof BqError) || (error.code !== 'NOMEM' && error.code !== 'UNSUPPORTED')) throw error;
+      if (error.code === 'UNSUPPORTED') unpageable = error;
+      return null;
     }
   };
   const some = mostThatFits(asked, (sizes) => planned(sizes) !== null);
   const plan = some && planned(some);
-  if (!some || !plan) return null;
+  if (!some || !plan) return { unpageable };
   const contextThatFits = largest(1, asked.context, (context) => planned({ ...asked, sessions: 1, context }) !== null);
   const fitsReason = `${mib(plan.heapBytes)} of a budget of ${mib(budget)}, with weights read from the file for every token`;
   const gaveUp = [...differences(asked, some), { what: /** @type {const} */ ('residency'), from: 'resident', to: 'paged' }];
-  return { ...some, ...plan, fits: 'yes', fitsReason, contextThatFits, gaveUp };
+  return { paged: { ...some, ...plan, fits: 'yes', fitsReason, contextThatFits, gaveUp } };
 }
 
 /** @param {Sizes} asked @param {(sizes: Sizes) => boolean} ok @returns {Sizes | null} */

@@ -110,7 +110,7 @@
 /**
  * What a model is and what it takes, known from the first bytes of its file. Sizes are bytes.
  * @typedef {object} Plan
- * @property {number} version       of the file format
+ * @property {number} version       of the file format; 0: another container, described by a manifest
  * @property {string} name          '' when the file doesn't say
  * @property {string} license       '' when the file doesn't say
  * @property {string} arch          "llama" or "bullet"
