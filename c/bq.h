@@ -100,6 +100,8 @@ typedef struct bq_session_options {
   uint32_t window;     /* tokens whose hidden states are kept at once in prefill; 0: min(context, 256) */
   uint32_t batch;      /* tokens per matmul in prefill; 0: 32 */
   bq_kv_type kv_type;  /* 0: f32; docs/decisions/0005-kv-cache-types.md compares them */
+  uint32_t rows;       /* positions whose results a run can give; 0: 1 (bq_session_results) */
+  bool hidden;         /* results are hidden states behind the last norm, not logits: no head is computed */
   bq_parallel parallel;
   bq_trace trace;
   bq_stop stop;
@@ -249,9 +251,17 @@ bq_status bq_session_pages(bq_session *session, bq_page *out, size_t capacity, s
  * was not handed out. */
 bq_status bq_model_page_done(bq_model *model, uint32_t id, bool good, bq_error *err);
 
-/* Logits of the last token, [vocab]; NULL unless the last run returned OK. Valid until the
- * next sync, append or run. */
+/* Results of the next run: those of all positions from `from` to the end of the timeline. What is
+ * computed already from there on is computed anew, so call it before the run. Without it, and again
+ * after each sync that changes the timeline and each append, only the last token has a result.
+ * ARGUMENT: there are no such positions, or more than options.rows. */
+bq_status bq_session_results(bq_session *session, uint32_t from, bq_error *err);
+
+/* Logits of the last token, [vocab]; NULL unless the last run returned OK, or with options.hidden.
+ * Valid until the next sync, append, results or run. */
 const float *bq_session_logits(const bq_session *session);
+/* The same of any position that has a result; with options.hidden its hidden state, [hidden]. */
+const float *bq_session_result(const bq_session *session, uint32_t position);
 
 typedef struct bq_session_stats {
   uint64_t tokens;   /* in the timeline */
@@ -261,7 +271,7 @@ typedef struct bq_session_stats {
 } bq_session_stats;
 bq_session_stats bq_session_stats_get(const bq_session *session);
 
-/* The work of one stage over a batch of `tokens` from `position` on (HEAD: always one token). Layers
+/* The work of one stage over a batch of `tokens` from `position` on (HEAD: of `tokens` results). Layers
  * of a model may differ in their types. Zero for stages without weights and cache. */
 bq_work bq_session_work(const bq_session *session, bq_stage stage, uint32_t layer,
                         uint32_t position, uint32_t tokens);

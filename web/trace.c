@@ -21,7 +21,8 @@ static size_t row_count(const bq_session *s) {
 static bq_work work_of(const bq_session *s, bq_stage stage, uint32_t layer) {
   if (stage == BQ_STAGE_EMBED) return bq_session_work(s, stage, 0, s->win_start, s->win_len);
   /* A head in parts is work for one. */
-  if (stage == BQ_STAGE_HEAD) return s->head_unit ? (bq_work){0} : bq_session_work(s, stage, 0, 0, 1);
+  if (stage == BQ_STAGE_HEAD)
+    return s->head_unit ? (bq_work){0} : bq_session_work(s, stage, 0, 0, bq_head_rows(s).n);
   const uint32_t left = s->win_len - s->batch_at;
   const uint32_t tokens = left < s->options.batch ? left : s->options.batch;
   return bq_session_work(s, stage, layer, s->win_start + s->batch_at, tokens);

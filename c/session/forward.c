@@ -1,6 +1,8 @@
 /* Walks the program of a layer (model/program.h) over one batch of tokens, step by step, in slices:
  * norms, products, attention and MLP put together from kernel slots. Also the embedding and the head,
  * which are no layer's. Rows are tokens. */
+#include <string.h>
+
 #include "core/fmath.h"
 #include "session/session.h"
 
@@ -11,7 +13,7 @@ typedef struct job {
   uint32_t batch_at, position, tokens; /* the batch's first token, in the window and of all; tokens in the batch */
   float *buffer[BQ_BUFFERS]; /* [tokens][cols] */
   uint32_t cols[BQ_BUFFERS];
-  const bq_matrix *head;     /* or a part of its rows, from row0 on */
+  const bq_matrix *head;     /* or a part of its rows, from row0 on; batch_at is the first that has a result */
   uint32_t row0;
 } job;
 
@@ -27,7 +29,8 @@ typedef struct place {
 typedef struct product {
   const bq_matrix *w;
   const float *bias; /* [rows] or NULL */
-  float *y;          /* [tokens][w->rows] */
+  float *y;          /* [tokens][stride] */
+  size_t stride;     /* floats, of these w->rows are written */
 } product;
 
 /* Products that share their input x [tokens][cols]. */
@@ -47,14 +50,20 @@ typedef struct linear {
 
 static float or_one(float factor) { return factor > 0 ? factor : 1.0f; }
 
+static float *result_at(const bq_session *s, uint32_t position) {
+  return s->results + (size_t)(position - s->from) * s->result_cols;
+}
+
 static linear head_of(const job *j) {
   const bq_session *s = j->s;
   const bq_model *m = s->model;
   const size_t hidden = m->config.hidden;
   const float *bias = m->head_b ? m->head_b + j->row0 : NULL;
-  return (linear){.x = s->x + (s->win_len - 1) * hidden, .cols = hidden, .normed = m->ln_f_w != NULL,
+  float *y = result_at(s, j->position) + j->row0;
+  return (linear){.x = s->x + j->batch_at * hidden, .cols = hidden, .normed = m->ln_f_w != NULL,
                   .norm_w = m->ln_f_w, .norm_b = m->ln_f_b,
-                  .list = {{j->head, bias, s->logits + j->row0}}, .n = 1, .logits = true, .stage = BQ_STAGE_HEAD};
+                  .list = {{j->head, bias, y, s->result_cols}}, .n = 1, .logits = true,
+                  .stage = BQ_STAGE_HEAD};
 }
 
 /* The weight of a norm. */
@@ -74,7 +83,7 @@ static linear linear_of(const place *p, const bq_step *step) {
   }
   for (uint32_t i = 0; i < step->n; i++) {
     const bq_weights *m = &p->w->module[step->module[i]];
-    l.list[i] = (product){&m->w, m->b, j->buffer[step->out[i]]};
+    l.list[i] = (product){&m->w, m->b, j->buffer[step->out[i]], j->cols[step->out[i]]};
   }
   return l;
 }
@@ -140,9 +149,9 @@ static void run_product(const bq_session *s, const linear *l, const product *p,
                         const bq_batch *batch, size_t a, size_t b) {
   const size_t rows = p->w->rows, row0 = a * BQ_TILE_ROWS;
   const size_t row1 = b * BQ_TILE_ROWS < rows ? b * BQ_TILE_ROWS : rows;
-  p->w->ops->matmul(p->w, batch, row0, row1, p->y, rows);
+  p->w->ops->matmul(p->w, batch, row0, row1, p->y, p->stride);
   for (size_t t = 0; t < batch->tokens; t++) {
-    float *y = p->y + t * rows + row0;
+    float *y = p->y + t * p->stride + row0;
     if (p->bias) s->model->kernels->add(y, p->bias + row0, row1 - row0);
     if (l->logits) finish_logits(&s->model->config, y, row1 - row0);
     if (!l->residual) continue;
@@ -380,22 +389,37 @@ void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next) {
 
 static bq_stage run_head_part(const void *arg, uint32_t layer, uint32_t part, size_t slice,
                               size_t slices) {
-  (void)part;
   const job *j = arg;
   const place p = {j, j->s, NULL, layer};
   const linear l = head_of(j);
-  return multiply_slice(&p, &l, slice, slices);
+  if (part != BQ_PREPARE) return multiply_slice(&p, &l, slice, slices);
+  prepare_slice(j, &l, slice, slices);
+  return BQ_STAGE_NORM;
 }
 
 static const bq_parts *head_parts(const void *arg, uint32_t layer) {
-  (void)arg, (void)layer;
-  static const bq_parts alone = {.n = 1};
-  return &alone;
+  (void)layer;
+  static const bq_parts alone = {{0}, 1}, batch = {{BQ_PREPARE, 0}, 2};
+  return prepares_alone(arg) ? &alone : &batch;
 }
 
 void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0) {
-  const job j = {.s = s, .tokens = 1, .head = head, .row0 = row0};
+  const bq_rows rows = bq_head_rows(s);
+  const job j = {.s = s, .batch_at = rows.first - s->win_start, .position = rows.first,
+                 .tokens = rows.n, .head = head, .row0 = row0};
   bq_run_job(s, &(bq_job){run_head_part, head_parts, &j, NULL});
+}
+
+void bq_forward_hidden(bq_session *s) {
+  const bq_model *m = s->model;
+  const size_t hidden = m->config.hidden;
+  const bq_rows rows = bq_head_rows(s);
+  for (uint32_t t = 0; t < rows.n; t++) {
+    const float *x = s->x + (size_t)(rows.first - s->win_start + t) * hidden;
+    float *y = result_at(s, rows.first + t);
+    if (m->ln_f_w) norm(s, x, m->ln_f_w, m->ln_f_b, hidden, y);
+    else memcpy(y, x, hidden * sizeof *y);
+  }
 }
 
 /* --- the embedding ---------------------------------------------------------------------------- */

@@ -4,25 +4,21 @@
 
 static uint32_t min32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-/* Whether the head follows the window that is under way or comes next. */
-static bool head_follows(const bq_session *s) {
-  if (s->active) return s->win_start + s->win_len == s->n_tokens;
-  return s->n_tokens - s->computed <= s->options.window;
-}
+static bool pages_head(const bq_session *s) { return bq_head_follows(s) && !s->options.hidden; }
 
 /* The unit of the next slice, or the first that will be needed after slices which need none. */
 static uint32_t next_unit(const bq_session *s) {
   const bq_pages *p = s->model->pages;
   const uint32_t layers = s->model->config.layers, layer = s->active ? s->layer : 0;
   uint32_t unit = p->next_unit[layer] + (layer == layers ? s->head_unit : 0);
-  if (unit == p->n_units || (p->units[unit].layer == layers && !head_follows(s))) unit = 0;
+  if (unit == p->n_units || (p->units[unit].layer == layers && !pages_head(s))) unit = 0;
   return unit;
 }
 
 static uint32_t unit_after(const bq_session *s, uint32_t unit) {
   const bq_pages *p = s->model->pages;
   if (++unit == p->n_units) return 0;
-  return p->units[unit].layer == s->model->config.layers && !head_follows(s) ? 0 : unit;
+  return p->units[unit].layer == s->model->config.layers && !pages_head(s) ? 0 : unit;
 }
 
 /* Rows of the window under way or coming next that are not embedded yet. */

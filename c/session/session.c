@@ -20,6 +20,7 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
   o.batch = min32(o.batch ? o.batch : 32, o.window);
   /* Where tokens see those after them, all of a layer's keys are needed before its attention. */
   if (config->bidirectional) o.window = o.batch = o.context;
+  o.rows = min32(o.rows ? o.rows : 1, o.context);
   if (!o.parallel.run || o.parallel.threads == 0) o.parallel = (bq_parallel){.threads = 1};
   *out = o;
   return BQ_OK;
@@ -41,7 +42,8 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
   s->x = bq_arena_take(arena, (uint64_t)o->window * c->hidden, sizeof(float));
   for (uint32_t i = 0; i < bq_rope_tables(c); i++)
     s->rope[i] = bq_arena_take(arena, (uint64_t)o->window * c->rope_dim, sizeof(float));
-  s->logits = bq_arena_take(arena, c->vocab, sizeof(float));
+  s->result_cols = o->hidden ? c->hidden : c->vocab;
+  s->results = bq_arena_take(arena, (uint64_t)o->rows * s->result_cols, sizeof(float));
   s->candidates = bq_arena_take(arena, c->vocab, sizeof *s->candidates);
 
   bq_scratch *w = &s->scratch;
@@ -119,11 +121,22 @@ static bq_status check_tokens(const bq_session *s, const uint32_t *tokens, size_
   return BQ_OK;
 }
 
-/* Where tokens see those after them, nothing that was computed holds once there are others. */
-static void change(bq_session *s) {
-  s->has_logits = false;
+/* The timeline's last token has a result to come, no other one. Where tokens see those after them,
+ * nothing that was computed holds any longer. */
+static void end_timeline(bq_session *s) {
+  s->from = s->n_tokens - 1;
+  s->head_unit = s->head_at = 0;
+  s->has_results = false;
   if (!s->model->config.bidirectional) return;
   s->computed = 0;
+  s->active = false;
+}
+
+/* From this position on everything will be computed anew. */
+static void compute_from(bq_session *s, uint32_t position) {
+  if (s->model->config.bidirectional) position = 0;
+  if (s->computed <= position) return;
+  s->computed = position;
   s->active = false;
 }
 
@@ -137,14 +150,13 @@ bq_status bq_session_sync(bq_session *s, const uint32_t *tokens, size_t n, size_
   while (same < limit && s->tokens[same] == tokens[same]) same++;
 
   bool unchanged = same == n && n == s->n_tokens;
-  if (!unchanged) change(s);
+  memcpy(s->tokens + same, tokens + same, (n - same) * sizeof *tokens);
+  s->n_tokens = (uint32_t)n;
   if (same < s->computed) s->computed = same;
   /* A window under way survives only if the new timeline still holds all of it. */
   if (s->active && same < s->win_start + s->win_len) s->active = false;
-  if (s->computed == n && !s->has_logits) s->computed = s->model->config.bidirectional ? 0 : (uint32_t)n - 1;
-
-  memcpy(s->tokens + same, tokens + same, (n - same) * sizeof *tokens);
-  s->n_tokens = (uint32_t)n;
+  if (!unchanged) end_timeline(s);
+  if (!s->has_results) compute_from(s, s->from);
   if (kept) *kept = s->computed;
   return BQ_OK;
 }
@@ -153,7 +165,20 @@ bq_status bq_session_append(bq_session *s, uint32_t token, bq_error *err) {
   bq_status status = check_tokens(s, &token, 1, (size_t)s->n_tokens + 1, err);
   if (status != BQ_OK) return status;
   s->tokens[s->n_tokens++] = token;
-  change(s);
+  end_timeline(s);
+  return BQ_OK;
+}
+
+bq_status bq_session_results(bq_session *s, uint32_t from, bq_error *err) {
+  if (from >= s->n_tokens || s->n_tokens - from > s->options.rows)
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
+                   "results from position %u on, of %u tokens: the session was made for 1 to %u",
+                   from, s->n_tokens, s->options.rows);
+  if (s->has_results && s->from == from) return BQ_OK;
+  s->from = from;
+  s->head_unit = s->head_at = 0;
+  s->has_results = false;
+  compute_from(s, from);
   return BQ_OK;
 }
 
@@ -168,7 +193,7 @@ static bq_status open_window(bq_session *s, bq_error *err) {
     return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "the embedding has not arrived yet");
   s->win_start = s->computed;
   s->win_len = min32(s->options.window, s->n_tokens - s->computed);
-  s->layer = s->batch_at = s->embedded = s->head_unit = 0;
+  s->layer = s->batch_at = s->embedded = s->head_unit = s->head_at = 0;
   s->active = true;
   return BQ_OK;
 }
@@ -182,16 +207,38 @@ static bq_status embed(bq_session *s, bq_error *err) {
   return BQ_OK;
 }
 
-/* The head, or one part of it when it is paged. */
+/* --- results -------------------------------------------------------------------------------- */
+
+bool bq_head_follows(const bq_session *s) {
+  const uint32_t left = s->n_tokens - s->computed;
+  const uint32_t end = s->active ? s->win_start + s->win_len
+                                 : s->computed + min32(s->options.window, left);
+  return end > s->from;
+}
+
+bq_rows bq_head_rows(const bq_session *s) {
+  const uint32_t first = (s->from > s->win_start ? s->from : s->win_start) + s->head_at;
+  return (bq_rows){first, min32(s->options.batch, s->win_start + s->win_len - first)};
+}
+
+/* A batch of results: of the head, or of one part of it when it is paged. */
 static bq_status run_head(bq_session *s, bool *done, bq_error *err) {
-  bq_matrix part;
-  uint32_t row0;
-  bq_status status = bq_page_head(s, &part, &row0, err);
+  bq_matrix part = {0};
+  uint32_t row0 = 0;
+  const bool hidden = s->options.hidden;
+  bq_status status = hidden ? BQ_OK : bq_page_head(s, &part, &row0, err);
   if (status != BQ_OK) return status;
-  bq_forward_head(s, &part, row0);
-  s->head_unit++;
+  const bq_rows rows = bq_head_rows(s);
+  const bool last_part = hidden || row0 + part.rows == s->model->head.rows;
+  if (hidden) bq_forward_hidden(s);
+  else bq_forward_head(s, &part, row0);
+  if (last_part && !hidden)
+    add_work(s, bq_session_work(s, BQ_STAGE_HEAD, 0, rows.first, rows.n));
+  const bool last_rows = rows.first + rows.n == s->win_start + s->win_len;
+  s->head_at = last_rows ? 0 : s->head_at + rows.n;
+  s->head_unit += last_rows;
   s->slices++;
-  *done = row0 + part.rows == s->model->head.rows;
+  *done = last_part && last_rows;
   return BQ_OK;
 }
 
@@ -237,7 +284,7 @@ static bq_status run_slices(bq_session *s, bq_error *err) {
   }
   bq_status status = embed(s, err);
   if (status != BQ_OK) return status;
-  const uint32_t end = s->win_start + s->win_len;
+  const bool results = bq_head_follows(s);
   if (s->layer < layers) {
     if (ready < BQ_READY_LAYER(s->layer))
       return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "layer %u has not arrived yet", s->layer);
@@ -249,18 +296,17 @@ static bq_status run_slices(bq_session *s, bq_error *err) {
       bq_forward_layers(s, batch_tokens(s), NULL);
       end_layer(s);
     }
-    /* Only the last window has a head to compute, and that is a slice of its own. */
-    if (s->layer < layers || end == s->n_tokens) return BQ_OK;
-  } else if (end == s->n_tokens) {
+    /* Results are slices of their own, in windows that have any. */
+    if (s->layer < layers || results) return BQ_OK;
+  } else if (results) {
     if (ready < BQ_READY_ALL(layers))
       return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "the head has not arrived yet");
     bool done;
     status = run_head(s, &done, err);
     if (status != BQ_OK || !done) return status;
-    add_work(s, bq_session_work(s, BQ_STAGE_HEAD, 0, end - 1, 1));
-    s->has_logits = true;
   }
-  s->computed = end;
+  s->computed = s->win_start + s->win_len;
+  s->has_results = s->computed == s->n_tokens;
   s->active = false;
   return BQ_OK;
 }
@@ -279,7 +325,17 @@ bq_status bq_session_run(bq_session *s, size_t slices, bq_error *err) {
   return BQ_OK;
 }
 
-const float *bq_session_logits(const bq_session *s) { return s->has_logits ? s->logits : NULL; }
+const float *bq_session_result(const bq_session *s, uint32_t position) {
+  if (!s->has_results || position < s->from || position >= s->n_tokens) return NULL;
+  return s->results + (size_t)(position - s->from) * s->result_cols;
+}
+
+static float *last_logits(const bq_session *s) {
+  if (!s->has_results || s->options.hidden) return NULL;
+  return s->results + (size_t)(s->n_tokens - 1 - s->from) * s->result_cols;
+}
+
+const float *bq_session_logits(const bq_session *s) { return last_logits(s); }
 
 bq_session_stats bq_session_stats_get(const bq_session *s) {
   return (bq_session_stats){s->n_tokens, s->computed, s->slices, s->work};
@@ -296,16 +352,17 @@ static bq_status check_bias(const bq_sample_options *o, uint32_t vocab, bq_error
 
 bq_status bq_session_sample(bq_session *s, const bq_sample_options *options, bq_rng *rng,
                             uint32_t *token, bq_error *err) {
-  if (!s->has_logits)
+  float *logits = last_logits(s);
+  if (!logits)
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "no logits to sample from: run the session first");
   const bq_sample_options o = options ? *options : (bq_sample_options){0};
   const uint32_t vocab = s->model->config.vocab;
   bq_status status = check_bias(&o, vocab, err);
   if (status != BQ_OK) return status;
   bq_mark(s, BQ_STAGE_HOST, 0);
-  if (o.hook.change) o.hook.change(o.hook.ctx, s->logits, vocab);
+  if (o.hook.change) o.hook.change(o.hook.ctx, logits, vocab);
   uint32_t last = min32(o.repeat_last ? o.repeat_last : 64, s->n_tokens);
-  uint32_t picked = bq_sample(s->logits, vocab, s->tokens + s->n_tokens - last, last, &o, rng,
+  uint32_t picked = bq_sample(logits, vocab, s->tokens + s->n_tokens - last, last, &o, rng,
                               s->candidates);
   bq_mark(s, BQ_STAGE_SAMPLE, 0);
   if (picked == BQ_TOKEN_NONE)

@@ -55,7 +55,9 @@ struct bq_session {
   uint32_t layer;     /* next layer of the window; == layers: the head is next */
   uint32_t batch_at;  /* next token of the window in that layer */
   uint32_t head_unit; /* parts of the head that are done; 0 unless it is paged */
-  bool has_logits;    /* logits belong to the timeline's last token */
+  uint32_t head_at;   /* results of this window that are done, of the next part */
+  uint32_t from;      /* positions from here to the end of the timeline have results */
+  bool has_results;   /* they are there */
   uint64_t slices;
   uint64_t run_end; /* the run under way ends at so many slices */
   bool run_stopped; /* it is to end */
@@ -63,7 +65,8 @@ struct bq_session {
 
   float *x;      /* [window][hidden]: hidden states between layers */
   float *rope[BQ_ROPE_TABLES]; /* [window][rope_dim / 2][2]; see bq_rope_table */
-  float *logits; /* [vocab] */
+  float *results; /* [options.rows][result_cols]: logits, or hidden states */
+  uint32_t result_cols;
   bq_candidate *candidates; /* [vocab]: the sampler's */
   bq_kv_cache kv;
   bq_scratch scratch;
@@ -87,8 +90,18 @@ typedef bool bq_next_fn(bq_session *s);
 bq_status bq_forward_embed(bq_session *s, bq_error *err);   /* rest of the window -> x */
 /* s->layer, `tokens` from s->batch_at, and so on while `next` (NULL: no) says that another layer follows with as many. */
 void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next);
-/* Last of the window -> logits from row0 on; `head`: all of the head, or a part of its rows. */
+/* Results of bq_head_rows -> logits from row0 on; `head`: all of the head, or a part of its rows. */
 void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0);
+/* Results of bq_head_rows -> hidden states behind the last norm. */
+void bq_forward_hidden(bq_session *s);
+
+/* Positions of the next slice of the head. */
+typedef struct bq_rows {
+  uint32_t first, n;
+} bq_rows;
+bq_rows bq_head_rows(const bq_session *s);
+/* Whether the window that is under way, or comes next, has results. */
+bool bq_head_follows(const bq_session *s);
 
 /* page.c: what a slice needs, wherever it lies. WANT_DATA: it has to be read first. */
 bq_status bq_page_embedding(bq_session *s, uint32_t token, uint32_t position, float *wte, float *wpe,

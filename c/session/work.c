@@ -55,7 +55,7 @@ bq_work bq_session_work(const bq_session *s, bq_stage stage, uint32_t layer, uin
     add_rows(&work, &m->wpe, tokens);
     add_rows(&work, &m->wtt, tokens);
   } else if (stage == BQ_STAGE_HEAD) {
-    add_matrix(&work, &m->head, 1);
+    add_matrix(&work, &m->head, tokens);
   } else {
     for (uint32_t i = 0; i < l->kind->n; i++)
       if (l->kind->steps[i].stage == stage)

@@ -237,6 +237,79 @@ static void test_tables_agree(void) {
   }
 }
 
+/* Logits of a range of positions, whatever the windows and batches, are those of each alone. */
+static void test_results_of_many_positions(void) {
+  tiny_model t;
+  tiny_create(&t, modern(), BQ_TYPE_BQ4_32, bq_kernels_best(), true);
+  make_reference(&t, (bq_session_options){0});
+  static const uint32_t cuts[][2] = {{0, 0}, {1, 1}, {7, 3}, {8, 8}, {20, 33}};
+  for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
+    for (uint32_t from = 0; from < PROMPT; from += 4) {
+      bq_session *s = new_session(&t, (bq_session_options){.window = cuts[i][0], .batch = cuts[i][1], .rows = PROMPT});
+      bq_session_sync(s, prompt, PROMPT, NULL, NULL);
+      CHECK_EQ(bq_session_results(s, from, NULL), BQ_OK);
+      run_by_slices(s, i % 2);
+      for (uint32_t p = 0; p < PROMPT; p++) {
+        const float *logits = bq_session_result(s, p);
+        CHECK_EQ(!logits, p < from);
+        if (logits) CHECK_MEM(logits, reference[p], sizeof reference[p]);
+      }
+      check_logits(s, PROMPT - 1);
+      CHECK_EQ(bq_session_results(s, PROMPT - 2, NULL), BQ_OK); /* other ones of what is computed */
+      CHECK(bq_session_logits(s) == NULL);
+      CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+      CHECK(bq_session_result(s, PROMPT - 3) == NULL);
+      CHECK_MEM(bq_session_result(s, PROMPT - 2), reference[PROMPT - 2], sizeof reference[0]);
+      size_t kept;
+      bq_session_sync(s, prompt, 9, &kept, NULL); /* from now on the last only */
+      CHECK_EQ(kept, 8);
+      CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+      CHECK(bq_session_result(s, 7) == NULL);
+      check_logits(s, 8);
+      bq_session_free(s);
+    }
+  bq_session *s = new_session(&t, (bq_session_options){.rows = 3});
+  bq_session_sync(s, prompt, 8, NULL, NULL);
+  CHECK_EQ(bq_session_results(s, 8, NULL), BQ_ARGUMENT);
+  CHECK_EQ(bq_session_results(s, 4, NULL), BQ_ARGUMENT);
+  CHECK_EQ(bq_session_results(s, 5, NULL), BQ_OK);
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
+/* An exit before the head: the logits are its product with what comes out. */
+static void test_hidden_states(void) {
+  bq_config configs[] = {llama(), encoder()};
+  for (int i = 0; i < 2; i++) {
+    tiny_model t;
+    tiny_create(&t, configs[i], BQ_TYPE_F32, bq_kernels_best(), false);
+    const uint32_t hidden = t.model.config.hidden;
+    bq_session *s = new_session(&t, (bq_session_options){.rows = PROMPT, .window = 9, .batch = 4});
+    bq_session *h = new_session(&t, (bq_session_options){.rows = PROMPT, .window = 9, .batch = 4, .hidden = true});
+    bq_session *both[] = {s, h};
+    for (int k = 0; k < 2; k++) {
+      bq_session_sync(both[k], prompt, PROMPT, NULL, NULL);
+      CHECK_EQ(bq_session_results(both[k], 0, NULL), BQ_OK);
+      CHECK_EQ(run_by_slices(both[k], 2) > 1, 1);
+    }
+    CHECK(bq_session_logits(h) == NULL);
+    uint32_t token;
+    CHECK_EQ(bq_session_sample(h, NULL, NULL, &token, NULL), BQ_STATE);
+    float row[64];
+    for (uint32_t p = 0; p < PROMPT; p++) {
+      const float *x = bq_session_result(h, p), *logits = bq_session_result(s, p);
+      REQUIRE(x && logits);
+      t.model.head.ops->row(&t.model.head, p, row);
+      float sum = 0;
+      for (uint32_t k = 0; k < hidden; k++) sum += row[k] * x[k];
+      CHECK(sum - logits[p] < 1e-4f && logits[p] - sum < 1e-4f);
+    }
+    bq_session_free(s);
+    bq_session_free(h);
+    tiny_free(&t);
+  }
+}
+
 static void test_waiting_for_data(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
@@ -665,6 +738,8 @@ int main(void) {
   RUN(test_any_slicing_gives_the_same_bits);
   RUN(test_any_slicing_of_any_program);
   RUN(test_every_part_of_a_program_matters);
+  RUN(test_results_of_many_positions);
+  RUN(test_hidden_states);
   RUN(test_tables_agree);
   RUN(test_waiting_for_data);
   RUN(test_layers_before_the_last_are_done_when_it_arrives);
