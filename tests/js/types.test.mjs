@@ -1,7 +1,7 @@
 // The declarations that are generated from JSDoc, as a TypeScript project uses them.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -13,6 +13,14 @@ after(() => rmSync(folder, { recursive: true }));
 
 /** @param {string[]} args */
 const tsc = (...args) => spawnSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), ...args], { cwd: folder, encoding: 'utf8' });
+
+test('types of everything public are exported', () => {
+  const text = readFileSync(join(root, 'js/shared/types.js'), 'utf8');
+  const names = [...text.matchAll(/@typedef \{.*\} (\w+)(?: \*\/)?$/gm)].map(([, name]) => name);
+  assert.ok(names.length > 30, `${names}`);
+  const exported = readFileSync(join(root, 'js/index.js'), 'utf8');
+  assert.deepEqual(names.filter((name) => !exported.includes(`} ${name} */`)), []);
+});
 
 test('a TypeScript project compiles against the package', () => {
   // The package as it is installed: package.json and the declarations it names.

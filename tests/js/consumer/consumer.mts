@@ -2,7 +2,7 @@
 // that are marked must not.
 import { BqError, createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from 'bq4';
 import { createEngine } from 'bq4/engine';
-import type { Chat, Engine, Generation, Message, Model, Part, Plan, Result, Session } from 'bq4';
+import type { Chat, Engine, EngineStore, Generation, Message, Model, Part, Plan, Result, Session, SourceLike, StageTrace, StoreOptions, Timings, TokenizerInfo } from 'bq4';
 
 const { signal } = new AbortController();
 const engine: Engine = await createWorkerEngine({ signal, variant: 'simd128' });
@@ -18,6 +18,12 @@ const reason: 'stop' | 'length' | 'context' | 'abort' = result.reason;
 const chat: Chat = await model.createChat({ system: reason, messages: [{ role: 'user', content: 'Hi' }] });
 const messages: Message[] = chat.messages;
 for (const source of [fromBlob(new Blob([])), fromFile('a.bq4'), 'https://example.org/a.bq4', new Blob([])]) await (await createEngine()).load(source);
+const { timings }: { timings: Timings } = result;
+const tokenizer: TokenizerInfo | null = model.info.tokenizer;
+const store: EngineStore | null = engine.store;
+const trace: StageTrace[] = await session.trace();
+const [like, kept]: [SourceLike, StoreOptions] = ['a.bq4', { maxBytes: timings.tokens }];
+void [tokenizer, store, trace, like, kept];
 const offset: number | null = new BqError('X', String(messages)).offset;
 await Promise.all([chat.close(), session.close(), model.close(), engine.close()]);
 
