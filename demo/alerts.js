@@ -37,3 +37,6 @@ export function showError(error, action) {
 
 /** @param {string} text */
 const sentence = (text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+
+/** What goes wrong on the page itself, as `showError` shows it. @param {string} code @param {string} message @param {string} hint @param {unknown} [cause] */
+export const trouble = (code, message, hint, cause) => Object.assign(new Error(message, { cause }), { code, hint });

@@ -1,6 +1,6 @@
 /** The chat page: what happens when. Looks are in style.css, each part of the page has a module of its own. */
 import { BqError } from '../js/index.js';
-import { clearAlert, showError } from './alerts.js';
+import { clearAlert, showError, trouble } from './alerts.js';
 import { BUNDLED, keepBundled } from './bundled.js';
 import { crashed, marked } from './crash.js';
 import { onDrop } from './drop.js';
@@ -210,7 +210,7 @@ async function copy({ content }) {
     await navigator.clipboard.writeText(content);
     say('Copied.');
   } catch (error) {
-    showError(new BqError('CLIPBOARD', 'the text could not be copied', { cause: error, hint: 'select it and copy it with the keyboard' }));
+    showError(trouble('CLIPBOARD', 'the text could not be copied', 'select it and copy it with the keyboard', error));
   }
 }
 
@@ -292,7 +292,7 @@ async function afterCrash() {
   const again = () => (attempt.url ? links.look(attempt.url, attempt.level + 1) : openBundled(attempt.level + 1));
   enter('ready');
   say('The page ended while it loaded a model.');
-  showError(new BqError('CRASHED', `the tab ended while it loaded ${attempt.name}: most likely there was not enough memory`, { hint: 'load it with a smaller context, or go on with the bundled model' }), { text: 'Load with less memory', run: again });
+  showError(trouble('CRASHED', `the tab ended while it loaded ${attempt.name}: most likely there was not enough memory`, 'load it with a smaller context, or go on with the bundled model'), { text: 'Load with less memory', run: again });
   $('bundled').hidden = false;
   return true;
 }

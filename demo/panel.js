@@ -5,7 +5,7 @@ import { Parts } from './parts.js';
 /** @typedef {import('../js/shared/types.js').EngineInfo} EngineInfo */
 /** @typedef {import('../js/shared/types.js').MemoryInfo} MemoryInfo */
 /** @typedef {import('../js/shared/types.js').ModelInfo} ModelInfo */
-/** @typedef {import('../js/shared/types.js').SessionStats} SessionStats */
+/** @typedef {import('../js/shared/types.js').ChatStats} ChatStats */
 /** @typedef {import('../js/shared/types.js').Timings} Timings */
 
 const BUILDS = { relaxed: 'relaxed SIMD', simd128: 'SIMD128', scalar: 'scalar' };
@@ -42,7 +42,7 @@ export class Panel {
     this.set('authenticity', info.authenticated ? 'by its hash' : 'not authenticated');
   }
 
-  /** @param {MemoryInfo} memory @param {SessionStats} stats */
+  /** @param {MemoryInfo} memory @param {ChatStats} stats */
   state({ total, used }, { tokens, context }) {
     this.set('memory', `${format.bytes(total)}, ${format.bytes(used)} of it in use`);
     this.set('context', `${format.count(tokens)} of ${format.count(context)} tokens`);

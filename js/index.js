@@ -1,5 +1,5 @@
 /** bq4: language models in the browser, on the CPU. What a page's own thread loads; docs/API.md explains it. */
-export { createWorkerEngine } from './page/client.js';
+export { connectEngine, createWorkerEngine } from './page/client.js';
 export { BqError } from './shared/errors.js';
 export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/index.js';
 

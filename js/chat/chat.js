@@ -1,173 +1,135 @@
 /**
- * A conversation: messages become tokens by the model's chat format, replies stream. It knows only the
- * interface of models and sessions, so it works in front of either engine.
- *
- * Every reply is generated from the whole conversation as one list of tokens; the session computes only what
- * its KV cache doesn't hold. A reply's own tokens stay in that list as they were generated.
+ * A conversation: messages, and a reply to them when something is said. It knows only `model.reply`, one call per
+ * message, so it works in front of either engine; templates and tokens are the engine's.
  */
+import { asyncDispose, follow } from '../shared/async.js';
 import { BqError } from '../shared/errors.js';
 import { Generation } from '../shared/generation.js';
+import { checkOptions } from '../shared/options.js';
+import { messagesOf, saidBy } from './messages.js';
 
-/** @import { ChatFormat, ChatOptions, GenerateOptions, Message, Model, Part, Result, Session, TraceOptions } from '../shared/types.js' */
-
-/** @typedef {Message & { ids: number[] }} Turn */
-
-/** @param {any} format @returns {ChatFormat} */
-function checkFormat(format) {
-  if (!format) throw new BqError('NO_CHAT', 'the model does not say how turns are wrapped');
-  const text = (/** @type {any} */ v) => typeof v === 'string';
-  const turn = (/** @type {any} */ r) => r && text(r.before) && text(r.after);
-  const { roles, stop = [] } = format;
-  if (roles && turn(roles.user) && turn(roles.assistant) && Object.values(roles).every(turn) && Array.isArray(stop) && stop.every(text)) return format;
-  throw new BqError('FORMAT', 'the chat format needs "before" and "after" for the roles user and assistant', { hint: 'see CHAT in docs/FORMAT.md' });
-}
+/** @import { ChatFormat, ChatOptions, ChatStats, Content, GenerateOptions, Message, Model, Part, Result, TraceOptions } from '../shared/types.js' */
 
 export class Chat {
   #model;
-  #session;
   #format;
-  /** @type {Turn[]} */
-  #turns = [];
-  #stopTokens;
-  #busy = false;
+  #messages;
+  /** What has come of the reply under way. @type {string | null} */
+  #reply = null;
+  /** Ends the reply under way. @type {AbortController | null} */
+  #life = null;
+  #closed = false;
+  /** Tokens of the conversation that have been computed. */
+  #tokens = 0;
 
-  /**
-   * @param {Model} model
-   * @param {Session} session
-   * @param {ChatFormat} format
-   * @param {number[]} stopTokens
-   */
-  constructor(model, session, format, stopTokens) {
+  /** @param {Model} model @param {Message[]} messages @param {ChatFormat} [format] */
+  constructor(model, messages, format) {
     this.#model = model;
-    this.#session = session;
+    this.#messages = messages;
     this.#format = format;
-    this.#stopTokens = stopTokens;
   }
 
   /**
-   * `model.createChat`. NO_CHAT, FORMAT, ARGUMENT (a role that the format lacks).
+   * `model.createChat`. NO_CHAT, FORMAT, ARGUMENT (a role that the format lacks), CONTEXT_FULL.
    * @param {Model} model
-   * @param {ChatOptions} options
+   * @param {ChatOptions} [options]
    */
-  static async create(model, { system, messages = [], format, ...options }) {
-    const chosen = checkFormat(format ?? model.info.chat);
-    const found = await Promise.all((chosen.stop ?? []).map((text) => model.tokenId(text)));
-    const session = await model.createSession(options);
-    const chat = new Chat(model, session, chosen, found.filter((id) => id !== null));
-    try {
-      if (system !== undefined) await chat.#add({ role: 'system', content: system });
-      for (const message of messages) await chat.#add(message);
-    } catch (error) {
-      await chat.close();
-      throw error;
-    }
-    return chat;
+  static async create(model, options) {
+    const { system, messages = [], format } = checkOptions('createChat', options);
+    const all = messagesOf(system === undefined ? messages : [{ role: 'system', content: system }, ...messages]);
+    await model.countTokens(all, { format });
+    return new Chat(model, all, format);
   }
 
-  /** The conversation so far; a reply under way is its last message. @returns {Message[]} */
+  /** The conversation so far, a copy; a reply under way is its last message. @returns {readonly Readonly<Message>[]} */
   get messages() {
-    return this.#turns.map(({ role, content }) => ({ role, content }));
+    const all = this.#messages.map(({ role, content }) => Object.freeze({ role, content }));
+    if (this.#reply !== null) all.push(Object.freeze({ role: 'assistant', content: this.#reply }));
+    return Object.freeze(all);
   }
 
   /**
    * Says something; the reply comes as it is generated. When it fails (CONTEXT_FULL, …) the conversation is as
-   * before and `error.details.unsent` holds the text; after an abort what came of the reply stays.
-   * @param {string} content
+   * before and `error.details.unsent` holds what was said; after an abort what came of the reply stays.
+   * @param {Content | Message | Message[]} content
    * @param {GenerateOptions} [options]
    */
-  send(content, options = {}) {
-    return new Generation((end) => this.#reply(content, options, end));
+  send(content, options) {
+    return new Generation((end) => this.#answer(content, false, options, end));
   }
 
   /** Another reply to the last message: the one that was given is dropped. @param {GenerateOptions} [options] */
-  regenerate(options = {}) {
-    return new Generation((end) => this.#reply(null, options, end));
+  regenerate(options) {
+    return new Generation((end) => this.#answer(undefined, true, options, end));
   }
 
-  stats() {
-    return this.#session.stats();
+  /** @returns {Promise<ChatStats>} */
+  async stats() {
+    return { tokens: this.#tokens, context: this.#model.info.context };
   }
 
-  /** @param {TraceOptions} [options] */
+  /** As of the model. @param {TraceOptions} [options] */
   trace(options) {
-    return this.#session.trace(options);
+    return this.#model.trace(options);
   }
 
-  close() {
-    return this.#session.close();
+  /** Ends a reply under way, and says no more. */
+  async close() {
+    this.#closed = true;
+    this.#life?.abort(new BqError('CLOSED', 'the chat was closed'));
   }
 
-  /** What wraps a turn: special tokens count. @param {string} text */
-  #wrap(text) {
-    return this.#model.tokenize(text, { addSpecial: false, parseSpecial: true });
-  }
-
-  /** What a person or the model wrote: special tokens are mere text. @param {string} text */
-  #plain(text) {
-    return this.#model.tokenize(text, { addSpecial: false, parseSpecial: false });
-  }
-
-  /** @param {Message} message */
-  async #add({ role, content }) {
-    const wrap = this.#format.roles[role];
-    if (!wrap) throw new BqError('ARGUMENT', `the chat format has no role "${role}"`, { hint: `it has ${Object.keys(this.#format.roles).join(', ')}` });
-    const ids = [...(await this.#wrap(wrap.before)), ...(await this.#plain(content)), ...(await this.#wrap(wrap.after))];
-    this.#turns.push({ role, content, ids });
+  [asyncDispose]() {
+    return this.close();
   }
 
   /**
-   * @param {string | null} content  null: answer the last message once more
-   * @param {GenerateOptions} options
+   * @param {any} said
+   * @param {boolean} again  answers the last message once more
+   * @param {GenerateOptions | undefined} options
    * @param {(result: Result) => void} end
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#reply(content, options, end) {
-    if (this.#busy) throw new BqError('STATE', 'a reply is under way');
-    const before = [...this.#turns];
-    this.#busy = true;
-    /** @type {Result | null} */
-    let result = null;
+  async *#answer(said, again, options, end) {
+    if (this.#closed) throw new BqError('CLOSED', 'the chat was closed');
+    if (this.#life) throw new BqError('STATE', 'a reply is under way');
+    const before = this.#messages;
+    const life = follow(options?.signal);
+    this.#life = life.controller;
+    let kept = false;
     try {
-      if (content !== null) await this.#add({ role: 'user', content });
-      else if (this.#turns.at(-1)?.role === 'assistant') this.#turns.pop();
-      if (!this.#turns.length) throw new BqError('STATE', 'there is nothing to answer', { hint: 'send a message first' });
-      const open = await this.#wrap(this.#format.roles.assistant.before);
-      const { tokenizer } = this.#model.info;
-      const bos = this.#format.bos && tokenizer?.bos != null ? [tokenizer.bos] : [];
-      const prompt = [...bos, ...this.#turns.flatMap((turn) => turn.ids), ...open];
-      const reply = { role: 'assistant', content: '', ids: /** @type {number[]} */ ([]) };
-      this.#turns.push(reply);
-      const run = this.#session.generate(prompt, {
-        ...options,
-        stop: [...(this.#format.stop ?? []), ...(options.stop ?? [])],
-        stopTokens: [...this.#stopTokens, ...(options.stopTokens ?? [])],
-      });
+      if (!again) this.#messages = [...before, ...saidBy(said)];
+      else if (before.at(-1)?.role === 'assistant') this.#messages = before.slice(0, -1);
+      if (!this.#messages.length) throw new BqError('STATE', 'there is nothing to answer', { hint: 'send a message first' });
+      const run = this.#model.reply(this.#messages, { ...options, format: this.#format, signal: life.signal });
       try {
         for await (const part of run) {
-          reply.content += part.text;
+          this.#reply = (this.#reply ?? '') + part.text;
           yield part;
         }
       } finally {
-        result = run.result;
-        // Nothing came of it, not even an end: there is no message.
-        if (result && !result.ids.length) this.#turns.pop();
-        if (result) {
-          reply.ids = [...open, ...(await this.#body(result)), ...(await this.#wrap(this.#format.roles.assistant.after))];
-          end(result);
+        if (run.result) {
+          kept = true;
+          this.#keep(run.result);
+          end(run.result);
         }
       }
     } catch (error) {
-      if (content !== null && error instanceof BqError) error.details.unsent = content;
+      if (!again && error instanceof BqError) error.details.unsent = said;
       throw error;
     } finally {
-      if (!result) this.#turns = before;
-      this.#busy = false;
+      life.release();
+      if (!kept) this.#messages = before;
+      this.#life = this.#reply = null;
     }
   }
 
-  /** A reply's tokens as they stay in the conversation: without its end, which `after` repeats. @param {Result} result */
-  async #body({ ids, text, stop }) {
-    if (typeof stop === 'string') return this.#plain(text);
-    return stop === null ? ids : ids.slice(0, -1);
+  /** A reply into the conversation, unless nothing came of it, not even an end. @param {Result} result */
+  #keep({ ids, text, stop, timings }) {
+    this.#tokens = timings.promptTokens + Math.max(ids.length - 1, 0);
+    if (!ids.length) return;
+    // Its own tokens, without the one that ended it; where a text was cut off they are no longer the text's.
+    const tokens = stop === null ? ids : ids.slice(0, -1);
+    this.#messages = [...this.#messages, { role: 'assistant', content: text, ...(typeof stop !== 'string' && { tokens }) }];
   }
 }

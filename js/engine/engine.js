@@ -1,16 +1,18 @@
 /** The engine of this thread: compiles a build once, plans and loads models. Each model has an instance of its own. */
-import { THREADS } from '../wasm/border.js';
+import { serve } from '../port/serve.js';
+import { checkCall, TABLE } from '../port/table.js';
+import { asyncDispose } from '../shared/async.js';
 import { fullUrl } from '../shared/builds.js';
 import { BqError, onDemand } from '../shared/errors.js';
 import { fallbackIsFaster, MEASURE_BYTES, threadsBlocked, timeTables } from '../wasm/features.js';
 import { Loading } from '../load/loading.js';
 import { LocalModel } from './model.js';
 import { planModel } from '../plan/plan.js';
-import { openSource, toSource } from '../sources/index.js';
+import { openSource } from '../sources/index.js';
 import { isNode, nodeModule } from '../shared/node.js';
 import { compile, Wasm } from '../wasm/wasm.js';
 
-/** @import { Cache, Engine, EngineStore, EngineInfo, EngineOptions, LoadOptions, Source, SourceLike } from '../shared/types.js' */
+/** @import { Cache, Engine, EngineStore, EngineInfo, EngineOptions, LoadOptions, Source } from '../shared/types.js' */
 /** @import { Threads } from '../wasm/threads.js' */
 /** @import { Compiled } from '../wasm/wasm.js' */
 
@@ -50,9 +52,10 @@ class LocalEngine {
   }
 
   /** @type {Engine['plan']} */
-  plan = async (source, options = {}) => {
+  plan = async (source, given) => {
+    const { args: [described], options: sizes, signal } = checkCall(TABLE.engine.plan, [source, given]);
     this.#check();
-    const described = toSource(source);
+    const options = { ...sizes, signal };
     const file = await openSource(described, options.signal);
     try {
       const planned = await planModel(this.#compiled, described, file, options, this.#cache);
@@ -64,16 +67,17 @@ class LocalEngine {
   };
 
   /** @type {Engine['load']} */
-  load = (source, options = {}) => this.#load(source, options, false);
+  load = async (source, given) => {
+    const { args: [described], options, ...hears } = checkCall(TABLE.engine.load, [source, given]);
+    return /** @type {any} */ (await this.#load(described, { ...options, ...hears }, false)); // complete and createChat are made of it: chat/conversing.js
+  };
 
   /**
-   * @param {SourceLike} source @param {LoadOptions} options @param {boolean} fresh  what the cache knows is out of date
+   * @param {Source} described @param {LoadOptions} options @param {boolean} fresh  what the cache knows is out of date
    * @returns {Promise<LocalModel>}
    */
-  async #load(source, options, fresh) {
+  async #load(described, options, fresh) {
     this.#check();
-    const described = toSource(source);
-    options.onProgress?.({ phase: 'plan', loaded: 0, total: 0, rate: 0, secondsLeft: null, cacheProblem: '' });
     const loading = await this.#begin(described, options, fresh);
     let pager = null;
     try {
@@ -89,7 +93,7 @@ class LocalEngine {
       loading.stop(error);
       loading.wasm.release();
       await loading.letGo();
-      if (loading.outdated && !options.streaming) return this.#load(source, options, true);
+      if (loading.outdated && !options.streaming) return this.#load(described, options, true);
       throw error;
     }
   }
@@ -118,6 +122,17 @@ class LocalEngine {
     await Promise.all([...this.#models].map((model) => model.close()));
     this.#threads?.close();
     if (this.#owned) await this.store?.close?.();
+  }
+
+  async openPort() {
+    this.#check();
+    const { port1, port2 } = new MessageChannel();
+    serve(port1, { open: async () => this, close: async () => {} });
+    return port2;
+  }
+
+  [asyncDispose]() {
+    return this.close();
   }
 }
 
@@ -148,14 +163,12 @@ async function loaded(model, { done, plan }) {
 async function warmUp(model, aborted) {
   try {
     const session = /** @type {any} */ (await model.createSession());
-    await session.generate(Array(16), { maxTokens: 1, aborted }).done().finally(() => session.close());
+    await session.generate(Array(16), { maxTokens: 1 }, aborted).done().finally(() => session.close());
   } catch {}
 }
 
-/** How many threads to try, and why not more. ARGUMENT. @param {EngineOptions['threads']} wanted @returns {Promise<{ most: number, reason: string }>} */
+/** How many threads to try, and why not more. @param {EngineOptions['threads']} wanted @returns {Promise<{ most: number, reason: string }>} */
 async function threadsToTry(wanted = 'auto') {
-  if (wanted !== 'auto' && !(Number.isInteger(wanted) && wanted >= 1 && wanted <= THREADS))
-    throw new BqError('ARGUMENT', `threads is ${wanted}, not "auto" or 1 to ${THREADS}`);
   if (wanted === 1) return { most: 1, reason: 'asked for' };
   const blocked = threadsBlocked();
   if (blocked) return { most: 1, reason: blocked };
@@ -183,17 +196,7 @@ async function compileFor(options, { most, reason }) {
 }
 
 /**
- * An engine that computes in this thread, with the help of others where memory can be shared. In a page rather use
- * createWorkerEngine. NO_SIMD, NO_ENGINE, ARGUMENT.
- * @param {EngineOptions} [options]
- * @returns {Promise<Engine>}
- */
-export async function createEngine(options = {}) {
-  return openEngine(options, () => {});
-}
-
-/**
- * Likewise, and tells when it starts threads: from then on it must go fast.
+ * An engine in this thread, which tells when it starts threads: from then on it must go fast. NO_SIMD, NO_ENGINE.
  * @param {EngineOptions} options
  * @param {() => void} onThreads
  * @returns {Promise<Engine>}

@@ -1,19 +1,22 @@
 /** A loaded model in the engine of this thread. */
 import { NONE, structs, WANT_DATA } from '../wasm/border.js';
-import { Chat } from '../chat/chat.js';
-import { BqError } from '../shared/errors.js';
+import { checkCall, TABLE } from '../port/table.js';
+import { BqError, onDemand } from '../shared/errors.js';
+import { Generation } from '../shared/generation.js';
 import { sessionRecord } from '../plan/plan.js';
+import { Pool } from './pool.js';
+import { Prompts } from './prompts.js';
 import { LocalSession } from './session.js';
-import { unlessAborted } from '../shared/async.js';
+import { asyncDispose, unlessAborted } from '../shared/async.js';
 
 /** @import { Loading } from '../load/loading.js' */
 /** @import { Pager } from '../paging/paging.js' */
-/** @import { ChatFormat, ChatOptions, LoadOptions, Model, ModelInfo, Plan, SessionOptions, TokenizeOptions, TokenizerInfo } from '../shared/types.js' */
+/** @import { ChatFormat, CompleteOptions, LoadOptions, MessageLike, Model, ModelInfo, Part, Plan, Result, SessionOptions, TokenizeOptions, TokenizerInfo } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
 
 const KINDS = [null, 'spm', 'bpe', 'wordlist'];
 
-/** @implements {Model} */
+/** @implements {Omit<Model, 'complete' | 'createChat'>} */
 export class LocalModel {
   #wasm;
   #loading;
@@ -25,6 +28,10 @@ export class LocalModel {
   /** Its handle in the engine. */
   handle;
   #closed = false;
+  #prompts = new Prompts(this);
+  #pool = new Pool(() => (this.#sessions.size < this.info.sessions ? this.#open({}) : null));
+  /** Sessions of the pool whose time is traced; null: none. @type {WeakSet<LocalSession> | null} */
+  #traced = null;
 
   /**
    * @param {Wasm} wasm  its own instance
@@ -133,34 +140,53 @@ export class LocalModel {
   }
 
   /** @type {Model['tokenize']} */
-  tokenize = async (text, options) => this.encode(text, options);
+  tokenize = async (...given) => {
+    const { args: [text], options } = checkCall(TABLE.model.tokenize, given);
+    return this.encode(text, options);
+  };
 
   /** @type {Model['detokenize']} */
-  detokenize = async (ids) => {
+  detokenize = async (...given) => {
+    const { args: [ids] } = checkCall(TABLE.model.detokenize, given);
     const wasm = this.#wasm;
     return wasm.scope((take) => {
       const state = take(8);
       const out = take(wasm.call('bqw_detokenize_limit', this.handle));
       wasm.bytes(state, 8).fill(0);
-      return Array.from([...Array.from(ids), NONE], (id) => wasm.text(out, wasm.call('bqw_detokenize', this.handle, state, id, out))).join('');
+      return Array.from([...ids, NONE], (id) => wasm.text(out, wasm.call('bqw_detokenize', this.handle, state, id, out))).join('');
     });
   };
 
   /** @type {Model['tokenId']} */
-  tokenId = async (text) => {
+  tokenId = async (...given) => this.findToken(checkCall(TABLE.model.tokenId, given).args[0]);
+
+  /** `tokenId` at once. @param {string} text @returns {number | null} */
+  findToken(text) {
     const wasm = this.#wasm;
     return wasm.scope((take) => {
       const { at, length } = wasm.put(take, text);
       const id = wasm.call('bqw_token_find', this.handle, at, length);
       return id === NONE ? null : id;
     });
-  };
+  }
 
   /** @type {Model['createSession']} */
-  createSession = async (options = {}) => {
+  createSession = async (options) => {
+    const { options: given } = checkCall(TABLE.model.createSession, [options]);
+    const { sessions } = this.info;
+    if (this.#sessions.size >= sessions && !this.#pool.evict()) throw this.#noSession();
+    return this.#open(given);
+  };
+
+  #noSession() {
+    const { sessions } = this.info;
+    return new BqError('NO_SESSION', `all of the model's sessions, ${sessions}, are in use`, { details: { sessions } });
+  }
+
+  /** @param {SessionOptions} options */
+  #open(options) {
     const wasm = this.#wasm;
-    const { sessions, context: planned } = this.info;
-    if (this.#sessions.size >= sessions) throw new BqError('NOMEM', `the model was loaded for ${sessions} sessions`, { hint: 'load it with more sessions, or close one' });
+    const { context: planned } = this.info;
     const chosen = { ...this.#options, context: planned, ...options };
     if (chosen.context > planned) throw new BqError('NOMEM', `the model was loaded for a context of ${planned}`, { hint: 'load it with a larger context' });
     const handle = wasm.scope((take) => {
@@ -168,13 +194,56 @@ export class LocalModel {
       wasm.write('bqw_session_options', record, sessionRecord(chosen));
       return wasm.out('bqw_session_create', this.handle, record);
     });
-    const session = new LocalSession(this, wasm, handle, chosen.context);
+    const session = new LocalSession(this, wasm, handle, chosen);
     this.#sessions.add(session);
     return session;
+  }
+
+  /** @type {Model['countTokens']} */
+  countTokens = async (...given) => {
+    const { args: [messages], options: { format } } = checkCall(TABLE.model.countTokens, given);
+    return this.#prompts.make(messages, format).tokens.length;
   };
 
-  /** @type {Model['createChat']} */
-  createChat = async (options = {}) => Chat.create(this, options);
+  /**
+   * @param {MessageLike[]} messages
+   * @param {CompleteOptions} [options]
+   * @param {() => boolean} [aborted]  as of a session
+   */
+  reply = (messages, options, aborted) => new Generation((end) => this.#reply(messages, options, aborted, end));
+
+  /**
+   * @param {MessageLike[]} messages
+   * @param {CompleteOptions | undefined} given
+   * @param {(() => boolean) | undefined} aborted
+   * @param {(result: Result) => void} end
+   * @returns {AsyncGenerator<Part, void>}
+   */
+  async *#reply(messages, given, aborted, end) {
+    const { args: [checked], options: { format, ...options }, signal, onProgress } = checkCall(TABLE.model.reply, [messages, given]);
+    if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
+    const { tokens, stop, stopTokens } = this.#prompts.make(checked, format);
+    const session = this.#pool.take(tokens);
+    if (!session) throw this.#noSession();
+    const ends = { stop: [...stop, ...[options.stop ?? []].flat()], stopTokens: [...stopTokens, ...(options.stopTokens ?? [])] };
+    const run = session.generate(tokens, { ...options, ...ends, signal, onProgress }, aborted);
+    try {
+      if (this.#traced && !this.#traced.has(session)) await session.trace({ on: true });
+      this.#traced?.add(session);
+      yield* run;
+    } finally {
+      this.#pool.give(session);
+      if (run.result) end(run.result);
+    }
+  }
+
+  /** @type {Model['trace']} */
+  trace = async (given) => {
+    const { options } = checkCall(TABLE.model.trace, [given]);
+    const { merged } = await onDemand(import('./trace.js'));
+    if (options.on !== undefined) this.#traced = options.on ? new WeakSet(this.#pool.sessions) : null;
+    return merged(await Promise.all([...this.#pool.sessions].map((session) => session.trace(options))));
+  };
 
   async memory() {
     const { used, peak, size } = this.#wasm.outStruct('bqw_heap_info', 'bqw_heap');
@@ -195,5 +264,9 @@ export class LocalModel {
     this.#wasm.release();
     await this.#loading.letGo();
     this.#onClose(this);
+  }
+
+  [asyncDispose]() {
+    return this.close();
   }
 }

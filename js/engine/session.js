@@ -3,7 +3,11 @@ import { MORE, NONE, OK, WANT_DATA } from '../wasm/border.js';
 import { BqError, onDemand } from '../shared/errors.js';
 import { Generation } from '../shared/generation.js';
 import { StopFilter } from '../chat/stop-strings.js';
-import { Pace } from '../shared/async.js';
+import { checkCall, TABLE } from '../port/table.js';
+import { Throttle } from '../shared/throttle.js';
+import { asyncDispose, Pace } from '../shared/async.js';
+
+/** What ends it besides being closed. @typedef {{ signal?: AbortSignal, aborted?: () => boolean }} Ends */
 
 /** @import { LocalModel } from './model.js' */
 /** @import { GenerateOptions, Part, Result, Session } from '../shared/types.js' */
@@ -19,24 +23,10 @@ const ISOLATED_TURN_MS = 16;
 /** Where things lie in the block that a generation takes from the heap. */
 const AT = { options: 0, rng: 40, token: 48, detokenizer: 56, text: 64 };
 
-/** `name`, or its default where it is undefined. @param {any} options @param {string} name @param {number} initial @param {number} least */
-function numberOf(options, name, initial, least) {
-  const value = options[name] ?? initial;
-  if (typeof value === 'number' && value >= least) return value;
-  throw new BqError('ARGUMENT', `${name} is ${value}, not a number of at least ${least}`);
-}
-
-/** @param {GenerateOptions} o */
-function sampleRecord(o) {
-  return {
-    temperature: numberOf(o, 'temperature', 0.7, 0),
-    top_k: numberOf(o, 'topK', 40, 0),
-    top_p: numberOf(o, 'topP', 0.95, 0),
-    min_p: numberOf(o, 'minP', 0, 0),
-    repeat_penalty: numberOf(o, 'repeatPenalty', 1, 0),
-    repeat_last: numberOf(o, 'repeatLast', 64, 0),
-  };
-}
+/** @param {GenerateOptions} options */
+const sampleRecord = ({ temperature = 0.7, topK = 40, topP = 0.95, minP = 0, repeatPenalty = 1, repeatLast = 64 }) => ({
+  temperature, top_k: topK, top_p: topP, min_p: minP, repeat_penalty: repeatPenalty, repeat_last: repeatLast,
+});
 
 /** @implements {Session} */
 export class LocalSession {
@@ -44,51 +34,80 @@ export class LocalSession {
   #wasm;
   #handle;
   #context;
+  #sizes;
   #closed = false;
   #busy = false;
-  #tokens = 0;
+  /** Its timeline. @type {number[]} */
+  #ids = [];
   #pace = new Pace();
 
   /**
    * @param {LocalModel} model
    * @param {Wasm} wasm
    * @param {number} handle
-   * @param {number} context
+   * @param {{ context: number, window?: number, batch?: number }} sizes
    */
-  constructor(model, wasm, handle, context) {
+  constructor(model, wasm, handle, { context, window = 256, batch = 32 }) {
     this.#model = model;
     this.#wasm = wasm;
     this.#handle = handle;
     this.#context = context;
+    this.#sizes = { window: Math.min(window, context), batch };
   }
 
   /**
    * @param {string | ArrayLike<number>} prompt
-   * @param {GenerateOptions & { aborted?: () => boolean }} [options]  `aborted`: a faster way than the signal to hear
-   *   from another thread that it ends
+   * @param {GenerateOptions} [options]
+   * @param {() => boolean} [aborted]  a faster way than the signal to hear from another thread that it ends
    */
-  generate(prompt, options = {}) {
-    return new Generation((end) => this.#generate(prompt, options, end));
+  generate(prompt, options, aborted) {
+    return new Generation((end) => this.#generate(prompt, options, aborted, end));
+  }
+
+  /** How many tokens of a prompt it need not compute. @param {ArrayLike<number>} tokens */
+  shares(tokens) {
+    const most = Math.min(tokens.length, this.#ids.length);
+    let n = 0;
+    while (n < most && tokens[n] === this.#ids[n]) n++;
+    return n;
+  }
+
+  /** Tokens of its timeline. */
+  get length() {
+    return this.#ids.length;
+  }
+
+  get closed() {
+    return this.#closed;
   }
 
   async stats() {
     this.#check();
-    return { tokens: this.#tokens, context: this.#context, slices: this.#wasm.call('bqw_session_slices', this.#handle) };
+    return { tokens: this.length, context: this.#context, slices: this.#wasm.call('bqw_session_slices', this.#handle) };
   }
 
   /** @type {Session['trace']} */
-  async trace(options = {}) {
+  async trace(given) {
+    const { options } = checkCall(TABLE.session.trace, [given]);
     const { trace } = await onDemand(import('./trace.js'));
     this.#check();
     return trace(this.#wasm, this.#handle, this.#model.info.layers, options);
   }
 
   async close() {
+    this.end();
+  }
+
+  end() {
     if (this.#closed) return;
     this.#closed = true;
     this.#model.forget(this);
     // A generation that is under way frees it when it sees that it is closed.
     if (!this.#busy) this.#free();
+  }
+
+  [asyncDispose]() {
+    return this.close();
   }
 
   #free() {
@@ -101,18 +120,19 @@ export class LocalSession {
 
   /**
    * @param {string | ArrayLike<number>} prompt
-   * @param {GenerateOptions & { aborted?: () => boolean }} options
+   * @param {GenerateOptions | undefined} given
+   * @param {(() => boolean) | undefined} aborted
    * @param {(result: Result) => void} end
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#generate(prompt, options, end) {
+  async *#generate(prompt, given, aborted, end) {
+    const { args, options, signal, onProgress } = checkCall(TABLE.session.generate, [prompt, given]);
     this.#check();
     if (this.#busy) throw new BqError('STATE', 'the session is generating already');
-    options.signal?.throwIfAborted();
-    const seed = numberOf(options, 'seed', Math.floor(Math.random() * 2 ** 53), 0);
-    const sample = sampleRecord(options);
-    const maxTokens = numberOf(options, 'maxTokens', Infinity, 0);
-    const tokens = this.#timeline(prompt);
+    signal?.throwIfAborted();
+    const { seed = Math.floor(Math.random() * 2 ** 53), maxTokens = Infinity } = options;
+    const ends = { signal, aborted };
+    const tokens = this.#timeline(args[0]);
     /** @type {Result} */
     const result = {
       ids: [],
@@ -129,10 +149,10 @@ export class LocalSession {
     try {
       let since = performance.now();
       timings.reusedTokens = this.#sync(tokens);
-      await this.#run(options, 1);
+      await this.#prefill(ends, onProgress, tokens.length - timings.reusedTokens);
       timings.prefillMs = performance.now() - since;
-      this.#prepare(block, sample, seed, tokens[tokens.length - 1]);
-      const filter = new StopFilter(options.stop ?? []);
+      this.#prepare(block, sampleRecord(options), seed, tokens[tokens.length - 1]);
+      const filter = new StopFilter([options.stop ?? []].flat());
       // Until another reason is found, leaving the loop (break, throw, abort) is what ends it.
       if (maxTokens < 1) result.reason = 'length';
       while (result.reason === 'abort') {
@@ -143,12 +163,12 @@ export class LocalSession {
         if (result.reason !== 'abort') break;
         since = performance.now();
         this.#wasm.check('bqw_session_append', this.#handle, id);
-        this.#tokens++;
+        this.#ids.push(id);
         // All of a token at once where an abort is heard without a turn.
-        await this.#run(options, options.aborted ? 0 : 1);
+        await this.#run(ends, aborted ? 0 : 1);
       }
     } catch (error) {
-      failed = !(options.signal?.aborted || options.aborted?.());
+      failed = !(signal?.aborted || aborted?.());
       throw error;
     } finally {
       this.#busy = false;
@@ -159,9 +179,9 @@ export class LocalSession {
     }
   }
 
-  /** The prompt as ids. ARGUMENT, CONTEXT_FULL. @param {string | ArrayLike<number>} prompt @returns {Uint32Array} */
+  /** The prompt as ids. ARGUMENT, CONTEXT_FULL. @param {string | Uint32Array} prompt @returns {Uint32Array} */
   #timeline(prompt) {
-    const tokens = Uint32Array.from(typeof prompt === 'string' ? this.#model.encode(prompt) : prompt);
+    const tokens = typeof prompt === 'string' ? Uint32Array.from(this.#model.encode(prompt)) : prompt;
     if (!tokens.length) throw new BqError('ARGUMENT', 'the prompt has no tokens');
     if (tokens.length > this.#context)
       throw new BqError('CONTEXT_FULL', `${tokens.length} tokens do not fit in a context of ${this.#context}`, {
@@ -176,13 +196,44 @@ export class LocalSession {
       const at = take(tokens.length * 4);
       this.#wasm.u32(at, tokens.length).set(tokens);
       const kept = this.#wasm.out('bqw_session_sync', this.#handle, at, tokens.length);
-      this.#tokens = tokens.length;
+      this.#ids = [...tokens];
       return kept;
     });
   }
 
-  /** Computes until there are logits. @param {GenerateOptions & { aborted?: () => boolean }} options @param {number} slices  at once; 0: all */
-  async #run({ signal, aborted }, slices) {
+  /**
+   * Computes the prompt.
+   * @param {Ends} ends
+   * @param {GenerateOptions['onProgress']} onProgress
+   * @param {number} total  tokens that are to be computed
+   */
+  async #prefill(ends, onProgress, total) {
+    if (!onProgress) return this.#run(ends, 1);
+    const throttle = new Throttle();
+    const tell = (/** @type {number} */ done) => onProgress({ phase: 'prefill', done, total });
+    const slices = () => this.#wasm.call('bqw_session_slices', this.#handle);
+    const before = slices();
+    const all = this.#slicesOf(total);
+    tell(0);
+    await this.#run(ends, 1, () => throttle.run(() => tell(Math.floor((total * Math.min(slices() - before, all)) / (all + 1)))));
+    throttle.stop();
+    tell(total);
+  }
+
+  /** Slices of so many tokens: each is one layer for one batch. @param {number} tokens */
+  #slicesOf(tokens) {
+    const { window, batch } = this.#sizes;
+    const whole = Math.floor(tokens / window) * Math.ceil(window / batch);
+    return this.#model.info.layers * (whole + Math.ceil((tokens % window) / batch));
+  }
+
+  /**
+   * Computes until there are logits.
+   * @param {Ends} ends
+   * @param {number} slices  at once; 0: all
+   * @param {() => void} [onSlices]
+   */
+  async #run({ signal, aborted }, slices, onSlices) {
     const goOn = () => {
       this.#check();
       signal?.throwIfAborted();
@@ -192,6 +243,7 @@ export class LocalSession {
       goOn();
       this.#wasm.aborted = aborted;
       status = this.#model.run(this.#handle, slices);
+      onSlices?.();
       // Nothing is awaited that need not be: each await is a slice's share of what threads wait for.
       const pause = status === WANT_DATA ? this.#model.wait(this.#handle, signal) : this.#pace.pause(aborted && ISOLATED_TURN_MS);
       if (pause) await pause;
@@ -242,7 +294,7 @@ export class LocalSession {
     let { text } = met;
     if (met.stop !== null || ends) [result.reason, result.stop] = ['stop', met.stop ?? id];
     else if (result.ids.length >= maxTokens) result.reason = 'length';
-    else if (this.#tokens >= this.#context) result.reason = 'context';
+    else if (this.length >= this.#context) result.reason = 'context';
     if (result.reason !== 'abort' && met.stop === null) {
       const rest = ends ? { text: '', stop: null } : filter.push(this.#text(block, NONE));
       text += rest.text;

@@ -41,6 +41,24 @@ function rows(wasm, at, layers, byLayer) {
   return [...sums.values()].map(withRate);
 }
 
+/** The traces of several sessions as one. @param {StageTrace[][]} all @returns {StageTrace[]} */
+export function merged(all) {
+  /** @type {Map<string, StageTrace>} */
+  const sums = new Map();
+  for (const row of all.flat()) {
+    const key = `${row.stage} ${row.layer ?? ''}`;
+    const sum = sums.get(key);
+    sums.set(key, sum ? { ...sum, ...added(sum, row) } : row);
+  }
+  return [...sums.values()].map(withRate);
+}
+
+/** @param {StageTrace} a @param {StageTrace} b */
+const added = (a, b) => ({
+  ms: a.ms + b.ms, calls: a.calls + b.calls, weightBytes: a.weightBytes + b.weightBytes, kvBytes: a.kvBytes + b.kvBytes,
+  macs: a.macs + b.macs,
+});
+
 /**
  * What was traced so far, then begins anew or ends.
  * @param {Wasm} wasm

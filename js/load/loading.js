@@ -101,6 +101,7 @@ export class Loading {
     try {
       const { onProgress } = this.#options;
       if (onProgress) this.#meter = new (await onDemand(import('./progress.js'))).Meter(onProgress, this.plan.fileBytes);
+      this.#meter?.at('plan', 0);
       this.#create();
       if (this.#cache) this.#pass = await (await onDemand(import('./cached-load.js'))).sharePrefix(this.#cache, this.#planned, this.#life.signal);
       const prefix = await this.#prefix();

@@ -86,3 +86,6 @@ export function gate() {
   made.promise.catch(() => {});
   return made;
 }
+
+/** For `await using`, where the browser knows it. @type {typeof Symbol.asyncDispose} */
+export const asyncDispose = Symbol.asyncDispose ?? /** @type {any} */ (Symbol.for('Symbol.asyncDispose'));

@@ -4,6 +4,8 @@
  * Aborts are no BqError: they throw the signal's own reason, an AbortError unless the caller chose another.
  */
 
+/** @import { ErrorCode } from './types.js' */
+
 /** Hints for the codes that come from JavaScript; C brings its own with each status, as does storage. */
 const HINTS = {
   NETWORK: 'check the connection, and that the server allows this page to read the file (CORS)',
@@ -18,6 +20,7 @@ const HINTS = {
   NO_SIMD: 'needs WebAssembly SIMD: Chrome or Edge 91, Firefox 89, Safari 16.4, Node 16.4, or newer',
   NO_ENGINE: 'serve build/wasm/*.wasm of the same bq4 version beside its js/ folder, or pass wasmUrl',
   NO_WORKER: 'serve bq4 from the origin of the page, or use createEngine() in a worker of your own',
+  NO_SESSION: 'close a session, wait for a reply to end, or load the model with more sessions',
   NO_CHAT: 'the model has no chat format: use createSession(), or pass { format } to createChat()',
   TRAP: 'the engine met a bug or damaged memory: close the model and load it again',
   CLOSED: 'it was closed: create a new one',
@@ -29,7 +32,7 @@ const HINTS = {
 /** What went wrong, in a form that programs (`code`) and people (`message`, `hint`) can use. */
 export class BqError extends Error {
   /**
-   * @param {string} code  a status of c/core/status.h (FORMAT, NOMEM, …) or a key of HINTS
+   * @param {ErrorCode} code
    * @param {string} message
    * @param {{ offset?: number | null, hint?: string, details?: Record<string, any>, cause?: unknown }} [more]
    */

@@ -1,7 +1,8 @@
 /**
- * A running generation: `for await (const part of generation)`, then `generation.result`. It computes only as
- * it is read. Leaving the loop ends it.
+ * A running generation: `for await (const part of generation)`, then `generation.result`; or `await generation`, which
+ * is its result. It computes only as it is read. Leaving the loop ends it.
  */
+import { asyncDispose } from './async.js';
 import { BqError } from './errors.js';
 
 /** @import { Part, Result } from './types.js' */
@@ -23,7 +24,7 @@ export class Generation {
   }
 
   [Symbol.asyncIterator]() {
-    if (this.#started) throw new BqError('STATE', 'a generation can be read only once', { hint: 'keep its parts, or use done()' });
+    if (this.#started) throw new BqError('STATE', 'a generation can be read only once', { hint: 'keep its parts, or await it' });
     this.#started = true;
     return this.#parts;
   }
@@ -45,5 +46,22 @@ export class Generation {
     if (this.#failure && !this.result) throw this.#failure.error;
     if (this.result) return this.result;
     throw new BqError('STATE', 'the generation was left before it began');
+  }
+
+  /**
+   * `await generation`: its result.
+   * @template [A=Result], [B=never]
+   * @param {((result: Result) => A | PromiseLike<A>) | null} [onDone]
+   * @param {((error: any) => B | PromiseLike<B>) | null} [onFailure]
+   * @returns {Promise<A | B>}
+   */
+  then(onDone, onFailure) {
+    return this.done().then(onDone, onFailure);
+  }
+
+  /** Ends it. */
+  async [asyncDispose]() {
+    this.#started = true;
+    await this.#parts.return();
   }
 }

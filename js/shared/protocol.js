@@ -1,19 +1,21 @@
 /**
  * What page and worker say to each other.
  *
- * The page calls: `{ id, op, on, args, … }`. The worker answers each call with events, as many as it likes, and
- * one end: `{ id, event }`, then `{ id, ok }` or `{ id, error }`. `on` is the number of a model or session.
- * Parts of a generation are paid for with credits, so that a page that reads slowly slows the worker down.
+ * The page calls: `{ id, on, method, args, options, … }`. The worker answers each call with as many `{ id, part }` and
+ * `{ id, progress }` as it likes, with `{ id, made }` where an object comes of it, and one end: `{ id, ok }` or
+ * `{ id, error }`. `on` is the number of an object, 0 the engine. `{ id, abort }` ends a call.
+ * Parts of a generation are paid for with credits, `{ id, credit }`, so that a page that reads slowly slows the worker
+ * down.
  */
 
 /** Raised with every change of the messages: page and worker may come from different caches. */
-export const PROTOCOL = 3;
+export const PROTOCOL = 4;
 
 /** Parts that the worker may be ahead of the reader. */
 export const CREDITS = 8;
 
 /**
- * Hears the other side, be it a Web Worker, its inside, or Node's threads.
+ * Hears the other side, be it a Web Worker, its inside, one of Node's threads, or one end of a MessageChannel.
  * @param {any} port
  * @param {(message: any) => void} onMessage
  * @param {(why: string) => void} onFailure
@@ -23,8 +25,10 @@ export function listen(port, onMessage, onFailure) {
     port.on('message', onMessage);
     port.on('error', (/** @type {Error} */ e) => onFailure(e.message));
     port.on('exit', () => onFailure('it ended'));
+    port.on('close', () => onFailure('it was closed'));
   } else {
     port.onmessage = (/** @type {MessageEvent} */ e) => onMessage(e.data);
     port.onerror = port.onmessageerror = (/** @type {any} */ e) => onFailure(e.message ?? 'its script could not be loaded');
+    port.onclose = () => onFailure('it was closed'); // of a MessagePort, where browsers tell
   }
 }

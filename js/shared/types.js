@@ -5,8 +5,15 @@
 /** @typedef {import('../sources/types.js').SourceOptions} SourceOptions */
 /** @typedef {import('./generation.js').Generation} Generation */
 /** @typedef {import('../chat/chat.js').Chat} Chat */
+/** @typedef {import('../chat/completion.js').Completion} Completion */
 /** @typedef {import('../store/types.js').StoreOptions} StoreOptions */
 
+/**
+ * What went wrong: docs/API.md has a row for each. The second line are statuses of c/core/status.h, the third is of storage and files.
+ * @typedef {'NO_SIMD' | 'NO_ENGINE' | 'NO_WORKER' | 'NETWORK' | 'HTTP_STATUS' | 'EXPIRED' | 'READ' | 'NOT_A_MODEL' | 'CHANGED' | 'NO_CHAT' | 'TRAP' | 'CLOSED'
+ *   | 'NOMEM' | 'ARGUMENT' | 'STATE' | 'FORMAT' | 'TRUNCATED' | 'CHECKSUM' | 'UNSUPPORTED' | 'SHAPE' | 'CONTEXT_FULL' | 'INTEGRITY' | 'NO_SESSION' | 'NO_TOKEN'
+ *   | 'STORAGE' | 'QUOTA' | 'IN_USE' | 'WRITE'} ErrorCode
+ */
 
 /**
  * @typedef {object} EngineOptions
@@ -45,7 +52,7 @@
  * @property {'f32' | 'f16' | 'i8'} [kv]  type of the KV cache; default f32
  * @property {number} [window]    tokens whose hidden states prefill keeps at once; default 256
  * @property {number} [batch]     tokens per matrix product in prefill; default 32
- * @property {AbortSignal} [signal]
+ * @property {AbortSignal} [signal]    ends the load, also one with `streaming` that has resolved
  * @property {(progress: Progress) => void} [onProgress]
  * @property {number} [budget]    bytes of memory that the model may take; `load` gives up sessions, then context, then
  *   the precision of the KV cache to stay within it, then keeps only some of the weights in memory and reads the
@@ -173,7 +180,7 @@
  * How turns are wrapped: the CHAT section of docs/FORMAT.md.
  * @typedef {object} ChatFormat
  * @property {Record<string, { before: string, after: string }>} roles
- * @property {string[]} [stop]
+ * @property {string | string[]} [stop]
  * @property {boolean} [bos]
  */
 
@@ -201,9 +208,19 @@
  * @property {number} [repeatPenalty]  above 1: recent tokens become less likely; default 1, off
  * @property {number} [repeatLast]     how many recent tokens; default 64
  * @property {number} [seed]           integer up to 2^53; default: random, see the result
- * @property {string[]} [stop]         texts that end the generation; they are not part of its text
+ * @property {string | string[]} [stop]  texts that end the generation; they are not part of its text
  * @property {number[]} [stopTokens]   tokens that end it, besides the model's own
  * @property {AbortSignal} [signal]    ends it with the signal's reason; what was computed stays in the KV cache
+ * @property {(progress: PrefillProgress) => void} [onProgress]  while the prompt is computed
+ */
+
+/** @typedef {GenerateOptions & { format?: ChatFormat }} CompleteOptions  `format`: instead of the model's own */
+
+/**
+ * @typedef {object} PrefillProgress
+ * @property {'prefill'} phase
+ * @property {number} done   tokens of the prompt that have been computed, about
+ * @property {number} total  tokens that must be: what the KV cache holds is not counted
  */
 
 /**
@@ -270,7 +287,11 @@
  */
 
 /**
- * @typedef {object} Session
+ * @typedef {Closable & SessionMethods} Session
+ */
+
+/**
+ * @typedef {object} SessionMethods
  * @property {(prompt: string | ArrayLike<number>, options?: GenerateOptions) => Generation} generate  a text (BOS is
  *   added as the tokenizer does) or the whole timeline as ids; what it shares with the last one is not computed again
  * @property {() => Promise<SessionStats>} stats
@@ -280,7 +301,11 @@
  */
 
 /**
- * @typedef {object} Model
+ * @typedef {Closable & ModelMethods} Model
+ */
+
+/**
+ * @typedef {object} ModelMethods
  * @property {ModelInfo} info
  * @property {Promise<void>} loaded  settles when all bytes are in place
  * @property {() => Promise<void>} pause   asks for no more bytes of a model that is loading
@@ -290,25 +315,79 @@
  * @property {(text: string) => Promise<number | null>} tokenId  the token with exactly this text, special ones included
  * @property {(options?: SessionOptions) => Promise<Session>} createSession  options: default those of `load`
  * @property {(options?: ChatOptions) => Promise<Chat>} createChat
+ * @property {(messages: MessageLike[], options?: CompleteOptions) => Completion} complete  a reply, in the shape of
+ *   OpenAI's chat completions
+ * @property {(messages: MessageLike[], options?: CompleteOptions) => Generation} reply  the same, token by token
+ * @property {(messages: MessageLike[], options?: { format?: ChatFormat }) => Promise<number>} countTokens  of the prompt that
+ *   these messages make
+ * @property {(options?: TraceOptions) => Promise<StageTrace[]>} trace  of the sessions that replies are computed in
  * @property {() => Promise<MemoryInfo>} memory
  * @property {() => Promise<void>} close
  */
+
+/** A text, or its parts. @typedef {string | (string | { type: 'text', text: string })[]} Content */
 
 /**
  * @typedef {object} Message
  * @property {string} role  "system", "user" or "assistant"
  * @property {string} content
+ * @property {number[]} [tokens]  of a reply as it was generated: what was computed of it needn't be again
  */
 
-/** @typedef {SessionOptions & { system?: string, messages?: Message[], format?: ChatFormat }} ChatOptions */
+/** @typedef {Omit<Message, 'content'> & { content: Content }} MessageLike */
+
+/** @typedef {{ system?: Content, messages?: MessageLike[], format?: ChatFormat }} ChatOptions */
 
 /**
- * @typedef {object} Engine
+ * @typedef {object} ChatStats
+ * @property {number} tokens   of the conversation that have been computed
+ * @property {number} context  how many fit
+ */
+
+/**
+ * @typedef {object} Usage
+ * @property {number} prompt_tokens
+ * @property {number} completion_tokens
+ * @property {number} total_tokens
+ * @property {{ cached_tokens: number }} prompt_tokens_details
+ */
+
+/**
+ * A piece of a reply in OpenAI's shape; the last has `usage` and a `finish_reason`.
+ * @typedef {object} ChatCompletionChunk
+ * @property {string} id
+ * @property {'chat.completion.chunk'} object
+ * @property {number} created  seconds since 1970
+ * @property {string} model
+ * @property {{ index: number, delta: { role?: 'assistant', content?: string }, finish_reason: 'stop' | 'length' | null }[]} choices
+ * @property {Usage} [usage]
+ */
+
+/**
+ * A whole reply in OpenAI's shape.
+ * @typedef {object} ChatCompletion
+ * @property {string} id
+ * @property {'chat.completion'} object
+ * @property {number} created  seconds since 1970
+ * @property {string} model
+ * @property {{ index: number, message: { role: 'assistant', content: string }, finish_reason: 'stop' | 'length' }[]} choices
+ * @property {Usage} usage
+ */
+
+/**
+ * @typedef {Closable & EngineMethods} Engine
+ */
+
+/**
+ * @typedef {object} EngineMethods
  * @property {EngineInfo} info
  * @property {EngineStore | null} store  null without a `cache`
  * @property {(source: SourceLike, options?: LoadOptions) => Promise<Plan>} plan
  * @property {(source: SourceLike, options?: LoadOptions) => Promise<Model>} load
+ * @property {() => Promise<MessagePort>} openPort  another way to this engine, for `connectEngine` wherever it is posted to
  * @property {() => Promise<void>} close
  */
+
+/** What `await using` closes. @typedef {{ [Symbol.asyncDispose]: () => Promise<void> }} Closable */
 
 export {};

@@ -179,7 +179,7 @@ export class Wasm {
     const at = this.call('bqw_error');
     const { status: recorded, offset } = this.read('bqw_error_record', at);
     const detail = recorded === status ? this.text(at + structs.bqw_error_record.fields[3].offset) : '';
-    const code = this.text(this.call('bqw_status_name', status));
+    const code = /** @type {import('../shared/types.js').ErrorCode} */ (this.text(this.call('bqw_status_name', status)));
     const hint = this.text(this.call('bqw_status_hint', status));
     return new BqError(code, detail || `${name} failed`, { offset: recorded === status && offset >= 0 ? offset : null, hint });
   }

@@ -126,6 +126,76 @@ for (const [name, create] of /** @type {const} */ ([['chat in this thread', crea
         assert.ok(next.timings.reusedTokens >= run.result.timings.promptTokens);
       }));
 
+    test('abort before the first token leaves no empty reply', () =>
+      chatting(async (chat) => {
+        const controller = new AbortController();
+        const onProgress = () => controller.abort();
+        const run = chat.send('Hello', { ...GREEDY, signal: controller.signal, onProgress });
+        await assert.rejects(run.done(), { name: 'AbortError' });
+        assert.deepEqual(run.result?.ids, []);
+        assert.deepEqual(chat.messages, [{ role: 'user', content: 'Hello' }]);
+      }));
+
+    test('what is said may be parts or messages; what cannot be read is refused', () =>
+      chatting(async (chat) => {
+        const any = (said) => /** @type {any} */ (said);
+        await chat.send([{ type: 'text', text: 'one ' }, { type: 'text', text: 'two' }], { maxTokens: 1 });
+        await chat.send([{ role: 'system', content: 'S' }, { role: 'user', content: ['three'] }], { maxTokens: 1 });
+        assert.deepEqual(chat.messages.filter(({ role }) => role !== 'assistant').map(({ content }) => content), ['one two', 'S', 'three']);
+        const { length } = chat.messages;
+        const refused = (said, pattern) => assert.rejects(chat.send(any(said)).done(), (/** @type {any} */ e) => e.code === 'ARGUMENT' && pattern.test(e.message));
+        await refused(undefined, /content is undefined, not a text/);
+        await refused([{ type: 'image_url', image_url: {} }], /"image_url" can't be read/);
+        await refused([{ role: 'user', contents: 'x' }], /message knows no "contents": did you mean "content"/);
+        await refused([{ role: 'bot', content: 'x' }], /no role "bot"/);
+        assert.equal(chat.messages.length, length);
+        assert.throws(() => any(chat.messages).push({ role: 'user', content: 'x' }), TypeError);
+      }));
+
+    test('complete: OpenAI chunks with usage and the reason at the end, or the whole', async () => {
+      const messages = [{ role: 'system', content: 'S' }, { role: 'user', content: 'Hello' }];
+      const chunks = [];
+      const completion = model.complete(messages, { ...GREEDY, maxTokens: 12 });
+      for await (const chunk of completion) chunks.push(chunk);
+      const { id, created } = chunks[0];
+      assert.equal(chunks[0].choices[0].delta.role, 'assistant');
+      for (const chunk of chunks) assert.deepEqual([chunk.id, chunk.created, chunk.object, chunk.model], [id, created, 'chat.completion.chunk', 'tiny']);
+      const { usage, choices } = chunks.at(-1);
+      assert.deepEqual(choices, [{ index: 0, delta: {}, finish_reason: 'length' }]);
+      assert.deepEqual([usage?.completion_tokens, usage?.total_tokens], [12, (await model.countTokens(messages)) + 12]);
+      const text = chunks.map((chunk) => chunk.choices[0].delta.content ?? '').join('');
+      assert.equal(text, completion.result?.text);
+      const whole = await model.complete(messages, { ...GREEDY, maxTokens: 12 });
+      assert.deepEqual(whole.choices, [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'length' }]);
+      assert.equal(whole.usage.prompt_tokens_details.cached_tokens, whole.usage.prompt_tokens - 1, 'the session that knows the prompt was taken');
+      await assert.rejects(model.complete([]).done(), { code: 'ARGUMENT' });
+    });
+
+    test('more chats than sessions: they share them, and each computes again what another displaced', async () => {
+      const few = await engine.load(fromBytes(await tinyModel()));
+      const [a, b] = [await few.createChat(), await few.createChat({ system: 'Other' })];
+      const one = await a.send('One', { ...GREEDY, maxTokens: 5 });
+      await b.send('Two', { ...GREEDY, maxTokens: 5 });
+      assert.deepEqual((await a.regenerate({ ...GREEDY, maxTokens: 5 })).ids, one.ids);
+      const session = await few.createSession(); // an idle one makes room
+      await assert.rejects(b.send('Three').done(), { code: 'NO_SESSION' });
+      await session.close();
+      await b.send('Three', { maxTokens: 1 });
+      const [first, second] = [a.send('x', GREEDY), b.send('y', GREEDY)].map((run) => run[Symbol.asyncIterator]());
+      await first.next();
+      await assert.rejects(second.next(), { code: 'NO_SESSION' });
+      await first.return?.();
+      await few.close();
+    });
+
+    test('two conversations that take turns keep their sessions', async () => {
+      const [a, b] = [await model.createChat({ system: 'A' }), await model.createChat({ system: 'Quite another' })];
+      for (const chat of [a, b, a, b]) {
+        const { timings } = await chat.send('Go on', { ...GREEDY, maxTokens: 3 });
+        if (chat.messages.length > 3) assert.ok(timings.reusedTokens > timings.promptTokens / 3, JSON.stringify(timings));
+      }
+    });
+
     test('context full: numbers, and nothing of the conversation or the message is lost', () =>
       chatting(async (chat) => {
         await chat.send('Hello', { ...GREEDY, maxTokens: 4 }).done();

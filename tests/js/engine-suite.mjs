@@ -71,7 +71,7 @@ export function engineSuite(name, create) {
       const sessions = await Promise.all([1, 2, 3].map(() => model.createSession()));
       const long = Array.from({ length: 199 }, (_, i) => BYTE + (i % 256));
       for (const session of sessions) assert.equal((await session.generate(long, GREEDY).done()).reason, 'context');
-      await assert.rejects(model.createSession(), { code: 'NOMEM' });
+      await assert.rejects(model.createSession(), { code: 'NO_SESSION' });
       const { used, peak, heap } = await model.memory();
       assert.ok(used <= peak && peak <= heap, `${used} ${peak} ${heap}`);
       await model.close();
@@ -302,13 +302,56 @@ export function engineSuite(name, create) {
         await code(load({ context: 1.5 }), 'ARGUMENT');
         await code(load({ sessions: 0 }), 'ARGUMENT');
         await code(load({ kv: /** @type {any} */ ('q9') }), 'ARGUMENT');
-        await code(model.createSession(), 'NOMEM');
+        await code(model.createSession(), 'NO_SESSION');
         const first = session.generate(PROMPT, GREEDY)[Symbol.asyncIterator]();
         await first.next();
         await code(session.generate(PROMPT).done(), 'STATE');
         await first.return?.();
         const ok = await session.generate(PROMPT, { maxTokens: 2 }).done();
         assert.equal(ok.ids.length, 2);
+      }));
+
+    test('options: unknown ones are refused with the nearest known one, values by kind and range', () =>
+      withSession(async (session, model) => {
+        const refused = (promise, pattern) =>
+          assert.rejects(async () => promise, (/** @type {any} */ e) => e.code === 'ARGUMENT' && pattern.test(e.message) && e.hint !== '');
+        const any = (options) => /** @type {any} */ (options);
+        await refused(session.generate(PROMPT, any({ max_tokens: 2 })).done(), /generate knows no "max_tokens".*"maxTokens"/);
+        await refused(session.generate(PROMPT, any({ top_k: 2 })).done(), /"topK"/);
+        await refused(session.generate(PROMPT, { topP: 5 }).done(), /topP is 5, not a number from 0 to 1/);
+        await refused(session.generate(PROMPT, { seed: 0.5 }).done(), /seed is 0\.5, not a whole number/);
+        await refused(session.generate(PROMPT, any({ stop: [7] })).done(), /stop is \[7\], not a text or a list of texts/);
+        await refused(session.generate(PROMPT, any('fast')).done(), /last argument of generate is "fast"/);
+        await refused(session.generate(any(undefined)).done(), /list of tokens/);
+        await refused(model.tokenize(any(undefined)), /not a text/);
+        await refused(model.tokenize('x', any({ parse_special: true })), /"parseSpecial"/);
+        await refused(model.createSession(any({ contxt: 5 })), /"context"/);
+        await refused(model.createChat(any({ message: [] })), /"messages"/);
+        await refused(load(any({ contextSize: 5 })), /load knows no "contextSize".*"context"/);
+        await refused(load(any({ streaming: 'yes' })), /streaming is "yes", not true or false/);
+        await refused(engine.plan(fromBytes(file), any({ kvCache: 'i8' })), /plan knows no "kvCache"/);
+        await refused(create(any({ thread: 1 })), /"thread": did you mean "threads"/);
+        assert.equal((await session.generate(PROMPT, { maxTokens: 2, topK: undefined })).ids.length, 2, 'undefined is not given');
+      }));
+
+    test('stop may be one text', () =>
+      withSession(async (session) => {
+        const free = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30 });
+        const middle = free.text.slice(5, 9);
+        assert.equal((await session.generate(PROMPT, { ...GREEDY, stop: middle })).stop, middle);
+      }));
+
+    test('a prompt tells how far it is, in tokens', () =>
+      withSession(async (session, model) => {
+        const seen = [];
+        const ids = await model.tokenize('x'.repeat(150));
+        await session.generate(ids, { maxTokens: 0, onProgress: (p) => seen.push(p) });
+        assert.deepEqual(seen[0], { phase: 'prefill', done: 0, total: ids.length });
+        assert.deepEqual(seen.at(-1), { phase: 'prefill', done: ids.length, total: ids.length });
+        assert.deepEqual(seen.map((p) => p.done), seen.map((p) => p.done).sort((a, b) => a - b));
+        const more = [];
+        await session.generate([...ids, BYTE, BYTE], { maxTokens: 0, onProgress: (p) => more.push(p) });
+        assert.equal(more[0].total, 2, 'only what is new');
       }));
 
     test('close: twice is fine, what is closed says so, a parent closes its children', async () => {
@@ -383,7 +426,7 @@ export function engineSuite(name, create) {
       for (const [source, phase] of [[fromUrl(server.url), 'download'], [fromBytes(file), 'load']]) {
         const seen = [];
         const model = await engine.load(source, { onProgress: (p) => seen.push(p) });
-        assert.equal(seen[0].phase, 'plan');
+        assert.deepEqual([seen[0].phase, seen[0].total], ['plan', file.length]);
         assert.ok(seen.some((p) => p.phase === phase));
         const { rate, ...last } = seen.at(-1);
         assert.deepEqual(last, { phase: 'ready', loaded: file.length, total: file.length, secondsLeft: 0, cacheProblem: '' });
@@ -432,6 +475,14 @@ export function engineSuite(name, create) {
       controller.abort();
       await ended;
       await server.close();
+    });
+
+    test('an option that is a function is refused by its name, and nothing is left of the call', async () => {
+      await withSession(async (session) => {
+        const onToken = /** @type {any} */ ({ onToken: () => {} });
+        await assert.rejects(session.generate(PROMPT, onToken).done(), (/** @type {any} */ e) => e.code === 'ARGUMENT' && /onToken/.test(e.message));
+        assert.equal((await session.generate(PROMPT, { maxTokens: 2 }).done()).ids.length, 2);
+      });
     });
 
     test('done() of a generation that failed says why, as often as it is asked', () =>

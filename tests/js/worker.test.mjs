@@ -1,11 +1,15 @@
 // What only the worker engine has: credits, aborts across threads, failing workers.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
-import { createWorkerEngine, fromBytes } from '../../js/index.js';
+import { createEngine } from '../../js/engine.js';
+import { LocalModel } from '../../js/engine/model.js';
+import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { CREDITS } from '../../js/shared/protocol.js';
 import { tinyModel } from './fixture.mjs';
-import { soon } from './soon.mjs';
+import { soon, until as reached } from './soon.mjs';
 
 // Heavy enough that a thousand slices take a while.
 const BIG = { hidden: 128, layers: 6, heads: 4, ffn: 384, context: 1024 };
@@ -116,7 +120,7 @@ test('a worker that cannot start, or ends, is an error of every call', async () 
 
 test('the worker refuses a page of another version', async () => {
   const worker = new Worker(new URL('../../js/worker.js', import.meta.url));
-  worker.postMessage({ id: 1, op: 'open', args: [{ protocol: 0, options: {} }] });
+  worker.postMessage({ id: 1, on: 0, method: 'open', args: [{ protocol: 0, options: {} }] });
   const reply = await new Promise((resolve) => worker.once('message', resolve));
   assert.equal(reply.error.code, 'NO_WORKER');
   await worker.terminate();
@@ -152,4 +156,81 @@ test('a call that cannot be posted leaves nothing that fails later', async () =>
   await new Promise((resolve) => setImmediate(resolve));
   process.off('unhandledRejection', listener);
   assert.deepEqual(late, []);
+});
+
+/** Objects that the garbage collector is asked for. */
+function watched() {
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc');
+  /** @type {WeakRef<object>[]} */
+  const refs = [];
+  const gone = () => {
+    gc();
+    return refs.every((ref) => !ref.deref());
+  };
+  return { watch: (object) => refs.push(new WeakRef(object)), gone };
+}
+
+test('closing a model, or a port, leaves nothing of what was below it', async (t) => {
+  const engine = await createEngine({ threads: 1 });
+  t.after(() => engine.close());
+  const { watch, gone } = watched();
+  const { createSession } = Object.getOwnPropertyDescriptors(LocalModel.prototype);
+  assert.equal(createSession, undefined, 'it is a field: watched through what the engine makes');
+  const { load } = engine;
+  engine.load = async (...args) => {
+    const model = await load(...args);
+    watch(model);
+    const create = model.createSession;
+    model.createSession = async (...options) => {
+      const session = await create(...options);
+      watch(session);
+      return session;
+    };
+    return model;
+  };
+  const bytes = await tinyModel();
+  const far = await connectEngine(await engine.openPort());
+  const model = await far.load(fromBytes(bytes), { sessions: 3 });
+  const sessions = [await model.createSession(), await model.createSession()];
+  await model.close();
+  await reached(gone, 'the sessions of a closed model to be collected');
+  await assert.rejects(sessions[0].stats(), { code: 'CLOSED' });
+
+  const second = await far.load(fromBytes(bytes));
+  await second.createSession();
+  await far.close();
+  await reached(gone, 'what a closed port had made to be collected');
+  await assert.rejects(second.tokenize('x'), { code: 'CLOSED' });
+  await (await engine.load(fromBytes(bytes))).close(); // the engine itself goes on
+});
+
+test('a port serves another thread; an engine over it owns only what it made', async (t) => {
+  const engine = await createWorkerEngine({ threads: 1 });
+  t.after(() => engine.close());
+  const mine = await engine.load(fromBytes(await tinyModel()));
+  const other = new Worker(new URL('./port-worker.mjs', import.meta.url));
+  const port = await engine.openPort();
+  const answer = new Promise((resolve) => other.once('message', resolve));
+  other.postMessage(port, [/** @type {any} */ (port)]);
+  const theirs = await soon(answer, 'the reply that the other thread got');
+  const own = await mine.complete([{ role: 'user', content: 'Hello' }], { temperature: 0, maxTokens: 8 });
+  assert.deepEqual(theirs, own.choices);
+  await other.terminate();
+});
+
+test('a message of a chat is one call to the worker', async (t) => {
+  const engine = await createWorkerEngine({ threads: 1 });
+  t.after(() => engine.close());
+  const model = await engine.load(fromBytes(await tinyModel({ config: { context: 4096 } })), { context: 2048 });
+  const calls = [];
+  const { postMessage } = Worker.prototype;
+  t.after(() => (Worker.prototype.postMessage = postMessage));
+  Worker.prototype.postMessage = function (message, ...rest) {
+    if (message.method) calls.push(message.method);
+    return postMessage.call(this, message, ...rest);
+  };
+  const chat = await model.createChat({ system: 'Be kind' });
+  for (let turn = 0; turn < 20; turn++) await chat.send(`Message ${turn}`, { temperature: 0, maxTokens: 3 });
+  assert.deepEqual(calls, ['countTokens', ...Array(20).fill('reply')]);
 });

@@ -1,0 +1,140 @@
+/** The engine's side of a port: calls are looked up in the table, and what they make is kept until it is closed. */
+import { BqError, packError, unpackError } from '../shared/errors.js';
+import { CREDITS, listen, PROTOCOL } from '../shared/protocol.js';
+import { OPTIONS } from '../shared/options.js';
+import { TABLE } from './table.js';
+
+/** @import { Engine } from '../shared/types.js' */
+
+/**
+ * Where a port's engine is from.
+ * @typedef {object} Root
+ * @property {(options: any, onThreads: () => void) => Promise<Engine>} open
+ * @property {(engine: Engine) => Promise<void>} close  when the port is
+ */
+/** A call under way, and the object that it works for. @typedef {{ on: number | string, controller: AbortController, credits: number, wake: () => void }} Call */
+/** An object of a port, and the one it belongs to. @typedef {{ kind: string, object: any, parent: number | string | null }} Node */
+
+const CLOSED = 'the model or session was closed';
+
+/**
+ * Answers the calls that come over a port. Each port owns what it has made, as a tree.
+ * @param {any} port
+ * @param {Root} root
+ */
+export function serve(port, root) {
+  /** @type {Map<number | string, Node>} */
+  const nodes = new Map();
+  /** @type {Map<number, Call>} */
+  const calls = new Map();
+  let last = 0;
+  let over = false;
+
+  /** @param {any} first @param {number} id */
+  async function open({ protocol, options }, id) {
+    if (protocol !== PROTOCOL)
+      throw new BqError('NO_WORKER', `the worker speaks version ${PROTOCOL}, the page ${protocol}`, { hint: 'empty the cache and load the page again' });
+    const { signal } = /** @type {Call} */ (calls.get(id)).controller;
+    const engine = await root.open({ ...options, signal }, () => port.postMessage({ id, progress: 'threads' }));
+    const { info, store } = engine;
+    nodes.set(0, { kind: 'engine', object: engine, parent: null });
+    if (store) nodes.set('store', { kind: 'store', object: store, parent: 0 });
+    return { info, store: store && { backend: store.backend, reason: store.reason } };
+  }
+
+  /** Forgets an object and all below it. @param {number | string} on */
+  function drop(on) {
+    nodes.delete(on);
+    for (const call of calls.values()) {
+      if (call.on !== on) continue;
+      call.credits = Infinity; // a generation that waits for its reader sees that it is closed
+      call.wake();
+    }
+    for (const [child, { parent }] of nodes) if (parent === on) drop(child);
+  }
+
+  /** The end of an object, of the whole port if it is the engine. @param {number | string} on @param {Node} node */
+  async function close(on, { object }) {
+    if (on === 0) return end(object);
+    drop(on);
+    await object.close();
+  }
+
+  /** @param {Engine} [engine] */
+  async function end(engine) {
+    over = true;
+    const models = [...nodes.values()].filter(({ kind }) => kind === 'model');
+    nodes.clear();
+    for (const call of calls.values()) {
+      call.controller.abort(new BqError('CLOSED', 'the engine was closed'));
+      call.wake();
+    }
+    await Promise.all(models.map(({ object }) => object.close()));
+    if (engine) await root.close(engine);
+  }
+
+  /** @param {any} request @param {Call} call @returns {Promise<any>} */
+  async function answer({ id, on, method, args = [], options, flag, progress }, call) {
+    if (method === 'open') return open(args[0], id);
+    const node = nodes.get(on);
+    if (!node) throw new BqError('CLOSED', CLOSED);
+    const row = Object.hasOwn(TABLE[node.kind], method) ? TABLE[node.kind][method] : null;
+    if (!row) throw new BqError('ARGUMENT', `a ${node.kind} knows no "${method}"`);
+    if (method === 'close') return close(on, node);
+    const { signal } = call.controller;
+    const onProgress = (/** @type {object} */ event) => port.postMessage({ id, progress: event });
+    const known = row.options ? OPTIONS[row.options] : {};
+    const whole = { ...options, ...('signal' in known && { signal }), ...(progress && { onProgress }) };
+    const given = row.options ? [...args, whole] : args;
+    if (row.stream) return stream(id, node.object[method](...given, flag ? () => Number(Atomics.load(flag, 0)) === 1 : undefined), call);
+    const result = await node.object[method](...given);
+    if (!row.makes) return result;
+    if (over) {
+      await result.close();
+      throw new BqError('CLOSED', CLOSED);
+    }
+    nodes.set(++last, { kind: row.makes, object: result, parent: on });
+    call.on = last;
+    port.postMessage({ id, made: { on: last, info: result.info } });
+    await result.loaded;
+    return undefined;
+  }
+
+  /** @param {number} id @param {import('../shared/generation.js').Generation} run @param {Call} call */
+  async function stream(id, run, call) {
+    try {
+      for await (const part of run) {
+        port.postMessage({ id, part });
+        if (--call.credits === 0) await new Promise((resolve) => (call.wake = () => resolve(undefined)));
+      }
+    } catch (error) {
+      if (!run.result) throw error;
+    }
+    return run.result;
+  }
+
+  listen(
+    port,
+    async (request) => {
+      const known = calls.get(request.id);
+      if (request.abort) {
+        known?.controller.abort(unpackError(request.abort));
+        return known?.wake();
+      }
+      if (request.credit) {
+        if (known && (known.credits += request.credit) > 0) known.wake();
+        return;
+      }
+      const call = { on: request.on, controller: new AbortController(), credits: CREDITS, wake: () => {} };
+      calls.set(request.id, call);
+      try {
+        const ok = await answer(request, call);
+        port.postMessage({ id: request.id, ok }, ok instanceof MessagePort ? [ok] : []);
+      } catch (error) {
+        port.postMessage({ id: request.id, error: packError(error) });
+      }
+      calls.delete(request.id);
+    },
+    () => over || end(nodes.get(0)?.object).catch(() => {}),
+  );
+}

@@ -1,0 +1,79 @@
+/**
+ * The border between a page and its engine, as a table: which methods an object has, what they take, and what comes of
+ * them. The proxies of a page (remote.js) and the dispatch beside the engine (serve.js) are both made from it.
+ */
+import { messagesOf } from '../chat/messages.js';
+import { checkOptions, OPTIONS, wrong } from '../shared/options.js';
+import { toSource } from '../sources/index.js';
+
+/**
+ * @typedef {object} Row
+ * @property {((value: any) => any)[]} [args]  each checks an argument and makes it fit to be posted
+ * @property {keyof typeof OPTIONS} [options]  of the last argument. With `signal` it can be aborted, with `onProgress` tells how far it is
+ * @property {boolean} [stream]   parts come, as fast as they are read, before the result
+ * @property {string} [makes]     kind of the object that comes of it, which belongs to the one that was asked
+ */
+
+/** @param {unknown} value */
+function text(value) {
+  if (typeof value === 'string') return value;
+  throw wrong('the text', value, 'a text');
+}
+
+/** @param {any} value */
+function ids(value) {
+  if (value && typeof value === 'object' && 'length' in value) return Uint32Array.from(value);
+  throw wrong('the list of tokens', value, 'a list of numbers');
+}
+
+/** @param {any} value */
+const prompt = (value) => (typeof value === 'string' ? value : ids(value));
+/** @param {unknown} value */
+const flag = (value = true) => Boolean(value);
+
+/** @type {Record<string, Record<string, Row>>} */
+export const TABLE = {
+  engine: {
+    plan: { args: [toSource], options: 'plan' },
+    load: { args: [toSource], options: 'load', makes: 'model' },
+    openPort: {},
+    close: {},
+  },
+  store: {
+    list: {},
+    usage: {},
+    delete: { args: [text] },
+    pin: { args: [text, flag] },
+    clear: {},
+  },
+  model: {
+    tokenize: { args: [text], options: 'tokenize' },
+    detokenize: { args: [ids] },
+    tokenId: { args: [text] },
+    memory: {},
+    pause: {},
+    resume: {},
+    createSession: { options: 'createSession', makes: 'session' },
+    countTokens: { args: [messagesOf], options: 'countTokens' },
+    reply: { args: [messagesOf], options: 'complete', stream: true },
+    trace: { options: 'trace' },
+    close: {},
+  },
+  session: {
+    generate: { args: [prompt], options: 'generate', stream: true },
+    stats: {},
+    trace: { options: 'trace' },
+    close: {},
+  },
+};
+
+/**
+ * What a call was given, checked. ARGUMENT.
+ * @param {Row} row
+ * @param {any[]} given
+ * @returns {{ args: any[], options: Record<string, any>, signal?: AbortSignal, onProgress?: (event: any) => void }}
+ */
+export function checkCall({ args = [], options }, given) {
+  const { signal, onProgress, ...rest } = /** @type {any} */ (options ? checkOptions(options, given[args.length]) : {});
+  return { args: args.map((check, i) => check(given[i])), options: rest, signal, onProgress };
+}

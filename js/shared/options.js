@@ -1,0 +1,118 @@
+/**
+ * The options of every public call, by name: unknown ones are refused with the nearest known one, others by kind and range.
+ * Both sides of a port check with these, so that a call that can't succeed is never made.
+ */
+import { BqError } from './errors.js';
+
+/** Says what a value should have been; '' where it is fine. @typedef {(value: any) => string} Check */
+/** @typedef {Record<string, Check>} Options */
+
+/** @param {string} what @param {(value: any) => boolean} is @returns {Check} */
+const kind = (what, is) => (value) => (is(value) ? '' : what);
+
+/** @param {number} least @param {number} [most] */
+const number = (least, most = Infinity) =>
+  kind(most < Infinity ? `a number from ${least} to ${most}` : `a number of at least ${least}`,
+    (v) => typeof v === 'number' && v >= least && v <= most);
+/** @param {number} least @param {number} [most] */
+const whole = (least, most = 2 ** 32 - 1) =>
+  kind(`a whole number from ${least} to ${most}`, (v) => Number.isInteger(v) && v >= least && v <= most);
+/** @param {string[]} names */
+const oneOf = (...names) => kind(`one of ${names.join(', ')}`, (v) => names.includes(v));
+
+const any = () => '';
+const flag = kind('true or false', (v) => typeof v === 'boolean');
+const text = kind('a text', (v) => typeof v === 'string');
+const signal = kind('an AbortSignal', (v) => typeof v?.throwIfAborted === 'function');
+const callback = kind('a function', (v) => typeof v === 'function');
+const bytes = kind('a number of bytes', (v) => v > 0);
+const address = kind('an address', (v) => typeof v === 'string' || v instanceof URL);
+const texts = kind('a text or a list of texts', (v) => [v].flat().every((t) => typeof t === 'string'));
+const ids = kind('a list of tokens', (v) => Array.isArray(v) && v.every((id) => Number.isInteger(id) && id >= 0));
+const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || (Number.isInteger(v) && v >= 1 && v <= 32));
+const object = kind('an object', (v) => typeof v === 'object' && v !== null && !Array.isArray(v));
+
+const SESSION = {
+  context: whole(1), window: whole(1), batch: whole(1), kv: oneOf('f32', 'f16', 'i8'),
+};
+const GENERATE = {
+  maxTokens: number(0), temperature: number(0), topK: whole(0), topP: number(0, 1), minP: number(0, 1),
+  repeatPenalty: number(0), repeatLast: whole(0), seed: whole(0, 2 ** 53), stop: texts, stopTokens: ids,
+  signal, onProgress: callback,
+};
+const ENGINE = {
+  variant: oneOf('relaxed', 'simd128'), wasmUrl: any, threads, threadUrl: address, signal, cache: any,
+};
+const LOAD = {
+  ...SESSION, sessions: whole(1, 63), signal, onProgress: callback, budget: bytes, integrity: text, streaming: flag,
+};
+
+/** By the call, or the thing, that they belong to. @satisfies {Record<string, Options>} */
+export const OPTIONS = {
+  createEngine: ENGINE,
+  createWorkerEngine: { ...ENGINE, worker: any },
+  connectEngine: { signal },
+  plan: LOAD,
+  load: LOAD,
+  tokenize: { addSpecial: flag, parseSpecial: flag },
+  createSession: SESSION,
+  createChat: { system: any, messages: any, format: object },
+  countTokens: { format: object },
+  complete: { ...GENERATE, format: object },
+  generate: GENERATE,
+  trace: { on: flag, byLayer: flag },
+  format: { roles: object, stop: texts, bos: flag },
+  role: { before: text, after: text },
+  message: { role: text, content: any, tokens: ids },
+};
+
+/** Letters that must change to make `b` of `a`. @param {string} a @param {string} b */
+function distance(a, b) {
+  let row = [...b, ''].map((_, i) => i);
+  [...a].forEach((x, i) => {
+    let last = i + 1;
+    row = row.map((above, j) => (j ? (last = Math.min(above + 1, last + 1, row[j - 1] + Number(x !== b[j - 1]))) : last));
+  });
+  return row[b.length];
+}
+
+/** @param {string} name @param {string[]} names @returns {string} the nearest, however it is written */
+function nearest(name, names) {
+  const plain = (/** @type {string} */ text) => text.toLowerCase().replace(/[^a-z0-9]/g, '');
+  const far = (/** @type {string} */ known) => distance(plain(name), plain(known));
+  return names.reduce((best, known) => (far(known) < far(best) ? known : best));
+}
+
+/** @param {unknown} value */
+function shown(value) {
+  try {
+    return typeof value === 'function' ? 'a function' : (JSON.stringify(value) ?? String(value)).slice(0, 60);
+  } catch {
+    return typeof value;
+  }
+}
+
+/** What was given instead of what should have been. @param {string} name @param {unknown} value @param {string} wanted */
+export const wrong = (name, value, wanted) => new BqError('ARGUMENT', `${name} is ${shown(value)}, not ${wanted}`);
+
+/**
+ * The options that were given, without those that are undefined. ARGUMENT.
+ * @template {object} T
+ * @param {keyof typeof OPTIONS} what  whose options they are
+ * @param {T | undefined} given
+ * @returns {T}
+ */
+export function checkOptions(what, given) {
+  if (given !== undefined && object(given)) throw wrong(`the last argument of ${what}`, given, 'an object of options');
+  /** @type {Options} */
+  const known = OPTIONS[what];
+  const entries = Object.entries(given ?? {}).filter(([, value]) => value !== undefined);
+  for (const [name, value] of entries) {
+    const names = Object.keys(known);
+    if (!Object.hasOwn(known, name))
+      throw new BqError('ARGUMENT', `${what} knows no "${name}": did you mean "${nearest(name, names)}"?`, { hint: `it knows ${names.join(', ')}` });
+    const wanted = known[name](value);
+    if (wanted) throw wrong(name, value, wanted);
+  }
+  return /** @type {T} */ (Object.fromEntries(entries));
+}
