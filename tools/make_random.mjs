@@ -125,7 +125,7 @@ export function randomTokenizer(vocab) {
   ];
   const words = Array.from({ length: Math.max(0, vocab - fixed.length) }, (_, i) => ({ bytes: text(` w${i.toString(36)}`), score: -i, kind: TOKEN.normal }));
   return encodeTokenizer({
-    kind: KIND.spm, flags: FLAG.addBos | FLAG.addSpace | FLAG.byteFallback, pre: 0, bos: 1, eos: 2, unk: 0, pad: NONE, eog: [2],
+    kind: KIND.spm, flags: FLAG.addBos | FLAG.addSpace | FLAG.byteFallback, bos: 1, eos: 2, unk: 0, pad: NONE, eog: [2],
     tokens: [...fixed, ...words].slice(0, vocab), merges: [],
   });
 }

@@ -5,6 +5,8 @@
 
 enum {
   HEADER_BYTES = 44,
+  PRE_GPT2 = 0,
+  PRE_PROGRAM = 1,     /* it follows the header */
   COUNT_MAX = 1 << 28, /* tokens or merges: their tables' indices stay within 32 bits */
   TEXT_MAX = 1 << 30   /* bytes of one text: positions stay within 32 bits, twice over */
 };
@@ -62,8 +64,9 @@ static bq_status read_kind(reader *r, bq_tokenizer *t) {
   if (flags & ~(uint32_t)BQ_TOKENIZER_FLAGS)
     return bq_fail(r->err, BQ_UNSUPPORTED, r->file_offset + 4, "tokenizer with unknown flags %u",
                    flags);
-  if (pre)
+  if (pre > (kind == BQ_TOKENIZER_BPE ? PRE_PROGRAM : PRE_GPT2))
     return bq_fail(r->err, BQ_UNSUPPORTED, r->file_offset + 8, "unknown pre-tokenizer %u", pre);
+  t->split = pre == PRE_PROGRAM ? &t->own_split : &bq_split_gpt2;
   t->flags = flags;
   t->info.kind = (bq_tokenizer_kind)kind;
   return BQ_OK;
@@ -145,6 +148,28 @@ static bq_status check_merges(const reader *r, const bq_tokenizer *t, size_t at)
   return BQ_OK;
 }
 
+/* The program that cuts text into words, where the section has one. */
+static bq_status read_split(reader *r, bq_tokenizer *t) {
+  if (t->split != &t->own_split) return BQ_OK;
+  size_t at = r->at.at;
+  uint32_t normalizer = bq_cursor_u32(&r->at), n = bq_cursor_u32(&r->at);
+  if (normalizer)
+    return bq_fail(r->err, BQ_UNSUPPORTED, r->file_offset + at, "unknown normalizer %u",
+                   normalizer);
+  const size_t count_at = r->at.bad ? at : at + 4;
+  const uint8_t *items = bq_cursor_bytes(&r->at, BQ_SPLIT_ITEM_BYTES * (uint64_t)n);
+  if (!items || n == 0 || n > BQ_SPLIT_ITEMS)
+    return refuse(r, count_at, DAMAGED "its pre-tokenizer can't have %u items", n);
+  t->own_split.n = n;
+  for (uint32_t i = 0; i < n; i++, items += BQ_SPLIT_ITEM_BYTES)
+    if (!bq_split_read(items, &t->own_split.items[i]))
+      return refuse(r, at + 8 + BQ_SPLIT_ITEM_BYTES * (size_t)i,
+                    DAMAGED "item %u of its pre-tokenizer isn't valid", i);
+  if (t->own_split.items[n - 1].flags & BQ_SPLIT_LAST) return BQ_OK;
+  return refuse(r, at + 8 + BQ_SPLIT_ITEM_BYTES * (size_t)(n - 1),
+                DAMAGED "item %u, the last of its pre-tokenizer, ends no alternative", n - 1);
+}
+
 /* Finds the arrays after the header and checks every value in them. */
 static bq_status read_arrays(reader *r, bq_tokenizer *t, bq_tokenizer_size size) {
   size_t counts_at = r->at.at;
@@ -154,6 +179,8 @@ static bq_status read_arrays(reader *r, bq_tokenizer *t, bq_tokenizer_size size)
     return refuse(r, counts_at + 4, DAMAGED "it has %u tokens, the plan says otherwise", tokens);
   if (merges != size.merges || merges > COUNT_MAX)
     return refuse(r, counts_at + 8, DAMAGED "it has %u merges, the plan says otherwise", merges);
+  bq_status status = read_split(r, t);
+  if (status != BQ_OK) return status;
   size_t eog_at = r->at.at;
   t->eog = bq_cursor_bytes(&r->at, 4 * (uint64_t)n_eog);
   size_t ends_at = r->at.at;
@@ -176,7 +203,7 @@ static bq_status read_arrays(reader *r, bq_tokenizer *t, bq_tokenizer_size size)
   t->info.tokens = tokens;
   t->n_merges = merges;
   t->n_eog = n_eog;
-  bq_status status = check_end_ids(r, t, eog_at);
+  status = check_end_ids(r, t, eog_at);
   if (status == BQ_OK) status = check_ends(r, t, ends_at, text);
   if (status == BQ_OK) status = check_scores(r, t, scores_at);
   if (status == BQ_OK) status = check_kinds(r, t, kinds_at);

@@ -3,6 +3,7 @@
 #define BQ_VOCAB_H
 
 #include "core/cursor.h"
+#include "text/split.h"
 #include "text/tokenizer.h"
 
 typedef enum bq_token_kind {
@@ -48,6 +49,8 @@ struct bq_tokenizer {
   uint32_t flags, n_merges, n_eog;
   uint32_t longest;    /* bytes of the longest token */
   bool words;          /* no token has a space after something else: words don't interact */
+  const bq_split *split; /* byte-level BPE: the section's or one of ours */
+  bq_split own_split;
   bq_slots by_text;    /* ids; every text once per kind, the lowest id */
   bq_slots by_pair;    /* ranks of merges by (left, right) */
   uint32_t *sorted;    /* ids in order of their texts: what is looked for inside a text */

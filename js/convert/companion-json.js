@@ -1,6 +1,7 @@
 /** The tokenizer in a companion file (docs/FORMAT.md §3) and the structure of a TOKN section: both ways. */
 import { BqError } from '../shared/errors.js';
 import { FLAG, KIND, NONE } from './tokenizers/section.js';
+import { DEFAULT_SPLIT } from './tokenizers/split.js';
 
 /** @typedef {import('./tokenizers/section.js').Tokenizer} Tokenizer */
 
@@ -23,7 +24,7 @@ export function tokenizerToJson(t) {
   return {
     kind: Object.entries(KIND).find(([, value]) => value === t.kind)?.[0],
     ...Object.fromEntries(Object.entries(FLAGS).filter(([, bit]) => t.flags & bit).map(([name]) => [name, true])),
-    pre: t.pre,
+    ...(t.split && t.split !== DEFAULT_SPLIT ? { split: t.split } : {}),
     ...Object.fromEntries(IDS.filter((name) => t[name] !== NONE).map((name) => [name, t[name]])),
     eog: t.eog,
     tokens: t.tokens.map(({ bytes, score, kind }) => [toBase64(bytes), score, kind]),
@@ -44,7 +45,7 @@ export function tokenizerFromJson(json) {
   return {
     kind: KIND[/** @type {keyof typeof KIND} */ (json.kind)],
     flags: Object.entries(FLAGS).reduce((bits, [name, bit]) => (json[name] ? bits | bit : bits), 0),
-    pre: json.pre ?? 0,
+    ...(json.split === undefined ? {} : { split: json.split }),
     bos: json.bos ?? NONE,
     eos,
     unk: json.unk ?? NONE,

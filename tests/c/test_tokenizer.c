@@ -1,5 +1,6 @@
 /* Text to ids on vocabularies small enough to see why. */
 #include "random.h"
+#include "text/vocab.h"
 #include "tokn.h"
 
 /* --- SentencePiece BPE ---------------------------------------------------------------------- */
@@ -474,6 +475,75 @@ static void test_wordlist(void) {
   tokn_close(&byte);
 }
 
+/* --- programs that cut text into words -------------------------------------------------------- */
+
+enum { OTHER = 1, LETTER = 2, NUMBER = 4, SPACE = 8 };
+enum { LAST = 1, CUT = 2, SPARE = 4 };
+
+/* Words, with | between them. */
+static void check_program(const bq_tokenizer *t, const char *text, const char *want) {
+  const size_t bytes = strlen(text);
+  char got[200], *to = got;
+  bq_splitter s;
+  bq_splitter_begin(&s, t->split, (const uint8_t *)text, bytes);
+  for (size_t at = 0, end; at < bytes; at = end) {
+    end = bq_splitter_next(&s, at);
+    if (at) *to++ = '|';
+    memcpy(to, text + at, end - at);
+    to += end - at;
+  }
+  *to = 0;
+  CHECK_STR(got, want);
+}
+
+static void test_split_program(void) {
+  tokn d = tokn_new(BQ_TOKENIZER_BPE);
+  tokn_add_all_bytes(&d, TOKN_NORMAL);
+  tokn_item(&d, NUMBER, "_", 2, 3, LAST);              /* two or three numbers, or _ */
+  tokn_item(&d, 0, "<", 1, 1, 0);                      /* <letters>, none given back */
+  tokn_item(&d, LETTER, "z", 0, 0, 0);                 /* z is no letter here */
+  tokn_item(&d, 0, ">", 1, 1, LAST);
+  uint8_t *cut = tokn_item(&d, SPACE, "", 1, 0, CUT | LAST);
+  tokn_u32(cut + 24, '\n');
+  uint8_t *spare = tokn_item(&d, SPACE, "", 1, 0, SPARE | LAST);
+  spare[20] = NUMBER;
+  tokn_item(&d, LETTER, "", 0, 0, LAST);
+  tokn_open o = tokn_opened(&d);
+  REQUIRE(o.t);
+  check_program(o.t, "12345678", "123|456|78");
+  check_program(o.t, "1234", "123|4"); /* a single one matches nothing: one character */
+  check_program(o.t, "1_2_", "1_2|_");
+  check_program(o.t, "<ab><>", "<ab>|<>");
+  check_program(o.t, "<ab<az>", "<|ab|<|az|>");
+  check_program(o.t, " \n  \n  a", " \n  \n| | |a");
+  check_program(o.t, "   a", "  | |a");
+  check_program(o.t, "   1", "   |1");
+  check_program(o.t, "   ", "   ");
+  check_program(o.t, "a\xff\xc3\xa9" "b\xe2\x82", "a|\xff|\xc3\xa9" "b|\xe2|\x82");
+  tokn_close(&o);
+}
+
+/* What a matcher that measures runs anew reads 300,000 x 300,000 / 2 characters of: letters up to a
+ * line break that never comes, then one letter. */
+static void test_split_reads_a_text_once(void) {
+  enum { LONG = 300000 };
+  tokn d = tokn_new(BQ_TOKENIZER_BPE);
+  tokn_add_all_bytes(&d, TOKN_NORMAL);
+  tokn_item(&d, LETTER, "", 1, 0, 0);
+  tokn_item(&d, 0, "\n", 1, 1, LAST);
+  tokn_u32(tokn_item(&d, LETTER, "", 1, 0, CUT | LAST) + 24, '\n');
+  tokn_item(&d, LETTER, "", 1, 1, LAST);
+  tokn_open o = tokn_opened(&d);
+  REQUIRE(o.t);
+  char *text = malloc(LONG);
+  memset(text, 'a', LONG);
+  bq_splitter s;
+  bq_splitter_begin(&s, o.t->split, (const uint8_t *)text, LONG);
+  for (size_t at = 0; at < LONG && !check_state.failures; at++) CHECK_EQ(bq_splitter_next(&s, at), at + 1);
+  free(text);
+  tokn_close(&o);
+}
+
 /* --- trie ----------------------------------------------------------------------------------- */
 
 static void test_trie(void) {
@@ -537,6 +607,8 @@ int main(void) {
   RUN(test_spm_against_obvious);
   RUN(test_long_words);
   RUN(test_wordlist);
+  RUN(test_split_program);
+  RUN(test_split_reads_a_text_once);
   RUN(test_trie);
   return check_summary();
 }

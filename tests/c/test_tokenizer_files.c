@@ -2,9 +2,10 @@
  * tests/tools/make_tokn.mjs and found in a folder: the first argument, $BQ4_TOKENIZERS, or
  * build/tokenizers. What needs the shared data is skipped without it; the rest is always there. */
 #include "core/cursor.h"
+#include "text/vocab.h"
 #include "tokn.h"
 
-enum { ADD_SPECIAL = 1, PARSE_SPECIAL = 2, ENCODE = 4, DECODE = 8 };
+enum { ADD_SPECIAL = 1, PARSE_SPECIAL = 2, ENCODE = 4, DECODE = 8, WORDS = 16 };
 
 static struct {
   const char *folder;
@@ -64,13 +65,26 @@ static bool decodes(const bq_tokenizer *t, const test_case *c) {
   return same;
 }
 
+/* Words end where the case says; asked one by one, as the encoder asks. */
+static bool cuts(const bq_tokenizer *t, const test_case *c) {
+  bq_splitter s;
+  bq_splitter_begin(&s, t->split, c->text, c->bytes);
+  size_t at = 0;
+  uint32_t n = 0;
+  for (; at < c->bytes && n < c->n; n++) {
+    at = bq_splitter_next(&s, at);
+    if (at != bq_load32(c->ids + 4 * (size_t)n)) return false;
+  }
+  return at == c->bytes && n == c->n;
+}
+
 /* All cases of a vocabulary, at least `least` of them. */
 static void check_cases(const bq_tokenizer *t, const char *name, uint32_t least) {
   size_t bytes = 0;
   uint8_t *data = read_file(name, "cases", &bytes);
   REQUIRE(data);
   bq_cursor at = {data, bytes, 0, false};
-  uint32_t count = bq_cursor_u32(&at), encoded = 0, decoded = 0;
+  uint32_t count = bq_cursor_u32(&at), encoded = 0, decoded = 0, cut = 0;
   for (uint32_t i = 0; i < count; i++) {
     test_case c = {.flags = bq_cursor_u32(&at), .bytes = bq_cursor_u32(&at), .n = bq_cursor_u32(&at)};
     c.text = bq_cursor_bytes(&at, c.bytes);
@@ -79,11 +93,12 @@ static void check_cases(const bq_tokenizer *t, const char *name, uint32_t least)
     bool ok = true;
     if (c.flags & ENCODE) ok = encodes(t, &c) && ++encoded;
     if (c.flags & DECODE) ok = decodes(t, &c) && ++decoded && ok;
+    if (c.flags & WORDS) ok = cuts(t, &c) && ++cut;
     if (!ok && check_fails(__FILE__, __LINE__)) printf("%s, case %u: \"%.*s\"\n", name, i, (int)c.bytes, (const char *)c.text);
   }
   CHECK(at.at == at.size);
   CHECK(count >= least);
-  printf("%s: %u texts to ids, %u ids to texts\n", name, encoded, decoded);
+  printf("%s: %u texts to ids, %u ids to texts, %u to words\n", name, encoded, decoded, cut);
   free(data);
 }
 
@@ -208,6 +223,13 @@ static void test_sentencepiece(void) { check_file("spm", 400); }
 static void test_sentencepiece_without_fallback(void) { check_file("spm-unknown", 300); }
 static void test_byte_level(void) { check_file("bpe", 400); }
 static void test_byte_level_whole_words(void) { check_file("bpe-words", 400); }
+static void test_byte_level_of_llama_3(void) { check_file("bpe-llama-3", 400); }
+static void test_splits(void) {
+  check_file("split-gpt-2", 600);
+  check_file("split-digits", 600);
+  check_file("split-llama-3", 600);
+  check_file("split-qwen-2", 600);
+}
 static void test_text_decoder(void) { check_file("utf8", 10000); }
 SHARED_FILE(test_llama_spm, "llama-spm", 46)
 SHARED_FILE(test_gpt_2, "gpt-2", 46)
@@ -223,6 +245,8 @@ int main(int count, char **arguments) {
   RUN(test_sentencepiece_without_fallback);
   RUN(test_byte_level);
   RUN(test_byte_level_whole_words);
+  RUN(test_byte_level_of_llama_3);
+  RUN(test_splits);
   RUN(test_text_decoder);
   RUN(test_tries);
   RUN(test_llama_spm);

@@ -22,6 +22,15 @@ static tokn sample(bq_tokenizer_kind kind) {
   return d;
 }
 
+/* The same with a program that cuts text into words: letters, or white space up to a line break. */
+static tokn sample_with_program(void) {
+  tokn d = sample(BQ_TOKENIZER_BPE);
+  tokn_item(&d, 0, " ", 0, 1, 0);
+  tokn_item(&d, 2, "", 1, 0, 1);
+  tokn_u32(tokn_item(&d, 8, "", 1, 0, 1 + 2) + 24, '\n');
+  return d;
+}
+
 /* Tries a section: either it works, or it is refused with a detail and an offset within it. */
 static bq_status try_section(const uint8_t *bytes, size_t n, bq_tokenizer_size size, uint64_t *offset) {
   uint8_t *section = malloc(n + !n);
@@ -86,15 +95,54 @@ static void test_every_byte(void) {
   }
 }
 
-/* One u32 (or byte) of the section is wrong: which status, and where. */
-static void check_wrong(size_t at, uint32_t value, unsigned bytes, bq_status want, uint64_t want_at) {
-  tokn d = sample(BQ_TOKENIZER_BPE);
+/* One u32 (or byte) of a section is wrong: which status, and where. */
+static void check_wrong_in(tokn d, size_t at, uint32_t value, unsigned bytes, bq_status want,
+                           uint64_t want_at) {
   size_t n;
   uint8_t *section = tokn_write(&d, &n);
   for (unsigned i = 0; i < bytes; i++) section[at + i] = (uint8_t)(value >> 8 * i);
   uint64_t offset = 0;
   bq_status status = try_section(section, n, (bq_tokenizer_size){d.n_tokens, d.n_merges}, &offset);
   if (!CHECK_EQ(status, want) || !CHECK_EQ(offset, want_at)) printf("for %u at %zu\n", value, at);
+  free(section);
+}
+
+static void check_wrong(size_t at, uint32_t value, unsigned bytes, bq_status want, uint64_t want_at) {
+  check_wrong_in(sample(BQ_TOKENIZER_BPE), at, value, bytes, want, want_at);
+}
+
+static void check_program(size_t at, uint32_t value, unsigned bytes, bq_status want, uint64_t want_at) {
+  check_wrong_in(sample_with_program(), at, value, bytes, want, want_at);
+}
+
+static void test_program_fields(void) {
+  const size_t first = 52, second = first + 32, third = second + 32;
+  check_program(8, 1, 4, BQ_OK, 0);
+  check_program(8, 2, 4, BQ_UNSUPPORTED, 8);
+  check_program(0, BQ_TOKENIZER_SPM, 4, BQ_UNSUPPORTED, 8); /* it has no words to cut */
+  check_program(44, 1, 4, BQ_UNSUPPORTED, 44);              /* normalizer */
+  check_program(48, 0, 4, BQ_FORMAT, 48);                   /* items */
+  check_program(48, 49, 4, BQ_FORMAT, 48);
+  check_program(48, UINT32_MAX, 4, BQ_FORMAT, 48);
+  check_program(first, 16, 1, BQ_FORMAT, first); /* classes */
+  check_program(first + 1, 2, 1, BQ_FORMAT, first); /* min > max */
+  check_program(first + 2, 255, 1, BQ_OK, 0);
+  check_program(first + 3, 2, 1, BQ_FORMAT, first);     /* a cut of what is limited */
+  check_program(first + 4, 0x10ffff, 4, BQ_OK, 0);
+  check_program(first + 4, 0x110000, 4, BQ_FORMAT, first);
+  check_program(first + 12, 'x', 4, BQ_FORMAT, first);  /* behind the last code point */
+  check_program(first + 20, 16, 1, BQ_FORMAT, first);
+  check_program(first + 21, 1, 1, BQ_FORMAT, first);    /* padding */
+  check_program(second + 1, 2, 1, BQ_FORMAT, second);   /* min 2 without a limit */
+  check_program(second + 3, 8 + 1, 1, BQ_FORMAT, second); /* flags */
+  check_program(third + 1, 0, 1, BQ_FORMAT, third);     /* a cut of perhaps nothing */
+  check_program(third + 3, 1 + 2 + 4, 1, BQ_FORMAT, third); /* cut and spare */
+  check_program(third + 3, 2, 1, BQ_FORMAT, third);     /* the last ends no alternative */
+  tokn d = sample_with_program();
+  size_t n;
+  uint8_t *section = tokn_write(&d, &n);
+  for (size_t cut = 0; cut < n; cut++)
+    CHECK_EQ(try_section(section, cut, (bq_tokenizer_size){d.n_tokens, d.n_merges}, NULL), BQ_FORMAT);
   free(section);
 }
 
@@ -108,7 +156,7 @@ static void test_fields(void) {
   check_wrong(0, 4, 4, BQ_UNSUPPORTED, 0);
   check_wrong(4, 32, 4, BQ_UNSUPPORTED, 4); /* flags */
   check_wrong(4, 0x80000000u, 4, BQ_UNSUPPORTED, 4);
-  check_wrong(8, 1, 4, BQ_UNSUPPORTED, 8);  /* pre-tokenizer */
+  check_wrong(8, 2, 4, BQ_UNSUPPORTED, 8);  /* pre-tokenizer */
   for (size_t at = 12; at < 28; at += 4) {  /* bos, eos, unk, pad */
     check_wrong(at, v, 4, BQ_FORMAT, at);
     check_wrong(at, UINT32_MAX - 1, 4, BQ_FORMAT, at);
@@ -176,6 +224,7 @@ int main(void) {
   RUN(test_truncation);
   RUN(test_every_byte);
   RUN(test_fields);
+  RUN(test_program_fields);
   RUN(test_random_sections);
   RUN(test_memory);
   return check_summary();

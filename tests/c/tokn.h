@@ -20,7 +20,7 @@
 
 enum { TOKN_NORMAL, TOKN_UNKNOWN, TOKN_CONTROL, TOKN_USER, TOKN_UNUSED, TOKN_BYTE };
 enum { TOKN_ADD_BOS = 1, TOKN_ADD_EOS = 2, TOKN_ADD_SPACE = 4, TOKN_FALLBACK = 8, TOKN_WORDS = 16 };
-enum { TOKN_MAX = 1200, TOKN_TEXT = 24 };
+enum { TOKN_MAX = 1200, TOKN_TEXT = 24, TOKN_ITEMS = 50 };
 
 typedef struct tokn {
   uint32_t kind, flags, pre, bos, eos, unk, pad;
@@ -29,6 +29,8 @@ typedef struct tokn {
   uint8_t text[TOKN_MAX][TOKN_TEXT];
   float score[TOKN_MAX];
   uint32_t n_merges, merges[TOKN_MAX][3];
+  uint32_t normalizer, n_items; /* where pre is 1 */
+  uint8_t items[TOKN_ITEMS][32];
 } tokn;
 
 static inline tokn tokn_new(bq_tokenizer_kind kind) {
@@ -77,17 +79,38 @@ static inline uint8_t *tokn_u32(uint8_t *at, uint32_t v) {
   return at;
 }
 
+/* An item of a program that cuts text into words: characters of some classes, and `points`, at most
+ * four of ASCII, in if their class is not. */
+static inline uint8_t *tokn_item(tokn *d, uint32_t classes, const char *points, uint32_t min,
+                                 uint32_t max, uint32_t flags) {
+  if (d->n_items == TOKN_ITEMS) abort();
+  d->pre = 1;
+  uint8_t *item = d->items[d->n_items++];
+  memset(item, 0xff, 32);
+  memset(item + 20, 0, 4);
+  const uint32_t head[] = {classes, min, max, flags};
+  for (size_t i = 0; i < 4; i++) item[i] = (uint8_t)head[i];
+  for (size_t i = 0; points[i]; i++) tokn_u32(item + 4 + 4 * i, (uint8_t)points[i]);
+  return item;
+}
+
 /* The section, to be freed. */
 static inline uint8_t *tokn_write(const tokn *d, size_t *bytes) {
   uint32_t text = 0;
   for (uint32_t i = 0; i < d->n_tokens; i++) text += d->bytes[i];
   size_t kinds = (d->n_tokens + 3u) / 4 * 4;
-  *bytes = 44 + 4 * (size_t)d->n_eog + 8 * (size_t)d->n_tokens + kinds + 12 * (size_t)d->n_merges + text;
+  size_t program = d->pre == 1 ? 8 + 32 * (size_t)d->n_items : 0;
+  *bytes = 44 + program + 4 * (size_t)d->n_eog + 8 * (size_t)d->n_tokens + kinds + 12 * (size_t)d->n_merges + text;
   uint8_t *section = calloc(1, *bytes), *at = section;
   if (!section) abort();
   const uint32_t header[] = {d->kind, d->flags, d->pre, d->bos, d->eos, d->unk, d->pad,
                              d->n_eog, d->n_tokens, d->n_merges, text};
   for (size_t i = 0; i < 11; i++) at = tokn_u32(at, header[i]);
+  if (program) {
+    at = tokn_u32(tokn_u32(at, d->normalizer), d->n_items);
+    memcpy(at, d->items, program - 8);
+    at += program - 8;
+  }
   for (uint32_t i = 0; i < d->n_eog; i++) at = tokn_u32(at, d->eog[i]);
   uint32_t end = 0;
   for (uint32_t i = 0; i < d->n_tokens; i++) at = tokn_u32(at, end += d->bytes[i]);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/cursor.h"
+#include "text/split.h"
 #include "text/tokenizer.h"
 #include "text/trie.h"
 
@@ -120,6 +121,24 @@ static void check_ids(const bq_tokenizer *t, const uint8_t *bytes, size_t n) {
   free(out);
 }
 
+/* Any bytes as a program that cuts text into words: words that follow each other, to the end. */
+static void check_split(const uint8_t *data, size_t n) {
+  bq_split split = {.n = data[0] % BQ_SPLIT_ITEMS + 1u};
+  if (n < 1 + BQ_SPLIT_ITEM_BYTES * (size_t)split.n) return;
+  for (uint32_t i = 0; i < split.n; i++)
+    if (!bq_split_read(data + 1 + BQ_SPLIT_ITEM_BYTES * (size_t)i, &split.items[i])) return;
+  size_t begin = 1 + BQ_SPLIT_ITEM_BYTES * (size_t)split.n, bytes = n - begin;
+  uint8_t *text = malloc(bytes + !bytes);
+  memcpy(text, data + begin, bytes);
+  bq_splitter s;
+  bq_splitter_begin(&s, &split, text, bytes);
+  for (size_t at = 0, end; at < bytes; at = end) {
+    end = bq_splitter_next(&s, at);
+    require(end > at && end <= bytes);
+  }
+  free(text);
+}
+
 static bool step_by_bytes(void *ctx, uint32_t depth, uint8_t byte) {
   const uint8_t *accepts = ctx;
   (void)depth;
@@ -150,6 +169,7 @@ static void check_trie(const bq_tokenizer *t, const uint8_t *text, size_t n) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   if (n < 3) return 0;
+  check_split(data, n);
   size_t bytes = bq_load16(data + 1);
   if (bytes > n - 3) bytes = n - 3;
   uint8_t *section = malloc(bytes + 1);

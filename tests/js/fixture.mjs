@@ -27,7 +27,7 @@ export function tokenizer() {
     merges.push([idOf(text.slice(0, cut)), idOf(text.slice(cut)), tokens.length]);
     tokens.push({ bytes: encoder.encode(text), score: 0, kind: TOKEN.normal });
   }
-  return { kind: KIND.bpe, flags: FLAG.addBos, pre: 0, bos: 0, eos: 0, unk: NONE, pad: NONE, eog: [0, 3], tokens, merges };
+  return { kind: KIND.bpe, flags: FLAG.addBos, bos: 0, eos: 0, unk: NONE, pad: NONE, eog: [0, 3], tokens, merges };
 }
 
 /** An SPM tokenizer in which every token but the special ones begins with a space. */
@@ -35,7 +35,7 @@ export function spaces() {
   /** @type {import('../../js/convert/tokenizers/section.js').Token[]} */
   const tokens = ['<unk>', '<s>', '</s>'].map((text, i) => ({ bytes: encoder.encode(text), score: 0, kind: i ? TOKEN.control : TOKEN.unknown }));
   for (let i = tokens.length; i < CONFIG.vocab; i++) tokens.push({ bytes: encoder.encode(` ${String.fromCodePoint(97 + i)}`), score: -i, kind: TOKEN.normal });
-  return { kind: KIND.spm, flags: FLAG.addBos | FLAG.addSpace, pre: 0, bos: 1, eos: 2, unk: 0, pad: NONE, eog: [], tokens, merges: [] };
+  return { kind: KIND.spm, flags: FLAG.addBos | FLAG.addSpace, bos: 1, eos: 2, unk: 0, pad: NONE, eog: [], tokens, merges: [] };
 }
 
 export const CHAT = {

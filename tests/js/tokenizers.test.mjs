@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { tokenizerFromJson, tokenizerToJson } from '../../js/convert/companion-json.js';
 import { parseGgufMetadata, tokenizerFromGguf } from '../../js/convert/tokenizers/gguf-vocab.js';
 import { parseGpt2 } from '../../js/convert/tokenizers/gpt2.js';
 import { parseHfTokenizer } from '../../js/convert/tokenizers/hf-json.js';
@@ -44,7 +45,7 @@ test('c/text/unicode_tables.h is what its script writes', (t) => {
 /* --- the section ---------------------------------------------------------------------------- */
 
 const SMALL = {
-  kind: KIND.bpe, flags: FLAG.addBos, pre: 0, bos: 3, eos: NONE, unk: NONE, pad: NONE, eog: [3],
+  kind: KIND.bpe, flags: FLAG.addBos, bos: 3, eos: NONE, unk: NONE, pad: NONE, eog: [3],
   tokens: [token('a'), token('b', TOKEN.normal, -1.5), token('ab'), token('<s>', TOKEN.control)], merges: [[0, 1, 2]],
 };
 
@@ -65,10 +66,20 @@ test('a section is not written from a tokenizer that C would refuse', () => {
   assert.throws(wrong({ merges: [[0, 1]] }), refused(/merge 0/));
   assert.throws(wrong({ merges: [null] }), refused(/merge 0/));
   assert.throws(wrong({ merges: [[0, 1, 3]] }), refused(/merge 0 doesn't give/));
+  assert.throws(wrong({ split: 'llama-4' }), refused(/"llama-4", is unknown/));
+  assert.throws(wrong({ split: 'qwen-2', kind: KIND.spm }), refused(/"qwen-2", is unknown/));
   const with4 = (added) => wrong({ tokens: [...SMALL.tokens, added] });
   assert.throws(with4(token('x', 6)), refused(/token 4 has the unknown kind 6/));
   assert.throws(with4(token('xy', TOKEN.byte)), refused(/byte token 4 has 2 bytes/));
   assert.throws(with4(token('x', TOKEN.normal, NaN)), refused(/score of token 4/));
+});
+
+test('the tokenizer of a companion is the one of the section', () => {
+  for (const split of ['gpt-2', 'llama-3']) {
+    const tokenizer = /** @type {any} */ ({ ...SMALL, eos: 3, split });
+    const json = JSON.parse(JSON.stringify(tokenizerToJson(tokenizer)));
+    assert.deepEqual(encodeTokenizer(tokenizerFromJson(json)), encodeTokenizer(tokenizer));
+  }
 });
 
 /* --- files of others ------------------------------------------------------------------------ */
@@ -140,7 +151,7 @@ test('tokenizer.json that we would read wrongly is refused', () => {
   assert.throws(() => hf({ normalizer: { type: 'NFC' } }), refused(/NFC/));
   assert.throws(() => hf({ pre_tokenizer: { type: 'Sequence' } }), refused(/Sequence/));
   assert.throws(() => hf({ pre_tokenizer: null }), refused(/nothing/));
-  assert.throws(() => hf({ pre_tokenizer: { ...HF.pre_tokenizer, add_prefix_space: true } }), refused(/own way/));
+  assert.throws(() => hf({ pre_tokenizer: { ...HF.pre_tokenizer, add_prefix_space: true } }), refused(/space in front/));
   assert.throws(() => hf({ model: { type: 'WordPiece', vocab: {} } }), refused(/WordPiece/));
   assert.throws(() => hf({ model: { ...HF.model, byte_fallback: true } }), refused(/not byte-level/));
   assert.throws(() => hf({ added_tokens: [{ id: 3, content: '<s>', special: true, lstrip: true }] }), refused(/swallows spaces/));
@@ -148,6 +159,27 @@ test('tokenizer.json that we would read wrongly is refused', () => {
   assert.throws(() => hf({ model: { ...HF.model, merges: [null] } }), fails('FORMAT', /is no merge/));
   assert.throws(() => hf({ model: {} }), fails('FORMAT', /no vocabulary/));
   assert.throws(() => hf({}, { eos: 'zzz' }), fails('FORMAT', /no token zzz/));
+});
+
+test('how tokenizer.json and GGUF files cut text into words', () => {
+  const bytes = { type: 'ByteLevel', add_prefix_space: false, use_regex: false };
+  const regex = String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`;
+  const split = { type: 'Split', pattern: { Regex: regex }, behavior: 'Isolated', invert: false };
+  const of = (/** @type {any[]} */ ...pretokenizers) => hf({ pre_tokenizer: { type: 'Sequence', pretokenizers } }).split;
+  assert.equal(hf().split, 'gpt-2');
+  assert.equal(of(split, bytes), 'llama-3');
+  assert.equal(of({ ...split, pattern: { Regex: regex.replace('{1,3}', '') } }, bytes), 'qwen-2');
+  assert.equal(of({ type: 'Digits', individual_digits: true }, { ...bytes, use_regex: true }), 'digits');
+  const refused = (/** @type {any[]} */ ...steps) => assert.throws(() => of(...steps), fails('UNSUPPORTED', /own way/));
+  refused({ ...split, pattern: { Regex: regex.replace('{1,3}', '{1,2}') } }, bytes);
+  refused({ ...split, behavior: 'Removed' }, bytes);
+  refused(split, { ...bytes, use_regex: true });
+  refused(split, split, bytes);
+  refused({ type: 'Digits', individual_digits: false }, { ...bytes, use_regex: true });
+  refused(bytes);
+  const bpe = { [`${GGML}model`]: 'gpt2', [`${GGML}tokens`]: ['a'], [`${GGML}merges`]: [] };
+  for (const [pre, name] of [['gpt-2', 'gpt-2'], ['llama-bpe', 'llama-3'], ['qwen2', 'qwen-2'], ['smollm', 'digits']])
+    assert.equal(tokenizerFromGguf(parseGgufMetadata(gguf({ ...bpe, [`${GGML}pre`]: pre }))).split, name);
 });
 
 /** A GGUF file of metadata alone. */
@@ -181,7 +213,7 @@ test('the vocabulary of a GGUF file', () => {
   const bpe = { [`${GGML}model`]: 'gpt2', [`${GGML}pre`]: 'gpt-2', [`${GGML}tokens`]: ['a', 'Ġ', 'Ġa'], [`${GGML}merges`]: ['Ġ a'] };
   const b = tokenizerFromGguf(parseGgufMetadata(gguf(bpe)));
   assert.deepEqual([b.kind, b.flags, b.merges, texts(b)], [KIND.bpe, 0, [[1, 0, 2]], ['a', ' ', ' a']]);
-  assert.throws(() => tokenizerFromGguf(parseGgufMetadata(gguf({ ...bpe, [`${GGML}pre`]: 'qwen2' }))), fails('UNSUPPORTED', /qwen2/));
+  assert.throws(() => tokenizerFromGguf(parseGgufMetadata(gguf({ ...bpe, [`${GGML}pre`]: 'dbrx' }))), fails('UNSUPPORTED', /dbrx/));
   assert.throws(() => tokenizerFromGguf(parseGgufMetadata(gguf({ ...bpe, [`${GGML}model`]: 'bert' }))), fails('UNSUPPORTED', /bert/));
   assert.throws(() => tokenizerFromGguf(parseGgufMetadata(gguf({ ...bpe, [`${GGML}tokens`]: [1, 2] }))), fails('FORMAT', /no tokens/));
   assert.throws(() => tokenizerFromGguf(parseGgufMetadata(gguf({ x: 1 }))), fails('FORMAT', /no tokens/));
@@ -207,7 +239,7 @@ test('a file is known by its name or its first bytes', async () => {
 
 /* --- behind the border ---------------------------------------------------------------------- */
 
-for (const name of ['spm', 'spm-unknown', 'bpe', 'bpe-words']) {
+for (const name of ['spm', 'spm-unknown', 'bpe', 'bpe-words', 'bpe-llama-3']) {
   test(`${name}: the ids and texts of the original, in wasm`, async () => {
     const { tokenizer, cases } = goldenTokenizer(name);
     const vocab = tokenizer.tokens.length;

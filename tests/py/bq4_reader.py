@@ -341,16 +341,36 @@ def check_names(config, shapes):
 # --- TOKN ------------------------------------------------------------------------------------
 
 
+def split_item_valid(item):
+    """An item of the program that cuts text into words."""
+    classes, least, most, flags = item[:4]
+    points, end = struct.unpack("<4I", item[4:20]), struct.unpack("<2I", item[24:])
+    ends = flags & 6
+    good = classes < 16 and flags < 8 and item[20] < 16 and not any(item[21:24])
+    for row in (points, end):
+        used = [p for p in row if p != 0xFFFFFFFF]
+        good = good and all(p <= 0x10FFFF for p in used) and list(row[: len(used)]) == used
+    good = good and (least <= most and not ends if most else least <= 1)
+    return good and (not ends or (least == 1 and ends != 6))
+
+
 def read_tokn(payload, config):
     need(len(payload) >= 44, "TOKN is cut off")
     head = struct.unpack_from("<11I", payload)
     kind, flags, pre, bos, eos, unk, pad, n_ends, n_tokens, n_merges, n_text = head
-    need(kind in (1, 2, 3) and flags < 32 and pre == 0, "TOKN: kind, flags or pre-tokenizer")
+    need(kind in (1, 2, 3) and flags < 32 and pre <= (kind == 2), "TOKN: kind, flags or pre-tokenizer")
     need((n_tokens, n_merges) == (config["tokens"], config["merges"]), "TOKN and CONF differ")
-    kinds_end = 44 + 4 * n_ends + 9 * n_tokens
+    at = 44
+    if pre:
+        normalizer, n_items = struct.unpack_from("<2I", payload, at)
+        need(normalizer == 0, "TOKN: normalizer")
+        need(1 <= n_items <= 48 and len(payload) >= 52 + 32 * n_items, "TOKN: items of the pre-tokenizer")
+        items = [payload[52 + 32 * i : 84 + 32 * i] for i in range(n_items)]
+        need(all(split_item_valid(item) for item in items) and items[-1][3] & 1, "TOKN: the pre-tokenizer")
+        at += 8 + 32 * n_items
+    kinds_end = at + 4 * n_ends + 9 * n_tokens
     merges_at = up(kinds_end, 4) * 4
     need(len(payload) == merges_at + 12 * n_merges + n_text, "TOKN has the wrong length")
-    at = 44
     eog = struct.unpack_from(f"<{n_ends}I", payload, at)
     at += 4 * n_ends
     ends = struct.unpack_from(f"<{n_tokens}I", payload, at)

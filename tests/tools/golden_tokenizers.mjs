@@ -2,12 +2,14 @@
 import { readFileSync } from 'node:fs';
 import { byteOf, fromPiece } from '../../js/convert/tokenizers/bytes.js';
 import { parseHfTokenizer } from '../../js/convert/tokenizers/hf-json.js';
-import { FLAG, KIND, NONE } from '../../js/convert/tokenizers/section.js';
+import { FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
 
 /** @typedef {import('../../js/convert/tokenizers/section.js').Tokenizer} Tokenizer */
 /**
- * encode: the ids are those of the text; decode: the text is that of the ids.
- * @typedef {{ text: string, ids: number[], encode?: boolean, decode?: boolean, parseSpecial?: boolean, addSpecial?: boolean }} Case
+ * encode: the ids are those of the text; decode: the text is that of the ids; words: they are no ids, but the bytes
+ * at which words end.
+ * @typedef {{ text: string, ids: number[], encode?: boolean, decode?: boolean, words?: boolean, parseSpecial?: boolean,
+ *   addSpecial?: boolean }} Case
  */
 
 /** @param {string} name */
@@ -30,7 +32,22 @@ function spm({ pieces, bos, eos, unk, add_space: addSpace, byte_fallback: fallba
     return { bytes: byte === undefined ? fromPiece(piece) : Uint8Array.of(byte), score, kind: type - 1 };
   });
   const flags = (addSpace ? FLAG.addSpace : 0) | (fallback ? FLAG.byteFallback : 0);
-  return { kind: KIND.spm, flags, pre: 0, bos, eos, unk, pad: NONE, eog: [eos], tokens, merges: [] };
+  return { kind: KIND.spm, flags, bos, eos, unk, pad: NONE, eog: [eos], tokens, merges: [] };
+}
+
+/**
+ * Ways to cut text into words, each as a tokenizer of bytes alone, and where words end in texts.
+ * @returns {{ name: string, tokenizer: Tokenizer, cases: Case[] }[]}
+ */
+export function goldenSplits() {
+  /** @type {{ names: string[], cases: [string, ...number[][]][] }} */
+  const { names, cases } = read('splits');
+  const tokens = Array.from({ length: 256 }, (_, byte) => ({ bytes: Uint8Array.of(byte), score: 0, kind: TOKEN.normal }));
+  return names.map((name, i) => ({
+    name,
+    tokenizer: { kind: KIND.bpe, flags: 0, split: name, bos: NONE, eos: NONE, unk: NONE, pad: NONE, eog: [], tokens, merges: [] },
+    cases: cases.map(([text, ...ends]) => ({ text, ids: ends[i], words: true })),
+  }));
 }
 
 /** @param {string} name */

@@ -9,6 +9,7 @@ With the folder of shared/data/models/chat-5m it also writes chat-5m.json, cases
 The same versions write the same bytes.
 """
 import io
+import itertools
 import json
 import pathlib
 import random
@@ -17,7 +18,7 @@ import sys
 import sentencepiece
 import tokenizers
 from sentencepiece import sentencepiece_model_pb2
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / 'golden' / 'tokenizers'
 
@@ -120,9 +121,45 @@ def byte_level_cases(tokenizer, seed):
     return {'cases': cases, 'decoded': [[ids, tokenizer.decode(ids, skip_special_tokens=True)] for ids in decoded]}
 
 
-def byte_level_tokenizer(name, seed, ignore_merges):
+# How models cut text into words, as their tokenizer.json files say it. js/convert/tokenizers/split.js knows them by the
+# same names.
+LLAMA_3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|%s| ?[^\s\p{L}\p{N}]+[\r\n]*"
+           r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+SPLITS = {
+    'gpt-2': pre_tokenizers.ByteLevel(add_prefix_space=False),
+    'digits': pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True),
+                                       pre_tokenizers.ByteLevel(add_prefix_space=False)]),
+    'llama-3': pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(LLAMA_3 % r'\p{N}{1,3}'), 'isolated', invert=False),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]),
+    'qwen-2': pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(LLAMA_3 % r'\p{N}'), 'isolated', invert=False),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]),
+}
+# Of every class, and what the expressions name; all of it older than any of these programs.
+CHARACTERS = (" \t\n\r\v'sS\u017ftTdDmMrReEvVlLxX1290\u00bd\u2167\u0663\u00e9\u00df\u03a9\u6f22\u0621!?._-\u2014\u2026"
+              "\u20ac\U0001f600\u0301\u200b\u00a0\u3000\u2028\u0085\u2581\U0001d7d8\u212a")
+
+
+def split_cases(seed):
+    """Where words end, in bytes."""
+    rng = random.Random(seed)
+    made = texts(seed, 100)
+    for _ in range(500):
+        few = rng.sample(CHARACTERS, rng.randint(1, 6)) + [' ', "'"][:rng.randint(0, 2)]
+        made.append(''.join(rng.choice(few) for _ in range(rng.randint(1, 14))))
+
+    def ends(split, text):
+        words = [text[begin:end] for _, (begin, end) in split.pre_tokenize_str(text)]
+        assert ''.join(words) == text, (text, words)
+        return list(itertools.accumulate(len(word.encode()) for word in words))
+    write('splits', {'kind': 'splits', 'names': list(SPLITS),
+                     'cases': [[text, *[ends(split, text) for split in SPLITS.values()]] for text in made]})
+
+
+def byte_level_tokenizer(name, seed, ignore_merges, split='gpt-2'):
     tokenizer = Tokenizer(models.BPE(ignore_merges=ignore_merges))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.pre_tokenizer = SPLITS[split]
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.train_from_iterator(SENTENCES * 3, trainers.BpeTrainer(
         vocab_size=560, special_tokens=['<s>', '<|user|>', '<|end|>'], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
@@ -141,6 +178,8 @@ sentencepiece_tokenizer('spm', 1, vocab_size=620, byte_fallback=True)
 sentencepiece_tokenizer('spm-unknown', 2, vocab_size=400, byte_fallback=False, add_dummy_prefix=False)
 byte_level_tokenizer('bpe', 3, ignore_merges=False)
 byte_level_tokenizer('bpe-words', 4, ignore_merges=True)
+byte_level_tokenizer('bpe-llama-3', 5, ignore_merges=True, split='llama-3')
+split_cases(6)
 for folder in sys.argv[1:2]:
     chat = Tokenizer.from_file(str(pathlib.Path(folder) / 'tokenizer.json'))
     write('chat-5m', {'kind': 'shared', **byte_level_cases(chat, 5)})

@@ -10,7 +10,7 @@ const [ADD_SPECIAL, PARSE_SPECIAL] = [8, 16];
 
 const token = (/** @type {string} */ text, kind = /** @type {number} */ (TOKEN.normal), score = 0) => ({ bytes: Buffer.from(text), score, kind });
 const special = [token('<unk>', TOKEN.unknown), token('<s>', TOKEN.control), token('</s>', TOKEN.control), token('<sep>', TOKEN.user)];
-const head = { pre: 0, bos: 1, eos: 2, unk: 0, pad: NONE, eog: [2] };
+const head = { bos: 1, eos: 2, unk: 0, pad: NONE, eog: [2] };
 const TEXT = " it's  a cat\n\n a\u00e9\u0967 <sep>\u2581cat</s>ca\u00e9 12\ufffd \xff";
 
 const letters = [' ', 'a', 'c', 't'].map((text, i) => token(text, TOKEN.normal, -i));

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readTokenizerFile } from '../../js/convert/tokenizers/index.js';
 import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
-import { goldenCases, goldenTokenizer } from './golden_tokenizers.mjs';
+import { goldenCases, goldenSplits, goldenTokenizer } from './golden_tokenizers.mjs';
 
 /** @typedef {import('../../js/convert/tokenizers/section.js').Tokenizer} Tokenizer */
 /** @typedef {import('./golden_tokenizers.mjs').Case} Case */
@@ -20,8 +20,8 @@ const OUT = join(ROOT, 'build', 'tokenizers');
 const DATA = join(process.env.BQ4_SHARED ?? join(ROOT, '..', 'shared'), 'data');
 
 /** Bits of a case's flags. @param {Case} c */
-const flagsOf = ({ addSpecial, parseSpecial, encode, decode }) =>
-  (addSpecial ? 1 : 0) | (parseSpecial ? 2 : 0) | (encode ? 4 : 0) | (decode ? 8 : 0);
+const flagsOf = ({ addSpecial, parseSpecial, encode, decode, words }) =>
+  (addSpecial ? 1 : 0) | (parseSpecial ? 2 : 0) | (encode ? 4 : 0) | (decode ? 8 : 0) | (words ? 16 : 0);
 
 /** @param {Case[]} cases */
 function encodeCases(cases) {
@@ -65,10 +65,11 @@ function stories() {
 }
 
 function committed() {
-  for (const name of ['spm', 'spm-unknown', 'bpe', 'bpe-words']) {
+  for (const name of ['spm', 'spm-unknown', 'bpe', 'bpe-words', 'bpe-llama-3']) {
     const { tokenizer, cases } = goldenTokenizer(name);
     write(name, tokenizer, cases);
   }
+  for (const { name, tokenizer, cases } of goldenSplits()) write(`split-${name}`, tokenizer, cases);
   write('utf8', allBytes(), textDecoderCases());
 }
 
@@ -92,7 +93,7 @@ function textDecoderCases() {
 /** @returns {Tokenizer} */
 function allBytes() {
   const tokens = Array.from({ length: 256 }, (_, byte) => ({ bytes: Uint8Array.of(byte), score: 0, kind: TOKEN.byte }));
-  return { kind: KIND.spm, flags: FLAG.byteFallback, pre: 0, bos: NONE, eos: NONE, unk: NONE, pad: NONE, eog: [], tokens, merges: [] };
+  return { kind: KIND.spm, flags: FLAG.byteFallback, bos: NONE, eos: NONE, unk: NONE, pad: NONE, eog: [], tokens, merges: [] };
 }
 
 async function shared() {

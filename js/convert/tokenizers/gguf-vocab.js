@@ -2,13 +2,12 @@
 import { byteOf, fromAlphabet, fromPiece, fromUtf8, utf8 } from './bytes.js';
 import { mergesFromPairs, splitMerge } from './merges.js';
 import { FLAG, KIND, malformed, NONE, TOKEN, unsupported } from './section.js';
+import { DEFAULT_SPLIT, splitOfGguf } from './split.js';
 
 /** @typedef {import('./section.js').Tokenizer} Tokenizer */
 /** @typedef {number | boolean | string | Value[]} Value @typedef {Record<string, any>} Metadata */
 
-const HINT = 'SentencePiece BPE ("llama") and byte-level BPE with the GPT-2 split ("gpt2") are read as yet';
-/** Pre-tokenizers that split as GPT-2 does. */
-const GPT2_SPLIT = ['gpt-2', 'default'];
+const HINT = 'SentencePiece BPE ("llama") and byte-level BPE ("gpt2") with the splits of GPT-2, Llama 3, Qwen 2 and SmolLM are read as yet';
 /** Texts of control tokens that end a turn, where the metadata doesn't name them. */
 const ENDS = ['<|endoftext|>', '<|end|>', '<|im_end|>', '<|eot_id|>', '<|eom_id|>', '<end_of_turn>', '<EOT>'];
 
@@ -75,7 +74,8 @@ export function tokenizerFromGguf(metadata) {
   if (!Array.isArray(texts) || !texts.every((text) => typeof text === 'string')) throw malformed('the GGUF file has no tokens');
   const bpe = get('model') === 'gpt2';
   if (!bpe && get('model') !== 'llama') throw unsupported(`the GGUF file's tokenizer is "${get('model')}"`, HINT);
-  if (bpe && !GPT2_SPLIT.includes(get('pre') ?? 'default')) throw unsupported(`the GGUF file splits text as "${get('pre')}"`, HINT);
+  const split = bpe ? splitOfGguf(get('pre') ?? 'default') : DEFAULT_SPLIT;
+  if (!split) throw unsupported(`the GGUF file splits text as "${get('pre')}"`, HINT);
   /** @type {number[]} */
   const types = get('token_type') ?? texts.map(() => 1);
   /** @type {number[]} */
@@ -91,7 +91,7 @@ export function tokenizerFromGguf(metadata) {
     flags: flag('add_bos_token', FLAG.addBos, !bpe) | flag('add_eos_token', FLAG.addEos, false) |
       (bpe ? 0 : flag('add_space_prefix', FLAG.addSpace, true)) |
       (tokens.some(({ kind }) => kind === TOKEN.byte) ? FLAG.byteFallback : 0),
-    pre: 0,
+    split,
     bos: id('bos'), eos, unk: id('unknown'), pad: id('padding'),
     eog: [...new Set(ends)].filter((end) => end !== NONE),
     tokens,

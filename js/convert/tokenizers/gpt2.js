@@ -39,7 +39,6 @@ export function parseGpt2(encoder, merges) {
   return {
     kind: KIND.bpe,
     flags: 0,
-    pre: 0,
     bos: end ?? NONE,
     eos: end ?? NONE,
     unk: NONE,

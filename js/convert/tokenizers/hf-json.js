@@ -1,8 +1,9 @@
-/** tokenizer.json of Hugging Face: byte-level BPE with the split of GPT-2. */
+/** tokenizer.json of Hugging Face: byte-level BPE with the splits that split.js knows. */
 import { fromAlphabet, fromUtf8, utf8 } from './bytes.js';
 import { byId, parseJson } from './gpt2.js';
 import { mergesFromPairs, splitMerge } from './merges.js';
 import { FLAG, KIND, malformed, NONE, TOKEN, unsupported } from './section.js';
+import { splitOfHf } from './split.js';
 
 /** @typedef {import('./section.js').Tokenizer} Tokenizer */
 
@@ -15,7 +16,7 @@ import { FLAG, KIND, malformed, NONE, TOKEN, unsupported } from './section.js';
  * @property {(string | number)[]} [eog]  what else ends generation
  */
 
-const HINT = 'only byte-level BPE with the GPT-2 split is read as yet';
+const HINT = 'only byte-level BPE with the splits of GPT-2, Llama 3, Qwen 2 and SmolLM, without a normalizer, is read as yet';
 
 /**
  * @param {string} text  of tokenizer.json
@@ -51,7 +52,7 @@ export function parseHfTokenizer(text, hints = {}) {
     kind: KIND.bpe,
     flags: (bos === undefined ? 0 : FLAG.addBos) | (eos === undefined ? 0 : FLAG.addEos) |
       (model.ignore_merges ? FLAG.ignoreMerges : 0),
-    pre: 0,
+    split: splitOfHf(json.pre_tokenizer, HINT),
     bos: bos ?? idOf(hints.bos),
     eos: eos ?? idOf(hints.eos),
     unk: NONE,
@@ -64,11 +65,9 @@ export function parseHfTokenizer(text, hints = {}) {
 }
 
 /** Refuses what we would tokenize differently. @param {any} json */
-function requireByteLevel({ model, normalizer, pre_tokenizer: pre }) {
+function requireByteLevel({ model, normalizer }) {
   if (model.type !== undefined && model.type !== 'BPE') throw unsupported(`tokenizer.json is of type ${model.type}`, HINT);
   if (normalizer !== null && normalizer !== undefined) throw unsupported(`tokenizer.json normalizes text (${normalizer.type})`, HINT);
-  if (pre?.type !== 'ByteLevel') throw unsupported(`tokenizer.json splits text by ${pre?.type ?? 'nothing'}`, HINT);
-  if (pre.use_regex === false || pre.add_prefix_space) throw unsupported('tokenizer.json splits text in its own way', HINT);
   if (model.byte_fallback || model.continuing_subword_prefix || model.end_of_word_suffix || model.dropout) {
     throw unsupported('tokenizer.json is a BPE that is not byte-level', HINT);
   }

@@ -31,7 +31,7 @@ export function parseLlama2c(bytes, count) {
   return {
     kind: KIND.spm,
     flags: FLAG.addBos | FLAG.addSpace | FLAG.byteFallback,
-    pre: 0, bos: BOS, eos: EOS, unk: UNK, pad: NONE, eog: [BOS, EOS],
+    bos: BOS, eos: EOS, unk: UNK, pad: NONE, eog: [BOS, EOS],
     tokens, merges: [],
   };
 }

@@ -1,5 +1,6 @@
 /** Writes a TOKN section (docs/FORMAT.md, "TOKN"): where every tokenizer that we read from elsewhere ends up. */
 import { BqError } from '../../shared/errors.js';
+import { DEFAULT_SPLIT, encodeSplit, isSplit, SPLIT_ITEM_BYTES } from './split.js';
 
 export const KIND = Object.freeze({ spm: 1, bpe: 2, wordlist: 3 });
 export const FLAG = Object.freeze({ addBos: 1, addEos: 2, addSpace: 4, byteFallback: 8, ignoreMerges: 16 });
@@ -19,7 +20,7 @@ export const NONE = 0xffffffff;
  * @typedef {object} Tokenizer
  * @property {number} kind   of KIND
  * @property {number} flags  bits of FLAG
- * @property {number} pre    0, the GPT-2 pre-tokenizer
+ * @property {string} [split]  byte-level BPE: how text is cut into words, a name of split.js; GPT-2's by default
  * @property {number} bos    id or NONE, as eos, unk and pad
  * @property {number} eos
  * @property {number} unk
@@ -38,10 +39,12 @@ const HEADER = 44;
  */
 export function encodeTokenizer(tokenizer) {
   check(tokenizer);
-  const { kind, flags, pre, bos, eos, unk, pad, eog, tokens, merges } = tokenizer;
+  const { kind, flags, split = DEFAULT_SPLIT, bos, eos, unk, pad, eog, tokens, merges } = tokenizer;
   const textBytes = tokens.reduce((sum, { bytes }) => sum + bytes.length, 0);
   const [E, V, M] = [eog.length, tokens.length, merges.length];
-  const kindsAt = HEADER + 4 * E + 8 * V;
+  const program = encodeSplit(split);
+  const arraysAt = HEADER + (program ? 8 + program.length : 0);
+  const kindsAt = arraysAt + 4 * E + 8 * V;
   const mergesAt = Math.ceil((kindsAt + V) / 4) * 4;
   const textAt = mergesAt + 12 * M;
   const out = new Uint8Array(textAt + textBytes);
@@ -51,7 +54,13 @@ export function encodeTokenizer(tokenizer) {
     view.setUint32(at, value, true);
     at += 4;
   };
-  [kind, flags, pre, bos, eos, unk, pad, E, V, M, textBytes, ...eog].forEach(u32);
+  [kind, flags, program ? 1 : 0, bos, eos, unk, pad, E, V, M, textBytes].forEach(u32);
+  if (program) {
+    [0, program.length / SPLIT_ITEM_BYTES].forEach(u32);
+    out.set(program, at);
+    at = arraysAt;
+  }
+  eog.forEach(u32);
   let end = 0;
   for (const { bytes } of tokens) u32(end += bytes.length);
   for (const { score } of tokens) {
@@ -72,6 +81,8 @@ export function encodeTokenizer(tokenizer) {
 /** @param {Tokenizer} t */
 function check(t) {
   const isId = (/** @type {number} */ id) => Number.isInteger(id) && id >= 0 && id < t.tokens.length;
+  const { split = DEFAULT_SPLIT } = t;
+  if (!isSplit(split) || (split !== DEFAULT_SPLIT && t.kind !== KIND.bpe)) throw malformed(`its way to cut text, ${JSON.stringify(split)}, is unknown`);
   if (!t.tokens.length) throw malformed('it has no tokens');
   for (const [name, id] of Object.entries({ bos: t.bos, eos: t.eos, unk: t.unk, pad: t.pad })) {
     if (id !== NONE && !isId(id)) throw malformed(`${name} is ${id}, but there are ${t.tokens.length} tokens`);

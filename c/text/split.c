@@ -1,0 +1,129 @@
+#include "text/split.h"
+
+#include <string.h>
+
+#include "core/cursor.h"
+#include "text/unicode_tables.h"
+#include "text/utf8.h"
+
+#define NO_MATCH SIZE_MAX
+
+static bq_char class_of(uint32_t code_point) {
+  if (code_point == BQ_UTF8_BAD) return BQ_CHAR_OTHER;
+  uint32_t low = 0, high = BQ_CHAR_RUNS; /* the run is in [low, high) */
+  while (high - low > 1) {
+    uint32_t middle = low + (high - low) / 2;
+    if (bq_char_runs[middle] >> 2 <= code_point) low = middle;
+    else high = middle;
+  }
+  return (bq_char)(bq_char_runs[low] & 3);
+}
+
+/* Bytes of the character at `at`; 0 if it isn't in the set or the text ends. */
+static size_t take(const bq_splitter *s, size_t at, const bq_split_set *set) {
+  if (at == s->bytes) return 0;
+  uint32_t code_point;
+  size_t length = bq_utf8_decode(s->text + at, s->bytes - at, &code_point);
+  if (code_point != BQ_UTF8_BAD)
+    for (size_t i = 0; i < BQ_SPLIT_POINTS && set->points[i] != BQ_SPLIT_NONE; i++)
+      if (set->points[i] == code_point)
+        return set->classes >> class_of(code_point) & 1 ? 0 : length;
+  return set->classes && set->classes >> class_of(code_point) & 1 ? length : 0;
+}
+
+static void measure(const bq_splitter *s, const bq_split_item *item, size_t at, bq_split_run *run) {
+  *run = (bq_split_run){.begin = at, .end = at, .last = at};
+  for (size_t length; (length = take(s, run->end, &item->set));) {
+    run->last = run->end;
+    run->end += length;
+    if (item->flags & BQ_SPLIT_CUT && take(s, run->last, &item->end)) run->cut = run->end;
+  }
+}
+
+/* Where an item without a limit ends that begins at `at`. */
+static size_t match_run(const bq_splitter *s, const bq_split_item *item, size_t at,
+                        bq_split_run *run) {
+  if (at < run->begin || at >= run->end) measure(s, item, at, run);
+  if (run->end == at) return item->min ? NO_MATCH : at;
+  if (item->flags & BQ_SPLIT_CUT) return run->cut > at ? run->cut : NO_MATCH;
+  if (!(item->flags & BQ_SPLIT_SPARE) || run->end == s->bytes) return run->end;
+  if (take(s, run->end, &item->end)) return run->end;
+  return run->last > at ? run->last : NO_MATCH;
+}
+
+static size_t match_count(const bq_splitter *s, const bq_split_item *item, size_t at) {
+  size_t length;
+  uint32_t n = 0;
+  for (; n < item->max && (length = take(s, at, &item->set)); n++) at += length;
+  return n < item->min ? NO_MATCH : at;
+}
+
+void bq_splitter_begin(bq_splitter *s, const bq_split *split, const uint8_t *text, size_t bytes) {
+  s->split = split;
+  s->text = text;
+  s->bytes = bytes;
+  memset(s->runs, 0, split->n * sizeof *s->runs);
+}
+
+size_t bq_splitter_next(bq_splitter *s, size_t at) {
+  size_t place = at;
+  for (uint32_t i = 0; i < s->split->n; i++) {
+    const bq_split_item *item = &s->split->items[i];
+    if (place != NO_MATCH)
+      place = item->max ? match_count(s, item, place) : match_run(s, item, place, &s->runs[i]);
+    if (!(item->flags & BQ_SPLIT_LAST)) continue;
+    if (place != NO_MATCH && place > at) return place;
+    place = at;
+  }
+  uint32_t code_point;
+  return at + bq_utf8_decode(s->text + at, s->bytes - at, &code_point);
+}
+
+/* --- programs ------------------------------------------------------------------------------- */
+
+/* classes u8, min u8, max u8, flags u8, code points 4 x u32; of the end: classes u8, 3 zero bytes,
+ * code points 2 x u32. */
+static bool read_set(const uint8_t *classes, const uint8_t *points, size_t n, bq_split_set *out) {
+  bool good = *classes < 16, ended = false;
+  out->classes = *classes;
+  for (size_t i = 0; i < BQ_SPLIT_POINTS; i++) {
+    const uint32_t point = i < n ? bq_load32(points + 4 * i) : BQ_SPLIT_NONE;
+    good &= point == BQ_SPLIT_NONE || (point <= 0x10ffff && !ended);
+    ended |= point == BQ_SPLIT_NONE;
+    out->points[i] = point;
+  }
+  return good;
+}
+
+bool bq_split_read(const uint8_t bytes[BQ_SPLIT_ITEM_BYTES], bq_split_item *out) {
+  const uint8_t min = bytes[1], max = bytes[2], flags = bytes[3];
+  const uint8_t ends = flags & (BQ_SPLIT_CUT | BQ_SPLIT_SPARE);
+  bool good = read_set(bytes, bytes + 4, 4, &out->set);
+  good &= read_set(bytes + 20, bytes + 24, 2, &out->end);
+  good &= !bytes[21] && !bytes[22] && !bytes[23] && flags <= BQ_SPLIT_FLAGS;
+  good &= max ? min <= max && !ends : min <= 1;
+  if (ends) good &= min == 1 && ends != (BQ_SPLIT_CUT | BQ_SPLIT_SPARE);
+  out->min = min;
+  out->max = max;
+  out->flags = flags;
+  return good;
+}
+
+#define NONE BQ_SPLIT_NONE
+#define CLASS(name) (1u << BQ_CHAR_##name)
+#define POINTS(...) {0, {__VA_ARGS__}}
+#define ONE(flags, ...) {POINTS(__VA_ARGS__), {0, {NONE}}, 1, 1, flags}
+#define SPACE_IF_ANY {POINTS(' ', NONE), {0, {NONE}}, 0, 1, 0}
+#define RUN(name, flags) {{CLASS(name), {NONE}}, {0, {NONE}}, 1, 0, flags}
+
+const bq_split bq_split_gpt2 = {
+    19,
+    {ONE(0, '\'', NONE), ONE(BQ_SPLIT_LAST, 's', 't', 'm', 'd'),
+     ONE(0, '\'', NONE), ONE(0, 'r', NONE), ONE(BQ_SPLIT_LAST, 'e', NONE),
+     ONE(0, '\'', NONE), ONE(0, 'v', NONE), ONE(BQ_SPLIT_LAST, 'e', NONE),
+     ONE(0, '\'', NONE), ONE(0, 'l', NONE), ONE(BQ_SPLIT_LAST, 'l', NONE),
+     SPACE_IF_ANY, RUN(LETTER, BQ_SPLIT_LAST),
+     SPACE_IF_ANY, RUN(NUMBER, BQ_SPLIT_LAST),
+     SPACE_IF_ANY, RUN(OTHER, BQ_SPLIT_LAST),
+     RUN(SPACE, BQ_SPLIT_SPARE | BQ_SPLIT_LAST),
+     RUN(SPACE, BQ_SPLIT_LAST)}};

@@ -1,0 +1,124 @@
+/**
+ * How text is cut into words before byte-level BPE, as programs for C (c/text/split.h; docs/FORMAT.md, TOKN), by
+ * name and by the regular expressions that tokenizer.json writes. Another one: a row of SPLITS.
+ */
+import { BqError } from '../../shared/errors.js';
+
+const [OTHER, LETTER, NUMBER, SPACE] = [1, 2, 4, 8];
+const [LAST, CUT, SPARE] = [1, 2, 4];
+export const SPLIT_ITEM_BYTES = 32;
+const NONE = 0xffffffff;
+
+/**
+ * Characters of some classes; these code points are in where their class is not, and the other way round.
+ * @typedef {{ classes?: number, points?: string }} Set
+ * @typedef {Set & { min?: number, max?: number, flags?: number, end?: Set }} Item
+ */
+
+/** One of these characters. @param {string} points @returns {Item} */
+const one = (points) => ({ points, min: 1, max: 1 });
+/** One of this set, if any. @param {Set} set @returns {Item} */
+const maybe = (set) => ({ ...set, min: 0, max: 1 });
+/** As many as there are. @param {Set} set @returns {Item} */
+const many = (set) => ({ ...set, min: 1, max: 0 });
+/** `A*B+`, where B is among A. @param {Set} set @param {Set} end @returns {Item} */
+const upTo = (set, end) => ({ ...many(set), end, flags: CUT });
+/** `A+(?![^end])`. @param {Set} set @param {Set} [end] @returns {Item} */
+const spare = (set, end) => ({ ...many(set), end, flags: SPARE });
+
+const BREAKS = { points: '\r\n' };
+const spaces = [[spare({ classes: SPACE })], [many({ classes: SPACE })]];
+const gpt2Contractions = [[one("'"), one('stmd')], ...['re', 've', 'll'].map(([a, b]) => [one("'"), one(a), one(b)])];
+/** `(?i:'s|'t|'re|'ve|'m|'ll|'d)`; ſ is another small s. */
+const anyContractions = [
+  [one("'"), one('sS\u017f')], ...['tT', 'mM', 'dD'].map((letter) => [one("'"), one(letter)]),
+  ...[['rR', 'eE'], ['vV', 'eE'], ['lL', 'lL']].map(([a, b]) => [one("'"), one(a), one(b)]),
+];
+
+/** GPT-2's, where numbers may be cut in another way. @param {Item[]} numbers @param {Set} [spaceEnd] what may follow spaces that keep the last */
+const likeGpt2 = (numbers, spaceEnd) => [
+  ...gpt2Contractions,
+  [maybe({ points: ' ' }), many({ classes: LETTER })],
+  numbers,
+  [maybe({ points: ' ' }), many({ classes: OTHER })],
+  [spare({ classes: SPACE }, spaceEnd)],
+  [many({ classes: SPACE })],
+];
+
+/** That of Llama 3 and its like: up to `digits` numbers make a word. @param {number} digits */
+const likeLlama3 = (digits) => [
+  ...anyContractions,
+  [maybe({ classes: OTHER | SPACE, points: '\r\n' }), many({ classes: LETTER })],
+  [{ classes: NUMBER, min: 1, max: digits }],
+  [maybe({ points: ' ' }), many({ classes: OTHER }), { ...BREAKS, min: 0, max: 0 }],
+  [upTo({ classes: SPACE }, BREAKS)],
+  ...spaces,
+];
+
+/** @param {string} digits */
+const llama3Regex = (digits) => String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|` + digits +
+  String.raw`| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`;
+
+/**
+ * The ways to cut, with the names that GGUF files have for them. The first is what a section without a program means.
+ * @type {Record<string, { program: Item[][], regex?: string, gguf: string[] }>}
+ */
+const SPLITS = {
+  'gpt-2': { program: likeGpt2([maybe({ points: ' ' }), many({ classes: NUMBER })]), gguf: ['gpt-2', 'default'] },
+  // Each digit by itself; then GPT-2's cuts what lies between digits.
+  digits: { program: likeGpt2([{ classes: NUMBER, min: 1, max: 1 }], { classes: NUMBER }), gguf: ['smollm'] },
+  'llama-3': { program: likeLlama3(3), regex: llama3Regex(String.raw`\p{N}{1,3}`), gguf: ['llama-bpe', 'llama3', 'llama-v3'] },
+  'qwen-2': { program: likeLlama3(1), regex: llama3Regex(String.raw`\p{N}`), gguf: ['qwen2'] },
+};
+
+export const DEFAULT_SPLIT = 'gpt-2';
+
+/** Whether it is a name of a way to cut. @param {unknown} name @returns {name is string} */
+export const isSplit = (name) => typeof name === 'string' && Object.hasOwn(SPLITS, name);
+
+/** The way to cut that GGUF calls so; undefined: none of ours. @param {string} name */
+export const splitOfGguf = (name) => Object.keys(SPLITS).find((key) => SPLITS[key].gguf.includes(name));
+
+/**
+ * The way to cut that a tokenizer.json asks for. UNSUPPORTED names what we would cut differently.
+ * @param {any} pre  its pre_tokenizer
+ * @param {string} hint
+ * @returns {string}
+ */
+export function splitOfHf(pre, hint) {
+  const unsupported = (/** @type {string} */ what) => new BqError('UNSUPPORTED', `tokenizer.json ${what}`, { hint });
+  const steps = pre?.type === 'Sequence' && Array.isArray(pre.pretokenizers) ? pre.pretokenizers : [pre];
+  const last = steps.at(-1);
+  if (last?.type !== 'ByteLevel') throw unsupported(`splits text by ${last?.type ?? 'nothing'}`);
+  if (last.add_prefix_space) throw unsupported('puts a space in front of texts');
+  const [first, ...more] = steps.slice(0, -1);
+  const gpt2 = last.use_regex !== false;
+  const regex = first?.pattern?.Regex;
+  if (!more.length) {
+    if (!first && gpt2) return 'gpt-2';
+    if (first?.type === 'Digits' && first.individual_digits && gpt2) return 'digits';
+    const name = Object.keys(SPLITS).find((key) => regex && SPLITS[key].regex === regex);
+    if (name && first.type === 'Split' && first.behavior === 'Isolated' && !first.invert && !gpt2) return name;
+  }
+  throw unsupported(`splits text in its own way: ${regex ?? first?.type ?? 'not at all'}`);
+}
+
+/**
+ * Bytes of a program's items; undefined for the one that needs none.
+ * @param {string} name
+ */
+export function encodeSplit(name) {
+  if (name === DEFAULT_SPLIT) return undefined;
+  const items = SPLITS[name].program.flatMap((alternative) =>
+    alternative.map((item, i) => ({ ...item, flags: (item.flags ?? 0) | (i === alternative.length - 1 ? LAST : 0) })));
+  const out = new Uint8Array(SPLIT_ITEM_BYTES * items.length);
+  const view = new DataView(out.buffer);
+  items.forEach(({ classes = 0, points = '', min = 0, max = 0, flags, end = {} }, i) => {
+    const at = SPLIT_ITEM_BYTES * i;
+    out.set([classes, min, max, flags], at);
+    for (let k = 0; k < 4; k++) view.setUint32(at + 4 + 4 * k, points.codePointAt(k) ?? NONE, true);
+    out[at + 20] = end.classes ?? 0;
+    for (let k = 0; k < 2; k++) view.setUint32(at + 24 + 4 * k, end.points?.codePointAt(k) ?? NONE, true);
+  });
+  return out;
+}
