@@ -26,9 +26,10 @@
 #define BQ_ABI 2u
 #define BQ_FILE_ID_BYTES 16u
 
-/* Runs fn(arg, slice, slices) for every slice in [0, slices), 1 <= slices <= threads, and returns
- * when all are done; slice 0 runs on the calling thread. What was written before `run` is seen by
- * all slices, what they wrote is seen after it. Injected by the host; c/ starts no thread.
+/* Runs fn(arg, slice, slices) for every slice in [0, slices), slices >= 1, and returns when all are
+ * done; slice 0 runs on the calling thread. What was written before `run` is seen by all slices, what
+ * they wrote is seen after it. Injected by the host; c/ starts no thread. Work is given to as many
+ * slices as a session was made for, `threads`; others only come to the barriers.
  * Zero: one thread.
  *
  * `barrier`, callable by every slice of the current run, returns when all of its slices have called

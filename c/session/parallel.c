@@ -11,16 +11,24 @@ typedef struct progress {
   bq_stage ended; /* of the part that slice 0 did last */
 } progress;
 
+/* A run may have more slices than the session was made for: its scratch is for so many. The others only
+ * keep the barriers' count. */
+static size_t workers_of(const bq_session *s, size_t slices) {
+  return slices < s->options.parallel.threads ? slices : s->options.parallel.threads;
+}
+
 /* Slice 0 decides whether there's more while others are still busy, all look behind the barrier. */
 static void run_all(void *arg, size_t slice, size_t slices) {
   progress *p = arg;
   const bq_parallel *parallel = &p->s->options.parallel;
   const bq_job *job = p->job;
+  const size_t workers = workers_of(p->s, slices);
   for (uint32_t layer = p->layer;; layer++) {
     const bq_parts *parts = job->parts(job->arg, layer);
     for (size_t i = 0; i < parts->n; i++) {
       const bool last = i + 1 == parts->n;
-      bq_stage stage = job->fn(job->arg, layer, parts->list[i], slice, slices);
+      bq_stage stage = BQ_STAGE_HOST;
+      if (slice < workers) stage = job->fn(job->arg, layer, parts->list[i], slice, workers);
       if (last && slice == 0) p->more = job->next && job->next(p->s);
       /* Without another layer the last wait is the run's own end. */
       const bool wait = slices > 1 && (!last || job->next);
@@ -56,7 +64,9 @@ bool bq_share_next(bq_share *share) {
 
 static void run_one(void *arg, size_t slice, size_t slices) {
   progress *p = arg;
-  bq_stage stage = p->job->fn(p->job->arg, p->layer, p->part, slice, slices);
+  const size_t workers = workers_of(p->s, slices);
+  if (slice >= workers) return;
+  bq_stage stage = p->job->fn(p->job->arg, p->layer, p->part, slice, workers);
   if (slice == 0) p->ended = stage;
 }
 

@@ -4,7 +4,7 @@ import { BqError } from '../shared/errors.js';
 /**
  * Names as in docs/FORMAT.md, "CONF keys". Choices are their names or their numbers.
  * @typedef {object} ModelConfig
- * @property {string | number} arch  "llama", "bullet", "gpt2", "neox" or "gemma2"
+ * @property {string | number} arch  "llama", "bullet", "gpt2", "neox", "gemma2" or "other"
  * @property {number} layers
  * @property {number} hidden
  * @property {number} heads
@@ -46,7 +46,7 @@ const F32 = 1;
 
 /** name: [key, kind, required by every reader, choices from number `first` on] @type {Record<string, [number, number, boolean, string[]?, number?]>} */
 const KEYS = {
-  arch: [1, U32, true, ['llama', 'bullet', 'gpt2', 'neox', 'gemma2'], 1],
+  arch: [1, U32, true, ['llama', 'bullet', 'gpt2', 'neox', 'gemma2', 'other'], 1],
   layers: [2, U32, true],
   hidden: [3, U32, true],
   heads: [4, U32, true],

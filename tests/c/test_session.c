@@ -466,6 +466,22 @@ static void check_threads(bq_config config, bq_type type, bq_kv_type kv) {
   tiny_free(&t);
 }
 
+/* More slices than the session was made for: a host whose team has grown since. */
+static void test_more_slices_than_planned(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), true);
+  make_reference(&t, (bq_session_options){0});
+  size_t team = 9;
+  bq_session *s = new_session(&t, (bq_session_options){.parallel = {.ctx = &team, .run = run_backwards, .threads = 2}});
+  bq_session_sync(s, prompt, PROMPT - 1, NULL, NULL);
+  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+  bq_session_append(s, prompt[PROMPT - 1], NULL);
+  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+  check_logits(s, PROMPT - 1);
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
 static bool countdown(void *ctx) {
   uint32_t *left = ctx;
   return (*left)-- == 0;
@@ -748,6 +764,7 @@ int main(void) {
   RUN(test_append_amid_a_run);
   RUN(test_a_run_is_stopped_between_slices);
   RUN(test_any_number_of_threads_gives_the_same_bits);
+  RUN(test_more_slices_than_planned);
   RUN(test_errors);
   RUN(test_mask_bias_and_hook);
   RUN(test_memory_is_planned);

@@ -553,7 +553,7 @@ def read_v2(data):
 # --- §3 v1.0 ---------------------------------------------------------------------------------
 
 NAMED = {
-    "arch": {"llama": 1, "bullet": 2, "gpt2": 3, "neox": 4, "gemma2": 5},
+    "arch": {"llama": 1, "bullet": 2, "gpt2": 3, "neox": 4, "gemma2": 5, "other": 6},
     "norm": {"rms": 0, "layer": 1},
     "position": {"rope": 0, "learned": 1, "alibi": 2, "none": 3},
     "rope_pairs": {"half": 0, "adjacent": 1},
