@@ -146,5 +146,15 @@ const gemma2 = {
   }),
 };
 
+/** Norms of what attention and MLP give, and of all of q and of k. @type {Family} */
+const olmo2 = {
+  ...LLAMA_NAMES,
+  modules: {
+    ...LLAMA_MODULES, post_attention_layernorm: 'ln1_post', post_feedforward_layernorm: 'ln2_post',
+    'self_attn.q_norm': 'attn.q_norm', 'self_attn.k_norm': 'attn.k_norm',
+  },
+  config: (hf) => ({ ...llama.config(hf), arch: 'other', norm_place: 'after', qk_norm: 'rows' }),
+};
+
 /** By model_type. @type {Record<string, Family>} */
-export const FAMILIES = { llama, gpt2, gpt_neox: neox, gemma2 };
+export const FAMILIES = { llama, gpt2, gpt_neox: neox, gemma2, olmo2 };

@@ -230,6 +230,12 @@ FAMILIES = {
                 "query_pre_attn_scalar": {"query_pre_attn_scalar": 12}, "norm after attention": same_norms("post_attention_layernorm"),
                 "norm after the MLP": same_norms("post_feedforward_layernorm"), "norm before the MLP": same_norms("pre_feedforward_layernorm"),
                 "scale of the embedding": unscaled_embedding, "1 + w": weights_without_one}),
+    "olmo2": ("Olmo2", torch.bfloat16, 20, dict(vocab_size=68, hidden_size=36, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=2,
+                                                intermediate_size=52, max_position_embeddings=32, rms_norm_eps=1e-6, tie_word_embeddings=False),
+              {"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size", "max_position_embeddings",
+               "rms_norm_eps", "rope_parameters", "hidden_act", "attention_bias"},
+              {}, {"norm after attention": same_norms("post_attention_layernorm"), "norm after the MLP": same_norms("post_feedforward_layernorm"),
+                   "norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm")}),
 }
 
 
