@@ -7,7 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-ifneq ($(filter wasm size bench-kernels bench-token build/bench-kernels% test-wasm% bench-threads build/wasm% build/test-wasm%,$(MAKECMDGOALS)),)
+ifneq ($(filter wasm size bench-kernels bench-token build/bench-kernels% test-wasm% bench-threads build/wasm% build/test-wasm% fuzz-wasm build/fuzz-wasm%,$(MAKECMDGOALS)),)
 EMCC ?= $(shell node tools/setup/setup.mjs --print emcc)
 ifeq ($(EMCC),)
 $(error no emcc: see the message above)
@@ -66,6 +66,7 @@ help:
 	@echo '  test-wasm-simd128  C tests as wasm: build/test-wasm-simd128/test_*.js'
 	@echo '  test-wasm-relaxed  the same with relaxed SIMD: build/test-wasm-relaxed/test_*.js'
 	@echo '  fuzz               fuzzers, clang: build/fuzz/fuzz_*'
+	@echo '  fuzz-wasm          the same with 32-bit sizes: build/fuzz-wasm/fuzz_*.js'
 	@echo '  bench-kernels      rates of the kernels alone: build/native/bench-*, build/bench-kernels/*.js'
 	@echo '  bench-token        the matrices of one token, for the page of the benchmarks: build/bench/token.wasm'
 	@echo '  bench-threads      the engine on threads of emscripten: build/bench-threads/*.mjs'
@@ -134,7 +135,7 @@ $(eval $(call config,test-wasm-relaxed,$(EMCC),$(EMAR),$(WASM_TEST_FLAGS) -DBQ_T
 $(eval $(call test_programs,test-wasm-relaxed,$(EMCC) $(WASM_TEST_LINK) -msimd128 -mrelaxed-simd,.js))
 # emcc's programs are CommonJS, whatever the package around them says.
 test-wasm-simd128 test-wasm-relaxed: test-wasm-%: build/test-wasm-%/package.json
-build/test-wasm-%/package.json:
+build/%/package.json:
 	@mkdir -p $(@D)
 	@echo '{"type": "commonjs"}' > $@
 
@@ -144,6 +145,13 @@ $(eval $(call config,fuzz,$(CLANG),ar,-O1 -g -fsanitize=fuzzer-no-link$(comma)ad
 fuzz: $(FUZZERS:%=build/fuzz/%)
 build/fuzz/fuzz_%: build/fuzz/tests/fuzz/fuzz_%.o build/fuzz/libbq4.a
 	$(CLANG) $(FUZZ_SANITIZE) $^ -o $@
+
+# The same fuzzers where size_t has 32 bits. Undefined behaviour traps; clang's runtimes are for no wasm.
+$(eval $(call config,fuzz-wasm,$(EMCC),$(EMAR),-O1 -fsanitize=undefined -fsanitize-trap=undefined,,))
+.PHONY: fuzz-wasm
+fuzz-wasm: $(FUZZERS:%=build/fuzz-wasm/%.js) build/fuzz-wasm/package.json
+build/fuzz-wasm/fuzz_%.js: build/fuzz-wasm/tests/fuzz/fuzz_%.o build/fuzz-wasm/tests/fuzz/driver.o build/fuzz-wasm/libbq4.a
+	$(EMCC) $(WASM_TEST_LINK) $^ -o $@
 
 # --- rates of the kernels alone ----------------------------------------------------------------
 $(eval $(call config,bench-kernels,$(EMCC),$(EMAR),$(WASM_FLAGS),,-mrelaxed-simd))

@@ -137,14 +137,14 @@ async function checks(report, tools) {
 }
 
 /**
- * Every fuzzer runs for its share of the seconds.
+ * Every fuzzer runs for its share of the seconds: guided by clang's libFuzzer, and as wasm, where sizes have 32 bits.
  * @param {Report} report @param {Tools} tools @param {number} all
  */
 async function fuzz(report, tools, all) {
   const names = testFiles('fuzz', /^fuzz_.*\.c$/).map((path) => path.slice('tests/fuzz/fuzz_'.length, -'.c'.length));
   if (!names.length) return report.fail('fuzz', 'no fuzzers found in tests/fuzz');
   if (!await make(tools, ['fuzz'])) return report.fail('fuzz', 'did not build');
-  const seconds = Math.max(1, Math.round(Number(process.env.BQ4_FUZZ_SECONDS ?? all) / names.length));
+  const seconds = Math.max(1, Math.round(Number(process.env.BQ4_FUZZ_SECONDS ?? all) / names.length / 2));
   for (const name of names) {
     const found = `build/fuzz/corpus/${name}`;
     mkdirSync(join(ROOT, found), { recursive: true });
@@ -159,6 +159,22 @@ async function fuzz(report, tools, all) {
     report.one(`fuzz/${name}`, result.status === 0 && Number(runs) > 0,
       { output: result.output, note: runs ? `${runs} inputs` : `ended with ${result.status}` });
   }
+  if (!await make(tools, ['fuzz-wasm'])) return report.fail('fuzz-wasm', 'did not build');
+  for (const name of names) await fuzzWasm(report, tools, name, seconds);
+}
+
+/**
+ * The same inputs every time, as far as the seconds last.
+ * @param {Report} report @param {Tools} tools @param {string} name @param {number} seconds
+ */
+async function fuzzWasm(report, tools, name, seconds) {
+  const seeds = testFiles(`fuzz/corpus/${name}`, /./);
+  say(`fuzzing ${name} as wasm for ${seconds} s`);
+  const line = [/** @type {string} */ (tools.node), `build/fuzz-wasm/fuzz_${name}.js`, '1', String(seconds), ...seeds];
+  const result = await runProgram(line, { cwd: ROOT, env: process.env, seconds: seconds + PATIENCE });
+  const inputs = /^(\d+ inputs from .*, sizes of 32 bits)$/m.exec(result.output)?.[1];
+  report.one(`fuzz-wasm/${name}`, result.status === 0 && !!inputs && !inputs.startsWith('0 '),
+    { output: result.output, note: inputs ?? `ended with ${result.status}` });
 }
 
 /** Of a suite in JavaScript. @param {RegExp} names @param {...string} folders */

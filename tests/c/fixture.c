@@ -666,7 +666,10 @@ const fixture_tensor *fixture_find(const fixture *f, const char *name) {
 
 /* --- memory ------------------------------------------------------------------------------- */
 
-/* In front of each block: where malloc's own begins, and how long the block is. */
+/* In front of each block: where malloc's own begins, and how long the block is. Behind it bytes that
+ * nobody may change: wasm has no sanitizer that would notice. */
+enum { GUARD = BQ_ALIGN, GUARD_BYTE = 0xa7 };
+
 typedef struct record {
   void *start;
   size_t bytes;
@@ -674,10 +677,11 @@ typedef struct record {
 
 static void *take(void *ctx, size_t bytes) {
   fixture_memory *m = ctx;
-  uint8_t *start = bytes < SIZE_MAX / 2 ? malloc(bytes + 2 * BQ_ALIGN) : NULL;
+  uint8_t *start = bytes < SIZE_MAX / 2 ? malloc(bytes + 2 * BQ_ALIGN + GUARD) : NULL;
   if (!start) return NULL;
   uint8_t *p = start + 2 * BQ_ALIGN - (uintptr_t)start % BQ_ALIGN;
   ((record *)(void *)p)[-1] = (record){start, bytes};
+  memset(p + bytes, GUARD_BYTE, GUARD);
   m->used += bytes;
   m->blocks++;
   if (m->used > m->peak) m->peak = m->used;
@@ -688,6 +692,8 @@ static void give(void *ctx, void *p) {
   fixture_memory *m = ctx;
   if (!p) return;
   record r = ((record *)p)[-1];
+  for (size_t i = 0; i < GUARD; i++)
+    if (((uint8_t *)p)[r.bytes + i] != GUARD_BYTE) abort();
   m->used -= r.bytes;
   m->blocks--;
   free(r.start);
