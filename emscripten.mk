@@ -18,7 +18,7 @@ GCC ?= gcc
 CLANG ?= clang
 
 LIB_SOURCES  := $(wildcard c/*.c c/*/*.c)
-WEB_SOURCES  := $(wildcard web/*.c)
+WEB_SOURCES  := $(filter-out web/probe.c,$(wildcard web/*.c))
 TESTS        := $(patsubst tests/c/%.c,%,$(wildcard tests/c/test_*.c))
 TEST_HELPERS := $(filter-out tests/c/test_%,$(wildcard tests/c/*.c))
 FUZZERS      := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -59,7 +59,7 @@ endef
 .PHONY: help FORCE
 help:
 	@echo 'make -f emscripten.mk TARGET'
-	@echo '  wasm               the shipped modules: build/wasm/bq4-{simd128,relaxed}{,-threads}.wasm'
+	@echo '  wasm               the shipped modules: build/wasm/bq4-{simd128,relaxed}{,-threads}.wasm, bq4-probe.wasm'
 	@echo '  native             static library and tools: build/native/'
 	@echo '  test-gcc           C tests, gcc with ASan and UBSan: build/test-gcc/test_*'
 	@echo '  test-clang         C tests, clang with ASan and UBSan: build/test-clang/test_*'
@@ -92,16 +92,19 @@ WASM_LINK := -O2 $(EMCC_C) -sMALLOC=none -Wl,--no-entry -nostartfiles -Wl,--stac
   -sIMPORTED_MEMORY -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sINITIAL_MEMORY=$(LEAST_MEMORY) -sSTACK_SIZE=$(STACK) \
   -sEXPORTED_FUNCTIONS=$(subst $(space),$(comma),$(strip $(EXPORTS)))
 
+# Each has one kernel table: what refers to no other leaves no other to be linked.
 WASM_FLAGS := -O3 -fno-exceptions -msimd128
-$(eval $(call config,wasm-simd128,$(EMCC),$(EMAR),$(WASM_FLAGS),,,-Os))
-$(eval $(call config,wasm-relaxed,$(EMCC),$(EMAR),$(WASM_FLAGS),,-mrelaxed-simd,-Os))
+SIMD128_ONLY := -DBQ_ONLY_TABLE=bq_kernels_simd128
+RELAXED_ONLY := -DBQ_ONLY_TABLE=bq_kernels_relaxed
+$(eval $(call config,wasm-simd128,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SIMD128_ONLY),,,-Os))
+$(eval $(call config,wasm-relaxed,$(EMCC),$(EMAR),$(WASM_FLAGS) $(RELAXED_ONLY),,-mrelaxed-simd,-Os))
 # Over shared memory, for more than one thread: atomics, and data that only the first instance writes.
 SHARED := -sSHARED_MEMORY
-$(eval $(call config,wasm-simd128-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED),,,-Os))
-$(eval $(call config,wasm-relaxed-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED),,-mrelaxed-simd,-Os))
+$(eval $(call config,wasm-simd128-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED) $(SIMD128_ONLY),,,-Os))
+$(eval $(call config,wasm-relaxed-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED) $(RELAXED_ONLY),,-mrelaxed-simd,-Os))
 
 .PHONY: wasm
-wasm: $(patsubst %,build/wasm/bq4-%.wasm,simd128 relaxed simd128-threads relaxed-threads)
+wasm: $(patsubst %,build/wasm/bq4-%.wasm,simd128 relaxed simd128-threads relaxed-threads probe)
 
 build/wasm/bq4-simd128%wasm: WASM_LINK += -msimd128
 build/wasm/bq4-relaxed%wasm: WASM_LINK += -msimd128 -mrelaxed-simd
@@ -110,6 +113,12 @@ build/wasm/bq4-%-threads.wasm: WASM_LINK += $(SHARED)
 build/wasm/bq4-%.wasm: build/wasm-%/libbq4.a $(addprefix build/wasm-%/,$(WEB_SOURCES:.c=.o)) $(wildcard web/exports.txt)
 	@mkdir -p $(@D)
 	$(EMCC) $(WASM_LINK) $(filter %.a,$^) $(filter %.o,$^) -o $@
+
+# Times the dot products before a build is chosen.
+build/wasm/bq4-probe.wasm: web/probe.c c/kernels/simd.h
+	@mkdir -p $(@D)
+	$(EMCC) $(filter-out -MMD -MP,$(CFLAGS)) -O2 $(EMCC_C) -sMALLOC=none -Wl,--no-entry -nostartfiles -sINITIAL_MEMORY=64KB \
+	  -sSTACK_SIZE=1KB -msimd128 -mrelaxed-simd $< -o $@
 
 # --- native ----------------------------------------------------------------------------------
 # Not position independent, so that nm tells constant tables with pointers from variables.

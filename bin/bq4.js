@@ -109,7 +109,7 @@ async function runPrompt([file], options) {
     : (await model.createSession()).generate(options.prompt, chosen);
   for await (const part of run) if (!options.json) stdout.write(part.text);
   const { ids, text, reason, seed, timings } = await run.done();
-  const { kernel: build, reason: buildReason } = engine.info;
+  const { build, reason: buildReason } = engine.info;
   if (options.json) stdout.write(`${JSON.stringify({ ids, text, reason, seed, timings, build, buildReason })}\n`);
   else stdout.write('\n');
   await engine.close();
@@ -128,7 +128,7 @@ async function chatLoop([file], options) {
   lines.on('SIGINT', interrupt);
   process.on('SIGINT', interrupt);
   const { info } = engine;
-  stderr.write(`${model.info.name || file}: ${info.kernel} kernels, context ${model.info.context}. /new begins anew, /again asks for another reply, Ctrl-D ends.\n`);
+  stderr.write(`${model.info.name || file}: ${info.build} kernels, context ${model.info.context}. /new begins anew, /again asks for another reply, Ctrl-D ends.\n`);
   let open = true;
   lines.on('close', () => (open = false));
   lines.prompt();

@@ -3,17 +3,6 @@
 #include "format/loader.h"
 #include "session/session.h"
 
-/* A session's block must do for every table that may come to run in this build. */
-static uint64_t session_bytes(const bq_config *c, const bq_session_options *o, uint64_t *kv) {
-  const bq_kernels *tables[] = {bq_kernels_scalar(), bq_kernels_simd128(), bq_kernels_relaxed()};
-  uint64_t most = 0;
-  for (int i = 0; i < 3; i++) {
-    uint64_t bytes = tables[i] ? bq_session_memory(c, tables[i], o, kv) : 0;
-    if (bytes > most) most = bytes;
-  }
-  return most;
-}
-
 /* Everything but the model's block. */
 static bq_status plan_rest(const bq_prefix_input *in, const bq_session_options *options,
                            uint64_t *need, bq_prefix *p, bq_plan *out, bq_error *err) {
@@ -30,7 +19,7 @@ static bq_status plan_rest(const bq_prefix_input *in, const bq_session_options *
       .loader_bytes = bq_loader_bytes(),
       .prefix_block = bq_prefix_block_bytes(in->manifest_bytes, p->prefix_bytes),
       .config = p->config};
-  plan.session_bytes = session_bytes(&p->config, &o, &plan.kv_bytes);
+  plan.session_bytes = bq_session_memory(&p->config, bq_kernels_best(), &o, &plan.kv_bytes);
   *out = plan;
   if (plan.session_bytes != UINT64_MAX) return BQ_OK;
   return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "a context of %u is more than this machine can address",

@@ -28,8 +28,8 @@ export class Panel {
   }
 
   /** @param {EngineInfo} info */
-  engine({ build, kernel, reason }) {
-    this.set('build', BUILDS[/** @type {keyof typeof BUILDS} */ (kernel)] ?? BUILDS[build]);
+  engine({ build, reason }) {
+    this.set('build', BUILDS[build]);
     this.set('reason', reason);
   }
 

@@ -6,7 +6,10 @@ import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 
 /** Bytes that one module may have when gzipped. */
-export const MODULE_LIMIT = 100_000;
+export const MODULE_LIMIT = 80_000;
+/** The module that times dot products before a build is chosen. */
+export const PROBE = 'bq4-probe.wasm';
+export const PROBE_LIMIT = 1_100;
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const FOLDER = join(ROOT, 'build', 'wasm');

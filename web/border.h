@@ -109,16 +109,15 @@ typedef struct bqw_stage { /* 40 bytes */
 
 /* Static text, C strings: status names and hints, the build ("relaxed", …), the error record. */
 uint32_t bqw_abi(void);
-const char *bqw_build(void);            /* name of the kernel table in use */
+const char *bqw_build(void);            /* name of the kernel table */
 const char *bqw_status_name(uint32_t status);
 const char *bqw_status_hint(uint32_t status);
 bqw_error_record *bqw_error(void);
 
-/* First call: everything lives in [base, base + bytes). NOMEM. */
+uint32_t bqw_self_test(void);           /* known answers of the kernels; 1 = good. Before bqw_init too */
+
+/* Everything lives in [base, base + bytes). NOMEM. */
 uint32_t bqw_init(uint32_t base, uint32_t bytes);
-uint32_t bqw_self_test(void);           /* known answers of the kernels; 1 = good */
-/* Uses the SIMD128 table from now on, whatever the build (after a failed self test). */
-uint32_t bqw_fallback(void);
 void bqw_heap(bqw_heap_info *out);
 uint32_t bqw_alloc(uint32_t bytes);     /* 0: no room. For staging; counted in the plan's reserve */
 void bqw_free(uint32_t ptr);

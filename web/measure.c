@@ -1,10 +1,10 @@
 /* The matrix products that js/ times to choose a number of threads (js/wasm/threads.js: as many as are more than the
- * caches next to a core hold) and a kernel table (js/kernels.js). */
+ * caches next to a core hold) and to tell how fast a model would be (js/engine/estimate.js). */
 #include <stdatomic.h>
 #include <string.h>
 
 #include "border.h"
-#include "engine.h"
+#include "bq.h"
 #include "threads.h"
 
 /* Shared out by RUN rows, which kernels take at once for one token, as sessions do. */
@@ -19,7 +19,7 @@ typedef struct bench {
 } bench;
 
 static bench *lay_out(bq_arena *arena, uint32_t products, uint32_t tokens) {
-  const bq_kernels *k = bqw_kernels();
+  const bq_kernels *k = bq_kernels_best();
   bench b = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
   b.matrix = (size_t)bq_type_bytes(BQ_TYPE_BQ4H_32, BQ_TILED, ROWS, COLS);
   b.products = products < MOST ? products : MOST;
@@ -55,7 +55,7 @@ BQW(void) bqw_measure_prepare(uint8_t *block, uint32_t products, uint32_t tokens
   bench *b = lay_out(&arena, products, tokens);
   memset(b->weights, 0x11, b->products * b->matrix); /* touched, so that the memory is really there */
   for (size_t i = 0; i < b->batch.tokens * COLS; i++) b->x[i] = i % 3 ? 1.0f : -0.5f;
-  bqw_kernels()->quantize(b->x, COLS, COLS, b->batch.tokens, b->panel);
+  bq_kernels_best()->quantize(b->x, COLS, COLS, b->batch.tokens, b->panel);
 }
 
 BQW(void) bqw_measure(uint8_t *block) {

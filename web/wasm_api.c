@@ -4,7 +4,7 @@
 
 #include "core/hash.h"
 #include "core/quant.h"
-#include "engine.h"
+#include "bq.h"
 #include "model/model.h"
 #include "session/session.h"
 #include "threads.h"
@@ -26,7 +26,6 @@ static struct {
   bq_heap *heap;
   bq_allocator allocator;
   size_t bytes;
-  const bq_kernels *kernels;
   bqw_error_record error;
   uint32_t next_number;
   handle handles[HANDLES];
@@ -73,11 +72,9 @@ static void drop(const void *object) {
     if (engine.handles[i].object == object) engine.handles[i] = (handle){0};
 }
 
-const bq_kernels *bqw_kernels(void) { return engine.kernels; }
-
 BQW(uint32_t) bqw_abi(void) { return BQ_ABI; }
 
-BQW(const char *) bqw_build(void) { return engine.kernels ? engine.kernels->name : ""; }
+BQW(const char *) bqw_build(void) { return bq_kernels_best()->name; }
 BQW(const char *) bqw_status_name(uint32_t status) { return bq_status_name((bq_status)status); }
 BQW(const char *) bqw_status_hint(uint32_t status) { return bq_status_hint((bq_status)status); }
 BQW(bqw_error_record *) bqw_error(void) { return &engine.error; }
@@ -88,17 +85,10 @@ BQW(uint32_t) bqw_init(uint32_t base, uint32_t bytes) {
   if (!engine.heap) return fail(BQ_NOMEM, "the heap is too small for the engine itself");
   engine.allocator = bq_heap_allocator(engine.heap);
   engine.bytes = bytes;
-  engine.kernels = bq_kernels_best();
   return report(BQ_OK, NULL);
 }
 
-BQW(uint32_t) bqw_self_test(void) { return bq_kernels_self_test(engine.kernels); }
-
-BQW(uint32_t) bqw_fallback(void) {
-  if (!bq_kernels_simd128()) return fail(BQ_UNSUPPORTED, "this build has no SIMD128 kernels");
-  engine.kernels = bq_kernels_simd128();
-  return report(BQ_OK, NULL);
-}
+BQW(uint32_t) bqw_self_test(void) { return bq_kernels_self_test(bq_kernels_best()); }
 
 BQW(void) bqw_heap(bqw_heap_info *out) {
   *out = (bqw_heap_info){(double)bq_heap_used(engine.heap), (double)bq_heap_peak(engine.heap),
@@ -245,7 +235,6 @@ bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *manifest
   bq_error err = {0};
   bq_loader *loader;
   bq_loader_options o = {.allocator = engine.allocator,
-                         .kernels = engine.kernels,
                          .file_bytes = to_u64(file_bytes),
                          .prefix_hint = to_u64(prefix_hint),
                          .manifest = manifest,

@@ -168,7 +168,7 @@ uint64_t bq_attend_scratch(uint64_t positions, uint64_t head_dim);
 const bq_kernels *bq_kernels_scalar(void);
 const bq_kernels *bq_kernels_simd128(void);
 const bq_kernels *bq_kernels_relaxed(void);
-/* The best table of this build. */
+/* The best table of this build; a shipped module links no other (emscripten.mk). */
 const bq_kernels *bq_kernels_best(void);
 
 /* Known-answer test: runs every slot of `k` on 1 KB of fixed data and compares the hash with

@@ -4,13 +4,13 @@ import { checkCall, TABLE } from '../port/table.js';
 import { asyncDispose } from '../shared/async.js';
 import { fullUrl } from '../shared/builds.js';
 import { BqError, onDemand } from '../shared/errors.js';
-import { fallbackIsFaster, MEASURE_BYTES, threadsBlocked, timeTables } from '../wasm/features.js';
+import { threadsBlocked } from '../wasm/features.js';
 import { Loading } from '../load/loading.js';
 import { LocalModel } from './model.js';
 import { planModel } from '../plan/plan.js';
 import { openSource } from '../sources/index.js';
 import { isNode, nodeModule } from '../shared/node.js';
-import { compile, Wasm } from '../wasm/wasm.js';
+import { compile, Wasm, whyRelaxedIsSlower } from '../wasm/wasm.js';
 
 /** @import { Cache, Engine, EngineStore, EngineInfo, EngineOptions, LoadOptions, Source } from '../shared/types.js' */
 /** @import { Threads } from '../wasm/threads.js' */
@@ -20,15 +20,14 @@ import { compile, Wasm } from '../wasm/wasm.js';
 const WARM_BYTES = 2 ** 27;
 /** Milliseconds after which it begins: who has loaded by then had no time to lose. */
 const WARM_MS = 200;
-/** What a self test needs of the heap. */
-const SELF_TEST_BYTES = 262144;
+/** What an instance that measures needs of the heap besides. */
+const SPARE_BYTES = 262144;
 /** The most threads that "auto" tries. */
 const AUTO_THREADS = 8;
 
 /** @implements {Engine} */
 class LocalEngine {
   #compiled;
-  #fallback;
   #threads;
   #cache;
   #owned;
@@ -37,12 +36,11 @@ class LocalEngine {
   #models = new Set();
 
   /**
-   * @param {Compiled} compiled @param {EngineInfo} info @param {boolean} fallback @param {Threads | null} threads
+   * @param {Compiled} compiled @param {EngineInfo} info @param {Threads | null} threads
    * @param {Cache | null} cache @param {boolean} owned  closed with the engine
    */
-  constructor(compiled, info, fallback, threads, cache, owned) {
+  constructor(compiled, info, threads, cache, owned) {
     this.#compiled = compiled;
-    this.#fallback = fallback;
     this.#threads = threads;
     this.#cache = cache;
     this.#owned = owned;
@@ -104,7 +102,6 @@ class LocalEngine {
     try {
       const planned = await planModel(this.#compiled, source, file, options, this.#cache, true, fresh);
       const wasm = await Wasm.create(this.#compiled, planned.regionBytes);
-      if (this.#fallback) wasm.check('bqw_fallback');
       await this.#threads?.attach(wasm, this.#compiled);
       return new Loading(wasm, file, planned, options, this.#cache);
     } catch (error) {
@@ -184,15 +181,16 @@ async function threadsToTry(wanted = 'auto') {
  * @param {{ most: number, reason: string }} wanted
  */
 async function compileFor(options, { most, reason }) {
+  const slower = whyRelaxedIsSlower(options);
   if (most > 1) {
     try {
-      return { compiled: await compile(options, true), reason };
+      return { compiled: await compile(options, true, slower), reason };
     } catch (error) {
       options.signal?.throwIfAborted();
       reason = /** @type {Error} */ (error).message;
     }
   }
-  return { compiled: await compile(options), reason };
+  return { compiled: await compile(options, false, slower), reason };
 }
 
 /**
@@ -205,37 +203,17 @@ export async function openEngine(options, onThreads) {
   const wanted = await threadsToTry(options.threads);
   const { compiled, reason: threadsReason } = await compileFor(options, wanted);
   const cache = options.cache ? await (await onDemand(import('../load/cached-load.js'))).openCache(options.cache, compiled) : null;
-  const problem = await kernelProblem(compiled, options.variant);
-  const threads = compiled.shared ? await startThreads(compiled, options, wanted, onThreads, problem !== '') : null;
-  const kernel = problem ? 'simd128' : compiled.build;
-  const reason = problem || compiled.reason;
+  const threads = compiled.shared ? await startThreads(compiled, options, wanted, onThreads) : null;
   const { count = 1, timings = [] } = threads ?? {};
-  const info = { build: compiled.build, kernel, reason, worker: false, threads: count, threadsReason: threads?.reason || threadsReason, timings };
-  return new LocalEngine({ ...compiled, threads: count }, info, problem !== '', threads, cache, cache !== options.cache);
+  const info = { build: compiled.build, reason: compiled.reason, worker: false, threads: count, threadsReason: threads?.reason || threadsReason, timings };
+  return new LocalEngine({ ...compiled, threads: count }, info, threads, cache, cache !== options.cache);
 }
 
-/**
- * Why the build's own kernels are not to be used here, but those of SIMD128; '' when they are. A build that was asked for
- * must only be right, not fast.
- * @param {Compiled} compiled @param {EngineOptions['variant']} wanted
- */
-async function kernelProblem(compiled, wanted) {
-  const choose = compiled.build === 'relaxed' && !wanted;
-  const wasm = await Wasm.create(compiled, SELF_TEST_BYTES + (choose ? MEASURE_BYTES : 0));
-  try {
-    if (wasm.call('bqw_self_test') !== 1) return `the self test of the ${compiled.build} kernels failed on this machine`;
-    return choose && fallbackIsFaster(timeTables(wasm)) ? 'the simd128 kernels are faster than the relaxed ones on this machine, by a measurement' : '';
-  } finally {
-    wasm.release();
-  }
-}
-
-/** @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number }} wanted @param {() => void} onThreads @param {boolean} fallback */
-async function startThreads(compiled, { threads: asked = 'auto', threadUrl, signal }, { most }, onThreads, fallback) {
+/** @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number }} wanted @param {() => void} onThreads */
+async function startThreads(compiled, { threads: asked = 'auto', threadUrl, signal }, { most }, onThreads) {
   const { MEASURE_BYTES: room, Threads } = await onDemand(import('../wasm/threads.js'));
   const threads = new Threads(threadUrl && fullUrl(threadUrl));
-  const wasm = await Wasm.create(compiled, SELF_TEST_BYTES + room);
-  if (fallback) wasm.check('bqw_fallback');
+  const wasm = await Wasm.create(compiled, SPARE_BYTES + room);
   onThreads();
   if (asked === 'auto') await threads.choose(wasm, compiled, most);
   else threads.reason = (await threads.attach(wasm, compiled, most)) || ((threads.count = most), '');

@@ -13,11 +13,10 @@ const TIMES = 9;
 /** Milliseconds of one bqw_measure in this thread, once per build. @type {WeakMap<WebAssembly.Module, Promise<number>>} */
 const measured = new WeakMap();
 
-/** @param {Compiled} compiled @param {EngineInfo} info */
-async function measure(compiled, { build, kernel }) {
+/** @param {Compiled} compiled */
+async function measure(compiled) {
   const bytes = (await Wasm.create(compiled, 2 ** 20)).call('bqw_measure_bytes', PRODUCTS, 1);
   const wasm = await Wasm.create(compiled, bytes + 2 ** 20);
-  if (kernel !== build) wasm.check('bqw_fallback');
   const block = wasm.alloc(bytes);
   wasm.call('bqw_measure_prepare', block, PRODUCTS, 1);
   const times = Array.from({ length: TIMES }, () => {
@@ -33,7 +32,7 @@ async function measure(compiled, { build, kernel }) {
 /** Tokens per second after a short prompt; wider weights take as much longer. @param {Compiled} compiled @param {EngineInfo} info @param {Plan} plan */
 export async function tokensPerSecond(compiled, info, { tokenWeights, weightBytes }) {
   const timed = info.timings.find(({ threads }) => threads === info.threads)?.ms;
-  if (!timed && !measured.has(compiled.module)) measured.set(compiled.module, measure(compiled, info));
+  if (!timed && !measured.has(compiled.module)) measured.set(compiled.module, measure(compiled));
   const ms = timed || Number(await measured.get(compiled.module));
   const bits = Math.max((8 * weightBytes) / tokenWeights, BITS);
   return ms > 0 && tokenWeights ? ((1000 / ms) * WEIGHTS * BITS) / (tokenWeights * bits) : null;

@@ -18,8 +18,9 @@
 /**
  * @typedef {object} EngineOptions
  * @property {'relaxed' | 'simd128'} [variant]  asks for one build instead of the best
- * @property {string | URL | { relaxed: string | URL, simd128: string | URL, 'relaxed-threads'?: string | URL, 'simd128-threads'?: string | URL }} [wasmUrl]
- *   where the builds lie; by default beside this folder. Without those for threads there is one thread
+ * @property {string | URL | { relaxed: string | URL, simd128: string | URL, 'relaxed-threads'?: string | URL, 'simd128-threads'?: string | URL, probe?: string | URL }} [wasmUrl]
+ *   where the builds lie; by default beside this folder. Without those for threads there is one thread; without the probe
+ *   it isn't measured whether relaxed SIMD is the faster one here. A single address is the one build there is
  * @property {'auto' | number} [threads]  how many compute, where memory can be shared; default "auto": as many as a
  *   short measurement finds fastest
  * @property {string | URL} [threadUrl]  a script of yours that imports js/thread.js, for the other threads
@@ -30,9 +31,8 @@
 
 /**
  * @typedef {object} EngineInfo
- * @property {'relaxed' | 'simd128'} build   the module that was loaded
- * @property {string} kernel   the kernel table in use: the build's own, or "simd128" where that is faster or the self test failed
- * @property {string} reason   why this build and kernel
+ * @property {'relaxed' | 'simd128'} build   the module in use
+ * @property {string} reason   why this one: what the machine can do, a measurement, a failed self test
  * @property {boolean} worker  computes in a worker
  * @property {number} threads  that compute; 1: no others than this one
  * @property {string} threadsReason  why so many

@@ -18,7 +18,6 @@ export const functions = {
   bqw_error: 'u',
   bqw_init: 'suu',
   bqw_self_test: 'u',
-  bqw_fallback: 'u',
   bqw_heap: 'vu',
   bqw_alloc: 'uu',
   bqw_free: 'vu',

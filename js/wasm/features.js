@@ -4,8 +4,6 @@
  */
 import { BqError } from '../shared/errors.js';
 
-/** @import { Wasm } from './wasm.js' */
-
 const header = [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0]; // "\0asm", version 1
 const type = [1, 5, 1, 0x60, 0, 1, 0x7b]; //            section 1: one type, () -> v128
 const func = [3, 2, 1, 0]; //                           section 3: one function of that type
@@ -53,49 +51,37 @@ export function threadsBlocked() {
 
 /*
  * The relaxed dot product is one instruction on some machines and three on others, which WebAssembly doesn't tell: there
- * the SIMD128 table is the faster one.
+ * the SIMD128 build is the faster one. bq4-probe.wasm (web/probe.c) has the inner loop of both.
  */
 
-/** One matrix product, of a batch: what the tables differ by is arithmetic, not memory. */
-const PRODUCTS = 1;
-const TOKENS = 4;
+/** The most milliseconds that timing may take. */
+const PROBE_MS = 30;
 /**
- * Milliseconds for all of it. Engines begin with quick code, in which the relaxed table always wins, and make better code
- * of what is used much: here after 20 ms. So the least times count.
+ * Engines begin with quick code, which is no guide, and replace it while it runs: it then becomes at least this many
+ * times as fast. So many rounds after that are enough.
  */
-const MEASURE_MS = 30;
-const LEAST_ROUNDS = 3;
-/** How much faster the other table must be to be taken. */
+const BETTER_CODE = 2;
+const ROUNDS = 8;
+/** How much faster the SIMD128 dot must be. */
 const WORTH = 1.05;
 
-/** What measuring takes of the heap. */
-export const MEASURE_BYTES = 2 << 20;
-
-/** @param {Wasm} wasm */
-function prepare(wasm) {
-  const block = wasm.alloc(wasm.call('bqw_measure_bytes', PRODUCTS, TOKENS));
-  wasm.call('bqw_measure_prepare', block, PRODUCTS, TOKENS);
-  return block;
-}
-
 /**
- * Milliseconds of the same work with the build's own table and with the fallback, which it uses from then on.
- * @param {Wasm} wasm  of a relaxed build, with MEASURE_BYTES
+ * Whether the same multiplications take longer with the relaxed dot product.
+ * @param {(relaxed: 0 | 1) => unknown} multiply
  */
-export function timeTables(wasm) {
-  const own = prepare(wasm);
-  wasm.check('bqw_fallback');
-  const blocks = [own, prepare(wasm)];
+export function relaxedIsSlower(multiply) {
   const least = [Infinity, Infinity];
+  /** @type {number[] | undefined} */
+  let first;
   const since = performance.now();
-  for (let round = 0; round < LEAST_ROUNDS || performance.now() - since < MEASURE_MS; round++)
-    blocks.forEach((block, i) => {
+  for (let rounds = 0; rounds < ROUNDS && performance.now() - since < PROBE_MS; ) {
+    for (const relaxed of /** @type {const} */ ([0, 1])) {
       const start = performance.now();
-      wasm.call('bqw_measure', block);
-      least[i] = Math.min(least[i], performance.now() - start);
-    });
-  return { own: least[0], fallback: least[1] };
+      multiply(relaxed);
+      least[relaxed] = Math.min(least[relaxed], performance.now() - start);
+    }
+    first ??= [...least];
+    if (least.some((ms, i) => ms * BETTER_CODE < /** @type {number[]} */ (first)[i])) rounds++;
+  }
+  return least[1] > least[0] * WORTH;
 }
-
-/** @param {{ own: number, fallback: number }} times */
-export const fallbackIsFaster = ({ own, fallback }) => own > fallback * WORTH;

@@ -6,7 +6,8 @@
  */
 import { ABI, functions, MORE, OK, structs, WANT_DATA } from './border.js';
 import { BqError } from '../shared/errors.js';
-import { pickBuild } from './features.js';
+import { pickBuild, relaxedIsSlower } from './features.js';
+import { follow } from '../shared/async.js';
 import { resolveBuilds } from '../shared/builds.js';
 import { isNode, nodeModule } from '../shared/node.js';
 
@@ -59,25 +60,71 @@ function memoryOf(pages, shared) {
   }
 }
 
-/**
- * Picks, fetches and compiles a build. NO_SIMD, NO_ENGINE, NOMEM.
- * @param {Pick<EngineOptions, 'variant' | 'wasmUrl' | 'signal'>} [options]
- * @param {boolean} [shared]  the one for threads
- * @returns {Promise<Compiled>}
- */
-export async function compile({ variant, wasmUrl, signal } = {}, shared = false) {
-  const { build, reason } = pickBuild(variant);
-  const url = resolveBuilds(wasmUrl)[shared ? `${build}-threads` : build];
+/** @typedef {Pick<EngineOptions, 'variant' | 'wasmUrl' | 'signal'>} CompileOptions */
+
+/** NO_ENGINE. @param {'relaxed' | 'simd128'} build @param {string} url @param {boolean} shared @param {AbortSignal} [signal] */
+async function compileBuild(build, url, shared, signal) {
   try {
     if (!url) throw new Error('wasmUrl does not say where it lies');
     const module = await fetchModule(url, signal);
     const exports = /** @type {any} */ ((await WebAssembly.instantiate(module, imports(memoryOf(LEAST_PAGES, shared)))).exports);
     if (exports.bqw_abi() !== ABI) throw new Error(`it speaks version ${exports.bqw_abi()} of the border, not ${ABI}`);
-    return { module, build, reason, heapBase: exports.__heap_base.value >>> 0, shared, threads: 1 };
+    const problem = exports.bqw_self_test() === 1 ? '' : `the self test of the ${build} kernels failed on this machine`;
+    return { problem, module, build, heapBase: exports.__heap_base.value >>> 0, shared, threads: 1 };
   } catch (cause) {
     signal?.throwIfAborted();
     if (cause instanceof BqError) throw cause;
     throw new BqError('NO_ENGINE', `the engine ${url} can't be used: ${/** @type {Error} */ (cause).message}`, { cause });
+  }
+}
+
+/**
+ * Picks, fetches, compiles and tests a build: the relaxed one where the machine has it, unless it is `slower`, or computes
+ * something else than it should, and there is the other. NO_SIMD, NO_ENGINE, NOMEM.
+ * @param {CompileOptions} [options]
+ * @param {boolean} [shared]  the one for threads
+ * @param {Promise<string>} [slower]  of whyRelaxedIsSlower
+ * @returns {Promise<Compiled>}
+ */
+export async function compile({ variant, wasmUrl, signal } = {}, shared = false, slower) {
+  const { build, reason } = pickBuild(variant);
+  const builds = resolveBuilds(wasmUrl);
+  const [own, other] = [build, /** @type {const} */ ('simd128')].map((name) => builds[shared ? `${name}-threads` : name]);
+  const hasOther = Boolean(other) && other !== own;
+  const fetching = follow(signal);
+  try {
+    const first = compileBuild(build, own, shared, fetching.signal);
+    first.catch(() => {});
+    let why = hasOther ? await slower : '';
+    if (!why) {
+      const compiled = await first;
+      why = compiled.problem;
+      if (!why) return { ...compiled, reason };
+    }
+    fetching.controller.abort(); // what is still on its way is not wanted
+    if (!hasOther) throw new BqError('NO_ENGINE', why);
+    const second = await compileBuild('simd128', other, shared, signal);
+    if (second.problem) throw new BqError('NO_ENGINE', second.problem);
+    return { ...second, reason: why };
+  } finally {
+    fetching.release();
+  }
+}
+
+/**
+ * Why the SIMD128 build is to be preferred on this machine; '' where it isn't, where one was asked for, or where nobody can
+ * tell. Never rejects.
+ * @param {CompileOptions} options
+ */
+export async function whyRelaxedIsSlower({ variant, wasmUrl, signal }) {
+  try {
+    const url = resolveBuilds(wasmUrl).probe;
+    if (!url || variant || pickBuild().build !== 'relaxed') return '';
+    const { exports } = await WebAssembly.instantiate(await fetchModule(url, signal));
+    const slower = relaxedIsSlower(/** @type {any} */ (exports).multiply);
+    return slower ? 'the simd128 kernels are faster than the relaxed ones on this machine, by a measurement' : '';
+  } catch {
+    return '';
   }
 }
 

@@ -3,11 +3,13 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
-import { MODULE_LIMIT, sizes } from '../../tools/size.mjs';
+import { MODULE_LIMIT, PROBE, PROBE_LIMIT, sizes } from '../../tools/size.mjs';
 import { chained, countOpcodes, relaxedOpcodes } from './opcodes.mjs';
 
 /** i32x4.relaxed_dot_i8x16_i7x16_add_s: exact as the kernels use it (docs/ARCHITECTURE.md). */
 const ALLOWED_RELAXED = 'fd 113';
+/** i32x4.dot_i16x8_s */
+const SIMD128_DOT = 'fd ba';
 /** What emcc exports of its own accord; js/ never calls them. */
 const EMCC_EXPORTS = /^(_?emscripten_stack_\w+|__indirect_function_table|stack(Save|Restore|Alloc))$/;
 
@@ -16,15 +18,29 @@ const ROOT = new URL('../../', import.meta.url);
 const read = (path) => readFileSync(new URL(path, ROOT));
 const promised = read('web/exports.txt').toString().split('\n').filter(Boolean);
 
-test('there are four builds', () => {
-  assert.deepEqual(sizes().map(({ name }) => name), ['bq4-relaxed-threads.wasm', 'bq4-relaxed.wasm', 'bq4-simd128-threads.wasm', 'bq4-simd128.wasm']);
+test('there are four builds and the probe', () => {
+  assert.deepEqual(sizes().map(({ name }) => name),
+    [PROBE, 'bq4-relaxed-threads.wasm', 'bq4-relaxed.wasm', 'bq4-simd128-threads.wasm', 'bq4-simd128.wasm']);
+});
+
+test('the probe is small, needs nothing, and has the dot product of either build', () => {
+  const bytes = read(`build/wasm/${PROBE}`);
+  const { gzip = Infinity } = sizes().find(({ name }) => name === PROBE) ?? {};
+  assert.ok(gzip < PROBE_LIMIT, `${gzip} bytes`);
+  const module = new WebAssembly.Module(bytes);
+  assert.deepEqual(WebAssembly.Module.imports(module), []);
+  assert.ok(WebAssembly.Module.exports(module).some(({ name }) => name === 'multiply'));
+  const opcodes = countOpcodes(bytes);
+  assert.deepEqual([...relaxedOpcodes(bytes).keys()], [ALLOWED_RELAXED]);
+  // As many multiplications with either: 2 passes of 16 with one instruction, 3 of 8 with the other.
+  assert.equal(2 * 16 * (opcodes.get(ALLOWED_RELAXED) ?? 0), 3 * 8 * (opcodes.get(SIMD128_DOT) ?? 0));
 });
 
 test('the list of exports is sorted and without repetition', () => {
   assert.deepEqual(promised, [...new Set(promised)].sort());
 });
 
-for (const { name, gzip } of sizes()) {
+for (const { name, gzip } of sizes().filter(({ name }) => name !== PROBE)) {
   const bytes = read(`build/wasm/${name}`);
   const module = new WebAssembly.Module(bytes);
   const shared = name.includes('-threads');
@@ -33,6 +49,11 @@ for (const { name, gzip } of sizes()) {
 
   test(`${name} is under ${MODULE_LIMIT} bytes gzipped`, () => {
     assert.ok(gzip < MODULE_LIMIT, `${gzip} bytes`);
+  });
+
+  test(`${name} has one kernel table, its own`, () => {
+    const tables = ['scalar', 'simd128', 'relaxed'].filter((table) => bytes.includes(`\0${table}\0`));
+    assert.deepEqual(tables, [name.includes('relaxed') ? 'relaxed' : 'simd128']);
   });
 
   test(`${name} imports nothing but its memory, a clock and the wish to stop`, () => {

@@ -75,7 +75,7 @@ test('run --json: one object with what the engine gives', async () => {
   assert.deepEqual(out.ids, expected.ids);
   assert.equal(out.text, expected.text);
   assert.equal(out.reason, expected.reason);
-  assert.equal(out.build, engine.info.kernel);
+  assert.equal(out.build, engine.info.build);
   assert.equal(out.timings.tokens, expected.ids.length);
   for (const name of ['promptTokens', 'prefillMs', 'ttftMs', 'decodeMs']) assert.equal(typeof out.timings[name], 'number');
   const plain = bq4('run', path, '--prompt', 'Once upon', '--max-tokens', '12', '--temperature', '0');

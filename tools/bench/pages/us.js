@@ -43,7 +43,7 @@ export async function open({ model: url, threads, context, shape, variant, kv })
   }
 
   const facts = /** @type {Record<string, any>} */ ({
-    build: info.build, kernel: info.kernel, threads: info.threads, timings: info.timings, engineMs, modelMs: ready - since - engineMs,
+    build: info.build, threads: info.threads, timings: info.timings, engineMs, modelMs: ready - since - engineMs,
     heap: (await model.memory()).total, weightBytes: model.info.weightBytes, kvBytes: model.info.kvBytes,
   });
   return {

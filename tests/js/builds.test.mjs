@@ -1,0 +1,117 @@
+// Which of the builds runs: by a measurement of their dot products, and by what they compute. The modules are real ones,
+// some of them changed in a byte, and stand-ins for the probe that are slow on purpose.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { createEngine, fromBytes } from '../../js/engine.js';
+import { resolveBuilds } from '../../js/shared/builds.js';
+import { relaxedIsSlower } from '../../js/wasm/features.js';
+import { whyRelaxedIsSlower } from '../../js/wasm/wasm.js';
+import { tinyModel } from './fixture.mjs';
+
+const BUILDS = /** @type {any} */ (resolveBuilds(undefined));
+/** @param {Uint8Array} bytes */
+const address = (bytes) => `data:application/wasm;base64,${Buffer.from(bytes).toString('base64')}`;
+
+/** A signed number as wasm holds it. @param {bigint} n */
+function leb(n) {
+  const out = [];
+  for (; ; n >>= 7n) {
+    const byte = Number(n & 0x7fn);
+    if (n >> 6n === 0n || n >> 6n === -1n) return [...out, byte];
+    out.push(byte | 0x80);
+  }
+}
+
+/** A probe with which one dot takes some milliseconds and the other nothing. @param {'relaxed' | 'simd128'} which */
+function slowProbe(which) {
+  const steps = leb(3_000_000n);
+  const body = [0, // no locals
+    0x20, 0, 0x41, which === 'relaxed' ? 0 : 1, 0x73, 0x41, ...steps, 0x6c, 0x21, 0, // n = (relaxed ^ other) * steps
+    0x03, 0x40, 0x20, 0, 0x41, 1, 0x6b, 0x22, 0, 0x41, 0, 0x4a, 0x0d, 0, 0x0b, // do n-- while (n > 0)
+    0x20, 0, 0x0b];
+  const name = Buffer.from('multiply');
+  return address(Uint8Array.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0,
+    1, 6, 1, 0x60, 1, 0x7f, 1, 0x7f, // (i32) -> i32
+    3, 2, 1, 0,
+    7, name.length + 4, 1, name.length, ...name, 0, 0,
+    10, body.length + 2, 1, body.length, ...body]));
+}
+
+/** A build whose known answer is another one. @param {string} url */
+function wrongBuild(url) {
+  const header = readFileSync(new URL('../../c/kernels/self_test.h', import.meta.url), 'utf8');
+  const answer = BigInt(/** @type {string[]} */ (/BQ_KNOWN_ANSWER (0x[0-9a-f]+)ull/.exec(header))[1]);
+  const bytes = readFileSync(new URL(url));
+  const at = bytes.indexOf(Uint8Array.from(leb(BigInt.asIntN(64, answer))));
+  assert.ok(at > 0);
+  bytes[at] ^= 1;
+  return address(bytes);
+}
+
+/** What an engine is and says. @param {import('../../js/shared/types.js').EngineOptions} options */
+async function run(options) {
+  const engine = await createEngine(options);
+  const model = await engine.load(fromBytes(await tinyModel({ type: 'bq4' })));
+  const { ids } = await (await model.createSession()).generate('Once upon', { temperature: 0, maxTokens: 12 }).done();
+  await engine.close();
+  return { info: engine.info, ids };
+}
+
+test('the slower dot product is told, however quick the first code is', () => {
+  const spin = (/** @type {number} */ ms) => { for (const end = performance.now() + ms; performance.now() < end; ); };
+  assert.equal(relaxedIsSlower((relaxed) => spin(relaxed ? 2 : 0)), true);
+  assert.equal(relaxedIsSlower((relaxed) => spin(relaxed ? 0 : 2)), false);
+  let calls = 0; // later code is ten times as fast, and the other way round
+  const better = (/** @type {0 | 1} */ relaxed) => spin(++calls < 5 ? (relaxed ? 1 : 5) : relaxed ? 0.5 : 0.1);
+  assert.equal(relaxedIsSlower(better), true);
+});
+
+for (const threads of [1, 2])
+  test(`the faster build is loaded, ${threads} thread(s), with the same tokens`, async () => {
+    const relaxed = await run({ threads, wasmUrl: { ...BUILDS, probe: slowProbe('simd128') } });
+    const simd128 = await run({ threads, wasmUrl: { ...BUILDS, probe: slowProbe('relaxed') } });
+    assert.deepEqual([relaxed.info.build, relaxed.info.reason], ['relaxed', 'relaxed SIMD is available']);
+    assert.equal(simd128.info.build, 'simd128');
+    assert.match(simd128.info.reason, /faster .* by a measurement/);
+    assert.equal(simd128.info.threads, relaxed.info.threads);
+    assert.deepEqual(simd128.ids, relaxed.ids);
+  });
+
+for (const threads of [1, 2])
+  test(`a build that fails its self test gives way to the other, ${threads} thread(s)`, async () => {
+    const wrong = { relaxed: wrongBuild(BUILDS.relaxed), 'relaxed-threads': wrongBuild(BUILDS['relaxed-threads']) };
+    for (const variant of /** @type {const} */ ([undefined, 'relaxed'])) {
+      const { info, ids } = await run({ threads, variant, wasmUrl: { ...BUILDS, ...wrong } });
+      assert.equal(info.build, 'simd128');
+      assert.match(info.reason, /self test of the relaxed kernels failed/);
+      assert.deepEqual(ids, (await run({ threads: 1 })).ids);
+    }
+  });
+
+test('no build that fails its self test runs', async () => {
+  const wrong = { relaxed: wrongBuild(BUILDS.relaxed), simd128: wrongBuild(BUILDS.simd128) };
+  const refused = (/** @type {string} */ kernels) => ({ code: 'NO_ENGINE', message: `the self test of the ${kernels} kernels failed on this machine` });
+  await assert.rejects(createEngine({ threads: 1, wasmUrl: wrong }), refused('simd128'));
+  await assert.rejects(createEngine({ threads: 1, variant: 'simd128', wasmUrl: wrong }), refused('simd128'));
+  await assert.rejects(createEngine({ threads: 1, wasmUrl: wrong.relaxed }), refused('relaxed'), 'one address is one build');
+});
+
+test('a build that was asked for is not measured, and without a probe relaxed SIMD is taken', async () => {
+  const slow = { ...BUILDS, probe: slowProbe('relaxed') };
+  for (const variant of /** @type {const} */ (['relaxed', 'simd128'])) {
+    assert.equal(await whyRelaxedIsSlower({ variant, wasmUrl: slow }), '');
+    const engine = await createEngine({ threads: 1, variant, wasmUrl: slow });
+    assert.equal(engine.info.build, variant);
+    await engine.close();
+  }
+  assert.equal(await whyRelaxedIsSlower({ wasmUrl: { relaxed: BUILDS.relaxed, simd128: BUILDS.simd128 } }), '');
+  assert.equal(await whyRelaxedIsSlower({ wasmUrl: { ...BUILDS, probe: new URL('./nothing.wasm', import.meta.url) } }), '');
+});
+
+test('the probe that is shipped multiplies as both kernels do', async () => {
+  const { instance } = await WebAssembly.instantiate(readFileSync(new URL(BUILDS.probe)));
+  const { multiply } = /** @type {any} */ (instance.exports);
+  assert.deepEqual([multiply(0), multiply(1)], [0, 0]);
+  assert.equal(typeof relaxedIsSlower(multiply), 'boolean');
+});
