@@ -1,11 +1,11 @@
 /* Kernels: every inner loop of the engine, behind one table per instruction set.
  *
- * Three tables exist: scalar (plain C, the oracle), simd128 and relaxed (wasm).
- * A SIMD kernel exists only as an entry of its table; a table starts as a copy of
- * the one below it and replaces what it does better. Every entry gives the SAME
- * BITS in every table, for every size: tests/c/test_kernels.c compares them slot
- * by slot. What "the same bits" needs is written down here as canonical orders;
- * see docs/ARCHITECTURE.md, "Same bits everywhere".
+ * Three tables exist: scalar (plain C, which the tests compare with), simd128 and
+ * relaxed (wasm). A SIMD kernel exists only as an entry of its table; a table names
+ * entries of the one before where it has none of its own. Every entry gives the
+ * SAME BITS in every table, for every size: tests/c/test_kernels.c compares them
+ * slot by slot. What "the same bits" needs is written down here as canonical
+ * orders; see docs/ARCHITECTURE.md, "Same bits everywhere".
  *
  * Canonical orders
  *   - f32 sum over n values: four lanes, lane i mod 4, each lane in rising i, then
@@ -14,6 +14,9 @@
  *   - quantized matvec: one f32 accumulator per row, blocks in rising k;
  *     acc += ((float)dot * a_scale) * w_scale, where dot is the exact i32 sum over
  *     the weights that share both scales (so min(32, weight block) products).
+ *     Blocks with a minimum, whose q in dot are unsigned, then add
+ *     acc += ((float)sum * a_scale) * w_min, sum the exact one of the quantized
+ *     activations.
  *   - NaNs are never produced from finite inputs that stay finite; nothing is
  *     promised about the payload of those that do arise.
  *
@@ -95,14 +98,16 @@ typedef struct bq_attend_job {
 typedef struct bq_kernels {
   const char *name; /* "scalar", "simd128", "relaxed" */
 
-  /* Groups of 8 rows that matmuls of several tokens take at once: fewer cost as much. */
+  /* How many groups of 8 rows a matmul of several tokens takes at once. A share of fewer takes as
+   * long, so rows are shared out in multiples of it. */
   size_t batch_groups;
 
-  /* Rows of BQ_TYPE_LIST; entries without `matmul` belong to types that don't run. */
+  /* By type; those that the engine doesn't compute with have no `matmul`. */
   bq_matrix_ops matrix[BQ_TYPE_COUNT];
 
-  /* Quantized activations. The panel's inside is the table's own business: only the
-   * matmuls of the same table read it. x is [tokens][x_stride]; k may be any size. Tokens from t on,
+  /* Quantizes activations into a *panel*: int8, a scale per block of 32, and their sums, which are
+   * plain integers in every table. How it is laid out differs: only matmuls of the same table read
+   * it. x is [tokens][x_stride]; k may be any size. Tokens from t on,
    * t a multiple of BQ_PANEL_TOKENS, lie at panel + panel_bytes(k, t) just as if they were
    * quantized there alone, so that threads can share the work. */
   size_t (*panel_bytes)(size_t k, size_t tokens);
