@@ -31,7 +31,9 @@ INLINE constants prepare(void) {
 }
 
 /* Eight are the fastest with 4-bit weights, and the largest in code. */
-INLINE int streams(bq_tile_shape s) { return s.bits == 4 && s.block == 32 ? 8 : 4; }
+INLINE int streams(bq_tile_shape s) {
+  return s.bits == 4 && s.block == 32 && !s.min_bytes ? 8 : 4;
+}
 
 /* Twelve sums and what a dot takes are all registers; signs of activations want four. */
 INLINE int strip_groups(int bits) { return bits == 4 ? 3 : 2; }
