@@ -91,6 +91,7 @@ class Type:
     step: int = 0  # k of a tile; 0: never tiled
     tile: int = 0  # bytes
     scale: str = ""  # of its scales
+    minima: bool = False  # a minimum behind each scale, unsigned weights
     known: bool = True  # what is in a block is specified
 
 
@@ -102,13 +103,16 @@ TYPES = [
     Type(4, "bq4_32", 32, 20, 32, 160, "<f4"),
     Type(5, "bq4_64", 64, 36, 64, 288, "<f4"),
     Type(6, "bq4h_32", 32, 18, 32, 144, "<f2"),
-    Type(7, "bq4a_32", 32, 20, known=False),
+    Type(7, "bq4a_32", 32, 20, 32, 160, "<f2", minima=True),
     Type(8, "bq8_32", 32, 34, 32, 272, "<f2"),
     Type(9, "q2s_64", 64, 20, known=False),
     Type(10, "q2a_64", 64, 20, known=False),
     Type(11, "q3a_64", 64, 28, known=False),
     Type(12, "q4a_64", 64, 36, known=False),
     Type(13, "tern_64", 64, 18, known=False),
+    Type(14, "q4_0", 32, 18, scale="<f2"),
+    Type(15, "q4_1", 32, 20, scale="<f2", minima=True),
+    Type(16, "q8_0", 32, 34, scale="<f2"),
 ]
 BY_ID = {t.id: t for t in TYPES}
 BY_NAME = {t.name: t for t in TYPES}
@@ -139,12 +143,30 @@ def floats(kind, data):
     return (np.frombuffer(data, "<u2").astype(np.uint32) << 16).view(np.float32)
 
 
+def gguf_blocks(kind, raw, name):
+    """Scale, minimum, then weights: i low and 16 + i high."""
+    head = 4 if kind.minima else 2
+    scales = finite(np.ascontiguousarray(raw[:, :head]).view("<f2").astype(np.float32), name)
+    packed = raw[:, head:]
+    if kind.name == "q8_0":
+        q = packed.view(np.int8).astype(np.int32)
+    else:
+        q = np.concatenate([packed & 15, packed >> 4], axis=1).astype(np.int32) - (0 if kind.minima else 8)
+    w = q.astype(np.float32) * scales[:, :1]
+    return w + scales[:, 1:] if kind.minima else w
+
+
 def blocks(kind, data, name):
     """(number of blocks, weights per block) from a run of row-major blocks."""
     raw = np.frombuffer(data, np.uint8).reshape(-1, kind.bytes)
-    size = np.dtype(kind.scale).itemsize
+    if kind.name in ("q4_0", "q4_1", "q8_0"):
+        return gguf_blocks(kind, raw, name)
+    size = np.dtype(kind.scale).itemsize * (2 if kind.minima else 1)
     scale = np.ascontiguousarray(raw[:, -size:]).view(kind.scale).astype(np.float32)
     packed = raw[:, :-size]
+    if kind.minima:
+        q = np.stack([packed & 15, packed >> 4], axis=-1).reshape(len(raw), kind.block)
+        return q.astype(np.float32) * finite(scale, name)[:, :1] + scale[:, 1:]
     if kind.name == "bq8_32":
         q = packed.view(np.int8).astype(np.int32)
     else:
@@ -157,9 +179,10 @@ def untile(kind, data, rows, cols, name):
     groups, steps = up(rows, 8), up(cols, kind.step)
     tiles = np.frombuffer(data, np.uint8).reshape(groups, steps, kind.tile)
     per_row = kind.step // kind.block
-    head = 8 * per_row * np.dtype(kind.scale).itemsize
+    head = 8 * per_row * np.dtype(kind.scale).itemsize * (2 if kind.minima else 1)
     scales = np.ascontiguousarray(tiles[:, :, :head]).view(kind.scale).astype(np.float32)
-    scales = finite(scales, name).reshape(groups, steps, per_row, 8)  # [block of the step][row]
+    scales = finite(scales, name).reshape(groups, steps, -1, per_row, 8)  # [scales, minima][block of the step][row]
+    scales = np.repeat(scales.transpose(2, 0, 1, 4, 3), kind.block, axis=4)
     body = tiles[:, :, head:]
     if kind.name == "bq8_32":
         q = body.reshape(groups, steps, 8, 2, 4, 4).astype(np.int32) - 128  # [j][h][r][i]
@@ -167,9 +190,12 @@ def untile(kind, data, rows, cols, name):
     else:
         runs = kind.step // 32
         packed = body.reshape(groups, steps, runs, 4, 2, 4, 4)  # [run of 32][j][h][r][i]
-        q = np.stack([packed & 15, packed >> 4], axis=3).astype(np.int32) - 8  # [run][half][j][h][r][i]
+        q = np.stack([packed & 15, packed >> 4], axis=3).astype(np.int32)  # [run][half][j][h][r][i]
+        q -= 0 if kind.minima else 8
         q = q.transpose(0, 1, 5, 6, 2, 3, 4, 7).reshape(groups, steps, 8, kind.step)
-    w = q.astype(np.float32) * np.repeat(scales.transpose(0, 1, 3, 2), kind.block, axis=3)
+    w = q.astype(np.float32) * scales[0]
+    if kind.minima:
+        w += scales[1]
     return w.transpose(0, 2, 1, 3).reshape(groups * 8, steps * kind.step)[:rows, :cols].copy()
 
 

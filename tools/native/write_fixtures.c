@@ -126,15 +126,17 @@ static void write_fixture(const char *folder, const char *name, const fixture_sp
 }
 
 static void write_v2(const char *folder) {
-  static const bq_type types[] = {BQ_TYPE_F32,    BQ_TYPE_F16,    BQ_TYPE_BF16,    BQ_TYPE_BQ4_16,
-                                  BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_64, BQ_TYPE_BQ4H_32, BQ_TYPE_BQ8_32};
+#define X(NAME, ...) BQ_TYPE_##NAME,
+  static const bq_type types[] = {BQ_FLOAT_TYPES(X) BQ_TILED_TYPES(X) BQ_STORED_TYPES(X)};
+#undef X
+  enum { TYPES = sizeof types / sizeof *types };
   static const uint32_t widths[] = {32, 40, 72, 96};
-  for (uint32_t i = 0; i < 8; i++)
+  for (uint32_t i = 0; i < TYPES; i++)
     for (uint32_t k = 0; k < 4; k++) {
       fixture_spec spec = k % 2 ? fixture_bullet() : fixture_llama();
       char name[64];
       spec.type = types[i];
-      spec.embed_type = types[(i + k) % 8];
+      spec.embed_type = types[(i + k) % TYPES];
       spec.vector_type = (bq_type)(k % 3);
       spec.layout = k < 2 ? BQ_TILED : BQ_ROWS;
       spec.config.hidden = widths[(i + k) % 4];
