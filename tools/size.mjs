@@ -1,5 +1,8 @@
 #!/usr/bin/env node
 // Prints what a page downloads: each shipped module, plain and compressed. The gate asks here too.
+//
+//   node tools/size.mjs [--parts]     --parts: each object of the relaxed build, before linking: what no module
+//                                     refers to (the other table, scalar kernels) is in it
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,8 +18,10 @@ const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const FOLDER = join(ROOT, 'build', 'wasm');
 
 /** @param {string} path */
-function measure(path) {
-  const bytes = readFileSync(path);
+const measure = (path) => compressed(readFileSync(path));
+
+/** @param {Uint8Array} bytes */
+function compressed(bytes) {
   return { plain: bytes.length, gzip: gzipSync(bytes, { level: 9 }).length, brotli: brotliCompressSync(bytes).length };
 }
 
@@ -41,9 +46,31 @@ function scripts() {
   return total;
 }
 
+/** Code and data of an object file: sections 10 and 11. @param {string} path */
+function codeOf(path) {
+  const bytes = readFileSync(path);
+  const parts = [];
+  for (let at = 8; at < bytes.length; ) {
+    const id = bytes[at++];
+    let length = 0;
+    for (let shift = 0, byte = 128; byte > 127; shift += 7) length |= ((byte = bytes[at++]) & 127) << shift;
+    if (id === 10 || id === 11) parts.push(bytes.subarray(at, at + length));
+    at += length;
+  }
+  return Buffer.concat(parts);
+}
+
+/** The objects of a build, the largest first. */
+function parts() {
+  const folder = join(ROOT, 'build', 'wasm-relaxed');
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.o'))
+    .map((name) => ({ name, ...compressed(codeOf(join(folder, name))) }))
+    .sort((a, b) => b.gzip - a.gzip);
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const rows = [...sizes(), scripts()];
+  const rows = process.argv.includes('--parts') ? parts() : [...sizes(), scripts()];
   const pad = (/** @type {string | number} */ text) => String(text).padStart(9);
-  console.log(`${'bytes'.padEnd(20)}${pad('plain')}${pad('gzip')}${pad('brotli')}`);
-  for (const { name, plain, gzip, brotli } of rows) console.log(`${name.padEnd(20)}${pad(plain)}${pad(gzip)}${pad(brotli)}`);
+  console.log(`${'bytes'.padEnd(30)}${pad('plain')}${pad('gzip')}${pad('brotli')}`);
+  for (const { name, plain, gzip, brotli } of rows) console.log(`${name.padEnd(30)}${pad(plain)}${pad(gzip)}${pad(brotli)}`);
 }
