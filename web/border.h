@@ -2,10 +2,12 @@
  * One instance of the module is one heap, of exactly the size that was planned.
  *
  * Every function that can fail returns a bq_status; bqw_error() then points to the last error.
- * File offsets and sizes cross as f64 (exact to 2^53), pointers and handles as u32. A handle
- * is a number that is never used twice; one that is unknown or closed is ARGUMENT. Structs below are read and
- * written by js/wasm/wasm.js through the heap: all fields are 4 or 8 bytes, naturally aligned,
- * offsets in the comments. Names are listed in exports.txt and js/wasm/border.js; a test compares.
+ * File offsets and sizes cross as f64 (exact to 2^53), pointers and handles as u32. A handle is a
+ * number that is never used twice; ARGUMENT for one that is unknown or closed goes without saying
+ * below. *Bad file* stands for what a file can be refused by: FORMAT, TRUNCATED, CHECKSUM,
+ * UNSUPPORTED, SHAPE. Structs are read and written by js/wasm/wasm.js through the heap: all fields
+ * are 4 or 8 bytes, naturally aligned, offsets in the comments. Names are listed in exports.txt and
+ * js/wasm/border.js; a test compares.
  */
 #ifndef BQW_BORDER_H
 #define BQW_BORDER_H
@@ -114,64 +116,88 @@ const char *bqw_status_name(uint32_t status);
 const char *bqw_status_hint(uint32_t status);
 bqw_error_record *bqw_error(void);
 
-uint32_t bqw_self_test(void);           /* known answers of the kernels; 1 = good. Before bqw_init too */
+/* Known answers of the kernels; 1 = good. Before bqw_init too. */
+uint32_t bqw_self_test(void);
 
-/* Everything lives in [base, base + bytes). NOMEM. */
+/* Everything lives in [base, base + bytes). NOMEM; STATE: it was called before. */
 uint32_t bqw_init(uint32_t base, uint32_t bytes);
 void bqw_heap(bqw_heap_info *out);
 uint32_t bqw_alloc(uint32_t bytes);     /* 0: no room. For staging; counted in the plan's reserve */
 void bqw_free(uint32_t ptr);
 
-/* Plans `sessions` sessions. `options`: NULL = defaults. WANT_DATA sets out->need. */
+/* Plans `sessions` sessions. `options`: NULL = defaults. WANT_DATA sets out->need. ARGUMENT:
+ * options out of range; NOMEM: more than the machine can address; bad file. */
 uint32_t bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t *manifest,
                        uint32_t manifest_bytes, const bqw_session_options *options,
                        uint32_t sessions, bqw_plan *out);
 
-/* The same within `budget` bytes: heap_bytes and `beside` times slot_bytes are no more than that. */
-uint32_t bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t *manifest,
-                         uint32_t manifest_bytes, const bqw_session_options *options,
-                         uint32_t sessions, double budget, uint32_t beside, bqw_paging *paging,
-                         bqw_plan *out);
+/* The same within `budget` bytes: heap_bytes and `beside` times slot_bytes are no more than that.
+ * NOMEM also: even with everything paged it takes more; UNSUPPORTED also: these weights can't be
+ * paged. */
+uint32_t bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes,
+                         const uint8_t *manifest, uint32_t manifest_bytes,
+                         const bqw_session_options *options, uint32_t sessions, double budget,
+                         uint32_t beside, bqw_paging *paging, bqw_plan *out);
 
-/* integrity: 32 bytes, or NULL. paging: NULL = everything stays in memory. */
+/* integrity: 32 bytes, or NULL. paging: NULL = everything stays in memory. NOMEM, ARGUMENT. */
 uint32_t bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *manifest,
                            uint32_t manifest_bytes, const uint8_t *integrity,
                            const bqw_paging *paging, uint32_t *out);
+/* What failed once fails again, with the same status: NOMEM, INTEGRITY, bad file. */
 uint32_t bqw_loader_want(uint32_t loader, bqw_want *out);
+/* As bqw_loader_want; ARGUMENT: more than was wanted. */
 uint32_t bqw_loader_wrote(uint32_t loader, uint32_t n);
-uint32_t bqw_loader_retry(uint32_t loader); /* after CHECKSUM: the same bytes are wanted again */
+/* After CHECKSUM (or INTEGRITY of a prefix): the same bytes are wanted again. STATE: nothing has
+ * failed. Other failures stay, and are returned again. */
+uint32_t bqw_loader_retry(uint32_t loader);
+/* STATE: the prefix is not there yet; else what the load failed with; NOMEM: no handle is free. */
 uint32_t bqw_loader_model(uint32_t loader, uint32_t *out);
 uint32_t bqw_loader_free(uint32_t loader);
 
-uint32_t bqw_model_ready(uint32_t model);   /* stages that can be computed; layers + 2 = all */
-/* *out = address of a section's payload (0: none), *bytes = its length; tag as little-endian u32. */
+/* Stages that can be computed; layers + 2 = all. 0 for an unknown model too. */
+uint32_t bqw_model_ready(uint32_t model);
+/* *out = address of a section's payload (0: none), *bytes = its length; tag: little-endian u32. */
 uint32_t bqw_model_section(uint32_t model, uint32_t tag, uint32_t *out, uint32_t *bytes);
 
+/* STATE: the model has no tokenizer. */
 uint32_t bqw_tokenizer_info_get(uint32_t model, bqw_tokenizer_info *out);
-/* text: UTF-8. flags: 1 add special, 2 parse special. Scratch is taken from the heap for the call. */
-uint32_t bqw_tokenize(uint32_t model, const char *text, uint32_t bytes, uint32_t flags, uint32_t *ids,
-                      uint32_t capacity, uint32_t *count);
-uint32_t bqw_token_find(uint32_t model, const char *text, uint32_t bytes); /* id or 0xFFFFFFFF */
-uint32_t bqw_token_flags(uint32_t model, uint32_t id);                     /* 1 ends generation, 2 special */
-/* Streaming text: `state` is a bq_detokenizer (8 bytes, zeroed to start, byte 6 = keep space). Returns bytes written
- * to out, at most bqw_detokenize_limit(). id 0xFFFFFFFF flushes. */
+/* text: UTF-8. flags: 1 add special, 2 parse special. Scratch is taken from the heap for the call.
+ * STATE: no tokenizer; NOMEM: no room for the scratch; ARGUMENT: more than `capacity` ids, *count
+ * says how many. */
+uint32_t bqw_tokenize(uint32_t model, const char *text, uint32_t bytes, uint32_t flags,
+                      uint32_t *ids, uint32_t capacity, uint32_t *count);
+/* The id, or 0xFFFFFFFF. */
+uint32_t bqw_token_find(uint32_t model, const char *text, uint32_t bytes);
+/* 1 ends generation, 2 special. */
+uint32_t bqw_token_flags(uint32_t model, uint32_t id);
+/* Streaming text: `state` is a bq_detokenizer (8 bytes, zeroed to start, byte 6 = keep space).
+ * Returns bytes written to out, at most bqw_detokenize_limit(). id 0xFFFFFFFF flushes. Both are 0
+ * without a tokenizer. */
 uint32_t bqw_detokenize_limit(uint32_t model);
 uint32_t bqw_detokenize(uint32_t model, uint8_t *state, uint32_t id, char *out);
 
+/* ARGUMENT: options out of range; NOMEM: no room, or no handle is free. */
 uint32_t bqw_session_create(uint32_t model, const bqw_session_options *options, uint32_t *out);
 uint32_t bqw_session_free(uint32_t session);
+/* ARGUMENT: no tokens, or one outside the vocabulary; CONTEXT_FULL. */
 uint32_t bqw_session_sync(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *kept);
+/* As bqw_session_sync. */
 uint32_t bqw_session_append(uint32_t session, uint32_t token);
-/* slices 0: no limit. The module imports env.stop, which is asked between two slices: non-zero ends the run, with MORE. */
+/* slices 0: no limit. The module imports env.stop, which is asked between two slices: non-zero ends
+ * the run, with MORE. WANT_DATA: weights or pages are missing; STATE: there are no tokens. */
 uint32_t bqw_session_run(uint32_t session, uint32_t slices);
 /* Pages to read for a session of a paged model, at most `capacity`; to be answered one by one. */
 uint32_t bqw_session_pages(uint32_t session, bqw_page *out, uint32_t capacity, uint32_t *count);
+/* good 0: it could not be read. ARGUMENT: it was not asked for. */
 uint32_t bqw_page_done(uint32_t model, uint32_t id, uint32_t good);
-uint32_t bqw_session_logits(uint32_t session, uint32_t *out); /* *out = address of [vocab] f32 */
-uint32_t bqw_session_slices(uint32_t session);                /* slices run since create */
-/* Where the time goes. todo 0: off, 1: from zero on, 2: as it is. *out = address of bqw_stage [layers][stages of
- * bq_stage], 0 when it is off; what is of no layer is in layer 0. The module imports env.now, milliseconds, for
- * this; HOST is what lies between two calls since the last bqw_session_sync. NOMEM. */
+/* *out = address of [vocab] f32. STATE: the last run has not ended yet. */
+uint32_t bqw_session_logits(uint32_t session, uint32_t *out);
+/* Slices run since create; 0 for an unknown session too. */
+uint32_t bqw_session_slices(uint32_t session);
+/* Where the time goes. todo 0: off, 1: from zero on, 2: as it is. *out = address of bqw_stage
+ * [layers][stages of bq_stage], 0 when it is off; what is of no layer is in layer 0. The module
+ * imports env.now, milliseconds, for this; HOST is what lies between two calls since the last
+ * bqw_session_sync. NOMEM. */
 uint32_t bqw_session_trace(uint32_t session, uint32_t todo, uint32_t *out);
 void bqw_rng_seed(double seed, uint64_t *state);              /* 8 bytes of state */
 /* The next token. The logits may be changed in place before (bqw_session_logits). STATE: none yet;
@@ -181,31 +207,33 @@ uint32_t bqw_session_sample(uint32_t session, const bqw_sample_options *options,
 
 /* Threads, in the builds whose memory is shared; in the others there is only the caller's.
  * JavaScript gives each other thread an instance of its own over the same memory, with a stack of
- * BQW_THREAD_STACK bytes (counted in the plan), and calls bqw_thread_main(1 … threads - 1) there. */
+ * BQW_THREAD_STACK bytes (counted in the plan), and calls bqw_thread_main(1…threads - 1) there. */
 void bqw_thread_main(uint32_t index);   /* returns after bqw_threads_leave */
-/* Called in another thread's instance after a trap there: the caller of the region then traps as well. */
+/* Called in another thread's instance after a trap there: the caller of the region then traps as
+ * well. */
 void bqw_thread_failed(uint32_t index);
-/* From now on regions have `threads` slices; before that all these threads must be on their way into
- * bqw_thread_main. Whoever waits looks `spins` times before it goes to sleep. `alone`: 1:
+/* From now on regions have `threads` slices; before that all these threads must be on their way
+ * into bqw_thread_main. Whoever waits looks `spins` times before it goes to sleep. `alone`: 1:
  * where others have no core to run on, the caller takes regions alone for a while. ARGUMENT. */
 uint32_t bqw_threads(uint32_t threads, uint32_t spins, uint32_t alone);
 /* Regions that were taken alone so far. */
 uint32_t bqw_threads_alone(void);
 void bqw_threads_leave(void);           /* one thread from now on, the others go */
-/* What threads and kernels are chosen by: so many products like a layer's, of a batch of so many tokens (at most 8
- * of either), one region each. The block has bqw_measure_bytes(), and keeps to the table that was in use when it was
- * prepared. */
+/* What threads and kernels are chosen by: so many products like a layer's, of a batch of so many
+ * tokens (at most 8 of either), one region each. The block has bqw_measure_bytes(), and keeps to
+ * the table that was in use when it was prepared. */
 uint32_t bqw_measure_bytes(uint32_t products, uint32_t tokens);
 void bqw_measure_prepare(uint8_t *block, uint32_t products, uint32_t tokens);
 void bqw_measure(uint8_t *block);
-/* Regions without work, each with so many barriers. How many parts of slices were run: a slice has one more than
- * there are barriers; 0 when a slice passed one before all had come to it. */
+/* Regions without work, each with so many barriers. How many parts of slices were run: a slice has
+ * one more than there are barriers; 0 when a slice passed one before all had come to it. */
 uint32_t bqw_measure_empty(uint32_t regions, uint32_t barriers);
 
-/* For converters: f32 [rows][cols] -> blocks, and back. type, layout as in docs/FORMAT.md. */
-double bqw_type_bytes(uint32_t type, uint32_t layout, double rows, double cols); /* -1: impossible */
-uint32_t bqw_quantize(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint32_t cols,
-                      uint8_t *dst);
+/* For converters: f32 [rows][cols] -> blocks, and back. type, layout as in docs/FORMAT.md;
+ * ARGUMENT: there is no such. bqw_type_bytes: -1 where it is impossible. */
+double bqw_type_bytes(uint32_t type, uint32_t layout, double rows, double cols);
+uint32_t bqw_quantize(uint32_t type, uint32_t layout, const float *src, uint32_t rows,
+                      uint32_t cols, uint8_t *dst);
 uint32_t bqw_dequantize(uint32_t type, uint32_t layout, const uint8_t *src, uint32_t rows,
                         uint32_t cols, float *dst);
 double bqw_xxh64(const uint8_t *bytes, uint32_t n, uint64_t *out); /* hash to *out; returns 0 */

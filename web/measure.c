@@ -1,5 +1,6 @@
-/* The matrix products that js/ times to choose a number of threads (js/wasm/threads.js: as many as are more than the
- * caches next to a core hold) and to tell how fast a model would be (js/engine/estimate.js). */
+/* The matrix products that js/ times to choose a number of threads (js/wasm/threads.js: so many that
+ * the caches next to a core don't hold them), and to tell how fast a model would be
+ * (js/engine/estimate.js). */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -53,7 +54,7 @@ BQW(uint32_t) bqw_measure_bytes(uint32_t products, uint32_t tokens) {
 BQW(void) bqw_measure_prepare(uint8_t *block, uint32_t products, uint32_t tokens) {
   bq_arena arena = {block, bqw_measure_bytes(products, tokens), 0, false};
   bench *b = lay_out(&arena, products, tokens);
-  memset(b->weights, 0x11, b->products * b->matrix); /* touched, so that the memory is really there */
+  memset(b->weights, 0x11, b->products * b->matrix); /* touched: the memory is really there */
   for (size_t i = 0; i < b->batch.tokens * COLS; i++) b->x[i] = i % 3 ? 1.0f : -0.5f;
   bq_kernels_best()->quantize(b->x, COLS, COLS, b->batch.tokens, b->panel);
 }

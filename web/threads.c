@@ -2,11 +2,11 @@
  * this is one thread and a plain call.
  *
  * A region is published by one word, `go`: a count of regions with the number of slices in its low
- * bits, so that a thread which wakes late never takes part in a region that it isn't counted in. Each
- * slice then counts the parts that it has done in a word of its own, and waits for those of the others:
- * what one core has to tell another takes a good 100 ns, and this way it's told once per wait.
+ * bits, so that a thread which wakes late never takes part in a region that it isn't counted in.
+ * Each slice then counts the parts that it has done in a word of its own, and waits for those of
+ * the others: a write takes a good 100 ns to reach another core, and so there is one per wait.
  *
- * Whoever waits spins for a while, since the next region is usually microseconds away, then sleeps in
+ * A waiter spins for a while, since the next region is usually microseconds away, then sleeps in
  * memory.atomic.wait32. Sleepers are counted, so nobody is woken who isn't asleep: a sleeper counts
  * itself before it looks at the word for the last time, a waker changes the word before it looks at
  * the count (all of them sequentially consistent), so one of the two sees the other. */
@@ -38,15 +38,16 @@ typedef struct progress {
   double slept;
 } progress;
 
-/* What is left of a slice's share of a part: things from...to - 1 of it. One number, so that its owner
- * can take from the front and others from the back: the part's number << 32 | from << 16 | to. That of
- * an earlier part: all of it. */
+/* What is left of a slice's share of a part: its units from...to - 1. One word, so that its owner
+ * can take from the front and others from the back: the part's number << 32 | from << 16 | to.
+ * While the number is that of an earlier part, nothing of the share has been taken yet. */
 typedef struct share {
   _Alignas(LINE) _Atomic uint64_t left;
 } share;
 
 static struct {
-  _Alignas(LINE) word go; /* regions so far * SLICES + slices of the current one. In one line with all that a region is: */
+  /* Regions so far * SLICES + slices of the current one; in a cache line with what describes it. */
+  _Alignas(LINE) word go;
   void (*fn)(void *arg, size_t slice, size_t slices);
   void *arg;
   uint32_t begun; /* `done` of all slices when the region begins */
@@ -104,9 +105,10 @@ static void await_others(size_t slice, size_t slices, uint32_t count) {
     }
 }
 
-/* Where cores have other things to do, who has no core is waited for by all others: several threads are then slower
- * than one. It shows in how much of the time they sleep, looked at after 20 ms of regions. A quarter of it or more, and
- * the next 100 ms are done alone; then twice as long each time, up to 1.6 s, until it goes well again. */
+/* Where other programs keep cores busy, all threads wait for the one without a core, and several
+ * are slower than one. It shows in the share of the time that they sleep, looked at after 20 ms of
+ * regions: from a quarter on, the caller takes the next 100 ms alone; then twice as long each time,
+ * up to 1.6 s, until they sleep less. */
 enum { LOOK = 20, PAUSE = 100, LONGEST_PAUSE = 1600 };
 
 static void look(double now, uint32_t n) {
@@ -114,7 +116,8 @@ static void look(double now, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) all += team.slices[i].slept;
   const double slept = all - team.alone.slept;
   const double twice = team.alone.pause * 2, whole = team.alone.whole * n;
-  team.alone.pause = slept * 4 < whole ? 0 : twice < PAUSE ? PAUSE : twice < LONGEST_PAUSE ? twice : LONGEST_PAUSE;
+  const double longer = twice < PAUSE ? PAUSE : twice < LONGEST_PAUSE ? twice : LONGEST_PAUSE;
+  team.alone.pause = slept * 4 < whole ? 0 : longer;
   team.alone.until = team.alone.allowed ? now + team.alone.pause : 0;
   team.alone.slept = all;
   team.alone.whole = 0;
@@ -129,7 +132,8 @@ static void run(void *ctx, void (*fn)(void *arg, size_t slice, size_t slices), v
     fn(arg, 0, 1);
     return;
   }
-  if (atomic_load(&team.failed)) __builtin_trap(); /* who broke earlier would be waited for without end */
+  /* A thread that trapped would be waited for without end. */
+  if (atomic_load(&team.failed)) __builtin_trap();
   team.fn = fn;
   team.arg = arg;
   team.begun = atomic_load(&team.slices[0].done.value);
@@ -143,16 +147,16 @@ static void run(void *ctx, void (*fn)(void *arg, size_t slice, size_t slices), v
   if (team.alone.whole > LOOK) look(now, n);
 }
 
-/* Every slice of a region comes here as often. A thread that broke never comes again, so from then on
- * nobody waits. */
+/* Every slice of a region comes here as often. A thread that trapped never comes again, so from
+ * then on nobody waits. */
 static void barrier(void *ctx, size_t slice, size_t slices) {
   (void)ctx;
   const uint32_t count = finish(slice);
   if (!atomic_load(&team.failed)) await_others(slice, slices, count);
 }
 
-/* All of a share but an eighth at first, since each piece begins with a wait for memory; then half of what is left
- * at a time. */
+/* All of a share but an eighth at first, since each piece begins with a wait for memory; then half
+ * of what is left at a time. */
 static size_t some_of(size_t left, size_t size) {
   const size_t eighth = size / 8 + (size < 8);
   return left > eighth ? left - eighth : (left + 1) / 2;
@@ -162,7 +166,8 @@ static size_t some_of(size_t left, size_t size) {
  * others from the back, who are slower or were interrupted. */
 static bool take(void *ctx, size_t slice, size_t slices, size_t n, size_t *from, size_t *to) {
   (void)ctx;
-  const uint64_t part = (uint32_t)(atomic_load(&team.slices[slice].done.value) + 1); /* 0: no part yet */
+  /* A share's number is 0 before its first part. */
+  const uint64_t part = (uint32_t)(atomic_load(&team.slices[slice].done.value) + 1);
   const size_t unit = n / MOST_LEFT + 1, units = (n + unit - 1) / unit;
   for (size_t i = 0; i < slices; i++) {
     const size_t owner = (slice + i) % slices;
@@ -194,8 +199,10 @@ BQW(void) bqw_thread_main(uint32_t index) {
     const uint32_t slices = seen % SLICES;
     if (slices == LEAVE) return;
     if (index >= slices) continue;
-    /* It sat out a region. (Writing what is there already would cost the waiting caller its copy.) */
-    if (atomic_load(&team.slices[index].done.value) != team.begun) atomic_store(&team.slices[index].done.value, team.begun);
+    /* Different after regions in which this thread had no slice. Only then: a write would take the
+     * line from the core of the caller, which waits on it. */
+    _Atomic uint32_t *done = &team.slices[index].done.value;
+    if (atomic_load(done) != team.begun) atomic_store(done, team.begun);
     team.fn(team.arg, index, slices);
     finish(index);
   }

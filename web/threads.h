@@ -1,11 +1,11 @@
 /* The other threads of an instance: each is a worker with its own instance of the same module over
- * the same memory. They live in bqw_thread_main and help with one parallel region after another. */
+ * the same memory. They stay in bqw_thread_main and help with one parallel region after another. */
 #ifndef BQW_THREADS_H
 #define BQW_THREADS_H
 
 #include "bq.h"
 
-/* How the sessions of this instance run in parallel; threads is the most that bqw_threads allowed. */
+/* How the sessions of this instance run in parallel, on as many threads as bqw_threads set. */
 bq_parallel bqw_parallel(void);
 
 #endif

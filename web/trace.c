@@ -1,4 +1,5 @@
-/* Times and work of a session's stages, added up per layer. c/ has no clock: the host's is imported. */
+/* Times and work of a session's stages, added up per layer. c/ has no clock: the host's is
+ * imported. */
 #include "trace.h"
 
 #include <string.h>
@@ -17,7 +18,8 @@ static size_t row_count(const bq_session *s) {
   return (layers ? layers : 1) * BQ_STAGE_COUNT;
 }
 
-/* The batch under way, as run_slice knows it: its marks come before it moves on. */
+/* The work of a stage that was just done. Marks come before the session moves on (session.c), so
+ * its window and batch are still those of the stage. */
 static bq_work work_of(const bq_session *s, bq_stage stage, uint32_t layer) {
   if (stage == BQ_STAGE_EMBED) return bq_session_work(s, stage, 0, s->win_start, s->win_len);
   /* A head in parts is work for one. */
@@ -31,7 +33,8 @@ static bq_work work_of(const bq_session *s, bq_stage stage, uint32_t layer) {
 static void mark(void *ctx, bq_stage stage, uint32_t layer) {
   trace *t = ctx;
   const double time = bqw_now();
-  const bool of_layer = stage >= BQ_STAGE_NORM && stage <= BQ_STAGE_DOWN && layer < t->s->model->config.layers;
+  const bool of_layer = stage >= BQ_STAGE_NORM && stage <= BQ_STAGE_DOWN &&
+                        layer < t->s->model->config.layers;
   bqw_stage *row = &t->rows[(of_layer ? layer : 0) * (size_t)BQ_STAGE_COUNT + stage];
   const bq_work work = work_of(t->s, stage, layer);
   row->ms += time - t->last;

@@ -1,5 +1,6 @@
-/* The C side of the wasm border (border.h): checks handles, converts numbers, delegates. The
- * only file with state of its own: one instance of the module is one engine. */
+/* The C side of the wasm border (border.h): checks handles, converts numbers, delegates. One
+ * instance of the module is one engine, whose handles, heap and last error are kept here; the state
+ * of its threads is in threads.c. */
 #include "border.h"
 
 #include "core/hash.h"
@@ -133,6 +134,8 @@ static bq_session_options session_options(const bqw_session_options *in) {
   return o;
 }
 
+#define TOO_MANY_THREADS "more threads than this engine can have"
+
 static double heap_bytes(const bq_plan *p, const bq_session_options *o, uint32_t sessions) {
   const uint64_t blocks[] = {p->loader_bytes, p->prefix_block, p->model_bytes, reserve_bytes(p, o)};
   double sum = (double)bq_heap_overhead() + 2 * BQ_ALIGN;
@@ -174,7 +177,7 @@ bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t
   bq_plan plan;
   uint64_t need = 0;
   bq_session_options o = session_options(options);
-  if (o.parallel.threads > BQW_THREADS) return fail(BQ_ARGUMENT, "more threads than this engine can have");
+  if (o.parallel.threads > BQW_THREADS) return fail(BQ_ARGUMENT, TOO_MANY_THREADS);
   bq_status status = bq_plan_make(bytes, n, to_u64(file_bytes), manifest, manifest_bytes, &o,
                                   &need, &plan, &err);
   if (status == BQ_WANT_DATA) out->need = (double)need;
@@ -201,7 +204,7 @@ bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8
   uint64_t need = 0;
   bq_session_options o = session_options(options);
   bq_budget b = {UINT64_MAX, sessions, beside};
-  if (o.parallel.threads > BQW_THREADS) return fail(BQ_ARGUMENT, "more threads than this engine can have");
+  if (o.parallel.threads > BQW_THREADS) return fail(BQ_ARGUMENT, TOO_MANY_THREADS);
   /* The reserve depends on the model's context: first without a limit. */
   bq_status status = bq_plan_paging(bytes, n, to_u64(file_bytes), manifest, manifest_bytes, &o, &b,
                                     &need, &plan, &p, &err);
@@ -343,7 +346,8 @@ bqw_tokenize(uint32_t model, const char *text, uint32_t bytes, uint32_t flags, u
   bq_status status = bq_tokenize(t, text, bytes, &o, scratch, ids, capacity, &n);
   engine.allocator.free(engine.allocator.ctx, scratch);
   *count = (uint32_t)n;
-  return status == BQ_OK ? report(status, NULL) : fail(status, "the text has more tokens than there is room for");
+  if (status == BQ_OK) return report(status, NULL);
+  return fail(status, "the text has more tokens than there is room for");
 }
 
 BQW(uint32_t) bqw_token_find(uint32_t model, const char *text, uint32_t bytes) {
@@ -467,7 +471,8 @@ BQW(uint32_t) bqw_session_trace(uint32_t session, uint32_t todo, uint32_t *out) 
   bq_session *s = object_of(session, SESSION);
   if (!s) return BQ_ARGUMENT;
   if (todo == 0) bqw_trace_end(s, engine.allocator);
-  if (todo == 1 && !bqw_trace_begin(s, engine.allocator)) return fail(BQ_NOMEM, "no room for a trace");
+  if (todo == 1 && !bqw_trace_begin(s, engine.allocator))
+    return fail(BQ_NOMEM, "no room for a trace");
   *out = (uint32_t)(uintptr_t)bqw_trace_rows(s);
   return report(BQ_OK, NULL);
 }

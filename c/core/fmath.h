@@ -51,7 +51,8 @@ static inline float bq_expf(float x) {
 }
 
 /* The error function, of t = |x|, with the sign of x. t < 15/16: t + t p(t^2); else 1 - exp(q(t)),
- * where q approximates log(erfc). Both minimax polynomials. Within 1.5 units in the last place; -0 stays -0. */
+ * where q approximates log(erfc). Both minimax polynomials. Within 1.5 units in the last place; -0
+ * stays -0. */
 #define BQ_ERF_MIDDLE 0x1.ep-1f
 #define BQ_ERF_MOST 4.0f /* from here on it is 1 */
 #define BQ_ERF_P0 0x1.06eba8p-3f
@@ -129,8 +130,8 @@ double bq_pow(double x, double y); /* x > 0 */
 /* Absolute error below 3e-16 for |x| <= 2^24. */
 void bq_sincos(double x, double *sine, double *cosine);
 
-/* Rotary angles of one position: cs[i] = (cos, sin) of position * theta^(-2i / rope_dim) / factors[i],
- * i in [0, rope_dim / 2), computed in double and rounded once. factors NULL: all 1. */
+/* Rotary angles of one position: cs[i] = (cos, sin) of position * theta^(-2i / rope_dim) /
+ * factors[i], i in [0, rope_dim / 2), computed in double and rounded once. factors NULL: all 1. */
 void bq_rope_table(float *cs, uint32_t position, uint32_t rope_dim, float theta,
                    const float *factors);
 

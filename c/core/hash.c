@@ -90,9 +90,3 @@ uint64_t bq_xxh64(const uint8_t *bytes, size_t n, uint64_t seed) {
   bq_xxh64_add(&s, bytes, n);
   return bq_xxh64_end(&s);
 }
-
-uint64_t bq_fnv1a64(const uint8_t *bytes, size_t n) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < n; i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
-  return hash;
-}

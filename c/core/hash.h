@@ -1,6 +1,5 @@
-/* Hashes that formats use: XXH64 (detects damage, not forgery), SHA-256 (both) and FNV-1a-64 (names).
- * Written from the xxHash fast digest specification, version 0.1.1, FIPS 180-4, and the FNV internet
- * draft. */
+/* Hashes that formats use: XXH64 (detects damage, not forgery) and SHA-256 (both). Written from the
+ * xxHash fast digest specification, version 0.1.1, and FIPS 180-4. */
 #ifndef BQ_HASH_H
 #define BQ_HASH_H
 
@@ -36,7 +35,5 @@ typedef struct bq_sha256_state {
 void bq_sha256_begin(bq_sha256_state *state);
 void bq_sha256_add(bq_sha256_state *state, const uint8_t *bytes, size_t n);
 void bq_sha256_end(const bq_sha256_state *state, uint8_t out[BQ_SHA256_BYTES]);
-
-uint64_t bq_fnv1a64(const uint8_t *bytes, size_t n);
 
 #endif

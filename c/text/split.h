@@ -1,14 +1,14 @@
-/* Cutting text into words before byte-level BPE merges within them, as a program that a file brings:
- * what models say as a regular expression, in a form that can't hang.
+/* Cutting text into words before byte-level BPE merges within them, as a program that a file
+ * brings: what models say as a regular expression, in a form that can't hang.
  *
  * A program is a list of items; some in a row are an alternative. The word at a place is what the
  * first alternative takes whose items match one after the other; where none matches, or takes
- * nothing, it is one character. An item takes as many characters of its set as there are and it may,
- * and never gives one back for a later item; the two that regular expressions give back in practice
- * are kinds of ends:
+ * nothing, it is one character. An item takes as many characters of its set as there are and it
+ * may, and never gives one back for a later item; the two that regular expressions give back in
+ * practice are kinds of ends:
  *
  *   CUT    \s*[\r\n]+    all up to the last one of the end set
- *   SPARE  \s+(?!\S)     all, but the last one only where the text ends or one of the end set follows
+ *   SPARE  \s+(?!\S)     all, but the last one only if the text ends or one of the end set follows
  *
  * The places at which an item is tried never go back, and it remembers the run that it measured
  * last: so each item reads a text once, whatever the program. */

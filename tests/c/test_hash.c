@@ -1,7 +1,6 @@
-/* XXH64, SHA-256 and FNV-1a-64 against values of other implementations: for XXH64 those that the
- * xxHash project publishes for its own check, and more from the Python package xxhash 4.1.0; for
- * SHA-256 those of NIST's examples, and more from Python's hashlib; for FNV-1a-64 those of the FNV
- * internet draft. */
+/* XXH64 and SHA-256 against values of other implementations: for XXH64 those that the xxHash project
+ * publishes for its own check, and more from the Python package xxhash 4.1.0; for SHA-256 those of
+ * NIST's examples, and more from Python's hashlib. */
 #include "check.h"
 
 #include "core/hash.h"
@@ -120,18 +119,11 @@ static void test_sha256_lengths(void) {
   sha256_is(all, sizeof all, "60ed49ef273928f50c12925b7ce0b68422684e74d5867508f69d352b314d3ea7");
 }
 
-static void test_fnv1a64(void) {
-  CHECK(bq_fnv1a64((const uint8_t *)"", 0) == 0xcbf29ce484222325);
-  CHECK(bq_fnv1a64((const uint8_t *)"a", 1) == 0xaf63dc4c8601ec8c);
-  CHECK(bq_fnv1a64((const uint8_t *)"foobar", 6) == 0x85944171f73967e8);
-}
-
 int main(void) {
   RUN(test_xxh64_known);
   RUN(test_xxh64_lengths);
   RUN(test_xxh64_pieces);
   RUN(test_sha256_known);
   RUN(test_sha256_lengths);
-  RUN(test_fnv1a64);
   return check_summary();
 }
