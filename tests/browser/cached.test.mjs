@@ -8,7 +8,7 @@ import { chromium } from 'playwright-core';
 import { PUBLIC, serve as serveSite } from '../../tools/serve.mjs';
 import { findChromium } from '../../tools/setup/system.mjs';
 import { tinyModel } from '../js/fixture.mjs';
-import { serve } from '../js/server.mjs';
+import { faultServer } from '../server/faults.mjs';
 import { FLAGS, launch, launchOwn } from './launch.mjs';
 import { takeNotes } from './notes.mjs';
 import { newPage, ROOT } from './site.mjs';
@@ -96,12 +96,12 @@ function asked(requests) {
 const all = Array.from({ length: chunks }, (_, c) => c);
 
 test('fetched once, then nothing is asked for, also without a server', async () => {
-  const server = await serve(bytes);
+  const server = await faultServer(bytes);
   const page = await newTab();
   const first = await load(page, server.url);
   assert.deepEqual({ ...first, ids: '' }, { ids: '', problem: '', backend: 'opfs', residency: 'resident', cached: 0, complete: true });
   assert.deepEqual(asked(server.requests), all);
-  server.requests.length = 0;
+  server.forget();
   const second = await load(page, server.url);
   assert.deepEqual([second.ids, second.cached], [first.ids, bytes.length]);
   assert.deepEqual(server.requests, []);
@@ -111,7 +111,7 @@ test('fetched once, then nothing is asked for, also without a server', async () 
 });
 
 test('two tabs share one download', async () => {
-  const server = await serve(bytes, { step: 16384 });
+  const server = await faultServer(bytes, { step: 16384 });
   const tabs = [await newTab(), await newTab()];
   await forget(tabs[0]);
   const [one, two] = await Promise.all(tabs.map((page) => load(page, server.url)));
@@ -125,21 +125,21 @@ test('two tabs share one download', async () => {
 
 test('two tabs share also a prefix longer than what a plan reads', async (t) => {
   const file = await tinyModel({ card: `# Long\n${'Noise. '.repeat(60_000)}` });
-  const server = await serve(file, { step: 16384 });
+  const server = await faultServer(file, { step: 16384 });
   t.after(server.close);
   const tabs = [await newTab(), await newTab()];
   const [one, two] = await Promise.all(tabs.map((page) => load(page, server.url)));
   assert.equal(one.ids, two.ids);
-  assert.equal(server.sent.bytes, 3 * 65536 + file.length, 'all once, but for the first bytes of two plans and two loads');
+  assert.equal(server.sent, 3 * 65536 + file.length, 'all once, but for the first bytes of two plans and two loads');
   for (const page of tabs) await page.close();
 });
 
 test('a file that is damaged where it is kept: only what is damaged is fetched', async () => {
-  const server = await serve(bytes);
+  const server = await faultServer(bytes);
   const page = await newTab();
   await forget(page);
   const first = await load(page, server.url);
-  server.requests.length = 0;
+  server.forget();
   await page.evaluate(async (at) => {
     let folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('bq4');
     for (const name of ['models', '']) {
@@ -154,7 +154,7 @@ test('a file that is damaged where it is kept: only what is damaged is fetched',
   const second = await load(page, server.url);
   assert.deepEqual([second.ids, second.problem, second.complete], [first.ids, '', true]);
   assert.deepEqual(asked(server.requests), [5]);
-  server.requests.length = 0;
+  server.forget();
   assert.equal((await load(page, server.url)).ids, first.ids);
   assert.deepEqual(server.requests, [], 'it has healed');
   await page.close();
@@ -162,7 +162,7 @@ test('a file that is damaged where it is kept: only what is damaged is fetched',
 });
 
 test('a load is aborted while it downloads, and while it reads what is kept; the next goes on from there', async () => {
-  const server = await serve(bytes, { hold: new Promise(() => {}), holdFrom: prefix + 7.5 * MiB });
+  const server = await faultServer(bytes, { hold: prefix + 7.5 * MiB });
   const page = await newTab();
   await forget(page);
   /** Aborted when so much is kept, at once if it is; what is kept then. @param {number} least */
@@ -182,10 +182,10 @@ test('a load is aborted while it downloads, and while it reads what is kept; the
   }, /** @type {const} */ ([server.url, least]));
   const first = await aborted(prefix + 7 * MiB);
   assert.deepEqual(first, { name: 'AbortError', cachedBytes: prefix + 7 * MiB, complete: false });
-  server.requests.length = 0;
+  server.forget();
   assert.deepEqual(await aborted(1), first, 'amid what is kept');
-  server.behaviour.hold = undefined;
-  server.requests.length = 0;
+  server.faults = [];
+  server.forget();
   const { complete } = await load(page, server.url);
   const fetched = asked(server.requests);
   assert.equal(complete, true);
@@ -195,7 +195,7 @@ test('a load is aborted while it downloads, and while it reads what is kept; the
 });
 
 test('the browser is killed in the middle: nothing that was verified is fetched again', async (t) => {
-  const server = await serve(bytes, { hold: new Promise(() => {}), holdFrom: prefix + 9.5 * MiB });
+  const server = await faultServer(bytes, { hold: prefix + 9.5 * MiB });
   const folder = join(profile, 'killed');
   const own = await launchOwn(folder);
   t.after(() => own.kill().catch(() => {}));
@@ -207,8 +207,8 @@ test('the browser is killed in the middle: nothing that was verified is fetched 
     state: async () => `${await keptBytes(page)} bytes there; of the load: ${await Promise.race([ended, 'it goes on'])}`,
   });
   await own.kill();
-  server.behaviour.hold = undefined;
-  server.requests.length = 0;
+  server.faults = [];
+  server.forget();
   const again = await launchOwn(folder);
   t.after(() => again.kill().catch(() => {}));
   const seen = await load(await ready(await again.page()), server.url);
@@ -222,7 +222,7 @@ test('the browser is killed in the middle: nothing that was verified is fetched 
 /**
  * Loads in a browser whose store is slow and which notes what it does; when it has noted `word` so many times, it is killed, and
  * another one loads from what is there.
- * @param {import('node:test').TestContext} t @param {string} name  of a profile @param {Awaited<ReturnType<typeof serve>>} server @param {string} word @param {number} times
+ * @param {import('node:test').TestContext} t @param {string} name  of a profile @param {Awaited<ReturnType<typeof faultServer>>} server @param {string} word @param {number} times
  */
 async function killedAndAgain(t, name, server, word, times) {
   const folder = join(profile, name);
@@ -247,8 +247,8 @@ async function killedAndAgain(t, name, server, word, times) {
     said[what].push(Number(c));
     most = Math.max(most, said.verified.length - said.kept.length);
   }
-  server.requests.length = 0;
-  server.behaviour.on = undefined;
+  server.forget();
+  server.faults = [];
   const again = await launchOwn(folder);
   t.after(() => again.kill().catch(() => {}));
   const { complete } = await load(await ready(await again.page()), server.url);
@@ -259,7 +259,7 @@ async function killedAndAgain(t, name, server, word, times) {
 }
 
 test('the browser is killed while storage is slower than the network: one verified chunk at most is fetched again', async (t) => {
-  const server = await serve(bytes);
+  const server = await faultServer(bytes);
   const { said, most, fetched } = await killedAndAgain(t, 'slow', server, 'verified', 7);
   assert.equal(most, 1, 'verified and not yet kept');
   const twice = said.verified.filter((c) => fetched.includes(c));
@@ -270,8 +270,7 @@ test('the browser is killed while storage is slower than the network: one verifi
 
 test('the browser is killed while chunks are kept before their turn: one at most is fetched again', async (t) => {
   // The first range stops in the third chunk; those behind it come in full.
-  const stuck = { hold: new Promise(() => {}), holdFrom: prefix + 2.5 * MiB };
-  const server = await serve(bytes, { on: ({ from }) => (from === 65536 ? stuck : undefined) });
+  const server = await faultServer(bytes, ({ from }) => (from === 65536 ? { hold: prefix + 2.5 * MiB } : undefined));
   const { said, fetched } = await killedAndAgain(t, 'ahead', server, 'ahead', 5);
   assert.deepEqual([said.kept, said.stored.length], [[0, 1], 4], 'four whole ahead of their turn, the fifth under way');
   assert.ok(said.stored.every((c) => c > 2));
@@ -285,7 +284,7 @@ test('the browser is killed while chunks are kept before their turn: one at most
 test('a prompt waits while the file comes and is kept: at the last byte all layers but one are computed', async () => {
   let release = () => {};
   const hold = new Promise((resolve) => (release = () => resolve(undefined)));
-  const server = await serve(bytes, { hold, holdFrom: bytes.length - 1 });
+  const server = await faultServer(bytes, { hold: bytes.length - 1, until: hold });
   const page = await newTab();
   await forget(page);
   await page.evaluate(async (url) => {
@@ -316,7 +315,7 @@ test('a prompt waits while the file comes and is kept: at the last byte all laye
 });
 
 test('larger than the budget, from an address: read from OPFS, the same tokens', async () => {
-  const server = await serve(bytes);
+  const server = await faultServer(bytes);
   const page = await newTab();
   const options = { context: 128, kv: 'i8' };
   const whole = await load(page, server.url, options);
@@ -325,7 +324,7 @@ test('larger than the budget, from an address: read from OPFS, the same tokens',
   const paged = await load(page, server.url, { ...options, budget });
   assert.deepEqual([paged.residency, paged.ids], ['paged', whole.ids]);
   await forget(page);
-  const fresh = await serve(bytes);
+  const fresh = await faultServer(bytes);
   const again = await load(page, fresh.url, { ...options, budget });
   assert.deepEqual([again.residency, again.ids, again.cached], ['paged', whole.ids, 0], 'downloaded first, then read');
   await page.close();
@@ -335,7 +334,7 @@ test('larger than the budget, from an address: read from OPFS, the same tokens',
 
 // After this one the origin's OPFS may be out of order until the browser is closed (Chromium).
 test('storage that is full, or cleared in the middle: the model is there, and it says what is not kept', async () => {
-  const server = await serve(bytes, { step: 16384 });
+  const server = await faultServer(bytes, { step: 16384 });
   const page = await newTab();
   const devtools = await lasting.newCDPSession(page);
   const { origin } = new URL(site.url);
@@ -349,29 +348,29 @@ test('storage that is full, or cleared in the middle: the model is there, and it
   await devtools.send('Storage.clearDataForOrigin', { origin, storageTypes: 'all' });
   // Cleared when six chunks lie there and the rest doesn't come.
   let release = () => {};
-  server.behaviour.hold = new Promise((resolve) => (release = () => resolve(undefined)));
-  server.behaviour.holdFrom = prefix + 6.5 * MiB;
+  const step = { step: 16384 };
+  server.faults = [step, { hold: prefix + 6.5 * MiB, until: new Promise((resolve) => (release = () => resolve(undefined))) }];
   const loading = load(page, server.url);
   const tab = await newTab();
   await until('six chunks in the store', async () => (await keptBytes(tab)) === prefix + 6 * MiB, { every: 50, state: () => keptBytes(tab) });
   await tab.close();
   await devtools.send('Storage.clearDataForOrigin', { origin, storageTypes: 'all' });
   release();
-  server.behaviour.hold = undefined;
+  server.faults = step;
   const other = await loading;
   assert.equal(other.ids, full.ids);
-  server.requests.length = 0;
+  server.forget();
   assert.deepEqual([(await load(page, server.url)).ids, (await load(page, server.url)).complete], [full.ids, true]);
   await page.close();
   await server.close();
 });
 
 test('a private window keeps a model for as long as it is open', async () => {
-  const server = await serve(bytes);
+  const server = await faultServer(bytes);
   const browser = await launch();
   const page = await ready(await newPage(browser));
   const first = await load(page, server.url);
-  server.requests.length = 0;
+  server.forget();
   assert.deepEqual([(await load(page, server.url)).ids, server.requests.length], [first.ids, 0]);
   assert.deepEqual(page.trouble, []);
   await browser.close();

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { tinyModel } from '../js/fixture.mjs';
-import { serve } from '../js/server.mjs';
+import { faultServer } from '../server/faults.mjs';
 import { host, ISOLATED } from './host.mjs';
 import { launch } from './launch.mjs';
 import { newPage } from './site.mjs';
@@ -17,12 +17,12 @@ const bytes = await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, hea
 let browser;
 /** @type {Awaited<ReturnType<typeof host>>} */
 let site;
-/** @type {Awaited<ReturnType<typeof serve>>} */
+/** @type {Awaited<ReturnType<typeof faultServer>>} */
 let server;
 before(async () => {
   browser = await launch();
   site = await host(ISOLATED);
-  server = await serve(bytes, { headers: { 'cross-origin-resource-policy': 'cross-origin' } });
+  server = await faultServer(bytes, { headers: { 'cross-origin-resource-policy': 'cross-origin' } });
 });
 after(async () => {
   await browser?.close();

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
 import { publicPath } from '../../tools/serve.mjs';
-import { serve } from '../js/server.mjs';
+import { faultServer } from '../server/faults.mjs';
 import { ROOT } from './site.mjs';
 
 /** @type {Record<string, string>} */
@@ -13,7 +13,7 @@ const PAGE = `<!doctype html><meta charset="utf-8"><title>tests</title><link rel
 <script type="importmap">{ "imports": {
   "node:test": "/tests/browser/shims/node-test.mjs",
   "node:assert/strict": "/tests/browser/shims/node-assert.mjs",
-  "/tests/js/server.mjs": "/tests/browser/shims/server.mjs"
+  "/tests/server/faults.mjs": "/tests/browser/shims/server.mjs"
 } }</script>`;
 
 /** What makes a page cross-origin isolated. */
@@ -27,7 +27,7 @@ export const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-or
 export async function host(headers = {}) {
   /** @type {Set<string>} */
   const refused = new Set();
-  /** @type {Map<string, Awaited<ReturnType<typeof serve>>>} */
+  /** @type {Map<string, Awaited<ReturnType<typeof faultServer>>>} */
   const servers = new Map();
   const server = createServer(async (request, response) => {
     const [path, query = ''] = String(request.url).split('?');
@@ -35,7 +35,7 @@ export async function host(headers = {}) {
     const json = (/** @type {any} */ value) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
     if (path === '/') return void response.writeHead(200, { 'content-type': 'text/html', ...headers }).end(PAGE);
     if (path === '/control/serve') {
-      const made = await serve(new Uint8Array(Buffer.concat(await request.toArray())), JSON.parse(decodeURIComponent(query)));
+      const made = await faultServer(new Uint8Array(Buffer.concat(await request.toArray())), JSON.parse(decodeURIComponent(query)));
       servers.set(String(servers.size), made);
       return json({ id: servers.size - 1, url: made.url });
     }

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { tinyModel } from '../js/fixture.mjs';
-import { serve } from '../js/server.mjs';
+import { faultServer } from '../server/faults.mjs';
 import { inTime } from '../waiting.mjs';
 import { host } from './host.mjs';
 import { findMiniBrowser, missing, openWebkit } from './launch-webkit.mjs';
@@ -22,28 +22,28 @@ for (const backend of ['cache', 'indexeddb']) {
     t.after(() => rmSync(profile, { recursive: true, force: true, maxRetries: 5 }));
     const site = await host();
     t.after(site.close);
-    const server = await serve({ '/model.bq4': bytes });
+    const server = await faultServer({ '/model.bq4': bytes });
     t.after(server.close);
     /** One start of the browser: what its page reports. */
     const start = async () => {
       const reported = new Promise((resolve) => {
-        server.behaviour.on = ({ path }) => {
+        server.faults = ({ path }) => {
           if (path.startsWith('/report/')) resolve(JSON.parse(decodeURIComponent(path.slice(8))));
         };
       });
-      server.requests.length = server.sent.bytes = 0;
+      server.forget();
       const browser = await openWebkit(profile, `${site.url}tests/browser/kept.html?backend=${backend}&url=${server.url}`);
       t.after(browser.close);
-      const report = await inTime('the report of the page', reported, { state: () => `${server.sent.bytes} bytes sent, asked for: ${server.requests.map(({ path }) => path)}` });
+      const report = await inTime('the report of the page', reported, { state: () => `${server.sent} bytes sent, asked for: ${server.requests.map(({ path }) => path)}` });
       await browser.close();
       return report;
     };
     const first = await start();
     assert.deepEqual({ ...first, ids: '' }, { ids: '', cached: 0, problem: '', backend });
-    assert.ok(server.sent.bytes >= bytes.length);
+    assert.ok(server.sent >= bytes.length);
     const second = await start();
     assert.deepEqual(second, { ...first, cached: bytes.length });
     assert.deepEqual(server.requests.map(({ path }) => path.split('/')[1]), ['report']);
-    assert.equal(server.sent.bytes, 0);
+    assert.equal(server.sent, 0);
   });
 }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tinyModel } from '../js/fixture.mjs';
-import { serve } from '../js/server.mjs';
+import { faultServer } from '../server/faults.mjs';
 import { cases } from '../js/store-suite.mjs';
 import { BROWSERS } from './browsers.mjs';
 import { everyBrowser, oneSite } from './every.mjs';
@@ -58,13 +58,13 @@ await everyBrowser((name) => {
   }
 
   test('a model is fetched once; then nothing is asked for, also without a server', async (t) => {
-    const server = await serve(bytes);
+    const server = await faultServer(bytes);
     t.after(server.close);
     const page = await here.open();
     const [first] = await page.evaluate(load, { url: server.url });
     assert.deepEqual({ ...first, ids: '' }, { ids: '', problem: '', backend: opfs ? 'opfs' : 'cache', residency: 'resident', cached: 0, complete: true });
     assert.deepEqual(asked(server.requests), Array.from({ length: chunks }, (_, c) => c));
-    server.requests.length = 0;
+    server.forget();
     // WebKit under test is a private window, whose caches are gone with the worker that made them.
     if (name === 'webkit') return;
     await page.reload();
@@ -77,7 +77,7 @@ await everyBrowser((name) => {
   });
 
   test('two that load the same file at once share one download', async () => {
-    const server = await serve(bytes, { step: 16384 });
+    const server = await faultServer(bytes, { step: 16384 });
     const page = await here.open();
     const [one, two] = await page.evaluate(load, { url: server.url, engines: 2 });
     assert.equal(one.ids, two.ids);
@@ -89,11 +89,11 @@ await everyBrowser((name) => {
   });
 
   if (opfs) test('two run one file that is kept at the same time, each larger than its budget', async (t) => {
-    const server = await serve(bytes);
+    const server = await faultServer(bytes);
     t.after(server.close);
     const page = await here.open();
     const [{ ids }] = await page.evaluate(load, { url: server.url });
-    server.requests.length = 0;
+    server.forget();
     const seen = await page.evaluate(async (url) => {
       const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
       const engines = await Promise.all([1, 2].map(() => createWorkerEngine({ threads: 1, variant: 'simd128', cache: 'auto' })));
@@ -115,17 +115,17 @@ await everyBrowser((name) => {
 
   test('two that load the same file at once share also a long prefix', async (t) => {
     const file = await tinyModel({ card: `# Long\n${'Noise. '.repeat(60_000)}` });
-    const server = await serve(file, { step: 16384 });
+    const server = await faultServer(file, { step: 16384 });
     t.after(server.close);
     const page = await here.open();
     const [one, two] = await page.evaluate(load, { url: server.url, engines: 2 });
     assert.equal(one.ids, two.ids);
-    assert.equal(server.sent.bytes, 3 * 65536 + file.length, 'all once, but for the first bytes of two plans and two loads');
+    assert.equal(server.sent, 3 * 65536 + file.length, 'all once, but for the first bytes of two plans and two loads');
     await page.close();
   });
 
   if (!opfs) test("what does not fit is refused: files can't be read in pieces here", async () => {
-    const server = await serve(bytes);
+    const server = await faultServer(bytes);
     const page = await here.open();
     await assert.rejects(page.evaluate(load, { url: server.url, paged: true }), /BqError/);
     await page.close();

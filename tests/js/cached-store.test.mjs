@@ -8,7 +8,7 @@ import { createEngine } from '../../js/engine.js';
 import { createWorkerEngine, fromUrl } from '../../js/index.js';
 import { openStore } from '../../js/store/index.js';
 import { CONFIG, tinyModel } from './fixture.mjs';
-import { serve } from './server.mjs';
+import { faultServer } from '../server/faults.mjs';
 import { v1 } from './v1.mjs';
 
 const MiB = 1 << 20;
@@ -17,10 +17,10 @@ const prefix = Number(new DataView(bytes.buffer).getBigUint64(24, true));
 const QUICK = { retries: 1, retryDelay: 1 };
 const KINDS = { 'in this thread': createEngine, 'in a worker': createWorkerEngine };
 
-async function setUp(t, create, behaviour = {}) {
+async function setUp(t, create, faults = {}) {
   const path = mkdtempSync(join(tmpdir(), 'bq4-cached-'));
   t.after(() => rmSync(path, { recursive: true, force: true }));
-  const server = await serve(bytes, behaviour);
+  const server = await faultServer(bytes, faults);
   t.after(server.close);
   const engine = await create({ variant: 'simd128', threads: 1, cache: path });
   t.after(() => engine.close());
@@ -49,7 +49,7 @@ for (const [where, create] of Object.entries(KINDS)) {
     assert.deepEqual(await engine.store.list(), []);
     assert.deepEqual((await engine.plan(server.url)).cached, { bytes: 0, complete: false });
     const first = await load();
-    server.requests.length = 0;
+    server.forget();
     assert.equal(await load(), first);
     assert.deepEqual(server.requests, []);
     await server.close();
@@ -68,17 +68,17 @@ for (const [where, create] of Object.entries(KINDS)) {
   test(`${where}: a damaged chunk costs one range, a damaged prefix its bytes`, async (t) => {
     const { server, load, folder } = await setUp(t, create);
     const first = await load();
-    server.requests.length = 0;
+    server.forget();
     harm(join(folder(), 's0'), 3 * MiB + 99);
     assert.equal(await load(), first);
     assert.deepEqual(server.requests.map(({ range }) => range), [`bytes=${prefix + 3 * MiB}-${prefix + 4 * MiB - 1}`]);
-    server.requests.length = 0;
+    server.forget();
     assert.equal(await load(), first);
     assert.deepEqual(server.requests, [], 'it has healed');
     harm(join(folder(), 'prefix'), prefix - 200);
     assert.equal(await load(), first);
     assert.ok(server.requests.length > 0 && server.requests.every(({ range }) => Number(/=(\d+)-/.exec(range)[1]) < prefix), JSON.stringify(server.requests));
-    server.requests.length = 0;
+    server.forget();
     assert.equal(await load(), first);
     assert.deepEqual(server.requests, [], 'it has healed too');
   });
@@ -87,11 +87,11 @@ for (const [where, create] of Object.entries(KINDS)) {
     const { server, engine, load, folder } = await setUp(t, create);
     const first = await load();
     harm(join(folder(), 's0'), 5 * MiB);
-    server.behaviour.file = await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 }, seed: 3 });
+    server.files['*'] = await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 }, seed: 3 });
     const second = await load();
     assert.notEqual(second, first);
     assert.equal((await engine.store.list()).length, 1);
-    server.requests.length = 0;
+    server.forget();
     assert.equal(await load(), second);
     assert.deepEqual(server.requests, []);
   });
@@ -100,13 +100,13 @@ for (const [where, create] of Object.entries(KINDS)) {
 for (const [where, create] of Object.entries(KINDS)) {
   test(`${where}: a signed address expires in the middle; a new one of the same file fetches only the rest`, async (t) => {
     const { server, engine } = await setUp(t, create);
-    const at = (signature) => fromUrl(`${server.origin}/signed/${signature}/model.bq4?sig=${signature}`, QUICK);
-    server.behaviour.on = ({ path, from }) => (path.includes('/old/') && from >= prefix + 6 * MiB ? { status: 403 } : undefined);
+    const at = (signature) => fromUrl(`${server.origin}/signed/${signature}/model.bq4?key=${signature}`, QUICK);
+    server.faults = ({ path, from }) => (path.includes('/old/') && from >= prefix + 6 * MiB ? { status: 403 } : undefined);
     await assert.rejects(engine.load(at('old')), { code: 'EXPIRED', hint: /new address/ });
     const [{ cachedBytes, key, complete }] = await engine.store.list();
     assert.equal(complete, false);
     assert.ok(cachedBytes >= prefix + 3 * MiB, `${cachedBytes} bytes kept`);
-    server.requests.length = 0;
+    server.forget();
     await (await engine.load(at('new'))).close();
     const fetched = server.requests.map(({ range }) => /=(\d+)-(\d+)/.exec(range).slice(1).map(Number)).filter(([from]) => from >= prefix);
     const bytesFetched = fetched.reduce((sum, [from, to]) => sum + Math.min(to + 1, bytes.length) - from, 0);
@@ -114,7 +114,7 @@ for (const [where, create] of Object.entries(KINDS)) {
     assert.ok(server.requests.every(({ path }) => path.includes('/new/')));
     const list = await engine.store.list();
     assert.deepEqual(list.map((file) => [file.key, file.complete]), [[key, true]], 'one file, under both addresses');
-    server.requests.length = 0;
+    server.forget();
     for (const name of ['old', 'new']) await (await engine.load(at(name))).close();
     assert.deepEqual(server.requests, []);
   });
@@ -122,12 +122,12 @@ for (const [where, create] of Object.entries(KINDS)) {
   test(`${where}: what is not the model is never kept`, async (t) => {
     const { server, engine, load } = await setUp(t, create);
     for (const wrong of [{ html: true }, { flip: prefix + 4 * MiB + 7 }, { status: 500 }]) {
-      server.behaviour.on = ({ range = '-' }) => (Number(range.split('-')[1] || Infinity) > prefix + 4 * MiB ? wrong : undefined);
+      server.faults = ({ range = '-' }) => (Number(range.split('-')[1] || Infinity) > prefix + 4 * MiB ? wrong : undefined);
       await assert.rejects(load(), (/** @type {any} */ error) => ['NOT_A_MODEL', 'CHANGED', 'CHECKSUM', 'TRUNCATED', 'HTTP_STATUS', 'NETWORK'].includes(error.code));
       const [{ cachedBytes }] = await engine.store.list();
       assert.ok(cachedBytes <= prefix + 4 * MiB, `${cachedBytes} bytes kept`);
     }
-    server.behaviour.on = undefined;
+    server.faults = [];
     const healed = await load();
     await engine.store.clear();
     assert.equal(await load(), healed);
@@ -137,7 +137,7 @@ for (const [where, create] of Object.entries(KINDS)) {
     const { server, engine } = await setUp(t, create);
     const { file, json } = await v1({ ...CONFIG, hidden: 64, ffn: 96 });
     const companion = new TextEncoder().encode(JSON.stringify(json));
-    server.behaviour.on = ({ path }) => ({ file: path.endsWith('.json') ? companion : file });
+    server.faults = ({ path }) => ({ file: path.endsWith('.json') ? companion : file });
     let problem = '';
     const model = await engine.load(server.url, { onProgress: ({ cacheProblem }) => (problem = cacheProblem || problem) });
     assert.match(problem, /version 1.*not kept/);
@@ -161,7 +161,7 @@ test('two loads of one file share a download', async (t) => {
 test('what has come before its turn is kept too: an end loses the chunks under way', async (t) => {
   const { server, engine } = await setUp(t, createEngine);
   // The first range stops in the first chunk; others come in full, one of their chunks damaged.
-  server.behaviour.on = ({ from }) => (from === 65536 ? { hold: new Promise(() => {}), holdFrom: prefix + MiB / 2 } : { flip: prefix + 5 * MiB + 7 });
+  server.faults = ({ from }) => (from === 65536 ? { hold: prefix + MiB / 2 } : { flip: prefix + 5 * MiB + 7 });
   const controller = new AbortController();
   const loading = engine.load(fromUrl(server.url, QUICK), { signal: controller.signal });
   loading.catch(() => {});
@@ -170,24 +170,23 @@ test('what has come before its turn is kept too: an end loses the chunks under w
   assert.equal(await kept(), 7 * MiB, 'eight beside the first fit in memory, one is damaged');
   controller.abort();
   await assert.rejects(loading, { name: 'AbortError' });
-  server.behaviour.on = undefined;
-  server.sent.bytes = 0;
+  server.faults = [];
+  server.forget();
   await (await engine.load(fromUrl(server.url, QUICK))).close();
-  assert.equal(server.sent.bytes, bytes.length - prefix - 7 * MiB);
+  assert.equal(server.sent, bytes.length - prefix - 7 * MiB);
 });
 
 test('one that waits for a prefix of another goes on when that ends, or takes too long, and can be aborted', async (t) => {
   const file = await tinyModel({ card: `# Long\n${'Noise. '.repeat(60_000)}` });
   const { server, path } = await setUp(t, createEngine);
-  server.behaviour.file = file;
+  server.files['*'] = file;
   const engine = await createEngine({ variant: 'simd128', threads: 1, cache: { path, patience: 500 } });
   t.after(() => engine.close());
-  const held = new Promise(() => {});
   const rest = () => server.requests.filter(({ range }) => range.startsWith('bytes=65536-')).length;
   for (const ends of [true, false]) {
     await engine.store.clear();
-    server.requests.length = 0;
-    server.behaviour.on = () => (rest() === 1 ? { hold: held, holdFrom: 65536 } : undefined);
+    server.forget();
+    server.faults = () => (rest() === 1 ? { hold: 65536 } : undefined);
     const controllers = [1, 2, 3].map(() => new AbortController());
     const [first, second, third] = controllers.map(({ signal }) => {
       const loading = engine.load(fromUrl(server.url, QUICK), { signal });
@@ -262,7 +261,7 @@ for (const [where, create] of Object.entries(KINDS)) {
     const budget = whole.heapBytes - Math.floor(whole.weightBytes * 0.4);
     assert.equal((await engine.plan(server.url, { ...options, budget })).gaveUp.at(-1).what, 'residency');
     for (const there of [false, true]) {
-      server.requests.length = 0;
+      server.forget();
       const model = await engine.load(server.url, { ...options, budget });
       assert.equal(server.requests.length === 0, there);
       assert.equal(model.info.residency, 'paged');

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromUrl } from '../../js/engine.js';
 import { tinyModel } from './fixture.mjs';
-import { serve } from './server.mjs';
+import { faultServer } from '../server/faults.mjs';
 
 const MiB = 1 << 20;
 const bytes = await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 } });
@@ -49,10 +49,10 @@ function mapCache() {
   return cache;
 }
 
-async function setUp(t, behaviour = {}) {
+async function setUp(t, faults = {}) {
   const cache = mapCache();
   const engine = await createEngine({ variant: 'simd128', cache });
-  const server = await serve(bytes, behaviour);
+  const server = await faultServer(bytes, faults);
   t.after(() => engine.close());
   t.after(server.close);
   const load = async (options = {}) => {
@@ -79,7 +79,7 @@ test('the second load needs no network, and its plan says what is there', async 
 test('only what is missing or damaged is fetched', async (t) => {
   const { server, load, file } = await setUp(t);
   const first = await load();
-  server.requests.length = 0;
+  server.forget();
   file().parts.delete(3);
   file().parts.delete(4);
   file().parts.get(8)[1000] ^= 1;
@@ -88,7 +88,7 @@ test('only what is missing or damaged is fetched', async (t) => {
   const asked = server.requests.map(({ range }) => /=(\d+)-(\d+)/.exec(range).slice(1).map(Number));
   const at = (c) => prefix + c * MiB;
   assert.deepEqual(asked.sort(([a], [b]) => a - b), [[at(3), at(5) - 1], [at(8), at(9) - 1], [at(10), at(11) - 1]]);
-  server.requests.length = 0;
+  server.forget();
   assert.equal(await load(), first);
   assert.equal(server.requests.length, 0, 'it has healed');
 });
@@ -97,7 +97,7 @@ test('a damaged prefix in the cache is fetched again', async (t) => {
   const { server, load, file } = await setUp(t);
   const first = await load();
   for (const at of [100, prefix - 200]) {
-    server.requests.length = 0;
+    server.forget();
     file().prefix[at] ^= 1;
     assert.equal(await load(), first);
     assert.ok(server.requests.length > 0 && server.requests.every(({ range }) => range.startsWith('bytes=0-')));
@@ -109,14 +109,14 @@ test('another file at the address of one that is cached in part', async (t) => {
   const { cache, engine, server, load, file } = await setUp(t);
   const first = await load();
   file().parts.delete(5);
-  server.behaviour.file = await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 }, seed: 3 });
+  server.files['*'] = await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 }, seed: 3 });
   const streamed = await engine.load(fromUrl(server.url, QUICK), { streaming: true });
   await assert.rejects(streamed.loaded, { code: 'CHANGED' });
   await streamed.close();
   const second = await load();
   assert.notEqual(second, first);
   file().parts.delete(5);
-  server.behaviour.file = bytes;
+  server.files['*'] = bytes;
   assert.equal(await load(), first, 'found out and loaded anew in one go');
   assert.equal(cache.open_, 0);
 });
@@ -128,7 +128,7 @@ test('an aborted load goes on from what the cache has', async (t) => {
   await assert.rejects(load({ signal: controller.signal, onProgress: stop }), { name: 'AbortError' });
   const kept = [...file().parts.keys()];
   assert.ok(kept.length >= 1 && kept.length < chunks);
-  server.requests.length = 0;
+  server.forget();
   await load();
   for (const { range } of server.requests) {
     const [from, to] = /=(\d+)-(\d+)/.exec(range).slice(1).map(Number);

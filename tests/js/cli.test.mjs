@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromBytes } from '../../js/engine.js';
 import { CHAT, tinyModel, tokenizer } from './fixture.mjs';
-import { serve } from './server.mjs';
+import { faultServer } from '../server/faults.mjs';
 
 const program = fileURLToPath(new URL('../../bin/bq4.js', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'bq4-cli-'));
@@ -85,7 +85,7 @@ test('run --json: one object with what the engine gives', async () => {
 
 test('run: an address, an empty prompt, a seed, a stop string, a chat turn', async () => {
   // The server lives in this process, so the program must not block it.
-  const server = await serve(file);
+  const server = await faultServer(file);
   const child = spawn(process.execPath, [program, 'run', server.url, '--prompt', '', '--max-tokens', '3', '--temperature', '0', '--json']);
   const text = (await child.stdout.toArray()).join('');
   assert.equal(JSON.parse(text).timings.promptTokens, 1, 'BOS');

@@ -14,7 +14,7 @@ import { xxh64 } from '../../js/convert/xxh64.js';
 import { createEngine } from '../../js/engine.js';
 import { createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/index.js';
 import { CHAT, CONFIG, tokenizer } from './fixture.mjs';
-import { serve } from './server.mjs';
+import { faultServer } from '../server/faults.mjs';
 import { one, v1, values } from './v1.mjs';
 
 const GREEDY = { temperature: 0, maxTokens: 16 };
@@ -65,7 +65,7 @@ test('the companion is found beside a path and beside an address, or named; in a
   writeFileSync(path, file);
   writeFileSync(join(folder, 'model.json'), encode(json));
   writeFileSync(join(folder, 'other.json'), encode(json));
-  const server = await serve({ '/model.bq4': file, '/model.json': encode(json) });
+  const server = await faultServer({ '/model.bq4': file, '/model.json': encode(json) });
   const seen = new Set();
   for (const create of [createEngine, createWorkerEngine]) {
     const engine = await create();
@@ -81,7 +81,7 @@ test('the companion is found beside a path and beside an address, or named; in a
 test('a companion that is missing or wrong', async () => {
   const { file, json } = await v1(odd);
   const engine = await createEngine();
-  const server = await serve({ '/model.bq4': file });
+  const server = await faultServer({ '/model.bq4': file });
   const lonely = join(folder, 'lonely.bq4');
   writeFileSync(lonely, file);
   for (const source of [fromBytes(file), fromFile(lonely), fromUrl(server.url)])

@@ -12,7 +12,7 @@ import { CREDITS } from '../../js/shared/protocol.js';
 import { Wasm } from '../../js/wasm/wasm.js';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { tinyModel, tokenizer } from './fixture.mjs';
-import { serve } from './server.mjs';
+import { faultServer } from '../server/faults.mjs';
 
 const TOKENS = 60;
 const model = await tinyModel({ type: 'bq4', tokens: { ...tokenizer(), eog: [] } });
@@ -114,7 +114,7 @@ test('a model whose weights are awaited computes a prompt meanwhile, whose sessi
   t.after(() => engine.close());
   let release = () => {};
   const hold = new Promise((resolve) => (release = () => resolve(undefined)));
-  const server = await serve(model, { hold, holdFrom: model.length - 1 });
+  const server = await faultServer(model, { hold: model.length - 1, until: hold });
   t.after(server.close);
   for (const [source, streaming] of /** @type {const} */ ([[fromBytes(model), false], [fromUrl(server.url), true], [fromUrl(server.url), false]])) {
     calls = {};
@@ -151,7 +151,7 @@ test('a prompt for warming up that cannot be computed, or whose model is closed,
     const engine = await createEngine({ threads: 1 });
     t.after(() => engine.close());
     let release = () => {};
-    const server = await serve(model, { hold: new Promise((resolve) => (release = () => resolve(undefined))), holdFrom: model.length - 1 });
+    const server = await faultServer(model, { hold: model.length - 1, until: new Promise((resolve) => (release = () => resolve(undefined))) });
     t.after(server.close);
     const controller = new AbortController();
     const warming = new Promise((resolve) => (onCreate = (wasm) => {

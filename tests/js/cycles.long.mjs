@@ -10,7 +10,7 @@ import { runInNewContext } from 'node:vm';
 import { createEngine } from '../../js/engine.js';
 import { createWorkerEngine, fromUrl } from '../../js/index.js';
 import { tinyModel } from './fixture.mjs';
-import { serve } from './server.mjs';
+import { faultServer } from '../server/faults.mjs';
 
 const ROUNDS = 20;
 const skip = existsSync('/proc/self/task') ? false : 'no /proc';
@@ -57,7 +57,7 @@ function same(before, after, heap) {
 async function setUp(t, create) {
   const path = mkdtempSync(join(tmpdir(), 'bq4-cycles-'));
   t.after(() => rmSync(path, { recursive: true, force: true }));
-  const server = await serve(bytes);
+  const server = await faultServer(bytes);
   t.after(server.close);
   const source = fromUrl(server.url, { retries: 1, retryDelay: 1 });
   const open = () => create({ variant: 'simd128', threads: 2, cache: path });

@@ -5,7 +5,7 @@ import { after, test } from 'node:test';
 import { createEngine, fromUrl } from '../../js/engine.js';
 import { CHUNK, Chunks, MOST_LIVE } from '../../js/load/chunks.js';
 import { tinyModel } from './fixture.mjs';
-import { serve } from './server.mjs';
+import { faultServer } from '../server/faults.mjs';
 
 const MiB = 1 << 20;
 /** Some 17 MB: 17 chunks, five ranges; each layer longer than a chunk. */
@@ -41,9 +41,9 @@ async function good(server, options = {}, source = {}) {
   await model.close();
 }
 
-/** @param {any} behaviour @param {any} [file] */
-async function serving(t, behaviour, file = bytes) {
-  const server = await serve(file, behaviour);
+/** @param {any} faults @param {any} [file] */
+async function serving(t, faults, file = bytes) {
+  const server = await faultServer(file, faults);
   t.after(server.close);
   return server;
 }
@@ -72,7 +72,7 @@ test('what is in JavaScript is bounded, also when nobody takes it', async (t) =>
   /** @type {Promise<void>} */
   const hold = new Promise((resolve) => (release = resolve));
   // The first chunk comes last: the ranges behind it fill up and wait.
-  const server = await serving(t, { on: ({ from }) => (from > 0 && from < MiB ? { hold, holdFrom: 0 } : {}) });
+  const server = await serving(t, ({ from }) => (from > 0 && from < MiB ? { hold: 0, until: hold } : undefined));
   const seen = [];
   let most = 0;
   const { release: let_go, take } = Chunks.prototype;
@@ -89,7 +89,7 @@ test('what is in JavaScript is bounded, also when nobody takes it', async (t) =>
 });
 
 test('a server that ignores ranges: one answer, read once', async (t) => {
-  const server = await serving(t, { ranges: false });
+  const server = await serving(t, { status: 200 });
   await good(server);
   assert.equal(server.requests.length, 1);
 });
@@ -101,61 +101,59 @@ test('a redirect is followed for every range', async (t) => {
   assert.ok(server.requests.length > 2 && server.requests.length === target.requests.length);
 });
 
-/** Passing troubles: [name, behaviour, most requests beyond those of a good load] */
+/** Passing troubles: [name, faults, most requests beyond those of a good load] */
 const passing = {
-  'a 503 for every third request': { on: ({ n }) => (n % 3 === 1 ? { status: 503 } : {}) },
-  'a 429 at first': { on: ({ n }) => (n === 0 ? { status: 429 } : {}) },
-  'a connection that is reset at first': { on: ({ n }) => (n < 2 ? { reset: true } : {}) },
-  'ranges that break in the middle, once each': { on: ({ n, from }) => (n % 2 && from ? { truncate: from + 700_000 } : {}) },
-  'an answer that breaks, then ranges': { ranges: false, on: ({ n }) => (n ? { ranges: true } : { truncate: 3 * MiB + 5 }) },
-  'an answer that breaks, then another whole one': { ranges: false, on: ({ n }) => (n ? {} : { truncate: 3 * MiB + 5 }) },
-  'a server that stalls': { on: ({ n }) => (n === 2 ? { stall: 100_000 } : {}) },
-  'a server that stalls, without ranges': { ranges: false, on: ({ n }) => (n === 0 ? { stall: 5_000_000 } : {}) },
-  'ranges that end early as if all were well': { on: ({ n, from }) => (n === 2 ? { end: from + 1000 } : {}) },
-  'ranges that are answered no more': { on: ({ n }) => (n > 2 ? { ranges: false } : {}) },
-  'ranges that are never answered, only the whole file': { on: ({ range }) => (range ? { reset: true } : {}) },
+  'a 503 for every third request': ({ n }) => (n % 3 === 1 ? { status: 503 } : undefined),
+  'a 429 at first': ({ n }) => (n === 0 ? { status: 429 } : undefined),
+  'a connection that is reset at first': ({ n }) => (n < 2 ? { refuse: true } : undefined),
+  'ranges that break in the middle, once each': ({ n, from }) => (n % 2 && from ? { drop: { after: 700_000 } } : undefined),
+  'an answer that breaks, then ranges': ({ n }) => (n ? undefined : { status: 200, drop: 3 * MiB + 5 }),
+  'an answer that breaks, then another whole one': ({ n }) => ({ status: 200, ...(!n && { drop: 3 * MiB + 5 }) }),
+  'a server that stalls': ({ n }) => (n === 2 ? { stall: { after: 100_000 } } : undefined),
+  'a server that stalls, without ranges': ({ n }) => ({ status: 200, ...(!n && { stall: 5_000_000 }) }),
+  'ranges that end early as if all were well': ({ n }) => (n === 2 ? { truncate: { after: 1000 } } : undefined),
+  'ranges that are answered no more': ({ n }) => (n > 2 ? { status: 200 } : undefined),
+  'ranges that are never answered, only the whole file': ({ range }) => (range ? { refuse: true } : undefined),
   'ranges that begin elsewhere': { shift: 3 },
-  'ranges that are compressed': { gzip: 'range' },
-  'a byte that is wrong once in each chunk': {
-    on: ((hit) => ({ from }) => {
-      const chunk = Math.floor((from - prefix) / MiB);
-      if (!from || hit.has(chunk)) return {};
-      hit.add(chunk);
-      return { flip: from + 1234 };
-    })(new Set()),
-  },
-  'a wrong byte in the prefix, once': { on: ({ n }) => (n === 0 ? { flip: 300 } : {}) },
-  'a page of a captive portal in between': { on: ({ n }) => (n === 3 ? { html: true } : {}) },
+  'ranges that are compressed': ({ range }) => (range ? { gzip: true } : undefined),
+  'a byte that is wrong once in each chunk': ((hit) => ({ from }) => {
+    const chunk = Math.floor((from - prefix) / MiB);
+    if (!from || hit.has(chunk)) return undefined;
+    hit.add(chunk);
+    return { flip: from + 1234 };
+  })(new Set()),
+  'a wrong byte in the prefix, once': ({ n }) => (n === 0 ? { flip: 300 } : undefined),
+  'a page of a captive portal in between': ({ n }) => (n === 3 ? { html: true } : undefined),
 };
-for (const [what, behaviour] of Object.entries(passing)) {
+for (const [what, faults] of Object.entries(passing)) {
   test(`${what}: the same tokens`, async (t) => {
-    const server = await serving(t, behaviour);
+    const server = await serving(t, faults);
     await good(server);
   });
 }
 
 test('a whole answer that breaks goes on by range where it was', async (t) => {
-  const server = await serving(t, { ranges: false, on: ({ n }) => (n ? { ranges: true } : { truncate: 3 * MiB }) });
+  const server = await serving(t, ({ n }) => (n ? undefined : { status: 200, drop: 3 * MiB }));
   await good(server);
   const [from] = span(server.requests[1]);
   assert.ok(from > 2 * MiB && from <= 3 * MiB, `it asked from ${from}`);
 });
 
-/** What no trying helps. @type {Record<string, [behaviour: import('./server.mjs').Behaviour, code: string, file?: () => Uint8Array]>} */
+/** What no trying helps. @type {Record<string, [faults: import('../server/faults.mjs').Rule, code: string, file?: () => Uint8Array]>} */
 const final = {
   'always a 404': [{ status: 404 }, 'HTTP_STATUS'],
   'always a 503': [{ status: 503 }, 'HTTP_STATUS'],
-  'a signed address that expires': [{ on: ({ n }) => (n > 2 ? { status: 403 } : {}) }, 'EXPIRED'],
-  'a connection that always breaks at the same place': [{ truncate: 5 * MiB }, 'NETWORK'],
+  'a signed address that expires': [({ n }) => (n > 2 ? { status: 403 } : undefined), 'EXPIRED'],
+  'a connection that always breaks at the same place': [{ drop: 5 * MiB }, 'NETWORK'],
   'a file that ends early, with ranges': [{}, 'TRUNCATED', () => bytes.subarray(0, 5 * MiB)],
-  'a file that ends early, without': [{ ranges: false }, 'TRUNCATED', () => bytes.subarray(0, 5 * MiB)],
+  'a file that ends early, without': [{ status: 200 }, 'TRUNCATED', () => bytes.subarray(0, 5 * MiB)],
   'a page of HTML': [{ html: true }, 'NOT_A_MODEL'],
-  'another file from some range on': [{ on: ({ n }) => (n > 2 ? { file: other } : {}) }, 'CHANGED'],
-  'a shorter file from some range on': [{ on: ({ n }) => (n > 2 ? { file: bytes.subarray(0, 9 * MiB) } : {}) }, 'CHANGED'],
+  'another file from some range on': [({ n }) => (n > 2 ? { file: other } : undefined), 'CHANGED'],
+  'a shorter file from some range on': [({ n }) => (n > 2 ? { file: bytes.subarray(0, 9 * MiB) } : undefined), 'CHANGED'],
 };
-for (const [what, [behaviour, code, file]] of Object.entries(final)) {
+for (const [what, [faults, code, file]] of Object.entries(final)) {
   test(`${what} is ${code}`, async (t) => {
-    const server = await serving(t, behaviour, file?.());
+    const server = await serving(t, faults, file?.());
     await assert.rejects(engine.load(fromUrl(server.url, QUICK)), (/** @type {any} */ e) => e.code === code && e.hint !== '');
     assert.ok(server.requests.length < 20, `${server.requests.length} requests`);
   });
@@ -175,12 +173,12 @@ test('a byte that is always wrong: again, then the next mirror, then an error wi
 });
 
 test('mirrors: one that fails is left, one that has another file is passed over, nothing is mixed', async (t) => {
-  const dead = await serving(t, { on: ({ n }) => (n > 2 ? { status: 500 } : {}) });
+  const dead = await serving(t, ({ n }) => (n > 2 ? { status: 500 } : undefined));
   const wrong = await serving(t, {}, other);
   const right = await serving(t, {});
   await good(dead, {}, { mirrors: [wrong.url, right.url] });
   assert.equal(wrong.requests.length, 1, 'only its first bytes were looked at');
-  const another = await serving(t, { on: ({ n }) => (n > 2 ? { status: 500 } : {}) });
+  const another = await serving(t, ({ n }) => (n > 2 ? { status: 500 } : undefined));
   await assert.rejects(engine.load(fromUrl(another.url, { ...QUICK, mirrors: [wrong.url] })), { code: 'HTTP_STATUS' });
 });
 
@@ -194,12 +192,12 @@ test('without hashes a file that changes at last is recognised', async (t) => {
   void strip; // a section's name is under the prefix's checksum: v1 files have no hashes at all
   const { reseal } = await import('./reseal.mjs');
   const [a, b] = [reseal(strip(bytes)), reseal(strip(other))];
-  const server = await serving(t, { on: ({ n }) => (n > 2 ? { file: b } : {}) }, a);
+  const server = await serving(t, ({ n }) => (n > 2 ? { file: b } : undefined), a);
   await assert.rejects(engine.load(fromUrl(server.url, QUICK)), { code: 'CHANGED' });
 });
 
 test('an etag that the page may see tells of a change at once', async (t) => {
-  const server = await serving(t, { on: ({ n }) => ({ headers: { etag: n > 2 ? '"b"' : '"a"' } }) });
+  const server = await serving(t, ({ n }) => ({ headers: { etag: n > 2 ? '"b"' : '"a"' } }));
   await assert.rejects(engine.load(fromUrl(server.url, QUICK)), { code: 'CHANGED' });
 });
 
@@ -209,7 +207,7 @@ test('at the last byte all layers but one are computed', async (t) => {
     let release = () => {};
     /** @type {Promise<void>} */
     const hold = new Promise((resolve) => (release = resolve));
-    const server = await serving(t, { ranges, hold, holdFrom: last });
+    const server = await serving(t, { ...(!ranges && { status: 200 }), hold: last, until: hold });
     const model = await engine.load(fromUrl(server.url, { ...QUICK, timeout: 20_000 }), { streaming: true });
     const session = await model.createSession();
     const reply = session.generate('x'.repeat(100), { temperature: 0, maxTokens: 1 }).done();
@@ -228,7 +226,7 @@ test('at the last byte all layers but one are computed', async (t) => {
 
 test('pause asks for nothing more; resume goes on where it was', async (t) => {
   for (const ranges of [true, false]) {
-    const server = await serving(t, { ranges, step: 16384 });
+    const server = await serving(t, { ...(!ranges && { status: 200 }), step: 16384 });
     const seen = [];
     const model = await engine.load(fromUrl(server.url, QUICK), { streaming: true, onProgress: (p) => seen.push(p) });
     await model.pause();
@@ -258,7 +256,7 @@ test('progress has a rate and the time that is left', async (t) => {
 
 test('progress of a download that stalls ends with all that has come; nothing is told after its end', async (t) => {
   const arrived = prefix + 9.5 * MiB;
-  const server = await serving(t, { hold: new Promise(() => {}), holdFrom: arrived });
+  const server = await serving(t, { hold: arrived });
   const controller = new AbortController();
   /** @type {number[]} */
   const seen = [];
@@ -274,14 +272,14 @@ test('progress of a download that stalls ends with all that has come; nothing is
 
 test('abort at any time ends all requests', async (t) => {
   for (const when of [0, 1, 2, 4]) {
-    const server = await serving(t, { stall: 300_000 });
+    const server = await serving(t, { stall: { after: 300_000 } });
     const controller = new AbortController();
     const loading = assert.rejects(engine.load(fromUrl(server.url, { ...QUICK, timeout: 60_000 }), { signal: controller.signal }), { name: 'AbortError' });
     for (let i = 0; i < 300 && server.requests.length < when; i++) await new Promise((resolve) => setTimeout(resolve, 2));
     controller.abort();
     await loading;
   }
-  const { url } = await serving(t, { stall: 10 });
+  const { url } = await serving(t, { stall: { after: 10 } });
   const planning = new AbortController();
   setTimeout(() => planning.abort(), 20);
   await assert.rejects(engine.plan(fromUrl(url, { timeout: 60_000 }), { signal: planning.signal }), { name: 'AbortError' });

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fromBlob, fromBytes, fromUrl } from '../../js/index.js';
 import { BYTE, CONFIG, spaces, tinyModel, tokenizer } from './fixture.mjs';
-import { serve } from './server.mjs';
+import { faultServer } from '../server/faults.mjs';
 import { soon, until } from './soon.mjs';
 
 export const GREEDY = { temperature: 0 };
@@ -78,8 +78,8 @@ export function engineSuite(name, create) {
     });
 
     test('the same tokens from bytes, Blob, ranges and a server without ranges', async () => {
-      const ranged = await serve(file);
-      const whole = await serve(file, { ranges: false });
+      const ranged = await faultServer(file);
+      const whole = await faultServer(file, { status: 200 });
       const sources = [fromBytes(file), fromBytes(file.slice().buffer), fromBlob(new Blob([/** @type {any} */ (file)])), fromUrl(ranged.url), fromUrl(whole.url), ranged.url];
       const seen = new Set();
       for (const source of sources) {
@@ -94,7 +94,7 @@ export function engineSuite(name, create) {
     });
 
     test('from a server: one small range to plan, one to load', async () => {
-      const server = await serve(file);
+      const server = await faultServer(file);
       const plan = await engine.plan(fromUrl(server.url));
       assert.deepEqual((await server.asked()).map((r) => r.range), ['bytes=0-65535']);
       assert.equal(plan.fileBytes, file.length);
@@ -104,7 +104,7 @@ export function engineSuite(name, create) {
     });
 
     test('from a server without ranges: one request', async () => {
-      const server = await serve(file, { ranges: false });
+      const server = await faultServer(file, { status: 200 });
       await (await engine.load(fromUrl(server.url))).close();
       assert.equal((await server.asked()).length, 1);
       await server.close();
@@ -403,26 +403,26 @@ export function engineSuite(name, create) {
     test('errors keep their offset', () =>
       assert.rejects(load({}, file.slice(0, 3000)), (/** @type {any} */ e) => e.code === 'TRUNCATED' && Number.isInteger(e.offset)));
 
-    /** @type {Record<string, [import('./server.mjs').Behaviour, string, (() => Uint8Array)?]>} */
+    /** @type {Record<string, [import('../server/faults.mjs').Rule, string, (() => Uint8Array)?]>} */
     const serving = {
       'a 404': [{ status: 404 }, 'HTTP_STATUS'],
-      'a page instead of the file': [{ type: 'text/html' }, 'NOT_A_MODEL', () => html],
-      'a connection that breaks': [{ truncate: 200_000 }, 'NETWORK'],
-      'a connection that breaks, without ranges': [{ truncate: 200_000, ranges: false }, 'NETWORK'],
+      'a page instead of the file': [{ headers: { 'content-type': 'text/html' } }, 'NOT_A_MODEL', () => html],
+      'a connection that breaks': [{ drop: 200_000 }, 'NETWORK'],
+      'a connection that breaks, without ranges': [{ drop: 200_000, status: 200 }, 'NETWORK'],
     };
     // The length of what such a server sends is not known before its end.
     for (const bytes of [10, 500, 3000, 200_000])
-      serving[`a file cut after ${bytes} bytes, without ranges`] = [{ ranges: false }, 'TRUNCATED', () => file.subarray(0, bytes)];
-    for (const [what, [behaviour, code, body]] of Object.entries(serving)) {
+      serving[`a file cut after ${bytes} bytes, without ranges`] = [{ status: 200 }, 'TRUNCATED', () => file.subarray(0, bytes)];
+    for (const [what, [fault, code, body]] of Object.entries(serving)) {
       test(`${what} is ${code}`, async () => {
-        const server = await serve(body?.() ?? file, behaviour);
+        const server = await faultServer(body?.() ?? file, fault);
         await assert.rejects(engine.load(fromUrl(server.url, QUICK)), (/** @type {any} */ e) => e.code === code && e.hint !== '');
         await server.close();
       });
     }
 
     test('progress: plan, download or load, ready; never backwards', async () => {
-      const server = await serve(file);
+      const server = await faultServer(file);
       for (const [source, phase] of [[fromUrl(server.url), 'download'], [fromBytes(file), 'load']]) {
         const seen = [];
         const model = await engine.load(source, { onProgress: (p) => seen.push(p) });
@@ -438,8 +438,8 @@ export function engineSuite(name, create) {
     });
 
     test('abort of a load ends the download', async () => {
-      for (const behaviour of [{ stall: 70_000 }, { stall: 70_000, ranges: false }, { stall: 10 }]) {
-        const server = await serve(file, behaviour);
+      for (const fault of [{ stall: { after: 70_000 } }, { stall: { after: 70_000 }, status: 200 }, { stall: { after: 10 } }]) {
+        const server = await faultServer(file, fault);
         const controller = new AbortController();
         const loading = engine.load(fromUrl(server.url), { signal: controller.signal });
         const ended = assert.rejects(loading, { name: 'AbortError' });
@@ -452,7 +452,7 @@ export function engineSuite(name, create) {
     });
 
     test('abort of a streaming load that has resolved ends it: `loaded` and who waits for weights are told', async () => {
-      const server = await serve(file, { stall: 120_000 });
+      const server = await faultServer(file, { stall: { after: 120_000 } });
       const controller = new AbortController();
       const model = await engine.load(fromUrl(server.url), { streaming: true, signal: controller.signal });
       const session = await model.createSession();
@@ -466,7 +466,7 @@ export function engineSuite(name, create) {
     });
 
     test('progress: a download that stalls shows how far it is', async () => {
-      const server = await serve(file, { stall: 70_000 });
+      const server = await faultServer(file, { stall: { after: 70_000 } });
       const controller = new AbortController();
       let last = { loaded: 0 };
       const loading = engine.load(fromUrl(server.url), { signal: controller.signal, onProgress: (p) => (last = p) });
@@ -498,7 +498,7 @@ export function engineSuite(name, create) {
 
     test('streaming: a generation starts while weights are still on their way', async () => {
       const expected = await withSession((session) => session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done());
-      const server = await serve(file, { stall: 120_000 });
+      const server = await faultServer(file, { stall: { after: 120_000 } });
       const model = await engine.load(fromUrl(server.url), { streaming: true });
       const session = await model.createSession();
       const controller = new AbortController();
@@ -511,7 +511,7 @@ export function engineSuite(name, create) {
       await assert.rejects(model.loaded, { code: 'CLOSED' });
       await server.close();
 
-      const slow = await serve(file, { step: 4096 });
+      const slow = await faultServer(file, { step: 4096 });
       const second = await engine.load(fromUrl(slow.url), { streaming: true });
       const { ids } = await (await second.createSession()).generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done();
       assert.deepEqual(ids, expected.ids);
@@ -521,7 +521,7 @@ export function engineSuite(name, create) {
     });
 
     test('streaming: who waits is told when the download fails', async () => {
-      const server = await serve(file, { truncate: 150_000 });
+      const server = await faultServer(file, { drop: 150_000 });
       const model = await engine.load(fromUrl(server.url, QUICK), { streaming: true });
       const session = await model.createSession();
       await assert.rejects(session.generate(PROMPT).done(), { code: 'NETWORK' });

@@ -7,7 +7,7 @@ import { inspect } from '../../bin/inspect.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { tinyModel } from './fixture.mjs';
 import { reseal } from './reseal.mjs';
-import { serve } from './server.mjs';
+import { faultServer } from '../server/faults.mjs';
 
 const engine = await createEngine({ variant: 'simd128' });
 after(() => engine.close());
@@ -56,7 +56,7 @@ test('a file with other hashes: all of it, and no token before its last byte', a
   await model.close();
   await assert.rejects(engine.load(fromBytes(plain), { integrity: text(sha256(prefixOf(plain))) }), { code: 'INTEGRITY' });
   const other = await tinyModel({ config, seed: 2 });
-  const server = await serve(other);
+  const server = await faultServer(other);
   t.after(server.close);
   const streamed = await engine.load(fromUrl(server.url, QUICK), { integrity, streaming: true });
   const session = await streamed.createSession();
@@ -66,7 +66,7 @@ test('a file with other hashes: all of it, and no token before its last byte', a
 });
 
 test('a forged file at one address, the true one at its mirror', async (t) => {
-  const [forged, right] = [await serve(forge(hashed, 'sha256')), await serve(hashed)];
+  const [forged, right] = [await faultServer(forge(hashed, 'sha256')), await faultServer(hashed)];
   t.after(forged.close);
   t.after(right.close);
   const integrity = text(sha256(prefixOf(hashed)));

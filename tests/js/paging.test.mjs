@@ -7,7 +7,7 @@ import { createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../.
 import { isNode, nodeModule } from '../../js/shared/node.js';
 import { collect } from './engine-suite.mjs';
 import { tinyModel } from './fixture.mjs';
-import { serve } from './server.mjs';
+import { faultServer } from '../server/faults.mjs';
 
 // In pages without shared memory four layers' worth of buffers must be less than what the smallest budget leaves.
 const SHAPE = { config: { layers: 12, ffn: 1024 }, type: 'bq4_32' };
@@ -125,7 +125,7 @@ function suite(name, create, sourceOf) {
     });
 
     test('a file that can only be downloaded is refused', async () => {
-      const server = await serve(await tinyModel(SHAPE));
+      const server = await faultServer(await tinyModel(SHAPE));
       const budget = budgetOf(0.6);
       assert.equal((await engine.plan(fromUrl(server.url), { ...OPTIONS, budget })).fits, 'no');
       await assert.rejects(engine.load(fromUrl(server.url), { ...OPTIONS, budget }), (/** @type {any} */ error) =>

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { createEngine, fromBytes, fromUrl } from '../../js/engine.js';
 import { tinyModel } from './fixture.mjs';
-import { serve } from './server.mjs';
+import { faultServer } from '../server/faults.mjs';
 
 const engine = await createEngine({ variant: 'simd128' });
 after(() => engine.close());
@@ -102,7 +102,7 @@ test('below that a load is refused, with numbers', async () => {
 });
 
 test('a damaged first range is fetched again, then from the mirror', async (t) => {
-  const [bad, good] = [await serve(bytes, { flip: 300 }), await serve(bytes)];
+  const [bad, good] = [await faultServer(bytes, { flip: 300 }), await faultServer(bytes)];
   t.after(bad.close);
   t.after(good.close);
   await assert.rejects(engine.plan(fromUrl(bad.url, { retryDelay: 1 })), { code: 'CHECKSUM' });

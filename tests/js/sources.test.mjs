@@ -8,14 +8,14 @@ import { pathToFileURL } from 'node:url';
 import { companionOf } from '../../js/plan/companion.js';
 import { fromBlob, fromBytes, fromFile, fromUrl, openSource, toSource } from '../../js/sources/index.js';
 import { readRange } from '../../js/sources/read.js';
-import { serve } from './server.mjs';
+import { faultServer } from '../server/faults.mjs';
 
 const bytes = Uint8Array.from({ length: 2_500_000 }, (_, i) => (i * 2654435761) >>> 24);
 const folder = mkdtempSync(join(tmpdir(), 'bq4-sources-'));
 const path = join(folder, 'model.bq4');
 writeFileSync(path, bytes);
-const ranged = await serve(bytes);
-const whole = await serve(bytes, { ranges: false });
+const ranged = await faultServer(bytes);
+const whole = await faultServer(bytes, { status: 200 });
 after(async () => {
   await ranged.close();
   await whole.close();
@@ -68,7 +68,7 @@ for (const [name, make] of Object.entries(kinds)) {
 }
 
 test('http: GETs with Range as the only header of ours', async () => {
-  const server = await serve(bytes);
+  const server = await faultServer(bytes);
   const file = await openSource(fromUrl(server.url));
   await readRange(file, 5, 100);
   await readRange(file, 100, Infinity);
@@ -76,11 +76,11 @@ test('http: GETs with Range as the only header of ours', async () => {
   await server.close();
   assert.deepEqual(server.requests.map(({ method, range }) => [method, range]), [['GET', 'bytes=5-99'], ['GET', 'bytes=100-']]);
   const usual = ['host', 'connection', 'accept', 'accept-language', 'accept-encoding', 'sec-fetch-mode', 'user-agent', 'cache-control', 'pragma'];
-  assert.deepEqual(server.requests[0].headers.filter((h) => !usual.includes(h)), ['range']);
+  assert.deepEqual(Object.keys(server.requests[0].headers).filter((h) => !usual.includes(h)), ['range']);
 });
 
 test('http: a server that ignores ranges is asked once for what is read front to back', async () => {
-  const server = await serve(bytes, { ranges: false });
+  const server = await faultServer(bytes, { status: 200 });
   const file = await openSource(fromUrl(server.url));
   await readRange(file, 0, 65536);
   const rest = await readRange(file, 70_000, 2_500_000);
@@ -92,16 +92,16 @@ test('http: a server that ignores ranges is asked once for what is read front to
   await server.close();
 });
 
-/** @type {[import('./server.mjs').Behaviour, string, RegExp][]} */
+/** @type {[import('../server/faults.mjs').Rule, string, RegExp][]} */
 const failures = [
   [{ status: 404 }, 'HTTP_STATUS', /404/],
   [{ status: 500 }, 'HTTP_STATUS', /500/],
-  [{ truncate: 1_000_000 }, 'NETWORK', /broke after \d+ bytes/],
-  [{ truncate: 1_000_000, ranges: false }, 'NETWORK', /broke after \d+ bytes/],
+  [{ drop: 1_000_000 }, 'NETWORK', /broke after \d+ bytes/],
+  [{ drop: 1_000_000, status: 200 }, 'NETWORK', /broke after \d+ bytes/],
 ];
-for (const [behaviour, code, message] of failures) {
-  test(`http: ${JSON.stringify(behaviour)} is ${code}`, async () => {
-    const server = await serve(bytes, behaviour);
+for (const [fault, code, message] of failures) {
+  test(`http: ${JSON.stringify(fault)} is ${code}`, async () => {
+    const server = await faultServer(bytes, fault);
     const file = await openSource(fromUrl(server.url, { retries: 0 }));
     await assert.rejects(readRange(file, 0, Infinity), (/** @type {any} */ e) => e.code === code && message.test(e.message) && e.hint.length > 0);
     await file.close();
@@ -110,7 +110,7 @@ for (const [behaviour, code, message] of failures) {
 }
 
 test('http: nobody there is NETWORK, a range beyond the end is TRUNCATED', async () => {
-  const server = await serve(bytes);
+  const server = await faultServer(bytes);
   const file = await openSource(fromUrl(server.url));
   await assert.rejects(readRange(file, 3_000_000, 3_000_001), { code: 'TRUNCATED' });
   await server.close();
@@ -120,7 +120,7 @@ test('http: nobody there is NETWORK, a range beyond the end is TRUNCATED', async
 
 test('http: a file that changes its length between ranges is CHANGED', async () => {
   const files = { '/model.bq4': bytes };
-  const server = await serve(files);
+  const server = await faultServer(files);
   const file = await openSource(fromUrl(server.url));
   await readRange(file, 0, 100);
   files['/model.bq4'] = bytes.subarray(0, 2_000_000);
@@ -130,7 +130,7 @@ test('http: a file that changes its length between ranges is CHANGED', async () 
 
 test('http: a server that stalls is left by an abort', async () => {
   for (const ranges of [true, false]) {
-    const server = await serve(bytes, { stall: 1000, ranges });
+    const server = await faultServer(bytes, { stall: { after: 1000 }, ...(!ranges && { status: 200 }) });
     const controller = new AbortController();
     const file = await openSource(fromUrl(server.url));
     const reading = readRange(file, 0, Infinity, controller.signal);

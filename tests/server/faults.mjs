@@ -2,11 +2,14 @@
  * A web server for tests that misbehaves as told. Real HTTP over real sockets, on two ports, so that a page of one
  * origin can read models from another.
  *
- *     const server = await faultServer({ '/model.bq4': bytes });      // bytes, or the path of a file on disk
+ *     const server = await faultServer({ '/model.bq4': bytes });      // bytes, or the path of a file on disk; '*': every other path
  *     t.after(server.close);
  *     server.faults = [{ drop: 1_000_000, times: 1 }];                // the first answer that reaches byte 1,000,000 breaks
  *     await load(server.at('/model.bq4'));
  *     server.asked().map((r) => r.range);                             // what was asked for, in order
+ *
+ *     const server = await faultServer(bytes, { step: 16384 });       // in short: one file for every path, one rule
+ *     await load(server.url);
  *
  * Without faults it is the poorest host that still serves ranges to any page: GET only (OPTIONS and HEAD are answered
  * 405 without a CORS header), `Access-Control-Allow-Origin: *`, no header exposed, no ETag.
@@ -28,9 +31,10 @@
  * |---|---|
  * | `status` | 200: the whole file, whatever range was asked; 206: the range, or all as a range; 416: as servers do it; another: that status with a page of HTML |
  * | `html` | 200 with a page of HTML, as a captive portal answers |
- * | `file` | the path of another of `files`, served in its place: a file that changed. (Or assign `server.files[path]`) |
+ * | `file` | the path of another of `files`, or bytes, served in its place: a file that changed. (Or assign `server.files[path]`) |
  * | `drop`, `reset`, `stall` | at this place of the body: the connection is closed (FIN), reset (RST), or nothing more is sent |
- * | `until` | a promise: with it what `stall` holds back is sent after all |
+ * | `hold` | this byte of the file and all behind it are sent by no answer |
+ * | `until` | a promise: with it what `stall` or `hold` holds back is sent after all |
  * | `truncate` | the body ends here as if all were well, with the Content-Length of what is sent |
  * | `refuse`, `silent` | the connection is reset before any answer; no answer ever comes |
  * | `length` | Content-Length: `'whole'` of what was promised though less is sent, `'none'` (chunked), or a number |
@@ -63,10 +67,11 @@ import { parseRange } from '../../tools/serve.mjs';
  * @property {number} [times]
  * @property {number} [status]
  * @property {boolean} [html]
- * @property {string} [file]
+ * @property {string | Uint8Array} [file]
  * @property {Place} [drop]
  * @property {Place} [reset]
  * @property {Place} [stall]
+ * @property {number} [hold]
  * @property {Promise<unknown>} [until]
  * @property {Place} [truncate]
  * @property {boolean} [refuse]
@@ -97,12 +102,13 @@ import { parseRange } from '../../tools/serve.mjs';
  * @property {string | undefined} range  the header
  * @property {Record<string, string | string[] | undefined>} headers
  * @property {number} status   0 while, or where, nothing was answered
- * @property {number} from     offset in the file of the body's first byte
+ * @property {number} from     offset in the file of the first byte that was asked for, then of the body's
  * @property {number} sent     bytes of the body handed to the socket
  * @property {'open' | 'done' | 'cut' | 'left'} end  answered as far as was meant; cut off by a fault; the client went away
  */
 
 /** @typedef {Uint8Array | string} File  bytes, or a path on disk */
+/** @typedef {Fault | ((request: Asked) => Fault | undefined | void)} Rule */
 /** @typedef {{ size: number, read: (from: number, to: number) => Uint8Array, close: () => void }} Content */
 
 const PAGE = '<!doctype html><title>Sign in</title><p>Not what was asked for.';
@@ -148,8 +154,14 @@ function reaches(rule, span) {
   return !offsets.length || (span !== 'unsatisfiable' && offsets.some((offset) => offset >= span.from && offset < span.to));
 }
 
-/** @param {Record<string, File>} files  by path, beginning with '/' @param {(Fault | ((request: Asked) => Fault | undefined))[]} [faults] */
-export async function faultServer(files, faults = []) {
+/**
+ * @param {Uint8Array | Record<string, File>} given  a file for every path, or by path, beginning with '/'
+ * @param {Rule | Rule[]} [rules]
+ */
+export async function faultServer(given, rules = []) {
+  /** @type {Record<string, File>} */
+  const files = given instanceof Uint8Array ? { '*': given } : given;
+  let faults = [rules].flat();
   /** @type {Asked[]} */
   let log = [];
   /** @type {Map<Fault, number>} How often each rule has applied. */
@@ -170,7 +182,8 @@ export async function faultServer(files, faults = []) {
       if (rule.nth !== undefined && ![rule.nth].flat().includes(asked.nth)) continue;
       if ((used.get(rule) ?? 0) >= (rule.times ?? Infinity)) continue;
       const candidate = { ...merged, ...rule };
-      if (!reaches(rule, spanOf(candidate, asked.range, sizeOf(candidate.file ?? asked.path)))) continue;
+      const size = candidate.file instanceof Uint8Array ? candidate.file.length : sizeOf(candidate.file ?? asked.path);
+      if (!reaches(rule, spanOf(candidate, asked.range, size))) continue;
       used.set(rule, (used.get(rule) ?? 0) + 1);
       merged = candidate;
     }
@@ -203,7 +216,7 @@ export async function faultServer(files, faults = []) {
     const nth = counts.get(`${method} ${path}`) ?? 0;
     counts.set(`${method} ${path}`, nth + 1);
     /** @type {Asked} */
-    const asked = { n: log.length, nth, origin, method, url, path, range: request.headers.range, headers: request.headers, status: 0, from: 0, sent: 0, end: 'open' };
+    const asked = { n: log.length, nth, origin, method, url, path, range: request.headers.range, headers: request.headers, status: 0, from: Number(/^bytes=(\d+)/.exec(request.headers.range ?? '')?.[1] ?? 0), sent: 0, end: 'open' };
     log.push(asked);
     response.on('close', () => {
       if (asked.end === 'open') asked.end = response.writableFinished ? 'done' : 'left';
@@ -211,13 +224,13 @@ export async function faultServer(files, faults = []) {
     /** @type {Map<string, Content>} */
     const opened = new Map();
     const content = (/** @type {string} */ of) => {
-      const file = server.files[of];
+      const file = server.files[of] ?? server.files['*'];
       if (file !== undefined && !opened.has(of)) opened.set(of, contentOf(file));
       return opened.get(of);
     };
     try {
       const fault = faultOf(asked, (of) => content(of)?.size ?? 0);
-      await respond(request, response, asked, fault, content(fault.file ?? path));
+      await respond(request, response, asked, fault, fault.file instanceof Uint8Array ? contentOf(fault.file) : content(fault.file ?? path));
     } finally {
       for (const { close } of opened.values()) close();
     }
@@ -279,7 +292,8 @@ export async function faultServer(files, faults = []) {
     const [reader, first] = body ? [body, 0] : [source, from];
     if (body) to = body.size;
 
-    const places = PLACES.map((name) => ({ name, place: fault[name] })).filter(({ place }) => place !== undefined)
+    const hold = fault.hold === undefined ? undefined : Math.max(fault.hold, first);
+    const places = [...PLACES.map((name) => ({ name, place: fault[name] })), { name: 'stall', place: hold }].filter(({ place }) => place !== undefined)
       .map(({ name, place }) => ({ name, end: typeof place === 'number' ? place : first + /** @type {any} */ (place).after }))
       .filter(({ end }) => end >= first && end < to).sort((a, b) => a.end - b.end);
     const end = places[0]?.end ?? to;
@@ -354,15 +368,19 @@ export async function faultServer(files, faults = []) {
     /** Two ports with the same files; `at` takes the first. */
     origins,
     at: (/** @type {string} */ path) => origins[0] + path,
+    origin: origins[0],
+    url: `${origins[0]}/model.bq4`,
     /** By path; may be changed at any time. */
     files,
     /** Methods besides GET that are answered, of 'OPTIONS' and 'HEAD'. @type {string[]} */
     allow: [],
+    /** @returns {Rule[]} */
     get faults() {
       return faults;
     },
+    /** @param {Rule | Rule[]} rules */
     set faults(rules) {
-      [faults, used, counts] = [rules, new Map(), new Map()];
+      [faults, used, counts] = [[rules].flat(), new Map(), new Map()];
     },
     /** Every request of every kind. */
     get requests() {

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../waiting.mjs';
 import { faultServer } from './faults.mjs';
 
 const SIZE = 300_000;
@@ -116,6 +117,30 @@ test('drop and reset: at an offset of the file, or after so many bytes; each onl
   assert.equal((await raw('900-2000')).how, 'ECONNRESET');
   assert.equal(server.requests.at(-1)?.sent, 100);
   assert.equal(server.requests.at(-1)?.end, 'cut');
+});
+
+test('hold: no answer sends the bytes from there on, until it may', async () => {
+  let release = () => {};
+  server.faults = { hold: 1000, until: new Promise((resolve) => (release = () => resolve(undefined))) };
+  const [whole, before, beyond] = await Promise.all([get(), get('0-999'), get('2000-2999')]);
+  same(await body(before), bytes.subarray(0, 1000));
+  const rest = Promise.all([body(whole), body(beyond)]);
+  await until('what is not held', () => server.requests.reduce((sum, { sent }) => sum + sent, 0) === 2000);
+  release();
+  const [all, part] = await rest;
+  same(all, bytes);
+  same(part, bytes.subarray(2000, 3000));
+});
+
+test('in short: one file for every path, one rule; other bytes in its place', async (t) => {
+  const one = await faultServer(bytes, { flip: 7 });
+  t.after(one.close);
+  assert.deepEqual([one.origin, one.url], [one.origins[0], one.at(PATH)]);
+  assert.equal((await body(await get('0-9', { url: one.at('/any/where') })))[7], bytes[7] ^ 1);
+  one.faults = ({ from }) => (from ? { file: other } : undefined);
+  same(await body(await get('5-9', { url: one.url })), other.subarray(5, 10));
+  one.files['*'] = other;
+  same(await body(await get(undefined, { url: one.url })), other);
 });
 
 test('stall: the bytes before it come, and then nothing', async () => {
