@@ -18,7 +18,7 @@ import { openBytes } from '../../js/sources/bytes.js';
 import { hfConfig, hfFolder, hfName, randomWeights, safetensors } from './checkpoints.mjs';
 import { CONFIG, tokenizer } from './fixture.mjs';
 import { openLogits } from './logits.mjs';
-import { serve } from './server.mjs';
+import { faultServer } from '../server/faults.mjs';
 import { v1 } from './v1.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'bq4-manifest-'));
@@ -112,7 +112,7 @@ test('over the network, in an engine: described by the manifest, the same tokens
   const weights = randomWeights(config);
   const file = safetensors([...weights].map(([name, tensor]) => [hfName(name), tensor]));
   const manifest = manifestOf(file, hfConfig(config));
-  const server = await serve({ '/model.safetensors': file });
+  const server = await faultServer({ '/model.safetensors': file });
   const engine = await createEngine();
   const seen = [];
   for (const source of [fromUrl(new URL('/model.safetensors', server.url), { manifest }), fromBytes(file, { manifest })]) {
