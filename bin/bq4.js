@@ -16,8 +16,8 @@ FILE is a path or an address. Options of run and chat:
   --max-tokens N       at most so many tokens (default: run 256, chat until the context is full)
   --temperature T      0: always the likeliest token (default 0.7)
   --top-k K  --top-p P  --min-p P  --repeat-penalty R  --seed N  --stop TEXT (may be repeated)
-  --context N          tokens of context (default: the model's own)
-  --kv f32|f16|i8      type of the KV cache (default f32)
+  --context N          tokens of context (default: the model's own, at most 4096)
+  --kv f32|f16|i8      type of the KV cache (default i8; f32 is the reference)
   --companion FILE     tells architecture and tokenizer of a v1 file (default: NAME.json beside it)
   --variant NAME       relaxed or simd128 (default: the best that this machine has)
 

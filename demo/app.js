@@ -239,7 +239,7 @@ async function open(name, source, { retry, level = 0, streaming = false } = {}) 
   say(`Loading ${name}…`);
   try {
     const url = typeof source === 'string' && source !== BUNDLED ? source : null;
-    const sizes = { ...(url && { kv: /** @type {const} */ ('i8') }), ...(level && { context: await host.smaller(source, level, signal) }), streaming };
+    const sizes = { ...(level && { context: await host.smaller(source, level, signal) }), streaming };
     const info = await /** @type {Promise<ModelInfo>} */ (new Promise((resolve, reject) => {
       // Memory is taken as weights come: the mark stays until they are there.
       marked({ name, url, level }, async () => {

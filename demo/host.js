@@ -48,8 +48,8 @@ export class Host {
 
   /** A context halved so often. @param {Blob | string} source @param {number} level @param {AbortSignal} signal */
   async smaller(source, level, signal) {
-    const { trainedContext } = await this.plan(source, {}, signal);
-    return Math.max(Math.min(trainedContext, 64), trainedContext >> level);
+    const { context } = await this.plan(source, {}, signal);
+    return Math.max(Math.min(context, 64), context >> level);
   }
 
   #started() {

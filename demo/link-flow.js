@@ -39,7 +39,7 @@ export class Links {
     const signal = this.#page.renew();
     say(`Looking at ${nameOf(url)}…`);
     try {
-      const plan = await host.plan(url, { kv: 'i8', ...(level && { context: await host.smaller(url, level, signal) }) }, signal);
+      const plan = await host.plan(url, { ...(level && { context: await host.smaller(url, level, signal) }) }, signal);
       if (signal.aborted) return;
       showPlan(plan);
       showButtons('asking');

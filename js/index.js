@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /** bq4: language models in the browser, on the CPU. What a page's own thread loads; docs/API.md explains it. */
 export { connectEngine, createWorkerEngine } from './page/client.js';
 export { BqError } from './shared/errors.js';
@@ -8,12 +9,22 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').Cache} Cache */
 /** @typedef {import('./shared/types.js').CacheEntry} CacheEntry */
 /** @typedef {import('./shared/types.js').Chat} Chat */
+/** @typedef {import('./shared/types.js').ChatCompletion} ChatCompletion */
+/** @typedef {import('./shared/types.js').ChatCompletionChunk} ChatCompletionChunk */
 /** @typedef {import('./shared/types.js').ChatFormat} ChatFormat */
 /** @typedef {import('./shared/types.js').ChatOptions} ChatOptions */
+/** @typedef {import('./shared/types.js').ChatStats} ChatStats */
+/** @typedef {import('./shared/types.js').Closable} Closable */
+/** @typedef {import('./shared/types.js').CompleteOptions} CompleteOptions */
+/** @typedef {import('./shared/types.js').Completion} Completion */
+/** @typedef {import('./shared/types.js').CompletionUsage} CompletionUsage */
+/** @typedef {import('./shared/types.js').Content} Content */
 /** @typedef {import('./shared/types.js').Engine} Engine */
 /** @typedef {import('./shared/types.js').EngineInfo} EngineInfo */
+/** @typedef {import('./shared/types.js').EngineMethods} EngineMethods */
 /** @typedef {import('./shared/types.js').EngineOptions} EngineOptions */
 /** @typedef {import('./shared/types.js').EngineStore} EngineStore */
+/** @typedef {import('./shared/types.js').ErrorCode} ErrorCode */
 /** @typedef {import('./sources/types.js').FilePart} FilePart */
 /** @typedef {import('./shared/types.js').GaveUp} GaveUp */
 /** @typedef {import('./shared/types.js').GenerateOptions} GenerateOptions */
@@ -22,14 +33,18 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').LoadOptions} LoadOptions */
 /** @typedef {import('./shared/types.js').MemoryInfo} MemoryInfo */
 /** @typedef {import('./shared/types.js').Message} Message */
+/** @typedef {import('./shared/types.js').MessageLike} MessageLike */
 /** @typedef {import('./shared/types.js').Model} Model */
 /** @typedef {import('./shared/types.js').ModelInfo} ModelInfo */
+/** @typedef {import('./shared/types.js').ModelMethods} ModelMethods */
 /** @typedef {import('./shared/types.js').Paging} Paging */
 /** @typedef {import('./shared/types.js').Part} Part */
 /** @typedef {import('./shared/types.js').Plan} Plan */
+/** @typedef {import('./shared/types.js').PrefillProgress} PrefillProgress */
 /** @typedef {import('./shared/types.js').Progress} Progress */
 /** @typedef {import('./shared/types.js').Result} Result */
 /** @typedef {import('./shared/types.js').Session} Session */
+/** @typedef {import('./shared/types.js').SessionMethods} SessionMethods */
 /** @typedef {import('./shared/types.js').SessionOptions} SessionOptions */
 /** @typedef {import('./shared/types.js').SessionStats} SessionStats */
 /** @typedef {import('./shared/types.js').Source} Source */

@@ -15,6 +15,9 @@ const SMALL = 256 * 2 ** 20;
 /** A context below this is no use for talking: KV precision goes first. */
 const LEAST_CONTEXT = 512;
 const PRECISIONS = ['f32', 'f16', 'i8'];
+/** Tokens of context at most, and the type of the KV cache, where nothing is asked for: what is of use, not the reference. */
+const CONTEXT_DEFAULT = 4096;
+const KV_DEFAULT = 'i8';
 
 /** @typedef {{ sessions: number, context: number, kv: 'f32' | 'f16' | 'i8' }} Sizes */
 /**
@@ -36,7 +39,7 @@ const mib = (bytes) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
  * @returns {Promise<Fitted>}
  */
 export async function fitted(planner, heapBase, options, apply, pageable) {
-  const { budget, sessions = 1, kv = 'f32' } = options;
+  const { budget, sessions = 1, kv = KV_DEFAULT } = options;
   if (budget !== undefined && !(budget > 0)) throw new BqError('ARGUMENT', `budget is ${budget}, not a number of bytes`);
   /** @param {Partial<LoadOptions>} sizes @param {number} [room]  weights may be paged to keep to it */
   const planFor = (sizes, room) => {
@@ -46,7 +49,7 @@ export async function fitted(planner, heapBase, options, apply, pageable) {
   // More weights than can be addressed may still be paged.
   const least = planFor({ context: 1, window: 1, batch: 1, sessions: 1 }, budget === undefined ? undefined : LIMIT);
   /** @type {Sizes} */
-  const asked = { sessions, context: options.context ?? least.numbers.context, kv };
+  const asked = { sessions, context: options.context ?? Math.min(least.numbers.context, CONTEXT_DEFAULT), kv };
   const limit = Math.min(budget ?? LIMIT, LIMIT);
   /** @param {Sizes} sizes */
   const bytesOf = (sizes) => {

@@ -35,7 +35,7 @@ export const KV = { f32: 0, f16: 1, i8: 2 };
  */
 
 /** @param {Pick<LoadOptions, 'context' | 'window' | 'batch' | 'kv'>} options */
-export function sessionRecord({ context, window, batch, kv = 'f32' }) {
+export function sessionRecord({ context, window, batch, kv = 'i8' }) {
   for (const [name, value] of Object.entries({ context, window, batch }))
     if (value !== undefined && !(Number.isInteger(value) && value > 0 && value < 2 ** 32))
       throw new BqError('ARGUMENT', `${name} is ${value}, not a positive integer`);

@@ -47,9 +47,9 @@
 
 /**
  * @typedef {object} LoadOptions
- * @property {number} [context]   tokens per session; default: the model's own
+ * @property {number} [context]   tokens per session; default: the model's own, at most 4,096
  * @property {number} [sessions]  sessions that can be open at once; default 1
- * @property {'f32' | 'f16' | 'i8'} [kv]  type of the KV cache; default f32
+ * @property {'f32' | 'f16' | 'i8'} [kv]  type of the KV cache; default i8
  * @property {number} [window]    tokens whose hidden states prefill keeps at once; default 256
  * @property {number} [batch]     tokens per matrix product in prefill; default 32
  * @property {AbortSignal} [signal]    ends the load, also one with `streaming` that has resolved
@@ -345,7 +345,7 @@
  */
 
 /**
- * @typedef {object} Usage
+ * @typedef {object} CompletionUsage
  * @property {number} prompt_tokens
  * @property {number} completion_tokens
  * @property {number} total_tokens
@@ -360,7 +360,7 @@
  * @property {number} created  seconds since 1970
  * @property {string} model
  * @property {{ index: number, delta: { role?: 'assistant', content?: string }, finish_reason: 'stop' | 'length' | null }[]} choices
- * @property {Usage} [usage]
+ * @property {CompletionUsage} [usage]
  */
 
 /**
@@ -371,7 +371,7 @@
  * @property {number} created  seconds since 1970
  * @property {string} model
  * @property {{ index: number, message: { role: 'assistant', content: string }, finish_reason: 'stop' | 'length' }[]} choices
- * @property {Usage} usage
+ * @property {CompletionUsage} usage
  */
 
 /**

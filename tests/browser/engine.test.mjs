@@ -91,7 +91,7 @@ await everyBrowser((name) => {
       for (const create of [createEngine, createWorkerEngine]) {
         for (const variant of builds) {
           const engine = await create({ variant });
-          const model = await engine.load(fromBlob(blob));
+          const model = await engine.load(fromBlob(blob), { kv: 'f32' });
           const session = await model.createSession();
           const run = session.generate(prompt, { temperature: 0, maxTokens: count });
           const ids = [];

@@ -149,7 +149,7 @@ for (const [name, create] of /** @type {const} */ ([['chat in this thread', crea
         await refused([{ role: 'user', contents: 'x' }], /message knows no "contents": did you mean "content"/);
         await refused([{ role: 'bot', content: 'x' }], /no role "bot"/);
         assert.equal(chat.messages.length, length);
-        assert.throws(() => any(chat.messages).push({ role: 'user', content: 'x' }), TypeError);
+        assert.throws(() => any(chat.messages).push({ role: 'user', content: 'x' }), { name: 'TypeError' });
       }));
 
     test('complete: OpenAI chunks with usage and the reason at the end, or the whole', async () => {

@@ -50,7 +50,7 @@ export function engineSuite(name, create) {
     });
 
     test('plan: what a model is and takes, before it is loaded', async () => {
-      const plan = await engine.plan(fromBytes(file), { context: 128, sessions: 2 });
+      const plan = await engine.plan(fromBytes(file), { context: 128, sessions: 2, kv: 'f32' });
       const { arch, layers, hidden, heads, kvHeads, ffn, vocab, tied, name: called, license, version, context, trainedContext, fileBytes, sessions } = plan;
       assert.deepEqual(
         { arch, layers, hidden, heads, kvHeads, ffn, vocab, tied, called, license, version, context, trainedContext, fileBytes, sessions },
@@ -60,6 +60,7 @@ export function engineSuite(name, create) {
       const half = await engine.plan(fromBytes(file), { context: 128, sessions: 2, kv: 'f16' });
       assert.equal(half.kvBytes, plan.kvBytes / 2);
       const bytes = await engine.plan(fromBytes(file), { context: 128, sessions: 2, kv: 'i8' });
+      assert.equal((await engine.plan(fromBytes(file), { context: 128, sessions: 2 })).kv, 'i8', 'the default');
       assert.equal(bytes.kvBytes, 128 * 3 * 2 * (16 + 2 + 16 + 4), 'heads of 12 in 16 bytes, with an f16 scale for K and an f32 one for V');
     });
 

@@ -12,7 +12,7 @@ const source = fromBytes(bytes);
 const plan = (options) => engine.plan(source, options);
 
 test('KV bytes, weights per token, tokens per second', async () => {
-  const p = await plan({ context: 1000 });
+  const p = await plan({ context: 1000, kv: 'f32' });
   assert.equal(p.kvBytesPer1000, p.kvBytes);
   assert.equal(p.kvBytes, 3 * 2 * 64 * 1000 * 4, 'layers, keys and values, floats');
   const { layers, hidden, ffn, vocab } = p;
@@ -20,6 +20,13 @@ test('KV bytes, weights per token, tokens per second', async () => {
   assert.ok(p.tokensPerSecond > 0);
   assert.equal(p.residency, 'resident');
   assert.equal(p.paging, null);
+});
+
+test('by default: a context of use, and a KV cache of little more than a byte per number', async () => {
+  const { context, trainedContext, kv } = await plan({});
+  assert.deepEqual([context, trainedContext, kv], [4096, 16384, 'i8']);
+  const small = await engine.plan(fromBytes(await tinyModel()));
+  assert.equal(small.context, small.trainedContext, 'the model\'s own where that is less');
 });
 
 test('fits: by the budget; without one a small model does', async () => {
@@ -61,7 +68,7 @@ test('more than WebAssembly can address does not fit; the most that does can be 
 });
 
 test('load gives up sessions, then context, then KV precision, and says so', async () => {
-  const options = { context: 4096, sessions: 3 };
+  const options = { context: 4096, sessions: 3, kv: 'f32' };
   const heap = async (sizes) => (await plan({ ...options, ...sizes })).heapBytes;
   /** @type {[number, [string, any, any][]][]} */
   const tries = [

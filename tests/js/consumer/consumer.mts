@@ -2,7 +2,7 @@
 // that are marked must not.
 import { BqError, createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from 'bq4';
 import { createEngine } from 'bq4/engine';
-import type { Chat, Engine, EngineStore, Generation, Message, Model, Part, Plan, Result, Session, SourceLike, StageTrace, StoreOptions, Timings, TokenizerInfo } from 'bq4';
+import type { Chat, ChatCompletion, ChatCompletionChunk, Engine, EngineStore, ErrorCode, Generation, Message, Model, Part, Plan, Result, Session, SourceLike, StageTrace, StoreOptions, Timings, TokenizerInfo } from 'bq4';
 
 const { signal } = new AbortController();
 const engine: Engine = await createWorkerEngine({ signal, variant: 'simd128' });
@@ -13,10 +13,10 @@ const ids: number[] = await model.tokenize('text', { addSpecial: false });
 const session: Session = await model.createSession();
 const generation: Generation = session.generate(ids, { maxTokens: 5, stop: ['\n'], seed: heap });
 for await (const part of generation) void ((p: Part): string => p.text)(part);
-const result: Result = await generation.done();
+const result: Result = await generation;
 const reason: 'stop' | 'length' | 'context' | 'abort' = result.reason;
 const chat: Chat = await model.createChat({ system: reason, messages: [{ role: 'user', content: 'Hi' }] });
-const messages: Message[] = chat.messages;
+const messages: readonly Message[] = chat.messages;
 for (const source of [fromBlob(new Blob([])), fromFile('a.bq4'), 'https://example.org/a.bq4', new Blob([])]) await (await createEngine()).load(source);
 const { timings }: { timings: Timings } = result;
 const tokenizer: TokenizerInfo | null = model.info.tokenizer;
@@ -24,12 +24,21 @@ const store: EngineStore | null = engine.store;
 const trace: StageTrace[] = await session.trace();
 const [like, kept]: [SourceLike, StoreOptions] = ['a.bq4', { maxBytes: timings.tokens }];
 void [tokenizer, store, trace, like, kept];
-const offset: number | null = new BqError('X', String(messages)).offset;
+const code: ErrorCode = 'NO_SESSION';
+const offset: number | null = new BqError(code, String(messages)).offset;
+for await (const chunk of model.complete([...messages], { maxTokens: 5 })) void ((c: ChatCompletionChunk): string | undefined => c.choices[0].delta.content)(chunk);
+const whole: ChatCompletion = await model.complete([{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }]);
+{
+  await using brief: Session = await model.createSession();
+  void [brief, whole.usage.total_tokens, await model.countTokens([])];
+}
 await Promise.all([chat.close(), session.close(), model.close(), engine.close()]);
 
 // @ts-expect-error: an option that does not exist
 session.generate('x', { temprature: offset ?? 1 });
 // @ts-expect-error: no source
 engine.load(5);
+// @ts-expect-error: no code
+new BqError('X', '');
 // @ts-expect-error: not a number
 plan.heapBytes.length;
