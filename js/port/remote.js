@@ -123,9 +123,9 @@ function ask({ connection, on, method, row }, given) {
   const { makes } = row;
   if (!makes) return connection.begin({ on, method, args, options }, { signal, onProgress }).end;
   const made = gate();
-  const onMade = (/** @type {any} */ told) => made.resolve(remote(connection, makes, told.on, { info: told.info, loaded: end }));
+  const onMade = (/** @type {any} */ told) => made.resolve(remote(connection, makes, told.on, told.info && { info: told.info, loaded: end }));
   const { end } = connection.begin({ on, method, args, options }, { signal, onProgress, onMade });
-  end.catch(made.reject);
+  end.then((ok) => ok && onMade(ok.made), made.reject);
   return made.promise;
 }
 

@@ -95,7 +95,9 @@ export function serve(port, root) {
     }
     nodes.set(++last, { kind: row.makes, object: result, parent: on });
     call.on = last;
-    port.postMessage({ id, made: { on: last, info: result.info } });
+    const made = { on: last, info: result.info };
+    if (!result.loaded) return { made };
+    port.postMessage({ id, made });
     await result.loaded;
     return undefined;
   }

@@ -3,13 +3,13 @@
  * them. The proxies of a page (remote.js) and the dispatch beside the engine (serve.js) are both made from it.
  */
 import { messagesOf } from '../chat/messages.js';
-import { checkOptions, OPTIONS, wrong } from '../shared/options.js';
+import { checkOptions, wrong } from '../shared/options.js';
 import { toSource } from '../sources/index.js';
 
 /**
  * @typedef {object} Row
  * @property {((value: any) => any)[]} [args]  each checks an argument and makes it fit to be posted
- * @property {keyof typeof OPTIONS} [options]  of the last argument. With `signal` it can be aborted, with `onProgress` tells how far it is
+ * @property {keyof typeof import('../shared/options.js').OPTIONS} [options]  of the last argument. With `signal` it can be aborted, with `onProgress` tells how far it is
  * @property {boolean} [stream]   parts come, as fast as they are read, before the result
  * @property {string} [makes]     kind of the object that comes of it, which belongs to the one that was asked
  */

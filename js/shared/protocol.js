@@ -2,8 +2,8 @@
  * What page and worker say to each other.
  *
  * The page calls: `{ id, on, method, args, options, … }`. The worker answers each call with as many `{ id, part }` and
- * `{ id, progress }` as it likes, with `{ id, made }` where an object comes of it, and one end: `{ id, ok }` or
- * `{ id, error }`. `on` is the number of an object, 0 the engine. `{ id, abort }` ends a call.
+ * `{ id, progress }` as it likes, with `{ id, made }` where a model comes of it before all of it is loaded, and one end:
+ * `{ id, ok }` or `{ id, error }`. `on` is the number of an object, 0 the engine. `{ id, abort }` ends a call.
  * Parts of a generation are paid for with credits, `{ id, credit }`, so that a page that reads slowly slows the worker
  * down.
  */

@@ -68,7 +68,7 @@ test('more than WebAssembly can address does not fit; the most that does can be 
 });
 
 test('load gives up sessions, then context, then KV precision, and says so', async () => {
-  const options = { context: 4096, sessions: 3, kv: 'f32' };
+  const options = /** @type {const} */ ({ context: 4096, sessions: 3, kv: 'f32' });
   const heap = async (sizes) => (await plan({ ...options, ...sizes })).heapBytes;
   /** @type {[number, [string, any, any][]][]} */
   const tries = [
