@@ -103,6 +103,8 @@ typedef struct bq_session_options {
   bq_kv_type kv_type;  /* 0: f32; docs/decisions/0005-kv-cache-types.md compares them */
   uint32_t rows;       /* positions whose results a run can give; 0: 1 (bq_session_results) */
   bool hidden;         /* results are hidden states behind the last norm, not logits: no head is computed */
+  uint32_t forks;      /* sessions forked from this one that are planned for, at a time */
+  uint32_t fork_positions; /* that each of them will not share with others; 0: context */
   bq_parallel parallel;
   bq_trace trace;
   bq_stop stop;
@@ -116,8 +118,8 @@ typedef struct bq_plan {
   uint64_t loader_bytes;   /* one block: the loader itself */
   uint64_t prefix_block;   /* one block: prefix or manifest */
   uint64_t model_bytes;    /* one block: weights, tokenizer tables, staging */
-  uint64_t session_bytes;  /* one block per session with the given options */
-  uint64_t kv_bytes;       /* of session_bytes, the KV cache */
+  uint64_t session_bytes;  /* a session with the given options, its forks included: blocks of a bq_heap */
+  uint64_t kv_bytes;       /* of session_bytes, what the positions of its own context take */
   uint64_t token_weights;  /* weights that every token is multiplied with: what its time is spent on */
   bq_config config;
 } bq_plan;
@@ -218,9 +220,17 @@ uint32_t bq_model_ready(const bq_model *model);
 
 /* --- session ---------------------------------------------------------------------------- */
 
+/* NO_SESSION: no memory for another one. ARGUMENT: an option that the model can't have. */
 bq_status bq_session_create(const bq_model *model, const bq_session_options *options,
                             bq_allocator allocator, bq_session **out, bq_error *err);
+/* A session that goes on from where `session` is, on its own: with its tokens, its options but for
+ * the trace, and its logits. They share the blocks of the KV cache that both leave as they are; which
+ * of the two is freed first doesn't matter. NO_SESSION. */
+bq_status bq_session_fork(const bq_session *session, bq_session **out, bq_error *err);
 void bq_session_free(bq_session *session);
+/* What besides the tokens decides what is computed for them, such as the adapters in use: told by a
+ * number, 0 at first. What was computed under another one is forgotten. */
+void bq_session_set_key(bq_session *session, uint64_t key);
 
 /* Makes `tokens` the timeline: what agrees with it from the start stays in the KV cache
  * (*kept positions), the rest will be computed by bq_session_run. The last token is always
@@ -232,8 +242,25 @@ bq_status bq_session_sync(bq_session *session, const uint32_t *tokens, size_t n,
 bq_status bq_session_append(bq_session *session, uint32_t token, bq_error *err);
 /* Computes at most `slices` slices (one slice: one layer for one batch; 0: no limit).
  * OK: all done, logits are there. MORE: call again, there were so many or bq_stop ended it. WANT_DATA:
- * feed the loader. */
+ * feed the loader. NOMEM: forks have used up the blocks of the KV cache. */
 bq_status bq_session_run(bq_session *session, size_t slices, bq_error *err);
+/* --- saved sessions ---
+ * The timeline and what is computed of it, as bytes that only this build's layout knows: another
+ * session of the same model, KV type and key goes on from them with the same bits, whatever its
+ * context. A run that isn't done is saved up to its last complete window. */
+
+/* Until the session is used for anything else. */
+uint64_t bq_session_state_bytes(const bq_session *session);
+/* The bytes at...at + n - 1 of them. UNSUPPORTED: the model's file has no id (v1). ARGUMENT. */
+bq_status bq_session_save(const bq_session *session, uint64_t at, uint8_t *out, size_t n,
+                          bq_error *err);
+/* The next n bytes of a saved session, from its first on; the timeline is gone with the first call.
+ * OK: it is the saved one now; run computes the logits of its last token. MORE: not all are there
+ * yet. After an error, or a sync in between, it begins anew. FORMAT, UNSUPPORTED, MISMATCH,
+ * CONTEXT_FULL, NOMEM (as bq_session_run). The bytes of the cache are taken as they are: whoever
+ * keeps them answers for them. */
+bq_status bq_session_restore(bq_session *session, const uint8_t *bytes, size_t n, bq_error *err);
+
 /* --- paging: reads that the host makes for a paged model ---
  * A session of such a model stops with WANT_DATA also where its next slice needs a page that is not
  * there. The host then asks for pages, reads each from the file and says so. */

@@ -24,7 +24,9 @@
   X(SHAPE, "the tensor does not fit the configuration: convert the model anew")                  \
   X(CONTEXT_FULL, "start a new chat, or create the session with a larger context")               \
   X(INTEGRITY, "this is another file than the one asked for: check its address and its integrity") \
-  X(NO_TOKEN, "let mask, bias and hook leave a token that may be picked")
+  X(NO_TOKEN, "let mask, bias and hook leave a token that may be picked") \
+  X(NO_SESSION, "close a session, or plan the model for more of them") \
+  X(MISMATCH, "restore the session with the model, the KV type and the adapters it was saved with")
 
 typedef enum bq_status {
 #define BQ_X(name, hint) BQ_##name,

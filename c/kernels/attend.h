@@ -13,6 +13,9 @@ bq_attend_fn bq_scalar_attend_f32, bq_scalar_attend_f16, bq_scalar_attend_i8;
 bq_kv_store_fn bq_scalar_kv_store_f32, bq_scalar_kv_store_f16, bq_scalar_kv_store_i8;
 
 void bq_simd128_softmax(float *x, size_t n);
+/* Scores of a row, from bq_row_base on, after the scale: the softcap, slopes, and -infinity for
+ * positions before those that it sees. Room for whole vectors. */
+void bq_simd128_bend(const bq_attend_job *job, size_t row, float *scores);
 bq_attend_fn bq_simd128_attend_f32, bq_simd128_attend_f16, bq_simd128_attend_i8;
 bq_kv_store_fn bq_simd128_kv_store_f16, bq_simd128_kv_store_i8;
 

@@ -66,11 +66,16 @@ typedef struct bq_matrix_ops {
 
 typedef enum bq_kv_type { BQ_KV_F32 = 0, BQ_KV_F16 = 1, BQ_KV_I8 = 2, BQ_KV_COUNT } bq_kv_type;
 
-/* The cache of one KV head in one layer: bq_kv_bytes(type, capacity, head_dim) bytes, 16-byte
- * aligned; what lies where is drawn in kernels/kv.h. */
+/* Positions of a KV cache that lie together, in a *block*: block b has those from
+ * b * BQ_KV_BLOCK on. */
+#define BQ_KV_BLOCK 256u
+
+/* The cache of one KV head in one layer: blocks[b] + offset is where its share of block b lies,
+ * bq_kv_bytes(type, BQ_KV_BLOCK, head_dim) bytes, 16-byte aligned, laid out as drawn in
+ * kernels/kv.h. Blocks that are neither stored to nor seen may be missing (NULL). */
 typedef struct bq_kv_view {
-  uint8_t *data;
-  uint32_t capacity; /* positions */
+  uint8_t *const *blocks;
+  size_t offset;
   uint32_t head_dim;
 } bq_kv_view;
 
@@ -164,8 +169,9 @@ typedef struct bq_kernels {
                     uint8_t *dst);
 } bq_kernels;
 
-/* Bytes of one KV head's cache, a multiple of 16; UINT64_MAX when absurd. */
-uint64_t bq_kv_bytes(bq_kv_type type, uint64_t capacity, uint64_t head_dim);
+/* Bytes that so many positions take in one KV head's cache, a multiple of 16; UINT64_MAX when
+ * absurd. */
+uint64_t bq_kv_bytes(bq_kv_type type, uint64_t positions, uint64_t head_dim);
 /* Bytes that attend needs for `positions` in sight at most; UINT64_MAX when absurd. */
 uint64_t bq_attend_scratch(uint64_t positions, uint64_t head_dim);
 

@@ -1,15 +1,13 @@
-/* Where keys and values lie in the cache of one KV head.
+/* Where keys and values lie in a block of the cache of one KV head.
  *
- * f32, f16: keys [capacity][head_dim], then values [capacity][head_dim].
+ * f32, f16: keys [BQ_KV_BLOCK][head_dim], then values [BQ_KV_BLOCK][head_dim].
  *
  * i8: rows in the lanes of a vector, as in the tiles of weights, so that a dot with four bytes of
  * each of eight rows is a dot of two vectors. `dims` is head_dim rounded up to 8.
- *   keys    [capacity / 8] groups of 8 positions, each
- *             [head_dim / 32][8] f16 scales, then [dims / 4][8 positions][4 dims]
- *   scales  [capacity] f32, of the values
- *   values  [capacity / 256] runs, the last one shorter, of
- *             [dims / 8][8] tiles of 8 dims x 32 positions: [8][8 dims][4 positions]
- * with all divisions rounded up. */
+ *   keys    [BQ_KV_BLOCK / 8] groups of 8 positions, each
+ *             [head_dim / 32, rounded up][8] f16 scales, then [dims / 4][8 positions][4 dims]
+ *   scales  [BQ_KV_BLOCK] f32, of the values
+ *   values  [dims / 8][BQ_KV_TILES] tiles of 8 dims x 32 positions: [8][8 dims][4 positions] */
 #ifndef BQ_KERNELS_KV_H
 #define BQ_KERNELS_KV_H
 
@@ -18,49 +16,58 @@
 #include "kernels/kernels.h"
 
 enum {
-  BQ_KV_BLOCK = 32,     /* dims that share a key's scale, positions that share a weight scale */
-  BQ_KV_TILE = 8 * 32,  /* bytes of a tile of values */
-  BQ_KV_RUN = 8,        /* tiles of the same dims that lie together: all values are read in order, few in few pages */
-  BQ_ATTEND_ROWS = 4    /* queries that are taken together */
+  BQ_KV_SCALED = 32,                         /* dims that share a key's scale, positions that
+                                                share one of weights */
+  BQ_KV_TILE = 8 * BQ_KV_SCALED,             /* bytes of a tile of values */
+  BQ_KV_TILES = BQ_KV_BLOCK / BQ_KV_SCALED,  /* tiles of the same dims in a block */
+  BQ_ATTEND_ROWS = 4                         /* queries that are taken together */
 };
+_Static_assert(BQ_KV_BLOCK % BQ_KV_SCALED == 0, "weights are scaled within a block");
 
 static inline size_t bq_kv_up(size_t n, size_t unit) { return (n + unit - 1) / unit; }
 static inline size_t bq_kv_dims(size_t head_dim) { return bq_kv_up(head_dim, 8) * 8; }
+
+/* The head's share of the block that holds a position, and its place there. */
+static inline uint8_t *bq_kv_block(const bq_kv_view *kv, size_t position) {
+  return kv->blocks[position / BQ_KV_BLOCK] + kv->offset;
+}
+static inline size_t bq_kv_place(size_t position) { return position % BQ_KV_BLOCK; }
 
 /* --- f32, f16 ------------------------------------------------------------------------------- */
 
 static inline size_t bq_kv_element(bq_kv_type type) { return type == BQ_KV_F32 ? 4 : 2; }
 
-static inline uint8_t *bq_kv_values(const bq_kv_view *kv, bq_kv_type type) {
-  return kv->data + (size_t)kv->capacity * kv->head_dim * bq_kv_element(type);
+/* Key and value of a position; those of the positions behind it in its block follow. */
+static inline uint8_t *bq_kv_key(const bq_kv_view *kv, bq_kv_type type, size_t position) {
+  return bq_kv_block(kv, position) + bq_kv_place(position) * kv->head_dim * bq_kv_element(type);
+}
+static inline uint8_t *bq_kv_value(const bq_kv_view *kv, bq_kv_type type, size_t position) {
+  return bq_kv_key(kv, type, position) + BQ_KV_BLOCK * (size_t)kv->head_dim * bq_kv_element(type);
 }
 
 /* --- i8 --------------------------------------------------------------------------------------- */
 
-static inline size_t bq_kv_group(size_t head_dim) { /* bytes of 8 keys */
-  return bq_kv_up(head_dim, BQ_KV_BLOCK) * 16 + 8 * bq_kv_dims(head_dim);
+static inline size_t bq_kv_group_bytes(size_t head_dim) { /* of 8 keys */
+  return bq_kv_up(head_dim, BQ_KV_SCALED) * 16 + 8 * bq_kv_dims(head_dim);
 }
 
-static inline float *bq_kv_scales(const bq_kv_view *kv) {
-  return (float *)(void *)(kv->data + bq_kv_up(kv->capacity, 8) * bq_kv_group(kv->head_dim));
+/* The group of 8 keys that a position belongs to; the next one of the block follows. */
+static inline uint8_t *bq_kv_group(const bq_kv_view *kv, size_t position) {
+  return bq_kv_block(kv, position) + bq_kv_place(position) / 8 * bq_kv_group_bytes(kv->head_dim);
 }
 
-static inline size_t bq_kv_tile_row(size_t head_dim) { /* bytes of the values of 32 positions */
-  return bq_kv_dims(head_dim) / 8 * BQ_KV_TILE;
+/* The scale of a position's value; those of the positions behind it in its block follow. */
+static inline float *bq_kv_scale(const bq_kv_view *kv, size_t position) {
+  uint8_t *scales = bq_kv_block(kv, position) + BQ_KV_BLOCK / 8 * bq_kv_group_bytes(kv->head_dim);
+  return (float *)(void *)scales + bq_kv_place(position);
 }
 
-/* Blocks in the run of `block`, the first of it: there are fewer in the last one. */
-static inline size_t bq_kv_run(const bq_kv_view *kv, size_t block) {
-  const size_t left = bq_kv_up(kv->capacity, BQ_KV_BLOCK) - block;
-  return left < BQ_KV_RUN ? left : BQ_KV_RUN;
-}
-
-/* The tile of positions 32 * block...32 * block + 31 and dims 8 * group...8 * group + 7. */
-static inline uint8_t *bq_kv_tile(const bq_kv_view *kv, size_t block, size_t group) {
-  const size_t blocks = bq_kv_up(kv->capacity, BQ_KV_BLOCK), in_run = block % BQ_KV_RUN;
-  const size_t run = bq_kv_run(kv, block - in_run);
-  return (uint8_t *)(bq_kv_scales(kv) + blocks * BQ_KV_BLOCK) +
-         (block - in_run) * bq_kv_tile_row(kv->head_dim) + (group * run + in_run) * BQ_KV_TILE;
+/* The tile of the 32 positions that a position belongs to and of dims 8 * octet...8 * octet + 7;
+ * those of the next positions of the block follow. */
+static inline uint8_t *bq_kv_tile(const bq_kv_view *kv, size_t position, size_t octet) {
+  const size_t place = bq_kv_place(position);
+  uint8_t *tiles = (uint8_t *)(bq_kv_scale(kv, position - place) + BQ_KV_BLOCK);
+  return tiles + (octet * BQ_KV_TILES + place / BQ_KV_SCALED) * BQ_KV_TILE;
 }
 
 /* --- rows of a job ------------------------------------------------------------------------------ */
@@ -71,8 +78,22 @@ static inline const float *bq_row_query(const bq_attend_job *job, size_t row) {
 static inline float *bq_row_result(const bq_attend_job *job, size_t row) {
   return job->y + row / job->heads * job->stride + row % job->heads * job->kv.head_dim;
 }
-static inline size_t bq_row_positions(const bq_attend_job *job, size_t row) {
-  return job->position + row / job->heads + 1;
+static inline size_t bq_row_position(const bq_attend_job *job, size_t row) {
+  return job->position + row / job->heads;
+}
+
+/* The positions that it sees: from...end - 1. Neither falls from one row to the next. */
+static inline size_t bq_row_from(const bq_attend_job *job, size_t row) {
+  const size_t n = bq_row_position(job, row) + 1;
+  return job->window && n > job->window ? n - job->window : 0;
+}
+static inline size_t bq_row_end(const bq_attend_job *job, size_t row) {
+  return job->full ? job->full : bq_row_position(job, row) + 1;
+}
+/* Where its scores begin: `from` rounded down, so that what shares a scale of weights and what
+ * shares a lane of sums does so wherever the window begins. */
+static inline size_t bq_row_base(const bq_attend_job *job, size_t row) {
+  return bq_row_from(job, row) / BQ_KV_SCALED * BQ_KV_SCALED;
 }
 
 #endif

@@ -4,8 +4,6 @@
  * missing then, the size once more, is the offset. */
 #ifdef __wasm_relaxed_simd__
 
-#include "kernels/attend.h"
-
 enum { KEY_BYTES = 64, VALUE_BYTES = 32 }; /* sizes, and masks that flip; sizes */
 #define UNIT 1.0f
 

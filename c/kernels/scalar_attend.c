@@ -29,6 +29,21 @@ void bq_scalar_softmax(float *x, size_t n) {
   for (size_t i = 0; i < n; i++) x[i] *= inv;
 }
 
+/* --- scores --------------------------------------------------------------------------------- */
+
+/* What the model does to scores of the positions from...end - 1; and those from `base` on, where
+ * they begin, which the row doesn't see, become -infinity. */
+static void bend(const bq_attend_job *job, size_t row, float *scores) {
+  const size_t base = bq_row_base(job, row), from = bq_row_from(job, row);
+  const size_t end = bq_row_end(job, row), p = bq_row_position(job, row);
+  for (size_t j = base; j < from; j++) scores[j - base] = bq_float_of(0xff800000u);
+  for (size_t j = from; j < end; j++) {
+    float *s = &scores[j - base];
+    if (job->softcap > 0.0f) *s = bq_tanhf(*s / job->softcap) * job->softcap;
+    if (job->slopes) *s += job->slopes[row % job->heads] * (float)((int32_t)j - (int32_t)p);
+  }
+}
+
 /* --- f32, f16 ------------------------------------------------------------------------------- */
 
 static float load(bq_kv_type type, const uint8_t *p, size_t i) {
@@ -37,19 +52,23 @@ static float load(bq_kv_type type, const uint8_t *p, size_t i) {
 }
 
 static void attend_row(bq_kv_type type, const bq_attend_job *job, size_t row) {
-  const size_t n = bq_row_positions(job, row), dim = job->kv.head_dim;
+  const size_t base = bq_row_base(job, row), from = bq_row_from(job, row);
+  const size_t end = bq_row_end(job, row), dim = job->kv.head_dim;
   const float *q = bq_row_query(job, row);
-  const uint8_t *k = job->kv.data, *v = bq_kv_values(&job->kv, type);
   float *y = bq_row_result(job, row), *scores = job->scratch;
-  for (size_t j = 0; j < n; j++) {
+  for (size_t j = from; j < end; j++) {
+    const uint8_t *k = bq_kv_key(&job->kv, type, j);
     float lane[4] = {0, 0, 0, 0};
-    for (size_t d = 0; d < dim; d++) lane[d % 4] += q[d] * load(type, k, j * dim + d);
-    scores[j] = sum_lanes(lane) * job->scale;
+    for (size_t d = 0; d < dim; d++) lane[d % 4] += q[d] * load(type, k, d);
+    scores[j - base] = sum_lanes(lane) * job->scale;
   }
-  bq_scalar_softmax(scores, n);
+  bend(job, row, scores);
+  bq_scalar_softmax(scores, end - base);
   for (size_t d = 0; d < dim; d++) y[d] = 0.0f;
-  for (size_t j = 0; j < n; j++)
-    for (size_t d = 0; d < dim; d++) y[d] += scores[j] * load(type, v, j * dim + d);
+  for (size_t j = from; j < end; j++) {
+    const uint8_t *v = bq_kv_value(&job->kv, type, j);
+    for (size_t d = 0; d < dim; d++) y[d] += scores[j - base] * load(type, v, d);
+  }
 }
 
 void bq_scalar_attend_f32(const bq_attend_job *job) {
@@ -61,32 +80,30 @@ void bq_scalar_attend_f16(const bq_attend_job *job) {
 
 void bq_scalar_kv_store_f32(const bq_kv_view *kv, size_t position, size_t tokens, const float *k,
                             const float *v, size_t stride) {
-  const size_t dim = kv->head_dim;
-  float *keys = (float *)(void *)kv->data + position * dim;
-  float *values = (float *)(void *)bq_kv_values(kv, BQ_KV_F32) + position * dim;
+  const size_t bytes = kv->head_dim * sizeof(float);
   for (size_t t = 0; t < tokens; t++) {
-    memcpy(keys + t * dim, k + t * stride, dim * sizeof *k);
-    memcpy(values + t * dim, v + t * stride, dim * sizeof *v);
+    memcpy(bq_kv_key(kv, BQ_KV_F32, position + t), k + t * stride, bytes);
+    memcpy(bq_kv_value(kv, BQ_KV_F32, position + t), v + t * stride, bytes);
   }
 }
 
 void bq_scalar_kv_store_f16(const bq_kv_view *kv, size_t position, size_t tokens, const float *k,
                             const float *v, size_t stride) {
-  const size_t dim = kv->head_dim;
-  uint16_t *keys = (uint16_t *)(void *)kv->data + position * dim;
-  uint16_t *values = (uint16_t *)(void *)bq_kv_values(kv, BQ_KV_F16) + position * dim;
-  for (size_t t = 0; t < tokens; t++)
-    for (size_t d = 0; d < dim; d++) {
-      keys[t * dim + d] = bq_f32_to_f16(k[t * stride + d]);
-      values[t * dim + d] = bq_f32_to_f16(v[t * stride + d]);
+  for (size_t t = 0; t < tokens; t++) {
+    uint16_t *key = (uint16_t *)(void *)bq_kv_key(kv, BQ_KV_F16, position + t);
+    uint16_t *value = (uint16_t *)(void *)bq_kv_value(kv, BQ_KV_F16, position + t);
+    for (size_t d = 0; d < kv->head_dim; d++) {
+      key[d] = bq_f32_to_f16(k[t * stride + d]);
+      value[d] = bq_f32_to_f16(v[t * stride + d]);
     }
+  }
 }
 
 /* --- i8 --------------------------------------------------------------------------------------- */
 
 typedef struct block {
   float scale;
-  int8_t q[BQ_KV_BLOCK];
+  int8_t q[BQ_KV_SCALED];
 } block;
 
 static float largest_size(const float *x, size_t n) {
@@ -113,30 +130,31 @@ static void quantize(const float *x, size_t n, float least, block *b) {
   for (size_t i = 0; i < n; i++) b->q[i] = round_to(least, x[i] * (127.0f / m));
 }
 
-static size_t block_size(size_t n, size_t at) { return n - at < BQ_KV_BLOCK ? n - at : BQ_KV_BLOCK; }
+static size_t block_size(size_t n, size_t at) { return n - at < BQ_KV_SCALED ? n - at : BQ_KV_SCALED; }
 
 /* The sum over a key's blocks: position j, query q. */
 static float score(const bq_kv_view *kv, size_t j, const block *q) {
-  const uint8_t *group = kv->data + j / 8 * bq_kv_group(kv->head_dim);
+  const uint8_t *group = bq_kv_group(kv, j);
   const uint16_t *scales = (const uint16_t *)(const void *)group;
-  const size_t blocks = bq_kv_up(kv->head_dim, BQ_KV_BLOCK);
+  const size_t blocks = bq_kv_up(kv->head_dim, BQ_KV_SCALED);
   const int8_t *k = (const int8_t *)(group + blocks * 16);
   float acc = 0.0f;
   for (size_t b = 0; b < blocks; b++) {
+    const size_t at = b * BQ_KV_SCALED;
     int32_t dot = 0;
-    for (size_t i = 0, d = b * BQ_KV_BLOCK; i < block_size(kv->head_dim, b * BQ_KV_BLOCK); i++, d++)
+    for (size_t i = 0, d = at; i < block_size(kv->head_dim, at); i++, d++)
       dot += q[b].q[i] * k[(d / 4 * 8 + j % 8) * 4 + d % 4];
     acc += ((float)dot * q[b].scale) * bq_f16_to_f32(scales[b * 8 + j % 8]);
   }
   return acc;
 }
 
-/* y[d] += what the positions of block b, weighted by w, contribute. */
-static void add_values(const bq_kv_view *kv, size_t b, const block *w, float *y) {
+/* y[d] += what the 32 positions from `at` on, weighted by w, contribute. */
+static void add_values(const bq_kv_view *kv, size_t at, const block *w, float *y) {
   for (size_t d = 0; d < kv->head_dim; d++) {
-    const int8_t *v = (const int8_t *)bq_kv_tile(kv, b, d / 8);
+    const int8_t *v = (const int8_t *)bq_kv_tile(kv, at, d / 8);
     int32_t dot = 0;
-    for (size_t j = 0; j < BQ_KV_BLOCK; j++)
+    for (size_t j = 0; j < BQ_KV_SCALED; j++)
       dot += w->q[j] * v[(j / 4 * 8 + d % 8) * 4 + j % 4];
     y[d] += (float)dot * w->scale;
   }
@@ -144,19 +162,22 @@ static void add_values(const bq_kv_view *kv, size_t b, const block *w, float *y)
 
 static void attend_row_i8(const bq_attend_job *job, size_t row) {
   const bq_kv_view *kv = &job->kv;
-  const size_t n = bq_row_positions(job, row), dim = kv->head_dim;
-  const float *q = bq_row_query(job, row), *v_scales = bq_kv_scales(kv);
+  const size_t base = bq_row_base(job, row), from = bq_row_from(job, row);
+  const size_t end = bq_row_end(job, row), dim = kv->head_dim;
+  const float *q = bq_row_query(job, row);
   float *y = bq_row_result(job, row), *scores = job->scratch;
-  block *blocks = (block *)(void *)(scores + bq_kv_up(n, 32) * 32), weights;
-  for (size_t d = 0; d < dim; d += BQ_KV_BLOCK)
-    quantize(q + d, block_size(dim, d), -127.0f, &blocks[d / BQ_KV_BLOCK]);
-  for (size_t j = 0; j < n; j++) scores[j] = score(kv, j, blocks) * job->scale;
-  const float inv = 1.0f / exponentials(scores, n);
-  for (size_t j = 0; j < n; j++) scores[j] *= v_scales[j];
+  block *blocks = (block *)(void *)(scores + bq_kv_up(end - base, BQ_KV_SCALED) * BQ_KV_SCALED);
+  for (size_t d = 0; d < dim; d += BQ_KV_SCALED)
+    quantize(q + d, block_size(dim, d), -127.0f, &blocks[d / BQ_KV_SCALED]);
+  for (size_t j = from; j < end; j++) scores[j - base] = score(kv, j, blocks) * job->scale;
+  bend(job, row, scores);
+  const float inv = 1.0f / exponentials(scores, end - base);
+  for (size_t j = from; j < end; j++) scores[j - base] *= *bq_kv_scale(kv, j);
   for (size_t d = 0; d < dim; d++) y[d] = 0.0f;
-  for (size_t j = 0; j < n; j += BQ_KV_BLOCK) {
-    quantize(scores + j, block_size(n, j), 0.0f, &weights);
-    add_values(kv, j / BQ_KV_BLOCK, &weights, y);
+  for (size_t j = base; j < end; j += BQ_KV_SCALED) {
+    block weights;
+    quantize(scores + (j - base), block_size(end, j), 0.0f, &weights);
+    add_values(kv, j, &weights, y);
   }
   for (size_t d = 0; d < dim; d++) y[d] *= inv;
 }
@@ -169,15 +190,15 @@ void bq_scalar_attend_i8(const bq_attend_job *job) {
 static float inverse(float scale) { return scale > 0.0f ? 1.0f / scale : 0.0f; }
 
 static void store_key(const bq_kv_view *kv, size_t j, const float *x) {
-  const size_t dim = kv->head_dim, blocks = bq_kv_up(dim, BQ_KV_BLOCK);
-  uint8_t *group = kv->data + j / 8 * bq_kv_group(dim), *k = group + blocks * 16;
+  const size_t dim = kv->head_dim, blocks = bq_kv_up(dim, BQ_KV_SCALED);
+  uint8_t *group = bq_kv_group(kv, j), *k = group + blocks * 16;
   for (size_t b = 0; b < blocks; b++) {
-    const size_t from = b * BQ_KV_BLOCK, size = block_size(dim, from);
+    const size_t from = b * BQ_KV_SCALED, size = block_size(dim, from);
     float scale = largest_size(x + from, size) / 127.0f;
     uint16_t h = bq_f32_to_f16(scale < 65504.0f ? scale : 65504.0f);
     memcpy(group + (b * 8 + j % 8) * 2, &h, 2);
     const float inv = inverse(bq_f16_to_f32(h));
-    for (size_t d = from; d < from + BQ_KV_BLOCK && d < bq_kv_dims(dim); d++) {
+    for (size_t d = from; d < from + BQ_KV_SCALED && d < bq_kv_dims(dim); d++) {
       int8_t q = inv > 0.0f && d < dim ? round_to(-127.0f, x[d] * inv) : 0;
       k[(d / 4 * 8 + j % 8) * 4 + d % 4] = (uint8_t)q;
     }
@@ -189,11 +210,11 @@ static void store_value(const bq_kv_view *kv, size_t j, const float *x) {
   float m = largest_size(x, dim);
   m = m < FLT_MAX ? m : FLT_MAX;
   const float scale = m >= 0x1p-100f ? m / 127.0f : 0.0f, inv = inverse(scale);
-  bq_kv_scales(kv)[j] = scale;
+  *bq_kv_scale(kv, j) = scale;
   for (size_t d = 0; d < dim; d++) {
-    uint8_t *tile = bq_kv_tile(kv, j / BQ_KV_BLOCK, d / 8);
+    uint8_t *tile = bq_kv_tile(kv, j, d / 8);
     int8_t q = inv > 0.0f ? round_to(-127.0f, x[d] * inv) : 0;
-    tile[(j % BQ_KV_BLOCK / 4 * 8 + d % 8) * 4 + j % 4] = (uint8_t)q;
+    tile[(j % BQ_KV_SCALED / 4 * 8 + d % 8) * 4 + j % 4] = (uint8_t)q;
   }
 }
 

@@ -14,6 +14,7 @@ typedef struct workspace {
   float x[TOKENS * COLS], y[POSITIONS * HEAD];
   uint8_t file[8 * 3 * 36]; /* one group of rows as a file has them */
   _Alignas(16) uint8_t weights[ROWS * COLS * 4], panel[6144];
+  _Alignas(16) uint8_t block[BQ_KV_BLOCK * 2 * HEAD * 4];
 } workspace;
 
 static void hash(workspace *s, const void *data, size_t n) {
@@ -107,16 +108,16 @@ static void run_gates(const bq_kernels *k, workspace *s) {
 static void run_attention(const bq_kernels *k, workspace *s) {
   float *q = s->x, *keys = q + POSITIONS * HEAD, *values = keys + POSITIONS * HEAD;
   for (int type = 0; type < BQ_KV_COUNT; type++) {
-    const size_t bytes = (size_t)bq_kv_bytes((bq_kv_type)type, POSITIONS, HEAD);
-    const bq_kv_view kv = {s->weights, POSITIONS, HEAD};
+    uint8_t *const block = s->block;
+    const bq_kv_view kv = {&block, 0, HEAD};
     fill(s, q, 3 * POSITIONS * HEAD);
-    memset(s->weights, 0, bytes);
+    memset(s->block, 0, sizeof s->block);
     k->rope(q, values, 16, type == 0);
     k->kv_store[type](&kv, 0, POSITIONS, keys, values, HEAD);
     const bq_attend_job job = {.kv = kv, .q = q, .y = s->y, .stride = HEAD, .heads = 1,
-                               .row1 = POSITIONS, .scale = 3.0f, .scratch = s->panel};
+                               .row1 = POSITIONS, .scale = 3.0f, .scratch = s->panel,
+                               .window = 4, .softcap = 5.0f, .slopes = values};
     k->attend[type](&job);
-    hash(s, s->weights, bytes);
     hash(s, s->y, POSITIONS * HEAD * sizeof *s->y);
   }
   fill(s, s->x, LENGTH);

@@ -71,6 +71,37 @@ void bq_simd128_softmax(float *x, size_t n) {
   for (; i < n; i++) x[i] *= wasm_f32x4_extract_lane(inv, 0);
 }
 
+/* --- scores --------------------------------------------------------------------------------- */
+
+static void cap_scores(float cap, float *scores, size_t n) {
+  const simd_exp_constants k = simd_exp_prepare();
+  const v128_t c = wasm_f32x4_splat(cap);
+  KEEP_LOOP for (size_t i = 0; i < n; i += 4) {
+    v128_t t = simd_tanh(wasm_f32x4_div(wasm_v128_load(scores + i), c), &k);
+    wasm_v128_store(scores + i, wasm_f32x4_mul(t, c));
+  }
+}
+
+/* scores[i] += slope * (first + i) */
+static void slope_scores(float slope, int32_t first, float *scores, size_t n) {
+  const v128_t s = wasm_f32x4_splat(slope);
+  v128_t at = wasm_i32x4_add(wasm_i32x4_splat(first), wasm_i32x4_const(0, 1, 2, 3));
+  for (size_t i = 0; i < n; i += 4, at = wasm_i32x4_add(at, wasm_i32x4_const_splat(4))) {
+    v128_t x = wasm_f32x4_mul(s, wasm_f32x4_convert_i32x4(at));
+    wasm_v128_store(scores + i, wasm_f32x4_add(wasm_v128_load(scores + i), x));
+  }
+}
+
+void bq_simd128_bend(const bq_attend_job *job, size_t row, float *scores) {
+  const size_t base = bq_row_base(job, row), unseen = bq_row_from(job, row) - base;
+  const size_t n = bq_row_end(job, row) - base;
+  if (job->softcap > 0.0f) cap_scores(job->softcap, scores, n);
+  if (job->slopes)
+    slope_scores(job->slopes[row % job->heads],
+                 (int32_t)base - (int32_t)bq_row_position(job, row), scores, n);
+  for (size_t i = 0; i < unseen; i++) scores[i] = bq_float_of(0xff800000u); /* -infinity */
+}
+
 /* --- f32, f16: blocks of positions, which stay in the cache for all rows ---------------------- */
 
 /* scores[j] = dot(q, k[j]) * scale for N (4 or 1) positions, each with its own four lanes. */
@@ -115,42 +146,54 @@ static void mix_block(const float *scores, size_t positions, const float *v, siz
   for (; d < dim; d += 4) mix(1, scores, positions, v + d, dim, y + d);
 }
 
-/* n floats of a cache, from element `at` on; f16 are widened to `wide`. */
-static const float *floats_of(bq_kv_type type, const uint8_t *p, size_t at, size_t n, float *wide) {
-  if (type == BQ_KV_F32) return (const float *)(const void *)p + at;
+/* n numbers of a cache as floats; f16 are widened to `wide`. */
+static const float *floats_of(bq_kv_type type, const uint8_t *p, size_t n, float *wide) {
+  if (type == BQ_KV_F32) return (const float *)(const void *)p;
   const simd_f16_constants c = simd_f16_prepare();
-  const uint16_t *h = (const uint16_t *)(const void *)p + at;
+  const uint16_t *h = (const uint16_t *)(const void *)p;
   for (size_t i = 0; i < n; i += 4) wasm_v128_store(wide + i, simd_load_f16(h + i, &c));
   return wide;
 }
 
-static size_t seen(const bq_attend_job *job, size_t row, size_t at) { /* positions of a block */
-  const size_t n = bq_row_positions(job, row);
-  return n <= at ? 0 : n - at < BQ_KV_BLOCK ? n - at : BQ_KV_BLOCK;
+/* Positions of the 32 from `at` on that come before the row's end. */
+static size_t seen(const bq_attend_job *job, size_t row, size_t at) {
+  const size_t end = bq_row_end(job, row);
+  return end <= at ? 0 : end - at < BQ_KV_SCALED ? end - at : BQ_KV_SCALED;
+}
+
+/* y += the values v of the 32 positions from `at` on that the row sees. */
+static void mix_seen(const bq_attend_job *job, size_t row, size_t at, const float *scores,
+                     const float *v) {
+  const size_t dim = job->kv.head_dim, from = bq_row_from(job, row), n = seen(job, row, at);
+  const size_t skip = from > at ? from - at : 0;
+  if (skip < n)
+    mix_block(scores + skip, n - skip, v + skip * dim, dim, bq_row_result(job, row));
 }
 
 /* `rows` (at most BQ_ATTEND_ROWS) from `row` on. */
 static void attend_rows_of_floats(bq_kv_type type, const bq_attend_job *job, size_t row,
                                   size_t rows) {
-  const size_t dim = job->kv.head_dim, last = row + rows - 1, n = bq_row_positions(job, last);
-  const size_t stride = bq_kv_up(n, BQ_KV_BLOCK) * BQ_KV_BLOCK;
+  const bq_kv_view *kv = &job->kv;
+  const size_t dim = kv->head_dim, last = row + rows - 1;
+  const size_t base = bq_row_base(job, row), end = bq_row_end(job, last);
+  const size_t stride = bq_kv_up(end - base, BQ_KV_SCALED) * BQ_KV_SCALED;
   float *scores = job->scratch, *wide = scores + rows * stride;
-  for (size_t at = 0; at < n; at += BQ_KV_BLOCK) {
-    const float *k = floats_of(type, job->kv.data, at * dim, seen(job, last, at) * dim, wide);
+  for (size_t at = base; at < end; at += BQ_KV_SCALED) {
+    const float *k = floats_of(type, bq_kv_key(kv, type, at), seen(job, last, at) * dim, wide);
     for (size_t r = 0; r < rows; r++)
       score_block(bq_row_query(job, row + r), k, seen(job, row + r, at), dim, job->scale,
-                  scores + r * stride + at);
+                  scores + r * stride + (at - base));
   }
   for (size_t r = 0; r < rows; r++) {
-    bq_simd128_softmax(scores + r * stride, bq_row_positions(job, row + r));
+    const size_t own = bq_row_base(job, row + r);
+    bq_simd128_bend(job, row + r, scores + r * stride + (own - base));
+    bq_simd128_softmax(scores + r * stride + (own - base), bq_row_end(job, row + r) - own);
     memset(bq_row_result(job, row + r), 0, dim * sizeof(float));
   }
-  const uint8_t *values = bq_kv_values(&job->kv, type);
-  for (size_t at = 0; at < n; at += BQ_KV_BLOCK) {
-    const float *v = floats_of(type, values, at * dim, seen(job, last, at) * dim, wide);
+  for (size_t at = base; at < end; at += BQ_KV_SCALED) {
+    const float *v = floats_of(type, bq_kv_value(kv, type, at), seen(job, last, at) * dim, wide);
     for (size_t r = 0; r < rows; r++)
-      mix_block(scores + r * stride + at, seen(job, row + r, at), v, dim,
-                bq_row_result(job, row + r));
+      mix_seen(job, row + r, at, scores + r * stride + (at - base), v);
   }
 }
 
@@ -182,11 +225,11 @@ static void narrow(const float *x, size_t n, uint16_t *h) {
 
 void bq_simd128_kv_store_f16(const bq_kv_view *kv, size_t position, size_t tokens, const float *k,
                              const float *v, size_t stride) {
-  uint16_t *keys = (uint16_t *)(void *)kv->data;
-  uint16_t *values = (uint16_t *)(void *)bq_kv_values(kv, BQ_KV_F16);
   for (size_t t = 0; t < tokens; t++) {
-    narrow(k + t * stride, kv->head_dim, keys + (position + t) * kv->head_dim);
-    narrow(v + t * stride, kv->head_dim, values + (position + t) * kv->head_dim);
+    narrow(k + t * stride, kv->head_dim,
+           (uint16_t *)(void *)bq_kv_key(kv, BQ_KV_F16, position + t));
+    narrow(v + t * stride, kv->head_dim,
+           (uint16_t *)(void *)bq_kv_value(kv, BQ_KV_F16, position + t));
   }
 }
 
@@ -205,17 +248,17 @@ INLINE void round_block(const v128_t x[8], float scale, int8_t q[32]) {
 }
 
 static void store_key(const bq_kv_view *kv, size_t j, const float *x) {
-  const size_t dim = kv->head_dim, dims = bq_kv_dims(dim), blocks = bq_kv_up(dim, BQ_KV_BLOCK);
-  uint8_t *group = kv->data + j / 8 * bq_kv_group(dim), *k = group + blocks * 16 + j % 8 * 4;
+  const size_t dim = kv->head_dim, dims = bq_kv_dims(dim), blocks = bq_kv_up(dim, BQ_KV_SCALED);
+  uint8_t *group = bq_kv_group(kv, j), *k = group + blocks * 16 + j % 8 * 4;
   for (size_t b = 0; b < blocks; b++) {
     v128_t block[8];
-    int8_t q[BQ_KV_BLOCK];
-    load_block(x, b * BQ_KV_BLOCK, dim, block);
+    int8_t q[BQ_KV_SCALED];
+    load_block(x, b * BQ_KV_SCALED, dim, block);
     float scale = wasm_f32x4_extract_lane(largest_size(block), 0) / 127.0f;
     uint16_t h = bq_f32_to_f16(scale < 65504.0f ? scale : 65504.0f);
     memcpy(group + (b * 8 + j % 8) * 2, &h, 2);
     round_block(block, bq_f16_to_f32(h), q);
-    for (size_t d = b * BQ_KV_BLOCK, i = 0; i < BQ_KV_BLOCK && d + i < dims; i += 4)
+    for (size_t d = b * BQ_KV_SCALED, i = 0; i < BQ_KV_SCALED && d + i < dims; i += 4)
       memcpy(k + (d + i) * 8, q + i, 4);
   }
 }
@@ -223,22 +266,21 @@ static void store_key(const bq_kv_view *kv, size_t j, const float *x) {
 static void store_value(const bq_kv_view *kv, size_t j, const float *x) {
   const size_t dim = kv->head_dim;
   v128_t m = simd_zero(), block[8];
-  for (size_t d = 0; d < dim; d += BQ_KV_BLOCK) {
+  for (size_t d = 0; d < dim; d += BQ_KV_SCALED) {
     load_block(x, d, dim, block);
     m = wasm_f32x4_pmax(m, largest_size(block));
   }
   float most = wasm_f32x4_extract_lane(m, 0);
   most = most < FLT_MAX ? most : FLT_MAX;
   const float scale = most >= 0x1p-100f ? most / 127.0f : 0.0f;
-  bq_kv_scales(kv)[j] = scale;
-  const size_t b = j / BQ_KV_BLOCK, apart = bq_kv_run(kv, b - b % BQ_KV_RUN) * BQ_KV_TILE;
-  uint8_t *tiles = bq_kv_tile(kv, b, 0) + j % BQ_KV_BLOCK / 4 * 32 + j % 4;
-  for (size_t d = 0; d < dim; d += BQ_KV_BLOCK) {
-    int8_t q[BQ_KV_BLOCK];
+  *bq_kv_scale(kv, j) = scale;
+  uint8_t *tiles = bq_kv_tile(kv, j, 0) + j % BQ_KV_SCALED / 4 * 32 + j % 4;
+  for (size_t d = 0; d < dim; d += BQ_KV_SCALED) {
+    int8_t q[BQ_KV_SCALED];
     load_block(x, d, dim, block);
     round_block(block, scale, q);
-    for (size_t i = 0; i < BQ_KV_BLOCK && d + i < dim; i++)
-      tiles[(d + i) / 8 * apart + i % 8 * 4] = (uint8_t)q[i];
+    for (size_t i = 0; i < BQ_KV_SCALED && d + i < dim; i++)
+      tiles[(d + i) / 8 * (BQ_KV_TILES * BQ_KV_TILE) + i % 8 * 4] = (uint8_t)q[i];
   }
 }
 

@@ -18,6 +18,7 @@
 #ifndef BQ_KERNELS_SIMD_ATTEND_H
 #define BQ_KERNELS_SIMD_ATTEND_H
 
+#include "kernels/attend.h"
 #include "kernels/kv.h"
 #include "kernels/simd.h"
 
@@ -67,9 +68,11 @@ INLINE quantized quantize_32(const v128_t x[8], v128_t least) {
   return (quantized){round_sixteen(x, inv, least), round_sixteen(x + 4, inv, least), m / 127.0f};
 }
 
-/* Query h of H. */
-INLINE void put_query(const float *q, size_t head_dim, size_t h, size_t H, uint8_t *panel) {
-  for (size_t d = 0; d < head_dim; d += BQ_KV_BLOCK, panel += key_panel(H)) {
+/* Query h of H. Out of line, as all that is done once per query is: only the loops over the cache
+ * are worth a copy per H. */
+static __attribute__((noinline)) void put_query(const float *q, size_t head_dim, size_t h, size_t H,
+                                                uint8_t *panel) {
+  for (size_t d = 0; d < head_dim; d += BQ_KV_SCALED, panel += key_panel(H)) {
     v128_t x[8];
     UNROLL for (int i = 0; i < 8; i++)
       x[i] = d + 4 * i < head_dim ? simd_load(q, d + 4 * i, head_dim) : simd_zero();
@@ -107,29 +110,45 @@ INLINE quantized quantize_weights(const float *x) {
   return (quantized){round_weights(x, inv), round_weights(x + 16, inv), most / 127.0f};
 }
 
-/* Scores of query h to weights of its n positions, and zeros up to `blocks`; scores may be written
- * to behind the n. Returns 1 / sum of the exponentials. Scales behind the n may be anything: times
- * the exponential 0 they are 0 or NaN, which both become 0. */
-INLINE float put_weights(float *scores, size_t n, const float *v_scales, size_t blocks, size_t h,
-                         size_t H, uint8_t *panel) {
+/* Scores to exponentials times the values' scales; returns the sum of the exponentials. n scores,
+ * padded to whole 32. Scales of positions out of sight may be anything: times the exponential 0 they
+ * are 0 or NaN, which both become 0. */
+INLINE float weigh(const bq_kv_view *kv, size_t base, float *scores, size_t n) {
   const simd_exp_constants k = simd_exp_prepare();
   const v128_t max = wasm_f32x4_splat(simd_largest(scores, n));
-  const size_t used = bq_kv_up(n, BQ_KV_BLOCK);
   v128_t sum = simd_zero();
-  for (size_t i = n; i % BQ_KV_BLOCK; i++) scores[i] = bq_float_of(0xff800000u); /* -infinity */
-  KEEP_LOOP for (size_t i = 0; i < used * BQ_KV_BLOCK; i += 4) {
-    v128_t e = simd_exp_below_0(wasm_f32x4_sub(wasm_v128_load(scores + i), max), &k);
-    sum = wasm_f32x4_add(sum, e);
-    wasm_v128_store(scores + i, wasm_f32x4_mul(e, wasm_v128_load(v_scales + i)));
+  for (size_t i = n; i % BQ_KV_SCALED; i++) scores[i] = bq_float_of(0xff800000u); /* -infinity */
+  for (size_t i = 0, next; i < n; i = next) {
+    const float *scales = bq_kv_scale(kv, base + i) - i;
+    next = i + BQ_KV_BLOCK - bq_kv_place(base + i);
+    const size_t to = next < n ? next : bq_kv_up(n, BQ_KV_SCALED) * BQ_KV_SCALED;
+    KEEP_LOOP for (size_t j = i; j < to; j += 4) {
+      v128_t e = simd_exp_below_0(wasm_f32x4_sub(wasm_v128_load(scores + j), max), &k);
+      sum = wasm_f32x4_add(sum, e);
+      wasm_v128_store(scores + j, wasm_f32x4_mul(e, wasm_v128_load(scales + j)));
+    }
   }
+  return simd_sum(sum);
+}
+
+/* Scores of query h, which is `row`, to a panel of weights for `blocks` times 32 positions from
+ * `base` on; scores begin at its own base and may be written to behind its end. Returns 1 / sum of
+ * the exponentials. */
+static __attribute__((noinline)) float put_weights(const bq_attend_job *job, size_t row, size_t base,
+                                                   float *scores, size_t blocks, size_t h, size_t H,
+                                                   uint8_t *panel) {
+  const size_t own = bq_row_base(job, row), n = bq_row_end(job, row) - own;
+  const size_t first = (own - base) / BQ_KV_SCALED, end = first + bq_kv_up(n, BQ_KV_SCALED);
+  bq_simd128_bend(job, row, scores);
+  const float sum = weigh(&job->kv, own, scores, n);
   for (size_t b = 0; b < blocks; b++, panel += value_panel(H)) {
     quantized w = {simd_zero(), simd_zero(), 0.0f};
-    if (b < used) w = quantize_weights(scores + b * BQ_KV_BLOCK);
+    if (b >= first && b < end) w = quantize_weights(scores + (b - first) * BQ_KV_SCALED);
     put_values(panel + h * VALUE_BYTES, w.low, w.high);
     const float scale = w.scale / UNIT;
     memcpy(panel + H * VALUE_BYTES + 4 * h, &scale, 4);
   }
-  return 1.0f / simd_sum(sum);
+  return 1.0f / sum;
 }
 
 /* --- products --------------------------------------------------------------------------------- */
@@ -157,21 +176,21 @@ INLINE void dot_key_block(int H, const uint8_t *k, size_t quads, const uint8_t *
   }
 }
 
-/* scores[h][8g...8g+7] for H queries and all groups g of 8 positions. One of each stream in turn: hardware
- * reads a stream ahead by itself, but not beyond its 4 KB. */
-INLINE void score_groups(int H, const bq_kv_view *kv, size_t groups, const uint8_t *panel,
-                         float scale, float *scores, size_t stride) {
+/* scores[h][8g...8g+7] for H queries and `groups` groups g of 8 keys that follow each other. One of
+ * each stream in turn: hardware reads a stream ahead by itself, but not beyond its 4 KB. */
+INLINE void score_groups(int H, const uint8_t *keys, size_t head_dim, size_t groups,
+                         const uint8_t *panel, float scale, float *scores, size_t stride) {
   enum { STREAMS = 4 };
   const simd_f16_constants f16 = simd_f16_prepare();
-  const size_t dims = bq_kv_dims(kv->head_dim), blocks = bq_kv_up(dims, BQ_KV_BLOCK);
-  const size_t bytes = bq_kv_group(kv->head_dim), apart = bq_kv_up(groups, STREAMS);
+  const size_t dims = bq_kv_dims(head_dim), blocks = bq_kv_up(dims, BQ_KV_SCALED);
+  const size_t bytes = bq_kv_group_bytes(head_dim), apart = bq_kv_up(groups, STREAMS);
   v128_t memory[BQ_ATTEND_ROWS][2], (*acc)[2] = H >= 3 ? hide_acc(memory) : memory;
   for (size_t i = 0, g = 0; i < apart; g = g + apart < groups ? g + apart : ++i) {
-    const uint8_t *group = kv->data + g * bytes, *k = group + blocks * 16, *p = panel;
+    const uint8_t *group = keys + g * bytes, *k = group + blocks * 16, *p = panel;
     UNROLL for (int h = 0; h < H; h++) acc[h][0] = acc[h][1] = simd_zero();
     for (size_t b = 0; b < blocks; b++, p += key_panel(H)) {
       const uint8_t *scales = p + H * KEY_BYTES;
-      const size_t quads = (dims - b * BQ_KV_BLOCK) / 4;
+      const size_t quads = (dims - b * BQ_KV_SCALED) / 4;
       v128_t sum[BQ_ATTEND_ROWS][2];
       UNROLL for (int h = 0; h < H; h++)
         sum[h][0] = sum[h][1] = wasm_v128_load32_splat(scales + 4 * (H + h));
@@ -195,19 +214,30 @@ INLINE void score_groups(int H, const bq_kv_view *kv, size_t groups, const uint8
   }
 }
 
-/* sums[h] += those of n tiles, one behind the other. `ahead` of a tile lies one that is needed soon. */
-INLINE void mix_tiles(int H, const uint8_t *tile, size_t n, size_t ahead, const uint8_t *panel,
-                      bool first, v128_t (*sums)[2]) {
+/* Of the positions from...end - 1; `from` is a multiple of 32. */
+INLINE void score_positions(int H, const bq_kv_view *kv, size_t from, size_t end,
+                            const uint8_t *panel, float scale, float *scores, size_t stride) {
+  for (size_t at = from, n; at < end; at += n) {
+    n = BQ_KV_BLOCK - bq_kv_place(at);
+    if (n > end - at) n = end - at;
+    score_groups(H, bq_kv_group(kv, at), kv->head_dim, bq_kv_up(n, 8), panel, scale,
+                 scores + (at - from), stride);
+  }
+}
+
+/* sums[h] += those of n tiles, one behind the other. At `ahead` lie as many that are needed soon. */
+INLINE void mix_tiles(int H, const uint8_t *tile, size_t n, const uint8_t *ahead,
+                      const uint8_t *panel, bool first, v128_t (*sums)[2]) {
   v128_t memory[BQ_ATTEND_ROWS][2], (*acc)[2] = H >= 4 ? hide_acc(memory) : memory;
   UNROLL for (int h = 0; h < H; h++)
     UNROLL for (int i = 0; i < 2; i++) acc[h][i] = first ? simd_zero() : sums[h][i];
-  for (; n > 0; n--, tile += BQ_KV_TILE, panel += value_panel(H)) {
+  for (; n > 0; n--, tile += BQ_KV_TILE, ahead += BQ_KV_TILE, panel += value_panel(H)) {
     v128_t sum[BQ_ATTEND_ROWS][2];
-    touch(tile + ahead);
+    touch(ahead);
     UNROLL for (int h = 0; h < H; h++) sum[h][0] = sum[h][1] = simd_zero();
     UNROLL for (int j = 0; j < 8; j++)
-      dot_values(H, wasm_v128_load(tile + 32 * j), wasm_v128_load(tile + 32 * j + 16), panel + 4 * j,
-                 sum);
+      dot_values(H, wasm_v128_load(tile + 32 * j), wasm_v128_load(tile + 32 * j + 16),
+                 panel + 4 * j, sum);
     UNROLL for (int h = 0; h < H; h++) {
       v128_t w = wasm_v128_load32_splat(panel + H * VALUE_BYTES + 4 * h);
       UNROLL for (int i = 0; i < 2; i++)
@@ -218,41 +248,43 @@ INLINE void mix_tiles(int H, const uint8_t *tile, size_t n, size_t ahead, const 
   UNROLL for (int h = 0; h < H; h++) sums[h][0] = acc[h][0], sums[h][1] = acc[h][1];
 }
 
-/* y[h] = sum over blocks * inv[h]. sums: [dims / 8][H][8]. */
-INLINE void mix_blocks(int H, const bq_kv_view *kv, size_t blocks, const uint8_t *panel,
-                       const float *inv, v128_t *sums, float *const *y) {
-  const size_t dim = kv->head_dim, groups = bq_kv_dims(dim) / 8;
-  for (size_t at = 0; at < blocks; at += BQ_KV_RUN, panel += BQ_KV_RUN * value_panel(H)) {
-    const size_t n = blocks - at < BQ_KV_RUN ? blocks - at : BQ_KV_RUN;
-    const size_t apart = bq_kv_run(kv, at) * BQ_KV_TILE;
-    const bool another = at + 2 * BQ_KV_RUN <= blocks;
-    for (size_t g = 0; g < groups; g++) {
-      const size_t ahead = g + 1 == groups && !another ? 0 : apart; /* 2 KB, in whole runs */
-      mix_tiles(H, bq_kv_tile(kv, at, g), n, ahead, panel, at == 0, (v128_t(*)[2])(sums + g * H * 2));
+/* sums[h] = those of the positions from...end - 1, [dims / 8][H][8]; `from` is a multiple of 32. */
+INLINE void mix_positions(int H, const bq_kv_view *kv, size_t from, size_t end,
+                          const uint8_t *panel, v128_t *sums) {
+  const size_t octets = bq_kv_dims(kv->head_dim) / 8;
+  for (size_t at = from, next; at < end; at = next) {
+    next = at + BQ_KV_BLOCK - bq_kv_place(at);
+    const size_t n = bq_kv_up((next < end ? next : end) - at, BQ_KV_SCALED);
+    for (size_t g = 0; g < octets; g++) {
+      const uint8_t *tile = bq_kv_tile(kv, at, g), *ahead = tile + BQ_KV_TILES * BQ_KV_TILE;
+      if (g + 1 == octets) ahead = next < end ? bq_kv_tile(kv, next, 0) : tile;
+      mix_tiles(H, tile, n, ahead, panel, at == from, (v128_t(*)[2])(sums + g * H * 2));
     }
+    panel += n * value_panel(H);
   }
-  for (int h = 0; h < H; h++)
-    for (size_t d = 0; d < dim; d += 4)
-      simd_store(y[h], wasm_f32x4_mul(sums[d / 8 * H * 2 + h * 2 + d / 4 % 2], wasm_f32x4_splat(inv[h])), d, dim);
 }
 
 /* --- rows --------------------------------------------------------------------------------------- */
 
 INLINE void attend_rows(int H, const bq_attend_job *job, size_t row) {
   const bq_kv_view *kv = &job->kv;
-  const size_t dim = kv->head_dim, n = bq_row_positions(job, row + H - 1); /* the last sees most */
-  const size_t blocks = bq_kv_up(n, BQ_KV_BLOCK), stride = blocks * BQ_KV_BLOCK;
+  const size_t dim = kv->head_dim, base = bq_row_base(job, row), end = bq_row_end(job, row + H - 1);
+  const size_t blocks = bq_kv_up(end - base, BQ_KV_SCALED), stride = blocks * BQ_KV_SCALED;
   v128_t *sums = job->scratch;
-  float *scores = (float *)(sums + H * bq_kv_dims(dim) / 4), *y[BQ_ATTEND_ROWS], inv[BQ_ATTEND_ROWS];
+  float *scores = (float *)(sums + H * bq_kv_dims(dim) / 4), inv[BQ_ATTEND_ROWS];
   uint8_t *panel = (uint8_t *)(scores + H * stride);
   for (int h = 0; h < H; h++) put_query(bq_row_query(job, row + h), dim, h, H, panel);
-  score_groups(H, kv, bq_kv_up(n, 8), panel, job->scale, scores, stride);
-  for (int h = 0; h < H; h++) {
-    inv[h] = put_weights(scores + h * stride, bq_row_positions(job, row + h), bq_kv_scales(kv),
-                         blocks, h, H, panel);
-    y[h] = bq_row_result(job, row + h);
-  }
-  mix_blocks(H, kv, blocks, panel, inv, sums, y);
+  score_positions(H, kv, base, end, panel, job->scale, scores, stride);
+  for (int h = 0; h < H; h++)
+    inv[h] = put_weights(job, row + h, base,
+                         scores + h * stride + (bq_row_base(job, row + h) - base), blocks, h, H,
+                         panel);
+  mix_positions(H, kv, base, end, panel, sums);
+  for (int h = 0; h < H; h++)
+    for (size_t d = 0; d < dim; d += 4)
+      simd_store(bq_row_result(job, row + h),
+                 wasm_f32x4_mul(sums[d / 8 * H * 2 + h * 2 + d / 4 % 2], wasm_f32x4_splat(inv[h])),
+                 d, dim);
 }
 
 INLINE void attend_i8(const bq_attend_job *job) {

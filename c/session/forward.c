@@ -239,10 +239,7 @@ static bq_stage multiply_slice(const place *at, const linear *l, size_t slice, s
 /* --- attention ------------------------------------------------------------------------------ */
 
 static bq_kv_view kv_head(const place *p, uint32_t head) {
-  const bq_session *s = p->s;
-  const bq_config *c = &s->model->config;
-  size_t plane = (size_t)p->layer * c->kv_heads + head;
-  return (bq_kv_view){s->kv.data + plane * s->kv.head_bytes, s->options.context, c->head_dim};
+  return bq_cache_view(&p->s->kv, p->layer, head);
 }
 
 /* Makes one head of Q or K of all tokens ready: normed where its step says so, rotated. */

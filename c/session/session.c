@@ -21,6 +21,10 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
   /* Where tokens see those after them, all of a layer's keys are needed before its attention. */
   if (config->bidirectional) o.window = o.batch = o.context;
   o.rows = min32(o.rows ? o.rows : 1, o.context);
+  o.fork_positions = min32(o.fork_positions ? o.fork_positions : o.context, o.context);
+  if (o.forks > BQ_FORKS_MAX)
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "%u forks are more than %u", o.forks,
+                   (uint32_t)BQ_FORKS_MAX);
   if (!o.parallel.run || o.parallel.threads == 0) o.parallel = (bq_parallel){.threads = 1};
   *out = o;
   return BQ_OK;
@@ -28,7 +32,7 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
 
 /* Hands out everything a session owns, in one order for planning and for creation. */
 static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels *kernels,
-                           const bq_session_options *o, uint64_t *kv_bytes) {
+                           const bq_session_options *o) {
   bq_session session = {0}, *s = &session, *home = bq_arena_take(arena, 1, sizeof *home);
   const uint64_t threads = o->parallel.threads, rows = threads > o->batch ? threads : o->batch;
   uint64_t widest = 0;
@@ -61,41 +65,84 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
   w->attend_bytes = (size_t)(attend + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
   w->attend = bq_arena_take(arena, threads, attend > SIZE_MAX / 2 ? UINT64_MAX : w->attend_bytes);
 
-  const uint64_t head_bytes = bq_kv_bytes(o->kv_type, o->context, c->head_dim);
-  s->kv.head_bytes = (size_t)head_bytes;
-  size_t before = arena->used;
-  s->kv.data = bq_arena_take(arena, (uint64_t)c->layers * c->kv_heads, head_bytes);
-  if (kv_bytes) *kv_bytes = arena->used - before;
+  s->kv = bq_cache_lay_out(arena, c, o);
   if (home) *home = session;
   return home;
+}
+
+/* Of a session without the blocks of its cache; UINT64_MAX: more than can be addressed. */
+static uint64_t own_bytes(const bq_config *c, const bq_kernels *kernels,
+                          const bq_session_options *o) {
+  bq_arena arena = {0};
+  lay_out(&arena, c, kernels, o);
+  return arena.overflow ? UINT64_MAX : arena.used;
 }
 
 uint64_t bq_session_memory(const bq_config *config, const bq_kernels *kernels,
                            const bq_session_options *options, uint64_t *kv_bytes) {
   bq_session_options o;
   if (bq_session_options_resolve(config, options, &o, NULL) != BQ_OK) return UINT64_MAX;
-  bq_arena arena = {0};
-  lay_out(&arena, config, kernels, &o, kv_bytes);
-  return arena.overflow ? UINT64_MAX : arena.used;
+  const uint64_t own = own_bytes(config, kernels, &o), pool = bq_kv_pool_bytes(config, &o);
+  const uint64_t sessions = (uint64_t)o.forks + 1, limit = SIZE_MAX - 2 * BQ_ALIGN;
+  if (kv_bytes) *kv_bytes = bq_cache_bytes(config, &o);
+  if (pool > limit || own > limit) return UINT64_MAX;
+  return sessions * bq_heap_cost((size_t)own) + bq_heap_cost((size_t)pool);
+}
+
+/* One without tokens and without a cache. */
+static bq_status create(const bq_model *model, const bq_session_options *o, bq_allocator allocator,
+                        bq_session **out, bq_error *err) {
+  const uint64_t bytes = own_bytes(&model->config, model->kernels, o);
+  void *memory = bytes <= SIZE_MAX ? allocator.alloc(allocator.ctx, (size_t)bytes) : NULL;
+  if (!memory)
+    return bq_fail(err, BQ_NO_SESSION, BQ_NO_OFFSET,
+                   "a session of context %u needs %l bytes: the plan has no room for another one; "
+                   "raise `sessions` or `forks`, or close one",
+                   o->context, bytes);
+  bq_arena arena = {memory, (size_t)bytes, 0, false};
+  bq_session *s = lay_out(&arena, &model->config, model->kernels, o);
+  s->mark = BQ_SESSION_MARK;
+  s->model = model;
+  s->allocator = allocator;
+  s->options = *o;
+  *out = s;
+  return BQ_OK;
 }
 
 bq_status bq_session_create(const bq_model *model, const bq_session_options *options,
                             bq_allocator allocator, bq_session **out, bq_error *err) {
   bq_session_options o;
+  bq_session *s;
+  bq_kv_pool *pool;
   bq_status status = bq_session_options_resolve(&model->config, options, &o, err);
-  if (status != BQ_OK) return status;
-  uint64_t bytes = bq_session_memory(&model->config, model->kernels, &o, NULL);
-  void *memory = bytes <= SIZE_MAX ? allocator.alloc(allocator.ctx, (size_t)bytes) : NULL;
-  if (!memory)
-    return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
-                   "a session of context %u needs %l bytes: the plan has no room for it",
-                   o.context, bytes);
-  bq_arena arena = {memory, (size_t)bytes, 0, false};
-  bq_session *s = lay_out(&arena, &model->config, model->kernels, &o, NULL);
-  s->mark = BQ_SESSION_MARK;
-  s->model = model;
-  s->allocator = allocator;
-  s->options = o;
+  if (!status) status = create(model, &o, allocator, &s, err);
+  if (status) return status;
+  status = bq_kv_pool_create(&model->config, &o, allocator, &pool, err);
+  if (status) {
+    allocator.free(allocator.ctx, s);
+    return status;
+  }
+  bq_cache_join(&s->kv, pool);
+  *out = s;
+  return BQ_OK;
+}
+
+bq_status bq_session_fork(const bq_session *from, bq_session **out, bq_error *err) {
+  bq_session *s;
+  bq_session_options o = from->options;
+  o.trace = (bq_trace){0};
+  bq_status status = create(from->model, &o, from->allocator, &s, err);
+  if (status) return status;
+  bq_cache_join(&s->kv, from->kv.pool);
+  bq_cache_share(&s->kv, &from->kv);
+  bq_cache_cut(&s->kv, from->computed);
+  s->key = from->key;
+  s->n_tokens = from->n_tokens;
+  s->computed = from->computed;
+  s->from = from->from;
+  s->has_results = from->has_results;
+  memcpy(s->tokens, from->tokens, from->n_tokens * sizeof *s->tokens);
+  memcpy(s->results, from->results, (size_t)o.rows * s->result_cols * sizeof *s->results);
   *out = s;
   return BQ_OK;
 }
@@ -103,6 +150,7 @@ bq_status bq_session_create(const bq_model *model, const bq_session_options *opt
 void bq_session_free(bq_session *s) {
   if (!s) return;
   s->mark = 0;
+  bq_cache_leave(&s->kv);
   s->allocator.free(s->allocator.ctx, s);
 }
 
@@ -127,6 +175,7 @@ static void end_timeline(bq_session *s) {
   s->from = s->n_tokens - 1;
   s->head_unit = s->head_at = 0;
   s->has_results = false;
+  s->restored = 0;
   if (!s->model->config.bidirectional) return;
   s->computed = 0;
   s->active = false;
@@ -138,6 +187,23 @@ static void compute_from(bq_session *s, uint32_t position) {
   if (s->computed <= position) return;
   s->computed = position;
   s->active = false;
+  if (!bq_cache_holds(&s->kv, position)) s->computed = 0; /* given back behind a window */
+}
+
+void bq_session_set_key(bq_session *s, uint64_t key) {
+  if (key == s->key) return;
+  s->key = key;
+  s->has_results = false;
+  s->restored = 0;
+  s->computed = 0;
+  s->active = false;
+  bq_cache_cut(&s->kv, 0);
+}
+
+void bq_session_restart(bq_session *s) {
+  if (s->n_tokens == 0) return;
+  end_timeline(s);
+  compute_from(s, s->from);
 }
 
 bq_status bq_session_sync(bq_session *s, const uint32_t *tokens, size_t n, size_t *kept,
@@ -152,11 +218,12 @@ bq_status bq_session_sync(bq_session *s, const uint32_t *tokens, size_t n, size_
   bool unchanged = same == n && n == s->n_tokens;
   memcpy(s->tokens + same, tokens + same, (n - same) * sizeof *tokens);
   s->n_tokens = (uint32_t)n;
-  if (same < s->computed) s->computed = same;
+  compute_from(s, same);
   /* A window under way survives only if the new timeline still holds all of it. */
   if (s->active && same < s->win_start + s->win_len) s->active = false;
   if (!unchanged) end_timeline(s);
   if (!s->has_results) compute_from(s, s->from);
+  bq_cache_cut(&s->kv, s->active ? s->win_start + s->win_len : s->computed);
   if (kept) *kept = s->computed;
   return BQ_OK;
 }
@@ -191,8 +258,11 @@ static void add_work(bq_session *s, bq_work w) {
 static bq_status open_window(bq_session *s, bq_error *err) {
   if (s->model->ready < BQ_READY_EMBEDDING)
     return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "the embedding has not arrived yet");
+  const uint32_t len = min32(s->options.window, s->n_tokens - s->computed);
+  bq_status status = bq_cache_open(&s->kv, s->computed, s->computed + len, err);
+  if (status) return status;
   s->win_start = s->computed;
-  s->win_len = min32(s->options.window, s->n_tokens - s->computed);
+  s->win_len = len;
   s->layer = s->batch_at = s->embedded = s->head_unit = s->head_at = 0;
   s->active = true;
   return BQ_OK;

@@ -15,12 +15,7 @@
 
 #include "bq.h"
 #include "model/model.h"
-
-/* Keys and values of all layers: [layer][kv_head] caches of one head (kernels/kv.h). */
-typedef struct bq_kv_cache {
-  uint8_t *data;
-  size_t head_bytes;
-} bq_kv_cache;
+#include "session/cache.h"
 
 /* Work space of one batch, rows are tokens. `norm` and `panel` serve a batch of several tokens
  * together; for one token each thread makes its own, at norm + thread * hidden and
@@ -39,11 +34,17 @@ typedef struct bq_candidate {
   uint32_t id;
 } bq_candidate;
 
+enum { BQ_STATE_HEAD = 64 }; /* bytes, state.c */
+
 struct bq_session {
   uint32_t mark; /* BQ_SESSION_MARK while alive */
   const bq_model *model;
   bq_allocator allocator;
   bq_session_options options; /* defaults filled in */
+  uint64_t key;               /* bq_session_set_key */
+
+  uint64_t restored;  /* bytes of a saved session that are there, until it is complete */
+  uint8_t state_head[BQ_STATE_HEAD]; /* its first bytes */
 
   uint32_t *tokens;   /* [context]: the timeline */
   uint32_t n_tokens;
@@ -74,13 +75,20 @@ struct bq_session {
 
 #define BQ_SESSION_MARK 0x42515345u
 
+enum { BQ_FORKS_MAX = 1024 };
+
+
 /* Fills in defaults and checks the options against the model. ARGUMENT. */
 bq_status bq_session_options_resolve(const bq_config *config, const bq_session_options *in,
                                      bq_session_options *out, bq_error *err);
-/* Bytes of the one block that a session takes; *kv_bytes (may be NULL) = the cache's share.
+/* Bytes of a heap that a session with all its forks takes; *kv_bytes (may be NULL): what the positions of
+ * its own context take of them.
  * UINT64_MAX: more than the machine can address. */
 uint64_t bq_session_memory(const bq_config *config, const bq_kernels *kernels,
                            const bq_session_options *options, uint64_t *kv_bytes);
+
+/* For a timeline that is there at once: its last token is computed anew, for its result. */
+void bq_session_restart(bq_session *s);
 
 /* Called by slice 0 once a layer is done: moves the session on. True: the layer after it is to be done, too. Others may
  * still be at the layer before, so they never look at where the session is. */

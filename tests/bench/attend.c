@@ -4,7 +4,7 @@
  *   build/native/bench-attend [positions, 2048] [rounds, 7]
  *   node_modules/.bin/node build/bench-kernels/attend.js [positions] [rounds]
  *
- * One pass goes over the caches of CACHES KV heads of 64, as one token of a model with 30 layers and
+ * One pass goes over the caches of KV heads of 64, as one token of a model with 30 layers and
  * 3 KV heads does, so that they come from memory as they do there. Rounds are interleaved, medians
  * are printed and the least time. `us` is one pass; MACs count keys and values. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
@@ -15,7 +15,7 @@
 
 #include "kernels/kernels.h"
 
-enum { CACHES = 90, HEAD = 64, MOST_TOKENS = 16, MOST_HEADS = 3, MOST_ROUNDS = 99 };
+enum { LAYERS = 30, KV_HEADS = 3, HEAD = 64, MOST_TOKENS = 16, MOST_HEADS = 3, MOST_ROUNDS = 99 };
 
 typedef struct bench {
   const bq_kernels *k;
@@ -24,8 +24,9 @@ typedef struct bench {
   double seconds[MOST_ROUNDS];
 } bench;
 
-static size_t positions, cache_bytes[BQ_KV_COUNT];
-static uint8_t *caches[BQ_KV_COUNT], *scratch;
+/* [layers][blocks][KV heads], as a session has them; `table` has the blocks of each layer. */
+static size_t positions, blocks, head_bytes[BQ_KV_COUNT];
+static uint8_t **tables[BQ_KV_COUNT], *scratch;
 static float q[MOST_TOKENS * MOST_HEADS * HEAD], y[MOST_TOKENS * MOST_HEADS * HEAD];
 
 static double now(void) {
@@ -42,13 +43,19 @@ static void fill(float *x, size_t n) {
   }
 }
 
+static bq_kv_view view_of(bq_kv_type type, size_t i) {
+  return (bq_kv_view){tables[type] + i / KV_HEADS * blocks, i % KV_HEADS * head_bytes[type], HEAD};
+}
+
 static bool make_caches(bq_kv_type type) {
   static float kv[2 * HEAD];
-  cache_bytes[type] = (size_t)bq_kv_bytes(type, positions, HEAD);
-  caches[type] = aligned_alloc(64, (CACHES * cache_bytes[type] + 63) / 64 * 64);
-  if (!caches[type]) return false;
-  for (size_t i = 0; i < CACHES; i++) {
-    bq_kv_view view = {caches[type] + i * cache_bytes[type], (uint32_t)positions, HEAD};
+  blocks = (positions + BQ_KV_BLOCK - 1) / BQ_KV_BLOCK;
+  head_bytes[type] = (size_t)bq_kv_bytes(type, BQ_KV_BLOCK, HEAD);
+  tables[type] = calloc(LAYERS * blocks, sizeof *tables[type]);
+  for (size_t i = 0; i < LAYERS * blocks; i++)
+    if (!(tables[type][i] = aligned_alloc(64, KV_HEADS * head_bytes[type]))) return false;
+  for (size_t i = 0; i < LAYERS * KV_HEADS; i++) {
+    const bq_kv_view view = view_of(type, i);
     for (size_t j = 0; j < positions; j++) {
       fill(kv, 2 * HEAD);
       bq_kernels_best()->kv_store[type](&view, j, 1, kv, kv + HEAD, HEAD);
@@ -58,9 +65,9 @@ static bool make_caches(bq_kv_type type) {
 }
 
 static void pass(const bench *b) {
-  for (size_t i = 0; i < CACHES; i++) {
+  for (size_t i = 0; i < LAYERS * KV_HEADS; i++) {
     bq_attend_job job = {
-        .kv = {caches[b->type] + i * cache_bytes[b->type], (uint32_t)positions, HEAD},
+        .kv = view_of(b->type, i),
         .q = q,
         .y = y,
         .stride = b->heads * HEAD,
@@ -81,7 +88,7 @@ static int by_size(const void *a, const void *b) {
 int main(int argc, char **argv) {
   static const char *const names[] = {"f32", "f16", "i8"};
   static const size_t shapes[][2] = {{1, 1}, {1, 3}, {16, 3}}; /* tokens, heads */
-  const bq_kernels *tables[] = {bq_kernels_relaxed(), bq_kernels_simd128(), bq_kernels_scalar()};
+  const bq_kernels *kernels[] = {bq_kernels_relaxed(), bq_kernels_simd128(), bq_kernels_scalar()};
   static bench list[27];
   size_t n = 0;
   positions = (size_t)(argc > 1 ? atoi(argv[1]) : 2048);
@@ -93,8 +100,8 @@ int main(int argc, char **argv) {
     if (!make_caches((bq_kv_type)type)) return 1;
     for (size_t t = 0; t < 3; t++)
       for (size_t s = 0; s < 3; s++)
-        if (tables[t] && (t < 2 || !tables[1]))
-          list[n++] = (bench){tables[t], (bq_kv_type)type, shapes[s][0], shapes[s][1], {0}};
+        if (kernels[t] && (t < 2 || !kernels[1]))
+          list[n++] = (bench){kernels[t], (bq_kv_type)type, shapes[s][0], shapes[s][1], {0}};
   }
   for (int round = -1; round < rounds; round++) /* the first warms up */
     for (size_t i = 0; i < n; i++) {
@@ -106,11 +113,11 @@ int main(int argc, char **argv) {
     bench *b = &list[i];
     qsort(b->seconds, (size_t)rounds, sizeof *b->seconds, by_size);
     double s = b->seconds[rounds / 2];
-    double macs = 2.0 * CACHES * HEAD * (double)(b->heads * b->tokens * positions);
+    double macs = 2.0 * LAYERS * KV_HEADS * HEAD * (double)(b->heads * b->tokens * positions);
     printf("{\"bench\": \"attend\", \"table\": \"%s\", \"kv\": \"%s\", \"tokens\": %zu, \"heads\": %zu, "
            "\"us\": %.1f, \"least_us\": %.1f, \"GMAC_per_s\": %.2f, \"GB_per_s\": %.2f}\n",
            b->k->name, names[b->type], b->tokens, b->heads, s * 1e6, b->seconds[0] * 1e6,
-           macs / s * 1e-9, (double)(CACHES * cache_bytes[b->type]) / s * 1e-9);
+           macs / s * 1e-9, (double)(LAYERS * KV_HEADS * bq_kv_bytes(b->type, positions, HEAD)) / s * 1e-9);
   }
   return 0;
 }

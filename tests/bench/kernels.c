@@ -105,7 +105,9 @@ static void gelu(bench *b) {
 }
 /* Key and value of one head at one position. */
 static void store_one(const bq_kernels *k, const float *x) {
-  const bq_kv_view kv = {data->panel, 1, HEAD};
+  static _Alignas(64) uint8_t block[BQ_KV_BLOCK * 3 * HEAD];
+  uint8_t *const blocks[] = {block};
+  const bq_kv_view kv = {blocks, 0, HEAD};
   k->kv_store[BQ_KV_I8](&kv, 0, 1, x, x + HEAD, HEAD);
 }
 static void kv_store(bench *b) { store_one(b->k, data->x); }

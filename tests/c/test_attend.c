@@ -67,9 +67,11 @@ static void test_softmax(void) {
 typedef struct problem {
   bq_kv_type type;
   size_t positions, dim, heads, tokens; /* `tokens` of the positions are queries */
-  uint32_t capacity;
   float *k, *v; /* [positions][dim + 3] */
   float *q;     /* [tokens][heads * dim + 5] */
+  size_t window, full; /* as in bq_attend_job */
+  float softcap;
+  const float *slopes;
 } problem;
 
 static size_t q_stride(const problem *p) { return p->heads * p->dim + 5; }
@@ -77,8 +79,7 @@ static size_t y_count(const problem *p) { return p->tokens * q_stride(p); }
 
 static problem make_problem(bq_kv_type type, size_t positions, size_t dim, size_t heads,
                             size_t tokens, uint64_t *seed) {
-  problem p = {type, positions, dim, heads, tokens, (uint32_t)(positions + random_bits(seed) % 50),
-               NULL, NULL, NULL};
+  problem p = {.type = type, .positions = positions, .dim = dim, .heads = heads, .tokens = tokens};
   p.k = malloc(positions * (dim + 3) * sizeof *p.k);
   p.v = malloc(positions * (dim + 3) * sizeof *p.v);
   p.q = malloc(y_count(&p) * sizeof *p.q);
@@ -94,27 +95,51 @@ static void free_problem(problem *p) {
   free(p->q);
 }
 
-static size_t cache_bytes(const problem *p) {
-  return (size_t)bq_kv_bytes(p->type, p->capacity, p->dim);
+enum { BLOCKS = 4, OFFSET = 48 };
+
+/* Blocks that lie anywhere; NULL where there is none. */
+typedef struct cache {
+  uint8_t *blocks[BLOCKS];
+  uint32_t dim;
+} cache;
+
+static size_t block_bytes(const problem *p) {
+  return OFFSET + (size_t)bq_kv_bytes(p->type, BQ_KV_BLOCK, p->dim);
+}
+
+static bq_kv_view view_of(const cache *c) { return (bq_kv_view){c->blocks, OFFSET, c->dim}; }
+
+static void free_cache(const problem *p, cache *c) {
+  for (size_t b = 0; b < BLOCKS; b++)
+    if (c->blocks[b]) free_guarded(c->blocks[b], block_bytes(p));
+}
+
+static void check_same_cache(const problem *p, const cache *got, const cache *want,
+                             const char *what, const bq_kernels *k) {
+  for (size_t b = 0; b < BLOCKS && want->blocks[b]; b++)
+    if (!check_same(got->blocks[b], want->blocks[b], block_bytes(p), what, k)) return;
 }
 
 /* What lies in no position's place is `junk`. */
-static uint8_t *make_cache(const bq_kernels *k, const problem *p, int junk) {
-  uint8_t *data = guarded(cache_bytes(p), junk);
-  bq_kv_view kv = {data, p->capacity, (uint32_t)p->dim};
+static cache make_cache(const bq_kernels *k, const problem *p, int junk) {
+  cache c = {.dim = (uint32_t)p->dim};
+  if (!CHECK(p->positions <= BLOCKS * BQ_KV_BLOCK)) abort();
+  for (size_t b = 0; b * BQ_KV_BLOCK < p->positions; b++)
+    c.blocks[b] = guarded(block_bytes(p), junk);
+  const bq_kv_view kv = view_of(&c);
   for (size_t j = 0, n; j < p->positions; j += n) { /* some at once */
     n = 1 + j % 5;
     if (n > p->positions - j) n = p->positions - j;
     k->kv_store[p->type](&kv, j, n, p->k + j * (p->dim + 3), p->v + j * (p->dim + 3), p->dim + 3);
   }
-  return data;
+  return c;
 }
 
-static void attend_rows(const bq_kernels *k, const problem *p, uint8_t *cache, size_t row0,
+static void attend_rows(const bq_kernels *k, const problem *p, const cache *c, size_t row0,
                         size_t row1, float *y) {
   size_t bytes = (size_t)bq_attend_scratch(p->positions, p->dim);
   void *scratch = guarded(bytes, 0xff);
-  bq_attend_job job = {.kv = {cache, p->capacity, (uint32_t)p->dim},
+  bq_attend_job job = {.kv = view_of(c),
                        .q = p->q,
                        .y = y,
                        .stride = q_stride(p),
@@ -123,16 +148,20 @@ static void attend_rows(const bq_kernels *k, const problem *p, uint8_t *cache, s
                        .row0 = row0,
                        .row1 = row1,
                        .scale = 0.3f,
-                       .scratch = scratch};
+                       .scratch = scratch,
+                       .window = p->window,
+                       .full = p->full,
+                       .softcap = p->softcap,
+                       .slopes = p->slopes};
   k->attend[p->type](&job);
   free_guarded(scratch, bytes);
 }
 
 /* All rows; what belongs to no row stays 0xa5. */
-static float *attend(const bq_kernels *k, const problem *p, uint8_t *cache) {
+static float *attend(const bq_kernels *k, const problem *p, const cache *c) {
   float *y = malloc(y_count(p) * sizeof *y);
   memset(y, 0xa5, y_count(p) * sizeof *y);
-  attend_rows(k, p, cache, 0, p->tokens * p->heads, y);
+  attend_rows(k, p, c, 0, p->tokens * p->heads, y);
   return y;
 }
 
@@ -143,16 +172,19 @@ static void check_values(const problem *p, const float *y) {
   for (size_t row = 0; row < p->tokens * p->heads; row++) {
     const size_t t = row / p->heads, n = p->positions - p->tokens + t + 1, stride = p->dim + 3;
     const size_t at = t * q_stride(p) + row % p->heads * p->dim;
+    const size_t from = p->window && p->window < n ? n - p->window : 0, end = p->full ? p->full : n;
     double max = -INFINITY, sum = 0;
-    for (size_t j = 0; j < n; j++) {
+    for (size_t j = from; j < end; j++) {
       score[j] = 0;
       for (size_t d = 0; d < p->dim; d++) score[j] += (double)p->q[at + d] * p->k[j * stride + d] * 0.3;
+      if (p->softcap > 0) score[j] = p->softcap * tanh(score[j] / p->softcap);
+      if (p->slopes) score[j] += p->slopes[row % p->heads] * ((double)j - (double)(n - 1));
       max = fmax(max, score[j]);
     }
-    for (size_t j = 0; j < n; j++) sum += score[j] = exp(score[j] - max);
+    for (size_t j = from; j < end; j++) sum += score[j] = exp(score[j] - max);
     for (size_t d = 0; d < p->dim; d++) {
       double want = 0;
-      for (size_t j = 0; j < n; j++) want += score[j] / sum * p->v[j * stride + d];
+      for (size_t j = from; j < end; j++) want += score[j] / sum * p->v[j * stride + d];
       if (!CHECK(fabs(y[at + d] - want) <= slack)) {
         printf("  %s, %zu positions, head of %zu: %g, not %g\n", TYPE_NAMES[p->type], n, p->dim,
                (double)y[at + d], want);
@@ -166,31 +198,31 @@ static void check_values(const problem *p, const float *y) {
 
 static void check_problem(const problem *p) {
   const size_t bytes = y_count(p) * sizeof(float), rows = p->tokens * p->heads;
-  uint8_t *cache = make_cache(tables[0], p, 0xff);
-  float *want = attend(tables[0], p, cache);
+  cache stored = make_cache(tables[0], p, 0xff);
+  float *want = attend(tables[0], p, &stored);
   check_values(p, want);
   for (size_t t = 0; t < p->tokens; t++)
     for (size_t i = p->heads * p->dim; i < q_stride(p); i++)
       CHECK_EQ(bq_bits_of(want[t * q_stride(p) + i]), 0xa5a5a5a5);
   for (size_t t = 0; t < n_tables; t++) {
     const bq_kernels *k = tables[t];
-    uint8_t *own = make_cache(k, p, 0xff);
-    check_same(own, cache, cache_bytes(p), "kv_store", k);
-    float *y = attend(k, p, own);
+    cache own = make_cache(k, p, 0xff);
+    check_same_cache(p, &own, &stored, "kv_store", k);
+    float *y = attend(k, p, &own);
     if (!check_same(y, want, bytes, "attend", k))
       printf("  %s, %zu positions, head of %zu, %zu heads, %zu tokens\n", TYPE_NAMES[p->type],
              p->positions, p->dim, p->heads, p->tokens);
     /* Rows one by one, backwards, over a cache whose unused places hold something else. */
-    uint8_t *other = make_cache(k, p, 0x3c);
+    cache other = make_cache(k, p, 0x3c);
     memset(y, 0xa5, bytes);
-    for (size_t row = rows; row-- > 0;) attend_rows(k, p, other, row, row + 1, y);
+    for (size_t row = rows; row-- > 0;) attend_rows(k, p, &other, row, row + 1, y);
     check_same(y, want, bytes, "attend, row by row", k);
     free(y);
-    free_guarded(own, cache_bytes(p));
-    free_guarded(other, cache_bytes(p));
+    free_cache(p, &own);
+    free_cache(p, &other);
   }
   free(want);
-  free_guarded(cache, cache_bytes(p));
+  free_cache(p, &stored);
 }
 
 static void test_attend(void) {
@@ -208,25 +240,75 @@ static void test_attend(void) {
       }
 }
 
+/* Windows that begin anywhere in a block of the cache and in 32 positions, scores that are bent, and
+ * rows that see what comes behind them. */
+static void test_kinds_of_attention(void) {
+  static const float slopes[] = {0.5f, 0.25f, -0.125f, 0.0625f, 1.0f};
+  const size_t positions[] = {3, 33, 70, 255, 256, 257, 300, 515, 600};
+  const size_t dims[] = {4, 7, 20, 64}, windows[] = {0, 1, 2, 31, 32, 45, 256, 290};
+  uint64_t seed = 19;
+  for (size_t p = 0; p < COUNT(positions); p++)
+    for (size_t w = 0; w < COUNT(windows); w++)
+      for (int type = 0; type < BQ_KV_COUNT; type++) {
+        const size_t heads = 1 + random_bits(&seed) % 5, most = positions[p] < 9 ? positions[p] : 9;
+        problem a = make_problem((bq_kv_type)type, positions[p], dims[random_bits(&seed) % 4], heads,
+                                 1 + random_bits(&seed) % most, &seed);
+        const uint32_t kind = random_bits(&seed) >> 8;
+        a.window = windows[w];
+        if (kind % 4 == 0) a.full = a.positions;
+        if (kind / 4 % 2) a.softcap = 1.5f;
+        if (kind / 8 % 2) a.slopes = slopes;
+        check_problem(&a);
+        free_problem(&a);
+      }
+}
+
+/* Neither the blocks behind a window nor what the positions there hold matter. */
+static void test_positions_out_of_sight_do_not_matter(void) {
+  enum { POSITIONS = 700, WINDOW = 150, FROM = POSITIONS - 3 - WINDOW + 1 };
+  uint64_t seed = 20;
+  for (int type = 0; type < BQ_KV_COUNT; type++) {
+    problem p = make_problem((bq_kv_type)type, POSITIONS, 20, 3, 3, &seed);
+    p.window = WINDOW;
+    cache all = make_cache(tables[0], &p, 0);
+    float *want = attend(tables[0], &p, &all);
+    for (size_t i = 0; i < FROM * (p.dim + 3); i++) p.k[i] = p.v[i] = 1e30f;
+    for (size_t t = 0; t < n_tables; t++) {
+      cache some = make_cache(tables[t], &p, 0xff);
+      for (size_t b = 0; b < FROM / BQ_KV_BLOCK; b++) {
+        free_guarded(some.blocks[b], block_bytes(&p));
+        some.blocks[b] = NULL;
+      }
+      float *y = attend(tables[t], &p, &some);
+      check_same(y, want, y_count(&p) * sizeof *y, "attend with a window", tables[t]);
+      free(y);
+      free_cache(&p, &some);
+    }
+    free(want);
+    free_cache(&p, &all);
+    free_problem(&p);
+  }
+}
+
 /* A result doesn't depend on positions behind its own, nor on when they were stored. */
 static void test_later_positions_do_not_matter(void) {
   uint64_t seed = 15;
   for (int type = 0; type < BQ_KV_COUNT; type++)
     for (size_t n = 1; n < 70; n += 4) {
       problem all = make_problem((bq_kv_type)type, n + 40, 20, 3, n + 40, &seed);
-      uint8_t *cache = make_cache(tables[0], &all, 0);
-      float *want = attend(tables[0], &all, cache);
+      cache whole = make_cache(tables[0], &all, 0);
+      float *want = attend(tables[0], &all, &whole);
       problem some = all;
       some.positions = some.tokens = n;
       for (size_t t = 0; t < n_tables; t++) {
-        uint8_t *part = make_cache(tables[t], &some, 0);
-        float *y = attend(tables[t], &some, part);
+        cache part = make_cache(tables[t], &some, 0);
+        float *y = attend(tables[t], &some, &part);
         check_same(y, want, y_count(&some) * sizeof *y, "attend without later positions", tables[t]);
         free(y);
-        free_guarded(part, cache_bytes(&some));
+        free_cache(&some, &part);
       }
       free(want);
-      free_guarded(cache, cache_bytes(&all));
+      free_cache(&all, &whole);
       free_problem(&all);
     }
 }
@@ -263,16 +345,16 @@ static void test_infinity(void) {
   problem p = make_problem(BQ_KV_F16, 9, 8, 1, 1, &seed);
   p.v[4 * (p.dim + 3) + 3] = 1e6f;
   p.v[7 * (p.dim + 3) + 6] = -1e6f;
-  uint8_t *cache = make_cache(tables[0], &p, 0xff);
-  float *want = attend(tables[0], &p, cache);
+  cache c = make_cache(tables[0], &p, 0xff);
+  float *want = attend(tables[0], &p, &c);
   CHECK(want[3] == INFINITY && want[6] == -INFINITY);
   for (size_t t = 1; t < n_tables; t++) {
-    float *y = attend(tables[t], &p, cache);
+    float *y = attend(tables[t], &p, &c);
     check_same(y, want, 8 * sizeof *y, "attend with infinities", tables[t]);
     free(y);
   }
   free(want);
-  free_guarded(cache, cache_bytes(&p));
+  free_cache(&p, &c);
   free_problem(&p);
 }
 
@@ -292,13 +374,13 @@ static void test_store_anything(void) {
           p.k[i] = ldexpf(random_float(&seed), (int)(random_bits(&seed) % 48) - 30);
           p.v[i] = ldexpf(random_float(&seed), -(int)(i / (dim + 3)) * 11);
         }
-        uint8_t *want = make_cache(tables[0], &p, 0);
+        cache want = make_cache(tables[0], &p, 0);
         for (size_t t = 1; t < n_tables; t++) {
-          uint8_t *got = make_cache(tables[t], &p, 0);
-          check_same(got, want, cache_bytes(&p), "kv_store of anything", tables[t]);
-          free_guarded(got, cache_bytes(&p));
+          cache got = make_cache(tables[t], &p, 0);
+          check_same_cache(&p, &got, &want, "kv_store of anything", tables[t]);
+          free_cache(&p, &got);
         }
-        free_guarded(want, cache_bytes(&p));
+        free_cache(&p, &want);
         free_problem(&p);
       }
 }
@@ -306,19 +388,20 @@ static void test_store_anything(void) {
 static void test_store_floats(void) {
   uint64_t seed = 14;
   problem p = make_problem(BQ_KV_F32, 5, 7, 1, 1, &seed);
-  uint8_t *cache = make_cache(tables[0], &p, 0);
+  cache c = make_cache(tables[0], &p, 0);
   for (size_t j = 0; j < 5; j++) {
-    CHECK_MEM(cache + j * 28, p.k + j * 10, 28);
-    CHECK_MEM(cache + (p.capacity + j) * 28, p.v + j * 10, 28);
+    CHECK_MEM(c.blocks[0] + OFFSET + j * 28, p.k + j * 10, 28);
+    CHECK_MEM(c.blocks[0] + OFFSET + (BQ_KV_BLOCK + j) * 28, p.v + j * 10, 28);
   }
-  free_guarded(cache, cache_bytes(&p));
+  free_cache(&p, &c);
   p.type = BQ_KV_F16;
-  cache = make_cache(tables[0], &p, 0);
+  c = make_cache(tables[0], &p, 0);
+  const uint16_t *h = (const uint16_t *)(const void *)(c.blocks[0] + OFFSET);
   for (size_t i = 0; i < 7; i++) {
-    CHECK_EQ(((uint16_t *)cache)[4 * 7 + i], bq_f32_to_f16(p.k[4 * 10 + i]));
-    CHECK_EQ(((uint16_t *)cache)[p.capacity * 7 + i], bq_f32_to_f16(p.v[i]));
+    CHECK_EQ(h[4 * 7 + i], bq_f32_to_f16(p.k[4 * 10 + i]));
+    CHECK_EQ(h[BQ_KV_BLOCK * 7 + i], bq_f32_to_f16(p.v[i]));
   }
-  free_guarded(cache, cache_bytes(&p));
+  free_cache(&p, &c);
   free_problem(&p);
 }
 
@@ -338,6 +421,8 @@ int main(void) {
     if (all[i]) tables[n_tables++] = all[i];
   RUN(test_softmax);
   RUN(test_attend);
+  RUN(test_kinds_of_attention);
+  RUN(test_positions_out_of_sight_do_not_matter);
   RUN(test_later_positions_do_not_matter);
   RUN(test_extremes);
   RUN(test_one_loud_position);

@@ -119,7 +119,7 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
   t->model.head_b = biases ? tiny_vector(t, c->vocab, 0, 0.2f) : NULL;
 }
 
-static void tiny_free(tiny_model *t) {
+static inline void tiny_free(tiny_model *t) {
   for (size_t i = 0; i < t->n_owned; i++) free(t->owned[i]);
 }
 

@@ -1,0 +1,224 @@
+#include "session/cache.h"
+
+#include <string.h>
+
+/* The first position that those from `n` on see in a layer. */
+static uint32_t first_seen(const bq_config *c, uint32_t layer, uint32_t n) {
+  const uint32_t window = bq_config_window(c, layer);
+  return window && n + 1 > window ? n + 1 - window : 0;
+}
+
+/* --- pool ------------------------------------------------------------------------------------- */
+
+static uint64_t blocks_of(uint64_t positions) {
+  return (positions + BQ_KV_BLOCK - 1) / BQ_KV_BLOCK;
+}
+
+/* Blocks that `positions` which follow each other touch at most, wherever they begin. */
+static uint64_t blocks_touched(uint64_t positions) { return blocks_of(positions + BQ_KV_BLOCK - 1); }
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* Blocks of one layer that a session holds at most: with a window, what is open and what it sees,
+ * and one position more, since the last token may be computed anew. */
+static uint64_t layer_blocks(const bq_config *c, const bq_session_options *o, uint32_t layer) {
+  const uint64_t all = blocks_of(o->context), window = bq_config_window(c, layer);
+  return window ? least(all, blocks_touched(window + o->window)) : all;
+}
+
+static uint64_t pool_blocks(const bq_config *c, const bq_session_options *o) {
+  uint64_t sum = 0;
+  for (uint32_t layer = 0; layer < c->layers; layer++) {
+    const uint64_t own = layer_blocks(c, o, layer);
+    sum += own + o->forks * least(own, blocks_touched(o->fork_positions));
+  }
+  return sum;
+}
+
+static size_t head_bytes(const bq_config *c, const bq_session_options *o) {
+  return (size_t)bq_kv_bytes(o->kv_type, BQ_KV_BLOCK, c->head_dim);
+}
+
+uint64_t bq_cache_bytes(const bq_config *c, const bq_session_options *o) {
+  uint64_t sum = 0;
+  for (uint32_t layer = 0; layer < c->layers; layer++) {
+    const uint64_t seen = layer_blocks(c, o, layer) * BQ_KV_BLOCK;
+    sum += c->kv_heads * bq_kv_bytes(o->kv_type, least(seen, o->context), c->head_dim);
+  }
+  return sum;
+}
+
+/* In one order for planning and for creation. */
+static bq_kv_pool *pool_lay_out(bq_arena *arena, const bq_config *c, const bq_session_options *o) {
+  bq_kv_pool pool = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
+  const uint64_t n = pool_blocks(c, o);
+  if (n >= UINT32_MAX) arena->overflow = true;
+  pool.n_blocks = (uint32_t)n;
+  pool.block_bytes = c->kv_heads * head_bytes(c, o);
+  pool.free = bq_arena_take(arena, n, sizeof *pool.free);
+  pool.users = bq_arena_take(arena, n, sizeof *pool.users);
+  pool.data = bq_arena_take(arena, n + 1, pool.block_bytes);
+  if (home) *home = pool;
+  return home;
+}
+
+uint64_t bq_kv_pool_bytes(const bq_config *c, const bq_session_options *o) {
+  bq_arena arena = {0};
+  pool_lay_out(&arena, c, o);
+  return arena.overflow ? UINT64_MAX : arena.used;
+}
+
+bq_status bq_kv_pool_create(const bq_config *c, const bq_session_options *o,
+                            bq_allocator allocator, bq_kv_pool **out, bq_error *err) {
+  const uint64_t bytes = bq_kv_pool_bytes(c, o);
+  void *memory = bytes <= SIZE_MAX ? allocator.alloc(allocator.ctx, (size_t)bytes) : NULL;
+  if (!memory)
+    return bq_fail(err, BQ_NO_SESSION, BQ_NO_OFFSET,
+                   "the KV cache of a session of context %u needs %l bytes: the plan has no room "
+                   "for another session; raise `sessions`, or close one",
+                   o->context, bytes);
+  bq_arena arena = {memory, (size_t)bytes, 0, false};
+  bq_kv_pool *pool = pool_lay_out(&arena, c, o);
+  pool->allocator = allocator;
+  pool->n_free = pool->n_blocks;
+  for (uint32_t i = 0; i < pool->n_blocks; i++) { /* taken from the end: the first one first */
+    pool->free[i] = pool->n_blocks - 1 - i;
+    pool->users[i] = 0;
+  }
+  *out = pool;
+  return BQ_OK;
+}
+
+static uint32_t number_of(const bq_kv_pool *pool, const uint8_t *block) {
+  return (uint32_t)((size_t)(block - pool->data) / pool->block_bytes);
+}
+
+/* NULL: there is none. */
+static uint8_t *take_block(bq_kv_pool *pool) {
+  if (pool->n_free == 0) return NULL;
+  const uint32_t number = pool->free[--pool->n_free];
+  pool->users[number] = 1;
+  return pool->data + number * pool->block_bytes;
+}
+
+static void give_block(bq_kv_pool *pool, uint8_t **entry) {
+  if (!*entry) return;
+  const uint32_t number = number_of(pool, *entry);
+  if (--pool->users[number] == 0) pool->free[pool->n_free++] = number;
+  *entry = NULL;
+}
+
+/* --- tables ------------------------------------------------------------------------------------- */
+
+bq_kv_cache bq_cache_lay_out(bq_arena *arena, const bq_config *c, const bq_session_options *o) {
+  bq_kv_cache cache = {.config = c,
+                       .entries = (uint32_t)blocks_of(o->context),
+                       .head_bytes = head_bytes(c, o)};
+  cache.blocks =
+      bq_arena_take(arena, (uint64_t)c->layers * cache.entries, sizeof *cache.blocks);
+  return cache;
+}
+
+static uint8_t **table_of(const bq_kv_cache *cache, uint32_t layer) {
+  return cache->blocks + (size_t)layer * cache->entries;
+}
+
+void bq_cache_join(bq_kv_cache *cache, bq_kv_pool *pool) {
+  const size_t n = (size_t)cache->config->layers * cache->entries;
+  for (size_t i = 0; i < n; i++) cache->blocks[i] = NULL;
+  cache->pool = pool;
+  pool->sessions++;
+}
+
+void bq_cache_leave(bq_kv_cache *cache) {
+  bq_kv_pool *pool = cache->pool;
+  bq_cache_cut(cache, 0);
+  if (--pool->sessions == 0) pool->allocator.free(pool->allocator.ctx, pool);
+}
+
+/* A block that is to be written to becomes the table's own; `keep`: with what it holds. */
+static bool own_block(bq_kv_cache *cache, uint8_t **entry, bool keep) {
+  bq_kv_pool *pool = cache->pool;
+  uint8_t *old = *entry;
+  if (old && pool->users[number_of(pool, old)] == 1) return true;
+  uint8_t *block = take_block(pool);
+  if (!block) return false;
+  if (old && keep) memcpy(block, old, pool->block_bytes);
+  give_block(pool, entry);
+  *entry = block;
+  return true;
+}
+
+/* The first block that holds what positions from n - 1 on see: one position more than those from n
+ * on, since the last token may be computed anew. */
+static uint32_t first_block(const bq_kv_cache *cache, uint32_t layer, uint32_t n) {
+  return first_seen(cache->config, layer, n ? n - 1 : 0) / BQ_KV_BLOCK;
+}
+
+static bq_status used_up(const bq_kv_cache *cache, bq_error *err) {
+  return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
+                 "all %u blocks of the KV cache that a session shares with its forks are in use: "
+                 "raise `forks` or `forkPositions`, or close one",
+                 cache->pool->n_blocks);
+}
+
+bq_status bq_cache_open(bq_kv_cache *cache, uint32_t from, uint32_t end, bq_error *err) {
+  const uint32_t first = from / BQ_KV_BLOCK, behind = (uint32_t)blocks_of(end);
+  for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
+    uint8_t **table = table_of(cache, layer);
+    const uint32_t seen = first_block(cache, layer, from);
+    for (uint32_t i = seen; i-- > 0 && table[i];) give_block(cache->pool, &table[i]);
+    for (uint32_t i = first; i < behind; i++)
+      if (!own_block(cache, &table[i], i == first && from % BQ_KV_BLOCK))
+        return used_up(cache, err);
+  }
+  return BQ_OK;
+}
+
+bool bq_cache_holds(const bq_kv_cache *cache, uint32_t n) {
+  for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
+    const uint32_t seen = first_seen(cache->config, layer, n);
+    if (seen < n && !table_of(cache, layer)[seen / BQ_KV_BLOCK]) return false;
+  }
+  return true;
+}
+
+void bq_cache_cut(bq_kv_cache *cache, uint32_t n) {
+  for (uint32_t layer = 0; layer < cache->config->layers; layer++)
+    for (uint32_t i = (uint32_t)blocks_of(n); i < cache->entries; i++)
+      give_block(cache->pool, &table_of(cache, layer)[i]);
+}
+
+void bq_cache_share(bq_kv_cache *to, const bq_kv_cache *from) {
+  const size_t n = (size_t)from->config->layers * from->entries;
+  for (size_t i = 0; i < n; i++) {
+    to->blocks[i] = from->blocks[i];
+    if (to->blocks[i]) from->pool->users[number_of(from->pool, to->blocks[i])]++;
+  }
+}
+
+/* --- for saved sessions ---------------------------------------------------------------------------- */
+
+uint64_t bq_cache_count(const bq_kv_cache *cache, uint32_t n) {
+  uint64_t sum = 0;
+  for (uint32_t layer = 0; layer < cache->config->layers; layer++)
+    sum += blocks_of(n) - least(blocks_of(n), first_block(cache, layer, n));
+  return sum;
+}
+
+bq_status bq_cache_fill(bq_kv_cache *cache, uint32_t n, bq_error *err) {
+  for (uint32_t layer = 0; layer < cache->config->layers; layer++)
+    for (uint32_t i = first_block(cache, layer, n); i < blocks_of(n); i++)
+      if (!own_block(cache, &table_of(cache, layer)[i], false)) return used_up(cache, err);
+  return BQ_OK;
+}
+
+uint8_t *bq_cache_block(const bq_kv_cache *cache, uint32_t n, uint64_t index, bool *last) {
+  for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
+    const uint64_t first = first_block(cache, layer, n), count = blocks_of(n) - first;
+    *last = index + 1 == count;
+    if (index < count) return table_of(cache, layer)[first + index];
+    index -= count;
+  }
+  return NULL;
+}

@@ -1,0 +1,210 @@
+/* Saved sessions: a timeline and the KV cache that was computed for it, as bytes.
+ *
+ *   head    64 bytes, below
+ *   tokens  u32 [tokens], zeros up to a multiple of 64
+ *   blocks  for each layer those that hold what positions from `computed` - 1 on see
+ *
+ * Numbers are little-endian, blocks as kernels/kv.h draws them; positions of the last block that are
+ * not computed are zeros. So what is saved depends on the timeline, the model and the type of the
+ * cache alone: not on the session's context, nor on what it computed before. */
+#include <string.h>
+
+#include "core/half.h"
+#include "session/session.h"
+
+enum { HEAD = BQ_STATE_HEAD, LAYOUT = 1, ID = BQ_FILE_ID_BYTES };
+/* Offsets in the head. What lies between them is u32. */
+enum { MAGIC = 0, VERSION = 4, FILE_ID = 8, FACTS = FILE_ID + ID, TOKENS = 48, COMPUTED = 52, KEY = 56 };
+enum { N_FACTS = (TOKENS - FACTS) / 4 };
+
+static void put32(uint8_t *p, uint32_t v) {
+  for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> 8 * i);
+}
+static uint32_t get32(const uint8_t *p) {
+  return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+/* What the layout of the blocks follows from. */
+static const char *const fact_names[N_FACTS] = {"KV cache type",  "number of layers", "KV heads",
+                                                "size of a head", "block of positions", "window"};
+
+static void facts_of(const bq_session *s, uint32_t facts[N_FACTS]) {
+  const bq_config *c = &s->model->config;
+  const uint32_t list[N_FACTS] = {(uint32_t)s->options.kv_type, c->layers, c->kv_heads,
+                                  c->head_dim, BQ_KV_BLOCK, c->window};
+  memcpy(facts, list, sizeof list);
+}
+
+static void make_head(const bq_session *s, uint8_t head[HEAD]) {
+  uint32_t facts[N_FACTS];
+  facts_of(s, facts);
+  memcpy(head + MAGIC, "BQ4S", 4);
+  put32(head + VERSION, LAYOUT);
+  memcpy(head + FILE_ID, s->model->file_id, ID);
+  for (int i = 0; i < N_FACTS; i++) put32(head + FACTS + 4 * i, facts[i]);
+  put32(head + TOKENS, s->n_tokens);
+  put32(head + COMPUTED, s->computed);
+  put32(head + KEY, (uint32_t)s->key);
+  put32(head + KEY + 4, (uint32_t)(s->key >> 32));
+}
+
+static bq_status check_head(const bq_session *s, const uint8_t head[HEAD], bq_error *err) {
+  uint32_t facts[N_FACTS];
+  facts_of(s, facts);
+  if (memcmp(head + MAGIC, "BQ4S", 4) != 0)
+    return bq_fail(err, BQ_FORMAT, MAGIC, "the bytes are no saved session");
+  if (get32(head + VERSION) != LAYOUT)
+    return bq_fail(err, BQ_UNSUPPORTED, VERSION, "the session was saved in layout %u, known is %u",
+                   get32(head + VERSION), (uint32_t)LAYOUT);
+  if (memcmp(head + FILE_ID, s->model->file_id, ID) != 0)
+    return bq_fail(err, BQ_MISMATCH, FILE_ID, "the session was saved with another model");
+  for (int i = 0; i < N_FACTS; i++)
+    if (get32(head + FACTS + 4 * i) != facts[i])
+      return bq_fail(err, BQ_MISMATCH, (uint64_t)(FACTS + 4 * i),
+                     "the session was saved with %s %u, this one has %u", fact_names[i],
+                     get32(head + FACTS + 4 * i), facts[i]);
+  if (get32(head + KEY) != (uint32_t)s->key || get32(head + KEY + 4) != (uint32_t)(s->key >> 32))
+    return bq_fail(err, BQ_MISMATCH, KEY, "the session was saved under another key (adapters)");
+  const uint32_t tokens = get32(head + TOKENS), computed = get32(head + COMPUTED);
+  if (tokens > s->options.context)
+    return bq_fail(err, BQ_CONTEXT_FULL, TOKENS,
+                   "the %u tokens of the saved session do not fit in the context of %u", tokens,
+                   s->options.context);
+  if (computed <= tokens) return BQ_OK;
+  return bq_fail(err, BQ_FORMAT, COMPUTED, "%u positions are computed of %u tokens", computed, tokens);
+}
+
+/* --- where the bytes of a state lie in a session -------------------------------------------------- */
+
+static uint64_t blocks_at(uint32_t tokens) { /* offset of the first block */
+  return ((uint64_t)HEAD + 4 * (uint64_t)tokens + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
+}
+
+uint64_t bq_session_state_bytes(const bq_session *s) {
+  return blocks_at(s->n_tokens) +
+         bq_cache_count(&s->kv, s->computed) * s->kv.pool->block_bytes;
+}
+
+/* A run of bytes from one offset on. */
+typedef struct piece {
+  uint8_t *data;
+  uint64_t bytes;
+  bool partial; /* the whole of a block of which the last positions are not computed */
+} piece;
+
+/* `head` and `padding` have BQ_ALIGN bytes. The state has bytes at `at`. */
+static piece piece_at(const bq_session *s, uint32_t tokens, uint32_t computed, uint64_t at,
+                      uint8_t *head, uint8_t *padding) {
+  const uint64_t tokens_end = HEAD + 4 * (uint64_t)tokens, first = blocks_at(tokens);
+  if (at < HEAD) return (piece){head + at, HEAD - at, false};
+  if (at < tokens_end) return (piece){(uint8_t *)s->tokens + (at - HEAD), tokens_end - at, false};
+  if (at < first) return (piece){padding, first - at, false};
+  const size_t bytes = s->kv.pool->block_bytes, in = (size_t)((at - first) % bytes);
+  bool last;
+  uint8_t *block = bq_cache_block(&s->kv, computed, (at - first) / bytes, &last);
+  return (piece){block + in, bytes - in, last && computed % BQ_KV_BLOCK};
+}
+
+/* --- save --------------------------------------------------------------------------------------- */
+
+/* A copy of a block with zeros at the positions from `computed` on. */
+static uint8_t *cleared_copy(const bq_session *s, const uint8_t *block, uint32_t computed) {
+  const bq_config *c = &s->model->config;
+  const size_t place = computed % BQ_KV_BLOCK, dim = c->head_dim;
+  uint8_t *copy = bq_pool_spare(s->kv.pool);
+  float *zeros = s->scratch.buffer[BQ_BUFFER_K]; /* [batch][kv_heads * head_dim]; nobody's now */
+  memcpy(copy, block, s->kv.pool->block_bytes);
+  memset(zeros, 0, dim * sizeof *zeros);
+  for (uint32_t h = 0; h < c->kv_heads; h++) {
+    const bq_kv_view view = {&copy, h * s->kv.head_bytes, c->head_dim};
+    s->model->kernels->kv_store[s->options.kv_type](&view, place, BQ_KV_BLOCK - place, zeros, zeros,
+                                                    0);
+  }
+  return copy;
+}
+
+bq_status bq_session_save(const bq_session *s, uint64_t at, uint8_t *out, size_t n, bq_error *err) {
+  const uint64_t total = bq_session_state_bytes(s);
+  uint8_t head[HEAD], padding[BQ_ALIGN] = {0};
+  if (!bq_model_file_id(s->model))
+    return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET,
+                   "the model's file has no id, by which a saved session would be known to belong "
+                   "to it");
+  if (at > total || n > total - at)
+    return bq_fail(err, BQ_ARGUMENT, at, "a saved session of %l bytes has no %l at %l", total,
+                   (uint64_t)n, at);
+  make_head(s, head);
+  while (n > 0) {
+    piece p = piece_at(s, s->n_tokens, s->computed, at, head, padding);
+    const size_t in = p.partial ? s->kv.pool->block_bytes - (size_t)p.bytes : 0;
+    if (p.partial) p.data = cleared_copy(s, p.data - in, s->computed) + in;
+    const size_t take = p.bytes < n ? (size_t)p.bytes : n;
+    memcpy(out, p.data, take);
+    out += take;
+    at += take;
+    n -= take;
+  }
+  return BQ_OK;
+}
+
+/* --- restore ------------------------------------------------------------------------------------- */
+
+/* Empties the session: it has no tokens until a state is complete. */
+static void begin(bq_session *s) {
+  s->n_tokens = s->computed = 0;
+  s->active = s->has_results = false;
+  bq_cache_cut(&s->kv, 0);
+}
+
+static bq_status fail(bq_session *s, bq_status status) {
+  s->restored = 0;
+  bq_cache_cut(&s->kv, 0);
+  return status;
+}
+
+static bq_status end(bq_session *s, bq_error *err) {
+  const uint32_t tokens = get32(s->state_head + TOKENS), vocab = s->model->config.vocab;
+  for (uint32_t i = 0; i < tokens; i++)
+    if (s->tokens[i] >= vocab)
+      return fail(s, bq_fail(err, BQ_FORMAT, HEAD + 4 * (uint64_t)i,
+                             "token %u at position %u is outside the vocabulary of %u",
+                             s->tokens[i], i, vocab));
+  s->n_tokens = tokens;
+  s->computed = get32(s->state_head + COMPUTED);
+  bq_session_restart(s);
+  return BQ_OK;
+}
+
+/* The head is there: makes room for what follows. */
+static bq_status open(bq_session *s, bq_error *err) {
+  bq_status status = check_head(s, s->state_head, err);
+  if (!status) status = bq_cache_fill(&s->kv, get32(s->state_head + COMPUTED), err);
+  return status ? fail(s, status) : BQ_OK;
+}
+
+bq_status bq_session_restore(bq_session *s, const uint8_t *bytes, size_t n, bq_error *err) {
+  uint8_t padding[BQ_ALIGN];
+  if (s->restored == 0) begin(s);
+  for (uint64_t total = UINT64_MAX;;) {
+    uint32_t tokens = 0, computed = 0;
+    if (s->restored >= HEAD) {
+      tokens = get32(s->state_head + TOKENS);
+      computed = get32(s->state_head + COMPUTED);
+      total = blocks_at(tokens) + bq_cache_count(&s->kv, computed) * s->kv.pool->block_bytes;
+    }
+    if (s->restored == total && n == 0) return end(s, err);
+    if (s->restored == total)
+      return fail(s, bq_fail(err, BQ_FORMAT, total, "%l bytes follow the saved session",
+                             (uint64_t)n));
+    if (n == 0) return BQ_MORE;
+    const piece p = piece_at(s, tokens, computed, s->restored, s->state_head, padding);
+    const size_t take = p.bytes < n ? (size_t)p.bytes : n;
+    memcpy(p.data, bytes, take);
+    bytes += take;
+    n -= take;
+    const bool opens = s->restored < HEAD && s->restored + take == HEAD;
+    s->restored += take;
+    bq_status status = opens ? open(s, err) : BQ_OK;
+    if (status) return status;
+  }
+}

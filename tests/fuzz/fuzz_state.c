@@ -1,0 +1,85 @@
+/* Any bytes as a saved session, and one that was saved, with any of its bytes changed. What is
+ * accepted is computed on.
+ *
+ * input: u8 mode, u8 size of the pieces. Mode bit 0: patches follow, u16 offset and u8 value each;
+ * else the bytes themselves. Bits 1 and 2: the type of the cache. */
+#include <stdlib.h>
+
+#include "session/session.h"
+#include "tiny_model.h"
+
+enum { CONTEXT = 20, SAVED = 9, VOCAB = 61 };
+
+static tiny_model model;
+static struct saved {
+  uint8_t *bytes;
+  size_t n;
+} saved[BQ_KV_COUNT];
+
+static void require(bool ok) {
+  if (!ok) abort();
+}
+
+static void *take(void *ctx, size_t bytes) {
+  (void)ctx;
+  return tiny_aligned(bytes);
+}
+static void give(void *ctx, void *ptr) {
+  (void)ctx;
+  free(ptr);
+}
+
+static bq_session *open_session(int kv) {
+  bq_session *s;
+  bq_session_options o = {.kv_type = (bq_kv_type)kv, .context = CONTEXT};
+  require(bq_session_create(&model.model, &o, (bq_allocator){NULL, take, give}, &s, NULL) == BQ_OK);
+  return s;
+}
+
+static void prepare(void) {
+  const bq_config c = {.layers = 2, .hidden = 16, .heads = 2, .ffn = 16, .vocab = VOCAB,
+                       .context = CONTEXT, .window = 5, .global_every = 2};
+  tiny_create(&model, c, BQ_TYPE_F32, bq_kernels_best(), false);
+  model.model.file_id[0] = 1;
+  for (int kv = 0; kv < BQ_KV_COUNT; kv++) {
+    static const uint32_t ids[SAVED] = {1, 2, 3, 5, 8, 13, 21, 34, 55};
+    bq_session *s = open_session(kv);
+    require(bq_session_sync(s, ids, SAVED, NULL, NULL) == BQ_OK);
+    require(bq_session_run(s, 0, NULL) == BQ_OK);
+    saved[kv].n = (size_t)bq_session_state_bytes(s);
+    saved[kv].bytes = malloc(saved[kv].n);
+    require(bq_session_save(s, 0, saved[kv].bytes, saved[kv].n, NULL) == BQ_OK);
+    bq_session_free(s);
+  }
+}
+
+static void go_on(bq_session *s) {
+  uint32_t token;
+  const bq_session_stats stats = bq_session_stats_get(s);
+  require(stats.tokens <= CONTEXT && stats.computed <= stats.tokens);
+  if (stats.tokens == 0) return;
+  require(bq_session_run(s, 0, NULL) == BQ_OK);
+  bq_status status = bq_session_sample(s, NULL, NULL, &token, NULL);
+  require(status == BQ_NO_TOKEN || (status == BQ_OK && token < VOCAB));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+  if (!model.n_owned) prepare();
+  if (n < 2) return 0;
+  const int kv = data[0] / 2 % 4 % BQ_KV_COUNT;
+  const size_t piece = 1 + data[1] * 16u;
+  size_t bytes = data[0] & 1 ? saved[kv].n : n - 2;
+  uint8_t *state = malloc(bytes + 1);
+  memcpy(state, data[0] & 1 ? saved[kv].bytes : data + 2, bytes);
+  for (size_t i = 2; data[0] & 1 && i + 3 <= n; i += 3)
+    state[(data[i] | (size_t)data[i + 1] << 8) % bytes] = data[i + 2];
+  bq_session *s = open_session(kv);
+  bq_status status = BQ_MORE;
+  for (size_t at = 0; at < bytes && status == BQ_MORE; at += piece)
+    status = bq_session_restore(s, state + at, bytes - at < piece ? bytes - at : piece, NULL);
+  if (status == BQ_OK) go_on(s);
+  else require(bq_session_stats_get(s).tokens == 0);
+  bq_session_free(s);
+  free(state);
+  return 0;
+}
