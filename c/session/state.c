@@ -169,6 +169,7 @@ static bq_status end(bq_session *s, bq_error *err) {
       return fail(s, bq_fail(err, BQ_FORMAT, HEAD + 4 * (uint64_t)i,
                              "token %u at position %u is outside the vocabulary of %u",
                              s->tokens[i], i, vocab));
+  s->restored = 0;
   s->n_tokens = tokens;
   s->computed = get32(s->state_head + COMPUTED);
   bq_session_restart(s);
