@@ -8,7 +8,7 @@ export async function open({ model: url, threads, context, shape, variant, kv })
   const engine = await createWorkerEngine(/** @type {any} */ ({ variant, threads: threads || 'auto' }));
   const info = /** @type {any} */ (engine.info);
   if (threads && (info.threads ?? 1) !== threads) throw new Error(`unsupported: ${info.threads ?? 1} threads, not ${threads}. ${info.threadsReason ?? ''}`);
-  if (variant && info.kernel !== variant) throw new Error(`unsupported: kernels ${info.kernel}, not ${variant}`);
+  if (variant && info.build !== variant) throw new Error(`unsupported: kernels ${info.build}, not ${variant}`);
   const engineMs = performance.now() - since;
   let model;
   try {
