@@ -30,7 +30,7 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 
 
 # $(call config,name,compiler,archiver,flags,flags of c/kernels/simd128*.c,of c/kernels/relaxed*.c,of what is no inner loop)
-COLD := c/format/% c/model/% c/text/% c/plan.c web/% c/core/quant.c c/core/status.c c/kernels/scalar_%.c c/kernels/self_test.c \
+COLD := c/format/% c/load/% c/model/% c/text/% c/plan.c web/% c/core/quant.c c/core/status.c c/kernels/scalar_%.c c/kernels/self_test.c \
   c/session/%.c
 define config
 build/$(1)/%.o: %.c emscripten.mk build/$(1)/compiler

@@ -1,6 +1,6 @@
 /* What a model will take, told from the first bytes of its file. */
 #include "bq.h"
-#include "format/loader.h"
+#include "load/loader.h"
 #include "session/session.h"
 
 /* Everything but the model's block. */

@@ -1,5 +1,5 @@
 /* Facts about weight types: what a file may store, in which layout, in how many bytes, and what the
- * engine computes with. This list is the only one: encoders, kernels, landing and tests iterate it.
+ * engine computes with. This list is the only one: encoders, kernels, the loader and tests iterate it.
  * Byte layouts are drawn in docs/FORMAT.md. */
 #ifndef BQ_TYPE_H
 #define BQ_TYPE_H

@@ -6,9 +6,21 @@
 
 enum { LEAST_ENTRY = 1 + 2 + 3 + 4 + 16, NAME_MAX_BYTES = 255 };
 
+/* Where a walk is. */
+typedef struct walk {
+  const bq_prefix *prefix;
+  bq_binding binding;
+  size_t at;         /* of the next entry in the section that is read */
+  uint32_t index;    /* of the next entry, over both sections */
+  uint32_t n;        /* entries in all */
+  uint32_t listed;   /* of them in TENS; the rest is in XTRA */
+  uint8_t types[32]; /* ids that TENS lists, as bits */
+  uint64_t end;      /* highest file offset where a tensor ends, so far */
+} walk;
+
 /* --- TENS ----------------------------------------------------------------------------------- */
 
-static bq_status malformed(const bq_directory *d, size_t at, const char *what, bq_error *err) {
+static bq_status malformed(const walk *d, size_t at, const char *what, bq_error *err) {
   return bq_fail(err, BQ_FORMAT, d->prefix->directory.offset + at, "TENS: %s", what);
 }
 
@@ -20,10 +32,10 @@ static bool read_type(bq_cursor *c, uint32_t *id, const uint8_t **name, size_t *
   return !c->bad;
 }
 
-static bool lists(const bq_directory *d, uint32_t id) { return d->types[id / 8] >> id % 8 & 1; }
+static bool lists(const walk *d, uint32_t id) { return d->types[id / 8] >> id % 8 & 1; }
 
 /* Checks the list of types, finds entry 0. */
-static bq_status begin_listed(bq_directory *d, bq_error *err) {
+static bq_status begin_listed(walk *d, bq_error *err) {
   const bq_section *s = &d->prefix->directory;
   bq_cursor c = {s->data, s->bytes, 0, false};
   uint32_t types = bq_cursor_u32(&c);
@@ -51,7 +63,7 @@ static bq_status begin_listed(bq_directory *d, bq_error *err) {
 }
 
 /* Names a type that is listed but unknown to this engine. */
-static bq_status unknown_type(const bq_directory *d, const bq_tensor_name *t, uint32_t wanted,
+static bq_status unknown_type(const walk *d, const bq_tensor_name *t, uint32_t wanted,
                               bq_error *err) {
   const bq_section *s = &d->prefix->directory;
   bq_cursor c = {s->data + 4, s->bytes - 4, 0, false};
@@ -63,7 +75,7 @@ static bq_status unknown_type(const bq_directory *d, const bq_tensor_name *t, ui
                  t->name_bytes, name, length);
 }
 
-static bq_status read_listed(bq_directory *d, bq_entry *e, bq_error *err) {
+static bq_status read_listed(walk *d, bq_entry *e, bq_error *err) {
   const bq_section *s = &d->prefix->directory;
   bq_cursor c = {s->data + d->at, s->bytes - d->at, 0, false};
   bq_tensor_name *t = &e->tensor;
@@ -109,7 +121,7 @@ static uint64_t f32_bytes(const bq_tensor_name *t) {
   return n;
 }
 
-static bq_status read_extra(bq_directory *d, bq_entry *e, bq_error *err) {
+static bq_status read_extra(walk *d, bq_entry *e, bq_error *err) {
   const bq_section *x = &d->prefix->extra;
   bq_cursor c = {x->data + d->at, x->bytes - d->at, 0, false};
   bq_tensor_name *t = &e->tensor;
@@ -134,10 +146,10 @@ static bq_status read_extra(bq_directory *d, bq_entry *e, bq_error *err) {
 /* --- the walk ------------------------------------------------------------------------------- */
 
 /* All entries of TENS have been read: on to those of XTRA, behind their number. */
-static void end_listed(bq_directory *d) { d->at = 4; }
+static void end_listed(walk *d) { d->at = 4; }
 
-bq_status bq_directory_begin(bq_directory *d, const bq_prefix *prefix, bq_error *err) {
-  *d = (bq_directory){.prefix = prefix};
+static bq_status begin(walk *d, const bq_prefix *prefix, bq_error *err) {
+  *d = (walk){.prefix = prefix};
   bq_bind_begin(&d->binding, &prefix->config);
   bq_status status = begin_listed(d, err);
   d->n = d->listed + (prefix->extra.bytes ? bq_load32(prefix->extra.data) : 0);
@@ -160,7 +172,7 @@ static bool may_be_flat(const bq_entry *e) {
 }
 
 /* What was read, against the configuration and this engine's abilities. */
-static bq_status check_entry(bq_directory *d, bq_entry *e, bq_error *err) {
+static bq_status check_entry(walk *d, bq_entry *e, bq_error *err) {
   const bq_tensor_name *t = &e->tensor;
   bq_status status = bq_bind(&d->binding, t, &e->slot, err);
   if (status) return status;
@@ -186,9 +198,9 @@ static bq_status check_entry(bq_directory *d, bq_entry *e, bq_error *err) {
   return BQ_OK;
 }
 
-/* Where the data may lie. v2: rising, aligned. In foreign containers anywhere (home.c looks for
+/* Where the data may lie. v2: rising, aligned. In foreign containers anywhere (load/block.c looks for
  * overlaps). */
-static bq_status check_place(bq_directory *d, const bq_entry *e, bq_error *err) {
+static bq_status check_place(walk *d, const bq_entry *e, bq_error *err) {
   const bq_prefix *p = d->prefix;
   const bq_tensor_name *t = &e->tensor;
   if (e->offset > BQ_FILE_MAX || e->bytes > BQ_FILE_MAX)
@@ -207,14 +219,23 @@ static bq_status check_place(bq_directory *d, const bq_entry *e, bq_error *err) 
   return BQ_OK;
 }
 
-bq_status bq_directory_next(bq_directory *d, bq_entry *entry, bool *done, bq_error *err) {
-  *done = d->index == d->n;
-  if (*done) return bq_bind_complete(&d->binding, d->prefix->directory.offset, err);
-  *entry = (bq_entry){0};
+static bq_status next(walk *d, bq_entry *entry, bq_error *err) {
+  *entry = (bq_entry){.index = d->index};
   bool extra = d->index >= d->listed;
   bq_status status = extra ? read_extra(d, entry, err) : read_listed(d, entry, err);
   if (!status) status = check_entry(d, entry, err);
   if (!status && !extra) status = check_place(d, entry, err);
   if (!status && ++d->index == d->listed) end_listed(d);
   return status;
+}
+
+bq_status bq_directory_each(const bq_prefix *prefix, bq_entry_fn *fn, void *ctx, bq_error *err) {
+  walk d;
+  bq_entry entry;
+  bq_status status = begin(&d, prefix, err);
+  while (!status && d.index < d.n) {
+    status = next(&d, &entry, err);
+    if (!status) status = fn(ctx, &entry, err);
+  }
+  return status ? status : bq_bind_complete(&d.binding, prefix->directory.offset, err);
 }

@@ -14,16 +14,13 @@ static bq_status check_tokens(const bq_prefix *p, bool whole, bq_error *err) {
   return BQ_OK;
 }
 
-/* Every tensor of the directory, once. */
-static bq_status check_tensors(bq_prefix *p, bq_error *err) {
-  bq_directory d;
-  bq_entry entry;
-  bool done = false;
-  bq_status status = bq_directory_begin(&d, p, err);
-  while (!status && !done) status = bq_directory_next(&d, &entry, &done, err);
-  p->n_tensors = d.n;
-  p->data_end = d.end;
-  return status;
+static bq_status count(void *ctx, const bq_entry *e, bq_error *err) {
+  bq_prefix *p = ctx;
+  (void)err;
+  p->n_tensors++;
+  if (!e->data) p->n_listed++;
+  if (!e->data && e->offset + e->bytes > p->data_end) p->data_end = e->offset + e->bytes;
+  return BQ_OK;
 }
 
 bq_status bq_prefix_read(const bq_prefix_input *given, bool whole, uint64_t *need, bq_prefix *out,
@@ -34,7 +31,7 @@ bq_status bq_prefix_read(const bq_prefix_input *given, bool whole, uint64_t *nee
   bq_status status = out->foreign ? bq_manifest_read(&in, out, err)
                                   : bq_v2_read(&in, whole, need, out, err);
   if (!status) status = check_tokens(out, whole || out->foreign, err);
-  if (!status) status = check_tensors(out, err);
+  if (!status) status = bq_directory_each(out, count, out, err);
   /* A place in the manifest is none in the file. */
   if (status && out->foreign && status != BQ_TRUNCATED && err) err->offset = BQ_NO_OFFSET;
   return status;

@@ -36,6 +36,7 @@ typedef struct bq_prefix {
   bq_section directory;  /* TENS */
   bq_section extra;      /* XTRA of a manifest; bytes 0: none */
   uint32_t n_tensors;    /* in both together */
+  uint32_t n_listed;     /* of them in the file */
   bq_hash_kind hash_kind;
   const uint8_t *hashes; /* one per chunk of data, rising */
 } bq_prefix;

@@ -1,5 +1,8 @@
 /* Weights that are read from the file again and again instead of staying in memory.
  *
+ * Four files make it up: load/residency.c chooses which weights stay, load/page_units.c cuts the
+ * others into units, this one gives units to slots, session/page.c says what is needed next.
+ *
  * *Units* are what is read at once, in execution order: the matrices of a paged layer, then the head
  * in parts of whole row groups. Two *slots* hold a unit each: one is computed with while the other is
  * read into. Embeddings are looked up in small caches of rows.

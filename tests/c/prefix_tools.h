@@ -9,7 +9,7 @@
 #include "core/cursor.h"
 #include "fixture.h"
 #include "format/directory.h"
-#include "format/loader.h"
+#include "load/loader.h"
 
 /* A prefix under test: a copy of some bytes. */
 typedef struct bytes {

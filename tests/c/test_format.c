@@ -41,7 +41,7 @@ static void test_plan(void) {
     for (size_t t = 0; t < f.n_tensors; t++) {
       const fixture_tensor *x = &f.tensors[t];
       uint32_t rows = x->ndims == 2 ? x->dims[0] : 1, cols = x->dims[x->ndims - 1];
-      weights += bq_landing_of(x->type, x->layout, rows, cols, x->ndims == 1).engine_bytes;
+      weights += bq_conversion_of(x->type, x->layout, rows, cols, x->ndims == 1).engine_bytes;
     }
     CHECK_EQ(plan.weight_bytes, weights);
     CHECK(plan.model_bytes > weights && plan.model_bytes % BQ_ALIGN == 0);

@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "fixture.h"
-#include "format/loader.h"
+#include "load/loader.h"
 #include "random.h"
 #include "session/session.h"
 
@@ -336,7 +336,7 @@ static void test_streamed_bytes_are_planned(void) {
       loaded l;
       bq_residency r = {true, head, layers};
       must_load(&l, &f, r, 0);
-      bq_paging plan = l.loader->home.paging;
+      bq_paging plan = l.loader->block.paging;
       bq_session *s = session_of(&l, (bq_session_options){0});
       host h = host_of(&f, &l, 1);
       bq_session_sync(s, prompt, 4, NULL, NULL);

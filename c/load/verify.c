@@ -3,12 +3,11 @@
 #include <string.h>
 
 #include "core/cursor.h"
-#include "format/loader.h"
-
-static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
+#include "core/least.h"
+#include "load/loader.h"
 
 uint64_t bq_verify_end(const bq_loader *l) {
-  return bq_loader_hashed(l) ? smaller(l->verified + BQ_CHUNK, l->end) : l->end;
+  return bq_loader_hashed(l) ? bq_smaller(l->verified + BQ_CHUNK, l->end) : l->end;
 }
 
 static void begin_chunk(bq_loader *l) {
@@ -79,7 +78,7 @@ void bq_verify_mark(bq_loader *l) {
   l->mark.current = l->current;
   l->mark.staged = l->staged;
   l->mark.whole = l->whole;
-  if (l->staged && l->home.saved) memcpy(l->home.saved, l->home.staging, l->staged);
+  if (l->staged && l->block.saved) memcpy(l->block.saved, l->block.staging, l->staged);
 }
 
 void bq_verify_rewind(bq_loader *l) {
@@ -88,6 +87,6 @@ void bq_verify_rewind(bq_loader *l) {
   l->staged = l->mark.staged;
   l->whole = l->mark.whole;
   l->fault = (bq_error){0};
-  if (l->staged) memcpy(l->home.staging, l->home.saved, l->staged);
+  if (l->staged) memcpy(l->block.staging, l->block.saved, l->staged);
   begin_chunk(l);
 }

@@ -1,8 +1,9 @@
-#include "format/loader.h"
+#include "load/loader.h"
 
 #include <string.h>
 
 #include "core/cursor.h"
+#include "core/least.h"
 
 enum { FIRST_CAPACITY = 4096 };
 
@@ -40,9 +41,6 @@ static bq_status take_prefix_block(bq_loader *l, const uint8_t *manifest, uint64
   return BQ_OK;
 }
 
-static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
 /* With a hint that can be true, all at once; otherwise room grows with what has arrived, so that a
  * lie costs nothing. */
 static uint64_t first_capacity(const bq_loader_options *o) {
@@ -50,46 +48,46 @@ static uint64_t first_capacity(const bq_loader_options *o) {
   bool believable = o->prefix_hint && o->prefix_hint <= BQ_PREFIX_MAX &&
                     (!o->file_bytes || o->prefix_hint <= o->file_bytes);
   if (believable) return o->prefix_hint;
-  return o->file_bytes ? smaller(FIRST_CAPACITY, o->file_bytes) : FIRST_CAPACITY;
+  return o->file_bytes ? bq_smaller(FIRST_CAPACITY, o->file_bytes) : FIRST_CAPACITY;
 }
 
-static bq_status start_tokenizer(const bq_prefix *p, const bq_home *home, bq_error *err) {
+static bq_status start_tokenizer(const bq_prefix *p, const bq_model_block *block, bq_error *err) {
   const bq_section *s = bq_sections_find(&p->sections, BQ_TAG_TOKN);
   if (!s) return BQ_OK;
   bq_tokenizer_size size = {p->config.tokens, p->config.merges};
   bq_status status = bq_tokenizer_create(s->data, s->bytes, p->foreign ? 0 : s->offset, size,
-                                         home->tokenizer_memory, &home->model->tokenizer, err);
+                                         block->tokenizer_memory, &block->model->tokenizer, err);
   if (status && p->foreign && err) err->offset = BQ_NO_OFFSET;
   return status;
 }
 
-static bq_status no_room(const bq_home *home, bq_error *err) {
+static bq_status no_room(const bq_model_block *block, bq_error *err) {
   return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "no room for a model with %l bytes of weights",
-                 home->weight_bytes);
+                 block->weight_bytes);
 }
 
 /* The prefix is there: lays out the model. Nobody sees it before it is whole but for its weights. */
 static bq_status start_model(bq_loader *l, bq_error *err) {
   bq_arena arena = {0};
-  bq_home home;
-  bq_status status = bq_home_make(&arena, &l->prefix, &l->residency, NULL, &home, err);
+  bq_model_block block;
+  bq_status status = bq_model_block_make(&arena, &l->prefix, &l->residency, NULL, &block, err);
   if (status) return status; /* what can't be paged */
   uint64_t bytes = arena.overflow ? UINT64_MAX : arena.used;
-  uint8_t *block = bytes <= SIZE_MAX ? l->allocator.alloc(l->allocator.ctx, (size_t)bytes) : NULL;
-  if (!block) return no_room(&home, err);
-  l->model_block = block;
-  arena = (bq_arena){block, (size_t)bytes, 0, false};
-  status = bq_home_make(&arena, &l->prefix, &l->residency, l->kernels, &home, err);
-  if (!status && arena.overflow) status = no_room(&home, err);
-  if (!status) status = start_tokenizer(&l->prefix, &home, err);
-  if (!status) l->home = home;
+  uint8_t *memory = bytes <= SIZE_MAX ? l->allocator.alloc(l->allocator.ctx, (size_t)bytes) : NULL;
+  if (!memory) return no_room(&block, err);
+  l->memory = memory;
+  arena = (bq_arena){memory, (size_t)bytes, 0, false};
+  status = bq_model_block_make(&arena, &l->prefix, &l->residency, l->kernels, &block, err);
+  if (!status && arena.overflow) status = no_room(&block, err);
+  if (!status) status = start_tokenizer(&l->prefix, &block, err);
+  if (!status) l->block = block;
   return status;
 }
 
 /* --- data ----------------------------------------------------------------------------------- */
 
 static const bq_load *current_load(const bq_loader *l) {
-  return l->current < l->home.n_loads ? &l->home.loads[l->current] : NULL;
+  return l->current < l->block.n_loads ? &l->block.loads[l->current] : NULL;
 }
 
 static bool in_load(const bq_loader *l, const bq_load *load) {
@@ -98,18 +96,18 @@ static bool in_load(const bq_loader *l, const bq_load *load) {
 
 /* `at` is in the current load, at its start or, after going back, in its middle. */
 static void enter_load(bq_loader *l, const bq_load *load) {
-  l->landing = bq_landing_of((bq_type)load->type, (bq_layout)load->layout, load->rows, load->cols,
+  l->conversion = bq_conversion_of((bq_type)load->type, (bq_layout)load->layout, load->rows, load->cols,
                              bq_slot_is_vector(load->slot));
-  if (!load->home) bq_landing_drop(&l->landing);
+  if (!load->dst) bq_conversion_drop(&l->conversion);
   uint64_t into = l->at - load->offset;
-  l->checked = into - into % bq_landing_unit(&l->landing);
+  l->checked = into - into % bq_conversion_unit(&l->conversion);
 }
 
 /* `at` has moved: on to the next load when one is done; over gaps of foreign containers, which nobody looks at. */
 static void go_on(bq_loader *l) {
   const bq_load *load = current_load(l);
   bool left = load && l->at >= load->offset + load->bytes;
-  if (left) load = ++l->current < l->home.n_loads ? load + 1 : NULL;
+  if (left) load = ++l->current < l->block.n_loads ? load + 1 : NULL;
   bool skip = load && l->prefix.foreign && !l->hash_whole && l->at < load->offset;
   if (skip) l->at = load->offset;
   if (load && l->at == load->offset) {
@@ -121,24 +119,24 @@ static void go_on(bq_loader *l) {
 /* Bytes of the batch that is being staged, of which `staged` are there. */
 static uint64_t batch_bytes(const bq_loader *l, const bq_load *load) {
   uint64_t start = l->at - load->offset - l->staged;
-  return smaller(l->landing.batch, load->bytes - start);
+  return bq_smaller(l->conversion.batch, load->bytes - start);
 }
 
 /* Where the next bytes go. */
 static bq_want data_window(const bq_loader *l) {
   uint64_t n = bq_verify_end(l) - l->at;
-  bq_want w = {l->at, l->end - l->at, l->home.staging, 0};
+  bq_want w = {l->at, l->end - l->at, l->block.staging, 0};
   const bq_load *load = current_load(l);
   if (!in_load(l, load)) {
-    n = smaller(n, smaller((load ? load->offset : l->end) - l->at, l->home.staging_bytes));
-  } else if (l->landing.way == BQ_LAND_COPY) {
-    w.dst = load->home + (l->at - load->offset);
-    n = smaller(n, load->offset + load->bytes - l->at);
+    n = bq_smaller(n, bq_smaller((load ? load->offset : l->end) - l->at, l->block.staging_bytes));
+  } else if (l->conversion.way == BQ_CONVERT_COPY) {
+    w.dst = load->dst + (l->at - load->offset);
+    n = bq_smaller(n, load->offset + load->bytes - l->at);
   } else {
     w.dst += l->staged;
-    n = smaller(n, batch_bytes(l, load) - l->staged);
+    n = bq_smaller(n, batch_bytes(l, load) - l->staged);
   }
-  w.dst_bytes = (size_t)smaller(n, SIZE_MAX);
+  w.dst_bytes = (size_t)bq_smaller(n, SIZE_MAX);
   return w;
 }
 
@@ -146,7 +144,7 @@ static bq_want window(const bq_loader *l) {
   if (l->phase == BQ_LOADING_DATA) return data_window(l);
   if (l->phase != BQ_LOADING_PREFIX) return (bq_want){.offset = l->at};
   return (bq_want){l->have, l->need - l->have, l->bytes + l->have,
-                   (size_t)smaller(l->need, l->capacity) - l->have};
+                   (size_t)bq_smaller(l->need, l->capacity) - l->have};
 }
 
 /* Keeps the first fault until its chunk is verified: a damaged chunk is the better explanation. */
@@ -165,17 +163,17 @@ static void check_gap(bq_loader *l, const uint8_t *bytes, size_t n) {
 /* COPY: looks at the units that have become whole. */
 static void check_in_place(bq_loader *l, const bq_load *load, uint64_t there) {
   size_t n = (size_t)(there - l->checked);
-  n -= n % bq_landing_unit(&l->landing);
-  size_t bad = bq_landing_find_bad(&l->landing, load->home + l->checked, n);
+  n -= n % bq_conversion_unit(&l->conversion);
+  size_t bad = bq_conversion_find_bad(&l->conversion, load->dst + l->checked, n);
   if (bad < n) bad_value(l, load, load->offset + l->checked + bad);
   l->checked += n;
 }
 
-static void land_batch(bq_loader *l, const bq_load *load, uint64_t start) {
+static void convert_batch(bq_loader *l, const bq_load *load, uint64_t start) {
   const size_t n = l->staged;
-  size_t bad = bq_landing_find_bad(&l->landing, l->home.staging, n);
+  size_t bad = bq_conversion_find_bad(&l->conversion, l->block.staging, n);
   if (bad < n) bad_value(l, load, load->offset + start + bad);
-  bq_land(&l->landing, l->kernels, l->home.staging, start, n, load->home, l->home.spare);
+  bq_convert(&l->conversion, l->kernels, l->block.staging, start, n, load->dst, l->block.spare);
   l->staged = 0;
 }
 
@@ -190,21 +188,21 @@ static void take_bytes(bq_loader *l, const bq_want *w, size_t n) {
   }
   uint64_t batch = batch_bytes(l, load), into = l->at - load->offset;
   l->at += n;
-  if (l->landing.way == BQ_LAND_COPY) {
+  if (l->conversion.way == BQ_CONVERT_COPY) {
     check_in_place(l, load, into + n);
     return;
   }
   uint64_t start = into - l->staged;
   l->staged += n;
-  if (l->staged == batch) land_batch(l, load, start);
+  if (l->staged == batch) convert_batch(l, load, start);
 }
 
 static void update_ready(bq_loader *l) {
-  bq_model *m = l->home.model;
+  bq_model *m = l->block.model;
   uint32_t all = BQ_READY_ALL(m->config.layers);
   /* No token comes out of a file whose integrity only its last byte tells. */
   if (l->hash_whole && l->verified < l->end) all--;
-  while (m->ready < all && l->home.stage_end[m->ready] <= l->verified) m->ready++;
+  while (m->ready < all && l->block.stage_end[m->ready] <= l->verified) m->ready++;
   if (l->verified == l->end) l->phase = BQ_LOADED;
 }
 
@@ -226,7 +224,7 @@ static bq_status advance_data(bq_loader *l, const bq_want *w, size_t n, bq_error
 static uint64_t data_end(const bq_loader *l) {
   const bq_prefix *p = &l->prefix;
   if (!p->foreign) return p->file_bytes;
-  return l->authentic ? larger(p->data_end, l->file_bytes) : p->data_end;
+  return l->authentic ? bq_larger(p->data_end, l->file_bytes) : p->data_end;
 }
 
 static bq_status start_data(bq_loader *l, bq_error *err) {
@@ -257,7 +255,7 @@ static bq_status advance_prefix(bq_loader *l, size_t n, bq_error *err) {
     if (status != BQ_WANT_DATA) return status;
   }
   if (l->have < l->capacity) return BQ_OK;
-  return take_prefix_block(l, l->manifest, smaller(l->need, 2 * (uint64_t)l->capacity), err);
+  return take_prefix_block(l, l->manifest, bq_smaller(l->need, 2 * (uint64_t)l->capacity), err);
 }
 
 /* --- the interface -------------------------------------------------------------------------- */
@@ -314,8 +312,8 @@ bq_status bq_loader_feed(bq_loader *l, const uint8_t *bytes, size_t n, bq_error 
   while (n) {
     bq_want w = window(l);
     if (!w.length) return BQ_OK; /* what follows is not needed */
-    uint64_t skip = smaller(w.offset - at, n);
-    size_t part = (size_t)smaller(n - skip, w.dst_bytes);
+    uint64_t skip = bq_smaller(w.offset - at, n);
+    size_t part = (size_t)bq_smaller(n - skip, w.dst_bytes);
     if (part) memcpy(w.dst, bytes + skip, part);
     bq_status status = advance(l, &w, part, err);
     if (status) return status;
@@ -344,18 +342,18 @@ bq_status bq_loader_retry(bq_loader *l, bq_error *err) {
 }
 
 bq_status bq_loader_model(bq_loader *l, bq_model **out, bq_error *err) {
-  if (!l->home.model) {
+  if (!l->block.model) {
     if (l->phase == BQ_LOAD_FAILED) return failed(l, err);
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the prefix of the file is not there yet");
   }
-  *out = l->home.model;
+  *out = l->block.model;
   return BQ_OK;
 }
 
 void bq_loader_free(bq_loader *l) {
   if (!l) return;
   bq_allocator a = l->allocator;
-  if (l->model_block) a.free(a.ctx, l->model_block);
+  if (l->memory) a.free(a.ctx, l->memory);
   if (l->manifest) a.free(a.ctx, l->manifest);
   a.free(a.ctx, l);
 }

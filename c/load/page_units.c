@@ -1,9 +1,9 @@
-#include "format/paging.h"
+#include "load/page_units.h"
 
 #include <string.h>
 
 #include "format/directory.h"
-#include "format/landing.h"
+#include "load/conversion.h"
 
 /* Aim of a part of the head when no layer is paged, and so none says how large a slot is. */
 enum { HEAD_PART = 2 << 20 };
@@ -53,23 +53,23 @@ static bool note(survey *s, const bq_config *c, const bq_entry *e) {
   return true;
 }
 
-static bq_status look(const bq_prefix *p, const bq_residency *r, survey *s, bq_error *err) {
-  *s = (survey){0};
-  for (uint32_t i = 0; i < p->config.layers; i++) s->layers[i] = (range){UINT64_MAX, 0, 0};
-  bq_directory d;
-  bq_entry e;
-  bq_status status = bq_directory_begin(&d, p, err);
-  for (bool done = false; !status;) {
-    status = bq_directory_next(&d, &e, &done, err);
-    if (status || done) break;
-    if (!bq_is_paged(&p->config, r, e.slot)) continue;
-    if (e.data || bq_landing_of(e.type, e.layout, e.rows, e.cols, false).way != BQ_LAND_COPY)
-      return refuse(&e, "it is not stored as it is computed with (convert the model to v2, tiled)", err);
-    if (!note(s, &p->config, &e))
-      return refuse(&e, "it lies at no multiple of 64 bytes from its layer's others (convert the model "
-                    "to v2)", err);
-  }
-  return status;
+/* Of a walk over the directory. */
+typedef struct looking {
+  const bq_config *config;
+  const bq_residency *residency;
+  survey *survey;
+  bq_model *model; /* tie_part only, as `pages` */
+  bq_pages *pages;
+} looking;
+
+static bq_status look(void *ctx, const bq_entry *e, bq_error *err) {
+  looking *l = ctx;
+  if (!bq_is_paged(l->config, l->residency, e->slot)) return BQ_OK;
+  if (e->data || bq_conversion_of(e->type, e->layout, e->rows, e->cols, false).way != BQ_CONVERT_COPY)
+    return refuse(e, "it is not stored as it is computed with (convert the model to v2, tiled)", err);
+  if (note(l->survey, l->config, e)) return BQ_OK;
+  return refuse(e, "it lies at no multiple of 64 bytes from its layer's others (convert the model to v2)",
+                err);
 }
 
 /* --- units ---------------------------------------------------------------------------------- */
@@ -121,20 +121,14 @@ static void add_units(const survey *s, const bq_config *c, bq_pages *p, bq_pagin
   if (sizes->units <= BQ_PAGE_SLOTS) sizes->streamed_bytes = 0;
 }
 
-/* Ties each matrix of a paged layer to its place in the unit. */
-static bq_status add_parts(const bq_prefix *prefix, const bq_residency *r, bq_model *model, bq_pages *p,
-                           bq_error *err) {
-  bq_directory d;
-  bq_entry e;
-  bq_status status = bq_directory_begin(&d, prefix, err);
-  for (bool done = false; !status;) {
-    status = bq_directory_next(&d, &e, &done, err);
-    if (status || done) break;
-    if (e.slot < BQ_OTHER_SLOTS || !bq_is_paged(&prefix->config, r, e.slot)) continue;
-    bq_page_unit *u = &p->units[p->next_unit[bq_slot_stage(&prefix->config, e.slot) - 1]];
-    u->parts[u->n_parts++] = (bq_page_part){bq_slot_matrix(model, e.slot), e.offset - u->offset};
-  }
-  return status;
+/* Ties a matrix of a paged layer to its place in the unit. */
+static bq_status tie_part(void *ctx, const bq_entry *e, bq_error *err) {
+  const looking *l = ctx;
+  (void)err;
+  if (e->slot < BQ_OTHER_SLOTS || !bq_is_paged(l->config, l->residency, e->slot)) return BQ_OK;
+  bq_page_unit *u = &l->pages->units[l->pages->next_unit[bq_slot_stage(l->config, e->slot) - 1]];
+  u->parts[u->n_parts++] = (bq_page_part){bq_slot_matrix(l->model, e->slot), e->offset - u->offset};
+  return BQ_OK;
 }
 
 /* --- memory --------------------------------------------------------------------------------- */
@@ -157,16 +151,18 @@ static uint64_t paged_matrices(const survey *s, const bq_config *c) {
   return n;
 }
 
-bq_status bq_paging_make(bq_arena *arena, const bq_prefix *prefix, const bq_residency *r,
-                         bq_model *model, bq_paging *sizes, bq_error *err) {
+bq_status bq_page_units_make(bq_arena *arena, const bq_prefix *prefix, const bq_residency *r,
+                             bq_model *model, bq_paging *sizes, bq_error *err) {
   const bq_config *c = &prefix->config;
-  survey s;
-  bq_status status = look(prefix, r, &s, err);
+  survey s = {0};
+  looking l = {.config = c, .residency = r, .survey = &s};
+  for (uint32_t i = 0; i < c->layers; i++) s.layers[i] = (range){UINT64_MAX, 0, 0};
+  bq_status status = bq_directory_each(prefix, look, &l, err);
   if (status) return status;
   *sizes = (bq_paging){.residency = *r};
   add_units(&s, c, NULL, sizes);
 
-  bq_pages pages = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
+  bq_pages pages = {0}, *made = bq_arena_take(arena, 1, sizeof *made);
   pages.units = bq_arena_take(arena, sizes->units, sizeof *pages.units);
   pages.parts = bq_arena_take(arena, paged_matrices(&s, c), sizeof *pages.parts);
   pages.next_unit = bq_arena_take(arena, (uint64_t)c->layers + 1, sizeof *pages.next_unit);
@@ -177,7 +173,9 @@ bq_status bq_paging_make(bq_arena *arena, const bq_prefix *prefix, const bq_resi
   take_rows(arena, &s.wte, &pages.tables[0], sizes);
   take_rows(arena, &s.wpe, &pages.tables[1], sizes);
   if (!memory || arena->overflow) return BQ_OK;
-  *home = pages;
-  model->pages = home;
-  return add_parts(prefix, r, model, home, err);
+  *made = pages;
+  model->pages = made;
+  l.model = model;
+  l.pages = made;
+  return bq_directory_each(prefix, tie_part, &l, err);
 }

@@ -1,23 +1,22 @@
-#include "format/landing.h"
+#include "load/conversion.h"
 
 #include <string.h>
 
 #include "core/cursor.h"
+#include "core/least.h"
 #include "core/quant.h"
 
 enum { BATCH = 65536 }; /* aim of a batch; one group of 8 rows may be longer */
 
 /* Stored bytes of `rows` rows; flat tensors are only asked for whole blocks. */
-static uint64_t stored_bytes(const bq_landing *l, uint64_t rows) {
+static uint64_t stored_bytes(const bq_conversion *l, uint64_t rows) {
   return bq_type_bytes(l->stored, l->layout, rows, l->cols);
 }
-
-static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* As many units as fit in BATCH, one at least. */
 static uint64_t batch_of(uint64_t unit, uint64_t total) {
   uint64_t units = unit < BATCH ? BATCH / unit : 1;
-  return smaller(unit * units, total);
+  return bq_smaller(unit * units, total);
 }
 
 /* v1 blocks that straddle rows become blocks that don't, the largest that rows of this length
@@ -28,15 +27,15 @@ static bq_type straddling_type(uint32_t cols) {
 }
 
 /* What `bytes` of stored blocks become, row-major. */
-static uint64_t imported_bytes(const bq_landing *l, uint64_t bytes) {
+static uint64_t imported_bytes(const bq_conversion *l, uint64_t bytes) {
   const bq_type_facts *from = bq_type_get(l->stored), *to = bq_type_get(l->type);
   return bytes / from->block_bytes * (from->block / to->block) * to->block_bytes;
 }
 
-bq_landing bq_landing_of(bq_type stored, bq_layout layout, uint32_t rows, uint32_t cols,
+bq_conversion bq_conversion_of(bq_type stored, bq_layout layout, uint32_t rows, uint32_t cols,
                          bool vector) {
   const bq_type_facts *f = bq_type_get(stored);
-  bq_landing l = {.way = BQ_LAND_COPY,
+  bq_conversion l = {.way = BQ_CONVERT_COPY,
                   .stored = stored,
                   .type = f->run,
                   .layout = layout,
@@ -45,11 +44,11 @@ bq_landing bq_landing_of(bq_type stored, bq_layout layout, uint32_t rows, uint32
                   .bytes = bq_type_bytes(stored, layout, rows, cols)};
   if (layout == BQ_FLAT && cols % f->block) l.type = straddling_type(cols);
   if (vector) l.type = BQ_TYPE_F32;
-  if (l.type == BQ_TYPE_F32 && stored != BQ_TYPE_F32) l.way = BQ_LAND_WIDEN;
-  else if (layout != bq_type_run_layout(l.type) && !bq_type_is_float(l.type)) l.way = BQ_LAND_TILE;
+  if (l.type == BQ_TYPE_F32 && stored != BQ_TYPE_F32) l.way = BQ_CONVERT_WIDEN;
+  else if (layout != bq_type_run_layout(l.type) && !bq_type_is_float(l.type)) l.way = BQ_CONVERT_TILE;
   l.engine_bytes = bq_type_bytes(l.type, bq_type_run_layout(l.type), rows, cols);
-  if (l.way == BQ_LAND_WIDEN) l.batch = batch_of(f->block_bytes, l.bytes);
-  if (l.way != BQ_LAND_TILE) return l;
+  if (l.way == BQ_CONVERT_WIDEN) l.batch = batch_of(f->block_bytes, l.bytes);
+  if (l.way != BQ_CONVERT_TILE) return l;
   /* 8 rows are a multiple of 128 weights wherever blocks straddle rows: whole blocks. */
   l.batch = batch_of(stored_bytes(&l, BQ_TILE_ROWS), l.bytes);
   if (l.type != stored) {
@@ -59,12 +58,12 @@ bq_landing bq_landing_of(bq_type stored, bq_layout layout, uint32_t rows, uint32
   return l;
 }
 
-void bq_landing_drop(bq_landing *l) {
-  l->way = BQ_LAND_DROP;
-  l->batch = batch_of(bq_landing_unit(l), l->bytes);
+void bq_conversion_drop(bq_conversion *l) {
+  l->way = BQ_CONVERT_DROP;
+  l->batch = batch_of(bq_conversion_unit(l), l->bytes);
 }
 
-static void land_groups(const bq_landing *l, const bq_kernels *k, const uint8_t *staged,
+static void convert_groups(const bq_conversion *l, const bq_kernels *k, const uint8_t *staged,
                         uint64_t at, size_t n, uint8_t *tensor, uint8_t *spare) {
   const size_t group = (size_t)stored_bytes(l, BQ_TILE_ROWS);
   const size_t tiles = (size_t)bq_type_bytes(l->type, BQ_TILED, BQ_TILE_ROWS, l->cols);
@@ -72,7 +71,7 @@ static void land_groups(const bq_landing *l, const bq_kernels *k, const uint8_t 
   uint64_t first = at / group;
   for (uint8_t *dst = tensor + first * tiles; n; dst += tiles, first++) {
     size_t part = n < group ? n : group;
-    uint64_t rows = smaller(l->rows - first * BQ_TILE_ROWS, BQ_TILE_ROWS);
+    uint64_t rows = bq_smaller(l->rows - first * BQ_TILE_ROWS, BQ_TILE_ROWS);
     if (l->import) l->import(staged, part / bq_type_get(l->stored)->block_bytes, spare);
     k->tile_rows(l->type, l->import ? spare : staged, row, (size_t)rows, l->cols, dst);
     staged += part;
@@ -80,11 +79,11 @@ static void land_groups(const bq_landing *l, const bq_kernels *k, const uint8_t 
   }
 }
 
-void bq_land(const bq_landing *l, const bq_kernels *kernels, const uint8_t *staged, uint64_t at,
+void bq_convert(const bq_conversion *l, const bq_kernels *kernels, const uint8_t *staged, uint64_t at,
              size_t n, uint8_t *tensor, uint8_t *spare) {
-  if (l->way == BQ_LAND_DROP) return;
-  if (l->way == BQ_LAND_TILE) {
-    land_groups(l, kernels, staged, at, n, tensor, spare);
+  if (l->way == BQ_CONVERT_DROP) return;
+  if (l->way == BQ_CONVERT_TILE) {
+    convert_groups(l, kernels, staged, at, n, tensor, spare);
     return;
   }
   const bq_type_facts *f = bq_type_get(l->stored);
@@ -102,7 +101,7 @@ static uint32_t number_bytes(bq_type type) {
   return bq_type_is_float(type) ? f->block_bytes : f->scale_bytes;
 }
 
-uint32_t bq_landing_unit(const bq_landing *l) {
+uint32_t bq_conversion_unit(const bq_conversion *l) {
   const bq_type_facts *f = bq_type_get(l->stored);
   return l->layout == BQ_TILED ? f->tile_bytes : f->block_bytes;
 }
@@ -142,10 +141,10 @@ static size_t first_bad(bq_type type, const uint8_t *p) {
   return i;
 }
 
-size_t bq_landing_find_bad(const bq_landing *l, const uint8_t *stored, size_t n) {
+size_t bq_conversion_find_bad(const bq_conversion *l, const uint8_t *stored, size_t n) {
   const bq_type_facts *f = bq_type_get(l->stored);
   const bool tiled = l->layout == BQ_TILED, floats = bq_type_is_float(l->stored);
-  size_t unit = bq_landing_unit(l), first = f->scale_at, bytes = f->scale_bytes + f->min_bytes;
+  size_t unit = bq_conversion_unit(l), first = f->scale_at, bytes = f->scale_bytes + f->min_bytes;
   if (tiled) {
     first = 0;
     bytes *= BQ_TILE_ROWS * f->tile_step / f->block;

@@ -1,6 +1,6 @@
 /* The inside of a loader. Two phases: the prefix is gathered in one block (with a manifest
  * there is nothing to gather); then the model's block is laid out, and the file's data is walked
- * from front to back, each byte landing where it belongs.
+ * from front to back, each byte going where it belongs.
  *
  * Blocks of memory, all from the caller's allocator, sized by the functions below:
  *   the loader itself | manifest and prefix | model: structs, weights, tokenizer, staging */
@@ -8,14 +8,14 @@
 #define BQ_LOADER_H
 
 #include "core/hash.h"
-#include "format/landing.h"
-#include "format/paging.h"
+#include "load/conversion.h"
+#include "load/page_units.h"
 #include "format/prefix.h"
 
-/* A tensor of the file and its home in the model. */
+/* A tensor of the file and its place in the model. */
 typedef struct bq_load {
   uint64_t offset, bytes; /* in the file */
-  uint8_t *home;          /* NULL: paged, not kept */
+  uint8_t *dst;           /* NULL: paged, not kept */
   const uint8_t *name;
   uint32_t slot, rows, cols;
   uint16_t name_bytes;
@@ -23,26 +23,26 @@ typedef struct bq_load {
 } bq_load;
 
 /* Everything in the model's block. */
-typedef struct bq_home {
+typedef struct bq_model_block {
   bq_model *model;
   bq_load *loads;       /* in file order */
   uint32_t n_loads;
   uint64_t *stage_end;  /* [layers + 2]: file offset where what a stage needs has ended */
   uint8_t *staging;     /* [staging_bytes] */
   size_t staging_bytes;
-  uint8_t *spare;       /* work space of bq_land */
+  uint8_t *spare;       /* work space of bq_convert */
   uint8_t *saved;       /* [staging_bytes] what was staged where the current chunk begins; NULL
                          * where there are no chunks */
   void *tokenizer_memory;
   uint64_t weight_bytes; /* of all weights as the engine holds them, paged ones included */
   uint64_t token_weights; /* weights that every token is multiplied with */
   bq_paging paging;      /* without model_bytes; zeros when nothing is paged */
-} bq_home;
+} bq_model_block;
 
 /* Hands out the model's block. Over an arena without memory it only counts. FORMAT: overlapping
  * data, or a weight in the manifest that is not finite. UNSUPPORTED: what can't be paged. */
-bq_status bq_home_make(bq_arena *arena, const bq_prefix *prefix, const bq_residency *residency,
-                       const bq_kernels *kernels, bq_home *out, bq_error *err);
+bq_status bq_model_block_make(bq_arena *arena, const bq_prefix *prefix, const bq_residency *residency,
+                       const bq_kernels *kernels, bq_model_block *out, bq_error *err);
 
 /* Bytes of the blocks. UINT64_MAX: more than this machine can address. */
 uint64_t bq_loader_bytes(void);
@@ -57,7 +57,7 @@ bq_status bq_paging_choose(const bq_prefix *prefix, uint64_t budget, uint32_t be
 typedef enum bq_loader_phase { BQ_LOADING_PREFIX, BQ_LOADING_DATA, BQ_LOADED, BQ_LOAD_FAILED }
     bq_loader_phase;
 
-/* The loader's state where a chunk begins, to go back to; the staged bytes are in home.saved. */
+/* The loader's state where a chunk begins, to go back to; the staged bytes are in block.saved. */
 typedef struct bq_load_mark {
   uint32_t current;
   size_t staged;
@@ -83,13 +83,13 @@ struct bq_loader {
   bq_prefix prefix;
   bq_residency residency;
 
-  uint8_t *model_block;    /* NULL: not yet */
-  bq_home home;
+  uint8_t *memory;         /* of the model's block; NULL: not yet */
+  bq_model_block block;
   uint64_t at;             /* file offset of the byte that comes next */
   uint64_t end;            /* of what is needed of the file */
   uint64_t verified;       /* bytes before are in place and good */
   uint32_t current;        /* the load that `at` is in or before; n_loads: behind the last */
-  bq_landing landing;      /* of the current load */
+  bq_conversion conversion; /* of the current load */
   uint64_t checked;        /* bytes of the current load that have been looked at (COPY) */
   size_t staged;           /* bytes in staging (not COPY) */
   union {
@@ -98,7 +98,7 @@ struct bq_loader {
   } hash;                  /* of the chunk that `at` is in, as far as it has arrived */
   bool hash_whole;         /* `integrity` is that of all the file's bytes */
   bq_sha256_state whole;   /* of the bytes before `at` */
-  bq_load_mark mark;            /* where `verified` is */
+  bq_load_mark mark;       /* where `verified` is */
   bq_error fault;          /* a bad value in bytes that are not verified yet; status OK: none */
 };
 

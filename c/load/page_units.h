@@ -1,6 +1,6 @@
 /* Which bytes of a file are paged (model/pages.h) under a residency, and what that takes. */
-#ifndef BQ_PAGING_H
-#define BQ_PAGING_H
+#ifndef BQ_PAGE_UNITS_H
+#define BQ_PAGE_UNITS_H
 
 #include "format/prefix.h"
 #include "model/pages.h"
@@ -11,7 +11,7 @@ bool bq_is_paged(const bq_config *config, const bq_residency *residency, uint32_
 /* Hands out the pages of a model and fills them in; over an arena without memory it only counts.
  * Fills in *sizes but for model_bytes. `model`: NULL while measuring; its matrices may still lack
  * their shapes. UNSUPPORTED: a tensor is not stored as it is computed with. */
-bq_status bq_paging_make(bq_arena *arena, const bq_prefix *prefix, const bq_residency *residency,
-                         bq_model *model, bq_paging *sizes, bq_error *err);
+bq_status bq_page_units_make(bq_arena *arena, const bq_prefix *prefix,
+                             const bq_residency *residency, bq_model *model, bq_paging *sizes, bq_error *err);
 
 #endif

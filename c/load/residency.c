@@ -1,13 +1,13 @@
 /* Which weights stay in memory when not all of them can. */
-#include "format/loader.h"
+#include "load/loader.h"
 
 /* What a model takes and costs with this residency. Every tensor is known to be good. */
 static bq_status measure(const bq_prefix *p, bq_residency r, bq_paging *out, bq_error *err) {
   bq_arena arena = {0};
-  bq_home home;
-  bq_status status = bq_home_make(&arena, p, &r, NULL, &home, err);
+  bq_model_block block;
+  bq_status status = bq_model_block_make(&arena, p, &r, NULL, &block, err);
   if (status) return status;
-  *out = home.paging;
+  *out = block.paging;
   out->model_bytes = arena.overflow ? UINT64_MAX : arena.used;
   return BQ_OK;
 }

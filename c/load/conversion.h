@@ -1,19 +1,19 @@
 /* How stored tensors become what the engine computes with, piece by piece as they arrive. */
-#ifndef BQ_LANDING_H
-#define BQ_LANDING_H
+#ifndef BQ_CONVERSION_H
+#define BQ_CONVERSION_H
 
 #include "core/import.h"
 #include "kernels/kernels.h"
 
-typedef enum bq_landing_way {
-  BQ_LAND_COPY,  /* stored as computed with: bytes go straight to their place */
-  BQ_LAND_TILE,  /* row-major blocks, imported if need be: every 8 rows become a group of tiles */
-  BQ_LAND_WIDEN, /* becomes f32: vectors, and v1 blocks that straddle rows anywhere */
-  BQ_LAND_DROP   /* paged: looked at, not kept */
-} bq_landing_way;
+typedef enum bq_conversion_way {
+  BQ_CONVERT_COPY,  /* stored as computed with: bytes go straight to their place */
+  BQ_CONVERT_TILE,  /* row-major blocks, imported if need be: every 8 rows become a group of tiles */
+  BQ_CONVERT_WIDEN, /* becomes f32: vectors, and v1 blocks that straddle rows anywhere */
+  BQ_CONVERT_DROP   /* paged: looked at, not kept */
+} bq_conversion_way;
 
-typedef struct bq_landing {
-  bq_landing_way way;
+typedef struct bq_conversion {
+  bq_conversion_way way;
   bq_type stored, type;  /* in the file, in the engine */
   bq_layout layout;      /* in the file */
   bq_import_fn *import;  /* TILE: of stored blocks; NULL where they are those of `type` */
@@ -22,24 +22,24 @@ typedef struct bq_landing {
   uint64_t engine_bytes; /* in the engine */
   uint64_t batch;        /* staged bytes converted at once (the last batch may be shorter) */
   uint64_t spare;        /* work space beside the staged bytes */
-} bq_landing;
+} bq_conversion;
 
 /* `vector`: one row that becomes f32. The arguments have been checked (prefix.c). */
-bq_landing bq_landing_of(bq_type stored, bq_layout layout, uint32_t rows, uint32_t cols,
+bq_conversion bq_conversion_of(bq_type stored, bq_layout layout, uint32_t rows, uint32_t cols,
                          bool vector);
 
-/* Makes a landing that was COPY one for a paged tensor. */
-void bq_landing_drop(bq_landing *landing);
+/* Makes a conversion that was COPY one for a paged tensor. */
+void bq_conversion_drop(bq_conversion *conversion);
 
 /* Converts `n` staged bytes, a batch, that begin `at` bytes into the tensor. `tensor` is its first
- * byte in the engine; `spare` is landing->spare bytes. */
-void bq_land(const bq_landing *landing, const bq_kernels *kernels, const uint8_t *staged,
+ * byte in the engine; `spare` is conversion->spare bytes. */
+void bq_convert(const bq_conversion *conversion, const bq_kernels *kernels, const uint8_t *staged,
              uint64_t at, size_t n, uint8_t *tensor, uint8_t *spare);
 
 /* Bytes that must be there together to be checked; they divide a batch and the tensor. */
-uint32_t bq_landing_unit(const bq_landing *landing);
+uint32_t bq_conversion_unit(const bq_conversion *conversion);
 /* Looks for a scale, or a weight of float types, that is NaN or infinite in `n` stored bytes, whole
  * units. Returns where it lies among them, or `n`. */
-size_t bq_landing_find_bad(const bq_landing *landing, const uint8_t *stored, size_t n);
+size_t bq_conversion_find_bad(const bq_conversion *conversion, const uint8_t *stored, size_t n);
 
 #endif
