@@ -26,26 +26,28 @@
 #define BQ_ABI 2u
 #define BQ_FILE_ID_BYTES 16u
 
-/* Runs fn(arg, slice, slices) for every slice in [0, slices), slices >= 1, and returns when all are
- * done; slice 0 runs on the calling thread. What was written before `run` is seen by all slices, what
+/* Runs fn(arg, thread, threads) for every thread in [0, threads), threads >= 1, and returns when all
+ * are done; thread 0 is the calling one. What was written before `run` is seen by all threads, what
  * they wrote is seen after it. Injected by the host; c/ starts no thread. Work is given to as many
- * slices as a session was made for, `threads`; others only come to the barriers.
- * Zero: one thread.
+ * threads as a session was made for, `threads` below; others only come to the barriers. Zero: one
+ * thread.
  *
- * `barrier`, callable by every slice of the current run, returns when all of its slices have called
- * it as often; what any of them wrote before is seen by all after it. A layer, or for one token all of
- * them, then takes one run with a barrier between its parts; its waits are short (microseconds), so it may spin. NULL: each
- * part is a run of its own, and slices may as well run one after the other. The bits are the same.
+ * `barrier`, callable by every thread of the current run, returns when all of its threads have called
+ * it as often; what any of them wrote before is seen by all after it. A layer, or for one token all
+ * of them, then takes one run with a barrier between its parts; its waits are short (microseconds),
+ * so it may spin. NULL: each part is a run of its own, and its threads may as well run one after the
+ * other. The bits are the same.
  *
- * `take`, for hosts with a barrier, shares out what there is to do between two barriers, n things, as slices get to it: from one
- * that is slow or interrupted others take over. It sets *from < *to <= n and returns true, or false when nothing is left;
- * each thing is given once. Callable as often as one likes, by all slices with the same n. NULL: equal shares. */
+ * `take`, for hosts with a barrier, shares out what there is to do between two barriers, n things, as
+ * threads get to it: from one that is slow or interrupted others take over. It sets *from < *to <= n
+ * and returns true, or false when nothing is left; each thing is given once. Callable as often as one
+ * likes, by all threads with the same n. NULL: equal shares. */
 typedef struct bq_parallel {
   void *ctx;
-  void (*run)(void *ctx, void (*fn)(void *arg, size_t slice, size_t slices), void *arg);
+  void (*run)(void *ctx, void (*fn)(void *arg, size_t thread, size_t threads), void *arg);
   size_t threads;
-  void (*barrier)(void *ctx, size_t slice, size_t slices);
-  bool (*take)(void *ctx, size_t slice, size_t slices, size_t n, size_t *from, size_t *to);
+  void (*barrier)(void *ctx, size_t thread, size_t threads);
+  bool (*take)(void *ctx, size_t thread, size_t threads, size_t n, size_t *from, size_t *to);
 } bq_parallel;
 
 /* --- trace ------------------------------------------------------------------------------ */

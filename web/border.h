@@ -212,9 +212,9 @@ void bqw_thread_main(uint32_t index);   /* returns after bqw_threads_leave */
 /* Called in another thread's instance after a trap there: the caller of the region then traps as
  * well. */
 void bqw_thread_failed(uint32_t index);
-/* From now on regions have `threads` slices; before that all these threads must be on their way
- * into bqw_thread_main. Whoever waits looks `spins` times before it goes to sleep. `alone`: 1:
- * where others have no core to run on, the caller takes regions alone for a while. ARGUMENT. */
+/* From now on regions have so many threads, all of which must be on their way into bqw_thread_main.
+ * Whoever waits looks `spins` times before it goes to sleep. `alone`: 1: where others have no core
+ * to run on, the caller takes regions alone for a while. ARGUMENT. */
 uint32_t bqw_threads(uint32_t threads, uint32_t spins, uint32_t alone);
 /* Regions that were taken alone so far. */
 uint32_t bqw_threads_alone(void);
@@ -225,8 +225,9 @@ void bqw_threads_leave(void);           /* one thread from now on, the others go
 uint32_t bqw_measure_bytes(uint32_t products, uint32_t tokens);
 void bqw_measure_prepare(uint8_t *block, uint32_t products, uint32_t tokens);
 void bqw_measure(uint8_t *block);
-/* Regions without work, each with so many barriers. How many parts of slices were run: a slice has
- * one more than there are barriers; 0 when a slice passed one before all had come to it. */
+/* Regions without work, each with so many barriers. How many parts the threads have done: in each
+ * region a thread does one more than there are barriers; 0: one passed a barrier before all had
+ * come to it. */
 uint32_t bqw_measure_empty(uint32_t regions, uint32_t barriers);
 
 /* For converters: f32 [rows][cols] -> blocks, and back. type, layout as in docs/FORMAT.md;

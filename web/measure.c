@@ -1,5 +1,5 @@
-/* The matrix products that js/ times to choose a number of threads (js/wasm/threads.js: so many that
- * the caches next to a core don't hold them), and to tell how fast a model would be
+/* The matrix products that js/ times to choose a number of threads (js/wasm/threads.js: so many
+ * that the caches next to a core don't hold them), and to tell how fast a model would be
  * (js/engine/estimate.js). */
 #include <stdatomic.h>
 #include <string.h>
@@ -35,11 +35,11 @@ static bench *lay_out(bq_arena *arena, uint32_t products, uint32_t tokens) {
   return home;
 }
 
-static void slice_of_rows(void *arg, size_t slice, size_t slices) {
+static void share_of_rows(void *arg, size_t thread, size_t threads) {
   const bench *b = arg;
   const bq_parallel p = bqw_parallel();
   size_t from = 0, to = ROWS / RUN;
-  while (slices == 1 ? from == 0 : p.take(p.ctx, slice, slices, ROWS / RUN, &from, &to)) {
+  while (threads == 1 ? from == 0 : p.take(p.ctx, thread, threads, ROWS / RUN, &from, &to)) {
     b->w.ops->matmul(&b->w, &b->batch, from * RUN, to * RUN, b->y, ROWS);
     from = to;
   }
@@ -64,26 +64,26 @@ BQW(void) bqw_measure(uint8_t *block) {
   const bq_parallel p = bqw_parallel();
   for (size_t i = 0; i < b.products; i++) {
     b.w.data = b.weights + i * b.matrix;
-    p.run(p.ctx, slice_of_rows, &b);
+    p.run(p.ctx, share_of_rows, &b);
   }
 }
 
 typedef struct counts {
   uint32_t barriers;
-  struct { _Alignas(64) _Atomic uint32_t n; } of[BQW_THREADS]; /* parts that each slice has done */
-  _Atomic uint32_t early; /* slices that passed a barrier before all had come to it */
+  struct { _Alignas(64) _Atomic uint32_t n; } of[BQW_THREADS]; /* parts that each thread has done */
+  _Atomic uint32_t early; /* threads that passed a barrier before all had come to it */
 } counts;
 
-static void count_parts(void *arg, size_t slice, size_t slices) {
+static void count_parts(void *arg, size_t thread, size_t threads) {
   counts *c = arg;
   const bq_parallel p = bqw_parallel();
-  uint32_t done = atomic_load(&c->of[slice].n) + 1;
-  atomic_store(&c->of[slice].n, done);
+  uint32_t done = atomic_load(&c->of[thread].n) + 1;
+  atomic_store(&c->of[thread].n, done);
   for (uint32_t i = 0; i < c->barriers; i++) {
-    if (slices > 1) p.barrier(p.ctx, slice, slices);
-    for (size_t other = 0; other < slices; other++)
+    if (threads > 1) p.barrier(p.ctx, thread, threads);
+    for (size_t other = 0; other < threads; other++)
       if (atomic_load(&c->of[other].n) < done) atomic_fetch_add(&c->early, 1);
-    atomic_store(&c->of[slice].n, ++done);
+    atomic_store(&c->of[thread].n, ++done);
   }
 }
 

@@ -1,9 +1,9 @@
 /* Parallel regions over threads that JavaScript started (web/threads.h). Where memory isn't shared
  * this is one thread and a plain call.
  *
- * A region is published by one word, `go`: a count of regions with the number of slices in its low
+ * A region is published by one word, `go`: a count of regions with the number of threads in its low
  * bits, so that a thread which wakes late never takes part in a region that it isn't counted in.
- * Each slice then counts the parts that it has done in a word of its own, and waits for those of
+ * Each thread then counts the parts that it has done in a word of its own, and waits for those of
  * the others: a write takes a good 100 ns to reach another core, and so there is one per wait.
  *
  * A waiter spins for a while, since the next region is usually microseconds away, then sleeps in
@@ -18,13 +18,13 @@
 #include "trace.h"
 
 enum {
-  SLICES = 64,     /* `go` counts regions in steps of this */
-  LEAVE = 63,      /* this many slices: go home */
+  STEP = 64,       /* `go` counts regions in steps of this */
+  LEAVE = 63,      /* this many threads: go home */
   LINE = 64,       /* bytes that cores pass on as one */
   MOST_LEFT = 65535
 };
 
-_Static_assert(BQW_THREADS < LEAVE, "slices and LEAVE share the low bits of a word");
+_Static_assert(BQW_THREADS < LEAVE, "threads and LEAVE share the low bits of a word");
 
 /* A count that only rises (and may wrap around). */
 typedef struct word {
@@ -32,13 +32,13 @@ typedef struct word {
   _Atomic uint32_t sleepers;
 } word;
 
-/* What a slice has done: parts of all regions, and the milliseconds that it slept in them. */
+/* What a thread has done: parts of all regions, and the milliseconds that it slept in them. */
 typedef struct progress {
   _Alignas(LINE) word done;
   double slept;
 } progress;
 
-/* What is left of a slice's share of a part: its units from...to - 1. One word, so that its owner
+/* What is left of a thread's share of a part: its units from...to - 1. One word, so that its owner
  * can take from the front and others from the back: the part's number << 32 | from << 16 | to.
  * While the number is that of an earlier part, nothing of the share has been taken yet. */
 typedef struct share {
@@ -46,17 +46,17 @@ typedef struct share {
 } share;
 
 static struct {
-  /* Regions so far * SLICES + slices of the current one; in a cache line with what describes it. */
+  /* Regions so far * STEP + threads of the current one; in a cache line with what describes it. */
   _Alignas(LINE) word go;
-  void (*fn)(void *arg, size_t slice, size_t slices);
+  void (*fn)(void *arg, size_t thread, size_t threads);
   void *arg;
-  uint32_t begun; /* `done` of all slices when the region begins */
+  uint32_t begun; /* `done` of all threads when the region begins */
   uint32_t threads, spins;
   _Atomic uint32_t failed;
-  progress slices[BQW_THREADS];
+  progress each[BQW_THREADS];
   share shares[BQW_THREADS];
   _Alignas(LINE) struct { /* the caller's: milliseconds */
-    double whole, slept; /* of late: in regions; all slices' sleep at their beginning */
+    double whole, slept; /* of late: in regions; all threads' sleep at their beginning */
     double until, pause; /* alone until then; for so long, the last time */
     uint32_t regions;    /* done alone */
     bool allowed;
@@ -88,20 +88,20 @@ static double await(word *w, uint32_t count) { return (void)w, (void)count, 0; }
 static void wake(word *w) { (void)w; }
 #endif
 
-/* This slice has done its part. */
-static uint32_t finish(size_t slice) {
-  word *own = &team.slices[slice].done;
+/* This thread has done its part. */
+static uint32_t finish(size_t thread) {
+  word *own = &team.each[thread].done;
   const uint32_t count = atomic_load(&own->value) + 1;
   atomic_store(&own->value, count);
   wake(own);
   return count;
 }
 
-static void await_others(size_t slice, size_t slices, uint32_t count) {
-  for (size_t i = 0; i < slices; i++)
-    if (i != slice && !reached(&team.slices[i].done, count)) {
-      const double slept = await(&team.slices[i].done, count);
-      if (slept > 0) team.slices[slice].slept += slept;
+static void await_others(size_t thread, size_t threads, uint32_t count) {
+  for (size_t i = 0; i < threads; i++)
+    if (i != thread && !reached(&team.each[i].done, count)) {
+      const double slept = await(&team.each[i].done, count);
+      if (slept > 0) team.each[thread].slept += slept;
     }
 }
 
@@ -113,7 +113,7 @@ enum { LOOK = 20, PAUSE = 100, LONGEST_PAUSE = 1600 };
 
 static void look(double now, uint32_t n) {
   double all = 0;
-  for (uint32_t i = 0; i < n; i++) all += team.slices[i].slept;
+  for (uint32_t i = 0; i < n; i++) all += team.each[i].slept;
   const double slept = all - team.alone.slept;
   const double twice = team.alone.pause * 2, whole = team.alone.whole * n;
   const double longer = twice < PAUSE ? PAUSE : twice < LONGEST_PAUSE ? twice : LONGEST_PAUSE;
@@ -123,7 +123,7 @@ static void look(double now, uint32_t n) {
   team.alone.whole = 0;
 }
 
-static void run(void *ctx, void (*fn)(void *arg, size_t slice, size_t slices), void *arg) {
+static void run(void *ctx, void (*fn)(void *arg, size_t thread, size_t threads), void *arg) {
   (void)ctx;
   const uint32_t n = team.threads;
   const double since = n > 1 ? bqw_now() : 0;
@@ -136,8 +136,8 @@ static void run(void *ctx, void (*fn)(void *arg, size_t slice, size_t slices), v
   if (atomic_load(&team.failed)) __builtin_trap();
   team.fn = fn;
   team.arg = arg;
-  team.begun = atomic_load(&team.slices[0].done.value);
-  atomic_store(&team.go.value, (atomic_load(&team.go.value) / SLICES + 1) * SLICES + n);
+  team.begun = atomic_load(&team.each[0].done.value);
+  atomic_store(&team.go.value, (atomic_load(&team.go.value) / STEP + 1) * STEP + n);
   wake(&team.go);
   fn(arg, 0, n);
   await_others(0, n, finish(0));
@@ -147,12 +147,12 @@ static void run(void *ctx, void (*fn)(void *arg, size_t slice, size_t slices), v
   if (team.alone.whole > LOOK) look(now, n);
 }
 
-/* Every slice of a region comes here as often. A thread that trapped never comes again, so from
+/* Every thread of a region comes here as often. A thread that trapped never comes again, so from
  * then on nobody waits. */
-static void barrier(void *ctx, size_t slice, size_t slices) {
+static void barrier(void *ctx, size_t thread, size_t threads) {
   (void)ctx;
-  const uint32_t count = finish(slice);
-  if (!atomic_load(&team.failed)) await_others(slice, slices, count);
+  const uint32_t count = finish(thread);
+  if (!atomic_load(&team.failed)) await_others(thread, threads, count);
 }
 
 /* All of a share but an eighth at first, since each piece begins with a wait for memory; then half
@@ -162,16 +162,16 @@ static size_t some_of(size_t left, size_t size) {
   return left > eighth ? left - eighth : (left + 1) / 2;
 }
 
-/* Some of what is left: a slice's own things from the front, and when there are no more those of
+/* Some of what is left: a thread's own things from the front, and when there are no more those of
  * others from the back, who are slower or were interrupted. */
-static bool take(void *ctx, size_t slice, size_t slices, size_t n, size_t *from, size_t *to) {
+static bool take(void *ctx, size_t thread, size_t threads, size_t n, size_t *from, size_t *to) {
   (void)ctx;
   /* A share's number is 0 before its first part. */
-  const uint64_t part = (uint32_t)(atomic_load(&team.slices[slice].done.value) + 1);
+  const uint64_t part = (uint32_t)(atomic_load(&team.each[thread].done.value) + 1);
   const size_t unit = n / MOST_LEFT + 1, units = (n + unit - 1) / unit;
-  for (size_t i = 0; i < slices; i++) {
-    const size_t owner = (slice + i) % slices;
-    const size_t first = units * owner / slices, size = units * (owner + 1) / slices - first;
+  for (size_t i = 0; i < threads; i++) {
+    const size_t owner = (thread + i) % threads;
+    const size_t first = units * owner / threads, size = units * (owner + 1) / threads - first;
     _Atomic uint64_t *left = &team.shares[owner].left;
     for (uint64_t seen = atomic_load(left);;) {
       const bool begun = (uint32_t)(seen >> 32) == (uint32_t)part;
@@ -196,22 +196,22 @@ BQW(void) bqw_thread_main(uint32_t index) {
   for (uint32_t seen = 0;;) {
     await(&team.go, seen + 1);
     seen = atomic_load(&team.go.value);
-    const uint32_t slices = seen % SLICES;
-    if (slices == LEAVE) return;
-    if (index >= slices) continue;
-    /* Different after regions in which this thread had no slice. Only then: a write would take the
+    const uint32_t threads = seen % STEP;
+    if (threads == LEAVE) return;
+    if (index >= threads) continue;
+    /* Different after regions in which this thread had no part. Only then: a write would take the
      * line from the core of the caller, which waits on it. */
-    _Atomic uint32_t *done = &team.slices[index].done.value;
+    _Atomic uint32_t *done = &team.each[index].done.value;
     if (atomic_load(done) != team.begun) atomic_store(done, team.begun);
-    team.fn(team.arg, index, slices);
+    team.fn(team.arg, index, threads);
     finish(index);
   }
 }
 
 BQW(void) bqw_thread_failed(uint32_t index) {
   atomic_store(&team.failed, 1);
-  atomic_fetch_add(&team.slices[index].done.value, 1u << 30); /* whatever others wait for */
-  wake(&team.slices[index].done);
+  atomic_fetch_add(&team.each[index].done.value, 1u << 30); /* whatever others wait for */
+  wake(&team.each[index].done);
 }
 
 BQW(uint32_t) bqw_threads(uint32_t threads, uint32_t spins, uint32_t alone) {
@@ -231,6 +231,6 @@ BQW(uint32_t) bqw_threads_alone(void) { return team.alone.regions; }
 
 BQW(void) bqw_threads_leave(void) {
   team.threads = 1;
-  atomic_store(&team.go.value, atomic_load(&team.go.value) / SLICES * SLICES + LEAVE);
+  atomic_store(&team.go.value, atomic_load(&team.go.value) / STEP * STEP + LEAVE);
   wake(&team.go);
 }

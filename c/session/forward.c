@@ -1,6 +1,6 @@
 /* Walks the program of a layer (model/program.h) over one batch of tokens, step by step, in slices:
- * norms, products, attention and MLP put together from kernel slots. Also the embedding and the head,
- * which are no layer's. Rows are tokens. */
+ * norms, products, attention and MLP put together from kernel slots. Also the embedding and the
+ * head, which are no layer's. Rows are tokens. */
 #include <string.h>
 
 #include "core/fmath.h"
@@ -120,8 +120,8 @@ static void prepare(const bq_session *s, const linear *l, size_t from, size_t to
 /* For one token preparing its input costs less than waiting for others to do it. */
 static bool prepares_alone(const job *j) { return j->tokens == 1; }
 
-static void prepare_slice(const job *j, const linear *l, size_t slice, size_t slices) {
-  for (bq_share share = bq_share_of(j->s, slice, slices, j->tokens, BQ_PANEL_TOKENS);
+static void prepare_share(const job *j, const linear *l, size_t thread, size_t threads) {
+  for (bq_share share = bq_share_of(j->s, thread, threads, j->tokens, BQ_PANEL_TOKENS);
        bq_share_next(&share);)
     prepare(j->s, l, share.from, share.to, j->s->scratch.norm, j->s->scratch.panel);
 }
@@ -177,11 +177,11 @@ static size_t grain_of(const bq_session *s, const bq_batch *batch) {
   return batch->tokens == 1 ? 8 : s->model->kernels->batch_groups;
 }
 
-static void multiply(const bq_session *s, const linear *l, const bq_batch *batch, size_t slice,
-                     size_t slices) {
+static void multiply(const bq_session *s, const linear *l, const bq_batch *batch, size_t thread,
+                     size_t threads) {
   size_t total = 0;
   for (size_t i = 0; i < l->n; i++) total += row_groups(l->list[i].w);
-  for (bq_share share = bq_share_of(s, slice, slices, total, grain_of(s, batch));
+  for (bq_share share = bq_share_of(s, thread, threads, total, grain_of(s, batch));
        bq_share_next(&share);)
     run_products(s, l, batch, share.from, share.to);
 }
@@ -200,14 +200,14 @@ static void activate(const bq_session *s, const linear *l, size_t tokens, size_t
                                      row1 - row0);
 }
 
-/* The same rows of gate and up, so that a slice can join its own: when it has no more to multiply, to
- * keep the two stages apart. What it was given grows together to a few runs. */
-static void run_gate(const place *p, const linear *l, const bq_batch *batch, size_t slice,
-                     size_t slices) {
+/* The same rows of gate and up, so that a thread can join its own: when it has no more to multiply,
+ * to keep the two stages apart. What it was given grows together to a few runs. */
+static void run_gate(const place *p, const linear *l, const bq_batch *batch, size_t thread,
+                     size_t threads) {
   const bq_session *s = p->s;
   enum { RUNS = 8 };
   size_t runs[RUNS][2], n = 0;
-  bq_share share = bq_share_of(s, slice, slices, row_groups(l->list[0].w), grain_of(s, batch));
+  bq_share share = bq_share_of(s, thread, threads, row_groups(l->list[0].w), grain_of(s, batch));
   while (bq_share_next(&share)) {
     for (size_t i = 0; i < l->n; i++)
       run_product(s, l, &l->list[i], batch, share.from, share.to);
@@ -216,23 +216,23 @@ static void run_gate(const place *p, const linear *l, const bq_batch *batch, siz
     else if (n == RUNS) activate(s, l, batch->tokens, share.from, share.to);
     else runs[n][0] = share.from, runs[n++][1] = share.to;
   }
-  if (slice == 0) bq_mark(s, BQ_STAGE_MLP_IN, p->layer);
+  if (thread == 0) bq_mark(s, BQ_STAGE_MLP_IN, p->layer);
   for (size_t i = 0; i < n; i++) activate(s, l, batch->tokens, runs[i][0], runs[i][1]);
 }
 
-static bq_stage multiply_slice(const place *at, const linear *l, size_t slice, size_t slices) {
+static bq_stage multiply_share(const place *at, const linear *l, size_t thread, size_t threads) {
   const bq_session *s = at->s;
   const job *j = at->j;
-  const size_t own = prepares_alone(j) ? slice : 0;
+  const size_t own = prepares_alone(j) ? thread : 0;
   float *normed = s->scratch.norm + own * s->model->config.hidden;
   uint8_t *panel = s->scratch.panel + own * s->scratch.panel_bytes;
   if (prepares_alone(j)) {
     prepare(s, l, 0, 1, normed, panel);
-    if (slice == 0) bq_mark(s, BQ_STAGE_NORM, at->layer);
+    if (thread == 0) bq_mark(s, BQ_STAGE_NORM, at->layer);
   }
   const bq_batch batch = {l->normed ? normed : l->x, l->cols, panel, j->tokens};
-  if (!l->activate) multiply(s, l, &batch, slice, slices);
-  else run_gate(at, l, &batch, slice, slices);
+  if (!l->activate) multiply(s, l, &batch, thread, threads);
+  else run_gate(at, l, &batch, thread, threads);
   return l->stage;
 }
 
@@ -278,16 +278,16 @@ static void store_head(const place *p, const bq_step *step, size_t i) {
                                                   j->buffer[BQ_BUFFER_V] + at, stride);
 }
 
-static bq_stage store_slice(const place *p, const bq_step *step, size_t slice, size_t slices) {
+static bq_stage store_share(const place *p, const bq_step *step, size_t thread, size_t threads) {
   const bq_config *c = &p->s->model->config;
   const size_t total = (size_t)c->heads + c->kv_heads;
-  for (bq_share share = bq_share_of(p->s, slice, slices, total, 1); bq_share_next(&share);)
+  for (bq_share share = bq_share_of(p->s, thread, threads, total, 1); bq_share_next(&share);)
     for (size_t i = share.from; i < share.to; i++) store_head(p, step, i);
   return BQ_STAGE_KV;
 }
 
-/* Rows from...to - 1 of all (token, query head), ordered by KV head, then token: so most that meet the
- * same keys and values come together. */
+/* Rows from...to - 1 of all (token, query head), ordered by KV head, then token: so most that meet
+ * the same keys and values come together. */
 static void attend_rows(const place *p, size_t from, size_t to, uint8_t *scratch) {
   const bq_session *s = p->s;
   const job *j = p->j;
@@ -315,13 +315,14 @@ static void attend_rows(const place *p, size_t from, size_t to, uint8_t *scratch
   }
 }
 
-static bq_stage attend_slice(const place *p, size_t slice, size_t slices) {
+static bq_stage attend_share(const place *p, size_t thread, size_t threads) {
   const bq_session *s = p->s;
-  uint8_t *scratch = s->scratch.attend + slice * s->scratch.attend_bytes;
+  uint8_t *scratch = s->scratch.attend + thread * s->scratch.attend_bytes;
   const size_t total = (size_t)s->model->config.heads * p->j->tokens;
-  /* For one token each slice has all of its share at once: queries that meet the same keys stay together. */
-  const size_t grain = p->j->tokens == 1 ? (total + slices - 1) / slices : 1;
-  for (bq_share share = bq_share_of(s, slice, slices, total, grain); bq_share_next(&share);)
+  /* For one token each thread has all of its share at once: queries that meet the same keys stay
+   * together. */
+  const size_t grain = p->j->tokens == 1 ? (total + threads - 1) / threads : 1;
+  for (bq_share share = bq_share_of(s, thread, threads, total, grain); bq_share_next(&share);)
     attend_rows(p, share.from, share.to, scratch);
   return BQ_STAGE_ATTEND;
 }
@@ -329,12 +330,12 @@ static bq_stage attend_slice(const place *p, size_t slice, size_t slices) {
 /* --- whole rows ------------------------------------------------------------------------------- */
 
 /* NORM, ADD: row by row, each in one thread. */
-static bq_stage rows_slice(const place *p, const bq_step *step, size_t slice, size_t slices) {
+static bq_stage rows_share(const place *p, const bq_step *step, size_t thread, size_t threads) {
   const job *j = p->j;
   const size_t cols = j->cols[step->in];
   const bq_weights *m = &p->w->module[step->norm];
   const float factor = or_one(p->s->model->config.residual_scale);
-  for (bq_share share = bq_share_of(p->s, slice, slices, j->tokens, 1); bq_share_next(&share);)
+  for (bq_share share = bq_share_of(p->s, thread, threads, j->tokens, 1); bq_share_next(&share);)
     for (size_t t = share.from; t < share.to; t++) {
       float *x = j->buffer[step->in] + t * cols;
       norm(p->s, x, vector_of(m), m->b, cols, x);
@@ -347,21 +348,21 @@ static bq_stage rows_slice(const place *p, const bq_step *step, size_t slice, si
 
 /* --- layers ----------------------------------------------------------------------------------- */
 
-static bq_stage run_part(const void *arg, uint32_t layer, uint32_t part, size_t slice,
-                         size_t slices) {
+static bq_stage run_part(const void *arg, uint32_t layer, uint32_t part, size_t thread,
+                         size_t threads) {
   const job *j = arg;
   const place p = {j, j->s, &j->s->model->layers[layer], layer};
   const bq_step *step = &p.w->kind->steps[part & ~(uint32_t)BQ_PREPARE];
   switch ((bq_op)step->op) {
-  case BQ_OP_STORE: return store_slice(&p, step, slice, slices);
-  case BQ_OP_ATTEND: return attend_slice(&p, slice, slices);
+  case BQ_OP_STORE: return store_share(&p, step, thread, threads);
+  case BQ_OP_ATTEND: return attend_share(&p, thread, threads);
   case BQ_OP_NORM:
-  case BQ_OP_ADD: return rows_slice(&p, step, slice, slices);
+  case BQ_OP_ADD: return rows_share(&p, step, thread, threads);
   case BQ_OP_LINEAR: break;
   }
   const linear l = linear_of(&p, step);
-  if (!(part & BQ_PREPARE)) return multiply_slice(&p, &l, slice, slices);
-  prepare_slice(j, &l, slice, slices);
+  if (!(part & BQ_PREPARE)) return multiply_share(&p, &l, thread, threads);
+  prepare_share(j, &l, thread, threads);
   return BQ_STAGE_NORM;
 }
 
@@ -384,13 +385,13 @@ void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next) {
 
 /* --- the head --------------------------------------------------------------------------------- */
 
-static bq_stage run_head_part(const void *arg, uint32_t layer, uint32_t part, size_t slice,
-                              size_t slices) {
+static bq_stage run_head_part(const void *arg, uint32_t layer, uint32_t part, size_t thread,
+                              size_t threads) {
   const job *j = arg;
   const place p = {j, j->s, NULL, layer};
   const linear l = head_of(j);
-  if (part != BQ_PREPARE) return multiply_slice(&p, &l, slice, slices);
-  prepare_slice(j, &l, slice, slices);
+  if (part != BQ_PREPARE) return multiply_share(&p, &l, thread, threads);
+  prepare_share(j, &l, thread, threads);
   return BQ_STAGE_NORM;
 }
 

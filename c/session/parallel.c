@@ -8,33 +8,33 @@ typedef struct progress {
   uint32_t layer; /* the first one; where each part is a run of its own, that of the run */
   uint32_t part;  /* of such a run */
   bool more;
-  bq_stage ended; /* of the part that slice 0 did last */
+  bq_stage ended; /* of the part that thread 0 did last */
 } progress;
 
-/* A run may have more slices than the session was made for: its scratch is for so many. The others only
- * keep the barriers' count. */
-static size_t workers_of(const bq_session *s, size_t slices) {
-  return slices < s->options.parallel.threads ? slices : s->options.parallel.threads;
+/* A run may have more threads than the session was made for, whose scratch is for so many: these
+ * work, the others only keep the barriers' count. */
+static size_t workers_of(const bq_session *s, size_t threads) {
+  return threads < s->options.parallel.threads ? threads : s->options.parallel.threads;
 }
 
-/* Slice 0 decides whether there's more while others are still busy, all look behind the barrier. */
-static void run_all(void *arg, size_t slice, size_t slices) {
+/* Thread 0 decides whether there's more while others are still busy, all look behind the barrier. */
+static void run_all(void *arg, size_t thread, size_t threads) {
   progress *p = arg;
   const bq_parallel *parallel = &p->s->options.parallel;
   const bq_job *job = p->job;
-  const size_t workers = workers_of(p->s, slices);
+  const size_t workers = workers_of(p->s, threads);
   for (uint32_t layer = p->layer;; layer++) {
     const bq_parts *parts = job->parts(job->arg, layer);
     for (size_t i = 0; i < parts->n; i++) {
       const bool last = i + 1 == parts->n;
       bq_stage stage = BQ_STAGE_HOST;
-      if (slice < workers) stage = job->fn(job->arg, layer, parts->list[i], slice, workers);
-      if (last && slice == 0) p->more = job->next && job->next(p->s);
+      if (thread < workers) stage = job->fn(job->arg, layer, parts->list[i], thread, workers);
+      if (last && thread == 0) p->more = job->next && job->next(p->s);
       /* Without another layer the last wait is the run's own end. */
-      const bool wait = slices > 1 && (!last || job->next);
-      if (wait) parallel->barrier(parallel->ctx, slice, slices);
-      if (slice == 0 && (wait || slices == 1)) bq_mark(p->s, stage, layer);
-      else if (slice == 0) p->ended = stage;
+      const bool wait = threads > 1 && (!last || job->next);
+      if (wait) parallel->barrier(parallel->ctx, thread, threads);
+      if (thread == 0 && (wait || threads == 1)) bq_mark(p->s, stage, layer);
+      else if (thread == 0) p->ended = stage;
     }
     if (!job->next || !p->more) return;
   }
@@ -44,13 +44,13 @@ static void run_all(void *arg, size_t slice, size_t slices) {
 static bool next_grains(bq_share *share) {
   const bq_parallel *parallel = &share->s->options.parallel;
   const size_t grains = (share->n + share->grain - 1) / share->grain;
-  if (share->slices > 1 && parallel->take)
-    return parallel->take(parallel->ctx, share->slice, share->slices, grains, &share->from,
+  if (share->threads > 1 && parallel->take)
+    return parallel->take(parallel->ctx, share->thread, share->threads, grains, &share->from,
                           &share->to);
   if (share->given) return false;
   share->given = true;
-  share->from = grains * share->slice / share->slices;
-  share->to = grains * (share->slice + 1) / share->slices;
+  share->from = grains * share->thread / share->threads;
+  share->to = grains * (share->thread + 1) / share->threads;
   return share->from < share->to;
 }
 
@@ -62,12 +62,12 @@ bool bq_share_next(bq_share *share) {
   return true;
 }
 
-static void run_one(void *arg, size_t slice, size_t slices) {
+static void run_one(void *arg, size_t thread, size_t threads) {
   progress *p = arg;
-  const size_t workers = workers_of(p->s, slices);
-  if (slice >= workers) return;
-  bq_stage stage = p->job->fn(p->job->arg, p->layer, p->part, slice, workers);
-  if (slice == 0) p->ended = stage;
+  const size_t workers = workers_of(p->s, threads);
+  if (thread >= workers) return;
+  bq_stage stage = p->job->fn(p->job->arg, p->layer, p->part, thread, workers);
+  if (thread == 0) p->ended = stage;
 }
 
 static void run_layer(progress *p) {

@@ -81,22 +81,22 @@ enum { BQ_FORKS_MAX = 1024 };
 /* Fills in defaults and checks the options against the model. ARGUMENT. */
 bq_status bq_session_options_resolve(const bq_config *config, const bq_session_options *in,
                                      bq_session_options *out, bq_error *err);
-/* Bytes of a heap that a session with all its forks takes; *kv_bytes (may be NULL): what the positions of
- * its own context take of them.
- * UINT64_MAX: more than the machine can address. */
+/* Bytes of a heap that a session with all its forks takes; *kv_bytes (may be NULL): what the
+ * positions of its own context take of them. UINT64_MAX: more than the machine can address. */
 uint64_t bq_session_memory(const bq_config *config, const bq_kernels *kernels,
                            const bq_session_options *options, uint64_t *kv_bytes);
 
 /* For a timeline that is there at once: its last token is computed anew, for its result. */
 void bq_session_restart(bq_session *s);
 
-/* Called by slice 0 once a layer is done: moves the session on. True: the layer after it is to be done, too. Others may
- * still be at the layer before, so they never look at where the session is. */
+/* Called by thread 0 once a layer is done: moves the session on. True: the layer after it is to be
+ * done, too. Others may still be at the layer before, so they never look at where the session is. */
 typedef bool bq_next_fn(bq_session *s);
 
 /* forward.c: the mathematics. All take the session's scratch. */
 bq_status bq_forward_embed(bq_session *s, bq_error *err);   /* rest of the window -> x */
-/* s->layer, `tokens` from s->batch_at, and so on while `next` (NULL: no) says that another layer follows with as many. */
+/* s->layer, `tokens` from s->batch_at, and so on while `next` (NULL: no) says that another layer
+ * follows with as many. */
 void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next);
 /* Results of bq_head_rows -> logits from row0 on; `head`: all of the head, or a part of its rows. */
 void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0);
@@ -117,30 +117,30 @@ bq_status bq_page_embedding(bq_session *s, uint32_t token, uint32_t position, fl
 bq_status bq_page_layer(const bq_session *s, bq_error *err); /* s->layer */
 bq_status bq_page_head(const bq_session *s, bq_matrix *part, uint32_t *row0, bq_error *err);
 
-/* parallel.c: the parts of a job one after the other, each in slices; fn(arg, layer, part, slice,
- * slices) returns the stage that ends with it. A part may begin when all slices of the one before are
- * done. After the last one slice 0 asks `next` (NULL: no) whether to go on with the parts of another
- * layer. */
+/* parallel.c: the parts of a job one after the other, each shared out to threads; fn(arg, layer,
+ * part, thread, threads) returns the stage that ends with it. A part may begin when all threads are
+ * done with the one before. After the last one thread 0 asks `next` (NULL: no) whether to go on
+ * with the parts of another layer. */
 typedef struct bq_job {
-  bq_stage (*fn)(const void *arg, uint32_t layer, uint32_t part, size_t slice, size_t slices);
+  bq_stage (*fn)(const void *arg, uint32_t layer, uint32_t part, size_t thread, size_t threads);
   const bq_parts *(*parts)(const void *arg, uint32_t layer);
   const void *arg;
   bq_next_fn *next;
 } bq_job;
 void bq_run_job(bq_session *s, const bq_job *job);
 
-/* A slice's share of a part's n things, given in runs from...to - 1: all slices together get each of them
- * once. Runs begin at multiples of `grain`. A part has but one such n and grain.
- *   for (bq_share share = bq_share_of(s, slice, slices, n, 1); bq_share_next(&share);) ... */
+/* A thread's share of a part's n things, given in runs from...to - 1: all threads together get each
+ * of them once. Runs begin at multiples of `grain`. A part has but one such n and grain.
+ *   for (bq_share share = bq_share_of(s, thread, threads, n, 1); bq_share_next(&share);) ... */
 typedef struct bq_share {
   const bq_session *s;
-  size_t slice, slices, n, grain;
+  size_t thread, threads, n, grain;
   size_t from, to;
   bool given; /* all of it, where shares are equal */
 } bq_share;
-static inline bq_share bq_share_of(const bq_session *s, size_t slice, size_t slices, size_t n,
+static inline bq_share bq_share_of(const bq_session *s, size_t thread, size_t threads, size_t n,
                                    size_t grain) {
-  return (bq_share){s, slice, slices, n, grain, 0, 0, false};
+  return (bq_share){s, thread, threads, n, grain, 0, 0, false};
 }
 bool bq_share_next(bq_share *share);
 
@@ -152,10 +152,10 @@ static inline void bq_mark(const bq_session *s, bq_stage stage, uint32_t layer) 
 bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_step *step,
                      uint32_t position, uint32_t tokens);
 
-/* sampler.c: the next token, BQ_TOKEN_NONE if none may be picked. Logits may be anything: what isn't
- * greater than -infinity (NaN, too) is never picked, +infinity always. `recent`: the last n_recent
- * tokens of the text; `candidates`: room for [vocab], not read when greedy without mask, bias and
- * penalty; options->hook is not called. */
+/* sampler.c: the next token, BQ_TOKEN_NONE if none may be picked. Logits may be anything: what
+ * isn't greater than -infinity (NaN, too) is never picked, +infinity always. `recent`: the last
+ * n_recent tokens of the text; `candidates`: room for [vocab], not read when greedy without mask,
+ * bias and penalty; options->hook is not called. */
 uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, size_t n_recent,
                    const bq_sample_options *options, bq_rng *rng, bq_candidate *candidates);
 

@@ -1,5 +1,5 @@
-/* Real threads with a real barrier: the same bits as one thread, one run per slice of work, whatever
- * the slices' shares. */
+/* Real threads with a real barrier: the same bits as one thread, one run per slice of a session,
+ * whatever the threads' shares. */
 #define _POSIX_C_SOURCE 200112L /* pthread_barrier_t */
 #include <string.h>
 
@@ -28,19 +28,19 @@ typedef struct team {
   void *arg;
   int runs;
   pthread_mutex_t mutex;
-  size_t parts[MOST_THREADS]; /* barriers that each slice has passed */
+  size_t parts[MOST_THREADS]; /* barriers that each thread has passed */
   size_t part, given;         /* of the part under way */
   uint64_t seed;
 } team;
 
 typedef struct member {
   team *team;
-  size_t slice;
+  size_t thread;
 } member;
 
 static void *work(void *arg) {
   member *m = arg;
-  m->team->fn(m->team->arg, m->slice, m->team->threads);
+  m->team->fn(m->team->arg, m->thread, m->team->threads);
   return NULL;
 }
 
@@ -59,21 +59,21 @@ static void run(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
   for (size_t i = 1; i < t->threads; i++) pthread_join(ids[i], NULL);
 }
 
-static void barrier(void *ctx, size_t slice, size_t slices) {
-  (void)slices;
+static void barrier(void *ctx, size_t thread, size_t threads) {
+  (void)threads;
   team *t = ctx;
-  t->parts[slice]++;
+  t->parts[thread]++;
   pthread_barrier_wait(&t->barrier);
 }
 
 /* Uneven shares in no order: some get much, some nothing. */
-static bool take(void *ctx, size_t slice, size_t slices, size_t n, size_t *from, size_t *to) {
+static bool take(void *ctx, size_t thread, size_t threads, size_t n, size_t *from, size_t *to) {
   team *t = ctx;
-  const size_t part = t->parts[slice] + (size_t)t->runs * 1000;
+  const size_t part = t->parts[thread] + (size_t)t->runs * 1000;
   pthread_mutex_lock(&t->mutex);
   if (t->part != part) t->given = 0;
   t->part = part;
-  const size_t left = n - t->given, some = 1 + random_bits(&t->seed) % (2 * n / slices + 1);
+  const size_t left = n - t->given, some = 1 + random_bits(&t->seed) % (2 * n / threads + 1);
   *from = t->given;
   *to = t->given += some < left ? some : left;
   pthread_mutex_unlock(&t->mutex);
