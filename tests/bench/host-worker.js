@@ -13,9 +13,9 @@ let wasm;
 let handle = 0;
 let scratch = 0;
 
-/** Milliseconds a token of a whole generation. @param {object} options */
-async function generation(options) {
-  const { timings } = await session.generate(PROMPT, { ...GREEDY, ...options }).done();
+/** Milliseconds a token of a whole generation. @param {object} options @param {() => boolean} [aborted] */
+async function generation(options, aborted) {
+  const { timings } = await session.generate(PROMPT, { ...GREEDY, ...options }, aborted).done();
   return timings.decodeMs / (timings.tokens - 1);
 }
 
@@ -25,9 +25,9 @@ async function calls(slices) {
   let ms = 0;
   for (let i = 0; i <= TOKENS; i++) {
     const start = performance.now();
-    wasm.check('bqw_session_sample', handle, scratch, scratch + 32, scratch + 40);
+    wasm.check('bqw_session_sample', handle, scratch, scratch + 40, scratch + 48);
     if (i === TOKENS) { ms += performance.now() - start; break; }
-    wasm.check('bqw_session_append', handle, wasm.u32(scratch + 40, 1)[0]);
+    wasm.check('bqw_session_append', handle, wasm.u32(scratch + 48, 1)[0]);
     while (wasm.check('bqw_session_run', handle, slices) !== 0);
     ms += performance.now() - start;
   }
@@ -39,7 +39,7 @@ const shared = new Int32Array(typeof SharedArrayBuffer === 'function' ? new Shar
 const MODES = {
   'a token in one call': () => calls(0),
   'a call per slice': () => calls(1),
-  'generate, abort by flag': () => generation({ aborted: () => Atomics.load(shared, 0) === 1 }),
+  'generate, abort by flag': () => generation({}, () => Atomics.load(shared, 0) === 1),
   'generate, abort by signal': () => generation({ signal: new AbortController().signal }),
 };
 

@@ -191,6 +191,7 @@ test('closing a model, or a port, leaves nothing of what was below it', async (t
   };
   const bytes = await tinyModel();
   const far = await connectEngine(await engine.openPort());
+  t.after(() => far.close());
   const model = await far.load(fromBytes(bytes), { sessions: 3 });
   const sessions = [await model.createSession(), await model.createSession()];
   await model.close();
