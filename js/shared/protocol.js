@@ -28,7 +28,10 @@ export function listen(port, onMessage, onFailure) {
     port.on('close', () => onFailure('it was closed'));
   } else {
     port.onmessage = (/** @type {MessageEvent} */ e) => onMessage(e.data);
-    port.onerror = port.onmessageerror = (/** @type {any} */ e) => onFailure(e.message ?? 'its script could not be loaded');
+    port.onerror = port.onmessageerror = (/** @type {any} */ e) => {
+      e.preventDefault?.(); // what a worker's own worker throws would go on to the page, as a failure of the first one
+      onFailure(e.message ?? 'its script could not be loaded');
+    };
     port.onclose = () => onFailure('it was closed'); // of a MessagePort, where browsers tell
   }
 }

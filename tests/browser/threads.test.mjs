@@ -90,4 +90,13 @@ await everyBrowser((name) => {
     assert.match(info.threadsReason, /no threads could be started/);
     await page.close();
   });
+
+  test('a thread that throws: one thread, and why; the engine lives', async () => {
+    const page = await browser.open(sites[1].url);
+    const options = { threads: 2, threadUrl: '/tests/browser/shims/throwing-thread.mjs' };
+    const { info, threads, ids } = await page.evaluate(inPage, { worker: true, options });
+    assert.deepEqual([info.threads, threads, ids.length], [1, [1], 1]);
+    assert.match(info.threadsReason, /no threads could be started.*thrown in a thread/);
+    await page.close();
+  });
 });
