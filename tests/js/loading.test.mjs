@@ -122,8 +122,9 @@ test('abort by a flag amid a token, which is one call of the engine: no slice af
       return stop.call(this);
     };
     const { slices } = await session.stats();
-    const options = /** @type {any} */ ({ temperature: 0, maxTokens: 2, aborted: () => aborted });
-    await assert.rejects(session.generate([n, 2, 3], options).done(), { name: 'AbortError' });
+    const options = { temperature: 0, maxTokens: 2 };
+    const flag = () => aborted;
+    await assert.rejects(/** @type {any} */ (session).generate([n, 2, 3], options, flag).done(), { name: 'AbortError' });
     assert.deepEqual([calls, asked], [1, n]);
     assert.equal((await session.stats()).slices - slices, model.info.layers + 1 + n);
   }
