@@ -1,0 +1,128 @@
+/* Models of other families against the programs that they come from: their logits at every position,
+ * within 1e-3, by prefill, decode and mixtures of both; and these agree with each other to the bit.
+ * Files: tests/tools/make_golden.mjs, from tests/golden/fixtures. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "fixture.h"
+
+enum { MOST_IDS = 64, MOST_VOCAB = 128, NAME = 64 };
+static const float tolerance = 1e-3f;
+
+typedef struct family {
+  char name[NAME];
+  uint32_t ids[MOST_IDS], n;
+  float wanted[MOST_IDS][MOST_VOCAB]; /* [n][vocab] of these */
+  float got[MOST_IDS][MOST_VOCAB];    /* token by token */
+  bq_loader *loader;
+  bq_model *model;
+  uint32_t vocab;
+} family;
+
+static fixture_memory memory;
+static family f;
+
+static FILE *open_golden(const char *name, const char *ending) {
+  char path[128];
+  snprintf(path, sizeof path, "build/golden/%s%s", name, ending);
+  FILE *file = fopen(path, "rb");
+  CHECK(file != NULL);
+  return file;
+}
+
+static bool load(void) {
+  FILE *file = open_golden(f.name, ".bq4");
+  if (!file || fseek(file, 0, SEEK_END)) return false;
+  fixture bytes = {.n = (size_t)ftell(file)};
+  bytes.bytes = malloc(bytes.n);
+  rewind(file);
+  bool good = fread(bytes.bytes, 1, bytes.n, file) == bytes.n;
+  fclose(file);
+  bq_error err = {0};
+  bq_loader_options o = {.allocator = fixture_allocator(&memory), .file_bytes = bytes.n};
+  good = good && bq_loader_create(&o, &f.loader, &err) == BQ_OK &&
+         fixture_feed(&bytes, f.loader, 0, &err) == BQ_OK &&
+         bq_loader_model(f.loader, &f.model, &err) == BQ_OK;
+  if (err.status) printf("%s: %s\n", f.name, err.detail);
+  free(bytes.bytes);
+  return good;
+}
+
+static bool read_family(void) {
+  FILE *file = open_golden(f.name, ".ids");
+  bool good = file && fscanf(file, "%u", &f.n) == 1 && f.n <= MOST_IDS;
+  for (uint32_t i = 0; good && i < f.n; i++) good = fscanf(file, "%u", &f.ids[i]) == 1;
+  if (file) fclose(file);
+  if (!good || !load()) return false;
+  f.vocab = bq_model_config(f.model)->vocab;
+  file = f.vocab <= MOST_VOCAB ? open_golden(f.name, ".f32") : NULL;
+  for (uint32_t i = 0; good && i < f.n; i++)
+    good = file && fread(f.wanted[i], sizeof(float), f.vocab, file) == f.vocab;
+  if (file) fclose(file);
+  return good;
+}
+
+static bq_session *new_session(bq_session_options o) {
+  bq_session *s = NULL;
+  o.rows = f.n;
+  if (!CHECK_EQ(bq_session_create(f.model, &o, fixture_allocator(&memory), &s, NULL), BQ_OK)) abort();
+  return s;
+}
+
+/* Decode, against the other program. */
+static void check_decode(void) {
+  bq_session *s = new_session((bq_session_options){0});
+  float worst = 0;
+  for (uint32_t i = 0; i < f.n; i++) {
+    CHECK_EQ(i ? bq_session_append(s, f.ids[i], NULL) : bq_session_sync(s, f.ids, 1, NULL, NULL), BQ_OK);
+    CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+    memcpy(f.got[i], bq_session_logits(s), f.vocab * sizeof(float));
+    for (uint32_t k = 0; k < f.vocab; k++) {
+      const float d = f.got[i][k] - f.wanted[i][k], distance = d < 0 ? -d : d;
+      if (!(distance <= worst)) worst = distance;
+    }
+  }
+  bq_session_free(s);
+  if (!CHECK(worst <= tolerance)) printf("%s: a logit is off by %g\n", f.name, (double)worst);
+}
+
+/* Positions from `from` on in one prompt, after `decoded` tokens one by one: the bits of decode. */
+static void check_prefill(uint32_t decoded, uint32_t window, uint32_t batch) {
+  bq_session *s = new_session((bq_session_options){.window = window, .batch = batch});
+  for (uint32_t i = 0; i < decoded; i++) {
+    CHECK_EQ(i ? bq_session_append(s, f.ids[i], NULL) : bq_session_sync(s, f.ids, 1, NULL, NULL), BQ_OK);
+    CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+  }
+  CHECK_EQ(bq_session_sync(s, f.ids, f.n, NULL, NULL), BQ_OK);
+  CHECK_EQ(bq_session_results(s, decoded, NULL), BQ_OK);
+  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+  for (uint32_t i = decoded; i < f.n; i++)
+    if (!CHECK(!memcmp(bq_session_result(s, i), f.got[i], f.vocab * sizeof(float))))
+      printf("%s: position %u differs after %u tokens one by one\n", f.name, i, decoded);
+  bq_session_free(s);
+}
+
+static void test_every_family(void) {
+  FILE *list = open_golden("families", ".txt");
+  REQUIRE(list != NULL);
+  uint32_t n = 0;
+  while (fscanf(list, "%63s", f.name) == 1) {
+    if (!CHECK(read_family())) continue;
+    check_decode();
+    check_prefill(0, 0, 0);
+    check_prefill(0, 7, 5);
+    check_prefill(3, 6, 6);
+    check_prefill(9, 0, 4);
+    bq_loader_free(f.loader);
+    n++;
+  }
+  fclose(list);
+  CHECK(n >= 10);
+}
+
+int main(void) {
+  RUN(test_every_family);
+  return check_summary();
+}
