@@ -49,7 +49,7 @@ static bool note(survey *s, const bq_config *c, const bq_entry *e) {
   if (r->first < r->end && (e->offset - r->first) % BQ_ALIGN) return false;
   if (e->offset < r->first) r->first = e->offset;
   if (e->offset + e->bytes > r->end) r->end = e->offset + e->bytes;
-  r->matrices++;
+  r->matrices += bq_slot_matrices(e->slot);
   return true;
 }
 
@@ -121,13 +121,17 @@ static void add_units(const survey *s, const bq_config *c, bq_pages *p, bq_pagin
   if (sizes->units <= BQ_PAGE_SLOTS) sizes->streamed_bytes = 0;
 }
 
-/* Ties a matrix of a paged layer to its place in the unit. */
-static bq_status tie_part(void *ctx, const bq_entry *e, bq_error *err) {
+/* Ties the matrices of a paged layer's tensor to their places in the unit. */
+static bq_status tie_parts(void *ctx, const bq_entry *e, bq_error *err) {
   const looking *l = ctx;
   (void)err;
   if (e->slot < BQ_OTHER_SLOTS || !bq_is_paged(l->config, l->residency, e->slot)) return BQ_OK;
   bq_page_unit *u = &l->pages->units[l->pages->next_unit[bq_slot_stage(l->config, e->slot) - 1]];
-  u->parts[u->n_parts++] = (bq_page_part){bq_slot_matrix(l->model, e->slot), e->offset - u->offset};
+  for (uint32_t i = 0; i < bq_slot_matrices(e->slot); i++) {
+    uint32_t row0;
+    bq_matrix *matrix = bq_slot_matrix(l->model, e->slot, i, &row0);
+    u->parts[u->n_parts++] = (bq_page_part){matrix, e->offset - u->offset + rows_bytes(e, row0)};
+  }
   return BQ_OK;
 }
 
@@ -177,5 +181,5 @@ bq_status bq_page_units_make(bq_arena *arena, const bq_prefix *prefix, const bq_
   model->pages = made;
   l.model = model;
   l.pages = made;
-  return bq_directory_each(prefix, tie_part, &l, err);
+  return bq_directory_each(prefix, tie_parts, &l, err);
 }

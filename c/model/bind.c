@@ -62,12 +62,39 @@ static const slot_facts other_slots[BQ_OTHER_SLOTS] = {
 };
 enum { FIRST_STAGE_SLOTS = 7 }; /* what a token needs before the first layer */
 
-/* Of a slot from BQ_OTHER_SLOTS on: layer, module, and whether it is the module's bias. */
+/* Several modules in one tensor, one after the other. Named as a module. */
+typedef struct fused_facts {
+  const char *name;
+  bq_module first;
+  uint32_t n;
+} fused_facts;
+
+static const fused_facts fused[BQ_FUSED] = {
+    {"attn.qkv", BQ_Q, 3},
+    {"mlp.gate_up", BQ_GATE, 2},
+};
+
+/* Of a slot from BQ_OTHER_SLOTS on: layer, what it holds, and whether that is a bias. */
 static uint32_t layer_of(uint32_t slot) { return (slot - BQ_OTHER_SLOTS) / BQ_LAYER_SLOTS; }
-static bq_module module_of(uint32_t slot) {
-  return (bq_module)((slot - BQ_OTHER_SLOTS) % BQ_LAYER_SLOTS / 2);
-}
 static bool is_bias(uint32_t slot) { return (slot - BQ_OTHER_SLOTS) % 2; }
+
+typedef struct module_run {
+  const char *name;
+  bq_module first;
+  uint32_t n;
+} module_run;
+
+static module_run modules_of(uint32_t slot) {
+  const uint32_t i = (slot - BQ_OTHER_SLOTS) % BQ_LAYER_SLOTS / 2;
+  if (i < BQ_MODULES) return (module_run){modules[i].name, (bq_module)i, 1};
+  const fused_facts *f = &fused[i - BQ_MODULES];
+  return (module_run){f->name, f->first, f->n};
+}
+
+/* The slot of one module, beside any slot of its layer. */
+static uint32_t slot_of(uint32_t beside, uint32_t module, bool bias) {
+  return BQ_OTHER_SLOTS + layer_of(beside) * BQ_LAYER_SLOTS + 2 * module + bias;
+}
 
 static uint32_t size_of(const bq_config *c, size_name name) {
   switch (name) {
@@ -92,17 +119,26 @@ typedef struct shape {
 static shape shape_of(const bq_config *c, uint32_t slot) {
   if (slot < BQ_OTHER_SLOTS)
     return (shape){size_of(c, other_slots[slot].rows), size_of(c, other_slots[slot].cols)};
-  const module_facts *m = &modules[module_of(slot)];
-  return (shape){size_of(c, m->rows), is_bias(slot) ? 0 : size_of(c, m->cols)};
+  const module_run run = modules_of(slot);
+  shape s = {0, is_bias(slot) ? 0 : size_of(c, modules[run.first].cols)};
+  for (uint32_t i = 0; i < run.n; i++) s.rows += size_of(c, modules[run.first + i].rows);
+  return s;
+}
+
+static bool layer_has(const bq_binding *b, uint32_t slot) {
+  const bq_config *c = b->config;
+  const bq_layer_kind *kind = &b->kinds[bq_layer_kind_of(c, layer_of(slot))];
+  const module_run run = modules_of(slot);
+  const bool norm = modules[run.first].cols == NONE;
+  if (norm && is_bias(slot) && c->norm != BQ_NORM_LAYER) return false;
+  for (uint32_t i = 0; i < run.n; i++)
+    if (!bq_layer_kind_has(kind, (bq_module)(run.first + i))) return false;
+  return true;
 }
 
 static bool may_exist(const bq_binding *b, uint32_t slot) {
   const bq_config *c = b->config;
-  if (slot >= BQ_OTHER_SLOTS) {
-    const bq_module m = module_of(slot);
-    const bool norm_bias = modules[m].cols == NONE && is_bias(slot);
-    return bq_layer_kind_has(&b->kinds[bq_layer_kind_of(c, layer_of(slot))], m) && (!norm_bias || c->norm == BQ_NORM_LAYER);
-  }
+  if (slot >= BQ_OTHER_SLOTS) return layer_has(b, slot);
   switch (other_slots[slot].presence) {
   case LAYER_NORM: return c->norm == BQ_NORM_LAYER && c->norm_place != BQ_NORM_AFTER_SUM;
   case FINAL_NORM: return c->norm_place != BQ_NORM_AFTER_SUM; /* the last layer ends with a norm */
@@ -118,7 +154,7 @@ static bool may_exist(const bq_binding *b, uint32_t slot) {
 }
 
 static bool must_exist(const bq_binding *b, uint32_t slot) {
-  if (slot >= BQ_OTHER_SLOTS) return !is_bias(slot) && may_exist(b, slot);
+  if (slot >= BQ_OTHER_SLOTS) return !is_bias(slot) && modules_of(slot).n == 1 && layer_has(b, slot);
   switch (other_slots[slot].presence) {
   case MAYBE:
   case LAYER_NORM:
@@ -144,9 +180,10 @@ static int find_other(const uint8_t *name, size_t n) {
 
 /* Of a name without its "h.N.": the slot within the layer, or -1. */
 static int find_in_layer(const uint8_t *name, size_t n) {
-  for (int i = 0; i < BQ_MODULES; i++) {
-    const size_t length = strlen(modules[i].name);
-    if (n <= length || memcmp(name, modules[i].name, length) != 0) continue;
+  for (int i = 0; i < BQ_LAYER_SLOTS / 2; i++) {
+    const char *known = modules_of(BQ_OTHER_SLOTS + 2 * (uint32_t)i).name;
+    const size_t length = strlen(known);
+    if (n <= length || memcmp(name, known, length) != 0) continue;
     if (same(name + length, n - length, ".weight")) return 2 * i;
     if (same(name + length, n - length, ".bias")) return 2 * i + 1;
   }
@@ -185,6 +222,18 @@ static bq_status find_slot(const bq_config *c, const bq_tensor_name *t, uint32_t
 
 static bool taken(const bq_binding *b, uint32_t slot) { return b->taken[slot / 8] >> slot % 8 & 1; }
 
+/* Takes the slot, of a fused tensor those of its modules. False: it is taken already. */
+static bool take(bq_binding *b, uint32_t slot) {
+  const bool of_layer = slot >= BQ_OTHER_SLOTS;
+  const module_run run = of_layer ? modules_of(slot) : (module_run){.n = 1};
+  for (uint32_t i = 0; i < run.n; i++) {
+    const uint32_t one = of_layer ? slot_of(slot, run.first + i, is_bias(slot)) : slot;
+    if (taken(b, one)) return false;
+    b->taken[one / 8] |= (uint8_t)(1u << one % 8);
+  }
+  return true;
+}
+
 static bq_status check_shape(shape s, const bq_tensor_name *t, bq_error *err) {
   const uint32_t rows = s.rows, cols = s.cols;
   if (t->ndims == (cols ? 2u : 1u) && t->dims[0] == rows && (!cols || t->dims[1] == cols))
@@ -210,11 +259,10 @@ bq_status bq_bind(bq_binding *b, const bq_tensor_name *t, uint32_t *slot, bq_err
   if (!may_exist(b, found))
     return bq_fail(err, BQ_SHAPE, t->at, "a model of this configuration has no tensor \"%S\"",
                    t->name, t->name_bytes);
-  if (taken(b, found))
+  if (!take(b, found))
     return bq_fail(err, BQ_FORMAT, t->at, "tensor \"%S\" appears twice", t->name, t->name_bytes);
   status = check_shape(shape_of(b->config, found), t, err);
   if (status) return status;
-  b->taken[found / 8] |= (uint8_t)(1u << found % 8);
   *slot = found;
   return BQ_OK;
 }
@@ -226,7 +274,7 @@ bq_status bq_bind_complete(const bq_binding *b, uint64_t at, bq_error *err) {
     if (slot < BQ_OTHER_SLOTS)
       return bq_fail(err, BQ_SHAPE, at, "tensor \"%s\" is missing", other_slots[slot].name);
     return bq_fail(err, BQ_SHAPE, at, "tensor \"h.%u.%s.weight\" is missing", layer_of(slot),
-                   modules[module_of(slot)].name);
+                   modules_of(slot).name);
   }
   return BQ_OK;
 }
@@ -242,26 +290,66 @@ uint32_t bq_slot_stage(const bq_config *c, uint32_t slot) {
 
 bool bq_slot_is_vector(uint32_t slot) {
   if (slot < BQ_OTHER_SLOTS) return other_slots[slot].cols == NONE;
-  return is_bias(slot) || modules[module_of(slot)].cols == NONE;
+  return is_bias(slot) || modules[modules_of(slot).first].cols == NONE;
 }
 
-bq_matrix *bq_slot_matrix(bq_model *model, uint32_t slot) {
+bool bq_slot_fits(const bq_config *c, uint32_t slot, bq_type type) {
+  if (slot < BQ_OTHER_SLOTS || is_bias(slot)) return true;
+  const module_run run = modules_of(slot);
+  if (run.n == 1 || bq_type_run_layout(type) != BQ_TILED) return true;
+  for (uint32_t i = 0; i + 1 < run.n; i++)
+    if (size_of(c, modules[run.first + i].rows) % BQ_TILE_ROWS) return false;
+  return true;
+}
+
+uint32_t bq_slot_matrices(uint32_t slot) {
+  return slot < BQ_OTHER_SLOTS ? 1 : modules_of(slot).n;
+}
+
+/* Where the address of a vector outside of the layers is kept. */
+static const float **vector_of(bq_model *model, uint32_t slot) {
+  return (const float **)(void *)((uint8_t *)model + other_slots[slot].member);
+}
+
+/* Rows of the slot's tensor before those of module `i` of it. */
+static uint32_t rows_before(const bq_config *c, uint32_t slot, uint32_t i) {
+  uint32_t rows = 0;
+  for (uint32_t m = 0; m < i; m++) rows += size_of(c, modules[modules_of(slot).first + m].rows);
+  return rows;
+}
+
+bq_matrix *bq_slot_matrix(bq_model *model, uint32_t slot, uint32_t i, uint32_t *row0) {
+  *row0 = 0;
   if (slot < BQ_OTHER_SLOTS)
     return (bq_matrix *)(void *)((uint8_t *)model + other_slots[slot].member);
-  return &model->layers[layer_of(slot)].module[module_of(slot)].w;
+  *row0 = rows_before(&model->config, slot, i);
+  return &model->layers[layer_of(slot)].module[modules_of(slot).first + i].w;
 }
 
-/* Where the vector's address is kept, unless it is the weight of a layer's norm. */
-static const float **vector_of(bq_model *model, uint32_t slot) {
-  if (slot < BQ_OTHER_SLOTS)
-    return (const float **)(void *)((uint8_t *)model + other_slots[slot].member);
-  return &model->layers[layer_of(slot)].module[module_of(slot)].b;
+/* The part of a layer's tensor that is module `i` of it. */
+static void fill_module(bq_model *model, uint32_t slot, uint32_t i, const bq_matrix *whole) {
+  const bq_config *c = &model->config;
+  const module_run run = modules_of(slot);
+  bq_weights *home = &model->layers[layer_of(slot)].module[run.first + i];
+  const uint32_t row0 = rows_before(c, slot, i);
+  if (is_bias(slot)) {
+    home->b = (const float *)(const void *)whole->data + row0;
+    return;
+  }
+  home->w = *whole;
+  if (run.n == 1) return;
+  home->w.rows = size_of(c, modules[run.first + i].rows);
+  if (whole->data) home->w.data += (size_t)bq_type_bytes(whole->type, bq_type_run_layout(whole->type), row0,
+                                           whole->cols);
 }
 
 void bq_slot_fill(bq_model *model, uint32_t slot, const bq_matrix *weights) {
-  const bool layer_weight = slot >= BQ_OTHER_SLOTS && !is_bias(slot);
-  if (layer_weight || !bq_slot_is_vector(slot)) *bq_slot_matrix(model, slot) = *weights;
-  else *vector_of(model, slot) = (const float *)(const void *)weights->data;
+  uint32_t row0;
+  if (slot >= BQ_OTHER_SLOTS)
+    for (uint32_t i = 0; i < modules_of(slot).n; i++) fill_module(model, slot, i, weights);
+  else if (bq_slot_is_vector(slot))
+    *vector_of(model, slot) = (const float *)(const void *)weights->data;
+  else *bq_slot_matrix(model, slot, 0, &row0) = *weights;
 }
 
 void bq_bind_finish(bq_model *model) {

@@ -8,8 +8,14 @@
 
 #include "model/model.h"
 
-/* Slots of a layer: the weight, then the bias of each module. */
-enum { BQ_LAYERS_MAX = 1024, BQ_LAYER_SLOTS = 2 * BQ_MODULES, BQ_OTHER_SLOTS = 11 };
+/* Slots of a layer: the weight, then the bias of each module, then those of tensors that hold several
+ * modules one after the other. */
+enum {
+  BQ_LAYERS_MAX = 1024,
+  BQ_FUSED = 2,
+  BQ_LAYER_SLOTS = 2 * (BQ_MODULES + BQ_FUSED),
+  BQ_OTHER_SLOTS = 11
+};
 #define BQ_SLOTS_MAX (BQ_LAYERS_MAX * BQ_LAYER_SLOTS + BQ_OTHER_SLOTS)
 
 /* A tensor as its file announces it. */
@@ -43,8 +49,14 @@ uint32_t bq_slot_stage(const bq_config *config, uint32_t slot);
 bool bq_slot_is_vector(uint32_t slot);
 
 enum { BQ_SLOT_WTE = 0, BQ_SLOT_WPE = 1, BQ_SLOT_WTT = 2, BQ_SLOT_HEAD = 9 };
-/* The matrix of a slot that holds one; model->layers is allocated. */
-bq_matrix *bq_slot_matrix(bq_model *model, uint32_t slot);
+/* The matrices of a slot that holds no vector: one, or as many as a fused tensor has. */
+uint32_t bq_slot_matrices(uint32_t slot);
+/* Number `i` of these in the model, whose layers are allocated, and the row of the tensor that it begins
+ * with. */
+bq_matrix *bq_slot_matrix(bq_model *model, uint32_t slot, uint32_t i, uint32_t *row0);
+/* Whether a tensor of this type can be used where the slot is: tiles are not cut, so the matrices of a
+ * fused one must begin at whole groups of rows. */
+bool bq_slot_fits(const bq_config *config, uint32_t slot, bq_type type);
 
 /* Puts the weights into the slot; model->layers is allocated. Of a vector only `data`, f32, counts.
  */

@@ -185,9 +185,13 @@ static void add_attention(maker *m, int i) {
   const bq_config *c = &m->spec->config;
   uint32_t q_dim = c->heads * c->head_dim, kv_dim = c->kv_heads * c->head_dim;
   const bool each = c->qk_norm == BQ_QK_HEADS;
-  add_linear(m, "attn.q", i, q_dim, c->hidden);
-  add_linear(m, "attn.k", i, kv_dim, c->hidden);
-  add_linear(m, "attn.v", i, kv_dim, c->hidden);
+  if (m->spec->fused) {
+    add_linear(m, "attn.qkv", i, q_dim + 2 * kv_dim, c->hidden);
+  } else {
+    add_linear(m, "attn.q", i, q_dim, c->hidden);
+    add_linear(m, "attn.k", i, kv_dim, c->hidden);
+    add_linear(m, "attn.v", i, kv_dim, c->hidden);
+  }
   if (c->qk_norm) add_norm_of(m, "attn.q_norm", i, each ? c->head_dim : q_dim);
   if (c->qk_norm) add_norm_of(m, "attn.k_norm", i, each ? c->head_dim : kv_dim);
   add_linear(m, "attn.o", i, c->hidden, q_dim);
@@ -215,8 +219,12 @@ static void add_tensors(maker *m) {
     add_attention(m, i);
     if (after) add_norm(m, "ln1_post", i);
     if (before && c->block != BQ_BLOCK_SHARED) add_norm(m, "ln2", i);
-    if (c->gated) add_linear(m, "mlp.gate", i, c->ffn, c->hidden);
-    add_linear(m, "mlp.up", i, c->ffn, c->hidden);
+    if (m->spec->fused && c->gated) {
+      add_linear(m, "mlp.gate_up", i, 2 * c->ffn, c->hidden);
+    } else {
+      if (c->gated) add_linear(m, "mlp.gate", i, c->ffn, c->hidden);
+      add_linear(m, "mlp.up", i, c->ffn, c->hidden);
+    }
     add_linear(m, "mlp.down", i, c->hidden, c->ffn);
     if (after) add_norm(m, "ln2_post", i);
   }

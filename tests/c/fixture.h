@@ -29,6 +29,7 @@ typedef struct fixture_spec {
   bq_layout layout;     /* BQ_TILED: tiled where the type allows it; not v1 */
   bool biases;          /* all that the table knows and the norm allows */
   bool factors;         /* of rotary angles */
+  bool fused;           /* q, k and v are one tensor, gate and up are */
   uint32_t block; /* v1: 16, 32, 64; where it doesn't divide, 16; where 16 doesn't, manifest */
   bool scattered;       /* not v2: tensors in another order than the directory, with gaps */
   uint32_t align;       /* not v2: of tensors in the file; 0: none */

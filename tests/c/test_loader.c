@@ -217,6 +217,71 @@ static void test_families(void) {
   }
 }
 
+/* Tensors with several matrices one after the other: in the model they are what single ones are. */
+static void test_fused_tensors(void) {
+  static const bq_type types[] = {BQ_TYPE_F32, BQ_TYPE_BQ4_32, BQ_TYPE_BQ8_32, BQ_TYPE_F16};
+  for (uint32_t i = 0; i < 4; i++) {
+    fixture_spec spec = fixture_llama();
+    spec.type = types[i];
+    spec.layout = i % 2 ? BQ_TILED : BQ_ROWS;
+    fixture one = fixture_make(&spec);
+    spec.fused = true;
+    fixture fused = fixture_make(&spec);
+    bq_loader *loaders[2];
+    bq_model *a = fixture_load(&one, NULL, &loaders[0]), *b = fixture_load(&fused, NULL, &loaders[1]);
+    REQUIRE(a && b);
+    for (uint32_t l = 0; l < spec.config.layers; l++)
+      for (uint32_t m = 0; m < BQ_MODULES; m++) {
+        const bq_matrix *x = &a->layers[l].module[m].w, *y = &b->layers[l].module[m].w;
+        CHECK(x->rows == y->rows && x->cols == y->cols && x->type == y->type);
+        if (x->data)
+          CHECK_MEM(x->data, y->data, (size_t)bq_type_bytes(x->type, bq_type_run_layout(x->type), x->rows, x->cols));
+      }
+    bq_loader_free(loaders[0]);
+    bq_loader_free(loaders[1]);
+    fixture_free(&one);
+    fixture_free(&fused);
+  }
+}
+
+/* A bias of a fused tensor, and what can't be cut. */
+static void test_fused_tensors_that_do_not_fit(void) {
+  fixture_spec spec = fixture_llama();
+  spec.fused = spec.biases = true;
+  fixture f = fixture_make(&spec);
+  bq_loader *loader;
+  bq_model *m = fixture_load(&f, NULL, &loader);
+  REQUIRE(m);
+  const fixture_tensor *t = fixture_find(&f, "h.1.attn.qkv.bias");
+  const bq_weights *w = m->layers[1].module;
+  CHECK_MEM(w[BQ_Q].b, t->values, 32 * sizeof(float));
+  CHECK_MEM(w[BQ_V].b, t->values + 32 + 16, 16 * sizeof(float));
+  bq_loader_free(loader);
+  fixture_free(&f);
+  for (int tiled = 0; tiled < 2; tiled++) { /* 20 rows of k: no whole groups of 8 */
+    spec.biases = false;
+    spec.type = tiled ? BQ_TYPE_BQ4_32 : BQ_TYPE_F32;
+    spec.config.head_dim = spec.config.rope_dim = 10;
+    f = fixture_make(&spec);
+    fixture_memory memory = {0};
+    bq_loader_options o = options_for(&f, &memory);
+    bq_error err = {0};
+    CHECK_EQ(bq_loader_create(&o, &loader, &err), BQ_OK);
+    CHECK_EQ(fixture_feed(&f, loader, 0, &err), tiled ? BQ_UNSUPPORTED : BQ_OK);
+    if (tiled) CHECK(strstr(err.detail, "one by one"));
+    bq_loader_free(loader);
+    fixture_free(&f);
+  }
+  bq_binding binding;
+  bq_bind_begin(&binding, &spec.config);
+  const bq_tensor_name both[] = {
+      {(const uint8_t *)"h.0.attn.qkv.weight", 19, 2, {4 * 10 + 2 * 20, 32}, 0},
+      {(const uint8_t *)"h.0.attn.k.weight", 17, 2, {20, 32}, 0}};
+  uint32_t slot;
+  CHECK_EQ(bq_bind(&binding, &both[0], &slot, NULL), BQ_OK);
+  CHECK_EQ(bq_bind(&binding, &both[1], &slot, NULL), BQ_FORMAT);
+}
+
 /* q, k and v, and gate and up, lie back to back in a file in execution order. */
 static void test_neighbours(void) {
   fixture_spec spec = fixture_bullet();
@@ -489,6 +554,8 @@ int main(void) {
   RUN(test_v1_types_in_memory);
   RUN(test_large);
   RUN(test_families);
+  RUN(test_fused_tensors);
+  RUN(test_fused_tensors_that_do_not_fit);
   RUN(test_neighbours);
   RUN(test_cuts);
   RUN(test_readiness);

@@ -7,6 +7,7 @@ purpose, and shares nothing with the engine.
 import base64
 import json
 import os
+import re
 import hashlib
 import struct
 from dataclasses import dataclass, field
@@ -354,9 +355,32 @@ def expected_tensors(c):
     return out
 
 
+FUSED = {"attn.qkv": ("attn.q", "attn.k", "attn.v"), "mlp.gate_up": ("mlp.gate", "mlp.up")}
+
+
+def single(shapes, expected):
+    """`shapes` with every fused tensor as the several that it holds."""
+    out = {}
+    for name, shape in shapes.items():
+        start, _, ending = name.rpartition(".")
+        layer = re.match(r"h\.\d+\.", start)
+        parts = FUSED.get(start[layer.end() :]) if layer else None
+        found = {name: shape}
+        if parts:
+            names = [f"{layer[0]}{part}.{ending}" for part in parts]
+            need(all(n in expected for n in names), f"no tensor of this model is called {name}")
+            rows = sum(expected[n][0][0] for n in names)
+            need(shape == (rows, *expected[names[0]][0][1:]), f"{name} is {shape}")
+            found = {n: expected[n][0] for n in names}
+        need(not found.keys() & out.keys(), f"{name} appears twice")
+        out |= found
+    return out
+
+
 def check_names(config, shapes):
     """shapes: name -> shape as found."""
     expected = expected_tensors(config)
+    shapes = single(shapes, expected)
     for name, shape in shapes.items():
         need(name in expected, f"no tensor of this model is called {name}")
         need(shape == expected[name][0], f"{name} is {shape}, not {expected[name][0]}")
