@@ -58,7 +58,7 @@ typedef struct looking {
   const bq_config *config;
   const bq_residency *residency;
   survey *survey;
-  bq_model *model; /* tie_part only, as `pages` */
+  bq_model *model; /* tie_parts only, as `pages` */
   bq_pages *pages;
 } looking;
 
