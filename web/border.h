@@ -27,9 +27,10 @@ typedef struct bqw_error_record { /* 264 bytes */
   char detail[248];               /* 16: UTF-8, terminated */
 } bqw_error_record;
 
-typedef struct bqw_session_options { /* 20 bytes */
+typedef struct bqw_session_options { /* 28 bytes */
   uint32_t context, window, batch, kv_type;
   uint32_t threads;               /* to plan for; 0: one. Sessions take what bqw_threads has set */
+  uint32_t forks, fork_positions; /* of each session: bq_session_options */
 } bqw_session_options;
 
 typedef struct bqw_plan { /* 128 bytes */
@@ -178,7 +179,15 @@ uint32_t bqw_detokenize(uint32_t model, uint8_t *state, uint32_t id, char *out);
 
 /* ARGUMENT: options out of range; NOMEM: no room, or no handle is free. */
 uint32_t bqw_session_create(uint32_t model, const bqw_session_options *options, uint32_t *out);
+/* *out = a session that goes on from where this one is; which is freed first doesn't matter. Same as
+ * bqw_session_create: NO_SESSION. */
+uint32_t bqw_session_fork(uint32_t session, uint32_t *out);
 uint32_t bqw_session_free(uint32_t session);
+/* A session as bytes: how many there are, n of them from `at` on to `out` (ARGUMENT, UNSUPPORTED);
+ * and back, the next n: MORE until all are there, OK, FORMAT, UNSUPPORTED, MISMATCH, CONTEXT_FULL, NOMEM. */
+double bqw_session_state_bytes(uint32_t session); /* -1: no such session */
+uint32_t bqw_session_save(uint32_t session, double at, uint8_t *out, uint32_t n);
+uint32_t bqw_session_restore(uint32_t session, const uint8_t *bytes, uint32_t n);
 /* ARGUMENT: no tokens, or one outside the vocabulary; CONTEXT_FULL. */
 uint32_t bqw_session_sync(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *kept);
 /* As bqw_session_sync. */

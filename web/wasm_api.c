@@ -129,6 +129,8 @@ static bq_session_options session_options(const bqw_session_options *in) {
     o.batch = in->batch;
     o.kv_type = (bq_kv_type)in->kv_type;
     o.parallel.threads = in->threads;
+    o.forks = in->forks;
+    o.fork_positions = in->fork_positions;
   }
   o.parallel.run = bqw_parallel().run;
   return o;
@@ -393,6 +395,36 @@ bqw_session_create(uint32_t model, const bqw_session_options *options, uint32_t 
   bq_status status = bq_session_create(m, &o, engine.allocator, &session, &err);
   if (status == BQ_OK) take_handle(h, SESSION, session, out);
   return report(status, &err);
+}
+
+BQW(uint32_t) bqw_session_fork(uint32_t session, uint32_t *out) {
+  bq_session *s = object_of(session, SESSION);
+  handle *h = new_handle();
+  if (!s || !h) return engine.error.status;
+  bq_error err = {0};
+  bq_session *fork;
+  bq_status status = bq_session_fork(s, &fork, &err);
+  if (status == BQ_OK) take_handle(h, SESSION, fork, out);
+  return report(status, &err);
+}
+
+BQW(double) bqw_session_state_bytes(uint32_t session) {
+  bq_session *s = object_of(session, SESSION);
+  return s ? (double)bq_session_state_bytes(s) : -1;
+}
+
+BQW(uint32_t) bqw_session_save(uint32_t session, double at, uint8_t *out, uint32_t n) {
+  bq_session *s = object_of(session, SESSION);
+  if (!s) return BQ_ARGUMENT;
+  bq_error err = {0};
+  return report(bq_session_save(s, to_u64(at), out, n, &err), &err);
+}
+
+BQW(uint32_t) bqw_session_restore(uint32_t session, const uint8_t *bytes, uint32_t n) {
+  bq_session *s = object_of(session, SESSION);
+  if (!s) return BQ_ARGUMENT;
+  bq_error err = {0};
+  return report(bq_session_restore(s, bytes, n, &err), &err);
 }
 
 BQW(uint32_t) bqw_session_free(uint32_t session) {
