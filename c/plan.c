@@ -12,24 +12,22 @@ static bq_status plan_rest(const bq_prefix_input *in, const bq_session_options *
   if (status == BQ_WANT_DATA && need) *need = wanted;
   if (!status) status = bq_session_options_resolve(&p->config, options, &o, err);
   if (status) return status;
-  bq_plan plan = {
-      .foreign = p->foreign,
-      .file_bytes = p->file_bytes ? p->file_bytes : p->data_end,
-      .prefix_bytes = p->prefix_bytes,
-      .loader_bytes = bq_loader_bytes(),
-      .prefix_block = bq_prefix_block_bytes(in->manifest_bytes, p->prefix_bytes),
-      .config = p->config};
+  bq_plan plan = {.foreign = p->foreign,
+                  .file_bytes = p->file_bytes ? p->file_bytes : p->data_end,
+                  .prefix_bytes = p->prefix_bytes,
+                  .loader_bytes = bq_loader_bytes(),
+                  .prefix_block = bq_prefix_block_bytes(in->manifest_bytes, p->prefix_bytes),
+                  .config = p->config};
   plan.session_bytes = bq_session_memory(&p->config, bq_kernels_best(), &o, &plan.kv_bytes);
   *out = plan;
   if (plan.session_bytes != UINT64_MAX) return BQ_OK;
-  return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "a context of %u is more than this machine can address",
-                 o.context);
+  return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
+                 "a context of %u is more than this machine can address", o.context);
 }
 
-bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes,
-                       const uint8_t *manifest, size_t manifest_bytes,
-                       const bq_session_options *options, uint64_t *need, bq_plan *out,
-                       bq_error *err) {
+bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes, const uint8_t *manifest,
+                       size_t manifest_bytes, const bq_session_options *options, uint64_t *need,
+                       bq_plan *out, bq_error *err) {
   bq_prefix_input in = {bytes, n, file_bytes, manifest_bytes ? manifest : NULL, manifest_bytes};
   bq_prefix p;
   bq_plan plan;
@@ -44,18 +42,19 @@ bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes,
   return BQ_OK;
 }
 
-bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes, const uint8_t *manifest,
-                         size_t manifest_bytes, const bq_session_options *options,
-                         const bq_budget *budget, uint64_t *need, bq_plan *out, bq_paging *paging,
-                         bq_error *err) {
+bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes,
+                         const uint8_t *manifest, size_t manifest_bytes,
+                         const bq_session_options *options, const bq_budget *budget, uint64_t *need,
+                         bq_plan *out, bq_paging *paging, bq_error *err) {
   bq_prefix_input in = {bytes, n, file_bytes, manifest_bytes ? manifest : NULL, manifest_bytes};
   bq_prefix p;
   bq_plan plan;
   bq_status status = plan_rest(&in, options, need, &p, &plan, err);
   if (status) return status;
   uint64_t rest = plan.loader_bytes + plan.prefix_block; /* both far below 2^62 */
-  bool fits = rest <= budget->bytes &&
-              plan.session_bytes <= (budget->bytes - rest) / (budget->sessions ? budget->sessions : 1);
+  bool fits =
+      rest <= budget->bytes &&
+      plan.session_bytes <= (budget->bytes - rest) / (budget->sessions ? budget->sessions : 1);
   if (!fits)
     return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
                    "%u sessions of %l bytes each leave no room for a model in %l bytes",

@@ -32,7 +32,9 @@ static bool read_type(bq_cursor *c, uint32_t *id, const uint8_t **name, size_t *
   return !c->bad;
 }
 
-static bool lists(const walk *d, uint32_t id) { return d->types[id / 8] >> id % 8 & 1; }
+static bool lists(const walk *d, uint32_t id) {
+  return d->types[id / 8] >> id % 8 & 1;
+}
 
 /* Checks the list of types, finds entry 0. */
 static bq_status begin_listed(walk *d, bq_error *err) {
@@ -70,7 +72,8 @@ static bq_status unknown_type(const walk *d, const bq_tensor_name *t, uint32_t w
   uint32_t id;
   const uint8_t *name;
   size_t length;
-  while (read_type(&c, &id, &name, &length) && id != wanted) {}
+  while (read_type(&c, &id, &name, &length) && id != wanted) {
+  }
   return bq_fail(err, BQ_UNSUPPORTED, t->at, "tensor \"%S\" has type \"%S\", unknown here", t->name,
                  t->name_bytes, name, length);
 }
@@ -146,7 +149,9 @@ static bq_status read_extra(walk *d, bq_entry *e, bq_error *err) {
 /* --- the walk ------------------------------------------------------------------------------- */
 
 /* All entries of TENS have been read: on to those of XTRA, behind their number. */
-static void end_listed(walk *d) { d->at = 4; }
+static void end_listed(walk *d) {
+  d->at = 4;
+}
 
 static bq_status begin(walk *d, const bq_prefix *prefix, bq_error *err) {
   *d = (walk){.prefix = prefix};
@@ -203,8 +208,8 @@ static bq_status check_entry(walk *d, bq_entry *e, bq_error *err) {
   return BQ_OK;
 }
 
-/* Where the data may lie. v2: rising, aligned. In foreign containers anywhere (load/block.c looks for
- * overlaps). */
+/* Where the data may lie. v2: rising, aligned. In foreign containers anywhere (load/block.c looks
+ * for overlaps). */
 static bq_status check_place(walk *d, const bq_entry *e, bq_error *err) {
   const bq_prefix *p = d->prefix;
   const bq_tensor_name *t = &e->tensor;

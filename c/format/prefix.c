@@ -28,8 +28,8 @@ bq_status bq_prefix_read(const bq_prefix_input *given, bool whole, uint64_t *nee
   bq_prefix_input in = *given;
   if (in.file_bytes && in.n > in.file_bytes) in.n = (size_t)in.file_bytes;
   *out = (bq_prefix){.foreign = in.manifest != NULL};
-  bq_status status = out->foreign ? bq_manifest_read(&in, out, err)
-                                  : bq_v2_read(&in, whole, need, out, err);
+  bq_status status =
+      out->foreign ? bq_manifest_read(&in, out, err) : bq_v2_read(&in, whole, need, out, err);
   if (!status) status = check_tokens(out, whole || out->foreign, err);
   if (!status) status = bq_directory_each(out, count, out, err);
   /* A place in the manifest is none in the file. */

@@ -26,17 +26,17 @@ typedef struct bq_prefix_input {
 typedef enum bq_hash_kind { BQ_HASH_NONE = 0, BQ_HASH_XXH64 = 1, BQ_HASH_SHA256 = 2 } bq_hash_kind;
 
 typedef struct bq_prefix {
-  bool foreign;          /* described by a manifest: tensors lie anywhere, other bytes are nobody's */
-  uint64_t file_bytes;   /* 0: unknown */
-  uint64_t prefix_bytes; /* of the file; foreign: 0 */
-  uint64_t data_end;     /* where the last tensor ends */
+  bool foreign;        /* described by a manifest: tensors lie anywhere, other bytes are nobody's */
+  uint64_t file_bytes; /* 0: unknown */
+  uint64_t prefix_bytes;        /* of the file; foreign: 0 */
+  uint64_t data_end;            /* where the last tensor ends */
   uint8_t id[BQ_FILE_ID_BYTES]; /* of the file; zeros: it has none */
   bq_config config;
   bq_sections sections;
-  bq_section directory;  /* TENS */
-  bq_section extra;      /* XTRA of a manifest; bytes 0: none */
-  uint32_t n_tensors;    /* in both together */
-  uint32_t n_listed;     /* of them in the file */
+  bq_section directory; /* TENS */
+  bq_section extra;     /* XTRA of a manifest; bytes 0: none */
+  uint32_t n_tensors;   /* in both together */
+  uint32_t n_listed;    /* of them in the file */
   bq_hash_kind hash_kind;
   const uint8_t *hashes; /* one per chunk of data, rising */
 } bq_prefix;

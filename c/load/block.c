@@ -24,7 +24,8 @@ uint64_t bq_model_bytes(const bq_prefix *prefix, const bq_residency *residency,
                         uint64_t *weight_bytes, uint64_t *token_weights) {
   bq_arena arena = {0};
   bq_model_block block;
-  if (bq_model_block_make(&arena, prefix, residency, NULL, &block, NULL) != BQ_OK) return UINT64_MAX;
+  if (bq_model_block_make(&arena, prefix, residency, NULL, &block, NULL) != BQ_OK)
+    return UINT64_MAX;
   *weight_bytes = block.weight_bytes;
   *token_weights = block.token_weights;
   return arena.overflow ? UINT64_MAX : arena.used;
@@ -37,7 +38,7 @@ typedef struct placing {
   bq_arena *arena;
   const bq_prefix *prefix;
   const bq_kernels *kernels;
-  bool vectors;            /* those, or the matrices */
+  bool vectors; /* those, or the matrices */
   bq_model_block *block;
   uint64_t staging, spare; /* most that any tensor needs */
 } placing;
@@ -48,7 +49,8 @@ static uint64_t token_weights(const bq_config *c, const bq_entry *e) {
   return multiplied && !bq_slot_is_vector(e->slot) ? (uint64_t)e->rows * e->cols : 0;
 }
 
-static bq_status copy_extra(const bq_conversion *l, const bq_entry *e, uint8_t *dst, bq_error *err) {
+static bq_status copy_extra(const bq_conversion *l, const bq_entry *e, uint8_t *dst,
+                            bq_error *err) {
   if (bq_conversion_find_bad(l, e->data, (size_t)e->bytes) < e->bytes)
     return bq_fail(err, BQ_FORMAT, BQ_NO_OFFSET,
                    "XTRA: tensor \"%S\" has a weight that is NaN or infinite", e->tensor.name,
@@ -74,9 +76,10 @@ static bq_status place(void *ctx, const bq_entry *e, bq_error *err) {
   bq_slot_fill(block->model, e->slot,
                &(bq_matrix){dst, e->rows, e->cols, l.type, &p->kernels->matrix[l.type]});
   if (e->data) return copy_extra(&l, e, dst, err);
-  block->loads[e->index] = (bq_load){e->offset, e->bytes, dst, e->tensor.name, e->slot, e->rows,
-                                     e->cols, (uint16_t)e->tensor.name_bytes, (uint8_t)e->type,
-                                     (uint8_t)e->layout};
+  block->loads[e->index] =
+      (bq_load){e->offset,        e->bytes,          dst,     e->tensor.name,
+                e->slot,          e->rows,           e->cols, (uint16_t)e->tensor.name_bytes,
+                (uint8_t)e->type, (uint8_t)e->layout};
   return BQ_OK;
 }
 
@@ -145,8 +148,12 @@ static void take_structs(bq_arena *arena, const bq_prefix *p, const bq_kernels *
   block->stage_end = bq_arena_take(arena, (uint64_t)c->layers + 2, sizeof *block->stage_end);
   if (!model || !layers || !kinds || (alibi && !slopes)) return;
   memset(layers, 0, c->layers * sizeof *layers);
-  *model = (bq_model){.config = *c, .kernels = kernels, .layers = layers, .kinds = kinds,
-                      .slopes = slopes, .sections = p->sections.list,
+  *model = (bq_model){.config = *c,
+                      .kernels = kernels,
+                      .layers = layers,
+                      .kinds = kinds,
+                      .slopes = slopes,
+                      .sections = p->sections.list,
                       .n_sections = p->sections.n};
   memcpy(model->file_id, p->id, sizeof p->id);
   bq_model_program(model);

@@ -33,19 +33,21 @@ static uint64_t imported_bytes(const bq_conversion *l, uint64_t bytes) {
 }
 
 bq_conversion bq_conversion_of(bq_type stored, bq_layout layout, uint32_t rows, uint32_t cols,
-                         bool vector) {
+                               bool vector) {
   const bq_type_facts *f = bq_type_get(stored);
   bq_conversion l = {.way = BQ_CONVERT_COPY,
-                  .stored = stored,
-                  .type = f->run,
-                  .layout = layout,
-                  .rows = rows,
-                  .cols = cols,
-                  .bytes = bq_type_bytes(stored, layout, rows, cols)};
+                     .stored = stored,
+                     .type = f->run,
+                     .layout = layout,
+                     .rows = rows,
+                     .cols = cols,
+                     .bytes = bq_type_bytes(stored, layout, rows, cols)};
   if (layout == BQ_FLAT && cols % f->block) l.type = straddling_type(cols);
   if (vector) l.type = BQ_TYPE_F32;
-  if (l.type == BQ_TYPE_F32 && stored != BQ_TYPE_F32) l.way = BQ_CONVERT_WIDEN;
-  else if (layout != bq_type_run_layout(l.type) && !bq_type_is_float(l.type)) l.way = BQ_CONVERT_TILE;
+  if (l.type == BQ_TYPE_F32 && stored != BQ_TYPE_F32)
+    l.way = BQ_CONVERT_WIDEN;
+  else if (layout != bq_type_run_layout(l.type) && !bq_type_is_float(l.type))
+    l.way = BQ_CONVERT_TILE;
   l.engine_bytes = bq_type_bytes(l.type, bq_type_run_layout(l.type), rows, cols);
   if (l.way == BQ_CONVERT_WIDEN) l.batch = batch_of(f->block_bytes, l.bytes);
   if (l.way != BQ_CONVERT_TILE) return l;
@@ -64,7 +66,7 @@ void bq_conversion_drop(bq_conversion *l) {
 }
 
 static void convert_groups(const bq_conversion *l, const bq_kernels *k, const uint8_t *staged,
-                        uint64_t at, size_t n, uint8_t *tensor, uint8_t *spare) {
+                           uint64_t at, size_t n, uint8_t *tensor, uint8_t *spare) {
   const size_t group = (size_t)stored_bytes(l, BQ_TILE_ROWS);
   const size_t tiles = (size_t)bq_type_bytes(l->type, BQ_TILED, BQ_TILE_ROWS, l->cols);
   const size_t row = (size_t)imported_bytes(l, group) / BQ_TILE_ROWS;
@@ -79,8 +81,8 @@ static void convert_groups(const bq_conversion *l, const bq_kernels *k, const ui
   }
 }
 
-void bq_convert(const bq_conversion *l, const bq_kernels *kernels, const uint8_t *staged, uint64_t at,
-             size_t n, uint8_t *tensor, uint8_t *spare) {
+void bq_convert(const bq_conversion *l, const bq_kernels *kernels, const uint8_t *staged,
+                uint64_t at, size_t n, uint8_t *tensor, uint8_t *spare) {
   if (l->way == BQ_CONVERT_DROP) return;
   if (l->way == BQ_CONVERT_TILE) {
     convert_groups(l, kernels, staged, at, n, tensor, spare);

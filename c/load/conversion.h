@@ -6,17 +6,17 @@
 #include "kernels/kernels.h"
 
 typedef enum bq_conversion_way {
-  BQ_CONVERT_COPY,  /* stored as computed with: bytes go straight to their place */
-  BQ_CONVERT_TILE,  /* row-major blocks, imported if need be: every 8 rows become a group of tiles */
+  BQ_CONVERT_COPY, /* stored as computed with: bytes go straight to their place */
+  BQ_CONVERT_TILE, /* row-major blocks, imported if need be: every 8 rows become a group of tiles */
   BQ_CONVERT_WIDEN, /* becomes f32: vectors, and v1 blocks that straddle rows anywhere */
   BQ_CONVERT_DROP   /* paged: looked at, not kept */
 } bq_conversion_way;
 
 typedef struct bq_conversion {
   bq_conversion_way way;
-  bq_type stored, type;  /* in the file, in the engine */
-  bq_layout layout;      /* in the file */
-  bq_import_fn *import;  /* TILE: of stored blocks; NULL where they are those of `type` */
+  bq_type stored, type; /* in the file, in the engine */
+  bq_layout layout;     /* in the file */
+  bq_import_fn *import; /* TILE: of stored blocks; NULL where they are those of `type` */
   uint32_t rows, cols;
   uint64_t bytes;        /* in the file */
   uint64_t engine_bytes; /* in the engine */
@@ -26,7 +26,7 @@ typedef struct bq_conversion {
 
 /* `vector`: one row that becomes f32. The arguments have been checked (prefix.c). */
 bq_conversion bq_conversion_of(bq_type stored, bq_layout layout, uint32_t rows, uint32_t cols,
-                         bool vector);
+                               bool vector);
 
 /* Makes a conversion that was COPY one for a paged tensor. */
 void bq_conversion_drop(bq_conversion *conversion);
@@ -34,7 +34,7 @@ void bq_conversion_drop(bq_conversion *conversion);
 /* Converts `n` staged bytes, a batch, that begin `at` bytes into the tensor. `tensor` is its first
  * byte in the engine; `spare` is conversion->spare bytes. */
 void bq_convert(const bq_conversion *conversion, const bq_kernels *kernels, const uint8_t *staged,
-             uint64_t at, size_t n, uint8_t *tensor, uint8_t *spare);
+                uint64_t at, size_t n, uint8_t *tensor, uint8_t *spare);
 
 /* Bytes that must be there together to be checked; they divide a batch and the tensor. */
 uint32_t bq_conversion_unit(const bq_conversion *conversion);

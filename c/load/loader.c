@@ -66,7 +66,8 @@ static bq_status no_room(const bq_model_block *block, bq_error *err) {
                  block->weight_bytes);
 }
 
-/* The prefix is there: lays out the model. Nobody sees it before it is whole but for its weights. */
+/* The prefix is there: lays out the model. Nobody sees it before it is whole but for its weights.
+ */
 static bq_status start_model(bq_loader *l, bq_error *err) {
   bq_arena arena = {0};
   bq_model_block block;
@@ -96,14 +97,15 @@ static bool in_load(const bq_loader *l, const bq_load *load) {
 
 /* `at` is in the current load, at its start or, after going back, in its middle. */
 static void enter_load(bq_loader *l, const bq_load *load) {
-  l->conversion = bq_conversion_of((bq_type)load->type, (bq_layout)load->layout, load->rows, load->cols,
-                             bq_slot_is_vector(load->slot));
+  l->conversion = bq_conversion_of((bq_type)load->type, (bq_layout)load->layout, load->rows,
+                                   load->cols, bq_slot_is_vector(load->slot));
   if (!load->dst) bq_conversion_drop(&l->conversion);
   uint64_t into = l->at - load->offset;
   l->checked = into - into % bq_conversion_unit(&l->conversion);
 }
 
-/* `at` has moved: on to the next load when one is done; over gaps of foreign containers, which nobody looks at. */
+/* `at` has moved: on to the next load when one is done; over gaps of foreign containers, which
+ * nobody looks at. */
 static void go_on(bq_loader *l) {
   const bq_load *load = current_load(l);
   bool left = load && l->at >= load->offset + load->bytes;
@@ -156,8 +158,7 @@ static void bad_value(bq_loader *l, const bq_load *load, uint64_t at) {
 
 static void check_gap(bq_loader *l, const uint8_t *bytes, size_t n) {
   for (size_t i = 0; i < n && !l->fault.status; i++)
-    if (bytes[i])
-      bq_fail(&l->fault, BQ_FORMAT, l->at + i, "a byte between tensors is not zero");
+    if (bytes[i]) bq_fail(&l->fault, BQ_FORMAT, l->at + i, "a byte between tensors is not zero");
 }
 
 /* COPY: looks at the units that have become whole. */
@@ -264,8 +265,8 @@ static bq_status advance(bq_loader *l, const bq_want *w, size_t n, bq_error *err
   bq_error why = {0};
   l->offered = 0;
   if (!n) return BQ_OK;
-  bq_status status = l->phase == BQ_LOADING_PREFIX ? advance_prefix(l, n, &why)
-                                                   : advance_data(l, w, n, &why);
+  bq_status status =
+      l->phase == BQ_LOADING_PREFIX ? advance_prefix(l, n, &why) : advance_data(l, w, n, &why);
   return status ? give_up(l, &why, err) : BQ_OK;
 }
 
@@ -284,8 +285,10 @@ bq_status bq_loader_create(const bq_loader_options *o, bq_loader **out, bq_error
   if (o->integrity) memcpy(l->integrity, o->integrity, sizeof l->integrity);
   bq_status status = take_prefix_block(l, o->manifest, first_capacity(o), err);
   if (!status && o->manifest_bytes) status = read_prefix(l, err);
-  if (status) bq_loader_free(l);
-  else *out = l;
+  if (status)
+    bq_loader_free(l);
+  else
+    *out = l;
   return status;
 }
 

@@ -19,30 +19,31 @@ typedef struct bq_load {
   const uint8_t *name;
   uint32_t slot, rows, cols;
   uint16_t name_bytes;
-  uint8_t type, layout;   /* as stored */
+  uint8_t type, layout; /* as stored */
 } bq_load;
 
 /* Everything in the model's block. */
 typedef struct bq_model_block {
   bq_model *model;
-  bq_load *loads;       /* in file order */
+  bq_load *loads; /* in file order */
   uint32_t n_loads;
-  uint64_t *stage_end;  /* [layers + 2]: file offset where what a stage needs has ended */
-  uint8_t *staging;     /* [staging_bytes] */
+  uint64_t *stage_end; /* [layers + 2]: file offset where what a stage needs has ended */
+  uint8_t *staging;    /* [staging_bytes] */
   size_t staging_bytes;
-  uint8_t *spare;       /* work space of bq_convert */
-  uint8_t *saved;       /* [staging_bytes] what was staged where the current chunk begins; NULL
-                         * where there are no chunks */
+  uint8_t *spare; /* work space of bq_convert */
+  uint8_t *saved; /* [staging_bytes] what was staged where the current chunk begins; NULL
+                   * where there are no chunks */
   void *tokenizer_memory;
-  uint64_t weight_bytes; /* of all weights as the engine holds them, paged ones included */
+  uint64_t weight_bytes;  /* of all weights as the engine holds them, paged ones included */
   uint64_t token_weights; /* weights that every token is multiplied with */
-  bq_paging paging;      /* without model_bytes; zeros when nothing is paged */
+  bq_paging paging;       /* without model_bytes; zeros when nothing is paged */
 } bq_model_block;
 
 /* Hands out the model's block. Over an arena without memory it only counts. FORMAT: overlapping
  * data, or a weight in the manifest that is not finite. UNSUPPORTED: what can't be paged. */
-bq_status bq_model_block_make(bq_arena *arena, const bq_prefix *prefix, const bq_residency *residency,
-                       const bq_kernels *kernels, bq_model_block *out, bq_error *err);
+bq_status bq_model_block_make(bq_arena *arena, const bq_prefix *prefix,
+                              const bq_residency *residency, const bq_kernels *kernels,
+                              bq_model_block *out, bq_error *err);
 
 /* Bytes of the blocks. UINT64_MAX: more than this machine can address. */
 uint64_t bq_loader_bytes(void);
@@ -51,11 +52,15 @@ uint64_t bq_model_bytes(const bq_prefix *prefix, const bq_residency *residency,
                         uint64_t *weight_bytes, uint64_t *token_weights);
 
 /* The choice of bq_plan_paging. NOMEM, UNSUPPORTED. */
-bq_status bq_paging_choose(const bq_prefix *prefix, uint64_t budget, uint32_t beside, bq_paging *out,
-                           bq_error *err);
+bq_status bq_paging_choose(const bq_prefix *prefix, uint64_t budget, uint32_t beside,
+                           bq_paging *out, bq_error *err);
 
-typedef enum bq_loader_phase { BQ_LOADING_PREFIX, BQ_LOADING_DATA, BQ_LOADED, BQ_LOAD_FAILED }
-    bq_loader_phase;
+typedef enum bq_loader_phase {
+  BQ_LOADING_PREFIX,
+  BQ_LOADING_DATA,
+  BQ_LOADED,
+  BQ_LOAD_FAILED
+} bq_loader_phase;
 
 /* The loader's state where a chunk begins, to go back to; the staged bytes are in block.saved. */
 typedef struct bq_load_mark {
@@ -69,42 +74,44 @@ struct bq_loader {
   const bq_kernels *kernels;
   bq_loader_phase phase;
   bq_loader_phase failed_in; /* the phase before BQ_LOAD_FAILED */
-  bq_error error;          /* why it failed */
-  bool authentic;          /* only a file with this integrity is taken (docs/FORMAT.md, HASH) */
+  bq_error error;            /* why it failed */
+  bool authentic;            /* only a file with this integrity is taken (docs/FORMAT.md, HASH) */
   uint8_t integrity[BQ_SHA256_BYTES];
-  size_t offered;          /* bytes that may be written where the last want said */
+  size_t offered; /* bytes that may be written where the last want said */
 
-  uint64_t file_bytes;     /* as the caller says; 0: unknown */
-  uint8_t *manifest;       /* start of the prefix block */
+  uint64_t file_bytes; /* as the caller says; 0: unknown */
+  uint8_t *manifest;   /* start of the prefix block */
   size_t manifest_bytes;
-  uint8_t *bytes;          /* the file's first `have` bytes, `capacity` at most */
+  uint8_t *bytes; /* the file's first `have` bytes, `capacity` at most */
   size_t capacity, have;
-  uint64_t need;           /* of the prefix, as far as is known */
+  uint64_t need; /* of the prefix, as far as is known */
   bq_prefix prefix;
   bq_residency residency;
 
-  uint8_t *memory;         /* of the model's block; NULL: not yet */
+  uint8_t *memory; /* of the model's block; NULL: not yet */
   bq_model_block block;
-  uint64_t at;             /* file offset of the byte that comes next */
-  uint64_t end;            /* of what is needed of the file */
-  uint64_t verified;       /* bytes before are in place and good */
-  uint32_t current;        /* the load that `at` is in or before; n_loads: behind the last */
+  uint64_t at;              /* file offset of the byte that comes next */
+  uint64_t end;             /* of what is needed of the file */
+  uint64_t verified;        /* bytes before are in place and good */
+  uint32_t current;         /* the load that `at` is in or before; n_loads: behind the last */
   bq_conversion conversion; /* of the current load */
-  uint64_t checked;        /* bytes of the current load that have been looked at (COPY) */
-  size_t staged;           /* bytes in staging (not COPY) */
+  uint64_t checked;         /* bytes of the current load that have been looked at (COPY) */
+  size_t staged;            /* bytes in staging (not COPY) */
   union {
     bq_xxh64_state xxh64;
     bq_sha256_state sha256;
-  } hash;                  /* of the chunk that `at` is in, as far as it has arrived */
-  bool hash_whole;         /* `integrity` is that of all the file's bytes */
-  bq_sha256_state whole;   /* of the bytes before `at` */
-  bq_load_mark mark;       /* where `verified` is */
-  bq_error fault;          /* a bad value in bytes that are not verified yet; status OK: none */
+  } hash;                /* of the chunk that `at` is in, as far as it has arrived */
+  bool hash_whole;       /* `integrity` is that of all the file's bytes */
+  bq_sha256_state whole; /* of the bytes before `at` */
+  bq_load_mark mark;     /* where `verified` is */
+  bq_error fault;        /* a bad value in bytes that are not verified yet; status OK: none */
 };
 
-/* --- verify.c: all at a loader in BQ_LOADING_DATA ---------------------------------------------- */
+/* --- verify.c: all at a loader in BQ_LOADING_DATA ------------------------------------------- */
 
-static inline bool bq_loader_hashed(const bq_loader *l) { return l->prefix.hash_kind != BQ_HASH_NONE; }
+static inline bool bq_loader_hashed(const bq_loader *l) {
+  return l->prefix.hash_kind != BQ_HASH_NONE;
+}
 /* Where the bytes end that are verified together with those at `at`. */
 uint64_t bq_verify_end(const bq_loader *l);
 /* The prefix is there, `at` and `end` are set. INTEGRITY. */

@@ -65,11 +65,14 @@ typedef struct looking {
 static bq_status look(void *ctx, const bq_entry *e, bq_error *err) {
   looking *l = ctx;
   if (!bq_is_paged(l->config, l->residency, e->slot)) return BQ_OK;
-  if (e->data || bq_conversion_of(e->type, e->layout, e->rows, e->cols, false).way != BQ_CONVERT_COPY)
-    return refuse(e, "it is not stored as it is computed with (convert the model to v2, tiled)", err);
+  if (e->data ||
+      bq_conversion_of(e->type, e->layout, e->rows, e->cols, false).way != BQ_CONVERT_COPY)
+    return refuse(e, "it is not stored as it is computed with (convert the model to v2, tiled)",
+                  err);
   if (note(l->survey, l->config, e)) return BQ_OK;
-  return refuse(e, "it lies at no multiple of 64 bytes from its layer's others (convert the model to v2)",
-                err);
+  return refuse(
+      e, "it lies at no multiple of 64 bytes from its layer's others (convert the model to v2)",
+      err);
 }
 
 /* --- units ---------------------------------------------------------------------------------- */
@@ -78,7 +81,8 @@ static uint64_t rows_bytes(const bq_entry *e, uint32_t rows) {
   return bq_type_bytes(e->type, e->layout, rows, e->cols);
 }
 
-/* Rows of the head in one unit, a multiple of 8: as many as a slot has room for, shared out evenly. */
+/* Rows of the head in one unit, a multiple of 8: as many as a slot has room for, shared out evenly.
+ */
 static uint32_t head_rows(const bq_entry *head, uint64_t slot) {
   uint64_t group = rows_bytes(head, BQ_TILE_ROWS), room = slot ? slot : HEAD_PART;
   uint64_t groups = ((uint64_t)head->rows + BQ_TILE_ROWS - 1) / BQ_TILE_ROWS;
@@ -101,8 +105,10 @@ static void add_units(const survey *s, const bq_config *c, bq_pages *p, bq_pagin
     const range *r = &s->layers[i];
     if (p) p->next_unit[i] = sizes->units;
     if (r->first > r->end) continue;
-    add_unit(p, &(bq_page_unit){.offset = r->first, .bytes = r->end - r->first, .layer = i,
-                                .parts = parts}, sizes);
+    add_unit(
+        p,
+        &(bq_page_unit){.offset = r->first, .bytes = r->end - r->first, .layer = i, .parts = parts},
+        sizes);
     if (p) parts += r->matrices;
   }
   if (p) p->next_unit[c->layers] = sizes->units;
@@ -110,9 +116,13 @@ static void add_units(const survey *s, const bq_config *c, bq_pages *p, bq_pagin
     const uint32_t part = head_rows(&s->head, sizes->slot_bytes);
     for (uint32_t row = 0; row < s->head.rows;) {
       uint32_t rows = s->head.rows - row < part ? s->head.rows - row : part;
-      add_unit(p, &(bq_page_unit){.offset = s->head.offset + rows_bytes(&s->head, row),
-                                  .bytes = rows_bytes(&s->head, rows), .layer = c->layers,
-                                  .row0 = row, .rows = rows}, sizes);
+      add_unit(p,
+               &(bq_page_unit){.offset = s->head.offset + rows_bytes(&s->head, row),
+                               .bytes = rows_bytes(&s->head, rows),
+                               .layer = c->layers,
+                               .row0 = row,
+                               .rows = rows},
+               sizes);
       row += rows;
     }
   }
@@ -139,7 +149,7 @@ static bq_status tie_parts(void *ctx, const bq_entry *e, bq_error *err) {
 
 static void take_rows(bq_arena *arena, const bq_entry *e, bq_page_rows *out, bq_paging *sizes) {
   if (!e->bytes) return;
-  bq_page_rows t = {.offset = e->offset, .rows = e->rows};
+  bq_page_rows t = {.offset = e->offset};
   t.group_rows = e->layout == BQ_TILED ? BQ_TILE_ROWS : 1;
   uint64_t bytes = rows_bytes(e, t.group_rows);
   t.group_bytes = (size_t)bytes;

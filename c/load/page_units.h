@@ -12,6 +12,7 @@ bool bq_is_paged(const bq_config *config, const bq_residency *residency, uint32_
  * Fills in *sizes but for model_bytes. `model`: NULL while measuring; its matrices may still lack
  * their shapes. UNSUPPORTED: a tensor is not stored as it is computed with. */
 bq_status bq_page_units_make(bq_arena *arena, const bq_prefix *prefix,
-                             const bq_residency *residency, bq_model *model, bq_paging *sizes, bq_error *err);
+                             const bq_residency *residency, bq_model *model, bq_paging *sizes,
+                             bq_error *err);
 
 #endif

@@ -54,10 +54,11 @@ bq_status bq_paging_choose(const bq_prefix *p, uint64_t budget, uint32_t beside,
     bq_status none = most_layers(p, true, budget, beside, &with_head, err);
     if (none == BQ_NOMEM) {
       uint64_t a = all_bytes(&without, beside), b = all_bytes(&with_head, beside);
-      return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
-                     "the model takes %l bytes at least even when its weights are streamed, there is "
-                     "room for %l",
-                     a < b ? a : b, budget);
+      return bq_fail(
+          err, BQ_NOMEM, BQ_NO_OFFSET,
+          "the model takes %l bytes at least even when its weights are streamed, there is "
+          "room for %l",
+          a < b ? a : b, budget);
     }
     if (!none) *out = with_head;
     return none;

@@ -1,5 +1,5 @@
-/* Whether the bytes are those that were meant: chunk hashes, the integrity of the whole, and the way
- * back to the start of a chunk that was damaged. */
+/* Whether the bytes are those that were meant: chunk hashes, the integrity of the whole, and the
+ * way back to the start of a chunk that was damaged. */
 #include <string.h>
 
 #include "core/cursor.h"
@@ -11,8 +11,10 @@ uint64_t bq_verify_end(const bq_loader *l) {
 }
 
 static void begin_chunk(bq_loader *l) {
-  if (l->prefix.hash_kind == BQ_HASH_SHA256) bq_sha256_begin(&l->hash.sha256);
-  else bq_xxh64_begin(&l->hash.xxh64, 0);
+  if (l->prefix.hash_kind == BQ_HASH_SHA256)
+    bq_sha256_begin(&l->hash.sha256);
+  else
+    bq_xxh64_begin(&l->hash.xxh64, 0);
 }
 
 static bool chunk_is(const bq_loader *l, uint64_t chunk) {
@@ -24,8 +26,8 @@ static bool chunk_is(const bq_loader *l, uint64_t chunk) {
 }
 
 static bq_status differs(const bq_loader *l, const char *what, bq_error *err) {
-  return bq_fail(err, BQ_INTEGRITY, 0, "the SHA-256 of the %s, %l bytes, is not the one asked for", what,
-                 l->at);
+  return bq_fail(err, BQ_INTEGRITY, 0, "the SHA-256 of the %s, %l bytes, is not the one asked for",
+                 what, l->at);
 }
 
 /* Of a file without SHA-256 chunks all bytes are hashed; the last of them tells. */

@@ -59,7 +59,8 @@ bool bq_pages_row(const bq_pages *p, uint32_t table, const bq_matrix *whole, uin
 bool bq_pages_claim_row(bq_pages *p, uint32_t table, uint32_t row, uint32_t *kept, bq_page *out) {
   bq_page_rows *t = &p->tables[table];
   uint32_t group = row / t->group_rows, entry = group % BQ_PAGE_ROWS;
-  bool taken = *kept >> entry & 1, here = t->state[entry] != BQ_PAGE_EMPTY && t->group[entry] == group;
+  bool taken = *kept >> entry & 1,
+       here = t->state[entry] != BQ_PAGE_EMPTY && t->group[entry] == group;
   *kept |= UINT32_C(1) << entry;
   if (taken || here || t->state[entry] == BQ_PAGE_LOADING) return false;
   t->group[entry] = group;
@@ -78,7 +79,8 @@ bool bq_pages_done(bq_pages *p, uint32_t id, bool good) {
     p->slots[id].state = state;
     return true;
   }
-  const uint32_t table = (id - BQ_PAGE_SLOTS) / BQ_PAGE_ROWS, entry = (id - BQ_PAGE_SLOTS) % BQ_PAGE_ROWS;
+  const uint32_t table = (id - BQ_PAGE_SLOTS) / BQ_PAGE_ROWS,
+                 entry = (id - BQ_PAGE_SLOTS) % BQ_PAGE_ROWS;
   if (table >= 2 || p->tables[table].state[entry] != BQ_PAGE_LOADING) return false;
   p->tables[table].state[entry] = (uint8_t)state;
   return true;
