@@ -27,6 +27,7 @@ const signal = kind('an AbortSignal', (v) => typeof v?.throwIfAborted === 'funct
 const callback = kind('a function', (v) => typeof v === 'function');
 const bytes = kind('a number of bytes', (v) => v > 0);
 const address = kind('an address', (v) => typeof v === 'string' || v instanceof URL);
+const addresses = kind('a list of addresses', (v) => Array.isArray(v) && v.every((one) => !address(one)));
 const texts = kind('a text or a list of texts', (v) => [v].flat().every((t) => typeof t === 'string'));
 const ids = kind('a list of tokens', (v) => Array.isArray(v) && v.every((id) => Number.isInteger(id) && id >= 0));
 const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || (Number.isInteger(v) && v >= 1 && v <= 32));
@@ -52,6 +53,8 @@ export const OPTIONS = {
   createEngine: ENGINE,
   createWorkerEngine: { ...ENGINE, worker: any },
   connectEngine: { signal },
+  fromUrl: { companion: any, manifest: any, mirrors: addresses, retries: whole(0), retryDelay: number(0), timeout: number(0) },
+  source: { companion: any, manifest: any },
   plan: LOAD,
   load: LOAD,
   tokenize: { addSpecial: flag, parseSpecial: flag },

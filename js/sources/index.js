@@ -5,11 +5,15 @@
 import { fullUrl } from '../shared/builds.js';
 import { BqError, onDemand } from '../shared/errors.js';
 import { isNode } from '../shared/node.js';
+import { checkOptions } from '../shared/options.js';
 
 /** @import { ByteSource, Source, SourceLike, SourceOptions, UrlOptions } from './types.js' */
 
 /** @param {SourceOptions} options @returns {{ companion?: Source, manifest?: Uint8Array }} */
-const extra = ({ companion, manifest }) => ({ ...(companion && { companion: toSource(companion) }), ...(manifest && { manifest }) });
+function extra(options) {
+  const { companion, manifest } = checkOptions('source', options);
+  return { ...(companion && { companion: toSource(companion) }), ...(manifest && { manifest }) };
+}
 
 /** @param {string | URL} url */
 function resolve(url) {
@@ -23,10 +27,11 @@ function resolve(url) {
 /**
  * A model on the web. Relative addresses are resolved against the page.
  * @param {string | URL} url
- * @param {UrlOptions} [options]
+ * @param {UrlOptions} [given]
  * @returns {Source}
  */
-export function fromUrl(url, { companion, manifest, mirrors = [], ...options } = {}) {
+export function fromUrl(url, given) {
+  const { companion, manifest, mirrors = [], ...options } = checkOptions('fromUrl', given);
   return { kind: 'url', url: resolve(url), ...(mirrors.length && { mirrors: mirrors.map(resolve) }), ...options, ...extra({ companion, manifest }) };
 }
 

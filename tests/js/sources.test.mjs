@@ -169,3 +169,10 @@ test('the companion of a v1 file lies beside it, or is named', () => {
   assert.deepEqual(companionOf(fromBlob(new Blob([]), { companion: named })), named);
   assert.equal(companionOf(fromBlob(new Blob([]), { companion: 'https://h.org/c.json' })).kind, 'url');
 });
+
+test('options of a source that are not known are refused with the nearest that is', () => {
+  const any = (/** @type {object} */ options) => /** @type {any} */ (options);
+  assert.throws(() => fromUrl('https://example.org/a', any({ retry: 3 })), /fromUrl knows no "retry": did you mean "retries"/);
+  assert.throws(() => fromUrl('https://example.org/a', { timeout: -1 }), /timeout is -1/);
+  assert.throws(() => fromBytes(new Uint8Array(), any({ compagnon: '' })), /"companion"/);
+});
