@@ -26,22 +26,22 @@
 #define BQ_ABI 2u
 #define BQ_FILE_ID_BYTES 16u
 
-/* Runs fn(arg, thread, threads) for every thread in [0, threads), threads >= 1, and returns when all
- * are done; thread 0 is the calling one. What was written before `run` is seen by all threads, what
- * they wrote is seen after it. Injected by the host; c/ starts no thread. Work is given to as many
- * threads as a session was made for, `threads` below; others only come to the barriers. Zero: one
- * thread.
+/* Runs fn(arg, thread, threads) for every thread in [0, threads), threads >= 1, and returns when
+ * all are done; thread 0 is the calling one. What was written before `run` is seen by all threads,
+ * what they wrote is seen after it. Injected by the host; c/ starts no thread. Work is given to as
+ * many threads as a session was made for, `threads` below; others only come to the barriers. Zero:
+ * one thread.
  *
- * `barrier`, callable by every thread of the current run, returns when all of its threads have called
- * it as often; what any of them wrote before is seen by all after it. A layer, or for one token all
- * of them, then takes one run with a barrier between its parts; its waits are short (microseconds),
- * so it may spin. NULL: each part is a run of its own, and its threads may as well run one after the
- * other. The bits are the same.
+ * `barrier`, callable by every thread of the current run, returns when all of its threads have
+ * called it as often; what any of them wrote before is seen by all after it. A layer, or for one
+ * token all of them, then takes one run with a barrier between its parts; its waits are short
+ * (microseconds), so it may spin. NULL: each part is a run of its own, and its threads may as well
+ * run one after the other. The bits are the same.
  *
- * `take`, for hosts with a barrier, shares out what there is to do between two barriers, n things, as
- * threads get to it: from one that is slow or interrupted others take over. It sets *from < *to <= n
- * and returns true, or false when nothing is left; each thing is given once. Callable as often as one
- * likes, by all threads with the same n. NULL: equal shares. */
+ * `take`, for hosts with a barrier, shares out what there is to do between two barriers, n things,
+ * as threads get to it: from one that is slow or interrupted others take over. It sets *from < *to
+ * <= n and returns true, or false when nothing is left; each thing is given once. Callable as often
+ * as one likes, by all threads with the same n. NULL: equal shares. */
 typedef struct bq_parallel {
   void *ctx;
   void (*run)(void *ctx, void (*fn)(void *arg, size_t thread, size_t threads), void *arg);
@@ -78,8 +78,8 @@ typedef struct bq_trace {
   void (*mark)(void *ctx, bq_stage stage, uint32_t layer);
 } bq_trace;
 
-/* `asked` is asked between two slices, on the thread that called bq_session_run: true ends the run with
- * MORE. So a run of many slices can be stopped as soon as one of one slice. Zero: never. */
+/* `asked` is asked between two slices, on the thread that called bq_session_run: true ends the run
+ * with MORE. So a run of many slices can be stopped as soon as one of one slice. Zero: never. */
 typedef struct bq_stop {
   void *ctx;
   bool (*asked)(void *ctx);
@@ -100,11 +100,11 @@ typedef struct bq_session bq_session;
 
 typedef struct bq_session_options {
   uint32_t context;    /* positions; 0: the model's own */
-  uint32_t window;     /* tokens whose hidden states are kept at once in prefill; 0: min(context, 256) */
+  uint32_t window;     /* tokens kept at once in prefill, as hidden states; 0: min(context, 256) */
   uint32_t batch;      /* tokens per matmul in prefill; 0: 32 */
   bq_kv_type kv_type;  /* 0: f32; docs/decisions/0005-kv-cache-types.md compares them */
   uint32_t rows;       /* positions whose results a run can give; 0: 1 (bq_session_results) */
-  bool hidden;         /* results are hidden states behind the last norm, not logits: no head is computed */
+  bool hidden;         /* results are hidden states behind the last norm: no head is computed */
   uint32_t forks;      /* sessions forked from this one that are planned for, at a time */
   uint32_t fork_positions; /* that each of them will not share with others; 0: context */
   bq_parallel parallel;
@@ -114,15 +114,15 @@ typedef struct bq_session_options {
 
 typedef struct bq_plan {
   bool foreign;            /* described by a manifest, not by itself */
-  uint64_t file_bytes;     /* as its header says; foreign: as the caller says, or up to the last tensor */
+  uint64_t file_bytes;     /* by its header; foreign: by the caller, or up to the last tensor */
   uint64_t prefix_bytes;   /* everything before the data; foreign: 0 */
   uint64_t weight_bytes;   /* weights as the engine holds them */
   uint64_t loader_bytes;   /* one block: the loader itself */
   uint64_t prefix_block;   /* one block: prefix or manifest */
   uint64_t model_bytes;    /* one block: weights, tokenizer tables, staging */
-  uint64_t session_bytes;  /* a session with the given options, its forks included: blocks of a bq_heap */
+  uint64_t session_bytes;  /* a session with the given options and its forks: blocks of a bq_heap */
   uint64_t kv_bytes;       /* of session_bytes, what the positions of its own context take */
-  uint64_t token_weights;  /* weights that every token is multiplied with: what its time is spent on */
+  uint64_t token_weights;  /* weights that every token meets: what its time is spent on */
   bq_config config;
 } bq_plan;
 
@@ -138,8 +138,8 @@ bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes,
 
 /* Which matrices stay in memory once they have arrived. The others are *paged*: read from the file
  * again whenever they are needed, into one of two buffers, the next while this one is computed
- * with. The result is the same to the bit. Vectors always stay; of the embedding a paged model reads
- * the rows that it needs. Zeroed: everything stays. */
+ * with. The result is the same to the bit. Vectors always stay; of the embedding a paged model
+ * reads the rows that it needs. Zeroed: everything stays. */
 typedef struct bq_residency {
   bool paged;
   bool head;        /* if paged: whether the head (with tied embeddings: those too) stays */
@@ -166,10 +166,10 @@ typedef struct bq_budget {
  * model_bytes of *paging. NOMEM: even with everything paged it takes more. UNSUPPORTED: it takes
  * more, and its weights can't be paged because they are not stored as they are computed with
  * (quantized weights in rows, v1), or not aligned (foreign containers). */
-bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes, const uint8_t *manifest,
-                         size_t manifest_bytes, const bq_session_options *options,
-                         const bq_budget *budget, uint64_t *need, bq_plan *plan, bq_paging *paging,
-                         bq_error *err);
+bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes,
+                         const uint8_t *manifest, size_t manifest_bytes,
+                         const bq_session_options *options, const bq_budget *budget,
+                         uint64_t *need, bq_plan *plan, bq_paging *paging, bq_error *err);
 
 /* --- load ------------------------------------------------------------------------------- */
 
@@ -177,11 +177,11 @@ typedef struct bq_loader_options {
   bq_allocator allocator;
   const bq_kernels *kernels;  /* NULL: bq_kernels_best() */
   uint64_t file_bytes;        /* 0: unknown (foreign files then end with their last tensor) */
-  uint64_t prefix_hint;       /* the plan's prefix_bytes: one exact allocation. 0: grows as bytes come */
+  uint64_t prefix_hint;       /* the plan's prefix_bytes: one exact block. 0: one that grows */
   const uint8_t *manifest;    /* as for bq_plan_make; copied */
   size_t manifest_bytes;      /* 0: none */
   bq_residency residency;     /* what is paged is checked on its way, and dropped */
-  const uint8_t *integrity;   /* SHA-256 as docs/FORMAT.md, HASH, defines it; copied. NULL: none asked for */
+  const uint8_t *integrity;   /* SHA-256 as in docs/FORMAT.md, HASH; copied. NULL: none asked for */
 } bq_loader_options;
 
 /* What the loader wants next: `length` bytes from `offset` on are useful; the first `dst_bytes`
@@ -195,7 +195,8 @@ typedef struct bq_want {
 /* NOMEM, ARGUMENT; with a manifest also what can be wrong with that, and with a prefix. */
 bq_status bq_loader_create(const bq_loader_options *options, bq_loader **out, bq_error *err);
 bq_status bq_loader_want(bq_loader *loader, bq_want *out, bq_error *err);
-/* `n` bytes (<= dst_bytes of the last want) are in place. Errors are sticky, but see bq_loader_retry. */
+/* `n` bytes (<= dst_bytes of the last want) are in place. Errors are sticky, but see
+ * bq_loader_retry. */
 bq_status bq_loader_wrote(bq_loader *loader, size_t n, bq_error *err);
 /* After a CHECKSUM error (INTEGRITY: only that of a prefix): goes back to the start of what did not
  * verify, the prefix or a chunk, which the next want asks for. Otherwise the error is for good and
@@ -226,8 +227,8 @@ uint32_t bq_model_ready(const bq_model *model);
 bq_status bq_session_create(const bq_model *model, const bq_session_options *options,
                             bq_allocator allocator, bq_session **out, bq_error *err);
 /* A session that goes on from where `session` is, on its own: with its tokens, its options but for
- * the trace, and its logits. They share the blocks of the KV cache that both leave as they are; which
- * of the two is freed first doesn't matter. NO_SESSION. */
+ * the trace, and its logits. They share the blocks of the KV cache that both leave as they are;
+ * which of the two is freed first doesn't matter. NO_SESSION. */
 bq_status bq_session_fork(const bq_session *session, bq_session **out, bq_error *err);
 void bq_session_free(bq_session *session);
 /* What besides the tokens decides what is computed for them, such as the adapters in use: told by a
@@ -242,9 +243,9 @@ bq_status bq_session_sync(bq_session *session, const uint32_t *tokens, size_t n,
                           bq_error *err);
 /* Appends one token to the timeline (decode). */
 bq_status bq_session_append(bq_session *session, uint32_t token, bq_error *err);
-/* Computes at most `slices` slices (one slice: one layer for one batch; 0: no limit).
- * OK: all done, logits are there. MORE: call again, there were so many or bq_stop ended it. WANT_DATA:
- * feed the loader. NOMEM: forks have used up the blocks of the KV cache. */
+/* Computes at most `slices` slices (one slice: one layer for one batch; 0: no limit). OK: all done,
+ * logits are there. MORE: call again, there were so many or bq_stop ended it. WANT_DATA: feed the
+ * loader. NOMEM: forks have used up the blocks of the KV cache. */
 bq_status bq_session_run(bq_session *session, size_t slices, bq_error *err);
 /* --- saved sessions ---
  * The timeline and what is computed of it, as bytes that only this build's layout knows: another
@@ -273,9 +274,9 @@ typedef struct bq_page {
   uint32_t id;     /* for bq_model_page_done */
 } bq_page;
 
-/* Pages to be read for this session, the most urgent first, at most `capacity`, *n of them: what its
- * next slice needs, and what it will need after that as far as a buffer is free. Each is handed out
- * once, until it is done. Not while a session of this model runs. */
+/* Pages to be read for this session, the most urgent first, at most `capacity`, *n of them: what
+ * its next slice needs, and what it will need after that as far as a buffer is free. Each is handed
+ * out once, until it is done. Not while a session of this model runs. */
 bq_status bq_session_pages(bq_session *session, bq_page *out, size_t capacity, size_t *n);
 /* The page is in place or, not `good`, could not be read: it will be asked for again. ARGUMENT: it
  * was not handed out. */
@@ -301,8 +302,8 @@ typedef struct bq_session_stats {
 } bq_session_stats;
 bq_session_stats bq_session_stats_get(const bq_session *session);
 
-/* The work of one stage over a batch of `tokens` from `position` on (HEAD: of `tokens` results). Layers
- * of a model may differ in their types. Zero for stages without weights and cache. */
+/* The work of one stage over a batch of `tokens` from `position` on (HEAD: of `tokens` results).
+ * Layers of a model may differ in their types. Zero for stages without weights and cache. */
 bq_work bq_session_work(const bq_session *session, bq_stage stage, uint32_t layer,
                         uint32_t position, uint32_t tokens);
 

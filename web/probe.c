@@ -1,7 +1,8 @@
-/* A module of its own, of 1 KB: the inner loop of a batch as the relaxed kernels have it and as the SIMD128 kernels
- * have it (dot_pair in c/kernels). The relaxed dot product is one instruction on some machines and several on others,
- * which WebAssembly doesn't tell: js/wasm/features.js times both and loads the faster build.
- * Weights and activations are zeros; a pass stays in the L1 cache. */
+/* A module of its own, of 1 KB: the inner loop of a batch as the relaxed kernels have it and as the
+ * SIMD128 kernels have it (dot_pair in c/kernels). The relaxed dot product is one instruction on
+ * some machines and several on others, which WebAssembly doesn't tell: js/wasm/features.js times
+ * both and loads the faster build. Weights and activations are zeros; a pass stays in the L1
+ * cache. */
 #include <stdbool.h>
 
 #include "kernels/simd.h"
@@ -31,8 +32,9 @@ INLINE void add_block(bool relaxed, int quads, int n, v128_t *sum) {
   }
 }
 
-/* The same number of multiplications with either dot: of 24 rows at once, or 16. Both are in one function, so that an
- * engine that makes better code of what is used much does it for both at once. */
+/* The same number of multiplications with either dot: of 24 rows at once, or 16. Both are in one
+ * function, so that an engine that makes better code of what is used much does it for both at
+ * once. */
 __attribute__((export_name("multiply"))) int32_t multiply(bool relaxed) {
   v128_t sum[12];
   UNROLL for (int i = 0; i < 12; i++) sum[i] = simd_zero();

@@ -30,7 +30,8 @@ static void expand(uint32_t w[64], const uint8_t *p) {
   for (int t = 0; t < 16; t++) w[t] = load_big(p + 4 * t);
   for (int t = 16; t < 64; t++) {
     uint32_t a = w[t - 15], b = w[t - 2];
-    uint32_t s0 = rotate(a, 7) ^ rotate(a, 18) ^ a >> 3, s1 = rotate(b, 17) ^ rotate(b, 19) ^ b >> 10;
+    uint32_t s0 = rotate(a, 7) ^ rotate(a, 18) ^ a >> 3;
+    uint32_t s1 = rotate(b, 17) ^ rotate(b, 19) ^ b >> 10;
     w[t] = w[t - 16] + s0 + w[t - 7] + s1;
   }
 }

@@ -1,6 +1,6 @@
 /* Facts about weight types: what a file may store, in which layout, in how many bytes, and what the
- * engine computes with. This list is the only one: encoders, kernels, the loader and tests iterate it.
- * Byte layouts are drawn in docs/FORMAT.md. */
+ * engine computes with. This list is the only one: encoders, kernels, the loader and tests iterate
+ * it. Byte layouts are drawn in docs/FORMAT.md. */
 #ifndef BQ_TYPE_H
 #define BQ_TYPE_H
 
@@ -61,7 +61,7 @@ typedef enum bq_layout {
 
 typedef struct bq_type_facts {
   const char *name;
-  bq_type run;          /* the type the engine computes with; BQ_TYPE_NONE: it can't read this one */
+  bq_type run;          /* the type it is computed with; BQ_TYPE_NONE: it can't be read */
   uint32_t block;       /* weights per block */
   uint32_t block_bytes; /* bytes of a row-major block */
   uint32_t bits;        /* per weight; 0 where only an import function knows */

@@ -95,7 +95,7 @@ typedef struct bq_attend_job {
   float scale;
   void *scratch; /* bq_attend_scratch(...) bytes, 16-byte aligned */
   size_t window; /* positions that a row sees up to its own, itself included; 0: all */
-  size_t full;   /* positions that every row sees, not causal: those behind its own too; 0: causal */
+  size_t full;   /* not causal: positions that every row sees, also behind its own; 0: causal */
   float softcap; /* scores are bent to -softcap...softcap; 0: they are not */
   const float *slopes; /* [heads] ALiBi: subtracted per position of distance; NULL: none */
 } bq_attend_job;

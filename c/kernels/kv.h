@@ -70,7 +70,7 @@ static inline uint8_t *bq_kv_tile(const bq_kv_view *kv, size_t position, size_t 
   return tiles + (octet * BQ_KV_TILES + place / BQ_KV_SCALED) * BQ_KV_TILE;
 }
 
-/* --- rows of a job ------------------------------------------------------------------------------ */
+/* --- rows of a job ---------------------------------------------------------------------------- */
 
 static inline const float *bq_row_query(const bq_attend_job *job, size_t row) {
   return job->q + row / job->heads * job->stride + row % job->heads * job->kv.head_dim;

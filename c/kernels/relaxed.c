@@ -38,8 +38,8 @@ INLINE int streams(bq_tile_shape s) {
 /* Twelve sums and what a dot takes are all registers; signs of activations want four. */
 INLINE int strip_groups(int bits) { return bits == 4 ? 3 : 2; }
 
-/* Sums start from the bits of a float: as floats they are that much too large, and a subtraction goes
- * where a conversion would be in the way of dots. Sums are far below 2^22 in size. */
+/* Sums start from the bits of a float: as floats they are that much too large, and a subtraction
+ * goes where a conversion would be in the way of dots. Sums are far below 2^22 in size. */
 #define FLOAT_START 0x1.8p23f
 enum { FLOAT_START_BITS = 0x4b400000 };
 INLINE v128_t float_of(v128_t sum) {

@@ -1,7 +1,7 @@
-/* Attention over an i8 cache with relaxed SIMD: i32x4.relaxed_dot_i8x16_i7x16_add_s alone, its second
- * operand in 0...127 (see relaxed.c). Weights of positions are that by nature. Of a query the size
- * is taken; keys that meet a negative number have their bits flipped (~k = -k - 1), and what is
- * missing then, the size once more, is the offset. */
+/* Attention over an i8 cache with relaxed SIMD: i32x4.relaxed_dot_i8x16_i7x16_add_s alone, its
+ * second operand in 0...127 (see relaxed.c). Weights of positions are that by nature. Of a query
+ * the size is taken; keys that meet a negative number have their bits flipped (~k = -k - 1), and
+ * what is missing then, the size once more, is the offset. */
 #ifdef __wasm_relaxed_simd__
 
 enum { KEY_BYTES = 64, VALUE_BYTES = 32 }; /* sizes, and masks that flip; sizes */

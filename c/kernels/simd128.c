@@ -85,8 +85,8 @@ INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t 
   }
 }
 
-/* Whole bytes lie 0 or 8 bits up, but meet activations prepared for nibbles: their products count in
- * units of 1, 1/16 and 1/256. w: 32 bytes of quad j; the second 16 k lie 128 bytes on. */
+/* Whole bytes lie 0 or 8 bits up, but meet activations prepared for nibbles: their products count
+ * in units of 1, 1/16 and 1/256. w: 32 bytes of quad j; the second 16 k lie 128 bytes on. */
 INLINE void dot_units(int j, const uint8_t *w, const uint8_t *q, v128_t sum[2]) {
   v128_t w0 = wasm_v128_load(w), w1 = wasm_v128_load(w + 16);
   dot_quads(ODD_LOW, j, wasm_u16x8_shr(w0, 8), wasm_u16x8_shr(w1, 8), q, sum);

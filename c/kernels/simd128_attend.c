@@ -5,10 +5,11 @@
 
 #include "kernels/attend.h"
 
-/* Keys and values are taken as 16-bit lanes of two bytes. The even ones are shifted up, so that they
- * count 256 times, the odd ones down with their sign; numbers that meet these are shifted up
+/* Keys and values are taken as 16-bit lanes of two bytes. The even ones are shifted up, so that
+ * they count 256 times, the odd ones down with their sign; numbers that meet these are shifted up
  * instead. So all products count 256 times (at most 32 * 256 * 127 * 127: fits in 32 bits), which
- * the scales take back exactly. 32 numbers are 8 pairs (q[0], q[2]), then 8 (q[1] << 8, q[3] << 8). */
+ * the scales take back exactly. 32 numbers are 8 pairs (q[0], q[2]), then 8 (q[1] << 8, q[3] <<
+ * 8). */
 enum { KEY_BYTES = 64, VALUE_BYTES = 64 };
 #define UNIT 256.0f
 

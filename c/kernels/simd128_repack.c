@@ -24,8 +24,8 @@ typedef struct source {
   const uint8_t *block[2]; /* bq4_16 has two blocks to a tile */
 } source;
 
-/* 16 tile bytes of a row: run `run` of 32 weights (4 bits) or 16 weights (8 bits). `zeros`: a byte of
- * weights of q = 0, which makes a tile's unsigned numbers of two's complement ones, and back. */
+/* 16 tile bytes of a row: run `run` of 32 weights (4 bits) or 16 weights (8 bits). `zeros`: a byte
+ * of weights of q = 0, which makes a tile's unsigned numbers of two's complement ones, and back. */
 INLINE v128_t tile_bytes(bq_tile_shape s, v128_t zeros, source from, int run) {
   const uint8_t *a = from.block[0], *b = from.block[1];
   if (!a) return zeros;
@@ -39,7 +39,8 @@ INLINE v128_t tile_bytes(bq_tile_shape s, v128_t zeros, source from, int run) {
   return wasm_v128_xor(s.bits == 8 ? v : reorder_nibbles(v), zeros);
 }
 
-/* Transposes 4 rows of 4 x 4 bytes, so that the 4 bytes of each row with the same j lie together. */
+/* Transposes 4 rows of 4 x 4 bytes, so that the 4 bytes of each row with the same j lie
+ * together. */
 INLINE void put_rows(v128_t r0, v128_t r1, v128_t r2, v128_t r3, uint8_t *dst) {
   v128_t a = wasm_i32x4_shuffle(r0, r1, 0, 4, 1, 5), b = wasm_i32x4_shuffle(r2, r3, 0, 4, 1, 5);
   v128_t c = wasm_i32x4_shuffle(r0, r1, 2, 6, 3, 7), d = wasm_i32x4_shuffle(r2, r3, 2, 6, 3, 7);

@@ -111,8 +111,8 @@ INLINE quantized quantize_weights(const float *x) {
 }
 
 /* Scores to exponentials times the values' scales; returns the sum of the exponentials. n scores,
- * padded to whole 32. Scales of positions out of sight may be anything: times the exponential 0 they
- * are 0 or NaN, which both become 0. */
+ * padded to whole 32. Scales of positions out of sight may be anything: times the exponential 0
+ * they are 0 or NaN, which both become 0. */
 INLINE float weigh(const bq_kv_view *kv, size_t base, float *scores, size_t n) {
   const simd_exp_constants k = simd_exp_prepare();
   const v128_t max = wasm_f32x4_splat(simd_largest(scores, n));
@@ -225,7 +225,8 @@ INLINE void score_positions(int H, const bq_kv_view *kv, size_t from, size_t end
   }
 }
 
-/* sums[h] += those of n tiles, one behind the other. At `ahead` lie as many that are needed soon. */
+/* sums[h] += those of n tiles, one behind the other. At `ahead` lie as many that are needed
+ * soon. */
 INLINE void mix_tiles(int H, const uint8_t *tile, size_t n, const uint8_t *ahead,
                       const uint8_t *panel, bool first, v128_t (*sums)[2]) {
   v128_t memory[BQ_ATTEND_ROWS][2], (*acc)[2] = H >= 4 ? hide_acc(memory) : memory;
@@ -264,7 +265,7 @@ INLINE void mix_positions(int H, const bq_kv_view *kv, size_t from, size_t end,
   }
 }
 
-/* --- rows --------------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 INLINE void attend_rows(int H, const bq_attend_job *job, size_t row) {
   const bq_kv_view *kv = &job->kv;

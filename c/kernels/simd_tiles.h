@@ -3,14 +3,14 @@
  * ever summed across lanes.
  *
  * One token takes weights out of the tiles, several groups of 8 rows at once, which share the loads
- * of activations. Of more tokens two are taken at once, a *pair*; for all pairs weights are unpacked
- * once, a *strip* of several groups of rows.
+ * of activations. Of more tokens two are taken at once, a *pair*; for all pairs weights are
+ * unpacked once, a *strip* of several groups of rows.
  *
  * A panel holds pairs, then one token alone if that is what is left. With T tokens (2 or 1) each is
  * [blocks of 32 k][T * PANEL_TOKEN] bytes, the blocks rounded up to an even number since a tile may
- * cover 64 k. A block is T * PANEL_Q bytes of activations in *quads* of 4 bytes, one per token next to
- * each other; then [T] f32 scales, in units of 1 / SUM_UNIT, and of the activations as integers [T]
- * i32 sums over all, over k 0...15, and over those that are negative.
+ * cover 64 k. A block is T * PANEL_Q bytes of activations in *quads* of 4 bytes, one per token next
+ * to each other; then [T] f32 scales, in units of 1 / SUM_UNIT, and of the activations as integers
+ * [T] i32 sums over all, over k 0...15, and over those that are negative.
  *
  * The file that includes this says how quads look and multiply (all inlined):
  *   enum { PANEL_Q, SUM_UNIT }             bytes of activations per token and block; what one counts
@@ -29,10 +29,10 @@
  *   void unpack(bq_tile_shape s, const uint8_t *w, const constants *c, v128_t *to, int step);
  *   v128_t start_of(int part, int T, const uint8_t *sums);    of one of T tokens
  *   void dot_pair(int bits, int n, const v128_t *w, const uint8_t *quad, const constants *c, v128_t *sum);
- * One token: sum[g][h] += products with rows 4h...4h+3 of group g, whose weights lie at w[g]; q is a
- * panel block. Pairs: `unpack` makes what meets quad j of rows 4h... of a group to[j * step + h];
- * sum[t * n + i] += products of token t with w[i]. Both start at start_of, which takes back what tiles
- * add to each signed weight (8 or 128). */
+ * One token: sum[g][h] += products with rows 4h...4h+3 of group g, whose weights lie at w[g]; q is
+ * a panel block. Pairs: `unpack` makes what meets quad j of rows 4h... of a group to[j * step + h];
+ * sum[t * n + i] += products of token t with w[i]. Both start at start_of, which takes back what
+ * tiles add to each signed weight (8 or 128). */
 #ifndef BQ_KERNELS_SIMD_TILES_H
 #define BQ_KERNELS_SIMD_TILES_H
 
@@ -40,8 +40,8 @@
 #include "kernels/simd.h"
 #include "core/tile.h"
 
-/* What a dot covers: signed nibbles of k 0...15, of 16...31, of all 32; 32 signed bytes; 32 unsigned
- * nibbles, whose block has a minimum. */
+/* What a dot covers: signed nibbles of k 0...15, of 16...31, of all 32; 32 signed bytes; 32
+ * unsigned nibbles, whose block has a minimum. */
 enum { LOW = 1, HIGH = 2, ALL = LOW | HIGH, BYTES = 4, UNSIGNED = 8 | ALL };
 enum { MOST = 8 };                   /* groups of one token at once */
 enum { PANEL_TOKEN = PANEL_Q + 16 }; /* bytes per token and block */
@@ -147,8 +147,8 @@ INLINE void add_tiles(bq_tile_shape s, int G, const uint8_t *const *tile, const 
   if (s.step == 64) add_block(s, G, whole_of(s), tile, 0, w + 128, q + PANEL_TOKEN, c, acc);
 }
 
-/* Where results go: `rows` of the 8 of each group of rows, of the first `n` groups (all or 1; several
- * are whole), each `gap` floats behind the one before. */
+/* Where results go: `rows` of the 8 of each group of rows, of the first `n` groups (all or 1;
+ * several are whole), each `gap` floats behind the one before. */
 typedef struct output {
   float *y;
   size_t rows, n, gap;
@@ -172,12 +172,12 @@ INLINE void multiply(bq_tile_shape s, int G, const uint8_t *tiles, size_t gap, s
       store_rows(out.y + (size_t)g * out.gap, acc[g], g > 0 ? BQ_TILE_ROWS : out.rows);
 }
 
-/* Rows that one token meets: y[rows]. Each weight is needed once then, and mostly comes from memory.
- * Several streams far apart arrive faster than one: hardware reads each ahead on its own, but none
- * beyond the 4 KB that it is in; and groups share what is done to activations. So the groups of 8
- * rows are cut into as many runs as there are streams, and a pass takes one of each. If some are
- * left, one more pass takes the last of all, several of them again. Too few for that, or less than 8
- * rows: a group alone, in all streams. */
+/* Rows that one token meets: y[rows]. Each weight is needed once then, and mostly comes from
+ * memory. Several streams far apart arrive faster than one: hardware reads each ahead on its own,
+ * but none beyond the 4 KB that it is in; and groups share what is done to activations. So the
+ * groups of 8 rows are cut into as many runs as there are streams, and a pass takes one of each. If
+ * some are left, one more pass takes the last of all, several of them again. Too few for that, or
+ * less than 8 rows: a group alone, in all streams. */
 INLINE void multiply_one(bq_tile_shape s, const uint8_t *tiles, size_t n_tiles,
                          const uint8_t *panel, const matmul_constants *c, size_t rows, float *y) {
   const size_t all = (size_t)streams(s), group = n_tiles * bq_tile_size(s);
@@ -202,12 +202,12 @@ INLINE void multiply_one(bq_tile_shape s, const uint8_t *tiles, size_t n_tiles,
   }
 }
 
-/* --- pairs of tokens ---------------------------------------------------------------------------- */
+/* --- pairs of tokens -------------------------------------------------------------------------- */
 
-/* A strip is [blocks of 32 k][QUADS + scales][groups][2] vectors: what dots take of 4 rows each, and
- * their scales, of which there are two where k 0...15 and 16...31 have their own, or their minima. As
- * many blocks as stay in the L1 cache beside a pair's activations, as many tokens as make unpacking
- * cheap. */
+/* A strip is [blocks of 32 k][QUADS + scales][groups][2] vectors: what dots take of 4 rows each,
+ * and their scales, of which there are two where k 0...15 and 16...31 have their own, or their
+ * minima. As many blocks as stay in the L1 cache beside a pair's activations, as many tokens as
+ * make unpacking cheap. */
 enum {
   STRIP_TOKENS = 32,
   STRIP_VECTORS = STRIP_BLOCKS * (QUADS + 2) * 2 * MOST_GROUPS
@@ -257,7 +257,8 @@ INLINE void add_pair(int bits, int part, int n, const v128_t *w, const uint8_t *
   }
 }
 
-/* A pair's `blocks` of a strip. The sums of dots take all registers, so the others are in memory. */
+/* A pair's `blocks` of a strip. The sums of dots take all registers, so the others are in
+ * memory. */
 INLINE void multiply_pair(bq_tile_shape s, const v128_t *strip, size_t blocks, const uint8_t *panel,
                           v128_t *acc) {
   const constants c = prepare();

@@ -57,9 +57,10 @@ typedef struct bq_config {
   bq_norm_place norm_place;
   bq_block block;
   bq_qk_norm qk_norm;
-  uint32_t window;     /* positions that a token of a local layer sees, itself included; 0: every layer is global */
+  uint32_t window;     /* positions that a token of a local layer sees, itself included; 0: all
+                          layers are global */
   uint32_t global_every; /* layer i is global if (i + 1) % global_every == 0; 0: none is */
-  uint32_t unrotated_every; /* layer i has no rotation if (i + 1) % unrotated_every == 0; 0: all have */
+  uint32_t unrotated_every; /* layer i isn't rotated if (i + 1) % unrotated_every == 0; 0: all are */
   float local_theta;   /* rope_theta of local layers; 0: the same */
   float attn_scale;    /* of the scores; 0: 1 / sqrt(head_dim) */
   float attn_softcap, logit_softcap; /* x = cap * tanh(x / cap); 0: none */

@@ -5,8 +5,8 @@
 
 #include "core/fmath.h"
 
-/* ALiBi: of n heads, n a power of two, head i has the slope 2^(-8 (i + 1) / n). Of other numbers the
- * heads beyond the power of two below take every other slope of twice as many. */
+/* ALiBi: of n heads, n a power of two, head i has the slope 2^(-8 (i + 1) / n). Of other numbers
+ * the heads beyond the power of two below take every other slope of twice as many. */
 static void make_slopes(uint32_t heads, float *slopes) {
   uint32_t n = 1;
   while (2 * n <= heads) n *= 2;

@@ -53,8 +53,8 @@ struct bq_model {
   struct bq_pages *pages; /* model/pages.h; NULL: all weights stay in memory */
 };
 
-/* Makes the program of the layers from the configuration, and what its attention needs. model->layers,
- * model->kinds and, with ALiBi, model->slopes are there. */
+/* Makes the program of the layers from the configuration, and what its attention needs.
+ * model->layers, model->kinds and, with ALiBi, model->slopes are there. */
 void bq_model_program(bq_model *model);
 
 #endif

@@ -3,14 +3,15 @@
  * the count of work). A layer's *kind* is its steps and what its attention sees; the layers of one
  * model may be of several kinds.
  *
- * Values flow between buffers, [tokens of a batch][columns] each. A step begins when all threads are
- * done with the one before. */
+ * Values flow between buffers, [tokens of a batch][columns] each. A step begins when all threads
+ * are done with the one before. */
 #ifndef BQ_PROGRAM_H
 #define BQ_PROGRAM_H
 
 #include "bq.h"
 
-/* Modules of a layer: a matrix or the weight of a norm, and a bias. Their names and shapes: bind.c. */
+/* Modules of a layer: a matrix or the weight of a norm, and a bias. Their names and shapes:
+ * bind.c. */
 typedef enum bq_module {
   BQ_LN1, BQ_Q, BQ_K, BQ_V, BQ_Q_NORM, BQ_K_NORM, BQ_O, BQ_LN1_POST,
   BQ_LN2, BQ_GATE, BQ_UP, BQ_DOWN, BQ_LN2_POST,
@@ -60,8 +61,8 @@ typedef struct bq_step {
   uint8_t module[BQ_STEP_MODULES], out[BQ_STEP_MODULES];
 } bq_step;
 
-/* Parts, one after the other with a barrier between them: the number of a step; with BQ_PREPARE only
- * its input is made, for all threads. */
+/* Parts, one after the other with a barrier between them: the number of a step; with BQ_PREPARE
+ * only its input is made, for all threads. */
 typedef struct bq_parts {
   uint8_t list[2 * BQ_STEPS_MAX];
   uint8_t n;

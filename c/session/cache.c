@@ -108,7 +108,7 @@ static void give_block(bq_kv_pool *pool, uint8_t **entry) {
   *entry = NULL;
 }
 
-/* --- tables ------------------------------------------------------------------------------------- */
+/* --- tables ----------------------------------------------------------------------------------- */
 
 bq_kv_cache bq_cache_lay_out(bq_arena *arena, const bq_config *c, const bq_session_options *o) {
   bq_kv_cache cache = {.config = c,
@@ -197,7 +197,7 @@ void bq_cache_share(bq_kv_cache *to, const bq_kv_cache *from) {
   }
 }
 
-/* --- for saved sessions ---------------------------------------------------------------------------- */
+/* --- for saved sessions ----------------------------------------------------------------------- */
 
 uint64_t bq_cache_count(const bq_kv_cache *cache, uint32_t n) {
   uint64_t sum = 0;

@@ -6,14 +6,16 @@
 #include "core/fmath.h"
 #include "session/session.h"
 
-/* --- a job: one layer, or the head, over one batch --------------------------------------------- */
+/* --- a job: one layer, or the head, over one batch -------------------------------------------- */
 
 typedef struct job {
   const bq_session *s;
-  uint32_t batch_at, position, tokens; /* the batch's first token, in the window and of all; tokens in the batch */
+  uint32_t batch_at, position; /* the batch's first token, in the window and of all */
+  uint32_t tokens;             /* in the batch */
   float *buffer[BQ_BUFFERS]; /* [tokens][cols] */
   uint32_t cols[BQ_BUFFERS];
-  const bq_matrix *head;     /* or a part of its rows, from row0 on; batch_at is the first that has a result */
+  const bq_matrix *head;     /* or a part of its rows, from row0 on; batch_at is the first with a
+                                result */
   uint32_t row0;
 } job;
 
@@ -67,7 +69,9 @@ static linear head_of(const job *j) {
 }
 
 /* The weight of a norm. */
-static const float *vector_of(const bq_weights *m) { return (const float *)(const void *)m->w.data; }
+static const float *vector_of(const bq_weights *m) {
+  return (const float *)(const void *)m->w.data;
+}
 
 static linear linear_of(const place *p, const bq_step *step) {
   const job *j = p->j;
@@ -374,7 +378,10 @@ static const bq_parts *parts_of(const void *arg, uint32_t layer) {
 
 void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next) {
   const bq_config *c = &s->model->config;
-  job j = {.s = s, .batch_at = s->batch_at, .position = s->win_start + s->batch_at, .tokens = tokens};
+  job j = {.s = s,
+           .batch_at = s->batch_at,
+           .position = s->win_start + s->batch_at,
+           .tokens = tokens};
   for (uint32_t i = 0; i < BQ_BUFFERS; i++) {
     j.buffer[i] = s->scratch.buffer[i];
     j.cols[i] = bq_buffer_cols(c, (bq_buffer)i);

@@ -59,8 +59,8 @@ static bq_status embedding_row(const bq_model *m, uint32_t table, const bq_matri
   return BQ_OK;
 }
 
-bq_status bq_page_embedding(bq_session *s, uint32_t token, uint32_t position, float *wte, float *wpe,
-                            bq_error *err) {
+bq_status bq_page_embedding(bq_session *s, uint32_t token, uint32_t position, float *wte,
+                            float *wpe, bq_error *err) {
   const bq_model *m = s->model;
   bq_status status = embedding_row(m, 0, &m->wte, token, wte, err);
   if (!status && wpe) status = embedding_row(m, 1, &m->wpe, position, wpe, err);
@@ -83,7 +83,8 @@ bq_status bq_page_head(const bq_session *s, bq_matrix *part, uint32_t *row0, bq_
   unit += s->head_unit;
   const uint8_t *data = bq_pages_unit_data(p, unit);
   if (!data)
-    return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "part %u of the head has to be read", s->head_unit);
+    return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "part %u of the head has to be read",
+                   s->head_unit);
   part->data = data;
   part->rows = p->units[unit].rows;
   *row0 = p->units[unit].row0;

@@ -17,7 +17,8 @@ static size_t workers_of(const bq_session *s, size_t threads) {
   return threads < s->options.parallel.threads ? threads : s->options.parallel.threads;
 }
 
-/* Thread 0 decides whether there's more while others are still busy, all look behind the barrier. */
+/* Thread 0 decides whether there's more while others are still busy, all look behind the
+ * barrier. */
 static void run_all(void *arg, size_t thread, size_t threads) {
   progress *p = arg;
   const bq_parallel *parallel = &p->s->options.parallel;

@@ -101,7 +101,6 @@ static bq_status create(const bq_model *model, const bq_session_options *o, bq_a
                    o->context, bytes);
   bq_arena arena = {memory, (size_t)bytes, 0, false};
   bq_session *s = lay_out(&arena, &model->config, model->kernels, o);
-  s->mark = BQ_SESSION_MARK;
   s->model = model;
   s->allocator = allocator;
   s->options = *o;
@@ -149,7 +148,6 @@ bq_status bq_session_fork(const bq_session *from, bq_session **out, bq_error *er
 
 void bq_session_free(bq_session *s) {
   if (!s) return;
-  s->mark = 0;
   bq_cache_leave(&s->kv);
   s->allocator.free(s->allocator.ctx, s);
 }
@@ -338,7 +336,8 @@ static void end_layer(bq_session *s) {
   s->slices++;
 }
 
-/* Layers of a token alone follow each other without leaving the parallel region, as far as they are there. */
+/* Layers of a token alone follow each other without leaving the parallel region, as far as they are
+ * there. */
 static bool next_layer(bq_session *s) {
   end_layer(s);
   return s->layer < s->model->config.layers && s->model->ready >= BQ_READY_LAYER(s->layer) &&

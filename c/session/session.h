@@ -37,7 +37,6 @@ typedef struct bq_candidate {
 enum { BQ_STATE_HEAD = 64 }; /* bytes, state.c */
 
 struct bq_session {
-  uint32_t mark; /* BQ_SESSION_MARK while alive */
   const bq_model *model;
   bq_allocator allocator;
   bq_session_options options; /* defaults filled in */
@@ -73,8 +72,6 @@ struct bq_session {
   bq_scratch scratch;
 };
 
-#define BQ_SESSION_MARK 0x42515345u
-
 enum { BQ_FORKS_MAX = 1024 };
 
 
@@ -90,7 +87,8 @@ uint64_t bq_session_memory(const bq_config *config, const bq_kernels *kernels,
 void bq_session_restart(bq_session *s);
 
 /* Called by thread 0 once a layer is done: moves the session on. True: the layer after it is to be
- * done, too. Others may still be at the layer before, so they never look at where the session is. */
+ * done, too. Others may still be at the layer before, so they never look at where the session
+ * is. */
 typedef bool bq_next_fn(bq_session *s);
 
 /* forward.c: the mathematics. All take the session's scratch. */
@@ -98,7 +96,8 @@ bq_status bq_forward_embed(bq_session *s, bq_error *err);   /* rest of the windo
 /* s->layer, `tokens` from s->batch_at, and so on while `next` (NULL: no) says that another layer
  * follows with as many. */
 void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next);
-/* Results of bq_head_rows -> logits from row0 on; `head`: all of the head, or a part of its rows. */
+/* Results of bq_head_rows -> logits from row0 on; `head`: all of the head, or a part of its
+ * rows. */
 void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0);
 /* Results of bq_head_rows -> hidden states behind the last norm. */
 void bq_forward_hidden(bq_session *s);
@@ -112,8 +111,8 @@ bq_rows bq_head_rows(const bq_session *s);
 bool bq_head_follows(const bq_session *s);
 
 /* page.c: what a slice needs, wherever it lies. WANT_DATA: it has to be read first. */
-bq_status bq_page_embedding(bq_session *s, uint32_t token, uint32_t position, float *wte, float *wpe,
-                            bq_error *err);                  /* wpe NULL: not wanted */
+bq_status bq_page_embedding(bq_session *s, uint32_t token, uint32_t position, float *wte,
+                            float *wpe, bq_error *err);      /* wpe NULL: not wanted */
 bq_status bq_page_layer(const bq_session *s, bq_error *err); /* s->layer */
 bq_status bq_page_head(const bq_session *s, bq_matrix *part, uint32_t *row0, bq_error *err);
 

@@ -4,9 +4,9 @@
  *   tokens  u32 [tokens], zeros up to a multiple of 64
  *   blocks  for each layer those that hold what positions from `computed` - 1 on see
  *
- * Numbers are little-endian, blocks as kernels/kv.h draws them; positions of the last block that are
- * not computed are zeros. So what is saved depends on the timeline, the model and the type of the
- * cache alone: not on the session's context, nor on what it computed before. */
+ * Numbers are little-endian, blocks as kernels/kv.h draws them; positions of the last block that
+ * are not computed are zeros. So what is saved depends on the timeline, the model and the type of
+ * the cache alone: not on the session's context, nor on what it computed before. */
 #include <string.h>
 
 #include "core/half.h"
@@ -74,7 +74,7 @@ static bq_status check_head(const bq_session *s, const uint8_t head[HEAD], bq_er
   return bq_fail(err, BQ_FORMAT, COMPUTED, "%u positions are computed of %u tokens", computed, tokens);
 }
 
-/* --- where the bytes of a state lie in a session -------------------------------------------------- */
+/* --- where the bytes of a state lie in a session ---------------------------------------------- */
 
 static uint64_t blocks_at(uint32_t tokens) { /* offset of the first block */
   return ((uint64_t)HEAD + 4 * (uint64_t)tokens + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
@@ -105,7 +105,7 @@ static piece piece_at(const bq_session *s, uint32_t tokens, uint32_t computed, u
   return (piece){block + in, bytes - in, last && computed % BQ_KV_BLOCK};
 }
 
-/* --- save --------------------------------------------------------------------------------------- */
+/* --- save ------------------------------------------------------------------------------------- */
 
 /* A copy of a block with zeros at the positions from `computed` on. */
 static uint8_t *cleared_copy(const bq_session *s, const uint8_t *block, uint32_t computed) {
@@ -147,7 +147,7 @@ bq_status bq_session_save(const bq_session *s, uint64_t at, uint8_t *out, size_t
   return BQ_OK;
 }
 
-/* --- restore ------------------------------------------------------------------------------------- */
+/* --- restore ---------------------------------------------------------------------------------- */
 
 /* Empties the session: it has no tokens until a state is complete. */
 static void begin(bq_session *s) {

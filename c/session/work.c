@@ -1,5 +1,5 @@
-/* How many bytes and multiplications a stage takes: counted from shapes, so that rates and shares of
- * the machine's limit can be told from times, and tests can count without a clock. */
+/* How many bytes and multiplications a stage takes: counted from shapes, so that rates and shares
+ * of the machine's limit can be told from times, and tests can count without a clock. */
 #include "session/session.h"
 
 static void add_matrix(bq_work *work, const bq_matrix *m, uint64_t tokens) {
