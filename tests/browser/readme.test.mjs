@@ -7,12 +7,11 @@ import { extname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { makeDist, THREAD_LIMIT } from '../../tools/payload.mjs';
-import { MODULE_LIMIT } from '../../tools/size.mjs';
 import { launch, missing } from './launch.mjs';
 import { newPage, ROOT } from './site.mjs';
 
-/** Gzipped bytes of all that a browser transfers for the page, the model aside: the engine's module, and all else. */
-const LIMIT = MODULE_LIMIT + 40_000;
+/** Gzipped bytes of all that a browser transfers for the page, the model aside. */
+const LIMIT = 120_000;
 /** @type {Record<string, string>} */
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
 

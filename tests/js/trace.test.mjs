@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine } from '../../js/engine.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
-import { Wasm } from '../../js/wasm/wasm.js';
 import { CONFIG, tinyModel } from './fixture.mjs';
 
 const model = await tinyModel({ type: 'bq4' });
