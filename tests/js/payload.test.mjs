@@ -34,7 +34,7 @@ test('what begins a thread is imported by nothing: by another address it would b
   for (const name of all()) for (const target of importsOf(textOf(name))) assert.match(target, /^\.\/part-/, name);
   for (const name of ['index.js', 'thread.js', 'io-worker.js', 'cli.js']) assert.deepEqual(importsOf(textOf(name)), [], `${name} is one file`);
   for (const name of ['engine.js', 'worker.js']) assert.deepEqual(importsOf(textOf(name)), ['./part-core.js'], name);
-  assert.ok(all().length > 20, `${all()}`);
+  assert.ok(all().length > 15, `${all()}`);
 });
 
 test('no eval, no blob: addresses, no absolute addresses to load from, no comments', () => {
