@@ -121,12 +121,14 @@ async function reply(text) {
   shown.writing = false;
   countOn();
   conversation.follow();
-  if (generation.result) finish(generation.result, shown);
+  const { result } = generation;
+  const came = result !== null && (result.ids.length > 0 || result.reason !== 'abort');
+  if (came) finish(result, shown);
   else undo(text, replaced);
   enter('ready');
   save();
   if (failure) showFailure(failure);
-  if (!generation.result) say(failure ? 'That failed.' : 'Stopped.');
+  if (!came) say(failure ? 'That failed.' : 'Stopped.');
   await panel.parts.end(host).catch(() => {}); // a model that broke has said so already
   await showState();
 }
@@ -157,7 +159,7 @@ function finish(result, shown) {
   if (result.reason === 'context') {
     showFailure(new BqError('CONTEXT_FULL', 'the conversation has filled the context: the model can read no more', { hint: 'start a new chat' }));
   }
-  if (result.reason === 'abort') say(tokens ? `Stopped after ${format.counted(tokens, 'token')}.` : 'Stopped before the first token.');
+  if (result.reason === 'abort') say(`Stopped after ${format.counted(tokens, 'token')}.`);
   else say(`Done: ${facts.slice(0, 2).filter(Boolean).join(', ')}.`);
 }
 

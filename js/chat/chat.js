@@ -50,7 +50,8 @@ export class Chat {
 
   /**
    * Says something; the reply comes as it is generated. When it fails (CONTEXT_FULL, …) the conversation is as
-   * before and `error.details.unsent` holds what was said; after an abort what came of the reply stays.
+   * before and `error.details.unsent` holds what was said; after an abort what came of the reply stays, and if nothing
+   * came the conversation is as before.
    * @param {Content | Message | Message[]} content
    * @param {GenerateOptions} [options]
    */
@@ -108,11 +109,11 @@ export class Chat {
           yield part;
         }
       } finally {
-        if (run.result) {
-          kept = true;
-          this.#keep(run.result);
-          end(run.result);
-        }
+        const { result } = run;
+        // Stopped before anything came: as if it had not been said.
+        kept = result !== null && (result.ids.length > 0 || result.reason !== 'abort');
+        if (result && kept) this.#keep(result);
+        if (result) end(result);
       }
     } catch (error) {
       if (!again && error instanceof BqError) error.details.unsent = said;
