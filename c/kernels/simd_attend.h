@@ -176,17 +176,17 @@ INLINE void dot_key_block(int H, const uint8_t *k, size_t quads, const uint8_t *
   }
 }
 
-/* scores[h][8g...8g+7] for H queries and `groups` groups g of 8 keys that follow each other. One of
- * each stream in turn: hardware reads a stream ahead by itself, but not beyond its 4 KB. */
-INLINE void score_groups(int H, const uint8_t *keys, size_t head_dim, size_t groups,
+/* scores[h][8g...8g+7] for H queries and all groups g of 8 keys, the first one that of position `from`.
+ * One of each stream in turn: hardware reads a stream ahead by itself, but not beyond its 4 KB. */
+INLINE void score_groups(int H, const bq_kv_view *kv, size_t from, size_t groups,
                          const uint8_t *panel, float scale, float *scores, size_t stride) {
   enum { STREAMS = 4 };
   const simd_f16_constants f16 = simd_f16_prepare();
-  const size_t dims = bq_kv_dims(head_dim), blocks = bq_kv_up(dims, BQ_KV_SCALED);
-  const size_t bytes = bq_kv_group_bytes(head_dim), apart = bq_kv_up(groups, STREAMS);
+  const size_t dims = bq_kv_dims(kv->head_dim), blocks = bq_kv_up(dims, BQ_KV_SCALED);
+  const size_t apart = bq_kv_up(groups, STREAMS);
   v128_t memory[BQ_ATTEND_ROWS][2], (*acc)[2] = H >= 3 ? hide_acc(memory) : memory;
   for (size_t i = 0, g = 0; i < apart; g = g + apart < groups ? g + apart : ++i) {
-    const uint8_t *group = keys + g * bytes, *k = group + blocks * 16, *p = panel;
+    const uint8_t *group = bq_kv_group(kv, from + 8 * g), *k = group + blocks * 16, *p = panel;
     UNROLL for (int h = 0; h < H; h++) acc[h][0] = acc[h][1] = simd_zero();
     for (size_t b = 0; b < blocks; b++, p += key_panel(H)) {
       const uint8_t *scales = p + H * KEY_BYTES;
@@ -211,17 +211,6 @@ INLINE void score_groups(int H, const uint8_t *keys, size_t head_dim, size_t gro
       wasm_v128_store(scores + h * stride + 8 * g, wasm_f32x4_mul(acc[h][0], factor));
       wasm_v128_store(scores + h * stride + 8 * g + 4, wasm_f32x4_mul(acc[h][1], factor));
     }
-  }
-}
-
-/* Of the positions from...end - 1; `from` is a multiple of 32. */
-INLINE void score_positions(int H, const bq_kv_view *kv, size_t from, size_t end,
-                            const uint8_t *panel, float scale, float *scores, size_t stride) {
-  for (size_t at = from, n; at < end; at += n) {
-    n = BQ_KV_BLOCK - bq_kv_place(at);
-    if (n > end - at) n = end - at;
-    score_groups(H, bq_kv_group(kv, at), kv->head_dim, bq_kv_up(n, 8), panel, scale,
-                 scores + (at - from), stride);
   }
 }
 
@@ -275,7 +264,7 @@ INLINE void attend_rows(int H, const bq_attend_job *job, size_t row) {
   float *scores = (float *)(sums + H * bq_kv_dims(dim) / 4), inv[BQ_ATTEND_ROWS];
   uint8_t *panel = (uint8_t *)(scores + H * stride);
   for (int h = 0; h < H; h++) put_query(bq_row_query(job, row + h), dim, h, H, panel);
-  score_positions(H, kv, base, end, panel, job->scale, scores, stride);
+  score_groups(H, kv, base, bq_kv_up(end - base, 8), panel, job->scale, scores, stride);
   for (int h = 0; h < H; h++)
     inv[h] = put_weights(job, row + h, base,
                          scores + h * stride + (bq_row_base(job, row + h) - base), blocks, h, H,
