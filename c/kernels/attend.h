@@ -8,11 +8,9 @@ typedef void bq_attend_fn(const bq_attend_job *job);
 typedef void bq_kv_store_fn(const bq_kv_view *kv, size_t position, size_t tokens, const float *k,
                             const float *v, size_t stride);
 
-void bq_scalar_softmax(float *x, size_t n);
 bq_attend_fn bq_scalar_attend_f32, bq_scalar_attend_f16, bq_scalar_attend_i8;
 bq_kv_store_fn bq_scalar_kv_store_f32, bq_scalar_kv_store_f16, bq_scalar_kv_store_i8;
 
-void bq_simd128_softmax(float *x, size_t n);
 /* Scores of a row, from bq_row_base on, after the scale: the softcap, slopes, and -infinity for
  * positions before those that it sees. Room for whole vectors. */
 void bq_simd128_bend(const bq_attend_job *job, size_t row, float *scores);
@@ -22,11 +20,9 @@ bq_kv_store_fn bq_simd128_kv_store_f16, bq_simd128_kv_store_i8;
 bq_attend_fn bq_relaxed_attend_i8;
 
 #define BQ_SCALAR_ATTEND_SLOTS                                                                    \
-  .softmax = bq_scalar_softmax,                                                                   \
   .attend = {bq_scalar_attend_f32, bq_scalar_attend_f16, bq_scalar_attend_i8},                    \
   .kv_store = {bq_scalar_kv_store_f32, bq_scalar_kv_store_f16, bq_scalar_kv_store_i8}
 #define BQ_SIMD128_ATTEND_SLOTS(i8)                                                               \
-  .softmax = bq_simd128_softmax,                                                                  \
   .attend = {bq_simd128_attend_f32, bq_simd128_attend_f16, i8},                                   \
   .kv_store = {bq_scalar_kv_store_f32, bq_simd128_kv_store_f16, bq_simd128_kv_store_i8}
 

@@ -138,9 +138,6 @@ typedef struct bq_kernels {
   /* Rotates pairs in place: (a, b) -> (a*c - b*s, a*s + b*c), cs = [dim/2][2] = (cos, sin).
    * adjacent: pair i = (x[2i], x[2i+1]); otherwise (x[i], x[i + dim/2]). */
   void (*rope)(float *x, const float *cs, size_t dim, bool adjacent);
-  /* x[i] = exp(x[i] - max) / sum over n values, n >= 1, in place:
-   * e[i] = exp(x[i] - max), x[i] = e[i] * (1 / sum(e)). */
-  void (*softmax)(float *x, size_t n);
   /* Attention. For each row, over the positions j that it sees:
    *   s[j] = dot(q, k[j]) * scale                             (f32; f16, widened exactly)
    *   s[j] = (sum over blocks, rising, of ((float)dot * q_scale) * k_scale[j]) * scale       (i8)

@@ -24,7 +24,7 @@ static float exponentials(float *x, size_t n) {
   return sum_lanes(lane);
 }
 
-void bq_scalar_softmax(float *x, size_t n) {
+static void softmax(float *x, size_t n) {
   float inv = 1.0f / exponentials(x, n);
   for (size_t i = 0; i < n; i++) x[i] *= inv;
 }
@@ -63,7 +63,7 @@ static void attend_row(bq_kv_type type, const bq_attend_job *job, size_t row) {
     scores[j - base] = sum_lanes(lane) * job->scale;
   }
   bend(job, row, scores);
-  bq_scalar_softmax(scores, end - base);
+  softmax(scores, end - base);
   for (size_t d = 0; d < dim; d++) y[d] = 0.0f;
   for (size_t j = from; j < end; j++) {
     const uint8_t *v = bq_kv_value(&job->kv, type, j);

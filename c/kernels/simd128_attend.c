@@ -55,7 +55,7 @@ void bq_simd128_attend_i8(const bq_attend_job *job) { attend_i8(job); }
 
 /* --- softmax -------------------------------------------------------------------------------- */
 
-void bq_simd128_softmax(float *x, size_t n) {
+static void softmax(float *x, size_t n) {
   const simd_exp_constants k = simd_exp_prepare();
   const float max = simd_largest(x, n);
   v128_t sum = simd_zero();
@@ -188,7 +188,7 @@ static void attend_rows_of_floats(bq_kv_type type, const bq_attend_job *job, siz
   for (size_t r = 0; r < rows; r++) {
     const size_t own = bq_row_base(job, row + r);
     bq_simd128_bend(job, row + r, scores + r * stride + (own - base));
-    bq_simd128_softmax(scores + r * stride + (own - base), bq_row_end(job, row + r) - own);
+    softmax(scores + r * stride + (own - base), bq_row_end(job, row + r) - own);
     memset(bq_row_result(job, row + r), 0, dim * sizeof(float));
   }
   for (size_t at = base; at < end; at += BQ_KV_SCALED) {

@@ -24,7 +24,6 @@ enum {
   CACHED_ROWS = 512,
   MOST_TOKENS = 32,
   HEAD = 64,
-  POSITIONS = 2048,
   MOST_ROUNDS = 99,
   MOST_RESULTS = 160,
   STREAMS = 3
@@ -48,7 +47,7 @@ typedef struct result {
 } result;
 
 typedef struct buffers {
-  float x[MOST_TOKENS * COLS], y[MOST_TOKENS * CACHED_ROWS], ones[COLS], scores[POSITIONS];
+  float x[MOST_TOKENS * COLS], y[MOST_TOKENS * CACHED_ROWS], ones[COLS];
   float *wide_y;
   _Alignas(16) uint8_t panel[1 << 20];
   uint8_t *weights; /* STREAMS areas of weight_bytes each */
@@ -89,10 +88,6 @@ static void layernorm(bench *b) {
 static void add(bench *b) { b->k->add(data->y, data->ones, b->n); }
 static void rope(bench *b) {
   for (size_t i = 0; i < b->n; i += HEAD) b->k->rope(data->y + i, data->ones, HEAD, false);
-}
-static void softmax(bench *b) {
-  memcpy(data->scores, data->x, b->n * sizeof *data->scores);
-  b->k->softmax(data->scores, b->n);
 }
 /* The gate is restored each time, or it would sink to subnormals: a copy is in the figure. */
 static void silu(bench *b) {
@@ -411,7 +406,6 @@ static void measure_vectors(const bq_kernels *k) {
       vector_bench("rope", k, rope, HIDDEN, 1),
       vector_bench("silu_mul", k, silu, FFN, 1),
       vector_bench("gelu_mul", k, gelu, FFN, 1),
-      vector_bench("softmax", k, softmax, POSITIONS, 1),
       vector_bench("kv_store", k, kv_store, HEAD, 1),
       {.what = "tile_rows",
        .detail = "bq4_32",

@@ -1,5 +1,5 @@
-/* Attention, KV cache and softmax of every table against the scalar table, bit for bit, and the scalar
- * table against plain double arithmetic. Natively only scalar exists; as wasm, the others too. */
+/* Attention and KV cache of every table against the scalar table, bit for bit, and the scalar table
+ * against plain double arithmetic. Natively only scalar exists; as wasm, the others too. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -36,30 +36,6 @@ static void free_guarded(void *p, size_t bytes) {
   for (size_t i = 0; i < 64; i++)
     if (!CHECK_EQ(((uint8_t *)p)[bytes + i], 0xa5)) break;
   free(p);
-}
-
-/* --- softmax -------------------------------------------------------------------------------- */
-
-static void test_softmax(void) {
-  enum { LONGEST = 1030 };
-  static float x[LONGEST], want[LONGEST], got[LONGEST + 1];
-  uint64_t seed = 11;
-  for (size_t n = 1; n <= LONGEST; n += n < 70 ? 1 : n < 256 ? 31 : 129) {
-    random_floats(&seed, x, n, random_bits(&seed) % 8 ? 4.0f : 120.0f);
-    memcpy(want, x, n * sizeof *x);
-    tables[0]->softmax(want, n);
-    for (size_t t = 0; t < n_tables; t++) {
-      memcpy(got, x, n * sizeof *x);
-      memset(got + n, 0xa5, sizeof *got);
-      tables[t]->softmax(got, n);
-      if (!check_same(got, want, n * sizeof *got, "softmax", tables[t])) printf("  n = %zu\n", n);
-      CHECK_EQ(bq_bits_of(got[n]), 0xa5a5a5a5);
-    }
-    double max = -INFINITY, sum = 0;
-    for (size_t i = 0; i < n; i++) max = fmax(max, x[i]);
-    for (size_t i = 0; i < n; i++) sum += exp(x[i] - max);
-    for (size_t i = 0; i < n; i++) CHECK(fabs(want[i] - exp(x[i] - max) / sum) <= 1e-6);
-  }
 }
 
 /* --- one problem ------------------------------------------------------------------------------ */
@@ -419,7 +395,6 @@ int main(void) {
   const bq_kernels *all[] = {bq_kernels_scalar(), bq_kernels_simd128(), bq_kernels_relaxed()};
   for (size_t i = 0; i < COUNT(all); i++)
     if (all[i]) tables[n_tables++] = all[i];
-  RUN(test_softmax);
   RUN(test_attend);
   RUN(test_kinds_of_attention);
   RUN(test_positions_out_of_sight_do_not_matter);
