@@ -84,9 +84,10 @@ async function cTestData(report, tools) {
  * @param {Tools} tools
  * @param {string} name
  * @param {string[]} files
- * @param {{ together?: boolean }} [options]  `together`: in one process, where they share browsers
+ * @param {{ together?: boolean, browsers?: string }} [options]  `together`: in one process, where they share browsers; `browsers`:
+ *   in these, whatever a file says
  */
-async function nodeTests(report, tools, name, files, { together = false } = {}) {
+async function nodeTests(report, tools, name, files, { together = false, browsers } = {}) {
   if (!files.length) return report.fail(name, 'no tests found');
   const tap = join(ROOT, 'build', 'reports', `${name}.tap`);
   mkdirSync(join(ROOT, 'build', 'reports'), { recursive: true });
@@ -95,7 +96,7 @@ async function nodeTests(report, tools, name, files, { together = false } = {}) 
     ...(together ? ['--test-isolation=none'] : []),
     '--test-reporter=spec', '--test-reporter-destination=stdout',
     '--test-reporter=tap', `--test-reporter-destination=${tap}`, ...files];
-  const env = { ...tools.env, CHROME_PATH: tools.chromium, BQ4_PYTHON: tools.testPython };
+  const env = { ...tools.env, CHROME_PATH: tools.chromium, BQ4_PYTHON: tools.testPython, ...(browsers && { BQ4_BROWSERS: browsers }) };
   const result = await runProgram(line, { cwd: ROOT, env, seconds: 3 * PATIENCE, show: true });
   const text = existsSync(tap) ? readFileSync(tap, 'utf8') : '';
   const count = (/** @type {string} */ what) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
@@ -183,6 +184,9 @@ const filesOf = (names, ...folders) => folders.flatMap((folder) => testFiles(fol
 /** Tests in every browser, which share one of each kind. @param {string} path */
 const sharesBrowsers = (path) => readFileSync(join(ROOT, path), 'utf8').includes("from './every.mjs'");
 
+/** Those of them that `npm test` runs in Chromium alone. @param {string} path */
+const chromiumFirst = (path) => readFileSync(join(ROOT, path), 'utf8').includes("}, ['chromium']);");
+
 /** In this order. @type {Record<string, Suite>} */
 const SUITES = {
   check: { run: checks },
@@ -247,6 +251,8 @@ const SUITES = {
     async run(report, tools) {
       await buildWasm(tools);
       await nodeTests(report, tools, 'browser-long', filesOf(/\.long\.mjs$/, 'browser'));
+      const others = filesOf(/\.test\.mjs$/, 'browser').filter(chromiumFirst);
+      await nodeTests(report, tools, 'other-browsers', others, { together: true, browsers: 'firefox,webkit' });
     },
   },
   'fuzz-long': { long: true, run: (report, tools) => fuzz(report, tools, LONG_FUZZ) },

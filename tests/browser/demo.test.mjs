@@ -62,4 +62,4 @@ await everyBrowser((name) => {
       });
     });
   }
-}, ['chromium']); // in the others: others.long.mjs
+}, ['chromium']); // in the others: npm run test:long

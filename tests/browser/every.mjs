@@ -6,11 +6,26 @@ import { host, ISOLATED } from './host.mjs';
 /** @typedef {import('./browsers.mjs').Name} Name */
 /** @typedef {import('./browsers.mjs').Browser} Browser */
 
-/** One browser of each kind for all tests of a process. @type {Map<Name, Promise<Browser>>} */
+/** Milliseconds that a browser may have nothing to do before it ends. */
+const IDLE_MS = 3000;
+
+/** One browser of each kind for all tests of a process, and how many groups of tests use it. @type {Map<Name, { started: Promise<Browser>, users: number }>} */
 const shared = new Map();
-after(async () => {
-  for (const started of shared.values()) await started.then((browser) => browser.close(), () => {});
-});
+
+/** The one that lives, or another. @param {Name} name */
+async function current(name) {
+  const last = await shared.get(name)?.started.catch(() => undefined);
+  if (!last?.alive) shared.set(name, { started: startOwn(name), users: shared.get(name)?.users ?? 0 });
+  return /** @type {{ started: Promise<Browser>, users: number }} */ (shared.get(name));
+}
+
+/** @param {Name} name */
+function endIdle(name) {
+  const one = shared.get(name);
+  if (!one || one.users > 0) return;
+  shared.delete(name);
+  one.started.then((browser) => browser.close(), () => {});
+}
 
 /**
  * The browser that all share; where it was killed because it hung, the next one.
@@ -18,23 +33,22 @@ after(async () => {
  * @returns {Promise<Browser>}  its `close` closes the pages that were opened here
  */
 export async function start(name) {
-  const current = async () => {
-    const last = await shared.get(name)?.catch(() => undefined);
-    if (!last?.alive) shared.set(name, startOwn(name));
-    return /** @type {Promise<Browser>} */ (shared.get(name));
-  };
-  const first = await current();
+  const first = await current(name);
+  first.users++;
+  const browser = await first.started;
   /** @type {import('./browsers.mjs').Page[]} */
   const pages = [];
   return {
-    ...first,
+    ...browser,
     async open(url) {
-      const page = await (await current()).open(url);
+      const page = await (await (await current(name)).started).open(url);
       pages.push(page);
       return page;
     },
     async close() {
       for (const page of pages.splice(0)) await page.close();
+      const one = shared.get(name);
+      if (one && --one.users === 0) setTimeout(endIdle, IDLE_MS, name);
     },
   };
 }

@@ -437,4 +437,4 @@ await everyBrowser((name) => {
     // The browsers' own words about answers that were not to be had are no complaint of ours.
     assert.deepEqual((await page.trouble()).filter((line) => !server.origins.some((origin) => line.includes(origin))), []);
   });
-}, ['chromium']); // in the others: others.long.mjs
+}, ['chromium']); // in the others: npm run test:long

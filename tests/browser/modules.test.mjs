@@ -46,4 +46,4 @@ await everyBrowser((name) => {
       await page.close();
     });
   }
-}, ['chromium']); // in the others: others.long.mjs
+}, ['chromium']); // in the others: npm run test:long
