@@ -13,7 +13,12 @@
 #include "kernels/simd.h"
 
 /* Quads are four signed bytes in the order of k: quad j of 8. */
-enum { PANEL_Q = 32, SUM_UNIT = 1, MOST_GROUPS = 3, STRIP_BLOCKS = 24 };
+enum { PANEL_Q = 32, MOST_GROUPS = 3, STRIP_BLOCKS = 24 };
+
+/* Sums start from the bits of a float: as floats they are that much too large, and a subtraction
+ * goes where a conversion would be in the way of dots. Sums are far below 2^22 in size. */
+#define FLOAT_START 0x1.8p23f
+enum { SUM_UNIT = 1, SUM_START = 0x4b400000 };
 
 typedef struct constants {
   v128_t nibble, center, zero;
@@ -38,21 +43,17 @@ INLINE int streams(bq_tile_shape s) {
 /* Twelve sums and what a dot takes are all registers; signs of activations want four. */
 INLINE int strip_groups(int bits) { return bits == 4 ? 3 : 2; }
 
-/* Sums start from the bits of a float: as floats they are that much too large, and a subtraction
- * goes where a conversion would be in the way of dots. Sums are far below 2^22 in size. */
-#define FLOAT_START 0x1.8p23f
-enum { FLOAT_START_BITS = 0x4b400000 };
 INLINE v128_t float_of(v128_t sum) {
   return wasm_f32x4_sub(sum, wasm_f32x4_const_splat(FLOAT_START));
 }
 
 INLINE v128_t start_of(int part, int T, const uint8_t *sums) {
-  const v128_t none = wasm_i32x4_const_splat(FLOAT_START_BITS);
-  v128_t all = wasm_v128_load32_splat(sums), low = wasm_v128_load32_splat(sums + 4 * T);
+  const v128_t none = wasm_i32x4_const_splat(SUM_START);
+  const uint8_t *all = sums, *low = all + 4 * T, *negative = low + 4 * T;
   if (part == UNSIGNED) return none;
-  if (part == BYTES) return wasm_i32x4_sub(none, wasm_v128_load32_splat(sums + 8 * T));
-  v128_t sum = part == LOW ? low : part == HIGH ? wasm_i32x4_sub(all, low) : all;
-  return wasm_i32x4_sub(none, wasm_i32x4_shl(sum, 3)); /* nibbles of tiles are 8 too much */
+  if (part == LOW) return wasm_i32x4_add(none, wasm_v128_load32_splat(low));
+  v128_t start = wasm_v128_load32_splat(part == BYTES ? negative : all);
+  return part == HIGH ? wasm_i32x4_sub(start, wasm_v128_load32_splat(low)) : start;
 }
 
 /* A quad of one token times unsigned weights below 128, of four rows. */

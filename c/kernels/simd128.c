@@ -18,7 +18,7 @@
  *   EVEN_HIGH  (q[16 + 4j] << 4, q[16 + 4j + 2] << 4)       nibble in bits 4-7
  *   ODD_HIGH   (q[16 + 4j + 1] << 8, q[16 + 4j + 3] << 8)   nibble in bits 12-15, shifted down */
 enum { EVEN_LOW, ODD_LOW, EVEN_HIGH, ODD_HIGH };
-enum { PANEL_Q = 64, SUM_UNIT = 256, MOST_GROUPS = 2, STRIP_BLOCKS = 16 };
+enum { PANEL_Q = 64, SUM_UNIT = 256, SUM_START = 0, MOST_GROUPS = 2, STRIP_BLOCKS = 16 };
 
 typedef struct constants {
   v128_t bits0, bits4, bits8, byte;
@@ -51,8 +51,8 @@ INLINE v128_t float_of(v128_t sum) { return wasm_f32x4_convert_i32x4(sum); }
 INLINE v128_t start_of(int part, int T, const uint8_t *sums) {
   if (T == 2 || part == UNSIGNED) return simd_zero();
   v128_t all = wasm_v128_load32_splat(sums), low = wasm_v128_load32_splat(sums + 4);
-  v128_t sum = part == LOW ? low : part == HIGH ? wasm_i32x4_sub(all, low) : all;
-  return wasm_i32x4_neg(wasm_i32x4_shl(sum, part == BYTES ? 7 + 8 : 3 + 8));
+  if (part == BYTES) return wasm_i32x4_shl(all, 4);
+  return part == LOW ? low : part == HIGH ? wasm_i32x4_sub(all, low) : all;
 }
 
 INLINE void dot(v128_t w, v128_t a, v128_t *sum) {

@@ -9,12 +9,15 @@
  * A panel holds pairs, then one token alone if that is what is left. With T tokens (2 or 1) each is
  * [blocks of 32 k][T * PANEL_TOKEN] bytes, the blocks rounded up to an even number since a tile may
  * cover 64 k. A block is T * PANEL_Q bytes of activations in *quads* of 4 bytes, one per token next
- * to each other; then [T] f32 scales, in units of 1 / SUM_UNIT, and of the activations as integers
- * [T] i32 sums over all, over k 0...15, and over those that are negative.
+ * to each other; then [T] f32 scales, in units of 1 / SUM_UNIT; then of the activations as integers,
+ * in SUM_UNIT, [T] i32 each: what dots of nibbles that are 8 too much start from, SUM_START - 8 *
+ * (sum over all); -8 * (sum over k 0...15); SUM_START - (sum over those that are negative). So a
+ * block's sums cost its dots nothing.
  *
  * The file that includes this says how quads look and multiply (all inlined):
- *   enum { PANEL_Q, SUM_UNIT }             bytes of activations per token and block; what one counts
- *                                          in the sums of dots, a power of 2
+ *   enum { PANEL_Q, SUM_UNIT, SUM_START }  bytes of activations per token and block; what one counts
+ *                                          in the sums of dots, a power of 2; the bits that they
+ *                                          start from
  *   enum { MOST_GROUPS, STRIP_BLOCKS }     groups of rows and blocks of k of a strip, which lies on the
  *                                          stack: a thread has 64 KB
  *   typedef ... constants;  constants prepare(void);    made once per matmul
@@ -87,10 +90,10 @@ INLINE void scale_and_add(v128_t sum, v128_t a_scale, v128_t w_scale, v128_t *ac
   *acc = wasm_f32x4_add(*acc, wasm_f32x4_mul(dot, w_scale));
 }
 
-/* float(sum over a block's activations) * a_scale, each of four lanes. */
+/* float(sum over a block's activations) * a_scale, each of four lanes; `sum` as the panel has it. */
 INLINE v128_t scaled_sum(const uint8_t *sum, v128_t a_scale) {
-  v128_t n = wasm_i32x4_mul(wasm_v128_load32_splat(sum), wasm_i32x4_const_splat(SUM_UNIT));
-  return wasm_f32x4_mul(wasm_f32x4_convert_i32x4(n), a_scale);
+  v128_t less = wasm_i32x4_sub(wasm_i32x4_const_splat(SUM_START), wasm_v128_load32_splat(sum));
+  return wasm_f32x4_mul(wasm_f32x4_convert_i32x4(wasm_i32x4_shr(less, 3)), a_scale);
 }
 
 /* Rare: a call keeps it out of every loop's code. */
@@ -424,11 +427,13 @@ INLINE byte_sums sum_bytes(v128_t low, v128_t high) {
 INLINE void put_scales(uint8_t *block, size_t T, size_t t, quantized a) {
   const byte_sums sums = sum_bytes(a.low, a.high);
   const float scale = a.scale * (1.0f / SUM_UNIT);
+  const int32_t all = SUM_START - 8 * SUM_UNIT * sums.all, low = -8 * SUM_UNIT * sums.low;
+  const int32_t negative = SUM_START - SUM_UNIT * sums.negative;
   block += T * PANEL_Q + 4 * t;
   memcpy(block, &scale, 4);
-  memcpy(block + 4 * T, &sums.all, 4);
-  memcpy(block + 8 * T, &sums.low, 4);
-  memcpy(block + 12 * T, &sums.negative, 4);
+  memcpy(block + 4 * T, &all, 4);
+  memcpy(block + 8 * T, &low, 4);
+  memcpy(block + 12 * T, &negative, 4);
 }
 
 /* N blocks of T rows become those of a pair or a token alone. The largest numbers of several are
