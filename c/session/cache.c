@@ -35,8 +35,9 @@ static uint64_t pool_blocks(const bq_config *c, const bq_session_options *o) {
   return sum;
 }
 
-static size_t head_bytes(const bq_config *c, const bq_session_options *o) {
-  return (size_t)bq_kv_bytes(o->kv_type, BQ_KV_BLOCK, c->head_dim);
+/* Of one head in a block, at most 2^31. */
+static uint64_t head_bytes(const bq_config *c, const bq_session_options *o) {
+  return bq_kv_bytes(o->kv_type, BQ_KV_BLOCK, c->head_dim);
 }
 
 uint64_t bq_cache_bytes(const bq_config *c, const bq_session_options *o) {
@@ -52,9 +53,10 @@ uint64_t bq_cache_bytes(const bq_config *c, const bq_session_options *o) {
 static bq_kv_pool *pool_lay_out(bq_arena *arena, const bq_config *c, const bq_session_options *o) {
   bq_kv_pool pool = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
   const uint64_t n = pool_blocks(c, o);
-  if (n >= UINT32_MAX) arena->overflow = true;
+  const uint64_t head = head_bytes(c, o), block = c->kv_heads * head;
+  if (n >= UINT32_MAX || head == UINT64_MAX || block > SIZE_MAX) arena->overflow = true;
   pool.n_blocks = (uint32_t)n;
-  pool.block_bytes = c->kv_heads * head_bytes(c, o);
+  pool.block_bytes = (size_t)block;
   pool.free = bq_arena_take(arena, n, sizeof *pool.free);
   pool.users = bq_arena_take(arena, n, sizeof *pool.users);
   pool.data = bq_arena_take(arena, n + 1, pool.block_bytes);
@@ -113,7 +115,7 @@ static void give_block(bq_kv_pool *pool, uint8_t **entry) {
 bq_kv_cache bq_cache_lay_out(bq_arena *arena, const bq_config *c, const bq_session_options *o) {
   bq_kv_cache cache = {.config = c,
                        .entries = (uint32_t)blocks_of(o->context),
-                       .head_bytes = head_bytes(c, o)};
+                       .head_bytes = (size_t)head_bytes(c, o)};
   cache.blocks =
       bq_arena_take(arena, (uint64_t)c->layers * cache.entries, sizeof *cache.blocks);
   return cache;
