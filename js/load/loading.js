@@ -229,7 +229,7 @@ export class Loading {
       if (c >= chunks.count) throw new BqError('TRUNCATED', `${this.#file.name} ends after ${fileBytes} bytes, ${want.length} more are needed`, { offset: fileBytes });
       const { bytes, cached } = await chunks.take(c);
       at = chunks.offset(c) + bytes.length;
-      this.#meter?.at(phase, at + chunks.arrived);
+      this.#meter?.at(this.#paused ? 'paused' : phase, at + chunks.arrived);
       await this.#chunk(chunks, c, bytes, cached, pace);
     }
     // Without hashes only the file's first bytes can tell that another one took its place in between.

@@ -31,7 +31,8 @@ test('v2 in every type, and v1, from the same checkpoint', async () => {
   const config = { ...CONFIG, hidden: 36, heads: 3, kv_heads: 1, ffn: 50, tied: false };
   writeFileSync(at('model.bin'), llama2c(randomWeights(config), 'legacy', config));
   writeFileSync(at('tokenizer.bin'), tokenizerBin(config.vocab));
-  for (const quant of WRITABLE) {
+  // Python writes no blocks with a minimum.
+  for (const quant of WRITABLE.filter((name) => name !== 'bq4a_32')) {
     await convert(at('model.bin'), at('js.bq4'), { quant, embed: quant, license: 'MIT' });
     python(at('model.bin'), at('py.bq4'), '--quant', quant, '--embed', quant, '--tokenizer', at('tokenizer.bin'), '--license', 'MIT');
     assert.ok(comparable(at('js.bq4')).equals(comparable(at('py.bq4'))), quant);
