@@ -61,9 +61,11 @@ describe('the package, bundled', { skip: missing() }, () => {
     const site = await serve({ root: folder, folders: [name] });
     try {
       const loaded = await works(`${site.url}${name}/`);
-      assert.equal(loaded.filter((line) => line.endsWith('.wasm')).length, 1, 'one build of the engine, the one that is needed');
-      // The four builds are there, once each.
-      assert.equal(readdirSync(join(folder, name), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.wasm')).length, 4);
+      // The probe and a build; the other one too where the probe finds it faster.
+      const modules = new Set(loaded.filter((line) => line.endsWith('.wasm')));
+      assert.ok(modules.size === 2 || modules.size === 3, `${[...modules]}`);
+      // The four builds and the probe are there, once each.
+      assert.equal(readdirSync(join(folder, name), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.wasm')).length, 5);
     } finally {
       await site.close();
     }
