@@ -62,14 +62,14 @@ static const slot_facts other_slots[BQ_OTHER_SLOTS] = {
 };
 enum { FIRST_STAGE_SLOTS = 7 }; /* what a token needs before the first layer */
 
-/* Several modules in one tensor, one after the other. Named as a module. */
-typedef struct fused_facts {
-  const char *name;
+/* What one tensor of a layer holds: a module, or several, one after the other. */
+typedef struct module_run {
+  const char *name; /* as a module's */
   bq_module first;
   uint32_t n;
-} fused_facts;
+} module_run;
 
-static const fused_facts fused[BQ_FUSED] = {
+static const module_run fused[BQ_FUSED] = {
     {"attn.qkv", BQ_Q, 3},
     {"mlp.gate_up", BQ_GATE, 2},
 };
@@ -78,17 +78,10 @@ static const fused_facts fused[BQ_FUSED] = {
 static uint32_t layer_of(uint32_t slot) { return (slot - BQ_OTHER_SLOTS) / BQ_LAYER_SLOTS; }
 static bool is_bias(uint32_t slot) { return (slot - BQ_OTHER_SLOTS) % 2; }
 
-typedef struct module_run {
-  const char *name;
-  bq_module first;
-  uint32_t n;
-} module_run;
-
 static module_run modules_of(uint32_t slot) {
   const uint32_t i = (slot - BQ_OTHER_SLOTS) % BQ_LAYER_SLOTS / 2;
   if (i < BQ_MODULES) return (module_run){modules[i].name, (bq_module)i, 1};
-  const fused_facts *f = &fused[i - BQ_MODULES];
-  return (module_run){f->name, f->first, f->n};
+  return fused[i - BQ_MODULES];
 }
 
 /* The slot of one module, beside any slot of its layer. */

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/least.h"
+
 /* The first position that those from `n` on see in a layer. */
 static uint32_t first_seen(const bq_config *c, uint32_t layer, uint32_t n) {
   const uint32_t window = bq_config_window(c, layer);
@@ -17,20 +19,18 @@ static uint64_t blocks_of(uint64_t positions) {
 /* Blocks that `positions` which follow each other touch at most, wherever they begin. */
 static uint64_t blocks_touched(uint64_t positions) { return blocks_of(positions + BQ_KV_BLOCK - 1); }
 
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
-
 /* Blocks of one layer that a session holds at most: with a window, what is open and what it sees,
  * and one position more, since the last token may be computed anew. */
 static uint64_t layer_blocks(const bq_config *c, const bq_session_options *o, uint32_t layer) {
   const uint64_t all = blocks_of(o->context), window = bq_config_window(c, layer);
-  return window ? least(all, blocks_touched(window + o->window)) : all;
+  return window ? bq_smaller(all, blocks_touched(window + o->window)) : all;
 }
 
 static uint64_t pool_blocks(const bq_config *c, const bq_session_options *o) {
   uint64_t sum = 0;
   for (uint32_t layer = 0; layer < c->layers; layer++) {
     const uint64_t own = layer_blocks(c, o, layer);
-    sum += own + o->forks * least(own, blocks_touched(o->fork_positions));
+    sum += own + o->forks * bq_smaller(own, blocks_touched(o->fork_positions));
   }
   return sum;
 }
@@ -44,7 +44,7 @@ uint64_t bq_cache_bytes(const bq_config *c, const bq_session_options *o) {
   uint64_t sum = 0;
   for (uint32_t layer = 0; layer < c->layers; layer++) {
     const uint64_t seen = layer_blocks(c, o, layer) * BQ_KV_BLOCK;
-    sum += c->kv_heads * bq_kv_bytes(o->kv_type, least(seen, o->context), c->head_dim);
+    sum += c->kv_heads * bq_kv_bytes(o->kv_type, bq_smaller(seen, o->context), c->head_dim);
   }
   return sum;
 }
@@ -204,7 +204,7 @@ void bq_cache_share(bq_kv_cache *to, const bq_kv_cache *from) {
 uint64_t bq_cache_count(const bq_kv_cache *cache, uint32_t n) {
   uint64_t sum = 0;
   for (uint32_t layer = 0; layer < cache->config->layers; layer++)
-    sum += blocks_of(n) - least(blocks_of(n), first_block(cache, layer, n));
+    sum += blocks_of(n) - bq_smaller(blocks_of(n), first_block(cache, layer, n));
   return sum;
 }
 

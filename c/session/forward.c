@@ -52,16 +52,12 @@ typedef struct linear {
 
 static float or_one(float factor) { return factor > 0 ? factor : 1.0f; }
 
-static float *result_at(const bq_session *s, uint32_t position) {
-  return s->results + (size_t)(position - s->from) * s->result_cols;
-}
-
 static linear head_of(const job *j) {
   const bq_session *s = j->s;
   const bq_model *m = s->model;
   const size_t hidden = m->config.hidden;
   const float *bias = m->head_b ? m->head_b + j->row0 : NULL;
-  float *y = result_at(s, j->position) + j->row0;
+  float *y = bq_result_at(s, j->position) + j->row0;
   return (linear){.x = s->x + j->batch_at * hidden, .cols = hidden, .normed = m->ln_f_w != NULL,
                   .norm_w = m->ln_f_w, .norm_b = m->ln_f_b,
                   .list = {{j->head, bias, y, s->result_cols}}, .n = 1, .logits = true,
@@ -421,7 +417,7 @@ void bq_forward_hidden(bq_session *s) {
   const bq_rows rows = bq_head_rows(s);
   for (uint32_t t = 0; t < rows.n; t++) {
     const float *x = s->x + (size_t)(rows.first - s->win_start + t) * hidden;
-    float *y = result_at(s, rows.first + t);
+    float *y = bq_result_at(s, rows.first + t);
     if (m->ln_f_w) norm(s, x, m->ln_f_w, m->ln_f_b, hidden, y);
     else memcpy(y, x, hidden * sizeof *y);
   }

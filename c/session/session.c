@@ -396,12 +396,12 @@ bq_status bq_session_run(bq_session *s, size_t slices, bq_error *err) {
 
 const float *bq_session_result(const bq_session *s, uint32_t position) {
   if (!s->has_results || position < s->from || position >= s->n_tokens) return NULL;
-  return s->results + (size_t)(position - s->from) * s->result_cols;
+  return bq_result_at(s, position);
 }
 
 static float *last_logits(const bq_session *s) {
   if (!s->has_results || s->options.hidden) return NULL;
-  return s->results + (size_t)(s->n_tokens - 1 - s->from) * s->result_cols;
+  return bq_result_at(s, s->n_tokens - 1);
 }
 
 const float *bq_session_logits(const bq_session *s) { return last_logits(s); }

@@ -143,6 +143,11 @@ static inline bq_share bq_share_of(const bq_session *s, size_t thread, size_t th
 }
 bool bq_share_next(bq_share *share);
 
+/* The results of a position from s->from on. */
+static inline float *bq_result_at(const bq_session *s, uint32_t position) {
+  return s->results + (size_t)(position - s->from) * s->result_cols;
+}
+
 static inline void bq_mark(const bq_session *s, bq_stage stage, uint32_t layer) {
   if (s->options.trace.mark) s->options.trace.mark(s->options.trace.ctx, stage, layer);
 }

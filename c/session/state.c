@@ -9,7 +9,7 @@
  * the cache alone: not on the session's context, nor on what it computed before. */
 #include <string.h>
 
-#include "core/half.h"
+#include "core/cursor.h"
 #include "session/session.h"
 
 enum { HEAD = BQ_STATE_HEAD, LAYOUT = 1, ID = BQ_FILE_ID_BYTES };
@@ -19,9 +19,6 @@ enum { N_FACTS = (TOKENS - FACTS) / 4 };
 
 static void put32(uint8_t *p, uint32_t v) {
   for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> 8 * i);
-}
-static uint32_t get32(const uint8_t *p) {
-  return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
 /* What the layout of the blocks follows from. */
@@ -53,19 +50,19 @@ static bq_status check_head(const bq_session *s, const uint8_t head[HEAD], bq_er
   facts_of(s, facts);
   if (memcmp(head + MAGIC, "BQ4S", 4) != 0)
     return bq_fail(err, BQ_FORMAT, MAGIC, "the bytes are no saved session");
-  if (get32(head + VERSION) != LAYOUT)
+  if (bq_load32(head + VERSION) != LAYOUT)
     return bq_fail(err, BQ_UNSUPPORTED, VERSION, "the session was saved in layout %u, known is %u",
-                   get32(head + VERSION), (uint32_t)LAYOUT);
+                   bq_load32(head + VERSION), (uint32_t)LAYOUT);
   if (memcmp(head + FILE_ID, s->model->file_id, ID) != 0)
     return bq_fail(err, BQ_MISMATCH, FILE_ID, "the session was saved with another model");
   for (int i = 0; i < N_FACTS; i++)
-    if (get32(head + FACTS + 4 * i) != facts[i])
+    if (bq_load32(head + FACTS + 4 * i) != facts[i])
       return bq_fail(err, BQ_MISMATCH, (uint64_t)(FACTS + 4 * i),
                      "the session was saved with %s %u, this one has %u", fact_names[i],
-                     get32(head + FACTS + 4 * i), facts[i]);
-  if (get32(head + KEY) != (uint32_t)s->key || get32(head + KEY + 4) != (uint32_t)(s->key >> 32))
+                     bq_load32(head + FACTS + 4 * i), facts[i]);
+  if (bq_load32(head + KEY) != (uint32_t)s->key || bq_load32(head + KEY + 4) != (uint32_t)(s->key >> 32))
     return bq_fail(err, BQ_MISMATCH, KEY, "the session was saved under another key (adapters)");
-  const uint32_t tokens = get32(head + TOKENS), computed = get32(head + COMPUTED);
+  const uint32_t tokens = bq_load32(head + TOKENS), computed = bq_load32(head + COMPUTED);
   if (tokens > s->options.context)
     return bq_fail(err, BQ_CONTEXT_FULL, TOKENS,
                    "the %u tokens of the saved session do not fit in the context of %u", tokens,
@@ -163,7 +160,7 @@ static bq_status fail(bq_session *s, bq_status status) {
 }
 
 static bq_status end(bq_session *s, bq_error *err) {
-  const uint32_t tokens = get32(s->state_head + TOKENS), vocab = s->model->config.vocab;
+  const uint32_t tokens = bq_load32(s->state_head + TOKENS), vocab = s->model->config.vocab;
   for (uint32_t i = 0; i < tokens; i++)
     if (s->tokens[i] >= vocab)
       return fail(s, bq_fail(err, BQ_FORMAT, HEAD + 4 * (uint64_t)i,
@@ -171,7 +168,7 @@ static bq_status end(bq_session *s, bq_error *err) {
                              s->tokens[i], i, vocab));
   s->restored = 0;
   s->n_tokens = tokens;
-  s->computed = get32(s->state_head + COMPUTED);
+  s->computed = bq_load32(s->state_head + COMPUTED);
   bq_session_restart(s);
   return BQ_OK;
 }
@@ -179,7 +176,7 @@ static bq_status end(bq_session *s, bq_error *err) {
 /* The head is there: makes room for what follows. */
 static bq_status open(bq_session *s, bq_error *err) {
   bq_status status = check_head(s, s->state_head, err);
-  if (!status) status = bq_cache_fill(&s->kv, get32(s->state_head + COMPUTED), err);
+  if (!status) status = bq_cache_fill(&s->kv, bq_load32(s->state_head + COMPUTED), err);
   return status ? fail(s, status) : BQ_OK;
 }
 
@@ -189,8 +186,8 @@ bq_status bq_session_restore(bq_session *s, const uint8_t *bytes, size_t n, bq_e
   for (uint64_t total = UINT64_MAX;;) {
     uint32_t tokens = 0, computed = 0;
     if (s->restored >= HEAD) {
-      tokens = get32(s->state_head + TOKENS);
-      computed = get32(s->state_head + COMPUTED);
+      tokens = bq_load32(s->state_head + TOKENS);
+      computed = bq_load32(s->state_head + COMPUTED);
       total = blocks_at(tokens) + bq_cache_count(&s->kv, computed) * s->kv.pool->block_bytes;
     }
     if (s->restored == total && n == 0) return end(s, err);
