@@ -19,7 +19,7 @@ FILE is a path or an address. Options of run and chat:
   --context N          tokens of context (default: the model's own, at most 4096)
   --kv f32|f16|i8      type of the KV cache (default i8; f32 is the reference)
   --companion FILE     tells architecture and tokenizer of a v1 file (default: NAME.json beside it)
-  --variant NAME       relaxed or simd128 (default: the best that this machine has)
+  --build NAME         relaxed or simd128 (default: the best that this machine has)
 
 Options of convert; IN is a llama2.c .bin, a .safetensors file with config.json beside it, or its folder:
 
@@ -49,7 +49,7 @@ const flag = /** @type {Option} */ ({ type: 'boolean' });
 const value = /** @type {Option} */ ({ type: 'string' });
 const generation = {
   'max-tokens': value, temperature: value, 'top-k': value, 'top-p': value, 'min-p': value, 'repeat-penalty': value, seed: value,
-  stop: { ...value, multiple: true }, context: value, kv: value, companion: value, variant: value, system: value,
+  stop: { ...value, multiple: true }, context: value, kv: value, companion: value, build: value, system: value,
 };
 
 /** @type {Record<string, { files: number, options: Record<string, Option>, start: (files: string[], options: any) => Promise<void> }>} */
@@ -78,7 +78,7 @@ async function sourceOf(file, options = {}) {
 /** An engine and a model. @param {string} file @param {any} options */
 async function load(file, options) {
   const { createEngine } = await import('../js/engine.js');
-  const engine = await createEngine({ variant: options.variant });
+  const engine = await createEngine({ build: options.build });
   const kv = options.kv;
   if (kv !== undefined && kv !== 'f32' && kv !== 'f16' && kv !== 'i8') throw new Usage(`--kv is "${kv}", not f32, f16 or i8`);
   const model = await engine.load(await sourceOf(file, options), { context: numberOf(options, 'context'), kv });

@@ -42,7 +42,7 @@ const GENERATE = {
   signal, onProgress: callback,
 };
 const ENGINE = {
-  variant: oneOf('relaxed', 'simd128'), wasmUrl: any, threads, threadUrl: address, signal, cache: any,
+  build: oneOf('relaxed', 'simd128'), wasmUrl: any, threads, threadUrl: address, signal, cache: any,
 };
 const LOAD = {
   ...SESSION, sessions: whole(1, 63), signal, onProgress: callback, budget: bytes, integrity: text, streaming: flag,

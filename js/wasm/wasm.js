@@ -60,7 +60,7 @@ function memoryOf(pages, shared) {
   }
 }
 
-/** @typedef {Pick<EngineOptions, 'variant' | 'wasmUrl' | 'signal'>} CompileOptions */
+/** @typedef {Pick<EngineOptions, 'build' | 'wasmUrl' | 'signal'>} CompileOptions */
 
 /** NO_ENGINE. @param {'relaxed' | 'simd128'} build @param {string} url @param {boolean} shared @param {AbortSignal} [signal] */
 async function compileBuild(build, url, shared, signal) {
@@ -86,8 +86,8 @@ async function compileBuild(build, url, shared, signal) {
  * @param {Promise<string>} [slower]  of whyRelaxedIsSlower
  * @returns {Promise<Compiled>}
  */
-export async function compile({ variant, wasmUrl, signal } = {}, shared = false, slower) {
-  const { build, reason } = pickBuild(variant);
+export async function compile({ build: asked, wasmUrl, signal } = {}, shared = false, slower) {
+  const { build, reason } = pickBuild(asked);
   const builds = resolveBuilds(wasmUrl);
   const [own, other] = [build, /** @type {const} */ ('simd128')].map((name) => builds[shared ? `${name}-threads` : name]);
   const hasOther = Boolean(other) && other !== own;
@@ -116,10 +116,10 @@ export async function compile({ variant, wasmUrl, signal } = {}, shared = false,
  * tell. Never rejects.
  * @param {CompileOptions} options
  */
-export async function whyRelaxedIsSlower({ variant, wasmUrl, signal }) {
+export async function whyRelaxedIsSlower({ build, wasmUrl, signal }) {
   try {
     const url = resolveBuilds(wasmUrl).probe;
-    if (!url || variant || pickBuild().build !== 'relaxed') return '';
+    if (!url || build || pickBuild().build !== 'relaxed') return '';
     const { exports } = await WebAssembly.instantiate(await fetchModule(url, signal));
     const slower = relaxedIsSlower(/** @type {any} */ (exports).multiply);
     return slower ? 'the simd128 kernels are faster than the relaxed ones on this machine, by a measurement' : '';

@@ -14,7 +14,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { threads: { type: 'string', default: '1,2' }, rounds: { type: 'string', default: '5' }, model: { type: 'string', default: '135m-bq4h.bq4' } },
 });
-const OPTIONS = { prompt: 128, tokens: 64, context: 2048, kv: 'i8', variant: 'relaxed', model: values.model };
+const OPTIONS = { prompt: 128, tokens: 64, context: 2048, kv: 'i8', model: values.model };
 
 /** In the page: one generation, of a prompt that shares nothing with the one before. @param {any} o */
 const measure = async (o) => {
@@ -23,7 +23,7 @@ const measure = async (o) => {
   if (!page.sessions.has(o.threads)) {
     const path = '/js/index.js';
     const { createWorkerEngine, fromUrl } = await import(path);
-    const engine = await createWorkerEngine({ variant: o.variant, threads: o.threads });
+    const engine = await createWorkerEngine({ threads: o.threads });
     const model = await engine.load(fromUrl(`/build/bench/${o.model}`), { context: o.context, kv: o.kv });
     page.sessions.set(o.threads, await model.createSession());
   }

@@ -44,6 +44,9 @@ const fileOf = (/** @type {string} */ shape) => join(ROOT, 'build/bench', `steps
 /** Ids that no two calls share. @param {number} n @param {number} seed */
 const ids = (n, seed) => Uint32Array.from({ length: n }, (_, i) => 3 + ((i * 7919 + seed * 104729) % 30000));
 
+/** The option by both its names, for checkouts from before it was called `build`. @param {string} build */
+const buildOf = (build) => ({ build, variant: build });
+
 /**
  * Milliseconds by name: of one step, of one prompt.
  * @param {string} checkout @param {string} shape @param {string} table @returns {Promise<Record<string, number>>}
@@ -53,7 +56,7 @@ async function visit(checkout, shape, table) {
   const bytes = readFileSync(fileOf(shape));
   const sessions = [];
   for (const threads of teams) {
-    const options = { threads: threads > 1 ? threads : 0, variant: table, kv: values.kv, context: CONTEXT };
+    const options = { threads: threads > 1 ? threads : 0, ...buildOf(table), kv: values.kv, context: CONTEXT };
     sessions.push({ threads, session: await openLogits({ kind: 'bytes', bytes }, options) });
   }
   /** @type {Record<string, number[]>} */

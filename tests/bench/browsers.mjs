@@ -14,7 +14,7 @@ import { start } from '../browser/browsers.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: 'string', default: '3' }, model: { type: 'string', default: '135m-bq4h.bq4' }, variant: { type: 'string', default: 'relaxed' } },
+  options: { rounds: { type: 'string', default: '3' }, model: { type: 'string', default: '135m-bq4h.bq4' }, build: { type: 'string', default: 'relaxed' } },
 });
 const names = /** @type {import('../browser/browsers.mjs').Name[]} */ (positionals.length ? positionals : ['chromium', 'firefox']);
 /** BQ4H_32 in the layers, BQ8_32 in the head. */
@@ -32,9 +32,9 @@ const measure = async (o) => {
     worker.postMessage(message);
   });
   const times = 16;
-  await ask({ sets: [{ relaxed: o.variant === 'relaxed', dims: [...o.dims, typeNamed('bq4h').id, typeNamed('bq8').id] }] });
+  await ask({ sets: [{ relaxed: o.build === 'relaxed', dims: [...o.dims, typeNamed('bq4h').id, typeNamed('bq8').id] }] });
   const { instance } = await WebAssembly.instantiateStreaming(fetch('/build/bench/dot.wasm'));
-  const engine = await createWorkerEngine({ variant: o.variant, threads: 1 });
+  const engine = await createWorkerEngine({ build: o.build, threads: 1 });
   const model = await engine.load(fromUrl(`/build/bench/${o.model}`), { context: 2048, kv: 'i8' });
   const session = await model.createSession();
   /** @type {Record<string, number[]>} */
@@ -82,7 +82,7 @@ for (let round = 0; round < Number(values.rounds); round++) {
   const row = [];
   for (const browser of browsers) {
     const page = await browser.open(`${site.url}models/README.md`);
-    row.push(await page.evaluate(/** @type {any} */ (`(${measure})(${JSON.stringify({ dims: [layers, hidden, kvHeads * (hidden / heads), ffn, vocab], model: values.model, variant: values.variant })})`)));
+    row.push(await page.evaluate(/** @type {any} */ (`(${measure})(${JSON.stringify({ dims: [layers, hidden, kvHeads * (hidden / heads), ffn, vocab], model: values.model, build: values.build })})`)));
     await page.close();
   }
   rounds.push(row);

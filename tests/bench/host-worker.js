@@ -49,7 +49,7 @@ onmessage = async ({ data: { rounds, threads, model } }) => {
     if (name === 'bqw_session_run') [wasm, handle] = [this, args[0]];
     return call.call(this, name, ...args);
   };
-  const engine = await createEngine({ variant: 'relaxed', threads });
+  const engine = await createEngine({ build: 'relaxed', threads });
   session = await (await engine.load(fromUrl(model), { context: 2048, kv: 'i8' })).createSession();
   await session.generate(PROMPT, GREEDY).done();
   Wasm.prototype.call = call;

@@ -21,7 +21,7 @@ const { values, positionals } = parseArgs({
     depth: { type: 'string', default: '128' },
     turns: { type: 'string', default: '60' },
     prompts: { type: 'string', default: '9' },
-    variant: { type: 'string', default: 'relaxed' },
+    build: { type: 'string', default: 'relaxed' },
     spins: { type: 'string', default: '100000' },
   },
 });
@@ -29,7 +29,7 @@ const threads = Number(values.threads);
 const depth = Number(values.depth);
 const path = positionals[0] ?? join(ROOT, 'build/bench/135m-bq4h.bq4');
 const session = await openLogits(fromFile(path), {
-  threads, kv: /** @type {any} */ (values.kv), variant: /** @type {any} */ (values.variant), context: 2048,
+  threads, kv: /** @type {any} */ (values.kv), build: /** @type {any} */ (values.build), context: 2048,
 });
 const ids = Uint32Array.from({ length: 2048 }, (_, i) => 1 + ((i * 7919) % 300));
 

@@ -9,7 +9,7 @@ const turn = () => new Promise((resolve) => {
 const WAYS = {
   async bare() {
     const [{ compile, Wasm }, { Threads }] = await Promise.all([import('../../js/wasm/wasm.js'), import('../../js/wasm/threads.js')]);
-    const compiled = await compile({ variant: 'relaxed' }, true);
+    const compiled = await compile({ build: 'relaxed' }, true);
     const wasm = await Wasm.create(compiled, 8 << 20);
     const failure = await new Threads().attach(wasm, compiled, 2);
     if (failure) throw new Error(failure);

@@ -67,7 +67,7 @@ const keptBytes = (page) => page.evaluate(async () => {
 const load = (page, url, options = {}) =>
   inTime(`a load of ${url}`, page.evaluate(async ([url, options]) => {
     const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
-    const engine = await createWorkerEngine({ threads: 1, variant: 'simd128', cache: 'auto' });
+    const engine = await createWorkerEngine({ threads: 1, build: 'simd128', cache: 'auto' });
     let problem = '';
     const onProgress = (/** @type {any} */ now) => {
       problem = now.cacheProblem || problem;
@@ -169,7 +169,7 @@ test('a load is aborted while it downloads, and while it reads what is kept; the
   /** Aborted when so much is kept, at once if it is; what is kept then. @param {number} least */
   const aborted = (least) => page.evaluate(async ([url, least]) => {
     const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
-    const engine = await createWorkerEngine({ threads: 1, variant: 'simd128', cache: 'auto' });
+    const engine = await createWorkerEngine({ threads: 1, build: 'simd128', cache: 'auto' });
     const controller = new AbortController();
     const onProgress = async (/** @type {any} */ { loaded }) => {
       if (!loaded) return;
@@ -290,7 +290,7 @@ test('a prompt waits while the file comes and is kept: at the last byte all laye
   await forget(page);
   await page.evaluate(async (url) => {
     const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
-    const engine = await createWorkerEngine({ threads: 1, variant: 'simd128', cache: 'auto' });
+    const engine = await createWorkerEngine({ threads: 1, build: 'simd128', cache: 'auto' });
     const model = await engine.load(fromUrl(url), { streaming: true });
     const session = await model.createSession();
     const reply = session.generate('x'.repeat(20), { temperature: 0, maxTokens: 1 }).done();

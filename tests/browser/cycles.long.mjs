@@ -34,7 +34,7 @@ after(async () => {
 async function cycle({ url, rounds, anew }) {
   const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
   const here = /** @type {any} */ (globalThis);
-  const open = () => createWorkerEngine({ threads: 2, variant: 'simd128', cache: 'auto' });
+  const open = () => createWorkerEngine({ threads: 2, build: 'simd128', cache: 'auto' });
   const source = fromUrl(url, { retries: 1, retryDelay: 1 });
   const options = { context: 128, kv: 'i8' };
   const seen = [];

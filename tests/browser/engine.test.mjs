@@ -89,8 +89,8 @@ await everyBrowser((name) => {
       const blob = new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))]);
       const all = [];
       for (const create of [createEngine, createWorkerEngine]) {
-        for (const variant of builds) {
-          const engine = await create({ variant });
+        for (const build of builds) {
+          const engine = await create({ build });
           const model = await engine.load(fromBlob(blob), { kv: 'f32' });
           const session = await model.createSession();
           const run = session.generate(prompt, { temperature: 0, maxTokens: count });

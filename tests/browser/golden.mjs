@@ -3,15 +3,15 @@ import { xxh64 } from '../../js/convert/xxh64.js';
 import { argmax, openLogits } from '../js/logits.mjs';
 
 /**
- * @param {'relaxed' | 'simd128'} variant
+ * @param {'relaxed' | 'simd128'} build
  * @param {import('../../js/shared/types.js').SourceLike} source
  * @param {number[]} prompt
  * @param {number[] | number} follow  ids to go along, whatever the model would have said; or how many to choose
  * @param {number} [threads]  0: with the build that has none
  * @returns {Promise<{ ids: number[], hash: string }>}  `ids`: the choices; `hash`: XXH64 of all logits, as in logit_hashes.txt
  */
-export async function goldenRun(variant, source, prompt, follow, threads = 0) {
-  const model = await openLogits(source, { variant, threads });
+export async function goldenRun(build, source, prompt, follow, threads = 0) {
+  const model = await openLogits(source, { build, threads });
   const count = typeof follow === 'number' ? follow : follow.length;
   /** @type {Float32Array[]} */
   const steps = [];

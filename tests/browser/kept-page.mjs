@@ -6,7 +6,7 @@ const asked = new URLSearchParams(location.search);
 const url = String(asked.get('url'));
 /** @returns {Promise<object>} */
 async function load() {
-  const engine = await createWorkerEngine({ threads: 1, variant: 'simd128', cache: { backend: /** @type {any} */ (asked.get('backend')) } });
+  const engine = await createWorkerEngine({ threads: 1, build: 'simd128', cache: { backend: /** @type {any} */ (asked.get('backend')) } });
   const source = fromUrl(url);
   const { cached } = await engine.plan(source);
   let problem = '';

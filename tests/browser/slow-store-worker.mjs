@@ -19,6 +19,6 @@ Entry.prototype.write = async function (c, bytes, hash) {
 
 onmessage = async ({ data: [url, to] }) => {
   notes = to;
-  const engine = await createEngine({ threads: 1, variant: 'simd128', cache: 'auto' });
+  const engine = await createEngine({ threads: 1, build: 'simd128', cache: 'auto' });
   await engine.load(fromUrl(url));
 };

@@ -21,7 +21,7 @@ async function load({ url, engines = 1, paged = false }) {
   const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
   const options = { context: 128, kv: 'i8' };
   const one = async () => {
-    const engine = await createWorkerEngine({ threads: 1, variant: 'simd128', cache: 'auto' });
+    const engine = await createWorkerEngine({ threads: 1, build: 'simd128', cache: 'auto' });
     const source = fromUrl(url, { retries: 1, retryDelay: 1 });
     const plan = await engine.plan(source, options);
     let problem = '';
@@ -96,7 +96,7 @@ await everyBrowser((name) => {
     server.forget();
     const seen = await page.evaluate(async (url) => {
       const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
-      const engines = await Promise.all([1, 2].map(() => createWorkerEngine({ threads: 1, variant: 'simd128', cache: 'auto' })));
+      const engines = await Promise.all([1, 2].map(() => createWorkerEngine({ threads: 1, build: 'simd128', cache: 'auto' })));
       const options = { context: 128, kv: 'i8' };
       const { heapBytes, weightBytes } = await engines[0].plan(fromUrl(url), options);
       const budget = heapBytes - Math.floor(weightBytes * 0.3);

@@ -81,8 +81,8 @@ for (const threads of [1, 2])
 for (const threads of [1, 2])
   test(`a build that fails its self test gives way to the other, ${threads} thread(s)`, async () => {
     const wrong = { relaxed: wrongBuild(BUILDS.relaxed), 'relaxed-threads': wrongBuild(BUILDS['relaxed-threads']) };
-    for (const variant of /** @type {const} */ ([undefined, 'relaxed'])) {
-      const { info, ids } = await run({ threads, variant, wasmUrl: { ...BUILDS, ...wrong } });
+    for (const build of /** @type {const} */ ([undefined, 'relaxed'])) {
+      const { info, ids } = await run({ threads, build, wasmUrl: { ...BUILDS, ...wrong } });
       assert.equal(info.build, 'simd128');
       assert.match(info.reason, /self test of the relaxed kernels failed/);
       assert.deepEqual(ids, (await run({ threads: 1 })).ids);
@@ -93,16 +93,16 @@ test('no build that fails its self test runs', async () => {
   const wrong = { relaxed: wrongBuild(BUILDS.relaxed), simd128: wrongBuild(BUILDS.simd128) };
   const refused = (/** @type {string} */ kernels) => ({ code: 'NO_ENGINE', message: `the self test of the ${kernels} kernels failed on this machine` });
   await assert.rejects(createEngine({ threads: 1, wasmUrl: wrong }), refused('simd128'));
-  await assert.rejects(createEngine({ threads: 1, variant: 'simd128', wasmUrl: wrong }), refused('simd128'));
+  await assert.rejects(createEngine({ threads: 1, build: 'simd128', wasmUrl: wrong }), refused('simd128'));
   await assert.rejects(createEngine({ threads: 1, wasmUrl: wrong.relaxed }), refused('relaxed'), 'one address is one build');
 });
 
 test('a build that was asked for is not measured, and without a probe relaxed SIMD is taken', async () => {
   const slow = { ...BUILDS, probe: slowProbe('relaxed') };
-  for (const variant of /** @type {const} */ (['relaxed', 'simd128'])) {
-    assert.equal(await whyRelaxedIsSlower({ variant, wasmUrl: slow }), '');
-    const engine = await createEngine({ threads: 1, variant, wasmUrl: slow });
-    assert.equal(engine.info.build, variant);
+  for (const build of /** @type {const} */ (['relaxed', 'simd128'])) {
+    assert.equal(await whyRelaxedIsSlower({ build, wasmUrl: slow }), '');
+    const engine = await createEngine({ threads: 1, build, wasmUrl: slow });
+    assert.equal(engine.info.build, build);
     await engine.close();
   }
   assert.equal(await whyRelaxedIsSlower({ wasmUrl: { relaxed: BUILDS.relaxed, simd128: BUILDS.simd128 } }), '');

@@ -22,7 +22,7 @@ async function setUp(t, create, faults = {}) {
   t.after(() => rmSync(path, { recursive: true, force: true }));
   const server = await faultServer(bytes, faults);
   t.after(server.close);
-  const engine = await create({ variant: 'simd128', threads: 1, cache: path });
+  const engine = await create({ build: 'simd128', threads: 1, cache: path });
   t.after(() => engine.close());
   const load = async (options = {}, by = engine) => {
     const model = await by.load(fromUrl(server.url, QUICK), options);
@@ -180,7 +180,7 @@ test('one that waits for a prefix of another goes on when that ends, or takes to
   const file = await tinyModel({ card: `# Long\n${'Noise. '.repeat(60_000)}` });
   const { server, path } = await setUp(t, createEngine);
   server.files['*'] = file;
-  const engine = await createEngine({ variant: 'simd128', threads: 1, cache: { path, patience: 500 } });
+  const engine = await createEngine({ build: 'simd128', threads: 1, cache: { path, patience: 500 } });
   t.after(() => engine.close());
   const rest = () => server.requests.filter(({ range }) => range.startsWith('bytes=65536-')).length;
   for (const ends of [true, false]) {
@@ -208,7 +208,7 @@ test('one that waits for a prefix of another goes on when that ends, or takes to
 
 test('a cache that is too small fails nothing, and says so', async (t) => {
   const { path, server } = await setUp(t, createEngine);
-  const engine = await createEngine({ variant: 'simd128', threads: 1, cache: { path, name: 'small', maxBytes: MiB } });
+  const engine = await createEngine({ build: 'simd128', threads: 1, cache: { path, name: 'small', maxBytes: MiB } });
   let last;
   await (await engine.load(server.url, { onProgress: (p) => (last = p) })).close();
   assert.equal(last.phase, 'ready');
@@ -219,7 +219,7 @@ test('a cache that is too small fails nothing, and says so', async (t) => {
 test('an engine closes only the store that it has opened; a worker opens its own', async (t) => {
   const { path, server } = await setUp(t, createEngine);
   const store = await openStore({ path, name: 'mine' });
-  const engine = await createEngine({ variant: 'simd128', threads: 1, cache: store });
+  const engine = await createEngine({ build: 'simd128', threads: 1, cache: store });
   assert.equal(engine.store, store);
   const entry = await store.open({ url: server.url, fileId: '1', fileBytes: 100, prefixBytes: 50 });
   await engine.close();
@@ -279,7 +279,7 @@ for (const [where, create] of Object.entries(KINDS)) {
 
 test('what neither fits nor can be kept is refused', async (t) => {
   const { path, server } = await setUp(t, createEngine);
-  const engine = await createEngine({ variant: 'simd128', threads: 1, cache: { path, name: 'small', maxBytes: MiB } });
+  const engine = await createEngine({ build: 'simd128', threads: 1, cache: { path, name: 'small', maxBytes: MiB } });
   const options = { context: 128, kv: /** @type {const} */ ('i8') };
   const whole = await engine.plan(server.url, options);
   const budget = whole.heapBytes - Math.floor(whole.weightBytes * 0.4);

@@ -60,7 +60,7 @@ async function setUp(t, create) {
   const server = await faultServer(bytes);
   t.after(server.close);
   const source = fromUrl(server.url, { retries: 1, retryDelay: 1 });
-  const open = () => create({ variant: 'simd128', threads: 2, cache: path });
+  const open = () => create({ build: 'simd128', threads: 2, cache: path });
   const options = { context: 128, kv: /** @type {const} */ ('i8') };
   /** @param {Awaited<ReturnType<typeof open>>} engine @param {number} round */
   const load = async (engine, round) => {

@@ -49,34 +49,34 @@ const recorded = new Map(readFileSync(join(GOLDEN, 'logit_hashes.txt'), 'utf8').
 /** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
 const distance = (a, b) => Array.from(a).reduce((most, x, i) => Math.max(most, Math.abs(x - b[i])), 0);
 
-for (const variant of BUILDS) {
-  test(`tiny, f32, ${variant}: the 200 ids and the logits of the double-precision reference`, async () => {
+for (const build of BUILDS) {
+  test(`tiny, f32, ${build}: the 200 ids and the logits of the double-precision reference`, async () => {
     const source = await converted(join(GOLDEN, 'tiny'), { quant: 'f32' });
-    const model = await openLogits(source, { variant });
+    const model = await openLogits(source, { build });
     assert.deepEqual(greedy(model, tiny.prompt_ids, tiny.ids.length), tiny.ids);
-    const steps = along(await openLogits(source, { variant }), tiny.prompt_ids, tiny.ids);
+    const steps = along(await openLogits(source, { build }), tiny.prompt_ids, tiny.ids);
     for (const { step, values } of tiny.logits) assert.ok(distance(steps[step], values) < 1e-4, `step ${step}: ${distance(steps[step], values)}`);
   });
 
   for (const [name, options] of Object.entries({ f32: { quant: 'f32' }, bq4: { quant: 'bq4', embed: 'bq4' } })) {
-    test(`tiny, ${name}, ${variant}: the logit hash that every build has`, async () => {
-      const model = await openLogits(await converted(join(GOLDEN, 'tiny'), options), { variant });
+    test(`tiny, ${name}, ${build}: the logit hash that every build has`, async () => {
+      const model = await openLogits(await converted(join(GOLDEN, 'tiny'), options), { build });
       assert.equal(hashOf(along(model, tiny.prompt_ids, tiny.ids)), recorded.get(name));
     });
   }
 
-  test(`tiny, bq4 with an i8 cache, ${variant}: the logit hash that every build has`, async () => {
-    const model = await openLogits(await converted(join(GOLDEN, 'tiny'), { quant: 'bq4', embed: 'bq4' }), { variant, kv: 'i8' });
+  test(`tiny, bq4 with an i8 cache, ${build}: the logit hash that every build has`, async () => {
+    const model = await openLogits(await converted(join(GOLDEN, 'tiny'), { quant: 'bq4', embed: 'bq4' }), { build, kv: 'i8' });
     assert.equal(hashOf(along(model, tiny.prompt_ids, tiny.ids)), recorded.get('bq4-kv-i8'));
   });
 
-  test(`tiny, ${variant}: the same logit hash on 1 to 8 threads, and however the prompt is sliced`, async () => {
+  test(`tiny, ${build}: the same logit hash on 1 to 8 threads, and however the prompt is sliced`, async () => {
     for (const [name, options] of Object.entries({ f32: { quant: 'f32' }, bq4: { quant: 'bq4', embed: 'bq4' } })) {
       const source = await converted(join(GOLDEN, 'tiny'), options);
       for (let threads = 1; threads <= 8; threads++) {
-        const model = await openLogits(source, { variant, threads, window: 1 + threads * 2, batch: threads });
+        const model = await openLogits(source, { build, threads, window: 1 + threads * 2, batch: threads });
         assert.equal(hashOf(along(model, tiny.prompt_ids, tiny.ids)), recorded.get(name), `${name}, ${threads} threads`);
-        const long = await openLogits(source, { variant, threads, window: 19 - threads, batch: 3 + threads });
+        const long = await openLogits(source, { build, threads, window: 19 - threads, batch: 3 + threads });
         const whole = [...tiny.prompt_ids, ...tiny.ids];
         assert.deepEqual(long.start(whole.slice(0, -1)), model.start(whole.slice(0, -1)), `${name}, ${threads} threads, in one prompt`);
         model.close();
@@ -86,37 +86,37 @@ for (const variant of BUILDS) {
   });
 
   for (const name of readdirSync(join(GOLDEN, 'fixtures'))) {
-    test(`${name}, ${variant}: logits of PyTorch at every position, fed one by one and in batches`, async () => {
+    test(`${name}, ${build}: logits of PyTorch at every position, fed one by one and in batches`, async () => {
       const from = join(GOLDEN, 'fixtures', name);
       const { ids, vocab, positions, logits } = readJson(join(from, 'expected.json'));
       const bytes = Uint8Array.from(Buffer.from(logits, 'base64'));
       const wanted = new Float32Array(bytes.buffer);
       assert.equal(wanted.length, vocab * positions);
       const source = await converted(from, { quant: 'f32', name });
-      const steps = along(await openLogits(source, { variant }), [ids[0]], ids.slice(1).concat(0));
+      const steps = along(await openLogits(source, { build }), [ids[0]], ids.slice(1).concat(0));
       steps.forEach((got, i) => {
         const error = distance(got, wanted.subarray(i * vocab, (i + 1) * vocab));
         assert.ok(error < 1e-3, `position ${i}: ${error}`);
       });
-      const whole = (await openLogits(source, { variant, batch: 5, window: 7 })).start(ids);
+      const whole = (await openLogits(source, { build, batch: 5, window: 7 })).start(ids);
       assert.deepEqual(whole, steps[ids.length - 1]);
     });
   }
 
-  test(`stories260K, ${variant}: 200 reference ids, from both variants of the checkpoint`, { skip: noShared }, async () => {
+  test(`stories260K, ${build}: 200 reference ids, from both variants of the checkpoint`, { skip: noShared }, async () => {
     const text = readFileSync(join(SHARED, 'stories260K.greedy200.txt'), 'utf8');
     const [first, ...ids] = JSON.parse(/ids (\[.*?\])/.exec(text)?.[1] ?? '[]');
     assert.equal(ids.length, 200);
     for (const name of ['stories260K.bin', 'stories260K-v1.bin']) {
-      const model = await openLogits(await stories({ quant: 'f32', name }, name), { variant });
+      const model = await openLogits(await stories({ quant: 'f32', name }, name), { build });
       assert.deepEqual(greedy(model, [first], ids.length), ids, name);
     }
   });
 
-  test(`stories260K, ${variant}: perplexity on 4,096 tokens of its own`, { skip: noShared }, async (t) => {
+  test(`stories260K, ${build}: perplexity on 4,096 tokens of its own`, { skip: noShared }, async (t) => {
     const sample = readJson(join(GOLDEN, 'stories_sample.json'));
     const perplexity = async (/** @type {any} */ options) => {
-      const model = await openLogits(await stories(options), { variant });
+      const model = await openLogits(await stories(options), { build });
       let sum = 0;
       for (const window of sample.windows)
         for (let i = 0; i + 1 < window.length; i++) sum += surprise(i ? model.next(window[i]) : model.start([window[0]]), window[i + 1]);

@@ -12,13 +12,13 @@ workers.count = 8;
 
 /**
  * @param {import('../../js/shared/types.js').SourceLike} from
- * @param {{ variant?: 'simd128' | 'relaxed', threads?: number, batch?: number, window?: number, kv?: 'f32' | 'f16' | 'i8',
+ * @param {{ build?: 'simd128' | 'relaxed', threads?: number, batch?: number, window?: number, kv?: 'f32' | 'f16' | 'i8',
  *   context?: number, sessions?: number }} [options]  `threads`: 0, by default: with the build that has none;
  *   `kv`: the reference's type by default
  */
-export async function openLogits(from, { variant, threads = 0, kv = 'f32', ...sizes } = {}) {
+export async function openLogits(from, { build, threads = 0, kv = 'f32', ...sizes } = {}) {
   const options = { ...sizes, kv };
-  const compiled = { ...(await compile({ variant }, threads > 0)), threads: Math.max(threads, 1) };
+  const compiled = { ...(await compile({ build }, threads > 0)), threads: Math.max(threads, 1) };
   const source = toSource(from);
   const file = await openSource(source);
   const planned = await planModel(compiled, source, file, options);

@@ -11,9 +11,9 @@ import { openLogits } from './logits.mjs';
 const FOLDER = new URL('../golden/v2/', import.meta.url);
 const recorded = JSON.parse(readFileSync(new URL('recorded.json', FOLDER), 'utf8'));
 
-/** Logits after each of some ids. @param {Uint8Array} bytes @param {'simd128' | 'relaxed'} variant */
-async function logits(bytes, variant) {
-  const model = await openLogits(fromBytes(bytes), { variant });
+/** Logits after each of some ids. @param {Uint8Array} bytes @param {'simd128' | 'relaxed'} build */
+async function logits(bytes, build) {
+  const model = await openLogits(fromBytes(bytes), { build });
   const steps = [model.start([1, 2, 3]), ...[4, 7, 11, 13, 2, 9, 5].map((id) => model.next(id))];
   model.close();
   return xxh64(Buffer.concat(steps.map((step) => new Uint8Array(step.buffer)))).toString(16).padStart(16, '0');

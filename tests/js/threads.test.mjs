@@ -220,7 +220,7 @@ test('threads that measure no faster than one, by a tenth, are not used; those t
       if (name === 'bqw_measure' && slowed(now)) for (const end = performance.now() + 20; performance.now() < end; );
       return call.call(this, name, ...args);
     };
-    const engine = await createEngine({ variant: 'simd128' });
+    const engine = await createEngine({ build: 'simd128' });
     assert.equal(engine.info.threads, chosen, engine.info.threadsReason);
     assert.match(engine.info.threadsReason, chosen > 1 ? /the fastest of 1 to/ : /were not faster/);
     await engine.close();

@@ -144,8 +144,8 @@ test('a missing or foreign engine is NO_ENGINE', async () => {
 test('both builds give the same tokens', async () => {
   const bytes = await tinyModel({ type: 'bq4' });
   const seen = [];
-  for (const variant of /** @type {const} */ (['simd128', undefined])) {
-    const engine = await createEngine({ variant });
+  for (const build of /** @type {const} */ (['simd128', undefined])) {
+    const engine = await createEngine({ build });
     const model = await engine.load(fromBytes(bytes));
     seen.push((await (await model.createSession()).generate('Once upon a time', { temperature: 0, maxTokens: 30 }).done()).ids.join());
     await engine.close();

@@ -42,7 +42,7 @@ export async function whole({ model: url, precision = '', shape, kv, variant, co
   const [type, head] = precision.split('+');
   const relaxed = variant === 'relaxed';
   const loops = await startLoops({ shape, sets: [{ type, head, relaxed }, { type: 'bq4', head: head === type ? 'bq4' : head, relaxed }, { type, head, relaxed: false }] });
-  const engine = await createWorkerEngine(/** @type {any} */ ({ variant, threads: 1 }));
+  const engine = await createWorkerEngine(/** @type {any} */ ({ build: variant, threads: 1 }));
   const model = await engine.load(fromUrl(new URL(url, location.href)), /** @type {any} */ ({ context, kv }));
   const session = await model.createSession();
 

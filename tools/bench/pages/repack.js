@@ -56,7 +56,7 @@ async function files(config) {
 /** Medians of loads in turn, milliseconds; bytes of each file. @param {Record<string, any>} config @param {'relaxed' | 'simd128'} [variant] */
 export async function loadRates(config, variant) {
   const { v1, v2, bytes, copied } = await files(config);
-  const engine = await createEngine({ threads: 1, variant });
+  const engine = await createEngine({ threads: 1, build: variant });
   const times = { v1: /** @type {number[]} */ ([]), v2: /** @type {number[]} */ ([]) };
   for (let round = -1; round < ROUNDS; round++) // the first one warms up
     for (const [name, source] of /** @type {const} */ ([['v1', v1], ['v2', v2]])) {

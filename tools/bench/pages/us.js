@@ -5,7 +5,7 @@ import { random } from './page.js';
 /** @param {import('./page.js').Options} options @returns {Promise<import('./page.js').Opened>} */
 export async function open({ model: url, threads, context, shape, variant, kv }) {
   const since = performance.now();
-  const engine = await createWorkerEngine(/** @type {any} */ ({ variant, threads: threads || 'auto' }));
+  const engine = await createWorkerEngine(/** @type {any} */ ({ build: variant, threads: threads || 'auto' }));
   const info = /** @type {any} */ (engine.info);
   if (threads && (info.threads ?? 1) !== threads) throw new Error(`unsupported: ${info.threads ?? 1} threads, not ${threads}. ${info.threadsReason ?? ''}`);
   if (variant && info.build !== variant) throw new Error(`unsupported: kernels ${info.build}, not ${variant}`);
