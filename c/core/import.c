@@ -35,6 +35,31 @@ static void import_q8_0(const uint8_t *src, size_t n, uint8_t *dst) {
   }
 }
 
+/* f16 scale, 4 bytes of fifth bits (bit i of them: weight i), 16 bytes of the other four as in Q4_0:
+ * q - 16. */
+static void import_q5_0(const uint8_t *src, size_t n, uint8_t *dst) {
+  for (; n; n--, src += 22, dst += 34) {
+    for (int i = 0; i < 32; i++) {
+      const int low = src[6 + i % 16] >> i / 16 * 4 & 15, high = src[2 + i / 8] >> i % 8 & 1;
+      dst[i] = (uint8_t)(low + 16 * high - 16);
+    }
+    memcpy(dst + 32, src, 2);
+  }
+}
+
+/* f16 scale, 16 bytes: a nibble is an index. */
+static void import_iq4_nl(const uint8_t *src, size_t n, uint8_t *dst) {
+  static const int8_t values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                    1,    13,   25,  38,  53,  69,  89,  113};
+  for (; n; n--, src += 18, dst += 34) {
+    for (int i = 0; i < 16; i++) {
+      dst[i] = (uint8_t)values[src[2 + i] & 15];
+      dst[16 + i] = (uint8_t)values[src[2 + i] >> 4];
+    }
+    memcpy(dst + 32, src, 2);
+  }
+}
+
 /* Blocks of `from` weights of 4 bits become blocks of `to` with the same f32 scale. */
 static void split(size_t from, size_t to, const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += from / 2 + 4)

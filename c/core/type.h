@@ -37,7 +37,15 @@
   NAMED(TERN_64, tern_64, 64, 18)                 \
   STORED(Q4_0, q4_0, 32, 18, 0, 2, 0, BQ4H_32)    \
   STORED(Q4_1, q4_1, 32, 20, 0, 2, 2, BQ4A_32)    \
-  STORED(Q8_0, q8_0, 32, 34, 0, 2, 0, BQ8_32)
+  STORED(Q8_0, q8_0, 32, 34, 0, 2, 0, BQ8_32)     \
+  STORED(Q5_0, q5_0, 32, 22, 0, 2, 0, BQ8_32)     \
+  NAMED(Q5_1, q5_1, 32, 24)                       \
+  NAMED(Q2_K, q2_k, 256, 84)                      \
+  NAMED(Q3_K, q3_k, 256, 110)                     \
+  NAMED(Q4_K, q4_k, 256, 144)                     \
+  NAMED(Q5_K, q5_k, 256, 176)                     \
+  NAMED(Q6_K, q6_k, 256, 210)                     \
+  STORED(IQ4_NL, iq4_nl, 32, 18, 0, 2, 0, BQ8_32)
 
 #define BQ_SKIP_TYPE(...)
 /* The rows of one kind. */

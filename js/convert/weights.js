@@ -51,6 +51,14 @@ const rows = [
   named('q4_0', 32, 18),
   named('q4_1', 32, 20),
   named('q8_0', 32, 34),
+  named('q5_0', 32, 22),
+  named('q5_1', 32, 24),
+  named('q2_k', 256, 84),
+  named('q3_k', 256, 110),
+  named('q4_k', 256, 144),
+  named('q5_k', 256, 176),
+  named('q6_k', 256, 210),
+  named('iq4_nl', 32, 18),
 ];
 
 /** Indexed by id. @type {readonly WeightType[]} */

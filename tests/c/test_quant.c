@@ -305,6 +305,14 @@ static void test_refuses_arguments(void) {
 static float gguf_value(bq_type type, const uint8_t *block, int i) {
   const float d = bq_load_scale(block, 2);
   if (type == BQ_TYPE_Q8_0) return (float)(int8_t)block[2 + i] * d;
+  if (type == BQ_TYPE_Q5_0) {
+    const int fifth = block[2 + i / 8] >> i % 8 & 1, nibble = block[6 + i % 16] >> i / 16 * 4 & 15;
+    return (float)((fifth << 4 | nibble) - 16) * d;
+  }
+  if (type == BQ_TYPE_IQ4_NL) {
+    const float values[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+    return values[block[2 + i % 16] >> i / 16 * 4 & 15] * d;
+  }
   const uint8_t byte = block[(type == BQ_TYPE_Q4_0 ? 2 : 4) + i % 16];
   const int q = i < 16 ? byte & 15 : byte >> 4;
   if (type == BQ_TYPE_Q4_0) return (float)(q - 8) * d;

@@ -114,6 +114,14 @@ TYPES = [
     Type(14, "q4_0", 32, 18, scale="<f2"),
     Type(15, "q4_1", 32, 20, scale="<f2", minima=True),
     Type(16, "q8_0", 32, 34, scale="<f2"),
+    Type(17, "q5_0", 32, 22, scale="<f2"),
+    Type(18, "q5_1", 32, 24, known=False),
+    Type(19, "q2_k", 256, 84, known=False),
+    Type(20, "q3_k", 256, 110, known=False),
+    Type(21, "q4_k", 256, 144, known=False),
+    Type(22, "q5_k", 256, 176, known=False),
+    Type(23, "q6_k", 256, 210, known=False),
+    Type(24, "iq4_nl", 32, 18, scale="<f2"),
 ]
 BY_ID = {t.id: t for t in TYPES}
 BY_NAME = {t.name: t for t in TYPES}
@@ -144,6 +152,9 @@ def floats(kind, data):
     return (np.frombuffer(data, "<u2").astype(np.uint32) << 16).view(np.float32)
 
 
+IQ4_NL = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+
+
 def gguf_blocks(kind, raw, name):
     """Scale, minimum, then weights: i low and 16 + i high."""
     head = 4 if kind.minima else 2
@@ -151,6 +162,11 @@ def gguf_blocks(kind, raw, name):
     packed = raw[:, head:]
     if kind.name == "q8_0":
         q = packed.view(np.int8).astype(np.int32)
+    elif kind.name == "iq4_nl":
+        q = np.array(IQ4_NL)[np.concatenate([packed & 15, packed >> 4], axis=1)]
+    elif kind.name == "q5_0":
+        fifth = np.unpackbits(packed[:, :4], axis=1, bitorder="little").astype(np.int32)
+        q = np.concatenate([packed[:, 4:] & 15, packed[:, 4:] >> 4], axis=1) + 16 * fifth - 16
     else:
         q = np.concatenate([packed & 15, packed >> 4], axis=1).astype(np.int32) - (0 if kind.minima else 8)
     w = q.astype(np.float32) * scales[:, :1]
@@ -160,7 +176,7 @@ def gguf_blocks(kind, raw, name):
 def blocks(kind, data, name):
     """(number of blocks, weights per block) from a run of row-major blocks."""
     raw = np.frombuffer(data, np.uint8).reshape(-1, kind.bytes)
-    if kind.name in ("q4_0", "q4_1", "q8_0"):
+    if not kind.step:
         return gguf_blocks(kind, raw, name)
     size = np.dtype(kind.scale).itemsize * (2 if kind.minima else 1)
     scale = np.ascontiguousarray(raw[:, -size:]).view(kind.scale).astype(np.float32)
