@@ -104,7 +104,8 @@ typedef struct bq_session_options {
   uint32_t batch;      /* tokens per matmul in prefill; 0: 32 */
   bq_kv_type kv_type;  /* 0: f32; docs/decisions/0005-kv-cache-types.md compares them */
   uint32_t rows;       /* positions whose results a run can give; 0: 1 (bq_session_results) */
-  bool hidden;         /* results are hidden states behind the last norm: no head is computed */
+  bool hidden;         /* results are hidden states behind the last norm: no head is computed.
+                          Always where the model has none */
   uint32_t forks;      /* sessions forked from this one that are planned for, at a time */
   uint32_t fork_positions; /* that each of them will not share with others; 0: context */
   bq_parallel parallel;

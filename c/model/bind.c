@@ -10,7 +10,7 @@ typedef enum size_name {
 
 /* When a tensor exists, beside those of layers: these exist where a step uses them. */
 typedef enum presence {
-  ALWAYS, MAYBE, LAYER_NORM, LEARNED, UNTIED, TYPED, EMBED_NORM, EMBED_NORM_BIAS, ROPE, LOCAL_ROPE,
+  ALWAYS, HEAD_BIAS, LAYER_NORM, LEARNED, UNTIED, TYPED, EMBED_NORM, EMBED_NORM_BIAS, ROPE, LOCAL_ROPE,
   FINAL_NORM
 } presence;
 
@@ -58,7 +58,7 @@ static const slot_facts other_slots[BQ_OTHER_SLOTS] = {
     MODEL("ln_f.weight", HIDDEN, NONE, FINAL_NORM, ln_f_w),
     MODEL("ln_f.bias", HIDDEN, NONE, LAYER_NORM, ln_f_b),
     MODEL("lm_head.weight", VOCAB, HIDDEN, UNTIED, head),
-    MODEL("lm_head.bias", VOCAB, NONE, MAYBE, head_b),
+    MODEL("lm_head.bias", VOCAB, NONE, HEAD_BIAS, head_b),
 };
 enum { FIRST_STAGE_SLOTS = 7 }; /* what a token needs before the first layer */
 
@@ -141,7 +141,8 @@ static bool may_exist(const bq_binding *b, uint32_t slot) {
   case ROPE: return bq_rope_tables(c) > 0;
   case LOCAL_ROPE: return bq_rope_tables(c) > 1;
   case LEARNED: return c->position == BQ_POSITION_LEARNED;
-  case UNTIED: return !c->tied;
+  case UNTIED: return !c->tied && !c->no_head;
+  case HEAD_BIAS: return !c->no_head;
   default: return true;
   }
 }
@@ -149,7 +150,7 @@ static bool may_exist(const bq_binding *b, uint32_t slot) {
 static bool must_exist(const bq_binding *b, uint32_t slot) {
   if (slot >= BQ_OTHER_SLOTS) return !is_bias(slot) && modules_of(slot).n == 1 && layer_has(b, slot);
   switch (other_slots[slot].presence) {
-  case MAYBE:
+  case HEAD_BIAS:
   case LAYER_NORM:
   case EMBED_NORM_BIAS:
   case ROPE:

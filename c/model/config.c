@@ -2,7 +2,7 @@
 
 #include "core/half.h"
 
-enum { RECORD = 8, KEYS = 37 };
+enum { RECORD = 8, KEYS = 54 };
 enum { KIND_U32 = 0, KIND_F32 = 1, REQUIRED = 1 };
 
 enum {
@@ -10,7 +10,8 @@ enum {
   POSITION, ROPE_THETA, ROPE_PAIRS, ROPE_DIM, ACTIVATION, GATED, TIED, NORM_PLACE, BLOCK, QK_NORM,
   WINDOW, GLOBAL_EVERY, UNROTATED_EVERY, LOCAL_THETA, ATTN_SCALE, ATTN_SOFTCAP, LOGIT_SOFTCAP,
   EMBED_SCALE, RESIDUAL_SCALE, LOGIT_SCALE,
-  TOKENS = 32, MERGES = 33, BIDIRECTIONAL, EMBED_NORM, TOKEN_TYPES
+  TOKENS = 32, MERGES = 33, BIDIRECTIONAL, EMBED_NORM, TOKEN_TYPES,
+  NO_HEAD = 50, POOLING, NORMALIZE, TEXT_TOKENS
 };
 
 /* What a key may be. Floats are finite and not negative, rope_theta is not 0 either. */
@@ -58,6 +59,10 @@ static const key keys[KEYS] = {
     [BIDIRECTIONAL] = {"bidirectional", false, false, false, 0, 1},
     [EMBED_NORM] = {"embed_norm", false, false, false, 0, 1},
     [TOKEN_TYPES] = {"token_types", false, false, false, 0, 65536},
+    [NO_HEAD] = {"no_head", false, false, false, 0, 1},
+    [POOLING] = {"pooling", false, false, true, 0, 3},
+    [NORMALIZE] = {"normalize", false, false, false, 0, 1},
+    [TEXT_TOKENS] = {"text_tokens", false, false, false, 0, 1u << 24},
     [TOKENS] = {"tokens", false, false, false, 0, 1u << 24},
     [MERGES] = {"merges", false, false, false, 0, 1u << 24},
 };
@@ -145,6 +150,12 @@ static bq_status check_together(const records *r, const bq_config *c, bq_error *
   if (c->norm_place == BQ_NORM_AFTER_SUM && c->block != BQ_BLOCK_SEQUENTIAL)
     return bq_fail(err, BQ_UNSUPPORTED, r->at[BLOCK],
                    "norms after the sum in a parallel block are unknown here");
+  if (c->no_head && c->tied)
+    return bq_fail(err, BQ_FORMAT, r->at[NO_HEAD], "a model without a head has a tied one");
+  if (c->text_tokens > c->context)
+    return bq_fail(err, BQ_FORMAT, r->at[TEXT_TOKENS],
+                   "texts of %u tokens are longer than a context of %u", c->text_tokens,
+                   c->context);
   if (c->tokens > c->vocab)
     return bq_fail(err, BQ_FORMAT, r->at[TOKENS], "%u tokens are more than the vocabulary of %u",
                    c->tokens, c->vocab);
@@ -185,7 +196,9 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
                  .residual_scale = bq_float_of(v[RESIDUAL_SCALE]),
                  .logit_scale = bq_float_of(v[LOGIT_SCALE]),
                  .bidirectional = v[BIDIRECTIONAL], .embed_norm = v[EMBED_NORM],
-                 .token_types = v[TOKEN_TYPES],
+                 .token_types = v[TOKEN_TYPES], .no_head = v[NO_HEAD],
+                 .pooling = (bq_pooling)v[POOLING], .normalize = v[NORMALIZE],
+                 .text_tokens = v[TEXT_TOKENS],
                  .tokens = v[TOKENS], .merges = v[MERGES]};
   c.rope_dim = or_default(&r, ROPE_DIM, c.head_dim);
   status = check_together(&r, &c, err);

@@ -31,6 +31,14 @@ typedef enum bq_block {
   BQ_BLOCK_SHARED = 2      /* what attention reads, through the same norm */
 } bq_block;
 
+/* What makes one vector of a text's hidden states. */
+typedef enum bq_pooling {
+  BQ_POOL_UNSAID = 0, /* the file doesn't tell */
+  BQ_POOL_MEAN = 1,   /* of all its tokens */
+  BQ_POOL_CLS = 2,    /* the first token's */
+  BQ_POOL_LAST = 3    /* the last token's */
+} bq_pooling;
+
 typedef enum bq_qk_norm {
   BQ_QK_PLAIN = 0,
   BQ_QK_HEADS = 1, /* each head of q and k is normed by itself */
@@ -68,6 +76,10 @@ typedef struct bq_config {
   bool bidirectional;  /* every token sees all tokens */
   bool embed_norm;     /* the embedding is normed */
   uint32_t token_types; /* rows of a table of which row 0 is added to every token's embedding */
+  bool no_head;        /* its results are hidden states; `tied` is false */
+  bq_pooling pooling;  /* what its embeddings were trained for */
+  bool normalize;      /* they have length 1 */
+  uint32_t text_tokens; /* of a text that is embedded, specials included; 0: context */
   uint32_t tokens, merges; /* of the TOKN section */
 } bq_config;
 

@@ -20,6 +20,7 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
   o.batch = min32(o.batch ? o.batch : 32, o.window);
   /* Where tokens see those after them, all of a layer's keys are needed before its attention. */
   if (config->bidirectional) o.window = o.batch = o.context;
+  o.hidden = o.hidden || config->no_head;
   o.rows = min32(o.rows ? o.rows : 1, o.context);
   o.fork_positions = min32(o.fork_positions ? o.fork_positions : o.context, o.context);
   if (o.forks > BQ_FORKS_MAX)
@@ -48,7 +49,7 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
     s->rope[i] = bq_arena_take(arena, (uint64_t)o->window * c->rope_dim, sizeof(float));
   s->result_cols = o->hidden ? c->hidden : c->vocab;
   s->results = bq_arena_take(arena, (uint64_t)o->rows * s->result_cols, sizeof(float));
-  s->candidates = bq_arena_take(arena, c->vocab, sizeof *s->candidates);
+  s->candidates = bq_arena_take(arena, o->hidden ? 0 : c->vocab, sizeof *s->candidates);
 
   bq_scratch *w = &s->scratch;
   w->norm = bq_arena_take(arena, rows * c->hidden, sizeof(float));

@@ -67,7 +67,7 @@ struct bq_session {
   float *rope[BQ_ROPE_TABLES]; /* [window][rope_dim / 2][2]; see bq_rope_table */
   float *results; /* [options.rows][result_cols]: logits, or hidden states */
   uint32_t result_cols;
-  bq_candidate *candidates; /* [vocab]: the sampler's */
+  bq_candidate *candidates; /* [vocab]: the sampler's; none where results are hidden states */
   bq_kv_cache kv;
   bq_scratch scratch;
 };

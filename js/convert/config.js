@@ -38,6 +38,10 @@ import { BqError } from '../shared/errors.js';
  * @property {boolean | number} [bidirectional]
  * @property {boolean | number} [embed_norm]
  * @property {number} [token_types]
+ * @property {boolean | number} [no_head]
+ * @property {string | number} [pooling]  "unsaid", "mean", "cls" or "last"
+ * @property {boolean | number} [normalize]
+ * @property {number} [text_tokens]
  */
 
 /** Kinds of a record. */
@@ -80,12 +84,16 @@ const KEYS = {
   bidirectional: [34, U32, true],
   embed_norm: [35, U32, true],
   token_types: [36, U32, true],
+  no_head: [50, U32, true],
+  pooling: [51, U32, false, ['unsaid', 'mean', 'cls', 'last']],
+  normalize: [52, U32, false],
+  text_tokens: [53, U32, false],
   tokens: [32, U32, false],
   merges: [33, U32, false],
 };
 /** Left out of a file when they are 0, which says the same: so files that don't need them can be read by older readers. */
 const LATER = Object.keys(KEYS).filter((name) => KEYS[name][0] >= 19 && KEYS[name][0] !== 32 && KEYS[name][0] !== 33);
-const SWITCHES = ['gated', 'tied', 'bidirectional', 'embed_norm'];
+const SWITCHES = ['gated', 'tied', 'bidirectional', 'embed_norm', 'no_head', 'normalize'];
 const NEEDED = ['arch', 'layers', 'hidden', 'heads', 'ffn', 'vocab', 'context'];
 
 /** What the bullet block is made of, unless its configuration says otherwise. */

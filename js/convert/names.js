@@ -63,6 +63,7 @@ export function tensorTable(config) {
     if (after) norm(`h.${n}.ln2_post`);
   }
   if (place !== AFTER_SUM) norm('ln_f');
+  if (c.no_head) return slots;
   if (!c.tied) add('lm_head.weight', [c.vocab, c.hidden], true, true);
   add('lm_head.bias', [c.vocab], false, true);
   return slots;

@@ -229,6 +229,7 @@ static void add_tensors(maker *m) {
     if (after) add_norm(m, "ln2_post", i);
   }
   if (c->norm_place != BQ_NORM_AFTER_SUM) add_norm(m, "ln_f", -1);
+  if (c->no_head) return;
   if (!c->tied) add_tensor(m, "lm_head", -1, "weight", c->vocab, c->hidden);
   if (m->spec->biases) add_vector(m, "lm_head", -1, "bias", c->vocab);
 }
@@ -260,8 +261,11 @@ static void put_later_keys(fixture_buffer *b, const bq_config *c) {
     if (numbers[i]) put_key(b, (uint16_t)(19 + i), numbers[i]);
   for (uint16_t i = 0; i < 7; i++)
     if (floats[i] > 0) put_float_key(b, (uint16_t)(25 + i), floats[i]);
+  const uint32_t embedder[] = {c->no_head, c->pooling, c->normalize, c->text_tokens};
   for (uint16_t i = 0; i < 3; i++)
     if (last[i]) put_key(b, (uint16_t)(34 + i), last[i]);
+  for (uint16_t i = 0; i < 4; i++)
+    if (embedder[i]) put_key(b, (uint16_t)(50 + i), embedder[i]);
 }
 
 fixture_buffer fixture_conf(const bq_config *c) {

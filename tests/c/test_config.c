@@ -120,7 +120,9 @@ static void test_ranges(void) {
                 {18, 0, 1, BQ_FORMAT},     {32, 0, 500, BQ_FORMAT},    {33, 0, 0, BQ_FORMAT},
                 {19, 0, 3, BQ_UNSUPPORTED}, {20, 0, 2, BQ_UNSUPPORTED}, {21, 0, 2, BQ_UNSUPPORTED},
                 {22, 0, 1 << 24, BQ_FORMAT}, {23, 0, 1024, BQ_FORMAT}, {24, 0, 1024, BQ_FORMAT},
-                {34, 0, 1, BQ_FORMAT},     {35, 0, 1, BQ_FORMAT},      {36, 0, 65536, BQ_FORMAT}};
+                {34, 0, 1, BQ_FORMAT},     {35, 0, 1, BQ_FORMAT},      {36, 0, 65536, BQ_FORMAT},
+                {50, 0, 1, BQ_FORMAT},     {51, 0, 3, BQ_UNSUPPORTED}, {52, 0, 1, BQ_FORMAT},
+                {53, 0, 64, BQ_FORMAT}};
   for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
     const uint32_t key = ranges[i].key, values[] = {ranges[i].least, ranges[i].most};
     bq_config c;
@@ -197,6 +199,18 @@ static void test_floats(void) {
   }
 }
 
+static void test_embedder(void) {
+  bq_config want = fixture_bullet().config, c;
+  want.no_head = want.normalize = true;
+  want.pooling = BQ_POOL_CLS;
+  want.text_tokens = 20;
+  bq_error err = {0};
+  REQUIRE(read_and_free(fixture_conf(&want), &c, &err) == BQ_OK);
+  CHECK(c.no_head && c.normalize && c.pooling == BQ_POOL_CLS && c.text_tokens == 20);
+  want.tied = true; /* to a head that isn't there */
+  CHECK_EQ(read_and_free(fixture_conf(&want), &c, &err), BQ_FORMAT);
+}
+
 /* Keys that say more than one thing together. */
 static void test_layer_kinds(void) {
   bq_config c;
@@ -249,6 +263,7 @@ int main(void) {
   RUN(test_ranges);
   RUN(test_head_shapes);
   RUN(test_floats);
+  RUN(test_embedder);
   RUN(test_layer_kinds);
   RUN(test_records);
   return check_summary();

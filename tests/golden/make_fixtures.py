@@ -1,10 +1,10 @@
-"""Small random checkpoints and their logits at every position, by transformers and PyTorch.
+"""Small random checkpoints and their logits (of encoders: hidden states) at every position, by transformers and PyTorch.
 
     python tests/golden/make_fixtures.py [NAME…]
 
 Writes tests/golden/fixtures/NAME/{config.json, model.safetensors, expected.json}, all of them or those that are named.
 Models are run by transformers' own classes; the bullet block, which no library has, is written out below. Of the
-families after LLaMA everything that makes them what they are is switched off once, each by itself: that must move a logit
+families after LLaMA everything that makes them what they are is switched off once, each by itself: that must move a result
 by 100 times the tolerance of the tests, or the fixture would not notice when the engine forgets it. How far each moved
 them is kept in expected.json.
 Needs torch, transformers and safetensors; the same versions on the same machine give the same files.
@@ -111,25 +111,25 @@ def randomize(model, dtype, seed):
             if p.ndim == 2:
                 p.copy_(noise * (0.7 if "embed" in name or name.startswith("w") else 1.2 / math.sqrt(p.shape[1])))
             else:
-                is_norm = "ln" in name or "norm" in name
+                is_norm = "ln" in name or "norm" in name.lower()
                 p.copy_(1 + 0.2 * noise if is_norm and name.endswith("weight") else 0.2 * noise)
             p.copy_(p.to(dtype).float())
 
 
-def save(name, model, dtype, ids, logits, config, moved=None):
+def save(name, model, dtype, ids, results, config, moved=None, states=False):
     folder = f"{HERE}/fixtures/{name}"
     os.makedirs(folder, exist_ok=True)
     tied = config.get("tie_word_embeddings") or config.get("tied")
     weights = {k: v.to(dtype).contiguous() for k, v in model.state_dict().items() if not (tied and k == "lm_head.weight")}
     save_file(weights, f"{folder}/model.safetensors", metadata={"format": "pt"})
-    values = logits.detach().numpy().astype("<f4")
-    expected = {"ids": ids.tolist(), "positions": values.shape[0], "vocab": values.shape[1],
-                "logits": base64.b64encode(values.tobytes()).decode(), **({"moved_without": moved} if moved else {}), "made_with": VERSIONS}
+    values = results.detach().numpy().astype("<f4")
+    expected = {"ids": ids.tolist(), "positions": values.shape[0], "hidden" if states else "vocab": values.shape[1],
+                "states" if states else "logits": base64.b64encode(values.tobytes()).decode(), **({"moved_without": moved} if moved else {}), "made_with": VERSIONS}
     for file, content in {"config.json": config, "expected.json": expected}.items():
         text = re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda m: "[" + re.sub(r"\s+", " ", m[1]) + "]", json.dumps(content, indent=1))
         with open(f"{folder}/{file}", "w", encoding="utf8") as out:
             out.write(text + "\n")
-    print(f"{name}: {sum(v.numel() for v in weights.values())} parameters, logits {values.min():.2f} … {values.max():.2f}")
+    print(f"{name}: {sum(v.numel() for v in weights.values())} parameters, {'hidden states' if states else 'logits'} {values.min():.2f} … {values.max():.2f}")
 
 
 def llama(name, dtype, positions, settings, seed):
@@ -239,27 +239,45 @@ FAMILIES = {
 }
 
 
-def logits_of(model, ids):
+# The same of encoders, whose hidden states are compared.
+ENCODERS = {
+    "bert": ("Bert", torch.float16, 26, dict(vocab_size=78, hidden_size=36, num_hidden_layers=2, num_attention_heads=3, intermediate_size=60,
+                                            max_position_embeddings=32, type_vocab_size=2, hidden_act="gelu", layer_norm_eps=0.05),
+             {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings", "type_vocab_size", "hidden_act",
+              "layer_norm_eps", "position_embedding_type"},
+             {"1.output.LayerNorm.weight": (16, 0), "intermediate.dense.bias": (1, -2.4), "output.dense.weight": (8, 0), "query.weight": (2, 0), "query.bias": (3, 0)},
+             {"exact GELU": {"hidden_act": "gelu_new"}, "epsilon": {"layer_norm_eps": 1e-5}, "sight of later tokens": {"is_decoder": True},
+              "positions": zeroed("position_embeddings.weight"), "token types": zeroed("token_type_embeddings.weight"),
+              "norm of the embedding": same_norms("embeddings.LayerNorm"), "norm after attention": same_norms("attention.output.LayerNorm"),
+              "norm after the MLP": same_norms("0.output.LayerNorm"), "bias of q": zeroed("query.bias"), "bias of v": zeroed("value.bias"),
+              "bias of attention": zeroed("attention.output.dense.bias"), "bias of mlp": zeroed("intermediate.dense.bias")}),
+}
+
+
+def results_of(model, ids):
+    """Logits, of encoders hidden states."""
     with torch.no_grad():
-        return model(ids[None], use_cache=False).logits[0].float()
+        out = model(ids[None]) if "Model" in type(model).__name__ else model(ids[None], use_cache=False)
+        return (out.last_hidden_state if "Model" in type(model).__name__ else out.logits)[0].float()
 
 
 def without(model, cls, settings, change, ids):
-    """The logits with one thing switched off."""
+    """The results with one thing switched off."""
     if isinstance(change, dict):
         other = cls[0](cls[1](**{**settings, **change}, attn_implementation="eager")).eval()
         other.load_state_dict(model.state_dict())
-        return logits_of(other, ids)
+        return results_of(other, ids)
     other = copy.deepcopy(model)
     with torch.no_grad():
         change(other)
-    return logits_of(other, ids)
+    return results_of(other, ids)
 
 
 def family(name, spec, seed):
     kind, dtype, positions, settings, keys, tuned, features = spec
-    settings = {"bos_token_id": 1, "eos_token_id": 2, **settings}
-    cls = (getattr(transformers, f"{kind}{'LMHeadModel' if kind == 'GPT2' else 'ForCausalLM'}"), getattr(transformers, f"{kind}Config"))
+    encoder = name in ENCODERS
+    settings = settings if encoder else {"bos_token_id": 1, "eos_token_id": 2, **settings}
+    cls = (getattr(transformers, kind + ("Model" if encoder else "LMHeadModel" if kind == "GPT2" else "ForCausalLM")), getattr(transformers, f"{kind}Config"))
     model = cls[0](cls[1](**settings, attn_implementation="eager")).eval()
     randomize(model, dtype, seed)
     with torch.no_grad():
@@ -269,20 +287,21 @@ def family(name, spec, seed):
                     p.mul_(factor).add_(summand)
             p.copy_(p.to(dtype).float())
     ids = torch.randint(settings["vocab_size"], (positions,), generator=torch.Generator().manual_seed(seed + 1))
-    logits = logits_of(model, ids)
-    moved = {what: (without(model, cls, settings, change, ids) - logits).abs().max().item() for what, change in features.items()}
+    results = results_of(model, ids)
+    moved = {what: (without(model, cls, settings, change, ids) - results).abs().max().item() for what, change in features.items()}
     for what, by in moved.items():
-        print(f"{name}: without {what} a logit moves by {by:.3f}")
+        print(f"{name}: without {what} a result moves by {by:.3f}")
     forgotten = [what for what, by in moved.items() if by < 100 * TOLERANCE]
     assert not forgotten, f"{name} would not notice a missing {forgotten}"
     found = model.config.to_dict()
     config = {"architectures": [cls[0].__name__], **{k: v for k, v in found.items() if k in keys | SHARED and v is not None}}
-    save(name, model, dtype, ids, logits, config, {what: round(by, 3) for what, by in moved.items()})
+    save(name, model, dtype, ids, results, config, {what: round(by, 3) for what, by in moved.items()}, encoder)
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    for seed, (name, spec) in enumerate({**LLAMAS, **BULLETS, **FAMILIES}.items(), 1):
-        if len(sys.argv) > 1 and name not in sys.argv[1:]:
-            continue
-        (llama if name in LLAMAS else bullet if name in BULLETS else family)(name, *([spec] if name in FAMILIES else spec), seed * 100)
+    for first, group in ((1, {**LLAMAS, **BULLETS, **FAMILIES}), (1001, ENCODERS)):
+        for seed, (name, spec) in enumerate(group.items(), first):
+            if len(sys.argv) > 1 and name not in sys.argv[1:]:
+                continue
+            (llama if name in LLAMAS else bullet if name in BULLETS else family)(name, *(spec if name in LLAMAS or name in BULLETS else [spec]), seed * 100)

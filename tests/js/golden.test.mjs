@@ -85,7 +85,7 @@ for (const build of BUILDS) {
     }
   });
 
-  for (const name of readdirSync(join(GOLDEN, 'fixtures'))) {
+  for (const name of readdirSync(join(GOLDEN, 'fixtures')).filter((fixture) => readJson(join(GOLDEN, 'fixtures', fixture, 'expected.json')).logits)) {
     test(`${name}, ${build}: logits of PyTorch at every position, fed one by one and in batches`, async () => {
       const from = join(GOLDEN, 'fixtures', name);
       const { ids, vocab, positions, logits } = readJson(join(from, 'expected.json'));

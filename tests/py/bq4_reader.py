@@ -264,10 +264,14 @@ CONF_KEYS = {
     34: ("bidirectional", U32, False, 0, 1),
     35: ("embed_norm", U32, False, 0, 1),
     36: ("token_types", U32, False, 0, 65536),
+    50: ("no_head", U32, False, 0, 1),
+    51: ("pooling", U32, False, 0, 3),
+    52: ("normalize", U32, False, 0, 1),
+    53: ("text_tokens", U32, False, 0, 1 << 24),
     32: ("tokens", U32, False, 0, None),
     33: ("merges", U32, False, 0, None),
 }
-LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), 34, 35, 36))
+LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), 34, 35, 36, 50, 51, 52, 53))
 ZERO_BY_DEFAULT = ("norm", "position", "rope_pairs", "activation", "tied", "tokens", "merges", *LATER)
 
 
@@ -294,6 +298,8 @@ def complete_config(c):
     for name, kind, *_ in CONF_KEYS.values():
         need(kind != F32 or np.isfinite(c[name]), f"CONF: {name} is not finite")
     need(c["norm_place"] != 3 or c["block"] == 0, "CONF: norm_place and block")
+    need(not (c["no_head"] and c["tied"]), "CONF: no_head and tied")
+    need(c["text_tokens"] <= c["context"], "CONF: text_tokens")
     need(c["rope_theta"] > 0, "CONF: rope_theta")
     need(c["tokens"] <= c["vocab"], "CONF: more tokens than the vocabulary")
     need(c["tokens"] or not c["merges"], "CONF: merges without tokens")
@@ -365,6 +371,8 @@ def expected_tensors(c):
             norm(f"h.{i}.ln2_post")
     if c["norm_place"] != 3:
         norm("ln_f")
+    if c["no_head"]:
+        return out
     if not c["tied"]:
         out["lm_head.weight"] = ((vocab, hidden), True)
     out["lm_head.bias"] = ((vocab,), False)
@@ -627,6 +635,7 @@ NAMED = {
     "norm_place": {"before": 0, "after": 1, "around": 2, "after_sum": 3},
     "block": {"sequential": 0, "parallel": 1, "shared": 2},
     "qk_norm": {"plain": 0, "heads": 1, "rows": 2},
+    "pooling": {"unsaid": 0, "mean": 1, "cls": 2, "last": 3},
 }
 
 

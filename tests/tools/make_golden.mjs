@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Writes build/golden/: the golden tiny model as .bq4 files, and the reference ids as plain text; each checkpoint of
-// tests/golden/fixtures as NAME.bq4 with its ids and expected logits; for tests/c/test_golden.c and test_families.c. The same conversion as `bq4 convert`, by the encoders in JavaScript.
+// tests/golden/fixtures as NAME.bq4 with its ids and expected logits (of encoders: hidden states); for tests/c/test_golden.c and test_families.c. The same conversion as `bq4 convert`, by the encoders in JavaScript.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,9 +17,9 @@ async function makeFamilies() {
   const from = join(ROOT, 'tests/golden/fixtures');
   const names = readdirSync(from);
   for (const name of names) {
-    const { ids, logits } = JSON.parse(readFileSync(join(from, name, 'expected.json'), 'utf8'));
+    const { ids, logits, states } = JSON.parse(readFileSync(join(from, name, 'expected.json'), 'utf8'));
     writeFileSync(join(OUT, `${name}.ids`), `${ids.length}\n${ids.join(' ')}\n`);
-    writeFileSync(join(OUT, `${name}.f32`), Buffer.from(logits, 'base64'));
+    writeFileSync(join(OUT, `${name}.f32`), Buffer.from(logits ?? states, 'base64'));
     await convert(join(from, name), join(OUT, `${name}.bq4`), { quant: 'f32' });
   }
   writeFileSync(join(OUT, 'families.txt'), `${names.join('\n')}\n`);
