@@ -248,6 +248,15 @@ bq_status bq_session_append(bq_session *session, uint32_t token, bq_error *err);
  * logits are there. MORE: call again, there were so many or bq_stop ended it. WANT_DATA: feed the
  * loader. NOMEM: forks have used up the blocks of the KV cache. */
 bq_status bq_session_run(bq_session *session, size_t slices, bq_error *err);
+/* The same of several sessions of a model in one pass: each weight is read once for all of them,
+ * and what each computes is what it would alone. `session` lends its buffers and options: it has
+ * tokens to run; all that is to be run of all together is at most its `window`, with at most its
+ * `rows` results; the `n` others have no larger context, the same KV type and kind of results. MORE
+ * and WANT_DATA: call again with the same ones; a change of any, or a run of another kind, gives up
+ * what the pass has done. ARGUMENT, and as bq_session_run. */
+bq_status bq_session_run_with(bq_session *session, bq_session *const *others, size_t n,
+                              size_t slices, bq_error *err);
+
 /* --- saved sessions ---
  * The timeline and what is computed of it, as bytes that only this build's layout knows: another
  * session of the same model, KV type and key goes on from them with the same bits, whatever its

@@ -18,16 +18,18 @@ static size_t row_count(const bq_session *s) {
   return (layers ? layers : 1) * BQ_STAGE_COUNT;
 }
 
-/* The work of a stage that was just done. Marks come before the session moves on (session.c), so
- * its window and batch are still those of the stage. */
+/* The work of a stage that was just done. Marks come before the session moves on (run.c), so its
+ * pass and batch are still those of the stage. */
 static bq_work work_of(const bq_session *s, bq_stage stage, uint32_t layer) {
-  if (stage == BQ_STAGE_EMBED) return bq_session_work(s, stage, 0, s->win_start, s->win_len);
+  if (stage == BQ_STAGE_EMBED) return bq_session_work(s, stage, 0, 0, s->rows);
   /* A head in parts is work for one. */
   if (stage == BQ_STAGE_HEAD)
     return s->head_unit ? (bq_work){0} : bq_session_work(s, stage, 0, 0, bq_head_rows(s).n);
-  const uint32_t left = s->win_len - s->batch_at;
-  const uint32_t tokens = left < s->options.batch ? left : s->options.batch;
-  return bq_session_work(s, stage, layer, s->win_start + s->batch_at, tokens);
+  const bool of_layer = stage >= BQ_STAGE_NORM && stage <= BQ_STAGE_DOWN;
+  if (!of_layer || s->pass != s) return (bq_work){0};
+  const uint32_t left = s->rows - s->batch_at;
+  return bq_pass_work(s, stage, layer, s->batch_at,
+                      left < s->options.batch ? left : s->options.batch);
 }
 
 static void mark(void *ctx, bq_stage stage, uint32_t layer) {

@@ -9,15 +9,29 @@
 /* --- a job: one layer, or the head, over one batch -------------------------------------------- */
 
 typedef struct job {
-  const bq_session *s;
-  uint32_t batch_at, position; /* the batch's first token, in the window and of all */
-  uint32_t tokens;             /* in the batch */
+  const bq_session *s; /* whose pass it is */
+  uint32_t batch_at; /* the batch's first row in the pass */
+  uint32_t tokens;   /* in the batch */
   float *buffer[BQ_BUFFERS]; /* [tokens][cols] */
   uint32_t cols[BQ_BUFFERS];
-  const bq_matrix *head;     /* or a part of its rows, from row0 on; batch_at is the first with a
-                                result */
+  const bq_matrix *head;     /* or a part of its rows, from row0 on */
   uint32_t row0;
+  float *results;            /* of the head: [tokens][result_cols] */
 } job;
+
+/* Tokens of a batch that are of one session. */
+typedef struct segment {
+  const bq_session *s;
+  uint32_t at, tokens; /* the first in the batch, how many */
+  uint32_t position;   /* of the first */
+} segment;
+
+/* The one behind `from` tokens of the batch. */
+static segment segment_at(const job *j, uint32_t from) {
+  const bq_row row = bq_row_at(j->s, j->batch_at + from);
+  const uint32_t left = j->tokens - from;
+  return (segment){row.s, from, row.left < left ? row.left : left, row.position};
+}
 
 /* A job at one layer. */
 typedef struct place {
@@ -57,7 +71,7 @@ static linear head_of(const job *j) {
   const bq_model *m = s->model;
   const size_t hidden = m->config.hidden;
   const float *bias = m->head_b ? m->head_b + j->row0 : NULL;
-  float *y = bq_result_at(s, j->position) + j->row0;
+  float *y = j->results + j->row0;
   return (linear){.x = s->x + j->batch_at * hidden, .cols = hidden, .normed = m->ln_f_w != NULL,
                   .norm_w = m->ln_f_w, .norm_b = m->ln_f_b,
                   .list = {{j->head, bias, y, s->result_cols}}, .n = 1, .logits = true,
@@ -238,10 +252,6 @@ static bq_stage multiply_share(const place *at, const linear *l, size_t thread, 
 
 /* --- attention ------------------------------------------------------------------------------ */
 
-static bq_kv_view kv_head(const place *p, uint32_t head) {
-  return bq_cache_view(&p->s->kv, p->layer, head);
-}
-
 /* Makes one head of Q or K of all tokens ready: normed where its step says so, rotated. */
 static void ready_head(const place *p, const bq_step *step, uint32_t which, float *x,
                        size_t stride) {
@@ -271,11 +281,14 @@ static void store_head(const place *p, const bq_step *step, size_t i) {
     return;
   }
   const size_t at = (i - c->heads) * dim, stride = j->cols[BQ_BUFFER_K];
-  const bq_kv_view kv = kv_head(p, (uint32_t)(i - c->heads));
-  float *k = j->buffer[BQ_BUFFER_K] + at;
+  float *k = j->buffer[BQ_BUFFER_K] + at, *v = j->buffer[BQ_BUFFER_V] + at;
   ready_head(p, step, 1, k, stride);
-  s->model->kernels->kv_store[s->options.kv_type](&kv, j->position, j->tokens, k,
-                                                  j->buffer[BQ_BUFFER_V] + at, stride);
+  for (segment g = {0}; g.at < j->tokens; g.at += g.tokens) {
+    g = segment_at(j, g.at);
+    const bq_kv_view kv = bq_cache_view(&g.s->kv, p->layer, (uint32_t)(i - c->heads));
+    s->model->kernels->kv_store[s->options.kv_type](&kv, g.position, g.tokens, k + g.at * stride,
+                                                    v + g.at * stride, stride);
+  }
 }
 
 static bq_stage store_share(const place *p, const bq_step *step, size_t thread, size_t threads) {
@@ -286,32 +299,46 @@ static bq_stage store_share(const place *p, const bq_step *step, size_t thread, 
   return BQ_STAGE_KV;
 }
 
-/* Rows from...to - 1 of all (token, query head), ordered by KV head, then token: so most that meet
- * the same keys and values come together. */
-static void attend_rows(const place *p, size_t from, size_t to, uint8_t *scratch) {
+/* Rows from...to - 1 of all (token, query head) of a session, ordered by KV head, then token: so
+ * most that meet the same keys and values come together. */
+static void attend_segment(const place *p, const segment *g, size_t from, size_t to,
+                           uint8_t *scratch) {
   const bq_session *s = p->s;
   const job *j = p->j;
   const bq_config *c = &s->model->config;
-  const size_t dim = c->head_dim, group = c->heads / c->kv_heads, rows = group * j->tokens;
+  const size_t dim = c->head_dim, group = c->heads / c->kv_heads, rows = group * g->tokens;
+  const size_t stride = j->cols[BQ_BUFFER_Q];
   const float scale = c->attn_scale > 0 ? c->attn_scale : 1.0f / bq_sqrtf((float)dim);
   for (uint32_t h = 0; h < c->kv_heads; h++) {
-    const size_t first = h * rows, at = h * group * dim;
+    const size_t first = h * rows, at = g->at * stride + h * group * dim;
     if (to <= first || from >= first + rows) continue;
-    const bq_attend_job attend = {.kv = kv_head(p, h),
+    const bq_attend_job attend = {.kv = bq_cache_view(&g->s->kv, p->layer, h),
                                   .q = j->buffer[BQ_BUFFER_Q] + at,
                                   .y = j->buffer[BQ_BUFFER_MIX] + at,
-                                  .stride = j->cols[BQ_BUFFER_Q],
+                                  .stride = stride,
                                   .heads = group,
-                                  .position = j->position,
+                                  .position = g->position,
                                   .row0 = from > first ? from - first : 0,
                                   .row1 = to - first < rows ? to - first : rows,
                                   .scale = scale,
                                   .window = p->w->kind->window,
-                                  .full = c->bidirectional ? j->position + j->tokens : 0,
+                                  .full = c->bidirectional ? g->position + g->tokens : 0,
                                   .softcap = c->attn_softcap,
                                   .slopes = s->model->slopes ? s->model->slopes + h * group : NULL,
                                   .scratch = scratch};
     s->model->kernels->attend[s->options.kv_type](&attend);
+  }
+}
+
+/* The same of all sessions in the batch, one after the other. */
+static void attend_rows(const place *p, size_t from, size_t to, uint8_t *scratch) {
+  const job *j = p->j;
+  const size_t heads = p->s->model->config.heads;
+  for (segment g = {0}; g.at < j->tokens; g.at += g.tokens) {
+    g = segment_at(j, g.at);
+    const size_t first = g.at * heads, end = first + g.tokens * heads;
+    if (from < end && to > first)
+      attend_segment(p, &g, from > first ? from - first : 0, (to < end ? to : end) - first, scratch);
   }
 }
 
@@ -376,7 +403,6 @@ void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next) {
   const bq_config *c = &s->model->config;
   job j = {.s = s,
            .batch_at = s->batch_at,
-           .position = s->win_start + s->batch_at,
            .tokens = tokens};
   for (uint32_t i = 0; i < BQ_BUFFERS; i++) {
     j.buffer[i] = s->scratch.buffer[i];
@@ -406,8 +432,8 @@ static const bq_parts *head_parts(const void *arg, uint32_t layer) {
 
 void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0) {
   const bq_rows rows = bq_head_rows(s);
-  const job j = {.s = s, .batch_at = rows.first - s->win_start, .position = rows.first,
-                 .tokens = rows.n, .head = head, .row0 = row0};
+  const job j = {.s = s, .batch_at = rows.first, .tokens = rows.n, .head = head, .row0 = row0,
+                 .results = rows.results};
   bq_run_job(s, &(bq_job){run_head_part, head_parts, &j, NULL});
 }
 
@@ -416,8 +442,8 @@ void bq_forward_hidden(bq_session *s) {
   const size_t hidden = m->config.hidden;
   const bq_rows rows = bq_head_rows(s);
   for (uint32_t t = 0; t < rows.n; t++) {
-    const float *x = s->x + (size_t)(rows.first - s->win_start + t) * hidden;
-    float *y = bq_result_at(s, rows.first + t);
+    const float *x = s->x + (size_t)(rows.first + t) * hidden;
+    float *y = rows.results + t * hidden;
     if (m->ln_f_w) norm(s, x, m->ln_f_w, m->ln_f_b, hidden, y);
     else memcpy(y, x, hidden * sizeof *y);
   }
@@ -437,11 +463,12 @@ bq_status bq_forward_embed(bq_session *s, bq_error *err) {
   const bq_model *m = s->model;
   const bq_config *c = &m->config;
   float *row = s->scratch.norm;
-  for (; s->embedded < s->win_len; s->embedded++) {
-    const uint32_t t = s->embedded, position = s->win_start + t;
+  for (; s->embedded < s->rows; s->embedded++) {
+    const uint32_t t = s->embedded;
+    const bq_row of = bq_row_at(s, t);
     float *x = s->x + (size_t)t * c->hidden;
     float *p = c->position == BQ_POSITION_LEARNED ? row : NULL;
-    bq_status status = bq_page_embedding(s, s->tokens[position], position, x, p, err);
+    bq_status status = bq_page_embedding(s, of.s->tokens[of.position], of.position, x, p, err);
     if (status) return status;
     scale_by(x, c->hidden, or_one(c->embed_scale));
     if (p) m->kernels->add(x, p, c->hidden);
@@ -450,7 +477,7 @@ bq_status bq_forward_embed(bq_session *s, bq_error *err) {
       m->kernels->add(x, row, c->hidden);
     }
     if (c->embed_norm) norm(s, x, m->ln_0_w, m->ln_0_b, c->hidden, x);
-    make_angles(s, t, position);
+    make_angles(s, t, of.position);
   }
   return BQ_OK;
 }

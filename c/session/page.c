@@ -9,7 +9,7 @@ static bool pages_head(const bq_session *s) { return bq_head_follows(s) && !s->o
 /* The unit of the next slice, or the first that will be needed after slices which need none. */
 static uint32_t next_unit(const bq_session *s) {
   const bq_pages *p = s->model->pages;
-  const uint32_t layers = s->model->config.layers, layer = s->active ? s->layer : 0;
+  const uint32_t layers = s->model->config.layers, layer = s->pass == s ? s->layer : 0;
   uint32_t unit = p->next_unit[layer] + (layer == layers ? s->head_unit : 0);
   if (unit == p->n_units || (p->units[unit].layer == layers && !pages_head(s))) unit = 0;
   return unit;
@@ -21,15 +21,17 @@ static uint32_t unit_after(const bq_session *s, uint32_t unit) {
   return p->units[unit].layer == s->model->config.layers && !pages_head(s) ? 0 : unit;
 }
 
-/* Rows of the window under way or coming next that are not embedded yet. */
+/* Rows of the pass under way, or of the window coming next, that are not embedded yet. */
 static size_t want_rows(bq_session *s, uint32_t table, bq_page *out, size_t capacity) {
-  const uint32_t start = s->active ? s->win_start : s->computed;
-  const uint32_t len = s->active ? s->win_len : min32(s->options.window, s->n_tokens - s->computed);
+  const bool pass = s->pass == s;
+  const uint32_t rows = pass ? s->rows : min32(s->options.window, s->n_tokens - s->computed);
   uint32_t kept = 0;
   size_t n = 0;
-  for (uint32_t t = s->active ? s->embedded : 0; t < len && n < capacity && ~kept; t++)
-    n += bq_pages_claim_row(s->model->pages, table, table ? start + t : s->tokens[start + t], &kept,
-                            &out[n]);
+  for (uint32_t t = pass ? s->embedded : 0; t < rows && n < capacity && ~kept; t++) {
+    const bq_row row = pass ? bq_row_at(s, t) : (bq_row){s, s->computed + t, 0};
+    const uint32_t at = table ? row.position : row.s->tokens[row.position];
+    n += bq_pages_claim_row(s->model->pages, table, at, &kept, &out[n]);
+  }
   return n;
 }
 

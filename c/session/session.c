@@ -44,6 +44,7 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
   if (widest > SIZE_MAX / 8) arena->overflow = true;
 
   s->tokens = bq_arena_take(arena, o->context, sizeof *s->tokens);
+  s->members = bq_arena_take(arena, o->window, sizeof *s->members);
   s->x = bq_arena_take(arena, (uint64_t)o->window * c->hidden, sizeof(float));
   for (uint32_t i = 0; i < bq_rope_tables(c); i++)
     s->rope[i] = bq_arena_take(arena, (uint64_t)o->window * c->rope_dim, sizeof(float));
@@ -149,6 +150,7 @@ bq_status bq_session_fork(const bq_session *from, bq_session **out, bq_error *er
 
 void bq_session_free(bq_session *s) {
   if (!s) return;
+  bq_pass_drop(s);
   bq_cache_leave(&s->kv);
   s->allocator.free(s->allocator.ctx, s);
 }
@@ -175,9 +177,10 @@ static void end_timeline(bq_session *s) {
   s->head_unit = s->head_at = 0;
   s->has_results = false;
   s->restored = 0;
+  bq_pass_part(s);
   if (!s->model->config.bidirectional) return;
   s->computed = 0;
-  s->active = false;
+  bq_pass_drop(s);
 }
 
 /* From this position on everything will be computed anew. */
@@ -185,7 +188,7 @@ static void compute_from(bq_session *s, uint32_t position) {
   if (s->model->config.bidirectional) position = 0;
   if (s->computed <= position) return;
   s->computed = position;
-  s->active = false;
+  bq_pass_drop(s);
   if (!bq_cache_holds(&s->kv, position)) s->computed = 0; /* given back behind a window */
 }
 
@@ -195,7 +198,7 @@ void bq_session_set_key(bq_session *s, uint64_t key) {
   s->has_results = false;
   s->restored = 0;
   s->computed = 0;
-  s->active = false;
+  bq_pass_drop(s);
   bq_cache_cut(&s->kv, 0);
 }
 
@@ -219,10 +222,10 @@ bq_status bq_session_sync(bq_session *s, const uint32_t *tokens, size_t n, size_
   s->n_tokens = (uint32_t)n;
   compute_from(s, same);
   /* A window under way survives only if the new timeline still holds all of it. */
-  if (s->active && same < s->win_start + s->win_len) s->active = false;
+  if (s->pass && same < s->win_start + s->win_len) bq_pass_drop(s);
   if (!unchanged) end_timeline(s);
   if (!s->has_results) compute_from(s, s->from);
-  bq_cache_cut(&s->kv, s->active ? s->win_start + s->win_len : s->computed);
+  bq_cache_cut(&s->kv, s->pass ? s->win_start + s->win_len : s->computed);
   if (kept) *kept = s->computed;
   return BQ_OK;
 }
@@ -244,154 +247,8 @@ bq_status bq_session_results(bq_session *s, uint32_t from, bq_error *err) {
   s->from = from;
   s->head_unit = s->head_at = 0;
   s->has_results = false;
+  bq_pass_part(s);
   compute_from(s, from);
-  return BQ_OK;
-}
-
-static void add_work(bq_session *s, bq_work w) {
-  s->work.weight_bytes += w.weight_bytes;
-  s->work.kv_bytes += w.kv_bytes;
-  s->work.macs += w.macs;
-}
-
-static bq_status open_window(bq_session *s, bq_error *err) {
-  if (s->model->ready < BQ_READY_EMBEDDING)
-    return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "the embedding has not arrived yet");
-  const uint32_t len = min32(s->options.window, s->n_tokens - s->computed);
-  bq_status status = bq_cache_open(&s->kv, s->computed, s->computed + len, err);
-  if (status) return status;
-  s->win_start = s->computed;
-  s->win_len = len;
-  s->layer = s->batch_at = s->embedded = s->head_unit = s->head_at = 0;
-  s->active = true;
-  return BQ_OK;
-}
-
-static bq_status embed(bq_session *s, bq_error *err) {
-  if (s->embedded == s->win_len) return BQ_OK;
-  bq_status status = bq_forward_embed(s, err);
-  if (status != BQ_OK) return status;
-  add_work(s, bq_session_work(s, BQ_STAGE_EMBED, 0, s->win_start, s->win_len));
-  bq_mark(s, BQ_STAGE_EMBED, 0);
-  return BQ_OK;
-}
-
-/* --- results -------------------------------------------------------------------------------- */
-
-bool bq_head_follows(const bq_session *s) {
-  const uint32_t left = s->n_tokens - s->computed;
-  const uint32_t end = s->active ? s->win_start + s->win_len
-                                 : s->computed + min32(s->options.window, left);
-  return end > s->from;
-}
-
-bq_rows bq_head_rows(const bq_session *s) {
-  const uint32_t first = (s->from > s->win_start ? s->from : s->win_start) + s->head_at;
-  return (bq_rows){first, min32(s->options.batch, s->win_start + s->win_len - first)};
-}
-
-/* A batch of results: of the head, or of one part of it when it is paged. */
-static bq_status run_head(bq_session *s, bool *done, bq_error *err) {
-  bq_matrix part = {0};
-  uint32_t row0 = 0;
-  const bool hidden = s->options.hidden;
-  bq_status status = hidden ? BQ_OK : bq_page_head(s, &part, &row0, err);
-  if (status != BQ_OK) return status;
-  const bq_rows rows = bq_head_rows(s);
-  const bool last_part = hidden || row0 + part.rows == s->model->head.rows;
-  if (hidden) bq_forward_hidden(s);
-  else bq_forward_head(s, &part, row0);
-  if (last_part && !hidden)
-    add_work(s, bq_session_work(s, BQ_STAGE_HEAD, 0, rows.first, rows.n));
-  const bool last_rows = rows.first + rows.n == s->win_start + s->win_len;
-  s->head_at = last_rows ? 0 : s->head_at + rows.n;
-  s->head_unit += last_rows;
-  s->slices++;
-  *done = last_part && last_rows;
-  return BQ_OK;
-}
-
-/* Of the next slice, unless it is the head. */
-static uint32_t batch_tokens(const bq_session *s) {
-  return min32(s->options.batch, s->win_len - s->batch_at);
-}
-
-/* Between two slices of a run: whether to end it. */
-static bool stopped(bq_session *s) {
-  const bq_stop *stop = &s->options.stop;
-  s->run_stopped = s->slices == s->run_end || (stop->asked && stop->asked(stop->ctx));
-  return s->run_stopped;
-}
-
-/* A slice is done: a layer, over a batch. */
-static void end_layer(bq_session *s) {
-  const uint32_t tokens = batch_tokens(s);
-  const bq_layer *layer = &s->model->layers[s->layer];
-  for (uint32_t i = 0; i < layer->kind->n; i++)
-    add_work(s, bq_step_work(s, layer, &layer->kind->steps[i], s->win_start + s->batch_at, tokens));
-  s->batch_at += tokens;
-  if (s->batch_at == s->win_len) {
-    s->batch_at = 0;
-    s->layer++;
-  }
-  s->slices++;
-}
-
-/* Layers of a token alone follow each other without leaving the parallel region, as far as they are
- * there. */
-static bool next_layer(bq_session *s) {
-  end_layer(s);
-  return s->layer < s->model->config.layers && s->model->ready >= BQ_READY_LAYER(s->layer) &&
-         bq_page_layer(s, NULL) == BQ_OK && !stopped(s);
-}
-
-/* At least one slice: a layer over a batch, or the head. */
-static bq_status run_slices(bq_session *s, bq_error *err) {
-  const uint32_t layers = s->model->config.layers, ready = s->model->ready;
-  if (!s->active) {
-    bq_status status = open_window(s, err);
-    if (status != BQ_OK) return status;
-  }
-  bq_status status = embed(s, err);
-  if (status != BQ_OK) return status;
-  const bool results = bq_head_follows(s);
-  if (s->layer < layers) {
-    if (ready < BQ_READY_LAYER(s->layer))
-      return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "layer %u has not arrived yet", s->layer);
-    status = bq_page_layer(s, err);
-    if (status != BQ_OK) return status;
-    if (s->win_len == 1) {
-      bq_forward_layers(s, 1, next_layer);
-    } else {
-      bq_forward_layers(s, batch_tokens(s), NULL);
-      end_layer(s);
-    }
-    /* Results are slices of their own, in windows that have any. */
-    if (s->layer < layers || results) return BQ_OK;
-  } else if (results) {
-    if (ready < BQ_READY_ALL(layers))
-      return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "the head has not arrived yet");
-    bool done;
-    status = run_head(s, &done, err);
-    if (status != BQ_OK || !done) return status;
-  }
-  s->computed = s->win_start + s->win_len;
-  s->has_results = s->computed == s->n_tokens;
-  s->active = false;
-  return BQ_OK;
-}
-
-bq_status bq_session_run(bq_session *s, size_t slices, bq_error *err) {
-  if (s->n_tokens == 0)
-    return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the session has no tokens to run");
-  bq_mark(s, BQ_STAGE_HOST, 0);
-  s->run_end = slices ? s->slices + slices : UINT64_MAX;
-  s->run_stopped = false;
-  while (s->computed < s->n_tokens) {
-    bq_status status = run_slices(s, err);
-    if (status != BQ_OK) return status;
-    if (s->computed < s->n_tokens && (s->run_stopped || stopped(s))) return BQ_MORE;
-  }
   return BQ_OK;
 }
 

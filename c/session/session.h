@@ -1,14 +1,15 @@
 /* The inside of a session: a timeline of tokens, their KV cache, and the state of a forward
  * pass that can stop at any layer border (slice used up, or data not there yet).
  *
- * Prefill walks layer by layer over a *window* of tokens, within it batch by batch:
+ * A *pass* walks layer by layer over a *window* of tokens, within it batch by batch:
  *
- *   for window:  x[window] = embedding
- *     for layer: for batch in window: x[batch] = block(layer, x[batch])     <- one slice
+ *   for window:  x[rows] = embedding
+ *     for layer: for batch in rows: x[batch] = block(layer, x[batch])       <- one slice
  *   last window: logits = head(norm(x[last]))                               <- one slice
  *
  * so a layer's weights are used for the whole window before the next layer is needed. Decode
- * is a window of one token. Every operation gives a token the same bits whatever shares its
+ * is a window of one token. A pass may have windows of several sessions, its *members*: a row is a
+ * position of one of them. It then belongs to the first, whose buffers and options it uses. Every operation gives a token the same bits whatever shares its
  * batch or window, so any slicing equals token by token. */
 #ifndef BQ_SESSION_H
 #define BQ_SESSION_H
@@ -36,6 +37,12 @@ typedef struct bq_candidate {
 
 enum { BQ_STATE_HEAD = 64 }; /* bytes, state.c */
 
+/* A session in a pass. */
+typedef struct bq_member {
+  bq_session *s;
+  uint32_t row; /* of its window's first token, among the pass's rows */
+} bq_member;
+
 struct bq_session {
   const bq_model *model;
   bq_allocator allocator;
@@ -49,21 +56,29 @@ struct bq_session {
   uint32_t n_tokens;
   uint32_t computed;  /* positions complete in every layer; <= n_tokens */
 
-  bool active;        /* a window is under way: */
-  uint32_t win_start, win_len;
-  uint32_t embedded;  /* tokens of the window whose x is there; < win_len: rows have to be read */
-  uint32_t layer;     /* next layer of the window; == layers: the head is next */
-  uint32_t batch_at;  /* next token of the window in that layer */
-  uint32_t head_unit; /* parts of the head that are done; 0 unless it is paged */
-  uint32_t head_at;   /* results of this window that are done, of the next part */
   uint32_t from;      /* positions from here to the end of the timeline have results */
   bool has_results;   /* they are there */
+
+  bq_session *pass;   /* a window is under way, in this session's pass; NULL: none is */
+  uint32_t win_start, win_len;
+
+  /* The pass of this session, while its `pass` is itself. */
+  bq_member *members; /* [window], [n_members] are in use; the first is this session */
+  uint32_t n_members;
+  uint32_t rows;      /* of all windows together, at most options.window */
+  uint32_t embedded;  /* rows whose x is there; < rows: rows of the embedding have to be read */
+  uint32_t layer;     /* the next one; == layers: the head is next */
+  uint32_t batch_at;  /* next row in that layer */
+  uint32_t gathered;  /* of several members: rows with results, which come first now; 0: not yet */
+  uint32_t head_unit; /* parts of the head that are done; 0 unless it is paged */
+  uint32_t head_at;   /* results of the pass that are done, of the next part */
+
   uint64_t slices;
   uint64_t run_end; /* the run under way ends at so many slices */
   bool run_stopped; /* it is to end */
   bq_work work;
 
-  float *x;      /* [window][hidden]: hidden states between layers */
+  float *x;      /* [window][hidden]: hidden states of the pass between layers */
   float *rope[BQ_ROPE_TABLES]; /* [window][rope_dim / 2][2]; see bq_rope_table */
   float *results; /* [options.rows][result_cols]: logits, or hidden states */
   uint32_t result_cols;
@@ -83,6 +98,11 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
 uint64_t bq_session_memory(const bq_config *config, const bq_kernels *kernels,
                            const bq_session_options *options, uint64_t *kv_bytes);
 
+/* Ends the pass that a window of the session is in, if there is one, without its results. */
+void bq_pass_drop(bq_session *s);
+/* The same where others are in it: what they share holds for none when one of them changes. */
+void bq_pass_part(bq_session *s);
+
 /* For a timeline that is there at once: its last token is computed anew, for its result. */
 void bq_session_restart(bq_session *s);
 
@@ -92,23 +112,32 @@ void bq_session_restart(bq_session *s);
 typedef bool bq_next_fn(bq_session *s);
 
 /* forward.c: the mathematics. All take the session's scratch. */
-bq_status bq_forward_embed(bq_session *s, bq_error *err);   /* rest of the window -> x */
-/* s->layer, `tokens` from s->batch_at, and so on while `next` (NULL: no) says that another layer
+bq_status bq_forward_embed(bq_session *s, bq_error *err);   /* rest of the pass's rows -> x */
+/* s->layer, `tokens` rows from s->batch_at on, and so on while `next` (NULL: no) says that another layer
  * follows with as many. */
 void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next);
-/* Results of bq_head_rows -> logits from row0 on; `head`: all of the head, or a part of its
- * rows. */
+/* Rows of bq_head_rows -> logits from row0 on; `head`: all of the head, or a part of its rows. */
 void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0);
-/* Results of bq_head_rows -> hidden states behind the last norm. */
+/* Rows of bq_head_rows -> hidden states behind the last norm. */
 void bq_forward_hidden(bq_session *s);
 
-/* Positions of the next slice of the head. */
+/* Rows of a pass for the next slice of the head, and where the result of the first goes: behind it
+ * those of the others. */
 typedef struct bq_rows {
   uint32_t first, n;
+  float *results;
 } bq_rows;
 bq_rows bq_head_rows(const bq_session *s);
 /* Whether the window that is under way, or comes next, has results. */
 bool bq_head_follows(const bq_session *s);
+
+/* The session and position of a row of the pass. */
+typedef struct bq_row {
+  bq_session *s;
+  uint32_t position;
+  uint32_t left; /* rows of the same session from here on, this one included */
+} bq_row;
+bq_row bq_row_at(const bq_session *s, uint32_t row);
 
 /* page.c: what a slice needs, wherever it lies. WANT_DATA: it has to be read first. */
 bq_status bq_page_embedding(bq_session *s, uint32_t token, uint32_t position, float *wte,
@@ -155,6 +184,9 @@ static inline void bq_mark(const bq_session *s, bq_stage stage, uint32_t layer) 
 /* work.c: of one step of a layer's program. */
 bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_step *step,
                      uint32_t position, uint32_t tokens);
+/* Of rows of a pass in a stage; BQ_STAGE_COUNT: in all of a layer. */
+bq_work bq_pass_work(const bq_session *s, bq_stage stage, uint32_t layer, uint32_t row,
+                     uint32_t rows);
 
 /* sampler.c: the next token, BQ_TOKEN_NONE if none may be picked. Logits may be anything: what
  * isn't greater than -infinity (NaN, too) is never picked, +infinity always. `recent`: the last

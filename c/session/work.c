@@ -58,8 +58,22 @@ bq_work bq_session_work(const bq_session *s, bq_stage stage, uint32_t layer, uin
     add_matrix(&work, &m->head, tokens);
   } else {
     for (uint32_t i = 0; i < l->kind->n; i++)
-      if (l->kind->steps[i].stage == stage)
+      if (stage == BQ_STAGE_COUNT || l->kind->steps[i].stage == stage)
         add(&work, bq_step_work(s, l, &l->kind->steps[i], position, tokens));
   }
   return work;
+}
+
+bq_work bq_pass_work(const bq_session *s, bq_stage stage, uint32_t layer, uint32_t row,
+                     uint32_t rows) {
+  bq_work sum = {0};
+  for (uint32_t done = 0; done < rows;) {
+    const bq_row at = bq_row_at(s, row + done);
+    const uint32_t n = at.left < rows - done ? at.left : rows - done;
+    bq_work work = bq_session_work(at.s, stage, layer, at.position, n);
+    if (done > 0) work.weight_bytes = 0; /* read once for all */
+    add(&sum, work);
+    done += n;
+  }
+  return sum;
 }

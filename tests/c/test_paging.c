@@ -41,6 +41,7 @@ typedef struct host {
   uint64_t bytes, reads, failures;
   uint32_t fail_every; /* 0: never */
   uint64_t random;
+  bq_session *with; /* run in the same pass; or NULL */
 } host;
 
 /* Nobody may look at a page before it is done: what a slice finds there until then is all NaN. */
@@ -72,7 +73,7 @@ static void answer_one(host *h) {
 static void run(host *h, bq_session *s, size_t slices) {
   for (;;) {
     bq_error err = {0};
-    bq_status status = bq_session_run(s, slices, &err);
+    bq_status status = bq_session_run_with(s, &h->with, h->with != NULL, slices, &err);
     if (status == BQ_OK) return;
     if (!CHECK(status == BQ_MORE || status == BQ_WANT_DATA)) return;
     ask(h, s);
@@ -267,6 +268,36 @@ static void test_sessions_share_the_pages(void) {
 /* --- reading ahead -------------------------------------------------------------------------- */
 
 /* Answers all at once; says how many layers computed without waiting. */
+/* Two sessions in one pass: rows of both are asked for, each unit is read once for both. */
+static void test_two_sessions_in_one_pass(void) {
+  fixture_spec spec = spec_of(false, false, BQ_TYPE_BQ4_32, BQ_TYPE_BQ8_32);
+  fixture f = fixture_make(&spec);
+  make_wanted(&f);
+  loaded l;
+  must_load(&l, &f, (bq_residency){.paged = true}, 0);
+  const bq_session_options o = {.rows = 2};
+  bq_session *one = session_of(&l, o), *two = session_of(&l, o);
+  host h = host_of(&f, &l, 11);
+  h.with = two;
+  bq_session_sync(one, prompt, PROMPT - 1, NULL, NULL);
+  bq_session_sync(two, prompt, 3, NULL, NULL);
+  run(&h, one, 1);
+  check_logits(one, PROMPT - 2);
+  check_logits(two, 2);
+  const uint64_t before = h.reads;
+  bq_session_append(one, prompt[PROMPT - 1], NULL);
+  bq_session_append(two, prompt[3], NULL);
+  run(&h, one, 0);
+  check_logits(one, PROMPT - 1);
+  check_logits(two, 3);
+  CHECK(h.reads - before <= l.model->pages->n_units + 2); /* and a row for each */
+  while (h.n_open) answer_one(&h);
+  bq_session_free(one);
+  bq_session_free(two);
+  unload(&l);
+  fixture_free(&f);
+}
+
 static void test_the_next_unit_is_read_while_this_one_computes(void) {
   fixture_spec spec = spec_of(false, false, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_32);
   fixture f = fixture_make(&spec);
@@ -503,6 +534,7 @@ int main(void) {
   RUN(test_one_page_at_a_time);
   RUN(test_failed_reads_are_asked_for_again);
   RUN(test_sessions_share_the_pages);
+  RUN(test_two_sessions_in_one_pass);
   RUN(test_the_next_unit_is_read_while_this_one_computes);
   RUN(test_windows_before_the_last_read_no_head);
   RUN(test_streamed_bytes_are_planned);
