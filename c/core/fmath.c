@@ -94,14 +94,14 @@ void bq_sincos(double x, double *sine, double *cosine) {
 }
 
 void bq_rope_table(float *cs, uint32_t position, uint32_t rope_dim, float theta,
-                   const float *factors) {
+                   const float *factors, float scale) {
   double log_theta = bq_log((double)theta);
   for (uint32_t i = 0; i < rope_dim / 2; i++) {
     double s, c;
     double angle = (double)position * bq_exp(-2.0 * i / rope_dim * log_theta);
     if (factors) angle /= (double)factors[i];
     bq_sincos(angle, &s, &c);
-    cs[2 * i] = (float)c;
-    cs[2 * i + 1] = (float)s;
+    cs[2 * i] = (float)(c * (double)scale);
+    cs[2 * i + 1] = (float)(s * (double)scale);
   }
 }

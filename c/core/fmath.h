@@ -130,9 +130,9 @@ double bq_pow(double x, double y); /* x > 0 */
 /* Absolute error below 3e-16 for |x| <= 2^24. */
 void bq_sincos(double x, double *sine, double *cosine);
 
-/* Rotary angles of one position: cs[i] = (cos, sin) of position * theta^(-2i / rope_dim) /
+/* Rotary angles of one position: cs[i] = scale * (cos, sin) of position * theta^(-2i / rope_dim) /
  * factors[i], i in [0, rope_dim / 2), computed in double and rounded once. factors NULL: all 1. */
 void bq_rope_table(float *cs, uint32_t position, uint32_t rope_dim, float theta,
-                   const float *factors);
+                   const float *factors, float scale);
 
 #endif

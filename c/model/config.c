@@ -10,7 +10,7 @@ enum {
   POSITION, ROPE_THETA, ROPE_PAIRS, ROPE_DIM, ACTIVATION, GATED, TIED, NORM_PLACE, BLOCK, QK_NORM,
   WINDOW, GLOBAL_EVERY, UNROTATED_EVERY, LOCAL_THETA, ATTN_SCALE, ATTN_SOFTCAP, LOGIT_SOFTCAP,
   EMBED_SCALE, RESIDUAL_SCALE, LOGIT_SCALE,
-  TOKENS = 32, MERGES = 33, BIDIRECTIONAL, EMBED_NORM, TOKEN_TYPES,
+  TOKENS = 32, MERGES = 33, BIDIRECTIONAL, EMBED_NORM, TOKEN_TYPES, ROPE_SCALE,
   NO_HEAD = 50, POOLING, NORMALIZE, TEXT_TOKENS
 };
 
@@ -63,6 +63,7 @@ static const key keys[KEYS] = {
     [POOLING] = {"pooling", false, false, true, 0, 3},
     [NORMALIZE] = {"normalize", false, false, false, 0, 1},
     [TEXT_TOKENS] = {"text_tokens", false, false, false, 0, 1u << 24},
+    [ROPE_SCALE] = {"rope_scale", true, false, false, 0, 0},
     [TOKENS] = {"tokens", false, false, false, 0, 1u << 24},
     [MERGES] = {"merges", false, false, false, 0, 1u << 24},
 };
@@ -199,6 +200,7 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
                  .token_types = v[TOKEN_TYPES], .no_head = v[NO_HEAD],
                  .pooling = (bq_pooling)v[POOLING], .normalize = v[NORMALIZE],
                  .text_tokens = v[TEXT_TOKENS],
+                 .rope_scale = bq_float_of(v[ROPE_SCALE]),
                  .tokens = v[TOKENS], .merges = v[MERGES]};
   c.rope_dim = or_default(&r, ROPE_DIM, c.head_dim);
   status = check_together(&r, &c, err);

@@ -80,6 +80,7 @@ typedef struct bq_config {
   bq_pooling pooling;  /* what its embeddings were trained for */
   bool normalize;      /* they have length 1 */
   uint32_t text_tokens; /* of a text that is embedded, specials included; 0: context */
+  float rope_scale;    /* factor of the rotations' cosine and sine, of global layers; 0: 1 */
   uint32_t tokens, merges; /* of the TOKN section */
 } bq_config;
 

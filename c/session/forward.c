@@ -455,8 +455,10 @@ static void make_angles(bq_session *s, uint32_t t, uint32_t position) {
   const bq_model *m = s->model;
   const bq_config *c = &m->config;
   const float theta[BQ_ROPE_TABLES] = {c->rope_theta, c->local_theta};
+  const float scale[BQ_ROPE_TABLES] = {or_one(c->rope_scale), 1.0f};
   for (uint32_t i = 0; i < bq_rope_tables(c); i++)
-    bq_rope_table(s->rope[i] + (size_t)t * c->rope_dim, position, c->rope_dim, theta[i], m->rope[i]);
+    bq_rope_table(s->rope[i] + (size_t)t * c->rope_dim, position, c->rope_dim, theta[i], m->rope[i],
+                  scale[i]);
 }
 
 bq_status bq_forward_embed(bq_session *s, bq_error *err) {

@@ -4,7 +4,7 @@ import { BqError } from '../shared/errors.js';
 /**
  * Names as in docs/FORMAT.md, "CONF keys". Choices are their names or their numbers.
  * @typedef {object} ModelConfig
- * @property {string | number} arch  "llama", "bullet", "gpt2", "neox", "gemma2" or "other"
+ * @property {string | number} arch  one of ARCHES, or "other"
  * @property {number} layers
  * @property {number} hidden
  * @property {number} heads
@@ -42,15 +42,22 @@ import { BqError } from '../shared/errors.js';
  * @property {string | number} [pooling]  "unsaid", "mean", "cls" or "last"
  * @property {boolean | number} [normalize]
  * @property {number} [text_tokens]
+ * @property {number} [rope_scale]
  */
 
 /** Kinds of a record. */
 const U32 = 0;
 const F32 = 1;
 
+/** Families by name, from number 1 on. */
+const ARCHES = [
+  'llama', 'bullet', 'gpt2', 'neox', 'gemma2', 'other', 'mistral', 'smollm3', 'qwen2', 'qwen3', 'granite', 'olmo2', 'gemma', 'gemma3', 'phi', 'phi3', 'stablelm',
+  'falcon', 'bloom', 'mpt',
+];
+
 /** name: [key, kind, required by every reader, choices from number `first` on] @type {Record<string, [number, number, boolean, string[]?, number?]>} */
 const KEYS = {
-  arch: [1, U32, true, ['llama', 'bullet', 'gpt2', 'neox', 'gemma2', 'other'], 1],
+  arch: [1, U32, true, ARCHES, 1],
   layers: [2, U32, true],
   hidden: [3, U32, true],
   heads: [4, U32, true],
@@ -88,6 +95,7 @@ const KEYS = {
   pooling: [51, U32, false, ['unsaid', 'mean', 'cls', 'last']],
   normalize: [52, U32, false],
   text_tokens: [53, U32, false],
+  rope_scale: [37, F32, true],
   tokens: [32, U32, false],
   merges: [33, U32, false],
 };

@@ -1,18 +1,14 @@
-/** Hugging Face's configurations and tensor names in ours, by the rows of families.js. */
+/** Hugging Face's configurations and tensor names in ours, by the rows of families/. */
 import { BqError } from '../shared/errors.js';
-import { FAMILIES } from './families.js';
+import { familyOf } from './families/index.js';
+import { ropeTables } from './families/rope.js';
 
 /** @typedef {import('./tensors.js').InTensor} InTensor */
 
-const CANONICAL = /^(wte|wpe|wtt|ln_0|ln_f|lm_head|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|[qk]_norm)|mlp\.(gate|up|down)))\.(weight|bias)$|^rope\.(local_)?factors$/;
-
-/** @param {Record<string, any>} hf */
-function familyOf(hf) {
-  const type = hf.model_type;
-  if (!Object.hasOwn(FAMILIES, type))
-    throw new BqError('UNSUPPORTED', `config.json says model_type "${type}"`, { hint: `convert reads ${Object.keys(FAMILIES).join(', ')} and our own "bq4"` });
-  return FAMILIES[type];
-}
+const CANONICAL = /^(wte|wpe|wtt|ln_0|ln_f|lm_head|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|[qk]_norm)|mlp\.(gate|up|down)))\.(weight|bias)$|^rope\.(local_|long_)?factors$/;
+/** Of a model that sees or hears too: what stands before its language model's names, and what is of its other parts. */
+const LANGUAGE_MODEL = /^(model\.)?language_model\./;
+const OTHER_PARTS = /^(model\.)?(vision_tower|vision_model|audio_tower|multi_modal_projector)\./;
 
 /**
  * Our configuration from a config.json: of a family, or model_type "bq4" for our own layout, which has our own keys.
@@ -21,9 +17,23 @@ function familyOf(hf) {
  * @returns {Record<string, any>}
  */
 export function configOf(hf) {
-  if (hf.model_type !== 'bq4') return familyOf(hf).config(hf);
+  if (hf.model_type !== 'bq4') {
+    const found = familyOf(hf);
+    return found.family.config(found.hf);
+  }
   const { model_type: _, ...config } = hf;
   return config;
+}
+
+/**
+ * Tables of ours that follow from a config.json, by canonical name. FORMAT.
+ * @param {Record<string, any>} hf
+ * @param {Record<string, any>} config  ours
+ * @returns {Record<string, InTensor>}
+ */
+export function tablesOf(hf, config) {
+  const tables = hf.model_type === 'bq4' ? {} : ropeTables(familyOf(hf).hf, config);
+  return Object.fromEntries(Object.entries(tables).map(([name, values]) => [name, { dims: [values.length], read: async () => values }]));
 }
 
 /**
@@ -37,9 +47,10 @@ export function configOf(hf) {
  */
 export function canonicalTensors(hf, config, name, tensor) {
   const integers = () => new BqError('UNSUPPORTED', `tensor "${name}" holds integers`);
-  const own = hf.model_type === 'bq4' ? null : familyOf(hf);
-  if (own?.unread?.test(name)) return [];
-  const match = /^(.*)\.(weight|bias)$/.exec(own && name.startsWith(own.prefix) ? name.slice(own.prefix.length) : name);
+  const own = hf.model_type === 'bq4' ? null : familyOf(hf).family;
+  if (own?.unread?.test(name) || (hf.text_config && OTHER_PARTS.test(name))) return [];
+  const inner = hf.text_config ? name.replace(LANGUAGE_MODEL, '') : name;
+  const match = /^(.*)\.(weight|bias)$/.exec(own && inner.startsWith(own.prefix) ? inner.slice(own.prefix.length) : inner);
   const found = own && match && moduleOf(own, match[1]);
   if (!found && CANONICAL.test(name)) {
     if (!tensor) throw integers();
@@ -57,9 +68,9 @@ export function canonicalTensors(hf, config, name, tensor) {
 }
 
 /**
- * @param {import('./families.js').Family} family
+ * @param {import('./families/index.js').Family} family
  * @param {string} name  without prefix and ending
- * @returns {{ before: string, module: string | import('./families.js').Split } | null}
+ * @returns {{ before: string, module: string | import('./families/index.js').Split } | null}
  */
 function moduleOf(family, name) {
   if (Object.hasOwn(family.outer, name)) return { before: '', module: family.outer[name] };

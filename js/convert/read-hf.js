@@ -3,7 +3,7 @@ import { BqError } from '../shared/errors.js';
 import { openFile } from '../sources/file.js';
 import { nodeModule } from '../shared/node.js';
 import { readRange } from '../sources/read.js';
-import { canonicalTensors, configOf, endTokens } from './hf-names.js';
+import { canonicalTensors, configOf, endTokens, tablesOf } from './hf-names.js';
 import { readSafetensors } from './read-safetensors.js';
 
 const INDEX = 'model.safetensors.index.json';
@@ -93,6 +93,7 @@ export async function openHf(input, isFolder) {
   const config = configOf(json);
   const paths = isFolder ? (await shards(folder)).map((name) => join(folder, name)) : [input];
   const { tensors, close } = await openShards(paths, json, config);
+  for (const [name, table] of Object.entries(tablesOf(json, config))) tensors.set(name, table);
   // A tied head may be stored all the same.
   if (config.tied) tensors.delete('lm_head.weight');
   const generation = await readJson(join(folder, 'generation_config.json'));

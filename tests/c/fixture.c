@@ -266,6 +266,7 @@ static void put_later_keys(fixture_buffer *b, const bq_config *c) {
     if (last[i]) put_key(b, (uint16_t)(34 + i), last[i]);
   for (uint16_t i = 0; i < 4; i++)
     if (embedder[i]) put_key(b, (uint16_t)(50 + i), embedder[i]);
+  if (c->rope_scale > 0) put_float_key(b, 37, c->rope_scale);
 }
 
 fixture_buffer fixture_conf(const bq_config *c) {

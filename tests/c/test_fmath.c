@@ -115,7 +115,7 @@ static void test_rope_table(void) {
   for (size_t p = 0; p < 7; p++)
     for (size_t t = 0; t < 3; t++)
       for (uint32_t dim = 2; dim <= 128; dim += 2) {
-        bq_rope_table(cs, positions[p], dim, thetas[t], NULL);
+        bq_rope_table(cs, positions[p], dim, thetas[t], NULL, 1.0f);
         for (uint32_t i = 0; i < dim / 2; i++) {
           double angle = positions[p] * pow(thetas[t], -2.0 * i / dim);
           double slack = 4e-15 * angle + 6e-8;
@@ -135,7 +135,7 @@ static void test_same_bits(void) {
   }
   for (uint32_t position = 0; position < 5000; position += 7) {
     float cs[64];
-    bq_rope_table(cs, position, 64, position % 2 ? 10000.0f : 500000.0f, NULL);
+    bq_rope_table(cs, position, 64, position % 2 ? 10000.0f : 500000.0f, NULL, 1.0f);
     h = hash_bytes(h, cs, sizeof cs);
   }
   if (!CHECK(h == 0x0fd21f0ca1038546)) printf("  hash 0x%016" PRIx64 "\n", h);

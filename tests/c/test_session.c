@@ -42,6 +42,7 @@ static bq_config modern(void) {
   c.global_every = 2;
   c.unrotated_every = 3;
   c.local_theta = 500;
+  c.rope_scale = 1.5f;
   c.rope_dim = 6;
   c.attn_scale = 0.2f;
   c.attn_softcap = 3;
@@ -204,6 +205,7 @@ static void test_every_part_of_a_program_matters(void) {
   MATTERS(modern, qk_norm, BQ_QK_ROWS);
   MATTERS(modern, unrotated_every, 0);
   MATTERS(modern, local_theta, 400);
+  MATTERS(modern, rope_scale, 0);
   MATTERS(modern, rope_dim, 10);
   MATTERS(modern, attn_scale, 0);
   MATTERS(modern, logit_softcap, 0);

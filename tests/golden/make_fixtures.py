@@ -194,6 +194,12 @@ def weights_without_one(model):
             p.sub_(1)
 
 
+def exact_gelu(model):
+    for module in model.modules():
+        if hasattr(module, "act_fn"):
+            module.act_fn = nn.GELU()
+
+
 # Family: class, storage, positions, settings, keys of config.json, ending of a parameter's name -> factor and summand, and
 # what is switched off: a change of the configuration, or of a copy of the model. GELU's two forms differ most, compared
 # with their value, around -2.5: biases bring the activations there, larger weights behind them make up for the small values.
@@ -238,6 +244,66 @@ FAMILIES = {
                    "norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm")}),
 }
 
+# Sizes that most have.
+SMALL = dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=48,
+             max_position_embeddings=64, tie_word_embeddings=False)
+SMALL_KEYS = {"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "intermediate_size", "max_position_embeddings",
+              "rms_norm_eps", "rope_parameters", "hidden_act", "attention_bias", "mlp_bias", "sliding_window", "layer_types"}
+PLAIN_ROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}
+
+
+def rope(kind, **settings):
+    return {"rope_parameters": {"rope_type": kind, "rope_theta": 10000.0, **settings}}
+
+
+LLAMA3 = rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
+YARN = rope("yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=4.0, beta_slow=1.0)
+YARN_SCALE = {"rope_parameters": {**YARN["rope_parameters"], "attention_factor": 1.0}}
+
+# In models without biases: the embeddings' common part becomes one of the gates.
+BENT_GATE = {"embed_tokens.weight": (1, 1.4), "gate_proj.weight": (0.6, -0.09), "down_proj.weight": (20, 0)}
+
+FAMILIES |= {
+    # A base of 100 turns the slow angles far enough in 24 positions for the scaling to show.
+    "llama3": ("Llama", torch.float16, 24, SMALL | LLAMA3, SMALL_KEYS, {"norm.weight": (2.0, 0)},
+               {"scaling of angles": PLAIN_ROPE, "angles between": rope("linear", factor=8.0)}),
+    "llama-linear": ("Llama", torch.float16, 24, SMALL | rope("linear", factor=4.0), SMALL_KEYS, {}, {"scaling of angles": PLAIN_ROPE}),
+    "llama-dynamic": ("Llama", torch.float16, 24, SMALL | rope("dynamic", factor=4.0), SMALL_KEYS, {}, {}),
+    "mistral": ("Mistral", torch.float16, 24, SMALL | dict(sliding_window=5, head_dim=12), SMALL_KEYS, {}, {"window": {"sliding_window": None}}),
+    "qwen2": ("Qwen2", torch.float16, 20, SMALL | dict(tie_word_embeddings=True), SMALL_KEYS | {"use_sliding_window", "max_window_layers"}, {},
+              {"bias of q": zeroed("q_proj.bias"), "bias of k": zeroed("k_proj.bias"), "bias of v": zeroed("v_proj.bias")}),
+    "qwen2-yarn": ("Qwen2", torch.float16, 24, SMALL | YARN, SMALL_KEYS | {"use_sliding_window", "max_window_layers"}, {"norm.weight": (2.0, 0)},
+                   {"scaling of angles": PLAIN_ROPE, "scale of rotations": YARN_SCALE}),
+    "qwen3": ("Qwen3", torch.float16, 20, SMALL | dict(head_dim=16), SMALL_KEYS | {"use_sliding_window", "max_window_layers"}, {},
+              {"norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm")}),
+    "smollm3": ("SmolLM3", torch.float16, 20, SMALL | dict(num_hidden_layers=4, tie_word_embeddings=True, no_rope_layer_interval=2, pad_token_id=0),
+                SMALL_KEYS | {"use_sliding_window", "no_rope_layers", "no_rope_layer_interval"}, {},
+                {"layers without positions": {"no_rope_layers": [1, 1, 1, 1]}, "positions": {"no_rope_layers": [0, 0, 0, 0]}}),
+    "granite": ("Granite", torch.float16, 20, SMALL | dict(tie_word_embeddings=True, embedding_multiplier=3.0, attention_multiplier=0.2, residual_multiplier=0.6,
+                                                          logits_scaling=0.7),
+                SMALL_KEYS | {"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling"}, {},
+                {"scale of the embedding": {"embedding_multiplier": 1.0}, "scale of scores": {"attention_multiplier": 8**-0.5},
+                 "scale of the residual": {"residual_multiplier": 1.0}, "scale of logits": {"logits_scaling": 1.0}}),
+    "gemma": ("Gemma", torch.float16, 20, SMALL | dict(head_dim=12, num_key_value_heads=1, tie_word_embeddings=True), SMALL_KEYS,
+              {"norm.weight": (1, -1), "model.norm.weight": (1, 3.0), **BENT_GATE},
+              {"tanh in GELU": exact_gelu, "scale of the embedding": unscaled_embedding, "1 + w": weights_without_one}),
+    # Six layers are five local ones and a global one.
+    "gemma3": ("Gemma3", torch.float16, 24, SMALL | dict(num_hidden_layers=6, hidden_size=24, head_dim=12, intermediate_size=32, tie_word_embeddings=True, sliding_window=5,
+                                                        query_pre_attn_scalar=20, rope_parameters={
+                                                            "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e6},
+                                                            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}),
+               SMALL_KEYS | {"query_pre_attn_scalar", "hidden_activation", "attn_logit_softcapping", "final_logit_softcapping"},
+               {"norm.weight": (1, -1), "model.norm.weight": (1, 9.0), **BENT_GATE},
+               {"tanh in GELU": exact_gelu, "window": {"sliding_window": 64}, "the global layer": {"layer_types": ["sliding_attention"] * 6},
+                "rotation of local layers": {"rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e6},
+                                                                 "sliding_attention": {"rope_type": "default", "rope_theta": 1e6}}},
+                "scaling of angles": {"rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1e6},
+                                                          "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}},
+                "query_pre_attn_scalar": {"query_pre_attn_scalar": 12}, "norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm"),
+                "norm after attention": same_norms("post_attention_layernorm"), "norm after the MLP": same_norms("post_feedforward_layernorm"),
+                "norm before the MLP": same_norms("pre_feedforward_layernorm"), "scale of the embedding": unscaled_embedding, "1 + w": weights_without_one}),
+}
+
 
 # The same of encoders, whose hidden states are compared.
 ENCODERS = {
@@ -277,7 +343,7 @@ def family(name, spec, seed):
     kind, dtype, positions, settings, keys, tuned, features = spec
     encoder = name in ENCODERS
     settings = settings if encoder else {"bos_token_id": 1, "eos_token_id": 2, **settings}
-    cls = (getattr(transformers, kind + ("Model" if encoder else "LMHeadModel" if kind == "GPT2" else "ForCausalLM")), getattr(transformers, f"{kind}Config"))
+    cls = (getattr(transformers, kind + ("Model" if encoder else "LMHeadModel" if kind == "GPT2" else "ForCausalLM")), getattr(transformers, f"{kind}{'Text' if kind == 'Gemma3' else ''}Config"))
     model = cls[0](cls[1](**settings, attn_implementation="eager")).eval()
     randomize(model, dtype, seed)
     with torch.no_grad():

@@ -264,6 +264,7 @@ CONF_KEYS = {
     34: ("bidirectional", U32, False, 0, 1),
     35: ("embed_norm", U32, False, 0, 1),
     36: ("token_types", U32, False, 0, 65536),
+    37: ("rope_scale", F32, False, 0.0, None),
     50: ("no_head", U32, False, 0, 1),
     51: ("pooling", U32, False, 0, 3),
     52: ("normalize", U32, False, 0, 1),
@@ -271,7 +272,7 @@ CONF_KEYS = {
     32: ("tokens", U32, False, 0, None),
     33: ("merges", U32, False, 0, None),
 }
-LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), 34, 35, 36, 50, 51, 52, 53))
+LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 38), *range(50, 54)))
 ZERO_BY_DEFAULT = ("norm", "position", "rope_pairs", "activation", "tied", "tokens", "merges", *LATER)
 
 

@@ -1,0 +1,50 @@
+/** GPT-2 and GPT-NeoX: q, k and v in one tensor, each in its own order. */
+import { columns, pick, range } from '../views.js';
+import { activationOf, expect, sizesOf } from './shared.js';
+
+/** @typedef {import('./shared.js').Family} Family */
+/** @typedef {import('./shared.js').Split} Split */
+
+/** (in, out) as (out, in). @param {string} name @returns {Split} */
+const turned = (name) => (tensor) => [[name, tensor.dims.length === 1 ? tensor : columns(tensor, 0, tensor.dims[1])]];
+
+/** @type {Family} */
+export const gpt2 = {
+  prefix: 'transformer.',
+  layers: 'h.',
+  outer: { wte: 'wte', wpe: 'wpe', ln_f: 'ln_f', lm_head: 'lm_head' },
+  modules: {
+    ln_1: 'ln1', ln_2: 'ln2', 'attn.c_proj': turned('attn.o'), 'mlp.c_fc': turned('mlp.up'), 'mlp.c_proj': turned('mlp.down'),
+    'attn.c_attn': (tensor, { hidden }) => ['attn.q', 'attn.k', 'attn.v'].map((name, i) => [name, tensor.dims.length === 1 ? pick(tensor, range(i * hidden, hidden)) : columns(tensor, i * hidden, hidden)]),
+  },
+  unread: /\.attn\.(bias|masked_bias)$/,
+  config: (hf) => {
+    expect(!hf.scale_attn_by_inverse_layer_idx && !hf.add_cross_attention, 'attention is scaled by the layer, or looks at another model');
+    return {
+      arch: 'gpt2', layers: hf.n_layer, hidden: hf.n_embd, heads: hf.n_head, ffn: hf.n_inner ?? 4 * hf.n_embd, vocab: hf.vocab_size, context: hf.n_positions,
+      norm: 'layer', norm_eps: hf.layer_norm_epsilon ?? 1e-5, position: 'learned', activation: activationOf(hf.activation_function ?? 'gelu_new'), gated: false,
+      tied: hf.tie_word_embeddings ?? true, ...(hf.scale_attn_weights === false && { attn_scale: 1 }),
+    };
+  },
+};
+
+/** Rows of q, k or v in a tensor that has these head by head. @param {number} which @param {Record<string, any>} config */
+function headRows(which, { heads, head_dim: dim }) {
+  return Array.from({ length: heads }, (_, h) => range((3 * h + which) * dim, dim)).flat();
+}
+
+/** @type {Family} */
+export const neox = {
+  prefix: 'gpt_neox.',
+  layers: 'layers.',
+  outer: { embed_in: 'wte', final_layer_norm: 'ln_f', embed_out: 'lm_head', lm_head: 'lm_head' },
+  modules: {
+    input_layernorm: 'ln1', post_attention_layernorm: 'ln2', 'attention.dense': 'attn.o', 'mlp.dense_h_to_4h': 'mlp.up', 'mlp.dense_4h_to_h': 'mlp.down',
+    'attention.query_key_value': (tensor, config) => ['attn.q', 'attn.k', 'attn.v'].map((name, i) => [name, pick(tensor, headRows(i, config))]),
+  },
+  unread: /\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)$/,
+  config: (hf) => ({
+    arch: 'neox', ...sizesOf(hf), norm: 'layer', norm_eps: hf.layer_norm_eps ?? 1e-5, activation: activationOf(hf.hidden_act ?? 'gelu'), gated: false,
+    block: hf.use_parallel_residual === false ? 'sequential' : 'parallel', tied: hf.tie_word_embeddings ?? false,
+  }),
+};

@@ -1,0 +1,33 @@
+/**
+ * The families of models in Hugging Face's layout that can be converted: a row each, by model_type. A family says what its
+ * config.json means in ours (docs/FORMAT.md, "CONF keys") and what its tensors are called in ours ("TENS"). What is
+ * computed is known by the engine from the configuration; to add a family made of what it computes already is to add a row.
+ */
+import { BqError } from '../../shared/errors.js';
+import { bert } from './bert.js';
+import { gemma, gemma2, gemma3 } from './gemma.js';
+import { gpt2, neox } from './gpt.js';
+import { granite, llama, mistral, olmo2, qwen2, qwen3, smollm3 } from './llama.js';
+
+/** @typedef {import('./shared.js').Family} Family */
+/** @typedef {import('./shared.js').Split} Split */
+
+/** By model_type. @type {Record<string, Family>} */
+export const FAMILIES = {
+  llama, mistral, smollm3, qwen2, qwen3, granite, olmo2, gemma, gemma2, gemma3_text: gemma3, gpt2, gpt_neox: neox, bert,
+};
+
+/**
+ * The family of a config.json, and what that says with defaults. Of a model that sees or hears too, its language model is
+ * meant. UNSUPPORTED.
+ * @param {Record<string, any>} hf
+ * @returns {{ family: Family, hf: Record<string, any> }}
+ */
+export function familyOf(hf) {
+  const inner = hf.text_config;
+  const text = inner && Object.hasOwn(FAMILIES, inner.model_type) ? { tie_word_embeddings: hf.tie_word_embeddings, ...inner } : hf;
+  const type = text.model_type;
+  if (!Object.hasOwn(FAMILIES, type))
+    throw new BqError('UNSUPPORTED', `config.json says model_type "${type}"`, { hint: `convert reads ${Object.keys(FAMILIES).join(', ')} and our own "bq4"` });
+  return { family: FAMILIES[type], hf: { ...FAMILIES[type].defaults, ...text } };
+}

@@ -1,0 +1,135 @@
+/**
+ * Rotary positions that are scaled to reach further: what each way makes of the angles, as divisors of them (the tensors
+ * rope.factors and rope.long_factors) and one factor of cosine and sine. Sources: the configurations of Hugging Face and of
+ * GGUF files, both as a Scaling.
+ */
+import { BqError } from '../../shared/errors.js';
+
+/**
+ * @typedef {object} Scaling
+ * @property {string} kind
+ * @property {number} factor          how much further
+ * @property {number} original        positions before scaling
+ * @property {number} [attention]     factor of cosine and sine; default: what the way says
+ * @property {number} [low]           llama3: wavelengths longer than original / low are divided
+ * @property {number} [high]          llama3: those shorter than original / high stay
+ * @property {number} [betaFast]      yarn: turns within `original` from which on an angle stays
+ * @property {number} [betaSlow]      yarn: turns up to which it is divided
+ * @property {number} [mscale]        yarn
+ * @property {number} [mscaleAllDim]  yarn
+ * @property {boolean} [truncate]     yarn: the borders between are whole numbers; default true
+ * @property {number[]} [short]       longrope: divisors for up to `original` positions
+ * @property {number[]} [long]        longrope: for more
+ */
+
+/** @param {number} dim @param {(i: number) => number} divisor @returns {Float32Array} */
+const table = (dim, divisor) => Float32Array.from({ length: dim / 2 }, (_, i) => divisor(i));
+
+/** Some of both: 1 stays, 0 is divided. @param {number} stays @param {number} factor */
+const blend = (stays, factor) => 1 / ((1 - stays) / factor + stays);
+
+/** @param {Scaling} s @param {number} theta @param {number} dim */
+function llama3(s, theta, dim) {
+  const { factor, original, low = 1, high = 4 } = s;
+  return table(dim, (i) => {
+    const wavelength = 2 * Math.PI * theta ** ((2 * i) / dim);
+    if (wavelength < original / high) return 1;
+    if (wavelength > original / low) return factor;
+    return blend((original / wavelength - low) / (high - low), factor);
+  });
+}
+
+/** @param {Scaling} s @param {number} theta @param {number} dim */
+function yarn(s, theta, dim) {
+  const { factor, original, betaFast = 32, betaSlow = 1, truncate = true } = s;
+  const at = (/** @type {number} */ turns) => (dim * Math.log(original / (turns * 2 * Math.PI))) / (2 * Math.log(theta));
+  const [from, to] = truncate ? [Math.floor(at(betaFast)), Math.ceil(at(betaSlow))] : [at(betaFast), at(betaSlow)];
+  const low = Math.max(from, 0);
+  const high = Math.min(to, dim - 1);
+  const width = low === high ? 0.001 : high - low;
+  return table(dim, (i) => blend(1 - Math.min(Math.max((i - low) / width, 0), 1), factor));
+}
+
+/** @param {number} factor @param {number} [m] */
+const yarnScale = (factor, m = 1) => (factor <= 1 ? 1 : 0.1 * m * Math.log(factor) + 1);
+
+/** Of cosine and sine. @param {Scaling} s */
+function attentionOf({ kind, factor, original, attention, mscale, mscaleAllDim }) {
+  if (attention !== undefined) return attention;
+  if (kind === 'yarn') return mscale && mscaleAllDim ? yarnScale(factor, mscale) / yarnScale(factor, mscaleAllDim) : yarnScale(factor);
+  if (kind === 'longrope') return factor <= 1 ? 1 : Math.sqrt(1 + Math.log(factor) / Math.log(original));
+  return 1;
+}
+
+/** @param {number[] | undefined} list @param {number} dim @param {string} what */
+function listed(list, dim, what) {
+  if (!Array.isArray(list) || list.length !== dim / 2) throw new BqError('FORMAT', `${what} has ${list?.length ?? 'no'} numbers, not ${dim / 2}`, { hint: 'one for each pair that is rotated' });
+  return Float32Array.from(list);
+}
+
+/** Ways that change nothing up to the context that the model was made for: it goes no further here. */
+const PLAIN = ['default', 'none', 'dynamic'];
+const KINDS = [...PLAIN, 'linear', 'llama3', 'yarn', 'longrope'];
+
+/**
+ * Keys of the configuration that scaling adds. UNSUPPORTED.
+ * @param {Scaling} s
+ * @returns {Record<string, number>}
+ */
+export function scalingConfig(s) {
+  if (!KINDS.includes(s.kind)) throw new BqError('UNSUPPORTED', `positions are scaled the "${s.kind}" way`, { hint: `computed are ${KINDS.join(', ')}` });
+  const attention = PLAIN.includes(s.kind) ? 1 : attentionOf(s);
+  return { ...(attention !== 1 && { rope_scale: attention }), ...(s.kind === 'longrope' && { rope_original: s.original }) };
+}
+
+/**
+ * Tensors that scaling adds, by name. FORMAT.
+ * @param {Scaling} s
+ * @param {number} theta
+ * @param {number} dim  that are rotated
+ * @returns {Record<string, Float32Array>}
+ */
+export function scalingTables(s, theta, dim) {
+  switch (s.kind) {
+    case 'linear': return s.factor === 1 ? {} : { 'rope.factors': table(dim, () => s.factor) };
+    case 'llama3': return { 'rope.factors': llama3(s, theta, dim) };
+    case 'yarn': return { 'rope.factors': yarn(s, theta, dim) };
+    case 'longrope': return { 'rope.factors': listed(s.short, dim, 'short_factor'), 'rope.long_factors': listed(s.long, dim, 'long_factor') };
+    default: return {};
+  }
+}
+
+/** Positions of a config.json: plain, or scaled. @param {Record<string, any>} hf */
+function positionsOf(hf) {
+  const nested = hf.rope_parameters?.full_attention;
+  return { ...(nested ?? hf.rope_parameters), ...hf.rope_scaling };
+}
+
+/** @param {Record<string, any>} hf @returns {Scaling} */
+function scalingOf(hf) {
+  const p = positionsOf(hf);
+  const kind = p.rope_type ?? p.type ?? 'default';
+  const context = hf.max_position_embeddings ?? 2048;
+  const original = hf.original_max_position_embeddings ?? p.original_max_position_embeddings ?? context;
+  return {
+    kind: kind === 'su' ? 'longrope' : kind, factor: p.factor ?? context / original, original, attention: p.attention_factor ?? undefined,
+    low: p.low_freq_factor, high: p.high_freq_factor, betaFast: p.beta_fast || undefined, betaSlow: p.beta_slow || undefined,
+    mscale: p.mscale, mscaleAllDim: p.mscale_all_dim, truncate: p.truncate, short: p.short_factor, long: p.long_factor,
+  };
+}
+
+/** Rotary positions in our keys. @param {Record<string, any>} hf @param {number} headDim @param {number} [theta]  by default */
+export function ropeOf(hf, headDim, theta = 10000) {
+  const p = positionsOf(hf);
+  const part = p.partial_rotary_factor ?? hf.partial_rotary_factor ?? hf.rotary_pct ?? 1;
+  return {
+    rope_theta: p.rope_theta ?? hf.rope_theta ?? hf.rotary_emb_base ?? theta, rope_dim: Math.trunc(headDim * part), rope_pairs: 'half',
+    ...scalingConfig(scalingOf(hf)),
+  };
+}
+
+/** Tables that a model of this config.json needs beside its tensors. FORMAT. @param {Record<string, any>} hf @param {Record<string, any>} config  ours */
+export function ropeTables(hf, config) {
+  const rotated = config.rope_dim !== undefined && [undefined, 'rope', 0].includes(config.position);
+  return rotated ? scalingTables(scalingOf(hf), config.rope_theta, config.rope_dim) : {};
+}

@@ -1,0 +1,67 @@
+/** What families have in common (index.js): the kinds of a row, sizes, activations, windows, and LLaMA's names. */
+import { BqError } from '../../shared/errors.js';
+import { ropeOf } from './rope.js';
+
+/** @typedef {import('../tensors.js').InTensor} InTensor */
+
+/**
+ * Of a module with several tensors in one: our modules with theirs.
+ * @typedef {(tensor: InTensor, config: Record<string, any>) => [string, InTensor][]} Split
+ */
+
+/**
+ * @typedef {object} Family
+ * @property {(hf: Record<string, any>) => Record<string, any>} config
+ * @property {Record<string, any>} [defaults]  keys of config.json that files of this family leave out
+ * @property {string} prefix   that names may begin with
+ * @property {string} layers   what stands before a layer's number
+ * @property {Record<string, string>} outer  modules outside of the layers
+ * @property {Record<string, string | Split>} modules  of a layer
+ * @property {RegExp} [unread]  names of tables that are computed, not learned
+ * @property {(name: string, tensor: InTensor) => InTensor} [change]  of any tensor, by our name
+ */
+
+/** @type {Record<string, string>} */
+const ACTIVATIONS = {
+  silu: 'silu', swish: 'silu', gelu_pytorch_tanh: 'gelu', gelu_new: 'gelu', gelu_fast: 'gelu', relu: 'relu', gelu: 'gelu_erf',
+};
+
+/** @param {string} name */
+export function activationOf(name) {
+  const activation = ACTIVATIONS[name];
+  if (!activation) throw new BqError('UNSUPPORTED', `the activation is "${name}"`, { hint: `one of ${Object.keys(ACTIVATIONS).join(', ')}` });
+  return activation;
+}
+
+/** @param {boolean} fine @param {string} what */
+export function expect(fine, what) {
+  if (!fine) throw new BqError('UNSUPPORTED', what, { hint: 'this variant is not computed so far' });
+}
+
+/** Which layers see a window only: every so many-th one sees all. @param {Record<string, any>} hf @param {number} every  by default; 0: none does */
+export function windowOf(hf, every) {
+  const kinds = hf.layer_types ?? [];
+  const first = kinds.indexOf('full_attention');
+  const period = kinds.length ? first + 1 : every;
+  const window = hf.sliding_window ?? 0;
+  if (!window || period === 1) return {};
+  const fits = kinds.every((/** @type {string} */ kind, /** @type {number} */ i) => (kind === 'full_attention') === (period > 0 && (i + 1) % period === 0));
+  expect(fits, 'the layers that see a window only follow no period');
+  return { window, global_every: period };
+}
+
+/** What most families call these. @param {Record<string, any>} hf @param {number} [theta]  of the rotation, by default */
+export function sizesOf(hf, theta) {
+  const headDim = hf.head_dim ?? hf.hidden_size / hf.num_attention_heads;
+  return {
+    layers: hf.num_hidden_layers, hidden: hf.hidden_size, heads: hf.num_attention_heads, kv_heads: hf.num_key_value_heads ?? hf.num_attention_heads,
+    head_dim: headDim, ffn: hf.intermediate_size, vocab: hf.vocab_size, context: hf.max_position_embeddings ?? 2048, ...ropeOf(hf, headDim, theta),
+  };
+}
+
+export const LLAMA_MODULES = {
+  input_layernorm: 'ln1', post_attention_layernorm: 'ln2',
+  'self_attn.q_proj': 'attn.q', 'self_attn.k_proj': 'attn.k', 'self_attn.v_proj': 'attn.v', 'self_attn.o_proj': 'attn.o',
+  'mlp.gate_proj': 'mlp.gate', 'mlp.up_proj': 'mlp.up', 'mlp.down_proj': 'mlp.down',
+};
+export const LLAMA_NAMES = { prefix: 'model.', layers: 'layers.', outer: { embed_tokens: 'wte', norm: 'ln_f', lm_head: 'lm_head' }, unread: /\.rotary_emb\.inv_freq$/ };
