@@ -8,10 +8,10 @@ const HELP = `bq4: language models in the browser, on the CPU
 
   bq4 convert IN OUT.bq4 [options]                                  converts a model
   bq4 inspect FILE [--json]                                         what is in a .bq4 file, and whether it is whole
-  bq4 run FILE --prompt TEXT [options]                              continues a text
+  bq4 run FILE [PROMPT] [options]                                   continues a text (or --prompt TEXT)
   bq4 chat FILE [--system TEXT] [options]                           a conversation; Ctrl-C stops a reply, Ctrl-D ends
 
-FILE is a path or an address. Options of run and chat:
+FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
 
   --max-tokens N       at most so many tokens (default: run 256, chat until the context is full)
   --temperature T      0: always the likeliest token (default 0.7)
@@ -52,11 +52,11 @@ const generation = {
   stop: { ...value, multiple: true }, context: value, kv: value, companion: value, build: value, system: value,
 };
 
-/** @type {Record<string, { files: number, options: Record<string, Option>, start: (files: string[], options: any) => Promise<void> }>} */
+/** @type {Record<string, { files: number, more?: number, options: Record<string, Option>, start: (files: string[], options: any) => Promise<void> }>} */
 const COMMANDS = {
   convert: { files: 2, options: { tokenizer: value, quant: value, embed: value, hash: value, v1: flag, name: value, license: value, card: value, chat: value, json: flag }, start: convertFile },
   inspect: { files: 1, options: { json: flag, companion: value }, start: inspectFile },
-  run: { files: 1, options: { ...generation, prompt: value, chat: flag, json: flag }, start: runPrompt },
+  run: { files: 1, more: 1, options: { ...generation, prompt: value, chat: flag, json: flag }, start: runPrompt },
   chat: { files: 1, options: generation, start: chatLoop },
 };
 
@@ -100,13 +100,14 @@ function generateOptions(options, maxTokens) {
 }
 
 /** @param {string[]} files @param {any} options */
-async function runPrompt([file], options) {
-  if (options.prompt === undefined) throw new Usage('run needs --prompt TEXT');
+async function runPrompt([file, words], options) {
+  const prompt = options.prompt ?? words;
+  if (prompt === undefined || (options.prompt !== undefined && words !== undefined)) throw new Usage('run needs one prompt: behind FILE, or as --prompt TEXT');
   const chosen = generateOptions(options, 256);
   const { engine, model } = await load(file, options);
   const run = options.chat
-    ? (await model.createChat({ system: options.system })).send(options.prompt, chosen)
-    : (await model.createSession()).generate(options.prompt, chosen);
+    ? (await model.createChat({ system: options.system })).send(prompt, chosen)
+    : (await model.createSession()).generate(prompt, chosen);
   for await (const part of run) if (!options.json) stdout.write(part.text);
   const { ids, text, reason, seed, timings } = await run.done();
   const { build, reason: buildReason } = engine.info;
@@ -216,7 +217,8 @@ async function main([name, ...args]) {
   } catch (error) {
     throw new Usage(/** @type {Error} */ (error).message);
   }
-  if (parsed.positionals.length !== command.files) throw new Usage(`${name} needs ${command.files === 1 ? 'one file' : 'IN and OUT'}, not ${parsed.positionals.length}`);
+  const { length } = parsed.positionals;
+  if (length < command.files || length > command.files + (command.more ?? 0)) throw new Usage(`${name} needs ${command.files === 1 ? 'one file' : 'IN and OUT'}, not ${length}`);
   await command.start(parsed.positionals, parsed.values);
 }
 

@@ -179,8 +179,10 @@ typedef struct bq_loader_options {
   const bq_kernels *kernels;  /* NULL: bq_kernels_best() */
   uint64_t file_bytes;        /* 0: unknown (foreign files then end with their last tensor) */
   uint64_t prefix_hint;       /* the plan's prefix_bytes: one exact block. 0: one that grows */
-  const uint8_t *manifest;    /* as for bq_plan_make; copied */
+  const uint8_t *manifest;    /* as for bq_plan_make; copied, or */
   size_t manifest_bytes;      /* 0: none */
+  bool manifest_given;        /* a block of the allocator, which the loader frees in the end, or
+                               * bq_loader_create when it fails */
   bq_residency residency;     /* what is paged is checked on its way, and dropped */
   const uint8_t *integrity;   /* SHA-256 as in docs/FORMAT.md, HASH; copied. NULL: none asked for */
 } bq_loader_options;

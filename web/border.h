@@ -140,9 +140,9 @@ uint32_t bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes,
                          const bqw_session_options *options, uint32_t sessions, double budget,
                          uint32_t beside, bqw_paging *paging, bqw_plan *out);
 
-/* integrity: 32 bytes, or NULL. paging: NULL = everything stays in memory. NOMEM, ARGUMENT; with a
- * manifest, of which the model is made at once, also a bad manifest: FORMAT, SHAPE, UNSUPPORTED,
- * TRUNCATED. */
+/* manifest: from bqw_alloc, given away. integrity: 32 bytes, or NULL. paging: NULL = everything
+ * stays in memory. NOMEM, ARGUMENT; with a manifest, of which the model is made at once, also a bad
+ * manifest: FORMAT, SHAPE, UNSUPPORTED, TRUNCATED. */
 uint32_t bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *manifest,
                            uint32_t manifest_bytes, const uint8_t *integrity,
                            const bqw_paging *paging, uint32_t *out);

@@ -236,7 +236,10 @@ bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *manifest
                   uint32_t manifest_bytes, const uint8_t *integrity,
                   const bqw_paging *paging, uint32_t *out) {
   handle *h = new_handle();
-  if (!h) return BQ_NOMEM;
+  if (!h) {
+    if (manifest_bytes) bqw_free((uint32_t)(uintptr_t)manifest);
+    return BQ_NOMEM;
+  }
   bq_error err = {0};
   bq_loader *loader;
   bq_loader_options o = {.allocator = engine.allocator,
@@ -244,6 +247,7 @@ bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *manifest
                          .prefix_hint = to_u64(prefix_hint),
                          .manifest = manifest,
                          .manifest_bytes = manifest_bytes,
+                         .manifest_given = manifest_bytes != 0,
                          .integrity = integrity};
   if (paging) o.residency = (bq_residency){paging->paged != 0, paging->head != 0, paging->layers};
   bq_status status = bq_loader_create(&o, &loader, &err);

@@ -274,16 +274,23 @@ bq_status bq_loader_create(const bq_loader_options *o, bq_loader **out, bq_error
   if (!o || !o->allocator.alloc || !o->allocator.free || (o->manifest_bytes && !o->manifest))
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "a loader needs an allocator");
   bq_loader *l = o->allocator.alloc(o->allocator.ctx, (size_t)bq_loader_bytes());
-  if (!l) return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "no room for the loader");
+  uint8_t *given = o->manifest_given ? (uint8_t *)(uintptr_t)o->manifest : NULL;
+  if (!l) {
+    if (given) o->allocator.free(o->allocator.ctx, given);
+    return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "no room for the loader");
+  }
   *l = (bq_loader){.allocator = o->allocator,
                    .kernels = o->kernels ? o->kernels : bq_kernels_best(),
                    .file_bytes = o->file_bytes,
+                   .manifest = given,
+                   .bytes = given ? given + o->manifest_bytes : NULL,
                    .manifest_bytes = o->manifest_bytes,
                    .residency = o->residency,
                    .authentic = o->integrity != NULL,
                    .need = 8};
   if (o->integrity) memcpy(l->integrity, o->integrity, sizeof l->integrity);
-  bq_status status = take_prefix_block(l, o->manifest, first_capacity(o), err);
+  bq_status status = BQ_OK;
+  if (!given) status = take_prefix_block(l, o->manifest, first_capacity(o), err);
   if (!status && o->manifest_bytes) status = read_prefix(l, err);
   if (status)
     bq_loader_free(l);

@@ -159,7 +159,8 @@ export class Loading {
   #create() {
     const { manifest, integrity, paging, prefixBytes } = this.#planned;
     this.#wasm.scope((take) => {
-      const extra = this.#wasm.put(take, manifest);
+      // Given away: a copy beside the engine's would take more than was planned.
+      const extra = this.#wasm.put((n) => (n ? this.#wasm.alloc(n) : 0), manifest);
       const hash = integrity ? this.#wasm.put(take, integrity).at : 0;
       const residency = paging ? take(structs.bqw_paging.size) : 0;
       if (paging) this.#wasm.write('bqw_paging', residency, paging);

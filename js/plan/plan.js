@@ -132,26 +132,29 @@ export async function planModel(compiled, source, file, options, cache = null, a
 }
 
 /**
- * The version of the file (0: another container), and the manifest of one that does not describe itself.
+ * The version of the file (0: another container), the manifest of one that does not describe itself, and what was read of it.
  * @param {Source} source @param {ByteSource} file @param {Uint8Array} head @param {AbortSignal} [signal]
  */
 async function describedBy(source, file, head, signal) {
   if (source.manifest) {
     if (!(source.manifest instanceof Uint8Array)) throw new BqError('ARGUMENT', 'the manifest is no Uint8Array');
-    return { version: 0, manifest: source.manifest };
+    return { version: 0, manifest: source.manifest, head };
   }
-  if (String.fromCharCode(...head.subarray(0, 4)) !== 'BQ4F') throw notAModel(file, head);
-  if (head.length < 8 || u32(head, 4) !== 1) return { version: 2, manifest: new Uint8Array() };
-  return { version: 1, manifest: await (await onDemand(import('./v1.js'))).v1Manifest(source, file, head, signal) };
+  const magic = String.fromCharCode(...head.subarray(0, 4));
+  if (magic === 'GGUF') return { version: 0, ...(await (await onDemand(import('./gguf.js'))).ggufManifest(file, head, signal)) };
+  if (magic !== 'BQ4F') throw notAModel(file, head);
+  if (head.length < 8 || u32(head, 4) !== 1) return { version: 2, manifest: new Uint8Array(), head };
+  return { version: 1, manifest: await (await onDemand(import('./v1.js'))).v1Manifest(source, file, head, signal), head };
 }
 
 /**
  * All of the file's beginning that a plan needs.
- * @param {Compiled} compiled @param {Source} source @param {ByteSource} file @param {Uint8Array} head @param {LoadOptions} options
+ * @param {Compiled} compiled @param {Source} source @param {ByteSource} file @param {Uint8Array} first @param {LoadOptions} options
  */
-async function readHead(compiled, source, file, head, options) {
+async function readHead(compiled, source, file, first, options) {
   const { signal } = options;
-  const { version, manifest } = await describedBy(source, file, head, signal);
+  const { version, manifest, head: known } = await describedBy(source, file, first, signal);
+  let head = known;
   for (;;) {
     const planner = await createPlanner(compiled, manifest.length ? new Uint8Array() : head, manifest, Math.max(file.size, 0), besideOf(compiled, source));
     // Sizes don't matter here, and the smallest is never too large.

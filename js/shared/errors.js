@@ -11,7 +11,7 @@ const HINTS = {
   NETWORK: 'check the connection, and that the server allows this page to read the file (CORS)',
   HTTP_STATUS: 'check the address of the file',
   EXPIRED: 'get a new address for the file and load it again: what the cache has is not fetched twice',
-  NOT_A_MODEL: 'the address or file is no .bq4 model: convert one with "npx bq4 convert"',
+  NOT_A_MODEL: 'the address or file is no .bq4 or .gguf model: convert one with "npx bq4 convert"',
   FORMAT: 'the file is malformed: fetch it again or convert it anew',
   TRUNCATED: 'the file ends too early: fetch it again',
   CHANGED: 'the file is being replaced: load it again',

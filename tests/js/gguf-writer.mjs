@@ -1,0 +1,128 @@
+// Writes GGUF files for tests: headers with any lie in them, and small models. What PyPI's gguf writes is in tests/golden/gguf.
+import { quantize } from '../../js/convert/encode.js';
+import { f16FromNumber } from '../../js/convert/half.js';
+import { ROWS, typeNamed } from '../../js/convert/weights.js';
+import { matrixOf } from '../../js/convert/write-v2.js';
+
+const encoder = new TextEncoder();
+
+/** A value of a type by GGUF's name for it. @typedef {[type: string, value: any]} Value */
+const TYPES = ['u8', 'i8', 'u16', 'i16', 'u32', 'i32', 'f32', 'bool', 'text', 'array', 'u64', 'i64', 'f64'];
+
+/** @param {number} n */
+const u32 = (n) => Buffer.from(Uint32Array.of(n).buffer);
+/** @param {number | bigint} n */
+export const u64 = (n) => Buffer.from(BigUint64Array.of(BigInt(n)).buffer);
+/** @param {string | Uint8Array} text */
+const string = (text) => Buffer.concat([u64(Buffer.byteLength(text)), Buffer.from(text)]);
+
+/** @param {string} type @param {any} value @returns {Buffer} */
+function bytesOf(type, value) {
+  const out = Buffer.alloc(8);
+  switch (type) {
+    case 'text': return string(value);
+    case 'array': return Buffer.concat([u32(TYPES.indexOf(value[0])), u64(value[1].length), ...value[1].map((/** @type {any} */ one) => bytesOf(value[0], one))]);
+    case 'u64': return u64(value);
+    case 'i64': return (out.writeBigInt64LE(BigInt(value)), out);
+    case 'f64': return (out.writeDoubleLE(value), out);
+    case 'f32': return (out.writeFloatLE(value), out.subarray(0, 4));
+    case 'i32': return (out.writeInt32LE(value), out.subarray(0, 4));
+    case 'u32': return u32(value);
+    case 'u16': return (out.writeUInt16LE(value), out.subarray(0, 2));
+    case 'i16': return (out.writeInt16LE(value), out.subarray(0, 2));
+    default: return Buffer.from([Number(value) & 255]);
+  }
+}
+
+/** @param {Record<string, Value>} metadata */
+const encodeMetadata = (metadata) =>
+  Buffer.concat(Object.entries(metadata).map(([key, [type, value]]) => Buffer.concat([string(key), u32(TYPES.indexOf(type)), bytesOf(type, value)])));
+
+/**
+ * @typedef {object} Tensor
+ * @property {string} name
+ * @property {number[]} dims  rows first
+ * @property {number} type    GGUF's number
+ * @property {Uint8Array} bytes
+ */
+
+/**
+ * @param {Record<string, Value>} metadata
+ * @param {Tensor[]} tensors
+ * @param {{ version?: number, alignment?: number }} [options]
+ */
+export function gguf(metadata, tensors, { version = 3, alignment = 32 } = {}) {
+  const all = alignment === 32 ? metadata : { 'general.alignment': /** @type {Value} */ (['u32', alignment]), ...metadata };
+  let at = 0;
+  const infos = tensors.map(({ name, dims, type, bytes }) => {
+    const info = Buffer.concat([string(name), u32(dims.length), ...dims.toReversed().map(u64), u32(type), u64(at)]);
+    at += Math.ceil(bytes.length / alignment) * alignment;
+    return info;
+  });
+  const head = Buffer.concat([Buffer.from('GGUF'), u32(version), u64(tensors.length), u64(Object.keys(all).length), encodeMetadata(all), ...infos]);
+  const padded = (/** @type {Uint8Array} */ bytes) => Buffer.concat([bytes, Buffer.alloc(-bytes.length & (alignment - 1), 0xa5)]);
+  return Buffer.concat([Buffer.concat([head, Buffer.alloc(-head.length & (alignment - 1))]), ...tensors.map(({ bytes }) => padded(bytes))]);
+}
+
+const NAMES = { wte: 'token_embd', ln_f: 'output_norm', lm_head: 'output', ln1: 'attn_norm', ln2: 'ffn_norm', 'attn.q': 'attn_q', 'attn.k': 'attn_k',
+  'attn.v': 'attn_v', 'attn.o': 'attn_output', 'mlp.gate': 'ffn_gate', 'mlp.up': 'ffn_up', 'mlp.down': 'ffn_down' };
+
+/** GGUF's name of a tensor. @param {string} name  ours */
+export function ggufName(name) {
+  const [, layer, module, ending] = /^(?:h\.(\d+)\.)?(.+)\.(weight|bias)$/.exec(name) ?? [];
+  const theirs = /** @type {Record<string, string>} */ (NAMES)[module];
+  return `${layer === undefined ? '' : `blk.${layer}.`}${theirs}.${ending}`;
+}
+
+/** Blocks of GGUF from row-major blocks of ours with the same values: [their name, their number, ours, bytes, bytes of scales]. */
+const BLOCKS = { q8_0: { number: 8, run: 'bq8', bytes: 34, scales: 2 }, q4_0: { number: 2, run: 'bq4h', bytes: 18, scales: 2 }, q4_1: { number: 3, run: 'bq4a', bytes: 20, scales: 4 } };
+
+/** @param {keyof typeof BLOCKS} name @param {Uint8Array} blocks */
+function blocksAs(name, blocks) {
+  const { bytes, scales } = BLOCKS[name];
+  const out = new Uint8Array(blocks.length);
+  for (let at = 0; at < blocks.length; at += bytes) {
+    out.set(blocks.subarray(at + bytes - scales, at + bytes), at);
+    if (name === 'q8_0') out.set(blocks.subarray(at, at + 32), at + 2);
+    // Nibbles of weights 2i and 2i + 1; theirs are of i and i + 16, and of q4_0 from 0 to 15 where ours are two's complement.
+    const nibble = (/** @type {number} */ w) => ((blocks[at + (w >> 1)] >> (4 * (w & 1))) & 15) ^ (name === 'q4_0' ? 8 : 0);
+    for (let i = 0; name !== 'q8_0' && i < 16; i++) out[at + scales + i] = nibble(i) | (nibble(i + 16) << 4);
+  }
+  return out;
+}
+
+/** The type of ours with the values of GGUF's. @param {string} name @returns {string} */
+export const runType = (name) => BLOCKS[/** @type {keyof typeof BLOCKS} */ (name)]?.run ?? name;
+
+/** A tensor of GGUF. @param {string} name  ours @param {{ dims: number[], values: Float32Array }} tensor @param {string} type  of matrices @returns {Tensor} */
+export function ggufTensor(name, { dims, values }, type) {
+  const theirs = { name: ggufName(name), dims };
+  if (dims.length === 1 || type === 'f32') return { ...theirs, type: 0, bytes: new Uint8Array(values.slice().buffer) };
+  if (type === 'f16') return { ...theirs, type: 1, bytes: new Uint8Array(Uint16Array.from(values, f16FromNumber).buffer) };
+  const { rows, cols } = matrixOf(dims);
+  const { number, run } = BLOCKS[/** @type {keyof typeof BLOCKS} */ (type)];
+  return { ...theirs, type: number, bytes: blocksAs(/** @type {any} */ (type), quantize(typeNamed(run).id, ROWS, values, rows, cols)) };
+}
+
+/** Metadata of a LLaMA. @param {Record<string, any>} config  ours @returns {Record<string, Value>} */
+export const llamaMetadata = ({ layers, hidden, heads, kv_heads, ffn, context, norm_eps }) => ({
+  'general.architecture': ['text', 'llama'], 'general.name': ['text', 'Tiny'], 'general.license': ['text', 'mit'],
+  'llama.block_count': ['u32', layers], 'llama.context_length': ['u32', context], 'llama.embedding_length': ['u32', hidden],
+  'llama.feed_forward_length': ['u32', ffn], 'llama.attention.head_count': ['u32', heads], 'llama.attention.head_count_kv': ['u32', kv_heads],
+  'llama.attention.layer_norm_rms_epsilon': ['f32', norm_eps], 'llama.rope.dimension_count': ['u32', hidden / heads],
+});
+
+/** Metadata of a byte-level tokenizer without merges: printable characters stand for themselves. @param {number} count @returns {Record<string, Value>} */
+export function bytesTokenizer(count) {
+  const alphabet = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i));
+  const words = Array.from({ length: count - 97 }, (_, i) => `w${i}x`);
+  return {
+    'tokenizer.ggml.model': ['text', 'gpt2'], 'tokenizer.ggml.pre': ['text', 'gpt-2'],
+    'tokenizer.ggml.tokens': ['array', ['text', ['<|endoftext|>', 'Ġ', 'Ċ', ...alphabet, ...words]]],
+    'tokenizer.ggml.token_type': ['array', ['i32', Array.from({ length: count }, (_, i) => (i ? 1 : 3))]],
+    'tokenizer.ggml.merges': ['array', ['text', []]], 'tokenizer.ggml.eos_token_id': ['u32', 0],
+    'tokenizer.chat_template': ['text', '{{ messages[0].content }}'],
+  };
+}
+
+export { encoder };
