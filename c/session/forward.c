@@ -338,7 +338,8 @@ static void attend_rows(const place *p, size_t from, size_t to, uint8_t *scratch
     g = segment_at(j, g.at);
     const size_t first = g.at * heads, end = first + g.tokens * heads;
     if (from < end && to > first)
-      attend_segment(p, &g, from > first ? from - first : 0, (to < end ? to : end) - first, scratch);
+      attend_segment(p, &g, from > first ? from - first : 0, (to < end ? to : end) - first,
+                     scratch);
   }
 }
 

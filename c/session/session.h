@@ -7,10 +7,11 @@
  *     for layer: for batch in rows: x[batch] = block(layer, x[batch])       <- one slice
  *   last window: logits = head(norm(x[last]))                               <- one slice
  *
- * so a layer's weights are used for the whole window before the next layer is needed. Decode
- * is a window of one token. A pass may have windows of several sessions, its *members*: a row is a
- * position of one of them. It then belongs to the first, whose buffers and options it uses. Every operation gives a token the same bits whatever shares its
- * batch or window, so any slicing equals token by token. */
+ * so a layer's weights are used for the whole window before the next layer is needed. Decode is a
+ * window of one token. A pass may have windows of several sessions, its *members*: a row is a
+ * position of one of them. It then belongs to the first, whose buffers and options it uses. Every
+ * operation gives a token the same bits whatever shares its batch or window, so any slicing equals
+ * token by token. */
 #ifndef BQ_SESSION_H
 #define BQ_SESSION_H
 
@@ -113,8 +114,8 @@ typedef bool bq_next_fn(bq_session *s);
 
 /* forward.c: the mathematics. All take the session's scratch. */
 bq_status bq_forward_embed(bq_session *s, bq_error *err);   /* rest of the pass's rows -> x */
-/* s->layer, `tokens` rows from s->batch_at on, and so on while `next` (NULL: no) says that another layer
- * follows with as many. */
+/* s->layer, `tokens` rows from s->batch_at on, and so on while `next` (NULL: no) says that
+ * another layer follows with as many. */
 void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next);
 /* Rows of bq_head_rows -> logits from row0 on; `head`: all of the head, or a part of its rows. */
 void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0);
