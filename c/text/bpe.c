@@ -19,7 +19,7 @@ static void merge_pair(void *ctx, uint32_t left, uint32_t key) {
   b->id[left] = bq_vocab_merge(b->t, key, 2);
 }
 
-static void encode_word(const bq_tokenizer *t, const uint8_t *text, uint32_t n, uint32_t *memory,
+void bq_bpe_encode_word(const bq_tokenizer *t, const uint8_t *text, uint32_t n, uint32_t *memory,
                         bq_ids *out) {
   if (t->flags & BQ_TOKENIZER_IGNORE_MERGES) {
     uint32_t whole = bq_vocab_find(t, text, n, BQ_KINDS_TEXT);
@@ -47,6 +47,6 @@ void bq_bpe_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, voi
   bq_splitter_begin(&splitter, t->split, text, bytes);
   for (size_t at = 0, end; at < bytes; at = end) {
     end = bq_splitter_next(&splitter, at);
-    encode_word(t, text + at, (uint32_t)(end - at), scratch, out);
+    bq_bpe_encode_word(t, text + at, (uint32_t)(end - at), scratch, out);
   }
 }

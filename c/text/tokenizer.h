@@ -14,7 +14,9 @@
 typedef enum bq_tokenizer_kind {
   BQ_TOKENIZER_SPM = 1,      /* SentencePiece BPE: scores, byte fallback */
   BQ_TOKENIZER_BPE = 2,      /* byte-level BPE: a pre-tokenizer and ranked merges */
-  BQ_TOKENIZER_WORDLIST = 3  /* greedy longest match over the vocabulary */
+  BQ_TOKENIZER_WORDLIST = 3, /* greedy longest match over the vocabulary */
+  BQ_TOKENIZER_UNIGRAM = 4,  /* SentencePiece unigram: the likeliest pieces */
+  BQ_TOKENIZER_WORDPIECE = 5 /* greedy longest match within words, tokens that begin or go on */
 } bq_tokenizer_kind;
 
 typedef struct bq_tokenizer bq_tokenizer;

@@ -43,4 +43,21 @@ static inline unsigned bq_utf8_decode(const uint8_t *p, size_t n, uint32_t *code
   return length;
 }
 
+/* Bytes of a code point <= U+10FFFF. */
+static inline unsigned bq_utf8_bytes(uint32_t code_point) {
+  return code_point < 0x80 ? 1 : code_point < 0x800 ? 2 : code_point < 0x10000 ? 3 : 4;
+}
+
+/* Writes a code point <= U+10FFFF and returns its bytes. */
+static inline unsigned bq_utf8_encode(uint32_t code_point, uint8_t *to) {
+  unsigned n = bq_utf8_bytes(code_point);
+  if (n == 1) {
+    to[0] = (uint8_t)code_point;
+    return 1;
+  }
+  for (unsigned i = n; i-- > 1; code_point >>= 6) to[i] = (uint8_t)(0x80 | (code_point & 0x3f));
+  to[0] = (uint8_t)(0xf00u >> n | code_point);
+  return n;
+}
+
 #endif

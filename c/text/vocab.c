@@ -1,10 +1,13 @@
 #include "text/vocab.h"
 
-static uint32_t hash_text(const uint8_t *text, size_t bytes) { /* FNV-1a, low bits stirred */
-  uint32_t h = 2166136261u;
-  for (size_t i = 0; i < bytes; i++) h = (h ^ text[i]) * 16777619u;
-  return h ^ h >> 15;
+static uint32_t hash_text(const uint8_t *text, size_t bytes) {
+  uint32_t h = BQ_HASH_START;
+  for (size_t i = 0; i < bytes; i++) h = bq_hash_byte(h, text[i]);
+  return h;
 }
+
+/* Low bits stirred. */
+static uint32_t slot_of(uint32_t hash) { return hash ^ hash >> 15; }
 
 static uint32_t hash_pair(uint32_t left, uint32_t right) {
   uint64_t h = ((uint64_t)left << 32 | right) * 0x9e3779b97f4a7c15u;
@@ -19,7 +22,12 @@ static bool has_text(const bq_tokenizer *t, uint32_t id, const uint8_t *text, si
 
 uint32_t bq_vocab_find(const bq_tokenizer *t, const uint8_t *text, size_t bytes, uint32_t kinds) {
   if (bytes == 0 || bytes > t->longest) return BQ_TOKEN_NONE;
-  for (uint32_t at = hash_text(text, bytes);; at++) {
+  return bq_vocab_find_hash(t, hash_text(text, bytes), text, bytes, kinds);
+}
+
+uint32_t bq_vocab_find_hash(const bq_tokenizer *t, uint32_t hash, const uint8_t *text, size_t bytes,
+                            uint32_t kinds) {
+  for (uint32_t at = slot_of(hash);; at++) {
     uint32_t id = t->by_text.slot[at & t->by_text.mask];
     if (id == BQ_TOKEN_NONE) return BQ_TOKEN_NONE;
     if (kinds & BQ_KIND(bq_vocab_kind(t, id)) && has_text(t, id, text, bytes)) return id;
@@ -117,7 +125,7 @@ static void add_text(bq_tokenizer *t, uint32_t id) {
   uint32_t kind = bq_vocab_kind(t, id);
   if (bytes == 0 || kind == BQ_TOKEN_BYTE) return;
   if (bq_vocab_find(t, text, bytes, BQ_KIND(kind)) != BQ_TOKEN_NONE) return;
-  uint32_t at = hash_text(text, bytes);
+  uint32_t at = slot_of(hash_text(text, bytes));
   while (t->by_text.slot[at & t->by_text.mask] != BQ_TOKEN_NONE) at++;
   t->by_text.slot[at & t->by_text.mask] = id;
 }

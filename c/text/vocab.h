@@ -3,7 +3,9 @@
 #define BQ_VOCAB_H
 
 #include "core/cursor.h"
+#include "text/normalize.h"
 #include "text/split.h"
+#include "text/stages.h"
 #include "text/tokenizer.h"
 
 typedef enum bq_token_kind {
@@ -51,6 +53,11 @@ struct bq_tokenizer {
   bool words;          /* no token has a space after something else: words don't interact */
   const bq_split *split; /* byte-level BPE: the section's or one of ours */
   bq_split own_split;
+  bq_step steps[BQ_STEPS];
+  bq_stage stages[BQ_STAGES];
+  uint32_t n_steps, n_stages;
+  bool parts; /* the section brings those */
+  uint32_t word_characters; /* WordPiece: a longer word is unknown */
   bq_slots by_text;    /* ids; every text once per kind, the lowest id */
   bq_slots by_pair;    /* ranks of merges by (left, right) */
   uint32_t *sorted;    /* ids in order of their texts: what is looked for inside a text */
@@ -72,7 +79,16 @@ static inline uint32_t bq_vocab_merge(const bq_tokenizer *t, uint32_t rank, uint
   return bq_load32(t->merges + 12 * (size_t)rank + 4 * column);
 }
 
-/* The id of a kind in `kinds` whose text is exactly this; BQ_TOKEN_NONE. */
+/* FNV-1a, byte by byte. */
+#define BQ_HASH_START 2166136261u
+static inline uint32_t bq_hash_byte(uint32_t hash, uint8_t byte) {
+  return (hash ^ byte) * 16777619u;
+}
+
+/* The id of a kind in `kinds` whose text is exactly this, with its hash; BQ_TOKEN_NONE. */
+uint32_t bq_vocab_find_hash(const bq_tokenizer *t, uint32_t hash, const uint8_t *text, size_t bytes,
+                            uint32_t kinds);
+/* The same without the hash. */
 uint32_t bq_vocab_find(const bq_tokenizer *t, const uint8_t *text, size_t bytes, uint32_t kinds);
 /* Rank of the merge of two tokens; BQ_TOKEN_NONE. */
 uint32_t bq_vocab_rank(const bq_tokenizer *t, uint32_t left, uint32_t right);
@@ -103,6 +119,11 @@ void bq_spm_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, boo
                    void *scratch, bq_ids *out);
 void bq_bpe_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, void *scratch,
                    bq_ids *out);
+void bq_bpe_encode_word(const bq_tokenizer *t, const uint8_t *text, uint32_t n, uint32_t *memory,
+                        bq_ids *out);
 void bq_wordlist_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, bq_ids *out);
+/* One word. */
+enum { BQ_WORD_CHARACTERS = 255, BQ_WORD_BYTES = 4 * BQ_WORD_CHARACTERS + 1 };
+void bq_wordpiece_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, bq_ids *out);
 
 #endif

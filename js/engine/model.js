@@ -14,7 +14,7 @@ import { asyncDispose, unlessAborted } from '../shared/async.js';
 /** @import { ChatFormat, CompleteOptions, LoadOptions, MessageLike, Model, ModelInfo, Part, Plan, Result, SessionOptions, TokenizeOptions, TokenizerInfo } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
 
-const KINDS = [null, 'spm', 'bpe', 'wordlist'];
+const KINDS = [null, 'spm', 'bpe', 'wordlist', 'unigram', 'wordpiece'];
 
 /** @implements {Omit<Model, 'complete' | 'createChat'>} */
 export class LocalModel {

@@ -166,7 +166,7 @@
 
 /**
  * @typedef {object} TokenizerInfo
- * @property {'spm' | 'bpe' | 'wordlist'} kind
+ * @property {'spm' | 'bpe' | 'wordlist' | 'unigram' | 'wordpiece'} kind
  * @property {number} tokens
  * @property {number | null} bos
  * @property {number | null} eos

@@ -2,9 +2,11 @@
 import { BqError } from '../../shared/errors.js';
 import { DEFAULT_SPLIT, encodeSplit, isSplit, SPLIT_ITEM_BYTES } from './split.js';
 
-export const KIND = Object.freeze({ spm: 1, bpe: 2, wordlist: 3 });
+export const KIND = Object.freeze({ spm: 1, bpe: 2, wordlist: 3, wordpiece: 5 });
 export const FLAG = Object.freeze({ addBos: 1, addEos: 2, addSpace: 4, byteFallback: 8, ignoreMerges: 16 });
 export const TOKEN = Object.freeze({ normal: 0, unknown: 1, control: 2, user: 3, unused: 4, byte: 5 });
+/** Types of parts. */
+export const PART = Object.freeze({ map: 1, stage: 16, words: 17 });
 /** Stands for "no such token". */
 export const NONE = 0xffffffff;
 
@@ -16,11 +18,17 @@ export const NONE = 0xffffffff;
  */
 
 /**
+ * How text is changed and cut before it becomes tokens: a step, in order, or a number (docs/FORMAT.md, TOKN).
+ * @typedef {{ type: number, bytes: Uint8Array }} Part
+ */
+
+/**
  * A tokenizer as the section stores it.
  * @typedef {object} Tokenizer
  * @property {number} kind   of KIND
  * @property {number} flags  bits of FLAG
  * @property {string} [split]  byte-level BPE: how text is cut into words, a name of split.js; GPT-2's by default
+ * @property {Part[]} [parts]  instead of `split`
  * @property {number} bos    id or NONE, as eos, unk and pad
  * @property {number} eos
  * @property {number} unk
@@ -39,11 +47,12 @@ const HEADER = 44;
  */
 export function encodeTokenizer(tokenizer) {
   check(tokenizer);
-  const { kind, flags, split = DEFAULT_SPLIT, bos, eos, unk, pad, eog, tokens, merges } = tokenizer;
+  const { kind, flags, split = DEFAULT_SPLIT, parts, bos, eos, unk, pad, eog, tokens, merges } = tokenizer;
   const textBytes = tokens.reduce((sum, { bytes }) => sum + bytes.length, 0);
   const [E, V, M] = [eog.length, tokens.length, merges.length];
-  const program = encodeSplit(split);
-  const arraysAt = HEADER + (program ? 8 + program.length : 0);
+  const program = parts ? undefined : encodeSplit(split);
+  const partBytes = parts && encodeParts(parts);
+  const arraysAt = HEADER + (program ? 8 + program.length : partBytes?.length ?? 0);
   const kindsAt = arraysAt + 4 * E + 8 * V;
   const mergesAt = Math.ceil((kindsAt + V) / 4) * 4;
   const textAt = mergesAt + 12 * M;
@@ -54,12 +63,13 @@ export function encodeTokenizer(tokenizer) {
     view.setUint32(at, value, true);
     at += 4;
   };
-  [kind, flags, program ? 1 : 0, bos, eos, unk, pad, E, V, M, textBytes].forEach(u32);
+  [kind, flags, program ? 1 : parts ? 2 : 0, bos, eos, unk, pad, E, V, M, textBytes].forEach(u32);
   if (program) {
     [0, program.length / SPLIT_ITEM_BYTES].forEach(u32);
     out.set(program, at);
-    at = arraysAt;
   }
+  if (partBytes) out.set(partBytes, at);
+  at = arraysAt;
   eog.forEach(u32);
   let end = 0;
   for (const { bytes } of tokens) u32(end += bytes.length);
@@ -74,6 +84,21 @@ export function encodeTokenizer(tokenizer) {
   for (const { bytes } of tokens) {
     out.set(bytes, at);
     at += bytes.length;
+  }
+  return out;
+}
+
+/** @param {Part[]} parts */
+function encodeParts(parts) {
+  const out = new Uint8Array(parts.reduce((sum, { bytes }) => sum + 8 + bytes.length, 4));
+  const view = new DataView(out.buffer);
+  view.setUint32(0, parts.length, true);
+  let at = 4;
+  for (const { type, bytes } of parts) {
+    view.setUint32(at, type, true);
+    view.setUint32(at + 4, bytes.length, true);
+    out.set(bytes, at + 8);
+    at += 8 + bytes.length;
   }
   return out;
 }

@@ -1,0 +1,41 @@
+/* What a tokenizer brings beside its vocabulary: how text is changed and cut. */
+#include "text/parts.h"
+
+enum {
+  PARTS = 32,
+  PART_STAGE = 16,
+  PART_WORDS = 17, /* u32 characters of the longest word that WordPiece looks up */
+};
+
+static bool read_words(const uint8_t *bytes, size_t n, bq_tokenizer *t) {
+  if (n != 4) return false;
+  t->word_characters = bq_load32(bytes);
+  return t->word_characters <= BQ_WORD_CHARACTERS;
+}
+
+/* Of a known type; false: it isn't valid, or one too many. */
+static bool read_part(uint32_t type, const uint8_t *bytes, size_t n, bq_tokenizer *t) {
+  if (type == PART_WORDS) return read_words(bytes, n, t);
+  if (type == PART_STAGE)
+    return t->n_stages < BQ_STAGES && bq_stage_read(bytes, n, &t->stages[t->n_stages++]);
+  return t->n_steps < BQ_STEPS && bq_step_read(type, bytes, n, &t->steps[t->n_steps++]);
+}
+
+bq_status bq_parts_read(bq_cursor *at, uint64_t file_offset, bq_tokenizer *t, bq_error *err) {
+  uint64_t place = file_offset + at->at;
+  const uint32_t n = bq_cursor_u32(at);
+  if (at->bad || n > PARTS)
+    return bq_fail(err, BQ_FORMAT, place, "the tokenizer is damaged: it can't have %u parts", n);
+  for (uint32_t i = 0; i < n; i++) {
+    place = file_offset + at->at;
+    const uint32_t type = bq_cursor_u32(at), size = bq_cursor_u32(at);
+    const uint8_t *bytes = bq_cursor_bytes(at, size);
+    if (!bytes || size % 4)
+      return bq_fail(err, BQ_FORMAT, place, "the tokenizer is damaged: its part %u is too long", i);
+    if ((type == 0 || type >= BQ_STEP_TYPES) && type != PART_STAGE && type != PART_WORDS)
+      return bq_fail(err, BQ_UNSUPPORTED, place, "tokenizer with a part of unknown type %u", type);
+    if (!read_part(type, bytes, size, t))
+      return bq_fail(err, BQ_FORMAT, place, "the tokenizer is damaged: its part %u isn't valid", i);
+  }
+  return BQ_OK;
+}

@@ -1,0 +1,9 @@
+#ifndef BQ_PARTS_H
+#define BQ_PARTS_H
+
+#include "text/vocab.h"
+
+/* Reads the parts of a section at the cursor (docs/FORMAT.md, TOKN). FORMAT, UNSUPPORTED. */
+bq_status bq_parts_read(bq_cursor *at, uint64_t file_offset, bq_tokenizer *t, bq_error *err);
+
+#endif

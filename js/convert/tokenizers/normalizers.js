@@ -1,0 +1,92 @@
+/** Steps that change text before it is cut, as parts of a TOKN section (docs/FORMAT.md, TOKN). */
+import { utf8 } from './bytes.js';
+import { PART } from './section.js';
+import { complement, decompositions, intersect, lowerCase, properties, unite } from './unicode.js';
+
+/** @import { Part } from './section.js' @import { CharSet } from './unicode.js' */
+
+/** What the characters of a record become: a text, others so far away, their letters (Hangul), themselves within a text. */
+const TO = Object.freeze({ text: 0, other: 1, jamo: 2, around: 3 });
+/** @typedef {{ first: number, last: number, kind: number, text?: string, difference?: number }} Change */
+
+/** Where BERT sees Chinese characters. @type {CharSet} */
+const CHINESE = [[0x3400, 0x4dbf], [0x4e00, 0x9fff], [0xf900, 0xfaff], [0x20000, 0x2a6df], [0x2a700, 0x2b73f], [0x2b740, 0x2b81f], [0x2b920, 0x2ceaf], [0x2f800, 0x2fa1f]];
+const HANGUL = Object.freeze({ first: 0xac00, last: 0xd7a3, kind: TO.jamo });
+
+/** @param {number} c @param {string} text @returns {Change} */
+function change(c, text) {
+  const [to, ...more] = Array.from(text, (char) => /** @type {number} */ (char.codePointAt(0)));
+  if (to === undefined || more.length) return { first: c, last: c, kind: TO.text, text };
+  return { first: c, last: c, kind: TO.other, difference: to - c };
+}
+
+/** Changes in order; neighbours of the same sort become one. @param {Change[]} changes */
+function joined(changes) {
+  /** @type {Change[]} */
+  const out = [];
+  for (const one of changes.sort((a, b) => a.first - b.first)) {
+    const before = out.at(-1);
+    const same = before && before.last + 1 === one.first && before.kind === one.kind && before.text === one.text && before.difference === one.difference;
+    if (same) before.last = one.last;
+    else out.push({ ...one });
+  }
+  return out;
+}
+
+/** A step that changes characters one by one. @param {Change[]} changes @returns {Part} */
+export function mapPart(changes) {
+  const records = joined(changes);
+  /** @type {Map<string, number>} */
+  const places = new Map();
+  /** @type {number[]} */
+  const text = [];
+  const value = (/** @type {Change} */ { text: own, difference = 0 }) => {
+    if (own === undefined) return difference >>> 0;
+    const bytes = utf8(own);
+    const at = places.get(own) ?? text.length;
+    if (at === text.length) text.push(...bytes);
+    places.set(own, at);
+    return at * 256 + bytes.length;
+  };
+  const rows = records.map((r) => [r.first, r.kind * 2 ** 28 + r.last - r.first, value(r)]);
+  const bytes = new Uint8Array(8 + 12 * rows.length + Math.ceil(text.length / 4) * 4);
+  const view = new DataView(bytes.buffer);
+  [rows.length, text.length, ...rows.flat()].forEach((number, i) => view.setUint32(4 * i, number, true));
+  bytes.set(text, 8 + 12 * rows.length);
+  return { type: PART.map, bytes };
+}
+
+/** @param {CharSet} set @param {string} text @returns {Change[]} */
+const allBecome = (set, text) => set.map(([first, last]) => ({ first, last, kind: TO.text, text }));
+
+/**
+ * BERT's: control characters away, white space to spaces, spaces around Chinese characters, accents away, small letters.
+ * @param {{ clean: boolean, chinese: boolean, accents: boolean, lower: boolean }} what  accents: they go
+ * @returns {Part[]}
+ */
+export function bertParts({ clean, chinese, accents, lower }) {
+  const small = lowerCase();
+  const marks = new Set(properties('Mn').flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, i) => first + i)));
+  const letter = (/** @type {number} */ c) => String.fromCodePoint(lower ? small.get(c) ?? c : c);
+  const inSet = (/** @type {CharSet} */ set, /** @type {number} */ c) => set.some(([first, last]) => first <= c && c <= last);
+  const gone = clean ? unite([[0, 0], [0xfffd, 0xfffd], ...intersect(properties('Cc', 'Cf', 'Co'), complement([[9, 10], [13, 13]]))]) : [];
+  const spaces = clean ? intersect(unite([[9, 10], [13, 13], ...properties('White_Space')]), complement(gone)) : [];
+  /** @type {Map<number, string>} */
+  const others = new Map();
+  if (lower) for (const c of small.keys()) others.set(c, letter(c));
+  if (lower && !accents) others.set(0x130, 'i\u0307');
+  if (accents) {
+    for (const c of marks) others.set(c, '');
+    for (const [c, to] of decompositions().of) others.set(c, to.filter((part) => !marks.has(part)).map(letter).join(''));
+  }
+  const special = [...others].filter(([c]) => !inSet(gone, c) && !inSet(spaces, c))
+    .map(([c, text]) => change(c, chinese && inSet(CHINESE, c) ? ` ${text} ` : text));
+  const own = unite([...others.keys()].map((c) => [c, c]));
+  const around = chinese ? intersect(CHINESE, complement(own)) : [];
+  const changes = [
+    ...special, ...allBecome(gone, ''), ...allBecome(spaces, ' '),
+    ...around.map(([first, last]) => ({ first, last, kind: TO.around, text: ' ' })),
+    ...(accents ? [HANGUL] : []),
+  ];
+  return changes.length ? [mapPart(changes)] : [];
+}
