@@ -11,7 +11,7 @@ typedef enum size_name {
 /* When a tensor exists, beside those of layers: these exist where a step uses them. */
 typedef enum presence {
   ALWAYS, HEAD_BIAS, LAYER_NORM, LEARNED, UNTIED, TYPED, EMBED_NORM, EMBED_NORM_BIAS, ROPE, LOCAL_ROPE,
-  FINAL_NORM
+  LONG_ROPE, FINAL_NORM
 } presence;
 
 typedef struct slot_facts {
@@ -46,7 +46,7 @@ static const module_facts modules[BQ_MODULES] = {
 
 #define MODEL(name, rows, cols, when, member) {name, rows, cols, when, offsetof(bq_model, member)}
 
-/* Slots 0...10; those of layer i begin at BQ_OTHER_SLOTS + i * BQ_LAYER_SLOTS. */
+/* Slots 0...11; those of layer i begin at BQ_OTHER_SLOTS + i * BQ_LAYER_SLOTS. */
 static const slot_facts other_slots[BQ_OTHER_SLOTS] = {
     MODEL("wte.weight", VOCAB, HIDDEN, ALWAYS, wte),
     MODEL("wpe.weight", CONTEXT, HIDDEN, LEARNED, wpe),
@@ -55,12 +55,13 @@ static const slot_facts other_slots[BQ_OTHER_SLOTS] = {
     MODEL("ln_0.bias", HIDDEN, NONE, EMBED_NORM_BIAS, ln_0_b),
     MODEL("rope.factors", ANGLES, NONE, ROPE, rope[0]),
     MODEL("rope.local_factors", ANGLES, NONE, LOCAL_ROPE, rope[1]),
+    MODEL("rope.long_factors", ANGLES, NONE, LONG_ROPE, rope_long),
     MODEL("ln_f.weight", HIDDEN, NONE, FINAL_NORM, ln_f_w),
     MODEL("ln_f.bias", HIDDEN, NONE, LAYER_NORM, ln_f_b),
     MODEL("lm_head.weight", VOCAB, HIDDEN, UNTIED, head),
     MODEL("lm_head.bias", VOCAB, NONE, HEAD_BIAS, head_b),
 };
-enum { FIRST_STAGE_SLOTS = 7 }; /* what a token needs before the first layer */
+enum { FIRST_STAGE_SLOTS = 8 }; /* what a token needs before the first layer */
 
 /* What one tensor of a layer holds: a module, or several, one after the other. */
 typedef struct module_run {
@@ -140,6 +141,7 @@ static bool may_exist(const bq_binding *b, uint32_t slot) {
   case EMBED_NORM_BIAS: return c->embed_norm && c->norm == BQ_NORM_LAYER;
   case ROPE: return bq_rope_tables(c) > 0;
   case LOCAL_ROPE: return bq_rope_tables(c) > 1;
+  case LONG_ROPE: return bq_rope_tables(c) > 0 && c->rope_original;
   case LEARNED: return c->position == BQ_POSITION_LEARNED;
   case UNTIED: return !c->tied && !c->no_head;
   case HEAD_BIAS: return !c->no_head;

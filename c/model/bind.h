@@ -14,7 +14,7 @@ enum {
   BQ_LAYERS_MAX = 1024,
   BQ_FUSED = 2,
   BQ_LAYER_SLOTS = 2 * (BQ_MODULES + BQ_FUSED),
-  BQ_OTHER_SLOTS = 11
+  BQ_OTHER_SLOTS = 12
 };
 #define BQ_SLOTS_MAX (BQ_LAYERS_MAX * BQ_LAYER_SLOTS + BQ_OTHER_SLOTS)
 
@@ -48,7 +48,7 @@ uint32_t bq_slot_stage(const bq_config *config, uint32_t slot);
 /* Whether the slot holds one f32 vector, rather than a matrix. */
 bool bq_slot_is_vector(uint32_t slot);
 
-enum { BQ_SLOT_WTE = 0, BQ_SLOT_WPE = 1, BQ_SLOT_WTT = 2, BQ_SLOT_HEAD = 9 };
+enum { BQ_SLOT_WTE = 0, BQ_SLOT_WPE = 1, BQ_SLOT_WTT = 2, BQ_SLOT_HEAD = 10 };
 /* The matrices of a slot that holds no vector: one, or as many as a fused tensor has. */
 uint32_t bq_slot_matrices(uint32_t slot);
 /* Number `i` of these in the model, whose layers are allocated, and the row of the tensor that it begins

@@ -11,6 +11,7 @@ enum {
   WINDOW, GLOBAL_EVERY, UNROTATED_EVERY, LOCAL_THETA, ATTN_SCALE, ATTN_SOFTCAP, LOGIT_SOFTCAP,
   EMBED_SCALE, RESIDUAL_SCALE, LOGIT_SCALE,
   TOKENS = 32, MERGES = 33, BIDIRECTIONAL, EMBED_NORM, TOKEN_TYPES, ROPE_SCALE,
+  ROPE_ORIGINAL, ALIBI_MAX, ALIBI_SCALE, QKV_CLIP,
   NO_HEAD = 50, POOLING, NORMALIZE, TEXT_TOKENS
 };
 
@@ -45,7 +46,7 @@ static const key keys[KEYS] = {
     [TIED] = {"tied", false, false, false, 0, 1},
     [NORM_PLACE] = {"norm_place", false, false, true, 0, 3},
     [BLOCK] = {"block", false, false, true, 0, 2},
-    [QK_NORM] = {"qk_norm", false, false, true, 0, 2},
+    [QK_NORM] = {"qk_norm", false, false, true, 0, 3},
     [WINDOW] = {"window", false, false, false, 0, 1u << 24},
     [GLOBAL_EVERY] = {"global_every", false, false, false, 0, 1024},
     [UNROTATED_EVERY] = {"unrotated_every", false, false, false, 0, 1024},
@@ -64,6 +65,10 @@ static const key keys[KEYS] = {
     [NORMALIZE] = {"normalize", false, false, false, 0, 1},
     [TEXT_TOKENS] = {"text_tokens", false, false, false, 0, 1u << 24},
     [ROPE_SCALE] = {"rope_scale", true, false, false, 0, 0},
+    [ROPE_ORIGINAL] = {"rope_original", false, false, false, 0, 1u << 24},
+    [ALIBI_MAX] = {"alibi_max", true, false, false, 0, 0},
+    [ALIBI_SCALE] = {"alibi_scale", true, false, false, 0, 0},
+    [QKV_CLIP] = {"qkv_clip", true, false, false, 0, 0},
     [TOKENS] = {"tokens", false, false, false, 0, 1u << 24},
     [MERGES] = {"merges", false, false, false, 0, 1u << 24},
 };
@@ -170,6 +175,10 @@ uint32_t bq_config_window(const bq_config *c, uint32_t layer) {
   return global ? 0 : c->window;
 }
 
+bool bq_config_long(const bq_config *c, uint32_t context) {
+  return c->rope_original && context > c->rope_original;
+}
+
 bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_offset, bq_config *out,
                          bq_error *err) {
   records r = {.section = file_offset};
@@ -200,7 +209,10 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
                  .token_types = v[TOKEN_TYPES], .no_head = v[NO_HEAD],
                  .pooling = (bq_pooling)v[POOLING], .normalize = v[NORMALIZE],
                  .text_tokens = v[TEXT_TOKENS],
-                 .rope_scale = bq_float_of(v[ROPE_SCALE]),
+                 .rope_scale = bq_float_of(v[ROPE_SCALE]), .rope_original = v[ROPE_ORIGINAL],
+                 .alibi_max = bq_float_of(v[ALIBI_MAX]),
+                 .alibi_scale = bq_float_of(v[ALIBI_SCALE]),
+                 .qkv_clip = bq_float_of(v[QKV_CLIP]),
                  .tokens = v[TOKENS], .merges = v[MERGES]};
   c.rope_dim = or_default(&r, ROPE_DIM, c.head_dim);
   status = check_together(&r, &c, err);

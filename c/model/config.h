@@ -42,7 +42,8 @@ typedef enum bq_pooling {
 typedef enum bq_qk_norm {
   BQ_QK_PLAIN = 0,
   BQ_QK_HEADS = 1, /* each head of q and k is normed by itself */
-  BQ_QK_ROWS = 2   /* all heads of q are normed together, and all of k */
+  BQ_QK_ROWS = 2,  /* all heads of q are normed together, and all of k */
+  BQ_QK_EACH = 3   /* as HEADS, with weights for each head of its own */
 } bq_qk_norm;
 
 typedef struct bq_config {
@@ -81,11 +82,17 @@ typedef struct bq_config {
   bool normalize;      /* they have length 1 */
   uint32_t text_tokens; /* of a text that is embedded, specials included; 0: context */
   float rope_scale;    /* factor of the rotations' cosine and sine, of global layers; 0: 1 */
+  uint32_t rope_original; /* a session of more positions rotates by rope.long_factors; 0: none does */
+  float alibi_max, alibi_scale; /* ALiBi's slopes are scale * 2^(-max (i + 1) / n); 0: 8, and 1 */
+  float qkv_clip;      /* q, k and v stay within -qkv_clip...qkv_clip; 0: they needn't */
   uint32_t tokens, merges; /* of the TOKN section */
 } bq_config;
 
 /* Positions that a token of the layer sees, itself included; 0: all up to its own. */
 uint32_t bq_config_window(const bq_config *config, uint32_t layer);
+
+/* Whether a session of so many positions rotates by rope.long_factors. */
+bool bq_config_long(const bq_config *config, uint32_t context);
 
 /* Reads and checks a CONF payload (docs/FORMAT.md, "CONF keys"): every value in its range and
  * fitting the others, so that no product of two of them overflows 64 bits later.

@@ -5,19 +5,21 @@
 
 #include "core/fmath.h"
 
-/* ALiBi: of n heads, n a power of two, head i has the slope 2^(-8 (i + 1) / n). Of other numbers
- * the heads beyond the power of two below take every other slope of twice as many. */
-static void make_slopes(uint32_t heads, float *slopes) {
+/* ALiBi: of n heads, n a power of two, head i has the slope scale * 2^(-max (i + 1) / n). Of other
+ * numbers the heads beyond the power of two below take every other slope of twice as many. */
+static void make_slopes(const bq_config *c, float *slopes) {
+  const double max = c->alibi_max > 0 ? (double)c->alibi_max : 8.0;
+  const double scale = c->alibi_scale > 0 ? (double)c->alibi_scale : 1.0;
   uint32_t n = 1;
-  while (2 * n <= heads) n *= 2;
-  for (uint32_t i = 0; i < heads; i++) {
-    const double steps = i < n ? 8.0 * (i + 1) / n : 4.0 * (2 * (i - n) + 1) / n;
-    slopes[i] = (float)bq_exp(-steps * 0.69314718055994530942);
+  while (2 * n <= c->heads) n *= 2;
+  for (uint32_t i = 0; i < c->heads; i++) {
+    const double steps = i < n ? max * (i + 1) / n : max / 2 * (2 * (i - n) + 1) / n;
+    slopes[i] = (float)(scale * bq_exp(-steps * 0.69314718055994530942));
   }
 }
 
 void bq_model_program(bq_model *m) {
-  if (m->slopes) make_slopes(m->config.heads, m->slopes);
+  if (m->slopes) make_slopes(&m->config, m->slopes);
   for (uint32_t i = 0; i < BQ_KINDS; i++) bq_layer_kind_make(&m->config, i, &m->kinds[i]);
   for (uint32_t i = 0; i < m->config.layers; i++)
     m->layers[i].kind = &m->kinds[bq_layer_kind_of(&m->config, i)];

@@ -38,7 +38,8 @@ static bq_step qkv(bq_module norm) {
 
 static bq_step store(const bq_config *c) {
   return (bq_step){.op = BQ_OP_STORE, .stage = BQ_STAGE_KV, .norm = BQ_NO_MODULE,
-                   .n = c->qk_norm == BQ_QK_HEADS ? 2 : 0, .module = {BQ_Q_NORM, BQ_K_NORM}};
+                   .n = c->qk_norm == BQ_QK_HEADS || c->qk_norm == BQ_QK_EACH ? 2 : 0,
+                   .module = {BQ_Q_NORM, BQ_K_NORM}};
 }
 
 static bq_step mlp_in(const bq_config *c, bq_module norm) {

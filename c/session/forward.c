@@ -252,18 +252,31 @@ static bq_stage multiply_share(const place *at, const linear *l, size_t thread, 
 
 /* --- attention ------------------------------------------------------------------------------ */
 
-/* Makes one head of Q or K of all tokens ready: normed where its step says so, rotated. */
-static void ready_head(const place *p, const bq_step *step, uint32_t which, float *x,
+/* One head of all tokens, kept within -limit...limit. */
+static void clip_head(const place *p, float *x, size_t stride, float limit) {
+  const size_t dim = p->s->model->config.head_dim;
+  for (uint32_t t = 0; limit > 0 && t < p->j->tokens; t++)
+    for (size_t i = 0; i < dim; i++) {
+      float *v = x + t * stride + i;
+      *v = *v > limit ? limit : *v < -limit ? -limit : *v;
+    }
+}
+
+/* Makes head `h` of Q or K of all tokens ready: normed where its step says so, rotated. */
+static void ready_head(const place *p, const bq_step *step, uint32_t which, uint32_t h, float *x,
                        size_t stride) {
   const job *j = p->j;
   const bq_session *s = p->s;
   const bq_config *c = &s->model->config;
   const bq_weights *m = step->n ? &p->w->module[step->module[which]] : NULL;
+  const size_t own = c->qk_norm == BQ_QK_EACH ? (size_t)h * c->head_dim : 0;
   const uint32_t table = p->w->kind->rope;
   const float *cs =
       table == BQ_NO_ROPE ? NULL : s->rope[table] + (size_t)j->batch_at * c->rope_dim;
+  clip_head(p, x, stride, c->qkv_clip);
   for (uint32_t t = 0; t < j->tokens; t++) {
-    if (m) norm(s, x + t * stride, vector_of(m), m->b, c->head_dim, x + t * stride);
+    if (m) norm(s, x + t * stride, vector_of(m) + own, m->b ? m->b + own : NULL, c->head_dim,
+                x + t * stride);
     if (cs)
       s->model->kernels->rope(x + t * stride, cs + (size_t)t * c->rope_dim, c->rope_dim,
                               c->rope_pairs == BQ_ROPE_ADJACENT);
@@ -277,15 +290,17 @@ static void store_head(const place *p, const bq_step *step, size_t i) {
   const bq_config *c = &s->model->config;
   const size_t dim = c->head_dim;
   if (i < c->heads) {
-    ready_head(p, step, 0, j->buffer[BQ_BUFFER_Q] + i * dim, j->cols[BQ_BUFFER_Q]);
+    ready_head(p, step, 0, (uint32_t)i, j->buffer[BQ_BUFFER_Q] + i * dim, j->cols[BQ_BUFFER_Q]);
     return;
   }
-  const size_t at = (i - c->heads) * dim, stride = j->cols[BQ_BUFFER_K];
+  const uint32_t h = (uint32_t)(i - c->heads);
+  const size_t at = h * dim, stride = j->cols[BQ_BUFFER_K];
   float *k = j->buffer[BQ_BUFFER_K] + at, *v = j->buffer[BQ_BUFFER_V] + at;
-  ready_head(p, step, 1, k, stride);
+  ready_head(p, step, 1, h, k, stride);
+  clip_head(p, v, stride, c->qkv_clip);
   for (segment g = {0}; g.at < j->tokens; g.at += g.tokens) {
     g = segment_at(j, g.at);
-    const bq_kv_view kv = bq_cache_view(&g.s->kv, p->layer, (uint32_t)(i - c->heads));
+    const bq_kv_view kv = bq_cache_view(&g.s->kv, p->layer, h);
     s->model->kernels->kv_store[s->options.kv_type](&kv, g.position, g.tokens, k + g.at * stride,
                                                     v + g.at * stride, stride);
   }
@@ -452,13 +467,16 @@ void bq_forward_hidden(bq_session *s) {
 
 /* --- the embedding ---------------------------------------------------------------------------- */
 
-static void make_angles(bq_session *s, uint32_t t, uint32_t position) {
+/* Of row `t`, a token of `of`. */
+static void make_angles(bq_session *s, uint32_t t, const bq_session *of, uint32_t position) {
   const bq_model *m = s->model;
   const bq_config *c = &m->config;
   const float theta[BQ_ROPE_TABLES] = {c->rope_theta, c->local_theta};
   const float scale[BQ_ROPE_TABLES] = {or_one(c->rope_scale), 1.0f};
+  const float *const factors[BQ_ROPE_TABLES] = {
+      bq_config_long(c, of->options.context) ? m->rope_long : m->rope[0], m->rope[1]};
   for (uint32_t i = 0; i < bq_rope_tables(c); i++)
-    bq_rope_table(s->rope[i] + (size_t)t * c->rope_dim, position, c->rope_dim, theta[i], m->rope[i],
+    bq_rope_table(s->rope[i] + (size_t)t * c->rope_dim, position, c->rope_dim, theta[i], factors[i],
                   scale[i]);
 }
 
@@ -480,7 +498,7 @@ bq_status bq_forward_embed(bq_session *s, bq_error *err) {
       m->kernels->add(x, row, c->hidden);
     }
     if (c->embed_norm) norm(s, x, m->ln_0_w, m->ln_0_b, c->hidden, x);
-    make_angles(s, t, of.position);
+    make_angles(s, t, of.s, of.position);
   }
   return BQ_OK;
 }

@@ -36,7 +36,7 @@ typedef struct bq_candidate {
   uint32_t id;
 } bq_candidate;
 
-enum { BQ_STATE_HEAD = 64 }; /* bytes, state.c */
+enum { BQ_STATE_HEAD = 128 }; /* bytes, state.c */
 
 /* A session in a pass. */
 typedef struct bq_member {

@@ -1,6 +1,6 @@
 /* Saved sessions: a timeline and the KV cache that was computed for it, as bytes.
  *
- *   head    64 bytes, below
+ *   head    128 bytes, below
  *   tokens  u32 [tokens], zeros up to a multiple of 64
  *   blocks  for each layer those that hold what positions from `computed` - 1 on see
  *
@@ -14,7 +14,7 @@
 
 enum { HEAD = BQ_STATE_HEAD, LAYOUT = 1, ID = BQ_FILE_ID_BYTES };
 /* Offsets in the head. What lies between them is u32. */
-enum { MAGIC = 0, VERSION = 4, FILE_ID = 8, FACTS = FILE_ID + ID, TOKENS = 48, COMPUTED = 52, KEY = 56 };
+enum { MAGIC = 0, VERSION = 4, FILE_ID = 8, FACTS = FILE_ID + ID, TOKENS = 52, COMPUTED = 56, KEY = 60 };
 enum { N_FACTS = (TOKENS - FACTS) / 4 };
 
 static void put32(uint8_t *p, uint32_t v) {
@@ -23,18 +23,21 @@ static void put32(uint8_t *p, uint32_t v) {
 
 /* What the layout of the blocks follows from. */
 static const char *const fact_names[N_FACTS] = {"KV cache type",  "number of layers", "KV heads",
-                                                "size of a head", "block of positions", "window"};
+                                                "size of a head", "block of positions", "window",
+                                                "rotations for sessions above"};
 
 static void facts_of(const bq_session *s, uint32_t facts[N_FACTS]) {
   const bq_config *c = &s->model->config;
   const uint32_t list[N_FACTS] = {(uint32_t)s->options.kv_type, c->layers, c->kv_heads,
-                                  c->head_dim, BQ_KV_BLOCK, c->window};
+                                  c->head_dim, BQ_KV_BLOCK, c->window,
+                                  bq_config_long(c, s->options.context) ? c->rope_original : 0};
   memcpy(facts, list, sizeof list);
 }
 
 static void make_head(const bq_session *s, uint8_t head[HEAD]) {
   uint32_t facts[N_FACTS];
   facts_of(s, facts);
+  memset(head, 0, HEAD);
   memcpy(head + MAGIC, "BQ4S", 4);
   put32(head + VERSION, LAYOUT);
   memcpy(head + FILE_ID, s->model->file_id, ID);

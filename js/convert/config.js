@@ -24,7 +24,7 @@ import { BqError } from '../shared/errors.js';
  * @property {boolean | number} [tied]   default false
  * @property {string | number} [norm_place]  "before", "after", "around" or "after_sum"
  * @property {string | number} [block]    "sequential", "parallel" or "shared"
- * @property {string | number} [qk_norm]  "plain", "heads" or "rows"
+ * @property {string | number} [qk_norm]  "plain", "heads", "rows" or "each"
  * @property {number} [window]
  * @property {number} [global_every]
  * @property {number} [unrotated_every]
@@ -43,6 +43,10 @@ import { BqError } from '../shared/errors.js';
  * @property {boolean | number} [normalize]
  * @property {number} [text_tokens]
  * @property {number} [rope_scale]
+ * @property {number} [rope_original]
+ * @property {number} [alibi_max]
+ * @property {number} [alibi_scale]
+ * @property {number} [qkv_clip]
  */
 
 /** Kinds of a record. */
@@ -77,7 +81,7 @@ const KEYS = {
   tied: [18, U32, true],
   norm_place: [19, U32, true, ['before', 'after', 'around', 'after_sum']],
   block: [20, U32, true, ['sequential', 'parallel', 'shared']],
-  qk_norm: [21, U32, true, ['plain', 'heads', 'rows']],
+  qk_norm: [21, U32, true, ['plain', 'heads', 'rows', 'each']],
   window: [22, U32, true],
   global_every: [23, U32, true],
   unrotated_every: [24, U32, true],
@@ -96,6 +100,10 @@ const KEYS = {
   normalize: [52, U32, false],
   text_tokens: [53, U32, false],
   rope_scale: [37, F32, true],
+  rope_original: [38, U32, true],
+  alibi_max: [39, F32, true],
+  alibi_scale: [40, F32, true],
+  qkv_clip: [41, F32, true],
   tokens: [32, U32, false],
   merges: [33, U32, false],
 };

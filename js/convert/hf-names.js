@@ -2,6 +2,7 @@
 import { BqError } from '../shared/errors.js';
 import { familyOf } from './families/index.js';
 import { ropeTables } from './families/rope.js';
+import { joined } from './views.js';
 
 /** @typedef {import('./tensors.js').InTensor} InTensor */
 
@@ -37,8 +38,8 @@ export function tablesOf(hf, config) {
 }
 
 /**
- * The tensors of ours that one of theirs holds, by canonical name; canonical names stay as they are; none for tables that
- * no reader needs. UNSUPPORTED: a name that the family hasn't.
+ * The tensors of ours that one of theirs holds, by canonical name, with "#3" behind it where it is part 3 of ours (joinParts);
+ * canonical names stay as they are; none for tables that no reader needs. UNSUPPORTED: a name that the family hasn't.
  * @param {Record<string, any>} hf  config.json
  * @param {Record<string, any>} config  ours
  * @param {string} name
@@ -62,7 +63,7 @@ export function canonicalTensors(hf, config, name, tensor) {
   /** @type {[string, InTensor][]} */
   const parts = typeof found.module === 'string' ? [[found.module, tensor]] : found.module(tensor, config);
   return parts.map(([module, part]) => {
-    const full = `${found.before}${module}.${match[2]}`;
+    const full = `${found.before}${module}.${match[2]}${found.part}`;
     return [full, own.change?.(full, part) ?? part];
   });
 }
@@ -70,13 +71,40 @@ export function canonicalTensors(hf, config, name, tensor) {
 /**
  * @param {import('./families/index.js').Family} family
  * @param {string} name  without prefix and ending
- * @returns {{ before: string, module: string | import('./families/index.js').Split } | null}
+ * @returns {{ before: string, module: string | import('./families/index.js').Split, part: string } | null}
  */
 function moduleOf(family, name) {
-  if (Object.hasOwn(family.outer, name)) return { before: '', module: family.outer[name] };
+  if (Object.hasOwn(family.outer, name)) return { before: '', module: family.outer[name], part: '' };
   const [, layer, module] = (name.startsWith(family.layers) && /^(\d+)\.(.+)$/.exec(name.slice(family.layers.length))) || [];
-  if (!module || !Object.hasOwn(family.modules, module)) return null;
-  return { before: `h.${layer}.`, module: family.modules[module] };
+  const [, whole, part] = /^(.+)\.(\d+)$/.exec(module ?? '') ?? [null, module ?? '', ''];
+  if (!Object.hasOwn(family.modules, whole)) return null;
+  return { before: `h.${layer}.`, module: family.modules[whole], part: part && `#${part}` };
+}
+
+/**
+ * With the parts of a tensor as one, in the order of their numbers. SHAPE: one is missing.
+ * @param {Map<string, InTensor>} tensors  by the names of canonicalTensors
+ * @returns {Map<string, InTensor>}
+ */
+export function joinParts(tensors) {
+  /** @type {Map<string, InTensor>} */
+  const whole = new Map();
+  /** @type {Map<string, Map<number, InTensor>>} */
+  const parts = new Map();
+  for (const [name, tensor] of tensors) {
+    const [base, part] = name.split('#');
+    if (part === undefined) whole.set(name, tensor);
+    else parts.set(base, (parts.get(base) ?? new Map()).set(Number(part), tensor));
+  }
+  for (const [name, list] of parts) {
+    const inOrder = Array.from({ length: list.size }, (_, i) => {
+      const tensor = list.get(i);
+      if (!tensor) throw new BqError('SHAPE', `part ${i} of "${name}" is missing`);
+      return tensor;
+    });
+    whole.set(name, joined(inOrder));
+  }
+  return whole;
 }
 
 /** Ids that end generation: of generation_config.json, else config.json. @param {...(Record<string, any> | null)} configs @returns {number[]} */

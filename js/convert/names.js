@@ -45,6 +45,7 @@ export function tensorTable(config) {
   if (c.embed_norm) norm('ln_0');
   if (c.position === ROPE) add('rope.factors', [c.rope_dim / 2], false);
   if (c.position === ROPE && c.local_theta) add('rope.local_factors', [c.rope_dim / 2], false);
+  if (c.position === ROPE && c.rope_original) add('rope.long_factors', [c.rope_dim / 2]);
   for (let n = 0; n < c.layers; n++) {
     if (before) norm(`h.${n}.ln1`);
     linear(`h.${n}.attn.q`, q, c.hidden);

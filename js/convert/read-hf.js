@@ -3,7 +3,7 @@ import { BqError } from '../shared/errors.js';
 import { openFile } from '../sources/file.js';
 import { nodeModule } from '../shared/node.js';
 import { readRange } from '../sources/read.js';
-import { canonicalTensors, configOf, endTokens, tablesOf } from './hf-names.js';
+import { canonicalTensors, configOf, endTokens, joinParts, tablesOf } from './hf-names.js';
 import { readSafetensors } from './read-safetensors.js';
 
 const INDEX = 'model.safetensors.index.json';
@@ -72,7 +72,7 @@ async function openShards(paths, hf, config) {
         }
       }
     }
-    return { tensors: all, close };
+    return { tensors: joinParts(all), close };
   } catch (error) {
     await close();
     throw error;

@@ -59,6 +59,23 @@ export function columns(tensor, from, count) {
   };
 }
 
+/** Vectors one after the other, as one. @param {InTensor[]} vectors @returns {InTensor} */
+export function joined(vectors) {
+  const size = vectors.reduce((sum, { dims }) => sum + dims[0], 0);
+  return {
+    dims: [size],
+    async read() {
+      const out = new Float32Array(size);
+      let at = 0;
+      for (const vector of vectors) {
+        out.set(await vector.read(0, 1), at);
+        at += vector.dims[0];
+      }
+      return out;
+    },
+  };
+}
+
 /** The same plus one. @param {InTensor} tensor @returns {InTensor} */
 export function plusOne(tensor) {
   return { dims: tensor.dims, read: async (row, rows) => (await tensor.read(row, rows)).map((x) => x + 1) };

@@ -184,7 +184,7 @@ static void add_norm(maker *m, const char *name, int layer) {
 static void add_attention(maker *m, int i) {
   const bq_config *c = &m->spec->config;
   uint32_t q_dim = c->heads * c->head_dim, kv_dim = c->kv_heads * c->head_dim;
-  const bool each = c->qk_norm == BQ_QK_HEADS;
+  const bool each = c->qk_norm == BQ_QK_HEADS; /* with the same weights */
   if (m->spec->fused) {
     add_linear(m, "attn.qkv", i, q_dim + 2 * kv_dim, c->hidden);
   } else {
@@ -267,6 +267,10 @@ static void put_later_keys(fixture_buffer *b, const bq_config *c) {
   for (uint16_t i = 0; i < 4; i++)
     if (embedder[i]) put_key(b, (uint16_t)(50 + i), embedder[i]);
   if (c->rope_scale > 0) put_float_key(b, 37, c->rope_scale);
+  if (c->rope_original) put_key(b, 38, c->rope_original);
+  const float attention[] = {c->alibi_max, c->alibi_scale, c->qkv_clip};
+  for (uint16_t i = 0; i < 3; i++)
+    if (attention[i] > 0) put_float_key(b, (uint16_t)(39 + i), attention[i]);
 }
 
 fixture_buffer fixture_conf(const bq_config *c) {

@@ -43,6 +43,7 @@ static bq_config modern(void) {
   c.unrotated_every = 3;
   c.local_theta = 500;
   c.rope_scale = 1.5f;
+  c.rope_original = CONTEXT / 2;
   c.rope_dim = 6;
   c.attn_scale = 0.2f;
   c.attn_softcap = 3;
@@ -60,6 +61,9 @@ static bq_config parallel(void) {
   c.position = BQ_POSITION_ALIBI;
   c.block = BQ_BLOCK_SHARED;
   c.qk_norm = BQ_QK_ROWS;
+  c.alibi_max = 6;
+  c.alibi_scale = 0.5f;
+  c.qkv_clip = 0.4f;
   c.embed_norm = true;
   c.gated = false;
   return c;
@@ -206,6 +210,8 @@ static void test_every_part_of_a_program_matters(void) {
   MATTERS(modern, unrotated_every, 0);
   MATTERS(modern, local_theta, 400);
   MATTERS(modern, rope_scale, 0);
+  MATTERS(modern, rope_original, 0);
+  MATTERS(modern, rope_original, CONTEXT);
   MATTERS(modern, rope_dim, 10);
   MATTERS(modern, attn_scale, 0);
   MATTERS(modern, logit_softcap, 0);
@@ -216,6 +222,9 @@ static void test_every_part_of_a_program_matters(void) {
   MATTERS(parallel, block, BQ_BLOCK_PARALLEL);
   MATTERS(parallel, block, BQ_BLOCK_SEQUENTIAL);
   MATTERS(parallel, embed_norm, false);
+  MATTERS(parallel, alibi_max, 0);
+  MATTERS(parallel, alibi_scale, 0);
+  MATTERS(parallel, qkv_clip, 0);
   MATTERS(encoder, token_types, 0);
   MATTERS(encoder, norm_place, BQ_NORM_BEFORE);
 #undef MATTERS

@@ -117,6 +117,7 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
   t->model.ln_f_b = c->norm == BQ_NORM_LAYER ? tiny_vector(t, d, 0, 0.1f) : NULL;
   t->model.head = c->tied ? t->model.wte : tiny_matrix(t, type, c->vocab, d);
   t->model.head_b = biases ? tiny_vector(t, c->vocab, 0, 0.2f) : NULL;
+  if (c->rope_original) t->model.rope_long = tiny_vector(t, c->rope_dim / 2, 2, 1);
 }
 
 static inline void tiny_free(tiny_model *t) {

@@ -194,10 +194,15 @@ def weights_without_one(model):
             p.sub_(1)
 
 
-def exact_gelu(model):
-    for module in model.modules():
-        if hasattr(module, "act_fn"):
-            module.act_fn = nn.GELU()
+def other_gelu(approximate):
+    def change(model):
+        for module in model.modules():
+            for name in {"act_fn", "gelu_impl", "act"} & set(dict(module.named_children())):
+                setattr(module, name, nn.GELU(approximate))
+    return change
+
+
+exact_gelu, tanh_gelu = other_gelu("none"), other_gelu("tanh")
 
 
 # Family: class, storage, positions, settings, keys of config.json, ending of a parameter's name -> factor and summand, and
@@ -305,6 +310,120 @@ FAMILIES |= {
 }
 
 
+def one_after_the_other(model):
+    """Phi, with an MLP that reads what attention gives."""
+    for layer in model.model.layers:
+        def forward(x, layer=layer, **others):
+            x = x + layer.self_attn(hidden_states=layer.input_layernorm(x), **others)[0]
+            return x + layer.mlp(layer.input_layernorm(x))
+        layer.forward = forward
+
+
+def sequential_stablelm(model):
+    for layer in model.model.layers:
+        layer.use_parallel_residual, layer.post_attention_layernorm = False, layer.input_layernorm
+
+
+def first_head_norms(model):
+    for name, module in model.named_modules():
+        if name.endswith("_layernorm.norms"):
+            for norm in module:
+                norm.weight.copy_(module[0].weight)
+
+
+def sequential_falcon(model):
+    for layer in model.transformer.h:
+        def forward(x, layer=layer, **others):
+            first = getattr(layer, "input_layernorm", None) or layer.ln_attn
+            x = x + layer.self_attention(first(x), **others)[0]
+            return x + layer.mlp(getattr(layer, "ln_mlp", first)(x)), None
+        layer.forward = forward
+
+
+def one_norm_falcon(model):
+    for layer in model.transformer.h:
+        layer.ln_mlp = layer.ln_attn
+
+
+def unscaled_slopes(model):
+    """Falcon, with the slopes added to scores that are scaled already."""
+    model.transformer.config.hidden_size = model.transformer.num_heads
+
+
+def without_slopes(model):
+    """BLOOM, whose own function of the module makes them."""
+    for layer in model.transformer.h:
+        attend = layer.self_attention.forward
+        layer.self_attention.forward = lambda *args, attend=attend, alibi, **others: attend(*args, alibi=alibi * 0, **others)
+
+
+def without_alibi(model):
+    build = model.transformer.build_mpt_alibi_tensor
+    model.transformer.build_mpt_alibi_tensor = lambda *args, **settings: build(*args, **settings) * 0
+
+
+def long_rope(**settings):
+    return rope("longrope", short_factor=[1.0, 1.5, 2.5], long_factor=[1.2, 3.0, 6.0], **settings)
+
+
+# Biases bring activations to where GELU's two forms differ most; see FAMILIES.
+BENT_BIAS = {"dense_h_to_4h.bias": (1, -2.4), "dense_4h_to_h.weight": (20, 0)}
+# In models without: LayerNorm's bias, or an alternating part of the embedding, does.
+BENT_NORM = {"layernorm.bias": (1, 1.0), "ln_mlp.bias": (1, 1.0), "dense_h_to_4h.weight": (0.6, -0.07), "dense_4h_to_h.weight": (20, 0)}
+BENT_EMBEDDING = {"wte.weight": (1, 0.4, "turning"), "up_proj.weight": (0.6, -0.07, "turning"), "down_proj.weight": (20, 0)}
+PHI_ROPE = rope("default", partial_rotary_factor=0.5)
+PHI_SIZES = SMALL | dict(num_hidden_layers=2, partial_rotary_factor=0.75)
+FALCON = dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=64, ffn_hidden_size=64)
+FALCON_KEYS = {"hidden_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings", "ffn_hidden_size", "num_kv_heads", "alibi",
+               "new_decoder_architecture", "multi_query", "parallel_attn", "bias", "rope_parameters", "activation", "layer_norm_epsilon", "num_ln_in_parallel_attn"}
+PHI3_KEYS = SMALL_KEYS | {"original_max_position_embeddings", "partial_rotary_factor"}
+
+FAMILIES |= {
+    "phi": ("Phi", torch.float16, 20, SMALL | PHI_ROPE | dict(num_key_value_heads=4), SMALL_KEYS | {"layer_norm_eps", "qk_layernorm", "partial_rotary_factor"},
+            {"final_layernorm.weight": (12.0, 0), "fc1.bias": (1, -2.4), "fc2.weight": (20, 0)},
+            {"tanh in GELU": {"hidden_act": "gelu"}, "part that is rotated": rope("default", partial_rotary_factor=1.0), "MLP beside attention": one_after_the_other,
+             "bias of q": zeroed("q_proj.bias"), "bias of k": zeroed("k_proj.bias"), "bias of v": zeroed("v_proj.bias"), "bias of o": zeroed("dense.bias"),
+             "bias of the MLP": zeroed("fc2.bias"), "bias of the head": zeroed("lm_head.bias")}),
+    "phi-qk-norm": ("Phi", torch.float16, 16, SMALL | PHI_ROPE | dict(qk_layernorm=True), SMALL_KEYS | {"layer_norm_eps", "qk_layernorm", "partial_rotary_factor"}, {},
+                    {"norm of q": same_norms("q_layernorm"), "norm of k": same_norms("k_layernorm"), "bias of the norm of q": zeroed("q_layernorm.bias")}),
+    # Longer than what it was made for: all angles are divided by the second list.
+    "phi3": ("Phi3", torch.float16, 24, PHI_SIZES | long_rope() | dict(original_max_position_embeddings=16, sliding_window=9, pad_token_id=0), PHI3_KEYS, {},
+             {"window": {"sliding_window": None}, "scaling of angles": rope("default", partial_rotary_factor=0.75),
+              "scale of rotations": long_rope(attention_factor=1.0), "angles of long texts": rope(
+                  "longrope", short_factor=[1.0, 1.5, 2.5], long_factor=[1.0, 1.5, 2.5])}),
+    "phi3-short": ("Phi3", torch.float16, 16, PHI_SIZES | long_rope(attention_factor=1.2) | dict(
+        max_position_embeddings=32, original_max_position_embeddings=32, pad_token_id=0, tie_word_embeddings=True), PHI3_KEYS, {},
+        {"scaling of angles": rope("default", partial_rotary_factor=0.75), "angles of short texts": rope(
+            "longrope", short_factor=[1.2, 3.0, 6.0], long_factor=[1.2, 3.0, 6.0], attention_factor=1.2)}),
+    "stablelm": ("StableLm", torch.float16, 20, SMALL | rope("default", partial_rotary_factor=0.25) | dict(use_qkv_bias=True),
+                 SMALL_KEYS | {"layer_norm_eps", "use_qkv_bias", "qk_layernorm", "use_parallel_residual", "partial_rotary_factor"}, {},
+                 {"part that is rotated": rope("default", partial_rotary_factor=1.0), "bias of q": zeroed("q_proj.bias"), "bias of v": zeroed("v_proj.bias"),
+                  "bias of norms": zeroed("layernorm.bias")}),
+    "stablelm-2": ("StableLm", torch.float16, 20, SMALL | rope("default", partial_rotary_factor=0.25) | dict(use_parallel_residual=True, qk_layernorm=True),
+                   SMALL_KEYS | {"layer_norm_eps", "use_qkv_bias", "qk_layernorm", "use_parallel_residual", "partial_rotary_factor"}, {},
+                   {"norm of q": same_norms("q_layernorm"), "norm of k": same_norms("k_layernorm"), "weights for each head": first_head_norms,
+                    "MLP beside attention": sequential_stablelm}),
+    "falcon": ("Falcon", torch.float16, 20, FALCON, FALCON_KEYS, {"ln_f.weight": (12.0, 0), **BENT_NORM},
+               {"exact GELU": {"activation": "gelu_new"}, "MLP beside attention": sequential_falcon}),
+    "falcon-40b": ("Falcon", torch.float16, 20, FALCON | dict(new_decoder_architecture=True, num_kv_heads=2), FALCON_KEYS, {"ln_f.weight": (12.0, 0), **BENT_NORM},
+                   {"exact GELU": {"activation": "gelu_new"}, "MLP beside attention": sequential_falcon, "a norm for the MLP": one_norm_falcon}),
+    "falcon-rw": ("Falcon", torch.float16, 20, FALCON | dict(alibi=True, multi_query=False, parallel_attn=False, bias=True), FALCON_KEYS,
+                  {"ln_f.weight": (12.0, 0), **BENT_BIAS},
+                  {"exact GELU": {"activation": "gelu_new"}, "distances": {"alibi": False}, "slopes before the scale": unscaled_slopes,
+                   "bias of qkv": zeroed("query_key_value.bias"), "bias of o": zeroed("dense.bias")}),
+    # Six heads: no power of two.
+    "bloom": ("Bloom", torch.float16, 20, dict(vocab_size=64, hidden_size=36, n_layer=2, n_head=6), {"hidden_size", "n_layer", "n_head", "layer_norm_epsilon"},
+              {"ln_f.weight": (12.0, 0), **BENT_BIAS},
+              {"distances": without_slopes, "norm of the embedding": same_norms("word_embeddings_layernorm"),
+               "bias of qkv": zeroed("query_key_value.bias"), "tanh in GELU": exact_gelu}),
+    "mpt": ("Mpt", torch.float16, 20, dict(vocab_size=64, d_model=36, n_layers=2, n_heads=6, max_seq_len=48, attn_config=dict(clip_qkv=1.5)),
+            {"d_model", "n_layers", "n_heads", "max_seq_len", "expansion_ratio", "attn_config", "no_bias", "layer_norm_epsilon"},
+            {"norm_f.weight": (18.0, 0), **BENT_EMBEDDING},
+            {"distances": without_alibi, "clipping": {"attn_config": {}},
+             "exact GELU": tanh_gelu}),
+}
+
+
 # The same of encoders, whose hidden states are compared.
 ENCODERS = {
     "bert": ("Bert", torch.float16, 26, dict(vocab_size=78, hidden_size=36, num_hidden_layers=2, num_attention_heads=3, intermediate_size=60,
@@ -320,6 +439,16 @@ ENCODERS = {
 }
 
 
+def attention_of(cls):
+    """Falcon's eager attention counts the slopes twice: in the mask and again beside it."""
+    return "sdpa" if "Falcon" in cls[0].__name__ else "eager"
+
+
+def alternating(p, summand):
+    """Of one sign in even columns, of the other in odd ones: LayerNorm leaves it there."""
+    return summand * (1 - 2 * (torch.arange(p.shape[-1]) % 2))
+
+
 def results_of(model, ids):
     """Logits, of encoders hidden states."""
     with torch.no_grad():
@@ -330,7 +459,7 @@ def results_of(model, ids):
 def without(model, cls, settings, change, ids):
     """The results with one thing switched off."""
     if isinstance(change, dict):
-        other = cls[0](cls[1](**{**settings, **change}, attn_implementation="eager")).eval()
+        other = cls[0](cls[1](**{**settings, **change}, attn_implementation=attention_of(cls))).eval()
         other.load_state_dict(model.state_dict())
         return results_of(other, ids)
     other = copy.deepcopy(model)
@@ -344,13 +473,13 @@ def family(name, spec, seed):
     encoder = name in ENCODERS
     settings = settings if encoder else {"bos_token_id": 1, "eos_token_id": 2, **settings}
     cls = (getattr(transformers, kind + ("Model" if encoder else "LMHeadModel" if kind == "GPT2" else "ForCausalLM")), getattr(transformers, f"{kind}{'Text' if kind == 'Gemma3' else ''}Config"))
-    model = cls[0](cls[1](**settings, attn_implementation="eager")).eval()
+    model = cls[0](cls[1](**settings, attn_implementation=attention_of(cls))).eval()
     randomize(model, dtype, seed)
     with torch.no_grad():
         for key, p in model.named_parameters():
-            for ending, (factor, summand) in tuned.items():
+            for ending, (factor, summand, *turning) in tuned.items():
                 if key.endswith(ending):
-                    p.mul_(factor).add_(summand)
+                    p.mul_(factor).add_(alternating(p, summand) if turning else summand)
             p.copy_(p.to(dtype).float())
     ids = torch.randint(settings["vocab_size"], (positions,), generator=torch.Generator().manual_seed(seed + 1))
     results = results_of(model, ids)
@@ -360,6 +489,8 @@ def family(name, spec, seed):
     forgotten = [what for what, by in moved.items() if by < 100 * TOLERANCE]
     assert not forgotten, f"{name} would not notice a missing {forgotten}"
     found = model.config.to_dict()
+    if "attn_config" in found:
+        found["attn_config"] = {k: found["attn_config"][k] for k in ("attn_type", "alibi", "alibi_bias_max", "clip_qkv", "softmax_scale", "qk_ln")}
     config = {"architectures": [cls[0].__name__], **{k: v for k, v in found.items() if k in keys | SHARED and v is not None}}
     save(name, model, dtype, ids, results, config, {what: round(by, 3) for what, by in moved.items()}, encoder)
 

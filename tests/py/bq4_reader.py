@@ -250,7 +250,7 @@ CONF_KEYS = {
     18: ("tied", U32, False, 0, 1),
     19: ("norm_place", U32, False, 0, 3),
     20: ("block", U32, False, 0, 2),
-    21: ("qk_norm", U32, False, 0, 2),
+    21: ("qk_norm", U32, False, 0, 3),
     22: ("window", U32, False, 0, 1 << 24),
     23: ("global_every", U32, False, 0, 1024),
     24: ("unrotated_every", U32, False, 0, 1024),
@@ -265,6 +265,10 @@ CONF_KEYS = {
     35: ("embed_norm", U32, False, 0, 1),
     36: ("token_types", U32, False, 0, 65536),
     37: ("rope_scale", F32, False, 0.0, None),
+    38: ("rope_original", U32, False, 0, 1 << 24),
+    39: ("alibi_max", F32, False, 0.0, None),
+    40: ("alibi_scale", F32, False, 0.0, None),
+    41: ("qkv_clip", F32, False, 0.0, None),
     50: ("no_head", U32, False, 0, 1),
     51: ("pooling", U32, False, 0, 3),
     52: ("normalize", U32, False, 0, 1),
@@ -272,7 +276,7 @@ CONF_KEYS = {
     32: ("tokens", U32, False, 0, None),
     33: ("merges", U32, False, 0, None),
 }
-LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 38), *range(50, 54)))
+LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 42), *range(50, 54)))
 ZERO_BY_DEFAULT = ("norm", "position", "rope_pairs", "activation", "tied", "tokens", "merges", *LATER)
 
 
@@ -349,6 +353,8 @@ def expected_tensors(c):
         out["rope.factors"] = ((c["rope_dim"] // 2,), False)
         if c["local_theta"]:
             out["rope.local_factors"] = ((c["rope_dim"] // 2,), False)
+        if c["rope_original"]:
+            out["rope.long_factors"] = ((c["rope_dim"] // 2,), True)
     before, after = c["norm_place"] in (0, 2), c["norm_place"] != 0
     for i in range(c["layers"]):
         if before:
@@ -635,7 +641,7 @@ NAMED = {
     "activation": {"silu": 0, "gelu": 1, "relu": 2, "gelu_erf": 3},
     "norm_place": {"before": 0, "after": 1, "around": 2, "after_sum": 3},
     "block": {"sequential": 0, "parallel": 1, "shared": 2},
-    "qk_norm": {"plain": 0, "heads": 1, "rows": 2},
+    "qk_norm": {"plain": 0, "heads": 1, "rows": 2, "each": 3},
     "pooling": {"unsaid": 0, "mean": 1, "cls": 2, "last": 3},
 }
 

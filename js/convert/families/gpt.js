@@ -1,6 +1,6 @@
 /** GPT-2 and GPT-NeoX: q, k and v in one tensor, each in its own order. */
 import { columns, pick, range } from '../views.js';
-import { activationOf, expect, sizesOf } from './shared.js';
+import { activationOf, expect, headRows, sizesOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('./shared.js').Split} Split */
@@ -27,11 +27,6 @@ export const gpt2 = {
     };
   },
 };
-
-/** Rows of q, k or v in a tensor that has these head by head. @param {number} which @param {Record<string, any>} config */
-function headRows(which, { heads, head_dim: dim }) {
-  return Array.from({ length: heads }, (_, h) => range((3 * h + which) * dim, dim)).flat();
-}
 
 /** @type {Family} */
 export const neox = {

@@ -4,17 +4,20 @@
  * computed is known by the engine from the configuration; to add a family made of what it computes already is to add a row.
  */
 import { BqError } from '../../shared/errors.js';
+import { bloom, falcon, mpt } from './alibi.js';
 import { bert } from './bert.js';
 import { gemma, gemma2, gemma3 } from './gemma.js';
 import { gpt2, neox } from './gpt.js';
 import { granite, llama, mistral, olmo2, qwen2, qwen3, smollm3 } from './llama.js';
+import { phi, phi3, stablelm } from './phi.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('./shared.js').Split} Split */
 
 /** By model_type. @type {Record<string, Family>} */
 export const FAMILIES = {
-  llama, mistral, smollm3, qwen2, qwen3, granite, olmo2, gemma, gemma2, gemma3_text: gemma3, gpt2, gpt_neox: neox, bert,
+  llama, mistral, smollm3, qwen2, qwen3, granite, olmo2, gemma, gemma2, gemma3_text: gemma3, gpt2, gpt_neox: neox, phi, phi3, stablelm,
+  falcon, bloom, mpt, bert,
 };
 
 /**

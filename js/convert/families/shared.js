@@ -1,5 +1,6 @@
 /** What families have in common (index.js): the kinds of a row, sizes, activations, windows, and LLaMA's names. */
 import { BqError } from '../../shared/errors.js';
+import { range } from '../views.js';
 import { ropeOf } from './rope.js';
 
 /** @typedef {import('../tensors.js').InTensor} InTensor */
@@ -57,6 +58,11 @@ export function sizesOf(hf, theta) {
     layers: hf.num_hidden_layers, hidden: hf.hidden_size, heads: hf.num_attention_heads, kv_heads: hf.num_key_value_heads ?? hf.num_attention_heads,
     head_dim: headDim, ffn: hf.intermediate_size, vocab: hf.vocab_size, context: hf.max_position_embeddings ?? 2048, ...ropeOf(hf, headDim, theta),
   };
+}
+
+/** Rows of q, k or v in a tensor that has these head by head. @param {number} which @param {Record<string, any>} config */
+export function headRows(which, { heads, head_dim: dim }) {
+  return Array.from({ length: heads }, (_, h) => range((3 * h + which) * dim, dim)).flat();
 }
 
 export const LLAMA_MODULES = {
