@@ -6,7 +6,8 @@
 #include "core/import.h"
 #include "core/tile.h"
 
-/* One block between its two forms. Types with one weight per block have no q and no scale. */
+/* Weights that share a scale between their two forms. Types with one weight per block have no q and
+ * no scale. */
 enum { MAX_BLOCK = 64 };
 typedef struct block {
   int8_t q[MAX_BLOCK];
@@ -98,15 +99,25 @@ static void put_row_block(const bq_type_facts *f, const block *b, uint8_t *dst) 
   put_scale(f->min_bytes, b->min, dst + f->scale_at + f->scale_bytes);
 }
 
-static void get_row_block(const bq_type_facts *f, const uint8_t *src, block *b) {
-  if (f->bits == 8) memcpy(b->q, src, f->block);
-  else
-    for (uint32_t i = 0; i < f->block; i++) {
-      int nibble = src[i / 2] >> i % 2 * 4 & 15;
-      b->q[i] = (int8_t)(f->min_bytes ? nibble : (nibble ^ 8) - 8);
-    }
-  b->scale = bq_load_scale(src + f->scale_at, f->scale_bytes);
-  b->min = bq_load_scale(src + f->scale_at + f->scale_bytes, f->min_bytes);
+/* Weight k of a row-major block. */
+static int row_weight(bq_tile_shape s, const uint8_t *src, uint32_t k) {
+  if (s.bits == 8) return (int8_t)src[k];
+  if (s.bits == 7) return (src[k] & 127) - bq_tile_zero(s);
+  if (s.scale_bytes == 1)
+    return (src[k / 32 * 16 + k % 16] >> k % 32 / 16 * 4 & 15) - bq_tile_zero(s);
+  const int nibble = src[k / 2] >> k % 2 * 4 & 15;
+  return s.min_bytes ? nibble : (nibble ^ 8) - 8;
+}
+
+/* Those from weight k on that share a scale. */
+static void get_row_block(const bq_type_facts *f, bq_tile_shape s, const uint8_t *src, uint32_t k,
+                          block *b) {
+  const uint8_t *scale = src + f->scale_at, *min = scale + f->scale_bytes, *factor = scale;
+  for (uint32_t i = 0; i < s.block; i++) b->q[i] = (int8_t)row_weight(s, src, k + i);
+  if (f->factors) factor -= f->block / s.block * (1 + s.min_bytes) - k / s.block;
+  b->scale = bq_load_factored(factor, s.scale_bytes, scale);
+  if (f->factors) factor += f->block / s.block;
+  b->min = bq_load_factored(f->factors ? factor : min, s.min_bytes, min);
 }
 
 static void put_tile_block(bq_tile_shape s, const block *b, uint8_t *tile, uint32_t r, uint32_t k) {
@@ -116,8 +127,8 @@ static void put_tile_block(bq_tile_shape s, const block *b, uint8_t *tile, uint3
 }
 
 static void get_tile_block(bq_tile_shape s, const uint8_t *tile, uint32_t r, uint32_t k, block *b) {
-  b->scale = bq_load_scale(tile + bq_tile_scale_at(s, r, k), s.scale_bytes);
-  b->min = bq_load_scale(tile + bq_tile_min_at(s, r, k), s.min_bytes);
+  b->scale = bq_tile_scale(s, tile, r, k);
+  b->min = bq_tile_min(s, tile, r, k);
   for (uint32_t i = 0; i < s.block; i++) b->q[i] = (int8_t)bq_tile_weight(s, tile, r, k + i);
 }
 
@@ -160,7 +171,7 @@ static void get_block(const grid *g, const uint8_t *src, size_t row, size_t k, b
   src += block_at(g, row, k);
   if (g->tiled)
     get_tile_block(g->shape, src, row % BQ_TILE_ROWS, (uint32_t)(k % g->shape.step), b);
-  else get_row_block(g->f, src, b);
+  else get_row_block(g->f, g->shape, src, (uint32_t)(k % g->f->block), b);
 }
 
 /* Offset of the scale that is not finite, or else of the minimum. */
@@ -168,11 +179,13 @@ static size_t bad_scale_at(const grid *g, const block *b, size_t row, size_t k) 
   const uint32_t r = row % BQ_TILE_ROWS, in_step = g->tiled ? (uint32_t)(k % g->shape.step) : 0;
   uint32_t scale = g->tiled ? bq_tile_scale_at(g->shape, r, in_step) : g->f->scale_at;
   uint32_t min = g->tiled ? bq_tile_min_at(g->shape, r, in_step) : scale + g->f->scale_bytes;
+  if (g->tiled && g->f->factors) scale = 2 * r, min = 2 * (BQ_TILE_ROWS + r);
   return block_at(g, row, k) + (finite(b->scale) ? min : scale);
 }
 
-static size_t block_weights(const grid *g, size_t k) {
-  return g->cols - k < g->f->block ? g->cols - k : g->f->block;
+/* Of the `most` from k on. */
+static size_t weights_left(const grid *g, size_t k, size_t most) {
+  return g->cols - k < most ? g->cols - k : most;
 }
 
 /* Weights of q = 0 with scale 0, for the padding that no block writes. */
@@ -235,7 +248,7 @@ bq_status bq_quantize(bq_type type, bq_layout layout, const float *src, size_t r
                       uint8_t *dst, bq_error *err) {
   bq_status status = check(type, layout, rows, cols, err);
   if (status) return status;
-  if (!bq_type_runs(type))
+  if (!bq_type_get(type)->encoded)
     return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET, "no encoder for type %s",
                    bq_type_get(type)->name);
   for (size_t i = 0; i < rows * cols; i++)
@@ -247,7 +260,7 @@ bq_status bq_quantize(bq_type type, bq_layout layout, const float *src, size_t r
   if (g.tiled) fill_tiles(&g, dst);
   for (size_t r = 0; r < g.rows; r++)
     for (size_t k = 0; k < g.cols; k += g.f->block) {
-      if (!encode_block(g.f, src + r * g.cols + k, block_weights(&g, k), &b))
+      if (!encode_block(g.f, src + r * g.cols + k, weights_left(&g, k, g.f->block), &b))
         return too_large(type, r * g.cols + k, err);
       put_block(&g, &b, dst, r, k);
     }
@@ -267,20 +280,22 @@ static float value_of(const bq_type_facts *f, const block *b, size_t i) {
 /* A type that is only stored: each block becomes those of the run type, whose values count. */
 static bq_status dequantize_stored(const grid *g, const uint8_t *src, float *dst, bq_error *err) {
   const bq_type_facts *run = bq_type_get(g->f->run);
+  const bq_tile_shape shape = bq_tile_shape_of(g->f->run);
   bq_import_fn *import = bq_import_of(g->type, g->f->run);
   uint8_t blocks[BQ_IMPORT_MOST];
   for (size_t r = 0; r < g->rows; r++)
     for (size_t k = 0; k < g->cols; k += g->f->block) {
-      const size_t at = block_at(g, r, k), n = block_weights(g, k);
+      const size_t at = block_at(g, r, k), n = weights_left(g, k, g->f->block);
       block b = {.scale = bq_load_scale(src + at + g->f->scale_at, g->f->scale_bytes),
                  .min = bq_load_scale(src + at + g->f->scale_at + g->f->scale_bytes,
                                       g->f->min_bytes)};
       if (!finite(b.scale) || !finite(b.min)) return bad_scale(g, &b, r, k, err);
       import(src + at, 1, blocks);
       for (size_t i = 0; i < n; i++) {
-        if (i % run->block == 0)
-          get_row_block(run, blocks + i / run->block * run->block_bytes, &b);
-        dst[r * g->cols + k + i] = value_of(run, &b, i % run->block);
+        if (i % shape.block == 0)
+          get_row_block(run, shape, blocks + i / run->block * run->block_bytes,
+                        (uint32_t)(i % run->block), &b);
+        dst[r * g->cols + k + i] = value_of(run, &b, i % shape.block);
       }
     }
   return BQ_OK;
@@ -296,10 +311,10 @@ bq_status bq_dequantize(bq_type type, bq_layout layout, const uint8_t *src, size
   if (!bq_type_runs(type)) return dequantize_stored(&g, src, dst, err);
   block b;
   for (size_t r = 0; r < g.rows; r++)
-    for (size_t k = 0; k < g.cols; k += g.f->block) {
+    for (size_t k = 0; k < g.cols; k += g.shape.block) {
       get_block(&g, src, r, k, &b);
       if (!finite(b.scale) || !finite(b.min)) return bad_scale(&g, &b, r, k, err);
-      for (size_t i = 0; i < block_weights(&g, k); i++) {
+      for (size_t i = 0; i < weights_left(&g, k, g.shape.block); i++) {
         dst[r * g.cols + k + i] = value_of(g.f, &b, i);
       }
     }

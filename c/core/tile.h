@@ -9,31 +9,42 @@
 /* What tells the tiled types apart. Where speed matters it is passed as a constant to inline
  * functions, so that each type gets its own loop. */
 typedef struct bq_tile_shape {
-  uint32_t step;        /* k covered by a tile: 32 or 64 */
-  uint32_t bits;        /* 4 or 8 */
+  uint32_t step;        /* k covered by a tile: 32, 64 or, with factors, 256 */
+  uint32_t bits;        /* 4; 8; 7: bytes below 128 */
   uint32_t block;       /* weights that share a scale, at most `step` */
-  uint32_t scale_bytes; /* 4: f32; 2: f16 */
+  uint32_t scale_bytes; /* 4: f32; 2: f16; 1: a factor of an f16 in front of the tile */
   uint32_t min_bytes;   /* the same; 0: no minimum, and weights are signed */
 } bq_tile_shape;
 
 /* From a row of BQ_TILED_TYPES. */
+#define BQ_TILE_STEP(block, scale_bytes) \
+  ((scale_bytes) == 1 ? BQ_FACTORED : (block) < 32 ? 32 : (block))
 #define BQ_TILE_SHAPE(block, bits, scale_bytes, min_bytes) \
-  ((bq_tile_shape){(block) < 32 ? 32 : (block), bits, block, scale_bytes, min_bytes})
+  ((bq_tile_shape){BQ_TILE_STEP(block, scale_bytes), bits, block, scale_bytes, min_bytes})
 
 static inline bq_tile_shape bq_tile_shape_of(bq_type type) {
   const bq_type_facts *f = bq_type_get(type);
+  if (f->factors)
+    return (bq_tile_shape){f->tile_step, f->bits, f->factors, 1, f->min_bytes ? 1 : 0};
   return (bq_tile_shape){f->tile_step, f->bits, f->block, f->scale_bytes, f->min_bytes};
 }
 
-/* A tile is scales, minima, weights. */
+static inline uint32_t bq_tile_blocks(bq_tile_shape s) { return s.step / s.block; }
+
+/* A tile is, where there are factors, the f16 of scales and of minima; scales, minima, weights. */
+static inline uint32_t bq_tile_scales_at(bq_tile_shape s) {
+  return s.scale_bytes == 1 ? BQ_TILE_ROWS * 2 * (1 + s.min_bytes) : 0;
+}
 static inline uint32_t bq_tile_mins_at(bq_tile_shape s) {
-  return s.step / s.block * BQ_TILE_ROWS * s.scale_bytes;
+  return bq_tile_scales_at(s) + bq_tile_blocks(s) * BQ_TILE_ROWS * s.scale_bytes;
 }
 static inline uint32_t bq_tile_weights_at(bq_tile_shape s) {
-  return s.step / s.block * BQ_TILE_ROWS * (s.scale_bytes + s.min_bytes);
+  return bq_tile_mins_at(s) + bq_tile_blocks(s) * BQ_TILE_ROWS * s.min_bytes;
 }
+/* Of 32 weights of a row. */
+static inline uint32_t bq_tile_run_bytes(bq_tile_shape s) { return s.bits == 4 ? 16 : 32; }
 static inline uint32_t bq_tile_size(bq_tile_shape s) {
-  return bq_tile_weights_at(s) + s.step * s.bits; /* 8 rows of step * bits / 8 bytes */
+  return bq_tile_weights_at(s) + s.step / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
 }
 
 static inline size_t bq_tiles_per_row(bq_tile_shape s, size_t cols) {
@@ -43,7 +54,7 @@ static inline size_t bq_tiles_per_row(bq_tile_shape s, size_t cols) {
 /* Where in its tile the scale lies, or the minimum, of row r (0...7) and the block of weight k of
  * the step. */
 static inline uint32_t bq_tile_scale_at(bq_tile_shape s, uint32_t r, uint32_t k) {
-  return (k / s.block * BQ_TILE_ROWS + r) * s.scale_bytes;
+  return bq_tile_scales_at(s) + (k / s.block * BQ_TILE_ROWS + r) * s.scale_bytes;
 }
 static inline uint32_t bq_tile_min_at(bq_tile_shape s, uint32_t r, uint32_t k) {
   return bq_tile_mins_at(s) + (k / s.block * BQ_TILE_ROWS + r) * s.min_bytes;
@@ -61,12 +72,12 @@ static inline uint32_t bq_tile_byte(bq_tile_shape s, uint32_t r, uint32_t k) {
 static inline int bq_tile_zero(bq_tile_shape s) { return s.min_bytes ? 0 : 1 << (s.bits - 1); }
 /* A byte of such weights. */
 static inline uint8_t bq_tile_zeros(bq_tile_shape s) {
-  return s.min_bytes ? 0 : s.bits == 8 ? 0x80 : 0x88;
+  return s.min_bytes ? 0 : s.bits == 8 ? 0x80 : s.bits == 7 ? 0x40 : 0x88;
 }
 
 static inline int bq_tile_weight(bq_tile_shape s, const uint8_t *tile, uint32_t r, uint32_t k) {
   uint8_t byte = tile[bq_tile_byte(s, r, k)];
-  int q = s.bits == 8 ? byte : k % 32 < 16 ? byte & 15 : byte >> 4;
+  int q = s.bits != 4 ? byte : k % 32 < 16 ? byte & 15 : byte >> 4;
   return q - bq_tile_zero(s);
 }
 
@@ -74,12 +85,12 @@ static inline void bq_tile_put_weight(bq_tile_shape s, uint8_t *tile, uint32_t r
                                       int weight) {
   uint8_t *byte = tile + bq_tile_byte(s, r, k);
   const int q = weight + bq_tile_zero(s);
-  if (s.bits == 8) *byte = (uint8_t)q;
+  if (s.bits != 4) *byte = (uint8_t)q;
   else if (k % 32 < 16) *byte = (uint8_t)((*byte & 0xf0) | q);
   else *byte = (uint8_t)((*byte & 0x0f) | q << 4);
 }
 
-/* A scale or minimum of `bytes` bytes; those of no bytes are 0. */
+/* A scale or minimum of `bytes` (4, 2, 0) bytes; those of no bytes are 0. */
 static inline float bq_load_scale(const uint8_t *p, uint32_t bytes) {
   if (bytes == 2) {
     uint16_t h;
@@ -89,6 +100,19 @@ static inline float bq_load_scale(const uint8_t *p, uint32_t bytes) {
   float f = 0.0f;
   memcpy(&f, p, bytes);
   return f;
+}
+/* The same of what a factor multiplies: exact, since f16 has 11 bits and a factor 8. */
+static inline float bq_load_factored(const uint8_t *p, uint32_t bytes, const uint8_t *number) {
+  return bytes == 1 ? bq_load_scale(number, 2) * (float)(int8_t)*p : bq_load_scale(p, bytes);
+}
+
+/* Of row r and the block of weight k of the step. */
+static inline float bq_tile_scale(bq_tile_shape s, const uint8_t *tile, uint32_t r, uint32_t k) {
+  return bq_load_factored(tile + bq_tile_scale_at(s, r, k), s.scale_bytes, tile + 2 * r);
+}
+static inline float bq_tile_min(bq_tile_shape s, const uint8_t *tile, uint32_t r, uint32_t k) {
+  return bq_load_factored(tile + bq_tile_min_at(s, r, k), s.min_bytes,
+                          tile + 2 * (BQ_TILE_ROWS + r));
 }
 
 #endif

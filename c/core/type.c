@@ -1,37 +1,53 @@
 #include "core/type.h"
 
+/* Of factors: the number behind them. */
+#define NUMBER(bytes) ((bytes) == 1 ? 2 : (bytes))
+#define BLOCK(n, scale) ((scale) == 1 ? BQ_FACTORED : (n))
 /* Tiles cover 32 k, or a block where that is longer. */
 #define STEP(block) ((block) < 32 ? 32 : (block))
-#define BITS_BYTES(weights, bits) ((weights) * (bits) / 8)
-#define TILE_BYTES(block, bits, scale, min)           \
-  (BQ_TILE_ROWS * (BITS_BYTES(STEP(block), bits) +    \
-                   STEP(block) / (block) * ((scale) + (min))))
+#define WEIGHTS_BYTES(weights, bits) ((weights) * ((bits) == 4 ? 4 : 8) / 8)
+/* Of `k` weights. */
+#define FACTORS_BYTES(k, n, scale, min) ((k) / (n) * (((scale) == 1) + ((min) == 1)))
+#define ROW_BYTES(k, n, bits, scale, min)                              \
+  (WEIGHTS_BYTES(k, bits) + FACTORS_BYTES(k, n, scale, min) +          \
+   (k) / BLOCK(n, scale) * (NUMBER(scale) + NUMBER(min)))
 
-#define FLOAT(NAME, text, bytes) \
-  {.name = #text, .run = BQ_TYPE_##NAME, .block = 1, .block_bytes = bytes, .bits = 8 * bytes},
-#define TILED(NAME, text, n, bits_each, scale, min)             \
-  {.name = #text,                                               \
-   .run = BQ_TYPE_##NAME,                                       \
-   .block = n,                                                  \
-   .block_bytes = BITS_BYTES(n, bits_each) + (scale) + (min),   \
-   .bits = bits_each,                                           \
-   .scale_at = BITS_BYTES(n, bits_each),                        \
-   .scale_bytes = scale,                                        \
-   .min_bytes = min,                                            \
-   .tile_step = STEP(n),                                        \
-   .tile_bytes = TILE_BYTES(n, bits_each, scale, min)},
-#define STORED(NAME, text, n, bytes, at, scale, min, RUN) \
-  {.name = #text,                                         \
-   .run = BQ_TYPE_##RUN,                                  \
-   .block = n,                                            \
-   .block_bytes = bytes,                                  \
-   .scale_at = at,                                        \
-   .scale_bytes = scale,                                  \
+#define FLOAT(NAME, text, bytes)  \
+  {.name = #text,                 \
+   .run = BQ_TYPE_##NAME,         \
+   .block = 1,                    \
+   .block_bytes = bytes,          \
+   .bits = 8 * bytes,             \
+   .encoded = true},
+#define RUN(NAME, text, n, bits_each, scale, min, can_encode)                                   \
+  {.name = #text,                                                                               \
+   .run = BQ_TYPE_##NAME,                                                                       \
+   .block = BLOCK(n, scale),                                                                    \
+   .block_bytes = ROW_BYTES(BLOCK(n, scale), n, bits_each, scale, min),                         \
+   .bits = bits_each,                                                                           \
+   .factors = (scale) == 1 ? (n) : 0,                                                           \
+   .scale_at = WEIGHTS_BYTES(BLOCK(n, scale), bits_each) +                                      \
+               FACTORS_BYTES(BLOCK(n, scale), n, scale, min),                                   \
+   .scale_bytes = NUMBER(scale),                                                                \
+   .min_bytes = NUMBER(min),                                                                    \
+   .tile_step = STEP(BLOCK(n, scale)),                                                          \
+   .tile_bytes = BQ_TILE_ROWS * ROW_BYTES(STEP(BLOCK(n, scale)), n, bits_each, scale, min),     \
+   .encoded = can_encode},
+#define TILED(NAME, text, n, bits_each, scale, min) RUN(NAME, text, n, bits_each, scale, min, true)
+#define IMPORTED(NAME, text, n, bits_each, scale, min) \
+  RUN(NAME, text, n, bits_each, scale, min, false)
+#define STORED(NAME, text, n, bytes, at, scale, min, RUN_TYPE) \
+  {.name = #text,                                              \
+   .run = BQ_TYPE_##RUN_TYPE,                                  \
+   .block = n,                                                 \
+   .block_bytes = bytes,                                       \
+   .scale_at = at,                                             \
+   .scale_bytes = scale,                                       \
    .min_bytes = min},
 #define NAMED(NAME, text, n, bytes) \
   {.name = #text, .run = BQ_TYPE_NONE, .block = n, .block_bytes = bytes},
 
-static const bq_type_facts facts[] = {BQ_TYPE_LIST(FLOAT, TILED, STORED, NAMED)};
+static const bq_type_facts facts[] = {BQ_TYPE_LIST(FLOAT, TILED, IMPORTED, STORED, NAMED)};
 
 const bq_type_facts *bq_type_get(uint32_t id) { return id < BQ_TYPE_COUNT ? &facts[id] : NULL; }
 

@@ -12,50 +12,60 @@
  *
  * FLOAT(NAME, name, bytes of a weight)
  *   computed with as it is.
- * TILED(NAME, name, weights per block, bits per weight, bytes of a scale, bytes of a minimum)
- *   a *run type* of blocks: computed with in tiles. The weight is q * scale, where q is signed, or
- *   q * scale + minimum, where it is not. Bytes: 4 for f32, 2 for f16, 0 for none.
+ * TILED(NAME, name, weights that share a scale, bits per weight, bytes of a scale, of a minimum)
+ *   a *run type*: computed with in tiles. The weight is q * scale, where q is signed, or
+ *   q * scale + minimum, where it is not. Bytes: 4 for f32, 2 for f16, 0 for none; 1 for a *factor*:
+ *   a signed byte, times an f16 that 256 weights share. 7 bits are those of a byte below 128.
+ * IMPORTED(the same)
+ *   a run type that only stored ones become: nothing encodes into it.
  * STORED(NAME, name, weights per block, bytes per block, where in a block the scale lies,
  *        bytes of a scale, bytes of a minimum behind it, RUN)
  *   becomes the run type RUN as it lands (c/core/import.c); row-major only.
  * NAMED(NAME, name, weights per block, bytes per block)
  *   an id that is taken; this version can't read the type. */
-#define BQ_TYPE_LIST(FLOAT, TILED, STORED, NAMED) \
-  FLOAT(F32, f32, 4)                              \
-  FLOAT(F16, f16, 2)                              \
-  FLOAT(BF16, bf16, 2)                            \
-  TILED(BQ4_16, bq4_16, 16, 4, 4, 0)              \
-  TILED(BQ4_32, bq4_32, 32, 4, 4, 0)              \
-  TILED(BQ4_64, bq4_64, 64, 4, 4, 0)              \
-  TILED(BQ4H_32, bq4h_32, 32, 4, 2, 0)            \
-  TILED(BQ4A_32, bq4a_32, 32, 4, 2, 2)            \
-  TILED(BQ8_32, bq8_32, 32, 8, 2, 0)              \
-  NAMED(Q2S_64, q2s_64, 64, 20)                   \
-  NAMED(Q2A_64, q2a_64, 64, 20)                   \
-  NAMED(Q3A_64, q3a_64, 64, 28)                   \
-  NAMED(Q4A_64, q4a_64, 64, 36)                   \
-  NAMED(TERN_64, tern_64, 64, 18)                 \
-  STORED(Q4_0, q4_0, 32, 18, 0, 2, 0, BQ4H_32)    \
-  STORED(Q4_1, q4_1, 32, 20, 0, 2, 2, BQ4A_32)    \
-  STORED(Q8_0, q8_0, 32, 34, 0, 2, 0, BQ8_32)     \
-  STORED(Q5_0, q5_0, 32, 22, 0, 2, 0, BQ8_32)     \
-  NAMED(Q5_1, q5_1, 32, 24)                       \
-  NAMED(Q2_K, q2_k, 256, 84)                      \
-  NAMED(Q3_K, q3_k, 256, 110)                     \
-  NAMED(Q4_K, q4_k, 256, 144)                     \
-  NAMED(Q5_K, q5_k, 256, 176)                     \
-  NAMED(Q6_K, q6_k, 256, 210)                     \
-  STORED(IQ4_NL, iq4_nl, 32, 18, 0, 2, 0, BQ8_32)
+#define BQ_TYPE_LIST(FLOAT, TILED, IMPORTED, STORED, NAMED) \
+  FLOAT(F32, f32, 4)                                        \
+  FLOAT(F16, f16, 2)                                        \
+  FLOAT(BF16, bf16, 2)                                      \
+  TILED(BQ4_16, bq4_16, 16, 4, 4, 0)                        \
+  TILED(BQ4_32, bq4_32, 32, 4, 4, 0)                        \
+  TILED(BQ4_64, bq4_64, 64, 4, 4, 0)                        \
+  TILED(BQ4H_32, bq4h_32, 32, 4, 2, 0)                      \
+  TILED(BQ4A_32, bq4a_32, 32, 4, 2, 2)                      \
+  TILED(BQ8_32, bq8_32, 32, 8, 2, 0)                        \
+  NAMED(Q2S_64, q2s_64, 64, 20)                             \
+  NAMED(Q2A_64, q2a_64, 64, 20)                             \
+  NAMED(Q3A_64, q3a_64, 64, 28)                             \
+  NAMED(Q4A_64, q4a_64, 64, 36)                             \
+  NAMED(TERN_64, tern_64, 64, 18)                           \
+  STORED(Q4_0, q4_0, 32, 18, 0, 2, 0, BQ4H_32)              \
+  STORED(Q4_1, q4_1, 32, 20, 0, 2, 2, BQ4A_32)              \
+  STORED(Q8_0, q8_0, 32, 34, 0, 2, 0, BQ8_32)               \
+  STORED(Q5_0, q5_0, 32, 22, 0, 2, 0, BQ8_32)               \
+  STORED(Q5_1, q5_1, 32, 24, 0, 2, 2, BQ7A_32)              \
+  STORED(Q2_K, q2_k, 256, 84, 80, 2, 2, BQ4KA_16)           \
+  STORED(Q3_K, q3_k, 256, 110, 108, 2, 0, BQ4K_16)          \
+  STORED(Q4_K, q4_k, 256, 144, 0, 2, 2, BQ4KA_32)           \
+  STORED(Q5_K, q5_k, 256, 176, 0, 2, 2, BQ7KA_32)           \
+  STORED(Q6_K, q6_k, 256, 210, 208, 2, 0, BQ7K_16)          \
+  STORED(IQ4_NL, iq4_nl, 32, 18, 0, 2, 0, BQ8_32)           \
+  IMPORTED(BQ4K_16, bq4k_16, 16, 4, 1, 0)                   \
+  IMPORTED(BQ4KA_16, bq4ka_16, 16, 4, 1, 1)                 \
+  IMPORTED(BQ4KA_32, bq4ka_32, 32, 4, 1, 1)                 \
+  IMPORTED(BQ7A_32, bq7a_32, 32, 7, 2, 2)                   \
+  IMPORTED(BQ7KA_32, bq7ka_32, 32, 7, 1, 1)                 \
+  IMPORTED(BQ7K_16, bq7k_16, 16, 7, 1, 0)
 
 #define BQ_SKIP_TYPE(...)
-/* The rows of one kind. */
-#define BQ_FLOAT_TYPES(X) BQ_TYPE_LIST(X, BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE)
-#define BQ_TILED_TYPES(X) BQ_TYPE_LIST(BQ_SKIP_TYPE, X, BQ_SKIP_TYPE, BQ_SKIP_TYPE)
-#define BQ_STORED_TYPES(X) BQ_TYPE_LIST(BQ_SKIP_TYPE, BQ_SKIP_TYPE, X, BQ_SKIP_TYPE)
+/* The rows of some kinds: all run types in tiles, or those with an encoder alone. */
+#define BQ_FLOAT_TYPES(X) BQ_TYPE_LIST(X, BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE)
+#define BQ_TILED_TYPES(X) BQ_TYPE_LIST(BQ_SKIP_TYPE, X, X, BQ_SKIP_TYPE, BQ_SKIP_TYPE)
+#define BQ_ENCODED_TYPES(X) BQ_TYPE_LIST(BQ_SKIP_TYPE, X, BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE)
+#define BQ_STORED_TYPES(X) BQ_TYPE_LIST(BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE, X, BQ_SKIP_TYPE)
 
 typedef enum bq_type {
 #define BQ_X(NAME, ...) BQ_TYPE_##NAME,
-  BQ_TYPE_LIST(BQ_X, BQ_X, BQ_X, BQ_X)
+  BQ_TYPE_LIST(BQ_X, BQ_X, BQ_X, BQ_X, BQ_X)
 #undef BQ_X
   BQ_TYPE_COUNT,
   BQ_TYPE_NONE = BQ_TYPE_COUNT
@@ -73,14 +83,18 @@ typedef struct bq_type_facts {
   uint32_t block;       /* weights per block */
   uint32_t block_bytes; /* bytes of a row-major block */
   uint32_t bits;        /* per weight; 0 where only an import function knows */
+  uint32_t factors;     /* weights that share one; 0: there are none */
   uint32_t scale_at;    /* where the scale lies in a row-major block; a minimum follows it */
   uint32_t scale_bytes; /* 4: f32; 2: f16; 0: none */
   uint32_t min_bytes;   /* the same of a minimum */
   uint32_t tile_step;   /* k covered by one tile; 0: this type is never tiled */
   uint32_t tile_bytes;  /* bytes of one tile (8 rows x tile_step) */
+  bool encoded;         /* bq_quantize makes it */
 } bq_type_facts;
 
 #define BQ_TILE_ROWS 8u
+/* Weights whose factors are of one number. */
+#define BQ_FACTORED 256u
 
 /* NULL for ids this engine doesn't know. */
 const bq_type_facts *bq_type_get(uint32_t id);

@@ -41,19 +41,21 @@ INLINE int streams(bq_tile_shape s) {
 }
 
 /* Twelve sums and what a dot takes are all registers; signs of activations want four. */
-INLINE int strip_groups(int bits) { return bits == 4 ? 3 : 2; }
+INLINE int strip_groups(int bits) { return bits == 8 ? 2 : 3; }
 
 INLINE v128_t float_of(v128_t sum) {
   return wasm_f32x4_sub(sum, wasm_f32x4_const_splat(FLOAT_START));
 }
 
-INLINE v128_t start_of(int part, int T, const uint8_t *sums) {
+INLINE v128_t start_of(int bits, int part, int T, const uint8_t *sums) {
+  const uint8_t *low_at = sums + 4 * T, *negative = low_at + 4 * T;
+  if (bits == 8) return wasm_v128_load32_splat(negative);
   const v128_t none = wasm_i32x4_const_splat(SUM_START);
-  const uint8_t *all = sums, *low = all + 4 * T, *negative = low + 4 * T;
-  if (part == UNSIGNED) return none;
-  if (part == LOW) return wasm_i32x4_add(none, wasm_v128_load32_splat(low));
-  v128_t start = wasm_v128_load32_splat(part == BYTES ? negative : all);
-  return part == HIGH ? wasm_i32x4_sub(start, wasm_v128_load32_splat(low)) : start;
+  v128_t start = wasm_v128_load32_splat(part == LOW ? low_at : sums); /* for 8 too much */
+  if (part == LOW) return wasm_i32x4_add(none, wasm_i32x4_shl(start, bits - 4));
+  if (part == HIGH) start = wasm_i32x4_sub(start, wasm_v128_load32_splat(low_at));
+  if (bits == 4) return start;
+  return wasm_i32x4_add(none, wasm_i32x4_shl(wasm_i32x4_sub(start, none), bits - 4));
 }
 
 /* A quad of one token times unsigned weights below 128, of four rows. */
@@ -100,13 +102,17 @@ INLINE void dot_signed(signed_quad a, v128_t w, v128_t *sum) {
   dot(wasm_v128_xor(w, a.flip), a.size, sum);
 }
 
-INLINE void dot_bytes(int G, const uint8_t *const *w, const uint8_t *q, const constants *c,
-                      v128_t sum[MOST][2]) {
-  UNROLL for (int j = 0; j < 8; j++) {
-    signed_quad a = signed_quad_of(wasm_v128_load32_splat(q + 4 * j), c);
+INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
+                      const constants *c, v128_t sum[MOST][2]) {
+  UNROLL for (int j = part & LOW ? 0 : 4; j < (part & HIGH ? 8 : 4); j++) {
+    const v128_t a = wasm_v128_load32_splat(q + 4 * j);
+    const signed_quad s = signed_quad_of(a, c);
     UNROLL for (int g = 0; g < G; g++)
-      UNROLL for (int h = 0; h < 2; h++)
-        dot_signed(a, wasm_v128_load(w[g] + 32 * j + 16 * h), &sum[g][h]);
+      UNROLL for (int h = 0; h < 2; h++) {
+        const v128_t v = wasm_v128_load(w[g] + 32 * j + 16 * h);
+        if (bits == 8) dot_signed(s, v, &sum[g][h]);
+        else dot(a, v, &sum[g][h]);
+      }
   }
 }
 
@@ -123,7 +129,7 @@ INLINE void unpack(bq_tile_shape s, const uint8_t *w, const constants *c, v128_t
 INLINE void dot_pair(int bits, int n, const v128_t *w, const uint8_t *quad, const constants *c,
                      v128_t *sum) {
   v128_t a0 = wasm_v128_load32_splat(quad), a1 = wasm_v128_load32_splat(quad + 4);
-  if (bits == 4) {
+  if (bits != 8) {
     UNROLL for (int i = 0; i < n; i++) {
       v128_t v = wasm_v128_load(w + i);
       dot(a0, v, &sum[i]);

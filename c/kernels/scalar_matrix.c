@@ -101,22 +101,19 @@ void bq_scalar_quantize(const float *x, size_t x_stride, size_t k, size_t tokens
 /* --- tiled weights -------------------------------------------------------------------------- */
 
 INLINE float dot_row(bq_tile_shape s, const uint8_t *tiles, size_t n_tiles, uint32_t r,
-                     const block *a) {
+                     const block *a, size_t blocks) {
   const uint32_t shared = s.block < 32 ? s.block : 32; /* weights that share both scales */
   float acc = 0.0f;
   for (size_t i = 0; i < n_tiles; i++, tiles += bq_tile_size(s), a += s.step / 32)
-    for (uint32_t k = 0; k < s.step; k += shared) {
+    for (uint32_t k = 0; k < s.step && i * s.step + k < 32 * blocks; k += shared) {
       const block *b = &a[k / 32];
       int32_t dot = 0, sum = 0;
       for (uint32_t j = k; j < k + shared; j++) {
         dot += b->q[j % 32] * bq_tile_weight(s, tiles, r, j);
         sum += b->q[j % 32];
       }
-      const float scale = bq_load_scale(tiles + bq_tile_scale_at(s, r, k), s.scale_bytes);
-      acc += ((float)dot * b->scale) * scale;
-      if (!s.min_bytes) continue;
-      const float min = bq_load_scale(tiles + bq_tile_min_at(s, r, k), s.min_bytes);
-      acc += ((float)sum * b->scale) * min;
+      acc += ((float)dot * b->scale) * bq_tile_scale(s, tiles, r, k);
+      if (s.min_bytes) acc += ((float)sum * b->scale) * bq_tile_min(s, tiles, r, k);
     }
   return acc;
 }
@@ -128,7 +125,7 @@ INLINE void matmul_tiled(bq_tile_shape s, const bq_matrix *w, const bq_batch *a,
   for (size_t r = row0; r < row1; r++) {
     const uint8_t *group = w->data + r / BQ_TILE_ROWS * tiles * bq_tile_size(s);
     for (size_t t = 0; t < a->tokens; t++)
-      y[t * y_stride + r] = dot_row(s, group, tiles, r % BQ_TILE_ROWS, panel + t * blocks);
+      y[t * y_stride + r] = dot_row(s, group, tiles, r % BQ_TILE_ROWS, panel + t * blocks, blocks);
   }
 }
 
@@ -147,8 +144,7 @@ void bq_scalar_row_tiled(const bq_matrix *w, size_t row, float *y) {
   const uint32_t r = row % BQ_TILE_ROWS;
   for (size_t k0 = 0; k0 < w->cols; k0 += s.step, tile += bq_tile_size(s))
     for (uint32_t k = 0; k < s.step && k0 + k < w->cols; k += s.block) {
-      const float scale = bq_load_scale(tile + bq_tile_scale_at(s, r, k), s.scale_bytes);
-      const float min = bq_load_scale(tile + bq_tile_min_at(s, r, k), s.min_bytes);
+      const float scale = bq_tile_scale(s, tile, r, k), min = bq_tile_min(s, tile, r, k);
       for (uint32_t i = k; i < k + s.block && k0 + i < w->cols; i++) {
         const float x = (float)bq_tile_weight(s, tile, r, i) * scale;
         y[k0 + i] = s.min_bytes ? x + min : x;
@@ -161,15 +157,33 @@ void bq_scalar_row_tiled(const bq_matrix *w, size_t row, float *y) {
 /* Weight k of a row of file blocks. */
 static int file_weight(bq_tile_shape s, const uint8_t *block, uint32_t k) {
   if (s.bits == 8) return (int8_t)block[k];
+  if (s.bits == 7) return (block[k] & 127) - bq_tile_zero(s);
+  if (s.scale_bytes == 1)
+    return (block[k / 32 * 16 + k % 16] >> k % 32 / 16 * 4 & 15) - bq_tile_zero(s);
   const int nibble = block[k / 2] >> k % 2 * 4 & 15;
   return s.min_bytes ? nibble : (nibble ^ 8) - 8;
 }
 
+/* Behind a block's weights: the factors of its scales, of its minima, the numbers they are of. */
+static void tile_factors(bq_tile_shape s, const uint8_t *from, uint8_t *tile, uint32_t r) {
+  for (uint32_t k = 0; k < s.step; k += s.block) tile[bq_tile_scale_at(s, r, k)] = *from++;
+  for (uint32_t k = 0; s.min_bytes && k < s.step; k += s.block)
+    tile[bq_tile_min_at(s, r, k)] = *from++;
+  memcpy(tile + 2 * r, from, 2);
+  if (s.min_bytes) memcpy(tile + 2 * (BQ_TILE_ROWS + r), from + 2, 2);
+}
+
 static void tile_block(bq_tile_shape s, const uint8_t *block, uint8_t *tile, uint32_t r,
                        uint32_t k0) {
-  for (uint32_t k = 0; k < s.block; k++)
+  const bool factors = s.scale_bytes == 1;
+  const uint32_t weights = factors ? s.step : s.block;
+  for (uint32_t k = 0; k < weights; k++)
     bq_tile_put_weight(s, tile, r, k0 + k, file_weight(s, block, k));
-  const uint8_t *scale = block + s.block * s.bits / 8;
+  const uint8_t *scale = block + (s.bits == 4 ? weights / 2 : weights);
+  if (factors) {
+    tile_factors(s, scale, tile, r);
+    return;
+  }
   memcpy(tile + bq_tile_scale_at(s, r, k0), scale, s.scale_bytes);
   memcpy(tile + bq_tile_min_at(s, r, k0), scale + s.scale_bytes, s.min_bytes);
 }
@@ -177,13 +191,15 @@ static void tile_block(bq_tile_shape s, const uint8_t *block, uint8_t *tile, uin
 void bq_scalar_tile_rows(bq_type type, const uint8_t *src, size_t row_bytes, size_t rows,
                          size_t cols, uint8_t *dst) {
   const bq_tile_shape s = bq_tile_shape_of(type);
-  const size_t tiles = bq_tiles_per_row(s, cols), block_bytes = bq_type_get(type)->block_bytes;
+  const bq_type_facts *f = bq_type_get(type);
+  const size_t tiles = bq_tiles_per_row(s, cols);
   for (size_t i = 0; i < tiles; i++) {
     uint8_t *tile = dst + i * bq_tile_size(s);
     memset(tile, 0, bq_tile_weights_at(s));
-    memset(tile + bq_tile_weights_at(s), bq_tile_zeros(s), s.step * s.bits);
+    memset(tile + bq_tile_weights_at(s), bq_tile_zeros(s), f->tile_bytes - bq_tile_weights_at(s));
     for (uint32_t r = 0; r < rows; r++)
-      for (uint32_t k = 0; k < s.step && i * s.step + k < cols; k += s.block)
-        tile_block(s, src + r * row_bytes + (i * s.step + k) / s.block * block_bytes, tile, r, k);
+      for (uint32_t k = 0; k < s.step && i * s.step + k < cols; k += f->block)
+        tile_block(s, src + r * row_bytes + (i * s.step + k) / f->block * f->block_bytes, tile, r,
+                   k);
   }
 }

@@ -12,8 +12,8 @@ typedef struct workspace {
   uint64_t hash;
   uint32_t seed;
   float x[TOKENS * COLS], y[POSITIONS * HEAD];
-  uint8_t file[8 * 3 * 36]; /* one group of rows as a file has them */
-  _Alignas(16) uint8_t weights[ROWS * COLS * 4], panel[6144];
+  uint8_t file[8 * 280]; /* one group of rows as a file has them */
+  _Alignas(16) uint8_t weights[2 * 8 * 280], panel[6144];
   _Alignas(16) uint8_t block[BQ_KV_BLOCK * 2 * HEAD * 4];
 } workspace;
 

@@ -47,12 +47,12 @@ INLINE int strip_groups(int bits) {
 
 INLINE v128_t float_of(v128_t sum) { return wasm_f32x4_convert_i32x4(sum); }
 
-/* Strips hold signed weights, tiles unsigned ones: 8 or 128 too much. */
-INLINE v128_t start_of(int part, int T, const uint8_t *sums) {
-  if (T == 2 || part == UNSIGNED) return simd_zero();
+/* Strips hold signed weights, tiles unsigned ones: 8, 64 or 128 too much. */
+INLINE v128_t start_of(int bits, int part, int T, const uint8_t *sums) {
+  if (T == 2) return simd_zero();
   v128_t all = wasm_v128_load32_splat(sums), low = wasm_v128_load32_splat(sums + 4);
-  if (part == BYTES) return wasm_i32x4_shl(all, 4);
-  return part == LOW ? low : part == HIGH ? wasm_i32x4_sub(all, low) : all;
+  v128_t start = part == LOW ? low : part == HIGH ? wasm_i32x4_sub(all, low) : all;
+  return wasm_i32x4_shl(start, bits - 4);
 }
 
 INLINE void dot(v128_t w, v128_t a, v128_t *sum) {
@@ -98,12 +98,16 @@ INLINE void dot_16ths(int j, const uint8_t *w, const uint8_t *q, const constants
   dot_quads(EVEN_HIGH, j, wasm_v128_and(w0, c->byte), wasm_v128_and(w1, c->byte), q, sum);
 }
 
-INLINE void dot_256ths(int j, const uint8_t *w, const uint8_t *q, const constants *c,
+INLINE void dot_256ths(int part, int j, const uint8_t *w, const uint8_t *q, const constants *c,
                        v128_t sum[2]) {
-  v128_t w0 = wasm_v128_load(w), w1 = wasm_v128_load(w + 16);
-  v128_t w2 = wasm_v128_load(w + 128), w3 = wasm_v128_load(w + 144);
-  dot_quads(EVEN_LOW, j, wasm_v128_and(w0, c->byte), wasm_v128_and(w1, c->byte), q, sum);
-  dot_quads(ODD_HIGH, j, wasm_u16x8_shr(w2, 8), wasm_u16x8_shr(w3, 8), q, sum);
+  if (part & LOW) {
+    v128_t w0 = wasm_v128_load(w), w1 = wasm_v128_load(w + 16);
+    dot_quads(EVEN_LOW, j, wasm_v128_and(w0, c->byte), wasm_v128_and(w1, c->byte), q, sum);
+  }
+  if (part & HIGH) {
+    v128_t w2 = wasm_v128_load(w + 128), w3 = wasm_v128_load(w + 144);
+    dot_quads(ODD_HIGH, j, wasm_u16x8_shr(w2, 8), wasm_u16x8_shr(w3, 8), q, sum);
+  }
 }
 
 /* sum += part * 2^bits, then part = 0 */
@@ -117,19 +121,24 @@ INLINE void take_over(int G, int bits, v128_t part[MOST][2], v128_t sum[MOST][2]
 }
 
 /* Three passes, for which the registers suffice. */
-INLINE void dot_bytes(int G, const uint8_t *const *w, const uint8_t *q, const constants *c,
-                      v128_t sum[MOST][2]) {
-  v128_t part[MOST][2];
+INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
+                      const constants *c, v128_t sum[MOST][2]) {
+  v128_t units[MOST][2];
+  (void)bits;
   UNROLL for (int g = 0; g < G; g++)
-    part[g][0] = part[g][1] = simd_zero();
+    units[g][0] = units[g][1] = simd_zero();
+  if (part & LOW) {
+    UNROLL for (int j = 0; j < 4; j++)
+      UNROLL for (int g = 0; g < G; g++) dot_units(j, w[g] + 32 * j, q, units[g]);
+    take_over(G, 8, units, sum);
+  }
+  if (part & HIGH) {
+    UNROLL for (int j = 0; j < 4; j++)
+      UNROLL for (int g = 0; g < G; g++) dot_16ths(j, w[g] + 32 * j, q, c, units[g]);
+    take_over(G, 4, units, sum);
+  }
   UNROLL for (int j = 0; j < 4; j++)
-    UNROLL for (int g = 0; g < G; g++) dot_units(j, w[g] + 32 * j, q, part[g]);
-  take_over(G, 8, part, sum);
-  UNROLL for (int j = 0; j < 4; j++)
-    UNROLL for (int g = 0; g < G; g++) dot_16ths(j, w[g] + 32 * j, q, c, part[g]);
-  take_over(G, 4, part, sum);
-  UNROLL for (int j = 0; j < 4; j++)
-    UNROLL for (int g = 0; g < G; g++) dot_256ths(j, w[g] + 32 * j, q, c, sum[g]);
+    UNROLL for (int g = 0; g < G; g++) dot_256ths(part, j, w[g] + 32 * j, q, c, sum[g]);
 }
 
 /* Weights, signed but where they have a minimum, as many bits up as activations are prepared for:
@@ -151,9 +160,9 @@ INLINE void unpack(bq_tile_shape s, const uint8_t *w, const constants *c, v128_t
             wasm_i16x8_sub(wasm_u16x8_shr(v, 12), wasm_i16x8_splat((int16_t)zero));
         continue;
       }
-      v128_t center = wasm_i8x16_const_splat((int8_t)0x80);
-      v128_t low = wasm_v128_xor(v, center);
-      v128_t high = wasm_v128_xor(wasm_v128_load(w + 128 + 32 * j + 16 * h), center);
+      v128_t center = wasm_i8x16_splat((int8_t)zero);
+      v128_t low = wasm_i8x16_sub(v, center);
+      v128_t high = wasm_i8x16_sub(wasm_v128_load(w + 128 + 32 * j + 16 * h), center);
       to[EVEN_LOW * 4 * step] = wasm_i16x8_shr(wasm_i16x8_shl(low, 8), 8);
       to[ODD_LOW * 4 * step] = wasm_v128_andnot(low, c->byte);
       to[EVEN_HIGH * 4 * step] = wasm_i16x8_shr(wasm_i16x8_shl(high, 8), 4);

@@ -24,11 +24,16 @@ typedef struct source {
   const uint8_t *block[2]; /* bq4_16 has two blocks to a tile */
 } source;
 
-/* 16 tile bytes of a row: run `run` of 32 weights (4 bits) or 16 weights (8 bits). `zeros`: a byte
- * of weights of q = 0, which makes a tile's unsigned numbers of two's complement ones, and back. */
+/* 16 tile bytes of a row: run `run` of 32 weights (4 bits) or 16 weights (else). `zeros`: a byte
+ * of weights of q = 0, which makes a tile's unsigned numbers of two's complement ones, and back. Types
+ * with factors have a tile's numbers in their blocks. */
 INLINE v128_t tile_bytes(bq_tile_shape s, v128_t zeros, source from, int run) {
   const uint8_t *a = from.block[0], *b = from.block[1];
   if (!a) return zeros;
+  if (s.scale_bytes == 1 || s.bits == 7) {
+    const v128_t v = wasm_v128_load(a + 16 * run);
+    return s.bits == 7 ? wasm_v128_and(v, wasm_i8x16_const_splat(127)) : v;
+  }
   v128_t v;
   if (s.block == 16) {
     v = wasm_v128_load64_zero(a);
@@ -60,13 +65,34 @@ INLINE uint8_t *put_scales(const source rows[8], size_t b, size_t at, uint32_t b
   return to;
 }
 
-INLINE void put_tile(bq_tile_shape s, const source rows[8], uint8_t *tile) {
-  const size_t weights = s.block * s.bits / 8, blocks = s.step / s.block;
-  const v128_t zeros = wasm_i8x16_splat((int8_t)bq_tile_zeros(s));
+/* n factors of each row, which lie `at` bytes into its block. */
+static uint8_t *put_factors(const source rows[8], size_t at, size_t n, uint8_t *to) {
+  for (size_t i = 0; i < n; i++)
+    for (size_t r = 0; r < BQ_TILE_ROWS; r++)
+      *to++ = rows[r].block[0] ? rows[r].block[0][at + i] : 0;
+  return to;
+}
+
+/* All that lies in front of a tile's weights; returns where they begin. */
+INLINE uint8_t *put_numbers(bq_tile_shape s, const source rows[8], uint8_t *tile) {
+  const size_t blocks = bq_tile_blocks(s), weights = (s.scale_bytes == 1 ? s.step : s.block) / 8 *
+                                                     (s.bits == 4 ? 4 : 8);
+  if (s.scale_bytes == 1) {
+    const size_t factors = blocks * (1 + s.min_bytes);
+    tile = put_scales(rows, 0, weights + factors, 2, tile);
+    tile = put_scales(rows, 0, weights + factors + 2, s.min_bytes ? 2 : 0, tile);
+    return put_factors(rows, weights, factors, tile);
+  }
   for (size_t b = 0; b < blocks; b++) tile = put_scales(rows, b, weights, s.scale_bytes, tile);
   for (size_t b = 0; b < blocks; b++)
     tile = put_scales(rows, b, weights + s.scale_bytes, s.min_bytes, tile);
-  for (int run = 0; run < (int)(s.step * s.bits / 128); run++)
+  return tile;
+}
+
+INLINE void put_tile(bq_tile_shape s, const source rows[8], uint8_t *tile) {
+  const v128_t zeros = wasm_i8x16_splat((int8_t)bq_tile_zeros(s));
+  tile = put_numbers(s, rows, tile);
+  for (int run = 0; run < (int)(s.step / 32 * bq_tile_run_bytes(s) / 16); run++)
     for (int h = 0; h < 2; h++) {
       const source *r = rows + 4 * h;
       put_rows(tile_bytes(s, zeros, r[0], run), tile_bytes(s, zeros, r[1], run),
@@ -78,13 +104,13 @@ INLINE void put_tile(bq_tile_shape s, const source rows[8], uint8_t *tile) {
 void bq_simd128_tile_rows(bq_type type, const uint8_t *src, size_t row_bytes, size_t rows,
                           size_t cols, uint8_t *dst) {
   const bq_tile_shape s = bq_tile_shape_of(type);
-  const size_t block_bytes = bq_type_get(type)->block_bytes, per_tile = s.step / s.block,
-               blocks = (cols + s.block - 1) / s.block;
-  for (size_t at = 0; at < blocks; at += per_tile, dst += bq_tile_size(s)) {
+  const bq_type_facts *f = bq_type_get(type);
+  const size_t per_tile = s.step / f->block, blocks = (cols + f->block - 1) / f->block;
+  for (size_t at = 0; at < blocks; at += per_tile, dst += f->tile_bytes) {
     source from[BQ_TILE_ROWS] = {{{NULL, NULL}}};
     for (size_t r = 0; r < rows; r++)
       for (size_t b = 0; b < per_tile && at + b < blocks; b++)
-        from[r].block[b] = src + r * row_bytes + (at + b) * block_bytes;
+        from[r].block[b] = src + r * row_bytes + (at + b) * f->block_bytes;
     put_tile(s, from, dst);
   }
 }

@@ -27,15 +27,15 @@
  *   v128_t float_of(v128_t sum);     as f32
  *   void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q, const constants *c,
  *                    v128_t sum[MOST][2]);
- *   void dot_bytes(int G, const uint8_t *const *w, const uint8_t *q, const constants *c,
- *                  v128_t sum[MOST][2]);
+ *   void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
+ *                  const constants *c, v128_t sum[MOST][2]);
  *   void unpack(bq_tile_shape s, const uint8_t *w, const constants *c, v128_t *to, int step);
- *   v128_t start_of(int part, int T, const uint8_t *sums);    of one of T tokens
+ *   v128_t start_of(int bits, int part, int T, const uint8_t *sums);    of one of T tokens
  *   void dot_pair(int bits, int n, const v128_t *w, const uint8_t *quad, const constants *c, v128_t *sum);
  * One token: sum[g][h] += products with rows 4h...4h+3 of group g, whose weights lie at w[g]; q is
  * a panel block. Pairs: `unpack` makes what meets quad j of rows 4h... of a group to[j * step + h];
  * sum[t * n + i] += products of token t with w[i]. Both start at start_of, which takes back what
- * tiles add to each signed weight (8 or 128). */
+ * tiles add to each signed weight (8, 64 or 128); at start_of_none, where there are minima. */
 #ifndef BQ_KERNELS_SIMD_TILES_H
 #define BQ_KERNELS_SIMD_TILES_H
 
@@ -43,9 +43,8 @@
 #include "kernels/simd.h"
 #include "core/tile.h"
 
-/* What a dot covers: signed nibbles of k 0...15, of 16...31, of all 32; 32 signed bytes; 32
- * unsigned nibbles, whose block has a minimum. */
-enum { LOW = 1, HIGH = 2, ALL = LOW | HIGH, BYTES = 4, UNSIGNED = 8 | ALL };
+/* The k of 32 that a dot covers: 0...15, 16...31, all. */
+enum { LOW = 1, HIGH = 2, ALL = LOW | HIGH };
 enum { MOST = 8 };                   /* groups of one token at once */
 enum { PANEL_TOKEN = PANEL_Q + 16 }; /* bytes per token and block */
 enum { QUADS = PANEL_Q / 4 };
@@ -57,10 +56,10 @@ INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
 INLINE v128_t float_of(v128_t sum);
 INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
                         const constants *c, v128_t sum[MOST][2]);
-INLINE void dot_bytes(int G, const uint8_t *const *w, const uint8_t *q, const constants *c,
-                      v128_t sum[MOST][2]);
+INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
+                      const constants *c, v128_t sum[MOST][2]);
 INLINE void unpack(bq_tile_shape s, const uint8_t *w, const constants *c, v128_t *to, int step);
-INLINE v128_t start_of(int part, int T, const uint8_t *sums);
+INLINE v128_t start_of(int bits, int part, int T, const uint8_t *sums);
 INLINE void dot_pair(int bits, int n, const v128_t *w, const uint8_t *quad, const constants *c,
                      v128_t *sum);
 
@@ -75,13 +74,30 @@ typedef struct matmul_constants {
   simd_f16_constants f16;
 } matmul_constants;
 
-/* What the dots of a whole block cover. */
-INLINE int whole_of(bq_tile_shape s) { return s.bits == 8 ? BYTES : s.min_bytes ? UNSIGNED : ALL; }
-
-/* 8 scales or minima of `bytes` bytes each. */
-INLINE void load_scales(uint32_t bytes, const uint8_t *p, const matmul_constants *c, v128_t to[2]) {
+/* 8 scales or minima of `bytes` bytes each; factors are those of `numbers`. */
+INLINE void load_scales(uint32_t bytes, const uint8_t *p, const v128_t numbers[2],
+                        const matmul_constants *c, v128_t to[2]) {
+  if (bytes == 1) {
+    const v128_t factors = wasm_i16x8_load8x8(p);
+    const v128_t low = wasm_i32x4_extend_low_i16x8(factors);
+    const v128_t high = wasm_i32x4_extend_high_i16x8(factors);
+    to[0] = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(low), numbers[0]);
+    to[1] = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(high), numbers[1]);
+    return;
+  }
   UNROLL for (int h = 0; h < 2; h++)
     to[h] = bytes == 2 ? simd_load_f16_finite(p + 8 * h, &c->f16) : wasm_v128_load(p + 16 * h);
+}
+
+/* What factors of a tile multiply: of scales, of minima. */
+typedef struct numbers {
+  v128_t scale[2], min[2];
+} numbers;
+
+INLINE void load_numbers(bq_tile_shape s, const uint8_t *tile, const matmul_constants *c,
+                         numbers *to) {
+  load_scales(2, tile, NULL, c, to->scale);
+  if (s.min_bytes) load_scales(2, tile + 2 * BQ_TILE_ROWS, NULL, c, to->min);
 }
 
 /* acc += (float(sum) * a_scale) * w_scale */
@@ -90,9 +106,16 @@ INLINE void scale_and_add(v128_t sum, v128_t a_scale, v128_t w_scale, v128_t *ac
   *acc = wasm_f32x4_add(*acc, wasm_f32x4_mul(dot, w_scale));
 }
 
-/* float(sum over a block's activations) * a_scale, each of four lanes; `sum` as the panel has it. */
-INLINE v128_t scaled_sum(const uint8_t *sum, v128_t a_scale) {
-  v128_t less = wasm_i32x4_sub(wasm_i32x4_const_splat(SUM_START), wasm_v128_load32_splat(sum));
+/* What dots of weights that have a minimum start from. */
+INLINE v128_t start_of_none(void) { return wasm_i32x4_const_splat(SUM_START); }
+
+/* float(sum over activations of `part`) * a_scale, each of four lanes; `sums` as the panel has
+ * those of one of T tokens. */
+INLINE v128_t scaled_sum(int part, int T, const uint8_t *sums, v128_t a_scale) {
+  v128_t low = wasm_v128_load32_splat(sums + 4 * T), less;
+  if (part == LOW) less = wasm_i32x4_sub(simd_zero(), low);
+  else less = wasm_i32x4_sub(start_of_none(), wasm_v128_load32_splat(sums));
+  if (part == HIGH) less = wasm_i32x4_add(less, low);
   return wasm_f32x4_mul(wasm_f32x4_convert_i32x4(wasm_i32x4_shr(less, 3)), a_scale);
 }
 
@@ -114,40 +137,59 @@ INLINE void store_rows(float *y, const v128_t acc[2], size_t rows) {
 
 /* --- one token -------------------------------------------------------------------------------- */
 
-/* 32 k of G tiles, or `part` of them: weights `at` bytes into each, the scales they belong to
- * `scales` bytes. */
+/* 32 k of G tiles, or `part` of them: weights `at` bytes into each, the scales and minima they
+ * belong to `scales` and `mins` bytes. */
 INLINE void add_block(bq_tile_shape s, int G, int part, const uint8_t *const *tile, uint32_t scales,
-                      uint32_t at, const uint8_t *q, const matmul_constants *c, v128_t acc[][2]) {
+                      uint32_t mins, uint32_t at, const uint8_t *q, const numbers *n,
+                      const matmul_constants *c, v128_t acc[][2]) {
   v128_t sum[MOST][2], w_scale[2];
-  const uint8_t *w[MOST];
-  const v128_t start = start_of(part, 1, q + PANEL_Q + 4);
+  const uint8_t *w[MOST], *sums = q + PANEL_Q + 4;
+  const v128_t start = s.min_bytes ? start_of_none() : start_of((int)s.bits, part, 1, sums);
   UNROLL for (int g = 0; g < G; g++) w[g] = tile[g] + at, sum[g][0] = sum[g][1] = start;
-  if (part == BYTES) dot_bytes(G, w, q, &c->dot, sum);
-  else dot_nibbles(G, part, w, q, &c->dot, sum);
+  if (s.bits == 4) dot_nibbles(G, part, w, q, &c->dot, sum);
+  else dot_bytes(G, (int)s.bits, part, w, q, &c->dot, sum);
   v128_t a_scale = wasm_v128_load32_splat(q + PANEL_Q);
   UNROLL for (int g = 0; g < G; g++) {
-    load_scales(s.scale_bytes, tile[g] + scales, c, w_scale);
+    load_scales(s.scale_bytes, tile[g] + scales, n[g].scale, c, w_scale);
     UNROLL for (int h = 0; h < 2; h++) scale_and_add(sum[g][h], a_scale, w_scale[h], &acc[g][h]);
   }
   if (!s.min_bytes) return;
-  const v128_t a_sum = scaled_sum(q + PANEL_Q + 4, a_scale);
+  const v128_t a_sum = scaled_sum(part, 1, sums, a_scale);
   UNROLL for (int g = 0; g < G; g++) {
-    load_scales(s.min_bytes, tile[g] + bq_tile_mins_at(s), c, w_scale);
+    load_scales(s.min_bytes, tile[g] + mins, n[g].min, c, w_scale);
     UNROLL for (int h = 0; h < 2; h++)
       acc[g][h] = wasm_f32x4_add(acc[g][h], wasm_f32x4_mul(a_sum, w_scale[h]));
   }
 }
 
-INLINE void add_tiles(bq_tile_shape s, int G, const uint8_t *const *tile, const uint8_t *q,
-                      const matmul_constants *c, v128_t acc[][2]) {
-  const uint32_t w = bq_tile_weights_at(s);
-  if (s.block == 16) {
-    add_block(s, G, LOW, tile, 0, w, q, c, acc);
-    add_block(s, G, HIGH, tile, bq_tile_scale_at(s, 0, 16), w, q, c, acc);
+/* 32 k of G tiles, those from k on. */
+INLINE void add_run(bq_tile_shape s, int G, const uint8_t *const *tile, uint32_t k,
+                    const uint8_t *q, const numbers *n, const matmul_constants *c,
+                    v128_t acc[][2]) {
+  const uint32_t w = bq_tile_weights_at(s) + k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
+  const uint32_t scales = bq_tile_scale_at(s, 0, k), mins = bq_tile_min_at(s, 0, k);
+  if (s.block != 16) {
+    add_block(s, G, ALL, tile, scales, mins, w, q, n, c, acc);
     return;
   }
-  add_block(s, G, whole_of(s), tile, 0, w, q, c, acc);
-  if (s.step == 64) add_block(s, G, whole_of(s), tile, 0, w + 128, q + PANEL_TOKEN, c, acc);
+  add_block(s, G, LOW, tile, scales, mins, w, q, n, c, acc);
+  add_block(s, G, HIGH, tile, scales + BQ_TILE_ROWS * s.scale_bytes,
+            mins + BQ_TILE_ROWS * s.min_bytes, w, q, n, c, acc);
+}
+
+/* G tiles, of which `left` of the blocks of 32 k and those behind it count. */
+INLINE void add_tiles(bq_tile_shape s, int G, const uint8_t *const *tile, size_t left,
+                      const uint8_t *q, const matmul_constants *c, v128_t acc[][2]) {
+  numbers n[MOST];
+  if (s.scale_bytes == 1) {
+    UNROLL for (int g = 0; g < G; g++) load_numbers(s, tile[g], c, &n[g]);
+    const uint32_t end = left < s.step / 32 ? (uint32_t)left * 32 : s.step;
+    KEEP_LOOP for (uint32_t k = 0; k < end; k += 32, q += PANEL_TOKEN)
+      add_run(s, G, tile, k, q, n, c, acc);
+    return;
+  }
+  add_run(s, G, tile, 0, q, n, c, acc);
+  if (s.step == 64) add_run(s, G, tile, 32, q + PANEL_TOKEN, n, c, acc);
 }
 
 /* Where results go: `rows` of the 8 of each group of rows, of the first `n` groups (all or 1;
@@ -158,15 +200,16 @@ typedef struct output {
 } output;
 
 /* G groups of 8 rows, their tiles `gap` bytes apart. */
-INLINE void multiply(bq_tile_shape s, int G, const uint8_t *tiles, size_t gap, size_t n_tiles,
+INLINE void multiply(bq_tile_shape s, int G, const uint8_t *tiles, size_t gap, size_t cols,
                      const uint8_t *panel, const matmul_constants *c, output out) {
+  const size_t n_tiles = bq_tiles_per_row(s, cols), blocks = panel_blocks(cols);
   v128_t acc[MOST][2];
   UNROLL for (int g = 0; g < G; g++)
     acc[g][0] = acc[g][1] = simd_zero();
   for (size_t i = 0; i < n_tiles; i++) {
     const uint8_t *tile[MOST];
     UNROLL for (int g = 0; g < G; g++) tile[g] = tiles + (size_t)g * gap;
-    add_tiles(s, G, tile, panel, c, acc);
+    add_tiles(s, G, tile, blocks - i * (s.step / 32), panel, c, acc);
     tiles += bq_tile_size(s);
     panel += s.step / 32 * PANEL_TOKEN;
   }
@@ -181,9 +224,9 @@ INLINE void multiply(bq_tile_shape s, int G, const uint8_t *tiles, size_t gap, s
  * groups of 8 rows are cut into as many runs as there are streams, and a pass takes one of each. If
  * some are left, one more pass takes the last of all, several of them again. Too few for that, or
  * less than 8 rows: a group alone, in all streams. */
-INLINE void multiply_one(bq_tile_shape s, const uint8_t *tiles, size_t n_tiles,
-                         const uint8_t *panel, const matmul_constants *c, size_t rows, float *y) {
-  const size_t all = (size_t)streams(s), group = n_tiles * bq_tile_size(s);
+INLINE void multiply_one(bq_tile_shape s, const uint8_t *tiles, size_t cols, const uint8_t *panel,
+                         const matmul_constants *c, size_t rows, float *y) {
+  const size_t all = (size_t)streams(s), group = bq_tiles_per_row(s, cols) * bq_tile_size(s);
   const size_t whole = rows / BQ_TILE_ROWS, run = whole / all;
   for (size_t i = 0, next; i * BQ_TILE_ROWS < rows; i = next) {
     size_t first = i, gap = 0, n = 1;
@@ -201,60 +244,79 @@ INLINE void multiply_one(bq_tile_shape s, const uint8_t *tiles, size_t n_tiles,
     const size_t left = rows - first * BQ_TILE_ROWS;
     const output out = {y + first * BQ_TILE_ROWS, left < BQ_TILE_ROWS ? left : BQ_TILE_ROWS, n,
                         gap * BQ_TILE_ROWS};
-    multiply(s, streams(s), tiles + first * group, gap * group, n_tiles, panel, c, out);
+    multiply(s, streams(s), tiles + first * group, gap * group, cols, panel, c, out);
   }
 }
 
 /* --- pairs of tokens -------------------------------------------------------------------------- */
 
-/* A strip is [blocks of 32 k][QUADS + scales][groups][2] vectors: what dots take of 4 rows each,
- * and their scales, of which there are two where k 0...15 and 16...31 have their own, or their
- * minima. As many blocks as stay in the L1 cache beside a pair's activations, as many tokens as
+/* A strip is [blocks of 32 k][QUADS + numbers][groups][2] vectors: what dots take of 4 rows each,
+ * then their scales and minima, of which there are two where k 0...15 and 16...31 have their own. As many blocks as stay in the L1 cache beside a pair's activations, as many tokens as
  * make unpacking cheap. */
 enum {
   STRIP_TOKENS = 32,
-  STRIP_VECTORS = STRIP_BLOCKS * (QUADS + 2) * 2 * MOST_GROUPS
+  STRIP_VECTORS = STRIP_BLOCKS * (QUADS + 4) * 2 * MOST_GROUPS
 };
 
+/* Scales of a block, then minima. */
+INLINE int strip_halves(bq_tile_shape s) { return s.block == 16 ? 2 : 1; }
 INLINE int strip_vectors(bq_tile_shape s) { /* per block */
-  return (QUADS + (s.block == 16 || s.min_bytes ? 2 : 1)) * 2 * strip_groups((int)s.bits);
+  return (QUADS + strip_halves(s) * (s.min_bytes ? 2 : 1)) * 2 * strip_groups((int)s.bits);
 }
 
-/* n tiles of a group of rows become its part of a strip. */
-INLINE void unpack_tiles(bq_tile_shape s, const uint8_t *tile, size_t n, v128_t *to) {
+/* 32 weights from k on of a tile become a group's part of a strip's block. */
+INLINE void unpack_run(bq_tile_shape s, const uint8_t *tile, uint32_t k, const numbers *n,
+                       const matmul_constants *c, v128_t *to) {
+  const int step = 2 * strip_groups((int)s.bits), halves = strip_halves(s);
+  const uint32_t run = k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
+  unpack(s, tile + bq_tile_weights_at(s) + run, &c->dot, to, step);
+  to += QUADS * step;
+  UNROLL for (int i = 0; i < halves; i++) {
+    const uint32_t at = k + 16 * (uint32_t)i;
+    load_scales(s.scale_bytes, tile + bq_tile_scale_at(s, 0, at), n->scale, c, to + i * step);
+    if (s.min_bytes)
+      load_scales(s.min_bytes, tile + bq_tile_min_at(s, 0, at), n->min, c,
+                  to + (halves + i) * step);
+  }
+}
+
+/* `blocks` of 32 k of a group of rows become its part of a strip. */
+INLINE void unpack_tiles(bq_tile_shape s, const uint8_t *tile, size_t blocks, v128_t *to) {
   const matmul_constants c = {prepare(), simd_f16_prepare()};
-  const int step = 2 * strip_groups((int)s.bits);
-  const uint32_t w = bq_tile_weights_at(s);
-  KEEP_LOOP for (size_t i = 0; i < n; i++, tile += bq_tile_size(s)) {
-    UNROLL for (uint32_t b = 0; b < s.step / 32; b++, to += strip_vectors(s)) {
-      v128_t *scales = to + QUADS * step;
-      unpack(s, tile + w + 128 * b, &c.dot, to, step);
-      load_scales(s.scale_bytes, tile, &c, scales);
-      if (s.block == 16)
-        load_scales(s.scale_bytes, tile + bq_tile_scale_at(s, 0, 16), &c, scales + step);
-      if (s.min_bytes) load_scales(s.min_bytes, tile + bq_tile_mins_at(s), &c, scales + step);
+  numbers n;
+  KEEP_LOOP for (; blocks; tile += bq_tile_size(s)) {
+    if (s.scale_bytes != 1) {
+      UNROLL for (uint32_t k = 0; k < s.step; k += 32, to += strip_vectors(s))
+        unpack_run(s, tile, k, &n, &c, to);
+      blocks -= s.step / 32;
+      continue;
     }
+    load_numbers(s, tile, &c, &n);
+    KEEP_LOOP for (uint32_t k = 0; k < s.step && blocks; k += 32, to += strip_vectors(s), blocks--)
+      unpack_run(s, tile, k, &n, &c, to);
   }
 }
 
 /* acc[t * n + i] += products of n vectors of a strip, or of `part` of its k. More sums than these
  * would not find registers; fewer wait for each other, since a dot takes some five cycles. */
-INLINE void add_pair(int bits, int part, int n, const v128_t *w, const uint8_t *q,
+INLINE void add_pair(bq_tile_shape s, int part, int n, const v128_t *w, const uint8_t *q,
                      const constants *c, v128_t *acc) {
   const int from = part == HIGH ? QUADS / 2 : 0, to = part == LOW ? QUADS / 2 : QUADS;
-  const v128_t *scale = w + (QUADS + (part == HIGH)) * n, *min = w + (QUADS + 1) * n;
+  const v128_t *scale = w + (QUADS + (part == HIGH)) * n, *min = scale + strip_halves(s) * n;
   const uint8_t *a_scale = q + 2 * PANEL_Q, *sums = a_scale + 8;
   v128_t sum[4 * MOST_GROUPS];
   UNROLL for (int t = 0; t < 2; t++) {
-    const v128_t start = start_of(part, 2, sums + 4 * t);
+    const v128_t start =
+        s.min_bytes ? start_of_none() : start_of((int)s.bits, part, 2, sums + 4 * t);
     UNROLL for (int i = 0; i < n; i++) sum[t * n + i] = start;
   }
-  UNROLL for (int j = from; j < to; j++) dot_pair(bits, n, w + j * n, q + 8 * j, c, sum);
+  UNROLL for (int j = from; j < to; j++)
+    dot_pair((int)s.bits, n, w + j * n, q + 8 * j, c, sum);
   UNROLL for (int t = 0; t < 2; t++) {
     const v128_t a = wasm_v128_load32_splat(a_scale + 4 * t);
     UNROLL for (int i = 0; i < n; i++) scale_and_add(sum[t * n + i], a, scale[i], acc + t * n + i);
-    if (part != UNSIGNED) continue;
-    const v128_t a_sum = scaled_sum(sums + 4 * t, a);
+    if (!s.min_bytes) continue;
+    const v128_t a_sum = scaled_sum(part, 2, sums + 4 * t, a);
     UNROLL for (int i = 0; i < n; i++)
       acc[t * n + i] = wasm_f32x4_add(acc[t * n + i], wasm_f32x4_mul(a_sum, min[i]));
   }
@@ -265,13 +327,13 @@ INLINE void add_pair(int bits, int part, int n, const v128_t *w, const uint8_t *
 INLINE void multiply_pair(bq_tile_shape s, const v128_t *strip, size_t blocks, const uint8_t *panel,
                           v128_t *acc) {
   const constants c = prepare();
-  const int bits = (int)s.bits, n = 2 * strip_groups(bits);
+  const int n = 2 * strip_groups((int)s.bits);
   KEEP_LOOP for (size_t b = 0; b < blocks; b++, strip += strip_vectors(s)) {
     if (s.block == 16) {
-      add_pair(bits, LOW, n, strip, panel, &c, acc);
-      add_pair(bits, HIGH, n, strip, panel, &c, acc);
+      add_pair(s, LOW, n, strip, panel, &c, acc);
+      add_pair(s, HIGH, n, strip, panel, &c, acc);
     } else {
-      add_pair(bits, whole_of(s), n, strip, panel, &c, acc);
+      add_pair(s, ALL, n, strip, panel, &c, acc);
     }
     panel += 2 * PANEL_TOKEN;
   }
@@ -287,14 +349,18 @@ typedef void pair_fn(const v128_t *strip, size_t blocks, const uint8_t *panel, v
   }
 PAIRS(pair_nibbles, 32, 4, 0)
 PAIRS(pair_halves, 16, 4, 0)
-PAIRS(pair_minima, 32, 4, 2)
+PAIRS(pair_minima, 32, 4, 1)
+PAIRS(pair_half_minima, 16, 4, 1)
+PAIRS(pair_half_bytes, 16, 7, 0)
 PAIRS(pair_bytes, 32, 8, 0)
-#define PAIR_OF(block, bits, min) \
-  ((bits) == 8 ? pair_bytes : (min) ? pair_minima : (block) == 16 ? pair_halves : pair_nibbles)
+#define PAIR_OF(block, bits, min)                                                     \
+  ((min) ? (block) == 16 ? pair_half_minima : pair_minima                             \
+   : (bits) == 8 ? pair_bytes                                                         \
+   : (block) != 16 ? pair_nibbles : (bits) == 7 ? pair_half_bytes : pair_halves)
 
 typedef struct strip_type {
   bq_tile_shape shape;
-  void (*unpack)(const uint8_t *tile, size_t n, v128_t *to);
+  void (*unpack)(const uint8_t *tile, size_t blocks, v128_t *to);
   pair_fn *multiply;
 } strip_type;
 
@@ -304,18 +370,19 @@ static void multiply_strip(const strip_type *type, const bq_matrix *m, const uin
   v128_t strip[STRIP_VECTORS], acc[STRIP_TOKENS * 2 * MOST_GROUPS];
   const bq_tile_shape s = type->shape;
   const size_t groups = (size_t)strip_groups((int)s.bits), per_tile = s.step / 32;
-  const size_t n_tiles = bq_tiles_per_row(s, m->cols), most = STRIP_BLOCKS / per_tile;
+  const size_t n_tiles = bq_tiles_per_row(s, m->cols), padded = panel_blocks(m->cols);
+  const size_t blocks = n_tiles * per_tile < padded ? n_tiles * per_tile : padded;
   const uint8_t *tiles = m->data + row / BQ_TILE_ROWS * n_tiles * bq_tile_size(s);
   memset(acc, 0, tokens * 2 * groups * sizeof *acc);
-  for (size_t at = 0; at < n_tiles; at += most) {
-    const size_t n = n_tiles - at < most ? n_tiles - at : most;
-    const uint8_t *q = panel + at * per_tile * 2 * PANEL_TOKEN;
-    for (size_t g = 0, tile = at; g < groups; g++) {
+  for (size_t at = 0; at < blocks; at += STRIP_BLOCKS) {
+    const size_t n = blocks - at < STRIP_BLOCKS ? blocks - at : STRIP_BLOCKS;
+    const uint8_t *q = panel + at * 2 * PANEL_TOKEN;
+    for (size_t g = 0, tile = at / per_tile; g < groups; g++) {
       type->unpack(tiles + tile * bq_tile_size(s), n, strip + 2 * g);
       if ((g + 1) * BQ_TILE_ROWS < left) tile += n_tiles;
     }
     for (size_t t = 0; t < tokens; t += 2, q += panel_size(m->cols, 2))
-      type->multiply(strip, n * per_tile, q, acc + t * 2 * groups);
+      type->multiply(strip, n, q, acc + t * 2 * groups);
   }
   for (size_t t = 0; t < tokens; t++)
     for (size_t g = 0; g < groups && g * BQ_TILE_ROWS < left; g++)
@@ -339,20 +406,20 @@ static __attribute__((noinline)) void matmul_pairs(const strip_type *type, const
 INLINE void matmul_tiled(const strip_type *type, const bq_matrix *m, const bq_batch *a, size_t row0,
                          size_t row1, float *y, size_t y_stride) {
   const bq_tile_shape s = type->shape;
-  const size_t n_tiles = bq_tiles_per_row(s, m->cols), last = a->tokens - 1;
-  const uint8_t *tiles = m->data + row0 / BQ_TILE_ROWS * n_tiles * bq_tile_size(s);
+  const size_t group = bq_tiles_per_row(s, m->cols) * bq_tile_size(s), last = a->tokens - 1;
+  const uint8_t *tiles = m->data + row0 / BQ_TILE_ROWS * group;
   if (a->tokens > 1) matmul_pairs(type, m, a, row0, row1, y, y_stride);
   if (a->tokens % 2 == 0) return;
   const matmul_constants c = {prepare(), simd_f16_prepare()};
-  multiply_one(s, tiles, n_tiles, a->panel + panel_size(m->cols, last), &c, row1 - row0,
+  multiply_one(s, tiles, m->cols, a->panel + panel_size(m->cols, last), &c, row1 - row0,
                y + last * y_stride + row0);
 }
 
 /* The matmul of a type, and its row of the table. */
 #define MATMUL_SLOT(NAME, name, block, bits, scale, min)                                         \
-  _Static_assert(!(min) || ((bits) == 4 && (block) != 16), "no dots for such blocks yet");       \
-  static void unpack_##name(const uint8_t *tile, size_t n, v128_t *to) {                         \
-    unpack_tiles(BQ_TILE_SHAPE(block, bits, scale, min), tile, n, to);                           \
+  _Static_assert(STRIP_BLOCKS * 32 % BQ_TILE_STEP(block, scale) == 0, "strips have whole tiles"); \
+  static void unpack_##name(const uint8_t *tile, size_t blocks, v128_t *to) {                    \
+    unpack_tiles(BQ_TILE_SHAPE(block, bits, scale, min), tile, blocks, to);                      \
   }                                                                                              \
   static void matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1,     \
                             float *y, size_t y_stride) {                                         \

@@ -5,6 +5,7 @@
 #include "core/cursor.h"
 #include "core/least.h"
 #include "core/quant.h"
+#include "core/tile.h"
 
 enum { BATCH = 65536 }; /* aim of a batch; one group of 8 rows may be longer */
 
@@ -143,6 +144,16 @@ static size_t first_bad(bq_type type, const uint8_t *p) {
   return i;
 }
 
+/* The first of n bytes that is above 127, or n. */
+static size_t first_large(const uint8_t *p, size_t n) {
+  uint8_t all = 0;
+  for (size_t i = 0; i < n; i++) all |= p[i];
+  if (all < 128) return n;
+  size_t i = 0;
+  while (p[i] < 128) i++;
+  return i;
+}
+
 size_t bq_conversion_find_bad(const bq_conversion *l, const uint8_t *stored, size_t n) {
   const bq_type_facts *f = bq_type_get(l->stored);
   const bool tiled = l->layout == BQ_TILED, floats = bq_type_is_float(l->stored);
@@ -156,6 +167,10 @@ size_t bq_conversion_find_bad(const bq_conversion *l, const uint8_t *stored, siz
     size_t run = floats && n - i < bytes ? n - i : bytes;
     if (any_bad(l->stored, stored + i + first, run))
       return i + first + first_bad(l->stored, stored + i + first);
+    if (!tiled || f->bits != 7) continue;
+    const size_t weights = bq_tile_weights_at(bq_tile_shape_of(l->stored));
+    const size_t bad = first_large(stored + i + weights, unit - weights);
+    if (bad < unit - weights) return i + weights + bad;
   }
   return n;
 }

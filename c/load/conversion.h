@@ -39,7 +39,7 @@ void bq_convert(const bq_conversion *conversion, const bq_kernels *kernels, cons
 /* Bytes that must be there together to be checked; they divide a batch and the tensor. */
 uint32_t bq_conversion_unit(const bq_conversion *conversion);
 /* Looks for a scale, or a weight of float types, that is NaN or infinite in `n` stored bytes, whole
- * units. Returns where it lies among them, or `n`. */
+ * units; or, in tiles, a weight of 7 bits that has 8. Returns where it lies among them, or `n`. */
 size_t bq_conversion_find_bad(const bq_conversion *conversion, const uint8_t *stored, size_t n);
 
 #endif

@@ -152,8 +152,10 @@ static bq_want window(const bq_loader *l) {
 /* Keeps the first fault until its chunk is verified: a damaged chunk is the better explanation. */
 static void bad_value(bq_loader *l, const bq_load *load, uint64_t at) {
   if (l->fault.status) return;
-  bq_fail(&l->fault, BQ_FORMAT, at, "tensor \"%S\" has a %s that is NaN or infinite", load->name,
-          (size_t)load->name_bytes, bq_type_get(load->type)->block > 1 ? "scale" : "weight");
+  const bq_type_facts *f = bq_type_get(load->type);
+  bq_fail(&l->fault, BQ_FORMAT, at, "tensor \"%S\" has a %s that is %s", load->name,
+          (size_t)load->name_bytes, f->block > 1 ? "scale" : "weight",
+          f->bits == 7 ? "NaN or infinite, or a weight above 127" : "NaN or infinite");
 }
 
 static void check_gap(bq_loader *l, const uint8_t *bytes, size_t n) {

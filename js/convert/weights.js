@@ -9,7 +9,7 @@ import { BqError } from '../shared/errors.js';
  * @property {number} blockBytes  bytes of a row-major block
  * @property {number} step        columns of a tile; 0: never tiled
  * @property {number} tileBytes   bytes of a tile of 8 rows
- * @property {number} bits        per weight; 0: only C reads it
+ * @property {number} bits        per weight; 0: there is no encoder, and only C reads it
  * @property {number} scaleBytes  of a block's scale: 4 (f32), 2 (f16), 0 (none)
  * @property {number} minBytes    the same of its minimum; with one, weights are unsigned
  */
@@ -18,17 +18,23 @@ import { BqError } from '../shared/errors.js';
 const float = (name, bytes) => ({ name, block: 1, blockBytes: bytes, bits: 8 * bytes, scaleBytes: 0, minBytes: 0, step: 0, tileBytes: 0 });
 
 /**
- * Types that the engine computes with in tiles.
- * @param {string} name @param {number} block @param {number} bits @param {number} scaleBytes @param {number} minBytes
+ * Types that the engine computes with in tiles. Bytes of a scale: 1 is a factor of an f16 of 256 weights.
+ * @param {string} name @param {number} shared weights that share a scale @param {number} bits @param {number} scaleBytes @param {number} minBytes
  */
-function tiled(name, block, bits, scaleBytes, minBytes) {
+function tiled(name, shared, bits, scaleBytes, minBytes) {
+  const factors = scaleBytes === 1;
+  const block = factors ? 256 : shared;
   const step = Math.max(block, 32);
-  const scales = scaleBytes + minBytes;
+  const bytes = bits === 4 ? 0.5 : 1;
+  const scales = (scaleBytes + minBytes) / shared + (factors ? (2 + 2 * minBytes) / block : 0); // per weight
   return {
     name, block, bits, scaleBytes, minBytes, step,
-    blockBytes: (block * bits) / 8 + scales, tileBytes: 8 * ((step * bits) / 8 + (step / block) * scales),
+    blockBytes: block * (bytes + scales), tileBytes: 8 * step * (bytes + scales),
   };
 }
+
+/** The same without an encoder: what types of other containers become. @type {typeof tiled} */
+const imported = (name, shared, bits, scaleBytes, minBytes) => ({ ...tiled(name, shared, bits, scaleBytes, minBytes), bits: 0 });
 
 /** Types that are only read, or not even that. @param {string} name @param {number} block @param {number} blockBytes */
 const named = (name, block, blockBytes) => ({ name, block, blockBytes, bits: 0, scaleBytes: 0, minBytes: 0, step: 0, tileBytes: 0 });
@@ -59,6 +65,12 @@ const rows = [
   named('q5_k', 256, 176),
   named('q6_k', 256, 210),
   named('iq4_nl', 32, 18),
+  imported('bq4k_16', 16, 4, 1, 0),
+  imported('bq4ka_16', 16, 4, 1, 1),
+  imported('bq4ka_32', 32, 4, 1, 1),
+  imported('bq7a_32', 32, 7, 2, 2),
+  imported('bq7ka_32', 32, 7, 1, 1),
+  imported('bq7k_16', 16, 7, 1, 0),
 ];
 
 /** Indexed by id. @type {readonly WeightType[]} */

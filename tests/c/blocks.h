@@ -1,4 +1,4 @@
-/* Random blocks of a type that has no encoder. */
+/* Random blocks and tiles of a type that has no encoder. */
 #ifndef TEST_BLOCKS_H
 #define TEST_BLOCKS_H
 
@@ -6,6 +6,7 @@
 
 #include "core/half.h"
 #include "core/type.h"
+#include "kernels/kernels.h"
 #include "random.h"
 
 /* n row-major blocks; scales and minima are f16 in [-most, most). */
@@ -17,6 +18,18 @@ static inline void random_blocks(const bq_type_facts *f, uint8_t *bytes, size_t 
       const uint16_t h = bq_f32_to_f16(random_float(seed) * most);
       memcpy(bytes + i * f->block_bytes + f->scale_at + at, &h, 2);
     }
+}
+
+/* The tiles of rows of such blocks. */
+static inline void tile_blocks(bq_type type, const uint8_t *blocks, size_t rows, size_t cols,
+                               uint8_t *tiles) {
+  const bq_type_facts *f = bq_type_get(type);
+  const size_t row = (cols + f->block - 1) / f->block * f->block_bytes;
+  for (size_t r = 0; r < rows; r += 8) {
+    bq_kernels_scalar()->tile_rows(type, blocks + r * row, row, rows - r < 8 ? rows - r : 8, cols,
+                                   tiles);
+    tiles += bq_type_bytes(type, BQ_TILED, 8, cols);
+  }
 }
 
 #endif

@@ -126,14 +126,18 @@ static void choose_encoding(const fixture_spec *spec, fixture_tensor *t, bool em
 static void encode(maker *m, fixture_tensor *t, size_t rows, size_t cols, float scale) {
   const bq_type_facts *facts = bq_type_get(t->type);
   bq_error err = {0};
-  if (bq_type_runs(t->type)) {
+  if (facts->encoded) {
     must(bq_quantize(t->type, t->layout, t->wanted, rows, cols, t->stored, &err), &err, t->name);
   } else {
-    const uint64_t bytes = bq_type_bytes(t->type, t->layout, rows, cols);
-    random_blocks(facts, t->stored, (size_t)bytes / facts->block_bytes, scale, &m->random);
+    const size_t bytes = (size_t)bq_type_bytes(t->type, BQ_ROWS, rows, cols);
+    uint8_t *blocks = need(malloc(bytes));
+    random_blocks(facts, blocks, bytes / facts->block_bytes, scale, &m->random);
+    if (t->layout == BQ_TILED) tile_blocks(t->type, blocks, rows, cols, t->stored);
+    else memcpy(t->stored, blocks, bytes);
+    free(blocks);
   }
   must(bq_dequantize(t->type, t->layout, t->stored, rows, cols, t->values, &err), &err, t->name);
-  if (!bq_type_runs(t->type)) memcpy(t->wanted, t->values, rows * cols * sizeof *t->values);
+  if (!facts->encoded) memcpy(t->wanted, t->values, rows * cols * sizeof *t->values);
 }
 
 static void add_tensor(maker *m, const char *name, int layer, const char *part, uint32_t rows,

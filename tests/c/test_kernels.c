@@ -7,6 +7,7 @@
 #include "core/fmath.h"
 #include "core/half.h"
 #include "core/quant.h"
+#include "core/tile.h"
 #include "kernels/kernels.h"
 #include "kernels/self_test.h"
 #include "random.h"
@@ -49,7 +50,7 @@ static float *untouched(size_t n) {
 
 typedef enum content { RANDOM, EXTREME, CONTENTS } content;
 
-/* Bytes in front of a tile's weights: its scales and minima. */
+/* Bytes of floats in front of a tile. */
 static size_t scales_bytes(const bq_type_facts *f) {
   return (f->scale_bytes + f->min_bytes) * BQ_TILE_ROWS * f->tile_step / f->block;
 }
@@ -70,8 +71,11 @@ static uint8_t *make_weights(bq_type type, size_t rows, size_t cols, content kin
     }
     return data;
   }
-  for (size_t i = 0; i < bytes; i++)
+  const size_t in_front = bq_tile_weights_at(bq_tile_shape_of(type));
+  for (size_t i = 0; i < bytes; i++) {
     data[i] = kind == RANDOM ? (uint8_t)random_bits(seed) : random_bits(seed) % 2 ? 0xff : 0;
+    if (f->bits == 7 && i % f->tile_bytes >= in_front) data[i] &= 127;
+  }
   for (size_t tile = 0; tile < bytes; tile += f->tile_bytes)
     for (size_t i = 0; i < scales_bytes(f) / f->scale_bytes; i++) {
       float s = random_float(seed);
@@ -245,9 +249,10 @@ static void test_matmul_saturation(void) {
       for (int byte = 0; byte < 256; byte += 255) {
         for (int k = 0; k < 2 * 64; k++) x[k] = sign[s] * 2.0f;
         const bq_type_facts *f = bq_type_get(type);
-        size_t scales = scales_bytes(f);
-        for (size_t tile = 0; tile < 64 / f->tile_step; tile++)
-          memset(data + tile * f->tile_bytes + scales, byte, f->tile_bytes - scales);
+        size_t in_front = bq_tile_weights_at(bq_tile_shape_of(type));
+        for (size_t tile = 0; tile < (64 + f->tile_step - 1) / f->tile_step; tile++)
+          memset(data + tile * f->tile_bytes + in_front, f->bits == 7 ? byte & 127 : byte,
+                 f->tile_bytes - in_front);
         problem p = {{data, 8, 64, type, NULL}, x, 64, 2};
         float *want = run_matmul(tables[0], p, 0, 8);
         check_scalar_matmul(p, want);

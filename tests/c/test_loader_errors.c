@@ -1,6 +1,7 @@
 /* The loader on bad files and bad luck: damage, values that are not numbers, overlaps, lies, no
  * memory, wrong calls. Every error has its byte offset, and nothing stays behind. */
 #include "check.h"
+#include "core/tile.h"
 
 #include <stdlib.h>
 
@@ -206,6 +207,34 @@ static void test_bad_numbers(void) {
       try_numbers(&f, !spec.no_hashes);
       fixture_free(&f);
     }
+}
+
+/* Dots count on 7 bits: a tile's byte that has 8 is refused, the last one too. */
+static void test_bad_weights(void) {
+  static const bq_type types[] = {BQ_TYPE_BQ7A_32, BQ_TYPE_BQ7KA_32, BQ_TYPE_BQ7K_16};
+  for (int i = 0; i < 3; i++) {
+    fixture_spec spec = fixture_llama();
+    spec.config.layers = 1;
+    spec.type = spec.embed_type = types[i];
+    spec.layout = BQ_TILED;
+    spec.no_hashes = true;
+    fixture f = fixture_make(&spec);
+    const fixture_tensor *t = &f.tensors[f.n_tensors - 3];
+    while (t->type != types[i]) t--;
+    const uint64_t tile = bq_type_get(types[i])->tile_bytes;
+    const uint64_t first = bq_tile_weights_at(bq_tile_shape_of(types[i]));
+    const uint64_t places[] = {first, tile - 1, t->bytes - tile + first, t->bytes - 1};
+    for (int k = 0; k < 4; k++) {
+      uint8_t *place = f.bytes + t->offset + places[k], saved = *place;
+      *place = 0x80;
+      refused(&f, k % 2 ? 1000 : 0, BQ_FORMAT, t->offset + places[k], "above 127");
+      *place = saved;
+    }
+    attempt a;
+    CHECK_EQ(load(&f, &a, 0), BQ_OK);
+    end(&a);
+    fixture_free(&f);
+  }
 }
 
 static void test_bad_numbers_v1(void) {
@@ -565,6 +594,7 @@ int main(void) {
   RUN(test_ready_before_damage);
   RUN(test_unverified);
   RUN(test_bad_numbers);
+  RUN(test_bad_weights);
   RUN(test_bad_numbers_v1);
   RUN(test_bad_number_in_manifest);
   RUN(test_gaps);

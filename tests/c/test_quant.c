@@ -12,7 +12,7 @@
 #include "random.h"
 
 #define X(NAME, ...) BQ_TYPE_##NAME,
-static const bq_type BLOCK_TYPES[] = {BQ_TILED_TYPES(X)};
+static const bq_type BLOCK_TYPES[] = {BQ_ENCODED_TYPES(X)};
 static const bq_type STORED_TYPES[] = {BQ_STORED_TYPES(X)};
 #undef X
 enum {
@@ -238,7 +238,7 @@ static void check_refused(bq_type type, const float *w, size_t index) {
 static void test_refuses_weights(void) {
   const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
   for (uint32_t type = 0; type < BQ_TYPE_COUNT; type++) {
-    if (!bq_type_runs((bq_type)type)) continue;
+    if (!bq_type_get(type)->encoded) continue;
     for (int i = 0; i < 4; i++) {
       float w[64] = {1};
       w[37] = bad[i];
@@ -301,40 +301,66 @@ static void test_refuses_arguments(void) {
 
 /* --- stored types --------------------------------------------------------------------------- */
 
-/* Straight from GGUF's definitions: y = d * (q - 8), d * q + m, d * q. */
-static float gguf_value(bq_type type, const uint8_t *block, int i) {
-  const float d = bq_load_scale(block, 2);
-  if (type == BQ_TYPE_Q8_0) return (float)(int8_t)block[2 + i] * d;
-  if (type == BQ_TYPE_Q5_0) {
-    const int fifth = block[2 + i / 8] >> i % 8 & 1, nibble = block[6 + i % 16] >> i / 16 * 4 & 15;
-    return (float)((fifth << 4 | nibble) - 16) * d;
-  }
-  if (type == BQ_TYPE_IQ4_NL) {
-    const float values[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-    return values[block[2 + i % 16] >> i / 16 * 4 & 15] * d;
-  }
-  const uint8_t byte = block[(type == BQ_TYPE_Q4_0 ? 2 : 4) + i % 16];
-  const int q = i < 16 ? byte & 15 : byte >> 4;
-  if (type == BQ_TYPE_Q4_0) return (float)(q - 8) * d;
-  const float x = (float)q * d;
-  return x + bq_load_scale(block + 2, 2);
+enum { MOST_FILE = 1 << 15 };
+
+/* Blocks and what PyPI gguf makes of them: tests/golden/make_gguf_blocks.py. */
+typedef struct gguf_file {
+  uint32_t blocks, weights, block_bytes;
+  const uint8_t *data;
+  const float *values;
+  _Alignas(4) uint8_t bytes[MOST_FILE];
+} gguf_file;
+
+static bool read_gguf(gguf_file *g, bq_type type) {
+  char path[64];
+  snprintf(path, sizeof path, "tests/golden/gguf_blocks/%s.bin", bq_type_get(type)->name);
+  FILE *file = fopen(path, "rb");
+  if (!CHECK(file != NULL)) return false;
+  const size_t n = fread(g->bytes, 1, sizeof g->bytes, file);
+  fclose(file);
+  memcpy(&g->blocks, g->bytes, 12); /* all three */
+  g->data = g->bytes + 12;
+  const size_t raw = (size_t)g->blocks * g->block_bytes;
+  g->values = (const float *)(const void *)(g->data + raw);
+  return CHECK_EQ(n, 12 + raw + (size_t)g->blocks * g->weights * 4);
 }
 
+/* One row, then rows of two blocks that use all or some of the second. */
 static void test_stored_values(void) {
-  uint64_t seed = 21;
-  uint8_t bytes[9 * 40];
-  float back[3 * 96];
+  static gguf_file g;
+  static float back[MOST_FILE / 4];
+  static const bq_type floats[] = {BQ_TYPE_F32, BQ_TYPE_F16, BQ_TYPE_BF16};
+  for (int t = 0; t < N_STORED_TYPES + 3; t++) {
+    const bq_type type = t < 3 ? floats[t] : STORED_TYPES[t - 3];
+    if (!read_gguf(&g, type)) continue;
+    const size_t n = (size_t)g.blocks * g.weights;
+    CHECK_EQ(bq_dequantize(type, BQ_ROWS, g.data, 1, n, back, NULL), BQ_OK);
+    CHECK_MEM(back, g.values, n * 4);
+    if (bq_type_is_float(type)) continue;
+    CHECK_EQ(g.weights, bq_type_get(type)->block);
+    CHECK_EQ(g.block_bytes, bq_type_get(type)->block_bytes);
+    const size_t cols = 2 * g.weights - 3;
+    CHECK_EQ(bq_dequantize(type, BQ_ROWS, g.data, g.blocks / 2, cols, back, NULL), BQ_OK);
+    for (size_t r = 0; r < g.blocks / 2; r++)
+      CHECK_MEM(back + r * cols, g.values + 2 * r * g.weights, cols * 4);
+  }
+}
+
+/* What is computed with has the same values: blocks of the run type, and their tiles. */
+static void test_imported_values(void) {
+  static gguf_file g;
+  static float back[MOST_FILE / 4];
+  static uint8_t blocks[MOST_FILE], tiles[MOST_FILE];
   for (int t = 0; t < N_STORED_TYPES; t++) {
-    const bq_type type = STORED_TYPES[t];
-    const bq_type_facts *f = bq_type_get(type);
-    for (size_t cols = 65; cols <= 96; cols += 31) {
-      random_blocks(f, bytes, 9, 1, &seed);
-      CHECK_EQ(bq_dequantize(type, BQ_ROWS, bytes, 3, cols, back, NULL), BQ_OK);
-      for (size_t i = 0; i < 3 * cols; i++) {
-        const uint8_t *block = bytes + (i / cols * 3 + i % cols / 32) * f->block_bytes;
-        CHECK(back[i] == gguf_value(type, block, (int)(i % cols % 32)));
-      }
-    }
+    const bq_type type = STORED_TYPES[t], run = bq_type_get(type)->run;
+    if (!read_gguf(&g, type)) continue;
+    bq_import_of(type, run)(g.data, g.blocks, blocks);
+    const size_t n = (size_t)g.blocks * g.weights, rows = g.blocks / 4, cols = 4 * g.weights;
+    CHECK_EQ(bq_dequantize(run, BQ_ROWS, blocks, 1, n, back, NULL), BQ_OK);
+    CHECK_MEM(back, g.values, n * 4);
+    tile_blocks(run, blocks, rows, cols, tiles);
+    CHECK_EQ(bq_dequantize(run, BQ_TILED, tiles, rows, cols, back, NULL), BQ_OK);
+    CHECK_MEM(back, g.values, n * 4);
   }
 }
 
@@ -354,18 +380,28 @@ static void test_stored_facts(void) {
 
 static void test_refuses_stored_scales(void) {
   const uint16_t bad[] = {0x7c00, 0xfc00, 0x7e00};
+  static const bq_type types[] = {
+#define X(NAME, ...) BQ_TYPE_##NAME,
+      BQ_STORED_TYPES(X) BQ_TILED_TYPES(X)
+#undef X
+  };
   uint64_t seed = 22;
-  uint8_t bytes[4 * 40];
-  float back[2 * 64];
-  for (int t = 0; t < N_STORED_TYPES; t++) {
-    const bq_type_facts *f = bq_type_get(STORED_TYPES[t]);
+  static uint8_t bytes[4 * 280], tiles[8 * 2 * 280];
+  static float back[2 * 512];
+  for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+    const bq_type_facts *f = bq_type_get(types[t]);
+    if (f->scale_bytes != 2) continue;
     for (uint32_t at = 0; at < f->scale_bytes + f->min_bytes; at += 2) {
       random_blocks(f, bytes, 4, 1, &seed);
       const size_t place = 2 * f->block_bytes + f->scale_at + at;
       memcpy(bytes + place, &bad[t % 3], 2);
       bq_error err = {BQ_OK, 0, ""};
-      CHECK_EQ(bq_dequantize(STORED_TYPES[t], BQ_ROWS, bytes, 2, 64, back, &err), BQ_FORMAT);
+      CHECK_EQ(bq_dequantize(types[t], BQ_ROWS, bytes, 2, 2 * f->block, back, &err), BQ_FORMAT);
       CHECK_EQ(err.offset, place);
+      if (!f->factors) continue;
+      tile_blocks(types[t], bytes, 2, 2 * f->block, tiles);
+      CHECK_EQ(bq_dequantize(types[t], BQ_TILED, tiles, 2, 2 * f->block, back, &err), BQ_FORMAT);
+      CHECK_EQ(err.offset, 2 * (1 + 8 * (at / 2))); /* of row 1, first tile */
     }
   }
 }
@@ -414,6 +450,7 @@ int main(void) {
   RUN(test_known_minimum);
   RUN(test_known_minimum_tile);
   RUN(test_stored_values);
+  RUN(test_imported_values);
   RUN(test_stored_facts);
   RUN(test_refuses_stored_scales);
   RUN(test_known_tile);

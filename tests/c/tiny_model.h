@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "blocks.h"
 #include "check.h"
 #include "core/quant.h"
 #include "model/model.h"
@@ -38,11 +39,22 @@ static float *tiny_vector(tiny_model *t, size_t n, float center, float spread) {
   return v;
 }
 
+/* Of a type that nothing encodes into. */
+static void tiny_blocks(tiny_model *t, bq_type type, uint32_t rows, uint32_t cols, uint8_t *tiles) {
+  const size_t bytes = (size_t)bq_type_bytes(type, BQ_ROWS, rows, cols);
+  uint8_t *blocks = tiny_aligned(bytes);
+  uint64_t seed = t->random;
+  random_blocks(bq_type_get(type), blocks, bytes / bq_type_get(type)->block_bytes, 0x1p-12f, &seed);
+  tile_blocks(type, blocks, rows, cols, tiles);
+  free(blocks);
+}
+
 static bq_matrix tiny_matrix(tiny_model *t, bq_type type, uint32_t rows, uint32_t cols) {
   float *f = tiny_vector(t, (size_t)rows * cols, 0, 1.5f / (float)cols + 0.15f);
   bq_layout layout = bq_type_run_layout(type);
   uint8_t *data = tiny_take(t, (size_t)bq_type_bytes(type, layout, rows, cols));
-  if (bq_quantize(type, layout, f, rows, cols, data, NULL) != BQ_OK) abort();
+  if (!bq_type_get(type)->encoded) tiny_blocks(t, type, rows, cols, data);
+  else if (bq_quantize(type, layout, f, rows, cols, data, NULL) != BQ_OK) abort();
   return (bq_matrix){data, rows, cols, type, &t->model.kernels->matrix[type]};
 }
 

@@ -22,13 +22,14 @@ function weights(n, seed = 1) {
 
 test('the table of types is that of c/core/type.h', () => {
   const header = readFileSync(new URL('../../c/core/type.h', import.meta.url), 'utf8');
-  const rows = [...header.matchAll(/^ {2}(FLOAT|TILED|STORED|NAMED)\(\w+, (\w+), ([\d, ]+)/gm)]
+  const rows = [...header.matchAll(/^ {2}(FLOAT|TILED|IMPORTED|STORED|NAMED)\(\w+, (\w+), ([\d, ]+)/gm)]
     .map(([, kind, name, numbers]) => ({ kind, name, numbers: numbers.split(',').filter((n) => n.trim()).map(Number) }));
   assert.deepEqual(rows.map(({ name }) => name), TYPES.map(({ name }) => name));
   for (const [i, { kind, numbers }] of rows.entries()) {
     const { block, blockBytes, bits, scaleBytes, minBytes } = TYPES[i];
     if (kind === 'FLOAT') assert.deepEqual([blockBytes], numbers);
     else if (kind === 'TILED') assert.deepEqual([block, bits, scaleBytes, minBytes], numbers);
+    else if (kind === 'IMPORTED') assert.deepEqual([bits, scaleBytes, minBytes], [0, ...numbers.slice(2)]);
     else assert.deepEqual([block, blockBytes], numbers.slice(0, 2));
   }
   assert.deepEqual(rows.filter(({ kind }) => kind === 'FLOAT' || kind === 'TILED').map(({ name }) => name), WRITABLE);

@@ -94,6 +94,7 @@ class Type:
     scale: str = ""  # of its scales
     minima: bool = False  # a minimum behind each scale, unsigned weights
     known: bool = True  # what is in a block is specified
+    factors: int = 0  # of the scales of a block (and as many of its minima): signed bytes
 
 
 TYPES = [
@@ -115,13 +116,19 @@ TYPES = [
     Type(15, "q4_1", 32, 20, scale="<f2", minima=True),
     Type(16, "q8_0", 32, 34, scale="<f2"),
     Type(17, "q5_0", 32, 22, scale="<f2"),
-    Type(18, "q5_1", 32, 24, known=False),
-    Type(19, "q2_k", 256, 84, known=False),
-    Type(20, "q3_k", 256, 110, known=False),
-    Type(21, "q4_k", 256, 144, known=False),
-    Type(22, "q5_k", 256, 176, known=False),
-    Type(23, "q6_k", 256, 210, known=False),
+    Type(18, "q5_1", 32, 24, scale="<f2", minima=True),
+    Type(19, "q2_k", 256, 84, scale="<f2", minima=True),
+    Type(20, "q3_k", 256, 110, scale="<f2"),
+    Type(21, "q4_k", 256, 144, scale="<f2", minima=True),
+    Type(22, "q5_k", 256, 176, scale="<f2", minima=True),
+    Type(23, "q6_k", 256, 210, scale="<f2"),
     Type(24, "iq4_nl", 32, 18, scale="<f2"),
+    Type(25, "bq4k_16", 256, 146, 256, 1168, "<f2", factors=16),
+    Type(26, "bq4ka_16", 256, 164, 256, 1312, "<f2", minima=True, factors=16),
+    Type(27, "bq4ka_32", 256, 148, 256, 1184, "<f2", minima=True, factors=8),
+    Type(28, "bq7a_32", 32, 36, 32, 288, "<f2", minima=True),
+    Type(29, "bq7ka_32", 256, 276, 256, 2208, "<f2", minima=True, factors=8),
+    Type(30, "bq7k_16", 256, 274, 256, 2192, "<f2", factors=16),
 ]
 BY_ID = {t.id: t for t in TYPES}
 BY_NAME = {t.name: t for t in TYPES}
@@ -155,22 +162,93 @@ def floats(kind, data):
 IQ4_NL = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
 
 
+def weighed(q, scales, minima=None):
+    """q [blocks][weights], numbers [blocks][numbers]: each is of as many weights as the others."""
+    each = q.shape[1] // scales.shape[1]
+    w = q.astype(np.float32) * np.repeat(scales, each, axis=1)
+    return w if minima is None else w + np.repeat(minima, each, axis=1)
+
+
+def two_bits(packed):
+    """32 bytes: four times 32 weights, of two bits each."""
+    packed = packed.reshape(len(packed), -1, 1, 32)
+    return (packed >> np.array([0, 2, 4, 6], np.uint8).reshape(4, 1) & 3).reshape(len(packed), -1).astype(np.int32)
+
+
+def nibbles(packed, run):
+    """`run` bytes: as many weights in the low nibbles, then as many in the high ones."""
+    packed = packed.reshape(len(packed), -1, run)
+    return np.concatenate([packed & 15, packed >> 4], axis=2).reshape(len(packed), -1).astype(np.int32)
+
+
+def single_bits(packed):
+    """32 bytes: bit j of byte i is that of weight 32 j + i."""
+    return (packed[:, None, :] >> np.arange(8, dtype=np.uint8)[None, :, None] & 1).reshape(len(packed), -1).astype(np.int32)
+
+
+def factors_of_6_bits(p):
+    """12 bytes: 8 factors of scales, 8 of minima."""
+    low = np.concatenate([p[:, :4] & 63, p[:, 8:] & 15 | p[:, :4] >> 6 << 4], axis=1)
+    high = np.concatenate([p[:, 4:8] & 63, p[:, 8:] >> 4 | p[:, 4:8] >> 6 << 4], axis=1)
+    return low.astype(np.float32), high.astype(np.float32)
+
+
+def k_blocks(kind, raw, name):
+    at = {"q2_k": 80, "q3_k": 108, "q6_k": 208}.get(kind.name, 0)
+    numbers = np.ascontiguousarray(raw[:, at : at + (4 if kind.minima else 2)]).view("<f2").astype(np.float32)
+    d, dmin = finite(numbers, name)[:, :1], -numbers[:, 1:]
+    if kind.name == "q2_k":
+        scale, least = (raw[:, :16] & 15).astype(np.float32), (raw[:, :16] >> 4).astype(np.float32)
+        return weighed(two_bits(raw[:, 16:80]), d * scale, dmin * least)
+    if kind.name == "q3_k":
+        f = raw[:, 96:108].astype(np.int32)
+        low = np.concatenate([f[:, :8] & 15, f[:, :8] >> 4], axis=1)
+        high = np.concatenate([f[:, 8:] >> shift & 3 for shift in (0, 2, 4, 6)], axis=1)
+        q = two_bits(raw[:, 32:96]) + 4 * single_bits(raw[:, :32]) - 4
+        return weighed(q, d * (low + 16 * high - 32).astype(np.float32))
+    if kind.name == "q6_k":
+        q = nibbles(raw[:, :128], 64) + 16 * two_bits(raw[:, 128:192]) - 32
+        return weighed(q, d * raw[:, 192:208].view(np.int8).astype(np.float32))
+    scale, least = factors_of_6_bits(raw[:, 4:16])
+    q = nibbles(raw[:, -128:], 32)
+    if kind.name == "q5_k":
+        q += 16 * single_bits(raw[:, 16:48])
+    return weighed(q, d * scale, dmin * least)
+
+
 def gguf_blocks(kind, raw, name):
     """Scale, minimum, then weights: i low and 16 + i high."""
+    if kind.block == 256:
+        return k_blocks(kind, raw, name)
     head = 4 if kind.minima else 2
     scales = finite(np.ascontiguousarray(raw[:, :head]).view("<f2").astype(np.float32), name)
     packed = raw[:, head:]
     if kind.name == "q8_0":
-        q = packed.view(np.int8).astype(np.int32)
+        q = packed.view(np.int8)
     elif kind.name == "iq4_nl":
-        q = np.array(IQ4_NL)[np.concatenate([packed & 15, packed >> 4], axis=1)]
-    elif kind.name == "q5_0":
+        q = np.array(IQ4_NL)[nibbles(packed, 16)]
+    elif kind.name in ("q5_0", "q5_1"):
         fifth = np.unpackbits(packed[:, :4], axis=1, bitorder="little").astype(np.int32)
-        q = np.concatenate([packed[:, 4:] & 15, packed[:, 4:] >> 4], axis=1) + 16 * fifth - 16
+        q = nibbles(packed[:, 4:], 16) + 16 * fifth - (0 if kind.minima else 16)
     else:
-        q = np.concatenate([packed & 15, packed >> 4], axis=1).astype(np.int32) - (0 if kind.minima else 8)
-    w = q.astype(np.float32) * scales[:, :1]
-    return w + scales[:, 1:] if kind.minima else w
+        q = nibbles(packed, 16) - (0 if kind.minima else 8)
+    return weighed(q, scales[:, :1], scales[:, 1:] if kind.minima else None)
+
+
+def imported_blocks(kind, raw, name):
+    """The types from 25 on: weights as tiles have them, factors, numbers."""
+    size = 4 if kind.minima else 2
+    numbers = finite(np.ascontiguousarray(raw[:, -size:]).view("<f2").astype(np.float32), name)
+    weights = kind.bytes - size - kind.factors * (2 if kind.minima else 1)
+    packed = raw[:, :weights]
+    q = (packed & 127).astype(np.int32) if weights == kind.block else nibbles(packed, 16)
+    q -= 0 if kind.minima else 64 if weights == kind.block else 8
+    if not kind.factors:
+        return weighed(q, numbers[:, :1], numbers[:, 1:])
+    factors = raw[:, weights:-size].view(np.int8).astype(np.float32)
+    n = kind.factors
+    minima = numbers[:, 1:] * factors[:, n:] if kind.minima else None
+    return weighed(q, numbers[:, :1] * factors[:, :n], minima)
 
 
 def blocks(kind, data, name):
@@ -178,6 +256,8 @@ def blocks(kind, data, name):
     raw = np.frombuffer(data, np.uint8).reshape(-1, kind.bytes)
     if not kind.step:
         return gguf_blocks(kind, raw, name)
+    if kind.id >= 25:
+        return imported_blocks(kind, raw, name)
     size = np.dtype(kind.scale).itemsize * (2 if kind.minima else 1)
     scale = np.ascontiguousarray(raw[:, -size:]).view(kind.scale).astype(np.float32)
     packed = raw[:, :-size]
@@ -192,20 +272,36 @@ def blocks(kind, data, name):
     return q.astype(np.float32) * finite(scale, name)
 
 
+def numbers_of(kind, tiles, name):
+    """[scales, minima][group][tile][row][weight of the step], and where weights begin."""
+    groups, steps = tiles.shape[:2]
+    both = 2 if kind.minima else 1
+    per_row = 1 if kind.factors else kind.step // kind.block
+    at = 8 * per_row * np.dtype(kind.scale).itemsize * both
+    numbers = np.ascontiguousarray(tiles[:, :, :at]).view(kind.scale).astype(np.float32)
+    numbers = finite(numbers, name).reshape(groups, steps, both, per_row, 8)
+    if kind.factors:
+        end = at + 8 * kind.factors * both
+        factors = np.ascontiguousarray(tiles[:, :, at:end]).view(np.int8).astype(np.float32)
+        numbers = numbers * factors.reshape(groups, steps, both, kind.factors, 8)
+        at = end
+    numbers = numbers.transpose(2, 0, 1, 4, 3)
+    return np.repeat(numbers, kind.step // numbers.shape[-1], axis=4), at
+
+
 def untile(kind, data, rows, cols, name):
     groups, steps = up(rows, 8), up(cols, kind.step)
     tiles = np.frombuffer(data, np.uint8).reshape(groups, steps, kind.tile)
-    per_row = kind.step // kind.block
-    head = 8 * per_row * np.dtype(kind.scale).itemsize * (2 if kind.minima else 1)
-    scales = np.ascontiguousarray(tiles[:, :, :head]).view(kind.scale).astype(np.float32)
-    scales = finite(scales, name).reshape(groups, steps, -1, per_row, 8)  # [scales, minima][block of the step][row]
-    scales = np.repeat(scales.transpose(2, 0, 1, 4, 3), kind.block, axis=4)
-    body = tiles[:, :, head:]
-    if kind.name == "bq8_32":
-        q = body.reshape(groups, steps, 8, 2, 4, 4).astype(np.int32) - 128  # [j][h][r][i]
-        q = q.transpose(0, 1, 3, 4, 2, 5).reshape(groups, steps, 8, 32)  # row 4h + r, k = 4j + i
+    scales, at = numbers_of(kind, tiles, name)
+    body = tiles[:, :, at:]
+    bytewise = body.shape[2] == 8 * kind.step
+    runs = kind.step // 32
+    if bytewise:
+        q = body.reshape(groups, steps, runs, 8, 2, 4, 4).astype(np.int32)  # [run of 32][j][h][r][i]
+        need(kind.name == "bq8_32" or q.max() < 128, f"{name}: a weight of 7 bits has 8")
+        q -= 0 if kind.minima else 128 if kind.name == "bq8_32" else 64
+        q = q.transpose(0, 1, 4, 5, 2, 3, 6).reshape(groups, steps, 8, kind.step)  # row 4h + r, k = 4j + i
     else:
-        runs = kind.step // 32
         packed = body.reshape(groups, steps, runs, 4, 2, 4, 4)  # [run of 32][j][h][r][i]
         q = np.stack([packed & 15, packed >> 4], axis=3).astype(np.int32)  # [run][half][j][h][r][i]
         q -= 0 if kind.minima else 8

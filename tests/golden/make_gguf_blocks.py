@@ -1,0 +1,59 @@
+"""Random blocks of GGUF's weight types and the values that PyPI gguf gives them -> gguf_blocks/.
+
+NAME.bin: u32 number of blocks, u32 weights of a block, u32 bytes of a block; the blocks; their values in f32.
+Needs gguf and numpy: python tests/golden/make_gguf_blocks.py
+"""
+
+import json
+import platform
+import struct
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+from gguf.quants import dequantize
+
+OUT = Path(__file__).with_name("gguf_blocks")
+# name: where a block has its f16 numbers; float types: bytes of a weight
+TYPES = {
+    "F32": 4, "F16": 2, "BF16": 2,
+    "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0],
+    "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0],
+}
+# f16: ordinary ones, then zeros, the least, the largest subnormal and the largest of all, of both signs
+EDGES = [0x0000, 0x8000, 0x0001, 0x8001, 0x03FF, 0x83FF, 0x7BFF, 0xFBFF]
+
+
+def blocks_of(name, random):
+    kind = GGMLQuantizationType[name]
+    weights, size = GGML_QUANT_SIZES[kind]
+    if isinstance(TYPES[name], int):
+        weights, size = 32, 32 * TYPES[name]
+        values = random.standard_normal(12 * 32).astype("<f4")
+        raw = {"F32": lambda: values, "F16": lambda: values.astype("<f2"),
+               "BF16": lambda: values.view("<u4") >> 16}[name]()
+        return weights, raw.astype("<u2" if name == "BF16" else raw.dtype).view(np.uint8).reshape(12, size)
+    n = 12 if weights == 256 else 24
+    raw = random.integers(0, 256, (n, size), np.uint8)
+    raw[-2], raw[-1] = 0, 255
+    for at in TYPES[name]:
+        numbers = random.uniform(-0.1, 0.1, n).astype("<f2").view("<u2")
+        numbers[: len(EDGES)] = random.permutation(EDGES)
+        raw[:, at : at + 2] = numbers.view(np.uint8).reshape(n, 2)
+    return weights, raw
+
+
+def main():
+    OUT.mkdir(exist_ok=True)
+    for name in TYPES:
+        weights, raw = blocks_of(name, np.random.default_rng(sum(name.encode())))
+        values = dequantize(raw, GGMLQuantizationType[name]).astype("<f4")
+        assert values.size == len(raw) * weights and np.isfinite(values).all()
+        head = struct.pack("<3I", len(raw), weights, raw.shape[1])
+        (OUT / f"{name.lower()}.bin").write_bytes(head + raw.tobytes() + values.tobytes())
+    made = {"python": platform.python_version(), "numpy": version("numpy"), "gguf": version("gguf")}
+    (OUT / "made_with.json").write_text(json.dumps(made) + "\n")
+
+
+main()
