@@ -300,6 +300,13 @@ bq_status bq_model_page_done(bq_model *model, uint32_t id, bool good, bq_error *
  * ARGUMENT: there are no such positions, or more than options.rows. */
 bq_status bq_session_results(bq_session *session, uint32_t from, bq_error *err);
 
+/* Instead: one vector of the whole timeline, pooled of the hidden states behind the last norm, of
+ * length 1 if `normalize`, until the timeline changes. What it needs is computed anew, so call it
+ * before the run. ARGUMENT; STATE: there are no tokens. */
+bq_status bq_session_pool(bq_session *session, bq_pooling how, bool normalize, bq_error *err);
+/* [hidden]; NULL unless the last run returned OK after bq_session_pool. Valid as logits are. */
+const float *bq_session_vector(const bq_session *session);
+
 /* Logits of the last token, [vocab]; NULL unless the last run returned OK, or with options.hidden.
  * Valid until the next sync, append, results or run. */
 const float *bq_session_logits(const bq_session *session);

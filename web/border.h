@@ -33,7 +33,7 @@ typedef struct bqw_session_options { /* 28 bytes */
   uint32_t forks, fork_positions; /* of each session: bq_session_options */
 } bqw_session_options;
 
-typedef struct bqw_plan { /* 128 bytes */
+typedef struct bqw_plan { /* 144 bytes */
   double file_bytes;      /* 0 */
   double prefix_bytes;    /* 8 */
   double weight_bytes;    /* 16 */
@@ -49,7 +49,9 @@ typedef struct bqw_plan { /* 128 bytes */
   uint32_t tied;          /* 100 */
   double need;            /* 104: after WANT_DATA: bytes of the file's start that are needed */
   double token_weights;   /* 112: weights that every token is multiplied with */
-  uint32_t reserved[2];   /* 120 */
+  uint32_t no_head, bidirectional; /* 120, 124 */
+  uint32_t pooling, normalize, text_tokens; /* 128 … 136: of its embeddings, as bq_config */
+  uint32_t reserved;      /* 140 */
 } bqw_plan;
 
 /* How a model keeps to a budget: bq_paging. Given to the loader as it was planned. */
@@ -203,6 +205,11 @@ uint32_t bqw_session_pages(uint32_t session, bqw_page *out, uint32_t capacity, u
 uint32_t bqw_page_done(uint32_t model, uint32_t id, uint32_t good);
 /* *out = address of [vocab] f32. STATE: the last run has not ended yet. */
 uint32_t bqw_session_logits(uint32_t session, uint32_t *out);
+/* The next run gives one vector of the whole timeline instead, pooled as bq_pooling says, normalized
+ * or not. ARGUMENT; STATE: there are no tokens. */
+uint32_t bqw_session_pool(uint32_t session, uint32_t pooling, uint32_t normalize);
+/* *out = address of [hidden] f32. STATE: the last run was not asked for one, or has not ended. */
+uint32_t bqw_session_vector(uint32_t session, uint32_t *out);
 /* Slices run since create; 0 for an unknown session too. */
 uint32_t bqw_session_slices(uint32_t session);
 /* Where the time goes. todo 0: off, 1: from zero on, 2: as it is. *out = address of bqw_stage

@@ -168,7 +168,12 @@ static void copy_plan(const bq_plan *p, bqw_plan *out) {
                     .context = c->context,
                     .arch = c->arch,
                     .tokens = c->tokens,
-                    .tied = c->tied};
+                    .tied = c->tied,
+                    .no_head = c->no_head,
+                    .bidirectional = c->bidirectional,
+                    .pooling = (uint32_t)c->pooling,
+                    .normalize = c->normalize,
+                    .text_tokens = c->text_tokens};
 }
 
 BQW(uint32_t)
@@ -495,6 +500,22 @@ BQW(uint32_t) bqw_session_logits(uint32_t session, uint32_t *out) {
   const float *logits = bq_session_logits(s);
   if (!logits) return fail(BQ_STATE, "no logits yet: run the session first");
   *out = (uint32_t)(uintptr_t)logits;
+  return report(BQ_OK, NULL);
+}
+
+BQW(uint32_t) bqw_session_pool(uint32_t session, uint32_t pooling, uint32_t normalize) {
+  bq_session *s = object_of(session, SESSION);
+  if (!s) return BQ_ARGUMENT;
+  bq_error err = {0};
+  return report(bq_session_pool(s, (bq_pooling)pooling, normalize != 0, &err), &err);
+}
+
+BQW(uint32_t) bqw_session_vector(uint32_t session, uint32_t *out) {
+  bq_session *s = object_of(session, SESSION);
+  if (!s) return BQ_ARGUMENT;
+  const float *vector = bq_session_vector(s);
+  if (!vector) return fail(BQ_STATE, "no vector yet: run the session first");
+  *out = (uint32_t)(uintptr_t)vector;
   return report(BQ_OK, NULL);
 }
 

@@ -465,6 +465,38 @@ void bq_forward_hidden(bq_session *s) {
   }
 }
 
+static void normalize(float *x, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+  const float length = bq_sqrtf((float)sum);
+  for (size_t i = 0; length > 0 && i < n; i++) x[i] /= length;
+}
+
+/* The window of one session, whose first row is x. Positions come in order, whatever the windows, and
+ * each is added by itself. */
+static void pool_window(const bq_session *s, const float *x, float *y) {
+  const bq_model *m = s->model;
+  const size_t hidden = m->config.hidden;
+  const uint32_t end = s->win_start + s->win_len;
+  const uint32_t last = s->pooling == BQ_POOL_MEAN || end <= s->from ? end : s->from + 1;
+  for (uint32_t p = s->from > s->win_start ? s->from : s->win_start; p < last; p++) {
+    const float *state = x + (size_t)(p - s->win_start) * hidden;
+    if (m->ln_f_w) norm(s, state, m->ln_f_w, m->ln_f_b, hidden, y);
+    else memcpy(y, state, hidden * sizeof *y);
+    if (p == s->from) memcpy(s->pooled, y, hidden * sizeof *y);
+    else m->kernels->add(s->pooled, y, hidden);
+  }
+  if (end < s->n_tokens) return;
+  if (s->pooling == BQ_POOL_MEAN) scale_by(s->pooled, hidden, 1.0f / (float)s->n_tokens);
+  if (s->normalize) normalize(s->pooled, hidden);
+}
+
+void bq_forward_pool(bq_session *s) {
+  const size_t hidden = s->model->config.hidden;
+  for (uint32_t i = 0; i < s->n_members; i++)
+    pool_window(s->members[i].s, s->x + s->members[i].row * hidden, s->scratch.norm);
+}
+
 /* --- the embedding ---------------------------------------------------------------------------- */
 
 /* Of row `t`, a token of `of`. */

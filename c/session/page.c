@@ -4,7 +4,9 @@
 
 static uint32_t min32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-static bool pages_head(const bq_session *s) { return bq_head_follows(s) && !s->options.hidden; }
+static bool pages_head(const bq_session *s) {
+  return bq_head_follows(s) && !bq_results_hidden(s);
+}
 
 /* The unit of the next slice, or the first that will be needed after slices which need none. */
 static uint32_t next_unit(const bq_session *s) {

@@ -137,6 +137,12 @@ static bq_status run_head(bq_session *s, bool *done, bq_error *err) {
   bq_matrix part = {0};
   uint32_t row0 = 0;
   const bool hidden = s->options.hidden;
+  if (s->pooling) {
+    bq_forward_pool(s);
+    s->slices++;
+    *done = true;
+    return BQ_OK;
+  }
   bq_status status = hidden ? BQ_OK : bq_page_head(s, &part, &row0, err);
   if (status != BQ_OK) return status;
   gather(s);
@@ -229,10 +235,13 @@ static bq_status run_slices(bq_session *s, bq_error *err) {
 
 /* --- runs ------------------------------------------------------------------------------------- */
 
+/* Rows of the first's results that it takes. */
+static uint32_t results_of(const bq_session *s) { return s->pooling ? 0 : s->n_tokens - s->from; }
+
 /* What the first's buffers must have room for, and what its kernels compute for all. */
 static bq_status check_others(const bq_session *s, bq_session *const *others, size_t n,
                               bq_error *err) {
-  uint64_t rows = pending(s), results = s->n_tokens - s->from;
+  uint64_t rows = pending(s), results = results_of(s);
   for (size_t i = 0; i < n; i++) {
     const bq_session *other = others[i];
     const bq_session_options *a = &s->options, *b = &other->options;
@@ -240,7 +249,7 @@ static bq_status check_others(const bq_session *s, bq_session *const *others, si
       if (other == (j == i ? s : others[j]))
         return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "session %l is there twice", (uint64_t)i);
     if (other->model != s->model || a->kv_type != b->kv_type || a->hidden != b->hidden ||
-        b->context > a->context)
+        b->context > a->context || !s->pooling != !other->pooling)
       return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                      "session %l is of another model, KV type or kind of results, or has a larger "
                      "context than the first",
@@ -248,7 +257,7 @@ static bq_status check_others(const bq_session *s, bq_session *const *others, si
     if (other->n_tokens == 0)
       return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "session %l has no tokens to run", (uint64_t)i);
     rows += pending(other);
-    results += pending(other) ? other->n_tokens - other->from : 0;
+    results += pending(other) ? results_of(other) : 0;
   }
   if (rows > s->options.window || results > s->options.rows || pending(s) == 0)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,

@@ -50,6 +50,7 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
     s->rope[i] = bq_arena_take(arena, (uint64_t)o->window * c->rope_dim, sizeof(float));
   s->result_cols = o->hidden ? c->hidden : c->vocab;
   s->results = bq_arena_take(arena, (uint64_t)o->rows * s->result_cols, sizeof(float));
+  s->pooled = bq_arena_take(arena, c->hidden, sizeof(float));
   s->candidates = bq_arena_take(arena, o->hidden ? 0 : c->vocab, sizeof *s->candidates);
 
   bq_scratch *w = &s->scratch;
@@ -142,8 +143,11 @@ bq_status bq_session_fork(const bq_session *from, bq_session **out, bq_error *er
   s->computed = from->computed;
   s->from = from->from;
   s->has_results = from->has_results;
+  s->pooling = from->pooling;
+  s->normalize = from->normalize;
   memcpy(s->tokens, from->tokens, from->n_tokens * sizeof *s->tokens);
   memcpy(s->results, from->results, (size_t)o.rows * s->result_cols * sizeof *s->results);
+  memcpy(s->pooled, from->pooled, s->model->config.hidden * sizeof *s->pooled);
   *out = s;
   return BQ_OK;
 }
@@ -176,6 +180,7 @@ static void end_timeline(bq_session *s) {
   s->from = s->n_tokens - 1;
   s->head_unit = s->head_at = 0;
   s->has_results = false;
+  s->pooling = BQ_POOL_UNSAID;
   s->restored = 0;
   bq_pass_part(s);
   if (!s->model->config.bidirectional) return;
@@ -238,28 +243,50 @@ bq_status bq_session_append(bq_session *s, uint32_t token, bq_error *err) {
   return BQ_OK;
 }
 
+/* Results from this position on, or a vector of them. */
+static void ask_for(bq_session *s, uint32_t from, bq_pooling pooling, bool normalize) {
+  const bool same = s->from == from && s->pooling == pooling && s->normalize == normalize;
+  if (s->has_results && same) return;
+  s->from = from;
+  s->pooling = pooling;
+  s->normalize = normalize;
+  s->head_unit = s->head_at = 0;
+  s->has_results = false;
+  bq_pass_part(s);
+  compute_from(s, from);
+}
+
 bq_status bq_session_results(bq_session *s, uint32_t from, bq_error *err) {
   if (from >= s->n_tokens || s->n_tokens - from > s->options.rows)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "results from position %u on, of %u tokens: the session was made for 1 to %u",
                    from, s->n_tokens, s->options.rows);
-  if (s->has_results && s->from == from) return BQ_OK;
-  s->from = from;
-  s->head_unit = s->head_at = 0;
-  s->has_results = false;
-  bq_pass_part(s);
-  compute_from(s, from);
+  ask_for(s, from, BQ_POOL_UNSAID, false);
+  return BQ_OK;
+}
+
+bq_status bq_session_pool(bq_session *s, bq_pooling how, bool normalize, bq_error *err) {
+  if (how != BQ_POOL_MEAN && how != BQ_POOL_CLS && how != BQ_POOL_LAST)
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "unknown pooling %u", (uint32_t)how);
+  if (s->n_tokens == 0)
+    return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the session has no tokens to pool");
+  ask_for(s, how == BQ_POOL_LAST ? s->n_tokens - 1 : 0, how, normalize);
   return BQ_OK;
 }
 
 const float *bq_session_result(const bq_session *s, uint32_t position) {
-  if (!s->has_results || position < s->from || position >= s->n_tokens) return NULL;
+  if (!s->has_results || s->pooling || position < s->from || position >= s->n_tokens)
+    return NULL;
   return bq_result_at(s, position);
 }
 
 static float *last_logits(const bq_session *s) {
-  if (!s->has_results || s->options.hidden) return NULL;
+  if (!s->has_results || bq_results_hidden(s)) return NULL;
   return bq_result_at(s, s->n_tokens - 1);
+}
+
+const float *bq_session_vector(const bq_session *s) {
+  return s->has_results && s->pooling ? s->pooled : NULL;
 }
 
 const float *bq_session_logits(const bq_session *s) { return last_logits(s); }

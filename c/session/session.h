@@ -59,6 +59,8 @@ struct bq_session {
 
   uint32_t from;      /* positions from here to the end of the timeline have results */
   bool has_results;   /* they are there */
+  bq_pooling pooling; /* not 0: they are pooled, in `pooled`, and no head is computed */
+  bool normalize;     /* to length 1, then */
 
   bq_session *pass;   /* a window is under way, in this session's pass; NULL: none is */
   uint32_t win_start, win_len;
@@ -83,6 +85,7 @@ struct bq_session {
   float *rope[BQ_ROPE_TABLES]; /* [window][rope_dim / 2][2]; see bq_rope_table */
   float *results; /* [options.rows][result_cols]: logits, or hidden states */
   uint32_t result_cols;
+  float *pooled; /* [hidden] */
   bq_candidate *candidates; /* [vocab]: the sampler's; none where results are hidden states */
   bq_kv_cache kv;
   bq_scratch scratch;
@@ -121,6 +124,8 @@ void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next);
 void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0);
 /* Rows of bq_head_rows -> hidden states behind the last norm. */
 void bq_forward_hidden(bq_session *s);
+/* The windows of the pass -> the `pooled` of each session. */
+void bq_forward_pool(bq_session *s);
 
 /* Rows of a pass for the next slice of the head, and where the result of the first goes: behind it
  * those of the others. */
@@ -129,6 +134,10 @@ typedef struct bq_rows {
   float *results;
 } bq_rows;
 bq_rows bq_head_rows(const bq_session *s);
+/* Results come from behind the last norm, not from the head. */
+static inline bool bq_results_hidden(const bq_session *s) {
+  return s->options.hidden || s->pooling;
+}
 /* Whether the window that is under way, or comes next, has results. */
 bool bq_head_follows(const bq_session *s);
 

@@ -39,7 +39,7 @@ const mib = (bytes) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
  * @returns {Promise<Fitted>}
  */
 export async function fitted(planner, heapBase, options, apply, pageable) {
-  const { budget, sessions = 1, kv = KV_DEFAULT } = options;
+  const { budget, sessions = 1 } = options;
   if (budget !== undefined && !(budget > 0)) throw new BqError('ARGUMENT', `budget is ${budget}, not a number of bytes`);
   /** @param {Partial<LoadOptions>} sizes @param {number} [room]  weights may be paged to keep to it */
   const planFor = (sizes, room) => {
@@ -49,7 +49,8 @@ export async function fitted(planner, heapBase, options, apply, pageable) {
   // More weights than can be addressed may still be paged.
   const least = planFor({ context: 1, window: 1, batch: 1, sessions: 1 }, budget === undefined ? undefined : LIMIT);
   /** @type {Sizes} */
-  const asked = { sessions, context: options.context ?? Math.min(least.numbers.context, CONTEXT_DEFAULT), kv };
+  const { context: trained, text_tokens: text, no_head: encodes } = least.numbers;
+  const asked = { sessions, context: options.context ?? Math.min(encodes && text ? text : trained, CONTEXT_DEFAULT), kv: options.kv ?? (encodes ? 'f32' : KV_DEFAULT) };
   const limit = Math.min(budget ?? LIMIT, LIMIT);
   /** @param {Sizes} sizes */
   const bytesOf = (sizes) => {

@@ -18,6 +18,8 @@ const FIRST = 65536;
 const ROOM = 262144;
 
 const ARCHS = ['', 'llama', 'bullet'];
+/** By their numbers (docs/FORMAT.md, "CONF keys"). @type {(import('../shared/types.js').Pooling | null)[]} */
+const POOLING = [null, 'mean', 'cls', 'last'];
 /** Types of the KV cache, widest first. @type {Record<string, number>} */
 export const KV = { f32: 0, f16: 1, i8: 2 };
 
@@ -198,6 +200,8 @@ function describe({ numbers: n, sessions: opened, context, kv, heapBytes, paging
     tokens: n.tokens,
     trainedContext: n.context,
     tied: n.tied !== 0,
+    generates: n.no_head === 0,
+    embedding: { pooling: POOLING[n.pooling], normalize: n.normalize !== 0, tokens: Math.min(n.text_tokens || n.context, context) },
     context,
     sessions: opened,
     kv,

@@ -27,6 +27,13 @@ function ids(value) {
 }
 
 /** @param {any} value */
+function texts(value) {
+  if (typeof value === 'string') return [value];
+  if (Array.isArray(value)) return value.map(prompt);
+  throw wrong('the list of texts', value, 'a text or a list of texts');
+}
+
+/** @param {any} value */
 const prompt = (value) => (typeof value === 'string' ? value : ids(value));
 /** @param {unknown} value */
 const flag = (value = true) => Boolean(value);
@@ -56,6 +63,7 @@ export const TABLE = {
     createSession: { options: 'createSession', makes: 'session' },
     countTokens: { args: [messagesOf], options: 'countTokens' },
     reply: { args: [messagesOf], options: 'complete', stream: true },
+    embed: { args: [texts], options: 'embed' },
     trace: { options: 'trace' },
     close: {},
   },

@@ -63,6 +63,7 @@ export const OPTIONS = {
   countTokens: { format: object },
   complete: { ...GENERATE, format: object },
   generate: GENERATE,
+  embed: { pooling: oneOf('mean', 'cls', 'last'), normalize: flag, truncate: flag, signal, onProgress: callback },
   trace: { on: flag, byLayer: flag },
   format: { roles: object, stop: texts, bos: flag },
   role: { before: text, after: text },

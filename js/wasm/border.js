@@ -49,6 +49,8 @@ export const functions = {
   bqw_session_pages: 'suuuu',
   bqw_page_done: 'suuu',
   bqw_session_logits: 'suu',
+  bqw_session_pool: 'suuu',
+  bqw_session_vector: 'suu',
   bqw_session_slices: 'uu',
   bqw_session_trace: 'suuu',
   bqw_rng_seed: 'vfu',
@@ -95,7 +97,8 @@ export const structs = {
   bqw_session_options: struct('context:u32 window:u32 batch:u32 kv_type:u32 threads:u32 forks:u32 fork_positions:u32'),
   bqw_plan: struct(`file_bytes:f64 prefix_bytes:f64 weight_bytes:f64 model_bytes:f64 session_bytes:f64
     kv_bytes:f64 heap_bytes:f64 foreign:u32 layers:u32 hidden:u32 heads:u32 kv_heads:u32 head_dim:u32 ffn:u32
-    vocab:u32 context:u32 arch:u32 tokens:u32 tied:u32 need:f64 token_weights:f64 reserved:u32*2`),
+    vocab:u32 context:u32 arch:u32 tokens:u32 tied:u32 need:f64 token_weights:f64
+    no_head:u32 bidirectional:u32 pooling:u32 normalize:u32 text_tokens:u32 reserved:u32`),
   bqw_paging: struct('model_bytes:f64 slot_bytes:f64 streamed_bytes:f64 paged:u32 head:u32 layers:u32 units:u32 reserved:u32*2'),
   bqw_page: struct('offset:f64 dst:u32 bytes:u32 id:u32 reserved:u32'),
   bqw_want: struct('offset:f64 length:f64 dst:u32 dst_bytes:u32'),

@@ -1,0 +1,164 @@
+/* One vector of a whole timeline: pooled of the hidden states that a run gives one by one, the same
+ * bits however the text is cut, whatever the session held before. */
+#include <math.h>
+#include <string.h>
+
+#include "check.h"
+#include "session/session.h"
+#include "tiny_model.h"
+
+enum { CONTEXT = 48, VOCAB = 61, HIDDEN = 36, TEXT = 33 };
+
+static uint32_t text[TEXT];
+
+static void *take(void *ctx, size_t bytes) {
+  (void)ctx;
+  return tiny_aligned(bytes);
+}
+static void give(void *ctx, void *ptr) {
+  (void)ctx;
+  free(ptr);
+}
+static const bq_allocator allocator = {NULL, take, give};
+
+static bq_config decoder(void) {
+  return (bq_config){.layers = 3, .hidden = HIDDEN, .heads = 3, .ffn = 50, .vocab = VOCAB, .context = CONTEXT,
+                     .gated = true, .tied = true};
+}
+
+static bq_config encoder(void) {
+  return (bq_config){.layers = 2, .hidden = HIDDEN, .heads = 3, .ffn = 50, .vocab = VOCAB, .context = CONTEXT,
+                     .norm = BQ_NORM_LAYER, .position = BQ_POSITION_LEARNED, .activation = BQ_GELU_ERF,
+                     .norm_place = BQ_NORM_AFTER_SUM, .bidirectional = true, .embed_norm = true,
+                     .token_types = 2, .no_head = true};
+}
+
+static bq_session *new_session(const tiny_model *t, bq_session_options o) {
+  bq_session *s = NULL;
+  if (!CHECK_EQ(bq_session_create(&t->model, &o, allocator, &s, NULL), BQ_OK)) abort();
+  return s;
+}
+
+static void run(bq_session *s, size_t slices) {
+  bq_status status;
+  while ((status = bq_session_run(s, slices, NULL)) == BQ_MORE) {}
+  CHECK_EQ(status, BQ_OK);
+}
+
+static void embed(bq_session *s, const uint32_t *ids, size_t n, bq_pooling how, bool normalize,
+                  float out[HIDDEN]) {
+  CHECK_EQ(bq_session_sync(s, ids, n, NULL, NULL), BQ_OK);
+  CHECK_EQ(bq_session_pool(s, how, normalize, NULL), BQ_OK);
+  run(s, 1);
+  const float *vector = bq_session_vector(s);
+  if (!CHECK(vector != NULL)) return;
+  memcpy(out, vector, HIDDEN * sizeof *out);
+}
+
+/* states[TEXT][HIDDEN] of the text, one by one. */
+static void hidden_states(const tiny_model *t, float *states) {
+  bq_session *s = new_session(t, (bq_session_options){.rows = TEXT, .hidden = true});
+  CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
+  CHECK_EQ(bq_session_results(s, 0, NULL), BQ_OK);
+  run(s, 0);
+  CHECK(bq_session_vector(s) == NULL);
+  for (uint32_t i = 0; i < TEXT; i++) memcpy(states + i * HIDDEN, bq_session_result(s, i), HIDDEN * sizeof *states);
+  bq_session_free(s);
+}
+
+static void check_near(const float *got, const double *wanted) {
+  for (int k = 0; k < HIDDEN; k++) CHECK(fabs(got[k] - wanted[k]) < 1e-5);
+}
+
+static void check_pooling(bq_config config) {
+  static float states[TEXT * HIDDEN], got[HIDDEN];
+  tiny_model t;
+  tiny_create(&t, config, BQ_TYPE_F32, bq_kernels_best(), true);
+  hidden_states(&t, states);
+  bq_session *s = new_session(&t, (bq_session_options){0});
+  embed(s, text, TEXT, BQ_POOL_CLS, false, got);
+  CHECK_MEM(got, states, sizeof got);
+  embed(s, text, TEXT, BQ_POOL_LAST, false, got);
+  CHECK_MEM(got, states + (TEXT - 1) * HIDDEN, sizeof got);
+  double mean[HIDDEN] = {0}, length = 0;
+  for (int i = 0; i < TEXT * HIDDEN; i++) mean[i % HIDDEN] += states[i] / TEXT;
+  embed(s, text, TEXT, BQ_POOL_MEAN, false, got);
+  check_near(got, mean);
+  for (int k = 0; k < HIDDEN; k++) length += mean[k] * mean[k];
+  for (int k = 0; k < HIDDEN; k++) mean[k] /= sqrt(length);
+  embed(s, text, TEXT, BQ_POOL_MEAN, true, got);
+  check_near(got, mean);
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
+static void test_pooling_is_of_the_states(void) {
+  check_pooling(decoder());
+  check_pooling(encoder());
+}
+
+static void check_bits(bq_config config, bq_type type, bq_kv_type kv) {
+  static float wanted[2][HIDDEN], got[HIDDEN];
+  tiny_model t;
+  tiny_create(&t, config, type, bq_kernels_best(), true);
+  for (int how = BQ_POOL_MEAN; how <= BQ_POOL_LAST; how++) {
+    bq_session *alone = new_session(&t, (bq_session_options){.kv_type = kv});
+    embed(alone, text, TEXT, (bq_pooling)how, true, wanted[0]);
+    embed(alone, text + 3, 5, (bq_pooling)how, true, wanted[1]);
+    for (uint32_t window = 1; window <= 40; window += 6) {
+      bq_session *s = new_session(&t, (bq_session_options){.window = window, .batch = window / 2, .kv_type = kv});
+      for (int round = 0; round < 2; round++) { /* after each other, and what is kept of both */
+        embed(s, text, TEXT, (bq_pooling)how, true, got);
+        CHECK_MEM(got, wanted[0], sizeof got);
+        embed(s, text + 3, 5, (bq_pooling)how, true, got);
+        CHECK_MEM(got, wanted[1], sizeof got);
+      }
+      bq_session_free(s);
+    }
+    bq_session_free(alone);
+  }
+  tiny_free(&t);
+}
+
+static void test_the_same_bits_however_cut(void) {
+  check_bits(decoder(), BQ_TYPE_BQ4_32, BQ_KV_I8);
+  check_bits(decoder(), BQ_TYPE_F32, BQ_KV_F32);
+  check_bits(encoder(), BQ_TYPE_BQ8_32, BQ_KV_F32);
+  check_bits(encoder(), BQ_TYPE_F32, BQ_KV_I8);
+}
+
+/* A session that writes may embed in between. */
+static void test_between_tokens(void) {
+  float logits[VOCAB], vector[HIDDEN];
+  tiny_model t;
+  tiny_create(&t, decoder(), BQ_TYPE_F32, bq_kernels_best(), false);
+  bq_session *s = new_session(&t, (bq_session_options){0});
+  CHECK_EQ(bq_session_pool(s, BQ_POOL_MEAN, true, NULL), BQ_STATE);
+  CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
+  run(s, 0);
+  memcpy(logits, bq_session_logits(s), sizeof logits);
+  CHECK_EQ(bq_session_pool(s, BQ_POOL_UNSAID, true, NULL), BQ_ARGUMENT);
+  CHECK_EQ(bq_session_pool(s, (bq_pooling)4, true, NULL), BQ_ARGUMENT);
+  CHECK(bq_session_logits(s) != NULL);
+  embed(s, text, TEXT, BQ_POOL_MEAN, true, vector);
+  uint32_t token;
+  CHECK(bq_session_logits(s) == NULL && bq_session_result(s, TEXT - 1) == NULL);
+  CHECK_EQ(bq_session_sample(s, NULL, NULL, &token, NULL), BQ_STATE);
+  const uint64_t slices = bq_session_stats_get(s).slices;
+  embed(s, text, TEXT, BQ_POOL_MEAN, true, vector); /* it is there */
+  CHECK_EQ(bq_session_stats_get(s).slices, slices);
+  CHECK_EQ(bq_session_results(s, TEXT - 1, NULL), BQ_OK);
+  CHECK(bq_session_vector(s) == NULL);
+  run(s, 0);
+  CHECK_MEM(bq_session_logits(s), logits, sizeof logits);
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
+int main(void) {
+  for (uint32_t i = 0; i < TEXT; i++) text[i] = i * i * 7 % VOCAB;
+  RUN(test_pooling_is_of_the_states);
+  RUN(test_the_same_bits_however_cut);
+  RUN(test_between_tokens);
+  return check_summary();
+}
