@@ -143,7 +143,7 @@ class LocalEngine {
 async function loaded(model, { done, plan }) {
   let slices = (WARM_BYTES / plan.weightBytes) * model.info.layers;
   let warm;
-  const timer = plan.paging ? 0 : setTimeout(() => (warm = warmUp(model, () => slices-- < 1)), WARM_MS);
+  const timer = plan.paging || !plan.generates ? 0 : setTimeout(() => (warm = warmUp(model, () => slices-- < 1)), WARM_MS);
   try {
     await done;
   } catch (error) {

@@ -4,6 +4,7 @@ import { checkCall, TABLE } from '../port/table.js';
 import { BqError, onDemand } from '../shared/errors.js';
 import { Generation } from '../shared/generation.js';
 import { sessionRecord } from '../plan/plan.js';
+import { Embedder } from './embedder.js';
 import { Pool } from './pool.js';
 import { Prompts } from './prompts.js';
 import { LocalSession } from './session.js';
@@ -30,6 +31,7 @@ export class LocalModel {
   #closed = false;
   #prompts = new Prompts(this);
   #pool = new Pool(() => (this.#sessions.size < this.info.sessions ? this.#open({}) : null));
+  #embedder = new Embedder(this, () => this.#take([]), (session) => this.#pool.give(session));
   /** Sessions of the pool whose time is traced; null: none. @type {WeakSet<LocalSession> | null} */
   #traced = null;
 
@@ -178,6 +180,19 @@ export class LocalModel {
     return this.#open(given);
   };
 
+  /** @type {Model['embed']} */
+  embed = async (...given) => {
+    const { args: [texts], options, ...hears } = checkCall(TABLE.model.embed, given);
+    return this.#embedder.embed(texts, { ...options, ...hears });
+  };
+
+  /** A session of the pool for a prompt. NO_SESSION. @param {ArrayLike<number>} tokens */
+  #take(tokens) {
+    const session = this.#pool.take(tokens);
+    if (!session) throw this.#noSession();
+    return session;
+  }
+
   #noSession() {
     const { sessions } = this.info;
     return new BqError('NO_SESSION', `all of the model's sessions, ${sessions}, are in use`, { details: { sessions } });
@@ -223,8 +238,7 @@ export class LocalModel {
     const { args: [checked], options: { format, ...options }, signal, onProgress } = checkCall(TABLE.model.reply, [messages, given]);
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
     const { tokens, stop, stopTokens } = this.#prompts.make(checked, format);
-    const session = this.#pool.take(tokens);
-    if (!session) throw this.#noSession();
+    const session = this.#take(tokens);
     const ends = { stop: [...stop, ...[options.stop ?? []].flat()], stopTokens: [...stopTokens, ...(options.stopTokens ?? [])] };
     const run = session.generate(tokens, { ...options, ...ends, signal, onProgress }, aborted);
     try {

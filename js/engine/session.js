@@ -64,6 +64,25 @@ export class LocalSession {
     return new Generation((end) => this.#generate(prompt, options, aborted, end));
   }
 
+  /**
+   * One vector of all of a text. What the session held is gone.
+   * @param {ArrayLike<number>} ids @param {number} pooling @param {boolean} normalize @param {AbortSignal} [signal]
+   */
+  async vector(ids, pooling, normalize, signal) {
+    this.#check();
+    this.#busy = true;
+    try {
+      this.#sync(Uint32Array.from(ids));
+      this.#wasm.check('bqw_session_pool', this.#handle, pooling, Number(normalize));
+      await this.#run({ signal }, 1);
+      return this.#wasm.f32(this.#wasm.out('bqw_session_vector', this.#handle), this.#model.info.hidden).slice();
+    } finally {
+      this.#busy = false;
+      this.#model.rest(this.#handle);
+      if (this.#closed) this.#free();
+    }
+  }
+
   /** How many tokens of a prompt it need not compute. @param {ArrayLike<number>} tokens */
   shares(tokens) {
     const most = Math.min(tokens.length, this.#ids.length);
@@ -128,6 +147,7 @@ export class LocalSession {
   async *#generate(prompt, given, aborted, end) {
     const { args, options, signal, onProgress } = checkCall(TABLE.session.generate, [prompt, given]);
     this.#check();
+    if (!this.#model.info.generates) throw new BqError('UNSUPPORTED', 'the model is an encoder: it writes no text', { hint: 'use embed()' });
     if (this.#busy) throw new BqError('STATE', 'the session is generating already');
     signal?.throwIfAborted();
     const { seed = Math.floor(Math.random() * 2 ** 53), maxTokens = Infinity } = options;
@@ -228,7 +248,7 @@ export class LocalSession {
   }
 
   /**
-   * Computes until there are logits.
+   * Computes until there are results.
    * @param {Ends} ends
    * @param {number} slices  at once; 0: all
    * @param {() => void} [onSlices]

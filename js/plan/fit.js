@@ -48,8 +48,8 @@ export async function fitted(planner, heapBase, options, apply, pageable) {
   };
   // More weights than can be addressed may still be paged.
   const least = planFor({ context: 1, window: 1, batch: 1, sessions: 1 }, budget === undefined ? undefined : LIMIT);
-  /** @type {Sizes} */
   const { context: trained, text_tokens: text, no_head: encodes } = least.numbers;
+  /** @type {Sizes} */
   const asked = { sessions, context: options.context ?? Math.min(encodes && text ? text : trained, CONTEXT_DEFAULT), kv: options.kv ?? (encodes ? 'f32' : KV_DEFAULT) };
   const limit = Math.min(budget ?? LIMIT, LIMIT);
   /** @param {Sizes} sizes */

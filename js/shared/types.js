@@ -131,6 +131,9 @@
  * @property {number} tokens        of the tokenizer; 0: the file has none
  * @property {number} trainedContext  positions the model was made for
  * @property {boolean} tied         the embedding is also the head
+ * @property {boolean} generates    false: an encoder, which has no head: for `embed` alone
+ * @property {{ pooling: Pooling | null, normalize: boolean, tokens: number }} embedding  how the file says that its
+ *   vectors are made; `tokens` of a text at most under this plan
  * @property {number} context       tokens per session under this plan
  * @property {number} sessions
  * @property {number} fileBytes
@@ -212,6 +215,25 @@
  * @property {number[]} [stopTokens]   tokens that end it, besides the model's own
  * @property {AbortSignal} [signal]    ends it with the signal's reason; what was computed stays in the KV cache
  * @property {(progress: PrefillProgress) => void} [onProgress]  while the prompt is computed
+ */
+
+/** What makes one vector of a text's tokens: their mean, the first one's, the last one's. @typedef {'mean' | 'cls' | 'last'} Pooling */
+
+/**
+ * @typedef {object} EmbedOptions
+ * @property {Pooling} [pooling]    default: as the file says, else the mean
+ * @property {boolean} [normalize]  to length 1, so that a dot product is a cosine; default: as the file says, else true
+ * @property {boolean} [truncate]   default true: of a text that is too long its beginning counts, and the result says so;
+ *   false: CONTEXT_FULL
+ * @property {AbortSignal} [signal]
+ * @property {(progress: { phase: 'embed', done: number, total: number }) => void} [onProgress]  in texts
+ */
+
+/**
+ * @typedef {object} Embeddings
+ * @property {Float32Array[]} vectors  one for each text, in their order
+ * @property {number[]} tokens         that each is made of
+ * @property {number[]} truncated      indices of texts that were too long: their vectors are of their beginnings
  */
 
 /** @typedef {GenerateOptions & { format?: ChatFormat }} CompleteOptions  `format`: instead of the model's own */
@@ -320,6 +342,8 @@
  * @property {(messages: MessageLike[], options?: CompleteOptions) => Generation} reply  the same, token by token
  * @property {(messages: MessageLike[], options?: { format?: ChatFormat }) => Promise<number>} countTokens  of the prompt that
  *   these messages make
+ * @property {(texts: string | (string | ArrayLike<number>)[], options?: EmbedOptions) => Promise<Embeddings>} embed  vectors that
+ *   stand for what texts mean; ids are taken as they are
  * @property {(options?: TraceOptions) => Promise<StageTrace[]>} trace  of the sessions that replies are computed in
  * @property {() => Promise<MemoryInfo>} memory
  * @property {() => Promise<void>} close

@@ -127,6 +127,40 @@ static void test_the_same_bits_however_cut(void) {
   check_bits(encoder(), BQ_TYPE_F32, BQ_KV_I8);
 }
 
+/* Texts of one pass don't know of each other. */
+static void check_together(bq_config config, bq_kv_type kv) {
+  enum { N = 4 };
+  static const uint32_t first[N] = {0, 20, 3, 11}, length[N] = {9, 1, 16, 22};
+  static float alone[N][HIDDEN];
+  tiny_model t;
+  tiny_create(&t, config, BQ_TYPE_BQ8_32, bq_kernels_best(), true);
+  bq_session *s[N], *one = new_session(&t, (bq_session_options){.kv_type = kv});
+  for (int how = BQ_POOL_MEAN; how <= BQ_POOL_LAST; how++) {
+    for (int i = 0; i < N; i++) {
+      embed(one, text + first[i], length[i], (bq_pooling)how, true, alone[i]);
+      s[i] = new_session(&t, (bq_session_options){.kv_type = kv});
+      CHECK_EQ(bq_session_sync(s[i], text + first[i], length[i], NULL, NULL), BQ_OK);
+      if (i < N - 1) CHECK_EQ(bq_session_pool(s[i], (bq_pooling)how, true, NULL), BQ_OK);
+    }
+    CHECK_EQ(bq_session_run_with(s[0], s + 1, N - 1, 0, NULL), BQ_ARGUMENT); /* the last is to have a result */
+    CHECK_EQ(bq_session_pool(s[N - 1], (bq_pooling)how, true, NULL), BQ_OK);
+    bq_status status;
+    while ((status = bq_session_run_with(s[0], s + 1, N - 1, 1, NULL)) == BQ_MORE) {}
+    CHECK_EQ(status, BQ_OK);
+    for (int i = 0; i < N; i++) {
+      if (CHECK(bq_session_vector(s[i]) != NULL)) CHECK_MEM(bq_session_vector(s[i]), alone[i], sizeof alone[i]);
+      bq_session_free(s[i]);
+    }
+  }
+  bq_session_free(one);
+  tiny_free(&t);
+}
+
+static void test_texts_of_one_pass(void) {
+  check_together(decoder(), BQ_KV_I8);
+  check_together(encoder(), BQ_KV_F32);
+}
+
 /* A session that writes may embed in between. */
 static void test_between_tokens(void) {
   float logits[VOCAB], vector[HIDDEN];
@@ -159,6 +193,7 @@ int main(void) {
   for (uint32_t i = 0; i < TEXT; i++) text[i] = i * i * 7 % VOCAB;
   RUN(test_pooling_is_of_the_states);
   RUN(test_the_same_bits_however_cut);
+  RUN(test_texts_of_one_pass);
   RUN(test_between_tokens);
   return check_summary();
 }

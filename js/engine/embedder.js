@@ -1,0 +1,84 @@
+/** Texts become vectors: each is computed by itself, so it doesn't matter which others come with it. */
+import { BqError } from '../shared/errors.js';
+
+/** @import { LocalModel } from './model.js' */
+/** @import { LocalSession } from './session.js' */
+/** @import { Embeddings, EmbedOptions } from '../shared/types.js' */
+
+/** As in docs/FORMAT.md, "CONF keys". */
+const POOLING = { mean: 1, cls: 2, last: 3 };
+
+/** @typedef {{ ids: ArrayLike<number>, whole: boolean }} Cut */
+
+export class Embedder {
+  #model;
+  #take;
+  #give;
+  /** The call before has ended. @type {Promise<unknown>} */
+  #before = Promise.resolve();
+
+  /** @param {LocalModel} model @param {() => LocalSession} take  a session; NO_SESSION @param {(session: LocalSession) => void} give */
+  constructor(model, take, give) {
+    this.#model = model;
+    this.#take = take;
+    this.#give = give;
+  }
+
+  /** One call after the other. @param {(string | Uint32Array)[]} texts @param {EmbedOptions} options @returns {Promise<Embeddings>} */
+  embed(texts, options) {
+    const turn = this.#before.then(() => this.#embed(texts, options));
+    this.#before = turn.catch(() => {});
+    return turn;
+  }
+
+  /** @param {(string | Uint32Array)[]} texts @param {EmbedOptions} options @returns {Promise<Embeddings>} */
+  async #embed(texts, { pooling, normalize, truncate = true, signal, onProgress }) {
+    const said = this.#model.info.embedding;
+    const how = POOLING[pooling ?? said.pooling ?? 'mean'];
+    const unit = normalize ?? (said.normalize || !said.pooling);
+    signal?.throwIfAborted();
+    const cuts = texts.map((text, i) => this.#cut(text, i, truncate));
+    const session = this.#take();
+    const vectors = [];
+    try {
+      for (const { ids } of cuts) {
+        onProgress?.({ phase: 'embed', done: vectors.length, total: texts.length });
+        vectors.push(await session.vector(ids, how, unit, signal));
+      }
+    } finally {
+      this.#give(session);
+    }
+    onProgress?.({ phase: 'embed', done: texts.length, total: texts.length });
+    return { vectors, tokens: cuts.map(({ ids }) => ids.length), truncated: cuts.flatMap(({ whole }, i) => (whole ? [] : [i])) };
+  }
+
+  /**
+   * What counts of a text. ARGUMENT: nothing; CONTEXT_FULL.
+   * @param {string | Uint32Array} text @param {number} index @param {boolean} truncate
+   * @returns {Cut}
+   */
+  #cut(text, index, truncate) {
+    const { embedding: { tokens: most }, tokenizer } = this.#model.info;
+    const { ids, whole } = typeof text === 'string' ? this.#encode(text, truncate) : { ids: text, whole: true };
+    if (!ids.length) throw new BqError('ARGUMENT', `text ${index} has no tokens`, { hint: 'leave empty texts out', details: { index } });
+    if (ids.length <= most) return { ids, whole };
+    if (!truncate)
+      throw new BqError('CONTEXT_FULL', `text ${index} has ${ids.length} tokens, there is room for ${most}`, {
+        hint: 'cut it into parts, or leave `truncate` on', details: { index, tokens: ids.length, most },
+      });
+    // The token that ends every text ends this one, too.
+    const end = typeof text === 'string' && tokenizer?.addEos ? [ids[ids.length - 1]] : [];
+    return { ids: [...Array.from(ids).slice(0, most - end.length), ...end], whole: false };
+  }
+
+  /** Of a text that is too long for a prompt only the beginning is looked at. @param {string} text @param {boolean} truncate */
+  #encode(text, truncate) {
+    for (let part = text; ; part = part.slice(0, part.length / 2)) {
+      try {
+        return { ids: this.#model.encode(part), whole: part === text };
+      } catch (error) {
+        if (!truncate || !(error instanceof BqError) || error.code !== 'CONTEXT_FULL') throw error;
+      }
+    }
+  }
+}

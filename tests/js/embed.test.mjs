@@ -1,0 +1,123 @@
+// Vectors of texts: those of transformers' hidden states, the same alone and among others, on every engine.
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { convert } from '../../js/convert/index.js';
+import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createWorkerEngine } from '../../js/index.js';
+import { tinyModel } from './fixture.mjs';
+
+const BERT = fileURLToPath(new URL('../golden/fixtures/bert', import.meta.url));
+const { ids, hidden, states } = JSON.parse(readFileSync(join(BERT, 'expected.json'), 'utf8'));
+const rows = new Float32Array(Uint8Array.from(Buffer.from(states, 'base64')).buffer);
+const state = (/** @type {number} */ i) => Array.from(rows.subarray(i * hidden, (i + 1) * hidden));
+const length = (/** @type {ArrayLike<number>} */ v) => Math.hypot(...Array.from(v));
+
+const folder = mkdtempSync(join(tmpdir(), 'bq4-embed-'));
+after(() => rmSync(folder, { recursive: true }));
+const path = join(folder, 'bert.bq4');
+await convert(BERT, path, { quant: 'f32' });
+
+/** @param {ArrayLike<number>} got @param {number[]} wanted */
+function near(got, wanted) {
+  assert.equal(got.length, wanted.length);
+  wanted.forEach((x, i) => assert.ok(Math.abs(got[i] - x) < 1e-3, `${i}: ${got[i]}, not ${x}`));
+}
+
+for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'in a worker': createWorkerEngine }))
+  describe(name, () => {
+    /** @type {import('../../js/shared/types.js').Engine} */
+    let engine;
+    before(async () => {
+      engine = await create();
+    });
+    after(() => engine.close());
+
+    test('an encoder: mean, first and last of transformers\' hidden states', async () => {
+      const model = await engine.load(fromFile(path));
+      const { generates, kv, embedding, context } = model.info;
+      assert.deepEqual({ generates, kv, embedding, context }, { generates: false, kv: 'f32', embedding: { pooling: null, normalize: false, tokens: 32 }, context: 32 });
+      const vectorOf = async (/** @type {any} */ options) => (await model.embed([ids], options)).vectors[0];
+      near(await vectorOf({ pooling: 'cls', normalize: false }), state(0));
+      near(await vectorOf({ pooling: 'last', normalize: false }), state(ids.length - 1));
+      const mean = state(0).map((_, k) => ids.reduce((/** @type {number} */ sum, /** @type {number} */ _id, /** @type {number} */ i) => sum + state(i)[k] / ids.length, 0));
+      near(await vectorOf({ pooling: 'mean', normalize: false }), mean);
+      near(await vectorOf({}), mean.map((x) => x / length(mean)));
+      await model.close();
+    });
+
+    test('each text by itself: the same bits alone, among others, in any order', async () => {
+      const model = await engine.load(fromFile(path));
+      const texts = [ids, ids.slice(3, 9), [7], ids.slice(0, 20), [7, 8]];
+      const { vectors, tokens, truncated } = await model.embed(texts);
+      assert.deepEqual({ tokens, truncated }, { tokens: [26, 6, 1, 20, 2], truncated: [] });
+      for (const i of [4, 0, 2, 3, 1]) assert.deepEqual((await model.embed([texts[i]])).vectors, [vectors[i]]);
+      // Calls at once wait for each other.
+      const all = await Promise.all(texts.map((text) => model.embed([text])));
+      assert.deepEqual(all.map((result) => result.vectors[0]), vectors);
+      await model.close();
+    });
+
+    test('an encoder writes no text, and says what it is for', async () => {
+      const model = await engine.load(fromFile(path));
+      const session = await model.createSession();
+      await assert.rejects(session.generate([1, 2]).done(), { code: 'UNSUPPORTED', hint: /embed/ });
+      await model.close();
+    });
+
+    test('a decoder: texts, and replies as if there had been none', async () => {
+      const model = await engine.load(fromBytes(await tinyModel()), { sessions: 2 });
+      const session = await model.createSession();
+      const write = async () => (await session.generate('Once upon a time', { temperature: 0, maxTokens: 8 }).done()).ids;
+      const before = await write();
+      const texts = ['the you', '', 'a longer text, of several words'];
+      const { vectors, tokens } = await model.embed(texts);
+      assert.deepEqual(tokens, (await Promise.all(texts.map((text) => model.tokenize(text)))).map((list) => list.length));
+      for (const vector of vectors) assert.ok(vector instanceof Float32Array && vector.length === model.info.hidden && Math.abs(length(vector) - 1) < 1e-5);
+      assert.deepEqual((await model.embed(texts[2])).vectors, [vectors[2]], 'a text alone');
+      assert.deepEqual(await write(), before);
+      await model.close();
+    });
+
+    test('a text that is too long: its beginning, and that is said; or refused', async () => {
+      const model = await engine.load(fromBytes(await tinyModel()), { context: 12 });
+      const long = 'the you '.repeat(10);
+      const { vectors, tokens, truncated } = await model.embed(['the', long, 'x'.repeat(3e6)]);
+      assert.deepEqual({ tokens: tokens.slice(1), truncated }, { tokens: [12, 12], truncated: [1, 2] });
+      assert.deepEqual((await model.embed([(await model.tokenize(long)).slice(0, 12)])).vectors, [vectors[1]]);
+      await assert.rejects(model.embed(['the', long], { truncate: false }), (/** @type {any} */ error) => error.code === 'CONTEXT_FULL' && error.details.index === 1 && error.details.most === 12);
+      await model.close();
+    });
+
+    test('what is no text, has no tokens or is mistyped is refused by name', async () => {
+      const model = await engine.load(fromFile(path));
+      await assert.rejects(model.embed(/** @type {any} */ (7)), { code: 'ARGUMENT', message: /list of texts/ });
+      await assert.rejects(model.embed([[]]), { code: 'ARGUMENT', message: /text 0 has no tokens/ });
+      await assert.rejects(model.embed([[1], [1e6]]), { code: 'ARGUMENT' });
+      await assert.rejects(model.embed(['a']), { code: 'STATE', message: /no tokenizer/ });
+      await assert.rejects(model.embed([ids], /** @type {any} */ ({ pool: 'mean' })), { code: 'ARGUMENT', message: /pooling/ });
+      await assert.rejects(model.embed([ids], /** @type {any} */ ({ pooling: 'max' })), { code: 'ARGUMENT', message: /mean, cls, last/ });
+      assert.deepEqual(await model.embed([]), { vectors: [], tokens: [], truncated: [] });
+      await model.close();
+    });
+
+    test('an abort, before and amid; then it goes on', async () => {
+      const model = await engine.load(fromBytes(await tinyModel()));
+      const reason = new Error('enough');
+      await assert.rejects(model.embed(['a'], { signal: AbortSignal.abort(reason) }), reason);
+      const controller = new AbortController();
+      /** @type {number[]} */
+      const seen = [];
+      const running = model.embed(Array(400).fill('the you '.repeat(20)), {
+        signal: controller.signal,
+        onProgress: ({ done }) => seen.push(done) === 3 && controller.abort(),
+      });
+      await assert.rejects(running, { name: 'AbortError' });
+      assert.ok(seen.length < 400, `${seen.length}`);
+      assert.equal((await model.embed(['a'])).vectors.length, 1);
+      await model.close();
+    });
+  });
