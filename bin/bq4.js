@@ -10,6 +10,7 @@ const HELP = `bq4: language models in the browser, on the CPU
   bq4 inspect FILE [--json]                                         what is in a .bq4 file, and whether it is whole
   bq4 run FILE [PROMPT] [options]                                   continues a text (or --prompt TEXT)
   bq4 chat FILE [--system TEXT] [options]                           a conversation; Ctrl-C stops a reply, Ctrl-D ends
+  bq4 embed FILE TEXT... [options]                                  a vector for each text, as a line of JSON
 
 FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
 
@@ -30,6 +31,12 @@ Options of convert; IN is a llama2.c .bin, a .safetensors file with config.json 
   --v1                 a v1.0 file and its companion OUT.json
   --name TEXT  --license TEXT  --card FILE  --chat FILE   what the file says of itself; FILE: chat format as JSON
   --json               the report, error of each tensor included, as one JSON object
+
+Options of embed, besides context, kv, companion and build as above:
+
+  --pooling KIND       mean, cls or last (default: as the file says)
+  --no-normalize       vectors as they are, not of length 1
+  --json               one JSON object: vectors, tokens, truncated, build
 
 Of run alone:
 
@@ -58,6 +65,7 @@ const COMMANDS = {
   inspect: { files: 1, options: { json: flag, companion: value }, start: inspectFile },
   run: { files: 1, more: 1, options: { ...generation, prompt: value, chat: flag, json: flag }, start: runPrompt },
   chat: { files: 1, options: generation, start: chatLoop },
+  embed: { files: 2, more: Infinity, options: { context: value, kv: value, companion: value, build: value, pooling: value, 'no-normalize': flag, json: flag }, start: embedTexts },
 };
 
 /** @param {any} options @param {string} name @returns {number | undefined} */
@@ -157,6 +165,20 @@ async function chatLoop([file], options) {
   await engine.close();
 }
 
+/** @param {string[]} files  the model, then texts @param {any} options */
+async function embedTexts([file, ...texts], options) {
+  const { pooling } = options;
+  if (![undefined, 'mean', 'cls', 'last'].includes(pooling)) throw new Usage(`--pooling is "${pooling}", not mean, cls or last`);
+  const { engine, model } = await load(file, options);
+  const found = await model.embed(texts, { pooling, normalize: options['no-normalize'] ? false : undefined });
+  const vectors = found.vectors.map((vector) => Array.from(vector));
+  for (const i of found.truncated) stderr.write(`bq4: text ${i + 1} is too long: its first ${found.tokens[i]} tokens count\n`);
+  const { build, reason: buildReason } = engine.info;
+  if (options.json) stdout.write(`${JSON.stringify({ ...found, vectors, build, buildReason })}\n`);
+  else for (const vector of vectors) stdout.write(`${JSON.stringify(vector)}\n`);
+  await engine.close();
+}
+
 /** @param {string[]} files @param {any} options */
 async function inspectFile([file], options) {
   const { createEngine } = await import('../js/engine.js');
@@ -218,7 +240,7 @@ async function main([name, ...args]) {
     throw new Usage(/** @type {Error} */ (error).message);
   }
   const { length } = parsed.positionals;
-  if (length < command.files || length > command.files + (command.more ?? 0)) throw new Usage(`${name} needs ${command.files === 1 ? 'one file' : 'IN and OUT'}, not ${length}`);
+  if (length < command.files || length > command.files + (command.more ?? 0)) throw new Usage(`${name} needs ${command.files === 1 ? 'one file' : command.more ? 'a file and a text' : 'IN and OUT'}, not ${length}`);
   await command.start(parsed.positionals, parsed.values);
 }
 

@@ -5,6 +5,7 @@ import { nodeModule } from '../shared/node.js';
 import { readRange } from '../sources/read.js';
 import { canonicalTensors, configOf, endTokens, joinParts, tablesOf } from './hf-names.js';
 import { readSafetensors } from './read-safetensors.js';
+import { sentenceConfig } from './sentence.js';
 
 const INDEX = 'model.safetensors.index.json';
 
@@ -90,7 +91,8 @@ export async function openHf(input, isFolder) {
   const folder = isFolder ? input : dirname(input);
   const json = await readJson(join(folder, 'config.json'));
   if (!json) throw new BqError('NOT_A_MODEL', `${folder} has no config.json`, { hint: 'it tells what the tensors are for' });
-  const config = configOf(json);
+  const own = configOf(json);
+  const config = { ...own, ...(await sentenceConfig(folder, own, readJson)) };
   const paths = isFolder ? (await shards(folder)).map((name) => join(folder, name)) : [input];
   const { tensors, close } = await openShards(paths, json, config);
   for (const [name, table] of Object.entries(tablesOf(json, config))) tensors.set(name, table);

@@ -1,6 +1,7 @@
 // Vectors of texts: those of transformers' hidden states, the same alone and among others, on every engine.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -26,6 +27,57 @@ function near(got, wanted) {
   assert.equal(got.length, wanted.length);
   wanted.forEach((x, i) => assert.ok(Math.abs(got[i] - x) < 1e-3, `${i}: ${got[i]}, not ${x}`));
 }
+
+/** The fixture with what sentence-transformers says beside it. @param {string} name @param {object[]} modules @param {object} pooling */
+function sentenceFolder(name, modules, pooling) {
+  const path = join(folder, name);
+  cpSync(BERT, path, { recursive: true });
+  mkdirSync(join(path, '1_Pooling'));
+  const files = { 'modules.json': modules, 'sentence_bert_config.json': { max_seq_length: 20 }, '1_Pooling/config.json': pooling };
+  for (const [file, content] of Object.entries(files)) writeFileSync(join(path, file), JSON.stringify(content));
+  return path;
+}
+const [FIRST, POOLED, NORMALIZED] = ['.Transformer', '1_Pooling.Pooling', '2_Normalize.Normalize'].map((text) => {
+  const [path, kind] = text.split('.');
+  return { path, type: `sentence_transformers.models.${kind}` };
+});
+
+test('a sentence-transformers folder says how its vectors are made', async () => {
+  const engine = await createEngine();
+  /** @param {string} name @param {object[]} modules @param {object} pooling */
+  const said = async (name, modules, pooling) => {
+    const to = join(folder, `${name}.bq4`);
+    await convert(sentenceFolder(name, modules, pooling), to, { quant: 'f32' });
+    const { embedding, context } = await engine.plan(fromFile(to));
+    return { ...embedding, context };
+  };
+  assert.deepEqual(await said('mean', [FIRST, POOLED, NORMALIZED], { pooling_mode_cls_token: false, pooling_mode_mean_tokens: true }), { pooling: 'mean', normalize: true, tokens: 20, context: 20 });
+  assert.deepEqual(await said('cls', [FIRST, POOLED], { pooling_mode: 'cls' }), { pooling: 'cls', normalize: false, tokens: 20, context: 20 });
+  assert.deepEqual(await said('last', [FIRST, POOLED], { pooling_mode_lasttoken: true }), { pooling: 'last', normalize: false, tokens: 20, context: 20 });
+  await assert.rejects(said('max', [FIRST, POOLED], { pooling_mode_max_tokens: true }), { code: 'UNSUPPORTED', message: /max_tokens/ });
+  await assert.rejects(said('both', [FIRST, POOLED], { pooling_mode: ['mean', 'max'] }), { code: 'UNSUPPORTED', message: /mean, max/ });
+  await assert.rejects(said('dense', [FIRST, POOLED, { path: '2_Dense', type: 'x.Dense' }], { pooling_mode: 'mean' }), { code: 'UNSUPPORTED', message: /Dense/ });
+  await assert.rejects(said('outside', [{ path: '..', type: 'x.Pooling' }], { pooling_mode: 'mean' }), { code: 'FORMAT', message: /outside/ });
+  await engine.close();
+});
+
+test('bq4 embed: a line of JSON for each text', async () => {
+  const file = join(folder, 'tiny.bq4');
+  writeFileSync(file, await tinyModel());
+  const run = (/** @type {string[]} */ ...args) => spawnSync(process.execPath, ['bin/bq4.js', 'embed', ...args], { cwd: fileURLToPath(new URL('../../', import.meta.url)), encoding: 'utf8' });
+  const engine = await createEngine();
+  const model = await engine.load(fromFile(file));
+  const { vectors } = await model.embed(['the you', 'x'], { pooling: 'last' });
+  await engine.close();
+  const { stdout, status } = run(file, 'the you', 'x', '--pooling', 'last');
+  assert.equal(status, 0);
+  assert.deepEqual(stdout.trim().split('\n').map((line) => Float32Array.from(JSON.parse(line))), vectors);
+  const long = run(file, 'the you '.repeat(100), '--json', '--context', '9');
+  assert.deepEqual(JSON.parse(long.stdout).truncated, [0]);
+  assert.match(long.stderr, /text 1 is too long: its first 9 tokens count/);
+  assert.equal(run(file).status, 2);
+  assert.equal(run(file, 'a', '--pooling', 'max').status, 2);
+});
 
 for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'in a worker': createWorkerEngine }))
   describe(name, () => {

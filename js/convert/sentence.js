@@ -1,0 +1,44 @@
+/** What a sentence-transformers folder says of how its vectors are made: modules.json and what it names. In Node. */
+import { BqError } from '../shared/errors.js';
+import { nodeModule } from '../shared/node.js';
+
+/** Their names of pooling in ours. @type {Record<string, string>} */
+const POOLING = { mean: 'mean', mean_tokens: 'mean', cls: 'cls', cls_token: 'cls', lasttoken: 'last' };
+
+/** @param {Record<string, any>} json  of a Pooling module: one name, or a switch for each */
+function poolingOf(json) {
+  const switched = Object.keys(json).filter((key) => key.startsWith('pooling_mode_') && json[key]).map((key) => key.slice('pooling_mode_'.length));
+  const modes = [json.pooling_mode ?? switched].flat();
+  if (modes.length === 1 && Object.hasOwn(POOLING, modes[0])) return POOLING[modes[0]];
+  throw new BqError('UNSUPPORTED', `vectors are pooled the "${modes.join(', ')}" way`, { hint: 'mean, cls or lasttoken alone are computed' });
+}
+
+/**
+ * Keys of our configuration; none where the folder is of another kind. UNSUPPORTED: a module that is not computed. FORMAT.
+ * @param {string} folder
+ * @param {Record<string, any>} config  ours
+ * @param {(path: string) => Promise<any>} readJson  null: no such file
+ * @returns {Promise<Record<string, any>>}
+ */
+export async function sentenceConfig(folder, config, readJson) {
+  const { join } = await nodeModule('path');
+  const modules = await readJson(join(folder, 'modules.json'));
+  if (!modules) return {};
+  /** @type {Record<string, any>} */
+  const found = {};
+  for (const { type, path = '' } of [modules].flat()) {
+    if (!/^[\w-]*$/.test(path)) throw new BqError('FORMAT', `modules.json names "${path}", outside its folder`);
+    const kind = String(type).split('.').pop();
+    if (kind === 'Transformer') {
+      const most = (await readJson(join(folder, path, 'sentence_bert_config.json')))?.max_seq_length;
+      if (most) found.text_tokens = Math.min(most, config.context);
+    } else if (kind === 'Pooling') {
+      found.pooling = poolingOf((await readJson(join(folder, path, 'config.json'))) ?? {});
+    } else if (kind === 'Normalize') {
+      found.normalize = true;
+    } else {
+      throw new BqError('UNSUPPORTED', `its vectors go through a module of kind "${kind}"`, { hint: 'Transformer, Pooling and Normalize are computed' });
+    }
+  }
+  return found;
+}
