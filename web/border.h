@@ -255,6 +255,15 @@ uint32_t bqw_quantize(uint32_t type, uint32_t layout, const float *src, uint32_t
                       uint32_t cols, uint8_t *dst);
 uint32_t bqw_dequantize(uint32_t type, uint32_t layout, const uint8_t *src, uint32_t rows,
                         uint32_t cols, float *dst);
+
+/* The type that the engine computes with in place of a stored one; BQ_TYPE_COUNT: it can't be
+ * read. */
+uint32_t bqw_run_type(uint32_t stored);
+/* Rows of stored blocks as tiles of their run type, which is another or lies in tiles. `dst`: what
+ * bqw_type_bytes says of these. ARGUMENT; FORMAT: a scale is not finite, at this offset in `src`;
+ * NOMEM. */
+uint32_t bqw_repack(uint32_t stored, const uint8_t *src, uint32_t rows, uint32_t cols,
+                    uint8_t *dst);
 double bqw_xxh64(const uint8_t *bytes, uint32_t n, uint64_t *out); /* hash to *out; returns 0 */
 /* Adds to a SHA-256; `state` is 104 bytes, zeros to begin with. out: NULL, or 32 bytes for the hash
  * of all so far. */

@@ -5,6 +5,7 @@
 
 #include "core/hash.h"
 #include "core/quant.h"
+#include "load/conversion.h"
 #include "bq.h"
 #include "model/model.h"
 #include "session/session.h"
@@ -589,6 +590,28 @@ bqw_dequantize(uint32_t type, uint32_t layout, const uint8_t *src, uint32_t rows
   if (!type_and_layout(type, layout)) return BQ_ARGUMENT;
   bq_error err = {0};
   return report(bq_dequantize((bq_type)type, (bq_layout)layout, src, rows, cols, dst, &err), &err);
+}
+
+BQW(uint32_t) bqw_run_type(uint32_t stored) {
+  return stored < BQ_TYPE_COUNT ? (uint32_t)bq_type_get((bq_type)stored)->run : BQ_TYPE_COUNT;
+}
+
+BQW(uint32_t)
+bqw_repack(uint32_t stored, const uint8_t *src, uint32_t rows, uint32_t cols, uint8_t *dst) {
+  if (bqw_run_type(stored) == BQ_TYPE_COUNT || !rows || !cols)
+    return fail(BQ_ARGUMENT, "no matrix of a type that can be read");
+  bq_conversion c = bq_conversion_of((bq_type)stored, BQ_ROWS, rows, cols, false);
+  if (c.way != BQ_CONVERT_TILE)
+    return fail(BQ_ARGUMENT, "this type is computed with as it is stored");
+  bq_error err = {0};
+  size_t n = (size_t)c.bytes, bad = bq_conversion_find_bad(&c, src, n);
+  if (bad < n)
+    return report(bq_fail(&err, BQ_FORMAT, bad, "a scale that is NaN or infinite"), &err);
+  uint8_t *spare = engine.allocator.alloc(engine.allocator.ctx, (size_t)c.spare + 1);
+  if (!spare) return fail(BQ_NOMEM, "no room to repack");
+  bq_convert(&c, bq_kernels_best(), src, 0, n, dst, spare);
+  engine.allocator.free(engine.allocator.ctx, spare);
+  return report(BQ_OK, NULL);
 }
 
 BQW(double) bqw_xxh64(const uint8_t *bytes, uint32_t n, uint64_t *out) {

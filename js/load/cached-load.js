@@ -63,14 +63,14 @@ export async function sharePrefix(cache, planned, signal) {
 /**
  * `written` settles, always well, when the prefix is kept.
  * @param {Cache} cache
- * @param {Planned} planned  of a v2 file
+ * @param {Planned} planned
  * @param {Uint8Array} prefix  verified
  * @param {Uint8Array} [hash]  the payload of HASH
  */
-export async function openEntry(cache, { url, prefixBytes, cached, plan: { fileBytes } }, prefix, hash) {
+export async function openEntry(cache, { url, prefixBytes, cached, totalBytes, fileId }, prefix, hash) {
   if (!url) return { entry: null, written: Promise.resolve() };
   const hashes = hash && u32(hash, 0) === 1 ? new BigUint64Array(hash.slice(8).buffer) : null;
-  const entry = await cache.open({ url, fileId: prefix.slice(40, 56), fileBytes, prefixBytes, hashes });
+  const entry = await cache.open({ url, fileId: fileId ?? prefix.slice(40, 56), fileBytes: totalBytes, prefixBytes, hashes });
   // A prefix that is there and wasn't found is damaged.
   const old = cached || !entry.has(PREFIX) ? null : await entry.read(PREFIX);
   if (old?.some((byte, i) => byte !== prefix[i])) await entry.drop(PREFIX);

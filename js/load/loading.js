@@ -38,6 +38,8 @@ export class Loading {
   /** @type {CacheEntry | null} */
   #entry = null;
   #paused = false;
+  /** Something came from elsewhere than the cache. */
+  #fetched = false;
   /** Ends this load's turn to fetch the prefix, where it has one: others wait for it. @type {(() => Promise<void>) | null} */
   #pass = null;
   #prefixKept = Promise.resolve();
@@ -137,9 +139,14 @@ export class Loading {
     return (await onDemand(import('./cached-load.js'))).pagedFrom(this.#entry, this.plan);
   }
 
+  /** Whether a cache keeps it, where there is one. */
+  get #keeps() {
+    return this.plan.version === 2 || this.#planned.repacked !== null;
+  }
+
   /** What is not kept, and why. */
   get #problem() {
-    if (this.#cache && this.plan.version !== 2) return 'only files of version 2 have hashes, so this one is not kept';
+    if (this.#cache && !this.#keeps) return 'only files of version 2 have hashes, so this one is not kept';
     return this.#entry?.problem?.message;
   }
 
@@ -208,37 +215,45 @@ export class Loading {
   /** @param {Uint8Array} prefix */
   async #data(prefix) {
     const { signal } = this.#life;
-    const { fileBytes, version } = this.plan;
-    const from = this.#planned.prefixBytes;
+    const { prefixBytes: from, totalBytes } = this.#planned;
+    const { version } = this.plan;
     const rest = version === 2 ? sections(prefix, HEADER + u64(prefix, 16), from) : {};
-    if (this.#cache && version === 2) {
+    if (this.#cache && this.#keeps) {
       const { entry, written } = await (await onDemand(import('./cached-load.js'))).openEntry(this.#cache, this.#planned, prefix, rest.HASH);
       this.#entry = entry;
       this.#prefixKept = written.then(this.#pass);
     }
-    this.#file.expect?.(this.#planned.head, fileBytes);
-    const chunks = new Chunks(this.#file, this.#entry, { from, total: fileBytes, head: this.#planned.head }, signal);
+    this.#file.expect?.(this.#planned.head, totalBytes);
+    const chunks = new Chunks(this.#file, this.#entry, { from, total: totalBytes, head: this.#planned.head }, signal);
     this.#chunks = chunks;
     this.#entry?.keepAhead?.(chunks.slots);
     if (this.#paused) chunks.pause();
     const phase = this.#file.remote ? 'download' : 'load';
     let at = from;
-    chunks.onBytes = () => this.#paused || this.#meter?.at(phase, at + chunks.arrived);
+    // In bytes of the file, of which a repacked one may have more.
+    const scale = this.plan.fileBytes / totalBytes;
+    chunks.onBytes = () => this.#paused || this.#meter?.at(phase, scale * (at + chunks.arrived));
     const pace = new Pace();
     for (let want = this.#want(); want.length; want = this.#want()) {
       const c = Math.floor((want.offset - from) / (1 << 20));
-      if (c >= chunks.count) throw new BqError('TRUNCATED', `${this.#file.name} ends after ${fileBytes} bytes, ${want.length} more are needed`, { offset: fileBytes });
+      if (c >= chunks.count) throw new BqError('TRUNCATED', `${this.#file.name} ends after ${totalBytes} bytes, ${want.length} more are needed`, { offset: totalBytes });
       const { bytes, cached } = await chunks.take(c);
       at = chunks.offset(c) + bytes.length;
-      this.#meter?.at(this.#paused ? 'paused' : phase, at + chunks.arrived);
+      this.#meter?.at(this.#paused ? 'paused' : phase, scale * (at + chunks.arrived));
       await this.#chunk(chunks, c, bytes, cached, pace);
     }
     // Without hashes only the file's first bytes can tell that another one took its place in between.
-    if (!rest.HASH && this.#file.parallel && (await this.#file.changed?.(signal))) throw changed(this.#file);
+    if (!rest.HASH && this.#fetched && this.#file.parallel && (await this.#file.changed?.(signal))) throw changed(this.#file);
   }
 
   /** A chunk into its place, and into the cache. @param {Chunks} chunks @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {Pace} pace */
   async #chunk(chunks, c, bytes, cached, pace) {
+    if (cached && this.#planned.repacked && !((await this.#entry?.intact?.(c, bytes)) ?? true)) {
+      await this.#entry?.drop(c);
+      bytes = await chunks.again(c);
+      cached = false;
+    }
+    this.#fetched ||= !cached;
     for (let tries = cached ? -1 : 0; ; tries++) {
       try {
         await this.#feed(bytes, chunks.offset(c), pace);

@@ -35,10 +35,10 @@ const mib = (bytes) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
  * @param {number} heapBase
  * @param {LoadOptions} options
  * @param {boolean} apply
- * @param {boolean} pageable  weights can be read from the source again and again
+ * @param {string} notPageable  what to do so that weights can be read from the source again and again; '': they can
  * @returns {Promise<Fitted>}
  */
-export async function fitted(planner, heapBase, options, apply, pageable) {
+export async function fitted(planner, heapBase, options, apply, notPageable) {
   const { budget, sessions = 1 } = options;
   if (budget !== undefined && !(budget > 0)) throw new BqError('ARGUMENT', `budget is ${budget}, not a number of bytes`);
   /** @param {Partial<LoadOptions>} sizes @param {number} [room]  weights may be paged to keep to it */
@@ -68,7 +68,7 @@ export async function fitted(planner, heapBase, options, apply, pageable) {
     const [fits, fitsReason] = guessed ?? ['yes', `${mib(plan.heapBytes)}, as asked for`];
     return { ...asked, ...plan, fits, fitsReason, contextThatFits: asked.context, gaveUp: [] };
   }
-  return squeezed({ asked, planFor, bytesOf, least: least.numbers, budget, limit, apply, pageable });
+  return squeezed({ asked, planFor, bytesOf, least: least.numbers, budget, limit, apply, notPageable });
 }
 
 /** Bytes of memory as far as this machine tells; 0: it doesn't. */
@@ -114,13 +114,13 @@ const differences = (asked, chosen) =>
  * @param {number} [given.budget]
  * @param {number} given.limit
  * @param {boolean} given.apply
- * @param {boolean} given.pageable  weights can be read from the source again and again
+ * @param {string} given.notPageable
  * @returns {Fitted}
  */
-function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply, pageable }) {
+function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply, notPageable }) {
   const ok = (/** @type {Sizes} */ sizes) => bytesOf(sizes) <= limit;
   const chosen = mostThatFits(asked, ok);
-  const { paged, unpageable } = !chosen && budget !== undefined && pageable ? pagedWithin(asked, planFor, budget, limit) : {};
+  const { paged, unpageable } = !chosen && budget !== undefined && !notPageable ? pagedWithin(asked, planFor, budget, limit) : {};
   if (paged) return paged;
   const single = { ...asked, sessions: 1 };
   const contextThatFits = largest(1, asked.context, (context) => ok({ ...single, context }));
@@ -130,7 +130,7 @@ function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply, pageab
   if (!chosen && (apply || !Number.isFinite(needed))) {
     const smallest = bytesOf({ sessions: 1, context: Math.min(LEAST_CONTEXT, asked.context), kv: 'i8' });
     throw new BqError('NOMEM', `${fitsReason}; the least that is of use, one session of ${Math.min(LEAST_CONTEXT, asked.context)} tokens, takes ${Number.isFinite(smallest) ? mib(smallest) : 'more than that too'}`, {
-      ...(!pageable && { hint: 'load the file from this machine (fromHandle, fromBlob, fromFile), so that weights that do not fit can be read from it for every token; or take a smaller model' }),
+      ...(notPageable && { hint: notPageable }),
       ...(unpageable && { cause: unpageable, hint: `fewer bytes would do if weights could be read from the file for every token, but ${unpageable.message}` }),
       details: { needed, smallest, budget: limit, weightBytes: least.weight_bytes, contextThatFits },
     });

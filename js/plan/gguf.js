@@ -1,15 +1,120 @@
-/** GGUF files: their header is read in js/gguf, and told to the engine as a manifest. */
+/**
+ * GGUF files: their header is read in js/gguf, and told to the engine as a manifest, of the file as it is or as the cache keeps
+ * it: repacked (gguf/layout.js), the manifest before it, so that a later visit needs no header.
+ */
+import { encodeDirectory, encodeSections, section } from '../convert/frame.js';
+import { endOf, inOrder, place } from '../gguf/layout.js';
 import { openGguf } from '../gguf/open.js';
-import { encodeManifest } from './manifest.js';
+import { RepackedSource } from '../gguf/repacked.js';
+import { TYPES } from '../convert/weights.js';
+import { BqError } from '../shared/errors.js';
+import { sections } from '../shared/sections.js';
+import { Wasm } from '../wasm/wasm.js';
+import { encodeManifest, manifestSections } from './manifest.js';
 
 /** @import { ByteSource } from '../sources/types.js' */
+/** @import { Compiled } from '../wasm/wasm.js' */
+/** @import { Kept } from '../gguf/layout.js' */
+
+/** The section of ours that a kept manifest begins with: where its tensors come from. */
+const TAG = 'gguf';
+/** Bytes of the file's beginning that are kept, to recognise it. */
+const HEAD = 4096;
+const ROOM = 65536;
 
 /**
- * @param {ByteSource} file
- * @param {Uint8Array} head  its first bytes
- * @param {AbortSignal} [signal]
+ * @typedef {object} Facts
+ * @property {number} bytes    of the file
+ * @property {string} tag      how its server calls this version; '' where it doesn't say
+ * @property {Kept[]} tensors
  */
-export async function ggufManifest(file, head, signal) {
-  const { header, ...description } = await openGguf(file, head, signal);
-  return { manifest: encodeManifest(description), head: header.read };
+
+/**
+ * How to make what the cache keeps of a file.
+ * @typedef {object} RepackedOnly
+ * @property {Uint8Array} head  of the file
+ * @property {number} total  bytes of what the cache keeps
+ */
+/** @typedef {Facts & RepackedOnly} Repacked */
+
+/**
+ * @typedef {object} Described
+ * @property {Uint8Array} manifest
+ * @property {Uint8Array} head      the file's first bytes
+ * @property {Repacked} [repacked]  the manifest is that of the file as the cache keeps it
+ */
+
+/** What the engine says of the header and of types. @param {Compiled} compiled @param {Uint8Array} header @param {number} fileBytes */
+async function engineFacts(compiled, header, fileBytes) {
+  const wasm = await Wasm.create(compiled, header.length + ROOM);
+  const id = new Uint8Array(16);
+  wasm.scope((take) => {
+    const { at, length } = wasm.put(take, header);
+    const out = take(8);
+    wasm.call('bqw_xxh64', at, length, out);
+    id.set(wasm.bytes(out, 8));
+  });
+  new DataView(id.buffer).setBigUint64(8, BigInt(Math.max(fileBytes, 0)), true);
+  return { id, runType: (/** @type {number} */ stored) => wasm.call('bqw_run_type', stored) };
+}
+
+/**
+ * A file as it is, or `repack`ed. FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
+ * @param {Compiled} compiled
+ * @param {ByteSource} file
+ * @param {Uint8Array} known  its first bytes
+ * @param {{ repack: boolean, asStored: boolean }} how  `asStored`: its tensors stay in their order
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Described>}
+ */
+export async function describeGguf(compiled, file, known, { repack, asStored }, signal) {
+  const { header, ...description } = await openGguf(file, known, signal);
+  const head = header.read;
+  const { id, runType } = await engineFacts(compiled, head.subarray(0, header.end), file.size);
+  if (!repack) return { manifest: encodeManifest({ ...description, id }), head };
+  checkReadable(file, description.tensors, runType);
+  const ends = description.tensors.map(({ offset, bytes }) => offset + bytes);
+  const bytes = file.size < 0 ? Math.max(header.dataStart, ...ends) : file.size;
+  const beyond = ends.findIndex((end) => end > bytes);
+  if (beyond >= 0) throw new BqError('TRUNCATED', `tensor "${description.tensors[beyond].name}" ends at ${ends[beyond]} of ${bytes} bytes`, { offset: bytes });
+  const facts = { bytes, tag: file.tag ?? '', tensors: inOrder(description.tensors, runType, asStored) };
+  const first = head.slice(0, HEAD);
+  const manifest = encodeKept({ ...description, id }, facts, first);
+  return { manifest, head, repacked: { ...facts, head: first, total: totalOf(facts, manifest) } };
+}
+
+/** @param {ByteSource} file @param {{ name: string, type: { name: string, id: number } }[]} tensors @param {(stored: number) => number} runType */
+function checkReadable(file, tensors, runType) {
+  if (!tensors.length) throw new BqError('SHAPE', `${file.name} has no tensors`, { hint: 'it is a part of a model: all parts are needed' });
+  const not = tensors.find(({ type }) => !TYPES[runType(type.id)]);
+  if (not) throw new BqError('UNSUPPORTED', `tensor "${not.name}" is stored as ${not.type.name}`, { hint: 'this version of the engine does not read it' });
+}
+
+/** The manifest of the repacked file, which lies behind it. @param {import('./manifest.js').Description} description @param {Facts} facts @param {Uint8Array} head */
+function encodeKept(description, facts, head) {
+  const json = new TextEncoder().encode(JSON.stringify({ ...facts, head: btoa(String.fromCharCode(...head)) }));
+  const all = [...section(TAG, json), ...manifestSections({ ...description, tensors: place(facts.tensors, 0) })];
+  const bytes = Math.ceil(json.length / 8) * 8 + (-encodeSections(all).length & 63);
+  all[0].payload = new Uint8Array(bytes).fill(0x20);
+  all[0].payload.set(json);
+  const from = encodeSections(all).length;
+  const directory = all.find(({ tag }) => tag === 'TENS');
+  if (directory) directory.payload = encodeDirectory(place(facts.tensors, from));
+  return encodeSections(all);
+}
+
+/** @param {Facts} facts @param {Uint8Array} manifest */
+const totalOf = ({ tensors }, manifest) => endOf(place(tensors, manifest.length));
+
+/** What the cache has kept. @param {Uint8Array} prefix @returns {Described} */
+export function keptGguf(prefix) {
+  const text = sections(prefix, 0, prefix.length)[TAG];
+  const { head, ...facts } = JSON.parse(new TextDecoder().decode(text));
+  return { manifest: prefix, head: prefix, repacked: { ...facts, head: Uint8Array.from(atob(head), (c) => c.charCodeAt(0)), total: totalOf(facts, prefix) } };
+}
+
+/** The source of what the cache keeps. @param {Repacked} repacked @param {number} from  where its data begins @param {ByteSource} file @param {Compiled} compiled */
+export function openRepacked({ tensors, head, bytes, tag }, from, file, compiled) {
+  file.expect?.(head, bytes, tag);
+  return RepackedSource.open(file, compiled, place(tensors, from));
 }

@@ -58,9 +58,12 @@ function encodeExtra(tensors) {
  * @param {Description} description
  * @returns {Uint8Array}
  */
-export function encodeManifest({ config, tensors, extra, tokenizer, ...texts }) {
+export const encodeManifest = (description) => encodeSections(manifestSections(description));
+
+/** The same, section by section. @param {Description} description */
+export function manifestSections({ config, tensors, extra, tokenizer, ...texts }) {
   const counts = tokenizer ? { tokens: tokenizer.tokens.length, merges: tokenizer.merges.length } : {};
-  return encodeSections([
+  return [
     ...section('CONF', encodeConfig({ ...config, ...counts }), true),
     ...section('LICE', texts.license),
     ...section('NAME', texts.name),
@@ -71,5 +74,5 @@ export function encodeManifest({ config, tensors, extra, tokenizer, ...texts }) 
     ...section('CARD', texts.card),
     ...section('XTRA', extra?.length ? encodeExtra(extra) : null),
     ...section('FILE', texts.id),
-  ]);
+  ];
 }

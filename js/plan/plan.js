@@ -32,6 +32,9 @@ export const KV = { f32: 0, f16: 1, i8: 2 };
  * @property {string | null} url    what the cache knows it by
  * @property {boolean} cached       the head came from the cache
  * @property {number} prefixBytes
+ * @property {number} totalBytes    where what is loaded ends: the file, or what it is repacked to
+ * @property {string | null} fileId  what the cache tells versions by; null: the id in the file's header
+ * @property {import('./gguf.js').Repacked | null} repacked  the file is loaded as if it had been converted
  * @property {number} regionBytes  what the instance needs beside static data and stack
  * @property {Record<string, number> | null} paging  `bqw_paging`, when weights are paged
  */
@@ -119,11 +122,13 @@ export async function planModel(compiled, source, file, options, cache = null, a
   let from = await firstBytes(file, url, fresh ? null : cache, signal);
   for (let tries = from.cached ? -1 : 0; ; tries++) {
     try {
-      const { planner, head, version, manifest } = await readHead(compiled, source, file, from.head, options);
-      const n = await fitted(planner, compiled.heapBase, options, apply, canPage(source, version, cache));
+      const { planner, head, version, manifest, repacked = null } = await readHead(compiled, source, file, from.head, options);
+      const n = await fitted(planner, compiled.heapBase, options, apply, notPageable(source, version, repacked, cache));
       const plan = describe(n, besideOf(compiled, source), version, version === 2 ? sections(head) : sections(manifest, 0, manifest.length));
       plan.cached = from.cached ?? plan.cached;
-      return { plan, head, manifest, integrity, url, cached: !!from.cached, prefixBytes: n.numbers.prefix_bytes, regionBytes: n.numbers.heap_bytes, paging: n.paging };
+      const { prefix_bytes: prefixBytes, heap_bytes: regionBytes } = n.numbers;
+      const planned = { plan, head, manifest, integrity, url, cached: !!from.cached, prefixBytes, totalBytes: plan.fileBytes, fileId: null, regionBytes, paging: n.paging, repacked };
+      return repacked ? asRepacked(planned, repacked, file) : planned;
     } catch (error) {
       const damaged = error instanceof BqError && error.code === 'CHECKSUM' && file.nextMirror;
       // Damaged on its way or in the cache: again, then from elsewhere.
@@ -134,16 +139,37 @@ export async function planModel(compiled, source, file, options, cache = null, a
 }
 
 /**
- * The version of the file (0: another container), the manifest of one that does not describe itself, and what was read of it.
- * @param {Source} source @param {ByteSource} file @param {Uint8Array} head @param {AbortSignal} [signal]
+ * Of a file that is loaded repacked: what the cache keeps begins with the manifest, and is kept of what comes from a network or
+ * has to be paged.
+ * @param {Planned} planned @param {import('./gguf.js').Repacked} repacked @param {ByteSource} file @returns {Planned}
  */
-async function describedBy(source, file, head, signal) {
+function asRepacked(planned, repacked, file) {
+  const { plan, manifest, paging } = planned;
+  const id = [...sections(manifest, 0, manifest.length).FILE].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+  const url = planned.url ?? (paging ? `gguf:${id}/${encodeURIComponent(file.name)}` : null);
+  // The header is the same where only weights are others.
+  const fileId = id + repacked.tag;
+  return { ...planned, url, fileId, plan: { ...plan, fileBytes: repacked.bytes }, head: manifest, prefixBytes: manifest.length };
+}
+
+/**
+ * The version of the file (0: another container), the manifest of one that does not describe itself, and what was read of it.
+ * @param {Compiled} compiled @param {Source} source @param {ByteSource} file @param {Uint8Array} head @param {LoadOptions} options
+ * @returns {Promise<import('./gguf.js').Described & { version: number }>}
+ */
+async function describedBy(compiled, source, file, head, options) {
+  const { signal } = options;
   if (source.manifest) {
     if (!(source.manifest instanceof Uint8Array)) throw new BqError('ARGUMENT', 'the manifest is no Uint8Array');
     return { version: 0, manifest: source.manifest, head };
   }
   const magic = String.fromCharCode(...head.subarray(0, 4));
-  if (magic === 'GGUF') return { version: 0, ...(await (await onDemand(import('./gguf.js'))).ggufManifest(file, head, signal)) };
+  if (magic === 'GGUF' || magic === 'gguf') {
+    const { describeGguf, keptGguf } = await onDemand(import('./gguf.js'));
+    if (magic === 'gguf') return { version: 0, ...keptGguf(head) };
+    const repack = options.integrity === undefined && (file.remote || options.budget !== undefined);
+    return { version: 0, ...(await describeGguf(compiled, file, head, { repack, asStored: false }, signal)) };
+  }
   if (magic !== 'BQ4F') throw notAModel(file, head);
   if (head.length < 8 || u32(head, 4) !== 1) return { version: 2, manifest: new Uint8Array(), head };
   return { version: 1, manifest: await (await onDemand(import('./v1.js'))).v1Manifest(source, file, head, signal), head };
@@ -155,23 +181,30 @@ async function describedBy(source, file, head, signal) {
  */
 async function readHead(compiled, source, file, first, options) {
   const { signal } = options;
-  const { version, manifest, head: known } = await describedBy(source, file, first, signal);
+  const { version, manifest, head: known, repacked } = await describedBy(compiled, source, file, first, options);
   let head = known;
   for (;;) {
-    const planner = await createPlanner(compiled, manifest.length ? new Uint8Array() : head, manifest, Math.max(file.size, 0), besideOf(compiled, source));
+    const planner = await createPlanner(compiled, manifest.length ? new Uint8Array() : head, manifest, repacked ? repacked.total : Math.max(file.size, 0), besideOf(compiled, source));
     // Sizes don't matter here, and the smallest is never too large.
     const { need } = planner({ ...options, context: 1, window: 1, batch: 1, sessions: 1 }, options.budget === undefined ? undefined : 2 ** 32);
     signal?.throwIfAborted();
     if (!need) {
-      file.expect?.(head, -1);
-      return { planner, head, version, manifest };
+      file.expect?.(repacked?.head ?? head, -1);
+      return { planner, head, version, manifest, repacked };
     }
     head = await readFirst(file, head, need, signal);
   }
 }
 
-/** Whether any part of it can be read at any time, from a cache if need be. @param {Source} source @param {number} version @param {Cache | null} cache */
-const canPage = (source, version, cache) => source.kind !== 'url' || source.url.startsWith('file:') || (!!cache?.pages && version === 2);
+/**
+ * What to do so that any part of it can be read at any time, from a cache if need be; '': nothing.
+ * @param {Source} source @param {number} version @param {unknown} repacked @param {Cache | null} cache
+ */
+function notPageable(source, version, repacked, cache) {
+  if (repacked) return cache?.pages ? '' : 'of a GGUF file, weights that do not fit can only be read from a repacked copy: give the engine a cache in OPFS or a folder; or take a smaller model';
+  if (source.kind !== 'url' || source.url.startsWith('file:') || (cache?.pages && version === 2)) return '';
+  return 'load the file from this machine (fromHandle, fromBlob, fromFile), so that weights that do not fit can be read from it for every token; or take a smaller model';
+}
 
 /** Buffers outside the heap, as large as a slot, that paging from this source takes. @param {Compiled} compiled @param {Source} source */
 const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'bytes' ? 0 : 2);

@@ -87,7 +87,7 @@ export class HttpSource {
   received = 0;
   #timeout;
   /** Name of this version of the file, where the server tells. */
-  #tag = '';
+  tag = '';
   /** The answer of a server that ignores ranges, read up to `at`; `rest` was received, not yet asked for.
    * @type {{ body: Body, at: number, rest: Uint8Array | null } | null} */
   #whole = null;
@@ -168,8 +168,8 @@ export class HttpSource {
     const length = headers.get('content-length');
     if (length && Number(length) > end - offset) fail(this.#broken(`sent ${length} bytes where ${end - offset} were asked for`, offset));
     const tag = headers.get('etag') ?? headers.get('last-modified') ?? '';
-    if (this.#tag && tag && tag !== this.#tag) fail(new BqError('CHANGED', `${this.name} is another version than before`, { offset }));
-    this.#tag ||= tag;
+    if (this.tag && tag && tag !== this.tag) fail(new BqError('CHANGED', `${this.name} is another version than before`, { offset }));
+    this.tag ||= tag;
     const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(headers.get('content-range') ?? '');
     if (!range) return;
     if (Number(range[1]) !== offset) fail(this.#broken(`was asked for byte ${offset} and sent from ${range[1]}`, offset));

@@ -62,10 +62,18 @@ export class RemoteSource {
     return { yes: PARALLEL, unknown: 1, no: 0, broken: 0 }[this.#http.ranges];
   }
 
-  /** Tells how the file begins, and how long it is. @param {Uint8Array} head @param {number} size */
-  expect(head, size) {
+  /** How the server calls this version of the file; '' where it doesn't say. */
+  get tag() {
+    return this.#http.tag;
+  }
+
+  /** Tells how the file begins and how long it is, and what it was called before this visit. @param {Uint8Array} head @param {number} size @param {string} [tag] */
+  expect(head, size, tag) {
     this.#head = head;
     this.#size = size;
+    if (tag === undefined || this.#worked) return;
+    this.#http.tag = tag;
+    this.#http.size = size;
   }
 
   /**

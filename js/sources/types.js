@@ -50,7 +50,9 @@
  *   ends early only at the end of the file
  * @property {() => Promise<void>} close
  * @property {number} [parallel]  streams that may be read at once, and may be short; none or 0: one, had better be long
- * @property {(head: Uint8Array, size: number) => void} [expect]  tells how the file begins and how long it is, so that another one is recognised
+ * @property {(head: Uint8Array, size: number, tag?: string) => void} [expect]  tells how the file begins and how long it is, so that another one is
+ *   recognised; with `tag` what an earlier visit saw
+ * @property {string} [tag]  how its server calls this version of it; '' where that can't be seen
  * @property {(signal?: AbortSignal) => Promise<boolean>} [nextMirror]  goes on elsewhere; false: there is nowhere
  * @property {(signal?: AbortSignal) => Promise<boolean>} [changed]  whether another file is there now
  */

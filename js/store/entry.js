@@ -122,6 +122,12 @@ export class Entry {
     return this.#have.get(c) ?? null;
   }
 
+  /** Whether a chunk's bytes are those that were written, as far as their hash tells. @param {number} c @param {Uint8Array} bytes */
+  async intact(c, bytes) {
+    const kept = this.hash(c);
+    return kept === null || (await this.#host.hash?.(bytes) ?? kept) === kept;
+  }
+
   /**
    * A chunk; null when it isn't there after all (then `has` is false too). It was whole when it was written: compare
    * its hash, and `drop` it when it differs.

@@ -67,6 +67,8 @@ export const functions = {
   bqw_type_bytes: 'fuuff',
   bqw_quantize: 'suuuuuu',
   bqw_dequantize: 'suuuuuu',
+  bqw_run_type: 'uu',
+  bqw_repack: 'suuuuu',
   bqw_xxh64: 'fuuu',
   bqw_sha256: 'vuuuu',
 };

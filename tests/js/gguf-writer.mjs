@@ -1,10 +1,10 @@
 // Writes GGUF files for tests: headers with any lie in them, and small models. What PyPI's gguf writes is in tests/golden/gguf.
 import { quantize } from '../../js/convert/encode.js';
 import { f16FromNumber } from '../../js/convert/half.js';
+import { tensorTable } from '../../js/convert/names.js';
 import { ROWS, typeNamed } from '../../js/convert/weights.js';
 import { matrixOf } from '../../js/convert/write-v2.js';
-
-const encoder = new TextEncoder();
+import { random } from './fixture.mjs';
 
 /** A value of a type by GGUF's name for it. @typedef {[type: string, value: any]} Value */
 const TYPES = ['u8', 'i8', 'u16', 'i16', 'u32', 'i32', 'f32', 'bool', 'text', 'array', 'u64', 'i64', 'f64'];
@@ -125,4 +125,21 @@ export function bytesTokenizer(count) {
   };
 }
 
-export { encoder };
+/**
+ * A LLaMA of Q8_0 blocks that nobody has quantized: fast to make, of any size. Layers lie in the order of their names, as many
+ * files have them: 0, 1, 10, 11, 2, …
+ * @param {Record<string, any>} config @param {{ seed?: number, metadata?: Record<string, Value> }} [options]
+ */
+export function randomGguf(config, { seed = 1, metadata = {} } = {}) {
+  const next = random(seed);
+  const tensors = tensorTable(config).filter(({ required }) => required).map(({ name, dims }) => {
+    const weights = dims.reduce((a, b) => a * b, 1);
+    if (dims.length === 1) return { name: ggufName(name), dims, type: 0, bytes: new Uint8Array(Float32Array.from({ length: weights }, () => 1 + 0.2 * next()).buffer) };
+    const bytes = new Uint8Array((weights / 32) * 34);
+    for (let i = 0; i < bytes.length; i++) bytes[i] = 256 * next();
+    for (let i = 0; i < bytes.length; i += 34) bytes.set([0, 0x14], i); // 2^-10
+    return { name: ggufName(name), dims, type: 8, bytes };
+  });
+  tensors.sort((a, b) => (a.name.startsWith('blk') && b.name.startsWith('blk') ? (a.name < b.name ? -1 : 1) : 0));
+  return gguf({ ...llamaMetadata(config), ...bytesTokenizer(config.vocab), ...metadata }, tensors);
+}

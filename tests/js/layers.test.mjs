@@ -31,7 +31,7 @@ const js = {
   store: ['shared', 'sources'],
   convert: ['shared', 'wasm', 'sources'],
   load: ['shared', 'wasm', 'sources', 'store'],
-  gguf: ['shared', 'sources', 'convert'],
+  gguf: ['shared', 'wasm', 'sources', 'convert'],
   plan: ['shared', 'wasm', 'sources', 'convert', 'load', 'gguf'],
   paging: ['shared', 'wasm'],
   chat: ['shared'],

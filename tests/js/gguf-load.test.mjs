@@ -1,0 +1,152 @@
+// What is done with a .bq4 file is done with a GGUF file: cache, resuming, verification, order, paging, over real HTTP.
+import assert from 'node:assert/strict';
+import { openAsBlob, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { createEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
+import { readHeader } from '../../js/gguf/header.js';
+import { openBytes } from '../../js/sources/bytes.js';
+import { faultServer } from '../server/faults.mjs';
+import { randomGguf } from './gguf-writer.mjs';
+
+const folder = mkdtempSync(join(tmpdir(), 'bq4-gguf-'));
+after(() => rmSync(folder, { recursive: true }));
+
+const config = { arch: 'llama', layers: 12, hidden: 192, heads: 6, kv_heads: 3, ffn: 384, vocab: 512, context: 128, norm_eps: 1e-5, tied: true };
+const file = randomGguf(config);
+const path = join(folder, 'model.gguf');
+writeFileSync(path, file);
+const options = { context: 64 };
+
+/** @param {import('../../js/shared/types.js').Model} model */
+async function idsOf(model) {
+  const session = await model.createSession();
+  const { ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 6 }).done();
+  await model.close();
+  return ids.join();
+}
+
+let folders = 0;
+/** A server, an engine with a cache of its own, and what the whole file answers. @param {import('node:test').TestContext} t @param {any} [serverOptions] */
+async function opened(t, serverOptions) {
+  const server = await faultServer({ '/model.gguf': file }, serverOptions);
+  const cache = join(folder, `cache${folders++}`);
+  const engine = await createEngine({ threads: 1, cache });
+  t.after(async () => {
+    await engine.close();
+    await server.close();
+  });
+  const url = server.at('/model.gguf');
+  return { server, engine, cache, source: fromUrl(url, { retries: 0 }), asked: () => server.asked().map(({ range }) => range ?? 'all') };
+}
+
+const plain = await createEngine({ threads: 1 });
+after(() => plain.close());
+const EXPECTED = await idsOf(await plain.load(fromBytes(file), options));
+
+test('from every kind of source the same answer', async () => {
+  assert.equal(await idsOf(await plain.load(fromFile(path), options)), EXPECTED);
+  assert.equal(await idsOf(await plain.load(fromBlob(await openAsBlob(path)), options)), EXPECTED);
+});
+
+test('kept between visits: a second visit asks nothing, and plans without the network', async (t) => {
+  const { server, engine, source, asked } = await opened(t);
+  const seen = /** @type {any[]} */ ([]);
+  assert.equal(await idsOf(await engine.load(source, { ...options, onProgress: (p) => seen.push(p) })), EXPECTED);
+  assert.ok(seen.every(({ total, cacheProblem }) => total === file.length && !cacheProblem));
+  assert.equal(seen.at(-1).loaded, file.length);
+  const first = asked().length;
+  server.faults = [{ refuse: true }];
+  const plan = await engine.plan(source, options);
+  assert.deepEqual([plan.cached.complete, plan.name, plan.fileBytes], [true, 'Tiny', file.length]);
+  assert.equal(await idsOf(await engine.load(source, options)), EXPECTED);
+  assert.equal(asked().length, first);
+});
+
+/** The file of the cache that holds the first chunks. @param {string} cache */
+const segment = (cache) => /** @type {string} */ (readdirSync(cache, { recursive: true }).map(String).find((name) => name.endsWith('s0')));
+
+test('a damaged chunk in the cache is noticed, and fetched again alone', async (t) => {
+  const { engine, cache, source, asked } = await opened(t);
+  await (await engine.load(source, options)).close();
+  const name = join(cache, segment(cache));
+  const bytes = readFileSync(name);
+  bytes[1_500_000] ^= 16;
+  writeFileSync(name, bytes);
+  const before = asked().length;
+  assert.equal(await idsOf(await engine.load(source, options)), EXPECTED);
+  const again = asked().slice(before).map((range) => /bytes=(\d+)-(\d+)/.exec(range) ?? []).map(([, from, to]) => Number(to) - Number(from) + 1);
+  const sum = again.reduce((a, b) => a + b, 0);
+  assert.ok(sum > 2 ** 20 - 65536 && sum < 1.2 * 2 ** 20, `${sum} bytes in ${again.length} requests`);
+  assert.deepEqual(readFileSync(name)[1_500_000], bytes[1_500_000] ^ 16, 'it was repaired');
+});
+
+test('a download that breaks goes on where it was', async (t) => {
+  const { server, engine, source, asked } = await opened(t);
+  server.faults = [{ hold: 3_600_000 }];
+  const stop = new AbortController();
+  const half = engine.load(source, { ...options, signal: stop.signal, onProgress: ({ loaded }) => loaded > 3_000_000 && setTimeout(() => stop.abort(), 300) });
+  await assert.rejects(half, { name: 'AbortError' });
+  server.faults = [];
+  const kept = (await engine.plan(source)).cached.bytes;
+  assert.ok(kept > 2_000_000, `${kept} bytes are kept`);
+  const before = asked().length;
+  assert.equal(await idsOf(await engine.load(source, options)), EXPECTED);
+  const bytes = asked().slice(before).map((range) => /bytes=(\d+)-(\d+)/.exec(range) ?? []).reduce((sum, [, from, to]) => sum + Number(to) - Number(from) + 1, 0);
+  assert.ok(bytes < file.length - kept + 300_000, `${bytes} bytes were asked for again, ${kept} of ${file.length} were kept`);
+});
+
+test('layers are asked for in the order in which they are computed, wherever they lie', async (t) => {
+  const { server, engine, source } = await opened(t);
+  await (await engine.load(source, options)).close();
+  const { tensors } = await readHeader(openBytes(file), file.subarray(0, 64));
+  const startOf = (/** @type {number} */ layer) => Math.min(...tensors.filter(({ name }) => name.startsWith(`blk.${layer}.`)).map(({ offset }) => offset));
+  assert.ok(startOf(10) < startOf(2));
+  const from = server.asked().map(({ range }) => Number(/bytes=(\d+)-/.exec(range ?? '')?.[1]));
+  assert.ok(from.includes(startOf(2)) && from.indexOf(startOf(2)) < from.indexOf(startOf(10)), `offsets ${from.join(', ')}; layer 2 at ${startOf(2)}, 10 at ${startOf(10)}`);
+});
+
+test('another file at the address: the rest of the old one is not mixed with it', async (t) => {
+  const other = randomGguf(config, { seed: 2 });
+  const expected = await idsOf(await plain.load(fromBytes(other), options));
+  assert.notEqual(expected, EXPECTED);
+  for (const headers of [{ etag: '"one"' }, {}]) {
+    const { server, engine, source } = await opened(t);
+    const longer = Buffer.concat([other, Buffer.alloc(headers.etag ? 0 : 32)]);
+    server.faults = [{ hold: 3_600_000, headers, expose: true }];
+    const stop = new AbortController();
+    await assert.rejects(engine.load(source, { ...options, signal: stop.signal, onProgress: ({ loaded }) => loaded > 3_000_000 && setTimeout(() => stop.abort(), 300) }), { name: 'AbortError' });
+    assert.ok((await engine.plan(source)).cached.bytes > 2_000_000);
+    server.faults = [{ file: longer, headers: headers.etag ? { etag: '"two"' } : {}, expose: true }];
+    assert.equal(await idsOf(await engine.load(source, options)), expected);
+    server.faults = [{ refuse: true }];
+    assert.equal(await idsOf(await engine.load(source, options)), expected);
+  }
+});
+
+test('a file that ends too early, a server without ranges, a header that lies', async (t) => {
+  const { server, engine, source } = await opened(t);
+  server.faults = [{ file: file.subarray(0, file.length - 100_000) }];
+  await assert.rejects(engine.load(source, options), (/** @type {any} */ e) => e.code === 'TRUNCATED' && e.offset !== null && e.hint !== '');
+  server.faults = [{ status: 200 }];
+  assert.equal(await idsOf(await engine.load(source, options)), EXPECTED);
+  server.faults = [{ length: 'whole', truncate: 4_000_000 }];
+  await assert.rejects(plain.load(source, options), (/** @type {any} */ e) => ['TRUNCATED', 'NETWORK'].includes(e.code));
+});
+
+test('within a budget: pages from its repacked copy in the cache, and says so where there is none', async (t) => {
+  const { engine, source } = await opened(t);
+  const { heapBytes } = await engine.plan(source, options);
+  const budget = heapBytes - 1_500_000;
+  for (const from of [fromFile(path), fromBlob(await openAsBlob(path)), fromBytes(file), source])
+    await assert.rejects(plain.load(from, { ...options, budget }), (/** @type {any} */ e) => e.code === 'NOMEM' && /repacked copy/.test(e.hint), from.kind);
+  for (const from of [fromBlob(await openAsBlob(path)), fromFile(path), source]) {
+    const model = await engine.load(from, { ...options, budget });
+    assert.equal(model.info.residency, 'paged', from.kind);
+    const { peak, heap } = await model.memory();
+    assert.ok(peak <= heap && model.info.heapBytes <= budget);
+    assert.equal(await idsOf(model), EXPECTED, from.kind);
+  }
+});

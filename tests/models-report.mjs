@@ -1,0 +1,23 @@
+// Rows of docs/MODELS.md, written by the tests that know them: `npm run models:doc` makes the document of what the last test run left.
+//
+//     modelRows('architectures', 'llama', [{ architecture: 'LLaMA 2, 3', source: 'GGUF', error: 3.1e-5, against: 'transformers 5.23' }]);
+//
+// | table | a row |
+// |---|---|
+// | `architectures` | `architecture`, `source` ("safetensors", "GGUF"), `error` (largest of any logit, a number), `against` |
+// | `tokenizers` | `tokenizer`, `source` ("tokenizer.json", "GGUF", …), `cases` (how many texts gave equal ids), `against` |
+// | `types` | `type` (GGUF's name), `run` (what it becomes), `exact` ("bit for bit" or why not), `against` |
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const folder = fileURLToPath(new URL('../build/reports/models/', import.meta.url));
+
+/**
+ * @param {'architectures' | 'tokenizers' | 'types'} table
+ * @param {string} name  of the test's rows: it replaces those of its last run
+ * @param {Record<string, string | number>[]} rows
+ */
+export function modelRows(table, name, rows) {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(`${folder}${table}.${name}.json`, `${JSON.stringify({ table, rows }, null, 1)}\n`);
+}
