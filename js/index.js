@@ -12,6 +12,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').ChatCompletion} ChatCompletion */
 /** @typedef {import('./shared/types.js').ChatCompletionChunk} ChatCompletionChunk */
 /** @typedef {import('./shared/types.js').ChatFormat} ChatFormat */
+/** @typedef {import('./shared/types.js').PromptOptions} PromptOptions */
 /** @typedef {import('./shared/types.js').ChatOptions} ChatOptions */
 /** @typedef {import('./shared/types.js').ChatStats} ChatStats */
 /** @typedef {import('./shared/types.js').Closable} Closable */

@@ -25,7 +25,7 @@ const TYPES = {
 };
 
 /** What a page may reach; all else of the checkout stays private. */
-export const PUBLIC = ['demo', 'js', 'build/wasm', 'models'];
+export const PUBLIC = ['demo', 'js', 'build/wasm', 'models', 'node_modules/@huggingface/jinja/dist'];
 
 const HEADERS = {
   // Cross-origin isolation: what shared memory, and so threads, need.

@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { buildWasm } from './build.mjs';
 import { serve } from './serve.mjs';
 import { say, SetupError } from './setup/shell.mjs';
+import { provideNodeModules } from './setup/npm.mjs';
 import { command, ROOT, setUp } from './setup/setup.mjs';
 
 const DEFAULT_PORT = 8080;
@@ -46,6 +47,8 @@ await command(async () => {
   const asked = values.port ?? process.env.PORT;
   const port = asked ? parsePort(asked) : DEFAULT_PORT;
   await buildWasm(await setUp());
+  // Of these the page loads one, for chat templates that are not known: without it the rest works.
+  await provideNodeModules(ROOT).catch((error) => say(`no npm packages: models with unusual chat templates will not chat. ${error.message}`));
   const { url } = await listen({ port, host: values.host ?? '127.0.0.1', fixed: Boolean(asked) });
   console.log(`bq4 demo: ${url}  (Ctrl+C stops it)`);
 });

@@ -8,11 +8,11 @@ import { Generation } from '../shared/generation.js';
 import { checkOptions } from '../shared/options.js';
 import { messagesOf, saidBy } from './messages.js';
 
-/** @import { ChatFormat, ChatOptions, ChatStats, Content, GenerateOptions, Message, Model, Part, Result, TraceOptions } from '../shared/types.js' */
+/** @import { ChatOptions, ChatStats, Content, GenerateOptions, Message, Model, Part, PromptOptions, Result, TraceOptions } from '../shared/types.js' */
 
 export class Chat {
   #model;
-  #format;
+  #prompts;
   #messages;
   /** What has come of the reply under way. @type {string | null} */
   #reply = null;
@@ -22,11 +22,11 @@ export class Chat {
   /** Tokens of the conversation that have been computed. */
   #tokens = 0;
 
-  /** @param {Model} model @param {Message[]} messages @param {ChatFormat} [format] */
-  constructor(model, messages, format) {
+  /** @param {Model} model @param {Message[]} messages @param {PromptOptions} prompts */
+  constructor(model, messages, prompts) {
     this.#model = model;
     this.#messages = messages;
-    this.#format = format;
+    this.#prompts = prompts;
   }
 
   /**
@@ -35,10 +35,10 @@ export class Chat {
    * @param {ChatOptions} [options]
    */
   static async create(model, options) {
-    const { system, messages = [], format } = checkOptions('createChat', options);
+    const { system, messages = [], ...prompts } = checkOptions('createChat', options);
     const all = messagesOf(system === undefined ? messages : [{ role: 'system', content: system }, ...messages]);
-    await model.countTokens(all, { format });
-    return new Chat(model, all, format);
+    await model.countTokens(all, prompts);
+    return new Chat(model, all, prompts);
   }
 
   /** The conversation so far, a copy; a reply under way is its last message. @returns {readonly Readonly<Message>[]} */
@@ -102,7 +102,7 @@ export class Chat {
       if (!again) this.#messages = [...before, ...saidBy(said)];
       else if (before.at(-1)?.role === 'assistant') this.#messages = before.slice(0, -1);
       if (!this.#messages.length) throw new BqError('STATE', 'there is nothing to answer', { hint: 'send a message first' });
-      const run = this.#model.reply(this.#messages, { ...options, format: this.#format, signal: life.signal });
+      const run = this.#model.reply(this.#messages, { ...this.#prompts, ...options, signal: life.signal });
       try {
         for await (const part of run) {
           this.#reply = (this.#reply ?? '') + part.text;
@@ -126,11 +126,11 @@ export class Chat {
   }
 
   /** A reply into the conversation, unless nothing came of it, not even an end. @param {Result} result */
-  #keep({ ids, text, stop, timings }) {
+  #keep({ ids, text, reasoning, stop, timings }) {
     this.#tokens = timings.promptTokens + Math.max(ids.length - 1, 0);
     if (!ids.length) return;
-    // Its own tokens, without the one that ended it; where a text was cut off they are no longer the text's.
+    // Its own tokens, without the one that ended it; where a text was cut off, or reasoning left out, they are not the text's.
     const tokens = stop === null ? ids : ids.slice(0, -1);
-    this.#messages = [...this.#messages, { role: 'assistant', content: text, ...(typeof stop !== 'string' && { tokens }) }];
+    this.#messages = [...this.#messages, { role: 'assistant', content: text, ...(typeof stop !== 'string' && !reasoning && { tokens }) }];
   }
 }

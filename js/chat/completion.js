@@ -3,7 +3,7 @@
  */
 import { asyncDispose } from '../shared/async.js';
 
-/** @import { ChatCompletion, ChatCompletionChunk, ModelInfo, Result } from '../shared/types.js' */
+/** @import { ChatCompletion, ChatCompletionChunk, ModelInfo, Part, Result } from '../shared/types.js' */
 /** @import { Generation } from '../shared/generation.js' */
 
 /** @param {Result} result @returns {'stop' | 'length'} */
@@ -38,20 +38,21 @@ export class Completion {
   async *[Symbol.asyncIterator]() {
     /** @type {{ role?: 'assistant' }} */
     let begins = { role: 'assistant' };
-    /** @param {string} content @param {'stop' | 'length' | null} [finish_reason] @returns {ChatCompletionChunk} */
-    const chunk = (content, finish_reason = null) => {
-      const delta = { ...begins, ...(content && { content }) };
+    /** @param {Partial<Part>} part @param {'stop' | 'length' | null} [finish_reason] @returns {ChatCompletionChunk} */
+    const chunk = ({ text, reasoning }, finish_reason = null) => {
+      const delta = { ...begins, ...(reasoning && { reasoning_content: reasoning }), ...(text && { content: text }) };
       begins = {};
       return { ...this.#head, object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason }] };
     };
-    for await (const { text } of this.parts) if (text) yield chunk(text);
-    if (this.result) yield { ...chunk('', finished(this.result)), usage: usageOf(this.result) };
+    for await (const part of this.parts) if (part.text || part.reasoning) yield chunk(part);
+    if (this.result) yield { ...chunk({}, finished(this.result)), usage: usageOf(this.result) };
   }
 
   /** The whole reply. @returns {Promise<ChatCompletion>} */
   async done() {
     const result = await this.parts.done();
-    const message = /** @type {const} */ ({ role: 'assistant', content: result.text });
+    const { text, reasoning } = result;
+    const message = /** @type {const} */ ({ role: 'assistant', content: text, ...(reasoning && { reasoning_content: reasoning }) });
     const choices = [{ index: 0, message, finish_reason: finished(result) }];
     return { ...this.#head, object: 'chat.completion', choices, usage: usageOf(result) };
   }

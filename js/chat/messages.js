@@ -17,9 +17,9 @@ function textOf(content) {
 
 /** @param {any} message @returns {Message} */
 function messageOf(message) {
-  const { role, content, tokens } = checkOptions('message', message);
+  const { role, content = '', tokens, ...more } = checkOptions('message', message);
   if (role === undefined) throw new BqError('ARGUMENT', 'a message has no role', { hint: "pass { role: 'user', content }" });
-  return { role, content: textOf(content), ...(tokens && { tokens: [...tokens] }) };
+  return { role, content: content === null && more.tool_calls ? '' : textOf(content), ...(tokens && { tokens: [...tokens] }), ...more };
 }
 
 /** A list of messages. ARGUMENT. @param {any} messages @returns {Message[]} */

@@ -1,4 +1,5 @@
-/** How turns are wrapped, guessed from a tokenizer's special tokens. */
+/** How turns are wrapped: from the model's template, or guessed from a tokenizer's special tokens. */
+import { BqError } from '../shared/errors.js';
 
 /**
  * A format for models whose turns read `<|user|>…<|end|><|assistant|>…<|end|>`; null when the tokens aren't there.
@@ -13,4 +14,20 @@ export function chatFormatOf(has) {
     stop: ['<|end|>'],
     bos: false,
   };
+}
+
+/**
+ * The compact form of a template; null: it has none, or can't be rendered, and the file has the template alone.
+ * @param {string} template
+ * @param {import('./tokenizers/section.js').Tokenizer} tokenizer
+ */
+export async function formatOfTemplate(template, { tokens, bos, eos, eog }) {
+  const { derive } = await import('../templates/derive.js');
+  const textOf = (/** @type {number | null | undefined} */ id) => (id == null || !tokens[id] ? '' : new TextDecoder().decode(tokens[id].bytes));
+  try {
+    return derive(template, { bos: textOf(bos), eos: textOf(eos), ends: eog.map(textOf).filter(Boolean) });
+  } catch (error) {
+    if (error instanceof BqError && error.code === 'TEMPLATE') return null;
+    throw error;
+  }
 }

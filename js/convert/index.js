@@ -1,7 +1,7 @@
 /** Converts models of other formats to .bq4 files, piece by piece: never the whole model in memory. In Node. */
 import { BqError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
-import { chatFormatOf } from './chat-format.js';
+import { chatFormatOf, formatOfTemplate } from './chat-format.js';
 import { openCheckpoint } from './checkpoint.js';
 import { createCodec } from './codec.js';
 import { toBase64, tokenizerToJson } from './companion-json.js';
@@ -102,14 +102,15 @@ async function readTokenizer(checkpoint, options) {
   return { ...tokenizer, eog: [...new Set([...tokenizer.eog, ...ends])].sort((a, b) => a - b) };
 }
 
-/** @param {import('./tokenizers/section.js').Tokenizer | null} tokenizer @param {ConvertOptions} options */
-async function chatFormat(tokenizer, options) {
+/** @param {import('./tokenizers/section.js').Tokenizer | null} tokenizer @param {string} template @param {ConvertOptions} options */
+async function chatFormat(tokenizer, template, options) {
   if (options.chat) {
     const format = await readJson(options.chat);
     if (!format) throw new BqError('READ', `${options.chat} can't be read`);
     return format;
   }
   if (!tokenizer) return null;
+  if (template) return await formatOfTemplate(template, tokenizer);
   const specials = new Set(tokenizer.tokens.filter((t) => t.kind !== 0).map((t) => new TextDecoder().decode(t.bytes)));
   return chatFormatOf((text) => specials.has(text));
 }
@@ -189,7 +190,7 @@ export async function convert(input, output, options = {}) {
     const card = options.card ? await readFile(options.card, 'utf8') : '';
     const facts = {
       config: checkpoint.config, name: options.name ?? checkpoint.name, license: options.license ?? '', tokenizer,
-      chat: await chatFormat(tokenizer, options), template: checkpoint.template, card,
+      chat: await chatFormat(tokenizer, checkpoint.template, options), template: checkpoint.template, card,
     };
     const largestPiece = Math.max(...matches.map(({ slot }) => 4 * rowsPerPiece(slot.dims) * matrixOf(slot.dims).cols));
     const codec = await createCodec(Math.max(largestPiece, 1 << 20));

@@ -83,6 +83,7 @@ class LocalEngine {
       if (loading.plan.paging) pager = await (await onDemand(import('../paging/paging.js'))).Pager.open(loading.wasm, handle, (await loading.parts()) ?? described);
       const model = new LocalModel(loading.wasm, loading, handle, loading.plan, { ...options, kv: loading.plan.kv }, pager, (closed) => this.#models.delete(closed));
       this.#models.add(model);
+      await model.settleChat();
       if (this.#closed) await model.close();
       if (!options.streaming) await loaded(model, loading);
       return model;

@@ -53,7 +53,7 @@ export class LocalModel {
     this.handle = handle;
     this.loaded = loading.done;
     /** @type {ModelInfo} */
-    this.info = { ...plan, authenticated: options.integrity !== undefined, threads: wasm.threads, tokenizer: this.#tokenizer(plan), chat: this.#chat(), card: this.#section('CARD') };
+    this.info = { ...plan, authenticated: options.integrity !== undefined, threads: wasm.threads, tokenizer: this.#tokenizer(plan), chat: this.#chat(), template: this.#section('TMPL'), card: this.#section('CARD') };
   }
 
   pause = async () => this.#loading.pause();
@@ -216,8 +216,8 @@ export class LocalModel {
 
   /** @type {Model['countTokens']} */
   countTokens = async (...given) => {
-    const { args: [messages], options: { format } } = checkCall(TABLE.model.countTokens, given);
-    return this.#prompts.make(messages, format).tokens.length;
+    const { args: [messages], options } = checkCall(TABLE.model.countTokens, given);
+    return (await this.#prompts.make(messages, options)).tokens.length;
   };
 
   /**
@@ -235,20 +235,36 @@ export class LocalModel {
    * @returns {AsyncGenerator<Part, void>}
    */
   async *#reply(messages, given, aborted, end) {
-    const { args: [checked], options: { format, ...options }, signal, onProgress } = checkCall(TABLE.model.reply, [messages, given]);
+    const { args: [checked], options: { format, tools, variables, ...options }, signal, onProgress } = checkCall(TABLE.model.reply, [messages, given]);
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
-    const { tokens, stop, stopTokens } = this.#prompts.make(checked, format);
+    const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(checked, { format, tools, variables });
     const session = this.#take(tokens);
+    const thinking = await this.#thinking(format, last);
     const ends = { stop: [...stop, ...[options.stop ?? []].flat()], stopTokens: [...stopTokens, ...(options.stopTokens ?? [])] };
     const run = session.generate(tokens, { ...options, ...ends, signal, onProgress }, aborted);
     try {
       if (this.#traced && !this.#traced.has(session)) await session.trace({ on: true });
       this.#traced?.add(session);
-      yield* run;
+      yield* thinking ? thinking.parts(run) : run;
     } finally {
       this.#pool.give(session);
-      if (run.result) end(run.result);
+      if (run.result) end(thinking ? thinking.result(run.result) : run.result);
     }
+  }
+
+  /** What takes the reasoning out of a reply, where the format or the template has marks for it. @param {any} format @param {string} prompt  its last text */
+  async #thinking(format, prompt) {
+    const { chat, template } = this.info;
+    const marks = (format ?? chat)?.think;
+    if (!marks && (format || !template.toLowerCase().includes('think'))) return null;
+    const { Thinking } = await onDemand(import('../chat/thinking.js'));
+    return Thinking.of(marks, template, prompt);
+  }
+
+  /** For a model whose file has a template and no compact form of it: one that is known. */
+  async settleChat() {
+    const { chat, template } = this.info;
+    if (!chat && template) this.info.chat = (await onDemand(import('../templates/known.js'))).knownFormat(template);
   }
 
   /** @type {Model['trace']} */

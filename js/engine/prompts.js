@@ -1,38 +1,50 @@
 /**
- * Messages become a prompt: turns wrapped by the model's chat format, as tokens. Texts that were turned into tokens once
- * are remembered, so that a turn costs what is new of it.
+ * Messages become a prompt: turns wrapped by the model's chat format, or its template rendered, as tokens. Texts that were
+ * turned into tokens once are remembered, so that a turn costs what is new of it.
  */
-import { BqError } from '../shared/errors.js';
+import { BqError, onDemand } from '../shared/errors.js';
 import { checkOptions } from '../shared/options.js';
+import { compact } from '../templates/compact.js';
 
 /** @import { LocalModel } from './model.js' */
-/** @import { ChatFormat, Message } from '../shared/types.js' */
+/** @import { ChatFormat, Message, PromptOptions } from '../shared/types.js' */
+/** @import { Piece } from '../templates/compact.js' */
 
 /** Characters of texts that are remembered: some conversations. */
 const REMEMBERED = 2 ** 20;
 
 /** @param {any} format  of the model's file, or given @returns {ChatFormat} */
 function checkFormat(format) {
-  if (!format) throw new BqError('NO_CHAT', 'the model does not say how turns are wrapped');
   const text = (/** @type {any} */ v) => typeof v === 'string';
   const turn = (/** @type {any} */ r) => r && text(r.before) && text(r.after);
-  const { roles, stop = [] } = format;
-  if (roles && turn(roles.user) && turn(roles.assistant) && Object.values(roles).every(turn) && [stop].flat().every(text)) return format;
+  const { roles, stop = [], start = '', prompt = '' } = format;
+  if (roles && turn(roles.user) && turn(roles.assistant) && Object.values(roles).every(turn) && [stop].flat().every(text) && text(start) && text(prompt)) return format;
   throw new BqError('FORMAT', 'the chat format needs "before" and "after" for the roles user and assistant', { hint: 'see CHAT in docs/FORMAT.md' });
 }
 
-/** @param {ChatFormat} format  that a caller gave: unknown names in it are most likely mistyped */
-function checkGiven(format) {
+/** @param {ChatFormat | string} format  that a caller gave: unknown names in it are most likely mistyped */
+async function checkGiven(format) {
+  if (typeof format === 'string') {
+    const { FORMAT_NAMES, formatNamed } = await onDemand(import('../templates/known.js'));
+    const named = formatNamed(format);
+    if (named) return named;
+    throw new BqError('ARGUMENT', `no chat format is called "${format}"`, { hint: `there are ${FORMAT_NAMES.join(', ')}` });
+  }
   const { roles } = checkOptions('format', format);
   for (const role of Object.values(roles ?? {})) checkOptions('role', role);
   return checkFormat(format);
 }
+
+/** Of a message that has more than a text only the model's template knows what becomes. @param {Message} message */
+const isPlain = ({ role, content, tokens, ...more }) => !Object.keys(more).length;
 
 export class Prompts {
   #model;
   /** Tokens by text, the last used last. @type {Map<string, number[]>} */
   #known = new Map();
   #characters = 0;
+  /** The model's template, parsed. @type {Promise<ReturnType<typeof import('../templates/jinja.js').compile>> | null} */
+  #template = null;
 
   /** @param {LocalModel} model */
   constructor(model) {
@@ -40,28 +52,56 @@ export class Prompts {
   }
 
   /**
-   * The prompt for a reply to these messages, and what ends the reply. NO_CHAT, FORMAT, ARGUMENT, CONTEXT_FULL.
+   * The prompt for a reply to these messages, and what ends the reply. NO_CHAT, FORMAT, ARGUMENT, TEMPLATE, CONTEXT_FULL.
    * @param {Message[]} messages
-   * @param {ChatFormat} [given]  instead of the model's own
+   * @param {PromptOptions} [options]
+   * @returns {Promise<{ tokens: number[], stop: string[], stopTokens: number[], end: string }>}  `end`: the prompt's last text
    */
-  make(messages, given) {
-    const { chat, tokenizer } = this.#model.info;
-    const format = given ? checkGiven(given) : checkFormat(chat);
-    const { roles, bos } = format;
-    const stop = [format.stop ?? []].flat();
+  async make(messages, { format: given, tools, variables } = {}) {
+    const { chat, template } = this.#model.info;
+    const format = given ? await checkGiven(given) : chat && checkFormat(chat);
+    const pieces = format && !tools && !variables && messages.every(isPlain) ? compact(format, messages) : null;
+    if (format && pieces) return this.#wrapped(format, pieces);
+    if (template && !given) return this.#rendered(messages, tools, variables);
+    throw format ? unknownTurn(format, messages) : new BqError('NO_CHAT', 'the model does not say how turns are wrapped');
+  }
+
+  /** @param {ChatFormat} format @param {Piece[]} pieces */
+  #wrapped({ bos, stop: ends = [] }, pieces) {
+    const { tokenizer } = this.#model.info;
+    const stop = [ends].flat();
     /** @type {number[]} */
     const tokens = bos && tokenizer?.bos != null ? [tokenizer.bos] : [];
-    const add = (/** @type {number[]} */ ids) => ids.forEach((id) => tokens.push(id));
-    for (const { role, content, tokens: own } of messages) {
-      if (!Object.hasOwn(roles, role)) throw new BqError('ARGUMENT', `the chat format has no role "${role}"`, { hint: `it has ${Object.keys(roles).join(', ')}` });
-      add(this.#ids(roles[role].before, true));
-      add(own ?? this.#ids(content, false));
-      add(this.#ids(roles[role].after, true));
-    }
-    add(this.#ids(roles.assistant.before, true));
+    for (const { text, special, tokens: own } of pieces) for (const id of own ?? this.#ids(text, special)) tokens.push(id);
     const stopTokens = stop.map((text) => this.#model.findToken(text)).filter((id) => id !== null);
-    return { tokens, stop, stopTokens };
+    return { tokens, stop, stopTokens, end: pieces.at(-1)?.text ?? '' };
   }
+
+  /** @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['variables']} variables */
+  async #rendered(messages, tools, variables) {
+    const { template, tokenizer } = this.#model.info;
+    const [{ compile }, { BOS, EOS, guard, parts }] = await Promise.all([onDemand(import('../templates/jinja.js')), onDemand(import('../templates/guard.js'))]);
+    this.#template ??= Promise.resolve().then(() => compile(template));
+    const render = await this.#template;
+    const safe = (/** @type {any} */ value) => guard(value, this.#hasSpecial);
+    const text = render({
+      documents: null, ...safe(variables ?? {}), tools: safe(tools ?? null), messages: safe(messages.map(({ tokens, ...message }) => message)),
+      add_generation_prompt: true, bos_token: BOS, eos_token: EOS,
+    });
+    const marks = new Map([[BOS, tokenizer?.bos], [EOS, tokenizer?.eos]]);
+    const pieces = parts(text);
+    const tokens = pieces.flatMap((part) => {
+      if (marks.has(part)) return [marks.get(part) ?? []].flat();
+      return part.length === 2 && part > EOS ? [] : this.#ids(part, true);
+    });
+    return { tokens, stop: [], stopTokens: [], end: pieces.at(-1) ?? '' };
+  }
+
+  /** Whether a text would become special tokens, were it the format's own. @param {string} text */
+  #hasSpecial = (text) => {
+    const [plain, special] = [this.#ids(text, false), this.#ids(text, true)];
+    return plain.length !== special.length || plain.some((id, i) => id !== special[i]);
+  };
 
   /**
    * What wraps a turn may be special tokens; in what a person or the model wrote they are mere text.
@@ -82,4 +122,11 @@ export class Prompts {
     }
     return ids;
   }
+}
+
+/** Why a format has no such conversation. @param {ChatFormat} format @param {Message[]} messages */
+function unknownTurn({ roles }, messages) {
+  const strange = messages.find(({ role }) => !Object.hasOwn(roles, role));
+  if (!strange) return new BqError('ARGUMENT', 'the chat format has no conversation of this shape', { hint: 'a message of the system comes first, texts only, no tools' });
+  return new BqError('ARGUMENT', `the chat format has no role "${strange.role}"`, { hint: `it has ${Object.keys(roles).join(', ')}` });
 }

@@ -33,6 +33,10 @@ const ids = kind('a list of tokens', (v) => Array.isArray(v) && v.every((id) => 
 const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || (Number.isInteger(v) && v >= 1 && v <= 32));
 const object = kind('an object', (v) => typeof v === 'object' && v !== null && !Array.isArray(v));
 
+const objects = kind('a list of objects', (v) => Array.isArray(v) && v.every((one) => !object(one)));
+const format = kind('a name or an object', (v) => typeof v === 'string' || !object(v));
+const marks = kind('two texts', (v) => Array.isArray(v) && v.length === 2 && v.every((one) => typeof one === 'string' && one));
+
 const SESSION = {
   context: whole(1), window: whole(1), batch: whole(1), kv: oneOf('f32', 'f16', 'i8'),
 };
@@ -41,6 +45,7 @@ const GENERATE = {
   repeatPenalty: number(0), repeatLast: whole(0), seed: whole(0, 2 ** 53), stop: texts, stopTokens: ids,
   signal, onProgress: callback,
 };
+const PROMPTS = { format, tools: objects, variables: object };
 const ENGINE = {
   build: oneOf('relaxed', 'simd128'), wasmUrl: any, threads, threadUrl: address, signal, cache: any,
 };
@@ -59,15 +64,15 @@ export const OPTIONS = {
   load: LOAD,
   tokenize: { addSpecial: flag, parseSpecial: flag },
   createSession: SESSION,
-  createChat: { system: any, messages: any, format: object },
-  countTokens: { format: object },
-  complete: { ...GENERATE, format: object },
+  createChat: { system: any, messages: any, ...PROMPTS },
+  countTokens: PROMPTS,
+  complete: { ...GENERATE, ...PROMPTS },
   generate: GENERATE,
   embed: { pooling: oneOf('mean', 'cls', 'last'), normalize: flag, truncate: flag, signal, onProgress: callback },
   trace: { on: flag, byLayer: flag },
-  format: { roles: object, stop: texts, bos: flag },
-  role: { before: text, after: text },
-  message: { role: text, content: any, tokens: ids },
+  format: { roles: object, start: text, prompt: text, trim: flag, stop: texts, bos: flag, think: marks },
+  role: { before: text, after: text, opens: flag },
+  message: { role: text, content: any, tokens: ids, name: text, reasoning_content: text, tool_calls: objects, tool_call_id: text },
 };
 
 /** Letters that must change to make `b` of `a`. @param {string} a @param {string} b */

@@ -12,7 +12,7 @@
  * What went wrong: docs/API.md has a row for each. The second line are statuses of c/core/status.h, the third is of storage and files.
  * @typedef {'NO_SIMD' | 'NO_ENGINE' | 'NO_WORKER' | 'NETWORK' | 'HTTP_STATUS' | 'EXPIRED' | 'READ' | 'NOT_A_MODEL' | 'CHANGED' | 'NO_CHAT' | 'TRAP' | 'CLOSED'
  *   | 'NOMEM' | 'ARGUMENT' | 'STATE' | 'FORMAT' | 'TRUNCATED' | 'CHECKSUM' | 'UNSUPPORTED' | 'SHAPE' | 'CONTEXT_FULL' | 'INTEGRITY' | 'NO_SESSION' | 'NO_TOKEN' | 'MISMATCH'
- *   | 'STORAGE' | 'QUOTA' | 'IN_USE' | 'WRITE'} ErrorCode
+ *   | 'STORAGE' | 'QUOTA' | 'IN_USE' | 'WRITE' | 'TEMPLATE'} ErrorCode
  */
 
 /**
@@ -183,15 +183,20 @@
 /**
  * How turns are wrapped: the CHAT section of docs/FORMAT.md.
  * @typedef {object} ChatFormat
- * @property {Record<string, { before: string, after: string }>} roles
+ * @property {Record<string, { before: string, after: string, opens?: boolean }>} roles  `opens`: the user's turn that follows has
+ *   no `before` of its own
+ * @property {string} [start]   in front of a conversation without a message of the system: what the system says then
+ * @property {string} [prompt]  in front of the reply; default: the assistant's `before`
+ * @property {boolean} [trim]   white space around what people write is left out
  * @property {string | string[]} [stop]
  * @property {boolean} [bos]
+ * @property {[string, string]} [think]  what stands before and behind the reasoning in a reply
  */
 
 /**
  * `authenticated`: an `integrity` was given. No token then comes out of any other file.
  * `threads` that compute.
- * @typedef {Plan & { authenticated: boolean, threads: number, tokenizer: TokenizerInfo | null, chat: ChatFormat | null, card: string }} ModelInfo
+ * @typedef {Plan & { authenticated: boolean, threads: number, tokenizer: TokenizerInfo | null, chat: ChatFormat | null, template: string, card: string }} ModelInfo
  */
 
 /**
@@ -237,7 +242,15 @@
  * @property {number[]} truncated      indices of texts that were too long: their vectors are of their beginnings
  */
 
-/** @typedef {GenerateOptions & { format?: ChatFormat }} CompleteOptions  `format`: instead of the model's own */
+/**
+ * What becomes of messages.
+ * @typedef {object} PromptOptions
+ * @property {ChatFormat | string} [format]  instead of the model's own; or the name of one that is known
+ * @property {object[]} [tools]  for the model's template, as it expects them
+ * @property {Record<string, any>} [variables]  for the model's template
+ */
+
+/** @typedef {GenerateOptions & PromptOptions} CompleteOptions */
 
 /**
  * @typedef {object} PrefillProgress
@@ -250,12 +263,14 @@
  * @typedef {object} Part
  * @property {number} id    the token
  * @property {string} text  what it adds to the text: '' while a character or a stop string is incomplete
+ * @property {string} [reasoning]  of a reply: what it adds to what the model thinks before it answers
  */
 
 /**
  * @typedef {object} Result
  * @property {number[]} ids  tokens generated, the one that ended it included
  * @property {string} text
+ * @property {string} [reasoning]  of a reply: what the model thought
  * @property {'stop' | 'length' | 'context' | 'abort'} reason  `stop`: an end token or a stop string;
  *   `length`: maxTokens; `context`: the context is full; `abort`: the signal, or the loop was left
  * @property {string | number | null} stop  the stop string or end token that was met
@@ -341,7 +356,7 @@
  * @property {(messages: MessageLike[], options?: CompleteOptions) => Completion} complete  a reply, in the shape of
  *   OpenAI's chat completions
  * @property {(messages: MessageLike[], options?: CompleteOptions) => Generation} reply  the same, token by token
- * @property {(messages: MessageLike[], options?: { format?: ChatFormat }) => Promise<number>} countTokens  of the prompt that
+ * @property {(messages: MessageLike[], options?: PromptOptions) => Promise<number>} countTokens  of the prompt that
  *   these messages make
  * @property {(texts: string | (string | ArrayLike<number>)[], options?: EmbedOptions) => Promise<Embeddings>} embed  vectors that
  *   stand for what texts mean; ids are taken as they are
@@ -357,11 +372,15 @@
  * @property {string} role  "system", "user" or "assistant"
  * @property {string} content
  * @property {number[]} [tokens]  of a reply as it was generated: what was computed of it needn't be again
+ * @property {string} [name]              this and what follows is for the model's template
+ * @property {string} [reasoning_content]
+ * @property {object[]} [tool_calls]
+ * @property {string} [tool_call_id]
  */
 
-/** @typedef {Omit<Message, 'content'> & { content: Content }} MessageLike */
+/** @typedef {Omit<Message, 'content'> & { content?: Content | null }} MessageLike */
 
-/** @typedef {{ system?: Content, messages?: MessageLike[], format?: ChatFormat }} ChatOptions */
+/** @typedef {{ system?: Content, messages?: MessageLike[] } & PromptOptions} ChatOptions */
 
 /**
  * @typedef {object} ChatStats
@@ -384,7 +403,7 @@
  * @property {'chat.completion.chunk'} object
  * @property {number} created  seconds since 1970
  * @property {string} model
- * @property {{ index: number, delta: { role?: 'assistant', content?: string }, finish_reason: 'stop' | 'length' | null }[]} choices
+ * @property {{ index: number, delta: { role?: 'assistant', content?: string, reasoning_content?: string }, finish_reason: 'stop' | 'length' | null }[]} choices
  * @property {CompletionUsage} [usage]
  */
 
@@ -395,7 +414,7 @@
  * @property {'chat.completion'} object
  * @property {number} created  seconds since 1970
  * @property {string} model
- * @property {{ index: number, message: { role: 'assistant', content: string }, finish_reason: 'stop' | 'length' }[]} choices
+ * @property {{ index: number, message: { role: 'assistant', content: string, reasoning_content?: string }, finish_reason: 'stop' | 'length' }[]} choices
  * @property {CompletionUsage} usage
  */
 

@@ -66,10 +66,10 @@ export function random(seed) {
 
 /**
  * Bytes of a v2 file.
- * @param {{ config?: object, type?: string, seed?: number, chat?: object | null, tokens?: object | null, name?: string, license?: string, card?: string,
+ * @param {{ config?: object, type?: string, seed?: number, chat?: object | null, tokens?: object | null, name?: string, license?: string, card?: string, template?: string,
  *   sha256?: (bytes: Uint8Array) => Uint8Array }} [options]  `sha256`: hashes chunks with it
  */
-export async function tinyModel({ config = {}, type = 'f32', seed = 1, chat = CHAT, tokens = tokenizer(), name = 'tiny', license = 'CC0-1.0', card = '# Tiny\nNoise.', sha256 } = {}) {
+export async function tinyModel({ config = {}, type = 'f32', seed = 1, chat = CHAT, tokens = tokenizer(), name = 'tiny', license = 'CC0-1.0', card = '# Tiny\nNoise.', template = '', sha256 } = {}) {
   const whole = { ...CONFIG, ...config };
   const next = random(seed);
   const tensors = tensorTable(whole).filter((slot) => slot.required).map(({ name: tensor, dims }) => {
@@ -82,6 +82,6 @@ export async function tinyModel({ config = {}, type = 'f32', seed = 1, chat = CH
     return { name: tensor, type: wanted, layout, dims, pieces: async function* () { yield bytes; } };
   });
   const sink = memorySink();
-  await writeV2(sink, { config: whole, tensors, name, license, tokenizer: tokens && encodeTokenizer(/** @type {any} */ (tokens)), chat, card }, { hash: xxh64, sha256, fileId: new Uint8Array(16).fill(seed) });
+  await writeV2(sink, { config: whole, tensors, name, license, tokenizer: tokens && encodeTokenizer(/** @type {any} */ (tokens)), chat, card, template }, { hash: xxh64, sha256, fileId: new Uint8Array(16).fill(seed) });
   return sink.bytes;
 }

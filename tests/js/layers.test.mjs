@@ -26,17 +26,18 @@ const shown = ['core', 'kernels', 'text', 'model'];
 /** Rooms of js/, lowest first, and what the files of each may import besides those of their own room. */
 const js = {
   shared: [],
+  templates: ['shared'],
   wasm: ['shared'],
   sources: ['shared'],
   store: ['shared', 'sources'],
-  convert: ['shared', 'wasm', 'sources'],
+  convert: ['shared', 'templates', 'wasm', 'sources'],
   load: ['shared', 'wasm', 'sources', 'store'],
   gguf: ['shared', 'wasm', 'sources', 'convert'],
   plan: ['shared', 'wasm', 'sources', 'convert', 'load', 'gguf'],
   paging: ['shared', 'wasm'],
   chat: ['shared'],
   port: ['shared', 'sources', 'chat'],
-  engine: ['shared', 'wasm', 'sources', 'load', 'plan', 'paging', 'chat', 'port'],
+  engine: ['shared', 'templates', 'wasm', 'sources', 'load', 'plan', 'paging', 'chat', 'port'],
   page: ['shared', 'port'],
   'js/thread.js': ['shared', 'wasm'],
   'js/io-worker.js': ['shared', 'paging'],
@@ -47,6 +48,9 @@ const js = {
   'demo/thread.js': ['js/thread.js'],
   'demo/worker.js': ['js/worker.js', 'js/sources/blob.js'],
 };
+
+/** The one file of others that js/ is made with, and where: bundled for those who get the package. */
+const JINJA = ['js/templates/jinja.js', 'node_modules/@huggingface/jinja/dist/index.js'];
 
 /** @param {string} dir @returns {string[]} */
 function walk(dir) {
@@ -92,7 +96,8 @@ function importsOfModules() {
   return new Map(files.map((file) => {
     const text = readFileSync(join(root, file), 'utf8').replace(/\/\*[^]*?\*\/|\/\/.*/g, '');
     const names = [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, name]) => name);
-    return [file, names.map((name) => relative(root, normalize(join(root, dirname(file), name))))];
+    const targets = names.map((name) => relative(root, normalize(join(root, dirname(file), name))));
+    return [file, targets.filter((target) => file !== JINJA[0] || target !== JINJA[1])];
   }));
 }
 

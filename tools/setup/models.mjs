@@ -5,7 +5,7 @@ import { createReadStream, existsSync, mkdirSync, mkdtempSync, readdirSync, rena
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { cacheRoot, withLock } from './cache.mjs';
-import { run, say, SetupError, step } from './shell.mjs';
+import { run, SetupError, step } from './shell.mjs';
 
 /**
  * @typedef {object} RealModel

@@ -1,0 +1,155 @@
+// Chat templates: what ours makes of them is what Python's jinja2 makes of them (tests/templates/make_expected.py).
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Thinking } from '../../js/chat/thinking.js';
+import { derive } from '../../js/templates/derive.js';
+import { compile } from '../../js/templates/jinja.js';
+import { fingerprint, formatNamed, FORMAT_NAMES, knownFormat } from '../../js/templates/known.js';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const expected = JSON.parse(readFileSync(join(ROOT, 'tests/templates/expected.json'), 'utf8'));
+const NOW = new Date(expected.now);
+
+/** What Python's parser takes and ours doesn't, or the other way round: no template in use has it. */
+const KNOWN = new Set([
+  '{{ 1e3 }}', '{{ 12345678901234567890 }}', '{{ (1,) }}', "{{ (1, 'a') + (2,) }}", '{{ n == 3 == true }}', '{{ 1 < 2 < 3 }}', '{{ dict.items() }}',
+]);
+
+/** @param {string} source @param {Record<string, any>} context @returns {string | null} null: refused, as it must be by a typed error */
+function rendered(source, context) {
+  try {
+    return compile(source)(context, NOW);
+  } catch (error) {
+    assert.equal(/** @type {any} */ (error).code, 'TEMPLATE', String(/** @type {any} */ (error).stack));
+    return null;
+  }
+}
+
+test(`${expected.cases.length} templates of our own give what jinja2 ${expected.jinja2} gives`, () => {
+  const wrong = [];
+  for (const { template, text, error } of expected.cases) {
+    const ours = rendered(template, expected.context);
+    if (ours !== (text ?? null) && !KNOWN.has(template)) wrong.push({ template, ours, python: text ?? error });
+  }
+  assert.deepEqual(wrong, []);
+});
+
+/** Of the project's data, which is not part of the repository. */
+const FOLDER = join(process.env.BQ4_SHARED ?? join(ROOT, '..', 'shared'), 'data/templates');
+
+test('templates of others give what jinja2 gives', { skip: existsSync(FOLDER) ? false : `no ${FOLDER}` }, () => {
+  const wrong = [];
+  for (const [name, hash] of Object.entries(expected.shared)) {
+    const [template, context] = name.split(' ');
+    const ours = rendered(readFileSync(join(FOLDER, template), 'utf8'), JSON.parse(readFileSync(join(FOLDER, 'contexts', context), 'utf8')));
+    const made = ours === null ? 'error' : createHash('sha256').update(ours).digest('hex');
+    if (made !== hash) wrong.push(name);
+  }
+  assert.deepEqual(wrong, []);
+  assert.ok(Object.keys(expected.shared).length > 50);
+});
+
+test('a template without end, or without measure, is refused by count', () => {
+  const endless = [
+    '{% for a in range(100000) %}{% for b in range(100000) %}{{ b }}{% endfor %}{% endfor %}',
+    '{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}',
+    '{% macro f(n) %}{{ f(n) }}{{ f(n) }}{% endmacro %}{{ f(1) }}',
+    '{% set ns = namespace(t="aaaaaaaa") %}{% for i in range(60) %}{% set ns.t = ns.t ~ ns.t %}{% endfor %}{{ ns.t }}',
+    '{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% set ns.a = ns.a + ns.a %}{% endfor %}{{ ns.a }}',
+    '{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}{{ ns.a | tojson }}',
+    '{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}{{ ns.a == ns.a[0] }}{{ ns.a }}',
+    '{{ range(10 ** 12) | list }}', "{{ 'a' * 10 ** 9 }}", "{{ 'ab' | replace('', 'x' * 4000000) | replace('x', 'y' * 4000000) }}",
+    "{{ 'a' | indent(10 ** 9, true) }}", "{{ [1] | tojson(indent=10 ** 9) }}", "{{ '7'.zfill(10 ** 9) }}", '{{ range(1, 10, 0) }}',
+    `{{ ${'('.repeat(50000)} }}`, `{{ ${'-'.repeat(100000)}1 }}`, `{{ ${'[1,'.repeat(50000)} }}`, `{% if x %}${' '.repeat(3000)}`, 'x'.repeat(2 ** 18 + 1),
+    `{{ a${'.a'.repeat(60000)} }}`,
+  ];
+  for (const source of endless) assert.equal(rendered(source, { x: 1 }), null, source.slice(0, 100));
+});
+
+test('what a template refuses, or misses, is said', () => {
+  const said = (/** @type {string} */ source, /** @type {RegExp} */ text) => assert.throws(() => compile(source)({}), text);
+  said("{{ raise_exception('Only user and assistant') }}", /Only user and assistant/);
+  said('{{ functions + 1 }}', /'functions' is undefined/);
+  said('{{ {}.a.b }}', /attribute a.*is undefined/);
+  said('{{ 1 | frobnicate }}', /"frobnicate"/);
+  said('{% include "/etc/passwd" %}', /can not be parsed/);
+  said("{{ ''.__class__.__mro__ }}", /undefined/);
+  said('{{ [].constructor.constructor("return 1")() }}', /undefined/);
+  said('{{ range.constructor }}{{ range.constructor("x")() }}', /undefined/);
+});
+
+/** Of templates of others that are known: their BOS and what ends a turn. */
+const TOKENS = {
+  'Qwen-Qwen2.5-7B-Instruct': ['<|endoftext|>', '<|im_end|>'], 'google-gemma-2-2b-it': ['<bos>', '<end_of_turn>'],
+  'meta-llama-Llama-3.1-8B-Instruct': ['<|begin_of_text|>', '<|eot_id|>'], 'meta-llama-Llama-3.3-70B-Instruct': ['<|begin_of_text|>', '<|eot_id|>'],
+  'microsoft-Phi-3.5-mini-instruct': ['<s>', '<|end|>'], 'mistralai-Mistral-Nemo-Instruct-2407': ['<s>', '</s>'],
+};
+
+test('templates that are known have the compact form that rendering finds', { skip: existsSync(FOLDER) ? false : `no ${FOLDER}` }, () => {
+  for (const [name, [bos, eos]] of Object.entries(TOKENS)) {
+    const template = readFileSync(join(FOLDER, `${name}.jinja`), 'utf8');
+    assert.ok(knownFormat(template), `${name}: ${fingerprint(template)}`);
+    assert.deepEqual(knownFormat(template), derive(template, { bos, eos, ends: [eos] }), name);
+  }
+});
+
+/** Templates of our own that say the same as formats of a name. */
+const SAME = {
+  chatml: "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+  'llama-2': `{% set ns = namespace(lead='') %}{% for m in messages %}{% if m.role == 'system' %}{% set ns.lead = '<<SYS>>\\n' ~ m.content ~ '\\n<</SYS>>\\n\\n' %}
+{% elif m.role == 'user' %}{{ bos_token ~ '[INST] ' ~ (ns.lead ~ m.content).strip() ~ ' [/INST]' }}{% set ns.lead = '' %}{% else %}{{ ' ' ~ m.content.strip() ~ ' ' ~ eos_token }}{% endif %}{% endfor %}`,
+  'llama-3': "{{ bos_token }}{% for m in messages %}<|start_header_id|>{{ m.role }}<|end_header_id|>\n\n{{ m.content | trim }}<|eot_id|>{% endfor %}<|start_header_id|>assistant<|end_header_id|>{{ '\\n\\n' }}",
+  mistral: "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}[INST] {{ m.content }} [/INST]{% elif m.role == 'assistant' %}{{ m.content + eos_token }}{% else %}{{ raise_exception('no') }}{% endif %}{% endfor %}",
+  zephyr: "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content + eos_token }}\n{% endfor %}{% if add_generation_prompt %}<|assistant|>\n{% endif %}",
+};
+
+test('the compact form of a template is found by rendering; where there is none, none is made up', () => {
+  const ends = { chatml: '<|im_end|>', 'llama-3': '<|eot_id|>' };
+  for (const [name, template] of Object.entries(SAME)) {
+    const end = ends[/** @type {keyof typeof ends} */ (name)] ?? '</s>';
+    assert.deepEqual(derive(template, { bos: '<s>', eos: '</s>', ends: [end] }), formatNamed(name), name);
+  }
+  assert.ok(FORMAT_NAMES.length > 8);
+  for (const template of [
+    "{{ strftime_now('%d %b') }}{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>",
+    "{% for m in messages %}<{{ m.role }}>{{ m.content.split('</think>')[-1] }}</>{% endfor %}<assistant>",
+    '{% for m in messages %}<{{ m.role }}>{{ m.content | upper }}</>{% endfor %}<assistant>',
+    '{% for m in messages %}<{{ m.role }}{{ loop.index }}>{{ m.content }}</>{% endfor %}<assistant>',
+    '{{ messages | length }}', "{{ raise_exception('no') }}", 'hello',
+  ]) assert.equal(derive(template, { bos: '<s>', eos: '</s>' }), null, template);
+});
+
+/** @param {Thinking | null} thinking @param {string[]} texts */
+async function thought(thinking, texts) {
+  const told = { text: '', reasoning: '' };
+  const run = (async function* () {
+    for (const [id, text] of texts.entries()) yield { id, text };
+  })();
+  for await (const { text, reasoning = '' } of /** @type {Thinking} */ (thinking).parts(run)) {
+    told.text += text;
+    told.reasoning += reasoning;
+  }
+  const { text, reasoning } = /** @type {Thinking} */ (thinking).result(/** @type {any} */ ({}));
+  assert.deepEqual({ text, reasoning }, told);
+  return [told.reasoning, told.text];
+}
+
+test('reasoning comes apart from the reply, however the marks lie across tokens', async () => {
+  const all = '\n<think>\nTwo < three, </thin or so.\n</think>\n\nThe <think> answer.';
+  const wanted = ['Two < three, </thin or so.\n', 'The <think> answer.'];
+  for (let n = 1; n < all.length; n++) {
+    const texts = Array.from({ length: Math.ceil(all.length / n) }, (_, i) => all.slice(i * n, (i + 1) * n));
+    assert.deepEqual(await thought(Thinking.of(undefined, 'x <think> y', 'assistant\n'), texts), wanted, String(n));
+  }
+  const of = (prompt) => Thinking.of(undefined, '<think>', prompt);
+  assert.deepEqual(await thought(of('<think>\n'), ['hm', '</think>', ' yes']), ['hm', 'yes']);
+  assert.deepEqual(await thought(of('<think>\n\n</think>\n\n'), ['yes']), ['', 'yes']);
+  assert.deepEqual(await thought(of(''), [' plain ', '<think>']), ['', ' plain <think>']);
+  assert.deepEqual(await thought(of(''), ['<thi']), ['', '<thi']);
+  assert.deepEqual(await thought(of(''), ['<think>never', ' ends</']), ['never ends</', '']);
+  assert.equal(Thinking.of(undefined, 'no marks', ''), null);
+});
