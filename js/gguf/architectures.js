@@ -2,8 +2,13 @@
  * The architectures of GGUF files that can be run: a row each, by general.architecture. A row says what its metadata means in
  * our configuration (docs/FORMAT.md, "CONF keys") and what its tensors are called in ours ("TENS"). No tensor is changed:
  * what lies differently than elsewhere (pairs of rotary positions, fused matrices) is said by the configuration or the name.
+ * What the metadata doesn't say (activations, which layers see a window) the program that made the file knows by the
+ * architecture; here it is what the models were trained with.
  */
+import { scalingConfig, scalingTables } from '../convert/families/rope.js';
 import { BqError } from '../shared/errors.js';
+
+/** @import { Scaling } from '../convert/families/rope.js' */
 
 /**
  * What a row may ask of a file.
@@ -18,46 +23,220 @@ import { BqError } from '../shared/errors.js';
  * @typedef {object} Architecture
  * @property {(facts: GgufFacts) => Record<string, any>} config
  * @property {Record<string, string>} outer    modules outside of the layers: ours by GGUF's; a name with a dot is a whole tensor's
- * @property {Record<string, string>} modules  of a layer, behind "blk.N."
+ * @property {(facts: GgufFacts) => Record<string, string>} modules  of a layer, behind "blk.N."
  * @property {RegExp} [unread]  names of tensors that nothing is computed with
  */
+
+/** @param {boolean} fine @param {string} what */
+function expect(fine, what) {
+  if (!fine) throw new BqError('UNSUPPORTED', what, { hint: 'this variant is not computed so far' });
+}
+
+/** How positions are scaled, as the metadata says it. @param {GgufFacts} facts @returns {Scaling} */
+function scalingOf({ get, has }) {
+  const context = get('context_length');
+  const listed = has('rope_factors_long.weight');
+  const factor = get('rope.scaling.factor', get('rope.scale_linear', 1));
+  const kind = listed ? 'longrope' : get('rope.scaling.type', factor === 1 ? 'none' : 'linear');
+  const attention = get('rope.scaling.attn_factor', get('rope.scaling.yarn_attn_factor', 1));
+  return {
+    kind, factor, original: get('rope.scaling.original_context_length', context),
+    // YaRN has a factor of its own, which this one is multiplied with.
+    attention: kind === 'yarn' ? attention * (factor > 1 ? 0.1 * Math.log(factor) + 1 : 1) : attention,
+    betaFast: get('rope.scaling.yarn_beta_fast', 32), betaSlow: get('rope.scaling.yarn_beta_slow', 1),
+  };
+}
+
+/** Rotary positions in our keys. @param {GgufFacts} facts @param {number} headDim @param {string} pairs */
+const ropeOf = (facts, headDim, pairs) => ({
+  rope_theta: facts.get('rope.freq_base', 10000), rope_dim: facts.get('rope.dimension_count', headDim), rope_pairs: pairs, ...scalingConfig(scalingOf(facts)),
+});
+
+/**
+ * Tables that the metadata asks for beside the file's tensors, by our name.
+ * @param {GgufFacts} facts
+ * @param {Record<string, any>} config
+ * @returns {Record<string, Float32Array>}
+ */
+export function tablesOf(facts, config) {
+  const inFile = ['rope_factors_long.weight', 'rope_freqs.weight'].some(facts.has);
+  return inFile || config.rope_dim === undefined ? {} : scalingTables(scalingOf(facts), config.rope_theta, config.rope_dim);
+}
 
 /** What most architectures call these. @param {GgufFacts} facts */
 function sizesOf({ get, has, dims }) {
   const [hidden, heads] = [get('embedding_length'), get('attention.head_count')];
-  const headDim = get('attention.key_length', hidden / heads);
+  expect(typeof heads === 'number', 'its layers have different numbers of heads');
   return {
-    layers: get('block_count'), hidden, heads, kv_heads: get('attention.head_count_kv', heads), head_dim: headDim, ffn: get('feed_forward_length'),
-    vocab: dims('token_embd.weight')[0], context: get('context_length'), tied: !has('output.weight'),
+    layers: get('block_count'), hidden, heads, kv_heads: get('attention.head_count_kv', heads), head_dim: get('attention.key_length', hidden / heads),
+    // Some say another number than what the tensors have.
+    ffn: dims('blk.0.ffn_down.weight')[1], vocab: dims('token_embd.weight')[0], context: get('context_length'), tied: !has('output.weight'),
   };
 }
 
-/** @param {GgufFacts} facts @param {number} headDim */
-function ropeOf({ get }, headDim) {
-  const scaling = get('rope.scaling.type', 'none');
-  if (scaling !== 'none') throw new BqError('UNSUPPORTED', `positions are scaled the "${scaling}" way`, { hint: 'this variant is not computed so far' });
-  return { rope_theta: get('rope.freq_base', 10000), rope_dim: get('rope.dimension_count', headDim) };
+/** Norms by size alone, rotary positions, gated. @param {string} arch @param {GgufFacts} facts @param {string} pairs @param {string} activation */
+function rms(arch, facts, pairs = 'half', activation = 'silu') {
+  const sizes = sizesOf(facts);
+  return { arch, ...sizes, ...ropeOf(facts, sizes.head_dim, pairs), norm: 'rms', norm_eps: facts.get('attention.layer_norm_rms_epsilon'), activation, gated: true };
 }
 
-const OUTER = { token_embd: 'wte', output_norm: 'ln_f', output: 'lm_head', 'rope_freqs.weight': 'rope.factors' };
-const MODULES = {
-  attn_norm: 'ln1', attn_q: 'attn.q', attn_k: 'attn.k', attn_v: 'attn.v', attn_output: 'attn.o',
-  ffn_norm: 'ln2', ffn_gate: 'mlp.gate', ffn_up: 'mlp.up', ffn_down: 'mlp.down',
+/** Norms by mean and size, not gated. @param {string} arch @param {GgufFacts} facts @param {string} activation */
+const layered = (arch, facts, activation) => ({
+  arch, ...sizesOf(facts), norm: 'layer', norm_eps: facts.get('attention.layer_norm_epsilon'), activation, gated: false,
+});
+
+/** The same with rotary positions. @param {string} arch @param {GgufFacts} facts @param {string} activation */
+function rotated(arch, facts, activation) {
+  const config = layered(arch, facts, activation);
+  return { ...config, ...ropeOf(facts, config.head_dim, 'half') };
+}
+
+/** @param {GgufFacts} facts @param {number} [every]  which layers see all; 0: none does */
+function windowOf({ get }, every = 0) {
+  const window = get('attention.sliding_window', 0);
+  return window ? { window, global_every: every } : {};
+}
+
+const OUTER = {
+  token_embd: 'wte', output_norm: 'ln_f', output: 'lm_head', 'rope_freqs.weight': 'rope.factors', 'rope_factors_short.weight': 'rope.factors',
+  'rope_factors_long.weight': 'rope.long_factors',
 };
+const ATTENTION = { attn_q: 'attn.q', attn_k: 'attn.k', attn_v: 'attn.v', attn_qkv: 'attn.qkv', attn_output: 'attn.o' };
+const MODULES = { attn_norm: 'ln1', ...ATTENTION, ffn_norm: 'ln2', ffn_gate: 'mlp.gate', ffn_up: 'mlp.up', ffn_down: 'mlp.down' };
+const HEAD_NORMS = { attn_q_norm: 'attn.q_norm', attn_k_norm: 'attn.k_norm' };
+const AROUND = { ...MODULES, post_attention_norm: 'ln1_post', post_ffw_norm: 'ln2_post' };
+const LEARNED = { ...OUTER, position_embd: 'wpe' };
 
 /** Rows of q and k lie so that pairs of rotary positions are neighbours. @type {Architecture} */
 const llama = {
   outer: OUTER,
-  modules: MODULES,
+  modules: () => MODULES,
   unread: /\.(rope_freqs|attn_rot_embd)\.weight$/,
+  config: (facts) => rms('llama', facts, 'adjacent'),
+};
+
+/** Every fourth layer has no positions. @type {Architecture} */
+const smollm3 = { ...llama, config: (facts) => ({ ...rms('smollm3', facts, 'adjacent'), unrotated_every: 4 }) };
+
+/** @type {Architecture} */
+const granite = {
+  ...llama,
+  config: (facts) => ({
+    ...rms('granite', facts, 'adjacent'), embed_scale: facts.get('embedding_scale', 1), attn_scale: facts.get('attention.scale', 0),
+    residual_scale: facts.get('residual_scale', 1), logit_scale: 1 / facts.get('logit_scale', 1),
+  }),
+};
+
+/** @type {Architecture} */
+const qwen2 = { outer: OUTER, modules: () => MODULES, config: (facts) => rms('qwen2', facts) };
+
+/** @type {Architecture} */
+const qwen3 = { outer: OUTER, modules: () => ({ ...MODULES, ...HEAD_NORMS }), config: (facts) => ({ ...rms('qwen3', facts), qk_norm: 'heads' }) };
+
+/** @type {Architecture} */
+const olmo2 = {
+  outer: OUTER,
+  modules: () => ({
+    ...ATTENTION, ...HEAD_NORMS, post_attention_norm: 'ln1_post', ffn_gate: 'mlp.gate', ffn_up: 'mlp.up', ffn_down: 'mlp.down', post_ffw_norm: 'ln2_post',
+  }),
+  config: (facts) => ({ ...rms('olmo2', facts), norm_place: 'after', qk_norm: 'rows' }),
+};
+
+/** Norms are 1 + w in the file already. @param {string} arch @param {GgufFacts} facts */
+function gemmaOf(arch, facts) {
+  const config = rms(arch, facts, 'half', 'gelu');
+  return { ...config, embed_scale: config.hidden ** 0.5 };
+}
+
+/** @type {Architecture} */
+const gemma = { outer: OUTER, modules: () => MODULES, config: (facts) => gemmaOf('gemma', facts) };
+
+/** The largest of a generation, told by its layers, scales scores by the width of a head if all were equally wide. @param {Record<string, any>} config @param {number} layers */
+const gemmaScale = (config, layers) => (config.layers === layers ? config.hidden / config.heads : config.head_dim) ** -0.5;
+
+/** @type {Architecture} */
+const gemma2 = {
+  outer: OUTER,
+  modules: () => AROUND,
   config: (facts) => {
-    const sizes = sizesOf(facts);
+    const config = gemmaOf('gemma2', facts);
     return {
-      arch: 'llama', ...sizes, ...ropeOf(facts, sizes.head_dim), rope_pairs: 'adjacent', norm: 'rms',
-      norm_eps: facts.get('attention.layer_norm_rms_epsilon'), activation: 'silu', gated: true,
+      ...config, window: facts.get('attention.sliding_window', 4096), global_every: 2, norm_place: 'around', attn_scale: gemmaScale(config, 46), attn_softcap: facts.get('attn_logit_softcapping', 50),
+      logit_softcap: facts.get('final_logit_softcapping', 30),
     };
   },
 };
 
+/** @type {Architecture} */
+const gemma3 = {
+  outer: OUTER,
+  modules: () => ({ ...AROUND, ...HEAD_NORMS }),
+  config: (facts) => {
+    const config = gemmaOf('gemma3', facts);
+    return {
+      ...config, ...windowOf(facts, facts.get('attention.sliding_window_pattern', 6)), norm_place: 'around', qk_norm: 'heads',
+      attn_scale: gemmaScale(config, 62), local_theta: facts.get('rope.freq_base_swa', 10000), logit_softcap: facts.get('final_logit_softcapping', 0),
+    };
+  },
+};
+
+/** @type {Architecture} */
+const phi2 = { outer: OUTER, modules: () => MODULES, config: (facts) => ({ ...rotated('phi', facts, 'gelu'), block: 'shared' }) };
+
+/** Gate and up are one tensor, of the name that up has elsewhere. @type {Architecture} */
+const phi3 = {
+  outer: OUTER,
+  modules: () => ({ ...MODULES, ffn_up: 'mlp.gate_up' }),
+  config: (facts) => ({ ...rms('phi3', facts), ...windowOf(facts) }),
+};
+
+/** @type {Architecture} */
+const stablelm = {
+  outer: OUTER,
+  modules: () => ({ ...MODULES, ...HEAD_NORMS }),
+  config: (facts) => ({
+    ...rotated('stablelm', facts, 'silu'), gated: true, ...(!facts.has('blk.0.ffn_norm.weight') && { block: 'shared' }),
+    ...(facts.has('blk.0.attn_q_norm.weight') && { qk_norm: 'each' }),
+  }),
+};
+
+/** @type {Architecture} */
+const gpt2 = { outer: LEARNED, modules: () => MODULES, config: (facts) => ({ ...layered('gpt2', facts, 'gelu'), position: 'learned' }) };
+
+/** @type {Architecture} */
+const gptneox = {
+  outer: OUTER,
+  modules: () => MODULES,
+  config: (facts) => ({ ...rotated('neox', facts, 'gelu_erf'), block: facts.get('use_parallel_residual', true) ? 'parallel' : 'sequential' }),
+};
+
+/** In the second generation the first norm is the MLP's, and attention has one of its own. @param {GgufFacts} facts */
+const twoNorms = ({ has }) => has('blk.0.attn_norm_2.weight');
+
+/** @type {Architecture} */
+const falcon = {
+  outer: OUTER,
+  modules: (facts) => (twoNorms(facts) ? { ...MODULES, attn_norm: 'ln2', attn_norm_2: 'ln1' } : MODULES),
+  config: (facts) => ({ ...rotated('falcon', facts, 'gelu_erf'), block: twoNorms(facts) ? 'parallel' : 'shared' }),
+};
+
+/** @type {Architecture} */
+const bloom = {
+  outer: { ...OUTER, token_embd_norm: 'ln_0' },
+  modules: () => MODULES,
+  config: (facts) => ({ ...layered('bloom', facts, 'gelu'), position: 'alibi', embed_norm: true }),
+};
+
+/** @type {Architecture} */
+const mpt = {
+  outer: OUTER,
+  modules: () => MODULES,
+  config: (facts) => {
+    const steepest = facts.get('attention.max_alibi_bias', 0);
+    expect(steepest > 0, 'positions are learned, without ALiBi');
+    return { ...layered('mpt', facts, 'gelu_erf'), position: 'alibi', alibi_max: steepest, qkv_clip: facts.get('attention.clamp_kqv', 0) };
+  },
+};
+
 /** By general.architecture. @type {Record<string, Architecture>} */
-export const ARCHITECTURES = { llama };
+export const ARCHITECTURES = { llama, smollm3, granite, qwen2, qwen3, olmo2, gemma, gemma2, gemma3, phi2, phi3, stablelm, gpt2, gptneox, falcon, bloom, mpt };

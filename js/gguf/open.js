@@ -3,7 +3,7 @@ import { tokenizerFromGguf } from '../convert/tokenizers/gguf-vocab.js';
 import { ROWS, weightBytes } from '../convert/weights.js';
 import { matrixOf } from '../convert/write-v2.js';
 import { BqError } from '../shared/errors.js';
-import { ARCHITECTURES } from './architectures.js';
+import { ARCHITECTURES, tablesOf } from './architectures.js';
 import { readHeader } from './header.js';
 import { typeOf } from './types.js';
 
@@ -42,8 +42,8 @@ function factsOf({ metadata, tensors }) {
   };
 }
 
-/** Our name of a tensor; null: nobody reads it. UNSUPPORTED. @param {Architecture} architecture @param {{ name: string, at: number }} tensor */
-function ourName({ outer, modules, unread }, { name, at }) {
+/** Our name of a tensor; null: nobody reads it. UNSUPPORTED. @param {Architecture} architecture @param {Record<string, string>} modules @param {{ name: string, at: number }} tensor */
+function ourName({ outer, unread }, modules, { name, at }) {
   if (Object.hasOwn(outer, name)) return outer[name];
   const [, module, ending] = /^(.+)\.(weight|bias)$/.exec(name) ?? [];
   if (module && Object.hasOwn(outer, module)) return `${outer[module]}.${ending}`;
@@ -53,15 +53,18 @@ function ourName({ outer, modules, unread }, { name, at }) {
   throw new BqError('UNSUPPORTED', `tensor "${name}" belongs to no model of this architecture that is computed so far`, { offset: at, hint: 'this variant is not computed so far' });
 }
 
-/** @param {GgufHeader} header @param {Architecture} architecture */
-function listedTensors({ tensors }, architecture) {
+/** @param {GgufHeader} header @param {Architecture} architecture @param {GgufFacts} facts */
+function listedTensors({ tensors }, architecture, facts) {
+  const modules = architecture.modules(facts);
   return tensors.flatMap((tensor) => {
-    const name = ourName(architecture, tensor);
+    const name = ourName(architecture, modules, tensor);
     if (!name) return [];
     const type = typeOf(tensor);
     const { rows, cols } = matrixOf(tensor.dims);
     if (cols % type.block) throw new BqError('FORMAT', `tensor "${tensor.name}" has rows of ${cols}, no whole blocks of ${type.block}`, { offset: tensor.at });
-    return [{ name, type, layout: ROWS, dims: tensor.dims, offset: tensor.offset, bytes: weightBytes(type, ROWS, rows, cols) }];
+    // Norms with weights for each head are a row per head there, one vector here.
+    const dims = name.endsWith('_norm.weight') ? [rows * cols] : tensor.dims;
+    return [{ name, type, layout: ROWS, dims, offset: tensor.offset, bytes: weightBytes(type, ROWS, rows, cols) }];
   });
 }
 
@@ -75,10 +78,14 @@ export async function openGguf(file, head, signal) {
   const header = await readHeader(file, head, signal);
   const { metadata } = header;
   const architecture = architectureOf(metadata);
+  const facts = factsOf(header);
+  const config = architecture.config(facts);
+  const tables = Object.entries(tablesOf(facts, config));
   return {
     header,
-    config: architecture.config(factsOf(header)),
-    tensors: listedTensors(header, architecture),
+    config,
+    tensors: listedTensors(header, architecture, facts),
+    extra: tables.map(([name, values]) => ({ name, dims: [values.length], values: new Uint8Array(values.buffer) })),
     tokenizer: metadata['tokenizer.ggml.model'] === undefined ? null : tokenizerFromGguf(metadata),
     name: textOf(metadata['general.name']),
     license: textOf(metadata['general.license']),

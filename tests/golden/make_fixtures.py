@@ -281,7 +281,7 @@ FAMILIES |= {
                    {"scaling of angles": PLAIN_ROPE, "scale of rotations": YARN_SCALE}),
     "qwen3": ("Qwen3", torch.float16, 20, SMALL | dict(head_dim=16), SMALL_KEYS | {"use_sliding_window", "max_window_layers"}, {},
               {"norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm")}),
-    "smollm3": ("SmolLM3", torch.float16, 20, SMALL | dict(num_hidden_layers=4, tie_word_embeddings=True, no_rope_layer_interval=2, pad_token_id=0),
+    "smollm3": ("SmolLM3", torch.float16, 20, SMALL | dict(num_hidden_layers=4, tie_word_embeddings=True, no_rope_layer_interval=4, pad_token_id=0),
                 SMALL_KEYS | {"use_sliding_window", "no_rope_layers", "no_rope_layer_interval"}, {},
                 {"layers without positions": {"no_rope_layers": [1, 1, 1, 1]}, "positions": {"no_rope_layers": [0, 0, 0, 0]}}),
     "granite": ("Granite", torch.float16, 20, SMALL | dict(tie_word_embeddings=True, embedding_multiplier=3.0, attention_multiplier=0.2, residual_multiplier=0.6,
@@ -289,12 +289,12 @@ FAMILIES |= {
                 SMALL_KEYS | {"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling"}, {},
                 {"scale of the embedding": {"embedding_multiplier": 1.0}, "scale of scores": {"attention_multiplier": 8**-0.5},
                  "scale of the residual": {"residual_multiplier": 1.0}, "scale of logits": {"logits_scaling": 1.0}}),
-    "gemma": ("Gemma", torch.float16, 20, SMALL | dict(head_dim=12, num_key_value_heads=1, tie_word_embeddings=True), SMALL_KEYS,
+    "gemma": ("Gemma", torch.bfloat16, 20, SMALL | dict(head_dim=12, num_key_value_heads=1, tie_word_embeddings=True), SMALL_KEYS,
               {"norm.weight": (1, -1), "model.norm.weight": (1, 3.0), **BENT_GATE},
               {"tanh in GELU": exact_gelu, "scale of the embedding": unscaled_embedding, "1 + w": weights_without_one}),
     # Six layers are five local ones and a global one.
-    "gemma3": ("Gemma3", torch.float16, 24, SMALL | dict(num_hidden_layers=6, hidden_size=24, head_dim=12, intermediate_size=32, tie_word_embeddings=True, sliding_window=5,
-                                                        query_pre_attn_scalar=20, rope_parameters={
+    "gemma3": ("Gemma3", torch.bfloat16, 24, SMALL | dict(num_hidden_layers=6, hidden_size=24, head_dim=12, intermediate_size=32, tie_word_embeddings=True, sliding_window=5,
+                                                        query_pre_attn_scalar=12, rope_parameters={
                                                             "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e6},
                                                             "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}),
                SMALL_KEYS | {"query_pre_attn_scalar", "hidden_activation", "attn_logit_softcapping", "final_logit_softcapping"},
@@ -304,7 +304,7 @@ FAMILIES |= {
                                                                  "sliding_attention": {"rope_type": "default", "rope_theta": 1e6}}},
                 "scaling of angles": {"rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1e6},
                                                           "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}},
-                "query_pre_attn_scalar": {"query_pre_attn_scalar": 12}, "norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm"),
+                "norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm"),
                 "norm after attention": same_norms("post_attention_layernorm"), "norm after the MLP": same_norms("post_feedforward_layernorm"),
                 "norm before the MLP": same_norms("pre_feedforward_layernorm"), "scale of the embedding": unscaled_embedding, "1 + w": weights_without_one}),
 }
@@ -391,10 +391,10 @@ FAMILIES |= {
              {"window": {"sliding_window": None}, "scaling of angles": rope("default", partial_rotary_factor=0.75),
               "scale of rotations": long_rope(attention_factor=1.0), "angles of long texts": rope(
                   "longrope", short_factor=[1.0, 1.5, 2.5], long_factor=[1.0, 1.5, 2.5])}),
-    "phi3-short": ("Phi3", torch.float16, 16, PHI_SIZES | long_rope(attention_factor=1.2) | dict(
+    "phi3-short": ("Phi3", torch.float16, 16, PHI_SIZES | long_rope() | dict(
         max_position_embeddings=32, original_max_position_embeddings=32, pad_token_id=0, tie_word_embeddings=True), PHI3_KEYS, {},
         {"scaling of angles": rope("default", partial_rotary_factor=0.75), "angles of short texts": rope(
-            "longrope", short_factor=[1.2, 3.0, 6.0], long_factor=[1.2, 3.0, 6.0], attention_factor=1.2)}),
+            "longrope", short_factor=[1.2, 3.0, 6.0], long_factor=[1.2, 3.0, 6.0])}),
     "stablelm": ("StableLm", torch.float16, 20, SMALL | rope("default", partial_rotary_factor=0.25) | dict(use_qkv_bias=True),
                  SMALL_KEYS | {"layer_norm_eps", "use_qkv_bias", "qk_layernorm", "use_parallel_residual", "partial_rotary_factor"}, {},
                  {"part that is rotated": rope("default", partial_rotary_factor=1.0), "bias of q": zeroed("q_proj.bias"), "bias of v": zeroed("v_proj.bias"),
@@ -421,6 +421,12 @@ FAMILIES |= {
             {"norm_f.weight": (18.0, 0), **BENT_EMBEDDING},
             {"distances": without_alibi, "clipping": {"attn_config": {}},
              "exact GELU": tanh_gelu}),
+    # As in public sizes, the factor of scores follows from the width of a head: GGUF files don't say it.
+    "gemma2-heads": ("Gemma2", torch.bfloat16, 20, SMALL | dict(hidden_size=24, head_dim=12, intermediate_size=32, tie_word_embeddings=True, sliding_window=5,
+                                                              query_pre_attn_scalar=12, attn_logit_softcapping=5.0, final_logit_softcapping=9.0),
+                     SMALL_KEYS | {"query_pre_attn_scalar", "hidden_activation", "attn_logit_softcapping", "final_logit_softcapping"}, {"norm.weight": (1, -1)},
+                     {"window": {"sliding_window": 64}, "softcap of scores": {"attn_logit_softcapping": None},
+                      "softcap of logits": {"final_logit_softcapping": None}}),
 }
 
 

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
 import { xxh64 } from '../../js/convert/xxh64.js';
 import { fromFile } from '../../js/index.js';
+import { modelRows } from '../models-report.mjs';
 import { argmax, openLogits, surprise } from './logits.mjs';
 
 const BUILDS = /** @type {const} */ (['simd128', 'relaxed']);
@@ -49,6 +50,10 @@ const recorded = new Map(readFileSync(join(GOLDEN, 'logit_hashes.txt'), 'utf8').
 /** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
 const distance = (a, b) => Array.from(a).reduce((most, x, i) => Math.max(most, Math.abs(x - b[i])), 0);
 
+/** Rows of docs/MODELS.md: of each fixture what the last build gave. @type {Map<string, Record<string, string | number>>} */
+const architectures = new Map();
+after(() => modelRows('architectures', 'safetensors', [...architectures.values()]));
+
 for (const build of BUILDS) {
   test(`tiny, f32, ${build}: the 200 ids and the logits of the double-precision reference`, async () => {
     const source = await converted(join(GOLDEN, 'tiny'), { quant: 'f32' });
@@ -88,16 +93,16 @@ for (const build of BUILDS) {
   for (const name of readdirSync(join(GOLDEN, 'fixtures')).filter((fixture) => readJson(join(GOLDEN, 'fixtures', fixture, 'expected.json')).logits)) {
     test(`${name}, ${build}: logits of PyTorch at every position, fed one by one and in batches`, async () => {
       const from = join(GOLDEN, 'fixtures', name);
-      const { ids, vocab, positions, logits } = readJson(join(from, 'expected.json'));
+      const { ids, vocab, positions, logits, made_with: made } = readJson(join(from, 'expected.json'));
       const bytes = Uint8Array.from(Buffer.from(logits, 'base64'));
       const wanted = new Float32Array(bytes.buffer);
       assert.equal(wanted.length, vocab * positions);
       const source = await converted(from, { quant: 'f32', name });
       const steps = along(await openLogits(source, { build }), [ids[0]], ids.slice(1).concat(0));
-      steps.forEach((got, i) => {
-        const error = distance(got, wanted.subarray(i * vocab, (i + 1) * vocab));
-        assert.ok(error < 1e-3, `position ${i}: ${error}`);
-      });
+      const errors = steps.map((got, i) => distance(got, wanted.subarray(i * vocab, (i + 1) * vocab)));
+      errors.forEach((error, i) => assert.ok(error < 1e-3, `position ${i}: ${error}`));
+      const against = name.startsWith('bullet') ? `PyTorch ${made.torch}` : `transformers ${made.transformers}`;
+      architectures.set(name, { architecture: name, source: 'safetensors', error: Math.max(...errors), against });
       const whole = (await openLogits(source, { build, batch: 5, window: 7 })).start(ids);
       assert.deepEqual(whole, steps[ids.length - 1]);
     });

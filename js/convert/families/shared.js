@@ -45,10 +45,10 @@ export function windowOf(hf, every) {
   const first = kinds.indexOf('full_attention');
   const period = kinds.length ? first + 1 : every;
   const window = hf.sliding_window ?? 0;
-  if (!window || period === 1) return {};
+  if (!window) return {};
   const fits = kinds.every((/** @type {string} */ kind, /** @type {number} */ i) => (kind === 'full_attention') === (period > 0 && (i + 1) % period === 0));
   expect(fits, 'the layers that see a window only follow no period');
-  return { window, global_every: period };
+  return period === 1 ? {} : { window, global_every: period };
 }
 
 /** What most families call these. @param {Record<string, any>} hf @param {number} [theta]  of the rotation, by default */

@@ -1,0 +1,130 @@
+// Families from GGUF files: what llama.cpp's converter makes of the fixtures (tests/golden/make_gguf.py) gives transformers'
+// logits, too. And what config.json files say in older or shorter words than those of the fixtures.
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { FAMILIES } from '../../js/convert/families/index.js';
+import { canonicalTensors, configOf, joinParts, tablesOf } from '../../js/convert/hf-names.js';
+import { fromFile } from '../../js/index.js';
+import { modelRows } from '../models-report.mjs';
+import { openLogits } from './logits.mjs';
+
+const GOLDEN = fileURLToPath(new URL('../golden/', import.meta.url));
+const TOLERANCE = 1e-3;
+const readJson = (/** @type {string} */ path) => JSON.parse(readFileSync(path, 'utf8'));
+const configFile = (/** @type {string} */ name) => readJson(join(GOLDEN, 'fixtures', name, 'config.json'));
+
+/** Largest difference of the logits of all positions, fed one by one. @param {Awaited<ReturnType<typeof openLogits>>} model @param {any} expected */
+function errorOf(model, { ids, vocab, logits }) {
+  const wanted = new Float32Array(Uint8Array.from(Buffer.from(logits, 'base64')).buffer);
+  let most = 0;
+  ids.forEach((/** @type {number} */ id, /** @type {number} */ i) => {
+    const got = i ? model.next(id) : model.start([id]);
+    got.forEach((x, k) => (most = Math.max(most, Math.abs(x - wanted[i * vocab + k]))));
+  });
+  return most;
+}
+
+/** @type {Record<string, string | number>[]} */
+const rows = [];
+after(() => modelRows('architectures', 'gguf', rows));
+
+for (const file of readdirSync(join(GOLDEN, 'gguf'))) {
+  const name = file.replace('.gguf', '');
+  const expected = readJson(join(GOLDEN, 'fixtures', name, 'expected.json'));
+  test(`${name} from GGUF: logits of PyTorch at every position, by decode and in batches`, async () => {
+    const source = fromFile(join(GOLDEN, 'gguf', file));
+    const model = await openLogits(source);
+    const error = errorOf(model, expected);
+    rows.push({ architecture: name, source: 'GGUF', error, against: `transformers ${expected.made_with.transformers}` });
+    assert.ok(error < TOLERANCE, `${error}`);
+    const whole = (await openLogits(source, { batch: 5, window: 7 })).start(expected.ids);
+    assert.deepEqual(whole, model.start(expected.ids));
+  });
+}
+
+test('every family has a fixture', () => {
+  const types = new Set(readdirSync(join(GOLDEN, 'fixtures')).map((name) => configFile(name).model_type));
+  assert.deepEqual(Object.keys(FAMILIES).filter((type) => !types.has(type)), []);
+});
+
+/** Our configuration and tables. @param {Record<string, any>} hf */
+async function meaningOf(hf) {
+  const config = configOf(hf);
+  const tables = Object.entries(tablesOf(hf, config)).map(async ([name, table]) => [name, [...(await table.read(0, 1))]]);
+  return { config, tables: Object.fromEntries(await Promise.all(tables)) };
+}
+
+/** A fixture's config.json with keys changed; undefined: without. @param {string} name @param {Record<string, any>} change */
+const changed = (name, change) => JSON.parse(JSON.stringify({ ...configFile(name), ...change }));
+
+/** Fixtures, and how files from before transformers 5 say the same. @type {[string, Record<string, any>][]} */
+const OLDER = [
+  ['llama-gqa', { rope_parameters: undefined, rope_theta: 10000, rope_scaling: null, head_dim: null }],
+  ['llama3', { rope_parameters: undefined, rope_theta: 10000, rope_scaling: { rope_type: 'llama3', factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 32 } }],
+  ['llama-linear', { rope_parameters: undefined, rope_scaling: { type: 'linear', factor: 4 } }],
+  ['llama-dynamic', { rope_parameters: undefined, rope_scaling: { type: 'dynamic', factor: 4 } }],
+  ['qwen2', { rope_parameters: undefined, rope_theta: 10000, use_sliding_window: false, sliding_window: 32768, max_window_layers: 2, layer_types: undefined }],
+  ['qwen2-yarn', { rope_parameters: undefined, rope_theta: 10000, rope_scaling: { type: 'yarn', factor: 4, original_max_position_embeddings: 16, beta_fast: 4, beta_slow: 1 } }],
+  ['smollm3', { no_rope_layers: undefined, no_rope_layer_interval: 4, layer_types: undefined }],
+  ['gemma', { hidden_act: 'gelu', hidden_activation: null, rope_parameters: undefined, tie_word_embeddings: undefined }],
+  ['gemma2', { layer_types: undefined, rope_parameters: undefined, tie_word_embeddings: undefined }],
+  ['phi', { rope_parameters: undefined, partial_rotary_factor: 0.5, rope_scaling: null }],
+  ['phi3', { rope_parameters: undefined, partial_rotary_factor: 0.75, rope_scaling: { type: 'su', short_factor: [1, 1.5, 2.5], long_factor: [1.2, 3, 6] } }],
+  ['stablelm', { rope_parameters: undefined, partial_rotary_factor: 0.25, rope_theta: 10000 }],
+  ['falcon', { num_attention_heads: undefined, n_head: 4, num_hidden_layers: undefined, n_layer: 2, rope_parameters: undefined, num_kv_heads: undefined }],
+  ['falcon-40b', { num_attention_heads: undefined, n_head: 4, num_kv_heads: undefined, n_head_kv: 2, rope_parameters: undefined }],
+  ['bloom', { hidden_size: undefined, n_embed: 36, n_head: undefined, num_attention_heads: 6 }],
+  ['neox', { rope_parameters: undefined, rotary_pct: 0.25, rotary_emb_base: 10000 }],
+];
+for (const [name, change] of OLDER)
+  test(`${name}: the same configuration in older words`, async () => {
+    assert.deepEqual(await meaningOf(changed(name, change)), await meaningOf(configFile(name)));
+  });
+
+test('Gemma 3 inside a model that sees: its text_config says what differs from the defaults, its names have more in front', async () => {
+  const whole = configFile('gemma3');
+  const { rope_parameters: _, layer_types: _kinds, model_type, tie_word_embeddings: _tied, ...text } = whole;
+  const seeing = { model_type: 'gemma3', text_config: { ...text, model_type, rope_scaling: { rope_type: 'linear', factor: 4 } }, vision_config: {} };
+  assert.deepEqual(await meaningOf(seeing), await meaningOf(whole));
+  const publicOne = configOf({ model_type: 'gemma3', text_config: { model_type, hidden_size: 2560, intermediate_size: 10240, num_hidden_layers: 34, sliding_window: 1024 } });
+  assert.deepEqual([publicOne.heads, publicOne.kv_heads, publicOne.head_dim, publicOne.vocab, publicOne.window, publicOne.tied], [8, 4, 256, 262208, 1024, true]);
+  const config = configOf(seeing);
+  const ours = (/** @type {string} */ name) => canonicalTensors(seeing, config, name, { dims: [24], read: async () => new Float32Array(24) }).map(([own]) => own);
+  for (const before of ['language_model.model.', 'model.language_model.', 'model.']) assert.deepEqual(ours(`${before}layers.2.self_attn.q_norm.weight`), ['h.2.attn.q_norm.weight']);
+  assert.deepEqual(ours('vision_tower.vision_model.post_layernorm.weight'), []);
+  assert.deepEqual(ours('model.multi_modal_projector.mm_soft_emb_norm.weight'), []);
+});
+
+/** @type {[string, Record<string, any>, RegExp][]} */
+const REFUSED = [
+  ['llama-gqa', { model_type: 'mamba' }, /"mamba".*llama, mistral/],
+  ['llama-gqa', { hidden_act: 'mish' }, /"mish"/],
+  ['llama-gqa', { rope_parameters: { rope_type: 'proportional' } }, /"proportional" way.*linear, llama3, yarn, longrope/],
+  ['qwen2', { use_sliding_window: true, sliding_window: 8, max_window_layers: 1, layer_types: undefined }, /the first layers see all/],
+  ['gemma3', { layer_types: ['full_attention', 'sliding_attention', 'sliding_attention', 'full_attention', 'sliding_attention', 'sliding_attention'] }, /follow no period/],
+  ['smollm3', { no_rope_layers: [0, 1, 1, 0] }, /follow no period/],
+  ['mpt', { attn_config: { alibi: false } }, /without ALiBi/],
+  ['mpt', { attn_config: { qk_ln: true } }, /q and k are normed/],
+  ['bloom', { apply_residual_connection_post_layernorm: true }, /is added, too/],
+  ['gemma', { use_bidirectional_attention: true }, /see those after them/],
+];
+for (const [name, change, says] of REFUSED)
+  test(`refused by name: ${name} with ${JSON.stringify(change)}`, () => {
+    const hf = changed(name, change);
+    const error = /** @type {any} */ ((() => { try { configOf(hf); } catch (e) { return e; } })());
+    assert.equal(error?.code, 'UNSUPPORTED');
+    assert.match(`${error.message} ${error.hint}`, says);
+  });
+
+test('lists of factors that fit no head, and a head without its norm, are refused', async () => {
+  const hf = changed('phi3', { rope_parameters: { ...configFile('phi3').rope_parameters, long_factor: [1, 2] } });
+  assert.throws(() => tablesOf(hf, configOf(hf)), { code: 'FORMAT', message: /long_factor has 2 numbers, not 3/ });
+  const vector = { dims: [2], read: async () => new Float32Array([1, 2]) };
+  assert.throws(() => joinParts(new Map([['h.0.attn.q_norm.weight#0', vector], ['h.0.attn.q_norm.weight#2', vector]])), { code: 'SHAPE', message: /part 1 .* is missing/ });
+  const whole = joinParts(new Map([['a.weight#1', vector], ['b.weight', vector], ['a.weight#0', vector]]));
+  assert.deepEqual([...whole.keys()], ['b.weight', 'a.weight']);
+  assert.deepEqual([...(await /** @type {any} */ (whole.get('a.weight')).read(0, 1))], [1, 2, 1, 2]);
+});
