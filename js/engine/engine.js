@@ -104,8 +104,8 @@ class LocalEngine {
       const planned = await planModel(this.#compiled, source, file, options, this.#cache, true, fresh);
       const wasm = await Wasm.create(this.#compiled, planned.regionBytes);
       await this.#threads?.attach(wasm, this.#compiled);
-      const { repacked, prefixBytes } = planned;
-      const read = repacked ? await (await onDemand(import('../plan/gguf.js'))).openRepacked(repacked, prefixBytes, file, this.#compiled) : file;
+      const { repacked, prefixBytes, wanted } = planned;
+      const read = repacked ? await (await onDemand(import('../plan/gguf.js'))).openRepacked(repacked, prefixBytes, file, this.#compiled, wanted) : file;
       return new Loading(wasm, read, planned, options, this.#cache);
     } catch (error) {
       await file.close();

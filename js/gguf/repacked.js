@@ -4,6 +4,7 @@
  */
 import { TILED } from '../convert/weights.js';
 import { BqError } from '../shared/errors.js';
+import { integrityOf, Sha256 } from '../wasm/sha256.js';
 import { Wasm } from '../wasm/wasm.js';
 import { endOf } from './layout.js';
 
@@ -16,6 +17,8 @@ const PIECE = 1 << 18;
 /** What lies between two tensors is read with them when it is no more. */
 const GAP = 1 << 14;
 const ROOM = 1 << 16;
+/** Bytes that are hashed at once. */
+const HASHED = 1 << 18;
 
 /** Units `first` to `end` of a tensor, of which `from` to `to` are the stored bytes. @typedef {{ tensor: Placed, first: number, end: number, from: number, to: number }} Part */
 
@@ -42,19 +45,38 @@ function runsOf(parts) {
   return runs;
 }
 
+/** @param {Iterable<Uint8Array>} first @param {AsyncIterable<Uint8Array>} then */
+async function* chain(first, then) {
+  yield* first;
+  yield* then;
+}
+
 /** @param {readonly Placed[]} tensors @returns {number} stored bytes of the largest piece */
 const largestPiece = (tensors) => Math.max(PIECE, ...tensors.map(({ storedUnit }) => storedUnit));
+
+/**
+ * The hash that a file must have, and how far it has come: its bytes are then read from the first to the last, in their order.
+ * @typedef {object} Check
+ * @property {Uint8Array} wanted  SHA-256
+ * @property {number} bytes       of the file
+ * @property {Sha256} hash
+ * @property {number} at          so many bytes have been added to it
+ * @property {Uint8Array} known   the first of them
+ */
 
 /** @implements {ByteSource} */
 export class RepackedSource {
   #file;
   #wasm;
   #tensors;
+  /** @type {Check | null} */
+  #check;
   /** Where the tensors end. */
   size;
 
-  /** @param {ByteSource} file  closed with it @param {Wasm} wasm @param {readonly Placed[]} tensors */
-  constructor(file, wasm, tensors) {
+  /** @param {ByteSource} file  closed with it @param {Wasm} wasm @param {readonly Placed[]} tensors @param {Check | null} check */
+  constructor(file, wasm, tensors, check) {
+    this.#check = check;
     this.#file = file;
     this.#wasm = wasm;
     this.#tensors = tensors;
@@ -65,10 +87,14 @@ export class RepackedSource {
     if (file.changed) this.changed = async (/** @type {AbortSignal | undefined} */ signal) => !file.tag && /** @type {any} */ (file).changed(signal);
   }
 
-  /** @param {ByteSource} file @param {Compiled} compiled @param {readonly Placed[]} tensors */
-  static async open(file, compiled, tensors) {
+  /**
+   * @param {ByteSource} file @param {Compiled} compiled @param {readonly Placed[]} tensors  with `wanted` as they lie in the file
+   * @param {{ wanted: Uint8Array, bytes: number, known: Uint8Array } | null} [wanted]
+   */
+  static async open(file, compiled, tensors, wanted = null) {
     // Stored, its import and its tiles: none of these is more than four times as large.
-    return new RepackedSource(file, await Wasm.create(compiled, 9 * largestPiece(tensors) + ROOM), tensors);
+    const wasm = await Wasm.create(compiled, 9 * largestPiece(tensors) + ROOM);
+    return new RepackedSource(file, wasm, tensors, wanted && { ...wanted, hash: new Sha256(await Wasm.create(compiled, HASHED + ROOM)), at: 0 });
   }
 
   get name() {
@@ -78,15 +104,30 @@ export class RepackedSource {
     return this.#file.type;
   }
   get parallel() {
-    return this.#file.parallel;
+    return this.#check ? 0 : this.#file.parallel;
   }
 
   /** @type {ByteSource['stream']} */
   async *stream(offset, end, signal) {
     const to = Math.min(end, this.size);
+    const last = this.#check && to === this.size;
+    /** What is not told before the whole file has been checked. @type {Uint8Array | null} */
+    let held = null;
+    for await (const piece of this.#pieces(offset, to, signal)) {
+      if (held) yield held;
+      held = last ? piece.slice() : null;
+      if (!held) yield piece;
+    }
+    if (last) this.#verify();
+    if (held) yield held;
+  }
+
+  /** @param {number} offset @param {number} to @param {AbortSignal} [signal] */
+  async *#pieces(offset, to, signal) {
+    const parts = partsOf(this.#tensors, offset, to);
     let at = offset;
-    for (const run of runsOf(partsOf(this.#tensors, offset, to))) {
-      for await (const { tensor, first, bytes } of this.#made(run, signal)) {
+    for (const run of this.#check ? [parts] : runsOf(parts)) {
+      for await (const { tensor, first, bytes } of this.#made(run, to === this.size, signal)) {
         const begin = tensor.offset + first * tensor.unit;
         if (begin > at) {
           yield new Uint8Array(begin - at); // what aligns it
@@ -100,10 +141,40 @@ export class RepackedSource {
     if (at < to) yield new Uint8Array(to - at);
   }
 
-  /** Pieces of a run, whole units each. @param {Part[]} run @param {AbortSignal} [signal] */
-  async *#made(run, signal) {
+  /** Stored bytes; where they are to be checked also those that no tensor has. @param {number} from @param {number} to @param {AbortSignal} [signal] */
+  async *#stored(from, to, signal) {
+    const check = this.#check;
+    if (!check) return yield* this.#file.stream(from, to, signal);
+    let at = Math.min(from, check.at);
+    const known = check.known.subarray(at, to);
+    const pieces = known.length ? [known] : [];
+    check.known = new Uint8Array();
+    for await (const piece of chain(pieces, this.#file.stream(at + known.length, to, signal))) {
+      for (let i = Math.max(check.at - at, 0); i < piece.length; i += HASHED) {
+        const part = piece.subarray(i, i + HASHED);
+        check.hash.add(part);
+        check.at += part.length;
+      }
+      const skip = Math.max(from - at, 0);
+      at += piece.length;
+      if (skip < piece.length) yield piece.subarray(skip);
+    }
+  }
+
+  /** INTEGRITY. */
+  #verify() {
+    const check = /** @type {Check} */ (this.#check);
+    if (check.at < check.bytes) throw new BqError('TRUNCATED', `${this.name} ends after ${check.at} of ${check.bytes} bytes`, { offset: check.at });
+    const found = check.hash.end();
+    if (found.some((byte, i) => byte !== check.wanted[i]))
+      throw new BqError('INTEGRITY', `the SHA-256 of ${this.name}, ${check.bytes} bytes, is ${integrityOf(found)}`, { offset: 0, hint: 'this is not the file that was asked for: check the address and the integrity' });
+  }
+
+  /** Pieces of a run, whole units each. @param {Part[]} run @param {boolean} last  it ends with the last tensor @param {AbortSignal} [signal] */
+  async *#made(run, last, signal) {
+    if (!run.length) return;
     const start = run[0].from;
-    const stored = this.#file.stream(start, run[run.length - 1].to, signal);
+    const stored = this.#stored(start, this.#check && last ? this.#check.bytes : run[run.length - 1].to, signal);
     let at = start;
     /** @type {Uint8Array} */
     let rest = new Uint8Array();
@@ -129,6 +200,7 @@ export class RepackedSource {
       }
       if (unit !== end) throw new BqError('FORMAT', `tensor "${tensor.name}" ends in the middle of a row`);
     }
+    for await (const _ of this.#check && last ? stored : []); // to the end of the file
     await stored.return();
   }
 

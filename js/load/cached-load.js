@@ -60,22 +60,30 @@ export async function sharePrefix(cache, planned, signal) {
   return null;
 }
 
+/** Without chunks. A good one is only believed to be damaged the second time. @param {CacheEntry} entry */
+async function purge(entry) {
+  for (let c = 0; c < 2 * entry.chunks; c++) if (entry.has(c >> 1)) await entry.drop(c >> 1);
+}
+
 /**
- * `written` settles, always well, when the prefix is kept.
+ * `written` settles, always well, when the prefix is kept; `reads`: chunks may come from the entry.
  * @param {Cache} cache
  * @param {Planned} planned
  * @param {Uint8Array} prefix  verified
  * @param {Uint8Array} [hash]  the payload of HASH
  */
-export async function openEntry(cache, { url, prefixBytes, cached, totalBytes, fileId }, prefix, hash) {
-  if (!url) return { entry: null, written: Promise.resolve() };
+export async function openEntry(cache, { url, prefixBytes, cached, totalBytes, fileId, wanted }, prefix, hash) {
+  if (!url) return { entry: null, written: Promise.resolve(), reads: false };
   const hashes = hash && u32(hash, 0) === 1 ? new BigUint64Array(hash.slice(8).buffer) : null;
   const entry = await cache.open({ url, fileId: fileId ?? prefix.slice(40, 56), fileBytes: totalBytes, prefixBytes, hashes });
+  // The hash of a whole file is made from its first byte on, in one visit: what an earlier one has left doesn't count.
+  const reads = !wanted || !!entry.complete;
+  if (!reads) await purge(entry);
   // A prefix that is there and wasn't found is damaged.
   const old = cached || !entry.has(PREFIX) ? null : await entry.read(PREFIX);
   if (old?.some((byte, i) => byte !== prefix[i])) await entry.drop(PREFIX);
   const written = cached ? Promise.resolve() : entry.writePrefix(prefix).then(() => {}, () => {});
-  return { entry, written };
+  return { entry, written, reads };
 }
 
 /**

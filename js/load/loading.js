@@ -218,13 +218,16 @@ export class Loading {
     const { prefixBytes: from, totalBytes } = this.#planned;
     const { version } = this.plan;
     const rest = version === 2 ? sections(prefix, HEADER + u64(prefix, 16), from) : {};
+    /** @type {CacheEntry | null} */
+    let readable = null;
     if (this.#cache && this.#keeps) {
-      const { entry, written } = await (await onDemand(import('./cached-load.js'))).openEntry(this.#cache, this.#planned, prefix, rest.HASH);
+      const { entry, written, reads } = await (await onDemand(import('./cached-load.js'))).openEntry(this.#cache, this.#planned, prefix, rest.HASH);
       this.#entry = entry;
+      readable = reads ? entry : null;
       this.#prefixKept = written.then(this.#pass);
     }
     this.#file.expect?.(this.#planned.head, totalBytes);
-    const chunks = new Chunks(this.#file, this.#entry, { from, total: totalBytes, head: this.#planned.head }, signal);
+    const chunks = new Chunks(this.#file, readable, { from, total: totalBytes, head: this.#planned.head }, signal);
     this.#chunks = chunks;
     this.#entry?.keepAhead?.(chunks.slots);
     if (this.#paused) chunks.pause();
@@ -250,6 +253,8 @@ export class Loading {
   async #chunk(chunks, c, bytes, cached, pace) {
     if (cached && this.#planned.repacked && !((await this.#entry?.intact?.(c, bytes)) ?? true)) {
       await this.#entry?.drop(c);
+      // The hash of the whole can't be made of a part.
+      if (this.#planned.wanted) throw changed(this.#file);
       bytes = await chunks.again(c);
       cached = false;
     }

@@ -27,12 +27,14 @@ const ROOM = 65536;
  * @property {number} bytes    of the file
  * @property {string} tag      how its server calls this version; '' where it doesn't say
  * @property {Kept[]} tensors
+ * @property {string} integrity  the hash that it has, as far as it is whole; '': nobody asked
  */
 
 /**
  * How to make what the cache keeps of a file.
  * @typedef {object} RepackedOnly
  * @property {Uint8Array} head  of the file
+ * @property {Uint8Array} [known]  the same, as much as was read
  * @property {number} total  bytes of what the cache keeps
  */
 /** @typedef {Facts & RepackedOnly} Repacked */
@@ -63,11 +65,11 @@ async function engineFacts(compiled, header, fileBytes) {
  * @param {Compiled} compiled
  * @param {ByteSource} file
  * @param {Uint8Array} known  its first bytes
- * @param {{ repack: boolean, asStored: boolean }} how  `asStored`: its tensors stay in their order
+ * @param {{ repack: boolean, integrity?: string }} how  with an integrity the tensors stay in their order
  * @param {AbortSignal} [signal]
  * @returns {Promise<Described>}
  */
-export async function describeGguf(compiled, file, known, { repack, asStored }, signal) {
+export async function describeGguf(compiled, file, known, { repack, integrity = '' }, signal) {
   const { header, ...description } = await openGguf(file, known, signal);
   const head = header.read;
   const { id, runType } = await engineFacts(compiled, head.subarray(0, header.end), file.size);
@@ -77,10 +79,10 @@ export async function describeGguf(compiled, file, known, { repack, asStored }, 
   const bytes = file.size < 0 ? Math.max(header.dataStart, ...ends) : file.size;
   const beyond = ends.findIndex((end) => end > bytes);
   if (beyond >= 0) throw new BqError('TRUNCATED', `tensor "${description.tensors[beyond].name}" ends at ${ends[beyond]} of ${bytes} bytes`, { offset: bytes });
-  const facts = { bytes, tag: file.tag ?? '', tensors: inOrder(description.tensors, runType, asStored) };
+  const facts = { bytes, tag: file.tag ?? '', tensors: inOrder(description.tensors, runType, integrity !== ''), integrity };
   const first = head.slice(0, HEAD);
   const manifest = encodeKept({ ...description, id }, facts, first);
-  return { manifest, head, repacked: { ...facts, head: first, total: totalOf(facts, manifest) } };
+  return { manifest, head, repacked: { ...facts, head: first, known: head, total: totalOf(facts, manifest) } };
 }
 
 /** @param {ByteSource} file @param {{ name: string, type: { name: string, id: number } }[]} tensors @param {(stored: number) => number} runType */
@@ -113,8 +115,12 @@ export function keptGguf(prefix) {
   return { manifest: prefix, head: prefix, repacked: { ...facts, head: Uint8Array.from(atob(head), (c) => c.charCodeAt(0)), total: totalOf(facts, prefix) } };
 }
 
-/** The source of what the cache keeps. @param {Repacked} repacked @param {number} from  where its data begins @param {ByteSource} file @param {Compiled} compiled */
-export function openRepacked({ tensors, head, bytes, tag }, from, file, compiled) {
+/**
+ * The source of what the cache keeps.
+ * @param {Repacked} repacked @param {number} from  where its data begins @param {ByteSource} file @param {Compiled} compiled
+ * @param {Uint8Array | null} wanted  SHA-256 of the file
+ */
+export function openRepacked({ tensors, head, known = new Uint8Array(), bytes, tag }, from, file, compiled, wanted) {
   file.expect?.(head, bytes, tag);
-  return RepackedSource.open(file, compiled, place(tensors, from));
+  return RepackedSource.open(file, compiled, place(tensors, from), wanted && { wanted, bytes, known });
 }

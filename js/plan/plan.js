@@ -28,7 +28,8 @@ export const KV = { f32: 0, f16: 1, i8: 2 };
  * @property {Plan} plan
  * @property {Uint8Array} head  bytes of the file that were read for it, from the first on
  * @property {Uint8Array} manifest  what is known of a file that does not describe itself; empty for v2
- * @property {Uint8Array | null} integrity  SHA-256 that the file must have
+ * @property {Uint8Array | null} integrity  SHA-256 that the bytes must have that are loaded
+ * @property {Uint8Array | null} wanted  SHA-256 that a file must have which is repacked before
  * @property {string | null} url    what the cache knows it by
  * @property {boolean} cached       the head came from the cache
  * @property {number} prefixBytes
@@ -95,11 +96,14 @@ async function createPlanner(compiled, head, manifest, fileBytes, beside) {
  * @param {ByteSource} file
  * @param {string | null} url
  * @param {Cache | null} cache
- * @param {AbortSignal} [signal]
+ * @param {LoadOptions} options
  */
-async function firstBytes(file, url, cache, signal) {
+async function firstBytes(file, url, cache, { signal, integrity }) {
   const found = url && (await cache?.find(url));
-  if (found) return { head: found.prefix, cached: { bytes: found.cachedBytes, complete: found.complete } };
+  // Of a GGUF file only what was checked when it came is known to have a hash.
+  const other = integrity !== undefined && found && String.fromCharCode(...found.prefix.subarray(0, 4)) === 'gguf' &&
+    (await onDemand(import('./gguf.js'))).keptGguf(found.prefix).repacked?.integrity !== integrity;
+  if (found && !other) return { head: found.prefix, cached: { bytes: found.cachedBytes, complete: found.complete } };
   return { head: await readRange(file, 0, FIRST, signal), cached: null };
 }
 
@@ -119,7 +123,7 @@ export async function planModel(compiled, source, file, options, cache = null, a
   if (!(Number.isInteger(sessions) && sessions > 0 && sessions < 64)) throw new BqError('ARGUMENT', `sessions is ${sessions}, not 1 to 63`);
   const integrity = options.integrity === undefined ? null : (await onDemand(import('../wasm/sha256.js'))).integrityBytes(options.integrity);
   const url = source.kind === 'url' ? source.url : null;
-  let from = await firstBytes(file, url, fresh ? null : cache, signal);
+  let from = await firstBytes(file, url, fresh ? null : cache, options);
   for (let tries = from.cached ? -1 : 0; ; tries++) {
     try {
       const { planner, head, version, manifest, repacked = null } = await readHead(compiled, source, file, from.head, options);
@@ -127,7 +131,7 @@ export async function planModel(compiled, source, file, options, cache = null, a
       const plan = describe(n, besideOf(compiled, source), version, version === 2 ? sections(head) : sections(manifest, 0, manifest.length));
       plan.cached = from.cached ?? plan.cached;
       const { prefix_bytes: prefixBytes, heap_bytes: regionBytes } = n.numbers;
-      const planned = { plan, head, manifest, integrity, url, cached: !!from.cached, prefixBytes, totalBytes: plan.fileBytes, fileId: null, regionBytes, paging: n.paging, repacked };
+      const planned = { plan, head, manifest, integrity, wanted: null, url, cached: !!from.cached, prefixBytes, totalBytes: plan.fileBytes, fileId: null, regionBytes, paging: n.paging, repacked };
       return repacked ? asRepacked(planned, repacked, file) : planned;
     } catch (error) {
       const damaged = error instanceof BqError && error.code === 'CHECKSUM' && file.nextMirror;
@@ -148,8 +152,9 @@ function asRepacked(planned, repacked, file) {
   const id = [...sections(manifest, 0, manifest.length).FILE].map((byte) => byte.toString(16).padStart(2, '0')).join('');
   const url = planned.url ?? (paging ? `gguf:${id}/${encodeURIComponent(file.name)}` : null);
   // The header is the same where only weights are others.
-  const fileId = id + repacked.tag;
-  return { ...planned, url, fileId, plan: { ...plan, fileBytes: repacked.bytes }, head: manifest, prefixBytes: manifest.length };
+  const fileId = id + repacked.tag + repacked.integrity;
+  // Its source checks the hash: of the file, not of what becomes of it.
+  return { ...planned, url, fileId, integrity: null, wanted: planned.integrity, plan: { ...plan, fileBytes: repacked.bytes }, head: manifest, prefixBytes: manifest.length };
 }
 
 /**
@@ -167,8 +172,8 @@ async function describedBy(compiled, source, file, head, options) {
   if (magic === 'GGUF' || magic === 'gguf') {
     const { describeGguf, keptGguf } = await onDemand(import('./gguf.js'));
     if (magic === 'gguf') return { version: 0, ...keptGguf(head) };
-    const repack = options.integrity === undefined && (file.remote || options.budget !== undefined);
-    return { version: 0, ...(await describeGguf(compiled, file, head, { repack, asStored: false }, signal)) };
+    const repack = file.remote || options.budget !== undefined;
+    return { version: 0, ...(await describeGguf(compiled, file, head, { repack, integrity: options.integrity }, signal)) };
   }
   if (magic !== 'BQ4F') throw notAModel(file, head);
   if (head.length < 8 || u32(head, 4) !== 1) return { version: 2, manifest: new Uint8Array(), head };

@@ -108,6 +108,7 @@
  * @property {(slots: Map<number, { there?: Uint8Array }>) => void} [keepAhead]  from now on keeps also chunks that are `there` but
  *   not verified yet, those that are what the file says, and changes none of them
  * @property {number} chunks
+ * @property {boolean} [complete]  all of them are there, and the prefix
  * @property {Error | null} problem   why nothing more is kept
  * @property {string} [role]   'reader': another one fetches this file
  * @property {(chunk: number, signal?: AbortSignal) => Promise<boolean>} [waitFor]   false: it won't come

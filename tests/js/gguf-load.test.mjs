@@ -1,5 +1,6 @@
 // What is done with a .bq4 file is done with a GGUF file: cache, resuming, verification, order, paging, over real HTTP.
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { openAsBlob, readFileSync, writeFileSync } from 'node:fs';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -149,4 +150,33 @@ test('within a budget: pages from its repacked copy in the cache, and says so wh
     assert.ok(peak <= heap && model.info.heapBytes <= budget);
     assert.equal(await idsOf(model), EXPECTED, from.kind);
   }
+});
+
+test('integrity: the SHA-256 of the file, whatever is made of it; no token comes out of another', async (t) => {
+  const integrity = `sha256-${createHash('sha256').update(file).digest('base64')}`;
+  const wrong = Buffer.from(file);
+  wrong[file.length - 3] ^= 1;
+  for (const from of [fromBytes(file), fromFile(path)]) assert.equal(await idsOf(await plain.load(from, { ...options, integrity })), EXPECTED);
+  await assert.rejects(plain.load(fromBytes(wrong), { ...options, integrity }), { code: 'INTEGRITY' });
+  const { server, engine, cache, source, asked } = await opened(t);
+  server.faults = [{ file: wrong }];
+  await assert.rejects(engine.load(source, { ...options, integrity }), { code: 'INTEGRITY' });
+  const streaming = await engine.load(source, { ...options, integrity, streaming: true });
+  await assert.rejects(streaming.createSession().then((session) => session.generate('a', { maxTokens: 1 }).done()), { code: 'INTEGRITY' });
+  await assert.rejects(streaming.loaded, { code: 'INTEGRITY' });
+  await streaming.close();
+  server.faults = [];
+  assert.equal(await idsOf(await engine.load(source, { ...options, integrity })), EXPECTED);
+  const before = asked().length;
+  for (const asking of [{ integrity }, {}]) assert.equal(await idsOf(await engine.load(source, { ...options, ...asking })), EXPECTED);
+  assert.equal(asked().length, before, 'kept, and known to be the one');
+  const name = join(cache, segment(cache));
+  const bytes = readFileSync(name);
+  bytes[1_500_000] ^= 16;
+  writeFileSync(name, bytes);
+  assert.equal(await idsOf(await engine.load(source, { ...options, integrity })), EXPECTED, 'damaged: all of it is fetched and checked again');
+  const { heapBytes } = await engine.plan(source, { ...options, integrity });
+  const paged = await engine.load(fromFile(path), { ...options, integrity, budget: heapBytes - 1_500_000 });
+  assert.equal(paged.info.residency, 'paged');
+  assert.equal(await idsOf(paged), EXPECTED);
 });
