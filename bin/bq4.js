@@ -25,7 +25,7 @@ FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
 Options of convert; IN is a llama2.c .bin, a .safetensors file with config.json beside it, or its folder:
 
   --tokenizer FILE     default: what usually lies beside such a model
-  --quant TYPE         type of the matrices: bq4 (default), bq4_16, bq4_64, bq4h, bq4a, bq8, f16, bf16, f32
+  --quant TYPE         type of the matrices: bq4a (default), bq4, bq4_16, bq4_64, bq4h, bq8, f16, bf16, f32
   --embed TYPE         type of embedding and head (default: bq8, or the type of the matrices when they are no blocks)
   --hash KIND          of chunks: xxh64 (default) shows damage, sha256 with an integrity also forgery
   --v1                 a v1.0 file and its companion OUT.json

@@ -4,13 +4,12 @@
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { createCodec } from '../js/convert/codec.js';
-import { quantize } from '../js/convert/encode.js';
 import { f16FromNumber } from '../js/convert/half.js';
 import { tensorTable } from '../js/convert/names.js';
-import { fileSink } from '../js/convert/output.js';
+import { fileSink } from '../js/convert/write/output.js';
 import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../js/convert/tokenizers/section.js';
 import { ROWS, runLayout, typeNamed, weightBytes } from '../js/convert/weights.js';
-import { matrixOf, writeV2 } from '../js/convert/write-v2.js';
+import { matrixOf, writeV2 } from '../js/convert/write/v2.js';
 import { command } from './setup/setup.mjs';
 import { SetupError } from './setup/shell.mjs';
 
@@ -96,8 +95,9 @@ function randomFloats(random, n, mean, deviation) {
  * @param {import('../js/convert/names.js').Slot} slot
  * @param {WeightType} type
  * @param {Random} random
+ * @param {import('../js/convert/codec.js').Codec} codec
  */
-async function* randomPieces({ name, dims }, type, random) {
+async function* randomPieces({ name, dims }, type, random, codec) {
   const { rows, cols } = matrixOf(dims);
   const vector = dims.length === 1;
   const layout = vector ? ROWS : runLayout(type);
@@ -110,7 +110,7 @@ async function* randomPieces({ name, dims }, type, random) {
     const n = Math.min(step, rows - row);
     yield whole
       ? randomTiles(type, random, weightBytes(type, layout, n, cols) / type.tileBytes, deviation)
-      : quantize(type.id, layout, randomFloats(random, n * cols, mean, deviation), n, cols);
+      : codec.quantize(type, layout, randomFloats(random, n * cols, mean, deviation), n, cols);
   }
 }
 
@@ -137,12 +137,11 @@ export function randomTokenizer(vocab) {
  * @property {number} [seed]   default 1
  * @property {boolean} [tokenizer]  default true
  * @property {boolean} [biases]  all biases; default: for the bullet block only
- * @property {(bytes: Uint8Array) => bigint} [hash]  XXH64; default: the engine's
  */
 
 /**
  * @param {Record<string, any>} config
- * @param {import('../js/convert/output.js').Sink} sink
+ * @param {import('../js/convert/write/output.js').Sink} sink
  * @param {RandomOptions} [options]
  */
 export async function makeRandom(config, sink, options = {}) {
@@ -151,15 +150,16 @@ export async function makeRandom(config, sink, options = {}) {
   const embedding = typeNamed(options.embed ?? (matrix.block > 1 ? 'bq8' : quant));
   const vector = typeNamed('f32');
   const slots = tensorTable(config).filter((slot) => slot.required || biases);
+  const codec = await createCodec(4 * Math.max(PIECE, ...slots.map(({ dims }) => 8 * matrixOf(dims).cols)));
   const tensors = slots.map((slot, i) => {
     const type = slot.dims.length === 1 ? vector : slot.embedding ? embedding : matrix;
     const layout = slot.dims.length === 1 ? ROWS : runLayout(type);
-    return { name: slot.name, dims: slot.dims, type, layout, pieces: () => randomPieces(slot, type, new Random(seed, i)) };
+    return { name: slot.name, dims: slot.dims, type, layout, pieces: () => randomPieces(slot, type, new Random(seed, i), codec) };
   });
   const ids = new Random(seed, -2);
   return writeV2(sink, {
     config, tensors, name: 'random weights', license: 'CC0-1.0', tokenizer: tokenizer ? randomTokenizer(config.vocab) : null,
-  }, { hash: options.hash ?? (await createCodec(1 << 20)).hash, fileId: Uint8Array.from({ length: 16 }, () => ids.bits()) });
+  }, { hash: (bytes) => codec.hash(bytes), fileId: Uint8Array.from({ length: 16 }, () => ids.bits()) });
 }
 
 const HELP = `node tools/make_random.mjs SHAPE OUT.bq4 [--quant TYPE] [--embed TYPE] [--seed N] [--context N] [--biases] [--no-tokenizer]

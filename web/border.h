@@ -105,6 +105,10 @@ typedef struct bqw_heap_info { /* 24 bytes */
   double used, peak, size; /* bytes of the region */
 } bqw_heap_info;
 
+typedef struct bqw_encode_errors { /* 24 bytes; added to: of |weight - what it became| */
+  double sum, squares, most;
+} bqw_encode_errors;
+
 /* One stage of one layer in a trace, since it began. */
 typedef struct bqw_stage { /* 40 bytes */
   double ms;              /* 0 */
@@ -248,11 +252,11 @@ void bqw_measure(uint8_t *block);
  * come to it. */
 uint32_t bqw_measure_empty(uint32_t regions, uint32_t barriers);
 
-/* For converters: f32 [rows][cols] -> blocks, and back. type, layout as in docs/FORMAT.md;
+/* For converters: f32 [rows][cols] -> blocks (errors: NULL, or added to), and back. type, layout as in docs/FORMAT.md;
  * ARGUMENT: there is no such. bqw_type_bytes: -1 where it is impossible. */
 double bqw_type_bytes(uint32_t type, uint32_t layout, double rows, double cols);
-uint32_t bqw_quantize(uint32_t type, uint32_t layout, const float *src, uint32_t rows,
-                      uint32_t cols, uint8_t *dst);
+uint32_t bqw_encode(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint32_t cols,
+                    uint8_t *dst, bqw_encode_errors *errors);
 uint32_t bqw_dequantize(uint32_t type, uint32_t layout, const uint8_t *src, uint32_t rows,
                         uint32_t cols, float *dst);
 

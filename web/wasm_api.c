@@ -577,11 +577,19 @@ BQW(double) bqw_type_bytes(uint32_t type, uint32_t layout, double rows, double c
 }
 
 BQW(uint32_t)
-bqw_quantize(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint32_t cols,
-             uint8_t *dst) {
+bqw_encode(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint32_t cols,
+           uint8_t *dst, bqw_encode_errors *errors) {
   if (!type_and_layout(type, layout)) return BQ_ARGUMENT;
   bq_error err = {0};
-  return report(bq_quantize((bq_type)type, (bq_layout)layout, src, rows, cols, dst, &err), &err);
+  bq_encode_errors e = {0};
+  const bq_status status = bq_encode((bq_type)type, (bq_layout)layout, src, rows, cols,
+                                     bq_kernels_best()->encoder, dst, errors ? &e : NULL, &err);
+  if (errors && !status) {
+    errors->sum += e.sum;
+    errors->squares += e.squares;
+    errors->most = e.most > errors->most ? e.most : errors->most;
+  }
+  return report(status, &err);
 }
 
 BQW(uint32_t)

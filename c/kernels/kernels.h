@@ -33,6 +33,7 @@
 #ifndef BQ_KERNELS_H
 #define BQ_KERNELS_H
 
+#include "core/encoder.h"
 #include "core/type.h"
 
 /* One weight matrix as the engine holds it: rows x cols, y[rows] = W x[cols]. */
@@ -164,6 +165,8 @@ typedef struct bq_kernels {
    * become one group of 8 rows (missing rows are weights of q = 0 with scale 0). */
   void (*tile_rows)(bq_type type, const uint8_t *src, size_t row_bytes, size_t rows, size_t cols,
                     uint8_t *dst);
+  /* Not of the engine: what converters do with each weight. */
+  const bq_encoder *encoder;
 } bq_kernels;
 
 /* Bytes that so many positions take in one KV head's cache, a multiple of 16; UINT64_MAX when
@@ -179,7 +182,7 @@ const bq_kernels *bq_kernels_relaxed(void);
 /* The best table of this build; a shipped module links no other (emscripten.mk). */
 const bq_kernels *bq_kernels_best(void);
 
-/* Known-answer test: runs every slot of `k` on 1 KB of fixed data and compares the hash with
+/* Known-answer test: runs every slot of `k` that a token needs on 1 KB of fixed data and compares the hash with
  * the one the scalar table gives. For use once at load (docs/ARCHITECTURE.md). */
 bool bq_kernels_self_test(const bq_kernels *k);
 

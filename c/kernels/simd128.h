@@ -11,6 +11,8 @@ BQ_FLOAT_TYPES(BQ_X)
 void bq_simd128_tile_rows(bq_type type, const uint8_t *src, size_t row_bytes, size_t rows,
                           size_t cols, uint8_t *dst);
 
+extern const bq_encoder bq_simd128_encoder;
+
 void bq_simd128_rmsnorm(const float *x, const float *w, float eps, size_t n, float *y);
 void bq_simd128_layernorm(const float *x, const float *w, const float *b, float eps, size_t n,
                           float *y);
@@ -29,6 +31,6 @@ void bq_simd128_rope(float *x, const float *cs, size_t dim, bool adjacent);
   .rmsnorm = bq_simd128_rmsnorm, .layernorm = bq_simd128_layernorm, .add = bq_simd128_add,   \
   .silu_mul = bq_simd128_silu_mul, .gelu_mul = bq_simd128_gelu_mul,                          \
   .gelu_erf_mul = bq_simd128_gelu_erf_mul, .relu_mul = bq_simd128_relu_mul,                  \
-  .rope = bq_simd128_rope, .tile_rows = bq_simd128_tile_rows
+  .rope = bq_simd128_rope, .tile_rows = bq_simd128_tile_rows, .encoder = &bq_simd128_encoder
 
 #endif

@@ -1,90 +1,111 @@
-/** Encoding, decoding and hashing: by the C code of the engine, or in JavaScript where no module can be had. */
+/** Encoding, decoding and hashing of weights: by the C code of the engine. */
 import { BqError } from '../shared/errors.js';
 import { Sha256 } from '../wasm/sha256.js';
 import { compile, Wasm } from '../wasm/wasm.js';
-import { dequantize, quantize } from './encode.js';
-import { TYPES, weightBytes } from './weights.js';
-import { xxh64 } from './xxh64.js';
+import { structs } from '../wasm/border.js';
+import { ROWS, TYPES, weightBytes } from './weights.js';
+
+/** @import { WeightType } from './weights.js' */
 
 /**
- * @typedef {object} Codec
- * @property {string} name  of the build, "js" for the one in JavaScript
- * @property {(type: number, layout: number, src: Float32Array, rows: number, cols: number) => Uint8Array} quantize
- *   FORMAT: a weight that the type can't hold (details.index)
- * @property {(type: number, layout: number, bytes: Uint8Array, rows: number, cols: number) => Float32Array} dequantize
- * @property {(bytes: Uint8Array) => bigint} hash  XXH64
- * @property {((bytes: Uint8Array) => Uint8Array) | null} sha256  null: not without the engine
+ * Weights as somebody stored them.
+ * @typedef {object} Stored
+ * @property {WeightType} type
+ * @property {Uint8Array} bytes  row-major
  */
 
-/** @type {Codec} */
-export const jsCodec = { name: 'js', quantize, dequantize, hash: (bytes) => xxh64(bytes), sha256: null };
+/** What encoding did: of |weight - what it became|. @typedef {{ sum: number, squares: number, most: number }} EncodeErrors */
 
-/** Beside three blocks of data: what the allocator keeps for itself. */
+/** Beside the blocks of data: what the allocator keeps for itself. */
 const ROOM = 1 << 16;
+const f32 = TYPES[0];
 
 /** @param {Float32Array} floats */
 const bytesOf = (floats) => new Uint8Array(floats.buffer, floats.byteOffset, floats.byteLength);
 
-/**
- * The C functions. NO_ENGINE, NO_SIMD, NOMEM.
- * @param {number} maxBytes  largest block of floats or bytes that a call takes or gives
- * @param {import('../shared/types.js').EngineOptions} [options]
- * @returns {Promise<Codec>}
- */
-export async function wasmCodec(maxBytes, options) {
-  const compiled = await compile(options);
-  const wasm = await Wasm.create(compiled, 3 * maxBytes + ROOM);
-  return {
-    name: compiled.build,
-    quantize(type, layout, src, rows, cols) {
-      const bytes = weightBytes(TYPES[type], layout, rows, cols);
-      return wasm.scope((take) => {
-        const from = wasm.put(take, bytesOf(src)).at;
-        const to = take(bytes);
-        try {
-          wasm.check('bqw_quantize', type, layout, from, rows, cols, to);
-        } catch (error) {
-          if (error instanceof BqError && error.code === 'FORMAT') error.details.index = error.offset;
-          throw error;
-        }
-        return wasm.bytes(to, bytes).slice();
-      });
-    },
-    dequantize(type, layout, bytes, rows, cols) {
-      return wasm.scope((take) => {
-        const from = wasm.put(take, bytes).at;
-        const to = take(4 * rows * cols);
-        wasm.check('bqw_dequantize', type, layout, from, rows, cols, to);
-        return wasm.f32(to, rows * cols).slice();
-      });
-    },
-    hash(bytes) {
-      return wasm.scope((take) => {
-        const from = wasm.put(take, bytes);
-        const to = take(8);
-        wasm.call('bqw_xxh64', from.at, from.length, to);
-        const [low, high] = wasm.u32(to, 2);
-        return (BigInt(high) << 32n) | BigInt(low);
-      });
-    },
-    sha256(bytes) {
-      const hash = new Sha256(wasm);
-      hash.add(bytes);
-      return hash.end();
-    },
-  };
+/** The engine's functions for converters, on a heap of their own. */
+export class Codec {
+  /** @param {Wasm} wasm @param {string} name  of the build */
+  constructor(wasm, name) {
+    this.wasm = wasm;
+    this.name = name;
+  }
+
+  /**
+   * Row-major weights of any type that can be read, in another type and layout. FLAT asks that the block divides rows · cols.
+   * FORMAT: a weight that is not finite or that the type can't hold (details.index).
+   * @param {Stored} from
+   * @param {WeightType} type
+   * @param {number} layout
+   * @param {number} rows
+   * @param {number} cols
+   * @returns {{ bytes: Uint8Array, errors: EncodeErrors }}
+   */
+  encode(from, type, layout, rows, cols) {
+    const { wasm } = this;
+    const bytes = weightBytes(type, layout, rows, cols);
+    return wasm.scope((take) => {
+      let src = wasm.put(take, from.bytes).at;
+      if (from.type !== f32) {
+        const stored = src;
+        src = take(4 * rows * cols);
+        wasm.check('bqw_dequantize', from.type.id, ROWS, stored, rows, cols, src);
+      }
+      const to = take(bytes);
+      const errors = take(structs.bqw_encode_errors.size);
+      wasm.write('bqw_encode_errors', errors, {});
+      try {
+        wasm.check('bqw_encode', type.id, layout, src, rows, cols, to, errors);
+      } catch (error) {
+        if (error instanceof BqError && error.code === 'FORMAT') error.details.index = error.offset;
+        throw error;
+      }
+      return { bytes: wasm.bytes(to, bytes).slice(), errors: /** @type {any} */ (wasm.read('bqw_encode_errors', errors)) };
+    });
+  }
+
+  /** The same of f32 weights, its bytes alone. @param {WeightType} type @param {number} layout @param {Float32Array} src @param {number} rows @param {number} cols */
+  quantize(type, layout, src, rows, cols) {
+    return this.encode({ type: f32, bytes: bytesOf(src) }, type, layout, rows, cols).bytes;
+  }
+
+  /** FORMAT: a scale that is not finite. @param {WeightType} type @param {number} layout @param {Uint8Array} bytes @param {number} rows @param {number} cols */
+  dequantize(type, layout, bytes, rows, cols) {
+    const { wasm } = this;
+    return wasm.scope((take) => {
+      const from = wasm.put(take, bytes).at;
+      const to = take(4 * rows * cols);
+      wasm.check('bqw_dequantize', type.id, layout, from, rows, cols, to);
+      return wasm.f32(to, rows * cols).slice();
+    });
+  }
+
+  /** XXH64. @param {Uint8Array} bytes @returns {bigint} */
+  hash(bytes) {
+    const { wasm } = this;
+    return wasm.scope((take) => {
+      const from = wasm.put(take, bytes);
+      const to = take(8);
+      wasm.call('bqw_xxh64', from.at, from.length, to);
+      const [low, high] = wasm.u32(to, 2);
+      return (BigInt(high) << 32n) | BigInt(low);
+    });
+  }
+
+  /** @param {Uint8Array} bytes @returns {Uint8Array} */
+  sha256(bytes) {
+    const hash = new Sha256(this.wasm);
+    hash.add(bytes);
+    return hash.end();
+  }
 }
 
 /**
- * The C functions where there is a module for them, else JavaScript: the bytes are the same.
- * @param {number} maxBytes
- * @returns {Promise<Codec>}
+ * NO_ENGINE, NO_SIMD, NOMEM.
+ * @param {number} maxBytes  largest block of floats or bytes that a call takes or gives
+ * @param {import('../shared/types.js').EngineOptions} [options]
  */
-export async function createCodec(maxBytes) {
-  try {
-    return await wasmCodec(maxBytes);
-  } catch (error) {
-    if (error instanceof BqError && (error.code === 'NO_ENGINE' || error.code === 'NO_SIMD')) return jsCodec;
-    throw error;
-  }
+export async function createCodec(maxBytes, options) {
+  const compiled = await compile(options);
+  return new Codec(await Wasm.create(compiled, 3 * maxBytes + ROOM), compiled.build);
 }

@@ -4,7 +4,7 @@ import { familyOf } from './families/index.js';
 import { ropeTables } from './families/rope.js';
 import { joined } from './views.js';
 
-/** @typedef {import('./tensors.js').InTensor} InTensor */
+/** @typedef {import('./read/tensors.js').InTensor} InTensor */
 
 const CANONICAL = /^(wte|wpe|wtt|ln_0|ln_f|lm_head|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|[qk]_norm)|mlp\.(gate|up|down)))\.(weight|bias)$|^rope\.(local_|long_)?factors$/;
 /** Of a model that sees or hears too: what stands before its language model's names, and what is of its other parts. */

@@ -2,27 +2,23 @@
 import { BqError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
 import { chatFormatOf, formatOfTemplate } from './chat-format.js';
-import { openCheckpoint } from './checkpoint.js';
+import { openCheckpoint } from './read/checkpoint.js';
 import { createCodec } from './codec.js';
 import { toBase64, tokenizerToJson } from './companion-json.js';
 import { matchTensors } from './names.js';
-import { fileSink } from './output.js';
-import { readJson } from './read-hf.js';
-import { ErrorSum } from './report.js';
+import { fileSink } from './write/output.js';
+import { encoded, rowsPerPiece } from './encoded.js';
+import { readJson } from './read/hf.js';
 import { readTokenizerFile } from './tokenizers/index.js';
 import { encodeTokenizer } from './tokenizers/section.js';
 import { FLAT, ROWS, runLayout, typeNamed } from './weights.js';
-import { v1Type, writeV1 } from './write-v1.js';
-import { matrixOf, writeV2 } from './write-v2.js';
-
-/** Weights read at once, about; at least 32 rows. */
-const PIECE = 1 << 20;
-const LAYOUTS = ['rows', 'tiled', 'flat'];
+import { v1Type, writeV1 } from './write/v1.js';
+import { matrixOf, writeV2 } from './write/v2.js';
 
 /**
  * @typedef {object} ConvertOptions
  * @property {string} [tokenizer]  path; default: what usually lies beside such a model, none when nothing does
- * @property {string} [quant]   type of the matrices; default "bq4"
+ * @property {string} [quant]   type of the matrices; default "bq4a", of v1 files "bq4"
  * @property {string} [embed]   type of embedding and head; default "bq8" where matrices are quantized, else `quant`
  * @property {string} [hash]    of chunks: "xxh64" (default) finds damage; with "sha256" and an `integrity`, a reader also
  *   finds forgery as it loads
@@ -36,60 +32,9 @@ const LAYOUTS = ['rows', 'tiled', 'flat'];
  */
 
 /** @typedef {import('./report.js').ConvertReport} ConvertReport */
-/** @typedef {import('./tensors.js').InTensor} InTensor */
-/** @typedef {{ slot: import('./names.js').Slot, tensor: InTensor }} Match */
+/** @typedef {import('./encoded.js').Match} Match */
 
-/** Rows per piece: a multiple of 32, so that every piece is whole tiles, and whole blocks of v1. @param {number[]} dims */
-function rowsPerPiece(dims) {
-  const { rows, cols } = matrixOf(dims);
-  return Math.min(rows, Math.max(32, Math.floor(PIECE / cols / 32) * 32));
-}
-
-/**
- * A tensor's bytes in its new type, and what that did to it.
- * @param {import('./codec.js').Codec} codec
- * @param {Match} match
- * @param {import('./weights.js').WeightType} type
- * @param {number} layout
- */
-function encoded(codec, { slot, tensor }, type, layout) {
-  const { rows, cols } = matrixOf(slot.dims);
-  const step = rowsPerPiece(slot.dims);
-  const errors = new ErrorSum();
-  let bytes = 0;
-  async function* pieces() {
-    for (let row = 0; row < rows; row += step) {
-      const n = Math.min(step, rows - row);
-      const values = await tensor.read(row, n);
-      const piece = quantizePiece(codec, slot.name, type, layout, values, n, cols, row * cols);
-      errors.add(values, codec.dequantize(type.id, layout, piece, n, cols));
-      bytes += piece.length;
-      yield piece;
-    }
-  }
-  /** @returns {import('./report.js').TensorReport} */
-  const report = () => ({ name: slot.name, type: type.name, layout: LAYOUTS[layout], bytes, ...errors.figures });
-  return { name: slot.name, type, layout, dims: slot.dims, pieces, report };
-}
-
-/**
- * @param {import('./codec.js').Codec} codec @param {string} name @param {import('./weights.js').WeightType} type @param {number} layout
- * @param {Float32Array} values @param {number} rows @param {number} cols @param {number} first  index of the first weight
- */
-function quantizePiece(codec, name, type, layout, values, rows, cols, first) {
-  try {
-    return codec.quantize(type.id, layout, values, rows, cols);
-  } catch (cause) {
-    const index = cause instanceof BqError && cause.code === 'FORMAT' ? cause.details.index : undefined;
-    if (index === undefined) throw cause;
-    const value = values.subarray(index, index + type.block).find((w) => !Number.isFinite(w)) ?? values[index];
-    throw new BqError('FORMAT', `tensor "${name}", weight ${first + index} is ${value}: ${type.name} can't hold it`, {
-      cause, hint: 'the checkpoint is damaged, or its weights need a wider type (--quant f32)', details: { tensor: name, index: first + index },
-    });
-  }
-}
-
-/** @param {import('./checkpoint.js').Checkpoint} checkpoint @param {ConvertOptions} options */
+/** @param {import('./read/checkpoint.js').Checkpoint} checkpoint @param {ConvertOptions} options */
 async function readTokenizer(checkpoint, options) {
   const { existsSync } = await nodeModule('fs');
   const { join } = await nodeModule('path');
@@ -116,7 +61,7 @@ async function chatFormat(tokenizer, template, options) {
 }
 
 /** @param {ConvertOptions} options */
-function chosenTypes({ quant = 'bq4', embed }) {
+function chosenTypes({ quant = 'bq4a', embed }) {
   const matrix = typeNamed(quant);
   return { matrix, embedding: typeNamed(embed ?? (matrix.block > 1 ? 'bq8' : quant)), vector: typeNamed('f32') };
 }
@@ -164,9 +109,9 @@ async function convertV1(output, matches, codec, options, facts) {
 async function convertV2(output, matches, codec, options, { tokenizer, ...facts }) {
   const tensors = v2Tensors(matches, codec, options);
   const model = { .../** @type {any} */ (facts), tensors, tokenizer: tokenizer && encodeTokenizer(tokenizer) };
-  const sha256 = options.hash === 'sha256' ? codec.sha256 : undefined;
-  if (sha256 === null) throw new BqError('NO_ENGINE', 'SHA-256 is computed by the engine, which is not built');
-  const written = await writeV2(await fileSink(output), model, { hash: codec.hash, sha256, onBytes: options.onProgress, signal: options.signal });
+  const hash = (/** @type {Uint8Array} */ bytes) => codec.hash(bytes);
+  const sha256 = options.hash === 'sha256' ? (/** @type {Uint8Array} */ bytes) => codec.sha256(bytes) : undefined;
+  const written = await writeV2(await fileSink(output), model, { hash, sha256, onBytes: options.onProgress, signal: options.signal });
   return { tensors, written };
 }
 

@@ -20,7 +20,7 @@
  * @property {number} weights
  * @property {number} ratio        bytes as f32 / dataBytes
  * @property {number} bitsPerWeight
- * @property {string} encoder      what encoded: "relaxed", "simd128" or "js"
+ * @property {string} encoder      what encoded: "relaxed" or "simd128"
  * @property {number} largestPiece  bytes of the largest piece of weights held at once, as f32
  * @property {TensorReport[]} tensors
  */
@@ -32,15 +32,12 @@ export class ErrorSum {
   #squares = 0;
   #max = 0;
 
-  /** @param {Float32Array} wanted @param {Float32Array} got */
-  add(wanted, got) {
-    for (let i = 0; i < wanted.length; i++) {
-      const error = Math.abs(wanted[i] - got[i]);
-      this.#sum += error;
-      this.#squares += error * error;
-      if (error > this.#max) this.#max = error;
-    }
-    this.weights += wanted.length;
+  /** @param {number} weights @param {import('./codec.js').EncodeErrors} errors  of that many */
+  add(weights, { sum, squares, most }) {
+    this.#sum += sum;
+    this.#squares += squares;
+    this.#max = Math.max(this.#max, most);
+    this.weights += weights;
   }
 
   get figures() {

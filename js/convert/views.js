@@ -1,6 +1,6 @@
 /** Tensors made of another one's weights, read piece by piece as that one is. */
 
-/** @typedef {import('./tensors.js').InTensor} InTensor */
+/** @typedef {import('./read/tensors.js').InTensor} InTensor */
 
 /**
  * Some of its rows, in any order; of a vector some of its elements.

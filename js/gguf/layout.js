@@ -3,7 +3,7 @@
  * they are needed. That is the file which the cache keeps, and of which weights can be paged (docs/FORMAT.md §4).
  */
 import { ROWS, runLayout, TILED, TYPES, weightBytes } from '../convert/weights.js';
-import { matrixOf } from '../convert/write-v2.js';
+import { matrixOf } from '../convert/write/v2.js';
 
 /** @import { ListedTensor } from '../plan/manifest.js' */
 

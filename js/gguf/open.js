@@ -1,7 +1,7 @@
 /** A GGUF file as the description of a model that runs (plan/manifest.js): what its tensors are, and where they lie. */
 import { tokenizerFromGguf } from '../convert/tokenizers/gguf-vocab.js';
 import { ROWS, weightBytes } from '../convert/weights.js';
-import { matrixOf } from '../convert/write-v2.js';
+import { matrixOf } from '../convert/write/v2.js';
 import { BqError } from '../shared/errors.js';
 import { ARCHITECTURES, tablesOf } from './architectures.js';
 import { readHeader } from './header.js';

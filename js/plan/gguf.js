@@ -2,7 +2,7 @@
  * GGUF files: their header is read in js/gguf, and told to the engine as a manifest, of the file as it is or as the cache keeps
  * it: repacked (gguf/layout.js), the manifest before it, so that a later visit needs no header.
  */
-import { encodeDirectory, encodeSections, section } from '../convert/frame.js';
+import { encodeDirectory, encodeSections, section } from '../convert/write/frame.js';
 import { endOf, inOrder, place } from '../gguf/layout.js';
 import { openGguf } from '../gguf/open.js';
 import { RepackedSource } from '../gguf/repacked.js';

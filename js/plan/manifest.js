@@ -3,7 +3,7 @@
  * file has. The engine reads the file by it and looks at none of its other bytes.
  */
 import { encodeConfig } from '../convert/config.js';
-import { encodeDirectory, encodeSections, section } from '../convert/frame.js';
+import { encodeDirectory, encodeSections, section } from '../convert/write/frame.js';
 import { encodeTokenizer } from '../convert/tokenizers/section.js';
 
 /**

@@ -65,7 +65,7 @@ export const functions = {
   bqw_measure: 'vu',
   bqw_measure_empty: 'uuu',
   bqw_type_bytes: 'fuuff',
-  bqw_quantize: 'suuuuuu',
+  bqw_encode: 'suuuuuuu',
   bqw_dequantize: 'suuuuuu',
   bqw_run_type: 'uu',
   bqw_repack: 'suuuuu',
@@ -108,5 +108,6 @@ export const structs = {
   bqw_logit_bias: struct('id:u32 bias:f32'),
   bqw_tokenizer_info: struct('kind:u32 tokens:u32 bos:u32 eos:u32 unk:u32 pad:u32 add_bos:u32 add_eos:u32'),
   bqw_heap_info: struct('used:f64 peak:f64 size:f64'),
+  bqw_encode_errors: struct('sum:f64 squares:f64 most:f64'),
   bqw_stage: struct('ms:f64 calls:f64 weight_bytes:f64 kv_bytes:f64 macs:f64'),
 };

@@ -1,5 +1,5 @@
 // A golden run, the same code in Node and in a browser: greedy ids, and a hash of the logits of every step.
-import { xxh64 } from '../../js/convert/xxh64.js';
+import { xxh64 } from '../js/xxh64.mjs';
 import { argmax, openLogits } from '../js/logits.mjs';
 
 /**

@@ -359,6 +359,55 @@ static void test_tile_rows(void) {
   }
 }
 
+/* Weights of all sizes, blocks of equal ones, and of two; every number of weights. */
+static void test_search(void) {
+  uint64_t seed = 8;
+  float w[BQ_SEARCH_BLOCKS][BQ_SEARCH_WEIGHTS], want[2][BQ_SEARCH_BLOCKS], got[2][BQ_SEARCH_BLOCKS];
+  const float *rows[BQ_SEARCH_BLOCKS];
+  for (int b = 0; b < BQ_SEARCH_BLOCKS; b++) rows[b] = w[b];
+  for (int round = 0; round < 200; round++) {
+    const size_t n = 1 + (size_t)round % BQ_SEARCH_WEIGHTS;
+    random_floats(&seed, w[0], sizeof w / 4, ldexpf(1, round % 50 - 45));
+    for (size_t i = 0; i < n; i++) {
+      w[2][i] = 3.0f;
+      w[3][i] = i ? 0.25f : -1e-39f;
+      w[4][i] += 100.0f;
+      w[5][i] = i % 2 ? 1e38f : -1e38f;
+    }
+    tables[0]->encoder->search(rows, n, want[0], want[1]);
+    CHECK(want[0][2] == 0.0f && want[1][2] == 3.0f);
+    for (size_t t = 1; t < n_tables; t++) {
+      tables[t]->encoder->search(rows, n, got[0], got[1]);
+      check_same(got, want, sizeof got, "search", tables[t]);
+    }
+  }
+}
+
+/* Ties included: weights are halves where the scale is 1. */
+static void test_round(void) {
+  uint64_t seed = 9;
+  float w[64];
+  int8_t want[64], got[64];
+  for (int round = 0; round < 300; round++) {
+    const size_t n = 16 * (1 + (size_t)round % 4);
+    const float scale = round % 3 ? 0.5f + (float)(round % 7) : 1.0f;
+    const bq_block_range range = {scale, round % 2 ? -3.5f : 0.0f, round % 5 ? 1 / scale : 0.0f,
+                                  round % 2 ? 0.0f : -8.0f, round % 2 ? 15.0f : 7.0f};
+    random_floats(&seed, w, n, 20.0f);
+    for (size_t i = 0; i < n; i += 2) w[i] = (float)(int)(w[i] * 2) / 2;
+    bq_encode_errors told = {1, 2, 0}, other = told;
+    tables[0]->encoder->round(w, n, &range, want, &told);
+    for (size_t t = 1; t < n_tables; t++) {
+      other = (bq_encode_errors){1, 2, 0};
+      tables[t]->encoder->round(w, n, &range, got, &other);
+      check_same(got, want, n, "round", tables[t]);
+      check_same(&other, &told, sizeof told, "errors", tables[t]);
+      tables[t]->encoder->round(w, n, &range, got, NULL);
+      check_same(got, want, n, "round", tables[t]);
+    }
+  }
+}
+
 /* --- vectors -------------------------------------------------------------------------------- */
 
 enum { LONGEST = 1030 };
@@ -593,6 +642,8 @@ int main(void) {
   RUN(test_rows);
   RUN(test_rows_of_halves);
   RUN(test_tile_rows);
+  RUN(test_search);
+  RUN(test_round);
   RUN(test_norms);
   RUN(test_norm_values);
   RUN(test_gates);

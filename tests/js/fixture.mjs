@@ -1,12 +1,12 @@
 // Tiny models with random weights and a byte-level tokenizer, written by our own writer: real files for the
 // tests of loading, sessions and chat. What they say is noise, but always the same noise.
 import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
-import { memorySink } from '../../js/convert/output.js';
+import { memorySink } from '../../js/convert/write/output.js';
 import { tensorTable } from '../../js/convert/names.js';
-import { quantize } from '../../js/convert/encode.js';
+import { quantize } from './encode.mjs';
 import { runLayout, typeNamed } from '../../js/convert/weights.js';
-import { matrixOf, writeV2 } from '../../js/convert/write-v2.js';
-import { xxh64 } from '../../js/convert/xxh64.js';
+import { matrixOf, writeV2 } from '../../js/convert/write/v2.js';
+import { xxh64 } from './xxh64.mjs';
 
 const encoder = new TextEncoder();
 

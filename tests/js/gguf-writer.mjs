@@ -1,9 +1,9 @@
 // Writes GGUF files for tests: headers with any lie in them, and small models. What PyPI's gguf writes is in tests/golden/gguf.
-import { quantize } from '../../js/convert/encode.js';
+import { quantize } from './encode.mjs';
 import { f16FromNumber } from '../../js/convert/half.js';
 import { tensorTable } from '../../js/convert/names.js';
 import { ROWS, typeNamed } from '../../js/convert/weights.js';
-import { matrixOf } from '../../js/convert/write-v2.js';
+import { matrixOf } from '../../js/convert/write/v2.js';
 import { random } from './fixture.mjs';
 
 /** A value of a type by GGUF's name for it. @typedef {[type: string, value: any]} Value */

@@ -1,11 +1,11 @@
 // GGUF files as they are: what is read of them, what is refused, and that they are the same model as their .bq4.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { quantize } from '../../js/convert/encode.js';
-import { memorySink } from '../../js/convert/output.js';
+import { quantize } from './encode.mjs';
+import { memorySink } from '../../js/convert/write/output.js';
 import { ROWS, runLayout, typeNamed } from '../../js/convert/weights.js';
-import { matrixOf, writeV2 } from '../../js/convert/write-v2.js';
-import { xxh64 } from '../../js/convert/xxh64.js';
+import { matrixOf, writeV2 } from '../../js/convert/write/v2.js';
+import { xxh64 } from './xxh64.mjs';
 import { createEngine, fromBytes } from '../../js/engine.js';
 import { readHeader } from '../../js/gguf/header.js';
 import { openBytes } from '../../js/sources/bytes.js';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
-import { xxh64 } from '../../js/convert/xxh64.js';
+import { xxh64 } from './xxh64.mjs';
 import { fromFile } from '../../js/index.js';
 import { modelRows } from '../models-report.mjs';
 import { argmax, openLogits, surprise } from './logits.mjs';
@@ -126,11 +126,12 @@ for (const build of BUILDS) {
       for (const window of sample.windows)
         for (let i = 0; i + 1 < window.length; i++) sum += surprise(i ? model.next(window[i]) : model.start([window[0]]), window[i + 1]);
       const value = Math.exp(sum / sample.predictions);
-      t.diagnostic(`${options.quant}, embedding ${options.embed}: ${value.toFixed(4)} (${(100 * (value / sample.perplexity - 1)).toFixed(2)} %)`);
+      t.diagnostic(`${options.quant ?? 'default'}, embedding ${options.embed ?? 'default'}: ${value.toFixed(4)} (${(100 * (value / sample.perplexity - 1)).toFixed(2)} %)`);
       return value / sample.perplexity;
     };
     assert.ok(Math.abs(await perplexity({ quant: 'f32', embed: 'f32' }) - 1) < 1e-5, 'f32 as NumPy has it');
     assert.ok(await perplexity({ quant: 'bq4', embed: 'bq4' }) <= 1.22);
     for (const embed of ['bq8', 'f32']) assert.ok(await perplexity({ quant: 'bq4', embed }) <= 1.16);
+    assert.ok(await perplexity({}) <= 1.075, 'the default: bq4a, embedding bq8');
   });
 }

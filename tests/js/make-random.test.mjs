@@ -1,7 +1,7 @@
 // Models with random weights: the same seed gives the same bytes, every shape and type loads and runs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { memorySink } from '../../js/convert/output.js';
+import { memorySink } from '../../js/convert/write/output.js';
 import { createEngine, fromBytes } from '../../js/engine.js';
 import { inspect } from '../../bin/inspect.js';
 import { openBytes } from '../../js/sources/bytes.js';

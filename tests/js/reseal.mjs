@@ -1,5 +1,5 @@
 // Makes the checksum of a v2 file's prefix right again after it was changed.
-import { xxh64 } from '../../js/convert/xxh64.js';
+import { xxh64 } from './xxh64.mjs';
 
 /** @param {Uint8Array} file */
 export function reseal(file) {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { xxh64 } from '../../js/convert/xxh64.js';
+import { xxh64 } from './xxh64.mjs';
 import { createEngine, fromBytes } from '../../js/engine.js';
 import { openLogits } from './logits.mjs';
 

@@ -6,7 +6,7 @@ import { functions, structs } from '../../js/wasm/border.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { planModel } from '../../js/plan/plan.js';
 import { compile, Wasm } from '../../js/wasm/wasm.js';
-import { xxh64 } from '../../js/convert/xxh64.js';
+import { xxh64 } from './xxh64.mjs';
 import { tinyModel } from './fixture.mjs';
 import { argmax, openLogits } from './logits.mjs';
 

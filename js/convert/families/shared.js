@@ -3,7 +3,7 @@ import { BqError } from '../../shared/errors.js';
 import { range } from '../views.js';
 import { ropeOf } from './rope.js';
 
-/** @typedef {import('../tensors.js').InTensor} InTensor */
+/** @typedef {import('../read/tensors.js').InTensor} InTensor */
 
 /**
  * Of a module with several tensors in one: our modules with theirs.

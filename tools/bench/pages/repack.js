@@ -1,10 +1,10 @@
 // How fast files get into the engine once their bytes are there: one of version 1, whose rows become tiles while it
 // streams, and one of version 2 with weights of the same type, which is hashed and copied. From memory, one thread.
-import { wasmCodec } from '../../../js/convert/codec.js';
+import { createCodec } from '../../../js/convert/codec.js';
 import { tensorTable } from '../../../js/convert/names.js';
 import { FLAT, ROWS, runLayout, typeNamed, weightBytes } from '../../../js/convert/weights.js';
-import { v1Type, writeV1 } from '../../../js/convert/write-v1.js';
-import { matrixOf, writeV2 } from '../../../js/convert/write-v2.js';
+import { v1Type, writeV1 } from '../../../js/convert/write/v1.js';
+import { matrixOf, writeV2 } from '../../../js/convert/write/v2.js';
 import { createEngine, fromBytes } from '../../../js/engine.js';
 
 const ROUNDS = 5;
@@ -47,8 +47,9 @@ async function files(config) {
   });
   const room = 2e6 + table.reduce((sum, { dims }) => sum + (dims.reduce((a, b) => a * b, 1) * 5) / 8 + 65536, 0);
   const [v1, v2] = [sinkOf(room), sinkOf(room)];
+  const codec = await createCodec(1 << 20);
   await writeV1(v1, one);
-  await writeV2(v2, { config, tensors: two }, { hash: (await wasmCodec(1 << 20)).hash });
+  await writeV2(v2, { config, tensors: two }, { hash: (bytes) => codec.hash(bytes) });
   const companion = new TextEncoder().encode(JSON.stringify({ bq4_companion: 1, config, name: 'of version 1', tensors: {} }));
   return { v1: fromBytes(v1.bytes, { companion: fromBytes(companion) }), v2: fromBytes(v2.bytes), bytes: v1.bytes.length, copied: v2.bytes.length };
 }

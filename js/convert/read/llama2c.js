@@ -1,13 +1,13 @@
 /** Reads llama2.c checkpoints: the legacy `.bin` (seven integers, then f32 tensors) and version 1 ("ak42"). */
-import { BqError } from '../shared/errors.js';
-import { readRange } from '../sources/read.js';
+import { BqError } from '../../shared/errors.js';
+import { readRange } from '../../sources/read.js';
 import { floatRows } from './tensors.js';
 
 const MAGIC = 0x616b3432;
 const V1_HEADER = 256;
 const LEGACY_HEADER = 28;
 
-/** @typedef {import('../sources/types.js').ByteSource} ByteSource */
+/** @typedef {import('../../sources/types.js').ByteSource} ByteSource */
 /** @typedef {{ dim: number, hidden: number, layers: number, heads: number, kvHeads: number, vocab: number, context: number, tied: boolean }} Header */
 
 /** How both variants name their tensors: canonical name, shape. `per layer` ones are stacked. @param {Header} h */
@@ -65,7 +65,7 @@ async function readStart(file) {
 /**
  * NOT_A_MODEL, UNSUPPORTED, TRUNCATED.
  * @param {ByteSource} file
- * @returns {Promise<{ config: import('./config.js').ModelConfig, tensors: Map<string, import('./tensors.js').InTensor> }>}
+ * @returns {Promise<{ config: import('../config.js').ModelConfig, tensors: Map<string, import('./tensors.js').InTensor> }>}
  */
 export async function readLlama2c(file) {
   const { header, start, order } = await readStart(file);

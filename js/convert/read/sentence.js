@@ -1,6 +1,6 @@
 /** What a sentence-transformers folder says of how its vectors are made: modules.json and what it names. In Node. */
-import { BqError } from '../shared/errors.js';
-import { nodeModule } from '../shared/node.js';
+import { BqError } from '../../shared/errors.js';
+import { nodeModule } from '../../shared/node.js';
 
 /** Their names of pooling in ours. @type {Record<string, string>} */
 const POOLING = { mean: 'mean', mean_tokens: 'mean', cls: 'cls', cls_token: 'cls', lasttoken: 'last' };

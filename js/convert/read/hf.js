@@ -1,10 +1,10 @@
 /** Reads models in Hugging Face's layout: config.json, safetensors (one file or shards), tokenizer beside them. In Node. */
-import { BqError } from '../shared/errors.js';
-import { openFile } from '../sources/file.js';
-import { nodeModule } from '../shared/node.js';
-import { readRange } from '../sources/read.js';
-import { canonicalTensors, configOf, endTokens, joinParts, tablesOf } from './hf-names.js';
-import { readSafetensors } from './read-safetensors.js';
+import { BqError } from '../../shared/errors.js';
+import { openFile } from '../../sources/file.js';
+import { nodeModule } from '../../shared/node.js';
+import { readRange } from '../../sources/read.js';
+import { canonicalTensors, configOf, endTokens, joinParts, tablesOf } from '../hf-names.js';
+import { readSafetensors } from './safetensors.js';
 import { sentenceConfig } from './sentence.js';
 
 const INDEX = 'model.safetensors.index.json';
@@ -54,7 +54,7 @@ async function shards(folder) {
  * @returns {Promise<{ tensors: Map<string, InTensor>, close: () => Promise<void> }>}
  */
 async function openShards(paths, hf, config) {
-  /** @type {import('../sources/types.js').ByteSource[]} */
+  /** @type {import('../../sources/types.js').ByteSource[]} */
   const files = [];
   /** @type {Map<string, InTensor>} */
   const all = new Map();

@@ -1,10 +1,10 @@
 /** Opens whatever `convert` can read, as one structure. In Node. */
-import { BqError } from '../shared/errors.js';
-import { openFile } from '../sources/file.js';
-import { nodeModule } from '../shared/node.js';
-import { readRange } from '../sources/read.js';
-import { openHf } from './read-hf.js';
-import { readLlama2c } from './read-llama2c.js';
+import { BqError } from '../../shared/errors.js';
+import { openFile } from '../../sources/file.js';
+import { nodeModule } from '../../shared/node.js';
+import { readRange } from '../../sources/read.js';
+import { openHf } from './hf.js';
+import { readLlama2c } from './llama2c.js';
 
 /**
  * @typedef {object} Checkpoint

@@ -1,17 +1,23 @@
 /** Tensors of a checkpoint, read piece by piece as f32. */
-import { BqError } from '../shared/errors.js';
-import { readRange } from '../sources/read.js';
-import { bf16ToNumber, f16ToNumber } from './half.js';
-import { matrixOf } from './write-v2.js';
+import { BqError } from '../../shared/errors.js';
+import { readRange } from '../../sources/read.js';
+import { bf16ToNumber, f16ToNumber } from '../half.js';
+import { TYPES } from '../weights.js';
+import { matrixOf } from '../write/v2.js';
 
 /**
  * @typedef {object} InTensor
  * @property {number[]} dims
  * @property {(row: number, rows: number) => Promise<Float32Array>} read  rows × columns; one-dimensional tensors have one row
+ * @property {StoredRows} [stored]  the same in a type that the engine reads, where it lies so
  */
+
+/** @typedef {{ type: import('../weights.js').WeightType, read: (row: number, rows: number) => Promise<Uint8Array> }} StoredRows */
 
 /** Bytes per element of the dtypes that can be read, named as in safetensors. @type {Record<string, number>} */
 export const DTYPES = { F32: 4, F16: 2, BF16: 2, F64: 8 };
+/** Ours of the same values. @type {Record<string, number>} */
+const OURS = { F32: 0, F16: 1, BF16: 2 };
 
 /** f32 values of little-endian bytes. @param {Uint8Array} bytes @param {string} dtype */
 function toFloats(bytes, dtype) {
@@ -28,7 +34,7 @@ function toFloats(bytes, dtype) {
 
 /**
  * A row-major tensor somewhere in a file.
- * @param {import('../sources/types.js').ByteSource} file
+ * @param {import('../../sources/types.js').ByteSource} file
  * @param {number} offset
  * @param {string} dtype  a key of DTYPES
  * @param {number[]} dims
@@ -36,13 +42,15 @@ function toFloats(bytes, dtype) {
  */
 export function floatRows(file, offset, dtype, dims) {
   const rowBytes = matrixOf(dims).cols * DTYPES[dtype];
+  const read = async (/** @type {number} */ row, /** @type {number} */ rows) => {
+    const [from, to] = [offset + row * rowBytes, offset + (row + rows) * rowBytes];
+    const bytes = await readRange(file, from, to);
+    if (bytes.length !== to - from) throw new BqError('TRUNCATED', `${file.name} ends after ${from + bytes.length} bytes`, { offset: from + bytes.length });
+    return bytes;
+  };
   return {
     dims,
-    async read(row, rows) {
-      const [from, to] = [offset + row * rowBytes, offset + (row + rows) * rowBytes];
-      const bytes = await readRange(file, from, to);
-      if (bytes.length !== to - from) throw new BqError('TRUNCATED', `${file.name} ends after ${from + bytes.length} bytes`, { offset: from + bytes.length });
-      return toFloats(bytes, dtype);
-    },
+    read: async (row, rows) => toFloats(await read(row, rows), dtype),
+    ...(dtype in OURS && { stored: { type: TYPES[OURS[dtype]], read } }),
   };
 }

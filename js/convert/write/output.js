@@ -1,6 +1,6 @@
 /** Where writers put bytes: at any position, seen by others only when all is done. */
-import { BqError } from '../shared/errors.js';
-import { nodeModule } from '../shared/node.js';
+import { BqError } from '../../shared/errors.js';
+import { nodeModule } from '../../shared/node.js';
 
 /**
  * @typedef {object} Sink

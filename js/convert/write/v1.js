@@ -1,13 +1,13 @@
 /** Writes v1.0 files (docs/FORMAT.md §3): a directory of BQ4 tensors, then their blocks back to back. */
-import { BqError } from '../shared/errors.js';
-import { FLAT, typeNamed, weightBytes } from './weights.js';
+import { BqError } from '../../shared/errors.js';
+import { FLAT, typeNamed, weightBytes } from '../weights.js';
 
 const encoder = new TextEncoder();
 
 /**
  * The block type of a v1 tensor: blocks of 32 where they divide the number of weights, else of 16, else none.
  * @param {readonly number[]} dims
- * @returns {import('./weights.js').WeightType | null}
+ * @returns {import('../weights.js').WeightType | null}
  */
 export function v1Type(dims) {
   const weights = dims.reduce((a, b) => a * b, 1);
@@ -18,7 +18,7 @@ export function v1Type(dims) {
  * @typedef {object} V1Tensor
  * @property {string} name
  * @property {readonly number[]} dims
- * @property {import('./weights.js').WeightType} [type]  bq4_16, bq4_32 or bq4_64; default: as v1Type says
+ * @property {import('../weights.js').WeightType} [type]  bq4_16, bq4_32 or bq4_64; default: as v1Type says
  * @property {() => AsyncIterable<Uint8Array>} pieces  its blocks, layout FLAT, in pieces of any size
  */
 

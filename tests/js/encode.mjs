@@ -1,12 +1,12 @@
 /**
- * Encoders and decoders of the weight types (docs/FORMAT.md §1) in JavaScript: the second implementation
- * beside c/core/quant.c. Both give the same bytes; converters use C where a wasm module can be had.
+ * Encoders and decoders of the weight types (docs/FORMAT.md §1) in JavaScript, beside c/core/encode.c and quant.c: the same bytes, but that
+ * blocks with a minimum are not searched: they go from their least weight to their largest.
  *
  * All arithmetic is f32: a double result of one operation on f32 values, rounded by Math.fround, is the f32 result.
  */
-import { BqError } from '../shared/errors.js';
-import { bf16FromNumber, bf16ToNumber, f16FromNumber, f16ToNumber } from './half.js';
-import { FLAT, TILED, TYPES, weightBytes } from './weights.js';
+import { BqError } from '../../js/shared/errors.js';
+import { bf16FromNumber, bf16ToNumber, f16FromNumber, f16ToNumber } from '../../js/convert/half.js';
+import { FLAT, TILED, TYPES, weightBytes } from '../../js/convert/weights.js';
 
 const { fround, trunc, abs, sign } = Math;
 const LEAST = fround(1e-8);
@@ -17,7 +17,7 @@ function roundAway(x) {
   return abs(x - whole) >= 0.5 ? whole + sign(x) : whole;
 }
 
-/** @param {import('./weights.js').WeightType} type @param {number} index @param {number} value @returns {never} */
+/** @param {import('../../js/convert/weights.js').WeightType} type @param {number} index @param {number} value @returns {never} */
 function refuse(type, index, value) {
   const why = Number.isFinite(value) ? `too large for ${type.name}` : 'not a finite number';
   throw new BqError('FORMAT', `weight ${index} is ${value}: ${why}`, { details: { index } });
@@ -25,7 +25,7 @@ function refuse(type, index, value) {
 
 /**
  * Unsigned integers, scale and minimum of one block, from its least weight to its largest.
- * @param {import('./weights.js').WeightType} type
+ * @param {import('../../js/convert/weights.js').WeightType} type
  * @param {Float32Array} src @param {number} at @param {number} count @param {Int8Array} q  as quantizeBlock's
  * @returns {Scales}
  */
@@ -52,7 +52,7 @@ function quantizeBetween(type, src, at, count, q) {
 
 /**
  * Integers and scale of one block.
- * @param {import('./weights.js').WeightType} type
+ * @param {import('../../js/convert/weights.js').WeightType} type
  * @param {Float32Array} src
  * @param {number} at     first weight of the block
  * @param {number} count  weights there are, at most type.block
@@ -87,7 +87,7 @@ function quantizeBlock(type, src, at, count, q) {
   return { scale, min: 0 };
 }
 
-/** Where minima and weights lie in a tile (tables in docs/FORMAT.md), and what it holds for q = 0. @param {import('./weights.js').WeightType} type */
+/** Where minima and weights lie in a tile (tables in docs/FORMAT.md), and what it holds for q = 0. @param {import('../../js/convert/weights.js').WeightType} type */
 function tileShape(type) {
   const { block, bits, scaleBytes, minBytes, step } = type;
   const minsAt = (step / block) * 8 * scaleBytes;
@@ -119,7 +119,7 @@ function getScale(view, at, bytes, name) {
 }
 
 /**
- * @param {import('./weights.js').WeightType} type
+ * @param {import('../../js/convert/weights.js').WeightType} type
  * @param {Float32Array} src
  * @param {number} rows
  * @param {number} cols
@@ -153,7 +153,7 @@ function toTiles(type, src, rows, cols) {
 }
 
 /**
- * @param {import('./weights.js').WeightType} type
+ * @param {import('../../js/convert/weights.js').WeightType} type
  * @param {Float32Array} src
  * @param {number} rows
  * @param {number} cols
@@ -178,7 +178,7 @@ function toRows(type, src, rows, cols) {
 }
 
 /**
- * @param {import('./weights.js').WeightType} type
+ * @param {import('../../js/convert/weights.js').WeightType} type
  * @param {Float32Array} src
  */
 function toFloats(type, src) {

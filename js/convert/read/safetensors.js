@@ -1,12 +1,12 @@
 /** Reads safetensors files: a u64 length, a JSON header of that length, then the tensors' bytes. */
-import { BqError } from '../shared/errors.js';
-import { readRange } from '../sources/read.js';
+import { BqError } from '../../shared/errors.js';
+import { readRange } from '../../sources/read.js';
 import { DTYPES, floatRows } from './tensors.js';
 
 /** Larger headers are no headers. */
 const MAX_HEADER = 100_000_000;
 
-/** @typedef {import('../sources/types.js').ByteSource} ByteSource */
+/** @typedef {import('../../sources/types.js').ByteSource} ByteSource */
 
 /** @param {ByteSource} file @returns {Promise<{ header: Record<string, any>, start: number }>} */
 async function readHeader(file) {

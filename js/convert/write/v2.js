@@ -2,15 +2,15 @@
  * Writes v2 files (docs/FORMAT.md §2) front to back with bounded memory: sizes are known from the directory, so the
  * data goes to its final place first, hashed on the way, and the prefix, which carries the hashes, goes last.
  */
-import { BqError } from '../shared/errors.js';
-import { encodeConfig } from './config.js';
+import { BqError } from '../../shared/errors.js';
+import { encodeConfig } from '../config.js';
 import { ALIGN, alignUp, CHUNK, encodeDirectory, encodePrefix, prefixSizes, section } from './frame.js';
-import { weightBytes } from './weights.js';
+import { weightBytes } from '../weights.js';
 
 /**
  * @typedef {object} OutTensor
  * @property {string} name
- * @property {import('./weights.js').WeightType} type
+ * @property {import('../weights.js').WeightType} type
  * @property {number} layout
  * @property {readonly number[]} dims
  * @property {() => AsyncIterable<Uint8Array>} pieces  its bytes as the file has them, in pieces of any size

@@ -1,5 +1,5 @@
 /** The frame of a v2 file (docs/FORMAT.md §2): header, sections, tensor directory, chunk hashes. */
-import { BqError } from '../shared/errors.js';
+import { BqError } from '../../shared/errors.js';
 
 /** Bytes of data covered by one hash. */
 export const CHUNK = 1 << 20;
@@ -62,7 +62,7 @@ export function encodeSections(sections) {
 /**
  * @typedef {object} Entry  of the tensor directory
  * @property {string} name
- * @property {import('./weights.js').WeightType} type
+ * @property {import('../weights.js').WeightType} type
  * @property {number} layout
  * @property {readonly number[]} dims
  * @property {number} offset

@@ -1,0 +1,48 @@
+/* A matrix of blocks: where each lies, in rows, tiles or one flat run. For encoders and decoders of
+ * whole matrices. */
+#ifndef BQ_BLOCKS_H
+#define BQ_BLOCKS_H
+
+#include "core/status.h"
+#include "core/tile.h"
+#include "core/type.h"
+
+typedef struct bq_grid {
+  bq_type type;
+  const bq_type_facts *f;
+  size_t rows, cols;
+  bool tiled;
+  size_t run; /* blocks or tiles per row (group) */
+  bq_tile_shape shape;
+} bq_grid;
+
+static inline bq_grid bq_grid_of(bq_type type, bq_layout layout, size_t rows, size_t cols) {
+  const bq_type_facts *f = bq_type_get(type);
+  if (layout == BQ_FLAT) { /* one long row */
+    cols *= rows;
+    rows = cols ? 1 : 0;
+  }
+  const bool tiled = layout == BQ_TILED;
+  const size_t unit = tiled ? f->tile_step : f->block;
+  return (bq_grid){type, f, rows, cols, tiled, (cols + unit - 1) / unit, bq_tile_shape_of(type)};
+}
+
+/* Offset of the block, or of the tile with the block, that has weight k of a row. */
+static inline size_t bq_grid_at(const bq_grid *g, size_t row, size_t k) {
+  if (g->tiled) return (row / BQ_TILE_ROWS * g->run + k / g->f->tile_step) * g->f->tile_bytes;
+  return (row * g->run + k / g->f->block) * g->f->block_bytes;
+}
+
+/* Weights of the `most` from k on. */
+static inline size_t bq_grid_left(const bq_grid *g, size_t k, size_t most) {
+  return g->cols - k < most ? g->cols - k : most;
+}
+
+static inline bool bq_is_finite(float x) {
+  return (bq_bits_of(x) & 0x7f800000u) != 0x7f800000u;
+}
+
+/* UNSUPPORTED, ARGUMENT: what neither encoder nor decoder takes. */
+bq_status bq_blocks_check(bq_type type, bq_layout layout, size_t rows, size_t cols, bq_error *err);
+
+#endif

@@ -1,0 +1,214 @@
+/* Encoders: f32 matrices to weight types. */
+#include <string.h>
+
+#include "core/blocks.h"
+#include "core/quant.h"
+
+enum { MAX_BLOCK = 64, STRIP = BQ_TILE_ROWS };
+_Static_assert((int)BQ_SEARCH_BLOCKS == (int)STRIP, "a strip is searched at once");
+
+/* The blocks of a strip of up to 8 rows, in one column of tiles or blocks: what goes to a file. */
+typedef struct strip {
+  const float *w[STRIP];
+  int8_t q[STRIP][MAX_BLOCK];
+  float scale[STRIP][4], min[STRIP][4]; /* of each block, as the file can hold them */
+  float padded[STRIP][MAX_BLOCK];
+} strip;
+
+/* --- finite weights --------------------------------------------------------------------------- */
+
+static uint32_t largest_bits(const float *w, size_t n) {
+  uint32_t most = 0;
+  for (size_t i = 0; i < n; i++) {
+    const uint32_t size = bq_bits_of(w[i]) & 0x7fffffffu;
+    most = size > most ? size : most;
+  }
+  return most;
+}
+
+static bq_status not_finite(bq_type type, const float *src, bq_error *err) {
+  size_t i = 0;
+  while (bq_is_finite(src[i])) i++;
+  return bq_fail(err, BQ_FORMAT, i, "weight %l is NaN or infinite (%s)", (uint64_t)i,
+                 bq_type_get(type)->name);
+}
+
+static bq_status too_large(bq_type type, size_t index, bq_error *err) {
+  return bq_fail(err, BQ_FORMAT, index, "weight %l is too large for type %s", (uint64_t)index,
+                 bq_type_get(type)->name);
+}
+
+/* --- scales and minima ------------------------------------------------------------------------ */
+
+static float as_f16(float x) { return bq_f16_to_f32(bq_f32_to_f16(x)); }
+static float least_f16(float scale) { return scale < 0x1p-24f ? 0x1p-24f : scale; }
+
+/* Symmetric: the largest weight becomes 7 or 127. */
+static float scale_of(const bq_type_facts *f, const float *w, size_t n) {
+  float m = bq_float_of(largest_bits(w, n));
+  if (f->bits == 4 && m <= 1e-8f) m = 1e-8f;
+  const float scale = m / (f->bits == 8 ? 127.0f : 7.0f);
+  return f->scale_bytes == 2 && m > 0.0f ? least_f16(as_f16(scale)) : scale;
+}
+
+/* Of block `b` of every row, `n` weights each. */
+static void search_ranges(const bq_encoder *encoder, strip *s, size_t rows, uint32_t b, size_t n) {
+  const float *w[STRIP];
+  float scale[STRIP], min[STRIP];
+  for (size_t r = 0; r < STRIP; r++) w[r] = s->w[r < rows ? r : 0] + b * BQ_SEARCH_WEIGHTS;
+  encoder->search(w, n, scale, min);
+  for (size_t r = 0; r < rows; r++) {
+    const float top = min[r] + scale[r] * BQ_SEARCH_TOP; /* stays, whatever the minimum rounds to */
+    s->min[r][b] = as_f16(min[r]);
+    const float rest = (top - s->min[r][b]) / BQ_SEARCH_TOP;
+    s->scale[r][b] = rest > 0.0f ? least_f16(as_f16(rest)) : 0.0f;
+    if (!bq_is_finite(top)) s->scale[r][b] = top;
+  }
+}
+
+/* --- weights ---------------------------------------------------------------------------------- */
+
+/* One block of a row. False: f16 can't hold its scale or minimum. */
+static bool encode_block(const bq_type_facts *f, const bq_encoder *encoder, strip *s, size_t r,
+                         uint32_t b, size_t n, bq_encode_errors *errors) {
+  const float *w = s->w[r] + b * f->block;
+  int8_t *q = s->q[r] + b * f->block;
+  const float scale = s->scale[r][b], min = s->min[r][b];
+  if (!bq_is_finite(scale) || !bq_is_finite(min)) return false;
+  bq_block_range range = {scale, min, scale > 0.0f ? 1.0f / scale : 0.0f, -8.0f, 7.0f};
+  if (f->bits == 8) range.low = -127.0f, range.high = 127.0f;
+  if (f->min_bytes) range.low = 0.0f, range.high = 15.0f;
+  if (n == f->block) encoder->round(w, n, &range, q, errors);
+  else { /* what a minimum would make of the padding counts neither as weight nor as error */
+    float whole[MAX_BLOCK];
+    for (size_t i = 0; i < f->block; i++) whole[i] = i < n ? w[i] : min;
+    encoder->round(whole, f->block, &range, q, errors);
+    memset(q + n, 0, f->block - n);
+  }
+  return true;
+}
+
+/* --- bytes ------------------------------------------------------------------------------------ */
+
+static void put_scale(uint32_t bytes, float scale, uint8_t *p) {
+  const uint32_t bits = bytes == 2 ? bq_f32_to_f16(scale) : bq_bits_of(scale);
+  for (uint32_t i = 0; i < bytes; i++) p[i] = (uint8_t)(bits >> 8 * i);
+}
+
+/* Row-major: weights, then the scale and the minimum. */
+static void put_row_block(const bq_type_facts *f, const strip *s, size_t r, uint8_t *dst) {
+  const int8_t *q = s->q[r];
+  if (f->bits == 8) memcpy(dst, q, f->block);
+  else
+    for (uint32_t i = 0; i < f->block / 2; i++)
+      dst[i] = (uint8_t)((q[2 * i] & 15) | (q[2 * i + 1] & 15) << 4);
+  put_scale(f->scale_bytes, s->scale[r][0], dst + f->scale_at);
+  put_scale(f->min_bytes, s->min[r][0], dst + f->scale_at + f->scale_bytes);
+}
+
+/* Of one row, in the order of bq_tile_byte. */
+static void put_tile_weights(bq_tile_shape t, const int8_t *q, uint8_t *dst) {
+  const int zero = bq_tile_zero(t);
+  uint8_t bytes[MAX_BLOCK];
+  if (t.bits == 8) {
+    for (uint32_t k = 0; k < 32; k++) bytes[k] = (uint8_t)(q[k] + zero);
+    for (uint32_t j = 0; j < 8; j++) memcpy(dst + 4 * BQ_TILE_ROWS * j, bytes + 4 * j, 4);
+    return;
+  }
+  for (uint32_t k = 0; k < t.step; k += 32, dst += 128) {
+    for (uint32_t i = 0; i < 16; i++)
+      bytes[i] = (uint8_t)((q[k + i] + zero) | (q[k + 16 + i] + zero) << 4);
+    for (uint32_t j = 0; j < 4; j++) memcpy(dst + 4 * BQ_TILE_ROWS * j, bytes + 4 * j, 4);
+  }
+}
+
+static void put_tile(bq_tile_shape t, const strip *s, uint8_t *tile) {
+  for (uint32_t r = 0; r < BQ_TILE_ROWS; r++) {
+    for (uint32_t k = 0; k < t.step; k += t.block) {
+      put_scale(t.scale_bytes, s->scale[r][k / t.block], tile + bq_tile_scale_at(t, r, k));
+      put_scale(t.min_bytes, s->min[r][k / t.block], tile + bq_tile_min_at(t, r, k));
+    }
+    put_tile_weights(t, s->q[r], tile + bq_tile_byte(t, r, 0));
+  }
+}
+
+/* --- matrices --------------------------------------------------------------------------------- */
+
+/* Points at up to 8 rows of weights, from `row` and column `k` on; those of a strip that ends
+ * early are copied to where they can be padded. */
+static size_t load_strip(const bq_grid *g, const float *src, size_t row, size_t k, size_t span,
+                         strip *s) {
+  const size_t rows = g->rows - row < STRIP ? g->rows - row : STRIP;
+  const size_t n = g->cols - k < span ? g->cols - k : span;
+  if (rows < STRIP || n < span) memset(s, 0, sizeof *s);
+  for (size_t r = 0; r < rows; r++) {
+    s->w[r] = src + (row + r) * g->cols + k;
+    if (n < span) s->w[r] = memcpy(s->padded[r], s->w[r], n * sizeof *src);
+  }
+  return rows;
+}
+
+/* Scales, minima and weights of a strip. False: see encode_block; *bad is then the block's first
+ * weight. */
+static bool encode_strip(const bq_grid *g, const bq_encoder *encoder, strip *s, size_t row,
+                         size_t k, size_t span, bq_encode_errors *errors, size_t *bad) {
+  const size_t rows = g->rows - row < STRIP ? g->rows - row : STRIP;
+  for (uint32_t b = 0; b < span / g->f->block && k + b * g->f->block < g->cols; b++) {
+    const size_t first = k + b * g->f->block, n = bq_grid_left(g, first, g->f->block);
+    if (g->f->min_bytes) search_ranges(encoder, s, rows, b, n);
+    for (size_t r = 0; r < rows; r++) {
+      if (!g->f->min_bytes) s->scale[r][b] = scale_of(g->f, s->w[r] + b * g->f->block, n);
+      *bad = (row + r) * g->cols + first;
+      if (!encode_block(g->f, encoder, s, r, b, n, errors)) return false;
+    }
+  }
+  return true;
+}
+
+static bq_status encode_plain(bq_type type, const float *src, size_t n, uint8_t *dst,
+                              bq_encode_errors *errors, bq_error *err) {
+  const uint32_t bytes = bq_type_get(type)->block_bytes;
+  if (type == BQ_TYPE_F32) memcpy(dst, src, n * sizeof *src);
+  else
+    for (size_t i = 0; i < n; i++) {
+      const uint16_t h = type == BQ_TYPE_F16 ? bq_f32_to_f16(src[i]) : bq_f32_to_bf16(src[i]);
+      const float back = type == BQ_TYPE_F16 ? bq_f16_to_f32(h) : bq_bf16_to_f32(h);
+      if (!bq_is_finite(back)) return too_large(type, i, err);
+      memcpy(dst + i * bytes, &h, bytes);
+      if (!errors) continue;
+      const float e = bq_float_of(bq_bits_of(src[i] - back) & 0x7fffffffu);
+      errors->sum += e;
+      errors->squares += (double)e * e;
+      errors->most = e > errors->most ? e : errors->most;
+    }
+  return BQ_OK;
+}
+
+bq_status bq_encode(bq_type type, bq_layout layout, const float *src, size_t rows, size_t cols,
+                    const bq_encoder *encoder, uint8_t *dst, bq_encode_errors *errors,
+                    bq_error *err) {
+  bq_status status = bq_blocks_check(type, layout, rows, cols, err);
+  if (status) return status;
+  if (!bq_type_get(type)->encoded)
+    return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET, "no encoder for type %s",
+                   bq_type_get(type)->name);
+  if (!bq_is_finite(bq_float_of(largest_bits(src, rows * cols))))
+    return not_finite(type, src, err);
+  if (bq_type_is_float(type)) return encode_plain(type, src, rows * cols, dst, errors, err);
+
+  const bq_grid g = bq_grid_of(type, layout, rows, cols);
+  const size_t span = g.tiled ? g.shape.step : g.f->block;
+  strip s = {0};
+  size_t bad;
+  for (size_t row = 0; row < g.rows; row += STRIP)
+    for (size_t k = 0; k < g.cols; k += span) {
+      const size_t here = load_strip(&g, src, row, k, span, &s);
+      if (!encode_strip(&g, encoder, &s, row, k, span, errors, &bad))
+        return too_large(type, bad, err);
+      if (g.tiled) put_tile(g.shape, &s, dst + bq_grid_at(&g, row, k));
+      else
+        for (size_t r = 0; r < here; r++)
+          put_row_block(g.f, &s, r, dst + bq_grid_at(&g, row + r, k));
+    }
+  return BQ_OK;
+}

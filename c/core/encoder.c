@@ -1,0 +1,110 @@
+/* Weights to integers, one at a time. */
+#include "core/encoder.h"
+
+typedef float lanes[BQ_SEARCH_BLOCKS];
+#define LANES for (int b = 0; b < BQ_SEARCH_BLOCKS; b++)
+
+const bq_search_cut bq_search_cuts[BQ_SEARCH_CUTS] = {
+    {0.015f, 0.015f}, {0.03f, 0}, {0, 0.03f}, {0, 0},
+    {0.045f, 0},      {0, 0.045f}, {0.015f, 0}, {0, 0.015f}};
+
+/* The line y = q * step + least that fits best so far, and how much of the variance it explains. */
+typedef struct fit {
+  lanes step, least, gain;
+} fit;
+
+/* Rounds y to q = (y - least) / step, then takes the line of least squares through (q, y) where it
+ * explains more than `best` does. */
+static void try_line(const lanes y[], size_t n, const lanes least, const lanes inverse_step,
+                     const lanes sum_y, fit *best) {
+  lanes sum = {0}, squares = {0}, products = {0};
+  for (size_t i = 0; i < n; i++) LANES {
+      float q = (y[i][b] - least[b]) * inverse_step[b];
+      q = q > 0.0f ? q : 0.0f;
+      q = q < BQ_SEARCH_TOP ? q : BQ_SEARCH_TOP;
+      q = (q + BQ_SEARCH_ROUND) - BQ_SEARCH_ROUND;
+      sum[b] += q;
+      squares[b] += q * q;
+      products[b] += q * y[i][b];
+    }
+  const float share = 1.0f / (float)n;
+  LANES {
+    const float variance = squares[b] - sum[b] * sum[b] * share;
+    const float covariance = products[b] - sum[b] * sum_y[b] * share;
+    const float step = covariance / (variance > 0.0f ? variance : 1.0f);
+    const float gain = covariance * step;
+    const int better = gain > best->gain[b];
+    best->step[b] = better ? step : best->step[b];
+    best->least[b] = better ? (sum_y[b] - step * sum[b]) * share : best->least[b];
+    best->gain[b] = better ? gain : best->gain[b];
+  }
+}
+
+/* The best of all cuts, rounded and fitted again. y is from 0 to BQ_SEARCH_TOP. */
+static void search(const lanes y[], size_t n, fit *best) {
+  lanes sum_y = {0}, least, inverse_step;
+  for (size_t i = 0; i < n; i++) LANES sum_y[b] += y[i][b];
+  for (int i = 0; i < BQ_SEARCH_CUTS; i++) {
+    const bq_search_cut cut = bq_search_cuts[i];
+    LANES least[b] = BQ_SEARCH_TOP * cut.low;
+    LANES inverse_step[b] = 1.0f / (1.0f - cut.low - cut.high);
+    try_line(y, n, least, inverse_step, sum_y, best);
+  }
+  for (int i = 0; i < BQ_SEARCH_REFINEMENTS; i++) {
+    LANES least[b] = best->least[b];
+    LANES inverse_step[b] = 1.0f / best->step[b];
+    try_line(y, n, least, inverse_step, sum_y, best);
+  }
+}
+
+static void search_ranges(const float *const w[BQ_SEARCH_BLOCKS], size_t n,
+                          float scale[BQ_SEARCH_BLOCKS], float min[BQ_SEARCH_BLOCKS]) {
+  lanes y[BQ_SEARCH_WEIGHTS], high, factor;
+  LANES min[b] = high[b] = w[b][0];
+  for (size_t i = 1; i < n; i++) LANES {
+      min[b] = w[b][i] < min[b] ? w[b][i] : min[b];
+      high[b] = w[b][i] > high[b] ? w[b][i] : high[b];
+    }
+  fit best;
+  LANES {
+    const float range = high[b] - min[b];
+    scale[b] = range / BQ_SEARCH_TOP;
+    factor[b] = range > BQ_SEARCH_LEAST_RANGE ? BQ_SEARCH_TOP / range : 0.0f;
+    best.step[b] = 1.0f;
+    best.least[b] = best.gain[b] = 0.0f;
+  }
+  for (size_t i = 0; i < n; i++) LANES y[i][b] = (w[b][i] - min[b]) * factor[b];
+  search(y, n, &best);
+  LANES min[b] = min[b] + best.least[b] * scale[b];
+  LANES scale[b] = best.step[b] * scale[b];
+}
+
+/* --- rounding --------------------------------------------------------------------------------- */
+
+/* Halves away from zero, as C's roundf has them. */
+static int8_t round_one(float w, const bq_block_range *range) {
+  float x = (w - range->min) * range->inverse;
+  x = x > range->low ? x : range->low;
+  x = x < range->high ? x : range->high;
+  const int whole = (int)x;
+  const float left = x - (float)whole; /* exact */
+  return (int8_t)(whole + (left >= 0.5f) - (left <= -0.5f));
+}
+
+static void round_block(const float *w, size_t n, const bq_block_range *range, int8_t *q,
+                        bq_encode_errors *errors) {
+  float sum[4] = {0}, squares[4] = {0};
+  for (size_t i = 0; i < n; i++) {
+    q[i] = round_one(w[i], range);
+    if (!errors) continue;
+    const float off = w[i] - ((float)q[i] * range->scale + range->min), e = off < 0 ? -off : off;
+    sum[i % 4] += e;
+    squares[i % 4] += e * e;
+    errors->most = e > errors->most ? e : errors->most;
+  }
+  if (!errors) return;
+  errors->sum += (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  errors->squares += (squares[0] + squares[1]) + (squares[2] + squares[3]);
+}
+
+const bq_encoder bq_scalar_encoder = {search_ranges, round_block};

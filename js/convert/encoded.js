@@ -1,0 +1,80 @@
+/** Tensors of a checkpoint in the types and layouts of a file, piece by piece. */
+import { BqError } from '../shared/errors.js';
+import { ErrorSum } from './report.js';
+import { TYPES } from './weights.js';
+import { matrixOf } from './write/v2.js';
+
+/** @import { Codec, Stored } from './codec.js' */
+/** @import { Slot } from './names.js' */
+/** @import { InTensor } from './read/tensors.js' */
+/** @import { WeightType } from './weights.js' */
+
+/** Weights read at once, about; at least 32 rows. */
+const PIECE = 1 << 20;
+const LAYOUTS = ['rows', 'tiled', 'flat'];
+const f32 = TYPES[0];
+
+/** @typedef {{ slot: Slot, tensor: InTensor }} Match */
+/** @typedef {import('./write/v2.js').OutTensor & { report: () => import('./report.js').TensorReport }} Encoded */
+
+/** Rows per piece: a multiple of 32, so that every piece is whole tiles, and whole blocks of v1. @param {readonly number[]} dims */
+export function rowsPerPiece(dims) {
+  const { rows, cols } = matrixOf(dims);
+  return Math.min(rows, Math.max(32, Math.floor(PIECE / cols / 32) * 32));
+}
+
+/** As they are stored, or f32. @param {InTensor} tensor @param {number} row @param {number} rows @returns {Promise<Stored>} */
+async function readPiece(tensor, row, rows) {
+  if (tensor.stored) return { type: tensor.stored.type, bytes: await tensor.stored.read(row, rows) };
+  const values = await tensor.read(row, rows);
+  return { type: f32, bytes: new Uint8Array(values.buffer, values.byteOffset, values.byteLength) };
+}
+
+/**
+ * A tensor's bytes in its new type, and what that did to it.
+ * @param {Codec} codec
+ * @param {Match} match
+ * @param {WeightType} type
+ * @param {number} layout
+ * @returns {Encoded}
+ */
+export function encoded(codec, { slot, tensor }, type, layout) {
+  const { rows, cols } = matrixOf(slot.dims);
+  const step = rowsPerPiece(slot.dims);
+  const errors = new ErrorSum();
+  let bytes = 0;
+  async function* pieces() {
+    const read = (/** @type {number} */ row) => readPiece(tensor, row, Math.min(step, rows - row));
+    // The next piece is read while this one is encoded.
+    let next = read(0);
+    for (let row = 0; row < rows; row += step) {
+      const from = await next;
+      if (row + step < rows) (next = read(row + step)).catch(() => {});
+      const n = Math.min(step, rows - row);
+      const piece = encodePiece(codec, slot.name, from, type, layout, n, cols, row * cols);
+      errors.add(n * cols, piece.errors);
+      bytes += piece.bytes.length;
+      yield piece.bytes;
+    }
+  }
+  const report = () => ({ name: slot.name, type: type.name, layout: LAYOUTS[layout], bytes, ...errors.figures });
+  return { name: slot.name, type, layout, dims: slot.dims, pieces, report };
+}
+
+/**
+ * @param {Codec} codec @param {string} name @param {Stored} from @param {WeightType} type @param {number} layout
+ * @param {number} rows @param {number} cols @param {number} first  index of the first weight
+ */
+function encodePiece(codec, name, from, type, layout, rows, cols, first) {
+  try {
+    return codec.encode(from, type, layout, rows, cols);
+  } catch (cause) {
+    const index = cause instanceof BqError && cause.code === 'FORMAT' ? cause.details.index : undefined;
+    if (index === undefined) throw cause;
+    const values = codec.dequantize(from.type, 0, from.bytes, rows, cols);
+    const value = values.subarray(index, index + type.block).find((w) => !Number.isFinite(w)) ?? values[index];
+    throw new BqError('FORMAT', `tensor "${name}", weight ${first + index} is ${value}: ${type.name} can't hold it`, {
+      cause, hint: 'the checkpoint is damaged, or its weights need a wider type (--quant f32)', details: { tensor: name, index: first + index },
+    });
+  }
+}
