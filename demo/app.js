@@ -10,6 +10,7 @@ import { Host } from './host.js';
 import { hidePlan, onLink } from './link-card.js';
 import { Links } from './link-flow.js';
 import { isolate, keepForOffline } from './offline.js';
+import { showOffers } from './offers.js';
 import { $, chips, countOn, details, fileInput, grow, message, newChat, onMessage, say, send, showLoading, showProgress, stop } from './page.js';
 import { Panel } from './panel.js';
 import { SettingsForm } from './settings.js';
@@ -250,7 +251,7 @@ async function open(name, source, { retry, level = 0, streaming = false } = {}) 
       }).catch(reject);
     }));
     showModel(info, info.name || name, source);
-    say(info.chat ? 'Ready.' : 'Ready. This model knows no chat: it goes on with what you write.');
+    say(info.chat || info.template ? 'Ready.' : 'Ready. This model knows no chat: it goes on with what you write.');
     arriving = streaming;
     enter('ready');
     await showState();
@@ -357,6 +358,7 @@ async function begin() {
     say('The engine did not start.');
     return showError(error, { text: 'Reload the page', run: () => location.reload() });
   }
+  void showOffers((url) => void links.look(url));
   if (host.store) storage = new StoragePanel(host.store, { onUse: (url) => void (url === BUNDLED ? openBundled() : links.look(url)), onError: (error) => showError(error) });
   if (!(await afterCrash())) await openBundled();
   await storage?.show();

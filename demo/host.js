@@ -1,5 +1,6 @@
 /** The engine and the one model that the page talks to. */
 import { BqError, createWorkerEngine, fromBlob } from '../js/index.js';
+import { integrityOf } from './offers.js';
 
 /** @typedef {import('../js/shared/types.js').Chat} Chat */
 /** @typedef {import('../js/shared/types.js').Engine} Engine */
@@ -43,7 +44,7 @@ export class Host {
 
   /** What a model would take. @param {Blob | string} source @param {Sizes} sizes @param {AbortSignal} signal */
   plan(source, { context, kv }, signal) {
-    return this.#started().plan(typeof source === 'string' ? source : fromBlob(source), { context, kv, signal });
+    return this.#started().plan(typeof source === 'string' ? source : fromBlob(source), { context, kv, integrity: integrityOf(source), signal });
   }
 
   /** A context halved so often. @param {Blob | string} source @param {number} level @param {AbortSignal} signal */
@@ -58,7 +59,8 @@ export class Host {
   }
 
   /**
-   * Loads a model beside the one in use, which is closed when all went well and stays when not. With `streaming` the
+   * Loads a model beside the one in use, which is closed when all went well and stays when not; where there is no memory for
+   * both, it is closed first. With `streaming` the
    * model is in use as soon as it is known, while its weights are still on their way: see `arrived`.
    * @param {Blob | string} source  a file, or the address of one
    * @param {Message[]} messages  the conversation to go on with
@@ -68,8 +70,9 @@ export class Host {
    */
   async load(source, messages, sizes, onProgress, signal) {
     this.#paused = false;
+    if (this.#model && tight((await this.plan(source, sizes, signal)).heapBytes, this.#model.info.heapBytes)) await this.drop();
     const model = await this.#started().load(typeof source === 'string' ? source : fromBlob(source), {
-      ...sizes, onProgress: ({ loaded, total, ...rest }) => onProgress(loaded, total, rest), signal,
+      ...sizes, integrity: integrityOf(source), onProgress: ({ loaded, total, ...rest }) => onProgress(loaded, total, rest), signal,
     });
     if (this.#paused) await model.pause();
     let chat;
@@ -141,11 +144,14 @@ export class Host {
   }
 
   #ready() {
-    if (!this.#model || !this.#chat) throw new BqError('STATE', 'no model is loaded', { hint: 'open a .bq4 file, or reload the page' });
+    if (!this.#model || !this.#chat) throw new BqError('STATE', 'no model is loaded', { hint: 'open a file, or reload the page' });
     return { model: this.#model, chat: this.#chat };
   }
 }
 
+/** Whether two models leave too little to the page and to others: browsers tell the memory, capped at 8 GB, or don't. @param {number} a @param {number} b */
+const tight = (a, b) => a + b > (/** @type {any} */ (navigator).deviceMemory ?? 4) * 2 ** 30 / 4;
+
 /** @param {Model} model @param {Message[]} messages */
 const createChat = (model, messages) =>
-  model.createChat({ messages: messages.map(({ role, content }) => ({ role, content })), ...(model.info.chat ? {} : { format: NO_TURNS }) });
+  model.createChat({ messages: messages.map(({ role, content }) => ({ role, content })), ...(model.info.chat || model.info.template ? {} : { format: NO_TURNS }) });

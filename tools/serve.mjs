@@ -1,9 +1,9 @@
 // A small static server for the demo: the right types and headers, byte ranges, nothing outside the
 // folders it is given.
-import { createReadStream } from 'node:fs';
+import { createReadStream, readdirSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { extname, join } from 'node:path';
+import { basename, extname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 
 /** @type {Record<string, string>} */
@@ -22,7 +22,11 @@ const TYPES = {
   '.ico': 'image/x-icon',
   '.wasm': 'application/wasm',
   '.bq4': 'application/octet-stream',
+  '.gguf': 'application/octet-stream',
 };
+
+/** Where models of this machine are, under this name. */
+const LOCAL = 'local';
 
 /** What a page may reach; all else of the checkout stays private. */
 export const PUBLIC = ['demo', 'js', 'build/wasm', 'models', 'node_modules/@huggingface/jinja/dist'];
@@ -65,6 +69,20 @@ export function publicPath(target, folders) {
   return folders.some((folder) => path === folder || path.startsWith(`${folder}/`)) ? path : undefined;
 }
 
+/** Models in the folders of a folder, and where the server has them. @param {string} folder */
+function localModels(folder) {
+  const names = (/** @type {string} */ path) => {
+    try {
+      return readdirSync(path);
+    } catch {
+      return [];
+    }
+  };
+  return names(folder).filter((name) => !name.startsWith('.')).flatMap((inner) => names(join(folder, inner)).filter((name) => /\.(gguf|bq4)$/.test(name)).map((name) => (
+    { name: basename(name, extname(name)), url: `../${LOCAL}/${[inner, name].map(encodeURIComponent).join('/')}`, bytes: statSync(join(folder, inner, name)).size }
+  )));
+}
+
 /**
  * One `bytes=` range. Several ranges, or another unit, count as no range: the whole file is a right answer.
  * @param {string | undefined} header
@@ -87,9 +105,9 @@ export function parseRange(header, size) {
 /**
  * @param {import('node:http').IncomingMessage} request
  * @param {import('node:http').ServerResponse} response
- * @param {{root: string, folders: readonly string[], home: string, common: Record<string, string>}} site
+ * @param {{root: string, folders: readonly string[], home: string, common: Record<string, string>, models?: string}} site
  */
-async function answer(request, response, { root, folders, home, common }) {
+async function answer(request, response, { root, folders, home, common, models }) {
   /** @param {number} status @param {Record<string, string | number>} [headers] @param {string} [text] */
   const reply = (status, headers = {}, text = '') => {
     response.writeHead(status, { ...common, 'Content-Type': 'text/plain; charset=utf-8', 'Content-Length': Buffer.byteLength(text), ...headers });
@@ -98,11 +116,16 @@ async function answer(request, response, { root, folders, home, common }) {
   if (request.method !== 'GET' && request.method !== 'HEAD') return reply(405, { Allow: 'GET, HEAD' }, 'only GET and HEAD\n');
   const target = request.url ?? '/';
   if (/^\/([?#]|$)/.test(target)) return reply(302, { Location: home + target.slice(1) });
-  let path = publicPath(target, folders);
+  let path = publicPath(target, models ? [...folders, LOCAL] : folders);
   if (path === undefined) return reply(404, {}, 'not found\n');
   if (path.endsWith('/')) path += 'index.html';
 
-  const file = await open(join(root, path)).catch(() => undefined);
+  if (models && path === 'demo/local.json') {
+    const text = `${JSON.stringify(localModels(models))}\n`;
+    return reply(200, { 'Content-Type': TYPES['.json'] }, text);
+  }
+  const place = models && path.startsWith(`${LOCAL}/`) ? join(models, path.slice(LOCAL.length)) : join(root, path);
+  const file = await open(place).catch(() => undefined);
   try {
     const stat = await file?.stat();
     if (stat?.isDirectory()) return reply(301, { Location: `${target.split(/[?#]/, 1)[0]}/` });
@@ -131,16 +154,16 @@ async function answer(request, response, { root, folders, home, common }) {
 
 /**
  * Serves folders of `root` until closed.
- * @param {{root: string, port?: number, host?: string, folders?: readonly string[], home?: string, policy?: boolean}} options
- *   port 0 (the default) takes any free one; home is where `/` leads; policy false: without a Content-Security-Policy
+ * @param {{root: string, port?: number, host?: string, folders?: readonly string[], home?: string, policy?: boolean, models?: string}} options
+ *   `models`: a folder whose models the demo offers; port 0 (the default) takes any free one; home is where `/` leads; policy false: without a Content-Security-Policy
  * @returns {Promise<{url: string, port: number, close: () => Promise<void>}>}
  *   rejects with code EADDRINUSE when the port is taken
  */
-export async function serve({ root, port = 0, host = '127.0.0.1', folders = PUBLIC, home = '/demo/', policy = true }) {
+export async function serve({ root, port = 0, host = '127.0.0.1', folders = PUBLIC, home = '/demo/', policy = true, models }) {
   const { 'Content-Security-Policy': csp, ...others } = HEADERS;
   const common = policy ? HEADERS : others;
   const server = createServer((request, response) => {
-    answer(request, response, { root, folders, home, common }).catch((error) => {
+    answer(request, response, { root, folders, home, common, models }).catch((error) => {
       // A visitor who leaves in the middle of a file is no error.
       if (!response.headersSent) response.writeHead(500).end();
       else response.destroy();

@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { buildWasm } from './build.mjs';
 import { serve } from './serve.mjs';
 import { say, SetupError } from './setup/shell.mjs';
+import { modelsFolder } from './setup/models.mjs';
 import { provideNodeModules } from './setup/npm.mjs';
 import { command, ROOT, setUp } from './setup/setup.mjs';
 
@@ -26,7 +27,7 @@ function parsePort(text) {
 async function listen({ port, host, fixed }) {
   for (let next = port; ; next++) {
     try {
-      return await serve({ root: ROOT, port: next, host });
+      return await serve({ root: ROOT, port: next, host, models: modelsFolder() });
     } catch (error) {
       const { code, message } = /** @type {NodeJS.ErrnoException} */ (error);
       if (code !== 'EADDRINUSE') throw new SetupError(`cannot listen on ${host}, port ${next}: ${message}`);

@@ -1,8 +1,9 @@
 // A web server for pages under test: an empty page, the demo, and servers on demand for suites that run in a page.
-import { readFileSync } from 'node:fs';
+import { createReadStream, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
 import { publicPath } from '../../tools/serve.mjs';
+import { realModel } from '../../tools/setup/models.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { ROOT } from './site.mjs';
 
@@ -15,6 +16,9 @@ const PAGE = `<!doctype html><meta charset="utf-8"><title>tests</title><link rel
   "node:assert/strict": "/tests/browser/shims/node-assert.mjs",
   "/tests/server/faults.mjs": "/tests/browser/shims/server.mjs"
 } }</script>`;
+
+/** Where SmolLM2's GGUF is, if it is on this machine. */
+export const REAL = '/local/smollm2.gguf';
 
 /** What makes a page cross-origin isolated. */
 export const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp', 'cross-origin-resource-policy': 'same-origin' };
@@ -34,6 +38,11 @@ export async function host(headers = {}) {
     if (refused.has(path)) return void request.socket.resetAndDestroy();
     const json = (/** @type {any} */ value) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
     if (path === '/') return void response.writeHead(200, { 'content-type': 'text/html', ...headers }).end(PAGE);
+    if (path === REAL) {
+      const model = realModel('smollm2') ?? '';
+      response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': statSync(model).size, ...headers });
+      return void createReadStream(model).pipe(response);
+    }
     if (path === '/control/serve') {
       const made = await faultServer(new Uint8Array(Buffer.concat(await request.toArray())), JSON.parse(decodeURIComponent(query)));
       servers.set(String(servers.size), made);

@@ -1,0 +1,56 @@
+"""The mathematics of a LLaMA GGUF: its weights dequantized by PyPI gguf, computed by transformers in f32. Writes the
+logits of every position of a list of tokens, windows of WINDOW from the beginning, as f32 rows. Run by hand:
+    python tools/quality/reference.py MODEL.gguf tokens.json logits.f32
+Needs torch, transformers and gguf."""
+import json
+import sys
+
+import gguf
+import numpy as np
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+WINDOW = 1000
+
+
+def halves(weight, heads):
+    """GGUF's rows rotate in adjacent pairs, those of transformers in halves."""
+    return weight.reshape(heads, weight.shape[0] // heads // 2, 2, -1).swapaxes(1, 2).reshape(weight.shape)
+
+
+def load(path):
+    reader = gguf.GGUFReader(path)
+    stored = {t.name: torch.from_numpy(np.array(gguf.dequantize(t.data, t.tensor_type), dtype=np.float32)) for t in reader.tensors}
+    key = lambda name: reader.fields[f"llama.{name}"].contents()
+    heads, kv_heads, layers = key("attention.head_count"), key("attention.head_count_kv"), key("block_count")
+    config = LlamaConfig(
+        vocab_size=len(stored["token_embd.weight"]), hidden_size=key("embedding_length"), intermediate_size=key("feed_forward_length"),
+        num_hidden_layers=layers, num_attention_heads=heads, num_key_value_heads=kv_heads, max_position_embeddings=key("context_length"),
+        rms_norm_eps=key("attention.layer_norm_rms_epsilon"), tie_word_embeddings=False)
+    config.rope_parameters = {"rope_type": "default", "rope_theta": key("rope.freq_base")}
+    state = {"model.embed_tokens.weight": stored["token_embd.weight"], "model.norm.weight": stored["output_norm.weight"],
+             "lm_head.weight": stored.get("output.weight", stored["token_embd.weight"])}
+    names = {"attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
+             "ffn_down": "mlp.down_proj", "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"}
+    for i in range(layers):
+        for ours, theirs in names.items():
+            state[f"model.layers.{i}.{theirs}.weight"] = stored[f"blk.{i}.{ours}.weight"]
+        state[f"model.layers.{i}.self_attn.q_proj.weight"] = halves(stored[f"blk.{i}.attn_q.weight"], heads)
+        state[f"model.layers.{i}.self_attn.k_proj.weight"] = halves(stored[f"blk.{i}.attn_k.weight"], kv_heads)
+    model = LlamaForCausalLM(config)
+    model.load_state_dict(state)
+    return model.eval()
+
+
+def main(path, tokens, out):
+    torch.set_num_threads(1)
+    model = load(path)
+    ids = json.load(open(tokens))
+    with open(out, "wb") as file, torch.no_grad():
+        for start in range(0, len(ids), WINDOW):
+            logits = model(torch.tensor([ids[start:start + WINDOW]])).logits[0]
+            file.write(logits.float().numpy().tobytes())
+            print(start, flush=True)
+
+
+main(*sys.argv[1:])
