@@ -101,7 +101,7 @@ for (const build of BUILDS) {
       const steps = along(await openLogits(source, { build }), [ids[0]], ids.slice(1).concat(0));
       const errors = steps.map((got, i) => distance(got, wanted.subarray(i * vocab, (i + 1) * vocab)));
       errors.forEach((error, i) => assert.ok(error < 1e-3, `position ${i}: ${error}`));
-      const against = name.startsWith('bullet') ? `PyTorch ${made.torch}` : `transformers ${made.transformers}`;
+      const against = /^(bullet|custom)/.test(name) ? `PyTorch ${made.torch}` : `transformers ${made.transformers}`;
       architectures.set(name, { architecture: name, source: 'safetensors', error: Math.max(...errors), against });
       const whole = (await openLogits(source, { build, batch: 5, window: 7 })).start(ids);
       assert.deepEqual(whole, steps[ids.length - 1]);
