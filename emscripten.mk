@@ -106,7 +106,7 @@ $(eval $(call config,wasm-simd128-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED
 $(eval $(call config,wasm-relaxed-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED) $(RELAXED_ONLY),,-mrelaxed-simd,-Os))
 
 .PHONY: wasm
-wasm: $(patsubst %,build/wasm/bq4-%.wasm,simd128 relaxed simd128-threads relaxed-threads probe)
+wasm: $(patsubst %,build/wasm/bq4-%.wasm,simd128 relaxed simd128-threads relaxed-threads probe grammar)
 
 build/wasm/bq4-simd128%wasm: WASM_LINK += -msimd128
 build/wasm/bq4-relaxed%wasm: WASM_LINK += -msimd128 -mrelaxed-simd
@@ -121,6 +121,14 @@ build/wasm/bq4-probe.wasm: web/probe.c c/kernels/simd.h
 	@mkdir -p $(@D)
 	$(EMCC) $(filter-out -MMD -MP,$(CFLAGS)) -O2 $(EMCC_C) -sMALLOC=none -Wl,--no-entry -nostartfiles -sINITIAL_MEMORY=64KB \
 	  -sSTACK_SIZE=1KB -msimd128 -mrelaxed-simd $< -o $@
+
+# Holds replies to grammars: fetched when first asked for, over its own memory, which grows.
+GRAMMAR_SOURCES := web/grammar/grammar_api.c $(wildcard c/grammar/*.c c/text/*.c) c/core/arena.c c/core/status.c
+$(eval $(call config,wasm-grammar,$(EMCC),$(EMAR),-O2,,,-Os))
+build/wasm/bq4-grammar.wasm: $(GRAMMAR_SOURCES:%.c=build/wasm-grammar/%.o)
+	@mkdir -p $(@D)
+	$(EMCC) -O2 $(EMCC_C) -sMALLOC=none -Wl,--no-entry -nostartfiles -Wl,--stack-first -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB \
+	  -sINITIAL_MEMORY=1MB -sSTACK_SIZE=64KB $^ -o $@
 
 # --- native ----------------------------------------------------------------------------------
 # Not position independent, so that nm tells constant tables with pointers from variables.

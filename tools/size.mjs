@@ -13,6 +13,9 @@ export const MODULE_LIMIT = 96_000;
 /** The module that times dot products before a build is chosen. */
 export const PROBE = 'bq4-probe.wasm';
 export const PROBE_LIMIT = 1_100;
+/** The module that holds replies to grammars, fetched when first asked for. */
+export const GRAMMAR = 'bq4-grammar.wasm';
+export const GRAMMAR_LIMIT = 16_000;
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const FOLDER = join(ROOT, 'build', 'wasm');

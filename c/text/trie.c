@@ -17,17 +17,22 @@ static uint32_t shared_bytes(const bq_tokenizer *t, uint32_t a, uint32_t b) {
   return n;
 }
 
-bq_trie bq_trie_sort(const bq_tokenizer *t, uint32_t *ids) {
-  bq_trie trie = {.nodes = 1, .ids = ids};
-  for (uint32_t id = 0; id < t->info.tokens; id++)
-    if (wanted(t, id)) ids[trie.tokens++] = id;
-  bq_vocab_sort(t, ids, trie.tokens);
-  for (uint32_t i = 0; i < trie.tokens; i++) {
+bq_trie bq_trie_of(const bq_tokenizer *t, const uint32_t *ids, uint32_t n) {
+  bq_trie trie = {.nodes = 1, .tokens = n, .ids = ids};
+  for (uint32_t i = 0; i < n; i++) {
     uint32_t bytes;
     bq_vocab_text(t, ids[i], &bytes);
     trie.nodes += bytes - (i ? shared_bytes(t, ids[i - 1], ids[i]) : 0);
   }
   return trie;
+}
+
+bq_trie bq_trie_sort(const bq_tokenizer *t, uint32_t *ids) {
+  uint32_t n = 0;
+  for (uint32_t id = 0; id < t->info.tokens; id++)
+    if (wanted(t, id)) ids[n++] = id;
+  bq_vocab_sort(t, ids, n);
+  return bq_trie_of(t, ids, n);
 }
 
 uint64_t bq_trie_bytes(const bq_trie *trie) {

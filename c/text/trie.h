@@ -32,6 +32,8 @@ typedef struct bq_trie {
 /* The tokens in order, in `ids`, which lasts as long as the trie; counts the nodes. Takes
  * O(n log n) comparisons for n tokens. */
 bq_trie bq_trie_sort(const bq_tokenizer *t, uint32_t *ids);
+/* A trie of some of them, n in that order. */
+bq_trie bq_trie_of(const bq_tokenizer *t, const uint32_t *ids, uint32_t n);
 /* Bytes of the nodes of a sorted trie. */
 uint64_t bq_trie_bytes(const bq_trie *trie);
 /* Fills in the nodes, in `memory`. */

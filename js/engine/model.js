@@ -12,8 +12,10 @@ import { asyncDispose, unlessAborted } from '../shared/async.js';
 
 /** @import { Loading } from '../load/loading.js' */
 /** @import { Pager } from '../paging/paging.js' */
-/** @import { ChatFormat, CompleteOptions, LoadOptions, MessageLike, Model, ModelInfo, Part, Plan, Result, SessionOptions, TokenizeOptions, TokenizerInfo } from '../shared/types.js' */
+/** @import { ChatFormat, CompleteOptions, GenerateOptions, LoadOptions, MessageLike, Model, ModelInfo, Part, Plan, Result, SessionOptions, TokenizeOptions, TokenizerInfo } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 const KINDS = [null, 'spm', 'bpe', 'wordlist', 'unigram', 'wordpiece'];
 
@@ -34,6 +36,8 @@ export class LocalModel {
   #embedder = new Embedder(this, () => this.#take([]), (session) => this.#pool.give(session));
   /** Sessions of the pool whose time is traced; null: none. @type {WeakSet<LocalSession> | null} */
   #traced = null;
+  /** The vocabulary for formats, once one was asked for. @type {Promise<import('./guide.js').Guides> | null} */
+  #guides = null;
 
   /**
    * @param {Wasm} wasm  its own instance
@@ -83,16 +87,36 @@ export class LocalModel {
     this.#pager?.leave(session);
   }
 
-  /** @param {string} tag */
-  #section(tag) {
+  /** What a section holds, a copy. @param {string} tag */
+  #bytes(tag) {
     const wasm = this.#wasm;
     return wasm.scope((take) => {
       const out = take(8);
       const code = [...tag].reduce((sum, c, i) => sum + c.charCodeAt(0) * 256 ** i, 0);
       wasm.check('bqw_model_section', this.handle, code, out, out + 4);
       const [at, length] = wasm.u32(out, 2);
-      return at ? wasm.text(at, length) : '';
+      return wasm.bytes(at, at ? length : 0).slice();
     });
+  }
+
+  /** @param {string} tag */
+  #section(tag) {
+    return decoder.decode(this.#bytes(tag));
+  }
+
+  /** 1 ends generation, 2 special. @param {number} id */
+  flags(id) {
+    return this.#wasm.call('bqw_token_flags', this.handle, id);
+  }
+
+  /** What holds a text to its format; null: nothing does. GRAMMAR, NO_ENGINE, STATE. @param {GenerateOptions} options */
+  async guide({ responseFormat, stopTokens = [] }) {
+    if (!responseFormat || responseFormat.type === 'text') return null;
+    if (!this.info.tokenizer) throw new BqError('STATE', 'the model has no tokenizer: its texts cannot be held to a format');
+    const { Guides } = await onDemand(import('./guide.js'));
+    const guides = (this.#guides ??= Guides.create(this, this.#bytes('TOKN'), this.#wasm.grammarUrl));
+    guides.catch(() => (this.#guides = null)); // the next one tries again
+    return (await guides).guide(responseFormat, stopTokens);
   }
 
   /** @returns {ChatFormat | null} */
@@ -116,7 +140,7 @@ export class LocalModel {
 
   /**
    * `tokenize` at once.
-   * @param {string} text
+   * @param {string | Uint8Array} text
    * @param {TokenizeOptions} [options]
    * @returns {number[]}
    */

@@ -1,8 +1,8 @@
 /** One timeline of tokens in the engine of this thread, and generation on it. */
-import { MORE, NONE, OK, WANT_DATA } from '../wasm/border.js';
+import { MORE, OK, WANT_DATA } from '../wasm/border.js';
 import { BqError, onDemand } from '../shared/errors.js';
+import { Output } from './output.js';
 import { Generation } from '../shared/generation.js';
-import { StopFilter } from '../chat/stop-strings.js';
 import { checkCall, TABLE } from '../port/table.js';
 import { Throttle } from '../shared/throttle.js';
 import { asyncDispose, Pace } from '../shared/async.js';
@@ -13,20 +13,9 @@ import { asyncDispose, Pace } from '../shared/async.js';
 /** @import { GenerateOptions, Part, Result, Session } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
 
-const ENDS = 1;
-const SPECIAL = 2;
-
 /** Milliseconds of work between turns where an abort needs none: in a turn the other threads fall asleep, and waking them
  * costs as much as a barrier a hundred times. What waits is another call to the same worker. */
 const ISOLATED_TURN_MS = 16;
-
-/** Where things lie in the block that a generation takes from the heap. */
-const AT = { options: 0, rng: 40, token: 48, detokenizer: 56, text: 64 };
-
-/** @param {GenerateOptions} options */
-const sampleRecord = ({ temperature = 0.7, topK = 40, topP = 0.95, minP = 0, repeatPenalty = 1, repeatLast = 64 }) => ({
-  temperature, top_k: topK, top_p: topP, min_p: minP, repeat_penalty: repeatPenalty, repeat_last: repeatLast,
-});
 
 /** @implements {Session} */
 export class LocalSession {
@@ -163,27 +152,35 @@ export class LocalSession {
       timings: { promptTokens: tokens.length, reusedTokens: 0, tokens: 0, prefillMs: 0, ttftMs: 0, decodeMs: 0 },
     };
     const { timings } = result;
-    const block = this.#wasm.alloc(AT.text + this.#wasm.call('bqw_detokenize_limit', this.#model.handle));
+    /** @type {import('./guide.js').Guide | null} */
+    let guide = null;
+    const output = new Output(this.#wasm, this.#model, this.#handle, options, seed);
     this.#busy = true;
     let failed = false;
     try {
+      guide = await this.#model.guide(options);
       let since = performance.now();
       timings.reusedTokens = this.#sync(tokens);
       await this.#prefill(ends, onProgress, tokens.length - timings.reusedTokens);
       timings.prefillMs = performance.now() - since;
-      this.#prepare(block, sampleRecord(options), seed, tokens[tokens.length - 1]);
-      const filter = new StopFilter([options.stop ?? []].flat());
+      output.begin(guide ? null : tokens[tokens.length - 1]);
       // Until another reason is found, leaving the loop (break, throw, abort) is what ends it.
       if (maxTokens < 1) result.reason = 'length';
       while (result.reason === 'abort') {
-        const id = this.#sample(block);
-        const part = this.#part(id, block, filter, options, maxTokens, result);
-        timings[timings.tokens++ ? 'decodeMs' : 'ttftMs'] += performance.now() - since;
-        yield part;
+        const left = Math.min(maxTokens - result.ids.length, this.#context - this.length + 1);
+        const ids = guide ? guide.next(left, (mask) => output.sample(mask)) : [output.sample()];
+        for (const [i, id] of ids.entries()) {
+          const whole = guide !== null && i === ids.length - 1 && guide.ended(left - ids.length);
+          const length = result.ids.length + 1 >= maxTokens ? 'length' : this.length >= this.#context ? 'context' : null;
+          const part = output.part(id, result, whole ? 'stop' : length);
+          timings[timings.tokens++ ? 'decodeMs' : 'ttftMs'] += performance.now() - since;
+          yield part;
+          if (result.reason !== 'abort') break;
+          since = performance.now();
+          this.#wasm.check('bqw_session_append', this.#handle, id);
+          this.#ids.push(id);
+        }
         if (result.reason !== 'abort') break;
-        since = performance.now();
-        this.#wasm.check('bqw_session_append', this.#handle, id);
-        this.#ids.push(id);
         // All of a token at once where an abort is heard without a turn.
         await this.#run(ends, aborted ? 0 : 1);
       }
@@ -192,8 +189,9 @@ export class LocalSession {
       throw error;
     } finally {
       this.#busy = false;
+      guide?.close();
       this.#model.rest(this.#handle);
-      this.#wasm.free(block);
+      output.close();
       if (this.#closed) this.#free();
       if (!failed) end(result);
     }
@@ -269,59 +267,5 @@ export class LocalSession {
       if (pause) await pause;
     }
     goOn();
-  }
-
-  /** @param {number} block @param {Record<string, number>} sample @param {number} seed @param {number} before  the last token of the prompt */
-  #prepare(block, sample, seed, before) {
-    this.#wasm.write('bqw_sample_options', block + AT.options, sample);
-    this.#wasm.call('bqw_rng_seed', seed, block + AT.rng);
-    const state = this.#wasm.bytes(block + AT.detokenizer, 8).fill(0);
-    // The space that a first token brings is dropped only where no text precedes it.
-    state[6] = this.#flags(before) & SPECIAL ? 0 : 1;
-  }
-
-  /** @param {number} block */
-  #sample(block) {
-    this.#wasm.check('bqw_session_sample', this.#handle, block + AT.options, block + AT.rng, block + AT.token);
-    return this.#wasm.u32(block + AT.token, 1)[0];
-  }
-
-  /** @param {number} id */
-  #flags(id) {
-    return this.#wasm.call('bqw_token_flags', this.#model.handle, id);
-  }
-
-  /** @param {number} block @param {number} id  NONE: what is left */
-  #text(block, id) {
-    const at = block + AT.text;
-    return this.#wasm.text(at, this.#wasm.call('bqw_detokenize', this.#model.handle, block + AT.detokenizer, id, at));
-  }
-
-  /**
-   * Takes a token into the result; sets its reason when it is the last.
-   * @param {number} id
-   * @param {number} block
-   * @param {StopFilter} filter
-   * @param {GenerateOptions} options
-   * @param {number} maxTokens
-   * @param {Result} result
-   * @returns {Part}
-   */
-  #part(id, block, filter, options, maxTokens, result) {
-    const ends = Boolean(this.#flags(id) & ENDS) || Boolean(options.stopTokens?.includes(id));
-    result.ids.push(id);
-    const met = filter.push(ends ? this.#text(block, NONE) : this.#text(block, id));
-    let { text } = met;
-    if (met.stop !== null || ends) [result.reason, result.stop] = ['stop', met.stop ?? id];
-    else if (result.ids.length >= maxTokens) result.reason = 'length';
-    else if (this.length >= this.#context) result.reason = 'context';
-    if (result.reason !== 'abort' && met.stop === null) {
-      const rest = ends ? { text: '', stop: null } : filter.push(this.#text(block, NONE));
-      text += rest.text;
-      if (rest.stop !== null) [result.reason, result.stop] = ['stop', rest.stop];
-      else text += filter.flush();
-    }
-    result.text += text;
-    return { id, text };
   }
 }

@@ -43,7 +43,7 @@ const SESSION = {
 const GENERATE = {
   maxTokens: number(0), temperature: number(0), topK: whole(0), topP: number(0, 1), minP: number(0, 1),
   repeatPenalty: number(0), repeatLast: whole(0), seed: whole(0, 2 ** 53), stop: texts, stopTokens: ids,
-  signal, onProgress: callback,
+  responseFormat: object, signal, onProgress: callback,
 };
 const PROMPTS = { format, tools: objects, variables: object };
 const ENGINE = {

@@ -12,13 +12,13 @@
  * What went wrong: docs/API.md has a row for each. The second line are statuses of c/core/status.h, the third is of storage and files.
  * @typedef {'NO_SIMD' | 'NO_ENGINE' | 'NO_WORKER' | 'NETWORK' | 'HTTP_STATUS' | 'EXPIRED' | 'READ' | 'NOT_A_MODEL' | 'CHANGED' | 'NO_CHAT' | 'TRAP' | 'CLOSED'
  *   | 'NOMEM' | 'ARGUMENT' | 'STATE' | 'FORMAT' | 'TRUNCATED' | 'CHECKSUM' | 'UNSUPPORTED' | 'SHAPE' | 'CONTEXT_FULL' | 'INTEGRITY' | 'NO_SESSION' | 'NO_TOKEN' | 'MISMATCH'
- *   | 'STORAGE' | 'QUOTA' | 'IN_USE' | 'WRITE' | 'TEMPLATE'} ErrorCode
+ *   | 'GRAMMAR' | 'STORAGE' | 'QUOTA' | 'IN_USE' | 'WRITE' | 'TEMPLATE'} ErrorCode
  */
 
 /**
  * @typedef {object} EngineOptions
  * @property {'relaxed' | 'simd128'} [build]  asks for one build instead of the best
- * @property {string | URL | { relaxed: string | URL, simd128: string | URL, 'relaxed-threads'?: string | URL, 'simd128-threads'?: string | URL, probe?: string | URL }} [wasmUrl]
+ * @property {string | URL | { relaxed: string | URL, simd128: string | URL, 'relaxed-threads'?: string | URL, 'simd128-threads'?: string | URL, probe?: string | URL, grammar?: string | URL }} [wasmUrl]
  *   where the builds lie; by default beside this folder. Without those for threads there is one thread; without the probe
  *   it isn't measured whether relaxed SIMD is the faster one here. A single address is the one build there is
  * @property {'auto' | number} [threads]  how many compute, where memory can be shared; default "auto": as many as a
@@ -220,8 +220,17 @@
  * @property {number} [seed]           integer up to 2^53; default: random, see the result
  * @property {string | string[]} [stop]  texts that end the generation; they are not part of its text
  * @property {number[]} [stopTokens]   tokens that end it, besides the model's own
+ * @property {ResponseFormat} [responseFormat]  what the text is held to; default: nothing
  * @property {AbortSignal} [signal]    ends it with the signal's reason; what was computed stays in the KV cache
  * @property {(progress: PrefillProgress) => void} [onProgress]  while the prompt is computed
+ */
+
+/**
+ * What a text is held to, whatever the model would rather write: any JSON object, a JSON Schema (draft 7 or 2020-12; `schema`, or as
+ * OpenAI has it in `json_schema`), a regular expression for the whole text, a GBNF grammar, or one of some texts.
+ * @typedef {{ type: 'text' } | { type: 'json_object' } | { type: 'json_schema', schema: object | boolean }
+ *   | { type: 'json_schema', json_schema: { name?: string, description?: string, strict?: boolean | null, schema: object | boolean } }
+ *   | { type: 'regex', pattern: string | RegExp } | { type: 'grammar', grammar: string } | { type: 'choice', choices: string[] }} ResponseFormat
  */
 
 /** What makes one vector of a text's tokens: their mean, the first one's, the last one's. @typedef {'mean' | 'cls' | 'last'} Pooling */

@@ -33,13 +33,14 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
  * @property {number} heapBase  first byte of the heap that static data and stack leave free
  * @property {boolean} shared   its memory is shared between threads
  * @property {number} threads   that plans count with
+ * @property {string} [grammarUrl]  where the module for grammars lies
  */
 
 /** What a module imports: its memory, a clock for traces, and what ends a run between two slices. @param {WebAssembly.Memory} memory @param {() => any} [stop] */
 const imports = (memory, stop = Boolean) => ({ env: { memory, now: () => performance.now(), stop } });
 
 /** @param {string} url @param {AbortSignal} [signal] */
-async function fetchModule(url, signal) {
+export async function fetchModule(url, signal) {
   if (isNode && url.startsWith('file:')) {
     const { readFile } = await nodeModule('fs/promises');
     return WebAssembly.compile(await readFile(new URL(url)));
@@ -91,6 +92,7 @@ export async function compile({ build: asked, wasmUrl, signal } = {}, shared = f
   const builds = resolveBuilds(wasmUrl);
   const [own, other] = [build, /** @type {const} */ ('simd128')].map((name) => builds[shared ? `${name}-threads` : name]);
   const hasOther = Boolean(other) && other !== own;
+  const { grammar: grammarUrl } = builds;
   const fetching = follow(signal);
   try {
     const first = compileBuild(build, own, shared, fetching.signal);
@@ -99,13 +101,13 @@ export async function compile({ build: asked, wasmUrl, signal } = {}, shared = f
     if (!why) {
       const compiled = await first;
       why = compiled.problem;
-      if (!why) return { ...compiled, reason };
+      if (!why) return { ...compiled, reason, grammarUrl };
     }
     fetching.controller.abort(); // what is still on its way is not wanted
     if (!hasOther) throw new BqError('NO_ENGINE', why);
     const second = await compileBuild('simd128', other, shared, signal);
     if (second.problem) throw new BqError('NO_ENGINE', second.problem);
-    return { ...second, reason: why };
+    return { ...second, reason: why, grammarUrl };
   } finally {
     fetching.release();
   }
@@ -136,6 +138,8 @@ export class Wasm {
   /** Threads that compute in it, and what lets the others go before the memory does. */
   threads = 1;
   onRelease = () => {};
+  /** Where the module for grammars lies. @type {string | undefined} */
+  grammarUrl;
   /** Says whether the run under way is to end. @type {(() => boolean) | undefined} */
   aborted;
 
@@ -159,13 +163,14 @@ export class Wasm {
   }
 
   /** An instance whose heap has room for `bytes` and can't grow. NOMEM. @param {Compiled} compiled @param {number} bytes */
-  static async create({ module, heapBase, shared }, bytes) {
+  static async create({ module, heapBase, shared, grammarUrl }, bytes) {
     const pages = Math.max(LEAST_PAGES, Math.ceil((heapBase + bytes) / PAGE));
     const memory = memoryOf(pages, shared);
     /** @type {Wasm} */
     let wasm;
     const { exports } = await WebAssembly.instantiate(module, imports(memory, () => wasm.stop()));
     wasm = new Wasm(exports, memory);
+    wasm.grammarUrl = grammarUrl;
     wasm.check('bqw_init', heapBase, pages * PAGE - heapBase);
     return wasm;
   }

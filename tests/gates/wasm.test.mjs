@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
-import { MODULE_LIMIT, PROBE, PROBE_LIMIT, sizes } from '../../tools/size.mjs';
+import { GRAMMAR, GRAMMAR_LIMIT, MODULE_LIMIT, PROBE, PROBE_LIMIT, sizes } from '../../tools/size.mjs';
 import { chained, countOpcodes, relaxedOpcodes } from './opcodes.mjs';
 
 /** i32x4.relaxed_dot_i8x16_i7x16_add_s: exact as the kernels use it (docs/ARCHITECTURE.md). */
@@ -18,9 +18,9 @@ const ROOT = new URL('../../', import.meta.url);
 const read = (path) => readFileSync(new URL(path, ROOT));
 const promised = read('web/exports.txt').toString().split('\n').filter(Boolean);
 
-test('there are four builds and the probe', () => {
+test('there are four builds, the probe and the module for grammars', () => {
   assert.deepEqual(sizes().map(({ name }) => name),
-    [PROBE, 'bq4-relaxed-threads.wasm', 'bq4-relaxed.wasm', 'bq4-simd128-threads.wasm', 'bq4-simd128.wasm']);
+    [GRAMMAR, PROBE, 'bq4-relaxed-threads.wasm', 'bq4-relaxed.wasm', 'bq4-simd128-threads.wasm', 'bq4-simd128.wasm']);
 });
 
 test('the probe is small, needs nothing, and has the dot product of either build', () => {
@@ -36,11 +36,19 @@ test('the probe is small, needs nothing, and has the dot product of either build
   assert.equal(2 * 16 * (opcodes.get(ALLOWED_RELAXED) ?? 0), 3 * 8 * (opcodes.get(SIMD128_DOT) ?? 0));
 });
 
+test('the module for grammars is small, needs nothing, and has no instruction that depends on the machine', () => {
+  const bytes = read(`build/wasm/${GRAMMAR}`);
+  const { gzip = Infinity } = sizes().find(({ name }) => name === GRAMMAR) ?? {};
+  assert.ok(gzip < GRAMMAR_LIMIT, `${gzip} bytes`);
+  assert.deepEqual(WebAssembly.Module.imports(new WebAssembly.Module(bytes)), []);
+  assert.deepEqual([...relaxedOpcodes(bytes).keys()], []);
+});
+
 test('the list of exports is sorted and without repetition', () => {
   assert.deepEqual(promised, [...new Set(promised)].sort());
 });
 
-for (const { name, gzip } of sizes().filter(({ name }) => name !== PROBE)) {
+for (const { name, gzip } of sizes().filter(({ name }) => name !== PROBE && name !== GRAMMAR)) {
   const bytes = read(`build/wasm/${name}`);
   const module = new WebAssembly.Module(bytes);
   const shared = name.includes('-threads');

@@ -1,0 +1,72 @@
+/* A compiled grammar: rules over bytes, as js/grammar writes them (docs/FORMAT.md has no part in it:
+ * a grammar lives as long as a request).
+ *
+ *   u32 magic, version, rules, states, edges, calls, root, 0
+ *   rule   u32 start, flags
+ *   state  u32 behind its last edge, u32 behind its last call, u32 least, flags
+ *   edge   u32 low byte | high byte << 8, u32 target
+ *   call   u32 rule, least times, most times, u32 next
+ *
+ * A rule is an automaton: a state goes on over an edge that has the next byte, or through a call,
+ * which takes a rule so many times in a row and then is at `next`; it ends where it accepts. A call of
+ * no rule takes nothing. Several ways may be open at once. `least` is how few bytes lead from a state
+ * to the end of its rule; states without such a way are not written. */
+#ifndef BQ_GRAMMAR_H
+#define BQ_GRAMMAR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/status.h"
+
+#define BQ_GRAMMAR_MAGIC 0x52475142u /* "BQGR" */
+#define BQ_GRAMMAR_VERSION 1u
+#define BQ_GRAMMAR_NONE UINT32_MAX
+/* Most rules, states, edges and calls each; least ways longer than this are as long as this. */
+#define BQ_GRAMMAR_LIMIT (1u << 22)
+
+enum { BQ_RULE_PLAIN = 1, BQ_STATE_ACCEPTS = 1 };
+
+typedef struct bq_rule {
+  uint32_t start;
+  uint32_t flags; /* BQ_RULE_PLAIN: takes any one plain character (vocabulary.h), if not only these */
+} bq_rule;
+
+typedef struct bq_state {
+  uint32_t edges, calls; /* behind its last; those of the state before end where its own begin */
+  uint32_t least;
+  uint32_t flags;
+} bq_state;
+
+typedef struct bq_edge {
+  uint32_t range, target;
+} bq_edge;
+
+typedef struct bq_call {
+  uint32_t rule, min, max, next; /* max NONE: no limit */
+} bq_call;
+
+typedef struct bq_grammar {
+  const bq_rule *rules;
+  const bq_state *states;
+  const bq_edge *edges;
+  const bq_call *calls;
+  uint32_t n_rules, n_states, n_edges, n_calls, root;
+  uint32_t n_classes;     /* bytes that no edge tells apart are of one class */
+  uint8_t class_of[256];  /* rising with the byte */
+} bq_grammar;
+
+static inline uint32_t bq_edge_low(bq_edge e) { return e.range & 255; }
+static inline uint32_t bq_edge_high(bq_edge e) { return e.range >> 8; }
+static inline uint32_t bq_edges_begin(const bq_grammar *g, uint32_t state) {
+  return state ? g->states[state - 1].edges : 0;
+}
+static inline uint32_t bq_calls_begin(const bq_grammar *g, uint32_t state) {
+  return state ? g->states[state - 1].calls : 0;
+}
+
+/* Checks every number; the bytes (4-byte aligned) are used in place and outlive the grammar. FORMAT,
+ * TRUNCATED. */
+bq_status bq_grammar_read(const uint8_t *bytes, size_t n, bq_grammar *out, bq_error *err);
+
+#endif

@@ -1,0 +1,298 @@
+#include "grammar/matcher.h"
+
+#include "grammar/places.h"
+
+static bq_status too_much(bq_error *err) {
+  return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
+                 "the grammar has too many ways open at once, or calls too deep");
+}
+
+void bq_matcher_create(const bq_grammar *g, const bq_vocabulary *v, bq_arena *arena,
+                       bq_matcher **out) {
+  bq_matcher *m = bq_arena_take(arena, 1, sizeof *m);
+  const uint32_t fit = BQ_STEP_BYTES / (2 * g->n_classes);
+  bq_matcher made = {.g = g, .v = v, .max_places = fit < BQ_PLACES ? fit : BQ_PLACES};
+  made.frames = bq_arena_take(arena, BQ_FRAMES, sizeof *made.frames);
+  made.threads = bq_arena_take(arena, BQ_THREADS, sizeof *made.threads);
+  made.places = bq_arena_take(arena, made.max_places, sizeof *made.places);
+  made.steps = bq_arena_take(arena, (uint64_t)made.max_places * g->n_classes, sizeof *made.steps);
+  made.frame_slots = bq_arena_take(arena, 2 * BQ_FRAMES, sizeof *made.frame_slots);
+  made.place_slots = bq_arena_take(arena, 2 * BQ_PLACES, sizeof *made.place_slots);
+  made.work = bq_arena_take(arena, BQ_WORK, sizeof *made.work);
+  made.kept = bq_arena_take(arena, BQ_WORK, sizeof *made.kept);
+  made.seen = bq_arena_take(arena, 2 * BQ_WORK, sizeof *made.seen);
+  made.path = bq_arena_take(arena, (uint64_t)v->longest + 1, sizeof *made.path);
+  made.masks = bq_arena_take(arena, (uint64_t)BQ_MASKS * v->words, sizeof *made.masks);
+  made.mask_of = bq_arena_take(arena, BQ_MASKS, sizeof *made.mask_of);
+  if (!arena->base || arena->overflow) return;
+  *m = made;
+  *out = m;
+  bq_places_begin(m);
+}
+
+bq_status bq_matcher_begin(bq_matcher *m, bq_error *err) {
+  m->here = m->marked = m->ahead = m->start;
+  return m->start == BQ_NOWHERE ? too_much(err) : BQ_OK;
+}
+
+bool bq_matcher_complete(const bq_matcher *m) { return m->places[m->here].complete; }
+
+static bool place_continues(const bq_matcher *m, uint32_t place) {
+  const bq_place *p = &m->places[place];
+  for (uint32_t i = 0; i < p->n; i++) {
+    const uint32_t state = m->threads[p->first + i].state;
+    if (m->g->states[state].edges > bq_edges_begin(m->g, state)) return true;
+  }
+  return false;
+}
+
+bool bq_matcher_continues(const bq_matcher *m) { return place_continues(m, m->here); }
+
+/* Does `todo` from m->here on; once more with emptied tables when they were full. */
+typedef bool attempt(bq_matcher *m, void *ctx);
+static bq_status with_room(bq_matcher *m, attempt *todo, void *ctx, bq_error *err) {
+  if (todo(m, ctx)) return BQ_OK;
+  if (bq_places_renew(m) && todo(m, ctx)) return BQ_OK;
+  return too_much(err);
+}
+
+/* --- tokens --------------------------------------------------------------------------------- */
+
+typedef struct span {
+  const uint8_t *bytes;
+  size_t n;
+  uint32_t place; /* behind them */
+} span;
+
+static bool follow(bq_matcher *m, void *ctx) {
+  span *s = ctx;
+  s->place = m->here;
+  for (size_t i = 0; i < s->n && s->place != BQ_FULL; i++) s->place = bq_step(m, s->place, s->bytes[i]);
+  return s->place != BQ_FULL;
+}
+
+bq_status bq_matcher_accept(bq_matcher *m, uint32_t id, bq_error *err) {
+  span s = {0};
+  s.bytes = bq_token_bytes(m->v->tokenizer, id, &s.n);
+  bq_status status = s.n ? with_room(m, follow, &s, err) : BQ_OK;
+  if (status != BQ_OK) return status;
+  if (!s.n || s.place == BQ_NOWHERE)
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "token %u may not come next", id);
+  m->here = s.place;
+  return BQ_OK;
+}
+
+void bq_matcher_mark(bq_matcher *m) { m->marked = m->here; }
+void bq_matcher_return(bq_matcher *m) { m->here = m->marked; }
+
+/* --- masks ---------------------------------------------------------------------------------- */
+
+/* Tokens of the subtree of `root` (itself left out) that may follow path[its depth]. With no mask:
+ * says whether there is one. BQ_FULL. */
+static uint32_t walk(bq_matcher *m, const bq_trie *trie, uint32_t root, uint32_t *mask) {
+  const uint32_t end = trie->end[root];
+  for (uint32_t node = root + 1; node < end;) {
+    const uint32_t depth = trie->depth[node];
+    const uint32_t next = bq_step(m, m->path[depth - 1], trie->byte[node]);
+    if (next == BQ_FULL) return BQ_FULL;
+    if (next == BQ_NOWHERE) {
+      node = trie->end[node];
+      continue;
+    }
+    m->path[depth] = next;
+    uint32_t i = trie->first[node];
+    const uint32_t last = trie->first[node + 1];
+    if (i < last && !mask) return 1;
+    for (; i < last; i++) mask[trie->ids[i] / 32] |= 1u << trie->ids[i] % 32;
+    node++;
+  }
+  return 0;
+}
+
+/* Whether a thread takes plain characters as long as its rule may be called: so many; 0. */
+static uint32_t plain_left(const bq_matcher *m, bq_thread t) {
+  const bq_frame *f = &m->frames[t.frame];
+  if (t.frame == BQ_BOTTOM) return 0;
+  const bq_call *c = &m->g->calls[f->call];
+  const bq_rule *rule = &m->g->rules[c->rule];
+  return rule->flags & BQ_RULE_PLAIN && rule->start == t.state ? c->max - f->count : 0;
+}
+
+/* Whether some plain byte is on an edge of a thread. */
+static bool takes_plain(const bq_matcher *m, bq_thread t) {
+  for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++) {
+    const uint32_t low = bq_edge_low(m->g->edges[e]), high = bq_edge_high(m->g->edges[e]);
+    if (high >= 0x20 && !(low == high && (low == '"' || low == '\\'))) return true;
+  }
+  return false;
+}
+
+typedef struct wanted_mask {
+  const uint32_t *mask;
+} wanted_mask;
+
+/* Whether the text's place takes any plain characters, how many (*left), and whether plain tokens
+ * must be walked through all the same. */
+static bool plain_at(const bq_matcher *m, const bq_place *p, uint32_t *left) {
+  bool other = false;
+  for (uint32_t i = 0; i < p->n; i++) {
+    const bq_thread t = m->threads[p->first + i];
+    const uint32_t n = plain_left(m, t);
+    if (n > *left) *left = n;
+    if (!n) other |= takes_plain(m, t);
+  }
+  return other && *left < BQ_PLAIN_LENGTHS;
+}
+
+static bool make_mask(bq_matcher *m, void *ctx) {
+  wanted_mask *wanted = ctx;
+  const uint32_t common = bq_common(m, m->here);
+  if (common == BQ_FULL) return false;
+  bq_place *p = &m->places[common];
+  if (p->mask != BQ_GRAMMAR_NONE && m->mask_of[p->mask] == common) {
+    wanted->mask = m->masks + (size_t)p->mask * m->v->words;
+    return true;
+  }
+  const uint32_t slot = m->next_mask;
+  uint32_t *mask = m->masks + (size_t)slot * m->v->words, left = 0;
+  m->mask_of[slot] = BQ_GRAMMAR_NONE;
+  for (uint32_t i = 0; i < m->v->words; i++) mask[i] = 0;
+  const bool other = plain_at(m, p, &left);
+  if (left) bq_vocabulary_plain(m->v, left, mask);
+  m->path[0] = common;
+  if (walk(m, &m->v->rest, 0, mask) == BQ_FULL) return false;
+  if ((!left || other) && walk(m, &m->v->plain, 0, mask) == BQ_FULL) return false;
+  m->places[common].mask = slot;
+  m->mask_of[slot] = common;
+  m->next_mask = (slot + 1) % BQ_MASKS;
+  wanted->mask = mask;
+  return true;
+}
+
+bq_status bq_matcher_mask(bq_matcher *m, const uint32_t **mask, bq_error *err) {
+  wanted_mask wanted = {0};
+  bq_status status = with_room(m, make_mask, &wanted, err);
+  if (status == BQ_OK) *mask = wanted.mask;
+  return status;
+}
+
+/* --- what is forced, and the shortest end --------------------------------------------------- */
+
+typedef struct text {
+  uint8_t *out;
+  size_t capacity, n;
+  bool fits;
+} text;
+
+/* The only byte that a place may go on with; -1: it may end, or there are several. */
+static int only_byte(const bq_matcher *m, uint32_t place) {
+  const bq_place *p = &m->places[place];
+  int only = -1;
+  if (p->complete) return -1;
+  for (uint32_t i = 0; i < p->n; i++) {
+    const uint32_t state = m->threads[p->first + i].state;
+    for (uint32_t e = bq_edges_begin(m->g, state); e < m->g->states[state].edges; e++) {
+      const int low = (int)bq_edge_low(m->g->edges[e]), high = (int)bq_edge_high(m->g->edges[e]);
+      if (low != high || (only >= 0 && low != only)) return -1;
+      only = low;
+    }
+  }
+  return only;
+}
+
+static bool find_forced(bq_matcher *m, void *ctx) {
+  text *t = ctx;
+  uint32_t place = m->here;
+  int byte;
+  for (t->n = 0; t->n < t->capacity && (byte = only_byte(m, place)) >= 0; t->n++) {
+    place = bq_step(m, place, (uint8_t)byte);
+    if (place == BQ_FULL) return false;
+    t->out[t->n] = (uint8_t)byte;
+  }
+  m->ahead = place;
+  return true;
+}
+
+bq_status bq_matcher_forced(bq_matcher *m, uint8_t *out, size_t capacity, size_t *n,
+                            bq_error *err) {
+  text t = {out, capacity, 0, true};
+  bq_status status = with_room(m, find_forced, &t, err);
+  *n = t.n;
+  return status;
+}
+
+static bool find_longer(bq_matcher *m, void *ctx) {
+  span *s = ctx;
+  const bq_trie *tries[] = {&m->v->plain, &m->v->rest};
+  s->place = 0;
+  for (size_t i = 0; i < 2 && !s->place; i++) {
+    uint32_t node = 0;
+    size_t at = 0;
+    for (; at < s->n; at++)
+      if (!(node = bq_trie_child(tries[i], node, s->bytes[at]))) break;
+    if (at < s->n) continue;
+    m->path[at] = m->ahead;
+    s->place = walk(m, tries[i], node, NULL);
+  }
+  return s->place != BQ_FULL;
+}
+
+bq_status bq_matcher_extends(bq_matcher *m, const uint8_t *tail, size_t n, bool *extends,
+                             bq_error *err) {
+  span s = {tail, n, 0};
+  bq_status status = n < m->v->longest ? with_room(m, find_longer, &s, err) : BQ_OK;
+  *extends = status == BQ_OK && s.place;
+  return status;
+}
+
+uint32_t bq_matcher_least(const bq_matcher *m) {
+  const bq_place *p = &m->places[m->here];
+  uint32_t least = BQ_GRAMMAR_NONE;
+  for (uint32_t i = 0; i < p->n; i++) {
+    const uint32_t of = bq_thread_least(m, m->threads[p->first + i]);
+    if (of < least) least = of;
+  }
+  return least;
+}
+
+/* The byte after which the least is to do; -1: there is none. */
+static int nearer_byte(const bq_matcher *m, const bq_place *p) {
+  uint32_t least = BQ_GRAMMAR_NONE;
+  int byte = -1;
+  for (uint32_t i = 0; i < p->n; i++) {
+    const bq_thread t = m->threads[p->first + i];
+    for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++) {
+      const bq_edge edge = m->g->edges[e];
+      const uint32_t of = bq_thread_least(m, (bq_thread){edge.target, t.frame});
+      if (of < least) byte = (int)bq_edge_low(edge);
+      if (of < least) least = of;
+    }
+  }
+  return byte;
+}
+
+static bool find_shortest(bq_matcher *m, void *ctx) {
+  text *t = ctx;
+  uint32_t place = m->here;
+  t->fits = true;
+  for (t->n = 0; !m->places[place].complete; t->n++) {
+    const int byte = nearer_byte(m, &m->places[place]);
+    t->fits = byte >= 0 && t->n < t->capacity;
+    if (!t->fits) return true;
+    t->out[t->n] = (uint8_t)byte;
+    place = bq_step(m, place, (uint8_t)byte);
+    if (place == BQ_FULL) return false;
+  }
+  return true;
+}
+
+bq_status bq_matcher_shortest(bq_matcher *m, uint8_t *out, size_t capacity, size_t *n,
+                              bq_error *err) {
+  text t = {out, capacity, 0, false};
+  bq_status status = with_room(m, find_shortest, &t, err);
+  *n = t.n;
+  if (status == BQ_OK && !t.fits)
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "the shortest end is longer than %l bytes",
+                   (uint64_t)capacity);
+  return status;
+}

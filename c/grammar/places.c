@@ -1,0 +1,301 @@
+#include "grammar/places.h"
+
+static uint32_t mix(uint32_t h, uint32_t value) {
+  h = (h ^ value) * 0x9e3779b1u;
+  return h ^ h >> 15;
+}
+
+static uint32_t sum(uint64_t a) { return a < BQ_GRAMMAR_NONE ? (uint32_t)a : BQ_GRAMMAR_NONE; }
+
+static bool has_edges(const bq_grammar *g, uint32_t state) {
+  return g->states[state].edges > bq_edges_begin(g, state);
+}
+
+static bool accepts(const bq_grammar *g, uint32_t state) {
+  return g->states[state].flags & BQ_STATE_ACCEPTS;
+}
+
+uint32_t bq_thread_least(const bq_matcher *m, bq_thread t) {
+  return sum((uint64_t)m->g->states[t.state].least + m->frames[t.frame].least);
+}
+
+/* --- frames --------------------------------------------------------------------------------- */
+
+static uint32_t *frame_slot(const bq_matcher *m, uint32_t below, uint32_t call, uint32_t count) {
+  uint32_t at = mix(mix(mix(7, below), call), count);
+  for (;; at++) {
+    uint32_t *slot = &m->frame_slots[at & (2 * BQ_FRAMES - 1)];
+    const bq_frame *f = &m->frames[*slot];
+    if (!*slot || (f->below == below && f->call == call && f->count == count)) return slot;
+  }
+}
+
+/* The frame of a call that was taken `count` times; BQ_FULL. */
+static uint32_t frame_of(bq_matcher *m, uint32_t below, uint32_t call, uint32_t count) {
+  uint32_t *slot = frame_slot(m, below, call, count);
+  if (*slot) return *slot;
+  if (m->n_frames == BQ_FRAMES) return BQ_FULL;
+  const bq_call *c = &m->g->calls[call];
+  const uint64_t more = c->min > count + 1 ? c->min - count - 1 : 0;
+  const uint64_t rule = m->g->states[m->g->rules[c->rule].start].least;
+  m->frames[m->n_frames] = (bq_frame){
+      below, call, count, BQ_GRAMMAR_NONE,
+      sum(more * rule + m->g->states[c->next].least + m->frames[below].least)};
+  return *slot = m->n_frames++;
+}
+
+/* The least count that no token of `longest` bytes tells from this one. */
+static uint32_t common_count(const bq_call *c, uint32_t count, uint32_t longest) {
+  if (c->max != BQ_GRAMMAR_NONE && c->max - count <= longest) return count;
+  if (count >= c->min) return c->min;
+  return c->min - count > longest ? 0 : count;
+}
+
+static uint32_t common_frame(bq_matcher *m, uint32_t frame) {
+  /* Down to one that is known, then up again; the way back is kept where it will be answered. */
+  uint32_t up = BQ_GRAMMAR_NONE, at = frame;
+  while (at != BQ_BOTTOM && (m->frames[at].common == BQ_GRAMMAR_NONE)) {
+    m->frames[at].common = up;
+    up = at;
+    at = m->frames[at].below;
+  }
+  uint32_t below = at == BQ_BOTTOM ? BQ_BOTTOM : m->frames[at].common;
+  while (up != BQ_GRAMMAR_NONE) {
+    const uint32_t next = m->frames[up].common, call = m->frames[up].call;
+    const uint32_t count = common_count(&m->g->calls[call], m->frames[up].count, m->v->longest);
+    if (below != BQ_FULL) below = frame_of(m, below, call, count);
+    m->frames[up].common = below == BQ_FULL ? BQ_GRAMMAR_NONE : below;
+    up = next;
+  }
+  return below;
+}
+
+/* --- the closure of a step ------------------------------------------------------------------ */
+
+static void visit(bq_matcher *m, uint32_t state, uint32_t frame) {
+  if (frame == BQ_FULL || m->n_work == BQ_WORK) {
+    m->too_much = true;
+    return;
+  }
+  for (uint32_t at = mix(mix(3, state), frame);; at++) {
+    uint32_t *slot = &m->seen[at & (2 * BQ_WORK - 1)];
+    if (!*slot) {
+      m->work[m->n_work] = (bq_thread){state, frame};
+      *slot = ++m->n_work;
+      return;
+    }
+    const bq_thread t = m->work[*slot - 1];
+    if (t.state == state && t.frame == frame) return;
+  }
+}
+
+/* Into a call's rule, after `count` times. What ends with the call needs no frame: lists that call
+ * themselves at their end would else grow without end. */
+static void enter(bq_matcher *m, uint32_t call, uint32_t below, uint32_t count) {
+  const bq_call *c = &m->g->calls[call];
+  const uint32_t next = c->next;
+  const bool last = c->max == 1 && c->min == 1 && accepts(m->g, next) && !has_edges(m->g, next) &&
+                    m->g->states[next].calls == bq_calls_begin(m->g, next);
+  visit(m, m->g->rules[c->rule].start, last ? below : frame_of(m, below, call, count));
+}
+
+/* Behind a rule that was called. */
+static void leave(bq_matcher *m, uint32_t frame) {
+  const bq_frame f = m->frames[frame];
+  const bq_call *c = &m->g->calls[f.call];
+  uint32_t count = f.count + 1;
+  if (c->max == BQ_GRAMMAR_NONE && count > c->min) count = c->min;
+  if (count >= c->min) visit(m, c->next, f.below);
+  if (count < c->max) enter(m, f.call, f.below, count);
+}
+
+static void begin_step(bq_matcher *m) {
+  for (uint32_t i = 0; i < 2 * BQ_WORK; i++) m->seen[i] = 0;
+  m->n_work = m->n_kept = 0;
+  m->too_much = false;
+}
+
+/* Everything that can be reached without a byte. */
+static void close_step(bq_matcher *m) {
+  for (uint32_t i = 0; i < m->n_work && !m->too_much; i++) {
+    const bq_thread t = m->work[i];
+    const bool ends = accepts(m->g, t.state);
+    if (has_edges(m->g, t.state) || (ends && t.frame == BQ_BOTTOM)) m->kept[m->n_kept++] = t;
+    if (ends && t.frame != BQ_BOTTOM) leave(m, t.frame);
+    for (uint32_t k = bq_calls_begin(m->g, t.state); k < m->g->states[t.state].calls; k++) {
+      const bq_call *c = &m->g->calls[k];
+      if (c->rule == BQ_GRAMMAR_NONE || !c->min) visit(m, c->next, t.frame);
+      if (c->rule != BQ_GRAMMAR_NONE) enter(m, k, t.frame, 0);
+    }
+  }
+}
+
+/* --- places --------------------------------------------------------------------------------- */
+
+static bool before(bq_thread a, bq_thread b) {
+  return a.state < b.state || (a.state == b.state && a.frame < b.frame);
+}
+
+/* Insertion sort: threads come nearly in order, and are few. */
+static void sort_kept(bq_matcher *m) {
+  for (uint32_t i = 1; i < m->n_kept; i++) {
+    const bq_thread t = m->kept[i];
+    uint32_t j = i;
+    for (; j && before(t, m->kept[j - 1]); j--) m->kept[j] = m->kept[j - 1];
+    m->kept[j] = t;
+  }
+}
+
+static bool same_threads(const bq_matcher *m, const bq_place *p, uint32_t hash) {
+  if (p->hash != hash || p->n != m->n_kept) return false;
+  const bq_thread *t = m->threads + p->first;
+  for (uint32_t i = 0; i < p->n; i++)
+    if (t[i].state != m->kept[i].state || t[i].frame != m->kept[i].frame) return false;
+  return true;
+}
+
+static uint32_t hash_kept(const bq_matcher *m) {
+  uint32_t hash = 1;
+  for (uint32_t i = 0; i < m->n_kept; i++) hash = mix(mix(hash, m->kept[i].state), m->kept[i].frame);
+  return hash;
+}
+
+/* The place of the threads that were kept. BQ_FULL. */
+static uint32_t place_of_kept(bq_matcher *m) {
+  if (m->too_much) return BQ_FULL;
+  if (!m->n_kept) return BQ_NOWHERE;
+  sort_kept(m);
+  const uint32_t hash = hash_kept(m);
+  uint32_t *slot;
+  for (uint32_t at = hash;; at++) {
+    slot = &m->place_slots[at & (2 * BQ_PLACES - 1)];
+    if (!*slot) break;
+    if (same_threads(m, &m->places[*slot], hash)) return *slot;
+  }
+  if (m->n_places == m->max_places || m->n_kept > BQ_THREADS - m->n_threads) return BQ_FULL;
+  bq_place p = {m->n_threads, m->n_kept, hash, BQ_GRAMMAR_NONE, BQ_GRAMMAR_NONE, false};
+  for (uint32_t i = 0; i < p.n; i++) {
+    m->threads[m->n_threads++] = m->kept[i];
+    p.complete |= m->kept[i].frame == BQ_BOTTOM && accepts(m->g, m->kept[i].state);
+  }
+  uint16_t *steps = m->steps + (size_t)m->n_places * m->g->n_classes;
+  for (uint32_t i = 0; i < m->g->n_classes; i++) steps[i] = BQ_UNKNOWN;
+  m->places[m->n_places] = p;
+  return *slot = m->n_places++;
+}
+
+uint32_t bq_step(bq_matcher *m, uint32_t place, uint8_t byte) {
+  uint16_t *step = m->steps + (size_t)place * m->g->n_classes + m->g->class_of[byte];
+  if (*step != BQ_UNKNOWN) return *step;
+  const bq_place *p = &m->places[place];
+  begin_step(m);
+  for (uint32_t i = 0; i < p->n; i++) {
+    const bq_thread t = m->threads[p->first + i];
+    for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++)
+      if (byte >= bq_edge_low(m->g->edges[e]) && byte <= bq_edge_high(m->g->edges[e]))
+        visit(m, m->g->edges[e].target, t.frame);
+  }
+  close_step(m);
+  const uint32_t next = place_of_kept(m);
+  if (next != BQ_FULL) *step = (uint16_t)next;
+  return next;
+}
+
+uint32_t bq_common(bq_matcher *m, uint32_t place) {
+  bq_place *p = &m->places[place];
+  if (p->common != BQ_GRAMMAR_NONE) return p->common;
+  begin_step(m);
+  for (uint32_t i = 0; i < p->n; i++) {
+    const bq_thread t = m->threads[p->first + i];
+    visit(m, t.state, common_frame(m, t.frame));
+  }
+  for (uint32_t i = 0; i < m->n_work; i++) m->kept[m->n_kept++] = m->work[i];
+  const uint32_t common = place_of_kept(m);
+  if (common != BQ_FULL) p->common = common;
+  return common;
+}
+
+/* --- beginning, and beginning anew ---------------------------------------------------------- */
+
+static void empty_slots(bq_matcher *m) {
+  for (uint32_t i = 0; i < 2 * BQ_FRAMES; i++) m->frame_slots[i] = 0;
+  for (uint32_t i = 0; i < 2 * BQ_PLACES; i++) m->place_slots[i] = 0;
+  for (uint32_t i = 0; i < BQ_MASKS; i++) m->mask_of[i] = BQ_GRAMMAR_NONE;
+}
+
+/* Frames that `keep` has marks for move to the front, in order; `keep` becomes where they are. */
+static void keep_frames(bq_matcher *m, uint32_t *keep) {
+  uint32_t n = 1;
+  for (uint32_t i = 1; i < m->n_frames; i++) {
+    if (!keep[i]) continue;
+    bq_frame f = m->frames[i];
+    f.below = keep[f.below];
+    f.common = BQ_GRAMMAR_NONE;
+    keep[i] = n;
+    m->frames[n++] = f;
+  }
+  m->n_frames = n;
+}
+
+static void mark(const bq_matcher *m, uint32_t place, uint32_t *keep) {
+  const bq_place *p = &m->places[place];
+  for (uint32_t i = 0; i < p->n; i++)
+    for (uint32_t f = m->threads[p->first + i].frame; f != BQ_BOTTOM && !keep[f];
+         f = m->frames[f].below)
+      keep[f] = 1;
+}
+
+/* A place that is kept, made again of its threads, which lie behind all that is new. BQ_FULL. */
+static uint32_t renewed(bq_matcher *m, bq_place old, const uint32_t *frames) {
+  begin_step(m);
+  for (uint32_t i = 0; i < old.n; i++) {
+    const bq_thread t = m->threads[old.first + i];
+    m->kept[m->n_kept++] = (bq_thread){t.state, frames[t.frame]};
+  }
+  return place_of_kept(m);
+}
+
+bool bq_places_renew(bq_matcher *m) {
+  uint32_t *kept[] = {&m->start, &m->here, &m->marked, &m->ahead};
+  enum { KEPT = sizeof kept / sizeof *kept };
+  bq_place old[KEPT];
+  bool again[KEPT] = {false};
+  uint32_t *frames = m->frame_slots + BQ_FRAMES; /* until all frames are in their slots again */
+  for (uint32_t i = 0; i < BQ_FRAMES; i++) frames[i] = 0;
+  for (uint32_t i = 0; i < KEPT; i++) {
+    old[i] = m->places[*kept[i]];
+    mark(m, *kept[i], frames);
+  }
+  keep_frames(m, frames);
+  m->n_threads = 0;
+  m->n_places = 1;
+  for (uint32_t i = 0; i < 2 * BQ_PLACES; i++) m->place_slots[i] = 0;
+  /* In the order of their threads, so that none is written over before it was read. */
+  for (uint32_t n = 0; n < KEPT; n++) {
+    uint32_t next = KEPT;
+    for (uint32_t i = 0; i < KEPT; i++)
+      if (!again[i] && (next == KEPT || old[i].first < old[next].first)) next = i;
+    again[next] = true;
+    *kept[next] = renewed(m, old[next], frames);
+  }
+  for (uint32_t i = 0; i < 2 * BQ_FRAMES; i++) m->frame_slots[i] = 0;
+  for (uint32_t i = 1; i < m->n_frames; i++)
+    *frame_slot(m, m->frames[i].below, m->frames[i].call, m->frames[i].count) = i;
+  for (uint32_t i = 0; i < BQ_MASKS; i++) m->mask_of[i] = BQ_GRAMMAR_NONE;
+  return m->n_frames < BQ_FRAMES / 2 && m->n_threads < BQ_THREADS / 2;
+}
+
+bool bq_places_begin(bq_matcher *m) {
+  empty_slots(m);
+  m->frames[BQ_BOTTOM] = (bq_frame){.common = BQ_BOTTOM};
+  m->places[BQ_NOWHERE] = (bq_place){.common = BQ_NOWHERE, .mask = BQ_GRAMMAR_NONE};
+  for (uint32_t i = 0; i < m->g->n_classes; i++) m->steps[i] = BQ_NOWHERE;
+  m->n_frames = m->n_places = 1;
+  m->n_threads = 0;
+  begin_step(m);
+  visit(m, m->g->states ? m->g->rules[m->g->root].start : 0, BQ_BOTTOM);
+  close_step(m);
+  const uint32_t start = place_of_kept(m);
+  m->start = m->here = m->marked = m->ahead = start == BQ_FULL ? BQ_NOWHERE : start;
+  return start != BQ_FULL;
+}

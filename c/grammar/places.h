@@ -1,0 +1,74 @@
+/* The inside of a matcher: threads, frames, places and the steps between them. */
+#ifndef BQ_PLACES_H
+#define BQ_PLACES_H
+
+#include "grammar/matcher.h"
+
+/* Sizes of tables: frames at once, threads of all places, places at most, bytes of the table of
+ * steps, masks kept, and threads that one step may look at. Slots are powers of two, at least twice
+ * what they hold. */
+enum {
+  BQ_FRAMES = 1 << 15,
+  BQ_THREADS = 1 << 15,
+  BQ_PLACES = 1 << 13,
+  BQ_STEP_BYTES = 1 << 20,
+  BQ_MASKS = 48,
+  BQ_WORK = 1 << 12,
+};
+
+#define BQ_NOWHERE 0u        /* the place that nothing leads on from */
+#define BQ_UNKNOWN 0xffffu   /* a step not yet made */
+#define BQ_FULL UINT32_MAX   /* instead of a place: a table is full */
+#define BQ_BOTTOM 0u         /* the frame below all */
+
+typedef struct bq_frame {
+  uint32_t below, call, count; /* `count` times the call's rule has been taken whole */
+  uint32_t common;             /* the frame with the least counts of the same future; NONE: unknown */
+  uint32_t least;              /* bytes to the end of the text from the end of this call's rule */
+} bq_frame;
+
+typedef struct bq_thread {
+  uint32_t state, frame;
+} bq_thread;
+
+typedef struct bq_place {
+  uint32_t first, n;  /* its threads, in order */
+  uint32_t hash;
+  uint32_t common;    /* the place that has its mask; NONE: unknown */
+  uint32_t mask;      /* a common place's mask among those kept; NONE */
+  bool complete;
+} bq_place;
+
+struct bq_matcher {
+  const bq_grammar *g;
+  const bq_vocabulary *v;
+  bq_frame *frames;        /* [BQ_FRAMES] those below come before */
+  bq_thread *threads;      /* [BQ_THREADS] */
+  bq_place *places;        /* [max_places] */
+  uint16_t *steps;         /* [max_places][classes] */
+  uint32_t *frame_slots;   /* [2 * BQ_FRAMES] indices; 0: empty */
+  uint32_t *place_slots;   /* [2 * BQ_PLACES] */
+  bq_thread *work;         /* [BQ_WORK] threads of the step being made */
+  bq_thread *kept;         /* [BQ_WORK] of these, those that take a byte or end the text */
+  uint32_t *seen;          /* [2 * BQ_WORK] 1 + indices into work */
+  uint32_t *path;          /* [longest token + 1] places, in a walk */
+  uint32_t *masks;         /* [BQ_MASKS][words] */
+  uint32_t *mask_of;       /* [BQ_MASKS] whose they are */
+  uint32_t max_places, n_frames, n_threads, n_places, n_work, n_kept, next_mask;
+  uint32_t start, here, marked, ahead; /* places: of the beginning, the text, one to go back to, behind
+                                          what is forced */
+  bool too_much;           /* a step looked at more threads than there is room for */
+};
+
+/* Place behind a byte: BQ_NOWHERE, BQ_FULL. */
+uint32_t bq_step(bq_matcher *m, uint32_t place, uint8_t byte);
+/* The place with the same future for a token's length. BQ_FULL. */
+uint32_t bq_common(bq_matcher *m, uint32_t place);
+/* Empties all tables but for these four. False: they alone are too much. */
+bool bq_places_renew(bq_matcher *m);
+/* Makes the place of the grammar's beginning. False: too much. */
+bool bq_places_begin(bq_matcher *m);
+/* Bytes to the end of the text. */
+uint32_t bq_thread_least(const bq_matcher *m, bq_thread t);
+
+#endif

@@ -1,0 +1,101 @@
+#include "grammar/vocabulary.h"
+
+#include "text/utf8.h"
+
+/* Characters of a text that is plain; 0 when it isn't, or is too long to count as that. */
+static uint32_t plain_characters(const uint8_t *text, size_t bytes) {
+  uint32_t characters = 0;
+  while (bytes) {
+    uint32_t c;
+    const unsigned n = bq_utf8_decode(text, bytes, &c);
+    if (c == BQ_UTF8_BAD || c < 0x20 || c == '"' || c == '\\') return 0;
+    text += n;
+    bytes -= n;
+    characters++;
+  }
+  return characters <= BQ_PLAIN_LENGTHS ? characters : 0;
+}
+
+static uint32_t characters_of(const bq_tokenizer *t, uint32_t id) {
+  size_t bytes;
+  const uint8_t *text = bq_token_bytes(t, id, &bytes);
+  return plain_characters(text, bytes);
+}
+
+/* Plain tokens first, each part in the order it had. */
+static uint32_t move_plain(const bq_tokenizer *t, uint32_t *ids, uint32_t n, uint32_t *spare) {
+  uint32_t plain = 0, others = 0;
+  for (uint32_t i = 0; i < n; i++)
+    if (characters_of(t, ids[i])) ids[plain++] = ids[i];
+    else spare[others++] = ids[i];
+  for (uint32_t i = 0; i < others; i++) ids[plain + i] = spare[i];
+  return plain;
+}
+
+void bq_vocabulary_sort(const bq_tokenizer *t, uint32_t size, uint32_t *ids, uint32_t *spare,
+                        bq_vocabulary *v) {
+  const bq_trie all = bq_trie_sort(t, ids);
+  const uint32_t plain = move_plain(t, ids, all.tokens, spare);
+  *v = (bq_vocabulary){.tokenizer = t, .words = (size + 31) / 32};
+  v->plain = bq_trie_of(t, ids, plain);
+  v->rest = bq_trie_of(t, ids + plain, all.tokens - plain);
+  for (uint32_t i = 0; i < all.tokens; i++) {
+    size_t bytes;
+    bq_token_bytes(t, ids[i], &bytes);
+    if (bytes > v->longest) v->longest = (uint32_t)bytes;
+  }
+}
+
+/* Counting sort by the number of characters. */
+static void sort_by_length(bq_vocabulary *v) {
+  uint32_t at[BQ_PLAIN_LENGTHS + 2] = {0};
+  for (uint32_t i = 0; i < v->plain.tokens; i++)
+    at[characters_of(v->tokenizer, v->plain.ids[i]) + 1]++;
+  for (uint32_t n = 1; n < BQ_PLAIN_LENGTHS + 2; n++) at[n] += at[n - 1];
+  for (uint32_t i = 0; i < v->plain.tokens; i++) {
+    const uint32_t id = v->plain.ids[i];
+    v->by_length[at[characters_of(v->tokenizer, id)]++] = id;
+  }
+  for (uint32_t n = 0; n <= BQ_PLAIN_LENGTHS; n++) v->length_end[n] = at[n];
+}
+
+static void build_trie(const bq_tokenizer *t, bq_arena *arena, bq_trie *trie) {
+  void *memory = bq_arena_take(arena, bq_trie_bytes(trie), 1);
+  if (memory) bq_trie_build(t, memory, trie);
+}
+
+void bq_vocabulary_build(bq_vocabulary *v, bq_arena *arena) {
+  build_trie(v->tokenizer, arena, &v->plain);
+  build_trie(v->tokenizer, arena, &v->rest);
+  v->plain_mask = bq_arena_take(arena, v->words, sizeof *v->plain_mask);
+  v->by_length = bq_arena_take(arena, v->plain.tokens, sizeof *v->by_length);
+  if (!arena->base || arena->overflow) return;
+  for (uint32_t i = 0; i < v->words; i++) v->plain_mask[i] = 0;
+  for (uint32_t i = 0; i < v->plain.tokens; i++)
+    v->plain_mask[v->plain.ids[i] / 32] |= 1u << v->plain.ids[i] % 32;
+  sort_by_length(v);
+}
+
+void bq_vocabulary_plain(const bq_vocabulary *v, uint32_t characters, uint32_t *mask) {
+  if (characters >= BQ_PLAIN_LENGTHS) {
+    for (uint32_t i = 0; i < v->words; i++) mask[i] |= v->plain_mask[i];
+    return;
+  }
+  for (uint32_t i = 0; i < v->length_end[characters]; i++)
+    mask[v->by_length[i] / 32] |= 1u << v->by_length[i] % 32;
+}
+
+uint32_t bq_vocabulary_longest(const bq_vocabulary *v, const uint8_t *text, size_t n) {
+  const bq_trie *tries[] = {&v->plain, &v->rest};
+  uint32_t longest = BQ_TOKEN_NONE;
+  size_t most = 0;
+  for (size_t t = 0; t < sizeof tries / sizeof *tries; t++) {
+    uint32_t node = 0;
+    for (size_t i = 0; i < n && (node = bq_trie_child(tries[t], node, text[i])); i++) {
+      if (tries[t]->first[node] == tries[t]->first[node + 1] || i + 1 <= most) continue;
+      longest = tries[t]->ids[tries[t]->first[node]];
+      most = i + 1;
+    }
+  }
+  return longest;
+}

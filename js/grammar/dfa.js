@@ -1,0 +1,231 @@
+/** Deterministic automata over code points: made of expressions and lists of texts, intersected, subtracted, counted. */
+import { tooLarge } from './failure.js';
+import { ALL, rangesOf } from './sets.js';
+
+/** @import { Tree } from './regex.js' */
+
+/** Edges of a state are disjoint and sorted. @typedef {{ accepts: boolean, edges: [number, number, number][] }} State  [low, high, target] */
+/** Starts at state 0; from each an end can be reached, but perhaps not from 0. @typedef {State[]} Dfa */
+
+const MOST = 20000;
+
+/** @param {string} what @param {number} n */
+function bounded(what, n) {
+  if (n > MOST) throw tooLarge(what);
+}
+
+/** The parts of a tree as a machine of steps without bytes (to), over characters (set), and at begin and end (only). */
+class Nfa {
+  /** @type {{ set: number[] | null, to: number[], only: '' | '^' | '$' }[]} */
+  states = [];
+
+  /** @param {number[]} to @param {number[] | null} [set] @param {'' | '^' | '$'} [only] */
+  state(to, set = null, only = '') {
+    bounded('the regular expression', this.states.length / 4);
+    return this.states.push({ to, set, only }) - 1;
+  }
+
+  /** @param {Tree} tree @param {number} next  where it ends @returns {number} where it begins */
+  add(tree, next) {
+    switch (tree.kind) {
+      case 'chars': return this.state([next], tree.set);
+      case '^': case '$': return this.state([next], null, tree.kind);
+      case 'and': return tree.parts.reduceRight((at, part) => this.add(part, at), next);
+      case 'or': return this.state(tree.parts.map((part) => this.add(part, next)));
+      default: return this.#repeat(tree.part, tree.min, tree.max, next);
+    }
+  }
+
+  /** @param {Tree} part @param {number} min @param {number} max @param {number} next */
+  #repeat(part, min, max, next) {
+    let at = next;
+    if (max === Infinity) {
+      at = this.state([]);
+      this.states[at].to = [this.add(part, at), next];
+    } else for (let i = min; i < max; i++) at = this.state([this.add(part, at), next]);
+    for (let i = 0; i < min; i++) at = this.add(part, at);
+    return at;
+  }
+
+  /** What is reached without a character; numbers are 2 × state, + 1 where the text must end. @param {Iterable<number>} from @param {boolean} first */
+  closure(from, first) {
+    const all = new Set(from);
+    for (const item of all) {
+      const { to, set, only } = this.states[item >> 1];
+      if (set || (only === '^' && !first)) continue;
+      for (const next of to) all.add(next * 2 + (only === '$' ? 1 : item & 1));
+    }
+    return [...all].filter((item) => this.states[item >> 1].set ? !(item & 1) : item >> 1 === 0).sort((a, b) => a - b);
+  }
+}
+
+/** Of states found from the first on: `next` says a state's edges by keys of others. @template T @param {string} what @param {T} first @param {(value: T) => string} keyOf @param {(value: T) => { accepts: boolean, edges: [number, number, T][] }} expand @returns {Dfa} */
+function explore(what, first, keyOf, expand) {
+  const known = new Map([[keyOf(first), 0]]);
+  const todo = [first];
+  /** @type {Dfa} */
+  const dfa = [];
+  for (const value of todo) {
+    const { accepts, edges } = expand(value);
+    dfa.push({
+      accepts,
+      edges: edges.map(([low, high, target]) => {
+        const key = keyOf(target);
+        let id = known.get(key);
+        if (id === undefined) {
+          id = todo.push(target) - 1;
+          known.set(key, id);
+          bounded(what, id);
+        }
+        return [low, high, id];
+      }),
+    });
+  }
+  return trim(dfa);
+}
+
+/** Without states that no end can be reached from, and edges side by side as one. @param {Dfa} dfa @returns {Dfa} */
+function trim(dfa) {
+  /** @type {number[][]} */
+  const from = dfa.map(() => []);
+  dfa.forEach(({ edges }, i) => edges.forEach(([, , to]) => from[to].push(i)));
+  const live = new Set(dfa.flatMap(({ accepts }, i) => (accepts ? [i] : [])));
+  for (const i of live) for (const j of from[i]) live.add(j);
+  const kept = [0, ...[...live].filter((i) => i > 0).sort((a, b) => a - b)];
+  const number = new Map(kept.map((old, i) => [old, i]));
+  return kept.map((old) => {
+    /** @type {[number, number, number][]} */
+    const edges = [];
+    for (const [low, high, to] of dfa[old].edges) {
+      const target = number.get(to);
+      const last = edges.at(-1);
+      if (target === undefined || !live.has(to)) continue;
+      if (last && last[1] === low - 1 && last[2] === target) last[1] = high;
+      else edges.push([low, high, target]);
+    }
+    return { accepts: dfa[old].accepts, edges };
+  });
+}
+
+/** Texts of an expression: the whole text, or any with such a part. @param {Tree} tree @param {{ search?: boolean }} [options] @returns {Dfa} */
+export function ofTree(tree, { search = false } = {}) {
+  const nfa = new Nfa();
+  nfa.state([]); // 0: the end
+  const any = { kind: /** @type {const} */ ('repeat'), part: { kind: /** @type {const} */ ('chars'), set: ALL }, min: 0, max: Infinity };
+  const begin = nfa.add(search ? { kind: 'and', parts: [any, tree, any] } : tree, 0);
+  const cuts = [...new Set(nfa.states.flatMap(({ set }) => (set ? rangesOf(set).flatMap(([low, high]) => [low, high + 1]) : [])))].sort((a, b) => a - b);
+  const first = nfa.closure([begin * 2], true);
+  return explore('the regular expression', first, (items) => items.join(), (items) => {
+    /** Targets by the index of the cut where a range begins. @type {Map<number, Set<number>>} */
+    const targets = new Map();
+    for (const item of items) {
+      const { set, to } = nfa.states[item >> 1];
+      for (const [low, high] of set ? rangesOf(set) : [])
+        for (let i = indexOf(cuts, low); cuts[i] <= high; i++) {
+          const all = targets.get(i) ?? new Set();
+          targets.set(i, all.add(to[0] * 2));
+        }
+    }
+    /** @type {Map<string, number[]>} */
+    const closed = new Map();
+    const edges = [...targets].sort(([a], [b]) => a - b).map(([i, all]) => {
+      const key = [...all].sort().join();
+      const closure = closed.get(key) ?? nfa.closure(all, false);
+      closed.set(key, closure);
+      return /** @type {[number, number, number[]]} */ ([cuts[i], cuts[i + 1] - 1, closure]);
+    });
+    return { accepts: items.some((item) => item >> 1 === 0), edges };
+  });
+}
+
+/** @param {number[]} sorted @param {number} value  one of them */
+function indexOf(sorted, value) {
+  let low = 0;
+  for (let high = sorted.length; low < high; ) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle] < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Exactly these texts. @param {Iterable<string>} texts @returns {Dfa} */
+export function ofTexts(texts) {
+  /** @type {{ accepts: boolean, next: Map<number, number> }[]} */
+  const nodes = [{ accepts: false, next: new Map() }];
+  for (const text of texts) {
+    let at = 0;
+    for (const c of text) {
+      const code = Number(c.codePointAt(0));
+      let next = nodes[at].next.get(code);
+      if (next === undefined) nodes[at].next.set(code, next = nodes.push({ accepts: false, next: new Map() }) - 1);
+      at = next;
+    }
+    nodes[at].accepts = true;
+  }
+  return trim(nodes.map(({ accepts, next }) => ({ accepts, edges: [...next].sort(([a], [b]) => a - b).map(([c, to]) => [c, c, to]) })));
+}
+
+/** Any text of so many characters. @param {number} min @param {number} max @returns {Dfa} */
+export function ofLength(min, max) {
+  const last = max === Infinity ? min : max;
+  bounded('a limit of length beside a pattern', last);
+  return Array.from({ length: last + 1 }, (_, i) => ({
+    accepts: i >= min,
+    edges: i < last ? rangesOf(ALL).map(([low, high]) => [low, high, i + 1]) : max === Infinity ? rangesOf(ALL).map(([low, high]) => [low, high, i]) : [],
+  }));
+}
+
+/** Steps of two states together; -1 stands for a state that nothing leads on from. @param {[number, number, number][]} a @param {[number, number, number][]} b @returns {[number, number, [number, number]][]} */
+function together(a, b) {
+  const cuts = [...new Set([...ALL, ...[...a, ...b].flatMap(([low, high]) => [low, high + 1])])].filter((c) => c !== 0xd7ff && c !== 0x10ffff).concat(0xd800, 0x110000).sort((x, y) => x - y);
+  /** @type {[number, number, [number, number]][]} */
+  const out = [];
+  let i = 0;
+  let j = 0;
+  for (let c = 0; c + 1 < cuts.length; c++) {
+    const low = cuts[c];
+    const high = cuts[c + 1] - 1;
+    if (low > high || (low >= 0xd800 && high < 0xe000)) continue;
+    while (i < a.length && a[i][1] < low) i++;
+    while (j < b.length && b[j][1] < low) j++;
+    const left = i < a.length && a[i][0] <= low ? a[i][2] : -1;
+    const right = j < b.length && b[j][0] <= low ? b[j][2] : -1;
+    if (left >= 0 || right >= 0) out.push([low, high, [left, right]]);
+  }
+  return out;
+}
+
+const AND = (/** @type {boolean} */ a, /** @type {boolean} */ b) => a && b;
+const OR = (/** @type {boolean} */ a, /** @type {boolean} */ b) => a || b;
+const LESS = (/** @type {boolean} */ a, /** @type {boolean} */ b) => a && !b;
+
+/** @param {(a: boolean, b: boolean) => boolean} how @returns {(a: Dfa, b: Dfa) => Dfa} */
+const combine = (how) => (a, b) =>
+  explore('a combination of patterns', [0, 0], (pair) => pair.join(), ([i, j]) => ({
+    accepts: how(i >= 0 && a[i].accepts, j >= 0 && b[j].accepts),
+    // Where only one goes on, it may matter or not.
+    edges: together(i >= 0 ? a[i].edges : [], j >= 0 ? b[j].edges : []).filter(([, , [x, y]]) => how(x >= 0, y >= 0) || (x >= 0 && how(true, false)) || (x >= 0 && y >= 0 && how(true, true))),
+  }));
+
+export const both = combine(AND);
+export const either = combine(OR);
+export const without = combine(LESS);
+
+/** Whether there is no such text. @param {Dfa} dfa */
+export const isNone = (dfa) => dfa.length === 1 && !dfa[0].accepts;
+
+/** @type {Dfa} */
+export const ANY = [{ accepts: true, edges: rangesOf(ALL).map(([low, high]) => [low, high, 0]) }];
+
+/** Whether a text is one of them. @param {Dfa} dfa @param {string} text */
+export function matches(dfa, text) {
+  let at = 0;
+  for (const c of text) {
+    const code = Number(c.codePointAt(0));
+    const edge = dfa[at].edges.find(([low, high]) => code >= low && code <= high);
+    if (!edge) return false;
+    at = edge[2];
+  }
+  return dfa[at].accepts;
+}

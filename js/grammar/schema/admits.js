@@ -1,0 +1,82 @@
+/** Whether a value is of a shape: what an enum or const lists is written only if the rest of its schema holds of it. */
+import { matches } from '../dfa.js';
+import { patternDfa } from './keywords.js';
+import { numberAdmits } from './numbers.js';
+import { canonical, TRUE, typeOf } from './shapes.js';
+
+/** @import { Dfa } from '../dfa.js' */
+/** @import { Compiler } from './index.js' */
+/** @import { Shape, Sub } from './shapes.js' */
+
+export class Admission {
+  #compiler;
+  /** @type {Map<string, Dfa>} */
+  #patterns = new Map();
+
+  /** @param {Compiler} compiler */
+  constructor(compiler) {
+    this.#compiler = compiler;
+  }
+
+  /** @param {string} pattern @returns {Dfa} */
+  pattern(pattern) {
+    const known = this.#patterns.get(pattern) ?? patternDfa(pattern);
+    this.#patterns.set(pattern, known);
+    return known;
+  }
+
+  /** @param {Sub} sub @param {any} value @returns {boolean} */
+  satisfies({ pos, neg }, value) {
+    const holds = (/** @type {number} */ n) => this.#compiler.shapesOfNumber(n).some((s) => this.admits(s, value));
+    return pos.every(holds) && !neg.some(holds);
+  }
+
+  /** @param {Shape} s @param {any} value @returns {boolean} */
+  admits(s, value) {
+    const type = typeOf(value);
+    const text = canonical(value);
+    if (!s.types.has(type) || s.excluded.has(text) || (s.values && !s.values.has(text))) return false;
+    if (type === 'number') return numberAdmits(s.number)(value);
+    if (type === 'string') {
+      const length = [...value].length;
+      return length >= s.string.min && length <= s.string.max && (!s.string.dfa || matches(s.string.dfa, value));
+    }
+    return type === 'array' ? this.#array(s.array, value) : type !== 'object' || this.#object(s.object, value);
+  }
+
+  /** @param {Shape['array']} a @param {any[]} value */
+  #array(a, value) {
+    const repeats = new Set(value.map(canonical)).size < value.length;
+    return value.length >= a.min && value.length <= a.max && !(a.unique && repeats) && (!a.repeats || repeats) &&
+      value.every((item, i) => this.satisfies(a.prefix[i] ?? a.rest, item)) &&
+      a.contains.every(({ sub, min, max }) => {
+        const n = value.filter((item) => this.satisfies(sub, item)).length;
+        return n >= min && n <= max;
+      });
+  }
+
+  /** What must hold of a property. @param {Shape['object']} o @param {string} name @returns {Sub} */
+  property(o, name) {
+    const met = [...o.patterns].filter(([pattern]) => matches(this.pattern(pattern), name)).map(([, sub]) => sub);
+    const rest = o.additional.filter(({ names, patterns }) => !names.includes(name) && !patterns.some((p) => matches(this.pattern(p), name))).map(({ sub }) => sub);
+    return this.#compiler.all(o.properties.get(name) ?? TRUE, ...met, ...rest);
+  }
+
+  /** Whether there may be such a property. @param {Shape['object']} o @param {string} name */
+  mayHave(o, name) {
+    return !o.forbidden.has(name) && o.names.every((sub) => this.satisfies(sub, name));
+  }
+
+  /** @param {Shape['object']} o @param {Record<string, any>} value */
+  #object(o, value) {
+    const names = Object.keys(value);
+    return names.length >= o.min && names.length <= o.max && [...o.required].every((name) => Object.hasOwn(value, name)) &&
+      names.every((name) => this.mayHave(o, name) && this.satisfies(this.property(o, name), value[name])) &&
+      o.some.every((some) => names.some((name) => this.isOther(some, name) && this.satisfies(some.sub, value[name])));
+  }
+
+  /** Whether a property is of those that one is asked of. @param {Shape['object']['some'][0]} some @param {string} name */
+  isOther({ names, patterns, inside }, name) {
+    return !names.includes(name) && !patterns.some((p) => matches(this.pattern(p), name)) && (inside === null || matches(this.pattern(inside), name));
+  }
+}

@@ -1,0 +1,125 @@
+/** JSON Schema to rules: of each schema, and each combination of schemas that meets in one place, a rule. */
+import { refused } from '../failure.js';
+import { Rules } from '../ir.js';
+import { characterRule, Writer } from '../text.js';
+import { KEYWORDS, SILENT } from './keywords.js';
+import { Registry } from './registry.js';
+import { Admission } from './admits.js';
+import { andSub, cross, keyOfSub, shape } from './shapes.js';
+import { writeArray } from './arrays.js';
+import { writeObject } from './objects.js';
+import { writeScalars } from './scalars.js';
+
+/** @import { Shape, Sub } from './shapes.js' */
+/** @import { Context } from './keywords.js' */
+
+/** Combinations of schemas at most. */
+const MOST_RULES = 4000;
+
+export class Compiler {
+  rules = new Rules();
+  writer = new Writer(this.rules);
+  #registry;
+  /** @type {Map<string, Shape[] | null>} null: being made */
+  #shapes = new Map();
+  /** @type {Map<string, number>} */
+  #made = new Map();
+  /** Rules that are not written yet. @type {[number, Sub][]} */
+  #todo = [];
+  #character = -1;
+
+  /** @param {any} schema */
+  constructor(schema) {
+    this.#registry = new Registry(schema);
+    this.root = this.sub(schema);
+    this.admission = new Admission(this);
+  }
+
+  /** @type {Context} */
+  #context = {
+    yes: (schema) => this.#of(schema, true),
+    no: (schema) => this.#of(schema, false),
+    sub: (schema) => this.sub(schema),
+    notSub: (schema) => ({ pos: [], neg: [this.#registry.number(schema)] }),
+    target: (ref, from) => this.#registry.schemas[this.#registry.target(ref, from)],
+  };
+
+  /** @param {any} schema @returns {Sub} */
+  sub(schema) {
+    const number = this.#registry.number(schema);
+    return schema === true ? { pos: [], neg: [] } : { pos: [number], neg: [] };
+  }
+
+  /** Shapes of what a schema holds of, or doesn't. @param {any} schema @param {boolean} holds @returns {Shape[]} */
+  #of(schema, holds) {
+    if (typeof schema === 'boolean') return schema === holds ? [shape()] : [];
+    const key = `${holds}${this.#registry.number(schema)}`;
+    const known = this.#shapes.get(key);
+    if (known === null) throw refused('a $ref leads back to itself before anything was said', 'a schema may contain itself only inside properties or items');
+    if (known) return known;
+    this.#shapes.set(key, null);
+    /** @type {Shape[]} */
+    let all = holds ? [shape()] : [];
+    for (const [name, value] of Object.entries(schema)) {
+      const keyword = KEYWORDS.get(name);
+      if (!keyword && !SILENT.has(name)) throw refused(`the keyword "${name}" is not supported`);
+      if (!keyword || value === undefined) continue;
+      if (holds) all = cross(all, keyword.yes(value, this.#context, schema));
+      else all.push(...keyword.no(value, this.#context, schema));
+    }
+    this.#shapes.set(key, all);
+    return all;
+  }
+
+  /** @param {Sub} sub @returns {Shape[]} */
+  shapesOf({ pos, neg }) {
+    const each = (/** @type {number[]} */ list, /** @type {boolean} */ holds) => list.map((n) => this.#of(this.#registry.schemas[n], holds));
+    return [...each(pos, true), ...each(neg, false)].reduce(cross, [shape()]);
+  }
+
+  /** Shapes of one schema by its number. @param {number} number */
+  shapesOfNumber(number) {
+    return this.#of(this.#registry.schemas[number], true);
+  }
+
+  /** The rule of a value. GRAMMAR: there are too many combinations. @param {Sub} sub @returns {number} */
+  rule(sub) {
+    const key = keyOfSub(sub);
+    let rule = this.#made.get(key);
+    if (rule === undefined) {
+      if (this.#made.size === MOST_RULES) throw refused('the schema has too many combinations');
+      rule = this.rules.rule('a value');
+      this.#made.set(key, rule);
+      this.#todo.push([rule, sub]);
+    }
+    return rule;
+  }
+
+  /** The rule of one character of a string. */
+  character() {
+    if (this.#character < 0) this.#character = characterRule(this.rules);
+    return this.#character;
+  }
+
+  /** One after the other, as rules ask for others. */
+  write() {
+    const root = this.rule(this.root);
+    for (let next = this.#todo.pop(); next; next = this.#todo.pop()) {
+      const [rule, sub] = next;
+      const [from, to] = [this.rules.start(rule), this.rules.state(true)];
+      for (const s of this.shapesOf(sub)) {
+        writeScalars(this, s, from, to);
+        if (s.values) continue;
+        if (s.types.has('array')) writeArray(this, s, from, to);
+        if (s.types.has('object')) writeObject(this, s, from, to);
+      }
+    }
+    return this.rules.encode(root);
+  }
+
+  /** A value that keeps to all of these. @param {Sub[]} subs */
+  all = (...subs) => subs.reduce(andSub);
+}
+
+/** GRAMMAR: a keyword isn't supported, or wrong; nothing satisfies it; it is too large. @param {any} schema @returns {Uint8Array<ArrayBuffer>} */
+export const compileSchema = (schema) => new Compiler(schema).write();

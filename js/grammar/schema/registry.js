@@ -1,0 +1,92 @@
+/** The parts of a JSON Schema by number, and what `$ref` points to. */
+import { refused } from '../failure.js';
+
+/** Where a schema without `$id` lies. */
+const HERE = 'schema://here/';
+/** Values, not schemas. */
+const DATA = new Set(['enum', 'const', 'default', 'examples']);
+const DEEPEST = 500;
+
+/** @param {unknown} value @returns {value is Record<string, any>} */
+export const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+export class Registry {
+  /** Schemas by number. @type {any[]} */
+  schemas = [];
+  /** @type {Map<any, number>} */
+  #numbers = new Map();
+  /** Addresses that the references in a schema are relative to. @type {Map<any, string>} */
+  #bases = new Map();
+  /** Schemas by their address. @type {Map<string, any>} */
+  #known = new Map();
+
+  /** @param {any} root */
+  constructor(root) {
+    this.#known.set(HERE, root);
+    this.#visit(root, HERE, 0, true);
+  }
+
+  /** @param {any} value @param {string} base @param {number} depth @param {boolean} schema  not a map of schemas */
+  #visit(value, base, depth, schema) {
+    if (depth > DEEPEST) throw refused('the schema is nested too deep');
+    if (Array.isArray(value)) return value.forEach((one) => this.#visit(one, base, depth + 1, true));
+    if (!isObject(value) || this.#bases.has(value)) return;
+    let own = base;
+    if (schema && typeof value.$id === 'string') {
+      own = resolve(value.$id, base);
+      this.#known.set(own.replace(/#$/, ''), value);
+    }
+    this.#bases.set(value, own);
+    for (const name of ['$anchor', '$dynamicAnchor']) if (schema && typeof value[name] === 'string') this.#known.set(`${own.replace(/#.*/, '')}#${value[name]}`, value);
+    const maps = ['properties', 'patternProperties', 'definitions', '$defs', 'dependencies', 'dependentSchemas'];
+    for (const [name, part] of Object.entries(value)) if (!schema || !DATA.has(name)) this.#visit(part, own, depth + 1, !schema || !maps.includes(name));
+  }
+
+  /** GRAMMAR: it is neither an object nor a boolean. @param {any} schema @param {string} [where] @returns {number} */
+  number(schema, where = 'a schema') {
+    if (!isObject(schema) && typeof schema !== 'boolean') throw refused(`${where} must be an object or a boolean`);
+    let number = this.#numbers.get(schema);
+    if (number === undefined) {
+      number = this.schemas.push(schema) - 1;
+      this.#numbers.set(schema, number);
+    }
+    return number;
+  }
+
+  /** GRAMMAR: there is nothing, or elsewhere. @param {string} ref @param {any} from  the schema it is in @returns {number} */
+  target(ref, from) {
+    const address = resolve(ref, this.#bases.get(from) ?? HERE);
+    const [file, fragment = ''] = address.split('#');
+    let found = this.#known.get(address.replace(/#$/, ''));
+    if (found === undefined) {
+      found = this.#known.get(file) ?? this.#known.get(`${file}#`);
+      if (found === undefined) throw refused(`$ref "${ref}": only what is inside the schema can be referred to`);
+      if (fragment && !fragment.startsWith('/')) throw refused(`$ref "${ref}": there is no such anchor`);
+      for (const step of decode(fragment, ref).split('/').slice(1)) {
+        const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
+        if (typeof found !== 'object' || found === null || !Object.hasOwn(found, name)) throw refused(`$ref "${ref}": there is nothing there`);
+        found = found[name];
+      }
+    }
+    return this.number(found, `$ref "${ref}"`);
+  }
+}
+
+/** @param {string} ref @param {string} base */
+function resolve(ref, base) {
+  try {
+    if (/^[a-z][a-z0-9+.-]*:/i.test(ref) && !URL.canParse(ref)) return ref;
+    return ref.startsWith('#') ? base.replace(/#.*/, '') + ref : new URL(ref, base).href;
+  } catch {
+    return ref;
+  }
+}
+
+/** @param {string} fragment @param {string} ref */
+function decode(fragment, ref) {
+  try {
+    return decodeURIComponent(fragment);
+  } catch {
+    throw refused(`$ref "${ref}" is no address`);
+  }
+}

@@ -1,0 +1,50 @@
+/** Values that are listed, null, booleans, numbers and strings of a shape, as rules. */
+import { ANY, both, ofLength, ofTexts, without } from '../dfa.js';
+import { numberDfa } from './numbers.js';
+import { typeOf } from './shapes.js';
+
+/** @import { Compiler } from './index.js' */
+/** @import { Shape } from './shapes.js' */
+
+/** JSON as it is written here: one line, a space behind commas and colons. @param {any} value @returns {string} */
+export function jsonOf(value) {
+  if (Array.isArray(value)) return `[${value.map(jsonOf).join(', ')}]`;
+  if (typeof value === 'object' && value) return `{${Object.entries(value).map(([name, v]) => `${JSON.stringify(name)}: ${jsonOf(v)}`).join(', ')}}`;
+  return JSON.stringify(value);
+}
+
+/** Texts of a shape's strings; null: any of those lengths. @param {Shape} s */
+export function stringDfa({ string: { min, max, dfa }, excluded }) {
+  const texts = [...excluded.values()].filter((v) => typeof v === 'string');
+  let all = dfa;
+  if (all && (min > 0 || max < Infinity)) all = both(all, ofLength(min, max));
+  if (texts.length) all = without(all ?? (min > 0 || max < Infinity ? ofLength(min, max) : ANY), ofTexts(texts));
+  return all;
+}
+
+/** @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
+function writeString(compiler, s, from, to) {
+  const { rules, writer } = compiler;
+  if (s.string.min > s.string.max) return;
+  const dfa = stringDfa(s);
+  const end = rules.state();
+  rules.literal(end, '"', to);
+  const inside = rules.literal(from, '"');
+  if (dfa) writer.dfa(inside, dfa, end, true);
+  else rules.call(inside, compiler.character(), end, s.string.min, s.string.max);
+}
+
+/** @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
+export function writeScalars(compiler, s, from, to) {
+  const { rules, writer, admission } = compiler;
+  const excluded = [...s.excluded.values()];
+  if (s.values) {
+    const values = [...s.values.values()].filter((value) => admission.admits(s, value));
+    if (values.length) writer.dfa(from, ofTexts(values.map(jsonOf)), to, false);
+    return;
+  }
+  const words = [null, true, false].filter((word) => s.types.has(typeOf(word)) && !excluded.includes(word));
+  for (const word of words) rules.literal(from, String(word), to);
+  if (s.types.has('number')) writer.dfa(from, numberDfa(s.number, excluded.filter((v) => typeof v === 'number')), to, false);
+  if (s.types.has('string')) writeString(compiler, s, from, to);
+}

@@ -1,0 +1,77 @@
+/* Grammars written in C, for tests of what js/grammar writes else.
+ *
+ *   grammars d = {0};
+ *   uint32_t rule = grammars_rule(&d, 0);            // with its first state
+ *   grammars_edge(&d, rule's state, 'a', 'z', next);
+ *   const uint8_t *bytes = grammars_write(&d, root, &n);
+ *
+ * `least` of a state is what the test says. */
+#ifndef GRAMMARS_H
+#define GRAMMARS_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grammar/grammar.h"
+
+enum { GRAMMARS_MOST = 64 };
+
+typedef struct grammars {
+  uint32_t n_rules, n_states;
+  bq_rule rules[GRAMMARS_MOST];
+  uint32_t least[GRAMMARS_MOST], accepts[GRAMMARS_MOST];
+  uint32_t n_edges[GRAMMARS_MOST], n_calls[GRAMMARS_MOST];
+  bq_edge edges[GRAMMARS_MOST][8];
+  bq_call calls[GRAMMARS_MOST][8];
+} grammars;
+
+static inline uint32_t grammars_state(grammars *d, uint32_t least, bool accepts) {
+  if (d->n_states == GRAMMARS_MOST) abort();
+  d->least[d->n_states] = least;
+  d->accepts[d->n_states] = accepts;
+  return d->n_states++;
+}
+
+/* A rule that starts at the state made next. */
+static inline uint32_t grammars_rule(grammars *d, bool plain) {
+  d->rules[d->n_rules] = (bq_rule){d->n_states, plain};
+  return d->n_rules++;
+}
+
+static inline void grammars_edge(grammars *d, uint32_t from, uint8_t low, uint8_t high, uint32_t to) {
+  d->edges[from][d->n_edges[from]++] = (bq_edge){(uint32_t)(low | high << 8), to};
+}
+
+static inline void grammars_call(grammars *d, uint32_t from, uint32_t rule, uint32_t min,
+                                 uint32_t max, uint32_t to) {
+  d->calls[from][d->n_calls[from]++] = (bq_call){rule, min, max, to};
+}
+
+/* To be freed. */
+static inline uint8_t *grammars_write(const grammars *d, uint32_t root, size_t *n) {
+  uint32_t edges = 0, calls = 0;
+  for (uint32_t i = 0; i < d->n_states; i++) {
+    edges += d->n_edges[i];
+    calls += d->n_calls[i];
+  }
+  *n = 32 + 8 * (size_t)d->n_rules + 16 * (size_t)d->n_states + 8 * (size_t)edges + 16 * (size_t)calls;
+  uint32_t *bytes = malloc(*n), *at = bytes;
+  if (!bytes) abort();
+  const uint32_t head[] = {BQ_GRAMMAR_MAGIC, BQ_GRAMMAR_VERSION, d->n_rules, d->n_states, edges, calls, root, 0};
+  memcpy(at, head, sizeof head);
+  at += 8;
+  memcpy(at, d->rules, d->n_rules * sizeof *d->rules);
+  at += 2 * d->n_rules;
+  edges = calls = 0;
+  for (uint32_t i = 0; i < d->n_states; i++, at += 4) {
+    const uint32_t state[] = {edges += d->n_edges[i], calls += d->n_calls[i], d->least[i], d->accepts[i]};
+    memcpy(at, state, sizeof state);
+  }
+  for (uint32_t i = 0; i < d->n_states; at += 2 * d->n_edges[i++])
+    memcpy(at, d->edges[i], d->n_edges[i] * sizeof(bq_edge));
+  for (uint32_t i = 0; i < d->n_states; at += 4 * d->n_calls[i++])
+    memcpy(at, d->calls[i], d->n_calls[i] * sizeof(bq_call));
+  return (uint8_t *)bytes;
+}
+
+#endif

@@ -1,0 +1,37 @@
+// Texts of a format, made of tokens picked at random among those that its masks allow.
+import { encodeTokenizer } from '../../js/convert/tokenizers/section.js';
+import { compile, Machine } from '../../js/grammar/index.js';
+import { random, tokenizer } from './fixture.mjs';
+
+const TOKENS = 320;
+
+/** @param {number} [seed] */
+export async function picker(seed = 1) {
+  const machine = await Machine.create(new URL('../../build/wasm/bq4-grammar.wasm', import.meta.url).href, encodeTokenizer(tokenizer()), TOKENS);
+  const next = random(seed);
+  const draw = () => (next() + 1) / 2;
+
+  /**
+   * A text; after `limit` tokens it comes to its end.
+   * @param {any} format @param {number} limit
+   */
+  return async function pick(format, limit) {
+    const matcher = await machine.matcher(JSON.stringify(format), () => compile(format));
+    /** @type {number[]} */
+    const bytes = [];
+    for (let n = 0; matcher.continues && !(matcher.complete && draw() < 0.2); n++) {
+      const end = n > limit ? matcher.shortest() : null;
+      if (end) {
+        bytes.push(...end);
+        break;
+      }
+      const mask = matcher.mask(TOKENS / 32);
+      const ids = Array.from({ length: TOKENS }, (_, id) => id).filter((id) => (mask[id >>> 5] >>> (id & 31)) & 1);
+      const id = ids[Math.floor(draw() * ids.length)];
+      if (!matcher.accept(id)) throw new Error(`token ${id} is allowed, and not accepted`);
+      bytes.push(...machine.token(id));
+    }
+    machine.give(matcher);
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes));
+  };
+}

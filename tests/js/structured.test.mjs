@@ -1,0 +1,118 @@
+// Replies that are held to a format: with the model that the demo has, with noise, in this thread and in a worker.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import Ajv from 'ajv';
+import { createEngine } from '../../js/engine.js';
+import { createWorkerEngine, fromBytes } from '../../js/index.js';
+import { spaces, tinyModel } from './fixture.mjs';
+
+const CHAT = readFileSync(new URL('../../models/chat.bq4', import.meta.url));
+const ASK = [{ role: 'user', content: 'Who are you, and how old?' }];
+const SCHEMA = {
+  type: 'object',
+  properties: {
+    name: { type: 'string', minLength: 1, maxLength: 30 },
+    age: { type: 'integer', minimum: 0, maximum: 150 },
+    mood: { enum: ['good', 'bad'] },
+    friends: { type: 'array', items: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'], additionalProperties: false } },
+  },
+  required: ['name', 'age', 'mood', 'friends'],
+  additionalProperties: false,
+};
+const validate = new Ajv().compile(SCHEMA);
+const AS_SCHEMA = { type: 'json_schema', schema: SCHEMA };
+
+describe('with the bundled model', () => {
+  /** @type {any} */
+  let engine;
+  /** @type {any} */
+  let model;
+  before(async () => {
+    engine = await createEngine({ threads: 1 });
+    model = await engine.load(fromBytes(CHAT));
+  });
+  after(() => engine.close());
+
+  for (const temperature of [0, 1, 5])
+    test(`a schema holds at temperature ${temperature}`, async () => {
+      for (let seed = 0; seed < 4; seed++) {
+        const { text, reason, stop } = await model.reply(ASK, { responseFormat: AS_SCHEMA, temperature, topK: 0, topP: 1, seed, maxTokens: 200 });
+        assert.ok(validate(JSON.parse(text)), `${text}: ${JSON.stringify(validate.errors)}`);
+        assert.deepEqual([reason, stop], ['stop', null]);
+      }
+    });
+
+  test('with any limit it is whole, or the reason says that it did not fit', async () => {
+    const reasons = [];
+    for (let maxTokens = 0; maxTokens < 60; maxTokens += 3) {
+      const { text, reason, ids } = await model.reply(ASK, { responseFormat: AS_SCHEMA, temperature: 2, seed: 3, maxTokens });
+      assert.ok(ids.length <= maxTokens);
+      if (reason === 'stop') assert.ok(validate(JSON.parse(text)), text);
+      reasons.push(reason);
+    }
+    // From some limit on there is room for the shortest.
+    const first = reasons.indexOf('stop');
+    assert.ok(first > 0 && first < 15, reasons.join());
+    assert.deepEqual(reasons, reasons.map((_, i) => (i < first ? 'length' : 'stop')));
+  });
+
+  test('what is forced has the tokens that the tokenizer gives it, and takes few runs', async () => {
+    const schema = { const: { answer: 'forty-two', of: ['everything', 'and more'] } };
+    const { text, ids, reason } = await model.reply(ASK, { responseFormat: { type: 'json_schema', schema } });
+    assert.equal(text, '{"answer": "forty-two", "of": ["everything", "and more"]}');
+    assert.deepEqual([ids, reason], [await model.tokenize(text, { addSpecial: false }), 'stop']);
+  });
+
+  test('same seed, same text; as a completion in OpenAI’s spelling; and a regex, choices and an object beside it', async () => {
+    const response = { responseFormat: { type: 'json_schema', json_schema: { name: 'person', strict: true, schema: SCHEMA } }, seed: 7, maxTokens: 120 };
+    const [a, b] = [await model.complete(ASK, response), await model.reply(ASK, response)];
+    assert.equal(a.choices[0].message.content, b.text);
+    assert.equal(a.choices[0].finish_reason, 'stop');
+    const texts = [];
+    for (const responseFormat of [{ type: 'regex', pattern: /[ab]{3}-\d+/ }, { type: 'choice', choices: ['red', 'green'] }])
+      texts.push((await (await model.createChat()).send('Well?', { responseFormat, maxTokens: 12 })).text);
+    assert.match(texts[0], /^[ab]{3}-\d+$/);
+    assert.ok(['red', 'green'].includes(texts[1]));
+    assert.equal(typeof JSON.parse((await model.reply(ASK, { responseFormat: { type: 'json_object' }, maxTokens: 50 })).text), 'object');
+  });
+
+  test('a format that is refused leaves the session as it was', async () => {
+    const session = await model.createSession();
+    await assert.rejects(session.generate('Once', { responseFormat: { type: 'xml' } }).done(), { code: 'GRAMMAR', message: /no type "xml"/ });
+    await assert.rejects(session.generate('Once', { responseFormat: 'json' }).done(), { code: 'ARGUMENT' });
+    assert.ok((await session.generate('Once', { maxTokens: 3 }).done()).ids.length);
+    await session.close();
+  });
+
+  test('many formats one after the other', async () => {
+    for (let i = 0; i < 12; i++) {
+      const { text } = await model.reply(ASK, { responseFormat: { type: 'regex', pattern: `[a-z]{2}${i}` } });
+      assert.match(text, new RegExp(`^[a-z]{2}${i}$`));
+    }
+  });
+});
+
+test('noise keeps to a schema too, and an SPM tokenizer whose tokens begin with spaces to what it can spell', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const noise = await engine.load(fromBytes(await tinyModel()));
+  for (let seed = 0; seed < 3; seed++) {
+    const { text } = await noise.reply(ASK, { responseFormat: AS_SCHEMA, temperature: 3, topK: 0, topP: 1, seed, maxTokens: 180 });
+    assert.ok(validate(JSON.parse(text)), text);
+  }
+  const spelled = await engine.load(fromBytes(await tinyModel({ tokens: spaces(), chat: null })));
+  const session = await spelled.createSession();
+  const run = async (/** @type {string} */ pattern) => (await session.generate([5], { responseFormat: { type: 'regex', pattern } })).text;
+  assert.match(await run('( [d-z]){3}'), /^( [d-z]){3}$/);
+  await assert.rejects(run('d'), { code: 'NO_TOKEN' });
+  await engine.close();
+});
+
+test('in a worker', async () => {
+  const engine = await createWorkerEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(CHAT));
+  const { text } = await model.reply(ASK, { responseFormat: { type: 'regex', pattern: /(yes|no)!{1,3}/u }, maxTokens: 8 });
+  assert.match(text, /^(yes|no)!{1,3}$/);
+  await assert.rejects(model.reply(ASK, { responseFormat: { type: 'json_schema', schema: { minimun: 1 } } }).done(), { code: 'GRAMMAR', message: /minimun/ });
+  await engine.close();
+});
