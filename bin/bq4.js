@@ -22,7 +22,8 @@ FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
   --companion FILE     tells architecture and tokenizer of a v1 file (default: NAME.json beside it)
   --build NAME         relaxed or simd128 (default: the best that this machine has)
 
-Options of convert; IN is a llama2.c .bin, a .safetensors file with config.json beside it, or its folder:
+Options of convert; IN is a Hugging Face folder, a .safetensors file or PyTorch checkpoint (.bin, .pt, .pth, .pkl; no code in it is
+executed) with config.json beside it, a checkpoint of llama2.c or nanoGPT (.pt), or a llama2.c .bin:
 
   --tokenizer FILE     default: what usually lies beside such a model
   --quant TYPE         type of the matrices: bq4a (default), bq4, bq4_16, bq4_64, bq4h, bq8, f16, bf16, f32

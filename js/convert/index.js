@@ -116,7 +116,7 @@ async function convertV2(output, matches, codec, options, { tokenizer, ...facts 
 }
 
 /**
- * Converts `input` (a llama2.c .bin, a safetensors file with config.json beside it, or a folder of them) to `output`.
+ * Converts `input` (a Hugging Face folder, one file of its weights, safetensors or PyTorch's, or a checkpoint of llama2.c or nanoGPT) to `output`.
  * On failure nothing is left behind. READ, WRITE, NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, ARGUMENT.
  * @param {string} input
  * @param {string} output

@@ -5,6 +5,7 @@ import { nodeModule } from '../../shared/node.js';
 import { readRange } from '../../sources/read.js';
 import { openHf } from './hf.js';
 import { readLlama2c } from './llama2c.js';
+import { readTorchModel } from './torch-models.js';
 
 /**
  * @typedef {object} Checkpoint
@@ -22,9 +23,6 @@ import { readLlama2c } from './llama2c.js';
 const OTHERS = [
   ['BQ4F', 'is a .bq4 file already', ''],
   ['GGUF', 'is a GGUF file', 'convert the original safetensors model'],
-  ['PK\x03\x04', 'is a PyTorch checkpoint', 'use tools/export_bq4.py'],
-  ['\x80\x02', 'is a pickle', 'use tools/export_bq4.py'],
-  ['\x80\x04', 'is a pickle', 'use tools/export_bq4.py'],
 ];
 
 /**
@@ -34,7 +32,8 @@ const OTHERS = [
  */
 export async function openCheckpoint(input) {
   const { stat } = await nodeModule('fs/promises');
-  const { basename, dirname } = await nodeModule('path');
+  const { basename, dirname, join } = await nodeModule('path');
+  const { existsSync } = await nodeModule('fs');
   let info;
   try {
     info = await stat(input);
@@ -42,17 +41,24 @@ export async function openCheckpoint(input) {
     throw new BqError('READ', `${input} can't be read: ${/** @type {Error} */ (cause).message}`, { cause, hint: 'check the path and its permissions' });
   }
   if (info.isDirectory()) return openHf(input, true);
+  const hasConfig = existsSync(join(dirname(input), 'config.json'));
   if (input.endsWith('.safetensors')) return openHf(input, false);
   const file = await openFile(input);
   try {
     const start = String.fromCharCode(...(await readRange(file, 0, 4)));
+    // A zip archive, or a pickle of protocol 2 or later: a number that no header of llama2.c begins with.
+    const torch = start === 'PK\x03\x04' || start[0] === '\x80';
+    if (torch && hasConfig) {
+      await file.close();
+      return await openHf(input, false);
+    }
     const other = OTHERS.find(([magic]) => start.startsWith(magic));
     if (other) throw new BqError('UNSUPPORTED', `${input} ${other[1]}`, { offset: 0, hint: other[2] });
-    const { config, tensors } = await readLlama2c(file);
+    const { config, tensors } = torch ? await readTorchModel(file) : await readLlama2c(file);
     return {
       config, tensors, close: () => file.close(), folder: dirname(input),
       name: basename(input).replace(/\.[^.]*$/, ''),
-      tokenizers: ['tokenizer.bin', `tok${config.vocab}.bin`],
+      tokenizers: ['tokenizer.bin', `tok${/** @type {any} */ (config).vocab}.bin`],
       ends: [],
       template: '',
     };

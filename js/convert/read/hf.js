@@ -5,10 +5,10 @@ import { nodeModule } from '../../shared/node.js';
 import { readRange } from '../../sources/read.js';
 import { canonicalTensors, configOf, endTokens, joinParts, tablesOf } from '../hf-names.js';
 import { readSafetensors } from './safetensors.js';
+import { readTorch } from './torch.js';
 import { sentenceConfig } from './sentence.js';
 
-const INDEX = 'model.safetensors.index.json';
-
+/** @typedef {import('../../sources/types.js').ByteSource} ByteSource */
 /** @typedef {import('./tensors.js').InTensor} InTensor */
 
 /**
@@ -31,30 +31,42 @@ export async function readJson(path) {
   }
 }
 
-/** The safetensors files of a folder. @param {string} folder @returns {Promise<string[]>} */
-async function shards(folder) {
-  const { existsSync, readdirSync } = await nodeModule('fs');
-  const index = await readJson(`${folder}/${INDEX}`);
-  if (index) {
-    const names = [...new Set(Object.values(index.weight_map ?? {}))].map(String);
-    const outside = names.find((name) => /[/\\]/.test(name));
-    if (outside) throw new BqError('FORMAT', `${INDEX} names "${outside}", outside its folder`);
-    return names;
+/** A folder with a model: on a disk, or as if. @typedef {{ path: string, names: string[], open: (name: string) => Promise<ByteSource> }} Folder */
+
+/** @param {string} path @returns {Promise<Folder>} */
+async function diskFolder(path) {
+  const { readdirSync } = await nodeModule('fs');
+  const { join } = await nodeModule('path');
+  return { path, names: readdirSync(path), open: (name) => openFile(join(path, name)) };
+}
+
+/** The files of the weights: safetensors where there are both. @param {Folder} folder @returns {Promise<string[]>} */
+async function shards({ path, names }) {
+  for (const [whole, ending] of /** @type {const} */ ([['model.safetensors', /\.safetensors$/], ['pytorch_model.bin', /\.(bin|pt|pth|pkl)$/]])) {
+    const index = names.includes(`${whole}.index.json`) ? await readJson(`${path}/${whole}.index.json`) : null;
+    if (index) {
+      const listed = [...new Set(Object.values(index.weight_map ?? {}))].map(String);
+      const outside = listed.find((name) => /[/\\]/.test(name) || !ending.test(name));
+      if (outside) throw new BqError('FORMAT', `${whole}.index.json names "${outside}", outside its folder`);
+      return listed;
+    }
+    if (names.includes(whole)) return [whole];
+    const others = names.filter((name) => ending.test(name) && !/^(training_args|optimizer|scheduler|rng_state|tokenizer)/.test(name));
+    if (others.length === 1) return others;
+    if (others.length > 1) throw new BqError('NOT_A_MODEL', `${path} has several files of weights and no index`, { hint: `expected ${whole} or ${whole}.index.json; or pass one of the files` });
   }
-  if (existsSync(`${folder}/model.safetensors`)) return ['model.safetensors'];
-  const names = readdirSync(folder).filter((/** @type {string} */ name) => name.endsWith('.safetensors'));
-  if (names.length === 1) return names;
-  throw new BqError('NOT_A_MODEL', `${folder} has ${names.length ? 'several safetensors files and no index' : 'no safetensors file'}`, { hint: `expected model.safetensors, or ${INDEX}` });
+  throw new BqError('NOT_A_MODEL', `${path} has no safetensors file and no pytorch_model.bin`, { hint: 'expected model.safetensors, or model.safetensors.index.json with its shards' });
 }
 
 /**
- * @param {string[]} paths
+ * @param {Folder} folder
+ * @param {string[]} names  of its files
  * @param {Record<string, any>} hf  config.json
  * @param {Record<string, any>} config  ours
  * @returns {Promise<{ tensors: Map<string, InTensor>, close: () => Promise<void> }>}
  */
-async function openShards(paths, hf, config) {
-  /** @type {import('../../sources/types.js').ByteSource[]} */
+async function openShards(folder, names, hf, config) {
+  /** @type {ByteSource[]} */
   const files = [];
   /** @type {Map<string, InTensor>} */
   const all = new Map();
@@ -62,13 +74,13 @@ async function openShards(paths, hf, config) {
     for (const file of files) await file.close();
   };
   try {
-    for (const path of paths) {
-      const file = await openFile(path);
+    for (const shard of names) {
+      const file = await folder.open(shard);
       files.push(file);
-      const { tensors } = await readSafetensors(file);
+      const tensors = shard.endsWith('.safetensors') ? (await readSafetensors(file)).tensors : (await readTorch(file)).tensors;
       for (const [original, tensor] of tensors) {
         for (const [name, part] of canonicalTensors(hf, config, original, tensor)) {
-          if (all.has(name)) throw new BqError('FORMAT', `tensor "${original}" of ${path} appears twice`);
+          if (all.has(name)) throw new BqError('FORMAT', `tensor "${original}" of ${shard} appears twice`);
           all.set(name, part);
         }
       }
@@ -81,31 +93,49 @@ async function openShards(paths, hf, config) {
 }
 
 /**
- * NOT_A_MODEL, FORMAT, UNSUPPORTED, READ.
- * @param {string} input  a folder, or a safetensors file with config.json beside it
+ * The chat template: of tokenizer_config.json, where it may be a list with names, or a file of its own.
+ * @param {Folder} folder @param {Record<string, any> | null} tokenizerConfig
+ */
+async function templateOf({ path, names }, tokenizerConfig) {
+  const { readFile } = await nodeModule('fs/promises');
+  if (names.includes('chat_template.jinja')) return readFile(`${path}/chat_template.jinja`, 'utf8');
+  const own = names.includes('chat_template.json') ? (await readJson(`${path}/chat_template.json`))?.chat_template : undefined;
+  const template = own ?? tokenizerConfig?.chat_template;
+  if (Array.isArray(template)) return String((template.find(({ name }) => name === 'default') ?? template[0])?.template ?? '');
+  return typeof template === 'string' ? template : '';
+}
+
+/**
+ * A folder, or one file of weights with config.json beside it. NOT_A_MODEL, FORMAT, UNSUPPORTED, READ.
+ * @param {string} input
  * @param {boolean} isFolder
  * @returns {Promise<import('./checkpoint.js').Checkpoint>}
  */
 export async function openHf(input, isFolder) {
-  const { basename, dirname, join } = await nodeModule('path');
-  const folder = isFolder ? input : dirname(input);
-  const json = await readJson(join(folder, 'config.json'));
-  if (!json) throw new BqError('NOT_A_MODEL', `${folder} has no config.json`, { hint: 'it tells what the tensors are for' });
+  const { basename, dirname } = await nodeModule('path');
+  const folder = await diskFolder(isFolder ? input : dirname(input));
+  return openHfFolder(folder, isFolder ? null : basename(input), basename(folder.path));
+}
+
+/**
+ * @param {Folder} folder @param {string | null} file  of its weights; null: all there are @param {string} name  of the model
+ * @returns {Promise<import('./checkpoint.js').Checkpoint>}
+ */
+export async function openHfFolder(folder, file, name) {
+  const { path } = folder;
+  const json = await readJson(`${path}/config.json`);
+  if (!json) throw new BqError('NOT_A_MODEL', `${path} has no config.json`, { hint: 'it tells what the tensors are for' });
   const own = configOf(json);
-  const config = { ...own, ...(await sentenceConfig(folder, own, readJson)) };
-  const paths = isFolder ? (await shards(folder)).map((name) => join(folder, name)) : [input];
-  const { tensors, close } = await openShards(paths, json, config);
-  for (const [name, table] of Object.entries(tablesOf(json, config))) tensors.set(name, table);
+  const config = { ...own, ...(await sentenceConfig(path, own, readJson)) };
+  const { tensors, close } = await openShards(folder, file ? [file] : await shards(folder), json, config);
+  for (const [table, values] of Object.entries(tablesOf(json, config))) tensors.set(table, values);
   // A tied head may be stored all the same.
   if (config.tied) tensors.delete('lm_head.weight');
-  const generation = await readJson(join(folder, 'generation_config.json'));
-  const tokenizerConfig = await readJson(join(folder, 'tokenizer_config.json'));
-  const template = tokenizerConfig?.chat_template;
+  const generation = await readJson(`${path}/generation_config.json`);
   return {
-    config, tensors, close, folder,
-    name: basename(isFolder ? input : folder),
-    tokenizers: ['tokenizer.json'],
+    config, tensors, close, name, folder: path,
+    tokenizers: ['tokenizer.json', 'tokenizer.model', 'vocab.json', 'tokenizer.bin'],
     ends: endTokens(generation, json),
-    template: typeof template === 'string' ? template : '',
+    template: await templateOf(folder, await readJson(`${path}/tokenizer_config.json`)),
   };
 }

@@ -9,6 +9,7 @@ import { matrixOf } from '../write/v2.js';
  * @typedef {object} InTensor
  * @property {number[]} dims
  * @property {(row: number, rows: number) => Promise<Float32Array>} read  rows × columns; one-dimensional tensors have one row
+ * @property {number} [at]  where it lies, as far as that tells it from others of its file
  * @property {StoredRows} [stored]  the same in a type that the engine reads, where it lies so
  */
 

@@ -1,0 +1,348 @@
+/**
+ * Pickles, read without executing what they say. A pickle is a program for a stack machine; GLOBAL names any function of any
+ * Python module and REDUCE calls it. Here a name is looked up in one closed table of stand-ins, the caller's; every other is
+ * refused by its name, before anything is done with it. Work and memory are bounded by the pickle's length.
+ */
+import { BqError } from '../../shared/errors.js';
+
+/** What a name may stand for. @typedef {{ call?: (args: any[]) => any, state?: (object: any, state: any) => void, value?: any }} StandIn */
+
+const decoder = new TextDecoder('utf-8', { fatal: true });
+
+/** Python's tuple: a frozen array. @param {any[]} items */
+const tuple = (items) => Object.freeze(items);
+/** Where a MARK lies on the stack. */
+const MARK = Symbol('mark');
+
+/** Of one pickle: a checkpoint has some ten for each tensor. */
+const MAX_STEPS = 2_000_000;
+/** Bytes of a text: a name. */
+const MAX_TEXT = 1 << 20;
+/** How deep dicts may hold each other, and how many entries they may have together. */
+const MAX_DEPTH = 64;
+const MAX_ENTRIES = 1_000_000;
+/** Bytes of a whole number: larger ones are no sizes. */
+const MAX_INTEGER = 32;
+
+/** What a GLOBAL left on the stack. */
+class Name {
+  /** @param {string} name @param {StandIn} standIn */
+  constructor(name, standIn) {
+    this.name = name;
+    this.standIn = standIn;
+  }
+}
+
+/** One run of the machine. */
+class Machine {
+  at;
+  /** @type {any[]} */
+  stack = [];
+  /** @type {Map<number, any>} */
+  memo = new Map();
+
+  /** @param {Uint8Array} bytes @param {number} at @param {Options} options */
+  constructor(bytes, at, { file, names, persistent }) {
+    this.bytes = bytes;
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    this.at = at;
+    this.file = file;
+    this.names = names;
+    this.persistent = persistent;
+  }
+
+  /** @param {string} what */
+  damaged(what) {
+    return new BqError('FORMAT', `${this.file}: the pickle is damaged: ${what}`, { offset: this.at, hint: 'save the checkpoint again, best as safetensors' });
+  }
+
+  /** @param {string} what */
+  refused(what) {
+    return new BqError('UNSUPPORTED', `${this.file}: the pickle asks for ${what}, which is not on the list of harmless names`, {
+      offset: this.at, hint: 'it was not executed; do not trust this file. A checkpoint of tensors only (torch.save(model.state_dict(), path)) or safetensors is read',
+    });
+  }
+
+  /** @param {number} n @returns {Uint8Array} */
+  take(n) {
+    if (!(n >= 0 && n <= this.bytes.length - this.at)) throw this.damaged(`${n} bytes are announced, ${this.bytes.length - this.at} are left`);
+    return this.bytes.subarray(this.at, (this.at += n));
+  }
+
+  /** Unsigned, little-endian. @param {1 | 2 | 4 | 8} n */
+  size(n) {
+    const bytes = this.take(n);
+    return bytes.reduceRight((sum, byte) => sum * 256 + byte, 0);
+  }
+
+  line() {
+    const end = this.bytes.indexOf(10, this.at);
+    if (end < 0) throw this.damaged('a line has no end');
+    const text = this.take(end - this.at);
+    this.at++;
+    return this.text(text);
+  }
+
+  /** @param {number} n */
+  latin1(n) {
+    if (n > MAX_TEXT) throw this.damaged(`a text has ${n} bytes`);
+    let text = '';
+    for (const byte of this.take(n)) text += String.fromCharCode(byte);
+    return text;
+  }
+
+  /** @param {Uint8Array} bytes */
+  text(bytes) {
+    if (bytes.length > MAX_TEXT) throw this.damaged(`a text has ${bytes.length} bytes`);
+    try {
+      return decoder.decode(bytes);
+    } catch {
+      throw this.damaged('a text is no UTF-8');
+    }
+  }
+
+  pop() {
+    if (!this.stack.length || this.stack.at(-1) === MARK) throw this.damaged('its stack is empty');
+    return this.stack.pop();
+  }
+
+  top() {
+    if (!this.stack.length || this.stack.at(-1) === MARK) throw this.damaged('its stack is empty');
+    return this.stack.at(-1);
+  }
+
+  /** What lies above the last mark. @returns {any[]} */
+  marked() {
+    const mark = this.stack.lastIndexOf(MARK);
+    if (mark < 0) throw this.damaged('a mark is missing');
+    const items = this.stack.splice(mark + 1);
+    this.stack.pop();
+    return items;
+  }
+
+  /** @param {number} index */
+  put(index) {
+    this.memo.set(index, this.top());
+  }
+
+  /** @param {number} index */
+  get(index) {
+    if (!this.memo.has(index)) throw this.damaged(`memo ${index} is used before it is set`);
+    this.stack.push(this.memo.get(index));
+  }
+
+  /** @param {number} n  bytes */
+  integer(n) {
+    if (n > MAX_INTEGER) throw this.damaged(`an integer has ${n} bytes`);
+    let value = 0n;
+    for (const byte of this.take(n).toReversed()) value = (value << 8n) | BigInt(byte);
+    value = n ? BigInt.asIntN(8 * n, value) : 0n;
+    return value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
+  }
+
+  /** @param {unknown} module @param {unknown} name */
+  global(module, name) {
+    const full = `${module}.${name}`;
+    const standIn = typeof module === 'string' && typeof name === 'string' && Object.hasOwn(this.names, full) ? this.names[full] : null;
+    if (!standIn) throw this.refused(full.slice(0, 200));
+    this.stack.push(new Name(full, standIn));
+  }
+
+  /** Of a stand-in alone. @param {any} callee @param {any} args */
+  call(callee, args) {
+    if (!(callee instanceof Name) || !Array.isArray(args)) throw this.damaged('it calls what is no function');
+    if (!callee.standIn.call) throw this.refused(`a call of ${callee.name}`);
+    this.stack.push(callee.standIn.call(args));
+  }
+
+  /** @param {any} map @param {any[]} pairs */
+  setItems(map, pairs) {
+    if (!(map instanceof Map) || pairs.length % 2) throw this.damaged('it sets items of what is no dict');
+    for (let i = 0; i < pairs.length; i += 2) map.set(pairs[i], pairs[i + 1]);
+  }
+
+  /** @param {any} list @param {any[]} items */
+  append(list, items) {
+    if (!Array.isArray(list) || Object.isFrozen(list)) throw this.damaged('it appends to what is no list');
+    for (const item of items) list.push(item);
+  }
+
+  build() {
+    const state = this.pop();
+    const object = this.top();
+    const found = object?.standIn ?? null;
+    if (object instanceof Map) return void (state instanceof Map || state === null || Array.isArray(state)); // attributes of an OrderedDict, as _metadata
+    if (!found?.state) throw this.refused(`the state of ${object instanceof Name ? object.name : 'an object'}`);
+    found.state(object, state);
+  }
+
+  /** @returns {any} */
+  run() {
+    for (let steps = 0; steps < MAX_STEPS; steps++) {
+      const op = this.take(1)[0];
+      if (op === 0x2e) return this.pop(); // STOP
+      const step = STEPS[op];
+      if (!step) throw this.refused(`instruction 0x${op.toString(16).padStart(2, '0')}`);
+      step(this);
+    }
+    throw this.damaged(`it has more than ${MAX_STEPS} instructions`);
+  }
+}
+
+/** @param {Machine} m @param {any} value */
+const push = (m, value) => void m.stack.push(value);
+/** @param {Machine} m @param {number} n */
+function pushTuple(m, n) {
+  const items = Array.from({ length: n }, () => m.pop()).reverse();
+  push(m, tuple(items));
+}
+/** @param {Machine} m @param {any[]} pairs */
+function pushDict(m, pairs) {
+  const map = new Map();
+  m.setItems(map, pairs);
+  push(m, map);
+}
+/** A whole number or a switch, as text. @param {Machine} m @param {string} line */
+function textInteger(m, line) {
+  if (line === '00') return false;
+  if (line === '01') return true;
+  const digits = line.replace(/L$/, '');
+  if (!/^[+-]?\d{1,40}$/.test(digits)) throw m.damaged('a number is none');
+  return Number(digits);
+}
+/** 'text' or "text" without escapes. @param {Machine} m @param {string} line */
+function quoted(m, line) {
+  if (!/^(['"])[^\\]*\1$/.test(line)) throw m.damaged('a text in quotes is none');
+  return line.slice(1, -1);
+}
+
+/** What each instruction does, by its byte; those that are missing are refused. @type {((m: Machine) => void)[]} */
+const STEPS = [];
+/** @type {Record<string, (m: Machine) => void>} */
+const LETTERS = {
+  '(': (m) => push(m, MARK),
+  0: (m) => void m.pop(),
+  1: (m) => void m.marked(),
+  2: (m) => push(m, m.top()),
+  F: (m) => push(m, Number(m.line())),
+  I: (m) => push(m, textInteger(m, m.line())),
+  L: (m) => push(m, textInteger(m, m.line())),
+  J: (m) => push(m, m.integer(4)),
+  K: (m) => push(m, m.size(1)),
+  M: (m) => push(m, m.size(2)),
+  N: (m) => push(m, null),
+  Q: (m) => push(m, m.persistent(m.pop())),
+  R: (m) => {
+    const args = m.pop();
+    m.call(m.pop(), args);
+  },
+  S: (m) => push(m, quoted(m, m.line())),
+  T: (m) => push(m, m.latin1(m.size(4))),
+  U: (m) => push(m, m.latin1(m.size(1))),
+  V: (m) => push(m, m.line()),
+  X: (m) => push(m, m.text(m.take(m.size(4)))),
+  a: (m) => {
+    const item = m.pop();
+    m.append(m.top(), [item]);
+  },
+  b: (m) => m.build(),
+  c: (m) => {
+    const module = m.line();
+    m.global(module, m.line());
+  },
+  d: (m) => pushDict(m, m.marked()),
+  '}': (m) => push(m, new Map()),
+  e: (m) => {
+    const items = m.marked();
+    m.append(m.top(), items);
+  },
+  g: (m) => m.get(Number(m.line())),
+  h: (m) => m.get(m.size(1)),
+  j: (m) => m.get(m.size(4)),
+  l: (m) => push(m, m.marked()),
+  ']': (m) => push(m, []),
+  p: (m) => m.put(Number(m.line())),
+  q: (m) => m.put(m.size(1)),
+  r: (m) => m.put(m.size(4)),
+  s: (m) => {
+    const value = m.pop();
+    const key = m.pop();
+    m.setItems(m.top(), [key, value]);
+  },
+  t: (m) => push(m, tuple(m.marked())),
+  ')': (m) => push(m, tuple([])),
+  u: (m) => {
+    const pairs = m.marked();
+    m.setItems(m.top(), pairs);
+  },
+  G: (m) => {
+    m.take(8);
+    push(m, m.view.getFloat64(m.at - 8, false));
+  },
+  B: (m) => push(m, m.take(m.size(4))),
+  C: (m) => push(m, m.take(m.size(1))),
+};
+for (const [letter, step] of Object.entries(LETTERS)) STEPS[letter.charCodeAt(0)] = step;
+/** Protocols 2 to 5. @type {Record<number, (m: Machine) => void>} */
+const LATER = {
+  0x80: (m) => {
+    const protocol = m.size(1);
+    if (protocol > 5) throw m.refused(`protocol ${protocol}`);
+  },
+  0x81: (m) => {
+    const args = m.pop();
+    m.call(m.pop(), args);
+  },
+  0x85: (m) => pushTuple(m, 1),
+  0x86: (m) => pushTuple(m, 2),
+  0x87: (m) => pushTuple(m, 3),
+  0x88: (m) => push(m, true),
+  0x89: (m) => push(m, false),
+  0x8a: (m) => push(m, m.integer(m.size(1))),
+  0x8b: (m) => push(m, m.integer(m.size(4))),
+  0x8c: (m) => push(m, m.text(m.take(m.size(1)))),
+  0x8d: (m) => push(m, m.text(m.take(m.size(8)))),
+  0x8e: (m) => push(m, m.take(m.size(8))),
+  0x8f: (m) => push(m, []),
+  0x90: (m) => {
+    const items = m.marked();
+    m.append(m.top(), items);
+  },
+  0x93: (m) => {
+    const name = m.pop();
+    m.global(m.pop(), name);
+  },
+  0x94: (m) => m.put(m.memo.size),
+  0x95: (m) => void m.take(8), // a frame: nothing but a hint
+  0x96: (m) => push(m, m.take(m.size(8))),
+};
+for (const [byte, step] of Object.entries(LATER)) STEPS[Number(byte)] = step;
+
+/**
+ * @typedef {object} Options
+ * @property {string} file  for messages
+ * @property {Record<string, StandIn>} names  by "module.name"
+ * @property {(id: any) => any} persistent  what a reference to something outside of the pickle stands for
+ */
+
+/**
+ * The value of one pickle, and where it ends. Dicts are Maps, tuples frozen arrays. FORMAT, UNSUPPORTED: a name that is not on the list.
+ * @param {Uint8Array} bytes @param {number} at @param {Options} options
+ * @returns {{ value: any, end: number }}
+ */
+export function unpickle(bytes, at, options) {
+  const machine = new Machine(bytes, at, options);
+  const value = machine.run();
+  return { value, end: machine.at };
+}
+
+/** Names in nested dicts, joined by dots; lists are not entered. FORMAT. @param {any} value @param {(name: string, value: any) => void} found */
+export function walk(value, found) {
+  let entries = 0;
+  const enter = (/** @type {any} */ inner, /** @type {string} */ name, /** @type {number} */ depth) => {
+    if (depth > MAX_DEPTH || ++entries > MAX_ENTRIES) throw new BqError('FORMAT', 'the dicts of the pickle hold each other without end');
+    if (!(inner instanceof Map)) return void found(name, inner);
+    for (const [key, next] of inner) if (typeof key === 'string') enter(next, name ? `${name}.${key}` : key, depth + 1);
+  };
+  enter(value, '', 0);
+}
