@@ -7,7 +7,7 @@ import { BqError } from '../js/shared/errors.js';
 const HELP = `bq4: language models in the browser, on the CPU
 
   bq4 convert IN OUT.bq4 [options]                                  converts a model
-  bq4 inspect FILE [--json]                                         what is in a .bq4 file, and whether it is whole
+  bq4 inspect FILE [--json]                                         a card of a model: .bq4, .gguf, safetensors or a folder, …
   bq4 run FILE [PROMPT] [options]                                   continues a text (or --prompt TEXT)
   bq4 chat FILE [--system TEXT] [options]                           a conversation; Ctrl-C stops a reply, Ctrl-D ends
   bq4 embed FILE TEXT... [options]                                  a vector for each text, as a line of JSON
@@ -180,27 +180,20 @@ async function embedTexts([file, ...texts], options) {
   await engine.close();
 }
 
-/** @param {string[]} files @param {any} options */
+/** What is in a file, whatever it is of those that are read. @param {string[]} files @param {any} options */
 async function inspectFile([file], options) {
-  const { createEngine } = await import('../js/engine.js');
-  const { inspect } = await import('./inspect.js');
+  const { report } = await import('./inspect.js');
   const { describe } = await import('./describe.js');
-  const { openSource } = await import('../js/sources/index.js');
-  const source = await sourceOf(file, options);
-  const opened = await openSource(source);
-  try {
-    const found = await inspect(opened);
-    const engine = await createEngine();
-    // A file that can't be planned is still worth a look.
-    const plan = await engine.plan(source).catch((error) => ({ name: '', license: '', error: error.code, message: error.message, hint: error.hint }));
-    // What a v1 file is called and under which licence it is, its companion says.
-    const report = { file, ...found, name: found.name || plan.name, license: found.license || plan.license, plan };
-    stdout.write(options.json ? `${JSON.stringify(report, null, 2)}\n` : describe(report));
-    const { hashes } = found;
-    if (hashes && (hashes.damaged.length || [hashes.header, hashes.plan, hashes.prefix].includes('damaged'))) process.exitCode = 1;
-  } finally {
-    await opened.close();
-  }
+  const found = await report(file, /^(https?|file):/.test(file) || !(await isFolder(file)) ? await sourceOf(file, options) : null);
+  stdout.write(options.json ? `${JSON.stringify(found, null, 2)}\n` : describe(found));
+  const { hashes } = found;
+  if (hashes && (hashes.damaged.length || [hashes.header, hashes.plan, hashes.prefix].includes('damaged'))) process.exitCode = 1;
+}
+
+/** @param {string} path */
+async function isFolder(path) {
+  const { stat } = await import('node:fs/promises');
+  return (await stat(path).catch(() => null))?.isDirectory() ?? false;
 }
 
 /** @param {string[]} files @param {any} options */

@@ -1,10 +1,14 @@
-/** What is in a .bq4 file: header, sections, configuration, tensors, and whether its hashes are right. */
+/** What is in a .bq4 file: header, sections, configuration, tensors, and whether its hashes are right; and the report that `bq4 inspect` makes of any. */
+import { createEngine } from '../js/engine.js';
 import { TYPES } from '../js/convert/weights.js';
 import { BqError } from '../js/shared/errors.js';
 import { sections, u32, u64 } from '../js/shared/sections.js';
 import { integrityOf, Sha256 } from '../js/wasm/sha256.js';
+import { openSource } from '../js/sources/index.js';
 import { readRange } from '../js/sources/read.js';
+import { knownName } from '../js/templates/known.js';
 import { compile, Wasm } from '../js/wasm/wasm.js';
+import { inspectForeign, shortest } from './inspect-foreign.js';
 
 /** Bytes read at once: a chunk. */
 const STEP = 1 << 20;
@@ -74,9 +78,6 @@ function readTensors(payload, base) {
   }
   return tensors;
 }
-
-/** The fewest digits that give this f32: 1e-5, not 0.000009999999747378752. @param {number} f32 */
-const shortest = (f32) => [6, 7, 8, 9].map((digits) => Number(f32.toPrecision(digits))).find((v) => Math.fround(v) === f32) ?? f32;
 
 /** @param {Uint8Array} payload @returns {Record<string, number | string>} */
 function readConfig(payload) {
@@ -183,7 +184,7 @@ export async function inspect(file) {
   const version = u32(head, 4);
   if (version === 1) {
     const { integrity } = await checkChunks(file, await Wasm.create(await compile(), STEP + ROOM), undefined, head);
-    return { format: { version, fileLength: file.size }, name: '', license: '', config: null, tokenizer: null, chat: null, sections: [], tensors: await readV1(file), hashes: null, integrity };
+    return { format: { version, fileLength: file.size }, name: '', license: '', config: null, tokenizer: null, chat: null, template: '', sections: [], tensors: await readV1(file), hashes: null, integrity };
   }
   if (version !== 2) throw new BqError('UNSUPPORTED', `${file.name} has version ${version}`, { offset: 4 });
   if (head.length < 64) throw new BqError('TRUNCATED', `${file.name} ends after ${head.length} bytes`, { offset: head.length });
@@ -204,6 +205,7 @@ export async function inspect(file) {
     config: readConfig(all.CONF ?? new Uint8Array()),
     tokenizer: readTokenizer(all.TOKN),
     chat: all.CHAT ? JSON.parse(text(all.CHAT)) : null,
+    template: text(all.TMPL),
     sections: [plan, rest].flatMap((part, i) =>
       Object.entries(part).map(([tag, payload]) => ({ tag, in: i ? 'rest' : 'plan', offset: payload.byteOffset - bytes.byteOffset, bytes: payload.length }))),
     tensors: all.TENS ? readTensors(all.TENS, all.TENS.byteOffset - bytes.byteOffset) : [],
@@ -214,4 +216,50 @@ export async function inspect(file) {
       ...chunks,
     },
   };
+}
+
+/** Weights and bytes by type, the most bytes first. @param {{ type: string, dims: number[], bytes: number }[]} tensors */
+function typesOf(tensors) {
+  /** @type {Map<string, { type: string, tensors: number, weights: number, bytes: number }>} */
+  const types = new Map();
+  for (const { type, dims, bytes } of tensors) {
+    const row = types.get(type) ?? { type, tensors: 0, weights: 0, bytes: 0 };
+    types.set(type, { type, tensors: row.tensors + 1, weights: row.weights + dims.reduce((a, b) => a * b, 1), bytes: row.bytes + bytes });
+  }
+  return [...types.values()].sort((a, b) => b.bytes - a.bytes);
+}
+
+/** @param {import('../js/shared/types.js').Source | null} source  null: a folder */
+async function planOf(source) {
+  if (!source) return { name: '', license: '', error: 'UNSUPPORTED', message: 'a folder is converted before it runs', hint: 'npx bq4 convert FOLDER OUT.bq4' };
+  const engine = await createEngine();
+  try {
+    return await engine.plan(source);
+  } catch (error) {
+    // A file that can't be planned is still worth a look.
+    if (!(error instanceof BqError)) throw error;
+    return { name: '', license: '', error: error.code, message: error.message, hint: error.hint };
+  } finally {
+    await engine.close();
+  }
+}
+
+/**
+ * What `bq4 inspect` tells. NOT_A_MODEL, FORMAT, UNSUPPORTED, TRUNCATED, and what sources throw.
+ * @param {string} name @param {import('../js/shared/types.js').Source | null} source  null: a folder of that name
+ * @returns {Promise<Record<string, any>>}
+ */
+export async function report(name, source) {
+  const file = source && (await openSource(source));
+  try {
+    const own = file && text(await readRange(file, 0, 4)) === 'BQ4F';
+    /** @type {Record<string, any>} */
+    const found = own ? await inspect(file) : await inspectForeign(name, file);
+    const plan = await planOf(source);
+    const template = found.template ? { kind: knownName(found.template) || 'jinja', bytes: new TextEncoder().encode(found.template).length } : null;
+    // What a v1 file is called and under which licence it is, its companion says.
+    return { file: name, ...found, template, types: typesOf(found.tensors), name: found.name || plan.name, license: found.license || plan.license, plan };
+  } finally {
+    await file?.close();
+  }
 }

@@ -23,7 +23,7 @@ function architectureOf(metadata) {
   return ARCHITECTURES[name];
 }
 
-/** @param {GgufHeader} header @returns {GgufFacts} */
+/** @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header @returns {GgufFacts} */
 function factsOf({ metadata, tensors }) {
   const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
   return {
@@ -67,6 +67,9 @@ function listedTensors({ tensors }, architecture, facts) {
     return [{ name, type, layout: ROWS, dims, offset: tensor.offset, bytes: weightBytes(type, ROWS, rows, cols) }];
   });
 }
+
+/** Our configuration alone. FORMAT, UNSUPPORTED, SHAPE. @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header */
+export const configOfGguf = ({ metadata, tensors }) => architectureOf(metadata).config(factsOf({ metadata, tensors }));
 
 /**
  * Reads as much of the file's beginning as its header takes. FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.

@@ -14,11 +14,11 @@ const NAMES = {
 /** What GGUF calls a type. @param {number} number */
 export const typeName = (number) => (NAMES[number] ?? `type ${number}`).toUpperCase();
 
-/** @param {number} number @returns {WeightType | undefined} */
-const known = (number) => TYPES.find((type) => type.name === NAMES[number]);
+/** Ours, where there is one. @param {number} number @returns {WeightType | undefined} */
+export const knownType = (number) => TYPES.find((type) => type.name === NAMES[number]);
 
 /** The types that can be read, as GGUF calls them. */
-export const readable = () => Object.keys(NAMES).map(Number).filter(known).map(typeName);
+export const readable = () => Object.keys(NAMES).map(Number).filter(knownType).map(typeName);
 
 /**
  * The type of a tensor. UNSUPPORTED.
@@ -26,7 +26,7 @@ export const readable = () => Object.keys(NAMES).map(Number).filter(known).map(t
  * @returns {WeightType}
  */
 export function typeOf({ name, type, at }) {
-  const found = known(type);
+  const found = knownType(type);
   if (!found) throw new BqError('UNSUPPORTED', `tensor "${name}" is stored as ${typeName(type)}`, { offset: at, hint: `read are ${readable().join(', ')}` });
   return found;
 }

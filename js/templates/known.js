@@ -72,5 +72,8 @@ export function fingerprint(template) {
   return `${(a >>> 0).toString(36)}-${(b >>> 0).toString(36)}-${text.length}`;
 }
 
+/** The name of a known template's family; '': it isn't known. @param {string} template */
+export const knownName = (template) => TEMPLATES[fingerprint(template)] ?? '';
+
 /** The compact form of a template that is known. @param {string} template @returns {ChatFormat | null} */
-export const knownFormat = (template) => formatNamed(TEMPLATES[fingerprint(template)] ?? '');
+export const knownFormat = (template) => formatNamed(knownName(template));

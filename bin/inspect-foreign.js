@@ -1,0 +1,151 @@
+/** What is in a file that is no .bq4: GGUF, safetensors or a Hugging Face folder, and whatever `convert` opens. */
+import { openCheckpoint } from '../js/convert/checkpoint.js';
+import { configOf } from '../js/convert/hf-names.js';
+import { readTokenizerFile } from '../js/convert/tokenizers/index.js';
+import { readHeader } from '../js/gguf/header.js';
+import { configOfGguf } from '../js/gguf/open.js';
+import { knownType, typeName } from '../js/gguf/types.js';
+import { BqError } from '../js/shared/errors.js';
+import { nodeModule } from '../js/shared/node.js';
+import { openFile } from '../js/sources/file.js';
+import { readRange } from '../js/sources/read.js';
+import { integrityOf, Sha256 } from '../js/wasm/sha256.js';
+import { compile, Wasm } from '../js/wasm/wasm.js';
+
+/** @import { ByteSource } from '../js/sources/types.js' */
+
+const STEP = 1 << 20;
+const ROOM = 262144;
+/** A header of safetensors is no longer. */
+const MOST_JSON = 100 << 20;
+const KINDS = ['', 'spm', 'bpe', 'wordlist', 'unigram', 'wordpiece'];
+
+/** What is known of a file; the errors are those of what could not be read. @typedef {Record<string, any>} Report */
+
+/** @template T @param {() => T | Promise<T>} read @returns {Promise<{ value?: T, error?: { error: string, message: string, hint: string } }>} */
+async function attempt(read) {
+  try {
+    return { value: await read() };
+  } catch (error) {
+    if (!(error instanceof BqError)) throw error;
+    return { error: { error: error.code, message: error.message, hint: error.hint } };
+  }
+}
+
+/** The fewest digits that give this f32: 1e-5, not 0.000009999999747378752. @param {number} f32 */
+export const shortest = (f32) => [6, 7, 8, 9].map((digits) => Number(f32.toPrecision(digits))).find((v) => Math.fround(v) === f32) ?? f32;
+
+/** As a page asks for the file. @param {ByteSource} file */
+async function hashOf(file) {
+  const hash = new Sha256(await Wasm.create(await compile(), STEP + ROOM));
+  for await (const piece of file.stream(0, Infinity)) for (let at = 0; at < piece.length; at += STEP) hash.add(piece.subarray(at, at + STEP));
+  return integrityOf(hash.end());
+}
+
+/** @param {Record<string, any>} config */
+const plainNumbers = (config) => Object.fromEntries(Object.entries(config).map(([key, value]) => [key, typeof value === 'number' ? shortest(value) : value]));
+
+/** @param {Record<string, any>} metadata */
+function tokenizerOfGguf(metadata) {
+  const get = (/** @type {string} */ key) => metadata[`tokenizer.ggml.${key}`] ?? null;
+  if (get('model') === null) return null;
+  return { kind: get('model'), split: get('pre'), tokens: get('tokens')?.length ?? 0, merges: get('merges')?.length ?? 0, bos: get('bos_token_id'), eos: get('eos_token_id'),
+    unk: get('unknown_token_id'), pad: get('padding_token_id'), addBos: get('add_bos_token'), addEos: get('add_eos_token') };
+}
+
+/** @param {ByteSource} file @returns {Promise<Report>} */
+async function inspectGguf(file) {
+  const { version, metadata, tensors, alignment, end } = await readHeader(file, new Uint8Array());
+  const config = await attempt(() => plainNumbers(configOfGguf({ metadata, tensors })));
+  const list = tensors.map(({ name, dims, type, offset }) => {
+    const { block = 1, blockBytes = 0 } = knownType(type) ?? {};
+    return { name, type: typeName(type), layout: 'rows', dims, offset, bytes: (dims.reduce((a, b) => a * b, 1) / block) * blockBytes };
+  });
+  const scalars = Object.entries(metadata).filter(([, value]) => typeof value !== 'object' && String(value).length < 200);
+  return {
+    format: { container: 'GGUF', version, alignment, headerBytes: end, fileLength: file.size, size: file.size },
+    name: metadata['general.name'] ?? '', license: metadata['general.license'] ?? '', architecture: metadata['general.architecture'] ?? '',
+    config: config.value ?? null, configError: config.error, metadata: Object.fromEntries(scalars), tokenizer: tokenizerOfGguf(metadata),
+    template: metadata['tokenizer.chat_template'] ?? '', tensors: list, integrity: await hashOf(file),
+  };
+}
+
+/** @param {string} path @returns {Promise<Report['tensors']>} */
+async function safetensorsList(path) {
+  const file = await openFile(path);
+  try {
+    const head = await readRange(file, 0, 8);
+    const length = head.length === 8 ? Number(new DataView(head.buffer).getBigUint64(0, true)) : -1;
+    if (!(length > 1 && length <= Math.min(MOST_JSON, file.size - 8))) throw new BqError('FORMAT', `${path} does not begin like a safetensors file`, { offset: 0 });
+    const header = JSON.parse(new TextDecoder().decode(await readRange(file, 8, 8 + length)));
+    return Object.entries(header).filter(([name]) => name !== '__metadata__').map(([name, { dtype, shape, data_offsets: [from, to] }]) =>
+      ({ name, type: dtype, layout: 'rows', dims: shape, offset: 8 + length + from, bytes: to - from }));
+  } catch (cause) {
+    throw cause instanceof BqError ? cause : new BqError('FORMAT', `${path}: its header is malformed`, { cause, offset: 8 });
+  } finally {
+    await file.close();
+  }
+}
+
+/** @param {string} path @returns {Promise<any>}  null: it isn't there */
+async function jsonAt(path) {
+  const { existsSync, readFileSync } = await nodeModule('fs');
+  return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : null;
+}
+
+/** @param {string} input  a folder, or a safetensors file in it @param {boolean} isFolder @returns {Promise<Report>} */
+async function inspectHf(input, isFolder) {
+  const { readdirSync, statSync, existsSync } = await nodeModule('fs');
+  const { basename, dirname, join } = await nodeModule('path');
+  const folder = isFolder ? input : dirname(input);
+  const json = await attempt(() => jsonAt(join(folder, 'config.json')));
+  const files = isFolder ? readdirSync(folder).filter((/** @type {string} */ name) => name.endsWith('.safetensors')).sort() : [basename(input)];
+  if (!files.length) throw new BqError('NOT_A_MODEL', `${folder} has no safetensors file`, { hint: 'inspect reads .bq4 and .gguf files, safetensors files and folders, and what convert reads' });
+  const tensors = [];
+  for (const name of files) tensors.push(...(await safetensorsList(join(folder, name))));
+  const config = await attempt(() => configOf(json.value ?? {}));
+  const vocab = config.value?.vocab ?? 0;
+  const tokenizerFile = ['tokenizer.json', 'tokenizer.model', 'vocab.json'].map((name) => join(folder, name)).find(existsSync);
+  const tokenizer = tokenizerFile ? await attempt(() => readTokenizerFile(tokenizerFile, { vocab })) : {};
+  const t = tokenizer.value;
+  const templates = [(await jsonAt(join(folder, 'tokenizer_config.json')))?.chat_template];
+  const size = files.reduce((/** @type {number} */ sum, /** @type {string} */ name) => sum + statSync(join(folder, name)).size, 0);
+  return {
+    format: { container: isFolder ? 'Hugging Face folder' : 'safetensors', files: files.length, fileLength: size, size },
+    name: basename(folder), license: '', architecture: json.value?.model_type ?? '', config: config.value ?? null, configError: config.error,
+    tokenizer: t ? { kind: KINDS[t.kind] ?? `kind ${t.kind}`, tokens: t.tokens.length, merges: t.merges.length, eog: t.eog } : null, tokenizerError: tokenizer.error,
+    template: templates.find((text) => typeof text === 'string') ?? '', tensors,
+  };
+}
+
+/** What `convert` opens: configuration and shapes. @param {string} input @param {string} magic @returns {Promise<Report>} */
+async function inspectCheckpoint(input, magic) {
+  const checkpoint = await openCheckpoint(input);
+  try {
+    const tensors = [...checkpoint.tensors].map(([name, { dims }]) => ({ name, type: '', layout: '', dims, offset: 0, bytes: 0 }));
+    return {
+      format: { container: containerOf(magic) }, name: checkpoint.name, license: '', architecture: checkpoint.config.arch ?? '', config: checkpoint.config, tokenizer: null,
+      template: checkpoint.template, tensors,
+    };
+  } finally {
+    await checkpoint.close();
+  }
+}
+
+/** @param {string} magic */
+const containerOf = (magic) =>
+  magic.startsWith('PK') ? 'PyTorch checkpoint' : magic.startsWith('\x80') ? 'pickle' : magic === 'QSF1' ? 'QSF' : magic.startsWith('{') ? 'bullet' : 'llama2.c checkpoint';
+
+/**
+ * The same report as inspect.js gives of a .bq4 file, as far as it can be. NOT_A_MODEL, FORMAT, UNSUPPORTED, READ.
+ * @param {string} path @param {ByteSource | null} file  null: a folder
+ * @returns {Promise<Report>}
+ */
+export async function inspectForeign(path, file) {
+  const head = file ? String.fromCharCode(...(await readRange(file, 0, 4))) : '';
+  const report = head === 'GGUF' && file ? await inspectGguf(file)
+    : !file || path.endsWith('.safetensors') ? await inspectHf(path, !file)
+      : await inspectCheckpoint(path, head);
+  if (file && !report.integrity) report.integrity = await hashOf(file);
+  return { chat: null, sections: [], hashes: null, ...report };
+}
