@@ -23,7 +23,8 @@ FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
   --build NAME         relaxed or simd128 (default: the best that this machine has)
 
 Options of convert; IN is a Hugging Face folder, a .safetensors file or PyTorch checkpoint (.bin, .pt, .pth, .pkl; no code in it is
-executed) with config.json beside it, a checkpoint of llama2.c or nanoGPT (.pt), or a llama2.c .bin:
+executed) with config.json beside it, a checkpoint of llama2.c or nanoGPT (.pt), a llama2.c .bin, or a
+.gguf (or its address), of which all weights are kept as they are:
 
   --tokenizer FILE     default: what usually lies beside such a model
   --quant TYPE         type of the matrices: bq4a (default), bq4, bq4_16, bq4_64, bq4h, bq8, f16, bf16, f32
@@ -196,9 +197,26 @@ async function isFolder(path) {
   return (await stat(path).catch(() => null))?.isDirectory() ?? false;
 }
 
+/**
+ * One thing of a GGUF file, at a path or an address, another of all others.
+ * @template T @param {string} name @param {(file: import('../js/sources/types.js').ByteSource) => Promise<T>} gguf @param {() => Promise<T>} other
+ */
+async function ggufOr(name, gguf, other) {
+  if (!/^https?:/.test(name) && !name.endsWith('.gguf')) return other();
+  const { openSource } = await import('../js/sources/index.js');
+  const { readRange } = await import('../js/sources/read.js');
+  const file = await openSource(await sourceOf(name));
+  try {
+    return String.fromCharCode(...(await readRange(file, 0, 4))) === 'GGUF' ? await gguf(file) : await other();
+  } finally {
+    await file.close();
+  }
+}
+
 /** @param {string[]} files @param {any} options */
 async function convertFile([from, to], options) {
   const { convert } = await import('../js/convert/index.js');
+  const { convertGguf } = await import('./convert-gguf.js');
   const { formatReport } = await import('../js/convert/report.js');
   const { json, ...chosen } = options;
   let shown = 0;
@@ -207,7 +225,7 @@ async function convertFile([from, to], options) {
     shown = Date.now();
     stderr.write(`\r${Math.floor((100 * done) / total)} %${done < total ? '' : '\n'}`);
   };
-  const report = await convert(from, to, { ...chosen, onProgress });
+  const report = await ggufOr(from, (file) => convertGguf(file, to, { ...chosen, onProgress }), () => convert(from, to, { ...chosen, onProgress }));
   stdout.write(`${json ? JSON.stringify(report, null, 2) : formatReport(report)}\n`);
 }
 

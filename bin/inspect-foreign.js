@@ -1,5 +1,5 @@
 /** What is in a file that is no .bq4: GGUF, safetensors or a Hugging Face folder, and whatever `convert` opens. */
-import { openCheckpoint } from '../js/convert/checkpoint.js';
+import { openCheckpoint } from '../js/convert/read/checkpoint.js';
 import { configOf } from '../js/convert/hf-names.js';
 import { readTokenizerFile } from '../js/convert/tokenizers/index.js';
 import { readHeader } from '../js/gguf/header.js';

@@ -1,0 +1,63 @@
+/** A GGUF file as .bq4: every weight keeps its value; it is only laid out as the engine computes with it. */
+import { formatOfTemplate } from '../js/convert/chat-format.js';
+import { createCodec } from '../js/convert/codec.js';
+import { encodeTokenizer } from '../js/convert/tokenizers/section.js';
+import { ROWS, typeNamed } from '../js/convert/weights.js';
+import { fileSink } from '../js/convert/write/output.js';
+import { matrixOf, writeV2 } from '../js/convert/write/v2.js';
+import { inOrder, place } from '../js/gguf/layout.js';
+import { openGguf } from '../js/gguf/open.js';
+import { RepackedSource } from '../js/gguf/repacked.js';
+import { BqError } from '../js/shared/errors.js';
+import { compile, Wasm } from '../js/wasm/wasm.js';
+
+/** @import { ByteSource } from '../js/sources/types.js' */
+
+const ROOM = 65536;
+const LAYOUTS = ['rows', 'tiled'];
+/** Options of `convert` that say what can't be said of a GGUF file. */
+const NOT_HERE = ['quant', 'embed', 'v1', 'tokenizer'];
+
+/** @param {RepackedSource} source @param {import('../js/gguf/layout.js').Placed[]} placed @param {{ name: string, dims: readonly number[], values: Uint8Array }[]} extra */
+function outTensors(source, placed, extra) {
+  const own = placed.map(({ name, type, layout, dims, offset, bytes }) => ({ name, type, layout, dims, bytes, pieces: () => source.stream(offset, offset + bytes) }));
+  const tables = extra.map(({ name, dims, values }) => ({ name, type: typeNamed('f32'), layout: ROWS, dims, bytes: values.length, async *pieces() { yield values; } }));
+  const layers = own.findIndex(({ name }) => name.startsWith('h.'));
+  return [...own.slice(0, layers), ...tables, ...own.slice(layers)];
+}
+
+/**
+ * ARGUMENT, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, WRITE.
+ * @param {ByteSource} file  the caller's to close
+ * @param {string} output
+ * @param {import('../js/convert/index.js').ConvertOptions} options
+ * @returns {Promise<import('../js/convert/report.js').ConvertReport>}
+ */
+export async function convertGguf(file, output, options) {
+  const asked = NOT_HERE.find((name) => /** @type {any} */ (options)[name] !== undefined);
+  if (asked) throw new BqError('ARGUMENT', `--${asked} is not for GGUF files: their weights are kept as they are`, { hint: 'convert the original safetensors model instead' });
+  const { config, tensors, tokenizer, extra = [], name, license, template } = await openGguf(file, new Uint8Array());
+  const compiled = await compile();
+  const codec = await createCodec(1 << 20);
+  const facts = await Wasm.create(compiled, ROOM);
+  const placed = place(inOrder(tensors, (stored) => facts.call('bqw_run_type', stored), false), 0);
+  const source = await RepackedSource.open(file, compiled, placed);
+  const out = outTensors(source, placed, extra);
+  const { readFile } = await import('node:fs/promises');
+  const model = {
+    config, tensors: out, name: options.name ?? name, license: options.license ?? license, tokenizer: tokenizer && encodeTokenizer(tokenizer), template,
+    chat: options.chat ? JSON.parse(await readFile(options.chat, 'utf8')) : template && tokenizer ? await formatOfTemplate(template, tokenizer) : null,
+    card: options.card ? await readFile(options.card, 'utf8') : '',
+  };
+  const sha256 = options.hash === 'sha256' ? (/** @type {Uint8Array} */ bytes) => codec.sha256(bytes) : undefined;
+  const written = await writeV2(await fileSink(output), model, { hash: (bytes) => codec.hash(bytes), sha256, onBytes: options.onProgress, signal: options.signal });
+  const reports = out.map(({ name: tensor, type, layout, dims, bytes }) => {
+    const { rows, cols } = matrixOf([...dims]);
+    return { name: tensor, type: type.name, layout: LAYOUTS[layout], weights: rows * cols, bytes, meanAbs: 0, maxAbs: 0, rms: 0 };
+  });
+  const weights = reports.reduce((sum, t) => sum + t.weights, 0);
+  return {
+    output, bytes: written.bytes, dataBytes: written.dataBytes, weights, ratio: (4 * weights) / written.dataBytes, bitsPerWeight: (8 * written.dataBytes) / weights,
+    encoder: codec.name, largestPiece: 0, tensors: reports,
+  };
+}
