@@ -56,7 +56,7 @@ const F32 = 1;
 /** Families by name, from number 1 on. */
 const ARCHES = [
   'llama', 'bullet', 'gpt2', 'neox', 'gemma2', 'other', 'mistral', 'smollm3', 'qwen2', 'qwen3', 'granite', 'olmo2', 'gemma', 'gemma3', 'phi', 'phi3', 'stablelm',
-  'falcon', 'bloom', 'mpt',
+  'falcon', 'bloom', 'mpt', 'starcoder', 'starcoder2',
 ];
 
 /** name: [key, kind, required by every reader, choices from number `first` on] @type {Record<string, [number, number, boolean, string[]?, number?]>} */

@@ -66,7 +66,7 @@ export function tablesOf(facts, config) {
 /** What most architectures call these. @param {GgufFacts} facts */
 function sizesOf({ get, has, dims }) {
   const [hidden, heads] = [get('embedding_length'), get('attention.head_count')];
-  expect(typeof heads === 'number', 'its layers have different numbers of heads');
+  expect(typeof heads === 'number' && typeof get('attention.head_count_kv', heads) === 'number', 'its layers have different numbers of heads');
   return {
     layers: get('block_count'), hidden, heads, kv_heads: get('attention.head_count_kv', heads), head_dim: get('attention.key_length', hidden / heads),
     // Some say another number than what the tensors have.
@@ -204,6 +204,12 @@ const stablelm = {
 const gpt2 = { outer: LEARNED, modules: () => MODULES, config: (facts) => ({ ...layered('gpt2', facts, 'gelu'), position: 'learned' }) };
 
 /** @type {Architecture} */
+const starcoder = { ...gpt2, config: (facts) => ({ ...layered('starcoder', facts, 'gelu'), position: 'learned' }) };
+
+/** @type {Architecture} */
+const starcoder2 = { outer: OUTER, modules: () => MODULES, config: (facts) => ({ ...rotated('starcoder2', facts, 'gelu'), ...windowOf(facts) }) };
+
+/** @type {Architecture} */
 const gptneox = {
   outer: OUTER,
   modules: () => MODULES,
@@ -239,4 +245,4 @@ const mpt = {
 };
 
 /** By general.architecture. @type {Record<string, Architecture>} */
-export const ARCHITECTURES = { llama, smollm3, granite, qwen2, qwen3, olmo2, gemma, gemma2, gemma3, phi2, phi3, stablelm, gpt2, gptneox, falcon, bloom, mpt };
+export const ARCHITECTURES = { llama, smollm3, granite, qwen2, qwen3, olmo2, gemma, gemma2, gemma3, phi2, phi3, stablelm, gpt2, starcoder, starcoder2, gptneox, falcon, bloom, mpt };

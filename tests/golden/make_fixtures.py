@@ -427,6 +427,13 @@ FAMILIES |= {
                      SMALL_KEYS | {"query_pre_attn_scalar", "hidden_activation", "attn_logit_softcapping", "final_logit_softcapping"}, {"norm.weight": (1, -1)},
                      {"window": {"sliding_window": 64}, "softcap of scores": {"attn_logit_softcapping": None},
                       "softcap of logits": {"final_logit_softcapping": None}}),
+    "starcoder": ("GPTBigCode", torch.float16, 20, dict(vocab_size=64, n_embd=32, n_layer=2, n_head=4, n_positions=32),
+                  {"n_embd", "n_layer", "n_head", "n_positions", "n_inner", "activation_function", "layer_norm_epsilon", "multi_query"},
+                  {"ln_f.weight": (12.0, 0), "c_fc.bias": (1, -2.4), "mlp.c_proj.weight": (20, 0)},
+                  {"tanh in GELU": {"activation_function": "gelu"}, "positions": zeroed("wpe.weight"), "bias of qkv": zeroed("c_attn.bias")}),
+    "starcoder2": ("Starcoder2", torch.float16, 20, SMALL | dict(tie_word_embeddings=True), SMALL_KEYS | {"norm_epsilon", "use_bias"},
+                   {"model.norm.weight": (12.0, 0), "c_fc.bias": (1, -2.4), "mlp.c_proj.weight": (20, 0)},
+                   {"tanh in GELU": {"hidden_act": "gelu"}, "bias of q": zeroed("q_proj.bias"), "bias of o": zeroed("o_proj.bias"), "bias of norms": zeroed("layernorm.bias")}),
 }
 
 

@@ -1,12 +1,10 @@
 /** BLOOM, MPT and Falcon: attention that prefers what is near (ALiBi), or rotates. */
 import { pick, range } from '../views.js';
-import { activationOf, expect, headRows } from './shared.js';
+import { activationOf, expect, headRows, QKV } from './shared.js';
 import { ropeOf } from './rope.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('./shared.js').Split} Split */
-
-const QKV = ['attn.q', 'attn.k', 'attn.v'];
 
 /** @type {Family} */
 export const bloom = {

@@ -1,6 +1,6 @@
-/** GPT-2 and GPT-NeoX: q, k and v in one tensor, each in its own order. */
+/** GPT-2, StarCoder and GPT-NeoX: q, k and v in one tensor, each in its own order. */
 import { columns, pick, range } from '../views.js';
-import { activationOf, expect, headRows, sizesOf } from './shared.js';
+import { activationOf, expect, headRows, parts, QKV, sizesOf, windowOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('./shared.js').Split} Split */
@@ -15,7 +15,7 @@ export const gpt2 = {
   outer: { wte: 'wte', wpe: 'wpe', ln_f: 'ln_f', lm_head: 'lm_head' },
   modules: {
     ln_1: 'ln1', ln_2: 'ln2', 'attn.c_proj': turned('attn.o'), 'mlp.c_fc': turned('mlp.up'), 'mlp.c_proj': turned('mlp.down'),
-    'attn.c_attn': (tensor, { hidden }) => ['attn.q', 'attn.k', 'attn.v'].map((name, i) => [name, tensor.dims.length === 1 ? pick(tensor, range(i * hidden, hidden)) : columns(tensor, i * hidden, hidden)]),
+    'attn.c_attn': (tensor, { hidden }) => QKV.map((name, i) => [name, tensor.dims.length === 1 ? pick(tensor, range(i * hidden, hidden)) : columns(tensor, i * hidden, hidden)]),
   },
   unread: /\.attn\.(bias|masked_bias)$/,
   config: (hf) => {
@@ -28,6 +28,34 @@ export const gpt2 = {
   },
 };
 
+/** StarCoder, SantaCoder: GPT-2 with one key and value for all heads; matrices are (out, in). @type {Family} */
+export const bigcode = {
+  ...gpt2,
+  modules: {
+    ln_1: 'ln1', ln_2: 'ln2', 'attn.c_proj': 'attn.o', 'mlp.c_fc': 'mlp.up', 'mlp.c_proj': 'mlp.down',
+    'attn.c_attn': parts(QKV, (c) => [c.heads, c.kv_heads, c.kv_heads].map((n) => (n * c.hidden) / c.heads)),
+  },
+  config: (hf) => {
+    expect(hf.multi_query ?? true, 'each head has a key and a value of its own');
+    return { ...gpt2.config({ activation_function: 'gelu_pytorch_tanh', ...hf }), arch: 'starcoder', kv_heads: 1 };
+  },
+};
+
+/** @type {Family} */
+export const starcoder2 = {
+  prefix: 'model.',
+  layers: 'layers.',
+  outer: { embed_tokens: 'wte', norm: 'ln_f', lm_head: 'lm_head' },
+  modules: {
+    input_layernorm: 'ln1', post_attention_layernorm: 'ln2', 'self_attn.q_proj': 'attn.q', 'self_attn.k_proj': 'attn.k', 'self_attn.v_proj': 'attn.v',
+    'self_attn.o_proj': 'attn.o', 'mlp.c_fc': 'mlp.up', 'mlp.c_proj': 'mlp.down',
+  },
+  config: (hf) => ({
+    arch: 'starcoder2', ...sizesOf(hf), ...windowOf(hf, 0), norm: 'layer', norm_eps: hf.norm_epsilon ?? 1e-5, activation: activationOf(hf.hidden_act ?? 'gelu_pytorch_tanh'),
+    gated: false, tied: hf.tie_word_embeddings ?? true,
+  }),
+};
+
 /** @type {Family} */
 export const neox = {
   prefix: 'gpt_neox.',
@@ -35,7 +63,7 @@ export const neox = {
   outer: { embed_in: 'wte', final_layer_norm: 'ln_f', embed_out: 'lm_head', lm_head: 'lm_head' },
   modules: {
     input_layernorm: 'ln1', post_attention_layernorm: 'ln2', 'attention.dense': 'attn.o', 'mlp.dense_h_to_4h': 'mlp.up', 'mlp.dense_4h_to_h': 'mlp.down',
-    'attention.query_key_value': (tensor, config) => ['attn.q', 'attn.k', 'attn.v'].map((name, i) => [name, pick(tensor, headRows(i, config))]),
+    'attention.query_key_value': (tensor, config) => QKV.map((name, i) => [name, pick(tensor, headRows(i, config))]),
   },
   unread: /\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)$/,
   config: (hf) => ({

@@ -7,7 +7,7 @@ import { BqError } from '../../shared/errors.js';
 import { bloom, falcon, mpt } from './alibi.js';
 import { bert } from './bert.js';
 import { gemma, gemma2, gemma3 } from './gemma.js';
-import { gpt2, neox } from './gpt.js';
+import { bigcode, gpt2, neox, starcoder2 } from './gpt.js';
 import { granite, llama, mistral, olmo2, qwen2, qwen3, smollm3 } from './llama.js';
 import { phi, phi3, stablelm } from './phi.js';
 
@@ -16,7 +16,7 @@ import { phi, phi3, stablelm } from './phi.js';
 
 /** By model_type. @type {Record<string, Family>} */
 export const FAMILIES = {
-  llama, mistral, smollm3, qwen2, qwen3, granite, olmo2, gemma, gemma2, gemma3_text: gemma3, gpt2, gpt_neox: neox, phi, phi3, stablelm,
+  llama, mistral, smollm3, qwen2, qwen3, granite, olmo2, gemma, gemma2, gemma3_text: gemma3, gpt2, gpt_bigcode: bigcode, starcoder2, gpt_neox: neox, phi, phi3, stablelm,
   falcon, bloom, mpt, bert,
 };
 

@@ -1,9 +1,7 @@
 /** Phi-2 and StableLM, whose MLP may read what attention reads; Phi-3, LLaMA with fused tensors. */
-import { pick, range } from '../views.js';
-import { LLAMA_MODULES, LLAMA_NAMES, activationOf, sizesOf, windowOf } from './shared.js';
+import { LLAMA_MODULES, LLAMA_NAMES, activationOf, parts, QKV, sizesOf, windowOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
-/** @typedef {import('./shared.js').Split} Split */
 
 /** Phi-1, 1.5 and 2. @type {Family} */
 export const phi = {
@@ -22,18 +20,12 @@ export const phi = {
   }),
 };
 
-/** Rows one after the other, in parts of these sizes. @param {string[]} names @param {(config: Record<string, any>) => number[]} sizes @returns {Split} */
-const parts = (names, sizes) => (tensor, config) => {
-  let from = 0;
-  return sizes(config).map((size, i) => [names[i], pick(tensor, range((from += size) - size, size))]);
-};
-
 /** @type {Family} */
 export const phi3 = {
   ...LLAMA_NAMES,
   modules: {
     input_layernorm: 'ln1', post_attention_layernorm: 'ln2', 'self_attn.o_proj': 'attn.o', 'mlp.down_proj': 'mlp.down',
-    'self_attn.qkv_proj': parts(['attn.q', 'attn.k', 'attn.v'], (c) => [c.heads, c.kv_heads, c.kv_heads].map((n) => n * c.head_dim)),
+    'self_attn.qkv_proj': parts(QKV, (c) => [c.heads, c.kv_heads, c.kv_heads].map((n) => n * c.head_dim)),
     'mlp.gate_up_proj': parts(['mlp.gate', 'mlp.up'], ({ ffn }) => [ffn, ffn]),
   },
   config: (hf) => ({

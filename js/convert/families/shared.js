@@ -1,6 +1,6 @@
 /** What families have in common (index.js): the kinds of a row, sizes, activations, windows, and LLaMA's names. */
 import { BqError } from '../../shared/errors.js';
-import { range } from '../views.js';
+import { pick, range } from '../views.js';
 import { ropeOf } from './rope.js';
 
 /** @typedef {import('../read/tensors.js').InTensor} InTensor */
@@ -64,6 +64,14 @@ export function sizesOf(hf, theta) {
 export function headRows(which, { heads, head_dim: dim }) {
   return Array.from({ length: heads }, (_, h) => range((3 * h + which) * dim, dim)).flat();
 }
+
+export const QKV = ['attn.q', 'attn.k', 'attn.v'];
+
+/** Rows one after the other, in parts of these sizes. @param {string[]} names @param {(config: Record<string, any>) => number[]} sizes @returns {Split} */
+export const parts = (names, sizes) => (tensor, config) => {
+  let from = 0;
+  return sizes(config).map((size, i) => [names[i], pick(tensor, range((from += size) - size, size))]);
+};
 
 export const LLAMA_MODULES = {
   input_layernorm: 'ln1', post_attention_layernorm: 'ln2',
