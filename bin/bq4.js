@@ -26,6 +26,7 @@ Options of convert; IN is a Hugging Face folder, a .safetensors file or PyTorch 
 executed) with config.json beside it, a checkpoint of llama2.c or nanoGPT (.pt), a llama2.c .bin, or a
 .gguf (or its address), of which all weights are kept as they are:
 
+  hf:owner/name is a model on the hub: --revision NAME, --endpoint URL (or HF_ENDPOINT), --token TOKEN (or HF_TOKEN)
   --tokenizer FILE     default: what usually lies beside such a model
   --quant TYPE         type of the matrices: bq4a (default), bq4, bq4_16, bq4_64, bq4h, bq8, f16, bf16, f32
   --embed TYPE         type of embedding and head (default: bq8, or the type of the matrices when they are no blocks)
@@ -63,7 +64,7 @@ const generation = {
 
 /** @type {Record<string, { files: number, more?: number, options: Record<string, Option>, start: (files: string[], options: any) => Promise<void> }>} */
 const COMMANDS = {
-  convert: { files: 2, options: { tokenizer: value, quant: value, embed: value, hash: value, v1: flag, name: value, license: value, card: value, chat: value, json: flag }, start: convertFile },
+  convert: { files: 2, options: { tokenizer: value, quant: value, embed: value, hash: value, v1: flag, name: value, license: value, card: value, chat: value, json: flag, revision: value, endpoint: value, token: value }, start: convertFile },
   inspect: { files: 1, options: { json: flag, companion: value }, start: inspectFile },
   run: { files: 1, more: 1, options: { ...generation, prompt: value, chat: flag, json: flag }, start: runPrompt },
   chat: { files: 1, options: generation, start: chatLoop },
@@ -225,7 +226,10 @@ async function convertFile([from, to], options) {
     shown = Date.now();
     stderr.write(`\r${Math.floor((100 * done) / total)} %${done < total ? '' : '\n'}`);
   };
-  const report = await ggufOr(from, (file) => convertGguf(file, to, { ...chosen, onProgress }), () => convert(from, to, { ...chosen, onProgress }));
+  const { HF_ENDPOINT: endpoint, HF_TOKEN: token } = process.env;
+  const hub = { endpoint: endpoint || undefined, token: token || undefined };
+  const convertOthers = () => convert(from, to, { ...hub, ...chosen, onProgress });
+  const report = from.startsWith('hf:') ? await convertOthers() : await ggufOr(from, (file) => convertGguf(file, to, { ...chosen, onProgress }), convertOthers);
   stdout.write(`${json ? JSON.stringify(report, null, 2) : formatReport(report)}\n`);
 }
 

@@ -29,6 +29,9 @@ import { matrixOf, writeV2 } from './write/v2.js';
  * @property {string} [chat]    path of a JSON with the chat format; default: guessed from the special tokens
  * @property {(done: number, total: number) => void} [onProgress]  bytes of tensors written
  * @property {AbortSignal} [signal]
+ * @property {string} [revision]  of hf:owner/name: branch, tag or commit; default "main"
+ * @property {string} [endpoint]  of the hub; default https://huggingface.co
+ * @property {string} [token]     for the hub
  */
 
 /** @typedef {import('./report.js').ConvertReport} ConvertReport */
@@ -127,7 +130,7 @@ export async function convert(input, output, options = {}) {
   chosenTypes(options);
   if (![undefined, 'xxh64', 'sha256'].includes(options.hash)) throw new BqError('ARGUMENT', `hash is "${options.hash}", not xxh64 or sha256`);
   if (options.hash && options.v1) throw new BqError('ARGUMENT', 'v1 files have no hashes');
-  const checkpoint = await openCheckpoint(input);
+  const checkpoint = await openCheckpoint(input, options);
   try {
     const matches = matchTensors(checkpoint.config, checkpoint.tensors);
     const tokenizer = await readTokenizer(checkpoint, options);

@@ -90,7 +90,6 @@ test('a folder with shards of pytorch_model.bin, nested under "model"', async ()
 });
 
 const text = (/** @type {string} */ s) => Buffer.from(s, 'latin1');
-const big = (/** @type {number} */ n) => Buffer.from(BigUint64Array.of(BigInt(n)).buffer);
 
 /** Pickles that do what no checkpoint does → what is said. @type {Record<string, [Buffer, RegExp]>} */
 const HOSTILE = {

@@ -4,6 +4,7 @@ import { openFile } from '../../sources/file.js';
 import { nodeModule } from '../../shared/node.js';
 import { readRange } from '../../sources/read.js';
 import { openHf } from './hf.js';
+import { isHubName, openHub } from './hub.js';
 import { readLlama2c } from './llama2c.js';
 import { readTorchModel } from './torch-models.js';
 
@@ -28,9 +29,11 @@ const OTHERS = [
 /**
  * READ, NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED.
  * @param {string} input
+ * @param {import('./hub.js').HubOptions} [hub]
  * @returns {Promise<Checkpoint>}
  */
-export async function openCheckpoint(input) {
+export async function openCheckpoint(input, hub = {}) {
+  if (isHubName(input)) return openHub(input, hub);
   const { stat } = await nodeModule('fs/promises');
   const { basename, dirname, join } = await nodeModule('path');
   const { existsSync } = await nodeModule('fs');
