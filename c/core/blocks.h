@@ -13,7 +13,7 @@ typedef struct bq_grid {
   size_t rows, cols;
   bool tiled;
   size_t run; /* blocks or tiles per row (group) */
-  bq_tile_shape shape;
+  bq_tile_shape shape; /* of the run type */
 } bq_grid;
 
 static inline bq_grid bq_grid_of(bq_type type, bq_layout layout, size_t rows, size_t cols) {
@@ -24,7 +24,8 @@ static inline bq_grid bq_grid_of(bq_type type, bq_layout layout, size_t rows, si
   }
   const bool tiled = layout == BQ_TILED;
   const size_t unit = tiled ? f->tile_step : f->block;
-  return (bq_grid){type, f, rows, cols, tiled, (cols + unit - 1) / unit, bq_tile_shape_of(type)};
+  return (bq_grid){type, f, rows, cols, tiled, (cols + unit - 1) / unit,
+                   bq_tile_shape_of(f->run)};
 }
 
 /* Offset of the block, or of the tile with the block, that has weight k of a row. */

@@ -2,57 +2,52 @@
 
 #include <string.h>
 
-/* GGUF's nibbles: byte i holds weight i (low) and 16 + i (high), unsigned. Here byte i holds 2i and
- * 2i + 1. `flip` is 0x88 where the run type's are two's complement: q - 8 has the bits of q ^ 8. */
-static void reorder_nibbles(const uint8_t *src, uint8_t flip, uint8_t *dst) {
-  for (int i = 0; i < 8; i++) {
-    dst[i] = (uint8_t)((src[2 * i] & 15) | (src[2 * i + 1] & 15) << 4) ^ flip;
-    dst[8 + i] = (uint8_t)(src[2 * i] >> 4 | (src[2 * i + 1] & 0xf0)) ^ flip;
-  }
+/* Eight bytes at a time: no sum or product below carries from one into the next. */
+#define EACH(byte) ((byte) * UINT64_C(0x0101010101010101))
+
+static uint64_t load8(const uint8_t *p) {
+  uint64_t v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+static void store8(uint8_t *p, uint64_t v) { memcpy(p, &v, sizeof v); }
+
+static uint64_t low_nibbles(uint64_t v) { return v & EACH(15); }
+static uint64_t high_nibbles(uint64_t v) { return v >> 4 & EACH(15); }
+
+/* Byte i: 16 where bit i of `bits` is set, or 0. */
+static uint64_t spread(uint8_t bits) {
+  const uint64_t own = EACH((uint64_t)bits) & UINT64_C(0x8040201008040201);
+  return ((own + EACH(127)) & EACH(128)) >> 3;
 }
 
-/* f16 scale, 16 bytes: q = nibble - 8. */
-static void import_q4_0(const uint8_t *src, size_t n, uint8_t *dst) {
-  for (; n; n--, src += 18, dst += 18) {
-    reorder_nibbles(src + 2, 0x88, dst);
-    memcpy(dst + 16, src, 2);
-  }
-}
-
-/* f16 scale, f16 minimum, 16 bytes: q = nibble. */
-static void import_q4_1(const uint8_t *src, size_t n, uint8_t *dst) {
-  for (; n; n--, src += 20, dst += 20) {
-    reorder_nibbles(src + 4, 0, dst);
-    memcpy(dst + 16, src, 4);
-  }
-}
-
-/* f16 scale, 32 bytes: q is two's complement. */
-static void import_q8_0(const uint8_t *src, size_t n, uint8_t *dst) {
-  for (; n; n--, src += 34, dst += 34) {
-    memcpy(dst, src + 2, 32);
-    memcpy(dst + 32, src, 2);
-  }
-}
-
-/* Nibbles as GGUF's, and 4 bytes of fifth bits: bit i of them is that of weight i. */
-static void fifth_bits(const uint8_t *bits, const uint8_t *nibbles, int less, uint8_t *dst) {
-  for (int i = 0; i < 16; i++) {
-    const int low = bits[i / 8] >> i % 8 & 1, high = bits[2 + i / 8] >> i % 8 & 1;
-    dst[i] = (uint8_t)((nibbles[i] & 15) + 16 * low - less);
-    dst[16 + i] = (uint8_t)((nibbles[i] >> 4) + 16 * high - less);
+/* 4 bytes of fifth bits (bit i is that of weight i), 16 bytes: weight i in the low nibble of byte i, 16 +
+ * i in the high one. What is `unset` has 0xf0 instead: two's complement, 16 less. */
+static void import_fifths(const uint8_t *src, bool unset, uint8_t *dst) {
+  for (int i = 0; i < 4; i++, dst += 8) {
+    const uint64_t v = load8(src + 4 + i % 2 * 8), fifth = spread(src[i]);
+    store8(dst, (i < 2 ? low_nibbles(v) : high_nibbles(v)) |
+                    (unset ? (fifth ^ EACH(16)) * 15 : fifth));
   }
 }
 
 /* f16 scale, fifth bits, nibbles: q - 16. */
 static void import_q5_0(const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += 22, dst += 34) {
-    fifth_bits(src + 2, src + 6, 16, dst);
+    import_fifths(src + 2, true, dst);
     memcpy(dst + 32, src, 2);
   }
 }
 
-/* f16 scale, 16 bytes: a nibble is an index. */
+/* f16 scale, f16 minimum, fifth bits, nibbles: q is unsigned. */
+static void import_q5_1(const uint8_t *src, size_t n, uint8_t *dst) {
+  for (; n; n--, src += 24, dst += 36) {
+    import_fifths(src + 4, false, dst);
+    memcpy(dst + 32, src, 4);
+  }
+}
+
+/* f16 scale, nibbles, each an index. */
 static void import_iq4_nl(const uint8_t *src, size_t n, uint8_t *dst) {
   static const int8_t values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                     1,    13,   25,  38,  53,  69,  89,  113};
@@ -65,17 +60,9 @@ static void import_iq4_nl(const uint8_t *src, size_t n, uint8_t *dst) {
   }
 }
 
-/* f16 scale, f16 minimum, fifth bits and nibbles as in Q5_0: q is unsigned. */
-static void import_q5_1(const uint8_t *src, size_t n, uint8_t *dst) {
-  for (; n; n--, src += 24, dst += 36) {
-    fifth_bits(src + 4, src + 8, 0, dst);
-    memcpy(dst + 32, src, 4);
-  }
-}
+/* --- K: 256 weights, factors of their scales and minima ----------------------------------------
+ * A minimum is subtracted there, added here: its f16 changes sign. */
 
-/* --- K: 256 weights, factors of their scales and minima ---------------------------------------- */
-
-/* An f16 with its sign changed: minima are subtracted there, added here. */
 static void put_negated(const uint8_t *src, uint8_t *dst) {
   dst[0] = src[0];
   dst[1] = src[1] ^ 0x80;
@@ -95,12 +82,11 @@ static void six_bits(const uint8_t *src, uint8_t *dst) {
  * nibbles, the others in the high ones. */
 static void import_q4_k(const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += 144, dst += 148) {
-    const uint8_t *q = src + 16;
-    for (uint8_t *to = dst; to < dst + 128; to += 32, q += 32)
-      for (int i = 0; i < 16; i++) {
-        to[i] = (uint8_t)((q[i] & 15) | q[16 + i] << 4);
-        to[16 + i] = (uint8_t)(q[i] >> 4 | (q[16 + i] & 0xf0));
-      }
+    for (int i = 0; i < 128; i += i % 16 ? 24 : 8) {
+      const uint64_t a = load8(src + 16 + i), b = load8(src + 32 + i);
+      store8(dst + i, low_nibbles(a) | low_nibbles(b) << 4);
+      store8(dst + 16 + i, high_nibbles(a) | (b & EACH(0xf0)));
+    }
     six_bits(src + 4, dst + 128);
     memcpy(dst + 144, src, 2);
     put_negated(src + 2, dst + 146);
@@ -111,11 +97,10 @@ static void import_q4_k(const uint8_t *src, size_t n, uint8_t *dst) {
  * 32 j + i. */
 static void import_q5_k(const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += 176, dst += 276) {
-    const uint8_t *fifth = src + 16, *q = src + 48;
-    for (int j = 0; j < 8; j += 2, q += 32)
-      for (int i = 0; i < 32; i++) {
-        dst[32 * j + i] = (uint8_t)((q[i] & 15) | (fifth[i] >> j & 1) << 4);
-        dst[32 * j + 32 + i] = (uint8_t)(q[i] >> 4 | (fifth[i] >> (j + 1) & 1) << 4);
+    for (int j = 0; j < 8; j++)
+      for (int i = 0; i < 32; i += 8) {
+        const uint64_t q = load8(src + 48 + j / 2 * 32 + i), fifth = load8(src + 16 + i) >> j;
+        store8(dst + 32 * j + i, (q >> j % 2 * 4 & EACH(15)) | (fifth & EACH(1)) << 4);
       }
     six_bits(src + 4, dst + 256);
     memcpy(dst + 272, src, 2);
@@ -128,54 +113,49 @@ static void import_q5_k(const uint8_t *src, size_t n, uint8_t *dst) {
  * of weights 32 j.... q - 32. */
 static void import_q6_k(const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += 210, dst += 274) {
-    for (int half = 0; half < 2; half++) {
-      const uint8_t *low = src + 64 * half, *high = src + 128 + 32 * half;
-      uint8_t *to = dst + 128 * half;
-      for (int i = 0; i < 32; i++) {
-        to[i] = (uint8_t)((low[i] & 15) + ((high[i] & 3) << 4) + 32);
-        to[32 + i] = (uint8_t)((low[32 + i] & 15) + ((high[i] >> 2 & 3) << 4) + 32);
-        to[64 + i] = (uint8_t)((low[i] >> 4) + ((high[i] >> 4 & 3) << 4) + 32);
-        to[96 + i] = (uint8_t)((low[32 + i] >> 4) + ((high[i] >> 6) << 4) + 32);
+    for (int j = 0; j < 8; j++)
+      for (int i = 0; i < 32; i += 8) {
+        const uint64_t low = load8(src + j / 4 * 64 + j % 2 * 32 + i) >> j % 4 / 2 * 4;
+        const uint64_t high = load8(src + 128 + j / 4 * 32 + i) >> j % 4 * 2;
+        store8(dst + 32 * j + i, ((low & EACH(15)) | (high & EACH(3)) << 4) + EACH(32));
       }
-    }
     memcpy(dst + 256, src + 192, 18);
   }
 }
 
-/* 2 bits at `shift` of each of 32 bytes, and what `third` adds, become 32 nibbles. */
-static void pack_nibbles(const uint8_t *q, int shift, const uint8_t *third, int bit, uint8_t *dst) {
-  for (int i = 0; i < 16; i++) {
-    int low = q[i] >> shift & 3, high = q[16 + i] >> shift & 3;
-    if (third) {
-      low += (third[i] >> bit & 1) * 4 + 4;
-      high += (third[16 + i] >> bit & 1) * 4 + 4;
+/* Two bits of each weight. Halves of 128: bits 2j of 32 bytes are of weights 32 j.... `third`: 32
+ * bytes of third bits as Q5_K's fifth ones (unset: 4 less); NULL: none. */
+static void import_pairs(const uint8_t *src, const uint8_t *third, uint8_t *dst) {
+  for (int j = 0; j < 8; j++)
+    for (int i = 0; i < 16; i += 8) {
+      uint64_t v[2];
+      for (int h = 0; h < 2; h++) {
+        const int at = 16 * h + i;
+        v[h] = load8(src + j / 4 * 32 + at) >> j % 4 * 2 & EACH(3);
+        if (third) v[h] += (load8(third + at) >> j & EACH(1)) * 4 + EACH(4);
+      }
+      store8(dst + 16 * j + i, v[0] | v[1] << 4);
     }
-    dst[i] = (uint8_t)(low | high << 4);
-  }
 }
 
-/* 16 bytes of factors (low nibble: scale, high: minimum), 64 bytes, f16 scale, f16 minimum. Halves
- * of 128 weights: bits 2j of 32 bytes are of weights 32 j.... */
+/* 16 bytes of factors (low nibble: scale, high: minimum), 64 bytes, f16 scale, f16 minimum. */
 static void import_q2_k(const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += 84, dst += 164) {
-    for (int j = 0; j < 8; j++)
-      pack_nibbles(src + 16 + j / 4 * 32, j % 4 * 2, NULL, 0, dst + 16 * j);
-    for (int i = 0; i < 16; i++) {
-      dst[128 + i] = src[i] & 15;
-      dst[144 + i] = src[i] >> 4;
+    import_pairs(src + 16, NULL, dst);
+    for (int i = 0; i < 16; i += 8) {
+      store8(dst + 128 + i, low_nibbles(load8(src + i)));
+      store8(dst + 144 + i, high_nibbles(load8(src + i)));
     }
     memcpy(dst + 160, src + 80, 2);
     put_negated(src + 82, dst + 162);
   }
 }
 
-/* 32 bytes of third bits (as Q5_K's; 0: 4 less), 64 bytes as Q2_K's, 12 bytes of factors of 6 bits
- * (32 is taken off), f16 scale. */
+/* 32 bytes of third bits, 64 bytes, 12 bytes of factors of 6 bits (32 is taken off), f16 scale. */
 static void import_q3_k(const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += 110, dst += 146) {
     const uint8_t *factor = src + 96;
-    for (int j = 0; j < 8; j++)
-      pack_nibbles(src + 32 + j / 4 * 32, j % 4 * 2, src, j, dst + 16 * j);
+    import_pairs(src + 32, src, dst);
     for (int i = 0; i < 16; i++) {
       const int low = factor[i % 8] >> i / 8 * 4 & 15, high = factor[8 + i % 4] >> i / 4 * 2 & 3;
       dst[128 + i] = (uint8_t)(low + 16 * high - 32);
@@ -203,10 +183,14 @@ bq_import_fn *bq_import_of(bq_type stored, bq_type run) {
     bq_type stored, run;
     bq_import_fn *import;
   } rows[] = {
-#define STORED(NAME, name, block, bytes, at, scale, min, RUN) \
-  {BQ_TYPE_##NAME, BQ_TYPE_##RUN, import_##name},
-      BQ_STORED_TYPES(STORED)
-#undef STORED
+      {BQ_TYPE_Q5_0, BQ_TYPE_BQ8_32, import_q5_0},
+      {BQ_TYPE_Q5_1, BQ_TYPE_BQ7A_32, import_q5_1},
+      {BQ_TYPE_Q2_K, BQ_TYPE_BQ4KA_16, import_q2_k},
+      {BQ_TYPE_Q3_K, BQ_TYPE_BQ4K_16, import_q3_k},
+      {BQ_TYPE_Q4_K, BQ_TYPE_BQ4KA_32, import_q4_k},
+      {BQ_TYPE_Q5_K, BQ_TYPE_BQ7KA_32, import_q5_k},
+      {BQ_TYPE_Q6_K, BQ_TYPE_BQ7K_16, import_q6_k},
+      {BQ_TYPE_IQ4_NL, BQ_TYPE_BQ8_32, import_iq4_nl},
       /* v1's blocks may straddle rows of other lengths */
       {BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_16, split_32_16},
       {BQ_TYPE_BQ4_64, BQ_TYPE_BQ4_16, split_64_16},

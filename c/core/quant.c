@@ -19,25 +19,19 @@ static uint32_t get32(const uint8_t *p) { return get16(p) | (uint32_t)get16(p + 
 
 /* --- blocks in a file's bytes ----------------------------------------------------------------- */
 
-/* Weight k of a row-major block. */
-static int row_weight(bq_tile_shape s, const uint8_t *src, uint32_t k) {
-  if (s.bits == 8) return (int8_t)src[k];
-  if (s.bits == 7) return (src[k] & 127) - bq_tile_zero(s);
-  if (s.scale_bytes == 1)
-    return (src[k / 32 * 16 + k % 16] >> k % 32 / 16 * 4 & 15) - bq_tile_zero(s);
-  const int nibble = src[k / 2] >> k % 2 * 4 & 15;
-  return s.min_bytes ? nibble : (nibble ^ 8) - 8;
-}
-
-/* Those from weight k on that share a scale. */
-static void get_row_block(const bq_type_facts *f, bq_tile_shape s, const uint8_t *src, uint32_t k,
+/* Weights from k on that share a scale. */
+static void get_row_block(bq_row_shape r, bq_tile_shape s, const uint8_t *src, uint32_t k,
                           block *b) {
-  const uint8_t *scale = src + f->scale_at, *min = scale + f->scale_bytes, *factor = scale;
-  for (uint32_t i = 0; i < s.block; i++) b->q[i] = (int8_t)row_weight(s, src, k + i);
-  if (f->factors) factor -= f->block / s.block * (1 + s.min_bytes) - k / s.block;
+  const uint8_t *scale = src + r.scale_at, *min = scale + 2; /* with a minimum both are f16 */
+  const uint8_t *factor = scale, *min_factor = min;
+  for (uint32_t i = 0; i < s.block; i++) b->q[i] = (int8_t)bq_row_weight(r, s, src, k + i);
+  if (s.scale_bytes == 1) {
+    const uint32_t n = r.block / s.block;
+    factor = scale - n * (1 + s.min_bytes) + k / s.block;
+    min_factor = factor + n;
+  }
   b->scale = bq_load_factored(factor, s.scale_bytes, scale);
-  if (f->factors) factor += f->block / s.block;
-  b->min = bq_load_factored(f->factors ? factor : min, s.min_bytes, min);
+  b->min = bq_load_factored(min_factor, s.min_bytes, min);
 }
 
 static void get_tile_block(bq_tile_shape s, const uint8_t *tile, uint32_t r, uint32_t k, block *b) {
@@ -52,7 +46,7 @@ static void get_block(const bq_grid *g, const uint8_t *src, size_t row, size_t k
   src += bq_grid_at(g, row, k);
   if (g->tiled)
     get_tile_block(g->shape, src, row % BQ_TILE_ROWS, (uint32_t)(k % g->shape.step), b);
-  else get_row_block(g->f, g->shape, src, (uint32_t)(k % g->f->block), b);
+  else get_row_block(bq_row_shape_of(g->type), g->shape, src, (uint32_t)(k % g->f->block), b);
 }
 
 /* Offset of the scale that is not finite, or else of the minimum. */
@@ -92,16 +86,15 @@ static bq_status bad_scale(const bq_grid *g, const block *b, size_t row, size_t 
                  bq_is_finite(b->scale) ? "minimum" : "scale", g->f->name);
 }
 
-static float value_of(const bq_type_facts *f, const block *b, size_t i) {
+static float value_of(bq_tile_shape s, const block *b, size_t i) {
   const float x = (float)b->q[i] * b->scale;
-  return f->min_bytes ? x + b->min : x;
+  return s.min_bytes ? x + b->min : x;
 }
 
-/* A type that is only stored: each block becomes those of the run type, whose values count. */
-static bq_status dequantize_stored(const bq_grid *g, const uint8_t *src, float *dst,
-                                   bq_error *err) {
-  const bq_type_facts *run = bq_type_get(g->f->run);
-  const bq_tile_shape shape = bq_tile_shape_of(g->f->run);
+/* Each block becomes one of the run type, whose values count. */
+static bq_status dequantize_imported(const bq_grid *g, const uint8_t *src, float *dst,
+                                     bq_error *err) {
+  const bq_row_shape run = bq_row_shape_of(g->f->run);
   bq_import_fn *import = bq_import_of(g->type, g->f->run);
   uint8_t blocks[BQ_IMPORT_MOST];
   for (size_t r = 0; r < g->rows; r++)
@@ -113,10 +106,8 @@ static bq_status dequantize_stored(const bq_grid *g, const uint8_t *src, float *
       if (!bq_is_finite(b.scale) || !bq_is_finite(b.min)) return bad_scale(g, &b, r, k, err);
       import(src + at, 1, blocks);
       for (size_t i = 0; i < n; i++) {
-        if (i % shape.block == 0)
-          get_row_block(run, shape, blocks + i / run->block * run->block_bytes,
-                        (uint32_t)(i % run->block), &b);
-        dst[r * g->cols + k + i] = value_of(run, &b, i % shape.block);
+        if (i % g->shape.block == 0) get_row_block(run, g->shape, blocks, (uint32_t)i, &b);
+        dst[r * g->cols + k + i] = value_of(g->shape, &b, i % g->shape.block);
       }
     }
   return BQ_OK;
@@ -129,14 +120,14 @@ bq_status bq_dequantize(bq_type type, bq_layout layout, const uint8_t *src, size
   if (bq_type_is_float(type)) return dequantize_plain(type, src, rows * cols, dst);
 
   const bq_grid g = bq_grid_of(type, layout, rows, cols);
-  if (!bq_type_runs(type)) return dequantize_stored(&g, src, dst, err);
+  if (bq_import_of(type, g.f->run)) return dequantize_imported(&g, src, dst, err);
   block b;
   for (size_t r = 0; r < g.rows; r++)
     for (size_t k = 0; k < g.cols; k += g.shape.block) {
       get_block(&g, src, r, k, &b);
       if (!bq_is_finite(b.scale) || !bq_is_finite(b.min)) return bad_scale(&g, &b, r, k, err);
       for (size_t i = 0; i < bq_grid_left(&g, k, g.shape.block); i++) {
-        dst[r * g.cols + k + i] = value_of(g.f, &b, i);
+        dst[r * g.cols + k + i] = value_of(g.shape, &b, i);
       }
     }
   return BQ_OK;

@@ -90,6 +90,31 @@ static inline void bq_tile_put_weight(bq_tile_shape s, uint8_t *tile, uint32_t r
   else *byte = (uint8_t)((*byte & 0x0f) | q << 4);
 }
 
+/* Where things lie in a row-major block that tiles are made of: one of a run type, or of a stored
+ * type that needs no import. */
+typedef struct bq_row_shape {
+  uint32_t block, bytes;
+  uint32_t weights_at;
+  uint32_t scale_at; /* a minimum follows; factors are in front of it */
+  bool split;        /* 32 nibbles: byte i holds weight i and 16 + i, both as a tile has them */
+} bq_row_shape;
+
+static inline bq_row_shape bq_row_shape_of(bq_type type) {
+  const bq_type_facts *f = bq_type_get(type);
+  const uint32_t in_front = f->run == type ? 0 : f->scale_bytes + f->min_bytes;
+  return (bq_row_shape){f->block, f->block_bytes, in_front, f->scale_at, in_front || f->factors};
+}
+
+/* Weight k of a block; s: of the run type. */
+static inline int bq_row_weight(bq_row_shape r, bq_tile_shape s, const uint8_t *block, uint32_t k) {
+  const uint8_t *w = block + r.weights_at;
+  if (s.bits == 8) return (int8_t)w[k];
+  if (s.bits == 7) return (w[k] & 127) - bq_tile_zero(s);
+  if (r.split) return (w[k / 32 * 16 + k % 16] >> k % 32 / 16 * 4 & 15) - bq_tile_zero(s);
+  const int nibble = w[k / 2] >> k % 2 * 4 & 15;
+  return s.min_bytes ? nibble : (nibble ^ 8) - 8;
+}
+
 /* A scale or minimum of `bytes` (4, 2, 0) bytes; those of no bytes are 0. */
 static inline float bq_load_scale(const uint8_t *p, uint32_t bytes) {
   if (bytes == 2) {

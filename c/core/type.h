@@ -20,7 +20,8 @@
  *   a run type that only stored ones become: nothing encodes into it.
  * STORED(NAME, name, weights per block, bytes per block, where in a block the scale lies,
  *        bytes of a scale, bytes of a minimum behind it, RUN)
- *   becomes the run type RUN as it lands (c/core/import.c); row-major only.
+ *   becomes the run type RUN as it lands; row-major only. Where blocks have as many bytes as RUN's
+ *   they hold the same (bq_row_shape), else c/core/import.c makes blocks of RUN.
  * NAMED(NAME, name, weights per block, bytes per block)
  *   an id that is taken; this version can't read the type. */
 #define BQ_TYPE_LIST(FLOAT, TILED, IMPORTED, STORED, NAMED) \

@@ -154,33 +154,23 @@ void bq_scalar_row_tiled(const bq_matrix *w, size_t row, float *y) {
 
 /* --- row-major blocks to tiles ---------------------------------------------------------------- */
 
-/* Weight k of a row of file blocks. */
-static int file_weight(bq_tile_shape s, const uint8_t *block, uint32_t k) {
-  if (s.bits == 8) return (int8_t)block[k];
-  if (s.bits == 7) return (block[k] & 127) - bq_tile_zero(s);
-  if (s.scale_bytes == 1)
-    return (block[k / 32 * 16 + k % 16] >> k % 32 / 16 * 4 & 15) - bq_tile_zero(s);
-  const int nibble = block[k / 2] >> k % 2 * 4 & 15;
-  return s.min_bytes ? nibble : (nibble ^ 8) - 8;
-}
-
-/* Behind a block's weights: the factors of its scales, of its minima, the numbers they are of. */
-static void tile_factors(bq_tile_shape s, const uint8_t *from, uint8_t *tile, uint32_t r) {
-  for (uint32_t k = 0; k < s.step; k += s.block) tile[bq_tile_scale_at(s, r, k)] = *from++;
+/* In front of `numbers`, a block's scale and minimum, are the factors of scales, then of minima. */
+static void tile_factors(bq_tile_shape s, const uint8_t *numbers, uint8_t *tile, uint32_t r) {
+  const uint8_t *factor = numbers - bq_tile_blocks(s) * (1 + s.min_bytes);
+  for (uint32_t k = 0; k < s.step; k += s.block) tile[bq_tile_scale_at(s, r, k)] = *factor++;
   for (uint32_t k = 0; s.min_bytes && k < s.step; k += s.block)
-    tile[bq_tile_min_at(s, r, k)] = *from++;
-  memcpy(tile + 2 * r, from, 2);
-  if (s.min_bytes) memcpy(tile + 2 * (BQ_TILE_ROWS + r), from + 2, 2);
+    tile[bq_tile_min_at(s, r, k)] = *factor++;
+  memcpy(tile + 2 * r, numbers, 2);
+  if (s.min_bytes) memcpy(tile + 2 * (BQ_TILE_ROWS + r), numbers + 2, 2);
 }
 
-static void tile_block(bq_tile_shape s, const uint8_t *block, uint8_t *tile, uint32_t r,
-                       uint32_t k0) {
-  const bool factors = s.scale_bytes == 1;
-  const uint32_t weights = factors ? s.step : s.block;
-  for (uint32_t k = 0; k < weights; k++)
-    bq_tile_put_weight(s, tile, r, k0 + k, file_weight(s, block, k));
-  const uint8_t *scale = block + (s.bits == 4 ? weights / 2 : weights);
-  if (factors) {
+/* Weights from k0 on of row r. */
+static void tile_block(bq_tile_shape s, bq_row_shape from, const uint8_t *block, uint8_t *tile,
+                       uint32_t r, uint32_t k0) {
+  const uint8_t *scale = block + from.scale_at;
+  for (uint32_t k = 0; k < from.block; k++)
+    bq_tile_put_weight(s, tile, r, k0 + k, bq_row_weight(from, s, block, k));
+  if (s.scale_bytes == 1) {
     tile_factors(s, scale, tile, r);
     return;
   }
@@ -190,16 +180,17 @@ static void tile_block(bq_tile_shape s, const uint8_t *block, uint8_t *tile, uin
 
 void bq_scalar_tile_rows(bq_type type, const uint8_t *src, size_t row_bytes, size_t rows,
                          size_t cols, uint8_t *dst) {
-  const bq_tile_shape s = bq_tile_shape_of(type);
-  const bq_type_facts *f = bq_type_get(type);
+  const bq_tile_shape s = bq_tile_shape_of(bq_type_get(type)->run);
+  const bq_row_shape from = bq_row_shape_of(type);
   const size_t tiles = bq_tiles_per_row(s, cols);
   for (size_t i = 0; i < tiles; i++) {
     uint8_t *tile = dst + i * bq_tile_size(s);
     memset(tile, 0, bq_tile_weights_at(s));
-    memset(tile + bq_tile_weights_at(s), bq_tile_zeros(s), f->tile_bytes - bq_tile_weights_at(s));
+    memset(tile + bq_tile_weights_at(s), bq_tile_zeros(s),
+           bq_tile_size(s) - bq_tile_weights_at(s));
     for (uint32_t r = 0; r < rows; r++)
-      for (uint32_t k = 0; k < s.step && i * s.step + k < cols; k += f->block)
-        tile_block(s, src + r * row_bytes + (i * s.step + k) / f->block * f->block_bytes, tile, r,
-                   k);
+      for (uint32_t k = 0; k < s.step && i * s.step + k < cols; k += from.block)
+        tile_block(s, from, src + r * row_bytes + (i * s.step + k) / from.block * from.bytes, tile,
+                   r, k);
   }
 }

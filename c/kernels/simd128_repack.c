@@ -24,24 +24,34 @@ typedef struct source {
   const uint8_t *block[2]; /* bq4_16 has two blocks to a tile */
 } source;
 
-/* 16 tile bytes of a row: run `run` of 32 weights (4 bits) or 16 weights (else). `zeros`: a byte
- * of weights of q = 0, which makes a tile's unsigned numbers of two's complement ones, and back. Types
- * with factors have a tile's numbers in their blocks. */
-INLINE v128_t tile_bytes(bq_tile_shape s, v128_t zeros, source from, int run) {
+/* How a row's bytes become a tile's: `flip` makes unsigned numbers of two's complement ones; those of 7
+ * bits lose the upper one. `zeros`: a byte of weights of q = 0. */
+typedef struct reading {
+  v128_t mask, flip, zeros;
+  bool reorder, pairs; /* file nibbles; two blocks of 16 weights */
+} reading;
+
+INLINE reading reading_of(bq_tile_shape s, bq_row_shape from) {
+  const v128_t zeros = wasm_i8x16_splat((int8_t)bq_tile_zeros(s));
+  const bool as_tiled = from.split || s.bits == 7;
+  return (reading){wasm_i8x16_splat(s.bits == 7 ? 127 : -1),
+                   as_tiled && s.bits != 8 ? simd_zero() : zeros, zeros,
+                   s.bits == 4 && !as_tiled, s.block == 16 && s.scale_bytes != 1};
+}
+
+/* 16 tile bytes of a row: run `run` of 32 weights (4 bits) or 16 weights (else). */
+INLINE v128_t tile_bytes(const reading *as, source from, int run) {
   const uint8_t *a = from.block[0], *b = from.block[1];
-  if (!a) return zeros;
-  if (s.scale_bytes == 1 || s.bits == 7) {
-    const v128_t v = wasm_v128_load(a + 16 * run);
-    return s.bits == 7 ? wasm_v128_and(v, wasm_i8x16_const_splat(127)) : v;
-  }
+  if (!a) return as->zeros;
   v128_t v;
-  if (s.block == 16) {
+  if (as->pairs) {
     v = wasm_v128_load64_zero(a);
     if (b) v = wasm_v128_load64_lane(b, v, 1);
   } else {
     v = wasm_v128_load(a + 16 * run);
   }
-  return wasm_v128_xor(s.bits == 8 ? v : reorder_nibbles(v), zeros);
+  if (as->reorder) v = reorder_nibbles(v);
+  return wasm_v128_xor(wasm_v128_and(v, as->mask), as->flip);
 }
 
 /* Transposes 4 rows of 4 x 4 bytes, so that the 4 bytes of each row with the same j lie
@@ -55,8 +65,9 @@ INLINE void put_rows(v128_t r0, v128_t r1, v128_t r2, v128_t r3, uint8_t *dst) {
   wasm_v128_store(dst + 96, wasm_i64x2_shuffle(c, d, 1, 3));
 }
 
-/* The numbers of `bytes` (2, 4 or none) bytes that lie `at` bytes into each row's block. */
-INLINE uint8_t *put_scales(const source rows[8], size_t b, size_t at, uint32_t bytes, uint8_t *to) {
+/* The numbers of `bytes` (2, 4 or none) bytes that lie `at` bytes behind each row's weights. */
+INLINE uint8_t *put_scales(const source rows[8], size_t b, ptrdiff_t at, uint32_t bytes,
+                           uint8_t *to) {
   for (size_t r = 0; bytes && r < BQ_TILE_ROWS; r++, to += bytes) {
     const uint8_t *from = rows[r].block[b] ? rows[r].block[b] + at : (const uint8_t[4]){0};
     if (bytes == 4) memcpy(to, from, 4);
@@ -65,53 +76,51 @@ INLINE uint8_t *put_scales(const source rows[8], size_t b, size_t at, uint32_t b
   return to;
 }
 
-/* n factors of each row, which lie `at` bytes into its block. */
-static uint8_t *put_factors(const source rows[8], size_t at, size_t n, uint8_t *to) {
-  for (size_t i = 0; i < n; i++)
-    for (size_t r = 0; r < BQ_TILE_ROWS; r++)
-      *to++ = rows[r].block[0] ? rows[r].block[0][at + i] : 0;
-  return to;
+/* Eight factors of each of 8 rows become the first of all rows, the second of all, and so on. */
+INLINE uint8_t *put_factors(const source rows[8], ptrdiff_t at, uint8_t *to) {
+  for (size_t r = 0; r < BQ_TILE_ROWS; r++)
+    for (size_t i = 0; i < 8; i++)
+      to[8 * i + r] = rows[r].block[0] ? rows[r].block[0][at + (ptrdiff_t)i] : 0;
+  return to + 64;
 }
 
-/* All that lies in front of a tile's weights; returns where they begin. */
-INLINE uint8_t *put_numbers(bq_tile_shape s, const source rows[8], uint8_t *tile) {
-  const size_t blocks = bq_tile_blocks(s), weights = (s.scale_bytes == 1 ? s.step : s.block) / 8 *
-                                                     (s.bits == 4 ? 4 : 8);
+/* All that lies in front of a tile's weights; returns where they begin. `at`: where a block's scale
+ * lies, behind its first weight. */
+INLINE uint8_t *put_numbers(bq_tile_shape s, const source rows[8], ptrdiff_t at, uint8_t *tile) {
+  const size_t blocks = bq_tile_blocks(s);
   if (s.scale_bytes == 1) {
-    const size_t factors = blocks * (1 + s.min_bytes);
-    tile = put_scales(rows, 0, weights + factors, 2, tile);
-    tile = put_scales(rows, 0, weights + factors + 2, s.min_bytes ? 2 : 0, tile);
-    return put_factors(rows, weights, factors, tile);
+    const ptrdiff_t factors = (ptrdiff_t)(blocks * (1 + s.min_bytes));
+    tile = put_scales(rows, 0, at, 2, tile);
+    tile = put_scales(rows, 0, at + 2, s.min_bytes ? 2 : 0, tile);
+    for (ptrdiff_t i = 0; i < factors; i += 8) tile = put_factors(rows, at - factors + i, tile);
+    return tile;
   }
-  for (size_t b = 0; b < blocks; b++) tile = put_scales(rows, b, weights, s.scale_bytes, tile);
+  for (size_t b = 0; b < blocks; b++) tile = put_scales(rows, b, at, s.scale_bytes, tile);
   for (size_t b = 0; b < blocks; b++)
-    tile = put_scales(rows, b, weights + s.scale_bytes, s.min_bytes, tile);
+    tile = put_scales(rows, b, at + (ptrdiff_t)s.scale_bytes, s.min_bytes, tile);
   return tile;
-}
-
-INLINE void put_tile(bq_tile_shape s, const source rows[8], uint8_t *tile) {
-  const v128_t zeros = wasm_i8x16_splat((int8_t)bq_tile_zeros(s));
-  tile = put_numbers(s, rows, tile);
-  for (int run = 0; run < (int)(s.step / 32 * bq_tile_run_bytes(s) / 16); run++)
-    for (int h = 0; h < 2; h++) {
-      const source *r = rows + 4 * h;
-      put_rows(tile_bytes(s, zeros, r[0], run), tile_bytes(s, zeros, r[1], run),
-               tile_bytes(s, zeros, r[2], run), tile_bytes(s, zeros, r[3], run),
-               tile + run * 128 + h * 16);
-    }
 }
 
 void bq_simd128_tile_rows(bq_type type, const uint8_t *src, size_t row_bytes, size_t rows,
                           size_t cols, uint8_t *dst) {
-  const bq_tile_shape s = bq_tile_shape_of(type);
-  const bq_type_facts *f = bq_type_get(type);
-  const size_t per_tile = s.step / f->block, blocks = (cols + f->block - 1) / f->block;
-  for (size_t at = 0; at < blocks; at += per_tile, dst += f->tile_bytes) {
-    source from[BQ_TILE_ROWS] = {{{NULL, NULL}}};
+  const bq_tile_shape s = bq_tile_shape_of(bq_type_get(type)->run);
+  const bq_row_shape from = bq_row_shape_of(type);
+  const reading as = reading_of(s, from);
+  const ptrdiff_t scale_at = (ptrdiff_t)from.scale_at - (ptrdiff_t)from.weights_at;
+  const size_t per_tile = s.step / from.block, blocks = (cols + from.block - 1) / from.block;
+  for (size_t at = 0; at < blocks; at += per_tile, dst += bq_tile_size(s)) {
+    source row[BQ_TILE_ROWS] = {{{NULL, NULL}}};
     for (size_t r = 0; r < rows; r++)
       for (size_t b = 0; b < per_tile && at + b < blocks; b++)
-        from[r].block[b] = src + r * row_bytes + (at + b) * f->block_bytes;
-    put_tile(s, from, dst);
+        row[r].block[b] = src + r * row_bytes + (at + b) * from.bytes + from.weights_at;
+    uint8_t *weights = put_numbers(s, row, scale_at, dst);
+    KEEP_LOOP for (int run = 0; run < (int)(s.step / 32 * bq_tile_run_bytes(s) / 16); run++)
+      UNROLL for (int h = 0; h < 2; h++) {
+        const source *r = row + 4 * h;
+        put_rows(tile_bytes(&as, r[0], run), tile_bytes(&as, r[1], run),
+                 tile_bytes(&as, r[2], run), tile_bytes(&as, r[3], run),
+                 weights + run * 128 + h * 16);
+      }
   }
 }
 

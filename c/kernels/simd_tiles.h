@@ -100,10 +100,10 @@ INLINE void load_numbers(bq_tile_shape s, const uint8_t *tile, const matmul_cons
   if (s.min_bytes) load_scales(2, tile + 2 * BQ_TILE_ROWS, NULL, c, to->min);
 }
 
-/* acc += (float(sum) * a_scale) * w_scale */
-INLINE void scale_and_add(v128_t sum, v128_t a_scale, v128_t w_scale, v128_t *acc) {
+/* acc + (float(sum) * a_scale) * w_scale */
+INLINE v128_t add_scaled(v128_t acc, v128_t sum, v128_t a_scale, v128_t w_scale) {
   v128_t dot = wasm_f32x4_mul(float_of(sum), a_scale);
-  *acc = wasm_f32x4_add(*acc, wasm_f32x4_mul(dot, w_scale));
+  return wasm_f32x4_add(acc, wasm_f32x4_mul(dot, w_scale));
 }
 
 /* What dots of weights that have a minimum start from. */
@@ -142,23 +142,21 @@ INLINE void store_rows(float *y, const v128_t acc[2], size_t rows) {
 INLINE void add_block(bq_tile_shape s, int G, int part, const uint8_t *const *tile, uint32_t scales,
                       uint32_t mins, uint32_t at, const uint8_t *q, const numbers *n,
                       const matmul_constants *c, v128_t acc[][2]) {
-  v128_t sum[MOST][2], w_scale[2];
+  v128_t sum[MOST][2], w_scale[2], w_min[2];
   const uint8_t *w[MOST], *sums = q + PANEL_Q + 4;
   const v128_t start = s.min_bytes ? start_of_none() : start_of((int)s.bits, part, 1, sums);
   UNROLL for (int g = 0; g < G; g++) w[g] = tile[g] + at, sum[g][0] = sum[g][1] = start;
   if (s.bits == 4) dot_nibbles(G, part, w, q, &c->dot, sum);
   else dot_bytes(G, (int)s.bits, part, w, q, &c->dot, sum);
-  v128_t a_scale = wasm_v128_load32_splat(q + PANEL_Q);
+  const v128_t a_scale = wasm_v128_load32_splat(q + PANEL_Q);
+  const v128_t a_sum = s.min_bytes ? scaled_sum(part, 1, sums, a_scale) : simd_zero();
   UNROLL for (int g = 0; g < G; g++) {
     load_scales(s.scale_bytes, tile[g] + scales, n[g].scale, c, w_scale);
-    UNROLL for (int h = 0; h < 2; h++) scale_and_add(sum[g][h], a_scale, w_scale[h], &acc[g][h]);
-  }
-  if (!s.min_bytes) return;
-  const v128_t a_sum = scaled_sum(part, 1, sums, a_scale);
-  UNROLL for (int g = 0; g < G; g++) {
-    load_scales(s.min_bytes, tile[g] + mins, n[g].min, c, w_scale);
-    UNROLL for (int h = 0; h < 2; h++)
-      acc[g][h] = wasm_f32x4_add(acc[g][h], wasm_f32x4_mul(a_sum, w_scale[h]));
+    if (s.min_bytes) load_scales(s.min_bytes, tile[g] + mins, n[g].min, c, w_min);
+    UNROLL for (int h = 0; h < 2; h++) {
+      v128_t y = add_scaled(acc[g][h], sum[g][h], a_scale, w_scale[h]);
+      acc[g][h] = s.min_bytes ? wasm_f32x4_add(y, wasm_f32x4_mul(a_sum, w_min[h])) : y;
+    }
   }
 }
 
@@ -314,11 +312,11 @@ INLINE void add_pair(bq_tile_shape s, int part, int n, const v128_t *w, const ui
     dot_pair((int)s.bits, n, w + j * n, q + 8 * j, c, sum);
   UNROLL for (int t = 0; t < 2; t++) {
     const v128_t a = wasm_v128_load32_splat(a_scale + 4 * t);
-    UNROLL for (int i = 0; i < n; i++) scale_and_add(sum[t * n + i], a, scale[i], acc + t * n + i);
-    if (!s.min_bytes) continue;
-    const v128_t a_sum = scaled_sum(part, 2, sums + 4 * t, a);
-    UNROLL for (int i = 0; i < n; i++)
-      acc[t * n + i] = wasm_f32x4_add(acc[t * n + i], wasm_f32x4_mul(a_sum, min[i]));
+    const v128_t a_sum = s.min_bytes ? scaled_sum(part, 2, sums + 4 * t, a) : simd_zero();
+    UNROLL for (int i = 0; i < n; i++) {
+      v128_t y = add_scaled(acc[t * n + i], sum[t * n + i], a, scale[i]);
+      acc[t * n + i] = s.min_bytes ? wasm_f32x4_add(y, wasm_f32x4_mul(a_sum, min[i])) : y;
+    }
   }
 }
 

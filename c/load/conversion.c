@@ -54,10 +54,8 @@ bq_conversion bq_conversion_of(bq_type stored, bq_layout layout, uint32_t rows, 
   if (l.way != BQ_CONVERT_TILE) return l;
   /* 8 rows are a multiple of 128 weights wherever blocks straddle rows: whole blocks. */
   l.batch = batch_of(stored_bytes(&l, BQ_TILE_ROWS), l.bytes);
-  if (l.type != stored) {
-    l.import = bq_import_of(stored, l.type);
-    l.spare = imported_bytes(&l, stored_bytes(&l, BQ_TILE_ROWS));
-  }
+  l.import = bq_import_of(stored, l.type);
+  if (l.import) l.spare = imported_bytes(&l, stored_bytes(&l, BQ_TILE_ROWS));
   return l;
 }
 
@@ -70,13 +68,14 @@ static void convert_groups(const bq_conversion *l, const bq_kernels *k, const ui
                            uint64_t at, size_t n, uint8_t *tensor, uint8_t *spare) {
   const size_t group = (size_t)stored_bytes(l, BQ_TILE_ROWS);
   const size_t tiles = (size_t)bq_type_bytes(l->type, BQ_TILED, BQ_TILE_ROWS, l->cols);
-  const size_t row = (size_t)imported_bytes(l, group) / BQ_TILE_ROWS;
+  const size_t row = (size_t)(l->import ? imported_bytes(l, group) : group) / BQ_TILE_ROWS;
   uint64_t first = at / group;
   for (uint8_t *dst = tensor + first * tiles; n; dst += tiles, first++) {
     size_t part = n < group ? n : group;
     uint64_t rows = bq_smaller(l->rows - first * BQ_TILE_ROWS, BQ_TILE_ROWS);
     if (l->import) l->import(staged, part / bq_type_get(l->stored)->block_bytes, spare);
-    k->tile_rows(l->type, l->import ? spare : staged, row, (size_t)rows, l->cols, dst);
+    k->tile_rows(l->import ? l->type : l->stored, l->import ? spare : staged, row, (size_t)rows,
+                 l->cols, dst);
     staged += part;
     n -= part;
   }

@@ -28,7 +28,7 @@ static inline void tile_blocks(bq_type type, const uint8_t *blocks, size_t rows,
   for (size_t r = 0; r < rows; r += 8) {
     bq_kernels_scalar()->tile_rows(type, blocks + r * row, row, rows - r < 8 ? rows - r : 8, cols,
                                    tiles);
-    tiles += bq_type_bytes(type, BQ_TILED, 8, cols);
+    tiles += bq_type_bytes(f->run, BQ_TILED, 8, cols);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "check.h"
 #include "core/fmath.h"
 #include "core/half.h"
+#include "core/import.h"
 #include "core/quant.h"
 #include "core/tile.h"
 #include "kernels/kernels.h"
@@ -335,21 +336,24 @@ static void test_rows_of_halves(void) {
 }
 
 static void test_tile_rows(void) {
+#define X(NAME, ...) BQ_TYPE_##NAME,
+  static const bq_type types[] = {BQ_TILED_TYPES(X) BQ_STORED_TYPES(X)};
+#undef X
   uint64_t seed = 6;
-  for (size_t i = 0; i < COUNT(TYPES); i++) {
-    const bq_type_facts *f = bq_type_get(TYPES[i]);
-    if (!f->tile_step) continue;
+  for (size_t i = 0; i < COUNT(types); i++) {
+    const bq_type_facts *f = bq_type_get(types[i]);
+    if (bq_import_of(types[i], f->run)) continue;
     for (size_t c = 0; c < COUNT(COLS); c++)
       for (size_t rows = 1; rows <= 8; rows++) {
         size_t row_bytes = (COLS[c] + f->block - 1) / f->block * f->block_bytes;
-        size_t bytes = (size_t)bq_type_bytes(TYPES[i], BQ_TILED, 8, COLS[c]);
+        size_t bytes = (size_t)bq_type_bytes(f->run, BQ_TILED, 8, COLS[c]);
         uint8_t *src = malloc(rows * row_bytes), *got = malloc(bytes), *want = malloc(bytes);
         for (size_t b = 0; b < rows * row_bytes; b++) src[b] = (uint8_t)random_bits(&seed);
         memset(want, 0x11, bytes);
-        tables[0]->tile_rows(TYPES[i], src, row_bytes, rows, COLS[c], want);
+        tables[0]->tile_rows(types[i], src, row_bytes, rows, COLS[c], want);
         for (size_t t = 1; t < n_tables; t++) {
           memset(got, 0x22, bytes);
-          tables[t]->tile_rows(TYPES[i], src, row_bytes, rows, COLS[c], got);
+          tables[t]->tile_rows(types[i], src, row_bytes, rows, COLS[c], got);
           check_same(got, want, bytes, "tile_rows", tables[t]);
         }
         free(src);
