@@ -244,5 +244,19 @@ const mpt = {
   },
 };
 
+/** Of bert.pooling_type: what makes one vector of a text. */
+const POOLING = ['unsaid', 'mean', 'cls', 'last'];
+
+/** An encoder. Token types are a matrix of which row 0 is used. @type {Architecture} */
+const bert = {
+  outer: { token_embd: 'wte', token_embd_norm: 'ln_0', position_embd: 'wpe', token_types: 'wtt' },
+  modules: () => ({ ...ATTENTION, attn_output_norm: 'ln1_post', ffn_up: 'mlp.up', ffn_down: 'mlp.down', layer_output_norm: 'ln2_post' }),
+  unread: /^(cls|cls\.output|cls\.norm)\./,
+  config: (facts) => ({
+    ...layered('other', facts, 'gelu_erf'), tied: false, no_head: true, norm_place: 'after_sum', position: 'learned', bidirectional: true, embed_norm: true,
+    token_types: facts.has('token_types.weight') ? facts.dims('token_types.weight')[0] : 0, pooling: POOLING[facts.get('pooling_type', 0)] ?? 'unsaid',
+  }),
+};
+
 /** By general.architecture. @type {Record<string, Architecture>} */
-export const ARCHITECTURES = { llama, smollm3, granite, qwen2, qwen3, olmo2, gemma, gemma2, gemma3, phi2, phi3, stablelm, gpt2, starcoder, starcoder2, gptneox, falcon, bloom, mpt };
+export const ARCHITECTURES = { llama, smollm3, granite, qwen2, qwen3, olmo2, gemma, gemma2, gemma3, phi2, phi3, stablelm, gpt2, starcoder, starcoder2, gptneox, falcon, bloom, mpt, bert };

@@ -23,7 +23,6 @@ from safetensors import safe_open
 HERE = Path(__file__).parent
 # The converter has no row for them, or loses what they are about.
 LEFT_OUT = {
-    "bert",  # no decoder
     "bullet", "bullet-tied",  # of no library
     "falcon-rw",  # ALiBi is not said
     "gemma2",  # the factor of scores is not said, unless it is that of a public size

@@ -7,7 +7,7 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { FAMILIES } from '../../js/convert/families/index.js';
 import { canonicalTensors, configOf, joinParts, tablesOf } from '../../js/convert/hf-names.js';
-import { fromFile } from '../../js/index.js';
+import { createEngine, fromFile } from '../../js/engine.js';
 import { modelRows } from '../models-report.mjs';
 import { openLogits } from './logits.mjs';
 
@@ -34,6 +34,7 @@ after(() => modelRows('architectures', 'gguf', rows));
 for (const file of readdirSync(join(GOLDEN, 'gguf'))) {
   const name = file.replace('.gguf', '');
   const expected = readJson(join(GOLDEN, 'fixtures', name, 'expected.json'));
+  if (!expected.logits) continue;
   test(`${name} from GGUF: logits of PyTorch at every position, by decode and in batches`, async () => {
     const source = fromFile(join(GOLDEN, 'gguf', file));
     const model = await openLogits(source);
@@ -44,6 +45,21 @@ for (const file of readdirSync(join(GOLDEN, 'gguf'))) {
     assert.deepEqual(whole, model.start(expected.ids));
   });
 }
+
+test('bert from GGUF: hidden states of PyTorch, as vectors of a text', async () => {
+  const { ids, hidden, states, made_with: made } = readJson(join(GOLDEN, 'fixtures/bert/expected.json'));
+  const rowsOf = new Float32Array(Uint8Array.from(Buffer.from(states, 'base64')).buffer);
+  const engine = await createEngine();
+  const model = await engine.load(fromFile(join(GOLDEN, 'gguf/bert.gguf')));
+  let most = 0;
+  for (const [pooling, i] of /** @type {['cls' | 'last', number][]} */ ([['cls', 0], ['last', ids.length - 1]])) {
+    const { vectors: [vector] } = await model.embed([ids], { pooling, normalize: false });
+    vector.forEach((x, k) => (most = Math.max(most, Math.abs(x - rowsOf[i * hidden + k]))));
+  }
+  await engine.close();
+  assert.ok(most < TOLERANCE, `${most}`);
+  rows.push({ architecture: 'bert', source: 'GGUF', error: most, against: `transformers ${made.transformers}` });
+});
 
 test('every family has a fixture', () => {
   const types = new Set(readdirSync(join(GOLDEN, 'fixtures')).map((name) => configFile(name).model_type));
