@@ -46,7 +46,9 @@ typedef struct placing {
 /* An embedding is looked up, not multiplied with, unless wte (slot 0) is the head too. */
 static uint64_t token_weights(const bq_config *c, const bq_entry *e) {
   bool multiplied = bq_slot_stage(c, e->slot) > 0 || (c->tied && e->slot == 0);
-  return multiplied && !bq_slot_is_vector(e->slot) ? (uint64_t)e->rows * e->cols : 0;
+  if (!multiplied || bq_slot_is_vector(e->slot)) return 0;
+  const uint64_t weights = (uint64_t)e->rows * e->cols;
+  return bq_slot_stacked(e->slot) ? weights / c->experts * c->experts_used : weights;
 }
 
 static bq_status copy_extra(const bq_conversion *l, const bq_entry *e, uint8_t *dst,

@@ -5,7 +5,8 @@
 
 /* Sizes that shapes are made of. */
 typedef enum size_name {
-  NONE, HIDDEN, QUERY, KV, FFN, VOCAB, CONTEXT, TYPES, Q_NORM, K_NORM, ANGLES
+  NONE, HIDDEN, QUERY, KV, FFN, VOCAB, CONTEXT, TYPES, Q_NORM, K_NORM, ANGLES,
+  EXPERTS, EXPERT_FFN, SHARED_FFN, ONE
 } size_name;
 
 /* When a tensor exists, beside those of layers: these exist where a step uses them. */
@@ -25,23 +26,32 @@ typedef struct slot_facts {
 typedef struct module_facts {
   const char *name;
   size_name rows, cols; /* of the weight; cols NONE: it is a norm's */
+  bool stacked;         /* as many, one after the other, as there are experts */
 } module_facts;
 
 /* In the order of execution, by bq_module. */
 static const module_facts modules[BQ_MODULES] = {
-    [BQ_LN1] = {"ln1", HIDDEN, NONE},
-    [BQ_Q] = {"attn.q", QUERY, HIDDEN},
-    [BQ_K] = {"attn.k", KV, HIDDEN},
-    [BQ_V] = {"attn.v", KV, HIDDEN},
-    [BQ_Q_NORM] = {"attn.q_norm", Q_NORM, NONE},
-    [BQ_K_NORM] = {"attn.k_norm", K_NORM, NONE},
-    [BQ_O] = {"attn.o", HIDDEN, QUERY},
-    [BQ_LN1_POST] = {"ln1_post", HIDDEN, NONE},
-    [BQ_LN2] = {"ln2", HIDDEN, NONE},
-    [BQ_GATE] = {"mlp.gate", FFN, HIDDEN},
-    [BQ_UP] = {"mlp.up", FFN, HIDDEN},
-    [BQ_DOWN] = {"mlp.down", HIDDEN, FFN},
-    [BQ_LN2_POST] = {"ln2_post", HIDDEN, NONE},
+    [BQ_LN1] = {"ln1", HIDDEN, NONE, false},
+    [BQ_Q] = {"attn.q", QUERY, HIDDEN, false},
+    [BQ_K] = {"attn.k", KV, HIDDEN, false},
+    [BQ_V] = {"attn.v", KV, HIDDEN, false},
+    [BQ_Q_NORM] = {"attn.q_norm", Q_NORM, NONE, false},
+    [BQ_K_NORM] = {"attn.k_norm", K_NORM, NONE, false},
+    [BQ_O] = {"attn.o", HIDDEN, QUERY, false},
+    [BQ_LN1_POST] = {"ln1_post", HIDDEN, NONE, false},
+    [BQ_LN2] = {"ln2", HIDDEN, NONE, false},
+    [BQ_GATE] = {"mlp.gate", FFN, HIDDEN, false},
+    [BQ_UP] = {"mlp.up", FFN, HIDDEN, false},
+    [BQ_DOWN] = {"mlp.down", HIDDEN, FFN, false},
+    [BQ_ROUTER] = {"mlp.router", EXPERTS, HIDDEN, false},
+    [BQ_EXPERT_GATE] = {"mlp.experts.gate", EXPERT_FFN, HIDDEN, true},
+    [BQ_EXPERT_UP] = {"mlp.experts.up", EXPERT_FFN, HIDDEN, true},
+    [BQ_EXPERT_DOWN] = {"mlp.experts.down", HIDDEN, EXPERT_FFN, true},
+    [BQ_SHARED_SWITCH] = {"mlp.shared.switch", ONE, HIDDEN, false},
+    [BQ_SHARED_GATE] = {"mlp.shared.gate", SHARED_FFN, HIDDEN, false},
+    [BQ_SHARED_UP] = {"mlp.shared.up", SHARED_FFN, HIDDEN, false},
+    [BQ_SHARED_DOWN] = {"mlp.shared.down", HIDDEN, SHARED_FFN, false},
+    [BQ_LN2_POST] = {"ln2_post", HIDDEN, NONE, false},
 };
 
 #define MODEL(name, rows, cols, when, member) {name, rows, cols, when, offsetof(bq_model, member)}
@@ -90,6 +100,10 @@ static uint32_t slot_of(uint32_t beside, uint32_t module, bool bias) {
   return BQ_OTHER_SLOTS + layer_of(beside) * BQ_LAYER_SLOTS + 2 * module + bias;
 }
 
+bool bq_slot_stacked(uint32_t slot) {
+  return slot >= BQ_OTHER_SLOTS && modules[modules_of(slot).first].stacked;
+}
+
 static uint32_t size_of(const bq_config *c, size_name name) {
   switch (name) {
   case HIDDEN: return c->hidden;
@@ -102,19 +116,25 @@ static uint32_t size_of(const bq_config *c, size_name name) {
   case Q_NORM: return c->qk_norm == BQ_QK_HEADS ? c->head_dim : c->heads * c->head_dim;
   case K_NORM: return c->qk_norm == BQ_QK_HEADS ? c->head_dim : c->kv_heads * c->head_dim;
   case ANGLES: return c->rope_dim / 2;
+  case EXPERTS: return c->experts;
+  case EXPERT_FFN: return c->expert_ffn;
+  case SHARED_FFN: return c->shared_ffn;
+  case ONE: return 1;
   default: return 0;
   }
 }
 
 typedef struct shape {
   uint32_t rows, cols; /* cols 0: a vector */
+  uint32_t stacked;    /* so many of them; 0: one, of two dimensions */
 } shape;
 
 static shape shape_of(const bq_config *c, uint32_t slot) {
   if (slot < BQ_OTHER_SLOTS)
-    return (shape){size_of(c, other_slots[slot].rows), size_of(c, other_slots[slot].cols)};
+    return (shape){size_of(c, other_slots[slot].rows), size_of(c, other_slots[slot].cols), 0};
   const module_run run = modules_of(slot);
-  shape s = {0, is_bias(slot) ? 0 : size_of(c, modules[run.first].cols)};
+  shape s = {0, is_bias(slot) ? 0 : size_of(c, modules[run.first].cols),
+             bq_slot_stacked(slot) ? c->experts : 0};
   for (uint32_t i = 0; i < run.n; i++) s.rows += size_of(c, modules[run.first + i].rows);
   return s;
 }
@@ -125,6 +145,7 @@ static bool layer_has(const bq_binding *b, uint32_t slot) {
   const module_run run = modules_of(slot);
   const bool norm = modules[run.first].cols == NONE;
   if (norm && is_bias(slot) && c->norm != BQ_NORM_LAYER) return false;
+  if (modules[run.first].stacked && is_bias(slot)) return false;
   for (uint32_t i = 0; i < run.n; i++)
     if (!bq_layer_kind_has(kind, (bq_module)(run.first + i))) return false;
   return true;
@@ -232,6 +253,13 @@ static bool take(bq_binding *b, uint32_t slot) {
 
 static bq_status check_shape(shape s, const bq_tensor_name *t, bq_error *err) {
   const uint32_t rows = s.rows, cols = s.cols;
+  if (s.stacked) {
+    if (t->ndims == 3 && t->dims[0] == s.stacked && t->dims[1] == rows && t->dims[2] == cols)
+      return BQ_OK;
+    return bq_fail(err, BQ_SHAPE, t->at,
+                   "tensor \"%S\" is not (%u, %u, %u), as the configuration says", t->name,
+                   t->name_bytes, s.stacked, rows, cols);
+  }
   if (t->ndims == (cols ? 2u : 1u) && t->dims[0] == rows && (!cols || t->dims[1] == cols))
     return BQ_OK;
   if (t->ndims > 2)
@@ -292,7 +320,8 @@ bool bq_slot_is_vector(uint32_t slot) {
 bool bq_slot_fits(const bq_config *c, uint32_t slot, bq_type type) {
   if (slot < BQ_OTHER_SLOTS || is_bias(slot)) return true;
   const module_run run = modules_of(slot);
-  if (run.n == 1 || bq_type_run_layout(type) != BQ_TILED) return true;
+  if (bq_type_run_layout(type) != BQ_TILED) return true;
+  if (bq_slot_stacked(slot)) return size_of(c, modules[run.first].rows) % BQ_TILE_ROWS == 0;
   for (uint32_t i = 0; i + 1 < run.n; i++)
     if (size_of(c, modules[run.first + i].rows) % BQ_TILE_ROWS) return false;
   return true;

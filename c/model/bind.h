@@ -45,6 +45,8 @@ bq_status bq_bind_complete(const bq_binding *binding, uint64_t at, bq_error *err
 uint32_t bq_slots_of(const bq_config *config);
 /* The stage (0: embedding, 1 + i: layer i, 1 + layers: the end) that needs the slot. */
 uint32_t bq_slot_stage(const bq_config *config, uint32_t slot);
+/* Whether the slot holds a matrix of each expert, one after the other. */
+bool bq_slot_stacked(uint32_t slot);
 /* Whether the slot holds one f32 vector, rather than a matrix. */
 bool bq_slot_is_vector(uint32_t slot);
 
@@ -55,7 +57,7 @@ uint32_t bq_slot_matrices(uint32_t slot);
  * with. */
 bq_matrix *bq_slot_matrix(bq_model *model, uint32_t slot, uint32_t i, uint32_t *row0);
 /* Whether a tensor of this type can be used where the slot is: tiles are not cut, so the matrices of a
- * fused one must begin at whole groups of rows. */
+ * fused one, and those of experts, must begin at whole groups of rows. */
 bool bq_slot_fits(const bq_config *config, uint32_t slot, bq_type type);
 
 /* Puts the weights into the slot; model->layers is allocated. Of a vector only `data`, f32, counts.

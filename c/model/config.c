@@ -2,7 +2,7 @@
 
 #include "core/half.h"
 
-enum { RECORD = 8, KEYS = 54 };
+enum { RECORD = 8, KEYS = 59 };
 enum { KIND_U32 = 0, KIND_F32 = 1, REQUIRED = 1 };
 
 enum {
@@ -12,7 +12,8 @@ enum {
   EMBED_SCALE, RESIDUAL_SCALE, LOGIT_SCALE,
   TOKENS = 32, MERGES = 33, BIDIRECTIONAL, EMBED_NORM, TOKEN_TYPES, ROPE_SCALE,
   ROPE_ORIGINAL, ALIBI_MAX, ALIBI_SCALE, QKV_CLIP,
-  NO_HEAD = 50, POOLING, NORMALIZE, TEXT_TOKENS
+  NO_HEAD = 50, POOLING, NORMALIZE, TEXT_TOKENS, EXPERTS, EXPERTS_USED, EXPERT_FFN,
+  SHARED_FFN, EXPERTS_SUM
 };
 
 /* What a key may be. Floats are finite and not negative, rope_theta is not 0 either. */
@@ -69,6 +70,11 @@ static const key keys[KEYS] = {
     [ALIBI_MAX] = {"alibi_max", true, false, false, 0, 0},
     [ALIBI_SCALE] = {"alibi_scale", true, false, false, 0, 0},
     [QKV_CLIP] = {"qkv_clip", true, false, false, 0, 0},
+    [EXPERTS] = {"experts", false, false, false, 0, 1024},
+    [EXPERTS_USED] = {"experts_used", false, false, false, 0, 64},
+    [EXPERT_FFN] = {"expert_ffn", false, false, false, 0, 1u << 20},
+    [SHARED_FFN] = {"shared_ffn", false, false, false, 0, 1u << 20},
+    [EXPERTS_SUM] = {"experts_sum", false, false, false, 0, 1},
     [TOKENS] = {"tokens", false, false, false, 0, 1u << 24},
     [MERGES] = {"merges", false, false, false, 0, 1u << 24},
 };
@@ -134,6 +140,19 @@ static uint32_t or_default(const records *r, uint32_t id, uint32_t otherwise) {
 
 static uint64_t where(const records *r, uint32_t id, uint32_t or_else) {
   return r->here[id] ? r->at[id] : r->at[or_else];
+}
+
+static bq_status check_experts(const records *r, const bq_config *c, bq_error *err) {
+  const uint64_t at = where(r, EXPERTS, ARCH);
+  if (!c->experts && (c->experts_used || c->shared_ffn || c->experts_sum || r->value[EXPERT_FFN]))
+    return bq_fail(err, BQ_FORMAT, at, "keys of experts without experts");
+  if (!c->experts) return BQ_OK;
+  if (c->experts_used < 1 || c->experts_used > c->experts)
+    return bq_fail(err, BQ_FORMAT, at, "%u of %u experts are used", c->experts_used, c->experts);
+  if (!c->gated || c->block != BQ_BLOCK_SEQUENTIAL)
+    return bq_fail(err, BQ_UNSUPPORTED, at,
+                   "experts without gates, or beside attention, are unknown here");
+  return BQ_OK;
 }
 
 /* What single values don't tell. */
@@ -208,14 +227,18 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
                  .bidirectional = v[BIDIRECTIONAL], .embed_norm = v[EMBED_NORM],
                  .token_types = v[TOKEN_TYPES], .no_head = v[NO_HEAD],
                  .pooling = (bq_pooling)v[POOLING], .normalize = v[NORMALIZE],
-                 .text_tokens = v[TEXT_TOKENS],
+                 .text_tokens = v[TEXT_TOKENS], .experts = v[EXPERTS],
+                 .experts_used = v[EXPERTS_USED], .shared_ffn = v[SHARED_FFN],
+                 .experts_sum = v[EXPERTS_SUM],
                  .rope_scale = bq_float_of(v[ROPE_SCALE]), .rope_original = v[ROPE_ORIGINAL],
                  .alibi_max = bq_float_of(v[ALIBI_MAX]),
                  .alibi_scale = bq_float_of(v[ALIBI_SCALE]),
                  .qkv_clip = bq_float_of(v[QKV_CLIP]),
                  .tokens = v[TOKENS], .merges = v[MERGES]};
   c.rope_dim = or_default(&r, ROPE_DIM, c.head_dim);
+  c.expert_ffn = c.experts && !v[EXPERT_FFN] ? c.ffn : v[EXPERT_FFN];
   status = check_together(&r, &c, err);
+  if (status == BQ_OK) status = check_experts(&r, &c, err);
   if (status == BQ_OK) *out = c;
   return status;
 }

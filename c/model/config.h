@@ -85,6 +85,11 @@ typedef struct bq_config {
   uint32_t rope_original; /* a session of more positions rotates by rope.long_factors; 0: none does */
   float alibi_max, alibi_scale; /* ALiBi's slopes are scale * 2^(-max (i + 1) / n); 0: 8, and 1 */
   float qkv_clip;      /* q, k and v stay within -qkv_clip...qkv_clip; 0: they needn't */
+  uint32_t experts;    /* MLPs of a layer of which each token goes through a few; 0: it has one MLP */
+  uint32_t experts_used; /* that a token goes through, those of the highest scores */
+  uint32_t expert_ffn; /* dimensions inside an expert */
+  uint32_t shared_ffn; /* inside one more, that all tokens go through; 0: there is none */
+  bool experts_sum;    /* the weights of those that are used have the sum 1 */
   uint32_t tokens, merges; /* of the TOKN section */
 } bq_config;
 

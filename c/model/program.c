@@ -8,10 +8,23 @@ uint32_t bq_buffer_cols(const bq_config *c, bq_buffer buffer) {
   case BQ_BUFFER_MIX: return c->heads * c->head_dim;
   case BQ_BUFFER_K:
   case BQ_BUFFER_V: return c->kv_heads * c->head_dim;
-  case BQ_BUFFER_GATE: return c->gated ? c->ffn : 0;
-  case BQ_BUFFER_UP: return c->ffn;
+  case BQ_BUFFER_GATE: return c->gated && !c->experts ? c->ffn : 0;
+  case BQ_BUFFER_UP: return c->experts ? 0 : c->ffn;
+  case BQ_BUFFER_ROUTE: return c->experts;
+  case BQ_BUFFER_SWITCH: return c->shared_ffn ? 1 : 0;
+  case BQ_BUFFER_SHARED_GATE:
+  case BQ_BUFFER_SHARED_UP: return c->shared_ffn;
+  case BQ_BUFFER_SHARED_OUT: return c->shared_ffn ? c->hidden : 0;
+  case BQ_BUFFER_EXPERT_IN:
+  case BQ_BUFFER_EXPERT_OUT: return c->experts ? c->hidden : 0;
+  case BQ_BUFFER_EXPERT_GATE:
+  case BQ_BUFFER_EXPERT_UP: return c->expert_ffn;
   default: return c->hidden;
   }
+}
+
+uint32_t bq_buffer_rows(const bq_config *c, bq_buffer buffer) {
+  return buffer >= BQ_BUFFER_EXPERT_IN ? c->experts_used : 1;
 }
 
 static void add(bq_layer_kind *k, bq_step step) {
@@ -19,8 +32,10 @@ static void add(bq_layer_kind *k, bq_step step) {
   k->steps[i] = step;
   if (step.norm != BQ_NO_MODULE) k->modules |= UINT64_C(1) << step.norm;
   for (uint32_t m = 0; m < step.n; m++) k->modules |= UINT64_C(1) << step.module[m];
+  const bool experts = step.op == BQ_OP_EXPERTS;
+  if (experts) k->alone.list[k->alone.n++] = BQ_PREPARE | i;
   k->alone.list[k->alone.n++] = i;
-  if (step.op == BQ_OP_LINEAR) k->batch.list[k->batch.n++] = BQ_PREPARE | i;
+  if (experts || step.op == BQ_OP_LINEAR) k->batch.list[k->batch.n++] = BQ_PREPARE | i;
   k->batch.list[k->batch.n++] = i;
 }
 
@@ -63,6 +78,44 @@ static void add_residual(const bq_config *c, bq_layer_kind *k, bq_stage stage, b
   if (c->norm_place == BQ_NORM_AFTER_SUM) add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_X, post));
 }
 
+static bq_step gate_and_up(bq_op op, bq_buffer in, bq_module norm, bq_module gate,
+                           bq_buffer out) {
+  return (bq_step){.op = op, .stage = BQ_STAGE_MLP_IN, .in = in, .norm = norm,
+                   .then = BQ_THEN_ACTIVATE, .n = 2, .module = {gate, gate + 1},
+                   .out = {out, out + 1}};
+}
+
+static bq_step product(bq_op op, bq_stage stage, bq_buffer in, bq_module module, bq_buffer out) {
+  return (bq_step){.op = op, .stage = stage, .in = in, .norm = BQ_NO_MODULE, .n = 1,
+                   .module = {module}, .out = {out}};
+}
+
+/* Instead of one MLP: some of many, and perhaps one that all tokens go through. */
+static void add_experts(const bq_config *c, bq_layer_kind *k, bq_module norm) {
+  const bool normed = c->norm_place == BQ_NORM_AFTER || c->norm_place == BQ_NORM_AROUND;
+  bq_step router = product(BQ_OP_LINEAR, BQ_STAGE_MLP_IN, BQ_BUFFER_X, BQ_ROUTER, BQ_BUFFER_ROUTE);
+  router.norm = norm;
+  if (c->shared_ffn) {
+    router.n = 2;
+    router.module[1] = BQ_SHARED_SWITCH;
+    router.out[1] = BQ_BUFFER_SWITCH;
+  }
+  add(k, router);
+  add(k, (bq_step){.op = BQ_OP_ROUTE, .stage = BQ_STAGE_MLP_IN, .norm = BQ_NO_MODULE});
+  add(k, gate_and_up(BQ_OP_EXPERTS, BQ_BUFFER_X, norm, BQ_EXPERT_GATE, BQ_BUFFER_EXPERT_GATE));
+  add(k, product(BQ_OP_EXPERTS, BQ_STAGE_DOWN, BQ_BUFFER_EXPERT_GATE, BQ_EXPERT_DOWN,
+                 BQ_BUFFER_EXPERT_OUT));
+  if (c->shared_ffn) {
+    add(k, gate_and_up(BQ_OP_LINEAR, BQ_BUFFER_X, norm, BQ_SHARED_GATE, BQ_BUFFER_SHARED_GATE));
+    add(k, product(BQ_OP_LINEAR, BQ_STAGE_DOWN, BQ_BUFFER_SHARED_GATE, BQ_SHARED_DOWN,
+                   BQ_BUFFER_SHARED_OUT));
+  }
+  add(k, (bq_step){.op = BQ_OP_COMBINE, .stage = BQ_STAGE_DOWN, .norm = BQ_NO_MODULE,
+                   .then = normed ? BQ_THEN_NOTHING : BQ_THEN_ADD});
+  if (normed) add(k, whole_rows(BQ_OP_ADD, BQ_BUFFER_OUT, BQ_LN2_POST));
+  if (c->norm_place == BQ_NORM_AFTER_SUM) add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_X, BQ_LN2_POST));
+}
+
 /* --- kinds ------------------------------------------------------------------------------------ */
 
 enum { LOCAL = 1, UNROTATED = 2 };
@@ -96,6 +149,10 @@ void bq_layer_kind_make(const bq_config *c, uint32_t kind, bq_layer_kind *out) {
   /* A parallel MLP reads X before attention's output is added to it. */
   if (c->block != BQ_BLOCK_SEQUENTIAL) add(out, mlp_in(c, ln2));
   add_residual(c, out, BQ_STAGE_O, BQ_BUFFER_MIX, BQ_O, BQ_LN1_POST);
+  if (c->experts) {
+    add_experts(c, out, ln2);
+    return;
+  }
   if (c->block == BQ_BLOCK_SEQUENTIAL) add(out, mlp_in(c, ln2));
   add_residual(c, out, BQ_STAGE_DOWN, c->gated ? BQ_BUFFER_GATE : BQ_BUFFER_UP, BQ_DOWN,
                BQ_LN2_POST);

@@ -14,7 +14,10 @@
  * bind.c. */
 typedef enum bq_module {
   BQ_LN1, BQ_Q, BQ_K, BQ_V, BQ_Q_NORM, BQ_K_NORM, BQ_O, BQ_LN1_POST,
-  BQ_LN2, BQ_GATE, BQ_UP, BQ_DOWN, BQ_LN2_POST,
+  BQ_LN2, BQ_GATE, BQ_UP, BQ_DOWN,
+  BQ_ROUTER, BQ_EXPERT_GATE, BQ_EXPERT_UP, BQ_EXPERT_DOWN, /* of experts one after the other */
+  BQ_SHARED_SWITCH, BQ_SHARED_GATE, BQ_SHARED_UP, BQ_SHARED_DOWN,
+  BQ_LN2_POST,
   BQ_MODULES,
   BQ_NO_MODULE = BQ_MODULES
 } bq_module;
@@ -28,11 +31,22 @@ typedef enum bq_buffer {
   BQ_BUFFER_GATE, /* [ffn]; none in a model without gates */
   BQ_BUFFER_UP,   /* [ffn] */
   BQ_BUFFER_OUT,  /* [hidden] */
+  BQ_BUFFER_ROUTE,       /* [experts]: scores */
+  BQ_BUFFER_SWITCH,      /* [1]: score of the shared expert */
+  BQ_BUFFER_SHARED_GATE, /* [shared_ffn] */
+  BQ_BUFFER_SHARED_UP,   /* [shared_ffn] */
+  BQ_BUFFER_SHARED_OUT,  /* [hidden] */
+  /* A row for each token and expert that it goes through, those of an expert together. */
+  BQ_BUFFER_EXPERT_IN,   /* [hidden]: normed */
+  BQ_BUFFER_EXPERT_GATE, /* [expert_ffn] */
+  BQ_BUFFER_EXPERT_UP,   /* [expert_ffn] */
+  BQ_BUFFER_EXPERT_OUT,  /* [hidden] */
   BQ_BUFFERS
 } bq_buffer;
 
-/* Columns of a buffer. */
+/* Columns of a buffer, and rows that each token has. */
 uint32_t bq_buffer_cols(const bq_config *config, bq_buffer buffer);
+uint32_t bq_buffer_rows(const bq_config *config, bq_buffer buffer);
 
 typedef enum bq_op {
   BQ_OP_LINEAR, /* out[i] = norm(in) * module[i]^T + bias; then what `then` says */
@@ -40,7 +54,10 @@ typedef enum bq_op {
   BQ_OP_ADD,    /* X += norm(in) * residual_scale, whole rows */
   BQ_OP_STORE,  /* heads of Q and K normed, where module[0] and [1] say so, and rotated; K and V into
                  * the cache */
-  BQ_OP_ATTEND  /* MIX = attention of Q over the cache */
+  BQ_OP_ATTEND, /* MIX = attention of Q over the cache */
+  BQ_OP_ROUTE,  /* chooses experts by ROUTE */
+  BQ_OP_EXPERTS, /* as LINEAR, each row with its own expert's part of the modules */
+  BQ_OP_COMBINE /* OUT = what the experts of a token give, weighted; then what `then` says */
 } bq_op;
 
 /* What a row group of a LINEAR goes on with, without waiting for others. */

@@ -110,8 +110,8 @@ static bool quantized(const linear *l) {
   return false;
 }
 
-static void norm(const bq_session *s, const float *x, const float *w, const float *b, size_t n,
-                 float *y) {
+void bq_forward_norm(const bq_session *s, const float *x, const float *w, const float *b, size_t n,
+                     float *y) {
   const bq_kernels *k = s->model->kernels;
   const bq_config *c = &s->model->config;
   if (c->norm == BQ_NORM_RMS) k->rmsnorm(x, w, c->norm_eps, n, y);
@@ -125,7 +125,7 @@ static void prepare(const bq_session *s, const linear *l, size_t from, size_t to
   const bq_kernels *k = s->model->kernels;
   const float *x = l->normed ? normed : l->x;
   for (size_t t = from; l->normed && t < to; t++)
-    norm(s, l->x + t * l->cols, l->norm_w, l->norm_b, l->cols, normed + t * l->cols);
+    bq_forward_norm(s, l->x + t * l->cols, l->norm_w, l->norm_b, l->cols, normed + t * l->cols);
   if (quantized(l))
     k->quantize(x + from * l->cols, l->cols, l->cols, to - from,
                 panel + k->panel_bytes(l->cols, from));
@@ -200,18 +200,21 @@ static void multiply(const bq_session *s, const linear *l, const bq_batch *batch
     run_products(s, l, batch, share.from, share.to);
 }
 
+bq_activate_fn *bq_forward_activation(const bq_session *s) {
+  const bq_kernels *k = s->model->kernels;
+  bq_activate_fn *const act[] = {[BQ_SILU] = k->silu_mul, [BQ_GELU] = k->gelu_mul,
+                                 [BQ_RELU] = k->relu_mul, [BQ_GELU_ERF] = k->gelu_erf_mul};
+  return act[s->model->config.activation];
+}
+
 /* gate = act(gate) * up, or up = act(up), for row groups from...to - 1. */
 static void activate(const bq_session *s, const linear *l, size_t tokens, size_t from, size_t to) {
-  const bq_kernels *k = s->model->kernels;
-  void (*const act[])(float *, const float *, size_t) = {
-      [BQ_SILU] = k->silu_mul, [BQ_GELU] = k->gelu_mul, [BQ_RELU] = k->relu_mul,
-      [BQ_GELU_ERF] = k->gelu_erf_mul};
+  bq_activate_fn *const act = bq_forward_activation(s);
   const size_t rows = l->list[0].w->rows, row0 = from * BQ_TILE_ROWS;
   const size_t row1 = to * BQ_TILE_ROWS < rows ? to * BQ_TILE_ROWS : rows;
   for (size_t t = 0; t < tokens; t++)
-    act[s->model->config.activation](l->list[0].y + t * rows + row0,
-                                     l->n == 2 ? l->list[1].y + t * rows + row0 : NULL,
-                                     row1 - row0);
+    act(l->list[0].y + t * rows + row0, l->n == 2 ? l->list[1].y + t * rows + row0 : NULL,
+        row1 - row0);
 }
 
 /* The same rows of gate and up, so that a thread can join its own: when it has no more to multiply,
@@ -275,7 +278,7 @@ static void ready_head(const place *p, const bq_step *step, uint32_t which, uint
       table == BQ_NO_ROPE ? NULL : s->rope[table] + (size_t)j->batch_at * c->rope_dim;
   clip_head(p, x, stride, c->qkv_clip);
   for (uint32_t t = 0; t < j->tokens; t++) {
-    if (m) norm(s, x + t * stride, vector_of(m) + own, m->b ? m->b + own : NULL, c->head_dim,
+    if (m) bq_forward_norm(s, x + t * stride, vector_of(m) + own, m->b ? m->b + own : NULL, c->head_dim,
                 x + t * stride);
     if (cs)
       s->model->kernels->rope(x + t * stride, cs + (size_t)t * c->rope_dim, c->rope_dim,
@@ -381,7 +384,7 @@ static bq_stage rows_share(const place *p, const bq_step *step, size_t thread, s
   for (bq_share share = bq_share_of(p->s, thread, threads, j->tokens, 1); bq_share_next(&share);)
     for (size_t t = share.from; t < share.to; t++) {
       float *x = j->buffer[step->in] + t * cols;
-      norm(p->s, x, vector_of(m), m->b, cols, x);
+      bq_forward_norm(p->s, x, vector_of(m), m->b, cols, x);
       if (step->op != BQ_OP_ADD) continue;
       scale_by(x, cols, factor);
       p->s->model->kernels->add(j->buffer[BQ_BUFFER_X] + t * cols, x, cols);
@@ -401,6 +404,11 @@ static bq_stage run_part(const void *arg, uint32_t layer, uint32_t part, size_t 
   case BQ_OP_ATTEND: return attend_share(&p, thread, threads);
   case BQ_OP_NORM:
   case BQ_OP_ADD: return rows_share(&p, step, thread, threads);
+  case BQ_OP_ROUTE:
+  case BQ_OP_EXPERTS:
+  case BQ_OP_COMBINE:
+    return bq_forward_experts(j->s, p.w, step, part & BQ_PREPARE, j->buffer, j->tokens, thread,
+                              threads);
   case BQ_OP_LINEAR: break;
   }
   const linear l = linear_of(&p, step);
@@ -460,7 +468,7 @@ void bq_forward_hidden(bq_session *s) {
   for (uint32_t t = 0; t < rows.n; t++) {
     const float *x = s->x + (size_t)(rows.first + t) * hidden;
     float *y = rows.results + t * hidden;
-    if (m->ln_f_w) norm(s, x, m->ln_f_w, m->ln_f_b, hidden, y);
+    if (m->ln_f_w) bq_forward_norm(s, x, m->ln_f_w, m->ln_f_b, hidden, y);
     else memcpy(y, x, hidden * sizeof *y);
   }
 }
@@ -481,7 +489,7 @@ static void pool_window(const bq_session *s, const float *x, float *y) {
   const uint32_t last = s->pooling == BQ_POOL_MEAN || end <= s->from ? end : s->from + 1;
   for (uint32_t p = s->from > s->win_start ? s->from : s->win_start; p < last; p++) {
     const float *state = x + (size_t)(p - s->win_start) * hidden;
-    if (m->ln_f_w) norm(s, state, m->ln_f_w, m->ln_f_b, hidden, y);
+    if (m->ln_f_w) bq_forward_norm(s, state, m->ln_f_w, m->ln_f_b, hidden, y);
     else memcpy(y, state, hidden * sizeof *y);
     if (p == s->from) memcpy(s->pooled, y, hidden * sizeof *y);
     else m->kernels->add(s->pooled, y, hidden);
@@ -529,7 +537,7 @@ bq_status bq_forward_embed(bq_session *s, bq_error *err) {
       m->wtt.ops->row(&m->wtt, 0, row);
       m->kernels->add(x, row, c->hidden);
     }
-    if (c->embed_norm) norm(s, x, m->ln_0_w, m->ln_0_b, c->hidden, x);
+    if (c->embed_norm) bq_forward_norm(s, x, m->ln_0_w, m->ln_0_b, c->hidden, x);
     make_angles(s, t, of.s, of.position);
   }
   return BQ_OK;

@@ -62,8 +62,11 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
   const uint64_t shared = groups * group, own = threads * w->panel_bytes;
   w->panel = bq_arena_take(arena, shared > own ? shared : own, 1);
   for (uint32_t i = BQ_BUFFER_X + 1; i < BQ_BUFFERS; i++)
-    w->buffer[i] = bq_arena_take(arena, o->batch * (uint64_t)bq_buffer_cols(c, (bq_buffer)i),
+    w->buffer[i] = bq_arena_take(arena,
+                                 o->batch * (uint64_t)bq_buffer_rows(c, (bq_buffer)i) *
+                                     bq_buffer_cols(c, (bq_buffer)i),
                                  sizeof(float));
+  if (c->experts) w->routes = bq_routes_lay_out(arena, c, kernels, o->batch);
   const uint64_t attend = bq_attend_scratch(o->context, c->head_dim);
   w->attend_bytes = (size_t)(attend + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
   w->attend = bq_arena_take(arena, threads, attend > SIZE_MAX / 2 ? UINT64_MAX : w->attend_bytes);

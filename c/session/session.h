@@ -19,6 +19,19 @@
 #include "model/model.h"
 #include "session/cache.h"
 
+/* The experts that the tokens of a batch go through: *pairs* of a token and an expert, those of an
+ * expert together, its tokens in order. */
+typedef struct bq_routes {
+  uint32_t *expert; /* [batch][used]: rising */
+  float *weight;    /* [batch][used] */
+  uint32_t *pair;   /* [batch][used]: its place among the pairs */
+  uint32_t *token;  /* [pairs] */
+  uint32_t *first;  /* [experts + 1]: each one's first pair */
+  uint32_t *met;    /* [experts + 1]: how many have tokens, then which */
+  uint8_t *panel;   /* quantized rows: those of an expert begin at pair * panel_bytes */
+  size_t panel_bytes;
+} bq_routes;
+
 /* Work space of one batch, rows are tokens. `norm` and `panel` serve a batch of several tokens
  * together; for one token each thread makes its own, at norm + thread * hidden and
  * panel + thread * panel_bytes. */
@@ -29,6 +42,7 @@ typedef struct bq_scratch {
   float *buffer[BQ_BUFFERS]; /* [batch][bq_buffer_cols]; X is the session's own */
   uint8_t *attend; /* [threads][attend_bytes] */
   size_t attend_bytes;
+  bq_routes *routes; /* NULL without experts */
 } bq_scratch;
 
 typedef struct bq_candidate {
@@ -120,6 +134,20 @@ bq_status bq_forward_embed(bq_session *s, bq_error *err);   /* rest of the pass'
 /* s->layer, `tokens` rows from s->batch_at on, and so on while `next` (NULL: no) says that
  * another layer follows with as many. */
 void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next);
+/* x = act(x) * y; y NULL: act(x). By the model's kind, as that of norms is. */
+typedef void bq_activate_fn(float *x, const float *y, size_t n);
+bq_activate_fn *bq_forward_activation(const bq_session *s);
+/* y = norm(x) */
+void bq_forward_norm(const bq_session *s, const float *x, const float *w, const float *b, size_t n,
+                     float *y);
+/* experts.c: a thread's share of a ROUTE, EXPERTS or COMBINE step over a batch; `prepare`: of its
+ * input alone. */
+bq_stage bq_forward_experts(const bq_session *s, const bq_layer *w, const bq_step *step,
+                            bool prepare, float *const *buffer, uint32_t tokens, size_t thread,
+                            size_t threads);
+/* Takes what a session needs for it. */
+bq_routes *bq_routes_lay_out(bq_arena *arena, const bq_config *c, const bq_kernels *kernels,
+                             uint32_t batch);
 /* Rows of bq_head_rows -> logits from row0 on; `head`: all of the head, or a part of its rows. */
 void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0);
 /* Rows of bq_head_rows -> hidden states behind the last norm. */

@@ -8,6 +8,15 @@ static void add_matrix(bq_work *work, const bq_matrix *m, uint64_t tokens) {
   work->macs += (uint64_t)m->rows * m->cols * tokens;
 }
 
+/* Several tokens may go through the same ones: the most that can be read. */
+static void add_experts(bq_work *work, const bq_matrix *m, const bq_config *c, uint64_t tokens) {
+  bq_work one = {0};
+  const uint64_t pairs = tokens * c->experts_used;
+  add_matrix(&one, m, 1);
+  work->weight_bytes += one.weight_bytes / c->experts * (pairs < c->experts ? pairs : c->experts);
+  work->macs += one.macs / c->experts * pairs;
+}
+
 /* Looked up, not multiplied: one row per token. */
 static void add_rows(bq_work *work, const bq_matrix *m, uint64_t tokens) {
   if (!m->data) return;
@@ -25,6 +34,10 @@ bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_step *
     for (uint32_t i = 0; i < step->n; i++)
       add_matrix(&work, &layer->module[step->module[i]].w, tokens);
     break;
+  case BQ_OP_EXPERTS:
+    for (uint32_t i = 0; i < step->n; i++)
+      add_experts(&work, &layer->module[step->module[i]].w, c, tokens);
+    break;
   case BQ_OP_STORE:
     work.kv_bytes = c->kv_heads * bq_kv_bytes(kv, tokens, c->head_dim);
     break;
@@ -34,6 +47,8 @@ bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_step *
                 c->head_dim;
     break;
   case BQ_OP_NORM:
+  case BQ_OP_ROUTE:
+  case BQ_OP_COMBINE:
   case BQ_OP_ADD: break; /* no weights to speak of */
   }
   return work;

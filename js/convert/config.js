@@ -42,6 +42,11 @@ import { BqError } from '../shared/errors.js';
  * @property {string | number} [pooling]  "unsaid", "mean", "cls" or "last"
  * @property {boolean | number} [normalize]
  * @property {number} [text_tokens]
+ * @property {number} [experts]
+ * @property {number} [experts_used]
+ * @property {number} [expert_ffn]
+ * @property {number} [shared_ffn]
+ * @property {boolean | number} [experts_sum]
  * @property {number} [rope_scale]
  * @property {number} [rope_original]
  * @property {number} [alibi_max]
@@ -56,7 +61,7 @@ const F32 = 1;
 /** Families by name, from number 1 on. */
 const ARCHES = [
   'llama', 'bullet', 'gpt2', 'neox', 'gemma2', 'other', 'mistral', 'smollm3', 'qwen2', 'qwen3', 'granite', 'olmo2', 'gemma', 'gemma3', 'phi', 'phi3', 'stablelm',
-  'falcon', 'bloom', 'mpt', 'starcoder', 'starcoder2',
+  'falcon', 'bloom', 'mpt', 'starcoder', 'starcoder2', 'bert', 'mixtral', 'qwen2moe', 'qwen3moe',
 ];
 
 /** name: [key, kind, required by every reader, choices from number `first` on] @type {Record<string, [number, number, boolean, string[]?, number?]>} */
@@ -99,6 +104,11 @@ const KEYS = {
   pooling: [51, U32, false, ['unsaid', 'mean', 'cls', 'last']],
   normalize: [52, U32, false],
   text_tokens: [53, U32, false],
+  experts: [54, U32, true],
+  experts_used: [55, U32, true],
+  expert_ffn: [56, U32, true],
+  shared_ffn: [57, U32, true],
+  experts_sum: [58, U32, true],
   rope_scale: [37, F32, true],
   rope_original: [38, U32, true],
   alibi_max: [39, F32, true],
@@ -109,7 +119,7 @@ const KEYS = {
 };
 /** Left out of a file when they are 0, which says the same: so files that don't need them can be read by older readers. */
 const LATER = Object.keys(KEYS).filter((name) => KEYS[name][0] >= 19 && KEYS[name][0] !== 32 && KEYS[name][0] !== 33);
-const SWITCHES = ['gated', 'tied', 'bidirectional', 'embed_norm', 'no_head', 'normalize'];
+const SWITCHES = ['gated', 'tied', 'bidirectional', 'embed_norm', 'no_head', 'normalize', 'experts_sum'];
 const NEEDED = ['arch', 'layers', 'hidden', 'heads', 'ffn', 'vocab', 'context'];
 
 /** What the bullet block is made of, unless its configuration says otherwise. */

@@ -2,11 +2,11 @@
 import { BqError } from '../shared/errors.js';
 import { familyOf } from './families/index.js';
 import { ropeTables } from './families/rope.js';
-import { joined } from './views.js';
+import { joined, stacked } from './views.js';
 
 /** @typedef {import('./read/tensors.js').InTensor} InTensor */
 
-const CANONICAL = /^(wte|wpe|wtt|ln_0|ln_f|lm_head|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|[qk]_norm)|mlp\.(gate|up|down)))\.(weight|bias)$|^rope\.(local_|long_)?factors$/;
+const CANONICAL = /^(wte|wpe|wtt|ln_0|ln_f|lm_head|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|[qk]_norm)|mlp\.(gate|up|down|router|shared\.(switch|gate|up|down)|experts\.(gate|up|down))))\.(weight|bias)$|^rope\.(local_|long_)?factors$/;
 /** Of a model that sees or hears too: what stands before its language model's names, and what is of its other parts. */
 const LANGUAGE_MODEL = /^(model\.)?language_model\./;
 const OTHER_PARTS = /^(model\.)?(vision_tower|vision_model|audio_tower|multi_modal_projector)\./;
@@ -76,7 +76,8 @@ export function canonicalTensors(hf, config, name, tensor) {
 function moduleOf(family, name) {
   if (Object.hasOwn(family.outer, name)) return { before: '', module: family.outer[name], part: '' };
   const [, layer, module] = (name.startsWith(family.layers) && /^(\d+)\.(.+)$/.exec(name.slice(family.layers.length))) || [];
-  const [, whole, part] = /^(.+)\.(\d+)$/.exec(module ?? '') ?? [null, module ?? '', ''];
+  const [, first, part, rest] = /^(.+)\.(\d+)(\..+)?$/.exec(module ?? '') ?? [null, module ?? '', '', ''];
+  const whole = rest ? `${first}.#${rest}` : first;
   if (!Object.hasOwn(family.modules, whole)) return null;
   return { before: `h.${layer}.`, module: family.modules[whole], part: part && `#${part}` };
 }
@@ -102,7 +103,7 @@ export function joinParts(tensors) {
       if (!tensor) throw new BqError('SHAPE', `part ${i} of "${name}" is missing`);
       return tensor;
     });
-    whole.set(name, joined(inOrder));
+    whole.set(name, inOrder[0].dims.length === 1 ? joined(inOrder) : stacked(name, inOrder));
   }
   return whole;
 }

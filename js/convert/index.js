@@ -73,8 +73,8 @@ function chosenTypes({ quant = 'bq4a', embed }) {
 function v2Tensors(matches, codec, options) {
   const types = chosenTypes(options);
   return matches.map((match) => {
-    const { dims, embedding } = match.slot;
-    const type = dims.length === 1 ? types.vector : embedding ? types.embedding : types.matrix;
+    const { dims, embedding, exact } = match.slot;
+    const type = dims.length === 1 || exact ? types.vector : embedding ? types.embedding : types.matrix;
     return encoded(codec, match, type, dims.length === 1 ? ROWS : runLayout(type));
   });
 }

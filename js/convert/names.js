@@ -8,6 +8,7 @@ import { completeConfig } from './config.js';
  * @property {number[]} dims
  * @property {boolean} required
  * @property {boolean} embedding  belongs to the embedding or the head
+ * @property {boolean} exact      small, and much hangs on it: kept as f32
  */
 
 /** Values of keys (docs/FORMAT.md): position, norm_place, block, qk_norm. */
@@ -28,10 +29,15 @@ export function tensorTable(config) {
   /** @type {Slot[]} */
   const slots = [];
   const add = (/** @type {string} */ name, /** @type {number[]} */ dims, required = true, embedding = false) =>
-    slots.push({ name, dims, required, embedding });
+    slots.push({ name, dims, required, embedding, exact: /\.(router|switch)\.weight$/.test(name) });
   const linear = (/** @type {string} */ name, /** @type {number} */ out, /** @type {number} */ into) => {
     add(`${name}.weight`, [out, into]);
     add(`${name}.bias`, [out], false);
+  };
+  const mlp = (/** @type {string} */ name, /** @type {number} */ inner) => {
+    if (c.gated) linear(`${name}.gate`, inner, c.hidden);
+    linear(`${name}.up`, inner, c.hidden);
+    linear(`${name}.down`, c.hidden, inner);
   };
   const norm = (/** @type {string} */ name, size = c.hidden) => {
     add(`${name}.weight`, [size]);
@@ -58,9 +64,16 @@ export function tensorTable(config) {
     linear(`h.${n}.attn.o`, c.hidden, q);
     if (after) norm(`h.${n}.ln1_post`);
     if (before && c.block !== SHARED) norm(`h.${n}.ln2`);
-    if (c.gated) linear(`h.${n}.mlp.gate`, c.ffn, c.hidden);
-    linear(`h.${n}.mlp.up`, c.ffn, c.hidden);
-    linear(`h.${n}.mlp.down`, c.hidden, c.ffn);
+    if (!c.experts) mlp(`h.${n}.mlp`, c.ffn);
+    else {
+      linear(`h.${n}.mlp.router`, c.experts, c.hidden);
+      const inner = c.expert_ffn || c.ffn;
+      add(`h.${n}.mlp.experts.gate.weight`, [c.experts, inner, c.hidden]);
+      add(`h.${n}.mlp.experts.up.weight`, [c.experts, inner, c.hidden]);
+      add(`h.${n}.mlp.experts.down.weight`, [c.experts, c.hidden, inner]);
+      if (c.shared_ffn) linear(`h.${n}.mlp.shared.switch`, 1, c.hidden);
+      if (c.shared_ffn) mlp(`h.${n}.mlp.shared`, c.shared_ffn);
+    }
     if (after) norm(`h.${n}.ln2_post`);
   }
   if (place !== AFTER_SUM) norm('ln_f');

@@ -1,4 +1,5 @@
 /** Tensors made of another one's weights, read piece by piece as that one is. */
+import { BqError } from '../shared/errors.js';
 
 /** @typedef {import('./read/tensors.js').InTensor} InTensor */
 
@@ -70,6 +71,30 @@ export function joined(vectors) {
       for (const vector of vectors) {
         out.set(await vector.read(0, 1), at);
         at += vector.dims[0];
+      }
+      return out;
+    },
+  };
+}
+
+/**
+ * Matrices one after the other, as one tensor of three dimensions. SHAPE: they differ.
+ * @param {string} name @param {InTensor[]} matrices
+ * @returns {InTensor}
+ */
+export function stacked(name, matrices) {
+  const [height, cols] = matrices[0].dims;
+  const other = matrices.findIndex(({ dims }) => dims.length !== 2 || dims[0] !== height || dims[1] !== cols);
+  if (other >= 0) throw new BqError('SHAPE', `part ${other} of "${name}" is ${matrices[other].dims.join(' × ')}, the first is ${height} × ${cols}`);
+  return {
+    dims: [matrices.length, height, cols],
+    async read(row, rows) {
+      const out = new Float32Array(rows * cols);
+      for (let i = 0; i < rows; ) {
+        const [at, from] = [Math.floor((row + i) / height), (row + i) % height];
+        const n = Math.min(rows - i, height - from);
+        out.set(await matrices[at].read(from, n), i * cols);
+        i += n;
       }
       return out;
     },

@@ -80,6 +80,19 @@ static void tiny_more_norms(tiny_model *t, const bq_layer_kind *kind, bq_weights
   m[BQ_K_NORM] = tiny_norm(t, c->head_dim * (each ? 1 : c->kv_heads));
 }
 
+static void tiny_experts(tiny_model *t, bq_type type, bq_weights *m) {
+  const bq_config *c = &t->model.config;
+  m[BQ_ROUTER] = tiny_linear(t, BQ_TYPE_F32, c->experts, c->hidden, false);
+  m[BQ_EXPERT_GATE] = tiny_linear(t, type, c->experts * c->expert_ffn, c->hidden, false);
+  m[BQ_EXPERT_UP] = tiny_linear(t, type, c->experts * c->expert_ffn, c->hidden, false);
+  m[BQ_EXPERT_DOWN] = tiny_linear(t, type, c->experts * c->hidden, c->expert_ffn, false);
+  if (!c->shared_ffn) return;
+  m[BQ_SHARED_SWITCH] = tiny_linear(t, BQ_TYPE_F32, 1, c->hidden, false);
+  m[BQ_SHARED_GATE] = tiny_linear(t, type, c->shared_ffn, c->hidden, false);
+  m[BQ_SHARED_UP] = tiny_linear(t, type, c->shared_ffn, c->hidden, false);
+  m[BQ_SHARED_DOWN] = tiny_linear(t, type, c->hidden, c->shared_ffn, false);
+}
+
 static void tiny_more_embeddings(tiny_model *t, bq_type type) {
   bq_model *m = &t->model;
   const bq_config *c = &m->config;
@@ -123,6 +136,7 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
     m[BQ_DOWN] = tiny_linear(t, type, d, c->ffn, biases);
     if (c->gated) m[BQ_GATE] = tiny_linear(t, type, c->ffn, d, biases);
     tiny_more_norms(t, t->layers[i].kind, m);
+    if (c->experts) tiny_experts(t, type, m);
   }
   tiny_more_embeddings(t, type);
   if (c->norm_place != BQ_NORM_AFTER_SUM) t->model.ln_f_w = tiny_vector(t, d, 1, 0.3f);

@@ -18,13 +18,14 @@ import os
 import platform
 import re
 import sys
+import tempfile
 
 import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 VERSIONS = {"python": platform.python_version(), "torch": torch.__version__, "transformers": transformers.__version__, "numpy": np.__version__}
@@ -108,19 +109,28 @@ def randomize(model, dtype, seed):
     with torch.no_grad():
         for name, p in model.named_parameters():
             noise = torch.randn(p.shape, generator=generator)
-            if p.ndim == 2:
-                p.copy_(noise * (0.7 if "embed" in name or name.startswith("w") else 1.2 / math.sqrt(p.shape[1])))
+            if p.ndim >= 2:
+                p.copy_(noise * (0.7 if "embed" in name or name.startswith("w") else 1.2 / math.sqrt(p.shape[-1])))
             else:
                 is_norm = "ln" in name or "norm" in name.lower()
                 p.copy_(1 + 0.2 * noise if is_norm and name.endswith("weight") else 0.2 * noise)
             p.copy_(p.to(dtype).float())
 
 
+def state_of(model):
+    """By the names that files have: in memory experts are one tensor."""
+    if not hasattr(model, "config") or not hasattr(model.config, "num_experts_per_tok"):
+        return model.state_dict()
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        return load_file(f"{folder}/model.safetensors")
+
+
 def save(name, model, dtype, ids, results, config, moved=None, states=False):
     folder = f"{HERE}/fixtures/{name}"
     os.makedirs(folder, exist_ok=True)
     tied = config.get("tie_word_embeddings") or config.get("tied")
-    weights = {k: v.to(dtype).contiguous() for k, v in model.state_dict().items() if not (tied and k == "lm_head.weight")}
+    weights = {k: v.to(dtype).contiguous() for k, v in state_of(model).items() if not (tied and k == "lm_head.weight")}
     save_file(weights, f"{folder}/model.safetensors", metadata={"format": "pt"})
     values = results.detach().numpy().astype("<f4")
     expected = {"ids": ids.tolist(), "positions": values.shape[0], "hidden" if states else "vocab": values.shape[1],
@@ -462,6 +472,26 @@ def alternating(p, summand):
     return summand * (1 - 2 * (torch.arange(p.shape[-1]) % 2))
 
 
+EXPERTS = dict(vocab_size=66, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=48,
+               tie_word_embeddings=False)
+EXPERTS_KEYS = {"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "intermediate_size", "max_position_embeddings",
+                "rms_norm_eps", "rope_parameters", "hidden_act", "sliding_window", "use_sliding_window", "num_local_experts", "num_experts",
+                "num_experts_per_tok", "moe_intermediate_size", "shared_expert_intermediate_size", "norm_topk_prob", "decoder_sparse_step",
+                "mlp_only_layers", "qkv_bias"}
+# Each token goes through some MLPs of many.
+ROUTED = {
+    "mixtral": ("Mixtral", torch.bfloat16, 20, EXPERTS | dict(intermediate_size=24, num_local_experts=5, num_experts_per_tok=2), EXPERTS_KEYS, {},
+                {"the second expert": {"num_experts_per_tok": 1}, "the choice": zeroed("mlp.gate.weight"), "experts": zeroed("down_proj")}),
+    "qwen2moe": ("Qwen2Moe", torch.bfloat16, 20, EXPERTS | dict(intermediate_size=64, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=16,
+                                                                shared_expert_intermediate_size=40, norm_topk_prob=False), EXPERTS_KEYS, {},
+                 {"weights of all experts": {"norm_topk_prob": True}, "the third expert": {"num_experts_per_tok": 2}, "the shared expert": zeroed("shared_expert.down_proj.weight"),
+                  "its switch": zeroed("shared_expert_gate.weight"), "bias of qkv": zeroed("proj.bias")}),
+    "qwen3moe": ("Qwen3Moe", torch.bfloat16, 20, EXPERTS | dict(head_dim=10, intermediate_size=64, num_experts=8, num_experts_per_tok=4, moe_intermediate_size=16,
+                                                                norm_topk_prob=True), EXPERTS_KEYS, {},
+                 {"the sum of weights": {"norm_topk_prob": False}, "norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm"), "the fourth expert": {"num_experts_per_tok": 3}}),
+}
+
+
 def results_of(model, ids):
     """Logits, of encoders hidden states."""
     with torch.no_grad():
@@ -510,7 +540,7 @@ def family(name, spec, seed):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    for first, group in ((1, {**LLAMAS, **BULLETS, **FAMILIES}), (1001, ENCODERS)):
+    for first, group in ((1, {**LLAMAS, **BULLETS, **FAMILIES}), (1001, ENCODERS), (1101, ROUTED)):
         for seed, (name, spec) in enumerate(group.items(), first):
             if len(sys.argv) > 1 and name not in sys.argv[1:]:
                 continue

@@ -369,10 +369,15 @@ CONF_KEYS = {
     51: ("pooling", U32, False, 0, 3),
     52: ("normalize", U32, False, 0, 1),
     53: ("text_tokens", U32, False, 0, 1 << 24),
+    54: ("experts", U32, False, 0, 1024),
+    55: ("experts_used", U32, False, 0, 64),
+    56: ("expert_ffn", U32, False, 0, 1 << 20),
+    57: ("shared_ffn", U32, False, 0, 1 << 20),
+    58: ("experts_sum", U32, False, 0, 1),
     32: ("tokens", U32, False, 0, None),
     33: ("merges", U32, False, 0, None),
 }
-LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 42), *range(50, 54)))
+LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 42), *range(50, 59)))
 ZERO_BY_DEFAULT = ("norm", "position", "rope_pairs", "activation", "tied", "tokens", "merges", *LATER)
 
 
@@ -399,6 +404,11 @@ def complete_config(c):
     for name, kind, *_ in CONF_KEYS.values():
         need(kind != F32 or np.isfinite(c[name]), f"CONF: {name} is not finite")
     need(c["norm_place"] != 3 or c["block"] == 0, "CONF: norm_place and block")
+    if c["experts"]:
+        need(1 <= c["experts_used"] <= c["experts"] and c["gated"] and c["block"] == 0, "CONF: experts")
+        c["expert_ffn"] = c["expert_ffn"] or c["ffn"]
+    else:
+        need(not any(c[name] for name in ("experts_used", "expert_ffn", "shared_ffn", "experts_sum")), "CONF: keys of experts")
     need(not (c["no_head"] and c["tied"]), "CONF: no_head and tied")
     need(c["text_tokens"] <= c["context"], "CONF: text_tokens")
     need(c["rope_theta"] > 0, "CONF: rope_theta")
@@ -437,6 +447,12 @@ def expected_tensors(c):
         if layer_norm:
             out[f"{name}.bias"] = ((size,), False)
 
+    def mlp(name, inner):
+        if c["gated"]:
+            linear(f"{name}.gate", inner, hidden)
+        linear(f"{name}.up", inner, hidden)
+        linear(f"{name}.down", hidden, inner)
+
     def linear(name, rows, cols):
         out[f"{name}.weight"] = ((rows, cols), True)
         out[f"{name}.bias"] = ((rows,), False)
@@ -466,10 +482,15 @@ def expected_tensors(c):
             norm(f"h.{i}.ln1_post")
         if before and c["block"] != 2:
             norm(f"h.{i}.ln2")
-        if c["gated"]:
-            linear(f"h.{i}.mlp.gate", ffn, hidden)
-        linear(f"h.{i}.mlp.up", ffn, hidden)
-        linear(f"h.{i}.mlp.down", hidden, ffn)
+        if c["experts"]:
+            linear(f"h.{i}.mlp.router", c["experts"], hidden)
+            for name, rows, cols in (("gate", c["expert_ffn"], hidden), ("up", c["expert_ffn"], hidden), ("down", hidden, c["expert_ffn"])):
+                out[f"h.{i}.mlp.experts.{name}.weight"] = ((c["experts"], rows, cols), True)
+            if c["shared_ffn"]:
+                linear(f"h.{i}.mlp.shared.switch", 1, hidden)
+                mlp(f"h.{i}.mlp.shared", c["shared_ffn"])
+        else:
+            mlp(f"h.{i}.mlp", ffn)
         if after:
             norm(f"h.{i}.ln2_post")
     if c["norm_place"] != 3:
@@ -715,8 +736,8 @@ def read_v2(data):
         model.verified_chunks = check_chunks(data, prefix_length, sections["HASH"])
     check_gaps(data, prefix_length, entries)
     for name, kind, layout, dims, offset, size in entries:
-        rows, cols = (1, dims[0]) if len(dims) == 1 else dims
-        need(len(dims) == 2 or (kind.block == 1 and layout == ROWS), f"{name}: a vector of type {kind.name}")
+        rows, cols = (1, dims[0]) if len(dims) == 1 else (int(np.prod(dims[:-1])), dims[-1])
+        need(len(dims) >= 2 or (kind.block == 1 and layout == ROWS), f"{name}: a vector of type {kind.name}")
         need(size == stored_bytes(kind, layout, rows, cols), f"{name} has {size} bytes", offset)
         values = dequantize(kind, layout, data[offset : offset + size], rows, cols, name)
         model.tensors[name] = values.reshape(dims)

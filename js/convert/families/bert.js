@@ -19,7 +19,7 @@ export const bert = {
     expect((hf.position_embedding_type ?? 'absolute') === 'absolute', `positions are embedded the "${hf.position_embedding_type}" way`);
     expect(!hf.is_decoder && !hf.add_cross_attention, 'it is a decoder');
     return {
-      arch: 'other', layers: hf.num_hidden_layers, hidden: hf.hidden_size, heads: hf.num_attention_heads, ffn: hf.intermediate_size, vocab: hf.vocab_size,
+      arch: 'bert', layers: hf.num_hidden_layers, hidden: hf.hidden_size, heads: hf.num_attention_heads, ffn: hf.intermediate_size, vocab: hf.vocab_size,
       context: hf.max_position_embeddings, norm: 'layer', norm_eps: hf.layer_norm_eps ?? 1e-12, norm_place: 'after_sum', position: 'learned',
       activation: activationOf(hf.hidden_act ?? 'gelu'), gated: false, bidirectional: true, embed_norm: true, token_types: hf.type_vocab_size ?? 2, no_head: true,
     };

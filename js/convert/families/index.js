@@ -6,6 +6,7 @@
 import { BqError } from '../../shared/errors.js';
 import { bloom, falcon, mpt } from './alibi.js';
 import { bert } from './bert.js';
+import { mixtral, qwen2moe, qwen3moe } from './experts.js';
 import { gemma, gemma2, gemma3 } from './gemma.js';
 import { bigcode, gpt2, neox, starcoder2 } from './gpt.js';
 import { granite, llama, mistral, olmo2, qwen2, qwen3, smollm3 } from './llama.js';
@@ -17,7 +18,7 @@ import { phi, phi3, stablelm } from './phi.js';
 /** By model_type. @type {Record<string, Family>} */
 export const FAMILIES = {
   llama, mistral, smollm3, qwen2, qwen3, granite, olmo2, gemma, gemma2, gemma3_text: gemma3, gpt2, gpt_bigcode: bigcode, starcoder2, gpt_neox: neox, phi, phi3, stablelm,
-  falcon, bloom, mpt, bert,
+  falcon, bloom, mpt, bert, mixtral, qwen2_moe: qwen2moe, qwen3_moe: qwen3moe,
 };
 
 /**

@@ -1,0 +1,142 @@
+/* Layers with experts: a token's result is its own, whatever comes with it in a batch, however many
+ * threads there are; bad scores choose experts all the same. What is computed: test_families.c. */
+#include <math.h>
+#include <string.h>
+
+#include "check.h"
+#include "session/session.h"
+#include "tiny_model.h"
+
+enum { CONTEXT = 48, VOCAB = 61, TEXT = 33 };
+
+static uint32_t text[TEXT];
+static float wanted[TEXT][VOCAB];
+
+static bq_config with_experts(uint32_t experts, uint32_t used, uint32_t shared) {
+  return (bq_config){.layers = 2, .hidden = 40, .heads = 4, .kv_heads = 2, .head_dim = 10, .ffn = 72, .vocab = VOCAB,
+                     .context = CONTEXT, .gated = true, .tied = true, .experts = experts, .experts_used = used,
+                     .expert_ffn = 72, .shared_ffn = shared, .experts_sum = used % 2};
+}
+
+static void *take(void *ctx, size_t bytes) {
+  (void)ctx;
+  return tiny_aligned(bytes);
+}
+static void give(void *ctx, void *ptr) {
+  (void)ctx;
+  free(ptr);
+}
+
+static bq_session *new_session(const tiny_model *t, bq_session_options o) {
+  bq_session *s = NULL;
+  if (!CHECK_EQ(bq_session_create(&t->model, &o, (bq_allocator){NULL, take, give}, &s, NULL), BQ_OK)) abort();
+  return s;
+}
+
+/* The last thread first, one after the other. */
+static void run_backwards(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
+  const size_t threads = *(const size_t *)ctx;
+  for (size_t i = threads; i-- > 0;) fn(arg, i, threads);
+}
+
+static void make_reference(const tiny_model *t, bq_kv_type kv) {
+  bq_session *s = new_session(t, (bq_session_options){.kv_type = kv});
+  for (size_t i = 0; i < TEXT; i++) {
+    CHECK_EQ(i ? bq_session_append(s, text[i], NULL) : bq_session_sync(s, text, 1, NULL, NULL), BQ_OK);
+    CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+    memcpy(wanted[i], bq_session_logits(s), sizeof wanted[i]);
+  }
+  bq_session_free(s);
+}
+
+static void check_prompt(const tiny_model *t, bq_session_options o, size_t slices) {
+  o.rows = TEXT;
+  bq_session *s = new_session(t, o);
+  CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
+  CHECK_EQ(bq_session_results(s, 0, NULL), BQ_OK);
+  bq_status status;
+  while ((status = bq_session_run(s, slices, NULL)) == BQ_MORE) {}
+  CHECK_EQ(status, BQ_OK);
+  for (uint32_t i = 0; i < TEXT; i++) CHECK_MEM(bq_session_result(s, i), wanted[i], sizeof wanted[i]);
+  bq_session_free(s);
+}
+
+static void check_bits(bq_config config, bq_type type, bq_kv_type kv) {
+  tiny_model t;
+  tiny_create(&t, config, type, bq_kernels_best(), false);
+  make_reference(&t, kv);
+  for (uint32_t window = 1; window <= 40; window += 6)
+    check_prompt(&t, (bq_session_options){.window = window, .batch = 1 + window / 2, .kv_type = kv}, window % 3);
+  for (size_t threads = 1; threads <= 5; threads++) {
+    const bq_parallel parallel = {.ctx = &threads, .run = run_backwards, .threads = threads};
+    check_prompt(&t, (bq_session_options){.batch = threads % 2 ? 7 : 33, .kv_type = kv, .parallel = parallel}, 0);
+    check_prompt(&t, (bq_session_options){.batch = 1, .kv_type = kv, .parallel = parallel}, 0);
+  }
+  tiny_free(&t);
+}
+
+static void test_the_same_bits_however_cut(void) {
+  check_bits(with_experts(5, 2, 0), BQ_TYPE_F32, BQ_KV_F32);
+  check_bits(with_experts(5, 3, 40), BQ_TYPE_BQ8_32, BQ_KV_I8);
+  check_bits(with_experts(8, 8, 0), BQ_TYPE_BQ4_32, BQ_KV_F16);
+  check_bits(with_experts(1, 1, 24), BQ_TYPE_BQ4A_32, BQ_KV_F32);
+  check_bits(with_experts(40, 4, 0), BQ_TYPE_F16, BQ_KV_F32);
+}
+
+/* One of one is the MLP that a model without experts has. */
+static void test_one_expert_is_an_mlp(void) {
+  tiny_model t;
+  bq_config config = with_experts(1, 1, 0);
+  tiny_create(&t, config, BQ_TYPE_F32, bq_kernels_best(), false);
+  for (uint32_t i = 0; i < config.layers; i++) {
+    bq_weights *m = t.layers[i].module;
+    m[BQ_EXPERT_GATE] = m[BQ_GATE], m[BQ_EXPERT_UP] = m[BQ_UP], m[BQ_EXPERT_DOWN] = m[BQ_DOWN];
+  }
+  make_reference(&t, BQ_KV_F32);
+  t.model.config.experts = t.model.config.experts_used = t.model.config.expert_ffn = 0;
+  bq_model_program(&t.model);
+  bq_session *s = new_session(&t, (bq_session_options){0});
+  CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
+  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+  for (int i = 0; i < VOCAB; i++) CHECK(fabsf(bq_session_logits(s)[i] - wanted[TEXT - 1][i]) < 1e-4f);
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
+static void test_scores_that_are_no_numbers(void) {
+  tiny_model t;
+  static const float bad[] = {NAN, INFINITY, -INFINITY, 0};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    tiny_create(&t, with_experts(6, 3, 0), BQ_TYPE_F32, bq_kernels_best(), false);
+    float *router = (float *)(void *)(uintptr_t)t.layers[0].module[BQ_ROUTER].w.data;
+    for (int k = 0; k < 4 * 40; k++) router[k] = bad[i]; /* four of six experts, zeros: all the same */
+    bq_session *s = new_session(&t, (bq_session_options){0});
+    CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
+    CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+    if (bad[i] == 0) CHECK(!isnan(bq_session_logits(s)[0]));
+    bq_session_free(s);
+    tiny_free(&t);
+  }
+}
+
+static void test_work_is_that_of_the_experts_used(void) {
+  tiny_model t;
+  tiny_create(&t, with_experts(6, 2, 0), BQ_TYPE_F32, bq_kernels_best(), false);
+  bq_session *s = new_session(&t, (bq_session_options){0});
+  const bq_work one = bq_session_work(s, BQ_STAGE_DOWN, 0, 0, 1), many = bq_session_work(s, BQ_STAGE_DOWN, 0, 0, 30);
+  CHECK_EQ(one.macs, 2 * 40 * 72);
+  CHECK_EQ(one.weight_bytes, 2 * 40 * 72 * 4);
+  CHECK_EQ(many.macs, 30 * 2 * 40 * 72);
+  CHECK_EQ(many.weight_bytes, 6 * 40 * 72 * 4); /* each is read once */
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
+int main(void) {
+  for (uint32_t i = 0; i < TEXT; i++) text[i] = i * i * 7 % VOCAB;
+  RUN(test_the_same_bits_however_cut);
+  RUN(test_one_expert_is_an_mlp);
+  RUN(test_scores_that_are_no_numbers);
+  RUN(test_work_is_that_of_the_experts_used);
+  return check_summary();
+}

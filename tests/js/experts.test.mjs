@@ -1,0 +1,72 @@
+// Models with experts in the shipped builds: a part of a checkpoint for each expert, quantized, paged.
+import assert from 'node:assert/strict';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { convert } from '../../js/convert/index.js';
+import { createEngine, fromFile } from '../../js/engine.js';
+import { randomWeights, safetensors } from './checkpoints.mjs';
+
+const FIXTURES = fileURLToPath(new URL('../golden/fixtures/', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'bq4-experts-'));
+after(() => rmSync(folder, { recursive: true }));
+
+/** @param {string} path @param {object} options @param {'relaxed' | 'simd128'} [build] */
+async function written(path, options, build) {
+  const engine = await createEngine({ threads: 1, build });
+  const model = await engine.load(fromFile(path), { context: 32, window: 8, batch: 4, ...options });
+  const { ids } = await (await model.createSession()).generate([3, 1, 4, 1, 5], { temperature: 0, maxTokens: 20 }).done();
+  const { residency, heapBytes } = model.info;
+  await engine.close();
+  return { ids, residency, heapBytes };
+}
+
+const CONFIG = {
+  model_type: 'bq4', arch: 'qwen2moe', layers: 8, hidden: 64, heads: 4, ffn: 96, vocab: 60, context: 32, experts: 8, experts_used: 3, expert_ffn: 48, shared_ffn: 80,
+};
+
+test('quantized, and the same tokens when its layers are paged', async () => {
+  const { model_type: _, ...config } = CONFIG;
+  const path = join(folder, 'paged.bq4');
+  const from = join(folder, 'own');
+  mkdirSync(from);
+  writeFileSync(join(from, 'config.json'), JSON.stringify(CONFIG));
+  writeFileSync(join(from, 'model.safetensors'), safetensors(randomWeights(config)));
+  const report = await convert(from, path, { quant: 'bq8' });
+  const types = new Map(report.tensors.map((tensor) => [tensor.name, tensor.type]));
+  assert.equal(types.get('h.1.mlp.experts.down.weight'), 'bq8_32');
+  assert.equal(types.get('h.1.mlp.router.weight'), 'f32', 'what chooses is exact');
+  const whole = await written(path, {});
+  assert.equal(whole.residency, 'resident');
+  const paged = await written(path, { budget: whole.heapBytes - 4 * 65536 });
+  assert.equal(paged.residency, 'paged');
+  assert.deepEqual(paged.ids, whole.ids);
+});
+
+for (const name of ['mixtral', 'qwen2moe', 'qwen3moe'])
+  test(`${name}: every build writes the same`, async () => {
+    const path = join(folder, `${name}.bq4`);
+    await convert(join(FIXTURES, name), path, { quant: 'bq8' });
+    const { ids } = await written(path, { window: 1 });
+    assert.equal(ids.length, 20);
+    for (const build of /** @type {const} */ (['relaxed', 'simd128'])) assert.deepEqual((await written(path, {}, build)).ids, ids);
+  });
+
+test('an expert that is missing is named', async () => {
+  const from = join(folder, 'less');
+  cpSync(join(FIXTURES, 'mixtral'), from, { recursive: true });
+  const file = join(from, 'model.safetensors');
+  const text = readFileSync(file, 'latin1').replace('model.layers.1.block_sparse_moe.experts.3.w2', 'model.layers.1.block_sparse_moe.experts.7.w2');
+  writeFileSync(file, text, 'latin1');
+  await assert.rejects(convert(from, join(folder, 'less.bq4'), { quant: 'f32' }), { code: 'SHAPE', message: /part 3 of "h\.1\.mlp\.experts\.down\.weight" is missing/ });
+});
+
+test('layers of two kinds, some without experts, are refused by name', async () => {
+  const from = join(folder, 'mixed');
+  cpSync(join(FIXTURES, 'qwen3moe'), from, { recursive: true });
+  const config = JSON.parse(readFileSync(join(from, 'config.json'), 'utf8'));
+  writeFileSync(join(from, 'config.json'), JSON.stringify({ ...config, mlp_only_layers: [0] }));
+  await assert.rejects(convert(from, join(folder, 'mixed.bq4')), { code: 'UNSUPPORTED', message: /some layers have experts/ });
+});
