@@ -17,6 +17,7 @@ FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
   --max-tokens N       at most so many tokens (default: run 256, chat until the context is full)
   --temperature T      0: always the likeliest token (default 0.7)
   --top-k K  --top-p P  --min-p P  --repeat-penalty R  --seed N  --stop TEXT (may be repeated)
+  --schema FILE        holds the text to a JSON Schema; --grammar FILE to one in GBNF, --regex PATTERN to an expression
   --context N          tokens of context (default: the model's own, at most 4096)
   --kv f32|f16|i8      type of the KV cache (default i8; f32 is the reference)
   --companion FILE     tells architecture and tokenizer of a v1 file (default: NAME.json beside it)
@@ -59,7 +60,7 @@ const flag = /** @type {Option} */ ({ type: 'boolean' });
 const value = /** @type {Option} */ ({ type: 'string' });
 const generation = {
   'max-tokens': value, temperature: value, 'top-k': value, 'top-p': value, 'min-p': value, 'repeat-penalty': value, seed: value,
-  stop: { ...value, multiple: true }, context: value, kv: value, companion: value, build: value, system: value,
+  stop: { ...value, multiple: true }, schema: value, grammar: value, regex: value, context: value, kv: value, companion: value, build: value, system: value,
 };
 
 /** @type {Record<string, { files: number, more?: number, options: Record<string, Option>, start: (files: string[], options: any) => Promise<void> }>} */
@@ -96,8 +97,30 @@ async function load(file, options) {
   return { engine, model };
 }
 
+/** What the text is held to. @param {any} options @returns {Promise<import('../js/shared/types.js').ResponseFormat | undefined>} */
+async function formatOf({ schema, grammar, regex }) {
+  if ([schema, grammar, regex].filter((one) => one !== undefined).length > 1) throw new Usage('only one of --schema, --grammar and --regex can be');
+  const { readFile } = await import('node:fs/promises');
+  const read = async (/** @type {string} */ file) => {
+    try {
+      return await readFile(file, 'utf8');
+    } catch (cause) {
+      throw new BqError('READ', `${file} can't be read: ${/** @type {Error} */ (cause).message}`, { cause });
+    }
+  };
+  if (regex !== undefined) return { type: 'regex', pattern: regex };
+  if (grammar !== undefined) return { type: 'grammar', grammar: await read(grammar) };
+  if (schema === undefined) return undefined;
+  const text = await read(schema);
+  try {
+    return { type: 'json_schema', schema: JSON.parse(text) };
+  } catch (cause) {
+    throw new BqError('GRAMMAR', `${schema} is no JSON: ${/** @type {Error} */ (cause).message}`, { cause });
+  }
+}
+
 /** @param {any} options @param {number} [maxTokens]  default */
-function generateOptions(options, maxTokens) {
+async function generateOptions(options, maxTokens) {
   return {
     maxTokens: numberOf(options, 'max-tokens') ?? maxTokens,
     temperature: numberOf(options, 'temperature'),
@@ -107,6 +130,7 @@ function generateOptions(options, maxTokens) {
     repeatPenalty: numberOf(options, 'repeat-penalty'),
     seed: numberOf(options, 'seed'),
     stop: options.stop,
+    responseFormat: await formatOf(options),
   };
 }
 
@@ -114,7 +138,7 @@ function generateOptions(options, maxTokens) {
 async function runPrompt([file, words], options) {
   const prompt = options.prompt ?? words;
   if (prompt === undefined || (options.prompt !== undefined && words !== undefined)) throw new Usage('run needs one prompt: behind FILE, or as --prompt TEXT');
-  const chosen = generateOptions(options, 256);
+  const chosen = await generateOptions(options, 256);
   const { engine, model } = await load(file, options);
   const run = options.chat
     ? (await model.createChat({ system: options.system })).send(prompt, chosen)
@@ -130,7 +154,7 @@ async function runPrompt([file, words], options) {
 /** @param {string[]} files @param {any} options */
 async function chatLoop([file], options) {
   const { createInterface } = await import('node:readline');
-  const chosen = generateOptions(options);
+  const chosen = await generateOptions(options);
   const { engine, model } = await load(file, options);
   let chat = await model.createChat({ system: options.system });
   const lines = createInterface({ input: process.stdin, output: stdout, terminal: process.stdin.isTTY && stdout.isTTY, prompt: '> ' });

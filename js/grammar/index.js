@@ -41,6 +41,7 @@ export async function compile(format) {
   switch (format.type) {
     case 'regex': return regex(format.pattern);
     case 'choice': return choice(format.choices);
+    case 'grammar': return (await onDemand(import('./gbnf.js'))).compileGbnf(format.grammar);
     case 'json_object': return (await schema()).compileSchema({ type: 'object' });
     case 'json_schema': return (await schema()).compileSchema(format.json_schema?.schema ?? format.schema);
     default: throw refused(`responseFormat has no type "${format.type}"`, 'it is one of text, json_object, json_schema, regex, grammar, choice');

@@ -25,6 +25,7 @@ const HINTS = {
   TRAP: 'the engine met a bug or damaged memory: close the model and load it again',
   CLOSED: 'it was closed: create a new one',
   STATE: 'wait for the running call to end, or abort it',
+  GRAMMAR: 'see "Structured output" in docs/API.md',
   ARGUMENT: 'see docs/API.md',
   CONTEXT_FULL: 'start a new chat, or load the model with a larger context',
 };

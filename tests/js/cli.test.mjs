@@ -46,6 +46,7 @@ test('wrong usage: exit code 2 and what is wrong', () => {
     [['run', path, '--prompt', 'x', '--frob'], /--frob/],
     [['run', path, '--prompt', 'x', '--max-tokens', 'many'], /--max-tokens is "many"/],
     [['run', path, '--prompt', 'x', '--kv', 'q1'], /--kv/],
+    [['run', path, '--prompt', 'x', '--regex', 'a', '--schema', 'b'], /only one/],
     [['convert', path], /IN and OUT/],
   ];
   for (const [args, why] of wrong) {
@@ -54,6 +55,23 @@ test('wrong usage: exit code 2 and what is wrong', () => {
     assert.match(stderr, why);
     assert.equal(stdout, '');
   }
+});
+
+test('run --schema, --grammar, --regex: the text is held to it', () => {
+  const schema = join(folder, 'schema.json');
+  const grammar = join(folder, 'list.gbnf');
+  writeFileSync(schema, JSON.stringify({ type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }));
+  writeFileSync(grammar, 'root ::= ("- " [a-z]{1,9} "\\n"){2}');
+  const run = (/** @type {string[]} */ ...args) => bq4('run', path, '--prompt', 'x', '--max-tokens', '30', '--seed', '1', ...args);
+  assert.equal(typeof JSON.parse(run('--schema', schema).stdout).n, 'number');
+  assert.match(run('--grammar', grammar).stdout, /^(- [a-z]{1,9}\n){2}\n$/);
+  assert.match(run('--regex', '[ab]{3}').stdout, /^[ab]{3}\n$/);
+  writeFileSync(schema, '{"minimun": 1}');
+  const { status, stderr } = run('--schema', schema);
+  assert.equal(status, 1);
+  assert.match(stderr, /GRAMMAR: the keyword "minimun" is not supported/);
+  assert.match(run('--schema', grammar).stderr, /is no JSON/);
+  assert.match(run('--schema', join(folder, 'none.json')).stderr, /READ/);
 });
 
 test('failures: exit code 1, code and hint', () => {

@@ -44,6 +44,30 @@ test('choices', async () => {
   assert.deepEqual([...found].sort(), [...choices].sort());
 });
 
+/** Grammars, and expressions that all of their texts match. @type {[string, RegExp][]} */
+const GRAMMARS = [
+  ['root ::= "a" [b-d]* "\\n"', /^a[bcd]*\n$/],
+  ['root ::= word (", " word)+ # a list\nword ::= [a-z]{2,4} |\n  "\\x41\\u00e9"', /^(([a-z]{2,4}|Aé)(, (?!$)|$)){2,}$/],
+  ['root ::= "(" root ")" | "😀"', /^\(*😀\)*$/],
+  ['root ::= [^\\]a-z"-] . "-"?', /^[^\]a-z"-][^]-?$/u],
+  ['root ::= a | b\na ::= ("x" "y"?)*\nb ::= "z" a', /^z?(xy?)*$/],
+];
+
+describe('GBNF', () => {
+  for (const [grammar, matching] of GRAMMARS)
+    test(JSON.stringify(grammar), async () => {
+      for (const text of await texts({ type: 'grammar', grammar })) assert.match(text, matching);
+    });
+
+  for (const [grammar, what] of /** @type {[any, RegExp][]} */ ([
+    ['root ::= root "a" | "b"', /"root" begins with itself/], ['root ::= a "b"\na ::= b?\nb ::= "x"? root', /begins with itself/],
+    ['root ::= x', /"x", which is no rule/], ['a ::= "b"', /no rule "root"/],
+    ['root ::= "a', /line 1 .* ends inside/], ['root ::= "a"\nroot ::= "b"', /line 2 .* second time/], ['root ::= ("b"', /unmatched/], ['root ::= [z-a]', /range/], ['root ::= "a"{3,2}', /at most 10000/],
+    ['root ::= "a" root', /nothing can satisfy/], ['root = "a"', /name ::=/], [3, /must be a text/],
+  ]))
+    test(`refused: ${JSON.stringify(grammar)}`, () => assert.rejects(compile({ type: 'grammar', grammar }), (/** @type {any} */ e) => e.code === 'GRAMMAR' && what.test(e.message)));
+});
+
 const FORMATS = ['date', 'time', 'date-time', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uri', 'uri-reference', 'uuid', 'json-pointer', 'relative-json-pointer', 'regex'];
 const PERSON = { type: 'object', properties: { name: { type: 'string', minLength: 1 }, age: { type: 'integer' } }, required: ['name'] };
 
