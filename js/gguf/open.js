@@ -3,6 +3,8 @@ import { tokenizerFromGguf } from '../convert/tokenizers/gguf-vocab.js';
 import { ROWS, weightBytes } from '../convert/weights.js';
 import { matrixOf } from '../convert/write/v2.js';
 import { BqError } from '../shared/errors.js';
+import { readRange } from '../sources/read.js';
+import { STRIDE } from '../sources/split.js';
 import { ARCHITECTURES, tablesOf } from './architectures.js';
 import { readHeader } from './header.js';
 import { typeOf } from './types.js';
@@ -10,6 +12,9 @@ import { typeOf } from './types.js';
 /** @import { ByteSource } from '../sources/types.js' */
 /** @import { Architecture, GgufFacts } from './architectures.js' */
 /** @import { GgufHeader } from './header.js' */
+
+/** Bytes of a part that are read first. */
+const FIRST = 65536;
 
 /** @param {unknown} value */
 const textOf = (value) => (typeof value === 'string' ? value : '');
@@ -68,6 +73,27 @@ function listedTensors({ tensors }, architecture, facts) {
   });
 }
 
+/**
+ * The header of a file, or that of the first of several with the tensors of all. FORMAT: parts are missing.
+ * @param {ByteSource} file @param {Uint8Array} head @param {AbortSignal} [signal]
+ */
+async function readParts(file, head, signal) {
+  const parts = file.parts ?? [file];
+  const header = await readHeader(parts[0], head, signal);
+  const count = header.metadata['split.count'] ?? 1;
+  if (count > 1 && parts.length !== count)
+    throw new BqError('FORMAT', `${file.name} is one of ${count} parts of a model, ${parts.length} given`, { hint: 'name the first (…-00001-of-0000N.gguf, the others beside it), or give all of them as a list' });
+  for (const [i, part] of parts.entries()) {
+    if (!i) continue;
+    const first = await readRange(part, 0, FIRST, signal);
+    if (String.fromCharCode(...first.subarray(0, 4)) !== 'GGUF') throw new BqError('NOT_A_MODEL', `${part.name} is no part of a GGUF file`, { offset: 0 });
+    const { metadata, tensors } = await readHeader(part, first, signal);
+    if (metadata['split.no'] !== undefined && metadata['split.no'] !== i) throw new BqError('FORMAT', `${part.name} is part ${metadata['split.no'] + 1}, not ${i + 1}`, { hint: 'give the parts in their order' });
+    header.tensors.push(...tensors.map((tensor) => ({ ...tensor, offset: tensor.offset + i * STRIDE })));
+  }
+  return header;
+}
+
 /** Our configuration alone. FORMAT, UNSUPPORTED, SHAPE. @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header */
 export const configOfGguf = ({ metadata, tensors }) => architectureOf(metadata).config(factsOf({ metadata, tensors }));
 
@@ -78,7 +104,7 @@ export const configOfGguf = ({ metadata, tensors }) => architectureOf(metadata).
  * @param {AbortSignal} [signal]
  */
 export async function openGguf(file, head, signal) {
-  const header = await readHeader(file, head, signal);
+  const header = await readParts(file, head, signal);
   const { metadata } = header;
   const architecture = architectureOf(metadata);
   const facts = factsOf(header);

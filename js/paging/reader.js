@@ -133,5 +133,6 @@ export async function openReader(source) {
   if (source.kind === 'bytes') return bytesReader(source.bytes);
   if (source.kind === 'handle') return partsReader([{ handle: source.handle, offset: 0, bytes: Infinity, at: 0 }]);
   if (source.kind === 'parts') return partsReader(source.parts);
+  if (source.kind === 'several') throw new BqError('ARGUMENT', 'several files are read from their copy in a cache only');
   return fileReader(source.kind === 'url' ? source.url : source.path);
 }

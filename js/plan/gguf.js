@@ -8,6 +8,7 @@ import { openGguf } from '../gguf/open.js';
 import { RepackedSource } from '../gguf/repacked.js';
 import { TYPES } from '../convert/weights.js';
 import { BqError } from '../shared/errors.js';
+import { STRIDE } from '../sources/split.js';
 import { sections } from '../shared/sections.js';
 import { Wasm } from '../wasm/wasm.js';
 import { encodeManifest, manifestSections } from './manifest.js';
@@ -73,16 +74,26 @@ export async function describeGguf(compiled, file, known, { repack, integrity = 
   const { header, ...description } = await openGguf(file, known, signal);
   const head = header.read;
   const { id, runType } = await engineFacts(compiled, head.subarray(0, header.end), file.size);
+  if (file.parts && integrity) throw new BqError('ARGUMENT', 'a model in several files has no integrity of its own', { hint: 'leave it out, or merge the parts' });
   if (!repack) return { manifest: encodeManifest({ ...description, id }), head };
   checkReadable(file, description.tensors, runType);
-  const ends = description.tensors.map(({ offset, bytes }) => offset + bytes);
-  const bytes = file.size < 0 ? Math.max(header.dataStart, ...ends) : file.size;
-  const beyond = ends.findIndex((end) => end > bytes);
-  if (beyond >= 0) throw new BqError('TRUNCATED', `tensor "${description.tensors[beyond].name}" ends at ${ends[beyond]} of ${bytes} bytes`, { offset: bytes });
+  const bytes = lengthOf(file, description.tensors);
   const facts = { bytes, tag: file.tag ?? '', tensors: inOrder(description.tensors, runType, integrity !== ''), integrity };
   const first = head.slice(0, HEAD);
   const manifest = encodeKept({ ...description, id }, facts, first);
   return { manifest, head, repacked: { ...facts, head: first, known: head, total: totalOf(facts, manifest) } };
+}
+
+/** Bytes of a file; where its server doesn't tell, as many as its tensors need. TRUNCATED. @param {ByteSource} file @param {import('./manifest.js').ListedTensor[]} tensors */
+function lengthOf(file, tensors) {
+  const parts = file.parts ?? [file];
+  const lengths = parts.map(({ size, name }, i) => {
+    const own = tensors.filter(({ offset }) => Math.floor(offset / STRIDE) === i);
+    const needed = own.reduce((end, { offset, bytes }) => Math.max(end, offset + bytes - i * STRIDE), 0);
+    if (size >= 0 && needed > size) throw new BqError('TRUNCATED', `${name} ends after ${size} of at least ${needed} bytes`, { offset: size });
+    return size < 0 ? needed : size;
+  });
+  return lengths.reduce((a, b) => a + b, 0);
 }
 
 /** @param {ByteSource} file @param {{ name: string, type: { name: string, id: number } }[]} tensors @param {(stored: number) => number} runType */

@@ -172,7 +172,7 @@ async function describedBy(compiled, source, file, head, options) {
   if (magic === 'GGUF' || magic === 'gguf') {
     const { describeGguf, keptGguf } = await onDemand(import('./gguf.js'));
     if (magic === 'gguf') return { version: 0, ...keptGguf(head) };
-    const repack = file.remote || options.budget !== undefined;
+    const repack = file.remote || !!file.parts || options.budget !== undefined;
     return { version: 0, ...(await describeGguf(compiled, file, head, { repack, integrity: options.integrity }, signal)) };
   }
   if (magic !== 'BQ4F') throw notAModel(file, head);

@@ -56,7 +56,7 @@ export function fromFile(path, options = {}) {
 }
 
 /**
- * Takes an address, a Blob or bytes for their descriptor.
+ * Takes an address, a Blob or bytes for their descriptor, or a list of them for a model in several files.
  * @param {SourceLike} source
  * @returns {Source}
  */
@@ -64,8 +64,36 @@ export function toSource(source) {
   if (typeof source === 'string' || source instanceof URL) return fromUrl(source);
   if (source instanceof Blob) return fromBlob(source);
   if (source instanceof Uint8Array || source instanceof ArrayBuffer) return fromBytes(source);
+  if (Array.isArray(source) && source.length) return { kind: 'several', sources: source.map(toSource) };
   if (source && typeof source === 'object' && 'kind' in source) return source;
   throw new BqError('ARGUMENT', 'this is no source of a model', { hint: 'use fromUrl, fromBlob, fromBytes or fromFile' });
+}
+
+/** The parts of a source that is in several files; none: it is one. @param {Source} source @returns {Promise<Source[]>} */
+async function partSources(source) {
+  if (source.kind === 'several') return source.sources;
+  const path = source.kind === 'url' ? new URL(source.url).pathname : source.kind === 'file' ? source.path : '';
+  if (!path.endsWith('.gguf') || !path.includes('-of-')) return [];
+  const { partsOf } = await onDemand(import('./split.js'));
+  return partsOf(path).map((part) => {
+    if (source.kind === 'file') return { ...source, path: part };
+    const at = (/** @type {string} */ address) => Object.assign(new URL(address), { pathname: part }).href;
+    // Mirrors have other folders: each its own name of the part.
+    return /** @type {Source} */ ({ ...source, url: at(/** @type {any} */ (source).url), mirrors: undefined });
+  });
+}
+
+/** @param {Source[]} sources @param {AbortSignal} [signal] @returns {Promise<ByteSource>} */
+async function openParts(sources, signal) {
+  const { SplitSource } = await onDemand(import('./split.js'));
+  const parts = [];
+  try {
+    for (const part of sources) parts.push(await openOne(part, signal));
+    return new SplitSource(parts);
+  } catch (error) {
+    for (const part of parts) await part.close();
+    throw error;
+  }
 }
 
 /**
@@ -75,10 +103,18 @@ export function toSource(source) {
  */
 export async function openSource(source, signal) {
   signal?.throwIfAborted();
+  const several = await partSources(source);
+  return several.length ? openParts(several, signal) : openOne(source, signal);
+}
+
+/** @param {Source} source @param {AbortSignal} [signal] @returns {Promise<ByteSource>} */
+async function openOne(source, signal) {
+  signal?.throwIfAborted();
   if (source.kind === 'url' && !(isNode && source.url.startsWith('file:'))) return new (await onDemand(import('./remote.js'))).RemoteSource(source);
   if (source.kind === 'blob' || source.kind === 'handle') return (await onDemand(import('./blob.js'))).openBlob(source);
   if (source.kind === 'bytes') return (await onDemand(import('./bytes.js'))).openBytes(source.bytes);
   if (!isNode) throw new BqError('ARGUMENT', 'paths can be read in Node only', { hint: 'use fromUrl or fromBlob' });
+  if (source.kind === 'several') throw new BqError('ARGUMENT', 'a part of a model is no model of several files');
   if (source.kind === 'parts') throw new BqError('ARGUMENT', 'parts are read by pages only');
   const { openFile } = await onDemand(import('./file.js'));
   return openFile(source.kind === 'url' ? source.url : source.path);

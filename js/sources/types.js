@@ -4,7 +4,7 @@
  * How to reach a model. Plain data that can be posted to a worker.
  * @typedef {({ kind: 'url', url: string, mirrors?: string[], retries?: number, retryDelay?: number, timeout?: number } | { kind: 'blob', blob: Blob } | { kind: 'bytes', bytes: Uint8Array }
  *   | { kind: 'handle', handle: FileSystemFileHandle }
- *   | { kind: 'file', path: string } | { kind: 'parts', parts: FilePart[] }) & { companion?: Source, manifest?: Uint8Array }} Source
+ *   | { kind: 'several', sources: Source[] } | { kind: 'file', path: string } | { kind: 'parts', parts: FilePart[] }) & { companion?: Source, manifest?: Uint8Array }} Source
  */
 
 /**
@@ -17,8 +17,8 @@
  */
 
 /**
- * What can stand for a source: a descriptor of `from…`, an address, a Blob or bytes.
- * @typedef {Source | string | URL | Blob | Uint8Array | ArrayBuffer} SourceLike
+ * What can stand for a source: a descriptor of `from…`, an address, a Blob or bytes; a list of them: the parts of a GGUF file.
+ * @typedef {Source | string | URL | Blob | Uint8Array | ArrayBuffer | SourceLike[]} SourceLike
  */
 
 /**
@@ -52,6 +52,7 @@
  * @property {number} [parallel]  streams that may be read at once, and may be short; none or 0: one, had better be long
  * @property {(head: Uint8Array, size: number, tag?: string) => void} [expect]  tells how the file begins and how long it is, so that another one is
  *   recognised; with `tag` what an earlier visit saw
+ * @property {ByteSource[]} [parts]  the files that it is in, where these are several
  * @property {string} [tag]  how its server calls this version of it; '' where that can't be seen
  * @property {(signal?: AbortSignal) => Promise<boolean>} [nextMirror]  goes on elsewhere; false: there is nowhere
  * @property {(signal?: AbortSignal) => Promise<boolean>} [changed]  whether another file is there now

@@ -10,7 +10,7 @@ import { createEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/e
 import { readHeader } from '../../js/gguf/header.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { faultServer } from '../server/faults.mjs';
-import { randomGguf } from './gguf-writer.mjs';
+import { randomGguf, randomParts } from './gguf-writer.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'bq4-gguf-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -179,4 +179,26 @@ test('integrity: the SHA-256 of the file, whatever is made of it; no token comes
   const paged = await engine.load(fromFile(path), { ...options, integrity, budget: heapBytes - 1_500_000 });
   assert.equal(paged.info.residency, 'paged');
   assert.equal(await idsOf(paged), EXPECTED);
+});
+
+test('a model in several files: by the first one\'s address or path, or as a list; kept, and never half', async (t) => {
+  const parts = randomParts(config, 3);
+  const names = parts.map((_, i) => `m-0000${i + 1}-of-00003.gguf`);
+  names.forEach((name, i) => writeFileSync(join(folder, name), parts[i]));
+  const { server, engine } = await opened(t);
+  names.forEach((name, i) => (server.files[`/${name}`] = parts[i]));
+  const url = fromUrl(server.at(`/${names[0]}`), { retries: 0 });
+  const sum = parts.reduce((bytes, { length }) => bytes + length, 0);
+  for (const from of [fromFile(join(folder, names[0])), parts.map((bytes) => new Blob([bytes])), url]) {
+    const model = await engine.load(from, options);
+    assert.equal(model.info.fileBytes, sum);
+    assert.equal(await idsOf(model), EXPECTED);
+  }
+  server.faults = [{ refuse: true }];
+  assert.equal(await idsOf(await engine.load(url, options)), EXPECTED);
+  await assert.rejects(plain.load(fromBytes(parts[0]), options), (/** @type {any} */ e) => e.code === 'FORMAT' && /one of 3 parts/.test(e.message) && /00001-of/.test(e.hint));
+  await assert.rejects(plain.load(parts.slice(0, 2), options), (/** @type {any} */ e) => e.code === 'FORMAT' && /one of 3 parts of a model, 2 given/.test(e.message));
+  await assert.rejects(plain.load([parts[0], parts[2], parts[1]], options), (/** @type {any} */ e) => e.code === 'FORMAT' && /is part 3, not 2/.test(e.message));
+  server.faults = [{ path: `/${names[1]}`, status: 404 }];
+  await assert.rejects(plain.load(url, options), { code: 'HTTP_STATUS' });
 });

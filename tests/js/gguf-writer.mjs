@@ -131,6 +131,25 @@ export function bytesTokenizer(count) {
  * @param {Record<string, any>} config @param {{ seed?: number, metadata?: Record<string, Value> }} [options]
  */
 export function randomGguf(config, { seed = 1, metadata = {} } = {}) {
+  return gguf(randomMetadata(config, metadata), randomTensors(config, seed));
+}
+
+/** @param {Record<string, any>} config @param {Record<string, Value>} [metadata] */
+const randomMetadata = (config, metadata) => ({ ...llamaMetadata(config), ...bytesTokenizer(config.vocab), ...metadata });
+
+/** The same in so many files, the tokenizer in the first. @param {Record<string, any>} config @param {number} count */
+export function randomParts(config, count) {
+  const tensors = randomTensors(config, 1);
+  const each = Math.ceil(tensors.length / count);
+  return Array.from({ length: count }, (_, i) => {
+    /** @type {Record<string, Value>} */
+    const split = { 'split.no': ['u16', i], 'split.count': ['u16', count], 'split.tensors.count': ['i32', tensors.length] };
+    return gguf(i ? split : randomMetadata(config, split), tensors.slice(i * each, (i + 1) * each));
+  });
+}
+
+/** @param {Record<string, any>} config @param {number} seed */
+function randomTensors(config, seed) {
   const next = random(seed);
   const tensors = tensorTable(config).filter(({ required }) => required).map(({ name, dims }) => {
     const weights = dims.reduce((a, b) => a * b, 1);
@@ -141,5 +160,5 @@ export function randomGguf(config, { seed = 1, metadata = {} } = {}) {
     return { name: ggufName(name), dims, type: 8, bytes };
   });
   tensors.sort((a, b) => (a.name.startsWith('blk') && b.name.startsWith('blk') ? (a.name < b.name ? -1 : 1) : 0));
-  return gguf({ ...llamaMetadata(config), ...bytesTokenizer(config.vocab), ...metadata }, tensors);
+  return tensors;
 }
