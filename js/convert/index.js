@@ -6,6 +6,7 @@ import { openCheckpoint } from './read/checkpoint.js';
 import { createCodec } from './codec.js';
 import { toBase64, tokenizerToJson } from './companion-json.js';
 import { matchTensors } from './names.js';
+import { openJournal } from './write/journal.js';
 import { fileSink } from './write/output.js';
 import { encoded, rowsPerPiece } from './encoded.js';
 import { readJson } from './read/hf.js';
@@ -80,7 +81,7 @@ function v2Tensors(matches, codec, options) {
 }
 
 /** The companion of a v1 file. @param {Match[]} loose  tensors that v1 can't hold @param {Record<string, any>} facts */
-async function companionOf(loose, { tokenizer, chat, ...facts }) {
+async function companionOf(loose, { tokenizer, chat, stamp: _, ...facts }) {
   /** @type {Record<string, any>} */
   const tensors = {};
   for (const { slot, tensor } of loose) {
@@ -114,8 +115,18 @@ async function convertV2(output, matches, codec, options, { tokenizer, ...facts 
   const model = { .../** @type {any} */ (facts), tensors, tokenizer: tokenizer && encodeTokenizer(tokenizer) };
   const hash = (/** @type {Uint8Array} */ bytes) => codec.hash(bytes);
   const sha256 = options.hash === 'sha256' ? (/** @type {Uint8Array} */ bytes) => codec.sha256(bytes) : undefined;
-  const written = await writeV2(await fileSink(output), model, { hash, sha256, onBytes: options.onProgress, signal: options.signal });
-  return { tensors, written };
+  const journal = await openJournal(output, await keyOf(model, options, facts.stamp));
+  const reports = (/** @type {number} */ from) => tensors.slice(from).map((t) => t.report());
+  const written = await writeV2(await fileSink(output, { keep: journal.marks.length > 0 }), model, { hash, sha256, onBytes: options.onProgress, signal: options.signal, journal, reports });
+  const kept = journal.marks.flatMap((mark) => mark.reports);
+  return { tensors: tensors.map((t, i) => (i < kept.length ? { ...t, report: () => kept[i] } : t)), written };
+}
+
+/** All that decides on the bytes of a file. @param {any} model @param {ConvertOptions} options @param {string} stamp  of the input */
+async function keyOf({ tensors, tokenizer, ...model }, { hash = 'xxh64' }, stamp) {
+  const text = JSON.stringify([stamp, hash, model, tensors.map((/** @type {import('./encoded.js').Encoded} */ { name, type, layout, dims }) => [name, type.name, layout, dims])]);
+  const all = new Blob([text, tokenizer ?? '']);
+  return Buffer.from(await crypto.subtle.digest('SHA-256', await all.arrayBuffer())).toString('hex');
 }
 
 /**
@@ -138,7 +149,7 @@ export async function convert(input, output, options = {}) {
     const card = options.card ? await readFile(options.card, 'utf8') : '';
     const facts = {
       config: checkpoint.config, name: options.name ?? checkpoint.name, license: options.license ?? '', tokenizer,
-      chat: await chatFormat(tokenizer, checkpoint.template, options), template: checkpoint.template, card,
+      chat: await chatFormat(tokenizer, checkpoint.template, options), template: checkpoint.template, card, stamp: checkpoint.stamp,
     };
     const largestPiece = Math.max(...matches.map(({ slot }) => 4 * rowsPerPiece(slot.dims) * matrixOf(slot.dims).cols));
     const codec = await createCodec(Math.max(largestPiece, 1 << 20));

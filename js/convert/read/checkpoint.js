@@ -3,7 +3,7 @@ import { BqError } from '../../shared/errors.js';
 import { openFile } from '../../sources/file.js';
 import { nodeModule } from '../../shared/node.js';
 import { readRange } from '../../sources/read.js';
-import { openHf } from './hf.js';
+import { openHf, stampOf } from './hf.js';
 import { isHubName, openHub } from './hub.js';
 import { readLlama2c } from './llama2c.js';
 import { readTorchModel } from './torch-models.js';
@@ -14,6 +14,7 @@ import { readTorchModel } from './torch-models.js';
  * @property {Map<string, import('./tensors.js').InTensor>} tensors  by canonical name
  * @property {string} name
  * @property {string} folder        where its other files lie
+ * @property {string} stamp         of the version of its files
  * @property {string[]} tokenizers  names that its tokenizer's file may have there
  * @property {number[]} ends        ids that end generation, beside the tokenizer's own
  * @property {string} template      chat template, '' when there is none
@@ -59,7 +60,7 @@ export async function openCheckpoint(input, hub = {}) {
     if (other) throw new BqError('UNSUPPORTED', `${input} ${other[1]}`, { offset: 0, hint: other[2] });
     const { config, tensors } = torch ? await readTorchModel(file) : await readLlama2c(file);
     return {
-      config, tensors, close: () => file.close(), folder: dirname(input),
+      config, tensors, close: () => file.close(), folder: dirname(input), stamp: stampOf(input),
       name: basename(input).replace(/\.[^.]*$/, ''),
       tokenizers: ['tokenizer.bin', `tok${/** @type {any} */ (config).vocab}.bin`],
       ends: [],

@@ -31,13 +31,20 @@ export async function readJson(path) {
   }
 }
 
-/** A folder with a model: on a disk, or as if. @typedef {{ path: string, names: string[], open: (name: string) => Promise<ByteSource> }} Folder */
+/** A folder with a model: on a disk, or as if. @typedef {{ path: string, names: string[], open: (name: string) => Promise<ByteSource>,
+ *   stamp: (names: string[]) => string }} Folder  stamp: of the version of these files */
+
+/** Size and time of a file. @param {string} path */
+export function stampOf(path) {
+  const { size, mtimeMs } = nodeModule('fs').statSync(path);
+  return `${path} ${size} ${mtimeMs}`;
+}
 
 /** @param {string} path @returns {Promise<Folder>} */
 async function diskFolder(path) {
   const { readdirSync } = await nodeModule('fs');
   const { join } = await nodeModule('path');
-  return { path, names: readdirSync(path), open: (name) => openFile(join(path, name)) };
+  return { path, names: readdirSync(path), open: (name) => openFile(join(path, name)), stamp: (files) => files.map((name) => stampOf(join(path, name))).join() };
 }
 
 /** The files of the weights: safetensors where there are both. @param {Folder} folder @returns {Promise<string[]>} */
@@ -127,13 +134,14 @@ export async function openHfFolder(folder, file, name) {
   if (!json) throw new BqError('NOT_A_MODEL', `${path} has no config.json`, { hint: 'it tells what the tensors are for' });
   const own = configOf(json);
   const config = { ...own, ...(await sentenceConfig(path, own, readJson)) };
-  const { tensors, close } = await openShards(folder, file ? [file] : await shards(folder), json, config);
+  const files = file ? [file] : await shards(folder);
+  const { tensors, close } = await openShards(folder, files, json, config);
   for (const [table, values] of Object.entries(tablesOf(json, config))) tensors.set(table, values);
   // A tied head may be stored all the same.
   if (config.tied) tensors.delete('lm_head.weight');
   const generation = await readJson(`${path}/generation_config.json`);
   return {
-    config, tensors, close, name, folder: path,
+    config, tensors, close, name, folder: path, stamp: folder.stamp(files),
     tokenizers: ['tokenizer.json', 'tokenizer.model', 'vocab.json', 'tokenizer.bin'],
     ends: endTokens(generation, json),
     template: await templateOf(folder, await readJson(`${path}/tokenizer_config.json`)),

@@ -187,7 +187,7 @@ export async function openHub(input, options) {
       await mkdir(dirname(join(path, name)), { recursive: true });
       await writeFile(join(path, name), bytes);
     }
-    const checkpoint = await openHfFolder({ path, names, open: (name) => hub.open(sha, name) }, null, repo.split('/').at(-1) ?? repo);
+    const checkpoint = await openHfFolder({ path, names, open: (name) => hub.open(sha, name), stamp: () => `${repo} ${sha}` }, null, repo.split('/').at(-1) ?? repo);
     return { ...checkpoint, close: async () => { await checkpoint.close(); await remove(); } };
   } catch (error) {
     await remove();

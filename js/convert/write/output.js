@@ -6,15 +6,17 @@ import { nodeModule } from '../../shared/node.js';
  * @typedef {object} Sink
  * @property {(position: number, bytes: Uint8Array) => Promise<void>} write  done with `bytes` when it resolves
  * @property {() => Promise<void>} finish  makes the file appear
- * @property {() => Promise<void>} abort   leaves nothing behind; harmless after finish
+ * @property {(keep?: boolean) => Promise<void>} abort   leaves nothing behind unless told to keep NAME.part; harmless after finish
+ * @property {(position: number, length: number) => Promise<Uint8Array>} [read]  bytes that were written, fewer at the end
  */
 
 /**
  * A file in Node: NAME.part until it is finished, then NAME. WRITE.
  * @param {string} path
+ * @param {{ keep?: boolean }} [options]  keep: what NAME.part holds stays
  * @returns {Promise<Sink>}
  */
-export async function fileSink(path) {
+export async function fileSink(path, { keep = false } = {}) {
   const { open, rename, rm } = await nodeModule('fs/promises');
   const part = `${path}.part`;
   const fail = (/** @type {unknown} */ cause) =>
@@ -27,13 +29,17 @@ export async function fileSink(path) {
     }
   };
   /** @type {import('node:fs/promises').FileHandle | null} */
-  let file = await attempt(() => open(part, 'w'));
+  let file = await attempt(() => open(part, keep ? 'r+' : 'w+'));
   return {
     async write(position, bytes) {
       for (let at = 0; at < bytes.length; ) {
         const { bytesWritten } = await attempt(async () => file?.write(bytes, at, bytes.length - at, position + at));
         at += bytesWritten;
       }
+    },
+    async read(position, length) {
+      const { buffer, bytesRead } = await attempt(async () => file?.read(new Uint8Array(length), 0, length, position));
+      return buffer.subarray(0, bytesRead);
     },
     async finish() {
       await attempt(async () => {
@@ -43,11 +49,11 @@ export async function fileSink(path) {
         file = null;
       });
     },
-    async abort() {
+    async abort(keep = false) {
       if (!file) return;
       await file.close().catch(() => {});
       file = null;
-      await rm(part, { force: true });
+      if (!keep) await rm(part, { force: true });
     },
   };
 }

@@ -35,7 +35,12 @@ import { weightBytes } from '../weights.js';
  * @property {Uint8Array} [fileId]  16 bytes; default: random
  * @property {(done: number, total: number) => void} [onBytes]  data written so far
  * @property {AbortSignal} [signal]
+ * @property {import('./journal.js').Journal} [journal]  of a sink that keeps: the tensors it tells of are not asked for again
+ * @property {(tensors: number) => any[]} [reports]  of the tensors from this one on that are whole
  */
+
+/** Bytes of data between two notes in a journal, at least. */
+const NOTED = 8 << 20;
 
 /** (rows, columns) of a shape: one-dimensional tensors have one row. @param {readonly number[]} dims */
 export function matrixOf(dims) {
@@ -57,6 +62,28 @@ class ChunkWriter {
     this.sink = sink;
     this.start = start;
     this.hash = hash;
+  }
+
+  /** Of the bytes so far, the begun chunk's last. It is written, too, so that all of them can be read again. */
+  async mark() {
+    const chunk = this.#buffer.subarray(0, this.#filled);
+    await this.sink.write(this.start + this.position - this.#filled, chunk);
+    return [...this.hashes, this.hash(chunk)];
+  }
+
+  /** Goes on behind `position` bytes that the sink has, where they have these hashes. @param {number} position @param {Uint8Array[]} hashes */
+  async restore(position, hashes) {
+    const chunks = Math.floor(position / CHUNK);
+    for (let i = 0; i <= chunks; i++) {
+      const length = Math.min(CHUNK, position - i * CHUNK);
+      const bytes = (await this.sink.read?.(this.start + i * CHUNK, length)) ?? new Uint8Array();
+      if (bytes.length !== length || !hashes[i] || this.hash(bytes).some((byte, k) => byte !== hashes[i][k])) return false;
+      if (i === chunks) this.#buffer.set(bytes);
+    }
+    this.hashes = hashes.slice(0, chunks);
+    this.position = position;
+    this.#filled = position - chunks * CHUNK;
+    return true;
   }
 
   /** @param {Uint8Array} bytes */
@@ -104,9 +131,14 @@ export async function writeV2(sink, model, options) {
   try {
     const written = await write(sink, model, options);
     await sink.finish();
+    await options.journal?.remove();
     return written;
-  } finally {
-    await sink.abort();
+  } catch (error) {
+    // What a network let down goes on with the next try; it is removed otherwise.
+    const keep = options.journal && error instanceof BqError && (error.code === 'NETWORK' || error.code === 'HTTP_STATUS');
+    await sink.abort(keep);
+    if (!keep) await options.journal?.remove();
+    throw error;
   }
 }
 
@@ -117,8 +149,21 @@ function tokenCounts(tokenizer) {
   return { tokens: view.getUint32(32, true), merges: view.getUint32(36, true) };
 }
 
+/** Restores what the journal's last mark tells of. @param {ChunkWriter} data @param {import('./journal.js').Journal} journal @returns {Promise<number>} tensors that are whole */
+async function goOn(data, { marks, restart }) {
+  const last = marks.at(-1);
+  if (!last) return 0;
+  // Each mark's last hash is that of a begun chunk.
+  const hashes = [...marks.flatMap((mark, i) => mark.hashes.slice(0, i + 1 < marks.length ? -1 : undefined))].map((hex) => new Uint8Array(Buffer.from(hex, 'hex')));
+  if (!(await data.restore(last.position, hashes))) {
+    restart();
+    return 0;
+  }
+  return last.tensors;
+}
+
 /** @param {import('./output.js').Sink} sink @param {OutModel} model @param {WriteOptions} options */
-async function write(sink, model, { hash, sha256, fileId = crypto.getRandomValues(new Uint8Array(16)), onBytes, signal }) {
+async function write(sink, model, { hash, sha256, fileId = crypto.getRandomValues(new Uint8Array(16)), onBytes, signal, journal, reports }) {
   const { entries, dataBytes } = layOut(model.tensors);
   const planAt = (/** @type {number} */ start) => [
     ...section('CONF', encodeConfig({ ...model.config, ...tokenCounts(model.tokenizer) }), true),
@@ -134,7 +179,10 @@ async function write(sink, model, { hash, sha256, fileId = crypto.getRandomValue
   ];
   const { prefixLength } = prefixSizes(planAt(0), rest, dataBytes, sha256 ? 32 : 8);
   const data = new ChunkWriter(sink, prefixLength, sha256 ?? ((bytes) => new Uint8Array(new BigUint64Array([hash(bytes)]).buffer)));
+  const kept = journal ? await goOn(data, journal) : 0;
+  let noted = { tensors: kept, position: data.position, hashes: data.hashes.length };
   for (const [i, { offset, bytes, name }] of entries.entries()) {
+    if (i < kept) continue;
     await data.put(new Uint8Array(offset - data.position));
     for await (const piece of model.tensors[i].pieces()) {
       signal?.throwIfAborted();
@@ -142,6 +190,10 @@ async function write(sink, model, { hash, sha256, fileId = crypto.getRandomValue
       onBytes?.(data.position, dataBytes);
     }
     if (data.position !== offset + bytes) throw new BqError('SHAPE', `tensor "${name}" gave ${data.position - offset} bytes, not ${bytes}`);
+    if (!journal || data.position - noted.position < NOTED) continue;
+    const hashes = (await data.mark()).slice(noted.hashes).map((h) => Buffer.from(h).toString('hex'));
+    await journal.note({ tensors: i + 1, position: data.position, hashes, reports: reports?.(noted.tensors).slice(0, i + 1 - noted.tensors) ?? [] });
+    noted = { tensors: i + 1, position: data.position, hashes: data.hashes.length };
   }
   await data.flush();
   const prefix = encodePrefix({ plan: planAt(prefixLength), rest, dataBytes, hashes: data.hashes, hashBytes: sha256 ? 32 : 8, fileId, hash });
