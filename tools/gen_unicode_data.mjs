@@ -100,7 +100,7 @@ function lowerCase() {
 
 /** Marks by combining class, as MARKS orders them: distance, number, place in MARKS + 1. */
 function combining() {
-  const swaps = (/** @type {number} */ a, /** @type {number} */ b) => text(a, b).normalize('NFD') === text(b, a);
+  const swaps = (/** @type {number} */ a, /** @type {number} */ b) => a !== b && text(a, b).normalize('NFD') === text(b, a);
   const classes = [...characters()].filter((c) => /^\p{M}$/u.test(text(c)) && text(c).normalize('NFD') === text(c))
     .map((c) => [c, MARKS.findIndex((mark) => (swaps(0x345, c) || swaps(c, 0x334)) && !swaps(c, mark) && !swaps(mark, c)) + 1])
     .filter(([, place]) => place > 0);

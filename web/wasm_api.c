@@ -343,22 +343,32 @@ BQW(uint32_t) bqw_tokenizer_info_get(uint32_t model, bqw_tokenizer_info *out) {
   return report(BQ_OK, NULL);
 }
 
+/* With the usual work space, or with all that normalizing the text may need. */
+static bq_status tokenize(const bq_tokenizer *t, const char *text, uint32_t bytes,
+                          bq_tokenize_options options, uint32_t *ids, uint32_t capacity,
+                          size_t *count) {
+  uint64_t need = bq_tokenize_scratch(t, bytes, options.usual);
+  void *scratch = NULL;
+  if (need <= SIZE_MAX) scratch = engine.allocator.alloc(engine.allocator.ctx, (size_t)need);
+  if (!scratch) return BQ_NOMEM;
+  bq_status status = bq_tokenize(t, text, bytes, &options, scratch, ids, capacity, count);
+  engine.allocator.free(engine.allocator.ctx, scratch);
+  return status;
+}
+
 BQW(uint32_t)
 bqw_tokenize(uint32_t model, const char *text, uint32_t bytes, uint32_t flags, uint32_t *ids,
              uint32_t capacity, uint32_t *count) {
   const bq_tokenizer *t = tokenizer_of(model);
   if (!t) return engine.error.status;
-  uint64_t need = bq_tokenize_scratch(t, bytes);
-  void *scratch = need <= SIZE_MAX
-                      ? engine.allocator.alloc(engine.allocator.ctx, (size_t)need)
-                      : NULL;
-  if (!scratch) return fail(BQ_NOMEM, "the text is too long to tokenize at once in this heap");
   size_t n = 0;
-  bq_tokenize_options o = {(flags & 1) != 0, (flags & 2) != 0};
-  bq_status status = bq_tokenize(t, text, bytes, &o, scratch, ids, capacity, &n);
-  engine.allocator.free(engine.allocator.ctx, scratch);
+  bq_tokenize_options o = {(flags & 1) != 0, (flags & 2) != 0, true};
+  bq_status status = tokenize(t, text, bytes, o, ids, capacity, &n);
+  o.usual = false;
+  if (status == BQ_NOMEM) status = tokenize(t, text, bytes, o, ids, capacity, &n);
   *count = (uint32_t)n;
   if (status == BQ_OK) return report(status, NULL);
+  if (status == BQ_NOMEM) return fail(status, "the text is too long to tokenize at once in this heap");
   return fail(status, "the text has more tokens than there is room for");
 }
 

@@ -1,6 +1,7 @@
 /* Byte-level BPE (Radford et al. 2019, GPT-2): the text is cut into words, each byte of a word is
  * a token, and the neighbours whose merge was learned first merge first. */
 #include "text/merge.h"
+#include "text/utf8.h"
 #include "text/vocab.h"
 
 typedef struct bpe {
@@ -19,6 +20,31 @@ static void merge_pair(void *ctx, uint32_t left, uint32_t key) {
   b->id[left] = bq_vocab_merge(b->t, key, 2);
 }
 
+static void split_bytes(bpe *b, bq_merge_list *l, const uint8_t *text) {
+  for (uint32_t i = 0; i < l->n; i++) {
+    l->next[i] = i + 1;
+    l->prev[i] = i ? i - 1 : 0;
+    b->id[i] = b->t->byte[text[i]];
+  }
+}
+
+/* Characters; one that is no token is its bytes where there is a token for each. */
+static void split_characters(bpe *b, bq_merge_list *l, const uint8_t *text) {
+  uint32_t before = 0;
+  for (uint32_t at = 0; at < l->n;) {
+    uint32_t code_point, length = bq_utf8_decode(text + at, l->n - at, &code_point);
+    uint32_t id = bq_vocab_find(b->t, text + at, length, BQ_KINDS_TEXT);
+    bool fall_back = id == BQ_TOKEN_NONE && b->t->flags & BQ_TOKENIZER_BYTE_FALLBACK;
+    for (uint32_t i = 0; i < length; i++) fall_back &= b->t->byte[text[at + i]] != BQ_TOKEN_NONE;
+    for (uint32_t end = at + length, step = fall_back ? 1 : length; at < end; at += step) {
+      l->next[at] = at + step;
+      l->prev[at] = before;
+      b->id[at] = fall_back ? b->t->byte[text[at]] : id;
+      before = at;
+    }
+  }
+}
+
 void bq_bpe_encode_word(const bq_tokenizer *t, const uint8_t *text, uint32_t n, uint32_t *memory,
                         bq_ids *out) {
   if (t->flags & BQ_TOKENIZER_IGNORE_MERGES) {
@@ -31,22 +57,23 @@ void bq_bpe_encode_word(const bq_tokenizer *t, const uint8_t *text, uint32_t n, 
   bq_merge_list l = bq_merge_list_at(memory, n);
   bpe b = {t, memory + BQ_MERGE_ARRAYS * (size_t)n};
   bq_merge_rules rules = {pair_key, merge_pair, &b};
-  for (uint32_t i = 0; i < n; i++) {
-    l.next[i] = i + 1;
-    l.prev[i] = i ? i - 1 : 0;
-    b.id[i] = t->byte[text[i]];
-  }
+  if (t->flags & BQ_TOKENIZER_CHARACTERS) split_characters(&b, &l, text);
+  else split_bytes(&b, &l, text);
   bq_merge_run(&l, &rules);
-  for (uint32_t at = 0; at < n; at = l.next[at])
-    bq_ids_put(out, b.id[at] == BQ_TOKEN_NONE ? t->info.unk : b.id[at]);
+  bool fuse = t->flags & BQ_TOKENIZER_FUSE_UNKNOWN, unknown = false;
+  for (uint32_t at = 0; at < n; at = l.next[at]) {
+    bool known = b.id[at] != BQ_TOKEN_NONE;
+    if (known || !(fuse && unknown)) bq_ids_put(out, known ? b.id[at] : t->info.unk);
+    unknown = !known;
+  }
 }
 
-void bq_bpe_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, void *scratch,
+void bq_bpe_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, void *memory,
                    bq_ids *out) {
   bq_splitter splitter;
   bq_splitter_begin(&splitter, t->split, text, bytes);
   for (size_t at = 0, end; at < bytes; at = end) {
     end = bq_splitter_next(&splitter, at);
-    bq_bpe_encode_word(t, text + at, (uint32_t)(end - at), scratch, out);
+    bq_bpe_encode_word(t, text + at, (uint32_t)(end - at), memory, out);
   }
 }

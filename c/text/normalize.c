@@ -37,53 +37,56 @@ static bool record_of(const bq_step *s, uint32_t code_point, record *out) {
   return code_point <= out->last;
 }
 
+void bq_out_text(bq_out *out, const uint8_t *text, size_t bytes) {
+  if (out->n <= out->room && bytes <= out->room - out->n) memcpy(out->to + out->n, text, bytes);
+  out->n += bytes;
+}
+
+void bq_out_character(bq_out *out, uint32_t code_point) {
+  uint8_t bytes[4];
+  bq_out_text(out, bytes, bq_utf8_encode(code_point, bytes));
+}
+
 /* --- mapping ---------------------------------------------------------------------------------- */
 
-static size_t put_text(const bq_step *s, uint32_t value, uint8_t *to) {
-  memcpy(to, s->text + (value >> 8), value & 255);
-  return value & 255;
+static void put_text(const bq_step *s, uint32_t value, bq_out *out) {
+  bq_out_text(out, s->text + (value >> 8), value & 255);
 }
 
 /* Leading consonant, vowel and, perhaps, trailing consonant (the Unicode Standard, 3.12). */
-static size_t put_jamo(uint32_t code_point, uint8_t *to) {
+static void put_jamo(uint32_t code_point, bq_out *out) {
   uint32_t at = code_point - 0xac00, tail = at % 28;
-  size_t n = bq_utf8_encode(0x1100 + at / 588, to);
-  n += bq_utf8_encode(0x1161 + at % 588 / 28, to + n);
-  return tail ? n + bq_utf8_encode(0x11a7 + tail, to + n) : n;
+  bq_out_character(out, 0x1100 + at / 588);
+  bq_out_character(out, 0x1161 + at % 588 / 28);
+  if (tail) bq_out_character(out, 0x11a7 + tail);
 }
 
-static size_t put_record(const bq_step *s, const record *r, uint32_t code_point, uint8_t *to) {
-  size_t n = 0;
+static void put_record(const bq_step *s, const record *r, uint32_t code_point, bq_out *out) {
   switch (r->kind) {
-  case TO_TEXT: return put_text(s, r->value, to);
-  case TO_OTHER: return bq_utf8_encode(code_point + r->value, to);
-  case TO_JAMO: return put_jamo(code_point, to);
+  case TO_TEXT: put_text(s, r->value, out); break;
+  case TO_OTHER: bq_out_character(out, code_point + r->value); break;
+  case TO_JAMO: put_jamo(code_point, out); break;
   default:
-    n = put_text(s, r->value, to);
-    n += bq_utf8_encode(code_point, to + n);
-    return n + put_text(s, r->value, to + n);
+    put_text(s, r->value, out);
+    bq_out_character(out, code_point);
+    put_text(s, r->value, out);
   }
 }
 
-static size_t map_text(const bq_step *s, const uint8_t *text, size_t bytes, uint8_t *to) {
-  size_t n = 0;
+static void map_text(const bq_step *s, const uint8_t *text, size_t bytes, bq_out *out) {
   for (size_t at = 0; at < bytes;) {
     if (text[at] < 0x80 && s->ascii[text[at]] != LOOK) {
-      to[n++] = s->ascii[text[at++]];
+      bq_out_byte(out, s->ascii[text[at++]]);
       continue;
     }
     uint32_t code_point;
     record r;
     unsigned length = bq_utf8_decode(text + at, bytes - at, &code_point);
-    if (code_point != BQ_UTF8_BAD && record_of(s, code_point, &r)) {
-      n += put_record(s, &r, code_point, to + n);
-    } else {
-      memcpy(to + n, text + at, length);
-      n += length;
-    }
+    if (code_point != BQ_UTF8_BAD && record_of(s, code_point, &r))
+      put_record(s, &r, code_point, out);
+    else bq_out_text(out, text + at, length);
     at += length;
   }
-  return n;
 }
 
 /* Bytes of what a code point becomes by a valid record. */
@@ -135,30 +138,117 @@ static bool read_map(const uint8_t *bytes, size_t n, bq_step *s) {
   return true;
 }
 
+/* --- texts ------------------------------------------------------------------------------------ */
+
+/* u32 flags, u32 bytes, text */
+static bool read_prefix(const uint8_t *bytes, size_t n, bq_step *s) {
+  if (n < 8) return false;
+  s->flags = bq_load32(bytes);
+  s->text_bytes = s->extra = bq_load32(bytes + 4);
+  s->text = bytes + 8;
+  return s->flags < 4 && 8 + ((uint64_t)s->text_bytes + 3) / 4 * 4 == n;
+}
+
+static bool begins(const uint8_t *text, size_t bytes, const uint8_t *with, size_t n) {
+  return bytes >= n && memcmp(text, with, n) == 0;
+}
+
+static void put_prefix(const bq_step *s, uint32_t where, const uint8_t *text, size_t bytes,
+                       bq_out *out) {
+  bool wanted = bytes && (!(s->flags & BQ_PREFIX_AT_START) || where & BQ_TEXT_FIRST);
+  bool there = begins(text, bytes, s->text, s->text_bytes);
+  if (wanted && !(there && s->flags & BQ_PREFIX_UNLESS_THERE))
+    bq_out_text(out, s->text, s->text_bytes);
+  bq_out_text(out, text, bytes);
+}
+
+static bool read_spaces(const uint8_t *bytes, size_t n, bq_step *s) {
+  if (n != 4) return false;
+  s->flags = bq_load32(bytes);
+  return s->flags < 16;
+}
+
+static void put_spaces(const bq_step *s, uint32_t where, const uint8_t *text, size_t bytes,
+                       bq_out *out) {
+  if (s->flags & BQ_SPACES_OF_PARTS) where = BQ_TEXT_BEGINS | BQ_TEXT_ENDS;
+  size_t at = 0;
+  if (s->flags & BQ_SPACES_BEHIND && where & BQ_TEXT_ENDS)
+    while (bytes && text[bytes - 1] == ' ') bytes--;
+  if (s->flags & BQ_SPACES_BEFORE && where & BQ_TEXT_BEGINS)
+    while (at < bytes && text[at] == ' ') at++;
+  for (; at < bytes; at++)
+    if (!(s->flags & BQ_SPACES_IN_ROWS && text[at] == ' ' && at + 1 < bytes && text[at + 1] == ' '))
+      bq_out_byte(out, text[at]);
+}
+
+/* u32 bytes of what is replaced, u32 bytes of what it becomes, both */
+static bool read_replace(const uint8_t *bytes, size_t n, bq_step *s) {
+  if (n < 8) return false;
+  s->n = bq_load32(bytes);
+  s->text_bytes = bq_load32(bytes + 4);
+  if (!s->n || s->text_bytes > 1024 || 8 + ((uint64_t)s->n + s->text_bytes + 3) / 4 * 4 != n)
+    return false;
+  s->records = bytes + 8;
+  s->text = s->records + s->n;
+  s->growth = s->text_bytes > s->n ? (s->text_bytes + s->n - 1) / s->n : 1;
+  return true;
+}
+
+static void put_replaced(const bq_step *s, const uint8_t *text, size_t bytes, bq_out *out) {
+  for (size_t at = 0; at < bytes;) {
+    if (begins(text + at, bytes - at, s->records, s->n)) {
+      bq_out_text(out, s->text, s->text_bytes);
+      at += s->n;
+    } else bq_out_byte(out, text[at++]);
+  }
+}
+
 /* --- steps ------------------------------------------------------------------------------------ */
 
 bool bq_step_read(uint32_t type, const uint8_t *bytes, size_t n, bq_step *out) {
   *out = (bq_step){.type = (bq_step_type)type, .growth = 1};
   switch (type) {
   case BQ_STEP_MAP: return read_map(bytes, n, out);
+  case BQ_STEP_PREFIX: return read_prefix(bytes, n, out);
+  case BQ_STEP_SPACES: return read_spaces(bytes, n, out);
+  case BQ_STEP_CHARSMAP: return bq_charsmap_read(bytes, n, out);
+  case BQ_STEP_ORDER: return bq_order_read(bytes, n, out);
+  case BQ_STEP_COMPOSE: return bq_compose_read(bytes, n, out);
+  case BQ_STEP_REPLACE: return read_replace(bytes, n, out);
   default: return false;
+  }
+}
+
+static void run_step(const bq_step *s, uint32_t where, const uint8_t *text, size_t bytes,
+                     bq_out *out) {
+  switch (s->type) {
+  case BQ_STEP_MAP: map_text(s, text, bytes, out); break;
+  case BQ_STEP_PREFIX: put_prefix(s, where, text, bytes, out); break;
+  case BQ_STEP_SPACES: put_spaces(s, where, text, bytes, out); break;
+  case BQ_STEP_CHARSMAP: bq_charsmap(s, text, bytes, out); break;
+  case BQ_STEP_ORDER: bq_order(s, text, bytes, out); break;
+  case BQ_STEP_COMPOSE: bq_compose(s, text, bytes, out); break;
+  case BQ_STEP_REPLACE: put_replaced(s, text, bytes, out); break;
+  case BQ_STEP_TYPES: break;
   }
 }
 
 uint64_t bq_normalize_limit(const bq_step *steps, uint32_t n, uint64_t bytes) {
   for (uint32_t i = 0; i < n; i++) {
-    if (bytes > UINT64_MAX / 1024) return UINT64_MAX;
-    bytes *= steps[i].growth;
+    if (bytes > UINT64_MAX / 4096) return UINT64_MAX;
+    bytes = bytes * steps[i].growth + steps[i].extra;
   }
   return bytes;
 }
 
-const uint8_t *bq_normalize(const bq_step *steps, uint32_t n, const uint8_t *text, size_t *bytes,
-                            uint8_t *buffers[2]) {
+const uint8_t *bq_normalize(const bq_step *steps, uint32_t n, uint32_t where, const uint8_t *text,
+                            size_t *bytes, uint8_t *const buffers[2], size_t room) {
   for (uint32_t i = 0; i < n; i++) {
-    uint8_t *to = buffers[i % 2];
-    *bytes = map_text(&steps[i], text, *bytes, to);
-    text = to;
+    bq_out out = {buffers[i % 2], room, 0};
+    run_step(&steps[i], where, text, *bytes, &out);
+    if (out.n > room) return NULL;
+    *bytes = out.n;
+    text = out.to;
   }
   return text;
 }

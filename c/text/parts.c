@@ -5,6 +5,7 @@ enum {
   PARTS = 32,
   PART_STAGE = 16,
   PART_WORDS = 17, /* u32 characters of the longest word that WordPiece looks up */
+  PART_RULES = 18  /* of tokens that are looked for in texts: u32 id, rising, u32 rules */
 };
 
 static bool read_words(const uint8_t *bytes, size_t n, bq_tokenizer *t) {
@@ -13,15 +14,31 @@ static bool read_words(const uint8_t *bytes, size_t n, bq_tokenizer *t) {
   return t->word_characters <= BQ_WORD_CHARACTERS;
 }
 
+static bool read_rules(const uint8_t *bytes, size_t n, bq_tokenizer *t, uint32_t tokens) {
+  t->rules = bytes;
+  t->n_rules = (uint32_t)(n / 8);
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < t->n_rules; i++, bytes += 8) {
+    uint32_t id = bq_load32(bytes), rules = bq_load32(bytes + 4);
+    if (id < next || id >= tokens || rules > BQ_RULES) return false;
+    t->any_normalized |= rules & BQ_RULE_NORMALIZED;
+    next = id + 1;
+  }
+  return n % 8 == 0;
+}
+
 /* Of a known type; false: it isn't valid, or one too many. */
-static bool read_part(uint32_t type, const uint8_t *bytes, size_t n, bq_tokenizer *t) {
+static bool read_part(uint32_t type, const uint8_t *bytes, size_t n, bq_tokenizer *t,
+                      uint32_t tokens) {
   if (type == PART_WORDS) return read_words(bytes, n, t);
+  if (type == PART_RULES) return read_rules(bytes, n, t, tokens);
   if (type == PART_STAGE)
     return t->n_stages < BQ_STAGES && bq_stage_read(bytes, n, &t->stages[t->n_stages++]);
   return t->n_steps < BQ_STEPS && bq_step_read(type, bytes, n, &t->steps[t->n_steps++]);
 }
 
-bq_status bq_parts_read(bq_cursor *at, uint64_t file_offset, bq_tokenizer *t, bq_error *err) {
+bq_status bq_parts_read(bq_cursor *at, uint64_t file_offset, uint32_t tokens, bq_tokenizer *t,
+                        bq_error *err) {
   uint64_t place = file_offset + at->at;
   const uint32_t n = bq_cursor_u32(at);
   if (at->bad || n > PARTS)
@@ -32,9 +49,9 @@ bq_status bq_parts_read(bq_cursor *at, uint64_t file_offset, bq_tokenizer *t, bq
     const uint8_t *bytes = bq_cursor_bytes(at, size);
     if (!bytes || size % 4)
       return bq_fail(err, BQ_FORMAT, place, "the tokenizer is damaged: its part %u is too long", i);
-    if ((type == 0 || type >= BQ_STEP_TYPES) && type != PART_STAGE && type != PART_WORDS)
+    if ((type == 0 || type >= BQ_STEP_TYPES) && (type < PART_STAGE || type > PART_RULES))
       return bq_fail(err, BQ_UNSUPPORTED, place, "tokenizer with a part of unknown type %u", type);
-    if (!read_part(type, bytes, size, t))
+    if (!read_part(type, bytes, size, t, tokens))
       return bq_fail(err, BQ_FORMAT, place, "the tokenizer is damaged: its part %u isn't valid", i);
   }
   return BQ_OK;

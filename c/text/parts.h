@@ -3,7 +3,9 @@
 
 #include "text/vocab.h"
 
-/* Reads the parts of a section at the cursor (docs/FORMAT.md, TOKN). FORMAT, UNSUPPORTED. */
-bq_status bq_parts_read(bq_cursor *at, uint64_t file_offset, bq_tokenizer *t, bq_error *err);
+/* Reads the parts of a section of so many tokens at the cursor (docs/FORMAT.md, TOKN). FORMAT,
+ * UNSUPPORTED. */
+bq_status bq_parts_read(bq_cursor *at, uint64_t file_offset, uint32_t tokens, bq_tokenizer *t,
+                        bq_error *err);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define NO_MATCH SIZE_MAX
 
-static bq_char class_of(uint32_t code_point) {
+uint32_t bq_char_class(uint32_t code_point) {
   if (code_point == BQ_UTF8_BAD) return BQ_CHAR_OTHER;
   uint32_t low = 0, high = BQ_CHAR_RUNS; /* the run is in [low, high) */
   while (high - low > 1) {
@@ -16,7 +16,7 @@ static bq_char class_of(uint32_t code_point) {
     if (bq_char_runs[middle] >> 2 <= code_point) low = middle;
     else high = middle;
   }
-  return (bq_char)(bq_char_runs[low] & 3);
+  return bq_char_runs[low] & 3;
 }
 
 /* Bytes of the character at `at`; 0 if it isn't in the set or the text ends. */
@@ -27,8 +27,8 @@ static size_t take(const bq_splitter *s, size_t at, const bq_split_set *set) {
   if (code_point != BQ_UTF8_BAD)
     for (size_t i = 0; i < BQ_SPLIT_POINTS && set->points[i] != BQ_SPLIT_NONE; i++)
       if (set->points[i] == code_point)
-        return set->classes >> class_of(code_point) & 1 ? 0 : length;
-  return set->classes && set->classes >> class_of(code_point) & 1 ? length : 0;
+        return set->classes >> bq_char_class(code_point) & 1 ? 0 : length;
+  return set->classes && set->classes >> bq_char_class(code_point) & 1 ? length : 0;
 }
 
 static void measure(const bq_splitter *s, const bq_split_item *item, size_t at, bq_split_run *run) {

@@ -51,6 +51,10 @@ typedef struct bq_split {
 /* 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ */
 extern const bq_split bq_split_gpt2;
 
+/* Class of a code point; of BQ_UTF8_BAD: other. */
+enum { BQ_CHAR_CLASS_LETTER = 1, BQ_CHAR_CLASS_NUMBER = 2, BQ_CHAR_CLASS_SPACE = 3 };
+uint32_t bq_char_class(uint32_t code_point);
+
 /* Reads an item as files have it (docs/FORMAT.md, TOKN). False: it isn't valid. */
 bool bq_split_read(const uint8_t bytes[BQ_SPLIT_ITEM_BYTES], bq_split_item *out);
 

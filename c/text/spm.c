@@ -37,17 +37,6 @@ static void split_characters(bq_merge_list *l, const uint8_t *text) {
   }
 }
 
-/* A piece outside the vocabulary: its bytes, or one unknown token for neighbours of that sort. */
-static void put_unknown(const bq_tokenizer *t, const uint8_t *text, uint32_t bytes,
-                        bool after_unknown, bq_ids *out) {
-  bool fallback = t->flags & BQ_TOKENIZER_BYTE_FALLBACK;
-  if (!fallback && !after_unknown) bq_ids_put(out, t->info.unk);
-  for (uint32_t i = 0; fallback && i < bytes; i++) {
-    uint32_t id = t->byte[text[i]];
-    bq_ids_put(out, id == BQ_TOKEN_NONE ? t->info.unk : id);
-  }
-}
-
 static void encode_word(const bq_tokenizer *t, const uint8_t *text, uint32_t n, uint32_t *memory,
                         bool *unknown, bq_ids *out) {
   bq_merge_list l = bq_merge_list_at(memory, n);
@@ -58,16 +47,14 @@ static void encode_word(const bq_tokenizer *t, const uint8_t *text, uint32_t n, 
   for (uint32_t at = 0; at < n; at = l.next[at]) {
     uint32_t bytes = l.next[at] - at;
     uint32_t id = bq_vocab_find(t, text + at, bytes, BQ_KINDS_TEXT);
-    if (id == BQ_TOKEN_NONE) put_unknown(t, text + at, bytes, *unknown, out);
+    if (id == BQ_TOKEN_NONE) bq_put_unknown(t, text + at, bytes, *unknown, out);
     else bq_ids_put(out, id);
     *unknown = id == BQ_TOKEN_NONE;
   }
 }
 
-/* The text as pieces spell it: a space in front if wanted, and ▁ (U+2581), which is how files of
- * SentencePiece write a space, as one. Returns its bytes, at most one more than the text's. */
-static uint32_t normalize(const uint8_t *text, size_t bytes, bool add_space, uint8_t *to) {
-  uint32_t n = 0;
+size_t bq_spell_spaces(const uint8_t *text, size_t bytes, bool add_space, uint8_t *to) {
+  size_t n = 0;
   if (add_space) to[n++] = ' ';
   for (size_t i = 0; i < bytes; i++) {
     bool mark = bytes - i >= 3 && text[i] == 0xe2 && text[i + 1] == 0x96 && text[i + 2] == 0x81;
@@ -77,16 +64,13 @@ static uint32_t normalize(const uint8_t *text, size_t bytes, bool add_space, uin
   return n;
 }
 
-void bq_spm_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, bool add_space,
-                   void *scratch, bq_ids *out) {
-  uint32_t *memory = scratch;
-  uint8_t *normal = (uint8_t *)(memory + BQ_MERGE_ARRAYS * (bytes + 1));
-  uint32_t n = normalize(text, bytes, add_space, normal);
+void bq_spm_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, void *memory,
+                   bq_ids *out) {
   bool unknown = false;
-  for (uint32_t begin = 0, at = 1; begin < n; at++) {
-    bool border = t->words && at < n && normal[at] == ' ' && normal[at - 1] != ' ';
-    if (at < n && !border) continue;
-    encode_word(t, normal + begin, at - begin, memory, &unknown, out);
+  for (size_t begin = 0, at = 1; begin < bytes; at++) {
+    bool border = t->words && at < bytes && text[at] == ' ' && text[at - 1] != ' ';
+    if (at < bytes && !border) continue;
+    encode_word(t, text + begin, (uint32_t)(at - begin), memory, &unknown, out);
     begin = at;
   }
 }

@@ -23,7 +23,7 @@ static uint32_t class_of(const bq_stage *s, uint32_t code_point) {
 /* Class of the character at p, and its bytes. Bytes of no character are U+FFFD, one each. */
 static uint32_t read_class(const bq_stage *s, const uint8_t *p, size_t left, unsigned *length) {
   *length = 1;
-  if (*p < 0x80) return s->ascii[*p];
+  if (*p < 0x80 || s->flags & BQ_STAGE_BYTES) return s->low[*p];
   uint32_t code_point;
   *length = bq_utf8_decode(p, left, &code_point);
   return class_of(s, code_point == BQ_UTF8_BAD ? REPLACEMENT : code_point);
@@ -58,7 +58,7 @@ bool bq_stage_read(const uint8_t *bytes, size_t n, bq_stage *out) {
   /* Each character moves on: what the start matches is no empty text. */
   for (uint32_t c = 0; c <= out->classes; c++) good &= !(step(out, START, c) & BQ_STAGE_MATCH);
   if (!good) return false;
-  for (uint32_t c = 0; c < 128; c++) out->ascii[c] = (uint8_t)class_of(out, c);
+  for (uint32_t c = 0; c < 256; c++) out->low[c] = (uint8_t)class_of(out, c);
   return true;
 }
 

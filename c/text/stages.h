@@ -21,14 +21,15 @@ enum { BQ_STAGES = 8, BQ_STAGE_STATES = 4096, BQ_STAGE_CLASSES = 254, BQ_STAGE_M
 enum {
   BQ_STAGE_DROP_MATCHES = 1, /* white space around words, say */
   BQ_STAGE_DROP_BETWEEN = 2,
-  BQ_STAGE_FLAGS = 3
+  BQ_STAGE_BYTES = 4, /* each byte is a character, whatever it belongs to */
+  BQ_STAGE_FLAGS = 7
 };
 
 typedef struct bq_stage {
   const uint8_t *runs;  /* [n_runs] u32, rising: first code point << 8 | class */
   const uint8_t *table; /* [states][classes + 1] u16 */
   uint32_t flags, classes, states, n_runs;
-  uint8_t ascii[128]; /* classes */
+  uint8_t low[256]; /* classes of U+0000 to U+00FF */
 } bq_stage;
 
 /* Reads a stage of a file (docs/FORMAT.md, TOKN), which is used in place. False: it isn't valid. */

@@ -1,15 +1,13 @@
 #include "text/tokenizer.h"
 
-#include "text/merge.h"
 #include "text/parts.h"
 
 enum {
   HEADER_BYTES = 44,
   PRE_GPT2 = 0,
-  PRE_PROGRAM = 1,     /* it follows the header */
-  PRE_PARTS = 2,       /* they follow the header */
-  COUNT_MAX = 1 << 28, /* tokens or merges: their tables' indices stay within 32 bits */
-  TEXT_MAX = 1 << 30   /* bytes of one text: positions stay within 32 bits, twice over */
+  PRE_PROGRAM = 1,    /* it follows the header */
+  PRE_PARTS = 2,      /* they follow the header */
+  COUNT_MAX = 1 << 28 /* tokens or merges: their tables' indices stay within 32 bits */
 };
 
 /* --- memory --------------------------------------------------------------------------------- */
@@ -60,8 +58,7 @@ static bq_status refuse(const reader *r, size_t at, const char *text, uint32_t v
 
 static bq_status read_kind(reader *r, bq_tokenizer *t) {
   uint32_t kind = bq_cursor_u32(&r->at), flags = bq_cursor_u32(&r->at), pre = bq_cursor_u32(&r->at);
-  bool known = kind >= BQ_TOKENIZER_SPM && kind <= BQ_TOKENIZER_WORDLIST;
-  if (!known && kind != BQ_TOKENIZER_WORDPIECE)
+  if (kind < BQ_TOKENIZER_SPM || kind > BQ_TOKENIZER_WORDPIECE)
     return bq_fail(r->err, BQ_UNSUPPORTED, r->file_offset, "tokenizer of unknown kind %u", kind);
   if (flags & ~(uint32_t)BQ_TOKENIZER_FLAGS)
     return bq_fail(r->err, BQ_UNSUPPORTED, r->file_offset + 4, "tokenizer with unknown flags %u",
@@ -184,7 +181,7 @@ static bq_status read_arrays(reader *r, bq_tokenizer *t, bq_tokenizer_size size)
   if (merges != size.merges || merges > COUNT_MAX)
     return refuse(r, counts_at + 8, DAMAGED "it has %u merges, the plan says otherwise", merges);
   bq_status status = read_split(r, t);
-  if (status == BQ_OK && t->parts) status = bq_parts_read(&r->at, r->file_offset, t, r->err);
+  if (status == BQ_OK && t->parts) status = bq_parts_read(&r->at, r->file_offset, tokens, t, r->err);
   if (status != BQ_OK) return status;
   size_t eog_at = r->at.at;
   t->eog = bq_cursor_bytes(&r->at, 4 * (uint64_t)n_eog);
@@ -264,104 +261,4 @@ uint32_t bq_token_find(const bq_tokenizer *t, const char *text, size_t bytes) {
   const uint8_t *p = (const uint8_t *)text;
   uint32_t id = bq_vocab_find(t, p, bytes, BQ_KIND(BQ_TOKEN_KINDS) - 1);
   return id == BQ_TOKEN_NONE && bytes == 1 ? t->byte[p[0]] : id;
-}
-
-/* --- text to ids ---------------------------------------------------------------------------- */
-
-/* What lies where in the scratch, for texts of so many bytes; `all` is UINT64_MAX if that is too
- * much. */
-typedef struct layout {
-  uint64_t text;   /* bytes of a normalized text, at most */
-  uint64_t arrays; /* bytes: the merge list and, for byte-level BPE, the ids of its symbols */
-  uint64_t spaced; /* bytes: SPM's text with a space in front */
-  uint64_t seen;   /* bytes: what stages remember */
-  uint64_t all;
-} layout;
-
-typedef struct scratch {
-  layout layout;
-  void *memory;
-} scratch;
-
-static layout lay_out(const bq_tokenizer *t, uint64_t bytes) {
-  layout l = {.text = bq_normalize_limit(t->steps, t->n_steps, bytes), .all = UINT64_MAX};
-  if (bytes > TEXT_MAX || l.text > TEXT_MAX) return l;
-  const bool spm = t->info.kind == BQ_TOKENIZER_SPM, bpe = t->info.kind == BQ_TOKENIZER_BPE;
-  if (spm || bpe) l.arrays = (BQ_MERGE_ARRAYS + bpe) * sizeof(uint32_t) * (l.text + 1);
-  l.spaced = spm ? l.text + 1 : 0;
-  l.seen = bq_cutter_memory(t->stages, t->n_stages, l.text);
-  l.all = l.arrays + l.spaced + l.seen + (t->n_steps < 2 ? t->n_steps : 2) * l.text;
-  return l;
-}
-
-uint64_t bq_tokenize_scratch(const bq_tokenizer *t, uint64_t text_bytes) {
-  return lay_out(t, text_bytes).all;
-}
-
-/* Pieces that stages cut. */
-static void encode_pieces(const bq_tokenizer *t, const uint8_t *text, size_t bytes, void *seen,
-                          uint32_t *arrays, bq_ids *out) {
-  bq_cutter cutter;
-  bq_cutter_begin(&cutter, t->stages, t->n_stages, text, bytes, seen);
-  for (size_t at = 0, begin; bq_cutter_next(&cutter, &at, &begin);) {
-    if (t->info.kind == BQ_TOKENIZER_WORDPIECE)
-      bq_wordpiece_encode(t, text + begin, at - begin, out);
-    else bq_bpe_encode_word(t, text + begin, (uint32_t)(at - begin), arrays, out);
-  }
-}
-
-static void encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, bool add_space,
-                   const scratch *s, bq_ids *out) {
-  uint8_t *const seen = (uint8_t *)s->memory + s->layout.arrays + s->layout.spaced;
-  uint8_t *buffers[] = {seen + s->layout.seen, seen + s->layout.seen + s->layout.text};
-  text = bq_normalize(t->steps, t->n_steps, text, &bytes, buffers);
-  switch (t->info.kind) {
-  case BQ_TOKENIZER_SPM: bq_spm_encode(t, text, bytes, add_space, s->memory, out); break;
-  case BQ_TOKENIZER_BPE:
-    if (t->parts) encode_pieces(t, text, bytes, seen, s->memory, out);
-    else bq_bpe_encode(t, text, bytes, s->memory, out);
-    break;
-  case BQ_TOKENIZER_WORDLIST: bq_wordlist_encode(t, text, bytes, out); break;
-  case BQ_TOKENIZER_UNIGRAM: break;
-  case BQ_TOKENIZER_WORDPIECE: encode_pieces(t, text, bytes, seen, s->memory, out); break;
-  }
-}
-
-/* Special tokens cut the text; what lies between is encoded by itself. SPM's space goes in front
- * of the text and after control tokens, where another text begins; user-defined tokens are part
- * of a text, so that space stands before them too. */
-static void encode_parts(const bq_tokenizer *t, const uint8_t *text, size_t bytes, uint32_t kinds,
-                         const scratch *s, bq_ids *out) {
-  bool add_space = t->flags & BQ_TOKENIZER_ADD_SPACE;
-  bool space = add_space;
-  size_t begin = 0;
-  for (size_t at = 0; at < bytes;) {
-    uint32_t length = 0;
-    uint32_t id = bq_vocab_match(t, text + at, bytes - at, kinds, &length);
-    if (id == BQ_TOKEN_NONE) {
-      at++;
-      continue;
-    }
-    bool control = bq_token_special(t, id);
-    if (at > begin || !control) encode(t, text + begin, at - begin, space, s, out);
-    bq_ids_put(out, id);
-    space = add_space && control;
-    begin = at += length;
-  }
-  if (bytes > begin) encode(t, text + begin, bytes - begin, space, s, out);
-}
-
-bq_status bq_tokenize(const bq_tokenizer *t, const char *text, size_t bytes,
-                      const bq_tokenize_options *options, void *memory, uint32_t *ids,
-                      size_t capacity, size_t *count) {
-  *count = 0;
-  const scratch s = {lay_out(t, bytes), memory};
-  if (s.layout.all == UINT64_MAX) return BQ_ARGUMENT;
-  bq_ids out = {ids, capacity, 0};
-  uint32_t kinds = BQ_KIND(BQ_TOKEN_USER) | (options->parse_special ? BQ_KINDS_HIDDEN : 0);
-  if (options->add_special && t->info.add_bos) bq_ids_put(&out, t->info.bos);
-  encode_parts(t, (const uint8_t *)text, bytes, kinds, &s, &out);
-  if (options->add_special && t->info.add_eos) bq_ids_put(&out, t->info.eos);
-  *count = out.count;
-  return out.count <= capacity ? BQ_OK : BQ_ARGUMENT;
 }

@@ -50,10 +50,12 @@ bool bq_token_special(const bq_tokenizer *t, uint32_t id); /* control, unknown: 
 typedef struct bq_tokenize_options {
   bool add_special;   /* BOS/EOS as the model's tokenizer adds them */
   bool parse_special; /* "<|user|>" in the text becomes the token; off for what people type */
+  bool usual;         /* the work space is the usual one */
 } bq_tokenize_options;
 
-/* Work space for texts up to `text_bytes`; bytes. UINT64_MAX on overflow. */
-uint64_t bq_tokenize_scratch(const bq_tokenizer *t, uint64_t text_bytes);
+/* Work space for texts up to `text_bytes`; bytes. UINT64_MAX on overflow. Normalizing may make a
+ * text many times as large; `usual` is enough for most, and else the status is NOMEM. */
+uint64_t bq_tokenize_scratch(const bq_tokenizer *t, uint64_t text_bytes, bool usual);
 
 /* Ids of `text`: UTF-8, where bytes of no character are no error but stay the bytes they are, as
  * characters that are neither letter nor number. User-defined tokens are always recognised. Writes

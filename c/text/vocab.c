@@ -42,6 +42,16 @@ uint32_t bq_vocab_rank(const bq_tokenizer *t, uint32_t left, uint32_t right) {
   }
 }
 
+void bq_put_unknown(const bq_tokenizer *t, const uint8_t *text, uint32_t bytes, bool after_unknown,
+                    bq_ids *out) {
+  bool fallback = t->flags & BQ_TOKENIZER_BYTE_FALLBACK;
+  if (!fallback && !after_unknown) bq_ids_put(out, t->info.unk);
+  for (uint32_t i = 0; fallback && i < bytes; i++) {
+    uint32_t id = t->byte[text[i]];
+    bq_ids_put(out, id == BQ_TOKEN_NONE ? t->info.unk : id);
+  }
+}
+
 /* --- sorted tokens -------------------------------------------------------------------------- */
 
 /* By text, then kind, then id: a total order. */
@@ -143,7 +153,8 @@ static void add_merge(bq_tokenizer *t, uint32_t rank) {
 static void add_byte(bq_tokenizer *t, uint32_t id) {
   uint32_t bytes;
   const uint8_t *text = bq_vocab_text(t, id, &bytes);
-  uint32_t wanted = t->info.kind == BQ_TOKENIZER_BPE ? BQ_KINDS_TEXT : 0;
+  bool bytes_are_text = t->info.kind == BQ_TOKENIZER_BPE && !(t->flags & BQ_TOKENIZER_CHARACTERS);
+  uint32_t wanted = bytes_are_text ? BQ_KINDS_TEXT : 0;
   wanted |= BQ_KIND(BQ_TOKEN_BYTE);
   if (bytes != 1 || !(wanted & BQ_KIND(bq_vocab_kind(t, id)))) return;
   if (t->byte[text[0]] == BQ_TOKEN_NONE) t->byte[text[0]] = id;
@@ -181,6 +192,39 @@ static void build_sorted(bq_tokenizer *t) {
   t->n_sorted = kept;
 }
 
+/* Which hashes begin tokens is a set of bits behind the sorted tokens, of which unigram has few. */
+static uint32_t *prefix_bit(const bq_tokenizer *t, uint32_t hash, uint32_t *bit) {
+  uint32_t words = t->info.tokens - t->n_sorted;
+  uint32_t at = (uint32_t)((uint64_t)(hash * 0x9e3779b1u) * words >> 32);
+  *bit = 1u << (hash & 31);
+  return &t->sorted[t->n_sorted + at];
+}
+
+bool bq_vocab_begins(const bq_tokenizer *t, uint32_t hash) {
+  uint32_t bit;
+  return t->n_sorted < t->info.tokens && *prefix_bit(t, hash, &bit) & bit;
+}
+
+static void build_unigram(bq_tokenizer *t) {
+  float least = 0;
+  memset(t->sorted + t->n_sorted, 0, (t->info.tokens - t->n_sorted) * sizeof *t->sorted);
+  for (uint32_t id = 0; id < t->info.tokens; id++) {
+    if (!(BQ_KIND(bq_vocab_kind(t, id)) & BQ_KINDS_TEXT)) continue;
+    uint32_t bytes, h = BQ_HASH_START, bit, bits = bq_load32(t->scores + 4 * (size_t)id);
+    float score;
+    memcpy(&score, &bits, 4);
+    if (score < least) least = score;
+    const uint8_t *text = bq_vocab_text(t, id, &bytes);
+    for (uint32_t i = 0; i < bytes; i++) {
+      h = bq_hash_byte(h, text[i]);
+      if (i + 1 < bytes && (text[i + 1] & 0xc0) == 0x80) continue; /* within a character */
+      uint32_t *word = prefix_bit(t, h, &bit);
+      *word |= bit;
+    }
+  }
+  t->unknown_score = least - 10; /* as much less as in SentencePiece */
+}
+
 void bq_vocab_build(bq_tokenizer *t) {
   memset(t->by_text.slot, 0xff, ((size_t)t->by_text.mask + 1) * sizeof *t->by_text.slot);
   memset(t->by_pair.slot, 0xff, ((size_t)t->by_pair.mask + 1) * sizeof *t->by_pair.slot);
@@ -199,4 +243,5 @@ void bq_vocab_build(bq_tokenizer *t) {
   }
   for (uint32_t rank = 0; rank < t->n_merges; rank++) add_merge(t, rank);
   build_sorted(t);
+  if (t->info.kind == BQ_TOKENIZER_UNIGRAM) build_unigram(t);
 }

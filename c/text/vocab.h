@@ -29,7 +29,20 @@ enum {
   BQ_TOKENIZER_ADD_SPACE = 4,
   BQ_TOKENIZER_BYTE_FALLBACK = 8,
   BQ_TOKENIZER_IGNORE_MERGES = 16,
-  BQ_TOKENIZER_FLAGS = 31
+  BQ_TOKENIZER_DROP_SPACE = 32,    /* shown texts begin without the space of their first token */
+  BQ_TOKENIZER_CHARACTERS = 64,    /* BPE merges characters, not bytes */
+  BQ_TOKENIZER_FUSE_UNKNOWN = 128, /* BPE: neighbours outside the vocabulary are one unknown token */
+  BQ_TOKENIZER_DOUBLE = 256,       /* unigram: scores are added in f64 */
+  BQ_TOKENIZER_FLAGS = 511
+};
+
+/* What holds for a token that is looked for in texts. */
+enum {
+  BQ_RULE_LEFT = 1,       /* it takes the white space before it */
+  BQ_RULE_RIGHT = 2,      /* and behind it */
+  BQ_RULE_WORD = 4,       /* no letter, number or _ is beside it */
+  BQ_RULE_NORMALIZED = 8, /* it is looked for in the normalized text */
+  BQ_RULES = 15
 };
 
 /* An open-addressing table of u32 values, a power of two of slots, at most half of them taken;
@@ -57,6 +70,10 @@ struct bq_tokenizer {
   bq_stage stages[BQ_STAGES];
   uint32_t n_steps, n_stages;
   bool parts; /* the section brings those */
+  const uint8_t *rules; /* [n_rules]: u32 id, rising, u32 rules */
+  uint32_t n_rules;
+  bool any_normalized; /* a token is looked for in normalized texts */
+  float unknown_score; /* unigram: of a character that is no piece */
   uint32_t word_characters; /* WordPiece: a longer word is unknown */
   bq_slots by_text;    /* ids; every text once per kind, the lowest id */
   bq_slots by_pair;    /* ranks of merges by (left, right) */
@@ -92,6 +109,8 @@ uint32_t bq_vocab_find_hash(const bq_tokenizer *t, uint32_t hash, const uint8_t 
 uint32_t bq_vocab_find(const bq_tokenizer *t, const uint8_t *text, size_t bytes, uint32_t kinds);
 /* Rank of the merge of two tokens; BQ_TOKEN_NONE. */
 uint32_t bq_vocab_rank(const bq_tokenizer *t, uint32_t left, uint32_t right);
+/* Unigram: whether some token begins with the characters of this hash (or, rarely, though none does). */
+bool bq_vocab_begins(const bq_tokenizer *t, uint32_t hash);
 /* The longest sorted token of a kind in `kinds` that the bytes begin with, and its length. */
 uint32_t bq_vocab_match(const bq_tokenizer *t, const uint8_t *text, size_t bytes, uint32_t kinds,
                         uint32_t *length);
@@ -114,16 +133,27 @@ static inline void bq_ids_put(bq_ids *out, uint32_t id) {
   out->count++;
 }
 
-/* Ids of a text without special tokens in it. scratch: bq_tokenize_scratch of its bytes. */
-void bq_spm_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, bool add_space,
-                   void *scratch, bq_ids *out);
-void bq_bpe_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, void *scratch,
+/* Text with a space in front if wanted, and ▁ (U+2581), which is how files of SentencePiece write a
+ * space, as one; at most a byte more than the text. Returns the bytes. */
+size_t bq_spell_spaces(const uint8_t *text, size_t bytes, bool add_space, uint8_t *to);
+
+/* Ids of a normalized text, or of a word of one. memory: BQ_MERGE_ARRAYS arrays of u32 for the bytes,
+ * and one more for BPE; bq_unigram_scratch for unigram. */
+void bq_spm_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, void *memory,
+                   bq_ids *out);
+void bq_bpe_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, void *memory,
                    bq_ids *out);
 void bq_bpe_encode_word(const bq_tokenizer *t, const uint8_t *text, uint32_t n, uint32_t *memory,
                         bq_ids *out);
 void bq_wordlist_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, bq_ids *out);
-/* One word. */
+uint64_t bq_unigram_scratch(uint64_t bytes);
+void bq_unigram_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, void *memory,
+                       bq_ids *out);
 enum { BQ_WORD_CHARACTERS = 255, BQ_WORD_BYTES = 4 * BQ_WORD_CHARACTERS + 1 };
 void bq_wordpiece_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, bq_ids *out);
+
+/* A piece outside the vocabulary: its bytes, or one unknown token for neighbours of that sort. */
+void bq_put_unknown(const bq_tokenizer *t, const uint8_t *text, uint32_t bytes, bool after_unknown,
+                    bq_ids *out);
 
 #endif

@@ -1,12 +1,14 @@
 /** The tokenizer in a companion file (docs/FORMAT.md §3) and the structure of a TOKN section: both ways. */
 import { BqError } from '../shared/errors.js';
+import { fromBase64 } from './tokenizers/bytes.js';
 import { FLAG, KIND, NONE } from './tokenizers/section.js';
 import { DEFAULT_SPLIT } from './tokenizers/split.js';
 
 /** @typedef {import('./tokenizers/section.js').Tokenizer} Tokenizer */
 
 /** Flags by their name in JSON. @type {Record<string, number>} */
-const FLAGS = { add_bos: FLAG.addBos, add_eos: FLAG.addEos, add_space: FLAG.addSpace, byte_fallback: FLAG.byteFallback, ignore_merges: FLAG.ignoreMerges };
+const FLAGS = { add_bos: FLAG.addBos, add_eos: FLAG.addEos, add_space: FLAG.addSpace, byte_fallback: FLAG.byteFallback, ignore_merges: FLAG.ignoreMerges,
+  drop_space: FLAG.dropSpace, characters: FLAG.characters, fuse_unknown: FLAG.fuseUnknown, double: FLAG.double };
 const IDS = /** @type {const} */ (['bos', 'eos', 'unk', 'pad']);
 
 /** @param {Uint8Array} bytes */
@@ -16,20 +18,28 @@ export function toBase64(bytes) {
   return btoa(text);
 }
 
-/** @param {string} text */
-export const fromBase64 = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-
 /** @param {Tokenizer} t @returns {Record<string, any>} */
 export function tokenizerToJson(t) {
   return {
     kind: Object.entries(KIND).find(([, value]) => value === t.kind)?.[0],
     ...Object.fromEntries(Object.entries(FLAGS).filter(([, bit]) => t.flags & bit).map(([name]) => [name, true])),
     ...(t.split && t.split !== DEFAULT_SPLIT ? { split: t.split } : {}),
+    ...(t.parts ? { parts: t.parts.map(({ type, bytes }) => [type, toBase64(bytes)]) } : {}),
     ...Object.fromEntries(IDS.filter((name) => t[name] !== NONE).map((name) => [name, t[name]])),
     eog: t.eog,
     tokens: t.tokens.map(({ bytes, score, kind }) => [toBase64(bytes), score, kind]),
     merges: t.merges,
   };
+}
+
+/** @param {unknown} parts @param {(what: string) => BqError} bad */
+function partsFromJson(parts, bad) {
+  if (!Array.isArray(parts)) throw bad('has parts that are no list');
+  return parts.map((part) => {
+    const [type, bytes] = Array.isArray(part) ? part : [];
+    if (typeof type !== 'number' || typeof bytes !== 'string' || !/^[A-Za-z0-9+/]*={0,2}$/.test(bytes)) throw bad('has a malformed part');
+    return { type, bytes: fromBase64(bytes) };
+  });
 }
 
 /**
@@ -46,6 +56,7 @@ export function tokenizerFromJson(json) {
     kind: KIND[/** @type {keyof typeof KIND} */ (json.kind)],
     flags: Object.entries(FLAGS).reduce((bits, [name, bit]) => (json[name] ? bits | bit : bits), 0),
     ...(json.split === undefined ? {} : { split: json.split }),
+    ...(json.parts === undefined ? {} : { parts: partsFromJson(json.parts, bad) }),
     bos: json.bos ?? NONE,
     eos,
     unk: json.unk ?? NONE,

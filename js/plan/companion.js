@@ -2,7 +2,8 @@
  * The companion of a v1 file (docs/FORMAT.md §3): JSON that tells what the file does not. Fetched only
  * when a v1 file is met.
  */
-import { fromBase64, tokenizerFromJson } from '../convert/companion-json.js';
+import { tokenizerFromJson } from '../convert/companion-json.js';
+import { fromBase64 } from '../convert/tokenizers/bytes.js';
 import { BqError } from '../shared/errors.js';
 import { fromFile, fromUrl, openSource } from '../sources/index.js';
 import { readRange } from '../sources/read.js';

@@ -210,8 +210,8 @@ static void test_capacity(void) {
   REQUIRE(o.t);
   uint32_t scratch[64], ids[4] = {7, 7, 7, 7};
   size_t count = 99;
-  bq_tokenize_options options = {true, false};
-  CHECK(bq_tokenize_scratch(o.t, 3) <= sizeof scratch);
+  bq_tokenize_options options = {true, false, false};
+  CHECK(bq_tokenize_scratch(o.t, 3, false) <= sizeof scratch);
   CHECK_EQ(bq_tokenize(o.t, "cba", 3, &options, scratch, ids, 2, &count), BQ_ARGUMENT);
   CHECK_EQ(count, 4);
   CHECK_EQ(ids[0], v.bos);
@@ -221,7 +221,7 @@ static void test_capacity(void) {
   CHECK_EQ(ids[3], v.a);
   CHECK_EQ(bq_tokenize(o.t, NULL, 0, &options, NULL, NULL, 0, &count), BQ_ARGUMENT);
   CHECK_EQ(count, 1);
-  CHECK(bq_tokenize_scratch(o.t, 1ull << 40) == UINT64_MAX);
+  CHECK(bq_tokenize_scratch(o.t, 1ull << 40, false) == UINT64_MAX);
   tokn_close(&o);
 }
 

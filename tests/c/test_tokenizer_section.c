@@ -157,8 +157,8 @@ static void test_fields(void) {
   const size_t merges = kinds + (v + 3) / 4 * 4;
   const size_t text = merges + 12 * d.n_merges, all = text + 30;
   check_wrong(0, 0, 4, BQ_UNSUPPORTED, 0);  /* kinds of tokenizer */
-  check_wrong(0, 4, 4, BQ_UNSUPPORTED, 0);
-  check_wrong(4, 32, 4, BQ_UNSUPPORTED, 4); /* flags */
+  check_wrong(0, 6, 4, BQ_UNSUPPORTED, 0);
+  check_wrong(4, 512, 4, BQ_UNSUPPORTED, 4); /* flags */
   check_wrong(4, 0x80000000u, 4, BQ_UNSUPPORTED, 4);
   check_wrong(8, 3, 4, BQ_UNSUPPORTED, 8);  /* pre-tokenizer */
   for (size_t at = 12; at < 28; at += 4) {  /* bos, eos, unk, pad */

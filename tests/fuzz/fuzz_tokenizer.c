@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "core/cursor.h"
+#include "text/normalize.h"
 #include "text/split.h"
+#include "text/stages.h"
 #include "text/tokenizer.h"
 #include "text/trie.h"
 
@@ -55,8 +57,8 @@ static void repair(uint8_t *section, size_t bytes, uint8_t mode) {
   size_t merges_at = kinds + (tokens + 3) / 4 * 4, text_at = merges_at + 12 * (size_t)merges;
   if (text_at > bytes) return;
   uint32_t text = (uint32_t)(bytes - text_at);
-  put32(section, 1 + (mode >> 1) % 3);
-  put32(section + 4, section[4] % 32);
+  put32(section, 1 + (mode >> 1) % 5);
+  put32(section + 4, section[4] | (section[5] & 1) << 8);
   put32(section + 8, 0);
   for (size_t at = 12; at < 28; at += 4) put32(section + at, section[at] % 2 ? section[at] % tokens : BQ_TOKEN_NONE);
   put32(section + 28, n_eog);
@@ -83,10 +85,10 @@ static void repair(uint8_t *section, size_t bytes, uint8_t mode) {
 }
 
 static void check_text(const bq_tokenizer *t, const char *text, size_t bytes, uint8_t mode) {
-  bq_tokenize_options options = {mode & 8, mode & 16};
-  uint64_t need = bq_tokenize_scratch(t, bytes);
+  bq_tokenize_options options = {mode & 8, mode & 16, false};
+  uint64_t need = bq_tokenize_scratch(t, bytes, false);
   void *scratch = malloc((size_t)need);
-  size_t count = 0, capacity = 2 * bytes + 4, again; /* SPM adds spaces after control tokens */
+  size_t count = 0, capacity = 3 * bytes + 4, again; /* SPM adds spaces after control tokens */
   uint32_t *ids = malloc(capacity * sizeof *ids);
   require(bq_tokenize(t, text, bytes, &options, scratch, ids, capacity, &count) == BQ_OK);
   size_t half = count / 2;
@@ -139,6 +141,38 @@ static void check_split(const uint8_t *data, size_t n) {
   free(text);
 }
 
+/* Any bytes as a stage, and as a step: pieces that follow each other, text as long as promised. */
+static void check_part(const uint8_t *data, size_t n) {
+  if (n < 4) return;
+  size_t size = 4 * (size_t)(data[1] + 256 * (data[2] & 3)), bytes;
+  if (size > n - 4) size = (n - 4) / 4 * 4;
+  uint8_t *part = malloc(size + 1), *text = malloc(n - 4 - size + 1);
+  memcpy(part, data + 4, size);
+  memcpy(text, data + 4 + size, bytes = n - 4 - size);
+  bq_stage stage;
+  if (bq_stage_read(part, size, &stage)) {
+    void *seen = malloc((size_t)bq_cutter_memory(&stage, 1, bytes) + 1);
+    bq_cutter c;
+    bq_cutter_begin(&c, &stage, 1, text, bytes, seen);
+    size_t before = 0;
+    for (size_t at = 0, begin; bq_cutter_next(&c, &at, &begin); before = at)
+      require(begin >= before && at > begin && at <= bytes);
+    free(seen);
+  }
+  bq_step step;
+  if (bq_step_read(data[0] % (BQ_STEP_TYPES + 1), part, size, &step)) {
+    uint64_t most = bq_normalize_limit(&step, 1, bytes);
+    size_t room = most < 1 << 20 ? (size_t)most : 1 << 20;
+    uint8_t *buffers[] = {malloc(room + 1), NULL};
+    const uint8_t *out = bq_normalize(&step, 1, data[3] & 7, text, &bytes, buffers, room);
+    require(out || room < most);
+    require(!out || bytes <= room);
+    free(buffers[0]);
+  }
+  free(text);
+  free(part);
+}
+
 static bool step_by_bytes(void *ctx, uint32_t depth, uint8_t byte) {
   const uint8_t *accepts = ctx;
   (void)depth;
@@ -170,6 +204,7 @@ static void check_trie(const bq_tokenizer *t, const uint8_t *text, size_t n) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   if (n < 3) return 0;
   check_split(data, n);
+  check_part(data, n);
   size_t bytes = bq_load16(data + 1);
   if (bytes > n - 3) bytes = n - 3;
   uint8_t *section = malloc(bytes + 1);

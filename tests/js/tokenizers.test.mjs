@@ -15,6 +15,7 @@ import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/convert/token
 import { parseTiktoken } from '../../js/convert/tokenizers/tiktoken.js';
 import { createEngine, fromBytes } from '../../js/engine.js';
 import { generate, TARGET, VERSION } from '../../tools/gen_unicode.mjs';
+import * as data from '../../tools/gen_unicode_data.mjs';
 import { goldenTokenizer } from '../tools/golden_tokenizers.mjs';
 import { CONFIG, tinyModel } from './fixture.mjs';
 
@@ -40,6 +41,14 @@ test('c/text/unicode_tables.h is what its script writes', (t) => {
   else t.diagnostic(`the table is of Unicode ${version}, this Node has ${VERSION}`);
   // Facts of all versions.
   assert.match(committed, /\{\n  0x0, 0x27, 0x38, 0x83, 0x84, 0xc2, 0xe8, 0x105, 0x16c, 0x185,/);
+});
+
+test('js/convert/tokenizers/unicode-data.js is what its script writes', (t) => {
+  const committed = readFileSync(data.TARGET, 'utf8');
+  const version = /Unicode ([\d.]+)\. Numbers/.exec(committed)?.[1];
+  assert.ok(version);
+  if (version === data.VERSION) assert.equal(committed, data.generate());
+  else t.diagnostic(`the table is of Unicode ${version}, this Node has ${data.VERSION}`);
 });
 
 /* --- the section ---------------------------------------------------------------------------- */
@@ -148,13 +157,11 @@ test('tokenizer.json of Hugging Face', () => {
 
 test('tokenizer.json that we would read wrongly is refused', () => {
   const refused = (pattern) => fails('UNSUPPORTED', pattern);
-  assert.throws(() => hf({ normalizer: { type: 'NFC' } }), refused(/NFC/));
-  assert.throws(() => hf({ pre_tokenizer: { type: 'Sequence' } }), refused(/Sequence/));
-  assert.throws(() => hf({ pre_tokenizer: null }), refused(/nothing/));
-  assert.throws(() => hf({ pre_tokenizer: { ...HF.pre_tokenizer, add_prefix_space: true } }), refused(/space in front/));
+  assert.throws(() => hf({ normalizer: { type: 'NFKC' } }), refused(/NFKC/));
+  assert.throws(() => hf({ pre_tokenizer: { type: 'Sequence' } }), fails('FORMAT', /not laid out/));
+  assert.throws(() => hf({ pre_tokenizer: { type: 'UnicodeScripts' } }), refused(/UnicodeScripts/));
   assert.throws(() => hf({ model: { type: 'WordLevel', vocab: {} } }), refused(/WordLevel/));
-  assert.throws(() => hf({ model: { ...HF.model, byte_fallback: true } }), refused(/not byte-level/));
-  assert.throws(() => hf({ added_tokens: [{ id: 3, content: '<s>', special: true, lstrip: true }] }), refused(/swallows spaces/));
+  assert.throws(() => hf({ model: { ...HF.model, end_of_word_suffix: '</w>' } }), refused(/go on or end/));
   assert.throws(() => hf({ added_tokens: [null] }), fails('FORMAT', /without text/));
   assert.throws(() => hf({ model: { ...HF.model, merges: [null] } }), fails('FORMAT', /is no merge/));
   assert.throws(() => hf({ model: {} }), fails('FORMAT', /no vocabulary/));
@@ -170,15 +177,22 @@ test('how tokenizer.json and GGUF files cut text into words', () => {
   assert.equal(of(split, bytes), 'llama-3');
   assert.equal(of({ ...split, pattern: { Regex: regex.replace('{1,3}', '') } }, bytes), 'qwen-2');
   assert.equal(of({ type: 'Digits', individual_digits: true }, { ...bytes, use_regex: true }), 'digits');
-  const refused = (/** @type {any[]} */ ...steps) => assert.throws(() => of(...steps), fails('UNSUPPORTED', /own way/));
-  refused({ ...split, pattern: { Regex: regex.replace('{1,3}', '{1,2}') } }, bytes);
-  refused({ ...split, behavior: 'Removed' }, bytes);
-  refused(split, { ...bytes, use_regex: true });
-  refused(split, split, bytes);
-  refused({ type: 'Digits', individual_digits: false }, { ...bytes, use_regex: true });
-  refused(bytes);
+  // Any other becomes an automaton; one that can't is refused with what it is.
+  for (const steps of [[{ ...split, pattern: { Regex: regex.replace('{1,3}', '{1,2}') } }, bytes], [{ ...split, behavior: 'Removed' }, bytes],
+    [split, { ...bytes, use_regex: true }], [{ type: 'Digits', individual_digits: false }, { ...bytes, use_regex: true }], [bytes]])
+    assert.equal(of(...steps), undefined);
+  const refused = (/** @type {string} */ source, /** @type {RegExp} */ what) =>
+    assert.throws(() => of({ ...split, pattern: { Regex: source } }, bytes), fails('UNSUPPORTED', what));
+  refused('(a)\\1', /"\\1"/);
+  refused('(?<=a)b', /"\(\?<"/);
+  refused('a(?=bc)', /more than one character/);
+  refused('a*', /matches nothing/);
+  refused('\\p{Klingon}', /\\p\{Klingon\}/);
+  refused('(?:a{1000}){1000}', /too many places/);
+  refused('(', /its end|without an end/);
+  refused('[b-a]', /a range/);
   const bpe = { [`${GGML}model`]: 'gpt2', [`${GGML}tokens`]: ['a'], [`${GGML}merges`]: [] };
-  for (const [pre, name] of [['gpt-2', 'gpt-2'], ['llama-bpe', 'llama-3'], ['qwen2', 'qwen-2'], ['smollm', 'digits']])
+  for (const [pre, name] of [['gpt-2', 'gpt-2'], ['llama-bpe', 'llama-3'], ['hunyuan', 'qwen-2'], ['smollm', 'digits'], ['gpt-4o', undefined], ['qwen2', undefined]])
     assert.equal(tokenizerFromGguf(parseGgufMetadata(gguf({ ...bpe, [`${GGML}pre`]: pre }))).split, name);
 });
 
@@ -213,8 +227,8 @@ test('the vocabulary of a GGUF file', () => {
   const bpe = { [`${GGML}model`]: 'gpt2', [`${GGML}pre`]: 'gpt-2', [`${GGML}tokens`]: ['a', 'Ġ', 'Ġa'], [`${GGML}merges`]: ['Ġ a'] };
   const b = tokenizerFromGguf(parseGgufMetadata(gguf(bpe)));
   assert.deepEqual([b.kind, b.flags, b.merges, texts(b)], [KIND.bpe, 0, [[1, 0, 2]], ['a', ' ', ' a']]);
-  assert.throws(() => tokenizerFromGguf(parseGgufMetadata(gguf({ ...bpe, [`${GGML}pre`]: 'dbrx' }))), fails('UNSUPPORTED', /dbrx/));
-  assert.throws(() => tokenizerFromGguf(parseGgufMetadata(gguf({ ...bpe, [`${GGML}model`]: 'bert' }))), fails('UNSUPPORTED', /bert/));
+  assert.throws(() => tokenizerFromGguf(parseGgufMetadata(gguf({ ...bpe, [`${GGML}pre`]: 'afmoe' }))), fails('UNSUPPORTED', /afmoe/));
+  assert.throws(() => tokenizerFromGguf(parseGgufMetadata(gguf({ ...bpe, [`${GGML}model`]: 'rwkv' }))), fails('UNSUPPORTED', /rwkv/));
   assert.throws(() => tokenizerFromGguf(parseGgufMetadata(gguf({ ...bpe, [`${GGML}tokens`]: [1, 2] }))), fails('FORMAT', /no tokens/));
   assert.throws(() => tokenizerFromGguf(parseGgufMetadata(gguf({ x: 1 }))), fails('FORMAT', /no tokens/));
   assert.throws(() => parseGgufMetadata(gguf(SPM, 9)), fails('UNSUPPORTED', /version 9/));
@@ -234,7 +248,7 @@ test('a file is known by its name or its first bytes', async () => {
   assert.deepEqual([t.bos, t.eos, t.eog], [3, 0, [0, 1]]);
   await assert.rejects(read(join(folder, 'none.bin')), fails('READ', /none.bin can't be read/));
   await assert.rejects(read(file('bad.bin', '12345678901234567890')), fails('FORMAT', /bad.bin: .*token 0 is longer/));
-  await assert.rejects(read(file('tokenizer.model', '')), fails('UNSUPPORTED', /SentencePiece/));
+  await assert.rejects(read(file('tokenizer.model', '')), fails('FORMAT', /no pieces/));
 });
 
 /* --- behind the border ---------------------------------------------------------------------- */

@@ -2,12 +2,13 @@
  * Compiles a regular expression to the automaton of a stage (docs/FORMAT.md, TOKN): the match that a backtracking matcher
  * finds first, in one pass over the text. States are lists of places in the expression, those tried first in front.
  */
+import { ALPHABET } from './bytes.js';
 import { parseRegex } from './regex.js';
 import { unsupported } from './section.js';
 
 /** @import { CharSet } from './unicode.js' @import { Node } from './regex.js' */
 
-export const STAGE = Object.freeze({ dropMatches: 1, dropBetween: 2 });
+export const STAGE = Object.freeze({ dropMatches: 1, dropBetween: 2, bytes: 4 });
 const [MATCH, START] = [0x8000, 1];
 const MOST = { places: 20_000, states: 4096, classes: 250, steps: 4_000_000 };
 
@@ -111,9 +112,11 @@ function automaton(source, options) {
   };
   /** Where a state goes by a class, or by the end of the text. @param {number[]} state @param {number} byClass */
   const go = (state, byClass) => {
-    const [seen, next, nextSeen] = [new Set(state), /** @type {number[]} */ ([]), new Set()];
+    const [seen, next, nextSeen] = [new Set(), /** @type {number[]} */ ([]), new Set()];
     const todo = [...state].reverse();
     for (let at; (at = todo.pop()) !== undefined;) {
+      if (seen.has(at)) continue; // a way tried before comes here too
+      seen.add(at);
       const place = places[at];
       if (place.match) return { match: true, next };
       const has = byClass < count ? members[setOf[at]].has(byClass) : Boolean(place.end);
@@ -121,7 +124,7 @@ function automaton(source, options) {
       /** @type {number[]} */
       const ways = [];
       if (place.set) reach(/** @type {number} */ (place.next), nextSeen, next);
-      else reach(/** @type {number} */ (place.next), seen, ways);
+      else reach(/** @type {number} */ (place.next), new Set(), ways);
       todo.push(...ways.reverse());
     }
     return { match: false, next };
@@ -147,14 +150,28 @@ function automaton(source, options) {
   return { runs, table, count };
 }
 
+/** Runs of bytes of one class, from those of the letters that stand for them. @param {[number, number][]} runs */
+function byteRuns(runs) {
+  /** @type {[number, number][]} */
+  const out = [];
+  for (const [letter, byte] of [...ALPHABET].sort((a, b) => a[1] - b[1])) {
+    const code = letter.charCodeAt(0);
+    const found = /** @type {[number, number]} */ (runs.findLast(([first]) => first <= code));
+    if (out.at(-1)?.[1] !== found[1]) out.push([byte, found[1]]);
+  }
+  return out;
+}
+
 /**
  * The payload of a stage. UNSUPPORTED names what can't be used.
  * @param {string} source
- * @param {{ rust?: boolean, flags?: number }} [options]  flags: of STAGE
+ * @param {{ rust?: boolean, flags?: number }} [options]  flags: of STAGE; bytes: the expression is about the alphabet in which
+ *   byte-level vocabularies are written, of which each byte has a letter
  * @returns {Uint8Array<ArrayBuffer>}
  */
 export function compileStage(source, { rust, flags = 0 } = {}) {
-  const { runs, table, count } = automaton(source, { rust });
+  const { runs: all, table, count } = automaton(source, { rust });
+  const runs = flags & STAGE.bytes ? byteRuns(all) : all;
   const tableAt = 16 + 4 * runs.length;
   const out = new Uint8Array(tableAt + Math.ceil(2 * table.length * (count + 1) / 4) * 4);
   const view = new DataView(out.buffer);

@@ -16,7 +16,7 @@ export const fromUtf8 = (bytes) => decoder.decode(bytes);
  * their order.
  * @type {ReadonlyMap<string, number>}
  */
-const ALPHABET = new Map(Array.from({ length: 256 }, (_, byte) => byte).filter((byte) => !printable(byte))
+export const ALPHABET = new Map(Array.from({ length: 256 }, (_, byte) => byte).filter((byte) => !printable(byte))
   .map((byte, i) => /** @type {[string, number]} */ ([String.fromCharCode(256 + i), byte]))
   .concat(Array.from({ length: 256 }, (_, byte) => byte).filter(printable).map((byte) => [String.fromCharCode(byte), byte])));
 
@@ -54,3 +54,6 @@ export function keyOf(bytes) {
   for (let i = 0; i < bytes.length; i++) key += String.fromCharCode(bytes[i]);
   return key;
 }
+
+/** @param {string} text */
+export const fromBase64 = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));

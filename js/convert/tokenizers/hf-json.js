@@ -1,13 +1,17 @@
 /** tokenizer.json of Hugging Face. */
-import { fromAlphabet, fromUtf8, utf8 } from './bytes.js';
+import { BqError } from '../../shared/errors.js';
+import { byteOf, fromAlphabet, fromPiece, fromUtf8, utf8 } from './bytes.js';
 import { byId, parseJson } from './gpt2.js';
-import { normalizerParts } from './hf-normalizer.js';
+import { marksSpaces, normalizerParts } from './hf-normalizer.js';
+import { stage, stageParts, stepOf } from './hf-split.js';
 import { mergesFromPairs, splitMerge } from './merges.js';
-import { FLAG, KIND, malformed, NONE, TOKEN, unsupported } from './section.js';
-import { splitOfHf } from './split.js';
+import { replacePart } from './normalizers.js';
+import { EXPRESSIONS } from './patterns.js';
+import { FLAG, KIND, malformed, NONE, PART, TOKEN, unsupported } from './section.js';
+import { namedSplit } from './split.js';
 import { longestWord, WORDPIECE, wordpieceToken } from './wordpiece.js';
-import { stageParts } from './hf-split.js';
 
+/** @typedef {import('./section.js').Part} Part */
 /** @typedef {import('./section.js').Tokenizer} Tokenizer */
 /** @typedef {import('./section.js').Token} Token */
 
@@ -18,31 +22,77 @@ import { stageParts } from './hf-split.js';
  * @property {string | number | null} [eos]
  * @property {string | number | null} [pad]
  * @property {(string | number)[]} [eog]  what else ends generation
+ * @property {boolean} [addBos]  whether texts begin with BOS, where the tokenizer itself doesn't say
+ * @property {boolean} [addEos]
  */
 
-/** What a model makes of its vocabulary. @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'merges' | 'split' | 'parts'> & { token: (text: string) => Token, unk?: number }} Vocabulary */
+/** What a model makes of its vocabulary. @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'merges' | 'split' | 'parts'> & { token: (text: string, id: number) => Token, unk?: number }} Vocabulary */
 
-const HINT = 'BPE and WordPiece are read; normalizers NFC, NFD, Lowercase, StripAccents and BertNormalizer; splits that expressions can say';
+const HINT = 'BPE, WordPiece and Unigram are read; normalizers NFC, NFD, Lowercase, StripAccents, Strip, Prepend, Replace, Precompiled, BertNormalizer; splits that automata can make';
+
+/** Steps and stages. @param {any} json @param {boolean} marks  spaces become ▁, and so ▁ in the text is one */
+function partsOf({ normalizer, pre_tokenizer: pre }, marks) {
+  return [...normalizerParts(normalizer, HINT), ...(marks ? [replacePart('▁', ' ')] : []), ...stageParts(pre, { hint: HINT, marks })];
+}
+
+/** @param {any[]} merges @param {ReadonlyMap<string, number>} ids */
+const mergesOf = (merges, ids) => mergesFromPairs(merges.map((/** @type {string | [string, string]} */ merge) =>
+  (Array.isArray(merge) ? merge : splitMerge(merge))), ids);
+
+/** Whether shown texts begin without the space that was put in front. @param {any} decoder */
+const dropsSpace = (decoder) => {
+  const metaspace = stepOf(decoder, 'Metaspace');
+  const strip = stepOf(decoder, 'Strip');
+  return metaspace ? (metaspace.prepend_scheme ?? (metaspace.add_prefix_space === false ? 'never' : 'always')) !== 'never' : strip?.content === ' ' && strip.start > 0;
+};
 
 /**
- * Byte-level BPE.
  * @param {any} json
  * @param {ReadonlyMap<string, number>} ids
  * @returns {Vocabulary}
  */
-function bpe({ model, normalizer, pre_tokenizer: pre }, ids) {
+function bpe(json, ids) {
+  const { model, normalizer, pre_tokenizer: pre, decoder } = json;
   if (!Array.isArray(model.merges)) throw malformed('tokenizer.json has no vocabulary or no merges');
-  if (normalizer !== null && normalizer !== undefined) throw unsupported(`tokenizer.json normalizes text (${normalizer.type})`, HINT);
-  if (model.byte_fallback || model.continuing_subword_prefix || model.end_of_word_suffix || model.dropout) {
-    throw unsupported('tokenizer.json is a BPE that is not byte-level', HINT);
+  if (model.continuing_subword_prefix || model.end_of_word_suffix || model.dropout)
+    throw unsupported('tokenizer.json is a BPE whose tokens are marked where they go on or end, or that drops merges', HINT);
+  const common = { kind: KIND.bpe, merges: mergesOf(model.merges, ids), unk: model.unk_token ? ids.get(model.unk_token) : undefined };
+  const flags = model.ignore_merges ? FLAG.ignoreMerges : 0;
+  if (stepOf(pre, 'ByteLevel') || stepOf(decoder, 'ByteLevel')) {
+    const split = normalizer ? undefined : namedSplit(pre);
+    return { ...common, flags, ...(split ? { split } : { parts: partsOf(json, false) }), token: (text) => ({ bytes: fromAlphabet(text), score: 0, kind: TOKEN.normal }) };
   }
+  const marks = marksSpaces(normalizer) || Boolean(stepOf(pre, 'Metaspace'));
   return {
-    kind: KIND.bpe,
-    flags: model.ignore_merges ? FLAG.ignoreMerges : 0,
-    split: splitOfHf(pre, HINT),
-    merges: mergesFromPairs(model.merges.map((/** @type {string | [string, string]} */ merge) =>
-      Array.isArray(merge) ? merge : splitMerge(merge)), ids),
-    token: (text) => ({ bytes: fromAlphabet(text), score: 0, kind: TOKEN.normal }),
+    ...common,
+    flags: flags | FLAG.characters | (model.fuse_unk ? FLAG.fuseUnknown : 0) | (model.byte_fallback ? FLAG.byteFallback : 0) | (dropsSpace(decoder) ? FLAG.dropSpace : 0),
+    parts: partsOf(json, marks),
+    token: (text) => pieceToken(text, 0, Boolean(model.byte_fallback)),
+  };
+}
+
+/** A piece of SentencePiece's, as tokenizer.json has it. @param {string} text @param {number} score @param {boolean} fallback @returns {Token} */
+function pieceToken(text, score, fallback) {
+  const byte = fallback ? byteOf(text) : undefined;
+  return byte === undefined ? { bytes: fromPiece(text), score, kind: TOKEN.normal } : { bytes: Uint8Array.of(byte), score, kind: TOKEN.byte };
+}
+
+/**
+ * @param {any} json
+ * @param {ReadonlyMap<string, number>} ids
+ * @returns {Vocabulary}
+ */
+function unigram(json, ids) {
+  const { model, decoder } = json;
+  const fallback = Boolean(model.byte_fallback);
+  const unk = Number.isInteger(model.unk_id) && model.unk_id < ids.size ? model.unk_id : undefined;
+  return {
+    kind: KIND.unigram,
+    flags: FLAG.double | (fallback ? FLAG.byteFallback : 0) | (dropsSpace(decoder) ? FLAG.dropSpace : 0),
+    merges: [],
+    parts: partsOf(json, true),
+    unk,
+    token: (text, id) => (id === unk ? { bytes: utf8(text), score: 0, kind: TOKEN.unknown } : pieceToken(text, model.vocab[id][1], fallback)),
   };
 }
 
@@ -51,18 +101,32 @@ function bpe({ model, normalizer, pre_tokenizer: pre }, ids) {
  * @param {ReadonlyMap<string, number>} ids
  * @returns {Vocabulary}
  */
-function wordpiece({ model, normalizer, pre_tokenizer: pre }, ids) {
+function wordpiece(json, ids) {
+  const { model } = json;
   const prefix = model.continuing_subword_prefix ?? '##';
   return {
     ...WORDPIECE,
-    parts: [...normalizerParts(normalizer, HINT), ...stageParts(pre, HINT), longestWord(Math.min(model.max_input_chars_per_word ?? 100, 255))],
+    parts: [...partsOf(json, false), longestWord(Math.min(model.max_input_chars_per_word ?? 100, 255))],
     unk: ids.get(model.unk_token ?? '[UNK]'),
     token: (text) => wordpieceToken(text, TOKEN.normal, prefix),
   };
 }
 
 /** @type {Record<string, (json: any, ids: ReadonlyMap<string, number>) => Vocabulary>} */
-const MODELS = { BPE: bpe, WordPiece: wordpiece };
+const MODELS = { BPE: bpe, WordPiece: wordpiece, Unigram: unigram };
+
+/** What kind of model it is, where an old file doesn't say. @param {any} model */
+const typeOf = (model) => model.type ?? (Array.isArray(model.vocab) ? 'Unigram' : model.merges ? 'BPE' : 'WordPiece');
+
+/** Ids by text. @param {any} vocab  an object, or pieces with scores @returns {Map<string, number>} */
+function idsOf(vocab) {
+  if (vocab === null || typeof vocab !== 'object') throw malformed('tokenizer.json has no vocabulary or no merges');
+  if (!Array.isArray(vocab)) return new Map(Object.entries(vocab));
+  vocab.forEach((piece, id) => {
+    if (typeof piece?.[0] !== 'string' || typeof piece[1] !== 'number') throw malformed(`its piece ${id} is no text with a score`);
+  });
+  return new Map(vocab.map(([text], id) => [text, id]));
+}
 
 /**
  * @param {string} text  of tokenizer.json
@@ -71,17 +135,27 @@ const MODELS = { BPE: bpe, WordPiece: wordpiece };
  */
 export function parseHfTokenizer(text, hints = {}) {
   const json = parseJson(text, 'tokenizer.json');
+  try {
+    return tokenizerOf(json, hints);
+  } catch (cause) {
+    if (cause instanceof BqError) throw cause;
+    // Some member is of another sort than its name says.
+    throw malformed(`tokenizer.json is not laid out as one (${/** @type {Error} */ (cause).message})`);
+  }
+}
+
+/** @param {any} json @param {Hints} hints @returns {Tokenizer} */
+function tokenizerOf(json, hints) {
   const model = json?.model;
   if (model === null || typeof model !== 'object') throw malformed('tokenizer.json has no model');
-  const type = model.type ?? 'BPE';
+  const type = typeOf(model);
   if (!Object.hasOwn(MODELS, type)) throw unsupported(`tokenizer.json is of type ${type}`, HINT);
-  if (model.vocab === null || typeof model.vocab !== 'object') throw malformed('tokenizer.json has no vocabulary or no merges');
-  /** @type {Map<string, number>} */
-  const ids = new Map(Object.entries(model.vocab));
-  const { token, unk, ...vocabulary } = MODELS[type](json, ids);
+  const ids = idsOf(model.vocab);
+  const { token, unk, parts, ...vocabulary } = MODELS[type](json, ids);
   const added = addedTokens(Array.isArray(json.added_tokens) ? json.added_tokens : []);
   const specials = new Map([...added].map(([id, { bytes }]) => [fromUtf8(bytes), id]));
-  const tokens = byId([...[...ids].filter(([, id]) => !added.has(id)).map(([own, id]) => /** @type {const} */ ([id, token(own)])), ...added]);
+  const named = Array.isArray(model.vocab) ? model.vocab.map((/** @type {[string, number]} */ [own]) => own).entries() : [...ids].map(([own, id]) => /** @type {const} */ ([id, own]));
+  const tokens = byId([...[...named].filter(([id]) => !added.has(id)).map(([id, own]) => /** @type {const} */ ([id, token(own, id)])), ...added]);
   const idOf = (/** @type {string | number | null | undefined} */ name) => {
     if (name === undefined || name === null || Number(name) < 0) return NONE;
     const id = typeof name === 'number' ? name : specials.get(name) ?? ids.get(name) ?? NONE;
@@ -90,8 +164,10 @@ export function parseHfTokenizer(text, hints = {}) {
   };
   const { bos, eos } = template(json.post_processor);
   const ends = [hints.eos, ...(hints.eog ?? [])].map(idOf).filter((id) => id !== NONE);
+  const rules = rulesPart(json);
   return {
     ...vocabulary,
+    ...withRules(parts, vocabulary.split, rules),
     flags: vocabulary.flags | (bos === undefined ? 0 : FLAG.addBos) | (eos === undefined ? 0 : FLAG.addEos),
     bos: bos ?? idOf(hints.bos),
     eos: eos ?? idOf(hints.eos),
@@ -109,13 +185,24 @@ export function parseHfTokenizer(text, hints = {}) {
 function addedTokens(list) {
   return new Map(list.map((token) => {
     if (typeof token?.content !== 'string') throw malformed('tokenizer.json has an added token without text');
-    const { id, content, special, single_word, lstrip, rstrip } = token;
-    if (single_word || lstrip || rstrip) {
-      throw unsupported(`the token ${JSON.stringify(content)} swallows spaces around it or stands only as a word`, HINT);
-    }
-    const kind = special ? TOKEN.control : TOKEN.user;
-    return /** @type {[number, Token]} */ ([id, { bytes: utf8(content), score: 0, kind }]);
+    const { id, content, special } = token;
+    return /** @type {[number, Token]} */ ([id, { bytes: utf8(content), score: 0, kind: special ? TOKEN.control : TOKEN.user }]);
   }));
+}
+
+/** What holds for added tokens: white space that they take, where they stand, in which text. @param {any} json @returns {Part[]} */
+function rulesPart({ added_tokens: list = [], normalizer }) {
+  const changes = normalizer && !(normalizer.type === 'Replace' || stepOf(normalizer, 'Prepend'));
+  const rows = (Array.isArray(list) ? list : []).map(({ id, lstrip, rstrip, single_word: word, normalized }) =>
+    [id, (lstrip ? 1 : 0) | (rstrip ? 2 : 0) | (word ? 4 : 0) | (normalized && changes ? 8 : 0)]).filter(([, rules]) => rules);
+  if (!rows.length) return [];
+  return [{ type: PART.rules, bytes: new Uint8Array(Uint32Array.from(rows.sort((a, b) => a[0] - b[0]).flat()).buffer) }];
+}
+
+/** Rules are a part: words that a program cuts become a stage beside them. @param {Part[] | undefined} parts @param {string | undefined} split @param {Part[]} rules */
+function withRules(parts, split, rules) {
+  if (!rules.length) return parts ? { parts } : {};
+  return { split: undefined, parts: [...(parts ?? EXPRESSIONS[split ?? 'gpt-2'].map((source) => stage(source))), ...rules] };
 }
 
 /**
@@ -124,9 +211,10 @@ function addedTokens(list) {
  * @returns {{ bos?: number, eos?: number }}
  */
 function template(processor) {
-  const steps = processor?.type === 'Sequence' ? processor.processors : [processor];
-  const found = steps?.find((/** @type {any} */ step) => step?.type === 'TemplateProcessing' && Array.isArray(step.single));
-  if (!found) return {};
+  const pair = stepOf(processor, 'BertProcessing') ?? stepOf(processor, 'RobertaProcessing');
+  if (pair) return { bos: pair.cls?.[1], eos: pair.sep?.[1] };
+  const found = stepOf(processor, 'TemplateProcessing');
+  if (!Array.isArray(found?.single)) return {};
   const at = found.single.findIndex((/** @type {any} */ part) => part?.Sequence);
   const idAt = (/** @type {any[]} */ parts) => {
     if (parts.length > 1) throw unsupported('tokenizer.json puts several tokens around a text', HINT);

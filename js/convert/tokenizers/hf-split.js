@@ -1,17 +1,93 @@
-/** The pre-tokenizers of tokenizer.json as stages. */
-import { unsupported } from './section.js';
+/** The pre-tokenizers of tokenizer.json as stages and steps. */
+import { compileStage, STAGE } from './automaton.js';
+import { prefixPart } from './normalizers.js';
+import { GPT2 } from './patterns.js';
+import { PART, unsupported } from './section.js';
 import { bertStages } from './wordpiece.js';
 
 /** @import { Part } from './section.js' */
 
-/** @type {Record<string, (json: any) => Part[]>} */
+/** What is said by other parts of tokenizer.json. @typedef {{ hint: string, marks: boolean, flags?: number }} Context  marks: the text has ▁ for spaces; flags: of all stages */
+
+/** @param {string} source @param {number} [flags] @returns {Part} */
+export const stage = (source, flags = 0) => ({ type: PART.stage, bytes: compileStage(source, { flags }) });
+
+/** An expression for a text itself. @param {string} text */
+const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|&-]/g, '\\$&');
+
+const PUNCTUATION = '[\\p{P}!-/:-@\\[-`{-~]';
+
+/**
+ * The stage of a pattern and what becomes of its matches.
+ * @param {string} source
+ * @param {string} behavior
+ * @param {boolean} invert
+ * @param {Context} context
+ * @returns {Part}
+ */
+function cut(source, behavior, invert, { hint, flags = 0 }) {
+  if (behavior === 'Isolated') return stage(source, flags);
+  if (behavior === 'Removed') return stage(source, flags | (invert ? STAGE.dropBetween : STAGE.dropMatches));
+  if (behavior === 'Contiguous' && !invert) return stage(`(?:${source})+`, flags);
+  if (!invert && Array.from(source.replace(/^\\/, '')).length === 1) {
+    if (behavior === 'MergedWithNext') return stage(`${source}[^${source}]*|[^${source}]+`, flags);
+    if (behavior === 'MergedWithPrevious') return stage(`[^${source}]*${source}|[^${source}]+`, flags);
+  }
+  throw unsupported(`tokenizer.json splits text with matches that are ${behavior}${invert ? ' and inverted' : ''}`, hint);
+}
+
+/** @param {any} json @param {Context} context @returns {Part[]} */
+function split({ pattern, behavior, invert = false }, context) {
+  const { marks, hint } = context;
+  let source = pattern?.Regex ?? (typeof pattern?.String === 'string' ? literal(pattern.String) : undefined);
+  if (typeof source !== 'string') throw unsupported('tokenizer.json splits text without a pattern', hint);
+  if (marks) {
+    // Spaces are ▁ by then, which we write as a space: an expression about spaces finds none.
+    if (source === ' ') return [];
+    if (/ |\\[sSWwpP]|\[\^|\./.test(source) && source !== '[^\\n]+|[\\n]+') throw unsupported(`tokenizer.json splits text that has ▁ for spaces by ${source}`, hint);
+    source = source.replaceAll('▁', ' ');
+  }
+  return [cut(source, behavior, invert, context)];
+}
+
+/** @param {any} json @returns {Part[]} */
+function metaspace(json) {
+  const scheme = json.prepend_scheme ?? (json.add_prefix_space === false ? 'never' : 'always');
+  const prefix = scheme === 'never' ? [] : [prefixPart(' ', { unlessThere: true, atStart: scheme === 'first' })];
+  return json.split === false ? prefix : [...prefix, stage(' [^ ]*|[^ ]+')];
+}
+
+/** @type {Record<string, (json: any, context: Context) => Part[]>} */
 const SPLITTERS = {
+  Sequence: ({ pretokenizers }, context) => {
+    // Behind ByteLevel texts are written in its alphabet.
+    const bytes = pretokenizers.findIndex((/** @type {any} */ one) => one.type === 'ByteLevel');
+    return pretokenizers.flatMap((/** @type {any} */ one, /** @type {number} */ i) =>
+      stageParts(one, bytes >= 0 && i > bytes ? { ...context, flags: STAGE.bytes } : context));
+  },
+  ByteLevel: ({ add_prefix_space: prefix = true, use_regex: regex = true }) =>
+    [...(prefix ? [prefixPart(' ', { unlessThere: true })] : []), ...(regex ? [stage(GPT2)] : [])],
+  Split: split,
+  Digits: ({ individual_digits: one }, { flags }) => [stage(one ? '\\p{N}' : '\\p{N}+', flags)],
+  Punctuation: ({ behavior = 'Isolated' }, context) => [cut(PUNCTUATION, behavior, false, context)],
+  Whitespace: () => [stage('\\w+|[^\\w\\s]+', STAGE.dropBetween)],
+  WhitespaceSplit: () => [stage('\\s+', STAGE.dropMatches)],
+  CharDelimiterSplit: ({ delimiter }) => [stage(literal(delimiter), STAGE.dropMatches)],
   BertPreTokenizer: bertStages,
+  Metaspace: metaspace,
 };
 
-/** UNSUPPORTED names what we would cut differently. @param {any} json  a pre-tokenizer, or null @param {string} hint @returns {Part[]} */
-export function stageParts(json, hint) {
+/** UNSUPPORTED names what we would cut differently. @param {any} json  a pre-tokenizer, or null @param {Context} context @returns {Part[]} */
+export function stageParts(json, context) {
   if (json === null || json === undefined) return [];
-  if (!Object.hasOwn(SPLITTERS, json.type)) throw unsupported(`tokenizer.json splits text by ${json.type}`, hint);
-  return SPLITTERS[json.type](json);
+  if (!Object.hasOwn(SPLITTERS, json.type)) throw unsupported(`tokenizer.json splits text by ${json.type}`, context.hint);
+  return SPLITTERS[json.type](json, context);
+}
+
+/** Whether a step of some sort is among these. @param {any} json  a normalizer, pre-tokenizer or decoder @param {string} type @returns {any} */
+export function stepOf(json, type) {
+  if (json === null || typeof json !== 'object') return undefined;
+  if (json.type === type) return json;
+  const steps = json.normalizers ?? json.pretokenizers ?? json.decoders ?? json.processors;
+  return Array.isArray(steps) ? steps.map((step) => stepOf(step, type)).find(Boolean) : undefined;
 }

@@ -5,7 +5,7 @@ import { parseGgufMetadata, tokenizerFromGguf } from './gguf-vocab.js';
 import { parseGpt2, parseJson } from './gpt2.js';
 import { parseHfTokenizer } from './hf-json.js';
 import { parseLlama2c } from './llama2c.js';
-import { unsupported } from './section.js';
+import { parseSentencePiece } from './sentencepiece.js';
 import { parseTiktoken } from './tiktoken.js';
 
 /** @typedef {import('./section.js').Tokenizer} Tokenizer */
@@ -16,7 +16,7 @@ const GPT2_FILES = [['encoder.json', 'vocab.bpe'], ['vocab.json', 'merges.txt']]
 const HINT_FILES = ['generation_config.json', 'config.json', 'tokenizer_config.json', 'special_tokens_map.json'];
 
 /**
- * tokenizer.json, encoder.json or vocab.bpe, *.tiktoken, GGUF, or tokenizer.bin of llama2.c. READ, FORMAT, UNSUPPORTED.
+ * tokenizer.json, tokenizer.model, encoder.json or vocab.bpe, *.tiktoken, GGUF, or tokenizer.bin of llama2.c. READ, FORMAT, UNSUPPORTED.
  * @param {string} path
  * @param {{ vocab: number }} model  how many tokens the model has
  * @returns {Promise<Tokenizer>}
@@ -34,7 +34,7 @@ export async function readTokenizerFile(path, { vocab }) {
     }
     if (name.endsWith('.json')) return parseHfTokenizer(text(), await readHints(dirname(path)));
     if (name.endsWith('.tiktoken')) return parseTiktoken(text());
-    if (name.endsWith('.model')) throw unsupported('SentencePiece files are not read as yet', 'pass a GGUF file or tokenizer.bin with the same vocabulary');
+    if (name.endsWith('.model')) return parseSentencePiece(bytes, await readHints(dirname(path)));
     if (String.fromCharCode(...bytes.subarray(0, 4)) === 'GGUF') return tokenizerFromGguf(parseGgufMetadata(bytes));
     return parseLlama2c(bytes, vocab);
   } catch (error) {
@@ -70,5 +70,6 @@ async function readHints(folder) {
     return values.map((value) => value?.content ?? value).find((value) => typeof value === 'number' || typeof value === 'string');
   };
   const ends = files.map((file) => file?.eos_token_id).find(Array.isArray);
-  return { bos: hint('bos'), eos: hint('eos'), pad: hint('pad'), eog: ends ?? [] };
+  const flag = (/** @type {string} */ name) => files.map((file) => file?.[name]).find((value) => typeof value === 'boolean');
+  return { bos: hint('bos'), eos: hint('eos'), pad: hint('pad'), eog: ends ?? [], addBos: flag('add_bos_token'), addEos: flag('add_eos_token') };
 }

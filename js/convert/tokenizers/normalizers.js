@@ -1,7 +1,7 @@
 /** Steps that change text before it is cut, as parts of a TOKN section (docs/FORMAT.md, TOKN). */
 import { utf8 } from './bytes.js';
-import { PART } from './section.js';
-import { complement, decompositions, intersect, lowerCase, properties, unite } from './unicode.js';
+import { malformed, PART } from './section.js';
+import { combining, complement, decompositions, intersect, lowerCase, properties, unite } from './unicode.js';
 
 /** @import { Part } from './section.js' @import { CharSet } from './unicode.js' */
 
@@ -89,4 +89,73 @@ export function bertParts({ clean, chinese, accents, lower }) {
     ...(accents ? [HANGUL] : []),
   ];
   return changes.length ? [mapPart(changes)] : [];
+}
+
+/** @param {Uint8Array} bytes  behind the numbers, filled up with zeros @param {number[]} numbers */
+function payload(bytes, ...numbers) {
+  const out = new Uint8Array(4 * numbers.length + Math.ceil(bytes.length / 4) * 4);
+  const view = new DataView(out.buffer);
+  numbers.forEach((number, i) => view.setUint32(4 * i, number, true));
+  out.set(bytes, 4 * numbers.length);
+  return out;
+}
+
+/**
+ * A text in front of those that are not empty.
+ * @param {string} text
+ * @param {{ atStart?: boolean, unlessThere?: boolean }} [when]  only where nothing is before; not where it is already
+ * @returns {Part}
+ */
+export function prefixPart(text, { atStart = false, unlessThere = false } = {}) {
+  const bytes = utf8(text);
+  return { type: PART.prefix, bytes: payload(bytes, (atStart ? 1 : 0) | (unlessThere ? 2 : 0), bytes.length) };
+}
+
+/**
+ * Spaces at the ends of a text, and all but one in a row, go. `parts`: at the ends of each part between special tokens.
+ * @param {{ before?: boolean, behind?: boolean, rows?: boolean, parts?: boolean }} which
+ * @returns {Part}
+ */
+export const spacesPart = ({ before, behind, rows, parts }) =>
+  ({ type: PART.spaces, bytes: payload(new Uint8Array(), (before ? 1 : 0) | (behind ? 2 : 0) | (rows ? 4 : 0) | (parts ? 8 : 0)) });
+
+/** @param {string} from @param {string} to @returns {Part} */
+export function replacePart(from, to) {
+  const [a, b] = [utf8(from), utf8(to)];
+  return { type: PART.replace, bytes: payload(Uint8Array.of(...a, ...b), a.length, b.length) };
+}
+
+/** Small letters. @returns {Part} */
+export const lowerPart = () => mapPart([change(0x130, 'i\u0307'), ...[...lowerCase()].filter(([c]) => c !== 0x130).map(([c, to]) => change(c, String.fromCodePoint(to)))]);
+
+/** Without marks. @returns {Part} */
+export const stripAccentsPart = () => mapPart(allBecome(properties('M'), ''));
+
+/** Characters taken apart, as NFD does. @returns {Part[]} */
+export function decomposed() {
+  const changes = [...decompositions().of].map(([c, to]) => change(c, String.fromCodePoint(...to)));
+  const runs = combining().flatMap(([first, n, rank]) => [first, n * 256 + rank]);
+  return [mapPart([...changes, HANGUL]), { type: PART.order, bytes: payload(new Uint8Array(), runs.length / 2, ...runs) }];
+}
+
+/** Characters composed, as NFC does. @returns {Part[]} */
+export function composed() {
+  const { of, excluded } = decompositions();
+  const whole = new Map([...of].filter(([c]) => !excluded.has(c)).map(([c, to]) => [to.join(), c]));
+  const pairs = [...whole.values()].flatMap((c) => {
+    const to = /** @type {number[]} */ (of.get(c));
+    const first = to.length === 2 ? to[0] : whole.get(to.slice(0, -1).join());
+    return first === undefined ? [] : [[first, to[to.length - 1], c]];
+  }).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const runs = combining().flatMap(([first, n, rank]) => [first, n * 256 + rank]);
+  return [...decomposed(), { type: PART.compose, bytes: payload(new Uint8Array(), runs.length / 2, pairs.length, ...runs, ...pairs.flat()) }];
+}
+
+/** SentencePiece's map of texts to texts. @param {Uint8Array} bytes @returns {Part[]} */
+export function charsmapPart(bytes) {
+  if (!bytes.length) return [];
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const size = bytes.length >= 4 ? view.getUint32(0, true) : 0;
+  if (!size || size % 4 || size > bytes.length - 5 || bytes[bytes.length - 1] !== 0) throw malformed('its map of characters is cut short');
+  return [{ type: PART.charsmap, bytes: payload(bytes, bytes.length) }];
 }

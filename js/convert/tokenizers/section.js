@@ -2,11 +2,11 @@
 import { BqError } from '../../shared/errors.js';
 import { DEFAULT_SPLIT, encodeSplit, isSplit, SPLIT_ITEM_BYTES } from './split.js';
 
-export const KIND = Object.freeze({ spm: 1, bpe: 2, wordlist: 3, wordpiece: 5 });
-export const FLAG = Object.freeze({ addBos: 1, addEos: 2, addSpace: 4, byteFallback: 8, ignoreMerges: 16 });
+export const KIND = Object.freeze({ spm: 1, bpe: 2, wordlist: 3, unigram: 4, wordpiece: 5 });
+export const FLAG = Object.freeze({ addBos: 1, addEos: 2, addSpace: 4, byteFallback: 8, ignoreMerges: 16, dropSpace: 32, characters: 64, fuseUnknown: 128, double: 256 });
 export const TOKEN = Object.freeze({ normal: 0, unknown: 1, control: 2, user: 3, unused: 4, byte: 5 });
 /** Types of parts. */
-export const PART = Object.freeze({ map: 1, stage: 16, words: 17 });
+export const PART = Object.freeze({ map: 1, prefix: 2, spaces: 3, charsmap: 4, order: 5, compose: 6, replace: 7, stage: 16, words: 17, rules: 18 });
 /** Stands for "no such token". */
 export const NONE = 0xffffffff;
 

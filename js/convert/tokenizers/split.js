@@ -2,8 +2,6 @@
  * How text is cut into words before byte-level BPE, as programs for C (c/text/split.h; docs/FORMAT.md, TOKN), by
  * name and by the regular expressions that tokenizer.json writes. Another one: a row of SPLITS.
  */
-import { BqError } from '../../shared/errors.js';
-
 const [OTHER, LETTER, NUMBER, SPACE] = [1, 2, 4, 8];
 const [LAST, CUT, SPARE] = [1, 2, 4];
 export const SPLIT_ITEM_BYTES = 32;
@@ -60,15 +58,15 @@ const llama3Regex = (digits) => String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p
   String.raw`| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`;
 
 /**
- * The ways to cut, with the names that GGUF files have for them. The first is what a section without a program means.
- * @type {Record<string, { program: Item[][], regex?: string, gguf: string[] }>}
+ * The ways to cut. The first is what a section without a program means.
+ * @type {Record<string, { program: Item[][], regex?: string }>}
  */
 const SPLITS = {
-  'gpt-2': { program: likeGpt2([maybe({ points: ' ' }), many({ classes: NUMBER })]), gguf: ['gpt-2', 'default'] },
+  'gpt-2': { program: likeGpt2([maybe({ points: ' ' }), many({ classes: NUMBER })]) },
   // Each digit by itself; then GPT-2's cuts what lies between digits.
-  digits: { program: likeGpt2([{ classes: NUMBER, min: 1, max: 1 }], { classes: NUMBER }), gguf: ['smollm'] },
-  'llama-3': { program: likeLlama3(3), regex: llama3Regex(String.raw`\p{N}{1,3}`), gguf: ['llama-bpe', 'llama3', 'llama-v3'] },
-  'qwen-2': { program: likeLlama3(1), regex: llama3Regex(String.raw`\p{N}`), gguf: ['qwen2'] },
+  digits: { program: likeGpt2([{ classes: NUMBER, min: 1, max: 1 }], { classes: NUMBER }) },
+  'llama-3': { program: likeLlama3(3), regex: llama3Regex(String.raw`\p{N}{1,3}`) },
+  'qwen-2': { program: likeLlama3(1), regex: llama3Regex(String.raw`\p{N}`) },
 };
 
 export const DEFAULT_SPLIT = 'gpt-2';
@@ -76,31 +74,23 @@ export const DEFAULT_SPLIT = 'gpt-2';
 /** Whether it is a name of a way to cut. @param {unknown} name @returns {name is string} */
 export const isSplit = (name) => typeof name === 'string' && Object.hasOwn(SPLITS, name);
 
-/** The way to cut that GGUF calls so; undefined: none of ours. @param {string} name */
-export const splitOfGguf = (name) => Object.keys(SPLITS).find((key) => SPLITS[key].gguf.includes(name));
-
 /**
- * The way to cut that a tokenizer.json asks for. UNSUPPORTED names what we would cut differently.
+ * The way to cut that a tokenizer.json asks for; undefined: none of ours.
  * @param {any} pre  its pre_tokenizer
- * @param {string} hint
- * @returns {string}
+ * @returns {string | undefined}
  */
-export function splitOfHf(pre, hint) {
-  const unsupported = (/** @type {string} */ what) => new BqError('UNSUPPORTED', `tokenizer.json ${what}`, { hint });
+export function namedSplit(pre) {
   const steps = pre?.type === 'Sequence' && Array.isArray(pre.pretokenizers) ? pre.pretokenizers : [pre];
   const last = steps.at(-1);
-  if (last?.type !== 'ByteLevel') throw unsupported(`splits text by ${last?.type ?? 'nothing'}`);
-  if (last.add_prefix_space) throw unsupported('puts a space in front of texts');
+  if (last?.type !== 'ByteLevel' || last.add_prefix_space) return undefined;
   const [first, ...more] = steps.slice(0, -1);
   const gpt2 = last.use_regex !== false;
-  const regex = first?.pattern?.Regex;
-  if (!more.length) {
-    if (!first && gpt2) return 'gpt-2';
-    if (first?.type === 'Digits' && first.individual_digits && gpt2) return 'digits';
-    const name = Object.keys(SPLITS).find((key) => regex && SPLITS[key].regex === regex);
-    if (name && first.type === 'Split' && first.behavior === 'Isolated' && !first.invert && !gpt2) return name;
-  }
-  throw unsupported(`splits text in its own way: ${regex ?? first?.type ?? 'not at all'}`);
+  if (more.length) return undefined;
+  if (!first) return gpt2 ? 'gpt-2' : undefined;
+  if (first.type === 'Digits' && first.individual_digits && gpt2) return 'digits';
+  const regex = first.pattern?.Regex;
+  const cuts = first.type === 'Split' && first.behavior === 'Isolated' && !first.invert && !gpt2;
+  return cuts ? Object.keys(SPLITS).find((key) => regex && SPLITS[key].regex === regex) : undefined;
 }
 
 /**

@@ -30,4 +30,4 @@ export function wordpieceToken(text, kind, prefix) {
 }
 
 /** What all have: a space in front of a text is dropped when it is shown. */
-export const WORDPIECE = Object.freeze({ kind: KIND.wordpiece, flags: FLAG.addSpace, merges: [] });
+export const WORDPIECE = Object.freeze({ kind: KIND.wordpiece, flags: FLAG.dropSpace, merges: [] });

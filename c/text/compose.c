@@ -1,0 +1,172 @@
+/* Unicode's canonical forms (the Unicode Standard, 3.11): marks in the order of their combining
+ * classes, and characters composed with the marks behind them. Texts come decomposed. */
+#include "core/cursor.h"
+#include "text/normalize.h"
+#include "text/utf8.h"
+
+enum { MARKS = 8, PAIRS = 12, RANKS = 64 };
+/* Hangul: leading consonants, vowels, trailing consonants (none is one of them), syllables. */
+enum { L = 0x1100, V = 0x1161, T = 0x11a7, S = 0xac00, LS = 19, VS = 21, TS = 28 };
+
+/* --- order -------------------------------------------------------------------------------------- */
+
+/* Rank of a mark's combining class; 0: it is none that is sorted. */
+static uint32_t rank_of(const uint8_t *marks, uint32_t n, uint32_t code_point) {
+  uint32_t low = 0, high = n; /* the first run that begins behind it is in [low, high] */
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (bq_load32(marks + MARKS * (size_t)middle) <= code_point) low = middle + 1;
+    else high = middle;
+  }
+  if (!low) return 0;
+  const uint8_t *run = marks + MARKS * (size_t)(low - 1);
+  uint32_t rest = bq_load32(run + 4);
+  return code_point - bq_load32(run) < rest >> 8 ? rest & 255 : 0;
+}
+
+/* u32 n; n runs of marks of one class, rising: u32 first, u32 number << 8 | rank */
+static bool read_marks(const uint8_t *bytes, uint32_t n) {
+  uint64_t next = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t first = bq_load32(bytes + MARKS * (size_t)i);
+    uint32_t rest = bq_load32(bytes + MARKS * (size_t)i + 4);
+    if (first < next || (rest & 255) == 0 || (rest & 255) >= RANKS) return false;
+    next = (uint64_t)first + (rest >> 8);
+  }
+  return next <= 0x110000;
+}
+
+bool bq_order_read(const uint8_t *bytes, size_t n, bq_step *out) {
+  if (n < 4) return false;
+  out->n = bq_load32(bytes);
+  out->records = bytes + 4;
+  return 4 + MARKS * (uint64_t)out->n == n && read_marks(out->records, out->n);
+}
+
+/* Bytes of the marks at `at`; *order: their ranks fall somewhere; *ranks: a bit for each. */
+static size_t marks_at(const bq_step *s, const uint8_t *text, size_t left, bool *falls,
+                       uint64_t *ranks) {
+  size_t at = 0;
+  uint32_t before = 0, code_point, rank;
+  *falls = false;
+  *ranks = 0;
+  while (at < left && text[at] >= 0xcc) { /* no mark is before U+0300 */
+    unsigned length = bq_utf8_decode(text + at, left - at, &code_point);
+    rank = code_point == BQ_UTF8_BAD ? 0 : rank_of(s->records, s->n, code_point);
+    if (!rank) break;
+    *falls |= rank < before;
+    *ranks |= 1ull << rank;
+    before = rank;
+    at += length;
+  }
+  return at;
+}
+
+void bq_order(const bq_step *s, const uint8_t *text, size_t bytes, bq_out *out) {
+  for (size_t at = 0; at < bytes;) {
+    bool falls;
+    uint64_t ranks;
+    size_t run = marks_at(s, text + at, bytes - at, &falls, &ranks);
+    if (!run) {
+      bq_out_byte(out, text[at++]);
+      continue;
+    }
+    if (!falls) bq_out_text(out, text + at, run);
+    for (uint32_t rank = 1; falls && rank < RANKS; rank++) {
+      if (!(ranks >> rank & 1)) continue;
+      for (size_t i = 0; i < run;) { /* those of a rank stay in order */
+        uint32_t code_point;
+        unsigned length = bq_utf8_decode(text + at + i, run - i, &code_point);
+        if (rank_of(s->records, s->n, code_point) == rank) bq_out_text(out, text + at + i, length);
+        i += length;
+      }
+    }
+    at += run;
+  }
+}
+
+/* --- composing ---------------------------------------------------------------------------------- */
+
+/* u32 marks, u32 pairs, marks as above; pairs, rising: u32 first, u32 second, u32 composed */
+bool bq_compose_read(const uint8_t *bytes, size_t n, bq_step *out) {
+  if (n < 8) return false;
+  out->n = bq_load32(bytes);
+  out->flags = bq_load32(bytes + 4); /* pairs */
+  if (8 + MARKS * (uint64_t)out->n + PAIRS * (uint64_t)out->flags != n) return false;
+  out->records = bytes + 8;
+  out->text = out->records + MARKS * (size_t)out->n;
+  if (!read_marks(out->records, out->n)) return false;
+  for (uint32_t i = 0; i < out->flags; i++) {
+    const uint8_t *pair = out->text + PAIRS * (size_t)i;
+    uint32_t first = bq_load32(pair), second = bq_load32(pair + 4), composed = bq_load32(pair + 8);
+    if (first > 0x10ffff || second > 0x10ffff || composed > 0x10ffff) return false;
+    if (bq_utf8_bytes(composed) > bq_utf8_bytes(first) + bq_utf8_bytes(second)) return false;
+    if (!i) continue;
+    uint32_t a = bq_load32(pair - PAIRS), b = bq_load32(pair - PAIRS + 4);
+    if (a > first || (a == first && b >= second)) return false;
+  }
+  return true;
+}
+
+/* What two characters compose to; 0: nothing. */
+static uint32_t composed(const bq_step *s, uint32_t a, uint32_t b) {
+  if (a - L < LS && b - V < VS) return S + ((a - L) * VS + (b - V)) * TS;
+  if (a - S < LS * VS * TS && (a - S) % TS == 0 && b - T < TS && b != T) return a + (b - T);
+  uint32_t low = 0, high = s->flags;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    const uint8_t *pair = s->text + PAIRS * (size_t)middle;
+    uint32_t first = bq_load32(pair), second = bq_load32(pair + 4);
+    if (first == a && second == b) return bq_load32(pair + 8);
+    if (first < a || (first == a && second < b)) low = middle + 1;
+    else high = middle;
+  }
+  return 0;
+}
+
+/* Composes the starter with what follows it, bytes of which are returned; what stays is written where
+ * `out` is given. A mark is blocked by one of its class or a higher one that stays before it. */
+static size_t follow(const bq_step *s, uint32_t *starter, const uint8_t *text, size_t left,
+                     bq_out *out) {
+  uint32_t before = 0;
+  bool between = false; /* a mark stays between */
+  size_t at = 0;
+  while (at < left) {
+    if (text[at] < 0xcc) return at; /* nothing before U+0300 joins what is before it */
+    uint32_t code_point;
+    unsigned length = bq_utf8_decode(text + at, left - at, &code_point);
+    if (code_point == BQ_UTF8_BAD) return at;
+    uint32_t rank = rank_of(s->records, s->n, code_point), whole = 0;
+    if (rank ? !between || before < rank : !between) whole = composed(s, *starter, code_point);
+    if (!rank && !whole) return at;
+    if (whole) *starter = whole;
+    else {
+      if (out) bq_out_text(out, text + at, length);
+      between = true;
+      before = rank;
+    }
+    at += length;
+  }
+  return at;
+}
+
+void bq_compose(const bq_step *s, const uint8_t *text, size_t bytes, bq_out *out) {
+  for (size_t at = 0; at < bytes;) {
+    if (text[at] < 0x80 && (at + 1 == bytes || text[at + 1] < 0xcc)) {
+      bq_out_byte(out, text[at++]);
+      continue;
+    }
+    uint32_t code_point;
+    unsigned length = bq_utf8_decode(text + at, bytes - at, &code_point);
+    if (code_point == BQ_UTF8_BAD || rank_of(s->records, s->n, code_point)) {
+      bq_out_text(out, text + at, length);
+      at += length;
+      continue;
+    }
+    at += length;
+    uint32_t whole = code_point, again = code_point;
+    follow(s, &whole, text + at, bytes - at, NULL);
+    bq_out_character(out, whole);
+    at += follow(s, &again, text + at, bytes - at, out);
+  }
+}

@@ -1,0 +1,201 @@
+/* Text to ids: special tokens cut the text, what lies between is normalized, cut into pieces and
+ * encoded by the tokenizer's kind. */
+#include "text/merge.h"
+#include "text/utf8.h"
+#include "text/vocab.h"
+
+enum { TEXT_MAX = 1 << 30 /* bytes of one text: positions stay within 32 bits, twice over */ };
+
+/* What lies where in the scratch, for a text of so many bytes. */
+typedef struct layout {
+  uint64_t text;   /* bytes of a normalized text, at most */
+  uint64_t arrays; /* bytes: what merging or Viterbi's algorithm needs */
+  uint64_t spaced; /* bytes: the text with a space in front */
+  uint64_t seen;   /* bytes: what stages remember */
+  uint64_t all;    /* UINT64_MAX: too much */
+} layout;
+
+/* usual: a normalized text is at most half as large again, which a text rarely exceeds. */
+static layout lay_out(const bq_tokenizer *t, uint64_t bytes, bool usual) {
+  layout l = {.text = bq_normalize_limit(t->steps, t->n_steps, bytes), .all = UINT64_MAX};
+  uint64_t some = bytes + bytes / 2 + 256;
+  if (bytes > TEXT_MAX) return l;
+  if (usual && l.text > some) l.text = some;
+  if (l.text > TEXT_MAX) return l;
+  uint64_t arrays = BQ_MERGE_ARRAYS * sizeof(uint32_t) * (l.text + 1);
+  switch (t->info.kind) {
+  case BQ_TOKENIZER_SPM: l.arrays = arrays; break;
+  case BQ_TOKENIZER_BPE: l.arrays = arrays + sizeof(uint32_t) * (l.text + 1); break;
+  case BQ_TOKENIZER_UNIGRAM: l.arrays = bq_unigram_scratch(l.text + 1); break;
+  default: break;
+  }
+  bool spelled = t->info.kind == BQ_TOKENIZER_SPM || t->info.kind == BQ_TOKENIZER_UNIGRAM;
+  spelled |= (t->flags & BQ_TOKENIZER_CHARACTERS) != 0;
+  l.spaced = spelled ? l.text + 1 : 0;
+  l.seen = bq_cutter_memory(t->stages, t->n_stages, l.text + 1);
+  l.all = l.arrays + l.spaced + l.seen + (t->n_steps < 2 ? t->n_steps : 2) * l.text;
+  return l;
+}
+
+uint64_t bq_tokenize_scratch(const bq_tokenizer *t, uint64_t text_bytes, bool usual) {
+  return lay_out(t, text_bytes, usual).all;
+}
+
+/* One text on its way. */
+typedef struct encoder {
+  const bq_tokenizer *t;
+  layout layout;
+  uint8_t *memory;
+  uint32_t kinds; /* of tokens that are looked for */
+  bool no_room;   /* some text was larger than usual */
+  bq_ids ids;
+} encoder;
+
+/* --- between special tokens --------------------------------------------------------------------- */
+
+static void encode_piece(encoder *e, const uint8_t *text, size_t bytes) {
+  switch (e->t->info.kind) {
+  case BQ_TOKENIZER_SPM: bq_spm_encode(e->t, text, bytes, e->memory, &e->ids); break;
+  case BQ_TOKENIZER_BPE:
+    if (e->t->parts) bq_bpe_encode_word(e->t, text, (uint32_t)bytes, (void *)e->memory, &e->ids);
+    else bq_bpe_encode(e->t, text, bytes, e->memory, &e->ids);
+    break;
+  case BQ_TOKENIZER_WORDLIST: bq_wordlist_encode(e->t, text, bytes, &e->ids); break;
+  case BQ_TOKENIZER_UNIGRAM: bq_unigram_encode(e->t, text, bytes, e->memory, &e->ids); break;
+  case BQ_TOKENIZER_WORDPIECE: bq_wordpiece_encode(e->t, text, bytes, &e->ids); break;
+  }
+}
+
+/* A normalized text; pieces as the stages cut them. */
+static void encode_pieces(encoder *e, const uint8_t *text, size_t bytes) {
+  if (!e->t->n_stages) {
+    if (bytes) encode_piece(e, text, bytes);
+    return;
+  }
+  bq_cutter cutter;
+  bq_cutter_begin(&cutter, e->t->stages, e->t->n_stages, text, bytes,
+                  e->memory + e->layout.arrays + e->layout.spaced);
+  for (size_t at = 0, begin; bq_cutter_next(&cutter, &at, &begin);)
+    encode_piece(e, text + begin, at - begin);
+}
+
+static void encode_parts(encoder *e, const uint8_t *text, size_t bytes, uint32_t where,
+                         bool normalized);
+
+/* before_user: a user-defined token follows, which is part of the text: so a space stands in front
+ * even where there is nothing else. */
+static void encode_text(encoder *e, const uint8_t *text, size_t bytes, uint32_t where,
+                        bool before_user) {
+  const bq_tokenizer *t = e->t;
+  uint8_t *const spaced = e->memory + e->layout.arrays;
+  uint8_t *const free = spaced + e->layout.spaced + e->layout.seen;
+  uint8_t *const buffers[] = {free, free + e->layout.text};
+  size_t room = (size_t)e->layout.text;
+  text = bq_normalize(t->steps, t->n_steps, where, text, &bytes, buffers, room);
+  if (!text) {
+    e->no_room = true;
+    return;
+  }
+  if (e->layout.spaced) {
+    bool add = t->flags & BQ_TOKENIZER_ADD_SPACE && where & BQ_TEXT_BEGINS;
+    bytes = bq_spell_spaces(text, bytes, add && (bytes || before_user), spaced);
+    text = spaced;
+  }
+  if (t->any_normalized && t->n_steps) encode_parts(e, text, bytes, where, true);
+  else encode_pieces(e, text, bytes);
+}
+
+/* --- special tokens ----------------------------------------------------------------------------- */
+
+static uint32_t rules_of(const bq_tokenizer *t, uint32_t id) {
+  uint32_t low = 0, high = t->n_rules;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2, own = bq_load32(t->rules + 8 * (size_t)middle);
+    if (own == id) return bq_load32(t->rules + 8 * (size_t)middle + 4);
+    if (own < id) low = middle + 1;
+    else high = middle;
+  }
+  return 0;
+}
+
+/* Where the character begins that ends at `at` > 0. */
+static size_t before(const uint8_t *text, size_t at) {
+  size_t begin = at - 1;
+  while (begin && at - begin < 4 && (text[begin] & 0xc0) == 0x80) begin--;
+  return begin;
+}
+
+static uint32_t class_at(const uint8_t *text, size_t at, size_t bytes, unsigned *length) {
+  uint32_t code_point;
+  *length = bq_utf8_decode(text + at, bytes - at, &code_point);
+  return code_point == '_' ? BQ_CHAR_CLASS_LETTER : bq_char_class(code_point);
+}
+
+static bool is_word(uint32_t class) {
+  return class == BQ_CHAR_CLASS_LETTER || class == BQ_CHAR_CLASS_NUMBER;
+}
+
+/* Whether the token may stand here; widens it over white space that it takes. */
+static bool obeys(const uint8_t *text, size_t bytes, uint32_t rules, size_t least, size_t *begin,
+                  size_t *end) {
+  unsigned length;
+  if (rules & BQ_RULE_WORD) {
+    if (*begin && is_word(class_at(text, before(text, *begin), bytes, &length))) return false;
+    if (*end < bytes && is_word(class_at(text, *end, bytes, &length))) return false;
+  }
+  while (rules & BQ_RULE_LEFT && *begin > least) {
+    size_t at = before(text, *begin);
+    if (class_at(text, at, bytes, &length) != BQ_CHAR_CLASS_SPACE) break;
+    *begin = at;
+  }
+  while (rules & BQ_RULE_RIGHT && *end < bytes) {
+    if (class_at(text, *end, bytes, &length) != BQ_CHAR_CLASS_SPACE) break;
+    *end += length;
+  }
+  return true;
+}
+
+/* A text that begins a text, and one behind a control token, gets a space in front where the
+ * tokenizer adds one; user-defined tokens are part of a text. */
+static void encode_parts(encoder *e, const uint8_t *text, size_t bytes, uint32_t where,
+                         bool normalized) {
+  const bool two_passes = e->t->any_normalized && e->t->n_steps;
+  uint32_t here = where & ~(uint32_t)BQ_TEXT_ENDS;
+  size_t done = 0;
+  for (size_t at = 0; at < bytes;) {
+    uint32_t length = 0, id = bq_vocab_match(e->t, text + at, bytes - at, e->kinds, &length);
+    uint32_t rules = id == BQ_TOKEN_NONE ? 0 : rules_of(e->t, id);
+    size_t begin = at, end = at + length;
+    bool found = id != BQ_TOKEN_NONE;
+    if (two_passes) found &= normalized == ((rules & BQ_RULE_NORMALIZED) != 0);
+    if (!found || !obeys(text, bytes, rules, done, &begin, &end)) {
+      at++;
+      continue;
+    }
+    bool control = bq_token_special(e->t, id);
+    if (normalized) encode_pieces(e, text + done, begin - done);
+    else if (begin > done || !control)
+      encode_text(e, text + done, begin - done, control ? here | BQ_TEXT_ENDS : here, !control);
+    bq_ids_put(&e->ids, id);
+    here = control ? BQ_TEXT_BEGINS : 0;
+    done = at = end;
+  }
+  if (normalized) encode_pieces(e, text + done, bytes - done);
+  else if (bytes > done) encode_text(e, text + done, bytes - done, here | BQ_TEXT_ENDS, false);
+}
+
+bq_status bq_tokenize(const bq_tokenizer *t, const char *text, size_t bytes,
+                      const bq_tokenize_options *options, void *scratch, uint32_t *ids,
+                      size_t capacity, size_t *count) {
+  *count = 0;
+  encoder e = {.t = t, .layout = lay_out(t, bytes, options->usual), .memory = scratch};
+  if (e.layout.all == UINT64_MAX) return BQ_ARGUMENT;
+  e.ids = (bq_ids){ids, capacity, 0};
+  e.kinds = BQ_KIND(BQ_TOKEN_USER) | (options->parse_special ? BQ_KINDS_HIDDEN : 0);
+  if (options->add_special && t->info.add_bos) bq_ids_put(&e.ids, t->info.bos);
+  encode_parts(&e, (const uint8_t *)text, bytes, BQ_TEXT_BEGINS | BQ_TEXT_FIRST, false);
+  if (options->add_special && t->info.add_eos) bq_ids_put(&e.ids, t->info.eos);
+  if (e.no_room) return BQ_NOMEM;
+  *count = e.ids.count;
+  return *count <= capacity ? BQ_OK : BQ_ARGUMENT;
+}

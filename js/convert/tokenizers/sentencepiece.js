@@ -1,0 +1,110 @@
+/** tokenizer.model of SentencePiece: a ModelProto (protocol buffers), of which what encoding needs is read. */
+import { byteOf, fromPiece, fromUtf8, utf8 } from './bytes.js';
+import { charsmapPart, spacesPart } from './normalizers.js';
+import { FLAG, KIND, malformed, NONE, TOKEN, unsupported } from './section.js';
+
+/** @import { Token, Tokenizer } from './section.js' */
+
+const KINDS = [undefined, KIND.unigram, KIND.spm];
+const KIND_NAMES = ['', 'unigram', 'BPE', 'words', 'characters'];
+
+/**
+ * Fields of a message, the last of each number: numbers, or bytes.
+ * @param {Uint8Array} bytes
+ * @param {(number: number, value: number | Uint8Array) => void} each
+ */
+function readMessage(bytes, each) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  let at = 0;
+  const need = (/** @type {number} */ n) => {
+    if (n > bytes.length - at) throw malformed('the SentencePiece file ends within a field');
+    at += n;
+    return at - n;
+  };
+  const varint = () => {
+    let [value, scale] = [0, 1];
+    for (let i = 0; i < 10; i++, scale *= 128) {
+      const byte = bytes[need(1)];
+      value += (byte & 127) * scale;
+      if (byte < 128) return value;
+    }
+    throw malformed('the SentencePiece file has a number of more than ten bytes');
+  };
+  while (at < bytes.length) {
+    const key = varint();
+    const [number, wire] = [Math.floor(key / 8), key % 8];
+    if (wire === 0) each(number, varint());
+    else if (wire === 5) each(number, view.getFloat32(need(4), true));
+    else if (wire === 1) need(8);
+    else if (wire === 2) {
+      const length = varint();
+      const from = need(length);
+      each(number, bytes.subarray(from, from + length));
+    } else throw malformed(`the SentencePiece file has a field of unknown sort ${wire}`);
+  }
+}
+
+/** @param {Uint8Array} bytes @returns {Map<number, number | Uint8Array>} */
+function fieldsOf(bytes) {
+  const fields = new Map();
+  readMessage(bytes, (number, value) => fields.set(number, value));
+  return fields;
+}
+
+/** @param {Uint8Array} bytes @param {number} id @returns {Token & { text: string }} */
+function piece(bytes, id) {
+  const fields = fieldsOf(bytes);
+  const [raw, score = 0, type = 1] = [fields.get(1), fields.get(2), fields.get(3)];
+  if (!(raw instanceof Uint8Array) || typeof score !== 'number' || typeof type !== 'number') throw malformed(`its piece ${id} has no text`);
+  const text = fromUtf8(raw);
+  const kind = type - 1;
+  const byte = kind === TOKEN.byte ? byteOf(text) : undefined;
+  if (byte !== undefined) return { bytes: Uint8Array.of(byte), score, kind, text };
+  return { bytes: kind === TOKEN.control || kind === TOKEN.unknown ? utf8(text) : fromPiece(text), score, kind, text };
+}
+
+/**
+ * FORMAT, UNSUPPORTED.
+ * @param {Uint8Array} bytes
+ * @param {{ addBos?: boolean, addEos?: boolean, eog?: (string | number)[] }} [hints]  of the files beside it
+ * @returns {Tokenizer}
+ */
+export function parseSentencePiece(bytes, hints = {}) {
+  /** @type {(Token & { text: string })[]} */
+  const pieces = [];
+  /** @type {Map<number, number | Uint8Array>[]} */
+  const [trainer, normalizer] = [new Map(), new Map()];
+  readMessage(bytes, (number, value) => {
+    if (!(value instanceof Uint8Array)) return;
+    if (number === 1) pieces.push(piece(value, pieces.length));
+    if (number === 2) for (const [key, own] of fieldsOf(value)) trainer.set(key, own);
+    if (number === 3) for (const [key, own] of fieldsOf(value)) normalizer.set(key, own);
+  });
+  if (!pieces.length) throw malformed('the SentencePiece file has no pieces');
+  const type = Number(trainer.get(3) ?? 1);
+  const kind = KINDS[type];
+  if (!kind) throw unsupported(`the SentencePiece file is a model of ${KIND_NAMES[type] ?? `type ${type}`}`, 'unigram and BPE are read');
+  if (trainer.get(24)) throw unsupported('the SentencePiece file writes spaces behind words', 'unigram and BPE with spaces in front are read');
+  const on = (/** @type {number} */ key) => normalizer.get(key) !== 0;
+  const [prefix, rows] = [on(3), on(4)];
+  // Numbers are 64 bits, of which -1 is the largest: there is none.
+  const idAt = (/** @type {number} */ key, /** @type {number} */ otherwise) => {
+    const id = Number(trainer.get(key) ?? otherwise);
+    return id >= 0 && id < pieces.length && pieces[id].kind !== TOKEN.normal ? id : NONE;
+  };
+  const map = normalizer.get(2);
+  const parts = [...(map instanceof Uint8Array ? charsmapPart(map) : []), ...(rows ? [spacesPart({ before: true, behind: true, rows })] : [])];
+  const [unk, bos, eos] = [idAt(40, 0), idAt(41, 1), idAt(42, 2)];
+  const { addBos = kind === KIND.spm, addEos = kind === KIND.unigram, eog = [] } = hints;
+  const ends = [eos, ...eog.map((end) => (typeof end === 'number' ? end : pieces.findIndex(({ text }) => text === end)))];
+  return {
+    kind,
+    flags: (addBos && bos !== NONE ? FLAG.addBos : 0) | (addEos && eos !== NONE ? FLAG.addEos : 0) | (prefix ? FLAG.addSpace : 0) |
+      (pieces.some((own) => own.kind === TOKEN.byte) ? FLAG.byteFallback : 0),
+    ...(parts.length ? { parts } : {}),
+    bos, eos, unk, pad: idAt(43, -1),
+    eog: [...new Set(ends)].filter((end) => end >= 0 && end < pieces.length),
+    tokens: pieces.map(({ bytes: own, score, kind: sort }) => ({ bytes: own, score, kind: sort })),
+    merges: [],
+  };
+}
