@@ -11,7 +11,9 @@
 const CACHE = 'bq4-demo-3';
 
 /** Where the page's own files and the engine's are. */
-const FOLDERS = ['./', '../js/', '../build/wasm/'].map((path) => new URL(path, location.href).href);
+const FOLDERS = ['./', '../js/', '../build/wasm/', '../node_modules/@huggingface/jinja/dist/'].map((path) => new URL(path, location.href).href);
+/** The grammar of chat templates: a host may lack it, and the page does without. */
+const GRAMMAR = FOLDERS[3];
 
 /** Milliseconds that the network may be silent where there is a copy: some connections neither answer nor break. */
 const PATIENCE = 4000;
@@ -55,6 +57,7 @@ async function keepAll() {
     const asked = fetch(new Request(url, { cache: 'no-cache' }));
     found.set(url, asked);
     const response = await asked;
+    if (!response.ok && url.startsWith(GRAMMAR)) return void found.delete(url);
     if (!response.ok) throw new Error(`${url}: ${response.status}`);
     if (/\/$|\.js$/.test(url)) await Promise.all(namedIn(await response.clone().text(), url).map(add));
   };
