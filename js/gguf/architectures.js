@@ -67,6 +67,7 @@ export function tablesOf(facts, config) {
 function sizesOf({ get, has, dims }) {
   const [hidden, heads] = [get('embedding_length'), get('attention.head_count')];
   expect(typeof heads === 'number' && typeof get('attention.head_count_kv', heads) === 'number', 'its layers have different numbers of heads');
+  expect(!get('expert_count', 0), 'its layers choose between experts');
   return {
     layers: get('block_count'), hidden, heads, kv_heads: get('attention.head_count_kv', heads), head_dim: get('attention.key_length', hidden / heads),
     // Some say another number than what the tensors have.
@@ -173,8 +174,10 @@ const gemma3 = {
   modules: () => ({ ...AROUND, ...HEAD_NORMS }),
   config: (facts) => {
     const config = gemmaOf('gemma3', facts);
+    const every = facts.get('attention.sliding_window_pattern', 6);
+    expect(typeof every === 'number', 'the layers that see a window only are listed one by one');
     return {
-      ...config, ...windowOf(facts, facts.get('attention.sliding_window_pattern', 6)), norm_place: 'around', qk_norm: 'heads',
+      ...config, ...windowOf(facts, every), norm_place: 'around', qk_norm: 'heads',
       attn_scale: gemmaScale(config, 62), local_theta: facts.get('rope.freq_base_swa', 10000), logit_softcap: facts.get('final_logit_softcapping', 0),
     };
   },

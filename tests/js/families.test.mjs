@@ -8,6 +8,10 @@ import { fileURLToPath } from 'node:url';
 import { FAMILIES } from '../../js/convert/families/index.js';
 import { canonicalTensors, configOf, joinParts, tablesOf } from '../../js/convert/hf-names.js';
 import { createEngine, fromFile } from '../../js/engine.js';
+import { openGguf } from '../../js/gguf/open.js';
+import { openBytes } from '../../js/sources/bytes.js';
+import { CONFIG } from './fixture.mjs';
+import { gguf, llamaMetadata } from './gguf-writer.mjs';
 import { modelRows } from '../models-report.mjs';
 import { openLogits } from './logits.mjs';
 
@@ -60,6 +64,14 @@ test('bert from GGUF: hidden states of PyTorch, as vectors of a text', async () 
   assert.ok(most < TOLERANCE, `${most}`);
   rows.push({ architecture: 'bert', source: 'GGUF', error: most, against: `transformers ${made.transformers}` });
 });
+
+for (const [key, value, says] of /** @type {[string, import('./gguf-writer.mjs').Value, RegExp][]} */ ([
+  ['llama.expert_count', ['u32', 8], /experts/], ['llama.attention.head_count_kv', ['array', ['u32', [2, 1]]], /different numbers of heads/],
+]))
+  test(`refused by name: a GGUF file with ${key}`, async () => {
+    const bytes = gguf({ ...llamaMetadata({ ...CONFIG, hidden: 64 }), [key]: value }, []);
+    await assert.rejects(openGguf(openBytes(bytes), bytes), { code: 'UNSUPPORTED', message: says });
+  });
 
 test('every family has a fixture', () => {
   const types = new Set(readdirSync(join(GOLDEN, 'fixtures')).map((name) => configFile(name).model_type));
