@@ -2,20 +2,11 @@
 // expression, schema or choices, as RegExp and ajv judge; what can't be held is refused by its name.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import Ajv from 'ajv';
-import Ajv2020 from 'ajv/dist/2020.js';
-import addFormats from 'ajv-formats';
 import { compile } from '../../js/grammar/index.js';
 import { picker } from './picker.mjs';
+import { validator } from './validator.mjs';
 
 const pick = await picker();
-
-/** @param {any} schema */
-function validator(schema) {
-  const ajv = new (JSON.stringify(schema).includes('2020-12') ? Ajv2020 : Ajv)({ strict: false, logger: false });
-  addFormats(ajv);
-  return ajv.compile(schema);
-}
 
 /** Texts of a format at several limits of length. @param {object} format */
 async function texts(format, n = 30) {
@@ -108,6 +99,7 @@ const SCHEMAS = {
   'not such objects': { type: 'object', properties: { a: { type: 'integer' } }, not: { required: ['a'], properties: { a: { minimum: 3 } } } },
   'if, then, else': { type: 'object', properties: { kind: { enum: ['a', 'b'] }, x: true }, required: ['kind', 'x'], if: { properties: { kind: { const: 'a' } } }, then: { properties: { x: { type: 'integer' } } }, else: { properties: { x: { type: 'null' } } } },
   'a tree': { $ref: '#/$defs/node', $defs: { node: { type: 'object', properties: { value: { type: 'integer' }, children: { type: 'array', items: { $ref: '#/$defs/node' } } }, required: ['value', 'children'], additionalProperties: false } } },
+  'names that every object has': { type: 'object', properties: { constructor: { type: 'integer' }, toString: { type: 'null' } } },
   'an anchor': { $id: 'https://example.org/s', type: 'array', items: { $ref: '#item' }, definitions: { i: { $id: '#item', type: 'boolean' } } },
 };
 for (const format of FORMATS) SCHEMAS[`format ${format}`] = { type: 'string', format };

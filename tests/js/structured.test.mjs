@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import Ajv from 'ajv';
 import { createEngine } from '../../js/engine.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { spaces, tinyModel } from './fixture.mjs';
+import { validator } from './validator.mjs';
 
 const CHAT = readFileSync(new URL('../../models/chat.bq4', import.meta.url));
 const ASK = [{ role: 'user', content: 'Who are you, and how old?' }];
@@ -20,8 +20,8 @@ const SCHEMA = {
   required: ['name', 'age', 'mood', 'friends'],
   additionalProperties: false,
 };
-const validate = new Ajv().compile(SCHEMA);
-const AS_SCHEMA = { type: 'json_schema', schema: SCHEMA };
+const validate = validator(SCHEMA);
+const AS_SCHEMA = { type: /** @type {const} */ ('json_schema'), schema: SCHEMA };
 
 describe('with the bundled model', () => {
   /** @type {any} */

@@ -32,7 +32,7 @@ const FORMATS = {
 };
 
 const URI = FORMATS.uri;
-Object.assign(FORMATS, { 'idn-email': FORMATS.email, 'idn-hostname': HOST, iri: URI, 'iri-reference': FORMATS['uri-reference'], 'uri-template': URI });
+Object.assign(FORMATS, { 'idn-email': FORMATS.email, 'idn-hostname': HOST, iri: URI, 'iri-reference': FORMATS['uri-reference'], 'uri-template': `https?://${HOST}(/[A-Za-z0-9._~-]*)*` });
 
 /** GRAMMAR: it is none of these. @param {unknown} name */
 export function formatTree(name) {

@@ -113,12 +113,14 @@ function writeProperties(compiler, o, declared, free, wanted, from, to) {
 
 /** @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
 export function writeObject(compiler, s, from, to) {
-  const o = s.object;
+  const o = { ...s.object, required: new Set(s.object.required) };
   if ([...s.excluded.values()].some((v) => typeof v === 'object' && v && !Array.isArray(v))) {
     if (s.types.size === 1) throw refused('not with an object in const or enum is not supported');
     return;
   }
   if (o.min > o.max || [...o.required].some((name) => !compiler.admission.mayHave(o, name) || (o.closed && !o.properties.has(name)))) return;
+  // What every object of JavaScript has counts as there for some validators: it is written, so that its schema holds.
+  for (const name of o.properties.keys()) if (name in {}) o.required.add(name);
   const declared = [...new Set([...o.properties.keys(), ...o.required])].filter((name) => compiler.admission.mayHave(o, name));
   // Of others nothing was said, so any are allowed; they are written where there is nothing else, or must be some.
   const free = o.open || !o.properties.size || o.min > declared.length || o.some.length ? others(compiler, o, declared) : [];
