@@ -6,7 +6,7 @@
 // |---|---|
 // | `architectures` | `architecture`, `source` ("safetensors", "GGUF"), `error` (largest of any logit, a number), `against` |
 // | `tokenizers` | `tokenizer`, `source` ("tokenizer.json", "GGUF", …), `cases` (how many texts gave equal ids), `against` |
-// | `types` | `type` (GGUF's name), `run` (what it becomes), `exact` ("bit for bit" or why not), `against` |
+// | `types` | `type` (GGUF's name), `bits` (per weight, in the file), `run` (what it becomes), `memory` (bits there), `exact` ("bit for bit" or why not), `against` |
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 

@@ -13,6 +13,8 @@ import { typeOf } from './types.js';
 /** @import { Architecture, GgufFacts } from './architectures.js' */
 /** @import { GgufHeader } from './header.js' */
 
+/** Characters of a message. */
+const LONGEST = 400;
 /** Bytes of a part that are read first. */
 const FIRST = 65536;
 
@@ -104,6 +106,17 @@ export const configOfGguf = ({ metadata, tensors }) => architectureOf(metadata).
  * @param {AbortSignal} [signal]
  */
 export async function openGguf(file, head, signal) {
+  try {
+    return await describe(file, head, signal);
+  } catch (error) {
+    // What a file calls things may be as long as the file.
+    if (!(error instanceof BqError) || error.message.length <= LONGEST) throw error;
+    throw new BqError(error.code, `${error.message.slice(0, LONGEST)}…`, { offset: error.offset, hint: error.hint, details: error.details });
+  }
+}
+
+/** @param {ByteSource} file @param {Uint8Array} head @param {AbortSignal} [signal] */
+async function describe(file, head, signal) {
   const header = await readParts(file, head, signal);
   const { metadata } = header;
   const architecture = architectureOf(metadata);

@@ -8,9 +8,10 @@ import { matrixOf, writeV2 } from '../../js/convert/write/v2.js';
 import { xxh64 } from './xxh64.mjs';
 import { createEngine, fromBytes } from '../../js/engine.js';
 import { readHeader } from '../../js/gguf/header.js';
+import { openGguf } from '../../js/gguf/open.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { randomWeights } from './checkpoints.mjs';
-import { CONFIG } from './fixture.mjs';
+import { CONFIG, random } from './fixture.mjs';
 import { bytesTokenizer, gguf, ggufTensor, llamaMetadata, runType, u64 } from './gguf-writer.mjs';
 import { openLogits } from './logits.mjs';
 
@@ -127,4 +128,35 @@ test('what is not supported is refused by name, with what is', async () => {
   const { 'llama.block_count': _, ...without } = METADATA;
   await assert.rejects(engine.load(fromBytes(gguf(without, tensors))), (/** @type {any} */ e) => e.code === 'FORMAT' && /lacks "llama.block_count"/.test(e.message));
   await engine.close();
+});
+
+test('headers with any byte changed, cut or doubled: a plan or a typed error, soon and within memory', async () => {
+  const whole = gguf({ ...METADATA, 'tokenizer.ggml.tokens': METADATA['tokenizer.ggml.tokens'] }, [...randomWeights(config)].map(([name, tensor]) => ggufTensor(name, tensor, 'q8_0')));
+  const { end } = await readHeader(openBytes(whole), whole);
+  const next = random(7);
+  const below = (/** @type {number} */ n) => Math.floor(Math.abs(next()) * n);
+  const seen = new Set();
+  const mutations = [
+    (/** @type {Buffer} */ b) => (b[below(end)] ^= 1 << below(8)),
+    (/** @type {Buffer} */ b) => (b[below(64)] = below(256)),
+    (/** @type {Buffer} */ b) => b.writeUInt32LE([0, 1, 0x7fffffff, 0xffffffff][below(4)], below(end - 4)),
+    (/** @type {Buffer} */ b) => b.copy(b, below(end - 64), below(end - 64), end - below(64)),
+  ];
+  for (let i = 0; i < 1200; i++) {
+    let bytes = Buffer.from(whole);
+    for (let n = 1 + below(3); n > 0; n--) mutations[below(mutations.length)](bytes);
+    if (i % 5 === 0) bytes = bytes.subarray(0, below(bytes.length));
+    // The start is what leads here at all.
+    bytes.write('GGUF');
+    try {
+      await openGguf(openBytes(bytes), bytes.subarray(0, 64));
+      seen.add('a plan');
+    } catch (error) {
+      const { name, code, message } = /** @type {any} */ (error);
+      assert.equal(name, 'BqError', `change ${i}: ${/** @type {any} */ (error).stack}`);
+      assert.ok(message.length < 2000);
+      seen.add(code);
+    }
+  }
+  for (const code of ['a plan', 'FORMAT', 'UNSUPPORTED']) assert.ok(seen.has(code), `${code} of ${[...seen].join()}`);
 });

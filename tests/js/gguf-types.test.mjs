@@ -1,0 +1,52 @@
+// Every type of GGUF, repacked for the engine, has the values that PyPI gguf gives it (tests/golden/make_gguf_blocks.py).
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, test } from 'node:test';
+import { ROWS, runLayout, TILED, TYPES, weightBytes } from '../../js/convert/weights.js';
+import { readable } from '../../js/gguf/types.js';
+import { compile, Wasm } from '../../js/wasm/wasm.js';
+import { modelRows } from '../models-report.mjs';
+
+const golden = new URL('../golden/gguf_blocks/', import.meta.url);
+const { gguf } = JSON.parse(readFileSync(new URL('made_with.json', golden), 'utf8'));
+const wasm = await Wasm.create(await compile(), 1 << 20);
+/** @type {Record<string, string | number>[]} */
+const rows = [];
+after(() => rows.length && modelRows('types', 'gguf', rows));
+
+/** @param {string} name */
+function blocksOf(name) {
+  const bytes = new Uint8Array(readFileSync(new URL(`${name}.bin`, golden)));
+  const [count, weights, size] = new Uint32Array(bytes.buffer, 0, 3);
+  return { count, weights, blocks: bytes.subarray(12, 12 + count * size), values: bytes.slice(12 + count * size) };
+}
+
+for (const name of readable().map((type) => type.toLowerCase()))
+  test(`${name}: repacked, its values are those of PyPI gguf, to the bit`, () => {
+    const { count, weights, blocks, values } = blocksOf(name);
+    const stored = /** @type {import('../../js/convert/weights.js').WeightType} */ (TYPES.find((type) => type.name === name));
+    const run = TYPES[wasm.call('bqw_run_type', stored.id)];
+    const layout = runLayout(run);
+    const found = wasm.scope((take) => {
+      const from = wasm.put(take, blocks).at;
+      const tiles = layout === TILED ? take(weightBytes(run, TILED, count, weights)) : from;
+      if (layout === TILED) wasm.check('bqw_repack', stored.id, from, count, weights, tiles);
+      const to = take(4 * count * weights);
+      wasm.check('bqw_dequantize', run.id, layout, tiles, count, weights, to);
+      return wasm.bytes(to, 4 * count * weights).slice();
+    });
+    assert.deepEqual(Buffer.from(found).equals(Buffer.from(values)), true);
+    const bits = (/** @type {typeof run} */ type, /** @type {number} */ how) => (8 * weightBytes(type, how, 8, 256)) / 2048;
+    rows.push({ type: name.toUpperCase(), run: run.name, bits: bits(stored, ROWS), memory: bits(run, layout), exact: 'bit for bit', against: `gguf ${gguf}` });
+  });
+
+test('what is not finite or no type is refused', () => {
+  const { blocks, weights } = blocksOf('q4_1');
+  const bad = blocks.slice();
+  bad.set([0, 0x7c], 3 * 20 + 2);
+  wasm.scope((take) => {
+    const [from, to] = [wasm.put(take, bad).at, take(1 << 14)];
+    assert.throws(() => wasm.check('bqw_repack', 15, from, 8, weights, to), (/** @type {any} */ e) => e.code === 'FORMAT' && e.offset === 3 * 20 + 2);
+    for (const type of [0, 9, 200]) assert.throws(() => wasm.check('bqw_repack', type, from, 8, weights, to), { code: 'ARGUMENT' });
+  });
+});
