@@ -67,11 +67,10 @@ export function tablesOf(facts, config) {
 function sizesOf({ get, has, dims }) {
   const [hidden, heads] = [get('embedding_length'), get('attention.head_count')];
   expect(typeof heads === 'number' && typeof get('attention.head_count_kv', heads) === 'number', 'its layers have different numbers of heads');
-  expect(!get('expert_count', 0), 'its layers choose between experts');
   return {
     layers: get('block_count'), hidden, heads, kv_heads: get('attention.head_count_kv', heads), head_dim: get('attention.key_length', hidden / heads),
     // Some say another number than what the tensors have.
-    ffn: dims('blk.0.ffn_down.weight')[1], vocab: dims('token_embd.weight')[0], context: get('context_length'), tied: !has('output.weight'),
+    ffn: has('blk.0.ffn_down.weight') ? dims('blk.0.ffn_down.weight')[1] : get('feed_forward_length'), vocab: dims('token_embd.weight')[0], context: get('context_length'), tied: !has('output.weight'),
   };
 }
 
@@ -79,6 +78,11 @@ function sizesOf({ get, has, dims }) {
 function rms(arch, facts, pairs = 'half', activation = 'silu') {
   const sizes = sizesOf(facts);
   return { arch, ...sizes, ...ropeOf(facts, sizes.head_dim, pairs), norm: 'rms', norm_eps: facts.get('attention.layer_norm_rms_epsilon'), activation, gated: true };
+}
+
+/** Some MLPs of many, in one tensor each kind. Whether their weights have the sum 1 is the architecture's. @param {GgufFacts} facts @param {boolean} sum */
+function expertsOf({ get, dims }, sum) {
+  return { experts: get('expert_count'), experts_used: get('expert_used_count'), expert_ffn: dims('blk.0.ffn_down_exps.weight')[2], experts_sum: sum };
 }
 
 /** Norms by mean and size, not gated. @param {string} arch @param {GgufFacts} facts @param {string} activation */
@@ -104,16 +108,23 @@ const OUTER = {
 };
 const ATTENTION = { attn_q: 'attn.q', attn_k: 'attn.k', attn_v: 'attn.v', attn_qkv: 'attn.qkv', attn_output: 'attn.o' };
 const MODULES = { attn_norm: 'ln1', ...ATTENTION, ffn_norm: 'ln2', ffn_gate: 'mlp.gate', ffn_up: 'mlp.up', ffn_down: 'mlp.down' };
+const EXPERTS = {
+  attn_norm: 'ln1', ...ATTENTION, ffn_norm: 'ln2', ffn_gate_inp: 'mlp.router', ffn_gate_exps: 'mlp.experts.gate', ffn_up_exps: 'mlp.experts.up',
+  ffn_down_exps: 'mlp.experts.down', ffn_gate_inp_shexp: 'mlp.shared.switch', ffn_gate_shexp: 'mlp.shared.gate', ffn_up_shexp: 'mlp.shared.up', ffn_down_shexp: 'mlp.shared.down',
+};
 const HEAD_NORMS = { attn_q_norm: 'attn.q_norm', attn_k_norm: 'attn.k_norm' };
 const AROUND = { ...MODULES, post_attention_norm: 'ln1_post', post_ffw_norm: 'ln2_post' };
 const LEARNED = { ...OUTER, position_embd: 'wpe' };
 
-/** Rows of q and k lie so that pairs of rotary positions are neighbours. @type {Architecture} */
+/** Whether layers have experts. @param {GgufFacts} facts */
+const routed = ({ get }) => get('expert_count', 0) > 0;
+
+/** Rows of q and k lie so that pairs of rotary positions are neighbours. With experts it is Mixtral. @type {Architecture} */
 const llama = {
   outer: OUTER,
-  modules: () => MODULES,
+  modules: (facts) => (routed(facts) ? EXPERTS : MODULES),
   unread: /\.(rope_freqs|attn_rot_embd)\.weight$/,
-  config: (facts) => rms('llama', facts, 'adjacent'),
+  config: (facts) => (routed(facts) ? { ...rms('mixtral', facts, 'adjacent'), ...expertsOf(facts, true) } : rms('llama', facts, 'adjacent')),
 };
 
 /** Every fourth layer has no positions. @type {Architecture} */
@@ -133,6 +144,20 @@ const qwen2 = { outer: OUTER, modules: () => MODULES, config: (facts) => rms('qw
 
 /** @type {Architecture} */
 const qwen3 = { outer: OUTER, modules: () => ({ ...MODULES, ...HEAD_NORMS }), config: (facts) => ({ ...rms('qwen3', facts), qk_norm: 'heads' }) };
+
+/** @type {Architecture} */
+const qwen2moe = {
+  outer: OUTER,
+  modules: () => EXPERTS,
+  config: (facts) => ({ ...rms('qwen2moe', facts), ...expertsOf(facts, false), shared_ffn: facts.dims('blk.0.ffn_down_shexp.weight')[1] }),
+};
+
+/** @type {Architecture} */
+const qwen3moe = {
+  outer: OUTER,
+  modules: () => ({ ...EXPERTS, ...HEAD_NORMS }),
+  config: (facts) => ({ ...rms('qwen3moe', facts), qk_norm: 'heads', ...expertsOf(facts, true) }),
+};
 
 /** @type {Architecture} */
 const olmo2 = {
@@ -262,4 +287,4 @@ const bert = {
 };
 
 /** By general.architecture. @type {Record<string, Architecture>} */
-export const ARCHITECTURES = { llama, smollm3, granite, qwen2, qwen3, olmo2, gemma, gemma2, gemma3, phi2, phi3, stablelm, gpt2, starcoder, starcoder2, gptneox, falcon, bloom, mpt, bert };
+export const ARCHITECTURES = { llama, smollm3, granite, qwen2, qwen3, qwen2moe, qwen3moe, olmo2, gemma, gemma2, gemma3, phi2, phi3, stablelm, gpt2, starcoder, starcoder2, gptneox, falcon, bloom, mpt, bert };

@@ -70,7 +70,8 @@ function listedTensors({ tensors }, architecture, facts) {
     const { rows, cols } = matrixOf(tensor.dims);
     if (cols % type.block) throw new BqError('FORMAT', `tensor "${tensor.name}" has rows of ${cols}, no whole blocks of ${type.block}`, { offset: tensor.at });
     // Norms with weights for each head are a row per head there, one vector here.
-    const dims = name.endsWith('_norm.weight') ? [rows * cols] : tensor.dims;
+    const row = name.endsWith('.switch.weight') ? [1, cols] : tensor.dims; // a vector in some files
+    const dims = name.endsWith('_norm.weight') ? [rows * cols] : row;
     return [{ name, type, layout: ROWS, dims, offset: tensor.offset, bytes: weightBytes(type, ROWS, rows, cols) }];
   });
 }

@@ -65,8 +65,13 @@ test('bert from GGUF: hidden states of PyTorch, as vectors of a text', async () 
   rows.push({ architecture: 'bert', source: 'GGUF', error: most, against: `transformers ${made.transformers}` });
 });
 
+test('a GGUF file whose experts are missing is refused by name', async () => {
+  const bytes = gguf({ ...llamaMetadata({ ...CONFIG, hidden: 64 }), 'llama.expert_count': ['u32', 8], 'llama.expert_used_count': ['u32', 2] }, []);
+  await assert.rejects(openGguf(openBytes(bytes), bytes), { message: /token_embd|ffn_down_exps/ });
+});
+
 for (const [key, value, says] of /** @type {[string, import('./gguf-writer.mjs').Value, RegExp][]} */ ([
-  ['llama.expert_count', ['u32', 8], /experts/], ['llama.attention.head_count_kv', ['array', ['u32', [2, 1]]], /different numbers of heads/],
+  ['llama.attention.head_count_kv', ['array', ['u32', [2, 1]]], /different numbers of heads/],
 ]))
   test(`refused by name: a GGUF file with ${key}`, async () => {
     const bytes = gguf({ ...llamaMetadata({ ...CONFIG, hidden: 64 }), [key]: value }, []);
