@@ -78,9 +78,9 @@ function half(limit, larger, open, { whole: most, part: parts }, integer) {
 
 /** Sizes from low to high. @param {{ limit: number, open: boolean }} low @param {{ limit: number, open: boolean }} high @param {{ whole: number, part: number }} digits @param {boolean} integer */
 function sizes(low, high, digits, integer) {
-  if (high.limit < 0 || (high.limit === 0 && high.open) || low.limit > high.limit) return NONE;
-  const up = low.limit < 0 ? half(Infinity, false, false, digits, integer) : half(low.limit, true, low.open, digits, integer);
-  return both(up, half(high.limit, false, high.open, digits, integer));
+  if (high.limit < 0 || (high.limit === 0 && high.open) || low.limit > high.limit || (low.limit === high.limit && (low.open || high.open))) return NONE;
+  const down = half(high.limit, false, high.open, digits, integer);
+  return low.limit < 0 || (low.limit === 0 && !low.open) ? down : both(half(low.limit, true, low.open, digits, integer), down);
 }
 
 /** With a sign in front. @param {Dfa} of @returns {Dfa} */
