@@ -171,7 +171,7 @@ test('what is stored is what a visit needs, now or later', async () => {
   assert.deepEqual([...needed].filter((path) => !stored.includes(path)), []);
   // Some of what is imported on demand: files of version 1, traces, other stores; the other builds.
   for (const path of ['js/plan/companion.js', 'js/engine/trace.js', 'js/store/cache.js', 'js/sources/remote.js', 'demo/thread.js', 'js/io-worker.js']) assert.ok(stored.includes(path), path);
-  assert.equal(stored.filter((path) => path.endsWith('.wasm')).length, 5, 'four builds and the probe');
+  assert.equal(stored.filter((path) => path.endsWith('.wasm')).length, 6, 'four builds, the probe and grammars');
   assert.deepEqual(stored.filter((path) => !/^(demo|js|build\/wasm|node_modules\/@huggingface\/jinja\/dist)\//.test(path)), []);
 });
 
