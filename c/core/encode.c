@@ -17,15 +17,6 @@ typedef struct strip {
 
 /* --- finite weights --------------------------------------------------------------------------- */
 
-static uint32_t largest_bits(const float *w, size_t n) {
-  uint32_t most = 0;
-  for (size_t i = 0; i < n; i++) {
-    const uint32_t size = bq_bits_of(w[i]) & 0x7fffffffu;
-    most = size > most ? size : most;
-  }
-  return most;
-}
-
 static bq_status not_finite(bq_type type, const float *src, bq_error *err) {
   size_t i = 0;
   while (bq_is_finite(src[i])) i++;
@@ -44,8 +35,8 @@ static float as_f16(float x) { return bq_f16_to_f32(bq_f32_to_f16(x)); }
 static float least_f16(float scale) { return scale < 0x1p-24f ? 0x1p-24f : scale; }
 
 /* Symmetric: the largest weight becomes 7 or 127. */
-static float scale_of(const bq_type_facts *f, const float *w, size_t n) {
-  float m = bq_float_of(largest_bits(w, n));
+static float scale_of(const bq_type_facts *f, const bq_encoder *encoder, const float *w, size_t n) {
+  float m = bq_float_of(encoder->largest(w, n));
   if (f->bits == 4 && m <= 1e-8f) m = 1e-8f;
   const float scale = m / (f->bits == 8 ? 127.0f : 7.0f);
   return f->scale_bytes == 2 && m > 0.0f ? least_f16(as_f16(scale)) : scale;
@@ -157,7 +148,8 @@ static bool encode_strip(const bq_grid *g, const bq_encoder *encoder, strip *s, 
     const size_t first = k + b * g->f->block, n = bq_grid_left(g, first, g->f->block);
     if (g->f->min_bytes) search_ranges(encoder, s, rows, b, n);
     for (size_t r = 0; r < rows; r++) {
-      if (!g->f->min_bytes) s->scale[r][b] = scale_of(g->f, s->w[r] + b * g->f->block, n);
+      if (!g->f->min_bytes)
+        s->scale[r][b] = scale_of(g->f, encoder, s->w[r] + b * g->f->block, n);
       *bad = (row + r) * g->cols + first;
       if (!encode_block(g->f, encoder, s, r, b, n, errors)) return false;
     }
@@ -192,7 +184,7 @@ bq_status bq_encode(bq_type type, bq_layout layout, const float *src, size_t row
   if (!bq_type_get(type)->encoded)
     return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET, "no encoder for type %s",
                    bq_type_get(type)->name);
-  if (!bq_is_finite(bq_float_of(largest_bits(src, rows * cols))))
+  if (!bq_is_finite(bq_float_of(encoder->largest(src, rows * cols))))
     return not_finite(type, src, err);
   if (bq_type_is_float(type)) return encode_plain(type, src, rows * cols, dst, errors, err);
 

@@ -1,6 +1,19 @@
 /* Weights to integers, one at a time. */
 #include "core/encoder.h"
 
+#include "core/half.h"
+
+static uint32_t largest(const float *w, size_t n) {
+  uint32_t most = 0;
+  for (size_t i = 0; i < n; i++) {
+    const uint32_t size = bq_bits_of(w[i]) & 0x7fffffffu;
+    most = size > most ? size : most;
+  }
+  return most;
+}
+
+/* --- the search ------------------------------------------------------------------------------- */
+
 typedef float lanes[BQ_SEARCH_BLOCKS];
 #define LANES for (int b = 0; b < BQ_SEARCH_BLOCKS; b++)
 
@@ -107,4 +120,4 @@ static void round_block(const float *w, size_t n, const bq_block_range *range, i
   errors->squares += (squares[0] + squares[1]) + (squares[2] + squares[3]);
 }
 
-const bq_encoder bq_scalar_encoder = {search_ranges, round_block};
+const bq_encoder bq_scalar_encoder = {largest, search_ranges, round_block};

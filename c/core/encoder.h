@@ -22,6 +22,8 @@ typedef struct bq_block_range {
 } bq_block_range;
 
 typedef struct bq_encoder {
+  /* The largest magnitude's bits; those of NaN and infinities are above all others. */
+  uint32_t (*largest)(const float *w, size_t n);
   /* From `n` (1...BQ_SEARCH_WEIGHTS) finite weights of each block, which can be read up to the next
    * multiple of 4: the scale and the minimum of w = q * scale + min, q from 0 to 15, that err least
    * (docs/FORMAT.md §1, "Encoder"), before they are rounded to f16. A block whose weights are all

@@ -14,9 +14,6 @@ typedef struct block {
   float scale, min; /* as the file can hold them */
 } block;
 
-static uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
-static uint32_t get32(const uint8_t *p) { return get16(p) | (uint32_t)get16(p + 2) << 16; }
-
 /* --- blocks in a file's bytes ----------------------------------------------------------------- */
 
 /* Weights from k on that share a scale. */
@@ -73,11 +70,18 @@ bq_status bq_blocks_check(bq_type type, bq_layout layout, size_t rows, size_t co
   return BQ_OK;
 }
 
-static bq_status dequantize_plain(bq_type type, const uint8_t *src, size_t n, float *dst) {
-  for (size_t i = 0; i < n; i++)
-    dst[i] = type == BQ_TYPE_F32   ? bq_float_of(get32(src + 4 * i))
-             : type == BQ_TYPE_F16 ? bq_f16_to_f32(get16(src + 2 * i))
-                                   : bq_bf16_to_f32(get16(src + 2 * i));
+/* A loop for each type: short ones become vectors. */
+static bq_status dequantize_plain(bq_type type, const uint8_t *restrict src, size_t n,
+                                  float *restrict dst) {
+  if (type == BQ_TYPE_F32) memcpy(dst, src, n * sizeof *dst);
+  else if (type == BQ_TYPE_F16)
+    for (size_t i = 0; i < n; i++) dst[i] = bq_load_scale(src + 2 * i, 2);
+  else
+    for (size_t i = 0; i < n; i++) {
+      uint16_t h;
+      memcpy(&h, src + 2 * i, sizeof h);
+      dst[i] = bq_bf16_to_f32(h);
+    }
   return BQ_OK;
 }
 

@@ -1,8 +1,28 @@
 /* The inner loops of encoders (c/core/encoder.c): eight blocks are searched in two vectors. */
 #ifdef __wasm_simd128__
 
+#include "core/half.h"
 #include "kernels/simd.h"
 #include "kernels/simd128.h"
+
+static uint32_t largest(const float *w, size_t n) {
+  const v128_t size = wasm_u32x4_const_splat(0x7fffffff);
+  v128_t most[2] = {simd_zero(), simd_zero()};
+  size_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    UNROLL for (int j = 0; j < 2; j++) most[j] =
+        wasm_u32x4_max(most[j], wasm_v128_and(wasm_v128_load(w + i + 4 * j), size));
+  uint32_t lane[4], left = 0;
+  wasm_v128_store(lane, wasm_u32x4_max(most[0], most[1]));
+  for (; i < n; i++) {
+    const uint32_t bits = bq_bits_of(w[i]) & 0x7fffffffu;
+    left = bits > left ? bits : left;
+  }
+  for (int j = 0; j < 4; j++) left = lane[j] > left ? lane[j] : left;
+  return left;
+}
+
+/* --- the search ------------------------------------------------------------------------------- */
 
 typedef float lanes[BQ_SEARCH_BLOCKS];
 
@@ -171,7 +191,7 @@ static void round_block(const float *w, size_t n, const bq_block_range *range, i
   if (errors) add_errors(errors, sum, squares, most);
 }
 
-const bq_encoder bq_simd128_encoder = {search_ranges, round_block};
+const bq_encoder bq_simd128_encoder = {largest, search_ranges, round_block};
 
 #else
 typedef int no_simd128; /* a translation unit must declare something */

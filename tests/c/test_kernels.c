@@ -387,6 +387,18 @@ static void test_search(void) {
   }
 }
 
+static void test_largest(void) {
+  uint64_t seed = 10;
+  float w[70];
+  for (size_t n = 0; n <= 70; n++) {
+    random_floats(&seed, w, 70, 1.0f);
+    if (n) w[n * 7 % n] = n % 3 ? -3.0f : n % 2 ? INFINITY : -NAN;
+    const uint32_t want = tables[0]->encoder->largest(w, n);
+    for (size_t i = 0; i < n; i++) CHECK(want >= (bq_bits_of(w[i]) & 0x7fffffffu));
+    for (size_t t = 1; t < n_tables; t++) CHECK_EQ(tables[t]->encoder->largest(w, n), want);
+  }
+}
+
 /* Ties included: weights are halves where the scale is 1. */
 static void test_round(void) {
   uint64_t seed = 9;
@@ -648,6 +660,7 @@ int main(void) {
   RUN(test_tile_rows);
   RUN(test_search);
   RUN(test_round);
+  RUN(test_largest);
   RUN(test_norms);
   RUN(test_norm_values);
   RUN(test_gates);
