@@ -495,8 +495,8 @@ ROUTED = {
 def results_of(model, ids):
     """Logits, of encoders hidden states."""
     with torch.no_grad():
-        out = model(ids[None]) if "Model" in type(model).__name__ else model(ids[None], use_cache=False)
-        return (out.last_hidden_state if "Model" in type(model).__name__ else out.logits)[0].float()
+        out = model(ids[None]) if "Bert" in type(model).__name__ else model(ids[None], use_cache=False)
+        return (out.logits if "logits" in out else out.last_hidden_state)[0].float()
 
 
 def without(model, cls, settings, change, ids):
