@@ -32,7 +32,7 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 # $(call config,name,compiler,archiver,flags,flags of c/kernels/simd128*.c,of c/kernels/relaxed*.c,of what is no inner loop)
 # COLD: small code, since it is no inner loop, or (vectors, attention) as fast when it is small
 COLD := c/format/% c/load/% c/model/% c/text/% c/session/% c/plan.c web/% c/core/quant.c c/core/encode.c c/core/encoder.c c/core/status.c \
-  c/kernels/scalar_%.c c/kernels/simd128_vector.c c/kernels/%_attend.c c/kernels/self_test.c
+  c/kernels/scalar_%.c c/kernels/simd128_repack.c c/kernels/simd128_vector.c c/kernels/%_attend.c c/kernels/self_test.c
 define config
 build/$(1)/%.o: %.c emscripten.mk build/$(1)/compiler
 	@mkdir -p $$(@D)
@@ -173,7 +173,7 @@ build/fuzz-wasm/fuzz_%.js: build/fuzz-wasm/tests/fuzz/fuzz_%.o build/fuzz-wasm/t
 	$(EMCC) $(WASM_TEST_LINK) $^ -o $@
 
 # --- rates of the kernels alone ----------------------------------------------------------------
-$(eval $(call config,bench-kernels,$(EMCC),$(EMAR),$(WASM_FLAGS),,-mrelaxed-simd))
+$(eval $(call config,bench-kernels,$(EMCC),$(EMAR),$(WASM_FLAGS),,-mrelaxed-simd,-Os))
 BENCH_LINK ?= -O2
 .PHONY: bench-kernels
 BENCHES := kernels types attend session
