@@ -20,12 +20,18 @@ static void merge_pair(void *ctx, uint32_t left, uint32_t key) {
   b->id[left] = bq_vocab_merge(b->t, key, 2);
 }
 
+/* A symbol for each byte; one without a token, where there is no unknown token either, is none: what is
+ * beside it are neighbours, as in Hugging Face's tokenizers. */
 static void split_bytes(bpe *b, bq_merge_list *l, const uint8_t *text) {
+  uint32_t symbols = 0;
   for (uint32_t i = 0; i < l->n; i++) {
-    l->next[i] = i + 1;
-    l->prev[i] = i ? i - 1 : 0;
-    b->id[i] = b->t->byte[text[i]];
+    uint32_t id = b->t->byte[text[i]];
+    if (id == BQ_TOKEN_NONE && b->t->info.unk == BQ_TOKEN_NONE) continue;
+    l->next[symbols] = symbols + 1;
+    l->prev[symbols] = symbols ? symbols - 1 : 0;
+    b->id[symbols++] = id;
   }
+  l->n = symbols;
 }
 
 /* Characters; one that is no token is its bytes where there is a token for each. */
@@ -61,7 +67,7 @@ void bq_bpe_encode_word(const bq_tokenizer *t, const uint8_t *text, uint32_t n, 
   else split_bytes(&b, &l, text);
   bq_merge_run(&l, &rules);
   bool fuse = t->flags & BQ_TOKENIZER_FUSE_UNKNOWN, unknown = false;
-  for (uint32_t at = 0; at < n; at = l.next[at]) {
+  for (uint32_t at = 0; at < l.n; at = l.next[at]) {
     bool known = b.id[at] != BQ_TOKEN_NONE;
     if (known || !(fuse && unknown)) bq_ids_put(out, known ? b.id[at] : t->info.unk);
     unknown = !known;

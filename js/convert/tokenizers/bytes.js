@@ -25,6 +25,10 @@ function printable(byte) {
   return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
 }
 
+/** Bytes by the code of their letter; 256: none. */
+const BYTES = new Uint16Array(512).fill(256);
+for (const [letter, byte] of ALPHABET) BYTES[letter.charCodeAt(0)] = byte;
+
 /**
  * The bytes that a token of a byte-level vocabulary stands for.
  * @param {string} text
@@ -32,8 +36,8 @@ function printable(byte) {
 export function fromAlphabet(text) {
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) {
-    const byte = ALPHABET.get(text[i]);
-    if (byte === undefined) throw malformed(`the token ${JSON.stringify(text)} is not in the byte alphabet`);
+    const byte = BYTES[text.charCodeAt(i)] ?? 256;
+    if (byte > 255) throw malformed(`the token ${JSON.stringify(text)} is not in the byte alphabet`);
     bytes[i] = byte;
   }
   return bytes;

@@ -138,7 +138,9 @@ export function tokenizerFromGguf(metadata) {
   return {
     ...kind,
     flags: flags | flag('add_bos_token', FLAG.addBos, addsBos) | flag('add_eos_token', FLAG.addEos, addsEos) | fallback,
-    bos, eos, unk: id('unknown'), pad: id('padding'),
+    bos, eos, pad: id('padding'),
+    // Bytes without a token are left out, by the originals too.
+    unk: model === 'gpt2' ? NONE : id('unknown'),
     eog: [...new Set(ends)].filter((end) => end !== NONE),
     tokens, merges,
   };

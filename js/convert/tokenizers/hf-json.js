@@ -152,7 +152,10 @@ function tokenizerOf(json, hints) {
   if (!Object.hasOwn(MODELS, type)) throw unsupported(`tokenizer.json is of type ${type}`, HINT);
   const ids = idsOf(model.vocab);
   const { token, unk, parts, ...vocabulary } = MODELS[type](json, ids);
-  const added = addedTokens(Array.isArray(json.added_tokens) ? json.added_tokens : []);
+  const list = Array.isArray(json.added_tokens) ? json.added_tokens : [];
+  // Gemma adds pieces of ▁ alone, which arise from spaces by merging: they stay pieces.
+  const marked = vocabulary.kind === KIND.unigram || (vocabulary.flags & FLAG.characters) !== 0;
+  const added = addedTokens(list.filter((/** @type {any} */ own) => !(marked && own?.special === false && own.content?.includes?.('▁') && ids.get(own.content) === own.id)));
   const specials = new Map([...added].map(([id, { bytes }]) => [fromUtf8(bytes), id]));
   const named = Array.isArray(model.vocab) ? model.vocab.map((/** @type {[string, number]} */ [own]) => own).entries() : [...ids].map(([own, id]) => /** @type {const} */ ([id, own]));
   const tokens = byId([...[...named].filter(([id]) => !added.has(id)).map(([id, own]) => /** @type {const} */ ([id, token(own, id)])), ...added]);

@@ -13,14 +13,12 @@ import { malformed } from './section.js';
 export function mergesFromPairs(pairs, ids) {
   /** @type {Merges} */
   const merges = [];
-  for (const [left, right] of pairs) {
-    const triple = [left, right, left + right].map((text) => {
-      const id = ids.get(text);
-      if (id === undefined) throw malformed(`merge ${merges.length} needs ${JSON.stringify(text)}, which is no token`);
-      return id;
-    });
-    merges.push(/** @type {Merges[number]} */ (triple));
-  }
+  const idOf = (/** @type {string} */ text) => {
+    const id = ids.get(text);
+    if (id === undefined) throw malformed(`merge ${merges.length} needs ${JSON.stringify(text)}, which is no token`);
+    return id;
+  };
+  for (const [left, right] of pairs) merges.push([idOf(left), idOf(right), idOf(left + right)]);
   return merges;
 }
 

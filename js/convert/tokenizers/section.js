@@ -79,7 +79,11 @@ export function encodeTokenizer(tokenizer) {
   }
   tokens.forEach((token, i) => { out[kindsAt + i] = token.kind; });
   at = mergesAt;
-  for (const merge of merges) merge.forEach(u32);
+  for (const [left, right, id] of merges) {
+    u32(left);
+    u32(right);
+    u32(id);
+  }
   at = textAt;
   for (const { bytes } of tokens) {
     out.set(bytes, at);
@@ -116,20 +120,24 @@ function check(t) {
   if (ender !== undefined) throw malformed(`${ender} ends generation, but there are ${t.tokens.length} tokens`);
   t.tokens.forEach(({ bytes, score, kind }, id) => {
     if (Number.isNaN(score)) throw malformed(`the score of token ${id} is no number`);
-    if (!Object.values(TOKEN).some((known) => known === kind)) throw malformed(`token ${id} has the unknown kind ${kind}`);
+    if (!Number.isInteger(kind) || kind < TOKEN.normal || kind > TOKEN.byte) throw malformed(`token ${id} has the unknown kind ${kind}`);
     if (kind === TOKEN.byte && bytes.length !== 1) throw malformed(`byte token ${id} has ${bytes.length} bytes`);
   });
-  for (const [rank, merge] of t.merges.entries()) {
+  // There may be half a million.
+  for (let rank = 0; rank < t.merges.length; rank++) {
+    const merge = t.merges[rank];
     if (!Array.isArray(merge) || merge.length !== 3 || !merge.every(isId)) throw malformed(`merge ${rank} names a token that isn't there`);
-    const [left, right, whole] = merge.map((id) => t.tokens[id].bytes);
-    if (!joins(left, right, whole)) throw malformed(`merge ${rank} doesn't give the text of its token ${merge[2]}`);
+    if (!joins(t.tokens[merge[0]].bytes, t.tokens[merge[1]].bytes, t.tokens[merge[2]].bytes)) throw malformed(`merge ${rank} doesn't give the text of its token ${merge[2]}`);
   }
 }
 
 /** @param {Uint8Array} left @param {Uint8Array} right @param {Uint8Array} whole */
 function joins(left, right, whole) {
-  return whole.length === left.length + right.length &&
-    left.every((byte, i) => whole[i] === byte) && right.every((byte, i) => whole[left.length + i] === byte);
+  const [a, b] = [left.length, right.length];
+  if (whole.length !== a + b) return false;
+  for (let i = 0; i < a; i++) if (whole[i] !== left[i]) return false;
+  for (let i = 0; i < b; i++) if (whole[a + i] !== right[i]) return false;
+  return true;
 }
 
 /** @param {string} what */
