@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Writes docs/MODELS.md of the rows that the last test run left under build/reports/models (tests/models-report.mjs).
-// `node tools/models-doc.mjs --check` fails where the document says something else.
+// Rows of tests that were skipped (their packages were not there) are missing: run them first. `node tools/models-doc.mjs --check` fails where the document says something else.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
