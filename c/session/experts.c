@@ -24,7 +24,7 @@ bq_routes *bq_routes_lay_out(bq_arena *arena, const bq_config *c, const bq_kerne
   return home;
 }
 
-/* --- choosing ----------------------------------------------------------------------------------- */
+/* --- choosing --------------------------------------------------------------------------------- */
 
 static const float least = -__builtin_inff();
 
@@ -91,7 +91,7 @@ static void route(const bq_session *s, const float *scores, uint32_t tokens) {
   arrange(c, r, tokens);
 }
 
-/* --- products ----------------------------------------------------------------------------------- */
+/* --- products --------------------------------------------------------------------------------- */
 
 /* The rows of a batch that go through one expert. */
 typedef struct group {
@@ -175,7 +175,7 @@ static void multiply(const bq_session *s, const bq_layer *w, const bq_step *step
     }
 }
 
-/* --- sums --------------------------------------------------------------------------------------- */
+/* --- sums ------------------------------------------------------------------------------------- */
 
 static void add_weighted(float *y, const float *x, float weight, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] += weight * x[i];

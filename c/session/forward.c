@@ -278,8 +278,9 @@ static void ready_head(const place *p, const bq_step *step, uint32_t which, uint
       table == BQ_NO_ROPE ? NULL : s->rope[table] + (size_t)j->batch_at * c->rope_dim;
   clip_head(p, x, stride, c->qkv_clip);
   for (uint32_t t = 0; t < j->tokens; t++) {
-    if (m) bq_forward_norm(s, x + t * stride, vector_of(m) + own, m->b ? m->b + own : NULL, c->head_dim,
-                x + t * stride);
+    if (m)
+      bq_forward_norm(s, x + t * stride, vector_of(m) + own, m->b ? m->b + own : NULL, c->head_dim,
+                      x + t * stride);
     if (cs)
       s->model->kernels->rope(x + t * stride, cs + (size_t)t * c->rope_dim, c->rope_dim,
                               c->rope_pairs == BQ_ROPE_ADJACENT);
@@ -480,8 +481,8 @@ static void normalize(float *x, size_t n) {
   for (size_t i = 0; length > 0 && i < n; i++) x[i] /= length;
 }
 
-/* The window of one session, whose first row is x. Positions come in order, whatever the windows, and
- * each is added by itself. */
+/* The window of one session, whose first row is x. Positions come in order, whatever the windows,
+ * and each is added by itself. */
 static void pool_window(const bq_session *s, const float *x, float *y) {
   const bq_model *m = s->model;
   const size_t hidden = m->config.hidden;
