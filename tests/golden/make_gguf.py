@@ -21,7 +21,7 @@ import torch
 from safetensors import safe_open
 
 HERE = Path(__file__).parent
-# The converter has no row for them, or loses what they are about; or they aren't run from GGUF.
+# The converter has no row for them, or loses what they are about.
 LEFT_OUT = {
     "bullet", "bullet-tied",  # of no library
     "falcon-rw",  # ALiBi is not said
@@ -29,7 +29,6 @@ LEFT_OUT = {
     "llama-dynamic",  # scaling is not said
     "mistral",  # the window is not said
     "phi-qk-norm",  # norms have no place
-    "mixtral", "qwen2moe", "qwen3moe",  # experts: refused from GGUF so far
 }
 # Where the config.json that transformers 5 writes differs from those that the converter was made for.
 PUBLISHED = {
