@@ -1,4 +1,4 @@
-// Rows of docs/MODELS.md, written by the tests that know them: `npm run models:doc` makes the document of what the last test run left.
+// Rows of docs/MODELS.md, written by the tests that know them: `node tools/models-doc.mjs` makes the document of what the last test run left.
 //
 //     modelRows('architectures', 'llama', [{ architecture: 'LLaMA 2, 3', source: 'GGUF', error: 3.1e-5, against: 'transformers 5.23' }]);
 //
