@@ -233,6 +233,7 @@ static void test_splits(void) {
 static void test_text_decoder(void) { check_file("utf8", 10000); }
 SHARED_FILE(test_llama_spm, "llama-spm", 46)
 SHARED_FILE(test_gpt_2, "gpt-2", 46)
+SHARED_FILE(test_bert_bge, "bert-bge", 46)
 SHARED_FILE(test_gpt_2_files, "gpt-2-files", 110)
 SHARED_FILE(test_r50k, "r50k", 110)
 SHARED_FILE(test_tok512, "tok512", 1)
@@ -251,6 +252,7 @@ int main(int count, char **arguments) {
   RUN(test_tries);
   RUN(test_llama_spm);
   RUN(test_gpt_2);
+  RUN(test_bert_bge);
   RUN(test_gpt_2_files);
   RUN(test_r50k);
   RUN(test_tok512);

@@ -103,6 +103,8 @@ async function shared() {
     const path = at('tokenizers', `ggml-vocab-${name}.gguf`);
     write(name, await read(path), ggmlCases(path));
   }
+  const bge = at('tokenizers', 'ggml-vocab-bert-bge.gguf');
+  write('bert-bge', await read(bge), ggmlCases(bge).map((one) => ({ ...one, decode: false })));
   write('gpt-2-files', await read(at('tokenizers', 'vocab.bpe')), [...ggmlCases(at('tokenizers', 'ggml-vocab-gpt-2.gguf')), ...r50kCases()]);
   write('r50k', await read(at('tokenizers', 'r50k_base.tiktoken')), [...r50kCases(), ...ggmlCases(at('tokenizers', 'ggml-vocab-gpt-2.gguf'))]);
   write('tok512', await read(at('models', 'tok512.bin'), 512), stories());
