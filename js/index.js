@@ -29,6 +29,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./sources/types.js').FilePart} FilePart */
 /** @typedef {import('./shared/types.js').GaveUp} GaveUp */
 /** @typedef {import('./shared/types.js').GenerateOptions} GenerateOptions */
+/** @typedef {import('./shared/types.js').ResponseFormat} ResponseFormat */
 /** @typedef {import('./shared/types.js').Generation} Generation */
 /** @typedef {import('./store/types.js').Listed} Listed */
 /** @typedef {import('./shared/types.js').LoadOptions} LoadOptions */

@@ -60,7 +60,7 @@ async function bundle(entries) {
   const { output } = await made.write({
     dir: DIST, format: 'es', minifyInternalExports: true, entryFileNames: '[name].js', chunkFileNames: 'part-[name].js',
     // The command line is read from a disk: one file.
-    codeSplitting: 'cli' in entries ? false : { groups: [{ name: 'core', minShareCount: 2 }] },
+    codeSplitting: 'cli' in entries ? false : { groups: [{ name: 'grammar', test: /js[\\/]grammar[\\/]/, minShareCount: 2, priority: 1 }, { name: 'core', minShareCount: 2 }] },
   });
   await made.close();
   return output.map(({ fileName }) => fileName);
