@@ -26,6 +26,9 @@ const ENTRIES = BUNDLES.flatMap((bundle) => Object.entries(bundle));
 /** Parts on demand that nearly every page asks for, README's own among them: in one file they are a tenth smaller. */
 const USUAL = ['engine/estimate', 'load/cached-load', 'load/progress', 'sources/remote', 'store/index', 'store/opfs', 'wasm/threads'];
 
+/** The room of grammars. */
+const GRAMMAR = /js[\\/]grammar[\\/]/;
+
 /**
  * Addresses of files, relative to a module of ours, become relative to dist/, and the engine begins with what is usual.
  * @type {import('rolldown').Plugin}
@@ -60,7 +63,13 @@ async function bundle(entries) {
   const { output } = await made.write({
     dir: DIST, format: 'es', minifyInternalExports: true, entryFileNames: '[name].js', chunkFileNames: 'part-[name].js',
     // The command line is read from a disk: one file.
-    codeSplitting: 'cli' in entries ? false : { groups: [{ name: 'grammar', test: /js[\\/]grammar[\\/]/, minShareCount: 2, priority: 1 }, { name: 'core', minShareCount: 2 }] },
+    // What grammars share is for those who ask for one, not for every page.
+    codeSplitting: 'cli' in entries ? false : {
+      groups: [
+        { name: 'core', test: (id) => !GRAMMAR.test(id), minShareCount: 2, priority: 1 },
+        { name: 'grammar', test: GRAMMAR, minShareCount: 2 },
+      ],
+    },
   });
   await made.close();
   return output.map(({ fileName }) => fileName);
