@@ -18,7 +18,7 @@ GCC ?= gcc
 CLANG ?= clang
 
 LIB_SOURCES  := $(wildcard c/*.c c/*/*.c)
-WEB_SOURCES  := $(filter-out web/probe.c,$(wildcard web/*.c))
+WEB_SOURCES  := $(filter-out web/probe.c web/convert_api.c,$(wildcard web/*.c))
 TESTS        := $(patsubst tests/c/%.c,%,$(wildcard tests/c/test_*.c))
 TEST_HELPERS := $(filter-out tests/c/test_%,$(wildcard tests/c/*.c))
 FUZZERS      := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -61,7 +61,7 @@ endef
 .PHONY: help FORCE
 help:
 	@echo 'make -f emscripten.mk TARGET'
-	@echo '  wasm               the shipped modules: build/wasm/bq4-{simd128,relaxed}{,-threads}.wasm, bq4-probe.wasm'
+	@echo '  wasm               the shipped modules: build/wasm/bq4-{simd128,relaxed}{,-threads}.wasm, bq4-{convert,probe,grammar}.wasm'
 	@echo '  native             static library and tools: build/native/'
 	@echo '  test-gcc           C tests, gcc with ASan and UBSan: build/test-gcc/test_*'
 	@echo '  test-clang         C tests, clang with ASan and UBSan: build/test-clang/test_*'
@@ -86,7 +86,9 @@ LEAST_MEMORY := 1MB
 empty :=
 comma := ,
 space := $(empty) $(empty)
-EXPORTS := $(if $(wildcard web/exports.txt),$(shell sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\).*/_\1/p' web/exports.txt))
+# One for each line; what only converters call is in a module of its own.
+CONVERT_EXPORTS := _bqw_dequantize _bqw_encode
+EXPORTS := $(filter-out $(CONVERT_EXPORTS),$(if $(wildcard web/exports.txt),$(shell sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\).*/_\1/p' web/exports.txt)))
 # Not the C++ and graphics libraries that emcc else builds, for minutes, when first used.
 EMCC_C := -sDEFAULT_TO_CXX=0 -sAUTO_NATIVE_LIBRARIES=0
 # -O2, since with -O3 wasm-opt undoes the order of work in the kernels (docs/SPEED.md).
@@ -106,13 +108,20 @@ $(eval $(call config,wasm-simd128-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED
 $(eval $(call config,wasm-relaxed-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED) $(RELAXED_ONLY),,-mrelaxed-simd,-Os))
 
 .PHONY: wasm
-wasm: $(patsubst %,build/wasm/bq4-%.wasm,simd128 relaxed simd128-threads relaxed-threads probe grammar)
+wasm: $(patsubst %,build/wasm/bq4-%.wasm,simd128 relaxed simd128-threads relaxed-threads convert probe grammar)
 
 build/wasm/bq4-simd128%wasm: WASM_LINK += -msimd128
 build/wasm/bq4-relaxed%wasm: WASM_LINK += -msimd128 -mrelaxed-simd
 build/wasm/bq4-%-threads.wasm: WASM_LINK += $(SHARED)
 # The library first: its functions then lie in an order that gzip makes 2 % less of.
 build/wasm/bq4-%.wasm: build/wasm-%/libbq4.a $(addprefix build/wasm-%/,$(WEB_SOURCES:.c=.o)) $(wildcard web/exports.txt)
+	@mkdir -p $(@D)
+	$(EMCC) $(WASM_LINK) $(filter %.a,$^) $(filter %.o,$^) -o $@
+
+# The SIMD128 build with encoders, for converters.
+build/wasm/bq4-convert.wasm: WASM_LINK += -msimd128
+build/wasm/bq4-convert.wasm: WASM_LINK += $(CONVERT_EXPORTS:_%=-Wl,--export=%)
+build/wasm/bq4-convert.wasm: build/wasm-simd128/libbq4.a $(addprefix build/wasm-simd128/,$(WEB_SOURCES:.c=.o) web/convert_api.o) $(wildcard web/exports.txt)
 	@mkdir -p $(@D)
 	$(EMCC) $(WASM_LINK) $(filter %.a,$^) $(filter %.o,$^) -o $@
 

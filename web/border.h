@@ -252,9 +252,10 @@ void bqw_measure(uint8_t *block);
  * come to it. */
 uint32_t bqw_measure_empty(uint32_t regions, uint32_t barriers);
 
-/* For converters: f32 [rows][cols] -> blocks (errors: NULL, or added to), and back. type, layout as in docs/FORMAT.md;
- * ARGUMENT: there is no such. bqw_type_bytes: -1 where it is impossible. */
+/* type, layout as in docs/FORMAT.md; -1 where it is impossible. */
 double bqw_type_bytes(uint32_t type, uint32_t layout, double rows, double cols);
+/* In bq4-convert.wasm alone: f32 [rows][cols] -> blocks (errors: NULL, or added to), and back.
+ * ARGUMENT: there is no such type or layout. */
 uint32_t bqw_encode(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint32_t cols,
                     uint8_t *dst, bqw_encode_errors *errors);
 uint32_t bqw_dequantize(uint32_t type, uint32_t layout, const uint8_t *src, uint32_t rows,

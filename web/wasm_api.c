@@ -1,10 +1,9 @@
 /* The C side of the wasm border (border.h): checks handles, converts numbers, delegates. One
  * instance of the module is one engine, whose handles, heap and last error are kept here; the state
  * of its threads is in threads.c. */
-#include "border.h"
+#include "api.h"
 
 #include "core/hash.h"
-#include "core/quant.h"
 #include "load/conversion.h"
 #include "bq.h"
 #include "model/model.h"
@@ -33,7 +32,7 @@ static struct {
   handle handles[HANDLES];
 } engine;
 
-static uint32_t report(bq_status status, const bq_error *err) {
+uint32_t bqw_report(bq_status status, const bq_error *err) {
   engine.error.status = (uint32_t)status;
   engine.error.offset = -1;
   engine.error.detail[0] = 0;
@@ -46,7 +45,7 @@ static uint32_t report(bq_status status, const bq_error *err) {
 
 static uint32_t fail(bq_status status, const char *detail) {
   bq_error err;
-  return report(bq_fail(&err, status, BQ_NO_OFFSET, "%s", detail), &err);
+  return bqw_report(bq_fail(&err, status, BQ_NO_OFFSET, "%s", detail), &err);
 }
 
 static void *object_of(uint32_t number, kind kind) {
@@ -87,7 +86,7 @@ BQW(uint32_t) bqw_init(uint32_t base, uint32_t bytes) {
   if (!engine.heap) return fail(BQ_NOMEM, "the heap is too small for the engine itself");
   engine.allocator = bq_heap_allocator(engine.heap);
   engine.bytes = bytes;
-  return report(BQ_OK, NULL);
+  return bqw_report(BQ_OK, NULL);
 }
 
 BQW(uint32_t) bqw_self_test(void) { return bq_kernels_self_test(bq_kernels_best()); }
@@ -193,7 +192,7 @@ bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t
     copy_plan(&plan, out);
     out->heap_bytes = heap_bytes(&plan, &o, sessions);
   }
-  return report(status, &err);
+  return bqw_report(status, &err);
 }
 
 /* What heap_bytes counts besides what bq_plan_paging does. */
@@ -234,7 +233,7 @@ bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8
                            .layers = p.residency.layers,
                            .units = p.units};
   }
-  return report(status, &err);
+  return bqw_report(status, &err);
 }
 
 BQW(uint32_t)
@@ -258,7 +257,7 @@ bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *manifest
   if (paging) o.residency = (bq_residency){paging->paged != 0, paging->head != 0, paging->layers};
   bq_status status = bq_loader_create(&o, &loader, &err);
   if (status == BQ_OK) take_handle(h, LOADER, loader, out);
-  return report(status, &err);
+  return bqw_report(status, &err);
 }
 
 BQW(uint32_t) bqw_loader_want(uint32_t loader, bqw_want *out) {
@@ -270,21 +269,21 @@ BQW(uint32_t) bqw_loader_want(uint32_t loader, bqw_want *out) {
   if (status == BQ_OK)
     *out = (bqw_want){(double)want.offset, (double)want.length, (uint32_t)(uintptr_t)want.dst,
                       (uint32_t)want.dst_bytes};
-  return report(status, &err);
+  return bqw_report(status, &err);
 }
 
 BQW(uint32_t) bqw_loader_wrote(uint32_t loader, uint32_t n) {
   bq_loader *l = object_of(loader, LOADER);
   if (!l) return BQ_ARGUMENT;
   bq_error err = {0};
-  return report(bq_loader_wrote(l, n, &err), &err);
+  return bqw_report(bq_loader_wrote(l, n, &err), &err);
 }
 
 BQW(uint32_t) bqw_loader_retry(uint32_t loader) {
   bq_loader *l = object_of(loader, LOADER);
   if (!l) return BQ_ARGUMENT;
   bq_error err = {0};
-  return report(bq_loader_retry(l, &err), &err);
+  return bqw_report(bq_loader_retry(l, &err), &err);
 }
 
 BQW(uint32_t) bqw_loader_model(uint32_t loader, uint32_t *out) {
@@ -295,7 +294,7 @@ BQW(uint32_t) bqw_loader_model(uint32_t loader, uint32_t *out) {
   bq_model *model;
   bq_status status = bq_loader_model(l, &model, &err);
   if (status == BQ_OK) take_handle(h, MODEL, model, out);
-  return report(status, &err);
+  return bqw_report(status, &err);
 }
 
 BQW(uint32_t) bqw_loader_free(uint32_t loader) {
@@ -305,7 +304,7 @@ BQW(uint32_t) bqw_loader_free(uint32_t loader) {
   if (bq_loader_model(l, &model, NULL) == BQ_OK) drop(model);
   drop(l);
   bq_loader_free(l);
-  return report(BQ_OK, NULL);
+  return bqw_report(BQ_OK, NULL);
 }
 
 /* --- model and text ------------------------------------------------------------------------- */
@@ -323,7 +322,7 @@ bqw_model_section(uint32_t model, uint32_t tag, uint32_t *out, uint32_t *bytes) 
   size_t n = 0;
   *out = (uint32_t)(uintptr_t)bq_model_section(m, text, &n);
   *bytes = *out ? (uint32_t)n : 0;
-  return report(BQ_OK, NULL);
+  return bqw_report(BQ_OK, NULL);
 }
 
 static const bq_tokenizer *tokenizer_of(uint32_t model) {
@@ -340,7 +339,7 @@ BQW(uint32_t) bqw_tokenizer_info_get(uint32_t model, bqw_tokenizer_info *out) {
   bq_tokenizer_info i = bq_tokenizer_info_get(t);
   *out = (bqw_tokenizer_info){(uint32_t)i.kind, i.tokens, i.bos,     i.eos,
                               i.unk,            i.pad,    i.add_bos, i.add_eos};
-  return report(BQ_OK, NULL);
+  return bqw_report(BQ_OK, NULL);
 }
 
 /* With the usual work space, or with all that normalizing the text may need. */
@@ -367,7 +366,7 @@ bqw_tokenize(uint32_t model, const char *text, uint32_t bytes, uint32_t flags, u
   o.usual = false;
   if (status == BQ_NOMEM) status = tokenize(t, text, bytes, o, ids, capacity, &n);
   *count = (uint32_t)n;
-  if (status == BQ_OK) return report(status, NULL);
+  if (status == BQ_OK) return bqw_report(status, NULL);
   if (status == BQ_NOMEM) return fail(status, "the text is too long to tokenize at once in this heap");
   return fail(status, "the text has more tokens than there is room for");
 }
@@ -414,7 +413,7 @@ bqw_session_create(uint32_t model, const bqw_session_options *options, uint32_t 
   o.stop.asked = bqw_stop;
   bq_status status = bq_session_create(m, &o, engine.allocator, &session, &err);
   if (status == BQ_OK) take_handle(h, SESSION, session, out);
-  return report(status, &err);
+  return bqw_report(status, &err);
 }
 
 BQW(uint32_t) bqw_session_fork(uint32_t session, uint32_t *out) {
@@ -425,7 +424,7 @@ BQW(uint32_t) bqw_session_fork(uint32_t session, uint32_t *out) {
   bq_session *fork;
   bq_status status = bq_session_fork(s, &fork, &err);
   if (status == BQ_OK) take_handle(h, SESSION, fork, out);
-  return report(status, &err);
+  return bqw_report(status, &err);
 }
 
 BQW(double) bqw_session_state_bytes(uint32_t session) {
@@ -437,14 +436,14 @@ BQW(uint32_t) bqw_session_save(uint32_t session, double at, uint8_t *out, uint32
   bq_session *s = object_of(session, SESSION);
   if (!s) return BQ_ARGUMENT;
   bq_error err = {0};
-  return report(bq_session_save(s, to_u64(at), out, n, &err), &err);
+  return bqw_report(bq_session_save(s, to_u64(at), out, n, &err), &err);
 }
 
 BQW(uint32_t) bqw_session_restore(uint32_t session, const uint8_t *bytes, uint32_t n) {
   bq_session *s = object_of(session, SESSION);
   if (!s) return BQ_ARGUMENT;
   bq_error err = {0};
-  return report(bq_session_restore(s, bytes, n, &err), &err);
+  return bqw_report(bq_session_restore(s, bytes, n, &err), &err);
 }
 
 BQW(uint32_t) bqw_session_free(uint32_t session) {
@@ -453,7 +452,7 @@ BQW(uint32_t) bqw_session_free(uint32_t session) {
   drop(s);
   bqw_trace_end(s, engine.allocator);
   bq_session_free(s);
-  return report(BQ_OK, NULL);
+  return bqw_report(BQ_OK, NULL);
 }
 
 BQW(uint32_t)
@@ -465,21 +464,21 @@ bqw_session_sync(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t 
   bqw_trace_resume(s);
   bq_status status = bq_session_sync(s, tokens, n, &k, &err);
   *kept = (uint32_t)k;
-  return report(status, &err);
+  return bqw_report(status, &err);
 }
 
 BQW(uint32_t) bqw_session_append(uint32_t session, uint32_t token) {
   bq_session *s = object_of(session, SESSION);
   if (!s) return BQ_ARGUMENT;
   bq_error err = {0};
-  return report(bq_session_append(s, token, &err), &err);
+  return bqw_report(bq_session_append(s, token, &err), &err);
 }
 
 BQW(uint32_t) bqw_session_run(uint32_t session, uint32_t slices) {
   bq_session *s = object_of(session, SESSION);
   if (!s) return BQ_ARGUMENT;
   bq_error err = {0};
-  return report(bq_session_run(s, slices, &err), &err);
+  return bqw_report(bq_session_run(s, slices, &err), &err);
 }
 
 BQW(uint32_t)
@@ -495,14 +494,14 @@ bqw_session_pages(uint32_t session, bqw_page *out, uint32_t capacity, uint32_t *
     out[*count] = (bqw_page){.offset = (double)page.offset, .dst = (uint32_t)(uintptr_t)page.dst,
                              .bytes = (uint32_t)page.bytes, .id = page.id};
   }
-  return report(status, NULL);
+  return bqw_report(status, NULL);
 }
 
 BQW(uint32_t) bqw_page_done(uint32_t model, uint32_t id, uint32_t good) {
   bq_model *m = object_of(model, MODEL);
   if (!m) return BQ_ARGUMENT;
   bq_error err = {0};
-  return report(bq_model_page_done(m, id, good != 0, &err), &err);
+  return bqw_report(bq_model_page_done(m, id, good != 0, &err), &err);
 }
 
 BQW(uint32_t) bqw_session_logits(uint32_t session, uint32_t *out) {
@@ -511,14 +510,14 @@ BQW(uint32_t) bqw_session_logits(uint32_t session, uint32_t *out) {
   const float *logits = bq_session_logits(s);
   if (!logits) return fail(BQ_STATE, "no logits yet: run the session first");
   *out = (uint32_t)(uintptr_t)logits;
-  return report(BQ_OK, NULL);
+  return bqw_report(BQ_OK, NULL);
 }
 
 BQW(uint32_t) bqw_session_pool(uint32_t session, uint32_t pooling, uint32_t normalize) {
   bq_session *s = object_of(session, SESSION);
   if (!s) return BQ_ARGUMENT;
   bq_error err = {0};
-  return report(bq_session_pool(s, (bq_pooling)pooling, normalize != 0, &err), &err);
+  return bqw_report(bq_session_pool(s, (bq_pooling)pooling, normalize != 0, &err), &err);
 }
 
 BQW(uint32_t) bqw_session_vector(uint32_t session, uint32_t *out) {
@@ -527,7 +526,7 @@ BQW(uint32_t) bqw_session_vector(uint32_t session, uint32_t *out) {
   const float *vector = bq_session_vector(s);
   if (!vector) return fail(BQ_STATE, "no vector yet: run the session first");
   *out = (uint32_t)(uintptr_t)vector;
-  return report(BQ_OK, NULL);
+  return bqw_report(BQ_OK, NULL);
 }
 
 BQW(uint32_t) bqw_session_slices(uint32_t session) {
@@ -542,7 +541,7 @@ BQW(uint32_t) bqw_session_trace(uint32_t session, uint32_t todo, uint32_t *out) 
   if (todo == 1 && !bqw_trace_begin(s, engine.allocator))
     return fail(BQ_NOMEM, "no room for a trace");
   *out = (uint32_t)(uintptr_t)bqw_trace_rows(s);
-  return report(BQ_OK, NULL);
+  return bqw_report(BQ_OK, NULL);
 }
 
 BQW(void) bqw_rng_seed(double seed, uint64_t *state) {
@@ -569,45 +568,21 @@ bqw_session_sample(uint32_t session, const bqw_sample_options *options, uint64_t
   bq_rng rng = {*state};
   bq_status status = bq_session_sample(s, &o, &rng, token, &err);
   *state = rng.state;
-  return report(status, &err);
+  return bqw_report(status, &err);
 }
 
 /* --- for converters ------------------------------------------------------------------------- */
 
-static bool type_and_layout(uint32_t type, uint32_t layout) {
+bool bqw_knows_type(uint32_t type, uint32_t layout) {
   if (bq_type_get(type) && layout <= BQ_FLAT) return true;
   fail(BQ_ARGUMENT, "unknown weight type or layout");
   return false;
 }
 
 BQW(double) bqw_type_bytes(uint32_t type, uint32_t layout, double rows, double cols) {
-  if (!type_and_layout(type, layout)) return -1;
+  if (!bqw_knows_type(type, layout)) return -1;
   uint64_t n = bq_type_bytes((bq_type)type, (bq_layout)layout, to_u64(rows), to_u64(cols));
   return n == UINT64_MAX ? -1 : (double)n;
-}
-
-BQW(uint32_t)
-bqw_encode(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint32_t cols,
-           uint8_t *dst, bqw_encode_errors *errors) {
-  if (!type_and_layout(type, layout)) return BQ_ARGUMENT;
-  bq_error err = {0};
-  bq_encode_errors e = {0};
-  const bq_status status = bq_encode((bq_type)type, (bq_layout)layout, src, rows, cols,
-                                     bq_kernels_best()->encoder, dst, errors ? &e : NULL, &err);
-  if (errors && !status) {
-    errors->sum += e.sum;
-    errors->squares += e.squares;
-    errors->most = e.most > errors->most ? e.most : errors->most;
-  }
-  return report(status, &err);
-}
-
-BQW(uint32_t)
-bqw_dequantize(uint32_t type, uint32_t layout, const uint8_t *src, uint32_t rows, uint32_t cols,
-               float *dst) {
-  if (!type_and_layout(type, layout)) return BQ_ARGUMENT;
-  bq_error err = {0};
-  return report(bq_dequantize((bq_type)type, (bq_layout)layout, src, rows, cols, dst, &err), &err);
 }
 
 BQW(uint32_t) bqw_run_type(uint32_t stored) {
@@ -624,12 +599,12 @@ bqw_repack(uint32_t stored, const uint8_t *src, uint32_t rows, uint32_t cols, ui
   bq_error err = {0};
   size_t n = (size_t)c.bytes, bad = bq_conversion_find_bad(&c, src, n);
   if (bad < n)
-    return report(bq_fail(&err, BQ_FORMAT, bad, "a scale that is NaN or infinite"), &err);
+    return bqw_report(bq_fail(&err, BQ_FORMAT, bad, "a scale that is NaN or infinite"), &err);
   uint8_t *spare = engine.allocator.alloc(engine.allocator.ctx, (size_t)c.spare + 1);
   if (!spare) return fail(BQ_NOMEM, "no room to repack");
   bq_convert(&c, bq_kernels_best(), src, 0, n, dst, spare);
   engine.allocator.free(engine.allocator.ctx, spare);
-  return report(BQ_OK, NULL);
+  return bqw_report(BQ_OK, NULL);
 }
 
 BQW(double) bqw_xxh64(const uint8_t *bytes, uint32_t n, uint64_t *out) {

@@ -1,5 +1,5 @@
-/* The inner loops of the encoders, which kernel tables have too: with the same bits, so that every
- * build writes the same files. */
+/* The inner loops of the encoders. c/kernels has them for other instruction sets: with the same bits,
+ * so that every build writes the same files. */
 #ifndef BQ_ENCODER_H
 #define BQ_ENCODER_H
 

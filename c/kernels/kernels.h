@@ -33,7 +33,6 @@
 #ifndef BQ_KERNELS_H
 #define BQ_KERNELS_H
 
-#include "core/encoder.h"
 #include "core/type.h"
 
 /* One weight matrix as the engine holds it: rows x cols, y[rows] = W x[cols]. */
@@ -166,8 +165,6 @@ typedef struct bq_kernels {
    * with scale 0). */
   void (*tile_rows)(bq_type type, const uint8_t *src, size_t row_bytes, size_t rows, size_t cols,
                     uint8_t *dst);
-  /* Not of the engine: what converters do with each weight. */
-  const bq_encoder *encoder;
 } bq_kernels;
 
 /* Bytes that so many positions take in one KV head's cache, a multiple of 16; UINT64_MAX when

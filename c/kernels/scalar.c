@@ -23,7 +23,6 @@ static const bq_kernels table = {
     .rope = bq_scalar_rope,
     BQ_SCALAR_ATTEND_SLOTS,
     .tile_rows = bq_scalar_tile_rows,
-    .encoder = &bq_scalar_encoder,
 };
 
 const bq_kernels *bq_kernels_scalar(void) { return &table; }

@@ -2,6 +2,7 @@
 #ifndef BQ_KERNELS_SIMD128_H
 #define BQ_KERNELS_SIMD128_H
 
+#include "core/encoder.h"
 #include "kernels/scalar.h"
 
 #define BQ_X(NAME, name, ...) bq_matmul_fn bq_simd128_matmul_##name;
@@ -31,6 +32,6 @@ void bq_simd128_rope(float *x, const float *cs, size_t dim, bool adjacent);
   .rmsnorm = bq_simd128_rmsnorm, .layernorm = bq_simd128_layernorm, .add = bq_simd128_add,   \
   .silu_mul = bq_simd128_silu_mul, .gelu_mul = bq_simd128_gelu_mul,                          \
   .gelu_erf_mul = bq_simd128_gelu_erf_mul, .relu_mul = bq_simd128_relu_mul,                  \
-  .rope = bq_simd128_rope, .tile_rows = bq_simd128_tile_rows, .encoder = &bq_simd128_encoder
+  .rope = bq_simd128_rope, .tile_rows = bq_simd128_tile_rows
 
 #endif

@@ -201,7 +201,7 @@ export class RepackedSource {
       if (unit !== end) throw new BqError('FORMAT', `tensor "${tensor.name}" ends in the middle of a row`);
     }
     for await (const _ of this.#check && last ? stored : []); // to the end of the file
-    await stored.return();
+    await stored.return(undefined);
   }
 
   /** @param {Placed} tensor @param {number} first  unit @param {Uint8Array} bytes  stored @returns {Uint8Array} */

@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, test } from 'node:test';
+import { createCodec } from '../../js/convert/codec.js';
 import { ROWS, runLayout, TILED, TYPES, weightBytes } from '../../js/convert/weights.js';
 import { readable } from '../../js/gguf/types.js';
-import { compile, Wasm } from '../../js/wasm/wasm.js';
 import { modelRows } from '../models-report.mjs';
 
 const golden = new URL('../golden/gguf_blocks/', import.meta.url);
 const { gguf } = JSON.parse(readFileSync(new URL('made_with.json', golden), 'utf8'));
-const wasm = await Wasm.create(await compile(), 1 << 20);
+const { wasm } = await createCodec(1 << 20);
 /** @type {Record<string, string | number>[]} */
 const rows = [];
 after(() => rows.length && modelRows('types', 'gguf', rows));
