@@ -12,7 +12,6 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').ChatCompletion} ChatCompletion */
 /** @typedef {import('./shared/types.js').ChatCompletionChunk} ChatCompletionChunk */
 /** @typedef {import('./shared/types.js').ChatFormat} ChatFormat */
-/** @typedef {import('./shared/types.js').PromptOptions} PromptOptions */
 /** @typedef {import('./shared/types.js').ChatOptions} ChatOptions */
 /** @typedef {import('./shared/types.js').ChatStats} ChatStats */
 /** @typedef {import('./shared/types.js').Closable} Closable */
@@ -20,6 +19,8 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').Completion} Completion */
 /** @typedef {import('./shared/types.js').CompletionUsage} CompletionUsage */
 /** @typedef {import('./shared/types.js').Content} Content */
+/** @typedef {import('./shared/types.js').EmbedOptions} EmbedOptions */
+/** @typedef {import('./shared/types.js').Embeddings} Embeddings */
 /** @typedef {import('./shared/types.js').Engine} Engine */
 /** @typedef {import('./shared/types.js').EngineInfo} EngineInfo */
 /** @typedef {import('./shared/types.js').EngineMethods} EngineMethods */
@@ -29,7 +30,6 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./sources/types.js').FilePart} FilePart */
 /** @typedef {import('./shared/types.js').GaveUp} GaveUp */
 /** @typedef {import('./shared/types.js').GenerateOptions} GenerateOptions */
-/** @typedef {import('./shared/types.js').ResponseFormat} ResponseFormat */
 /** @typedef {import('./shared/types.js').Generation} Generation */
 /** @typedef {import('./store/types.js').Listed} Listed */
 /** @typedef {import('./shared/types.js').LoadOptions} LoadOptions */
@@ -42,8 +42,11 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').Paging} Paging */
 /** @typedef {import('./shared/types.js').Part} Part */
 /** @typedef {import('./shared/types.js').Plan} Plan */
+/** @typedef {import('./shared/types.js').Pooling} Pooling */
 /** @typedef {import('./shared/types.js').PrefillProgress} PrefillProgress */
 /** @typedef {import('./shared/types.js').Progress} Progress */
+/** @typedef {import('./shared/types.js').PromptOptions} PromptOptions */
+/** @typedef {import('./shared/types.js').ResponseFormat} ResponseFormat */
 /** @typedef {import('./shared/types.js').Result} Result */
 /** @typedef {import('./shared/types.js').Session} Session */
 /** @typedef {import('./shared/types.js').SessionMethods} SessionMethods */

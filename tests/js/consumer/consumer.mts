@@ -5,7 +5,7 @@ import { createEngine } from 'bq4/engine';
 import type { Chat, ChatCompletion, ChatCompletionChunk, Engine, EngineStore, ErrorCode, Generation, Message, Model, Part, Plan, Result, Session, SourceLike, StageTrace, StoreOptions, Timings, TokenizerInfo } from 'bq4';
 
 const { signal } = new AbortController();
-const engine: Engine = await createWorkerEngine({ signal, variant: 'simd128' });
+const engine: Engine = await createWorkerEngine({ signal, build: 'simd128' });
 const plan: Plan = await engine.plan(fromUrl('https://example.org/a.bq4'), { context: 2048, sessions: 2, kv: 'f16' });
 const heap: number = plan.heapBytes;
 const model: Model = await engine.load(fromBytes(new Uint8Array(3)), { onProgress: ({ phase, loaded, total }) => void [phase === 'download', loaded / total] });
