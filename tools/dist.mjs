@@ -28,6 +28,8 @@ const USUAL = ['engine/estimate', 'load/cached-load', 'load/progress', 'sources/
 
 /** The room of grammars. */
 const GRAMMAR = /js[\\/]grammar[\\/]/;
+/** What tells the engine of files that are no v2 files. */
+const DESCRIPTIONS = /js[\\/](convert[\\/]|plan[\\/]manifest)/;
 
 /**
  * Addresses of files, relative to a module of ours, become relative to dist/, and the engine begins with what is usual.
@@ -66,7 +68,8 @@ async function bundle(entries) {
     // What grammars share is for those who ask for one, not for every page.
     codeSplitting: 'cli' in entries ? false : {
       groups: [
-        { name: 'core', test: (id) => !GRAMMAR.test(id), minShareCount: 2, priority: 1 },
+        { name: 'core', test: (id) => !GRAMMAR.test(id) && !DESCRIPTIONS.test(id), minShareCount: 2, priority: 1 },
+        { name: 'descriptions', test: DESCRIPTIONS, minShareCount: 2 },
         { name: 'grammar', test: GRAMMAR, minShareCount: 2 },
       ],
     },

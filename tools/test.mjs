@@ -71,6 +71,7 @@ async function cTests(report, tools, config, wasm = false) {
 
 /** Makes what the C tests read from files: build/tokenizers, build/golden. @type {Run} */
 async function cTestData(report, tools) {
+  await buildWasm(tools); // weights are encoded by a module
   for (const script of ['make_tokn', 'make_golden']) {
     const line = [/** @type {string} */ (tools.node), `tests/tools/${script}.mjs`];
     const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE });
