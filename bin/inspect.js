@@ -19,7 +19,7 @@ const LAYOUTS = ['rows', 'tiled'];
 const TOKENIZERS = ['', 'spm', 'bpe', 'wordlist'];
 /** CONF keys by number, with the names of what they choose from. @type {Record<number, [string, string[]?]>} */
 const CONFIG = {
-  1: ['arch', ['', 'llama', 'bullet']], 2: ['layers'], 3: ['hidden'], 4: ['heads'], 5: ['kv_heads'], 6: ['head_dim'], 7: ['ffn'],
+  1: ['arch', ['', 'llama', 'bullet', 'gpt2', 'neox', 'gemma2', 'other']], 2: ['layers'], 3: ['hidden'], 4: ['heads'], 5: ['kv_heads'], 6: ['head_dim'], 7: ['ffn'],
   8: ['vocab'], 9: ['context'], 10: ['norm', ['rms', 'layer']], 11: ['norm_eps'], 12: ['position', ['rope', 'learned', 'alibi']],
   13: ['rope_theta'], 14: ['rope_pairs', ['half', 'adjacent']], 15: ['rope_dim'], 16: ['activation', ['silu', 'gelu', 'relu']],
   17: ['gated'], 18: ['tied'], 32: ['tokens'], 33: ['merges'],

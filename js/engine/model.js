@@ -5,6 +5,7 @@ import { BqError, onDemand } from '../shared/errors.js';
 import { Generation } from '../shared/generation.js';
 import { sessionRecord } from '../plan/plan.js';
 import { Embedder } from './embedder.js';
+import { encodeText } from './encode-text.js';
 import { Pool } from './pool.js';
 import { Prompts } from './prompts.js';
 import { LocalSession } from './session.js';
@@ -142,27 +143,9 @@ export class LocalModel {
    * `tokenize` at once.
    * @param {string | Uint8Array} text
    * @param {TokenizeOptions} [options]
-   * @returns {number[]}
    */
-  encode(text, { addSpecial = true, parseSpecial = false } = {}) {
-    const wasm = this.#wasm;
-    try {
-      return wasm.scope((take) => {
-        const { at, length } = wasm.put(take, text);
-        const capacity = length + 16; // a token stands for a byte or more, but for BOS, EOS and a space in front
-        const ids = take(capacity * 4);
-        const count = take(4);
-        wasm.check('bqw_tokenize', this.handle, at, length, (addSpecial ? 1 : 0) + (parseSpecial ? 2 : 0), ids, capacity, count);
-        return [...wasm.u32(ids, wasm.u32(count, 1)[0])];
-      });
-    } catch (cause) {
-      if (!(cause instanceof BqError) || cause.code !== 'NOMEM') throw cause;
-      // There is room for far longer texts than the context holds.
-      throw new BqError('CONTEXT_FULL', `a text of ${text.length} characters is far too long for a context of ${this.info.context}`, {
-        cause,
-        details: { characters: text.length, context: this.info.context },
-      });
-    }
+  encode(text, options) {
+    return encodeText(this.#wasm, this.handle, text, options, this.info.context);
   }
 
   /** @type {Model['tokenize']} */

@@ -17,7 +17,7 @@ const FIRST = 65536;
 /** What the planner's heap needs beside the bytes it is given. */
 const ROOM = 262144;
 
-const ARCHS = ['', 'llama', 'bullet'];
+const ARCHS = ['', 'llama', 'bullet', 'gpt2', 'neox', 'gemma2', 'other'];
 /** By their numbers (docs/FORMAT.md, "CONF keys"). @type {(import('../shared/types.js').Pooling | null)[]} */
 const POOLING = [null, 'mean', 'cls', 'last'];
 /** Types of the KV cache, widest first. @type {Record<string, number>} */

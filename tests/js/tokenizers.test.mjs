@@ -269,3 +269,17 @@ for (const name of ['spm', 'spm-unknown', 'bpe', 'bpe-words', 'bpe-llama-3']) {
     }
   });
 }
+
+test('a text that normalizing makes longer than its bytes is tokenized whole', async () => {
+  const vocab = Object.fromEntries([...'xyz'].map((letter, i) => [letter, i]));
+  const model = { type: 'BPE', vocab, merges: [], byte_fallback: false, fuse_unk: false };
+  const json = {
+    added_tokens: [], normalizer: { type: 'Replace', pattern: { String: 'x' }, content: 'yyyyyyyyyyz' },
+    pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, use_regex: true }, decoder: { type: 'ByteLevel' }, post_processor: null, model,
+  };
+  const engine = await createEngine({ threads: 1 });
+  const loaded = await engine.load(fromBytes(await tinyModel({ tokens: parseHfTokenizer(JSON.stringify(json)), chat: null })));
+  const ids = await loaded.tokenize('x'.repeat(40), { addSpecial: false });
+  assert.deepEqual([ids.length, ids.filter((id) => id === 2).length], [440, 40]);
+  await engine.close();
+});
