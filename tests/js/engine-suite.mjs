@@ -386,7 +386,9 @@ export function engineSuite(name, create) {
     const wrong = {
       'an empty file': [() => new Uint8Array(), 'TRUNCATED'],
       'a web page': [() => html, 'NOT_A_MODEL', /page/],
-      'a GGUF file': [() => new TextEncoder().encode('GGUF....'), 'NOT_A_MODEL', /convert/],
+      'a GGUF file of another byte order': [() => new TextEncoder().encode('GGUF....'), 'UNSUPPORTED', /little-endian/],
+      'a GGUF file cut in its header': [() => Uint8Array.from([...new TextEncoder().encode('GGUF'), 3, 0, 0, 0]), 'TRUNCATED'],
+      'a pickle': [() => Uint8Array.of(0x80, 2, 0x7d, 0x71, 0), 'NOT_A_MODEL', /convert/],
       'a file cut in its header': [() => file.slice(0, 40), 'TRUNCATED'],
       'a file cut in its prefix': [() => file.slice(0, 3000), 'TRUNCATED'],
       'a file cut in its weights': [() => file.slice(0, file.length - 100), 'TRUNCATED'],
