@@ -6,7 +6,7 @@ import { BqError } from '../js/shared/errors.js';
 
 const HELP = `bq4: language models in the browser, on the CPU
 
-  bq4 convert IN OUT.bq4 [options]                                  converts a model
+  bq4 convert IN OUT.bq4 [options]                                  converts a model (or to OUT.bullet)
   bq4 inspect FILE [--json]                                         a card of a model: .bq4, .gguf, safetensors or a folder, …
   bq4 run FILE [PROMPT] [options]                                   continues a text (or --prompt TEXT)
   bq4 chat FILE [--system TEXT] [options]                           a conversation; Ctrl-C stops a reply, Ctrl-D ends
@@ -24,11 +24,11 @@ FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
   --build NAME         relaxed or simd128 (default: the best that this machine has)
 
 Options of convert; IN is a Hugging Face folder, a .safetensors file or PyTorch checkpoint (.bin, .pt, .pth, .pkl; no code in it is
-executed) with config.json beside it, a checkpoint of llama2.c or nanoGPT (.pt), a llama2.c .bin, or a
+executed) with config.json beside it, a checkpoint of llama2.c or nanoGPT (.pt), a llama2.c .bin, a .bullet, or a
 .gguf (or its address), of which all weights are kept as they are:
 
   hf:owner/name is a model on the hub: --revision NAME, --endpoint URL (or HF_ENDPOINT), --token TOKEN (or HF_TOKEN)
-  --tokenizer FILE     default: what usually lies beside such a model
+  --tokenizer FILE     default: what usually lies beside such a model; a .txt has a token per line
   --quant TYPE         type of the matrices: bq4a (default), bq4, bq4_16, bq4_64, bq4h, bq8, f16, bf16, f32
   --embed TYPE         type of embedding and head (default: bq8, or the type of the matrices when they are no blocks)
   --hash KIND          of chunks: xxh64 (default) shows damage, sha256 with an integrity also forgery

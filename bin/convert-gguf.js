@@ -36,6 +36,7 @@ function outTensors(source, placed, extra) {
 export async function convertGguf(file, output, options) {
   const asked = NOT_HERE.find((name) => /** @type {any} */ (options)[name] !== undefined);
   if (asked) throw new BqError('ARGUMENT', `--${asked} is not for GGUF files: their weights are kept as they are`, { hint: 'convert the original safetensors model instead' });
+  if (output.endsWith('.bullet')) throw new BqError('UNSUPPORTED', 'a GGUF file is converted to .bq4 alone', { hint: 'convert the original safetensors model instead' });
   const { config, tensors, tokenizer, extra, name, license, template } = await openGguf(file, new Uint8Array());
   const compiled = await compile();
   const codec = await createCodec(1 << 20);

@@ -122,9 +122,12 @@ async function inspectHf(input, isFolder) {
 async function inspectCheckpoint(input, magic) {
   const checkpoint = await openCheckpoint(input);
   try {
-    const tensors = [...checkpoint.tensors].map(([name, { dims }]) => ({ name, type: '', layout: '', dims, offset: 0, bytes: 0 }));
+    const { tokenizer } = checkpoint;
+    const tensors = [...checkpoint.tensors].map(([name, { dims, packed, at = 0 }]) =>
+      ({ name, type: packed?.type ?? '', layout: packed ? 'flat' : '', dims, offset: packed ? at : 0, bytes: packed?.bytes ?? 0 }));
     return {
-      format: { container: containerOf(magic) }, name: checkpoint.name, license: '', architecture: checkpoint.config.arch ?? '', config: checkpoint.config, tokenizer: null,
+      format: { container: containerOf(magic) }, name: checkpoint.name, license: '', architecture: checkpoint.config.arch ?? '', config: checkpoint.config,
+      tokenizer: tokenizer ? { kind: KINDS[tokenizer.kind], tokens: tokenizer.tokens.length } : null,
       template: checkpoint.template, tensors,
     };
   } finally {

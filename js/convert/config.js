@@ -153,6 +153,8 @@ export function completeConfig(config) {
   /** @type {Record<string, any>} */
   const given = { norm_eps: 1e-5, ...(bullet && BULLET), ...config };
   for (const name of NEEDED) if (given[name] === undefined) refuse(name, undefined);
+  // Tables are as long as there are layers.
+  if (numberOf('layers', given.layers) > 1024) refuse('layers', given.layers);
   const heads = numberOf('heads', given.heads);
   const headDim = given.head_dim ?? numberOf('hidden', given.hidden) / heads;
   /** @type {Record<string, any>} */

@@ -13,6 +13,7 @@ import { readJson } from './read/hf.js';
 import { readTokenizerFile } from './tokenizers/index.js';
 import { encodeTokenizer } from './tokenizers/section.js';
 import { FLAT, ROWS, runLayout, typeNamed } from './weights.js';
+import { convertBullet } from './write/bullet.js';
 import { v1Type, writeV1 } from './write/v1.js';
 import { matrixOf, writeV2 } from './write/v2.js';
 
@@ -42,11 +43,12 @@ import { matrixOf, writeV2 } from './write/v2.js';
 async function readTokenizer(checkpoint, options) {
   const { existsSync } = await nodeModule('fs');
   const { join } = await nodeModule('path');
-  const path = options.tokenizer ?? checkpoint.tokenizers.map((name) => join(checkpoint.folder, name)).find(existsSync);
-  if (!path) return null;
-  const tokenizer = await readTokenizerFile(path, { vocab: checkpoint.config.vocab });
+  const beside = checkpoint.tokenizer === undefined ? checkpoint.tokenizers.map((name) => join(checkpoint.folder, name)).find(existsSync) : '';
+  const path = options.tokenizer ?? beside;
+  const tokenizer = path ? await readTokenizerFile(path, { vocab: checkpoint.config.vocab }) : checkpoint.tokenizer;
+  if (!tokenizer) return null;
   if (tokenizer.tokens.length > checkpoint.config.vocab)
-    throw new BqError('SHAPE', `${path} has ${tokenizer.tokens.length} tokens, the model ${checkpoint.config.vocab}`, { hint: 'pass the tokenizer that belongs to the model' });
+    throw new BqError('SHAPE', `${path || 'the file'} has ${tokenizer.tokens.length} tokens, the model ${checkpoint.config.vocab}`, { hint: 'pass the tokenizer that belongs to the model' });
   const ends = checkpoint.ends.filter((id) => id < tokenizer.tokens.length);
   return { ...tokenizer, eog: [...new Set([...tokenizer.eog, ...ends])].sort((a, b) => a - b) };
 }
@@ -103,7 +105,7 @@ async function convertV1(output, matches, codec, options, facts) {
     await companion.write(0, new TextEncoder().encode(json));
     const written = await writeV1(await fileSink(output), tensors, { onBytes: options.onProgress, signal: options.signal });
     await companion.finish();
-    return { tensors, written };
+    return { tensors, written, encoder: codec.name };
   } finally {
     await companion.abort();
   }
@@ -119,7 +121,7 @@ async function convertV2(output, matches, codec, options, { tokenizer, ...facts 
   const reports = (/** @type {number} */ from) => tensors.slice(from).map((t) => t.report());
   const written = await writeV2(await fileSink(output, { keep: journal.marks.length > 0 }), model, { hash, sha256, onBytes: options.onProgress, signal: options.signal, journal, reports });
   const kept = journal.marks.flatMap((mark) => mark.reports);
-  return { tensors: tensors.map((t, i) => (i < kept.length ? { ...t, report: () => kept[i] } : t)), written };
+  return { tensors: tensors.map((t, i) => (i < kept.length ? { ...t, report: () => kept[i] } : t)), written, encoder: codec.name };
 }
 
 /** All that decides on the bytes of a file. @param {any} model @param {ConvertOptions} options @param {string} stamp  of the input */
@@ -130,7 +132,8 @@ async function keyOf({ tensors, tokenizer, ...model }, { hash = 'xxh64' }, stamp
 }
 
 /**
- * Converts `input` (a Hugging Face folder, one file of its weights, safetensors or PyTorch's, or a checkpoint of llama2.c or nanoGPT) to `output`.
+ * Converts `input` (a Hugging Face folder, one file of its weights, safetensors or PyTorch's, a checkpoint of llama2.c or nanoGPT, or a
+ * .bullet file) to `output`: a .bullet file where it is named so, else a .bq4 file.
  * On failure nothing is left behind. READ, WRITE, NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, ARGUMENT.
  * @param {string} input
  * @param {string} output
@@ -153,12 +156,13 @@ export async function convert(input, output, options = {}) {
     };
     const largestPiece = Math.max(...matches.map(({ slot }) => 4 * rowsPerPiece(slot.dims) * matrixOf(slot.dims).cols));
     const codec = await createCodec(Math.max(largestPiece, 1 << 20));
-    const { tensors, written } = await (options.v1 ? convertV1 : convertV2)(output, matches, codec, options, facts);
+    const write = output.endsWith('.bullet') ? convertBullet : options.v1 ? convertV1 : convertV2;
+    const { tensors, written, encoder } = await write(output, matches, codec, options, facts);
     const reports = tensors.map((t) => t.report());
     const weights = reports.reduce((sum, t) => sum + t.weights, 0);
     return {
       output, bytes: written.bytes, dataBytes: written.dataBytes, weights, ratio: (4 * weights) / written.dataBytes,
-      bitsPerWeight: (8 * written.dataBytes) / weights, encoder: codec.name, largestPiece, tensors: reports,
+      bitsPerWeight: (8 * written.dataBytes) / weights, encoder, largestPiece, tensors: reports,
     };
   } finally {
     await checkpoint.close();

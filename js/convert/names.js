@@ -93,8 +93,13 @@ export function tensorTable(config) {
 export function matchTensors(config, tensors) {
   const table = tensorTable(config);
   const known = new Set(table.map((slot) => slot.name));
-  for (const name of tensors.keys())
-    if (!known.has(name)) throw new BqError('SHAPE', `tensor "${name}" has no place in this configuration`, { hint: 'it would be ignored: is the configuration of another model?' });
+  const strange = [...tensors.keys()].filter((name) => !known.has(name));
+  if (strange.length) {
+    const shown = `"${strange.slice(0, 8).join('", "')}"${strange.length > 8 ? ` and ${strange.length - 8} more` : ''}`;
+    throw new BqError('SHAPE', `${strange.length > 1 ? 'tensors' : 'tensor'} ${shown} ${strange.length > 1 ? 'have' : 'has'} no place in this configuration`, {
+      hint: 'it would be ignored: is the configuration of another model?', details: { tensors: strange },
+    });
+  }
   return table.flatMap((slot) => {
     const tensor = tensors.get(slot.name);
     if (!tensor && slot.required) throw new BqError('SHAPE', `tensor "${slot.name}" is missing`);

@@ -20,7 +20,7 @@
  * @property {number} weights
  * @property {number} ratio        bytes as f32 / dataBytes
  * @property {number} bitsPerWeight
- * @property {string} encoder      what encoded: "relaxed" or "simd128"
+ * @property {string} encoder      what encoded: "simd128", or "js"
  * @property {number} largestPiece  bytes of the largest piece of weights held at once, as f32
  * @property {TensorReport[]} tensors
  */

@@ -3,6 +3,7 @@ import { BqError } from '../../shared/errors.js';
 import { openFile } from '../../sources/file.js';
 import { nodeModule } from '../../shared/node.js';
 import { readRange } from '../../sources/read.js';
+import { readBullet } from './bullet.js';
 import { openHf, stampOf } from './hf.js';
 import { isHubName, openHub } from './hub.js';
 import { readLlama2c } from './llama2c.js';
@@ -16,6 +17,7 @@ import { readTorchModel } from './torch-models.js';
  * @property {string} folder        where its other files lie
  * @property {string} stamp         of the version of its files
  * @property {string[]} tokenizers  names that its tokenizer's file may have there
+ * @property {import('../tokenizers/section.js').Tokenizer | null} [tokenizer]  in the file itself
  * @property {number[]} ends        ids that end generation, beside the tokenizer's own
  * @property {string} template      chat template, '' when there is none
  * @property {() => Promise<void>} close
@@ -58,13 +60,15 @@ export async function openCheckpoint(input, hub = {}) {
     }
     const other = OTHERS.find(([magic]) => start.startsWith(magic));
     if (other) throw new BqError('UNSUPPORTED', `${input} ${other[1]}`, { offset: 0, hint: other[2] });
-    const { config, tensors } = torch ? await readTorchModel(file) : await readLlama2c(file);
+    const read = torch ? readTorchModel : start[0] === '{' ? readBullet : readLlama2c;
+    const found = await read(file);
     return {
-      config, tensors, close: () => file.close(), folder: dirname(input), stamp: stampOf(input),
+      close: () => file.close(), folder: dirname(input), stamp: stampOf(input),
       name: basename(input).replace(/\.[^.]*$/, ''),
-      tokenizers: ['tokenizer.bin', `tok${/** @type {any} */ (config).vocab}.bin`],
+      tokenizers: ['tokenizer.bin', `tok${/** @type {any} */ (found.config).vocab}.bin`],
       ends: [],
       template: '',
+      ...found,
     };
   } catch (error) {
     await file.close();

@@ -7,6 +7,7 @@ import { parseHfTokenizer } from './hf-json.js';
 import { parseLlama2c } from './llama2c.js';
 import { parseSentencePiece } from './sentencepiece.js';
 import { parseTiktoken } from './tiktoken.js';
+import { parseVocabTxt } from './wordlist.js';
 
 /** @typedef {import('./section.js').Tokenizer} Tokenizer */
 
@@ -16,7 +17,7 @@ const GPT2_FILES = [['encoder.json', 'vocab.bpe'], ['vocab.json', 'merges.txt']]
 const HINT_FILES = ['generation_config.json', 'config.json', 'tokenizer_config.json', 'special_tokens_map.json'];
 
 /**
- * tokenizer.json, tokenizer.model, encoder.json or vocab.bpe, *.tiktoken, GGUF, or tokenizer.bin of llama2.c. READ, FORMAT, UNSUPPORTED.
+ * tokenizer.json, tokenizer.model, encoder.json or vocab.bpe, *.tiktoken, GGUF, a .txt with a token per line, or tokenizer.bin of llama2.c. READ, FORMAT, UNSUPPORTED.
  * @param {string} path
  * @param {{ vocab: number }} model  how many tokens the model has
  * @returns {Promise<Tokenizer>}
@@ -33,6 +34,7 @@ export async function readTokenizerFile(path, { vocab }) {
       return parseGpt2(new TextDecoder().decode(encoder), new TextDecoder().decode(merges));
     }
     if (name.endsWith('.json')) return parseHfTokenizer(text(), await readHints(dirname(path)));
+    if (name.endsWith('.txt')) return parseVocabTxt(text());
     if (name.endsWith('.tiktoken')) return parseTiktoken(text());
     if (name.endsWith('.model')) return parseSentencePiece(bytes, await readHints(dirname(path)));
     if (String.fromCharCode(...bytes.subarray(0, 4)) === 'GGUF') return tokenizerFromGguf(parseGgufMetadata(bytes));

@@ -1,0 +1,52 @@
+/** A vocabulary that says nothing but its texts, one per line of a file or as .bullet files have them. */
+import { byteOf, fromUtf8, utf8 } from './bytes.js';
+import { KIND, NONE, TOKEN, unsupported } from './section.js';
+
+/** @import { Token, Tokenizer } from './section.js' */
+
+/** Texts that special tokens have; the first that is there counts. */
+const SPECIAL = {
+  bos: ['<s>', '<bos>', '<|begin_of_text|>', '<|startoftext|>', '[BOS]'],
+  eos: ['</s>', '<eos>', '<|endoftext|>', '<|end_of_text|>', '<|im_end|>', '[EOS]'],
+  unk: ['<unk>', '[UNK]'],
+  pad: ['<pad>', '[PAD]'],
+};
+/** Bytes that are no text are written so, each. */
+const BYTES = /^(<0x[0-9A-Fa-f]{2}>)+$/;
+
+/** How a token is written in such a list: its text, or its bytes where they are none. @param {Token} token */
+export function listedText({ bytes, kind }) {
+  const text = fromUtf8(bytes);
+  const plain = kind !== TOKEN.byte && !text.includes('\ufffd');
+  return plain ? text : Array.from(bytes, (byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`).join('');
+}
+
+/** @param {string} text @param {number} kind @returns {Token} */
+function tokenOf(text, kind) {
+  if (!BYTES.test(text)) return { bytes: utf8(text), score: 0, kind };
+  const bytes = Uint8Array.from(text.match(/<.{4}>/g) ?? [], (one) => byteOf(one) ?? 0);
+  return { bytes, score: 0, kind: bytes.length === 1 ? TOKEN.byte : kind };
+}
+
+/**
+ * The longest token that a text begins with, again and again; special tokens are known by their usual texts.
+ * @param {readonly string[]} texts  by id
+ * @returns {Tokenizer}
+ */
+export function wordList(texts) {
+  const ids = new Map(texts.map((text, id) => [text, id]));
+  const idOf = (/** @type {string[]} */ names) => names.map((name) => ids.get(name)).find((id) => id !== undefined) ?? NONE;
+  const [bos, eos, unk, pad] = [SPECIAL.bos, SPECIAL.eos, SPECIAL.unk, SPECIAL.pad].map(idOf);
+  const controls = new Set([...SPECIAL.bos, ...SPECIAL.eos, ...SPECIAL.pad]);
+  const kindOf = (/** @type {string} */ text, /** @type {number} */ id) => (id === unk ? TOKEN.unknown : controls.has(text) ? TOKEN.control : TOKEN.normal);
+  const tokens = texts.map((text, id) => tokenOf(text, kindOf(text, id)));
+  return { kind: KIND.wordlist, flags: 0, bos, eos, unk, pad, eog: eos === NONE ? [] : [eos], tokens, merges: [] };
+}
+
+/** vocab.txt: a token per line. UNSUPPORTED: one of WordPiece. @param {string} text @returns {Tokenizer} */
+export function parseVocabTxt(text) {
+  const lines = text.split(/\r?\n/);
+  if (lines.at(-1) === '') lines.pop();
+  if (lines.includes('[CLS]')) throw unsupported('a WordPiece vocabulary is no list of words', 'pass the tokenizer.json of the model');
+  return wordList(lines);
+}
