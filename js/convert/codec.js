@@ -1,5 +1,4 @@
 /** Encoding, decoding and hashing of weights: by the C code of the engine. */
-import { resolveBuilds } from '../shared/builds.js';
 import { BqError } from '../shared/errors.js';
 import { Sha256 } from '../wasm/sha256.js';
 import { compile, Wasm } from '../wasm/wasm.js';
@@ -107,8 +106,6 @@ export class Codec {
  * @param {import('../shared/types.js').EngineOptions} [options]
  */
 export async function createCodec(maxBytes, options) {
-  const { convert } = resolveBuilds(options?.wasmUrl);
-  if (!convert) throw new BqError('NO_ENGINE', 'wasmUrl does not say where the module for converters lies', { hint: 'add convert: the address of bq4-convert.wasm' });
-  const compiled = await compile({ ...options, build: 'simd128', wasmUrl: convert });
+  const compiled = await compile({ ...options, build: 'simd128', wasmUrl: options?.wasmUrl ?? new URL('../../build/wasm/bq4-convert.wasm', import.meta.url).href });
   return new Codec(await Wasm.create(compiled, 3 * maxBytes + ROOM), compiled.build);
 }

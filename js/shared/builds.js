@@ -5,7 +5,7 @@
 /** An address of this page, in full. @param {string | URL} url */
 export const fullUrl = (url) => new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
 
-/** Full addresses of the builds, the probe and the modules for grammars and converters; all but the first two may be missing. @param {EngineOptions['wasmUrl']} given @returns {Record<string, string>} */
+/** Full addresses of the builds, the probe and the module for grammars; all but the first two may be missing. @param {EngineOptions['wasmUrl']} given @returns {Record<string, string>} */
 export function resolveBuilds(given) {
   if (!given)
     return {
@@ -15,7 +15,6 @@ export function resolveBuilds(given) {
       'simd128-threads': new URL('../../build/wasm/bq4-simd128-threads.wasm', import.meta.url).href,
       probe: new URL('../../build/wasm/bq4-probe.wasm', import.meta.url).href,
       grammar: new URL('../../build/wasm/bq4-grammar.wasm', import.meta.url).href,
-      convert: new URL('../../build/wasm/bq4-convert.wasm', import.meta.url).href,
     };
   if (typeof given === 'string' || given instanceof URL) return { relaxed: fullUrl(given), simd128: fullUrl(given) };
   return Object.fromEntries(Object.entries(given).map(([name, url]) => [name, fullUrl(url)]));

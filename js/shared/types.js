@@ -18,7 +18,7 @@
 /**
  * @typedef {object} EngineOptions
  * @property {'relaxed' | 'simd128'} [build]  asks for one build instead of the best
- * @property {string | URL | { relaxed: string | URL, simd128: string | URL, 'relaxed-threads'?: string | URL, 'simd128-threads'?: string | URL, probe?: string | URL, grammar?: string | URL, convert?: string | URL }} [wasmUrl]
+ * @property {string | URL | { relaxed: string | URL, simd128: string | URL, 'relaxed-threads'?: string | URL, 'simd128-threads'?: string | URL, probe?: string | URL, grammar?: string | URL }} [wasmUrl]
  *   where the builds lie; by default beside this folder. Without those for threads there is one thread; without the probe
  *   it isn't measured whether relaxed SIMD is the faster one here. A single address is the one build there is
  * @property {'auto' | number} [threads]  how many compute, where memory can be shared; default "auto": as many as a

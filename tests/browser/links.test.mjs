@@ -47,7 +47,7 @@ async function demo() {
 /** @param {import('playwright-core').Page} page @param {string} url */
 async function look(page, url) {
   await page.locator('#link').fill(url);
-  await page.getByRole('button', { name: 'Look' }).click();
+  await page.getByRole('button', { name: 'Look', exact: true }).click();
 }
 
 /** Bytes of the model that were sent. */
