@@ -6,7 +6,7 @@ import { BqError } from '../js/shared/errors.js';
 
 const HELP = `bq4: language models in the browser, on the CPU
 
-  bq4 convert IN OUT.bq4 [options]                                  converts a model (or to OUT.bullet)
+  bq4 convert IN OUT [options]                                      converts a model: OUT is .bq4, .bullet or .qsf
   bq4 inspect FILE [--json]                                         a card of a model: .bq4, .gguf, safetensors or a folder, …
   bq4 run FILE [PROMPT] [options]                                   continues a text (or --prompt TEXT)
   bq4 chat FILE [--system TEXT] [options]                           a conversation; Ctrl-C stops a reply, Ctrl-D ends
@@ -24,7 +24,7 @@ FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
   --build NAME         relaxed or simd128 (default: the best that this machine has)
 
 Options of convert; IN is a Hugging Face folder, a .safetensors file or PyTorch checkpoint (.bin, .pt, .pth, .pkl; no code in it is
-executed) with config.json beside it, a checkpoint of llama2.c or nanoGPT (.pt), a llama2.c .bin, a .bullet, or a
+executed) with config.json beside it, a checkpoint of llama2.c or nanoGPT (.pt), a llama2.c .bin, a .bullet, a .qsf, or a
 .gguf (or its address), of which all weights are kept as they are:
 
   hf:owner/name is a model on the hub: --revision NAME, --endpoint URL (or HF_ENDPOINT), --token TOKEN (or HF_TOKEN)
@@ -32,6 +32,7 @@ executed) with config.json beside it, a checkpoint of llama2.c or nanoGPT (.pt),
   --quant TYPE         type of the matrices: bq4a (default), bq4, bq4_16, bq4_64, bq4h, bq8, f16, bf16, f32
   --embed TYPE         type of embedding and head (default: bq8, or the type of the matrices when they are no blocks)
   --hash KIND          of chunks: xxh64 (default) shows damage, sha256 with an integrity also forgery
+  --compress KIND      layers of a .qsf: none (default), lz4 or zstd; its types are q4a (default), q3a, q2a, q2s, tern, f16
   --v1                 a v1.0 file and its companion OUT.json
   --name TEXT  --license TEXT  --card FILE  --chat FILE   what the file says of itself; FILE: chat format as JSON
   --json               the report, error of each tensor included, as one JSON object
@@ -65,7 +66,7 @@ const generation = {
 
 /** @type {Record<string, { files: number, more?: number, options: Record<string, Option>, start: (files: string[], options: any) => Promise<void> }>} */
 const COMMANDS = {
-  convert: { files: 2, options: { tokenizer: value, quant: value, embed: value, hash: value, v1: flag, name: value, license: value, card: value, chat: value, json: flag, revision: value, endpoint: value, token: value }, start: convertFile },
+  convert: { files: 2, options: { tokenizer: value, quant: value, embed: value, compress: value, hash: value, v1: flag, name: value, license: value, card: value, chat: value, json: flag, revision: value, endpoint: value, token: value }, start: convertFile },
   inspect: { files: 1, options: { json: flag, companion: value }, start: inspectFile },
   run: { files: 1, more: 1, options: { ...generation, prompt: value, chat: flag, json: flag }, start: runPrompt },
   chat: { files: 1, options: generation, start: chatLoop },

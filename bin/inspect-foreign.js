@@ -123,8 +123,8 @@ async function inspectCheckpoint(input, magic) {
   const checkpoint = await openCheckpoint(input);
   try {
     const { tokenizer } = checkpoint;
-    const tensors = [...checkpoint.tensors].map(([name, { dims, packed, at = 0 }]) =>
-      ({ name, type: packed?.type ?? '', layout: packed ? 'flat' : '', dims, offset: packed ? at : 0, bytes: packed?.bytes ?? 0 }));
+    const tensors = [...checkpoint.tensors].map(([name, { dims, packed, type = '', at = 0 }]) =>
+      ({ name, type: packed?.type ?? type, layout: packed ? 'flat' : '', dims, offset: packed ? at : 0, bytes: packed?.bytes ?? 0 }));
     return {
       format: { container: containerOf(magic) }, name: checkpoint.name, license: '', architecture: checkpoint.config.arch ?? '', config: checkpoint.config,
       tokenizer: tokenizer ? { kind: KINDS[tokenizer.kind], tokens: tokenizer.tokens.length } : null,

@@ -14,6 +14,7 @@ import { readTokenizerFile } from './tokenizers/index.js';
 import { encodeTokenizer } from './tokenizers/section.js';
 import { FLAT, ROWS, runLayout, typeNamed } from './weights.js';
 import { convertBullet } from './write/bullet.js';
+import { qsfChoices, writeQsf } from './write/qsf.js';
 import { v1Type, writeV1 } from './write/v1.js';
 import { matrixOf, writeV2 } from './write/v2.js';
 
@@ -24,6 +25,7 @@ import { matrixOf, writeV2 } from './write/v2.js';
  * @property {string} [embed]   type of embedding and head; default "bq8" where matrices are quantized, else `quant`
  * @property {string} [hash]    of chunks: "xxh64" (default) finds damage; with "sha256" and an `integrity`, a reader also
  *   finds forgery as it loads
+ * @property {string} [compress]  layers of a .qsf file: "none" (default), "lz4" or "zstd"
  * @property {boolean} [v1]     a v1.0 file and its companion NAME.json: all is BQ4
  * @property {string} [name]
  * @property {string} [license]  an SPDX id or text
@@ -124,6 +126,12 @@ async function convertV2(output, matches, codec, options, { tokenizer, ...facts 
   return { tensors: tensors.map((t, i) => (i < kept.length ? { ...t, report: () => kept[i] } : t)), written, encoder: codec.name };
 }
 
+/** @param {string} output @param {Match[]} matches @param {import('./codec.js').Codec} _ @param {ConvertOptions} options @param {Record<string, any>} facts */
+async function convertQsf(output, matches, _, options, facts) {
+  const { reports, ...written } = await writeQsf(await fileSink(output), matches, options, /** @type {any} */ (facts));
+  return { tensors: reports.map((report) => ({ report: () => report })), written, encoder: 'js' };
+}
+
 /** All that decides on the bytes of a file. @param {any} model @param {ConvertOptions} options @param {string} stamp  of the input */
 async function keyOf({ tensors, tokenizer, ...model }, { hash = 'xxh64' }, stamp) {
   const text = JSON.stringify([stamp, hash, model, tensors.map((/** @type {import('./encoded.js').Encoded} */ { name, type, layout, dims }) => [name, type.name, layout, dims])]);
@@ -132,8 +140,8 @@ async function keyOf({ tensors, tokenizer, ...model }, { hash = 'xxh64' }, stamp
 }
 
 /**
- * Converts `input` (a Hugging Face folder, one file of its weights, safetensors or PyTorch's, a checkpoint of llama2.c or nanoGPT, or a
- * .bullet file) to `output`: a .bullet file where it is named so, else a .bq4 file.
+ * Converts `input` (a Hugging Face folder, one file of its weights, safetensors or PyTorch's, a checkpoint of llama2.c or nanoGPT, a
+ * .bullet or a .qsf file) to `output`: a .bullet or .qsf file where it is named so, else a .bq4 file.
  * On failure nothing is left behind. READ, WRITE, NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, ARGUMENT.
  * @param {string} input
  * @param {string} output
@@ -141,7 +149,10 @@ async function keyOf({ tensors, tokenizer, ...model }, { hash = 'xxh64' }, stamp
  * @returns {Promise<ConvertReport>}
  */
 export async function convert(input, output, options = {}) {
-  chosenTypes(options);
+  const qsf = output.endsWith('.qsf');
+  if (qsf) qsfChoices(options);
+  else chosenTypes(options);
+  if (options.compress && !qsf) throw new BqError('ARGUMENT', 'only the layers of .qsf files are compressed');
   if (![undefined, 'xxh64', 'sha256'].includes(options.hash)) throw new BqError('ARGUMENT', `hash is "${options.hash}", not xxh64 or sha256`);
   if (options.hash && options.v1) throw new BqError('ARGUMENT', 'v1 files have no hashes');
   const checkpoint = await openCheckpoint(input, options);
@@ -156,7 +167,7 @@ export async function convert(input, output, options = {}) {
     };
     const largestPiece = Math.max(...matches.map(({ slot }) => 4 * rowsPerPiece(slot.dims) * matrixOf(slot.dims).cols));
     const codec = await createCodec(Math.max(largestPiece, 1 << 20));
-    const write = output.endsWith('.bullet') ? convertBullet : options.v1 ? convertV1 : convertV2;
+    const write = qsf ? convertQsf : output.endsWith('.bullet') ? convertBullet : options.v1 ? convertV1 : convertV2;
     const { tensors, written, encoder } = await write(output, matches, codec, options, facts);
     const reports = tensors.map((t) => t.report());
     const weights = reports.reduce((sum, t) => sum + t.weights, 0);

@@ -7,6 +7,7 @@ import { readBullet } from './bullet.js';
 import { openHf, stampOf } from './hf.js';
 import { isHubName, openHub } from './hub.js';
 import { readLlama2c } from './llama2c.js';
+import { readQsf } from './qsf.js';
 import { readTorchModel } from './torch-models.js';
 
 /**
@@ -60,7 +61,7 @@ export async function openCheckpoint(input, hub = {}) {
     }
     const other = OTHERS.find(([magic]) => start.startsWith(magic));
     if (other) throw new BqError('UNSUPPORTED', `${input} ${other[1]}`, { offset: 0, hint: other[2] });
-    const read = torch ? readTorchModel : start[0] === '{' ? readBullet : readLlama2c;
+    const read = start === 'QSF1' ? readQsf : torch ? readTorchModel : start[0] === '{' ? readBullet : readLlama2c;
     const found = await read(file);
     return {
       close: () => file.close(), folder: dirname(input), stamp: stampOf(input),
