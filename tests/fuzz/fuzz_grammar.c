@@ -21,7 +21,9 @@ static bq_vocabulary *vocabulary(void) {
   tokn_add_all_bytes(&d, TOKN_NORMAL);
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) tokn_add(&d, texts[i], TOKN_NORMAL, 0);
   tokn_open o = tokn_opened(&d);
-  bq_vocabulary_sort(o.t, d.n_tokens, malloc(4 * d.n_tokens), malloc(4 * d.n_tokens), &v);
+  uint32_t *spare = malloc(4 * d.n_tokens);
+  bq_vocabulary_sort(o.t, d.n_tokens, malloc(4 * d.n_tokens), spare, &v);
+  free(spare);
   bq_arena arena = {0};
   bq_vocabulary_build(&v, &arena);
   arena = (bq_arena){.base = aligned_alloc(BQ_ALIGN, arena.used), .size = arena.used};
