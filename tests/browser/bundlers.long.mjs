@@ -64,8 +64,8 @@ describe('the package, bundled', { skip: missing() }, () => {
       // The probe and a build; the other one too where the probe finds it faster.
       const modules = new Set(loaded.filter((line) => line.endsWith('.wasm')));
       assert.ok(modules.size === 2 || modules.size === 3, `${[...modules]}`);
-      // The four builds and the probe are there, once each.
-      assert.equal(readdirSync(join(folder, name), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.wasm')).length, 5);
+      // The four builds, the probe and the module for grammars are there, once each.
+      assert.equal(readdirSync(join(folder, name), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.wasm')).length, 6);
     } finally {
       await site.close();
     }
