@@ -1,7 +1,9 @@
 /** What is in a .bq4 file: header, sections, configuration, tensors, and whether its hashes are right; and the report that `bq4 inspect` makes of any. */
 import { createEngine } from '../js/engine.js';
+import { namedRecord } from '../js/convert/config.js';
 import { TYPES } from '../js/convert/weights.js';
 import { BqError } from '../js/shared/errors.js';
+import { TOKENIZERS } from '../js/shared/names.js';
 import { sections, u32, u64 } from '../js/shared/sections.js';
 import { integrityOf, Sha256 } from '../js/wasm/sha256.js';
 import { openSource } from '../js/sources/index.js';
@@ -16,14 +18,6 @@ const STEP = 1 << 20;
 const ROOM = 262144;
 
 const LAYOUTS = ['rows', 'tiled'];
-const TOKENIZERS = ['', 'spm', 'bpe', 'wordlist'];
-/** CONF keys by number, with the names of what they choose from. @type {Record<number, [string, string[]?]>} */
-const CONFIG = {
-  1: ['arch', ['', 'llama', 'bullet', 'gpt2', 'neox', 'gemma2', 'other']], 2: ['layers'], 3: ['hidden'], 4: ['heads'], 5: ['kv_heads'], 6: ['head_dim'], 7: ['ffn'],
-  8: ['vocab'], 9: ['context'], 10: ['norm', ['rms', 'layer']], 11: ['norm_eps'], 12: ['position', ['rope', 'learned', 'alibi']],
-  13: ['rope_theta'], 14: ['rope_pairs', ['half', 'adjacent']], 15: ['rope_dim'], 16: ['activation', ['silu', 'gelu', 'relu']],
-  17: ['gated'], 18: ['tied'], 32: ['tokens'], 33: ['merges'],
-};
 
 const text = (/** @type {Uint8Array | undefined} */ bytes) => new TextDecoder().decode(bytes ?? new Uint8Array());
 const hex = (/** @type {Uint8Array} */ bytes) => [...bytes].map((b) => b.toString(16).padStart(2, '0')).join('');
@@ -85,9 +79,9 @@ function readConfig(payload) {
   const config = {};
   const view = new DataView(payload.buffer, payload.byteOffset, payload.length);
   for (let at = 0; at + 8 <= payload.length; at += 8) {
-    const [name, choices] = CONFIG[view.getUint16(at, true)] ?? [`key ${view.getUint16(at, true)}`];
     const value = view.getUint8(at + 2) === 1 ? shortest(view.getFloat32(at + 4, true)) : view.getUint32(at + 4, true);
-    config[name] = choices?.[value] ?? value;
+    const [name, meant] = namedRecord(view.getUint16(at, true), value);
+    config[name] = meant;
   }
   return config;
 }

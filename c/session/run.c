@@ -2,10 +2,9 @@
  * positions computed. What a slice computes is in forward.c. */
 #include <string.h>
 
+#include "core/least.h"
 #include "model/ready.h"
 #include "session/session.h"
-
-static uint32_t min32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 static uint32_t pending(const bq_session *s) { return s->n_tokens - s->computed; }
 
@@ -56,7 +55,7 @@ static bq_status open_pass(bq_session *s, bq_session *const *others, size_t n, b
   bq_pass_drop(s);
   s->n_members = s->rows = 0;
   s->layer = s->batch_at = s->embedded = s->gathered = s->head_unit = s->head_at = 0;
-  bq_status status = join(s, s, min32(s->options.window, pending(s)), err);
+  bq_status status = join(s, s, bq_smaller32(s->options.window, pending(s)), err);
   for (size_t i = 0; i < n && !status; i++)
     if (pending(others[i])) status = join(s, others[i], pending(others[i]), err);
   if (status) bq_pass_drop(s);
@@ -94,7 +93,7 @@ static uint32_t first_result(const bq_session *s) {
 static uint32_t window_end(const bq_session *s) { return s->win_start + s->win_len; }
 
 bool bq_head_follows(const bq_session *s) {
-  if (s->pass != s) return s->computed + min32(s->options.window, pending(s)) > s->from;
+  if (s->pass != s) return s->computed + bq_smaller32(s->options.window, pending(s)) > s->from;
   /* Others are computed to their ends. */
   return s->n_members > 1 || window_end(s) > s->from;
 }
@@ -103,7 +102,7 @@ bool bq_head_follows(const bq_session *s) {
 bq_rows bq_head_rows(const bq_session *s) {
   const uint32_t first = s->gathered ? 0 : first_result(s) - s->win_start;
   const uint32_t end = s->gathered ? s->gathered : s->win_len, at = first + s->head_at;
-  return (bq_rows){at, min32(s->options.batch, end - at),
+  return (bq_rows){at, bq_smaller32(s->options.batch, end - at),
                    bq_result_at(s, first_result(s) + s->head_at)};
 }
 
@@ -173,7 +172,7 @@ static bq_status embed(bq_session *s, bq_error *err) {
 
 /* Rows of the next slice, unless it is the head. */
 static uint32_t batch_rows(const bq_session *s) {
-  return min32(s->options.batch, s->rows - s->batch_at);
+  return bq_smaller32(s->options.batch, s->rows - s->batch_at);
 }
 
 /* Between two slices of a run: whether to end it. */

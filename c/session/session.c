@@ -2,9 +2,8 @@
 
 #include <string.h>
 
+#include "core/least.h"
 #include "model/ready.h"
-
-static uint32_t min32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 bq_status bq_session_options_resolve(const bq_config *config, const bq_session_options *in,
                                      bq_session_options *out, bq_error *err) {
@@ -16,13 +15,13 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
   if ((unsigned)o.kv_type >= BQ_KV_COUNT)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "unknown KV cache type %u",
                    (uint32_t)o.kv_type);
-  o.window = min32(o.window ? o.window : 256, o.context);
-  o.batch = min32(o.batch ? o.batch : 32, o.window);
+  o.window = bq_smaller32(o.window ? o.window : 256, o.context);
+  o.batch = bq_smaller32(o.batch ? o.batch : 32, o.window);
   /* Where tokens see those after them, all of a layer's keys are needed before its attention. */
   if (config->bidirectional) o.window = o.batch = o.context;
   o.hidden = o.hidden || config->no_head;
-  o.rows = min32(o.rows ? o.rows : 1, o.context);
-  o.fork_positions = min32(o.fork_positions ? o.fork_positions : o.context, o.context);
+  o.rows = bq_smaller32(o.rows ? o.rows : 1, o.context);
+  o.fork_positions = bq_smaller32(o.fork_positions ? o.fork_positions : o.context, o.context);
   if (o.forks > BQ_FORKS_MAX)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "%u forks are more than %u", o.forks,
                    (uint32_t)BQ_FORKS_MAX);
@@ -222,7 +221,7 @@ bq_status bq_session_sync(bq_session *s, const uint32_t *tokens, size_t n, size_
   bq_status status = check_tokens(s, tokens, n, n, err);
   if (status != BQ_OK) return status;
 
-  uint32_t same = 0, limit = min32(s->n_tokens, (uint32_t)n);
+  uint32_t same = 0, limit = bq_smaller32(s->n_tokens, (uint32_t)n);
   while (same < limit && s->tokens[same] == tokens[same]) same++;
 
   bool unchanged = same == n && n == s->n_tokens;
@@ -318,7 +317,7 @@ bq_status bq_session_sample(bq_session *s, const bq_sample_options *options, bq_
   if (status != BQ_OK) return status;
   bq_mark(s, BQ_STAGE_HOST, 0);
   if (o.hook.change) o.hook.change(o.hook.ctx, logits, vocab);
-  uint32_t last = min32(o.repeat_last ? o.repeat_last : 64, s->n_tokens);
+  uint32_t last = bq_smaller32(o.repeat_last ? o.repeat_last : 64, s->n_tokens);
   uint32_t picked = bq_sample(logits, vocab, s->tokens + s->n_tokens - last, last, &o, rng,
                               s->candidates);
   bq_mark(s, BQ_STAGE_SAMPLE, 0);

@@ -1,10 +1,11 @@
 /** The configuration of a model as people write it (companion files, config.json of our own layout), and as a CONF payload. */
 import { BqError } from '../shared/errors.js';
+import { ARCHITECTURES } from '../shared/names.js';
 
 /**
  * Names as in docs/FORMAT.md, "CONF keys". Choices are their names or their numbers.
  * @typedef {object} ModelConfig
- * @property {string | number} arch  one of ARCHES, or "other"
+ * @property {string | number} arch  one of ARCHITECTURES, or "other"
  * @property {number} layers
  * @property {number} hidden
  * @property {number} heads
@@ -58,15 +59,9 @@ import { BqError } from '../shared/errors.js';
 const U32 = 0;
 const F32 = 1;
 
-/** Families by name, from number 1 on. */
-const ARCHES = [
-  'llama', 'bullet', 'gpt2', 'neox', 'gemma2', 'other', 'mistral', 'smollm3', 'qwen2', 'qwen3', 'granite', 'olmo2', 'gemma', 'gemma3', 'phi', 'phi3', 'stablelm',
-  'falcon', 'bloom', 'mpt', 'starcoder', 'starcoder2', 'bert', 'mixtral', 'qwen2moe', 'qwen3moe',
-];
-
 /** name: [key, kind, required by every reader, choices from number `first` on] @type {Record<string, [number, number, boolean, string[]?, number?]>} */
 const KEYS = {
-  arch: [1, U32, true, ARCHES, 1],
+  arch: [1, U32, true, ARCHITECTURES.slice(1), 1],
   layers: [2, U32, true],
   hidden: [3, U32, true],
   heads: [4, U32, true],
@@ -117,6 +112,8 @@ const KEYS = {
   tokens: [32, U32, false],
   merges: [33, U32, false],
 };
+/** Names by key. */
+const NAMES = new Map(Object.entries(KEYS).map(([name, [key]]) => [key, name]));
 /** Left out of a file when they are 0, which says the same: so files that don't need them can be read by older readers. */
 const LATER = Object.keys(KEYS).filter((name) => KEYS[name][0] >= 19 && KEYS[name][0] !== 32 && KEYS[name][0] !== 33);
 const SWITCHES = ['gated', 'tied', 'bidirectional', 'embed_norm', 'no_head', 'normalize', 'experts_sum'];
@@ -183,4 +180,12 @@ export function encodeConfig(config) {
     else view.setUint32(i * 8 + 4, value, true);
   });
   return bytes;
+}
+
+/** A record of a CONF payload as people write it: its name, and its value or the choice it stands for. @param {number} key @param {number} value @returns {[string, number | string]} */
+export function namedRecord(key, value) {
+  const name = NAMES.get(key);
+  if (!name) return [`key ${key}`, value];
+  const [, , , choices, first = 0] = KEYS[name];
+  return [name, choices?.[value - first] ?? value];
 }

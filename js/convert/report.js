@@ -25,6 +25,18 @@
  * @property {TensorReport[]} tensors
  */
 
+/** Of |weight - what it became|, for encoders that don't tell. @param {Float32Array} weights @param {Float32Array} became @returns {import('./codec.js').EncodeErrors} */
+export function errorsOf(weights, became) {
+  const errors = { sum: 0, squares: 0, most: 0 };
+  weights.forEach((w, i) => {
+    const error = Math.abs(Math.fround(w - became[i]));
+    errors.sum += error;
+    errors.squares += error * error;
+    errors.most = Math.max(errors.most, error);
+  });
+  return errors;
+}
+
 /** Sums up the errors of one tensor. */
 export class ErrorSum {
   weights = 0;

@@ -3,6 +3,7 @@ import { NONE, structs, WANT_DATA } from '../wasm/border.js';
 import { checkCall, TABLE } from '../port/table.js';
 import { BqError, onDemand } from '../shared/errors.js';
 import { Generation } from '../shared/generation.js';
+import { TOKENIZERS } from '../shared/names.js';
 import { sessionRecord } from '../plan/plan.js';
 import { Embedder } from './embedder.js';
 import { encodeText } from './encode-text.js';
@@ -17,8 +18,6 @@ import { asyncDispose, unlessAborted } from '../shared/async.js';
 /** @import { Wasm } from '../wasm/wasm.js' */
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-
-const KINDS = [null, 'spm', 'bpe', 'wordlist', 'unigram', 'wordpiece'];
 
 /** @implements {Omit<Model, 'complete' | 'createChat'>} */
 export class LocalModel {
@@ -135,7 +134,7 @@ export class LocalModel {
     if (!plan.tokens) return null;
     const id = (/** @type {number} */ v) => (v === NONE ? null : v);
     const t = this.#wasm.outStruct('bqw_tokenizer_info', 'bqw_tokenizer_info_get', this.handle);
-    const kind = /** @type {TokenizerInfo['kind']} */ (KINDS[t.kind]);
+    const kind = /** @type {TokenizerInfo['kind']} */ (TOKENIZERS[t.kind]);
     return { kind, tokens: t.tokens, bos: id(t.bos), eos: id(t.eos), unk: id(t.unk), pad: id(t.pad), addBos: t.add_bos !== 0, addEos: t.add_eos !== 0 };
   }
 

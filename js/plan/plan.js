@@ -3,6 +3,7 @@ import { notAModel } from '../load/bad-bytes.js';
 import { structs, WANT_DATA } from '../wasm/border.js';
 import { BqError, onDemand } from '../shared/errors.js';
 import { fitted, LIMIT } from './fit.js';
+import { ARCHITECTURES } from '../shared/names.js';
 import { isNode } from '../shared/node.js';
 import { readFirst, readRange } from '../sources/read.js';
 import { sections, u32 } from '../shared/sections.js';
@@ -17,7 +18,6 @@ const FIRST = 65536;
 /** What the planner's heap needs beside the bytes it is given. */
 const ROOM = 262144;
 
-const ARCHS = ['', 'llama', 'bullet', 'gpt2', 'neox', 'gemma2', 'other'];
 /** By their numbers (docs/FORMAT.md, "CONF keys"). @type {(import('../shared/types.js').Pooling | null)[]} */
 const POOLING = [null, 'mean', 'cls', 'last'];
 /** Types of the KV cache, widest first. @type {Record<string, number>} */
@@ -227,7 +227,7 @@ function describe({ numbers: n, sessions: opened, context, kv, heapBytes, paging
     version,
     name: text('NAME'),
     license: text('LICE'),
-    arch: ARCHS[n.arch] ?? '',
+    arch: ARCHITECTURES[n.arch] ?? '',
     layers: n.layers,
     hidden: n.hidden,
     heads: n.heads,

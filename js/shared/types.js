@@ -122,7 +122,7 @@
  * @property {number} version       of the file format; 0: another container, described by a manifest
  * @property {string} name          '' when the file doesn't say
  * @property {string} license       '' when the file doesn't say
- * @property {string} arch          the family it comes from: "llama", "bullet", "gpt2", "neox", "gemma2" or "other"
+ * @property {string} arch          the family it comes from: "llama", "bullet", … (docs/FORMAT.md, "CONF keys"), or "other"
  * @property {number} layers
  * @property {number} hidden
  * @property {number} heads

@@ -11,16 +11,6 @@ enum { CONTEXT = 48, VOCAB = 61, HIDDEN = 36, TEXT = 33 };
 
 static uint32_t text[TEXT];
 
-static void *take(void *ctx, size_t bytes) {
-  (void)ctx;
-  return tiny_aligned(bytes);
-}
-static void give(void *ctx, void *ptr) {
-  (void)ctx;
-  free(ptr);
-}
-static const bq_allocator allocator = {NULL, take, give};
-
 static bq_config decoder(void) {
   return (bq_config){.layers = 3, .hidden = HIDDEN, .heads = 3, .ffn = 50, .vocab = VOCAB, .context = CONTEXT,
                      .gated = true, .tied = true};
@@ -31,12 +21,6 @@ static bq_config encoder(void) {
                      .norm = BQ_NORM_LAYER, .position = BQ_POSITION_LEARNED, .activation = BQ_GELU_ERF,
                      .norm_place = BQ_NORM_AFTER_SUM, .bidirectional = true, .embed_norm = true,
                      .token_types = 2, .no_head = true};
-}
-
-static bq_session *new_session(const tiny_model *t, bq_session_options o) {
-  bq_session *s = NULL;
-  if (!CHECK_EQ(bq_session_create(&t->model, &o, allocator, &s, NULL), BQ_OK)) abort();
-  return s;
 }
 
 static void run(bq_session *s, size_t slices) {
@@ -57,7 +41,7 @@ static void embed(bq_session *s, const uint32_t *ids, size_t n, bq_pooling how, 
 
 /* states[TEXT][HIDDEN] of the text, one by one. */
 static void hidden_states(const tiny_model *t, float *states) {
-  bq_session *s = new_session(t, (bq_session_options){.rows = TEXT, .hidden = true});
+  bq_session *s = tiny_session(t, (bq_session_options){.rows = TEXT, .hidden = true});
   CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
   CHECK_EQ(bq_session_results(s, 0, NULL), BQ_OK);
   run(s, 0);
@@ -75,7 +59,7 @@ static void check_pooling(bq_config config) {
   tiny_model t;
   tiny_create(&t, config, BQ_TYPE_F32, bq_kernels_best(), true);
   hidden_states(&t, states);
-  bq_session *s = new_session(&t, (bq_session_options){0});
+  bq_session *s = tiny_session(&t, (bq_session_options){0});
   embed(s, text, TEXT, BQ_POOL_CLS, false, got);
   CHECK_MEM(got, states, sizeof got);
   embed(s, text, TEXT, BQ_POOL_LAST, false, got);
@@ -102,11 +86,11 @@ static void check_bits(bq_config config, bq_type type, bq_kv_type kv) {
   tiny_model t;
   tiny_create(&t, config, type, bq_kernels_best(), true);
   for (int how = BQ_POOL_MEAN; how <= BQ_POOL_LAST; how++) {
-    bq_session *alone = new_session(&t, (bq_session_options){.kv_type = kv});
+    bq_session *alone = tiny_session(&t, (bq_session_options){.kv_type = kv});
     embed(alone, text, TEXT, (bq_pooling)how, true, wanted[0]);
     embed(alone, text + 3, 5, (bq_pooling)how, true, wanted[1]);
     for (uint32_t window = 1; window <= 40; window += 6) {
-      bq_session *s = new_session(&t, (bq_session_options){.window = window, .batch = window / 2, .kv_type = kv});
+      bq_session *s = tiny_session(&t, (bq_session_options){.window = window, .batch = window / 2, .kv_type = kv});
       for (int round = 0; round < 2; round++) { /* after each other, and what is kept of both */
         embed(s, text, TEXT, (bq_pooling)how, true, got);
         CHECK_MEM(got, wanted[0], sizeof got);
@@ -134,11 +118,11 @@ static void check_together(bq_config config, bq_kv_type kv) {
   static float alone[N][HIDDEN];
   tiny_model t;
   tiny_create(&t, config, BQ_TYPE_BQ8_32, bq_kernels_best(), true);
-  bq_session *s[N], *one = new_session(&t, (bq_session_options){.kv_type = kv});
+  bq_session *s[N], *one = tiny_session(&t, (bq_session_options){.kv_type = kv});
   for (int how = BQ_POOL_MEAN; how <= BQ_POOL_LAST; how++) {
     for (int i = 0; i < N; i++) {
       embed(one, text + first[i], length[i], (bq_pooling)how, true, alone[i]);
-      s[i] = new_session(&t, (bq_session_options){.kv_type = kv});
+      s[i] = tiny_session(&t, (bq_session_options){.kv_type = kv});
       CHECK_EQ(bq_session_sync(s[i], text + first[i], length[i], NULL, NULL), BQ_OK);
       if (i < N - 1) CHECK_EQ(bq_session_pool(s[i], (bq_pooling)how, true, NULL), BQ_OK);
     }
@@ -166,7 +150,7 @@ static void test_between_tokens(void) {
   float logits[VOCAB], vector[HIDDEN];
   tiny_model t;
   tiny_create(&t, decoder(), BQ_TYPE_F32, bq_kernels_best(), false);
-  bq_session *s = new_session(&t, (bq_session_options){0});
+  bq_session *s = tiny_session(&t, (bq_session_options){0});
   CHECK_EQ(bq_session_pool(s, BQ_POOL_MEAN, true, NULL), BQ_STATE);
   CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
   run(s, 0);

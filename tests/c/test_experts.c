@@ -18,21 +18,6 @@ static bq_config with_experts(uint32_t experts, uint32_t used, uint32_t shared) 
                      .expert_ffn = 72, .shared_ffn = shared, .experts_sum = used % 2};
 }
 
-static void *take(void *ctx, size_t bytes) {
-  (void)ctx;
-  return tiny_aligned(bytes);
-}
-static void give(void *ctx, void *ptr) {
-  (void)ctx;
-  free(ptr);
-}
-
-static bq_session *new_session(const tiny_model *t, bq_session_options o) {
-  bq_session *s = NULL;
-  if (!CHECK_EQ(bq_session_create(&t->model, &o, (bq_allocator){NULL, take, give}, &s, NULL), BQ_OK)) abort();
-  return s;
-}
-
 /* The last thread first, one after the other. */
 static void run_backwards(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
   const size_t threads = *(const size_t *)ctx;
@@ -40,7 +25,7 @@ static void run_backwards(void *ctx, void (*fn)(void *, size_t, size_t), void *a
 }
 
 static void make_reference(const tiny_model *t, bq_kv_type kv) {
-  bq_session *s = new_session(t, (bq_session_options){.kv_type = kv});
+  bq_session *s = tiny_session(t, (bq_session_options){.kv_type = kv});
   for (size_t i = 0; i < TEXT; i++) {
     CHECK_EQ(i ? bq_session_append(s, text[i], NULL) : bq_session_sync(s, text, 1, NULL, NULL), BQ_OK);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
@@ -51,7 +36,7 @@ static void make_reference(const tiny_model *t, bq_kv_type kv) {
 
 static void check_prompt(const tiny_model *t, bq_session_options o, size_t slices) {
   o.rows = TEXT;
-  bq_session *s = new_session(t, o);
+  bq_session *s = tiny_session(t, o);
   CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
   CHECK_EQ(bq_session_results(s, 0, NULL), BQ_OK);
   bq_status status;
@@ -95,7 +80,7 @@ static void test_one_expert_is_an_mlp(void) {
   make_reference(&t, BQ_KV_F32);
   t.model.config.experts = t.model.config.experts_used = t.model.config.expert_ffn = 0;
   bq_model_program(&t.model);
-  bq_session *s = new_session(&t, (bq_session_options){0});
+  bq_session *s = tiny_session(&t, (bq_session_options){0});
   CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
   for (int i = 0; i < VOCAB; i++) CHECK(fabsf(bq_session_logits(s)[i] - wanted[TEXT - 1][i]) < 1e-4f);
@@ -110,7 +95,7 @@ static void test_scores_that_are_no_numbers(void) {
     tiny_create(&t, with_experts(6, 3, 0), BQ_TYPE_F32, bq_kernels_best(), false);
     float *router = (float *)(void *)(uintptr_t)t.layers[0].module[BQ_ROUTER].w.data;
     for (int k = 0; k < 4 * 40; k++) router[k] = bad[i]; /* four of six experts, zeros: all the same */
-    bq_session *s = new_session(&t, (bq_session_options){0});
+    bq_session *s = tiny_session(&t, (bq_session_options){0});
     CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
     if (bad[i] == 0) CHECK(!isnan(bq_session_logits(s)[0]));
@@ -122,7 +107,7 @@ static void test_scores_that_are_no_numbers(void) {
 static void test_work_is_that_of_the_experts_used(void) {
   tiny_model t;
   tiny_create(&t, with_experts(6, 2, 0), BQ_TYPE_F32, bq_kernels_best(), false);
-  bq_session *s = new_session(&t, (bq_session_options){0});
+  bq_session *s = tiny_session(&t, (bq_session_options){0});
   const bq_work one = bq_session_work(s, BQ_STAGE_DOWN, 0, 0, 1), many = bq_session_work(s, BQ_STAGE_DOWN, 0, 0, 30);
   CHECK_EQ(one.macs, 2 * 40 * 72);
   CHECK_EQ(one.weight_bytes, 2 * 40 * 72 * 4);

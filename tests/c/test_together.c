@@ -39,16 +39,6 @@ static bq_config encoder(void) {
   return c;
 }
 
-static void *take(void *ctx, size_t bytes) {
-  (void)ctx;
-  return tiny_aligned(bytes);
-}
-static void give(void *ctx, void *ptr) {
-  (void)ctx;
-  free(ptr);
-}
-static const bq_allocator heap = {NULL, take, give};
-
 static uint32_t token(size_t session, size_t at) {
   return (uint32_t)((at * 37 + session * 11 + 5) % VOCAB);
 }
@@ -60,16 +50,10 @@ static void sync_to(bq_session *s, size_t i, uint32_t n) {
   CHECK_EQ(bq_session_sync(s, ids, n, NULL, NULL), BQ_OK);
 }
 
-static bq_session *new_session(const tiny_model *t, bq_session_options o) {
-  bq_session *s = NULL;
-  if (!CHECK_EQ(bq_session_create(&t->model, &o, heap, &s, NULL), BQ_OK)) abort();
-  return s;
-}
-
 /* What session `i` with n tokens gives alone, its last `results` positions. */
 static void alone(const tiny_model *t, bq_session_options o, size_t i, uint32_t n, uint32_t results,
                   float *out) {
-  bq_session *s = new_session(t, o);
+  bq_session *s = tiny_session(t, o);
   sync_to(s, i, n);
   CHECK_EQ(bq_session_results(s, n - results, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
@@ -97,7 +81,7 @@ typedef struct group {
 static void open_group(group *g, bq_config config, bq_type type, bq_session_options o) {
   tiny_create(&g->t, config, type, bq_kernels_best(), true);
   g->o = o;
-  for (size_t i = 0; i < SESSIONS; i++) g->s[i] = new_session(&g->t, o);
+  for (size_t i = 0; i < SESSIONS; i++) g->s[i] = tiny_session(&g->t, o);
 }
 
 static void close_group(group *g) {
@@ -160,7 +144,7 @@ static void test_weights_are_counted_once(void) {
   open_group(&g, llama(), BQ_TYPE_BQ4_32, (bq_session_options){.window = WINDOW, .rows = ROWS});
   for (size_t i = 0; i < SESSIONS; i++) sync_to(g.s[i], i, 1);
   run_all(&g, 0);
-  bq_session *one = new_session(&g.t, g.o);
+  bq_session *one = tiny_session(&g.t, g.o);
   sync_to(one, 0, 1);
   CHECK_EQ(bq_session_run(one, 0, NULL), BQ_OK);
   const bq_work work = bq_session_stats_get(one).work, all = bq_session_stats_get(g.s[0]).work;
@@ -187,7 +171,7 @@ static void test_done_ones_are_left_out(void) {
 
 static void renew(group *g, size_t i, uint32_t n) {
   bq_session_free(g->s[i]);
-  g->s[i] = new_session(&g->t, g->o);
+  g->s[i] = tiny_session(&g->t, g->o);
   sync_to(g->s[i], i, n);
 }
 
@@ -219,7 +203,7 @@ static void test_forks_together(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   const bq_session_options o = {.window = WINDOW, .rows = ROWS, .forks = 2};
-  bq_session *s[3] = {new_session(&t, o)};
+  bq_session *s[3] = {tiny_session(&t, o)};
   sync_to(s[0], 0, 20);
   CHECK_EQ(bq_session_run(s[0], 0, NULL), BQ_OK);
   for (size_t i = 1; i < 3; i++) CHECK_EQ(bq_session_fork(s[0], &s[i], NULL), BQ_OK);
@@ -231,7 +215,7 @@ static void test_forks_together(void) {
     CHECK_EQ(bq_session_run_with(s[0], s + 1, 2, 0, NULL), BQ_OK);
   }
   for (size_t i = 0; i < 3; i++) {
-    bq_session *one = new_session(&t, o);
+    bq_session *one = tiny_session(&t, o);
     for (uint32_t step = 0; step < 4; step++) ids[20 + step] = token(i + 7, step);
     CHECK_EQ(bq_session_sync(one, ids, 24, NULL, NULL), BQ_OK);
     CHECK_EQ(bq_session_run(one, 0, NULL), BQ_OK);
@@ -256,7 +240,7 @@ static void test_what_does_not_fit_is_refused(void) {
   bq_session *twice[] = {g.s[1], g.s[1]}, *itself[] = {g.s[0]};
   CHECK_EQ(bq_session_run_with(g.s[0], twice, 2, 0, &err), BQ_ARGUMENT);
   CHECK_EQ(bq_session_run_with(g.s[0], itself, 1, 0, &err), BQ_ARGUMENT);
-  bq_session *other = new_session(&g.t, (bq_session_options){.kv_type = BQ_KV_I8});
+  bq_session *other = tiny_session(&g.t, (bq_session_options){.kv_type = BQ_KV_I8});
   sync_to(other, 0, 1);
   CHECK_EQ(bq_session_run_with(g.s[0], &other, 1, 0, &err), BQ_ARGUMENT);
   CHECK(strstr(err.detail, "session 0") != NULL);

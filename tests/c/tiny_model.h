@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "blocks.h"
+#include "bq.h"
 #include "check.h"
 #include "core/quant.h"
 #include "model/model.h"
@@ -21,6 +22,23 @@ typedef struct tiny_model {
 
 static void *tiny_aligned(size_t bytes) {
   return aligned_alloc(BQ_ALIGN, (bytes + BQ_ALIGN) / BQ_ALIGN * BQ_ALIGN);
+}
+
+static inline void *tiny_alloc(void *ctx, size_t bytes) {
+  (void)ctx;
+  return tiny_aligned(bytes);
+}
+static inline void tiny_give(void *ctx, void *ptr) {
+  (void)ctx;
+  free(ptr);
+}
+
+/* A session of default memory; ends the program when there is none. */
+static inline bq_session *tiny_session(const tiny_model *t, bq_session_options o) {
+  bq_session *s = NULL;
+  const bq_allocator allocator = {NULL, tiny_alloc, tiny_give};
+  if (!CHECK_EQ(bq_session_create(&t->model, &o, allocator, &s, NULL), BQ_OK)) abort();
+  return s;
 }
 
 static void *tiny_take(tiny_model *t, size_t bytes) {

@@ -1,10 +1,9 @@
 // .bullet files: written and read as a program in Python does that knows docs/FORMAT.md alone; whatever bytes are read, an error has a code.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { nameHash } from '../../js/convert/bullet.js';
 import { convert } from '../../js/convert/index.js';
@@ -18,16 +17,10 @@ import { inspect } from '../../bin/inspect.js';
 import { CONFIG, llama2c, randomWeights, safetensors, tokenizerBin } from './checkpoints.mjs';
 import { dequantize } from './encode.mjs';
 import { random } from './fixture.mjs';
+import { testFolder } from './folders.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'bq4-bullet-'));
-after(() => rmSync(folder, { recursive: true }));
-let count = 0;
-const fresh = () => {
-  const path = join(folder, String(count++));
-  mkdirSync(path);
-  return path;
-};
+const { fresh } = testFolder('bullet');
 
 const SMALL = {
   arch: 'bullet', layers: 1, hidden: 6, heads: 1, kv_heads: 1, ffn: 7, vocab: 11, context: 5, norm: 'layer', norm_eps: 0.00001, position: 'learned', activation: 'gelu',

@@ -1,10 +1,9 @@
 // The converter: what it reads, what it writes, what it refuses, and that it never holds a whole model.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync, writeSync, closeSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, openSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync, writeSync, closeSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { dequantize, quantize } from './encode.mjs';
 import { f16FromNumber, f16ToNumber } from '../../js/convert/half.js';
@@ -18,17 +17,10 @@ import { createEngine, fromFile } from '../../js/engine.js';
 import { inspect } from '../../bin/inspect.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { CONFIG, hfConfig, hfFolder, hfName, llama2c, randomWeights, safetensors, tokenizerBin } from './checkpoints.mjs';
+import { testFolder } from './folders.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'bq4-convert-'));
-after(() => rmSync(folder, { recursive: true }));
-let count = 0;
-/** A new folder. */
-function fresh() {
-  const path = join(folder, String(count++));
-  mkdirSync(path);
-  return path;
-}
+const { folder, fresh } = testFolder('convert');
 /** A new file. @param {string} name @param {Uint8Array | string} bytes */
 function file(name, bytes) {
   const path = join(fresh(), name);

@@ -1,10 +1,9 @@
 // QSF files: the writer's bytes and the reader's values are those of tests/py/qsf_reference.py; damaged and hostile files are refused.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { crc32 } from 'node:zlib';
 import { f16FromNumber, f16ToNumber } from '../../js/convert/half.js';
@@ -19,16 +18,10 @@ import { createEngine, fromFile } from '../../js/engine.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { CONFIG, hfConfig, hfFolder, llama2c, randomWeights, tokenizerBin } from './checkpoints.mjs';
 import { random } from './fixture.mjs';
+import { testFolder } from './folders.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'bq4-qsf-'));
-after(() => rmSync(folder, { recursive: true }));
-let count = 0;
-const fresh = () => {
-  const path = join(folder, String(count++));
-  mkdirSync(path);
-  return path;
-};
+const { fresh } = testFolder('qsf');
 
 const NONE = 0xffffffff;
 const KINDS = ['q2s', 'q2a', 'q3a', 'q4a', 'tern', 'f16'];

@@ -1,9 +1,8 @@
 // PyTorch checkpoints are read without executing what they say: what tensors arrive, what hostile files get to hear.
 import assert from 'node:assert/strict';
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
 import { readTorch } from '../../js/convert/read/torch.js';
@@ -13,17 +12,11 @@ import { inspect } from '../../bin/inspect.js';
 import { CONFIG, hfConfig, hfName, randomWeights } from './checkpoints.mjs';
 import { dequantize } from './encode.mjs';
 import { random } from './fixture.mjs';
+import { testFolder } from './folders.mjs';
 import { archive, torchZip } from './torch-writer.mjs';
 
 const MADE = fileURLToPath(new URL('../py/checkpoints/', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'bq4-torch-'));
-after(() => rmSync(folder, { recursive: true }));
-let count = 0;
-const fresh = () => {
-  const path = join(folder, String(count++));
-  mkdirSync(path);
-  return path;
-};
+const { fresh } = testFolder('torch');
 
 /** Name → dims and f32 values. @param {string} input */
 async function converted(input) {

@@ -2,7 +2,7 @@
 import { BqError } from '../../shared/errors.js';
 import { ALIGN, blocksBytes, decodeBlocks, encodeBlocks, MAX_JSON, MAX_TOKENIZER, nameHash, PAGE } from '../bullet.js';
 import { rowsPerPiece } from '../encoded.js';
-import { ErrorSum } from '../report.js';
+import { ErrorSum, errorsOf } from '../report.js';
 import { listedText } from '../tokenizers/wordlist.js';
 import { alignUp } from './frame.js';
 import { fileSink } from './output.js';
@@ -108,18 +108,6 @@ function encodePiece(name, weights, first) {
       cause, hint: 'the checkpoint is damaged, or its weights need a wider type', details: { tensor: name, index: first + index },
     });
   }
-}
-
-/** @param {Float32Array} weights @param {Float32Array} found */
-function errorsOf(weights, found) {
-  const all = { sum: 0, squares: 0, most: 0 };
-  weights.forEach((w, i) => {
-    const error = Math.abs(Math.fround(w - found[i]));
-    all.sum += error;
-    all.squares += error * error;
-    all.most = Math.max(all.most, error);
-  });
-  return all;
 }
 
 /**

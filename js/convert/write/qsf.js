@@ -6,7 +6,7 @@ import { decodeRows, encodeRows, f16, kindNamed, rowBytes } from '../qsf/blocks.
 import { methodNamed, pack } from '../qsf/compression.js';
 import { archNumber, choicesOf, configOf, crc32, encodeHeader, encodeIndex, ENTRY_BYTES, HEADER_BYTES, NONE } from '../qsf/header.js';
 import { AS_LAYER, BIASES, CHUNK, FFN_BIASES, ffnParts, MATRICES, NORM_TYPES, TIED } from '../qsf/layout.js';
-import { ErrorSum } from '../report.js';
+import { ErrorSum, errorsOf } from '../report.js';
 import { pick } from '../views.js';
 import { matrixOf } from './v2.js';
 
@@ -168,18 +168,6 @@ function words(...values) {
   const view = new DataView(new ArrayBuffer(4 * values.length));
   values.forEach((value, i) => view.setUint32(4 * i, value, true));
   return new Uint8Array(view.buffer);
-}
-
-/** @param {Float32Array} values @param {Float32Array} became */
-function errorsOf(values, became) {
-  const errors = { sum: 0, squares: 0, most: 0 };
-  values.forEach((w, i) => {
-    const e = Math.abs(Math.fround(w - became[i]));
-    errors.sum += e;
-    errors.squares += e * e;
-    errors.most = Math.max(errors.most, e);
-  });
-  return errors;
 }
 
 /** @param {Record<string, number>} c  completed @param {string} arch @param {import('../tokenizers/section.js').Tokenizer | null} tokenizer @param {number} quant @returns {Header} */
