@@ -34,7 +34,9 @@ worker.addEventListener('install', (/** @type {any} */ event) => {
 });
 
 worker.addEventListener('activate', (/** @type {any} */ event) => {
-  event.waitUntil(Promise.all([dropOld(), worker.clients.claim()]));
+  event.waitUntil(dropOld());
+  // Nobody waits for it: in Firefox it waits for the page's workers, and a worker amid an `import()` waits for this event.
+  worker.clients.claim().catch(() => {});
 });
 
 worker.addEventListener('fetch', (/** @type {any} */ event) => {

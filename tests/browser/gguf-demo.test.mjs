@@ -11,13 +11,10 @@ const ready = (page) => page.until(() => {
   return send && !send.disabled && !send.hidden && document.querySelector('progress')?.hidden;
 });
 
-/** Through the engine's own calls it takes Firefox under a second. */
-const SLOW = 'in Firefox the demo takes about a minute to load the dropped file: a bug whose cause is not known';
-
 await everyBrowser((name) => {
   const here = oneSite(name, ISOLATED);
 
-  test('SmolLM2 dropped as GGUF: asked for the capital of France it says Paris', { skip: name === 'firefox' ? SLOW : realModel('smollm2') ? false : NO_REAL_MODEL, timeout: 240_000 }, async () => {
+  test('SmolLM2 dropped as GGUF: asked for the capital of France it says Paris', { skip: realModel('smollm2') ? false : NO_REAL_MODEL, timeout: 240_000 }, async () => {
     const page = await here.open('demo/');
     await ready(page);
     await page.evaluate(async (address) => {
