@@ -1,25 +1,17 @@
 /** The chat page: what happens when. Looks are in style.css, each part of the page has a module of its own. */
 import { BqError } from '../js/index.js';
 import { clearAlert, showError, trouble } from './alerts.js';
-import { BUNDLED, keepBundled } from './bundled.js';
-import { crashed, marked } from './crash.js';
-import { onDrop } from './drop.js';
 import * as format from './format.js';
-import { glimpse, GLIMPSED } from './weight-picture.js';
 import { Host } from './host.js';
-import { hidePlan, onLink } from './link-card.js';
-import { Links } from './link-flow.js';
-import { isolate, keepForOffline } from './offline.js';
-import { showOffers } from './offers.js';
-import { $, chips, countOn, details, fileInput, grow, message, newChat, onMessage, say, send, showLoading, showProgress, stop } from './page.js';
+import { isolate } from './offline.js';
+import { $, chips, countOn, details, grow, message, newChat, onMessage, say, send, showLoading, stop } from './page.js';
+import { Models } from './models.js';
 import { Panel } from './panel.js';
 import { SettingsForm } from './settings.js';
-import { StoragePanel } from './storage.js';
 import { loadConversation, saveConversation } from './store.js';
 import { Conversation } from './view.js';
 
 /** @typedef {import('./store.js').Entry} Entry */
-/** @typedef {import('../js/shared/types.js').ModelInfo} ModelInfo */
 /** @typedef {import('../js/shared/types.js').Result} Result */
 
 /** A reload in the middle of a reply loses no more than this many milliseconds of it. */
@@ -35,36 +27,22 @@ let phase = 'loading';
 /** Ends the reply under way, and its end. */
 let replying = new AbortController();
 let underWay = Promise.resolve();
-/** Ends the loading under way: the file that is chosen last wins. */
-let opening = new AbortController();
-/** Weights are on their way while the model is in use already. */
-let arriving = false;
-/** @type {StoragePanel | null} */
-let storage = null;
-const links = new Links(host, {
-  renew,
-  open,
+
+const models = new Models({
+  host,
+  panel,
+  messages: () => conversation.entries,
+  enter: (next) => enter(next ?? phase),
+  loading: () => phase === 'loading',
   stopReply,
-  get signal() {
-    return opening.signal;
-  },
-  get arriving() {
-    return arriving;
-  },
-  async settle() {
-    arriving = false;
-    enter(phase === 'loading' ? 'ready' : phase);
-    await storage?.show();
-    if (host.hasModel) await showState();
-  },
-  openBundled: () => openBundled(),
+  showState,
 });
 
 /** @param {typeof phase} next */
 function enter(next) {
   phase = next;
   const able = phase === 'ready' && host.hasModel;
-  showLoading(phase === 'loading' || arriving);
+  showLoading(phase === 'loading' || models.arriving);
   stop.hidden = phase !== 'writing';
   send.hidden = phase === 'writing';
   for (const control of [send, ...chips]) control.disabled = !able;
@@ -217,97 +195,6 @@ async function copy({ content }) {
   }
 }
 
-// ---- models
-
-/** Ends what is being opened. @returns {AbortSignal}  of what is opened next */
-function renew() {
-  opening.abort();
-  opening = new AbortController();
-  return opening.signal;
-}
-
-/**
- * Loads a model in place of the one in use, which goes on when that fails.
- * @param {string} name  to show while the file hasn't said its own
- * @param {Blob | string} source  a file, or the address of one
- * @param {{ retry?: () => void, level?: number, streaming?: boolean }} [how]  `level`: how often to halve the context
- * @returns {Promise<boolean>}  whether it runs now
- */
-async function open(name, source, { retry, level = 0, streaming = false } = {}) {
-  const signal = renew();
-  await stopReply();
-  clearAlert();
-  arriving = false;
-  enter('loading');
-  say(`Loading ${name}…`);
-  try {
-    const url = typeof source === 'string' && source !== BUNDLED ? source : null;
-    const sizes = { ...(level && { context: await host.smaller(source, level, signal) }), streaming };
-    const info = await /** @type {Promise<ModelInfo>} */ (new Promise((resolve, reject) => {
-      // Memory is taken as weights come: the mark stays until they are there.
-      marked({ name, url, level }, async () => {
-        resolve(await host.load(source, conversation.entries, sizes, showProgress, signal));
-        await host.arrived;
-      }).catch(reject);
-    }));
-    showModel(info, info.name || name, source);
-    say(info.chat || info.template ? 'Ready.' : 'Ready. This model knows no chat: it goes on with what you write.');
-    arriving = streaming;
-    enter('ready');
-    await showState();
-    return true;
-  } catch (error) {
-    if (signal.aborted) return false;
-    enter('ready');
-    say(host.hasModel ? 'That file was not loaded; the model before it still runs.' : 'No model is loaded.');
-    showError(error, retry && { text: 'Try again', run: retry });
-    return false;
-  }
-}
-
-/** @param {ModelInfo} info @param {string} name @param {Blob | string} source  of other sites the page itself may read nothing */
-function showModel(info, name, source) {
-  const readable = typeof source !== 'string' || source === BUNDLED;
-  $('glimpse').hidden = $('glimpse-note').hidden = !readable;
-  $('glimpse-note').textContent = `${GLIMPSED} of the ${format.large(info.fileBytes * 2)} four-bit pieces of its file`;
-  if (readable) {
-    const { signal } = opening;
-    void glimpse(/** @type {HTMLCanvasElement} */ ($('glimpse')), source, info.fileBytes).then((shown) => {
-      if (!shown && !signal.aborted) $('glimpse').hidden = $('glimpse-note').hidden = true;
-    });
-  }
-  panel.model(info, name);
-  panel.noReply();
-  $('model-name').textContent = name;
-  $('parameters').textContent = `${format.parameters(info)} model`;
-}
-
-async function openBundled(level = 0) {
-  hidePlan();
-  const opened = await open('the bundled model', BUNDLED, { retry: () => openBundled(level), level });
-  if (opened) $('bundled').hidden = true;
-}
-
-/** After a tab died while it loaded something: not the same again, but less. @returns {Promise<boolean>}  whether it was so */
-async function afterCrash() {
-  const attempt = await crashed();
-  if (!attempt) return false;
-  const again = () => (attempt.url ? links.look(attempt.url, attempt.level + 1) : openBundled(attempt.level + 1));
-  enter('ready');
-  say('The page ended while it loaded a model.');
-  showError(trouble('CRASHED', `the tab ended while it loaded ${attempt.name}: most likely there was not enough memory`, 'load it with a smaller context, or go on with the bundled model'), { text: 'Load with less memory', run: again });
-  $('bundled').hidden = false;
-  return true;
-}
-
-/** @param {File | undefined} file */
-async function openFile(file) {
-  if (!file) return;
-  hidePlan();
-  const opened = await open(file.name, file);
-  if (opened) $('bundled').hidden = false;
-}
-
 function listen() {
   onMessage(submit);
   stop.addEventListener('click', () => {
@@ -332,14 +219,6 @@ function listen() {
       $('details-toggle').focus();
     }
   });
-  $('open').addEventListener('click', () => fileInput.click());
-  fileInput.addEventListener('change', () => {
-    void openFile(fileInput.files?.[0]);
-    fileInput.value = '';
-  });
-  $('bundled').addEventListener('click', () => openBundled());
-  onLink(links);
-  onDrop($('drop'), openFile);
   addEventListener('pagehide', () => phase === 'writing' && save());
 }
 
@@ -358,13 +237,7 @@ async function begin() {
     say('The engine did not start.');
     return showError(error, { text: 'Reload the page', run: () => location.reload() });
   }
-  void showOffers((url) => void links.look(url));
-  if (host.store) storage = new StoragePanel(host.store, { onUse: (url) => void (url === BUNDLED ? openBundled() : links.look(url)), onError: (error) => showError(error) });
-  if (!(await afterCrash())) await openBundled();
-  await storage?.show();
-  panel.set('offline', 'Storing the page and the model…');
-  panel.set('offline', await keepForOffline(() => keepBundled(host.store)));
-  await storage?.show();
+  await models.begin();
 }
 
 void begin();
