@@ -11,15 +11,20 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').Chat} Chat */
 /** @typedef {import('./shared/types.js').ChatCompletion} ChatCompletion */
 /** @typedef {import('./shared/types.js').ChatCompletionChunk} ChatCompletionChunk */
+/** @typedef {import('./shared/types.js').ChatCompletionRequest} ChatCompletionRequest */
 /** @typedef {import('./shared/types.js').ChatFormat} ChatFormat */
+/** @typedef {import('./shared/types.js').ChatMessage} ChatMessage */
 /** @typedef {import('./shared/types.js').ChatOptions} ChatOptions */
 /** @typedef {import('./shared/types.js').ChatStats} ChatStats */
+/** @typedef {import('./shared/types.js').ChoiceLogprobs} ChoiceLogprobs */
 /** @typedef {import('./shared/types.js').Closable} Closable */
 /** @typedef {import('./shared/types.js').CompleteOptions} CompleteOptions */
-/** @typedef {import('./shared/types.js').Completion} Completion */
+/** @typedef {import('./shared/types.js').CompletionFields} CompletionFields */
 /** @typedef {import('./shared/types.js').CompletionUsage} CompletionUsage */
 /** @typedef {import('./shared/types.js').Content} Content */
 /** @typedef {import('./shared/types.js').EmbedOptions} EmbedOptions */
+/** @typedef {import('./shared/types.js').EmbeddingList} EmbeddingList */
+/** @typedef {import('./shared/types.js').EmbeddingRequest} EmbeddingRequest */
 /** @typedef {import('./shared/types.js').Embeddings} Embeddings */
 /** @typedef {import('./shared/types.js').Engine} Engine */
 /** @typedef {import('./shared/types.js').EngineInfo} EngineInfo */
@@ -28,11 +33,13 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').EngineStore} EngineStore */
 /** @typedef {import('./shared/types.js').ErrorCode} ErrorCode */
 /** @typedef {import('./sources/types.js').FilePart} FilePart */
+/** @typedef {import('./shared/types.js').FinishReason} FinishReason */
 /** @typedef {import('./shared/types.js').GaveUp} GaveUp */
 /** @typedef {import('./shared/types.js').GenerateOptions} GenerateOptions */
 /** @typedef {import('./shared/types.js').Generation} Generation */
 /** @typedef {import('./store/types.js').Listed} Listed */
 /** @typedef {import('./shared/types.js').LoadOptions} LoadOptions */
+/** @typedef {import('./shared/types.js').Logprob} Logprob */
 /** @typedef {import('./shared/types.js').MemoryInfo} MemoryInfo */
 /** @typedef {import('./shared/types.js').Message} Message */
 /** @typedef {import('./shared/types.js').MessageLike} MessageLike */
@@ -57,10 +64,16 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').SourceOptions} SourceOptions */
 /** @typedef {import('./shared/types.js').StageTrace} StageTrace */
 /** @typedef {import('./shared/types.js').StoreOptions} StoreOptions */
+/** @typedef {import('./shared/types.js').TextCompletion} TextCompletion */
+/** @typedef {import('./shared/types.js').TextCompletionRequest} TextCompletionRequest */
+/** @typedef {import('./shared/types.js').TextLogprobs} TextLogprobs */
 /** @typedef {import('./shared/types.js').ThreadTiming} ThreadTiming */
 /** @typedef {import('./shared/types.js').Timings} Timings */
+/** @typedef {import('./shared/types.js').TokenLogprob} TokenLogprob */
 /** @typedef {import('./shared/types.js').TokenizeOptions} TokenizeOptions */
 /** @typedef {import('./shared/types.js').TokenizerInfo} TokenizerInfo */
 /** @typedef {import('./shared/types.js').TraceOptions} TraceOptions */
 /** @typedef {import('./sources/types.js').UrlOptions} UrlOptions */
 /** @typedef {import('./store/types.js').Usage} Usage */
+/** @template T @typedef {import('./shared/types.js').ChunkStream<T>} ChunkStream */
+/** @template {{ stream?: boolean | null }} B, W, C @typedef {import('./shared/types.js').Create<B, W, C>} Create */

@@ -19,12 +19,17 @@ const BUNDLES = [
   { engine: 'js/engine.js', worker: 'js/worker.js' },
   { thread: 'js/thread.js' },
   { 'io-worker': 'js/io-worker.js' },
+  // Asked for by the thread that calls it, be it a page's or an engine's own.
+  { 'part-openai': 'js/openai/index.js' },
   { cli: 'bin/bq4.js' },
 ];
 const ENTRIES = BUNDLES.flatMap((bundle) => Object.entries(bundle));
 
 /** Parts on demand that nearly every page asks for, README's own among them: in one file they are a tenth smaller. */
 const USUAL = ['engine/estimate', 'load/cached-load', 'load/progress', 'sources/remote', 'store/index', 'store/opfs', 'wasm/threads'];
+
+/** On demand, and a bundle by itself: so that what a page begins with is one file. */
+const ALONE = { id: join(ROOT, 'js/openai/index.js'), file: './part-openai.js' };
 
 /** The room of grammars. */
 const GRAMMAR = /js[\\/]grammar[\\/]/;
@@ -49,11 +54,17 @@ const ours = {
   },
 };
 
+/** @type {import('rolldown').Plugin} */
+const alone = {
+  name: 'alone',
+  resolveId: (id, importer) => (importer && join(dirname(importer), id) === ALONE.id ? { id: ALONE.file, external: true } : null),
+};
+
 /** @param {Record<string, string>} entries @returns {Promise<string[]>} names of what was written */
 async function bundle(entries) {
   const made = await rolldown({
     input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, join(ROOT, source)])),
-    plugins: [ours],
+    plugins: 'cli' in entries ? [ours] : [ours, alone],
     external: /^node:/,
     platform: 'neutral',
     preserveEntrySignatures: 'strict',

@@ -44,10 +44,10 @@ export class Thinking {
   /** @param {AsyncIterable<Part>} run @returns {AsyncGenerator<Part, void>} */
   async *parts(run) {
     let last = 0;
-    for await (const { id, text } of run) {
+    for await (const { id, text, ...more } of run) {
       last = id;
       this.#held += text;
-      yield this.#part(id, false);
+      yield { ...more, ...this.#part(id, false) };
     }
     // What could have become a mark and didn't.
     if (this.#held) yield this.#part(last, true);

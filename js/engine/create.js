@@ -1,5 +1,5 @@
 /** An engine in the calling thread. */
-import { conversing } from '../chat/conversing.js';
+import { conversing } from '../openai/conversing.js';
 import { checkOptions } from '../shared/options.js';
 import { openEngine } from './engine.js';
 

@@ -67,7 +67,7 @@ class LocalEngine {
   /** @type {Engine['load']} */
   load = async (source, given) => {
     const { args: [described], options, ...hears } = checkCall(TABLE.engine.load, [source, given]);
-    return /** @type {any} */ (await this.#load(described, { ...options, ...hears }, false)); // complete and createChat are made of it: chat/conversing.js
+    return /** @type {any} */ (await this.#load(described, { ...options, ...hears }, false)); // createChat and others are made of it: openai/conversing.js
   };
 
   /**

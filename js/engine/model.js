@@ -19,7 +19,7 @@ import { asyncDispose, unlessAborted } from '../shared/async.js';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** @implements {Omit<Model, 'complete' | 'createChat'>} */
+/** @implements {Omit<Model, 'createChat' | 'chat' | 'completions' | 'embeddings'>} */
 export class LocalModel {
   #wasm;
   #loading;
@@ -117,6 +117,14 @@ export class LocalModel {
     const guides = (this.#guides ??= Guides.create(this, this.#bytes('TOKN'), this.#wasm.grammarUrl));
     guides.catch(() => (this.#guides = null)); // the next one tries again
     return (await guides).guide(responseFormat, stopTokens);
+  }
+
+  /** What else is done with the probabilities of tokens; null: nothing. @param {GenerateOptions} options @param {number} session  its handle */
+  async picking(options, session) {
+    const { logitBias, presencePenalty, frequencyPenalty, logprobs } = options;
+    if (!logitBias?.length && !presencePenalty && !frequencyPenalty && logprobs === undefined) return null;
+    const { Picking } = await onDemand(import('./picking.js'));
+    return new Picking(this.#wasm, session, options, () => this.#bytes('TOKN'), this.info.vocab);
   }
 
   /** @returns {ChatFormat | null} */
@@ -225,6 +233,33 @@ export class LocalModel {
     const { args: [messages], options } = checkCall(TABLE.model.countTokens, given);
     return (await this.#prompts.make(messages, options)).tokens.length;
   };
+
+  /**
+   * @param {string | ArrayLike<number>} prompt
+   * @param {GenerateOptions} [options]
+   * @param {() => boolean} [aborted]  as of a session
+   */
+  generate = (prompt, options, aborted) => new Generation((end) => this.#text(prompt, options, aborted, end));
+
+  /**
+   * @param {string | ArrayLike<number>} prompt
+   * @param {GenerateOptions | undefined} given
+   * @param {(() => boolean) | undefined} aborted
+   * @param {(result: Result) => void} end
+   * @returns {AsyncGenerator<Part, void>}
+   */
+  async *#text(prompt, given, aborted, end) {
+    const { args: [checked], options, ...hears } = checkCall(TABLE.model.generate, [prompt, given]);
+    const tokens = typeof checked === 'string' ? this.encode(checked) : checked;
+    const session = this.#take(tokens);
+    const run = session.generate(tokens, { ...options, ...hears }, aborted);
+    try {
+      yield* run;
+    } finally {
+      this.#pool.give(session);
+      if (run.result) end(run.result);
+    }
+  }
 
   /**
    * @param {MessageLike[]} messages

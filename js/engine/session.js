@@ -159,6 +159,7 @@ export class LocalSession {
     let failed = false;
     try {
       guide = await this.#model.guide(options);
+      output.picking = await this.#model.picking(options, this.#handle);
       let since = performance.now();
       timings.reusedTokens = this.#sync(tokens);
       await this.#prefill(ends, onProgress, tokens.length - timings.reusedTokens);
@@ -168,11 +169,13 @@ export class LocalSession {
       if (maxTokens < 1) result.reason = 'length';
       while (result.reason === 'abort') {
         const left = Math.min(maxTokens - result.ids.length, this.#context - this.length + 1);
-        const ids = guide ? guide.next(left, (mask) => output.sample(mask)) : [output.sample()];
+        let sampled = -1;
+        const ids = guide ? guide.next(left, (mask) => (sampled = output.sample(mask))) : [output.sample()];
         for (const [i, id] of ids.entries()) {
           const whole = guide !== null && i === ids.length - 1 && guide.ended(left - ids.length);
           const length = result.ids.length + 1 >= maxTokens ? 'length' : this.length >= this.#context ? 'context' : null;
-          const part = output.part(id, result, whole ? 'stop' : length);
+          const told = output.picking?.took(id, !guide || (i === 0 && id === sampled));
+          const part = { ...output.part(id, result, whole ? 'stop' : length), ...told };
           timings[timings.tokens++ ? 'decodeMs' : 'ttftMs'] += performance.now() - since;
           yield part;
           if (result.reason !== 'abort') break;

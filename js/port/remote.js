@@ -1,5 +1,5 @@
 /** The page's side of an engine behind a port: an object for each of the engine's, made from the table. */
-import { conversing } from '../chat/conversing.js';
+import { conversing } from '../openai/conversing.js';
 import { asyncDispose, gate } from '../shared/async.js';
 import { BqError, packError, unpackError } from '../shared/errors.js';
 import { Generation } from '../shared/generation.js';

@@ -63,6 +63,7 @@ export const TABLE = {
     createSession: { options: 'createSession', makes: 'session' },
     countTokens: { args: [messagesOf], options: 'countTokens' },
     reply: { args: [messagesOf], options: 'complete', stream: true },
+    generate: { args: [prompt], options: 'generate', stream: true },
     embed: { args: [texts], options: 'embed' },
     trace: { options: 'trace' },
     close: {},

@@ -32,6 +32,11 @@ const HINTS = {
 
 /** What went wrong, in a form that programs (`code`) and people (`message`, `hint`) can use. */
 export class BqError extends Error {
+  /** By its name: parts of the package that are loaded on demand have a class of their own. @override @param {any} value */
+  static [Symbol.hasInstance](value) {
+    return value instanceof Error && value.name === 'BqError';
+  }
+
   /**
    * @param {ErrorCode} code
    * @param {string} message

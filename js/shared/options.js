@@ -8,33 +8,34 @@ import { BqError } from './errors.js';
 /** @typedef {Record<string, Check>} Options */
 
 /** @param {string} what @param {(value: any) => boolean} is @returns {Check} */
-const kind = (what, is) => (value) => (is(value) ? '' : what);
+export const kind = (what, is) => (value) => (is(value) ? '' : what);
 
 /** @param {number} least @param {number} [most] */
-const number = (least, most = Infinity) =>
+export const number = (least, most = Infinity) =>
   kind(most < Infinity ? `a number from ${least} to ${most}` : `a number of at least ${least}`,
     (v) => typeof v === 'number' && v >= least && v <= most);
 /** @param {number} least @param {number} [most] */
-const whole = (least, most = 2 ** 32 - 1) =>
+export const whole = (least, most = 2 ** 32 - 1) =>
   kind(`a whole number from ${least} to ${most}`, (v) => Number.isInteger(v) && v >= least && v <= most);
 /** @param {string[]} names */
-const oneOf = (...names) => kind(`one of ${names.join(', ')}`, (v) => names.includes(v));
+export const oneOf = (...names) => kind(`one of ${names.join(', ')}`, (v) => names.includes(v));
 
 const any = () => '';
-const flag = kind('true or false', (v) => typeof v === 'boolean');
-const text = kind('a text', (v) => typeof v === 'string');
+export const flag = kind('true or false', (v) => typeof v === 'boolean');
+export const text = kind('a text', (v) => typeof v === 'string');
 const signal = kind('an AbortSignal', (v) => typeof v?.throwIfAborted === 'function');
 const callback = kind('a function', (v) => typeof v === 'function');
 const bytes = kind('a number of bytes', (v) => v > 0);
 const address = kind('an address', (v) => typeof v === 'string' || v instanceof URL);
 const addresses = kind('a list of addresses', (v) => Array.isArray(v) && v.every((one) => !address(one)));
-const texts = kind('a text or a list of texts', (v) => [v].flat().every((t) => typeof t === 'string'));
+export const texts = kind('a text or a list of texts', (v) => [v].flat().every((t) => typeof t === 'string'));
 const ids = kind('a list of tokens', (v) => Array.isArray(v) && v.every((id) => Number.isInteger(id) && id >= 0));
 const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || (Number.isInteger(v) && v >= 1 && v <= 32));
-const object = kind('an object', (v) => typeof v === 'object' && v !== null && !Array.isArray(v));
+export const object = kind('an object', (v) => typeof v === 'object' && v !== null && !Array.isArray(v));
 
-const objects = kind('a list of objects', (v) => Array.isArray(v) && v.every((one) => !object(one)));
+export const objects = kind('a list of objects', (v) => Array.isArray(v) && v.every((one) => !object(one)));
 const format = kind('a name or an object', (v) => typeof v === 'string' || !object(v));
+const biases = kind('a list of { id, bias }', (v) => Array.isArray(v) && v.every((one) => Number.isInteger(one?.id) && one.id >= 0 && typeof one.bias === 'number' && one.bias < Infinity));
 const marks = kind('two texts', (v) => Array.isArray(v) && v.length === 2 && v.every((one) => typeof one === 'string' && one));
 
 const SESSION = {
@@ -43,6 +44,7 @@ const SESSION = {
 const GENERATE = {
   maxTokens: number(0), temperature: number(0), topK: whole(0), topP: number(0, 1), minP: number(0, 1),
   repeatPenalty: number(0), repeatLast: whole(0), seed: whole(0, 2 ** 53), stop: texts, stopTokens: ids,
+  logitBias: biases, presencePenalty: number(-Infinity), frequencyPenalty: number(-Infinity), logprobs: whole(0, 20),
   responseFormat: object, signal, onProgress: callback,
 };
 const PROMPTS = { format, tools: objects, variables: object };
@@ -69,6 +71,7 @@ export const OPTIONS = {
   complete: { ...GENERATE, ...PROMPTS },
   generate: GENERATE,
   embed: { pooling: oneOf('mean', 'cls', 'last'), normalize: flag, truncate: flag, signal, onProgress: callback },
+  create: { signal },
   trace: { on: flag, byLayer: flag },
   format: { roles: object, start: text, prompt: text, trim: flag, stop: texts, bos: flag, think: marks },
   role: { before: text, after: text, opens: flag },
@@ -102,26 +105,29 @@ function shown(value) {
 }
 
 /** What was given instead of what should have been. @param {string} name @param {unknown} value @param {string} wanted */
-export const wrong = (name, value, wanted) => new BqError('ARGUMENT', `${name} is ${shown(value)}, not ${wanted}`);
+export const wrong = (name, value, wanted) =>
+  new BqError('ARGUMENT', `${name} is ${shown(value)}, not ${wanted}`, { details: { param: name } });
 
 /**
- * The options that were given, without those that are undefined. ARGUMENT.
+ * The options that were given, without those that are undefined. ARGUMENT, with the name as `details.param`.
  * @template {object} T
- * @param {keyof typeof OPTIONS} what  whose options they are
+ * @param {Options} known  what there is
+ * @param {string} what  whose options they are
  * @param {T | undefined} given
  * @returns {T}
  */
-export function checkOptions(what, given) {
+export function checkBy(known, what, given) {
   if (given !== undefined && object(given)) throw wrong(`the last argument of ${what}`, given, 'an object of options');
-  /** @type {Options} */
-  const known = OPTIONS[what];
   const entries = Object.entries(given ?? {}).filter(([, value]) => value !== undefined);
   for (const [name, value] of entries) {
     const names = Object.keys(known);
     if (!Object.hasOwn(known, name))
-      throw new BqError('ARGUMENT', `${what} knows no "${name}": did you mean "${nearest(name, names)}"?`, { hint: `it knows ${names.join(', ')}` });
+      throw new BqError('ARGUMENT', `${what} knows no "${name}": did you mean "${nearest(name, names)}"?`, { hint: `it knows ${names.join(', ')}`, details: { param: name } });
     const wanted = known[name](value);
     if (wanted) throw wrong(name, value, wanted);
   }
   return /** @type {T} */ (Object.fromEntries(entries));
 }
+
+/** As `checkBy`, of a call of ours. @template {object} T @param {keyof typeof OPTIONS} what @param {T | undefined} given */
+export const checkOptions = (what, given) => checkBy(OPTIONS[what], what, given);

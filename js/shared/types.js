@@ -5,7 +5,6 @@
 /** @typedef {import('../sources/types.js').SourceOptions} SourceOptions */
 /** @typedef {import('./generation.js').Generation} Generation */
 /** @typedef {import('../chat/chat.js').Chat} Chat */
-/** @typedef {import('../chat/completion.js').Completion} Completion */
 /** @typedef {import('../store/types.js').StoreOptions} StoreOptions */
 
 /**
@@ -220,6 +219,10 @@
  * @property {number} [seed]           integer up to 2^53; default: random, see the result
  * @property {string | string[]} [stop]  texts that end the generation; they are not part of its text
  * @property {number[]} [stopTokens]   tokens that end it, besides the model's own
+ * @property {{ id: number, bias: number }[]} [logitBias]  added to the logits of tokens; -Infinity forbids one
+ * @property {number} [presencePenalty]   taken off the logits of tokens that this generation has had; default 0
+ * @property {number} [frequencyPenalty]  the same, times how often; default 0
+ * @property {number} [logprobs]       parts tell how likely their token was, and so many of the likeliest, at most 20
  * @property {ResponseFormat} [responseFormat]  what the text is held to; default: nothing
  * @property {AbortSignal} [signal]    ends it with the signal's reason; what was computed stays in the KV cache
  * @property {(progress: PrefillProgress) => void} [onProgress]  while the prompt is computed
@@ -274,6 +277,15 @@
  * @property {number} id    the token
  * @property {string} text  what it adds to the text: '' while a character or a stop string is incomplete
  * @property {string} [reasoning]  of a reply: what it adds to what the model thinks before it answers
+ * @property {Logprob & { top: Logprob[] }} [logprobs]  with `logprobs`: how likely the token was, and the likeliest
+ */
+
+/**
+ * How likely the model found a token, before temperature and all else that sampling does.
+ * @typedef {object} Logprob
+ * @property {number} id
+ * @property {number} logprob  natural logarithm of its probability; 0 where a format left no choice
+ * @property {number[]} bytes  of its text: one token alone may be no whole character
  */
 
 /**
@@ -363,9 +375,13 @@
  * @property {(text: string) => Promise<number | null>} tokenId  the token with exactly this text, special ones included
  * @property {(options?: SessionOptions) => Promise<Session>} createSession  options: default those of `load`
  * @property {(options?: ChatOptions) => Promise<Chat>} createChat
- * @property {(messages: MessageLike[], options?: CompleteOptions) => Completion} complete  a reply, in the shape of
- *   OpenAI's chat completions
- * @property {(messages: MessageLike[], options?: CompleteOptions) => Generation} reply  the same, token by token
+ * @property {(messages: MessageLike[], options?: CompleteOptions) => Generation} reply  to a conversation
+ * @property {(prompt: string | ArrayLike<number>, options?: GenerateOptions) => Generation} generate  as of a session, in that of the
+ *   model's own which holds most of the prompt
+ * @property {{ completions: { create: Create<ChatCompletionRequest, ChatCompletion, ChatCompletionChunk> } }} chat  OpenAI's
+ *   calls, as those that follow
+ * @property {{ create: Create<TextCompletionRequest, TextCompletion, TextCompletion> }} completions
+ * @property {{ create: (request: EmbeddingRequest, options?: { signal?: AbortSignal }) => Promise<EmbeddingList> }} embeddings
  * @property {(messages: MessageLike[], options?: PromptOptions) => Promise<number>} countTokens  of the prompt that
  *   these messages make
  * @property {(texts: string | (string | ArrayLike<number>)[], options?: EmbedOptions) => Promise<Embeddings>} embed  vectors that
@@ -406,15 +422,66 @@
  * @property {{ cached_tokens: number }} prompt_tokens_details
  */
 
+/** Chunks of an answer. @template T @typedef {import('../openai/stream.js').ChunkStream<T>} ChunkStream */
+
 /**
- * A piece of a reply in OpenAI's shape; the last has `usage` and a `finish_reason`.
+ * A call in OpenAI's shape: with `stream: true` it gives chunks.
+ * @template {{ stream?: boolean | null }} B, W, C
+ * @typedef {{ (request: B & { stream: true }, options?: { signal?: AbortSignal }): Promise<ChunkStream<C>>,
+ *   (request: B & { stream?: false | null }, options?: { signal?: AbortSignal }): Promise<W>,
+ *   (request: B, options?: { signal?: AbortSignal }): Promise<W | ChunkStream<C>> }} Create
+ */
+
+/**
+ * What OpenAI's requests for completions have in common. Null is not given.
+ * @typedef {object} CompletionFields
+ * @property {string | null} [model]  for the answer, which names it
+ * @property {boolean | null} [stream]
+ * @property {{ include_usage?: boolean } | null} [stream_options]
+ * @property {number | null} [n]  choices, one after the other; each has a seed of its own, one more than the one before
+ * @property {string | string[] | null} [stop]
+ * @property {number | null} [seed]
+ * @property {number | null} [temperature]  defaults of these are those of GenerateOptions
+ * @property {number | null} [top_p]
+ * @property {number | null} [top_k]
+ * @property {number | null} [min_p]
+ * @property {number | null} [repeat_penalty]
+ * @property {Record<string, number> | null} [logit_bias]  by token, -100 to 100
+ * @property {number | null} [presence_penalty]
+ * @property {number | null} [frequency_penalty]
+ * @property {number | null} [max_tokens]
+ * @property {string | null} [user]  without effect, like the next
+ * @property {object | null} [metadata]
+ */
+
+/**
+ * @typedef {CompletionFields & { messages: ChatMessage[], max_completion_tokens?: number | null, logprobs?: boolean | null, top_logprobs?: number | null,
+ *   response_format?: ResponseFormat | null, tools?: object[] | null, tool_choice?: any, parallel_tool_calls?: boolean | null,
+ *   chat_template_kwargs?: Record<string, any> | null }} ChatCompletionRequest
+ */
+
+/** A message as OpenAI has it. @typedef {Omit<MessageLike, 'tokens'> & { refusal?: string | null }} ChatMessage */
+
+/** @typedef {CompletionFields & { prompt: string | string[] | number[] | number[][], logprobs?: number | null, echo?: boolean | null }} TextCompletionRequest */
+
+/** @typedef {{ input: string | string[] | number[] | number[][], model?: string, dimensions?: number | null, encoding_format?: 'float' | 'base64' | null, user?: string }} EmbeddingRequest */
+
+/** A token and how likely it was. @typedef {{ token: string, logprob: number, bytes: number[] }} TokenLogprob */
+
+/** @typedef {{ content: (TokenLogprob & { top_logprobs: TokenLogprob[] })[], refusal: null } | null} ChoiceLogprobs */
+
+/** @typedef {'stop' | 'length'} FinishReason */
+
+/**
+ * A piece of a reply in OpenAI's shape; a choice's last has a `finish_reason`. With `include_usage` one more comes, which
+ * has `usage` and no choices.
  * @typedef {object} ChatCompletionChunk
  * @property {string} id
  * @property {'chat.completion.chunk'} object
  * @property {number} created  seconds since 1970
  * @property {string} model
- * @property {{ index: number, delta: { role?: 'assistant', content?: string, reasoning_content?: string }, finish_reason: 'stop' | 'length' | null }[]} choices
- * @property {CompletionUsage} [usage]
+ * @property {{ index: number, delta: { role?: 'assistant', content?: string, reasoning_content?: string }, logprobs: ChoiceLogprobs, finish_reason: FinishReason | null }[]} choices
+ * @property {CompletionUsage | null} [usage]
  */
 
 /**
@@ -424,9 +491,24 @@
  * @property {'chat.completion'} object
  * @property {number} created  seconds since 1970
  * @property {string} model
- * @property {{ index: number, message: { role: 'assistant', content: string, reasoning_content?: string }, finish_reason: 'stop' | 'length' }[]} choices
+ * @property {{ index: number, message: { role: 'assistant', content: string, refusal: null, reasoning_content?: string }, logprobs: ChoiceLogprobs, finish_reason: FinishReason }[]} choices
  * @property {CompletionUsage} usage
  */
+
+/**
+ * A text that goes on, or a piece of it, in OpenAI's shape.
+ * @typedef {object} TextCompletion
+ * @property {string} id
+ * @property {'text_completion'} object
+ * @property {number} created  seconds since 1970
+ * @property {string} model
+ * @property {{ index: number, text: string, logprobs: TextLogprobs | null, finish_reason: FinishReason | null }[]} choices
+ * @property {CompletionUsage} [usage]
+ */
+
+/** @typedef {{ tokens: string[], token_logprobs: number[], top_logprobs: Record<string, number>[], text_offset: number[] }} TextLogprobs */
+
+/** @typedef {{ object: 'list', model: string, data: { object: 'embedding', index: number, embedding: number[] | string }[], usage: { prompt_tokens: number, total_tokens: number } }} EmbeddingList */
 
 /**
  * @typedef {Closable & EngineMethods} Engine

@@ -152,25 +152,6 @@ for (const [name, create] of /** @type {const} */ ([['chat in this thread', crea
         assert.throws(() => any(chat.messages).push({ role: 'user', content: 'x' }), { name: 'TypeError' });
       }));
 
-    test('complete: OpenAI chunks with usage and the reason at the end, or the whole', async () => {
-      const messages = [{ role: 'system', content: 'S' }, { role: 'user', content: 'Hello' }];
-      const chunks = [];
-      const completion = model.complete(messages, { ...GREEDY, maxTokens: 12 });
-      for await (const chunk of completion) chunks.push(chunk);
-      const { id, created } = chunks[0];
-      assert.equal(chunks[0].choices[0].delta.role, 'assistant');
-      for (const chunk of chunks) assert.deepEqual([chunk.id, chunk.created, chunk.object, chunk.model], [id, created, 'chat.completion.chunk', 'tiny']);
-      const { usage, choices } = chunks.at(-1);
-      assert.deepEqual(choices, [{ index: 0, delta: {}, finish_reason: 'length' }]);
-      assert.deepEqual([usage?.completion_tokens, usage?.total_tokens], [12, (await model.countTokens(messages)) + 12]);
-      const text = chunks.map((chunk) => chunk.choices[0].delta.content ?? '').join('');
-      assert.equal(text, completion.result?.text);
-      const whole = await model.complete(messages, { ...GREEDY, maxTokens: 12 });
-      assert.deepEqual(whole.choices, [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'length' }]);
-      assert.equal(whole.usage.prompt_tokens_details.cached_tokens, whole.usage.prompt_tokens - 1, 'the session that knows the prompt was taken');
-      await assert.rejects(model.complete([]).done(), { code: 'ARGUMENT' });
-    });
-
     test('more chats than sessions: they share them, and each computes again what another displaced', async () => {
       const few = await engine.load(fromBytes(await tinyModel()));
       const [a, b] = [await few.createChat(), await few.createChat({ system: 'Other' })];

@@ -355,6 +355,20 @@ export function engineSuite(name, create) {
         assert.equal(more[0].total, 2, 'only what is new');
       }));
 
+    test('OpenAI\'s chat completions: chunks, and the whole', async () => {
+      const model = await load();
+      const request = { messages: [{ role: 'user', content: 'Hello' }], temperature: 0, max_tokens: 6, logprobs: true };
+      const whole = await model.chat.completions.create(request);
+      const choices = [];
+      for await (const chunk of await model.chat.completions.create({ ...request, stream: true })) choices.push(...chunk.choices);
+      const [{ message, logprobs, finish_reason }] = whole.choices;
+      assert.equal(choices.map(({ delta }) => delta.content ?? '').join(''), message.content);
+      assert.deepEqual(choices.flatMap((choice) => choice.logprobs?.content ?? []), logprobs?.content);
+      assert.equal(choices.at(-1).finish_reason, finish_reason);
+      assert.equal((await model.reply(request.messages, { ...GREEDY, maxTokens: 6 })).text, message.content);
+      await model.close();
+    });
+
     test('close: twice is fine, what is closed says so, a parent closes its children', async () => {
       const endless = await tinyModel({ tokens: { ...tokenizer(), eog: [] } });
       const model = await load({ sessions: 2 }, endless);

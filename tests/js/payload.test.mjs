@@ -32,8 +32,10 @@ test(`JavaScript of a page: at most ${SCRIPT_LIMIT} bytes gzipped, of its own th
 
 test('what begins a thread is imported by nothing: by another address it would begin a second one', () => {
   for (const name of all()) for (const target of importsOf(textOf(name))) assert.match(target, /^\.\/part-/, name);
-  for (const name of ['index.js', 'thread.js', 'io-worker.js', 'cli.js']) assert.deepEqual(importsOf(textOf(name)), [], `${name} is one file`);
-  for (const name of ['engine.js', 'worker.js']) assert.deepEqual(importsOf(textOf(name)), ['./part-core.js'], name);
+  for (const name of ['thread.js', 'io-worker.js', 'part-openai.js', 'cli.js']) assert.deepEqual(importsOf(textOf(name)), [], `${name} is one file`);
+  assert.deepEqual(importsOf(textOf('index.js')), ['./part-openai.js'], 'on demand');
+  assert.deepEqual(importsOf(textOf('engine.js')).sort(), ['./part-core.js', './part-openai.js']);
+  assert.deepEqual(importsOf(textOf('worker.js')), ['./part-core.js']);
   assert.ok(all().length > 15, `${all()}`);
 });
 

@@ -68,7 +68,7 @@ describe('with the bundled model', () => {
 
   test('same seed, same text; as a completion in OpenAI’s spelling; and a regex, choices and an object beside it', async () => {
     const response = { responseFormat: { type: 'json_schema', json_schema: { name: 'person', strict: true, schema: SCHEMA } }, seed: 7, maxTokens: 120 };
-    const [a, b] = [await model.complete(ASK, response), await model.reply(ASK, response)];
+    const [a, b] = [await model.chat.completions.create({ messages: ASK, response_format: response.responseFormat, seed: 7, max_tokens: 120 }), await model.reply(ASK, response)];
     assert.equal(a.choices[0].message.content, b.text);
     assert.equal(a.choices[0].finish_reason, 'stop');
     const texts = [];

@@ -215,7 +215,7 @@ test('a port serves another thread; an engine over it owns only what it made', a
   const answer = new Promise((resolve) => other.once('message', resolve));
   other.postMessage(port, [/** @type {any} */ (port)]);
   const theirs = await soon(answer, 'the reply that the other thread got');
-  const own = await mine.complete([{ role: 'user', content: 'Hello' }], { temperature: 0, maxTokens: 8 });
+  const own = await mine.chat.completions.create({ messages: [{ role: 'user', content: 'Hello' }], temperature: 0, max_tokens: 8 });
   assert.deepEqual(theirs, own.choices);
   await other.terminate();
 });

@@ -26,8 +26,8 @@ const [like, kept]: [SourceLike, StoreOptions] = ['a.bq4', { maxBytes: timings.t
 void [tokenizer, store, trace, like, kept];
 const code: ErrorCode = 'NO_SESSION';
 const offset: number | null = new BqError(code, String(messages)).offset;
-for await (const chunk of model.complete([...messages], { maxTokens: 5 })) void ((c: ChatCompletionChunk): string | undefined => c.choices[0].delta.content)(chunk);
-const whole: ChatCompletion = await model.complete([{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }]);
+for await (const chunk of await model.chat.completions.create({ messages: [...messages], max_tokens: 5, stream: true })) void ((c: ChatCompletionChunk): string | undefined => c.choices[0].delta.content)(chunk);
+const whole: ChatCompletion = await model.chat.completions.create({ messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }] });
 {
   await using brief: Session = await model.createSession();
   void [brief, whole.usage.total_tokens, await model.countTokens([])];

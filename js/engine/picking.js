@@ -1,0 +1,97 @@
+/**
+ * What a generation asks of the probabilities of its tokens besides sampling: biases, penalties by how often a token has come, and
+ * the probabilities themselves. Loaded when first asked for.
+ */
+
+/** @import { GenerateOptions, Logprob } from '../shared/types.js' */
+/** @import { Wasm } from '../wasm/wasm.js' */
+
+/** Of a TOKN section: where the number of tokens is, of merges, of bytes of all texts (docs/FORMAT.md). */
+const AT = { tokens: 32, merges: 36, text: 40 };
+
+/** The bytes of tokens. @param {Uint8Array} section  TOKN @returns {(id: number) => Uint8Array} */
+function vocabulary(section) {
+  const view = new DataView(section.buffer, section.byteOffset, section.length);
+  const [tokens, merges, bytes] = [AT.tokens, AT.merges, AT.text].map((at) => (section.length ? view.getUint32(at, true) : 0));
+  // Texts are the last, kinds lie before the merges, and before them scores and where texts end.
+  const text = section.length - bytes;
+  const ends = text - 12 * merges - 4 * Math.ceil(tokens / 4) - 8 * tokens;
+  const end = (/** @type {number} */ id) => (id < 0 ? 0 : view.getUint32(ends + 4 * id, true));
+  return (id) => (id < tokens ? section.subarray(text + end(id - 1), text + end(id)) : new Uint8Array());
+}
+
+/** Eight digits: what browsers' own logarithms differ in is not told. @param {number} x */
+const round = (x) => Math.round(x * 1e8) / 1e8;
+
+export class Picking {
+  #wasm;
+  #session;
+  #section;
+  #vocab;
+  #options;
+  /** @type {Map<number, number>} */
+  #biases;
+  /** How often a token has come. @type {Map<number, number>} */
+  #counts = new Map();
+  /** @type {((id: number) => Uint8Array) | null} */
+  #bytesOf = null;
+
+  /** @param {Wasm} wasm @param {number} session  its handle @param {GenerateOptions} options @param {() => Uint8Array} section  TOKN @param {number} vocab */
+  constructor(wasm, session, options, section, vocab) {
+    this.#wasm = wasm;
+    this.#session = session;
+    this.#section = section;
+    this.#vocab = vocab;
+    this.#options = options;
+    this.#biases = new Map();
+    for (const { id, bias } of options.logitBias ?? []) this.#biases.set(id, (this.#biases.get(id) ?? 0) + bias);
+  }
+
+  /** What is added to the logits of tokens. @returns {[id: number, bias: number][]} */
+  biases() {
+    const { presencePenalty = 0, frequencyPenalty = 0 } = this.#options;
+    const all = new Map(this.#biases);
+    if (presencePenalty || frequencyPenalty)
+      for (const [id, count] of this.#counts) all.set(id, (all.get(id) ?? 0) - presencePenalty - frequencyPenalty * count);
+    return [...all];
+  }
+
+  /**
+   * Takes note of a token; what is told of it. A token that had to come has no alternatives.
+   * @param {number} id @param {boolean} sampled  among the logits that are there
+   * @returns {{ logprobs: Logprob & { top: Logprob[] } } | {}}
+   */
+  took(id, sampled) {
+    this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
+    const { logprobs } = this.#options;
+    if (logprobs === undefined) return {};
+    return { logprobs: sampled ? this.#told(id, logprobs) : { ...this.#one(id, 0), top: [] } };
+  }
+
+  /** @param {number} id @param {number} logprob @returns {Logprob} */
+  #one(id, logprob) {
+    this.#bytesOf ??= vocabulary(this.#section());
+    return { id, logprob: round(logprob), bytes: [...this.#bytesOf(id)] };
+  }
+
+  /** By the model's own logits, before temperature, biases and all else. @param {number} id @param {number} n  how many others */
+  #told(id, n) {
+    const logits = this.#wasm.f32(this.#wasm.out('bqw_session_logits', this.#session), this.#vocab);
+    /** The likeliest, ids rising where they are equal. @type {number[]} */
+    const best = [];
+    let most = -Infinity;
+    for (let i = 0; i < logits.length; i++) {
+      if (logits[i] > most) most = logits[i];
+      if (best.length === n && !(n && logits[i] > logits[best[n - 1]])) continue;
+      let at = best.length;
+      while (at && logits[i] > logits[best[at - 1]]) at--;
+      best.splice(at, 0, i);
+      best.length = Math.min(best.length, n);
+    }
+    let sum = 0;
+    for (const value of logits) sum += Math.exp(value - most);
+    const base = most + Math.log(sum);
+    const one = (/** @type {number} */ token) => this.#one(token, logits[token] - base);
+    return { ...one(id), top: best.map(one) };
+  }
+}

@@ -1,0 +1,94 @@
+/** `model.completions.create`: OpenAI's completions, of a text as it is. */
+import { follow } from '../shared/async.js';
+import { checkOptions } from '../shared/options.js';
+import { fieldsOf, generateOptions, refuse, wantsUsage } from './request.js';
+import { ChunkStream } from './stream.js';
+import { finished, headOf, namedOf, usageOf } from './usage.js';
+
+/** @import { Model, Part, Result, TextCompletion, TextCompletionRequest } from '../shared/types.js' */
+
+/** @typedef {{ model: Model, fields: Record<string, any>, prompts: (string | number[])[], echoed: string[], head: ReturnType<typeof headOf>, usage: boolean }} Asked */
+
+/** Prompts of a request: one, or several. @param {any} prompt @returns {(string | number[])[]} */
+export const listOf = (prompt) => (Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt : [prompt]);
+
+/**
+ * A completion, or with `stream` its chunks.
+ * @param {Model} model @param {TextCompletionRequest} body @param {{ signal?: AbortSignal }} [options]
+ * @returns {Promise<TextCompletion | ChunkStream<TextCompletion>>}
+ */
+export async function completions(model, body, options) {
+  const { signal } = checkOptions('create', options);
+  const fields = fieldsOf('completions.create', body);
+  if (fields.prompt === undefined || !listOf(fields.prompt).length) throw refuse('prompt', 'the request has no prompt');
+  const usage = wantsUsage(fields);
+  generateOptions(fields); // what is wrong with it is told at once
+  const prompts = listOf(fields.prompt);
+  const echoed = await Promise.all(prompts.map((prompt) => (!fields.echo ? '' : typeof prompt === 'string' ? prompt : model.detokenize(prompt))));
+  const asked = { model, fields, prompts, echoed, head: headOf('cmpl', model.info, fields.model), usage };
+  const life = follow(signal);
+  const made = new ChunkStream(chunks(asked, life), life.controller);
+  return fields.stream ? made : whole(asked, made);
+}
+
+/** Log probabilities as this call has always had them. @param {Part} part @param {number} offset  of its text */
+function legacy({ logprobs }, offset) {
+  if (!logprobs?.bytes.length) return null;
+  const { token, logprob } = namedOf(logprobs);
+  const top = Object.fromEntries(logprobs.top.map(namedOf).map((one) => [one.token, one.logprob]));
+  return { tokens: [token], token_logprobs: [logprob], top_logprobs: [top], text_offset: [offset] };
+}
+
+/** @param {Asked} asked @param {ReturnType<typeof follow>} life @returns {AsyncGenerator<TextCompletion, void>} */
+async function* chunks({ model, fields, prompts, echoed, head, usage }, life) {
+  const { n = 1, logprobs } = fields;
+  const chunk = (/** @type {TextCompletion['choices']} */ choices) => /** @type {TextCompletion} */ ({ ...head, object: 'text_completion', choices });
+  /** @type {Result[][]} */
+  const results = [];
+  try {
+    for (const [at, prompt] of prompts.entries()) {
+      results.push([]);
+      for (let i = 0; i < n; i++) {
+        const index = at * n + i;
+        const run = model.generate(prompt, { ...generateOptions(fields, i), logprobs, signal: life.signal });
+        let offset = echoed[at].length;
+        if (offset) yield chunk([{ index, text: echoed[at], logprobs: null, finish_reason: null }]);
+        for await (const part of run) {
+          const told = legacy(part, offset);
+          if (part.text || told) yield chunk([{ index, text: part.text, logprobs: told, finish_reason: null }]);
+          offset += part.text.length;
+        }
+        const result = await run.done();
+        results[at].push(result);
+        yield chunk([{ index, text: '', logprobs: null, finish_reason: finished(result) }]);
+      }
+    }
+    if (usage || !fields.stream) yield { ...chunk([]), usage: results.map(usageOf).reduce(sum) };
+  } finally {
+    life.release();
+  }
+}
+
+/** @param {ReturnType<typeof usageOf>} a @param {ReturnType<typeof usageOf>} b */
+const sum = (a, b) => ({
+  prompt_tokens: a.prompt_tokens + b.prompt_tokens, completion_tokens: a.completion_tokens + b.completion_tokens, total_tokens: a.total_tokens + b.total_tokens,
+  prompt_tokens_details: { cached_tokens: a.prompt_tokens_details.cached_tokens + b.prompt_tokens_details.cached_tokens },
+});
+
+/** Its chunks put together. @param {Asked} asked @param {AsyncIterable<TextCompletion>} made @returns {Promise<TextCompletion>} */
+async function whole({ head }, made) {
+  /** @type {TextCompletion} */
+  const all = { ...head, object: 'text_completion', choices: [] };
+  for await (const { choices, usage } of made) {
+    if (usage) all.usage = usage;
+    for (const { index, text, logprobs, finish_reason } of choices) {
+      const choice = (all.choices[index] ??= { index, text: '', logprobs: null, finish_reason: null });
+      choice.text += text;
+      choice.finish_reason = finish_reason;
+      if (!logprobs) continue;
+      const known = (choice.logprobs ??= { tokens: [], token_logprobs: [], top_logprobs: [], text_offset: [] });
+      for (const [name, list] of Object.entries(logprobs)) /** @type {any} */ (known)[name].push(...list);
+    }
+  }
+  return all;
+}

@@ -1,0 +1,29 @@
+/** What an answer has besides its text: a name, its cost, the probabilities of its tokens. */
+
+/** @import { CompletionUsage, Logprob, ModelInfo, Part, Result } from '../shared/types.js' */
+
+/** Beginning of an answer. @param {string} prefix @param {ModelInfo} info @param {string} [asked]  the model's name in the request */
+export function headOf(prefix, info, asked) {
+  const id = `${prefix}-${Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+  return { id, created: Math.floor(Date.now() / 1000), model: asked ?? info.name };
+}
+
+/** Of choices to one prompt, which is counted once. @param {Result[]} results @returns {CompletionUsage} */
+export function usageOf(results) {
+  const [{ timings }] = results;
+  const completion = results.reduce((sum, { ids }) => sum + ids.length, 0);
+  return {
+    prompt_tokens: timings.promptTokens, completion_tokens: completion, total_tokens: timings.promptTokens + completion,
+    prompt_tokens_details: { cached_tokens: timings.reusedTokens },
+  };
+}
+
+/** @param {Result} result @returns {'stop' | 'length'} */
+export const finished = ({ reason }) => (reason === 'stop' ? 'stop' : 'length');
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+/** A token's text, and its bytes: one alone may be no character. @param {Logprob} of */
+export const namedOf = ({ bytes, logprob }) => ({ token: decoder.decode(Uint8Array.from(bytes)), logprob, bytes });
+
+/** Of a part of a chat's answer; what ends it has no text, and none. @param {Part} part */
+export const logprobsOf = ({ logprobs }) => (logprobs?.bytes.length ? [{ ...namedOf(logprobs), top_logprobs: logprobs.top.map(namedOf) }] : []);
