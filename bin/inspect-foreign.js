@@ -2,7 +2,7 @@
 import { openCheckpoint } from '../js/convert/read/checkpoint.js';
 import { configOf } from '../js/convert/hf-names.js';
 import { readTokenizerFile } from '../js/convert/tokenizers/index.js';
-import { readHeader } from '../js/gguf/header.js';
+import { readHeader } from '../js/sources/gguf-header.js';
 import { configOfGguf } from '../js/gguf/open.js';
 import { knownType, typeName } from '../js/gguf/types.js';
 import { BqError } from '../js/shared/errors.js';

@@ -3,15 +3,15 @@ import { tokenizerFromGguf } from '../convert/tokenizers/gguf-vocab.js';
 import { ROWS, weightBytes } from '../convert/weights.js';
 import { matrixOf } from '../convert/write/v2.js';
 import { BqError } from '../shared/errors.js';
+import { readHeader } from '../sources/gguf-header.js';
 import { readRange } from '../sources/read.js';
 import { STRIDE } from '../sources/split.js';
 import { ARCHITECTURES, tablesOf } from './architectures.js';
-import { readHeader } from './header.js';
 import { typeOf } from './types.js';
 
 /** @import { ByteSource } from '../sources/types.js' */
 /** @import { Architecture, GgufFacts } from './architectures.js' */
-/** @import { GgufHeader } from './header.js' */
+/** @import { GgufHeader } from '../sources/gguf-header.js' */
 
 /** Characters of a message. */
 const LONGEST = 400;

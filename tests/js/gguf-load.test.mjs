@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { createEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
-import { readHeader } from '../../js/gguf/header.js';
+import { readHeader } from '../../js/sources/gguf-header.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { faultServer } from '../server/faults.mjs';
 import { randomGguf, randomParts } from './gguf-writer.mjs';

@@ -7,7 +7,7 @@ import { ROWS, runLayout, typeNamed } from '../../js/convert/weights.js';
 import { matrixOf, writeV2 } from '../../js/convert/write/v2.js';
 import { xxh64 } from './xxh64.mjs';
 import { createEngine, fromBytes } from '../../js/engine.js';
-import { readHeader } from '../../js/gguf/header.js';
+import { readHeader } from '../../js/sources/gguf-header.js';
 import { openGguf } from '../../js/gguf/open.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { randomWeights } from './checkpoints.mjs';

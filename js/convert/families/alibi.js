@@ -1,6 +1,6 @@
 /** BLOOM, MPT and Falcon: attention that prefers what is near (ALiBi), or rotates. */
 import { pick, range } from '../views.js';
-import { activationOf, expect, headRows, QKV } from './shared.js';
+import { expect, gptOf, headRows, QKV } from './shared.js';
 import { ropeOf } from './rope.js';
 
 /** @typedef {import('./shared.js').Family} Family */
@@ -20,8 +20,7 @@ export const bloom = {
     const [hidden, heads] = [hf.hidden_size ?? hf.n_embed, hf.n_head ?? hf.num_attention_heads];
     return {
       arch: 'bloom', layers: hf.n_layer ?? hf.num_hidden_layers, hidden, heads, head_dim: hidden / heads, ffn: 4 * hidden, vocab: hf.vocab_size,
-      context: hf.seq_length ?? 2048, norm: 'layer', norm_eps: hf.layer_norm_epsilon ?? 1e-5, position: 'alibi', activation: 'gelu', gated: false,
-      embed_norm: true, tied: hf.tie_word_embeddings ?? true,
+      context: hf.seq_length ?? 2048, ...gptOf(hf, 'gelu_new'), position: 'alibi', embed_norm: true,
     };
   },
 };
@@ -42,8 +41,7 @@ export const mpt = {
     expect((attention.attn_type ?? 'multihead_attention') === 'multihead_attention', `its attention is "${attention.attn_type}"`);
     return {
       arch: 'mpt', layers: hf.n_layers, hidden: hf.d_model, heads: hf.n_heads, ffn: (hf.expansion_ratio ?? 4) * hf.d_model, vocab: hf.vocab_size,
-      context: hf.max_seq_len ?? 2048, norm: 'layer', norm_eps: hf.layer_norm_epsilon ?? 1e-5, position: 'alibi', alibi_max: attention.alibi_bias_max ?? 8,
-      activation: 'gelu_erf', gated: false, tied: hf.tie_word_embeddings ?? true, qkv_clip: attention.clip_qkv ?? 0, attn_scale: attention.softmax_scale ?? 0,
+      context: hf.max_seq_len ?? 2048, ...gptOf(hf, 'gelu'), position: 'alibi', alibi_max: attention.alibi_bias_max ?? 8, qkv_clip: attention.clip_qkv ?? 0, attn_scale: attention.softmax_scale ?? 0,
     };
   },
 };
@@ -79,8 +77,7 @@ export const falcon = {
       ffn: hf.ffn_hidden_size ?? 4 * hf.hidden_size, vocab: hf.vocab_size, context: hf.max_position_embeddings ?? 2048, ...ropeOf(hf, headDim),
       // Slopes are added before the scores are scaled.
       ...(hf.alibi && { position: 'alibi', alibi_scale: headDim ** -0.5 }),
-      norm: 'layer', norm_eps: hf.layer_norm_epsilon ?? 1e-5, activation: activationOf(hf.activation ?? 'gelu'), gated: false, block: falconBlock(hf),
-      tied: hf.tie_word_embeddings ?? true,
+      ...gptOf(hf, hf.activation ?? 'gelu'), block: falconBlock(hf),
     };
   },
 };

@@ -1,6 +1,6 @@
 /** GPT-2, StarCoder and GPT-NeoX: q, k and v in one tensor, each in its own order. */
 import { columns, pick, range } from '../views.js';
-import { activationOf, expect, headRows, parts, QKV, sizesOf, windowOf } from './shared.js';
+import { expect, gptOf, headRows, parts, QKV, sizesOf, windowOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('./shared.js').Split} Split */
@@ -22,8 +22,7 @@ export const gpt2 = {
     expect(!hf.scale_attn_by_inverse_layer_idx && !hf.add_cross_attention, 'attention is scaled by the layer, or looks at another model');
     return {
       arch: 'gpt2', layers: hf.n_layer, hidden: hf.n_embd, heads: hf.n_head, ffn: hf.n_inner ?? 4 * hf.n_embd, vocab: hf.vocab_size, context: hf.n_positions,
-      norm: 'layer', norm_eps: hf.layer_norm_epsilon ?? 1e-5, position: 'learned', activation: activationOf(hf.activation_function ?? 'gelu_new'), gated: false,
-      tied: hf.tie_word_embeddings ?? true, ...(hf.scale_attn_weights === false && { attn_scale: 1 }),
+      ...gptOf(hf, hf.activation_function ?? 'gelu_new'), position: 'learned', ...(hf.scale_attn_weights === false && { attn_scale: 1 }),
     };
   },
 };
@@ -51,8 +50,7 @@ export const starcoder2 = {
     'self_attn.o_proj': 'attn.o', 'mlp.c_fc': 'mlp.up', 'mlp.c_proj': 'mlp.down',
   },
   config: (hf) => ({
-    arch: 'starcoder2', ...sizesOf(hf), ...windowOf(hf, 0), norm: 'layer', norm_eps: hf.norm_epsilon ?? 1e-5, activation: activationOf(hf.hidden_act ?? 'gelu_pytorch_tanh'),
-    gated: false, tied: hf.tie_word_embeddings ?? true,
+    arch: 'starcoder2', ...sizesOf(hf), ...windowOf(hf, 0), ...gptOf(hf, hf.hidden_act ?? 'gelu_pytorch_tanh'),
   }),
 };
 
@@ -67,7 +65,6 @@ export const neox = {
   },
   unread: /\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)$/,
   config: (hf) => ({
-    arch: 'neox', ...sizesOf(hf), norm: 'layer', norm_eps: hf.layer_norm_eps ?? 1e-5, activation: activationOf(hf.hidden_act ?? 'gelu'), gated: false,
-    block: hf.use_parallel_residual === false ? 'sequential' : 'parallel', tied: hf.tie_word_embeddings ?? false,
+    arch: 'neox', ...sizesOf(hf), ...gptOf(hf, hf.hidden_act ?? 'gelu', false), block: hf.use_parallel_residual === false ? 'sequential' : 'parallel',
   }),
 };

@@ -1,5 +1,5 @@
 /** Phi-2 and StableLM, whose MLP may read what attention reads; Phi-3, LLaMA with fused tensors. */
-import { LLAMA_MODULES, LLAMA_NAMES, activationOf, parts, QKV, sizesOf, windowOf } from './shared.js';
+import { LLAMA_MODULES, LLAMA_NAMES, activationOf, gptOf, parts, QKV, sizesOf, windowOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
@@ -15,8 +15,8 @@ export const phi = {
   unread: /\.rotary_emb\.inv_freq$/,
   defaults: { partial_rotary_factor: 0.5 },
   config: (hf) => ({
-    arch: 'phi', ...sizesOf(hf), norm: 'layer', norm_eps: hf.layer_norm_eps ?? 1e-5, activation: activationOf(hf.hidden_act ?? 'gelu_new'), gated: false,
-    block: 'shared', tied: hf.tie_word_embeddings ?? false, ...(hf.qk_layernorm && { qk_norm: 'heads' }),
+    arch: 'phi', ...sizesOf(hf), ...gptOf(hf, hf.hidden_act ?? 'gelu_new', false),
+    block: 'shared', ...(hf.qk_layernorm && { qk_norm: 'heads' }),
   }),
 };
 

@@ -60,6 +60,15 @@ export function sizesOf(hf, theta) {
   };
 }
 
+/**
+ * What GPT-2 and those after it have alike: norms by mean and size, an MLP without gates, the embedding as head.
+ * @param {Record<string, any>} hf @param {string} activation @param {boolean} [tied]  by default
+ */
+export const gptOf = (hf, activation, tied = true) => ({
+  norm: 'layer', norm_eps: hf.layer_norm_epsilon ?? hf.layer_norm_eps ?? hf.norm_epsilon ?? 1e-5, activation: activationOf(activation), gated: false,
+  tied: hf.tie_word_embeddings ?? tied,
+});
+
 /** Rows of q, k or v in a tensor that has these head by head. @param {number} which @param {Record<string, any>} config */
 export function headRows(which, { heads, head_dim: dim }) {
   return Array.from({ length: heads }, (_, h) => range((3 * h + which) * dim, dim)).flat();

@@ -10,11 +10,8 @@ import { matrixOf } from '../write/v2.js';
  * @property {number[]} dims
  * @property {(row: number, rows: number) => Promise<Float32Array>} read  rows × columns; one-dimensional tensors have one row
  * @property {number} [at]  where it lies, as far as that tells it from others of its file
-<<<<<<< HEAD
  * @property {{ type: string, bytes: number }} [packed]  what lies there, where the engine doesn't read it
-=======
  * @property {string} [type]  what its file keeps it as, for people
->>>>>>> 0cc7a93 (wip qsf)
  * @property {StoredRows} [stored]  the same in a type that the engine reads, where it lies so
  */
 

@@ -1,5 +1,5 @@
 /** The tokenizer in a GGUF file's metadata (versions 2 and 3). */
-import { byteOf, fromAlphabet, fromPiece, fromUtf8, utf8 } from './bytes.js';
+import { byteOf, fromAlphabet, fromPiece, utf8 } from './bytes.js';
 import { mergesFromPairs, splitMerge } from './merges.js';
 import { FLAG, KIND, malformed, NONE, TOKEN, unsupported } from './section.js';
 import { stage } from './hf-split.js';
@@ -8,64 +8,10 @@ import { EXPRESSIONS, PATTERNS, patternNamed } from './patterns.js';
 import { bertStages, longestWord } from './wordpiece.js';
 
 /** @typedef {import('./section.js').Tokenizer} Tokenizer */
-/** @typedef {number | boolean | string | Value[]} Value @typedef {Record<string, any>} Metadata */
 
 const MODELS = 'run are "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "t5" (SentencePiece unigram), "bert" (WordPiece), "gemma4"';
 /** Texts of control tokens that end a turn, where the metadata doesn't name them. */
 const ENDS = ['<|endoftext|>', '<|end|>', '<|im_end|>', '<|eot_id|>', '<|eom_id|>', '<end_of_turn>', '<EOT>'];
-
-/**
- * Metadata by key. Reads no further than it must: the tensors may be missing.
- * @param {Uint8Array} bytes  a file from its first byte on
- * @returns {Metadata}
- */
-export function parseGgufMetadata(bytes) {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  let at = 0;
-  const take = (/** @type {number} */ n) => {
-    if (n > bytes.length - at) throw malformed(`the GGUF file ends within its metadata, at byte ${bytes.length}`);
-    at += n;
-    return at - n;
-  };
-  const u32 = () => view.getUint32(take(4), true);
-  const u64 = () => Number(view.getBigUint64(take(8), true));
-  const string = () => {
-    const length = u64();
-    const from = take(length);
-    return fromUtf8(bytes.subarray(from, from + length));
-  };
-  /** Readers by type number. @type {(() => any)[]} */
-  const scalars = [
-    () => view.getUint8(take(1)), () => view.getInt8(take(1)),
-    () => view.getUint16(take(2), true), () => view.getInt16(take(2), true),
-    u32, () => view.getInt32(take(4), true), () => view.getFloat32(take(4), true),
-    () => view.getUint8(take(1)) !== 0, string, () => { throw malformed('the GGUF file nests arrays'); },
-    u64, () => Number(view.getBigInt64(take(8), true)), () => view.getFloat64(take(8), true),
-  ];
-  const reader = () => scalars[u32()] ?? (() => { throw malformed('the GGUF file has metadata of an unknown type'); });
-  const array = () => {
-    const read = reader();
-    const count = u64();
-    /** @type {any[]} */
-    const values = [];
-    while (values.length < count) values.push(read());
-    return values;
-  };
-  if (bytes.length < 24 || fromUtf8(bytes.subarray(0, 4)) !== 'GGUF') throw malformed('it is no GGUF file');
-  take(4);
-  const version = u32();
-  if (version !== 2 && version !== 3) throw unsupported(`GGUF version ${version}`, 'versions 2 and 3 are read');
-  u64(); // tensors
-  /** @type {Metadata} */
-  const metadata = Object.create(null);
-  for (let left = u64(); left > 0; left--) {
-    const key = string();
-    const type = view.getUint32(at < bytes.length - 3 ? at : take(4), true);
-    if (type === 9) take(4);
-    metadata[key] = type === 9 ? array() : reader()();
-  }
-  return metadata;
-}
 
 /** What a kind of tokenizer makes of its metadata. @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'split' | 'parts'> & { bytes: (text: string) => Uint8Array, bos?: boolean, eos?: boolean }} Kind */
 
@@ -112,7 +58,7 @@ const gemma4 = () => ({ kind: KIND.bpe, flags: FLAG.characters, bos: true, bytes
 const KINDS = { gpt2: byteLevel, llama: sentencePiece, t5: unigram, bert: wordpiece, gemma4 };
 
 /**
- * @param {Metadata} metadata  of parseGgufMetadata, or of js/gguf/header.js
+ * @param {Record<string, any>} metadata  of js/sources/gguf-header.js
  * @returns {Tokenizer}
  */
 export function tokenizerFromGguf(metadata) {

@@ -1,7 +1,9 @@
 /** Reads a tokenizer from whatever file it is in. In Node. */
 import { BqError } from '../../shared/errors.js';
 import { nodeModule } from '../../shared/node.js';
-import { parseGgufMetadata, tokenizerFromGguf } from './gguf-vocab.js';
+import { openBytes } from '../../sources/bytes.js';
+import { readHeader } from '../../sources/gguf-header.js';
+import { tokenizerFromGguf } from './gguf-vocab.js';
 import { parseGpt2, parseJson } from './gpt2.js';
 import { parseHfTokenizer } from './hf-json.js';
 import { parseLlama2c } from './llama2c.js';
@@ -37,7 +39,7 @@ export async function readTokenizerFile(path, { vocab }) {
     if (name.endsWith('.txt')) return parseVocabTxt(text());
     if (name.endsWith('.tiktoken')) return parseTiktoken(text());
     if (name.endsWith('.model')) return parseSentencePiece(bytes, await readHints(dirname(path)));
-    if (String.fromCharCode(...bytes.subarray(0, 4)) === 'GGUF') return tokenizerFromGguf(parseGgufMetadata(bytes));
+    if (String.fromCharCode(...bytes.subarray(0, 4)) === 'GGUF') return tokenizerFromGguf((await readHeader(openBytes(bytes), bytes)).metadata);
     return parseLlama2c(bytes, vocab);
   } catch (error) {
     if (!(error instanceof BqError)) throw error;

@@ -3,9 +3,9 @@
  * the file after the other; no length in it is believed before it was compared with what is left of the file.
  */
 import { BqError } from '../shared/errors.js';
-import { readRange } from '../sources/read.js';
+import { readRange } from './read.js';
 
-/** @import { ByteSource } from '../sources/types.js' */
+/** @import { ByteSource } from './types.js' */
 
 /** No header is longer: 262,144 tokens and half a million merges take 20 MB. */
 const MAX_HEADER = 256 << 20;
