@@ -15,7 +15,7 @@ import { CONFIG, tinyModel } from './fixture.mjs';
 
 const SCRIPT = fileURLToPath(new URL('../tools/original_tokenizers.py', import.meta.url));
 const PYTHON = process.env.BQ4_PYTHON ?? 'python3';
-export const HUGGING_FACE = ['gpt-2', 'gpt-2-prefix', 'neox', 'llama-3', 'qwen-2', 'qwen-3.5', 'gpt-4o', 'deepseek-3', 'starcoder', 'falcon', 'bloom', 'added',
+export const HUGGING_FACE = ['gpt-2', 'gpt-2-prefix', 'neox', 'llama-3', 'qwen-2', 'qwen-3.5', 'nfkc', 'nfkd', 'gpt-4o', 'deepseek-3', 'starcoder', 'falcon', 'bloom', 'added',
   'llama-2', 'metaspace-first', 'gemma', 'bert-uncased', 'bert-cased', 'unigram', 'albert'];
 export const SENTENCE_PIECE = ['sp-bpe', 'sp-bpe-nfkc', 'sp-unigram', 'sp-unigram-bytes', 'sp-unigram-folded'];
 

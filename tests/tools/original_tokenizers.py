@@ -158,6 +158,8 @@ HUGGING_FACE = {
     'neox': lambda: byte_level(pre_tokenizers.ByteLevel(add_prefix_space=False), normalizers.NFC()),
     'llama-3': lambda: byte_level(split(LLAMA3), ignore_merges=True),
     'qwen-2': lambda: byte_level(split(LLAMA3.replace('{1,3}', '')), normalizers.NFC()),
+    'nfkc': lambda: byte_level(split(LLAMA3), normalizers.NFKC()),
+    'nfkd': lambda: byte_level(split(LLAMA3), normalizers.NFKD()),
     'qwen-3.5': lambda: byte_level(split(QWEN35), normalizers.NFC()),
     'gpt-4o': lambda: byte_level(split(GPT4O)),
     'deepseek-3': lambda: byte_level(split(r'\p{N}{1,3}', '[一-龥぀-ゟ゠-ヿ]+', DEEPSEEK3)),

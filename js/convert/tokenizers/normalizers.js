@@ -131,15 +131,26 @@ export const lowerPart = () => mapPart([change(0x130, 'i\u0307'), ...[...lowerCa
 /** Without marks. @returns {Part} */
 export const stripAccentsPart = () => mapPart(allBecome(properties('M'), ''));
 
-/** Characters taken apart, as NFD does. @returns {Part[]} */
-export function decomposed() {
-  const changes = [...decompositions().of].map(([c, to]) => change(c, String.fromCodePoint(...to)));
+/** All that NFKD changes, but of Hangul. @returns {Change[]} */
+const compatible = () => properties('L', 'M', 'N', 'P', 'S', 'Z').flatMap(([first, last]) => {
+  const changes = [];
+  for (let c = first; c <= last; c++) {
+    if (c >= HANGUL.first && c <= HANGUL.last) continue;
+    const to = String.fromCodePoint(c).normalize('NFKD');
+    if (to !== String.fromCodePoint(c)) changes.push(change(c, to));
+  }
+  return changes;
+});
+
+/** Characters taken apart, as NFD does, or NFKD. @param {boolean} [apart]  NFKD @returns {Part[]} */
+export function decomposed(apart = false) {
+  const changes = apart ? compatible() : [...decompositions().of].map(([c, to]) => change(c, String.fromCodePoint(...to)));
   const runs = combining().flatMap(([first, n, rank]) => [first, n * 256 + rank]);
   return [mapPart([...changes, HANGUL]), { type: PART.order, bytes: payload(new Uint8Array(), runs.length / 2, ...runs) }];
 }
 
-/** Characters composed, as NFC does. @returns {Part[]} */
-export function composed() {
+/** Characters composed, as NFC does, or NFKC. @param {boolean} [apart]  NFKC @returns {Part[]} */
+export function composed(apart = false) {
   const { of, excluded } = decompositions();
   const whole = new Map([...of].filter(([c]) => !excluded.has(c)).map(([c, to]) => [to.join(), c]));
   const pairs = [...whole.values()].flatMap((c) => {
@@ -148,7 +159,7 @@ export function composed() {
     return first === undefined ? [] : [[first, to[to.length - 1], c]];
   }).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
   const runs = combining().flatMap(([first, n, rank]) => [first, n * 256 + rank]);
-  return [...decomposed(), { type: PART.compose, bytes: payload(new Uint8Array(), runs.length / 2, pairs.length, ...runs, ...pairs.flat()) }];
+  return [...decomposed(apart), { type: PART.compose, bytes: payload(new Uint8Array(), runs.length / 2, pairs.length, ...runs, ...pairs.flat()) }];
 }
 
 /** SentencePiece's map of texts to texts. @param {Uint8Array} bytes @returns {Part[]} */
