@@ -16,7 +16,7 @@ import { compile, Wasm } from '../js/wasm/wasm.js';
 const ROOM = 65536;
 const LAYOUTS = ['rows', 'tiled'];
 /** Options of `convert` that say what can't be said of a GGUF file. */
-const NOT_HERE = ['quant', 'embed', 'compress', 'v1', 'tokenizer'];
+const NOT_HERE = ['quant', 'embed', 'compress', 'v1', 'tokenizer', 'rowScales', 'activations'];
 
 /** @param {RepackedSource} source @param {import('../js/gguf/layout.js').Placed[]} placed @param {{ name: string, dims: readonly number[], values: Uint8Array }[]} extra */
 function outTensors(source, placed, extra) {
@@ -35,7 +35,7 @@ function outTensors(source, placed, extra) {
  */
 export async function convertGguf(file, output, options) {
   const asked = NOT_HERE.find((name) => /** @type {any} */ (options)[name] !== undefined);
-  if (asked) throw new BqError('ARGUMENT', `--${asked} is not for GGUF files: their weights are kept as they are`, { hint: 'convert the original safetensors model instead' });
+  if (asked) throw new BqError('ARGUMENT', `--${asked === 'rowScales' ? 'row-scales' : asked} is not for GGUF files: their weights are kept as they are`, { hint: 'convert the original safetensors model instead' });
   if (/\.(bullet|qsf)$/.test(output)) throw new BqError('UNSUPPORTED', 'a GGUF file is converted to .bq4 alone', { hint: 'convert the original safetensors model instead' });
   const { config, tensors, tokenizer, extra, name, license, template } = await openGguf(file, new Uint8Array());
   const compiled = await compile();

@@ -14,7 +14,7 @@ function hashState(h) {
 }
 
 /** @param {any} report  of inspect(), with file and plan @returns {string} */
-export function describe({ file, integrity, format: f, name, license, architecture, config, configError, tokenizer: t, tokenizerError, template, chat, sections, tensors, types, hashes, plan }) {
+export function describe({ file, integrity, format: f, name, license, architecture, config, configError, tokenizer: t, tokenizerError, template, chat, activations, sections, tensors, types, hashes, plan }) {
   const total = tensors.reduce((/** @type {number} */ sum, /** @type {any} */ x) => sum + x.bytes, 0);
   const width = Math.max(...tensors.map((/** @type {any} */ x) => x.name.length), 0);
   const lines = tensors.map((/** @type {any} */ x) =>
@@ -43,6 +43,7 @@ export function describe({ file, integrity, format: f, name, license, architectu
     t ? `\ntokenizer\n${table(Object.entries(t).map(([k, v]) => [k, Array.isArray(v) ? v.join(', ') : v]))}` : '',
     template ? `\nchat template\n  ${template.kind === 'jinja' ? 'jinja' : `${template.kind} (known)`}, ${template.bytes} bytes\n` : '',
     chat ? `\nchat format\n  ${JSON.stringify(chat)}\n` : '',
+    activations ? `\nsteps of activations\n${table(Object.entries(activations))}` : '',
     sections.length ? `\nsections\n${table(sections.map((/** @type {any} */ s) => [s.tag, `${s.bytes} B at ${s.offset}, ${s.in}`]))}` : '',
     `\ntypes\n${table(types.map((/** @type {any} */ x) => [x.type || 'unknown', `${x.tensors} tensors, ${x.weights} weights${x.bytes ? `, ${bytes(x.bytes)}, ${((8 * x.bytes) / x.weights).toFixed(2)} bits each` : ''}`]))}`,
     `\n${tensors.length} tensors${total ? `, ${bytes(total)}` : ''}\n${lines.join('')}`,

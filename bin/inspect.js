@@ -17,7 +17,7 @@ const STEP = 1 << 20;
 /** Beside them and the prefix. */
 const ROOM = 262144;
 
-const LAYOUTS = ['rows', 'tiled'];
+const LAYOUTS = ['rows', 'tiled', 'flat', 'sparse'];
 
 const text = (/** @type {Uint8Array | undefined} */ bytes) => new TextDecoder().decode(bytes ?? new Uint8Array());
 const hex = (/** @type {Uint8Array} */ bytes) => [...bytes].map((b) => b.toString(16).padStart(2, '0')).join('');
@@ -95,6 +95,17 @@ function readTokenizer(payload) {
   const id = (/** @type {number} */ v) => (v === 0xffffffff ? null : v);
   const eog = Array.from({ length: Math.min(ends, 64) }, () => c.u32());
   return { kind: TOKENIZERS[kind] ?? `kind ${kind}`, tokens, merges, bos: id(bos), eos: id(eos), unk: id(unk), pad: id(pad), addBos: (flags & 1) !== 0, addEos: (flags & 2) !== 0, eog };
+}
+
+/** Steps by the names of matrices. @param {Uint8Array | undefined} payload @param {number} base */
+function readActivations(payload, base) {
+  if (!payload) return null;
+  const c = new Cursor(payload, 0, base);
+  return Object.fromEntries(Array.from({ length: Math.min(c.u32(), payload.length) }, () => {
+    const name = text(c.take(c.u16()));
+    const bytes = c.take(4);
+    return [name, shortest(new DataView(bytes.buffer, bytes.byteOffset).getFloat32(0, true))];
+  }));
 }
 
 /** The directory of a v1 file. @param {import('../js/sources/types.js').ByteSource} file @returns {Promise<Tensor[]>} */
@@ -200,6 +211,7 @@ export async function inspect(file) {
     tokenizer: readTokenizer(all.TOKN),
     chat: all.CHAT ? JSON.parse(text(all.CHAT)) : null,
     template: text(all.TMPL),
+    activations: readActivations(all.ACTQ, all.ACTQ ? all.ACTQ.byteOffset - bytes.byteOffset : 0),
     sections: [plan, rest].flatMap((part, i) =>
       Object.entries(part).map(([tag, payload]) => ({ tag, in: i ? 'rest' : 'plan', offset: payload.byteOffset - bytes.byteOffset, bytes: payload.length }))),
     tensors: all.TENS ? readTensors(all.TENS, all.TENS.byteOffset - bytes.byteOffset) : [],

@@ -4,6 +4,7 @@
 
 #include "core/cursor.h"
 
+enum { SPARSE = 3 }; /* a layout of a later version */
 enum { LEAST_ENTRY = 1 + 2 + 3 + 4 + 16, NAME_MAX_BYTES = 255 };
 
 /* Where a walk is. */
@@ -100,6 +101,10 @@ static bq_status read_listed(walk *d, bq_entry *e, bq_error *err) {
     return bq_fail(err, BQ_FORMAT, t->at, "tensor \"%S\" has type %u, which is not listed", t->name,
                    t->name_bytes, type);
   if (!bq_type_get(type)) return unknown_type(d, t, type, err);
+  if (layout == SPARSE)
+    return bq_fail(err, BQ_UNSUPPORTED, t->at,
+                   "tensor \"%S\" is stored sparse (BQ4S), which this version can't compute with",
+                   t->name, t->name_bytes);
   if (layout != BQ_ROWS && layout != BQ_TILED && !(layout == BQ_FLAT && d->prefix->foreign))
     return bq_fail(err, BQ_UNSUPPORTED, t->at, "tensor \"%S\" has layout %u, unknown here", t->name,
                    t->name_bytes, layout);

@@ -1,5 +1,9 @@
 #include "format/prefix.h"
 
+#include <float.h>
+
+#include "core/cursor.h"
+#include "core/half.h"
 #include "format/directory.h"
 
 /* CONF and TOKN agree, in the sections read so far. */
@@ -12,6 +16,22 @@ static bq_status check_tokens(const bq_prefix *p, bool whole, bq_error *err) {
     return bq_fail(err, BQ_FORMAT, at, "the configuration has %u tokens, but there is no TOKN",
                    p->config.tokens);
   return BQ_OK;
+}
+
+/* ACTQ is for other engines, but no file has it malformed. */
+static bq_status check_activations(const bq_prefix *p, bq_error *err) {
+  const bq_section *s = bq_sections_find(&p->sections, BQ_TAG_ACTQ);
+  if (!s) return BQ_OK;
+  bq_cursor c = {s->data, s->bytes, 0, false};
+  bool good = true;
+  for (uint32_t n = bq_cursor_u32(&c); n && good; n--) {
+    const uint32_t name = bq_cursor_u16(&c);
+    bq_cursor_bytes(&c, name);
+    const float step = bq_float_of(bq_cursor_u32(&c));
+    good = !c.bad && name && name < 256 && step > 0 && step <= FLT_MAX;
+  }
+  if (good && !c.bad && !bq_cursor_left(&c)) return BQ_OK;
+  return bq_fail(err, BQ_FORMAT, s->offset + c.at, "ACTQ is cut off, or a step is no positive number");
 }
 
 static bq_status count(void *ctx, const bq_entry *e, bq_error *err) {
@@ -31,6 +51,7 @@ bq_status bq_prefix_read(const bq_prefix_input *given, bool whole, uint64_t *nee
   bq_status status =
       out->foreign ? bq_manifest_read(&in, out, err) : bq_v2_read(&in, whole, need, out, err);
   if (!status) status = check_tokens(out, whole || out->foreign, err);
+  if (!status) status = check_activations(out, err);
   if (!status) status = bq_directory_each(out, count, out, err);
   /* A place in the manifest is none in the file. */
   if (status && out->foreign && status != BQ_TRUNCATED && err) err->offset = BQ_NO_OFFSET;

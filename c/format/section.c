@@ -18,6 +18,7 @@ static const struct {
     {BQ_TAG_CHAT, BQ_IN_REST | BQ_IN_MANIFEST},
     {BQ_TAG_TMPL, BQ_IN_REST | BQ_IN_MANIFEST},
     {BQ_TAG_CARD, BQ_IN_REST | BQ_IN_MANIFEST},
+    {BQ_TAG_ACTQ, BQ_IN_REST | BQ_IN_MANIFEST},
     {BQ_TAG_HASH, BQ_IN_REST},
     {BQ_TAG_XTRA, BQ_IN_MANIFEST},
     {BQ_TAG_FILE, BQ_IN_MANIFEST},
@@ -49,6 +50,10 @@ static bq_status check_head(const uint8_t *head, uint64_t at, bq_place place,
   if (!is_known && flags & REQUIRED)
     return bq_fail(err, BQ_UNSUPPORTED, at, "the file requires section %S, unknown here", head,
                    four);
+  if (tag == BQ_TAG_ACTQ && flags & REQUIRED)
+    return bq_fail(err, BQ_UNSUPPORTED, at,
+                   "the file requires its own steps of activations (ACTQ): here they are chosen "
+                   "as it computes");
   if (is_known && !(places & place))
     return bq_fail(err, BQ_FORMAT, at, "section %S is in the wrong place", head, four);
   if (bq_sections_find(before, tag))

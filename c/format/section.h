@@ -15,6 +15,7 @@
 #define BQ_TAG_TMPL BQ_TAG('T', 'M', 'P', 'L')
 #define BQ_TAG_CARD BQ_TAG('C', 'A', 'R', 'D')
 #define BQ_TAG_HASH BQ_TAG('H', 'A', 'S', 'H')
+#define BQ_TAG_ACTQ BQ_TAG('A', 'C', 'T', 'Q')
 #define BQ_TAG_XTRA BQ_TAG('X', 'T', 'R', 'A')
 #define BQ_TAG_FILE BQ_TAG('F', 'I', 'L', 'E')
 #define BQ_TAG_SUM8 BQ_TAG('S', 'U', 'M', '8')

@@ -22,7 +22,7 @@ typedef struct slot_facts {
   size_t member; /* offset in bq_model */
 } slot_facts;
 
-/* A module of a layer. Its name is "h.N.", this, ".weight" or ".bias". */
+/* A module of a layer. Its name is "h.N.", this, and that of a part. */
 typedef struct module_facts {
   const char *name;
   size_name rows, cols; /* of the weight; cols NONE: it is a norm's */
@@ -85,19 +85,23 @@ static const module_run fused[BQ_FUSED] = {
     {"mlp.gate_up", BQ_GATE, 2},
 };
 
-/* Of a slot from BQ_OTHER_SLOTS on: layer, what it holds, and whether that is a bias. */
+/* What a slot of a layer holds of its modules. */
+typedef enum part { WEIGHT, BIAS, SCALE } part;
+static const char *const parts[BQ_PARTS] = {".weight", ".bias", ".scale"};
+
+/* Of a slot from BQ_OTHER_SLOTS on. */
 static uint32_t layer_of(uint32_t slot) { return (slot - BQ_OTHER_SLOTS) / BQ_LAYER_SLOTS; }
-static bool is_bias(uint32_t slot) { return (slot - BQ_OTHER_SLOTS) % 2; }
+static part part_of(uint32_t slot) { return (part)((slot - BQ_OTHER_SLOTS) % BQ_PARTS); }
 
 static module_run modules_of(uint32_t slot) {
-  const uint32_t i = (slot - BQ_OTHER_SLOTS) % BQ_LAYER_SLOTS / 2;
+  const uint32_t i = (slot - BQ_OTHER_SLOTS) % BQ_LAYER_SLOTS / BQ_PARTS;
   if (i < BQ_MODULES) return (module_run){modules[i].name, (bq_module)i, 1};
   return fused[i - BQ_MODULES];
 }
 
 /* The slot of one module, beside any slot of its layer. */
-static uint32_t slot_of(uint32_t beside, uint32_t module, bool bias) {
-  return BQ_OTHER_SLOTS + layer_of(beside) * BQ_LAYER_SLOTS + 2 * module + bias;
+static uint32_t slot_of(uint32_t beside, uint32_t module, part part) {
+  return BQ_OTHER_SLOTS + layer_of(beside) * BQ_LAYER_SLOTS + BQ_PARTS * module + part;
 }
 
 bool bq_slot_stacked(uint32_t slot) {
@@ -133,7 +137,7 @@ static shape shape_of(const bq_config *c, uint32_t slot) {
   if (slot < BQ_OTHER_SLOTS)
     return (shape){size_of(c, other_slots[slot].rows), size_of(c, other_slots[slot].cols), 0};
   const module_run run = modules_of(slot);
-  shape s = {0, is_bias(slot) ? 0 : size_of(c, modules[run.first].cols),
+  shape s = {0, part_of(slot) ? 0 : size_of(c, modules[run.first].cols),
              bq_slot_stacked(slot) ? c->experts : 0};
   for (uint32_t i = 0; i < run.n; i++) s.rows += size_of(c, modules[run.first + i].rows);
   return s;
@@ -144,8 +148,9 @@ static bool layer_has(const bq_binding *b, uint32_t slot) {
   const bq_layer_kind *kind = &b->kinds[bq_layer_kind_of(c, layer_of(slot))];
   const module_run run = modules_of(slot);
   const bool norm = modules[run.first].cols == NONE;
-  if (norm && is_bias(slot) && c->norm != BQ_NORM_LAYER) return false;
-  if (modules[run.first].stacked && is_bias(slot)) return false;
+  const part part = part_of(slot);
+  if (norm && (part == SCALE || (part == BIAS && c->norm != BQ_NORM_LAYER))) return false;
+  if (modules[run.first].stacked && part) return false;
   for (uint32_t i = 0; i < run.n; i++)
     if (!bq_layer_kind_has(kind, (bq_module)(run.first + i))) return false;
   return true;
@@ -171,7 +176,7 @@ static bool may_exist(const bq_binding *b, uint32_t slot) {
 }
 
 static bool must_exist(const bq_binding *b, uint32_t slot) {
-  if (slot >= BQ_OTHER_SLOTS) return !is_bias(slot) && modules_of(slot).n == 1 && layer_has(b, slot);
+  if (slot >= BQ_OTHER_SLOTS) return !part_of(slot) && modules_of(slot).n == 1 && layer_has(b, slot);
   switch (other_slots[slot].presence) {
   case HEAD_BIAS:
   case LAYER_NORM:
@@ -197,12 +202,12 @@ static int find_other(const uint8_t *name, size_t n) {
 
 /* Of a name without its "h.N.": the slot within the layer, or -1. */
 static int find_in_layer(const uint8_t *name, size_t n) {
-  for (int i = 0; i < BQ_LAYER_SLOTS / 2; i++) {
-    const char *known = modules_of(BQ_OTHER_SLOTS + 2 * (uint32_t)i).name;
+  for (int i = 0; i < BQ_LAYER_SLOTS; i++) {
+    const char *known = modules_of(BQ_OTHER_SLOTS + (uint32_t)i).name;
     const size_t length = strlen(known);
-    if (n <= length || memcmp(name, known, length) != 0) continue;
-    if (same(name + length, n - length, ".weight")) return 2 * i;
-    if (same(name + length, n - length, ".bias")) return 2 * i + 1;
+    if (n > length && memcmp(name, known, length) == 0 &&
+        same(name + length, n - length, parts[i % BQ_PARTS]))
+      return i;
   }
   return -1;
 }
@@ -244,7 +249,7 @@ static bool take(bq_binding *b, uint32_t slot) {
   const bool of_layer = slot >= BQ_OTHER_SLOTS;
   const module_run run = of_layer ? modules_of(slot) : (module_run){.n = 1};
   for (uint32_t i = 0; i < run.n; i++) {
-    const uint32_t one = of_layer ? slot_of(slot, run.first + i, is_bias(slot)) : slot;
+    const uint32_t one = of_layer ? slot_of(slot, run.first + i, part_of(slot)) : slot;
     if (taken(b, one)) return false;
     b->taken[one / 8] |= (uint8_t)(1u << one % 8);
   }
@@ -314,11 +319,11 @@ uint32_t bq_slot_stage(const bq_config *c, uint32_t slot) {
 
 bool bq_slot_is_vector(uint32_t slot) {
   if (slot < BQ_OTHER_SLOTS) return other_slots[slot].cols == NONE;
-  return is_bias(slot) || modules[modules_of(slot).first].cols == NONE;
+  return part_of(slot) || modules[modules_of(slot).first].cols == NONE;
 }
 
 bool bq_slot_fits(const bq_config *c, uint32_t slot, bq_type type) {
-  if (slot < BQ_OTHER_SLOTS || is_bias(slot)) return true;
+  if (slot < BQ_OTHER_SLOTS || part_of(slot)) return true;
   const module_run run = modules_of(slot);
   if (bq_type_run_layout(type) != BQ_TILED) return true;
   if (bq_slot_stacked(slot)) return size_of(c, modules[run.first].rows) % BQ_TILE_ROWS == 0;
@@ -357,8 +362,9 @@ static void fill_module(bq_model *model, uint32_t slot, uint32_t i, const bq_mat
   const module_run run = modules_of(slot);
   bq_weights *home = &model->layers[layer_of(slot)].module[run.first + i];
   const uint32_t row0 = rows_before(c, slot, i);
-  if (is_bias(slot)) {
-    home->b = (const float *)(const void *)whole->data + row0;
+  if (part_of(slot)) {
+    const float *vector = (const float *)(const void *)whole->data + row0;
+    *(part_of(slot) == BIAS ? &home->b : &home->scale) = vector;
     return;
   }
   home->w = *whole;

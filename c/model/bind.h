@@ -8,12 +8,13 @@
 
 #include "model/model.h"
 
-/* Slots of a layer: the weight, then the bias of each module, then those of tensors that hold several
- * modules one after the other. */
+/* Slots of a layer: weight, bias and scale of each module, then those of tensors that hold several modules
+ * one after the other. */
 enum {
   BQ_LAYERS_MAX = 1024,
   BQ_FUSED = 2,
-  BQ_LAYER_SLOTS = 2 * (BQ_MODULES + BQ_FUSED),
+  BQ_PARTS = 3,
+  BQ_LAYER_SLOTS = BQ_PARTS * (BQ_MODULES + BQ_FUSED),
   BQ_OTHER_SLOTS = 12
 };
 #define BQ_SLOTS_MAX (BQ_LAYERS_MAX * BQ_LAYER_SLOTS + BQ_OTHER_SLOTS)

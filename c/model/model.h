@@ -13,6 +13,7 @@
 typedef struct bq_weights {
   bq_matrix w;    /* of a norm: one row; data NULL: there is none */
   const float *b; /* [rows of w], of a norm [cols]; NULL: there is none */
+  const float *scale; /* [rows of w]: factors of the product's rows; NULL: there are none */
 } bq_weights;
 
 typedef struct bq_layer {

@@ -41,10 +41,10 @@ typedef struct place {
   uint32_t layer;
 } place;
 
-/* y[tokens][rows] = batch * w^T + bias */
+/* y[tokens][rows] = batch * w^T * scale + bias */
 typedef struct product {
   const bq_matrix *w;
-  const float *bias; /* [rows] or NULL */
+  const float *scale, *bias; /* [rows] or NULL */
   float *y;          /* [tokens][stride] */
   size_t stride;     /* floats, of these w->rows are written */
 } product;
@@ -74,7 +74,7 @@ static linear head_of(const job *j) {
   float *y = j->results + j->row0;
   return (linear){.x = s->x + j->batch_at * hidden, .cols = hidden, .normed = m->ln_f_w != NULL,
                   .norm_w = m->ln_f_w, .norm_b = m->ln_f_b,
-                  .list = {{j->head, bias, y, s->result_cols}}, .n = 1, .logits = true,
+                  .list = {{j->head, NULL, bias, y, s->result_cols}}, .n = 1, .logits = true,
                   .stage = BQ_STAGE_HEAD};
 }
 
@@ -97,7 +97,7 @@ static linear linear_of(const place *p, const bq_step *step) {
   }
   for (uint32_t i = 0; i < step->n; i++) {
     const bq_weights *m = &p->w->module[step->module[i]];
-    l.list[i] = (product){&m->w, m->b, j->buffer[step->out[i]], j->cols[step->out[i]]};
+    l.list[i] = (product){&m->w, m->scale, m->b, j->buffer[step->out[i]], j->cols[step->out[i]]};
   }
   return l;
 }
@@ -166,6 +166,7 @@ static void run_product(const bq_session *s, const linear *l, const product *p,
   p->w->ops->matmul(p->w, batch, row0, row1, p->y, p->stride);
   for (size_t t = 0; t < batch->tokens; t++) {
     float *y = p->y + t * p->stride + row0;
+    for (size_t i = 0; p->scale && i < row1 - row0; i++) y[i] *= p->scale[row0 + i];
     if (p->bias) s->model->kernels->add(y, p->bias + row0, row1 - row0);
     if (l->logits) finish_logits(&s->model->config, y, row1 - row0);
     if (!l->residual) continue;

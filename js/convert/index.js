@@ -1,6 +1,7 @@
 /** Converts models of other formats to .bq4 files, piece by piece: never the whole model in memory. In Node. */
 import { BqError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
+import { encodeActivations } from './activations.js';
 import { chatFormatOf, formatOfTemplate } from './chat-format.js';
 import { openCheckpoint } from './read/checkpoint.js';
 import { createCodec } from './codec.js';
@@ -9,6 +10,7 @@ import { matchTensors } from './names.js';
 import { openJournal } from './write/journal.js';
 import { fileSink } from './write/output.js';
 import { encoded, rowsPerPiece } from './encoded.js';
+import { withRowScales } from './row-scales.js';
 import { readJson } from './read/hf.js';
 import { readTokenizerFile } from './tokenizers/index.js';
 import { encodeTokenizer } from './tokenizers/section.js';
@@ -26,6 +28,9 @@ import { matrixOf, writeV2 } from './write/v2.js';
  * @property {string} [hash]    of chunks: "xxh64" (default) finds damage; with "sha256" and an `integrity`, a reader also
  *   finds forgery as it loads
  * @property {string} [compress]  layers of a .qsf file: "none" (default), "lz4" or "zstd"
+ * @property {boolean} [rowScales]  each matrix of the layers is divided by a factor for each row, which the file has beside it; the
+ *   report's errors are those of what is left
+ * @property {string} [activations]  path of a JSON with steps of activations: { "h.0.attn.q": 0.0123, ... }
  * @property {boolean} [v1]     a v1.0 file and its companion NAME.json: all is BQ4
  * @property {string} [name]
  * @property {string} [license]  an SPDX id or text
@@ -85,7 +90,7 @@ function v2Tensors(matches, codec, options) {
 }
 
 /** The companion of a v1 file. @param {Match[]} loose  tensors that v1 can't hold @param {Record<string, any>} facts */
-async function companionOf(loose, { tokenizer, chat, stamp: _, ...facts }) {
+async function companionOf(loose, { tokenizer, chat, stamp: _, activations: _none, ...facts }) {
   /** @type {Record<string, any>} */
   const tensors = {};
   for (const { slot, tensor } of loose) {
@@ -133,9 +138,9 @@ async function convertQsf(output, matches, _, options, facts) {
 }
 
 /** All that decides on the bytes of a file. @param {any} model @param {ConvertOptions} options @param {string} stamp  of the input */
-async function keyOf({ tensors, tokenizer, ...model }, { hash = 'xxh64' }, stamp) {
+async function keyOf({ tensors, tokenizer, activations, ...model }, { hash = 'xxh64' }, stamp) {
   const text = JSON.stringify([stamp, hash, model, tensors.map((/** @type {import('./encoded.js').Encoded} */ { name, type, layout, dims }) => [name, type.name, layout, dims])]);
-  const all = new Blob([text, tokenizer ?? '']);
+  const all = new Blob([text, tokenizer ?? '', activations ?? '']);
   return Buffer.from(await crypto.subtle.digest('SHA-256', await all.arrayBuffer())).toString('hex');
 }
 
@@ -154,16 +159,18 @@ export async function convert(input, output, options = {}) {
   else chosenTypes(options);
   if (options.compress && !qsf) throw new BqError('ARGUMENT', 'only the layers of .qsf files are compressed');
   if (![undefined, 'xxh64', 'sha256'].includes(options.hash)) throw new BqError('ARGUMENT', `hash is "${options.hash}", not xxh64 or sha256`);
+  if (options.activations && (qsf || options.v1 || output.endsWith('.bullet'))) throw new BqError('ARGUMENT', 'only v2 files have steps of activations');
   if (options.hash && options.v1) throw new BqError('ARGUMENT', 'v1 files have no hashes');
   const checkpoint = await openCheckpoint(input, options);
   try {
-    const matches = matchTensors(checkpoint.config, checkpoint.tensors);
+    const matches = matchTensors(checkpoint.config, options.rowScales ? withRowScales(checkpoint.tensors) : checkpoint.tensors);
     const tokenizer = await readTokenizer(checkpoint, options);
     const { readFile } = await nodeModule('fs/promises');
     const card = options.card ? await readFile(options.card, 'utf8') : '';
     const facts = {
       config: checkpoint.config, name: options.name ?? checkpoint.name, license: options.license ?? '', tokenizer,
-      chat: await chatFormat(tokenizer, checkpoint.template, options), template: checkpoint.template, card, stamp: checkpoint.stamp,
+      chat: await chatFormat(tokenizer, checkpoint.template, options), template: checkpoint.template, card,
+      activations: options.activations ? encodeActivations(await readJson(options.activations), new Set(matches.filter(({ slot }) => slot.dims.length > 1).map(({ slot }) => slot.name))) : null, stamp: checkpoint.stamp,
     };
     const largestPiece = Math.max(...matches.map(({ slot }) => 4 * rowsPerPiece(slot.dims) * matrixOf(slot.dims).cols));
     const codec = await createCodec(Math.max(largestPiece, 1 << 20));

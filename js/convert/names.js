@@ -33,6 +33,7 @@ export function tensorTable(config) {
   const linear = (/** @type {string} */ name, /** @type {number} */ out, /** @type {number} */ into) => {
     add(`${name}.weight`, [out, into]);
     add(`${name}.bias`, [out], false);
+    add(`${name}.scale`, [out], false);
   };
   const mlp = (/** @type {string} */ name, /** @type {number} */ inner) => {
     if (c.gated) linear(`${name}.gate`, inner, c.hidden);

@@ -111,6 +111,9 @@ static void turned(entry *e) {
   e->dims[1] = t;
 }
 static void tiled_f32(entry *e) { e->layout = BQ_TILED; }
+static void sparse(entry *e) { e->layout = 3; }
+static void rename_scale(entry *e) { strcpy(e->name, "h.0.ln1.scale"); }
+static void rename_matrix_scale(entry *e) { strcpy(e->name, "h.0.attn.v.scale"); }
 static void flat(entry *e) { e->layout = BQ_FLAT; }
 static void unlisted(entry *e) { e->type = 200; }
 static void vector_bq8(entry *e) { e->type = BQ_TYPE_BQ8_32; }
@@ -153,6 +156,9 @@ static void test_entries(void) {
       {"h.0.attn.v.weight", turned, BQ_SHAPE, "is (32, 16), not (16, 32)"},
       {"h.0.ln1.weight", three_dims, BQ_SHAPE, "3 dimensions"},
       {"h.0.attn.v.weight", tiled_f32, BQ_FORMAT, "no layout 1"},
+      {"h.0.attn.v.weight", sparse, BQ_UNSUPPORTED, "sparse (BQ4S)"},
+      {"h.0.ln1.weight", rename_scale, BQ_SHAPE, "no tensor \"h.0.ln1.scale\""},
+      {"h.0.attn.v.weight", rename_matrix_scale, BQ_SHAPE, "h.0.attn.v.scale\" is (16, 32)"},
       {"h.0.attn.v.weight", flat, BQ_UNSUPPORTED, "layout 2"},
       {"h.0.attn.v.weight", unlisted, BQ_FORMAT, "type 200, which is not listed"},
       {"h.0.ln1.weight", vector_bq8, BQ_UNSUPPORTED, "\"h.0.ln1.weight\" is stored as bq8_32"},

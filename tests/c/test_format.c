@@ -335,6 +335,40 @@ static uint8_t *section_head(fixture_buffer *run, const char *tag) {
   return fixture_section(run->data, run->n, tag, NULL) - 16;
 }
 
+/* ACTQ with these bytes behind `n` announced steps. */
+static bq_status with_activations(uint32_t flags, uint32_t n, const void *bytes, size_t size, bq_error *err) {
+  parts p = roomy();
+  fixture_buffer b = {0};
+  fixture_u32(&b, n);
+  fixture_put(&b, bytes, size);
+  fixture_put_section(&p.rest, "ACTQ", flags, b.data, n == UINT32_MAX && !size ? 3 : b.n);
+  free(b.data);
+  return judge(&p, err);
+}
+
+/* For other engines: checked, and refused where the file says that nothing else will do. */
+static void test_activations(void) {
+  bq_error err;
+  const uint8_t good[] = {2, 0, 'a', 'b', 0, 0, 0x80, 0x3f, 1, 0, 'c', 1, 0, 0, 0};
+  CHECK_EQ(with_activations(0, 2, good, sizeof good, &err), BQ_OK);
+  CHECK_EQ(with_activations(0, 0, good, 0, &err), BQ_OK);
+  CHECK_EQ(with_activations(1, 2, good, sizeof good, &err), BQ_UNSUPPORTED);
+  CHECK(strstr(err.detail, "ACTQ"));
+  for (size_t n = 0; n < sizeof good; n++)
+    CHECK_EQ(with_activations(0, 2, good, n, &err), BQ_FORMAT);
+  CHECK_EQ(with_activations(0, 1, good, sizeof good, &err), BQ_FORMAT);
+  CHECK_EQ(with_activations(0, 3, good, sizeof good, &err), BQ_FORMAT);
+  CHECK_EQ(with_activations(0, UINT32_MAX, good, sizeof good, &err), BQ_FORMAT);
+  CHECK_EQ(with_activations(0, UINT32_MAX, good, 0, &err), BQ_FORMAT);
+  const uint32_t bad[] = {0, 0x80000000u, 0xbf800000u, 0x7f800000u, 0x7fc00000u};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    uint8_t row[] = {1, 0, 'a', (uint8_t)bad[i], (uint8_t)(bad[i] >> 8), (uint8_t)(bad[i] >> 16), (uint8_t)(bad[i] >> 24)};
+    CHECK_EQ(with_activations(0, 1, row, sizeof row, &err), BQ_FORMAT);
+  }
+  const uint8_t nameless[] = {0, 0, 0, 0, 0x80, 0x3f};
+  CHECK_EQ(with_activations(0, 1, nameless, sizeof nameless, &err), BQ_FORMAT);
+}
+
 static void test_sections(void) {
   bq_error err;
   const uint8_t payload[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
@@ -485,6 +519,7 @@ int main(void) {
   RUN(test_manifest_places);
   RUN(test_billion_tensors);
   RUN(test_file_size);
+  RUN(test_activations);
   RUN(test_sections);
   RUN(test_section_lengths);
   RUN(test_many_sections);

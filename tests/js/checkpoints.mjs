@@ -10,7 +10,7 @@ export const CONFIG = { arch: 'llama', layers: 2, hidden: 24, heads: 4, kv_heads
 /** Canonical name → { dims, values }. @param {Record<string, any>} [config] @param {{ biases?: boolean, seed?: number }} [options] */
 export function randomWeights(config = CONFIG, { biases = false, seed = 1 } = {}) {
   const next = random(seed);
-  const slots = tensorTable(config).filter((slot) => slot.required || biases);
+  const slots = tensorTable(config).filter((slot) => slot.required || (biases && slot.name.endsWith('.bias')));
   return new Map(slots.map(({ name, dims }) => {
     const n = dims.reduce((a, b) => a * b, 1);
     return [name, { dims, values: Float32Array.from({ length: n }, () => (/ln.*weight$/.test(name) ? 1 + 0.2 * next() : 0.4 * next())) }];

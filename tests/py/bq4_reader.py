@@ -456,6 +456,7 @@ def expected_tensors(c):
     def linear(name, rows, cols):
         out[f"{name}.weight"] = ((rows, cols), True)
         out[f"{name}.bias"] = ((rows,), False)
+        out[f"{name}.scale"] = ((rows,), False)
 
     if c["token_types"]:
         out["wtt.weight"] = ((c["token_types"], hidden), True)
@@ -597,7 +598,7 @@ def read_tokn(payload, config):
 # --- §2 v2 -----------------------------------------------------------------------------------
 
 PLAN_TAGS = {"CONF", "LICE", "TENS", "NAME"}
-REST_TAGS = {"TOKN", "CHAT", "TMPL", "CARD", "HASH"}
+REST_TAGS = {"TOKN", "CHAT", "TMPL", "CARD", "ACTQ", "HASH"}
 CHUNK = 1 << 20
 
 
@@ -609,6 +610,7 @@ class Model:
     stored: dict = field(default_factory=dict)  # name -> (type name, layout)
     sections: dict = field(default_factory=dict)  # tag -> payload
     tokenizer: dict | None = None
+    activations: dict | None = None  # ACTQ: name of a matrix -> step
     verified_chunks: int = 0
 
 
@@ -620,7 +622,7 @@ def read_sections(data, start, end, here, elsewhere, found):
         need(all(0x21 <= b <= 0x7E for b in tag), "a tag is not printable", at)
         tag = tag.decode()
         need(flags in (0, 1), f"{tag}: unknown flags", at)
-        need(flags == 0 or tag in here, f"{tag} is required but unknown", at)
+        need(flags == 0 or (tag in here and tag != "ACTQ"), f"{tag} is required but unknown", at)
         need(tag not in elsewhere and tag != "SUM8", f"{tag} is in the wrong place", at)
         need(tag not in found, f"{tag} appears twice", at)
         need(length <= end - at - 16, f"{tag} is longer than its run", at)
@@ -688,6 +690,22 @@ def read_directory(payload, prefix_length, file_length):
     return entries
 
 
+def read_activations(payload):
+    """Steps by the names of matrices."""
+    need(len(payload) >= 4, "ACTQ is cut off")
+    steps, at = {}, 4
+    for _ in range(struct.unpack_from("<I", payload)[0]):
+        need(at + 2 <= len(payload), "ACTQ is cut off")
+        (length,) = struct.unpack_from("<H", payload, at)
+        need(1 <= length <= 255 and at + 6 + length <= len(payload), "ACTQ: a name, or it is cut off")
+        (step,) = struct.unpack_from("<f", payload, at + 2 + length)
+        need(0 < step < np.inf, "ACTQ: a step is no positive number")
+        steps[payload[at + 2 : at + 2 + length]] = step
+        at += 6 + length
+    need(at == len(payload), "ACTQ: bytes behind the last step")
+    return steps
+
+
 def check_chunks(data, prefix_length, payload):
     kind, chunk = struct.unpack_from("<II", payload)
     need(kind in (1, 2) and chunk == CHUNK, "HASH: kind or chunk size")
@@ -732,6 +750,8 @@ def read_v2(data):
     need(not c["tokens"] or 44 + 9 * c["tokens"] + 12 * c["merges"] <= rest, "CONF: more tokens than fit")
     entries = read_directory(sections["TENS"], prefix_length, file_length)
     check_names(model.config, {name: dims for name, _, _, dims, _, _ in entries})
+    if "ACTQ" in sections:
+        model.activations = read_activations(sections["ACTQ"])
     if "HASH" in sections:
         model.verified_chunks = check_chunks(data, prefix_length, sections["HASH"])
     check_gaps(data, prefix_length, entries)

@@ -26,6 +26,7 @@ import { weightBytes } from '../weights.js';
  * @property {object | null} [chat]
  * @property {string} [template]
  * @property {string} [card]
+ * @property {Uint8Array | null} [activations]  an ACTQ payload
  */
 
 /**
@@ -176,6 +177,7 @@ async function write(sink, model, { hash, sha256, fileId = crypto.getRandomValue
     ...section('CHAT', model.chat),
     ...section('TMPL', model.template),
     ...section('CARD', model.card),
+    ...section('ACTQ', model.activations),
   ];
   const { prefixLength } = prefixSizes(planAt(0), rest, dataBytes, sha256 ? 32 : 8);
   const data = new ChunkWriter(sink, prefixLength, sha256 ?? ((bytes) => new Uint8Array(new BigUint64Array([hash(bytes)]).buffer)));
