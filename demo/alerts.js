@@ -1,16 +1,44 @@
-/** Errors as people see them: what happened, what to do, and the code to search for. */
-import { button, element } from './view.js';
+/** What people are told: errors with what happened, what to do and the code to search for; and mere news. */
+import { button, element } from './element.js';
 
-const place = /** @type {HTMLElement} */ (document.getElementById('alerts'));
+/** @typedef {{ text: string, run: () => void }} Action */
 
-export function clearAlert() {
+const alerts = /** @type {HTMLElement} */ (document.getElementById('alerts'));
+const notices = /** @type {HTMLElement} */ (document.getElementById('notices'));
+
+/** @param {HTMLElement} place */
+function clear(place) {
+  const focused = place.contains(document.activeElement);
   place.replaceChildren();
+  // The keyboard goes on where people write.
+  if (focused) document.getElementById('message')?.focus();
+}
+
+export const clearNotice = () => clear(notices);
+
+/** All of them. */
+export function clearAlert() {
+  clear(alerts);
+  clearNotice();
+}
+
+/** @param {HTMLElement} place @param {Action[]} actions */
+function buttons(place, actions) {
+  const made = element('div', 'alert-buttons');
+  for (const { text, run } of actions) {
+    made.append(button(text, text, () => {
+      clear(place);
+      run();
+    }));
+  }
+  made.append(button('Dismiss', 'Dismiss this message', () => clear(place)));
+  return made;
 }
 
 /**
  * Replaces the one that is shown.
  * @param {unknown} error  a BqError, or anything
- * @param {{ text: string, run: () => void }} [action]  what may help
+ * @param {Action} [action]  what may help
  */
 export function showError(error, action) {
   const { name, code, message, hint, offset } = /** @type {any} */ (error instanceof Error ? error : new Error(String(error)));
@@ -20,19 +48,15 @@ export function showError(error, action) {
   text.append(element('p', 'what', sentence(message)));
   if (hint) text.append(element('p', 'hint', sentence(hint)));
   text.append(element('code', 'code', `${code ?? name}${offset === null || offset === undefined ? '' : ` at byte ${offset}`}`));
-  const buttons = element('div', 'alert-buttons');
-  if (action) {
-    buttons.append(button(action.text, action.text, () => {
-      clearAlert();
-      action.run();
-    }));
-  }
-  buttons.append(button('Dismiss', 'Dismiss this message', () => {
-    clearAlert();
-    document.getElementById('message')?.focus();
-  }));
-  card.append(text, buttons);
-  place.replaceChildren(card);
+  card.append(text, buttons(alerts, action ? [action] : []));
+  alerts.replaceChildren(card);
+}
+
+/** What is no error: spoken politely, and gone with the next turn. @param {string} text @param {Action[]} [actions] */
+export function showNotice(text, actions = []) {
+  const card = element('div', 'alert notice');
+  card.append(element('p', 'alert-text', text), buttons(notices, actions));
+  notices.replaceChildren(card);
 }
 
 /** @param {string} text */

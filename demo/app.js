@@ -1,28 +1,52 @@
 /** The chat page: what happens when. Looks are in style.css, each part of the page has a module of its own. */
-import { clearAlert, showError, trouble } from './alerts.js';
+import { clearAlert, showError, showNotice, trouble } from './alerts.js';
+import { preferPlain } from './body.js';
+import { Context } from './context.js';
+import { Current } from './current.js';
 import { Host } from './host.js';
 import { isolate } from './offline.js';
-import { $, chips, details, message, newChat, onMessage, say, send, showLoading, stop } from './page.js';
+import { $, chips, details, keepFocus, message, newChat, onMessage, plain, say, send, showLoading, stop } from './page.js';
 import { Models } from './models.js';
 import { Panel } from './panel.js';
 import { SettingsForm } from './settings.js';
-import { loadConversation, saveConversation } from './store.js';
+import { loadLooks, saveLooks } from './store.js';
 import { Turns } from './turn.js';
-import { Conversation } from './view.js';
-
-/** @typedef {import('./store.js').Entry} Entry */
+import { Log } from './view.js';
 
 const host = new Host();
 const panel = new Panel($('details'));
-const settings = new SettingsForm(/** @type {HTMLFormElement} */ ($('sampling')), $('reset'));
-const conversation = new Conversation($('log'), { onCopy: copy, onRegenerate: () => turns.answer(null) });
 
-/** What the page is doing. @type {'loading' | 'ready' | 'writing' | 'clearing'} */
+/** What the page is doing. @type {'loading' | 'ready' | 'writing'} */
 let phase = 'loading';
 
+const log = new Log($('log'), {
+  onCopy: ({ content }) => void copy(content),
+  onRegenerate: () => turns.again(),
+  onEdit: (entry, text) => turns.edit(entry, text),
+  onVersion: (entry, step) => {
+    if (phase !== 'ready') return;
+    const at = current.path.indexOf(entry);
+    current.step(entry, step);
+    log.focusAt(at, step < 0 ? 'Version before' : 'Next version');
+    void showState();
+  },
+});
+const current = new Current(log, changed, () => phase === 'writing');
+const settings = new SettingsForm({
+  form: /** @type {HTMLFormElement} */ ($('sampling')),
+  preset: /** @type {HTMLSelectElement} */ ($('preset')),
+  system: /** @type {HTMLTextAreaElement} */ ($('system')),
+  reset: $('reset'),
+}, (chosen) => current.change(chosen));
+const context = new Context({
+  host,
+  current: () => current,
+  newChat: () => void beginAnew(),
+  send: () => turns.submit(message.value),
+  reload: (size) => void models.reload(size),
+});
 const turns = new Turns({
-  host, panel, settings, conversation, enter, showState,
-  save: () => saveConversation(conversation.entries),
+  host, panel, settings, log, current, context, enter, showState,
   get phase() {
     return phase;
   },
@@ -30,7 +54,6 @@ const turns = new Turns({
 const models = new Models({
   host,
   panel,
-  messages: () => conversation.entries,
   enter: (next) => enter(next ?? phase),
   loading: () => phase === 'loading',
   stopReply: () => turns.stop(),
@@ -42,32 +65,64 @@ function enter(next) {
   phase = next;
   const able = phase === 'ready' && host.hasModel;
   showLoading(phase === 'loading' || models.arriving);
+  const focused = document.activeElement;
   stop.hidden = phase !== 'writing';
   send.hidden = phase === 'writing';
   for (const control of [send, ...chips]) control.disabled = !able;
-  newChat.disabled = phase === 'loading' || phase === 'clearing';
-  conversation.canRegenerate = able;
-  $('intro').hidden = conversation.entries.length > 0;
+  newChat.disabled = phase === 'loading';
+  log.able = able;
+  $('intro').hidden = current.path.length > 0;
   $('fine').hidden = !$('intro').hidden;
+  keepFocus(focused);
+}
+
+/** Another conversation, or what another tab wrote of it. */
+function changed() {
+  settings.show(current.it);
+  enter(phase);
+  void showState();
 }
 
 async function showState() {
+  if (!host.hasModel) return;
   try {
-    const { memory, stats } = await host.state();
-    panel.state(memory, stats);
+    context.offer();
+    panel.state(await host.memory(), await context.state());
   } catch {
     // A model that broke has said so already.
   }
 }
 
-/** @param {Entry} entry */
-async function copy({ content }) {
+/** @param {import('./store.js').Conversation} [conversation]  none: a new one */
+async function open(conversation) {
+  await turns.stop();
+  clearAlert();
+  context.clear();
+  panel.noReply();
+  current.open(conversation);
+}
+
+async function beginAnew() {
+  const before = current.path.length ? current.it : null;
+  await open();
+  say('A new chat.');
+  if (before) showNotice('A new chat. The one before is in the list.', [{ text: 'Undo', run: () => void open(before) }]);
+  message.focus();
+}
+
+/** @param {string} text */
+async function copy(text) {
   try {
-    await navigator.clipboard.writeText(content);
+    await navigator.clipboard.writeText(text);
     say('Copied.');
   } catch (error) {
     showError(trouble('CLIPBOARD', 'the text could not be copied', 'select it and copy it with the keyboard', error));
   }
+}
+
+async function showChats() {
+  const { Chats } = await import('./chats.js');
+  new Chats({ current, open, beginAnew }).show();
 }
 
 function listen() {
@@ -76,7 +131,15 @@ function listen() {
     void turns.stop();
     message.focus();
   });
-  newChat.addEventListener('click', turns.beginAnew);
+  newChat.addEventListener('click', beginAnew);
+  $('chats').addEventListener('click', () => void showChats().catch((error) => showError(error)));
+  $('log').addEventListener('copy-code', (event) => void copy(/** @type {CustomEvent} */ (event).detail));
+  plain.addEventListener('change', () => {
+    saveLooks({ plain: plain.checked });
+    preferPlain(plain.checked);
+    log.redraw();
+    current.show();
+  });
   for (const chip of chips) {
     chip.addEventListener('click', () => {
       turns.submit(chip.textContent ?? '');
@@ -87,18 +150,21 @@ function listen() {
     details.open = !details.open;
   });
   addEventListener('keydown', (event) => {
-    if (event.key !== 'Escape') return;
+    if (event.key !== 'Escape' || event.defaultPrevented || document.querySelector('dialog[open]')) return;
     if (phase === 'writing') stop.click();
     else if (details.open && !details.wide.matches) {
       details.open = false;
       $('details-toggle').focus();
     }
   });
-  addEventListener('pagehide', () => phase === 'writing' && saveConversation(conversation.entries));
+  addEventListener('pagehide', () => phase === 'writing' && current.save());
 }
 
 async function begin() {
-  for (const entry of loadConversation()) conversation.add(entry);
+  plain.checked = loadLooks().plain === true;
+  preferPlain(plain.checked);
+  current.show();
+  settings.show(current.it);
   details.open = details.wide.matches;
   listen();
   enter('loading');

@@ -2,9 +2,9 @@
 import { BqError, createWorkerEngine, fromBlob } from '../js/index.js';
 import { integrityOf } from './offers.js';
 
-/** @typedef {import('../js/shared/types.js').Chat} Chat */
 /** @typedef {import('../js/shared/types.js').Engine} Engine */
 /** @typedef {import('../js/shared/types.js').GenerateOptions} GenerateOptions */
+/** @typedef {import('../js/shared/types.js').PromptOptions} PromptOptions */
 /** @typedef {import('../js/shared/types.js').Message} Message */
 /** @typedef {import('../js/shared/types.js').Model} Model */
 /** @typedef {import('../js/shared/types.js').LoadOptions} LoadOptions */
@@ -20,8 +20,8 @@ export class Host {
   #engine = null;
   /** @type {Model | null} */
   #model = null;
-  /** @type {Chat | null} */
-  #chat = null;
+  /** How its turns are wrapped. @type {PromptOptions} */
+  #prompts = {};
   /** Where the model is from. @type {Blob | string} */
   #source = '';
   /** Of the model, once it was asked for. @type {number | null | undefined} */
@@ -63,28 +63,24 @@ export class Host {
    * both, it is closed first. With `streaming` the
    * model is in use as soon as it is known, while its weights are still on their way: see `arrived`.
    * @param {Blob | string} source  a file, or the address of one
-   * @param {Message[]} messages  the conversation to go on with
    * @param {Sizes} sizes
    * @param {OnProgress} onProgress
    * @param {AbortSignal} signal
    */
-  async load(source, messages, sizes, onProgress, signal) {
+  async load(source, sizes, onProgress, signal) {
     this.#paused = false;
     if (this.#model && tight((await this.plan(source, sizes, signal)).heapBytes, this.#model.info.heapBytes)) await this.drop();
     const model = await this.#started().load(typeof source === 'string' ? source : fromBlob(source), {
       ...sizes, integrity: integrityOf(source), onProgress: ({ loaded, total, ...rest }) => onProgress(loaded, total, rest), signal,
     });
     if (this.#paused) await model.pause();
-    let chat;
-    try {
-      chat = await createChat(model, messages);
-      signal.throwIfAborted();
-    } catch (error) {
+    if (signal.aborted) {
       await model.close();
-      throw error;
+      signal.throwIfAborted();
     }
     const before = this.#model;
-    [this.#model, this.#chat, this.#source, this.#limit] = [model, chat, source, undefined];
+    [this.#model, this.#source, this.#limit] = [model, source, undefined];
+    this.#prompts = model.info.chat || model.info.template ? {} : { format: NO_TURNS };
     await before?.close();
     return model.info;
   }
@@ -103,55 +99,51 @@ export class Host {
   /** Gives up a model that came only in part. */
   async drop() {
     const model = this.#model;
-    [this.#model, this.#chat] = [null, null];
+    this.#model = null;
     await model?.close();
   }
 
-  /** Begins anew. @param {Message[]} messages */
-  async restart(messages) {
-    const { model, chat } = this.#ready();
-    await chat.close();
-    this.#chat = await createChat(model, messages);
+  /** The next message of a conversation. @param {Message[]} messages @param {GenerateOptions} options */
+  reply(messages, options) {
+    return this.#ready().reply(messages, { ...this.#prompts, ...options });
   }
 
-  /** @param {string | null} text  null: another answer to the last message @param {GenerateOptions} options */
-  reply(text, options) {
-    const { chat } = this.#ready();
-    return text === null ? chat.regenerate(options) : chat.send(text, options);
+  /** Tokens of the prompt that a conversation makes. @param {Message[]} messages */
+  count(messages) {
+    return this.#ready().countTokens(messages, this.#prompts);
   }
 
-  async state() {
-    const { model, chat } = this.#ready();
-    const [memory, stats] = await Promise.all([model.memory(), chat.stats()]);
-    return { memory, stats };
+  memory() {
+    return this.#ready().memory();
   }
 
   /** @type {import('./parts.js').Trace} */
-  trace = async (options) => this.#chat?.trace(options) ?? [];
+  trace = async (options) => this.#model?.trace(options) ?? [];
 
   /** Tokens per second that the kernels alone would make of the model's weights; null: not known. */
   limit = async () => {
     if (this.#limit !== undefined) return this.#limit;
-    const { model } = this.#ready();
+    const model = this.#ready();
     const { context, kv } = model.info;
     const { tokensPerSecond } = await this.plan(this.#source, { context, kv }, new AbortController().signal);
     if (model === this.#model) this.#limit = tokensPerSecond; // another one may have come
     return tokensPerSecond;
   };
 
+  /** What is known of the model. */
+  get info() {
+    return this.#model?.info ?? null;
+  }
+
   get hasModel() {
     return this.#model !== null;
   }
 
   #ready() {
-    if (!this.#model || !this.#chat) throw new BqError('STATE', 'no model is loaded', { hint: 'open a file, or reload the page' });
-    return { model: this.#model, chat: this.#chat };
+    if (!this.#model) throw new BqError('STATE', 'no model is loaded', { hint: 'open a file, or reload the page' });
+    return this.#model;
   }
 }
 
 /** Whether two models leave too little to the page and to others: browsers tell the memory, capped at 8 GB, or don't. @param {number} a @param {number} b */
 const tight = (a, b) => a + b > (/** @type {any} */ (navigator).deviceMemory ?? 4) * 2 ** 30 / 4;
-
-/** @param {Model} model @param {Message[]} messages */
-const createChat = (model, messages) =>
-  model.createChat({ messages: messages.map(({ role, content }) => ({ role, content })), ...(model.info.chat || model.info.template ? {} : { format: NO_TURNS }) });

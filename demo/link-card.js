@@ -1,7 +1,7 @@
 /** A model from a link: what it is and what it will take is shown before anything large is downloaded. */
 import * as format from './format.js';
 import { $ } from './page.js';
-import { element } from './view.js';
+import { element } from './element.js';
 
 /** @typedef {import('../js/shared/types.js').Plan} Plan */
 

@@ -18,7 +18,6 @@ import { glimpse, GLIMPSED } from './weight-picture.js';
  * @typedef {object} Page
  * @property {import('./host.js').Host} host
  * @property {import('./panel.js').Panel} panel
- * @property {() => import('../js/shared/types.js').Message[]} messages  the conversation that a model goes on with
  * @property {(phase?: 'loading' | 'ready') => void} enter  none: as it is
  * @property {() => boolean} loading
  * @property {() => Promise<void>} stopReply
@@ -32,6 +31,8 @@ export class Models {
   #storage = null;
   /** Ends the loading under way: the file that is chosen last wins. */
   #opening = new AbortController();
+  /** What runs. @type {{ name: string, source: Blob | string } | null} */
+  #now = null;
   /** Weights are on their way while the model is in use already. */
   arriving = false;
 
@@ -93,11 +94,11 @@ export class Models {
    * Loads a model in place of the one in use, which goes on when that fails.
    * @param {string} name  to show while the file hasn't said its own
    * @param {Blob | string} source  a file, or the address of one
-   * @param {{ retry?: () => void, level?: number, streaming?: boolean }} [how]  `level`: how often to halve the context
+   * @param {{ retry?: () => void, level?: number, streaming?: boolean, context?: number }} [how]  `level`: how often to halve the context
    * @returns {Promise<boolean>}  whether it runs now
    */
-  async open(name, source, { retry, level = 0, streaming = false } = {}) {
-    const { host, enter, messages, stopReply, showState } = this.#page;
+  async open(name, source, { retry, level = 0, streaming = false, context } = {}) {
+    const { host, enter, stopReply, showState } = this.#page;
     const signal = this.renew();
     await stopReply();
     clearAlert();
@@ -106,14 +107,15 @@ export class Models {
     say(`Loading ${name}…`);
     try {
       const url = typeof source === 'string' && source !== BUNDLED ? source : null;
-      const sizes = { ...(level && { context: await host.smaller(source, level, signal) }), streaming };
+      const sizes = { ...(context && { context }), ...(level && { context: await host.smaller(source, level, signal) }), streaming };
       const info = await /** @type {Promise<ModelInfo>} */ (new Promise((resolve, reject) => {
         // Memory is taken as weights come: the mark stays until they are there.
         marked({ name, url, level }, async () => {
-          resolve(await host.load(source, messages(), sizes, showProgress, signal));
+          resolve(await host.load(source, sizes, showProgress, signal));
           await host.arrived;
         }).catch(reject);
       }));
+      this.#now = { name, source };
       this.#show(info, info.name || name, source);
       say(info.chat || info.template ? 'Ready.' : 'Ready. This model knows no chat: it goes on with what you write.');
       this.arriving = streaming;
@@ -127,6 +129,11 @@ export class Models {
       showError(error, retry && { text: 'Try again', run: retry });
       return false;
     }
+  }
+
+  /** The same model with another context. @param {number} context */
+  async reload(context) {
+    if (this.#now) await this.open(this.#now.name, this.#now.source, { context });
   }
 
   /** @param {ModelInfo} info @param {string} name @param {Blob | string} source  of other sites the page itself may read nothing */

@@ -1,7 +1,7 @@
 /** Models that the page offers: some of other places, and what `npm start` found on this machine. */
 import * as format from './format.js';
 import { $ } from './page.js';
-import { button, element } from './view.js';
+import { button, element } from './element.js';
 
 /**
  * @typedef {object} Offer

@@ -8,6 +8,7 @@ export const message = /** @type {HTMLTextAreaElement} */ ($('message'));
 export const send = /** @type {HTMLButtonElement} */ ($('send'));
 export const stop = /** @type {HTMLButtonElement} */ ($('stop'));
 export const newChat = /** @type {HTMLButtonElement} */ ($('new-chat'));
+export const plain = /** @type {HTMLInputElement} */ ($('plain'));
 export const fileInput = /** @type {HTMLInputElement} */ ($('file'));
 export const chips = [...document.querySelectorAll('button.chip')].map((chip) => /** @type {HTMLButtonElement} */ (chip));
 const progress = /** @type {HTMLProgressElement} */ ($('progress'));
@@ -76,3 +77,18 @@ export const details = {
     document.body.classList.toggle('with-details', open);
   },
 };
+
+/**
+ * The keyboard never falls out of the page: where what had the focus was hidden, disabled or taken away, people go on
+ * writing; on a touch screen, where that would bring up the keyboard, reading.
+ * @param {Element | null} before  what had it
+ * @param {HTMLElement} [back]  where it is to go, if it can
+ */
+export function keepFocus(before, back) {
+  const now = document.activeElement;
+  const lost = !now || now === document.body || (now instanceof HTMLElement && (!now.checkVisibility() || now.matches(':disabled')));
+  if (!lost || before === null || before === document.body) return;
+  if (back?.checkVisibility() && !back.matches(':disabled')) back.focus();
+  else if (matchMedia('(hover: hover)').matches) message.focus();
+  else $('log').focus();
+}

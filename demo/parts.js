@@ -1,6 +1,6 @@
 /** Where a token's time goes, by the engine's own trace. It runs only while a person looks: the clock costs a little. */
 import * as format from './format.js';
-import { element } from './view.js';
+import { element } from './element.js';
 
 /** @typedef {import('../js/shared/types.js').StageTrace} StageTrace */
 /** @typedef {(options: { on: boolean }) => Promise<StageTrace[]>} Trace */

@@ -1,7 +1,7 @@
 /** The panel of stored models: what lies there, how much of it, and buttons to use, keep or delete it. */
 import * as format from './format.js';
 import { $ } from './page.js';
-import { button, element } from './view.js';
+import { button, element } from './element.js';
 
 /** @typedef {import('../js/store/types.js').Listed} Listed */
 /**

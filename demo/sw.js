@@ -11,9 +11,9 @@
 const CACHE = 'bq4-demo-3';
 
 /** Where the page's own files and the engine's are. */
-const FOLDERS = ['./', '../js/', '../build/wasm/', '../node_modules/@huggingface/jinja/dist/'].map((path) => new URL(path, location.href).href);
-/** The grammar of chat templates: a host may lack it, and the page does without. */
-const GRAMMAR = FOLDERS[3];
+const FOLDERS = ['./', '../js/', '../build/wasm/', '../node_modules/@huggingface/jinja/dist/', '../node_modules/marked/lib/'].map((path) => new URL(path, location.href).href);
+/** The grammar of chat templates and that of Markdown: a host may lack them, and the page does without. */
+const LIBRARIES = FOLDERS.slice(3);
 
 /** Milliseconds that the network may be silent where there is a copy: some connections neither answer nor break. */
 const PATIENCE = 4000;
@@ -59,7 +59,7 @@ async function keepAll() {
     const asked = fetch(new Request(url, { cache: 'no-cache' }));
     found.set(url, asked);
     const response = await asked;
-    if (!response.ok && url.startsWith(GRAMMAR)) return void found.delete(url);
+    if (!response.ok && LIBRARIES.some((folder) => url.startsWith(folder))) return void found.delete(url);
     if (!response.ok) throw new Error(`${url}: ${response.status}`);
     if (/\/$|\.js$/.test(url)) await Promise.all(namedIn(await response.clone().text(), url).map(add));
   };

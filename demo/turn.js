@@ -1,10 +1,10 @@
 /** A turn: what is said, the reply as it comes, its end, or the conversation as it was before. */
-import { BqError } from '../js/index.js';
-import { clearAlert, showError } from './alerts.js';
+import { clearAlert, showError, showNotice } from './alerts.js';
 import * as format from './format.js';
-import { countOn, details, grow, message, say } from './page.js';
+import { countOn, details, grow, message, say, stop } from './page.js';
+import { Speaker } from './speaker.js';
 
-/** @typedef {import('./store.js').Entry} Entry */
+/** @typedef {import('./tree.js').Entry} Entry */
 /** @typedef {import('../js/shared/types.js').Result} Result */
 
 /** A reload in the middle of a reply loses no more than this many milliseconds of it. */
@@ -16,15 +16,25 @@ const SAVE_EVERY = 300;
  * @property {import('./host.js').Host} host
  * @property {import('./panel.js').Panel} panel
  * @property {import('./settings.js').SettingsForm} settings
- * @property {import('./view.js').Conversation} conversation
- * @property {'loading' | 'ready' | 'writing' | 'clearing'} phase  what the page is doing
- * @property {(next: 'ready' | 'writing' | 'clearing') => void} enter
- * @property {() => unknown} save
+ * @property {import('./view.js').Log} log
+ * @property {import('./current.js').Current} current
+ * @property {import('./context.js').Context} context
+ * @property {'loading' | 'ready' | 'writing'} phase  what the page is doing
+ * @property {(next: 'ready' | 'writing') => void} enter
  * @property {() => Promise<void>} showState
+ */
+
+/**
+ * What a turn began with, should it come to nothing.
+ * @typedef {object} Before
+ * @property {string | null} leaf
+ * @property {Entry[]} added
+ * @property {string} [unsent]  goes back into the field
  */
 
 export class Turns {
   #page;
+  #speaker = new Speaker();
   /** Ends the reply under way, and its end. */
   #replying = new AbortController();
   #underWay = Promise.resolve();
@@ -34,20 +44,49 @@ export class Turns {
     this.#page = page;
   }
 
+  get #able() {
+    return this.#page.phase === 'ready' && this.#page.host.hasModel;
+  }
+
   /** @param {string} text */
   submit = (text) => {
-    const { phase, host, conversation } = this.#page;
-    if (phase !== 'ready' || !host.hasModel || !text.trim()) return;
+    if (!this.#able || !text.trim()) return;
+    const { current } = this.#page;
+    const { leaf } = current.it;
     message.value = '';
     grow();
     if (!details.wide.matches) details.open = false;
-    conversation.add({ role: 'user', content: text, note: '' });
-    this.answer(text);
+    this.#answer({ leaf, added: [current.add('user', text)], unsent: text });
   };
 
-  /** @param {string | null} text  what was said; null: answer the last message once more */
-  answer(text) {
-    if (this.#page.phase === 'ready') this.#underWay = this.#reply(text);
+  /** Another version of what was said, and its reply. @param {Entry} entry @param {string} text */
+  edit = (entry, text) => {
+    if (!this.#able) return;
+    const { current } = this.#page;
+    const { leaf } = current.it;
+    this.#answer({ leaf, added: [current.add('user', text, entry.parent)] });
+    message.focus();
+  };
+
+  /** Another reply to the last message: the one before stays beside it. */
+  again = () => {
+    const { current, log } = this.#page;
+    const { leaf } = current.it;
+    const last = current.path.at(-1);
+    if (!this.#able || last?.role !== 'assistant') return;
+    const focused = document.activeElement === log.again;
+    current.endAt(last.parent);
+    this.#answer({ leaf, added: [] });
+    if (!focused) return;
+    stop.focus();
+    void this.#underWay.then(() => {
+      if (document.activeElement === message || document.activeElement === document.body) log.again.focus();
+    });
+  };
+
+  /** @param {Before} before */
+  #answer(before) {
+    this.#underWay = this.#reply(before);
   }
 
   /** Ends the reply under way. @returns {Promise<void>}  its end */
@@ -56,76 +95,67 @@ export class Turns {
     return this.#underWay;
   }
 
-  beginAnew = async () => {
-    const { host, panel, conversation, enter, save, showState } = this.#page;
-    await this.stop();
-    conversation.clear();
-    save();
+  /** @param {Before} before */
+  async #reply(before) {
+    const { host, panel, settings, log, current, context, enter, showState } = this.#page;
     clearAlert();
-    panel.noReply();
-    enter('clearing');
-    message.focus();
-    say('A new chat.');
-    try {
-      if (host.hasModel) await host.restart([]);
-    } catch (error) {
-      this.#showFailure(error);
-    }
-    enter('ready');
-    await showState();
-  };
-
-  /** @param {string | null} text */
-  async #reply(text) {
-    const { host, panel, settings, conversation, enter, save, showState } = this.#page;
-    clearAlert();
-    const replaced = text === null ? conversation.entries.at(-1) : undefined;
-    if (replaced) conversation.drop();
-    const shown = conversation.add({ role: 'assistant', content: '', note: '' });
+    const { path } = current;
+    before.added.push(current.add('assistant', ''));
+    const shown = /** @type {import('./view.js').Message} */ (log.last);
     this.#replying = new AbortController();
     enter('writing');
     say('Reading…');
     shown.writing = true;
     const { signal } = this.#replying;
     const { seed, ...sampling } = settings.values;
-    // A short random seed can be typed again.
-    const generation = host.reply(text, { ...sampling, seed: seed ?? Math.floor(Math.random() * 1e6), signal });
     /** @type {unknown} */
     let failure = null;
+    /** @type {Result | null} */
+    let result = null;
     try {
-      await this.#write(generation, shown);
+      const messages = await context.fit(path);
+      signal.throwIfAborted();
+      // A short random seed can be typed again.
+      const generation = host.reply(messages, { ...sampling, seed: seed ?? Math.floor(Math.random() * 1e6), signal });
+      try {
+        await this.#write(generation, shown);
+      } finally {
+        result = generation.result;
+      }
     } catch (error) {
       if (!signal.aborted) failure = error;
     }
     shown.writing = false;
     countOn();
-    conversation.follow();
-    const { result } = generation;
-    const came = result !== null && (result.ids.length > 0 || result.reason !== 'abort');
-    if (came) this.#finish(result, shown);
-    else this.#undo(text, replaced);
+    log.follow();
+    this.#speaker.end();
+    // What was written before a model broke is no less worth than what was written before Stop.
+    const came = (result !== null && (result.ids.length > 0 || result.reason !== 'abort')) || shown.entry.content !== '';
+    if (result && came) this.#finish(result, shown);
+    else if (!came) this.#undo(before);
     enter('ready');
-    save();
+    if (came && !current.save()) showNotice('This conversation is not stored: the browser has no room for it, or refuses it.');
     if (failure) this.#showFailure(failure);
-    if (!came) say(failure ? 'That failed.' : 'Stopped.');
+    if (!result || !came) say(failure ? 'That failed.' : 'Stopped.');
     await panel.parts.end(host).catch(() => {}); // a model that broke has said so already
     await showState();
   }
 
-  /** @param {AsyncIterable<{ text: string }>} generation @param {import('./view.js').Message} shown */
+  /** @param {AsyncIterable<{ text: string, reasoning?: string }>} generation @param {import('./view.js').Message} shown */
   async #write(generation, shown) {
-    const { host, panel, conversation, save } = this.#page;
+    const { host, panel, log, current } = this.#page;
     let tokens = 0;
     let first = 0;
     let saved = 0;
     for await (const part of generation) {
       const now = performance.now();
       if (!tokens) [first] = [now, say('Writing…'), panel.parts.begin(host).catch(() => {})];
-      shown.append(part.text);
-      conversation.follow();
+      shown.append(part);
+      this.#speaker.hear(part.text);
+      log.follow();
       panel.writing(++tokens, format.rate({ tokens, decodeMs: now - first }));
       countOn(tokens);
-      if (now - saved > SAVE_EVERY) [saved] = [now, save()];
+      if (now - saved > SAVE_EVERY) [saved] = [now, current.save()];
     }
   }
 
@@ -135,27 +165,25 @@ export class Turns {
     const ends = { stop: '', length: 'cut at the longest reply', context: 'cut: the context is full', abort: 'stopped' };
     const facts = [format.counted(tokens, 'token'), format.speed(format.rate(result.timings)), `seed ${result.seed}`, ends[result.reason]];
     shown.note = facts.filter(Boolean).join(' · ');
+    // Its own tokens, without the one that ended it; where a text was cut off, or reasoning left out, they are not the text's.
+    if (typeof result.stop !== 'string' && !result.reasoning) shown.entry.tokens = result.stop === null ? result.ids : result.ids.slice(0, -1);
     this.#page.panel.reply(tokens, result.timings);
-    if (result.reason === 'context') {
-      this.#showFailure(new BqError('CONTEXT_FULL', 'the conversation has filled the context: the model can read no more', { hint: 'start a new chat' }));
-    }
+    if (result.reason === 'context') this.#page.context.full();
     if (result.reason === 'abort') say(`Stopped after ${format.counted(tokens, 'token')}.`);
     else say(`Done: ${facts.slice(0, 2).filter(Boolean).join(', ')}.`);
   }
 
-  /** The conversation as it was before a turn that came to nothing. @param {string | null} text @param {Entry} [replaced] */
-  #undo(text, replaced) {
-    const { conversation } = this.#page;
-    conversation.drop(text === null ? 1 : 2);
-    if (replaced) conversation.add(replaced);
-    if (text !== null && !message.value) message.value = text;
+  /** The conversation as it was before a turn that came to nothing. @param {Before} before */
+  #undo({ leaf, added, unsent = '' }) {
+    this.#page.current.takeBack(added, leaf);
+    if (unsent && !message.value) message.value = unsent;
     grow();
   }
 
   /** @param {unknown} error */
   #showFailure(error) {
-    const code = /** @type {any} */ (error)?.code;
-    if (code === 'CONTEXT_FULL') showError(error, { text: 'New chat', run: () => void this.beginAnew() });
+    const { code, details: told } = /** @type {any} */ (error) ?? {};
+    if (code === 'CONTEXT_FULL') void this.#page.context.tooLong(told);
     else if (code === 'TRAP' || code === 'NO_WORKER') showError(error, { text: 'Reload the page', run: () => location.reload() });
     else showError(error);
   }

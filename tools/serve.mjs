@@ -29,7 +29,7 @@ const TYPES = {
 const LOCAL = 'local';
 
 /** What a page may reach; all else of the checkout stays private. */
-export const PUBLIC = ['demo', 'js', 'build/wasm', 'models', 'node_modules/@huggingface/jinja/dist'];
+export const PUBLIC = ['demo', 'js', 'build/wasm', 'models', 'node_modules/@huggingface/jinja/dist', 'node_modules/marked/lib'];
 
 const HEADERS = {
   // Cross-origin isolation: what shared memory, and so threads, need.

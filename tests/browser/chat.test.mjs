@@ -343,35 +343,54 @@ test('the engine or the model cannot be had: said with code and hint, and tried 
   page.trouble = page.trouble.filter((line) => !/status of (404|503)/.test(line));
 });
 
-test('a full context is said, and a new chat is offered', async () => {
+test('a full context: a message that is too long is to be shortened, a conversation that is goes on without its oldest turns', async () => {
   const page = await demo();
   const { alert, message } = ui(page);
+  const notice = page.locator('#notices');
   const words = (/** @type {number} */ n) => Array(n).fill('the').join(' ');
   await message.fill(words(600));
   await message.press('Enter');
-  await alert.waitFor();
-  assert.match(await alert.locator('code').textContent() ?? '', /^CONTEXT_FULL/);
+  await notice.locator('.notice').waitFor();
+  const [, tokens, context] = /too long: (\d+) tokens, and the model reads (\d+)\. Shorten it by \d+ %/.exec(await notice.textContent() ?? '')?.map(Number) ?? [];
+  assert.ok(tokens > 600 && tokens < 610 && context === 512, `${tokens} of ${context}`);
+  assert.equal(await alert.count(), 0, 'it is no error');
   assert.deepEqual(await texts(page), []);
   assert.equal(await message.inputValue(), words(600), 'what was written is not lost');
 
   // A word is a token, so this many words leave the reply two tokens.
-  const [tokens, context] = (await alert.locator('.what').textContent() ?? '').match(/\d+/g)?.map(Number) ?? [];
-  assert.ok(tokens - 600 < 10, `${tokens} tokens`);
-  await sample(page, { maxTokens: '100', seed: '2', temperature: '2', topK: '0', topP: '1' });
-  await say(page, words(600 - (tokens - context) - 1));
-  assert.match(await alert.textContent() ?? '', /CONTEXT_FULL/);
+  const first = words(600 - (tokens - context) - 1);
+  await sample(page, { maxTokens: '60', seed: '2', temperature: '2', topK: '0', topP: '1' });
+  await message.fill(first);
+  await page.locator('#fill-text', { hasText: '100 % of the context is used' }).waitFor(); // before it is sent
+  await say(page, first);
+  assert.match(await notice.textContent() ?? '', /has filled the context of 512 tokens/);
   assert.equal((await texts(page)).length, 2);
-  await alert.getByRole('button', { name: 'New chat' }).click();
+  await message.fill('Hello!');
+  await message.press('Enter');
+  await notice.getByText(/no longer fits/).waitFor();
+  assert.equal((await texts(page)).length, 2, 'nothing is sent that the model can not read');
+  assert.equal(await message.inputValue(), 'Hello!');
+  await notice.getByRole('button', { name: 'Leave out the oldest turns' }).click();
+  await page.waitForFunction(() => document.querySelectorAll('[role=log] article').length === 4);
   await ready(page);
-  assert.deepEqual(await texts(page), []);
-  assert.match(await say(page, 'Hello!'), /\w/);
+  assert.match((await texts(page))[3], /\w/);
+  const prompt = Number((await stat(page, 'reused')).split(' of ')[1]);
+  assert.ok(prompt < 20, `the model read ${prompt} tokens`);
+  assert.match(await page.locator('.first-read .text').textContent() ?? '', /^Hello!/, 'the page shows from where on it reads');
+  await notice.waitFor({ state: 'attached' });
+  assert.equal(await notice.textContent(), '');
+  assert.match(await say(page, 'Tell me a joke'), /\w/, 'it was agreed to once');
+  await page.reload();
+  await ready(page);
+  assert.match(await stat(page, 'context'), /^\d+ of 512 tokens$/);
 });
 
 test('what lies in storage is not trusted, and never becomes markup', async () => {
-  for (const chat of ['{', '[]', '{"version":1,"messages":{}}', '{"version":1,"messages":[null]}', '{"version":99,"messages":[{"role":"user","content":"x"}]}', '{"version":1,"messages":[{"role":"system","content":"x"}]}']) {
+  const strange = [{ version: 2, entries: {} }, { version: 2, entries: [null], leaf: 7 }, { version: 99, entries: [{ id: 'a', parent: null, role: 'user', content: 'x' }], leaf: 'a' }, { version: 2, entries: [{ id: 'a', parent: null, role: 'system', content: 'x' }], leaf: 'a' }];
+  for (const chat of ['{', '[]', ...strange.map((value) => JSON.stringify(value))]) {
     page = await newPage(browser);
     await page.addInitScript((text) => {
-      localStorage.setItem('bq4.chat', text);
+      localStorage.setItem('bq4.chat.x', text);
       localStorage.setItem('bq4.settings', text);
       localStorage.setItem('bq4.theme', text);
     }, chat);
@@ -382,8 +401,11 @@ test('what lies in storage is not trusted, and never becomes markup', async () =
   }
   page = await newPage(browser);
   const evil = '<img src=x onerror="document.title=1"><script>document.title=1</script>\n&amp; **bold**';
-  await page.addInitScript((content) => localStorage.setItem('bq4.chat', JSON.stringify({ version: 1, messages: [{ role: 'user', content }, { role: 'assistant', content, note: content }] })), evil);
+  await page.addInitScript((content) => localStorage.setItem('bq4.chat.x', JSON.stringify({ version: 2, leaf: 'b', title: content, entries: [
+    { id: 'a', parent: null, role: 'user', content }, { id: 'b', parent: 'a', role: 'assistant', content, note: content, reasoning: content },
+  ] })), evil);
   await openDemo(page, site.url);
-  assert.deepEqual(await texts(page), [evil, evil]);
+  await page.locator('.formatted').waitFor();
+  assert.deepEqual(await texts(page), [evil, evil.replace('**bold**', 'bold').replace('\n', '')]);
   assert.equal(await ui(page).log.locator('img, script').count(), 0);
 });

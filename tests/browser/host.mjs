@@ -50,7 +50,7 @@ export async function host(headers = {}) {
     }
     if (path === '/control/asked') return json(await servers.get(query)?.asked());
     if (path === '/control/close') return json(String(await servers.get(query)?.close()));
-    const file = publicPath(path.endsWith('/') ? `${path}index.html` : path, ['js', 'build/wasm', 'tests', 'demo', 'models']);
+    const file = publicPath(path.endsWith('/') ? `${path}index.html` : path, ['js', 'build/wasm', 'tests', 'demo', 'models', 'node_modules/marked/lib']);
     try {
       let body = readFileSync(join(ROOT, String(file)));
       const type = TYPES[extname(String(file))] ?? 'application/octet-stream';

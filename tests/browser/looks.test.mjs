@@ -116,11 +116,11 @@ test('by keyboard alone', async () => {
   await ready(page);
   /** @type {unknown[]} */
   const order = [];
-  for (let i = 0; i < 7; i++) {
+  for (let i = 0; i < 9; i++) {
     await page.keyboard.press('Shift+Tab');
     order.push(await focused());
   }
-  assert.deepEqual(order, ['Regenerate the reply', 'Copy the reply', 'Copy your message', 'Conversation', 'details-toggle', 'Theme: as the system', 'new-chat']);
+  assert.deepEqual(order, ['Regenerate the reply', 'Copy the reply', 'Edit your message', 'Copy your message', 'Conversation', 'details-toggle', 'Theme: as the system', 'new-chat', 'chats']);
   // Focus is seen.
   await ui(page).newChat.focus();
   await page.keyboard.press('Tab');
@@ -146,8 +146,8 @@ test('on a phone the details take the place of the conversation, Escape closes t
 test('the log follows what is written, unless it was scrolled away', async () => {
   const page = await newPage(browser);
   await page.addInitScript(() => {
-    const messages = Array.from({ length: 30 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `word ${i}\n\n.` }));
-    localStorage.setItem('bq4.chat', JSON.stringify({ version: 1, messages: messages.slice(0, 20) }));
+    const entries = Array.from({ length: 20 }, (_, i) => ({ id: `m${i}`, parent: i ? `m${i - 1}` : null, role: i % 2 ? 'assistant' : 'user', content: `word ${i}\n\n.` }));
+    localStorage.setItem('bq4.chat.x', JSON.stringify({ version: 2, entries, leaf: 'm19' }));
   });
   await openDemo(page, site.url);
   await sample(page, { temperature: '2', topK: '0', topP: '1', maxTokens: '200', seed: '2' });
@@ -174,23 +174,59 @@ test('the log follows what is written, unless it was scrolled away', async () =>
   await page.context().close();
 });
 
-test('screen readers hear a reply once, not every token', async () => {
+test('screen readers hear a reply in whole sentences, and its end', async () => {
   const page = await demo();
   await sample(page, { temperature: '0' });
   await page.evaluate(() => {
     const status = /** @type {HTMLElement} */ (document.querySelector('[role=status]'));
-    const log = /** @type {HTMLElement} */ (document.querySelector('[role=log]'));
-    const heard = { status: /** @type {(string | null)[]} */ ([]), idle: 0 };
+    const heard = { status: /** @type {(string | null)[]} */ ([]), sentences: /** @type {(string | null)[]} */ ([]) };
     Object.assign(globalThis, { heard });
     new MutationObserver(() => heard.status.push(status.textContent)).observe(status, { childList: true, characterData: true, subtree: true });
-    // Text that is added while the log is not busy would be spoken at once.
-    new MutationObserver(() => (heard.idle += log.getAttribute('aria-busy') === 'true' ? 0 : 1)).observe(log, { characterData: true, subtree: true });
+    new MutationObserver((all) => all.forEach(({ addedNodes }) => addedNodes.forEach((node) => heard.sentences.push(node.textContent))))
+      .observe(/** @type {Node} */ (document.querySelector('#heard')), { childList: true, subtree: true });
   });
-  await say(page, 'Tell me a story');
-  const heard = await page.evaluate(() => /** @type {any} */ (globalThis).heard);
-  assert.ok(heard.status.length <= 4, heard.status.join(' | '));
-  assert.equal(heard.idle, 0);
-  assert.equal(await ui(page).log.getAttribute('aria-busy'), 'false');
+  const reply = await say(page, 'Tell me a story');
+  const { status, sentences } = await page.evaluate(() => /** @type {any} */ (globalThis).heard);
+  assert.ok(status.length <= 4, status.join(' | '));
+  assert.match(status.at(-1), /^Done: /);
+  assert.ok(sentences.length >= 3, `${sentences.length} sentences`);
+  for (const sentence of sentences) assert.match(sentence, /[.!?…"]$/);
+  const bare = (/** @type {string} */ text) => text.replace(/\s+/g, '');
+  assert.equal(bare(sentences.join('')), bare(reply), 'each once, none missing');
+  const live = await page.evaluate(() => ['#log', '#heard'].map((id) => document.querySelector(id)?.getAttribute('aria-live')));
+  assert.deepEqual(live, ['off', 'polite'], 'tokens are not spoken');
+  await page.context().close();
+});
+
+test('the keyboard stays in the page: after Regenerate, an edit, Undo, a message that is dismissed', async () => {
+  const page = await demo();
+  const focused = () => page.evaluate(() => document.activeElement !== document.body && document.activeElement?.checkVisibility());
+  await say(page, 'Hello!');
+  await ui(page).regenerate.press('Enter');
+  assert.ok(await focused(), 'while it is written');
+  await ready(page);
+  assert.equal(await page.evaluate(() => document.activeElement?.getAttribute('aria-label')), 'Regenerate the reply');
+  await page.getByRole('button', { name: 'Edit your message' }).press('Enter');
+  await page.keyboard.press('Escape');
+  assert.equal(await page.evaluate(() => document.activeElement?.getAttribute('aria-label')), 'Edit your message');
+  await page.keyboard.press('Enter');
+  await page.keyboard.type(' Who are you?');
+  await page.keyboard.press('Enter');
+  assert.ok(await focused(), 'while an edit is answered');
+  await ready(page);
+  assert.ok(await focused());
+  await page.getByRole('button', { name: 'Version before' }).press('Enter');
+  assert.ok(await focused(), 'another version');
+  await ui(page).newChat.press('Enter');
+  await page.locator('#notices').getByRole('button', { name: 'Undo' }).press('Enter');
+  assert.ok(await focused(), 'after Undo');
+  await ui(page).file.setInputFiles({ name: 'notes.bq4', mimeType: '', buffer: Buffer.from('not a model '.repeat(30)) });
+  await ui(page).alert.getByRole('button', { name: 'Dismiss' }).press('Enter');
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'message');
+  await page.locator('#chats').press('Enter');
+  await page.locator('#chats-dialog').waitFor();
+  await page.keyboard.press('Escape');
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'chats');
   await page.context().close();
 });
 

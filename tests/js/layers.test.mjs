@@ -52,8 +52,11 @@ const js = {
   'demo/worker.js': ['js/worker.js', 'js/sources/blob.js'],
 };
 
-/** The one file of others that js/ is made with, and where: bundled for those who get the package. */
-const JINJA = ['js/templates/jinja.js', 'node_modules/@huggingface/jinja/dist/index.js'];
+/** The files of others, and where each is used: of js/ it is bundled for those who get the package, of the demo served as it is. */
+const LIBRARIES = new Map([
+  ['js/templates/jinja.js', 'node_modules/@huggingface/jinja/dist/index.js'],
+  ['demo/markdown.js', 'node_modules/marked/lib/marked.esm.js'],
+]);
 
 /** @param {string} dir @returns {string[]} */
 function walk(dir) {
@@ -100,7 +103,7 @@ function importsOfModules() {
     const text = readFileSync(join(root, file), 'utf8').replace(/\/\*[^]*?\*\/|\/\/.*/g, '');
     const names = [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, name]) => name);
     const targets = names.map((name) => relative(root, normalize(join(root, dirname(file), name))));
-    return [file, targets.filter((target) => file !== JINJA[0] || target !== JINJA[1])];
+    return [file, targets.filter((target) => LIBRARIES.get(file) !== target)];
   }));
 }
 

@@ -1,0 +1,118 @@
+/** The conversation that this tab shows: its branch, its changes, and its way into storage. */
+import { empty, onOther, opened, read, remember, save } from './store.js';
+import { newestFrom, newId, pathTo, united, versions } from './tree.js';
+
+/** @typedef {import('./store.js').Conversation} Conversation */
+/** @typedef {import('./tree.js').Entry} Entry */
+
+export class Current {
+  /** @type {Conversation} */
+  #it = opened();
+  /** Messages that were taken back here: another tab's copy does not bring them back. @type {Set<string>} */
+  #gone = new Set();
+  #log;
+  #onChange;
+
+  /**
+   * @param {import('./view.js').Log} log
+   * @param {() => void} onChange  another conversation, or what another tab wrote
+   * @param {() => boolean} busy  a reply is being written: it is no time for that
+   */
+  constructor(log, onChange, busy) {
+    this.#log = log;
+    this.#onChange = onChange;
+    remember(this.#it.id);
+    onOther((id) => id === this.#it.id && !busy() && this.#adopt());
+  }
+
+  get it() {
+    return this.#it;
+  }
+
+  /** What is shown, from the first message on. */
+  get path() {
+    return pathTo(this.#it.entries, this.#it.leaf);
+  }
+
+  /** What the model reads of a branch. @param {Entry[]} path @param {boolean} told  it can be told something beforehand @returns {import('../js/shared/types.js').Message[]} */
+  messages(path, told) {
+    const { from, system } = this.#it;
+    const read = path.slice(Math.max(0, path.findIndex(({ id }) => id === from)));
+    const said = read.map(({ role, content, tokens }) => ({ role, content, ...(tokens && { tokens }) }));
+    return told && system.trim() ? [{ role: 'system', content: system.trim() }, ...said] : said;
+  }
+
+  show() {
+    const { entries, from } = this.#it;
+    this.#log.show(this.path, (entry) => versions(entries, entry), from);
+  }
+
+  /** @param {Conversation} [conversation]  none: a new one */
+  open(conversation = empty()) {
+    this.#it = conversation;
+    this.#gone.clear();
+    remember(conversation.id);
+    this.show();
+    this.#onChange();
+  }
+
+  /** Shows a message behind the last one, or behind another. @param {'user' | 'assistant'} role @param {string} content @param {string | null} [parent] */
+  add(role, content, parent = this.#it.leaf) {
+    const entry = { id: newId(), parent, role, content, note: '' };
+    this.#it.entries.push(entry);
+    this.#it.leaf = entry.id;
+    this.show();
+    return entry;
+  }
+
+  /** As it was before these messages. @param {Entry[]} entries @param {string | null} leaf */
+  takeBack(entries, leaf) {
+    for (const { id } of entries) this.#gone.add(id);
+    this.#it.entries = this.#it.entries.filter((entry) => !entries.includes(entry));
+    this.#it.leaf = leaf;
+    this.show();
+  }
+
+  /** Another version of a message, and what followed it. @param {Entry} entry @param {number} step */
+  step(entry, step) {
+    const all = versions(this.#it.entries, entry);
+    const next = all[all.indexOf(entry) + step];
+    if (!next) return;
+    this.#it.leaf = newestFrom(this.#it.entries, next.id);
+    this.show();
+    this.save();
+  }
+
+  /** Ends a branch at this message. @param {string | null} id */
+  endAt(id) {
+    this.#it.leaf = id;
+    this.show();
+  }
+
+  /** @param {Partial<Conversation>} change */
+  change(change) {
+    Object.assign(this.#it, change);
+    this.show();
+    this.save();
+  }
+
+  /** @returns {boolean}  whether it was kept; an empty one needn't be */
+  save() {
+    const it = this.#it;
+    if (!it.entries.length && !it.title && !it.system) return true;
+    it.at = Date.now();
+    return save(it, this.#gone);
+  }
+
+  /** What another tab has added; if it went on from here, so does this one. */
+  #adopt() {
+    const other = read(this.#it.id);
+    if (!other) return;
+    const mine = this.#it;
+    const entries = united(mine.entries, other.entries.filter(({ id }) => !this.#gone.has(id)));
+    const further = mine.leaf === null || pathTo(entries, other.leaf).some(({ id }) => id === mine.leaf);
+    this.#it = { ...other, entries, leaf: further ? other.leaf : mine.leaf };
+    this.show();
+    this.#onChange();
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * A conversation as a tree: what was edited or given anew stands beside what it replaced. A message names the one that it
+ * follows, so two copies of a conversation are united by uniting their messages.
+ */
+
+/**
+ * @typedef {object} Entry  a message
+ * @property {string} id
+ * @property {string | null} parent  the message before; null: it is the first
+ * @property {'user' | 'assistant'} role
+ * @property {string} content
+ * @property {string} note       how it came about, for people
+ * @property {string} [reasoning]  what the model thought first
+ * @property {number[]} [tokens]  as they were generated; not stored
+ */
+
+export const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(36).padStart(2, '0')).join('');
+
+/** The messages from the first to this one. @param {Entry[]} entries @param {string | null} leaf @returns {Entry[]} */
+export function pathTo(entries, leaf) {
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  /** @type {Entry[]} */
+  const path = [];
+  for (let at = leaf; at !== null; ) {
+    const entry = byId.get(at);
+    if (!entry || path.includes(entry)) break;
+    path.push(entry);
+    at = entry.parent;
+  }
+  return path.reverse();
+}
+
+/** All that stand in the same place, this one included, the oldest first. @param {Entry[]} entries @param {Entry} entry */
+export const versions = (entries, { parent, role }) => entries.filter((other) => other.parent === parent && other.role === role);
+
+/** The end of the newest branch from here on. @param {Entry[]} entries @param {string} id @returns {string} */
+export function newestFrom(entries, id) {
+  const seen = new Set([id]);
+  for (let at = id; ; ) {
+    const next = entries.findLast(({ parent }) => parent === at);
+    if (!next || seen.has(next.id)) return at;
+    seen.add(next.id);
+    at = next.id;
+  }
+}
+
+/** Two copies as one: of a message that both have, the first's. @param {Entry[]} mine @param {Entry[]} theirs */
+export function united(mine, theirs) {
+  const ids = new Set(mine.map(({ id }) => id));
+  return [...mine, ...theirs.filter(({ id }) => !ids.has(id))];
+}
