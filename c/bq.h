@@ -305,8 +305,15 @@ bq_status bq_session_results(bq_session *session, uint32_t from, bq_error *err);
  * length 1 if `normalize`, until the timeline changes. What it needs is computed anew, so call it
  * before the run. ARGUMENT; STATE: there are no tokens. */
 bq_status bq_session_pool(bq_session *session, bq_pooling how, bool normalize, bq_error *err);
-/* [hidden]; NULL unless the last run returned OK after bq_session_pool. Valid as logits are. */
-const float *bq_session_vector(const bq_session *session);
+/* The same of several texts at once, as many of the first of these as a pass takes: *taken, one at
+ * least. Text i has lengths[i] tokens, which lie one text behind the other. Weights are read once
+ * for all, and each gets the bits that it gets alone. The timeline is gone. CONTEXT_FULL; ARGUMENT,
+ * also for a text without tokens. */
+bq_status bq_session_texts(bq_session *session, const uint32_t *tokens, const uint32_t *lengths,
+                           size_t n, bq_pooling how, bool normalize, size_t *taken, bq_error *err);
+/* [hidden], of text `text`, or 0; NULL unless the last run returned OK after one of both. Valid as
+ * logits are. */
+const float *bq_session_vector(const bq_session *session, size_t text);
 
 /* Logits of the last token, [vocab]; NULL unless the last run returned OK, or with options.hidden.
  * Valid until the next sync, append, results or run. */

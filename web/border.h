@@ -209,11 +209,13 @@ uint32_t bqw_session_pages(uint32_t session, bqw_page *out, uint32_t capacity, u
 uint32_t bqw_page_done(uint32_t model, uint32_t id, uint32_t good);
 /* *out = address of [vocab] f32. STATE: the last run has not ended yet. */
 uint32_t bqw_session_logits(uint32_t session, uint32_t *out);
-/* The next run gives one vector of the whole timeline instead, pooled as bq_pooling says, normalized
- * or not. ARGUMENT; STATE: there are no tokens. */
-uint32_t bqw_session_pool(uint32_t session, uint32_t pooling, uint32_t normalize);
-/* *out = address of [hidden] f32. STATE: the last run was not asked for one, or has not ended. */
-uint32_t bqw_session_vector(uint32_t session, uint32_t *out);
+/* The next run gives a vector of each of the first of these texts, *taken of n, pooled as bq_pooling
+ * says, normalized or not; text i has lengths[i] of the tokens, in turn. The timeline is gone.
+ * CONTEXT_FULL, ARGUMENT. */
+uint32_t bqw_session_texts(uint32_t session, const uint32_t *tokens, const uint32_t *lengths,
+                           uint32_t n, uint32_t pooling, uint32_t normalize, uint32_t *taken);
+/* *out = address of [hidden] f32, of one of them. STATE: there is none, or the run has not ended. */
+uint32_t bqw_session_vector(uint32_t session, uint32_t text, uint32_t *out);
 /* Slices run since create; 0 for an unknown session too. */
 uint32_t bqw_session_slices(uint32_t session);
 /* Where the time goes. todo 0: off, 1: from zero on, 2: as it is. *out = address of bqw_stage

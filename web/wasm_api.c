@@ -513,17 +513,24 @@ BQW(uint32_t) bqw_session_logits(uint32_t session, uint32_t *out) {
   return bqw_report(BQ_OK, NULL);
 }
 
-BQW(uint32_t) bqw_session_pool(uint32_t session, uint32_t pooling, uint32_t normalize) {
+BQW(uint32_t)
+bqw_session_texts(uint32_t session, const uint32_t *tokens, const uint32_t *lengths, uint32_t n,
+                  uint32_t pooling, uint32_t normalize, uint32_t *taken) {
   bq_session *s = object_of(session, SESSION);
   if (!s) return BQ_ARGUMENT;
   bq_error err = {0};
-  return bqw_report(bq_session_pool(s, (bq_pooling)pooling, normalize != 0, &err), &err);
+  size_t k = 0;
+  bqw_trace_resume(s);
+  bq_status status = bq_session_texts(s, tokens, lengths, n, (bq_pooling)pooling, normalize != 0,
+                                      &k, &err);
+  *taken = (uint32_t)k;
+  return bqw_report(status, &err);
 }
 
-BQW(uint32_t) bqw_session_vector(uint32_t session, uint32_t *out) {
+BQW(uint32_t) bqw_session_vector(uint32_t session, uint32_t text, uint32_t *out) {
   bq_session *s = object_of(session, SESSION);
   if (!s) return BQ_ARGUMENT;
-  const float *vector = bq_session_vector(s);
+  const float *vector = bq_session_vector(s, text);
   if (!vector) return fail(BQ_STATE, "no vector yet: run the session first");
   *out = (uint32_t)(uintptr_t)vector;
   return bqw_report(BQ_OK, NULL);

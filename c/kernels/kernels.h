@@ -82,7 +82,7 @@ typedef struct bq_kv_view {
 /* Queries of the heads that share one KV head, for tokens that follow each other: *row* r is head
  * r % heads of token r / heads, which stands at position p = position + r / heads. It sees the
  * positions from...end - 1, all of which the cache holds:
- *   from = window && p + 1 > window ? p + 1 - window : 0
+ *   from = window && p + 1 > window ? p + 1 - window : 0, but not less than `first`
  *   end  = full ? full : p + 1 */
 typedef struct bq_attend_job {
   bq_kv_view kv;
@@ -91,6 +91,7 @@ typedef struct bq_attend_job {
   size_t stride;  /* floats from one token to the next */
   size_t heads;   /* per token */
   size_t position;
+  size_t first;      /* where the text begins that they are of; a multiple of BQ_KV_SCALED */
   size_t row0, row1; /* rows to compute */
   float scale;
   void *scratch; /* bq_attend_scratch(...) bytes, 16-byte aligned */

@@ -85,7 +85,8 @@ static inline size_t bq_row_position(const bq_attend_job *job, size_t row) {
 /* The positions that it sees: from...end - 1. Neither falls from one row to the next. */
 static inline size_t bq_row_from(const bq_attend_job *job, size_t row) {
   const size_t n = bq_row_position(job, row) + 1;
-  return job->window && n > job->window ? n - job->window : 0;
+  const size_t from = job->window && n > job->window ? n - job->window : 0;
+  return from > job->first ? from : job->first;
 }
 static inline size_t bq_row_end(const bq_attend_job *job, size_t row) {
   return job->full ? job->full : bq_row_position(job, row) + 1;

@@ -19,18 +19,20 @@ typedef struct job {
   float *results;            /* of the head: [tokens][result_cols] */
 } job;
 
-/* Tokens of a batch that are of one session. */
+/* Tokens of a batch that are of one text of a session. */
 typedef struct segment {
   const bq_session *s;
   uint32_t at, tokens; /* the first in the batch, how many */
-  uint32_t position;   /* of the first */
+  uint32_t first;      /* where the text begins in the cache */
+  uint32_t position;   /* there, of the first */
 } segment;
 
 /* The one behind `from` tokens of the batch. */
 static segment segment_at(const job *j, uint32_t from) {
   const bq_row row = bq_row_at(j->s, j->batch_at + from);
   const uint32_t left = j->tokens - from;
-  return (segment){row.s, from, row.left < left ? row.left : left, row.position};
+  return (segment){row.s, from, row.left < left ? row.left : left, row.first,
+                   row.first + row.position};
 }
 
 /* A job at one layer. */
@@ -338,6 +340,7 @@ static void attend_segment(const place *p, const segment *g, size_t from, size_t
                                   .stride = stride,
                                   .heads = group,
                                   .position = g->position,
+                                  .first = g->first,
                                   .row0 = from > first ? from - first : 0,
                                   .row1 = to - first < rows ? to - first : rows,
                                   .scale = scale,
@@ -482,28 +485,49 @@ static void normalize(float *x, size_t n) {
   for (size_t i = 0; length > 0 && i < n; i++) x[i] /= length;
 }
 
+/* Adds a position's state to what is pooled, or begins with it. */
+static void pool_state(const bq_session *s, const float *state, bool begins, float *y,
+                       float *pooled) {
+  const bq_model *m = s->model;
+  const size_t hidden = m->config.hidden;
+  if (m->ln_f_w) bq_forward_norm(s, state, m->ln_f_w, m->ln_f_b, hidden, y);
+  else memcpy(y, state, hidden * sizeof *y);
+  if (begins) memcpy(pooled, y, hidden * sizeof *y);
+  else m->kernels->add(pooled, y, hidden);
+}
+
+static void end_pooling(const bq_session *s, uint32_t tokens, float *pooled) {
+  const size_t hidden = s->model->config.hidden;
+  if (s->pooling == BQ_POOL_MEAN) scale_by(pooled, hidden, 1.0f / (float)tokens);
+  if (s->normalize) normalize(pooled, hidden);
+}
+
 /* The window of one session, whose first row is x. Positions come in order, whatever the windows,
  * and each is added by itself. */
 static void pool_window(const bq_session *s, const float *x, float *y) {
-  const bq_model *m = s->model;
-  const size_t hidden = m->config.hidden;
+  const size_t hidden = s->model->config.hidden;
   const uint32_t end = s->win_start + s->win_len;
   const uint32_t last = s->pooling == BQ_POOL_MEAN || end <= s->from ? end : s->from + 1;
-  for (uint32_t p = s->from > s->win_start ? s->from : s->win_start; p < last; p++) {
-    const float *state = x + (size_t)(p - s->win_start) * hidden;
-    if (m->ln_f_w) bq_forward_norm(s, state, m->ln_f_w, m->ln_f_b, hidden, y);
-    else memcpy(y, state, hidden * sizeof *y);
-    if (p == s->from) memcpy(s->pooled, y, hidden * sizeof *y);
-    else m->kernels->add(s->pooled, y, hidden);
-  }
-  if (end < s->n_tokens) return;
-  if (s->pooling == BQ_POOL_MEAN) scale_by(s->pooled, hidden, 1.0f / (float)s->n_tokens);
-  if (s->normalize) normalize(s->pooled, hidden);
+  for (uint32_t p = s->from > s->win_start ? s->from : s->win_start; p < last; p++)
+    pool_state(s, x + (p - s->win_start) * hidden, p == s->from, y, s->pooled);
+  if (end == s->n_tokens) end_pooling(s, s->n_tokens, s->pooled);
+}
+
+/* A whole text. Its vector takes the place of its first state. */
+static void pool_text(const bq_session *s, const bq_text *text, float *y) {
+  const size_t hidden = s->model->config.hidden;
+  const uint32_t tokens = text[1].row - text->row;
+  const uint32_t from = s->pooling == BQ_POOL_LAST ? tokens - 1 : 0;
+  const uint32_t end = s->pooling == BQ_POOL_MEAN ? tokens : from + 1;
+  float *x = s->x + text->row * hidden;
+  for (uint32_t t = from; t < end; t++) pool_state(s, x + t * hidden, t == from, y, x);
+  end_pooling(s, tokens, x);
 }
 
 void bq_forward_pool(bq_session *s) {
   const size_t hidden = s->model->config.hidden;
-  for (uint32_t i = 0; i < s->n_members; i++)
+  for (uint32_t i = 0; i < s->n_texts; i++) pool_text(s, &s->texts[i], s->scratch.norm);
+  for (uint32_t i = 0; i < s->n_members && !s->n_texts; i++)
     pool_window(s->members[i].s, s->x + s->members[i].row * hidden, s->scratch.norm);
 }
 
@@ -531,7 +555,8 @@ bq_status bq_forward_embed(bq_session *s, bq_error *err) {
     const bq_row of = bq_row_at(s, t);
     float *x = s->x + (size_t)t * c->hidden;
     float *p = c->position == BQ_POSITION_LEARNED ? row : NULL;
-    bq_status status = bq_page_embedding(s, of.s->tokens[of.position], of.position, x, p, err);
+    bq_status status = bq_page_embedding(s, of.s->tokens[of.first + of.position], of.position, x, p,
+                                         err);
     if (status) return status;
     scale_by(x, c->hidden, or_one(c->embed_scale));
     if (p) m->kernels->add(x, p, c->hidden);

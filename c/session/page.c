@@ -29,8 +29,8 @@ static size_t want_rows(bq_session *s, uint32_t table, bq_page *out, size_t capa
   uint32_t kept = 0;
   size_t n = 0;
   for (uint32_t t = pass ? s->embedded : 0; t < rows && n < capacity && ~kept; t++) {
-    const bq_row row = pass ? bq_row_at(s, t) : (bq_row){s, s->computed + t, 0};
-    const uint32_t at = table ? row.position : row.s->tokens[row.position];
+    const bq_row row = pass ? bq_row_at(s, t) : (bq_row){s, 0, s->computed + t, 0};
+    const uint32_t at = table ? row.position : row.s->tokens[row.first + row.position];
     n += bq_pages_claim_row(s->model->pages, table, at, &kept, &out[n]);
   }
   return n;

@@ -6,7 +6,10 @@
 #include "model/ready.h"
 #include "session/session.h"
 
-static uint32_t pending(const bq_session *s) { return s->n_tokens - s->computed; }
+static uint32_t pending(const bq_session *s) {
+  if (s->n_texts) return s->has_results ? 0 : s->texts[s->n_texts].row;
+  return s->n_tokens - s->computed;
+}
 
 static void add_work(bq_session *s, bq_work w) {
   s->work.weight_bytes += w.weight_bytes;
@@ -28,18 +31,20 @@ void bq_pass_part(bq_session *s) {
 }
 
 bq_row bq_row_at(const bq_session *s, uint32_t row) {
+  if (s->n_texts) return bq_text_row(s, row);
   uint32_t i = s->n_members;
   while (s->members[--i].row > row) continue;
   bq_session *of = s->members[i].s;
   const uint32_t at = row - s->members[i].row;
-  return (bq_row){of, of->win_start + at, of->win_len - at};
+  return (bq_row){of, 0, of->win_start + at, of->win_len - at};
 }
 
 /* Opens a window of `len` tokens for one more member. */
 static bq_status join(bq_session *s, bq_session *member, uint32_t len, bq_error *err) {
   const uint32_t start = member->computed;
+  const uint32_t end = member->n_texts ? member->texts[member->n_texts].first : start + len;
   bq_pass_drop(member);
-  bq_status status = bq_cache_open(&member->kv, start, start + len, err);
+  bq_status status = bq_cache_open(&member->kv, start, end, err);
   if (status) return status;
   member->pass = s;
   member->win_start = start;
@@ -77,7 +82,7 @@ static bool under_way(const bq_session *s, bq_session *const *others, size_t n) 
 static void end_pass(bq_session *s) {
   for (uint32_t i = 0; i < s->n_members; i++) {
     bq_session *member = s->members[i].s;
-    member->computed = member->win_start + member->win_len;
+    if (!member->n_texts) member->computed = member->win_start + member->win_len;
     member->has_results = member->computed == member->n_tokens;
   }
   bq_pass_drop(s);
@@ -274,7 +279,7 @@ static bool all_done(const bq_session *s, bq_session *const *others, size_t n) {
 
 bq_status bq_session_run_with(bq_session *s, bq_session *const *others, size_t n, size_t slices,
                               bq_error *err) {
-  if (s->n_tokens == 0)
+  if (s->n_tokens == 0 && (n || !s->n_texts))
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the session has no tokens to run");
   bq_status status = n ? check_others(s, others, n, err) : BQ_OK;
   if (status) return status;

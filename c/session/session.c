@@ -44,6 +44,7 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
 
   s->tokens = bq_arena_take(arena, o->context, sizeof *s->tokens);
   s->members = bq_arena_take(arena, o->window, sizeof *s->members);
+  s->texts = bq_arena_take(arena, bq_texts_most(o) + 1, sizeof *s->texts);
   s->x = bq_arena_take(arena, (uint64_t)o->window * c->hidden, sizeof(float));
   for (uint32_t i = 0; i < bq_rope_tables(c); i++)
     s->rope[i] = bq_arena_take(arena, (uint64_t)o->window * c->rope_dim, sizeof(float));
@@ -144,7 +145,7 @@ bq_status bq_session_fork(const bq_session *from, bq_session **out, bq_error *er
   s->n_tokens = from->n_tokens;
   s->computed = from->computed;
   s->from = from->from;
-  s->has_results = from->has_results;
+  s->has_results = from->has_results && !from->n_texts;
   s->pooling = from->pooling;
   s->normalize = from->normalize;
   memcpy(s->tokens, from->tokens, from->n_tokens * sizeof *s->tokens);
@@ -185,6 +186,8 @@ static void end_timeline(bq_session *s) {
   s->pooling = BQ_POOL_UNSAID;
   s->restored = 0;
   bq_pass_part(s);
+  if (s->n_texts) bq_pass_drop(s);
+  s->n_texts = 0;
   if (!s->model->config.bidirectional) return;
   s->computed = 0;
   bq_pass_drop(s);
@@ -267,9 +270,14 @@ bq_status bq_session_results(bq_session *s, uint32_t from, bq_error *err) {
   return BQ_OK;
 }
 
+bq_status bq_pooling_check(bq_pooling how, bq_error *err) {
+  if (how == BQ_POOL_MEAN || how == BQ_POOL_CLS || how == BQ_POOL_LAST) return BQ_OK;
+  return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "unknown pooling %u", (uint32_t)how);
+}
+
 bq_status bq_session_pool(bq_session *s, bq_pooling how, bool normalize, bq_error *err) {
-  if (how != BQ_POOL_MEAN && how != BQ_POOL_CLS && how != BQ_POOL_LAST)
-    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "unknown pooling %u", (uint32_t)how);
+  bq_status status = bq_pooling_check(how, err);
+  if (status) return status;
   if (s->n_tokens == 0)
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the session has no tokens to pool");
   ask_for(s, how == BQ_POOL_LAST ? s->n_tokens - 1 : 0, how, normalize);
@@ -287,8 +295,9 @@ static float *last_logits(const bq_session *s) {
   return bq_result_at(s, s->n_tokens - 1);
 }
 
-const float *bq_session_vector(const bq_session *s) {
-  return s->has_results && s->pooling ? s->pooled : NULL;
+const float *bq_session_vector(const bq_session *s, size_t text) {
+  if (!s->has_results || !s->pooling || text >= (s->n_texts ? s->n_texts : 1)) return NULL;
+  return s->n_texts ? s->x + (size_t)s->texts[text].row * s->model->config.hidden : s->pooled;
 }
 
 const float *bq_session_logits(const bq_session *s) { return last_logits(s); }

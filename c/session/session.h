@@ -9,7 +9,8 @@
  *
  * so a layer's weights are used for the whole window before the next layer is needed. Decode is a
  * window of one token. A pass may have windows of several sessions, its *members*: a row is a
- * position of one of them. It then belongs to the first, whose buffers and options it uses. Every
+ * position of one of them. It then belongs to the first, whose buffers and options it uses. Or its
+ * rows are *texts* of one session, which see nothing of each other (texts.c). Every
  * operation gives a token the same bits whatever shares its batch or window, so any slicing equals
  * token by token. */
 #ifndef BQ_SESSION_H
@@ -58,6 +59,12 @@ typedef struct bq_member {
   uint32_t row; /* of its window's first token, among the pass's rows */
 } bq_member;
 
+/* One of several texts of a session. */
+typedef struct bq_text {
+  uint32_t row;   /* of the pass: its first token's */
+  uint32_t first; /* where that token is in `tokens` and in the cache */
+} bq_text;
+
 struct bq_session {
   const bq_model *model;
   bq_allocator allocator;
@@ -75,6 +82,9 @@ struct bq_session {
   bool has_results;   /* they are there */
   bq_pooling pooling; /* not 0: they are pooled, in `pooled`, and no head is computed */
   bool normalize;     /* to length 1, then */
+
+  bq_text *texts;     /* [n_texts + 1], the last one: behind them. There is no timeline then */
+  uint32_t n_texts;
 
   bq_session *pass;   /* a window is under way, in this session's pass; NULL: none is */
   uint32_t win_start, win_len;
@@ -172,10 +182,17 @@ bool bq_head_follows(const bq_session *s);
 /* The session and position of a row of the pass. */
 typedef struct bq_row {
   bq_session *s;
-  uint32_t position;
-  uint32_t left; /* rows of the same session from here on, this one included */
+  uint32_t first;    /* where its text begins in the session's tokens and cache */
+  uint32_t position; /* from there on */
+  uint32_t left;     /* rows of the same text from here on, this one included */
 } bq_row;
 bq_row bq_row_at(const bq_session *s, uint32_t row);
+
+bq_status bq_pooling_check(bq_pooling how, bq_error *err);
+
+/* texts.c: the most texts of a pass; a row of a pass of texts. */
+uint32_t bq_texts_most(const bq_session_options *options);
+bq_row bq_text_row(const bq_session *s, uint32_t row);
 
 /* page.c: what a slice needs, wherever it lies. WANT_DATA: it has to be read first. */
 bq_status bq_page_embedding(bq_session *s, uint32_t token, uint32_t position, float *wte,

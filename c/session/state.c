@@ -151,7 +151,7 @@ bq_status bq_session_save(const bq_session *s, uint64_t at, uint8_t *out, size_t
 
 /* Empties the session: it has no tokens until a state is complete. */
 static void begin(bq_session *s) {
-  s->n_tokens = s->computed = 0;
+  s->n_tokens = s->computed = s->n_texts = 0;
   s->has_results = false;
   bq_pass_drop(s);
   bq_cache_cut(&s->kv, 0);

@@ -1,9 +1,12 @@
-/** Texts become vectors: each is computed by itself, so it doesn't matter which others come with it. */
+/** Texts become vectors: several are computed at once, each as if it were alone, so it doesn't matter which others come with it. */
 import { BqError } from '../shared/errors.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { LocalSession } from './session.js' */
 /** @import { Embeddings, EmbedOptions } from '../shared/types.js' */
+
+/** Texts that a session is given at once: more than it computes at once. */
+const OFFERED = 32;
 
 /** As in docs/FORMAT.md, "CONF keys". */
 const POOLING = { mean: 1, cls: 2, last: 3 };
@@ -39,11 +42,13 @@ export class Embedder {
     signal?.throwIfAborted();
     const cuts = texts.map((text, i) => this.#cut(text, i, truncate));
     const session = this.#take();
+    /** @type {Float32Array[]} */
     const vectors = [];
     try {
-      for (const { ids } of cuts) {
+      while (vectors.length < texts.length) {
         onProgress?.({ phase: 'embed', done: vectors.length, total: texts.length });
-        vectors.push(await session.vector(ids, how, unit, signal));
+        const next = cuts.slice(vectors.length, vectors.length + OFFERED).map(({ ids }) => ids);
+        vectors.push(...(await session.vectors(next, how, unit, signal)));
       }
     } finally {
       this.#give(session);

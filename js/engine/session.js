@@ -54,17 +54,26 @@ export class LocalSession {
   }
 
   /**
-   * One vector of all of a text. What the session held is gone.
-   * @param {ArrayLike<number>} ids @param {number} pooling @param {boolean} normalize @param {AbortSignal} [signal]
+   * A vector of each of the first of these texts, as many as are computed at once. What the session held is gone.
+   * @param {ArrayLike<number>[]} texts @param {number} pooling @param {boolean} normalize @param {AbortSignal} [signal]
    */
-  async vector(ids, pooling, normalize, signal) {
+  async vectors(texts, pooling, normalize, signal) {
     this.#check();
     this.#busy = true;
+    this.#ids = [];
+    const wasm = this.#wasm;
     try {
-      this.#sync(Uint32Array.from(ids));
-      this.#wasm.check('bqw_session_pool', this.#handle, pooling, Number(normalize));
+      const taken = wasm.scope((take) => {
+        const put = (/** @type {number[]} */ list) => {
+          const at = take(list.length * 4);
+          wasm.u32(at, list.length).set(list);
+          return at;
+        };
+        const [ids, lengths] = [put(texts.flatMap((ids) => Array.from(ids))), put(texts.map((ids) => ids.length))];
+        return wasm.out('bqw_session_texts', this.#handle, ids, lengths, texts.length, pooling, Number(normalize));
+      });
       await this.#run({ signal }, 1);
-      return this.#wasm.f32(this.#wasm.out('bqw_session_vector', this.#handle), this.#model.info.hidden).slice();
+      return Array.from({ length: taken }, (_, i) => wasm.f32(wasm.out('bqw_session_vector', this.#handle, i), this.#model.info.hidden).slice());
     } finally {
       this.#busy = false;
       this.#model.rest(this.#handle);

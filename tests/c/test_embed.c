@@ -10,6 +10,7 @@
 enum { CONTEXT = 48, VOCAB = 61, HIDDEN = 36, TEXT = 33 };
 
 static uint32_t text[TEXT];
+static size_t most_taken; /* of texts, by a pass */
 
 static bq_config decoder(void) {
   return (bq_config){.layers = 3, .hidden = HIDDEN, .heads = 3, .ffn = 50, .vocab = VOCAB, .context = CONTEXT,
@@ -34,7 +35,7 @@ static void embed(bq_session *s, const uint32_t *ids, size_t n, bq_pooling how, 
   CHECK_EQ(bq_session_sync(s, ids, n, NULL, NULL), BQ_OK);
   CHECK_EQ(bq_session_pool(s, how, normalize, NULL), BQ_OK);
   run(s, 1);
-  const float *vector = bq_session_vector(s);
+  const float *vector = bq_session_vector(s, 0);
   if (!CHECK(vector != NULL)) return;
   memcpy(out, vector, HIDDEN * sizeof *out);
 }
@@ -45,7 +46,7 @@ static void hidden_states(const tiny_model *t, float *states) {
   CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
   CHECK_EQ(bq_session_results(s, 0, NULL), BQ_OK);
   run(s, 0);
-  CHECK(bq_session_vector(s) == NULL);
+  CHECK(bq_session_vector(s, 0) == NULL);
   for (uint32_t i = 0; i < TEXT; i++) memcpy(states + i * HIDDEN, bq_session_result(s, i), HIDDEN * sizeof *states);
   bq_session_free(s);
 }
@@ -132,7 +133,7 @@ static void check_together(bq_config config, bq_kv_type kv) {
     while ((status = bq_session_run_with(s[0], s + 1, N - 1, 1, NULL)) == BQ_MORE) {}
     CHECK_EQ(status, BQ_OK);
     for (int i = 0; i < N; i++) {
-      if (CHECK(bq_session_vector(s[i]) != NULL)) CHECK_MEM(bq_session_vector(s[i]), alone[i], sizeof alone[i]);
+      if (CHECK(bq_session_vector(s[i], 0) != NULL)) CHECK_MEM(bq_session_vector(s[i], 0), alone[i], sizeof alone[i]);
       bq_session_free(s[i]);
     }
   }
@@ -143,6 +144,124 @@ static void check_together(bq_config config, bq_kv_type kv) {
 static void test_texts_of_one_pass(void) {
   check_together(decoder(), BQ_KV_I8);
   check_together(encoder(), BQ_KV_F32);
+}
+
+/* Several texts in one pass of one session: any of them, in any order, have the bits they have
+ * alone. */
+static void check_texts(bq_config config, bq_type type, bq_session_options o, size_t slices) {
+  enum { N = 7 };
+  static const uint32_t length[N] = {9, 1, 16, 22, 33, 5, 3};
+  static float alone[N][HIDDEN];
+  tiny_model t;
+  tiny_create(&t, config, type, bq_kernels_best(), true);
+  bq_session *s = tiny_session(&t, o), *one = tiny_session(&t, (bq_session_options){.kv_type = o.kv_type});
+  for (int how = BQ_POOL_MEAN; how <= BQ_POOL_LAST; how++) {
+    for (int i = 0; i < N; i++) embed(one, text + TEXT - length[i], length[i], (bq_pooling)how, true, alone[i]);
+    for (int begin = 0; begin < N; begin++)
+      for (int i = begin; i < N;) {
+        uint32_t ids[N * TEXT], lengths[N];
+        size_t total = 0, taken = 0;
+        for (int k = i; k < N; k++) {
+          lengths[k - i] = length[k];
+          memcpy(ids + total, text + TEXT - length[k], length[k] * sizeof *ids);
+          total += length[k];
+        }
+        CHECK_EQ(bq_session_texts(s, ids, lengths, (size_t)(N - i), (bq_pooling)how, true, &taken, NULL), BQ_OK);
+        if (!CHECK(taken >= 1 && taken <= (size_t)(N - i))) return;
+        CHECK(bq_session_vector(s, 0) == NULL);
+        run(s, slices);
+        for (size_t k = 0; k < taken; k++)
+          if (CHECK(bq_session_vector(s, k) != NULL))
+            CHECK_MEM(bq_session_vector(s, k), alone[i + (int)k], sizeof alone[0]);
+        CHECK(bq_session_vector(s, taken) == NULL);
+        most_taken = taken > most_taken ? taken : most_taken;
+        i += (int)taken;
+      }
+  }
+  bq_session_free(one);
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
+static bq_config roomy(bq_config c) {
+  c.context = 600;
+  return c;
+}
+
+/* Two kinds of layers, one with a window; distances instead of rotations. */
+static bq_config windowed(void) {
+  bq_config c = decoder();
+  c.window = 5;
+  c.global_every = 2;
+  c.local_theta = 500;
+  return roomy(c);
+}
+
+static bq_config sloped(void) {
+  bq_config c = decoder();
+  c.position = BQ_POSITION_ALIBI;
+  return roomy(c);
+}
+
+static void test_several_texts_of_a_session(void) {
+  for (bq_kv_type kv = 0; kv < BQ_KV_COUNT; kv++)
+    for (uint32_t window = 16; window <= 600; window += 73) {
+      const bq_session_options o = {.window = window, .batch = window / 3, .kv_type = kv};
+      most_taken = 0;
+      check_texts(roomy(decoder()), BQ_TYPE_BQ4_32, o, 1);
+      check_texts(windowed(), BQ_TYPE_F32, o, 0);
+      check_texts(sloped(), BQ_TYPE_BQ8_32, o, 2);
+      CHECK(window < 300 || most_taken == 7);
+      check_texts(roomy(encoder()), BQ_TYPE_BQ8_32, o, 1);
+    }
+  most_taken = 0;
+  check_texts(roomy(encoder()), BQ_TYPE_F32, (bq_session_options){0}, 0);
+  CHECK(most_taken > 2);
+}
+
+/* Texts that were asked for are forgotten by whatever comes next; what is wrong is refused. */
+static void test_texts_amid_other_work(void) {
+  float logits[VOCAB];
+  tiny_model t;
+  tiny_create(&t, decoder(), BQ_TYPE_F32, bq_kernels_best(), false);
+  bq_session *s = tiny_session(&t, (bq_session_options){.forks = 1}), *fork;
+  CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
+  run(s, 0);
+  memcpy(logits, bq_session_logits(s), sizeof logits);
+  const uint32_t lengths[] = {5, 6}, none[] = {3, 0}, strange[] = {VOCAB}, long_one[] = {CONTEXT + 1};
+  static const uint32_t zeros[CONTEXT + 1];
+  size_t taken;
+  for (int change = 0; change < 4; change++) {
+    CHECK_EQ(bq_session_texts(s, text, lengths, 2, BQ_POOL_MEAN, true, &taken, NULL), BQ_OK);
+    CHECK_EQ(bq_session_run(s, 1, NULL), BQ_MORE);
+    CHECK(bq_session_vector(s, 0) == NULL && bq_session_logits(s) == NULL);
+    if (change == 1) run(s, 0);
+    if (change == 2) {
+      run(s, 0);
+      CHECK_EQ(bq_session_fork(s, &fork, NULL), BQ_OK);
+      CHECK(bq_session_vector(fork, 0) == NULL && bq_session_vector(s, 1) != NULL);
+      CHECK_EQ(bq_session_run(fork, 0, NULL), BQ_STATE);
+      bq_session_free(fork);
+    }
+    if (change == 3) {
+      CHECK_EQ(bq_session_append(s, text[0], NULL), BQ_OK);
+      run(s, 0);
+      CHECK_EQ(bq_session_stats_get(s).tokens, 1);
+    }
+    CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
+    run(s, 0);
+    CHECK_MEM(bq_session_logits(s), logits, sizeof logits);
+  }
+  CHECK_EQ(bq_session_texts(s, text, lengths, 0, BQ_POOL_MEAN, true, &taken, NULL), BQ_ARGUMENT);
+  CHECK_EQ(bq_session_texts(s, text, lengths, 2, BQ_POOL_UNSAID, true, &taken, NULL), BQ_ARGUMENT);
+  CHECK_EQ(bq_session_texts(s, zeros, long_one, 1, BQ_POOL_MEAN, true, &taken, NULL), BQ_CONTEXT_FULL);
+  CHECK(bq_session_logits(s) != NULL); /* nothing has changed */
+  CHECK_EQ(bq_session_texts(s, text, none, 2, BQ_POOL_MEAN, true, &taken, NULL), BQ_ARGUMENT);
+  const uint32_t one[] = {1};
+  CHECK_EQ(bq_session_texts(s, strange, one, 1, BQ_POOL_MEAN, true, &taken, NULL), BQ_ARGUMENT);
+  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_STATE);
+  bq_session_free(s);
+  tiny_free(&t);
 }
 
 /* A session that writes may embed in between. */
@@ -166,7 +285,7 @@ static void test_between_tokens(void) {
   embed(s, text, TEXT, BQ_POOL_MEAN, true, vector); /* it is there */
   CHECK_EQ(bq_session_stats_get(s).slices, slices);
   CHECK_EQ(bq_session_results(s, TEXT - 1, NULL), BQ_OK);
-  CHECK(bq_session_vector(s) == NULL);
+  CHECK(bq_session_vector(s, 0) == NULL);
   run(s, 0);
   CHECK_MEM(bq_session_logits(s), logits, sizeof logits);
   bq_session_free(s);
@@ -178,6 +297,8 @@ int main(void) {
   RUN(test_pooling_is_of_the_states);
   RUN(test_the_same_bits_however_cut);
   RUN(test_texts_of_one_pass);
+  RUN(test_several_texts_of_a_session);
+  RUN(test_texts_amid_other_work);
   RUN(test_between_tokens);
   return check_summary();
 }

@@ -107,6 +107,9 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
       const { vectors, tokens, truncated } = await model.embed(texts);
       assert.deepEqual({ tokens, truncated }, { tokens: [26, 6, 1, 20, 2], truncated: [] });
       for (const i of [4, 0, 2, 3, 1]) assert.deepEqual((await model.embed([texts[i]])).vectors, [vectors[i]]);
+      // Many at once, which are cut into passes as they come.
+      const many = Array.from({ length: 60 }, (_, i) => texts[(i * i + 3) % texts.length]);
+      assert.deepEqual((await model.embed(many)).vectors, many.map((text) => vectors[texts.indexOf(text)]));
       // Calls at once wait for each other.
       const all = await Promise.all(texts.map((text) => model.embed([text])));
       assert.deepEqual(all.map((result) => result.vectors[0]), vectors);
