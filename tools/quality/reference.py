@@ -53,4 +53,5 @@ def main(path, tokens, out):
             print(start, flush=True)
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,49 @@
+// Prompts of 1, 128 and 512 tokens, and of all that the context holds: the bits of decode, in every build and cache; nothing behind the last.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createEngine, fromBytes } from '../../js/engine.js';
+import { CONFIG, random, tinyModel } from './fixture.mjs';
+import { openLogits } from './logits.mjs';
+
+const CONTEXT = 640;
+const LENGTHS = [1, 128, 512, CONTEXT - 1, CONTEXT];
+const bytes = await tinyModel({ config: { layers: 2, context: CONTEXT }, type: 'bq4_32' });
+const next = random(7);
+const IDS = Array.from({ length: CONTEXT }, () => Math.floor((next() + 1) / 2 * CONFIG.vocab));
+
+for (const build of /** @type {const} */ (['simd128', 'relaxed'])) {
+  for (const kv of /** @type {const} */ (['f32', 'f16', 'i8'])) {
+    test(`${build}, ${kv}: prompts of 1, 128, 512 and ${CONTEXT} tokens give what decode gives`, async () => {
+      const [one, whole] = await Promise.all([0, 1].map(() => openLogits(fromBytes(bytes), { build, kv, context: CONTEXT, batch: 16, window: 128 })));
+      try {
+        let compared = 0;
+        for (const [i, id] of IDS.entries()) {
+          const logits = i ? one.next(id) : one.start([id]);
+          if (!LENGTHS.includes(i + 1)) continue;
+          assert.deepEqual(whole.start(IDS.slice(0, i + 1)), logits, `${i + 1} tokens`);
+          compared++;
+        }
+        assert.equal(compared, LENGTHS.length);
+        assert.throws(() => one.next(5), { code: 'CONTEXT_FULL' });
+        assert.throws(() => whole.start([...IDS, 5]), { code: 'CONTEXT_FULL' });
+      } finally {
+        one.close();
+        whole.close();
+      }
+    });
+  }
+}
+
+test('a generation ends where the context does, and says so', async () => {
+  const engine = await createEngine();
+  // Without a tokenizer no token ends a text.
+  const endless = await tinyModel({ config: { layers: 2, context: CONTEXT, tokens: 0 }, tokens: null, chat: null });
+  const model = await engine.load(fromBytes(endless), { context: CONTEXT });
+  for (const length of [1, 128, 512, CONTEXT - 1]) {
+    const session = await model.createSession();
+    const { ids, reason } = await session.generate(IDS.slice(0, length), { maxTokens: 2000, temperature: 0 }).done();
+    assert.deepEqual([reason, length + ids.length], ['context', CONTEXT + 1], `${length} tokens`);
+    await session.close();
+  }
+  await engine.close();
+});
