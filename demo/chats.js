@@ -20,6 +20,8 @@ const file = /** @type {HTMLInputElement} */ (dialog.querySelector('[type=file]'
 
 /** The one that shows the list. @type {Chats | null} */
 let shown = null;
+/** What was deleted last, while the list was open. @type {{ text: string, undo: () => void } | null} */
+let deleted = null;
 
 const named = (/** @type {string} */ name) => /** @type {HTMLElement} */ (dialog.querySelector(`[name="${name}"]`));
 search.addEventListener('input', () => shown?.draw());
@@ -32,6 +34,11 @@ named('json').addEventListener('click', () => download('bq4-chats.json', 'applic
 named('import').addEventListener('click', () => file.click());
 file.addEventListener('change', () => void shown?.bring([...(file.files ?? [])]));
 dialog.addEventListener('click', (event) => event.target === dialog && dialog.close()); // beside it
+dialog.addEventListener('close', () => {
+  if (deleted) showNotice(deleted.text, [{ text: 'Undo', run: deleted.undo }]);
+  deleted = null;
+  named('deleted').replaceChildren();
+});
 onOther(() => dialog.open && shown?.draw());
 
 const when = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
@@ -133,19 +140,17 @@ export class Chats {
 
   /** In the list, and under it once that is closed. @param {Conversation} one @param {boolean} wasOpen */
   #offerUndo(one, wasOpen) {
+    const note = named('deleted');
     const text = `Deleted “${titleOf(one)}”.`;
     const undo = () => {
       save(one);
+      deleted = null;
       note.replaceChildren();
       if (wasOpen && !this.page.current.path.length) void this.page.open(one);
       if (dialog.open) this.draw();
     };
-    const note = named('deleted');
+    deleted = { text, undo };
     note.replaceChildren(element('span', '', text), button('Undo', `Undo: ${text}`, undo));
-    dialog.addEventListener('close', () => {
-      if (note.childElementCount) showNotice(text, [{ text: 'Undo', run: undo }]);
-      note.replaceChildren();
-    }, { once: true });
   }
 
   /** @param {File[]} files */

@@ -44,8 +44,13 @@ export function newestFrom(entries, id) {
   }
 }
 
-/** Two copies as one: of a message that both have, the first's. @param {Entry[]} mine @param {Entry[]} theirs */
+/** Two copies as one. A message only grows, while it is written: of one that both have, the longer is the later. @param {Entry[]} mine @param {Entry[]} theirs */
 export function united(mine, theirs) {
-  const ids = new Set(mine.map(({ id }) => id));
-  return [...mine, ...theirs.filter(({ id }) => !ids.has(id))];
+  const others = new Map(theirs.map((entry) => [entry.id, entry]));
+  const later = (/** @type {Entry} */ entry) => {
+    const other = others.get(entry.id);
+    others.delete(entry.id);
+    return other && other.content.length > entry.content.length ? other : entry;
+  };
+  return [...mine.map(later), ...others.values()];
 }

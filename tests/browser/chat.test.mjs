@@ -385,6 +385,36 @@ test('a full context: a message that is too long is to be shortened, a conversat
   assert.match(await stat(page, 'context'), /^\d+ of 512 tokens$/);
 });
 
+test('two tabs: neither overwrites what the other said, in one conversation or in two', async () => {
+  const page = await demo();
+  await sample(page, { maxTokens: '8' });
+  await say(page, 'Hello!');
+  const tab = await page.context().newPage();
+  await openDemo(tab, site.url);
+  const before = await texts(page);
+  assert.deepEqual(await texts(tab), before, 'the second begins with the same');
+  await say(tab, 'Tell me a joke');
+  const said = await texts(tab);
+  await page.waitForFunction((said) => JSON.stringify([...document.querySelectorAll('[role=log] article .text')].map((one) => one.textContent)) === JSON.stringify(said), said);
+
+  // Both at once: two branches of the same conversation.
+  await Promise.all([say(page, 'Thank you'), say(tab, 'Good night')]);
+  const [mine, theirs] = [await texts(page), await texts(tab)];
+  const stored = () => page.evaluate(() => Object.entries(localStorage).filter(([key]) => key.startsWith('bq4.chat.')).map(([, value]) => JSON.parse(value).entries.map((/** @type {any} */ one) => one.content)));
+  const [all, ...others] = await stored();
+  for (const text of [...mine, ...theirs]) assert.ok(all.includes(text), text);
+  assert.deepEqual(others, []);
+
+  await ui(tab).newChat.click();
+  await say(tab, 'Tell me a story');
+  await say(page, 'Hello again');
+  const lists = await stored();
+  assert.deepEqual([lists.length, lists.flat().filter((text) => /^(Tell me a story|Hello again)$/.test(text)).length], [2, 2]);
+  await page.reload();
+  await ready(page);
+  assert.ok((await texts(page)).includes('Hello again'), 'each tab stays with its own');
+});
+
 test('what lies in storage is not trusted, and never becomes markup', async () => {
   const strange = [{ version: 2, entries: {} }, { version: 2, entries: [null], leaf: 7 }, { version: 99, entries: [{ id: 'a', parent: null, role: 'user', content: 'x' }], leaf: 'a' }, { version: 2, entries: [{ id: 'a', parent: null, role: 'system', content: 'x' }], leaf: 'a' }];
   for (const chat of ['{', '[]', ...strange.map((value) => JSON.stringify(value))]) {
