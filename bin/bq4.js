@@ -20,6 +20,7 @@ FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
   --schema FILE        holds the text to a JSON Schema; --grammar FILE to one in GBNF, --regex PATTERN to an expression
   --context N          tokens of context (default: the model's own, at most 4096)
   --kv f32|f16|i8      type of the KV cache (default i8; f32 is the reference)
+  --activations i8|i16 what quantized weights are multiplied with (default i8; i16 is finer and slower)
   --companion FILE     tells architecture and tokenizer of a v1 file (default: NAME.json beside it)
   --build NAME         relaxed or simd128 (default: the best that this machine has)
 
@@ -39,7 +40,7 @@ executed) with config.json beside it, a checkpoint of llama2.c or nanoGPT (.pt),
   --name TEXT  --license TEXT  --card FILE  --chat FILE   what the file says of itself; FILE: chat format as JSON
   --json               the report, error of each tensor included, as one JSON object
 
-Options of embed, besides context, kv, companion and build as above:
+Options of embed, besides context, kv, activations, companion and build as above:
 
   --pooling KIND       mean, cls or last (default: as the file says)
   --no-normalize       vectors as they are, not of length 1
@@ -63,7 +64,7 @@ const flag = /** @type {Option} */ ({ type: 'boolean' });
 const value = /** @type {Option} */ ({ type: 'string' });
 const generation = {
   'max-tokens': value, temperature: value, 'top-k': value, 'top-p': value, 'min-p': value, 'repeat-penalty': value, seed: value,
-  stop: { ...value, multiple: true }, schema: value, grammar: value, regex: value, context: value, kv: value, companion: value, build: value, system: value,
+  stop: { ...value, multiple: true }, schema: value, grammar: value, regex: value, context: value, kv: value, activations: value, companion: value, build: value, system: value,
 };
 
 /** @type {Record<string, { files: number, more?: number, options: Record<string, Option>, start: (files: string[], options: any) => Promise<void> }>} */
@@ -72,7 +73,7 @@ const COMMANDS = {
   inspect: { files: 1, options: { json: flag, companion: value }, start: inspectFile },
   run: { files: 1, more: 1, options: { ...generation, prompt: value, chat: flag, json: flag }, start: runPrompt },
   chat: { files: 1, options: generation, start: chatLoop },
-  embed: { files: 2, more: Infinity, options: { context: value, kv: value, companion: value, build: value, pooling: value, 'no-normalize': flag, json: flag }, start: embedTexts },
+  embed: { files: 2, more: Infinity, options: { context: value, kv: value, activations: value, companion: value, build: value, pooling: value, 'no-normalize': flag, json: flag }, start: embedTexts },
 };
 
 /** @param {any} options @param {string} name @returns {number | undefined} */
@@ -96,7 +97,9 @@ async function load(file, options) {
   const engine = await createEngine({ build: options.build });
   const kv = options.kv;
   if (kv !== undefined && kv !== 'f32' && kv !== 'f16' && kv !== 'i8') throw new Usage(`--kv is "${kv}", not f32, f16 or i8`);
-  const model = await engine.load(await sourceOf(file, options), { context: numberOf(options, 'context'), kv });
+  const { activations } = options;
+  if (activations !== undefined && activations !== 'i8' && activations !== 'i16') throw new Usage(`--activations is "${activations}", not i8 or i16`);
+  const model = await engine.load(await sourceOf(file, options), { context: numberOf(options, 'context'), kv, activations });
   return { engine, model };
 }
 

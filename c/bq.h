@@ -98,11 +98,20 @@ typedef struct bq_session bq_session;
 
 /* --- plan ------------------------------------------------------------------------------- */
 
+/* I16: two parts of i8, each with a scale per 32: products take about twice as many multiplications,
+ * and what is lost is what the weights have lost. */
+typedef enum bq_activations {
+  BQ_ACTIVATIONS_I8 = 0,
+  BQ_ACTIVATIONS_I16 = 1,
+  BQ_ACTIVATIONS_COUNT
+} bq_activations;
+
 typedef struct bq_session_options {
   uint32_t context;    /* positions; 0: the model's own */
   uint32_t window;     /* tokens kept at once in prefill, as hidden states; 0: min(context, 256) */
   uint32_t batch;      /* tokens per matmul in prefill; 0: 32 */
   bq_kv_type kv_type;  /* 0: f32; docs/decisions/0005-kv-cache-types.md compares them */
+  bq_activations activations; /* that quantized weights meet; 0: i8 */
   uint32_t rows;       /* positions whose results a run can give; 0: 1 (bq_session_results) */
   bool hidden;         /* results are hidden states behind the last norm: no head is computed.
                           Always where the model has none */

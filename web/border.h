@@ -27,8 +27,8 @@ typedef struct bqw_error_record { /* 264 bytes */
   char detail[248];               /* 16: UTF-8, terminated */
 } bqw_error_record;
 
-typedef struct bqw_session_options { /* 28 bytes */
-  uint32_t context, window, batch, kv_type;
+typedef struct bqw_session_options { /* 32 bytes */
+  uint32_t context, window, batch, kv_type, activations;
   uint32_t threads;               /* to plan for; 0: one. Sessions take what bqw_threads has set */
   uint32_t forks, fork_positions; /* of each session: bq_session_options */
 } bqw_session_options;

@@ -128,6 +128,7 @@ static bq_session_options session_options(const bqw_session_options *in) {
     o.window = in->window;
     o.batch = in->batch;
     o.kv_type = (bq_kv_type)in->kv_type;
+    o.activations = (bq_activations)in->activations;
     o.parallel.threads = in->threads;
     o.forks = in->forks;
     o.fork_positions = in->fork_positions;

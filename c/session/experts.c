@@ -125,7 +125,7 @@ static float *input_of(const bq_step *step, float *const *buffer) {
 
 /* Rows of X are gathered, normed; then all are quantized, expert by expert. */
 static void prepare(const bq_session *s, const bq_layer *w, const bq_step *step,
-                    float *const *buffer, group g) {
+                    float *const *buffer, group g, size_t thread) {
   const bq_routes *r = s->scratch.routes;
   const size_t cols = bq_buffer_cols(&s->model->config, (bq_buffer)step->in);
   float *rows = input_of(step, buffer) + g.first * cols;
@@ -139,7 +139,7 @@ static void prepare(const bq_session *s, const bq_layer *w, const bq_step *step,
     bq_forward_norm(s, x, (const float *)(const void *)m->w.data, m->b, cols, rows + i * cols);
   }
   if (quantized(w, step))
-    s->model->kernels->quantize(rows, cols, cols, g.rows, r->panel + g.first * r->panel_bytes);
+    bq_product_quantize(s, rows, cols, g.rows, 0, g.rows, thread, r->panel + g.first * r->panel_bytes);
 }
 
 static void activate(const bq_session *s, const bq_step *step, float *const *buffer, group g,
@@ -169,7 +169,8 @@ static void multiply(const bq_session *s, const bq_layer *w, const bq_step *step
                               r->panel + g.first * r->panel_bytes, g.rows};
       for (uint32_t m = 0; m < step->n; m++) {
         const bq_matrix part = matrix_of(c, &w->module[step->module[m]].w, g.expert);
-        part.ops->matmul(&part, &batch, row0, row1, buffer[step->out[m]] + g.first * cols, cols);
+        bq_product_multiply(s, &part, &batch, row0, row1, thread,
+                            buffer[step->out[m]] + g.first * cols, cols);
       }
       if (step->then == BQ_THEN_ACTIVATE) activate(s, step, buffer, g, cols, row0, row1);
     }
@@ -210,7 +211,7 @@ bq_stage bq_forward_experts(const bq_session *s, const bq_layer *w, const bq_ste
     const size_t groups = s->scratch.routes->met[0];
     for (bq_share share = bq_share_of(s, thread, threads, groups, 1); bq_share_next(&share);)
       for (size_t i = share.from; i < share.to; i++)
-        prepare(s, w, step, buffer, group_of(s->scratch.routes, i));
+        prepare(s, w, step, buffer, group_of(s->scratch.routes, i), thread);
     return BQ_STAGE_NORM;
   } else {
     multiply(s, w, step, buffer, thread, threads);

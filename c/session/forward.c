@@ -53,6 +53,7 @@ typedef struct product {
 
 /* Products that share their input x [tokens][cols]. */
 typedef struct linear {
+  size_t thread; /* that computes them, or a part */
   const float *x;
   size_t cols;
   bool normed; /* the input is normed first */
@@ -68,13 +69,13 @@ typedef struct linear {
 
 static float or_one(float factor) { return factor > 0 ? factor : 1.0f; }
 
-static linear head_of(const job *j) {
+static linear head_of(const job *j, size_t thread) {
   const bq_session *s = j->s;
   const bq_model *m = s->model;
   const size_t hidden = m->config.hidden;
   const float *bias = m->head_b ? m->head_b + j->row0 : NULL;
   float *y = j->results + j->row0;
-  return (linear){.x = s->x + j->batch_at * hidden, .cols = hidden, .normed = m->ln_f_w != NULL,
+  return (linear){.thread = thread, .x = s->x + j->batch_at * hidden, .cols = hidden, .normed = m->ln_f_w != NULL,
                   .norm_w = m->ln_f_w, .norm_b = m->ln_f_b,
                   .list = {{j->head, NULL, bias, y, s->result_cols}}, .n = 1, .logits = true,
                   .stage = BQ_STAGE_HEAD};
@@ -85,9 +86,9 @@ static const float *vector_of(const bq_weights *m) {
   return (const float *)(const void *)m->w.data;
 }
 
-static linear linear_of(const place *p, const bq_step *step) {
+static linear linear_of(const place *p, const bq_step *step, size_t thread) {
   const job *j = p->j;
-  linear l = {.x = j->buffer[step->in], .cols = j->cols[step->in], .n = step->n,
+  linear l = {.thread = thread, .x = j->buffer[step->in], .cols = j->cols[step->in], .n = step->n,
               .residual = step->then == BQ_THEN_ADD ? j->buffer[BQ_BUFFER_X] : NULL,
               .scale = or_one(p->s->model->config.residual_scale),
               .activate = step->then == BQ_THEN_ACTIVATE,
@@ -120,17 +121,15 @@ void bq_forward_norm(const bq_session *s, const float *x, const float *w, const 
   else k->layernorm(x, w, b, c->norm_eps, n, y);
 }
 
-/* Tokens from...to - 1 of the input as the products take it; `from` is a multiple of
+/* Of `tokens` those from...to - 1 of the input as the products take it; `from` is a multiple of
  * BQ_PANEL_TOKENS. */
-static void prepare(const bq_session *s, const linear *l, size_t from, size_t to, float *normed,
-                    uint8_t *panel) {
-  const bq_kernels *k = s->model->kernels;
+static void prepare(const bq_session *s, const linear *l, size_t tokens, size_t from, size_t to,
+                    float *normed, uint8_t *panel) {
   const float *x = l->normed ? normed : l->x;
   for (size_t t = from; l->normed && t < to; t++)
     bq_forward_norm(s, l->x + t * l->cols, l->norm_w, l->norm_b, l->cols, normed + t * l->cols);
   if (quantized(l))
-    k->quantize(x + from * l->cols, l->cols, l->cols, to - from,
-                panel + k->panel_bytes(l->cols, from));
+    bq_product_quantize(s, x, l->cols, tokens, from, to, l->thread, panel);
 }
 
 /* For one token preparing its input costs less than waiting for others to do it. */
@@ -139,7 +138,7 @@ static bool prepares_alone(const job *j) { return j->tokens == 1; }
 static void prepare_share(const job *j, const linear *l, size_t thread, size_t threads) {
   for (bq_share share = bq_share_of(j->s, thread, threads, j->tokens, BQ_PANEL_TOKENS);
        bq_share_next(&share);)
-    prepare(j->s, l, share.from, share.to, j->s->scratch.norm, j->s->scratch.panel);
+    prepare(j->s, l, j->tokens, share.from, share.to, j->s->scratch.norm, j->s->scratch.panel);
 }
 
 /* --- products ------------------------------------------------------------------------------- */
@@ -165,7 +164,7 @@ static void run_product(const bq_session *s, const linear *l, const product *p,
                         const bq_batch *batch, size_t a, size_t b) {
   const size_t rows = p->w->rows, row0 = a * BQ_TILE_ROWS;
   const size_t row1 = b * BQ_TILE_ROWS < rows ? b * BQ_TILE_ROWS : rows;
-  p->w->ops->matmul(p->w, batch, row0, row1, p->y, p->stride);
+  bq_product_multiply(s, p->w, batch, row0, row1, l->thread, p->y, p->stride);
   for (size_t t = 0; t < batch->tokens; t++) {
     float *y = p->y + t * p->stride + row0;
     for (size_t i = 0; p->scale && i < row1 - row0; i++) y[i] *= p->scale[row0 + i];
@@ -247,7 +246,7 @@ static bq_stage multiply_share(const place *at, const linear *l, size_t thread, 
   float *normed = s->scratch.norm + own * s->model->config.hidden;
   uint8_t *panel = s->scratch.panel + own * s->scratch.panel_bytes;
   if (prepares_alone(j)) {
-    prepare(s, l, 0, 1, normed, panel);
+    prepare(s, l, 1, 0, 1, normed, panel);
     if (thread == 0) bq_mark(s, BQ_STAGE_NORM, at->layer);
   }
   const bq_batch batch = {l->normed ? normed : l->x, l->cols, panel, j->tokens};
@@ -416,7 +415,7 @@ static bq_stage run_part(const void *arg, uint32_t layer, uint32_t part, size_t 
                               threads);
   case BQ_OP_LINEAR: break;
   }
-  const linear l = linear_of(&p, step);
+  const linear l = linear_of(&p, step, thread);
   if (!(part & BQ_PREPARE)) return multiply_share(&p, &l, thread, threads);
   prepare_share(j, &l, thread, threads);
   return BQ_STAGE_NORM;
@@ -447,7 +446,7 @@ static bq_stage run_head_part(const void *arg, uint32_t layer, uint32_t part, si
                               size_t threads) {
   const job *j = arg;
   const place p = {j, j->s, NULL, layer};
-  const linear l = head_of(j);
+  const linear l = head_of(j, thread);
   if (part != BQ_PREPARE) return multiply_share(&p, &l, thread, threads);
   prepare_share(j, &l, thread, threads);
   return BQ_STAGE_NORM;

@@ -15,6 +15,9 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
   if ((unsigned)o.kv_type >= BQ_KV_COUNT)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "unknown KV cache type %u",
                    (uint32_t)o.kv_type);
+  if ((unsigned)o.activations >= BQ_ACTIVATIONS_COUNT)
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "unknown type of activations %u",
+                   (uint32_t)o.activations);
   o.window = bq_smaller32(o.window ? o.window : 256, o.context);
   o.batch = bq_smaller32(o.batch ? o.batch : 32, o.window);
   /* Where tokens see those after them, all of a layer's keys are needed before its attention. */
@@ -55,12 +58,16 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
 
   bq_scratch *w = &s->scratch;
   w->norm = bq_arena_take(arena, rows * c->hidden, sizeof(float));
-  w->panel_bytes = (kernels->panel_bytes((size_t)widest, 1) + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
+  w->panel_bytes = (kernels->panel_bytes((size_t)widest, bq_panel_rows(o)) + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
   /* What a panel of many tokens takes is counted here, where sums can't wrap. */
-  const uint64_t groups = (o->batch + BQ_PANEL_TOKENS - 1) / BQ_PANEL_TOKENS;
+  const uint64_t panel_rows = o->batch * (uint64_t)bq_panel_rows(o);
+  const uint64_t groups = (panel_rows + BQ_PANEL_TOKENS - 1) / BQ_PANEL_TOKENS;
   const uint64_t group = kernels->panel_bytes((size_t)widest, BQ_PANEL_TOKENS);
   const uint64_t shared = groups * group, own = threads * w->panel_bytes;
   w->panel = bq_arena_take(arena, shared > own ? shared : own, 1);
+  const uint64_t product = bq_product_scratch(o, widest);
+  w->product_floats = (size_t)product;
+  w->product = bq_arena_take(arena, threads * product, sizeof *w->product);
   for (uint32_t i = BQ_BUFFER_X + 1; i < BQ_BUFFERS; i++)
     w->buffer[i] = bq_arena_take(arena,
                                  o->batch * (uint64_t)bq_buffer_rows(c, (bq_buffer)i) *

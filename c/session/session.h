@@ -40,6 +40,8 @@ typedef struct bq_scratch {
   float *norm;    /* [batch or threads][hidden] */
   uint8_t *panel; /* quantized activations, for the widest matmul input */
   size_t panel_bytes; /* of one token */
+  float *product;     /* [threads][product_floats]; see bq_product_scratch */
+  size_t product_floats;
   float *buffer[BQ_BUFFERS]; /* [batch][bq_buffer_cols]; X is the session's own */
   uint8_t *attend; /* [threads][attend_bytes] */
   size_t attend_bytes;
@@ -158,6 +160,20 @@ bq_stage bq_forward_experts(const bq_session *s, const bq_layer *w, const bq_ste
 /* Takes what a session needs for it. */
 bq_routes *bq_routes_lay_out(bq_arena *arena, const bq_config *c, const bq_kernels *kernels,
                              uint32_t batch);
+/* product.c: products of quantized weights with activations as the options want them; `thread`: whose
+ * scratch is used. Rows of a panel that a token takes: */
+static inline size_t bq_panel_rows(const bq_session_options *o) {
+  return o->activations == BQ_ACTIVATIONS_I16 ? 2 : 1;
+}
+/* Floats that a thread needs for them. */
+uint64_t bq_product_scratch(const bq_session_options *o, uint64_t widest);
+/* Tokens from...to - 1 of x [tokens][cols] -> their part of the panel; `from` is a multiple of
+ * BQ_PANEL_TOKENS. */
+void bq_product_quantize(const bq_session *s, const float *x, size_t cols, size_t tokens,
+                         size_t from, size_t to, size_t thread, uint8_t *panel);
+/* As the matmul of w->ops, which float weights are given to as they are. */
+void bq_product_multiply(const bq_session *s, const bq_matrix *w, const bq_batch *a, size_t row0,
+                         size_t row1, size_t thread, float *y, size_t y_stride);
 /* Rows of bq_head_rows -> logits from row0 on; `head`: all of the head, or a part of its rows. */
 void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0);
 /* Rows of bq_head_rows -> hidden states behind the last norm. */

@@ -12,9 +12,9 @@
 #include "core/cursor.h"
 #include "session/session.h"
 
-enum { HEAD = BQ_STATE_HEAD, LAYOUT = 1, ID = BQ_FILE_ID_BYTES };
+enum { HEAD = BQ_STATE_HEAD, LAYOUT = 2, ID = BQ_FILE_ID_BYTES };
 /* Offsets in the head. What lies between them is u32. */
-enum { MAGIC = 0, VERSION = 4, FILE_ID = 8, FACTS = FILE_ID + ID, TOKENS = 52, COMPUTED = 56, KEY = 60 };
+enum { MAGIC = 0, VERSION = 4, FILE_ID = 8, FACTS = FILE_ID + ID, TOKENS = 56, COMPUTED = 60, KEY = 64 };
 enum { N_FACTS = (TOKENS - FACTS) / 4 };
 
 static void put32(uint8_t *p, uint32_t v) {
@@ -24,13 +24,14 @@ static void put32(uint8_t *p, uint32_t v) {
 /* What the layout of the blocks follows from. */
 static const char *const fact_names[N_FACTS] = {"KV cache type",  "number of layers", "KV heads",
                                                 "size of a head", "block of positions", "window",
-                                                "rotations for sessions above"};
+                                                "rotations for sessions above", "type of activations"};
 
 static void facts_of(const bq_session *s, uint32_t facts[N_FACTS]) {
   const bq_config *c = &s->model->config;
   const uint32_t list[N_FACTS] = {(uint32_t)s->options.kv_type, c->layers, c->kv_heads,
                                   c->head_dim, BQ_KV_BLOCK, c->window,
-                                  bq_config_long(c, s->options.context) ? c->rope_original : 0};
+                                  bq_config_long(c, s->options.context) ? c->rope_original : 0,
+                                  (uint32_t)s->options.activations};
   memcpy(facts, list, sizeof list);
 }
 

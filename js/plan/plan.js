@@ -22,6 +22,8 @@ const ROOM = 262144;
 const POOLING = [null, 'mean', 'cls', 'last'];
 /** Types of the KV cache, widest first. @type {Record<string, number>} */
 export const KV = { f32: 0, f16: 1, i8: 2 };
+/** What quantized weights are multiplied with. @type {Record<string, number>} */
+const ACTIVATIONS = { i8: 0, i16: 1 };
 
 /**
  * @typedef {object} Planned
@@ -40,13 +42,14 @@ export const KV = { f32: 0, f16: 1, i8: 2 };
  * @property {Record<string, number> | null} paging  `bqw_paging`, when weights are paged
  */
 
-/** @param {Pick<LoadOptions, 'context' | 'window' | 'batch' | 'kv'>} options */
-export function sessionRecord({ context, window, batch, kv = 'i8' }) {
+/** @param {Pick<LoadOptions, 'context' | 'window' | 'batch' | 'kv' | 'activations'>} options */
+export function sessionRecord({ context, window, batch, kv = 'i8', activations = 'i8' }) {
   for (const [name, value] of Object.entries({ context, window, batch }))
     if (value !== undefined && !(Number.isInteger(value) && value > 0 && value < 2 ** 32))
       throw new BqError('ARGUMENT', `${name} is ${value}, not a positive integer`);
-  if (!(kv in KV)) throw new BqError('ARGUMENT', `kv is "${kv}", not one of ${Object.keys(KV).join(', ')}`);
-  return { context, window, batch, kv_type: KV[kv] };
+  for (const [name, value, types] of /** @type {const} */ ([['kv', kv, KV], ['activations', activations, ACTIVATIONS]]))
+    if (!(value in types)) throw new BqError('ARGUMENT', `${name} is "${value}", not one of ${Object.keys(types).join(', ')}`);
+  return { context, window, batch, kv_type: KV[kv], activations: ACTIVATIONS[activations] };
 }
 
 /**
@@ -128,7 +131,7 @@ export async function planModel(compiled, source, file, options, cache = null, a
     try {
       const { planner, head, version, manifest, repacked = null } = await readHead(compiled, source, file, from.head, options);
       const n = await fitted(planner, compiled.heapBase, options, apply, notPageable(source, version, repacked, cache));
-      const plan = describe(n, besideOf(compiled, source), version, version === 2 ? sections(head) : sections(manifest, 0, manifest.length));
+      const plan = describe(n, options.activations, besideOf(compiled, source), version, version === 2 ? sections(head) : sections(manifest, 0, manifest.length));
       plan.cached = from.cached ?? plan.cached;
       const { prefix_bytes: prefixBytes, heap_bytes: regionBytes } = n.numbers;
       const planned = { plan, head, manifest, integrity, wanted: null, url, cached: !!from.cached, prefixBytes, totalBytes: plan.fileBytes, fileId: null, regionBytes, paging: n.paging, repacked };
@@ -216,12 +219,13 @@ const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'b
 
 /**
  * @param {import('./fit.js').Fitted} fitted
+ * @param {LoadOptions['activations']} activations
  * @param {number} beside
  * @param {number} version
  * @param {Record<string, Uint8Array>} found  sections by tag
  * @returns {Plan}
  */
-function describe({ numbers: n, sessions: opened, context, kv, heapBytes, paging, ...fit }, beside, version, found) {
+function describe({ numbers: n, sessions: opened, context, kv, heapBytes, paging, ...fit }, activations = 'i8', beside, version, found) {
   const text = (/** @type {string} */ tag) => new TextDecoder().decode(found[tag] ?? new Uint8Array());
   return {
     version,
@@ -243,6 +247,7 @@ function describe({ numbers: n, sessions: opened, context, kv, heapBytes, paging
     context,
     sessions: opened,
     kv,
+    activations,
     fileBytes: n.file_bytes,
     weightBytes: n.weight_bytes,
     tokenWeights: n.token_weights,

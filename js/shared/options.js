@@ -39,7 +39,7 @@ const biases = kind('a list of { id, bias }', (v) => Array.isArray(v) && v.every
 const marks = kind('two texts', (v) => Array.isArray(v) && v.length === 2 && v.every((one) => typeof one === 'string' && one));
 
 const SESSION = {
-  context: whole(1), window: whole(1), batch: whole(1), kv: oneOf('f32', 'f16', 'i8'),
+  context: whole(1), window: whole(1), batch: whole(1), kv: oneOf('f32', 'f16', 'i8'), activations: oneOf('i8', 'i16'),
 };
 const GENERATE = {
   maxTokens: number(0), temperature: number(0), topK: whole(0), topP: number(0, 1), minP: number(0, 1),

@@ -49,6 +49,7 @@
  * @property {number} [context]   tokens per session; default: the model's own, at most 4,096
  * @property {number} [sessions]  sessions that can be open at once; default 1
  * @property {'f32' | 'f16' | 'i8'} [kv]  type of the KV cache; default i8
+ * @property {'i8' | 'i16'} [activations]  what quantized weights are multiplied with; default i8
  * @property {number} [window]    tokens whose hidden states prefill keeps at once; default 256
  * @property {number} [batch]     tokens per matrix product in prefill; default 32
  * @property {AbortSignal} [signal]    ends the load, also one with `streaming` that has resolved
@@ -143,6 +144,7 @@
  * @property {number} kvBytes       per session
  * @property {number} kvBytesPer1000  per session and 1,000 tokens
  * @property {'f32' | 'f16' | 'i8'} kv     type of the KV cache
+ * @property {'i8' | 'i16'} activations  what quantized weights are multiplied with
  * @property {number} tokenWeights  weights that every token is multiplied with
  * @property {number} heapBytes     all of the engine's memory for this model: weights, sessions, stack, reserve
  * @property {'resident' | 'paged'} residency  where the weights are while it computes
@@ -205,7 +207,7 @@
  * @property {boolean} [parseSpecial]  "<|user|>" in the text becomes the token; default false, for text that people write
  */
 
-/** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'window' | 'batch'>} SessionOptions */
+/** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'window' | 'batch'>} SessionOptions */
 
 /**
  * @typedef {object} GenerateOptions

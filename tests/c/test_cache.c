@@ -407,15 +407,16 @@ static void test_states_that_do_not_fit_are_refused(void) {
   CHECK_EQ(bq_session_save(s, UINT64_MAX, &byte, 1, &err), BQ_ARGUMENT);
   state saved = save(s, 1 << 20);
   check_refused(s, saved, 1, 'x', BQ_FORMAT, "no saved session");
-  check_refused(s, saved, 4, 2, BQ_UNSUPPORTED, "layout 2");
+  check_refused(s, saved, 4, 1, BQ_UNSUPPORTED, "layout 1");
   check_refused(s, saved, 8 + 3, 1, BQ_MISMATCH, "another model");
   check_refused(s, saved, 24, BQ_KV_I8, BQ_MISMATCH, "KV cache type 2, this one has 0");
   check_refused(s, saved, 28, 4, BQ_MISMATCH, "layers 4");
   check_refused(s, saved, 44, 9, BQ_MISMATCH, "window 9");
   check_refused(s, saved, 48, 7, BQ_MISMATCH, "rotations for sessions above 7, this one has 0");
-  check_refused(s, saved, 53, 2, BQ_CONTEXT_FULL, "516 tokens");
-  check_refused(s, saved, 57, 2, BQ_FORMAT, "516 positions are computed of 260 tokens");
-  check_refused(s, saved, 67, 1, BQ_MISMATCH, "another key");
+  check_refused(s, saved, 52, 1, BQ_MISMATCH, "type of activations 1, this one has 0");
+  check_refused(s, saved, 57, 2, BQ_CONTEXT_FULL, "516 tokens");
+  check_refused(s, saved, 61, 2, BQ_FORMAT, "516 positions are computed of 260 tokens");
+  check_refused(s, saved, 71, 1, BQ_MISMATCH, "another key");
   check_refused(s, saved, 128 + 4 * 7 + 1, 1, BQ_FORMAT, "at position 7 is outside the vocabulary");
   const state some = {saved.bytes, saved.n - 1};
   CHECK_EQ(restore(s, &some, 1000, &err), BQ_MORE); /* and then something else */

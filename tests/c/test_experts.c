@@ -24,8 +24,8 @@ static void run_backwards(void *ctx, void (*fn)(void *, size_t, size_t), void *a
   for (size_t i = threads; i-- > 0;) fn(arg, i, threads);
 }
 
-static void make_reference(const tiny_model *t, bq_kv_type kv) {
-  bq_session *s = tiny_session(t, (bq_session_options){.kv_type = kv});
+static void make_reference(const tiny_model *t, bq_session_options o) {
+  bq_session *s = tiny_session(t, o);
   for (size_t i = 0; i < TEXT; i++) {
     CHECK_EQ(i ? bq_session_append(s, text[i], NULL) : bq_session_sync(s, text, 1, NULL, NULL), BQ_OK);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
@@ -46,26 +46,32 @@ static void check_prompt(const tiny_model *t, bq_session_options o, size_t slice
   bq_session_free(s);
 }
 
-static void check_bits(bq_config config, bq_type type, bq_kv_type kv) {
+static void check_bits(bq_config config, bq_type type, bq_session_options o) {
   tiny_model t;
   tiny_create(&t, config, type, bq_kernels_best(), false);
-  make_reference(&t, kv);
-  for (uint32_t window = 1; window <= 40; window += 6)
-    check_prompt(&t, (bq_session_options){.window = window, .batch = 1 + window / 2, .kv_type = kv}, window % 3);
+  make_reference(&t, o);
+  for (o.window = 1; o.window <= 40; o.window += 6) {
+    o.batch = 1 + o.window / 2;
+    check_prompt(&t, o, o.window % 3);
+  }
+  o.window = 0;
   for (size_t threads = 1; threads <= 5; threads++) {
-    const bq_parallel parallel = {.ctx = &threads, .run = run_backwards, .threads = threads};
-    check_prompt(&t, (bq_session_options){.batch = threads % 2 ? 7 : 33, .kv_type = kv, .parallel = parallel}, 0);
-    check_prompt(&t, (bq_session_options){.batch = 1, .kv_type = kv, .parallel = parallel}, 0);
+    o.parallel = (bq_parallel){.ctx = &threads, .run = run_backwards, .threads = threads};
+    o.batch = threads % 2 ? 7 : 33;
+    check_prompt(&t, o, 0);
+    o.batch = 1;
+    check_prompt(&t, o, 0);
   }
   tiny_free(&t);
 }
 
 static void test_the_same_bits_however_cut(void) {
-  check_bits(with_experts(5, 2, 0), BQ_TYPE_F32, BQ_KV_F32);
-  check_bits(with_experts(5, 3, 40), BQ_TYPE_BQ8_32, BQ_KV_I8);
-  check_bits(with_experts(8, 8, 0), BQ_TYPE_BQ4_32, BQ_KV_F16);
-  check_bits(with_experts(1, 1, 24), BQ_TYPE_BQ4A_32, BQ_KV_F32);
-  check_bits(with_experts(40, 4, 0), BQ_TYPE_F16, BQ_KV_F32);
+  check_bits(with_experts(5, 2, 0), BQ_TYPE_F32, (bq_session_options){.kv_type = BQ_KV_F32});
+  check_bits(with_experts(5, 3, 40), BQ_TYPE_BQ8_32, (bq_session_options){.kv_type = BQ_KV_I8});
+  check_bits(with_experts(8, 8, 0), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = BQ_KV_F16});
+  check_bits(with_experts(1, 1, 24), BQ_TYPE_BQ4A_32, (bq_session_options){.kv_type = BQ_KV_F32});
+  check_bits(with_experts(40, 4, 0), BQ_TYPE_F16, (bq_session_options){.kv_type = BQ_KV_F32});
+  check_bits(with_experts(5, 3, 40), BQ_TYPE_BQ4_32, (bq_session_options){.activations = BQ_ACTIVATIONS_I16});
 }
 
 /* One of one is the MLP that a model without experts has. */
@@ -77,7 +83,7 @@ static void test_one_expert_is_an_mlp(void) {
     bq_weights *m = t.layers[i].module;
     m[BQ_EXPERT_GATE] = m[BQ_GATE], m[BQ_EXPERT_UP] = m[BQ_UP], m[BQ_EXPERT_DOWN] = m[BQ_DOWN];
   }
-  make_reference(&t, BQ_KV_F32);
+  make_reference(&t, (bq_session_options){0});
   t.model.config.experts = t.model.config.experts_used = t.model.config.expert_ffn = 0;
   bq_model_program(&t.model);
   bq_session *s = tiny_session(&t, (bq_session_options){0});

@@ -90,7 +90,7 @@ static uint32_t follow(const bq_model *model, bq_session_options o, uint64_t *ha
 }
 
 /* `hashed`: the name in logit_hashes.txt. */
-static void check_model(const char *name, bq_kv_type kv, const char *hashed, const bq_kernels *kernels) {
+static void check_model(const char *name, bq_session_options o, const char *hashed, const bq_kernels *kernels) {
   char path[64];
   snprintf(path, sizeof path, "build/golden/tiny-%s.bq4", name);
   REQUIRE(read_ids());
@@ -101,7 +101,9 @@ static void check_model(const char *name, bq_kv_type kv, const char *hashed, con
     REQUIRE(loader && bq_loader_model(loader, &model, NULL) == BQ_OK);
     CHECK_EQ(bq_model_ready(model), bq_model_config(model)->layers + 2);
     uint64_t hash = 0;
-    uint32_t agree = follow(model, (bq_session_options){.window = i ? 3 : 0, .batch = i ? 2 : 0, .kv_type = kv}, &hash);
+    o.window = i ? 3 : 0;
+    o.batch = i ? 2 : 0;
+    uint32_t agree = follow(model, o, &hash);
     if (!strcmp(hashed, "f32")) CHECK_EQ(agree, greedy_ids);
     if (!CHECK(hash == recorded(hashed)))
       printf("%s %s: hash %016" PRIx64 "\n", kernels->name, hashed, hash);
@@ -111,9 +113,10 @@ static void check_model(const char *name, bq_kv_type kv, const char *hashed, con
 
 static void check_table(const bq_kernels *kernels) {
   if (!kernels) return; /* not in this build: compiled by another one that runs this test too */
-  check_model("f32", BQ_KV_F32, "f32", kernels);
-  check_model("bq4", BQ_KV_F32, "bq4", kernels);
-  check_model("bq4", BQ_KV_I8, "bq4-kv-i8", kernels);
+  check_model("f32", (bq_session_options){.kv_type = BQ_KV_F32}, "f32", kernels);
+  check_model("bq4", (bq_session_options){.kv_type = BQ_KV_F32}, "bq4", kernels);
+  check_model("bq4", (bq_session_options){.kv_type = BQ_KV_I8}, "bq4-kv-i8", kernels);
+  check_model("bq4", (bq_session_options){.activations = BQ_ACTIVATIONS_I16}, "bq4-i16", kernels);
 }
 
 static void test_scalar(void) { check_table(bq_kernels_scalar()); }

@@ -143,14 +143,16 @@ static uint32_t run_by_slices(bq_session *s, size_t slices) {
 
 /* --- tests ---------------------------------------------------------------------------------- */
 
-static void check_slicings(bq_config config, bq_type type, bool biases, bq_kv_type kv) {
+static void check_slicings(bq_config config, bq_type type, bool biases, bq_session_options o) {
   tiny_model t;
   tiny_create(&t, config, type, bq_kernels_best(), biases);
-  make_reference(&t, (bq_session_options){.kv_type = kv});
+  make_reference(&t, o);
   static const uint32_t cuts[][2] = {{0, 0}, {1, 1}, {7, 3}, {8, 8}, {33, 5}, {20, 33}, {48, 16}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
     for (size_t slices = 0; slices < 4; slices++) {
-      bq_session *s = new_session(&t, (bq_session_options){.window = cuts[i][0], .batch = cuts[i][1], .kv_type = kv});
+      o.window = cuts[i][0];
+      o.batch = cuts[i][1];
+      bq_session *s = new_session(&t, o);
       size_t kept = 99;
       CHECK_EQ(bq_session_sync(s, prompt, PROMPT, &kept, NULL), BQ_OK);
       CHECK_EQ(kept, 0);
@@ -162,22 +164,31 @@ static void check_slicings(bq_config config, bq_type type, bool biases, bq_kv_ty
 }
 
 static void test_any_slicing_gives_the_same_bits(void) {
-  check_slicings(llama(), BQ_TYPE_F32, false, BQ_KV_F32);
-  check_slicings(llama(), BQ_TYPE_BQ4_32, false, BQ_KV_F32);
-  check_slicings(llama(), BQ_TYPE_BQ4H_32, true, BQ_KV_F16);
-  check_slicings(llama(), BQ_TYPE_F16, true, BQ_KV_F32);
-  check_slicings(bullet(), BQ_TYPE_F32, true, BQ_KV_F32);
-  check_slicings(bullet(), BQ_TYPE_BQ4_16, true, BQ_KV_F16);
-  check_slicings(llama(), BQ_TYPE_BQ4H_32, true, BQ_KV_I8);
-  check_slicings(bullet(), BQ_TYPE_BQ8_32, false, BQ_KV_I8);
-  check_slicings(bullet(), BQ_TYPE_BQ4_64, true, BQ_KV_F32);
+  check_slicings(llama(), BQ_TYPE_F32, false, (bq_session_options){.kv_type = BQ_KV_F32});
+  check_slicings(llama(), BQ_TYPE_BQ4_32, false, (bq_session_options){.kv_type = BQ_KV_F32});
+  check_slicings(llama(), BQ_TYPE_BQ4H_32, true, (bq_session_options){.kv_type = BQ_KV_F16});
+  check_slicings(llama(), BQ_TYPE_F16, true, (bq_session_options){.kv_type = BQ_KV_F32});
+  check_slicings(bullet(), BQ_TYPE_F32, true, (bq_session_options){.kv_type = BQ_KV_F32});
+  check_slicings(bullet(), BQ_TYPE_BQ4_16, true, (bq_session_options){.kv_type = BQ_KV_F16});
+  check_slicings(llama(), BQ_TYPE_BQ4H_32, true, (bq_session_options){.kv_type = BQ_KV_I8});
+  check_slicings(bullet(), BQ_TYPE_BQ8_32, false, (bq_session_options){.kv_type = BQ_KV_I8});
+  check_slicings(bullet(), BQ_TYPE_BQ4_64, true, (bq_session_options){.kv_type = BQ_KV_F32});
 }
 
 static void test_any_slicing_of_any_program(void) {
-  check_slicings(modern(), BQ_TYPE_BQ4_32, true, BQ_KV_F32);
-  check_slicings(modern(), BQ_TYPE_F32, false, BQ_KV_I8);
-  check_slicings(parallel(), BQ_TYPE_BQ8_32, true, BQ_KV_F16);
-  check_slicings(encoder(), BQ_TYPE_F32, true, BQ_KV_F32);
+  check_slicings(modern(), BQ_TYPE_BQ4_32, true, (bq_session_options){.kv_type = BQ_KV_F32});
+  check_slicings(modern(), BQ_TYPE_F32, false, (bq_session_options){.kv_type = BQ_KV_I8});
+  check_slicings(parallel(), BQ_TYPE_BQ8_32, true, (bq_session_options){.kv_type = BQ_KV_F16});
+  check_slicings(encoder(), BQ_TYPE_F32, true, (bq_session_options){.kv_type = BQ_KV_F32});
+}
+
+static void test_any_slicing_with_finer_activations(void) {
+  for (bq_kv_type kv = 0; kv < BQ_KV_COUNT; kv++) {
+    const bq_session_options o = {.kv_type = kv, .activations = BQ_ACTIVATIONS_I16};
+    check_slicings(llama(), BQ_TYPE_BQ4H_32, true, o);
+    check_slicings(bullet(), BQ_TYPE_BQ8_32, false, o);
+    check_slicings(modern(), BQ_TYPE_BQ4A_32, true, o);
+  }
 }
 
 /* Whatever a configuration says reaches the logits: without it they differ. */
@@ -231,19 +242,20 @@ static void test_every_part_of_a_program_matters(void) {
 }
 
 /* What a model computes must not depend on the table either. */
-static void test_tables_agree(void) {
+static void check_tables(bq_activations activations) {
   const bq_kernels *tables[] = {bq_kernels_simd128(), bq_kernels_relaxed()};
   for (bq_type type = 0; type < BQ_TYPE_COUNT; type++) {
     if (!bq_type_runs((bq_type)type)) continue;
     tiny_model t;
-    const bq_kv_type kv = (bq_kv_type)(type % BQ_KV_COUNT);
+    bq_session_options o = {.kv_type = (bq_kv_type)(type % BQ_KV_COUNT), .activations = activations};
     tiny_create(&t, llama(), type, bq_kernels_scalar(), true);
-    make_reference(&t, (bq_session_options){.kv_type = kv});
+    make_reference(&t, o);
+    o.batch = 5;
     tiny_free(&t);
     for (size_t i = 0; i < 2; i++) {
       if (!tables[i]) continue;
       tiny_create(&t, llama(), type, tables[i], true);
-      bq_session *s = new_session(&t, (bq_session_options){.batch = 5, .kv_type = kv});
+      bq_session *s = new_session(&t, o);
       bq_session_sync(s, prompt, PROMPT, NULL, NULL);
       CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
       check_logits(s, PROMPT - 1);
@@ -251,6 +263,11 @@ static void test_tables_agree(void) {
       tiny_free(&t);
     }
   }
+}
+
+static void test_tables_agree(void) {
+  check_tables(BQ_ACTIVATIONS_I8);
+  check_tables(BQ_ACTIVATIONS_I16);
 }
 
 /* Logits of a range of positions, whatever the windows and batches, are those of each alone. */
@@ -456,12 +473,13 @@ static void run_backwards(void *ctx, void (*fn)(void *, size_t, size_t), void *a
   for (size_t n = *(size_t *)ctx; n-- > 0;) fn(arg, n, *(size_t *)ctx);
 }
 
-static void check_threads(bq_config config, bq_type type, bq_kv_type kv) {
+static void check_threads(bq_config config, bq_type type, bq_session_options o) {
   tiny_model t;
   tiny_create(&t, config, type, bq_kernels_best(), true);
-  make_reference(&t, (bq_session_options){.kv_type = kv});
+  make_reference(&t, o);
   for (size_t threads = 1; threads <= 9; threads++) {
-    bq_session_options o = {.batch = threads % 2 ? 7 : 33, .kv_type = kv, .parallel = {.ctx = &threads, .run = run_backwards, .threads = threads}};
+    o.batch = threads % 2 ? 7 : 33;
+    o.parallel = (bq_parallel){.ctx = &threads, .run = run_backwards, .threads = threads};
     bq_session *s = new_session(&t, o);
     bq_session_sync(s, prompt, PROMPT, NULL, NULL);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
@@ -531,12 +549,13 @@ static void test_a_run_is_stopped_between_slices(void) {
 }
 
 static void test_any_number_of_threads_gives_the_same_bits(void) {
-  check_threads(llama(), BQ_TYPE_BQ4_32, BQ_KV_F32);
-  check_threads(llama(), BQ_TYPE_BQ8_32, BQ_KV_I8);
-  check_threads(bullet(), BQ_TYPE_F32, BQ_KV_F16);
-  check_threads(modern(), BQ_TYPE_BQ4_32, BQ_KV_F32);
-  check_threads(parallel(), BQ_TYPE_F32, BQ_KV_I8);
-  for (int kv = 0; kv < BQ_KV_COUNT; kv++) check_threads(grouped(), BQ_TYPE_BQ4_32, (bq_kv_type)kv);
+  check_threads(llama(), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = BQ_KV_F32});
+  check_threads(llama(), BQ_TYPE_BQ8_32, (bq_session_options){.kv_type = BQ_KV_I8});
+  check_threads(bullet(), BQ_TYPE_F32, (bq_session_options){.kv_type = BQ_KV_F16});
+  check_threads(modern(), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = BQ_KV_F32});
+  check_threads(parallel(), BQ_TYPE_F32, (bq_session_options){.kv_type = BQ_KV_I8});
+  check_threads(modern(), BQ_TYPE_BQ4_32, (bq_session_options){.activations = BQ_ACTIVATIONS_I16});
+  for (int kv = 0; kv < BQ_KV_COUNT; kv++) check_threads(grouped(), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = (bq_kv_type)kv});
 }
 
 static void test_errors(void) {
@@ -546,6 +565,7 @@ static void test_errors(void) {
   bq_session *s = NULL;
   CHECK_EQ(bq_session_create(&t.model, &(bq_session_options){.context = CONTEXT + 1}, counting, &s, &err), BQ_ARGUMENT);
   CHECK_EQ(bq_session_create(&t.model, &(bq_session_options){.kv_type = BQ_KV_COUNT}, counting, &s, &err), BQ_ARGUMENT);
+  CHECK_EQ(bq_session_create(&t.model, &(bq_session_options){.activations = BQ_ACTIVATIONS_COUNT}, counting, &s, &err), BQ_ARGUMENT);
   CHECK(s == NULL);
   s = new_session(&t, (bq_session_options){.context = 8});
   CHECK_EQ(bq_session_run(s, 0, &err), BQ_STATE);
@@ -772,6 +792,7 @@ static void test_touched_is_what_is_counted(void) {
 int main(void) {
   RUN(test_any_slicing_gives_the_same_bits);
   RUN(test_any_slicing_of_any_program);
+  RUN(test_any_slicing_with_finer_activations);
   RUN(test_every_part_of_a_program_matters);
   RUN(test_results_of_many_positions);
   RUN(test_hidden_states);

@@ -132,8 +132,9 @@ static void test_each_has_the_bits_it_has_alone(void) {
 static void test_with_any_cache_and_any_batch(void) {
   for (bq_kv_type kv = 0; kv < BQ_KV_COUNT; kv++)
     for (uint32_t batch = 1; batch <= 33; batch += 8) {
-      const bq_session_options o = {
-          .window = WINDOW, .rows = ROWS, .batch = batch, .kv_type = kv};
+      bq_session_options o = {.window = WINDOW, .rows = ROWS, .batch = batch, .kv_type = kv};
+      check_group(llama(), BQ_TYPE_BQ4H_32, o, 0);
+      o.activations = BQ_ACTIVATIONS_I16;
       check_group(llama(), BQ_TYPE_BQ4H_32, o, 0);
     }
 }
@@ -240,14 +241,18 @@ static void test_what_does_not_fit_is_refused(void) {
   bq_session *twice[] = {g.s[1], g.s[1]}, *itself[] = {g.s[0]};
   CHECK_EQ(bq_session_run_with(g.s[0], twice, 2, 0, &err), BQ_ARGUMENT);
   CHECK_EQ(bq_session_run_with(g.s[0], itself, 1, 0, &err), BQ_ARGUMENT);
-  bq_session *other = tiny_session(&g.t, (bq_session_options){.kv_type = BQ_KV_I8});
-  sync_to(other, 0, 1);
-  CHECK_EQ(bq_session_run_with(g.s[0], &other, 1, 0, &err), BQ_ARGUMENT);
-  CHECK(strstr(err.detail, "session 0") != NULL);
+  static const bq_session_options others[] = {{.kv_type = BQ_KV_I8},
+                                              {.activations = BQ_ACTIVATIONS_I16}};
+  for (size_t i = 0; i < 2; i++) {
+    bq_session *other = tiny_session(&g.t, others[i]);
+    sync_to(other, 0, 1);
+    CHECK_EQ(bq_session_run_with(g.s[0], &other, 1, 0, &err), BQ_ARGUMENT);
+    CHECK(strstr(err.detail, "session 0") != NULL);
+    bq_session_free(other);
+  }
   CHECK_EQ(run(&g, 0), BQ_OK);
   CHECK_EQ(run(&g, 0), BQ_ARGUMENT); /* the first has nothing to run */
   for (size_t i = 0; i < SESSIONS; i++) check_alone(g.s[i], &g.t, g.o, i, i == 1 ? 2 : 6, 1);
-  bq_session_free(other);
   close_group(&g);
 }
 

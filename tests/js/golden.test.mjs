@@ -75,6 +75,15 @@ for (const build of BUILDS) {
     assert.equal(hashOf(along(model, tiny.prompt_ids, tiny.ids)), recorded.get('bq4-kv-i8'));
   });
 
+  test(`tiny, bq4 with activations of i16, ${build}: the logit hash that every build has, on 1 and 3 threads`, async () => {
+    const source = await converted(join(GOLDEN, 'tiny'), { quant: 'bq4', embed: 'bq4' });
+    for (const threads of [0, 1, 3]) {
+      const model = await openLogits(source, { build, threads, activations: 'i16' });
+      assert.equal(hashOf(along(model, tiny.prompt_ids, tiny.ids)), recorded.get('bq4-i16'));
+      model.close();
+    }
+  });
+
   test(`tiny, ${build}: the same logit hash on 1 to 8 threads, and however the prompt is sliced`, async () => {
     for (const [name, options] of Object.entries({ f32: { quant: 'f32' }, bq4: { quant: 'bq4', embed: 'bq4' } })) {
       const source = await converted(join(GOLDEN, 'tiny'), options);

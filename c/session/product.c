@@ -1,0 +1,95 @@
+/* Products of quantized weights and activations. With activations of i16 a token is two rows: its
+ * activations as i8 and, with scales of their own, as i8 again what that leaves of them. Both meet
+ * the same weights, and the two products are added. The rows of several tokens are one panel, pairs
+ * in a matmul; those of one are two panels, since two matmuls of one row are quicker than one of a
+ * pair. */
+#include <string.h>
+
+#include "core/fmath.h"
+#include "session/session.h"
+
+enum {
+  ROWS = 192,                    /* of weights at once: a multiple of what matmuls take */
+  TOKENS = BQ_PANEL_TOKENS / 2u, /* split at once: panels can be made in parts of so many rows */
+  BLOCK = 32                     /* activations that share a scale */
+};
+
+uint64_t bq_product_scratch(const bq_session_options *o, uint64_t widest) {
+  if (o->activations == BQ_ACTIVATIONS_I8) return 0;
+  const uint64_t split = BQ_PANEL_TOKENS * widest, products = 2 * (uint64_t)o->batch * ROWS;
+  return split > products ? split : products;
+}
+
+static float *scratch_of(const bq_session *s, size_t thread) {
+  return s->scratch.product + thread * s->scratch.product_floats;
+}
+
+/* What quantizing (kernels.h) leaves of n activations that share a scale. */
+static void leave(const float *x, size_t n, float *left) {
+  const float magic = 0x1.8p23f; /* sums with it are rounded to integers */
+  float most = 0;
+  for (size_t i = 0; i < n; i++) {
+    const float size = bq_float_of(bq_bits_of(x[i]) & 0x7fffffffu);
+    most = most < size ? size : most;
+  }
+  const bool zeros = !(most >= 0x1p-100f);
+  const float scale = zeros ? 0 : most / 127.0f, inv = zeros ? 0 : 127.0f / most;
+  for (size_t i = 0; i < n; i++) {
+    const float v = x[i] * inv, q = (v + magic) - magic;
+    left[i] = x[i] - q * scale;
+  }
+}
+
+void bq_product_quantize(const bq_session *s, const float *x, size_t cols, size_t tokens,
+                         size_t from, size_t to, size_t thread, uint8_t *panel) {
+  const bq_kernels *k = s->model->kernels;
+  if (s->options.activations == BQ_ACTIVATIONS_I8) {
+    k->quantize(x + from * cols, cols, cols, to - from, panel + k->panel_bytes(cols, from));
+    return;
+  }
+  float *rows = scratch_of(s, thread);
+  for (size_t t = from, n; t < to; t += n) {
+    n = to - t < TOKENS ? to - t : TOKENS;
+    for (size_t i = 0; i < n; i++) {
+      const float *token = x + (t + i) * cols;
+      float *all = rows + 2 * i * cols, *left = all + cols;
+      memcpy(all, token, cols * sizeof *all);
+      for (size_t at = 0; at < cols; at += BLOCK)
+        leave(token + at, cols - at < BLOCK ? cols - at : BLOCK, left + at);
+    }
+    if (tokens == 1) {
+      k->quantize(rows, cols, cols, 1, panel);
+      k->quantize(rows + cols, cols, cols, 1, panel + k->panel_bytes(cols, 1));
+      return;
+    }
+    k->quantize(rows, cols, cols, 2 * n, panel + k->panel_bytes(cols, 2 * t));
+  }
+}
+
+void bq_product_multiply(const bq_session *s, const bq_matrix *w, const bq_batch *a, size_t row0,
+                         size_t row1, size_t thread, float *y, size_t y_stride) {
+  if (s->options.activations == BQ_ACTIVATIONS_I8 || !w->ops->quantized) {
+    w->ops->matmul(w, a, row0, row1, y, y_stride);
+    return;
+  }
+  const bq_batch parts = {a->x, a->x_stride, a->panel, 2 * a->tokens};
+  const size_t behind = s->model->kernels->panel_bytes(w->cols, 1);
+  const bq_batch left = {a->x, a->x_stride, a->panel + behind, 1};
+  const bq_layout layout = bq_type_run_layout(w->type);
+  float *both = scratch_of(s, thread);
+  for (size_t row = row0, n; row < row1; row += n) {
+    n = row1 - row < ROWS ? row1 - row : ROWS;
+    const bq_matrix some = {w->data + bq_type_bytes(w->type, layout, row, w->cols), (uint32_t)n,
+                            w->cols, w->type, w->ops};
+    if (a->tokens == 1) {
+      w->ops->matmul(&some, a, 0, n, both, ROWS);
+      w->ops->matmul(&some, &left, 0, n, both + ROWS, ROWS);
+    } else {
+      w->ops->matmul(&some, &parts, 0, n, both, ROWS);
+    }
+    for (size_t t = 0; t < a->tokens; t++) {
+      const float *high = both + 2 * t * ROWS, *low = high + ROWS;
+      for (size_t r = 0; r < n; r++) y[t * y_stride + row + r] = high[r] + low[r];
+    }
+  }
+}
