@@ -3,6 +3,7 @@
 import { stderr, stdout } from 'node:process';
 import { parseArgs } from 'node:util';
 import { BqError } from '../js/shared/errors.js';
+import { flag, load, numberOf, sourceOf, Usage, value, values } from './options.js';
 
 const HELP = `bq4: language models in the browser, on the CPU
 
@@ -11,6 +12,7 @@ const HELP = `bq4: language models in the browser, on the CPU
   bq4 run FILE [PROMPT] [options]                                   continues a text (or --prompt TEXT)
   bq4 chat FILE [--system TEXT] [options]                           a conversation; Ctrl-C stops a reply, Ctrl-D ends
   bq4 embed FILE TEXT... [options]                                  a vector for each text, as a line of JSON
+  bq4 serve FILE... [options]                                       a server with OpenAI's interface, on this machine
 
 FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
 
@@ -46,6 +48,14 @@ Options of embed, besides context, kv, activations, companion and build as above
   --no-normalize       vectors as they are, not of length 1
   --json               one JSON object: vectors, tokens, truncated, build
 
+Options of serve, besides context, kv, companion and build as above; it prints its address when it is ready:
+
+  --port N  --host NAME   to listen at (default: 8080, 127.0.0.1: this machine alone; port 0: any that is free)
+  --token TEXT         that clients must send (or BQ4_TOKEN)
+  --allow-origin URL   pages of this origin may ask (may be repeated; '*': all); --allow-host NAME: the server's name
+  --sessions N         replies at once, and conversations kept in memory (default 1); --threads N; --budget BYTES
+  --max-body BYTES     of a request (default 4 MiB); --max-waiting N requests for a model (default 32)
+
 Of run alone:
 
   --chat               wraps the prompt as a turn of the model's chat format
@@ -56,16 +66,13 @@ Of run alone:
 Exit codes: 0 done, 1 failed, 2 wrong usage.
 `;
 
-class Usage extends Error {}
-
-/** @typedef {{ type: 'string' | 'boolean', multiple?: boolean }} Option */
-
-const flag = /** @type {Option} */ ({ type: 'boolean' });
-const value = /** @type {Option} */ ({ type: 'string' });
+const loading = { context: value, kv: value, activations: value, sessions: value, budget: value, threads: value, companion: value, build: value };
 const generation = {
   'max-tokens': value, temperature: value, 'top-k': value, 'top-p': value, 'min-p': value, 'repeat-penalty': value, seed: value,
-  stop: { ...value, multiple: true }, schema: value, grammar: value, regex: value, context: value, kv: value, activations: value, companion: value, build: value, system: value,
+  stop: values, schema: value, grammar: value, regex: value, context: value, kv: value, activations: value, companion: value, build: value, system: value,
 };
+
+/** @typedef {import('./options.js').Option} Option */
 
 /** @type {Record<string, { files: number, more?: number, options: Record<string, Option>, start: (files: string[], options: any) => Promise<void> }>} */
 const COMMANDS = {
@@ -74,34 +81,8 @@ const COMMANDS = {
   run: { files: 1, more: 1, options: { ...generation, prompt: value, chat: flag, json: flag }, start: runPrompt },
   chat: { files: 1, options: generation, start: chatLoop },
   embed: { files: 2, more: Infinity, options: { context: value, kv: value, activations: value, companion: value, build: value, pooling: value, 'no-normalize': flag, json: flag }, start: embedTexts },
+  serve: { files: 1, more: Infinity, options: { ...loading, port: value, host: value, token: value, 'allow-origin': values, 'allow-host': values, 'max-body': value, 'max-waiting': value }, start: serveFiles },
 };
-
-/** @param {any} options @param {string} name @returns {number | undefined} */
-function numberOf(options, name) {
-  if (options[name] === undefined) return undefined;
-  const number = Number(options[name]);
-  if (options[name].trim() === '' || !Number.isFinite(number) || number < 0) throw new Usage(`--${name} is "${options[name]}", not a number of at least 0`);
-  return number;
-}
-
-/** @param {string} file @param {any} [options] */
-async function sourceOf(file, options = {}) {
-  const { fromFile, fromUrl } = await import('../js/engine.js');
-  const plain = (/** @type {string} */ f) => (/^(https?|file):/.test(f) ? fromUrl(f) : fromFile(f));
-  return { ...plain(file), ...(options.companion && { companion: plain(options.companion) }) };
-}
-
-/** An engine and a model. @param {string} file @param {any} options */
-async function load(file, options) {
-  const { createEngine } = await import('../js/engine.js');
-  const engine = await createEngine({ build: options.build });
-  const kv = options.kv;
-  if (kv !== undefined && kv !== 'f32' && kv !== 'f16' && kv !== 'i8') throw new Usage(`--kv is "${kv}", not f32, f16 or i8`);
-  const { activations } = options;
-  if (activations !== undefined && activations !== 'i8' && activations !== 'i16') throw new Usage(`--activations is "${activations}", not i8 or i16`);
-  const model = await engine.load(await sourceOf(file, options), { context: numberOf(options, 'context'), kv, activations });
-  return { engine, model };
-}
 
 /** What the text is held to. @param {any} options @returns {Promise<import('../js/shared/types.js').ResponseFormat | undefined>} */
 async function formatOf({ schema, grammar, regex }) {
@@ -212,6 +193,12 @@ async function embedTexts([file, ...texts], options) {
   await engine.close();
 }
 
+/** @param {string[]} files @param {any} options */
+async function serveFiles(files, options) {
+  const serve = await import('./serve.js');
+  await serve.serveFiles(files, options);
+}
+
 /** What is in a file, whatever it is of those that are read. @param {string[]} files @param {any} options */
 async function inspectFile([file], options) {
   const { report } = await import('./inspect.js');
@@ -286,7 +273,7 @@ async function main([name, ...args]) {
     throw new Usage(/** @type {Error} */ (error).message);
   }
   const { length } = parsed.positionals;
-  if (length < command.files || length > command.files + (command.more ?? 0)) throw new Usage(`${name} needs ${command.files === 1 ? 'one file' : command.more ? 'a file and a text' : 'IN and OUT'}, not ${length}`);
+  if (length < command.files || length > command.files + (command.more ?? 0)) throw new Usage(`${name} needs ${command.files === 1 ? `${command.more === Infinity ? 'at least ' : ''}one file` : command.more ? 'a file and a text' : 'IN and OUT'}, not ${length}`);
   await command.start(parsed.positionals, parsed.values);
 }
 

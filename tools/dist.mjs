@@ -21,6 +21,7 @@ const BUNDLES = [
   { 'io-worker': 'js/io-worker.js' },
   // Asked for by the thread that calls it, be it a page's or an engine's own.
   { 'part-openai': 'js/openai/index.js' },
+  { connect: 'js/connect.js' },
   { cli: 'bin/bq4.js' },
 ];
 const ENTRIES = BUNDLES.flatMap((bundle) => Object.entries(bundle));

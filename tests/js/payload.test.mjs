@@ -32,7 +32,7 @@ test(`JavaScript of a page: at most ${SCRIPT_LIMIT} bytes gzipped, of its own th
 
 test('what begins a thread is imported by nothing: by another address it would begin a second one', () => {
   for (const name of all()) for (const target of importsOf(textOf(name))) assert.match(target, /^\.\/part-/, name);
-  for (const name of ['thread.js', 'io-worker.js', 'part-openai.js', 'cli.js']) assert.deepEqual(importsOf(textOf(name)), [], `${name} is one file`);
+  for (const name of ['thread.js', 'io-worker.js', 'part-openai.js', 'connect.js', 'cli.js']) assert.deepEqual(importsOf(textOf(name)), [], `${name} is one file`);
   assert.deepEqual(importsOf(textOf('index.js')), ['./part-openai.js'], 'on demand');
   assert.deepEqual(importsOf(textOf('engine.js')).sort(), ['./part-core.js', './part-openai.js']);
   assert.deepEqual(importsOf(textOf('worker.js')), ['./part-core.js']);
@@ -81,7 +81,7 @@ test('the package runs: a page\'s engine, the engine of this thread, the command
 });
 
 test('what is public has the same names in dist/ as in js/', async () => {
-  for (const name of ['index.js', 'engine.js']) {
+  for (const name of ['index.js', 'engine.js', 'connect.js']) {
     const [source, made] = await Promise.all([import(new URL(`js/${name}`, root).href), import(new URL(`dist/${name}`, root).href)]);
     assert.deepEqual(Object.keys(made).sort(), Object.keys(source).sort());
   }

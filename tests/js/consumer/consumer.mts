@@ -1,6 +1,7 @@
 // How a TypeScript project sees the package: this must compile against the generated declarations, and the lines
 // that are marked must not.
 import { BqError, createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from 'bq4';
+import { connect, localOrRemote, type RemoteModel } from 'bq4/connect';
 import { createEngine } from 'bq4/engine';
 import type { Chat, ChatCompletion, ChatCompletionChunk, Engine, EngineStore, ErrorCode, Generation, Message, Model, Part, Plan, Result, Session, SourceLike, StageTrace, StoreOptions, Timings, TokenizerInfo } from 'bq4';
 
@@ -28,6 +29,9 @@ const code: ErrorCode = 'NO_SESSION';
 const offset: number | null = new BqError(code, String(messages)).offset;
 for await (const chunk of await model.chat.completions.create({ messages: [...messages], max_tokens: 5, stream: true })) void ((c: ChatCompletionChunk): string | undefined => c.choices[0].delta.content)(chunk);
 const whole: ChatCompletion = await model.chat.completions.create({ messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }] });
+const remote: RemoteModel = connect('http://127.0.0.1:8080/v1', { token: 'x' });
+const { where, model: either }: { where: 'local' | 'remote', model: Model | RemoteModel } = await localOrRemote(engine, 'a.bq4', remote, { tokensPerSecond: 5 });
+void [where, (await either.chat.completions.create({ messages: [] })).choices, (await remote.models.list()).data[0].id];
 {
   await using brief: Session = await model.createSession();
   void [brief, whole.usage.total_tokens, await model.countTokens([])];

@@ -1,0 +1,41 @@
+/** What commands have in common: options by their kind, files, a loaded model. */
+export class Usage extends Error {}
+
+/** @typedef {{ type: 'string' | 'boolean', multiple?: boolean }} Option */
+
+export const flag = /** @type {Option} */ ({ type: 'boolean' });
+export const value = /** @type {Option} */ ({ type: 'string' });
+export const values = /** @type {Option} */ ({ type: 'string', multiple: true });
+
+/** @param {any} options @param {string} name @returns {number | undefined} */
+export function numberOf(options, name) {
+  if (options[name] === undefined) return undefined;
+  const number = Number(options[name]);
+  if (options[name].trim() === '' || !Number.isFinite(number) || number < 0) throw new Usage(`--${name} is "${options[name]}", not a number of at least 0`);
+  return number;
+}
+
+/** @param {string} file @param {any} [options] */
+export async function sourceOf(file, options = {}) {
+  const { fromFile, fromUrl } = await import('../js/engine.js');
+  const plain = (/** @type {string} */ f) => (/^(https?|file):/.test(f) ? fromUrl(f) : fromFile(f));
+  return { ...plain(file), ...(options.companion && { companion: plain(options.companion) }) };
+}
+
+/** @param {any} options @returns {import('../js/shared/types.js').LoadOptions} */
+export function loadOptions(options) {
+  const kv = options.kv;
+  if (kv !== undefined && kv !== 'f32' && kv !== 'f16' && kv !== 'i8') throw new Usage(`--kv is "${kv}", not f32, f16 or i8`);
+  const { activations } = options;
+  if (activations !== undefined && activations !== 'i8' && activations !== 'i16') throw new Usage(`--activations is "${activations}", not i8 or i16`);
+  return { context: numberOf(options, 'context'), sessions: numberOf(options, 'sessions'), budget: numberOf(options, 'budget'), kv, activations };
+}
+
+/** An engine and a model. @param {string} file @param {any} options */
+export async function load(file, options) {
+  const { createEngine } = await import('../js/engine.js');
+  const chosen = loadOptions(options);
+  const engine = await createEngine({ build: options.build, threads: numberOf(options, 'threads') });
+  const model = await engine.load(await sourceOf(file, options), chosen);
+  return { engine, model };
+}

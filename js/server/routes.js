@@ -1,0 +1,49 @@
+/** What each address of the interface does with a model. */
+import { Refusal } from './refusal.js';
+
+/** @import { Served } from './index.js' */
+
+/** The methods of a model that are asked for by POST. @type {Record<string, (model: any) => { create: (body: any, options: any) => Promise<any> }>} */
+export const POSTS = {
+  '/v1/chat/completions': (model) => model.chat.completions,
+  '/v1/completions': (model) => model.completions,
+  '/v1/embeddings': (model) => model.embeddings,
+};
+
+/** @param {Served} served */
+const describe = ({ id, created, model: { info } }) => ({ id, object: 'model', created, owned_by: 'bq4', context_length: info.context, generates: info.generates, ...(info.license && { license: info.license }) });
+
+/** What GET answers. Refusal: no such address, no such model. @param {string} path @param {Served[]} models */
+export function get(path, models) {
+  if (path === '/health') return { status: 'ok', models: models.map(({ id, queue }) => ({ id, running: queue.running, waiting: queue.waiting })) };
+  if (path === '/v1/models') return { object: 'list', data: models.map(describe) };
+  const name = /^\/v1\/models\/(.+)$/.exec(path)?.[1];
+  if (name === undefined) throw new Refusal(404, 'unknown_url', `there is nothing at ${path}: see /v1/models, /health, and by POST ${Object.keys(POSTS).join(', ')}`);
+  return describe(find(decode(name), models));
+}
+
+/** @param {string} name */
+function decode(name) {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
+/** @param {string} name @param {Served[]} models */
+function find(name, models) {
+  const found = models.find(({ id }) => id === name);
+  if (!found) throw new Refusal(404, 'model_not_found', `there is no model "${String(name).slice(0, 100)}": there ${models.length > 1 ? 'are' : 'is'} ${models.map(({ id }) => `"${id}"`).join(', ')}`);
+  return found;
+}
+
+/**
+ * The model that a request is for: the one that it names, or the first that can do it.
+ * @param {string} path @param {any} name @param {Served[]} models
+ */
+export function modelFor(path, name, models) {
+  if (name !== undefined && name !== null && name !== '') return find(name, models);
+  const encodes = path === '/v1/embeddings';
+  return models.find(({ model: { info } }) => info.generates !== encodes) ?? models[0];
+}

@@ -1,0 +1,157 @@
+// `connect()`: a model behind a server, by our own `bq4 serve` and by servers that behave badly.
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { BqError, connect, localOrRemote } from '../../js/connect.js';
+import { createWorkerEngine, fromFile } from '../../js/index.js';
+import { serveModels } from '../../js/server/index.js';
+import { inTime } from '../waiting.mjs';
+
+const FILE = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));
+const messages = [{ role: /** @type {const} */ ('user'), content: 'Who are you?' }];
+const fixed = { messages, temperature: 0, max_tokens: 12 };
+
+/** @type {Awaited<ReturnType<typeof createWorkerEngine>>} */
+let engine;
+/** @type {import('../../js/index.js').Model} */
+let model;
+/** @type {Awaited<ReturnType<typeof serveModels>>} */
+let server;
+/** @type {import('../../js/connect.js').RemoteModel} */
+let remote;
+before(async () => {
+  engine = await createWorkerEngine({ threads: 1 });
+  model = await engine.load(fromFile(FILE), { context: 512 });
+  server = await serveModels([{ id: 'chat', model }], { port: 0, token: 'sesame' });
+  remote = connect(server.url, { token: 'sesame' });
+});
+after(async () => {
+  await server.close();
+  await engine.close();
+});
+
+/** @param {AsyncIterable<any>} chunks */
+async function textOf(chunks) {
+  let text = '';
+  for await (const { choices } of chunks) text += choices[0]?.delta?.content ?? choices[0]?.text ?? '';
+  return text;
+}
+
+/** What is left when ids and times are taken out. @param {any} answer */
+const lasting = ({ id: _, created: __, model: ___, usage: { prompt_tokens_details: ____, ...usage }, ...rest }) => ({ ...rest, usage });
+
+test('the same calls give the same answers, here and there', async () => {
+  for (const one of [fixed, { ...fixed, logprobs: true, top_logprobs: 2 }])
+    assert.deepEqual(lasting(await remote.chat.completions.create(one)), lasting(await model.chat.completions.create(one)));
+  assert.equal(await textOf(await remote.chat.completions.create({ ...fixed, stream: true })), await textOf(await model.chat.completions.create({ ...fixed, stream: true })));
+  const prompt = { prompt: 'Once', temperature: 0, max_tokens: 8 };
+  assert.deepEqual(lasting(await remote.completions.create(prompt)), lasting(await model.completions.create(prompt)));
+  assert.equal(await textOf(await remote.completions.create({ ...prompt, stream: true })), await textOf(await model.completions.create({ ...prompt, stream: true })));
+  assert.deepEqual((await remote.embeddings.create({ input: ['Hello'] })).data, (await model.embeddings.create({ input: ['Hello'] })).data);
+  assert.deepEqual((await remote.models.list()).data.map(({ id }) => id), ['chat']);
+});
+
+test('errors are those of the engine, with the status', async () => {
+  /** @type {[() => Promise<any>, string, number][]} */
+  const cases = [
+    [() => remote.chat.completions.create({ ...fixed, temperature: 99 }), 'ARGUMENT', 400],
+    [() => remote.chat.completions.create({ ...fixed, messages: [{ role: 'user', content: 'word '.repeat(1000) }] }), 'CONTEXT_FULL', 400],
+    [() => remote.chat.completions.create({ ...fixed, response_format: { type: 'regex', pattern: '(' } }), 'GRAMMAR', 400],
+    [() => remote.chat.completions.create({ ...fixed, model: 'gpt' }), 'HTTP_STATUS', 404],
+    [() => connect(server.url, { token: 'x' }).chat.completions.create(fixed), 'HTTP_STATUS', 401],
+    [() => connect(server.url.replace('/v1', '/v2'), { model: 'chat', token: 'sesame' }).chat.completions.create(fixed), 'HTTP_STATUS', 404],
+  ];
+  for (const [call, code, status] of cases) {
+    const error = await call().then(() => assert.fail(`${code} was not thrown`), (thrown) => thrown);
+    assert.ok(error instanceof BqError, error.stack);
+    assert.deepEqual([error.code, error.details.status], [code, status], error.message);
+    assert.ok(error.message && error.hint, error.message);
+  }
+  assert.throws(() => connect('no address'), { code: 'ARGUMENT' });
+});
+
+test('an abort ends the request with its reason: before, while waiting, amid a stream; so does leaving the loop', async () => {
+  const reason = new Error('enough');
+  await assert.rejects(remote.chat.completions.create(fixed, { signal: AbortSignal.abort(reason) }), reason);
+  const long = /** @type {any} */ ({ messages, n: 128, response_format: { type: 'regex', pattern: '[a-z ]{2000}' } });
+  const waiting = new AbortController();
+  const whole = remote.chat.completions.create(long, { signal: waiting.signal });
+  setImmediate(() => waiting.abort(reason));
+  await assert.rejects(whole, reason);
+  const amid = new AbortController();
+  const read = async () => {
+    for await (const _ of await remote.chat.completions.create({ ...long, stream: true }, { signal: amid.signal })) amid.abort(reason);
+  };
+  await assert.rejects(read, reason);
+  for await (const _ of await remote.chat.completions.create({ ...long, stream: true })) break;
+  // One at a time is served: this one only gets its turn when the others have ended.
+  assert.equal((await inTime('its turn', remote.chat.completions.create(fixed))).choices.length, 1);
+});
+
+/**
+ * What a client makes of a server that answers so.
+ * @param {(response: import('node:http').ServerResponse) => void} answer @param {any} [body]
+ */
+async function against(answer, body = { ...fixed, stream: true }) {
+  const bad = createServer((_, response) => answer(response));
+  await new Promise((resolve) => bad.listen(0, '127.0.0.1', () => resolve(undefined)));
+  const { port } = /** @type {import('node:net').AddressInfo} */ (bad.address());
+  try {
+    const made = await connect(`http://127.0.0.1:${port}/v1/`, { model: 'x' }).chat.completions.create(body);
+    return body.stream ? await textOf(made) : made;
+  } finally {
+    bad.closeAllConnections();
+    bad.close();
+  }
+}
+
+const sse = { 'Content-Type': 'text/event-stream' };
+const chunk = (content, finish_reason = null) => JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason }] });
+
+test('events however they are cut and ended', async () => {
+  const text = `: a comment\r\n\r\ndata: ${chunk('grüß ')}\r\n\r\nevent: x\rdata:${chunk('dich')}\r\rid: 3\ndata: ${chunk('!', 'stop')}\n\ndata: [DONE]\n\n`;
+  const bytes = new TextEncoder().encode(text);
+  for (const size of [1, 7, bytes.length])
+    assert.equal(await against((response) => {
+      response.writeHead(200, sse);
+      for (let at = 0; at < bytes.length; at += size) response.write(bytes.subarray(at, at + size));
+      response.end();
+    }), 'grüß dich!');
+  // Not all servers say [DONE].
+  assert.equal(await against((response) => response.writeHead(200, sse).end(`data: ${chunk('whole', 'stop')}\n\n`)), 'whole');
+});
+
+test('servers that fail: a typed error, never a short reply', async () => {
+  /** @type {[string, (response: import('node:http').ServerResponse) => void, object, object?][]} */
+  const cases = [
+    ['a page', (r) => r.end('<!doctype html>'), { code: 'FORMAT' }, fixed],
+    ['no reply at all', (r) => r.destroy(), { code: 'NETWORK' }],
+    ['breaks off', (r) => r.writeHead(200, sse).write(`data: ${chunk('half')}\n\n`, () => r.destroy()), { code: 'NETWORK' }],
+    ['ends early', (r) => r.writeHead(200, sse).end(`data: ${chunk('half')}\n\n`), { code: 'NETWORK' }],
+    ['half a JSON', (r) => r.writeHead(200, { 'content-length': '100' }).write('{"cho', () => r.destroy()), { code: 'NETWORK' }, fixed],
+    ['chunks of something else', (r) => r.writeHead(200, sse).end('data: hello\n\n'), { code: 'FORMAT' }],
+    ['an error amid the stream', (r) => r.writeHead(200, sse).end(`data: ${chunk('half')}\n\ndata: {"error":{"message":"broke","code":"TRAP"}}\n\n`), { code: 'TRAP', message: 'broke' }],
+    ['an event without an end', (r) => r.writeHead(200, sse).end(`data: ${'x'.repeat(2 ** 20 + 1)}`), { code: 'NETWORK' }],
+    ["another server's word for too long", (r) => r.writeHead(400).end('{"error":{"code":400,"message":"too long","type":"exceed_context_size_error"}}'), { code: 'CONTEXT_FULL', message: 'too long' }],
+    ['an error that is no JSON', (r) => r.writeHead(502).end('Bad Gateway'), { code: 'HTTP_STATUS', message: 'Bad Gateway' }],
+    ['an error that is empty', (r) => r.writeHead(500).end(), { code: 'HTTP_STATUS' }],
+  ];
+  for (const [name, answer, wanted, body] of cases) await assert.rejects(against(answer, body), { name: 'BqError', ...wanted }, name);
+  const gone = await serveModels([{ id: 'chat', model }], { port: 0 });
+  await gone.close();
+  await assert.rejects(connect(gone.url).chat.completions.create(fixed), { code: 'NETWORK' });
+});
+
+test('here where the plan says that it fits, there where not', async () => {
+  const here = await localOrRemote(engine, fromFile(FILE), remote, { context: 64 });
+  assert.equal(here.where, 'local');
+  assert.equal((await here.model.chat.completions.create(fixed)).choices.length, 1);
+  await /** @type {any} */ (here.model).close();
+  for (const options of [{ budget: 1000 }, { tokensPerSecond: 1e9 }]) {
+    const there = await localOrRemote(engine, fromFile(FILE), remote, options);
+    assert.deepEqual([there.where, there.model], ['remote', remote]);
+    assert.ok(there.reason.length > 10);
+  }
+  await assert.rejects(localOrRemote(engine, fromFile('/nowhere.bq4'), remote), { code: 'READ' });
+});
