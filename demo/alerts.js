@@ -38,9 +38,9 @@ function buttons(place, actions) {
 /**
  * Replaces the one that is shown.
  * @param {unknown} error  a BqError, or anything
- * @param {Action} [action]  what may help
+ * @param {...Action} actions  what may help
  */
-export function showError(error, action) {
+export function showError(error, ...actions) {
   const { name, code, message, hint, offset } = /** @type {any} */ (error instanceof Error ? error : new Error(String(error)));
   const card = element('div', 'alert');
   card.setAttribute('role', 'alert');
@@ -48,7 +48,7 @@ export function showError(error, action) {
   text.append(element('p', 'what', sentence(message)));
   if (hint) text.append(element('p', 'hint', sentence(hint)));
   text.append(element('code', 'code', `${code ?? name}${offset === null || offset === undefined ? '' : ` at byte ${offset}`}`));
-  card.append(text, buttons(alerts, action ? [action] : []));
+  card.append(text, buttons(alerts, actions));
   alerts.replaceChildren(card);
 }
 
@@ -59,8 +59,8 @@ export function showNotice(text, actions = []) {
   notices.replaceChildren(card);
 }
 
-/** @param {string} text */
-const sentence = (text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+/** A name that begins it keeps its case. @param {string} text */
+const sentence = (text) => `${/^[a-z]+[ ,:;]/.test(text) ? text[0].toUpperCase() + text.slice(1) : text}${/[.!?]$/.test(text) ? '' : '.'}`;
 
 /** What goes wrong on the page itself, as `showError` shows it. @param {string} code @param {string} message @param {string} hint @param {unknown} [cause] */
 export const trouble = (code, message, hint, cause) => Object.assign(new Error(message, { cause }), { code, hint });

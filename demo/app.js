@@ -65,6 +65,7 @@ function enter(next) {
   phase = next;
   const able = phase === 'ready' && host.hasModel;
   showLoading(phase === 'loading' || models.arriving);
+  models.shown(phase === 'ready');
   const focused = document.activeElement;
   stop.hidden = phase !== 'writing';
   send.hidden = phase === 'writing';

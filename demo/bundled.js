@@ -1,6 +1,6 @@
 /** The model that comes with the page. The engine's store keeps it, so that a visit without a network has it too. */
 
-/** @typedef {import('./storage.js').Shelf} Shelf */
+/** @typedef {import('./picker.js').Shelf} Shelf */
 
 /** Its file id follows the address: a new model is another address, and not what is stored. A test compares them. */
 export const BUNDLED = new URL('../models/chat.bq4?a6cbdf66', import.meta.url).href;

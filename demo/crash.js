@@ -10,6 +10,7 @@ const KEY = 'bq4.loading';
  * @typedef {object} Attempt
  * @property {string} name    of the model, for people
  * @property {string | null} url  null: a file, which a page can't open again by itself
+ * @property {'bundled' | 'link' | 'file'} kind
  * @property {number} level   how often less memory was asked for: each halves the context
  */
 
@@ -19,7 +20,7 @@ const KEY = 'bq4.loading';
 function read() {
   try {
     const mark = JSON.parse(localStorage.getItem(KEY) ?? 'null');
-    return mark && typeof mark.id === 'string' && typeof mark.name === 'string' && Number.isInteger(mark.level) ? mark : null;
+    return mark && typeof mark.id === 'string' && typeof mark.name === 'string' && ['bundled', 'link', 'file'].includes(mark.kind) && Number.isInteger(mark.level) ? mark : null;
   } catch {
     return null;
   }
@@ -65,5 +66,5 @@ export async function crashed() {
   const { held = [], pending = [] } = await navigator.locks.query();
   if ([...held, ...pending].some(({ name }) => name === mark.id)) return null; // Another tab is loading it now.
   write(null);
-  return { name: mark.name, url: typeof mark.url === 'string' ? mark.url : null, level: mark.level };
+  return { name: mark.name, url: typeof mark.url === 'string' ? mark.url : null, kind: mark.kind, level: mark.level };
 }

@@ -1,5 +1,5 @@
 /** The engine and the one model that the page talks to. */
-import { BqError, createWorkerEngine, fromBlob } from '../js/index.js';
+import { BqError, createWorkerEngine, fromBlob, fromUrl } from '../js/index.js';
 import { integrityOf } from './offers.js';
 
 /** @typedef {import('../js/shared/types.js').Engine} Engine */
@@ -9,7 +9,7 @@ import { integrityOf } from './offers.js';
 /** @typedef {import('../js/shared/types.js').Model} Model */
 /** @typedef {import('../js/shared/types.js').LoadOptions} LoadOptions */
 /** @typedef {import('../js/shared/types.js').Progress} Progress */
-/** @typedef {(loaded: number, total: number, rest?: Partial<Progress>) => void} OnProgress  in bytes; a total of 0 is unknown */
+/** @typedef {(progress: Progress) => void} OnProgress */
 /** What may be asked of a load besides its source. @typedef {Pick<LoadOptions, 'context' | 'kv' | 'streaming'>} Sizes */
 
 /** For models that know no turns: they go on with what is written. */
@@ -44,7 +44,9 @@ export class Host {
 
   /** What a model would take. @param {Blob | string} source @param {Sizes} sizes @param {AbortSignal} signal */
   plan(source, { context, kv }, signal) {
-    return this.#started().plan(typeof source === 'string' ? source : fromBlob(source), { context, kv, integrity: integrityOf(source), signal });
+    // A person waits for this: what fails is said at once. The one try more is for servers that can't do ranges.
+    const first = typeof source === 'string' ? fromUrl(source, { retries: 1, retryDelay: 100 }) : fromBlob(source);
+    return this.#started().plan(first, { context, kv, integrity: integrityOf(source), signal });
   }
 
   /** A context halved so often. @param {Blob | string} source @param {number} level @param {AbortSignal} signal */
@@ -66,12 +68,13 @@ export class Host {
    * @param {Sizes} sizes
    * @param {OnProgress} onProgress
    * @param {AbortSignal} signal
+   * @param {string} [format]  how a chat is written, where the model doesn't say
    */
-  async load(source, sizes, onProgress, signal) {
+  async load(source, sizes, onProgress, signal, format = '') {
     this.#paused = false;
     if (this.#model && tight((await this.plan(source, sizes, signal)).heapBytes, this.#model.info.heapBytes)) await this.drop();
     const model = await this.#started().load(typeof source === 'string' ? source : fromBlob(source), {
-      ...sizes, integrity: integrityOf(source), onProgress: ({ loaded, total, ...rest }) => onProgress(loaded, total, rest), signal,
+      ...sizes, integrity: integrityOf(source), onProgress, signal,
     });
     if (this.#paused) await model.pause();
     if (signal.aborted) {
@@ -80,7 +83,7 @@ export class Host {
     }
     const before = this.#model;
     [this.#model, this.#source, this.#limit] = [model, source, undefined];
-    this.#prompts = model.info.chat || model.info.template ? {} : { format: NO_TURNS };
+    this.format = format;
     await before?.close();
     return model.info;
   }
@@ -134,6 +137,15 @@ export class Host {
   get info() {
     return this.#model?.info ?? null;
   }
+
+  /** How a chat is written, where the model doesn't say; '': not at all. @param {string} name */
+  set format(name) {
+    const { chat, template } = this.info ?? {};
+    this.#prompts = chat || template ? {} : { format: name || NO_TURNS };
+  }
+
+  /** @param {string} text */
+  tokenId = async (text) => this.#ready().tokenId(text);
 
   get hasModel() {
     return this.#model !== null;

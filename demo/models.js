@@ -1,18 +1,21 @@
-/** Models: opened, shown, kept and, after a crash, opened with less. What is said to them is not here. */
+/** The model in use: chosen, planned, agreed to, loaded, on its way. What is said to it is not here. */
 import { clearAlert, showError, trouble } from './alerts.js';
+import { onArriving, progressWords, showArriving } from './arriving.js';
 import { BUNDLED, keepBundled } from './bundled.js';
-import { crashed, marked } from './crash.js';
+import { comeBack } from './come-back.js';
+import { marked } from './crash.js';
 import { onDrop } from './drop.js';
 import * as format from './format.js';
-import { hidePlan, onLink } from './link-card.js';
-import { Links } from './link-flow.js';
 import { keepForOffline } from './offline.js';
-import { showOffers } from './offers.js';
-import { $, fileInput, say, showProgress } from './page.js';
-import { StoragePanel } from './storage.js';
+import { $, say, showProgress } from './page.js';
+import { Picker } from './picker.js';
+import { agreed, needsConsent } from './plan-dialog.js';
+import { factsOf, fromFile, rememberFacts, rememberHandle, rememberModel } from './remembered.js';
 import { glimpse, GLIMPSED } from './weight-picture.js';
 
 /** @typedef {import('../js/shared/types.js').ModelInfo} ModelInfo */
+/** @typedef {import('../js/shared/types.js').Plan} Plan */
+/** @typedef {import('./remembered.js').Wanted} Wanted */
 /**
  * What the page does for its models.
  * @typedef {object} Page
@@ -23,159 +26,275 @@ import { glimpse, GLIMPSED } from './weight-picture.js';
  * @property {() => Promise<void>} stopReply
  * @property {() => Promise<void>} showState
  */
+/** How to load. @typedef {{ context?: number, level?: number, agreed?: boolean }} How  `context`: tokens, 0: the model's own; `level`: how often to halve it; `agreed`: before now */
+
+/** @type {Wanted} */
+const bundled = { kind: 'bundled', name: 'Bundled model', source: BUNDLED, key: 'bundled' };
 
 export class Models {
   #page;
-  #links;
-  /** @type {StoragePanel | null} */
-  #storage = null;
-  /** Ends the loading under way: the file that is chosen last wins. */
+  /** Ends the loading under way: what is chosen last wins. */
   #opening = new AbortController();
-  /** What runs. @type {{ name: string, source: Blob | string } | null} */
-  #now = null;
-  /** Weights are on their way while the model is in use already. */
+  /** Ends a look at what something takes. */
+  #looking = new AbortController();
+  /** Nothing can be loaded before. */
+  #started = false;
+  #paused = false;
+  /** The model in use, or the one that is being loaded. @type {Wanted | null} */
+  #current = null;
+  /** The one that is in use while another is being loaded. @type {Wanted | null} */
+  #before = null;
+  /** Its weights are on their way while it is in use already. */
   arriving = false;
 
   /** @param {Page} page */
   constructor(page) {
     this.#page = page;
-    this.#links = new Links(page.host, this);
-    $('open').addEventListener('click', () => fileInput.click());
-    fileInput.addEventListener('change', () => {
-      void this.#openFile(fileInput.files?.[0]);
-      fileInput.value = '';
+    /** What can be chosen. */
+    this.picker = new Picker({
+      bundled,
+      current: () => (page.host.hasModel && this.#current?.key) || '',
+      shelf: () => page.host.store,
+      onUse: (wanted, how) => void this.want(wanted, how),
+      onError: (error) => showError(error),
+      onChange: () => void this.#tellOffline(),
     });
-    $('bundled').addEventListener('click', () => this.openBundled());
-    onLink(this.#links);
-    onDrop($('drop'), (file) => void this.#openFile(file));
+    onArriving({ pause: () => void this.#pause(), cancel: () => void this.#cancel() });
+    $('none-bundled').addEventListener('click', () => void this.openBundled());
+    $('none-choose').addEventListener('click', () => this.picker.open());
+    onDrop($('drop'), (file, handle) => void this.want(fromFile(file, handle)));
   }
 
   /** The first model of a visit, and what is there besides: once the engine has started. */
   async begin() {
-    const { host, panel } = this.#page;
-    void showOffers((url) => void this.#links.look(url));
-    if (host.store) {
-      const onUse = (/** @type {string} */ url) => void (url === BUNDLED ? this.openBundled() : this.#links.look(url));
-      this.#storage = new StoragePanel(host.store, { onUse, onError: (error) => showError(error) });
+    this.#started = true;
+    await comeBack(this, this.#page);
+    await this.picker.show();
+    this.#page.panel.set('offline', 'Storing the page and the model…');
+    await this.#tellOffline();
+    await this.picker.show();
+  }
+
+  /** Shows what the page's state means for models. @param {boolean} ready  nothing is being loaded or written */
+  shown(ready) {
+    $('no-model').hidden = !ready || !this.#started || this.#page.host.hasModel;
+  }
+
+  /** @param {How} [how] */
+  openBundled(how) {
+    return this.want(bundled, how);
+  }
+
+  /** The same model with another context. @param {number} context */
+  async reload(context) {
+    if (this.#current) await this.want(this.#current, { context, agreed: true });
+  }
+
+  /**
+   * Shows what a model takes and loads it, when it is small, there already or agreed to.
+   * @param {Wanted} wanted @param {How} [how]
+   */
+  async want(wanted, { context = 0, level = 0, agreed: before = false } = {}) {
+    const { host } = this.#page;
+    this.#looking.abort();
+    const { signal } = (this.#looking = new AbortController());
+    clearAlert();
+    if (wanted.kind === 'bundled') return this.#fetch(wanted, { context, level }, null);
+    if (!this.#page.loading()) say(`Checking ${wanted.name}…`);
+    try {
+      const least = level ? await host.smaller(wanted.source, level, signal) : context;
+      const plan = await host.plan(wanted.source, least ? { context: least } : {}, signal);
+      if (signal.aborted) return;
+      if ((level > 0 || needsConsent(plan, wanted)) && !(before && plan.fits !== 'no')) {
+        say('This is what it takes. Nothing large has been loaded yet.');
+        if (!(await agreed(plan, wanted, signal))) return signal.aborted || say(host.hasModel ? 'Nothing was loaded; the model before is still in use.' : 'No model is loaded.');
+      }
+      await this.#fetch(wanted, { context: least, level }, plan);
+    } catch (error) {
+      if (signal.aborted) return;
+      say(host.hasModel ? 'Nothing was loaded; the model before is still in use.' : 'No model is loaded.');
+      showError(helped(error, wanted), { text: 'Try again', run: () => void this.want(wanted, { context, level, agreed: before }) });
     }
-    if (!(await this.#afterCrash())) await this.openBundled();
-    await this.#storage?.show();
-    panel.set('offline', 'Storing the page and the model…');
-    panel.set('offline', await keepForOffline(() => keepBundled(host.store)));
-    await this.#storage?.show();
   }
 
-  /** Of what is being opened. */
-  get signal() {
-    return this.#opening.signal;
-  }
-
-  /** Ends what is being opened. @returns {AbortSignal}  of what is opened next */
-  renew() {
-    this.#opening.abort();
-    this.#opening = new AbortController();
-    return this.signal;
-  }
-
-  stopReply() {
-    return this.#page.stopReply();
+  /** Loads a model, which can be talked to while its weights come. @param {Wanted} wanted @param {How} how @param {Plan | null} plan */
+  async #fetch(wanted, how, plan) {
+    const { host, stopReply } = this.#page;
+    const retry = { text: 'Try again', run: () => void this.want(wanted, { ...how, agreed: true }) };
+    const verb = plan && wanted.kind === 'link' && !plan.cached.complete ? 'Downloading' : 'Loading';
+    if (!(await this.#open(wanted, how, verb, retry))) return;
+    const { signal } = this.#opening;
+    if (plan?.tokensPerSecond) rememberFacts(wanted.key, { estimate: plan.tokensPerSecond, at: Date.now() });
+    try {
+      await host.arrived;
+      if (signal.aborted) return;
+      if (this.arriving) say(verb === 'Downloading' ? 'Ready: all of the model is here.' : 'Ready.');
+    } catch (error) {
+      if (signal.aborted) return;
+      await stopReply();
+      await host.drop();
+      say(wanted.kind === 'link' ? 'The model did not arrive. What came of it is stored.' : 'The model could not be loaded.');
+      showError(helped(error, wanted), retry);
+    }
+    await this.#settle();
   }
 
   /** Nothing is on its way any more. */
-  async settle() {
+  async #settle() {
     const { host, enter, loading, showState } = this.#page;
     this.arriving = false;
+    showArriving('');
     enter(loading() ? 'ready' : undefined);
-    await this.#storage?.show();
+    await this.#tellOffline();
+    await this.picker.show();
     if (host.hasModel) await showState();
   }
 
   /**
    * Loads a model in place of the one in use, which goes on when that fails.
-   * @param {string} name  to show while the file hasn't said its own
-   * @param {Blob | string} source  a file, or the address of one
-   * @param {{ retry?: () => void, level?: number, streaming?: boolean, context?: number }} [how]  `level`: how often to halve the context
-   * @returns {Promise<boolean>}  whether it runs now
+   * @param {Wanted} wanted @param {How} how @param {string} verb @param {{ text: string, run: () => void }} retry
+   * @returns {Promise<boolean>}  whether it can be used now
    */
-  async open(name, source, { retry, level = 0, streaming = false, context } = {}) {
+  async #open(wanted, { context = 0, level = 0 }, verb, retry) {
     const { host, enter, stopReply, showState } = this.#page;
-    const signal = this.renew();
+    this.#opening.abort();
+    const { signal } = (this.#opening = new AbortController());
+    const streaming = wanted.kind !== 'bundled';
     await stopReply();
-    clearAlert();
-    this.arriving = false;
+    // A model whose weights come no more is none.
+    if (this.arriving) await host.drop();
+    if (!host.hasModel) this.#before = null;
+    else if (!this.#page.loading()) this.#before = this.#current;
+    [this.arriving, this.#paused, this.#current] = [false, false, wanted];
+    if (wanted.handle) rememberHandle(wanted.handle);
     enter('loading');
-    say(`Loading ${name}…`);
+    this.#name(wanted.name);
+    showArriving(streaming ? wanted.name : '');
+    say(`${verb} ${wanted.name}…`);
     try {
-      const url = typeof source === 'string' && source !== BUNDLED ? source : null;
-      const sizes = { ...(context && { context }), ...(level && { context: await host.smaller(source, level, signal) }), streaming };
+      const tokens = context || (level && (await host.smaller(wanted.source, level, signal)));
+      const sizes = { ...(tokens && { context: tokens }), streaming };
       const info = await /** @type {Promise<ModelInfo>} */ (new Promise((resolve, reject) => {
         // Memory is taken as weights come: the mark stays until they are there.
-        marked({ name, url, level }, async () => {
-          resolve(await host.load(source, sizes, showProgress, signal));
+        marked({ name: wanted.name, url: wanted.kind === 'link' ? wanted.key : null, kind: wanted.kind, level }, async () => {
+          resolve(await host.load(wanted.source, sizes, this.#onProgress, signal, factsOf(wanted.key).format));
           await host.arrived;
         }).catch(reject);
       }));
-      this.#now = { name, source };
-      this.#show(info, info.name || name, source);
-      say(info.chat || info.template ? 'Ready.' : 'Ready. This model knows no chat: it goes on with what you write.');
       this.arriving = streaming;
+      rememberModel(wanted, tokens);
+      this.#show(info, wanted);
+      say(streaming ? `${verb} ${wanted.name}: you can write already, the reply begins when enough of it is here.` : 'Ready.');
       enter('ready');
       await showState();
       return true;
     } catch (error) {
       if (signal.aborted) return false;
+      this.#back();
       enter('ready');
-      say(host.hasModel ? 'That file was not loaded; the model before it still runs.' : 'No model is loaded.');
-      showError(error, retry && { text: 'Try again', run: retry });
+      say(host.hasModel ? `${wanted.name} was not loaded; the model before it is still in use.` : 'No model is loaded.');
+      showError(helped(error, wanted), ...(wanted.kind === 'file' ? [] : [retry]));
       return false;
     }
   }
 
-  /** The same model with another context. @param {number} context */
-  async reload(context) {
-    if (this.#now) await this.open(this.#now.name, this.#now.source, { context });
+  /** What was being loaded came to nothing: the model before it, if it is still there, is in use. */
+  #back() {
+    const { host } = this.#page;
+    this.#current = host.hasModel ? this.#before : null;
+    showArriving('');
+    this.#name(this.#current ? titleOf(this.#current, host.info?.name) : '');
   }
 
-  /** @param {ModelInfo} info @param {string} name @param {Blob | string} source  of other sites the page itself may read nothing */
-  #show(info, name, source) {
-    const readable = typeof source !== 'string' || source === BUNDLED;
+  /** @type {import('./host.js').OnProgress} */
+  #onProgress = (progress) => {
+    showProgress(progress.loaded, progress.total, progressWords(progress));
+  };
+
+  /** @param {string} name  '': no model */
+  #name(name) {
+    $('model-name').textContent = name || 'Choose a model';
+  }
+
+  /** @param {ModelInfo} info @param {Wanted} wanted  of other sites the page itself may read nothing */
+  #show(info, wanted) {
+    const { panel } = this.#page;
+    const { source, kind, key } = wanted;
+    const readable = kind !== 'link';
     $('glimpse').hidden = $('glimpse-note').hidden = !readable;
     $('glimpse-note').textContent = `${GLIMPSED} of the ${format.large(info.fileBytes * 2)} four-bit pieces of its file`;
     if (readable) {
-      const { signal } = this;
+      const { signal } = this.#opening;
       void glimpse(/** @type {HTMLCanvasElement} */ ($('glimpse')), source, info.fileBytes).then((shown) => {
         if (!shown && !signal.aborted) $('glimpse').hidden = $('glimpse-note').hidden = true;
       });
     }
-    this.#page.panel.model(info, name);
-    this.#page.panel.noReply();
-    $('model-name').textContent = name;
+    panel.model(info, info.name || wanted.name, kind);
+    panel.noReply();
+    this.#name(titleOf(wanted, info.name));
     $('parameters').textContent = `${format.parameters(info)} model`;
+    void this.#chatFormat(info, key, factsOf(key).format === undefined);
+    $('format-change').onclick = () => void this.#chatFormat(info, key, true);
   }
 
-  async openBundled(level = 0) {
-    hidePlan();
-    const opened = await this.open('the bundled model', BUNDLED, { retry: () => this.openBundled(level), level });
-    if (opened) $('bundled').hidden = true;
+  /** A model that says nothing of chats: how it is talked to. @param {ModelInfo} info @param {string} key @param {boolean} ask */
+  async #chatFormat({ chat, template, generates }, key, ask) {
+    const { host, panel, showState } = this.#page;
+    const unknown = generates && !chat && !template;
+    $('format-row').hidden = !unknown;
+    const { askFormat, formatTitle, hideFormat } = await import('./format-card.js');
+    hideFormat();
+    if (!unknown) return;
+    const chosen = factsOf(key).format ?? '';
+    panel.set('format', formatTitle(chosen));
+    if (!ask) return;
+    await askFormat(chosen, host.tokenId, async (name) => {
+      rememberFacts(key, { format: name });
+      panel.set('format', formatTitle(name));
+      await this.#page.stopReply();
+      host.format = name;
+      await showState();
+      say(name ? `The chat is written as ${formatTitle(name)} from now on.` : 'The model goes on with what you write.');
+    });
   }
 
-  /** @param {File | undefined} file */
-  async #openFile(file) {
-    if (!file) return;
-    hidePlan();
-    const opened = await this.open(file.name, file);
-    if (opened) $('bundled').hidden = false;
+  async #pause() {
+    this.#paused = !this.#paused;
+    showArriving(this.#current?.name ?? '', this.#paused);
+    say(this.#paused ? 'Paused: a reply waits until it is resumed.' : 'Resumed.');
+    await this.#page.host.pause(this.#paused);
   }
 
-  /** After a tab died while it loaded something: not the same again, but less. @returns {Promise<boolean>}  whether it was so */
-  async #afterCrash() {
-    const attempt = await crashed();
-    if (!attempt) return false;
-    const again = () => (attempt.url ? this.#links.look(attempt.url, attempt.level + 1) : this.openBundled(attempt.level + 1));
-    this.#page.enter('ready');
-    say('The page ended while it loaded a model.');
-    showError(trouble('CRASHED', `the tab ended while it loaded ${attempt.name}: most likely there was not enough memory`, 'load it with a smaller context, or go on with the bundled model'), { text: 'Load with less memory', run: again });
-    $('bundled').hidden = false;
-    return true;
+  /** Ends a download; what came stays stored. The model before is in use again, or else the bundled one. */
+  async #cancel() {
+    const { host, stopReply } = this.#page;
+    this.#opening.abort();
+    if (this.arriving) {
+      await stopReply();
+      await host.drop();
+    }
+    this.arriving = false;
+    this.#back();
+    say('Cancelled. What came of it is stored.');
+    if (!host.hasModel) await this.openBundled();
+    await this.#settle();
   }
+
+  /** What works without a network now: it changes with what is stored. */
+  async #tellOffline() {
+    const { host, panel } = this.#page;
+    panel.set('offline', await keepForOffline(host.store, () => keepBundled(host.store)));
+  }
+}
+
+/** What a person knows it as. @param {Wanted} wanted @param {string} [own]  what its file says */
+const titleOf = ({ kind, name }, own) => (kind === 'bundled' && own) || name;
+
+/** An error with what helps here. @param {unknown} error @param {Wanted} wanted */
+function helped(error, { kind, source }) {
+  const { code, details, message } = /** @type {any} */ (error);
+  if (kind !== 'link' || code !== 'NETWORK' || !details?.unreached || !navigator.onLine) return error;
+  const elsewhere = new URL(String(source), location.href).origin !== location.origin;
+  const why = 'check the address; if it is right, its site may not let other pages read its files (CORS): download the file there and open it here';
+  return elsewhere ? trouble(code, message, why, error) : error;
 }

@@ -1,7 +1,5 @@
 /** Models that the page offers: some of other places, and what `npm start` found on this machine. */
 import * as format from './format.js';
-import { $ } from './page.js';
-import { button, element } from './element.js';
 
 /**
  * @typedef {object} Offer
@@ -10,6 +8,7 @@ import { button, element } from './element.js';
  * @property {number} bytes
  * @property {string} [license]
  * @property {string} [integrity]  what the file must be
+ * @property {boolean} [here]      it lies on the machine that serves the page
  */
 
 /** @type {Offer[]} */
@@ -31,24 +30,17 @@ export const integrityOf = (url) => REMOTE.find((offer) => offer.url === url)?.i
 async function local() {
   try {
     const list = await (await fetch(LOCAL)).json();
-    return list.map((/** @type {Offer} */ { name, url, bytes }) => ({ name, bytes, url: new URL(url, LOCAL).href }));
+    return list.map((/** @type {Offer} */ { name, url, bytes }) => ({ name, bytes, url: new URL(url, LOCAL).href, here: true }));
   } catch {
     return []; // without a network, or a host that has no such file
   }
 }
 
-/** @param {(url: string) => void} onUse */
-export async function showOffers(onUse) {
-  const here = await local();
-  const rows = [...here, ...REMOTE.filter(({ url }) => !here.some((one) => format.nameOf(one.url) === format.nameOf(url)))].map((offer) => {
-    const { name, url, bytes, license } = offer;
-    const row = element('li', 'stored');
-    const text = element('p', 'stored-name', name);
-    text.append(element('small', '', [format.bytes(bytes), license ?? (here.includes(offer) && 'on this machine')].filter(Boolean).join(' · ')));
-    const buttons = element('div', 'row');
-    buttons.append(button('Look', `Look at ${name}`, () => onUse(url)));
-    row.append(text, buttons);
-    return row;
-  });
-  $('offers').replaceChildren(...rows);
+/** @type {Promise<Offer[]> | undefined} */
+let found;
+
+/** What is here comes first, and stands for the same file elsewhere. */
+export async function offers() {
+  const here = await (found ??= local());
+  return [...here, ...REMOTE.filter(({ url }) => !here.some((one) => format.nameOf(one.url) === format.nameOf(url)))];
 }

@@ -6,14 +6,19 @@ const DEADLINE = 8000;
 const TRIED = 'bq4.isolating';
 
 /**
- * Registers the service worker and waits until it holds page and engine, and the store the model.
- * @param {() => Promise<boolean>} keepModel  waits until it is stored, and says whether it is
- * @returns {Promise<string>}  how it went, for people
+ * Registers the service worker and waits until it holds page and engine, and the store the bundled model.
+ * @param {import('./picker.js').Shelf | null} store
+ * @param {() => Promise<boolean>} keepBundled  waits until it is stored, and says whether it is
+ * @returns {Promise<string>}  what works without a network, for people
  */
-export async function keepForOffline(keepModel) {
+export async function keepForOffline(store, keepBundled) {
   if (!('serviceWorker' in navigator)) return 'only until this page is closed: this browser lets it store nothing';
   try {
-    if (await active()) return (await keepModel()) ? 'yes: page, engine and model are stored' : 'page and engine are stored, the model is not';
+    if (await active()) {
+      await keepBundled();
+      const models = (await store?.list().catch(() => []))?.filter(({ complete }) => complete).length ?? 0;
+      return models ? `yes: page, engine and ${models === 1 ? 'a model' : `${models} models`} are stored` : 'only page and engine are stored, no model';
+    }
   } catch {
     // Refused (private mode, storage full, no secure context): the page works as long as it is open.
   }

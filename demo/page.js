@@ -1,5 +1,4 @@
 /** The page's parts by name, and the small things that are done to them. */
-import * as format from './format.js';
 
 /** @param {string} id @returns {HTMLElement} */
 export const $ = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -9,7 +8,6 @@ export const send = /** @type {HTMLButtonElement} */ ($('send'));
 export const stop = /** @type {HTMLButtonElement} */ ($('stop'));
 export const newChat = /** @type {HTMLButtonElement} */ ($('new-chat'));
 export const plain = /** @type {HTMLInputElement} */ ($('plain'));
-export const fileInput = /** @type {HTMLInputElement} */ ($('file'));
 export const chips = [...document.querySelectorAll('button.chip')].map((chip) => /** @type {HTMLButtonElement} */ (chip));
 const progress = /** @type {HTMLProgressElement} */ ($('progress'));
 
@@ -26,13 +24,10 @@ export function showLoading(loading) {
   $('amount').textContent = '';
 }
 
-/** @type {import('./host.js').OnProgress} */
-export function showProgress(loaded, total, { rate = 0, secondsLeft = null } = {}) {
-  if (total) progress.value = loaded / total;
-  const amount = total ? `${format.bytes(loaded)} of ${format.bytes(total)}` : format.bytes(loaded);
-  const pace = rate > 0 ? `${format.bytes(rate)}/s` : '';
-  const left = secondsLeft === null ? '' : `${format.duration(secondsLeft * 1000)} left`;
-  $('amount').textContent = [amount, pace, left].filter(Boolean).join(', ');
+/** @param {number} done @param {number} total  0: not known @param {string} words  the same for people */
+export function showProgress(done, total, words) {
+  if (total) progress.value = done / total;
+  $('amount').textContent = words;
 }
 
 /** The message field becomes as high as its text, up to what the style sheet allows. */
@@ -61,6 +56,19 @@ export function onMessage(submit) {
 export function countOn(tokens) {
   const value = tokens === undefined ? 4 : tokens >> 3;
   [...$('nibble').children].forEach((bit, i) => bit.classList.toggle('on', Boolean(value & (8 >> i))));
+}
+
+/** Opens a dialog; focus goes into it, and back to where it was. @param {HTMLDialogElement} dialog */
+export function showDialog(dialog) {
+  if (dialog.open) return;
+  const before = /** @type {HTMLElement | null} */ (document.activeElement);
+  dialog.showModal();
+  // Chromium gives a text field its focus back, but not what is typed, until it has been focused once more.
+  dialog.addEventListener('close', () => {
+    if (document.activeElement !== before) return;
+    before?.blur();
+    before?.focus();
+  }, { once: true });
 }
 
 /** At the side where there is room for it; else it takes the conversation's place. */

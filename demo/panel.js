@@ -28,18 +28,23 @@ export class Panel {
   }
 
   /** @param {EngineInfo} info */
-  engine({ build, reason }) {
+  engine({ build, reason, threads, threadsReason }) {
     this.set('build', BUILDS[build]);
     this.set('reason', reason);
+    this.set('threads', format.count(threads));
+    this.set('threads-reason', threadsReason);
   }
 
-  /** @param {ModelInfo} info @param {string} name */
-  model(info, name) {
+  /** @param {ModelInfo} info @param {string} name @param {'bundled' | 'link' | 'file'} kind */
+  model(info, name, kind) {
     this.set('name', name);
     this.set('size', format.bytes(info.fileBytes));
     this.set('shape', format.shape(info));
     this.set('license', info.license || 'not stated');
-    this.set('authenticity', info.authenticated ? 'by its hash' : 'not authenticated');
+    const known = info.authenticated ? 'the file that it should be, by its SHA-256' : 'not known: nothing says which file this address should have';
+    this.set('authenticity', kind === 'link' ? known : '');
+    const row = /** @type {HTMLElement | null} */ (this.#root.querySelector('[data-stat="authenticity"]')?.parentElement);
+    if (row) row.hidden = kind !== 'link';
   }
 
   /** @param {MemoryInfo} memory @param {ChatStats} stats */

@@ -106,7 +106,9 @@ class LocalEngine {
       await this.#threads?.attach(wasm, this.#compiled);
       const { repacked, prefixBytes, wanted } = planned;
       const read = repacked ? await (await onDemand(import('../plan/gguf.js'))).openRepacked(repacked, prefixBytes, file, this.#compiled, wanted) : file;
-      return new Loading(wasm, read, planned, options, this.#cache);
+      const loading = new Loading(wasm, read, planned, options, this.#cache);
+      file.onFailure = (failures) => loading.failed(failures);
+      return loading;
     } catch (error) {
       await file.close();
       throw error;

@@ -87,6 +87,11 @@ export class Loading {
     this.#life.controller.abort(reason);
   }
 
+  /** The network failed so often in a row, and is tried again. @param {number} failures */
+  failed(failures) {
+    this.#meter?.failed(failures);
+  }
+
   /** Asks for no more bytes until `resume`. */
   pause() {
     this.#paused = true;
@@ -102,7 +107,7 @@ export class Loading {
   async #run() {
     try {
       const { onProgress } = this.#options;
-      if (onProgress) this.#meter = new (await onDemand(import('./progress.js'))).Meter(onProgress, this.plan.fileBytes);
+      if (onProgress) this.#meter = new (await onDemand(import('./progress.js'))).Meter(onProgress, this.plan.fileBytes, this.plan.cached.bytes);
       this.#meter?.at('plan', 0);
       this.#create();
       if (this.#cache) this.#pass = await (await onDemand(import('./cached-load.js'))).sharePrefix(this.#cache, this.#planned, this.#life.signal);
@@ -242,6 +247,7 @@ export class Loading {
       if (c >= chunks.count) throw new BqError('TRUNCATED', `${this.#file.name} ends after ${totalBytes} bytes, ${want.length} more are needed`, { offset: totalBytes });
       const { bytes, cached } = await chunks.take(c);
       at = chunks.offset(c) + bytes.length;
+      if (cached) this.#meter?.cached(scale * bytes.length);
       this.#meter?.at(this.#paused ? 'paused' : phase, scale * (at + chunks.arrived));
       await this.#chunk(chunks, c, bytes, cached, pace);
     }

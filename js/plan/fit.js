@@ -27,7 +27,7 @@ const KV_DEFAULT = 'i8';
  */
 
 /** @param {number} bytes */
-const mib = (bytes) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
+const megabytes = (bytes) => `${(Math.ceil(bytes / 1e5) / 10).toFixed(bytes < 1e8 ? 1 : 0)} MB`;
 
 /**
  * The plan for what was asked, and whether it fits; with `apply`, for the most that fits. ARGUMENT; NOMEM: nothing does.
@@ -65,7 +65,7 @@ export async function fitted(planner, heapBase, options, apply, notPageable) {
   if (ok(asked)) {
     const plan = planFor(asked);
     const guessed = budget === undefined && !apply ? await guess(plan.heapBytes) : null;
-    const [fits, fitsReason] = guessed ?? ['yes', `${mib(plan.heapBytes)}, as asked for`];
+    const [fits, fitsReason] = guessed ?? ['yes', `${megabytes(plan.heapBytes)}, as asked for`];
     return { ...asked, ...plan, fits, fitsReason, contextThatFits: asked.context, gaveUp: [] };
   }
   return squeezed({ asked, planFor, bytesOf, least: least.numbers, budget, limit, apply, notPageable });
@@ -79,13 +79,13 @@ async function machineBytes() {
 
 /** What may be said without a budget. @param {number} heap @returns {Promise<['yes' | 'no' | 'unknown', string]>} */
 async function guess(heap) {
-  if (heap <= SMALL) return ['yes', `${mib(heap)} are no more than any browser gives`];
+  if (heap <= SMALL) return ['yes', `${megabytes(heap)} are no more than any browser gives`];
   const machine = await machineBytes();
-  if (!machine) return ['unknown', `this browser does not tell how much memory there is; ${mib(heap)} are needed`];
-  if (heap <= machine / 4) return ['yes', `${mib(heap)} are at most a quarter of this machine's ${mib(machine)}`];
+  if (!machine) return ['unknown', `this browser does not tell how much memory there is; ${megabytes(heap)} are needed`];
+  if (heap <= machine / 4) return ['yes', `${megabytes(heap)} are at most a quarter of this machine's ${megabytes(machine)}`];
   // Browsers never tell more than 8 GiB, or now 32.
-  if (heap > machine && machine < 8 * 2 ** 30) return ['no', `${mib(heap)} are needed, this machine has ${mib(machine)}`];
-  return ['unknown', `${mib(heap)} are much for this machine's ${mib(machine)}`];
+  if (heap > machine && machine < 8 * 2 ** 30) return ['no', `${megabytes(heap)} are needed, this machine has ${megabytes(machine)}`];
+  return ['unknown', `${megabytes(heap)} are much for this machine's ${megabytes(machine)}`];
 }
 
 /** The largest number in [from, to] for which `ok` holds, as it does for all smaller ones; 0: none. @param {number} from @param {number} to @param {(n: number) => boolean} ok */
@@ -125,11 +125,11 @@ function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply, notPag
   const single = { ...asked, sessions: 1 };
   const contextThatFits = largest(1, asked.context, (context) => ok({ ...single, context }));
   const needed = bytesOf(asked);
-  const what = Number.isFinite(needed) ? mib(needed) : `more than ${mib(LIMIT)}`;
-  const fitsReason = `${what} are needed, ${budget === undefined || budget > LIMIT ? `WebAssembly can have ${mib(LIMIT)}` : `the budget is ${mib(budget)}`}`;
+  const what = Number.isFinite(needed) ? megabytes(needed) : `more than ${megabytes(LIMIT)}`;
+  const fitsReason = `${what} are needed, ${budget === undefined || budget > LIMIT ? `WebAssembly can have ${megabytes(LIMIT)}` : `the budget is ${megabytes(budget)}`}`;
   if (!chosen && (apply || !Number.isFinite(needed))) {
     const smallest = bytesOf({ sessions: 1, context: Math.min(LEAST_CONTEXT, asked.context), kv: 'i8' });
-    throw new BqError('NOMEM', `${fitsReason}; the least that is of use, one session of ${Math.min(LEAST_CONTEXT, asked.context)} tokens, takes ${Number.isFinite(smallest) ? mib(smallest) : 'more than that too'}`, {
+    throw new BqError('NOMEM', `${fitsReason}; the least that is of use, one session of ${Math.min(LEAST_CONTEXT, asked.context)} tokens, takes ${Number.isFinite(smallest) ? megabytes(smallest) : 'more than that too'}`, {
       ...(notPageable && { hint: notPageable }),
       ...(unpageable && { cause: unpageable, hint: `fewer bytes would do if weights could be read from the file for every token, but ${unpageable.message}` }),
       details: { needed, smallest, budget: limit, weightBytes: least.weight_bytes, contextThatFits },
@@ -173,7 +173,7 @@ function pagedWithin(asked, planFor, budget, limit) {
   const plan = some && planned(some);
   if (!some || !plan) return { unpageable };
   const contextThatFits = largest(1, asked.context, (context) => planned({ ...asked, sessions: 1, context }) !== null);
-  const fitsReason = `${mib(plan.heapBytes)} of a budget of ${mib(budget)}, with weights read from the file for every token`;
+  const fitsReason = `${megabytes(plan.heapBytes)} of a budget of ${megabytes(budget)}, with weights read from the file for every token`;
   const gaveUp = [...differences(asked, some), { what: /** @type {const} */ ('residency'), from: 'resident', to: 'paged' }];
   return { paged: { ...some, ...plan, fits: 'yes', fitsReason, contextThatFits, gaveUp } };
 }

@@ -67,8 +67,9 @@
  * @property {'plan' | 'download' | 'load' | 'paused' | 'ready'} phase  `download` from a network, `load` from this machine
  * @property {number} loaded  bytes of the file that have arrived
  * @property {number} total   bytes of the file
- * @property {number} rate    bytes per second, over the last seconds; 0 while unknown
- * @property {number | null} secondsLeft  null while unknown
+ * @property {number} rate    bytes per second, over the last seconds, of what the cache doesn't have; 0 while unknown
+ * @property {number | null} secondsLeft  for what the cache doesn't have; null while unknown
+ * @property {number} failures  of the network in a row, after the last of which it is tried again; 0: none
  * @property {string} cacheProblem  why not all of the file is kept in the cache; '' where it is, or where there is none
  */
 

@@ -38,6 +38,8 @@ export class RemoteSource {
   #worked = false;
   /** A change of address under way. @type {Promise<boolean> | null} */
   #moving = null;
+  /** Told of each failure after which the same address is tried again. @type {(failures: number) => void} */
+  onFailure = () => {};
 
   /** @param {Extract<Source, { kind: 'url' }>} source */
   constructor({ url, mirrors = [], retries = 4, retryDelay = 500, timeout }) {
@@ -116,8 +118,10 @@ export class RemoteSource {
     // Chromium refuses a range that is compressed as if nobody had answered: the last try is for the whole file.
     if (unreached && http.ranges === 'unknown' && failures === this.#retries - 1) http.ranges = 'broken';
     const passing = error.code === 'NETWORK' || PASSING.includes(status) || (short && failures < 1);
-    if (passing && failures < this.#retries)
+    if (passing && failures < this.#retries) {
+      this.onFailure(failures + 1);
       return wait(Math.max(this.#delay * 2 ** failures * (0.75 + Math.random() / 2), Math.min(retryAfter, 30) * 1000), signal);
+    }
     const final = this.#worked && EXPIRED.includes(status)
       ? new BqError('EXPIRED', `${this.name} answers ${status} now`, { details: error.details, cause: error })
       : error;

@@ -53,6 +53,7 @@
  * @property {(head: Uint8Array, size: number, tag?: string) => void} [expect]  tells how the file begins and how long it is, so that another one is
  *   recognised; with `tag` what an earlier visit saw
  * @property {ByteSource[]} [parts]  the files that it is in, where these are several
+ * @property {(failures: number) => void} [onFailure]  set by who wants to be told of failures in a row after which it tries again
  * @property {string} [tag]  how its server calls this version of it; '' where that can't be seen
  * @property {(signal?: AbortSignal) => Promise<boolean>} [nextMirror]  goes on elsewhere; false: there is nowhere
  * @property {(signal?: AbortSignal) => Promise<boolean>} [changed]  whether another file is there now

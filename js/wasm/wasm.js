@@ -57,7 +57,7 @@ function memoryOf(pages, shared) {
   try {
     return new WebAssembly.Memory({ initial: pages, maximum: pages, shared });
   } catch (cause) {
-    throw new BqError('NOMEM', `${Math.ceil((pages * PAGE) / 2 ** 20)} MiB of memory can't be had here`, { cause, details: { bytes: pages * PAGE } });
+    throw new BqError('NOMEM', `${Math.ceil((pages * PAGE) / 1e6)} MB of memory can't be had here`, { cause, details: { bytes: pages * PAGE } });
   }
 }
 

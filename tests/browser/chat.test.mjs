@@ -288,7 +288,7 @@ test('a file that is no model: code, message, hint, and the page goes on', async
   assert.match(await alert.locator('.what').textContent() ?? '', /\w+ \w+/);
   assert.match(await alert.locator('.hint').textContent() ?? '', /\w+ \w+/);
   assert.match(await alert.locator('code').textContent() ?? '', /^(NOT_A_MODEL|FORMAT)( at byte \d+)?$/);
-  assert.match(await status.textContent() ?? '', /not loaded/);
+  assert.match(await status.textContent() ?? '', /Nothing was loaded; the model before is still in use/);
   assert.match(await say(page, 'Hello!'), /\w/);
   assert.equal(await alert.count(), 0, 'and the message has gone');
 });
@@ -308,11 +308,13 @@ test('a model is dropped on the page; a broken one is refused with its offset', 
   assert.match(await say(page, 'Hello!'), /\w/);
 
   await drop('mine.bq4', model.toString('base64'));
-  await page.getByRole('button', { name: 'Back to the bundled model' }).waitFor();
+  await ui(page).models.filter({ hasText: 'mine.bq4' }).waitFor();
   await ready(page);
   assert.equal((await texts(page)).length, 2, 'the conversation stays');
   assert.match(await say(page, 'Tell me a joke'), /\w/);
-  await page.getByRole('button', { name: 'Back to the bundled model' }).click();
+  await ui(page).models.click();
+  await page.getByRole('button', { name: 'Use Bundled model' }).click();
+  await ui(page).models.filter({ hasText: 'bq4 chat' }).waitFor();
   await ready(page);
   assert.match(await say(page, 'Thank you'), /\w/);
 });
@@ -334,8 +336,12 @@ test('the engine or the model cannot be had: said with code and hint, and tried 
   await ui(page).file.setInputFiles(join(ROOT, 'models/chat.bq4'));
   await ready(page);
   assert.match(await say(page, 'Hello!'), /\w/);
+  // A page can't open that file by itself: it says which one it was.
   await page.reload();
-  await alert.waitFor();
+  await alert.locator('code', { hasText: 'FILE_NEEDED' }).waitFor();
+  assert.match(await alert.textContent() ?? '', /^chat\.bq4 \(3\.8 MB\) was in use/);
+  await page.getByRole('button', { name: 'Use the bundled model' }).click();
+  await alert.locator('code', { hasText: 'HTTP_STATUS' }).waitFor();
   await page.unroute('**/chat.bq4*');
   await alert.getByRole('button', { name: 'Try again' }).click();
   await ready(page);

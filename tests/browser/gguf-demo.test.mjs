@@ -26,6 +26,10 @@ await everyBrowser((name) => {
       data.items.add(new File([await (await fetch(address)).blob()], 'SmolLM2-135M-Instruct.Q4_1.gguf'));
       for (const type of ['dragover', 'drop']) document.body.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
     }, REAL);
+    // What it takes is said first.
+    await page.until(() => /** @type {HTMLDialogElement | null} */ (document.querySelector('#plan'))?.open);
+    assert.match(await page.evaluate(() => document.querySelector('#plan')?.textContent ?? ''), /98\.4 MB, read from your file.*\d+\.\d MB with a context of 4,096 tokens/s);
+    await page.click('#plan-start');
     await page.until(() => /SmolLM2/i.test(document.querySelector('#model-name')?.textContent ?? ''));
     await ready(page);
     await page.type('#message', 'Which city is the capital of France?');

@@ -10,7 +10,7 @@ import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { launch } from './launch.mjs';
-import { newPage, openDemo, ready, ROOT, say, stat, ui } from './site.mjs';
+import { newPage, openDemo, ready, ROOT, say, stat, texts, ui } from './site.mjs';
 
 /** @type {import('playwright-core').Browser} */
 let browser;
@@ -46,8 +46,9 @@ async function demo() {
 
 /** @param {import('playwright-core').Page} page @param {string} url */
 async function look(page, url) {
+  await ui(page).models.click();
   await page.locator('#link').fill(url);
-  await page.getByRole('button', { name: 'Look', exact: true }).click();
+  await page.getByRole('button', { name: 'Check', exact: true }).click();
 }
 
 /** Bytes of the model that were sent. */
@@ -59,46 +60,65 @@ test('the plan comes first, then the download beside a conversation; it is kept'
   const plan = page.locator('#plan');
   await page.getByRole('button', { name: 'Download and use' }).waitFor();
   const text = await plan.textContent() ?? '';
-  for (const part of [/CC0-1\.0/, /llama, 10 layers/, /\d+\.\d MB/, /per 1,000 tokens/, /yes/, /tokens\/s/]) assert.match(text, part);
+  for (const part of [/CC0-1\.0/, /llama, 10 layers/, /\d+\.\d MB/, /per 1,000/, /yes/, /at most [\d,]+ tokens\/s/]) assert.match(text, part);
   assert.ok(sent() < 2e6, `${sent()} bytes for a plan`);
 
   // Slow enough that it is talked to before it is there.
   models.faults = [{ bytesPerSecond: 4e6 }];
   await page.getByRole('button', { name: 'Download and use' }).click();
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'model-name', 'focus is back where it was');
   await page.getByRole('button', { name: 'Pause' }).waitFor();
   await page.locator('#amount', { hasText: /^[\d.]+ .B of [\d.]+ MB, [\d.]+ .B\/s, .*\d m?s left$/ }).waitFor();
   await ready(page);
   await ui(page).message.fill('Hello');
   await ui(page).send.click();
   await page.getByRole('button', { name: 'Pause' }).click();
-  await page.getByText('Paused.').waitFor();
+  await page.getByText('Paused: a reply waits').waitFor();
+  await page.locator('#amount', { hasText: /MB of .* MB, paused$/ }).waitFor();
   models.faults = [];
-  await page.getByRole('button', { name: 'Go on', exact: true }).click();
-  await plan.waitFor({ state: 'hidden' });
+  await page.getByRole('button', { name: 'Resume', exact: true }).click();
+  await page.locator('#arriving').waitFor({ state: 'hidden' });
   await ready(page);
   assert.match(await stat(page, 'tokens'), /^[1-9]/);
-  await page.locator('#stored li', { hasText: 'large.bq4' }).waitFor();
+  await ui(page).models.click();
+  await page.locator('#stored li', { hasText: 'large.bq4' }).filter({ hasText: 'in use' }).waitFor();
   assert.deepEqual(page.trouble, []);
 
-  // Another visit: nothing is fetched again, though the server is gone.
+  // Another visit: it is used again, and nothing is fetched.
+  const before = models.asked().length;
   await page.reload();
   await ready(page);
-  const before = models.asked().length;
+  await page.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
+  assert.equal(models.asked().length, before);
+  assert.equal((await texts(page)).length, 2, 'the conversation is there too');
+  await page.locator('#arriving').waitFor({ state: 'hidden' });
+  await ui(page).models.click();
   await page.evaluate(() => {
     const { storage } = navigator;
     const persist = storage.persist.bind(storage);
     storage.persist = () => persist().finally(() => document.body.dataset.asked = 'yes');
   });
-  await page.getByRole('button', { name: 'Keep large.bq4' }).click();
-  await page.getByRole('button', { name: 'Kept large.bq4' }).waitFor();
+  await page.getByRole('button', { name: 'Pin: large.bq4' }).click();
+  await page.getByRole('button', { name: 'Pinned: large.bq4' }).waitFor();
   await page.locator('body[data-asked]').waitFor();
+  await page.getByRole('searchbox').fill('large');
+  assert.equal(await page.locator('#stored li').count(), 1);
+  await page.getByRole('searchbox').fill('');
+  await page.getByRole('button', { name: 'Use Bundled model' }).click();
+  await page.locator('[data-stat="name"]', { hasNotText: 'random weights' }).waitFor();
+  await ready(page);
+  await ui(page).models.click();
   await page.getByRole('button', { name: 'Use large.bq4' }).click();
   await page.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
-  await plan.waitFor({ state: 'hidden' });
+  await ready(page);
+  await page.locator('#arriving').waitFor({ state: 'hidden' });
   assert.equal(models.asked().length, before);
-  assert.equal(await stat(page, 'authenticity'), 'not authenticated');
+  assert.match(await stat(page, 'authenticity'), /^not known/);
+  await ui(page).models.click();
   await page.getByRole('button', { name: 'Delete large.bq4' }).click();
   await page.locator('#stored li', { hasText: 'large.bq4' }).waitFor({ state: 'detached' });
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'models-search');
+  await page.getByRole('button', { name: 'Close' }).click();
   assert.match(await say(page, 'Hello again'), /./s);
 });
 
@@ -127,32 +147,33 @@ test('paused before there is a model, then given up, then downloaded after all',
   await page.getByRole('button', { name: 'Download and use' }).click();
   await answered(asked + 1);
   await page.getByRole('button', { name: 'Pause' }).click();
-  await page.getByText('Paused.').waitFor();
+  await page.getByText('Paused: a reply waits').waitFor();
   models.faults = [];
   await ready(page);
   await page.waitForTimeout(1000);
   assert.ok(sent() - before < 1e6, `${sent() - before} bytes came although it was paused`);
   await page.getByRole('button', { name: 'Cancel' }).click();
-  await page.locator('#plan').waitFor({ state: 'hidden' });
+  await page.locator('#arriving').waitFor({ state: 'hidden' });
   await ready(page);
   assert.match(await say(page, 'Hello!'), /\w/, 'the bundled model is back');
 
   await look(page, models.at('/large.bq4'));
   await page.getByRole('button', { name: 'Download and use' }).click();
   await page.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
-  await page.locator('#plan').waitFor({ state: 'hidden' });
+  await page.locator('#arriving').waitFor({ state: 'hidden' });
   assert.deepEqual(page.trouble, []);
 });
 
 test('a tab that died while it loaded: less is offered, nothing is loaded by itself', async () => {
   const gone = await demo();
   // It dies with a model in use whose weights are still on their way.
-  models.faults = [{ stall: 12e6 }];
+  models.faults = [{ bytesPerSecond: 1.5e6 }];
   await look(gone, models.at('/large.bq4'));
   await gone.getByRole('button', { name: 'Download and use' }).click();
   await gone.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
   await gone.waitForFunction(() => /^1\d\.\d MB/.test(document.querySelector('#amount')?.textContent ?? ''));
   const page = await gone.context().newPage();
+  await page.setViewportSize({ width: 390, height: 844 });
   const died = gone.waitForEvent('crash');
   gone.context().newCDPSession(gone).then((devtools) => devtools.send('Page.crash')).catch(() => {});
   await died;
@@ -164,8 +185,16 @@ test('a tab that died while it loaded: less is offered, nothing is loaded by its
   await page.getByRole('button', { name: 'Load with less memory' }).click();
   await page.getByRole('button', { name: 'Download and use' }).waitFor();
   assert.match(await page.locator('#plan').textContent() ?? '', /context of 128 tokens/);
-  // It is offered once: a reload begins as ever.
+  assert.ok(await page.locator('#plan').evaluate((plan) => plan.getBoundingClientRect().bottom <= innerHeight), 'it is seen on a phone');
+  await page.getByRole('button', { name: 'Cancel' }).click();
+
+  // That is offered once: a reload says what was in use and how much of it is there.
   await page.reload();
+  await ui(page).alert.waitFor();
+  assert.match(await ui(page).alert.textContent() ?? '', /large\.bq4 was in use: [\d.]+ MB of 26\.\d MB are stored.*NOT_STORED/s);
+  await page.getByRole('button', { name: 'Dismiss this message' }).click();
+  await page.getByText('No model is loaded', { exact: false }).first().waitFor();
+  await page.getByRole('button', { name: 'Use the bundled model' }).click();
   await ready(page);
-  assert.equal(await ui(page).alert.count(), 0);
+  assert.equal(await page.locator('#no-model').isVisible(), false);
 });

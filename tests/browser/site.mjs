@@ -58,6 +58,7 @@ export const ui = (page) => ({
   status: page.getByRole('status'),
   alert: page.getByRole('alert'),
   file: page.locator('#file'),
+  models: page.locator('#model-name'),
 });
 
 /** The whole conversation as texts, without buttons and notes. @param {Page} page */

@@ -446,7 +446,7 @@ export function engineSuite(name, create) {
         assert.deepEqual([seen[0].phase, seen[0].total], ['plan', file.length]);
         assert.ok(seen.some((p) => p.phase === phase));
         const { rate, ...last } = seen.at(-1);
-        assert.deepEqual(last, { phase: 'ready', loaded: file.length, total: file.length, secondsLeft: 0, cacheProblem: '' });
+        assert.deepEqual(last, { phase: 'ready', loaded: file.length, total: file.length, secondsLeft: 0, failures: 0, cacheProblem: '' });
         assert.ok(rate >= 0);
         assert.deepEqual(seen.map((p) => p.loaded), seen.map((p) => p.loaded).sort((a, b) => a - b));
         await model.close();

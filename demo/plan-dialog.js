@@ -1,0 +1,75 @@
+/** What a model will take, shown before anything large is downloaded or loaded: a person agrees, or doesn't. */
+import * as format from './format.js';
+import { $, showDialog } from './page.js';
+import { factsOf, paceHere } from './remembered.js';
+import { element } from './element.js';
+
+/** @typedef {import('../js/shared/types.js').Plan} Plan */
+/** @typedef {import('./remembered.js').Wanted} Wanted */
+
+/** Bytes to download, or to read from a file, of which nobody need be asked. */
+const ASK_ABOVE = 20e6;
+
+const dialog = /** @type {HTMLDialogElement} */ ($('plan'));
+
+/** Each says what the plan tells about it; '' leaves the row out. @type {Record<string, (plan: Plan, wanted: Wanted) => string>} */
+const ROWS = {
+  Licence: (plan) => plan.license || 'not stated',
+  Size: ({ fileBytes, cached }, { kind }) => {
+    const left = fileBytes - cached.bytes;
+    if (kind === 'file') return `${format.bytes(fileBytes)}, read from your file; nothing is downloaded`;
+    if (cached.complete) return `${format.bytes(fileBytes)}, all of it stored in this browser`;
+    return cached.bytes ? `${format.bytes(left)} of ${format.bytes(fileBytes)} to download; the rest is stored in this browser` : `${format.bytes(fileBytes)} to download`;
+  },
+  Memory: (plan) => `${format.bytes(plan.heapBytes)} with a context of ${format.count(plan.context)} tokens (${format.bytes(plan.kvBytesPer1000)} per 1,000)`,
+  Fits: ({ fits, fitsReason }) => (fitsReason ? `${fits}: ${fitsReason}` : fits),
+  Speed: (plan, { key }) => expectedSpeed(plan, factsOf(key).rate ?? null, paceHere()),
+  Shape: (plan) => format.shape(plan),
+};
+
+/**
+ * What a person may expect: what this model did here, else the estimate by what others did of theirs, else only a bound.
+ * @param {Pick<Plan, 'tokensPerSecond'>} plan @param {number | null} before  tokens per second when it was used last @param {number | null} pace  share of their estimates that other models reached
+ */
+export function expectedSpeed({ tokensPerSecond }, before, pace) {
+  if (before) return `${format.speed(before)} when it was last used here`;
+  if (!tokensPerSecond) return '';
+  if (pace) return `about ${format.speed(tokensPerSecond * pace)}, by how fast models were here before`;
+  return `at most ${format.speed(tokensPerSecond)} on this machine`;
+}
+
+/** @param {Plan} plan @param {Wanted} wanted */
+export const needsConsent = ({ fits, fileBytes, cached }, { kind }) => fits === 'no' || fileBytes - (kind === 'file' ? 0 : cached.bytes) > ASK_ABOVE;
+
+/**
+ * Whether the person wants it. Focus goes into the dialog, and back to where it was.
+ * @param {Plan} plan @param {Wanted} wanted @param {AbortSignal} signal  closes it
+ * @returns {Promise<boolean>}
+ */
+export function agreed(plan, wanted, signal) {
+  const rows = Object.entries(ROWS).flatMap(([name, tell]) => {
+    const text = tell(plan, wanted);
+    if (!text) return [];
+    const row = element('div');
+    row.append(element('dt', '', name), element('dd', '', text));
+    return [row];
+  });
+  $('plan-facts').replaceChildren(...rows);
+  $('plan-title').textContent = wanted.name;
+  $('plan-name').textContent = plan.name && plan.name !== wanted.name ? `It calls itself “${plan.name}”.` : '';
+  $('plan-start').textContent = wanted.kind === 'file' || plan.cached.complete ? 'Load and use' : 'Download and use';
+  dialog.dataset.fits = plan.fits;
+  showDialog(dialog);
+  dialog.returnValue = '';
+  return new Promise((resolve) => {
+    const close = () => dialog.close();
+    signal.addEventListener('abort', close);
+    dialog.addEventListener('close', () => {
+      signal.removeEventListener('abort', close);
+      resolve(dialog.returnValue === 'yes' && !signal.aborted);
+    }, { once: true });
+  });
+}
+
+$('plan-start').addEventListener('click', () => dialog.close('yes'));
+$('plan-cancel').addEventListener('click', () => dialog.close(''));
