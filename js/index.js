@@ -4,6 +4,7 @@ export { connectEngine, createWorkerEngine } from './page/client.js';
 export { BqError } from './shared/errors.js';
 export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/index.js';
 
+/** @typedef {import('./shared/types.js').AppendOptions} AppendOptions */
 /** @typedef {import('./store/types.js').BackendName} BackendName */
 /** @typedef {import('./sources/types.js').ByteSource} ByteSource */
 /** @typedef {import('./shared/types.js').Cache} Cache */

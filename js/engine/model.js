@@ -2,19 +2,17 @@
 import { NONE, structs, WANT_DATA } from '../wasm/border.js';
 import { checkCall, TABLE } from '../port/table.js';
 import { BqError, onDemand } from '../shared/errors.js';
-import { Generation } from '../shared/generation.js';
 import { TOKENIZERS } from '../shared/names.js';
 import { sessionRecord } from '../plan/plan.js';
-import { Embedder } from './embedder.js';
 import { encodeText } from './encode-text.js';
-import { Pool } from './pool.js';
-import { Prompts } from './prompts.js';
+import { Replies } from './replies.js';
 import { LocalSession } from './session.js';
 import { asyncDispose, unlessAborted } from '../shared/async.js';
 
 /** @import { Loading } from '../load/loading.js' */
 /** @import { Pager } from '../paging/paging.js' */
-/** @import { ChatFormat, CompleteOptions, GenerateOptions, LoadOptions, MessageLike, Model, ModelInfo, Part, Plan, Result, SessionOptions, TokenizeOptions, TokenizerInfo } from '../shared/types.js' */
+/** @import { Embedder } from './embedder.js' */
+/** @import { ChatFormat, GenerateOptions, LoadOptions, Model, ModelInfo, Plan, SessionOptions, TokenizeOptions, TokenizerInfo } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -28,14 +26,13 @@ export class LocalModel {
   #onClose;
   /** @type {Set<LocalSession>} */
   #sessions = new Set();
+  /** Those that were forked: their room is that of the sessions they come from. @type {Set<LocalSession>} */
+  #forks = new Set();
   /** Its handle in the engine. */
   handle;
   #closed = false;
-  #prompts = new Prompts(this);
-  #pool = new Pool(() => (this.#sessions.size < this.info.sessions ? this.#open({}) : null));
-  #embedder = new Embedder(this, () => this.#take([]), (session) => this.#pool.give(session));
-  /** Sessions of the pool whose time is traced; null: none. @type {WeakSet<LocalSession> | null} */
-  #traced = null;
+  /** @type {Embedder | null} */
+  #embedder = null;
   /** The vocabulary for formats, once one was asked for. @type {Promise<import('./guide.js').Guides> | null} */
   #guides = null;
 
@@ -189,25 +186,18 @@ export class LocalModel {
   /** @type {Model['createSession']} */
   createSession = async (options) => {
     const { options: given } = checkCall(TABLE.model.createSession, [options]);
-    const { sessions } = this.info;
-    if (this.#sessions.size >= sessions && !this.#pool.evict()) throw this.#noSession();
+    if (this.#sessions.size >= this.info.sessions && !this.#replies.evict()) throw this.noSession();
     return this.#open(given);
   };
 
   /** @type {Model['embed']} */
   embed = async (...given) => {
     const { args: [texts], options, ...hears } = checkCall(TABLE.model.embed, given);
+    this.#embedder ??= new (await onDemand(import('./embedder.js'))).Embedder(this, () => this.#replies.take([]), (session) => this.#replies.give(session));
     return this.#embedder.embed(texts, { ...options, ...hears });
   };
 
-  /** A session of the pool for a prompt. NO_SESSION. @param {ArrayLike<number>} tokens */
-  #take(tokens) {
-    const session = this.#pool.take(tokens);
-    if (!session) throw this.#noSession();
-    return session;
-  }
-
-  #noSession() {
+  noSession() {
     const { sessions } = this.info;
     return new BqError('NO_SESSION', `all of the model's sessions, ${sessions}, are in use`, { details: { sessions } });
   }
@@ -228,79 +218,27 @@ export class LocalModel {
     return session;
   }
 
+  /** One that goes on from where another is. NO_SESSION. @param {number} from  its handle @param {{ context: number }} sizes @param {number[]} ids */
+  forked(from, sizes, ids) {
+    const planned = (this.#options.forks ?? 0) * this.info.sessions;
+    if (this.#forks.size >= planned)
+      throw new BqError('NO_SESSION', `all planned forks, ${planned}, are in use`, { details: { forks: planned } });
+    const handle = this.#wasm.out('bqw_session_fork', from);
+    const session = new LocalSession(this, this.#wasm, handle, sizes, ids);
+    this.#forks.add(session);
+    return session;
+  }
+
   /** @type {Model['countTokens']} */
   countTokens = async (...given) => {
     const { args: [messages], options } = checkCall(TABLE.model.countTokens, given);
-    return (await this.#prompts.make(messages, options)).tokens.length;
+    return this.#replies.countTokens(messages, options);
   };
 
-  /**
-   * @param {string | ArrayLike<number>} prompt
-   * @param {GenerateOptions} [options]
-   * @param {() => boolean} [aborted]  as of a session
-   */
-  generate = (prompt, options, aborted) => new Generation((end) => this.#text(prompt, options, aborted, end));
-
-  /**
-   * @param {string | ArrayLike<number>} prompt
-   * @param {GenerateOptions | undefined} given
-   * @param {(() => boolean) | undefined} aborted
-   * @param {(result: Result) => void} end
-   * @returns {AsyncGenerator<Part, void>}
-   */
-  async *#text(prompt, given, aborted, end) {
-    const { args: [checked], options, ...hears } = checkCall(TABLE.model.generate, [prompt, given]);
-    const tokens = typeof checked === 'string' ? this.encode(checked) : checked;
-    const session = this.#take(tokens);
-    const run = session.generate(tokens, { ...options, ...hears }, aborted);
-    try {
-      yield* run;
-    } finally {
-      this.#pool.give(session);
-      if (run.result) end(run.result);
-    }
-  }
-
-  /**
-   * @param {MessageLike[]} messages
-   * @param {CompleteOptions} [options]
-   * @param {() => boolean} [aborted]  as of a session
-   */
-  reply = (messages, options, aborted) => new Generation((end) => this.#reply(messages, options, aborted, end));
-
-  /**
-   * @param {MessageLike[]} messages
-   * @param {CompleteOptions | undefined} given
-   * @param {(() => boolean) | undefined} aborted
-   * @param {(result: Result) => void} end
-   * @returns {AsyncGenerator<Part, void>}
-   */
-  async *#reply(messages, given, aborted, end) {
-    const { args: [checked], options: { format, tools, variables, ...options }, signal, onProgress } = checkCall(TABLE.model.reply, [messages, given]);
-    if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
-    const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(checked, { format, tools, variables });
-    const session = this.#take(tokens);
-    const thinking = await this.#thinking(format, last);
-    const ends = { stop: [...stop, ...[options.stop ?? []].flat()], stopTokens: [...stopTokens, ...(options.stopTokens ?? [])] };
-    const run = session.generate(tokens, { ...options, ...ends, signal, onProgress }, aborted);
-    try {
-      if (this.#traced && !this.#traced.has(session)) await session.trace({ on: true });
-      this.#traced?.add(session);
-      yield* thinking ? thinking.parts(run) : run;
-    } finally {
-      this.#pool.give(session);
-      if (run.result) end(thinking ? thinking.result(run.result) : run.result);
-    }
-  }
-
-  /** What takes the reasoning out of a reply, where the format or the template has marks for it. @param {any} format @param {string} prompt  its last text */
-  async #thinking(format, prompt) {
-    const { chat, template } = this.info;
-    const marks = (format ?? chat)?.think;
-    if (!marks && (format || !template.toLowerCase().includes('think'))) return null;
-    const { Thinking } = await onDemand(import('../chat/thinking.js'));
-    return Thinking.of(marks, template, prompt);
-  }
+  #replies = new Replies(this, () => (this.#sessions.size < this.info.sessions ? this.#open({}) : null));
+  /** As of the Model, and what says from another thread that it is over. */
+  reply = this.#replies.reply;
+  generate = this.#replies.text;
 
   /** For a model whose file has a template and no compact form of it: one that is known. */
   async settleChat() {
@@ -309,12 +247,7 @@ export class LocalModel {
   }
 
   /** @type {Model['trace']} */
-  trace = async (given) => {
-    const { options } = checkCall(TABLE.model.trace, [given]);
-    const { merged } = await onDemand(import('./trace.js'));
-    if (options.on !== undefined) this.#traced = options.on ? new WeakSet(this.#pool.sessions) : null;
-    return merged(await Promise.all([...this.#pool.sessions].map((session) => session.trace(options))));
-  };
+  trace = async (given) => this.#replies.trace(checkCall(TABLE.model.trace, [given]).options);
 
   async memory() {
     const { used, peak, size } = this.#wasm.outStruct('bqw_heap_info', 'bqw_heap');
@@ -324,12 +257,13 @@ export class LocalModel {
   /** For a session that closes. @param {LocalSession} session */
   forget(session) {
     this.#sessions.delete(session);
+    this.#forks.delete(session);
   }
 
   async close() {
     if (this.#closed) return;
     this.#closed = true;
-    for (const session of [...this.#sessions]) await session.close();
+    for (const session of [...this.#sessions, ...this.#forks]) await session.close();
     this.#loading.stop(new BqError('CLOSED', 'the model was closed'));
     await this.#pager?.close();
     this.#wasm.release();

@@ -8,7 +8,7 @@ import { StopFilter } from '../chat/stop-strings.js';
 
 const ENDS = 1;
 const SPECIAL = 2;
-const [MASK, BIAS] = structs.bqw_sample_options.fields.slice(6);
+const MASK = structs.bqw_sample_options.fields[6];
 
 /** Where things lie in the block that a generation takes from the heap. */
 const AT = { options: 0, rng: 40, token: 48, detokenizer: 56, text: 64 };
@@ -57,13 +57,7 @@ export class Output {
         wasm.u32(at, mask.length).set(mask);
         wasm.u32(block + AT.options + MASK.offset, 1)[0] = at;
       }
-      const biases = this.picking?.biases();
-      if (biases) {
-        const at = take(8 * biases.length);
-        wasm.u32(at, 2 * biases.length).set(biases.flatMap(([id]) => [id, 0]));
-        biases.forEach(([, bias], i) => wasm.f32(at + 8 * i + 4, 1).fill(bias));
-        wasm.u32(block + AT.options + BIAS.offset, 2).set([at, biases.length]);
-      }
+      this.picking?.bias(take, block + AT.options);
       wasm.check('bqw_session_sample', this.#session, block + AT.options, block + AT.rng, block + AT.token);
       return wasm.u32(block + AT.token, 1)[0];
     });

@@ -3,9 +3,14 @@
  * the probabilities themselves. Loaded when first asked for.
  */
 
+import { structs } from '../wasm/border.js';
+import { wrong } from '../shared/options.js';
+
 /** @import { GenerateOptions, Logprob } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
 
+/** Where the sampler's options have them, and how many there are behind it. */
+const BIAS = structs.bqw_sample_options.fields[7];
 /** Of a TOKN section: where the number of tokens is, of merges, of bytes of all texts (docs/FORMAT.md). */
 const AT = { tokens: 32, merges: 36, text: 40 };
 
@@ -44,11 +49,25 @@ export class Picking {
     this.#vocab = vocab;
     this.#options = options;
     this.#biases = new Map();
-    for (const { id, bias } of options.logitBias ?? []) this.#biases.set(id, (this.#biases.get(id) ?? 0) + bias);
+    for (const { id, bias } of options.logitBias ?? []) {
+      if (!(Number.isInteger(id) && id >= 0 && bias < Infinity)) throw wrong('a bias', { id, bias }, 'a token and a number');
+      this.#biases.set(id, (this.#biases.get(id) ?? 0) + bias);
+    }
   }
 
-  /** What is added to the logits of tokens. @returns {[id: number, bias: number][]} */
-  biases() {
+  /** What is added to logits, into options of the sampler. @param {(bytes: number) => number} take @param {number} options  where they are */
+  bias(take, options) {
+    const biases = this.#biased();
+    const at = take(8 * biases.length);
+    for (const [i, [id, bias]] of biases.entries()) {
+      this.#wasm.u32(at + 8 * i, 1)[0] = id;
+      this.#wasm.f32(at + 8 * i + 4, 1)[0] = bias;
+    }
+    this.#wasm.u32(options + BIAS.offset, 2).set([at, biases.length]);
+  }
+
+  /** @returns {[id: number, bias: number][]} */
+  #biased() {
     const { presencePenalty = 0, frequencyPenalty = 0 } = this.#options;
     const all = new Map(this.#biases);
     if (presencePenalty || frequencyPenalty)

@@ -1,51 +1,41 @@
 /** One timeline of tokens in the engine of this thread, and generation on it. */
-import { MORE, OK, WANT_DATA } from '../wasm/border.js';
 import { BqError, onDemand } from '../shared/errors.js';
 import { Output } from './output.js';
 import { Generation } from '../shared/generation.js';
+import { Timeline } from './timeline.js';
 import { checkCall, TABLE } from '../port/table.js';
-import { Throttle } from '../shared/throttle.js';
-import { asyncDispose, Pace } from '../shared/async.js';
-
-/** What ends it besides being closed. @typedef {{ signal?: AbortSignal, aborted?: () => boolean }} Ends */
+import { asyncDispose } from '../shared/async.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { GenerateOptions, Part, Result, Session } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
 
-/** Milliseconds of work between turns where an abort needs none: in a turn the other threads fall asleep, and waking them
- * costs as much as a barrier a hundred times. What waits is another call to the same worker. */
-const ISOLATED_TURN_MS = 16;
-
 /** @implements {Session} */
 export class LocalSession {
   #model;
   #wasm;
-  #handle;
   #context;
-  #sizes;
-  #closed = false;
+  #options;
+  #timeline;
   #busy = false;
-  /** Its timeline. @type {number[]} */
-  #ids = [];
-  #pace = new Pace();
 
   /**
    * @param {LocalModel} model
    * @param {Wasm} wasm
    * @param {number} handle
    * @param {{ context: number, window?: number, batch?: number }} sizes
+   * @param {number[]} [ids]  that are there already
    */
-  constructor(model, wasm, handle, { context, window = 256, batch = 32 }) {
+  constructor(model, wasm, handle, sizes, ids = []) {
     this.#model = model;
     this.#wasm = wasm;
-    this.#handle = handle;
-    this.#context = context;
-    this.#sizes = { window: Math.min(window, context), batch };
+    this.#context = sizes.context;
+    this.#options = sizes;
+    this.#timeline = new Timeline(model, wasm, handle, sizes, ids);
   }
 
   /**
-   * @param {string | ArrayLike<number>} prompt
+   * @param {string | ArrayLike<number> | null} prompt  null: from where it is
    * @param {GenerateOptions} [options]
    * @param {() => boolean} [aborted]  a faster way than the signal to hear from another thread that it ends
    */
@@ -58,11 +48,11 @@ export class LocalSession {
    * @param {ArrayLike<number>[]} texts @param {number} pooling @param {boolean} normalize @param {AbortSignal} [signal]
    */
   async vectors(texts, pooling, normalize, signal) {
-    this.#check();
-    this.#busy = true;
-    this.#ids = [];
+    this.#idle();
     const wasm = this.#wasm;
-    try {
+    const { handle } = this.#timeline;
+    return this.#during(async () => {
+      this.#timeline.forget();
       const taken = wasm.scope((take) => {
         const put = (/** @type {number[]} */ list) => {
           const at = take(list.length * 4);
@@ -70,45 +60,91 @@ export class LocalSession {
           return at;
         };
         const [ids, lengths] = [put(texts.flatMap((ids) => Array.from(ids))), put(texts.map((ids) => ids.length))];
-        return wasm.out('bqw_session_texts', this.#handle, ids, lengths, texts.length, pooling, Number(normalize));
+        return wasm.out('bqw_session_texts', handle, ids, lengths, texts.length, pooling, Number(normalize));
       });
-      await this.#run({ signal }, 1);
-      return Array.from({ length: taken }, (_, i) => wasm.f32(wasm.out('bqw_session_vector', this.#handle, i), this.#model.info.hidden).slice());
-    } finally {
-      this.#busy = false;
-      this.#model.rest(this.#handle);
-      if (this.#closed) this.#free();
-    }
+      await this.#timeline.run({ signal }, 1);
+      return Array.from({ length: taken }, (_, i) => wasm.f32(wasm.out('bqw_session_vector', handle, i), this.#model.info.hidden).slice());
+    });
   }
 
   /** How many tokens of a prompt it need not compute. @param {ArrayLike<number>} tokens */
   shares(tokens) {
-    const most = Math.min(tokens.length, this.#ids.length);
+    const most = Math.min(tokens.length, this.#timeline.ids.length);
     let n = 0;
-    while (n < most && tokens[n] === this.#ids[n]) n++;
+    while (n < most && tokens[n] === this.#timeline.ids[n]) n++;
     return n;
   }
 
   /** Tokens of its timeline. */
   get length() {
-    return this.#ids.length;
+    return this.#timeline.ids.length;
   }
 
   get closed() {
-    return this.#closed;
+    return this.#timeline.closed;
+  }
+
+  /** @type {Session['append']} */
+  async append(...given) {
+    const { args: [more], options: { parseSpecial }, signal, onProgress } = checkCall(TABLE.session.append, given);
+    this.#idle();
+    const addSpecial = !this.#timeline.ids.length && this.#timeline.next === null;
+    const ids = typeof more === 'string' ? this.#model.encode(more, { addSpecial, parseSpecial }) : more;
+    await this.#during(async () => {
+      await this.#timeline.prefill({ signal }, onProgress, this.#prompt([...this.#timeline.all(), ...ids]));
+    });
+    return this.stats();
+  }
+
+  /** @type {Session['truncate']} */
+  async truncate(...given) {
+    const { args: [tokens] } = checkCall(TABLE.session.truncate, given);
+    this.#idle();
+    const all = this.#timeline.all();
+    if (tokens > all.length) throw new BqError('ARGUMENT', `there are ${all.length} tokens, not ${tokens}`);
+    this.#timeline.sync(Uint32Array.from(all.slice(0, tokens)));
+    return this.stats();
+  }
+
+  /** @type {Session['fork']} */
+  async fork() {
+    const { ids, handle } = this.#settled();
+    return /** @type {any} */ (this.#model.forked(handle, this.#options, [...ids]));
+  }
+
+  /** @type {Session['save']} */
+  async save() {
+    const { save } = await onDemand(import('./state.js'));
+    return save(this.#wasm, this.#settled().handle);
+  }
+
+  /** @type {Session['restore']} */
+  async restore(...given) {
+    const { args: [saved] } = checkCall(TABLE.session.restore, given);
+    const { restore } = await onDemand(import('./state.js'));
+    this.#idle();
+    this.#timeline.forget();
+    this.#timeline.ids = restore(this.#wasm, this.#timeline.handle, saved);
+    return this.stats();
+  }
+
+  /** @type {Session['tokens']} */
+  async tokens() {
+    this.#timeline.check();
+    return [...this.#timeline.all()];
   }
 
   async stats() {
-    this.#check();
-    return { tokens: this.length, context: this.#context, slices: this.#wasm.call('bqw_session_slices', this.#handle) };
+    this.#timeline.check();
+    return { tokens: this.#timeline.all().length, context: this.#context, slices: this.#wasm.call('bqw_session_slices', this.#timeline.handle) };
   }
 
   /** @type {Session['trace']} */
   async trace(given) {
     const { options } = checkCall(TABLE.session.trace, [given]);
     const { trace } = await onDemand(import('./trace.js'));
-    this.#check();
-    return trace(this.#wasm, this.#handle, this.#model.info.layers, options);
+    this.#timeline.check();
+    return trace(this.#wasm, this.#timeline.handle, this.#model.info.layers, options);
   }
 
   async close() {
@@ -116,8 +152,8 @@ export class LocalSession {
   }
 
   end() {
-    if (this.#closed) return;
-    this.#closed = true;
+    if (this.#timeline.closed) return;
+    this.#timeline.closed = true;
     this.#model.forget(this);
     // A generation that is under way frees it when it sees that it is closed.
     if (!this.#busy) this.#free();
@@ -128,15 +164,37 @@ export class LocalSession {
   }
 
   #free() {
-    if (this.#wasm.alive) this.#wasm.call('bqw_session_free', this.#handle);
+    if (this.#wasm.alive) this.#wasm.call('bqw_session_free', this.#timeline.handle);
   }
 
-  #check() {
-    if (this.#closed) throw new BqError('CLOSED', 'the session was closed');
+  /** That it does nothing now. */
+  #idle() {
+    this.#timeline.check();
+    if (this.#busy) throw new BqError('STATE', 'the session is generating already');
+  }
+
+  /** The timeline, on which what was generated last has come. */
+  #settled() {
+    this.#idle();
+    const { next } = this.#timeline;
+    if (next !== null) this.#timeline.push(next);
+    return this.#timeline;
+  }
+
+  /** Work that nothing else may be done beside. @template T @param {() => Promise<T>} work @returns {Promise<T>} */
+  async #during(work) {
+    this.#busy = true;
+    try {
+      return await work();
+    } finally {
+      this.#busy = false;
+      this.#model.rest(this.#timeline.handle);
+      if (this.#timeline.closed) this.#free();
+    }
   }
 
   /**
-   * @param {string | ArrayLike<number>} prompt
+   * @param {string | ArrayLike<number> | null} prompt
    * @param {GenerateOptions | undefined} given
    * @param {(() => boolean) | undefined} aborted
    * @param {(result: Result) => void} end
@@ -144,13 +202,12 @@ export class LocalSession {
    */
   async *#generate(prompt, given, aborted, end) {
     const { args, options, signal, onProgress } = checkCall(TABLE.session.generate, [prompt, given]);
-    this.#check();
+    this.#idle();
     if (!this.#model.info.generates) throw new BqError('UNSUPPORTED', 'the model is an encoder: it writes no text', { hint: 'use embed()' });
-    if (this.#busy) throw new BqError('STATE', 'the session is generating already');
     signal?.throwIfAborted();
     const { seed = Math.floor(Math.random() * 2 ** 53), maxTokens = Infinity } = options;
     const ends = { signal, aborted };
-    const tokens = this.#timeline(args[0]);
+    const tokens = this.#prompt(args[0] ?? this.#timeline.all());
     /** @type {Result} */
     const result = {
       ids: [],
@@ -163,15 +220,14 @@ export class LocalSession {
     const { timings } = result;
     /** @type {import('./guide.js').Guide | null} */
     let guide = null;
-    const output = new Output(this.#wasm, this.#model, this.#handle, options, seed);
+    const output = new Output(this.#wasm, this.#model, this.#timeline.handle, options, seed);
     this.#busy = true;
     let failed = false;
     try {
       guide = await this.#model.guide(options);
-      output.picking = await this.#model.picking(options, this.#handle);
+      output.picking = await this.#model.picking(options, this.#timeline.handle);
       let since = performance.now();
-      timings.reusedTokens = this.#sync(tokens);
-      await this.#prefill(ends, onProgress, tokens.length - timings.reusedTokens);
+      timings.reusedTokens = await this.#timeline.prefill(ends, onProgress, tokens);
       timings.prefillMs = performance.now() - since;
       output.begin(guide ? null : tokens[tokens.length - 1]);
       // Until another reason is found, leaving the loop (break, throw, abort) is what ends it.
@@ -186,15 +242,15 @@ export class LocalSession {
           const told = output.picking?.took(id, !guide || (i === 0 && id === sampled));
           const part = { ...output.part(id, result, whole ? 'stop' : length), ...told };
           timings[timings.tokens++ ? 'decodeMs' : 'ttftMs'] += performance.now() - since;
+          this.#timeline.next = id;
           yield part;
           if (result.reason !== 'abort') break;
           since = performance.now();
-          this.#wasm.check('bqw_session_append', this.#handle, id);
-          this.#ids.push(id);
+          this.#timeline.push(id);
         }
         if (result.reason !== 'abort') break;
         // All of a token at once where an abort is heard without a turn.
-        await this.#run(ends, aborted ? 0 : 1);
+        await this.#timeline.run(ends, aborted ? 0 : 1);
       }
     } catch (error) {
       failed = !(signal?.aborted || aborted?.());
@@ -202,16 +258,16 @@ export class LocalSession {
     } finally {
       this.#busy = false;
       guide?.close();
-      this.#model.rest(this.#handle);
+      this.#model.rest(this.#timeline.handle);
       output.close();
-      if (this.#closed) this.#free();
+      if (this.#timeline.closed) this.#free();
       if (!failed) end(result);
     }
   }
 
-  /** The prompt as ids. ARGUMENT, CONTEXT_FULL. @param {string | Uint32Array} prompt @returns {Uint32Array} */
-  #timeline(prompt) {
-    const tokens = typeof prompt === 'string' ? Uint32Array.from(this.#model.encode(prompt)) : prompt;
+  /** The prompt as ids. ARGUMENT, CONTEXT_FULL. @param {string | ArrayLike<number>} prompt @returns {Uint32Array} */
+  #prompt(prompt) {
+    const tokens = Uint32Array.from(typeof prompt === 'string' ? this.#model.encode(prompt) : prompt);
     if (!tokens.length) throw new BqError('ARGUMENT', 'the prompt has no tokens');
     if (tokens.length > this.#context)
       throw new BqError('CONTEXT_FULL', `${tokens.length} tokens do not fit in a context of ${this.#context}`, {
@@ -220,64 +276,4 @@ export class LocalSession {
     return tokens;
   }
 
-  /** @param {Uint32Array} tokens @returns {number} how many were in the KV cache */
-  #sync(tokens) {
-    return this.#wasm.scope((take) => {
-      const at = take(tokens.length * 4);
-      this.#wasm.u32(at, tokens.length).set(tokens);
-      const kept = this.#wasm.out('bqw_session_sync', this.#handle, at, tokens.length);
-      this.#ids = [...tokens];
-      return kept;
-    });
-  }
-
-  /**
-   * Computes the prompt.
-   * @param {Ends} ends
-   * @param {GenerateOptions['onProgress']} onProgress
-   * @param {number} total  tokens that are to be computed
-   */
-  async #prefill(ends, onProgress, total) {
-    if (!onProgress) return this.#run(ends, 1);
-    const throttle = new Throttle();
-    const tell = (/** @type {number} */ done) => onProgress({ phase: 'prefill', done, total });
-    const slices = () => this.#wasm.call('bqw_session_slices', this.#handle);
-    const before = slices();
-    const all = this.#slicesOf(total);
-    tell(0);
-    await this.#run(ends, 1, () => throttle.run(() => tell(Math.floor((total * Math.min(slices() - before, all)) / (all + 1)))));
-    throttle.stop();
-    tell(total);
-  }
-
-  /** Slices of so many tokens: each is one layer for one batch. @param {number} tokens */
-  #slicesOf(tokens) {
-    const { window, batch } = this.#sizes;
-    const whole = Math.floor(tokens / window) * Math.ceil(window / batch);
-    return this.#model.info.layers * (whole + Math.ceil((tokens % window) / batch));
-  }
-
-  /**
-   * Computes until there are results.
-   * @param {Ends} ends
-   * @param {number} slices  at once; 0: all
-   * @param {() => void} [onSlices]
-   */
-  async #run({ signal, aborted }, slices, onSlices) {
-    const goOn = () => {
-      this.#check();
-      signal?.throwIfAborted();
-      if (aborted?.()) throw new DOMException('This operation was aborted', 'AbortError');
-    };
-    for (let status = MORE; status !== OK; ) {
-      goOn();
-      this.#wasm.aborted = aborted;
-      status = this.#model.run(this.#handle, slices);
-      onSlices?.();
-      // Nothing is awaited that need not be: each await is a slice's share of what threads wait for.
-      const pause = status === WANT_DATA ? this.#model.wait(this.#handle, signal) : this.#pace.pause(aborted && ISOLATED_TURN_MS);
-      if (pause) await pause;
-    }
-    goOn();
-  }
 }

@@ -42,14 +42,14 @@ const ACTIVATIONS = { i8: 0, i16: 1 };
  * @property {Record<string, number> | null} paging  `bqw_paging`, when weights are paged
  */
 
-/** @param {Pick<LoadOptions, 'context' | 'window' | 'batch' | 'kv' | 'activations'>} options */
-export function sessionRecord({ context, window, batch, kv = 'i8', activations = 'i8' }) {
+/** @param {Pick<LoadOptions, 'context' | 'window' | 'batch' | 'kv' | 'activations' | 'forks' | 'forkTokens'>} options */
+export function sessionRecord({ context, window, batch, kv = 'i8', activations = 'i8', forks, forkTokens }) {
   for (const [name, value] of Object.entries({ context, window, batch }))
     if (value !== undefined && !(Number.isInteger(value) && value > 0 && value < 2 ** 32))
       throw new BqError('ARGUMENT', `${name} is ${value}, not a positive integer`);
   for (const [name, value, types] of /** @type {const} */ ([['kv', kv, KV], ['activations', activations, ACTIVATIONS]]))
     if (!(value in types)) throw new BqError('ARGUMENT', `${name} is "${value}", not one of ${Object.keys(types).join(', ')}`);
-  return { context, window, batch, kv_type: KV[kv], activations: ACTIVATIONS[activations] };
+  return { context, window, batch, kv_type: KV[kv], activations: ACTIVATIONS[activations], forks, fork_positions: forkTokens };
 }
 
 /**

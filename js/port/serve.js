@@ -93,7 +93,8 @@ export function serve(port, root) {
       await result.close();
       throw new BqError('CLOSED', CLOSED);
     }
-    nodes.set(++last, { kind: row.makes, object: result, parent: on });
+    // A fork is a session of the model, too: it lives on when the other is closed.
+    nodes.set(++last, { kind: row.makes, object: result, parent: row.makes === node.kind ? node.parent : on });
     call.on = last;
     const made = { on: last, info: result.info };
     if (!result.loaded) return { made };

@@ -26,6 +26,18 @@ function ids(value) {
   throw wrong('the list of tokens', value, 'a list of numbers');
 }
 
+/** @param {unknown} value */
+function count(value) {
+  if (Number.isInteger(value) && Number(value) > 0) return value;
+  throw wrong('the number of tokens', value, 'a whole number of at least 1');
+}
+
+/** @param {unknown} value */
+function bytes(value) {
+  if (value instanceof Uint8Array) return value;
+  throw wrong('the saved session', value, 'a Uint8Array');
+}
+
 /** @param {any} value */
 function texts(value) {
   if (typeof value === 'string') return [value];
@@ -35,6 +47,8 @@ function texts(value) {
 
 /** @param {any} value */
 const prompt = (value) => (typeof value === 'string' ? value : ids(value));
+/** @param {any} value */
+const promptOrNone = (value) => (value === null ? null : prompt(value));
 /** @param {unknown} value */
 const flag = (value = true) => Boolean(value);
 
@@ -69,7 +83,13 @@ export const TABLE = {
     close: {},
   },
   session: {
-    generate: { args: [prompt], options: 'generate', stream: true },
+    generate: { args: [promptOrNone], options: 'generate', stream: true },
+    append: { args: [prompt], options: 'append' },
+    truncate: { args: [count] },
+    fork: { makes: 'session' },
+    save: {},
+    restore: { args: [bytes] },
+    tokens: {},
     stats: {},
     trace: { options: 'trace' },
     close: {},

@@ -35,16 +35,15 @@ export const object = kind('an object', (v) => typeof v === 'object' && v !== nu
 
 export const objects = kind('a list of objects', (v) => Array.isArray(v) && v.every((one) => !object(one)));
 const format = kind('a name or an object', (v) => typeof v === 'string' || !object(v));
-const biases = kind('a list of { id, bias }', (v) => Array.isArray(v) && v.every((one) => Number.isInteger(one?.id) && one.id >= 0 && typeof one.bias === 'number' && one.bias < Infinity));
 const marks = kind('two texts', (v) => Array.isArray(v) && v.length === 2 && v.every((one) => typeof one === 'string' && one));
 
 const SESSION = {
-  context: whole(1), window: whole(1), batch: whole(1), kv: oneOf('f32', 'f16', 'i8'), activations: oneOf('i8', 'i16'),
+  context: whole(1), window: whole(1), batch: whole(1), kv: oneOf('f32', 'f16', 'i8'), activations: oneOf('i8', 'i16'), forks: whole(0), forkTokens: whole(0),
 };
 const GENERATE = {
   maxTokens: number(0), temperature: number(0), topK: whole(0), topP: number(0, 1), minP: number(0, 1),
   repeatPenalty: number(0), repeatLast: whole(0), seed: whole(0, 2 ** 53), stop: texts, stopTokens: ids,
-  logitBias: biases, presencePenalty: number(-Infinity), frequencyPenalty: number(-Infinity), logprobs: whole(0, 20),
+  logitBias: objects, presencePenalty: number(-Infinity), frequencyPenalty: number(-Infinity), logprobs: whole(0, 20),
   responseFormat: object, signal, onProgress: callback,
 };
 const PROMPTS = { format, tools: objects, variables: object };
@@ -70,6 +69,7 @@ export const OPTIONS = {
   countTokens: PROMPTS,
   complete: { ...GENERATE, ...PROMPTS },
   generate: GENERATE,
+  append: { parseSpecial: flag, signal, onProgress: callback },
   embed: { pooling: oneOf('mean', 'cls', 'last'), normalize: flag, truncate: flag, signal, onProgress: callback },
   create: { signal },
   trace: { on: flag, byLayer: flag },

@@ -52,6 +52,8 @@
  * @property {'i8' | 'i16'} [activations]  what quantized weights are multiplied with; default i8
  * @property {number} [window]    tokens whose hidden states prefill keeps at once; default 256
  * @property {number} [batch]     tokens per matrix product in prefill; default 32
+ * @property {number} [forks]     of each session that are planned for, at a time; default 0
+ * @property {number} [forkTokens]  that each of them may have for itself; default: as many as the context
  * @property {AbortSignal} [signal]    ends the load, also one with `streaming` that has resolved
  * @property {(progress: Progress) => void} [onProgress]
  * @property {number} [budget]    bytes of memory that the model may take; `load` gives up sessions, then context, then
@@ -208,7 +210,7 @@
  * @property {boolean} [parseSpecial]  "<|user|>" in the text becomes the token; default false, for text that people write
  */
 
-/** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'window' | 'batch'>} SessionOptions */
+/** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'window' | 'batch' | 'forks' | 'forkTokens'>} SessionOptions */
 
 /**
  * @typedef {object} GenerateOptions
@@ -314,6 +316,13 @@
  */
 
 /**
+ * @typedef {object} AppendOptions
+ * @property {boolean} [parseSpecial]  as of `tokenize`
+ * @property {AbortSignal} [signal]
+ * @property {(progress: PrefillProgress) => void} [onProgress]
+ */
+
+/**
  * @typedef {object} SessionStats
  * @property {number} tokens   in the timeline
  * @property {number} context  how many fit
@@ -355,8 +364,15 @@
 
 /**
  * @typedef {object} SessionMethods
- * @property {(prompt: string | ArrayLike<number>, options?: GenerateOptions) => Generation} generate  a text (BOS is
- *   added as the tokenizer does) or the whole timeline as ids; what it shares with the last one is not computed again
+ * @property {(prompt: string | ArrayLike<number> | null, options?: GenerateOptions) => Generation} generate  a text (BOS is
+ *   added as the tokenizer does) or the whole timeline as ids; what it shares with the last one is not computed again.
+ *   null: from where it is
+ * @property {(more: string | ArrayLike<number>, options?: AppendOptions) => Promise<SessionStats>} append  computes more of the timeline
+ * @property {(tokens: number) => Promise<SessionStats>} truncate  keeps so many of the timeline's first tokens
+ * @property {() => Promise<Session>} fork  another session that goes on from here; they share what is computed already
+ * @property {() => Promise<Uint8Array>} save  its tokens and what was computed for them
+ * @property {(saved: Uint8Array) => Promise<SessionStats>} restore  goes on from what was saved, by the same model. MISMATCH
+ * @property {() => Promise<number[]>} tokens  of the timeline, those generated included
  * @property {() => Promise<SessionStats>} stats
  * @property {(options?: TraceOptions) => Promise<StageTrace[]>} trace  where the time went since it was switched on; off
  *   until then, and then it costs nothing

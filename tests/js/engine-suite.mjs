@@ -369,9 +369,98 @@ export function engineSuite(name, create) {
       await model.close();
     });
 
+    const FREE = { temperature: 1, topK: 0, topP: 1, stopTokens: [] };
+    const endless = tinyModel({ tokens: { ...tokenizer(), eog: [] } });
+
+    test('sessions: append, generate from there, go on; the same as all at once', async () => {
+      const model = await load({}, await endless);
+      const session = await model.createSession();
+      const seen = [];
+      const first = await session.append('Once upon a time', { onProgress: (event) => seen.push(event.done) });
+      const ids = await model.tokenize('Once upon a time');
+      assert.deepEqual([first.tokens, seen[0], seen.at(-1)], [ids.length, 0, ids.length]);
+      await session.append(' there was');
+      assert.deepEqual(await session.tokens(), [...ids, ...(await model.tokenize(' there was', { addSpecial: false }))]);
+      const prompt = await session.tokens();
+      const one = await session.generate(null, { ...GREEDY, maxTokens: 5 });
+      assert.equal(one.timings.reusedTokens, prompt.length, 'its logits were there');
+      assert.deepEqual(await session.tokens(), [...prompt, ...one.ids]);
+      const two = await session.generate(null, { ...GREEDY, maxTokens: 5 });
+      assert.equal((await session.stats()).tokens, prompt.length + 10);
+      await session.append([BYTE]);
+      assert.equal((await session.tokens()).at(-1), BYTE);
+      const whole = await model.generate(prompt, { ...GREEDY, maxTokens: 10 }).done().catch((error) => error.code);
+      assert.equal(whole, 'NO_SESSION', 'the one there is belongs to its caller');
+      await session.close();
+      assert.deepEqual([...one.ids, ...two.ids], (await model.generate(prompt, { ...GREEDY, maxTokens: 10 })).ids);
+      await model.close();
+    });
+
+    test('sessions: truncate goes back, and what is kept is not computed again', async () => {
+      const model = await load({}, await endless);
+      const session = await model.createSession();
+      await session.append('Once upon a time there was');
+      const before = await session.tokens();
+      const one = await session.generate(null, { ...FREE, seed: 1, maxTokens: 9 });
+      assert.deepEqual((await session.truncate(before.length)).tokens, before.length);
+      const two = await session.generate(null, { ...FREE, seed: 1, maxTokens: 9 });
+      assert.deepEqual(two.ids, one.ids);
+      assert.equal(two.timings.reusedTokens, before.length - 1, 'the last one is computed for its logits');
+      await assert.rejects(session.truncate(999), { code: 'ARGUMENT', message: /not 999/ });
+      await assert.rejects(session.truncate(0), { code: 'ARGUMENT' });
+      await model.close();
+    });
+
+    test('sessions: a fork goes on for itself, and outlives the one it comes from', async () => {
+      const model = await load({ forks: 1, forkTokens: 40 }, await endless);
+      const session = await model.createSession();
+      await session.append('Once upon a time there was');
+      const { slices } = await session.stats();
+      const fork = await session.fork();
+      assert.deepEqual(await fork.tokens(), await session.tokens());
+      const [a, b] = [await session.generate(null, { ...FREE, seed: 1, maxTokens: 9 }), await fork.generate(null, { ...FREE, seed: 2, maxTokens: 9 })];
+      assert.notDeepEqual(a.ids, b.ids);
+      assert.equal(b.timings.reusedTokens, b.timings.promptTokens, 'nothing was computed twice');
+      assert.ok(slices > 0);
+      await assert.rejects(session.fork(), { code: 'NO_SESSION', message: /forks/ });
+      const prompt = (await fork.tokens()).slice(0, -9);
+      await session.close();
+      const again = await fork.generate(prompt, { ...FREE, seed: 1, maxTokens: 9 });
+      assert.deepEqual(again.ids, a.ids);
+      await fork.close();
+      await fork.close();
+      await (await model.createSession()).close();
+      await model.close();
+    });
+
+    test('sessions: saved ones go on elsewhere without a prompt to compute; those of others, or broken ones, are refused', async () => {
+      const model = await load({}, await endless);
+      const session = await model.createSession();
+      await session.append('Once upon a time there was');
+      const half = await session.generate(null, { ...GREEDY, maxTokens: 4 });
+      const saved = await session.save();
+      const rest = await session.generate(null, { ...GREEDY, maxTokens: 6 });
+      const other = await load({ context: 100 }, await endless);
+      const later = await other.createSession();
+      const { tokens } = await later.restore(saved);
+      assert.equal(tokens, half.timings.promptTokens + 4);
+      const gone = await later.generate(null, { ...GREEDY, maxTokens: 6 });
+      assert.deepEqual(gone.ids, rest.ids);
+      assert.equal(gone.timings.reusedTokens, tokens - 1, 'all but the last, which had not been computed');
+      for (const cut of [0, 100, saved.length - 1]) await assert.rejects(later.restore(saved.slice(0, cut)), { code: 'TRUNCATED' });
+      assert.equal((await later.stats()).tokens, 0, 'nothing is left of it');
+      await later.restore(saved);
+      await assert.rejects(later.restore(Uint8Array.of(...saved, 0)), { code: 'FORMAT' });
+      await assert.rejects(later.restore(new Uint8Array(500)), { code: 'FORMAT', message: /no saved session/ });
+      await assert.rejects(later.restore(/** @type {any} */ ('x')), { code: 'ARGUMENT' });
+      assert.deepEqual((await later.generate('Once', { ...GREEDY, maxTokens: 3 })).ids.length, 3);
+      const stranger = await load({}, await tinyModel({ seed: 2 }));
+      await assert.rejects((await stranger.createSession()).restore(saved), (/** @type {any} */ e) => e.code === 'MISMATCH' && e.hint !== '');
+      await Promise.all([model, other, stranger].map((one) => one.close()));
+    });
+
     test('close: twice is fine, what is closed says so, a parent closes its children', async () => {
-      const endless = await tinyModel({ tokens: { ...tokenizer(), eog: [] } });
-      const model = await load({ sessions: 2 }, endless);
+      const model = await load({ sessions: 2 }, await endless);
       const session = await model.createSession();
       const other = await model.createSession();
       await session.close();

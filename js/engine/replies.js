@@ -1,0 +1,122 @@
+/** Replies and texts, computed in sessions that the model keeps for them. */
+import { checkCall, TABLE } from '../port/table.js';
+import { BqError, onDemand } from '../shared/errors.js';
+import { Generation } from '../shared/generation.js';
+import { Pool } from './pool.js';
+import { Prompts } from './prompts.js';
+
+/** @import { LocalModel } from './model.js' */
+/** @import { LocalSession } from './session.js' */
+/** @import { CompleteOptions, GenerateOptions, MessageLike, Part, PromptOptions, Result, TraceOptions } from '../shared/types.js' */
+
+/** Says from another thread that it is over. @typedef {() => boolean} Aborted */
+
+export class Replies {
+  #model;
+  #prompts;
+  #pool;
+  /** Sessions of the pool whose time is traced; null: none. @type {WeakSet<LocalSession> | null} */
+  #traced = null;
+
+  /** @param {LocalModel} model @param {() => LocalSession | null} create  a session; null: there is room for none */
+  constructor(model, create) {
+    this.#model = model;
+    this.#prompts = new Prompts(model);
+    this.#pool = new Pool(create);
+  }
+
+  /** A session for a prompt. NO_SESSION. @param {ArrayLike<number>} tokens */
+  take(tokens) {
+    const session = this.#pool.take(tokens);
+    if (session) return session;
+    throw this.#model.noSession();
+  }
+
+  /** @param {LocalSession} session  that was taken */
+  give(session) {
+    this.#pool.give(session);
+  }
+
+  /** Gives up a session that nobody uses. @returns {boolean}  whether there was one */
+  evict() {
+    return this.#pool.evict();
+  }
+
+  /** @param {MessageLike[]} messages @param {PromptOptions} [options] */
+  async countTokens(messages, options) {
+    return (await this.#prompts.make(/** @type {any} */ (messages), options)).tokens.length;
+  }
+
+  /** @param {string | ArrayLike<number>} prompt @param {GenerateOptions} [options] @param {Aborted} [aborted] */
+  text = (prompt, options, aborted) => new Generation((end) => this.#text(prompt, options, aborted, end));
+
+  /** @param {MessageLike[]} messages @param {CompleteOptions} [options] @param {Aborted} [aborted] */
+  reply = (messages, options, aborted) => new Generation((end) => this.#reply(messages, options, aborted, end));
+
+  /**
+   * @param {string | ArrayLike<number>} prompt @param {GenerateOptions | undefined} given @param {Aborted | undefined} aborted
+   * @param {(result: Result) => void} end
+   * @returns {AsyncGenerator<Part, void>}
+   */
+  async *#text(prompt, given, aborted, end) {
+    const { args: [checked], options, ...hears } = checkCall(TABLE.model.generate, [prompt, given]);
+    const tokens = typeof checked === 'string' ? this.#model.encode(checked) : checked;
+    const run = await this.#run(tokens, { ...options, ...hears }, aborted);
+    try {
+      yield* run.parts;
+    } finally {
+      run.close();
+      if (run.parts.result) end(run.parts.result);
+    }
+  }
+
+  /**
+   * @param {MessageLike[]} messages @param {CompleteOptions | undefined} given @param {Aborted | undefined} aborted
+   * @param {(result: Result) => void} end
+   * @returns {AsyncGenerator<Part, void>}
+   */
+  async *#reply(messages, given, aborted, end) {
+    const { args: [checked], options: { format, tools, variables, ...options }, signal, onProgress } = checkCall(TABLE.model.reply, [messages, given]);
+    if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
+    const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(checked, { format, tools, variables });
+    const thinking = await this.#thinking(format, last);
+    const ends = { stop: [...stop, ...[options.stop ?? []].flat()], stopTokens: [...stopTokens, ...(options.stopTokens ?? [])] };
+    const { parts, close } = await this.#run(tokens, { ...options, ...ends, signal, onProgress }, aborted);
+    try {
+      yield* thinking ? thinking.parts(parts) : parts;
+    } finally {
+      close();
+      if (parts.result) end(thinking ? thinking.result(parts.result) : parts.result);
+    }
+  }
+
+  /** A generation in a session of the pool, which `close` gives back. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted} [aborted] */
+  async #run(tokens, options, aborted) {
+    const session = this.take(tokens);
+    const close = () => this.give(session);
+    try {
+      if (this.#traced && !this.#traced.has(session)) await session.trace({ on: true });
+    } catch (error) {
+      close();
+      throw error;
+    }
+    this.#traced?.add(session);
+    return { parts: session.generate(tokens, options, aborted), close };
+  }
+
+  /** What takes the reasoning out of a reply, where the format or the template has marks for it. @param {any} format @param {string} prompt  its last text */
+  async #thinking(format, prompt) {
+    const { chat, template } = this.#model.info;
+    const marks = (format ?? chat)?.think;
+    if (!marks && (format || !template.toLowerCase().includes('think'))) return null;
+    const { Thinking } = await onDemand(import('../chat/thinking.js'));
+    return Thinking.of(marks, template, prompt);
+  }
+
+  /** @param {TraceOptions} options */
+  async trace(options) {
+    const { merged } = await onDemand(import('./trace.js'));
+    if (options.on !== undefined) this.#traced = options.on ? new WeakSet(this.#pool.sessions) : null;
+    return merged(await Promise.all([...this.#pool.sessions].map((session) => session.trace(options))));
+  }
+}

@@ -1,0 +1,48 @@
+/** A session as bytes: its tokens, and what was computed for them (c/session/state.c draws them). Loaded when first asked for. */
+import { MORE } from '../wasm/border.js';
+import { BqError } from '../shared/errors.js';
+
+/** @import { Wasm } from '../wasm/wasm.js' */
+
+/** Bytes that cross at once. */
+const PIECE = 65536;
+/** The head, and where the number of tokens is in it. */
+const HEAD = 128;
+const TOKENS = 52;
+
+/** UNSUPPORTED: the model's file has no id. @param {Wasm} wasm @param {number} session  its handle */
+export function save(wasm, session) {
+  const saved = new Uint8Array(wasm.call('bqw_session_state_bytes', session));
+  wasm.scope((take) => {
+    const at = take(PIECE);
+    for (let done = 0; done < saved.length; done += PIECE) {
+      const n = Math.min(PIECE, saved.length - done);
+      wasm.check('bqw_session_save', session, done, at, n);
+      saved.set(wasm.bytes(at, n), done);
+    }
+  });
+  return saved;
+}
+
+/**
+ * The tokens of the session that goes on from there. FORMAT, UNSUPPORTED, MISMATCH, CONTEXT_FULL, TRUNCATED, NOMEM: the
+ * session is empty then.
+ * @param {Wasm} wasm @param {number} session  its handle @param {Uint8Array} saved
+ * @returns {number[]}
+ */
+export function restore(wasm, session, saved) {
+  wasm.scope((take) => {
+    const at = take(PIECE);
+    wasm.u32(at, 1).fill(0);
+    wasm.out('bqw_session_sync', session, at, 1); // what was cut short before is given up
+    let status = MORE;
+    for (let done = 0; done < saved.length; done += PIECE) {
+      const part = saved.subarray(done, done + PIECE);
+      wasm.bytes(at, part.length).set(part);
+      status = wasm.check('bqw_session_restore', session, at, part.length);
+    }
+    if (status === MORE) throw new BqError('TRUNCATED', `the saved session ends after ${saved.length} bytes`, { hint: 'save it again' });
+  });
+  const view = new DataView(saved.buffer, saved.byteOffset, saved.length);
+  return Array.from({ length: view.getUint32(TOKENS, true) }, (_, i) => view.getUint32(HEAD + 4 * i, true));
+}

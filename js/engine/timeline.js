@@ -1,0 +1,114 @@
+/** The tokens of a session, and what computes them. */
+import { MORE, OK, WANT_DATA } from '../wasm/border.js';
+import { Pace } from '../shared/async.js';
+import { BqError } from '../shared/errors.js';
+import { prefillProgress } from './prefill.js';
+
+/** What ends it besides being closed. @typedef {{ signal?: AbortSignal, aborted?: () => boolean }} Ends */
+
+/** @import { LocalModel } from './model.js' */
+/** @import { GenerateOptions } from '../shared/types.js' */
+/** @import { Wasm } from '../wasm/wasm.js' */
+
+/** Milliseconds of work between turns where an abort needs none: in a turn the other threads fall asleep, and waking them
+ * costs as much as a barrier a hundred times. What waits is another call to the same worker. */
+const ISOLATED_TURN_MS = 16;
+
+export class Timeline {
+  #model;
+  #wasm;
+  #sizes;
+  #pace = new Pace();
+  /** Tokens that the engine has. @type {number[]} */
+  ids;
+  /** A token that was generated, and comes on the timeline when it goes on. @type {number | null} */
+  next = null;
+  closed = false;
+
+  /**
+   * @param {LocalModel} model @param {Wasm} wasm @param {number} handle  of the session
+   * @param {{ context: number, window?: number, batch?: number }} sizes @param {number[]} ids
+   */
+  constructor(model, wasm, handle, { context, window = 256, batch = 32 }, ids) {
+    this.#model = model;
+    this.#wasm = wasm;
+    this.handle = handle;
+    this.#sizes = { window: Math.min(window, context), batch, layers: model.info.layers };
+    this.ids = ids;
+  }
+
+  /** CLOSED. */
+  check() {
+    if (this.closed) throw new BqError('CLOSED', 'the session was closed');
+  }
+
+  /** With what was generated last. */
+  all() {
+    return this.next === null ? this.ids : [...this.ids, this.next];
+  }
+
+  /** Of another text, or of none. */
+  forget() {
+    this.ids = [];
+    this.next = null;
+  }
+
+  /** @param {number} id */
+  push(id) {
+    this.#wasm.check('bqw_session_append', this.handle, id);
+    this.ids.push(id);
+    this.next = null;
+  }
+
+  /** @param {Uint32Array} tokens @returns {number} how many were in the KV cache */
+  sync(tokens) {
+    return this.#wasm.scope((take) => {
+      const at = take(tokens.length * 4);
+      this.#wasm.u32(at, tokens.length).set(tokens);
+      const kept = this.#wasm.out('bqw_session_sync', this.handle, at, tokens.length);
+      this.ids = [...tokens];
+      this.next = null;
+      return kept;
+    });
+  }
+
+  /**
+   * Makes a prompt the timeline, and computes it.
+   * @param {Ends} ends
+   * @param {GenerateOptions['onProgress']} onProgress
+   * @param {Uint32Array} tokens
+   * @returns {Promise<number>}  how many were in the KV cache
+   */
+  async prefill(ends, onProgress, tokens) {
+    const kept = this.sync(tokens);
+    const slices = () => this.#wasm.call('bqw_session_slices', this.handle);
+    const progress = onProgress && prefillProgress(onProgress, tokens.length - kept, this.#sizes, slices);
+    await this.run(ends, 1, progress?.onSlices);
+    progress?.end();
+    return kept;
+  }
+
+  /**
+   * Computes until there are results.
+   * @param {Ends} ends
+   * @param {number} slices  at once; 0: all
+   * @param {() => void} [onSlices]
+   */
+  async run({ signal, aborted }, slices, onSlices) {
+    const goOn = () => {
+      this.check();
+      signal?.throwIfAborted();
+      if (aborted?.()) throw new DOMException('This operation was aborted', 'AbortError');
+    };
+    for (let status = MORE; status !== OK; ) {
+      goOn();
+      this.#wasm.aborted = aborted;
+      status = this.#model.run(this.handle, slices);
+      onSlices?.();
+      // Nothing is awaited that need not be: each await is a slice's share of what threads wait for.
+      const pause = status === WANT_DATA ? this.#model.wait(this.handle, signal) : this.#pace.pause(aborted && ISOLATED_TURN_MS);
+      if (pause) await pause;
+    }
+    goOn();
+  }
+}
