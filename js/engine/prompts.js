@@ -43,7 +43,7 @@ export class Prompts {
   /** Tokens by text, the last used last. @type {Map<string, number[]>} */
   #known = new Map();
   #characters = 0;
-  /** The model's template, parsed. @type {Promise<ReturnType<typeof import('../templates/jinja.js').compile>> | null} */
+  /** The model's template, parsed. @type {import('./rendered.js').Rendered | null} */
   #template = null;
 
   /** @param {LocalModel} model */
@@ -79,29 +79,10 @@ export class Prompts {
 
   /** @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['variables']} variables */
   async #rendered(messages, tools, variables) {
-    const { template, tokenizer } = this.#model.info;
-    const [{ compile }, { BOS, EOS, guard, parts }] = await Promise.all([onDemand(import('../templates/jinja.js')), onDemand(import('../templates/guard.js'))]);
-    this.#template ??= Promise.resolve().then(() => compile(template));
-    const render = await this.#template;
-    const safe = (/** @type {any} */ value) => guard(value, this.#hasSpecial);
-    const text = render({
-      documents: null, ...safe(variables ?? {}), tools: safe(tools ?? null), messages: safe(messages.map(({ tokens, ...message }) => message)),
-      add_generation_prompt: true, bos_token: BOS, eos_token: EOS,
-    });
-    const marks = new Map([[BOS, tokenizer?.bos], [EOS, tokenizer?.eos]]);
-    const pieces = parts(text);
-    const tokens = pieces.flatMap((part) => {
-      if (marks.has(part)) return [marks.get(part) ?? []].flat();
-      return part.length === 2 && part > EOS ? [] : this.#ids(part, true);
-    });
-    return { tokens, stop: [], stopTokens: [], end: pieces.at(-1) ?? '' };
+    const { Rendered } = await onDemand(import('./rendered.js'));
+    this.#template ??= new Rendered(this.#model, (text, parseSpecial) => this.#ids(text, parseSpecial));
+    return this.#template.make(messages, tools, variables);
   }
-
-  /** Whether a text would become special tokens, were it the format's own. @param {string} text */
-  #hasSpecial = (text) => {
-    const [plain, special] = [this.#ids(text, false), this.#ids(text, true)];
-    return plain.length !== special.length || plain.some((id, i) => id !== special[i]);
-  };
 
   /**
    * What wraps a turn may be special tokens; in what a person or the model wrote they are mere text.

@@ -8,7 +8,7 @@ import { BqError } from '../shared/errors.js';
 const PIECE = 65536;
 /** The head, and where the number of tokens is in it. */
 const HEAD = 128;
-const TOKENS = 52;
+const TOKENS = 56;
 
 /** UNSUPPORTED: the model's file has no id. @param {Wasm} wasm @param {number} session  its handle */
 export function save(wasm, session) {
