@@ -12,6 +12,7 @@ import { SettingsForm } from './settings.js';
 import { loadLooks, saveLooks } from './store.js';
 import { Turns } from './turn.js';
 import { Log } from './view.js';
+import { Waiting } from './waiting.js';
 
 const host = new Host();
 const panel = new Panel($('details'));
@@ -47,6 +48,8 @@ const context = new Context({
 });
 const turns = new Turns({
   host, panel, settings, log, current, context, enter, showState,
+  waiting: new Waiting(() => models.waits),
+  replied: (timings) => models.replied(timings),
   get phase() {
     return phase;
   },

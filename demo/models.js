@@ -28,6 +28,9 @@ import { glimpse, GLIMPSED } from './weight-picture.js';
  */
 /** How to load. @typedef {{ context?: number, level?: number, agreed?: boolean }} How  `context`: tokens, 0: the model's own; `level`: how often to halve it; `agreed`: before now */
 
+/** A reply of fewer tokens says little of a model's speed. */
+const ENOUGH = 16;
+
 /** @type {Wanted} */
 const bundled = { kind: 'bundled', name: 'Bundled model', source: BUNDLED, key: 'bundled' };
 
@@ -73,6 +76,18 @@ export class Models {
     this.#page.panel.set('offline', 'Storing the page and the model…');
     await this.#tellOffline();
     await this.picker.show();
+  }
+
+  /** Why a reply can't begin yet, for people; '': it can. */
+  get waits() {
+    if (!this.arriving) return '';
+    return this.#paused ? 'The reply waits: the download is paused. Resume it, or stop the reply.' : 'The reply waits until enough of the model is here…';
+  }
+
+  /** A reply has ended: how fast this model is here is remembered for the next plan. @param {import('../js/shared/types.js').Timings} timings */
+  replied(timings) {
+    const rate = format.rate(timings);
+    if (rate && timings.tokens >= ENOUGH && this.#current && !this.arriving) rememberFacts(this.#current.key, { rate, at: Date.now() });
   }
 
   /** Shows what the page's state means for models. @param {boolean} ready  nothing is being loaded or written */
@@ -261,7 +276,7 @@ export class Models {
   async #pause() {
     this.#paused = !this.#paused;
     showArriving(this.#current?.name ?? '', this.#paused);
-    say(this.#paused ? 'Paused: a reply waits until it is resumed.' : 'Resumed.');
+    say(this.#paused ? 'Paused: a reply waits until it is resumed.' : this.waits || 'Resumed.');
     await this.#page.host.pause(this.#paused);
   }
 

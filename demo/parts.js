@@ -71,7 +71,7 @@ export class Parts {
       const row = element('tr');
       const head = element('th', '', name);
       head.scope = 'row';
-      row.append(head, ...[ms.toFixed(3), percent(share), GBps >= 0.05 ? GBps.toFixed(1) : '', ofLimit > 0 ? percent(ofLimit) : ''].map((text) => element('td', '', text)));
+      row.append(head, ...[ms.toFixed(3), percent(share), GBps >= 0.05 ? GBps.toFixed(1) : '', ofLimit > 0 ? percent(Math.min(1, ofLimit)) : ''].map((text) => element('td', '', text)));
       return row;
     });
     const bars = parts.map(({ share }) => {
@@ -83,6 +83,6 @@ export class Parts {
     this.#root.querySelector('.parts-bar')?.replaceChildren(...bars);
     for (const part of this.#root.querySelectorAll('table, .parts-bar')) /** @type {HTMLElement} */ (part).hidden = false;
     const note = this.#root.querySelector('.hint');
-    if (note) note.textContent = `${ms.toFixed(3)} ms a token, the mean of ${format.counted(tokens, 'token')} of the last reply, on the thread that leads. The limit is what the kernels alone do, measured for a moment.`;
+    if (note) note.textContent = `${ms.toFixed(3)} ms a token, the mean of ${format.counted(tokens, 'token')} of the last reply, on the thread that leads. The limit is what the kernels alone did for a moment at the start; what was faster than that counts as 100 %.`;
   }
 }

@@ -22,6 +22,8 @@ const SAVE_EVERY = 300;
  * @property {'loading' | 'ready' | 'writing'} phase  what the page is doing
  * @property {(next: 'ready' | 'writing') => void} enter
  * @property {() => Promise<void>} showState
+ * @property {import('./waiting.js').Waiting} waiting
+ * @property {(timings: import('../js/shared/types.js').Timings) => void} replied
  */
 
 /**
@@ -97,14 +99,15 @@ export class Turns {
 
   /** @param {Before} before */
   async #reply(before) {
-    const { host, panel, settings, log, current, context, enter, showState } = this.#page;
+    const { host, panel, settings, log, current, context, enter, showState, waiting } = this.#page;
     clearAlert();
+    panel.noReply();
     const { path } = current;
     before.added.push(current.add('assistant', ''));
     const shown = /** @type {import('./view.js').Message} */ (log.last);
     this.#replying = new AbortController();
     enter('writing');
-    say('Reading…');
+    waiting.begin();
     shown.writing = true;
     const { signal } = this.#replying;
     const { seed, ...sampling } = settings.values;
@@ -116,7 +119,7 @@ export class Turns {
       const messages = await context.fit(path);
       signal.throwIfAborted();
       // A short random seed can be typed again.
-      const generation = host.reply(messages, { ...sampling, seed: seed ?? Math.floor(Math.random() * 1e6), signal });
+      const generation = host.reply(messages, { ...sampling, seed: seed ?? Math.floor(Math.random() * 1e6), onProgress: waiting.reading, signal });
       try {
         await this.#write(generation, shown);
       } finally {
@@ -125,6 +128,7 @@ export class Turns {
     } catch (error) {
       if (!signal.aborted) failure = error;
     }
+    waiting.end();
     shown.writing = false;
     countOn();
     log.follow();
@@ -143,13 +147,13 @@ export class Turns {
 
   /** @param {AsyncIterable<{ text: string, reasoning?: string }>} generation @param {import('./view.js').Message} shown */
   async #write(generation, shown) {
-    const { host, panel, log, current } = this.#page;
+    const { host, panel, log, current, waiting } = this.#page;
     let tokens = 0;
     let first = 0;
     let saved = 0;
     for await (const part of generation) {
       const now = performance.now();
-      if (!tokens) [first] = [now, say('Writing…'), panel.parts.begin(host).catch(() => {})];
+      if (!tokens) [first] = [now, waiting.end(), say('Writing…'), panel.parts.begin(host).catch(() => {})];
       shown.append(part);
       this.#speaker.hear(part.text);
       log.follow();
@@ -168,6 +172,7 @@ export class Turns {
     // Its own tokens, without the one that ended it; where a text was cut off, or reasoning left out, they are not the text's.
     if (typeof result.stop !== 'string' && !result.reasoning) shown.entry.tokens = result.stop === null ? result.ids : result.ids.slice(0, -1);
     this.#page.panel.reply(tokens, result.timings);
+    this.#page.replied(result.timings);
     if (result.reason === 'context') this.#page.context.full();
     if (result.reason === 'abort') say(`Stopped after ${format.counted(tokens, 'token')}.`);
     else say(`Done: ${facts.slice(0, 2).filter(Boolean).join(', ')}.`);

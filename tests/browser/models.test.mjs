@@ -1,0 +1,154 @@
+// Models in the demo: what is waited for is said, a chat format is chosen and remembered, a file comes back after a reload.
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, test } from 'node:test';
+import { fileSink } from '../../js/convert/write/output.js';
+import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
+import { serve } from '../../tools/serve.mjs';
+import { faultServer } from '../server/faults.mjs';
+import { launch } from './launch.mjs';
+import { newPage, openDemo, ready, ROOT, sample, say, stat, texts, ui } from './site.mjs';
+
+/** @type {import('playwright-core').Browser} */
+let browser;
+/** @type {Awaited<ReturnType<typeof serve>>} */
+let site;
+/** @type {Awaited<ReturnType<typeof faultServer>>} */
+let models;
+const folder = mkdtempSync(join(tmpdir(), 'bq4-models-'));
+const [large, long] = [join(folder, 'large.bq4'), join(folder, 'long.bq4')];
+/** @type {(() => Promise<unknown>)[]} */
+const cleanup = [];
+
+before(async () => {
+  const shape = { ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8 };
+  await makeRandom({ ...shape, context: 256 }, await fileSink(large), { quant: 'bq4' });
+  await makeRandom({ ...shape, layers: 4, context: 2048 }, await fileSink(long), { quant: 'bq4' });
+  [browser, site, models] = [await launch(), await serve({ root: ROOT }), await faultServer({ '/large.bq4': large })];
+});
+after(async () => {
+  await Promise.all([browser?.close(), site?.close(), models?.close()]);
+  rmSync(folder, { recursive: true });
+});
+afterEach(async () => {
+  for (const work of cleanup.splice(0).reverse()) await work();
+  models.faults = [];
+});
+
+async function demo() {
+  const page = await newPage(browser);
+  cleanup.push(() => page.context().close());
+  await openDemo(page, site.url);
+  return page;
+}
+
+test('a reply that waits for weights says so, also while they are paused; Stop works at once', async () => {
+  const page = await demo();
+  await ui(page).models.click();
+  await page.locator('#link').fill(models.at('/large.bq4'));
+  await page.getByRole('button', { name: 'Check', exact: true }).click();
+  models.faults = [{ bytesPerSecond: 0.6e6 }];
+  await page.getByRole('button', { name: 'Download and use' }).click();
+  await ui(page).status.filter({ hasText: 'you can write already' }).waitFor();
+  await ui(page).message.fill('Hello');
+  await ui(page).send.click();
+  await ui(page).status.filter({ hasText: 'The reply waits until enough of the model is here' }).waitFor();
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await ui(page).status.filter({ hasText: 'Paused: a reply waits' }).waitFor();
+  await ui(page).stop.click();
+  await ready(page);
+  assert.deepEqual(await texts(page), []);
+  assert.equal(await ui(page).message.inputValue(), 'Hello');
+  await ui(page).send.click();
+  await ui(page).status.filter({ hasText: 'the download is paused' }).waitFor();
+  models.faults = [];
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.locator('#arriving').waitFor({ state: 'hidden' });
+  await ready(page);
+  assert.equal((await texts(page)).length, 2);
+});
+
+test('a long prompt: how much is read and how long it takes, and Stop at once', async () => {
+  const page = await demo();
+  await ui(page).file.setInputFiles(long);
+  await ready(page);
+  await page.locator('#arriving').waitFor({ state: 'hidden' });
+  await ui(page).message.fill('the '.repeat(450));
+  await page.evaluate(() => {
+    const seen = /** @type {any} */ (globalThis).seen = new Set();
+    const amount = /** @type {Node} */ (document.querySelector('#amount'));
+    new MutationObserver(() => seen.add(amount.textContent)).observe(amount, { childList: true });
+  });
+  await ui(page).send.click();
+  await page.locator('#amount', { hasText: /^[\d,]+ of 1,\d+ tokens read, about \d.* left$/ }).waitFor();
+  assert.match(await ui(page).status.textContent() ?? '', /^Reading 1,\d+ tokens…$/);
+  await ui(page).stop.click();
+  await ready(page);
+  assert.equal(await page.locator('#amount').textContent(), '');
+  assert.deepEqual(await texts(page), []);
+});
+
+test('a model without a chat format: said, chosen with a preview, remembered', async () => {
+  const page = await demo();
+  await ui(page).file.setInputFiles(long);
+  const card = page.getByRole('region', { name: 'Form of the chat' });
+  await card.waitFor();
+  const choice = card.getByRole('combobox');
+  assert.deepEqual((await choice.locator('option').allTextContents()).slice(0, 2), ['None: it goes on with what you write', 'ChatML']);
+  await choice.selectOption('llama-3');
+  assert.match(await page.locator('#format-preview').textContent() ?? '', /^<\|start_header_id\|>user<\|end_header_id\|>\n\nHello!<\|eot_id\|>/);
+  await ready(page);
+  await sample(page, { maxTokens: '2' });
+  await say(page, 'Hello');
+  assert.ok(await card.isVisible(), 'a message does not take it away');
+  const plain = Number((await stat(page, 'reused')).split(' of ')[1]);
+  await card.getByRole('button', { name: 'Use this form' }).click();
+  await card.waitFor({ state: 'hidden' });
+  await ui(page).newChat.click();
+  await ready(page);
+  await say(page, 'Hello');
+  const wrapped = Number((await stat(page, 'reused')).split(' of ')[1]);
+  assert.ok(wrapped > plain + 10, `${wrapped} tokens in the form, ${plain} without`);
+  await page.reload();
+  await ui(page).alert.waitFor();
+  await ui(page).file.setInputFiles(long);
+  await ready(page);
+  await page.locator('[data-stat="format"]', { hasText: 'Llama 3' }).waitFor();
+  assert.equal(await card.isVisible(), false);
+  await page.getByRole('button', { name: 'Change…' }).click();
+  await card.waitFor();
+  assert.equal(await choice.inputValue(), 'llama-3');
+  assert.deepEqual(page.trouble, []);
+});
+
+test('a file whose handle may be read comes back by itself, with its conversation', async () => {
+  const page = await demo();
+  // A picker can't be operated by a script: it gives a handle of the browser's own file system.
+  await page.evaluate(async (base64) => {
+    const handle = await (await navigator.storage.getDirectory()).getFileHandle('mine.bq4', { create: true });
+    const writer = await handle.createWritable();
+    await writer.write(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)));
+    await writer.close();
+    Object.assign(globalThis, { showOpenFilePicker: async () => [handle] });
+  }, readFileSync(join(ROOT, 'models/chat.bq4')).toString('base64'));
+  await ui(page).models.click();
+  await page.getByRole('button', { name: 'Open a .gguf or .bq4 file…' }).click();
+  await ui(page).models.filter({ hasText: 'mine.bq4' }).waitFor();
+  await ready(page);
+  const reply = await say(page, 'Hello!');
+  await page.reload();
+  await ready(page);
+  assert.match(await ui(page).models.textContent() ?? '', /mine\.bq4/);
+  assert.deepEqual(await texts(page), ['Hello!', reply]);
+  assert.match(await say(page, 'Thank you'), /\w/);
+  // The file has gone: said, with a way on.
+  await page.evaluate(async () => (await navigator.storage.getDirectory()).removeEntry('mine.bq4'));
+  await page.reload();
+  await ui(page).alert.waitFor();
+  assert.match(await ui(page).alert.textContent() ?? '', /^mine\.bq4 can not be read any more/);
+  await page.getByRole('button', { name: 'Use the bundled model' }).click();
+  await ready(page);
+  assert.deepEqual((await texts(page)).slice(0, 2), ['Hello!', reply]);
+});
