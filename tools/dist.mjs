@@ -22,6 +22,8 @@ const BUNDLES = [
   // Asked for by the thread that calls it, be it a page's or an engine's own.
   { 'part-openai': 'js/openai/index.js' },
   { connect: 'js/connect.js' },
+  // Adapters, each by itself: whoever takes one loads one file.
+  { 'ai-sdk': 'js/adapters/ai-sdk.js' },
   { cli: 'bin/bq4.js' },
 ];
 const ENTRIES = BUNDLES.flatMap((bundle) => Object.entries(bundle));

@@ -44,6 +44,7 @@ const js = {
   page: ['shared', 'port'],
   connect: ['shared', 'js/openai/stream.js'],
   server: ['shared'],
+  adapters: ['shared'],
   'js/thread.js': ['shared', 'wasm'],
   'js/io-worker.js': ['shared', 'paging'],
   'js/worker.js': ['shared', 'port', 'engine'],

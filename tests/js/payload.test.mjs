@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { fromBytes } from '../../js/index.js';
-import { makeDist, PAGE, SCRIPT_LIMIT, sizeOf, THREAD_LIMIT } from '../../tools/payload.mjs';
+import { ADAPTER_LIMIT, ADAPTERS, makeDist, PAGE, SCRIPT_LIMIT, sizeOf, THREAD_LIMIT } from '../../tools/payload.mjs';
 import { tinyModel } from './fixture.mjs';
 
 const root = new URL('../../', import.meta.url);
@@ -30,9 +30,17 @@ test(`JavaScript of a page: at most ${SCRIPT_LIMIT} bytes gzipped, of its own th
   assert.ok(sizes[0] <= THREAD_LIMIT, `${sizes[0]} bytes`);
 });
 
+test(`adapters: one file each, at most ${ADAPTER_LIMIT} bytes gzipped`, () => {
+  for (const name of ADAPTERS) {
+    const { gzip } = sizeOf(name);
+    assert.ok(gzip <= ADAPTER_LIMIT, `${name} has ${gzip} bytes`);
+    assert.ok(manifest.exports[`./${name.replace('.js', '')}`], name);
+  }
+});
+
 test('what begins a thread is imported by nothing: by another address it would begin a second one', () => {
   for (const name of all()) for (const target of importsOf(textOf(name))) assert.match(target, /^\.\/part-/, name);
-  for (const name of ['thread.js', 'io-worker.js', 'part-openai.js', 'connect.js', 'cli.js']) assert.deepEqual(importsOf(textOf(name)), [], `${name} is one file`);
+  for (const name of ['thread.js', 'io-worker.js', 'part-openai.js', 'connect.js', ...ADAPTERS, 'cli.js']) assert.deepEqual(importsOf(textOf(name)), [], `${name} is one file`);
   assert.deepEqual(importsOf(textOf('index.js')), ['./part-openai.js'], 'on demand');
   assert.deepEqual(importsOf(textOf('engine.js')).sort(), ['./part-core.js', './part-openai.js']);
   assert.deepEqual(importsOf(textOf('worker.js')), ['./part-core.js']);
