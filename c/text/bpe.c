@@ -73,13 +73,3 @@ void bq_bpe_encode_word(const bq_tokenizer *t, const uint8_t *text, uint32_t n, 
     unknown = !known;
   }
 }
-
-void bq_bpe_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, void *memory,
-                   bq_ids *out) {
-  bq_splitter splitter;
-  bq_splitter_begin(&splitter, t->split, text, bytes);
-  for (size_t at = 0, end; at < bytes; at = end) {
-    end = bq_splitter_next(&splitter, at);
-    bq_bpe_encode_word(t, text + at, (uint32_t)(end - at), memory, out);
-  }
-}

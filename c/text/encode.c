@@ -1,14 +1,33 @@
 /* Text to ids: special tokens cut the text, what lies between is normalized, cut into pieces and
  * encoded by the tokenizer's kind. */
+#include <string.h>
+
 #include "text/merge.h"
 #include "text/utf8.h"
 #include "text/vocab.h"
 
 enum { TEXT_MAX = 1 << 30 /* bytes of one text: positions stay within 32 bits, twice over */ };
 
+/* A word of the text, where it was met last: what comes again need not be merged again. */
+typedef struct word {
+  uint32_t begin, bytes; /* in the text; bytes 0: none */
+  uint32_t ids, count;   /* among those that are out */
+} word;
+
+/* Longer words are rare, and so are words that come again in a short text. */
+enum { WORD_BYTES = 64, WORDS = 4096, BYTES_PER_WORD = 32, FEWEST_WORDS = 8 };
+
+/* A power of two, or 0. */
+static uint32_t word_slots(uint64_t bytes) {
+  uint32_t n = WORDS;
+  while (n >= FEWEST_WORDS && n > bytes / BYTES_PER_WORD) n /= 2;
+  return n >= FEWEST_WORDS ? n : 0;
+}
+
 /* What lies where in the scratch, for a text of so many bytes. */
 typedef struct layout {
   uint64_t text;   /* bytes of a normalized text, at most */
+  uint64_t words;  /* bytes: words that were met; they come first, the others in this order */
   uint64_t arrays; /* bytes: what merging or Viterbi's algorithm needs */
   uint64_t spaced; /* bytes: the text with a space in front */
   uint64_t seen;   /* bytes: what stages remember */
@@ -33,7 +52,9 @@ static layout lay_out(const bq_tokenizer *t, uint64_t bytes, bool usual) {
   spelled |= (t->flags & BQ_TOKENIZER_CHARACTERS) != 0;
   l.spaced = spelled ? l.text + 1 : 0;
   l.seen = bq_cutter_memory(t->stages, t->n_stages, l.text + 1);
-  l.all = l.arrays + l.spaced + l.seen + (t->n_steps < 2 ? t->n_steps : 2) * l.text;
+  if (t->n_stages || t->info.kind == BQ_TOKENIZER_BPE)
+    l.words = word_slots(l.text + 1) * sizeof(word);
+  l.all = l.words + l.arrays + l.spaced + l.seen + (t->n_steps < 2 ? t->n_steps : 2) * l.text;
   return l;
 }
 
@@ -45,7 +66,9 @@ uint64_t bq_tokenize_scratch(const bq_tokenizer *t, uint64_t text_bytes, bool us
 typedef struct encoder {
   const bq_tokenizer *t;
   layout layout;
-  uint8_t *memory;
+  word *words;
+  uint32_t slots;  /* of them, for the text between special tokens that is under way */
+  uint8_t *memory; /* behind the words */
   uint32_t kinds; /* of tokens that are looked for */
   bool no_room;   /* some text was larger than usual */
   bq_ids ids;
@@ -57,8 +80,7 @@ static void encode_piece(encoder *e, const uint8_t *text, size_t bytes) {
   switch (e->t->info.kind) {
   case BQ_TOKENIZER_SPM: bq_spm_encode(e->t, text, bytes, e->memory, &e->ids); break;
   case BQ_TOKENIZER_BPE:
-    if (e->t->parts) bq_bpe_encode_word(e->t, text, (uint32_t)bytes, (void *)e->memory, &e->ids);
-    else bq_bpe_encode(e->t, text, bytes, e->memory, &e->ids);
+    bq_bpe_encode_word(e->t, text, (uint32_t)bytes, (void *)e->memory, &e->ids);
     break;
   case BQ_TOKENIZER_WORDLIST: bq_wordlist_encode(e->t, text, bytes, &e->ids); break;
   case BQ_TOKENIZER_UNIGRAM: bq_unigram_encode(e->t, text, bytes, e->memory, &e->ids); break;
@@ -66,8 +88,52 @@ static void encode_piece(encoder *e, const uint8_t *text, size_t bytes) {
   }
 }
 
+static void copy_ids(bq_ids *ids, const word *w) {
+  for (uint32_t i = 0; i < w->count; i++) bq_ids_put(ids, ids->ids[w->ids + i]);
+}
+
+/* The same of a piece that is a word of `text`: its ids depend on nothing beside it. */
+static void encode_word(encoder *e, const uint8_t *text, size_t begin, size_t end) {
+  const size_t bytes = end - begin, before = e->ids.count;
+  if (!e->slots || bytes > WORD_BYTES) {
+    encode_piece(e, text + begin, bytes);
+    return;
+  }
+  uint32_t hash = BQ_HASH_START;
+  for (size_t i = begin; i < end; i++) hash = bq_hash_byte(hash, text[i]);
+  word *w = &e->words[(hash ^ hash >> 15) & (e->slots - 1)];
+  if (w->bytes == bytes && memcmp(text + w->begin, text + begin, bytes) == 0) {
+    copy_ids(&e->ids, w);
+    return;
+  }
+  encode_piece(e, text + begin, bytes);
+  if (e->ids.count > e->ids.capacity) return;
+  *w = (word){(uint32_t)begin, (uint32_t)bytes, (uint32_t)before,
+              (uint32_t)(e->ids.count - before)};
+}
+
+/* Byte-level BPE whose words a splitter cuts. */
+static void encode_split(encoder *e, const uint8_t *text, size_t bytes) {
+  bq_splitter splitter;
+  bq_splitter_begin(&splitter, e->t->split, text, bytes);
+  for (size_t at = 0, end; at < bytes; at = end) {
+    end = bq_splitter_next(&splitter, at);
+    encode_word(e, text, at, end);
+  }
+}
+
+static void begin_words(encoder *e, size_t bytes) {
+  e->slots = e->layout.words ? word_slots(bytes) : 0;
+  if (e->slots) memset(e->words, 0, e->slots * sizeof *e->words);
+}
+
 /* A normalized text; pieces as the stages cut them. */
 static void encode_pieces(encoder *e, const uint8_t *text, size_t bytes) {
+  begin_words(e, bytes);
+  if (!e->t->parts && e->t->info.kind == BQ_TOKENIZER_BPE) {
+    encode_split(e, text, bytes);
+    return;
+  }
   if (!e->t->n_stages) {
     if (bytes) encode_piece(e, text, bytes);
     return;
@@ -76,7 +142,7 @@ static void encode_pieces(encoder *e, const uint8_t *text, size_t bytes) {
   bq_cutter_begin(&cutter, e->t->stages, e->t->n_stages, text, bytes,
                   e->memory + e->layout.arrays + e->layout.spaced);
   for (size_t at = 0, begin; bq_cutter_next(&cutter, &at, &begin);)
-    encode_piece(e, text + begin, at - begin);
+    encode_word(e, text, begin, at);
 }
 
 static void encode_parts(encoder *e, const uint8_t *text, size_t bytes, uint32_t where,
@@ -188,8 +254,9 @@ bq_status bq_tokenize(const bq_tokenizer *t, const char *text, size_t bytes,
                       const bq_tokenize_options *options, void *scratch, uint32_t *ids,
                       size_t capacity, size_t *count) {
   *count = 0;
-  encoder e = {.t = t, .layout = lay_out(t, bytes, options->usual), .memory = scratch};
+  encoder e = {.t = t, .layout = lay_out(t, bytes, options->usual), .words = scratch};
   if (e.layout.all == UINT64_MAX) return BQ_ARGUMENT;
+  e.memory = scratch ? (uint8_t *)scratch + e.layout.words : NULL;
   e.ids = (bq_ids){ids, capacity, 0};
   e.kinds = BQ_KIND(BQ_TOKEN_USER) | (options->parse_special ? BQ_KINDS_HIDDEN : 0);
   if (options->add_special && t->info.add_bos) bq_ids_put(&e.ids, t->info.bos);

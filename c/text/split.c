@@ -8,7 +8,12 @@
 
 #define NO_MATCH SIZE_MAX
 
+/* Of the first 128 code points, 2 bits each. */
+static const uint32_t ascii_classes[8] = {0x0ffc0000, 0, 0x3, 0xaaaaa,
+                                          0x55555554, 0x155555, 0x55555554, 0x155555};
+
 uint32_t bq_char_class(uint32_t code_point) {
+  if (code_point < 128) return ascii_classes[code_point / 16] >> code_point % 16 * 2 & 3;
   if (code_point == BQ_UTF8_BAD) return BQ_CHAR_OTHER;
   uint32_t low = 0, high = BQ_CHAR_RUNS; /* the run is in [low, high) */
   while (high - low > 1) {

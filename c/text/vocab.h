@@ -141,8 +141,6 @@ size_t bq_spell_spaces(const uint8_t *text, size_t bytes, bool add_space, uint8_
  * and one more for BPE; bq_unigram_scratch for unigram. */
 void bq_spm_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, void *memory,
                    bq_ids *out);
-void bq_bpe_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, void *memory,
-                   bq_ids *out);
 void bq_bpe_encode_word(const bq_tokenizer *t, const uint8_t *text, uint32_t n, uint32_t *memory,
                         bq_ids *out);
 void bq_wordlist_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, bq_ids *out);

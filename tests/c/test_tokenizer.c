@@ -1,5 +1,6 @@
 /* Text to ids on vocabularies small enough to see why. */
 #include "random.h"
+#include "text/unicode_tables.h"
 #include "text/vocab.h"
 #include "tokn.h"
 
@@ -421,6 +422,62 @@ static void check_against_obvious(bq_tokenizer_kind kind) {
 static void test_bpe_against_obvious(void) { check_against_obvious(BQ_TOKENIZER_BPE); }
 static void test_spm_against_obvious(void) { check_against_obvious(BQ_TOKENIZER_SPM); }
 
+/* Words that come again in a long text have the ids that they have alone; also where there is no more
+ * room for ids. */
+static void test_words_that_come_again(void) {
+  enum { N = 20000, WORD = 12 };
+  tokn d = tokn_new(BQ_TOKENIZER_BPE);
+  uint64_t seed = 99;
+  tokn_add_all_bytes(&d, TOKN_NORMAL);
+  uint32_t last = 0;
+  for (int i = 0; i < 40; i++) { /* over the letters a to d */
+    uint32_t left = i % 3 ? 'a' + random_bits(&seed) % 4 : (last ? last : 'a');
+    last = tokn_merge(&d, left, 'a' + random_bits(&seed) % 4, TOKN_NORMAL);
+  }
+  tokn_open o = tokn_opened(&d);
+  REQUIRE(o.t);
+  uint8_t *text = malloc(N);
+  uint32_t *want = malloc(N * sizeof *want), *got = malloc(N * sizeof *got);
+  size_t n = 0, count = 0, found = 0;
+  while (n < N - WORD) {
+    uint8_t word[WORD] = {' '};
+    const size_t bytes = 1 + random_bits(&seed) % 5, kinds = n < N / 2 ? 2 : 4;
+    for (size_t i = 1; i <= bytes; i++) word[i] = (uint8_t)('a' + random_bits(&seed) % kinds);
+    size_t own = 0;
+    uint32_t *ids = tokn_ids(o.t, (char *)word, bytes + 1, false, false, &own);
+    memcpy(want + count, ids, own * sizeof *ids);
+    memcpy(text + n, word, bytes + 1);
+    count += own;
+    n += bytes + 1;
+    free(ids);
+  }
+  uint32_t *ids = tokn_ids(o.t, (char *)text, n, false, false, &found);
+  CHECK_EQ(found, count);
+  CHECK_MEM(ids, want, count * sizeof *ids);
+  const size_t room = count / 2;
+  void *scratch = malloc((size_t)bq_tokenize_scratch(o.t, n, false));
+  memset(got, 0xff, N * sizeof *got);
+  bq_tokenize_options options = {false, false, false};
+  CHECK_EQ(bq_tokenize(o.t, (char *)text, n, &options, scratch, got, room, &found), BQ_ARGUMENT);
+  CHECK_EQ(found, count);
+  CHECK_MEM(got, want, room * sizeof *got);
+  CHECK_EQ(got[room], UINT32_MAX);
+  free(scratch);
+  free(ids);
+  free(got);
+  free(want);
+  free(text);
+  tokn_close(&o);
+}
+
+static void test_classes_of_characters(void) {
+  for (uint32_t run = 0; run < BQ_CHAR_RUNS; run++) {
+    const uint32_t first = bq_char_runs[run] >> 2;
+    const uint32_t next = run + 1 < BQ_CHAR_RUNS ? bq_char_runs[run + 1] >> 2 : 0x110000;
+    for (uint32_t c = first; c < next; c++) CHECK_EQ(bq_char_class(c), bq_char_runs[run] & 3);
+  }
+}
+
 /* One word of 300,000 letters: with anything quadratic, this test would not end today. */
 static void test_long_words(void) {
   enum { N = 300000 };
@@ -605,6 +662,8 @@ int main(void) {
   RUN(test_bpe_missing_bytes);
   RUN(test_bpe_against_obvious);
   RUN(test_spm_against_obvious);
+  RUN(test_words_that_come_again);
+  RUN(test_classes_of_characters);
   RUN(test_long_words);
   RUN(test_wordlist);
   RUN(test_split_program);

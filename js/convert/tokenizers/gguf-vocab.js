@@ -80,7 +80,7 @@ export function tokenizerFromGguf(metadata) {
   const ends = [id('eos'), id('eot'), id('eom'), ...ENDS.map((end) => texts.indexOf(end)).filter((i) => tokens[i]?.kind === TOKEN.control)];
   const flag = (/** @type {string} */ key, /** @type {number} */ bit, /** @type {boolean} */ otherwise) => ((get(key) ?? otherwise) ? bit : 0);
   const fallback = tokens.some(({ kind: own }) => own === TOKEN.byte) ? FLAG.byteFallback : 0;
-  const merges = kind.kind === KIND.bpe ? mergesFromPairs((get('merges') ?? []).map(splitMerge), new Map(texts.map((text, i) => [text, i]))) : [];
+  const merges = kind.kind === KIND.bpe ? mergesOf(get('merges') ?? [], texts) : [];
   return {
     ...kind,
     flags: flags | flag('add_bos_token', FLAG.addBos, addsBos) | flag('add_eos_token', FLAG.addEos, addsEos) | fallback,
@@ -90,6 +90,14 @@ export function tokenizerFromGguf(metadata) {
     eog: [...new Set(ends)].filter((end) => end !== NONE),
     tokens, merges,
   };
+}
+
+/** @param {string[]} lines @param {string[]} texts  of tokens */
+function mergesOf(lines, texts) {
+  /** @type {Map<string, number>} */
+  const ids = new Map();
+  for (let id = 0; id < texts.length; id++) ids.set(texts[id], id);
+  return mergesFromPairs(lines.map(splitMerge), ids, ids.size === texts.length ? texts : undefined);
 }
 
 /**

@@ -8,9 +8,11 @@ import { malformed } from './section.js';
  * Merges given as pairs of texts in the byte alphabet, in rank order.
  * @param {Iterable<readonly [string, string]>} pairs
  * @param {ReadonlyMap<string, number>} ids  id by text in the byte alphabet
+ * @param {readonly string[]} [texts]  the same by id, where no two are equal: tokens mostly lie in the order of the merges that
+ *   make them, and comparing costs less than looking up a text that must be put together first
  * @returns {Merges}
  */
-export function mergesFromPairs(pairs, ids) {
+export function mergesFromPairs(pairs, ids, texts = []) {
   /** @type {Merges} */
   const merges = [];
   const idOf = (/** @type {string} */ text) => {
@@ -18,7 +20,15 @@ export function mergesFromPairs(pairs, ids) {
     if (id === undefined) throw malformed(`merge ${merges.length} needs ${JSON.stringify(text)}, which is no token`);
     return id;
   };
-  for (const [left, right] of pairs) merges.push([idOf(left), idOf(right), idOf(left + right)]);
+  const spells = (/** @type {string | undefined} */ text, /** @type {string} */ left, /** @type {string} */ right) =>
+    text?.length === left.length + right.length && text.startsWith(left) && text.endsWith(right);
+  let next = 0;
+  for (const [left, right] of pairs) {
+    const [first, second] = [idOf(left), idOf(right)];
+    const whole = spells(texts[next], left, right) ? next : idOf(left + right);
+    merges.push([first, second, whole]);
+    next = whole + 1;
+  }
   return merges;
 }
 

@@ -1,0 +1,72 @@
+// `node_modules/.bin/node tests/bench/tokenizers.mjs [TEXT]`: how fast texts become tokens, in wasm, one thread, through model.tokenize: of
+// TEXT, or of the repository's documents, in pieces of 16 KB, each one's best of some rounds. Of tokenizers that PyPI's tokenizers
+// and sentencepiece train, of those of the two real models where these are here, and how long it takes to read a large
+// vocabulary of each kind as a load does. BQ4_PYTHON: a Python with these packages.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { readTokenizerFile } from '../../js/convert/tokenizers/index.js';
+import { KIND } from '../../js/convert/tokenizers/section.js';
+import { createEngine, fromBytes } from '../../js/engine.js';
+import { realModel } from '../../tools/setup/models.mjs';
+import { CONFIG, tinyModel } from '../js/fixture.mjs';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const [PIECE, ROUNDS] = [16384, 15];
+/** Names of tests/tools/original_tokenizers.py: two of each kind. */
+const TRAINED = ['gpt-2', 'llama-3', 'llama-2', 'sp-bpe', 'unigram', 'sp-unigram', 'bert-uncased', 'bert-cased'];
+
+function documents() {
+  const list = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md')).sort();
+  return list.map((name) => readFileSync(join(ROOT, 'docs', name), 'utf8')).join('\n');
+}
+
+/** Whole characters. @param {string} text */
+function piecesOf(text) {
+  const pieces = [];
+  for (let at = 0; at < text.length; at += PIECE) pieces.push(text.slice(at, at + PIECE).toWellFormed());
+  return pieces;
+}
+
+/** @param {string} name @param {import('../../js/convert/tokenizers/section.js').Tokenizer} tokens @param {string[]} pieces */
+async function measure(name, tokens, pieces) {
+  const engine = await createEngine({ threads: 1 });
+  const config = { ...CONFIG, vocab: tokens.tokens.length, context: 8192, hidden: 16, heads: 2, kv_heads: 1, ffn: 16 };
+  const model = await engine.load(fromBytes(await tinyModel({ config, tokens, chat: null })));
+  const bytes = pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
+  const best = pieces.map(() => Infinity);
+  let count = 0;
+  for (let round = 0; round < ROUNDS; round++) {
+    count = 0;
+    for (const [i, piece] of pieces.entries()) {
+      const since = performance.now();
+      count += (await model.tokenize(piece)).length;
+      best[i] = Math.min(best[i], performance.now() - since);
+    }
+  }
+  const ms = best.reduce((a, b) => a + b, 0);
+  await engine.close();
+  const kind = Object.keys(KIND)[tokens.kind - 1];
+  console.log(`${name.padEnd(14)}${kind.padEnd(11)}${String(tokens.tokens.length).padStart(7)}${(bytes / 1e3 / ms).toFixed(1).padStart(8)} MB/s${(bytes / count).toFixed(2).padStart(7)} bytes per token`);
+}
+
+const text = process.argv[2] ? readFileSync(process.argv[2], 'utf8') : documents();
+const pieces = piecesOf(text);
+console.log(`tokenizer     kind        tokens    rate, of ${(Buffer.byteLength(text) / 1e3).toFixed(0)} KB`);
+const folder = mkdtempSync(join(tmpdir(), 'bq4-bench-'));
+try {
+  for (const name of TRAINED) {
+    execFileSync(process.env.BQ4_PYTHON ?? 'python3', ['-B', join(ROOT, 'tests/tools/original_tokenizers.py'), folder, '1', name]);
+    const json = join(folder, name, 'tokenizer.json');
+    await measure(name, await readTokenizerFile(existsSync(json) ? json : join(folder, name, 'tokenizer.model'), { vocab: 0 }), pieces);
+  }
+  const real = { SmolLM2: realModel('smollm2'), MiniLM: realModel('minilm') && join(/** @type {string} */ (realModel('minilm')), 'tokenizer.json') };
+  for (const [name, path] of Object.entries(real)) {
+    if (path) await measure(name, await readTokenizerFile(path, { vocab: 0 }), pieces);
+    else console.log(`${name.padEnd(14)}not here: npm run models`);
+  }
+} finally {
+  rmSync(folder, { recursive: true });
+}
