@@ -1,0 +1,59 @@
+#!/usr/bin/env node
+// `node_modules/.bin/node tools/bench/embed.mjs [rounds]`: all-MiniLM-L6-v2 in 8 bits by bq4 and, as int8 ONNX made here, by transformers.js
+// on its wasm device, in one page of Chromium: texts per second, one thread each, in batches of 1 and 32, in turns; cosines between
+// their vectors. The texts are the sentences that tests compare with sentence-transformers, without the longest (400 characters).
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { launch } from '../../tests/browser/launch.mjs';
+import { convert } from '../../js/convert/index.js';
+import { PUBLIC, serve } from '../serve.mjs';
+import { provideModels, realModel } from '../setup/models.mjs';
+import { command, ROOT, setUp } from '../setup/setup.mjs';
+import { run, step } from '../setup/shell.mjs';
+import { benchPython, providePeers } from './install.mjs';
+import { machine } from './machine.mjs';
+import { median, shown, summary } from './stats.mjs';
+
+const FOLDER = 'build/bench/models';
+const OURS = `${FOLDER}/minilm-bq8.bq4`;
+const THEIRS = `${FOLDER}/minilm`;
+const BATCHES = [1, 32];
+const rounds = Number(process.argv[2] ?? 5);
+
+await command(async () => {
+  const tools = await setUp({ tests: true });
+  await providePeers();
+  const python = await benchPython(tools);
+  await provideModels(python);
+  const model = /** @type {string} */ (realModel('minilm'));
+  mkdirSync(join(ROOT, FOLDER), { recursive: true });
+  if (!existsSync(join(ROOT, OURS))) await step(`making ${OURS}`, () => convert(model, join(ROOT, OURS), { quant: 'bq8' }));
+  if (!existsSync(join(ROOT, THEIRS, 'onnx/model_quantized.onnx')))
+    await step(`making ${THEIRS}`, () => run(python, [join(ROOT, 'tools/bench/make_minilm.py'), model, join(ROOT, THEIRS)]));
+  const { sentences } = JSON.parse(readFileSync(join(ROOT, 'tests/golden/embeddings/sentences.json'), 'utf8'));
+  const texts = sentences.filter((/** @type {string} */ text) => text.length < 400);
+  // The peers' workers come from blob: addresses, which our own policy forbids.
+  const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench/pages', 'build/bench'], policy: false });
+  const browser = await launch();
+  try {
+    console.log(`${machine().cpu ?? ''}, Chromium ${browser.version()}, ${texts.length} texts, ${rounds} rounds: texts per second, median (least–most)`);
+    for (const build of ['relaxed', 'simd128']) {
+      const page = await browser.newPage();
+      await page.goto(`${site.url}tools/bench/pages/page.html`);
+      await page.waitForFunction('globalThis.benchReady');
+      const options = { runtime: 'embed', ours: `/${OURS}`, theirs: `/${THEIRS}`, build, texts, batches: BATCHES, rounds };
+      await page.evaluate(`prepare(${JSON.stringify(options)})`);
+      const { rates, version, least, mean } = await page.evaluate('run([])');
+      for (const batch of BATCHES) {
+        const { us, them } = rates[batch];
+        const ratio = median(us.map((/** @type {number} */ rate, /** @type {number} */ i) => rate / them[i]));
+        console.log(`${build.padEnd(8)} batches of ${String(batch).padEnd(3)} bq4 ${shown(summary(us))}   transformers.js ${version} ${shown(summary(them))}   ratio ${ratio.toFixed(2)}`);
+      }
+      console.log(`${build.padEnd(8)} cosine of both: ${least.toFixed(4)} or more, ${mean.toFixed(4)} on average`);
+      await page.close();
+    }
+  } finally {
+    await browser.close();
+    await site.close();
+  }
+});

@@ -1,0 +1,113 @@
+"""A sentence-transformers folder of the BERT family as int8 ONNX, laid out as transformers.js wants a model.
+
+    python make_minilm.py MODEL_FOLDER OUT_FOLDER
+
+The graph is the best that onnxruntime has for CPUs: Q, K and V in one product, MultiHeadAttention, BiasGelu and
+SkipLayerNormalization fused; products are MatMulInteger with DynamicQuantizeLinear and a scale per output, as
+onnxruntime's quantize_dynamic writes them (per_channel). The embedding stays f32; it costs no time.
+"""
+import argparse
+import json
+import os
+import shutil
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper, save
+
+COPIED = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+
+
+def read_safetensors(path):
+    """Name -> f32 array."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        data = np.frombuffer(file.read(), np.uint8)
+    header.pop("__metadata__", None)
+    types = {"F32": np.float32, "F16": np.float16, "I64": np.int64}
+    return {name: data[slice(*t["data_offsets"])].view(types[t["dtype"]]).reshape(t["shape"]) for name, t in header.items()}
+
+
+class Graph:
+    """Nodes and weights under construction."""
+
+    def __init__(self):
+        self.nodes, self.weights, self.quantized = [], [], {}
+
+    def node(self, op, inputs, output, domain="", **attributes):
+        outputs = output if isinstance(output, list) else [output]
+        self.nodes.append(helper.make_node(op, inputs, outputs, name=f"{outputs[0]}/{op}", domain=domain, **attributes))
+        return output
+
+    def microsoft(self, op, inputs, output, **attributes):
+        return self.node(op, inputs, output, "com.microsoft", **attributes)
+
+    def constant(self, name, values):
+        self.weights.append(numpy_helper.from_array(np.asarray(values, order="C"), name))
+        return name
+
+    def matmul(self, x, name, weight):
+        """x [.., k] times weight [n, k] transposed, without its bias."""
+        if x not in self.quantized:
+            self.quantized[x] = self.node("DynamicQuantizeLinear", [x], [f"{x}/u8", f"{x}/scale", f"{x}/zero"])
+        data, scale, zero = self.quantized[x]
+        step = (np.abs(weight).max(1) / 127).astype(np.float32)
+        whole = self.constant(f"{name}.weight", np.clip(np.rint(weight.T / step), -127, 127).astype(np.int8))
+        nothing = self.constant(f"{name}.zero", np.zeros((), np.int8))
+        factor = self.node("Mul", [scale, self.constant(f"{name}.scale", step)], f"{name}/factor")
+        product = self.node("MatMulInteger", [data, whole, zero, nothing], f"{name}/i32")
+        return self.node("Mul", [self.node("Cast", [product], f"{name}/f32", to=TensorProto.FLOAT), factor], name)
+
+
+def build(config, weights):
+    g = Graph()
+    heads, eps = config["num_attention_heads"], config["layer_norm_eps"]
+
+    def norm(name):
+        return [g.constant(f"{name}.{kind}", weights[f"{name}.{kind}"]) for kind in ("weight", "bias")]
+
+    def value(name, kind, dims):
+        return helper.make_tensor_value_info(name, kind, dims)
+
+    inputs = [value(name, TensorProto.INT64, ["batch_size", "sequence_length"]) for name in ("input_ids", "attention_mask", "token_type_ids")]
+    outputs = [value("last_hidden_state", TensorProto.FLOAT, ["batch_size", "sequence_length", config["hidden_size"]])]
+    g.node("Cast", ["attention_mask"], "mask", to=TensorProto.INT32)
+    g.node("Shape", ["input_ids"], "length", start=1, end=2)
+    zero, one = g.constant("zero", np.array(0)), g.constant("one", np.array(1))
+    shape = g.constant("scalar", np.zeros(0, np.int64))
+    positions = g.node("Range", [zero, g.node("Reshape", ["length", shape], "count"), one], "positions")
+    parts = [g.node("Gather", [g.constant(f"{kind}.table", weights[f"embeddings.{kind}_embeddings.weight"]), ids], kind)
+             for kind, ids in (("word", "input_ids"), ("position", positions), ("token_type", "token_type_ids"))]
+    sums = g.node("Add", [g.node("Add", [parts[0], parts[2]], "word+type"), parts[1]], "embedded")
+    x = g.node("LayerNormalization", [sums, *norm("embeddings.LayerNorm")], "x", epsilon=eps, axis=-1)
+    for i in range(config["num_hidden_layers"]):
+        at = f"encoder.layer.{i}."
+        qkv = [f"{at}attention.self.{which}." for which in ("query", "key", "value")]
+        product = g.matmul(x, f"{at}qkv", np.concatenate([weights[f"{name}weight"] for name in qkv]))
+        bias = g.constant(f"{at}qkv.bias", np.concatenate([weights[f"{name}bias"] for name in qkv]))
+        q, k, v = g.node("Split", [product], [f"{at}{which}" for which in "qkv"], axis=-1, num_outputs=3)
+        mixed = g.microsoft("MultiHeadAttention", [q, k, v, bias, "mask"], f"{at}mixed", num_heads=heads)
+        for source, name, output in ((mixed, "attention.output", "mid"), (None, "output", "end")):
+            if source is None:
+                up = g.matmul(x, f"{at}up", weights[f"{at}intermediate.dense.weight"])
+                source = g.microsoft("BiasGelu", [up, g.constant(f"{at}up.bias", weights[f"{at}intermediate.dense.bias"])], f"{at}gelu")
+            product = g.matmul(source, f"{at}{output}/product", weights[f"{at}{name}.dense.weight"])
+            bias = g.constant(f"{at}{output}.bias", weights[f"{at}{name}.dense.bias"])
+            x = g.microsoft("SkipLayerNormalization", [product, x, *norm(f"{at}{name}.LayerNorm"), bias], f"{at}{output}", epsilon=eps)
+    g.node("Identity", [x], "last_hidden_state")
+    graph = helper.make_graph(g.nodes, "minilm", inputs, outputs, g.weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)], ir_version=9)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model")
+    parser.add_argument("folder")
+    options = parser.parse_args()
+    os.makedirs(os.path.join(options.folder, "onnx"), exist_ok=True)
+    for name in COPIED:
+        shutil.copy(os.path.join(options.model, name), options.folder)
+    with open(os.path.join(options.model, "config.json"), encoding="utf-8") as file:
+        config = json.load(file)
+    out = os.path.join(options.folder, "onnx", "model_quantized.onnx")
+    save(build(config, read_safetensors(os.path.join(options.model, "model.safetensors"))), out + ".part")
+    os.replace(out + ".part", out)
