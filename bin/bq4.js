@@ -13,6 +13,9 @@ const HELP = `bq4: language models in the browser, on the CPU
   bq4 chat FILE [--system TEXT] [options]                           a conversation; Ctrl-C stops a reply, Ctrl-D ends
   bq4 embed FILE TEXT... [options]                                  a vector for each text, as a line of JSON
   bq4 serve FILE... [options]                                       a server with OpenAI's interface, on this machine
+  bq4 bundle FILE PAGE.html [--title TEXT]                          one page with the engine and a small model in it
+  bq4 train-head FILE DATA.tsv HEAD.json [options]                  a classifier over the vectors of FILE; DATA: text, tab, label
+  bq4 classify FILE HEAD.json TEXT... [--json]                      what each text is, and how sure that is
 
 FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
 
@@ -56,6 +59,14 @@ Options of serve, besides context, kv, companion and build as above; it prints i
   --sessions N         replies at once, and conversations kept in memory (default 1); --threads N; --budget BYTES
   --max-body BYTES     of a request (default 4 MiB); --max-waiting N requests for a model (default 32)
 
+Options of train-head:
+
+  --test FILE          what to judge by; default: every fifth text of each label, which is then not learned from
+  --labels A,B,C       their order (default: sorted)
+  --type bq4|f32       of the head's weights (default bq4)
+  --penalty P          on large weights (default 1)
+  --name TEXT  --json
+
 Of run alone:
 
   --chat               wraps the prompt as a turn of the model's chat format
@@ -80,9 +91,15 @@ const COMMANDS = {
   inspect: { files: 1, options: { json: flag, companion: value }, start: inspectFile },
   run: { files: 1, more: 1, options: { ...generation, prompt: value, chat: flag, json: flag }, start: runPrompt },
   chat: { files: 1, options: generation, start: chatLoop },
+  bundle: { files: 2, options: { title: value }, start: async ([file, page], options) => (await import('./bundle.js')).bundle(file, page, options) },
+  'train-head': { files: 3, options: { context: value, companion: value, build: value, test: value, labels: value, type: value, penalty: value, name: value, json: flag }, start: trainHead },
+  classify: { files: 3, more: Infinity, options: { context: value, companion: value, build: value, json: flag }, start: classifyTexts },
   embed: { files: 2, more: Infinity, options: { context: value, kv: value, activations: value, companion: value, build: value, pooling: value, 'no-normalize': flag, json: flag }, start: embedTexts },
   serve: { files: 1, more: Infinity, options: { ...loading, port: value, host: value, token: value, 'allow-origin': values, 'allow-host': values, 'max-body': value, 'max-waiting': value }, start: serveFiles },
 };
+
+/** @type {Record<string, string>} */
+const NEEDS = { convert: 'IN and OUT', bundle: 'a model and the page to write', embed: 'a file and a text', serve: 'at least one file', 'train-head': 'a model, examples and the head to write', classify: 'a model, a head and a text' };
 
 /** What the text is held to. @param {any} options @returns {Promise<import('../js/shared/types.js').ResponseFormat | undefined>} */
 async function formatOf({ schema, grammar, regex }) {
@@ -199,6 +216,24 @@ async function serveFiles(files, options) {
   await serve.serveFiles(files, options);
 }
 
+/** @param {string[]} files  the model, examples, the head to write @param {any} options */
+async function trainHead([file, data, out], options) {
+  const { type } = options;
+  if (![undefined, 'bq4', 'f32'].includes(type)) throw new Usage(`--type is "${type}", not bq4 or f32`);
+  const { train } = await import('./heads.js');
+  const { engine, model } = await load(file, options);
+  await train(model, data, out, { ...options, penalty: numberOf(options, 'penalty') });
+  await engine.close();
+}
+
+/** @param {string[]} files  the model, the head, texts @param {any} options */
+async function classifyTexts([file, head, ...texts], options) {
+  const { classify } = await import('./heads.js');
+  const { engine, model } = await load(file, options);
+  await classify(model, head, texts, options.json);
+  await engine.close();
+}
+
 /** What is in a file, whatever it is of those that are read. @param {string[]} files @param {any} options */
 async function inspectFile([file], options) {
   const { report } = await import('./inspect.js');
@@ -273,7 +308,7 @@ async function main([name, ...args]) {
     throw new Usage(/** @type {Error} */ (error).message);
   }
   const { length } = parsed.positionals;
-  if (length < command.files || length > command.files + (command.more ?? 0)) throw new Usage(`${name} needs ${command.files === 1 ? `${command.more === Infinity ? 'at least ' : ''}one file` : command.more ? 'a file and a text' : 'IN and OUT'}, not ${length}`);
+  if (length < command.files || length > command.files + (command.more ?? 0)) throw new Usage(`${name} needs ${NEEDS[name] ?? 'one file'}, not ${length}`);
   await command.start(parsed.positionals, parsed.values);
 }
 

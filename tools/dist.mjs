@@ -24,6 +24,8 @@ const BUNDLES = [
   { connect: 'js/connect.js' },
   // Adapters, each by itself: whoever takes one loads one file.
   { 'ai-sdk': 'js/adapters/ai-sdk.js' },
+  { heads: 'js/heads/index.js' },
+  { single: 'js/single/app.js' },
   { cli: 'bin/bq4.js' },
 ];
 const ENTRIES = BUNDLES.flatMap((bundle) => Object.entries(bundle));
@@ -65,9 +67,11 @@ const alone = {
 
 /** @param {Record<string, string>} entries @returns {Promise<string[]>} names of what was written */
 async function bundle(entries) {
+  // The command line is read from a disk, and a page that carries its model has nothing beside it: one file.
+  const whole = 'cli' in entries || 'single' in entries;
   const made = await rolldown({
     input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, join(ROOT, source)])),
-    plugins: 'cli' in entries ? [ours] : [ours, alone],
+    plugins: whole ? [ours] : [ours, alone],
     external: /^node:/,
     platform: 'neutral',
     preserveEntrySignatures: 'strict',
@@ -78,9 +82,8 @@ async function bundle(entries) {
   });
   const { output } = await made.write({
     dir: DIST, format: 'es', minifyInternalExports: true, entryFileNames: '[name].js', chunkFileNames: 'part-[name].js',
-    // The command line is read from a disk: one file.
     // What grammars share is for those who ask for one, not for every page.
-    codeSplitting: 'cli' in entries ? false : {
+    codeSplitting: whole ? false : {
       groups: [
         { name: 'core', test: (id) => !GRAMMAR.test(id) && !DESCRIPTIONS.test(id), minShareCount: 2, priority: 1 },
         { name: 'descriptions', test: DESCRIPTIONS, minShareCount: 2 },

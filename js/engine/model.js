@@ -190,6 +190,13 @@ export class LocalModel {
     return this.#open(given);
   };
 
+  /** @type {Model['classify']} */
+  classify = async (...given) => {
+    const { args: [texts], options, ...hears } = checkCall(TABLE.model.classify, given);
+    const { classify } = await onDemand(import('../heads/classify.js'));
+    return classify(this, texts, { head: options.head, ...options, ...hears });
+  };
+
   /** @type {Model['embed']} */
   embed = async (...given) => {
     const { args: [texts], options, ...hears } = checkCall(TABLE.model.embed, given);

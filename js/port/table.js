@@ -79,6 +79,7 @@ export const TABLE = {
     reply: { args: [messagesOf], options: 'complete', stream: true },
     generate: { args: [prompt], options: 'generate', stream: true },
     embed: { args: [texts], options: 'embed' },
+    classify: { args: [texts], options: 'classify' },
     trace: { options: 'trace' },
     close: {},
   },

@@ -72,6 +72,7 @@ export const OPTIONS = {
   append: { parseSpecial: flag, signal, onProgress: callback },
   embed: { pooling: oneOf('mean', 'cls', 'last'), normalize: flag, truncate: flag, signal, onProgress: callback },
   create: { signal },
+  classify: { head: object, truncate: flag, signal, onProgress: callback },
   trace: { on: flag, byLayer: flag },
   format: { roles: object, start: text, prompt: text, trim: flag, stop: texts, bos: flag, think: marks },
   role: { before: text, after: text, opens: flag },

@@ -261,6 +261,41 @@
  */
 
 /**
+ * A classifier over a model's vectors.
+ * @typedef {object} Head
+ * @property {string} name
+ * @property {string[]} labels
+ * @property {number} width       numbers of a vector
+ * @property {Pooling} pooling
+ * @property {boolean} normalize
+ * @property {Float32Array} weights  labels x width
+ * @property {Float32Array} bias     one for each label
+ */
+
+/**
+ * A head as JSON, as `bq4 train-head` writes it: js/heads/head.js.
+ * @typedef {{ format: 'bq4-head', version: 1, name: string, labels: string[], width: number, pooling: Pooling, normalize: boolean,
+ *   type: 'bq4' | 'f32', weights: string, bias: number[], facts: Record<string, any> }} HeadFile
+ */
+
+/**
+ * @typedef {object} ClassifyOptions
+ * @property {HeadFile} head     of the model; SHAPE when it is of one with other vectors
+ * @property {boolean} [truncate]  as of `embed`
+ * @property {AbortSignal} [signal]
+ * @property {(progress: { phase: 'embed', done: number, total: number }) => void} [onProgress]  in texts
+ */
+
+/**
+ * What a text is.
+ * @typedef {object} Classified
+ * @property {string} label
+ * @property {number} index   of the label
+ * @property {number} score   how likely it is, 0 to 1
+ * @property {Float32Array} scores  of all labels
+ */
+
+/**
  * What becomes of messages.
  * @typedef {object} PromptOptions
  * @property {ChatFormat | string} [format]  instead of the model's own; or the name of one that is known
@@ -405,6 +440,7 @@
  *   these messages make
  * @property {(texts: string | (string | ArrayLike<number>)[], options?: EmbedOptions) => Promise<Embeddings>} embed  vectors that
  *   stand for what texts mean; ids are taken as they are
+ * @property {(texts: string | (string | ArrayLike<number>)[], options: ClassifyOptions) => Promise<Classified[]>} classify  by a head
  * @property {(options?: TraceOptions) => Promise<StageTrace[]>} trace  of the sessions that replies are computed in
  * @property {() => Promise<MemoryInfo>} memory
  * @property {() => Promise<void>} close

@@ -1,0 +1,60 @@
+// A page that carries its model (`bq4 bundle`), opened from the disk in every browser: it answers, and asks for nothing.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { makeDist } from '../../tools/payload.mjs';
+import { everyBrowser, start } from './every.mjs';
+import { ROOT } from './site.mjs';
+
+// Not by `after`: node:test takes a pause between groups for the end of the file.
+const folder = mkdtempSync(join(tmpdir(), 'bq4-bundle-'));
+process.on('exit', () => rmSync(folder, { recursive: true }));
+const PAGE = join(folder, 'page.html');
+/** @param {...string} args */
+const bundle = (...args) => spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), 'bundle', ...args], { encoding: 'utf8' });
+
+assert.equal(makeDist(), '');
+const made = bundle(join(ROOT, 'models/chat.bq4'), PAGE, '--title', 'Tales & <more>');
+assert.equal(made.status, 0, made.stderr);
+
+test('the page names no other file, and its policy lets it load none', () => {
+  const page = readFileSync(PAGE, 'utf8');
+  const html = page.replace(/<script[^]*?<\/script>/g, '');
+  assert.match(html, /<title>Tales &amp; &lt;more&gt;<\/title>/);
+  assert.deepEqual([...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, url]) => url), ['data:,']);
+  assert.match(html, /default-src 'none'; script-src 'sha256-[^ ]+' 'wasm-unsafe-eval'; style-src 'sha256-/);
+});
+
+test('what is no model makes no page', () => {
+  const text = join(folder, 'text.bq4');
+  writeFileSync(text, 'no model');
+  const { status, stderr } = bundle(text, join(folder, 'none.html'));
+  assert.equal(status, 1);
+  assert.match(stderr, /NOT_A_MODEL/);
+  assert.throws(() => readFileSync(join(folder, 'none.html')), { code: 'ENOENT' });
+});
+
+await everyBrowser((name) => {
+  /** @type {import('./every.mjs').Browser} */
+  let browser;
+  before(async () => (browser = await start(name)));
+  after(() => browser.close());
+
+  test('opened from a disk it answers', async () => {
+    const page = await browser.open(pathToFileURL(PAGE).href);
+    await page.until(() => /** @type {HTMLButtonElement} */ (document.querySelector('#send'))?.disabled === false);
+    await page.type('#message', 'Hello!');
+    await page.click('#send');
+    await page.until(() => /^\d+ tokens$/.test(document.querySelector('#status')?.textContent ?? ''));
+    const said = await page.evaluate(() => [...document.querySelectorAll('#log article')].map((article) => [article.className, article.textContent]));
+    assert.equal(said.length, 2);
+    assert.deepEqual(said[0], ['user', 'Hello!']);
+    assert.match(String(said[1][1]), /\w/);
+    assert.deepEqual(await page.trouble(), []);
+    await page.close();
+  });
+});
