@@ -4,7 +4,7 @@ import { preferPlain } from './body.js';
 import { Context } from './context.js';
 import { Current } from './current.js';
 import { Host } from './host.js';
-import { isolate } from './offline.js';
+import { isolate, onVersion } from './offline.js';
 import { $, chips, details, keepFocus, message, newChat, onMessage, plain, say, send, showLoading, stop } from './page.js';
 import { Models } from './models.js';
 import { Panel } from './panel.js';
@@ -161,6 +161,10 @@ function listen() {
       $('details-toggle').focus();
     }
   });
+  onVersion(
+    (take) => showNotice('A new version of this page is here.', [{ text: 'Reload', run: take }]),
+    () => showNotice('The new version comes when the other tabs of this page are closed.'),
+  );
   addEventListener('pagehide', () => phase === 'writing' && current.save());
 }
 

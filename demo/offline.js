@@ -45,6 +45,21 @@ export async function isolate() {
   return true;
 }
 
+/**
+ * Tells when another version of the page is kept whole: it is taken when the person wants it, or when no page is open.
+ * @param {(take: () => void) => void} offer
+ * @param {() => void} onOthers  other pages of the old version are open, so it can't be taken
+ */
+export function onVersion(offer, onOthers) {
+  if (!('serviceWorker' in navigator)) return;
+  navigator.serviceWorker.addEventListener('message', ({ data }) => {
+    if (data?.version === 'next') offer(() => navigator.serviceWorker.controller?.postMessage('take'));
+    if (data?.version === 'taken') location.reload();
+    if (data?.version === 'others open') onOthers();
+  });
+  navigator.serviceWorker.startMessages();
+}
+
 /** @returns {Promise<boolean>}  whether a service worker is active, once it is known */
 async function active() {
   const registration = await navigator.serviceWorker.register(new URL('./sw.js', import.meta.url));

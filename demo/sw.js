@@ -1,22 +1,24 @@
 /**
- * Service worker: keeps what the page needs to start without a network, and asks the network first, so a page with a
- * network is never stale. What that is, it finds as it is installed: it reads the page, what that names, what these import,
- * and so on. Everything else (models, which the engine stores, other origins, other folders) is none of its business.
+ * Service worker: keeps all that the page needs, as one version of it, and starts the page from there without asking the
+ * network. Behind that it looks whether there is another version; that is kept whole beside the one in use, offered, and
+ * taken where no page of the old one is open: no page ever has parts of two. What belongs to a version it finds by
+ * reading the page, what that names, what these import, and so on. Everything else (models, which the engine stores,
+ * other origins, other folders) is none of its business.
  *
  * It also makes the page cross-origin isolated, which threads need, on hosts that can't send headers.
  *
  * A browser test compares what is kept with what a browser asks for.
  */
 
-const CACHE = 'bq4-demo-3';
+/** Begins the names of caches: one for each version, and one that says which is in use and which comes next. */
+const PREFIX = 'bq4-demo-4';
 
 /** Where the page's own files and the engine's are. */
 const FOLDERS = ['./', '../js/', '../build/wasm/', '../node_modules/@huggingface/jinja/dist/', '../node_modules/marked/lib/'].map((path) => new URL(path, location.href).href);
 /** The grammar of chat templates and that of Markdown: a host may lack them, and the page does without. */
 const LIBRARIES = FOLDERS.slice(3);
-
-/** Milliseconds that the network may be silent where there is a copy: some connections neither answer nor break. */
-const PATIENCE = 4000;
+/** What `npm start` finds on the machine changes while the page stays the same. */
+const LOCAL = `${FOLDERS[0]}local.json`;
 
 /** With these on the page and its workers, the browser lets them share memory. */
 const ISOLATION = {
@@ -29,28 +31,96 @@ const ISOLATION = {
 const worker = globalThis;
 
 worker.addEventListener('install', (/** @type {any} */ event) => {
-  worker.skipWaiting();
-  event.waitUntil(keepAll());
+  event.waitUntil(keep());
 });
 
 worker.addEventListener('activate', (/** @type {any} */ event) => {
-  event.waitUntil(dropOld());
+  // A worker that replaces another begins when no page of the old one is open.
+  event.waitUntil(promote());
   // Nobody waits for it: in Firefox it waits for the page's workers, and a worker amid an `import()` waits for this event.
   worker.clients.claim().catch(() => {});
 });
 
 worker.addEventListener('fetch', (/** @type {any} */ event) => {
   const key = keyOf(event.request);
-  if (key) event.respondWith(answer(event.request, key, (/** @type {Promise<any>} */ work) => event.waitUntil(work)).then(isolated));
+  if (!key) return;
+  const visit = event.request.mode === 'navigate';
+  // A version that can't start its page must not keep the next one away: so this is asked here, not by the page.
+  if (visit) event.waitUntil(lookBehind());
+  event.respondWith((visit ? unlessOpen(event.request) : Promise.resolve()).then(() => answer(event.request, key)).then(isolated));
 });
 
-async function dropOld() {
-  const names = await caches.keys();
-  await Promise.all(names.filter((name) => name.startsWith('bq4-demo-') && name !== CACHE).map((name) => caches.delete(name)));
+worker.addEventListener('message', (/** @type {any} */ event) => {
+  if (event.data === 'take') event.waitUntil(take(event.source));
+  if (event.data === 'replace') worker.skipWaiting();
+});
+
+/** Which version is in use, and which comes next; '': none. @param {'use' | 'next'} which @returns {Promise<string>} */
+async function named(which) {
+  const said = await (await caches.open(PREFIX)).match(`./${which}`);
+  return said ? said.text() : '';
 }
 
-/** Keeps the page and all that it may come to need, or nothing. */
-async function keepAll() {
+/** @param {'use' | 'next'} which @param {string} name */
+async function name(which, name) {
+  await (await caches.open(PREFIX)).put(`./${which}`, new Response(name));
+}
+
+/** The version in use, as long as this worker lives. */
+let using = '';
+
+/** The version that comes next is in use from now on; all others go. */
+async function promote() {
+  const next = await named('next');
+  if (next) await name('use', next);
+  await name('next', '');
+  using = await named('use');
+  const names = await caches.keys();
+  await Promise.all(names.filter((one) => one.startsWith('bq4-demo-') && one !== PREFIX && one !== using).map((one) => caches.delete(one)));
+}
+
+/** How many pages are open. */
+const pages = async () => (await worker.clients.matchAll({ type: 'window', includeUncontrolled: true })).length;
+
+/** The next version is taken where nobody has the old one. @param {any} request  for the page */
+async function unlessOpen(request) {
+  try {
+    if ((await pages()) <= (request.isReloadNavigation ? 1 : 0) && (await named('next'))) await promote();
+  } catch {
+    // Storage that was taken away: the network has what there is.
+  }
+}
+
+/** A person wants the next version. @param {any} page  that asks */
+async function take(page) {
+  const alone = (await pages()) <= 1;
+  if (alone) await promote();
+  if (alone) worker.registration.waiting?.postMessage('replace');
+  page.postMessage({ version: alone ? 'taken' : 'others open' });
+}
+
+async function lookBehind() {
+  await keep().catch(() => {}); // no network: what is kept goes on
+  if (!(await named('next').catch(() => ''))) return;
+  for (const page of await worker.clients.matchAll({ type: 'window' })) page.postMessage({ version: 'next' });
+}
+
+/** Keeps the version that is there now whole, unless it is kept. */
+async function keep() {
+  const found = await gather();
+  const version = await nameOf(found);
+  const use = await named('use');
+  if (version === use) return name('next', '');
+  if (version === (await named('next'))) return;
+  // Files that change while they are gathered would be parts of two versions: the next visit finds them at rest.
+  if (use && (await nameOf(await gather())) !== version) return;
+  const cache = await caches.open(version);
+  await Promise.all([...found].map(([url, response]) => cache.put(url, response)));
+  await name(use ? 'next' : 'use', version);
+}
+
+/** The page and all that it may come to need, or nothing. @returns {Promise<Map<string, Response>>} */
+async function gather() {
   /** @type {Map<string, Promise<Response>>} */
   const found = new Map();
   const add = async (/** @type {string} */ url) => {
@@ -64,8 +134,17 @@ async function keepAll() {
     if (/\/$|\.js$/.test(url)) await Promise.all(namedIn(await response.clone().text(), url).map(add));
   };
   await add(FOLDERS[0]);
-  const cache = await caches.open(CACHE);
-  await Promise.all([...found].map(async ([url, response]) => cache.put(url, await response)));
+  return new Map(await Promise.all([...found].map(async ([url, response]) => /** @type {[string, Response]} */ ([url, await response]))));
+}
+
+/** A version is called by what it consists of. @param {Map<string, Response>} found */
+async function nameOf(found) {
+  const hash = async (/** @type {BufferSource} */ bytes) => [...new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+  const parts = await Promise.all([...found].map(async ([url, response]) => {
+    const copy = response.clone();
+    return `${url} ${copy.headers.get('content-security-policy')} ${await hash(await copy.arrayBuffer())}`;
+  }));
+  return `${PREFIX}-${(await hash(new TextEncoder().encode(parts.sort().join('\n')))).slice(0, 16)}`;
 }
 
 /** Files of ours that a page or a module names: what it imports, on demand too, begins as a worker, shows. @param {string} text @param {string} base */
@@ -76,7 +155,7 @@ function namedIn(text, base) {
 }
 
 /** @param {string} url */
-const isOurs = (url) => FOLDERS.some((folder) => url.startsWith(folder)) && !url.includes('?');
+const isOurs = (url) => FOLDERS.some((folder) => url.startsWith(folder)) && !url.includes('?') && url !== LOCAL;
 
 /** Under which address a request is kept, if it is ours. @param {Request} request */
 function keyOf(request) {
@@ -88,23 +167,17 @@ function keyOf(request) {
   return isOurs(path) ? path : undefined;
 }
 
-/** @param {Request} request @param {string} key @param {(work: Promise<unknown>) => void} later */
-async function answer(request, key, later) {
-  // Storage that is full or was taken away must not fail what the network has.
-  const cache = await caches.open(CACHE).catch(() => null);
-  const kept = await cache?.match(key).catch(() => undefined);
-  const asked = fetch(request).then((response) => {
-    if (response.status !== 200 || response.redirected) return kept ?? response;
-    if (cache && !isSame(response, kept)) later(cache.put(key, response.clone()).catch(() => {}));
-    return response;
-  });
-  if (!kept) return asked;
-  const late = new Promise((resolve) => setTimeout(resolve, PATIENCE, kept));
-  return Promise.race([asked.catch(() => kept), late]);
+/** @param {Request} request @param {string} key */
+async function answer(request, key) {
+  try {
+    using ||= await named('use');
+    const kept = using && (await (await caches.open(using)).match(key));
+    if (kept) return kept;
+  } catch {
+    // Storage that is full or was taken away must not fail what the network has.
+  }
+  return fetch(request);
 }
-
-/** @param {Response} response @param {Response} [kept] */
-const isSame = (response, kept) => response.headers.has('etag') && response.headers.get('etag') === kept?.headers.get('etag');
 
 /** @param {Response} response */
 function isolated(response) {

@@ -51,5 +51,5 @@ await command(async () => {
   // Of these the page loads one, for chat templates that are not known: without it the rest works.
   await provideNodeModules(ROOT).catch((error) => say(`no npm packages: models with unusual chat templates will not chat. ${error.message}`));
   const { url } = await listen({ port, host: values.host ?? '127.0.0.1', fixed: Boolean(asked) });
-  console.log(`bq4 demo: ${url}  (Ctrl+C stops it)`);
+  console.log(`bq4 demo: ${url}demo/  (Ctrl+C stops it)`);
 });

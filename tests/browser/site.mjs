@@ -90,18 +90,27 @@ const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/cs
  * The plainest of hosts: files under a folder, types for what needs one, no other header, no ranges.
  * @param {string} base  '/some/folder'
  * @param {Record<string, string>} [before]  text to put before a file's own
- * @returns {Promise<{ url: string, paths: string[], silent: Set<string>, close: () => Promise<void> }>}  `paths`: what was asked
- *   for; `silent`: what is never answered
+ * @returns {Promise<{ url: string, paths: string[], hold: boolean, release: () => void, close: () => Promise<void> }>}  `paths`: what was asked
+ *   for; `hold`: nothing is answered, until `release`
  */
 export async function plainHost(base, before = {}) {
   /** @type {string[]} */
   const paths = [];
-  /** @type {Set<string>} */
-  const silent = new Set();
+  const made = {
+    url: '', paths, hold: false,
+    release: () => {
+      made.hold = false;
+      server.closeAllConnections();
+    },
+    close: () => new Promise((/** @type {(value?: undefined) => void} */ resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    }),
+  };
   const server = createServer((request, response) => {
     const target = String(request.url);
     const path = target.startsWith(base) ? publicPath(target.slice(base.length), PUBLIC) : undefined;
-    if (path && silent.has(path)) return;
+    if (made.hold) return;
     try {
       assert.ok(path);
       const body = readFileSync(join(ROOT, path.endsWith('/') ? `${path}index.html` : path));
@@ -114,13 +123,6 @@ export async function plainHost(base, before = {}) {
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
-  return {
-    url: `http://localhost:${port}${base}/demo/`,
-    paths,
-    silent,
-    close: () => new Promise((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    }),
-  };
+  made.url = `http://localhost:${port}${base}/demo/`;
+  return made;
 }
