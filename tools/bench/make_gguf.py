@@ -7,7 +7,7 @@ llama-quantize makes of such a model by default (a width that 256 does not divid
 `--embed q4_0` what its --pure makes.
 
 The vocabulary is one code point per token: any text of those code points has as many tokens as it has
-code points, and whatever a model with random weights says is UTF-8.
+code points, and whatever a model with random weights says is UTF-8. With `--bpe` it is a byte-level one with made-up merges.
 """
 import argparse
 import json
@@ -16,10 +16,13 @@ import os
 import gguf
 import numpy as np
 
-TYPES = {"q4_0": gguf.GGMLQuantizationType.Q4_0, "q8_0": gguf.GGMLQuantizationType.Q8_0,
-         "f16": gguf.GGMLQuantizationType.F16}
+Q = gguf.GGMLQuantizationType
+TYPES = {"q4_0": Q.Q4_0, "q4_1": Q.Q4_1, "q8_0": Q.Q8_0, "f16": Q.F16,
+         "q2_k": Q.Q2_K, "q3_k": Q.Q3_K, "q4_k": Q.Q4_K, "q5_k": Q.Q5_K, "q6_k": Q.Q6_K}
 FILE_TYPES = {"q4_0": gguf.LlamaFileType.MOSTLY_Q4_0, "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0,
               "f16": gguf.LlamaFileType.MOSTLY_F16}
+# The package doesn't quantize to K types: their blocks are random bytes, but for the f16 factors at these bytes, and what those are.
+K_FACTORS = {"q2_k": {80: 0.0025, 82: 0.0025}, "q3_k": {108: 0.0005}, "q4_k": {0: 0.0002, 2: 0.0014}, "q5_k": {0: 0.0001, 2: 0.0014}, "q6_k": {208: 0.00002}}
 SPECIAL = 3
 # Ideographs, then the private planes: together more than any vocabulary here.
 RANGES = [(0x4E00, 0x9FA6), (0x20000, 0x2A6D7), (0xF0000, 0xFFFFE), (0x100000, 0x10FFFE)]
@@ -32,6 +35,43 @@ def vocabulary(size):
     assert len(tokens) == size, "the vocabulary is too large"
     kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL] + [gguf.TokenType.NORMAL] * (size - SPECIAL)
     return tokens, kinds
+
+
+def byte_level(size, rng):
+    """The 256 letters of GPT-2's alphabet, then merges of two tokens each, drawn until there are enough, then three control tokens."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    letters = [chr(c) for c in printable] + [chr(0x100 + i) for i in range(256 - len(printable))]
+    tokens, known, merges = letters, set(letters), []
+    while len(tokens) < size - SPECIAL:
+        left, right = tokens[rng.integers(min(len(tokens), 2000))], tokens[rng.integers(len(tokens))]
+        if left + right in known or len(left) + len(right) > 16:
+            continue
+        known.add(left + right)
+        tokens.append(left + right)
+        merges.append(f"{left} {right}")
+    tokens += ["<unk>", "<s>", "</s>"]
+    return tokens, [gguf.TokenType.NORMAL] * (size - SPECIAL) + [gguf.TokenType.CONTROL] * SPECIAL, merges
+
+
+def add_byte_level(writer, size, rng):
+    tokens, kinds, merges = byte_level(size, rng)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list(tokens)
+    writer.add_token_types(kinds)
+    writer.add_token_merges(merges)
+    writer.add_bos_token_id(size - 2)
+    writer.add_eos_token_id(size - 1)
+    writer.add_add_bos_token(False)
+
+
+def k_blocks(rng, rows, cols, kind):
+    block, size = gguf.GGML_QUANT_SIZES[TYPES[kind]]
+    blocks = rng.integers(0, 256, (rows * cols // block, size), dtype=np.uint8)
+    for at, factor in K_FACTORS[kind].items():
+        factors = (factor * rng.uniform(0.8, 1.2, len(blocks))).astype(np.float16)
+        blocks[:, at:at + 2] = factors.view(np.uint8).reshape(-1, 2)
+    return blocks.reshape(rows, -1)
 
 
 def add_config(writer, shape):
@@ -62,16 +102,23 @@ def add_tokenizer(writer, size):
     writer.add_add_space_prefix(False)
 
 
-def make(path, shape, quant, embed, seed=1):
+def make(path, shape, quant, embed, bpe=False, seed=1):
     rng = np.random.default_rng(seed)
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("random weights")
-    writer.add_file_type(FILE_TYPES[quant])
+    if quant in FILE_TYPES:
+        writer.add_file_type(FILE_TYPES[quant])
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     add_config(writer, shape)
-    add_tokenizer(writer, shape["vocab"])
+    if bpe:
+        add_byte_level(writer, shape["vocab"], rng)
+    else:
+        add_tokenizer(writer, shape["vocab"])
 
     def matrix(name, rows, cols, kind):
+        if kind in K_FACTORS:
+            writer.add_tensor(name, k_blocks(rng, rows, cols, kind), raw_dtype=TYPES[kind])
+            return
         values = rng.standard_normal((rows, cols), dtype=np.float32) * np.float32(0.02)
         writer.add_tensor(name, gguf.quants.quantize(values, TYPES[kind]), raw_dtype=TYPES[kind])
 
@@ -102,7 +149,8 @@ if __name__ == "__main__":
     parser.add_argument("--shape", required=True, type=json.loads)
     parser.add_argument("--quant", default="q4_0", choices=TYPES)
     parser.add_argument("--embed", default="q8_0", choices=TYPES)
+    parser.add_argument("--bpe", action="store_true")
     options = parser.parse_args()
     part = options.out + ".part"
-    make(part, options.shape, options.quant, options.embed)
+    make(part, options.shape, options.quant, options.embed, options.bpe)
     os.replace(part, options.out)

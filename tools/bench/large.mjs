@@ -1,0 +1,62 @@
+#!/usr/bin/env node
+// `node_modules/.bin/node --expose-gc tools/bench/large.mjs`: a model of half a billion random weights (the 500m shape, Q4_0 with a Q8_0 embedding) and a byte-level
+// vocabulary of 151,936 tokens, from GGUF, in Node, one thread: plan, heap, load, first token, decode, and what JavaScript holds
+// beside the heap.
+import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { createEngine, fromFile } from '../../js/engine.js';
+import { SHAPES } from '../make_random.mjs';
+import { command, ROOT, setUp } from '../setup/setup.mjs';
+import { run, SetupError, step } from '../setup/shell.mjs';
+import { benchPython } from './install.mjs';
+import { machine } from './machine.mjs';
+
+const PATH = 'build/bench/models/500m-q4_0-bpe.gguf';
+const [PROMPT, TOKENS] = [128, 32];
+const mb = (/** @type {number} */ bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
+const ms = (/** @type {number} */ time) => `${time.toFixed(0)} ms`;
+
+/** What JavaScript holds, without wasm's memory, which counts among array buffers. @param {number} heap */
+function scriptBytes(heap) {
+  globalThis.gc?.();
+  const { heapUsed, external, arrayBuffers } = process.memoryUsage();
+  return heapUsed + Math.max(external, arrayBuffers) - heap;
+}
+
+await command(async () => {
+  if (!globalThis.gc) throw new SetupError('run it with node --expose-gc');
+  const path = join(ROOT, PATH);
+  if (!existsSync(path)) {
+    const python = await benchPython(await setUp({ tests: true }));
+    mkdirSync(join(ROOT, 'build/bench/models'), { recursive: true });
+    await step(`making ${PATH}`, () => run(python, [join(ROOT, 'tools/bench/make_gguf.py'), path, '--quant', 'q4_0', '--embed', 'q8_0', '--bpe', '--shape', JSON.stringify(SHAPES['500m'])]));
+  }
+  const engine = await createEngine({ threads: 1 });
+  const before = scriptBytes(0);
+  let since = performance.now();
+  const plan = await engine.plan(fromFile(path));
+  const planMs = performance.now() - since;
+  let most = 0;
+  const watch = setInterval(() => (most = Math.max(most, process.memoryUsage().heapUsed)), 5);
+  since = performance.now();
+  const model = await engine.load(fromFile(path));
+  const loadMs = performance.now() - since;
+  clearInterval(watch);
+  const session = await model.createSession();
+  const text = Array.from({ length: PROMPT }, (_, i) => 300 + ((i * 104729) % 150000));
+  const { timings } = await session.generate(text, { temperature: 0, maxTokens: TOKENS + 1 }).done();
+  const memory = await model.memory();
+  since = performance.now();
+  const sentence = 'The quick brown fox jumps over the lazy dog. '.repeat(200);
+  await model.tokenize(sentence);
+  const tokenizeMs = performance.now() - since;
+  const rows = {
+    machine: machine().cpu, 'file': mb(statSync(path).size), 'vocabulary': String(model.info.tokenizer?.tokens),
+    'plan, made in': ms(planMs), 'heap as planned': mb(plan.heapBytes), 'heap': `${mb(memory.heap)}, ${memory.heap <= plan.heapBytes ? 'no more than planned' : 'MORE than planned'}`, 'most of it used': mb(memory.peak),
+    'load': ms(loadMs), 'prompt of 128, first token': ms(timings.ttftMs), 'prefill': `${((PROMPT / timings.prefillMs) * 1e3).toFixed(1)} tokens/s`,
+    'decode': `${((timings.tokens - 1) / timings.decodeMs * 1e3).toFixed(1)} tokens/s`, 'tokenize': `${(sentence.length / 1e3 / tokenizeMs).toFixed(1)} MB/s`,
+    'JavaScript, before': mb(before), 'JavaScript, after the load': mb(scriptBytes(memory.total)), 'JavaScript, most while loading': mb(most),
+  };
+  for (const [name, value] of Object.entries(rows)) console.log(`${name.padEnd(32)}${value}`);
+  await engine.close();
+});

@@ -1,0 +1,75 @@
+// One GGUF file, in wllama or in bq4: decode and prefill, or the time from a page whose cache has the file to the first token.
+import { createWorkerEngine, fromUrl } from '../../../js/index.js';
+
+const AT = '/build/bench/peers/node_modules/wllama-';
+const quiet = { debug() {}, log() {}, warn() {}, error() {} };
+
+/** Text of so many words, another for each number. @param {number} seed @param {number} words */
+function textOf(seed, words) {
+  const list = ['river', 'window', 'green', 'letter', 'morning', 'stone', 'paper', 'winter', 'garden', 'silver', 'music', 'table'];
+  return `${seed} ${Array.from({ length: words }, (_, i) => list[(i * 7 + i * i * seed + seed) % list.length]).join(' ')}`;
+}
+
+/** @typedef {{ prefill: number, decode: number, promptTokens: number }} Rates  tokens per second */
+/** @typedef {{ measure: (text: string, tokens: number) => Promise<Rates>, first: (text: string) => Promise<void>, close: () => Promise<any> }} Runtime */
+
+/** @param {string} url @param {boolean} cache @returns {Promise<Runtime>} */
+async function ours(url, cache) {
+  const engine = await createWorkerEngine(/** @type {any} */ ({ threads: 1, cache: cache ? 'auto' : false }));
+  const model = await engine.load(fromUrl(new URL(url, location.href)), { context: 1024 });
+  const session = await model.createSession();
+  return {
+    measure: async (text, tokens) => {
+      const { timings, ids } = await session.generate(text, { temperature: 0, maxTokens: tokens + 1, stopTokens: [] }).done();
+      const computed = timings.promptTokens - timings.reusedTokens;
+      return { prefill: (computed / timings.prefillMs) * 1e3, decode: ((ids.length - 1) / timings.decodeMs) * 1e3, promptTokens: computed };
+    },
+    first: async (text) => void await session.generate(text, { temperature: 0, maxTokens: 1 }).done(),
+    close: () => engine.close(),
+  };
+}
+
+/** @param {string} url @param {boolean} cache @returns {Promise<Runtime>} */
+async function theirs(url, cache) {
+  const folder = `${AT}3.8.1/esm`;
+  const { Wllama } = await import(`${folder}/index.js`);
+  const wllama = new Wllama({ default: `${folder}/wasm/wllama.wasm` }, { logger: quiet });
+  wllama.setCompat(null); // the CDN's build for other browsers
+  const options = { n_threads: 1, n_ctx: 1024, n_parallel: 1, n_gpu_layers: 0 };
+  if (cache) await wllama.loadModelFromUrl(new URL(url, location.href).href, { ...options, useCache: true });
+  else await wllama.loadModel([await (await fetch(url)).blob()], options);
+  const complete = async (/** @type {string} */ prompt, /** @type {number} */ tokens) => {
+    /** @type {any} */
+    let timings;
+    await wllama.createCompletion({
+      prompt, max_tokens: tokens, n_predict: tokens, stream: true, temperature: 0, top_k: 1, ignore_eos: true,
+      cache_prompt: false, timings_per_token: true, onData: (/** @type {any} */ chunk) => { if (chunk.timings) timings = chunk.timings; },
+    });
+    return timings;
+  };
+  return {
+    measure: async (text, tokens) => {
+      // The first token comes from the prompt's logits: predicted_ms is the time of the others.
+      const { prompt_n: promptTokens, prompt_ms: prompt, predicted_n: n, predicted_ms: decode } = await complete(text, tokens + 1);
+      return { prefill: (promptTokens / prompt) * 1e3, decode: ((n - 1) / decode) * 1e3, promptTokens };
+    },
+    first: async (text) => void await complete(text, 1),
+    close: () => wllama.exit(),
+  };
+}
+
+/** @param {{ who: 'bq4' | 'wllama', model: string, seed: number, warm: boolean }} options */
+export async function whole({ who, model, seed, warm }) {
+  const since = performance.now();
+  const runtime = await (who === 'bq4' ? ours : theirs)(model, warm);
+  if (warm) {
+    await runtime.first('The capital of France is');
+    const firstMs = performance.now() - since;
+    await runtime.close();
+    return { firstMs };
+  }
+  await runtime.measure(textOf(seed, 8), 4); // warms up
+  const result = await runtime.measure(textOf(seed + 1, 120), 32);
+  await runtime.close();
+  return result;
+}
