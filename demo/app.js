@@ -9,6 +9,7 @@ import { $, chips, details, keepFocus, message, newChat, onMessage, plain, say, 
 import { Models } from './models.js';
 import { Panel } from './panel.js';
 import { SettingsForm } from './settings.js';
+import { takeShared } from './shared.js';
 import { loadLooks, saveLooks } from './store.js';
 import { Turns } from './turn.js';
 import { Log } from './view.js';
@@ -179,6 +180,7 @@ async function begin() {
   // On a phone this would bring up the keyboard.
   if (matchMedia('(hover: hover)').matches) message.focus();
   if (await isolate()) return;
+  takeShared();
   try {
     panel.engine(await host.start());
   } catch (error) {
