@@ -16,9 +16,7 @@ export function takeShared() {
     return grow();
   }
   const field = /** @type {HTMLInputElement} */ ($('link'));
+  $('model-name').click(); // the list of models, where links are checked
   field.value = link;
-  const dialog = field.closest('dialog');
-  if (dialog) dialog.showModal();
-  else if ($('details').hidden) $('details-toggle').click();
   field.focus();
 }
