@@ -24,6 +24,7 @@ const BUNDLES = [
   { connect: 'js/connect.js' },
   // Adapters, each by itself: whoever takes one loads one file.
   { 'ai-sdk': 'js/adapters/ai-sdk.js' },
+  { langchain: 'js/adapters/langchain.js' },
   { heads: 'js/heads/index.js' },
   { single: 'js/single/app.js' },
   { cli: 'bin/bq4.js' },
@@ -71,8 +72,9 @@ async function bundle(entries) {
   const whole = 'cli' in entries || 'single' in entries;
   const made = await rolldown({
     input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, join(ROOT, source)])),
+    // What an adapter adapts to is there already.
+    external: /^(node:|@langchain\/core\/|react$)/,
     plugins: whole ? [ours] : [ours, alone],
-    external: /^node:/,
     platform: 'neutral',
     preserveEntrySignatures: 'strict',
     onLog: (level, log) => {

@@ -1,0 +1,111 @@
+// `bq4/langchain` by LangChain.js itself.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { HumanMessage, ToolMessage } from '@langchain/core/messages';
+import { StringOutputParser } from '@langchain/core/output_parsers';
+import { ChatPromptTemplate } from '@langchain/core/prompts';
+import { tool } from '@langchain/core/tools';
+import { FakeVectorStore } from '@langchain/core/utils/testing';
+import { Bq4Embeddings, ChatBq4 } from '../../js/adapters/langchain.js';
+import { createWorkerEngine, fromFile } from '../../js/index.js';
+import { inTime } from '../waiting.mjs';
+import { speaking } from './speaking.mjs';
+
+const FILE = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));
+const prompt = 'Who are you?';
+const fixed = { temperature: 0, max_tokens: 12 };
+/** @type {import('../../js/index.js').Engine} */
+let engine;
+/** @type {import('../../js/index.js').Model} */
+let own;
+/** @type {ChatBq4} */
+let chat;
+/** @type {import('../../js/index.js').ChatCompletion} */
+let said;
+before(async () => {
+  engine = await createWorkerEngine({ threads: 1 });
+  own = await engine.load(fromFile(FILE), { context: 512 });
+  chat = new ChatBq4({ model: own, ...fixed });
+  said = await own.chat.completions.create({ messages: [{ role: 'user', content: prompt }], ...fixed });
+});
+after(() => engine.close());
+
+test('invoke: the text, why it ended, what it cost', async () => {
+  const message = /** @type {any} */ (await chat.invoke(prompt));
+  assert.equal(message.getType(), 'ai');
+  assert.equal(message.content, said.choices[0].message.content);
+  assert.deepEqual([message.response_metadata.finish_reason, message.usage_metadata?.output_tokens], [said.choices[0].finish_reason, said.usage.completion_tokens]);
+});
+
+test('stream, alone and in a chain', async () => {
+  const parts = [];
+  for await (const part of await chat.stream(prompt)) parts.push(part);
+  assert.equal(parts.map(({ content }) => content).join(''), said.choices[0].message.content);
+  assert.ok(parts.length > 3);
+  assert.equal(parts.reduce((a, b) => a.concat(b)).usage_metadata?.output_tokens, said.usage.completion_tokens);
+  const chain = ChatPromptTemplate.fromMessages([['human', 'Who are {who}?']]).pipe(chat).pipe(new StringOutputParser());
+  let text = '';
+  for await (const part of await chain.stream({ who: 'you' })) text += part;
+  assert.equal(text, said.choices[0].message.content);
+});
+
+test('options of a call go before those of the model; stop ends it', async () => {
+  const { content } = await chat.invoke(prompt, { stop: [said.choices[0].message.content.slice(4, 8)] });
+  assert.equal(content, said.choices[0].message.content.slice(0, 4));
+});
+
+test('structured output keeps to the schema', async () => {
+  const schema = { type: 'object', properties: { mood: { enum: ['good', 'bad'] } }, required: ['mood'], additionalProperties: false };
+  const { mood } = await new ChatBq4({ model: own, temperature: 1.5, seed: 1, max_tokens: 60 }).withStructuredOutput(schema).invoke(prompt);
+  assert.ok(['good', 'bad'].includes(mood));
+  const { raw, parsed } = await chat.withStructuredOutput(schema, { includeRaw: true }).invoke(prompt, { max_tokens: 60 });
+  assert.deepEqual(JSON.parse(raw.content), parsed);
+});
+
+test('tools: bound, called, answered; a call whose input is no JSON is told apart', async () => {
+  const { model, requests } = await speaking([
+    [{ tool_calls: [{ index: 0, id: 'call_7', function: { name: 'weather', arguments: '{"city"' } }] }, { tool_calls: [{ index: 0, function: { arguments: ':"Bonn"}' } }] }],
+    [{ content: 'It rains.' }],
+    [{ tool_calls: [{ index: 0, id: 'call_8', function: { name: 'weather', arguments: '{"city"' } }] }],
+    [{ tool_calls: [{ index: 0, id: 'call_9', function: { name: 'weather', arguments: '{"city"' } }] }, { tool_calls: [{ index: 0, function: { arguments: ':"Bonn"}' } }] }],
+  ]);
+  const weather = tool(async ({ city }) => `rain in ${city}`, { name: 'weather', description: 'The weather', schema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] } });
+  const bound = new ChatBq4({ model }).bindTools([weather]);
+  const question = new HumanMessage('Weather?');
+  const call = await bound.invoke([question]);
+  assert.deepEqual(call.tool_calls, [{ id: 'call_7', name: 'weather', args: { city: 'Bonn' }, type: 'tool_call' }]);
+  const answer = new ToolMessage({ content: 'rain in Bonn', tool_call_id: 'call_7' });
+  assert.equal((await bound.invoke([question, call, answer])).content, 'It rains.');
+  assert.equal(requests[0].tools[0].function.name, 'weather');
+  assert.deepEqual(requests[1].messages.slice(1), [
+    { role: 'assistant', content: '', tool_calls: [{ id: 'call_7', type: 'function', function: { name: 'weather', arguments: '{"city":"Bonn"}' } }] },
+    { role: 'tool', content: 'rain in Bonn', tool_call_id: 'call_7' },
+  ]);
+  const broken = await bound.invoke([question]);
+  assert.deepEqual([broken.tool_calls, broken.invalid_tool_calls?.[0].args], [[], '{"city"']);
+  const parts = [];
+  for await (const part of await bound.stream([question])) parts.push(part);
+  assert.deepEqual(parts.reduce((a, b) => a.concat(b)).tool_calls?.[0].args, { city: 'Bonn' });
+});
+
+test('embeddings, in a vector store too', async () => {
+  const embeddings = new Bq4Embeddings({ model: own });
+  const { vectors } = await own.embed(['Hello', 'Bye']);
+  assert.deepEqual(await embeddings.embedDocuments(['Hello', 'Bye']), vectors.map((vector) => Array.from(vector)));
+  assert.deepEqual(await embeddings.embedQuery('Bye'), Array.from(vectors[1]));
+  assert.deepEqual(await embeddings.embedDocuments([]), []);
+  const store = await FakeVectorStore.fromTexts(['Hello', 'Bye'], [{ id: 1 }, { id: 2 }], embeddings);
+  assert.equal((await store.similaritySearch('Bye', 1))[0].pageContent, 'Bye');
+});
+
+test('an abort ends it; what fails is the error of the model', async () => {
+  const controller = new AbortController();
+  await assert.rejects(async () => {
+    for await (const _ of await chat.stream('Tell me a story.', { signal: controller.signal, max_tokens: 400 })) controller.abort();
+  });
+  assert.equal((await inTime('the next reply', chat.invoke(prompt))).content, said.choices[0].message.content);
+  const stubborn = new ChatBq4({ model: own, ...fixed, maxRetries: 0 });
+  await assert.rejects(stubborn.invoke('word '.repeat(1000)), { code: 'CONTEXT_FULL' });
+  await assert.rejects(stubborn.invoke([new HumanMessage({ content: [{ type: 'image_url', image_url: 'data:,' }] })]), /can't be read/);
+});
