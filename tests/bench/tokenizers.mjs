@@ -23,10 +23,10 @@ function documents() {
   return list.map((name) => readFileSync(join(ROOT, 'docs', name), 'utf8')).join('\n');
 }
 
-/** Whole characters. @param {string} text */
+/** @param {string} text */
 function piecesOf(text) {
   const pieces = [];
-  for (let at = 0; at < text.length; at += PIECE) pieces.push(text.slice(at, at + PIECE).toWellFormed());
+  for (let at = 0; at < text.length; at += PIECE) pieces.push(text.slice(at, at + PIECE));
   return pieces;
 }
 
