@@ -61,7 +61,7 @@ export async function askFormat(chosen, tokenId, onChoose) {
   card.hidden = false;
 }
 
-export function hideFormat() {
+function hideFormat() {
   if (card.contains(document.activeElement)) $('message').focus();
   card.hidden = true;
 }

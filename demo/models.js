@@ -257,9 +257,9 @@ export class Models {
     const { host, panel, showState } = this.#page;
     const unknown = generates && !chat && !template;
     $('format-row').hidden = !unknown;
-    const { askFormat, formatTitle, hideFormat } = await import('./format-card.js');
-    hideFormat();
+    $('format').hidden = true;
     if (!unknown) return;
+    const { askFormat, formatTitle } = await import('./format-card.js');
     const chosen = factsOf(key).format ?? '';
     panel.set('format', formatTitle(chosen));
     if (!ask) return;

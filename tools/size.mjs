@@ -16,6 +16,8 @@ export const PROBE_LIMIT = 1_100;
 /** The module that holds replies to grammars, fetched when first asked for. */
 export const GRAMMAR = 'bq4-grammar.wasm';
 export const GRAMMAR_LIMIT = 16_000;
+/** The demo's own scripts, each gzipped by itself, but for those that are loaded when first needed. */
+export const DEMO_LIMIT = 60_000;
 /** The module of converters, which no page loads. */
 export const CONVERT = 'bq4-convert.wasm';
 
@@ -35,6 +37,26 @@ export function sizes() {
   if (!existsSync(FOLDER)) return [];
   return readdirSync(FOLDER).filter((name) => name.endsWith('.wasm')).sort()
     .map((name) => ({ name, ...measure(join(FOLDER, name)) }));
+}
+
+/** What every visit of the demo loads of its own: what its page, its workers and its service worker begin with, and import. */
+export function demoScripts() {
+  const folder = join(ROOT, 'demo');
+  const total = { name: 'demo/, at every visit', plain: 0, gzip: 0, brotli: 0 };
+  /** @type {Set<string>} */
+  const seen = new Set();
+  const add = (/** @type {string} */ name) => {
+    if (seen.has(name)) return;
+    seen.add(name);
+    const text = readFileSync(join(folder, name));
+    const size = compressed(text);
+    total.plain += size.plain;
+    total.gzip += size.gzip;
+    total.brotli += size.brotli;
+    for (const [, imported] of String(text).matchAll(/^(?:import|export) .*'\.\/([\w-]+\.js)';/gm)) add(imported);
+  };
+  for (const name of ['theme.js', 'app.js', 'worker.js', 'thread.js', 'sw.js']) add(name);
+  return total;
 }
 
 /** All of js/, each file compressed by itself, as a server sends them. */
@@ -74,7 +96,7 @@ function parts() {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const rows = process.argv.includes('--parts') ? parts() : [...sizes(), scripts()];
+  const rows = process.argv.includes('--parts') ? parts() : [...sizes(), scripts(), demoScripts()];
   const pad = (/** @type {string | number} */ text) => String(text).padStart(9);
   console.log(`${'bytes'.padEnd(30)}${pad('plain')}${pad('gzip')}${pad('brotli')}`);
   for (const { name, plain, gzip, brotli } of rows) console.log(`${name.padEnd(30)}${pad(plain)}${pad(gzip)}${pad(brotli)}`);

@@ -1,5 +1,6 @@
 // Models in the demo: what is waited for is said, a chat format is chosen and remembered, a file comes back after a reload.
 import assert from 'node:assert/strict';
+import axe from 'axe-core';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +10,7 @@ import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { launch } from './launch.mjs';
-import { newPage, openDemo, ready, ROOT, sample, say, stat, texts, ui } from './site.mjs';
+import { newPage, openDemo, plainHost, ready, ROOT, sample, say, stat, texts, ui } from './site.mjs';
 
 /** @type {import('playwright-core').Browser} */
 let browser;
@@ -151,4 +152,43 @@ test('a file whose handle may be read comes back by itself, with its conversatio
   await page.getByRole('button', { name: 'Use the bundled model' }).click();
   await ready(page);
   assert.deepEqual((await texts(page)).slice(0, 2), ['Hello!', reply]);
+});
+
+test('a site that lets nobody read its files: said after two requests, with what helps', async () => {
+  const page = await demo();
+  const host = await plainHost('/elsewhere');
+  cleanup.push(host.close);
+  await ui(page).models.click();
+  await page.locator('#link').fill(host.url.replace('demo/', 'models/chat.bq4'));
+  await page.getByRole('button', { name: 'Check', exact: true }).click();
+  await ui(page).alert.waitFor();
+  assert.match(await ui(page).alert.textContent() ?? '', /could not be reached.*CORS.*download the file there and open it here.*NETWORK/s);
+  assert.equal(host.paths.length, 2);
+  assert.match(await ui(page).status.textContent() ?? '', /the model before is still in use/);
+  assert.match(await say(page, 'Hello!'), /\w/);
+});
+
+test('the list of models, the plan and the form of a chat: axe finds nothing, all of it is seen at 320 pixels', async () => {
+  for (const width of [1280, 320]) {
+    const page = await newPage(browser, { viewport: { width, height: 700 } });
+    cleanup.push(() => page.context().close());
+    await openDemo(page, site.url);
+    const look = async (/** @type {string} */ state) => {
+      await page.evaluate(axe.source);
+      const { violations } = await page.evaluate(() => /** @type {any} */ (globalThis).axe.run());
+      assert.deepEqual(violations.map((/** @type {any} */ v) => `${v.id}: ${v.nodes.map((/** @type {any} */ n) => n.html).join(' ')}`), [], `${state}, ${width}`);
+      assert.equal(await page.evaluate(() => document.scrollingElement?.scrollWidth), width, `${state}, ${width}`);
+    };
+    await ui(page).models.click();
+    await page.locator('#stored li').nth(1).waitFor();
+    await look('models');
+    await ui(page).file.setInputFiles(large);
+    await page.getByRole('button', { name: 'Load and use' }).waitFor();
+    await look('plan');
+    await page.getByRole('button', { name: 'Load and use' }).click();
+    await page.getByRole('region', { name: 'Form of the chat' }).waitFor();
+    await ready(page);
+    await look('form');
+    assert.ok(await ui(page).message.isVisible());
+  }
 });
