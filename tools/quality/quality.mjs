@@ -3,7 +3,7 @@
 // agreement, mean KL divergence, perplexity.
 //   node tools/quality/quality.mjs tokens MODEL.gguf TEXT 20000 tokens.json
 //   python tools/quality/reference.py MODEL.gguf tokens.json reference.f32
-//   node tools/quality/quality.mjs compare MODEL.gguf tokens.json reference.f32 f16
+//   node tools/quality/quality.mjs compare MODEL.gguf tokens.json reference.f32 f16 [i16]
 //   python tools/quality/llama_cpp.py MODEL.gguf tokens.json reference.f32
 import { closeSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
 import { createEngine, fromFile } from '../../js/engine.js';
@@ -38,11 +38,11 @@ async function tokens(model, text, count, out) {
   console.log(`${ids.length} tokens`);
 }
 
-/** @param {string} model @param {string} list @param {string} reference @param {'f32' | 'f16' | 'i8'} kv */
-async function compare(model, list, reference, kv) {
+/** @param {string} model @param {string} list @param {string} reference @param {'f32' | 'f16' | 'i8'} kv @param {'i8' | 'i16'} activations */
+async function compare(model, list, reference, kv, activations) {
   /** @type {number[]} */
   const ids = JSON.parse(readFileSync(list, 'utf8'));
-  const ours = await openLogits(fromFile(model), { context: WINDOW + 24, kv });
+  const ours = await openLogits(fromFile(model), { context: WINDOW + 24, kv, activations });
   const file = openSync(reference, 'r');
   const sums = { agree: 0, kl: 0, positions: 0, ours: 0, theirs: 0, predicted: 0 };
   for (let i = 0; i < ids.length; i++) {
@@ -58,11 +58,11 @@ async function compare(model, list, reference, kv) {
       sums.ours -= q[ids[i + 1]];
       sums.theirs -= p[ids[i + 1]];
     }
-    if (i % WINDOW === WINDOW - 1) console.error(told(`bq4, KV ${kv}`, sums));
+    if (i % WINDOW === WINDOW - 1) console.error(told(`bq4, KV ${kv}, activations ${activations}`, sums));
   }
   closeSync(file);
   ours.close();
-  console.log(told(`bq4, KV ${kv}`, sums));
+  console.log(told(`bq4, KV ${kv}, activations ${activations}`, sums));
 }
 
 /** @param {string} name @param {{ agree: number, kl: number, positions: number, ours: number, theirs: number, predicted: number }} sums */
@@ -74,5 +74,6 @@ function told(name, { agree, kl, positions, ours, theirs, predicted }) {
 
 const [task, ...rest] = process.argv.slice(2);
 if (task === 'tokens' && rest.length === 4) await tokens(rest[0], rest[1], rest[2], rest[3]);
-else if (task === 'compare' && rest.length === 4) await compare(rest[0], rest[1], rest[2], /** @type {'f16'} */ (rest[3]));
+else if (task === 'compare' && (rest.length === 4 || rest.length === 5))
+  await compare(rest[0], rest[1], rest[2], /** @type {'f16'} */ (rest[3]), /** @type {'i16' | undefined} */ (rest[4]) ?? 'i8');
 else console.error('see the head of this file');
