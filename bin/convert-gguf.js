@@ -1,10 +1,10 @@
 /** A GGUF file as .bq4: every weight keeps its value; it is only laid out as the engine computes with it. */
 import { formatOfTemplate } from '../js/convert/chat-format.js';
-import { createCodec } from '../js/convert/codec.js';
+import { createHasher } from '../js/convert/codec.js';
 import { encodeTokenizer } from '../js/convert/tokenizers/section.js';
 import { ROWS, typeNamed } from '../js/convert/weights.js';
 import { fileSink } from '../js/convert/write/output.js';
-import { matrixOf, writeV2 } from '../js/convert/write/v2.js';
+import { matrixOf, prefixLengthOf, writeV2 } from '../js/convert/write/v2.js';
 import { inOrder, place } from '../js/gguf/layout.js';
 import { openGguf } from '../js/gguf/open.js';
 import { RepackedSource } from '../js/gguf/repacked.js';
@@ -39,7 +39,6 @@ export async function convertGguf(file, output, options) {
   if (/\.(bullet|qsf)$/.test(output)) throw new BqError('UNSUPPORTED', 'a GGUF file is converted to .bq4 alone', { hint: 'convert the original safetensors model instead' });
   const { config, tensors, tokenizer, extra, name, license, template } = await openGguf(file, new Uint8Array());
   const compiled = await compile();
-  const codec = await createCodec(1 << 20);
   const facts = await Wasm.create(compiled, ROOM);
   const placed = place(inOrder(tensors, (stored) => facts.call('bqw_run_type', stored), false), 0);
   const source = await RepackedSource.open(file, compiled, placed);
@@ -50,6 +49,7 @@ export async function convertGguf(file, output, options) {
     chat: options.chat ? JSON.parse(await readFile(options.chat, 'utf8')) : template && tokenizer ? await formatOfTemplate(template, tokenizer) : null,
     card: options.card ? await readFile(options.card, 'utf8') : '',
   };
+  const codec = await createHasher(prefixLengthOf(model, options.hash === 'sha256'));
   const sha256 = options.hash === 'sha256' ? (/** @type {Uint8Array} */ bytes) => codec.sha256(bytes) : undefined;
   const written = await writeV2(await fileSink(output), model, { hash: (bytes) => codec.hash(bytes), sha256, onBytes: options.onProgress, signal: options.signal });
   const reports = out.map(({ name: tensor, type, layout, dims, bytes }) => {

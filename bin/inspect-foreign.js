@@ -1,5 +1,7 @@
 /** What is in a file that is no .bq4: GGUF, safetensors or a Hugging Face folder, and whatever `convert` opens. */
 import { openCheckpoint } from '../js/convert/read/checkpoint.js';
+import { readJson } from '../js/convert/read/hf.js';
+import { listSafetensors } from '../js/convert/read/safetensors.js';
 import { configOf } from '../js/convert/hf-names.js';
 import { readTokenizerFile } from '../js/convert/tokenizers/index.js';
 import { readHeader } from '../js/sources/gguf-header.js';
@@ -16,8 +18,6 @@ import { compile, Wasm } from '../js/wasm/wasm.js';
 
 const STEP = 1 << 20;
 const ROOM = 262144;
-/** A header of safetensors is no longer. */
-const MOST_JSON = 100 << 20;
 const KINDS = ['', 'spm', 'bpe', 'wordlist', 'unigram', 'wordpiece'];
 
 /** What is known of a file; the errors are those of what could not be read. @typedef {Record<string, any>} Report */
@@ -74,23 +74,11 @@ async function inspectGguf(file) {
 async function safetensorsList(path) {
   const file = await openFile(path);
   try {
-    const head = await readRange(file, 0, 8);
-    const length = head.length === 8 ? Number(new DataView(head.buffer).getBigUint64(0, true)) : -1;
-    if (!(length > 1 && length <= Math.min(MOST_JSON, file.size - 8))) throw new BqError('FORMAT', `${path} does not begin like a safetensors file`, { offset: 0 });
-    const header = JSON.parse(new TextDecoder().decode(await readRange(file, 8, 8 + length)));
-    return Object.entries(header).filter(([name]) => name !== '__metadata__').map(([name, { dtype, shape, data_offsets: [from, to] }]) =>
-      ({ name, type: dtype, layout: 'rows', dims: shape, offset: 8 + length + from, bytes: to - from }));
-  } catch (cause) {
-    throw cause instanceof BqError ? cause : new BqError('FORMAT', `${path}: its header is malformed`, { cause, offset: 8 });
+    const { entries } = await listSafetensors(file);
+    return entries.map(({ name, dtype, shape, from, to }) => ({ name, type: dtype, layout: 'rows', dims: shape, offset: from, bytes: to - from }));
   } finally {
     await file.close();
   }
-}
-
-/** @param {string} path @returns {Promise<any>}  null: it isn't there */
-async function jsonAt(path) {
-  const { existsSync, readFileSync } = await nodeModule('fs');
-  return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : null;
 }
 
 /** @param {string} input  a folder, or a safetensors file in it @param {boolean} isFolder @returns {Promise<Report>} */
@@ -98,7 +86,7 @@ async function inspectHf(input, isFolder) {
   const { readdirSync, statSync, existsSync } = await nodeModule('fs');
   const { basename, dirname, join } = await nodeModule('path');
   const folder = isFolder ? input : dirname(input);
-  const json = await attempt(() => jsonAt(join(folder, 'config.json')));
+  const json = await attempt(() => readJson(join(folder, 'config.json')));
   const files = isFolder ? readdirSync(folder).filter((/** @type {string} */ name) => name.endsWith('.safetensors')).sort() : [basename(input)];
   if (!files.length) throw new BqError('NOT_A_MODEL', `${folder} has no safetensors file`, { hint: 'inspect reads .bq4 and .gguf files, safetensors files and folders, and what convert reads' });
   const tensors = [];
@@ -108,11 +96,11 @@ async function inspectHf(input, isFolder) {
   const tokenizerFile = ['tokenizer.json', 'tokenizer.model', 'vocab.json'].map((name) => join(folder, name)).find(existsSync);
   const tokenizer = tokenizerFile ? await attempt(() => readTokenizerFile(tokenizerFile, { vocab })) : {};
   const t = tokenizer.value;
-  const templates = [(await jsonAt(join(folder, 'tokenizer_config.json')))?.chat_template];
+  const templates = [(await attempt(() => readJson(join(folder, 'tokenizer_config.json')))).value?.chat_template];
   const size = files.reduce((/** @type {number} */ sum, /** @type {string} */ name) => sum + statSync(join(folder, name)).size, 0);
   return {
     format: { container: isFolder ? 'Hugging Face folder' : 'safetensors', files: files.length, fileLength: size, size },
-    name: basename(folder), license: '', architecture: json.value?.model_type ?? '', config: config.value ?? null, configError: config.error,
+    name: basename(folder), license: '', architecture: json.value?.model_type ?? '', config: config.value ?? null, configError: json.error ?? config.error,
     tokenizer: t ? { kind: KINDS[t.kind] ?? `kind ${t.kind}`, tokens: t.tokens.length, merges: t.merges.length, eog: t.eog } : null, tokenizerError: tokenizer.error,
     template: templates.find((text) => typeof text === 'string') ?? '', tensors,
   };

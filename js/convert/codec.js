@@ -100,6 +100,9 @@ export class Codec {
   }
 }
 
+/** One that hashes chunks, and a prefix of this length at once. @param {number} prefixLength */
+export const createHasher = (prefixLength) => createCodec(Math.max(1 << 20, Math.ceil(prefixLength / 2)));
+
 /**
  * NO_ENGINE, NO_SIMD, NOMEM.
  * @param {number} maxBytes  largest block of floats or bytes that a call takes or gives

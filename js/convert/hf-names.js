@@ -6,21 +6,31 @@ import { joined, stacked } from './views.js';
 
 /** @typedef {import('./read/tensors.js').InTensor} InTensor */
 
-const CANONICAL = /^(wte|wpe|wtt|ln_0|ln_f|lm_head|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|[qk]_norm)|mlp\.(gate|up|down|router|shared\.(switch|gate|up|down)|experts\.(gate|up|down))))\.(weight|bias)$|^rope\.(local_|long_)?factors$/;
+const CANONICAL = /^(wte|wpe|wtt|ln_0|ln_f|lm_head|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|[qk]_norm)|mlp\.(gate|up|down|router|shared\.(switch|gate|up|down)|experts\.(gate|up|down))))\.(weight|bias|scale)$|^rope\.(local_|long_)?factors$/;
 /** Of a model that sees or hears too: what stands before its language model's names, and what is of its other parts. */
 const LANGUAGE_MODEL = /^(model\.)?language_model\./;
 const OTHER_PARTS = /^(model\.)?(vision_tower|vision_model|audio_tower|multi_modal_projector)\./;
 
+/** What a family makes of a config.json whose values may be of any kind. FORMAT. @template T @param {() => T} read @returns {T} */
+function guarded(read) {
+  try {
+    return read();
+  } catch (cause) {
+    if (cause instanceof BqError) throw cause;
+    throw new BqError('FORMAT', `config.json has a value of another kind than its model_type has there: ${/** @type {Error} */ (cause).message}`, { cause });
+  }
+}
+
 /**
  * Our configuration from a config.json: of a family, or model_type "bq4" for our own layout, which has our own keys.
- * UNSUPPORTED.
+ * UNSUPPORTED, FORMAT.
  * @param {Record<string, any>} hf
  * @returns {Record<string, any>}
  */
 export function configOf(hf) {
   if (hf.model_type !== 'bq4') {
     const found = familyOf(hf);
-    return found.family.config(found.hf);
+    return guarded(() => found.family.config(found.hf));
   }
   const { model_type: _, ...config } = hf;
   return config;
@@ -33,7 +43,7 @@ export function configOf(hf) {
  * @returns {Record<string, InTensor>}
  */
 export function tablesOf(hf, config) {
-  const tables = hf.model_type === 'bq4' ? {} : ropeTables(familyOf(hf).hf, config);
+  const tables = hf.model_type === 'bq4' ? {} : guarded(() => ropeTables(familyOf(hf).hf, config));
   return Object.fromEntries(Object.entries(tables).map(([name, values]) => [name, { dims: [values.length], read: async () => values }]));
 }
 

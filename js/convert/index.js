@@ -4,7 +4,7 @@ import { nodeModule } from '../shared/node.js';
 import { encodeActivations } from './activations.js';
 import { chatFormatOf, formatOfTemplate } from './chat-format.js';
 import { openCheckpoint } from './read/checkpoint.js';
-import { createCodec } from './codec.js';
+import { createCodec, createHasher } from './codec.js';
 import { toBase64, tokenizerToJson } from './companion-json.js';
 import { matchTensors } from './names.js';
 import { openJournal } from './write/journal.js';
@@ -18,7 +18,7 @@ import { FLAT, ROWS, runLayout, typeNamed } from './weights.js';
 import { convertBullet } from './write/bullet.js';
 import { qsfChoices, writeQsf } from './write/qsf.js';
 import { v1Type, writeV1 } from './write/v1.js';
-import { matrixOf, writeV2 } from './write/v2.js';
+import { matrixOf, prefixLengthOf, writeV2 } from './write/v2.js';
 
 /**
  * @typedef {object} ConvertOptions
@@ -122,8 +122,9 @@ async function convertV1(output, matches, codec, options, facts) {
 async function convertV2(output, matches, codec, options, { tokenizer, ...facts }) {
   const tensors = v2Tensors(matches, codec, options);
   const model = { .../** @type {any} */ (facts), tensors, tokenizer: tokenizer && encodeTokenizer(tokenizer) };
-  const hash = (/** @type {Uint8Array} */ bytes) => codec.hash(bytes);
-  const sha256 = options.hash === 'sha256' ? (/** @type {Uint8Array} */ bytes) => codec.sha256(bytes) : undefined;
+  const hasher = await createHasher(prefixLengthOf(model, options.hash === 'sha256'));
+  const hash = (/** @type {Uint8Array} */ bytes) => hasher.hash(bytes);
+  const sha256 = options.hash === 'sha256' ? (/** @type {Uint8Array} */ bytes) => hasher.sha256(bytes) : undefined;
   const journal = await openJournal(output, await keyOf(model, options, facts.stamp));
   const reports = (/** @type {number} */ from) => tensors.slice(from).map((t) => t.report());
   const written = await writeV2(await fileSink(output, { keep: journal.marks.length > 0 }), model, { hash, sha256, onBytes: options.onProgress, signal: options.signal, journal, reports });

@@ -30,22 +30,34 @@ async function readHeader(file) {
 const isSize = (v) => Number.isSafeInteger(v) && /** @type {number} */ (v) >= 0;
 
 /**
- * Its tensors by name. Those of integer types come as null: weights they are not. FORMAT, UNSUPPORTED.
+ * What its header lists. FORMAT.
  * @param {ByteSource} file
- * @returns {Promise<{ tensors: Map<string, import('./tensors.js').InTensor | null>, metadata: Record<string, string> }>}
+ * @returns {Promise<{ entries: { name: string, dtype: string, shape: number[], from: number, to: number }[], metadata: Record<string, string> }>}  from, to: in the file
  */
-export async function readSafetensors(file) {
+export async function listSafetensors(file) {
   const { header, start } = await readHeader(file);
-  /** @type {Map<string, import('./tensors.js').InTensor | null>} */
-  const tensors = new Map();
-  for (const [name, entry] of Object.entries(header)) {
-    if (name === '__metadata__') continue;
+  const entries = Object.entries(header).filter(([name]) => name !== '__metadata__').map(([name, entry]) => {
     const fail = (/** @type {string} */ why) => new BqError('FORMAT', `tensor "${name}" of ${file.name} ${why}`, { offset: 8 });
     const { dtype, shape, data_offsets: offsets } = entry ?? {};
     if (typeof dtype !== 'string' || !Array.isArray(shape) || !shape.every(isSize) || !Array.isArray(offsets) || offsets.length !== 2 || !offsets.every(isSize))
       throw fail('has no proper dtype, shape and data_offsets');
     const [from, to] = offsets;
     if (from > to || start + to > file.size) throw fail(`lies at ${from}…${to}, outside the file`);
+    return { name, dtype, shape, from: start + from, to: start + to };
+  });
+  return { entries, metadata: header.__metadata__ ?? {} };
+}
+
+/**
+ * Its tensors by name. Those of integer types come as null: weights they are not. FORMAT, UNSUPPORTED.
+ * @param {ByteSource} file
+ * @returns {Promise<{ tensors: Map<string, import('./tensors.js').InTensor | null>, metadata: Record<string, string> }>}
+ */
+export async function readSafetensors(file) {
+  const { entries, metadata } = await listSafetensors(file);
+  /** @type {Map<string, import('./tensors.js').InTensor | null>} */
+  const tensors = new Map();
+  for (const { name, dtype, shape, from, to } of entries) {
     if (!Object.hasOwn(DTYPES, dtype)) {
       if (/^(I|U|BOOL)/.test(dtype)) {
         tensors.set(name, null);
@@ -54,8 +66,9 @@ export async function readSafetensors(file) {
       throw new BqError('UNSUPPORTED', `tensor "${name}" of ${file.name} is of type ${dtype}`, { hint: `convert reads ${Object.keys(DTYPES).join(', ')}` });
     }
     const count = shape.reduce((a, b) => a * b, 1);
-    if (count * DTYPES[dtype] !== to - from) throw fail(`has ${to - from} bytes, not the ${count * DTYPES[dtype]} of its shape`);
-    tensors.set(name, floatRows(file, start + from, dtype, shape));
+    if (count * DTYPES[dtype] !== to - from)
+      throw new BqError('FORMAT', `tensor "${name}" of ${file.name} has ${to - from} bytes, not the ${count * DTYPES[dtype]} of its shape`, { offset: 8 });
+    tensors.set(name, floatRows(file, from, dtype, shape));
   }
-  return { tensors, metadata: header.__metadata__ ?? {} };
+  return { tensors, metadata };
 }

@@ -80,7 +80,9 @@ export function tokenizerFromGguf(metadata) {
   const ends = [id('eos'), id('eot'), id('eom'), ...ENDS.map((end) => texts.indexOf(end)).filter((i) => tokens[i]?.kind === TOKEN.control)];
   const flag = (/** @type {string} */ key, /** @type {number} */ bit, /** @type {boolean} */ otherwise) => ((get(key) ?? otherwise) ? bit : 0);
   const fallback = tokens.some(({ kind: own }) => own === TOKEN.byte) ? FLAG.byteFallback : 0;
-  const merges = kind.kind === KIND.bpe ? mergesOf(get('merges') ?? [], texts) : [];
+  const lines = get('merges') ?? [];
+  if (!Array.isArray(lines)) throw malformed('its merges are no list of texts');
+  const merges = kind.kind === KIND.bpe ? mergesOf(lines, texts) : [];
   return {
     ...kind,
     flags: flags | flag('add_bos_token', FLAG.addBos, addsBos) | flag('add_eos_token', FLAG.addEos, addsEos) | fallback,

@@ -163,8 +163,8 @@ async function goOn(data, { marks, restart }) {
   return last.tensors;
 }
 
-/** @param {import('./output.js').Sink} sink @param {OutModel} model @param {WriteOptions} options */
-async function write(sink, model, { hash, sha256, fileId = crypto.getRandomValues(new Uint8Array(16)), onBytes, signal, journal, reports }) {
+/** What the file will be, but for its weights. @param {OutModel} model @param {number} hashBytes  of a chunk */
+function partsOf(model, hashBytes) {
   const { entries, dataBytes } = layOut(model.tensors);
   const planAt = (/** @type {number} */ start) => [
     ...section('CONF', encodeConfig({ ...model.config, ...tokenCounts(model.tokenizer) }), true),
@@ -179,7 +179,16 @@ async function write(sink, model, { hash, sha256, fileId = crypto.getRandomValue
     ...section('CARD', model.card),
     ...section('ACTQ', model.activations),
   ];
-  const { prefixLength } = prefixSizes(planAt(0), rest, dataBytes, sha256 ? 32 : 8);
+  const { prefixLength } = prefixSizes(planAt(0), rest, dataBytes, hashBytes);
+  return { entries, dataBytes, planAt, rest, prefixLength };
+}
+
+/** Bytes in front of the data, which are hashed at once: what `hash` must take. @param {OutModel} model @param {boolean} sha256  whether chunks are hashed so */
+export const prefixLengthOf = (model, sha256) => partsOf(model, sha256 ? 32 : 8).prefixLength;
+
+/** @param {import('./output.js').Sink} sink @param {OutModel} model @param {WriteOptions} options */
+async function write(sink, model, { hash, sha256, fileId = crypto.getRandomValues(new Uint8Array(16)), onBytes, signal, journal, reports }) {
+  const { entries, dataBytes, planAt, rest, prefixLength } = partsOf(model, sha256 ? 32 : 8);
   const data = new ChunkWriter(sink, prefixLength, sha256 ?? ((bytes) => new Uint8Array(new BigUint64Array([hash(bytes)]).buffer)));
   const kept = journal ? await goOn(data, journal) : 0;
   let noted = { tensors: kept, position: data.position, hashes: data.hashes.length };

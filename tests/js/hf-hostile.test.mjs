@@ -1,0 +1,72 @@
+// Folders whose headers and configurations hold anything: typed errors, from `convert` and from `inspect`.
+import assert from 'node:assert/strict';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { inspectForeign } from '../../bin/inspect-foreign.js';
+import { configOf } from '../../js/convert/hf-names.js';
+import { FAMILIES } from '../../js/convert/families/index.js';
+import { convert } from '../../js/convert/index.js';
+import { testFolder } from './folders.mjs';
+
+const { fresh } = testFolder('hf-hostile');
+
+/** @param {any} header @param {number} [data] bytes behind it */
+function safetensors(header, data = 64) {
+  const json = Buffer.from(typeof header === 'string' ? header : JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(json.length));
+  return Buffer.concat([length, json, Buffer.alloc(data)]);
+}
+
+/** @param {Promise<any>} promise @param {string} what */
+const typed = (promise, what) => promise.then(() => 'done', (error) => (assert.equal(error.name, 'BqError', `${what}: ${error.stack}`), error.code));
+
+const LLAMA = { model_type: 'llama', num_hidden_layers: 1, hidden_size: 8, num_attention_heads: 2, intermediate_size: 8, vocab_size: 8 };
+
+/** @type {Record<string, [bytes: Buffer, config: string]>} */
+const FOLDERS = {
+  'no JSON': [safetensors('{ '), '{}'], 'a list': [safetensors([]), JSON.stringify(LLAMA)], 'a shape that is a text': [safetensors({ a: { dtype: 'F32', shape: 'x', data_offsets: [0, 4] } }), JSON.stringify(LLAMA)],
+  'nothing for a tensor': [safetensors({ a: null }), JSON.stringify(LLAMA)], 'offsets behind the end': [safetensors({ a: { dtype: 'F32', shape: [1], data_offsets: [0, 4000] } }), JSON.stringify(LLAMA)],
+  'negative sizes': [safetensors({ a: { dtype: 'F32', shape: [-1], data_offsets: [0, 4] } }), JSON.stringify(LLAMA)], 'sizes whose product is not 4 bytes': [safetensors({ a: { dtype: 'F32', shape: [2 ** 40, 2 ** 40], data_offsets: [0, 4] } }), JSON.stringify(LLAMA)],
+  'a length beyond all': [Buffer.alloc(16, 255), '{}'], 'no bytes': [Buffer.alloc(0), '{}'], 'a configuration that is no JSON': [safetensors({}), '{'], 'a configuration that is null': [safetensors({}), 'null'],
+  'a model_type that is an object': [safetensors({}), '{"model_type":{}}'], 'a model_type of all objects': [safetensors({}), '{"model_type":"__proto__"}'],
+};
+
+for (const [what, [bytes, config]] of Object.entries(FOLDERS))
+  test(`refused with a reason: ${what}`, async () => {
+    const folder = fresh();
+    writeFileSync(join(folder, 'model.safetensors'), bytes);
+    writeFileSync(join(folder, 'config.json'), config);
+    writeFileSync(join(folder, 'tokenizer_config.json'), '{{');
+    const before = readdirSync(folder);
+    assert.notEqual(await typed(convert(folder, join(folder, 'out.bq4')), what), 'done');
+    assert.deepEqual(readdirSync(folder), before);
+    await typed(inspectForeign(folder, null), what);
+  });
+
+test('config.json: every key that a family reads with a value of every kind', () => {
+  const values = [null, 0, -1, Infinity, 'x', '', [], {}, [null], { a: 1 }, true, ['full_attention'], '__proto__'];
+  let refused = 0;
+  for (const model_type of Object.keys(FAMILIES)) {
+    /** @type {Set<string>} */
+    const keys = new Set();
+    const base = { ...LLAMA, sliding_window: 4, rope_parameters: {}, rope_scaling: { rope_type: 'yarn', factor: 2 }, layer_types: ['full_attention'], model_type };
+    const watched = new Proxy(base, { get: (of, key) => (keys.add(String(key)), Reflect.get(of, key)) });
+    for (const key of Object.keys(FAMILIES[model_type].defaults ?? {})) keys.add(key);
+    try {
+      FAMILIES[model_type].config(watched);
+    } catch {
+      // What it read so far is enough.
+    }
+    for (const key of keys)
+      for (const value of values)
+        try {
+          configOf({ ...base, [key]: value });
+        } catch (error) {
+          assert.equal(/** @type {any} */ (error).name, 'BqError', `${model_type}, ${key} is ${JSON.stringify(value)}: ${/** @type {any} */ (error).stack}`);
+          refused++;
+        }
+  }
+  assert.ok(refused > 200, `${refused}`);
+});
