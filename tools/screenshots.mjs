@@ -17,6 +17,14 @@ const PICTURES = {
   phone: { ...PHONE, colorScheme: 'light' },
 };
 
+/** A conversation with each kind of formatted text, as it is stored. */
+const FORMATTED = [
+  { id: 'a', parent: null, role: 'user', content: 'How do I boil an egg?' },
+  { id: 'b', parent: 'a', role: 'assistant', note: '', content: [
+    'Boil **water** first, then:', '1. Lower the egg in *gently*.\n2. Wait.\n3. Cool it.', '| Egg | Minutes |\n|---|--:|\n| soft | 5 |\n| hard | 10 |', '```js\nsetTimeout(() => eat(egg), 5 * 60_000);\n```',
+  ].join('\n\n') },
+];
+
 await command(async () => {
   await buildWasm(await setUp({ tests: true }));
   // Only now is Playwright there for certain.
@@ -47,7 +55,15 @@ await command(async () => {
       if (options.isMobile) {
         await ui(page).details.click();
         await take(`${name}-details.png`);
+        await ui(page).details.click();
       }
+      await page.evaluate(([entries]) => localStorage.setItem('bq4.chat.plan', JSON.stringify({ version: 2, entries, leaf: 'b', at: 0 })), [FORMATTED]);
+      await page.locator('#chats').click();
+      await take(`${name}-chats.png`);
+      await page.locator('.chat-name').last().click();
+      await page.locator('.formatted table').waitFor();
+      await ui(page).log.evaluate((log) => log.scrollTo(0, 0));
+      await take(`${name}-formatted.png`);
       await page.context().close();
     }
   } finally {
