@@ -12,6 +12,7 @@ const HELP = `bq4: language models in the browser, on the CPU
   bq4 run FILE [PROMPT] [options]                                   continues a text (or --prompt TEXT)
   bq4 chat FILE [--system TEXT] [options]                           a conversation; Ctrl-C stops a reply, Ctrl-D ends
   bq4 embed FILE TEXT... [options]                                  a vector for each text, as a line of JSON
+  bq4 bench FILE [options]                                          how fast it is here, and what it takes; --json
   bq4 serve FILE... [options]                                       a server with OpenAI's interface, on this machine
   bq4 bundle FILE PAGE.html [--title TEXT]                          one page with the engine and a small model in it
   bq4 train-head FILE DATA.tsv HEAD.json [options]                  a classifier over the vectors of FILE; DATA: text, tab, label
@@ -50,6 +51,8 @@ Options of embed, besides context, kv, activations, companion and build as above
   --pooling KIND       mean, cls or last (default: as the file says)
   --no-normalize       vectors as they are, not of length 1
   --json               one JSON object: vectors, tokens, truncated, build
+
+Options of bench, besides context, kv, sessions, threads, budget, companion and build: --prompt-tokens N (256), --tokens N (64), --runs N (3).
 
 Options of serve, besides context, kv, companion and build as above; it prints its address when it is ready:
 
@@ -95,6 +98,7 @@ const COMMANDS = {
   'train-head': { files: 3, options: { context: value, companion: value, build: value, test: value, labels: value, type: value, penalty: value, name: value, json: flag }, start: trainHead },
   classify: { files: 3, more: Infinity, options: { context: value, companion: value, build: value, json: flag }, start: classifyTexts },
   embed: { files: 2, more: Infinity, options: { context: value, kv: value, activations: value, companion: value, build: value, pooling: value, 'no-normalize': flag, json: flag }, start: embedTexts },
+  bench: { files: 1, options: { ...loading, 'prompt-tokens': value, tokens: value, runs: value, json: flag }, start: benchFile },
   serve: { files: 1, more: Infinity, options: { ...loading, port: value, host: value, token: value, 'allow-origin': values, 'allow-host': values, 'max-body': value, 'max-waiting': value }, start: serveFiles },
 };
 
@@ -232,6 +236,12 @@ async function classifyTexts([file, head, ...texts], options) {
   const { engine, model } = await load(file, options);
   await classify(model, head, texts, options.json);
   await engine.close();
+}
+
+/** @param {string[]} files @param {any} options */
+async function benchFile(files, options) {
+  const bench = await import('./bench.js');
+  await bench.benchFile(files, options);
 }
 
 /** What is in a file, whatever it is of those that are read. @param {string[]} files @param {any} options */

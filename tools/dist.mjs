@@ -73,7 +73,7 @@ async function bundle(entries) {
   const made = await rolldown({
     input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, join(ROOT, source)])),
     // What an adapter adapts to is there already.
-    external: /^(node:|@langchain\/core\/|react$)/,
+    external: /^(node:|@langchain\/core\/)/,
     plugins: whole ? [ours] : [ours, alone],
     platform: 'neutral',
     preserveEntrySignatures: 'strict',

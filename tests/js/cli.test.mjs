@@ -57,6 +57,16 @@ test('wrong usage: exit code 2 and what is wrong', () => {
   }
 });
 
+test('bench: rates, memory and the plan that it ran with', () => {
+  const { status, stdout, stderr } = bq4('bench', path, '--json', '--prompt-tokens', '20', '--tokens', '5', '--runs', '1', '--context', '64', '--kv', 'f16', '--threads', '1');
+  assert.equal(status, 0, stderr);
+  const { promptTokens, prefill, memory, plan, threads } = JSON.parse(stdout);
+  assert.deepEqual([promptTokens, plan.context, plan.kv, threads], [20, 64, 'f16', 1]);
+  assert.ok(prefill > 0 && memory.total >= plan.heapBytes && memory.peak <= memory.heap);
+  assert.match(bq4('bench', path, '--runs', '1', '--tokens', '2').stdout, /prefill .*tokens\/s[^]*decode .*tokens\/s/);
+  assert.equal(bq4('bench', path, '--tokens', '0').status, 2);
+});
+
 test('run --schema, --grammar, --regex: the text is held to it', () => {
   const schema = join(folder, 'schema.json');
   const grammar = join(folder, 'list.gbnf');
