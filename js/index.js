@@ -13,6 +13,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').ChatCompletion} ChatCompletion */
 /** @typedef {import('./shared/types.js').ChatCompletionChunk} ChatCompletionChunk */
 /** @typedef {import('./shared/types.js').ChatCompletionRequest} ChatCompletionRequest */
+/** @typedef {import('./shared/types.js').ChatCompletionTool} ChatCompletionTool */
 /** @typedef {import('./shared/types.js').ChatFormat} ChatFormat */
 /** @typedef {import('./shared/types.js').ChatMessage} ChatMessage */
 /** @typedef {import('./shared/types.js').ChatOptions} ChatOptions */
@@ -73,6 +74,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').TokenLogprob} TokenLogprob */
 /** @typedef {import('./shared/types.js').TokenizeOptions} TokenizeOptions */
 /** @typedef {import('./shared/types.js').TokenizerInfo} TokenizerInfo */
+/** @typedef {import('./shared/types.js').ToolCall} ToolCall */
 /** @typedef {import('./shared/types.js').TraceOptions} TraceOptions */
 /** @typedef {import('./sources/types.js').UrlOptions} UrlOptions */
 /** @typedef {import('./store/types.js').Usage} Usage */

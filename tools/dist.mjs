@@ -32,7 +32,7 @@ const BUNDLES = [
 const ENTRIES = BUNDLES.flatMap((bundle) => Object.entries(bundle));
 
 /** Parts on demand that nearly every page asks for, README's own among them: in one file they are a tenth smaller. */
-const USUAL = ['engine/estimate', 'load/cached-load', 'load/progress', 'sources/remote', 'store/index', 'store/opfs', 'wasm/threads'];
+const USUAL = ['load/cached-load', 'load/progress', 'sources/remote', 'store/index', 'store/opfs', 'wasm/threads'];
 
 /** On demand, and a bundle by itself: so that what a page begins with is one file. */
 const ALONE = { id: join(ROOT, 'js/openai/index.js'), file: './part-openai.js' };

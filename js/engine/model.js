@@ -229,7 +229,7 @@ export class LocalModel {
   forked(from, sizes, ids) {
     const planned = (this.#options.forks ?? 0) * this.info.sessions;
     if (this.#forks.size >= planned)
-      throw new BqError('NO_SESSION', `all planned forks, ${planned}, are in use`, { details: { forks: planned } });
+      throw new BqError('NO_SESSION', `all planned forks, ${planned}, are in use`);
     const handle = this.#wasm.out('bqw_session_fork', from);
     const session = new LocalSession(this, this.#wasm, handle, sizes, ids);
     this.#forks.add(session);

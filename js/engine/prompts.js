@@ -54,10 +54,17 @@ export class Prompts {
   /**
    * The prompt for a reply to these messages, and what ends the reply. NO_CHAT, FORMAT, ARGUMENT, TEMPLATE, CONTEXT_FULL.
    * @param {Message[]} messages
-   * @param {PromptOptions} [options]
+   * @param {PromptOptions & { prefix?: string }} [options]
    * @returns {Promise<{ tokens: number[], stop: string[], stopTokens: number[], end: string }>}  `end`: the prompt's last text
    */
-  async make(messages, { format: given, tools, variables } = {}) {
+  async make(messages, { prefix, ...options } = {}) {
+    const made = await this.#made(messages, options);
+    if (!prefix) return made;
+    return { ...made, tokens: [...made.tokens, ...this.#ids(prefix, true)], end: made.end + prefix };
+  }
+
+  /** @param {Message[]} messages @param {PromptOptions} options */
+  async #made(messages, { format: given, tools, variables }) {
     const { chat, template } = this.#model.info;
     const format = given ? await checkGiven(given) : chat && checkFormat(chat);
     const pieces = format && !tools && !variables && messages.every(isPlain) ? compact(format, messages) : null;

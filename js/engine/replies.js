@@ -42,7 +42,7 @@ export class Replies {
     return this.#pool.evict();
   }
 
-  /** @param {MessageLike[]} messages @param {PromptOptions} [options] */
+  /** @param {MessageLike[]} messages @param {PromptOptions & { prefix?: string }} [options] */
   async countTokens(messages, options) {
     return (await this.#prompts.make(/** @type {any} */ (messages), options)).tokens.length;
   }
@@ -76,9 +76,9 @@ export class Replies {
    * @returns {AsyncGenerator<Part, void>}
    */
   async *#reply(messages, given, aborted, end) {
-    const { args: [checked], options: { format, tools, variables, ...options }, signal, onProgress } = checkCall(TABLE.model.reply, [messages, given]);
+    const { args: [checked], options: { format, prefix, tools, variables, ...options }, signal, onProgress } = checkCall(TABLE.model.reply, [messages, given]);
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
-    const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(checked, { format, tools, variables });
+    const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(checked, { format, prefix, tools, variables });
     const thinking = await this.#thinking(format, last);
     const ends = { stop: [...stop, ...[options.stop ?? []].flat()], stopTokens: [...stopTokens, ...(options.stopTokens ?? [])] };
     const { parts, close } = await this.#run(tokens, { ...options, ...ends, signal, onProgress }, aborted);

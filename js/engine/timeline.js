@@ -1,8 +1,7 @@
 /** The tokens of a session, and what computes them. */
 import { MORE, OK, WANT_DATA } from '../wasm/border.js';
 import { Pace } from '../shared/async.js';
-import { BqError } from '../shared/errors.js';
-import { prefillProgress } from './prefill.js';
+import { BqError, onDemand } from '../shared/errors.js';
 
 /** What ends it besides being closed. @typedef {{ signal?: AbortSignal, aborted?: () => boolean }} Ends */
 
@@ -75,14 +74,15 @@ export class Timeline {
   /**
    * Makes a prompt the timeline, and computes it.
    * @param {Ends} ends
-   * @param {GenerateOptions['onProgress']} onProgress
+   * @param {any} onProgress  of GenerateOptions
    * @param {Uint32Array} tokens
    * @returns {Promise<number>}  how many were in the KV cache
    */
   async prefill(ends, onProgress, tokens) {
+    const told = onProgress && (await onDemand(import('./prefill.js')));
     const kept = this.sync(tokens);
     const slices = () => this.#wasm.call('bqw_session_slices', this.handle);
-    const progress = onProgress && prefillProgress(onProgress, tokens.length - kept, this.#sizes, slices);
+    const progress = told?.prefillProgress(onProgress, tokens.length - kept, this.#sizes, slices);
     await this.run(ends, 1, progress?.onSlices);
     progress?.end();
     return kept;

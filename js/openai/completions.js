@@ -63,7 +63,7 @@ async function* chunks({ model, fields, prompts, echoed, head, usage }, life) {
         yield chunk([{ index, text: '', logprobs: null, finish_reason: finished(result) }]);
       }
     }
-    if (usage || !fields.stream) yield { ...chunk([]), usage: results.map(usageOf).reduce(sum) };
+    if (usage || !fields.stream) yield { ...chunk([]), usage: results.map((choices) => usageOf([choices])).reduce(sum) };
   } finally {
     life.release();
   }

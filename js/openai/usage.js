@@ -8,10 +8,10 @@ export function headOf(prefix, info, asked) {
   return { id, created: Math.floor(Date.now() / 1000), model: asked ?? info.name };
 }
 
-/** Of choices to one prompt, which is counted once. @param {Result[]} results @returns {CompletionUsage} */
+/** Of choices to one prompt, which is counted once; each is made of what was generated on the way. @param {Result[][]} results @returns {CompletionUsage} */
 export function usageOf(results) {
-  const [{ timings }] = results;
-  const completion = results.reduce((sum, { ids }) => sum + ids.length, 0);
+  const [[{ timings }]] = results;
+  const completion = results.flat().reduce((sum, { ids }) => sum + ids.length, 0);
   return {
     prompt_tokens: timings.promptTokens, completion_tokens: completion, total_tokens: timings.promptTokens + completion,
     prompt_tokens_details: { cached_tokens: timings.reusedTokens },

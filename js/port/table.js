@@ -14,28 +14,19 @@ import { toSource } from '../sources/index.js';
  * @property {string} [makes]     kind of the object that comes of it, which belongs to the one that was asked
  */
 
-/** @param {unknown} value */
-function text(value) {
-  if (typeof value === 'string') return value;
-  throw wrong('the text', value, 'a text');
-}
+/** @param {string} name @param {(value: any) => boolean} is @param {string} what @returns {(value: any) => any} */
+const must = (name, is, what) => (value) => {
+  if (is(value)) return value;
+  throw wrong(name, value, what);
+};
+const text = must('the text', (v) => typeof v === 'string', 'a text');
+const count = must('the number of tokens', (v) => Number.isInteger(v) && v > 0, 'a whole number of at least 1');
+const bytes = must('the saved session', (v) => v instanceof Uint8Array, 'a Uint8Array');
 
 /** @param {any} value */
 function ids(value) {
   if (value && typeof value === 'object' && 'length' in value) return Uint32Array.from(value);
   throw wrong('the list of tokens', value, 'a list of numbers');
-}
-
-/** @param {unknown} value */
-function count(value) {
-  if (Number.isInteger(value) && Number(value) > 0) return value;
-  throw wrong('the number of tokens', value, 'a whole number of at least 1');
-}
-
-/** @param {unknown} value */
-function bytes(value) {
-  if (value instanceof Uint8Array) return value;
-  throw wrong('the saved session', value, 'a Uint8Array');
 }
 
 /** @param {any} value */

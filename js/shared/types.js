@@ -303,7 +303,7 @@
  * @property {Record<string, any>} [variables]  for the model's template
  */
 
-/** @typedef {GenerateOptions & PromptOptions} CompleteOptions */
+/** `prefix`: what the reply begins with; its text is what follows. @typedef {GenerateOptions & PromptOptions & { prefix?: string }} CompleteOptions */
 
 /**
  * @typedef {object} PrefillProgress
@@ -436,7 +436,7 @@
  *   calls, as those that follow
  * @property {{ create: Create<TextCompletionRequest, TextCompletion, TextCompletion> }} completions
  * @property {{ create: (request: EmbeddingRequest, options?: { signal?: AbortSignal }) => Promise<EmbeddingList> }} embeddings
- * @property {(messages: MessageLike[], options?: PromptOptions) => Promise<number>} countTokens  of the prompt that
+ * @property {(messages: MessageLike[], options?: PromptOptions & { prefix?: string }) => Promise<number>} countTokens  of the prompt that
  *   these messages make
  * @property {(texts: string | (string | ArrayLike<number>)[], options?: EmbedOptions) => Promise<Embeddings>} embed  vectors that
  *   stand for what texts mean; ids are taken as they are
@@ -511,7 +511,8 @@
 
 /**
  * @typedef {CompletionFields & { messages: ChatMessage[], max_completion_tokens?: number | null, logprobs?: boolean | null, top_logprobs?: number | null,
- *   response_format?: ResponseFormat | null, tools?: object[] | null, tool_choice?: any, parallel_tool_calls?: boolean | null,
+ *   response_format?: ResponseFormat | null, tools?: ChatCompletionTool[] | null,
+ *   tool_choice?: 'none' | 'auto' | 'required' | { type: 'function', function: { name: string } } | null, parallel_tool_calls?: boolean | null,
  *   chat_template_kwargs?: Record<string, any> | null }} ChatCompletionRequest
  */
 
@@ -525,7 +526,11 @@
 
 /** @typedef {{ content: (TokenLogprob & { top_logprobs: TokenLogprob[] })[], refusal: null } | null} ChoiceLogprobs */
 
-/** @typedef {'stop' | 'length'} FinishReason */
+/** @typedef {'stop' | 'length' | 'tool_calls'} FinishReason */
+
+/** A call that the model asks for; `arguments` are JSON. @typedef {{ id: string, type: 'function', function: { name: string, arguments: string } }} ToolCall */
+
+/** A function that may be called; `parameters` is a JSON Schema. @typedef {{ type: 'function', function: { name: string, description?: string, parameters?: object, strict?: boolean | null } }} ChatCompletionTool */
 
 /**
  * A piece of a reply in OpenAI's shape; a choice's last has a `finish_reason`. With `include_usage` one more comes, which
@@ -535,7 +540,7 @@
  * @property {'chat.completion.chunk'} object
  * @property {number} created  seconds since 1970
  * @property {string} model
- * @property {{ index: number, delta: { role?: 'assistant', content?: string, reasoning_content?: string }, logprobs: ChoiceLogprobs, finish_reason: FinishReason | null }[]} choices
+ * @property {{ index: number, delta: { role?: 'assistant', content?: string, reasoning_content?: string, tool_calls?: (ToolCall & { index: number })[] }, logprobs: ChoiceLogprobs, finish_reason: FinishReason | null }[]} choices
  * @property {CompletionUsage | null} [usage]
  */
 
@@ -546,7 +551,7 @@
  * @property {'chat.completion'} object
  * @property {number} created  seconds since 1970
  * @property {string} model
- * @property {{ index: number, message: { role: 'assistant', content: string, refusal: null, reasoning_content?: string }, logprobs: ChoiceLogprobs, finish_reason: FinishReason }[]} choices
+ * @property {{ index: number, message: { role: 'assistant', content: string | null, refusal: null, reasoning_content?: string, tool_calls?: ToolCall[] }, logprobs: ChoiceLogprobs, finish_reason: FinishReason }[]} choices
  * @property {CompletionUsage} usage
  */
 
