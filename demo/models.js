@@ -92,7 +92,9 @@ export class Models {
 
   /** Shows what the page's state means for models. @param {boolean} ready  nothing is being loaded or written */
   shown(ready) {
-    $('no-model').hidden = !ready || !this.#started || this.#page.host.hasModel;
+    const none = ready && this.#started && !this.#page.host.hasModel;
+    $('no-model').hidden = !none;
+    if (none) this.#name('');
   }
 
   /** @param {How} [how] */

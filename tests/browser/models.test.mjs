@@ -149,6 +149,7 @@ test('a file whose handle may be read comes back by itself, with its conversatio
   await page.reload();
   await ui(page).alert.waitFor();
   assert.match(await ui(page).alert.textContent() ?? '', /^mine\.bq4 can not be read any more/);
+  assert.match(await ui(page).models.textContent() ?? '', /^Choose a model/);
   await page.getByRole('button', { name: 'Use the bundled model' }).click();
   await ready(page);
   assert.deepEqual((await texts(page)).slice(0, 2), ['Hello!', reply]);
