@@ -62,7 +62,7 @@ for (const arch of ['llama', 'gemma3', 'qwen2moe']) {
     const own = [...Object.keys(base).filter((key) => key.startsWith(`${arch}.`)), ...KEYS.map((key) => `${arch}.${key}`)];
     const keys = arch === 'llama' ? [...own, ...TOKENIZER, ...GENERAL] : own;
     for (const key of keys) for (const value of VALUES) seen.add(await tried({ ...metadata, [key]: value }, `${key} is ${value}`));
-    assert.ok(seen.has('a plan') && seen.size > 1, [...seen].join());
+    assert.ok(seen.size > 1, [...seen].join());
   });
 }
 
