@@ -80,9 +80,11 @@ export function tokenizerFromGguf(metadata) {
   const ends = [id('eos'), id('eot'), id('eom'), ...ENDS.map((end) => texts.indexOf(end)).filter((i) => tokens[i]?.kind === TOKEN.control)];
   const flag = (/** @type {string} */ key, /** @type {number} */ bit, /** @type {boolean} */ otherwise) => ((get(key) ?? otherwise) ? bit : 0);
   const fallback = tokens.some(({ kind: own }) => own === TOKEN.byte) ? FLAG.byteFallback : 0;
+  /** @type {unknown} */
   const lines = get('merges') ?? [];
-  if (!Array.isArray(lines)) throw malformed('its merges are no list of texts');
-  const merges = kind.kind === KIND.bpe ? mergesOf(lines, texts) : [];
+  // An empty list may be one of numbers.
+  if (!Array.isArray(lines) && !ArrayBuffer.isView(lines)) throw malformed('its merges are no list of texts');
+  const merges = kind.kind === KIND.bpe ? mergesOf(Array.from(/** @type {ArrayLike<string>} */ (lines)), texts) : [];
   return {
     ...kind,
     flags: flags | flag('add_bos_token', FLAG.addBos, addsBos) | flag('add_eos_token', FLAG.addEos, addsEos) | fallback,
