@@ -19,6 +19,8 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').ChatOptions} ChatOptions */
 /** @typedef {import('./shared/types.js').ChatStats} ChatStats */
 /** @typedef {import('./shared/types.js').ChoiceLogprobs} ChoiceLogprobs */
+/** @typedef {import('./shared/types.js').Classified} Classified */
+/** @typedef {import('./shared/types.js').ClassifyOptions} ClassifyOptions */
 /** @typedef {import('./shared/types.js').Closable} Closable */
 /** @typedef {import('./shared/types.js').CompleteOptions} CompleteOptions */
 /** @typedef {import('./shared/types.js').CompletionFields} CompletionFields */
@@ -38,6 +40,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').FinishReason} FinishReason */
 /** @typedef {import('./shared/types.js').GaveUp} GaveUp */
 /** @typedef {import('./shared/types.js').GenerateOptions} GenerateOptions */
+/** @typedef {import('./shared/types.js').Head} Head */
 /** @typedef {import('./shared/types.js').Generation} Generation */
 /** @typedef {import('./store/types.js').Listed} Listed */
 /** @typedef {import('./shared/types.js').LoadOptions} LoadOptions */
