@@ -41,7 +41,7 @@ executed) with config.json beside it, a checkpoint of llama2.c or nanoGPT (.pt),
   --hash KIND          of chunks: xxh64 (default) shows damage, sha256 with an integrity also forgery
   --compress KIND      layers of a .qsf: none (default), lz4 or zstd; its types are q4a (default), q3a, q2a, q2s, tern, f16
   --row-scales         rows of matrices are divided by a factor that the file has beside them: for weights that f16 can't scale
-  --activations FILE   steps of activations for other engines, as JSON: { "h.0.attn.q": 0.0123, ... }
+  --activation-steps FILE  steps of activations for other engines, as JSON: { "h.0.attn.q": 0.0123, ... }
   --v1                 a v1.0 file and its companion OUT.json
   --name TEXT  --license TEXT  --card FILE  --chat FILE   what the file says of itself; FILE: chat format as JSON
   --json               the report, error of each tensor included, as one JSON object
@@ -90,7 +90,7 @@ const generation = {
 
 /** @type {Record<string, { files: number, more?: number, options: Record<string, Option>, start: (files: string[], options: any) => Promise<void> }>} */
 const COMMANDS = {
-  convert: { files: 2, options: { tokenizer: value, quant: value, embed: value, compress: value, hash: value, v1: flag, 'row-scales': flag, activations: value, name: value, license: value, card: value, chat: value, json: flag, revision: value, endpoint: value, token: value }, start: convertFile },
+  convert: { files: 2, options: { tokenizer: value, quant: value, embed: value, compress: value, hash: value, v1: flag, 'row-scales': flag, 'activation-steps': value, name: value, license: value, card: value, chat: value, json: flag, revision: value, endpoint: value, token: value }, start: convertFile },
   inspect: { files: 1, options: { json: flag, companion: value }, start: inspectFile },
   run: { files: 1, more: 1, options: { ...generation, prompt: value, chat: flag, json: flag }, start: runPrompt },
   chat: { files: 1, options: generation, start: chatLoop },
@@ -281,7 +281,8 @@ async function convertFile([from, to], options) {
   const { convert } = await import('../js/convert/index.js');
   const { convertGguf } = await import('./convert-gguf.js');
   const { formatReport } = await import('../js/convert/report.js');
-  const { json, 'row-scales': rowScales, ...chosen } = { ...options, rowScales: options['row-scales'] };
+  const { json, 'row-scales': rowScales, 'activation-steps': activationSteps, ...rest } = options;
+  const chosen = { ...rest, rowScales, activationSteps };
   let shown = 0;
   const onProgress = (/** @type {number} */ done, /** @type {number} */ total) => {
     if (!stderr.isTTY || (Date.now() - shown < 100 && done < total)) return;

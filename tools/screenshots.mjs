@@ -57,7 +57,7 @@ await command(async () => {
         await take(`${name}-details.png`);
         await ui(page).details.click();
       }
-      await page.evaluate(([entries]) => localStorage.setItem('bq4.chat.plan', JSON.stringify({ version: 2, entries, leaf: 'b', at: 0 })), [FORMATTED]);
+      await page.evaluate(([entries]) => localStorage.setItem('bq4.chat.plan', JSON.stringify({ version: 2, entries, leaf: 'b', at: Date.UTC(2026, 10, 20) })), [FORMATTED]);
       await page.locator('#chats').click();
       await take(`${name}-chats.png`);
       await page.locator('.chat-name').last().click();

@@ -30,7 +30,7 @@ import { matrixOf, prefixLengthOf, writeV2 } from './write/v2.js';
  * @property {string} [compress]  layers of a .qsf file: "none" (default), "lz4" or "zstd"
  * @property {boolean} [rowScales]  each matrix of the layers is divided by a factor for each row, which the file has beside it; the
  *   report's errors are those of what is left
- * @property {string} [activations]  path of a JSON with steps of activations: { "h.0.attn.q": 0.0123, ... }
+ * @property {string} [activationSteps]  path of a JSON with steps of activations: { "h.0.attn.q": 0.0123, ... }
  * @property {boolean} [v1]     a v1.0 file and its companion NAME.json: all is BQ4
  * @property {string} [name]
  * @property {string} [license]  an SPDX id or text
@@ -160,7 +160,7 @@ export async function convert(input, output, options = {}) {
   else chosenTypes(options);
   if (options.compress && !qsf) throw new BqError('ARGUMENT', 'only the layers of .qsf files are compressed');
   if (![undefined, 'xxh64', 'sha256'].includes(options.hash)) throw new BqError('ARGUMENT', `hash is "${options.hash}", not xxh64 or sha256`);
-  if (options.activations && (qsf || options.v1 || output.endsWith('.bullet'))) throw new BqError('ARGUMENT', 'only v2 files have steps of activations');
+  if (options.activationSteps && (qsf || options.v1 || output.endsWith('.bullet'))) throw new BqError('ARGUMENT', 'only v2 files have steps of activations');
   if (options.hash && options.v1) throw new BqError('ARGUMENT', 'v1 files have no hashes');
   const checkpoint = await openCheckpoint(input, options);
   try {
@@ -171,7 +171,7 @@ export async function convert(input, output, options = {}) {
     const facts = {
       config: checkpoint.config, name: options.name ?? checkpoint.name, license: options.license ?? '', tokenizer,
       chat: await chatFormat(tokenizer, checkpoint.template, options), template: checkpoint.template, card,
-      activations: options.activations ? encodeActivations(await readJson(options.activations), new Set(matches.filter(({ slot }) => slot.dims.length > 1).map(({ slot }) => slot.name))) : null, stamp: checkpoint.stamp,
+      activations: options.activationSteps ? encodeActivations(await readJson(options.activationSteps), new Set(matches.filter(({ slot }) => slot.dims.length > 1).map(({ slot }) => slot.name))) : null, stamp: checkpoint.stamp,
     };
     const largestPiece = Math.max(...matches.map(({ slot }) => 4 * rowsPerPiece(slot.dims) * matrixOf(slot.dims).cols));
     const codec = await createCodec(Math.max(largestPiece, 1 << 20));

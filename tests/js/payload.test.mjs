@@ -40,7 +40,7 @@ test(`adapters: one file each, at most ${ADAPTER_LIMIT} bytes gzipped`, () => {
 
 test('what begins a thread is imported by nothing: by another address it would begin a second one', () => {
   for (const name of all()) for (const target of importsOf(textOf(name))) assert.match(target, /^\.\/part-/, name);
-  for (const name of ['thread.js', 'io-worker.js', 'part-openai.js', 'connect.js', ...ADAPTERS, 'cli.js']) assert.deepEqual(importsOf(textOf(name)), [], `${name} is one file`);
+  for (const name of ['thread.js', 'io-worker.js', 'single.js', 'heads.js', 'part-openai.js', 'connect.js', ...ADAPTERS, 'cli.js']) assert.deepEqual(importsOf(textOf(name)), [], `${name} is one file`);
   assert.deepEqual(importsOf(textOf('index.js')), ['./part-openai.js'], 'on demand');
   assert.deepEqual(importsOf(textOf('engine.js')).sort(), ['./part-core.js', './part-openai.js']);
   assert.deepEqual(importsOf(textOf('worker.js')), ['./part-core.js']);

@@ -73,7 +73,7 @@ test('steps of activations: written, shown, left alone by the engine; wrong ones
   const steps = join(fresh(), 'steps.json');
   writeFileSync(steps, JSON.stringify({ 'h.0.attn.q': 0.0123, 'h.1.mlp.down': 2.5 }));
   const weights = randomWeights();
-  const [plain, path] = [await made(weights, {}), await made(weights, { activations: steps })];
+  const [plain, path] = [await made(weights, {}), await made(weights, { activationSteps: steps })];
   const bytes = new Uint8Array(readFileSync(path));
   const found = await inspect(openBytes(bytes));
   assert.deepEqual(found.activations, { 'h.0.attn.q': 0.0123, 'h.1.mlp.down': 2.5 });
@@ -99,10 +99,10 @@ test('steps of activations: written, shown, left alone by the engine; wrong ones
 
   for (const bad of ['[]', '3', '{"h.0.attn.q": 0}', '{"h.0.attn.q": "1"}', '{"h.0.attn.q": 1e-60}', '{"h.9.attn.q": 1}', '{"h.0.ln1": 1}']) {
     writeFileSync(steps, bad);
-    await assert.rejects(made(weights, { activations: steps }), { code: 'FORMAT' }, bad);
+    await assert.rejects(made(weights, { activationSteps: steps }), { code: 'FORMAT' }, bad);
   }
   writeFileSync(steps, '{}');
-  await assert.rejects(made(weights, { activations: steps, v1: true }), { code: 'ARGUMENT' });
+  await assert.rejects(made(weights, { activationSteps: steps, v1: true }), { code: 'ARGUMENT' });
 });
 
 test('a sparse tensor (BQ4S) is refused by its name; inspect shows it', async () => {
