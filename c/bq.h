@@ -98,8 +98,8 @@ typedef struct bq_session bq_session;
 
 /* --- plan ------------------------------------------------------------------------------- */
 
-/* I16: two parts of i8, each with a scale per 32: products take about twice as many multiplications,
- * and what is lost is what the weights have lost. */
+/* I16: two parts of i8, each with a scale per 32: products take about twice as many
+ * multiplications, and what is lost is what the weights have lost. */
 typedef enum bq_activations {
   BQ_ACTIVATIONS_I8 = 0,
   BQ_ACTIVATIONS_I16 = 1,
@@ -271,8 +271,8 @@ bq_status bq_session_run_with(bq_session *session, bq_session *const *others, si
 /* --- saved sessions ---
  * The timeline and what is computed of it, as bytes that only this build's layout knows: another
  * session of the same model, KV type and key goes on from them with the same bits, whatever its
- * context, unless only one of them has so much that it rotates otherwise (CONF, rope_original). A run
- * that isn't done is saved up to its last complete window. */
+ * context, unless only one of them has so much that it rotates otherwise (CONF, rope_original). A
+ * run that isn't done is saved up to its last complete window. */
 
 /* Until the session is used for anything else. */
 uint64_t bq_session_state_bytes(const bq_session *session);

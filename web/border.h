@@ -187,12 +187,13 @@ uint32_t bqw_detokenize(uint32_t model, uint8_t *state, uint32_t id, char *out);
 
 /* ARGUMENT: options out of range; NOMEM: no room, or no handle is free. */
 uint32_t bqw_session_create(uint32_t model, const bqw_session_options *options, uint32_t *out);
-/* *out = a session that goes on from where this one is; which is freed first doesn't matter. Same as
- * bqw_session_create: NO_SESSION. */
+/* *out = a session that goes on from where this one is; which is freed first doesn't matter. Same
+ * as bqw_session_create: NO_SESSION. */
 uint32_t bqw_session_fork(uint32_t session, uint32_t *out);
 uint32_t bqw_session_free(uint32_t session);
 /* A session as bytes: how many there are, n of them from `at` on to `out` (ARGUMENT, UNSUPPORTED);
- * and back, the next n: MORE until all are there, OK, FORMAT, UNSUPPORTED, MISMATCH, CONTEXT_FULL, NOMEM. */
+ * and back, the next n: MORE until all are there, OK, FORMAT, UNSUPPORTED, MISMATCH, CONTEXT_FULL,
+ * NOMEM. */
 double bqw_session_state_bytes(uint32_t session); /* -1: no such session */
 uint32_t bqw_session_save(uint32_t session, double at, uint8_t *out, uint32_t n);
 uint32_t bqw_session_restore(uint32_t session, const uint8_t *bytes, uint32_t n);
@@ -209,12 +210,13 @@ uint32_t bqw_session_pages(uint32_t session, bqw_page *out, uint32_t capacity, u
 uint32_t bqw_page_done(uint32_t model, uint32_t id, uint32_t good);
 /* *out = address of [vocab] f32. STATE: the last run has not ended yet. */
 uint32_t bqw_session_logits(uint32_t session, uint32_t *out);
-/* The next run gives a vector of each of the first of these texts, *taken of n, pooled as bq_pooling
- * says, normalized or not; text i has lengths[i] of the tokens, in turn. The timeline is gone.
- * CONTEXT_FULL, ARGUMENT. */
+/* The next run gives a vector of each of the first of these texts, *taken of n, pooled as
+ * bq_pooling says, normalized or not; text i has lengths[i] of the tokens, in turn. The timeline is
+ * gone. CONTEXT_FULL, ARGUMENT. */
 uint32_t bqw_session_texts(uint32_t session, const uint32_t *tokens, const uint32_t *lengths,
                            uint32_t n, uint32_t pooling, uint32_t normalize, uint32_t *taken);
-/* *out = address of [hidden] f32, of one of them. STATE: there is none, or the run has not ended. */
+/* *out = address of [hidden] f32, of one of them. STATE: there is none, or the run has not ended.
+ */
 uint32_t bqw_session_vector(uint32_t session, uint32_t text, uint32_t *out);
 /* Slices run since create; 0 for an unknown session too. */
 uint32_t bqw_session_slices(uint32_t session);

@@ -368,7 +368,8 @@ bqw_tokenize(uint32_t model, const char *text, uint32_t bytes, uint32_t flags, u
   if (status == BQ_NOMEM) status = tokenize(t, text, bytes, o, ids, capacity, &n);
   *count = (uint32_t)n;
   if (status == BQ_OK) return bqw_report(status, NULL);
-  if (status == BQ_NOMEM) return fail(status, "the text is too long to tokenize at once in this heap");
+  if (status == BQ_NOMEM)
+    return fail(status, "the text is too long to tokenize at once in this heap");
   return fail(status, "the text has more tokens than there is room for");
 }
 

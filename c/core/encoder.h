@@ -1,5 +1,5 @@
-/* The inner loops of the encoders. c/kernels has them for other instruction sets: with the same bits,
- * so that every build writes the same files. */
+/* The inner loops of the encoders. c/kernels has them for other instruction sets: with the same
+ * bits, so that every build writes the same files. */
 #ifndef BQ_ENCODER_H
 #define BQ_ENCODER_H
 
@@ -43,7 +43,8 @@ extern const bq_encoder bq_scalar_encoder;
 #define BQ_SEARCH_TOP 15.0f
 /* Added and taken off again it rounds |x| < 2^22 to the nearest integer. */
 #define BQ_SEARCH_ROUND 0x1.8p23f
-/* Blocks that reach over less keep their least and largest weight: TOP / range might be infinite. */
+/* Blocks that reach over less keep their least and largest weight: TOP / range might be infinite.
+ */
 #define BQ_SEARCH_LEAST_RANGE 1e-30f
 
 /* Shares of the range that are cut off below and above before a first rounding; the best of them is

@@ -21,8 +21,8 @@ static uint64_t spread(uint8_t bits) {
   return ((own + EACH(127)) & EACH(128)) >> 3;
 }
 
-/* 4 bytes of fifth bits (bit i is that of weight i), 16 bytes: weight i in the low nibble of byte i, 16 +
- * i in the high one. What is `unset` has 0xf0 instead: two's complement, 16 less. */
+/* 4 bytes of fifth bits (bit i is that of weight i), 16 bytes: weight i in the low nibble of byte
+ * i, 16 + i in the high one. What is `unset` has 0xf0 instead: two's complement, 16 less. */
 static void import_fifths(const uint8_t *src, bool unset, uint8_t *dst) {
   for (int i = 0; i < 4; i++, dst += 8) {
     const uint64_t v = load8(src + 4 + i % 2 * 8), fifth = spread(src[i]);
@@ -164,7 +164,7 @@ static void import_q3_k(const uint8_t *src, size_t n, uint8_t *dst) {
   }
 }
 
-/* --- v1 ---------------------------------------------------------------------------------------- */
+/* --- v1 --------------------------------------------------------------------------------------- */
 
 /* Blocks of `from` weights of 4 bits become blocks of `to` with the same f32 scale. */
 static void split(size_t from, size_t to, const uint8_t *src, size_t n, uint8_t *dst) {

@@ -11,8 +11,8 @@ enum { BQ_IMPORT_MOST = 320 };
 /* `n` stored blocks; dst has room for as many weights, exactly. */
 typedef void bq_import_fn(const uint8_t *src, size_t n, uint8_t *dst);
 
-/* NULL: there is none. Of stored types Q4_0, Q4_1 and Q8_0 have none: their blocks hold what those of
- * the run type do, elsewhere (bq_row_shape_of). */
+/* NULL: there is none. Of stored types Q4_0, Q4_1 and Q8_0 have none: their blocks hold what those
+ * of the run type do, elsewhere (bq_row_shape_of). */
 bq_import_fn *bq_import_of(bq_type stored, bq_type run);
 
 #endif

@@ -9,10 +9,12 @@
 
 /* src [rows][cols] f32 -> dst, bq_type_bytes(type, layout, rows, cols) bytes. BQ_FLAT asks that
  * the block divides rows * cols. `encoder`: any table's; they give the same bits. errors: NULL, or
- * added to, so that pieces of a tensor sum up. ARGUMENT: a layout the type lacks. UNSUPPORTED: a type without encoder. FORMAT: a NaN or
- * infinite weight (offset = its index) or one f16 can't hold. */
+ * added to, so that pieces of a tensor sum up. ARGUMENT: a layout the type lacks. UNSUPPORTED: a
+ * type without encoder. FORMAT: a NaN or infinite weight (offset = its index) or one f16 can't
+ * hold. */
 bq_status bq_encode(bq_type type, bq_layout layout, const float *src, size_t rows, size_t cols,
-                    const bq_encoder *encoder, uint8_t *dst, bq_encode_errors *errors, bq_error *err);
+                    const bq_encoder *encoder, uint8_t *dst, bq_encode_errors *errors,
+                    bq_error *err);
 
 static inline bq_status bq_quantize(bq_type type, bq_layout layout, const float *src, size_t rows,
                                     size_t cols, uint8_t *dst, bq_error *err) {

@@ -50,8 +50,8 @@ static void take_block(uint32_t h[8], const uint8_t *p) {
 }
 
 void bq_sha256_begin(bq_sha256_state *s) {
-  *s = (bq_sha256_state){.h = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c,
-                               0x1f83d9ab, 0x5be0cd19}};
+  *s = (bq_sha256_state){.h = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
+                               0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
 }
 
 void bq_sha256_add(bq_sha256_state *s, const uint8_t *p, size_t n) {

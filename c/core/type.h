@@ -14,8 +14,9 @@
  *   computed with as it is.
  * TILED(NAME, name, weights that share a scale, bits per weight, bytes of a scale, of a minimum)
  *   a *run type*: computed with in tiles. The weight is q * scale, where q is signed, or
- *   q * scale + minimum, where it is not. Bytes: 4 for f32, 2 for f16, 0 for none; 1 for a *factor*:
- *   a signed byte, times an f16 that 256 weights share. 7 bits are those of a byte below 128.
+ *   q * scale + minimum, where it is not. Bytes: 4 for f32, 2 for f16, 0 for none; 1 for a
+ *   *factor*: a signed byte, times an f16 that 256 weights share. 7 bits are those of a byte below
+ *   128.
  * IMPORTED(the same)
  *   a run type that only stored ones become: nothing encodes into it.
  * STORED(NAME, name, weights per block, bytes per block, where in a block the scale lies,

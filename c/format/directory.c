@@ -195,10 +195,11 @@ static bq_status check_entry(walk *d, bq_entry *e, bq_error *err) {
                    "tensor \"%S\" is stored as %s, which this version can't compute with", t->name,
                    t->name_bytes, f->name);
   if (!bq_slot_fits(d->binding.config, e->slot, f->run))
-    return bq_fail(err, BQ_UNSUPPORTED, t->at,
-                   "tensor \"%S\" holds matrices whose rows are no multiple of %u, which %s can't be cut "
-                   "at: store them one by one",
-                   t->name, t->name_bytes, BQ_TILE_ROWS, f->name);
+    return bq_fail(
+        err, BQ_UNSUPPORTED, t->at,
+        "tensor \"%S\" holds matrices whose rows are no multiple of %u, which %s can't be cut "
+        "at: store them one by one",
+        t->name, t->name_bytes, BQ_TILE_ROWS, f->name);
   if (vector && e->layout != BQ_FLAT && (f->block != 1 || e->layout != BQ_ROWS))
     return bq_fail(err, BQ_UNSUPPORTED, t->at,
                    "vector \"%S\" is stored as %s, not as f32, f16 or bf16 in rows", t->name,

@@ -31,7 +31,8 @@ static bq_status check_activations(const bq_prefix *p, bq_error *err) {
     good = !c.bad && name && name < 256 && step > 0 && step <= FLT_MAX;
   }
   if (good && !c.bad && !bq_cursor_left(&c)) return BQ_OK;
-  return bq_fail(err, BQ_FORMAT, s->offset + c.at, "ACTQ is cut off, or a step is no positive number");
+  return bq_fail(err, BQ_FORMAT, s->offset + c.at,
+                 "ACTQ is cut off, or a step is no positive number");
 }
 
 static bq_status count(void *ctx, const bq_entry *e, bq_error *err) {

@@ -1,5 +1,5 @@
-/* A compiled grammar: rules over bytes, as js/grammar writes them (docs/FORMAT.md has no part in it:
- * a grammar lives as long as a request).
+/* A compiled grammar: rules over bytes, as js/grammar writes them (docs/FORMAT.md has no part in
+ * it: a grammar lives as long as a request).
  *
  *   u32 magic, version, rules, states, edges, calls, root, 0
  *   rule   u32 start, flags
@@ -8,9 +8,9 @@
  *   call   u32 rule, least times, most times, u32 next
  *
  * A rule is an automaton: a state goes on over an edge that has the next byte, or through a call,
- * which takes a rule so many times in a row and then is at `next`; it ends where it accepts. A call of
- * no rule takes nothing. Several ways may be open at once. `least` is how few bytes lead from a state
- * to the end of its rule; states without such a way are not written. */
+ * which takes a rule so many times in a row and then is at `next`; it ends where it accepts. A call
+ * of no rule takes nothing. Several ways may be open at once. `least` is how few bytes lead from a
+ * state to the end of its rule; states without such a way are not written. */
 #ifndef BQ_GRAMMAR_H
 #define BQ_GRAMMAR_H
 
@@ -29,7 +29,8 @@ enum { BQ_RULE_PLAIN = 1, BQ_STATE_ACCEPTS = 1 };
 
 typedef struct bq_rule {
   uint32_t start;
-  uint32_t flags; /* BQ_RULE_PLAIN: takes any one plain character (vocabulary.h), if not only these */
+  uint32_t flags; /* BQ_RULE_PLAIN: takes any one plain character (vocabulary.h), if not these
+                     alone */
 } bq_rule;
 
 typedef struct bq_state {
@@ -65,8 +66,8 @@ static inline uint32_t bq_calls_begin(const bq_grammar *g, uint32_t state) {
   return state ? g->states[state - 1].calls : 0;
 }
 
-/* Checks every number; the bytes (4-byte aligned) are used in place and outlive the grammar. FORMAT,
- * TRUNCATED. */
+/* Checks every number; the bytes (4-byte aligned) are used in place and outlive the grammar.
+ * FORMAT, TRUNCATED. */
 bq_status bq_grammar_read(const uint8_t *bytes, size_t n, bq_grammar *out, bq_error *err);
 
 #endif

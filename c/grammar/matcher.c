@@ -67,7 +67,8 @@ typedef struct span {
 static bool follow(bq_matcher *m, void *ctx) {
   span *s = ctx;
   s->place = m->here;
-  for (size_t i = 0; i < s->n && s->place != BQ_FULL; i++) s->place = bq_step(m, s->place, s->bytes[i]);
+  for (size_t i = 0; i < s->n && s->place != BQ_FULL; i++)
+    s->place = bq_step(m, s->place, s->bytes[i]);
   return s->place != BQ_FULL;
 }
 

@@ -5,9 +5,10 @@
  * they are met, as *places*, with a table of which place follows by which byte, so that a byte is a
  * look-up but for the first time: a deterministic automaton, made as far as it is needed.
  *
- * A mask depends on what the next token may be, not on all of a text: how often a call has been taken
- * counts in it only as far as the longest token can tell. So masks are kept for places whose counts
- * are the least with that future (bq_place.common), and repeating something costs no new ones.
+ * A mask depends on what the next token may be, not on all of a text: how often a call has been
+ * taken counts in it only as far as the longest token can tell. So masks are kept for places whose
+ * counts are the least with that future (bq_place.common), and repeating something costs no new
+ * ones.
  *
  * All memory is one block. What is full is emptied and begun anew from where the text is; what does
  * not even fit then is NOMEM: calls too deep, or too many ways open at once. */
@@ -31,7 +32,8 @@ bq_status bq_matcher_begin(bq_matcher *m, bq_error *err);
 bool bq_matcher_complete(const bq_matcher *m);
 bool bq_matcher_continues(const bq_matcher *m);
 
-/* *mask = which tokens may come next, as bq_sample_options has it, valid until the next call. NOMEM. */
+/* *mask = which tokens may come next, as bq_sample_options has it, valid until the next call.
+ * NOMEM. */
 bq_status bq_matcher_mask(bq_matcher *m, const uint32_t **mask, bq_error *err);
 
 /* Takes a token. ARGUMENT: it may not come next (the text is as before); NOMEM. */

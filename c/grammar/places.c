@@ -156,7 +156,8 @@ static bool same_threads(const bq_matcher *m, const bq_place *p, uint32_t hash) 
 
 static uint32_t hash_kept(const bq_matcher *m) {
   uint32_t hash = 1;
-  for (uint32_t i = 0; i < m->n_kept; i++) hash = mix(mix(hash, m->kept[i].state), m->kept[i].frame);
+  for (uint32_t i = 0; i < m->n_kept; i++)
+    hash = mix(mix(hash, m->kept[i].state), m->kept[i].frame);
   return hash;
 }
 

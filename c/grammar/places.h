@@ -23,7 +23,7 @@ enum {
 
 typedef struct bq_frame {
   uint32_t below, call, count; /* `count` times the call's rule has been taken whole */
-  uint32_t common;             /* the frame with the least counts of the same future; NONE: unknown */
+  uint32_t common; /* the frame with the least counts of the same future; NONE: unknown */
   uint32_t least;              /* bytes to the end of the text from the end of this call's rule */
 } bq_frame;
 
@@ -55,8 +55,8 @@ struct bq_matcher {
   uint32_t *masks;         /* [BQ_MASKS][words] */
   uint32_t *mask_of;       /* [BQ_MASKS] whose they are */
   uint32_t max_places, n_frames, n_threads, n_places, n_work, n_kept, next_mask;
-  uint32_t start, here, marked, ahead; /* places: of the beginning, the text, one to go back to, behind
-                                          what is forced */
+  uint32_t start, here, marked, ahead; /* places: of the beginning, the text, one to go back to,
+                                          behind what is forced */
   bool too_much;           /* a step looked at more threads than there is room for */
 };
 

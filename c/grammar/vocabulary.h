@@ -1,7 +1,8 @@
-/* A model's tokens, sorted for masks, once for all grammars. Inside a JSON string nearly every token
- * may come; those made of *plain* characters only (what a string may have as it is: whole UTF-8
- * characters, neither control, nor quote, nor backslash) are one set, or, where few characters are
- * left, one set per number of characters. Only the others are walked through then. */
+/* A model's tokens, sorted for masks, once for all grammars. Inside a JSON string nearly every
+ * token may come; those made of *plain* characters only (what a string may have as it is: whole
+ * UTF-8 characters, neither control, nor quote, nor backslash) are one set, or, where few
+ * characters are left, one set per number of characters. Only the others are walked through then.
+ */
 #ifndef BQ_VOCABULARY_H
 #define BQ_VOCABULARY_H
 

@@ -161,9 +161,9 @@ typedef struct bq_kernels {
    * Other positions stay as they are: threads may store different positions at the same time. */
   void (*kv_store[BQ_KV_COUNT])(const bq_kv_view *kv, size_t position, size_t tokens,
                                 const float *k, const float *v, size_t stride);
-  /* Row-major blocks to tiles: `rows` (1..8) rows of blocks, each row_bytes long, of a tiled type or of
-   * a stored one that has no import, become one group of 8 rows (missing rows are weights of q = 0
-   * with scale 0). */
+  /* Row-major blocks to tiles: `rows` (1..8) rows of blocks, each row_bytes long, of a tiled type
+   * or of a stored one that has no import, become one group of 8 rows (missing rows are weights of
+   * q = 0 with scale 0). */
   void (*tile_rows)(bq_type type, const uint8_t *src, size_t row_bytes, size_t rows, size_t cols,
                     uint8_t *dst);
 } bq_kernels;
@@ -181,8 +181,8 @@ const bq_kernels *bq_kernels_relaxed(void);
 /* The best table of this build; a shipped module links no other (emscripten.mk). */
 const bq_kernels *bq_kernels_best(void);
 
-/* Known-answer test: runs every slot of `k` that a token needs on 1 KB of fixed data and compares the hash with
- * the one the scalar table gives. For use once at load (docs/ARCHITECTURE.md). */
+/* Known-answer test: runs every slot of `k` that a token needs on 1 KB of fixed data and compares
+ * the hash with the one the scalar table gives. For use once at load (docs/ARCHITECTURE.md). */
 bool bq_kernels_self_test(const bq_kernels *k);
 
 #endif

@@ -130,7 +130,9 @@ static void quantize(const float *x, size_t n, float least, block *b) {
   for (size_t i = 0; i < n; i++) b->q[i] = round_to(least, x[i] * (127.0f / m));
 }
 
-static size_t block_size(size_t n, size_t at) { return n - at < BQ_KV_SCALED ? n - at : BQ_KV_SCALED; }
+static size_t block_size(size_t n, size_t at) {
+  return n - at < BQ_KV_SCALED ? n - at : BQ_KV_SCALED;
+}
 
 /* The sum over a key's blocks: position j, query q. */
 static float score(const bq_kv_view *kv, size_t j, const block *q) {

@@ -44,13 +44,13 @@ INLINE void row_float(float_kind kind, const bq_matrix *w, size_t row, float *y)
   for (size_t k = 0; k < w->cols; k++) y[k] = load_weight(kind, weights, k);
 }
 
-#define FLOAT_SLOTS(NAME, name, bytes)                                                               \
+#define FLOAT_SLOTS(NAME, name, bytes)                                                          \
   void bq_scalar_matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, \
                                float *y, size_t y_stride) {                                     \
-    matmul_float(KIND_##NAME, w, a, row0, row1, y, y_stride);                                         \
+    matmul_float(KIND_##NAME, w, a, row0, row1, y, y_stride);                                   \
   }                                                                                             \
   void bq_scalar_row_##name(const bq_matrix *w, size_t row, float *y) {                         \
-    row_float(KIND_##NAME, w, row, y);                                                                \
+    row_float(KIND_##NAME, w, row, y);                                                          \
   }
 
 BQ_FLOAT_TYPES(FLOAT_SLOTS)

@@ -1,5 +1,6 @@
-/* Runs every slot that a token needs once on small fixed input, odd sizes included, and hashes what comes out. The
- * sizes make a matmul pass through all its widths: 7 tokens are 4 + 2 + 1, 9 rows are 8 + 1. */
+/* Runs every slot that a token needs once on small fixed input, odd sizes included, and hashes what
+ * comes out. The sizes make a matmul pass through all its widths: 7 tokens are 4 + 2 + 1, 9 rows
+ * are 8 + 1. */
 #include "kernels/self_test.h"
 
 #include <string.h>

@@ -68,7 +68,8 @@ static void softmax(float *x, size_t n) {
   for (size_t j = i; j < n; j++) x[j] = bq_expf(x[j] - max);
   sum = wasm_f32x4_add(sum, simd_load_part(x + i, n - i));
   v128_t inv = wasm_f32x4_splat(1.0f / simd_sum(sum));
-  for (i = 0; i + 4 <= n; i += 4) wasm_v128_store(x + i, wasm_f32x4_mul(wasm_v128_load(x + i), inv));
+  for (i = 0; i + 4 <= n; i += 4)
+    wasm_v128_store(x + i, wasm_f32x4_mul(wasm_v128_load(x + i), inv));
   for (; i < n; i++) x[i] *= wasm_f32x4_extract_lane(inv, 0);
 }
 
@@ -129,7 +130,8 @@ static void score_block(const float *q, const float *k, size_t positions, size_t
 }
 
 /* y[0...4N-1] += sum over positions of scores[j] * v[j], N accumulators that stay in registers. */
-INLINE void mix(int N, const float *scores, size_t positions, const float *v, size_t dim, float *y) {
+INLINE void mix(int N, const float *scores, size_t positions, const float *v, size_t dim,
+                float *y) {
   v128_t sum[8];
   UNROLL for (int i = 0; i < N; i++) sum[i] = wasm_v128_load(y + 4 * i);
   for (size_t j = 0; j < positions; j++, v += dim) {

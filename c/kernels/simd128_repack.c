@@ -24,8 +24,8 @@ typedef struct source {
   const uint8_t *block[2]; /* bq4_16 has two blocks to a tile */
 } source;
 
-/* How a row's bytes become a tile's: `flip` makes unsigned numbers of two's complement ones; those of 7
- * bits lose the upper one. `zeros`: a byte of weights of q = 0. */
+/* How a row's bytes become a tile's: `flip` makes unsigned numbers of two's complement ones; those
+ * of 7 bits lose the upper one. `zeros`: a byte of weights of q = 0. */
 typedef struct reading {
   v128_t mask, flip, zeros;
   bool reorder, pairs; /* file nibbles; two blocks of 16 weights */

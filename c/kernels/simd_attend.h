@@ -134,9 +134,9 @@ INLINE float weigh(const bq_kv_view *kv, size_t base, float *scores, size_t n) {
 /* Scores of query h, which is `row`, to a panel of weights for `blocks` times 32 positions from
  * `base` on; scores begin at its own base and may be written to behind its end. Returns 1 / sum of
  * the exponentials. */
-static __attribute__((noinline)) float put_weights(const bq_attend_job *job, size_t row, size_t base,
-                                                   float *scores, size_t blocks, size_t h, size_t H,
-                                                   uint8_t *panel) {
+static __attribute__((noinline)) float put_weights(const bq_attend_job *job, size_t row,
+                                                   size_t base, float *scores, size_t blocks,
+                                                   size_t h, size_t H, uint8_t *panel) {
   const size_t own = bq_row_base(job, row), n = bq_row_end(job, row) - own;
   const size_t first = (own - base) / BQ_KV_SCALED, end = first + bq_kv_up(n, BQ_KV_SCALED);
   bq_simd128_bend(job, row, scores);
@@ -176,8 +176,9 @@ INLINE void dot_key_block(int H, const uint8_t *k, size_t quads, const uint8_t *
   }
 }
 
-/* scores[h][8g...8g+7] for H queries and all groups g of 8 keys, the first one that of position `from`.
- * One of each stream in turn: hardware reads a stream ahead by itself, but not beyond its 4 KB. */
+/* scores[h][8g...8g+7] for H queries and all groups g of 8 keys, the first one that of position
+ * `from`. One of each stream in turn: hardware reads a stream ahead by itself, but not beyond its 4
+ * KB. */
 INLINE void score_groups(int H, const bq_kv_view *kv, size_t from, size_t groups,
                          const uint8_t *panel, float scale, float *scores, size_t stride) {
   enum { STREAMS = 4 };

@@ -9,29 +9,30 @@
  * A panel holds pairs, then one token alone if that is what is left. With T tokens (2 or 1) each is
  * [blocks of 32 k][T * PANEL_TOKEN] bytes, the blocks rounded up to an even number since a tile may
  * cover 64 k. A block is T * PANEL_Q bytes of activations in *quads* of 4 bytes, one per token next
- * to each other; then [T] f32 scales, in units of 1 / SUM_UNIT; then of the activations as integers,
- * in SUM_UNIT, [T] i32 each: what dots of nibbles that are 8 too much start from, SUM_START - 8 *
- * (sum over all); -8 * (sum over k 0...15); SUM_START - (sum over those that are negative). So a
- * block's sums cost its dots nothing.
+ * to each other; then [T] f32 scales, in units of 1 / SUM_UNIT; then of the activations as
+ * integers, in SUM_UNIT, [T] i32 each: what dots of nibbles that are 8 too much start from,
+ * SUM_START - 8 * (sum over all); -8 * (sum over k 0...15); SUM_START - (sum over those that are
+ * negative). So a block's sums cost its dots nothing.
  *
  * The file that includes this says how quads look and multiply (all inlined):
- *   enum { PANEL_Q, SUM_UNIT, SUM_START }  bytes of activations per token and block; what one counts
- *                                          in the sums of dots, a power of 2; the bits that they
- *                                          start from
- *   enum { MOST_GROUPS, STRIP_BLOCKS }     groups of rows and blocks of k of a strip, which lies on the
- *                                          stack: a thread has 64 KB
+ *   enum { PANEL_Q, SUM_UNIT, SUM_START }  bytes of activations per token and block; what one
+ *                                          counts in the sums of dots, a power of 2; the bits
+ *                                          that they start from
+ *   enum { MOST_GROUPS, STRIP_BLOCKS }     groups of rows and blocks of k of a strip, which lies
+ *                                          on the stack: a thread has 64 KB
  *   typedef ... constants;  constants prepare(void);    made once per matmul
  *   int streams(bq_tile_shape s);    groups that are taken at once for one token, at most MOST
  *   int strip_groups(int bits);      groups of a strip, at most MOST_GROUPS
  *   void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
  *   v128_t float_of(v128_t sum);     as f32
- *   void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q, const constants *c,
- *                    v128_t sum[MOST][2]);
+ *   void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
+ *                    const constants *c, v128_t sum[MOST][2]);
  *   void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
  *                  const constants *c, v128_t sum[MOST][2]);
  *   void unpack(bq_tile_shape s, const uint8_t *w, const constants *c, v128_t *to, int step);
  *   v128_t start_of(int bits, int part, int T, const uint8_t *sums);    of one of T tokens
- *   void dot_pair(int bits, int n, const v128_t *w, const uint8_t *quad, const constants *c, v128_t *sum);
+ *   void dot_pair(int bits, int n, const v128_t *w, const uint8_t *quad, const constants *c,
+ *                 v128_t *sum);
  * One token: sum[g][h] += products with rows 4h...4h+3 of group g, whose weights lie at w[g]; q is
  * a panel block. Pairs: `unpack` makes what meets quad j of rows 4h... of a group to[j * step + h];
  * sum[t * n + i] += products of token t with w[i]. Both start at start_of, which takes back what
@@ -249,8 +250,9 @@ INLINE void multiply_one(bq_tile_shape s, const uint8_t *tiles, size_t cols, con
 /* --- pairs of tokens -------------------------------------------------------------------------- */
 
 /* A strip is [blocks of 32 k][QUADS + numbers][groups][2] vectors: what dots take of 4 rows each,
- * then their scales and minima, of which there are two where k 0...15 and 16...31 have their own. As many blocks as stay in the L1 cache beside a pair's activations, as many tokens as
- * make unpacking cheap. */
+ * then their scales and minima, of which there are two where k 0...15 and 16...31 have their own.
+ * As many blocks as stay in the L1 cache beside a pair's activations, as many tokens as make
+ * unpacking cheap. */
 enum {
   STRIP_TOKENS = 32,
   STRIP_VECTORS = STRIP_BLOCKS * (QUADS + 4) * 2 * MOST_GROUPS
@@ -520,7 +522,8 @@ INLINE void quantize_blocks(size_t T, size_t N, const float *x, size_t x_stride,
         continue;
       }
       wasm_v128_store(block + 32 * i, wasm_i32x4_shuffle(quads[0][i], quads[1][i], 0, 4, 1, 5));
-      wasm_v128_store(block + 32 * i + 16, wasm_i32x4_shuffle(quads[0][i], quads[1][i], 2, 6, 3, 7));
+      wasm_v128_store(block + 32 * i + 16,
+                      wasm_i32x4_shuffle(quads[0][i], quads[1][i], 2, 6, 3, 7));
     }
   }
 }

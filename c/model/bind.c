@@ -11,8 +11,18 @@ typedef enum size_name {
 
 /* When a tensor exists, beside those of layers: these exist where a step uses them. */
 typedef enum presence {
-  ALWAYS, HEAD_BIAS, LAYER_NORM, LEARNED, UNTIED, TYPED, EMBED_NORM, EMBED_NORM_BIAS, ROPE, LOCAL_ROPE,
-  LONG_ROPE, FINAL_NORM
+  ALWAYS,
+  HEAD_BIAS,
+  LAYER_NORM,
+  LEARNED,
+  UNTIED,
+  TYPED,
+  EMBED_NORM,
+  EMBED_NORM_BIAS,
+  ROPE,
+  LOCAL_ROPE,
+  LONG_ROPE,
+  FINAL_NORM
 } presence;
 
 typedef struct slot_facts {
@@ -176,7 +186,8 @@ static bool may_exist(const bq_binding *b, uint32_t slot) {
 }
 
 static bool must_exist(const bq_binding *b, uint32_t slot) {
-  if (slot >= BQ_OTHER_SLOTS) return !part_of(slot) && modules_of(slot).n == 1 && layer_has(b, slot);
+  if (slot >= BQ_OTHER_SLOTS)
+    return !part_of(slot) && modules_of(slot).n == 1 && layer_has(b, slot);
   switch (other_slots[slot].presence) {
   case HEAD_BIAS:
   case LAYER_NORM:
@@ -370,8 +381,9 @@ static void fill_module(bq_model *model, uint32_t slot, uint32_t i, const bq_mat
   home->w = *whole;
   if (run.n == 1) return;
   home->w.rows = size_of(c, modules[run.first + i].rows);
-  if (whole->data) home->w.data += (size_t)bq_type_bytes(whole->type, bq_type_run_layout(whole->type), row0,
-                                           whole->cols);
+  if (whole->data)
+    home->w.data +=
+        (size_t)bq_type_bytes(whole->type, bq_type_run_layout(whole->type), row0, whole->cols);
 }
 
 void bq_slot_fill(bq_model *model, uint32_t slot, const bq_matrix *weights) {

@@ -8,8 +8,8 @@
 
 #include "model/model.h"
 
-/* Slots of a layer: weight, bias and scale of each module, then those of tensors that hold several modules
- * one after the other. */
+/* Slots of a layer: weight, bias and scale of each module, then those of tensors that hold several
+ * modules one after the other. */
 enum {
   BQ_LAYERS_MAX = 1024,
   BQ_FUSED = 2,
@@ -54,11 +54,11 @@ bool bq_slot_is_vector(uint32_t slot);
 enum { BQ_SLOT_WTE = 0, BQ_SLOT_WPE = 1, BQ_SLOT_WTT = 2, BQ_SLOT_HEAD = 10 };
 /* The matrices of a slot that holds no vector: one, or as many as a fused tensor has. */
 uint32_t bq_slot_matrices(uint32_t slot);
-/* Number `i` of these in the model, whose layers are allocated, and the row of the tensor that it begins
- * with. */
+/* Number `i` of these in the model, whose layers are allocated, and the row of the tensor that it
+ * begins with. */
 bq_matrix *bq_slot_matrix(bq_model *model, uint32_t slot, uint32_t i, uint32_t *row0);
-/* Whether a tensor of this type can be used where the slot is: tiles are not cut, so the matrices of a
- * fused one, and those of experts, must begin at whole groups of rows. */
+/* Whether a tensor of this type can be used where the slot is: tiles are not cut, so the matrices
+ * of a fused one, and those of experts, must begin at whole groups of rows. */
 bool bq_slot_fits(const bq_config *config, uint32_t slot, bq_type type);
 
 /* Puts the weights into the slot; model->layers is allocated. Of a vector only `data`, f32, counts.

@@ -69,7 +69,7 @@ typedef struct bq_config {
   uint32_t window;     /* positions that a token of a local layer sees, itself included; 0: all
                           layers are global */
   uint32_t global_every; /* layer i is global if (i + 1) % global_every == 0; 0: none is */
-  uint32_t unrotated_every; /* layer i isn't rotated if (i + 1) % unrotated_every == 0; 0: all are */
+  uint32_t unrotated_every; /* layer i isn't rotated if (i + 1) % this is 0; 0: all are */
   float local_theta;   /* rope_theta of local layers; 0: the same */
   float attn_scale;    /* of the scores; 0: 1 / sqrt(head_dim) */
   float attn_softcap, logit_softcap; /* x = cap * tanh(x / cap); 0: none */
@@ -82,10 +82,10 @@ typedef struct bq_config {
   bool normalize;      /* they have length 1 */
   uint32_t text_tokens; /* of a text that is embedded, specials included; 0: context */
   float rope_scale;    /* factor of the rotations' cosine and sine, of global layers; 0: 1 */
-  uint32_t rope_original; /* a session of more positions rotates by rope.long_factors; 0: none does */
+  uint32_t rope_original; /* sessions of more positions rotate by rope.long_factors; 0: none */
   float alibi_max, alibi_scale; /* ALiBi's slopes are scale * 2^(-max (i + 1) / n); 0: 8, and 1 */
   float qkv_clip;      /* q, k and v stay within -qkv_clip...qkv_clip; 0: they needn't */
-  uint32_t experts;    /* MLPs of a layer of which each token goes through a few; 0: it has one MLP */
+  uint32_t experts; /* MLPs of a layer of which each token goes through a few; 0: it has one MLP */
   uint32_t experts_used; /* that a token goes through, those of the highest scores */
   uint32_t expert_ffn; /* dimensions inside an expert */
   uint32_t shared_ffn; /* inside one more, that all tokens go through; 0: there is none */

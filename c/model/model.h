@@ -41,8 +41,8 @@ struct bq_model {
   bq_layer_kind *kinds; /* [BQ_KINDS] */
   bq_matrix wtt;        /* [token_types][hidden]; data NULL without token types */
   const float *ln_0_w, *ln_0_b; /* [hidden]: of the embedding; NULL unless that is normed */
-  const float *rope[BQ_ROPE_TABLES]; /* [rope_dim / 2]: divisors of the angles of global and of local
-                                      * layers; NULL: none */
+  const float *rope[BQ_ROPE_TABLES]; /* [rope_dim / 2]: divisors of the angles of global and of
+                                      * local layers; NULL: none */
   const float *rope_long; /* [rope_dim / 2]: of global layers in long sessions; NULL: none */
   float *slopes;        /* [heads] of ALiBi; NULL without */
   const float *ln_f_w, *ln_f_b; /* [hidden] */

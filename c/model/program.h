@@ -52,12 +52,12 @@ typedef enum bq_op {
   BQ_OP_LINEAR, /* out[i] = norm(in) * module[i]^T + bias; then what `then` says */
   BQ_OP_NORM,   /* in = norm(in), whole rows */
   BQ_OP_ADD,    /* X += norm(in) * residual_scale, whole rows */
-  BQ_OP_STORE,  /* heads of Q and K normed, where module[0] and [1] say so, and rotated; K and V into
-                 * the cache */
-  BQ_OP_ATTEND, /* MIX = attention of Q over the cache */
-  BQ_OP_ROUTE,  /* chooses experts by ROUTE */
+  BQ_OP_STORE, /* heads of Q and K normed, where module[0] and [1] say so, and rotated; K and V into
+                * the cache */
+  BQ_OP_ATTEND,  /* MIX = attention of Q over the cache */
+  BQ_OP_ROUTE,   /* chooses experts by ROUTE */
   BQ_OP_EXPERTS, /* as LINEAR, each row with its own expert's part of the modules */
-  BQ_OP_COMBINE /* OUT = what the experts of a token give, weighted; then what `then` says */
+  BQ_OP_COMBINE  /* OUT = what the experts of a token give, weighted; then what `then` says */
 } bq_op;
 
 /* What a row group of a LINEAR goes on with, without waiting for others. */

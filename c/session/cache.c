@@ -17,7 +17,9 @@ static uint64_t blocks_of(uint64_t positions) {
 }
 
 /* Blocks that `positions` which follow each other touch at most, wherever they begin. */
-static uint64_t blocks_touched(uint64_t positions) { return blocks_of(positions + BQ_KV_BLOCK - 1); }
+static uint64_t blocks_touched(uint64_t positions) {
+  return blocks_of(positions + BQ_KV_BLOCK - 1);
+}
 
 /* Blocks of one layer that a session holds at most: with a window, what is open and what it sees,
  * and one position more, since the last token may be computed anew. */

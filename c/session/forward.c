@@ -75,9 +75,15 @@ static linear head_of(const job *j, size_t thread) {
   const size_t hidden = m->config.hidden;
   const float *bias = m->head_b ? m->head_b + j->row0 : NULL;
   float *y = j->results + j->row0;
-  return (linear){.thread = thread, .x = s->x + j->batch_at * hidden, .cols = hidden, .normed = m->ln_f_w != NULL,
-                  .norm_w = m->ln_f_w, .norm_b = m->ln_f_b,
-                  .list = {{j->head, NULL, bias, y, s->result_cols}}, .n = 1, .logits = true,
+  return (linear){.thread = thread,
+                  .x = s->x + j->batch_at * hidden,
+                  .cols = hidden,
+                  .normed = m->ln_f_w != NULL,
+                  .norm_w = m->ln_f_w,
+                  .norm_b = m->ln_f_b,
+                  .list = {{j->head, NULL, bias, y, s->result_cols}},
+                  .n = 1,
+                  .logits = true,
                   .stage = BQ_STAGE_HEAD};
 }
 

@@ -51,8 +51,8 @@ bq_status bq_session_pages(bq_session *s, bq_page *out, size_t capacity, size_t 
 
 /* --- slices --------------------------------------------------------------------------------- */
 
-static bq_status embedding_row(const bq_model *m, uint32_t table, const bq_matrix *whole, uint32_t row,
-                               float *y, bq_error *err) {
+static bq_status embedding_row(const bq_model *m, uint32_t table, const bq_matrix *whole,
+                               uint32_t row, float *y, bq_error *err) {
   bq_matrix part = *whole;
   uint32_t at = row;
   if (m->pages && m->pages->tables[table].entries &&

@@ -58,7 +58,8 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
 
   bq_scratch *w = &s->scratch;
   w->norm = bq_arena_take(arena, rows * c->hidden, sizeof(float));
-  w->panel_bytes = (kernels->panel_bytes((size_t)widest, bq_panel_rows(o)) + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
+  w->panel_bytes =
+      (kernels->panel_bytes((size_t)widest, bq_panel_rows(o)) + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
   /* What a panel of many tokens takes is counted here, where sums can't wrap. */
   const uint64_t panel_rows = o->batch * (uint64_t)bq_panel_rows(o);
   const uint64_t groups = (panel_rows + BQ_PANEL_TOKENS - 1) / BQ_PANEL_TOKENS;

@@ -160,8 +160,8 @@ bq_stage bq_forward_experts(const bq_session *s, const bq_layer *w, const bq_ste
 /* Takes what a session needs for it. */
 bq_routes *bq_routes_lay_out(bq_arena *arena, const bq_config *c, const bq_kernels *kernels,
                              uint32_t batch);
-/* product.c: products of quantized weights with activations as the options want them; `thread`: whose
- * scratch is used. Rows of a panel that a token takes: */
+/* product.c: products of quantized weights with activations as the options want them; `thread`:
+ * whose scratch is used. Rows of a panel that a token takes: */
 static inline size_t bq_panel_rows(const bq_session_options *o) {
   return o->activations == BQ_ACTIVATIONS_I16 ? 2 : 1;
 }

@@ -14,7 +14,15 @@
 
 enum { HEAD = BQ_STATE_HEAD, LAYOUT = 2, ID = BQ_FILE_ID_BYTES };
 /* Offsets in the head. What lies between them is u32. */
-enum { MAGIC = 0, VERSION = 4, FILE_ID = 8, FACTS = FILE_ID + ID, TOKENS = 56, COMPUTED = 60, KEY = 64 };
+enum {
+  MAGIC = 0,
+  VERSION = 4,
+  FILE_ID = 8,
+  FACTS = FILE_ID + ID,
+  TOKENS = 56,
+  COMPUTED = 60,
+  KEY = 64
+};
 enum { N_FACTS = (TOKENS - FACTS) / 4 };
 
 static void put32(uint8_t *p, uint32_t v) {
@@ -22,9 +30,14 @@ static void put32(uint8_t *p, uint32_t v) {
 }
 
 /* What the layout of the blocks follows from. */
-static const char *const fact_names[N_FACTS] = {"KV cache type",  "number of layers", "KV heads",
-                                                "size of a head", "block of positions", "window",
-                                                "rotations for sessions above", "type of activations"};
+static const char *const fact_names[N_FACTS] = {"KV cache type",
+                                                "number of layers",
+                                                "KV heads",
+                                                "size of a head",
+                                                "block of positions",
+                                                "window",
+                                                "rotations for sessions above",
+                                                "type of activations"};
 
 static void facts_of(const bq_session *s, uint32_t facts[N_FACTS]) {
   const bq_config *c = &s->model->config;
@@ -64,7 +77,8 @@ static bq_status check_head(const bq_session *s, const uint8_t head[HEAD], bq_er
       return bq_fail(err, BQ_MISMATCH, (uint64_t)(FACTS + 4 * i),
                      "the session was saved with %s %u, this one has %u", fact_names[i],
                      bq_load32(head + FACTS + 4 * i), facts[i]);
-  if (bq_load32(head + KEY) != (uint32_t)s->key || bq_load32(head + KEY + 4) != (uint32_t)(s->key >> 32))
+  if (bq_load32(head + KEY) != (uint32_t)s->key ||
+      bq_load32(head + KEY + 4) != (uint32_t)(s->key >> 32))
     return bq_fail(err, BQ_MISMATCH, KEY, "the session was saved under another key (adapters)");
   const uint32_t tokens = bq_load32(head + TOKENS), computed = bq_load32(head + COMPUTED);
   if (tokens > s->options.context)
@@ -72,7 +86,8 @@ static bq_status check_head(const bq_session *s, const uint8_t head[HEAD], bq_er
                    "the %u tokens of the saved session do not fit in the context of %u", tokens,
                    s->options.context);
   if (computed <= tokens) return BQ_OK;
-  return bq_fail(err, BQ_FORMAT, COMPUTED, "%u positions are computed of %u tokens", computed, tokens);
+  return bq_fail(err, BQ_FORMAT, COMPUTED, "%u positions are computed of %u tokens", computed,
+                 tokens);
 }
 
 /* --- where the bytes of a state lie in a session ---------------------------------------------- */

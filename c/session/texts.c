@@ -1,7 +1,7 @@
 /* Several texts in one pass of a session, for their vectors. Rows of the pass lie one text behind
  * the other; tokens and keys lie where a text alone would have them, moved as a whole to the next
- * multiple of BQ_KV_SCALED: attention adds up in the same order from any of these on, so a text gets
- * the bits that it gets alone. */
+ * multiple of BQ_KV_SCALED: attention adds up in the same order from any of these on, so a text
+ * gets the bits that it gets alone. */
 #include <string.h>
 
 #include "core/least.h"

@@ -20,8 +20,8 @@ static void merge_pair(void *ctx, uint32_t left, uint32_t key) {
   b->id[left] = bq_vocab_merge(b->t, key, 2);
 }
 
-/* A symbol for each byte; one without a token, where there is no unknown token either, is none: what is
- * beside it are neighbours, as in Hugging Face's tokenizers. */
+/* A symbol for each byte; one without a token, where there is no unknown token either, is none:
+ * what is beside it are neighbours, as in Hugging Face's tokenizers. */
 static void split_bytes(bpe *b, bq_merge_list *l, const uint8_t *text) {
   uint32_t symbols = 0;
   for (uint32_t i = 0; i < l->n; i++) {

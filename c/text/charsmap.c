@@ -1,12 +1,13 @@
-/* SentencePiece's "precompiled_charsmap": u32 bytes of a double-array trie (Yata's Darts-clone), its
- * units of u32, then texts that end with a zero byte. Of the texts in the trie the longest that the
- * input begins with becomes the text that its value names. */
+/* SentencePiece's "precompiled_charsmap": u32 bytes of a double-array trie (Yata's Darts-clone),
+ * its units of u32, then texts that end with a zero byte. Of the texts in the trie the longest that
+ * the input begins with becomes the text that its value names. */
 #include "core/cursor.h"
 #include "text/normalize.h"
 #include "text/utf8.h"
 
 static uint32_t unit_at(const bq_step *s, uint32_t i) {
-  return i < s->n ? bq_load32(s->records + 4 * (size_t)i) : 0x100; /* of no byte: its label is none */
+  return i < s->n ? bq_load32(s->records + 4 * (size_t)i)
+                  : 0x100; /* of no byte: its label is none */
 }
 static bool has_value(uint32_t unit) { return unit >> 8 & 1; }
 static uint32_t label(uint32_t unit) { return unit & 0x800000ffu; }
@@ -16,7 +17,8 @@ static uint32_t offset(uint32_t unit) { return unit >> 10 << ((unit & 0x200) >> 
 bool bq_charsmap_read(const uint8_t *bytes, size_t n, bq_step *out) {
   if (n < 8) return false;
   uint32_t size = bq_load32(bytes), trie = bq_load32(bytes + 4);
-  if (4 + ((uint64_t)size + 3) / 4 * 4 != n || size < 4 || trie > size - 4 || trie % 4) return false;
+  if (4 + ((uint64_t)size + 3) / 4 * 4 != n || size < 4 || trie > size - 4 || trie % 4)
+    return false;
   out->n = trie / 4;
   out->records = bytes + 8;
   out->text = out->records + trie;

@@ -8,7 +8,7 @@ enum { MARKS = 8, PAIRS = 12, RANKS = 64 };
 /* Hangul: leading consonants, vowels, trailing consonants (none is one of them), syllables. */
 enum { L = 0x1100, V = 0x1161, T = 0x11a7, S = 0xac00, LS = 19, VS = 21, TS = 28 };
 
-/* --- order -------------------------------------------------------------------------------------- */
+/* --- order ------------------------------------------------------------------------------------ */
 
 /* Rank of a mark's combining class; 0: it is none that is sorted. */
 static uint32_t rank_of(const uint8_t *marks, uint32_t n, uint32_t code_point) {
@@ -85,7 +85,7 @@ void bq_order(const bq_step *s, const uint8_t *text, size_t bytes, bq_out *out) 
   }
 }
 
-/* --- composing ---------------------------------------------------------------------------------- */
+/* --- composing -------------------------------------------------------------------------------- */
 
 /* u32 marks, u32 pairs, marks as above; pairs, rising: u32 first, u32 second, u32 composed */
 bool bq_compose_read(const uint8_t *bytes, size_t n, bq_step *out) {
@@ -124,8 +124,9 @@ static uint32_t composed(const bq_step *s, uint32_t a, uint32_t b) {
   return 0;
 }
 
-/* Composes the starter with what follows it, bytes of which are returned; what stays is written where
- * `out` is given. A mark is blocked by one of its class or a higher one that stays before it. */
+/* Composes the starter with what follows it, bytes of which are returned; what stays is written
+ * where `out` is given. A mark is blocked by one of its class or a higher one that stays before it.
+ */
 static size_t follow(const bq_step *s, uint32_t *starter, const uint8_t *text, size_t left,
                      bq_out *out) {
   uint32_t before = 0;

@@ -31,7 +31,8 @@ size_t bq_detokenize(const bq_tokenizer *t, bq_detokenizer *d, uint32_t id, char
   size_t bytes, n = 0;
   const uint8_t *text = bq_token_bytes(t, id, &bytes);
   bool first = bytes && !d->started && !d->keep_space;
-  bool drop = first && t->flags & (BQ_TOKENIZER_ADD_SPACE | BQ_TOKENIZER_DROP_SPACE) && text[0] == ' ';
+  bool drop =
+      first && t->flags & (BQ_TOKENIZER_ADD_SPACE | BQ_TOKENIZER_DROP_SPACE) && text[0] == ' ';
   if (bytes) d->started = true;
   for (size_t i = drop; i < bytes; i++) n += put_byte(d, text[i], out + n);
   return n;

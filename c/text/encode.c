@@ -74,7 +74,7 @@ typedef struct encoder {
   bq_ids ids;
 } encoder;
 
-/* --- between special tokens --------------------------------------------------------------------- */
+/* --- between special tokens ------------------------------------------------------------------- */
 
 static void encode_piece(encoder *e, const uint8_t *text, size_t bytes) {
   switch (e->t->info.kind) {
@@ -171,7 +171,7 @@ static void encode_text(encoder *e, const uint8_t *text, size_t bytes, uint32_t 
   else encode_pieces(e, text, bytes);
 }
 
-/* --- special tokens ----------------------------------------------------------------------------- */
+/* --- special tokens --------------------------------------------------------------------------- */
 
 static uint32_t rules_of(const bq_tokenizer *t, uint32_t id) {
   uint32_t low = 0, high = t->n_rules;

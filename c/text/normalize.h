@@ -46,7 +46,8 @@ uint64_t bq_normalize_limit(const bq_step *steps, uint32_t n, uint64_t bytes);
 const uint8_t *bq_normalize(const bq_step *steps, uint32_t n, uint32_t where, const uint8_t *text,
                             size_t *bytes, uint8_t *const buffers[2], size_t room);
 
-/* Steps of their own file: what comes out, whose bytes are counted on when there is no more room. */
+/* Steps of their own file: what comes out, whose bytes are counted on when there is no more room.
+ */
 typedef struct bq_out {
   uint8_t *to; /* [room] */
   size_t room, n;

@@ -1,11 +1,11 @@
-/* Cutting text into pieces by automata that a file brings, one after the other: each stage cuts what
- * the one before it left. A stage is a regular expression that was compiled when the file was made
- * (js/convert/tokenizers/automaton.js): what matches is a piece, and so is what lies between.
+/* Cutting text into pieces by automata that a file brings, one after the other: each stage cuts
+ * what the one before it left. A stage is a regular expression that was compiled when the file was
+ * made (js/convert/tokenizers/automaton.js): what matches is a piece, and so is what lies between.
  *
- * A character is of a class; table[state][class] is the next state, with BQ_STAGE_MATCH where a match
- * ends before the character; column `classes` is the end of the text. The match is the longest that
- * the table names, which is the one that a backtracking matcher would have found first. State 0 is
- * the end, state 1 the start.
+ * A character is of a class; table[state][class] is the next state, with BQ_STAGE_MATCH where a
+ * match ends before the character; column `classes` is the end of the text. The match is the
+ * longest that the table names, which is the one that a backtracking matcher would have found
+ * first. State 0 is the end, state 1 the start.
  *
  * A long text is read once per stage and state: where a scan has come past a place in some state, a
  * later one that comes there in the same state stops, for it would find nothing either. */

@@ -181,7 +181,8 @@ static bq_status read_arrays(reader *r, bq_tokenizer *t, bq_tokenizer_size size)
   if (merges != size.merges || merges > COUNT_MAX)
     return refuse(r, counts_at + 8, DAMAGED "it has %u merges, the plan says otherwise", merges);
   bq_status status = read_split(r, t);
-  if (status == BQ_OK && t->parts) status = bq_parts_read(&r->at, r->file_offset, tokens, t, r->err);
+  if (status == BQ_OK && t->parts)
+    status = bq_parts_read(&r->at, r->file_offset, tokens, t, r->err);
   if (status != BQ_OK) return status;
   size_t eog_at = r->at.at;
   t->eog = bq_cursor_bytes(&r->at, 4 * (uint64_t)n_eog);

@@ -1,5 +1,5 @@
-/* SentencePiece unigram (Kudo 2018): of all ways to write a text as pieces the one whose scores sum to
- * the most, by Viterbi's algorithm. Of equals the one whose last piece begins first stays. */
+/* SentencePiece unigram (Kudo 2018): of all ways to write a text as pieces the one whose scores sum
+ * to the most, by Viterbi's algorithm. Of equals the one whose last piece begins first stays. */
 #include "text/utf8.h"
 #include "text/vocab.h"
 

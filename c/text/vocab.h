@@ -29,10 +29,11 @@ enum {
   BQ_TOKENIZER_ADD_SPACE = 4,
   BQ_TOKENIZER_BYTE_FALLBACK = 8,
   BQ_TOKENIZER_IGNORE_MERGES = 16,
-  BQ_TOKENIZER_DROP_SPACE = 32,    /* shown texts begin without the space of their first token */
-  BQ_TOKENIZER_CHARACTERS = 64,    /* BPE merges characters, not bytes */
-  BQ_TOKENIZER_FUSE_UNKNOWN = 128, /* BPE: neighbours outside the vocabulary are one unknown token */
-  BQ_TOKENIZER_DOUBLE = 256,       /* unigram: scores are added in f64 */
+  BQ_TOKENIZER_DROP_SPACE = 32, /* shown texts begin without the space of their first token */
+  BQ_TOKENIZER_CHARACTERS = 64, /* BPE merges characters, not bytes */
+  BQ_TOKENIZER_FUSE_UNKNOWN =
+      128,                   /* BPE: neighbours outside the vocabulary are one unknown token */
+  BQ_TOKENIZER_DOUBLE = 256, /* unigram: scores are added in f64 */
   BQ_TOKENIZER_FLAGS = 511
 };
 
@@ -109,7 +110,8 @@ uint32_t bq_vocab_find_hash(const bq_tokenizer *t, uint32_t hash, const uint8_t 
 uint32_t bq_vocab_find(const bq_tokenizer *t, const uint8_t *text, size_t bytes, uint32_t kinds);
 /* Rank of the merge of two tokens; BQ_TOKEN_NONE. */
 uint32_t bq_vocab_rank(const bq_tokenizer *t, uint32_t left, uint32_t right);
-/* Unigram: whether some token begins with the characters of this hash (or, rarely, though none does). */
+/* Unigram: whether some token begins with the characters of this hash (or, rarely, though none
+ * does). */
 bool bq_vocab_begins(const bq_tokenizer *t, uint32_t hash);
 /* The longest sorted token of a kind in `kinds` that the bytes begin with, and its length. */
 uint32_t bq_vocab_match(const bq_tokenizer *t, const uint8_t *text, size_t bytes, uint32_t kinds,
@@ -137,8 +139,8 @@ static inline void bq_ids_put(bq_ids *out, uint32_t id) {
  * space, as one; at most a byte more than the text. Returns the bytes. */
 size_t bq_spell_spaces(const uint8_t *text, size_t bytes, bool add_space, uint8_t *to);
 
-/* Ids of a normalized text, or of a word of one. memory: BQ_MERGE_ARRAYS arrays of u32 for the bytes,
- * and one more for BPE; bq_unigram_scratch for unigram. */
+/* Ids of a normalized text, or of a word of one. memory: BQ_MERGE_ARRAYS arrays of u32 for the
+ * bytes, and one more for BPE; bq_unigram_scratch for unigram. */
 void bq_spm_encode(const bq_tokenizer *t, const uint8_t *text, size_t bytes, void *memory,
                    bq_ids *out);
 void bq_bpe_encode_word(const bq_tokenizer *t, const uint8_t *text, uint32_t n, uint32_t *memory,

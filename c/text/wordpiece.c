@@ -1,6 +1,6 @@
 /* WordPiece (Wu et al. 2016, as in BERT): of a word the longest token that it begins with, then the
- * longest that its rest begins with; a word that can't be made so is unknown as a whole. Tokens that
- * begin words begin with a space, those that go on don't. */
+ * longest that its rest begins with; a word that can't be made so is unknown as a whole. Tokens
+ * that begin words begin with a space, those that go on don't. */
 #include "text/utf8.h"
 #include "text/vocab.h"
 

@@ -114,10 +114,13 @@ int main(int argc, char **argv) {
     qsort(b->seconds, (size_t)rounds, sizeof *b->seconds, by_size);
     double s = b->seconds[rounds / 2];
     double macs = 2.0 * LAYERS * KV_HEADS * HEAD * (double)(b->heads * b->tokens * positions);
-    printf("{\"bench\": \"attend\", \"table\": \"%s\", \"kv\": \"%s\", \"tokens\": %zu, \"heads\": %zu, "
-           "\"us\": %.1f, \"least_us\": %.1f, \"GMAC_per_s\": %.2f, \"GB_per_s\": %.2f}\n",
-           b->k->name, names[b->type], b->tokens, b->heads, s * 1e6, b->seconds[0] * 1e6,
-           macs / s * 1e-9, (double)(LAYERS * KV_HEADS * bq_kv_bytes(b->type, positions, HEAD)) / s * 1e-9);
+    printf(
+        "{\"bench\": \"attend\", \"table\": \"%s\", \"kv\": \"%s\", \"tokens\": %zu, \"heads\": "
+        "%zu, "
+        "\"us\": %.1f, \"least_us\": %.1f, \"GMAC_per_s\": %.2f, \"GB_per_s\": %.2f}\n",
+        b->k->name, names[b->type], b->tokens, b->heads, s * 1e6, b->seconds[0] * 1e6,
+        macs / s * 1e-9,
+        (double)(LAYERS * KV_HEADS * bq_kv_bytes(b->type, positions, HEAD)) / s * 1e-9);
   }
   return 0;
 }

@@ -1,7 +1,7 @@
-/* What a browser makes of the relaxed dot product, by time: in one chain, where each waits for the one before, and
- * in eight. As one instruction (vpdpbusd) it waits some five cycles for the one before and goes at two a cycle; as three
- * (vpmaddubsw, vpmaddwd, vpaddd) only the last is part of the chain, and eight chains are the slower. tests/bench/browsers.mjs
- * runs it.
+/* What a browser makes of the relaxed dot product, by time: in one chain, where each waits for the
+ * one before, and in eight. As one instruction (vpdpbusd) it waits some five cycles for the one
+ * before and goes at two a cycle; as three (vpmaddubsw, vpmaddwd, vpaddd) only the last is part of
+ * the chain, and eight chains are the slower. tests/bench/browsers.mjs runs it.
  *
  *   make -f emscripten.mk bench-token
  */

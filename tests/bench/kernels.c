@@ -5,10 +5,11 @@
  *   node_modules/.bin/node build/bench-kernels/kernels.js ...
  *
  * `matvec` streams N MB (160) of weights, as decode does, next to a plain read of as many bytes in
- * the same round, each type from memory of its own; `matmul` keeps them in the cache, as prefill does;
- * `step` runs the kernels of one token through a 135M model; attention is in attend.c. Rounds (7) are
- * interleaved; medians are printed, and the least time, which a busy machine disturbs less. --only
- * keeps measurements whose "name table type" contains TEXT. One JSON line per measurement; --json prints the summary that docs/SPEED.md explains. */
+ * the same round, each type from memory of its own; `matmul` keeps them in the cache, as prefill
+ * does; `step` runs the kernels of one token through a 135M model; attention is in attend.c. Rounds
+ * (7) are interleaved; medians are printed, and the least time, which a busy machine disturbs less.
+ * --only keeps measurements whose "name table type" contains TEXT. One JSON line per measurement;
+ * --json prints the summary that docs/SPEED.md explains. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,7 +114,7 @@ static void tile_rows(bench *b) {
                                     data->panel);
 }
 
-/* --- one token through a 135M model ------------------------------------------------------------- */
+/* --- one token through a 135M model ----------------------------------------------------------- */
 
 enum { HIDDEN = 576, FFN = 1536, LAYERS = 30, KV = 192, VOCAB = 49152 };
 
@@ -163,7 +164,7 @@ static void step_others(bench *b) {
   k->quantize(data->y, HIDDEN, HIDDEN, 1, data->panel);
 }
 
-/* --- set-up ------------------------------------------------------------------------------------- */
+/* --- set-up ----------------------------------------------------------------------------------- */
 
 static float noise(uint32_t *seed) {
   *seed = *seed * 1664525u + 1013904223u;
@@ -223,7 +224,7 @@ static bench vector_bench(const char *what, const bq_kernels *k, void (*run)(ben
                  .work = (double)(n * tokens)};
 }
 
-/* --- measuring ---------------------------------------------------------------------------------- */
+/* --- measuring -------------------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
@@ -281,7 +282,7 @@ static void measure(bench *list, size_t n) {
   fflush(stdout);
 }
 
-/* --- the summary -------------------------------------------------------------------------------- */
+/* --- the summary ------------------------------------------------------------------------------ */
 
 static const result *find(const char *what, const char *table, const char *type, size_t tokens) {
   for (size_t i = 0; i < data->n_results; i++) {
@@ -441,7 +442,8 @@ int main(int argc, char **argv) {
   if (tables[1]) tables[2] = NULL; /* compiled with SIMD in this build, it says nothing */
   data = calloc(1, sizeof *data);
   if (!data || !read_options(argc, argv)) {
-    fprintf(stderr, "usage: [--mb 8...1024] [--rounds 1...%d] [--only TEXT] [--json]\n", MOST_ROUNDS);
+    fprintf(stderr, "usage: [--mb 8...1024] [--rounds 1...%d] [--only TEXT] [--json]\n",
+            MOST_ROUNDS);
     return 2;
   }
   data->weights = aligned_alloc(64, STREAMS * data->weight_bytes);

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All `words` (a multiple of 8) from p, folded into `sink`. Give the next read what this one returns,
- * and use it at the end, or the compiler leaves reads out. */
+/* All `words` (a multiple of 8) from p, folded into `sink`. Give the next read what this one
+ * returns, and use it at the end, or the compiler leaves reads out. */
 static inline uint64_t plain_read(const void *p, size_t words, uint64_t sink) {
   const uint64_t *from = p;
   uint64_t s[8] = {sink};

@@ -1,5 +1,5 @@
-/* What the machine gives to a second thread: a plain read of N MB by one thread and by two, half each, in
- * turn. One JSON line per size: medians in GB/s and the median of the pairs' ratios.
+/* What the machine gives to a second thread: a plain read of N MB by one thread and by two, half
+ * each, in turn. One JSON line per size: medians in GB/s and the median of the pairs' ratios.
  *
  *   make -f emscripten.mk bench-kernels
  *   build/native/bench-read [rounds, 41] [MB, else several] */
@@ -47,7 +47,8 @@ static double median(double *list, int n) {
 }
 
 int main(int argc, char **argv) {
-  size_t sizes[] = {25, 76, 150}, count = sizeof sizes / sizeof *sizes; /* of a 135M model in BQ4H: 76 */
+  size_t sizes[] = {25, 76, 150},
+         count = sizeof sizes / sizeof *sizes; /* of a 135M model in BQ4H: 76 */
   static double one[MOST_ROUNDS], two[MOST_ROUNDS], ratio[MOST_ROUNDS];
   const int rounds = argc > 1 ? atoi(argv[1]) : 41;
   const int megabytes = argc > 2 ? atoi(argv[2]) : 0;
@@ -76,9 +77,11 @@ int main(int argc, char **argv) {
       two[r] = now() - start;
       ratio[r] = one[r] / two[r];
     }
-    printf("{\"bench\": \"read\", \"MB\": %zu, \"GB_per_s\": %.2f, \"of_two\": %.2f, \"ratio\": %.3f}\n", sizes[i],
-           (double)bytes / median(one, rounds) * 1e-9, (double)bytes / median(two, rounds) * 1e-9,
-           median(ratio, rounds));
+    printf(
+        "{\"bench\": \"read\", \"MB\": %zu, \"GB_per_s\": %.2f, \"of_two\": %.2f, \"ratio\": "
+        "%.3f}\n",
+        sizes[i], (double)bytes / median(one, rounds) * 1e-9,
+        (double)bytes / median(two, rounds) * 1e-9, median(ratio, rounds));
     free(p);
   }
   words = 0;

@@ -15,8 +15,9 @@
 
 enum { STEPS = 24, NEAR = 128 };
 
-static const char *const STAGES[BQ_STAGE_COUNT] = {"host", "embed",  "norm",     "qkv",  "kv",   "attend",
-                                                   "o",    "mlp in", "activate", "down", "head", "sample"};
+static const char *const STAGES[BQ_STAGE_COUNT] = {"host",     "embed",  "norm", "qkv",
+                                                   "kv",       "attend", "o",    "mlp in",
+                                                   "activate", "down",   "head", "sample"};
 
 typedef struct times {
   double last, stage[BQ_STAGE_COUNT];
@@ -51,7 +52,8 @@ static bq_model *load(const char *path) {
   bq_model *model = NULL;
   bq_error err = {0};
   FILE *f = fopen(path, "rb");
-  if (!f || bq_loader_create(&(bq_loader_options){.allocator = allocator}, &loader, &err)) return NULL;
+  if (!f || bq_loader_create(&(bq_loader_options){.allocator = allocator}, &loader, &err))
+    return NULL;
   const size_t piece = 1 << 20;
   uint8_t *bytes = malloc(piece);
   for (bq_want want; !bq_loader_want(loader, &want, &err) && want.length;) {
@@ -73,10 +75,12 @@ static void print(const char *what, const bq_session *s, const double *seconds, 
     if (!(seconds[i] > 0)) continue;
     bq_work w = bq_session_work(s, (bq_stage)i, 0, position, tokens);
     const double times = i == BQ_STAGE_EMBED || i == BQ_STAGE_HEAD ? 1 : layers;
-    printf("{\"pass\": \"%s\", \"stage\": \"%s\", \"us\": %.1f, \"share\": %.3f, \"GB_per_s\": %.2f, \"GMAC_per_s\": %.2f}\n",
-           what, STAGES[i], seconds[i] * 1e6, seconds[i] / sum,
-           times * (double)(w.weight_bytes + w.kv_bytes) / seconds[i] * 1e-9,
-           times * (double)w.macs / seconds[i] * 1e-9);
+    printf(
+        "{\"pass\": \"%s\", \"stage\": \"%s\", \"us\": %.1f, \"share\": %.3f, \"GB_per_s\": %.2f, "
+        "\"GMAC_per_s\": %.2f}\n",
+        what, STAGES[i], seconds[i] * 1e6, seconds[i] / sum,
+        times * (double)(w.weight_bytes + w.kv_bytes) / seconds[i] * 1e-9,
+        times * (double)w.macs / seconds[i] * 1e-9);
   }
   printf("{\"pass\": \"%s\", \"stage\": \"all\", \"us\": %.1f}\n", what, sum * 1e6);
 }
@@ -115,7 +119,9 @@ int main(int argc, char **argv) {
   if (depth + STEPS > c->context) depth = c->context - STEPS;
   times t = {0};
   bq_session *s;
-  bq_session_options o = {.kv_type = !strcmp(kv, "i8") ? BQ_KV_I8 : !strcmp(kv, "f16") ? BQ_KV_F16 : BQ_KV_F32,
+  bq_session_options o = {.kv_type = !strcmp(kv, "i8")    ? BQ_KV_I8
+                                     : !strcmp(kv, "f16") ? BQ_KV_F16
+                                                          : BQ_KV_F32,
                           .trace = {&t, mark}};
   if (bq_session_create(model, &o, allocator, &s, NULL)) return 1;
   uint32_t *ids = calloc(c->context, sizeof *ids);

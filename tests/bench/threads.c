@@ -1,4 +1,5 @@
-/* The same engine with threads of emscripten's runtimes, to compare with ours: bytes and time to start. */
+/* The same engine with threads of emscripten's runtimes, to compare with ours: bytes and time to
+ * start. */
 #include <stdint.h>
 
 #include "border.h"

@@ -1,10 +1,12 @@
-/* The arithmetic of one decoded token and nothing else: all matrices of a model, one behind the other
- * in memory, each multiplied with one vector; and a plain read of the same bytes. What a whole decode
- * step is compared with, by tools/bench/pages/limit.js in the browser that runs the step.
+/* The arithmetic of one decoded token and nothing else: all matrices of a model, one behind the
+ * other in memory, each multiplied with one vector; and a plain read of the same bytes. What a
+ * whole decode step is compared with, by tools/bench/pages/limit.js in the browser that runs the
+ * step.
  *
  *   make -f emscripten.mk bench-token
  *
- * As the shipped modules it has no malloc and no clock: the page brings memory of the size it is told. */
+ * As the shipped modules it has no malloc and no clock: the page brings memory of the size it is
+ * told. */
 #include <stddef.h>
 #include <string.h>
 
@@ -42,8 +44,9 @@ static size_t each(visit f, bq_type type, uint32_t rows, uint32_t cols, size_t a
 
 /* Every matrix in the order in which a token meets them; returns the bytes of all. */
 static size_t walk(const shape *s, visit f) {
-  const uint32_t dims[MATRICES][2] = {{s->hidden, s->hidden}, {s->kv, s->hidden},  {s->kv, s->hidden}, {s->hidden, s->hidden},
-                                      {s->ffn, s->hidden},    {s->ffn, s->hidden}, {s->hidden, s->ffn}};
+  const uint32_t dims[MATRICES][2] = {
+      {s->hidden, s->hidden}, {s->kv, s->hidden},  {s->kv, s->hidden}, {s->hidden, s->hidden},
+      {s->ffn, s->hidden},    {s->ffn, s->hidden}, {s->hidden, s->ffn}};
   size_t at = 0;
   for (uint32_t layer = 0; layer < s->layers; layer++)
     for (int i = 0; i < MATRICES; i++) at = each(f, s->type, dims[i][0], dims[i][1], at);
@@ -87,15 +90,16 @@ static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
 /* Bytes of weights; room for [vocab] floats lies behind them. */
 EXPORT(uint32_t)
-token_bytes(uint32_t layers, uint32_t hidden, uint32_t kv, uint32_t ffn, uint32_t vocab, uint32_t type, uint32_t head) {
+token_bytes(uint32_t layers, uint32_t hidden, uint32_t kv, uint32_t ffn, uint32_t vocab,
+            uint32_t type, uint32_t head) {
   const shape s = shape_of(layers, hidden, kv, ffn, vocab, type, head);
   return (uint32_t)walk(&s, NULL);
 }
 
 /* Fills the memory from `at` on with weights. relaxed: which table multiplies, else SIMD128's. */
 EXPORT(void)
-token_set_up(uint32_t layers, uint32_t hidden, uint32_t kv, uint32_t ffn, uint32_t vocab, uint32_t type,
-             uint32_t head, uint8_t *at, uint32_t relaxed) {
+token_set_up(uint32_t layers, uint32_t hidden, uint32_t kv, uint32_t ffn, uint32_t vocab,
+             uint32_t type, uint32_t head, uint8_t *at, uint32_t relaxed) {
   data.s = shape_of(layers, hidden, kv, ffn, vocab, type, head);
   data.k = relaxed ? bq_kernels_relaxed() : bq_kernels_simd128();
   data.weights = at;
@@ -116,8 +120,9 @@ EXPORT(uint32_t) token_read(uint32_t times) {
   return (uint32_t)data.sink;
 }
 
-/* What loading a file of version 1 adds to copying: rows of BQ4_32 blocks become tiles. The first half of the weights
- * is the file, the second what becomes of it. Returns the bytes of file that one time takes. */
+/* What loading a file of version 1 adds to copying: rows of BQ4_32 blocks become tiles. The first
+ * half of the weights is the file, the second what becomes of it. Returns the bytes of file that
+ * one time takes. */
 EXPORT(uint32_t) token_tile(uint32_t times) {
   enum { COLS = 576, GROUP = 8 };
   const size_t row = (size_t)bq_type_bytes(BQ_TYPE_BQ4_32, BQ_ROWS, 1, COLS), group = GROUP * row;

@@ -1,12 +1,14 @@
-/* What each type that a GGUF file may store costs: memory, decode, prefill, import. A table in Markdown.
+/* What each type that a GGUF file may store costs: memory, decode, prefill, import. A table in
+ * Markdown.
  *
  *   make -f emscripten.mk bench-kernels
  *   node_modules/.bin/node build/bench-kernels/types.js [ROUNDS] [MB]
  *
  * Each run type multiplies one token with MB (48) of weights, as decode does, and 32 tokens with
- * weights that stay in the cache, as prefill does; each stored type becomes tiles, as at load. All in each of
- * ROUNDS (9) rounds, weights in slices of some 100 us; rates are of each slice's least time, which a busy
- * machine disturbs least, and relative to bq4h_32's. "per byte" is weights/s times bits in the heap. */
+ * weights that stay in the cache, as prefill does; each stored type becomes tiles, as at load. All
+ * in each of ROUNDS (9) rounds, weights in slices of some 100 us; rates are of each slice's least
+ * time, which a busy machine disturbs least, and relative to bq4h_32's. "per byte" is weights/s
+ * times bits in the heap. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +20,14 @@
 #include "core/tile.h"
 #include "kernels/kernels.h"
 
-enum { COLS = 2048, CACHED_ROWS = 96, TOKENS = 32, SLICE_ROWS = 1024, MOST_SLICES = 256, GROUPS = 16 };
+enum {
+  COLS = 2048,
+  CACHED_ROWS = 96,
+  TOKENS = 32,
+  SLICE_ROWS = 1024,
+  MOST_SLICES = 256,
+  GROUPS = 16
+};
 
 /* Of one table: seconds of a weight; decode, slice by slice. */
 typedef struct rates {
@@ -162,16 +171,22 @@ int main(int argc, char **argv) {
   for (int round = 0; round < rounds; round++)
     for (size_t t = 0; t < 2; t++) {
       for (size_t i = 0; i < RUNS; i++) measure(tables[t], &runs[i], &runs[i].of[t]);
-      for (size_t i = 0; i < STORED && t == 0; i++) keep_least(&imports[i], import(tables[t], stored[i]));
+      for (size_t i = 0; i < STORED && t == 0; i++)
+        keep_least(&imports[i], import(tables[t], stored[i]));
     }
   const run_type *base = find(runs, RUNS, BQ_TYPE_BQ4H_32);
-  printf("| stored | bits | computed with | bits | %s decode | per byte | prefill | per byte | %s decode "
-         "| per byte | prefill | per byte | import GB/s |\n"
-         "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n", tables[0]->name, tables[1]->name);
+  printf(
+      "| stored | bits | computed with | bits | %s decode | per byte | prefill | per byte | %s "
+      "decode "
+      "| per byte | prefill | per byte | import GB/s |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+      tables[0]->name, tables[1]->name);
   for (size_t i = 0; i < STORED; i++)
     print_row(stored[i], find(runs, RUNS, bq_type_get(stored[i])->run), base, imports[i]);
-  printf("\nbq4h_32: %.1f and %.1f G weights/s in decode, %.1f and %.1f in prefill, %d rounds, %zu MB\n",
-         1e-9 / base->of[0].decode, 1e-9 / base->of[1].decode, 1e-9 / base->of[0].prefill,
-         1e-9 / base->of[1].prefill, rounds, bytes >> 20);
+  printf(
+      "\nbq4h_32: %.1f and %.1f G weights/s in decode, %.1f and %.1f in prefill, %d rounds, %zu "
+      "MB\n",
+      1e-9 / base->of[0].decode, 1e-9 / base->of[1].decode, 1e-9 / base->of[0].prefill,
+      1e-9 / base->of[1].prefill, rounds, bytes >> 20);
   return 0;
 }

@@ -33,7 +33,8 @@ static inline bool check_true(bool ok, const char *what, const char *file, int l
   return ok;
 }
 
-static inline bool check_eq(int64_t got, int64_t want, const char *what, const char *file, int line) {
+static inline bool check_eq(int64_t got, int64_t want, const char *what, const char *file,
+                            int line) {
   if (got != want && check_fails(file, line)) {
     printf("%s is %" PRId64 ", not %" PRId64 "\n", what, got, want);
   }

@@ -16,10 +16,19 @@ typedef struct found_tensor {
 } found_tensor;
 
 static inline found_tensor find_in_layer(const bq_layer *l, const char *part) {
-  static const char *const names[BQ_MODULES] = {
-      [BQ_LN1] = "ln1", [BQ_LN2] = "ln2", [BQ_LN1_POST] = "ln1_post", [BQ_LN2_POST] = "ln2_post",
-      [BQ_Q_NORM] = "attn.q_norm", [BQ_K_NORM] = "attn.k_norm", [BQ_Q] = "attn.q", [BQ_K] = "attn.k", [BQ_V] = "attn.v",
-      [BQ_O] = "attn.o", [BQ_GATE] = "mlp.gate", [BQ_UP] = "mlp.up", [BQ_DOWN] = "mlp.down"};
+  static const char *const names[BQ_MODULES] = {[BQ_LN1] = "ln1",
+                                                [BQ_LN2] = "ln2",
+                                                [BQ_LN1_POST] = "ln1_post",
+                                                [BQ_LN2_POST] = "ln2_post",
+                                                [BQ_Q_NORM] = "attn.q_norm",
+                                                [BQ_K_NORM] = "attn.k_norm",
+                                                [BQ_Q] = "attn.q",
+                                                [BQ_K] = "attn.k",
+                                                [BQ_V] = "attn.v",
+                                                [BQ_O] = "attn.o",
+                                                [BQ_GATE] = "mlp.gate",
+                                                [BQ_UP] = "mlp.up",
+                                                [BQ_DOWN] = "mlp.down"};
   for (size_t i = 0; i < BQ_MODULES; i++) {
     const size_t n = names[i] ? strlen(names[i]) : 0;
     if (!n || strncmp(part, names[i], n) != 0 || part[n] != '.') continue;

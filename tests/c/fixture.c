@@ -687,8 +687,8 @@ const fixture_tensor *fixture_find(const fixture *f, const char *name) {
 
 /* --- memory ------------------------------------------------------------------------------- */
 
-/* In front of each block: where malloc's own begins, and how long the block is. Behind it bytes that
- * nobody may change: wasm has no sanitizer that would notice. */
+/* In front of each block: where malloc's own begins, and how long the block is. Behind it bytes
+ * that nobody may change: wasm has no sanitizer that would notice. */
 enum { GUARD = BQ_ALIGN, GUARD_BYTE = 0xa7 };
 
 typedef struct record {

@@ -38,7 +38,8 @@ static inline uint32_t grammars_rule(grammars *d, bool plain) {
   return d->n_rules++;
 }
 
-static inline void grammars_edge(grammars *d, uint32_t from, uint8_t low, uint8_t high, uint32_t to) {
+static inline void grammars_edge(grammars *d, uint32_t from, uint8_t low, uint8_t high,
+                                 uint32_t to) {
   d->edges[from][d->n_edges[from]++] = (bq_edge){(uint32_t)(low | high << 8), to};
 }
 
@@ -54,17 +55,20 @@ static inline uint8_t *grammars_write(const grammars *d, uint32_t root, size_t *
     edges += d->n_edges[i];
     calls += d->n_calls[i];
   }
-  *n = 32 + 8 * (size_t)d->n_rules + 16 * (size_t)d->n_states + 8 * (size_t)edges + 16 * (size_t)calls;
+  *n = 32 + 8 * (size_t)d->n_rules + 16 * (size_t)d->n_states + 8 * (size_t)edges +
+       16 * (size_t)calls;
   uint32_t *bytes = malloc(*n), *at = bytes;
   if (!bytes) abort();
-  const uint32_t head[] = {BQ_GRAMMAR_MAGIC, BQ_GRAMMAR_VERSION, d->n_rules, d->n_states, edges, calls, root, 0};
+  const uint32_t head[] = {
+      BQ_GRAMMAR_MAGIC, BQ_GRAMMAR_VERSION, d->n_rules, d->n_states, edges, calls, root, 0};
   memcpy(at, head, sizeof head);
   at += 8;
   memcpy(at, d->rules, d->n_rules * sizeof *d->rules);
   at += 2 * d->n_rules;
   edges = calls = 0;
   for (uint32_t i = 0; i < d->n_states; i++, at += 4) {
-    const uint32_t state[] = {edges += d->n_edges[i], calls += d->n_calls[i], d->least[i], d->accepts[i]};
+    const uint32_t state[] = {edges += d->n_edges[i], calls += d->n_calls[i], d->least[i],
+                              d->accepts[i]};
     memcpy(at, state, sizeof state);
   }
   for (uint32_t i = 0; i < d->n_states; at += 2 * d->n_edges[i++])

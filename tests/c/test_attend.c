@@ -152,7 +152,8 @@ static void check_values(const problem *p, const float *y) {
     double max = -INFINITY, sum = 0;
     for (size_t j = from; j < end; j++) {
       score[j] = 0;
-      for (size_t d = 0; d < p->dim; d++) score[j] += (double)p->q[at + d] * p->k[j * stride + d] * 0.3;
+      for (size_t d = 0; d < p->dim; d++)
+        score[j] += (double)p->q[at + d] * p->k[j * stride + d] * 0.3;
       if (p->softcap > 0) score[j] = p->softcap * tanh(score[j] / p->softcap);
       if (p->slopes) score[j] += p->slopes[row % p->heads] * ((double)j - (double)(n - 1));
       max = fmax(max, score[j]);
@@ -216,8 +217,8 @@ static void test_attend(void) {
       }
 }
 
-/* Windows that begin anywhere in a block of the cache and in 32 positions, scores that are bent, and
- * rows that see what comes behind them. */
+/* Windows that begin anywhere in a block of the cache and in 32 positions, scores that are bent,
+ * and rows that see what comes behind them. */
 static void test_kinds_of_attention(void) {
   static const float slopes[] = {0.5f, 0.25f, -0.125f, 0.0625f, 1.0f};
   const size_t positions[] = {3, 33, 70, 255, 256, 257, 300, 515, 600};
@@ -227,8 +228,8 @@ static void test_kinds_of_attention(void) {
     for (size_t w = 0; w < COUNT(windows); w++)
       for (int type = 0; type < BQ_KV_COUNT; type++) {
         const size_t heads = 1 + random_bits(&seed) % 5, most = positions[p] < 9 ? positions[p] : 9;
-        problem a = make_problem((bq_kv_type)type, positions[p], dims[random_bits(&seed) % 4], heads,
-                                 1 + random_bits(&seed) % most, &seed);
+        problem a = make_problem((bq_kv_type)type, positions[p], dims[random_bits(&seed) % 4],
+                                 heads, 1 + random_bits(&seed) % most, &seed);
         const uint32_t kind = random_bits(&seed) >> 8;
         a.window = windows[w];
         if (kind % 4 == 0) a.full = a.positions;
@@ -279,7 +280,8 @@ static void test_later_positions_do_not_matter(void) {
       for (size_t t = 0; t < n_tables; t++) {
         cache part = make_cache(tables[t], &some, 0);
         float *y = attend(tables[t], &some, &part);
-        check_same(y, want, y_count(&some) * sizeof *y, "attend without later positions", tables[t]);
+        check_same(y, want, y_count(&some) * sizeof *y, "attend without later positions",
+                   tables[t]);
         free(y);
         free_cache(&some, &part);
       }
@@ -336,7 +338,8 @@ static void test_infinity(void) {
 
 /* --- storing ---------------------------------------------------------------------------------- */
 
-/* Any pattern of bits: NaN, infinity, subnormal; and every other round moderate numbers, far apart. */
+/* Any pattern of bits: NaN, infinity, subnormal; and every other round moderate numbers, far apart.
+ */
 static void test_store_anything(void) {
   uint64_t seed = 13;
   for (int type = 0; type < BQ_KV_COUNT; type++)

@@ -79,7 +79,7 @@ static void check_fresh(const tiny_model *t, const bq_session *s, const uint32_t
 
 static uint32_t held(const bq_session *s) { return s->kv.pool->n_blocks - s->kv.pool->n_free; }
 
-/* --- blocks ------------------------------------------------------------------------------------- */
+/* --- blocks ----------------------------------------------------------------------------------- */
 
 static void test_blocks_follow_the_timeline(void) {
   tiny_model t;
@@ -117,7 +117,7 @@ static void test_a_key_of_its_own(void) {
   tiny_free(&t);
 }
 
-/* --- windows -------------------------------------------------------------------------------------- */
+/* --- windows ---------------------------------------------------------------------------------- */
 
 static void check_windows(bq_kv_type kv) {
   tiny_model t;
@@ -137,7 +137,8 @@ static void check_windows(bq_kv_type kv) {
   static const uint32_t cuts[][2] = {{0, 0}, {300, 7}, {41, 41}, {39, 5}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
     for (uint32_t n = LONG - 1; n > 99; n -= 250) {
-      s = new_session(&t, (bq_session_options){.kv_type = kv, .window = cuts[i][0], .batch = cuts[i][1]});
+      s = new_session(
+          &t, (bq_session_options){.kv_type = kv, .window = cuts[i][0], .batch = cuts[i][1]});
       sync_to(s, prompt, n);
       CHECK_MEM(bq_session_logits(s), want[n - 1], sizeof want[0]);
       CHECK_EQ(sync_to(s, prompt, n - 1), n - 2); /* a step back stays in the window */
@@ -171,7 +172,7 @@ static void test_a_window_is_seen(void) {
   tiny_free(&all);
 }
 
-/* --- forks ------------------------------------------------------------------------------------------ */
+/* --- forks ------------------------------------------------------------------------------------ */
 
 static void check_fork(bq_config config, bq_kv_type kv, uint32_t at, bool parent_first) {
   tiny_model t;
@@ -295,7 +296,7 @@ static void test_forks_are_planned(void) {
   tiny_free(&t);
 }
 
-/* --- saved sessions ------------------------------------------------------------------------------------ */
+/* --- saved sessions --------------------------------------------------------------------------- */
 
 typedef struct state {
   uint8_t *bytes;

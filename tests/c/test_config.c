@@ -215,17 +215,20 @@ static void test_experts(void) {
   static const struct {
     uint32_t keys[5]; /* experts, experts_used, expert_ffn, shared_ffn, experts_sum */
     bq_status status;
-  } cases[] = {{{8, 2, 0, 0, 0}, BQ_OK},      {{8, 8, 40, 24, 1}, BQ_OK},    {{8, 0, 0, 0, 0}, BQ_FORMAT},
-               {{8, 9, 0, 0, 0}, BQ_FORMAT},  {{0, 2, 0, 0, 0}, BQ_FORMAT},  {{0, 0, 40, 0, 0}, BQ_FORMAT},
-               {{0, 0, 0, 24, 0}, BQ_FORMAT}, {{0, 0, 0, 0, 1}, BQ_FORMAT},  {{1025, 2, 0, 0, 0}, BQ_FORMAT},
-               {{99, 65, 0, 0, 0}, BQ_FORMAT}, {{8, 2, 0, 0, 2}, BQ_FORMAT}, {{8, 2, (1 << 20) + 1, 0, 0}, BQ_FORMAT}};
+  } cases[] = {{{8, 2, 0, 0, 0}, BQ_OK},        {{8, 8, 40, 24, 1}, BQ_OK},
+               {{8, 0, 0, 0, 0}, BQ_FORMAT},    {{8, 9, 0, 0, 0}, BQ_FORMAT},
+               {{0, 2, 0, 0, 0}, BQ_FORMAT},    {{0, 0, 40, 0, 0}, BQ_FORMAT},
+               {{0, 0, 0, 24, 0}, BQ_FORMAT},   {{0, 0, 0, 0, 1}, BQ_FORMAT},
+               {{1025, 2, 0, 0, 0}, BQ_FORMAT}, {{99, 65, 0, 0, 0}, BQ_FORMAT},
+               {{8, 2, 0, 0, 2}, BQ_FORMAT},    {{8, 2, (1 << 20) + 1, 0, 0}, BQ_FORMAT}};
   bq_config c;
   bq_error err = {0};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     fixture_buffer b = least_without(0);
     for (uint32_t k = 0; k < 5; k++) put(&b, 54 + k, U32, 1, cases[i].keys[k]);
     CHECK_EQ(read_and_free(b, &c, &err), cases[i].status);
-    if (cases[i].status == BQ_OK) CHECK_EQ(c.expert_ffn, cases[i].keys[2] ? cases[i].keys[2] : c.ffn);
+    if (cases[i].status == BQ_OK)
+      CHECK_EQ(c.expert_ffn, cases[i].keys[2] ? cases[i].keys[2] : c.ffn);
   }
   static const uint32_t beside[][2] = {{17, 0}, {20, 1}}; /* not gated, parallel */
   for (int i = 0; i < 2; i++) {

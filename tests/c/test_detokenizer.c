@@ -7,8 +7,10 @@
 static bool well_formed(const char *text, size_t n) {
   const uint8_t *p = (const uint8_t *)text;
   for (size_t i = 0; i < n;) {
-    uint8_t a = p[i], b = i + 1 < n ? p[i + 1] : 0, c = i + 2 < n ? p[i + 2] : 0, e = i + 3 < n ? p[i + 3] : 0;
-    bool tail2 = b >= 0x80 && b <= 0xbf, tail3 = c >= 0x80 && c <= 0xbf, tail4 = e >= 0x80 && e <= 0xbf;
+    uint8_t a = p[i], b = i + 1 < n ? p[i + 1] : 0, c = i + 2 < n ? p[i + 2] : 0,
+            e = i + 3 < n ? p[i + 3] : 0;
+    bool tail2 = b >= 0x80 && b <= 0xbf, tail3 = c >= 0x80 && c <= 0xbf,
+         tail4 = e >= 0x80 && e <= 0xbf;
     if (a <= 0x7f) i += 1;
     else if (a >= 0xc2 && a <= 0xdf && tail2) i += 2;
     else if (a == 0xe0 && b >= 0xa0 && b <= 0xbf && tail3) i += 3;
@@ -40,7 +42,8 @@ static void check_cuts(const void *bytes, size_t n, const char *want, int line) 
     for (size_t from = 0, to = 1; to <= n; to++) {
       if (to < n && !(cuts >> (to - 1) & 1)) continue;
       size_t written = bq_detokenize(o.t, &s, id[from][to], piece);
-      if (!well_formed(piece, written) && check_fails(__FILE__, line)) printf("ill-formed piece, cuts %x\n", cuts);
+      if (!well_formed(piece, written) && check_fails(__FILE__, line))
+        printf("ill-formed piece, cuts %x\n", cuts);
       memcpy(got + length, piece, written);
       length += written;
       from = to;
@@ -61,8 +64,9 @@ static void check_cuts(const void *bytes, size_t n, const char *want, int line) 
 static void test_whole_sequences(void) {
   CHECK_CUTS("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z", "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z");
   CHECK_CUTS("\xe0\xa4\xb9\xe0\xa4\xbf\xe0\xa4\xa8", "\xe0\xa4\xb9\xe0\xa4\xbf\xe0\xa4\xa8");
-  CHECK_CUTS("\xed\x9f\xbf\xee\x80\x80", "\xed\x9f\xbf\xee\x80\x80");         /* around the surrogates */
-  CHECK_CUTS("\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"); /* ends of the planes */
+  CHECK_CUTS("\xed\x9f\xbf\xee\x80\x80", "\xed\x9f\xbf\xee\x80\x80"); /* around the surrogates */
+  CHECK_CUTS("\xf0\x90\x80\x80\xf4\x8f\xbf\xbf",
+             "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"); /* ends of the planes */
   CHECK_CUTS(BAD BAD, BAD BAD);
 }
 
@@ -85,8 +89,9 @@ static void test_ill_formed_bytes(void) {
 
 /* Random bytes, each a token: as long as promised and well-formed at every step. */
 static void test_random_bytes(void) {
-  static const uint8_t interesting[] = {'a', 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc1, 0xc2, 0xdf, 0xe0,
-                                        0xe1, 0xed, 0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff};
+  static const uint8_t interesting[] = {'a',  0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0,
+                                        0xbf, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xed,
+                                        0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff};
   tokn d = tokn_new(BQ_TOKENIZER_SPM);
   uint32_t byte = tokn_add_all_bytes(&d, TOKN_BYTE);
   tokn_open o = tokn_opened(&d);
@@ -96,14 +101,16 @@ static void test_random_bytes(void) {
   bq_detokenizer s = {0};
   for (int i = 0; i < 200000; i++) {
     char *out = malloc(limit);
-    size_t n = bq_detokenize(o.t, &s, byte + interesting[random_bits(&seed) % sizeof interesting], out);
+    size_t n =
+        bq_detokenize(o.t, &s, byte + interesting[random_bits(&seed) % sizeof interesting], out);
     CHECK(n <= limit && s.n_pending < 4 && well_formed(out, n));
     free(out);
   }
   tokn_close(&o);
 }
 
-static void check_text(const bq_tokenizer *t, bool keep_space, const uint32_t *ids, const char *want, int line) {
+static void check_text(const bq_tokenizer *t, bool keep_space, const uint32_t *ids,
+                       const char *want, int line) {
   char got[256] = {0};
   size_t n = 0;
   bq_detokenizer s = {.keep_space = keep_space};
@@ -111,7 +118,8 @@ static void check_text(const bq_tokenizer *t, bool keep_space, const uint32_t *i
   bq_detokenize_end(&s, got + n);
   check_str(got, want, "text", __FILE__, line);
 }
-#define CHECK_TEXT(t, keep, want, ...) check_text((t), (keep), TOKN_LIST(__VA_ARGS__), (want), __LINE__)
+#define CHECK_TEXT(t, keep, want, ...) \
+  check_text((t), (keep), TOKN_LIST(__VA_ARGS__), (want), __LINE__)
 
 /* The space that SPM puts in front goes again, once, and only from the text's first token. */
 static void test_space_in_front(void) {

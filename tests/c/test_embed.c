@@ -13,15 +13,31 @@ static uint32_t text[TEXT];
 static size_t most_taken; /* of texts, by a pass */
 
 static bq_config decoder(void) {
-  return (bq_config){.layers = 3, .hidden = HIDDEN, .heads = 3, .ffn = 50, .vocab = VOCAB, .context = CONTEXT,
-                     .gated = true, .tied = true};
+  return (bq_config){.layers = 3,
+                     .hidden = HIDDEN,
+                     .heads = 3,
+                     .ffn = 50,
+                     .vocab = VOCAB,
+                     .context = CONTEXT,
+                     .gated = true,
+                     .tied = true};
 }
 
 static bq_config encoder(void) {
-  return (bq_config){.layers = 2, .hidden = HIDDEN, .heads = 3, .ffn = 50, .vocab = VOCAB, .context = CONTEXT,
-                     .norm = BQ_NORM_LAYER, .position = BQ_POSITION_LEARNED, .activation = BQ_GELU_ERF,
-                     .norm_place = BQ_NORM_AFTER_SUM, .bidirectional = true, .embed_norm = true,
-                     .token_types = 2, .no_head = true};
+  return (bq_config){.layers = 2,
+                     .hidden = HIDDEN,
+                     .heads = 3,
+                     .ffn = 50,
+                     .vocab = VOCAB,
+                     .context = CONTEXT,
+                     .norm = BQ_NORM_LAYER,
+                     .position = BQ_POSITION_LEARNED,
+                     .activation = BQ_GELU_ERF,
+                     .norm_place = BQ_NORM_AFTER_SUM,
+                     .bidirectional = true,
+                     .embed_norm = true,
+                     .token_types = 2,
+                     .no_head = true};
 }
 
 static void run(bq_session *s, size_t slices) {
@@ -47,7 +63,8 @@ static void hidden_states(const tiny_model *t, float *states) {
   CHECK_EQ(bq_session_results(s, 0, NULL), BQ_OK);
   run(s, 0);
   CHECK(bq_session_vector(s, 0) == NULL);
-  for (uint32_t i = 0; i < TEXT; i++) memcpy(states + i * HIDDEN, bq_session_result(s, i), HIDDEN * sizeof *states);
+  for (uint32_t i = 0; i < TEXT; i++)
+    memcpy(states + i * HIDDEN, bq_session_result(s, i), HIDDEN * sizeof *states);
   bq_session_free(s);
 }
 
@@ -91,7 +108,8 @@ static void check_bits(bq_config config, bq_type type, bq_kv_type kv) {
     embed(alone, text, TEXT, (bq_pooling)how, true, wanted[0]);
     embed(alone, text + 3, 5, (bq_pooling)how, true, wanted[1]);
     for (uint32_t window = 1; window <= 40; window += 6) {
-      bq_session *s = tiny_session(&t, (bq_session_options){.window = window, .batch = window / 2, .kv_type = kv});
+      bq_session *s = tiny_session(
+          &t, (bq_session_options){.window = window, .batch = window / 2, .kv_type = kv});
       for (int round = 0; round < 2; round++) { /* after each other, and what is kept of both */
         embed(s, text, TEXT, (bq_pooling)how, true, got);
         CHECK_MEM(got, wanted[0], sizeof got);
@@ -127,13 +145,15 @@ static void check_together(bq_config config, bq_kv_type kv) {
       CHECK_EQ(bq_session_sync(s[i], text + first[i], length[i], NULL, NULL), BQ_OK);
       if (i < N - 1) CHECK_EQ(bq_session_pool(s[i], (bq_pooling)how, true, NULL), BQ_OK);
     }
-    CHECK_EQ(bq_session_run_with(s[0], s + 1, N - 1, 0, NULL), BQ_ARGUMENT); /* the last is to have a result */
+    CHECK_EQ(bq_session_run_with(s[0], s + 1, N - 1, 0, NULL),
+             BQ_ARGUMENT); /* the last is to have a result */
     CHECK_EQ(bq_session_pool(s[N - 1], (bq_pooling)how, true, NULL), BQ_OK);
     bq_status status;
     while ((status = bq_session_run_with(s[0], s + 1, N - 1, 1, NULL)) == BQ_MORE) {}
     CHECK_EQ(status, BQ_OK);
     for (int i = 0; i < N; i++) {
-      if (CHECK(bq_session_vector(s[i], 0) != NULL)) CHECK_MEM(bq_session_vector(s[i], 0), alone[i], sizeof alone[i]);
+      if (CHECK(bq_session_vector(s[i], 0) != NULL))
+        CHECK_MEM(bq_session_vector(s[i], 0), alone[i], sizeof alone[i]);
       bq_session_free(s[i]);
     }
   }
@@ -154,9 +174,11 @@ static void check_texts(bq_config config, bq_type type, bq_session_options o, si
   static float alone[N][HIDDEN];
   tiny_model t;
   tiny_create(&t, config, type, bq_kernels_best(), true);
-  bq_session *s = tiny_session(&t, o), *one = tiny_session(&t, (bq_session_options){.kv_type = o.kv_type});
+  bq_session *s = tiny_session(&t, o),
+             *one = tiny_session(&t, (bq_session_options){.kv_type = o.kv_type});
   for (int how = BQ_POOL_MEAN; how <= BQ_POOL_LAST; how++) {
-    for (int i = 0; i < N; i++) embed(one, text + TEXT - length[i], length[i], (bq_pooling)how, true, alone[i]);
+    for (int i = 0; i < N; i++)
+      embed(one, text + TEXT - length[i], length[i], (bq_pooling)how, true, alone[i]);
     for (int begin = 0; begin < N; begin++)
       for (int i = begin; i < N;) {
         uint32_t ids[N * TEXT], lengths[N];
@@ -166,7 +188,9 @@ static void check_texts(bq_config config, bq_type type, bq_session_options o, si
           memcpy(ids + total, text + TEXT - length[k], length[k] * sizeof *ids);
           total += length[k];
         }
-        CHECK_EQ(bq_session_texts(s, ids, lengths, (size_t)(N - i), (bq_pooling)how, true, &taken, NULL), BQ_OK);
+        CHECK_EQ(
+            bq_session_texts(s, ids, lengths, (size_t)(N - i), (bq_pooling)how, true, &taken, NULL),
+            BQ_OK);
         if (!CHECK(taken >= 1 && taken <= (size_t)(N - i))) return;
         CHECK(bq_session_vector(s, 0) == NULL);
         run(s, slices);
@@ -228,7 +252,8 @@ static void test_texts_amid_other_work(void) {
   CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
   run(s, 0);
   memcpy(logits, bq_session_logits(s), sizeof logits);
-  const uint32_t lengths[] = {5, 6}, none[] = {3, 0}, strange[] = {VOCAB}, long_one[] = {CONTEXT + 1};
+  const uint32_t lengths[] = {5, 6}, none[] = {3, 0}, strange[] = {VOCAB},
+                 long_one[] = {CONTEXT + 1};
   static const uint32_t zeros[CONTEXT + 1];
   size_t taken;
   for (int change = 0; change < 4; change++) {
@@ -254,7 +279,8 @@ static void test_texts_amid_other_work(void) {
   }
   CHECK_EQ(bq_session_texts(s, text, lengths, 0, BQ_POOL_MEAN, true, &taken, NULL), BQ_ARGUMENT);
   CHECK_EQ(bq_session_texts(s, text, lengths, 2, BQ_POOL_UNSAID, true, &taken, NULL), BQ_ARGUMENT);
-  CHECK_EQ(bq_session_texts(s, zeros, long_one, 1, BQ_POOL_MEAN, true, &taken, NULL), BQ_CONTEXT_FULL);
+  CHECK_EQ(bq_session_texts(s, zeros, long_one, 1, BQ_POOL_MEAN, true, &taken, NULL),
+           BQ_CONTEXT_FULL);
   CHECK(bq_session_logits(s) != NULL); /* nothing has changed */
   CHECK_EQ(bq_session_texts(s, text, none, 2, BQ_POOL_MEAN, true, &taken, NULL), BQ_ARGUMENT);
   const uint32_t one[] = {1};

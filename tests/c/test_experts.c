@@ -13,9 +13,21 @@ static uint32_t text[TEXT];
 static float wanted[TEXT][VOCAB];
 
 static bq_config with_experts(uint32_t experts, uint32_t used, uint32_t shared) {
-  return (bq_config){.layers = 2, .hidden = 40, .heads = 4, .kv_heads = 2, .head_dim = 10, .ffn = 72, .vocab = VOCAB,
-                     .context = CONTEXT, .gated = true, .tied = true, .experts = experts, .experts_used = used,
-                     .expert_ffn = 72, .shared_ffn = shared, .experts_sum = used % 2};
+  return (bq_config){.layers = 2,
+                     .hidden = 40,
+                     .heads = 4,
+                     .kv_heads = 2,
+                     .head_dim = 10,
+                     .ffn = 72,
+                     .vocab = VOCAB,
+                     .context = CONTEXT,
+                     .gated = true,
+                     .tied = true,
+                     .experts = experts,
+                     .experts_used = used,
+                     .expert_ffn = 72,
+                     .shared_ffn = shared,
+                     .experts_sum = used % 2};
 }
 
 /* The last thread first, one after the other. */
@@ -27,7 +39,8 @@ static void run_backwards(void *ctx, void (*fn)(void *, size_t, size_t), void *a
 static void make_reference(const tiny_model *t, bq_session_options o) {
   bq_session *s = tiny_session(t, o);
   for (size_t i = 0; i < TEXT; i++) {
-    CHECK_EQ(i ? bq_session_append(s, text[i], NULL) : bq_session_sync(s, text, 1, NULL, NULL), BQ_OK);
+    CHECK_EQ(i ? bq_session_append(s, text[i], NULL) : bq_session_sync(s, text, 1, NULL, NULL),
+             BQ_OK);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
     memcpy(wanted[i], bq_session_logits(s), sizeof wanted[i]);
   }
@@ -42,7 +55,8 @@ static void check_prompt(const tiny_model *t, bq_session_options o, size_t slice
   bq_status status;
   while ((status = bq_session_run(s, slices, NULL)) == BQ_MORE) {}
   CHECK_EQ(status, BQ_OK);
-  for (uint32_t i = 0; i < TEXT; i++) CHECK_MEM(bq_session_result(s, i), wanted[i], sizeof wanted[i]);
+  for (uint32_t i = 0; i < TEXT; i++)
+    CHECK_MEM(bq_session_result(s, i), wanted[i], sizeof wanted[i]);
   bq_session_free(s);
 }
 
@@ -71,7 +85,8 @@ static void test_the_same_bits_however_cut(void) {
   check_bits(with_experts(8, 8, 0), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = BQ_KV_F16});
   check_bits(with_experts(1, 1, 24), BQ_TYPE_BQ4A_32, (bq_session_options){.kv_type = BQ_KV_F32});
   check_bits(with_experts(40, 4, 0), BQ_TYPE_F16, (bq_session_options){.kv_type = BQ_KV_F32});
-  check_bits(with_experts(5, 3, 40), BQ_TYPE_BQ4_32, (bq_session_options){.activations = BQ_ACTIVATIONS_I16});
+  check_bits(with_experts(5, 3, 40), BQ_TYPE_BQ4_32,
+             (bq_session_options){.activations = BQ_ACTIVATIONS_I16});
 }
 
 /* One of one is the MLP that a model without experts has. */
@@ -89,7 +104,8 @@ static void test_one_expert_is_an_mlp(void) {
   bq_session *s = tiny_session(&t, (bq_session_options){0});
   CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-  for (int i = 0; i < VOCAB; i++) CHECK(fabsf(bq_session_logits(s)[i] - wanted[TEXT - 1][i]) < 1e-4f);
+  for (int i = 0; i < VOCAB; i++)
+    CHECK(fabsf(bq_session_logits(s)[i] - wanted[TEXT - 1][i]) < 1e-4f);
   bq_session_free(s);
   tiny_free(&t);
 }
@@ -100,7 +116,8 @@ static void test_scores_that_are_no_numbers(void) {
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     tiny_create(&t, with_experts(6, 3, 0), BQ_TYPE_F32, bq_kernels_best(), false);
     float *router = (float *)(void *)(uintptr_t)t.layers[0].module[BQ_ROUTER].w.data;
-    for (int k = 0; k < 4 * 40; k++) router[k] = bad[i]; /* four of six experts, zeros: all the same */
+    for (int k = 0; k < 4 * 40; k++)
+      router[k] = bad[i]; /* four of six experts, zeros: all the same */
     bq_session *s = tiny_session(&t, (bq_session_options){0});
     CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
@@ -114,7 +131,8 @@ static void test_work_is_that_of_the_experts_used(void) {
   tiny_model t;
   tiny_create(&t, with_experts(6, 2, 0), BQ_TYPE_F32, bq_kernels_best(), false);
   bq_session *s = tiny_session(&t, (bq_session_options){0});
-  const bq_work one = bq_session_work(s, BQ_STAGE_DOWN, 0, 0, 1), many = bq_session_work(s, BQ_STAGE_DOWN, 0, 0, 30);
+  const bq_work one = bq_session_work(s, BQ_STAGE_DOWN, 0, 0, 1),
+                many = bq_session_work(s, BQ_STAGE_DOWN, 0, 0, 30);
   CHECK_EQ(one.macs, 2 * 40 * 72);
   CHECK_EQ(one.weight_bytes, 2 * 40 * 72 * 4);
   CHECK_EQ(many.macs, 30 * 2 * 40 * 72);

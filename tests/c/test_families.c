@@ -1,7 +1,7 @@
-/* Models of other families against the programs that they come from: their logits at every position,
- * of encoders their hidden states, within 1e-3, by prefill, decode and mixtures of both; and these
- * agree with each other to the bit.
- * Files: tests/tools/make_golden.mjs, from tests/golden/fixtures. */
+/* Models of other families against the programs that they come from: their logits at every
+ * position, of encoders their hidden states, within 1e-3, by prefill, decode and mixtures of both;
+ * and these agree with each other to the bit. Files: tests/tools/make_golden.mjs, from
+ * tests/golden/fixtures. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,8 @@ static bool read_family(void) {
 static bq_session *new_session(bq_session_options o) {
   bq_session *s = NULL;
   o.rows = f.n;
-  if (!CHECK_EQ(bq_session_create(f.model, &o, fixture_allocator(&memory), &s, NULL), BQ_OK)) abort();
+  if (!CHECK_EQ(bq_session_create(f.model, &o, fixture_allocator(&memory), &s, NULL), BQ_OK))
+    abort();
   return s;
 }
 
@@ -99,7 +100,8 @@ static void check_encoder(void) {
 static void check_decode(void) {
   bq_session *s = new_session((bq_session_options){0});
   for (uint32_t i = 0; i < f.n; i++) {
-    CHECK_EQ(i ? bq_session_append(s, f.ids[i], NULL) : bq_session_sync(s, f.ids, 1, NULL, NULL), BQ_OK);
+    CHECK_EQ(i ? bq_session_append(s, f.ids[i], NULL) : bq_session_sync(s, f.ids, 1, NULL, NULL),
+             BQ_OK);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
     memcpy(f.got[i], bq_session_logits(s), f.cols * sizeof(float));
   }
@@ -111,7 +113,8 @@ static void check_decode(void) {
 static void check_prefill(uint32_t decoded, uint32_t window, uint32_t batch) {
   bq_session *s = new_session((bq_session_options){.window = window, .batch = batch});
   for (uint32_t i = 0; i < decoded; i++) {
-    CHECK_EQ(i ? bq_session_append(s, f.ids[i], NULL) : bq_session_sync(s, f.ids, 1, NULL, NULL), BQ_OK);
+    CHECK_EQ(i ? bq_session_append(s, f.ids[i], NULL) : bq_session_sync(s, f.ids, 1, NULL, NULL),
+             BQ_OK);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
   }
   CHECK_EQ(bq_session_sync(s, f.ids, f.n, NULL, NULL), BQ_OK);

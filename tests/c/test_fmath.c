@@ -1,6 +1,6 @@
-/* Our own exp, erf, tanh, log, pow, sin and cos against libm, and their bits against a committed hash that
- * every compiler and machine must reproduce. `test_fmath --all`: bq_expf, bq_erff and bq_tanhf of
- * every float. */
+/* Our own exp, erf, tanh, log, pow, sin and cos against libm, and their bits against a committed
+ * hash that every compiler and machine must reproduce. `test_fmath --all`: bq_expf, bq_erff and
+ * bq_tanhf of every float. */
 #include <math.h>
 
 #include "check.h"

@@ -48,7 +48,8 @@ static void test_plan(void) {
     uint64_t kv = 2ull * 16 * spec.config.layers * spec.config.kv_heads * spec.config.head_dim * 4;
     CHECK_EQ(plan.kv_bytes, kv);
     CHECK(plan.session_bytes > kv);
-    need = 0; /* the plan's end is further back than the file's first 100 bytes; a manifest is all */
+    need =
+        0; /* the plan's end is further back than the file's first 100 bytes; a manifest is all */
     CHECK_EQ(
         bq_plan_make(b.data, 100, f.n, f.manifest, f.manifest_bytes, NULL, &need, &plan, &err),
         plan.foreign ? BQ_OK : BQ_WANT_DATA);
@@ -336,7 +337,8 @@ static uint8_t *section_head(fixture_buffer *run, const char *tag) {
 }
 
 /* ACTQ with these bytes behind `n` announced steps. */
-static bq_status with_activations(uint32_t flags, uint32_t n, const void *bytes, size_t size, bq_error *err) {
+static bq_status with_activations(uint32_t flags, uint32_t n, const void *bytes, size_t size,
+                                  bq_error *err) {
   parts p = roomy();
   fixture_buffer b = {0};
   fixture_u32(&b, n);
@@ -362,7 +364,13 @@ static void test_activations(void) {
   CHECK_EQ(with_activations(0, UINT32_MAX, good, 0, &err), BQ_FORMAT);
   const uint32_t bad[] = {0, 0x80000000u, 0xbf800000u, 0x7f800000u, 0x7fc00000u};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    uint8_t row[] = {1, 0, 'a', (uint8_t)bad[i], (uint8_t)(bad[i] >> 8), (uint8_t)(bad[i] >> 16), (uint8_t)(bad[i] >> 24)};
+    uint8_t row[] = {1,
+                     0,
+                     'a',
+                     (uint8_t)bad[i],
+                     (uint8_t)(bad[i] >> 8),
+                     (uint8_t)(bad[i] >> 16),
+                     (uint8_t)(bad[i] >> 24)};
     CHECK_EQ(with_activations(0, 1, row, sizeof row, &err), BQ_FORMAT);
   }
   const uint8_t nameless[] = {0, 0, 0, 0, 0x80, 0x3f};

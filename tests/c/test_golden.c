@@ -1,5 +1,6 @@
-/* The golden tiny model, from a .bq4 file to ids: the 200 greedy ids of an independent double-precision
- * forward pass, and one hash of all logits that every build must give. Files: tests/tools/make_golden.mjs. */
+/* The golden tiny model, from a .bq4 file to ids: the 200 greedy ids of an independent
+ * double-precision forward pass, and one hash of all logits that every build must give. Files:
+ * tests/tools/make_golden.mjs. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,7 +26,8 @@ static bool read_ids(void) {
   FILE *f = fopen("build/golden/tiny.ids", "r");
   bool good = f && fscanf(f, "%" SCNu32 " %" SCNu32, &prompt_ids, &greedy_ids) == 2 &&
               prompt_ids + greedy_ids <= MOST;
-  for (uint32_t i = 0; good && i < prompt_ids + greedy_ids; i++) good = fscanf(f, "%" SCNu32, &ids[i]) == 1;
+  for (uint32_t i = 0; good && i < prompt_ids + greedy_ids; i++)
+    good = fscanf(f, "%" SCNu32, &ids[i]) == 1;
   if (f) fclose(f);
   return good;
 }
@@ -50,7 +52,8 @@ static bq_loader *load(const char *path, const bq_kernels *kernels, size_t piece
     }
     if (!CHECK_EQ(bq_loader_feed(loader, bytes, n, &err), BQ_OK)) break;
   }
-  if (err.status) printf("%s at %" PRIu64 ": %s\n", bq_status_name(err.status), err.offset, err.detail);
+  if (err.status)
+    printf("%s at %" PRIu64 ": %s\n", bq_status_name(err.status), err.offset, err.detail);
   free(bytes);
   fclose(f);
   return loader;
@@ -78,7 +81,8 @@ static uint32_t follow(const bq_model *model, bq_session_options o, uint64_t *ha
   CHECK_EQ(bq_session_sync(s, ids, prompt_ids, NULL, NULL), BQ_OK);
   for (uint32_t i = 0; i < greedy_ids; i++) {
     while (bq_session_run(s, 1, NULL) == BQ_MORE) {}
-    bq_xxh64_add(&state, (const uint8_t *)bq_session_logits(s), bq_model_config(model)->vocab * sizeof(float));
+    bq_xxh64_add(&state, (const uint8_t *)bq_session_logits(s),
+                 bq_model_config(model)->vocab * sizeof(float));
     uint32_t id;
     CHECK_EQ(bq_session_sample(s, NULL, NULL, &id, NULL), BQ_OK);
     agree += id == ids[prompt_ids + i];
@@ -90,7 +94,8 @@ static uint32_t follow(const bq_model *model, bq_session_options o, uint64_t *ha
 }
 
 /* `hashed`: the name in logit_hashes.txt. */
-static void check_model(const char *name, bq_session_options o, const char *hashed, const bq_kernels *kernels) {
+static void check_model(const char *name, bq_session_options o, const char *hashed,
+                        const bq_kernels *kernels) {
   char path[64];
   snprintf(path, sizeof path, "build/golden/tiny-%s.bq4", name);
   REQUIRE(read_ids());

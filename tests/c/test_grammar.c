@@ -16,8 +16,11 @@ typedef struct vocabulary {
 static vocabulary open_vocabulary(void) {
   static tokn d;
   d = tokn_new(BQ_TOKENIZER_WORDLIST);
-  const char *texts[] = {"ab", "abc", "abcdefgh", "a\"", "\",", "\"}", "{\"", "((", "()", "))", ")(", "12", "a1",
-                         "\xc3\xa9", "\xc3\xa9\xc3\xa9", "\xc3\xa9\"", "\xc3", "x\xc3", "\\n", "b\\\"", "\n\n"};
+  const char *texts[] = {"ab",         "abc",  "abcdefgh", "a\"",      "\",",
+                         "\"}",        "{\"",  "((",       "()",       "))",
+                         ")(",         "12",   "a1",       "\xc3\xa9", "\xc3\xa9\xc3\xa9",
+                         "\xc3\xa9\"", "\xc3", "x\xc3",    "\\n",      "b\\\"",
+                         "\n\n"};
   tokn_add_all_bytes(&d, TOKN_NORMAL);
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) tokn_add(&d, texts[i], TOKN_NORMAL, 0);
   tokn_add(&d, "<end>", TOKN_CONTROL, 0);
@@ -138,7 +141,8 @@ static void check_masks(const vocabulary *v, const grammars *d, uint64_t seed) {
 
 static void test_masks(void) {
   vocabulary v = open_vocabulary();
-  const uint32_t limits[][2] = {{0, BQ_GRAMMAR_NONE}, {0, 3}, {2, 2}, {0, 40}, {5, 30}, {20, BQ_GRAMMAR_NONE}};
+  const uint32_t limits[][2] = {{0, BQ_GRAMMAR_NONE}, {0, 3}, {2, 2}, {0, 40}, {5, 30},
+                                {20, BQ_GRAMMAR_NONE}};
   for (uint64_t seed = 1; seed < 5; seed++) {
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
       grammars d = quoted(limits[i][0], limits[i][1]);

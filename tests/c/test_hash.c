@@ -1,6 +1,6 @@
-/* XXH64 and SHA-256 against values of other implementations: for XXH64 those that the xxHash project
- * publishes for its own check, and more from the Python package xxhash 4.1.0; for SHA-256 those of
- * NIST's examples, and more from Python's hashlib. */
+/* XXH64 and SHA-256 against values of other implementations: for XXH64 those that the xxHash
+ * project publishes for its own check, and more from the Python package xxhash 4.1.0; for SHA-256
+ * those of NIST's examples, and more from Python's hashlib. */
 #include "check.h"
 
 #include "core/hash.h"
@@ -86,7 +86,8 @@ static void test_sha256_known(void) {
       {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
       {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
        "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
-      {"abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrs"
+      {"abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmn"
+       "opqrs"
        "mnopqrstnopqrstu",
        "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1"},
   };

@@ -1,5 +1,6 @@
 /* Every slot of every kernel table against the scalar table, bit for bit, and the scalar table
- * against plain double arithmetic. Attention: test_attend.c. Natively only scalar exists; as wasm, the others too. */
+ * against plain double arithmetic. Attention: test_attend.c. Natively only scalar exists; as wasm,
+ * the others too. */
 #include <math.h>
 #include <stdlib.h>
 

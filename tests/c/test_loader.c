@@ -228,14 +228,16 @@ static void test_fused_tensors(void) {
     spec.fused = true;
     fixture fused = fixture_make(&spec);
     bq_loader *loaders[2];
-    bq_model *a = fixture_load(&one, NULL, &loaders[0]), *b = fixture_load(&fused, NULL, &loaders[1]);
+    bq_model *a = fixture_load(&one, NULL, &loaders[0]),
+             *b = fixture_load(&fused, NULL, &loaders[1]);
     REQUIRE(a && b);
     for (uint32_t l = 0; l < spec.config.layers; l++)
       for (uint32_t m = 0; m < BQ_MODULES; m++) {
         const bq_matrix *x = &a->layers[l].module[m].w, *y = &b->layers[l].module[m].w;
         CHECK(x->rows == y->rows && x->cols == y->cols && x->type == y->type);
         if (x->data)
-          CHECK_MEM(x->data, y->data, (size_t)bq_type_bytes(x->type, bq_type_run_layout(x->type), x->rows, x->cols));
+          CHECK_MEM(x->data, y->data,
+                    (size_t)bq_type_bytes(x->type, bq_type_run_layout(x->type), x->rows, x->cols));
       }
     bq_loader_free(loaders[0]);
     bq_loader_free(loaders[1]);

@@ -1,5 +1,5 @@
-/* Paged models give the bits of resident ones, whatever stays in memory, however reads are answered,
- * and take what was planned. */
+/* Paged models give the bits of resident ones, whatever stays in memory, however reads are
+ * answered, and take what was planned. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,7 +69,8 @@ static void answer_one(host *h) {
   CHECK_EQ(bq_model_page_done(h->model, p.id, good, NULL), BQ_OK);
 }
 
-/* Answers as few pages as possible, at random: what is not needed yet stays open while slices run. */
+/* Answers as few pages as possible, at random: what is not needed yet stays open while slices run.
+ */
 static void run(host *h, bq_session *s, size_t slices) {
   for (;;) {
     bq_error err = {0};
@@ -118,7 +119,8 @@ static void unload(loaded *l) {
 
 static bq_session *session_of(loaded *l, bq_session_options o) {
   bq_session *s = NULL;
-  if (!CHECK_EQ(bq_session_create(l->model, &o, fixture_allocator(&l->memory), &s, NULL), BQ_OK)) abort();
+  if (!CHECK_EQ(bq_session_create(l->model, &o, fixture_allocator(&l->memory), &s, NULL), BQ_OK))
+    abort();
   return s;
 }
 
@@ -128,7 +130,8 @@ static void make_wanted(const fixture *f) {
   bq_session *s = session_of(&l, (bq_session_options){0});
   for (uint32_t i = 0; i < PROMPT; i++) {
     prompt[i] = (i * 67 + i / 3) % VOCAB;
-    CHECK_EQ(i ? bq_session_append(s, prompt[i], NULL) : bq_session_sync(s, prompt, 1, NULL, NULL), BQ_OK);
+    CHECK_EQ(i ? bq_session_append(s, prompt[i], NULL) : bq_session_sync(s, prompt, 1, NULL, NULL),
+             BQ_OK);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
     memcpy(wanted[i], bq_session_logits(s), sizeof wanted[i]);
   }
@@ -151,9 +154,10 @@ static void backwards(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) 
   for (size_t n = *(size_t *)ctx; n-- > 0;) fn(arg, n, *(size_t *)ctx);
 }
 
-static void prefill_and_decode(const fixture *f, loaded *l, uint32_t window, uint32_t batch, size_t slices,
-                               size_t threads) {
-  bq_session_options o = {.window = window, .batch = batch, .parallel = {&threads, backwards, threads, NULL, NULL}};
+static void prefill_and_decode(const fixture *f, loaded *l, uint32_t window, uint32_t batch,
+                               size_t slices, size_t threads) {
+  bq_session_options o = {
+      .window = window, .batch = batch, .parallel = {&threads, backwards, threads, NULL, NULL}};
   bq_session *s = session_of(l, o);
   host h = host_of(f, l, window * 31 + batch);
   CHECK_EQ(bq_session_sync(s, prompt, PROMPT - 4, NULL, NULL), BQ_OK);
@@ -196,7 +200,8 @@ static void test_every_residency_gives_the_same_bits(void) {
 
 /* Tokens that share an entry of the cache of rows, and no more room than for one page. */
 static void test_one_page_at_a_time(void) {
-  fixture_spec spec = spec_of(true, false, BQ_TYPE_BQ4_32, BQ_TYPE_F32); /* f32: 203 groups of one row */
+  fixture_spec spec =
+      spec_of(true, false, BQ_TYPE_BQ4_32, BQ_TYPE_F32); /* f32: 203 groups of one row */
   fixture f = fixture_make(&spec);
   make_wanted(&f);
   loaded l;
@@ -395,7 +400,8 @@ static void test_streamed_bytes_are_planned(void) {
 enum { SESSIONS = 2 };
 static bq_plan planned;
 
-static bq_status plan(const fixture *f, uint64_t budget, uint32_t beside, bq_paging *out, bq_error *err) {
+static bq_status plan(const fixture *f, uint64_t budget, uint32_t beside, bq_paging *out,
+                      bq_error *err) {
   bq_budget b = {budget, SESSIONS, beside};
   return bq_plan_paging(f->bytes, f->n, f->n, f->manifest, f->manifest_bytes,
                         &(bq_session_options){.context = 8}, &b, NULL, &planned, out, err);
@@ -465,8 +471,8 @@ static void test_budget_errors(void) {
   fixture_free(&f);
 }
 
-/* Tensors of a foreign container, stored as they are computed with: paged where those of a layer lie
- * at multiples of 64 bytes from each other, refused where not. */
+/* Tensors of a foreign container, stored as they are computed with: paged where those of a layer
+ * lie at multiples of 64 bytes from each other, refused where not. */
 static void test_paging_of_foreign_files(void) {
   fixture_spec spec = spec_of(false, true, BQ_TYPE_F32, BQ_TYPE_F32);
   spec.version = FIXTURE_FOREIGN;

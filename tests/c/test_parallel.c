@@ -6,7 +6,8 @@
 #include "check.h"
 #include "session/session.h"
 
-#ifdef __EMSCRIPTEN__ /* these test programs have no threads; the shipped modules are tested in js/ */
+#ifdef __EMSCRIPTEN__ /* these test programs have no threads; the shipped modules are tested in \
+                         js/ */
 int main(void) { return check_summary(); }
 #else
 #include <pthread.h>
@@ -17,8 +18,16 @@ int main(void) { return check_summary(); }
 enum { VOCAB = 61, PROMPT = 33, STEPS = 6, MOST_THREADS = 5 };
 
 static bq_config config(void) {
-  return (bq_config){.layers = 3, .hidden = 72, .heads = 6, .kv_heads = 2, .head_dim = 12, .ffn = 104,
-                     .vocab = VOCAB, .context = 48, .gated = true, .tied = true};
+  return (bq_config){.layers = 3,
+                     .hidden = 72,
+                     .heads = 6,
+                     .kv_heads = 2,
+                     .head_dim = 12,
+                     .ffn = 104,
+                     .vocab = VOCAB,
+                     .context = 48,
+                     .gated = true,
+                     .tied = true};
 }
 
 typedef struct team {
@@ -122,7 +131,8 @@ static void test_threads_give_the_same_bits(void) {
         memset(got, 0, sizeof got);
         follow(&t, o, got);
         CHECK_MEM(got, want, sizeof want);
-        /* Two batches and STEPS tokens: a layer is one run or ten (one token: six, or all layers in one run); and the heads. */
+        /* Two batches and STEPS tokens: a layer is one run or ten (one token: six, or all layers in
+         * one run); and the heads. */
         if (with_barrier) CHECK_EQ(team.runs, 3 * 2 + STEPS + 1 + STEPS);
         else CHECK_EQ(team.runs, 3 * (2 * 10 + STEPS * 6) + 1 + STEPS);
         pthread_barrier_destroy(&team.barrier);

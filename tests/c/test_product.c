@@ -1,5 +1,5 @@
-/* Products with finer activations lose nothing to speak of: beside the sum in double precision of the
- * same weights. That they have the same bits however they are cut, test_session.c shows. */
+/* Products with finer activations lose nothing to speak of: beside the sum in double precision of
+ * the same weights. That they have the same bits however they are cut, test_session.c shows. */
 #include <math.h>
 #include <string.h>
 
@@ -45,7 +45,8 @@ static void check_type(bq_type type) {
   bq_session *fine = tiny_session(&t, (bq_session_options){.activations = BQ_ACTIVATIONS_I16});
   for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
     const double i8 = error_of(coarse, w, tokens[i]), i16 = error_of(fine, w, tokens[i]);
-    if (!CHECK(i16 * 80 < i8)) printf("%s, %zu tokens: %g, %g\n", bq_type_get(type)->name, tokens[i], i8, i16);
+    if (!CHECK(i16 * 80 < i8))
+      printf("%s, %zu tokens: %g, %g\n", bq_type_get(type)->name, tokens[i], i8, i16);
   }
   bq_session_free(coarse);
   bq_session_free(fine);

@@ -179,10 +179,12 @@ static void test_errors_told(void) {
   for (uint32_t t = 0; t < BQ_TYPE_COUNT; t++)
     for (int l = 0; l < 2; l++) {
       const bq_type type = (bq_type)t;
-      if (!bq_type_get(type)->encoded || (layouts[l] == BQ_TILED && bq_type_is_float(type))) continue;
+      if (!bq_type_get(type)->encoded || (layouts[l] == BQ_TILED && bq_type_is_float(type)))
+        continue;
       bq_encode_errors told = {1, 2, 0};
       double sum = 1, squares = 2, most = 0;
-      CHECK_EQ(bq_encode(type, layouts[l], w, 17, 70, &bq_scalar_encoder, bytes, &told, NULL), BQ_OK);
+      CHECK_EQ(bq_encode(type, layouts[l], w, 17, 70, &bq_scalar_encoder, bytes, &told, NULL),
+               BQ_OK);
       CHECK_EQ(bq_dequantize(type, layouts[l], bytes, 17, 70, back, NULL), BQ_OK);
       for (int i = 0; i < 17 * 70; i++) {
         const float e = fabsf(w[i] - back[i]);

@@ -1,5 +1,6 @@
-/* Damage that a second try repairs: whatever chunk it is in and however its bytes land, the model is
- * in the end the one of the good file. And integrity: forgery that no checksum of the file shows. */
+/* Damage that a second try repairs: whatever chunk it is in and however its bytes land, the model
+ * is in the end the one of the good file. And integrity: forgery that no checksum of the file
+ * shows. */
 #include "check.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* The sampler on fixed logits: exact choices, the order of the chain, ties, and the distribution. */
+/* The sampler on fixed logits: exact choices, the order of the chain, ties, and the distribution.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ static void test_greedy_ties_go_to_the_lowest_id(void) {
   CHECK_EQ(rng.state, 1); /* greedy draws nothing */
 }
 
-/* Against one value after the other: the best before, in, between and behind runs, with ties and NaNs. */
+/* Against one value after the other: the best before, in, between and behind runs, with ties and
+ * NaNs. */
 static void test_greedy_of_many(void) {
   static float many[700];
   uint64_t seed = 9;
@@ -50,7 +52,8 @@ static void test_rng_is_splitmix64(void) {
   bq_rng rng = bq_rng_seed(0);
   for (int i = 0; i < 3; i++) {
     double u = (double)(known[i] >> 11) * 0x1p-53;
-    uint32_t got = bq_sample(flat, 2, NULL, 0, &(bq_sample_options){.temperature = 1}, &rng, scratch);
+    uint32_t got =
+        bq_sample(flat, 2, NULL, 0, &(bq_sample_options){.temperature = 1}, &rng, scratch);
     CHECK_EQ(got, u < 0.5 ? 0u : 1u);
     CHECK_EQ(rng.state, (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u);
   }
@@ -139,8 +142,11 @@ static void test_top_p_keeps_the_token_that_crosses(void) {
   bq_rng rng = bq_rng_seed(3);
   int second = 0;
   for (int i = 0; i < 400; i++) {
-    CHECK_EQ(bq_sample(l, 5, NULL, 0, &(bq_sample_options){.temperature = 1, .top_p = 0.5f}, &rng, scratch), 0);
-    uint32_t id = bq_sample(l, 5, NULL, 0, &(bq_sample_options){.temperature = 1, .top_p = 0.6f}, &rng, scratch);
+    CHECK_EQ(bq_sample(l, 5, NULL, 0, &(bq_sample_options){.temperature = 1, .top_p = 0.5f}, &rng,
+                       scratch),
+             0);
+    uint32_t id = bq_sample(l, 5, NULL, 0, &(bq_sample_options){.temperature = 1, .top_p = 0.6f},
+                            &rng, scratch);
     CHECK(id < 2);
     second += id == 1;
   }
@@ -171,11 +177,13 @@ static void test_a_seed_gives_the_same_tokens(void) {
 
 static void test_one_token_vocabulary(void) {
   bq_rng rng = bq_rng_seed(9);
-  CHECK_EQ(bq_sample(logits, 1, NULL, 0, &(bq_sample_options){.temperature = 1, .top_p = 0.1f}, &rng, scratch), 0);
+  CHECK_EQ(bq_sample(logits, 1, NULL, 0, &(bq_sample_options){.temperature = 1, .top_p = 0.1f},
+                     &rng, scratch),
+           0);
   CHECK_EQ(bq_sample(logits, 1, NULL, 0, &(bq_sample_options){.temperature = 1}, &rng, scratch), 0);
 }
 
-/* --- mask, bias, odd numbers ------------------------------------------------------------------- */
+/* --- mask, bias, odd numbers ------------------------------------------------------------------ */
 
 enum { MANY = 500 };
 

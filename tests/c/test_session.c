@@ -14,8 +14,16 @@ static const uint32_t prompt[] = {3, 17, 60, 4, 4, 9, 33, 21, 8, 55, 2, 40, 41, 
 enum { PROMPT = sizeof prompt / sizeof *prompt };
 
 static bq_config llama(void) {
-  return (bq_config){.layers = 3, .hidden = 40, .heads = 4, .kv_heads = 2, .head_dim = 10, .ffn = 72,
-                     .vocab = VOCAB, .context = CONTEXT, .gated = true, .tied = true};
+  return (bq_config){.layers = 3,
+                     .hidden = 40,
+                     .heads = 4,
+                     .kv_heads = 2,
+                     .head_dim = 10,
+                     .ffn = 72,
+                     .vocab = VOCAB,
+                     .context = CONTEXT,
+                     .gated = true,
+                     .tied = true};
 }
 
 /* Three query heads for each of three KV heads: threads share KV heads. */
@@ -27,13 +35,20 @@ static bq_config grouped(void) {
 }
 
 static bq_config bullet(void) {
-  return (bq_config){.layers = 2, .hidden = 36, .heads = 3, .ffn = 50, .vocab = VOCAB, .context = CONTEXT,
-                     .norm = BQ_NORM_LAYER, .position = BQ_POSITION_LEARNED, .activation = BQ_GELU,
+  return (bq_config){.layers = 2,
+                     .hidden = 36,
+                     .heads = 3,
+                     .ffn = 50,
+                     .vocab = VOCAB,
+                     .context = CONTEXT,
+                     .norm = BQ_NORM_LAYER,
+                     .position = BQ_POSITION_LEARNED,
+                     .activation = BQ_GELU,
                      .gated = true};
 }
 
-/* Three layers of three kinds: sandwich norms, norms of q and k, windows, two tables of rotations with
- * factors and a layer without, scales and softcaps. */
+/* Three layers of three kinds: sandwich norms, norms of q and k, windows, two tables of rotations
+ * with factors and a layer without, scales and softcaps. */
 static bq_config modern(void) {
   bq_config c = llama();
   c.norm_place = BQ_NORM_AROUND;
@@ -55,7 +70,8 @@ static bq_config modern(void) {
   return c;
 }
 
-/* One norm for attention and an MLP beside it, ALiBi, norm of the embedding, rows of q and k normed. */
+/* One norm for attention and an MLP beside it, ALiBi, norm of the embedding, rows of q and k
+ * normed. */
 static bq_config parallel(void) {
   bq_config c = bullet();
   c.position = BQ_POSITION_ALIBI;
@@ -121,7 +137,8 @@ static float reference[PROMPT][VOCAB];
 static void make_reference(const tiny_model *t, bq_session_options o) {
   bq_session *s = new_session(t, o);
   for (size_t i = 0; i < PROMPT; i++) {
-    CHECK_EQ(i ? bq_session_append(s, prompt[i], NULL) : bq_session_sync(s, prompt, 1, NULL, NULL), BQ_OK);
+    CHECK_EQ(i ? bq_session_append(s, prompt[i], NULL) : bq_session_sync(s, prompt, 1, NULL, NULL),
+             BQ_OK);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
     memcpy(reference[i], bq_session_logits(s), sizeof reference[i]);
   }
@@ -247,7 +264,8 @@ static void check_tables(bq_activations activations) {
   for (bq_type type = 0; type < BQ_TYPE_COUNT; type++) {
     if (!bq_type_runs((bq_type)type)) continue;
     tiny_model t;
-    bq_session_options o = {.kv_type = (bq_kv_type)(type % BQ_KV_COUNT), .activations = activations};
+    bq_session_options o = {.kv_type = (bq_kv_type)(type % BQ_KV_COUNT),
+                            .activations = activations};
     tiny_create(&t, llama(), type, bq_kernels_scalar(), true);
     make_reference(&t, o);
     o.batch = 5;
@@ -278,7 +296,8 @@ static void test_results_of_many_positions(void) {
   static const uint32_t cuts[][2] = {{0, 0}, {1, 1}, {7, 3}, {8, 8}, {20, 33}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
     for (uint32_t from = 0; from < PROMPT; from += 4) {
-      bq_session *s = new_session(&t, (bq_session_options){.window = cuts[i][0], .batch = cuts[i][1], .rows = PROMPT});
+      bq_session *s = new_session(
+          &t, (bq_session_options){.window = cuts[i][0], .batch = cuts[i][1], .rows = PROMPT});
       bq_session_sync(s, prompt, PROMPT, NULL, NULL);
       CHECK_EQ(bq_session_results(s, from, NULL), BQ_OK);
       run_by_slices(s, i % 2);
@@ -318,7 +337,8 @@ static void test_hidden_states(void) {
     tiny_create(&t, configs[i], BQ_TYPE_F32, bq_kernels_best(), false);
     const uint32_t hidden = t.model.config.hidden;
     bq_session *s = new_session(&t, (bq_session_options){.rows = PROMPT, .window = 9, .batch = 4});
-    bq_session *h = new_session(&t, (bq_session_options){.rows = PROMPT, .window = 9, .batch = 4, .hidden = true});
+    bq_session *h = new_session(
+        &t, (bq_session_options){.rows = PROMPT, .window = 9, .batch = 4, .hidden = true});
     bq_session *both[] = {s, h};
     for (int k = 0; k < 2; k++) {
       bq_session_sync(both[k], prompt, PROMPT, NULL, NULL);
@@ -506,7 +526,8 @@ static void test_more_slices_than_planned(void) {
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), true);
   make_reference(&t, (bq_session_options){0});
   size_t team = 9;
-  bq_session *s = new_session(&t, (bq_session_options){.parallel = {.ctx = &team, .run = run_backwards, .threads = 2}});
+  bq_session *s = new_session(
+      &t, (bq_session_options){.parallel = {.ctx = &team, .run = run_backwards, .threads = 2}});
   bq_session_sync(s, prompt, PROMPT - 1, NULL, NULL);
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
   bq_session_append(s, prompt[PROMPT - 1], NULL);
@@ -521,7 +542,8 @@ static bool countdown(void *ctx) {
   return (*left)-- == 0;
 }
 
-/* Asked between slices only: a run ends after as many of them as were let pass, and goes on as if it had not. */
+/* Asked between slices only: a run ends after as many of them as were let pass, and goes on as if
+ * it had not. */
 static void test_a_run_is_stopped_between_slices(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
@@ -555,7 +577,8 @@ static void test_any_number_of_threads_gives_the_same_bits(void) {
   check_threads(modern(), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = BQ_KV_F32});
   check_threads(parallel(), BQ_TYPE_F32, (bq_session_options){.kv_type = BQ_KV_I8});
   check_threads(modern(), BQ_TYPE_BQ4_32, (bq_session_options){.activations = BQ_ACTIVATIONS_I16});
-  for (int kv = 0; kv < BQ_KV_COUNT; kv++) check_threads(grouped(), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = (bq_kv_type)kv});
+  for (int kv = 0; kv < BQ_KV_COUNT; kv++)
+    check_threads(grouped(), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = (bq_kv_type)kv});
 }
 
 static void test_errors(void) {
@@ -563,9 +586,15 @@ static void test_errors(void) {
   tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_best(), false);
   bq_error err = {0};
   bq_session *s = NULL;
-  CHECK_EQ(bq_session_create(&t.model, &(bq_session_options){.context = CONTEXT + 1}, counting, &s, &err), BQ_ARGUMENT);
-  CHECK_EQ(bq_session_create(&t.model, &(bq_session_options){.kv_type = BQ_KV_COUNT}, counting, &s, &err), BQ_ARGUMENT);
-  CHECK_EQ(bq_session_create(&t.model, &(bq_session_options){.activations = BQ_ACTIVATIONS_COUNT}, counting, &s, &err), BQ_ARGUMENT);
+  CHECK_EQ(bq_session_create(&t.model, &(bq_session_options){.context = CONTEXT + 1}, counting, &s,
+                             &err),
+           BQ_ARGUMENT);
+  CHECK_EQ(bq_session_create(&t.model, &(bq_session_options){.kv_type = BQ_KV_COUNT}, counting, &s,
+                             &err),
+           BQ_ARGUMENT);
+  CHECK_EQ(bq_session_create(&t.model, &(bq_session_options){.activations = BQ_ACTIVATIONS_COUNT},
+                             counting, &s, &err),
+           BQ_ARGUMENT);
   CHECK(s == NULL);
   s = new_session(&t, (bq_session_options){.context = 8});
   CHECK_EQ(bq_session_run(s, 0, &err), BQ_STATE);
@@ -598,8 +627,9 @@ static void test_memory_is_planned(void) {
   const uint64_t i8 = bq_session_memory(&t.model.config, t.model.kernels, &o, &kv);
   CHECK_EQ(kv, 3 * 2 * bq_kv_bytes(BQ_KV_I8, 40, 10));
   /* Whole blocks of each layer, and one to save from. */
-  const uint64_t more = (3 + 1) * 2 *
-                        (bq_kv_bytes(BQ_KV_F16, BQ_KV_BLOCK, 10) - bq_kv_bytes(BQ_KV_I8, BQ_KV_BLOCK, 10));
+  const uint64_t more =
+      (3 + 1) * 2 *
+      (bq_kv_bytes(BQ_KV_F16, BQ_KV_BLOCK, 10) - bq_kv_bytes(BQ_KV_I8, BQ_KV_BLOCK, 10));
   CHECK_EQ(bytes - i8, more);
   o.kv_type = BQ_KV_F16;
   bq_session *s = NULL;
@@ -702,8 +732,11 @@ static void test_every_stage_is_marked(void) {
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   for (size_t threads = 1; threads < 4; threads++) {
     marks m = {0};
-    bq_session_options o = {.window = 20, .batch = 10, .trace = {&m, count_mark},
-                            .parallel = {.ctx = &threads, .run = run_backwards, .threads = threads}};
+    bq_session_options o = {
+        .window = 20,
+        .batch = 10,
+        .trace = {&m, count_mark},
+        .parallel = {.ctx = &threads, .run = run_backwards, .threads = threads}};
     bq_session *s = new_session(&t, o);
     bq_session_sync(s, prompt, PROMPT, NULL, NULL);
     CHECK_EQ(m.n, 0);
@@ -729,7 +762,8 @@ static void test_every_stage_is_marked(void) {
 static void test_work_is_counted(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
-  static const uint32_t shapes[][2] = {{40, 40}, {20, 40}, {20, 40}, {40, 40}, {72, 40}, {72, 40}, {40, 72}};
+  static const uint32_t shapes[][2] = {{40, 40}, {20, 40}, {20, 40}, {40, 40},
+                                       {72, 40}, {72, 40}, {40, 72}};
   uint64_t layer = 0, macs = 0;
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     layer += bq_type_bytes(BQ_TYPE_BQ4_32, BQ_TILED, shapes[i][0], shapes[i][1]);
@@ -760,8 +794,8 @@ static void test_work_is_counted(void) {
 /* Bytes that the products really touched: whole tiles of the rows they were asked for. */
 static uint64_t touched;
 
-static void touching_matmul(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, float *y,
-                            size_t y_stride) {
+static void touching_matmul(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1,
+                            float *y, size_t y_stride) {
   touched += bq_type_bytes(w->type, BQ_TILED, (uint32_t)(row1 - row0), w->cols);
   bq_kernels_best()->matrix[w->type].matmul(w, a, row0, row1, y, y_stride);
 }
@@ -773,7 +807,9 @@ static void test_touched_is_what_is_counted(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, &kernels, false);
   for (size_t threads = 1; threads < 4; threads++) {
-    bq_session *s = new_session(&t, (bq_session_options){.parallel = {.ctx = &threads, .run = run_backwards, .threads = threads}});
+    bq_session *s = new_session(
+        &t, (bq_session_options){
+                .parallel = {.ctx = &threads, .run = run_backwards, .threads = threads}});
     bq_session_sync(s, prompt, 8, NULL, NULL);
     bq_session_run(s, 0, NULL);
     for (int n = 0; n < 3; n++) {

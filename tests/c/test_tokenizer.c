@@ -96,7 +96,8 @@ static void test_spm_merges_text_only(void) {
 static void test_spm_across_words(void) {
   tokn d = tokn_new(BQ_TOKENIZER_SPM);
   uint32_t a = tokn_add(&d, "a", TOKN_NORMAL, -5), space = tokn_add(&d, " ", TOKN_NORMAL, -5);
-  uint32_t a_space = tokn_add(&d, "a ", TOKN_NORMAL, -2), a_a = tokn_add(&d, "a a", TOKN_NORMAL, -1);
+  uint32_t a_space = tokn_add(&d, "a ", TOKN_NORMAL, -2),
+           a_a = tokn_add(&d, "a a", TOKN_NORMAL, -1);
   tokn_open o = tokn_opened(&d);
   REQUIRE(o.t);
   CHECK_PLAIN(o.t, "a a", a_a);
@@ -151,7 +152,8 @@ static void test_special_tokens(void) {
   CHECK_EQ(bq_token_find(o.t, "a", 1), v.a); /* not the byte token */
   CHECK_EQ(bq_token_find(o.t, "\n", 1), v.byte + '\n');
   CHECK(bq_token_special(o.t, v.bos) && bq_token_special(o.t, v.unk));
-  CHECK(!bq_token_special(o.t, v.sep) && !bq_token_special(o.t, v.a) && !bq_token_special(o.t, 100000));
+  CHECK(!bq_token_special(o.t, v.sep) && !bq_token_special(o.t, v.a) &&
+        !bq_token_special(o.t, 100000));
   bq_token_bytes(o.t, v.bos, &n);
   CHECK_EQ(n, 0);
   bq_token_bytes(o.t, 100000, &n);
@@ -269,7 +271,8 @@ static void test_gpt2_words(void) {
   CHECK_WORDS("a| \n |\n|b|\t|1| \t| c");
   CHECK_WORDS(" | a");
   CHECK_WORDS("\n ");
-  CHECK_WORDS("\xc3\xa9t\xc3\xa9| \xd0\xb4\xd0\xb0|\xe3\x80\x80|\xe4\xbb\x8a\xe5\xa4\xa9|\xef\xbc\x8c");
+  CHECK_WORDS(
+      "\xc3\xa9t\xc3\xa9| \xd0\xb4\xd0\xb0|\xe3\x80\x80|\xe4\xbb\x8a\xe5\xa4\xa9|\xef\xbc\x8c");
   CHECK_WORDS("\xe0\xa4\xb9|\xe0\xa4\xbf|\xe0\xa4\xa8"); /* a vowel sign is no letter */
   CHECK_WORDS("x|\xc2\xb2\xe2\x85\xa7|\xe2\x82\xac|5");   /* ² and Ⅷ are numbers */
   CHECK_WORDS("a|\xc2\xa0|b|\xc2\x85|1|\xe2\x80\x83| b");   /* white space beyond ASCII */
@@ -294,7 +297,8 @@ static void test_bpe_merges_by_rank(void) {
   CHECK_PLAIN(o.t, "aaa", aa, byte + 'a');
   CHECK_PLAIN(o.t, "a b", byte + 'a', byte + ' ', byte + 'b');
   CHECK_PLAIN(o.t, "\xff\x80", byte + 0xff, byte + 0x80);
-  tokn_check(o.t, "a\0b", 3, false, false, TOKN_LIST(byte + 'a', byte, byte + 'b'), __FILE__, __LINE__);
+  tokn_check(o.t, "a\0b", 3, false, false, TOKN_LIST(byte + 'a', byte, byte + 'b'), __FILE__,
+             __LINE__);
   CHECK_NO_IDS(o.t, "");
   tokn_close(&o);
 }
@@ -422,8 +426,8 @@ static void check_against_obvious(bq_tokenizer_kind kind) {
 static void test_bpe_against_obvious(void) { check_against_obvious(BQ_TOKENIZER_BPE); }
 static void test_spm_against_obvious(void) { check_against_obvious(BQ_TOKENIZER_SPM); }
 
-/* Words that come again in a long text have the ids that they have alone; also where there is no more
- * room for ids. */
+/* Words that come again in a long text have the ids that they have alone; also where there is no
+ * more room for ids. */
 static void test_words_that_come_again(void) {
   enum { N = 20000, WORD = 12 };
   tokn d = tokn_new(BQ_TOKENIZER_BPE);
@@ -507,7 +511,8 @@ static void test_wordlist(void) {
   tokn d = tokn_new(BQ_TOKENIZER_WORDLIST);
   uint32_t the = tokn_add(&d, "the", TOKN_NORMAL, 0), th = tokn_add(&d, "th", TOKN_NORMAL, 0);
   uint32_t there = tokn_add(&d, "there", TOKN_NORMAL, 0), e = tokn_add(&d, "e", TOKN_NORMAL, 0);
-  uint32_t accent = tokn_add(&d, "\xc3\xa9", TOKN_NORMAL, 0), unk = tokn_add(&d, "<unk>", TOKN_UNKNOWN, 0);
+  uint32_t accent = tokn_add(&d, "\xc3\xa9", TOKN_NORMAL, 0),
+           unk = tokn_add(&d, "<unk>", TOKN_UNKNOWN, 0);
   tokn_add(&d, "the", TOKN_NORMAL, 0); /* again: the lowest id counts */
   tokn_add(&d, "", TOKN_NORMAL, 0);
   tokn_open none = tokn_opened(&d);
@@ -596,7 +601,8 @@ static void test_split_reads_a_text_once(void) {
   memset(text, 'a', LONG);
   bq_splitter s;
   bq_splitter_begin(&s, o.t->split, (const uint8_t *)text, LONG);
-  for (size_t at = 0; at < LONG && !check_state.failures; at++) CHECK_EQ(bq_splitter_next(&s, at), at + 1);
+  for (size_t at = 0; at < LONG && !check_state.failures; at++)
+    CHECK_EQ(bq_splitter_next(&s, at), at + 1);
   free(text);
   tokn_close(&o);
 }

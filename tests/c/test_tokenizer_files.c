@@ -36,7 +36,8 @@ static tokn_open open_file(const char *name) {
     free(section);
     return (tokn_open){0};
   }
-  return tokn_open_section(section, bytes, (bq_tokenizer_size){bq_load32(section + 32), bq_load32(section + 36)});
+  return tokn_open_section(section, bytes,
+                           (bq_tokenizer_size){bq_load32(section + 32), bq_load32(section + 36)});
 }
 
 typedef struct test_case {
@@ -47,7 +48,8 @@ typedef struct test_case {
 
 static bool encodes(const bq_tokenizer *t, const test_case *c) {
   size_t n;
-  uint32_t *ids = tokn_ids(t, c->text, c->bytes, c->flags & ADD_SPECIAL, c->flags & PARSE_SPECIAL, &n);
+  uint32_t *ids =
+      tokn_ids(t, c->text, c->bytes, c->flags & ADD_SPECIAL, c->flags & PARSE_SPECIAL, &n);
   bool same = n == c->n;
   for (size_t i = 0; same && i < n; i++) same = ids[i] == bq_load32(c->ids + 4 * i);
   free(ids);
@@ -58,7 +60,8 @@ static bool decodes(const bq_tokenizer *t, const test_case *c) {
   char *text = malloc(bq_detokenize_limit(t) * (c->n + (size_t)1) + 3);
   bq_detokenizer d = {0};
   size_t n = 0;
-  for (uint32_t i = 0; i < c->n; i++) n += bq_detokenize(t, &d, bq_load32(c->ids + 4 * (size_t)i), text + n);
+  for (uint32_t i = 0; i < c->n; i++)
+    n += bq_detokenize(t, &d, bq_load32(c->ids + 4 * (size_t)i), text + n);
   n += bq_detokenize_end(&d, text + n);
   bool same = n == c->bytes && memcmp(text, c->text, n) == 0;
   free(text);
@@ -86,7 +89,8 @@ static void check_cases(const bq_tokenizer *t, const char *name, uint32_t least)
   bq_cursor at = {data, bytes, 0, false};
   uint32_t count = bq_cursor_u32(&at), encoded = 0, decoded = 0, cut = 0;
   for (uint32_t i = 0; i < count; i++) {
-    test_case c = {.flags = bq_cursor_u32(&at), .bytes = bq_cursor_u32(&at), .n = bq_cursor_u32(&at)};
+    test_case c = {
+        .flags = bq_cursor_u32(&at), .bytes = bq_cursor_u32(&at), .n = bq_cursor_u32(&at)};
     c.text = bq_cursor_bytes(&at, c.bytes);
     c.ids = bq_cursor_bytes(&at, 4 * (uint64_t)c.n);
     if (!CHECK(!at.bad)) break;
@@ -94,7 +98,8 @@ static void check_cases(const bq_tokenizer *t, const char *name, uint32_t least)
     if (c.flags & ENCODE) ok = encodes(t, &c) && ++encoded;
     if (c.flags & DECODE) ok = decodes(t, &c) && ++decoded && ok;
     if (c.flags & WORDS) ok = cuts(t, &c) && ++cut;
-    if (!ok && check_fails(__FILE__, __LINE__)) printf("%s, case %u: \"%.*s\"\n", name, i, (int)c.bytes, (const char *)c.text);
+    if (!ok && check_fails(__FILE__, __LINE__))
+      printf("%s, case %u: \"%.*s\"\n", name, i, (int)c.bytes, (const char *)c.text);
   }
   CHECK(at.at == at.size);
   CHECK(count >= least);

@@ -32,7 +32,8 @@ static tokn sample_with_program(void) {
 }
 
 /* Tries a section: either it works, or it is refused with a detail and an offset within it. */
-static bq_status try_section(const uint8_t *bytes, size_t n, bq_tokenizer_size size, uint64_t *offset) {
+static bq_status try_section(const uint8_t *bytes, size_t n, bq_tokenizer_size size,
+                             uint64_t *offset) {
   uint8_t *section = malloc(n + !n);
   memcpy(section, bytes, n);
   void *memory = aligned_alloc(BQ_ALIGN, (size_t)bq_tokenizer_memory(size));
@@ -86,7 +87,8 @@ static void test_every_byte(void) {
       uint8_t was = section[at];
       for (unsigned value = 0; value < 256; value++) {
         section[at] = (uint8_t)value;
-        refused += try_section(section, n, (bq_tokenizer_size){d.n_tokens, d.n_merges}, NULL) != BQ_OK;
+        refused +=
+            try_section(section, n, (bq_tokenizer_size){d.n_tokens, d.n_merges}, NULL) != BQ_OK;
       }
       section[at] = was;
     }
@@ -102,18 +104,21 @@ static void check_wrong_in(const tokn *d, size_t at, uint32_t value, unsigned by
   uint8_t *section = tokn_write(d, &n);
   for (unsigned i = 0; i < bytes; i++) section[at + i] = (uint8_t)(value >> 8 * i);
   uint64_t offset = 0;
-  bq_status status = try_section(section, n, (bq_tokenizer_size){d->n_tokens, d->n_merges}, &offset);
+  bq_status status =
+      try_section(section, n, (bq_tokenizer_size){d->n_tokens, d->n_merges}, &offset);
   if (!CHECK_EQ(status, want) || !CHECK_EQ(offset, want_at)) printf("for %u at %zu\n", value, at);
   free(section);
 }
 
-static void check_wrong(size_t at, uint32_t value, unsigned bytes, bq_status want, uint64_t want_at) {
+static void check_wrong(size_t at, uint32_t value, unsigned bytes, bq_status want,
+                        uint64_t want_at) {
   static tokn d; /* large: not one on the stack for each call */
   d = sample(BQ_TOKENIZER_BPE);
   check_wrong_in(&d, at, value, bytes, want, want_at);
 }
 
-static void check_program(size_t at, uint32_t value, unsigned bytes, bq_status want, uint64_t want_at) {
+static void check_program(size_t at, uint32_t value, unsigned bytes, bq_status want,
+                          uint64_t want_at) {
   static tokn d;
   d = sample_with_program();
   check_wrong_in(&d, at, value, bytes, want, want_at);
@@ -146,7 +151,8 @@ static void test_program_fields(void) {
   size_t n;
   uint8_t *section = tokn_write(&d, &n);
   for (size_t cut = 0; cut < n; cut++)
-    CHECK_EQ(try_section(section, cut, (bq_tokenizer_size){d.n_tokens, d.n_merges}, NULL), BQ_FORMAT);
+    CHECK_EQ(try_section(section, cut, (bq_tokenizer_size){d.n_tokens, d.n_merges}, NULL),
+             BQ_FORMAT);
   free(section);
 }
 
@@ -200,7 +206,8 @@ static void test_random_sections(void) {
     unsigned changes = 1 + random_bits(&seed) % 12;
     for (unsigned i = 0; i < changes; i++) {
       size_t at = random_bits(&seed) % n;
-      section[at] = random_bits(&seed) % 4 ? (uint8_t)(random_bits(&seed) % 12) : (uint8_t)random_bits(&seed);
+      section[at] =
+          random_bits(&seed) % 4 ? (uint8_t)(random_bits(&seed) % 12) : (uint8_t)random_bits(&seed);
     }
     if (round % 10 == 0) {
       for (size_t i = 44; i < n; i++) section[i] = (uint8_t)random_bits(&seed);
@@ -215,12 +222,14 @@ static void test_memory(void) {
   CHECK(bq_tokenizer_memory((bq_tokenizer_size){UINT32_MAX, 0}) == UINT64_MAX);
   CHECK(bq_tokenizer_memory((bq_tokenizer_size){1, UINT32_MAX}) == UINT64_MAX);
   CHECK(bq_tokenizer_memory((bq_tokenizer_size){0, 0}) > 0);
-  /* 32,000 tokens: 65,536 slots of 4 bytes and their sorted ids, and no more than some KB besides. */
+  /* 32,000 tokens: 65,536 slots of 4 bytes and their sorted ids, and no more than some KB besides.
+   */
   CHECK(bq_tokenizer_memory((bq_tokenizer_size){32000, 0}) < 65536 * 4 + 32000 * 4 + 8192);
   bq_tokenizer *t = NULL;
   bq_error err;
   const uint8_t section[44] = {1};
-  CHECK_EQ(bq_tokenizer_create(section, 44, 0, (bq_tokenizer_size){UINT32_MAX, 0}, NULL, &t, &err), BQ_NOMEM);
+  CHECK_EQ(bq_tokenizer_create(section, 44, 0, (bq_tokenizer_size){UINT32_MAX, 0}, NULL, &t, &err),
+           BQ_NOMEM);
   CHECK(!t);
 }
 

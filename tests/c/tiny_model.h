@@ -76,15 +76,17 @@ static bq_matrix tiny_matrix(tiny_model *t, bq_type type, uint32_t rows, uint32_
   return (bq_matrix){data, rows, cols, type, &t->model.kernels->matrix[type]};
 }
 
-static bq_weights tiny_linear(tiny_model *t, bq_type type, uint32_t rows, uint32_t cols, bool bias) {
+static bq_weights tiny_linear(tiny_model *t, bq_type type, uint32_t rows, uint32_t cols,
+                              bool bias) {
   return (bq_weights){.w = tiny_matrix(t, type, rows, cols),
                       .b = bias ? tiny_vector(t, rows, 0, 0.2f) : NULL};
 }
 
 static bq_weights tiny_norm(tiny_model *t, uint32_t n) {
   const float *w = tiny_vector(t, n, 1, 0.3f);
-  return (bq_weights){.w = {.data = (const uint8_t *)(const void *)w, .rows = 1, .cols = n},
-                      .b = t->model.config.norm == BQ_NORM_LAYER ? tiny_vector(t, n, 0, 0.1f) : NULL};
+  return (bq_weights){
+      .w = {.data = (const uint8_t *)(const void *)w, .rows = 1, .cols = n},
+      .b = t->model.config.norm == BQ_NORM_LAYER ? tiny_vector(t, n, 0, 0.1f) : NULL};
 }
 
 /* Norms that only some configurations have. */

@@ -41,7 +41,8 @@ static inline tokn tokn_new(bq_tokenizer_kind kind) {
   return d;
 }
 
-static inline uint32_t tokn_add_bytes(tokn *d, const void *text, size_t bytes, uint32_t kind, float score) {
+static inline uint32_t tokn_add_bytes(tokn *d, const void *text, size_t bytes, uint32_t kind,
+                                      float score) {
   if (d->n_tokens == TOKN_MAX || bytes > TOKN_TEXT) abort();
   uint32_t id = d->n_tokens++;
   memcpy(d->text[id], text, bytes);
@@ -100,7 +101,8 @@ static inline uint8_t *tokn_write(const tokn *d, size_t *bytes) {
   for (uint32_t i = 0; i < d->n_tokens; i++) text += d->bytes[i];
   size_t kinds = (d->n_tokens + 3u) / 4 * 4;
   size_t program = d->pre == 1 ? 8 + 32 * (size_t)d->n_items : 0;
-  *bytes = 44 + program + 4 * (size_t)d->n_eog + 8 * (size_t)d->n_tokens + kinds + 12 * (size_t)d->n_merges + text;
+  *bytes = 44 + program + 4 * (size_t)d->n_eog + 8 * (size_t)d->n_tokens + kinds +
+           12 * (size_t)d->n_merges + text;
   uint8_t *section = calloc(1, *bytes), *at = section;
   if (!section) abort();
   const uint32_t header[] = {d->kind, d->flags, d->pre, d->bos, d->eos, d->unk, d->pad,
@@ -181,8 +183,8 @@ static inline void tokn_trie_free(tokn_trie *o) {
 }
 
 /* Ids of a text; scratch and output are exactly as large as promised. To be freed. */
-static inline uint32_t *tokn_ids(const bq_tokenizer *t, const void *text, size_t bytes, bool add_special,
-                                 bool parse_special, size_t *count) {
+static inline uint32_t *tokn_ids(const bq_tokenizer *t, const void *text, size_t bytes,
+                                 bool add_special, bool parse_special, size_t *count) {
   bq_tokenize_options options = {add_special, parse_special, false};
   void *scratch = malloc((size_t)bq_tokenize_scratch(t, bytes, false));
   if (bq_tokenize(t, text, bytes, &options, scratch, NULL, 0, count) > BQ_ARGUMENT) abort();
@@ -195,8 +197,9 @@ static inline uint32_t *tokn_ids(const bq_tokenizer *t, const void *text, size_t
 }
 
 /* Checks the ids of a text against a list that ends with BQ_TOKEN_NONE. */
-static inline void tokn_check(const bq_tokenizer *t, const void *text, size_t bytes, bool add_special,
-                              bool parse_special, const uint32_t *want, const char *file, int line) {
+static inline void tokn_check(const bq_tokenizer *t, const void *text, size_t bytes,
+                              bool add_special, bool parse_special, const uint32_t *want,
+                              const char *file, int line) {
   size_t n, wanted = 0;
   uint32_t *ids = tokn_ids(t, text, bytes, add_special, parse_special, &n);
   while (want[wanted] != BQ_TOKEN_NONE) wanted++;
@@ -218,7 +221,8 @@ static inline void tokn_check(const bq_tokenizer *t, const void *text, size_t by
   tokn_check((t), (text), strlen(text), false, true, TOKN_LIST(__VA_ARGS__), __FILE__, __LINE__)
 #define CHECK_FRAMED(t, text, ...) \
   tokn_check((t), (text), strlen(text), true, false, TOKN_LIST(__VA_ARGS__), __FILE__, __LINE__)
-#define CHECK_NO_IDS(t, text) \
-  tokn_check((t), (text), strlen(text), false, false, (const uint32_t[]){BQ_TOKEN_NONE}, __FILE__, __LINE__)
+#define CHECK_NO_IDS(t, text)                                                                      \
+  tokn_check((t), (text), strlen(text), false, false, (const uint32_t[]){BQ_TOKEN_NONE}, __FILE__, \
+             __LINE__)
 
 #endif

@@ -111,7 +111,8 @@ int main(int argc, char **argv) {
   const time_t end = time(NULL) + strtol(argv[2], NULL, 10);
   uint64_t number = first;
   for (; time(NULL) < end; number++) {
-    if (number % SHOWN_EVERY == 0) printf("input %llu\n", (unsigned long long)number), fflush(stdout);
+    if (number % SHOWN_EVERY == 0)
+      printf("input %llu\n", (unsigned long long)number), fflush(stdout);
     const size_t size = make_input(data, number, argc - 3 < FILES ? argc - 3 : FILES, argv + 3);
     uint8_t *exact = malloc(size ? size : 1);
     memcpy(exact, data, size);

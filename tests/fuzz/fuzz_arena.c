@@ -12,7 +12,8 @@ static void require(bool ok) {
 
 /* A number near one of the ends of what 64 or a size_t's bits can say, or a small one. */
 static uint64_t number(bq_cursor *c) {
-  const uint64_t ends[] = {0, SIZE_MAX, UINT64_MAX, UINT64_C(1) << 32, SIZE_MAX / 2, BQ_ALIGN, 4096, 1 << 20};
+  const uint64_t ends[] = {0,        SIZE_MAX, UINT64_MAX, UINT64_C(1) << 32, SIZE_MAX / 2,
+                           BQ_ALIGN, 4096,     1 << 20};
   uint8_t choice = bq_cursor_u8(c);
   int16_t near = (int16_t)bq_cursor_u16(c);
   return ends[choice % 8] + (uint64_t)(int64_t)(choice & 8 ? near : near % 130);

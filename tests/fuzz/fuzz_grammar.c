@@ -72,12 +72,15 @@ static void build(bq_cursor c) {
     const uint8_t counts = bq_cursor_u8(&c);
     for (uint32_t k = 0; k < (counts & 3u); k++) {
       const uint8_t low = bq_cursor_u8(&c), more = bq_cursor_u8(&c);
-      grammars_edge(&d, i, low, (uint8_t)(low + (more & 15) < 256 ? low + (more & 15) : 255), (more >> 4) % states);
+      grammars_edge(&d, i, low, (uint8_t)(low + (more & 15) < 256 ? low + (more & 15) : 255),
+                    (more >> 4) % states);
     }
     for (uint32_t k = 0; k < (counts >> 2 & 3u); k++) {
       const uint8_t rule = bq_cursor_u8(&c), times = bq_cursor_u8(&c);
-      const uint32_t min = times & 3, max = times & 128 ? BQ_GRAMMAR_NONE : min + 1 + (times >> 2 & 7);
-      grammars_call(&d, i, rule & 128 ? BQ_GRAMMAR_NONE : rule % rules, min, max, (rule >> 3) % states);
+      const uint32_t min = times & 3,
+                     max = times & 128 ? BQ_GRAMMAR_NONE : min + 1 + (times >> 2 & 7);
+      grammars_call(&d, i, rule & 128 ? BQ_GRAMMAR_NONE : rule % rules, min, max,
+                    (rule >> 3) % states);
     }
   }
   size_t n;

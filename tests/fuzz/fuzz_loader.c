@@ -1,6 +1,6 @@
 /* Any bytes as a whole file, fed in any split: a typed error or a model, memory as planned, and a
- * model that was accepted can be computed with. A byte that is wrong at first changes nothing once a
- * checksum has told and the bytes come again. */
+ * model that was accepted can be computed with. A byte that is wrong at first changes nothing once
+ * a checksum has told and the bytes come again. */
 #include "format_input.h"
 #include "session/session.h"
 

@@ -27,18 +27,19 @@ static void read_growing(const format_input *in, uint64_t file_bytes) {
 }
 
 /* Budgets around what the plan takes: kept to, or refused. */
-static void plan_budgets(const format_input *in, uint64_t file_bytes, const bq_session_options *options,
-                         const bq_plan *whole) {
-  uint64_t all = whole->loader_bytes + whole->prefix_block + whole->model_bytes + whole->session_bytes;
+static void plan_budgets(const format_input *in, uint64_t file_bytes,
+                         const bq_session_options *options, const bq_plan *whole) {
+  uint64_t all =
+      whole->loader_bytes + whole->prefix_block + whole->model_bytes + whole->session_bytes;
   for (uint64_t eighths = 1; eighths <= 8; eighths += 2) {
     bq_budget budget = {all / 8 * eighths, 1, in->choices >> 4 & 3};
     bq_plan plan;
     bq_paging paging;
     bq_error err = {0};
-    bq_status status =
-        bq_plan_paging(in->file, in->n, file_bytes, in->manifest, in->manifest_bytes, options, &budget,
-                       NULL, &plan, &paging, &err);
-    require(status == BQ_OK || (err.status == status && (status == BQ_NOMEM || status == BQ_UNSUPPORTED)));
+    bq_status status = bq_plan_paging(in->file, in->n, file_bytes, in->manifest, in->manifest_bytes,
+                                      options, &budget, NULL, &plan, &paging, &err);
+    require(status == BQ_OK ||
+            (err.status == status && (status == BQ_NOMEM || status == BQ_UNSUPPORTED)));
     if (status) continue;
     require(plan.loader_bytes + plan.prefix_block + plan.model_bytes + plan.session_bytes +
                 budget.beside * paging.slot_bytes <= budget.bytes);

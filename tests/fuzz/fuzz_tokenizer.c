@@ -29,14 +29,17 @@ typedef struct texts {
 static uint32_t find(const texts *t, const uint8_t *text, uint32_t bytes) {
   for (uint32_t id = 0; id < t->tokens; id++) {
     uint32_t begin = id ? bq_load32(t->ends + 4 * (id - 1)) : 0;
-    if (bq_load32(t->ends + 4 * id) - begin == bytes && memcmp(t->text + begin, text, bytes) == 0) return id;
+    if (bq_load32(t->ends + 4 * id) - begin == bytes && memcmp(t->text + begin, text, bytes) == 0)
+      return id;
   }
   return BQ_TOKEN_NONE;
 }
 
-/* A merge that leads to token `id`: from two others if there are such, else from the empty token 0. */
+/* A merge that leads to token `id`: from two others if there are such, else from the empty token 0.
+ */
 static void repair_merge(const texts *t, uint8_t *merge, uint32_t id) {
-  uint32_t begin = id ? bq_load32(t->ends + 4 * (id - 1)) : 0, bytes = bq_load32(t->ends + 4 * id) - begin;
+  uint32_t begin = id ? bq_load32(t->ends + 4 * (id - 1)) : 0,
+           bytes = bq_load32(t->ends + 4 * id) - begin;
   uint32_t left = 0, right = id;
   for (uint32_t cut = 1; cut < bytes; cut++) {
     uint32_t l = find(t, t->text + begin, cut), r = find(t, t->text + begin + cut, bytes - cut);
@@ -60,7 +63,8 @@ static void repair(uint8_t *section, size_t bytes, uint8_t mode) {
   put32(section, 1 + (mode >> 1) % 5);
   put32(section + 4, section[4] | (section[5] & 1) << 8);
   put32(section + 8, 0);
-  for (size_t at = 12; at < 28; at += 4) put32(section + at, section[at] % 2 ? section[at] % tokens : BQ_TOKEN_NONE);
+  for (size_t at = 12; at < 28; at += 4)
+    put32(section + at, section[at] % 2 ? section[at] % tokens : BQ_TOKEN_NONE);
   put32(section + 28, n_eog);
   put32(section + 32, tokens);
   put32(section + 36, merges);
@@ -79,9 +83,11 @@ static void repair(uint8_t *section, size_t bytes, uint8_t mode) {
     score[3] &= 0x3f; /* no NaN */
   }
   for (size_t at = kinds + tokens; at < merges_at; at++) section[at] = 0;
-  for (size_t at = text_at; mode & 32 && at < bytes; at++) section[at] = " abc<>\xc3\xa9"[section[at] % 8];
+  for (size_t at = text_at; mode & 32 && at < bytes; at++)
+    section[at] = " abc<>\xc3\xa9"[section[at] % 8];
   texts t = {section + ends, section + text_at, tokens};
-  for (size_t at = merges_at; at < text_at; at += 12) repair_merge(&t, section + at, section[at] % tokens);
+  for (size_t at = merges_at; at < text_at; at += 12)
+    repair_merge(&t, section + at, section[at] % tokens);
 }
 
 static void check_text(const bq_tokenizer *t, const char *text, size_t bytes, uint8_t mode) {
@@ -212,7 +218,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   section = realloc(section, bytes + !bytes);
   if (data[0] & 1) repair(section, bytes, data[0]);
   bq_tokenizer_size size = {0};
-  if (bytes >= 44) size = (bq_tokenizer_size){bq_load32(section + 32) & 0xffff, bq_load32(section + 36) & 0xffff};
+  if (bytes >= 44)
+    size = (bq_tokenizer_size){bq_load32(section + 32) & 0xffff, bq_load32(section + 36) & 0xffff};
   void *memory = aligned_alloc(BQ_ALIGN, (size_t)bq_tokenizer_memory(size));
   bq_tokenizer *t = NULL;
   bq_error err;

@@ -87,6 +87,12 @@ test('c/: includes point down', () => {
   assert.deepEqual(wrong, []);
 });
 
+test('C has lines of at most 100 columns', () => {
+  const files = ['c', 'web', 'tests/c', 'tests/fuzz', 'tests/bench'].flatMap(walk).filter((file) => /\.[ch]$/.test(file));
+  const wide = files.flatMap((file) => readFileSync(join(root, file), 'utf8').split('\n').flatMap((line, i) => ([...line].length > 100 ? [`${file}:${i + 1}`] : [])));
+  assert.deepEqual(wide, []);
+});
+
 test('c/: no platform headers, no stdio, intrinsics only in kernels', () => {
   const plain = /^(std(arg|bool|def|int)|string|limits|float)\.h$/;
   const wrong = [];

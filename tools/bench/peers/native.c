@@ -1,4 +1,5 @@
-/* Times native llama.cpp: the libraries that node-llama-cpp ships, with their release's own headers.
+/* Times native llama.cpp: the libraries that node-llama-cpp ships, with their release's own
+ * headers.
  *
  *   native MODEL.gguf BACKENDS THREADS CONTEXT KV PROMPT:TOKENS...
  *
@@ -121,8 +122,8 @@ static void run_cell(struct llama_context *context, int32_t vocab, int32_t promp
   expect(context, prompt);
   for (int32_t i = 0; i < tokens; i++) decode += evaluate(context, vocab, 1);
   expect(context, prompt + tokens);
-  printf("{\"prompt\": %d, \"tokens\": %d, \"prefillMs\": %.4f, \"decodeMs\": %.4f}", prompt, tokens,
-         prefill, decode);
+  printf("{\"prompt\": %d, \"tokens\": %d, \"prefillMs\": %.4f, \"decodeMs\": %.4f}", prompt,
+         tokens, prefill, decode);
 }
 
 int main(int argc, char **argv) {
