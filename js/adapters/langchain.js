@@ -97,7 +97,8 @@ export class ChatBq4 extends BaseChatModel {
 
   /** @override @param {BaseMessage[]} messages @param {any} options @param {any} [manager] @returns {AsyncGenerator<ChatGenerationChunk>} */
   async *_streamResponseChunks(messages, options, manager) {
-    const chunk = (/** @type {any} */ fields, /** @type {any} */ info = undefined) =>
+    /** @param {any} fields @param {any} [info] */
+    const chunk = (fields, info) =>
       new ChatGenerationChunk({ text: fields.content ?? '', message: new AIMessageChunk({ content: '', ...fields }), generationInfo: info });
     /** Ids of calls that have begun. @type {string[]} */
     const begun = [];
