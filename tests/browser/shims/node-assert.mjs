@@ -22,8 +22,9 @@ function fits(error, expected) {
   if (expected === undefined) return;
   if (typeof expected === 'function') return ok(expected(error) === true, `not the expected error: ${error?.stack ?? error}`);
   if (expected instanceof RegExp) return ok(expected.test(String(error)), `not the expected error: ${error}`);
+  const meets = (/** @type {any} */ value, /** @type {any} */ wanted) => (wanted instanceof RegExp ? wanted.test(String(value)) : same(value, wanted));
   for (const key of expected instanceof Error ? ['name', 'message'] : Object.keys(expected))
-    ok(same(error?.[key], expected[key]), `${key} of the error is ${show(error?.[key])}, not ${show(expected[key])}: ${error?.stack ?? error}`);
+    ok(meets(error?.[key], expected[key]), `${key} of the error is ${show(error?.[key])}, not ${show(expected[key])}: ${error?.stack ?? error}`);
 }
 
 export default Object.assign(ok, {
