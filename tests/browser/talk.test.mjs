@@ -113,6 +113,7 @@ await everyBrowser((name) => {
     assert.equal((await texts(page)).length, 2);
     await press(page, 'Delete A greeting');
     await press(page, 'Close', '#chats-dialog');
+    await page.until(() => document.querySelector('#notices button')); // the dialog says later that it is closed
     await press(page, 'Undo', '#notices');
     await showList(page);
     assert.deepEqual(await listed(page), ['Tell me a joke', 'A greeting'], 'also when the list has been closed');
