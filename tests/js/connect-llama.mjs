@@ -1,5 +1,5 @@
 // `connect()` to llama.cpp's own server, which LLAMA_SERVER names (a program built from node-llama-cpp's source bundle, for instance):
-// building it takes half an hour of a processor, so no test does.
+// building it takes half an hour of a processor, so `node --test tests/js/connect-llama.mjs` is run by hand.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { after, before, describe, test } from 'node:test';
