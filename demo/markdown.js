@@ -12,6 +12,9 @@ import { button, element } from './element.js';
 /** Longer texts stay plain. */
 const LONGEST = 100_000;
 
+/** Quotes and lists in one another, so many in a line, are nobody's text: some engines take a minute to lay them out. */
+const TOO_DEEP = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){40}/m;
+
 /** Where links may lead. */
 const SAFE = ['https:', 'http:', 'mailto:'];
 
@@ -21,7 +24,7 @@ const BELOW = 2;
 /** The blocks of a text; one that can't be read is one paragraph. @param {string} text @returns {Token[]} */
 function blocksOf(text) {
   const plain = [/** @type {Token} */ ({ type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] })];
-  if (text.length > LONGEST) return plain;
+  if (text.length > LONGEST || TOO_DEEP.test(text)) return plain;
   try {
     return /** @type {Token[]} */ (new Lexer({ gfm: true, breaks: true }).lex(text)).filter(({ type }) => type !== 'space' && type !== 'def');
   } catch {

@@ -283,7 +283,7 @@ await everyBrowser((name) => {
     await close(page);
   });
 
-  test('Markdown of the hostile: no markup, no scripts, no addresses but those of the web, no depth', async () => {
+  test('Markdown of the hostile: no markup, no scripts, no addresses but those of the web, no depth', { timeout: 180_000 }, async () => {
     const page = await open();
     const evil = [
       '<img src=x onerror="document.title=1"> <script>document.title=1</script> <b>b</b>', '<div onclick="x()">\n\nin a block\n\n</div>', '[a](javascript:document.title=1) [b](data:text/html,x) [c](//elsewhere.invalid) ![d](https://elsewhere.invalid/x.png)',
