@@ -1,7 +1,7 @@
 /** Heads: small classifiers over a model's vectors, trained here, in Node or in a page. */
 import { BqError } from '../shared/errors.js';
 import { readHead, scores, writeHead } from './head.js';
-import { train } from './train.js';
+import { product, train } from './train.js';
 import { bag, vocabulary } from './words.js';
 
 export { readHead, scores, writeHead };
@@ -47,11 +47,7 @@ export function split(examples) {
 /** @param {import('./train.js').Features[]} rows @param {{ weights: Float32Array, bias: Float32Array }} made @param {number} width @returns {number[]} */
 function guesses(rows, { weights, bias }, width) {
   return rows.map(({ index, value }) => {
-    const logits = bias.map((b, c) => {
-      let sum = b;
-      for (let i = 0; i < value.length; i++) sum += weights[c * width + (index ? index[i] : i)] * value[i];
-      return sum;
-    });
+    const logits = bias.map((b, c) => product(weights, c * width, index, value, b));
     return logits.indexOf(logits.reduce((a, b) => Math.max(a, b)));
   });
 }

@@ -25,9 +25,11 @@ function dot(a, b) {
   return sum;
 }
 
-/** A row times weights from `at` on. @param {Float64Array} weights @param {number} at @param {Uint32Array | undefined} index @param {ArrayLike<number>} value */
-function product(weights, at, index, value) {
-  let sum = 0;
+/**
+ * A row times weights from `at` on, added to `sum`.
+ * @param {ArrayLike<number>} weights @param {number} at @param {Uint32Array | undefined} index @param {ArrayLike<number>} value @param {number} [sum]
+ */
+export function product(weights, at, index, value, sum = 0) {
   if (index) for (let i = 0; i < index.length; i++) sum += weights[at + index[i]] * value[i];
   else for (let i = 0; i < value.length; i++) sum += weights[at + i] * value[i];
   return sum;
