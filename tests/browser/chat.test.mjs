@@ -2,28 +2,13 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, afterEach, before, test } from 'node:test';
+import { afterEach, test } from 'node:test';
 import { CREDITS } from '../../js/shared/protocol.js';
-import { serve } from '../../tools/serve.mjs';
-import { launch } from './launch.mjs';
-import { newPage, openDemo, ready, ROOT, sample, say, stat, texts, ui } from './site.mjs';
+import { newPage, oneHost, openDemo, ready, ROOT, sample, say, stat, texts, ui } from './site.mjs';
 
-/** @type {import('playwright-core').Browser} */
-let browser;
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let site;
+const here = oneHost();
 /** @type {Awaited<ReturnType<typeof newPage>> | undefined} */
 let page;
-
-before(async () => {
-  browser = await launch();
-  site = await serve({ root: ROOT });
-});
-
-after(async () => {
-  await browser?.close();
-  await site?.close();
-});
 
 // Whatever a test does, the page must not have complained.
 afterEach(async () => {
@@ -35,8 +20,8 @@ afterEach(async () => {
 
 /** @param {import('playwright-core').BrowserContextOptions} [options] */
 async function demo(options) {
-  page = await newPage(browser, options);
-  await openDemo(page, site.url);
+  page = await newPage(here.browser, options);
+  await openDemo(page, here.site.url);
   return page;
 }
 
@@ -320,10 +305,10 @@ test('a model is dropped on the page; a broken one is refused with its offset', 
 });
 
 test('the engine or the model cannot be had: said with code and hint, and tried again', async () => {
-  page = await newPage(browser, { serviceWorkers: 'block' });
+  page = await newPage(here.browser, { serviceWorkers: 'block' });
   const { alert } = ui(page);
   await page.route('**/bq4-relaxed*.wasm', (route) => route.fulfill({ status: 404 }));
-  await page.goto(site.url);
+  await page.goto(here.site.url);
   await alert.waitFor();
   assert.match(await alert.locator('code').textContent() ?? '', /^NO_ENGINE/);
   assert.match(await alert.locator('.hint').textContent() ?? '', /build\/wasm/);
@@ -396,7 +381,7 @@ test('two tabs: neither overwrites what the other said, in one conversation or i
   await sample(page, { maxTokens: '8' });
   await say(page, 'Hello!');
   const tab = await page.context().newPage();
-  await openDemo(tab, site.url);
+  await openDemo(tab, here.site.url);
   const before = await texts(page);
   assert.deepEqual(await texts(tab), before, 'the second begins with the same');
   await say(tab, 'Tell me a joke');
@@ -424,23 +409,23 @@ test('two tabs: neither overwrites what the other said, in one conversation or i
 test('what lies in storage is not trusted, and never becomes markup', async () => {
   const strange = [{ version: 2, entries: {} }, { version: 2, entries: [null], leaf: 7 }, { version: 99, entries: [{ id: 'a', parent: null, role: 'user', content: 'x' }], leaf: 'a' }, { version: 2, entries: [{ id: 'a', parent: null, role: 'system', content: 'x' }], leaf: 'a' }];
   for (const chat of ['{', '[]', ...strange.map((value) => JSON.stringify(value))]) {
-    page = await newPage(browser);
+    page = await newPage(here.browser);
     await page.addInitScript((text) => {
       localStorage.setItem('bq4.chat.x', text);
       localStorage.setItem('bq4.settings', text);
       localStorage.setItem('bq4.theme', text);
     }, chat);
-    await openDemo(page, site.url);
+    await openDemo(page, here.site.url);
     assert.deepEqual(await texts(page), [], chat);
     assert.deepEqual(page.trouble, [], chat);
     await page.context().close();
   }
-  page = await newPage(browser);
+  page = await newPage(here.browser);
   const evil = '<img src=x onerror="document.title=1"><script>document.title=1</script>\n&amp; **bold**';
   await page.addInitScript((content) => localStorage.setItem('bq4.chat.x', JSON.stringify({ version: 2, leaf: 'b', title: content, entries: [
     { id: 'a', parent: null, role: 'user', content }, { id: 'b', parent: 'a', role: 'assistant', content, note: content, reasoning: content },
   ] })), evil);
-  await openDemo(page, site.url);
+  await openDemo(page, here.site.url);
   await page.locator('.formatted').waitFor();
   assert.deepEqual(await texts(page), [evil, evil.replace('**bold**', 'bold').replace('\n', '')]);
   assert.equal(await ui(page).log.locator('img, script').count(), 0);

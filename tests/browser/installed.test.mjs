@@ -1,27 +1,13 @@
 // The demo as an installed app: Chromium's own judgement of it, and what other apps share with it.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { serve } from '../../tools/serve.mjs';
-import { launch } from './launch.mjs';
-import { kept, newPage, openDemo, ready, ROOT, texts, ui } from './site.mjs';
+import { test } from 'node:test';
+import { kept, newPage, oneHost, openDemo, ready, texts, ui } from './site.mjs';
 
-/** @type {import('playwright-core').Browser} */
-let browser;
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let site;
-
-before(async () => {
-  browser = await launch();
-  site = await serve({ root: ROOT });
-});
-after(async () => {
-  await browser?.close();
-  await site?.close();
-});
+const here = oneHost();
 
 test('it can be installed: manifest, icons, a start without a network', async () => {
-  const page = await newPage(browser);
-  await openDemo(page, site.url);
+  const page = await newPage(here.browser);
+  await openDemo(page, here.site.url);
   await kept(page);
   const session = await page.context().newCDPSession(page);
   const { errors, data } = await session.send('Page.getAppManifest');
@@ -55,12 +41,12 @@ test('it can be installed: manifest, icons, a start without a network', async ()
 });
 
 test('a shared link to a model stands where it is checked, and nothing is downloaded', async () => {
-  const page = await newPage(browser);
+  const page = await newPage(here.browser);
   /** @type {string[]} */
   const asked = [];
   page.context().on('request', (request) => asked.push(request.url()));
   const link = 'https://elsewhere.invalid/some/model.gguf?download=true';
-  await openDemo(page, `${site.url}demo/?text=${encodeURIComponent(link)}`);
+  await openDemo(page, `${here.site.url}demo/?text=${encodeURIComponent(link)}`);
   const field = page.locator('#link');
   assert.equal(await field.inputValue(), link);
   assert.ok(await field.isVisible());

@@ -1,30 +1,16 @@
 // The demo for everyone: light and dark, phone width, keyboard, screen readers.
 import assert from 'node:assert/strict';
 import axe from 'axe-core';
-import { after, before, test } from 'node:test';
-import { serve } from '../../tools/serve.mjs';
-import { launch } from './launch.mjs';
-import { newPage, openDemo, ready, ROOT, sample, say, ui } from './site.mjs';
+import { test } from 'node:test';
+import { newPage, oneHost, openDemo, ready, sample, say, ui } from './site.mjs';
 
 /** @typedef {import('./site.mjs').Page} Page */
-/** @type {import('playwright-core').Browser} */
-let browser;
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let site;
-
-before(async () => {
-  browser = await launch();
-  site = await serve({ root: ROOT });
-});
-after(async () => {
-  await browser?.close();
-  await site?.close();
-});
+const here = oneHost();
 
 /** @param {import('playwright-core').BrowserContextOptions} [options] */
 async function demo(options) {
-  const page = await newPage(browser, options);
-  await openDemo(page, site.url);
+  const page = await newPage(here.browser, options);
+  await openDemo(page, here.site.url);
   return page;
 }
 
@@ -144,12 +130,12 @@ test('on a phone the details take the place of the conversation, Escape closes t
 });
 
 test('the log follows what is written, unless it was scrolled away', async () => {
-  const page = await newPage(browser);
+  const page = await newPage(here.browser);
   await page.addInitScript(() => {
     const entries = Array.from({ length: 20 }, (_, i) => ({ id: `m${i}`, parent: i ? `m${i - 1}` : null, role: i % 2 ? 'assistant' : 'user', content: `word ${i}\n\n.` }));
     localStorage.setItem('bq4.chat.x', JSON.stringify({ version: 2, entries, leaf: 'm19' }));
   });
-  await openDemo(page, site.url);
+  await openDemo(page, here.site.url);
   await sample(page, { temperature: '2', topK: '0', topP: '1', maxTokens: '200', seed: '2' });
   // Pixels from the end of the log once the page has come to rest.
   const away = () => page.evaluate(async () => {

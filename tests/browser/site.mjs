@@ -3,13 +3,29 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
+import { after, before } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { publicPath, PUBLIC } from '../../tools/serve.mjs';
+import { publicPath, PUBLIC, serve } from '../../tools/serve.mjs';
+import { launch } from './launch.mjs';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** @typedef {import('playwright-core').Page} Page */
 /** @typedef {import('playwright-core').Browser} Browser */
+
+/** Chromium and the repository as a site, for the tests of a file: there once these begin, gone when they are done. */
+export function oneHost() {
+  const here = { browser: /** @type {Browser} */ (/** @type {any} */ (null)), site: /** @type {Awaited<ReturnType<typeof serve>>} */ (/** @type {any} */ (null)) };
+  before(async () => {
+    here.browser = await launch();
+    here.site = await serve({ root: ROOT });
+  });
+  after(async () => {
+    await here.browser?.close();
+    await here.site?.close();
+  });
+  return here;
+}
 
 /**
  * Opens a page in a context of its own. `page.trouble` collects what went wrong on it: exceptions, console errors,
