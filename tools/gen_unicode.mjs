@@ -57,7 +57,8 @@ typedef enum bq_char {
 ${CLASSES.map(({ name, what }, i) => `  BQ_CHAR_${name} = ${i}, /* ${what} */`).join('\n')}
 } bq_char;
 
-/* Runs of code points of one class, rising: first << 2 | class. A run lasts until the next begins. */
+/* Runs of code points of one class, rising: first << 2 | class.
+ * A run lasts until the next begins. */
 enum { BQ_CHAR_RUNS = ${table.length} };
 static const uint32_t bq_char_runs[BQ_CHAR_RUNS] = {
 ${lines.join('\n')}

@@ -6,7 +6,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildWasm, make } from './build.mjs';
-import { Report } from './testing/report.mjs';
+import { failuresIn, Report } from './testing/report.mjs';
 import { runProgram } from './testing/program.mjs';
 import { say, SetupError } from './setup/shell.mjs';
 import { command, ROOT, setUp } from './setup/setup.mjs';
@@ -64,6 +64,7 @@ async function cTests(report, tools, config, wasm = false) {
     const died = result.status !== 0 && failed === 0;
     report.add(`${config}/${name}`, { passed, failed: failed + (died || !summary ? 1 : 0), skipped }, {
       output: result.output,
+      failures: result.output.split('\n').filter((text) => /: FAILED$|: failed at|runtime error:|ERROR: /.test(text)),
       note: died ? `ended with ${result.status}` : summary ? '' : 'printed no summary',
     });
   }
@@ -104,7 +105,7 @@ async function nodeTests(report, tools, name, files, { together = false, browser
   const failed = count('fail') + count('cancelled') + count('todo');
   const died = (result.status !== 0 || !/^# tests \d+$/m.test(text)) && failed === 0;
   report.add(name, { passed: count('pass'), failed: failed + (died ? 1 : 0), skipped: count('skipped') },
-    { note: died ? `node --test ended with ${result.status}` : '' });
+    { note: died ? `node --test ended with ${result.status}` : '', failures: failuresIn(text) });
 }
 
 /** @type {Run} */

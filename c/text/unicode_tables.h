@@ -14,8 +14,8 @@ typedef enum bq_char {
   BQ_CHAR_SPACE = 3, /* \s: the White_Space property */
 } bq_char;
 
-/* Runs of code points of one class, rising: first << 2 | class. A run lasts until the next begins.
- */
+/* Runs of code points of one class, rising: first << 2 | class.
+ * A run lasts until the next begins. */
 enum { BQ_CHAR_RUNS = 1627 };
 static const uint32_t bq_char_runs[BQ_CHAR_RUNS] = {
   0x0, 0x27, 0x38, 0x83, 0x84, 0xc2, 0xe8, 0x105, 0x16c, 0x185,

@@ -2,11 +2,35 @@
 
 /** @typedef {{passed: number, failed: number, skipped: number}} Counts */
 
+/** Most failures of a suite that are named at the end. */
+const SHOWN = 20;
+/** Characters shown of each. */
+const LENGTH = 600;
+
+/**
+ * The tests that failed, of what node's tap reporter writes: groups whose members failed are left out.
+ * @param {string} tap
+ * @returns {string[]} for each its name, place and message
+ */
+export function failuresIn(tap) {
+  const found = [];
+  for (const [, name, , yaml] of tap.matchAll(/^ *not ok \d+ - (.*)\n( *)---\n([^]*?)\n\2\.\.\.$/gm)) {
+    if (/failureType: 'subtestsFailed'/.test(yaml)) continue;
+    const place = /location: '(.*?)'/.exec(yaml)?.[1] ?? '';
+    const message = /error: (?:\|-\n([^]*?)\n *code:|(.*))/.exec(yaml);
+    const text = (message?.[1] ?? message?.[2] ?? '').split('\n').map((line) => line.trim()).join('\n');
+    found.push(`${name} (${place.split('/').slice(-1)[0]})\n${text}`.slice(0, LENGTH));
+  }
+  return found;
+}
+
 export class Report {
   /** @type {Counts} */
   #total = { passed: 0, failed: 0, skipped: 0 };
   /** @type {string[]} */
   #failures = [];
+  /** What failed in each of them, for the end. @type {Map<string, readonly string[]>} */
+  #details = new Map();
   /** @type {string[]} */
   #skips = [];
 
@@ -18,13 +42,16 @@ export class Report {
   /**
    * @param {string} name
    * @param {Counts} counts
-   * @param {{output?: string, note?: string}} [details] output is shown when something failed
+   * @param {{output?: string, note?: string, failures?: readonly string[]}} [details]  `output` is shown when something failed,
+   *   `failures` once more at the end: who reads only the last lines knows what it was
    */
-  add(name, counts, { output = '', note = '' } = {}) {
+  add(name, counts, { output = '', note = '', failures = [] } = {}) {
     for (const key of /** @type {const} */ (['passed', 'failed', 'skipped'])) this.#total[key] += counts[key];
     if (counts.failed) {
       if (output) console.log(output.trimEnd());
-      this.#failures.push(note ? `${name}: ${note}` : name);
+      const line = note ? `${name}: ${note}` : name;
+      this.#failures.push(line);
+      this.#details.set(line, failures);
     }
     if (counts.skipped) this.#skips.push(`${name}: ${counts.skipped}`);
     const numbers = `${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`;
@@ -57,7 +84,13 @@ export class Report {
    */
   finish(dataPresent) {
     if (dataPresent && this.#skips.length) this.fail('skipped tests', `shared data is present, yet: ${this.#skips.join(', ')}`);
-    if (this.#failures.length) console.log(`\nfailed:\n${this.#failures.map((line) => `  ${line}`).join('\n')}`);
+    if (this.#failures.length) console.log('\nfailed:');
+    for (const line of this.#failures) {
+      const details = this.#details.get(line) ?? [];
+      console.log(`  ${line}`);
+      for (const what of details.slice(0, SHOWN)) console.log(`    ${what.replaceAll('\n', '\n      ')}`);
+      if (details.length > SHOWN) console.log(`    and ${details.length - SHOWN} more`);
+    }
     const { passed, failed, skipped } = this.#total;
     console.log(`\n${passed} passed, ${failed} failed, ${skipped} skipped`);
     return failed || !passed ? 1 : 0;
