@@ -10,7 +10,8 @@ const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 /** @param {any} options @param {string} name @param {number} usual */
 function count(options, name, usual) {
   const number = numberOf(options, name) ?? usual;
-  if (!Number.isInteger(number) || number < 1) throw new Usage(`--${name} is "${options[name]}", not a whole number of at least 1`);
+  if (!Number.isInteger(number) || number < 1)
+    throw new Usage(`--${name} is "${options[name]}", not a whole number of at least 1`);
   return number;
 }
 
@@ -25,8 +26,15 @@ async function promptOf(model, length) {
 async function once(model, ids, maxTokens) {
   const session = await model.createSession();
   try {
-    const { timings: { promptTokens, tokens, prefillMs, decodeMs } } = await session.generate(ids, { maxTokens, temperature: 0 });
-    return { promptTokens, tokens, prefill: (1000 * promptTokens) / prefillMs, decode: tokens > 1 ? (1000 * (tokens - 1)) / decodeMs : 0 };
+    const {
+      timings: { promptTokens, tokens, prefillMs, decodeMs },
+    } = await session.generate(ids, { maxTokens, temperature: 0 });
+    return {
+      promptTokens,
+      tokens,
+      prefill: (1000 * promptTokens) / prefillMs,
+      decode: tokens > 1 ? (1000 * (tokens - 1)) / decodeMs : 0,
+    };
   } finally {
     await session.close();
   }
@@ -34,7 +42,11 @@ async function once(model, ids, maxTokens) {
 
 /** Rates in tokens per second, the median of some runs. @param {import('../js/shared/types.js').Model} model @param {any} options */
 async function measure(model, options) {
-  const [prompt, tokens, runs] = [count(options, 'prompt-tokens', 256), count(options, 'tokens', 64), count(options, 'runs', 3)];
+  const [prompt, tokens, runs] = [
+    count(options, 'prompt-tokens', 256),
+    count(options, 'tokens', 64),
+    count(options, 'runs', 3),
+  ];
   const { context, generates, embedding } = model.info;
   if (!generates) {
     const ids = await promptOf(model, Math.min(prompt, embedding.tokens));
@@ -50,7 +62,13 @@ async function measure(model, options) {
   const ids = await promptOf(model, Math.min(prompt, context - tokens));
   const all = [];
   for (let i = 0; i < runs; i++) all.push(await once(model, ids, tokens));
-  return { runs, promptTokens: ids.length, tokens: all[0].tokens, prefill: median(all.map((one) => one.prefill)), decode: median(all.map((one) => one.decode)) };
+  return {
+    runs,
+    promptTokens: ids.length,
+    tokens: all[0].tokens,
+    prefill: median(all.map((one) => one.prefill)),
+    decode: median(all.map((one) => one.decode)),
+  };
 }
 
 /** @param {string[]} files @param {any} options */
@@ -64,15 +82,31 @@ export async function benchFile([file], options) {
     const memory = await model.memory();
     const { build, reason, threads, threadsReason } = engine.info;
     const plan = { context, sessions, kv, residency, gaveUp, fileBytes, weightBytes, kvBytes, heapBytes };
-    if (options.json) return void stdout.write(`${JSON.stringify({ file, name, build, buildReason: reason, threads, threadsReason, loadMs, ...found, memory, plan })}\n`);
-    const [mib, rate] = [(/** @type {number} */ n) => `${(n / 2 ** 20).toFixed(1)} MiB`, (/** @type {number} */ n) => `${n.toFixed(1)} tokens/s`];
+    if (options.json)
+      return void stdout.write(
+        `${JSON.stringify({ file, name, build, buildReason: reason, threads, threadsReason, loadMs, ...found, memory, plan })}\n`,
+      );
+    const [mib, rate] = [
+      (/** @type {number} */ n) => `${(n / 2 ** 20).toFixed(1)} MiB`,
+      (/** @type {number} */ n) => `${n.toFixed(1)} tokens/s`,
+    ];
     const rows = [
       ['engine', `${build}, ${threads} thread${threads > 1 ? 's' : ''} (${threadsReason || reason})`],
-      ['plan', `context ${context}, sessions ${sessions}, kv ${kv}, ${residency}${gaveUp.map(({ what, from, to }) => `, ${what} ${to} instead of ${from}`).join('')}`],
-      ['memory', `${mib(memory.total)}: weights ${mib(weightBytes)}, KV cache ${mib(kvBytes)} per session; at most ${mib(memory.peak)} were in use`],
+      [
+        'plan',
+        `context ${context}, sessions ${sessions}, kv ${kv}, ${residency}${gaveUp.map(({ what, from, to }) => `, ${what} ${to} instead of ${from}`).join('')}`,
+      ],
+      [
+        'memory',
+        `${mib(memory.total)}: weights ${mib(weightBytes)}, KV cache ${mib(kvBytes)} per session; at most ${mib(memory.peak)} were in use`,
+      ],
       ['load', `${loadMs.toFixed(0)} ms, engine included`],
-      ...('embed' in found ? [['embed', `${rate(found.embed ?? 0)}, of a text of ${found.promptTokens}`]]
-        : [['prefill', `${rate(found.prefill ?? 0)}, of a prompt of ${found.promptTokens}`], ['decode', `${rate(found.decode ?? 0)}, ${found.tokens} of them`]]),
+      ...('embed' in found
+        ? [['embed', `${rate(found.embed ?? 0)}, of a text of ${found.promptTokens}`]]
+        : [
+            ['prefill', `${rate(found.prefill ?? 0)}, of a prompt of ${found.promptTokens}`],
+            ['decode', `${rate(found.decode ?? 0)}, ${found.tokens} of them`],
+          ]),
     ];
     stdout.write(`${name || file}\n${rows.map(([what, text]) => `  ${what.padEnd(9)}${text}\n`).join('')}`);
   } finally {

@@ -80,34 +80,142 @@ Of run alone:
 Exit codes: 0 done, 1 failed, 2 wrong usage.
 `;
 
-const loading = { context: value, kv: value, activations: value, sessions: value, budget: value, threads: value, companion: value, build: value };
+const loading = {
+  context: value,
+  kv: value,
+  activations: value,
+  sessions: value,
+  budget: value,
+  threads: value,
+  companion: value,
+  build: value,
+};
 const generation = {
-  'max-tokens': value, temperature: value, 'top-k': value, 'top-p': value, 'min-p': value, 'repeat-penalty': value, seed: value,
-  stop: values, schema: value, grammar: value, regex: value, context: value, kv: value, activations: value, companion: value, build: value, system: value,
+  'max-tokens': value,
+  temperature: value,
+  'top-k': value,
+  'top-p': value,
+  'min-p': value,
+  'repeat-penalty': value,
+  seed: value,
+  stop: values,
+  schema: value,
+  grammar: value,
+  regex: value,
+  context: value,
+  kv: value,
+  activations: value,
+  companion: value,
+  build: value,
+  system: value,
 };
 
 /** @typedef {import('./options.js').Option} Option */
 
 /** @type {Record<string, { files: number, more?: number, options: Record<string, Option>, start: (files: string[], options: any) => Promise<void> }>} */
 const COMMANDS = {
-  convert: { files: 2, options: { tokenizer: value, quant: value, embed: value, compress: value, hash: value, v1: flag, 'row-scales': flag, 'activation-steps': value, name: value, license: value, card: value, chat: value, json: flag, revision: value, endpoint: value, token: value }, start: convertFile },
+  convert: {
+    files: 2,
+    options: {
+      tokenizer: value,
+      quant: value,
+      embed: value,
+      compress: value,
+      hash: value,
+      v1: flag,
+      'row-scales': flag,
+      'activation-steps': value,
+      name: value,
+      license: value,
+      card: value,
+      chat: value,
+      json: flag,
+      revision: value,
+      endpoint: value,
+      token: value,
+    },
+    start: convertFile,
+  },
   inspect: { files: 1, options: { json: flag, companion: value }, start: inspectFile },
   run: { files: 1, more: 1, options: { ...generation, prompt: value, chat: flag, json: flag }, start: runPrompt },
   chat: { files: 1, options: generation, start: chatLoop },
-  bundle: { files: 2, options: { title: value }, start: async ([file, page], options) => (await import('./bundle.js')).bundle(file, page, options) },
-  'train-head': { files: 3, options: { context: value, companion: value, build: value, test: value, labels: value, type: value, penalty: value, name: value, json: flag }, start: trainHead },
-  classify: { files: 3, more: Infinity, options: { context: value, companion: value, build: value, json: flag }, start: classifyTexts },
-  embed: { files: 2, more: Infinity, options: { context: value, kv: value, activations: value, companion: value, build: value, pooling: value, 'no-normalize': flag, json: flag }, start: embedTexts },
-  bench: { files: 1, options: { ...loading, 'prompt-tokens': value, tokens: value, runs: value, json: flag }, start: benchFile },
-  serve: { files: 1, more: Infinity, options: { ...loading, port: value, host: value, token: value, 'allow-origin': values, 'allow-host': values, 'max-body': value, 'max-waiting': value }, start: serveFiles },
+  bundle: {
+    files: 2,
+    options: { title: value },
+    start: async ([file, page], options) => (await import('./bundle.js')).bundle(file, page, options),
+  },
+  'train-head': {
+    files: 3,
+    options: {
+      context: value,
+      companion: value,
+      build: value,
+      test: value,
+      labels: value,
+      type: value,
+      penalty: value,
+      name: value,
+      json: flag,
+    },
+    start: trainHead,
+  },
+  classify: {
+    files: 3,
+    more: Infinity,
+    options: { context: value, companion: value, build: value, json: flag },
+    start: classifyTexts,
+  },
+  embed: {
+    files: 2,
+    more: Infinity,
+    options: {
+      context: value,
+      kv: value,
+      activations: value,
+      companion: value,
+      build: value,
+      pooling: value,
+      'no-normalize': flag,
+      json: flag,
+    },
+    start: embedTexts,
+  },
+  bench: {
+    files: 1,
+    options: { ...loading, 'prompt-tokens': value, tokens: value, runs: value, json: flag },
+    start: benchFile,
+  },
+  serve: {
+    files: 1,
+    more: Infinity,
+    options: {
+      ...loading,
+      port: value,
+      host: value,
+      token: value,
+      'allow-origin': values,
+      'allow-host': values,
+      'max-body': value,
+      'max-waiting': value,
+    },
+    start: serveFiles,
+  },
 };
 
 /** @type {Record<string, string>} */
-const NEEDS = { convert: 'IN and OUT', bundle: 'a model and the page to write', embed: 'a file and a text', serve: 'at least one file', 'train-head': 'a model, examples and the head to write', classify: 'a model, a head and a text' };
+const NEEDS = {
+  convert: 'IN and OUT',
+  bundle: 'a model and the page to write',
+  embed: 'a file and a text',
+  serve: 'at least one file',
+  'train-head': 'a model, examples and the head to write',
+  classify: 'a model, a head and a text',
+};
 
 /** What the text is held to. @param {any} options @returns {Promise<import('../js/shared/types.js').ResponseFormat | undefined>} */
 async function formatOf({ schema, grammar, regex }) {
-  if ([schema, grammar, regex].filter((one) => one !== undefined).length > 1) throw new Usage('only one of --schema, --grammar and --regex can be');
+  if ([schema, grammar, regex].filter((one) => one !== undefined).length > 1)
+    throw new Usage('only one of --schema, --grammar and --regex can be');
   const { readFile } = await import('node:fs/promises');
   const read = async (/** @type {string} */ file) => {
     try {
@@ -145,7 +253,8 @@ async function generateOptions(options, maxTokens) {
 /** @param {string[]} files @param {any} options */
 async function runPrompt([file, words], options) {
   const prompt = options.prompt ?? words;
-  if (prompt === undefined || (options.prompt !== undefined && words !== undefined)) throw new Usage('run needs one prompt: behind FILE, or as --prompt TEXT');
+  if (prompt === undefined || (options.prompt !== undefined && words !== undefined))
+    throw new Usage('run needs one prompt: behind FILE, or as --prompt TEXT');
   const chosen = await generateOptions(options, 256);
   const { engine, model } = await load(file, options);
   const run = options.chat
@@ -165,14 +274,21 @@ async function chatLoop([file], options) {
   const chosen = await generateOptions(options);
   const { engine, model } = await load(file, options);
   let chat = await model.createChat({ system: options.system });
-  const lines = createInterface({ input: process.stdin, output: stdout, terminal: process.stdin.isTTY && stdout.isTTY, prompt: '> ' });
+  const lines = createInterface({
+    input: process.stdin,
+    output: stdout,
+    terminal: process.stdin.isTTY && stdout.isTTY,
+    prompt: '> ',
+  });
   /** @type {AbortController | null} */
   let running = null;
   const interrupt = () => (running ? running.abort() : lines.close());
   lines.on('SIGINT', interrupt);
   process.on('SIGINT', interrupt);
   const { info } = engine;
-  stderr.write(`${model.info.name || file}: ${info.build} kernels, context ${model.info.context}. /new begins anew, /again asks for another reply, Ctrl-D ends.\n`);
+  stderr.write(
+    `${model.info.name || file}: ${info.build} kernels, context ${model.info.context}. /new begins anew, /again asks for another reply, Ctrl-D ends.\n`,
+  );
   let open = true;
   lines.on('close', () => (open = false));
   lines.prompt();
@@ -203,11 +319,13 @@ async function chatLoop([file], options) {
 /** @param {string[]} files  the model, then texts @param {any} options */
 async function embedTexts([file, ...texts], options) {
   const { pooling } = options;
-  if (![undefined, 'mean', 'cls', 'last'].includes(pooling)) throw new Usage(`--pooling is "${pooling}", not mean, cls or last`);
+  if (![undefined, 'mean', 'cls', 'last'].includes(pooling))
+    throw new Usage(`--pooling is "${pooling}", not mean, cls or last`);
   const { engine, model } = await load(file, options);
   const found = await model.embed(texts, { pooling, normalize: options['no-normalize'] ? false : undefined });
   const vectors = found.vectors.map((vector) => Array.from(vector));
-  for (const i of found.truncated) stderr.write(`bq4: text ${i + 1} is too long: its first ${found.tokens[i]} tokens count\n`);
+  for (const i of found.truncated)
+    stderr.write(`bq4: text ${i + 1} is too long: its first ${found.tokens[i]} tokens count\n`);
   const { build, reason: buildReason } = engine.info;
   if (options.json) stdout.write(`${JSON.stringify({ ...found, vectors, build, buildReason })}\n`);
   else for (const vector of vectors) stdout.write(`${JSON.stringify(vector)}\n`);
@@ -248,10 +366,14 @@ async function benchFile(files, options) {
 async function inspectFile([file], options) {
   const { report } = await import('./inspect.js');
   const { describe } = await import('./describe.js');
-  const found = await report(file, /^(https?|file):/.test(file) || !(await isFolder(file)) ? await sourceOf(file, options) : null);
+  const found = await report(
+    file,
+    /^(https?|file):/.test(file) || !(await isFolder(file)) ? await sourceOf(file, options) : null,
+  );
   stdout.write(options.json ? `${JSON.stringify(found, null, 2)}\n` : describe(found));
   const { hashes } = found;
-  if (hashes && (hashes.damaged.length || [hashes.header, hashes.plan, hashes.prefix].includes('damaged'))) process.exitCode = 1;
+  if (hashes && (hashes.damaged.length || [hashes.header, hashes.plan, hashes.prefix].includes('damaged')))
+    process.exitCode = 1;
 }
 
 /** @param {string} path */
@@ -292,7 +414,9 @@ async function convertFile([from, to], options) {
   const { HF_ENDPOINT: endpoint, HF_TOKEN: token } = process.env;
   const hub = { endpoint: endpoint || undefined, token: token || undefined };
   const convertOthers = () => convert(from, to, { ...hub, ...chosen, onProgress });
-  const report = from.startsWith('hf:') ? await convertOthers() : await ggufOr(from, (file) => convertGguf(file, to, { ...chosen, onProgress }), convertOthers);
+  const report = from.startsWith('hf:')
+    ? await convertOthers()
+    : await ggufOr(from, (file) => convertGguf(file, to, { ...chosen, onProgress }), convertOthers);
   stdout.write(`${json ? JSON.stringify(report, null, 2) : formatReport(report)}\n`);
 }
 
@@ -308,7 +432,9 @@ async function main([name, ...args]) {
   if (name === '--help' || name === '-h' || name === 'help' || args.includes('--help')) return void stdout.write(HELP);
   if (name === '--version') {
     const { readFile } = await import('node:fs/promises');
-    return void stdout.write(`${JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8')).version}\n`);
+    return void stdout.write(
+      `${JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8')).version}\n`,
+    );
   }
   const command = Object.hasOwn(COMMANDS, name ?? '') ? COMMANDS[name] : null;
   if (!command) throw new Usage(name ? `"${name}" is no command` : 'which command?');
@@ -319,7 +445,8 @@ async function main([name, ...args]) {
     throw new Usage(/** @type {Error} */ (error).message);
   }
   const { length } = parsed.positionals;
-  if (length < command.files || length > command.files + (command.more ?? 0)) throw new Usage(`${name} needs ${NEEDS[name] ?? 'one file'}, not ${length}`);
+  if (length < command.files || length > command.files + (command.more ?? 0))
+    throw new Usage(`${name} needs ${NEEDS[name] ?? 'one file'}, not ${length}`);
   await command.start(parsed.positionals, parsed.values);
 }
 

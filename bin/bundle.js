@@ -19,7 +19,11 @@ textarea{flex:1;font:inherit;padding:.5rem;border-radius:.5rem;resize:none;min-w
 button{font:inherit;padding:.5rem 1rem;border-radius:.5rem}`;
 
 /** @param {string} text */
-const escaped = (text) => text.replace(/[&<>"]/g, (c) => /** @type {Record<string, string>} */ ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c]);
+const escaped = (text) =>
+  text.replace(
+    /[&<>"]/g,
+    (c) => /** @type {Record<string, string>} */ ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c],
+  );
 
 /** For the policy of the page. @param {string} text */
 const hashOf = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
@@ -27,7 +31,10 @@ const hashOf = (text) => `'sha256-${createHash('sha256').update(text).digest('ba
 /** A file that comes with the package. NO_ENGINE. @param {URL} url */
 const own = (url) =>
   readFile(url).catch((cause) => {
-    throw new BqError('NO_ENGINE', `${url.pathname} is missing`, { cause, hint: 'in a copy of the repository: npm run build && npm run dist' });
+    throw new BqError('NO_ENGINE', `${url.pathname} is missing`, {
+      cause,
+      hint: 'in a copy of the repository: npm run build && npm run dist',
+    });
   });
 
 /** @param {URL} url */
@@ -42,8 +49,12 @@ async function pageOf(file, { title }) {
   const engine = await createEngine();
   const { name, license, fileBytes } = await engine.plan(fromFile(file)).finally(() => engine.close());
   if (fileBytes > MOST)
-    throw new BqError('ARGUMENT', `${file} has ${fileBytes} bytes, a page may carry ${MOST}`, { hint: 'serve the model beside the page and load it by its address' });
-  const script = (await own(new URL('../dist/single.js', import.meta.url))).toString().replaceAll('</script', '<\\/script');
+    throw new BqError('ARGUMENT', `${file} has ${fileBytes} bytes, a page may carry ${MOST}`, {
+      hint: 'serve the model beside the page and load it by its address',
+    });
+  const script = (await own(new URL('../dist/single.js', import.meta.url)))
+    .toString()
+    .replaceAll('</script', '<\\/script');
   const wasm = (/** @type {string} */ build) => base64(new URL(`../build/wasm/bq4-${build}.wasm`, import.meta.url));
   const policy = `default-src 'none'; script-src ${hashOf(script)} 'wasm-unsafe-eval'; style-src ${hashOf(STYLE)}; connect-src data:; img-src data:; base-uri 'none'; form-action 'none'`;
   const shown = escaped(title ?? (name || 'A language model'));

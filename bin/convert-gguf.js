@@ -20,8 +20,24 @@ const NOT_HERE = ['quant', 'embed', 'compress', 'v1', 'tokenizer', 'rowScales', 
 
 /** @param {RepackedSource} source @param {import('../js/gguf/layout.js').Placed[]} placed @param {{ name: string, dims: readonly number[], values: Uint8Array }[]} extra */
 function outTensors(source, placed, extra) {
-  const own = placed.map(({ name, type, layout, dims, offset, bytes }) => ({ name, type, layout, dims, bytes, pieces: () => source.stream(offset, offset + bytes) }));
-  const tables = extra.map(({ name, dims, values }) => ({ name, type: typeNamed('f32'), layout: ROWS, dims, bytes: values.length, async *pieces() { yield values; } }));
+  const own = placed.map(({ name, type, layout, dims, offset, bytes }) => ({
+    name,
+    type,
+    layout,
+    dims,
+    bytes,
+    pieces: () => source.stream(offset, offset + bytes),
+  }));
+  const tables = extra.map(({ name, dims, values }) => ({
+    name,
+    type: typeNamed('f32'),
+    layout: ROWS,
+    dims,
+    bytes: values.length,
+    async *pieces() {
+      yield values;
+    },
+  }));
   const layers = own.findIndex(({ name }) => name.startsWith('h.'));
   return [...own.slice(0, layers), ...tables, ...own.slice(layers)];
 }
@@ -35,30 +51,71 @@ function outTensors(source, placed, extra) {
  */
 export async function convertGguf(file, output, options) {
   const asked = NOT_HERE.find((name) => /** @type {any} */ (options)[name] !== undefined);
-  if (asked) throw new BqError('ARGUMENT', `--${asked === 'rowScales' ? 'row-scales' : asked} is not for GGUF files: their weights are kept as they are`, { hint: 'convert the original safetensors model instead' });
-  if (/\.(bullet|qsf)$/.test(output)) throw new BqError('UNSUPPORTED', 'a GGUF file is converted to .bq4 alone', { hint: 'convert the original safetensors model instead' });
+  if (asked)
+    throw new BqError(
+      'ARGUMENT',
+      `--${asked === 'rowScales' ? 'row-scales' : asked} is not for GGUF files: their weights are kept as they are`,
+      { hint: 'convert the original safetensors model instead' },
+    );
+  if (/\.(bullet|qsf)$/.test(output))
+    throw new BqError('UNSUPPORTED', 'a GGUF file is converted to .bq4 alone', {
+      hint: 'convert the original safetensors model instead',
+    });
   const { config, tensors, tokenizer, extra, name, license, template } = await openGguf(file, new Uint8Array());
   const compiled = await compile();
   const facts = await Wasm.create(compiled, ROOM);
-  const placed = place(inOrder(tensors, (stored) => facts.call('bqw_run_type', stored), false), 0);
+  const placed = place(
+    inOrder(tensors, (stored) => facts.call('bqw_run_type', stored), false),
+    0,
+  );
   const source = await RepackedSource.open(file, compiled, placed);
   const out = outTensors(source, placed, extra);
   const { readFile } = await import('node:fs/promises');
   const model = {
-    config, tensors: out, name: options.name ?? name, license: options.license ?? license, tokenizer: tokenizer && encodeTokenizer(tokenizer), template,
-    chat: options.chat ? JSON.parse(await readFile(options.chat, 'utf8')) : template && tokenizer ? await formatOfTemplate(template, tokenizer) : null,
+    config,
+    tensors: out,
+    name: options.name ?? name,
+    license: options.license ?? license,
+    tokenizer: tokenizer && encodeTokenizer(tokenizer),
+    template,
+    chat: options.chat
+      ? JSON.parse(await readFile(options.chat, 'utf8'))
+      : template && tokenizer
+        ? await formatOfTemplate(template, tokenizer)
+        : null,
     card: options.card ? await readFile(options.card, 'utf8') : '',
   };
   const codec = await createHasher(prefixLengthOf(model, options.hash === 'sha256'));
   const sha256 = options.hash === 'sha256' ? (/** @type {Uint8Array} */ bytes) => codec.sha256(bytes) : undefined;
-  const written = await writeV2(await fileSink(output), model, { hash: (bytes) => codec.hash(bytes), sha256, onBytes: options.onProgress, signal: options.signal });
+  const written = await writeV2(await fileSink(output), model, {
+    hash: (bytes) => codec.hash(bytes),
+    sha256,
+    onBytes: options.onProgress,
+    signal: options.signal,
+  });
   const reports = out.map(({ name: tensor, type, layout, dims, bytes }) => {
     const { rows, cols } = matrixOf([...dims]);
-    return { name: tensor, type: type.name, layout: LAYOUTS[layout], weights: rows * cols, bytes, meanAbs: 0, maxAbs: 0, rms: 0 };
+    return {
+      name: tensor,
+      type: type.name,
+      layout: LAYOUTS[layout],
+      weights: rows * cols,
+      bytes,
+      meanAbs: 0,
+      maxAbs: 0,
+      rms: 0,
+    };
   });
   const weights = reports.reduce((sum, t) => sum + t.weights, 0);
   return {
-    output, bytes: written.bytes, dataBytes: written.dataBytes, weights, ratio: (4 * weights) / written.dataBytes, bitsPerWeight: (8 * written.dataBytes) / weights,
-    encoder: codec.name, largestPiece: 0, tensors: reports,
+    output,
+    bytes: written.bytes,
+    dataBytes: written.dataBytes,
+    weights,
+    ratio: (4 * weights) / written.dataBytes,
+    bitsPerWeight: (8 * written.dataBytes) / weights,
+    encoder: codec.name,
+    largestPiece: 0,
+    tensors: reports,
   };
 }

@@ -22,7 +22,8 @@ async function examples(path) {
     if (!line.trim()) return [];
     const tab = line.lastIndexOf('\t');
     const [text, label] = [line.slice(0, tab).trim(), line.slice(tab + 1).trim()];
-    if (tab < 0 || !text || !label) throw new BqError('FORMAT', `line ${i + 1} of ${path} is no text, a tab and a label`);
+    if (tab < 0 || !text || !label)
+      throw new BqError('FORMAT', `line ${i + 1} of ${path} is no text, a tab and a label`);
     return [{ text, label }];
   });
 }
@@ -48,7 +49,12 @@ export async function train(model, data, out, { test, name, type, labels, penalt
     stderr.write(`\r${phase === 'embed' ? 'vectors' : 'training'}: ${done} of ${total}   `);
   };
   const { file, report } = await trainHead(model, await examples(data), {
-    name, penalty, type: /** @type {'bq4' | 'f32' | undefined} */ (type), labels: labels?.split(','), test: test === undefined ? undefined : await examples(test), onProgress,
+    name,
+    penalty,
+    type: /** @type {'bq4' | 'f32' | undefined} */ (type),
+    labels: labels?.split(','),
+    test: test === undefined ? undefined : await examples(test),
+    onProgress,
   });
   if (stderr.isTTY) stderr.write('\r');
   await writeFile(out, `${JSON.stringify(file)}\n`);
@@ -62,10 +68,15 @@ export async function classify(model, path, texts, json) {
     head = JSON.parse(await read(path));
   } catch (cause) {
     if (cause instanceof BqError) throw cause;
-    throw new BqError('FORMAT', `${path} is no JSON: ${/** @type {Error} */ (cause).message}`, { cause, hint: 'a head is the JSON that `bq4 train-head` writes' });
+    throw new BqError('FORMAT', `${path} is no JSON: ${/** @type {Error} */ (cause).message}`, {
+      cause,
+      hint: 'a head is the JSON that `bq4 train-head` writes',
+    });
   }
   for (const { label, score, scores } of await model.classify(texts, { head })) {
-    const all = Object.fromEntries(head.labels.map((/** @type {string} */ one, /** @type {number} */ i) => [one, scores[i]]));
+    const all = Object.fromEntries(
+      head.labels.map((/** @type {string} */ one, /** @type {number} */ i) => [one, scores[i]]),
+    );
     stdout.write(json ? `${JSON.stringify({ label, score, scores: all })}\n` : `${label}\t${score.toFixed(3)}\n`);
   }
 }

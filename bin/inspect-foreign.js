@@ -33,24 +33,39 @@ async function attempt(read) {
 }
 
 /** The fewest digits that give this f32: 1e-5, not 0.000009999999747378752. @param {number} f32 */
-export const shortest = (f32) => [6, 7, 8, 9].map((digits) => Number(f32.toPrecision(digits))).find((v) => Math.fround(v) === f32) ?? f32;
+export const shortest = (f32) =>
+  [6, 7, 8, 9].map((digits) => Number(f32.toPrecision(digits))).find((v) => Math.fround(v) === f32) ?? f32;
 
 /** As a page asks for the file. @param {ByteSource} file */
 async function hashOf(file) {
   const hash = new Sha256(await Wasm.create(await compile(), STEP + ROOM));
-  for await (const piece of file.stream(0, Infinity)) for (let at = 0; at < piece.length; at += STEP) hash.add(piece.subarray(at, at + STEP));
+  for await (const piece of file.stream(0, Infinity))
+    for (let at = 0; at < piece.length; at += STEP) hash.add(piece.subarray(at, at + STEP));
   return integrityOf(hash.end());
 }
 
 /** @param {Record<string, any>} config */
-const plainNumbers = (config) => Object.fromEntries(Object.entries(config).map(([key, value]) => [key, typeof value === 'number' ? shortest(value) : value]));
+const plainNumbers = (config) =>
+  Object.fromEntries(
+    Object.entries(config).map(([key, value]) => [key, typeof value === 'number' ? shortest(value) : value]),
+  );
 
 /** @param {Record<string, any>} metadata */
 function tokenizerOfGguf(metadata) {
   const get = (/** @type {string} */ key) => metadata[`tokenizer.ggml.${key}`] ?? null;
   if (get('model') === null) return null;
-  return { kind: get('model'), split: get('pre'), tokens: get('tokens')?.length ?? 0, merges: get('merges')?.length ?? 0, bos: get('bos_token_id'), eos: get('eos_token_id'),
-    unk: get('unknown_token_id'), pad: get('padding_token_id'), addBos: get('add_bos_token'), addEos: get('add_eos_token') };
+  return {
+    kind: get('model'),
+    split: get('pre'),
+    tokens: get('tokens')?.length ?? 0,
+    merges: get('merges')?.length ?? 0,
+    bos: get('bos_token_id'),
+    eos: get('eos_token_id'),
+    unk: get('unknown_token_id'),
+    pad: get('padding_token_id'),
+    addBos: get('add_bos_token'),
+    addEos: get('add_eos_token'),
+  };
 }
 
 /** @param {ByteSource} file @returns {Promise<Report>} */
@@ -59,14 +74,30 @@ async function inspectGguf(file) {
   const config = await attempt(() => plainNumbers(configOfGguf({ metadata, tensors })));
   const list = tensors.map(({ name, dims, type, offset }) => {
     const { block = 1, blockBytes = 0 } = knownType(type) ?? {};
-    return { name, type: typeName(type), layout: 'rows', dims, offset, bytes: (dims.reduce((a, b) => a * b, 1) / block) * blockBytes };
+    return {
+      name,
+      type: typeName(type),
+      layout: 'rows',
+      dims,
+      offset,
+      bytes: (dims.reduce((a, b) => a * b, 1) / block) * blockBytes,
+    };
   });
-  const scalars = Object.entries(metadata).filter(([, value]) => typeof value !== 'object' && String(value).length < 200);
+  const scalars = Object.entries(metadata).filter(
+    ([, value]) => typeof value !== 'object' && String(value).length < 200,
+  );
   return {
     format: { container: 'GGUF', version, alignment, headerBytes: end, fileLength: file.size, size: file.size },
-    name: metadata['general.name'] ?? '', license: metadata['general.license'] ?? '', architecture: metadata['general.architecture'] ?? '',
-    config: config.value ?? null, configError: config.error, metadata: Object.fromEntries(scalars), tokenizer: tokenizerOfGguf(metadata),
-    template: metadata['tokenizer.chat_template'] ?? '', tensors: list, integrity: await hashOf(file),
+    name: metadata['general.name'] ?? '',
+    license: metadata['general.license'] ?? '',
+    architecture: metadata['general.architecture'] ?? '',
+    config: config.value ?? null,
+    configError: config.error,
+    metadata: Object.fromEntries(scalars),
+    tokenizer: tokenizerOfGguf(metadata),
+    template: metadata['tokenizer.chat_template'] ?? '',
+    tensors: list,
+    integrity: await hashOf(file),
   };
 }
 
@@ -75,7 +106,14 @@ async function safetensorsList(path) {
   const file = await openFile(path);
   try {
     const { entries } = await listSafetensors(file);
-    return entries.map(({ name, dtype, shape, from, to }) => ({ name, type: dtype, layout: 'rows', dims: shape, offset: from, bytes: to - from }));
+    return entries.map(({ name, dtype, shape, from, to }) => ({
+      name,
+      type: dtype,
+      layout: 'rows',
+      dims: shape,
+      offset: from,
+      bytes: to - from,
+    }));
   } finally {
     await file.close();
   }
@@ -87,22 +125,47 @@ async function inspectHf(input, isFolder) {
   const { basename, dirname, join } = await nodeModule('path');
   const folder = isFolder ? input : dirname(input);
   const json = await attempt(() => readJson(join(folder, 'config.json')));
-  const files = isFolder ? readdirSync(folder).filter((/** @type {string} */ name) => name.endsWith('.safetensors')).sort() : [basename(input)];
-  if (!files.length) throw new BqError('NOT_A_MODEL', `${folder} has no safetensors file`, { hint: 'inspect reads .bq4 and .gguf files, safetensors files and folders, and what convert reads' });
+  const files = isFolder
+    ? readdirSync(folder)
+        .filter((/** @type {string} */ name) => name.endsWith('.safetensors'))
+        .sort()
+    : [basename(input)];
+  if (!files.length)
+    throw new BqError('NOT_A_MODEL', `${folder} has no safetensors file`, {
+      hint: 'inspect reads .bq4 and .gguf files, safetensors files and folders, and what convert reads',
+    });
   const tensors = [];
   for (const name of files) tensors.push(...(await safetensorsList(join(folder, name))));
   const config = await attempt(() => configOf(json.value ?? {}));
   const vocab = config.value?.vocab ?? 0;
-  const tokenizerFile = ['tokenizer.json', 'tokenizer.model', 'vocab.json'].map((name) => join(folder, name)).find(existsSync);
+  const tokenizerFile = ['tokenizer.json', 'tokenizer.model', 'vocab.json']
+    .map((name) => join(folder, name))
+    .find(existsSync);
   const tokenizer = tokenizerFile ? await attempt(() => readTokenizerFile(tokenizerFile, { vocab })) : {};
   const t = tokenizer.value;
   const templates = [(await attempt(() => readJson(join(folder, 'tokenizer_config.json')))).value?.chat_template];
-  const size = files.reduce((/** @type {number} */ sum, /** @type {string} */ name) => sum + statSync(join(folder, name)).size, 0);
+  const size = files.reduce(
+    (/** @type {number} */ sum, /** @type {string} */ name) => sum + statSync(join(folder, name)).size,
+    0,
+  );
   return {
-    format: { container: isFolder ? 'Hugging Face folder' : 'safetensors', files: files.length, fileLength: size, size },
-    name: basename(folder), license: '', architecture: json.value?.model_type ?? '', config: config.value ?? null, configError: json.error ?? config.error,
-    tokenizer: t ? { kind: KINDS[t.kind] ?? `kind ${t.kind}`, tokens: t.tokens.length, merges: t.merges.length, eog: t.eog } : null, tokenizerError: tokenizer.error,
-    template: templates.find((text) => typeof text === 'string') ?? '', tensors,
+    format: {
+      container: isFolder ? 'Hugging Face folder' : 'safetensors',
+      files: files.length,
+      fileLength: size,
+      size,
+    },
+    name: basename(folder),
+    license: '',
+    architecture: json.value?.model_type ?? '',
+    config: config.value ?? null,
+    configError: json.error ?? config.error,
+    tokenizer: t
+      ? { kind: KINDS[t.kind] ?? `kind ${t.kind}`, tokens: t.tokens.length, merges: t.merges.length, eog: t.eog }
+      : null,
+    tokenizerError: tokenizer.error,
+    template: templates.find((text) => typeof text === 'string') ?? '',
+    tensors,
   };
 }
 
@@ -111,12 +174,23 @@ async function inspectCheckpoint(input, magic) {
   const checkpoint = await openCheckpoint(input);
   try {
     const { tokenizer } = checkpoint;
-    const tensors = [...checkpoint.tensors].map(([name, { dims, packed, type = '', at = 0 }]) =>
-      ({ name, type: packed?.type ?? type, layout: packed ? 'flat' : '', dims, offset: packed ? at : 0, bytes: packed?.bytes ?? 0 }));
+    const tensors = [...checkpoint.tensors].map(([name, { dims, packed, type = '', at = 0 }]) => ({
+      name,
+      type: packed?.type ?? type,
+      layout: packed ? 'flat' : '',
+      dims,
+      offset: packed ? at : 0,
+      bytes: packed?.bytes ?? 0,
+    }));
     return {
-      format: { container: containerOf(magic) }, name: checkpoint.name, license: '', architecture: checkpoint.config.arch ?? '', config: checkpoint.config,
+      format: { container: containerOf(magic) },
+      name: checkpoint.name,
+      license: '',
+      architecture: checkpoint.config.arch ?? '',
+      config: checkpoint.config,
       tokenizer: tokenizer ? { kind: KINDS[tokenizer.kind], tokens: tokenizer.tokens.length } : null,
-      template: checkpoint.template, tensors,
+      template: checkpoint.template,
+      tensors,
     };
   } finally {
     await checkpoint.close();
@@ -125,7 +199,15 @@ async function inspectCheckpoint(input, magic) {
 
 /** @param {string} magic */
 const containerOf = (magic) =>
-  magic.startsWith('PK') ? 'PyTorch checkpoint' : magic.startsWith('\x80') ? 'pickle' : magic === 'QSF1' ? 'QSF' : magic.startsWith('{') ? 'bullet' : 'llama2.c checkpoint';
+  magic.startsWith('PK')
+    ? 'PyTorch checkpoint'
+    : magic.startsWith('\x80')
+      ? 'pickle'
+      : magic === 'QSF1'
+        ? 'QSF'
+        : magic.startsWith('{')
+          ? 'bullet'
+          : 'llama2.c checkpoint';
 
 /**
  * The same report as inspect.js gives of a .bq4 file, as far as it can be. NOT_A_MODEL, FORMAT, UNSUPPORTED, READ.
@@ -134,9 +216,12 @@ const containerOf = (magic) =>
  */
 export async function inspectForeign(path, file) {
   const head = file ? String.fromCharCode(...(await readRange(file, 0, 4))) : '';
-  const report = head === 'GGUF' && file ? await inspectGguf(file)
-    : !file || path.endsWith('.safetensors') ? await inspectHf(path, !file)
-      : await inspectCheckpoint(path, head);
+  const report =
+    head === 'GGUF' && file
+      ? await inspectGguf(file)
+      : !file || path.endsWith('.safetensors')
+        ? await inspectHf(path, !file)
+        : await inspectCheckpoint(path, head);
   if (file && !report.integrity) report.integrity = await hashOf(file);
   return { chat: null, sections: [], hashes: null, ...report };
 }

@@ -32,7 +32,8 @@ class Cursor {
   }
   /** @param {number} n */
   take(n) {
-    if (this.at + n > this.bytes.length) throw new BqError('TRUNCATED', 'the directory ends in the middle of an entry', { offset: this.base + this.at });
+    if (this.at + n > this.bytes.length)
+      throw new BqError('TRUNCATED', 'the directory ends in the middle of an entry', { offset: this.base + this.at });
     this.at += n;
     return this.bytes.subarray(this.at - n, this.at);
   }
@@ -68,7 +69,14 @@ function readTensors(payload, base) {
     const type = c.u8();
     const layout = c.u8();
     const dims = Array.from({ length: c.u8() }, () => c.u32());
-    tensors.push({ name, type: names[type] ?? TYPES[type]?.name ?? `type ${type}`, layout: LAYOUTS[layout] ?? `layout ${layout}`, dims, offset: c.u64(), bytes: c.u64() });
+    tensors.push({
+      name,
+      type: names[type] ?? TYPES[type]?.name ?? `type ${type}`,
+      layout: LAYOUTS[layout] ?? `layout ${layout}`,
+      dims,
+      offset: c.u64(),
+      bytes: c.u64(),
+    });
   }
   return tensors;
 }
@@ -94,18 +102,31 @@ function readTokenizer(payload) {
   c.u32();
   const id = (/** @type {number} */ v) => (v === 0xffffffff ? null : v);
   const eog = Array.from({ length: Math.min(ends, 64) }, () => c.u32());
-  return { kind: TOKENIZERS[kind] ?? `kind ${kind}`, tokens, merges, bos: id(bos), eos: id(eos), unk: id(unk), pad: id(pad), addBos: (flags & 1) !== 0, addEos: (flags & 2) !== 0, eog };
+  return {
+    kind: TOKENIZERS[kind] ?? `kind ${kind}`,
+    tokens,
+    merges,
+    bos: id(bos),
+    eos: id(eos),
+    unk: id(unk),
+    pad: id(pad),
+    addBos: (flags & 1) !== 0,
+    addEos: (flags & 2) !== 0,
+    eog,
+  };
 }
 
 /** Steps by the names of matrices. @param {Uint8Array | undefined} payload @param {number} base */
 function readActivations(payload, base) {
   if (!payload) return null;
   const c = new Cursor(payload, 0, base);
-  return Object.fromEntries(Array.from({ length: Math.min(c.u32(), payload.length) }, () => {
-    const name = text(c.take(c.u16()));
-    const bytes = c.take(4);
-    return [name, shortest(new DataView(bytes.buffer, bytes.byteOffset).getFloat32(0, true))];
-  }));
+  return Object.fromEntries(
+    Array.from({ length: Math.min(c.u32(), payload.length) }, () => {
+      const name = text(c.take(c.u16()));
+      const bytes = c.take(4);
+      return [name, shortest(new DataView(bytes.buffer, bytes.byteOffset).getFloat32(0, true))];
+    }),
+  );
 }
 
 /** The directory of a v1 file. @param {import('../js/sources/types.js').ByteSource} file @returns {Promise<Tensor[]>} */
@@ -120,7 +141,14 @@ async function readV1(file) {
         const dims = Array.from({ length: Math.min(c.u32(), 8) }, () => c.u32());
         const block = c.u32();
         const blocks = c.u32();
-        tensors.push({ name, type: `bq4_${block}`, layout: 'flat', dims, offset: c.u64(), bytes: blocks * (block / 2 + 4) });
+        tensors.push({
+          name,
+          type: `bq4_${block}`,
+          layout: 'flat',
+          dims,
+          offset: c.u64(),
+          bytes: blocks * (block / 2 + 4),
+        });
       }
       return tensors;
     } catch (error) {
@@ -184,19 +212,38 @@ function checkSum(wasm, bytes, start, sum) {
  */
 export async function inspect(file) {
   const head = await readRange(file, 0, 64);
-  if (text(head.subarray(0, 4)) !== 'BQ4F') throw new BqError('NOT_A_MODEL', `${file.name} does not begin like a .bq4 file`, { offset: 0 });
-  if (head.length < 12) throw new BqError('TRUNCATED', `${file.name} ends after ${head.length} bytes`, { offset: head.length });
+  if (text(head.subarray(0, 4)) !== 'BQ4F')
+    throw new BqError('NOT_A_MODEL', `${file.name} does not begin like a .bq4 file`, { offset: 0 });
+  if (head.length < 12)
+    throw new BqError('TRUNCATED', `${file.name} ends after ${head.length} bytes`, { offset: head.length });
   const version = u32(head, 4);
   if (version === 1) {
     const { integrity } = await checkChunks(file, await Wasm.create(await compile(), STEP + ROOM), undefined, head);
-    return { format: { version, fileLength: file.size }, name: '', license: '', config: null, tokenizer: null, chat: null, template: '', sections: [], tensors: await readV1(file), hashes: null, integrity };
+    return {
+      format: { version, fileLength: file.size },
+      name: '',
+      license: '',
+      config: null,
+      tokenizer: null,
+      chat: null,
+      template: '',
+      sections: [],
+      tensors: await readV1(file),
+      hashes: null,
+      integrity,
+    };
   }
   if (version !== 2) throw new BqError('UNSUPPORTED', `${file.name} has version ${version}`, { offset: 4 });
-  if (head.length < 64) throw new BqError('TRUNCATED', `${file.name} ends after ${head.length} bytes`, { offset: head.length });
+  if (head.length < 64)
+    throw new BqError('TRUNCATED', `${file.name} ends after ${head.length} bytes`, { offset: head.length });
   const [planLength, prefixLength, fileLength] = [u64(head, 16), u64(head, 24), u64(head, 32)];
-  if (prefixLength > 2 ** 28 || planLength > prefixLength) throw new BqError('FORMAT', 'the header announces an impossible length', { offset: 16 });
+  if (prefixLength > 2 ** 28 || planLength > prefixLength)
+    throw new BqError('FORMAT', 'the header announces an impossible length', { offset: 16 });
   const bytes = await readRange(file, 0, prefixLength);
-  if (bytes.length < prefixLength) throw new BqError('TRUNCATED', `${file.name} ends after ${bytes.length} bytes, in the middle of its header`, { offset: bytes.length });
+  if (bytes.length < prefixLength)
+    throw new BqError('TRUNCATED', `${file.name} ends after ${bytes.length} bytes, in the middle of its header`, {
+      offset: bytes.length,
+    });
   const plan = sections(bytes);
   const rest = sections(bytes, 64 + planLength, prefixLength);
   const all = { ...rest, ...plan };
@@ -204,7 +251,16 @@ export async function inspect(file) {
   const { integrity, ...chunks } = await checkChunks(file, wasm, all.HASH, bytes);
   return {
     integrity,
-    format: { version, minor: u32(head, 8), flags: u32(head, 12), fileId: hex(head.subarray(40, 56)), planLength, prefixLength, fileLength, size: file.size },
+    format: {
+      version,
+      minor: u32(head, 8),
+      flags: u32(head, 12),
+      fileId: hex(head.subarray(40, 56)),
+      planLength,
+      prefixLength,
+      fileLength,
+      size: file.size,
+    },
     name: text(all.NAME),
     license: text(all.LICE),
     config: readConfig(all.CONF ?? new Uint8Array()),
@@ -213,7 +269,13 @@ export async function inspect(file) {
     template: text(all.TMPL),
     activations: readActivations(all.ACTQ, all.ACTQ ? all.ACTQ.byteOffset - bytes.byteOffset : 0),
     sections: [plan, rest].flatMap((part, i) =>
-      Object.entries(part).map(([tag, payload]) => ({ tag, in: i ? 'rest' : 'plan', offset: payload.byteOffset - bytes.byteOffset, bytes: payload.length }))),
+      Object.entries(part).map(([tag, payload]) => ({
+        tag,
+        in: i ? 'rest' : 'plan',
+        offset: payload.byteOffset - bytes.byteOffset,
+        bytes: payload.length,
+      })),
+    ),
     tensors: all.TENS ? readTensors(all.TENS, all.TENS.byteOffset - bytes.byteOffset) : [],
     hashes: {
       header: xxh64(wasm, bytes.subarray(0, 56)) === hex(bytes.subarray(56, 64)) ? 'ok' : 'damaged',
@@ -230,14 +292,26 @@ function typesOf(tensors) {
   const types = new Map();
   for (const { type, dims, bytes } of tensors) {
     const row = types.get(type) ?? { type, tensors: 0, weights: 0, bytes: 0 };
-    types.set(type, { type, tensors: row.tensors + 1, weights: row.weights + dims.reduce((a, b) => a * b, 1), bytes: row.bytes + bytes });
+    types.set(type, {
+      type,
+      tensors: row.tensors + 1,
+      weights: row.weights + dims.reduce((a, b) => a * b, 1),
+      bytes: row.bytes + bytes,
+    });
   }
   return [...types.values()].sort((a, b) => b.bytes - a.bytes);
 }
 
 /** @param {import('../js/shared/types.js').Source | null} source  null: a folder */
 async function planOf(source) {
-  if (!source) return { name: '', license: '', error: 'UNSUPPORTED', message: 'a folder is converted before it runs', hint: 'npx bq4 convert FOLDER OUT.bq4' };
+  if (!source)
+    return {
+      name: '',
+      license: '',
+      error: 'UNSUPPORTED',
+      message: 'a folder is converted before it runs',
+      hint: 'npx bq4 convert FOLDER OUT.bq4',
+    };
   const engine = await createEngine();
   try {
     return await engine.plan(source);
@@ -262,9 +336,19 @@ export async function report(name, source) {
     /** @type {Record<string, any>} */
     const found = own ? await inspect(file) : await inspectForeign(name, file);
     const plan = await planOf(source);
-    const template = found.template ? { kind: knownName(found.template) || 'jinja', bytes: new TextEncoder().encode(found.template).length } : null;
+    const template = found.template
+      ? { kind: knownName(found.template) || 'jinja', bytes: new TextEncoder().encode(found.template).length }
+      : null;
     // What a v1 file is called and under which licence it is, its companion says.
-    return { file: name, ...found, template, types: typesOf(found.tensors), name: found.name || plan.name, license: found.license || plan.license, plan };
+    return {
+      file: name,
+      ...found,
+      template,
+      types: typesOf(found.tensors),
+      name: found.name || plan.name,
+      license: found.license || plan.license,
+      plan,
+    };
   } finally {
     await file?.close();
   }

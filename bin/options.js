@@ -11,7 +11,8 @@ export const values = /** @type {Option} */ ({ type: 'string', multiple: true })
 export function numberOf(options, name) {
   if (options[name] === undefined) return undefined;
   const number = Number(options[name]);
-  if (options[name].trim() === '' || !Number.isFinite(number) || number < 0) throw new Usage(`--${name} is "${options[name]}", not a number of at least 0`);
+  if (options[name].trim() === '' || !Number.isFinite(number) || number < 0)
+    throw new Usage(`--${name} is "${options[name]}", not a number of at least 0`);
   return number;
 }
 
@@ -25,10 +26,18 @@ export async function sourceOf(file, options = {}) {
 /** @param {any} options @returns {import('../js/shared/types.js').LoadOptions} */
 export function loadOptions(options) {
   const kv = options.kv;
-  if (kv !== undefined && kv !== 'f32' && kv !== 'f16' && kv !== 'i8') throw new Usage(`--kv is "${kv}", not f32, f16 or i8`);
+  if (kv !== undefined && kv !== 'f32' && kv !== 'f16' && kv !== 'i8')
+    throw new Usage(`--kv is "${kv}", not f32, f16 or i8`);
   const { activations } = options;
-  if (activations !== undefined && activations !== 'i8' && activations !== 'i16') throw new Usage(`--activations is "${activations}", not i8 or i16`);
-  return { context: numberOf(options, 'context'), sessions: numberOf(options, 'sessions'), budget: numberOf(options, 'budget'), kv, activations };
+  if (activations !== undefined && activations !== 'i8' && activations !== 'i16')
+    throw new Usage(`--activations is "${activations}", not i8 or i16`);
+  return {
+    context: numberOf(options, 'context'),
+    sessions: numberOf(options, 'sessions'),
+    budget: numberOf(options, 'budget'),
+    kv,
+    activations,
+  };
 }
 
 /** An engine and a model. @param {string} file @param {any} options */

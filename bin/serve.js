@@ -14,18 +14,36 @@ const isLocal = (host) => host === 'localhost' || host === '::1' || /^127\./.tes
 /** @param {string[]} files @param {any} options */
 export async function serveFiles(files, options) {
   const port = numberOf(options, 'port');
-  if (port !== undefined && (!Number.isInteger(port) || port > 65535)) throw new Usage(`--port is "${options.port}", not a port`);
+  if (port !== undefined && (!Number.isInteger(port) || port > 65535))
+    throw new Usage(`--port is "${options.port}", not a port`);
   const { host, 'allow-origin': origins, 'allow-host': hosts, token = process.env.BQ4_TOKEN || undefined } = options;
   const ids = files.map(idOf);
-  if (new Set(ids).size < ids.length) throw new Usage(`two of the files would both be called "${ids.find((id, i) => ids.indexOf(id) < i)}"`);
+  if (new Set(ids).size < ids.length)
+    throw new Usage(`two of the files would both be called "${ids.find((id, i) => ids.indexOf(id) < i)}"`);
   const chosen = loadOptions(options);
   const engine = await createWorkerEngine({ build: options.build, threads: numberOf(options, 'threads') });
   try {
     const models = [];
-    for (const [i, file] of files.entries()) models.push({ id: ids[i], model: await engine.load(await sourceOf(file, options), chosen) });
-    const server = await serveModels(models, { host, port, token, origins, hosts, maxBody: numberOf(options, 'max-body'), maxWaiting: numberOf(options, 'max-waiting') });
-    for (const { id, model: { info } } of models) stderr.write(`${id}: ${info.name || 'no name'}, ${info.generates ? `context ${info.context}` : 'embeddings'}, ${Math.ceil(info.heapBytes / 2 ** 20)} MiB\n`);
-    if (host && !isLocal(host) && !token) stderr.write(`bq4: others on the network may ask: pass --token to keep them out\n`);
+    for (const [i, file] of files.entries())
+      models.push({ id: ids[i], model: await engine.load(await sourceOf(file, options), chosen) });
+    const server = await serveModels(models, {
+      host,
+      port,
+      token,
+      origins,
+      hosts,
+      maxBody: numberOf(options, 'max-body'),
+      maxWaiting: numberOf(options, 'max-waiting'),
+    });
+    for (const {
+      id,
+      model: { info },
+    } of models)
+      stderr.write(
+        `${id}: ${info.name || 'no name'}, ${info.generates ? `context ${info.context}` : 'embeddings'}, ${Math.ceil(info.heapBytes / 2 ** 20)} MiB\n`,
+      );
+    if (host && !isLocal(host) && !token)
+      stderr.write(`bq4: others on the network may ask: pass --token to keep them out\n`);
     stdout.write(`${server.url}\n`);
     await new Promise((resolve) => ['SIGINT', 'SIGTERM'].forEach((name) => process.once(name, resolve)));
     await server.close();

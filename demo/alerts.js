@@ -26,10 +26,12 @@ export function clearAlert() {
 function buttons(place, actions) {
   const made = element('div', 'alert-buttons');
   for (const { text, run } of actions) {
-    made.append(button(text, text, () => {
-      clear(place);
-      run();
-    }));
+    made.append(
+      button(text, text, () => {
+        clear(place);
+        run();
+      }),
+    );
   }
   made.append(button('Dismiss', 'Dismiss this message', () => clear(place)));
   return made;
@@ -41,13 +43,17 @@ function buttons(place, actions) {
  * @param {...Action} actions  what may help
  */
 export function showError(error, ...actions) {
-  const { name, code, message, hint, offset } = /** @type {any} */ (error instanceof Error ? error : new Error(String(error)));
+  const { name, code, message, hint, offset } = /** @type {any} */ (
+    error instanceof Error ? error : new Error(String(error))
+  );
   const card = element('div', 'alert');
   card.setAttribute('role', 'alert');
   const text = element('div', 'alert-text');
   text.append(element('p', 'what', sentence(message)));
   if (hint) text.append(element('p', 'hint', sentence(hint)));
-  text.append(element('code', 'code', `${code ?? name}${offset === null || offset === undefined ? '' : ` at byte ${offset}`}`));
+  text.append(
+    element('code', 'code', `${code ?? name}${offset === null || offset === undefined ? '' : ` at byte ${offset}`}`),
+  );
   card.append(text, buttons(alerts, actions));
   alerts.replaceChildren(card);
 }
@@ -60,7 +66,8 @@ export function showNotice(text, actions = []) {
 }
 
 /** A name that begins it keeps its case. @param {string} text */
-const sentence = (text) => `${/^[a-z]+[ ,:;]/.test(text) ? text[0].toUpperCase() + text.slice(1) : text}${/[.!?]$/.test(text) ? '' : '.'}`;
+const sentence = (text) =>
+  `${/^[a-z]+[ ,:;]/.test(text) ? text[0].toUpperCase() + text.slice(1) : text}${/[.!?]$/.test(text) ? '' : '.'}`;
 
 /** What goes wrong on the page itself, as `showError` shows it. @param {string} code @param {string} message @param {string} hint @param {unknown} [cause] */
 export const trouble = (code, message, hint, cause) => Object.assign(new Error(message, { cause }), { code, hint });

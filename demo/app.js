@@ -5,7 +5,20 @@ import { Context } from './context.js';
 import { Current } from './current.js';
 import { Host } from './host.js';
 import { isolate, onVersion } from './offline.js';
-import { $, chips, details, keepFocus, message, newChat, onMessage, plain, say, send, showLoading, stop } from './page.js';
+import {
+  $,
+  chips,
+  details,
+  keepFocus,
+  message,
+  newChat,
+  onMessage,
+  plain,
+  say,
+  send,
+  showLoading,
+  stop,
+} from './page.js';
 import { Models } from './models.js';
 import { Panel } from './panel.js';
 import { SettingsForm } from './settings.js';
@@ -34,12 +47,15 @@ const log = new Log($('log'), {
   },
 });
 const current = new Current(log, changed, () => phase === 'writing');
-const settings = new SettingsForm({
-  form: /** @type {HTMLFormElement} */ ($('sampling')),
-  preset: /** @type {HTMLSelectElement} */ ($('preset')),
-  system: /** @type {HTMLTextAreaElement} */ ($('system')),
-  reset: $('reset'),
-}, (chosen) => current.change(chosen));
+const settings = new SettingsForm(
+  {
+    form: /** @type {HTMLFormElement} */ ($('sampling')),
+    preset: /** @type {HTMLSelectElement} */ ($('preset')),
+    system: /** @type {HTMLTextAreaElement} */ ($('system')),
+    reset: $('reset'),
+  },
+  (chosen) => current.change(chosen),
+);
 const context = new Context({
   host,
   current: () => current,
@@ -48,7 +64,14 @@ const context = new Context({
   reload: (size) => void models.reload(size),
 });
 const turns = new Turns({
-  host, panel, settings, log, current, context, enter, showState,
+  host,
+  panel,
+  settings,
+  log,
+  current,
+  context,
+  enter,
+  showState,
   waiting: new Waiting(() => models.waits),
   replied: (timings) => models.replied(timings),
   get phase() {
@@ -111,7 +134,8 @@ async function beginAnew() {
   const before = current.path.length ? current.it : null;
   await open();
   say('A new chat.');
-  if (before) showNotice('A new chat. The one before is in the list.', [{ text: 'Undo', run: () => void open(before) }]);
+  if (before)
+    showNotice('A new chat. The one before is in the list.', [{ text: 'Undo', run: () => void open(before) }]);
   message.focus();
 }
 

@@ -67,12 +67,17 @@ export class Chats {
 
   draw() {
     const wanted = search.value.trim().toLocaleLowerCase();
-    const has = (/** @type {Conversation} */ one) => [titleOf(one), one.system, ...one.entries.map(({ content }) => content)].some((text) => text.toLocaleLowerCase().includes(wanted));
+    const has = (/** @type {Conversation} */ one) =>
+      [titleOf(one), one.system, ...one.entries.map(({ content }) => content)].some((text) =>
+        text.toLocaleLowerCase().includes(wanted),
+      );
     const all = list();
     const found = wanted ? all.filter(has) : all;
     rows.replaceChildren(...found.map((one) => this.#row(one)));
     none.hidden = found.length > 0;
-    none.textContent = all.length ? 'None of them has these words.' : 'What you say is kept here, in this browser alone.';
+    none.textContent = all.length
+      ? 'None of them has these words.'
+      : 'What you say is kept here, in this browser alone.';
   }
 
   /** @param {Conversation} one */
@@ -90,7 +95,9 @@ export class Chats {
     const tools = element('div', 'chat-tools');
     tools.append(
       button('Rename', `Rename ${title}`, () => this.#rename(one, row)),
-      button('Export', `Export ${title} as Markdown`, () => download(`${fileName(title)}.md`, 'text/markdown', asMarkdown(one))),
+      button('Export', `Export ${title} as Markdown`, () =>
+        download(`${fileName(title)}.md`, 'text/markdown', asMarkdown(one)),
+      ),
       button('Delete', `Delete ${title}`, () => this.#delete(one)),
     );
     row.append(name, tools);
@@ -134,7 +141,8 @@ export class Chats {
     const next = rows.querySelector('.chat:focus-within')?.nextElementSibling ?? null;
     const at = next ? [...rows.children].indexOf(next) - 1 : 0;
     this.draw();
-    (/** @type {HTMLElement | null} */ (rows.children[at]?.querySelector('button')) ?? search).focus();
+    const button = rows.children[at]?.querySelector('button');
+    (button ?? search).focus();
     this.#offerUndo(one, isOpen);
   }
 

@@ -21,8 +21,13 @@ export async function comeBack(models, page) {
   if (stored?.complete) return models.want(wanted, { context, agreed: true });
   page.enter('ready');
   say('No model is loaded.');
-  const part = stored ? `${format.bytes(stored.cachedBytes)} of ${format.bytes(stored.fileBytes)} are stored` : 'nothing of it is stored';
-  showError(trouble('NOT_STORED', `${last.name} was in use: ${part}`, 'go on with its download, or choose another model'), { text: 'Resume', run: () => void models.want(wanted, { context }) });
+  const part = stored
+    ? `${format.bytes(stored.cachedBytes)} of ${format.bytes(stored.fileBytes)} are stored`
+    : 'nothing of it is stored';
+  showError(
+    trouble('NOT_STORED', `${last.name} was in use: ${part}`, 'go on with its download, or choose another model'),
+    { text: 'Resume', run: () => void models.want(wanted, { context }) },
+  );
 }
 
 /** A file of one's own: by its handle, where there is one and it may be read, else the person opens it. @param {Models} models @param {Page} page @param {import('./remembered.js').Last} last */
@@ -33,16 +38,33 @@ async function fileAgain(models, page, last) {
       await models.want(fromFile(await handle.getFile(), handle), { context: last.context, agreed: true });
     } catch (error) {
       page.enter('ready');
-      showError(trouble('READ', `${last.name} can not be read any more`, 'open the file where it is now, or choose another model', error), choose);
+      showError(
+        trouble(
+          'READ',
+          `${last.name} can not be read any more`,
+          'open the file where it is now, or choose another model',
+          error,
+        ),
+        choose,
+      );
     }
   };
   const choose = { text: `Open ${last.name}…`, run: () => void models.picker.chooseFile() };
   if (handle && (await handle.queryPermission?.({ mode: 'read' }).catch(() => '')) === 'granted') return open();
   page.enter('ready');
   say('No model is loaded.');
-  const again = { text: `Open ${last.name} again`, run: async () => ((await handle.requestPermission?.({ mode: 'read' })) === 'granted' ? open() : fileAgain(models, page, last)) };
-  const why = handle ? 'allow the page to read it again, or choose another model' : 'open it again (a page may not do that by itself), or choose another model';
-  showError(trouble('FILE_NEEDED', `${last.name} (${format.bytes(last.bytes)}) was in use`, why), handle ? again : choose);
+  const again = {
+    text: `Open ${last.name} again`,
+    run: async () =>
+      (await handle.requestPermission?.({ mode: 'read' })) === 'granted' ? open() : fileAgain(models, page, last),
+  };
+  const why = handle
+    ? 'allow the page to read it again, or choose another model'
+    : 'open it again (a page may not do that by itself), or choose another model';
+  showError(
+    trouble('FILE_NEEDED', `${last.name} (${format.bytes(last.bytes)}) was in use`, why),
+    handle ? again : choose,
+  );
 }
 
 /** Not the same again, but less. @param {Models} models @param {Page} page @param {import('./crash.js').Attempt} attempt */
@@ -53,10 +75,13 @@ function afterCrash(models, page, { name, url, kind, level }) {
     if (kind === 'link') return models.want(fromLink(String(url), name), { level: level + 1 });
     if (kind === 'bundled') return models.openBundled({ level: level + 1 });
     const handle = /** @type {any} */ (await lastHandle());
-    if (handle && (await handle.requestPermission?.({ mode: 'read' }).catch(() => '')) === 'granted') return models.want(fromFile(await handle.getFile(), handle), { level: level + 1 });
+    if (handle && (await handle.requestPermission?.({ mode: 'read' }).catch(() => '')) === 'granted')
+      return models.want(fromFile(await handle.getFile(), handle), { level: level + 1 });
     await models.picker.chooseFile(level + 1);
   };
   const hint = 'load it with a smaller context, or choose another model';
-  showError(trouble('CRASHED', `the tab ended while it loaded ${name}: most likely there was not enough memory`, hint), { text: 'Load with less memory', run: () => void less() });
+  showError(
+    trouble('CRASHED', `the tab ended while it loaded ${name}: most likely there was not enough memory`, hint),
+    { text: 'Load with less memory', run: () => void less() },
+  );
 }
-

@@ -51,13 +51,18 @@ export class Context {
     const { context, trainedContext, heapBytes, kvBytesPer1000, sessions } = info;
     const sizes = new Set([context, trainedContext]);
     for (let one = SMALLEST; one < trainedContext; one *= 2) sizes.add(one);
-    size.replaceChildren(...[...sizes].filter((one) => one > 0).sort((a, b) => a - b).map((one) => {
-      const bytes = heapBytes + ((one - context) * kvBytesPer1000 * sessions) / 1000;
-      const option = element('option', '', `${format.count(one)} tokens, ${format.bytes(bytes)}`);
-      option.value = String(one);
-      option.selected = one === context;
-      return option;
-    }));
+    size.replaceChildren(
+      ...[...sizes]
+        .filter((one) => one > 0)
+        .sort((a, b) => a - b)
+        .map((one) => {
+          const bytes = heapBytes + ((one - context) * kvBytesPer1000 * sessions) / 1000;
+          const option = element('option', '', `${format.count(one)} tokens, ${format.bytes(bytes)}`);
+          option.value = String(one);
+          option.selected = one === context;
+          return option;
+        }),
+    );
   }
 
   /**
@@ -105,7 +110,8 @@ export class Context {
     $('fill').hidden = part < SEEN;
     bar.value = Math.min(1, part);
     bar.className = part < WARNS ? '' : 'warns';
-    $('fill-text').textContent = part < WARNS ? '' : `${Math.min(100, Math.round(100 * part))} % of the context is used`;
+    $('fill-text').textContent =
+      part < WARNS ? '' : `${Math.min(100, Math.round(100 * part))} % of the context is used`;
   }
 
   /** With what is being typed. */
@@ -123,20 +129,31 @@ export class Context {
   /** The reply was cut. */
   full() {
     const { context } = this.#page.host.info ?? { context: 0 };
-    showNotice(`The conversation has filled the context of ${format.count(context)} tokens: the reply is cut.`, this.#ways(() => message.focus()));
+    showNotice(
+      `The conversation has filled the context of ${format.count(context)} tokens: the reply is cut.`,
+      this.#ways(() => message.focus()),
+    );
   }
 
   /** What was said does not fit. @param {{ tokens?: number, context?: number, characters?: number }} told */
   async tooLong({ tokens, context = 0 }) {
     const { host } = this.#page;
     const current = this.#page.current();
-    const alone = await host.count(current.messages([], this.system).concat({ role: 'user', content: message.value })).catch(() => Infinity);
+    const alone = await host
+      .count(current.messages([], this.system).concat({ role: 'user', content: message.value }))
+      .catch(() => Infinity);
     if (alone >= context) {
       const by = Number.isFinite(alone) && tokens ? Math.ceil(100 * (1 - context / (alone + 1))) : 0;
       const much = by ? ` Shorten it by ${by} % or more` : ' Shorten it';
-      return showNotice(`This message is too long${Number.isFinite(alone) ? `: ${format.count(alone)} tokens, and the model reads ${format.count(context)}` : ''}.${much}${this.#larger ? ', or choose a larger context' : ''}.`, this.#larger ? [this.#choose] : []);
+      return showNotice(
+        `This message is too long${Number.isFinite(alone) ? `: ${format.count(alone)} tokens, and the model reads ${format.count(context)}` : ''}.${much}${this.#larger ? ', or choose a larger context' : ''}.`,
+        this.#larger ? [this.#choose] : [],
+      );
     }
-    showNotice(`The conversation no longer fits: with this message it has ${format.count(tokens ?? 0)} tokens, and the model reads ${format.count(context)}.`, this.#ways(this.#page.send));
+    showNotice(
+      `The conversation no longer fits: with this message it has ${format.count(tokens ?? 0)} tokens, and the model reads ${format.count(context)}.`,
+      this.#ways(this.#page.send),
+    );
   }
 
   /** Whether the model could have one. */
@@ -145,19 +162,25 @@ export class Context {
     return Boolean(info && info.trainedContext > info.context);
   }
 
-  #choose = { text: 'Larger context…', run: () => {
-    if ($('details').hidden) $('details-toggle').click();
-    size.scrollIntoView({ block: 'center' });
-    size.focus();
-  } };
+  #choose = {
+    text: 'Larger context…',
+    run: () => {
+      if ($('details').hidden) $('details-toggle').click();
+      size.scrollIntoView({ block: 'center' });
+      size.focus();
+    },
+  };
 
   /** @param {() => void} then */
   #ways(then) {
     return [
-      { text: 'Leave out the oldest turns', run: () => {
-        this.#page.current().change({ forget: true });
-        then();
-      } },
+      {
+        text: 'Leave out the oldest turns',
+        run: () => {
+          this.#page.current().change({ forget: true });
+          then();
+        },
+      },
       ...(this.#larger ? [this.#choose] : []),
       { text: 'New chat', run: this.#page.newChat },
     ];

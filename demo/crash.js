@@ -20,7 +20,13 @@ const KEY = 'bq4.loading';
 function read() {
   try {
     const mark = JSON.parse(localStorage.getItem(KEY) ?? 'null');
-    return mark && typeof mark.id === 'string' && typeof mark.name === 'string' && ['bundled', 'link', 'file'].includes(mark.kind) && Number.isInteger(mark.level) ? mark : null;
+    return mark &&
+      typeof mark.id === 'string' &&
+      typeof mark.name === 'string' &&
+      ['bundled', 'link', 'file'].includes(mark.kind) &&
+      Number.isInteger(mark.level)
+      ? mark
+      : null;
   } catch {
     return null;
   }

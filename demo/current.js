@@ -37,7 +37,12 @@ export class Current {
   /** What the model reads of a branch. @param {Entry[]} path @param {boolean} told  it can be told something beforehand @returns {import('../js/shared/types.js').Message[]} */
   messages(path, told) {
     const { from, system } = this.#it;
-    const read = path.slice(Math.max(0, path.findIndex(({ id }) => id === from)));
+    const read = path.slice(
+      Math.max(
+        0,
+        path.findIndex(({ id }) => id === from),
+      ),
+    );
     const said = read.map(({ role, content, tokens }) => ({ role, content, ...(tokens && { tokens }) }));
     return told && system.trim() ? [{ role: 'system', content: system.trim() }, ...said] : said;
   }
@@ -109,7 +114,10 @@ export class Current {
     const other = read(this.#it.id);
     if (!other) return;
     const mine = this.#it;
-    const entries = united(mine.entries, other.entries.filter(({ id }) => !this.#gone.has(id)));
+    const entries = united(
+      mine.entries,
+      other.entries.filter(({ id }) => !this.#gone.has(id)),
+    );
     const further = mine.leaf === null || pathTo(entries, other.leaf).some(({ id }) => id === mine.leaf);
     this.#it = { ...other, entries, leaf: further ? other.leaf : mine.leaf };
     this.show();

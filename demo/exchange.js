@@ -13,9 +13,18 @@ const SPEAKERS = { user: '## You', assistant: '## Model' };
 const LARGEST = 50e6;
 
 /** @param {Conversation[]} all */
-export const asJson = (all) => `${JSON.stringify({ bq4_chats: 1, conversations: all.map((one) => ({
-  ...one, entries: one.entries.map(({ tokens, ...entry }) => entry),
-})) }, null, 1)}\n`;
+export const asJson = (all) =>
+  `${JSON.stringify(
+    {
+      bq4_chats: 1,
+      conversations: all.map((one) => ({
+        ...one,
+        entries: one.entries.map(({ tokens, ...entry }) => entry),
+      })),
+    },
+    null,
+    1,
+  )}\n`;
 
 /** @param {Conversation} one */
 export function asMarkdown(one) {
@@ -25,7 +34,11 @@ export function asMarkdown(one) {
 }
 
 /** What a file can be called. @param {string} title */
-export const fileName = (title) => title.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '').slice(0, 60) || 'chat';
+export const fileName = (title) =>
+  title
+    .replace(/[^\p{L}\p{N}]+/gu, '-')
+    .replace(/^-|-$/g, '')
+    .slice(0, 60) || 'chat';
 
 /** @param {File} file @returns {Promise<Conversation[]>}  copies: what is here already stays */
 export async function fromFile(file) {
@@ -64,4 +77,5 @@ function ofMarkdown(text) {
 }
 
 /** @param {string} name */
-const unknown = (name) => trouble('NO_CHATS', `${name} holds no conversation`, 'choose a file that was exported here, JSON or Markdown');
+const unknown = (name) =>
+  trouble('NO_CHATS', `${name} holds no conversation`, 'choose a file that was exported here, JSON or Markdown');

@@ -5,15 +5,31 @@ import { $ } from './page.js';
 import { element } from './element.js';
 
 /** For people; the others are called as they are. @type {Record<string, string>} */
-const NAMES = { chatml: 'ChatML', smollm2: 'ChatML of SmolLM2', 'qwen2.5': 'ChatML of Qwen2.5', 'llama-2': 'Llama 2', 'llama-3': 'Llama 3', 'llama-3.1': 'Llama 3.1', gemma: 'Gemma', mistral: 'Mistral', 'mistral-nemo': 'Mistral Nemo', 'phi-3': 'Phi-3', zephyr: 'Zephyr' };
+const NAMES = {
+  chatml: 'ChatML',
+  smollm2: 'ChatML of SmolLM2',
+  'qwen2.5': 'ChatML of Qwen2.5',
+  'llama-2': 'Llama 2',
+  'llama-3': 'Llama 3',
+  'llama-3.1': 'Llama 3.1',
+  gemma: 'Gemma',
+  mistral: 'Mistral',
+  'mistral-nemo': 'Mistral Nemo',
+  'phi-3': 'Phi-3',
+  zephyr: 'Zephyr',
+};
 const NONE = 'None: it goes on with what you write';
-const EXAMPLE = [{ role: 'user', content: 'Hello!' }, { role: 'assistant', content: 'Hello, how are you?' }, { role: 'user', content: 'Fine.' }];
+const EXAMPLE = [
+  { role: 'user', content: 'Hello!' },
+  { role: 'assistant', content: 'Hello, how are you?' },
+  { role: 'user', content: 'Fine.' },
+];
 
 const card = $('format');
 const choice = /** @type {HTMLSelectElement} */ ($('format-choice'));
 
 /** @param {string} name  '': none */
-export const formatTitle = (name) => (name ? NAMES[name] ?? name : NONE);
+export const formatTitle = (name) => (name ? (NAMES[name] ?? name) : NONE);
 
 /** What a model would read of a short conversation. @param {string} name */
 function preview(name) {
@@ -46,11 +62,17 @@ const draw = () => {
  */
 export async function askFormat(chosen, tokenId, onChoose) {
   const suggested = chosen || (await likely(tokenId).catch(() => ''));
-  choice.replaceChildren(...['', ...FORMAT_NAMES].map((name) => {
-    const option = element('option', '', formatTitle(name) + (name && name === suggested && !chosen ? ' (its marks are known to this model)' : ''));
-    option.value = name;
-    return option;
-  }));
+  choice.replaceChildren(
+    ...['', ...FORMAT_NAMES].map((name) => {
+      const option = element(
+        'option',
+        '',
+        formatTitle(name) + (name && name === suggested && !chosen ? ' (its marks are known to this model)' : ''),
+      );
+      option.value = name;
+      return option;
+    }),
+  );
   choice.value = suggested;
   choice.onchange = draw;
   $('format-use').onclick = () => {

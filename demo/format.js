@@ -2,7 +2,11 @@
 
 /** @param {number} bytes */
 export const bytes = (bytes) =>
-  bytes < 1e6 ? `${Math.round(bytes / 1e3)} kB` : bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`;
+  bytes < 1e6
+    ? `${Math.round(bytes / 1e3)} kB`
+    : bytes < 1e9
+      ? `${(bytes / 1e6).toFixed(1)} MB`
+      : `${(bytes / 1e9).toFixed(2)} GB`;
 
 /** @param {number} n */
 export const count = (n) => n.toLocaleString('en');
@@ -21,10 +25,12 @@ export function nameOf(url) {
 }
 
 /** @param {number} ms */
-export const duration = (ms) => (ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
+export const duration = (ms) =>
+  ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
 
 /** @param {Pick<import('../js/shared/types.js').Plan, 'arch' | 'layers' | 'hidden' | 'vocab'>} model */
-export const shape = ({ arch, layers, hidden, vocab }) => `${arch}, ${layers} layers × ${hidden}, vocabulary ${count(vocab)}`;
+export const shape = ({ arch, layers, hidden, vocab }) =>
+  `${arch}, ${layers} layers × ${hidden}, vocabulary ${count(vocab)}`;
 
 /**
  * "5.5-million-parameter", or "language" where the shape doesn't tell.

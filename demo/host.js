@@ -33,7 +33,11 @@ export class Host {
   async start() {
     // The scripts of workers lie in this folder, which is as far as the service worker beside it reaches.
     const worker = () => new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
-    this.#engine = await createWorkerEngine({ worker, threadUrl: new URL('./thread.js', import.meta.url), cache: 'auto' });
+    this.#engine = await createWorkerEngine({
+      worker,
+      threadUrl: new URL('./thread.js', import.meta.url),
+      cache: 'auto',
+    });
     return this.#engine.info;
   }
 
@@ -72,9 +76,13 @@ export class Host {
    */
   async load(source, sizes, onProgress, signal, format = '') {
     this.#paused = false;
-    if (this.#model && tight((await this.plan(source, sizes, signal)).heapBytes, this.#model.info.heapBytes)) await this.drop();
+    if (this.#model && tight((await this.plan(source, sizes, signal)).heapBytes, this.#model.info.heapBytes))
+      await this.drop();
     const model = await this.#started().load(typeof source === 'string' ? source : fromBlob(source), {
-      ...sizes, integrity: integrityOf(source), onProgress, signal,
+      ...sizes,
+      integrity: integrityOf(source),
+      onProgress,
+      signal,
     });
     if (this.#paused) await model.pause();
     if (signal.aborted) {
@@ -158,4 +166,7 @@ export class Host {
 }
 
 /** Whether two models leave too little to the page and to others: browsers tell the memory, capped at 8 GB, or don't. @param {number} a @param {number} b */
-const tight = (a, b) => a + b > (/** @type {any} */ (navigator).deviceMemory ?? 4) * 2 ** 30 / 4;
+const tight = (a, b) => {
+  const { deviceMemory = 4 } = /** @type {any} */ (navigator);
+  return a + b > (deviceMemory * 2 ** 30) / 4;
+};

@@ -23,10 +23,14 @@ const BELOW = 2;
 
 /** The blocks of a text; one that can't be read is one paragraph. @param {string} text @returns {Token[]} */
 function blocksOf(text) {
-  const plain = [/** @type {Token} */ ({ type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] })];
+  const plain = [
+    /** @type {Token} */ ({ type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] }),
+  ];
   if (text.length > LONGEST || TOO_DEEP.test(text)) return plain;
   try {
-    return /** @type {Token[]} */ (new Lexer({ gfm: true, breaks: true }).lex(text)).filter(({ type }) => type !== 'space' && type !== 'def');
+    return /** @type {Token[]} */ (new Lexer({ gfm: true, breaks: true }).lex(text)).filter(
+      ({ type }) => type !== 'space' && type !== 'def',
+    );
   } catch {
     return plain; // nested too deeply
   }
@@ -44,21 +48,41 @@ const holding = (tag, tokens) => fill(document.createElement(tag), tokens);
 /** @param {Token} token @returns {Node} */
 function nodeOf(token) {
   switch (token.type) {
-    case 'heading': return holding(`h${Math.min(6, token.depth + BELOW)}`, token.tokens);
-    case 'paragraph': return holding('p', token.tokens);
-    case 'blockquote': return holding('blockquote', token.tokens);
-    case 'strong': case 'em': case 'del': return holding(token.type, token.tokens);
-    case 'hr': case 'br': return document.createElement(token.type);
-    case 'code': return code(token.text, token.lang ?? '');
-    case 'codespan': return element('code', '', token.text);
-    case 'list': return list(token);
-    case 'table': return table(token);
-    case 'link': return link(token.href, token.tokens);
-    case 'image': return link(token.href, [{ type: 'text', text: token.text || token.href }]);
-    case 'checkbox': return document.createTextNode(token.checked ? '☑ ' : '☐ ');
-    case 'text': return 'tokens' in token && token.tokens ? fill(document.createDocumentFragment(), token.tokens) : document.createTextNode(token.text);
-    case 'escape': return document.createTextNode(token.text);
-    default: return document.createTextNode(token.raw);
+    case 'heading':
+      return holding(`h${Math.min(6, token.depth + BELOW)}`, token.tokens);
+    case 'paragraph':
+      return holding('p', token.tokens);
+    case 'blockquote':
+      return holding('blockquote', token.tokens);
+    case 'strong':
+    case 'em':
+    case 'del':
+      return holding(token.type, token.tokens);
+    case 'hr':
+    case 'br':
+      return document.createElement(token.type);
+    case 'code':
+      return code(token.text, token.lang ?? '');
+    case 'codespan':
+      return element('code', '', token.text);
+    case 'list':
+      return list(token);
+    case 'table':
+      return table(token);
+    case 'link':
+      return link(token.href, token.tokens);
+    case 'image':
+      return link(token.href, [{ type: 'text', text: token.text || token.href }]);
+    case 'checkbox':
+      return document.createTextNode(token.checked ? '☑ ' : '☐ ');
+    case 'text':
+      return 'tokens' in token && token.tokens
+        ? fill(document.createDocumentFragment(), token.tokens)
+        : document.createTextNode(token.text);
+    case 'escape':
+      return document.createTextNode(token.text);
+    default:
+      return document.createTextNode(token.raw);
   }
 }
 
@@ -70,9 +94,12 @@ function code(text, language) {
   const pre = element('pre');
   pre.tabIndex = 0; // it scrolls sideways
   pre.append(body);
-  head.append(element('span', '', language.split(/\s/, 1)[0]), button('Copy', 'Copy the code', () => {
-    root.dispatchEvent(new CustomEvent('copy-code', { bubbles: true, detail: body.textContent }));
-  }));
+  head.append(
+    element('span', '', language.split(/\s/, 1)[0]),
+    button('Copy', 'Copy the code', () => {
+      root.dispatchEvent(new CustomEvent('copy-code', { bubbles: true, detail: body.textContent }));
+    }),
+  );
   root.append(head, pre);
   return root;
 }

@@ -81,13 +81,16 @@ export class Models {
   /** Why a reply can't begin yet, for people; '': it can. */
   get waits() {
     if (!this.arriving) return '';
-    return this.#paused ? 'The reply waits: the download is paused. Resume it, or stop the reply.' : 'The reply waits until enough of the model is here…';
+    return this.#paused
+      ? 'The reply waits: the download is paused. Resume it, or stop the reply.'
+      : 'The reply waits until enough of the model is here…';
   }
 
   /** A reply has ended: how fast this model is here is remembered for the next plan. @param {import('../js/shared/types.js').Timings} timings */
   replied(timings) {
     const rate = format.rate(timings);
-    if (rate && timings.tokens >= ENOUGH && this.#current && !this.arriving) rememberFacts(this.#current.key, { rate, at: Date.now() });
+    if (rate && timings.tokens >= ENOUGH && this.#current && !this.arriving)
+      rememberFacts(this.#current.key, { rate, at: Date.now() });
   }
 
   /** Shows what the page's state means for models. @param {boolean} ready  nothing is being loaded or written */
@@ -124,13 +127,20 @@ export class Models {
       if (signal.aborted) return;
       if ((level > 0 || needsConsent(plan, wanted)) && !(before && plan.fits !== 'no')) {
         say('This is what it takes. Nothing large has been loaded yet.');
-        if (!(await agreed(plan, wanted, signal))) return signal.aborted || say(host.hasModel ? 'Nothing was loaded; the model before is still in use.' : 'No model is loaded.');
+        if (!(await agreed(plan, wanted, signal)))
+          return (
+            signal.aborted ||
+            say(host.hasModel ? 'Nothing was loaded; the model before is still in use.' : 'No model is loaded.')
+          );
       }
       await this.#fetch(wanted, { context: least, level }, plan);
     } catch (error) {
       if (signal.aborted) return;
       say(host.hasModel ? 'Nothing was loaded; the model before is still in use.' : 'No model is loaded.');
-      showError(helped(error, wanted), { text: 'Try again', run: () => void this.want(wanted, { context, level, agreed: before }) });
+      showError(helped(error, wanted), {
+        text: 'Try again',
+        run: () => void this.want(wanted, { context, level, agreed: before }),
+      });
     }
   }
 
@@ -150,7 +160,11 @@ export class Models {
       if (signal.aborted) return;
       await stopReply();
       await host.drop();
-      say(wanted.kind === 'link' ? 'The model did not arrive. What came of it is stored.' : 'The model could not be loaded.');
+      say(
+        wanted.kind === 'link'
+          ? 'The model did not arrive. What came of it is stored.'
+          : 'The model could not be loaded.',
+      );
       showError(helped(error, wanted), retry);
     }
     await this.#settle();
@@ -191,17 +205,26 @@ export class Models {
     try {
       const tokens = context || (level && (await host.smaller(wanted.source, level, signal)));
       const sizes = { ...(tokens && { context: tokens }), streaming };
-      const info = await /** @type {Promise<ModelInfo>} */ (new Promise((resolve, reject) => {
-        // Memory is taken as weights come: the mark stays until they are there.
-        marked({ name: wanted.name, url: wanted.kind === 'link' ? wanted.key : null, kind: wanted.kind, level }, async () => {
-          resolve(await host.load(wanted.source, sizes, this.#onProgress, signal, factsOf(wanted.key).format));
-          await host.arrived;
-        }).catch(reject);
-      }));
+      const info = await /** @type {Promise<ModelInfo>} */ (
+        new Promise((resolve, reject) => {
+          // Memory is taken as weights come: the mark stays until they are there.
+          marked(
+            { name: wanted.name, url: wanted.kind === 'link' ? wanted.key : null, kind: wanted.kind, level },
+            async () => {
+              resolve(await host.load(wanted.source, sizes, this.#onProgress, signal, factsOf(wanted.key).format));
+              await host.arrived;
+            },
+          ).catch(reject);
+        })
+      );
       this.arriving = streaming;
       rememberModel(wanted, tokens);
       this.#show(info, wanted);
-      say(streaming ? `${verb} ${wanted.name}: you can write already, the reply begins when enough of it is here.` : 'Ready.');
+      say(
+        streaming
+          ? `${verb} ${wanted.name}: you can write already, the reply begins when enough of it is here.`
+          : 'Ready.',
+      );
       enter('ready');
       await showState();
       return true;
@@ -209,7 +232,9 @@ export class Models {
       if (signal.aborted) return false;
       this.#back();
       enter('ready');
-      say(host.hasModel ? `${wanted.name} was not loaded; the model before it is still in use.` : 'No model is loaded.');
+      say(
+        host.hasModel ? `${wanted.name} was not loaded; the model before it is still in use.` : 'No model is loaded.',
+      );
       showError(helped(error, wanted), ...(wanted.kind === 'file' ? [] : [retry]));
       return false;
     }
@@ -239,7 +264,8 @@ export class Models {
     const { source, kind, key } = wanted;
     const readable = kind !== 'link';
     $('glimpse').hidden = $('glimpse-note').hidden = !readable;
-    $('glimpse-note').textContent = `${GLIMPSED} of the ${format.large(info.fileBytes * 2)} four-bit pieces of its file`;
+    $('glimpse-note').textContent =
+      `${GLIMPSED} of the ${format.large(info.fileBytes * 2)} four-bit pieces of its file`;
     if (readable) {
       const { signal } = this.#opening;
       void glimpse(/** @type {HTMLCanvasElement} */ ($('glimpse')), source, info.fileBytes).then((shown) => {
@@ -312,6 +338,7 @@ function helped(error, { kind, source }) {
   const { code, details, message } = /** @type {any} */ (error);
   if (kind !== 'link' || code !== 'NETWORK' || !details?.unreached || !navigator.onLine) return error;
   const elsewhere = new URL(String(source), location.href).origin !== location.origin;
-  const why = 'check the address; if it is right, its site may not let other pages read its files (CORS): download the file there and open it here';
+  const why =
+    'check the address; if it is right, its site may not let other pages read its files (CORS): download the file there and open it here';
   return elsewhere ? trouble(code, message, why, error) : error;
 }

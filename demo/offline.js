@@ -17,7 +17,9 @@ export async function keepForOffline(store, keepBundled) {
     if (await active()) {
       await keepBundled();
       const models = (await store?.list().catch(() => []))?.filter(({ complete }) => complete).length ?? 0;
-      return models ? `yes: page, engine and ${models === 1 ? 'a model' : `${models} models`} are stored` : 'only page and engine are stored, no model';
+      return models
+        ? `yes: page, engine and ${models === 1 ? 'a model' : `${models} models`} are stored`
+        : 'only page and engine are stored, no model';
     }
   } catch {
     // Refused (private mode, storage full, no secure context): the page works as long as it is open.

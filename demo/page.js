@@ -8,7 +8,9 @@ export const send = /** @type {HTMLButtonElement} */ ($('send'));
 export const stop = /** @type {HTMLButtonElement} */ ($('stop'));
 export const newChat = /** @type {HTMLButtonElement} */ ($('new-chat'));
 export const plain = /** @type {HTMLInputElement} */ ($('plain'));
-export const chips = [...document.querySelectorAll('button.chip')].map((chip) => /** @type {HTMLButtonElement} */ (chip));
+export const chips = [...document.querySelectorAll('button.chip')].map(
+  (chip) => /** @type {HTMLButtonElement} */ (chip),
+);
 const progress = /** @type {HTMLProgressElement} */ ($('progress'));
 
 /** Screen readers speak this: it changes with what happens, never with every token. @param {string} text */
@@ -64,11 +66,15 @@ export function showDialog(dialog) {
   const before = /** @type {HTMLElement | null} */ (document.activeElement);
   dialog.showModal();
   // Chromium gives a text field its focus back, but not what is typed, until it has been focused once more.
-  dialog.addEventListener('close', () => {
-    if (document.activeElement !== before) return;
-    before?.blur();
-    before?.focus();
-  }, { once: true });
+  dialog.addEventListener(
+    'close',
+    () => {
+      if (document.activeElement !== before) return;
+      before?.blur();
+      before?.focus();
+    },
+    { once: true },
+  );
 }
 
 /** At the side where there is room for it; else it takes the conversation's place. */
@@ -94,7 +100,10 @@ export const details = {
  */
 export function keepFocus(before, back) {
   const now = document.activeElement;
-  const lost = !now || now === document.body || (now instanceof HTMLElement && (!now.checkVisibility() || now.matches(':disabled')));
+  const lost =
+    !now ||
+    now === document.body ||
+    (now instanceof HTMLElement && (!now.checkVisibility() || now.matches(':disabled')));
   if (!lost || before === null || before === document.body) return;
   if (back?.checkVisibility() && !back.matches(':disabled')) back.focus();
   else if (matchMedia('(hover: hover)').matches) message.focus();

@@ -41,9 +41,13 @@ export class Panel {
     this.set('size', format.bytes(info.fileBytes));
     this.set('shape', format.shape(info));
     this.set('license', info.license || 'not stated');
-    const known = info.authenticated ? 'the file that it should be, by its SHA-256' : 'not known: nothing says which file this address should have';
+    const known = info.authenticated
+      ? 'the file that it should be, by its SHA-256'
+      : 'not known: nothing says which file this address should have';
     this.set('authenticity', kind === 'link' ? known : '');
-    const row = /** @type {HTMLElement | null} */ (this.#root.querySelector('[data-stat="authenticity"]')?.parentElement);
+    const row = /** @type {HTMLElement | null} */ (
+      this.#root.querySelector('[data-stat="authenticity"]')?.parentElement
+    );
     if (row) row.hidden = kind !== 'link';
   }
 

@@ -29,7 +29,8 @@ export function partsOf(stages, limit) {
   const all = stages.reduce((sum, { weightBytes }) => sum + weightBytes, 0) / tokens;
   const parts = PARTS.map(([name, of, products]) => {
     const mine = stages.filter(({ stage }) => of.includes(stage));
-    const sum = (/** @type {(stage: StageTrace) => number} */ value) => mine.reduce((total, stage) => total + value(stage), 0);
+    const sum = (/** @type {(stage: StageTrace) => number} */ value) =>
+      mine.reduce((total, stage) => total + value(stage), 0);
     const time = sum((stage) => stage.ms);
     const weights = sum(({ weightBytes }) => weightBytes);
     const GBps = time > 0 ? (weights + sum(({ kvBytes }) => kvBytes)) / time / 1e6 : 0;
@@ -71,7 +72,15 @@ export class Parts {
       const row = element('tr');
       const head = element('th', '', name);
       head.scope = 'row';
-      row.append(head, ...[ms.toFixed(3), percent(share), GBps >= 0.05 ? GBps.toFixed(1) : '', ofLimit > 0 ? percent(Math.min(1, ofLimit)) : ''].map((text) => element('td', '', text)));
+      row.append(
+        head,
+        ...[
+          ms.toFixed(3),
+          percent(share),
+          GBps >= 0.05 ? GBps.toFixed(1) : '',
+          ofLimit > 0 ? percent(Math.min(1, ofLimit)) : '',
+        ].map((text) => element('td', '', text)),
+      );
       return row;
     });
     const bars = parts.map(({ share }) => {
@@ -81,8 +90,10 @@ export class Parts {
     });
     this.#root.querySelector('tbody')?.replaceChildren(...rows);
     this.#root.querySelector('.parts-bar')?.replaceChildren(...bars);
-    for (const part of this.#root.querySelectorAll('table, .parts-bar')) /** @type {HTMLElement} */ (part).hidden = false;
+    for (const part of this.#root.querySelectorAll('table, .parts-bar'))
+      /** @type {HTMLElement} */ (part).hidden = false;
     const note = this.#root.querySelector('.hint');
-    if (note) note.textContent = `${ms.toFixed(3)} ms a token, the mean of ${format.counted(tokens, 'token')} of the last reply, on the thread that leads. The limit is what the kernels alone did for a moment at the start; what was faster than that counts as 100 %.`;
+    if (note)
+      note.textContent = `${ms.toFixed(3)} ms a token, the mean of ${format.counted(tokens, 'token')} of the last reply, on the thread that leads. The limit is what the kernels alone did for a moment at the start; what was faster than that counts as 100 %.`;
   }
 }

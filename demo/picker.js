@@ -19,7 +19,13 @@ import { button, element } from './element.js';
  */
 /** A row: what is offered, what of it is stored, or both. @typedef {{ wanted: Wanted, bytes: number, license?: string, here?: boolean, stored?: Listed }} Row */
 
-const KINDS = { opfs: 'its private files', cache: 'its cache storage', indexeddb: 'its database', memory: 'memory, until the page is closed', file: 'a folder' };
+const KINDS = {
+  opfs: 'its private files',
+  cache: 'its cache storage',
+  indexeddb: 'its database',
+  memory: 'memory, until the page is closed',
+  file: 'a folder',
+};
 
 const dialog = /** @type {HTMLDialogElement} */ ($('models'));
 const search = /** @type {HTMLInputElement} */ ($('models-search'));
@@ -75,7 +81,9 @@ export class Picker {
     const pick = /** @type {any} */ (globalThis).showOpenFilePicker;
     if (!pick) return fileInput.click();
     try {
-      const [handle] = await pick({ types: [{ description: 'Models', accept: { 'application/octet-stream': ['.gguf', '.bq4'] } }] });
+      const [handle] = await pick({
+        types: [{ description: 'Models', accept: { 'application/octet-stream': ['.gguf', '.bq4'] } }],
+      });
       this.#use(fromFile(await handle.getFile(), handle), this.#how);
     } catch (error) {
       if (/** @type {any} */ (error).name !== 'AbortError') this.#actions.onError(error);
@@ -96,16 +104,23 @@ export class Picker {
       const [list, room] = store ? await Promise.all([store.list(), store.usage()]) : [[], null];
       /** @param {string} url */
       const stored = (url) => list.find((file) => file.url === url);
-      const offered = (await offers()).map(({ name, url, ...rest }) => ({ ...rest, wanted: fromLink(url, name), stored: stored(url) }));
+      const offered = (await offers()).map(({ name, url, ...rest }) => ({
+        ...rest,
+        wanted: fromLink(url, name),
+        stored: stored(url),
+      }));
       const kept = stored(String(bundled.source));
       const shown = [bundled.source, ...offered.map(({ wanted }) => wanted.source)];
       this.#rows = [
         { wanted: bundled, bytes: kept?.fileBytes ?? 0, stored: kept },
         ...offered,
-        ...list.filter(({ url }) => !shown.includes(url)).map((file) => ({ wanted: fromLink(file.url, file.name), bytes: file.fileBytes, stored: file })),
+        ...list
+          .filter(({ url }) => !shown.includes(url))
+          .map((file) => ({ wanted: fromLink(file.url, file.name), bytes: file.fileBytes, stored: file })),
       ];
       this.#draw();
-      $('stored-note').textContent = store && room ? this.#note(store.backend, room) : 'This browser lets the page store nothing.';
+      $('stored-note').textContent =
+        store && room ? this.#note(store.backend, room) : 'This browser lets the page store nothing.';
     } catch (error) {
       onError(error);
     }
@@ -133,11 +148,19 @@ export class Picker {
     made.dataset.key = key;
     if (stored) made.dataset.url = stored.url;
     const part = stored && !stored.complete;
-    const size = part ? `${format.bytes(stored.cachedBytes)} of ${format.bytes(stored.fileBytes)} stored` : bytes ? format.bytes(bytes) : '';
+    const size = part
+      ? `${format.bytes(stored.cachedBytes)} of ${format.bytes(stored.fileBytes)} stored`
+      : bytes
+        ? format.bytes(bytes)
+        : '';
     const facts = [size, license, here && 'on this machine', stored?.complete && 'stored', used && 'in use'];
     const text = element('p', 'stored-name', name);
     text.append(element('small', '', facts.filter(Boolean).join(' · ')));
-    const [verb, label] = part ? ['Resume', `Resume the download of ${name}`] : stored?.complete || wanted.kind === 'bundled' ? ['Use', `Use ${name}`] : ['Check', `Check what ${name} takes`];
+    const [verb, label] = part
+      ? ['Resume', `Resume the download of ${name}`]
+      : stored?.complete || wanted.kind === 'bundled'
+        ? ['Use', `Use ${name}`]
+        : ['Check', `Check what ${name} takes`];
     const use = button(verb, label, () => this.#use(wanted));
     use.disabled = used;
     use.classList.remove('quiet');
@@ -150,11 +173,15 @@ export class Picker {
 
   /** @param {Listed} file @param {string} name */
   #pin({ key, pinned }, name) {
-    const made = button(pinned ? 'Pinned' : 'Pin', `${pinned ? 'Pinned' : 'Pin'}: ${name} stays when storage is short`, () => {
-      // What the person wants kept, the browser shall not delete by itself either. Some ask; nobody waits for the answer.
-      if (!pinned) navigator.storage?.persist?.().catch(() => {});
-      return this.#change((shelf) => shelf.pin(key, !pinned));
-    });
+    const made = button(
+      pinned ? 'Pinned' : 'Pin',
+      `${pinned ? 'Pinned' : 'Pin'}: ${name} stays when storage is short`,
+      () => {
+        // What the person wants kept, the browser shall not delete by itself either. Some ask; nobody waits for the answer.
+        if (!pinned) navigator.storage?.persist?.().catch(() => {});
+        return this.#change((shelf) => shelf.pin(key, !pinned));
+      },
+    );
     made.setAttribute('aria-pressed', String(pinned));
     return made;
   }

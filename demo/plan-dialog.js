@@ -19,9 +19,12 @@ const ROWS = {
     const left = fileBytes - cached.bytes;
     if (kind === 'file') return `${format.bytes(fileBytes)}, read from your file; nothing is downloaded`;
     if (cached.complete) return `${format.bytes(fileBytes)}, all of it stored in this browser`;
-    return cached.bytes ? `${format.bytes(left)} of ${format.bytes(fileBytes)} to download; the rest is stored in this browser` : `${format.bytes(fileBytes)} to download`;
+    return cached.bytes
+      ? `${format.bytes(left)} of ${format.bytes(fileBytes)} to download; the rest is stored in this browser`
+      : `${format.bytes(fileBytes)} to download`;
   },
-  Memory: (plan) => `${format.bytes(plan.heapBytes)} with a context of ${format.count(plan.context)} tokens (${format.bytes(plan.kvBytesPer1000)} per 1,000)`,
+  Memory: (plan) =>
+    `${format.bytes(plan.heapBytes)} with a context of ${format.count(plan.context)} tokens (${format.bytes(plan.kvBytesPer1000)} per 1,000)`,
   Fits: ({ fits, fitsReason }) => (fitsReason ? `${fits}: ${fitsReason}` : fits),
   Speed: (plan, { key }) => expectedSpeed(plan, factsOf(key).rate ?? null, paceHere()),
   Shape: (plan) => format.shape(plan),
@@ -39,7 +42,8 @@ export function expectedSpeed({ tokensPerSecond }, before, pace) {
 }
 
 /** @param {Plan} plan @param {Wanted} wanted */
-export const needsConsent = ({ fits, fileBytes, cached }, { kind }) => fits === 'no' || fileBytes - (kind === 'file' ? 0 : cached.bytes) > ASK_ABOVE;
+export const needsConsent = ({ fits, fileBytes, cached }, { kind }) =>
+  fits === 'no' || fileBytes - (kind === 'file' ? 0 : cached.bytes) > ASK_ABOVE;
 
 /**
  * Whether the person wants it. Focus goes into the dialog, and back to where it was.
@@ -64,10 +68,14 @@ export function agreed(plan, wanted, signal) {
   return new Promise((resolve) => {
     const close = () => dialog.close();
     signal.addEventListener('abort', close);
-    dialog.addEventListener('close', () => {
-      signal.removeEventListener('abort', close);
-      resolve(dialog.returnValue === 'yes' && !signal.aborted);
-    }, { once: true });
+    dialog.addEventListener(
+      'close',
+      () => {
+        signal.removeEventListener('abort', close);
+        resolve(dialog.returnValue === 'yes' && !signal.aborted);
+      },
+      { once: true },
+    );
   });
 }
 

@@ -32,7 +32,13 @@ const MOST = 40;
 /** @param {string} url @param {string} name @returns {Wanted} */
 export const fromLink = (url, name) => ({ kind: 'link', name, source: url, key: url });
 /** @param {File} file @param {FileSystemFileHandle} [handle] @returns {Wanted} */
-export const fromFile = (file, handle) => ({ kind: 'file', name: file.name, source: file, key: `file:${file.name}:${file.size}`, handle });
+export const fromFile = (file, handle) => ({
+  kind: 'file',
+  name: file.name,
+  source: file,
+  key: `file:${file.name}:${file.size}`,
+  handle,
+});
 
 /** @param {string} key @returns {any} */
 function read(key) {
@@ -56,7 +62,10 @@ function write(key, value) {
 /** @returns {Last | null} */
 export function lastModel() {
   const { kind, name, key, bytes, context } = read(LAST) ?? {};
-  const right = ['bundled', 'link', 'file'].includes(kind) && [name, key].every((text) => typeof text === 'string') && [bytes, context].every(Number.isInteger);
+  const right =
+    ['bundled', 'link', 'file'].includes(kind) &&
+    [name, key].every((text) => typeof text === 'string') &&
+    [bytes, context].every(Number.isInteger);
   return right ? { kind, name, key, bytes, context } : null;
 }
 
@@ -83,7 +92,11 @@ export function rememberFacts(key, facts) {
 
 /** How much of what was estimated came, of the models that were used last; null: of none. */
 export function paceHere() {
-  const shares = Object.values(read(KNOWN) ?? {}).filter((f) => f?.rate > 0 && f?.estimate > 0).sort((a, b) => b.at - a.at).slice(0, 3).map((f) => f.rate / f.estimate);
+  const shares = Object.values(read(KNOWN) ?? {})
+    .filter((f) => f?.rate > 0 && f?.estimate > 0)
+    .sort((a, b) => b.at - a.at)
+    .slice(0, 3)
+    .map((f) => f.rate / f.estimate);
   return shares.length ? shares.reduce((sum, share) => sum + share, 0) / shares.length : null;
 }
 
@@ -104,7 +117,9 @@ function inDatabase(work) {
 
 /** @param {FileSystemFileHandle | null} handle  of the model that is used, or tried */
 export function rememberHandle(handle) {
-  inDatabase((store) => /** @type {IDBRequest<any>} */ (handle ? store.put(handle, LAST) : store.delete(LAST))).catch(() => {}); // then it has to be opened by hand
+  inDatabase((store) => /** @type {IDBRequest<any>} */ (handle ? store.put(handle, LAST) : store.delete(LAST))).catch(
+    () => {},
+  ); // then it has to be opened by hand
 }
 
 /** The file that was used last, where the browser gives handles out. @returns {Promise<FileSystemFileHandle | null>} */

@@ -3,7 +3,15 @@ import { element } from './element.js';
 import { loadSettings, saveSettings } from './store.js';
 
 /** Careful enough for a small model: it repeats itself and wanders off with more freedom. */
-export const DEFAULTS = { temperature: 0.6, topK: 40, topP: 0.9, minP: 0, repeatPenalty: 1.1, maxTokens: 256, seed: /** @type {number | null} */ (null) };
+export const DEFAULTS = {
+  temperature: 0.6,
+  topK: 40,
+  topP: 0.9,
+  minP: 0,
+  repeatPenalty: 1.1,
+  maxTokens: 256,
+  seed: /** @type {number | null} */ (null),
+};
 
 /** @typedef {typeof DEFAULTS} Settings */
 /** @typedef {{ system: string, sampling: Record<string, unknown> | null }} Chosen */
@@ -13,8 +21,16 @@ const PRESETS = [
   { name: 'As usual', system: '', sampling: {} },
   { name: 'Exact: always the likeliest word', sampling: { temperature: 0, repeatPenalty: 1 } },
   { name: 'Lively', sampling: { temperature: 1, topP: 0.95, minP: 0.05 } },
-  { name: 'Brief answers', system: 'Answer in one or two short sentences.', sampling: { temperature: 0.4, maxTokens: 128 } },
-  { name: 'Patient teacher', system: 'You are a patient teacher. Explain step by step, in simple words, with an example.', sampling: { temperature: 0.5, maxTokens: 512 } },
+  {
+    name: 'Brief answers',
+    system: 'Answer in one or two short sentences.',
+    sampling: { temperature: 0.4, maxTokens: 128 },
+  },
+  {
+    name: 'Patient teacher',
+    system: 'You are a patient teacher. Explain step by step, in simple words, with an example.',
+    sampling: { temperature: 0.5, maxTokens: 512 },
+  },
 ];
 
 export class SettingsForm {
@@ -32,11 +48,13 @@ export class SettingsForm {
     this.#preset = preset;
     this.#system = system;
     this.#onChange = onChange;
-    preset.append(...['', ...PRESETS.map(({ name }) => name)].map((name) => {
-      const option = element('option', '', name || 'Own choice');
-      option.value = name;
-      return option;
-    }));
+    preset.append(
+      ...['', ...PRESETS.map(({ name }) => name)].map((name) => {
+        const option = element('option', '', name || 'Own choice');
+        option.value = name;
+        return option;
+      }),
+    );
     form.addEventListener('input', () => this.#changed());
     // A number out of bounds becomes what is really used as soon as the person goes on.
     form.addEventListener('change', () => this.#fill(this.values));
@@ -86,7 +104,8 @@ export class SettingsForm {
   /** Says which preset this is. */
   #name() {
     const now = { ...this.values, seed: null };
-    const same = (/** @type {Partial<Settings>} */ sampling) => JSON.stringify({ ...DEFAULTS, ...sampling }) === JSON.stringify(now);
+    const same = (/** @type {Partial<Settings>} */ sampling) =>
+      JSON.stringify({ ...DEFAULTS, ...sampling }) === JSON.stringify(now);
     const one = PRESETS.find(({ system = '', sampling }) => same(sampling) && system === this.#system.value);
     this.#preset.value = one?.name ?? '';
   }

@@ -8,7 +8,11 @@ const place = /** @type {HTMLElement} */ (document.getElementById('heard'));
 
 /** @param {string} text @returns {string[]} */
 function sentences(text) {
-  if ('Segmenter' in Intl) return Array.from(new Intl.Segmenter(undefined, { granularity: 'sentence' }).segment(text), ({ segment }) => segment);
+  if ('Segmenter' in Intl)
+    return Array.from(
+      new Intl.Segmenter(undefined, { granularity: 'sentence' }).segment(text),
+      ({ segment }) => segment,
+    );
   return text.split(/(?<=[.!?…。！？।॥]\s)|(?<=\n)/u);
 }
 

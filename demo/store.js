@@ -46,20 +46,39 @@ function allowed(work, otherwise) {
 }
 
 /** @param {string} key @param {object} value @returns {boolean} whether it was kept: storage can be full or refused */
-const write = (key, value) => allowed(() => (localStorage.setItem(key, JSON.stringify({ version: VERSION, ...value })), true), false);
+const write = (key, value) =>
+  allowed(() => (localStorage.setItem(key, JSON.stringify({ version: VERSION, ...value })), true), false);
 
 /** @param {any} value @returns {string} */
 const text = (value) => (typeof value === 'string' ? value : '');
 
 /** @param {any} m @returns {Entry | null} */
 function entryOf(m) {
-  if (!(m?.role === 'user' || m?.role === 'assistant') || typeof m.content !== 'string' || typeof m.id !== 'string') return null;
+  if (!(m?.role === 'user' || m?.role === 'assistant') || typeof m.content !== 'string' || typeof m.id !== 'string')
+    return null;
   if (!(m.parent === null || typeof m.parent === 'string')) return null;
-  return { id: m.id, parent: m.parent, role: m.role, content: m.content, note: text(m.note), ...(text(m.reasoning) && { reasoning: m.reasoning }) };
+  return {
+    id: m.id,
+    parent: m.parent,
+    role: m.role,
+    content: m.content,
+    note: text(m.note),
+    ...(text(m.reasoning) && { reasoning: m.reasoning }),
+  };
 }
 
 /** @returns {Conversation} */
-export const empty = () => ({ id: newId(), title: '', at: Date.now(), entries: [], leaf: null, from: null, forget: false, system: '', sampling: null });
+export const empty = () => ({
+  id: newId(),
+  title: '',
+  at: Date.now(),
+  entries: [],
+  leaf: null,
+  from: null,
+  forget: false,
+  system: '',
+  sampling: null,
+});
 
 /** What is understood of a stored or imported one; null: nothing. @param {any} value @returns {Conversation | null} */
 export function conversationOf(value) {
@@ -71,8 +90,16 @@ export function conversationOf(value) {
   if (entries.length && !pathTo(entries, leaf).length) return null;
   const sampling = value.sampling && typeof value.sampling === 'object' ? value.sampling : null;
   return {
-    ...empty(), ...(text(value.id) && { id: value.id }), title: text(value.title), system: text(value.system), forget: value.forget === true, entries, leaf, sampling,
-    from: has(value.from) ? value.from : null, at: Number.isFinite(value.at) ? value.at : 0,
+    ...empty(),
+    ...(text(value.id) && { id: value.id }),
+    title: text(value.title),
+    system: text(value.system),
+    forget: value.forget === true,
+    entries,
+    leaf,
+    sampling,
+    from: has(value.from) ? value.from : null,
+    at: Number.isFinite(value.at) ? value.at : 0,
   };
 }
 
@@ -96,17 +123,24 @@ export function list() {
  */
 export function save(conversation, gone = new Set()) {
   const there = read(conversation.id)?.entries ?? [];
-  conversation.entries = united(conversation.entries, there.filter(({ id }) => !gone.has(id)));
-  return write(CHAT + conversation.id, { ...conversation, entries: conversation.entries.map(({ tokens, ...entry }) => entry) });
+  conversation.entries = united(
+    conversation.entries,
+    there.filter(({ id }) => !gone.has(id)),
+  );
+  return write(CHAT + conversation.id, {
+    ...conversation,
+    entries: conversation.entries.map(({ tokens, ...entry }) => entry),
+  });
 }
 
 /** @param {string} id */
 export const remove = (id) => allowed(() => localStorage.removeItem(CHAT + id), undefined);
 
 /** Calls when another tab has changed or deleted a conversation. @param {(id: string) => void} onChange */
-export const onOther = (onChange) => addEventListener('storage', ({ key }) => {
-  if (key?.startsWith(CHAT)) onChange(key.slice(CHAT.length));
-});
+export const onOther = (onChange) =>
+  addEventListener('storage', ({ key }) => {
+    if (key?.startsWith(CHAT)) onChange(key.slice(CHAT.length));
+  });
 
 /** The conversation of this tab, else the last one. @returns {Conversation} */
 export function opened() {
@@ -119,7 +153,11 @@ export const remember = (id) => allowed(() => sessionStorage.setItem(OPEN, id), 
 
 /** What a conversation is called. @param {Conversation} conversation */
 export function titleOf({ title, entries }) {
-  const first = entries.find(({ role }) => role === 'user')?.content.trim().split('\n', 1)[0] ?? '';
+  const first =
+    entries
+      .find(({ role }) => role === 'user')
+      ?.content.trim()
+      .split('\n', 1)[0] ?? '';
   return title || (first.length > 60 ? `${first.slice(0, 60).trimEnd()}…` : first) || 'New chat';
 }
 

@@ -14,7 +14,13 @@
 const PREFIX = 'bq4-demo-4';
 
 /** Where the page's own files and the engine's are. */
-const FOLDERS = ['./', '../js/', '../build/wasm/', '../node_modules/@huggingface/jinja/dist/', '../node_modules/marked/lib/'].map((path) => new URL(path, location.href).href);
+const FOLDERS = [
+  './',
+  '../js/',
+  '../build/wasm/',
+  '../node_modules/@huggingface/jinja/dist/',
+  '../node_modules/marked/lib/',
+].map((path) => new URL(path, location.href).href);
 /** The grammar of chat templates and that of Markdown: a host may lack them, and the page does without. */
 const LIBRARIES = FOLDERS.slice(3);
 /** What `npm start` finds on the machine changes while the page stays the same. */
@@ -47,7 +53,9 @@ worker.addEventListener('fetch', (/** @type {any} */ event) => {
   const visit = event.request.mode === 'navigate';
   // A version that can't start its page must not keep the next one away: so this is asked here, not by the page.
   if (visit) event.waitUntil(lookBehind());
-  event.respondWith((visit ? unlessOpen(event.request) : Promise.resolve()).then(() => answer(event.request, key)).then(isolated));
+  event.respondWith(
+    (visit ? unlessOpen(event.request) : Promise.resolve()).then(() => answer(event.request, key)).then(isolated),
+  );
 });
 
 worker.addEventListener('message', (/** @type {any} */ event) => {
@@ -76,7 +84,11 @@ async function promote() {
   await name('next', '');
   using = await named('use');
   const names = await caches.keys();
-  await Promise.all(names.filter((one) => one.startsWith('bq4-demo-') && one !== PREFIX && one !== using).map((one) => caches.delete(one)));
+  await Promise.all(
+    names
+      .filter((one) => one.startsWith('bq4-demo-') && one !== PREFIX && one !== using)
+      .map((one) => caches.delete(one)),
+  );
 }
 
 /** How many pages are open. */
@@ -134,16 +146,25 @@ async function gather() {
     if (/\/$|\.js$/.test(url)) await Promise.all(namedIn(await response.clone().text(), url).map(add));
   };
   await add(FOLDERS[0]);
-  return new Map(await Promise.all([...found].map(async ([url, response]) => /** @type {[string, Response]} */ ([url, await response]))));
+  return new Map(
+    await Promise.all(
+      [...found].map(async ([url, response]) => /** @type {[string, Response]} */ ([url, await response])),
+    ),
+  );
 }
 
 /** A version is called by what it consists of. @param {Map<string, Response>} found */
 async function nameOf(found) {
-  const hash = async (/** @type {BufferSource} */ bytes) => [...new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
-  const parts = await Promise.all([...found].map(async ([url, response]) => {
-    const copy = response.clone();
-    return `${url} ${copy.headers.get('content-security-policy')} ${await hash(await copy.arrayBuffer())}`;
-  }));
+  const hash = async (/** @type {BufferSource} */ bytes) =>
+    [...new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))]
+      .map((byte) => byte.toString(16).padStart(2, '0'))
+      .join('');
+  const parts = await Promise.all(
+    [...found].map(async ([url, response]) => {
+      const copy = response.clone();
+      return `${url} ${copy.headers.get('content-security-policy')} ${await hash(await copy.arrayBuffer())}`;
+    }),
+  );
   return `${PREFIX}-${(await hash(new TextEncoder().encode(parts.sort().join('\n')))).slice(0, 16)}`;
 }
 
@@ -151,7 +172,9 @@ async function nameOf(found) {
 function namedIn(text, base) {
   const code = text.replace(/\/\*[^]*?\*\/|^\s*\/\/.*/gm, '');
   const names = [...code.matchAll(/(?:from|import|URL)\s*\(?\s*'(\.[^']+)'|(?:src|href)="([^"#]+)"/g)];
-  return names.map(([, module, shown]) => new URL(module ?? shown, base).href).filter((url) => isOurs(url) && url !== location.href);
+  return names
+    .map(([, module, shown]) => new URL(module ?? shown, base).href)
+    .filter((url) => isOurs(url) && url !== location.href);
 }
 
 /** @param {string} url */

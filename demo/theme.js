@@ -19,8 +19,12 @@
     root.dataset.choice = choice;
     root.dataset.theme = choice === 'auto' ? (dark.matches ? 'dark' : 'light') : choice;
     // Around an installed page, in the colour of its paper.
-    document.querySelector('meta[name=theme-color]')?.setAttribute('content', root.dataset.theme === 'dark' ? '#0f1411' : '#f4f6f1');
-    document.getElementById('theme')?.setAttribute('aria-label', `Theme: ${choice === 'auto' ? 'as the system' : choice}`);
+    document
+      .querySelector('meta[name=theme-color]')
+      ?.setAttribute('content', root.dataset.theme === 'dark' ? '#0f1411' : '#f4f6f1');
+    document
+      .getElementById('theme')
+      ?.setAttribute('aria-label', `Theme: ${choice === 'auto' ? 'as the system' : choice}`);
   };
 
   apply();

@@ -14,14 +14,15 @@
  * @property {number[]} [tokens]  as they were generated; not stored
  */
 
-export const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(36).padStart(2, '0')).join('');
+export const newId = () =>
+  Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(36).padStart(2, '0')).join('');
 
 /** The messages from the first to this one. @param {Entry[]} entries @param {string | null} leaf @returns {Entry[]} */
 export function pathTo(entries, leaf) {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   /** @type {Entry[]} */
   const path = [];
-  for (let at = leaf; at !== null; ) {
+  for (let at = leaf; at !== null;) {
     const entry = byId.get(at);
     if (!entry || path.includes(entry)) break;
     path.push(entry);
@@ -31,12 +32,13 @@ export function pathTo(entries, leaf) {
 }
 
 /** All that stand in the same place, this one included, the oldest first. @param {Entry[]} entries @param {Entry} entry */
-export const versions = (entries, { parent, role }) => entries.filter((other) => other.parent === parent && other.role === role);
+export const versions = (entries, { parent, role }) =>
+  entries.filter((other) => other.parent === parent && other.role === role);
 
 /** The end of the newest branch from here on. @param {Entry[]} entries @param {string} id @returns {string} */
 export function newestFrom(entries, id) {
   const seen = new Set([id]);
-  for (let at = id; ; ) {
+  for (let at = id; ;) {
     const next = entries.findLast(({ parent }) => parent === at);
     if (!next || seen.has(next.id)) return at;
     seen.add(next.id);

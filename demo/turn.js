@@ -119,7 +119,12 @@ export class Turns {
       const messages = await context.fit(path);
       signal.throwIfAborted();
       // A short random seed can be typed again.
-      const generation = host.reply(messages, { ...sampling, seed: seed ?? Math.floor(Math.random() * 1e6), onProgress: waiting.reading, signal });
+      const generation = host.reply(messages, {
+        ...sampling,
+        seed: seed ?? Math.floor(Math.random() * 1e6),
+        onProgress: waiting.reading,
+        signal,
+      });
       try {
         await this.#write(generation, shown);
       } finally {
@@ -134,11 +139,13 @@ export class Turns {
     log.follow();
     this.#speaker.end();
     // What was written before a model broke is no less worth than what was written before Stop.
-    const came = (result !== null && (result.ids.length > 0 || result.reason !== 'abort')) || shown.entry.content !== '';
+    const came =
+      (result !== null && (result.ids.length > 0 || result.reason !== 'abort')) || shown.entry.content !== '';
     if (result && came) this.#finish(result, shown);
     else if (!came) this.#undo(before);
     enter('ready');
-    if (came && !current.save()) showNotice('This conversation is not stored: the browser has no room for it, or refuses it.');
+    if (came && !current.save())
+      showNotice('This conversation is not stored: the browser has no room for it, or refuses it.');
     if (failure) this.#showFailure(failure);
     if (!result || !came) say(failure ? 'That failed.' : 'Stopped.');
     await panel.parts.end(host).catch(() => {}); // a model that broke has said so already
@@ -166,11 +173,22 @@ export class Turns {
   /** @param {Result} result @param {import('./view.js').Message} shown */
   #finish(result, shown) {
     const tokens = result.ids.length;
-    const ends = { stop: '', length: 'cut at the longest reply', context: 'cut: the context is full', abort: 'stopped' };
-    const facts = [format.counted(tokens, 'token'), format.speed(format.rate(result.timings)), `seed ${result.seed}`, ends[result.reason]];
+    const ends = {
+      stop: '',
+      length: 'cut at the longest reply',
+      context: 'cut: the context is full',
+      abort: 'stopped',
+    };
+    const facts = [
+      format.counted(tokens, 'token'),
+      format.speed(format.rate(result.timings)),
+      `seed ${result.seed}`,
+      ends[result.reason],
+    ];
     shown.note = facts.filter(Boolean).join(' · ');
     // Its own tokens, without the one that ended it; where a text was cut off, or reasoning left out, they are not the text's.
-    if (typeof result.stop !== 'string' && !result.reasoning) shown.entry.tokens = result.stop === null ? result.ids : result.ids.slice(0, -1);
+    if (typeof result.stop !== 'string' && !result.reasoning)
+      shown.entry.tokens = result.stop === null ? result.ids : result.ids.slice(0, -1);
     this.#page.panel.reply(tokens, result.timings);
     this.#page.replied(result.timings);
     if (result.reason === 'context') this.#page.context.full();
@@ -189,7 +207,8 @@ export class Turns {
   #showFailure(error) {
     const { code, details: told } = /** @type {any} */ (error) ?? {};
     if (code === 'CONTEXT_FULL') void this.#page.context.tooLong(told);
-    else if (code === 'TRAP' || code === 'NO_WORKER') showError(error, { text: 'Reload the page', run: () => location.reload() });
+    else if (code === 'TRAP' || code === 'NO_WORKER')
+      showError(error, { text: 'Reload the page', run: () => location.reload() });
     else showError(error);
   }
 }

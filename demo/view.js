@@ -71,7 +71,11 @@ export class Message {
       made.disabled = at + by < 0 || at + by >= of;
       return made;
     };
-    this.#versions.replaceChildren(step('‹', 'Version before', -1), element('span', '', `${at + 1} of ${of}`), step('›', 'Next version', 1));
+    this.#versions.replaceChildren(
+      step('‹', 'Version before', -1),
+      element('span', '', `${at + 1} of ${of}`),
+      step('›', 'Next version', 1),
+    );
   }
 
   /** A field in the place of what is said; sent, it is another version of it. */
@@ -158,7 +162,9 @@ export class Log {
   /** The keyboard goes on in what stands at this place now. @param {number} at @param {string} label  of a button that it may have */
   focusAt(at, label) {
     const { root } = this.#messages[at] ?? {};
-    const same = /** @type {HTMLButtonElement | null | undefined} */ (root?.querySelector(`[aria-label="${label}"]:not(:disabled)`));
+    const same = /** @type {HTMLButtonElement | null | undefined} */ (
+      root?.querySelector(`[aria-label="${label}"]:not(:disabled)`)
+    );
     (same ?? root)?.focus();
   }
 
@@ -181,7 +187,8 @@ export class Log {
   /** Whether replies can be asked for. @param {boolean} can */
   set able(can) {
     this.#again.disabled = !can;
-    for (const edit of this.#root.querySelectorAll('.tools [aria-label^="Edit"], .versions button')) edit.toggleAttribute('data-idle', !can);
+    for (const edit of this.#root.querySelectorAll('.tools [aria-label^="Edit"], .versions button'))
+      edit.toggleAttribute('data-idle', !can);
   }
 
   /** Where the keyboard is to go on: the button for another reply. */

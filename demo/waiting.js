@@ -10,7 +10,9 @@ const WORTH_TELLING = 64;
 /** @param {PrefillProgress} progress @param {number} ms  since it began */
 export function readingWords({ done, total }, ms) {
   const left = done > 0 ? format.duration(Math.max(1000, (ms * (total - done)) / done)) : '';
-  return [`${format.count(done)} of ${format.count(total)} tokens read`, left && `about ${left} left`].filter(Boolean).join(', ');
+  return [`${format.count(done)} of ${format.count(total)} tokens read`, left && `about ${left} left`]
+    .filter(Boolean)
+    .join(', ');
 }
 
 export class Waiting {

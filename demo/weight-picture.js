@@ -28,7 +28,10 @@ async function middle(source, size) {
     const [url, numbers] = (localStorage.getItem(KEY) ?? '').split(' ');
     if (url === source) return Uint8Array.from(numbers.split(','), Number);
     const controller = new AbortController();
-    const response = await fetch(source, { headers: { Range: `bytes=${start}-${end - 1}` }, signal: controller.signal });
+    const response = await fetch(source, {
+      headers: { Range: `bytes=${start}-${end - 1}` },
+      signal: controller.signal,
+    });
     if (response.status !== 206) {
       controller.abort(); // the whole file, on a host without ranges
       return null;
@@ -58,8 +61,9 @@ export async function glimpse(canvas, source, size) {
 
 /** What each canvas shows, to be drawn again with every change of theme. @type {Map<HTMLCanvasElement, Uint8Array>} */
 const shown = new Map();
-new MutationObserver(() => shown.forEach((bytes, canvas) => draw(canvas, bytes)))
-  .observe(document.documentElement, { attributeFilter: ['data-theme'] });
+new MutationObserver(() => shown.forEach((bytes, canvas) => draw(canvas, bytes))).observe(document.documentElement, {
+  attributeFilter: ['data-theme'],
+});
 
 /** @param {HTMLCanvasElement} canvas @param {Uint8Array} bytes */
 function draw(canvas, bytes) {

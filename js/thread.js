@@ -4,10 +4,14 @@ import { isNode, nodeModule } from './shared/node.js';
 
 /** @param {any} port  towards js/wasm/threads.js */
 function serve(port) {
-  const enter = (/** @type {{ module: WebAssembly.Module, memory: WebAssembly.Memory, index: number, stack: number } | null} */ job) => {
+  const enter = (
+    /** @type {{ module: WebAssembly.Module, memory: WebAssembly.Memory, index: number, stack: number } | null} */ job,
+  ) => {
     if (!job) return port.close();
     const { module, memory, index, stack } = job;
-    const exports = /** @type {any} */ (new WebAssembly.Instance(module, { env: { memory, now: () => performance.now(), stop: Number } }).exports); // who asks to stop is the caller's thread
+    const exports = /** @type {any} */ (
+      new WebAssembly.Instance(module, { env: { memory, now: () => performance.now(), stop: Number } }).exports
+    ); // who asks to stop is the caller's thread
     exports.__stack_pointer.value = stack;
     port.postMessage('ready');
     try {

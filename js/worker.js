@@ -3,4 +3,7 @@ import { openEngine } from './engine/engine.js';
 import { serve } from './port/serve.js';
 import { isNode, nodeModule } from './shared/node.js';
 
-serve(isNode ? nodeModule('worker_threads').parentPort : globalThis, { open: openEngine, close: (engine) => engine.close() });
+serve(isNode ? nodeModule('worker_threads').parentPort : globalThis, {
+  open: openEngine,
+  close: (engine) => engine.close(),
+});

@@ -10,7 +10,9 @@ export class Late extends Error {}
 /** @param {string} what @param {number} seconds @param {(() => unknown) | undefined} state */
 async function late(what, seconds, state) {
   const seen = await Promise.race([Promise.resolve().then(state), sleep(5000, 'nobody can say')]).catch(String);
-  return new Late(`waited ${seconds} s in vain for ${what}${seen === undefined ? '' : `; there is ${typeof seen === 'string' ? seen : JSON.stringify(seen)}`}`);
+  return new Late(
+    `waited ${seconds} s in vain for ${what}${seen === undefined ? '' : `; there is ${typeof seen === 'string' ? seen : JSON.stringify(seen)}`}`,
+  );
 }
 
 /**
@@ -23,7 +25,9 @@ async function late(what, seconds, state) {
 export function inTime(what, promise, { seconds = PATIENCE, state } = {}) {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => late(what, seconds, state).then(reject), 1000 * seconds);
-    Promise.resolve(promise).then(resolve, reject).finally(() => clearTimeout(timer));
+    Promise.resolve(promise)
+      .then(resolve, reject)
+      .finally(() => clearTimeout(timer));
   });
 }
 

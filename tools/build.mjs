@@ -17,8 +17,11 @@ export function make(tools, targets) {
   const { MAKEFLAGS, MFLAGS, MAKELEVEL, ...env } = tools.env;
   return new Promise((resolve) => {
     const jobs = Math.min(availableParallelism(), 8);
-    const child = spawn(tools.make, ['-f', 'emscripten.mk', '-k', `-j${jobs}`, '--no-print-directory', '--output-sync=target', '-s', ...targets],
-      { cwd: ROOT, env, stdio: ['ignore', 'inherit', 'inherit'] });
+    const child = spawn(
+      tools.make,
+      ['-f', 'emscripten.mk', '-k', `-j${jobs}`, '--no-print-directory', '--output-sync=target', '-s', ...targets],
+      { cwd: ROOT, env, stdio: ['ignore', 'inherit', 'inherit'] },
+    );
     child.on('error', () => resolve(false));
     child.on('close', (code) => resolve(code === 0));
   });
@@ -26,7 +29,7 @@ export function make(tools, targets) {
 
 /** @param {import('./setup/setup.mjs').Tools} tools */
 export async function buildWasm(tools) {
-  if (!await make(tools, ['wasm'])) throw new SetupError('the wasm modules could not be built, see above');
+  if (!(await make(tools, ['wasm']))) throw new SetupError('the wasm modules could not be built, see above');
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

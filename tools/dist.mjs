@@ -50,12 +50,14 @@ const ours = {
   name: 'ours',
   transform(code, id) {
     const usual = id === join(ROOT, 'js/engine/engine.js') ? USUAL.map((name) => `import '../${name}.js';`) : [];
-    const moved = usual.join('') + code.replace(/new URL\('(\.[^']*)', import\.meta\.url\)/g, (_, path) => {
-      const target = join(dirname(id), path);
-      const entry = ENTRIES.find(([, source]) => join(ROOT, source) === target);
-      const address = entry ? `./${entry[0]}.js` : relative(DIST, target).split(sep).join('/');
-      return `new URL('${address}', import.meta.url)`;
-    });
+    const moved =
+      usual.join('') +
+      code.replace(/new URL\('(\.[^']*)', import\.meta\.url\)/g, (_, path) => {
+        const target = join(dirname(id), path);
+        const entry = ENTRIES.find(([, source]) => join(ROOT, source) === target);
+        const address = entry ? `./${entry[0]}.js` : relative(DIST, target).split(sep).join('/');
+        return `new URL('${address}', import.meta.url)`;
+      });
     return moved === code ? null : { code: moved, map: null };
   },
 };
@@ -63,7 +65,8 @@ const ours = {
 /** @type {import('rolldown').Plugin} */
 const alone = {
   name: 'alone',
-  resolveId: (id, importer) => (importer && join(dirname(importer), id) === ALONE.id ? { id: ALONE.file, external: true } : null),
+  resolveId: (id, importer) =>
+    importer && join(dirname(importer), id) === ALONE.id ? { id: ALONE.file, external: true } : null,
 };
 
 /** @param {Record<string, string>} entries @returns {Promise<string[]>} names of what was written */
@@ -83,15 +86,21 @@ async function bundle(entries) {
     },
   });
   const { output } = await made.write({
-    dir: DIST, format: 'es', minifyInternalExports: true, entryFileNames: '[name].js', chunkFileNames: 'part-[name].js',
+    dir: DIST,
+    format: 'es',
+    minifyInternalExports: true,
+    entryFileNames: '[name].js',
+    chunkFileNames: 'part-[name].js',
     // What grammars share is for those who ask for one, not for every page.
-    codeSplitting: whole ? false : {
-      groups: [
-        { name: 'core', test: (id) => !GRAMMAR.test(id) && !DESCRIPTIONS.test(id), minShareCount: 2, priority: 1 },
-        { name: 'descriptions', test: DESCRIPTIONS, minShareCount: 2 },
-        { name: 'grammar', test: GRAMMAR, minShareCount: 2 },
-      ],
-    },
+    codeSplitting: whole
+      ? false
+      : {
+          groups: [
+            { name: 'core', test: (id) => !GRAMMAR.test(id) && !DESCRIPTIONS.test(id), minShareCount: 2, priority: 1 },
+            { name: 'descriptions', test: DESCRIPTIONS, minShareCount: 2 },
+            { name: 'grammar', test: GRAMMAR, minShareCount: 2 },
+          ],
+        },
   });
   await made.close();
   return output.map(({ fileName }) => fileName);
@@ -101,6 +110,11 @@ rmSync(DIST, { recursive: true, force: true });
 for (const entries of BUNDLES)
   for (const name of await bundle(entries)) {
     const path = join(DIST, name);
-    const { code } = await minify(readFileSync(path, 'utf8'), { module: true, ecma: 2022, compress: { passes: 2, unsafe: false }, mangle: { module: true } });
+    const { code } = await minify(readFileSync(path, 'utf8'), {
+      module: true,
+      ecma: 2022,
+      compress: { passes: 2, unsafe: false },
+      mangle: { module: true },
+    });
     writeFileSync(path, `${code}\n`);
   }

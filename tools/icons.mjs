@@ -5,7 +5,11 @@ import { join } from 'node:path';
 import { command, ROOT } from './setup/setup.mjs';
 
 /** Name, pixels, and the part of it that the icon fills: systems cut off the rim of a maskable one. @type {[string, number, number][]} */
-const ICONS = [['icon-192.png', 192, 1], ['icon-512.png', 512, 1], ['icon-maskable.png', 512, 0.72]];
+const ICONS = [
+  ['icon-192.png', 192, 1],
+  ['icon-512.png', 512, 1],
+  ['icon-maskable.png', 512, 0.72],
+];
 
 /** Behind a maskable icon: the page's own paper. */
 const PAPER = '#f4f6f1';

@@ -21,9 +21,39 @@ const llama = { arch: 'llama', norm_eps: 1e-5, tied: true };
 export const SHAPES = {
   '15m': { ...llama, hidden: 288, layers: 6, heads: 6, ffn: 768, vocab: 32000, context: 256, rope_pairs: 'adjacent' },
   '135m': { ...llama, hidden: 576, layers: 30, heads: 9, kv_heads: 3, ffn: 1536, vocab: 49152, context: 2048 },
-  '500m': { ...llama, hidden: 896, layers: 24, heads: 14, kv_heads: 2, ffn: 4864, vocab: 151936, context: 2048, rope_theta: 1e6 },
-  'tiny-llama': { ...llama, hidden: 48, layers: 2, heads: 6, kv_heads: 3, ffn: 72, vocab: 300, context: 64, tied: false },
-  'tiny-bullet': { arch: 'bullet', hidden: 40, layers: 2, heads: 4, ffn: 88, vocab: 300, context: 48, norm_eps: 1e-5, tied: false },
+  '500m': {
+    ...llama,
+    hidden: 896,
+    layers: 24,
+    heads: 14,
+    kv_heads: 2,
+    ffn: 4864,
+    vocab: 151936,
+    context: 2048,
+    rope_theta: 1e6,
+  },
+  'tiny-llama': {
+    ...llama,
+    hidden: 48,
+    layers: 2,
+    heads: 6,
+    kv_heads: 3,
+    ffn: 72,
+    vocab: 300,
+    context: 64,
+    tied: false,
+  },
+  'tiny-bullet': {
+    arch: 'bullet',
+    hidden: 40,
+    layers: 2,
+    heads: 4,
+    ffn: 88,
+    vocab: 300,
+    context: 48,
+    norm_eps: 1e-5,
+    tied: false,
+  },
 };
 
 /** Weights per piece: larger tensors are made and written in several. */
@@ -55,7 +85,7 @@ class Random {
 }
 
 /** A byte of two nibbles, none of them 0 (which stands for -8): the weights' mean is 0. */
-const NIBBLES = Uint8Array.from({ length: 256 }, (_, b) => ((b & 15) || 8) | (((b >> 4) || 8) << 4));
+const NIBBLES = Uint8Array.from({ length: 256 }, (_, b) => (b & 15 || 8) | ((b >> 4 || 8) << 4));
 
 /**
  * Whole tiles of a quantized type, made as bytes: uniform weights of the given deviation.
@@ -123,10 +153,21 @@ export function randomTokenizer(vocab) {
     { bytes: text('</s>'), score: 0, kind: TOKEN.control },
     ...Array.from({ length: 256 }, (_, b) => ({ bytes: Uint8Array.of(b), score: 0, kind: TOKEN.byte })),
   ];
-  const words = Array.from({ length: Math.max(0, vocab - fixed.length) }, (_, i) => ({ bytes: text(` w${i.toString(36)}`), score: -i, kind: TOKEN.normal }));
+  const words = Array.from({ length: Math.max(0, vocab - fixed.length) }, (_, i) => ({
+    bytes: text(` w${i.toString(36)}`),
+    score: -i,
+    kind: TOKEN.normal,
+  }));
   return encodeTokenizer({
-    kind: KIND.spm, flags: FLAG.addBos | FLAG.addSpace | FLAG.byteFallback, bos: 1, eos: 2, unk: 0, pad: NONE, eog: [2],
-    tokens: [...fixed, ...words].slice(0, vocab), merges: [],
+    kind: KIND.spm,
+    flags: FLAG.addBos | FLAG.addSpace | FLAG.byteFallback,
+    bos: 1,
+    eos: 2,
+    unk: 0,
+    pad: NONE,
+    eog: [2],
+    tokens: [...fixed, ...words].slice(0, vocab),
+    merges: [],
   });
 }
 
@@ -154,12 +195,26 @@ export async function makeRandom(config, sink, options = {}) {
   const tensors = slots.map((slot, i) => {
     const type = slot.dims.length === 1 ? vector : slot.embedding ? embedding : matrix;
     const layout = slot.dims.length === 1 ? ROWS : runLayout(type);
-    return { name: slot.name, dims: slot.dims, type, layout, pieces: () => randomPieces(slot, type, new Random(seed, i), codec) };
+    return {
+      name: slot.name,
+      dims: slot.dims,
+      type,
+      layout,
+      pieces: () => randomPieces(slot, type, new Random(seed, i), codec),
+    };
   });
   const ids = new Random(seed, -2);
-  return writeV2(sink, {
-    config, tensors, name: 'random weights', license: 'CC0-1.0', tokenizer: tokenizer ? randomTokenizer(config.vocab) : null,
-  }, { hash: (bytes) => codec.hash(bytes), fileId: Uint8Array.from({ length: 16 }, () => ids.bits()) });
+  return writeV2(
+    sink,
+    {
+      config,
+      tensors,
+      name: 'random weights',
+      license: 'CC0-1.0',
+      tokenizer: tokenizer ? randomTokenizer(config.vocab) : null,
+    },
+    { hash: (bytes) => codec.hash(bytes), fileId: Uint8Array.from({ length: 16 }, () => ids.bits()) },
+  );
 }
 
 const HELP = `node tools/make_random.mjs SHAPE OUT.bq4 [--quant TYPE] [--embed TYPE] [--seed N] [--context N] [--biases] [--no-tokenizer]
@@ -174,19 +229,31 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
       parsed = parseArgs({
         allowPositionals: true,
         options: {
-          quant: { type: 'string' }, embed: { type: 'string' }, seed: { type: 'string' }, context: { type: 'string' },
-          biases: { type: 'boolean' }, 'no-tokenizer': { type: 'boolean' }, help: { type: 'boolean' },
+          quant: { type: 'string' },
+          embed: { type: 'string' },
+          seed: { type: 'string' },
+          context: { type: 'string' },
+          biases: { type: 'boolean' },
+          'no-tokenizer': { type: 'boolean' },
+          help: { type: 'boolean' },
         },
       });
     } catch (error) {
       throw new SetupError(`${/** @type {Error} */ (error).message}\n\n${HELP}`);
     }
-    const { values, positionals: [shape, output] } = parsed;
+    const {
+      values,
+      positionals: [shape, output],
+    } = parsed;
     if (values.help) return void process.stdout.write(HELP);
     if (!output || !Object.hasOwn(SHAPES, shape)) throw new SetupError(HELP);
     const config = { ...SHAPES[shape], ...(values.context && { context: Number(values.context) }) };
     const { bytes } = await makeRandom(config, await fileSink(output), {
-      quant: values.quant, embed: values.embed, seed: Number(values.seed ?? 1), biases: values.biases, tokenizer: !values['no-tokenizer'],
+      quant: values.quant,
+      embed: values.embed,
+      seed: Number(values.seed ?? 1),
+      biases: values.biases,
+      tokenizer: !values['no-tokenizer'],
     });
     console.log(`${output}: ${bytes} bytes`);
   });

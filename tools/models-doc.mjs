@@ -12,21 +12,46 @@ const target = join(root, 'docs/MODELS.md');
 /** @typedef {Record<string, string | number>} Row */
 
 /** Two digits are enough of an error. @param {string | number | undefined} value */
-const shown = (value) => (value === undefined ? '' : typeof value === 'number' && !Number.isInteger(value) && value < 0.1 ? value.toExponential(1) : String(value).replaceAll('|', '\\|'));
+const shown = (value) =>
+  value === undefined
+    ? ''
+    : typeof value === 'number' && !Number.isInteger(value) && value < 0.1
+      ? value.toExponential(1)
+      : String(value).replaceAll('|', '\\|');
 
 /** Heading, what it says, and columns: title by key. @type {Record<string, [string, string, Record<string, string>]>} */
 const TABLES = {
-  architectures: ['Architectures', 'A small random checkpoint of each, its logits at every position against those of the library named. The largest difference is of any logit.',
-    { architecture: 'architecture', source: 'read from', error: 'largest difference', against: 'compared with' }],
-  tokenizers: ['Tokenizers', 'The ids of so many texts, equal to those of the library named.',
-    { tokenizer: 'tokenizer', source: 'read from', cases: 'texts', against: 'compared with' }],
-  types: ['Types of GGUF', 'What a type is computed with, and whether its values are those of the library named.',
-    { type: 'type', bits: 'bits per weight in the file', run: 'becomes', memory: 'bits in memory', exact: 'values', against: 'compared with' }],
+  architectures: [
+    'Architectures',
+    'A small random checkpoint of each, its logits at every position against those of the library named. The largest difference is of any logit.',
+    { architecture: 'architecture', source: 'read from', error: 'largest difference', against: 'compared with' },
+  ],
+  tokenizers: [
+    'Tokenizers',
+    'The ids of so many texts, equal to those of the library named.',
+    { tokenizer: 'tokenizer', source: 'read from', cases: 'texts', against: 'compared with' },
+  ],
+  types: [
+    'Types of GGUF',
+    'What a type is computed with, and whether its values are those of the library named.',
+    {
+      type: 'type',
+      bits: 'bits per weight in the file',
+      run: 'becomes',
+      memory: 'bits in memory',
+      exact: 'values',
+      against: 'compared with',
+    },
+  ],
 };
 
 /** @returns {Map<string, Row[]>} */
 function rowsByTable() {
-  const files = existsSync(reports) ? readdirSync(reports).filter((name) => name.endsWith('.json')).sort() : [];
+  const files = existsSync(reports)
+    ? readdirSync(reports)
+        .filter((name) => name.endsWith('.json'))
+        .sort()
+    : [];
   /** @type {Map<string, Row[]>} */
   const all = new Map();
   for (const name of files) {
@@ -40,7 +65,9 @@ function rowsByTable() {
 function render(table, rows) {
   const [title, text, columns] = TABLES[table];
   const line = (/** @type {string[]} */ cells) => `| ${cells.join(' | ')} |\n`;
-  const cells = rows.map((row) => Object.keys(columns).map((key) => shown(row[key]))).sort((a, b) => (a.join() < b.join() ? -1 : 1));
+  const cells = rows
+    .map((row) => Object.keys(columns).map((key) => shown(row[key])))
+    .sort((a, b) => (a.join() < b.join() ? -1 : 1));
   return `## ${title}\n\n${text}\n\n${line(Object.values(columns))}${line(Object.keys(columns).map(() => '---'))}${cells.map(line).join('')}`;
 }
 
@@ -50,7 +77,11 @@ if (missing.length) {
   console.error(`no rows of ${missing.join(', ')} under build/reports/models: run npm test first`);
   process.exit(1);
 }
-const document = `# Models\n\nWhat runs, and what was compared with what. Written by \`node tools/models-doc.mjs\` of what the tests measured; anything else is refused by\nname, with what is supported.\n\n${Object.keys(TABLES).map((table) => render(table, all.get(table) ?? [])).join('\n')}`;
+const document = `# Models\n\nWhat runs, and what was compared with what. Written by \`node tools/models-doc.mjs\` of what the tests measured; anything else is refused by\nname, with what is supported.\n\n${Object.keys(
+  TABLES,
+)
+  .map((table) => render(table, all.get(table) ?? []))
+  .join('\n')}`;
 if (!process.argv.includes('--check')) writeFileSync(target, document);
 else if (!existsSync(target) || readFileSync(target, 'utf8') !== document) {
   console.error('docs/MODELS.md is not what the tests measured: node tools/models-doc.mjs');

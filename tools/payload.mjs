@@ -16,7 +16,10 @@ export const PAGE = ['index.js', 'worker.js', 'part-core.js', 'thread.js'];
 
 /** Makes dist/. @returns {string} what went wrong; '' if nothing */
 export function makeDist() {
-  const made = spawnSync(process.execPath, ['tools/dist.mjs'], { cwd: new URL('..', import.meta.url), encoding: 'utf8' });
+  const made = spawnSync(process.execPath, ['tools/dist.mjs'], {
+    cwd: new URL('..', import.meta.url),
+    encoding: 'utf8',
+  });
   return made.status === 0 ? '' : made.stdout + made.stderr;
 }
 

@@ -20,9 +20,18 @@ const PICTURES = {
 /** A conversation with each kind of formatted text, as it is stored. */
 const FORMATTED = [
   { id: 'a', parent: null, role: 'user', content: 'How do I boil an egg?' },
-  { id: 'b', parent: 'a', role: 'assistant', note: '', content: [
-    'Boil **water** first, then:', '1. Lower the egg in *gently*.\n2. Wait.\n3. Cool it.', '| Egg | Minutes |\n|---|--:|\n| soft | 5 |\n| hard | 10 |', '```js\nsetTimeout(() => eat(egg), 5 * 60_000);\n```',
-  ].join('\n\n') },
+  {
+    id: 'b',
+    parent: 'a',
+    role: 'assistant',
+    note: '',
+    content: [
+      'Boil **water** first, then:',
+      '1. Lower the egg in *gently*.\n2. Wait.\n3. Cool it.',
+      '| Egg | Minutes |\n|---|--:|\n| soft | 5 |\n| hard | 10 |',
+      '```js\nsetTimeout(() => eat(egg), 5 * 60_000);\n```',
+    ].join('\n\n'),
+  },
 ];
 
 await command(async () => {
@@ -46,7 +55,7 @@ await command(async () => {
       await openDemo(page, site.url);
       await page.locator('[data-stat="offline"]', { hasText: /^yes/ }).waitFor({ state: 'attached' });
       await take(`${name}-first.png`);
-      if (await ui(page).details.getAttribute('aria-expanded') === 'false') await ui(page).details.click();
+      if ((await ui(page).details.getAttribute('aria-expanded')) === 'false') await ui(page).details.click();
       await sample(page, { seed: '4' });
       if (options.isMobile) await ui(page).details.click();
       await say(page, 'Hello!');
@@ -57,7 +66,14 @@ await command(async () => {
         await take(`${name}-details.png`);
         await ui(page).details.click();
       }
-      await page.evaluate(([entries]) => localStorage.setItem('bq4.chat.plan', JSON.stringify({ version: 2, entries, leaf: 'b', at: Date.UTC(2026, 10, 20) })), [FORMATTED]);
+      await page.evaluate(
+        ([entries]) =>
+          localStorage.setItem(
+            'bq4.chat.plan',
+            JSON.stringify({ version: 2, entries, leaf: 'b', at: Date.UTC(2026, 10, 20) }),
+          ),
+        [FORMATTED],
+      );
       await page.locator('#chats').click();
       await take(`${name}-chats.png`);
       await page.locator('.chat-name').last().click();

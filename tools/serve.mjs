@@ -29,7 +29,14 @@ const TYPES = {
 const LOCAL = 'local';
 
 /** What a page may reach; all else of the checkout stays private. */
-export const PUBLIC = ['demo', 'js', 'build/wasm', 'models', 'node_modules/@huggingface/jinja/dist', 'node_modules/marked/lib'];
+export const PUBLIC = [
+  'demo',
+  'js',
+  'build/wasm',
+  'models',
+  'node_modules/@huggingface/jinja/dist',
+  'node_modules/marked/lib',
+];
 
 const HEADERS = {
   // Cross-origin isolation: what shared memory, and so threads, need.
@@ -37,9 +44,17 @@ const HEADERS = {
   'Cross-Origin-Embedder-Policy': 'require-corp',
   'Cross-Origin-Resource-Policy': 'same-origin',
   'Content-Security-Policy': [
-    "default-src 'none'", "script-src 'self' 'wasm-unsafe-eval'", "worker-src 'self'", "style-src 'self'",
-    "img-src 'self' data:", "font-src 'self'", "connect-src 'self'", "manifest-src 'self'",
-    "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+    "default-src 'none'",
+    "script-src 'self' 'wasm-unsafe-eval'",
+    "worker-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "manifest-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
   ].join('; '),
   'X-Content-Type-Options': 'nosniff',
   'Referrer-Policy': 'no-referrer',
@@ -49,7 +64,12 @@ const HEADERS = {
 
 /** The script of the demo's engine. It alone may fetch from elsewhere: models, from the links that people paste. */
 const ENGINE = 'demo/worker.js';
-const ENGINE_POLICY = { 'Content-Security-Policy': HEADERS['Content-Security-Policy'].replace("connect-src 'self'", "connect-src 'self' https: http:") };
+const ENGINE_POLICY = {
+  'Content-Security-Policy': HEADERS['Content-Security-Policy'].replace(
+    "connect-src 'self'",
+    "connect-src 'self' https: http:",
+  ),
+};
 
 /**
  * @param {string} target of a request
@@ -78,9 +98,17 @@ function localModels(folder) {
       return [];
     }
   };
-  return names(folder).filter((name) => !name.startsWith('.')).flatMap((inner) => names(join(folder, inner)).filter((name) => /\.(gguf|bq4)$/.test(name)).map((name) => (
-    { name: basename(name, extname(name)), url: `../${LOCAL}/${[inner, name].map(encodeURIComponent).join('/')}`, bytes: statSync(join(folder, inner, name)).size }
-  )));
+  return names(folder)
+    .filter((name) => !name.startsWith('.'))
+    .flatMap((inner) =>
+      names(join(folder, inner))
+        .filter((name) => /\.(gguf|bq4)$/.test(name))
+        .map((name) => ({
+          name: basename(name, extname(name)),
+          url: `../${LOCAL}/${[inner, name].map(encodeURIComponent).join('/')}`,
+          bytes: statSync(join(folder, inner, name)).size,
+        })),
+    );
 }
 
 /**
@@ -110,10 +138,16 @@ export function parseRange(header, size) {
 async function answer(request, response, { root, folders, home, common, models }) {
   /** @param {number} status @param {Record<string, string | number>} [headers] @param {string} [text] */
   const reply = (status, headers = {}, text = '') => {
-    response.writeHead(status, { ...common, 'Content-Type': 'text/plain; charset=utf-8', 'Content-Length': Buffer.byteLength(text), ...headers });
+    response.writeHead(status, {
+      ...common,
+      'Content-Type': 'text/plain; charset=utf-8',
+      'Content-Length': Buffer.byteLength(text),
+      ...headers,
+    });
     response.end(request.method === 'HEAD' ? '' : text);
   };
-  if (request.method !== 'GET' && request.method !== 'HEAD') return reply(405, { Allow: 'GET, HEAD' }, 'only GET and HEAD\n');
+  if (request.method !== 'GET' && request.method !== 'HEAD')
+    return reply(405, { Allow: 'GET, HEAD' }, 'only GET and HEAD\n');
   const target = request.url ?? '/';
   if (/^\/([?#]|$)/.test(target)) return reply(302, { Location: home + target.slice(1) });
   let path = publicPath(target, models ? [...folders, LOCAL] : folders);
@@ -131,7 +165,13 @@ async function answer(request, response, { root, folders, home, common, models }
     if (stat?.isDirectory()) return reply(301, { Location: `${target.split(/[?#]/, 1)[0]}/` });
     if (!file || !stat?.isFile()) return reply(404, {}, 'not found\n');
     const etag = `"${stat.size.toString(16)}-${Math.trunc(stat.mtimeMs).toString(16)}"`;
-    const headers = { ...common, ...(common === HEADERS && path === ENGINE && ENGINE_POLICY), 'Content-Type': TYPES[extname(path)] ?? 'application/octet-stream', ETag: etag, 'Accept-Ranges': 'bytes' };
+    const headers = {
+      ...common,
+      ...(common === HEADERS && path === ENGINE && ENGINE_POLICY),
+      'Content-Type': TYPES[extname(path)] ?? 'application/octet-stream',
+      ETag: etag,
+      'Accept-Ranges': 'bytes',
+    };
     if (request.headers['if-none-match'] === etag) {
       response.writeHead(304, headers);
       return response.end();
@@ -159,7 +199,15 @@ async function answer(request, response, { root, folders, home, common, models }
  * @returns {Promise<{url: string, port: number, close: () => Promise<void>}>}
  *   rejects with code EADDRINUSE when the port is taken
  */
-export async function serve({ root, port = 0, host = '127.0.0.1', folders = PUBLIC, home = '/demo/', policy = true, models }) {
+export async function serve({
+  root,
+  port = 0,
+  host = '127.0.0.1',
+  folders = PUBLIC,
+  home = '/demo/',
+  policy = true,
+  models,
+}) {
   const { 'Content-Security-Policy': csp, ...others } = HEADERS;
   const common = policy ? HEADERS : others;
   const server = createServer((request, response) => {
@@ -178,9 +226,10 @@ export async function serve({ root, port = 0, host = '127.0.0.1', folders = PUBL
   return {
     url: `http://${host === '127.0.0.1' ? 'localhost' : host}:${address.port}/`,
     port: address.port,
-    close: () => new Promise((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    }),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
   };
 }

@@ -35,7 +35,9 @@ function compressed(bytes) {
 /** @returns {{name: string, plain: number, gzip: number, brotli: number}[]} in bytes */
 export function sizes() {
   if (!existsSync(FOLDER)) return [];
-  return readdirSync(FOLDER).filter((name) => name.endsWith('.wasm')).sort()
+  return readdirSync(FOLDER)
+    .filter((name) => name.endsWith('.wasm'))
+    .sort()
     .map((name) => ({ name, ...measure(join(FOLDER, name)) }));
 }
 
@@ -77,7 +79,7 @@ function scripts() {
 function codeOf(path) {
   const bytes = readFileSync(path);
   const parts = [];
-  for (let at = 8; at < bytes.length; ) {
+  for (let at = 8; at < bytes.length;) {
     const id = bytes[at++];
     let length = 0;
     for (let shift = 0, byte = 128; byte > 127; shift += 7) length |= ((byte = bytes[at++]) & 127) << shift;
@@ -90,7 +92,8 @@ function codeOf(path) {
 /** The objects of a build, the largest first. */
 function parts() {
   const folder = join(ROOT, 'build', 'wasm-relaxed');
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.o'))
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.o'))
     .map((name) => ({ name, ...compressed(codeOf(join(folder, name))) }))
     .sort((a, b) => b.gzip - a.gzip);
 }
@@ -99,5 +102,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const rows = process.argv.includes('--parts') ? parts() : [...sizes(), scripts(), demoScripts()];
   const pad = (/** @type {string | number} */ text) => String(text).padStart(9);
   console.log(`${'bytes'.padEnd(30)}${pad('plain')}${pad('gzip')}${pad('brotli')}`);
-  for (const { name, plain, gzip, brotli } of rows) console.log(`${name.padEnd(30)}${pad(plain)}${pad(gzip)}${pad(brotli)}`);
+  for (const { name, plain, gzip, brotli } of rows)
+    console.log(`${name.padEnd(30)}${pad(plain)}${pad(gzip)}${pad(brotli)}`);
 }

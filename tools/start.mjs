@@ -40,7 +40,9 @@ async function listen({ port, host, fixed }) {
 await command(async () => {
   let values;
   try {
-    ({ values } = parseArgs({ options: { port: { type: 'string' }, host: { type: 'string' }, help: { type: 'boolean' } } }));
+    ({ values } = parseArgs({
+      options: { port: { type: 'string' }, host: { type: 'string' }, help: { type: 'boolean' } },
+    }));
   } catch (error) {
     throw new SetupError(`${/** @type {Error} */ (error).message}\n\n${HELP}`);
   }
@@ -49,7 +51,9 @@ await command(async () => {
   const port = asked ? parsePort(asked) : DEFAULT_PORT;
   await buildWasm(await setUp());
   // Of these the page loads one, for chat templates that are not known: without it the rest works.
-  await provideNodeModules(ROOT).catch((error) => say(`no npm packages: models with unusual chat templates will not chat. ${error.message}`));
+  await provideNodeModules(ROOT).catch((error) =>
+    say(`no npm packages: models with unusual chat templates will not chat. ${error.message}`),
+  );
   const { url } = await listen({ port, host: values.host ?? '127.0.0.1', fixed: Boolean(asked) });
   console.log(`bq4 demo: ${url}demo/  (Ctrl+C stops it)`);
 });

@@ -33,7 +33,10 @@ const LAYERS = ['tests/js/layers.test.mjs'];
 function testFiles(folder, names) {
   const path = join(ROOT, 'tests', folder);
   if (!existsSync(path)) return [];
-  return readdirSync(path).filter((name) => names.test(name)).sort().map((name) => `tests/${folder}/${name}`);
+  return readdirSync(path)
+    .filter((name) => names.test(name))
+    .sort()
+    .map((name) => `tests/${folder}/${name}`);
 }
 
 /**
@@ -59,14 +62,20 @@ async function cTests(report, tools, config, wasm = false) {
     if (!built && !existsSync(program)) continue;
     const line = wasm ? [/** @type {string} */ (tools.node), program] : [program];
     const result = await runProgram(line, { cwd: ROOT, env, seconds: PATIENCE });
-    const summary = /^(\d+) passed, (\d+) failed, (\d+) skipped$/.exec(result.output.trimEnd().split('\n').at(-1) ?? '');
+    const summary = /^(\d+) passed, (\d+) failed, (\d+) skipped$/.exec(
+      result.output.trimEnd().split('\n').at(-1) ?? '',
+    );
     const [passed, failed, skipped] = (summary ?? [0, 0, 0, 0]).slice(1).map(Number);
     const died = result.status !== 0 && failed === 0;
-    report.add(`${config}/${name}`, { passed, failed: failed + (died || !summary ? 1 : 0), skipped }, {
-      output: result.output,
-      failures: result.output.split('\n').filter((text) => /: FAILED$|: failed at|runtime error:|ERROR: /.test(text)),
-      note: died ? `ended with ${result.status}` : summary ? '' : 'printed no summary',
-    });
+    report.add(
+      `${config}/${name}`,
+      { passed, failed: failed + (died || !summary ? 1 : 0), skipped },
+      {
+        output: result.output,
+        failures: result.output.split('\n').filter((text) => /: FAILED$|: failed at|runtime error:|ERROR: /.test(text)),
+        note: died ? `ended with ${result.status}` : summary ? '' : 'printed no summary',
+      },
+    );
   }
 }
 
@@ -94,24 +103,53 @@ async function nodeTests(report, tools, name, files, { together = false, browser
   const tap = join(ROOT, 'build', 'reports', `${name}.tap`);
   mkdirSync(join(ROOT, 'build', 'reports'), { recursive: true });
   const seconds = files.every((path) => path.endsWith('.long.mjs')) ? LONG_TEST : TEST;
-  const line = [/** @type {string} */ (tools.node), '--test', `--test-timeout=${1000 * seconds}`, '--test-force-exit',
+  const line = [
+    /** @type {string} */ (tools.node),
+    '--test',
+    `--test-timeout=${1000 * seconds}`,
+    '--test-force-exit',
     ...(together ? ['--test-isolation=none'] : []),
-    '--test-reporter=spec', '--test-reporter-destination=stdout',
-    '--test-reporter=tap', `--test-reporter-destination=${tap}`, ...files];
-  const env = { ...tools.env, CHROME_PATH: tools.chromium, BQ4_PYTHON: tools.testPython, ...(browsers && { BQ4_BROWSERS: browsers }) };
+    '--test-reporter=spec',
+    '--test-reporter-destination=stdout',
+    '--test-reporter=tap',
+    `--test-reporter-destination=${tap}`,
+    ...files,
+  ];
+  const env = {
+    ...tools.env,
+    CHROME_PATH: tools.chromium,
+    BQ4_PYTHON: tools.testPython,
+    ...(browsers && { BQ4_BROWSERS: browsers }),
+  };
   const result = await runProgram(line, { cwd: ROOT, env, seconds: 3 * PATIENCE, show: true });
   const text = existsSync(tap) ? readFileSync(tap, 'utf8') : '';
   const count = (/** @type {string} */ what) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
   const failed = count('fail') + count('cancelled') + count('todo');
   const died = (result.status !== 0 || !/^# tests \d+$/m.test(text)) && failed === 0;
-  report.add(name, { passed: count('pass'), failed: failed + (died ? 1 : 0), skipped: count('skipped') },
-    { note: died ? `node --test ended with ${result.status}` : '', failures: failuresIn(text) });
+  report.add(
+    name,
+    { passed: count('pass'), failed: failed + (died ? 1 : 0), skipped: count('skipped') },
+    { note: died ? `node --test ended with ${result.status}` : '', failures: failuresIn(text) },
+  );
 }
 
 /** @type {Run} */
 async function pythonTests(report, tools) {
   if (!testFiles('py', /^test_.*\.py$/).length) return report.fail('py', 'no tests found in tests/py');
-  const line = [/** @type {string} */ (tools.testPython), '-B', '-m', 'unittest', 'discover', '-v', '-s', 'tests/py', '-t', 'tests/py', '-p', 'test_*.py'];
+  const line = [
+    /** @type {string} */ (tools.testPython),
+    '-B',
+    '-m',
+    'unittest',
+    'discover',
+    '-v',
+    '-s',
+    'tests/py',
+    '-t',
+    'tests/py',
+    '-p',
+    'test_*.py',
+  ];
   const result = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE, show: true });
   const ran = Number(/^Ran (\d+) tests?/m.exec(result.output)?.[1] ?? 0);
   const verdict = result.output.trimEnd().split('\n').at(-1) ?? '';
@@ -119,8 +157,11 @@ async function pythonTests(report, tools) {
   const failed = count('failures') + count('errors') + count('unexpected successes');
   const died = (result.status !== 0 || !/^OK\b/.test(verdict)) && failed === 0;
   const skipped = count('skipped');
-  report.add('py', { passed: Math.max(0, ran - failed - skipped), failed: failed + (died ? 1 : 0), skipped },
-    { note: died ? `unittest ended with ${result.status}` : '' });
+  report.add(
+    'py',
+    { passed: Math.max(0, ran - failed - skipped), failed: failed + (died ? 1 : 0), skipped },
+    { note: died ? `unittest ended with ${result.status}` : '' },
+  );
 }
 
 /** @type {Run} */
@@ -131,6 +172,10 @@ async function checks(report, tools) {
     ['types of js, bin, tools and demo', [tsc, '-p', 'tsconfig.json']],
     ['types of the tests', [tsc, '-p', 'tsconfig.tests.json']],
     ['type declarations', [tsc, '-p', 'tsconfig.types.json']],
+    [
+      'formatter (npm run format mends)',
+      [join(ROOT, 'node_modules', '.bin', 'prettier'), '--log-level', 'warn', '--check', '.'],
+    ],
     ['linter', [lint, '--type-aware', '--deny-warnings', 'js', 'bin', 'demo', 'tools', 'tests']],
   ])) {
     const result = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE });
@@ -146,23 +191,34 @@ async function checks(report, tools) {
 async function fuzz(report, tools, all) {
   const names = testFiles('fuzz', /^fuzz_.*\.c$/).map((path) => path.slice('tests/fuzz/fuzz_'.length, -'.c'.length));
   if (!names.length) return report.fail('fuzz', 'no fuzzers found in tests/fuzz');
-  if (!await make(tools, ['fuzz'])) return report.fail('fuzz', 'did not build');
+  if (!(await make(tools, ['fuzz']))) return report.fail('fuzz', 'did not build');
   const seconds = Math.max(1, Math.round(Number(process.env.BQ4_FUZZ_SECONDS ?? all) / names.length / 2));
   for (const name of names) {
     const found = `build/fuzz/corpus/${name}`;
     mkdirSync(join(ROOT, found), { recursive: true });
     const [seeds, dictionary] = [`tests/fuzz/corpus/${name}`, `tests/fuzz/${name}.dict`];
     say(`fuzzing ${name} for ${seconds} s`);
-    const result = await runProgram([
-      `build/fuzz/fuzz_${name}`, `-max_total_time=${seconds}`, '-timeout=20', '-rss_limit_mb=2048', '-print_final_stats=1',
-      `-artifact_prefix=build/fuzz/${name}-`, ...(existsSync(join(ROOT, dictionary)) ? [`-dict=${dictionary}`] : []),
-      found, ...(existsSync(join(ROOT, seeds)) ? [seeds] : []),
-    ], { cwd: ROOT, env: process.env, seconds: seconds + PATIENCE });
+    const result = await runProgram(
+      [
+        `build/fuzz/fuzz_${name}`,
+        `-max_total_time=${seconds}`,
+        '-timeout=20',
+        '-rss_limit_mb=2048',
+        '-print_final_stats=1',
+        `-artifact_prefix=build/fuzz/${name}-`,
+        ...(existsSync(join(ROOT, dictionary)) ? [`-dict=${dictionary}`] : []),
+        found,
+        ...(existsSync(join(ROOT, seeds)) ? [seeds] : []),
+      ],
+      { cwd: ROOT, env: process.env, seconds: seconds + PATIENCE },
+    );
     const runs = /number_of_executed_units:\s*(\d+)/.exec(result.output)?.[1];
-    report.one(`fuzz/${name}`, result.status === 0 && Number(runs) > 0,
-      { output: result.output, note: runs ? `${runs} inputs` : `ended with ${result.status}` });
+    report.one(`fuzz/${name}`, result.status === 0 && Number(runs) > 0, {
+      output: result.output,
+      note: runs ? `${runs} inputs` : `ended with ${result.status}`,
+    });
   }
-  if (!await make(tools, ['fuzz-wasm'])) return report.fail('fuzz-wasm', 'did not build');
+  if (!(await make(tools, ['fuzz-wasm']))) return report.fail('fuzz-wasm', 'did not build');
   for (const name of names) await fuzzWasm(report, tools, name, seconds);
 }
 
@@ -176,12 +232,15 @@ async function fuzzWasm(report, tools, name, seconds) {
   const line = [/** @type {string} */ (tools.node), `build/fuzz-wasm/fuzz_${name}.js`, '1', String(seconds), ...seeds];
   const result = await runProgram(line, { cwd: ROOT, env: process.env, seconds: seconds + PATIENCE });
   const inputs = /^(\d+ inputs from .*, sizes of 32 bits)$/m.exec(result.output)?.[1];
-  report.one(`fuzz-wasm/${name}`, result.status === 0 && !!inputs && !inputs.startsWith('0 '),
-    { output: result.output, note: inputs ?? `ended with ${result.status}` });
+  report.one(`fuzz-wasm/${name}`, result.status === 0 && !!inputs && !inputs.startsWith('0 '), {
+    output: result.output,
+    note: inputs ?? `ended with ${result.status}`,
+  });
 }
 
 /** Of a suite in JavaScript. @param {RegExp} names @param {...string} folders */
-const filesOf = (names, ...folders) => folders.flatMap((folder) => testFiles(folder, names)).filter((path) => !LAYERS.includes(path));
+const filesOf = (names, ...folders) =>
+  folders.flatMap((folder) => testFiles(folder, names)).filter((path) => !LAYERS.includes(path));
 
 /** Tests in every browser, which share one of each kind. @param {string} path */
 const sharesBrowsers = (path) => readFileSync(join(ROOT, path), 'utf8').includes("from './every.mjs'");
@@ -207,7 +266,7 @@ const SUITES = {
   },
   gates: {
     async run(report, tools) {
-      if (!await make(tools, ['wasm', 'native'])) return report.fail('gates', 'did not build');
+      if (!(await make(tools, ['wasm', 'native']))) return report.fail('gates', 'did not build');
       await nodeTests(report, tools, 'gates', testFiles('gates', /\.test\.mjs$/));
     },
   },
@@ -219,7 +278,7 @@ const SUITES = {
   },
   py: {
     async run(report, tools) {
-      if (!await make(tools, ['native'])) return report.fail('py', 'did not build');
+      if (!(await make(tools, ['native']))) return report.fail('py', 'did not build');
       await pythonTests(report, tools);
     },
   },
@@ -227,7 +286,12 @@ const SUITES = {
     async run(report, tools) {
       await buildWasm(tools);
       const files = filesOf(/\.test\.mjs$/, 'browser');
-      await nodeTests(report, tools, 'browser', files.filter((path) => !sharesBrowsers(path)));
+      await nodeTests(
+        report,
+        tools,
+        'browser',
+        files.filter((path) => !sharesBrowsers(path)),
+      );
       await nodeTests(report, tools, 'every-browser', files.filter(sharesBrowsers), { together: true });
     },
   },
@@ -267,9 +331,11 @@ await command(async () => {
   const words = process.argv.slice(2);
   const named = words.filter((word) => !TIERS.includes(word));
   /** @param {string} name @param {Suite} suite */
-  const wanted = (name, { long = false }) => (named.length ? named.includes(name) : words.includes('--all') || long === words.includes('--long'));
+  const wanted = (name, { long = false }) =>
+    named.length ? named.includes(name) : words.includes('--all') || long === words.includes('--long');
   const unknown = named.filter((name) => !(name in SUITES));
-  if (unknown.length) throw new SetupError(`no suite ${unknown.join(', ')}; there are: ${Object.keys(SUITES).join(' ')}`);
+  if (unknown.length)
+    throw new SetupError(`no suite ${unknown.join(', ')}; there are: ${Object.keys(SUITES).join(' ')}`);
   const report = new Report();
   /** @type {Tools | undefined} */
   let tools;

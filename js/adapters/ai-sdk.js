@@ -18,12 +18,22 @@ function outputOf({ type, value, reason }) {
 
 /** One message of theirs is one of ours, but for results of tools, which are one each. @param {any} message @returns {object[]} */
 function messagesOf({ role, content }) {
-  if (role === 'tool') return content.filter((/** @type {any} */ part) => part.type === 'tool-result')
-    .map((/** @type {any} */ { toolCallId, output }) => ({ role, tool_call_id: toolCallId, content: outputOf(output) }));
+  if (role === 'tool')
+    return content
+      .filter((/** @type {any} */ part) => part.type === 'tool-result')
+      .map((/** @type {any} */ { toolCallId, output }) => ({
+        role,
+        tool_call_id: toolCallId,
+        content: outputOf(output),
+      }));
   if (role !== 'assistant') return [{ role, content: textOf(content) }];
   const of = (/** @type {string} */ type) => content.filter((/** @type {any} */ part) => part.type === type);
-  const calls = of('tool-call').map((/** @type {any} */ { toolCallId: id, toolName: name, input }) => callOf({ id, name, input: JSON.stringify(input) }));
-  const text = textOf(content.filter((/** @type {any} */ { type }) => !['tool-call', 'reasoning', 'tool-result'].includes(type)));
+  const calls = of('tool-call').map((/** @type {any} */ { toolCallId: id, toolName: name, input }) =>
+    callOf({ id, name, input: JSON.stringify(input) }),
+  );
+  const text = textOf(
+    content.filter((/** @type {any} */ { type }) => !['tool-call', 'reasoning', 'tool-result'].includes(type)),
+  );
   return [{ role, content: text, ...(calls.length && { tool_calls: calls }) }];
 }
 
@@ -33,13 +43,36 @@ function requestOf(options) {
   /** @type {({ type: 'unsupported', feature: string, details?: string })[]} */
   const warnings = [];
   if (reasoning && reasoning !== 'provider-default') warnings.push({ type: 'unsupported', feature: 'reasoning' });
-  const own = tools.filter((/** @type {any} */ { type, name }) => type === 'function' || void warnings.push({ type: 'unsupported', feature: `tool ${name}`, details: 'only functions of your own' }));
+  const own = tools.filter(
+    (/** @type {any} */ { type, name }) =>
+      type === 'function' ||
+      void warnings.push({ type: 'unsupported', feature: `tool ${name}`, details: 'only functions of your own' }),
+  );
   const body = {
-    messages: prompt.flatMap(messagesOf), max_tokens: options.maxOutputTokens, temperature: options.temperature, top_p: options.topP, top_k: options.topK,
-    presence_penalty: options.presencePenalty, frequency_penalty: options.frequencyPenalty, stop: options.stopSequences, seed: options.seed,
-    response_format: format?.type !== 'json' ? undefined : format.schema ? formatOf(format.schema, format.name) : { type: 'json_object' },
-    tools: own.length ? own.map((/** @type {any} */ { name, description, inputSchema }) => toolOf(name, description, inputSchema)) : undefined,
-    tool_choice: !own.length || !choice ? undefined : choice.type === 'tool' ? { type: 'function', function: { name: choice.toolName } } : choice.type,
+    messages: prompt.flatMap(messagesOf),
+    max_tokens: options.maxOutputTokens,
+    temperature: options.temperature,
+    top_p: options.topP,
+    top_k: options.topK,
+    presence_penalty: options.presencePenalty,
+    frequency_penalty: options.frequencyPenalty,
+    stop: options.stopSequences,
+    seed: options.seed,
+    response_format:
+      format?.type !== 'json'
+        ? undefined
+        : format.schema
+          ? formatOf(format.schema, format.name)
+          : { type: 'json_object' },
+    tools: own.length
+      ? own.map((/** @type {any} */ { name, description, inputSchema }) => toolOf(name, description, inputSchema))
+      : undefined,
+    tool_choice:
+      !own.length || !choice
+        ? undefined
+        : choice.type === 'tool'
+          ? { type: 'function', function: { name: choice.toolName } }
+          : choice.type,
   };
   return { body, warnings };
 }
@@ -49,7 +82,12 @@ function usageOf(usage) {
   const cached = usage?.prompt_tokens_details?.cached_tokens;
   const total = usage?.prompt_tokens;
   return {
-    inputTokens: { total, noCache: total === undefined ? undefined : total - (cached ?? 0), cacheRead: cached, cacheWrite: undefined },
+    inputTokens: {
+      total,
+      noCache: total === undefined ? undefined : total - (cached ?? 0),
+      cacheRead: cached,
+      cacheWrite: undefined,
+    },
     outputTokens: { total: usage?.completion_tokens, text: undefined, reasoning: undefined },
   };
 }
@@ -88,7 +126,9 @@ async function* partsOf(from) {
     else {
       if (open) yield { type: `${/** @type {any} */ (open).kind}-end`, id: /** @type {any} */ (open).id };
       open = null;
-      yield 'call' in piece ? toolCall(piece.call) : { type: 'finish', finishReason: reasonOf(piece.reason), usage: usageOf(piece.usage) };
+      yield 'call' in piece
+        ? toolCall(piece.call)
+        : { type: 'finish', finishReason: reasonOf(piece.reason), usage: usageOf(piece.usage) };
     }
   }
 }
@@ -96,15 +136,17 @@ async function* partsOf(from) {
 /** What fails before the first piece fails the call, not its stream. @param {AsyncGenerator<Piece, void>} from @returns {Promise<AsyncGenerator<Piece, void>>} */
 async function begun(from) {
   const first = await from.next();
-  return (/** @returns {AsyncGenerator<Piece, void>} */ async function* () {
-    try {
-      if (first.done) return;
-      yield /** @type {Piece} */ (first.value);
-      yield* from;
-    } finally {
-      await from.return();
+  return (
+    /** @returns {AsyncGenerator<Piece, void>} */ async function* () {
+      try {
+        if (first.done) return;
+        yield /** @type {Piece} */ (first.value);
+        yield* from;
+      } finally {
+        await from.return();
+      }
     }
-  })();
+  )();
 }
 
 /**
@@ -115,16 +157,29 @@ async function begun(from) {
  */
 export function languageModel(model, { modelId = nameOf(model) } = {}) {
   return {
-    specificationVersion: 'v4', provider: 'bq4', modelId, supportedUrls: {},
+    specificationVersion: 'v4',
+    provider: 'bq4',
+    modelId,
+    supportedUrls: {},
     async doGenerate(/** @type {any} */ options) {
       const { body, warnings } = requestOf(options);
       const reply = await whole(pieces(model, body, options.abortSignal));
-      return { content: contentOf(reply), finishReason: reasonOf(reply.reason), usage: usageOf(reply.usage), request: { body }, response: { modelId }, warnings };
+      return {
+        content: contentOf(reply),
+        finishReason: reasonOf(reply.reason),
+        usage: usageOf(reply.usage),
+        request: { body },
+        response: { modelId },
+        warnings,
+      };
     },
     async doStream(/** @type {any} */ options) {
       const { body, warnings } = requestOf(options);
       const parts = partsOf(await begun(pieces(model, body, options.abortSignal)));
-      const head = [{ type: 'stream-start', warnings }, { type: 'response-metadata', modelId }];
+      const head = [
+        { type: 'stream-start', warnings },
+        { type: 'response-metadata', modelId },
+      ];
       const stream = new ReadableStream({
         async pull(sink) {
           const next = head.shift();
@@ -146,7 +201,11 @@ export function languageModel(model, { modelId = nameOf(model) } = {}) {
  * @returns {any}
  */
 export const embeddingModel = (model, { modelId = nameOf(model) } = {}) => ({
-  specificationVersion: 'v4', provider: 'bq4', modelId, maxEmbeddingsPerCall: BATCH, supportsParallelCalls: false,
+  specificationVersion: 'v4',
+  provider: 'bq4',
+  modelId,
+  maxEmbeddingsPerCall: BATCH,
+  supportsParallelCalls: false,
   async doEmbed(/** @type {any} */ { values, abortSignal }) {
     const { vectors, tokens } = await vectorsOf(model, values, abortSignal);
     return { embeddings: vectors, usage: { tokens }, warnings: [] };
@@ -161,7 +220,9 @@ export const embeddingModel = (model, { modelId = nameOf(model) } = {}) => ({
 export function createProvider(models) {
   const find = (/** @type {string} */ id) => {
     if (Object.hasOwn(models, id)) return models[id];
-    throw new BqError('ARGUMENT', `no model is called "${id}"`, { hint: `there are ${Object.keys(models).join(', ')}` });
+    throw new BqError('ARGUMENT', `no model is called "${id}"`, {
+      hint: `there are ${Object.keys(models).join(', ')}`,
+    });
   };
   return {
     specificationVersion: 'v4',

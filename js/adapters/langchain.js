@@ -13,15 +13,35 @@ import { callOf, formatOf, nameOf, pieces, textOf, vectorsOf, whole } from './tr
 
 const ROLES = { human: 'user', ai: 'assistant', generic: 'user' };
 /** Options of a call, or of all, that go into the request as they are. */
-const PASSED = ['temperature', 'top_p', 'top_k', 'min_p', 'max_tokens', 'seed', 'stop', 'presence_penalty', 'frequency_penalty', 'logit_bias', 'response_format'];
+const PASSED = [
+  'temperature',
+  'top_p',
+  'top_k',
+  'min_p',
+  'max_tokens',
+  'seed',
+  'stop',
+  'presence_penalty',
+  'frequency_penalty',
+  'logit_bias',
+  'response_format',
+];
 
 /** @param {BaseMessage} message */
 function messageOf(message) {
   const { content, ...more } = /** @type {any} */ (message);
   const kind = message.getType();
   const role = ROLES[/** @type {keyof typeof ROLES} */ (kind)] ?? kind;
-  const calls = more.tool_calls?.map((/** @type {any} */ { id, name, args }) => callOf({ id, name, input: JSON.stringify(args) })) ?? [];
-  return { role, content: textOf(content), ...(calls.length && { tool_calls: calls }), ...(role === 'tool' && { tool_call_id: more.tool_call_id }) };
+  const calls =
+    more.tool_calls?.map((/** @type {any} */ { id, name, args }) =>
+      callOf({ id, name, input: JSON.stringify(args) }),
+    ) ?? [];
+  return {
+    role,
+    content: textOf(content),
+    ...(calls.length && { tool_calls: calls }),
+    ...(role === 'tool' && { tool_call_id: more.tool_call_id }),
+  };
 }
 
 /** @param {ToolCall} call */
@@ -34,10 +54,13 @@ function callFor({ id, name, input }) {
 }
 
 /** @param {Usage | undefined} usage */
-const usageFor = (usage) => usage && {
-  input_tokens: usage.prompt_tokens, output_tokens: usage.completion_tokens, total_tokens: usage.total_tokens,
-  input_token_details: { cache_read: usage.prompt_tokens_details?.cached_tokens ?? 0 },
-};
+const usageFor = (usage) =>
+  usage && {
+    input_tokens: usage.prompt_tokens,
+    output_tokens: usage.completion_tokens,
+    total_tokens: usage.total_tokens,
+    input_token_details: { cache_read: usage.prompt_tokens_details?.cached_tokens ?? 0 },
+  };
 
 /** @typedef {{ model: AnyModel } & Record<string, any>} Fields  `model`: loaded here, or of `connect()`; and options of every call */
 
@@ -59,10 +82,18 @@ export class ChatBq4 extends BaseChatModel {
 
   /** @override @param {any} options */
   invocationParams(options = {}) {
-    const chosen = Object.fromEntries(PASSED.map((name) => [name, options[name] ?? this.#defaults[name]]).filter(([, value]) => value !== undefined));
+    const chosen = Object.fromEntries(
+      PASSED.map((name) => [name, options[name] ?? this.#defaults[name]]).filter(([, value]) => value !== undefined),
+    );
     const { tools, tool_choice: choice } = options;
     const named = choice && !['auto', 'none', 'required', 'any'].includes(choice) && typeof choice === 'string';
-    return { ...chosen, ...(tools?.length && { tools, tool_choice: choice === 'any' ? 'required' : named ? { type: 'function', function: { name: choice } } : choice }) };
+    return {
+      ...chosen,
+      ...(tools?.length && {
+        tools,
+        tool_choice: choice === 'any' ? 'required' : named ? { type: 'function', function: { name: choice } } : choice,
+      }),
+    };
   }
 
   /** @override @param {any} options */
@@ -72,7 +103,11 @@ export class ChatBq4 extends BaseChatModel {
 
   /** @param {BaseMessage[]} messages @param {any} options */
   #pieces(messages, options) {
-    return pieces(this.#model, { messages: messages.map(messageOf), ...this.invocationParams(options) }, options.signal);
+    return pieces(
+      this.#model,
+      { messages: messages.map(messageOf), ...this.invocationParams(options) },
+      options.signal,
+    );
   }
 
   /** @override @param {BaseMessage[]} messages @param {any} options @param {any} [manager] */
@@ -87,19 +122,30 @@ export class ChatBq4 extends BaseChatModel {
     const { text, reasoning, calls, reason, usage } = await whole(told);
     const made = calls.map((call) => ({ call, good: callFor(call) }));
     const message = new AIMessage({
-      content: text, usage_metadata: usageFor(usage), response_metadata: { finish_reason: reason },
+      content: text,
+      usage_metadata: usageFor(usage),
+      response_metadata: { finish_reason: reason },
       additional_kwargs: reasoning ? { reasoning_content: reasoning } : {},
       tool_calls: made.flatMap(({ good }) => good ?? []),
-      invalid_tool_calls: made.flatMap(({ call: { id, name, input }, good }) => (good ? [] : { id, name, args: input, error: 'no JSON', type: /** @type {const} */ ('invalid_tool_call') })),
+      invalid_tool_calls: made.flatMap(({ call: { id, name, input }, good }) =>
+        good ? [] : { id, name, args: input, error: 'no JSON', type: /** @type {const} */ ('invalid_tool_call') },
+      ),
     });
-    return { generations: [{ text, message, generationInfo: { finish_reason: reason } }], llmOutput: { tokenUsage: usage } };
+    return {
+      generations: [{ text, message, generationInfo: { finish_reason: reason } }],
+      llmOutput: { tokenUsage: usage },
+    };
   }
 
   /** @override @param {BaseMessage[]} messages @param {any} options @param {any} [manager] @returns {AsyncGenerator<ChatGenerationChunk>} */
   async *_streamResponseChunks(messages, options, manager) {
     /** @param {any} fields @param {any} [info] */
     const chunk = (fields, info) =>
-      new ChatGenerationChunk({ text: fields.content ?? '', message: new AIMessageChunk({ content: '', ...fields }), generationInfo: info });
+      new ChatGenerationChunk({
+        text: fields.content ?? '',
+        message: new AIMessageChunk({ content: '', ...fields }),
+        generationInfo: info,
+      });
     /** Ids of calls that have begun. @type {string[]} */
     const begun = [];
     for await (const piece of this.#pieces(messages, options)) {
@@ -111,8 +157,14 @@ export class ChatBq4 extends BaseChatModel {
         const { calls: id, name, input: args } = piece;
         const first = !begun.includes(id);
         if (first) begun.push(id);
-        yield chunk({ tool_call_chunks: [{ type: 'tool_call_chunk', index: begun.indexOf(id), args, ...(first && { id, name }) }] });
-      } else if ('reason' in piece) yield chunk({ usage_metadata: usageFor(piece.usage), response_metadata: { finish_reason: piece.reason } }, { finish_reason: piece.reason });
+        yield chunk({
+          tool_call_chunks: [{ type: 'tool_call_chunk', index: begun.indexOf(id), args, ...(first && { id, name }) }],
+        });
+      } else if ('reason' in piece)
+        yield chunk(
+          { usage_metadata: usageFor(piece.usage), response_metadata: { finish_reason: piece.reason } },
+          { finish_reason: piece.reason },
+        );
     }
   }
 
@@ -130,7 +182,12 @@ export class ChatBq4 extends BaseChatModel {
     const held = this.withConfig({ response_format: format });
     const parse = RunnableLambda.from((/** @type {any} */ message) => JSON.parse(textOf(message.content)));
     if (!includeRaw) return RunnableSequence.from([held, parse]);
-    return RunnableSequence.from([{ raw: held }, RunnablePassthrough.assign({ parsed: RunnableLambda.from((/** @type {any} */ { raw }) => JSON.parse(textOf(raw.content))) })]);
+    return RunnableSequence.from([
+      { raw: held },
+      RunnablePassthrough.assign({
+        parsed: RunnableLambda.from((/** @type {any} */ { raw }) => JSON.parse(textOf(raw.content))),
+      }),
+    ]);
   }
 }
 

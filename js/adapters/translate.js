@@ -19,15 +19,20 @@ export const nameOf = (model) => model.info?.name || model.url || 'bq4';
 /** A list of parts as one text: others than texts can't be read. ARGUMENT. @param {any} content @param {string} key  of a part's text @returns {string} */
 export function textOf(content, key = 'text') {
   if (typeof content === 'string') return content;
-  return (content ?? []).map((/** @type {any} */ part) => {
-    if (typeof part === 'string') return part;
-    if (part.type === 'text') return part[key];
-    throw new BqError('ARGUMENT', `a part of type "${part.type}" can't be read: only text`);
-  }).join('');
+  return (content ?? [])
+    .map((/** @type {any} */ part) => {
+      if (typeof part === 'string') return part;
+      if (part.type === 'text') return part[key];
+      throw new BqError('ARGUMENT', `a part of type "${part.type}" can't be read: only text`);
+    })
+    .join('');
 }
 
 /** @param {string} name @param {string | undefined} description @param {any} parameters  a JSON Schema */
-export const toolOf = (name, description, parameters) => ({ type: 'function', function: { name, ...(description && { description }), parameters } });
+export const toolOf = (name, description, parameters) => ({
+  type: 'function',
+  function: { name, ...(description && { description }), parameters },
+});
 
 /** A call that the model made, as its message has it. @param {ToolCall} call */
 export const callOf = ({ id, name, input }) => ({ id, type: 'function', function: { name, arguments: input } });
@@ -36,7 +41,8 @@ export const callOf = ({ id, name, input }) => ({ id, type: 'function', function
 export const formatOf = (schema, name = 'reply') => ({ type: 'json_schema', json_schema: { name, schema } });
 
 /** Without what is undefined, which is no JSON. @template {object} T @param {T} body @returns {T} */
-export const given = (body) => /** @type {T} */ (Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)));
+export const given = (body) =>
+  /** @type {T} */ (Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)));
 
 /**
  * A reply, piece by piece.
@@ -44,7 +50,10 @@ export const given = (body) => /** @type {T} */ (Object.fromEntries(Object.entri
  * @returns {AsyncGenerator<Piece, void>}
  */
 export async function* pieces(model, body, signal) {
-  const chunks = await model.chat.completions.create({ ...given(body), stream: true, stream_options: { include_usage: true } }, { signal });
+  const chunks = await model.chat.completions.create(
+    { ...given(body), stream: true, stream_options: { include_usage: true } },
+    { signal },
+  );
   /** @type {Map<number, ToolCall>} */
   const calls = new Map();
   let reason = 'stop';

@@ -101,7 +101,8 @@ export class Chat {
     try {
       if (!again) this.#messages = [...before, ...saidBy(said)];
       else if (before.at(-1)?.role === 'assistant') this.#messages = before.slice(0, -1);
-      if (!this.#messages.length) throw new BqError('STATE', 'there is nothing to answer', { hint: 'send a message first' });
+      if (!this.#messages.length)
+        throw new BqError('STATE', 'there is nothing to answer', { hint: 'send a message first' });
       const run = this.#model.reply(this.#messages, { ...this.#prompts, ...options, signal: life.signal });
       try {
         for await (const part of run) {
@@ -131,6 +132,9 @@ export class Chat {
     if (!ids.length) return;
     // Its own tokens, without the one that ended it; where a text was cut off, or reasoning left out, they are not the text's.
     const tokens = stop === null ? ids : ids.slice(0, -1);
-    this.#messages = [...this.#messages, { role: 'assistant', content: text, ...(typeof stop !== 'string' && !reasoning && { tokens }) }];
+    this.#messages = [
+      ...this.#messages,
+      { role: 'assistant', content: text, ...(typeof stop !== 'string' && !reasoning && { tokens }) },
+    ];
   }
 }

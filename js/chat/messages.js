@@ -8,18 +8,28 @@ import { checkOptions, wrong } from '../shared/options.js';
 function textOf(content) {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) throw wrong('content', content, 'a text or a list of text parts');
-  return content.map((part) => {
-    if (typeof part === 'string') return part;
-    if (part?.type === 'text' && typeof part.text === 'string') return part.text;
-    throw new BqError('ARGUMENT', `a part of type "${part?.type}" can't be read: only { type: 'text', text } can`, { hint: 'leave it out' });
-  }).join('');
+  return content
+    .map((part) => {
+      if (typeof part === 'string') return part;
+      if (part?.type === 'text' && typeof part.text === 'string') return part.text;
+      throw new BqError('ARGUMENT', `a part of type "${part?.type}" can't be read: only { type: 'text', text } can`, {
+        hint: 'leave it out',
+      });
+    })
+    .join('');
 }
 
 /** @param {any} message @returns {Message} */
 function messageOf(message) {
   const { role, content = '', tokens, ...more } = checkOptions('message', message);
-  if (role === undefined) throw new BqError('ARGUMENT', 'a message has no role', { hint: "pass { role: 'user', content }" });
-  return { role, content: content === null && more.tool_calls ? '' : textOf(content), ...(tokens && { tokens: [...tokens] }), ...more };
+  if (role === undefined)
+    throw new BqError('ARGUMENT', 'a message has no role', { hint: "pass { role: 'user', content }" });
+  return {
+    role,
+    content: content === null && more.tool_calls ? '' : textOf(content),
+    ...(tokens && { tokens: [...tokens] }),
+    ...more,
+  };
 }
 
 /** A list of messages. ARGUMENT. @param {any} messages @returns {Message[]} */

@@ -5,8 +5,7 @@
 
 /** The longest end of `text` that is the start, not the whole, of `stop`. @param {string} text @param {string} stop */
 export function overlap(text, stop) {
-  for (let n = Math.min(text.length, stop.length - 1); n > 0; n--)
-    if (text.endsWith(stop.slice(0, n))) return n;
+  for (let n = Math.min(text.length, stop.length - 1); n > 0; n--) if (text.endsWith(stop.slice(0, n))) return n;
   return 0;
 }
 

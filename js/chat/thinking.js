@@ -7,7 +7,11 @@ import { overlap } from './stop-strings.js';
 
 /** Marks of models that reason. @type {[string, string][]} */
 const KNOWN = [
-  ['<think>', '</think>'], ['[THINK]', '[/THINK]'], ['<|START_THINKING|>', '<|END_THINKING|>'], ['<seed:think>', '</seed:think>'], ['<thinking>', '</thinking>'],
+  ['<think>', '</think>'],
+  ['[THINK]', '[/THINK]'],
+  ['<|START_THINKING|>', '<|END_THINKING|>'],
+  ['<seed:think>', '</seed:think>'],
+  ['<thinking>', '</thinking>'],
 ];
 
 export class Thinking {

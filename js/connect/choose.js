@@ -24,13 +24,15 @@ const LACKS = new Set(['NOMEM', 'QUOTA', 'NO_SIMD', 'UNSUPPORTED']);
 export async function localOrRemote(engine, source, remote, { tokensPerSecond = 0, ...options } = {}) {
   /** @type {Plan | null} */
   let plan = null;
-  const elsewhere = (/** @type {string} */ reason) => /** @type {Chosen} */ ({ where: 'remote', reason, plan, model: remote });
+  const elsewhere = (/** @type {string} */ reason) =>
+    /** @type {Chosen} */ ({ where: 'remote', reason, plan, model: remote });
   try {
     const { onProgress: _, ...planned } = options;
     plan = await engine.plan(source, planned);
     if (plan.fits === 'no') return elsewhere(plan.fitsReason);
     const rate = plan.tokensPerSecond;
-    if (rate !== null && rate < tokensPerSecond) return elsewhere(`about ${rate.toPrecision(2)} tokens per second here, ${tokensPerSecond} are wanted`);
+    if (rate !== null && rate < tokensPerSecond)
+      return elsewhere(`about ${rate.toPrecision(2)} tokens per second here, ${tokensPerSecond} are wanted`);
     return { where: 'local', reason: plan.fitsReason, plan, model: await engine.load(source, options) };
   } catch (error) {
     if (error instanceof BqError && LACKS.has(error.code)) return elsewhere(error.message);

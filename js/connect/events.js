@@ -19,7 +19,9 @@ export async function* events(body) {
     for (;;) {
       const { done, value } = await reader.read();
       // A line ends with CR, LF or both; behind a CR at the end an LF may still come.
-      const lines = (rest + (done ? decoder.decode() : decoder.decode(value, { stream: true }))).split(/\r\n|\n|\r(?!$)/);
+      const lines = (rest + (done ? decoder.decode() : decoder.decode(value, { stream: true }))).split(
+        /\r\n|\n|\r(?!$)/,
+      );
       rest = lines.pop() ?? '';
       for (const line of lines) {
         if (line.startsWith('data:')) data.push(line.slice(line[5] === ' ' ? 6 : 5));
@@ -29,7 +31,10 @@ export async function* events(body) {
         }
       }
       if (done) return;
-      if (rest.length + data.reduce((sum, one) => sum + one.length, 0) > MOST) throw new BqError('NETWORK', 'the server sends an event without an end', { hint: 'check the address of the server' });
+      if (rest.length + data.reduce((sum, one) => sum + one.length, 0) > MOST)
+        throw new BqError('NETWORK', 'the server sends an event without an end', {
+          hint: 'check the address of the server',
+        });
     }
   } finally {
     // Whoever leaves early ends the request, too.

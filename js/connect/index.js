@@ -28,14 +28,20 @@ const SHOWN = 200;
 async function ask(url, { headers, fetch: get }, init) {
   let response;
   try {
-    response = await get(url, { ...init, headers: { ...headers, ...(init.body ? { 'Content-Type': 'application/json' } : {}) } });
+    response = await get(url, {
+      ...init,
+      headers: { ...headers, ...(init.body ? { 'Content-Type': 'application/json' } : {}) },
+    });
   } catch (cause) {
     if (init.signal?.aborted) throw init.signal.reason;
     throw new BqError('NETWORK', `${url} can't be reached: ${/** @type {Error} */ (cause).message}`, {
-      cause, details: { url }, hint: 'check that the server runs, that it allows this page (CORS), and that the Content-Security-Policy has it in connect-src',
+      cause,
+      details: { url },
+      hint: 'check that the server runs, that it allows this page (CORS), and that the Content-Security-Policy has it in connect-src',
     });
   }
-  if (!response.ok) throw understand(response.status, await answerOf(response, url, init.signal).catch(() => null), url);
+  if (!response.ok)
+    throw understand(response.status, await answerOf(response, url, init.signal).catch(() => null), url);
   return response;
 }
 
@@ -52,12 +58,17 @@ async function answerOf(response, url, signal) {
     return JSON.parse(text);
   } catch (cause) {
     if (!response.ok) return text;
-    throw new BqError('FORMAT', `${url} answers with something else than JSON: ${text.slice(0, SHOWN)}`, { cause, details: { url }, hint: 'check the address of the server, which ends in /v1' });
+    throw new BqError('FORMAT', `${url} answers with something else than JSON: ${text.slice(0, SHOWN)}`, {
+      cause,
+      details: { url },
+      hint: 'check the address of the server, which ends in /v1',
+    });
   }
 }
 
 /** @param {string} url @param {unknown} [cause] */
-const broken = (url, cause) => new BqError('NETWORK', `the connection to ${url} ended before the answer did`, { cause, details: { url } });
+const broken = (url, cause) =>
+  new BqError('NETWORK', `the connection to ${url} ended before the answer did`, { cause, details: { url } });
 
 /** @param {string} data @param {string} url */
 function chunkOf(data, url) {
@@ -65,7 +76,10 @@ function chunkOf(data, url) {
   try {
     chunk = JSON.parse(data);
   } catch (cause) {
-    throw new BqError('FORMAT', `${url} sends a chunk that is no JSON: ${data.slice(0, SHOWN)}`, { cause, details: { url } });
+    throw new BqError('FORMAT', `${url} sends a chunk that is no JSON: ${data.slice(0, SHOWN)}`, {
+      cause,
+      details: { url },
+    });
   }
   if (chunk.error) throw understand(200, chunk, url);
   return chunk;
@@ -109,7 +123,8 @@ export function connect(address, { token, model, headers = {}, fetch: get = glob
   /** @type {Promise<string> | null} */
   let first = null;
   /** @param {RequestOptions} [options] @returns {Promise<ModelList>} */
-  const list = async ({ signal } = {}) => answerOf(await ask(`${url}/models`, server, { signal }), `${url}/models`, signal);
+  const list = async ({ signal } = {}) =>
+    answerOf(await ask(`${url}/models`, server, { signal }), `${url}/models`, signal);
   /** The name of a model, when none was said. @param {AbortSignal} [signal] */
   const named = async (signal) => {
     first ??= list({ signal }).then(({ data }) => data?.[0]?.id ?? '');
@@ -133,7 +148,13 @@ export function connect(address, { token, model, headers = {}, fetch: get = glob
       }
     },
   });
-  return { url, models: { list }, chat: { completions: method('chat/completions') }, completions: method('completions'), embeddings: method('embeddings') };
+  return {
+    url,
+    models: { list },
+    chat: { completions: method('chat/completions') },
+    completions: method('completions'),
+    embeddings: method('embeddings'),
+  };
 }
 
 /**
@@ -148,6 +169,9 @@ function addressOf(address) {
     const { href } = new URL(address, globalThis.location?.href);
     return href.replace(/[?#].*$/, '').replace(/\/+$/, '');
   } catch (cause) {
-    throw new BqError('ARGUMENT', `"${address}" is no address of a server`, { cause, hint: 'for instance http://127.0.0.1:8080/v1' });
+    throw new BqError('ARGUMENT', `"${address}" is no address of a server`, {
+      cause,
+      hint: 'for instance http://127.0.0.1:8080/v1',
+    });
   }
 }

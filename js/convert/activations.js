@@ -11,8 +11,12 @@ const encoder = new TextEncoder();
 export function encodeActivations(steps, matrices) {
   const rows = Object.entries(steps && typeof steps === 'object' && !Array.isArray(steps) ? steps : { '': 0 });
   for (const [name, step] of rows) {
-    if (!matrices.has(`${name}.weight`)) throw new BqError('FORMAT', `steps of activations: the model has no matrix "${name}"`, { hint: 'JSON is expected: { "h.0.attn.q": 0.0123, ... }' });
-    if (!(typeof step === 'number' && Math.fround(step) > 0 && Number.isFinite(Math.fround(step)))) throw new BqError('FORMAT', `the step of activations of "${name}" is no positive number`);
+    if (!matrices.has(`${name}.weight`))
+      throw new BqError('FORMAT', `steps of activations: the model has no matrix "${name}"`, {
+        hint: 'JSON is expected: { "h.0.attn.q": 0.0123, ... }',
+      });
+    if (!(typeof step === 'number' && Math.fround(step) > 0 && Number.isFinite(Math.fround(step))))
+      throw new BqError('FORMAT', `the step of activations of "${name}" is no positive number`);
   }
   const names = rows.map(([name]) => encoder.encode(name));
   const bytes = new Uint8Array(4 + names.reduce((sum, name) => sum + 6 + name.length, 0));

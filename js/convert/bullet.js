@@ -65,7 +65,10 @@ export function decodeBlocks(bytes) {
   const weights = new Float32Array((bytes.length / BLOCK_BYTES) * BLOCK);
   for (let at = 0, first = 0; at < bytes.length; at += BLOCK_BYTES, first += BLOCK) {
     const scale = f16ToNumber(view.getUint16(at, true));
-    if (!Number.isFinite(scale)) throw new BqError('FORMAT', `the scale of block ${at / BLOCK_BYTES} is ${scale}`, { details: { index: at / BLOCK_BYTES } });
+    if (!Number.isFinite(scale))
+      throw new BqError('FORMAT', `the scale of block ${at / BLOCK_BYTES} is ${scale}`, {
+        details: { index: at / BLOCK_BYTES },
+      });
     const zero = view.getInt8(at + 2);
     for (let i = 0; i < BLOCK / 2; i++) {
       const pair = bytes[at + 4 + i];

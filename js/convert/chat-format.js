@@ -23,7 +23,8 @@ export function chatFormatOf(has) {
  */
 export async function formatOfTemplate(template, { tokens, bos, eos, eog }) {
   const { derive } = await import('../templates/derive.js');
-  const textOf = (/** @type {number | null | undefined} */ id) => (id == null || !tokens[id] ? '' : new TextDecoder().decode(tokens[id].bytes));
+  const textOf = (/** @type {number | null | undefined} */ id) =>
+    id == null || !tokens[id] ? '' : new TextDecoder().decode(tokens[id].bytes);
   try {
     return derive(template, { bos: textOf(bos), eos: textOf(eos), ends: eog.map(textOf).filter(Boolean) });
   } catch (error) {

@@ -60,7 +60,10 @@ export class Codec {
         if (error instanceof BqError && error.code === 'FORMAT') error.details.index = error.offset;
         throw error;
       }
-      return { bytes: wasm.bytes(to, bytes).slice(), errors: /** @type {any} */ (wasm.read('bqw_encode_errors', errors)) };
+      return {
+        bytes: wasm.bytes(to, bytes).slice(),
+        errors: /** @type {any} */ (wasm.read('bqw_encode_errors', errors)),
+      };
     });
   }
 
@@ -109,6 +112,10 @@ export const createHasher = (prefixLength) => createCodec(Math.max(1 << 20, Math
  * @param {import('../shared/types.js').EngineOptions} [options]
  */
 export async function createCodec(maxBytes, options) {
-  const compiled = await compile({ ...options, build: 'simd128', wasmUrl: options?.wasmUrl ?? new URL('../../build/wasm/bq4-convert.wasm', import.meta.url).href });
+  const compiled = await compile({
+    ...options,
+    build: 'simd128',
+    wasmUrl: options?.wasmUrl ?? new URL('../../build/wasm/bq4-convert.wasm', import.meta.url).href,
+  });
   return new Codec(await Wasm.create(compiled, 3 * maxBytes + ROOM), compiled.build);
 }

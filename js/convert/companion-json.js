@@ -7,8 +7,17 @@ import { DEFAULT_SPLIT } from './tokenizers/split.js';
 /** @typedef {import('./tokenizers/section.js').Tokenizer} Tokenizer */
 
 /** Flags by their name in JSON. @type {Record<string, number>} */
-const FLAGS = { add_bos: FLAG.addBos, add_eos: FLAG.addEos, add_space: FLAG.addSpace, byte_fallback: FLAG.byteFallback, ignore_merges: FLAG.ignoreMerges,
-  drop_space: FLAG.dropSpace, characters: FLAG.characters, fuse_unknown: FLAG.fuseUnknown, double: FLAG.double };
+const FLAGS = {
+  add_bos: FLAG.addBos,
+  add_eos: FLAG.addEos,
+  add_space: FLAG.addSpace,
+  byte_fallback: FLAG.byteFallback,
+  ignore_merges: FLAG.ignoreMerges,
+  drop_space: FLAG.dropSpace,
+  characters: FLAG.characters,
+  fuse_unknown: FLAG.fuseUnknown,
+  double: FLAG.double,
+};
 const IDS = /** @type {const} */ (['bos', 'eos', 'unk', 'pad']);
 
 /** @param {Uint8Array} bytes */
@@ -22,7 +31,11 @@ export function toBase64(bytes) {
 export function tokenizerToJson(t) {
   return {
     kind: Object.entries(KIND).find(([, value]) => value === t.kind)?.[0],
-    ...Object.fromEntries(Object.entries(FLAGS).filter(([, bit]) => t.flags & bit).map(([name]) => [name, true])),
+    ...Object.fromEntries(
+      Object.entries(FLAGS)
+        .filter(([, bit]) => t.flags & bit)
+        .map(([name]) => [name, true]),
+    ),
     ...(t.split && t.split !== DEFAULT_SPLIT ? { split: t.split } : {}),
     ...(t.parts ? { parts: t.parts.map(({ type, bytes }) => [type, toBase64(bytes)]) } : {}),
     ...Object.fromEntries(IDS.filter((name) => t[name] !== NONE).map((name) => [name, t[name]])),
@@ -37,7 +50,8 @@ function partsFromJson(parts, bad) {
   if (!Array.isArray(parts)) throw bad('has parts that are no list');
   return parts.map((part) => {
     const [type, bytes] = Array.isArray(part) ? part : [];
-    if (typeof type !== 'number' || typeof bytes !== 'string' || !/^[A-Za-z0-9+/]*={0,2}$/.test(bytes)) throw bad('has a malformed part');
+    if (typeof type !== 'number' || typeof bytes !== 'string' || !/^[A-Za-z0-9+/]*={0,2}$/.test(bytes))
+      throw bad('has a malformed part');
     return { type, bytes: fromBase64(bytes) };
   });
 }
@@ -48,7 +62,8 @@ function partsFromJson(parts, bad) {
  * @returns {Tokenizer}
  */
 export function tokenizerFromJson(json) {
-  const bad = (/** @type {string} */ what) => new BqError('FORMAT', `the companion's tokenizer ${what}`, { hint: 'see docs/FORMAT.md §3' });
+  const bad = (/** @type {string} */ what) =>
+    new BqError('FORMAT', `the companion's tokenizer ${what}`, { hint: 'see docs/FORMAT.md §3' });
   if (!Object.hasOwn(KIND, json.kind)) throw bad(`is of kind ${JSON.stringify(json.kind)}`);
   if (!Array.isArray(json.tokens)) throw bad('has no tokens');
   const eos = json.eos ?? 0;

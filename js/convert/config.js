@@ -124,7 +124,9 @@ const BULLET = { norm: 'layer', position: 'learned', activation: 'gelu', gated: 
 
 /** @param {string} name @param {unknown} value @returns {never} */
 function refuse(name, value) {
-  throw new BqError('FORMAT', `the configuration's "${name}" is ${JSON.stringify(value) ?? 'missing'}`, { hint: 'see "CONF keys" in docs/FORMAT.md' });
+  throw new BqError('FORMAT', `the configuration's "${name}" is ${JSON.stringify(value) ?? 'missing'}`, {
+    hint: 'see "CONF keys" in docs/FORMAT.md',
+  });
 }
 
 /** @param {string} name @param {unknown} value @returns {number} */
@@ -156,10 +158,23 @@ export function completeConfig(config) {
   const headDim = given.head_dim ?? numberOf('hidden', given.hidden) / heads;
   /** @type {Record<string, any>} */
   const all = {
-    norm: 0, position: 0, rope_theta: 10000, rope_pairs: 0, activation: 0, gated: 1, tied: 0, ...given,
-    kv_heads: given.kv_heads ?? heads, head_dim: headDim, rope_dim: given.rope_dim ?? headDim,
+    norm: 0,
+    position: 0,
+    rope_theta: 10000,
+    rope_pairs: 0,
+    activation: 0,
+    gated: 1,
+    tied: 0,
+    ...given,
+    kv_heads: given.kv_heads ?? heads,
+    head_dim: headDim,
+    rope_dim: given.rope_dim ?? headDim,
   };
-  return Object.fromEntries(Object.keys(KEYS).filter((name) => all[name] !== undefined).map((name) => [name, numberOf(name, all[name])]));
+  return Object.fromEntries(
+    Object.keys(KEYS)
+      .filter((name) => all[name] !== undefined)
+      .map((name) => [name, numberOf(name, all[name])]),
+  );
 }
 
 /**
@@ -168,7 +183,9 @@ export function completeConfig(config) {
  * @returns {Uint8Array}
  */
 export function encodeConfig(config) {
-  const entries = Object.entries(completeConfig(config)).filter(([name, value]) => value !== 0 || !LATER.includes(name));
+  const entries = Object.entries(completeConfig(config)).filter(
+    ([name, value]) => value !== 0 || !LATER.includes(name),
+  );
   const bytes = new Uint8Array(entries.length * 8);
   const view = new DataView(bytes.buffer);
   entries.forEach(([name, value], i) => {

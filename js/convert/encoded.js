@@ -74,7 +74,9 @@ function encodePiece(codec, name, from, type, layout, rows, cols, first) {
     const values = codec.dequantize(from.type, 0, from.bytes, rows, cols);
     const value = values.subarray(index, index + type.block).find((w) => !Number.isFinite(w)) ?? values[index];
     throw new BqError('FORMAT', `tensor "${name}", weight ${first + index} is ${value}: ${type.name} can't hold it`, {
-      cause, hint: 'the checkpoint is damaged, or its weights need a wider type (--quant f32)', details: { tensor: name, index: first + index },
+      cause,
+      hint: 'the checkpoint is damaged, or its weights need a wider type (--quant f32)',
+      details: { tensor: name, index: first + index },
     });
   }
 }

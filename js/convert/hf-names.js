@@ -6,7 +6,8 @@ import { joined, stacked } from './views.js';
 
 /** @typedef {import('./read/tensors.js').InTensor} InTensor */
 
-const CANONICAL = /^(wte|wpe|wtt|ln_0|ln_f|lm_head|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|[qk]_norm)|mlp\.(gate|up|down|router|shared\.(switch|gate|up|down)|experts\.(gate|up|down))))\.(weight|bias|scale)$|^rope\.(local_|long_)?factors$/;
+const CANONICAL =
+  /^(wte|wpe|wtt|ln_0|ln_f|lm_head|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|[qk]_norm)|mlp\.(gate|up|down|router|shared\.(switch|gate|up|down)|experts\.(gate|up|down))))\.(weight|bias|scale)$|^rope\.(local_|long_)?factors$/;
 /** Of a model that sees or hears too: what stands before its language model's names, and what is of its other parts. */
 const LANGUAGE_MODEL = /^(model\.)?language_model\./;
 const OTHER_PARTS = /^(model\.)?(vision_tower|vision_model|audio_tower|multi_modal_projector)\./;
@@ -17,7 +18,11 @@ function guarded(read) {
     return read();
   } catch (cause) {
     if (cause instanceof BqError) throw cause;
-    throw new BqError('FORMAT', `config.json has a value of another kind than its model_type has there: ${/** @type {Error} */ (cause).message}`, { cause });
+    throw new BqError(
+      'FORMAT',
+      `config.json has a value of another kind than its model_type has there: ${/** @type {Error} */ (cause).message}`,
+      { cause },
+    );
   }
 }
 
@@ -44,7 +49,9 @@ export function configOf(hf) {
  */
 export function tablesOf(hf, config) {
   const tables = hf.model_type === 'bq4' ? {} : guarded(() => ropeTables(familyOf(hf).hf, config));
-  return Object.fromEntries(Object.entries(tables).map(([name, values]) => [name, { dims: [values.length], read: async () => values }]));
+  return Object.fromEntries(
+    Object.entries(tables).map(([name, values]) => [name, { dims: [values.length], read: async () => values }]),
+  );
 }
 
 /**
@@ -61,14 +68,18 @@ export function canonicalTensors(hf, config, name, tensor) {
   const own = hf.model_type === 'bq4' ? null : familyOf(hf).family;
   if (own?.unread?.test(name) || (hf.text_config && OTHER_PARTS.test(name))) return [];
   const inner = hf.text_config ? name.replace(LANGUAGE_MODEL, '') : name;
-  const match = /^(.*)\.(weight|bias)$/.exec(own && inner.startsWith(own.prefix) ? inner.slice(own.prefix.length) : inner);
+  const match = /^(.*)\.(weight|bias)$/.exec(
+    own && inner.startsWith(own.prefix) ? inner.slice(own.prefix.length) : inner,
+  );
   const found = own && match && moduleOf(own, match[1]);
   if (!found && CANONICAL.test(name)) {
     if (!tensor) throw integers();
     return [[name, tensor]];
   }
   if (!own || !match || !found)
-    throw new BqError('UNSUPPORTED', `tensor "${name}" belongs to no ${hf.model_type} model`, { hint: 'is config.json that of another model?' });
+    throw new BqError('UNSUPPORTED', `tensor "${name}" belongs to no ${hf.model_type} model`, {
+      hint: 'is config.json that of another model?',
+    });
   if (!tensor) throw integers();
   /** @type {[string, InTensor][]} */
   const parts = typeof found.module === 'string' ? [[found.module, tensor]] : found.module(tensor, config);
@@ -85,7 +96,8 @@ export function canonicalTensors(hf, config, name, tensor) {
  */
 function moduleOf(family, name) {
   if (Object.hasOwn(family.outer, name)) return { before: '', module: family.outer[name], part: '' };
-  const [, layer, module] = (name.startsWith(family.layers) && /^(\d+)\.(.+)$/.exec(name.slice(family.layers.length))) || [];
+  const [, layer, module] =
+    (name.startsWith(family.layers) && /^(\d+)\.(.+)$/.exec(name.slice(family.layers.length))) || [];
   const [, first, part, rest] = /^(.+)\.(\d+)(\..+)?$/.exec(module ?? '') ?? [null, module ?? '', '', ''];
   const whole = rest ? `${first}.#${rest}` : first;
   if (!Object.hasOwn(family.modules, whole)) return null;

@@ -50,12 +50,19 @@ import { matrixOf, prefixLengthOf, writeV2 } from './write/v2.js';
 async function readTokenizer(checkpoint, options) {
   const { existsSync } = await nodeModule('fs');
   const { join } = await nodeModule('path');
-  const beside = checkpoint.tokenizer === undefined ? checkpoint.tokenizers.map((name) => join(checkpoint.folder, name)).find(existsSync) : '';
+  const beside =
+    checkpoint.tokenizer === undefined
+      ? checkpoint.tokenizers.map((name) => join(checkpoint.folder, name)).find(existsSync)
+      : '';
   const path = options.tokenizer ?? beside;
   const tokenizer = path ? await readTokenizerFile(path, { vocab: checkpoint.config.vocab }) : checkpoint.tokenizer;
   if (!tokenizer) return null;
   if (tokenizer.tokens.length > checkpoint.config.vocab)
-    throw new BqError('SHAPE', `${path || 'the file'} has ${tokenizer.tokens.length} tokens, the model ${checkpoint.config.vocab}`, { hint: 'pass the tokenizer that belongs to the model' });
+    throw new BqError(
+      'SHAPE',
+      `${path || 'the file'} has ${tokenizer.tokens.length} tokens, the model ${checkpoint.config.vocab}`,
+      { hint: 'pass the tokenizer that belongs to the model' },
+    );
   const ends = checkpoint.ends.filter((id) => id < tokenizer.tokens.length);
   return { ...tokenizer, eog: [...new Set([...tokenizer.eog, ...ends])].sort((a, b) => a - b) };
 }
@@ -95,22 +102,44 @@ async function companionOf(loose, { tokenizer, chat, stamp: _, activations: _non
   const tensors = {};
   for (const { slot, tensor } of loose) {
     const values = await tensor.read(0, matrixOf(slot.dims).rows);
-    tensors[slot.name] = { dims: slot.dims, f32: toBase64(new Uint8Array(values.buffer, values.byteOffset, values.byteLength)) };
+    tensors[slot.name] = {
+      dims: slot.dims,
+      f32: toBase64(new Uint8Array(values.buffer, values.byteOffset, values.byteLength)),
+    };
   }
-  return { bq4_companion: 1, ...facts, tokenizer: tokenizer ? tokenizerToJson(tokenizer) : undefined, chat: chat ?? undefined, tensors };
+  return {
+    bq4_companion: 1,
+    ...facts,
+    tokenizer: tokenizer ? tokenizerToJson(tokenizer) : undefined,
+    chat: chat ?? undefined,
+    tensors,
+  };
 }
 
 /** @param {string} output @param {Match[]} matches @param {import('./codec.js').Codec} codec @param {ConvertOptions} options @param {Record<string, any>} facts */
 async function convertV1(output, matches, codec, options, facts) {
-  if (options.quant && typeNamed(options.quant).name !== 'bq4_32') throw new BqError('ARGUMENT', `v1 files hold BQ4 only, not ${options.quant}`);
-  if (options.embed && typeNamed(options.embed).name !== 'bq4_32') throw new BqError('ARGUMENT', `v1 files hold BQ4 only, not ${options.embed}`);
+  if (options.quant && typeNamed(options.quant).name !== 'bq4_32')
+    throw new BqError('ARGUMENT', `v1 files hold BQ4 only, not ${options.quant}`);
+  if (options.embed && typeNamed(options.embed).name !== 'bq4_32')
+    throw new BqError('ARGUMENT', `v1 files hold BQ4 only, not ${options.embed}`);
   const fits = matches.filter(({ slot }) => v1Type(slot.dims));
   const tensors = fits.map((match) => encoded(codec, match, /** @type {any} */ (v1Type(match.slot.dims)), FLAT));
-  const json = JSON.stringify(await companionOf(matches.filter((m) => !fits.includes(m)), facts), null, 1) + '\n';
+  const json =
+    JSON.stringify(
+      await companionOf(
+        matches.filter((m) => !fits.includes(m)),
+        facts,
+      ),
+      null,
+      1,
+    ) + '\n';
   const companion = await fileSink(`${output.replace(/\.[^./\\]*$/, '')}.json`);
   try {
     await companion.write(0, new TextEncoder().encode(json));
-    const written = await writeV1(await fileSink(output), tensors, { onBytes: options.onProgress, signal: options.signal });
+    const written = await writeV1(await fileSink(output), tensors, {
+      onBytes: options.onProgress,
+      signal: options.signal,
+    });
     await companion.finish();
     return { tensors, written, encoder: codec.name };
   } finally {
@@ -127,9 +156,20 @@ async function convertV2(output, matches, codec, options, { tokenizer, ...facts 
   const sha256 = options.hash === 'sha256' ? (/** @type {Uint8Array} */ bytes) => hasher.sha256(bytes) : undefined;
   const journal = await openJournal(output, await keyOf(model, options, facts.stamp));
   const reports = (/** @type {number} */ from) => tensors.slice(from).map((t) => t.report());
-  const written = await writeV2(await fileSink(output, { keep: journal.marks.length > 0 }), model, { hash, sha256, onBytes: options.onProgress, signal: options.signal, journal, reports });
+  const written = await writeV2(await fileSink(output, { keep: journal.marks.length > 0 }), model, {
+    hash,
+    sha256,
+    onBytes: options.onProgress,
+    signal: options.signal,
+    journal,
+    reports,
+  });
   const kept = journal.marks.flatMap((mark) => mark.reports);
-  return { tensors: tensors.map((t, i) => (i < kept.length ? { ...t, report: () => kept[i] } : t)), written, encoder: codec.name };
+  return {
+    tensors: tensors.map((t, i) => (i < kept.length ? { ...t, report: () => kept[i] } : t)),
+    written,
+    encoder: codec.name,
+  };
 }
 
 /** @param {string} output @param {Match[]} matches @param {import('./codec.js').Codec} _ @param {ConvertOptions} options @param {Record<string, any>} facts */
@@ -140,7 +180,17 @@ async function convertQsf(output, matches, _, options, facts) {
 
 /** All that decides on the bytes of a file. @param {any} model @param {ConvertOptions} options @param {string} stamp  of the input */
 async function keyOf({ tensors, tokenizer, activations, ...model }, { hash = 'xxh64' }, stamp) {
-  const text = JSON.stringify([stamp, hash, model, tensors.map((/** @type {import('./encoded.js').Encoded} */ { name, type, layout, dims }) => [name, type.name, layout, dims])]);
+  const text = JSON.stringify([
+    stamp,
+    hash,
+    model,
+    tensors.map((/** @type {import('./encoded.js').Encoded} */ { name, type, layout, dims }) => [
+      name,
+      type.name,
+      layout,
+      dims,
+    ]),
+  ]);
   const all = new Blob([text, tokenizer ?? '', activations ?? '']);
   return Buffer.from(await crypto.subtle.digest('SHA-256', await all.arrayBuffer())).toString('hex');
 }
@@ -159,19 +209,35 @@ export async function convert(input, output, options = {}) {
   if (qsf) qsfChoices(options);
   else chosenTypes(options);
   if (options.compress && !qsf) throw new BqError('ARGUMENT', 'only the layers of .qsf files are compressed');
-  if (![undefined, 'xxh64', 'sha256'].includes(options.hash)) throw new BqError('ARGUMENT', `hash is "${options.hash}", not xxh64 or sha256`);
-  if (options.activationSteps && (qsf || options.v1 || output.endsWith('.bullet'))) throw new BqError('ARGUMENT', 'only v2 files have steps of activations');
+  if (![undefined, 'xxh64', 'sha256'].includes(options.hash))
+    throw new BqError('ARGUMENT', `hash is "${options.hash}", not xxh64 or sha256`);
+  if (options.activationSteps && (qsf || options.v1 || output.endsWith('.bullet')))
+    throw new BqError('ARGUMENT', 'only v2 files have steps of activations');
   if (options.hash && options.v1) throw new BqError('ARGUMENT', 'v1 files have no hashes');
   const checkpoint = await openCheckpoint(input, options);
   try {
-    const matches = matchTensors(checkpoint.config, options.rowScales ? withRowScales(checkpoint.tensors) : checkpoint.tensors);
+    const matches = matchTensors(
+      checkpoint.config,
+      options.rowScales ? withRowScales(checkpoint.tensors) : checkpoint.tensors,
+    );
     const tokenizer = await readTokenizer(checkpoint, options);
     const { readFile } = await nodeModule('fs/promises');
     const card = options.card ? await readFile(options.card, 'utf8') : '';
     const facts = {
-      config: checkpoint.config, name: options.name ?? checkpoint.name, license: options.license ?? '', tokenizer,
-      chat: await chatFormat(tokenizer, checkpoint.template, options), template: checkpoint.template, card,
-      activations: options.activationSteps ? encodeActivations(await readJson(options.activationSteps), new Set(matches.filter(({ slot }) => slot.dims.length > 1).map(({ slot }) => slot.name))) : null, stamp: checkpoint.stamp,
+      config: checkpoint.config,
+      name: options.name ?? checkpoint.name,
+      license: options.license ?? '',
+      tokenizer,
+      chat: await chatFormat(tokenizer, checkpoint.template, options),
+      template: checkpoint.template,
+      card,
+      activations: options.activationSteps
+        ? encodeActivations(
+            await readJson(options.activationSteps),
+            new Set(matches.filter(({ slot }) => slot.dims.length > 1).map(({ slot }) => slot.name)),
+          )
+        : null,
+      stamp: checkpoint.stamp,
     };
     const largestPiece = Math.max(...matches.map(({ slot }) => 4 * rowsPerPiece(slot.dims) * matrixOf(slot.dims).cols));
     const codec = await createCodec(Math.max(largestPiece, 1 << 20));
@@ -180,8 +246,15 @@ export async function convert(input, output, options = {}) {
     const reports = tensors.map((t) => t.report());
     const weights = reports.reduce((sum, t) => sum + t.weights, 0);
     return {
-      output, bytes: written.bytes, dataBytes: written.dataBytes, weights, ratio: (4 * weights) / written.dataBytes,
-      bitsPerWeight: (8 * written.dataBytes) / weights, encoder, largestPiece, tensors: reports,
+      output,
+      bytes: written.bytes,
+      dataBytes: written.dataBytes,
+      weights,
+      ratio: (4 * weights) / written.dataBytes,
+      bitsPerWeight: (8 * written.dataBytes) / weights,
+      encoder,
+      largestPiece,
+      tensors: reports,
     };
   } finally {
     await checkpoint.close();

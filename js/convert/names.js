@@ -97,15 +97,23 @@ export function matchTensors(config, tensors) {
   const strange = [...tensors.keys()].filter((name) => !known.has(name));
   if (strange.length) {
     const shown = `"${strange.slice(0, 8).join('", "')}"${strange.length > 8 ? ` and ${strange.length - 8} more` : ''}`;
-    throw new BqError('SHAPE', `${strange.length > 1 ? 'tensors' : 'tensor'} ${shown} ${strange.length > 1 ? 'have' : 'has'} no place in this configuration`, {
-      hint: 'it would be ignored: is the configuration of another model?', details: { tensors: strange },
-    });
+    throw new BqError(
+      'SHAPE',
+      `${strange.length > 1 ? 'tensors' : 'tensor'} ${shown} ${strange.length > 1 ? 'have' : 'has'} no place in this configuration`,
+      {
+        hint: 'it would be ignored: is the configuration of another model?',
+        details: { tensors: strange },
+      },
+    );
   }
   return table.flatMap((slot) => {
     const tensor = tensors.get(slot.name);
     if (!tensor && slot.required) throw new BqError('SHAPE', `tensor "${slot.name}" is missing`);
     if (tensor && tensor.dims.join() !== slot.dims.join())
-      throw new BqError('SHAPE', `tensor "${slot.name}" is ${tensor.dims.join(' × ')}, not ${slot.dims.join(' × ')} as the configuration says`);
+      throw new BqError(
+        'SHAPE',
+        `tensor "${slot.name}" is ${tensor.dims.join(' × ')}, not ${slot.dims.join(' × ')} as the configuration says`,
+      );
     return tensor ? [{ slot, tensor }] : [];
   });
 }

@@ -62,10 +62,13 @@ export class ErrorSum {
 export function formatReport(report) {
   const width = Math.max(6, ...report.tensors.map((t) => t.name.length));
   const error = (/** @type {number} */ e) => (e === 0 ? '0' : e.toExponential(2)).padStart(10);
-  const line = (/** @type {string[]} */ [name, type, bytes, ...errors]) => `${name.padEnd(width)}  ${type.padEnd(8)}${bytes.padStart(12)}${errors.join('')}`;
+  const line = (/** @type {string[]} */ [name, type, bytes, ...errors]) =>
+    `${name.padEnd(width)}  ${type.padEnd(8)}${bytes.padStart(12)}${errors.join('')}`;
   return [
     line(['tensor', 'type', 'bytes', ...['mean |e|', 'max |e|', 'rms e'].map((h) => h.padStart(10))]),
-    ...report.tensors.map((t) => line([t.name, t.type, String(t.bytes), error(t.meanAbs), error(t.maxAbs), error(t.rms)])),
+    ...report.tensors.map((t) =>
+      line([t.name, t.type, String(t.bytes), error(t.meanAbs), error(t.maxAbs), error(t.rms)]),
+    ),
     `${report.weights} weights in ${report.dataBytes} bytes: ${report.bitsPerWeight.toFixed(2)} bits each, ${report.ratio.toFixed(2)} times smaller than f32`,
     `${report.output}: ${report.bytes} bytes`,
   ].join('\n');

@@ -24,7 +24,9 @@ function divided({ dims, read }) {
       for (let r = 0; r < rows; r++) {
         const own = values.subarray(r * cols, (r + 1) * cols);
         const scale = scaleOf(own);
-        own.forEach((w, i) => { own[i] = w / scale; });
+        own.forEach((w, i) => {
+          own[i] = w / scale;
+        });
       }
       return values;
     },
@@ -49,9 +51,17 @@ function scales({ dims: [height, cols], read }) {
 
 /** @param {Map<string, InTensor>} tensors  by canonical name @returns {Map<string, InTensor>} */
 export function withRowScales(tensors) {
-  return new Map([...tensors].flatMap(([name, tensor]) => {
-    const [, matrix] = /^(h\.\d+\.(?:attn|mlp)\.\w+(?:\.\w+)?)\.weight$/.exec(name) ?? [];
-    const whole = !matrix || tensor.dims.length !== 2 || /\.(router|switch)$/.test(matrix) || tensors.has(`${matrix}.scale`);
-    return whole ? [[name, tensor]] : [[name, divided(tensor)], [`${matrix}.scale`, scales(tensor)]];
-  }));
+  return new Map(
+    [...tensors].flatMap(([name, tensor]) => {
+      const [, matrix] = /^(h\.\d+\.(?:attn|mlp)\.\w+(?:\.\w+)?)\.weight$/.exec(name) ?? [];
+      const whole =
+        !matrix || tensor.dims.length !== 2 || /\.(router|switch)$/.test(matrix) || tensors.has(`${matrix}.scale`);
+      return whole
+        ? [[name, tensor]]
+        : [
+            [name, divided(tensor)],
+            [`${matrix}.scale`, scales(tensor)],
+          ];
+    }),
+  );
 }

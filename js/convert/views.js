@@ -23,7 +23,7 @@ export function pick(tensor, picked) {
     dims: [picked.length, cols],
     async read(row, rows) {
       const out = new Float32Array(rows * cols);
-      for (let i = 0; i < rows; ) {
+      for (let i = 0; i < rows;) {
         const first = picked[row + i];
         let n = 1;
         while (i + n < rows && picked[row + i + n] === first + n) n++;
@@ -54,7 +54,8 @@ export function columns(tensor, from, count) {
       const values = await whole;
       if (row + rows === count) whole = undefined;
       const out = new Float32Array(rows * height);
-      for (let r = 0; r < rows; r++) for (let k = 0; k < height; k++) out[r * height + k] = values[k * width + from + row + r];
+      for (let r = 0; r < rows; r++)
+        for (let k = 0; k < height; k++) out[r * height + k] = values[k * width + from + row + r];
       return out;
     },
   };
@@ -85,12 +86,16 @@ export function joined(vectors) {
 export function stacked(name, matrices) {
   const [height, cols] = matrices[0].dims;
   const other = matrices.findIndex(({ dims }) => dims.length !== 2 || dims[0] !== height || dims[1] !== cols);
-  if (other >= 0) throw new BqError('SHAPE', `part ${other} of "${name}" is ${matrices[other].dims.join(' × ')}, the first is ${height} × ${cols}`);
+  if (other >= 0)
+    throw new BqError(
+      'SHAPE',
+      `part ${other} of "${name}" is ${matrices[other].dims.join(' × ')}, the first is ${height} × ${cols}`,
+    );
   return {
     dims: [matrices.length, height, cols],
     async read(row, rows) {
       const out = new Float32Array(rows * cols);
-      for (let i = 0; i < rows; ) {
+      for (let i = 0; i < rows;) {
         const [at, from] = [Math.floor((row + i) / height), (row + i) % height];
         const n = Math.min(rows - i, height - from);
         out.set(await matrices[at].read(from, n), i * cols);

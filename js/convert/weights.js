@@ -15,7 +15,16 @@ import { BqError } from '../shared/errors.js';
  */
 
 /** Types of one weight per block. @param {string} name @param {number} bytes */
-const float = (name, bytes) => ({ name, block: 1, blockBytes: bytes, bits: 8 * bytes, scaleBytes: 0, minBytes: 0, step: 0, tileBytes: 0 });
+const float = (name, bytes) => ({
+  name,
+  block: 1,
+  blockBytes: bytes,
+  bits: 8 * bytes,
+  scaleBytes: 0,
+  minBytes: 0,
+  step: 0,
+  tileBytes: 0,
+});
 
 /**
  * Types that the engine computes with in tiles. Bytes of a scale: 1 is a factor of an f16 of 256 weights.
@@ -28,16 +37,34 @@ function tiled(name, shared, bits, scaleBytes, minBytes) {
   const bytes = bits === 4 ? 0.5 : 1;
   const scales = (scaleBytes + minBytes) / shared + (factors ? (2 + 2 * minBytes) / block : 0); // per weight
   return {
-    name, block, bits, scaleBytes, minBytes, step,
-    blockBytes: block * (bytes + scales), tileBytes: 8 * step * (bytes + scales),
+    name,
+    block,
+    bits,
+    scaleBytes,
+    minBytes,
+    step,
+    blockBytes: block * (bytes + scales),
+    tileBytes: 8 * step * (bytes + scales),
   };
 }
 
 /** The same without an encoder: what types of other containers become. @type {typeof tiled} */
-const imported = (name, shared, bits, scaleBytes, minBytes) => ({ ...tiled(name, shared, bits, scaleBytes, minBytes), bits: 0 });
+const imported = (name, shared, bits, scaleBytes, minBytes) => ({
+  ...tiled(name, shared, bits, scaleBytes, minBytes),
+  bits: 0,
+});
 
 /** Types that are only read, or not even that. @param {string} name @param {number} block @param {number} blockBytes */
-const named = (name, block, blockBytes) => ({ name, block, blockBytes, bits: 0, scaleBytes: 0, minBytes: 0, step: 0, tileBytes: 0 });
+const named = (name, block, blockBytes) => ({
+  name,
+  block,
+  blockBytes,
+  bits: 0,
+  scaleBytes: 0,
+  minBytes: 0,
+  step: 0,
+  tileBytes: 0,
+});
 
 const rows = [
   float('f32', 4),
@@ -96,7 +123,10 @@ export const WRITABLE = TYPES.filter((type) => type.bits).map((type) => type.nam
 export function typeNamed(name) {
   const full = Object.hasOwn(ALIASES, name) ? ALIASES[name] : name;
   const type = WRITABLE.includes(full) ? TYPES.find((t) => t.name === full) : undefined;
-  if (!type) throw new BqError('ARGUMENT', `"${name}" is no weight type`, { hint: `one of ${[...Object.keys(ALIASES), ...WRITABLE].join(', ')}` });
+  if (!type)
+    throw new BqError('ARGUMENT', `"${name}" is no weight type`, {
+      hint: `one of ${[...Object.keys(ALIASES), ...WRITABLE].join(', ')}`,
+    });
   return type;
 }
 

@@ -54,7 +54,11 @@ export class Embedder {
       this.#give(session);
     }
     onProgress?.({ phase: 'embed', done: texts.length, total: texts.length });
-    return { vectors, tokens: cuts.map(({ ids }) => ids.length), truncated: cuts.flatMap(({ whole }, i) => (whole ? [] : [i])) };
+    return {
+      vectors,
+      tokens: cuts.map(({ ids }) => ids.length),
+      truncated: cuts.flatMap(({ whole }, i) => (whole ? [] : [i])),
+    };
   }
 
   /**
@@ -63,13 +67,21 @@ export class Embedder {
    * @returns {Cut}
    */
   #cut(text, index, truncate) {
-    const { embedding: { tokens: most }, tokenizer } = this.#model.info;
+    const {
+      embedding: { tokens: most },
+      tokenizer,
+    } = this.#model.info;
     const { ids, whole } = typeof text === 'string' ? this.#encode(text, truncate) : { ids: text, whole: true };
-    if (!ids.length) throw new BqError('ARGUMENT', `text ${index} has no tokens`, { hint: 'leave empty texts out', details: { index } });
+    if (!ids.length)
+      throw new BqError('ARGUMENT', `text ${index} has no tokens`, {
+        hint: 'leave empty texts out',
+        details: { index },
+      });
     if (ids.length <= most) return { ids, whole };
     if (!truncate)
       throw new BqError('CONTEXT_FULL', `text ${index} has ${ids.length} tokens, there is room for ${most}`, {
-        hint: 'cut it into parts, or leave `truncate` on', details: { index, tokens: ids.length, most },
+        hint: 'cut it into parts, or leave `truncate` on',
+        details: { index, tokens: ids.length, most },
       });
     // The token that ends every text ends this one, too.
     const end = typeof text === 'string' && tokenizer?.addEos ? [ids[ids.length - 1]] : [];

@@ -36,13 +36,19 @@ function idsOf(wasm, model, { at, length }, flags, take) {
  */
 export function encodeText(wasm, model, text, { addSpecial = true, parseSpecial = false } = {}, context = 0) {
   try {
-    return wasm.scope((take) => idsOf(wasm, model, wasm.put(take, text), (addSpecial ? 1 : 0) + (parseSpecial ? 2 : 0), take));
+    return wasm.scope((take) =>
+      idsOf(wasm, model, wasm.put(take, text), (addSpecial ? 1 : 0) + (parseSpecial ? 2 : 0), take),
+    );
   } catch (cause) {
     if (!(cause instanceof BqError) || cause.code !== 'NOMEM') throw cause;
     // There is room for far longer texts than the context holds.
-    throw new BqError('CONTEXT_FULL', `a text of ${text.length} characters is far too long for a context of ${context}`, {
-      cause,
-      details: { characters: text.length, context },
-    });
+    throw new BqError(
+      'CONTEXT_FULL',
+      `a text of ${text.length} characters is far too long for a context of ${context}`,
+      {
+        cause,
+        details: { characters: text.length, context },
+      },
+    );
   }
 }

@@ -51,7 +51,11 @@ class LocalEngine {
 
   /** @type {Engine['plan']} */
   plan = async (source, given) => {
-    const { args: [described], options: sizes, signal } = checkCall(TABLE.engine.plan, [source, given]);
+    const {
+      args: [described],
+      options: sizes,
+      signal,
+    } = checkCall(TABLE.engine.plan, [source, given]);
     this.#check();
     const options = { ...sizes, signal };
     const file = await openSource(described, options.signal);
@@ -66,7 +70,11 @@ class LocalEngine {
 
   /** @type {Engine['load']} */
   load = async (source, given) => {
-    const { args: [described], options, ...hears } = checkCall(TABLE.engine.load, [source, given]);
+    const {
+      args: [described],
+      options,
+      ...hears
+    } = checkCall(TABLE.engine.load, [source, given]);
     return /** @type {any} */ (await this.#load(described, { ...options, ...hears }, false)); // createChat and others are made of it: openai/conversing.js
   };
 
@@ -80,8 +88,19 @@ class LocalEngine {
     let pager = null;
     try {
       const handle = await loading.model;
-      if (loading.plan.paging) pager = await (await onDemand(import('../paging/paging.js'))).Pager.open(loading.wasm, handle, (await loading.parts()) ?? described);
-      const model = new LocalModel(loading.wasm, loading, handle, loading.plan, { ...options, kv: loading.plan.kv }, pager, (closed) => this.#models.delete(closed));
+      if (loading.plan.paging)
+        pager = await (
+          await onDemand(import('../paging/paging.js'))
+        ).Pager.open(loading.wasm, handle, (await loading.parts()) ?? described);
+      const model = new LocalModel(
+        loading.wasm,
+        loading,
+        handle,
+        loading.plan,
+        { ...options, kv: loading.plan.kv },
+        pager,
+        (closed) => this.#models.delete(closed),
+      );
       this.#models.add(model);
       await model.settleChat();
       if (this.#closed) await model.close();
@@ -105,7 +124,11 @@ class LocalEngine {
       const wasm = await Wasm.create(this.#compiled, planned.regionBytes);
       await this.#threads?.attach(wasm, this.#compiled);
       const { repacked, prefixBytes, wanted } = planned;
-      const read = repacked ? await (await onDemand(import('../plan/gguf.js'))).openRepacked(repacked, prefixBytes, file, this.#compiled, wanted) : file;
+      const read = repacked
+        ? await (
+            await onDemand(import('../plan/gguf.js'))
+          ).openRepacked(repacked, prefixBytes, file, this.#compiled, wanted)
+        : file;
       const loading = new Loading(wasm, read, planned, options, this.#cache);
       file.onFailure = (failures) => loading.failed(failures);
       return loading;
@@ -148,7 +171,8 @@ class LocalEngine {
 async function loaded(model, { done, plan }) {
   let slices = (WARM_BYTES / plan.weightBytes) * model.info.layers;
   let warm;
-  const timer = plan.paging || !plan.generates ? 0 : setTimeout(() => (warm = warmUp(model, () => slices-- < 1)), WARM_MS);
+  const timer =
+    plan.paging || !plan.generates ? 0 : setTimeout(() => (warm = warmUp(model, () => slices-- < 1)), WARM_MS);
   try {
     await done;
   } catch (error) {
@@ -165,7 +189,10 @@ async function loaded(model, { done, plan }) {
 async function warmUp(model, aborted) {
   try {
     const session = /** @type {any} */ (await model.createSession());
-    await session.generate(Array(16), { maxTokens: 1 }, aborted).done().finally(() => session.close());
+    await session
+      .generate(Array(16), { maxTokens: 1 }, aborted)
+      .done()
+      .finally(() => session.close());
   } catch {}
 }
 
@@ -175,7 +202,8 @@ async function threadsToTry(wanted = 'auto') {
   const blocked = threadsBlocked();
   if (blocked) return { most: 1, reason: blocked };
   if (wanted !== 'auto') return { most: wanted, reason: 'asked for' };
-  const cores = globalThis.navigator?.hardwareConcurrency ?? (isNode ? (await nodeModule('os')).availableParallelism() : 1);
+  const cores =
+    globalThis.navigator?.hardwareConcurrency ?? (isNode ? (await nodeModule('os')).availableParallelism() : 1);
   // One core stays free for the page, unless that leaves but one.
   return { most: Math.min(cores > 2 ? cores - 1 : cores, AUTO_THREADS), reason: 'this machine has one core' };
 }
@@ -207,10 +235,19 @@ async function compileFor(options, { most, reason }) {
 export async function openEngine(options, onThreads) {
   const wanted = await threadsToTry(options.threads);
   const { compiled, reason: threadsReason } = await compileFor(options, wanted);
-  const cache = options.cache ? await (await onDemand(import('../load/cached-load.js'))).openCache(options.cache, compiled) : null;
+  const cache = options.cache
+    ? await (await onDemand(import('../load/cached-load.js'))).openCache(options.cache, compiled)
+    : null;
   const threads = compiled.shared ? await startThreads(compiled, options, wanted, onThreads) : null;
   const { count = 1, timings = [] } = threads ?? {};
-  const info = { build: compiled.build, reason: compiled.reason, worker: false, threads: count, threadsReason: threads?.reason || threadsReason, timings };
+  const info = {
+    build: compiled.build,
+    reason: compiled.reason,
+    worker: false,
+    threads: count,
+    threadsReason: threads?.reason || threadsReason,
+    timings,
+  };
   return new LocalEngine({ ...compiled, threads: count }, info, threads, cache, cache !== options.cache);
 }
 

@@ -26,7 +26,12 @@ async function measure(compiled) {
   });
   wasm.release();
   // Some clocks tick in milliseconds: the mean of what is left without the slowest.
-  return times.sort((a, b) => a - b).slice(0, 6).reduce((sum, ms) => sum + ms, 0) / 6;
+  return (
+    times
+      .sort((a, b) => a - b)
+      .slice(0, 6)
+      .reduce((sum, ms) => sum + ms, 0) / 6
+  );
 }
 
 /** Tokens per second after a short prompt; wider weights take as much longer. @param {Compiled} compiled @param {EngineInfo} info @param {Plan} plan */

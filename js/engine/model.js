@@ -54,7 +54,15 @@ export class LocalModel {
     this.handle = handle;
     this.loaded = loading.done;
     /** @type {ModelInfo} */
-    this.info = { ...plan, authenticated: options.integrity !== undefined, threads: wasm.threads, tokenizer: this.#tokenizer(plan), chat: this.#chat(), template: this.#section('TMPL'), card: this.#section('CARD') };
+    this.info = {
+      ...plan,
+      authenticated: options.integrity !== undefined,
+      threads: wasm.threads,
+      tokenizer: this.#tokenizer(plan),
+      chat: this.#chat(),
+      template: this.#section('TMPL'),
+      card: this.#section('CARD'),
+    };
   }
 
   pause = async () => this.#loading.pause();
@@ -109,7 +117,8 @@ export class LocalModel {
   /** What holds a text to its format; null: nothing does. GRAMMAR, NO_ENGINE, STATE. @param {GenerateOptions} options */
   async guide({ responseFormat, stopTokens = [] }) {
     if (!responseFormat || responseFormat.type === 'text') return null;
-    if (!this.info.tokenizer) throw new BqError('STATE', 'the model has no tokenizer: its texts cannot be held to a format');
+    if (!this.info.tokenizer)
+      throw new BqError('STATE', 'the model has no tokenizer: its texts cannot be held to a format');
     const { Guides } = await onDemand(import('./guide.js'));
     const guides = (this.#guides ??= Guides.create(this, this.#bytes('TOKN'), this.#wasm.grammarUrl));
     guides.catch(() => (this.#guides = null)); // the next one tries again
@@ -140,7 +149,16 @@ export class LocalModel {
     const id = (/** @type {number} */ v) => (v === NONE ? null : v);
     const t = this.#wasm.outStruct('bqw_tokenizer_info', 'bqw_tokenizer_info_get', this.handle);
     const kind = /** @type {TokenizerInfo['kind']} */ (TOKENIZERS[t.kind]);
-    return { kind, tokens: t.tokens, bos: id(t.bos), eos: id(t.eos), unk: id(t.unk), pad: id(t.pad), addBos: t.add_bos !== 0, addEos: t.add_eos !== 0 };
+    return {
+      kind,
+      tokens: t.tokens,
+      bos: id(t.bos),
+      eos: id(t.eos),
+      unk: id(t.unk),
+      pad: id(t.pad),
+      addBos: t.add_bos !== 0,
+      addEos: t.add_eos !== 0,
+    };
   }
 
   /**
@@ -154,19 +172,26 @@ export class LocalModel {
 
   /** @type {Model['tokenize']} */
   tokenize = async (...given) => {
-    const { args: [text], options } = checkCall(TABLE.model.tokenize, given);
+    const {
+      args: [text],
+      options,
+    } = checkCall(TABLE.model.tokenize, given);
     return this.encode(text, options);
   };
 
   /** @type {Model['detokenize']} */
   detokenize = async (...given) => {
-    const { args: [ids] } = checkCall(TABLE.model.detokenize, given);
+    const {
+      args: [ids],
+    } = checkCall(TABLE.model.detokenize, given);
     const wasm = this.#wasm;
     return wasm.scope((take) => {
       const state = take(8);
       const out = take(wasm.call('bqw_detokenize_limit', this.handle));
       wasm.bytes(state, 8).fill(0);
-      return Array.from([...ids, NONE], (id) => wasm.text(out, wasm.call('bqw_detokenize', this.handle, state, id, out))).join('');
+      return Array.from([...ids, NONE], (id) =>
+        wasm.text(out, wasm.call('bqw_detokenize', this.handle, state, id, out)),
+      ).join('');
     });
   };
 
@@ -192,15 +217,27 @@ export class LocalModel {
 
   /** @type {Model['classify']} */
   classify = async (...given) => {
-    const { args: [texts], options, ...hears } = checkCall(TABLE.model.classify, given);
+    const {
+      args: [texts],
+      options,
+      ...hears
+    } = checkCall(TABLE.model.classify, given);
     const { classify } = await onDemand(import('../heads/classify.js'));
     return classify(this, texts, { head: options.head, ...options, ...hears });
   };
 
   /** @type {Model['embed']} */
   embed = async (...given) => {
-    const { args: [texts], options, ...hears } = checkCall(TABLE.model.embed, given);
-    this.#embedder ??= new (await onDemand(import('./embedder.js'))).Embedder(this, () => this.#replies.take([]), (session) => this.#replies.give(session));
+    const {
+      args: [texts],
+      options,
+      ...hears
+    } = checkCall(TABLE.model.embed, given);
+    this.#embedder ??= new (await onDemand(import('./embedder.js'))).Embedder(
+      this,
+      () => this.#replies.take([]),
+      (session) => this.#replies.give(session),
+    );
     return this.#embedder.embed(texts, { ...options, ...hears });
   };
 
@@ -214,7 +251,10 @@ export class LocalModel {
     const wasm = this.#wasm;
     const { context: planned } = this.info;
     const chosen = { ...this.#options, context: planned, ...options };
-    if (chosen.context > planned) throw new BqError('NOMEM', `the model was loaded for a context of ${planned}`, { hint: 'load it with a larger context' });
+    if (chosen.context > planned)
+      throw new BqError('NOMEM', `the model was loaded for a context of ${planned}`, {
+        hint: 'load it with a larger context',
+      });
     const handle = wasm.scope((take) => {
       const record = take(structs.bqw_session_options.size);
       wasm.write('bqw_session_options', record, sessionRecord(chosen));
@@ -228,8 +268,7 @@ export class LocalModel {
   /** One that goes on from where another is. NO_SESSION. @param {number} from  its handle @param {{ context: number }} sizes @param {number[]} ids */
   forked(from, sizes, ids) {
     const planned = (this.#options.forks ?? 0) * this.info.sessions;
-    if (this.#forks.size >= planned)
-      throw new BqError('NO_SESSION', `all planned forks, ${planned}, are in use`);
+    if (this.#forks.size >= planned) throw new BqError('NO_SESSION', `all planned forks, ${planned}, are in use`);
     const handle = this.#wasm.out('bqw_session_fork', from);
     const session = new LocalSession(this, this.#wasm, handle, sizes, ids);
     this.#forks.add(session);
@@ -238,7 +277,10 @@ export class LocalModel {
 
   /** @type {Model['countTokens']} */
   countTokens = async (...given) => {
-    const { args: [messages], options } = checkCall(TABLE.model.countTokens, given);
+    const {
+      args: [messages],
+      options,
+    } = checkCall(TABLE.model.countTokens, given);
     return this.#replies.countTokens(messages, options);
   };
 

@@ -15,7 +15,12 @@ const AT = { options: 0, rng: 40, token: 48, detokenizer: 56, text: 64 };
 
 /** @param {GenerateOptions} options */
 const sampleRecord = ({ temperature = 0.7, topK = 40, topP = 0.95, minP = 0, repeatPenalty = 1, repeatLast = 64 }) => ({
-  temperature, top_k: topK, top_p: topP, min_p: minP, repeat_penalty: repeatPenalty, repeat_last: repeatLast,
+  temperature,
+  top_k: topK,
+  top_p: topP,
+  min_p: minP,
+  repeat_penalty: repeatPenalty,
+  repeat_last: repeatLast,
 });
 
 export class Output {
@@ -66,7 +71,10 @@ export class Output {
   /** @param {number} id  NONE: what is left */
   #text(id) {
     const at = this.#block + AT.text;
-    return this.#wasm.text(at, this.#wasm.call('bqw_detokenize', this.#model.handle, this.#block + AT.detokenizer, id, at));
+    return this.#wasm.text(
+      at,
+      this.#wasm.call('bqw_detokenize', this.#model.handle, this.#block + AT.detokenizer, id, at),
+    );
   }
 
   /**

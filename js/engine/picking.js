@@ -17,7 +17,9 @@ const AT = { tokens: 32, merges: 36, text: 40 };
 /** The bytes of tokens. @param {Uint8Array} section  TOKN @returns {(id: number) => Uint8Array} */
 function vocabulary(section) {
   const view = new DataView(section.buffer, section.byteOffset, section.length);
-  const [tokens, merges, bytes] = [AT.tokens, AT.merges, AT.text].map((at) => (section.length ? view.getUint32(at, true) : 0));
+  const [tokens, merges, bytes] = [AT.tokens, AT.merges, AT.text].map((at) =>
+    section.length ? view.getUint32(at, true) : 0,
+  );
   // Texts are the last, kinds lie before the merges, and before them scores and where texts end.
   const text = section.length - bytes;
   const ends = text - 12 * merges - 4 * Math.ceil(tokens / 4) - 8 * tokens;
@@ -50,7 +52,8 @@ export class Picking {
     this.#options = options;
     this.#biases = new Map();
     for (const { id, bias } of options.logitBias ?? []) {
-      if (!(Number.isInteger(id) && id >= 0 && bias < Infinity)) throw wrong('a bias', { id, bias }, 'a token and a number');
+      if (!(Number.isInteger(id) && id >= 0 && bias < Infinity))
+        throw wrong('a bias', { id, bias }, 'a token and a number');
       this.#biases.set(id, (this.#biases.get(id) ?? 0) + bias);
     }
   }
@@ -71,7 +74,8 @@ export class Picking {
     const { presencePenalty = 0, frequencyPenalty = 0 } = this.#options;
     const all = new Map(this.#biases);
     if (presencePenalty || frequencyPenalty)
-      for (const [id, count] of this.#counts) all.set(id, (all.get(id) ?? 0) - presencePenalty - frequencyPenalty * count);
+      for (const [id, count] of this.#counts)
+        all.set(id, (all.get(id) ?? 0) - presencePenalty - frequencyPenalty * count);
     return [...all];
   }
 

@@ -18,8 +18,19 @@ function checkFormat(format) {
   const text = (/** @type {any} */ v) => typeof v === 'string';
   const turn = (/** @type {any} */ r) => r && text(r.before) && text(r.after);
   const { roles, stop = [], start = '', prompt = '' } = format;
-  if (roles && turn(roles.user) && turn(roles.assistant) && Object.values(roles).every(turn) && [stop].flat().every(text) && text(start) && text(prompt)) return format;
-  throw new BqError('FORMAT', 'the chat format needs "before" and "after" for the roles user and assistant', { hint: 'see CHAT in docs/FORMAT.md' });
+  if (
+    roles &&
+    turn(roles.user) &&
+    turn(roles.assistant) &&
+    Object.values(roles).every(turn) &&
+    [stop].flat().every(text) &&
+    text(start) &&
+    text(prompt)
+  )
+    return format;
+  throw new BqError('FORMAT', 'the chat format needs "before" and "after" for the roles user and assistant', {
+    hint: 'see CHAT in docs/FORMAT.md',
+  });
 }
 
 /** @param {ChatFormat | string} format  that a caller gave: unknown names in it are most likely mistyped */
@@ -28,7 +39,9 @@ async function checkGiven(format) {
     const { FORMAT_NAMES, formatNamed } = await onDemand(import('../templates/known.js'));
     const named = formatNamed(format);
     if (named) return named;
-    throw new BqError('ARGUMENT', `no chat format is called "${format}"`, { hint: `there are ${FORMAT_NAMES.join(', ')}` });
+    throw new BqError('ARGUMENT', `no chat format is called "${format}"`, {
+      hint: `there are ${FORMAT_NAMES.join(', ')}`,
+    });
   }
   const { roles } = checkOptions('format', format);
   for (const role of Object.values(roles ?? {})) checkOptions('role', role);
@@ -70,7 +83,9 @@ export class Prompts {
     const pieces = format && !tools && !variables && messages.every(isPlain) ? compact(format, messages) : null;
     if (format && pieces) return this.#wrapped(format, pieces);
     if (template && !given) return this.#rendered(messages, tools, variables);
-    throw format ? unknownTurn(format, messages) : new BqError('NO_CHAT', 'the model does not say how turns are wrapped');
+    throw format
+      ? unknownTurn(format, messages)
+      : new BqError('NO_CHAT', 'the model does not say how turns are wrapped');
   }
 
   /** @param {ChatFormat} format @param {Piece[]} pieces */
@@ -79,7 +94,8 @@ export class Prompts {
     const stop = [ends].flat();
     /** @type {number[]} */
     const tokens = bos && tokenizer?.bos != null ? [tokenizer.bos] : [];
-    for (const { text, special, tokens: own } of pieces) for (const id of own ?? this.#ids(text, special)) tokens.push(id);
+    for (const { text, special, tokens: own } of pieces)
+      for (const id of own ?? this.#ids(text, special)) tokens.push(id);
     const stopTokens = stop.map((text) => this.#model.findToken(text)).filter((id) => id !== null);
     return { tokens, stop, stopTokens, end: pieces.at(-1)?.text ?? '' };
   }
@@ -115,6 +131,11 @@ export class Prompts {
 /** Why a format has no such conversation. @param {ChatFormat} format @param {Message[]} messages */
 function unknownTurn({ roles }, messages) {
   const strange = messages.find(({ role }) => !Object.hasOwn(roles, role));
-  if (!strange) return new BqError('ARGUMENT', 'the chat format has no conversation of this shape', { hint: 'a message of the system comes first, texts only, no tools' });
-  return new BqError('ARGUMENT', `the chat format has no role "${strange.role}"`, { hint: `it has ${Object.keys(roles).join(', ')}` });
+  if (!strange)
+    return new BqError('ARGUMENT', 'the chat format has no conversation of this shape', {
+      hint: 'a message of the system comes first, texts only, no tools',
+    });
+  return new BqError('ARGUMENT', `the chat format has no role "${strange.role}"`, {
+    hint: `it has ${Object.keys(roles).join(', ')}`,
+  });
 }

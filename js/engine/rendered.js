@@ -22,10 +22,18 @@ export class Rendered {
     const { tokenizer } = this.#model.info;
     const safe = (/** @type {any} */ value) => guard(value, this.#hasSpecial);
     const text = this.#render({
-      documents: null, ...safe(variables ?? {}), tools: safe(tools ?? null), messages: safe(messages.map(({ tokens, ...message }) => message)),
-      add_generation_prompt: true, bos_token: BOS, eos_token: EOS,
+      documents: null,
+      ...safe(variables ?? {}),
+      tools: safe(tools ?? null),
+      messages: safe(messages.map(({ tokens, ...message }) => message)),
+      add_generation_prompt: true,
+      bos_token: BOS,
+      eos_token: EOS,
     });
-    const marks = new Map([[BOS, tokenizer?.bos], [EOS, tokenizer?.eos]]);
+    const marks = new Map([
+      [BOS, tokenizer?.bos],
+      [EOS, tokenizer?.eos],
+    ]);
     const pieces = parts(text);
     const tokens = pieces.flatMap((part) => {
       if (marks.has(part)) return [marks.get(part) ?? []].flat();

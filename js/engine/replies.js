@@ -59,7 +59,11 @@ export class Replies {
    * @returns {AsyncGenerator<Part, void>}
    */
   async *#text(prompt, given, aborted, end) {
-    const { args: [checked], options, ...hears } = checkCall(TABLE.model.generate, [prompt, given]);
+    const {
+      args: [checked],
+      options,
+      ...hears
+    } = checkCall(TABLE.model.generate, [prompt, given]);
     const tokens = typeof checked === 'string' ? this.#model.encode(checked) : checked;
     const run = await this.#run(tokens, { ...options, ...hears }, aborted);
     try {
@@ -76,11 +80,24 @@ export class Replies {
    * @returns {AsyncGenerator<Part, void>}
    */
   async *#reply(messages, given, aborted, end) {
-    const { args: [checked], options: { format, prefix, tools, variables, ...options }, signal, onProgress } = checkCall(TABLE.model.reply, [messages, given]);
+    const {
+      args: [checked],
+      options: { format, prefix, tools, variables, ...options },
+      signal,
+      onProgress,
+    } = checkCall(TABLE.model.reply, [messages, given]);
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
-    const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(checked, { format, prefix, tools, variables });
+    const {
+      tokens,
+      stop,
+      stopTokens,
+      end: last,
+    } = await this.#prompts.make(checked, { format, prefix, tools, variables });
     const thinking = await this.#thinking(format, last);
-    const ends = { stop: [...stop, ...[options.stop ?? []].flat()], stopTokens: [...stopTokens, ...(options.stopTokens ?? [])] };
+    const ends = {
+      stop: [...stop, ...[options.stop ?? []].flat()],
+      stopTokens: [...stopTokens, ...(options.stopTokens ?? [])],
+    };
     const { parts, close } = await this.#run(tokens, { ...options, ...ends, signal, onProgress }, aborted);
     try {
       yield* thinking ? thinking.parts(parts) : parts;

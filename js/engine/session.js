@@ -63,7 +63,9 @@ export class LocalSession {
         return wasm.out('bqw_session_texts', handle, ids, lengths, texts.length, pooling, Number(normalize));
       });
       await this.#timeline.run({ signal }, 1);
-      return Array.from({ length: taken }, (_, i) => wasm.f32(wasm.out('bqw_session_vector', handle, i), this.#model.info.hidden).slice());
+      return Array.from({ length: taken }, (_, i) =>
+        wasm.f32(wasm.out('bqw_session_vector', handle, i), this.#model.info.hidden).slice(),
+      );
     });
   }
 
@@ -86,7 +88,12 @@ export class LocalSession {
 
   /** @type {Session['append']} */
   async append(...given) {
-    const { args: [more], options: { parseSpecial }, signal, onProgress } = checkCall(TABLE.session.append, given);
+    const {
+      args: [more],
+      options: { parseSpecial },
+      signal,
+      onProgress,
+    } = checkCall(TABLE.session.append, given);
     this.#idle();
     const addSpecial = !this.#timeline.ids.length && this.#timeline.next === null;
     const ids = typeof more === 'string' ? this.#model.encode(more, { addSpecial, parseSpecial }) : more;
@@ -98,7 +105,9 @@ export class LocalSession {
 
   /** @type {Session['truncate']} */
   async truncate(...given) {
-    const { args: [tokens] } = checkCall(TABLE.session.truncate, given);
+    const {
+      args: [tokens],
+    } = checkCall(TABLE.session.truncate, given);
     this.#idle();
     const all = this.#timeline.all();
     if (tokens > all.length) throw new BqError('ARGUMENT', `there are ${all.length} tokens, not ${tokens}`);
@@ -120,7 +129,9 @@ export class LocalSession {
 
   /** @type {Session['restore']} */
   async restore(...given) {
-    const { args: [saved] } = checkCall(TABLE.session.restore, given);
+    const {
+      args: [saved],
+    } = checkCall(TABLE.session.restore, given);
     const { restore } = await onDemand(import('./state.js'));
     this.#idle();
     this.#timeline.forget();
@@ -136,7 +147,11 @@ export class LocalSession {
 
   async stats() {
     this.#timeline.check();
-    return { tokens: this.#timeline.all().length, context: this.#context, slices: this.#wasm.call('bqw_session_slices', this.#timeline.handle) };
+    return {
+      tokens: this.#timeline.all().length,
+      context: this.#context,
+      slices: this.#wasm.call('bqw_session_slices', this.#timeline.handle),
+    };
   }
 
   /** @type {Session['trace']} */
@@ -203,7 +218,8 @@ export class LocalSession {
   async *#generate(prompt, given, aborted, end) {
     const { args, options, signal, onProgress } = checkCall(TABLE.session.generate, [prompt, given]);
     this.#idle();
-    if (!this.#model.info.generates) throw new BqError('UNSUPPORTED', 'the model is an encoder: it writes no text', { hint: 'use embed()' });
+    if (!this.#model.info.generates)
+      throw new BqError('UNSUPPORTED', 'the model is an encoder: it writes no text', { hint: 'use embed()' });
     signal?.throwIfAborted();
     const { seed = Math.floor(Math.random() * 2 ** 53), maxTokens = Infinity } = options;
     const ends = { signal, aborted };
@@ -238,7 +254,8 @@ export class LocalSession {
         const ids = guide ? guide.next(left, (mask) => (sampled = output.sample(mask))) : [output.sample()];
         for (const [i, id] of ids.entries()) {
           const whole = guide !== null && i === ids.length - 1 && guide.ended(left - ids.length);
-          const length = result.ids.length + 1 >= maxTokens ? 'length' : this.length >= this.#context ? 'context' : null;
+          const length =
+            result.ids.length + 1 >= maxTokens ? 'length' : this.length >= this.#context ? 'context' : null;
           const told = output.picking?.took(id, !guide || (i === 0 && id === sampled));
           const part = { ...output.part(id, result, whole ? 'stop' : length), ...told };
           timings[timings.tokens++ ? 'decodeMs' : 'ttftMs'] += performance.now() - since;
@@ -275,5 +292,4 @@ export class LocalSession {
       });
     return tokens;
   }
-
 }

@@ -41,7 +41,8 @@ export function restore(wasm, session, saved) {
       wasm.bytes(at, part.length).set(part);
       status = wasm.check('bqw_session_restore', session, at, part.length);
     }
-    if (status === MORE) throw new BqError('TRUNCATED', `the saved session ends after ${saved.length} bytes`, { hint: 'save it again' });
+    if (status === MORE)
+      throw new BqError('TRUNCATED', `the saved session ends after ${saved.length} bytes`, { hint: 'save it again' });
   });
   const view = new DataView(saved.buffer, saved.byteOffset, saved.length);
   return Array.from({ length: view.getUint32(TOKENS, true) }, (_, i) => view.getUint32(HEAD + 4 * i, true));

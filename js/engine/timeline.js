@@ -100,13 +100,14 @@ export class Timeline {
       signal?.throwIfAborted();
       if (aborted?.()) throw new DOMException('This operation was aborted', 'AbortError');
     };
-    for (let status = MORE; status !== OK; ) {
+    for (let status = MORE; status !== OK;) {
       goOn();
       this.#wasm.aborted = aborted;
       status = this.#model.run(this.handle, slices);
       onSlices?.();
       // Nothing is awaited that need not be: each await is a slice's share of what threads wait for.
-      const pause = status === WANT_DATA ? this.#model.wait(this.handle, signal) : this.#pace.pause(aborted && ISOLATED_TURN_MS);
+      const pause =
+        status === WANT_DATA ? this.#model.wait(this.handle, signal) : this.#pace.pause(aborted && ISOLATED_TURN_MS);
       if (pause) await pause;
     }
     goOn();

@@ -5,7 +5,20 @@ import { structs } from '../wasm/border.js';
 /** @import { Wasm } from '../wasm/wasm.js' */
 
 /** bq_stage of c/bq.h. */
-const STAGES = /** @type {const} */ (['host', 'embed', 'norm', 'qkv', 'kv', 'attend', 'o', 'mlpIn', 'activate', 'down', 'head', 'sample']);
+const STAGES = /** @type {const} */ ([
+  'host',
+  'embed',
+  'norm',
+  'qkv',
+  'kv',
+  'attend',
+  'o',
+  'mlpIn',
+  'activate',
+  'down',
+  'head',
+  'sample',
+]);
 /** Those that are of no layer. */
 const WHOLE = new Set(['host', 'embed', 'head', 'sample']);
 const [END, BEGIN, LOOK] = [0, 1, 2];
@@ -36,7 +49,14 @@ function rows(wasm, at, layers, byLayer) {
     const named = byLayer && !WHOLE.has(stage) ? { stage, layer } : { stage };
     const key = `${stage} ${named.layer ?? ''}`;
     const sum = sums.get(key) ?? { ...named, ms: 0, calls: 0, weightBytes: 0, kvBytes: 0, macs: 0 };
-    sums.set(key, { ...named, ms: sum.ms + ms, calls: sum.calls + calls, weightBytes: sum.weightBytes + weight_bytes, kvBytes: sum.kvBytes + kv_bytes, macs: sum.macs + macs });
+    sums.set(key, {
+      ...named,
+      ms: sum.ms + ms,
+      calls: sum.calls + calls,
+      weightBytes: sum.weightBytes + weight_bytes,
+      kvBytes: sum.kvBytes + kv_bytes,
+      macs: sum.macs + macs,
+    });
   }
   return [...sums.values()].map(withRate);
 }
@@ -55,7 +75,10 @@ export function merged(all) {
 
 /** @param {StageTrace} a @param {StageTrace} b */
 const added = (a, b) => ({
-  ms: a.ms + b.ms, calls: a.calls + b.calls, weightBytes: a.weightBytes + b.weightBytes, kvBytes: a.kvBytes + b.kvBytes,
+  ms: a.ms + b.ms,
+  calls: a.calls + b.calls,
+  weightBytes: a.weightBytes + b.weightBytes,
+  kvBytes: a.kvBytes + b.kvBytes,
   macs: a.macs + b.macs,
 });
 

@@ -40,16 +40,22 @@ function scalingOf({ get, has }) {
   const kind = listed ? 'longrope' : get('rope.scaling.type', factor === 1 ? 'none' : 'linear');
   const attention = get('rope.scaling.attn_factor', get('rope.scaling.yarn_attn_factor', 1));
   return {
-    kind, factor, original: get('rope.scaling.original_context_length', context),
+    kind,
+    factor,
+    original: get('rope.scaling.original_context_length', context),
     // YaRN has a factor of its own, which this one is multiplied with.
     attention: kind === 'yarn' ? attention * (factor > 1 ? 0.1 * Math.log(factor) + 1 : 1) : attention,
-    betaFast: get('rope.scaling.yarn_beta_fast', 32), betaSlow: get('rope.scaling.yarn_beta_slow', 1),
+    betaFast: get('rope.scaling.yarn_beta_fast', 32),
+    betaSlow: get('rope.scaling.yarn_beta_slow', 1),
   };
 }
 
 /** Rotary positions in our keys. @param {GgufFacts} facts @param {number} headDim @param {string} pairs */
 const ropeOf = (facts, headDim, pairs) => ({
-  rope_theta: facts.get('rope.freq_base', 10000), rope_dim: facts.get('rope.dimension_count', headDim), rope_pairs: pairs, ...scalingConfig(scalingOf(facts)),
+  rope_theta: facts.get('rope.freq_base', 10000),
+  rope_dim: facts.get('rope.dimension_count', headDim),
+  rope_pairs: pairs,
+  ...scalingConfig(scalingOf(facts)),
 });
 
 /**
@@ -60,34 +66,64 @@ const ropeOf = (facts, headDim, pairs) => ({
  */
 export function tablesOf(facts, config) {
   const inFile = ['rope_factors_long.weight', 'rope_freqs.weight'].some(facts.has);
-  return inFile || config.rope_dim === undefined ? {} : scalingTables(scalingOf(facts), config.rope_theta, config.rope_dim);
+  return inFile || config.rope_dim === undefined
+    ? {}
+    : scalingTables(scalingOf(facts), config.rope_theta, config.rope_dim);
 }
 
 /** What most architectures call these. @param {GgufFacts} facts */
 function sizesOf({ get, has, dims }) {
   const [hidden, heads] = [get('embedding_length'), get('attention.head_count')];
-  expect(typeof heads === 'number' && typeof get('attention.head_count_kv', heads) === 'number', 'its layers have different numbers of heads');
+  expect(
+    typeof heads === 'number' && typeof get('attention.head_count_kv', heads) === 'number',
+    'its layers have different numbers of heads',
+  );
   return {
-    layers: get('block_count'), hidden, heads, kv_heads: get('attention.head_count_kv', heads), head_dim: get('attention.key_length', hidden / heads),
+    layers: get('block_count'),
+    hidden,
+    heads,
+    kv_heads: get('attention.head_count_kv', heads),
+    head_dim: get('attention.key_length', hidden / heads),
     // Some say another number than what the tensors have.
-    ffn: has('blk.0.ffn_down.weight') ? dims('blk.0.ffn_down.weight')[1] : get('feed_forward_length'), vocab: dims('token_embd.weight')[0], context: get('context_length'), tied: !has('output.weight'),
+    ffn: has('blk.0.ffn_down.weight') ? dims('blk.0.ffn_down.weight')[1] : get('feed_forward_length'),
+    vocab: dims('token_embd.weight')[0],
+    context: get('context_length'),
+    tied: !has('output.weight'),
   };
 }
 
 /** Norms by size alone, rotary positions, gated. @param {string} arch @param {GgufFacts} facts @param {string} pairs @param {string} activation */
 function rms(arch, facts, pairs = 'half', activation = 'silu') {
   const sizes = sizesOf(facts);
-  return { arch, ...sizes, ...ropeOf(facts, sizes.head_dim, pairs), norm: 'rms', norm_eps: facts.get('attention.layer_norm_rms_epsilon'), activation, gated: true };
+  return {
+    arch,
+    ...sizes,
+    ...ropeOf(facts, sizes.head_dim, pairs),
+    norm: 'rms',
+    norm_eps: facts.get('attention.layer_norm_rms_epsilon'),
+    activation,
+    gated: true,
+  };
 }
 
 /** Some MLPs of many, in one tensor each kind. Whether their weights have the sum 1 is the architecture's. @param {GgufFacts} facts @param {boolean} sum */
 function expertsOf({ get, dims }, sum) {
-  return { experts: get('expert_count'), experts_used: get('expert_used_count'), expert_ffn: dims('blk.0.ffn_down_exps.weight')[2], experts_sum: sum };
+  return {
+    experts: get('expert_count'),
+    experts_used: get('expert_used_count'),
+    expert_ffn: dims('blk.0.ffn_down_exps.weight')[2],
+    experts_sum: sum,
+  };
 }
 
 /** Norms by mean and size, not gated. @param {string} arch @param {GgufFacts} facts @param {string} activation */
 const layered = (arch, facts, activation) => ({
-  arch, ...sizesOf(facts), norm: 'layer', norm_eps: facts.get('attention.layer_norm_epsilon'), activation, gated: false,
+  arch,
+  ...sizesOf(facts),
+  norm: 'layer',
+  norm_eps: facts.get('attention.layer_norm_epsilon'),
+  activation,
+  gated: false,
 });
 
 /** The same with rotary positions. @param {string} arch @param {GgufFacts} facts @param {string} activation */
@@ -103,14 +139,34 @@ function windowOf({ get }, every = 0) {
 }
 
 const OUTER = {
-  token_embd: 'wte', output_norm: 'ln_f', output: 'lm_head', 'rope_freqs.weight': 'rope.factors', 'rope_factors_short.weight': 'rope.factors',
+  token_embd: 'wte',
+  output_norm: 'ln_f',
+  output: 'lm_head',
+  'rope_freqs.weight': 'rope.factors',
+  'rope_factors_short.weight': 'rope.factors',
   'rope_factors_long.weight': 'rope.long_factors',
 };
 const ATTENTION = { attn_q: 'attn.q', attn_k: 'attn.k', attn_v: 'attn.v', attn_qkv: 'attn.qkv', attn_output: 'attn.o' };
-const MODULES = { attn_norm: 'ln1', ...ATTENTION, ffn_norm: 'ln2', ffn_gate: 'mlp.gate', ffn_up: 'mlp.up', ffn_down: 'mlp.down' };
+const MODULES = {
+  attn_norm: 'ln1',
+  ...ATTENTION,
+  ffn_norm: 'ln2',
+  ffn_gate: 'mlp.gate',
+  ffn_up: 'mlp.up',
+  ffn_down: 'mlp.down',
+};
 const EXPERTS = {
-  attn_norm: 'ln1', ...ATTENTION, ffn_norm: 'ln2', ffn_gate_inp: 'mlp.router', ffn_gate_exps: 'mlp.experts.gate', ffn_up_exps: 'mlp.experts.up',
-  ffn_down_exps: 'mlp.experts.down', ffn_gate_inp_shexp: 'mlp.shared.switch', ffn_gate_shexp: 'mlp.shared.gate', ffn_up_shexp: 'mlp.shared.up', ffn_down_shexp: 'mlp.shared.down',
+  attn_norm: 'ln1',
+  ...ATTENTION,
+  ffn_norm: 'ln2',
+  ffn_gate_inp: 'mlp.router',
+  ffn_gate_exps: 'mlp.experts.gate',
+  ffn_up_exps: 'mlp.experts.up',
+  ffn_down_exps: 'mlp.experts.down',
+  ffn_gate_inp_shexp: 'mlp.shared.switch',
+  ffn_gate_shexp: 'mlp.shared.gate',
+  ffn_up_shexp: 'mlp.shared.up',
+  ffn_down_shexp: 'mlp.shared.down',
 };
 const HEAD_NORMS = { attn_q_norm: 'attn.q_norm', attn_k_norm: 'attn.k_norm' };
 const AROUND = { ...MODULES, post_attention_norm: 'ln1_post', post_ffw_norm: 'ln2_post' };
@@ -124,7 +180,10 @@ const llama = {
   outer: OUTER,
   modules: (facts) => (routed(facts) ? EXPERTS : MODULES),
   unread: /\.(rope_freqs|attn_rot_embd)\.weight$/,
-  config: (facts) => (routed(facts) ? { ...rms('mixtral', facts, 'adjacent'), ...expertsOf(facts, true) } : rms('llama', facts, 'adjacent')),
+  config: (facts) =>
+    routed(facts)
+      ? { ...rms('mixtral', facts, 'adjacent'), ...expertsOf(facts, true) }
+      : rms('llama', facts, 'adjacent'),
 };
 
 /** Every fourth layer has no positions. @type {Architecture} */
@@ -134,8 +193,11 @@ const smollm3 = { ...llama, config: (facts) => ({ ...rms('smollm3', facts, 'adja
 const granite = {
   ...llama,
   config: (facts) => ({
-    ...rms('granite', facts, 'adjacent'), embed_scale: facts.get('embedding_scale', 1), attn_scale: facts.get('attention.scale', 0),
-    residual_scale: facts.get('residual_scale', 1), logit_scale: 1 / facts.get('logit_scale', 1),
+    ...rms('granite', facts, 'adjacent'),
+    embed_scale: facts.get('embedding_scale', 1),
+    attn_scale: facts.get('attention.scale', 0),
+    residual_scale: facts.get('residual_scale', 1),
+    logit_scale: 1 / facts.get('logit_scale', 1),
   }),
 };
 
@@ -143,13 +205,21 @@ const granite = {
 const qwen2 = { outer: OUTER, modules: () => MODULES, config: (facts) => rms('qwen2', facts) };
 
 /** @type {Architecture} */
-const qwen3 = { outer: OUTER, modules: () => ({ ...MODULES, ...HEAD_NORMS }), config: (facts) => ({ ...rms('qwen3', facts), qk_norm: 'heads' }) };
+const qwen3 = {
+  outer: OUTER,
+  modules: () => ({ ...MODULES, ...HEAD_NORMS }),
+  config: (facts) => ({ ...rms('qwen3', facts), qk_norm: 'heads' }),
+};
 
 /** @type {Architecture} */
 const qwen2moe = {
   outer: OUTER,
   modules: () => EXPERTS,
-  config: (facts) => ({ ...rms('qwen2moe', facts), ...expertsOf(facts, false), shared_ffn: facts.dims('blk.0.ffn_down_shexp.weight')[1] }),
+  config: (facts) => ({
+    ...rms('qwen2moe', facts),
+    ...expertsOf(facts, false),
+    shared_ffn: facts.dims('blk.0.ffn_down_shexp.weight')[1],
+  }),
 };
 
 /** @type {Architecture} */
@@ -163,7 +233,13 @@ const qwen3moe = {
 const olmo2 = {
   outer: OUTER,
   modules: () => ({
-    ...ATTENTION, ...HEAD_NORMS, post_attention_norm: 'ln1_post', ffn_gate: 'mlp.gate', ffn_up: 'mlp.up', ffn_down: 'mlp.down', post_ffw_norm: 'ln2_post',
+    ...ATTENTION,
+    ...HEAD_NORMS,
+    post_attention_norm: 'ln1_post',
+    ffn_gate: 'mlp.gate',
+    ffn_up: 'mlp.up',
+    ffn_down: 'mlp.down',
+    post_ffw_norm: 'ln2_post',
   }),
   config: (facts) => ({ ...rms('olmo2', facts), norm_place: 'after', qk_norm: 'rows' }),
 };
@@ -178,7 +254,8 @@ function gemmaOf(arch, facts) {
 const gemma = { outer: OUTER, modules: () => MODULES, config: (facts) => gemmaOf('gemma', facts) };
 
 /** The largest of a generation, told by its layers, scales scores by the width of a head if all were equally wide. @param {Record<string, any>} config @param {number} layers */
-const gemmaScale = (config, layers) => (config.layers === layers ? config.hidden / config.heads : config.head_dim) ** -0.5;
+const gemmaScale = (config, layers) =>
+  (config.layers === layers ? config.hidden / config.heads : config.head_dim) ** -0.5;
 
 /** @type {Architecture} */
 const gemma2 = {
@@ -187,7 +264,12 @@ const gemma2 = {
   config: (facts) => {
     const config = gemmaOf('gemma2', facts);
     return {
-      ...config, window: facts.get('attention.sliding_window', 4096), global_every: 2, norm_place: 'around', attn_scale: gemmaScale(config, 46), attn_softcap: facts.get('attn_logit_softcapping', 50),
+      ...config,
+      window: facts.get('attention.sliding_window', 4096),
+      global_every: 2,
+      norm_place: 'around',
+      attn_scale: gemmaScale(config, 46),
+      attn_softcap: facts.get('attn_logit_softcapping', 50),
       logit_softcap: facts.get('final_logit_softcapping', 30),
     };
   },
@@ -202,14 +284,23 @@ const gemma3 = {
     const every = facts.get('attention.sliding_window_pattern', 6);
     expect(typeof every === 'number', 'the layers that see a window only are listed one by one');
     return {
-      ...config, ...windowOf(facts, every), norm_place: 'around', qk_norm: 'heads',
-      attn_scale: gemmaScale(config, 62), local_theta: facts.get('rope.freq_base_swa', 10000), logit_softcap: facts.get('final_logit_softcapping', 0),
+      ...config,
+      ...windowOf(facts, every),
+      norm_place: 'around',
+      qk_norm: 'heads',
+      attn_scale: gemmaScale(config, 62),
+      local_theta: facts.get('rope.freq_base_swa', 10000),
+      logit_softcap: facts.get('final_logit_softcapping', 0),
     };
   },
 };
 
 /** @type {Architecture} */
-const phi2 = { outer: OUTER, modules: () => MODULES, config: (facts) => ({ ...rotated('phi', facts, 'gelu'), block: 'shared' }) };
+const phi2 = {
+  outer: OUTER,
+  modules: () => MODULES,
+  config: (facts) => ({ ...rotated('phi', facts, 'gelu'), block: 'shared' }),
+};
 
 /** Gate and up are one tensor, of the name that up has elsewhere. @type {Architecture} */
 const phi3 = {
@@ -223,25 +314,38 @@ const stablelm = {
   outer: OUTER,
   modules: () => ({ ...MODULES, ...HEAD_NORMS }),
   config: (facts) => ({
-    ...rotated('stablelm', facts, 'silu'), gated: true, ...(!facts.has('blk.0.ffn_norm.weight') && { block: 'shared' }),
+    ...rotated('stablelm', facts, 'silu'),
+    gated: true,
+    ...(!facts.has('blk.0.ffn_norm.weight') && { block: 'shared' }),
     ...(facts.has('blk.0.attn_q_norm.weight') && { qk_norm: 'each' }),
   }),
 };
 
 /** @type {Architecture} */
-const gpt2 = { outer: LEARNED, modules: () => MODULES, config: (facts) => ({ ...layered('gpt2', facts, 'gelu'), position: 'learned' }) };
+const gpt2 = {
+  outer: LEARNED,
+  modules: () => MODULES,
+  config: (facts) => ({ ...layered('gpt2', facts, 'gelu'), position: 'learned' }),
+};
 
 /** @type {Architecture} */
 const starcoder = { ...gpt2, config: (facts) => ({ ...layered('starcoder', facts, 'gelu'), position: 'learned' }) };
 
 /** @type {Architecture} */
-const starcoder2 = { outer: OUTER, modules: () => MODULES, config: (facts) => ({ ...rotated('starcoder2', facts, 'gelu'), ...windowOf(facts) }) };
+const starcoder2 = {
+  outer: OUTER,
+  modules: () => MODULES,
+  config: (facts) => ({ ...rotated('starcoder2', facts, 'gelu'), ...windowOf(facts) }),
+};
 
 /** @type {Architecture} */
 const gptneox = {
   outer: OUTER,
   modules: () => MODULES,
-  config: (facts) => ({ ...rotated('neox', facts, 'gelu_erf'), block: facts.get('use_parallel_residual', true) ? 'parallel' : 'sequential' }),
+  config: (facts) => ({
+    ...rotated('neox', facts, 'gelu_erf'),
+    block: facts.get('use_parallel_residual', true) ? 'parallel' : 'sequential',
+  }),
 };
 
 /** In the second generation the first norm is the MLP's, and attention has one of its own. @param {GgufFacts} facts */
@@ -268,7 +372,12 @@ const mpt = {
   config: (facts) => {
     const steepest = facts.get('attention.max_alibi_bias', 0);
     expect(steepest > 0, 'positions are learned, without ALiBi');
-    return { ...layered('mpt', facts, 'gelu_erf'), position: 'alibi', alibi_max: steepest, qkv_clip: facts.get('attention.clamp_kqv', 0) };
+    return {
+      ...layered('mpt', facts, 'gelu_erf'),
+      position: 'alibi',
+      alibi_max: steepest,
+      qkv_clip: facts.get('attention.clamp_kqv', 0),
+    };
   },
 };
 
@@ -278,13 +387,49 @@ const POOLING = ['unsaid', 'mean', 'cls', 'last'];
 /** An encoder. Token types are a matrix of which row 0 is used. @type {Architecture} */
 const bert = {
   outer: { token_embd: 'wte', token_embd_norm: 'ln_0', position_embd: 'wpe', token_types: 'wtt' },
-  modules: () => ({ ...ATTENTION, attn_output_norm: 'ln1_post', ffn_up: 'mlp.up', ffn_down: 'mlp.down', layer_output_norm: 'ln2_post' }),
+  modules: () => ({
+    ...ATTENTION,
+    attn_output_norm: 'ln1_post',
+    ffn_up: 'mlp.up',
+    ffn_down: 'mlp.down',
+    layer_output_norm: 'ln2_post',
+  }),
   unread: /^(cls|cls\.output|cls\.norm)\./,
   config: (facts) => ({
-    ...layered('other', facts, 'gelu_erf'), tied: false, no_head: true, norm_place: 'after_sum', position: 'learned', bidirectional: true, embed_norm: true,
-    token_types: facts.has('token_types.weight') ? facts.dims('token_types.weight')[0] : 0, pooling: POOLING[facts.get('pooling_type', 0)] ?? 'unsaid',
+    ...layered('other', facts, 'gelu_erf'),
+    tied: false,
+    no_head: true,
+    norm_place: 'after_sum',
+    position: 'learned',
+    bidirectional: true,
+    embed_norm: true,
+    token_types: facts.has('token_types.weight') ? facts.dims('token_types.weight')[0] : 0,
+    pooling: POOLING[facts.get('pooling_type', 0)] ?? 'unsaid',
   }),
 };
 
 /** By general.architecture. @type {Record<string, Architecture>} */
-export const ARCHITECTURES = { llama, smollm3, granite, qwen2, qwen3, qwen2moe, qwen3moe, olmo2, gemma, gemma2, gemma3, phi2, phi3, stablelm, gpt2, starcoder, starcoder2, gptneox, falcon, bloom, mpt, bert };
+export const ARCHITECTURES = {
+  llama,
+  smollm3,
+  granite,
+  qwen2,
+  qwen3,
+  qwen2moe,
+  qwen3moe,
+  olmo2,
+  gemma,
+  gemma2,
+  gemma3,
+  phi2,
+  phi3,
+  stablelm,
+  gpt2,
+  starcoder,
+  starcoder2,
+  gptneox,
+  falcon,
+  bloom,
+  mpt,
+  bert,
+};

@@ -36,8 +36,15 @@ function stageOf(name) {
  */
 export function inOrder(tensors, runType, asStored) {
   const stage = asStored ? () => 0 : stageOf;
-  return [...tensors].sort((a, b) => (stage(a.name) === stage(b.name) ? a.offset - b.offset : stage(a.name) - stage(b.name)))
-    .map(({ name, dims, type, offset }) => [name, dims, type.id, dims.length === 1 ? type.id : runType(type.id), offset]);
+  return [...tensors]
+    .sort((a, b) => (stage(a.name) === stage(b.name) ? a.offset - b.offset : stage(a.name) - stage(b.name)))
+    .map(({ name, dims, type, offset }) => [
+      name,
+      dims,
+      type.id,
+      dims.length === 1 ? type.id : runType(type.id),
+      offset,
+    ]);
 }
 
 /** @param {readonly Kept[]} kept @param {number} start  where the first may lie @returns {Placed[]} */
@@ -51,7 +58,8 @@ export function place(kept, start) {
     const bytes = weightBytes(type, layout, rows, cols);
     end = offset + bytes;
     const storedBytes = weightBytes(stored, ROWS, rows, cols);
-    const [unit, storedUnit] = layout === TILED ? [weightBytes(type, TILED, 8, cols), weightBytes(stored, ROWS, 8, cols)] : [1, 1];
+    const [unit, storedUnit] =
+      layout === TILED ? [weightBytes(type, TILED, 8, cols), weightBytes(stored, ROWS, 8, cols)] : [1, 1];
     return { name, type, layout, dims, offset, bytes, from, stored, storedBytes, unit, storedUnit, rows, cols };
   });
 }

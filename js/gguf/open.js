@@ -24,9 +24,14 @@ const textOf = (value) => (typeof value === 'string' ? value : '');
 /** The row of the file's architecture. UNSUPPORTED. @param {Record<string, any>} metadata @returns {Architecture} */
 function architectureOf(metadata) {
   const name = metadata['general.architecture'];
-  if (typeof name !== 'string') throw new BqError('FORMAT', 'the GGUF file does not say which architecture it is of', { hint: 'it may be no model: a tokenizer alone, an adapter, a part' });
+  if (typeof name !== 'string')
+    throw new BqError('FORMAT', 'the GGUF file does not say which architecture it is of', {
+      hint: 'it may be no model: a tokenizer alone, an adapter, a part',
+    });
   if (!Object.hasOwn(ARCHITECTURES, name))
-    throw new BqError('UNSUPPORTED', `the GGUF file is of the architecture "${name}"`, { hint: `run are ${Object.keys(ARCHITECTURES).join(', ')}` });
+    throw new BqError('UNSUPPORTED', `the GGUF file is of the architecture "${name}"`, {
+      hint: `run are ${Object.keys(ARCHITECTURES).join(', ')}`,
+    });
   return ARCHITECTURES[name];
 }
 
@@ -37,13 +42,19 @@ function factsOf({ metadata, tensors }) {
     get(key, otherwise) {
       const full = `${metadata['general.architecture']}.${key}`;
       const value = metadata[full] ?? otherwise;
-      if (value === undefined) throw new BqError('FORMAT', `the GGUF file lacks "${full}"`, { hint: 'the GGUF file is incomplete: fetch it again or convert it anew' });
+      if (value === undefined)
+        throw new BqError('FORMAT', `the GGUF file lacks "${full}"`, {
+          hint: 'the GGUF file is incomplete: fetch it again or convert it anew',
+        });
       return value;
     },
     has: (name) => byName.has(name),
     dims(name) {
       const tensor = byName.get(name);
-      if (!tensor) throw new BqError('SHAPE', `tensor "${name}" is missing`, { hint: 'the GGUF file is incomplete: fetch it again or convert it anew' });
+      if (!tensor)
+        throw new BqError('SHAPE', `tensor "${name}" is missing`, {
+          hint: 'the GGUF file is incomplete: fetch it again or convert it anew',
+        });
       return tensor.dims;
     },
   };
@@ -57,7 +68,11 @@ function ourName({ outer, unread }, modules, { name, at }) {
   const [, layer, part] = (module && /^blk\.(0|[1-9]\d{0,4})\.(.+)$/.exec(module)) || [];
   if (part && Object.hasOwn(modules, part)) return `h.${layer}.${modules[part]}.${ending}`;
   if (unread?.test(name)) return null;
-  throw new BqError('UNSUPPORTED', `tensor "${name}" belongs to no model of this architecture that is computed so far`, { offset: at, hint: 'this variant is not computed so far' });
+  throw new BqError(
+    'UNSUPPORTED',
+    `tensor "${name}" belongs to no model of this architecture that is computed so far`,
+    { offset: at, hint: 'this variant is not computed so far' },
+  );
 }
 
 /** @param {GgufHeader} header @param {Architecture} architecture @param {GgufFacts} facts */
@@ -68,7 +83,10 @@ function listedTensors({ tensors }, architecture, facts) {
     if (!name) return [];
     const type = typeOf(tensor);
     const { rows, cols } = matrixOf(tensor.dims);
-    if (cols % type.block) throw new BqError('FORMAT', `tensor "${tensor.name}" has rows of ${cols}, no whole blocks of ${type.block}`, { offset: tensor.at });
+    if (cols % type.block)
+      throw new BqError('FORMAT', `tensor "${tensor.name}" has rows of ${cols}, no whole blocks of ${type.block}`, {
+        offset: tensor.at,
+      });
     // Norms with weights for each head are a row per head there, one vector here.
     const row = name.endsWith('.switch.weight') ? [1, cols] : tensor.dims; // a vector in some files
     const dims = name.endsWith('_norm.weight') ? [rows * cols] : row;
@@ -85,13 +103,19 @@ async function readParts(file, head, signal) {
   const header = await readHeader(parts[0], head, signal);
   const count = header.metadata['split.count'] ?? 1;
   if (count > 1 && parts.length !== count)
-    throw new BqError('FORMAT', `${file.name} is one of ${count} parts of a model, ${parts.length} given`, { hint: 'name the first (…-00001-of-0000N.gguf, the others beside it), or give all of them as a list' });
+    throw new BqError('FORMAT', `${file.name} is one of ${count} parts of a model, ${parts.length} given`, {
+      hint: 'name the first (…-00001-of-0000N.gguf, the others beside it), or give all of them as a list',
+    });
   for (const [i, part] of parts.entries()) {
     if (!i) continue;
     const first = await readRange(part, 0, FIRST, signal);
-    if (String.fromCharCode(...first.subarray(0, 4)) !== 'GGUF') throw new BqError('NOT_A_MODEL', `${part.name} is no part of a GGUF file`, { offset: 0 });
+    if (String.fromCharCode(...first.subarray(0, 4)) !== 'GGUF')
+      throw new BqError('NOT_A_MODEL', `${part.name} is no part of a GGUF file`, { offset: 0 });
     const { metadata, tensors } = await readHeader(part, first, signal);
-    if (metadata['split.no'] !== undefined && metadata['split.no'] !== i) throw new BqError('FORMAT', `${part.name} is part ${metadata['split.no'] + 1}, not ${i + 1}`, { hint: 'give the parts in their order' });
+    if (metadata['split.no'] !== undefined && metadata['split.no'] !== i)
+      throw new BqError('FORMAT', `${part.name} is part ${metadata['split.no'] + 1}, not ${i + 1}`, {
+        hint: 'give the parts in their order',
+      });
     header.tensors.push(...tensors.map((tensor) => ({ ...tensor, offset: tensor.offset + i * STRIDE })));
   }
   return header;
@@ -112,7 +136,11 @@ export async function openGguf(file, head, signal) {
   } catch (error) {
     // What a file calls things may be as long as the file.
     if (!(error instanceof BqError) || error.message.length <= LONGEST) throw error;
-    throw new BqError(error.code, `${error.message.slice(0, LONGEST)}…`, { offset: error.offset, hint: error.hint, details: error.details });
+    throw new BqError(error.code, `${error.message.slice(0, LONGEST)}…`, {
+      offset: error.offset,
+      hint: error.hint,
+      details: error.details,
+    });
   }
 }
 

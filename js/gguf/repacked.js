@@ -24,12 +24,14 @@ const HASHED = 1 << 18;
 
 /** The parts of tensors that a range is made of. @param {readonly Placed[]} tensors @param {number} offset @param {number} end @returns {Part[]} */
 function partsOf(tensors, offset, end) {
-  return tensors.filter((t) => t.offset < end && t.offset + t.bytes > offset).map((tensor) => {
-    const first = Math.floor(Math.max(offset - tensor.offset, 0) / tensor.unit);
-    const last = Math.ceil(Math.min(end - tensor.offset, tensor.bytes) / tensor.unit);
-    const to = Math.min(last * tensor.storedUnit, tensor.storedBytes);
-    return { tensor, first, end: last, from: tensor.from + first * tensor.storedUnit, to: tensor.from + to };
-  });
+  return tensors
+    .filter((t) => t.offset < end && t.offset + t.bytes > offset)
+    .map((tensor) => {
+      const first = Math.floor(Math.max(offset - tensor.offset, 0) / tensor.unit);
+      const last = Math.ceil(Math.min(end - tensor.offset, tensor.bytes) / tensor.unit);
+      const to = Math.min(last * tensor.storedUnit, tensor.storedBytes);
+      return { tensor, first, end: last, from: tensor.from + first * tensor.storedUnit, to: tensor.from + to };
+    });
 }
 
 /** Runs of parts that one request can bring. @param {Part[]} parts @returns {Part[][]} */
@@ -82,9 +84,12 @@ export class RepackedSource {
     this.#tensors = tensors;
     this.size = endOf(tensors);
     this.remote = file.remote;
-    if (file.nextMirror) this.nextMirror = (/** @type {AbortSignal | undefined} */ signal) => /** @type {any} */ (file).nextMirror(signal);
+    if (file.nextMirror)
+      this.nextMirror = (/** @type {AbortSignal | undefined} */ signal) => /** @type {any} */ (file).nextMirror(signal);
     // Where versions have names, these were compared with every answer.
-    if (file.changed) this.changed = async (/** @type {AbortSignal | undefined} */ signal) => !file.tag && /** @type {any} */ (file).changed(signal);
+    if (file.changed)
+      this.changed = async (/** @type {AbortSignal | undefined} */ signal) =>
+        !file.tag && /** @type {any} */ (file).changed(signal);
   }
 
   /**
@@ -94,7 +99,12 @@ export class RepackedSource {
   static async open(file, compiled, tensors, wanted = null) {
     // Stored, its import and its tiles: none of these is more than four times as large.
     const wasm = await Wasm.create(compiled, 9 * largestPiece(tensors) + ROOM);
-    return new RepackedSource(file, wasm, tensors, wanted && { ...wanted, hash: new Sha256(await Wasm.create(compiled, HASHED + ROOM)), at: 0 });
+    return new RepackedSource(
+      file,
+      wasm,
+      tensors,
+      wanted && { ...wanted, hash: new Sha256(await Wasm.create(compiled, HASHED + ROOM)), at: 0 },
+    );
   }
 
   get name() {
@@ -164,10 +174,16 @@ export class RepackedSource {
   /** INTEGRITY. */
   #verify() {
     const check = /** @type {Check} */ (this.#check);
-    if (check.at < check.bytes) throw new BqError('TRUNCATED', `${this.name} ends after ${check.at} of ${check.bytes} bytes`, { offset: check.at });
+    if (check.at < check.bytes)
+      throw new BqError('TRUNCATED', `${this.name} ends after ${check.at} of ${check.bytes} bytes`, {
+        offset: check.at,
+      });
     const found = check.hash.end();
     if (found.some((byte, i) => byte !== check.wanted[i]))
-      throw new BqError('INTEGRITY', `the SHA-256 of ${this.name}, ${check.bytes} bytes, is ${integrityOf(found)}`, { offset: 0, hint: 'this is not the file that was asked for: check the address and the integrity' });
+      throw new BqError('INTEGRITY', `the SHA-256 of ${this.name}, ${check.bytes} bytes, is ${integrityOf(found)}`, {
+        offset: 0,
+        hint: 'this is not the file that was asked for: check the address and the integrity',
+      });
   }
 
   /** Pieces of a run, whole units each. @param {Part[]} run @param {boolean} last  it ends with the last tensor @param {AbortSignal} [signal] */
@@ -180,9 +196,11 @@ export class RepackedSource {
     let rest = new Uint8Array();
     for (const { tensor, first, end, from, to } of run) {
       let unit = first;
-      const held = new Uint8Array(Math.min(Math.max(PIECE - (PIECE % tensor.storedUnit), tensor.storedUnit), to - from));
+      const held = new Uint8Array(
+        Math.min(Math.max(PIECE - (PIECE % tensor.storedUnit), tensor.storedUnit), to - from),
+      );
       let filled = 0;
-      for (let next = from; next < to; ) {
+      for (let next = from; next < to;) {
         if (!rest.length) {
           const { value } = await stored.next();
           if (!value) throw new BqError('TRUNCATED', `${this.name} ends after ${at} bytes`, { offset: at });
@@ -230,4 +248,8 @@ export class RepackedSource {
 
 /** @param {Placed} tensor @param {number} first @param {BqError} cause */
 const bad = (tensor, first, cause) =>
-  new BqError('FORMAT', `tensor "${tensor.name}" has ${cause.message}`, { offset: tensor.from + first * tensor.storedUnit + Number(cause.offset), hint: cause.hint, cause });
+  new BqError('FORMAT', `tensor "${tensor.name}" has ${cause.message}`, {
+    offset: tensor.from + first * tensor.storedUnit + Number(cause.offset),
+    hint: cause.hint,
+    cause,
+  });

@@ -28,11 +28,17 @@ class Nfa {
   /** @param {Tree} tree @param {number} next  where it ends @returns {number} where it begins */
   add(tree, next) {
     switch (tree.kind) {
-      case 'chars': return this.state([next], tree.set);
-      case '^': case '$': return this.state([next], null, tree.kind);
-      case 'and': return tree.parts.reduceRight((at, part) => this.add(part, at), next);
-      case 'or': return this.state(tree.parts.map((part) => this.add(part, next)));
-      default: return this.#repeat(tree.part, tree.min, tree.max, next);
+      case 'chars':
+        return this.state([next], tree.set);
+      case '^':
+      case '$':
+        return this.state([next], null, tree.kind);
+      case 'and':
+        return tree.parts.reduceRight((at, part) => this.add(part, at), next);
+      case 'or':
+        return this.state(tree.parts.map((part) => this.add(part, next)));
+      default:
+        return this.#repeat(tree.part, tree.min, tree.max, next);
     }
   }
 
@@ -55,7 +61,9 @@ class Nfa {
       if (set || (only === '^' && !first)) continue;
       for (const next of to) all.add(next * 2 + (only === '$' ? 1 : item & 1));
     }
-    return [...all].filter((item) => this.states[item >> 1].set ? !(item & 1) : item >> 1 === 0).sort((a, b) => a - b);
+    return [...all]
+      .filter((item) => (this.states[item >> 1].set ? !(item & 1) : item >> 1 === 0))
+      .sort((a, b) => a - b);
   }
 }
 
@@ -111,37 +119,51 @@ function trim(dfa) {
 export function ofTree(tree, { search = false } = {}) {
   const nfa = new Nfa();
   nfa.state([]); // 0: the end
-  const any = { kind: /** @type {const} */ ('repeat'), part: { kind: /** @type {const} */ ('chars'), set: ALL }, min: 0, max: Infinity };
+  const any = {
+    kind: /** @type {const} */ ('repeat'),
+    part: { kind: /** @type {const} */ ('chars'), set: ALL },
+    min: 0,
+    max: Infinity,
+  };
   const begin = nfa.add(search ? { kind: 'and', parts: [any, tree, any] } : tree, 0);
-  const cuts = [...new Set(nfa.states.flatMap(({ set }) => (set ? rangesOf(set).flatMap(([low, high]) => [low, high + 1]) : [])))].sort((a, b) => a - b);
+  const cuts = [
+    ...new Set(nfa.states.flatMap(({ set }) => (set ? rangesOf(set).flatMap(([low, high]) => [low, high + 1]) : []))),
+  ].sort((a, b) => a - b);
   const first = nfa.closure([begin * 2], true);
-  return explore('the regular expression', first, (items) => items.join(), (items) => {
-    /** Targets by the index of the cut where a range begins. @type {Map<number, Set<number>>} */
-    const targets = new Map();
-    for (const item of items) {
-      const { set, to } = nfa.states[item >> 1];
-      for (const [low, high] of set ? rangesOf(set) : [])
-        for (let i = indexOf(cuts, low); cuts[i] <= high; i++) {
-          const all = targets.get(i) ?? new Set();
-          targets.set(i, all.add(to[0] * 2));
-        }
-    }
-    /** @type {Map<string, number[]>} */
-    const closed = new Map();
-    const edges = [...targets].sort(([a], [b]) => a - b).map(([i, all]) => {
-      const key = [...all].sort().join();
-      const closure = closed.get(key) ?? nfa.closure(all, false);
-      closed.set(key, closure);
-      return /** @type {[number, number, number[]]} */ ([cuts[i], cuts[i + 1] - 1, closure]);
-    });
-    return { accepts: items.some((item) => item >> 1 === 0), edges };
-  });
+  return explore(
+    'the regular expression',
+    first,
+    (items) => items.join(),
+    (items) => {
+      /** Targets by the index of the cut where a range begins. @type {Map<number, Set<number>>} */
+      const targets = new Map();
+      for (const item of items) {
+        const { set, to } = nfa.states[item >> 1];
+        for (const [low, high] of set ? rangesOf(set) : [])
+          for (let i = indexOf(cuts, low); cuts[i] <= high; i++) {
+            const all = targets.get(i) ?? new Set();
+            targets.set(i, all.add(to[0] * 2));
+          }
+      }
+      /** @type {Map<string, number[]>} */
+      const closed = new Map();
+      const edges = [...targets]
+        .sort(([a], [b]) => a - b)
+        .map(([i, all]) => {
+          const key = [...all].sort().join();
+          const closure = closed.get(key) ?? nfa.closure(all, false);
+          closed.set(key, closure);
+          return /** @type {[number, number, number[]]} */ ([cuts[i], cuts[i + 1] - 1, closure]);
+        });
+      return { accepts: items.some((item) => item >> 1 === 0), edges };
+    },
+  );
 }
 
 /** @param {number[]} sorted @param {number} value  one of them */
 function indexOf(sorted, value) {
   let low = 0;
-  for (let high = sorted.length; low < high; ) {
+  for (let high = sorted.length; low < high;) {
     const middle = (low + high) >> 1;
     if (sorted[middle] < value) low = middle + 1;
     else high = middle;
@@ -158,12 +180,17 @@ export function ofTexts(texts) {
     for (const c of text) {
       const code = Number(c.codePointAt(0));
       let next = nodes[at].next.get(code);
-      if (next === undefined) nodes[at].next.set(code, next = nodes.push({ accepts: false, next: new Map() }) - 1);
+      if (next === undefined) nodes[at].next.set(code, (next = nodes.push({ accepts: false, next: new Map() }) - 1));
       at = next;
     }
     nodes[at].accepts = true;
   }
-  return trim(nodes.map(({ accepts, next }) => ({ accepts, edges: [...next].sort(([a], [b]) => a - b).map(([c, to]) => [c, c, to]) })));
+  return trim(
+    nodes.map(({ accepts, next }) => ({
+      accepts,
+      edges: [...next].sort(([a], [b]) => a - b).map(([c, to]) => [c, c, to]),
+    })),
+  );
 }
 
 /** Any text of so many characters. @param {number} min @param {number} max @returns {Dfa} */
@@ -172,13 +199,21 @@ export function ofLength(min, max) {
   bounded('a limit of length beside a pattern', last);
   return Array.from({ length: last + 1 }, (_, i) => ({
     accepts: i >= min,
-    edges: i < last ? rangesOf(ALL).map(([low, high]) => [low, high, i + 1]) : max === Infinity ? rangesOf(ALL).map(([low, high]) => [low, high, i]) : [],
+    edges:
+      i < last
+        ? rangesOf(ALL).map(([low, high]) => [low, high, i + 1])
+        : max === Infinity
+          ? rangesOf(ALL).map(([low, high]) => [low, high, i])
+          : [],
   }));
 }
 
 /** Steps of two states together; -1 stands for a state that nothing leads on from. @param {[number, number, number][]} a @param {[number, number, number][]} b @returns {[number, number, [number, number]][]} */
 function together(a, b) {
-  const cuts = [...new Set([...ALL, ...[...a, ...b].flatMap(([low, high]) => [low, high + 1])])].filter((c) => c !== 0xd7ff && c !== 0x10ffff).concat(0xd800, 0x110000).sort((x, y) => x - y);
+  const cuts = [...new Set([...ALL, ...[...a, ...b].flatMap(([low, high]) => [low, high + 1])])]
+    .filter((c) => c !== 0xd7ff && c !== 0x10ffff)
+    .concat(0xd800, 0x110000)
+    .sort((x, y) => x - y);
   /** @type {[number, number, [number, number]][]} */
   const out = [];
   let i = 0;
@@ -202,11 +237,18 @@ const LESS = (/** @type {boolean} */ a, /** @type {boolean} */ b) => a && !b;
 
 /** @param {(a: boolean, b: boolean) => boolean} how @returns {(a: Dfa, b: Dfa) => Dfa} */
 const combine = (how) => (a, b) =>
-  explore('a combination of patterns', [0, 0], (pair) => pair.join(), ([i, j]) => ({
-    accepts: how(i >= 0 && a[i].accepts, j >= 0 && b[j].accepts),
-    // Where only one goes on, it may matter or not.
-    edges: together(i >= 0 ? a[i].edges : [], j >= 0 ? b[j].edges : []).filter(([, , [x, y]]) => how(x >= 0, y >= 0) || (x >= 0 && how(true, false)) || (x >= 0 && y >= 0 && how(true, true))),
-  }));
+  explore(
+    'a combination of patterns',
+    [0, 0],
+    (pair) => pair.join(),
+    ([i, j]) => ({
+      accepts: how(i >= 0 && a[i].accepts, j >= 0 && b[j].accepts),
+      // Where only one goes on, it may matter or not.
+      edges: together(i >= 0 ? a[i].edges : [], j >= 0 ? b[j].edges : []).filter(
+        ([, , [x, y]]) => how(x >= 0, y >= 0) || (x >= 0 && how(true, false)) || (x >= 0 && y >= 0 && how(true, true)),
+      ),
+    }),
+  );
 
 export const both = combine(AND);
 export const either = combine(OR);

@@ -2,7 +2,9 @@
 import { BqError } from '../shared/errors.js';
 
 /** Written wrongly, or with something that can't be held. @param {string} message @param {string} [hint] */
-export const refused = (message, hint = 'see "Structured output" in docs/API.md') => new BqError('GRAMMAR', message, { hint });
+export const refused = (message, hint = 'see "Structured output" in docs/API.md') =>
+  new BqError('GRAMMAR', message, { hint });
 
 /** @param {string} what */
-export const tooLarge = (what) => refused(`${what} takes too many states`, 'make it smaller: fewer alternatives, or smaller limits of repetition');
+export const tooLarge = (what) =>
+  refused(`${what} takes too many states`, 'make it smaller: fewer alternatives, or smaller limits of repetition');

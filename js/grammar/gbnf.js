@@ -39,7 +39,7 @@ class Reader {
 
   /** Blanks and comments. @param {boolean} lines  also ends of lines */
   #space(lines) {
-    const found = (lines ? /(?:\s|#.*)*/y : /(?:[ \t]|#.*)*/y);
+    const found = lines ? /(?:\s|#.*)*/y : /(?:[ \t]|#.*)*/y;
     found.lastIndex = this.#at;
     this.#at += found.exec(this.#text)?.[0].length ?? 0;
   }
@@ -70,9 +70,11 @@ class Reader {
       this.#space(true);
       this.#either(this.rules.start(known.rule), this.rules.state(true), false);
       this.#space(false);
-      if (this.#at < this.#text.length && !this.#take(/\r?\n/y)) throw this.#bad(`has something at "${this.#text.slice(this.#at, this.#at + 20)}" that is not understood`);
+      if (this.#at < this.#text.length && !this.#take(/\r?\n/y))
+        throw this.#bad(`has something at "${this.#text.slice(this.#at, this.#at + 20)}" that is not understood`);
     }
-    for (const [name, { defined, line }] of this.#names) if (!defined) throw refused(`line ${line} of the grammar speaks of "${name}", which is no rule`);
+    for (const [name, { defined, line }] of this.#names)
+      if (!defined) throw refused(`line ${line} of the grammar speaks of "${name}", which is no rule`);
     const root = this.#names.get('root');
     if (!root) throw refused('the grammar has no rule "root"');
     return this.rules.encode(root.rule);
@@ -127,7 +129,8 @@ class Reader {
     if (found[0] === '?') return [0, 1];
     const min = Number(found[1]);
     const max = found[2] ? (found[3] ? Number(found[3]) : Infinity) : min;
-    if (min > max || min > MOST_TIMES || (max < Infinity && max > MOST_TIMES)) throw this.#bad(`repeats something ${found[0]} times: at most ${MOST_TIMES}`);
+    if (min > max || min > MOST_TIMES || (max < Infinity && max > MOST_TIMES))
+      throw this.#bad(`repeats something ${found[0]} times: at most ${MOST_TIMES}`);
     return [min, max];
   }
 

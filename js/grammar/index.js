@@ -30,7 +30,8 @@ function regex(pattern) {
 
 /** @param {unknown} choices */
 function choice(choices) {
-  if (!Array.isArray(choices) || !choices.length || !choices.every((one) => typeof one === 'string' && one)) throw refused('choices must be a list of texts, none of them empty');
+  if (!Array.isArray(choices) || !choices.length || !choices.every((one) => typeof one === 'string' && one))
+    throw refused('choices must be a list of texts, none of them empty');
   return whole(ofTexts(choices));
 }
 
@@ -39,14 +40,24 @@ const schema = () => onDemand(import('./schema/index.js'));
 /** GRAMMAR: it is wrong, not supported, too large, or nothing satisfies it. @param {any} format  a ResponseFormat @returns {Promise<Uint8Array<ArrayBuffer>>} */
 export async function compile(format) {
   switch (format.type) {
-    case 'regex': return regex(format.pattern);
-    case 'choice': return choice(format.choices);
-    case 'grammar': return (await onDemand(import('./gbnf.js'))).compileGbnf(format.grammar);
-    case 'json_object': return (await schema()).compileSchema({ type: 'object' });
-    case 'json_schema': return (await schema()).compileSchema(format.json_schema?.schema ?? format.schema);
-    default: throw refused(`responseFormat has no type "${format.type}"`, 'it is one of text, json_object, json_schema, regex, grammar, choice');
+    case 'regex':
+      return regex(format.pattern);
+    case 'choice':
+      return choice(format.choices);
+    case 'grammar':
+      return (await onDemand(import('./gbnf.js'))).compileGbnf(format.grammar);
+    case 'json_object':
+      return (await schema()).compileSchema({ type: 'object' });
+    case 'json_schema':
+      return (await schema()).compileSchema(format.json_schema?.schema ?? format.schema);
+    default:
+      throw refused(
+        `responseFormat has no type "${format.type}"`,
+        'it is one of text, json_object, json_schema, regex, grammar, choice',
+      );
   }
 }
 
 /** A format's identity: equal texts are equal formats. @param {any} format */
-export const keyOf = (format) => JSON.stringify(format, (_, value) => (value instanceof RegExp ? String(value) : value));
+export const keyOf = (format) =>
+  JSON.stringify(format, (_, value) => (value instanceof RegExp ? String(value) : value));

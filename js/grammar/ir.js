@@ -67,7 +67,7 @@ export class Rules {
       at = next;
     });
     if (!bytes.length && to !== undefined) this.skip(from, to);
-    return bytes.length ? at : to ?? from;
+    return bytes.length ? at : (to ?? from);
   }
 
   /** How few bytes lead from each state to the end of its rule; Infinity: there is no way. */
@@ -90,7 +90,8 @@ export class Rules {
         const { edges, calls } = this.states[i];
         let n = least[i];
         for (const [, , to] of edges) n = Math.min(n, 1 + least[to]);
-        for (const [rule, min, , to] of calls) n = Math.min(n, (rule === NONE || !min ? 0 : Math.min(min * least[this.start(rule)], Infinity)) + least[to]);
+        for (const [rule, min, , to] of calls)
+          n = Math.min(n, (rule === NONE || !min ? 0 : Math.min(min * least[this.start(rule)], Infinity)) + least[to]);
         if (n < least[i]) {
           least[i] = n;
           if (!queued[i]) queue.push(i);
@@ -125,7 +126,11 @@ export class Rules {
       if (rule === undefined) {
         if (top) done.set(top.rule, true);
         path.pop();
-      } else if (done.get(rule) === false) throw refused(`the rule "${this.rules[rule].name}" begins with itself`, 'write what repeats with * or +, or put what the rule begins with first');
+      } else if (done.get(rule) === false)
+        throw refused(
+          `the rule "${this.rules[rule].name}" begins with itself`,
+          'write what repeats with * or +, or put what the rule begins with first',
+        );
       else if (!done.has(rule)) {
         done.set(rule, false);
         path.push({ rule, next: firsts(rule) });
@@ -152,7 +157,11 @@ export class Rules {
   /** The bytes that C reads. GRAMMAR: nothing satisfies it, or a rule begins with itself. @param {number} root @returns {Uint8Array<ArrayBuffer>} */
   encode(root) {
     const least = this.#least();
-    if (least[this.start(root)] === Infinity) throw refused('nothing can satisfy this', 'there is no text that keeps to all of it: look for parts that contradict each other');
+    if (least[this.start(root)] === Infinity)
+      throw refused(
+        'nothing can satisfy this',
+        'there is no text that keeps to all of it: look for parts that contradict each other',
+      );
     this.#checkRecursion(least, root);
     const kept = this.#kept(root, least);
     const number = new Map(kept.map((old, i) => [old, i]));
@@ -177,7 +186,16 @@ export class Rules {
       states.push(edges.length / 2, calls.length / 4, Math.min(least[old], FAR), state.accepts ? 1 : 0);
     }
     const rules = used.flatMap((i) => [at(this.rules[i].start), this.rules[i].plain ? 1 : 0]);
-    const head = [MAGIC, 1, used.length, kept.length, edges.length / 2, calls.length / 4, Number(ruleNumber.get(root)), 0];
+    const head = [
+      MAGIC,
+      1,
+      used.length,
+      kept.length,
+      edges.length / 2,
+      calls.length / 4,
+      Number(ruleNumber.get(root)),
+      0,
+    ];
     const bytes = new Uint8Array(4 * (head.length + rules.length + states.length + edges.length + calls.length));
     const view = new DataView(bytes.buffer);
     let offset = 0;

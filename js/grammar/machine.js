@@ -12,14 +12,21 @@ const modules = new Map();
 
 /** NO_ENGINE. @param {string | undefined} url */
 async function moduleAt(url) {
-  if (!url) throw new BqError('NO_ENGINE', 'wasmUrl does not say where the module for grammars lies', { hint: 'add grammar: the address of bq4-grammar.wasm' });
+  if (!url)
+    throw new BqError('NO_ENGINE', 'wasmUrl does not say where the module for grammars lies', {
+      hint: 'add grammar: the address of bq4-grammar.wasm',
+    });
   const known = modules.get(url) ?? fetchModule(url);
   modules.set(url, known);
   try {
     return await known;
   } catch (cause) {
     modules.delete(url);
-    throw new BqError('NO_ENGINE', `the module for grammars ${url} can't be used: ${/** @type {Error} */ (cause).message}`, { cause });
+    throw new BqError(
+      'NO_ENGINE',
+      `the module for grammars ${url} can't be used: ${/** @type {Error} */ (cause).message}`,
+      { cause },
+    );
   }
 }
 
@@ -54,7 +61,14 @@ export class Machine {
     machine.#bytes(at, section.length).set(section);
     const view = new DataView(section.buffer, section.byteOffset, section.length);
     // Tokens and merges: docs/FORMAT.md, TOKN.
-    machine.#vocabulary = machine.#address('bqg_vocabulary', at, section.length, view.getUint32(32, true), view.getUint32(36, true), vocab);
+    machine.#vocabulary = machine.#address(
+      'bqg_vocabulary',
+      at,
+      section.length,
+      view.getUint32(32, true),
+      view.getUint32(36, true),
+      vocab,
+    );
     machine.#buffer = machine.#take(AHEAD + 4);
     return machine;
   }
@@ -71,7 +85,9 @@ export class Machine {
     const status = text(this.call('bqg_status'));
     const detail = text(this.call('bqg_detail'));
     if (status !== 'NOMEM') return new BqError(/** @type {any} */ (status), detail);
-    return new BqError('GRAMMAR', detail, { hint: 'make the grammar or schema simpler: less nesting, fewer alternatives that begin alike' });
+    return new BqError('GRAMMAR', detail, {
+      hint: 'make the grammar or schema simpler: less nesting, fewer alternatives that begin alike',
+    });
   }
 
   /** A call whose 0 is a failure. @param {string} name @param {...number} args @returns {number} */

@@ -10,8 +10,26 @@ import { ALL, charsOf, complement, rangesOf, setOf, union } from './sets.js';
  */
 
 const DIGIT = setOf([[48, 57]]);
-const WORD = union(DIGIT, charsOf('_'), setOf([[65, 90], [97, 122]]));
-const SPACE = setOf([[9, 13], [32, 32], [0xa0, 0xa0], [0x1680, 0x1680], [0x2000, 0x200a], [0x2028, 0x2029], [0x202f, 0x202f], [0x205f, 0x205f], [0x3000, 0x3000], [0xfeff, 0xfeff]]);
+const WORD = union(
+  DIGIT,
+  charsOf('_'),
+  setOf([
+    [65, 90],
+    [97, 122],
+  ]),
+);
+const SPACE = setOf([
+  [9, 13],
+  [32, 32],
+  [0xa0, 0xa0],
+  [0x1680, 0x1680],
+  [0x2000, 0x200a],
+  [0x2028, 0x2029],
+  [0x202f, 0x202f],
+  [0x205f, 0x205f],
+  [0x3000, 0x3000],
+  [0xfeff, 0xfeff],
+]);
 const NEWLINE = charsOf('\n\r\u2028\u2029');
 /** @type {Record<string, CodePoints>} */
 const CLASSES = { d: DIGIT, w: WORD, s: SPACE, D: complement(DIGIT), W: complement(WORD), S: complement(SPACE) };
@@ -106,7 +124,8 @@ class Parser {
     this.#eat('?'); // lazy or greedy, the texts are the same
     const { min, max } = times;
     if (min > max) throw this.#bad('repeats at least more often than at most');
-    if (Math.max(min, max === Infinity ? 0 : max) > MOST_TIMES) throw this.#bad(`repeats something more than ${MOST_TIMES} times`);
+    if (Math.max(min, max === Infinity ? 0 : max) > MOST_TIMES)
+      throw this.#bad(`repeats something more than ${MOST_TIMES} times`);
     return { kind: 'repeat', part, min, max };
   }
 
@@ -137,7 +156,12 @@ class Parser {
   /** @returns {Tree} */
   #group() {
     if (this.#eat('?')) {
-      for (const [begins, name] of [['=', 'a lookahead (?='], ['!', 'a lookahead (?!'], ['<=', 'a lookbehind (?<='], ['<!', 'a lookbehind (?<!']])
+      for (const [begins, name] of [
+        ['=', 'a lookahead (?='],
+        ['!', 'a lookahead (?!'],
+        ['<=', 'a lookbehind (?<='],
+        ['<!', 'a lookbehind (?<!'],
+      ])
         if (this.#eat(begins)) throw this.#bad(`has ${name}, which is not supported`);
       if (this.#eat('<')) while (this.#at < this.#text.length && this.#text[this.#at++] !== '>');
       else if (!this.#eat(':')) throw this.#bad('has a group (? that is not supported');
@@ -160,7 +184,8 @@ class Parser {
       const set = propertySet(found[1]);
       return c === 'p' ? set : complement(set);
     }
-    if (c === 'c' && /[A-Za-z]/.test(this.#text[this.#at] ?? '')) return charsOf(String.fromCharCode(this.#text[this.#at++].charCodeAt(0) % 32));
+    if (c === 'c' && /[A-Za-z]/.test(this.#text[this.#at] ?? ''))
+      return charsOf(String.fromCharCode(this.#text[this.#at++].charCodeAt(0) % 32));
     if (c === 'x' || c === 'u') return charsOf(String.fromCodePoint(this.#hex(c)));
     if (inClass && c === 'b') return charsOf('\b');
     if (inClass && c === '-') return charsOf('-');
@@ -197,7 +222,8 @@ class Parser {
       }
       this.#at++;
       const end = this.#classChar();
-      if (set.length !== 2 || set[0] !== set[1] || end.length !== 2 || end[0] !== end[1] || end[0] < set[0]) throw this.#bad('has a range of characters that is none');
+      if (set.length !== 2 || set[0] !== set[1] || end.length !== 2 || end[0] !== end[1] || end[0] < set[0])
+        throw this.#bad('has a range of characters that is none');
       sets.push([set[0], end[0]]);
     }
     const all = union(...sets);

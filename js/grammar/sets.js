@@ -27,7 +27,7 @@ export const union = (...sets) => setOf(sets.flatMap(rangesOf));
 export function intersect(a, b) {
   /** @type {CodePoints} */
   const out = [];
-  for (let i = 0, j = 0; i < a.length && j < b.length; ) {
+  for (let i = 0, j = 0; i < a.length && j < b.length;) {
     const low = Math.max(a[i], b[j]);
     const high = Math.min(a[i + 1], b[j + 1]);
     if (low <= high) out.push(low, high);

@@ -5,14 +5,27 @@ import { rangesOf, setOf } from './sets.js';
 /** @import { Rules } from './ir.js' */
 
 /** Ranges of code points whose UTF-8 has as many bytes. */
-const LENGTHS = [[0, 0x7f], [0x80, 0x7ff], [0x800, 0xffff], [0x10000, 0x10ffff]];
-const SHORT = new Map([[8, 'b'], [9, 't'], [10, 'n'], [12, 'f'], [13, 'r'], [34, '"'], [92, '\\']]);
+const LENGTHS = [
+  [0, 0x7f],
+  [0x80, 0x7ff],
+  [0x800, 0xffff],
+  [0x10000, 0x10ffff],
+];
+const SHORT = new Map([
+  [8, 'b'],
+  [9, 't'],
+  [10, 'n'],
+  [12, 'f'],
+  [13, 'r'],
+  [34, '"'],
+  [92, '\\'],
+]);
 
 /** UTF-8 of a code point. @param {number} c @param {number} n  bytes */
 function utf8(c, n) {
   if (n === 1) return [c];
   const bytes = Array.from({ length: n }, (_, i) => 0x80 | ((c >> (6 * (n - 1 - i))) & 63));
-  bytes[0] = (0xf00 >> n) & 0xff | (c >> (6 * (n - 1)));
+  bytes[0] = ((0xf00 >> n) & 0xff) | (c >> (6 * (n - 1)));
   return bytes;
 }
 
@@ -83,10 +96,11 @@ export class Writer {
           this.range(states[i], low, high, states[target]);
           continue;
         }
-        for (const [a, b] of rangesOf(PLAIN)) if (a <= high && b >= low) this.range(states[i], Math.max(a, low), Math.min(b, high), states[target]);
+        for (const [a, b] of rangesOf(PLAIN))
+          if (a <= high && b >= low) this.range(states[i], Math.max(a, low), Math.min(b, high), states[target]);
         for (const c of ESCAPED) {
           if (c < low || c > high) continue;
-          if (escape === undefined) this.rules.edge(states[i], 92, 92, escape = this.rules.state());
+          if (escape === undefined) this.rules.edge(states[i], 92, 92, (escape = this.rules.state()));
           this.rules.literal(escape, SHORT.get(c) ?? `u${c.toString(16).padStart(4, '0')}`, states[target]);
         }
       }
@@ -95,7 +109,12 @@ export class Writer {
 }
 
 /** What a JSON string may have as it is. */
-const PLAIN = setOf([[0x20, 0x21], [0x23, 0x5b], [0x5d, 0xd7ff], [0xe000, 0x10ffff]]);
+const PLAIN = setOf([
+  [0x20, 0x21],
+  [0x23, 0x5b],
+  [0x5d, 0xd7ff],
+  [0xe000, 0x10ffff],
+]);
 const ESCAPED = [...Array(32).keys(), 34, 92];
 
 /** The rule of one character of a JSON string, in any of JSON's spellings. @param {Rules} rules */

@@ -17,7 +17,11 @@ export async function classify(model, texts, { head: file, ...options }) {
   const { vectors } = await model.embed(texts, { ...options, pooling, normalize });
   return vectors.map((vector) => {
     if (vector.length !== width)
-      throw new BqError('SHAPE', `the head "${head.name}" is for vectors of ${width} numbers, the model's have ${vector.length}`, { hint: 'a head belongs to the model that it was trained with' });
+      throw new BqError(
+        'SHAPE',
+        `the head "${head.name}" is for vectors of ${width} numbers, the model's have ${vector.length}`,
+        { hint: 'a head belongs to the model that it was trained with' },
+      );
     const all = scores(head, vector);
     const index = all.indexOf(Math.max(...all));
     return { label: labels[index], index, score: all[index], scores: all };

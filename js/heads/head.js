@@ -26,7 +26,8 @@ const isCount = (value, most) => Number.isInteger(value) && Number(value) > 0 &&
 
 /** @param {unknown} text @param {number} length  in bytes @returns {Uint8Array} */
 function bytesOf(text, length) {
-  if (typeof text !== 'string' || text.length !== Math.ceil(length / 3) * 4) refuse(`has not the ${length} bytes of weights that its labels and width ask for`);
+  if (typeof text !== 'string' || text.length !== Math.ceil(length / 3) * 4)
+    refuse(`has not the ${length} bytes of weights that its labels and width ask for`);
   try {
     return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   } catch {
@@ -39,24 +40,47 @@ export function readHead(file) {
   if (!file || file.format !== 'bq4-head') refuse('is none');
   if (file.version !== 1) refuse(`is of version ${file.version}: 1 is read`);
   const { labels, width, type, pooling, normalize, name = '' } = file;
-  if (!Array.isArray(labels) || labels.length < 2 || labels.length > MOST.labels || labels.some((label) => typeof label !== 'string')) refuse(`has no list of 2 to ${MOST.labels} labels`);
+  if (
+    !Array.isArray(labels) ||
+    labels.length < 2 ||
+    labels.length > MOST.labels ||
+    labels.some((label) => typeof label !== 'string')
+  )
+    refuse(`has no list of 2 to ${MOST.labels} labels`);
   if (!isCount(width, MOST.width) || labels.length * width > MOST.weights) refuse('has a width that is none');
-  if (!['mean', 'cls', 'last'].includes(pooling) || typeof normalize !== 'boolean') refuse('does not say how vectors are pooled and whether they are normalized');
+  if (!['mean', 'cls', 'last'].includes(pooling) || typeof normalize !== 'boolean')
+    refuse('does not say how vectors are pooled and whether they are normalized');
   if (type !== 'f32' && type !== 'bq4') refuse(`has weights of the type "${type}": f32 and bq4 are read`);
   const rows = labels.length;
   const bytes = bytesOf(file.weights, type === 'bq4' ? packedBytes(rows, width) : 4 * rows * width);
   const weights = type === 'bq4' ? unpack(bytes, rows, width) : new Float32Array(bytes.buffer);
   if (!weights.every(Number.isFinite)) refuse('has a weight that is not finite');
-  if (!Array.isArray(file.bias) || file.bias.length !== rows || !file.bias.every(Number.isFinite)) refuse('has not a bias for each label');
+  if (!Array.isArray(file.bias) || file.bias.length !== rows || !file.bias.every(Number.isFinite))
+    refuse('has not a bias for each label');
   return { name: String(name), labels, width, pooling, normalize, weights, bias: Float32Array.from(file.bias) };
 }
 
 /** @param {Head} head @param {{ type?: 'bq4' | 'f32', facts?: object }} [how] @returns {HeadFile} */
-export function writeHead({ name, labels, width, pooling, normalize, weights, bias }, { type = 'bq4', facts = {} } = {}) {
+export function writeHead(
+  { name, labels, width, pooling, normalize, weights, bias },
+  { type = 'bq4', facts = {} } = {},
+) {
   const bytes = type === 'bq4' ? pack(weights, labels.length, width) : new Uint8Array(weights.slice().buffer);
   let text = '';
   for (const byte of bytes) text += String.fromCharCode(byte);
-  return { format: 'bq4-head', version: 1, name, labels, width, pooling, normalize, type, weights: btoa(text), bias: Array.from(bias), facts };
+  return {
+    format: 'bq4-head',
+    version: 1,
+    name,
+    labels,
+    width,
+    pooling,
+    normalize,
+    type,
+    weights: btoa(text),
+    bias: Array.from(bias),
+    facts,
+  };
 }
 
 /**
@@ -67,7 +91,8 @@ export function writeHead({ name, labels, width, pooling, normalize, weights, bi
  */
 export function scores({ labels, width, weights, bias }, vector) {
   const logits = Float64Array.from(bias);
-  for (let label = 0; label < labels.length; label++) for (let i = 0; i < width; i++) logits[label] += weights[label * width + i] * vector[i];
+  for (let label = 0; label < labels.length; label++)
+    for (let i = 0; i < width; i++) logits[label] += weights[label * width + i] * vector[i];
   const most = logits.reduce((a, b) => Math.max(a, b), -Infinity);
   const powers = logits.map((logit) => Math.exp(logit - most));
   const sum = powers.reduce((a, b) => a + b, 0);

@@ -59,22 +59,38 @@ function guesses(rows, { weights, bias }, width) {
  * @param {TrainOptions} [options]
  * @returns {Promise<Trained>}
  */
-export async function trainHead(model, examples, { name = '', type = 'bq4', labels: wanted, test: held, pooling, penalty, iterations, signal, onProgress } = {}) {
+export async function trainHead(
+  model,
+  examples,
+  { name = '', type = 'bq4', labels: wanted, test: held, pooling, penalty, iterations, signal, onProgress } = {},
+) {
   const parts = held ? { train: examples, test: held } : split(examples);
   const labels = wanted ? [...wanted] : [...new Set(examples.map(({ label }) => label))].sort();
   const classOf = new Map(labels.map((label, i) => [label, i]));
   const classes = Object.values(parts).map((part) => part.map(({ label }) => classOf.get(label) ?? -1));
   const strange = parts.train.concat(parts.test).find(({ label }) => !classOf.has(label));
-  if (strange) throw new BqError('ARGUMENT', `"${strange.label}" is none of the labels`, { hint: `labels are ${labels.slice(0, 20).join(', ')}` });
+  if (strange)
+    throw new BqError('ARGUMENT', `"${strange.label}" is none of the labels`, {
+      hint: `labels are ${labels.slice(0, 20).join(', ')}`,
+    });
   const lacking = labels.find((_, i) => !classes[0].includes(i));
-  if (labels.length < 2 || lacking !== undefined) throw new BqError('ARGUMENT', lacking ? `there is no example of "${lacking}" to learn from` : 'a head needs at least two labels');
+  if (labels.length < 2 || lacking !== undefined)
+    throw new BqError(
+      'ARGUMENT',
+      lacking ? `there is no example of "${lacking}" to learn from` : 'a head needs at least two labels',
+    );
   const how = { pooling: pooling ?? model.info.embedding.pooling ?? 'mean', normalize: true };
   const texts = parts.train.concat(parts.test).map(({ text }) => text);
   const { vectors } = await model.embed(texts, { ...how, signal, onProgress });
   const rows = vectors.map((value) => ({ value }));
   const width = vectors[0].length;
   const learned = parts.train.length;
-  const made = await train(rows.slice(0, learned), classes[0], labels.length, width, { penalty, iterations, signal, onProgress });
+  const made = await train(rows.slice(0, learned), classes[0], labels.length, width, {
+    penalty,
+    iterations,
+    signal,
+    onProgress,
+  });
   /** @type {Head} */
   const head = { name, labels, width, ...how, ...made };
   const file = writeHead(head, { type });
@@ -82,15 +98,29 @@ export async function trainHead(model, examples, { name = '', type = 'bq4', labe
   const guessed = guesses(rows.slice(learned), readHead(file), width);
   const known = vocabulary(parts.train.map(({ text }) => text));
   const bags = texts.map((text) => bag(known, text));
-  const plain = await train(bags.slice(0, learned), classes[0], labels.length, known.size, { penalty: 0.1, iterations, signal });
+  const plain = await train(bags.slice(0, learned), classes[0], labels.length, known.size, {
+    penalty: 0.1,
+    iterations,
+    signal,
+  });
   const count = (/** @type {number[]} */ found) => found.filter((c, i) => c === classes[1][i]).length;
   const report = {
     train: learned,
     test: parts.test.length,
     right: count(guessed),
     baseline: count(guesses(bags.slice(learned), plain, known.size)),
-    each: labels.map((label, i) => ({ label, test: classes[1].filter((c) => c === i).length, right: guessed.filter((c, n) => c === i && classes[1][n] === i).length })),
+    each: labels.map((label, i) => ({
+      label,
+      test: classes[1].filter((c) => c === i).length,
+      right: guessed.filter((c, n) => c === i && classes[1][n] === i).length,
+    })),
   };
-  file.facts = { model: model.info.name, train: report.train, test: report.test, right: report.right, bagOfWords: report.baseline };
+  file.facts = {
+    model: model.info.name,
+    train: report.train,
+    test: report.test,
+    right: report.right,
+    bagOfWords: report.baseline,
+  };
   return { file, report };
 }

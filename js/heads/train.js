@@ -72,7 +72,8 @@ class Loss {
   #add({ index, value }, right, weights, gradient) {
     const { logits, count, width } = this;
     const stride = width + 1;
-    for (let c = 0; c < count; c++) logits[c] = weights[c * stride + width] + product(weights, c * stride, index, value);
+    for (let c = 0; c < count; c++)
+      logits[c] = weights[c * stride + width] + product(weights, c * stride, index, value);
     const most = logits.reduce((a, b) => Math.max(a, b), -Infinity);
     let total = 0;
     for (const logit of logits) total += Math.exp(logit - most);
@@ -128,7 +129,8 @@ export async function train(rows, classes, count, width, { penalty = 1, iteratio
     const slope = dot(way, gradient);
     const [next, changed] = [new Float64Array(size), new Float64Array(size)];
     let then = Infinity;
-    for (let length = 1; length > 1e-10; length /= 2) { // until the loss falls as the slope lets expect (Armijo)
+    for (let length = 1; length > 1e-10; length /= 2) {
+      // until the loss falls as the slope lets expect (Armijo)
       for (let i = 0; i < size; i++) next[i] = weights[i] + length * way[i];
       then = loss.at(next, changed);
       if (then <= now + 1e-4 * length * slope) break;
@@ -142,5 +144,8 @@ export async function train(rows, classes, count, width, { penalty = 1, iteratio
   }
   onProgress?.({ phase: 'train', done: iterations, total: iterations, loss: now });
   const rest = (/** @type {number} */ i) => i % (width + 1);
-  return { weights: Float32Array.from(weights.filter((_, i) => rest(i) < width)), bias: Float32Array.from(weights.filter((_, i) => rest(i) === width)) };
+  return {
+    weights: Float32Array.from(weights.filter((_, i) => rest(i) < width)),
+    bias: Float32Array.from(weights.filter((_, i) => rest(i) === width)),
+  };
 }

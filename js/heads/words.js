@@ -21,5 +21,8 @@ export function bag(numbers, text) {
     if (number !== undefined) counts.set(number, (counts.get(number) ?? 0) + 1);
   }
   const length = Math.hypot(...counts.values()) || 1;
-  return { index: Uint32Array.from(counts.keys()), value: Float64Array.from(counts.values(), (count) => count / length) };
+  return {
+    index: Uint32Array.from(counts.keys()),
+    value: Float64Array.from(counts.values(), (count) => count / length),
+  };
 }

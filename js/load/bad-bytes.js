@@ -15,12 +15,15 @@ export function notAModel(file, head) {
   const what = page ? 'is a web page' : 'does not begin like a .bq4 or .gguf file';
   return new BqError('NOT_A_MODEL', `${file.name} ${what}`, {
     offset: 0,
-    ...(page && { hint: 'the address leads to a page about the file, an error page or a login: use the address of the file itself' }),
+    ...(page && {
+      hint: 'the address leads to a page about the file, an error page or a login: use the address of the file itself',
+    }),
   });
 }
 
 /** @param {ByteSource} file */
-export const changed = (file) => new BqError('CHANGED', `another file is at ${file.name} now than the one that was planned with`);
+export const changed = (file) =>
+  new BqError('CHANGED', `another file is at ${file.name} now than the one that was planned with`);
 
 /**
  * From the same place once, then from each mirror. CHANGED, and what `retry` throws where there is no way back.

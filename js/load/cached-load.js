@@ -19,7 +19,10 @@ function hasher(compiled) {
   /** @type {Promise<Wasm> | undefined} */
   let kept;
   return async (/** @type {Uint8Array} */ bytes) => {
-    const wasm = bytes.length > CHUNK ? await Wasm.create(compiled, bytes.length + ROOM) : await (kept ??= Wasm.create(compiled, CHUNK + ROOM));
+    const wasm =
+      bytes.length > CHUNK
+        ? await Wasm.create(compiled, bytes.length + ROOM)
+        : await (kept ??= Wasm.create(compiled, CHUNK + ROOM));
     return wasm.scope((take) => {
       const { at, length } = wasm.put(take, bytes);
       const out = take(8);
@@ -37,7 +40,8 @@ function hasher(compiled) {
  */
 export async function openCache(option, compiled) {
   if (typeof option === 'object' && 'open' in option) return option;
-  if (typeof option !== 'object' && typeof option !== 'string') throw new BqError('ARGUMENT', `cache is ${option}, not 'auto', a path, options or a store`);
+  if (typeof option !== 'object' && typeof option !== 'string')
+    throw new BqError('ARGUMENT', `cache is ${option}, not 'auto', a path, options or a store`);
   return (await onDemand(import('../store/index.js'))).toStore(option, { hash: hasher(compiled) });
 }
 
@@ -75,14 +79,25 @@ async function purge(entry) {
 export async function openEntry(cache, { url, prefixBytes, cached, totalBytes, fileId, wanted }, prefix, hash) {
   if (!url) return { entry: null, written: Promise.resolve(), reads: false };
   const hashes = hash && u32(hash, 0) === 1 ? new BigUint64Array(hash.slice(8).buffer) : null;
-  const entry = await cache.open({ url, fileId: fileId ?? prefix.slice(40, 56), fileBytes: totalBytes, prefixBytes, hashes });
+  const entry = await cache.open({
+    url,
+    fileId: fileId ?? prefix.slice(40, 56),
+    fileBytes: totalBytes,
+    prefixBytes,
+    hashes,
+  });
   // The hash of a whole file is made from its first byte on, in one visit: what an earlier one has left doesn't count.
   const reads = !wanted || !!entry.complete;
   if (!reads) await purge(entry);
   // A prefix that is there and wasn't found is damaged.
   const old = cached || !entry.has(PREFIX) ? null : await entry.read(PREFIX);
   if (old?.some((byte, i) => byte !== prefix[i])) await entry.drop(PREFIX);
-  const written = cached ? Promise.resolve() : entry.writePrefix(prefix).then(() => {}, () => {});
+  const written = cached
+    ? Promise.resolve()
+    : entry.writePrefix(prefix).then(
+        () => {},
+        () => {},
+      );
   return { entry, written, reads };
 }
 
@@ -96,5 +111,9 @@ export async function pagedFrom(entry, { fileBytes }) {
   const parts = await entry?.parts?.();
   if (parts) return { kind: 'parts', parts };
   const why = entry?.problem?.message ?? 'another page may still be writing';
-  throw new BqError('NOMEM', `the model is larger than the budget, and not all of it is kept in the cache to be read from there: ${why}`, { details: { fileBytes } });
+  throw new BqError(
+    'NOMEM',
+    `the model is larger than the budget, and not all of it is kept in the cache to be read from there: ${why}`,
+    { details: { fileBytes } },
+  );
 }

@@ -281,7 +281,7 @@ export class Chunks {
     try {
       for await (const piece of this.#stream(this.offset(first), Math.min(this.offset(end), this.#total), signal)) {
         this.#count(piece.length);
-        for (let i = 0; i < piece.length; ) {
+        for (let i = 0; i < piece.length;) {
           chunk ??= await this.#room(c, first, signal);
           const part = Math.min(chunk.length - filled, piece.length - i);
           chunk.set(piece.subarray(i, i + part), filled);

@@ -107,10 +107,18 @@ export class Loading {
   async #run() {
     try {
       const { onProgress } = this.#options;
-      if (onProgress) this.#meter = new (await onDemand(import('./progress.js'))).Meter(onProgress, this.plan.fileBytes, this.plan.cached.bytes);
+      if (onProgress)
+        this.#meter = new (await onDemand(import('./progress.js'))).Meter(
+          onProgress,
+          this.plan.fileBytes,
+          this.plan.cached.bytes,
+        );
       this.#meter?.at('plan', 0);
       this.#create();
-      if (this.#cache) this.#pass = await (await onDemand(import('./cached-load.js'))).sharePrefix(this.#cache, this.#planned, this.#life.signal);
+      if (this.#cache)
+        this.#pass = await (
+          await onDemand(import('./cached-load.js'))
+        ).sharePrefix(this.#cache, this.#planned, this.#life.signal);
       const prefix = await this.#prefix();
       const handle = this.#wasm.out('bqw_loader_model', this.#loader);
       this.#model.resolve(handle);
@@ -177,7 +185,15 @@ export class Loading {
       const residency = paging ? take(structs.bqw_paging.size) : 0;
       if (paging) this.#wasm.write('bqw_paging', residency, paging);
       const size = Math.max(this.#file.size, 0);
-      this.#loader = this.#wasm.out('bqw_loader_create', size, prefixBytes, extra.length && extra.at, extra.length, hash, residency);
+      this.#loader = this.#wasm.out(
+        'bqw_loader_create',
+        size,
+        prefixBytes,
+        extra.length && extra.at,
+        extra.length,
+        hash,
+        residency,
+      );
     });
   }
 
@@ -188,7 +204,11 @@ export class Loading {
   /** Puts those bytes in place that the loader wants. @param {Uint8Array} bytes @param {number} at  their offset in the file @param {Pace} pace */
   async #feed(bytes, at, pace) {
     const { signal } = this.#life;
-    for (let want = this.#want(); want.length && want.offset >= at && want.offset < at + bytes.length; want = this.#want()) {
+    for (
+      let want = this.#want();
+      want.length && want.offset >= at && want.offset < at + bytes.length;
+      want = this.#want()
+    ) {
       const from = want.offset - at;
       const n = Math.min(want.dst_bytes, bytes.length - from);
       this.#wasm.bytes(want.dst, n).set(bytes.subarray(from, from + n));
@@ -226,7 +246,9 @@ export class Loading {
     /** @type {CacheEntry | null} */
     let readable = null;
     if (this.#cache && this.#keeps) {
-      const { entry, written, reads } = await (await onDemand(import('./cached-load.js'))).openEntry(this.#cache, this.#planned, prefix, rest.HASH);
+      const { entry, written, reads } = await (
+        await onDemand(import('./cached-load.js'))
+      ).openEntry(this.#cache, this.#planned, prefix, rest.HASH);
       this.#entry = entry;
       readable = reads ? entry : null;
       this.#prefixKept = written.then(this.#pass);
@@ -244,7 +266,12 @@ export class Loading {
     const pace = new Pace();
     for (let want = this.#want(); want.length; want = this.#want()) {
       const c = Math.floor((want.offset - from) / (1 << 20));
-      if (c >= chunks.count) throw new BqError('TRUNCATED', `${this.#file.name} ends after ${totalBytes} bytes, ${want.length} more are needed`, { offset: totalBytes });
+      if (c >= chunks.count)
+        throw new BqError(
+          'TRUNCATED',
+          `${this.#file.name} ends after ${totalBytes} bytes, ${want.length} more are needed`,
+          { offset: totalBytes },
+        );
       const { bytes, cached } = await chunks.take(c);
       at = chunks.offset(c) + bytes.length;
       if (cached) this.#meter?.cached(scale * bytes.length);
@@ -252,7 +279,8 @@ export class Loading {
       await this.#chunk(chunks, c, bytes, cached, pace);
     }
     // Without hashes only the file's first bytes can tell that another one took its place in between.
-    if (!rest.HASH && this.#fetched && this.#file.parallel && (await this.#file.changed?.(signal))) throw changed(this.#file);
+    if (!rest.HASH && this.#fetched && this.#file.parallel && (await this.#file.changed?.(signal)))
+      throw changed(this.#file);
   }
 
   /** A chunk into its place, and into the cache. @param {Chunks} chunks @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {Pace} pace */

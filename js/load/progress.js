@@ -59,7 +59,15 @@ export class Meter {
     const rate = now - since >= EVERY_MS ? Math.max((1000 * (fetched - from)) / (now - since), 0) : 0;
     const left = Math.max(this.#total - this.#stored - fetched, 0);
     const secondsLeft = left === 0 ? 0 : rate > 0 ? left / rate : null;
-    this.#tell({ phase, loaded: this.#loaded, total: this.#total, rate, secondsLeft, failures: this.#failures, cacheProblem });
+    this.#tell({
+      phase,
+      loaded: this.#loaded,
+      total: this.#total,
+      rate,
+      secondsLeft,
+      failures: this.#failures,
+      cacheProblem,
+    });
   }
 
   /** Tells nothing more. */

@@ -22,14 +22,24 @@ export async function* answer(model, fields, messages, index, signal) {
   const all = withArguments(messages);
   const given = style.known ? all : plainly(all, may ? tools : []);
   /** @type {CompleteOptions} */
-  const options = { ...generateOptions(fields, index), logprobs: logprobs ? top_logprobs : undefined, tools: may && style.known ? tools : undefined, variables, signal };
+  const options = {
+    ...generateOptions(fields, index),
+    logprobs: logprobs ? top_logprobs : undefined,
+    tools: may && style.known ? tools : undefined,
+    variables,
+    signal,
+  };
   if (!may) {
     const run = model.reply(given, options);
     for await (const part of run) yield { part };
     const result = await run.done();
     return { results: [result], finish: finished(result) };
   }
-  return yield* withCalls(model, given, options, { ...may, style, one: may.must || fields.parallel_tool_calls === false });
+  return yield* withCalls(model, given, options, {
+    ...may,
+    style,
+    one: may.must || fields.parallel_tool_calls === false,
+  });
 }
 
 /**
@@ -46,11 +56,20 @@ async function* withCalls(model, messages, options, { tools, must, style, one })
   const results = [];
   let prefix = '';
   let called = false;
-  const left = () => (options.maxTokens === undefined ? undefined : options.maxTokens - results.reduce((sum, { ids }) => sum + ids.length, 0));
+  const left = () =>
+    options.maxTokens === undefined
+      ? undefined
+      : options.maxTokens - results.reduce((sum, { ids }) => sum + ids.length, 0);
   for (;;) {
     if (!must || called) {
       const stop = [options.stop ?? [], trigger].flat().filter(Boolean);
-      const run = model.reply(messages, { ...options, prefix, stop, stopTokens: special === null ? [] : [special], maxTokens: left() });
+      const run = model.reply(messages, {
+        ...options,
+        prefix,
+        stop,
+        stopTokens: special === null ? [] : [special],
+        maxTokens: left(),
+      });
       let text = '';
       let begins = false;
       for await (const part of run) {
@@ -62,10 +81,18 @@ async function* withCalls(model, messages, options, { tools, must, style, one })
       }
       const result = await run.done();
       results.push(result);
-      if (!begins && result.stop !== trigger && (special === null || result.stop !== special)) return { results, finish: called ? 'tool_calls' : finished(result) };
+      if (!begins && result.stop !== trigger && (special === null || result.stop !== special))
+        return { results, finish: called ? 'tool_calls' : finished(result) };
       if (!begins) prefix += text;
     }
-    const run = model.reply(messages, { ...options, prefix: prefix + open, responseFormat: format, logprobs: undefined, stop: undefined, maxTokens: left() });
+    const run = model.reply(messages, {
+      ...options,
+      prefix: prefix + open,
+      responseFormat: format,
+      logprobs: undefined,
+      stop: undefined,
+      maxTokens: left(),
+    });
     const result = await run.done();
     results.push(result);
     const calls = callsOf(result.text, style);

@@ -13,10 +13,13 @@ import { headOf, logprobsOf, usageOf } from './usage.js';
 /** A request, understood. @typedef {{ model: Model, fields: Record<string, any>, messages: MessageLike[], head: ReturnType<typeof headOf>, usage: boolean }} Asked */
 
 /** Messages as the engine takes them: null is not given, developers speak for the system. @param {any[]} messages @returns {MessageLike[]} */
-const said = (messages) => messages.map((message) => {
-  const { role, content, ...more } = Object.fromEntries(Object.entries(message).filter(([name, value]) => value !== null && name !== 'refusal' && name !== 'annotations'));
-  return { role: role === 'developer' ? 'system' : role, content: content ?? '', ...more };
-});
+const said = (messages) =>
+  messages.map((message) => {
+    const { role, content, ...more } = Object.fromEntries(
+      Object.entries(message).filter(([name, value]) => value !== null && name !== 'refusal' && name !== 'annotations'),
+    );
+    return { role: role === 'developer' ? 'system' : role, content: content ?? '', ...more };
+  });
 
 /**
  * A completion, or with `stream` its chunks.
@@ -27,7 +30,8 @@ export async function chat(model, body, options) {
   const { signal } = checkOptions('create', options);
   const fields = fieldsOf('chat.completions.create', body);
   if (!fields.messages) throw refuse('messages', 'the request has no messages');
-  if (fields.top_logprobs !== undefined && !fields.logprobs) throw refuse('top_logprobs', 'top_logprobs needs logprobs: true');
+  if (fields.top_logprobs !== undefined && !fields.logprobs)
+    throw refuse('top_logprobs', 'top_logprobs needs logprobs: true');
   const usage = wantsUsage(fields);
   const head = headOf('chatcmpl', model.info, fields.model);
   const asked = { model, fields, messages: said(fields.messages), head, usage };
@@ -59,8 +63,15 @@ async function whole({ model, fields, messages, head }, signal) {
         results.push(value.results);
         choices.push({
           index,
-          message: { role: 'assistant', content: calls.length && !text ? null : text, refusal: null, ...(reasoning && { reasoning_content: reasoning }), ...(calls.length && { tool_calls: calls }) },
-          logprobs: logprobs ? { content, refusal: null } : null, finish_reason: value.finish,
+          message: {
+            role: 'assistant',
+            content: calls.length && !text ? null : text,
+            refusal: null,
+            ...(reasoning && { reasoning_content: reasoning }),
+            ...(calls.length && { tool_calls: calls }),
+          },
+          logprobs: logprobs ? { content, refusal: null } : null,
+          finish_reason: value.finish,
         });
         break;
       }
@@ -77,9 +88,18 @@ async function whole({ model, fields, messages, head }, signal) {
 
 /** @param {Asked} asked @param {ReturnType<typeof follow>} life @returns {AsyncGenerator<ChatCompletionChunk, void>} */
 async function* chunks(asked, life) {
-  const { fields: { n = 1 }, usage, head } = asked;
+  const {
+    fields: { n = 1 },
+    usage,
+    head,
+  } = asked;
   const chunk = (/** @type {ChatCompletionChunk['choices']} */ choices) =>
-    /** @type {ChatCompletionChunk} */ ({ ...head, object: 'chat.completion.chunk', choices, ...(usage && { usage: null }) });
+    /** @type {ChatCompletionChunk} */ ({
+      ...head,
+      object: 'chat.completion.chunk',
+      choices,
+      ...(usage && { usage: null }),
+    });
   /** @type {Result[][]} */
   const results = [];
   try {
@@ -98,8 +118,13 @@ async function* chunks(asked, life) {
 async function* choiceOf({ model, fields, messages }, index, signal, chunk) {
   /** Of parts without a text yet. @type {ReturnType<typeof logprobsOf>} */
   let content = [];
-  const choice = (/** @type {ChatCompletionChunk['choices'][0]['delta']} */ delta, /** @type {FinishReason | null} */ finish_reason = null) => {
-    const told = chunk([{ index, delta, logprobs: fields.logprobs && content.length ? { content, refusal: null } : null, finish_reason }]);
+  const choice = (
+    /** @type {ChatCompletionChunk['choices'][0]['delta']} */ delta,
+    /** @type {FinishReason | null} */ finish_reason = null,
+  ) => {
+    const told = chunk([
+      { index, delta, logprobs: fields.logprobs && content.length ? { content, refusal: null } : null, finish_reason },
+    ]);
     content = [];
     return told;
   };
@@ -120,7 +145,8 @@ async function* choiceOf({ model, fields, messages }, index, signal, chunk) {
       if (value.part) {
         const { text, reasoning } = value.part;
         content.push(...logprobsOf(value.part));
-        if (text || reasoning) yield choice({ ...(reasoning && { reasoning_content: reasoning }), ...(text && { content: text }) });
+        if (text || reasoning)
+          yield choice({ ...(reasoning && { reasoning_content: reasoning }), ...(text && { content: text }) });
       }
     }
   } finally {

@@ -24,7 +24,9 @@ export async function completions(model, body, options) {
   const usage = wantsUsage(fields);
   generateOptions(fields); // what is wrong with it is told at once
   const prompts = listOf(fields.prompt);
-  const echoed = await Promise.all(prompts.map((prompt) => (!fields.echo ? '' : typeof prompt === 'string' ? prompt : model.detokenize(prompt))));
+  const echoed = await Promise.all(
+    prompts.map((prompt) => (!fields.echo ? '' : typeof prompt === 'string' ? prompt : model.detokenize(prompt))),
+  );
   const asked = { model, fields, prompts, echoed, head: headOf('cmpl', model.info, fields.model), usage };
   const life = follow(signal);
   const made = new ChunkStream(chunks(asked, life), life.controller);
@@ -42,7 +44,8 @@ function legacy({ logprobs }, offset) {
 /** @param {Asked} asked @param {ReturnType<typeof follow>} life @returns {AsyncGenerator<TextCompletion, void>} */
 async function* chunks({ model, fields, prompts, echoed, head, usage }, life) {
   const { n = 1, logprobs } = fields;
-  const chunk = (/** @type {TextCompletion['choices']} */ choices) => /** @type {TextCompletion} */ ({ ...head, object: 'text_completion', choices });
+  const chunk = (/** @type {TextCompletion['choices']} */ choices) =>
+    /** @type {TextCompletion} */ ({ ...head, object: 'text_completion', choices });
   /** @type {Result[][]} */
   const results = [];
   try {
@@ -63,7 +66,8 @@ async function* chunks({ model, fields, prompts, echoed, head, usage }, life) {
         yield chunk([{ index, text: '', logprobs: null, finish_reason: finished(result) }]);
       }
     }
-    if (usage || !fields.stream) yield { ...chunk([]), usage: results.map((choices) => usageOf([choices])).reduce(sum) };
+    if (usage || !fields.stream)
+      yield { ...chunk([]), usage: results.map((choices) => usageOf([choices])).reduce(sum) };
   } finally {
     life.release();
   }
@@ -71,8 +75,12 @@ async function* chunks({ model, fields, prompts, echoed, head, usage }, life) {
 
 /** @param {ReturnType<typeof usageOf>} a @param {ReturnType<typeof usageOf>} b */
 const sum = (a, b) => ({
-  prompt_tokens: a.prompt_tokens + b.prompt_tokens, completion_tokens: a.completion_tokens + b.completion_tokens, total_tokens: a.total_tokens + b.total_tokens,
-  prompt_tokens_details: { cached_tokens: a.prompt_tokens_details.cached_tokens + b.prompt_tokens_details.cached_tokens },
+  prompt_tokens: a.prompt_tokens + b.prompt_tokens,
+  completion_tokens: a.completion_tokens + b.completion_tokens,
+  total_tokens: a.total_tokens + b.total_tokens,
+  prompt_tokens_details: {
+    cached_tokens: a.prompt_tokens_details.cached_tokens + b.prompt_tokens_details.cached_tokens,
+  },
 });
 
 /** Its chunks put together. @param {Asked} asked @param {AsyncIterable<TextCompletion>} made @returns {Promise<TextCompletion>} */

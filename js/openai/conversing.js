@@ -11,7 +11,8 @@ const openai = () => onDemand(import('./index.js'));
 export function conversing(model) {
   model.createChat = async (/** @type {ChatOptions} */ options) => Chat.create(model, options);
   const call = (/** @type {'chat' | 'completions' | 'embeddings'} */ name) => ({
-    create: async (/** @type {any} */ body, /** @type {object} */ options) => (await openai())[name](model, body, options),
+    create: async (/** @type {any} */ body, /** @type {object} */ options) =>
+      (await openai())[name](model, body, options),
   });
   model.chat = { completions: call('chat') };
   model.completions = call('completions');

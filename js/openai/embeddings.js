@@ -19,12 +19,22 @@ export async function embeddings(model, body, options) {
   if (input === undefined || !listOf(input).length) throw refuse('input', 'the request has no input');
   const { hidden, name } = model.info;
   if (dimensions !== undefined && dimensions !== hidden)
-    throw refuse('dimensions', `dimensions is ${dimensions}: the model's vectors have ${hidden} numbers, and none can be left out`, 'leave it out');
+    throw refuse(
+      'dimensions',
+      `dimensions is ${dimensions}: the model's vectors have ${hidden} numbers, and none can be left out`,
+      'leave it out',
+    );
   // A text that is too long is refused, as OpenAI does.
   const { vectors, tokens } = await model.embed(listOf(input), { truncate: false, signal });
   const total = tokens.reduce((a, b) => a + b, 0);
   return {
-    object: 'list', model: asked ?? name, usage: { prompt_tokens: total, total_tokens: total },
-    data: vectors.map((vector, index) => ({ object: 'embedding', index, embedding: encoding_format === 'base64' ? base64(vector) : [...vector] })),
+    object: 'list',
+    model: asked ?? name,
+    usage: { prompt_tokens: total, total_tokens: total },
+    data: vectors.map((vector, index) => ({
+      object: 'embedding',
+      index,
+      embedding: encoding_format === 'base64' ? base64(vector) : [...vector],
+    })),
   };
 }

@@ -9,29 +9,60 @@ import { checkBy, flag, kind, number, object, objects, oneOf, text, texts, whole
 /** @import { Options } from '../shared/options.js' */
 
 const any = () => '';
-const biases = kind('an object of numbers from -100 to 100 by token', (v) =>
-  !object(v) && Object.entries(v).every(([id, bias]) => /^\d+$/.test(id) && typeof bias === 'number' && Math.abs(bias) <= 100));
+const biases = kind(
+  'an object of numbers from -100 to 100 by token',
+  (v) =>
+    !object(v) &&
+    Object.entries(v).every(([id, bias]) => /^\d+$/.test(id) && typeof bias === 'number' && Math.abs(bias) <= 100),
+);
 /** @param {unknown} value @param {string} what */
 const only = (value, what) => kind(what, (v) => JSON.stringify(v) === JSON.stringify(value));
-const prompt = kind('a text, a list of tokens, or a list of either', (v) => [v].flat(2).every((one) => typeof one === 'string' || Number.isInteger(one)));
+const prompt = kind('a text, a list of tokens, or a list of either', (v) =>
+  [v].flat(2).every((one) => typeof one === 'string' || Number.isInteger(one)),
+);
 
 /** What tells who asks and why, but nothing of the answer. */
 const ABOUT = {
-  model: text, user: text, metadata: object, safety_identifier: text, prompt_cache_key: text,
-  service_tier: oneOf('auto', 'default'), store: only(false, 'false: nothing is stored'),
+  model: text,
+  user: text,
+  metadata: object,
+  safety_identifier: text,
+  prompt_cache_key: text,
+  service_tier: oneOf('auto', 'default'),
+  store: only(false, 'false: nothing is stored'),
 };
 /** The last line is not OpenAI's own: llama.cpp's server calls them so. */
 const SAMPLING = {
-  stream: flag, stream_options: object, n: whole(1, 128), stop: texts, seed: whole(0, 2 ** 53), temperature: number(0, 2), top_p: number(0, 1),
-  logit_bias: biases, presence_penalty: number(-2, 2), frequency_penalty: number(-2, 2), max_tokens: whole(0),
-  top_k: whole(0), min_p: number(0, 1), repeat_penalty: number(0),
+  stream: flag,
+  stream_options: object,
+  n: whole(1, 128),
+  stop: texts,
+  seed: whole(0, 2 ** 53),
+  temperature: number(0, 2),
+  top_p: number(0, 1),
+  logit_bias: biases,
+  presence_penalty: number(-2, 2),
+  frequency_penalty: number(-2, 2),
+  max_tokens: whole(0),
+  top_k: whole(0),
+  min_p: number(0, 1),
+  repeat_penalty: number(0),
 };
 
 /** @satisfies {Record<string, Options>} */
 const KNOWN = {
   'chat.completions.create': {
-    messages: objects, ...ABOUT, ...SAMPLING, max_completion_tokens: whole(0), logprobs: flag, top_logprobs: whole(0, 20),
-    response_format: object, modalities: only(['text'], '["text"]'), tools: objects, tool_choice: any, parallel_tool_calls: flag,
+    messages: objects,
+    ...ABOUT,
+    ...SAMPLING,
+    max_completion_tokens: whole(0),
+    logprobs: flag,
+    top_logprobs: whole(0, 20),
+    response_format: object,
+    modalities: only(['text'], '["text"]'),
+    tools: objects,
+    tool_choice: any,
+    parallel_tool_calls: flag,
     chat_template_kwargs: object,
   },
   'completions.create': { prompt, ...ABOUT, ...SAMPLING, logprobs: whole(0, 20), echo: flag, best_of: only(1, '1') },
@@ -39,7 +70,17 @@ const KNOWN = {
 };
 
 /** Fields of OpenAI's that ask for what can't be done. */
-const UNSUPPORTED = ['audio', 'function_call', 'functions', 'moderation', 'prediction', 'reasoning_effort', 'suffix', 'verbosity', 'web_search_options'];
+const UNSUPPORTED = [
+  'audio',
+  'function_call',
+  'functions',
+  'moderation',
+  'prediction',
+  'reasoning_effort',
+  'suffix',
+  'verbosity',
+  'web_search_options',
+];
 
 /** ARGUMENT. @param {string} param @param {string} message @param {string} [hint] */
 export const refuse = (param, message, hint) => new BqError('ARGUMENT', message, { hint, details: { param } });
@@ -60,7 +101,11 @@ export function fieldsOf(call, body) {
 /** How many tokens may come. @param {Record<string, any>} fields */
 function limitOf({ max_tokens, max_completion_tokens }) {
   if (max_tokens !== undefined && max_completion_tokens !== undefined && max_tokens !== max_completion_tokens)
-    throw refuse('max_tokens', `max_tokens is ${max_tokens}, but max_completion_tokens is ${max_completion_tokens}`, 'leave max_tokens out');
+    throw refuse(
+      'max_tokens',
+      `max_tokens is ${max_tokens}, but max_completion_tokens is ${max_completion_tokens}`,
+      'leave max_tokens out',
+    );
   return max_completion_tokens ?? max_tokens;
 }
 
@@ -71,11 +116,26 @@ function limitOf({ max_tokens, max_completion_tokens }) {
  */
 export function generateOptions(fields, index = 0) {
   const { stop, seed, temperature, top_p: topP, top_k: topK, min_p: minP, repeat_penalty: repeatPenalty } = fields;
-  const { logit_bias, presence_penalty: presencePenalty, frequency_penalty: frequencyPenalty, response_format: responseFormat } = fields;
+  const {
+    logit_bias,
+    presence_penalty: presencePenalty,
+    frequency_penalty: frequencyPenalty,
+    response_format: responseFormat,
+  } = fields;
   const logitBias = logit_bias && Object.entries(logit_bias).map(([id, bias]) => ({ id: Number(id), bias }));
   return {
-    stop, seed: seed === undefined ? undefined : seed + index, temperature, topP, topK, minP, repeatPenalty, logitBias, presencePenalty,
-    frequencyPenalty, responseFormat, maxTokens: limitOf(fields),
+    stop,
+    seed: seed === undefined ? undefined : seed + index,
+    temperature,
+    topP,
+    topK,
+    minP,
+    repeatPenalty,
+    logitBias,
+    presencePenalty,
+    frequencyPenalty,
+    responseFormat,
+    maxTokens: limitOf(fields),
   };
 }
 
@@ -83,6 +143,10 @@ export function generateOptions(fields, index = 0) {
 export function wantsUsage({ stream, stream_options: options }) {
   if (!options) return false;
   if (!stream) throw refuse('stream_options', 'stream_options are for requests with stream: true');
-  const { include_usage = false } = checkBy({ include_usage: flag, include_obfuscation: only(false, 'false') }, 'stream_options', options);
+  const { include_usage = false } = checkBy(
+    { include_usage: flag, include_obfuscation: only(false, 'false') },
+    'stream_options',
+    options,
+  );
   return include_usage;
 }

@@ -27,7 +27,14 @@ const STYLES = {
 /** By what the template writes itself. @param {ModelInfo} info @returns {Style} */
 export function styleOf({ template }) {
   const known = /\btools\b/.test(template);
-  const name = !known || template.includes('<tool_call>') ? 'hermes' : template.includes('[TOOL_CALLS]') ? 'mistral' : template.includes('"parameters"') ? 'llama' : 'hermes';
+  const name =
+    !known || template.includes('<tool_call>')
+      ? 'hermes'
+      : template.includes('[TOOL_CALLS]')
+        ? 'mistral'
+        : template.includes('"parameters"')
+          ? 'llama'
+          : 'hermes';
   return { ...STYLES[name], known };
 }
 
@@ -42,12 +49,14 @@ export function toolsOf({ tools, tool_choice: choice }) {
     throw refuse('tool_choice', 'tool_choice needs tools');
   }
   for (const tool of tools)
-    if (tool.type !== 'function' || typeof tool.function?.name !== 'string' || !tool.function.name) throw refuse('tools', 'a tool is no { type: "function", function: { name, parameters } }');
+    if (tool.type !== 'function' || typeof tool.function?.name !== 'string' || !tool.function.name)
+      throw refuse('tools', 'a tool is no { type: "function", function: { name, parameters } }');
   const names = tools.map((/** @type {ChatCompletionTool} */ tool) => tool.function.name);
   if (choice === 'none') return null;
   if (choice === undefined || choice === 'auto' || choice === 'required') return { tools, must: choice === 'required' };
   const name = choice?.type === 'function' ? choice.function?.name : undefined;
-  if (!names.includes(name)) throw refuse('tool_choice', `tool_choice is none of "none", "auto", "required" and the tools ${names.join(', ')}`);
+  if (!names.includes(name))
+    throw refuse('tool_choice', `tool_choice is none of "none", "auto", "required" and the tools ${names.join(', ')}`);
   return { tools: [tools[names.indexOf(name)]], must: true };
 }
 
@@ -55,15 +64,24 @@ export function toolsOf({ tools, tool_choice: choice }) {
 function moved(value, at) {
   if (Array.isArray(value)) return value.map((one) => moved(one, at));
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, one]) =>
-    [name, name === '$ref' && typeof one === 'string' && one.startsWith('#') ? `#${at}${one.slice(1)}` : moved(one, at)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => [
+      name,
+      name === '$ref' && typeof one === 'string' && one.startsWith('#') ? `#${at}${one.slice(1)}` : moved(one, at),
+    ]),
+  );
 }
 
 /** What a call's JSON is held to. @param {ChatCompletionTool[]} tools @param {Style} style */
 export function schemaOf(tools, { key, list }) {
   const anyOf = tools.map(({ function: { name, parameters } }, i) => ({
-    type: 'object', properties: { name: { const: name }, [key]: moved(parameters ?? { type: 'object' }, `${list ? '/items' : ''}/anyOf/${i}/properties/${key}`) },
-    required: ['name', key], additionalProperties: false,
+    type: 'object',
+    properties: {
+      name: { const: name },
+      [key]: moved(parameters ?? { type: 'object' }, `${list ? '/items' : ''}/anyOf/${i}/properties/${key}`),
+    },
+    required: ['name', key],
+    additionalProperties: false,
   }));
   return list ? { type: 'array', items: { anyOf }, minItems: 1, maxItems: 1 } : { anyOf };
 }
@@ -74,7 +92,11 @@ const idOf = () => Array.from(crypto.getRandomValues(new Uint8Array(9)), (byte) 
 /** Calls of a text; null: it was cut short. @param {string} text @param {Style} style @returns {ToolCall[] | null} */
 export function callsOf(text, { key }) {
   try {
-    return [JSON.parse(text)].flat().map((call) => ({ id: idOf(), type: 'function', function: { name: call.name, arguments: JSON.stringify(call[key]) } }));
+    return [JSON.parse(text)].flat().map((call) => ({
+      id: idOf(),
+      type: 'function',
+      function: { name: call.name, arguments: JSON.stringify(call[key]) },
+    }));
   } catch {
     return null;
   }
@@ -90,9 +112,18 @@ function argumentsOf(given) {
 }
 
 /** Calls in messages, whose arguments OpenAI has as text. @param {any[]} messages @returns {any[]} */
-export const withArguments = (messages) => messages.map(({ tool_calls, ...message }) => (!tool_calls ? message : {
-  ...message, tool_calls: tool_calls.map((/** @type {any} */ call) => ({ ...call, function: { ...call.function, arguments: argumentsOf(call.function?.arguments) } })),
-}));
+export const withArguments = (messages) =>
+  messages.map(({ tool_calls, ...message }) =>
+    !tool_calls
+      ? message
+      : {
+          ...message,
+          tool_calls: tool_calls.map((/** @type {any} */ call) => ({
+            ...call,
+            function: { ...call.function, arguments: argumentsOf(call.function?.arguments) },
+          })),
+        },
+  );
 
 /** @param {ChatCompletionTool[]} tools */
 const introduction = (tools) => `You may call functions to answer. The functions, as JSON within <tools></tools>:
@@ -112,7 +143,10 @@ To call one, write a JSON object with its name and arguments within <tool_call><
 export function plainly(messages, tools) {
   const plain = messages.map(({ role, content, tool_calls, tool_call_id, name, ...more }) => {
     if (role === 'tool') return { role: 'user', content: `<tool_response>\n${content}\n</tool_response>` };
-    const calls = (tool_calls ?? []).map((/** @type {any} */ { function: { name: called, arguments: given } }) => `<tool_call>\n${JSON.stringify({ name: called, arguments: given })}\n</tool_call>`);
+    const calls = (tool_calls ?? []).map(
+      (/** @type {any} */ { function: { name: called, arguments: given } }) =>
+        `<tool_call>\n${JSON.stringify({ name: called, arguments: given })}\n</tool_call>`,
+    );
     return { role, content: calls.length ? [content, ...calls].filter(Boolean).join('\n') : content, ...more };
   });
   if (!tools.length) return plain;

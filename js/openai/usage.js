@@ -13,7 +13,9 @@ export function usageOf(results) {
   const [[{ timings }]] = results;
   const completion = results.flat().reduce((sum, { ids }) => sum + ids.length, 0);
   return {
-    prompt_tokens: timings.promptTokens, completion_tokens: completion, total_tokens: timings.promptTokens + completion,
+    prompt_tokens: timings.promptTokens,
+    completion_tokens: completion,
+    total_tokens: timings.promptTokens + completion,
     prompt_tokens_details: { cached_tokens: timings.reusedTokens },
   };
 }
@@ -26,4 +28,5 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 export const namedOf = ({ bytes, logprob }) => ({ token: decoder.decode(Uint8Array.from(bytes)), logprob, bytes });
 
 /** Of a part of a chat's answer; what ends it has no text, and none. @param {Part} part */
-export const logprobsOf = ({ logprobs }) => (logprobs?.bytes.length ? [{ ...namedOf(logprobs), top_logprobs: logprobs.top.map(namedOf) }] : []);
+export const logprobsOf = ({ logprobs }) =>
+  logprobs?.bytes.length ? [{ ...namedOf(logprobs), top_logprobs: logprobs.top.map(namedOf) }] : [];

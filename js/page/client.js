@@ -105,12 +105,20 @@ export async function createWorkerEngine(given) {
   // Relative to the page, not to the worker.
   if (options.cache && typeof options.cache === 'object' && 'open' in options.cache)
     throw new BqError('ARGUMENT', 'a worker opens its store itself: pass options of a store');
-  const full = { ...options, wasmUrl: resolveBuilds(options.wasmUrl), threadUrl: options.threadUrl && fullUrl(options.threadUrl) };
+  const full = {
+    ...options,
+    wasmUrl: resolveBuilds(options.wasmUrl),
+    threadUrl: options.threadUrl && fullUrl(options.threadUrl),
+  };
   for (const threads of [options.threads, 1]) {
     const connection = new Connection(await startWorker(worker));
     try {
       const made = await open(connection, { ...full, threads }, signal);
-      if (made) return remoteEngine(connection, threads === options.threads ? made : { ...made, info: { ...made.info, threadsReason: SILENT } });
+      if (made)
+        return remoteEngine(
+          connection,
+          threads === options.threads ? made : { ...made, info: { ...made.info, threadsReason: SILENT } },
+        );
     } catch (error) {
       await connection.close();
       throw error;
@@ -118,7 +126,9 @@ export async function createWorkerEngine(given) {
     void connection.close();
     if (worker && typeof worker !== 'function') break;
   }
-  throw new BqError('NO_WORKER', SILENT, { hint: 'ask for one thread, or pass a function that makes the worker, so that another one can be tried' });
+  throw new BqError('NO_WORKER', SILENT, {
+    hint: 'ask for one thread, or pass a function that makes the worker, so that another one can be tried',
+  });
 }
 
 const SILENT = 'the worker went silent when it started threads';

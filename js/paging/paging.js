@@ -62,7 +62,11 @@ class WorkerFiller {
     this.#worker = worker;
     const { buffer } = wasm.memory;
     const shared = typeof SharedArrayBuffer === 'function' && buffer instanceof SharedArrayBuffer ? buffer : null;
-    listen(worker, (message) => this.#answer(message), (why) => this.#end(new BqError('NO_WORKER', `the worker that reads the model failed: ${why}`)));
+    listen(
+      worker,
+      (message) => this.#answer(message),
+      (why) => this.#end(new BqError('NO_WORKER', `the worker that reads the model failed: ${why}`)),
+    );
     worker.postMessage({ source, shared });
   }
 
@@ -110,8 +114,13 @@ class WorkerFiller {
 /** @param {Wasm} wasm @param {Source} source @returns {Promise<Filler>} */
 async function openFiller(wasm, source) {
   if (!isNode && source.kind !== 'bytes' && typeof Worker === 'function') {
-    const made = free.then(() => new WorkerFiller(wasm, new Worker(new URL('../io-worker.js', import.meta.url), { type: 'module' }), source));
-    free = made.then(({ begun }) => begun, () => {});
+    const made = free.then(
+      () => new WorkerFiller(wasm, new Worker(new URL('../io-worker.js', import.meta.url), { type: 'module' }), source),
+    );
+    free = made.then(
+      ({ begun }) => begun,
+      () => {},
+    );
     try {
       return await made;
     } catch {
@@ -153,7 +162,8 @@ export class Pager {
     const list = this.#block + 8;
     this.#wasm.check('bqw_session_pages', session, list, PAGES, this.#block);
     const [count] = this.#wasm.u32(this.#block, 1);
-    for (let i = 0; i < count; i++) void this.#read(/** @type {any} */ (this.#wasm.read('bqw_page', list + i * structs.bqw_page.size)));
+    for (let i = 0; i < count; i++)
+      void this.#read(/** @type {any} */ (this.#wasm.read('bqw_page', list + i * structs.bqw_page.size)));
   }
 
   /** @param {{ offset: number, dst: number, bytes: number, id: number }} page */

@@ -15,7 +15,10 @@ import { nodeModule } from '../shared/node.js';
 
 /** @param {string} name @param {number} offset @param {unknown} cause */
 const failure = (name, offset, cause) =>
-  new BqError('READ', `${name} can't be read any more: ${cause instanceof Error ? cause.message : cause}`, { offset, cause });
+  new BqError('READ', `${name} can't be read any more: ${cause instanceof Error ? cause.message : cause}`, {
+    offset,
+    cause,
+  });
 
 /** @param {string} name @param {number} offset @param {number} got @param {number} wanted */
 function checkLength(name, offset, got, wanted) {
@@ -51,10 +54,12 @@ async function fileReader(path) {
     fills: true,
     async read(offset, bytes, into) {
       const target = into();
-      for (let done = 0; done < bytes; ) {
-        const { bytesRead } = await file.read(target, done, bytes - done, offset + done).catch((/** @type {Error} */ cause) => {
-          throw failure(path, offset, cause);
-        });
+      for (let done = 0; done < bytes;) {
+        const { bytesRead } = await file
+          .read(target, done, bytes - done, offset + done)
+          .catch((/** @type {Error} */ cause) => {
+            throw failure(path, offset, cause);
+          });
         if (!bytesRead) checkLength(path, offset, done, bytes);
         done += bytesRead;
       }
@@ -109,9 +114,11 @@ export async function partsReader(parts) {
         const from = Math.max(offset, part.offset);
         const to = Math.min(offset + bytes, part.offset + part.bytes);
         if (from >= to) continue;
-        const got = await open[i].read(part.at + from - part.offset, target.subarray(from - offset, to - offset)).catch((cause) => {
-          throw failure(nameOf(part), from, cause);
-        });
+        const got = await open[i]
+          .read(part.at + from - part.offset, target.subarray(from - offset, to - offset))
+          .catch((cause) => {
+            throw failure(nameOf(part), from, cause);
+          });
         checkLength(nameOf(part), from, got, to - from);
       }
       return target;
@@ -133,6 +140,7 @@ export async function openReader(source) {
   if (source.kind === 'bytes') return bytesReader(source.bytes);
   if (source.kind === 'handle') return partsReader([{ handle: source.handle, offset: 0, bytes: Infinity, at: 0 }]);
   if (source.kind === 'parts') return partsReader(source.parts);
-  if (source.kind === 'several') throw new BqError('ARGUMENT', 'several files are read from their copy in a cache only');
+  if (source.kind === 'several')
+    throw new BqError('ARGUMENT', 'several files are read from their copy in a cache only');
   return fileReader(source.kind === 'url' ? source.url : source.path);
 }

@@ -12,7 +12,10 @@ import { readRange } from '../sources/read.js';
 /** @import { Description } from './manifest.js' */
 
 /** @param {string} what */
-const malformed = (what) => new BqError('FORMAT', `the companion can't be used: ${what}`, { hint: 'see docs/FORMAT.md §3, or convert the model anew' });
+const malformed = (what) =>
+  new BqError('FORMAT', `the companion can't be used: ${what}`, {
+    hint: 'see docs/FORMAT.md §3, or convert the model anew',
+  });
 
 /** @param {Record<string, { dims: number[], f32: string }>} tensors */
 const looseTensors = (tensors) =>
@@ -40,7 +43,16 @@ export function parseCompanion(json, name) {
   const { config, license, chat, template, card } = c;
   try {
     const tokenizer = c.tokenizer ? tokenizerFromJson(c.tokenizer) : null;
-    return { config, name: c.name, license, chat, template, card, tokenizer, extra: c.tensors && looseTensors(c.tensors) };
+    return {
+      config,
+      name: c.name,
+      license,
+      chat,
+      template,
+      card,
+      tokenizer,
+      extra: c.tensors && looseTensors(c.tensors),
+    };
   } catch (cause) {
     throw cause instanceof BqError ? cause : malformed(/** @type {Error} */ (cause).message);
   }
@@ -68,7 +80,10 @@ export function companionOf(source) {
  */
 export async function readCompanion(source, signal) {
   const where = companionOf(source);
-  if (!where) throw new BqError('UNSUPPORTED', 'a v1 file says nothing about its model', { hint: 'pass its companion JSON: { companion: source }' });
+  if (!where)
+    throw new BqError('UNSUPPORTED', 'a v1 file says nothing about its model', {
+      hint: 'pass its companion JSON: { companion: source }',
+    });
   let file;
   try {
     file = await openSource(where, signal);

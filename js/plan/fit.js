@@ -40,17 +40,25 @@ const megabytes = (bytes) => `${(Math.ceil(bytes / 1e5) / 10).toFixed(bytes < 1e
  */
 export async function fitted(planner, heapBase, options, apply, notPageable) {
   const { budget, sessions = 1 } = options;
-  if (budget !== undefined && !(budget > 0)) throw new BqError('ARGUMENT', `budget is ${budget}, not a number of bytes`);
+  if (budget !== undefined && !(budget > 0))
+    throw new BqError('ARGUMENT', `budget is ${budget}, not a number of bytes`);
   /** @param {Partial<LoadOptions>} sizes @param {number} [room]  weights may be paged to keep to it */
   const planFor = (sizes, room) => {
-    const { numbers, paging } = /** @type {{ numbers: Record<string, number>, paging: Record<string, number> | null }} */ (planner({ ...options, ...sizes }, room));
+    const { numbers, paging } =
+      /** @type {{ numbers: Record<string, number>, paging: Record<string, number> | null }} */ (
+        planner({ ...options, ...sizes }, room)
+      );
     return { numbers, paging, heapBytes: Math.ceil((heapBase + numbers.heap_bytes) / 65536) * 65536 };
   };
   // More weights than can be addressed may still be paged.
   const least = planFor({ context: 1, window: 1, batch: 1, sessions: 1 }, budget === undefined ? undefined : LIMIT);
   const { context: trained, text_tokens: text, no_head: encodes } = least.numbers;
   /** @type {Sizes} */
-  const asked = { sessions, context: options.context ?? Math.min(encodes && text ? text : trained, CONTEXT_DEFAULT), kv: options.kv ?? (encodes ? 'f32' : KV_DEFAULT) };
+  const asked = {
+    sessions,
+    context: options.context ?? Math.min(encodes && text ? text : trained, CONTEXT_DEFAULT),
+    kv: options.kv ?? (encodes ? 'f32' : KV_DEFAULT),
+  };
   const limit = Math.min(budget ?? LIMIT, LIMIT);
   /** @param {Sizes} sizes */
   const bytesOf = (sizes) => {
@@ -74,17 +82,21 @@ export async function fitted(planner, heapBase, options, apply, notPageable) {
 /** Bytes of memory as far as this machine tells; 0: it doesn't. */
 async function machineBytes() {
   if (isNode) return (await nodeModule('os')).totalmem();
-  return (/** @type {any} */ (globalThis.navigator)?.deviceMemory ?? 0) * 2 ** 30;
+  const { deviceMemory = 0 } = /** @type {any} */ (globalThis.navigator ?? {});
+  return deviceMemory * 2 ** 30;
 }
 
 /** What may be said without a budget. @param {number} heap @returns {Promise<['yes' | 'no' | 'unknown', string]>} */
 async function guess(heap) {
   if (heap <= SMALL) return ['yes', `${megabytes(heap)} are no more than any browser gives`];
   const machine = await machineBytes();
-  if (!machine) return ['unknown', `this browser does not tell how much memory there is; ${megabytes(heap)} are needed`];
-  if (heap <= machine / 4) return ['yes', `${megabytes(heap)} are at most a quarter of this machine's ${megabytes(machine)}`];
+  if (!machine)
+    return ['unknown', `this browser does not tell how much memory there is; ${megabytes(heap)} are needed`];
+  if (heap <= machine / 4)
+    return ['yes', `${megabytes(heap)} are at most a quarter of this machine's ${megabytes(machine)}`];
   // Browsers never tell more than 8 GiB, or now 32.
-  if (heap > machine && machine < 8 * 2 ** 30) return ['no', `${megabytes(heap)} are needed, this machine has ${megabytes(machine)}`];
+  if (heap > machine && machine < 8 * 2 ** 30)
+    return ['no', `${megabytes(heap)} are needed, this machine has ${megabytes(machine)}`];
   return ['unknown', `${megabytes(heap)} are much for this machine's ${megabytes(machine)}`];
 }
 
@@ -101,7 +113,9 @@ function largest(from, to, ok) {
 
 /** @param {Sizes} asked @param {Sizes} chosen @returns {GaveUp[]} */
 const differences = (asked, chosen) =>
-  /** @type {const} */ (['sessions', 'context', 'kv']).filter((what) => asked[what] !== chosen[what]).map((what) => ({ what, from: asked[what], to: chosen[what] }));
+  /** @type {const} */ (['sessions', 'context', 'kv'])
+    .filter((what) => asked[what] !== chosen[what])
+    .map((what) => ({ what, from: asked[what], to: chosen[what] }));
 
 /**
  * What was asked for does not fit: its plan, or with `apply` that of the most that does. NOMEM: nothing does.
@@ -120,7 +134,8 @@ const differences = (asked, chosen) =>
 function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply, notPageable }) {
   const ok = (/** @type {Sizes} */ sizes) => bytesOf(sizes) <= limit;
   const chosen = mostThatFits(asked, ok);
-  const { paged, unpageable } = !chosen && budget !== undefined && !notPageable ? pagedWithin(asked, planFor, budget, limit) : {};
+  const { paged, unpageable } =
+    !chosen && budget !== undefined && !notPageable ? pagedWithin(asked, planFor, budget, limit) : {};
   if (paged) return paged;
   const single = { ...asked, sessions: 1 };
   const contextThatFits = largest(1, asked.context, (context) => ok({ ...single, context }));
@@ -129,11 +144,18 @@ function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply, notPag
   const fitsReason = `${what} are needed, ${budget === undefined || budget > LIMIT ? `WebAssembly can have ${megabytes(LIMIT)}` : `the budget is ${megabytes(budget)}`}`;
   if (!chosen && (apply || !Number.isFinite(needed))) {
     const smallest = bytesOf({ sessions: 1, context: Math.min(LEAST_CONTEXT, asked.context), kv: 'i8' });
-    throw new BqError('NOMEM', `${fitsReason}; the least that is of use, one session of ${Math.min(LEAST_CONTEXT, asked.context)} tokens, takes ${Number.isFinite(smallest) ? megabytes(smallest) : 'more than that too'}`, {
-      ...(notPageable && { hint: notPageable }),
-      ...(unpageable && { cause: unpageable, hint: `fewer bytes would do if weights could be read from the file for every token, but ${unpageable.message}` }),
-      details: { needed, smallest, budget: limit, weightBytes: least.weight_bytes, contextThatFits },
-    });
+    throw new BqError(
+      'NOMEM',
+      `${fitsReason}; the least that is of use, one session of ${Math.min(LEAST_CONTEXT, asked.context)} tokens, takes ${Number.isFinite(smallest) ? megabytes(smallest) : 'more than that too'}`,
+      {
+        ...(notPageable && { hint: notPageable }),
+        ...(unpageable && {
+          cause: unpageable,
+          hint: `fewer bytes would do if weights could be read from the file for every token, but ${unpageable.message}`,
+        }),
+        details: { needed, smallest, budget: limit, weightBytes: least.weight_bytes, contextThatFits },
+      },
+    );
   }
   const gaveUp = chosen ? differences(asked, chosen) : [];
   if (apply && chosen) return { ...chosen, ...planFor(chosen), fits: 'yes', fitsReason, contextThatFits, gaveUp };
@@ -143,8 +165,20 @@ function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply, notPag
   const perToken = plan.numbers.kv_bytes / /** @type {Sizes} */ (chosen).context;
   const kvBytes = perToken * asked.context;
   const sessionBytes = plan.numbers.session_bytes - plan.numbers.kv_bytes + kvBytes;
-  const heapBytes = plan.heapBytes + sessionBytes * asked.sessions - plan.numbers.session_bytes * /** @type {Sizes} */ (chosen).sessions;
-  return { ...asked, numbers: { ...plan.numbers, kv_bytes: kvBytes, session_bytes: sessionBytes }, paging: null, heapBytes, fits: 'no', fitsReason, contextThatFits, gaveUp };
+  const heapBytes =
+    plan.heapBytes +
+    sessionBytes * asked.sessions -
+    plan.numbers.session_bytes * /** @type {Sizes} */ (chosen).sessions;
+  return {
+    ...asked,
+    numbers: { ...plan.numbers, kv_bytes: kvBytes, session_bytes: sessionBytes },
+    paging: null,
+    heapBytes,
+    fits: 'no',
+    fitsReason,
+    contextThatFits,
+    gaveUp,
+  };
 }
 
 /**
@@ -174,7 +208,10 @@ function pagedWithin(asked, planFor, budget, limit) {
   if (!some || !plan) return { unpageable };
   const contextThatFits = largest(1, asked.context, (context) => planned({ ...asked, sessions: 1, context }) !== null);
   const fitsReason = `${megabytes(plan.heapBytes)} of a budget of ${megabytes(budget)}, with weights read from the file for every token`;
-  const gaveUp = [...differences(asked, some), { what: /** @type {const} */ ('residency'), from: 'resident', to: 'paged' }];
+  const gaveUp = [
+    ...differences(asked, some),
+    { what: /** @type {const} */ ('residency'), from: 'resident', to: 'paged' },
+  ];
   return { paged: { ...some, ...plan, fits: 'yes', fitsReason, contextThatFits, gaveUp } };
 }
 

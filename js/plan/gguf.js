@@ -74,11 +74,19 @@ export async function describeGguf(compiled, file, known, { repack, integrity = 
   const { header, ...description } = await openGguf(file, known, signal);
   const head = header.read;
   const { id, runType } = await engineFacts(compiled, head.subarray(0, header.end), file.size);
-  if (file.parts && integrity) throw new BqError('ARGUMENT', 'a model in several files has no integrity of its own', { hint: 'leave it out, or merge the parts' });
+  if (file.parts && integrity)
+    throw new BqError('ARGUMENT', 'a model in several files has no integrity of its own', {
+      hint: 'leave it out, or merge the parts',
+    });
   if (!repack) return { manifest: encodeManifest({ ...description, id }), head };
   checkReadable(file, description.tensors, runType);
   const bytes = lengthOf(file, description.tensors);
-  const facts = { bytes, tag: file.tag ?? '', tensors: inOrder(description.tensors, runType, integrity !== ''), integrity };
+  const facts = {
+    bytes,
+    tag: file.tag ?? '',
+    tensors: inOrder(description.tensors, runType, integrity !== ''),
+    integrity,
+  };
   const first = head.slice(0, HEAD);
   const manifest = encodeKept({ ...description, id }, facts, first);
   return { manifest, head, repacked: { ...facts, head: first, known: head, total: totalOf(facts, manifest) } };
@@ -90,7 +98,8 @@ function lengthOf(file, tensors) {
   const lengths = parts.map(({ size, name }, i) => {
     const own = tensors.filter(({ offset }) => Math.floor(offset / STRIDE) === i);
     const needed = own.reduce((end, { offset, bytes }) => Math.max(end, offset + bytes - i * STRIDE), 0);
-    if (size >= 0 && needed > size) throw new BqError('TRUNCATED', `${name} ends after ${size} of at least ${needed} bytes`, { offset: size });
+    if (size >= 0 && needed > size)
+      throw new BqError('TRUNCATED', `${name} ends after ${size} of at least ${needed} bytes`, { offset: size });
     return size < 0 ? needed : size;
   });
   return lengths.reduce((a, b) => a + b, 0);
@@ -98,9 +107,15 @@ function lengthOf(file, tensors) {
 
 /** @param {ByteSource} file @param {{ name: string, type: { name: string, id: number } }[]} tensors @param {(stored: number) => number} runType */
 function checkReadable(file, tensors, runType) {
-  if (!tensors.length) throw new BqError('SHAPE', `${file.name} has no tensors`, { hint: 'it is a part of a model: all parts are needed' });
+  if (!tensors.length)
+    throw new BqError('SHAPE', `${file.name} has no tensors`, {
+      hint: 'it is a part of a model: all parts are needed',
+    });
   const not = tensors.find(({ type }) => !TYPES[runType(type.id)]);
-  if (not) throw new BqError('UNSUPPORTED', `tensor "${not.name}" is stored as ${not.type.name}`, { hint: 'this version of the engine does not read it' });
+  if (not)
+    throw new BqError('UNSUPPORTED', `tensor "${not.name}" is stored as ${not.type.name}`, {
+      hint: 'this version of the engine does not read it',
+    });
 }
 
 /** The manifest of the repacked file, which lies behind it. @param {import('./manifest.js').Description} description @param {Facts} facts @param {Uint8Array} head */
@@ -123,7 +138,11 @@ const totalOf = ({ tensors }, manifest) => endOf(place(tensors, manifest.length)
 export function keptGguf(prefix) {
   const text = sections(prefix, 0, prefix.length)[TAG];
   const { head, ...facts } = JSON.parse(new TextDecoder().decode(text));
-  return { manifest: prefix, head: prefix, repacked: { ...facts, head: Uint8Array.from(atob(head), (c) => c.charCodeAt(0)), total: totalOf(facts, prefix) } };
+  return {
+    manifest: prefix,
+    head: prefix,
+    repacked: { ...facts, head: Uint8Array.from(atob(head), (c) => c.charCodeAt(0)), total: totalOf(facts, prefix) },
+  };
 }
 
 /**

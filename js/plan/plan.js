@@ -47,9 +47,21 @@ export function sessionRecord({ context, window, batch, kv = 'i8', activations =
   for (const [name, value] of Object.entries({ context, window, batch }))
     if (value !== undefined && !(Number.isInteger(value) && value > 0 && value < 2 ** 32))
       throw new BqError('ARGUMENT', `${name} is ${value}, not a positive integer`);
-  for (const [name, value, types] of /** @type {const} */ ([['kv', kv, KV], ['activations', activations, ACTIVATIONS]]))
-    if (!(value in types)) throw new BqError('ARGUMENT', `${name} is "${value}", not one of ${Object.keys(types).join(', ')}`);
-  return { context, window, batch, kv_type: KV[kv], activations: ACTIVATIONS[activations], forks, fork_positions: forkTokens };
+  for (const [name, value, types] of /** @type {const} */ ([
+    ['kv', kv, KV],
+    ['activations', activations, ACTIVATIONS],
+  ]))
+    if (!(value in types))
+      throw new BqError('ARGUMENT', `${name} is "${value}", not one of ${Object.keys(types).join(', ')}`);
+  return {
+    context,
+    window,
+    batch,
+    kv_type: KV[kv],
+    activations: ACTIVATIONS[activations],
+    forks,
+    fork_positions: forkTokens,
+  };
 }
 
 /**
@@ -78,7 +90,15 @@ async function createPlanner(compiled, head, manifest, fileBytes, beside) {
       const room = take(structs.bqw_paging.size);
       wasm.write('bqw_session_options', session, { ...sessionRecord(options), threads: compiled.threads });
       wasm.write('bqw_plan', out, {});
-      const args = [bytes.at, bytes.length, fileBytes, extra.length && extra.at, extra.length, session, options.sessions ?? 1];
+      const args = [
+        bytes.at,
+        bytes.length,
+        fileBytes,
+        extra.length && extra.at,
+        extra.length,
+        session,
+        options.sessions ?? 1,
+      ];
       let status;
       if (budget === undefined) {
         status = wasm.check('bqw_plan_make', ...args, out);
@@ -104,7 +124,10 @@ async function createPlanner(compiled, head, manifest, fileBytes, beside) {
 async function firstBytes(file, url, cache, { signal, integrity }) {
   const found = url && (await cache?.find(url));
   // Of a GGUF file only what was checked when it came is known to have a hash.
-  const other = integrity !== undefined && found && String.fromCharCode(...found.prefix.subarray(0, 4)) === 'gguf' &&
+  const other =
+    integrity !== undefined &&
+    found &&
+    String.fromCharCode(...found.prefix.subarray(0, 4)) === 'gguf' &&
     (await onDemand(import('./gguf.js'))).keptGguf(found.prefix).repacked?.integrity !== integrity;
   if (found && !other) return { head: found.prefix, cached: { bytes: found.cachedBytes, complete: found.complete } };
   return { head: await readRange(file, 0, FIRST, signal), cached: null };
@@ -123,18 +146,48 @@ async function firstBytes(file, url, cache, { signal, integrity }) {
  */
 export async function planModel(compiled, source, file, options, cache = null, apply = false, fresh = false) {
   const { signal, sessions = 1 } = options;
-  if (!(Number.isInteger(sessions) && sessions > 0 && sessions < 64)) throw new BqError('ARGUMENT', `sessions is ${sessions}, not 1 to 63`);
-  const integrity = options.integrity === undefined ? null : (await onDemand(import('../wasm/sha256.js'))).integrityBytes(options.integrity);
+  if (!(Number.isInteger(sessions) && sessions > 0 && sessions < 64))
+    throw new BqError('ARGUMENT', `sessions is ${sessions}, not 1 to 63`);
+  const integrity =
+    options.integrity === undefined
+      ? null
+      : (await onDemand(import('../wasm/sha256.js'))).integrityBytes(options.integrity);
   const url = source.kind === 'url' ? source.url : null;
   let from = await firstBytes(file, url, fresh ? null : cache, options);
   for (let tries = from.cached ? -1 : 0; ; tries++) {
     try {
-      const { planner, head, version, manifest, repacked = null } = await readHead(compiled, source, file, from.head, options);
+      const {
+        planner,
+        head,
+        version,
+        manifest,
+        repacked = null,
+      } = await readHead(compiled, source, file, from.head, options);
       const n = await fitted(planner, compiled.heapBase, options, apply, notPageable(source, version, repacked, cache));
-      const plan = describe(n, options.activations, besideOf(compiled, source), version, version === 2 ? sections(head) : sections(manifest, 0, manifest.length));
+      const plan = describe(
+        n,
+        options.activations,
+        besideOf(compiled, source),
+        version,
+        version === 2 ? sections(head) : sections(manifest, 0, manifest.length),
+      );
       plan.cached = from.cached ?? plan.cached;
       const { prefix_bytes: prefixBytes, heap_bytes: regionBytes } = n.numbers;
-      const planned = { plan, head, manifest, integrity, wanted: null, url, cached: !!from.cached, prefixBytes, totalBytes: plan.fileBytes, fileId: null, regionBytes, paging: n.paging, repacked };
+      const planned = {
+        plan,
+        head,
+        manifest,
+        integrity,
+        wanted: null,
+        url,
+        cached: !!from.cached,
+        prefixBytes,
+        totalBytes: plan.fileBytes,
+        fileId: null,
+        regionBytes,
+        paging: n.paging,
+        repacked,
+      };
       return repacked ? asRepacked(planned, repacked, file) : planned;
     } catch (error) {
       const damaged = error instanceof BqError && error.code === 'CHECKSUM' && file.nextMirror;
@@ -152,12 +205,23 @@ export async function planModel(compiled, source, file, options, cache = null, a
  */
 function asRepacked(planned, repacked, file) {
   const { plan, manifest, paging } = planned;
-  const id = [...sections(manifest, 0, manifest.length).FILE].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+  const id = [...sections(manifest, 0, manifest.length).FILE]
+    .map((byte) => byte.toString(16).padStart(2, '0'))
+    .join('');
   const url = planned.url ?? (paging ? `gguf:${id}/${encodeURIComponent(file.name)}` : null);
   // The header is the same where only weights are others.
   const fileId = id + repacked.tag + repacked.integrity;
   // Its source checks the hash: of the file, not of what becomes of it.
-  return { ...planned, url, fileId, integrity: null, wanted: planned.integrity, plan: { ...plan, fileBytes: repacked.bytes }, head: manifest, prefixBytes: manifest.length };
+  return {
+    ...planned,
+    url,
+    fileId,
+    integrity: null,
+    wanted: planned.integrity,
+    plan: { ...plan, fileBytes: repacked.bytes },
+    head: manifest,
+    prefixBytes: manifest.length,
+  };
 }
 
 /**
@@ -176,11 +240,18 @@ async function describedBy(compiled, source, file, head, options) {
     const { describeGguf, keptGguf } = await onDemand(import('./gguf.js'));
     if (magic === 'gguf') return { version: 0, ...keptGguf(head) };
     const repack = file.remote || !!file.parts || options.budget !== undefined;
-    return { version: 0, ...(await describeGguf(compiled, file, head, { repack, integrity: options.integrity }, signal)) };
+    return {
+      version: 0,
+      ...(await describeGguf(compiled, file, head, { repack, integrity: options.integrity }, signal)),
+    };
   }
   if (magic !== 'BQ4F') throw notAModel(file, head);
   if (head.length < 8 || u32(head, 4) !== 1) return { version: 2, manifest: new Uint8Array(), head };
-  return { version: 1, manifest: await (await onDemand(import('./v1.js'))).v1Manifest(source, file, head, signal), head };
+  return {
+    version: 1,
+    manifest: await (await onDemand(import('./v1.js'))).v1Manifest(source, file, head, signal),
+    head,
+  };
 }
 
 /**
@@ -192,9 +263,18 @@ async function readHead(compiled, source, file, first, options) {
   const { version, manifest, head: known, repacked } = await describedBy(compiled, source, file, first, options);
   let head = known;
   for (;;) {
-    const planner = await createPlanner(compiled, manifest.length ? new Uint8Array() : head, manifest, repacked ? repacked.total : Math.max(file.size, 0), besideOf(compiled, source));
+    const planner = await createPlanner(
+      compiled,
+      manifest.length ? new Uint8Array() : head,
+      manifest,
+      repacked ? repacked.total : Math.max(file.size, 0),
+      besideOf(compiled, source),
+    );
     // Sizes don't matter here, and the smallest is never too large.
-    const { need } = planner({ ...options, context: 1, window: 1, batch: 1, sessions: 1 }, options.budget === undefined ? undefined : 2 ** 32);
+    const { need } = planner(
+      { ...options, context: 1, window: 1, batch: 1, sessions: 1 },
+      options.budget === undefined ? undefined : 2 ** 32,
+    );
     signal?.throwIfAborted();
     if (!need) {
       file.expect?.(repacked?.head ?? head, -1);
@@ -209,7 +289,10 @@ async function readHead(compiled, source, file, first, options) {
  * @param {Source} source @param {number} version @param {unknown} repacked @param {Cache | null} cache
  */
 function notPageable(source, version, repacked, cache) {
-  if (repacked) return cache?.pages ? '' : 'of a GGUF file, weights that do not fit can only be read from a repacked copy: give the engine a cache in OPFS or a folder; or take a smaller model';
+  if (repacked)
+    return cache?.pages
+      ? ''
+      : 'of a GGUF file, weights that do not fit can only be read from a repacked copy: give the engine a cache in OPFS or a folder; or take a smaller model';
   if (source.kind !== 'url' || source.url.startsWith('file:') || (cache?.pages && version === 2)) return '';
   return 'load the file from this machine (fromHandle, fromBlob, fromFile), so that weights that do not fit can be read from it for every token; or take a smaller model';
 }
@@ -225,7 +308,13 @@ const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'b
  * @param {Record<string, Uint8Array>} found  sections by tag
  * @returns {Plan}
  */
-function describe({ numbers: n, sessions: opened, context, kv, heapBytes, paging, ...fit }, activations = 'i8', beside, version, found) {
+function describe(
+  { numbers: n, sessions: opened, context, kv, heapBytes, paging, ...fit },
+  activations = 'i8',
+  beside,
+  version,
+  found,
+) {
   const text = (/** @type {string} */ tag) => new TextDecoder().decode(found[tag] ?? new Uint8Array());
   return {
     version,
@@ -243,7 +332,11 @@ function describe({ numbers: n, sessions: opened, context, kv, heapBytes, paging
     trainedContext: n.context,
     tied: n.tied !== 0,
     generates: n.no_head === 0,
-    embedding: { pooling: POOLING[n.pooling], normalize: n.normalize !== 0, tokens: Math.min(n.text_tokens || n.context, context) },
+    embedding: {
+      pooling: POOLING[n.pooling],
+      normalize: n.normalize !== 0,
+      tokens: Math.min(n.text_tokens || n.context, context),
+    },
     context,
     sessions: opened,
     kv,

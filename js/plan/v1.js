@@ -28,11 +28,15 @@ class Head {
 
   /** Reads so that `end` bytes are there. TRUNCATED. @param {number} end */
   async need(end) {
-    if (end > this.bytes.length) this.bytes = await readFirst(this.file, this.bytes, Math.max(end, 2 * this.bytes.length), this.signal).catch(async (error) => {
-      // Only what is really needed must be there.
-      if (error instanceof BqError && error.code === 'TRUNCATED' && error.details.offset >= end) return readFirst(this.file, this.bytes, end, this.signal);
-      throw error;
-    });
+    if (end > this.bytes.length)
+      this.bytes = await readFirst(this.file, this.bytes, Math.max(end, 2 * this.bytes.length), this.signal).catch(
+        async (error) => {
+          // Only what is really needed must be there.
+          if (error instanceof BqError && error.code === 'TRUNCATED' && error.details.offset >= end)
+            return readFirst(this.file, this.bytes, end, this.signal);
+          throw error;
+        },
+      );
   }
 }
 
@@ -57,7 +61,8 @@ async function readEntry(head, at) {
   const type = TYPES.find((t) => t.name === `bq4_${block}`);
   if (!type || ![16, 32, 64].includes(block)) throw bad(`tensor "${name}" has blocks of ${block}, not 16, 32 or 64`);
   const weights = dims.reduce((product, dim) => product * dim, 1);
-  if (!weights || weights !== block * blocks) throw bad(`tensor "${name}" has ${blocks} blocks of ${block}, which is not its number of weights`);
+  if (!weights || weights !== block * blocks)
+    throw bad(`tensor "${name}" has ${blocks} blocks of ${block}, which is not its number of weights`);
   const bytes = blocks * type.blockBytes;
   if (!Number.isSafeInteger(offset + bytes)) throw bad(`tensor "${name}" lies beyond any file, at ${offset}`);
   return { tensor: { name, type, layout: FLAT, dims, offset, bytes }, end: next + 16 };
@@ -75,7 +80,9 @@ export async function readDirectory(file, first, layers, signal) {
   await head.need(HEADER);
   const n = u32(head.bytes, 8);
   if (n > OTHERS + PER_LAYER * layers)
-    throw new BqError('FORMAT', `${file.name}: ${n} tensors are more than a model of ${layers} layers can have`, { offset: 8 });
+    throw new BqError('FORMAT', `${file.name}: ${n} tensors are more than a model of ${layers} layers can have`, {
+      offset: 8,
+    });
   /** @type {ListedTensor[]} */
   const tensors = [];
   let at = HEADER;
@@ -85,7 +92,12 @@ export async function readDirectory(file, first, layers, signal) {
     at = end;
   }
   const inside = tensors.find((tensor) => tensor.offset < at);
-  if (inside) throw new BqError('FORMAT', `${file.name}: tensor "${inside.name}" at ${inside.offset} overlaps the directory, which ends at ${at}`, { offset: inside.offset });
+  if (inside)
+    throw new BqError(
+      'FORMAT',
+      `${file.name}: tensor "${inside.name}" at ${inside.offset} overlaps the directory, which ends at ${at}`,
+      { offset: inside.offset },
+    );
   return tensors;
 }
 

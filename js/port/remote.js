@@ -30,7 +30,11 @@ export class Connection {
   /** @param {any} port */
   constructor(port) {
     this.#port = port;
-    listen(port, (message) => this.#hear(message), (why) => this.#end(new BqError('NO_WORKER', `the worker failed: ${why}`)));
+    listen(
+      port,
+      (message) => this.#hear(message),
+      (why) => this.#end(new BqError('NO_WORKER', `the worker failed: ${why}`)),
+    );
   }
 
   /** @param {any} message */
@@ -58,16 +62,22 @@ export class Connection {
       this.#port.postMessage({ id, ...request, progress: Boolean(hears.onProgress) });
     } catch (cause) {
       // What can't be posted must not be registered: nobody would ever answer it.
-      throw new BqError('ARGUMENT', `an argument of ${request.method} can't be sent to the worker: ${/** @type {Error} */ (cause).message}`, { cause });
+      throw new BqError(
+        'ARGUMENT',
+        `an argument of ${request.method} can't be sent to the worker: ${/** @type {Error} */ (cause).message}`,
+        { cause },
+      );
     }
     const made = gate();
     this.#calls.set(id, { ...hears, ...made });
     const abort = () => this.tell({ id, abort: packError(signal?.reason) });
     signal?.addEventListener('abort', abort);
-    const end = made.promise.catch((error) => {
-      signal?.throwIfAborted();
-      throw error;
-    }).finally(() => signal?.removeEventListener('abort', abort));
+    const end = made.promise
+      .catch((error) => {
+        signal?.throwIfAborted();
+        throw error;
+      })
+      .finally(() => signal?.removeEventListener('abort', abort));
     return { id, end };
   }
 
@@ -123,7 +133,8 @@ function ask({ connection, on, method, row }, given) {
   const { makes } = row;
   if (!makes) return connection.begin({ on, method, args, options }, { signal, onProgress }).end;
   const made = gate();
-  const onMade = (/** @type {any} */ told) => made.resolve(remote(connection, makes, told.on, told.info && { info: told.info, loaded: end }));
+  const onMade = (/** @type {any} */ told) =>
+    made.resolve(remote(connection, makes, told.on, told.info && { info: told.info, loaded: end }));
   const { end } = connection.begin({ on, method, args, options }, { signal, onProgress, onMade });
   end.then((ok) => ok && onMade(ok.made), made.reject);
   return made.promise;
@@ -153,10 +164,12 @@ async function* stream({ connection, on, method, row }, given, end) {
     wake();
   };
   const call = connection.begin({ on, method, args, options, flag }, { onProgress, onPart });
-  const settled = call.end.then((value) => (result = value)).finally(() => {
-    ended = true;
-    wake();
-  });
+  const settled = call.end
+    .then((value) => (result = value))
+    .finally(() => {
+      ended = true;
+      wake();
+    });
   settled.catch(() => {});
   const abort = () => {
     if (flag) Atomics.store(flag, 0, 1);
@@ -188,5 +201,9 @@ async function* stream({ connection, on, method, row }, given, end) {
 
 /** The engine may have been ahead of the reader: the result tells what was read. @param {Result} result @param {Part[]} read @returns {Result} */
 const asRead = (result, read) => ({
-  ...result, ids: read.map((part) => part.id), text: read.map((part) => part.text).join(''), reason: 'abort', stop: null,
+  ...result,
+  ids: read.map((part) => part.id),
+  text: read.map((part) => part.text).join(''),
+  reason: 'abort',
+  stop: null,
 });

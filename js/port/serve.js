@@ -33,7 +33,9 @@ export function serve(port, root) {
   /** @param {any} first @param {number} id */
   async function open({ protocol, options }, id) {
     if (protocol !== PROTOCOL)
-      throw new BqError('NO_WORKER', `the worker speaks version ${PROTOCOL}, the page ${protocol}`, { hint: 'empty the cache and load the page again' });
+      throw new BqError('NO_WORKER', `the worker speaks version ${PROTOCOL}, the page ${protocol}`, {
+        hint: 'empty the cache and load the page again',
+      });
     const { signal } = /** @type {Call} */ (calls.get(id)).controller;
     const engine = await root.open({ ...options, signal }, () => port.postMessage({ id, progress: 'threads' }));
     const { info, store } = engine;
@@ -86,7 +88,12 @@ export function serve(port, root) {
     const known = row.options ? OPTIONS[row.options] : {};
     const whole = { ...options, ...('signal' in known && { signal }), ...(progress && { onProgress }) };
     const given = row.options ? [...args, whole] : args;
-    if (row.stream) return stream(id, node.object[method](...given, flag ? () => Number(Atomics.load(flag, 0)) === 1 : undefined), call);
+    if (row.stream)
+      return stream(
+        id,
+        node.object[method](...given, flag ? () => Number(Atomics.load(flag, 0)) === 1 : undefined),
+        call,
+      );
     const result = await node.object[method](...given);
     if (!row.makes) return result;
     if (over) {

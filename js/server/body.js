@@ -32,7 +32,9 @@ function collect(request, most) {
 export async function readBody(request, most) {
   // Pages of anybody may send a form or plain text without asking first; JSON they may not.
   if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? ''))
-    throw new Refusal(415, 'unsupported_media_type', 'the request is not of type application/json', { Connection: 'close' });
+    throw new Refusal(415, 'unsupported_media_type', 'the request is not of type application/json', {
+      Connection: 'close',
+    });
   const bytes = await collect(request, most);
   let body;
   try {
@@ -40,6 +42,7 @@ export async function readBody(request, most) {
   } catch (error) {
     throw new Refusal(400, 'invalid_json', `the request is no JSON: ${/** @type {Error} */ (error).message}`);
   }
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new Refusal(400, 'invalid_json', 'the request is no JSON object');
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw new Refusal(400, 'invalid_json', 'the request is no JSON object');
   return body;
 }

@@ -16,10 +16,15 @@ import { Refusal } from './refusal.js';
  */
 
 /** The name in a Host header, without its port. @param {string | undefined} host */
-export const hostName = (host = '') => host.toLowerCase().replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1');
+export const hostName = (host = '') =>
+  host
+    .toLowerCase()
+    .replace(/:\d*$/, '')
+    .replace(/^\[(.*)\]$/, '$1');
 
 /** No name can be made to point elsewhere that is an address, and browsers keep localhost to this machine. @param {string} name @param {Rules} rules */
-const isOurs = (name, { hosts }) => name === 'localhost' || name.endsWith('.localhost') || isIP(name) > 0 || hosts.some((one) => hostName(one) === name);
+const isOurs = (name, { hosts }) =>
+  name === 'localhost' || name.endsWith('.localhost') || isIP(name) > 0 || hosts.some((one) => hostName(one) === name);
 
 /** @param {string} a @param {string} b */
 function same(a, b) {
@@ -34,16 +39,30 @@ function same(a, b) {
  */
 export function checkOrigin({ headers }, rules) {
   const name = hostName(headers.host);
-  if (!isOurs(name, rules)) throw new Refusal(403, 'host_refused', `this server is not called "${name}": start it with --allow-host ${name} if it is`);
+  if (!isOurs(name, rules))
+    throw new Refusal(
+      403,
+      'host_refused',
+      `this server is not called "${name}": start it with --allow-host ${name} if it is`,
+    );
   const { origin } = headers;
   if (origin === undefined) {
     const site = headers['sec-fetch-site'];
-    if (site === 'cross-site' || site === 'same-site') throw new Refusal(403, 'origin_refused', 'pages of other origins may not ask this server');
+    if (site === 'cross-site' || site === 'same-site')
+      throw new Refusal(403, 'origin_refused', 'pages of other origins may not ask this server');
     return {};
   }
   if (!rules.origins.includes('*') && !rules.origins.includes(origin))
-    throw new Refusal(403, 'origin_refused', `pages of ${origin} may not ask this server: start it with --allow-origin ${origin} if they may`);
-  return { 'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': 'Retry-After, X-Request-Id', Vary: 'Origin' };
+    throw new Refusal(
+      403,
+      'origin_refused',
+      `pages of ${origin} may not ask this server: start it with --allow-origin ${origin} if they may`,
+    );
+  return {
+    'Access-Control-Allow-Origin': origin,
+    'Access-Control-Expose-Headers': 'Retry-After, X-Request-Id',
+    Vary: 'Origin',
+  };
 }
 
 /** What a browser asks before it sends a page's request. @param {IncomingMessage} request @returns {Record<string, string>} */
@@ -62,5 +81,10 @@ export function preflight({ headers }) {
 export function checkToken({ headers }, { token }) {
   const given = /^Bearer (.+)$/i.exec(headers.authorization ?? '')?.[1];
   if (!token || (given !== undefined && same(given, token))) return;
-  throw new Refusal(401, 'invalid_api_key', given === undefined ? 'a token is needed: Authorization: Bearer TOKEN' : 'the token is not the right one', { 'WWW-Authenticate': 'Bearer' });
+  throw new Refusal(
+    401,
+    'invalid_api_key',
+    given === undefined ? 'a token is needed: Authorization: Bearer TOKEN' : 'the token is not the right one',
+    { 'WWW-Authenticate': 'Bearer' },
+  );
 }

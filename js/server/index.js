@@ -34,15 +34,25 @@ const RECEIVE_MS = 60_000;
  * @param {ServeOptions} [options]
  * @returns {Promise<{ url: string, close: () => Promise<void> }>}
  */
-export async function serveModels(models, { host = '127.0.0.1', port = 8080, token = '', origins = [], hosts = [], maxBody = 4 << 20, maxWaiting = 32 } = {}) {
+export async function serveModels(
+  models,
+  { host = '127.0.0.1', port = 8080, token = '', origins = [], hosts = [], maxBody = 4 << 20, maxWaiting = 32 } = {},
+) {
   const created = Math.floor(Date.now() / 1000);
-  const served = models.map(({ id, model }) => ({ id, model, created, queue: new Queue(model.info.sessions, maxWaiting) }));
+  const served = models.map(({ id, model }) => ({
+    id,
+    model,
+    created,
+    queue: new Queue(model.info.sessions, maxWaiting),
+  }));
   const rules = { token, origins, hosts: [host, ...hosts] };
   const ending = new AbortController();
   /** @type {Set<Promise<void>>} */
   const running = new Set();
   const server = createServer({ requestTimeout: RECEIVE_MS }, (request, response) => {
-    const one = answer(request, response, { served, rules, maxBody, ending: ending.signal }).finally(() => running.delete(one));
+    const one = answer(request, response, { served, rules, maxBody, ending: ending.signal }).finally(() =>
+      running.delete(one),
+    );
     running.add(one);
   });
   await listen(server, host, port);
@@ -98,7 +108,9 @@ async function route(request, response, { served, rules, maxBody }, signal) {
   const posts = Object.hasOwn(POSTS, path);
   if (request.method !== (posts ? 'POST' : 'GET')) {
     if (!posts) get(path, served); // says that there is nothing
-    throw new Refusal(405, 'method_not_allowed', `${path} is asked by ${posts ? 'POST' : 'GET'}`, { Allow: posts ? 'POST' : 'GET' });
+    throw new Refusal(405, 'method_not_allowed', `${path} is asked by ${posts ? 'POST' : 'GET'}`, {
+      Allow: posts ? 'POST' : 'GET',
+    });
   }
   if (!posts) return json(response, 200, get(path, served));
   const body = await readBody(request, maxBody);
@@ -112,7 +124,9 @@ async function route(request, response, { served, rules, maxBody }, signal) {
 
 /** @param {ServerResponse} response @param {number} status @param {unknown} value @param {Record<string, string>} [headers] */
 function json(response, status, value, headers) {
-  response.writeHead(status, { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store', ...headers }).end(JSON.stringify(value));
+  response
+    .writeHead(status, { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store', ...headers })
+    .end(JSON.stringify(value));
 }
 
 /**
@@ -122,7 +136,12 @@ function json(response, status, value, headers) {
  */
 async function stream(response, chunks) {
   for await (const chunk of chunks) {
-    if (!response.headersSent) response.writeHead(200, { 'Content-Type': 'text/event-stream; charset=utf-8', 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' });
+    if (!response.headersSent)
+      response.writeHead(200, {
+        'Content-Type': 'text/event-stream; charset=utf-8',
+        'Cache-Control': 'no-store',
+        'X-Accel-Buffering': 'no',
+      });
     response.write(`data: ${JSON.stringify(chunk)}\n\n`);
   }
   response.end('data: [DONE]\n\n');

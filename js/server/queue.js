@@ -47,7 +47,9 @@ export class Queue {
       return Promise.resolve();
     }
     if (this.#waiting.length >= this.#limit)
-      throw new Refusal(429, 'rate_limit_exceeded', `${this.#waiting.length} requests are waiting already`, { 'Retry-After': '1' });
+      throw new Refusal(429, 'rate_limit_exceeded', `${this.#waiting.length} requests are waiting already`, {
+        'Retry-After': '1',
+      });
     return new Promise((resolve, reject) => {
       const leave = () => {
         this.#waiting = this.#waiting.filter((one) => one !== turn);

@@ -16,6 +16,9 @@ export class Refusal extends Error {
 
   /** @returns {{ status: number, error: import('../shared/openai-errors.js').Told }} */
   get told() {
-    return { status: this.status, error: { message: this.message, type: typeOf(this.status), param: null, code: this.code } };
+    return {
+      status: this.status,
+      error: { message: this.message, type: typeOf(this.status), param: null, code: this.code },
+    };
   }
 }

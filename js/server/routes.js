@@ -11,14 +11,31 @@ export const POSTS = {
 };
 
 /** @param {Served} served */
-const describe = ({ id, created, model: { info } }) => ({ id, object: 'model', created, owned_by: 'bq4', context_length: info.context, generates: info.generates, ...(info.license && { license: info.license }) });
+const describe = ({ id, created, model: { info } }) => ({
+  id,
+  object: 'model',
+  created,
+  owned_by: 'bq4',
+  context_length: info.context,
+  generates: info.generates,
+  ...(info.license && { license: info.license }),
+});
 
 /** What GET answers. Refusal: no such address, no such model. @param {string} path @param {Served[]} models */
 export function get(path, models) {
-  if (path === '/health') return { status: 'ok', models: models.map(({ id, queue }) => ({ id, running: queue.running, waiting: queue.waiting })) };
+  if (path === '/health')
+    return {
+      status: 'ok',
+      models: models.map(({ id, queue }) => ({ id, running: queue.running, waiting: queue.waiting })),
+    };
   if (path === '/v1/models') return { object: 'list', data: models.map(describe) };
   const name = /^\/v1\/models\/(.+)$/.exec(path)?.[1];
-  if (name === undefined) throw new Refusal(404, 'unknown_url', `there is nothing at ${path}: see /v1/models, /health, and by POST ${Object.keys(POSTS).join(', ')}`);
+  if (name === undefined)
+    throw new Refusal(
+      404,
+      'unknown_url',
+      `there is nothing at ${path}: see /v1/models, /health, and by POST ${Object.keys(POSTS).join(', ')}`,
+    );
   return describe(find(decode(name), models));
 }
 
@@ -34,7 +51,12 @@ function decode(name) {
 /** @param {string} name @param {Served[]} models */
 function find(name, models) {
   const found = models.find(({ id }) => id === name);
-  if (!found) throw new Refusal(404, 'model_not_found', `there is no model "${String(name).slice(0, 100)}": there ${models.length > 1 ? 'are' : 'is'} ${models.map(({ id }) => `"${id}"`).join(', ')}`);
+  if (!found)
+    throw new Refusal(
+      404,
+      'model_not_found',
+      `there is no model "${String(name).slice(0, 100)}": there ${models.length > 1 ? 'are' : 'is'} ${models.map(({ id }) => `"${id}"`).join(', ')}`,
+    );
   return found;
 }
 

@@ -62,7 +62,10 @@ export class BqError extends Error {
  */
 export const onDemand = (module) =>
   module.catch((cause) => {
-    throw new BqError('NETWORK', `a part of bq4 could not be loaded: ${cause.message}`, { cause, hint: 'check the connection and try again, or reload the page' });
+    throw new BqError('NETWORK', `a part of bq4 could not be loaded: ${cause.message}`, {
+      cause,
+      hint: 'check the connection and try again, or reload the page',
+    });
   });
 
 /**

@@ -18,13 +18,16 @@ export class Generation {
 
   /** @param {(end: (result: Result) => void) => AsyncGenerator<Part, void>} start */
   constructor(start) {
-    this.#parts = this.#read(start((result) => {
-      this.result = result;
-    }));
+    this.#parts = this.#read(
+      start((result) => {
+        this.result = result;
+      }),
+    );
   }
 
   [Symbol.asyncIterator]() {
-    if (this.#started) throw new BqError('STATE', 'a generation can be read only once', { hint: 'keep its parts, or await it' });
+    if (this.#started)
+      throw new BqError('STATE', 'a generation can be read only once', { hint: 'keep its parts, or await it' });
     this.#started = true;
     return this.#parts;
   }

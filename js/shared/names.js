@@ -2,8 +2,33 @@
 
 /** CONF's `arch`. */
 export const ARCHITECTURES = [
-  '', 'llama', 'bullet', 'gpt2', 'neox', 'gemma2', 'other', 'mistral', 'smollm3', 'qwen2', 'qwen3', 'granite', 'olmo2', 'gemma', 'gemma3', 'phi', 'phi3',
-  'stablelm', 'falcon', 'bloom', 'mpt', 'starcoder', 'starcoder2', 'bert', 'mixtral', 'qwen2moe', 'qwen3moe',
+  '',
+  'llama',
+  'bullet',
+  'gpt2',
+  'neox',
+  'gemma2',
+  'other',
+  'mistral',
+  'smollm3',
+  'qwen2',
+  'qwen3',
+  'granite',
+  'olmo2',
+  'gemma',
+  'gemma3',
+  'phi',
+  'phi3',
+  'stablelm',
+  'falcon',
+  'bloom',
+  'mpt',
+  'starcoder',
+  'starcoder2',
+  'bert',
+  'mixtral',
+  'qwen2moe',
+  'qwen3moe',
 ];
 
 /** TOKN's kind. */

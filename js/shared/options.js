@@ -12,8 +12,10 @@ export const kind = (what, is) => (value) => (is(value) ? '' : what);
 
 /** @param {number} least @param {number} [most] */
 export const number = (least, most = Infinity) =>
-  kind(most < Infinity ? `a number from ${least} to ${most}` : `a number of at least ${least}`,
-    (v) => typeof v === 'number' && v >= least && v <= most);
+  kind(
+    most < Infinity ? `a number from ${least} to ${most}` : `a number of at least ${least}`,
+    (v) => typeof v === 'number' && v >= least && v <= most,
+  );
 /** @param {number} least @param {number} [most] */
 export const whole = (least, most = 2 ** 32 - 1) =>
   kind(`a whole number from ${least} to ${most}`, (v) => Number.isInteger(v) && v >= least && v <= most);
@@ -35,23 +37,56 @@ export const object = kind('an object', (v) => typeof v === 'object' && v !== nu
 
 export const objects = kind('a list of objects', (v) => Array.isArray(v) && v.every((one) => !object(one)));
 const format = kind('a name or an object', (v) => typeof v === 'string' || !object(v));
-const marks = kind('two texts', (v) => Array.isArray(v) && v.length === 2 && v.every((one) => typeof one === 'string' && one));
+const marks = kind(
+  'two texts',
+  (v) => Array.isArray(v) && v.length === 2 && v.every((one) => typeof one === 'string' && one),
+);
 
 const SESSION = {
-  context: whole(1), window: whole(1), batch: whole(1), kv: oneOf('f32', 'f16', 'i8'), activations: oneOf('i8', 'i16'), forks: whole(0), forkTokens: whole(0),
+  context: whole(1),
+  window: whole(1),
+  batch: whole(1),
+  kv: oneOf('f32', 'f16', 'i8'),
+  activations: oneOf('i8', 'i16'),
+  forks: whole(0),
+  forkTokens: whole(0),
 };
 const GENERATE = {
-  maxTokens: number(0), temperature: number(0), topK: whole(0), topP: number(0, 1), minP: number(0, 1),
-  repeatPenalty: number(0), repeatLast: whole(0), seed: whole(0, 2 ** 53), stop: texts, stopTokens: ids,
-  logitBias: objects, presencePenalty: number(-Infinity), frequencyPenalty: number(-Infinity), logprobs: whole(0, 20),
-  responseFormat: object, signal, onProgress: callback,
+  maxTokens: number(0),
+  temperature: number(0),
+  topK: whole(0),
+  topP: number(0, 1),
+  minP: number(0, 1),
+  repeatPenalty: number(0),
+  repeatLast: whole(0),
+  seed: whole(0, 2 ** 53),
+  stop: texts,
+  stopTokens: ids,
+  logitBias: objects,
+  presencePenalty: number(-Infinity),
+  frequencyPenalty: number(-Infinity),
+  logprobs: whole(0, 20),
+  responseFormat: object,
+  signal,
+  onProgress: callback,
 };
 const PROMPTS = { format, tools: objects, variables: object };
 const ENGINE = {
-  build: oneOf('relaxed', 'simd128'), wasmUrl: any, threads, threadUrl: address, signal, cache: any,
+  build: oneOf('relaxed', 'simd128'),
+  wasmUrl: any,
+  threads,
+  threadUrl: address,
+  signal,
+  cache: any,
 };
 const LOAD = {
-  ...SESSION, sessions: whole(1, 63), signal, onProgress: callback, budget: bytes, integrity: text, streaming: flag,
+  ...SESSION,
+  sessions: whole(1, 63),
+  signal,
+  onProgress: callback,
+  budget: bytes,
+  integrity: text,
+  streaming: flag,
 };
 
 /** By the call, or the thing, that they belong to. @satisfies {Record<string, Options>} */
@@ -59,7 +94,14 @@ export const OPTIONS = {
   createEngine: ENGINE,
   createWorkerEngine: { ...ENGINE, worker: any },
   connectEngine: { signal },
-  fromUrl: { companion: any, manifest: any, mirrors: addresses, retries: whole(0), retryDelay: number(0), timeout: number(0) },
+  fromUrl: {
+    companion: any,
+    manifest: any,
+    mirrors: addresses,
+    retries: whole(0),
+    retryDelay: number(0),
+    timeout: number(0),
+  },
   source: { companion: any, manifest: any },
   plan: LOAD,
   load: LOAD,
@@ -76,7 +118,15 @@ export const OPTIONS = {
   trace: { on: flag, byLayer: flag },
   format: { roles: object, start: text, prompt: text, trim: flag, stop: texts, bos: flag, think: marks },
   role: { before: text, after: text, opens: flag },
-  message: { role: text, content: any, tokens: ids, name: text, reasoning_content: text, tool_calls: objects, tool_call_id: text },
+  message: {
+    role: text,
+    content: any,
+    tokens: ids,
+    name: text,
+    reasoning_content: text,
+    tool_calls: objects,
+    tool_call_id: text,
+  },
 };
 
 /** Letters that must change to make `b` of `a`. @param {string} a @param {string} b */
@@ -84,7 +134,9 @@ function distance(a, b) {
   let row = [...b, ''].map((_, i) => i);
   [...a].forEach((x, i) => {
     let last = i + 1;
-    row = row.map((above, j) => (j ? (last = Math.min(above + 1, last + 1, row[j - 1] + Number(x !== b[j - 1]))) : last));
+    row = row.map((above, j) =>
+      j ? (last = Math.min(above + 1, last + 1, row[j - 1] + Number(x !== b[j - 1]))) : last,
+    );
   });
   return row[b.length];
 }
@@ -123,7 +175,10 @@ export function checkBy(known, what, given) {
   for (const [name, value] of entries) {
     const names = Object.keys(known);
     if (!Object.hasOwn(known, name))
-      throw new BqError('ARGUMENT', `${what} knows no "${name}": did you mean "${nearest(name, names)}"?`, { hint: `it knows ${names.join(', ')}`, details: { param: name } });
+      throw new BqError('ARGUMENT', `${what} knows no "${name}": did you mean "${nearest(name, names)}"?`, {
+        hint: `it knows ${names.join(', ')}`,
+        details: { param: name },
+      });
     const wanted = known[name](value);
     if (wanted) throw wrong(name, value, wanted);
   }

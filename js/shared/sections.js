@@ -20,7 +20,7 @@ export function sections(bytes, from = 64, to = from + u64(bytes, 16)) {
   /** @type {Record<string, Uint8Array>} */
   const found = {};
   const end = Math.min(to, bytes.length);
-  for (let at = from; at + 16 <= end; ) {
+  for (let at = from; at + 16 <= end;) {
     const tag = String.fromCharCode(...bytes.subarray(at, at + 4));
     const length = u64(bytes, at + 8);
     if (tag === '\0\0\0\0' || at + 16 + length > end) break;

@@ -17,7 +17,8 @@ const $ = (id) => document.getElementById(id);
 /** What an element holds, which is then let go. @param {string} id */
 function taken(id) {
   const element = $(id);
-  if (!element) throw new BqError('FORMAT', `the page has lost its "${id}"`, { hint: 'make the page anew: npx bq4 bundle' });
+  if (!element)
+    throw new BqError('FORMAT', `the page has lost its "${id}"`, { hint: 'make the page anew: npx bq4 bundle' });
   const text = element.textContent.trim();
   element.remove();
   return text;
@@ -59,7 +60,11 @@ const drawn = () => new Promise((resolve) => requestAnimationFrame(() => setTime
 
 async function begin() {
   say('Starting…');
-  const wasmUrl = /** @type {any} */ (Object.fromEntries(['relaxed', 'simd128'].map((name) => [name, `data:application/wasm;base64,${taken(`bq4-${name}`)}`])));
+  const wasmUrl = /** @type {any} */ (
+    Object.fromEntries(
+      ['relaxed', 'simd128'].map((name) => [name, `data:application/wasm;base64,${taken(`bq4-${name}`)}`]),
+    )
+  );
   const engine = await createEngine({ wasmUrl, threads: 1 });
   const model = await engine.load(fromBytes(bytesOf(taken('bq4-model'))));
   const chat = await model.createChat(model.info.chat || model.info.template ? {} : { format: NO_TURNS });
@@ -95,7 +100,12 @@ async function begin() {
       if (!writing.signal.aborted) fail(error);
     }
     if (!reply.textContent) reply.remove();
-    if (run.result) say(run.result.reason === 'context' ? 'The conversation is full: load the page again.' : `${run.result.ids.length} tokens`);
+    if (run.result)
+      say(
+        run.result.reason === 'context'
+          ? 'The conversation is full: load the page again.'
+          : `${run.result.ids.length} tokens`,
+      );
     writing = null;
     [$('send').hidden, $('stop').hidden] = [false, true];
     $('message').focus();

@@ -46,7 +46,8 @@ function textAt(bytes, from, to) {
     const byte = bytes[i];
     const next = bytes[i + 1];
     if (byte < 0x80) text += String.fromCharCode(byte);
-    else if (byte >= 0xc2 && byte < 0xe0 && i + 1 < to && (next & 0xc0) === 0x80) text += String.fromCharCode(((byte & 31) << 6) | (bytes[++i] & 63));
+    else if (byte >= 0xc2 && byte < 0xe0 && i + 1 < to && (next & 0xc0) === 0x80)
+      text += String.fromCharCode(((byte & 31) << 6) | (bytes[++i] & 63));
     else return decoder.decode(bytes.subarray(from, to));
   }
   return to - from < 64 ? text : decoder.decode(bytes.subarray(from, to));
@@ -74,7 +75,10 @@ class Cursor {
 
   /** @param {string} what @param {number} [at] */
   malformed(what, at = this.at) {
-    return new BqError('FORMAT', `${this.file.name}: ${what}`, { offset: at, hint: 'the GGUF file is malformed: fetch it again' });
+    return new BqError('FORMAT', `${this.file.name}: ${what}`, {
+      offset: at,
+      hint: 'the GGUF file is malformed: fetch it again',
+    });
   }
 
   /** Bytes that may still come. */
@@ -84,7 +88,8 @@ class Cursor {
 
   /** Checks that `count` things of `size` bytes can be there. FORMAT. @param {number} count @param {number} size @param {string} what */
   room(count, size, what) {
-    if (count * size > this.left) throw this.malformed(`${count} ${what} are announced where ${this.left} bytes are left`);
+    if (count * size > this.left)
+      throw this.malformed(`${count} ${what} are announced where ${this.left} bytes are left`);
   }
 
   /** Makes `n` bytes be there. TRUNCATED. @param {number} n */
@@ -93,11 +98,19 @@ class Cursor {
     if (end <= this.bytes.length) return;
     const { length } = this.bytes;
     if (end > MAX_HEADER) throw this.malformed(`its header does not end within ${MAX_HEADER} bytes`);
-    const more = await readRange(this.file, length, Math.min(Math.max(end, 4 * length, 1 << 20), this.#limit), this.signal, [this.bytes]);
+    const more = await readRange(
+      this.file,
+      length,
+      Math.min(Math.max(end, 4 * length, 1 << 20), this.#limit),
+      this.signal,
+      [this.bytes],
+    );
     this.bytes = more;
     this.view = viewOf(more);
     if (more.length < end)
-      throw new BqError('TRUNCATED', `${this.file.name} ends after ${more.length} bytes, in the middle of its header`, { offset: more.length });
+      throw new BqError('TRUNCATED', `${this.file.name} ends after ${more.length} bytes, in the middle of its header`, {
+        offset: more.length,
+      });
   }
 
   /** @param {number} n */
@@ -132,17 +145,28 @@ class Cursor {
 /** @param {DataView} view @param {number} at @param {number} type */
 function scalarAt(view, at, type) {
   switch (type) {
-    case 0: return view.getUint8(at);
-    case 1: return view.getInt8(at);
-    case 2: return view.getUint16(at, true);
-    case 3: return view.getInt16(at, true);
-    case 4: return view.getUint32(at, true);
-    case 5: return view.getInt32(at, true);
-    case 6: return view.getFloat32(at, true);
-    case 7: return view.getUint8(at) !== 0;
-    case 10: return Number(view.getBigUint64(at, true));
-    case 11: return Number(view.getBigInt64(at, true));
-    default: return view.getFloat64(at, true);
+    case 0:
+      return view.getUint8(at);
+    case 1:
+      return view.getInt8(at);
+    case 2:
+      return view.getUint16(at, true);
+    case 3:
+      return view.getInt16(at, true);
+    case 4:
+      return view.getUint32(at, true);
+    case 5:
+      return view.getInt32(at, true);
+    case 6:
+      return view.getFloat32(at, true);
+    case 7:
+      return view.getUint8(at) !== 0;
+    case 10:
+      return Number(view.getBigUint64(at, true));
+    case 11:
+      return Number(view.getBigInt64(at, true));
+    default:
+      return view.getFloat64(at, true);
   }
 }
 
@@ -153,7 +177,11 @@ const LISTS = [Uint8Array, Int8Array, Uint16Array, Int16Array, Uint32Array, Int3
 async function arrayAt(c) {
   const type = await c.u32();
   const count = await c.u64();
-  if (type === ARRAY || type >= SIZES.length) throw c.malformed(type === ARRAY ? 'it nests arrays' : `an array has elements of the unknown type ${type}`, c.at - 12);
+  if (type === ARRAY || type >= SIZES.length)
+    throw c.malformed(
+      type === ARRAY ? 'it nests arrays' : `an array has elements of the unknown type ${type}`,
+      c.at - 12,
+    );
   if (type === STRING) return stringsAt(c, count);
   const size = SIZES[type];
   c.room(count, size, 'elements');
@@ -219,10 +247,12 @@ async function readTensors(c, count) {
     if (names.has(name)) throw c.malformed(`tensor "${name}" is there twice`, at);
     names.add(name);
     const n = await c.u32();
-    if (n < 1 || n > MAX_DIMS) throw c.malformed(`tensor "${name}" has ${n} dimensions, not 1 to ${MAX_DIMS}`, c.at - 4);
+    if (n < 1 || n > MAX_DIMS)
+      throw c.malformed(`tensor "${name}" has ${n} dimensions, not 1 to ${MAX_DIMS}`, c.at - 4);
     const dims = [];
     while (dims.length < n) dims.unshift(await c.u64());
-    if (!dims.every((dim) => dim > 0 && dim < 2 ** 32)) throw c.malformed(`tensor "${name}" is ${dims.join(' × ')}`, at);
+    if (!dims.every((dim) => dim > 0 && dim < 2 ** 32))
+      throw c.malformed(`tensor "${name}" is ${dims.join(' × ')}`, at);
     tensors.push({ name, dims, type: await c.u32(), offset: await c.u64(), at });
   }
   return tensors;
@@ -234,7 +264,10 @@ async function readVersion(c) {
   const version = await c.u32();
   if (version === 2 || version === 3) return version;
   const other = version === 1 ? 'version 1' : version > 0xffff ? 'big-endian' : `version ${version}`;
-  throw new BqError('UNSUPPORTED', `${c.file.name} is a GGUF file, ${other}`, { offset: 4, hint: 'versions 2 and 3, little-endian, are read' });
+  throw new BqError('UNSUPPORTED', `${c.file.name} is a GGUF file, ${other}`, {
+    offset: 4,
+    hint: 'versions 2 and 3, little-endian, are read',
+  });
 }
 
 /**
@@ -255,7 +288,8 @@ export async function readHeader(file, head, signal) {
     throw c.malformed(`its alignment is ${alignment}, not a power of two from 8 to 65536`, 0);
   const dataStart = Math.ceil(c.at / alignment) * alignment;
   for (const tensor of tensors) {
-    if (tensor.offset % alignment) throw c.malformed(`tensor "${tensor.name}" lies at ${tensor.offset}, no multiple of ${alignment}`, tensor.at);
+    if (tensor.offset % alignment)
+      throw c.malformed(`tensor "${tensor.name}" lies at ${tensor.offset}, no multiple of ${alignment}`, tensor.at);
     tensor.offset += dataStart;
   }
   return { version, metadata, tensors, alignment, read: c.bytes, end: c.at, dataStart };

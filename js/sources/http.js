@@ -110,7 +110,10 @@ export class HttpSource {
     if (!this.#whole || this.#whole.at > offset) {
       await this.#drop();
       const before = this.ranges;
-      const { response, body } = await this.#get(before === 'broken' ? null : `bytes=${offset}-${end === Infinity ? '' : end - 1}`, signal);
+      const { response, body } = await this.#get(
+        before === 'broken' ? null : `bytes=${offset}-${end === Infinity ? '' : end - 1}`,
+        signal,
+      );
       if (response.status === 206) {
         this.#checkRange(response, body, offset, end);
         if (this.ranges !== 'broken') this.ranges = 'yes';
@@ -138,7 +141,9 @@ export class HttpSource {
     let response;
     try {
       // no-store: Chromium's cache would make ranges of one file wait for each other.
-      response = await patience.wait(fetch(this.name, { signal: controller.signal, cache: 'no-store', headers: range ? { Range: range } : {} }));
+      response = await patience.wait(
+        fetch(this.name, { signal: controller.signal, cache: 'no-store', headers: range ? { Range: range } : {} }),
+      );
     } catch (cause) {
       release();
       leave(controller);
@@ -153,8 +158,13 @@ export class HttpSource {
     }
     release();
     leave(controller);
-    if (status === 416) throw new BqError('TRUNCATED', `${this.name} has no bytes where more were expected (${range})`, { details: { status } });
-    throw new BqError('HTTP_STATUS', `the server answered ${status} for ${this.name}`, { details: { status, retryAfter: Number(response.headers.get('retry-after')) || 0 } });
+    if (status === 416)
+      throw new BqError('TRUNCATED', `${this.name} has no bytes where more were expected (${range})`, {
+        details: { status },
+      });
+    throw new BqError('HTTP_STATUS', `the server answered ${status} for ${this.name}`, {
+      details: { status, retryAfter: Number(response.headers.get('retry-after')) || 0 },
+    });
   }
 
   /** What the server lets us see of the range that it sent. @param {Response} response @param {Body} body @param {number} offset @param {number} end */
@@ -164,18 +174,24 @@ export class HttpSource {
       throw error;
     };
     const encoding = headers.get('content-encoding');
-    if (encoding && encoding !== 'identity') fail(this.#broken(`sent a range that is compressed (${encoding})`, offset));
+    if (encoding && encoding !== 'identity')
+      fail(this.#broken(`sent a range that is compressed (${encoding})`, offset));
     const length = headers.get('content-length');
-    if (length && Number(length) > end - offset) fail(this.#broken(`sent ${length} bytes where ${end - offset} were asked for`, offset));
+    if (length && Number(length) > end - offset)
+      fail(this.#broken(`sent ${length} bytes where ${end - offset} were asked for`, offset));
     const tag = headers.get('etag') ?? headers.get('last-modified') ?? '';
-    if (this.tag && tag && tag !== this.tag) fail(new BqError('CHANGED', `${this.name} is another version than before`, { offset }));
+    if (this.tag && tag && tag !== this.tag)
+      fail(new BqError('CHANGED', `${this.name} is another version than before`, { offset }));
     this.tag ||= tag;
     const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(headers.get('content-range') ?? '');
     if (!range) return;
-    if (Number(range[1]) !== offset) fail(this.#broken(`was asked for byte ${offset} and sent from ${range[1]}`, offset));
+    if (Number(range[1]) !== offset)
+      fail(this.#broken(`was asked for byte ${offset} and sent from ${range[1]}`, offset));
     if (range[2] === '*') return;
     if (this.size >= 0 && this.size !== Number(range[2]))
-      fail(new BqError('CHANGED', `${this.name} changed its length from ${this.size} to ${range[2]} bytes`, { offset }));
+      fail(
+        new BqError('CHANGED', `${this.name} changed its length from ${this.size} to ${range[2]} bytes`, { offset }),
+      );
     this.size = Number(range[2]);
   }
 
@@ -183,11 +199,15 @@ export class HttpSource {
   async *#range({ headers }, body, offset, end) {
     try {
       const announced = Number(headers.get('content-length') ?? -1);
-      for (let at = offset; ; ) {
+      for (let at = offset; ;) {
         const piece = await this.#next(body, at);
         at += piece?.length ?? 0;
         // A compressed body can't be seen as such from another origin; its length can.
-        if ((!piece && announced >= 0 && at - offset !== announced) || at > end) throw this.#broken(`sent ${at - offset} bytes where ${announced < 0 ? end - offset : announced} were to come`, offset);
+        if ((!piece && announced >= 0 && at - offset !== announced) || at > end)
+          throw this.#broken(
+            `sent ${at - offset} bytes where ${announced < 0 ? end - offset : announced} were to come`,
+            offset,
+          );
         if (!piece) return;
         yield piece;
       }
@@ -246,7 +266,11 @@ export class HttpSource {
   /** Ranges are not to be trusted here. @param {string} what @param {number} offset */
   #broken(what, offset) {
     this.ranges = 'broken';
-    return new BqError('NETWORK', `${this.name}: the server ${what}`, { offset, details: { serial: true }, hint: 'the server or a proxy handles ranges wrongly' });
+    return new BqError('NETWORK', `${this.name}: the server ${what}`, {
+      offset,
+      details: { serial: true },
+      hint: 'the server or a proxy handles ranges wrongly',
+    });
   }
 
   async #drop() {

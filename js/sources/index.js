@@ -20,7 +20,10 @@ function resolve(url) {
   try {
     return fullUrl(url);
   } catch (cause) {
-    throw new BqError('ARGUMENT', `"${url}" is no address`, { cause, hint: 'pass a full address, or use fromFile() for a path in Node' });
+    throw new BqError('ARGUMENT', `"${url}" is no address`, {
+      cause,
+      hint: 'pass a full address, or use fromFile() for a path in Node',
+    });
   }
 }
 
@@ -32,7 +35,13 @@ function resolve(url) {
  */
 export function fromUrl(url, given) {
   const { companion, manifest, mirrors = [], ...options } = checkOptions('fromUrl', given);
-  return { kind: 'url', url: resolve(url), ...(mirrors.length && { mirrors: mirrors.map(resolve) }), ...options, ...extra({ companion, manifest }) };
+  return {
+    kind: 'url',
+    url: resolve(url),
+    ...(mirrors.length && { mirrors: mirrors.map(resolve) }),
+    ...options,
+    ...extra({ companion, manifest }),
+  };
 }
 
 /** A `File` that was chosen or dropped, or any Blob. @param {Blob} blob @param {SourceOptions} [options] @returns {Source} */
@@ -66,7 +75,9 @@ export function toSource(source) {
   if (source instanceof Uint8Array || source instanceof ArrayBuffer) return fromBytes(source);
   if (Array.isArray(source) && source.length) return { kind: 'several', sources: source.map(toSource) };
   if (source && typeof source === 'object' && 'kind' in source) return source;
-  throw new BqError('ARGUMENT', 'this is no source of a model', { hint: 'use fromUrl, fromBlob, fromBytes or fromFile' });
+  throw new BqError('ARGUMENT', 'this is no source of a model', {
+    hint: 'use fromUrl, fromBlob, fromBytes or fromFile',
+  });
 }
 
 /** The parts of a source that is in several files; none: it is one. @param {Source} source @returns {Promise<Source[]>} */
@@ -110,7 +121,8 @@ export async function openSource(source, signal) {
 /** @param {Source} source @param {AbortSignal} [signal] @returns {Promise<ByteSource>} */
 async function openOne(source, signal) {
   signal?.throwIfAborted();
-  if (source.kind === 'url' && !(isNode && source.url.startsWith('file:'))) return new (await onDemand(import('./remote.js'))).RemoteSource(source);
+  if (source.kind === 'url' && !(isNode && source.url.startsWith('file:')))
+    return new (await onDemand(import('./remote.js'))).RemoteSource(source);
   if (source.kind === 'blob' || source.kind === 'handle') return (await onDemand(import('./blob.js'))).openBlob(source);
   if (source.kind === 'bytes') return (await onDemand(import('./bytes.js'))).openBytes(source.bytes);
   if (!isNode) throw new BqError('ARGUMENT', 'paths can be read in Node only', { hint: 'use fromUrl or fromBlob' });

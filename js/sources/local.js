@@ -14,7 +14,7 @@ const STEP = 1 << 20;
 export function streamOf(size, read) {
   return async function* (offset, end, signal) {
     const last = Math.min(end, size);
-    for (let at = offset; at < last; ) {
+    for (let at = offset; at < last;) {
       signal?.throwIfAborted();
       const piece = await read(at, Math.min(at + STEP, last));
       if (!piece.length) return;

@@ -36,6 +36,9 @@ export async function readRange(source, offset, end, signal, pieces = []) {
 export async function readFirst(source, head, end, signal) {
   if (head.length >= end) return head.subarray(0, end);
   const bytes = await readRange(source, head.length, end, signal, [head]);
-  if (bytes.length < end) throw new BqError('TRUNCATED', `${source.name} ends after ${bytes.length} bytes, in the middle of its header`, { offset: bytes.length });
+  if (bytes.length < end)
+    throw new BqError('TRUNCATED', `${source.name} ends after ${bytes.length} bytes, in the middle of its header`, {
+      offset: bytes.length,
+    });
   return bytes;
 }

@@ -99,7 +99,10 @@ export class RemoteSource {
         // The end of the file, unless more is known to come.
         const size = Math.max(this.size, this.#size);
         if (at >= Math.min(end, size)) return;
-        throw new BqError('TRUNCATED', `${http.name} ends after ${at} of ${size} bytes`, { offset: at, details: { short: true } });
+        throw new BqError('TRUNCATED', `${http.name} ends after ${at} of ${size} bytes`, {
+          offset: at,
+          details: { short: true },
+        });
       } catch (error) {
         signal?.throwIfAborted();
         if (!(error instanceof BqError)) throw error;
@@ -120,11 +123,15 @@ export class RemoteSource {
     const passing = error.code === 'NETWORK' || PASSING.includes(status) || (short && failures < 1);
     if (passing && failures < this.#retries) {
       this.onFailure(failures + 1);
-      return wait(Math.max(this.#delay * 2 ** failures * (0.75 + Math.random() / 2), Math.min(retryAfter, 30) * 1000), signal);
+      return wait(
+        Math.max(this.#delay * 2 ** failures * (0.75 + Math.random() / 2), Math.min(retryAfter, 30) * 1000),
+        signal,
+      );
     }
-    const final = this.#worked && EXPIRED.includes(status)
-      ? new BqError('EXPIRED', `${this.name} answers ${status} now`, { details: error.details, cause: error })
-      : error;
+    const final =
+      this.#worked && EXPIRED.includes(status)
+        ? new BqError('EXPIRED', `${this.name} answers ${status} now`, { details: error.details, cause: error })
+        : error;
     if (http !== this.#http || (await this.nextMirror(signal))) return;
     final.offset ??= at;
     throw final;

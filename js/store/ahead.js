@@ -23,7 +23,8 @@ export function keepAhead(entry, slots, expected, hash, signal) {
       if (slots.get(Math.min(...slots.keys()))?.there) return;
       if (!there || !seen.has(there) || entry.has(c) || entry.role === 'reader') continue;
       // Somebody else may have its memory by now.
-      if ((await hash(there)) === expected[c] && slots.get(c)?.there === there) await entry.write(c, there, expected[c]);
+      if ((await hash(there)) === expected[c] && slots.get(c)?.there === there)
+        await entry.write(c, there, expected[c]);
     }
   };
   const timer = setInterval(async () => {

@@ -15,7 +15,8 @@ const put = async (name, path, body) => (await caches.open(name)).put(BASE + pat
 const parts = (url) => url.slice(BASE.length).split('/');
 
 /** @param {string} name @returns {Promise<string[]>} */
-const paths = async (name) => ((await caches.has(name)) ? (await (await caches.open(name)).keys()).map(({ url }) => url) : []);
+const paths = async (name) =>
+  (await caches.has(name)) ? (await (await caches.open(name)).keys()).map(({ url }) => url) : [];
 
 /** @param {string} name @param {(part: string[]) => boolean} which @param {string} [but] */
 async function remove(name, which, but) {
@@ -74,10 +75,13 @@ export async function openCache(name) {
   const cacheOf = (/** @type {string} */ key) => prefix + key;
   return {
     name: 'cache',
-    keys: async () => (await caches.keys()).filter((cache) => cache.startsWith(prefix)).map((cache) => cache.slice(prefix.length)),
+    keys: async () =>
+      (await caches.keys()).filter((cache) => cache.startsWith(prefix)).map((cache) => cache.slice(prefix.length)),
     async get(key) {
       const urls = await paths(cacheOf(key));
-      const response = urls.includes(`${BASE}about`) ? await (await caches.open(cacheOf(key))).match(`${BASE}about`) : undefined;
+      const response = urls.includes(`${BASE}about`)
+        ? await (await caches.open(cacheOf(key))).match(`${BASE}about`)
+        : undefined;
       if (!response) return null;
       const marks = new Map();
       for (const [kind, mark, time] of urls.map(parts)) if (kind === 'mark') marks.set(mark, Number(time));

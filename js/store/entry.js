@@ -33,7 +33,11 @@ function problemOf(cause, { name, fileBytes }) {
   const error = /** @type {any} */ (cause);
   const full = error?.name === 'QuotaExceededError' || error?.code === 'ENOSPC' || error?.code === 'EDQUOT';
   const details = { fileBytes };
-  if (full) return storageError('QUOTA', `storage is full: not all ${fileBytes} bytes of ${name} can be kept`, { cause, details });
+  if (full)
+    return storageError('QUOTA', `storage is full: not all ${fileBytes} bytes of ${name} can be kept`, {
+      cause,
+      details,
+    });
   return storageError('STORAGE', `${name} can't be kept: ${error?.message ?? cause}`, { cause, details });
 }
 
@@ -86,7 +90,9 @@ export class Entry {
     try {
       const { fileBytes, prefixBytes } = this.#about;
       if (!(Number.isSafeInteger(fileBytes) && prefixBytes > 0 && prefixBytes <= fileBytes))
-        throw storageError('STORAGE', `a file of unknown length can't be kept`, { details: { fileBytes, prefixBytes } });
+        throw storageError('STORAGE', `a file of unknown length can't be kept`, {
+          details: { fileBytes, prefixBytes },
+        });
       const { backend, lockName } = this.#host;
       this.#unuse = (await lock(lockName(this.key, 'use'), { shared: true, wait: true })) ?? this.#unuse;
       const { about, touched } = await prepare();
@@ -96,7 +102,9 @@ export class Entry {
       await this.#scan();
       if (!this.complete) await this.#claim(false);
       if (this.#unlock && !(await this.#host.makeRoom(this.key, this.#missingBytes(), false)))
-        throw storageError('QUOTA', `${this.#about.name} needs ${fileBytes} bytes, more than this store may take`, { details: { fileBytes } });
+        throw storageError('QUOTA', `${this.#about.name} needs ${fileBytes} bytes, more than this store may take`, {
+          details: { fileBytes },
+        });
     } catch (error) {
       this.#fail(error);
     }
@@ -125,7 +133,7 @@ export class Entry {
   /** Whether a chunk's bytes are those that were written, as far as their hash tells. @param {number} c @param {Uint8Array} bytes */
   async intact(c, bytes) {
     const kept = this.hash(c);
-    return kept === null || (await this.#host.hash?.(bytes) ?? kept) === kept;
+    return kept === null || ((await this.#host.hash?.(bytes)) ?? kept) === kept;
   }
 
   /**
@@ -156,7 +164,7 @@ export class Entry {
     const { prefixBytes, fileBytes } = this.#about;
     if (offset < 0 || offset + length > fileBytes) return null;
     const target = into ? into.subarray(0, length) : new Uint8Array(length);
-    for (let done = 0; done < length; ) {
+    for (let done = 0; done < length;) {
       signal?.throwIfAborted();
       const at = offset + done - prefixBytes;
       const c = at < 0 ? PREFIX : Math.floor(at / CHUNK);
@@ -186,7 +194,8 @@ export class Entry {
     return this.#serial(async (space) => {
       try {
         if (this.has(c)) return true; // ahead of its turn
-        if (bytes.length !== lengthOf(this.#about, c)) throw new BqError('ARGUMENT', `chunk ${c} has ${lengthOf(this.#about, c)} bytes, not ${bytes.length}`);
+        if (bytes.length !== lengthOf(this.#about, c))
+          throw new BqError('ARGUMENT', `chunk ${c} has ${lengthOf(this.#about, c)} bytes, not ${bytes.length}`);
         if (!this.#unlock && !(await this.#claim(false))) return false;
         const sum = hash ?? this.#expected?.[c] ?? (await this.#host.hash?.(bytes)) ?? null;
         await this.#keep(space, c, bytes, sum);
@@ -316,7 +325,13 @@ export class Entry {
         end();
         reject(signal?.reason);
       };
-      const timer = setTimeout(() => this.#scan().catch(() => {}).then(end), POLL_MS);
+      const timer = setTimeout(
+        () =>
+          this.#scan()
+            .catch(() => {})
+            .then(end),
+        POLL_MS,
+      );
       this.#waiting.add(end);
       signal?.addEventListener('abort', abort);
     });
@@ -327,7 +342,8 @@ export class Entry {
     return this.#serial(async (space) => {
       const found = await space.scan();
       for (const c of this.#have.keys()) if (!found.has(c)) this.#have.delete(c);
-      for (const [c, hash] of found) if ((c < this.chunks || c === PREFIX) && !this.#damaged.has(c)) this.#changed(c, hash);
+      for (const [c, hash] of found)
+        if ((c < this.chunks || c === PREFIX) && !this.#damaged.has(c)) this.#changed(c, hash);
     }, undefined);
   }
 

@@ -23,7 +23,8 @@ const handleOf = (file) => ({
     return done;
   },
   write: async (bytes, at) => {
-    for (let done = 0; done < bytes.length; ) done += (await file.write(bytes, done, bytes.length - done, at + done)).bytesWritten;
+    for (let done = 0; done < bytes.length;)
+      done += (await file.write(bytes, done, bytes.length - done, at + done)).bytesWritten;
   },
   close: () => file.close(),
 });
@@ -100,7 +101,10 @@ export async function openFiles(name, path) {
     name: 'file',
     perSegment: 64,
     lock,
-    keys: async () => (await fs.readdir(root, { withFileTypes: true })).filter((/** @type {any} */ e) => e.isDirectory()).map((/** @type {any} */ e) => e.name),
+    keys: async () =>
+      (await fs.readdir(root, { withFileTypes: true }))
+        .filter((/** @type {any} */ e) => e.isDirectory())
+        .map((/** @type {any} */ e) => e.name),
     async folder(key, create = false) {
       const folder = join(root, key);
       if (create) await fs.mkdir(folder, { recursive: true });

@@ -15,15 +15,21 @@ import { storageError } from './errors.js';
 
 /** Best first. Each rejects where it doesn't work. @type {[BackendName, (options: StoreOptions & { name: string }) => Promise<Backend>][]} */
 const BACKENDS = [
-  ['file', async ({ name, path }) => {
-    if (!isNode) throw new Error('only in Node');
-    if (!path) throw new Error('no path of a folder was given');
-    return (await onDemand(import('./file.js'))).openFiles(name, path);
-  }],
-  ['opfs', async ({ name }) => {
-    if (!globalThis.navigator?.storage?.getDirectory) throw new Error('not in this browser or on this kind of page');
-    return (await onDemand(import('./opfs.js'))).openOpfs(name);
-  }],
+  [
+    'file',
+    async ({ name, path }) => {
+      if (!isNode) throw new Error('only in Node');
+      if (!path) throw new Error('no path of a folder was given');
+      return (await onDemand(import('./file.js'))).openFiles(name, path);
+    },
+  ],
+  [
+    'opfs',
+    async ({ name }) => {
+      if (!globalThis.navigator?.storage?.getDirectory) throw new Error('not in this browser or on this kind of page');
+      return (await onDemand(import('./opfs.js'))).openOpfs(name);
+    },
+  ],
   ['cache', async ({ name }) => (await onDemand(import('./cache.js'))).openCache(name)],
   ['indexeddb', async ({ name }) => (await onDemand(import('./indexeddb.js'))).openIndexedDb(name)],
   ['memory', async ({ name }) => (await onDemand(import('./memory.js'))).openMemory(name)],
@@ -36,7 +42,10 @@ const OPEN_MS = 4000;
 const markOf = (url) => `at-${shortName(url.split('#')[0])}`;
 
 /** @param {unknown} cause @param {string} what */
-const failure = (cause, what) => (cause instanceof BqError ? cause : storageError('STORAGE', `${what}: ${/** @type {Error} */ (cause).message}`, { cause }));
+const failure = (cause, what) =>
+  cause instanceof BqError
+    ? cause
+    : storageError('STORAGE', `${what}: ${/** @type {Error} */ (cause).message}`, { cause });
 
 export class Store {
   #backend;
@@ -109,7 +118,9 @@ export class Store {
   async find(url) {
     const mark = markOf(url);
     const date = (/** @type {Known} */ { marks }) => marks.get(mark) ?? 0;
-    const known = (await this.#known(({ marks }) => marks.has(mark)).catch(() => [])).filter((file) => file.have.has(PREFIX));
+    const known = (await this.#known(({ marks }) => marks.has(mark)).catch(() => [])).filter((file) =>
+      file.have.has(PREFIX),
+    );
     for (const { key, about, have, cachedBytes, complete } of known.sort((a, b) => date(b) - date(a))) {
       const prefix = new Uint8Array(about.prefixBytes);
       const prefixHash = have.get(PREFIX) ?? null;
@@ -153,7 +164,10 @@ export class Store {
    */
   async open(options) {
     const { url, fileBytes, prefixBytes } = options;
-    const fileId = typeof options.fileId === 'string' ? options.fileId : [...(options.fileId ?? [])].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+    const fileId =
+      typeof options.fileId === 'string'
+        ? options.fileId
+        : [...(options.fileId ?? [])].map((byte) => byte.toString(16).padStart(2, '0')).join('');
     const key = `${shortName(fileId || url)}-${prefixBytes}-${fileBytes}`;
     const about = { url, name: nameOf(url), fileId, fileBytes, prefixBytes };
     const entry = new Entry(this.#host, key, about, options);
@@ -228,7 +242,9 @@ export class Store {
   async #get(key) {
     const found = await this.#backend.get(key);
     const { url, fileBytes = 0, prefixBytes = 0 } = found?.about ?? {};
-    return typeof url === 'string' && Number.isSafeInteger(fileBytes) && prefixBytes > 0 && prefixBytes <= fileBytes ? found : null;
+    return typeof url === 'string' && Number.isSafeInteger(fileBytes) && prefixBytes > 0 && prefixBytes <= fileBytes
+      ? found
+      : null;
   }
 
   /** @param {(file: { marks: Marks }, key: string) => boolean} [wanted]  what is looked at @returns {Promise<Known[]>} */
@@ -257,7 +273,20 @@ export class Store {
     for (const index of have.keys()) cachedBytes += lengthOf(about, index);
     const { url, name, fileId, fileBytes } = about;
     const complete = have.has(PREFIX) && have.size === chunksOf(about) + 1;
-    return { key, url, name, fileId, fileBytes, cachedBytes, complete, pinned: marks.has('pinned'), lastUsed: marks.get('used') ?? 0, about, marks, have };
+    return {
+      key,
+      url,
+      name,
+      fileId,
+      fileBytes,
+      cachedBytes,
+      complete,
+      pinned: marks.has('pinned'),
+      lastUsed: marks.get('used') ?? 0,
+      about,
+      marks,
+      have,
+    };
   }
 
   /** @param {string} key @returns {Promise<boolean>}  false: in use */
@@ -291,7 +320,9 @@ export class Store {
     if (!full && this.#maxBytes === Infinity && bytes <= quota - usage) return true;
     const known = await this.#known();
     const short = bytes - (this.#maxBytes - sum(known)); // beyond our own limit
-    const others = known.filter((file) => file.key !== key && !file.pinned && file.cachedBytes > 0).sort((a, b) => a.lastUsed - b.lastUsed);
+    const others = known
+      .filter((file) => file.key !== key && !file.pinned && file.cachedBytes > 0)
+      .sort((a, b) => a.lastUsed - b.lastUsed);
     let need = full ? bytes : Math.max(short, bytes - (quota - usage));
     // An estimate is no promise: where all would not do, only our own limit is a reason not to try.
     if (sum(others) < need) need = full ? Infinity : short;
@@ -320,7 +351,12 @@ export async function openStore(options = {}) {
   for (const [kind, open] of BACKENDS) {
     if (wanted === 'auto' ? kind === 'memory' || (kind === 'file') !== isNode : wanted !== kind) continue;
     try {
-      return new Store(await within(OPEN_MS, open({ ...options, name })), reasons.join('; '), { ...options, name }, maxBytes);
+      return new Store(
+        await within(OPEN_MS, open({ ...options, name })),
+        reasons.join('; '),
+        { ...options, name },
+        maxBytes,
+      );
     } catch (error) {
       reasons.push(`${kind}: ${/** @type {Error} */ (error).message}`);
     }
@@ -346,5 +382,7 @@ export function toStore(option, defaults) {
  */
 export async function askToPersist() {
   const storage = globalThis.navigator?.storage;
-  return (await storage?.persisted?.().catch(() => false)) || ((await storage?.persist?.().catch(() => false)) ?? false);
+  return (
+    (await storage?.persisted?.().catch(() => false)) || ((await storage?.persist?.().catch(() => false)) ?? false)
+  );
 }

@@ -66,7 +66,10 @@ export async function openIndexedDb(name) {
   const space = (key) => ({
     scan: () =>
       transact('readonly', async (_, __, hashes) => {
-        const [keys, values] = await Promise.all([result(hashes.getAllKeys(all(key))), result(hashes.getAll(all(key)))]);
+        const [keys, values] = await Promise.all([
+          result(hashes.getAllKeys(all(key))),
+          result(hashes.getAll(all(key))),
+        ]);
         return new Map(keys.map((of, i) => [Number(/** @type {any} */ (of)[1]), values[i]]));
       }),
     async read(index, from, into) {
@@ -97,7 +100,8 @@ export async function openIndexedDb(name) {
       const kept = await transact('readonly', (files) => result(files.get(key)));
       return kept ?? null;
     },
-    create: (key, about) => transact('readwrite', async (files) => void (await result(files.put({ about, marks: new Map() }, key)))),
+    create: (key, about) =>
+      transact('readwrite', async (files) => void (await result(files.put({ about, marks: new Map() }, key)))),
     mark: (key, mark, on) =>
       transact('readwrite', async (files) => {
         /** @type {{ about: About, marks: Marks } | undefined} */

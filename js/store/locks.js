@@ -13,7 +13,8 @@ function lockHere(name, shared, wait, signal) {
   table.set(name, state);
   const free = () => (shared ? state.holders >= 0 : state.holders === 0);
   const serve = () => {
-    while (state.queue.length && (state.queue[0].shared ? state.holders >= 0 : state.holders === 0)) state.queue.shift()?.grant();
+    while (state.queue.length && (state.queue[0].shared ? state.holders >= 0 : state.holders === 0))
+      state.queue.shift()?.grant();
   };
   if (!wait && (!free() || state.queue.length)) return Promise.resolve(null);
   return new Promise((resolve, reject) => {
@@ -52,7 +53,10 @@ export function lock(name, { shared = false, wait = false, signal } = {}) {
   const locks = globalThis.navigator?.locks;
   if (!locks) return lockHere(name, shared, wait, signal);
   return new Promise((resolve, reject) => {
-    const options = { mode: /** @type {LockMode} */ (shared ? 'shared' : 'exclusive'), ...(wait ? { signal } : { ifAvailable: true }) };
+    const options = {
+      mode: /** @type {LockMode} */ (shared ? 'shared' : 'exclusive'),
+      ...(wait ? { signal } : { ifAvailable: true }),
+    };
     const over = locks.request(name, options, (granted) => {
       if (!granted) return resolve(null);
       return new Promise((end) =>

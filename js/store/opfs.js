@@ -29,7 +29,8 @@ const unlessMissing = (promise) =>
 const syncHandle = (handle, exists = async () => true) => ({
   read: (into, at) => handle.read(into, { at }),
   write(bytes, at) {
-    if (handle.write(bytes, { at }) !== bytes.length) throw new DOMException('only a part could be written', 'QuotaExceededError');
+    if (handle.write(bytes, { at }) !== bytes.length)
+      throw new DOMException('only a part could be written', 'QuotaExceededError');
   },
   async close() {
     // Chromium's worker hangs for good when it closes a file that went with "clear site data".
@@ -110,7 +111,8 @@ function opfsFolder(folder) {
 
 /** Rejects where the browser has no such file system, or refuses it. @param {string} name */
 export async function openOpfs(name) {
-  if (!hasSync() && !('createWritable' in FileSystemFileHandle.prototype)) throw new Error('this thread can only read files');
+  if (!hasSync() && !('createWritable' in FileSystemFileHandle.prototype))
+    throw new Error('this thread can only read files');
   const top = await navigator.storage.getDirectory();
   const root = await (await top.getDirectoryHandle('bq4', { create: true })).getDirectoryHandle(name, { create: true });
   // Some browsers refuse only when it comes to files.

@@ -20,7 +20,12 @@ const conversation = ([system, ...turns]) => [
 
 /** Conversations that decide whether a form is right. */
 const PROBES = [
-  ['', 'a'], ['', 'a b', 'c', 'd'], ['s', 'a'], ['s t', 'a\nb', '  c', 'd ', 'e', 'f'], ['', ' a ', ' b\n', 'c'], ['', 'a', '<think>b</think>c', 'd', 'e', 'f', 'g', 'h'],
+  ['', 'a'],
+  ['', 'a b', 'c', 'd'],
+  ['s', 'a'],
+  ['s t', 'a\nb', '  c', 'd ', 'e', 'f'],
+  ['', ' a ', ' b\n', 'c'],
+  ['', 'a', '<think>b</think>c', 'd', 'e', 'f', 'g', 'h'],
 ].map(conversation);
 /** A template that tells the time gives other texts on these. */
 const DAYS = [new Date(2024, 1, 3), new Date(2025, 10, 14)];
@@ -51,7 +56,8 @@ const inside = (text) => text.lastIndexOf('<') > text.lastIndexOf('>') || text.l
 /** The common end without what it has of a tag that begins before it. @param {string} a @param {string} b */
 function wholeEnd(a, b) {
   let end = commonEnd(a, b);
-  while (end && (inside(a.slice(0, a.length - end.length)) || inside(b.slice(0, b.length - end.length)))) end = end.slice(1);
+  while (end && (inside(a.slice(0, a.length - end.length)) || inside(b.slice(0, b.length - end.length))))
+    end = end.slice(1);
   return end;
 }
 
@@ -84,7 +90,9 @@ export function derive(template, { bos = '', eos = '', ends = [] } = {}) {
   /** @param {{ role: string, content: string }[]} messages */
   const make = (messages) => {
     try {
-      const [text, later] = DAYS.map((day) => render({ messages, add_generation_prompt: true, bos_token: BOS, eos_token: EOS }, day));
+      const [text, later] = DAYS.map((day) =>
+        render({ messages, add_generation_prompt: true, bos_token: BOS, eos_token: EOS }, day),
+      );
       return text === later ? text : null;
     } catch {
       return null;
@@ -105,11 +113,12 @@ const json = (text) => JSON.stringify(text).slice(1, -1);
  * @param {ChatFormat} format
  * @param {(messages: { role: string, content: string }[]) => string | null} make
  */
-const agrees = (format, make) => PROBES.every((messages) => {
-  const pieces = compact(format, messages);
-  if (!pieces) return messages[0].role === 'system';
-  return (format.bos ? BOS : '') + pieces.map((piece) => piece.text).join('') === make(messages);
-});
+const agrees = (format, make) =>
+  PROBES.every((messages) => {
+    const pieces = compact(format, messages);
+    if (!pieces) return messages[0].role === 'system';
+    return (format.bos ? BOS : '') + pieces.map((piece) => piece.text).join('') === make(messages);
+  });
 
 /**
  * @param {(messages: { role: string, content: string }[]) => string | null} make
@@ -137,10 +146,20 @@ function read(make, ends) {
   const stop = ends.filter((end) => end && assistant.after.includes(end));
   return {
     roles: {
-      ...(led && { system: { before: bare(led[0]), after: opens ? led[1] : led[1].slice(0, led[1].length - before.length), ...(opens && { opens }) } }),
+      ...(led && {
+        system: {
+          before: bare(led[0]),
+          after: opens ? led[1] : led[1].slice(0, led[1].length - before.length),
+          ...(opens && { opens }),
+        },
+      }),
       user: { before, after },
       assistant,
     },
-    ...(bare(head) && { start: bare(head) }), ...(prompt !== assistant.before && { prompt }), ...(trim && { trim }), stop, bos,
+    ...(bare(head) && { start: bare(head) }),
+    ...(prompt !== assistant.before && { prompt }),
+    ...(trim && { trim }),
+    stop,
+    bos,
   };
 }

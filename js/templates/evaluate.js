@@ -2,7 +2,24 @@
 import { applyFilter, contains, escaped, test } from './filters.js';
 import { method, percent, textOf } from './methods.js';
 import {
-  compare, defined, elements, equal, Float, isNumber, isText, Lazy, Namespace, numberOf, plain, Safe, str, templateError, truth, Tuple, typeOf, Undefined,
+  compare,
+  defined,
+  elements,
+  equal,
+  Float,
+  isNumber,
+  isText,
+  Lazy,
+  Namespace,
+  numberOf,
+  plain,
+  Safe,
+  str,
+  templateError,
+  truth,
+  Tuple,
+  typeOf,
+  Undefined,
 } from './values.js';
 
 /** @typedef {import('./values.js').Meter} Meter */
@@ -91,7 +108,11 @@ export class Evaluator {
       case 'For':
         return this.#for(node, scope, out);
       case 'Set':
-        return void this.#assign(node.assignee, node.value ? this.#value(node.value, scope) : this.#block(node.body, new Scope(scope)), scope);
+        return void this.#assign(
+          node.assignee,
+          node.value ? this.#value(node.value, scope) : this.#block(node.body, new Scope(scope)),
+          scope,
+        );
       case 'Macro':
         return void scope.set(node.name.value, this.#macro(node.name.value, node.args, node.body, scope));
       case 'FilterStatement':
@@ -126,17 +147,30 @@ export class Evaluator {
       this.#meter.spend(ROUND);
       const scope = new Scope(outer);
       this.#assign(loopvar, items[i], scope);
-      scope.set('loop', new Map(Object.entries({
-        index: i + 1, index0: i, revindex: items.length - i, revindex0: items.length - i - 1, first: i === 0, last: i === items.length - 1,
-        length: items.length, depth: 1, depth0: 0,
-        previtem: items[i - 1] ?? new Undefined("'previtem'"), nextitem: items[i + 1] ?? new Undefined("'nextitem'"),
-        cycle: (/** @type {any} */ { at }) => at[i % at.length],
-        changed: (/** @type {any} */ { at }) => {
-          const before = changed;
-          changed = at;
-          return !before || !equal(before, at, this.#meter);
-        },
-      })));
+      scope.set(
+        'loop',
+        new Map(
+          Object.entries({
+            index: i + 1,
+            index0: i,
+            revindex: items.length - i,
+            revindex0: items.length - i - 1,
+            first: i === 0,
+            last: i === items.length - 1,
+            length: items.length,
+            depth: 1,
+            depth0: 0,
+            previtem: items[i - 1] ?? new Undefined("'previtem'"),
+            nextitem: items[i + 1] ?? new Undefined("'nextitem'"),
+            cycle: (/** @type {any} */ { at }) => at[i % at.length],
+            changed: (/** @type {any} */ { at }) => {
+              const before = changed;
+              changed = at;
+              return !before || !equal(before, at, this.#meter);
+            },
+          }),
+        ),
+      );
       if (this.#statements(body, scope, out) === 'break') break;
     }
     return undefined;
@@ -147,11 +181,15 @@ export class Evaluator {
     if (target.type === 'Identifier') return scope.set(target.value, value);
     if (target.type === 'TupleLiteral') {
       const items = elements(value);
-      if (items.length !== target.value.length) throw templateError(`${items.length} values for ${target.value.length} names`);
-      return target.value.forEach((/** @type {Node} */ name, /** @type {number} */ i) => this.#assign(name, items[i], scope));
+      if (items.length !== target.value.length)
+        throw templateError(`${items.length} values for ${target.value.length} names`);
+      return target.value.forEach((/** @type {Node} */ name, /** @type {number} */ i) =>
+        this.#assign(name, items[i], scope),
+      );
     }
     const holder = target.type === 'MemberExpression' && this.#value(target.object, scope);
-    if (!(holder instanceof Namespace) || target.property.type !== 'Identifier') throw templateError('only a namespace can be given values');
+    if (!(holder instanceof Namespace) || target.property.type !== 'Identifier')
+      throw templateError('only a namespace can be given values');
     return void holder.entries.set(target.property.value, value);
   }
 
@@ -162,9 +200,14 @@ export class Evaluator {
       const scope = new Scope(outer);
       const rest = new Map(named);
       parameters.forEach((parameter, i) => {
-        const [key, otherwise] = parameter.type === 'Identifier' ? [parameter.value] : [parameter.key.value, parameter.value];
+        const [key, otherwise] =
+          parameter.type === 'Identifier' ? [parameter.value] : [parameter.key.value, parameter.value];
         const given = i < at.length ? at[i] : rest.get(key);
-        scope.set(key, given ?? (given === null ? null : otherwise ? this.#value(otherwise, scope) : new Undefined(`parameter '${key}'`)));
+        scope.set(
+          key,
+          given ??
+            (given === null ? null : otherwise ? this.#value(otherwise, scope) : new Undefined(`parameter '${key}'`)),
+        );
         rest.delete(key);
       });
       if (rest.has('caller')) scope.set('caller', rest.get('caller'));
@@ -182,8 +225,10 @@ export class Evaluator {
     const named = new Map();
     for (const node of nodes) {
       if (node.type === 'KeywordArgumentExpression') named.set(node.key.value, this.#value(node.value, scope));
-      else if (node.type === 'KeywordSpreadExpression') for (const [key, value] of this.#value(node.argument, scope)) named.set(key, value);
-      else if (node.type === 'SpreadExpression') for (const value of elements(this.#value(node.argument, scope))) at.push(value);
+      else if (node.type === 'KeywordSpreadExpression')
+        for (const [key, value] of this.#value(node.argument, scope)) named.set(key, value);
+      else if (node.type === 'SpreadExpression')
+        for (const value of elements(this.#value(node.argument, scope))) at.push(value);
       else at.push(this.#value(node, scope));
     }
     return { at, named };
@@ -198,7 +243,12 @@ export class Evaluator {
   /** @param {any} value @param {Node} node @param {Scope} scope */
   #filter(value, node, scope) {
     const call = node.type === 'CallExpression';
-    return applyFilter((call ? node.callee : node).value, value, call ? this.#arguments(node.args, scope) : { at: [], named: new Map() }, this.#host);
+    return applyFilter(
+      (call ? node.callee : node).value,
+      value,
+      call ? this.#arguments(node.args, scope) : { at: [], named: new Map() },
+      this.#host,
+    );
   }
 
   /** @param {Node} node @param {Scope} scope @returns {any} */
@@ -217,7 +267,9 @@ export class Evaluator {
       case 'TupleLiteral':
         return Tuple.from(node.value.map((/** @type {Node} */ item) => this.#value(item, scope)));
       case 'ObjectLiteral':
-        return new Map([...node.value].map(([key, value]) => [plain(this.#value(key, scope)), this.#value(value, scope)]));
+        return new Map(
+          [...node.value].map(([key, value]) => [plain(this.#value(key, scope)), this.#value(value, scope)]),
+        );
       case 'CallExpression':
         return this.#call(this.#value(node.callee, scope), this.#arguments(node.args, scope));
       case 'MemberExpression':
@@ -229,7 +281,9 @@ export class Evaluator {
       case 'Ternary':
         return this.#value(truth(this.#value(node.condition, scope)) ? node.trueExpr : node.falseExpr, scope);
       case 'SelectExpression':
-        return truth(this.#value(node.test, scope)) ? this.#value(node.lhs, scope) : new Undefined('a condition without an else');
+        return truth(this.#value(node.test, scope))
+          ? this.#value(node.lhs, scope)
+          : new Undefined('a condition without an else');
       case 'UnaryExpression':
         return this.#unary(node.operator.value, this.#value(node.argument, scope));
       case 'BinaryExpression':
@@ -244,7 +298,9 @@ export class Evaluator {
     const value = this.#value(object, scope);
     if (!computed) return this.#item(value, property.value, true);
     if (property.type !== 'SliceExpression') return this.#item(value, this.#value(property, scope), false);
-    const [start, stop, step] = [property.start, property.stop, property.step].map((part) => (part ? this.#value(part, scope) : null));
+    const [start, stop, step] = [property.start, property.stop, property.step].map((part) =>
+      part ? this.#value(part, scope) : null,
+    );
     return this.#slice(value, start, stop, step ?? 1);
   }
 
@@ -261,7 +317,12 @@ export class Evaluator {
       const item = elements(value).at(name);
       if (item !== undefined) return item;
     }
-    return own ?? new Undefined(`'${typeOf(value)}' object has no ${typeof name === 'number' ? 'element' : 'attribute'} ${str(name, this.#meter)}: it`);
+    return (
+      own ??
+      new Undefined(
+        `'${typeOf(value)}' object has no ${typeof name === 'number' ? 'element' : 'attribute'} ${str(name, this.#meter)}: it`,
+      )
+    );
   }
 
   /** @param {any} value @param {number | null} start @param {number | null} stop @param {number} step */
@@ -272,7 +333,7 @@ export class Evaluator {
     const n = all.length;
     const [low, high] = step > 0 ? [0, n] : [-1, n - 1];
     const place = (/** @type {number | null} */ at, /** @type {number} */ otherwise) =>
-      (at === null ? otherwise : Math.min(Math.max(at < 0 ? at + n : at, low), high));
+      at === null ? otherwise : Math.min(Math.max(at < 0 ? at + n : at, low), high);
     const end = place(stop, step > 0 ? n : -1);
     const made = [];
     for (let i = place(start, step > 0 ? 0 : n - 1); step > 0 ? i < end : i > end; i += step) made.push(all[i]);

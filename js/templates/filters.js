@@ -1,7 +1,24 @@
 /** Jinja's filters and tests, as its documentation has them. */
 import { argument, percent, replaced, sorted, strip, textOf, wholeOf, method } from './methods.js';
 import {
-  compare, defined, elements, equal, Float, isNumber, isText, json, Lazy, numberOf, plain, Safe, str, templateError, truth, Tuple, typeOf, Undefined,
+  compare,
+  defined,
+  elements,
+  equal,
+  Float,
+  isNumber,
+  isText,
+  json,
+  Lazy,
+  numberOf,
+  plain,
+  Safe,
+  str,
+  templateError,
+  truth,
+  Tuple,
+  typeOf,
+  Undefined,
 } from './values.js';
 
 /** @typedef {import('./values.js').Meter} Meter */
@@ -10,7 +27,12 @@ import {
 
 /** @param {any} value  an attribute's name, or a path of them @param {Host} host @returns {(item: any) => any} */
 function attribute(value, { member }) {
-  const parts = typeof value === 'number' ? [value] : textOf(value).split('.').map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+  const parts =
+    typeof value === 'number'
+      ? [value]
+      : textOf(value)
+          .split('.')
+          .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
   return (item) => parts.reduce(member, item);
 }
 
@@ -20,22 +42,29 @@ function tester([name, ...rest]) {
 }
 
 /** @param {boolean} keep @param {boolean} byAttribute @returns {Filter} */
-const selecting = (keep, byAttribute) => (value, { at }, host) => {
-  if (!truth(value)) return [];
-  const get = byAttribute ? attribute(at[0], host) : (/** @type {any} */ item) => item;
-  const passes = tester(byAttribute ? at.slice(1) : at);
-  return elements(value).filter((item) => passes(get(item), host.meter) === keep);
-};
+const selecting =
+  (keep, byAttribute) =>
+  (value, { at }, host) => {
+    if (!truth(value)) return [];
+    const get = byAttribute ? attribute(at[0], host) : (/** @type {any} */ item) => item;
+    const passes = tester(byAttribute ? at.slice(1) : at);
+    return elements(value).filter((item) => passes(get(item), host.meter) === keep);
+  };
 
 /** @param {string} name @returns {Filter} the method of a text */
-const textMethod = (name) => (value, args, { meter }) => /** @type {Function} */ (method(str(value, meter), name))(args, meter);
+const textMethod =
+  (name) =>
+  (value, args, { meter }) =>
+    /** @type {Function} */ (method(str(value, meter), name))(args, meter);
 
 /** @param {(a: number) => boolean} wins @returns {Filter} */
 const extreme = (wins) => (value, args, host) => {
   const by = argument(args, 1, 'attribute', null);
   const get = by === null ? (/** @type {any} */ item) => item : attribute(by, host);
   const all = elements(value);
-  return all.length ? all.reduce((a, b) => (wins(compare(get(b), get(a), host.meter)) ? b : a)) : new Undefined('no element');
+  return all.length
+    ? all.reduce((a, b) => (wins(compare(get(b), get(a), host.meter)) ? b : a))
+    : new Undefined('no element');
 };
 
 /** @type {Filter} */
@@ -55,7 +84,11 @@ function map(value, args, host) {
 
 /** @type {Filter} */
 function indent(value, args, { meter }) {
-  const [width, first, blank] = [argument(args, 0, 'width', 4), argument(args, 1, 'first', false), argument(args, 2, 'blank', false)];
+  const [width, first, blank] = [
+    argument(args, 0, 'width', 4),
+    argument(args, 1, 'first', false),
+    argument(args, 2, 'blank', false),
+  ];
   if (!isText(width)) meter.room(width);
   const space = isText(width) ? plain(width) : ' '.repeat(width);
   const lines = textOf(value).split(/\r\n|[\n\r]/);
@@ -68,7 +101,17 @@ function tojson(value, args, { meter }) {
   const wide = argument(args, 1, 'indent', null) ?? 0;
   const space = isText(wide) ? plain(wide) : (meter.room(wide), ' '.repeat(wide));
   const [item, key] = argument(args, 2, 'separators', null) ?? [space ? ',' : ', ', ': '];
-  return json(value, { indent: space, item, key, sort: truth(argument(args, 3, 'sort_keys', false)), ascii: truth(argument(args, 0, 'ensure_ascii', false)) }, meter);
+  return json(
+    value,
+    {
+      indent: space,
+      item,
+      key,
+      sort: truth(argument(args, 3, 'sort_keys', false)),
+      ascii: truth(argument(args, 0, 'ensure_ascii', false)),
+    },
+    meter,
+  );
 }
 
 /** @type {Filter} */
@@ -81,7 +124,14 @@ function groupby(value, args, host) {
     if (last && equal(last[0], get(item), host.meter)) last[1].push(item);
     else groups.push([get(item), [item]]);
   }
-  return groups.map(([grouper, list]) => Object.assign(Tuple.from([grouper, list]), { names: new Map([['grouper', grouper], ['list', list]]) }));
+  return groups.map(([grouper, list]) =>
+    Object.assign(Tuple.from([grouper, list]), {
+      names: new Map([
+        ['grouper', grouper],
+        ['list', list],
+      ]),
+    }),
+  );
 }
 
 /** @type {Filter} */
@@ -89,7 +139,11 @@ function unique(value, args, { meter }) {
   /** @type {Set<any>} */
   const seen = new Set();
   return elements(value).filter((item) => {
-    const key = isText(item) ? plain(item).toLowerCase() : isNumber(item) ? numberOf(item) : json(item, { indent: '', item: ',', key: ':', sort: true, ascii: false }, meter);
+    const key = isText(item)
+      ? plain(item).toLowerCase()
+      : isNumber(item)
+        ? numberOf(item)
+        : json(item, { indent: '', item: ',', key: ':', sort: true, ascii: false }, meter);
     return !seen.has(key) && seen.add(key);
   });
 }
@@ -102,11 +156,14 @@ export const escaped = (text) => text.replace(/[&<>"']/g, (c) => ENTITIES[/** @t
 const escape = (value, args, { meter }) => (value instanceof Safe ? value : new Safe(escaped(str(value, meter))));
 /** @type {Filter} */
 const otherwise = (value, args) =>
-  value instanceof Undefined || (truth(argument(args, 1, 'boolean', false)) && !truth(value)) ? argument(args, 0, 'default_value', '') : value;
+  value instanceof Undefined || (truth(argument(args, 1, 'boolean', false)) && !truth(value))
+    ? argument(args, 0, 'default_value', '')
+    : value;
 /** @type {Filter} */
 const length = (value) => {
   if (value instanceof Undefined) return 0;
-  if (value === null || isNumber(value) || value instanceof Lazy) throw templateError(`a ${typeOf(value)} has no length`);
+  if (value === null || isNumber(value) || value instanceof Lazy)
+    throw templateError(`a ${typeOf(value)} has no length`);
   return value instanceof Map ? value.size : elements(value).length;
 };
 
@@ -115,21 +172,34 @@ const length = (value) => {
 const FILTERS = {
   abs: (value) => (value instanceof Float ? new Float(Math.abs(value.value)) : Math.abs(numberOf(value))),
   attr: (value, { at }, { member }) => member(value, at[0]),
-  batch: (value, { at }) => elements(value).reduce((rows, item, i) => (i % at[0] ? rows.at(-1).push(item) : rows.push([item]), rows), []),
+  batch: (value, { at }) =>
+    elements(value).reduce((rows, item, i) => (i % at[0] ? rows.at(-1).push(item) : rows.push([item]), rows), []),
   capitalize: textMethod('capitalize'),
   count: length,
   d: otherwise,
   default: otherwise,
   dictsort: (value, args, { meter }) => {
     const i = argument(args, 1, 'by', 'key') === 'value' ? 1 : 0;
-    const how = { by: (/** @type {any} */ pair) => pair[i], sensitive: truth(argument(args, 0, 'case_sensitive', false)), reverse: truth(argument(args, 2, 'reverse', false)) };
-    return sorted([...value].map((entry) => Tuple.from(entry)), meter, how);
+    const how = {
+      by: (/** @type {any} */ pair) => pair[i],
+      sensitive: truth(argument(args, 0, 'case_sensitive', false)),
+      reverse: truth(argument(args, 2, 'reverse', false)),
+    };
+    return sorted(
+      [...value].map((entry) => Tuple.from(entry)),
+      meter,
+      how,
+    );
   },
   e: escape,
   escape,
   first: (value) => elements(value)[0] ?? new Undefined('no first element'),
   float: (value, args) => {
-    const number = isNumber(value) ? numberOf(value) : isText(value) && plain(value).trim() ? Number(plain(value)) : NaN;
+    const number = isNumber(value)
+      ? numberOf(value)
+      : isText(value) && plain(value).trim()
+        ? Number(plain(value))
+        : NaN;
     const other = argument(args, 0, 'default', new Float(0));
     return Number.isNaN(number) ? other : new Float(number);
   },
@@ -169,7 +239,10 @@ const FILTERS = {
   selectattr: selecting(true, true),
   sort: (value, args, host) => {
     const by = argument(args, 2, 'attribute', null);
-    const how = { sensitive: truth(argument(args, 1, 'case_sensitive', false)), reverse: truth(argument(args, 0, 'reverse', false)) };
+    const how = {
+      sensitive: truth(argument(args, 1, 'case_sensitive', false)),
+      reverse: truth(argument(args, 0, 'reverse', false)),
+    };
     return sorted(elements(value), host.meter, by === null ? how : { ...how, by: attribute(by, host) });
   },
   string: (value, args, { meter }) => str(value, meter),
@@ -179,12 +252,20 @@ const FILTERS = {
     const sum = all.reduce((a, b) => a + numberOf(b), numberOf(argument(args, 1, 'start', 0)));
     return all.some((item) => item instanceof Float) ? new Float(sum) : sum;
   },
-  title: (value, args, { meter }) => meter.text(str(value, meter).toLowerCase().replace(/[^-\s({[<]+/g, (word) => word.replace(/^./u, (c) => c.toUpperCase()))),
+  title: (value, args, { meter }) =>
+    meter.text(
+      str(value, meter)
+        .toLowerCase()
+        .replace(/[^-\s({[<]+/g, (word) => word.replace(/^./u, (c) => c.toUpperCase())),
+    ),
   tojson,
   trim: (value, args, { meter }) => strip(str(value, meter), argument(args, 0, 'chars', null)),
   unique,
   upper: textMethod('upper'),
-  urlencode: (value, args, { meter }) => encodeURIComponent(str(value, meter)).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`).replaceAll('%2F', '/'),
+  urlencode: (value, args, { meter }) =>
+    encodeURIComponent(str(value, meter))
+      .replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
+      .replaceAll('%2F', '/'),
   wordcount: (value) => (textOf(value).match(/[\p{L}\p{N}_]+/gu) ?? []).length,
 };
 
@@ -229,7 +310,8 @@ const TESTS = {
   integer: whole,
   iterable: (value) => isText(value) || Array.isArray(value) || value instanceof Map || value instanceof Undefined,
   le: (value, [other], meter) => compare(value, other, meter) <= 0,
-  lower: (value, _, meter) => str(value, meter) !== str(value, meter).toUpperCase() && str(value, meter) === str(value, meter).toLowerCase(),
+  lower: (value, _, meter) =>
+    str(value, meter) !== str(value, meter).toUpperCase() && str(value, meter) === str(value, meter).toLowerCase(),
   lt: (value, [other], meter) => compare(value, other, meter) < 0,
   mapping: (value) => value instanceof Map,
   ne: (value, [other], meter) => !equal(value, other, meter),
@@ -241,10 +323,21 @@ const TESTS = {
   string: isText,
   true: (value) => value === true,
   undefined: (value) => value instanceof Undefined,
-  upper: (value, _, meter) => str(value, meter) !== str(value, meter).toLowerCase() && str(value, meter) === str(value, meter).toUpperCase(),
+  upper: (value, _, meter) =>
+    str(value, meter) !== str(value, meter).toLowerCase() && str(value, meter) === str(value, meter).toUpperCase(),
 };
 /** @type {Record<string, string>} */
-const OTHER_NAMES = { '==': 'eq', equalto: 'eq', '!=': 'ne', '<': 'lt', lessthan: 'lt', '<=': 'le', '>': 'gt', greaterthan: 'gt', '>=': 'ge' };
+const OTHER_NAMES = {
+  '==': 'eq',
+  equalto: 'eq',
+  '!=': 'ne',
+  '<': 'lt',
+  lessthan: 'lt',
+  '<=': 'le',
+  '>': 'gt',
+  greaterthan: 'gt',
+  '>=': 'ge',
+};
 
 /** @param {string} given @param {any} value @param {any[]} rest @param {Meter} meter @returns {boolean} */
 export function test(given, value, rest, meter) {

@@ -33,8 +33,11 @@ export function guard(value, hasSpecial) {
   if (typeof value === 'string') return guardText(value, hasSpecial);
   if (Array.isArray(value)) return value.map((item) => guard(item, hasSpecial));
   if (value === null || typeof value !== 'object') return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) =>
-    (FIXED.has(key) && /^\w+$/.test(item) ? [key, item] : [guardText(key, hasSpecial), guard(item, hasSpecial)])));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) =>
+      FIXED.has(key) && /^\w+$/.test(item) ? [key, item] : [guardText(key, hasSpecial), guard(item, hasSpecial)],
+    ),
+  );
 }
 
 /** A rendered text in what is encoded by itself and the marks between. @param {string} text */

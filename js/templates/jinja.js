@@ -11,7 +11,20 @@ import { fromJson, Meter, Namespace, str, templateError } from './values.js';
 /** Longest template, in characters; the longest in use have 30,000. */
 const LONGEST = 2 ** 18;
 
-const MONTHS = ['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November', 'December'];
+const MONTHS = [
+  'January',
+  'February',
+  'March',
+  'April',
+  'May',
+  'June',
+  'July',
+  'August',
+  'September',
+  'October',
+  'November',
+  'December',
+];
 const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 
 /** Python's `strftime` in English, as far as templates use it. @param {string} format @param {Date} date */
@@ -21,10 +34,23 @@ function strftime(format, date) {
   const first = new Date(date.getFullYear(), 0, 1);
   /** @type {Record<string, string>} */
   const parts = {
-    Y: String(date.getFullYear()), y: two(date.getFullYear() % 100), m: two(date.getMonth() + 1), d: two(date.getDate()),
-    B: MONTHS[date.getMonth()], b: MONTHS[date.getMonth()].slice(0, 3), A: DAYS[date.getDay()], a: DAYS[date.getDay()].slice(0, 3),
-    H: two(date.getHours()), I: two(hour), M: two(date.getMinutes()), S: two(date.getSeconds()), p: date.getHours() < 12 ? 'AM' : 'PM',
-    j: String(Math.round((new Date(date.getFullYear(), date.getMonth(), date.getDate()).getTime() - first.getTime()) / 864e5) + 1).padStart(3, '0'),
+    Y: String(date.getFullYear()),
+    y: two(date.getFullYear() % 100),
+    m: two(date.getMonth() + 1),
+    d: two(date.getDate()),
+    B: MONTHS[date.getMonth()],
+    b: MONTHS[date.getMonth()].slice(0, 3),
+    A: DAYS[date.getDay()],
+    a: DAYS[date.getDay()].slice(0, 3),
+    H: two(date.getHours()),
+    I: two(hour),
+    M: two(date.getMinutes()),
+    S: two(date.getSeconds()),
+    p: date.getHours() < 12 ? 'AM' : 'PM',
+    j: String(
+      Math.round((new Date(date.getFullYear(), date.getMonth(), date.getDate()).getTime() - first.getTime()) / 864e5) +
+        1,
+    ).padStart(3, '0'),
     '%': '%',
   };
   return format.replace(/%(-?)([A-Za-z%])/g, (all, bare, letter) => {
@@ -37,7 +63,12 @@ function strftime(format, date) {
 
 /** @param {Meter} meter @param {Date} now @returns {Record<string, any>} */
 const globals = (meter, now) => ({
-  true: true, false: false, none: null, True: true, False: false, None: null,
+  true: true,
+  false: false,
+  none: null,
+  True: true,
+  False: false,
+  None: null,
   raise_exception(/** @type {Args} */ { at: [message] }) {
     throw templateError(str(message, meter));
   },
@@ -69,7 +100,10 @@ function guarded(what, work) {
     return work();
   } catch (error) {
     if (error instanceof BqError) throw error;
-    throw templateError(`${what}: ${error instanceof RangeError ? 'it is nested too deeply' : /** @type {any} */ (error)?.message}`, error);
+    throw templateError(
+      `${what}: ${error instanceof RangeError ? 'it is nested too deeply' : /** @type {any} */ (error)?.message}`,
+      error,
+    );
   }
 }
 
@@ -84,10 +118,15 @@ export function compile(source) {
   // A run of white space costs the parser its square.
   if (/\s{2000}/.test(source)) throw templateError('it has thousands of spaces in a row');
   const text = source.replace(/\r\n?/g, '\n');
-  const program = guarded('it can not be parsed', () => parse(tokenize(text, { lstrip_blocks: true, trim_blocks: true })));
+  const program = guarded('it can not be parsed', () =>
+    parse(tokenize(text, { lstrip_blocks: true, trim_blocks: true })),
+  );
   return (context, now = new Date()) => {
     const meter = new Meter();
-    const names = { ...globals(meter, now), ...Object.fromEntries(Object.entries(context).map(([name, value]) => [name, fromJson(value)])) };
+    const names = {
+      ...globals(meter, now),
+      ...Object.fromEntries(Object.entries(context).map(([name, value]) => [name, fromJson(value)])),
+    };
     return guarded('it can not be rendered', () => new Evaluator(meter).run(program, names));
   };
 }

@@ -10,15 +10,25 @@
 const turn = (before, after) => ({ before, after });
 /** @param {(role: string) => string} before @param {string} after @param {string} [reply]  what the model's role is called */
 const roles = (before, after, reply = 'assistant') => ({
-  system: turn(before('system'), after), user: turn(before('user'), after), assistant: turn(before(reply), after),
+  system: turn(before('system'), after),
+  user: turn(before('user'), after),
+  assistant: turn(before(reply), after),
 });
 
 const CHATML = roles((role) => `<|im_start|>${role}\n`, '<|im_end|>\n');
 const LLAMA3 = roles((role) => `<|start_header_id|>${role}<|end_header_id|>\n\n`, '<|eot_id|>');
-const [DATES, GEMMA] = ['Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n', roles((role) => `<start_of_turn>${role}\n`, '<end_of_turn>\n', 'model')];
+const [DATES, GEMMA] = [
+  'Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n',
+  roles((role) => `<start_of_turn>${role}\n`, '<end_of_turn>\n', 'model'),
+];
 
 /** @param {string} system  what stands where no message of that role is */
-const chatml = (system) => ({ roles: CHATML, start: `<|im_start|>system\n${system}<|im_end|>\n`, stop: ['<|im_end|>'], bos: false });
+const chatml = (system) => ({
+  roles: CHATML,
+  start: `<|im_start|>system\n${system}<|im_end|>\n`,
+  stop: ['<|im_end|>'],
+  bos: false,
+});
 
 /** @type {Record<string, ChatFormat>} */
 const FORMATS = {
@@ -26,17 +36,31 @@ const FORMATS = {
   smollm2: chatml('You are a helpful AI assistant named SmolLM, trained by Hugging Face'),
   'qwen2.5': chatml('You are Qwen, created by Alibaba Cloud. You are a helpful assistant.'),
   'llama-2': {
-    roles: { system: { ...turn('<s>[INST] <<SYS>>\n', '\n<</SYS>>\n\n'), opens: true }, user: turn('<s>[INST] ', ' [/INST]'), assistant: turn(' ', ' </s>') },
-    prompt: '', trim: true, stop: ['</s>'], bos: false,
+    roles: {
+      system: { ...turn('<s>[INST] <<SYS>>\n', '\n<</SYS>>\n\n'), opens: true },
+      user: turn('<s>[INST] ', ' [/INST]'),
+      assistant: turn(' ', ' </s>'),
+    },
+    prompt: '',
+    trim: true,
+    stop: ['</s>'],
+    bos: false,
   },
   'llama-3': { roles: LLAMA3, trim: true, stop: ['<|eot_id|>'], bos: true },
   'llama-3.1': {
     roles: { ...LLAMA3, system: turn(LLAMA3.system.before + DATES, LLAMA3.system.after) },
-    start: LLAMA3.system.before + DATES + LLAMA3.system.after, trim: true, stop: ['<|eot_id|>'], bos: true,
+    start: LLAMA3.system.before + DATES + LLAMA3.system.after,
+    trim: true,
+    stop: ['<|eot_id|>'],
+    bos: true,
   },
   gemma: { roles: { user: GEMMA.user, assistant: GEMMA.assistant }, trim: true, stop: ['<end_of_turn>'], bos: true },
   mistral: { roles: { user: turn('[INST] ', ' [/INST]'), assistant: turn('', '</s>') }, stop: ['</s>'], bos: true },
-  'mistral-nemo': { roles: { user: turn('[INST]', '[/INST]'), assistant: turn('', '</s>') }, stop: ['</s>'], bos: true },
+  'mistral-nemo': {
+    roles: { user: turn('[INST]', '[/INST]'), assistant: turn('', '</s>') },
+    stop: ['</s>'],
+    bos: true,
+  },
   'phi-3': { roles: roles((role) => `<|${role}|>\n`, '<|end|>\n'), stop: ['<|end|>'], bos: false },
   zephyr: { roles: roles((role) => `<|${role}|>\n`, '</s>\n'), stop: ['</s>'], bos: false },
 };

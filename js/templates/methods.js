@@ -1,5 +1,18 @@
 /** Methods of texts, lists and dicts that a template may call: those of Python that change nothing. */
-import { compare, defined, elements, equal, Float, isText, plain, repr, str, templateError, Tuple, typeOf } from './values.js';
+import {
+  compare,
+  defined,
+  elements,
+  equal,
+  Float,
+  isText,
+  plain,
+  repr,
+  str,
+  templateError,
+  Tuple,
+  typeOf,
+} from './values.js';
 
 /** @typedef {import('./values.js').Meter} Meter */
 /** A call's arguments, the named ones by name. @typedef {{ at: any[], named: Map<string, any> }} Args */
@@ -33,7 +46,8 @@ export function strip(text, set, side = 'both') {
 
 /** @param {string} text @param {any} separator @param {number} most @param {boolean} [fromRight] @returns {string[]} */
 function split(text, separator, most, fromRight = false) {
-  const parts = separator === null ? text.split(new RegExp(`${SPACE}+`)).filter(Boolean) : text.split(textOf(separator));
+  const parts =
+    separator === null ? text.split(new RegExp(`${SPACE}+`)).filter(Boolean) : text.split(textOf(separator));
   if (separator !== null && separator === '') throw templateError('an empty separator');
   if (most < 0 || parts.length <= most + 1) return parts;
   if (separator === null) {
@@ -44,13 +58,20 @@ function split(text, separator, most, fromRight = false) {
     return fromRight ? [...split(a, null, most - 1, true), b] : [a, ...split(b, null, most - 1)];
   }
   const glue = textOf(separator);
-  return fromRight ? [parts.slice(0, -most || undefined).join(glue), ...(most ? parts.slice(-most) : [])]
+  return fromRight
+    ? [parts.slice(0, -most || undefined).join(glue), ...(most ? parts.slice(-most) : [])]
     : [...parts.slice(0, most), parts.slice(most).join(glue)];
 }
 
 /** @param {string} text @param {string} from @param {string} to @param {number} most @param {Meter} meter */
 export function replaced(text, from, to, most, meter) {
-  if (from === '') return most < 0 ? to + Array.from(text).map((c) => c + to).join('') : text;
+  if (from === '')
+    return most < 0
+      ? to +
+          Array.from(text)
+            .map((c) => c + to)
+            .join('')
+      : text;
   const parts = most < 0 ? text.split(from) : split(text, from, most);
   meter.room(text.length + (parts.length - 1) * to.length);
   return parts.join(to);
@@ -83,7 +104,8 @@ export function percent(text, values, meter) {
   const made = text.replace(/%(?:\((\w+)\))?([a-z%])/g, (_, name, kind) => {
     if (kind === '%') return '%';
     const value = name ? values.get?.(name) : all[next++];
-    if (value === undefined || !'sdr'.includes(kind)) throw templateError(`"%${kind}" without a value, or of a kind that is not understood`);
+    if (value === undefined || !'sdr'.includes(kind))
+      throw templateError(`"%${kind}" without a value, or of a kind that is not understood`);
     return kind === 'r' ? repr(value, meter) : str(value, meter);
   });
   return meter.text(made);
@@ -107,7 +129,11 @@ const TEXT = {
   endswith: (text, { at }) => anyOf(text, at[0], (a, b) => a.endsWith(b)),
   split: (text, args) => split(text, argument(args, 0, 'sep', null), argument(args, 1, 'maxsplit', -1)),
   rsplit: (text, args) => split(text, argument(args, 0, 'sep', null), argument(args, 1, 'maxsplit', -1), true),
-  splitlines: (text) => text.replace(/\r\n|\n$|\r$/g, (end) => (end === '\r\n' ? '\n' : '')).split(/[\n\r]/).filter((line, i, { length }) => line || i < length - 1),
+  splitlines: (text) =>
+    text
+      .replace(/\r\n|\n$|\r$/g, (end) => (end === '\r\n' ? '\n' : ''))
+      .split(/[\n\r]/)
+      .filter((line, i, { length }) => line || i < length - 1),
   partition: (text, { at }) => {
     const i = text.indexOf(textOf(at[0]));
     return Tuple.from(i < 0 ? [text, '', ''] : [text.slice(0, i), at[0], text.slice(i + at[0].length)]);
@@ -116,11 +142,17 @@ const TEXT = {
     const i = text.lastIndexOf(textOf(at[0]));
     return Tuple.from(i < 0 ? ['', '', text] : [text.slice(0, i), at[0], text.slice(i + at[0].length)]);
   },
-  replace: (text, args, meter) => replaced(text, textOf(args.at[0]), textOf(args.at[1]), argument(args, 2, 'count', -1), meter),
+  replace: (text, args, meter) =>
+    replaced(text, textOf(args.at[0]), textOf(args.at[1]), argument(args, 2, 'count', -1), meter),
   removeprefix: (text, { at }) => (text.startsWith(textOf(at[0])) ? text.slice(at[0].length) : text),
   removesuffix: (text, { at }) => (at[0] && text.endsWith(textOf(at[0])) ? text.slice(0, -at[0].length) : text),
-  join: (text, { at }, meter) => elements(at[0]).map((item) => meter.text(textOf(item))).join(text),
-  find: (text, { at }) => Array.from(text.slice(0, text.indexOf(textOf(at[0])))).length * (text.includes(at[0]) ? 1 : 0) - (text.includes(at[0]) ? 0 : 1),
+  join: (text, { at }, meter) =>
+    elements(at[0])
+      .map((item) => meter.text(textOf(item)))
+      .join(text),
+  find: (text, { at }) =>
+    Array.from(text.slice(0, text.indexOf(textOf(at[0])))).length * (text.includes(at[0]) ? 1 : 0) -
+    (text.includes(at[0]) ? 0 : 1),
   count: (text, { at }) => text.split(textOf(at[0])).length - 1,
   format,
   isdigit: all(/^\p{Nd}+$/u),
@@ -135,7 +167,8 @@ const TEXT = {
 
 /** @type {Record<string, (dict: Map<any, any>, args: Args) => any>} */
 const DICT = {
-  get: (dict, { at, named }) => (dict.has(plain(at[0])) ? dict.get(plain(at[0])) : (at[1] ?? named.get('default') ?? null)),
+  get: (dict, { at, named }) =>
+    dict.has(plain(at[0])) ? dict.get(plain(at[0])) : (at[1] ?? named.get('default') ?? null),
   items: (dict) => [...dict].map((entry) => Tuple.from(entry)),
   keys: (dict) => [...dict.keys()],
   values: (dict) => [...dict.values()],
@@ -154,7 +187,19 @@ const LIST = {
 };
 
 /** Python has them; a template may not change what it was given. */
-const CHANGING = ['append', 'extend', 'insert', 'pop', 'remove', 'reverse', 'sort', 'clear', 'update', 'setdefault', 'popitem'];
+const CHANGING = [
+  'append',
+  'extend',
+  'insert',
+  'pop',
+  'remove',
+  'reverse',
+  'sort',
+  'clear',
+  'update',
+  'setdefault',
+  'popitem',
+];
 
 /** @param {any} value @param {string} name @returns {((args: Args, meter: Meter) => any) | undefined} bound to the value */
 export function method(value, name) {
@@ -179,13 +224,21 @@ export function method(value, name) {
 /** @param {any[]} list @param {Meter} meter @param {{ by?: (item: any) => any, sensitive?: boolean, reverse?: boolean }} how */
 export function sorted(list, meter, { by = (item) => item, sensitive = false, reverse = false }) {
   const lower = (/** @type {any} */ key) => (isText(key) && !sensitive ? plain(key).toLowerCase() : key);
-  const order = list.map((item) => ({ item, key: lower(by(item)) }))
+  const order = list
+    .map((item) => ({ item, key: lower(by(item)) }))
     .sort((a, b) => (reverse ? compare(b.key, a.key, meter) : compare(a.key, b.key, meter)));
   return order.map(({ item }) => item);
 }
 
 /** @param {any} value @param {number} otherwise */
 export const wholeOf = (value, otherwise) => {
-  const number = value instanceof Float ? value.value : isText(value) ? Number(plain(value).trim() || NaN) : typeof value === 'boolean' || typeof value === 'number' ? Number(value) : NaN;
+  const number =
+    value instanceof Float
+      ? value.value
+      : isText(value)
+        ? Number(plain(value).trim() || NaN)
+        : typeof value === 'boolean' || typeof value === 'number'
+          ? Number(value)
+          : NaN;
   return Number.isFinite(number) ? Math.trunc(number) : otherwise;
 };

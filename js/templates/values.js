@@ -6,7 +6,10 @@ import { BqError } from '../shared/errors.js';
 
 /** What a template does wrong, or does without end. @param {string} message @param {unknown} [cause] */
 export const templateError = (message, cause) =>
-  new BqError('TEMPLATE', `the chat template failed: ${message}`, { cause, hint: 'pass a format by name ("chatml", …) or by its parts instead' });
+  new BqError('TEMPLATE', `the chat template failed: ${message}`, {
+    cause,
+    hint: 'pass a format by name ("chatml", …) or by its parts instead',
+  });
 
 /** A number with a point. */
 export class Float {
@@ -86,7 +89,10 @@ export function typeOf(value) {
   if (value instanceof Lazy) return 'generator';
   if (Array.isArray(value)) return 'list';
   if (value instanceof Map) return 'dict';
-  return { string: 'str', number: 'int', boolean: 'bool', function: 'function' }[/** @type {string} */ (typeof value)] ?? 'object';
+  return (
+    { string: 'str', number: 'int', boolean: 'bool', function: 'function' }[/** @type {string} */ (typeof value)] ??
+    'object'
+  );
 }
 
 /** For an operation that an undefined value doesn't have. @param {any} value @returns {any} */
@@ -117,10 +123,14 @@ export function equal(a, b, meter) {
   if (isText(a) && isText(b)) return plain(a) === plain(b);
   if (a instanceof Undefined) return b instanceof Undefined;
   if (Array.isArray(a)) {
-    return Array.isArray(b) && typeOf(a) === typeOf(b) && a.length === b.length && a.every((x, i) => equal(x, b[i], meter));
+    return (
+      Array.isArray(b) && typeOf(a) === typeOf(b) && a.length === b.length && a.every((x, i) => equal(x, b[i], meter))
+    );
   }
   if (a instanceof Map)
-    return b instanceof Map && a.size === b.size && [...a].every(([key, x]) => b.has(key) && equal(x, b.get(key), meter));
+    return (
+      b instanceof Map && a.size === b.size && [...a].every(([key, x]) => b.has(key) && equal(x, b.get(key), meter))
+    );
   return a === b;
 }
 
@@ -208,7 +218,11 @@ export function fromJson(value) {
   if (typeof value === 'number') return Number.isInteger(value) ? value : new Float(value);
   if (Array.isArray(value)) return value.map(fromJson);
   if (value !== null && typeof value === 'object') {
-    return new Map(Object.entries(value).filter(([, v]) => v !== undefined).map(([key, v]) => [key, fromJson(v)]));
+    return new Map(
+      Object.entries(value)
+        .filter(([, v]) => v !== undefined)
+        .map(([key, v]) => [key, fromJson(v)]),
+    );
   }
   return value;
 }
@@ -221,11 +235,16 @@ export function fromJson(value) {
 export function json(value, how, meter, margin = '') {
   meter.spend();
   if (isText(value)) {
-    const text = JSON.stringify(plain(value)).replace(/\\u(d[89a-f]..)/g, (_, hex) => String.fromCharCode(parseInt(hex, 16)));
-    return how.ascii ? text.replace(/[\x7f-\uffff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`) : text;
+    const text = JSON.stringify(plain(value)).replace(/\\u(d[89a-f]..)/g, (_, hex) =>
+      String.fromCharCode(parseInt(hex, 16)),
+    );
+    return how.ascii
+      ? text.replace(/[\x7f-\uffff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      : text;
   }
   if (value === null) return 'null';
-  if (value instanceof Float) return { inf: 'Infinity', '-inf': '-Infinity', nan: 'NaN' }[floatText(value.value)] ?? floatText(value.value);
+  if (value instanceof Float)
+    return { inf: 'Infinity', '-inf': '-Infinity', nan: 'NaN' }[floatText(value.value)] ?? floatText(value.value);
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   const list = Array.isArray(value) && !(value instanceof Lazy);
   if (!list && !(value instanceof Map)) throw templateError(`a ${typeOf(defined(value))} is no JSON`);

@@ -83,28 +83,37 @@ export const NONE = 0xffffffff;
 function struct(text) {
   let end = 0;
   let align = 1;
-  const fields = text.trim().split(/\s+/).map((field) => {
-    const [name, kind, count] = field.split(/[:*]/);
-    const bytes = Number(kind.slice(1)) / 8;
-    const offset = Math.ceil(end / bytes) * bytes;
-    align = Math.max(align, bytes);
-    end = offset + bytes * Number(count ?? 1);
-    return { name, kind: /** @type {'u32' | 'f32' | 'f64'} */ (kind), offset, count: Number(count ?? 1) };
-  });
+  const fields = text
+    .trim()
+    .split(/\s+/)
+    .map((field) => {
+      const [name, kind, count] = field.split(/[:*]/);
+      const bytes = Number(kind.slice(1)) / 8;
+      const offset = Math.ceil(end / bytes) * bytes;
+      align = Math.max(align, bytes);
+      end = offset + bytes * Number(count ?? 1);
+      return { name, kind: /** @type {'u32' | 'f32' | 'f64'} */ (kind), offset, count: Number(count ?? 1) };
+    });
   return { size: Math.ceil(end / align) * align, fields };
 }
 
 export const structs = {
   bqw_error_record: struct('status:u32 pad:u32 offset:f64 detail:u8*248'),
-  bqw_session_options: struct('context:u32 window:u32 batch:u32 kv_type:u32 activations:u32 threads:u32 forks:u32 fork_positions:u32'),
+  bqw_session_options: struct(
+    'context:u32 window:u32 batch:u32 kv_type:u32 activations:u32 threads:u32 forks:u32 fork_positions:u32',
+  ),
   bqw_plan: struct(`file_bytes:f64 prefix_bytes:f64 weight_bytes:f64 model_bytes:f64 session_bytes:f64
     kv_bytes:f64 heap_bytes:f64 foreign:u32 layers:u32 hidden:u32 heads:u32 kv_heads:u32 head_dim:u32 ffn:u32
     vocab:u32 context:u32 arch:u32 tokens:u32 tied:u32 need:f64 token_weights:f64
     no_head:u32 bidirectional:u32 pooling:u32 normalize:u32 text_tokens:u32 reserved:u32`),
-  bqw_paging: struct('model_bytes:f64 slot_bytes:f64 streamed_bytes:f64 paged:u32 head:u32 layers:u32 units:u32 reserved:u32*2'),
+  bqw_paging: struct(
+    'model_bytes:f64 slot_bytes:f64 streamed_bytes:f64 paged:u32 head:u32 layers:u32 units:u32 reserved:u32*2',
+  ),
   bqw_page: struct('offset:f64 dst:u32 bytes:u32 id:u32 reserved:u32'),
   bqw_want: struct('offset:f64 length:f64 dst:u32 dst_bytes:u32'),
-  bqw_sample_options: struct('temperature:f32 top_k:u32 top_p:f32 min_p:f32 repeat_penalty:f32 repeat_last:u32 mask:u32 bias:u32 n_bias:u32'),
+  bqw_sample_options: struct(
+    'temperature:f32 top_k:u32 top_p:f32 min_p:f32 repeat_penalty:f32 repeat_last:u32 mask:u32 bias:u32 n_bias:u32',
+  ),
   bqw_logit_bias: struct('id:u32 bias:f32'),
   bqw_tokenizer_info: struct('kind:u32 tokens:u32 bos:u32 eos:u32 unk:u32 pad:u32 add_bos:u32 add_eos:u32'),
   bqw_heap_info: struct('used:f64 peak:f64 size:f64'),

@@ -26,7 +26,10 @@ export const RELAXED = probe([...splat, ...splat, ...splat, 0xfd, 0x93, 0x02]);
  * @param {(bytes: Uint8Array<ArrayBuffer>) => boolean} [validate]
  * @returns {{ build: 'relaxed' | 'simd128', reason: string }}
  */
-export function pickBuild(wanted, validate = (bytes) => typeof WebAssembly === 'object' && WebAssembly.validate(bytes)) {
+export function pickBuild(
+  wanted,
+  validate = (bytes) => typeof WebAssembly === 'object' && WebAssembly.validate(bytes),
+) {
   if (!validate(SIMD128)) throw new BqError('NO_SIMD', 'this browser has no WebAssembly SIMD');
   if (wanted === 'simd128') return { build: wanted, reason: 'asked for' };
   const relaxed = validate(RELAXED);
@@ -74,7 +77,7 @@ export function relaxedIsSlower(multiply) {
   /** @type {number[] | undefined} */
   let first;
   const since = performance.now();
-  for (let rounds = 0; rounds < ROUNDS && performance.now() - since < PROBE_MS; ) {
+  for (let rounds = 0; rounds < ROUNDS && performance.now() - since < PROBE_MS;) {
     for (const relaxed of /** @type {const} */ ([0, 1])) {
       const start = performance.now();
       multiply(relaxed);

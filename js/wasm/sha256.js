@@ -44,6 +44,7 @@ export const integrityOf = (hash) => `sha256-${btoa(String.fromCharCode(...hash)
 
 /** `sha256-…`, base64 as in a page's integrity attributes. ARGUMENT. @param {string} text */
 export function integrityBytes(text) {
-  if (!/^sha256-[A-Za-z0-9+/]{43}=$/.test(text)) throw new BqError('ARGUMENT', `integrity is "${text}", not sha256- and 44 characters of base64`);
+  if (!/^sha256-[A-Za-z0-9+/]{43}=$/.test(text))
+    throw new BqError('ARGUMENT', `integrity is "${text}", not sha256- and 44 characters of base64`);
   return Uint8Array.from(atob(text.slice(7)), (c) => c.charCodeAt(0));
 }

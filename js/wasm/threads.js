@@ -37,7 +37,9 @@ async function startThread(url) {
     const { Worker: NodeWorker } = await nodeModule('worker_threads');
     worker = new NodeWorker(url ? new URL(url) : new URL('../thread.js', import.meta.url), { execArgv: [] });
   } else {
-    worker = url ? new Worker(url, { type: 'module' }) : new Worker(new URL('../thread.js', import.meta.url), { type: 'module' });
+    worker = url
+      ? new Worker(url, { type: 'module' })
+      : new Worker(new URL('../thread.js', import.meta.url), { type: 'module' });
   }
   /** @type {{ resolve: (message: string) => void, reject: (error: Error) => void }[]} */
   const waiting = [];
@@ -99,7 +101,9 @@ export class Threads {
         await thread.here;
       }
       const ready = team.map((thread) => thread.next());
-      team.forEach((thread, i) => thread.post({ module, memory: wasm.memory, index: i + 1, stack: stacks + (i + 1) * THREAD_STACK }));
+      team.forEach((thread, i) =>
+        thread.post({ module, memory: wasm.memory, index: i + 1, stack: stacks + (i + 1) * THREAD_STACK }),
+      );
       for (const said of await Promise.all(ready)) if (said !== 'ready') throw new Error('a thread could not begin');
     };
     const all = start();
@@ -143,7 +147,11 @@ export class Threads {
     const one = this.timings[0]?.ms ?? 0;
     const best = this.timings.reduce((a, b) => (b.ms < a.ms ? b : a), { threads: 1, ms: one / WORTH });
     this.count = best.threads;
-    this.reason = failure || (best.threads > 1 ? `the fastest of 1 to ${most}, by a measurement` : `more, up to ${most}, were not faster, by a measurement`);
+    this.reason =
+      failure ||
+      (best.threads > 1
+        ? `the fastest of 1 to ${most}, by a measurement`
+        : `more, up to ${most}, were not faster, by a measurement`);
   }
 
   close() {

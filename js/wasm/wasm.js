@@ -57,7 +57,10 @@ function memoryOf(pages, shared) {
   try {
     return new WebAssembly.Memory({ initial: pages, maximum: pages, shared });
   } catch (cause) {
-    throw new BqError('NOMEM', `${Math.ceil((pages * PAGE) / 1e6)} MB of memory can't be had here`, { cause, details: { bytes: pages * PAGE } });
+    throw new BqError('NOMEM', `${Math.ceil((pages * PAGE) / 1e6)} MB of memory can't be had here`, {
+      cause,
+      details: { bytes: pages * PAGE },
+    });
   }
 }
 
@@ -68,14 +71,18 @@ async function compileBuild(build, url, shared, signal) {
   try {
     if (!url) throw new Error('wasmUrl does not say where it lies');
     const module = await fetchModule(url, signal);
-    const exports = /** @type {any} */ ((await WebAssembly.instantiate(module, imports(memoryOf(LEAST_PAGES, shared)))).exports);
+    const exports = /** @type {any} */ (
+      (await WebAssembly.instantiate(module, imports(memoryOf(LEAST_PAGES, shared)))).exports
+    );
     if (exports.bqw_abi() !== ABI) throw new Error(`it speaks version ${exports.bqw_abi()} of the border, not ${ABI}`);
     const problem = exports.bqw_self_test() === 1 ? '' : `the self test of the ${build} kernels failed on this machine`;
     return { problem, module, build, heapBase: exports.__heap_base.value >>> 0, shared, threads: 1 };
   } catch (cause) {
     signal?.throwIfAborted();
     if (cause instanceof BqError) throw cause;
-    throw new BqError('NO_ENGINE', `the engine ${url} can't be used: ${/** @type {Error} */ (cause).message}`, { cause });
+    throw new BqError('NO_ENGINE', `the engine ${url} can't be used: ${/** @type {Error} */ (cause).message}`, {
+      cause,
+    });
   }
 }
 
@@ -90,7 +97,9 @@ async function compileBuild(build, url, shared, signal) {
 export async function compile({ build: asked, wasmUrl, signal } = {}, shared = false, slower) {
   const { build, reason } = pickBuild(asked);
   const builds = resolveBuilds(wasmUrl);
-  const [own, other] = [build, /** @type {const} */ ('simd128')].map((name) => builds[shared ? `${name}-threads` : name]);
+  const [own, other] = [build, /** @type {const} */ ('simd128')].map(
+    (name) => builds[shared ? `${name}-threads` : name],
+  );
   const hasOther = Boolean(other) && other !== own;
   const { grammar: grammarUrl } = builds;
   const fetching = follow(signal);
@@ -168,7 +177,10 @@ export class Wasm {
     const memory = memoryOf(pages, shared);
     /** @type {Wasm} */
     let wasm;
-    const { exports } = await WebAssembly.instantiate(module, imports(memory, () => wasm.stop()));
+    const { exports } = await WebAssembly.instantiate(
+      module,
+      imports(memory, () => wasm.stop()),
+    );
     wasm = new Wasm(exports, memory);
     wasm.grammarUrl = grammarUrl;
     wasm.check('bqw_init', heapBase, pages * PAGE - heapBase);
@@ -195,7 +207,9 @@ export class Wasm {
       const result = this.#exports[name](...args);
       return functions[name][0] === 'f' ? result : result >>> 0;
     } catch (cause) {
-      this.#dead = new BqError('TRAP', `the engine broke down in ${name}: ${/** @type {Error} */ (cause).message}`, { cause });
+      this.#dead = new BqError('TRAP', `the engine broke down in ${name}: ${/** @type {Error} */ (cause).message}`, {
+        cause,
+      });
       throw this.#dead;
     }
   }
@@ -231,9 +245,14 @@ export class Wasm {
     const at = this.call('bqw_error');
     const { status: recorded, offset } = this.read('bqw_error_record', at);
     const detail = recorded === status ? this.text(at + structs.bqw_error_record.fields[3].offset) : '';
-    const code = /** @type {import('../shared/types.js').ErrorCode} */ (this.text(this.call('bqw_status_name', status)));
+    const code = /** @type {import('../shared/types.js').ErrorCode} */ (
+      this.text(this.call('bqw_status_name', status))
+    );
     const hint = this.text(this.call('bqw_status_hint', status));
-    return new BqError(code, detail || `${name} failed`, { offset: recorded === status && offset >= 0 ? offset : null, hint });
+    return new BqError(code, detail || `${name} failed`, {
+      offset: recorded === status && offset >= 0 ? offset : null,
+      hint,
+    });
   }
 
   /** A view, valid until the next call. @param {number} at @param {number} length */
@@ -278,7 +297,10 @@ export class Wasm {
   /** The caller frees it. NOMEM. @param {number} bytes */
   alloc(bytes) {
     const at = bytes < 2 ** 32 ? this.call('bqw_alloc', bytes || 1) : 0;
-    if (!at) throw new BqError('NOMEM', `the heap has no room for ${bytes} bytes beside what was planned`, { details: { bytes } });
+    if (!at)
+      throw new BqError('NOMEM', `the heap has no room for ${bytes} bytes beside what was planned`, {
+        details: { bytes },
+      });
     return at;
   }
 

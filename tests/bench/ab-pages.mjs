@@ -12,7 +12,11 @@ import { launch } from '../browser/launch.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { threads: { type: 'string', default: '1,2' }, rounds: { type: 'string', default: '5' }, model: { type: 'string', default: '135m-bq4h.bq4' } },
+  options: {
+    threads: { type: 'string', default: '1,2' },
+    rounds: { type: 'string', default: '5' },
+    model: { type: 'string', default: '135m-bq4h.bq4' },
+  },
 });
 const OPTIONS = { prompt: 128, tokens: 64, context: 2048, kv: 'i8', model: values.model };
 
@@ -28,7 +32,10 @@ const measure = async (o) => {
     page.sessions.set(o.threads, await model.createSession());
   }
   const ids = Array.from({ length: o.prompt }, (_, i) => (i ? 500 + ((i * 37) % 5000) : 300 + o.round));
-  const { timings } = await page.sessions.get(o.threads).generate(ids, { temperature: 0, maxTokens: o.tokens, seed: 1 }).done();
+  const { timings } = await page.sessions
+    .get(o.threads)
+    .generate(ids, { temperature: 0, maxTokens: o.tokens, seed: 1 })
+    .done();
   return { prefill: (1000 * o.prompt) / timings.prefillMs, decode: (1000 * (timings.tokens - 1)) / timings.decodeMs };
 };
 
@@ -40,15 +47,19 @@ for (const name of positionals) {
   sites.push(site);
   const page = await browser.newPage();
   await page.goto(`${site.url}models/README.md`);
-  for (const threads of values.threads.split(',').map(Number)) cells.push({ name, page, threads, seen: /** @type {{ prefill: number, decode: number }[]} */ ([]) });
+  for (const threads of values.threads.split(',').map(Number))
+    cells.push({ name, page, threads, seen: /** @type {{ prefill: number, decode: number }[]} */ ([]) });
 }
-for (let round = -1; round < Number(values.rounds); round++) // the first one warms up
+for (let round = -1; round < Number(values.rounds); round++)
+  // the first one warms up
   for (const { page, threads, seen } of cells) {
     await page.bringToFront();
     const rates = await page.evaluate(measure, { ...OPTIONS, threads, round: round + 1 });
     if (round >= 0) seen.push(rates);
   }
 for (const { name, threads, seen } of cells)
-  console.log(`${name}, ${threads} thread(s): prefill ${median(seen.map((s) => s.prefill)).toFixed(0)}, decode ${median(seen.map((s) => s.decode)).toFixed(0)} tokens/s (${seen.map((s) => `${s.prefill.toFixed(0)}/${s.decode.toFixed(0)}`).join(' ')})`);
+  console.log(
+    `${name}, ${threads} thread(s): prefill ${median(seen.map((s) => s.prefill)).toFixed(0)}, decode ${median(seen.map((s) => s.decode)).toFixed(0)} tokens/s (${seen.map((s) => `${s.prefill.toFixed(0)}/${s.decode.toFixed(0)}`).join(' ')})`,
+  );
 await browser.close();
 for (const site of sites) await site.close();

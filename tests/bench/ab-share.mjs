@@ -67,7 +67,8 @@ for (let pair = 0; pair < Number(values.pairs); pair++)
   for (let i = 0; i < positionals.length; i++) {
     const at = (i + pair) % positionals.length;
     const args = [fileURLToPath(import.meta.url), positionals[at], '--visit'];
-    for (const name of /** @type {const} */ (['depth', 'turns', 'steps', 'busy', 'model'])) args.push(`--${name}`, values[name]);
+    for (const name of /** @type {const} */ (['depth', 'turns', 'steps', 'busy', 'model']))
+      args.push(`--${name}`, values[name]);
     seen[at].push(JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' })));
   }
 for (const [at, list] of seen.entries()) {

@@ -77,7 +77,8 @@ async function visit(checkout, shape, table) {
     for (let turn = -2; turn < steps / 3; turn++)
       for (const { threads, session } of sessions) {
         session.start([...ids(depth, 1), 7 + turn + 2]);
-        for (let step = 0; step < 3; step++) timed(`decode at ${depth}, ${threads}`, turn >= 0, () => session.next(5 + step));
+        for (let step = 0; step < 3; step++)
+          timed(`decode at ${depth}, ${threads}`, turn >= 0, () => session.next(5 + step));
       }
   }
   return Object.fromEntries(Object.entries(times).map(([name, list]) => [name, median(list)]));
@@ -95,7 +96,18 @@ async function makeModels() {
   mkdirSync(join(ROOT, 'build/bench'), { recursive: true });
   for (const shape of values.models.split(',')) {
     if (existsSync(fileOf(shape))) continue;
-    const args = ['tools/make_random.mjs', shape, fileOf(shape), '--quant', 'bq4h', '--embed', 'bq8', '--context', String(CONTEXT), '--no-tokenizer'];
+    const args = [
+      'tools/make_random.mjs',
+      shape,
+      fileOf(shape),
+      '--quant',
+      'bq4h',
+      '--embed',
+      'bq8',
+      '--context',
+      String(CONTEXT),
+      '--no-tokenizer',
+    ];
     execFileSync(process.execPath, args, { cwd: ROOT, stdio: 'inherit' });
   }
 }
@@ -103,7 +115,8 @@ async function makeModels() {
 /** @param {string} checkout @param {string} what  model and table @returns {Record<string, number>} */
 function visitApart(checkout, what) {
   const args = [fileURLToPath(import.meta.url), checkout, '--visit', what];
-  for (const name of /** @type {const} */ (['threads', 'depths', 'steps', 'prompts', 'kv'])) args.push(`--${name}`, values[name]);
+  for (const name of /** @type {const} */ (['threads', 'depths', 'steps', 'prompts', 'kv']))
+    args.push(`--${name}`, values[name]);
   return JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' }));
 }
 
@@ -134,15 +147,33 @@ for (let pair = 0; pair < Number(values.pairs); pair++) {
   }
   console.error(`pair ${pair + 1} of ${values.pairs}, ${((Date.now() - began) / 60000).toFixed(1)} min`);
 }
-console.log('model/table, what, threads'.padEnd(38), 'ms old'.padStart(9), 'ms new'.padStart(9), '  new/old: median, quartiles, least and most');
+console.log(
+  'model/table, what, threads'.padEnd(38),
+  'ms old'.padStart(9),
+  'ms new'.padStart(9),
+  '  new/old: median, quartiles, least and most',
+);
 const rows = [...results].map(([name, list]) => {
   const ratios = list.map((pair) => pair.old / pair.new);
   const [least, low, middle, high, most] = [0, 0.25, 0.5, 0.75, 1].map((part) => quantile(ratios, part));
   const [old, fresh] = [median(list.map((pair) => pair.old)), median(list.map((pair) => pair.new))];
   const spread = `${middle.toFixed(3)}  ${low.toFixed(3)} to ${high.toFixed(3)}  ${least.toFixed(3)} to ${most.toFixed(3)}`;
   console.log(name.padEnd(38), old.toFixed(3).padStart(9), fresh.toFixed(3).padStart(9), ' ', spread);
-  return { name, pairs: list.length, oldMs: old, newMs: fresh, median: middle, quartiles: [low, high], least, most, list };
+  return {
+    name,
+    pairs: list.length,
+    oldMs: old,
+    newMs: fresh,
+    median: middle,
+    quartiles: [low, high],
+    least,
+    most,
+    list,
+  };
 });
 const worst = rows.reduce((a, b) => (b.median < a.median ? b : a));
-console.log(`\nworst median: ${worst.median.toFixed(3)}, ${worst.name}; ${rows[0].pairs} pairs in ${((Date.now() - began) / 60000).toFixed(1)} min`);
-if (values.json) writeFileSync(values.json, `${JSON.stringify({ node: process.version, options: values, rows }, null, 1)}\n`);
+console.log(
+  `\nworst median: ${worst.median.toFixed(3)}, ${worst.name}; ${rows[0].pairs} pairs in ${((Date.now() - began) / 60000).toFixed(1)} min`,
+);
+if (values.json)
+  writeFileSync(values.json, `${JSON.stringify({ node: process.version, options: values, rows }, null, 1)}\n`);

@@ -19,12 +19,16 @@ const pairs = at < 0 ? 9 : Number(rest.splice(at, 2)[1]);
 
 /** @param {string} program @returns {Map<string, number>} microseconds by name: the least, of session.js the median */
 function run(program) {
-  const lines = execFileSync(process.execPath, [...process.execArgv, program, ...rest], { encoding: 'utf8' }).trim().split('\n');
-  return new Map(lines.map((line) => {
-    const r = JSON.parse(line.replace(/-?nan/g, '0')); // older builds: 0 of 0 seconds
-    if (r.pass) return [`${r.pass}: ${r.stage}`, r.us];
-    return [`${r.bench} ${r.table} ${r.of ?? `${r.kv} ${r.heads} x`} ${r.tokens}`, r.least_us];
-  }));
+  const lines = execFileSync(process.execPath, [...process.execArgv, program, ...rest], { encoding: 'utf8' })
+    .trim()
+    .split('\n');
+  return new Map(
+    lines.map((line) => {
+      const r = JSON.parse(line.replace(/-?nan/g, '0')); // older builds: 0 of 0 seconds
+      if (r.pass) return [`${r.pass}: ${r.stage}`, r.us];
+      return [`${r.bench} ${r.table} ${r.of ?? `${r.kv} ${r.heads} x`} ${r.tokens}`, r.least_us];
+    }),
+  );
 }
 
 /** @type {Map<string, {old: number, new: number}[]>} */
@@ -39,8 +43,10 @@ for (let i = 0; i < pairs; i++) {
   }
 }
 for (const [name, list] of results) {
-  console.log(name.padEnd(28),
+  console.log(
+    name.padEnd(28),
     `old ${Math.min(...list.map((p) => p.old)).toFixed(2)} us`.padEnd(18),
     `new ${Math.min(...list.map((p) => p.new)).toFixed(2)} us`.padEnd(18),
-    `${median(list.map((pair) => pair.old / pair.new)).toFixed(2)} times as fast`);
+    `${median(list.map((pair) => pair.old / pair.new)).toFixed(2)} times as fast`,
+  );
 }

@@ -11,7 +11,12 @@ const PROMPT = 256;
 const STEPS = 32;
 const [model, rounds = '9', build] = process.argv.slice(2);
 const open = (/** @type {'i8' | 'i16'} */ activations) =>
-  openLogits(fromFile(model), { context: 512, kv: 'i8', activations, build: /** @type {'relaxed' | undefined} */ (build) });
+  openLogits(fromFile(model), {
+    context: 512,
+    kv: 'i8',
+    activations,
+    build: /** @type {'relaxed' | undefined} */ (build),
+  });
 const sessions = { i8: await open('i8'), i16: await open('i16') };
 const median = (/** @type {number[]} */ x) => x.sort((a, b) => a - b)[x.length >> 1].toFixed(2);
 
@@ -29,7 +34,10 @@ const ratios = { prefill: /** @type {number[]} */ ([]), decode: /** @type {numbe
 for (let round = 0; round < Number(rounds); round++) {
   /** @type {Record<string, { prefill: number, decode: number }>} */
   const ms = {};
-  for (const name of round % 2 ? /** @type {const} */ (['i16', 'i8']) : /** @type {const} */ (['i8', 'i16'])) ms[name] = measure(sessions[name], round);
+  for (const name of round % 2 ? /** @type {const} */ (['i16', 'i8']) : /** @type {const} */ (['i8', 'i16']))
+    ms[name] = measure(sessions[name], round);
   for (const part of /** @type {const} */ (['prefill', 'decode'])) ratios[part].push(ms.i16[part] / ms.i8[part]);
 }
-console.log(`time with i16 / with i8, ${rounds} rounds: prefill ${median(ratios.prefill)}, decode ${median(ratios.decode)}`);
+console.log(
+  `time with i16 / with i8, ${rounds} rounds: prefill ${median(ratios.prefill)}, decode ${median(ratios.decode)}`,
+);

@@ -14,9 +14,15 @@ import { start } from '../browser/browsers.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: 'string', default: '3' }, model: { type: 'string', default: '135m-bq4h.bq4' }, build: { type: 'string', default: 'relaxed' } },
+  options: {
+    rounds: { type: 'string', default: '3' },
+    model: { type: 'string', default: '135m-bq4h.bq4' },
+    build: { type: 'string', default: 'relaxed' },
+  },
 });
-const names = /** @type {import('../browser/browsers.mjs').Name[]} */ (positionals.length ? positionals : ['chromium', 'firefox']);
+const names = /** @type {import('../browser/browsers.mjs').Name[]} */ (
+  positionals.length ? positionals : ['chromium', 'firefox']
+);
 /** BQ4H_32 in the layers, BQ8_32 in the head. */
 const { layers, hidden, heads, kv_heads: kvHeads = heads, ffn, vocab } = /** @type {any} */ (SHAPES['135m']);
 
@@ -26,13 +32,16 @@ const measure = async (o) => {
   const { typeNamed } = await import(/** @type {any} */ ('/js/convert/weights.js'));
   const worker = new Worker('/tools/bench/pages/limit-worker.js', { type: 'module' });
   /** @param {any} message @returns {Promise<any>} */
-  const ask = (message) => new Promise((resolve, reject) => {
-    worker.onmessage = ({ data }) => resolve(data);
-    worker.onerror = (event) => reject(new Error(event.message || 'the loops did not start'));
-    worker.postMessage(message);
-  });
+  const ask = (message) =>
+    new Promise((resolve, reject) => {
+      worker.onmessage = ({ data }) => resolve(data);
+      worker.onerror = (event) => reject(new Error(event.message || 'the loops did not start'));
+      worker.postMessage(message);
+    });
   const times = 16;
-  await ask({ sets: [{ relaxed: o.build === 'relaxed', dims: [...o.dims, typeNamed('bq4h').id, typeNamed('bq8').id] }] });
+  await ask({
+    sets: [{ relaxed: o.build === 'relaxed', dims: [...o.dims, typeNamed('bq4h').id, typeNamed('bq8').id] }],
+  });
   const { instance } = await WebAssembly.instantiateStreaming(fetch('/build/bench/dot.wasm'));
   const engine = await createWorkerEngine({ build: o.build, threads: 1 });
   const model = await engine.load(fromUrl(`/build/bench/${o.model}`), { context: 2048, kv: 'i8' });
@@ -71,7 +80,9 @@ const measure = async (o) => {
   }
   worker.terminate();
   await engine.close();
-  return Object.fromEntries(Object.entries(all).map(([name, list]) => [name, list.sort((a, b) => a - b)[list.length >> 1]]));
+  return Object.fromEntries(
+    Object.entries(all).map(([name, list]) => [name, list.sort((a, b) => a - b)[list.length >> 1]]),
+  );
 };
 
 const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench/pages', 'build/bench'] });
@@ -82,15 +93,25 @@ for (let round = 0; round < Number(values.rounds); round++) {
   const row = [];
   for (const browser of browsers) {
     const page = await browser.open(`${site.url}models/README.md`);
-    row.push(await page.evaluate(/** @type {any} */ (`(${measure})(${JSON.stringify({ dims: [layers, hidden, kvHeads * (hidden / heads), ffn, vocab], model: values.model, build: values.build })})`)));
+    row.push(
+      await page.evaluate(
+        /** @type {any} */ (
+          `(${measure})(${JSON.stringify({ dims: [layers, hidden, kvHeads * (hidden / heads), ffn, vocab], model: values.model, build: values.build })})`
+        ),
+      ),
+    );
     await page.close();
   }
   rounds.push(row);
 }
 console.log(['what', ...browsers.map(({ name, version }) => `${name} ${version}`), 'first / other'].join(' | '));
 for (const what of Object.keys(rounds[0][0])) {
-  const ratios = browsers.slice(1).map((_, i) => median(rounds.map((row) => row[0][what] / row[i + 1][what])).toFixed(2));
-  console.log([what, ...browsers.map((_, i) => median(rounds.map((row) => row[i][what])).toFixed(3)), ...ratios].join(' | '));
+  const ratios = browsers
+    .slice(1)
+    .map((_, i) => median(rounds.map((row) => row[0][what] / row[i + 1][what])).toFixed(2));
+  console.log(
+    [what, ...browsers.map((_, i) => median(rounds.map((row) => row[i][what])).toFixed(3)), ...ratios].join(' | '),
+  );
 }
 for (const browser of browsers) await browser.close();
 await site.close();

@@ -17,10 +17,18 @@ import { openLogits } from '../js/logits.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { kv: { type: 'string', default: 'f32,f16,i8' }, build: { type: 'string', default: 'relaxed' }, threads: { type: 'string', default: '1' }, verbose: { type: 'boolean' } },
+  options: {
+    kv: { type: 'string', default: 'f32,f16,i8' },
+    build: { type: 'string', default: 'relaxed' },
+    threads: { type: 'string', default: '1' },
+    verbose: { type: 'boolean' },
+  },
 });
 // The first turns are not counted, nor a turn's first step, which finds the other's data in the caches.
-const DEPTHS = [128, 2016], WARM = 2, TURNS = 15, STEPS = 5;
+const DEPTHS = [128, 2016],
+  WARM = 2,
+  TURNS = 15,
+  STEPS = 5;
 
 async function model() {
   const path = join(ROOT, 'build/bench/135m-bq4h.bq4');
@@ -43,7 +51,13 @@ const ids = Uint32Array.from({ length: 2048 }, (_, i) => (i * 7919) % 300);
 const threads = Number(values.threads);
 for (const kv of /** @type {('f32' | 'f16' | 'i8')[]} */ (values.kv.split(','))) {
   const build = /** @type {'relaxed' | 'simd128'} */ (values.build);
-  const far = await openLogits(fromFile(path), { kv, build, threads: threads > 1 ? threads : 0, context: 2048, sessions: 2 });
+  const far = await openLogits(fromFile(path), {
+    kv,
+    build,
+    threads: threads > 1 ? threads : 0,
+    context: 2048,
+    sessions: 2,
+  });
   const near = far.another();
   far.start(ids.subarray(0, 16)); // compiled, pages touched
   const prefill = time(() => far.start(ids.subarray(0, 512)));
@@ -61,8 +75,18 @@ for (const kv of /** @type {('f32' | 'f16' | 'i8')[]} */ (values.kv.split(',')))
   }
   if (values.verbose) console.error(turns.map((pair) => pair.map((ms) => ms.toFixed(2)).join(' ')).join('\n'));
   const of = (/** @type {(pair: number[]) => number} */ what) => +median(turns.map(what)).toFixed(3);
-  console.log(JSON.stringify({ kv, build, threads, prefill_512: +prefill.toFixed(1), prefill_512_to_2016: +rest.toFixed(1),
-    decode_128: of(([a]) => a), decode_2016: of(([, b]) => b), ratio: of(([a, b]) => b / a) }));
+  console.log(
+    JSON.stringify({
+      kv,
+      build,
+      threads,
+      prefill_512: +prefill.toFixed(1),
+      prefill_512_to_2016: +rest.toFixed(1),
+      decode_128: of(([a]) => a),
+      decode_2016: of(([, b]) => b),
+      ratio: of(([a, b]) => b / a),
+    }),
+  );
   far.close();
 }
 process.exit(0);

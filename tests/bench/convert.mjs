@@ -12,7 +12,18 @@ import { bf16FromNumber } from '../../js/convert/half.js';
 import { tensorTable } from '../../js/convert/names.js';
 import { hfConfig, hfName } from '../js/checkpoints.mjs';
 
-const CONFIG = { arch: 'llama', layers: 24, hidden: 896, heads: 14, kv_heads: 2, ffn: 4864, vocab: 151936, context: 2048, norm_eps: 1e-6, tied: true };
+const CONFIG = {
+  arch: 'llama',
+  layers: 24,
+  hidden: 896,
+  heads: 14,
+  kv_heads: 2,
+  ffn: 4864,
+  vocab: 151936,
+  context: 2048,
+  norm_eps: 1e-6,
+  tied: true,
+};
 const BLOCK = 8 << 20;
 const folder = mkdtempSync(join(tmpdir(), 'bq4-bench-convert-'));
 const input = join(folder, 'model');
@@ -24,7 +35,12 @@ function make() {
   const header = {};
   let at = 0;
   for (const { name, dims, required } of tensorTable(CONFIG))
-    if (required) header[hfName(name)] = { dtype: 'BF16', shape: dims, data_offsets: [at, (at += 2 * dims.reduce((a, b) => a * b))] };
+    if (required)
+      header[hfName(name)] = {
+        dtype: 'BF16',
+        shape: dims,
+        data_offsets: [at, (at += 2 * dims.reduce((a, b) => a * b))],
+      };
   const json = Buffer.from(JSON.stringify(header));
   const length = Buffer.alloc(8);
   length.writeBigUInt64LE(BigInt(json.length));
@@ -49,10 +65,16 @@ try {
   make();
   console.log('| type | build | M weights/s | by processor time | peak memory, MB |\n|---|---|---|---|---|');
   for (const quant of process.argv.length > 2 ? process.argv.slice(2) : ['bq4', 'bq4a', 'bq8']) {
-    const child = spawnSync(process.execPath, ['--input-type=module', '-e', script, input, join(folder, 'out.bq4'), quant], { encoding: 'utf8' });
+    const child = spawnSync(
+      process.execPath,
+      ['--input-type=module', '-e', script, input, join(folder, 'out.bq4'), quant],
+      { encoding: 'utf8' },
+    );
     if (child.status !== 0) throw new Error(child.stderr);
     const { weights, encoder, seconds, processor, peak } = JSON.parse(child.stdout);
-    console.log(`| ${quant} | ${encoder} | ${(weights / seconds / 1e6).toFixed(1)} | ${(weights / processor / 1e6).toFixed(1)} | ${(peak / 1e6).toFixed(0)} |`);
+    console.log(
+      `| ${quant} | ${encoder} | ${(weights / seconds / 1e6).toFixed(1)} | ${(weights / processor / 1e6).toFixed(1)} | ${(peak / 1e6).toFixed(0)} |`,
+    );
   }
 } finally {
   rmSync(folder, { recursive: true });

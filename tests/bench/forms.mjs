@@ -30,6 +30,8 @@ for (const name of readdirSync(folder).sort()) {
     if (!i) continue; // the first time compiles
     [free, form, tokens] = [Math.min(free, other.ms), Math.min(form, held.ms), held.tokens];
   }
-  console.log(`${name.padEnd(14)}${String(tokens).padStart(5)}${free.toFixed(2).padStart(10)}${form.toFixed(2).padStart(10)}${(free / form).toFixed(2).padStart(9)}`);
+  console.log(
+    `${name.padEnd(14)}${String(tokens).padStart(5)}${free.toFixed(2).padStart(10)}${form.toFixed(2).padStart(10)}${(free / form).toFixed(2).padStart(9)}`,
+  );
 }
 await engine.close();

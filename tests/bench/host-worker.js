@@ -26,7 +26,10 @@ async function calls(slices) {
   for (let i = 0; i <= TOKENS; i++) {
     const start = performance.now();
     wasm.check('bqw_session_sample', handle, scratch, scratch + 40, scratch + 48);
-    if (i === TOKENS) { ms += performance.now() - start; break; }
+    if (i === TOKENS) {
+      ms += performance.now() - start;
+      break;
+    }
     wasm.check('bqw_session_append', handle, wasm.u32(scratch + 48, 1)[0]);
     while (wasm.check('bqw_session_run', handle, slices) !== 0);
     ms += performance.now() - start;

@@ -12,7 +12,11 @@ import { launch } from '../browser/launch.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: 'string', default: '20' }, threads: { type: 'string', default: '1' }, model: { type: 'string', default: '135m-bq4h.bq4' } },
+  options: {
+    rounds: { type: 'string', default: '20' },
+    threads: { type: 'string', default: '1' },
+    model: { type: 'string', default: '135m-bq4h.bq4' },
+  },
 });
 const site = await serve({ root: resolve(positionals[0] ?? '.'), folders: [...PUBLIC, 'build/bench', 'tests/bench'] });
 const browser = await launch();
@@ -20,18 +24,21 @@ const page = await browser.newPage();
 await page.goto(`${site.url}models/README.md`);
 /** @type {Record<string, number[]>} */
 const seen = await page.evaluate(
-  (order) => new Promise((done, fail) => {
-    const worker = new Worker('/tests/bench/host-worker.js', { type: 'module' });
-    worker.onmessage = ({ data }) => done(data);
-    worker.onerror = ({ message }) => fail(new Error(message));
-    worker.postMessage(order);
-  }),
+  (order) =>
+    new Promise((done, fail) => {
+      const worker = new Worker('/tests/bench/host-worker.js', { type: 'module' });
+      worker.onmessage = ({ data }) => done(data);
+      worker.onerror = ({ message }) => fail(new Error(message));
+      worker.postMessage(order);
+    }),
   { rounds: Number(values.rounds), threads: Number(values.threads), model: `/build/bench/${values.model}` },
 );
 const [bare] = Object.values(seen);
 for (const [name, list] of Object.entries(seen)) {
   const us = (/** @type {number} */ ms) => (ms * 1000).toFixed(0).padStart(6);
-  console.log(`${name.padEnd(26)} least ${us(Math.min(...list))}, median ${us(median(list))}, beyond the calls ${us(median(list.map((ms, i) => ms - bare[i])))}`);
+  console.log(
+    `${name.padEnd(26)} least ${us(Math.min(...list))}, median ${us(median(list))}, beyond the calls ${us(median(list.map((ms, i) => ms - bare[i])))}`,
+  );
 }
 await browser.close();
 await site.close();

@@ -29,7 +29,10 @@ const threads = Number(values.threads);
 const depth = Number(values.depth);
 const path = positionals[0] ?? join(ROOT, 'build/bench/135m-bq4h.bq4');
 const session = await openLogits(fromFile(path), {
-  threads, kv: /** @type {any} */ (values.kv), build: /** @type {any} */ (values.build), context: 2048,
+  threads,
+  kv: /** @type {any} */ (values.kv),
+  build: /** @type {any} */ (values.build),
+  context: 2048,
 });
 const ids = Uint32Array.from({ length: 2048 }, (_, i) => 1 + ((i * 7919) % 300));
 
@@ -52,7 +55,10 @@ function stages(n, times, work) {
 function print(what, one, many) {
   for (const [stage, list] of many) {
     const [a, b] = [median(one.get(stage) ?? [0]), median(list)];
-    if (a >= 5) console.log(`${what.padEnd(12)} ${stage.padEnd(10)} ${a.toFixed(0).padStart(8)} us on 1, ${b.toFixed(0).padStart(8)} on ${threads}: ${(a / b).toFixed(2)}`);
+    if (a >= 5)
+      console.log(
+        `${what.padEnd(12)} ${stage.padEnd(10)} ${a.toFixed(0).padStart(8)} us on 1, ${b.toFixed(0).padStart(8)} on ${threads}: ${(a / b).toFixed(2)}`,
+      );
   }
 }
 

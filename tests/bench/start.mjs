@@ -15,12 +15,18 @@ import { median } from '../../tools/bench/stats.mjs';
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    rounds: { type: 'string', default: '7' }, threads: { type: 'string', default: '1' }, child: { type: 'string' }, wait: { type: 'string', default: '100' },
-    model: { type: 'string', default: 'build/bench/135m-bq4h.bq4' }, verbose: { type: 'boolean' },
+    rounds: { type: 'string', default: '7' },
+    threads: { type: 'string', default: '1' },
+    child: { type: 'string' },
+    wait: { type: 'string', default: '100' },
+    model: { type: 'string', default: 'build/bench/135m-bq4h.bq4' },
+    verbose: { type: 'boolean' },
   },
 });
 const MODES = { 'as shipped': [], optimized: ['--no-liftoff', '--no-wasm-lazy-compilation'] };
-const TOKENS = 16, WARM = 8, STEADY = 5;
+const TOKENS = 16,
+  WARM = 8,
+  STEADY = 5;
 
 /** @param {string} root */
 async function child(root) {
@@ -37,16 +43,23 @@ async function child(root) {
   const prompt = async (session) => {
     const first = ++prompts;
     lap();
-    await session.generate(Array.from({ length: TOKENS }, (_, i) => 300 + ((first * 977 + i * 7919) % 40000)), { temperature: 0, maxTokens: 1 }).done();
+    await session
+      .generate(
+        Array.from({ length: TOKENS }, (_, i) => 300 + ((first * 977 + i * 7919) % 40000)),
+        { temperature: 0, maxTokens: 1 },
+      )
+      .done();
     return lap();
   };
   lap();
   const session = await model.createSession();
   const made = lap();
-  const first = made + await prompt(session), second = await prompt(session);
+  const first = made + (await prompt(session)),
+    second = await prompt(session);
   for (let i = 0; i < WARM; i++) await prompt(session);
   const other = await model.createSession();
-  const otherFirst = await prompt(other), otherSecond = await prompt(other);
+  const otherFirst = await prompt(other),
+    otherSecond = await prompt(other);
   const all = [];
   for (let i = 0; i < STEADY; i++) all.push(await prompt(session));
   clearInterval(alive);
@@ -55,17 +68,44 @@ async function child(root) {
 }
 
 function parent() {
-  const cells = (positionals.length ? positionals : ['.']).flatMap((root) => Object.entries(MODES).map(([mode, flags]) => ({ root, mode, flags, seen: /** @type {Record<string, number>[]} */ ([]) })));
+  const cells = (positionals.length ? positionals : ['.']).flatMap((root) =>
+    Object.entries(MODES).map(([mode, flags]) => ({
+      root,
+      mode,
+      flags,
+      seen: /** @type {Record<string, number>[]} */ ([]),
+    })),
+  );
   for (let round = 0; round < Number(values.rounds); round++)
     for (const { root, flags, seen } of cells) {
-      const { stdout, stderr } = spawnSync(process.execPath, [...flags, fileURLToPath(import.meta.url), '--child', root, '--threads', values.threads, '--model', values.model, '--wait', values.wait], { encoding: 'utf8' });
+      const { stdout, stderr } = spawnSync(
+        process.execPath,
+        [
+          ...flags,
+          fileURLToPath(import.meta.url),
+          '--child',
+          root,
+          '--threads',
+          values.threads,
+          '--model',
+          values.model,
+          '--wait',
+          values.wait,
+        ],
+        { encoding: 'utf8' },
+      );
       if (!stdout) throw new Error(stderr);
       seen.push(JSON.parse(stdout));
     }
   for (const { root, mode, seen } of cells) {
-    const of = (/** @type {(one: Record<string, number>) => number} */ what, digits = 1) => median(seen.map(what)).toFixed(digits);
-    const ms = Object.keys(seen[0]).map((name) => `${name} ${of((one) => one[name])}`).join(', ');
-    console.log(`${root}, ${mode}: ${ms}; first / later ${of((one) => one.first / one.later, 2)}, other's ${of((one) => one.otherFirst / one.later, 2)}`);
+    const of = (/** @type {(one: Record<string, number>) => number} */ what, digits = 1) =>
+      median(seen.map(what)).toFixed(digits);
+    const ms = Object.keys(seen[0])
+      .map((name) => `${name} ${of((one) => one[name])}`)
+      .join(', ');
+    console.log(
+      `${root}, ${mode}: ${ms}; first / later ${of((one) => one.first / one.later, 2)}, other's ${of((one) => one.otherFirst / one.later, 2)}`,
+    );
     if (values.verbose) for (const one of seen) console.log('   ', JSON.stringify(one));
   }
 }

@@ -1,14 +1,18 @@
 // Times one start of two threads, from nothing to the end of the first region that both took part in.
-const turn = () => new Promise((resolve) => {
-  const { port1, port2 } = new MessageChannel();
-  port1.onmessage = () => resolve(undefined);
-  port2.postMessage(0);
-});
+const turn = () =>
+  new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => resolve(undefined);
+    port2.postMessage(0);
+  });
 
 /** @type {Record<string, () => Promise<any>>} */
 const WAYS = {
   async bare() {
-    const [{ compile, Wasm }, { Threads }] = await Promise.all([import('../../js/wasm/wasm.js'), import('../../js/wasm/threads.js')]);
+    const [{ compile, Wasm }, { Threads }] = await Promise.all([
+      import('../../js/wasm/wasm.js'),
+      import('../../js/wasm/threads.js'),
+    ]);
     const compiled = await compile({ build: 'relaxed' }, true);
     const wasm = await Wasm.create(compiled, 8 << 20);
     const failure = await new Threads().attach(wasm, compiled, 2);

@@ -27,18 +27,22 @@ await command(async () => {
   /** @type {Record<string, any[]>} */
   const seen = { bare: [], pthreads: [], 'wasm-workers': [] };
   try {
-    for (let run = -1; run < RUNS; run++) // the first one warms up
+    for (let run = -1; run < RUNS; run++)
+      // the first one warms up
       for (const way of Object.keys(WAYS)) {
-        const result = await page.evaluate(async (data) => {
-          const worker = new Worker('/tests/bench/threads-worker.js', { type: 'module' });
-          const got = await new Promise((resolve) => {
-            worker.onmessage = (e) => resolve(e.data);
-            worker.onerror = (e) => resolve({ error: e.message });
-            worker.postMessage(data);
-          });
-          worker.terminate();
-          return got;
-        }, { way, regions: way === 'bare' ? 20000 : 0 });
+        const result = await page.evaluate(
+          async (data) => {
+            const worker = new Worker('/tests/bench/threads-worker.js', { type: 'module' });
+            const got = await new Promise((resolve) => {
+              worker.onmessage = (e) => resolve(e.data);
+              worker.onerror = (e) => resolve({ error: e.message });
+              worker.postMessage(data);
+            });
+            worker.terminate();
+            return got;
+          },
+          { way, regions: way === 'bare' ? 20000 : 0 },
+        );
         if (result.error) throw new Error(`${way}: ${result.error}`);
         if (run >= 0) seen[way].push(result);
       }
@@ -49,8 +53,12 @@ await command(async () => {
   for (const [way, files] of Object.entries(WAYS)) {
     const bytes = files.map((file) => gzipSync(readFileSync(join(ROOT, file)), { level: 9 }).length);
     const [wasm, js] = [bytes[0], bytes.slice(1).reduce((a, b) => a + b, 0)];
-    console.log(`${way.padEnd(13)} wasm ${wasm} + JavaScript ${js} bytes gzipped, ${median(seen[way].map((r) => r.start)).toFixed(1)} ms to the first region on 2 threads`);
+    console.log(
+      `${way.padEnd(13)} wasm ${wasm} + JavaScript ${js} bytes gzipped, ${median(seen[way].map((r) => r.start)).toFixed(1)} ms to the first region on 2 threads`,
+    );
   }
   const of = (/** @type {string} */ name) => median(seen.bare.map((r) => r[name])).toFixed(2);
-  console.log(`2 threads: a region ${of('region')} µs, a barrier within one ${of('barrier')} µs, a region whose thread sleeps ${of('asleep')} µs`);
+  console.log(
+    `2 threads: a region ${of('region')} µs, a barrier within one ${of('barrier')} µs, a region whose thread sleeps ${of('asleep')} µs`,
+  );
 });

@@ -19,7 +19,9 @@ const [PIECE, ROUNDS] = [16384, 15];
 const TRAINED = ['gpt-2', 'llama-3', 'llama-2', 'sp-bpe', 'unigram', 'sp-unigram', 'bert-uncased', 'bert-cased'];
 
 function documents() {
-  const list = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md')).sort();
+  const list = readdirSync(join(ROOT, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .sort();
   return list.map((name) => readFileSync(join(ROOT, 'docs', name), 'utf8')).join('\n');
 }
 
@@ -49,7 +51,9 @@ async function measure(name, tokens, pieces) {
   const ms = best.reduce((a, b) => a + b, 0);
   await engine.close();
   const kind = Object.keys(KIND)[tokens.kind - 1];
-  console.log(`${name.padEnd(14)}${kind.padEnd(11)}${String(tokens.tokens.length).padStart(7)}${(bytes / 1e3 / ms).toFixed(1).padStart(8)} MB/s${(bytes / count).toFixed(2).padStart(7)} bytes per token`);
+  console.log(
+    `${name.padEnd(14)}${kind.padEnd(11)}${String(tokens.tokens.length).padStart(7)}${(bytes / 1e3 / ms).toFixed(1).padStart(8)} MB/s${(bytes / count).toFixed(2).padStart(7)} bytes per token`,
+  );
 }
 
 const text = process.argv[2] ? readFileSync(process.argv[2], 'utf8') : documents();
@@ -58,11 +62,24 @@ console.log(`tokenizer     kind        tokens    rate, of ${(Buffer.byteLength(t
 const folder = mkdtempSync(join(tmpdir(), 'bq4-bench-'));
 try {
   for (const name of TRAINED) {
-    execFileSync(process.env.BQ4_PYTHON ?? 'python3', ['-B', join(ROOT, 'tests/tools/original_tokenizers.py'), folder, '1', name]);
+    execFileSync(process.env.BQ4_PYTHON ?? 'python3', [
+      '-B',
+      join(ROOT, 'tests/tools/original_tokenizers.py'),
+      folder,
+      '1',
+      name,
+    ]);
     const json = join(folder, name, 'tokenizer.json');
-    await measure(name, await readTokenizerFile(existsSync(json) ? json : join(folder, name, 'tokenizer.model'), { vocab: 0 }), pieces);
+    await measure(
+      name,
+      await readTokenizerFile(existsSync(json) ? json : join(folder, name, 'tokenizer.model'), { vocab: 0 }),
+      pieces,
+    );
   }
-  const real = { SmolLM2: realModel('smollm2'), MiniLM: realModel('minilm') && join(/** @type {string} */ (realModel('minilm')), 'tokenizer.json') };
+  const real = {
+    SmolLM2: realModel('smollm2'),
+    MiniLM: realModel('minilm') && join(/** @type {string} */ (realModel('minilm')), 'tokenizer.json'),
+  };
   for (const [name, path] of Object.entries(real)) {
     if (path) await measure(name, await readTokenizerFile(path, { vocab: 0 }), pieces);
     else console.log(`${name.padEnd(14)}not here: npm run models`);

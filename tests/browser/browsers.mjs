@@ -42,7 +42,8 @@ export const NAMES = /** @type {Name[]} */ (Object.keys(BROWSERS));
 /** @param {Name} name @returns {Promise<{ missing: () => string | undefined, start: () => Promise<Browser> }>} */
 async function driver(name) {
   if (name === 'chromium') return { missing: noChromium, start: startChromium };
-  if (name === 'firefox') return import('./launch-firefox.mjs').then(({ missing, launchFirefox }) => ({ missing, start: launchFirefox }));
+  if (name === 'firefox')
+    return import('./launch-firefox.mjs').then(({ missing, launchFirefox }) => ({ missing, start: launchFirefox }));
   return import('./launch-webkit.mjs').then(({ missing, launchWebkit }) => ({ missing, start: launchWebkit }));
 }
 
@@ -58,7 +59,10 @@ export async function start(name) {
   try {
     return bounded(await inTime(`${name} to start`, started));
   } catch (error) {
-    started.then((browser) => browser.kill(), () => {}); // if it comes after all
+    started.then(
+      (browser) => browser.kill(),
+      () => {},
+    ); // if it comes after all
     throw error;
   }
 }
@@ -96,9 +100,18 @@ function bounded(browser) {
       const page = await watched('a new page', () => browser.open(url));
       pages++;
       let at = url ?? 'about:blank';
-      const state = async () => `a page at ${at}, one of ${pages}, with ${JSON.stringify(await inTime('its troubles', page.trouble(), { seconds: 2 }).catch(() => 'no answer'))}`;
-      const bound = (/** @type {any} */ method, /** @type {string} */ what) => (/** @type {any[]} */ ...args) =>
-        watched(`${what} ${String(args[0] ?? '').replace(/\s+/g, ' ').slice(0, 300)}`, () => method(...args), state);
+      const state = async () =>
+        `a page at ${at}, one of ${pages}, with ${JSON.stringify(await inTime('its troubles', page.trouble(), { seconds: 2 }).catch(() => 'no answer'))}`;
+      const bound =
+        (/** @type {any} */ method, /** @type {string} */ what) =>
+        (/** @type {any[]} */ ...args) =>
+          watched(
+            `${what} ${String(args[0] ?? '')
+              .replace(/\s+/g, ' ')
+              .slice(0, 300)}`,
+            () => method(...args),
+            state,
+          );
       return {
         goto: async (/** @type {string} */ to) => {
           at = to;
@@ -116,7 +129,10 @@ function bounded(browser) {
         },
       };
     },
-    close: () => (made.alive ? inTime(`${name} to close`, browser.close(), { seconds: END }).catch(() => made.kill()) : Promise.resolve()),
+    close: () =>
+      made.alive
+        ? inTime(`${name} to close`, browser.close(), { seconds: END }).catch(() => made.kill())
+        : Promise.resolve(),
   };
   return made;
 }

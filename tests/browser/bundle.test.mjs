@@ -15,7 +15,8 @@ const folder = mkdtempSync(join(tmpdir(), 'bq4-bundle-'));
 process.on('exit', () => rmSync(folder, { recursive: true }));
 const PAGE = join(folder, 'page.html');
 /** @param {...string} args */
-const bundle = (...args) => spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), 'bundle', ...args], { encoding: 'utf8' });
+const bundle = (...args) =>
+  spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), 'bundle', ...args], { encoding: 'utf8' });
 
 assert.equal(makeDist(), '');
 const made = bundle(join(ROOT, 'models/chat.bq4'), PAGE, '--title', 'Tales & <more>');
@@ -25,7 +26,10 @@ test('the page names no other file, and its policy lets it load none', () => {
   const page = readFileSync(PAGE, 'utf8');
   const html = page.replace(/<script[^]*?<\/script>/g, '');
   assert.match(html, /<title>Tales &amp; &lt;more&gt;<\/title>/);
-  assert.deepEqual([...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, url]) => url), ['data:,']);
+  assert.deepEqual(
+    [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, url]) => url),
+    ['data:,'],
+  );
   assert.match(html, /default-src 'none'; script-src 'sha256-[^ ]+' 'wasm-unsafe-eval'; style-src 'sha256-/);
 });
 
@@ -50,7 +54,9 @@ await everyBrowser((name) => {
     await page.type('#message', 'Hello!');
     await page.click('#send');
     await page.until(() => /^\d+ tokens$/.test(document.querySelector('#status')?.textContent ?? ''));
-    const said = await page.evaluate(() => [...document.querySelectorAll('#log article')].map((article) => [article.className, article.textContent]));
+    const said = await page.evaluate(() =>
+      [...document.querySelectorAll('#log article')].map((article) => [article.className, article.textContent]),
+    );
     assert.equal(said.length, 2);
     assert.deepEqual(said[0], ['user', 'Hello!']);
     assert.match(String(said[1][1]), /\w/);

@@ -29,7 +29,13 @@ describe('the package, bundled', { skip: missing() }, () => {
   before(async () => {
     assert.equal(makeDist(), '');
     // npm install, without a registry: what npm would pack lies in node_modules.
-    const [{ files }] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
+    const [{ files }] = JSON.parse(
+      execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+        cwd: ROOT,
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'ignore'],
+      }),
+    );
     for (const { path } of files) cpSync(join(ROOT, path), join(folder, 'node_modules/bq4', path));
     cpSync(join(ROOT, 'tests/browser/bundled'), folder, { recursive: true });
     mkdirSync(join(folder, 'public'));
@@ -49,9 +55,19 @@ describe('the package, bundled', { skip: missing() }, () => {
     page.context().on('response', (response) => loaded.push(`${response.status()} ${response.url()}`));
     await page.goto(url);
     const result = await page.waitForFunction(() => /** @type {any} */ (window).result, null, { timeout: 60_000 });
-    assert.deepEqual(await result.jsonValue(), { ids, paged: ids, residency: 'paged', threads: 2, worker: true, store: 'opfs' });
+    assert.deepEqual(await result.jsonValue(), {
+      ids,
+      paged: ids,
+      residency: 'paged',
+      threads: 2,
+      worker: true,
+      store: 'opfs',
+    });
     assert.deepEqual(page.trouble, []);
-    assert.deepEqual(loaded.filter((line) => !/^20[06] /.test(line)), []);
+    assert.deepEqual(
+      loaded.filter((line) => !/^20[06] /.test(line)),
+      [],
+    );
     await page.context().close();
     return loaded;
   }
@@ -65,28 +81,50 @@ describe('the package, bundled', { skip: missing() }, () => {
       const modules = new Set(loaded.filter((line) => line.endsWith('.wasm')));
       assert.ok(modules.size === 2 || modules.size === 3, `${[...modules]}`);
       // The four builds, the probe and the module for grammars are there, once each.
-      assert.equal(readdirSync(join(folder, name), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.wasm')).length, 6);
+      assert.equal(
+        readdirSync(join(folder, name), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.wasm'))
+          .length,
+        6,
+      );
     } finally {
       await site.close();
     }
   }
 
-  for (const format of /** @type {const} */ (['iife', 'es'])) // Vite's own choice is iife
+  for (const format of /** @type {const} */ (['iife', 'es']))
+    // Vite's own choice is iife
     test(`Vite, built, workers as ${format}`, async () => {
       /** @type {string[]} */
       const warnings = [];
-      const customLogger = Object.assign(createLogger('silent'), { warn: (/** @type {string} */ text) => warnings.push(text) });
-      await build({ root: folder, base: './', configFile: false, logLevel: 'silent', customLogger, worker: { format }, build: { outDir: `vite-${format}` } });
+      const customLogger = Object.assign(createLogger('silent'), {
+        warn: (/** @type {string} */ text) => warnings.push(text),
+      });
+      await build({
+        root: folder,
+        base: './',
+        configFile: false,
+        logLevel: 'silent',
+        customLogger,
+        worker: { format },
+        build: { outDir: `vite-${format}` },
+      });
       assert.deepEqual(warnings, []);
       await worksBuilt(`vite-${format}`);
     });
 
   /** @type {[string, import('vite').DepOptimizationOptions][]} */
-  const preBundling = [['as it is', {}], ['kept out of pre-bundling', { exclude: ['bq4'] }]];
+  const preBundling = [
+    ['as it is', {}],
+    ['kept out of pre-bundling', { exclude: ['bq4'] }],
+  ];
   for (const [name, optimizeDeps] of preBundling)
     test(`Vite's own server, bq4 ${name}`, async () => {
       const server = await createServer({
-        root: folder, configFile: false, logLevel: 'silent', optimizeDeps, cacheDir: join(folder, 'cache', name),
+        root: folder,
+        configFile: false,
+        logLevel: 'silent',
+        optimizeDeps,
+        cacheDir: join(folder, 'cache', name),
         server: { host: '127.0.0.1', port: 0, headers: ISOLATED },
       });
       try {
@@ -98,9 +136,17 @@ describe('the package, bundled', { skip: missing() }, () => {
     });
 
   test('webpack', async () => {
-    const compiler = webpack({ mode: 'production', context: folder, entry: './main.js', output: { path: join(folder, 'webpack') }, performance: { hints: false } });
+    const compiler = webpack({
+      mode: 'production',
+      context: folder,
+      entry: './main.js',
+      output: { path: join(folder, 'webpack') },
+      performance: { hints: false },
+    });
     /** @type {import('webpack').Stats} */
-    const stats = await new Promise((resolve, reject) => compiler.run((error, done) => (done ? resolve(done) : reject(error))));
+    const stats = await new Promise((resolve, reject) =>
+      compiler.run((error, done) => (done ? resolve(done) : reject(error))),
+    );
     await new Promise((resolve) => compiler.close(resolve));
     assert.deepEqual(stats.toJson({ all: false, errors: true, warnings: true }), { errors: [], warnings: [] });
     cpSync(join(folder, 'index.html'), join(folder, 'webpack/index.html'));

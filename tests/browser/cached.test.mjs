@@ -32,7 +32,11 @@ let profile;
 before(async () => {
   site = await serveSite({ root: ROOT, folders: [...PUBLIC, 'tests'], policy: false });
   profile = mkdtempSync(join(tmpdir(), 'bq4-profile-'));
-  lasting = await chromium.launchPersistentContext(join(profile, 'lasting'), { executablePath: findChromium(), headless: true, args: FLAGS });
+  lasting = await chromium.launchPersistentContext(join(profile, 'lasting'), {
+    executablePath: findChromium(),
+    headless: true,
+    args: FLAGS,
+  });
 });
 after(async () => {
   await lasting?.close();
@@ -47,49 +51,63 @@ async function ready(page) {
 }
 const newTab = async () => ready(await lasting.newPage());
 /** The file is known by its id, also under another address: what an earlier test left would do for the next. @param {Page} page */
-const forget = (page) => page.evaluate(async () => {
-  const { openStore } = await import(/** @type {string} */ ('/js/store/index.js'));
-  const store = await openStore();
-  await store.clear();
-  await store.close();
-});
+const forget = (page) =>
+  page.evaluate(async () => {
+    const { openStore } = await import(/** @type {string} */ ('/js/store/index.js'));
+    const store = await openStore();
+    await store.clear();
+    await store.close();
+  });
 
 /** Bytes that lie in the store, all files together. @param {Page} page */
-const keptBytes = (page) => page.evaluate(async () => {
-  const { openStore } = await import(/** @type {string} */ ('/js/store/index.js'));
-  const store = await openStore();
-  const { cachedBytes } = await store.usage();
-  await store.close();
-  return /** @type {number} */ (cachedBytes);
-});
+const keptBytes = (page) =>
+  page.evaluate(async () => {
+    const { openStore } = await import(/** @type {string} */ ('/js/store/index.js'));
+    const store = await openStore();
+    const { cachedBytes } = await store.usage();
+    await store.close();
+    return /** @type {number} */ (cachedBytes);
+  });
 
 /** Loads in a worker of its own and says a few words. @param {Page} page @param {string} url @param {object} [options] */
 const load = (page, url, options = {}) =>
-  inTime(`a load of ${url}`, page.evaluate(async ([url, options]) => {
-    const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
-    const engine = await createWorkerEngine({ threads: 1, build: 'simd128', cache: 'auto' });
-    let problem = '';
-    const onProgress = (/** @type {any} */ now) => {
-      problem = now.cacheProblem || problem;
-    };
-    const source = fromUrl(url, { retries: 1, retryDelay: 1 });
-    const plan = await engine.plan(source);
-    const model = await engine.load(source, { ...options, onProgress });
-    const session = await model.createSession();
-    const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 6 }).done();
-    await model.close();
-    const list = await engine.store.list().catch(() => null);
-    const { backend } = engine.store;
-    await engine.close();
-    return { ids: ids.join(), problem, backend, residency: model.info.residency, cached: plan.cached.bytes, complete: list?.some((/** @type {any} */ f) => f.url === url && f.complete) };
-  }, /** @type {const} */ ([url, options])), { state: () => keptBytes(page).then((n) => `${n} bytes in the store`) });
+  inTime(
+    `a load of ${url}`,
+    page.evaluate(async ([url, options]) => {
+      const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
+      const engine = await createWorkerEngine({ threads: 1, build: 'simd128', cache: 'auto' });
+      let problem = '';
+      const onProgress = (/** @type {any} */ now) => {
+        problem = now.cacheProblem || problem;
+      };
+      const source = fromUrl(url, { retries: 1, retryDelay: 1 });
+      const plan = await engine.plan(source);
+      const model = await engine.load(source, { ...options, onProgress });
+      const session = await model.createSession();
+      const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 6 }).done();
+      await model.close();
+      const list = await engine.store.list().catch(() => null);
+      const { backend } = engine.store;
+      await engine.close();
+      return {
+        ids: ids.join(),
+        problem,
+        backend,
+        residency: model.info.residency,
+        cached: plan.cached.bytes,
+        complete: list?.some((/** @type {any} */ f) => f.url === url && f.complete),
+      };
+    }, /** @type {const} */ ([url, options])),
+    { state: () => keptBytes(page).then((n) => `${n} bytes in the store`) },
+  );
 
 /** Chunks that were asked for. @param {{ range?: string }[]} requests */
 function asked(requests) {
   const all = [];
   for (const { range } of requests) {
     const [from, to] = (/=(\d+)-(\d+)/.exec(String(range)) ?? []).slice(1).map(Number);
-    for (let c = 0; c < chunks; c++) if (from < Math.min(prefix + (c + 1) * MiB, bytes.length) && to >= prefix + c * MiB && to > 65535) all.push(c);
+    for (let c = 0; c < chunks; c++)
+      if (from < Math.min(prefix + (c + 1) * MiB, bytes.length) && to >= prefix + c * MiB && to > 65535) all.push(c);
   }
   return all.sort((a, b) => a - b);
 }
@@ -99,7 +117,10 @@ test('fetched once, then nothing is asked for, also without a server', async () 
   const server = await faultServer(bytes);
   const page = await newTab();
   const first = await load(page, server.url);
-  assert.deepEqual({ ...first, ids: '' }, { ids: '', problem: '', backend: 'opfs', residency: 'resident', cached: 0, complete: true });
+  assert.deepEqual(
+    { ...first, ids: '' },
+    { ids: '', problem: '', backend: 'opfs', residency: 'resident', cached: 0, complete: true },
+  );
   assert.deepEqual(asked(server.requests), all);
   server.forget();
   const second = await load(page, server.url);
@@ -131,7 +152,10 @@ test('two tabs share also a prefix longer than what a plan reads', async (t) => 
   const [one, two] = await Promise.all(tabs.map((page) => load(page, server.url)));
   assert.equal(one.ids, two.ids);
   const twice = (server.sent - file.length) / 65536;
-  assert.ok([0, 1, 2, 3].includes(twice), `all once, but for the first bytes of two plans and two loads: ${twice} more`);
+  assert.ok(
+    [0, 1, 2, 3].includes(twice),
+    `all once, but for the first bytes of two plans and two loads: ${twice} more`,
+  );
   for (const page of tabs) await page.close();
 });
 
@@ -141,17 +165,21 @@ test('a file that is damaged where it is kept: only what is damaged is fetched',
   await forget(page);
   const first = await load(page, server.url);
   server.forget();
-  await page.evaluate(async (at) => {
-    let folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('bq4');
-    for (const name of ['models', '']) {
-      const names = [];
-      for await (const [key, handle] of /** @type {any} */ (folder).entries()) if (handle.kind === 'directory' && (!name || key === name)) names.push(key);
-      folder = await folder.getDirectoryHandle(names[0]);
-    }
-    const out = await (await folder.getFileHandle('s0')).createWritable({ keepExistingData: true });
-    await out.write({ type: 'write', position: at, data: new Uint8Array(100) });
-    await out.close();
-  }, 5 * MiB + 77);
+  await page.evaluate(
+    async (at) => {
+      let folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('bq4');
+      for (const name of ['models', '']) {
+        const names = [];
+        for await (const [key, handle] of /** @type {any} */ (folder).entries())
+          if (handle.kind === 'directory' && (!name || key === name)) names.push(key);
+        folder = await folder.getDirectoryHandle(names[0]);
+      }
+      const out = await (await folder.getFileHandle('s0')).createWritable({ keepExistingData: true });
+      await out.write({ type: 'write', position: at, data: new Uint8Array(100) });
+      await out.close();
+    },
+    5 * MiB + 77,
+  );
   const second = await load(page, server.url);
   assert.deepEqual([second.ids, second.problem, second.complete], [first.ids, '', true]);
   assert.deepEqual(asked(server.requests), [5]);
@@ -167,20 +195,24 @@ test('a load is aborted while it downloads, and while it reads what is kept; the
   const page = await newTab();
   await forget(page);
   /** Aborted when so much is kept, at once if it is; what is kept then. @param {number} least */
-  const aborted = (least) => page.evaluate(async ([url, least]) => {
-    const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
-    const engine = await createWorkerEngine({ threads: 1, build: 'simd128', cache: 'auto' });
-    const controller = new AbortController();
-    const onProgress = async (/** @type {any} */ { loaded }) => {
-      if (!loaded) return;
-      for (let looks = 0; looks < 2000 && ((await engine.store.list())[0]?.cachedBytes ?? 0) < least; looks++) await new Promise((resolve) => setTimeout(resolve, 20));
-      controller.abort();
-    };
-    const name = await engine.load(fromUrl(/** @type {string} */ (url)), { signal: controller.signal, onProgress }).catch((/** @type {any} */ error) => error.name);
-    const [{ cachedBytes, complete }] = await engine.store.list();
-    await engine.close();
-    return { name, cachedBytes, complete };
-  }, /** @type {const} */ ([server.url, least]));
+  const aborted = (least) =>
+    page.evaluate(async ([url, least]) => {
+      const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
+      const engine = await createWorkerEngine({ threads: 1, build: 'simd128', cache: 'auto' });
+      const controller = new AbortController();
+      const onProgress = async (/** @type {any} */ { loaded }) => {
+        if (!loaded) return;
+        for (let looks = 0; looks < 2000 && ((await engine.store.list())[0]?.cachedBytes ?? 0) < least; looks++)
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        controller.abort();
+      };
+      const name = await engine
+        .load(fromUrl(/** @type {string} */ (url)), { signal: controller.signal, onProgress })
+        .catch((/** @type {any} */ error) => error.name);
+      const [{ cachedBytes, complete }] = await engine.store.list();
+      await engine.close();
+      return { name, cachedBytes, complete };
+    }, /** @type {const} */ ([server.url, least]));
   const first = await aborted(prefix + 7 * MiB);
   assert.deepEqual(first, { name: 'AbortError', cachedBytes: prefix + 7 * MiB, complete: false });
   server.forget();
@@ -205,7 +237,8 @@ test('the browser is killed in the middle: nothing that was verified is fetched 
   // All whole chunks that come, by what lies in the store.
   await until('nine chunks in the store', async () => (await keptBytes(page)) === prefix + 9 * MiB, {
     every: 50,
-    state: async () => `${await keptBytes(page)} bytes there; of the load: ${await Promise.race([ended, 'it goes on'])}`,
+    state: async () =>
+      `${await keptBytes(page)} bytes there; of the load: ${await Promise.race([ended, 'it goes on'])}`,
   });
   await own.kill();
   server.faults = [];
@@ -265,7 +298,10 @@ test('the browser is killed while storage is slower than the network: one verifi
   assert.equal(most, 1, 'verified and not yet kept');
   const twice = said.verified.filter((c) => fetched.includes(c));
   assert.ok(twice.length <= 1, `${twice} were verified and fetched again`);
-  assert.deepEqual(said.kept.filter((c) => fetched.includes(c)), []);
+  assert.deepEqual(
+    said.kept.filter((c) => fetched.includes(c)),
+    [],
+  );
   await server.close();
 });
 
@@ -275,7 +311,11 @@ test('the browser is killed while chunks are kept before their turn: one at most
   const { said, fetched } = await killedAndAgain(t, 'ahead', server, 'ahead', 5);
   assert.deepEqual([said.kept, said.stored.length], [[0, 1], 4], 'four whole ahead of their turn, the fifth under way');
   assert.ok(said.stored.every((c) => c > 2));
-  assert.deepEqual([...said.kept, ...said.stored].filter((c) => fetched.includes(c)), [], 'what was kept is not fetched again');
+  assert.deepEqual(
+    [...said.kept, ...said.stored].filter((c) => fetched.includes(c)),
+    [],
+    'what was kept is not fetched again',
+  );
   const twice = [...said.verified, ...said.ahead].filter((c) => fetched.includes(c));
   assert.ok(twice.length <= 1, `${twice} were good and fetched again`);
   assert.equal(fetched.length, chunks - 6 - (1 - twice.length));
@@ -299,7 +339,11 @@ test('a prompt waits while the file comes and is kept: at the last byte all laye
   }, server.url);
   const slices = () => page.evaluate(async () => (await /** @type {any} */ (globalThis).session.stats()).slices);
   await until('all layers but one', async () => (await slices()) >= LAYERS - 1, { every: 50, state: slices });
-  assert.equal(await slices(), LAYERS - 1, 'one slice per layer for so short a prompt; the last waits for its last byte');
+  assert.equal(
+    await slices(),
+    LAYERS - 1,
+    'one slice per layer for so short a prompt; the last waits for its last byte',
+  );
   release();
   const [ids, complete] = await page.evaluate(async () => {
     const { engine, model, reply } = /** @type {any} */ (globalThis);
@@ -350,10 +394,16 @@ test('storage that is full, or cleared in the middle: the model is there, and it
   // Cleared when six chunks lie there and the rest doesn't come.
   let release = () => {};
   const step = { step: 16384 };
-  server.faults = [step, { hold: prefix + 6.5 * MiB, until: new Promise((resolve) => (release = () => resolve(undefined))) }];
+  server.faults = [
+    step,
+    { hold: prefix + 6.5 * MiB, until: new Promise((resolve) => (release = () => resolve(undefined))) },
+  ];
   const loading = load(page, server.url);
   const tab = await newTab();
-  await until('six chunks in the store', async () => (await keptBytes(tab)) === prefix + 6 * MiB, { every: 50, state: () => keptBytes(tab) });
+  await until('six chunks in the store', async () => (await keptBytes(tab)) === prefix + 6 * MiB, {
+    every: 50,
+    state: () => keptBytes(tab),
+  });
   await tab.close();
   await devtools.send('Storage.clearDataForOrigin', { origin, storageTypes: 'all' });
   release();

@@ -31,8 +31,9 @@ test('a message is sent, words stream in, the figures are there', async () => {
   await page.evaluate(() => {
     const log = /** @type {HTMLElement} */ (document.querySelector('[role=log]'));
     /** @type {any} */ (globalThis).seen = new Set();
-    new MutationObserver(() => /** @type {any} */ (globalThis).seen.add(log.querySelector('article:nth-child(2) .text')?.textContent))
-      .observe(log, { subtree: true, childList: true, characterData: true });
+    new MutationObserver(() =>
+      /** @type {any} */ (globalThis).seen.add(log.querySelector('article:nth-child(2) .text')?.textContent),
+    ).observe(log, { subtree: true, childList: true, characterData: true });
   });
   await sample(page, { temperature: '0' });
   const reply = await say(page, 'Tell me a story');
@@ -48,7 +49,7 @@ test('a message is sent, words stream in, the figures are there', async () => {
   assert.match(await stat(page, 'memory'), /^\d.* MB/);
   assert.equal(await stat(page, 'build'), 'relaxed SIMD');
   assert.match(await stat(page, 'reason'), /relaxed SIMD is available/);
-  assert.match(await ui(page).status.textContent() ?? '', new RegExp(`^Done: ${tokens} tokens?`));
+  assert.match((await ui(page).status.textContent()) ?? '', new RegExp(`^Done: ${tokens} tokens?`));
 });
 
 test("a token's time by its parts, measured only while a person looks", async () => {
@@ -64,14 +65,31 @@ test("a token's time by its parts, measured only while a person looks", async ()
   await sample(page, { temperature: '0' });
   await say(page, 'Tell me a story');
   await parts.locator('tbody tr').first().waitFor();
-  const rows = await parts.locator('tbody tr').evaluateAll((list) => list.map((row) => [...row.children].map((cell) => cell.textContent ?? '')));
-  assert.deepEqual(rows.map(([name]) => name), ['Matrices of the layers', 'Matrix of the words', 'Attention', 'Norms, rotation, activation', 'Choosing the word', 'JavaScript']);
+  const rows = await parts
+    .locator('tbody tr')
+    .evaluateAll((list) => list.map((row) => [...row.children].map((cell) => cell.textContent ?? '')));
+  assert.deepEqual(
+    rows.map(([name]) => name),
+    [
+      'Matrices of the layers',
+      'Matrix of the words',
+      'Attention',
+      'Norms, rotation, activation',
+      'Choosing the word',
+      'JavaScript',
+    ],
+  );
   const sum = (/** @type {number} */ column) => rows.reduce((total, row) => total + Number.parseFloat(row[column]), 0);
-  const [, ms, tokens] = /^([\d.]+) ms a token, the mean of (\d+) tokens? of the last reply/.exec(await parts.locator('.hint').textContent() ?? '') ?? [];
+  const [, ms, tokens] =
+    /^([\d.]+) ms a token, the mean of (\d+) tokens? of the last reply/.exec(
+      (await parts.locator('.hint').textContent()) ?? '',
+    ) ?? [];
   assert.ok(Number(ms) > 0 && Math.abs(sum(1) - Number(ms)) <= 0.0005 * rows.length + 0.0005, `${sum(1)} of ${ms} ms`);
   assert.ok(Math.abs(sum(2) - 100) <= 0.05 * rows.length, `${sum(2)} %`);
-  for (const [name, time, , rate] of rows.slice(0, 3)) assert.ok(Number(time) > 0 && Number(rate) > 0, `${name}: ${time} ms, ${rate} GB/s`);
-  for (const [name, , , , limit] of rows) assert.equal(/^[\d.]+ %$/.test(limit), name.startsWith('Matri'), `${name}: ${limit} of the limit`);
+  for (const [name, time, , rate] of rows.slice(0, 3))
+    assert.ok(Number(time) > 0 && Number(rate) > 0, `${name}: ${time} ms, ${rate} GB/s`);
+  for (const [name, , , , limit] of rows)
+    assert.equal(/^[\d.]+ %$/.test(limit), name.startsWith('Matri'), `${name}: ${limit} of the limit`);
   const written = Number(await stat(page, 'tokens'));
   // What was computed before the page's call came is not in it.
   assert.ok(Number(tokens) > 0 && Number(tokens) <= written, `${tokens} of ${written} tokens`);
@@ -102,27 +120,31 @@ test('Enter sends, Shift+Enter starts a line, blank text is not sent', async () 
 test('Stop: at most one more token is shown after the click', async () => {
   const page = await demo();
   await sample(page, { temperature: '0' });
-  const clicked = page.evaluate(() => new Promise((resolve) => {
-    const tokens = /** @type {HTMLElement} */ (document.querySelector('[data-stat=tokens]'));
-    new MutationObserver((_, observer) => {
-      if (Number(tokens.textContent) < 5) return;
-      observer.disconnect();
-      const stop = /** @type {HTMLElement} */ (document.querySelector('#stop'));
-      stop.focus();
-      stop.click();
-      resolve([Number(tokens.textContent), document.querySelector('article:last-child .text')?.textContent]);
-    }).observe(tokens, { childList: true });
-  }));
+  const clicked = page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        const tokens = /** @type {HTMLElement} */ (document.querySelector('[data-stat=tokens]'));
+        new MutationObserver((_, observer) => {
+          if (Number(tokens.textContent) < 5) return;
+          observer.disconnect();
+          const stop = /** @type {HTMLElement} */ (document.querySelector('#stop'));
+          stop.focus();
+          stop.click();
+          resolve([Number(tokens.textContent), document.querySelector('article:last-child .text')?.textContent]);
+        }).observe(tokens, { childList: true });
+      }),
+  );
   const reply = await say(page, 'Tell me a story');
   const [shown, text] = /** @type {[number, string]} */ (await clicked);
   const written = Number(await stat(page, 'tokens'));
   assert.ok(written >= shown && written <= shown + 1, `${shown} tokens at the click, ${written} in the end`);
   assert.ok(reply.startsWith(text) && reply.slice(text.length).split(' ').length <= 2, `"${text}", then "${reply}"`);
   // The engine was ahead of the page by no more than it may be. The prompt has 9 tokens and more.
-  const computed = Number((await stat(page, 'context')).split(' of ')[0]) - Number((await stat(page, 'reused')).split(' of ')[1]);
+  const computed =
+    Number((await stat(page, 'context')).split(' of ')[0]) - Number((await stat(page, 'reused')).split(' of ')[1]);
   assert.ok(computed <= shown + CREDITS + 1, `${computed} tokens computed`);
-  assert.match(await ui(page).status.textContent() ?? '', /^Stopped after/);
-  assert.match(await ui(page).messages.last().textContent() ?? '', /stopped/);
+  assert.match((await ui(page).status.textContent()) ?? '', /^Stopped after/);
+  assert.match((await ui(page).messages.last().textContent()) ?? '', /stopped/);
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'message');
   assert.match(await say(page, 'Hello!'), /\w/, 'goes on after it');
 });
@@ -137,7 +159,7 @@ test('Stop at once, by button and by Escape', async () => {
       else document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
     }, way);
     await ready(page);
-    assert.match(await ui(page).status.textContent() ?? '', /^Stopped/, way);
+    assert.match((await ui(page).status.textContent()) ?? '', /^Stopped/, way);
     assert.equal((await texts(page)).join('').replace('Tell me a story', ''), '', way);
   }
   assert.match(await say(page, 'Hello!'), /\w/);
@@ -184,7 +206,9 @@ test('a reload in the middle of a reply keeps what was written', async () => {
     }).observe(tokens, { childList: true });
     /** @type {HTMLElement} */ (document.querySelector('#send')).click();
   });
-  await page.waitForFunction(() => sessionStorage.getItem('written') && document.querySelector('[data-stat=tokens]')?.textContent === '');
+  await page.waitForFunction(
+    () => sessionStorage.getItem('written') && document.querySelector('[data-stat=tokens]')?.textContent === '',
+  );
   await ready(page);
   const [mine, reply] = await texts(page);
   const written = await page.evaluate(() => sessionStorage.getItem('written') ?? '');
@@ -267,13 +291,17 @@ test('settings: temperature 0 repeats itself, a reload keeps them, Reset, bounds
 test('a file that is no model: code, message, hint, and the page goes on', async () => {
   const page = await demo();
   const { alert, status } = ui(page);
-  await ui(page).file.setInputFiles({ name: 'notes.bq4', mimeType: '', buffer: Buffer.from('these are my notes, not a model. '.repeat(9)) });
+  await ui(page).file.setInputFiles({
+    name: 'notes.bq4',
+    mimeType: '',
+    buffer: Buffer.from('these are my notes, not a model. '.repeat(9)),
+  });
   await alert.waitFor();
   await ready(page);
-  assert.match(await alert.locator('.what').textContent() ?? '', /\w+ \w+/);
-  assert.match(await alert.locator('.hint').textContent() ?? '', /\w+ \w+/);
-  assert.match(await alert.locator('code').textContent() ?? '', /^(NOT_A_MODEL|FORMAT)( at byte \d+)?$/);
-  assert.match(await status.textContent() ?? '', /Nothing was loaded; the model before is still in use/);
+  assert.match((await alert.locator('.what').textContent()) ?? '', /\w+ \w+/);
+  assert.match((await alert.locator('.hint').textContent()) ?? '', /\w+ \w+/);
+  assert.match((await alert.locator('code').textContent()) ?? '', /^(NOT_A_MODEL|FORMAT)( at byte \d+)?$/);
+  assert.match((await status.textContent()) ?? '', /Nothing was loaded; the model before is still in use/);
   assert.match(await say(page, 'Hello!'), /\w/);
   assert.equal(await alert.count(), 0, 'and the message has gone');
 });
@@ -281,15 +309,20 @@ test('a file that is no model: code, message, hint, and the page goes on', async
 test('a model is dropped on the page; a broken one is refused with its offset', async () => {
   const page = await demo();
   const model = readFileSync(join(ROOT, 'models/chat.bq4'));
-  const drop = (/** @type {string} */ name, /** @type {string} */ base64) => page.evaluate(([name, base64]) => {
-    const data = new DataTransfer();
-    data.items.add(new File([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], name));
-    for (const type of ['dragover', 'drop']) document.body.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
-  }, [name, base64]);
+  const drop = (/** @type {string} */ name, /** @type {string} */ base64) =>
+    page.evaluate(
+      ([name, base64]) => {
+        const data = new DataTransfer();
+        data.items.add(new File([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], name));
+        for (const type of ['dragover', 'drop'])
+          document.body.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
+      },
+      [name, base64],
+    );
   await drop('half.bq4', model.subarray(0, model.length >> 1).toString('base64'));
   await ui(page).alert.waitFor();
   await ready(page);
-  assert.match(await ui(page).alert.locator('code').textContent() ?? '', /^TRUNCATED( at byte \d+)?$/);
+  assert.match((await ui(page).alert.locator('code').textContent()) ?? '', /^TRUNCATED( at byte \d+)?$/);
   assert.match(await say(page, 'Hello!'), /\w/);
 
   await drop('mine.bq4', model.toString('base64'));
@@ -310,8 +343,8 @@ test('the engine or the model cannot be had: said with code and hint, and tried 
   await page.route('**/bq4-relaxed*.wasm', (route) => route.fulfill({ status: 404 }));
   await page.goto(here.site.url);
   await alert.waitFor();
-  assert.match(await alert.locator('code').textContent() ?? '', /^NO_ENGINE/);
-  assert.match(await alert.locator('.hint').textContent() ?? '', /build\/wasm/);
+  assert.match((await alert.locator('code').textContent()) ?? '', /^NO_ENGINE/);
+  assert.match((await alert.locator('.hint').textContent()) ?? '', /build\/wasm/);
   await page.unroute('**/bq4-relaxed*.wasm');
   await page.route('**/chat.bq4*', (route) => route.fulfill({ status: 503 }));
   await alert.getByRole('button', { name: 'Reload the page' }).click();
@@ -324,7 +357,7 @@ test('the engine or the model cannot be had: said with code and hint, and tried 
   // A page can't open that file by itself: it says which one it was.
   await page.reload();
   await alert.locator('code', { hasText: 'FILE_NEEDED' }).waitFor();
-  assert.match(await alert.textContent() ?? '', /^chat\.bq4 \(3\.8 MB\) was in use/);
+  assert.match((await alert.textContent()) ?? '', /^chat\.bq4 \(3\.8 MB\) was in use/);
   await page.getByRole('button', { name: 'Use the bundled model' }).click();
   await alert.locator('code', { hasText: 'HTTP_STATUS' }).waitFor();
   await page.unroute('**/chat.bq4*');
@@ -342,7 +375,10 @@ test('a full context: a message that is too long is to be shortened, a conversat
   await message.fill(words(600));
   await message.press('Enter');
   await notice.locator('.notice').waitFor();
-  const [, tokens, context] = /too long: (\d+) tokens, and the model reads (\d+)\. Shorten it by \d+ %/.exec(await notice.textContent() ?? '')?.map(Number) ?? [];
+  const [, tokens, context] =
+    /too long: (\d+) tokens, and the model reads (\d+)\. Shorten it by \d+ %/
+      .exec((await notice.textContent()) ?? '')
+      ?.map(Number) ?? [];
   assert.ok(tokens > 600 && tokens < 610 && context === 512, `${tokens} of ${context}`);
   assert.equal(await alert.count(), 0, 'it is no error');
   assert.deepEqual(await texts(page), []);
@@ -354,7 +390,7 @@ test('a full context: a message that is too long is to be shortened, a conversat
   await message.fill(first);
   await page.locator('#fill-text', { hasText: '100 % of the context is used' }).waitFor(); // before it is sent
   await say(page, first);
-  assert.match(await notice.textContent() ?? '', /has filled the context of 512 tokens/);
+  assert.match((await notice.textContent()) ?? '', /has filled the context of 512 tokens/);
   assert.equal((await texts(page)).length, 2);
   await message.fill('Hello!');
   await message.press('Enter');
@@ -367,7 +403,11 @@ test('a full context: a message that is too long is to be shortened, a conversat
   assert.match((await texts(page))[3], /\w/);
   const prompt = Number((await stat(page, 'reused')).split(' of ')[1]);
   assert.ok(prompt < 20, `the model read ${prompt} tokens`);
-  assert.match(await page.locator('.first-read .text').textContent() ?? '', /^Hello!/, 'the page shows from where on it reads');
+  assert.match(
+    (await page.locator('.first-read .text').textContent()) ?? '',
+    /^Hello!/,
+    'the page shows from where on it reads',
+  );
   await notice.waitFor({ state: 'attached' });
   assert.equal(await notice.textContent(), '');
   assert.match(await say(page, 'Tell me a joke'), /\w/, 'it was agreed to once');
@@ -386,12 +426,22 @@ test('two tabs: neither overwrites what the other said, in one conversation or i
   assert.deepEqual(await texts(tab), before, 'the second begins with the same');
   await say(tab, 'Tell me a joke');
   const said = await texts(tab);
-  await page.waitForFunction((said) => JSON.stringify([...document.querySelectorAll('[role=log] article .text')].map((one) => one.textContent)) === JSON.stringify(said), said);
+  await page.waitForFunction(
+    (said) =>
+      JSON.stringify([...document.querySelectorAll('[role=log] article .text')].map((one) => one.textContent)) ===
+      JSON.stringify(said),
+    said,
+  );
 
   // Both at once: two branches of the same conversation.
   await Promise.all([say(page, 'Thank you'), say(tab, 'Good night')]);
   const [mine, theirs] = [await texts(page), await texts(tab)];
-  const stored = () => page.evaluate(() => Object.entries(localStorage).filter(([key]) => key.startsWith('bq4.chat.')).map(([, value]) => JSON.parse(value).entries.map((/** @type {any} */ one) => one.content)));
+  const stored = () =>
+    page.evaluate(() =>
+      Object.entries(localStorage)
+        .filter(([key]) => key.startsWith('bq4.chat.'))
+        .map(([, value]) => JSON.parse(value).entries.map((/** @type {any} */ one) => one.content)),
+    );
   const [all, ...others] = await stored();
   for (const text of [...mine, ...theirs]) assert.ok(all.includes(text), text);
   assert.deepEqual(others, []);
@@ -400,14 +450,22 @@ test('two tabs: neither overwrites what the other said, in one conversation or i
   await say(tab, 'Tell me a story');
   await say(page, 'Hello again');
   const lists = await stored();
-  assert.deepEqual([lists.length, lists.flat().filter((text) => /^(Tell me a story|Hello again)$/.test(text)).length], [2, 2]);
+  assert.deepEqual(
+    [lists.length, lists.flat().filter((text) => /^(Tell me a story|Hello again)$/.test(text)).length],
+    [2, 2],
+  );
   await page.reload();
   await ready(page);
   assert.ok((await texts(page)).includes('Hello again'), 'each tab stays with its own');
 });
 
 test('what lies in storage is not trusted, and never becomes markup', async () => {
-  const strange = [{ version: 2, entries: {} }, { version: 2, entries: [null], leaf: 7 }, { version: 99, entries: [{ id: 'a', parent: null, role: 'user', content: 'x' }], leaf: 'a' }, { version: 2, entries: [{ id: 'a', parent: null, role: 'system', content: 'x' }], leaf: 'a' }];
+  const strange = [
+    { version: 2, entries: {} },
+    { version: 2, entries: [null], leaf: 7 },
+    { version: 99, entries: [{ id: 'a', parent: null, role: 'user', content: 'x' }], leaf: 'a' },
+    { version: 2, entries: [{ id: 'a', parent: null, role: 'system', content: 'x' }], leaf: 'a' },
+  ];
   for (const chat of ['{', '[]', ...strange.map((value) => JSON.stringify(value))]) {
     page = await newPage(here.browser);
     await page.addInitScript((text) => {
@@ -422,9 +480,22 @@ test('what lies in storage is not trusted, and never becomes markup', async () =
   }
   page = await newPage(here.browser);
   const evil = '<img src=x onerror="document.title=1"><script>document.title=1</script>\n&amp; **bold**';
-  await page.addInitScript((content) => localStorage.setItem('bq4.chat.x', JSON.stringify({ version: 2, leaf: 'b', title: content, entries: [
-    { id: 'a', parent: null, role: 'user', content }, { id: 'b', parent: 'a', role: 'assistant', content, note: content, reasoning: content },
-  ] })), evil);
+  await page.addInitScript(
+    (content) =>
+      localStorage.setItem(
+        'bq4.chat.x',
+        JSON.stringify({
+          version: 2,
+          leaf: 'b',
+          title: content,
+          entries: [
+            { id: 'a', parent: null, role: 'user', content },
+            { id: 'b', parent: 'a', role: 'assistant', content, note: content, reasoning: content },
+          ],
+        }),
+      ),
+    evil,
+  );
   await openDemo(page, here.site.url);
   await page.locator('.formatted').waitFor();
   assert.deepEqual(await texts(page), [evil, evil.replace('**bold**', 'bold').replace('\n', '')]);

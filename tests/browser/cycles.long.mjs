@@ -46,9 +46,11 @@ async function cycle({ url, rounds, anew }) {
     const budget = round % 2 ? plan.heapBytes - Math.floor(plan.weightBytes * 0.4) : undefined;
     const controller = new AbortController();
     if (round % 5 === 4) setTimeout(() => controller.abort(), round);
-    const model = await engine.load(source, { ...options, budget, signal: controller.signal }).catch((/** @type {any} */ error) => {
-      if (error.name !== 'AbortError') throw error;
-    });
+    const model = await engine
+      .load(source, { ...options, budget, signal: controller.signal })
+      .catch((/** @type {any} */ error) => {
+        if (error.name !== 'AbortError') throw error;
+      });
     if (model) {
       seen.push(model.info.residency, model.info.threads);
       await (await model.createSession()).generate('the quick', { maxTokens: 4 }).done();
@@ -89,10 +91,14 @@ for (const anew of [false, true]) {
     const settled = async (what, enough = () => true) => {
       /** @type {Awaited<ReturnType<typeof count>> | undefined} */
       let seen;
-      await until(`${what}, the workers [${workers}]`, async () => {
-        seen = await count(page);
-        return String(seen.workers) === workers && enough(seen);
-      }, { every: 500, state: () => seen });
+      await until(
+        `${what}, the workers [${workers}]`,
+        async () => {
+          seen = await count(page);
+          return String(seen.workers) === workers && enough(seen);
+        },
+        { every: 500, state: () => seen },
+      );
       return /** @type {Awaited<ReturnType<typeof count>>} */ (seen);
     };
     const before = await settled('before');

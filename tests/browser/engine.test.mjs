@@ -13,7 +13,12 @@ import { ROOT } from './site.mjs';
 
 const golden = JSON.parse(readFileSync(join(ROOT, 'tests/golden/tiny.json'), 'utf8'));
 /** name → hash of the logits along the reference ids, of every build there is: see tests/js/golden.test.mjs. */
-const recorded = new Map(readFileSync(join(ROOT, 'tests/golden/logit_hashes.txt'), 'utf8').trim().split('\n').map((line) => /** @type {[string, string]} */ (line.split(' '))));
+const recorded = new Map(
+  readFileSync(join(ROOT, 'tests/golden/logit_hashes.txt'), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => /** @type {[string, string]} */ (line.split(' '))),
+);
 const shared = join(process.env.BQ4_SHARED ?? join(ROOT, '../shared'), 'data/models');
 
 const folder = mkdtempSync(join(tmpdir(), 'bq4-golden-'));
@@ -27,7 +32,9 @@ async function converted(from, options) {
 }
 
 await everyBrowser((name) => {
-  const builds = /** @type {('relaxed' | 'simd128')[]} */ (BROWSERS[name].relaxed ? ['relaxed', 'simd128'] : ['simd128']);
+  const builds = /** @type {('relaxed' | 'simd128')[]} */ (
+    BROWSERS[name].relaxed ? ['relaxed', 'simd128'] : ['simd128']
+  );
   /** @type {import('./browsers.mjs').Browser} */
   let browser;
   /** @type {Awaited<ReturnType<typeof host>>} */
@@ -46,17 +53,27 @@ await everyBrowser((name) => {
   });
 
   /** `goldenRun` in the page. @param {string} build @param {Buffer} model @param {number[]} prompt @param {number[] | number} follow */
-  const inPage = (build, model, prompt, follow) => page.evaluate(async ([build, model, prompt, follow]) => {
-    const path = '/tests/browser/golden.mjs';
-    const { goldenRun } = await import(path);
-    return goldenRun(build, Uint8Array.from(atob(model), (c) => c.charCodeAt(0)), prompt, follow);
-  }, /** @type {const} */ ([build, model.toString('base64'), prompt, follow]));
+  const inPage = (build, model, prompt, follow) =>
+    page.evaluate(
+      async ([build, model, prompt, follow]) => {
+        const path = '/tests/browser/golden.mjs';
+        const { goldenRun } = await import(path);
+        return goldenRun(
+          build,
+          Uint8Array.from(atob(model), (c) => c.charCodeAt(0)),
+          prompt,
+          follow,
+        );
+      },
+      /** @type {const} */ ([build, model.toString('base64'), prompt, follow]),
+    );
 
   /** What every build says, here and in the page, to the bit. @param {Buffer} model @param {number[]} prompt @param {number[] | number} follow */
   async function everywhere(model, prompt, follow) {
     const first = await goldenRun('relaxed', model, prompt, follow);
     assert.deepEqual(await goldenRun('simd128', model, prompt, follow), first, 'simd128 in Node');
-    for (const build of builds) assert.deepEqual(await inPage(build, model, prompt, follow), first, `${build} in ${name}`);
+    for (const build of builds)
+      assert.deepEqual(await inPage(build, model, prompt, follow), first, `${build} in ${name}`);
     return first;
   }
 
@@ -76,34 +93,42 @@ await everyBrowser((name) => {
   test('stories260K: its 200 reference ids', { skip: !existsSync(shared) && 'no shared data' }, async () => {
     const text = readFileSync(join(shared, 'stories260K.greedy200.txt'), 'utf8');
     const [first, ...ids] = JSON.parse(/ids (\[.*?\])/.exec(text)?.[1] ?? '[]');
-    const model = await converted(join(shared, 'stories260K.bin'), { quant: 'f32', tokenizer: join(shared, 'tok512.bin') });
+    const model = await converted(join(shared, 'stories260K.bin'), {
+      quant: 'f32',
+      tokenizer: join(shared, 'tok512.bin'),
+    });
     assert.deepEqual((await everywhere(model, [first], ids.length)).ids, ids);
   });
 
   test('the public interface in a page: both engines give the same ids, streamed', async () => {
     const model = await converted(join(ROOT, 'tests/golden/tiny'), { quant: 'f32' });
-    const results = await page.evaluate(async ([base64, prompt, count, builds]) => {
-      const [path, local] = ['/js/index.js', '/js/engine.js'];
-      const { createWorkerEngine, fromBlob } = await import(path);
-      const { createEngine } = await import(local);
-      const blob = new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))]);
-      const all = [];
-      for (const create of [createEngine, createWorkerEngine]) {
-        for (const build of builds) {
-          const engine = await create({ build });
-          const model = await engine.load(fromBlob(blob), { kv: 'f32' });
-          const session = await model.createSession();
-          const run = session.generate(prompt, { temperature: 0, maxTokens: count });
-          const ids = [];
-          for await (const part of run) ids.push(part.id);
-          all.push({ ids, same: JSON.stringify(ids) === JSON.stringify(run.result.ids), info: engine.info });
-          await engine.close();
+    const results = await page.evaluate(
+      async ([base64, prompt, count, builds]) => {
+        const [path, local] = ['/js/index.js', '/js/engine.js'];
+        const { createWorkerEngine, fromBlob } = await import(path);
+        const { createEngine } = await import(local);
+        const blob = new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))]);
+        const all = [];
+        for (const create of [createEngine, createWorkerEngine]) {
+          for (const build of builds) {
+            const engine = await create({ build });
+            const model = await engine.load(fromBlob(blob), { kv: 'f32' });
+            const session = await model.createSession();
+            const run = session.generate(prompt, { temperature: 0, maxTokens: count });
+            const ids = [];
+            for await (const part of run) ids.push(part.id);
+            all.push({ ids, same: JSON.stringify(ids) === JSON.stringify(run.result.ids), info: engine.info });
+            await engine.close();
+          }
         }
-      }
-      return all;
-    }, /** @type {const} */ ([model.toString('base64'), golden.prompt_ids, golden.ids.length, builds]));
-    assert.deepEqual(results.map(({ info }) => [info.build, info.worker]),
-      [false, true].flatMap((worker) => builds.map((build) => [build, worker])));
+        return all;
+      },
+      /** @type {const} */ ([model.toString('base64'), golden.prompt_ids, golden.ids.length, builds]),
+    );
+    assert.deepEqual(
+      results.map(({ info }) => [info.build, info.worker]),
+      [false, true].flatMap((worker) => builds.map((build) => [build, worker])),
+    );
     for (const { ids, same, info } of results) {
       assert.ok(same);
       // Generation ends at an end token, the reference goes on.
@@ -139,23 +164,28 @@ await everyBrowser((name) => {
     const page = await browser.open(isolated.url);
     for (const [type, options] of Object.entries({ f32: { quant: 'f32' }, bq4: { quant: 'bq4', embed: 'bq4' } })) {
       const model = await converted(join(ROOT, 'tests/golden/tiny'), options);
-      const hashes = await page.evaluate(async ([model, prompt, follow, builds, counts]) => {
-        const worker = new Worker('/tests/browser/shims/golden-worker.mjs', { type: 'module' });
-        const answer = () => new Promise((resolve, reject) => {
-          worker.onmessage = ({ data }) => (data.error ? reject(new Error(data.error)) : resolve(data.result));
-          worker.onerror = () => reject(new Error('the worker did not start'));
-        });
-        await answer();
-        const bytes = Uint8Array.from(atob(model), (c) => c.charCodeAt(0));
-        /** @type {Record<string, string>} */
-        const hashes = {};
-        for (const build of builds) for (const threads of counts) {
-          worker.postMessage([build, bytes, prompt, follow, threads]);
-          hashes[`${build}, ${threads} threads`] = (await answer()).hash;
-        }
-        worker.terminate();
-        return hashes;
-      }, /** @type {const} */ ([model.toString('base64'), golden.prompt_ids, golden.ids, builds, counts]));
+      const hashes = await page.evaluate(
+        async ([model, prompt, follow, builds, counts]) => {
+          const worker = new Worker('/tests/browser/shims/golden-worker.mjs', { type: 'module' });
+          const answer = () =>
+            new Promise((resolve, reject) => {
+              worker.onmessage = ({ data }) => (data.error ? reject(new Error(data.error)) : resolve(data.result));
+              worker.onerror = () => reject(new Error('the worker did not start'));
+            });
+          await answer();
+          const bytes = Uint8Array.from(atob(model), (c) => c.charCodeAt(0));
+          /** @type {Record<string, string>} */
+          const hashes = {};
+          for (const build of builds)
+            for (const threads of counts) {
+              worker.postMessage([build, bytes, prompt, follow, threads]);
+              hashes[`${build}, ${threads} threads`] = (await answer()).hash;
+            }
+          worker.terminate();
+          return hashes;
+        },
+        /** @type {const} */ ([model.toString('base64'), golden.prompt_ids, golden.ids, builds, counts]),
+      );
       for (const [what, hash] of Object.entries(hashes)) assert.equal(hash, recorded.get(type), `${type}, ${what}`);
       assert.equal(Object.keys(hashes).length, builds.length * counts.length);
     }

@@ -24,7 +24,10 @@ function endIdle(name) {
   const one = shared.get(name);
   if (!one || one.users > 0) return;
   shared.delete(name);
-  one.started.then((browser) => browser.close(), () => {});
+  one.started.then(
+    (browser) => browser.close(),
+    () => {},
+  );
 }
 
 /**

@@ -43,8 +43,15 @@ const small = await tinyModel();
 const long = await tinyModel({ config: { context: 16_000_000, hidden: 64, heads: 4, kv_heads: 4 } });
 const old = await v1({ ...CONFIG, hidden: 64, ffn: 96 });
 const FILES = {
-  [PATH]: bytes, '/other.bq4': other, '/longer.bq4': Buffer.concat([bytes, bytes]), '/shorter.bq4': bytes.subarray(0, 9 * MiB), '/small.bq4': small, '/long.bq4': long,
-  '/v1.bq4': old.file, '/v1.json': new TextEncoder().encode(JSON.stringify(old.json)), '/lonely.bq4': old.file,
+  [PATH]: bytes,
+  '/other.bq4': other,
+  '/longer.bq4': Buffer.concat([bytes, bytes]),
+  '/shorter.bq4': bytes.subarray(0, 9 * MiB),
+  '/small.bq4': small,
+  '/long.bq4': long,
+  '/v1.bq4': old.file,
+  '/v1.json': new TextEncoder().encode(JSON.stringify(old.json)),
+  '/lonely.bq4': old.file,
 };
 /** Slow enough that a page has read what came before the end: what it has not read is lost when a body breaks. */
 const READ = { bytesPerSecond: 8_000_000 };
@@ -62,32 +69,63 @@ function span({ range }) {
 /** @param {(request: import('../server/faults.mjs').Asked) => boolean} when @param {Fault} what */
 const from = (when, what) => (/** @type {any} */ request) => (when(request) ? what : undefined);
 const later = (/** @type {Fault} */ what) => [from(({ nth }) => nth >= 2, what)];
-const resumed = (/** @type {Server} */ server) => assert.ok(server.requests.map(span).some(([at]) => at <= LATE && at > prefix + 8 * MiB), `it goes on in the middle of a range: ${server.requests.map(span).join(' ')}`);
-const status = (/** @type {number} */ n) => (/** @type {Server} */ _, /** @type {any} */ outcome) => assert.equal(outcome.status, n);
+const resumed = (/** @type {Server} */ server) =>
+  assert.ok(
+    server.requests.map(span).some(([at]) => at <= LATE && at > prefix + 8 * MiB),
+    `it goes on in the middle of a range: ${server.requests.map(span).join(' ')}`,
+  );
+const status = (/** @type {number} */ n) => (/** @type {Server} */ _, /** @type {any} */ outcome) =>
+  assert.equal(outcome.status, n);
 
 /** @type {Case[]} */
 const CASES = [
-  { what: 'nothing: GETs only, no byte twice', on: 3, check(server) {
-    let at = 0;
-    for (const [begin, end] of server.requests.map(span).sort(([a], [b]) => a - b)) {
-      assert.equal(begin, at);
-      at = end;
-    }
-    assert.equal(at, size);
-    assert.ok(server.requests.length > 4);
-    // What browsers send for `cache: 'no-store'`.
-    assert.ok(server.requests.every(({ headers }) => headers['cache-control'] === 'no-cache'));
-  } },
-  { what: '200 instead of 206: one request', on: 3, faults: [{ status: 200 }], check: (server) => assert.equal(server.requests.length, 1) },
+  {
+    what: 'nothing: GETs only, no byte twice',
+    on: 3,
+    check(server) {
+      let at = 0;
+      for (const [begin, end] of server.requests.map(span).sort(([a], [b]) => a - b)) {
+        assert.equal(begin, at);
+        at = end;
+      }
+      assert.equal(at, size);
+      assert.ok(server.requests.length > 4);
+      // What browsers send for `cache: 'no-store'`.
+      assert.ok(server.requests.every(({ headers }) => headers['cache-control'] === 'no-cache'));
+    },
+  },
+  {
+    what: '200 instead of 206: one request',
+    on: 3,
+    faults: [{ status: 200 }],
+    check: (server) => assert.equal(server.requests.length, 1),
+  },
   { what: 'a slow server, in small pieces', faults: [{ bytesPerSecond: 30_000_000, step: 7777 }] },
   { what: 'headers exposed', on: 2, faults: [{ expose: true }] },
-  { what: 'a redirect to another origin', on: 3, faults: (server) => [{ port: 0, redirect: server.origins[1] + PATH }] },
-  { what: 'a redirect to signed addresses, each good for one request', on: 2, faults: (server) => [{ sign: 1, redirect: server.origins[1] + PATH }] },
+  {
+    what: 'a redirect to another origin',
+    on: 3,
+    faults: (server) => [{ port: 0, redirect: server.origins[1] + PATH }],
+  },
+  {
+    what: 'a redirect to signed addresses, each good for one request',
+    on: 2,
+    faults: (server) => [{ sign: 1, redirect: server.origins[1] + PATH }],
+  },
   { what: 'a redirect by 307', faults: (server) => [{ port: 0, status: 307, redirect: server.origins[1] + PATH }] },
-  { what: 'gzip of the whole file, to those who accept it', on: 2, faults: [from(({ headers }) => /gzip/.test(String(headers['accept-encoding'])), { status: 200, gzip: true })] },
+  {
+    what: 'gzip of the whole file, to those who accept it',
+    on: 2,
+    faults: [from(({ headers }) => /gzip/.test(String(headers['accept-encoding'])), { status: 200, gzip: true })],
+  },
   { what: 'gzip of the whole file, to all', on: 3, faults: [{ status: 200, gzip: true }] },
   { what: 'gzip on ranges', on: 3, faults: [{ gzip: true }] },
-  { what: 'ranges of the compressed file', on: 2, faults: [{ gzip: 'encoded' }], ends: ['ok', 'NETWORK', 'TRUNCATED', 'NOT_A_MODEL', 'FORMAT', 'CHECKSUM'] },
+  {
+    what: 'ranges of the compressed file',
+    on: 2,
+    faults: [{ gzip: 'encoded' }],
+    ends: ['ok', 'NETWORK', 'TRUNCATED', 'NOT_A_MODEL', 'FORMAT', 'CHECKSUM'],
+  },
   // WebKit takes the bytes as they are.
   { what: 'says gzip and is not', on: 2, faults: [{ gzip: 'lie' }], ends: ['ok', 'NETWORK'] },
 
@@ -99,11 +137,27 @@ const CASES = [
   { what: 'stalls once', on: 3, faults: [{ stall: LATE, times: 1, ...READ }], source: IMPATIENT, check: resumed },
   { what: 'is silent once', on: 2, faults: [{ silent: true, nth: 2 }], source: IMPATIENT },
   { what: '206 shorter than asked, once', on: 2, faults: [{ truncate: LATE, times: 1, ...READ }], check: resumed },
-  { what: '206 shorter than asked, no length, once', faults: [{ truncate: LATE, length: 'none', times: 1, ...READ }], check: resumed },
-  { what: '206 shorter than asked, wrong length, once', faults: [{ truncate: LATE, length: 'whole', times: 1, ...READ }], check: resumed },
-  { what: 'a wrong byte once: its chunk is fetched again', on: 3, faults: [{ flip: LATE, times: 1 }], check(server) {
-    assert.deepEqual(server.requests.map(span).filter(([at]) => at === LATE_CHUNK), [[LATE_CHUNK, LATE_CHUNK + MiB]]);
-  } },
+  {
+    what: '206 shorter than asked, no length, once',
+    faults: [{ truncate: LATE, length: 'none', times: 1, ...READ }],
+    check: resumed,
+  },
+  {
+    what: '206 shorter than asked, wrong length, once',
+    faults: [{ truncate: LATE, length: 'whole', times: 1, ...READ }],
+    check: resumed,
+  },
+  {
+    what: 'a wrong byte once: its chunk is fetched again',
+    on: 3,
+    faults: [{ flip: LATE, times: 1 }],
+    check(server) {
+      assert.deepEqual(
+        server.requests.map(span).filter(([at]) => at === LATE_CHUNK),
+        [[LATE_CHUNK, LATE_CHUNK + MiB]],
+      );
+    },
+  },
   { what: 'a wrong byte at the start, once', on: 2, faults: [{ flip: 300, times: 1 }] },
   { what: 'a 503 once', on: 3, faults: [{ nth: 2, status: 503 }] },
   { what: 'a 429 at first', faults: [{ nth: 0, status: 429 }] },
@@ -112,66 +166,176 @@ const CASES = [
   { what: 'ranges that begin too late, seen', faults: [{ shift: 3, expose: true }] },
   { what: 'a longer file after the first range, unseen, the rest the same', faults: later({ file: '/longer.bq4' }) },
 
-  { what: 'always dropped at a byte', on: 3, faults: [{ drop: LATE, ...READ }], ends: 'NETWORK', check: (_, { offset }) => assert.ok(offset > LATE - 2 * MiB && offset <= LATE, `at ${offset}`) },
-  { what: 'always dropped, whole file', faults: [{ status: 200, drop: LATE }], ends: 'NETWORK', check: (_, { offset }) => assert.ok(offset > 0 && offset <= LATE) },
-  { what: 'always reset', faults: [{ reset: LATE }], ends: 'NETWORK', check: (_, { offset }) => assert.ok(offset > 65536 && offset <= LATE) },
-  { what: 'always stalls', on: 2, faults: [{ stall: LATE }], source: IMPATIENT, ends: 'NETWORK', check: (_, { offset }) => assert.equal(offset, LATE) },
+  {
+    what: 'always dropped at a byte',
+    on: 3,
+    faults: [{ drop: LATE, ...READ }],
+    ends: 'NETWORK',
+    check: (_, { offset }) => assert.ok(offset > LATE - 2 * MiB && offset <= LATE, `at ${offset}`),
+  },
+  {
+    what: 'always dropped, whole file',
+    faults: [{ status: 200, drop: LATE }],
+    ends: 'NETWORK',
+    check: (_, { offset }) => assert.ok(offset > 0 && offset <= LATE),
+  },
+  {
+    what: 'always reset',
+    faults: [{ reset: LATE }],
+    ends: 'NETWORK',
+    check: (_, { offset }) => assert.ok(offset > 65536 && offset <= LATE),
+  },
+  {
+    what: 'always stalls',
+    on: 2,
+    faults: [{ stall: LATE }],
+    source: IMPATIENT,
+    ends: 'NETWORK',
+    check: (_, { offset }) => assert.equal(offset, LATE),
+  },
   { what: 'never answers', faults: [{ silent: true }], source: IMPATIENT, ends: 'NETWORK' },
   { what: 'the connection is refused', on: 2, uncounted: true, faults: [{ refuse: true }], ends: 'NETWORK' },
   { what: 'nobody may read it: no CORS header', on: 3, faults: [{ cors: false }], ends: 'NETWORK' },
   { what: 'always 206 shorter than asked', faults: [{ truncate: LATE }], ends: ['TRUNCATED', 'NETWORK'] },
-  ...[403, 404, 405, 429, 500, 503].map((n) => (/** @type {Case} */ ({ what: `always ${n}`, on: n === 404 || n === 503 ? 2 : 1, faults: [{ status: n }], ends: 'HTTP_STATUS', check: status(n) }))),
-  { what: '405 on ranges', on: 2, faults: [from(({ range }) => !!range, { status: 405 })], ends: 'HTTP_STATUS', check: status(405) },
+  ...[403, 404, 405, 429, 500, 503].map(
+    (n) =>
+      /** @type {Case} */ ({
+        what: `always ${n}`,
+        on: n === 404 || n === 503 ? 2 : 1,
+        faults: [{ status: n }],
+        ends: 'HTTP_STATUS',
+        check: status(n),
+      }),
+  ),
+  {
+    what: '405 on ranges',
+    on: 2,
+    faults: [from(({ range }) => !!range, { status: 405 })],
+    ends: 'HTTP_STATUS',
+    check: status(405),
+  },
   { what: 'always 416', on: 2, faults: [{ status: 416 }], ends: 'TRUNCATED' },
   { what: '416 midway', faults: later({ status: 416 }), ends: ['TRUNCATED', 'CHANGED'] },
   { what: '403 midway', on: 3, faults: later({ status: 403 }), ends: 'EXPIRED', check: status(403) },
   { what: '410 midway', faults: later({ status: 410 }), ends: 'EXPIRED' },
   { what: '500 midway', on: 2, faults: later({ status: 500 }), ends: 'HTTP_STATUS', check: status(500) },
   { what: 'HTML instead of the file', on: 3, faults: [{ html: true }], ends: 'NOT_A_MODEL' },
-  { what: 'HTML instead of all ranges but the first', on: 2, faults: later({ html: true }), ends: ['NOT_A_MODEL', 'CHANGED', 'TRUNCATED', 'CHECKSUM', 'NETWORK'] },
-  { what: 'a byte always wrong', on: 3, faults: [{ flip: LATE }], ends: 'CHECKSUM', check: (_, { offset }) => assert.equal(offset, LATE_CHUNK) },
+  {
+    what: 'HTML instead of all ranges but the first',
+    on: 2,
+    faults: later({ html: true }),
+    ends: ['NOT_A_MODEL', 'CHANGED', 'TRUNCATED', 'CHECKSUM', 'NETWORK'],
+  },
+  {
+    what: 'a byte always wrong',
+    on: 3,
+    faults: [{ flip: LATE }],
+    ends: 'CHECKSUM',
+    check: (_, { offset }) => assert.equal(offset, LATE_CHUNK),
+  },
   { what: 'a byte always wrong at the start', on: 2, faults: [{ flip: 300 }], ends: ['CHECKSUM', 'FORMAT'] },
-  { what: 'ranges that begin too late, unseen', faults: [{ shift: 3 }], ends: ['ok', 'NOT_A_MODEL', 'FORMAT', 'NETWORK'] },
+  {
+    what: 'ranges that begin too late, unseen',
+    faults: [{ shift: 3 }],
+    ends: ['ok', 'NOT_A_MODEL', 'FORMAT', 'NETWORK'],
+  },
   { what: 'the file is replaced between ranges', on: 3, faults: later({ file: '/other.bq4' }), ends: 'CHANGED' },
-  { what: 'a shorter file after the first range', faults: later({ file: '/shorter.bq4' }), ends: ['TRUNCATED', 'CHANGED'] },
-  { what: 'a longer file after the first range, seen', on: 2, faults: [{ expose: true }, ...later({ file: '/longer.bq4' })], ends: 'CHANGED' },
-  { what: 'an ETag tells of another version', faults: [{ expose: true, headers: { etag: '"a"' } }, ...later({ headers: { etag: '"b"' } })], ends: 'CHANGED' },
+  {
+    what: 'a shorter file after the first range',
+    faults: later({ file: '/shorter.bq4' }),
+    ends: ['TRUNCATED', 'CHANGED'],
+  },
+  {
+    what: 'a longer file after the first range, seen',
+    on: 2,
+    faults: [{ expose: true }, ...later({ file: '/longer.bq4' })],
+    ends: 'CHANGED',
+  },
+  {
+    what: 'an ETag tells of another version',
+    faults: [{ expose: true, headers: { etag: '"a"' } }, ...later({ headers: { etag: '"b"' } })],
+    ends: 'CHANGED',
+  },
 
-  { what: 'a byte always wrong, a mirror', on: 2, faults: [{ flip: LATE }], source: ({ mirror }) => ({ mirrors: [mirror.at(PATH)] }), check(_, __, mirror) {
-    assert.ok(mirror.requests.map(span).every(([at]) => at === 0 || at >= LATE_CHUNK), 'nothing good is fetched again');
-  } },
-  { what: 'always dropped, a mirror', faults: [{ drop: LATE }], source: ({ mirror }) => ({ mirrors: [mirror.at(PATH)] }) },
-  { what: '500 midway; a mirror with another file, a mirror', on: 2, faults: later({ status: 500 }), source: ({ mirror }) => ({ mirrors: [mirror.at('/other.bq4'), mirror.at(PATH)] }), check(_, __, mirror) {
-    assert.equal(mirror.asked('/other.bq4').length, 1);
-  } },
-  { what: '500 midway; only a mirror with another file', faults: later({ status: 500 }), source: ({ mirror }) => ({ mirrors: [mirror.at('/other.bq4')] }), ends: 'HTTP_STATUS' },
-  { what: 'the file that was meant', on: 3, options: { integrity }, check: (_, { authenticated }) => assert.equal(authenticated, true) },
-  { what: 'not the file that was meant', on: 2, faults: [{ file: '/other.bq4' }], options: { integrity }, ends: 'INTEGRITY' },
+  {
+    what: 'a byte always wrong, a mirror',
+    on: 2,
+    faults: [{ flip: LATE }],
+    source: ({ mirror }) => ({ mirrors: [mirror.at(PATH)] }),
+    check(_, __, mirror) {
+      assert.ok(
+        mirror.requests.map(span).every(([at]) => at === 0 || at >= LATE_CHUNK),
+        'nothing good is fetched again',
+      );
+    },
+  },
+  {
+    what: 'always dropped, a mirror',
+    faults: [{ drop: LATE }],
+    source: ({ mirror }) => ({ mirrors: [mirror.at(PATH)] }),
+  },
+  {
+    what: '500 midway; a mirror with another file, a mirror',
+    on: 2,
+    faults: later({ status: 500 }),
+    source: ({ mirror }) => ({ mirrors: [mirror.at('/other.bq4'), mirror.at(PATH)] }),
+    check(_, __, mirror) {
+      assert.equal(mirror.asked('/other.bq4').length, 1);
+    },
+  },
+  {
+    what: '500 midway; only a mirror with another file',
+    faults: later({ status: 500 }),
+    source: ({ mirror }) => ({ mirrors: [mirror.at('/other.bq4')] }),
+    ends: 'HTTP_STATUS',
+  },
+  {
+    what: 'the file that was meant',
+    on: 3,
+    options: { integrity },
+    check: (_, { authenticated }) => assert.equal(authenticated, true),
+  },
+  {
+    what: 'not the file that was meant',
+    on: 2,
+    faults: [{ file: '/other.bq4' }],
+    options: { integrity },
+    ends: 'INTEGRITY',
+  },
   { what: 'v1 and its companion', on: 2, path: '/v1.bq4' },
-  { what: 'v1 and its companion, each dropped once', path: '/v1.bq4', faults: [{ path: '/v1.bq4', drop: 30_000, times: 1 }, { path: '/v1.json', drop: 900, times: 1 }] },
+  {
+    what: 'v1 and its companion, each dropped once',
+    path: '/v1.bq4',
+    faults: [
+      { path: '/v1.bq4', drop: 30_000, times: 1 },
+      { path: '/v1.json', drop: 900, times: 1 },
+    ],
+  },
   { what: 'v1 without a companion', path: '/lonely.bq4', ends: 'UNSUPPORTED' },
 ];
 
 /** Loads and generates in the page with its one engine. @param {import('./browsers.mjs').Page} page @param {string} url @param {object} [source] @param {object} [options] @returns {Promise<Outcome>} */
-const outcome = (page, url, source = {}, options = {}) => page.evaluate(async ([url, source, options]) => {
-  const js = '/js/index.js';
-  const { createWorkerEngine, fromUrl } = await import(js);
-  const engine = /** @type {any} */ (globalThis).engine ??= await createWorkerEngine();
-  try {
-    const model = await engine.load(fromUrl(url, source), options);
-    const session = await model.createSession();
-    const { ids } = await session.generate('the quick brown fox', { temperature: 0, maxTokens: 5 }).done();
-    await model.close();
-    return { ids, authenticated: model.info.authenticated };
-  } catch (error) {
-    const { name, code, message, hint, offset = null, details } = /** @type {any} */ (error);
-    return { code: code ?? name, message, hint, offset, status: details?.status ?? null };
-  }
-}, /** @type {const} */ ([url, source, options]));
+const outcome = (page, url, source = {}, options = {}) =>
+  page.evaluate(async ([url, source, options]) => {
+    const js = '/js/index.js';
+    const { createWorkerEngine, fromUrl } = await import(js);
+    const engine = /** @type {any} */ (globalThis.engine ??= await createWorkerEngine());
+    try {
+      const model = await engine.load(fromUrl(url, source), options);
+      const session = await model.createSession();
+      const { ids } = await session.generate('the quick brown fox', { temperature: 0, maxTokens: 5 }).done();
+      await model.close();
+      return { ids, authenticated: model.info.authenticated };
+    } catch (error) {
+      const { name, code, message, hint, offset = null, details } = /** @type {any} */ (error);
+      return { code: code ?? name, message, hint, offset, status: details?.status ?? null };
+    }
+  }, /** @type {const} */ ([url, source, options]));
 
 /** @param {() => unknown} condition */
 async function until(condition) {
-  for (const start = Date.now(); !await condition(); await sleep(5)) assert.ok(Date.now() - start < 20_000, `waited in vain for ${condition}`);
+  for (const start = Date.now(); !(await condition()); await sleep(5))
+    assert.ok(Date.now() - start < 20_000, `waited in vain for ${condition}`);
 }
 
 /** No range is asked for more often than `retries` allow; the first bytes once more, to see whether the file has changed. @param {Server} server */
@@ -185,256 +349,329 @@ function fewRequests(server) {
   for (const [key, n] of counts) assert.ok(n <= RETRIES + (/=0-|undefined/.test(key) ? 2 : 1), `${n} times ${key}`);
 }
 
-await everyBrowser((name) => {
-  const rank = { chromium: 1, firefox: 2, webkit: 3 }[name];
-  /** @type {Server} */
-  let server;
-  /** @type {Server} */
-  let good;
-  /** @type {import('./browsers.mjs').Browser} */
-  let browser;
-  /** @type {Awaited<ReturnType<typeof host>>} */
-  let site;
-  /** @type {import('./browsers.mjs').Page} */
-  let page;
-  /** @type {Record<string, number[]>} */
-  const expected = {};
+await everyBrowser(
+  (name) => {
+    const rank = { chromium: 1, firefox: 2, webkit: 3 }[name];
+    /** @type {Server} */
+    let server;
+    /** @type {Server} */
+    let good;
+    /** @type {import('./browsers.mjs').Browser} */
+    let browser;
+    /** @type {Awaited<ReturnType<typeof host>>} */
+    let site;
+    /** @type {import('./browsers.mjs').Page} */
+    let page;
+    /** @type {Record<string, number[]>} */
+    const expected = {};
 
-  before(async () => {
-    server = await faultServer({ ...FILES });
-    good = await faultServer({ ...FILES });
-    site = await host();
-    browser = await start(name);
-    page = await browser.open(site.url);
-    for (const path of [PATH, '/small.bq4', '/v1.bq4']) {
-      const first = await outcome(page, good.at(path));
-      assert.ok('ids' in first, JSON.stringify(first));
-      expected[path] = first.ids;
-    }
-  });
-  after(async () => {
-    await browser?.close();
-    await Promise.all([server, good, site].map((made) => made?.close()));
-  });
-  async function stillGood() {
-    const seen = await outcome(page, good.at('/small.bq4'));
-    assert.deepEqual('ids' in seen ? seen.ids : seen, expected['/small.bq4'], 'the page still works');
-  }
-  /** @param {Server['faults']} faults */
-  function misbehave(faults) {
-    server.faults = faults;
-    server.forget();
-  }
-
-  for (const { what, faults = [], ends = 'ok', on = 1, path = PATH, source = {}, options, uncounted, check } of CASES) {
-    if (on < rank) continue;
-    test(what, async () => {
-      misbehave(typeof faults === 'function' ? faults(server) : faults);
-      good.forget();
-      const given = typeof source === 'function' ? source({ server, mirror: good }) : source;
-      const seen = await outcome(page, server.at(path), { ...QUICK, ...given }, options);
-      const end = 'code' in seen ? seen.code : 'ok';
-      assert.ok([ends].flat().includes(end), `${end}: ${JSON.stringify(seen)}`);
-      if ('ids' in seen) assert.deepEqual(seen.ids, expected[path]);
-      else {
-        assert.match(seen.message, /\w \w/);
-        assert.match(seen.hint, /\w \w/);
+    before(async () => {
+      server = await faultServer({ ...FILES });
+      good = await faultServer({ ...FILES });
+      site = await host();
+      browser = await start(name);
+      page = await browser.open(site.url);
+      for (const path of [PATH, '/small.bq4', '/v1.bq4']) {
+        const first = await outcome(page, good.at(path));
+        assert.ok('ids' in first, JSON.stringify(first));
+        expected[path] = first.ids;
       }
-      assert.ok(server.requests.every(({ method }) => method === 'GET'), 'no preflight, no HEAD');
-      if (!uncounted) fewRequests(server);
-      check?.(server, seen, good);
-      await stillGood();
     });
-  }
-
-  if (rank < 3) test('a signed address that expires: EXPIRED; a new one loads', async () => {
-    misbehave([{ sign: 3 }]);
-    const sign = async () => String((await fetch(server.at(PATH), { redirect: 'manual' })).headers.get('location'));
-    const seen = await outcome(page, await sign(), QUICK);
-    assert.equal('code' in seen && seen.code, 'EXPIRED', JSON.stringify(seen));
-    misbehave([{ sign: 99 }]);
-    const again = await outcome(page, await sign(), QUICK);
-    assert.deepEqual('ids' in again ? again.ids : again, expected[PATH]);
-  });
-
-  /** Starts something that ends by an abort of `controller`, in the page. @param {'plan' | 'load'} op */
-  const begin = (op) => page.evaluate(async ([op, url]) => {
-    const controller = new AbortController();
-    const js = '/js/index.js';
-    const { fromUrl } = await import(js);
-    const ended = /** @type {any} */ (globalThis).engine[op](fromUrl(url), { signal: controller.signal }).then(() => op, (/** @type {any} */ error) => error.name);
-    Object.assign(globalThis, { controller, ended });
-  }, /** @type {const} */ ([op, server.at(PATH)]));
-  const abort = () => page.evaluate(() => {
-    const { controller, ended } = /** @type {any} */ (globalThis);
-    controller.abort();
-    return ended;
-  });
-  /** @type {[string, 'plan' | 'load', Fault, number][]}  the last: how far the body has got when it is left */
-  const stalls = [
-    ['a plan, never answered', 'plan', { silent: true }, 0],
-    ['a plan', 'plan', { stall: 1000 }, 1000],
-    ['a load, in the weights', 'load', { stall: LATE }, -1],
-  ];
-  for (const [what, op, fault, sent] of stalls) {
-    test(`an abort of ${what}`, async () => {
-      misbehave([fault]);
-      await begin(op);
-      const stuck = () => server.requests.find((request) => request.end === 'open' && (sent < 0 ? request.from + request.sent === LATE : request.sent === sent));
-      await until(stuck);
-      assert.equal(await abort(), 'AbortError');
-      await until(() => server.requests.every(({ end }) => end !== 'open'));
-      await stillGood();
+    after(async () => {
+      await browser?.close();
+      await Promise.all([server, good, site].map((made) => made?.close()));
     });
-  }
+    async function stillGood() {
+      const seen = await outcome(page, good.at('/small.bq4'));
+      assert.deepEqual('ids' in seen ? seen.ids : seen, expected['/small.bq4'], 'the page still works');
+    }
+    /** @param {Server['faults']} faults */
+    function misbehave(faults) {
+      server.faults = faults;
+      server.forget();
+    }
 
-  test('a plan from a server without ranges takes some bytes of the one answer and leaves', async () => {
-    misbehave([{ status: 200, ...READ }]);
-    const { fileBytes, name } = await page.evaluate(async (url) => {
-      const js = '/js/index.js';
-      const { fromUrl } = await import(js);
-      return /** @type {any} */ (globalThis).engine.plan(fromUrl(url));
-    }, server.at(PATH));
-    assert.deepEqual([fileBytes, name], [size, 'tiny']);
-    await until(() => server.requests.every(({ end }) => end !== 'open'));
-    assert.deepEqual(server.requests.map(({ end }) => end), ['left']);
-    assert.ok(server.sent < size / 2, `${server.sent} bytes`);
-  });
+    for (const {
+      what,
+      faults = [],
+      ends = 'ok',
+      on = 1,
+      path = PATH,
+      source = {},
+      options,
+      uncounted,
+      check,
+    } of CASES) {
+      if (on < rank) continue;
+      test(what, async () => {
+        misbehave(typeof faults === 'function' ? faults(server) : faults);
+        good.forget();
+        const given = typeof source === 'function' ? source({ server, mirror: good }) : source;
+        const seen = await outcome(page, server.at(path), { ...QUICK, ...given }, options);
+        const end = 'code' in seen ? seen.code : 'ok';
+        assert.ok([ends].flat().includes(end), `${end}: ${JSON.stringify(seen)}`);
+        if ('ids' in seen) assert.deepEqual(seen.ids, expected[path]);
+        else {
+          assert.match(seen.message, /\w \w/);
+          assert.match(seen.hint, /\w \w/);
+        }
+        assert.ok(
+          server.requests.every(({ method }) => method === 'GET'),
+          'no preflight, no HEAD',
+        );
+        if (!uncounted) fewRequests(server);
+        check?.(server, seen, good);
+        await stillGood();
+      });
+    }
 
-  test('a plan says unknown, and why, where nobody can know; no, where it is too much', async () => {
-    misbehave([]);
-    const plans = await page.evaluate(async (url) => {
-      const js = '/js/index.js';
-      const { fromUrl } = await import(js);
-      const { deviceMemory = 0 } = /** @type {any} */ (navigator);
-      const of = async (/** @type {number} */ context) => (({ fits, fitsReason, heapBytes }) => ({ fits, fitsReason, heapBytes }))(await /** @type {any} */ (globalThis).engine.plan(fromUrl(url), { context }));
-      return { deviceMemory, some: await of(1_000), much: await of(2_200_000), most: await of(15_000_000) };
-    }, server.at('/long.bq4'));
-    const { deviceMemory, some, much, most } = plans;
-    const plenty = much.heapBytes <= deviceMemory * 2 ** 28;
-    assert.deepEqual([some.fits, much.fits, most.fits], ['yes', plenty ? 'yes' : 'unknown', 'no'], JSON.stringify(plans));
-    assert.match(much.fitsReason, plenty ? /at most a quarter of this machine's/ : deviceMemory ? /are much for this machine's/ : /does not tell how much memory/);
-    assert.match(most.fitsReason, /MB/);
-  });
+    if (rank < 3)
+      test('a signed address that expires: EXPIRED; a new one loads', async () => {
+        misbehave([{ sign: 3 }]);
+        const sign = async () => String((await fetch(server.at(PATH), { redirect: 'manual' })).headers.get('location'));
+        const seen = await outcome(page, await sign(), QUICK);
+        assert.equal('code' in seen && seen.code, 'EXPIRED', JSON.stringify(seen));
+        misbehave([{ sign: 99 }]);
+        const again = await outcome(page, await sign(), QUICK);
+        assert.deepEqual('ids' in again ? again.ids : again, expected[PATH]);
+      });
 
-  for (const phase of ['prefill', 'decode']) {
-    test(`an abort of ${phase}${phase === 'prefill' ? ', while weights still come' : ''}`, async () => {
-      misbehave(phase === 'prefill' ? [{ stall: LATE }] : []);
-      const seen = await page.evaluate(async ([url, phase]) => {
+    /** Starts something that ends by an abort of `controller`, in the page. @param {'plan' | 'load'} op */
+    const begin = (op) =>
+      page.evaluate(
+        async ([op, url]) => {
+          const controller = new AbortController();
+          const js = '/js/index.js';
+          const { fromUrl } = await import(js);
+          const ended = /** @type {any} */ (globalThis).engine[op](fromUrl(url), { signal: controller.signal }).then(
+            () => op,
+            (/** @type {any} */ error) => error.name,
+          );
+          Object.assign(globalThis, { controller, ended });
+        },
+        /** @type {const} */ ([op, server.at(PATH)]),
+      );
+    const abort = () =>
+      page.evaluate(() => {
+        const { controller, ended } = /** @type {any} */ (globalThis);
+        controller.abort();
+        return ended;
+      });
+    /** @type {[string, 'plan' | 'load', Fault, number][]}  the last: how far the body has got when it is left */
+    const stalls = [
+      ['a plan, never answered', 'plan', { silent: true }, 0],
+      ['a plan', 'plan', { stall: 1000 }, 1000],
+      ['a load, in the weights', 'load', { stall: LATE }, -1],
+    ];
+    for (const [what, op, fault, sent] of stalls) {
+      test(`an abort of ${what}`, async () => {
+        misbehave([fault]);
+        await begin(op);
+        const stuck = () =>
+          server.requests.find(
+            (request) =>
+              request.end === 'open' && (sent < 0 ? request.from + request.sent === LATE : request.sent === sent),
+          );
+        await until(stuck);
+        assert.equal(await abort(), 'AbortError');
+        await until(() => server.requests.every(({ end }) => end !== 'open'));
+        await stillGood();
+      });
+    }
+
+    test('a plan from a server without ranges takes some bytes of the one answer and leaves', async () => {
+      misbehave([{ status: 200, ...READ }]);
+      const { fileBytes, name } = await page.evaluate(async (url) => {
         const js = '/js/index.js';
         const { fromUrl } = await import(js);
-        const model = await /** @type {any} */ (globalThis).engine.load(fromUrl(url), { streaming: phase === 'prefill' });
-        model.loaded?.catch(() => {});
-        const session = await model.createSession();
-        const controller = new AbortController();
-        const run = session.generate('once upon a time '.repeat(5), { temperature: 0, maxTokens: 50, signal: controller.signal });
-        if (phase === 'prefill') setTimeout(() => controller.abort(), 200);
-        let parts = 0;
-        const name = await (async () => {
-          for await (const _ of run) if (++parts === 2) controller.abort();
-        })().catch((error) => error.name);
-        await model.close();
-        return { name, parts, reason: run.result?.reason };
-      }, /** @type {const} */ ([server.at(PATH), phase]));
-      assert.deepEqual(seen, { name: 'AbortError', parts: phase === 'prefill' ? 0 : 2, reason: 'abort' });
+        return /** @type {any} */ (globalThis).engine.plan(fromUrl(url));
+      }, server.at(PATH));
+      assert.deepEqual([fileBytes, name], [size, 'tiny']);
       await until(() => server.requests.every(({ end }) => end !== 'open'));
-      await stillGood();
+      assert.deepEqual(
+        server.requests.map(({ end }) => end),
+        ['left'],
+      );
+      assert.ok(server.sent < size / 2, `${server.sent} bytes`);
     });
-  }
 
-  if (rank < 3) test('pause asks for nothing more; resume goes on', async () => {
-    misbehave([{ bytesPerSecond: 4_000_000 }]);
-    const paused = await page.evaluate(async (url) => {
-      const js = '/js/index.js';
-      const { fromUrl } = await import(js);
-      const model = await /** @type {any} */ (globalThis).engine.load(fromUrl(url), { streaming: true });
-      Object.assign(globalThis, { model });
-      await new Promise((resolve) => setTimeout(resolve, 100));
-      await model.pause();
-      return true;
-    }, server.at(PATH));
-    assert.ok(paused);
-    await until(() => server.requests.every(({ end }) => end !== 'open'));
-    const before = server.requests.length;
-    await sleep(300);
-    assert.equal(server.requests.length, before);
-    server.faults = [];
-    const ids = await page.evaluate(async () => {
-      const { model } = /** @type {any} */ (globalThis);
-      await model.resume();
-      await model.loaded;
-      const { ids } = await (await model.createSession()).generate('the quick brown fox', { temperature: 0, maxTokens: 5 }).done();
-      await model.close();
-      return ids;
+    test('a plan says unknown, and why, where nobody can know; no, where it is too much', async () => {
+      misbehave([]);
+      const plans = await page.evaluate(async (url) => {
+        const js = '/js/index.js';
+        const { fromUrl } = await import(js);
+        const { deviceMemory = 0 } = /** @type {any} */ (navigator);
+        const of = async (/** @type {number} */ context) =>
+          (({ fits, fitsReason, heapBytes }) => ({ fits, fitsReason, heapBytes }))(
+            await /** @type {any} */ (globalThis).engine.plan(fromUrl(url), { context }),
+          );
+        return { deviceMemory, some: await of(1_000), much: await of(2_200_000), most: await of(15_000_000) };
+      }, server.at('/long.bq4'));
+      const { deviceMemory, some, much, most } = plans;
+      const plenty = much.heapBytes <= deviceMemory * 2 ** 28;
+      assert.deepEqual(
+        [some.fits, much.fits, most.fits],
+        ['yes', plenty ? 'yes' : 'unknown', 'no'],
+        JSON.stringify(plans),
+      );
+      assert.match(
+        much.fitsReason,
+        plenty
+          ? /at most a quarter of this machine's/
+          : deviceMemory
+            ? /are much for this machine's/
+            : /does not tell how much memory/,
+      );
+      assert.match(most.fitsReason, /MB/);
     });
-    assert.deepEqual(ids, expected[PATH]);
-    assert.ok(server.requests.length > before);
-    await stillGood();
-  });
 
-  test('while the last byte is missing, all layers but one are computed', async () => {
-    let release = () => {};
-    const last = new Promise((resolve) => (release = () => resolve(undefined)));
-    misbehave([{ stall: size - 1, until: last }]);
-    const least = (SIZES.layers - 1) * Math.ceil(101 / 32);
-    await page.evaluate(async (url) => {
-      const js = '/js/index.js';
-      const { fromUrl } = await import(js);
-      const model = await /** @type {any} */ (globalThis).engine.load(fromUrl(url), { streaming: true });
-      const session = await model.createSession();
-      const reply = session.generate('x'.repeat(100), { temperature: 0, maxTokens: 1 }).done();
-      reply.catch(() => {});
-      Object.assign(globalThis, { model, session, reply });
-    }, server.at(PATH));
-    const slices = () => page.evaluate(async () => (await /** @type {any} */ (globalThis).session.stats()).slices);
-    await until(async () => await slices() >= least);
-    await sleep(50);
-    assert.equal(await slices(), least, 'the last layer waits for its last byte');
-    release();
-    assert.equal(await page.evaluate(async () => {
-      const { model, reply } = /** @type {any} */ (globalThis);
-      const { ids } = await reply;
-      await model.loaded;
-      await model.close();
-      return ids.length;
-    }), 1);
-  });
+    for (const phase of ['prefill', 'decode']) {
+      test(`an abort of ${phase}${phase === 'prefill' ? ', while weights still come' : ''}`, async () => {
+        misbehave(phase === 'prefill' ? [{ stall: LATE }] : []);
+        const seen = await page.evaluate(
+          async ([url, phase]) => {
+            const js = '/js/index.js';
+            const { fromUrl } = await import(js);
+            const model = await /** @type {any} */ (globalThis).engine.load(fromUrl(url), {
+              streaming: phase === 'prefill',
+            });
+            model.loaded?.catch(() => {});
+            const session = await model.createSession();
+            const controller = new AbortController();
+            const run = session.generate('once upon a time '.repeat(5), {
+              temperature: 0,
+              maxTokens: 50,
+              signal: controller.signal,
+            });
+            if (phase === 'prefill') setTimeout(() => controller.abort(), 200);
+            let parts = 0;
+            const name = await (async () => {
+              for await (const _ of run) if (++parts === 2) controller.abort();
+            })().catch((error) => error.name);
+            await model.close();
+            return { name, parts, reason: run.result?.reason };
+          },
+          /** @type {const} */ ([server.at(PATH), phase]),
+        );
+        assert.deepEqual(seen, { name: 'AbortError', parts: phase === 'prefill' ? 0 : 2, reason: 'abort' });
+        await until(() => server.requests.every(({ end }) => end !== 'open'));
+        await stillGood();
+      });
+    }
 
-  test('what JavaScript holds of a file that comes faster than it is taken is bounded', async () => {
-    let release = () => {};
-    const last = new Promise((resolve) => (release = () => resolve(undefined)));
-    // The first chunk comes last: the ranges behind it fill up and wait.
-    // A page of its own: Chromium gives a process 125 heaps, and what the worker of the other page has dropped counts until it is collected.
-    const own = await browser.open(site.url);
-    misbehave([from(({ range }) => span({ range })[0] === 65536, { stall: { after: 1000 }, until: last })]);
-    await own.evaluate(async (url) => {
-      const [js, path] = ['/js/engine.js', '/js/load/chunks.js'];
-      const { createEngine, fromUrl } = await import(js);
-      const { Chunks, MOST_LIVE } = await import(path);
-      const seen = { most: 0, limit: MOST_LIVE };
-      const { release, take } = Chunks.prototype;
-      const count = (/** @type {any} */ chunks) => (seen.most = Math.max(seen.most, chunks.live));
-      Chunks.prototype.release = function () { count(this); return release.call(this); };
-      Chunks.prototype.take = function (/** @type {number} */ c) { const taken = take.call(this, c); count(this); return taken; };
-      const local = await createEngine();
-      Object.assign(globalThis, { local, seen, loading: local.load(fromUrl(url)) });
-    }, server.at(PATH));
-    await until(() => server.requests.length >= 3);
-    await sleep(300);
-    assert.ok(server.requests.length <= 1 + 12 / 4 + 2);
-    release();
-    const { most, limit } = await own.evaluate(async () => {
-      const { local, loading, seen } = /** @type {any} */ (globalThis);
-      await (await loading).close();
-      await local.close();
-      return seen;
+    if (rank < 3)
+      test('pause asks for nothing more; resume goes on', async () => {
+        misbehave([{ bytesPerSecond: 4_000_000 }]);
+        const paused = await page.evaluate(async (url) => {
+          const js = '/js/index.js';
+          const { fromUrl } = await import(js);
+          const model = await /** @type {any} */ (globalThis).engine.load(fromUrl(url), { streaming: true });
+          Object.assign(globalThis, { model });
+          await new Promise((resolve) => setTimeout(resolve, 100));
+          await model.pause();
+          return true;
+        }, server.at(PATH));
+        assert.ok(paused);
+        await until(() => server.requests.every(({ end }) => end !== 'open'));
+        const before = server.requests.length;
+        await sleep(300);
+        assert.equal(server.requests.length, before);
+        server.faults = [];
+        const ids = await page.evaluate(async () => {
+          const { model } = /** @type {any} */ (globalThis);
+          await model.resume();
+          await model.loaded;
+          const { ids } = await (
+            await model.createSession()
+          )
+            .generate('the quick brown fox', { temperature: 0, maxTokens: 5 })
+            .done();
+          await model.close();
+          return ids;
+        });
+        assert.deepEqual(ids, expected[PATH]);
+        assert.ok(server.requests.length > before);
+        await stillGood();
+      });
+
+    test('while the last byte is missing, all layers but one are computed', async () => {
+      let release = () => {};
+      const last = new Promise((resolve) => (release = () => resolve(undefined)));
+      misbehave([{ stall: size - 1, until: last }]);
+      const least = (SIZES.layers - 1) * Math.ceil(101 / 32);
+      await page.evaluate(async (url) => {
+        const js = '/js/index.js';
+        const { fromUrl } = await import(js);
+        const model = await /** @type {any} */ (globalThis).engine.load(fromUrl(url), { streaming: true });
+        const session = await model.createSession();
+        const reply = session.generate('x'.repeat(100), { temperature: 0, maxTokens: 1 }).done();
+        reply.catch(() => {});
+        Object.assign(globalThis, { model, session, reply });
+      }, server.at(PATH));
+      const slices = () => page.evaluate(async () => (await /** @type {any} */ (globalThis).session.stats()).slices);
+      await until(async () => (await slices()) >= least);
+      await sleep(50);
+      assert.equal(await slices(), least, 'the last layer waits for its last byte');
+      release();
+      assert.equal(
+        await page.evaluate(async () => {
+          const { model, reply } = /** @type {any} */ (globalThis);
+          const { ids } = await reply;
+          await model.loaded;
+          await model.close();
+          return ids.length;
+        }),
+        1,
+      );
     });
-    assert.ok(most > 4 && most <= limit, `${most} chunks at once, ${limit} allowed`);
-    await own.close();
-  });
 
-  test('nothing on the page complained', async () => {
-    // The browsers' own words about answers that were not to be had are no complaint of ours.
-    assert.deepEqual((await page.trouble()).filter((line) => !server.origins.some((origin) => line.includes(origin))), []);
-  });
-}, ['chromium']); // in the others: npm run test:long
+    test('what JavaScript holds of a file that comes faster than it is taken is bounded', async () => {
+      let release = () => {};
+      const last = new Promise((resolve) => (release = () => resolve(undefined)));
+      // The first chunk comes last: the ranges behind it fill up and wait.
+      // A page of its own: Chromium gives a process 125 heaps, and what the worker of the other page has dropped counts until it is collected.
+      const own = await browser.open(site.url);
+      misbehave([from(({ range }) => span({ range })[0] === 65536, { stall: { after: 1000 }, until: last })]);
+      await own.evaluate(async (url) => {
+        const [js, path] = ['/js/engine.js', '/js/load/chunks.js'];
+        const { createEngine, fromUrl } = await import(js);
+        const { Chunks, MOST_LIVE } = await import(path);
+        const seen = { most: 0, limit: MOST_LIVE };
+        const { release, take } = Chunks.prototype;
+        const count = (/** @type {any} */ chunks) => (seen.most = Math.max(seen.most, chunks.live));
+        Chunks.prototype.release = function () {
+          count(this);
+          return release.call(this);
+        };
+        Chunks.prototype.take = function (/** @type {number} */ c) {
+          const taken = take.call(this, c);
+          count(this);
+          return taken;
+        };
+        const local = await createEngine();
+        Object.assign(globalThis, { local, seen, loading: local.load(fromUrl(url)) });
+      }, server.at(PATH));
+      await until(() => server.requests.length >= 3);
+      await sleep(300);
+      assert.ok(server.requests.length <= 1 + 12 / 4 + 2);
+      release();
+      const { most, limit } = await own.evaluate(async () => {
+        const { local, loading, seen } = /** @type {any} */ (globalThis);
+        await (await loading).close();
+        await local.close();
+        return seen;
+      });
+      assert.ok(most > 4 && most <= limit, `${most} chunks at once, ${limit} allowed`);
+      await own.close();
+    });
+
+    test('nothing on the page complained', async () => {
+      // The browsers' own words about answers that were not to be had are no complaint of ours.
+      assert.deepEqual(
+        (await page.trouble()).filter((line) => !server.origins.some((origin) => line.includes(origin))),
+        [],
+      );
+    });
+  },
+  ['chromium'],
+); // in the others: npm run test:long

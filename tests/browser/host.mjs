@@ -8,7 +8,14 @@ import { faultServer } from '../server/faults.mjs';
 import { ROOT } from './site.mjs';
 
 /** @type {Record<string, string>} */
-const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.mjs': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.wasm': 'application/wasm' };
+const TYPES = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.mjs': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+  '.wasm': 'application/wasm',
+};
 const WATCH = '<script src="/tests/browser/shims/watch.js"></script>';
 const PAGE = `<!doctype html><meta charset="utf-8"><title>tests</title><link rel="icon" href="data:,">${WATCH}
 <script type="importmap">{ "imports": {
@@ -21,7 +28,11 @@ const PAGE = `<!doctype html><meta charset="utf-8"><title>tests</title><link rel
 export const REAL = '/local/smollm2.gguf';
 
 /** What makes a page cross-origin isolated. */
-export const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp', 'cross-origin-resource-policy': 'same-origin' };
+export const ISOLATED = {
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-embedder-policy': 'require-corp',
+  'cross-origin-resource-policy': 'same-origin',
+};
 
 /**
  * Serves an empty page as `/`, and the repository. Every page begins with shims/watch.js.
@@ -36,21 +47,36 @@ export async function host(headers = {}) {
   const server = createServer(async (request, response) => {
     const [path, query = ''] = String(request.url).split('?');
     if (refused.has(path)) return void request.socket.resetAndDestroy();
-    const json = (/** @type {any} */ value) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+    const json = (/** @type {any} */ value) =>
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
     if (path === '/') return void response.writeHead(200, { 'content-type': 'text/html', ...headers }).end(PAGE);
     if (path === REAL) {
       const model = realModel('smollm2') ?? '';
-      response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': statSync(model).size, ...headers });
+      response.writeHead(200, {
+        'content-type': 'application/octet-stream',
+        'content-length': statSync(model).size,
+        ...headers,
+      });
       return void createReadStream(model).pipe(response);
     }
     if (path === '/control/serve') {
-      const made = await faultServer(new Uint8Array(Buffer.concat(await request.toArray())), JSON.parse(decodeURIComponent(query)));
+      const made = await faultServer(
+        new Uint8Array(Buffer.concat(await request.toArray())),
+        JSON.parse(decodeURIComponent(query)),
+      );
       servers.set(String(servers.size), made);
       return json({ id: servers.size - 1, url: made.url });
     }
     if (path === '/control/asked') return json(await servers.get(query)?.asked());
     if (path === '/control/close') return json(String(await servers.get(query)?.close()));
-    const file = publicPath(path.endsWith('/') ? `${path}index.html` : path, ['js', 'build/wasm', 'tests', 'demo', 'models', 'node_modules/marked/lib']);
+    const file = publicPath(path.endsWith('/') ? `${path}index.html` : path, [
+      'js',
+      'build/wasm',
+      'tests',
+      'demo',
+      'models',
+      'node_modules/marked/lib',
+    ]);
     try {
       let body = readFileSync(join(ROOT, String(file)));
       const type = TYPES[extname(String(file))] ?? 'application/octet-stream';

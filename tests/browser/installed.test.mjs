@@ -14,7 +14,10 @@ test('it can be installed: manifest, icons, a start without a network', async ()
   assert.deepEqual(errors, []);
   const { installabilityErrors } = await session.send('Page.getInstallabilityErrors');
   // A context of a test is a private window, which Chromium installs nothing from.
-  assert.deepEqual(installabilityErrors.map(({ errorId }) => errorId).filter((id) => id !== 'in-incognito'), []);
+  assert.deepEqual(
+    installabilityErrors.map(({ errorId }) => errorId).filter((id) => id !== 'in-incognito'),
+    [],
+  );
   const { icons, share_target: share, start_url: start } = JSON.parse(String(data));
   for (const { src, sizes, type } of icons) {
     const size = await page.evaluate(async (src) => {

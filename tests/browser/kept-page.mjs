@@ -6,7 +6,11 @@ const asked = new URLSearchParams(location.search);
 const url = String(asked.get('url'));
 /** @returns {Promise<object>} */
 async function load() {
-  const engine = await createWorkerEngine({ threads: 1, build: 'simd128', cache: { backend: /** @type {any} */ (asked.get('backend')) } });
+  const engine = await createWorkerEngine({
+    threads: 1,
+    build: 'simd128',
+    cache: { backend: /** @type {any} */ (asked.get('backend')) },
+  });
   const source = fromUrl(url);
   const { cached } = await engine.plan(source);
   let problem = '';
@@ -19,4 +23,6 @@ async function load() {
 }
 
 const report = await load().catch((error) => ({ error: `${error.code}: ${error.message}` }));
-await fetch(`/report/${encodeURIComponent(JSON.stringify(report))}`.replace(/^/, new URL(url).origin), { mode: 'no-cors' });
+await fetch(`/report/${encodeURIComponent(JSON.stringify(report))}`.replace(/^/, new URL(url).origin), {
+  mode: 'no-cors',
+});

@@ -5,7 +5,8 @@ import { findFirefox } from '../../tools/setup/system.mjs';
 /** @typedef {import('./browsers.mjs').Browser} Browser */
 
 /** Why there is none, or undefined. */
-export const missing = () => (findFirefox() ? undefined : 'no Firefox: `npm test` installs it as root on Debian; FIREFOX_PATH may say where it is');
+export const missing = () =>
+  findFirefox() ? undefined : 'no Firefox: `npm test` installs it as root on Debian; FIREFOX_PATH may say where it is';
 
 /** Milliseconds that a navigation may take. */
 const NAVIGATION = 15_000;
@@ -22,7 +23,12 @@ export async function launchFirefox({ prefs = {} } = {}) {
     headless: true,
     protocolTimeout: 120_000,
     // Nothing that asks the network by itself.
-    extraPrefsFirefox: { 'app.update.enabled': false, 'network.captive-portal-service.enabled': false, 'network.connectivity-service.enabled': false, ...prefs },
+    extraPrefsFirefox: {
+      'app.update.enabled': false,
+      'network.captive-portal-service.enabled': false,
+      'network.connectivity-service.enabled': false,
+      ...prefs,
+    },
   });
   return {
     name: 'firefox',
@@ -38,20 +44,26 @@ export async function launchFirefox({ prefs = {} } = {}) {
         if (message.type() === 'error') trouble.push(`console: ${message.text()} (${message.location().url})`);
       });
       await page.evaluateOnNewDocument(() => {
-        addEventListener('securitypolicyviolation', (e) => console.error(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}`));
+        addEventListener('securitypolicyviolation', (e) =>
+          console.error(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}`),
+        );
       });
       /** Where a navigation changes the process (isolated pages) puppeteer at times misses its end: then the page tells. @param {() => Promise<unknown>} go */
       const arrived = async (go) => {
         await go().catch((error) => {
           if (error.name !== 'TimeoutError') throw error;
         });
-        await page.waitForFunction(() => location.href !== 'about:blank' && document.readyState === 'complete', { timeout: 20_000, polling: 50 });
+        await page.waitForFunction(() => location.href !== 'about:blank' && document.readyState === 'complete', {
+          timeout: 20_000,
+          polling: 50,
+        });
       };
       const made = {
         goto: (/** @type {string} */ to) => arrived(() => page.goto(to, { timeout: NAVIGATION })),
         reload: () => arrived(() => page.reload({ timeout: NAVIGATION })),
         evaluate: (/** @type {any} */ work, /** @type {any} */ arg) => page.evaluate(work, arg),
-        until: async (/** @type {any} */ work, /** @type {any} */ arg) => void (await page.waitForFunction(work, { timeout: 60_000, polling: 50 }, arg)),
+        until: async (/** @type {any} */ work, /** @type {any} */ arg) =>
+          void (await page.waitForFunction(work, { timeout: 60_000, polling: 50 }, arg)),
         click: (/** @type {string} */ selector) => page.click(selector),
         type: (/** @type {string} */ selector, /** @type {string} */ text) => page.type(selector, text),
         trouble: async () => trouble,

@@ -16,7 +16,9 @@ import { inTime } from '../waiting.mjs';
 /** Why there is none, or undefined. */
 export const missing = () => {
   const lacks = lacksWebkit();
-  return lacks.length ? `no ${lacks.join(', no ')}: \`npm test\` installs them as root on Debian (webkit2gtk-driver, xvfb)` : undefined;
+  return lacks.length
+    ? `no ${lacks.join(', no ')}: \`npm test\` installs them as root on Debian (webkit2gtk-driver, xvfb)`
+    : undefined;
 };
 
 /** What still runs, lest a test that dies leave it behind. @type {Set<Child>} */
@@ -43,7 +45,10 @@ async function end(child) {
 async function beginScreen() {
   // -noreset: it stays when its last program ends.
   const screen = begin('Xvfb', ['-displayfd', '1', '-screen', '0', '1280x900x24', '-nolisten', 'tcp', '-noreset']);
-  const [number] = await inTime('the number of a screen', once(createInterface({ input: /** @type {any} */ (screen.stdout) }), 'line'));
+  const [number] = await inTime(
+    'the number of a screen',
+    once(createInterface({ input: /** @type {any} */ (screen.stdout) }), 'line'),
+  );
   return { screen, display: `:${number}` };
 }
 
@@ -61,7 +66,10 @@ async function session(display, features) {
   const driver = begin('WebKitWebDriver', [`--port=${port}`, '--host=127.0.0.1'], { ...process.env, DISPLAY: display });
   /** @param {string} method @param {string} path @param {object} [body] */
   const call = async (method, path, body = {}) => {
-    const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, ...(method === 'POST' ? { body: JSON.stringify(body) } : {}) });
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+      method,
+      ...(method === 'POST' ? { body: JSON.stringify(body) } : {}),
+    });
     const { value } = /** @type {any} */ (await response.json());
     if (!response.ok) throw new Error(`WebKitWebDriver: ${value.error}: ${value.message}`);
     return value;
@@ -76,10 +84,20 @@ async function session(display, features) {
         await sleep(50);
       }
     }
-    const { sessionId, capabilities } = await call('POST', '/session', { capabilities: { alwaysMatch: {
-      timeouts: { script: 120_000 },
-      ...(features.length ? { 'webkitgtk:browserOptions': { args: ['--automation', `--features=${features.map((name) => `+${name}`)}`] } } : {}),
-    } } });
+    const { sessionId, capabilities } = await call('POST', '/session', {
+      capabilities: {
+        alwaysMatch: {
+          timeouts: { script: 120_000 },
+          ...(features.length
+            ? {
+                'webkitgtk:browserOptions': {
+                  args: ['--automation', `--features=${features.map((name) => `+${name}`)}`],
+                },
+              }
+            : {}),
+        },
+      },
+    });
     return {
       version: String(capabilities.browserVersion),
       /** @param {string} path @param {object} [body] */
@@ -116,7 +134,7 @@ export async function launchWebkit({ features = [] } = {}) {
     name: 'webkit',
     version: `WebKitGTK ${first.version}`,
     async open(url) {
-      const own = ready ?? await session(display, features);
+      const own = ready ?? (await session(display, features));
       ready = undefined;
       open.add(own);
       /** @type {string[]} */
@@ -132,7 +150,7 @@ export async function launchWebkit({ features = [] } = {}) {
       };
       const seen = () => evaluate(() => /** @type {any} */ (globalThis).trouble ?? []);
       /** Before the page goes, and what it saw with it. */
-      const keep = async () => void trouble.push(...await seen());
+      const keep = async () => void trouble.push(...(await seen()));
       const element = async (/** @type {string} */ selector) =>
         `/element/${(await own.post('/element', { using: 'css selector', value: selector }))[ELEMENT]}`;
       const made = {
@@ -146,13 +164,14 @@ export async function launchWebkit({ features = [] } = {}) {
         },
         evaluate,
         async until(/** @type {any} */ work, /** @type {any} */ arg) {
-          for (const start = Date.now(); !await evaluate(work, arg); await sleep(50)) {
+          for (const start = Date.now(); !(await evaluate(work, arg)); await sleep(50)) {
             if (Date.now() - start > 60_000) throw new Error(`waited in vain for ${work}`);
           }
         },
         click: async (/** @type {string} */ selector) => own.post(`${await element(selector)}/click`),
-        type: async (/** @type {string} */ selector, /** @type {string} */ text) => own.post(`${await element(selector)}/value`, { text }),
-        trouble: async () => [...trouble, ...await seen()],
+        type: async (/** @type {string} */ selector, /** @type {string} */ text) =>
+          own.post(`${await element(selector)}/value`, { text }),
+        trouble: async () => [...trouble, ...(await seen())],
         async close() {
           open.delete(own);
           await own.end();
@@ -175,7 +194,9 @@ export async function launchWebkit({ features = [] } = {}) {
 /** The browser that the driver starts; undefined: not where Debian has it. */
 export function findMiniBrowser() {
   const inside = (/** @type {string} */ folder, /** @type {RegExp} */ name) =>
-    readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory() && name.test(entry.name)).map((entry) => join(folder, entry.name));
+    readdirSync(folder, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && name.test(entry.name))
+      .map((entry) => join(folder, entry.name));
   const folders = inside('/usr/lib', /-linux-/).flatMap((folder) => inside(folder, /^webkit2?gtk-/));
   return folders.map((folder) => join(folder, 'MiniBrowser')).find((path) => existsSync(path));
 }
@@ -189,7 +210,14 @@ export function findMiniBrowser() {
 export async function openWebkit(profile, url) {
   const { screen, display } = await beginScreen();
   const at = (/** @type {string} */ name) => join(profile, name);
-  const env = { ...process.env, DISPLAY: display, HOME: profile, XDG_DATA_HOME: at('data'), XDG_CACHE_HOME: at('cache'), XDG_CONFIG_HOME: at('config') };
+  const env = {
+    ...process.env,
+    DISPLAY: display,
+    HOME: profile,
+    XDG_DATA_HOME: at('data'),
+    XDG_CACHE_HOME: at('cache'),
+    XDG_CONFIG_HOME: at('config'),
+  };
   const browser = begin(String(findMiniBrowser()), [url], env);
   return {
     async close() {

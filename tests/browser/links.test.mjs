@@ -25,7 +25,11 @@ const cleanup = [];
 
 before(async () => {
   // Some 26 MB: enough that the demo asks before it downloads them.
-  await makeRandom({ ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8, context: 256 }, await fileSink(large), { quant: 'bq4' });
+  await makeRandom(
+    { ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8, context: 256 },
+    await fileSink(large),
+    { quant: 'bq4' },
+  );
   [browser, site, models] = [await launch(), await serve({ root: ROOT }), await faultServer({ '/large.bq4': large })];
 });
 after(async () => {
@@ -59,8 +63,9 @@ test('the plan comes first, then the download beside a conversation; it is kept'
   await look(page, models.at('/large.bq4'));
   const plan = page.locator('#plan');
   await page.getByRole('button', { name: 'Download and use' }).waitFor();
-  const text = await plan.textContent() ?? '';
-  for (const part of [/CC0-1\.0/, /llama, 10 layers/, /\d+\.\d MB/, /per 1,000/, /yes/, /at most [\d,]+ tokens\/s/]) assert.match(text, part);
+  const text = (await plan.textContent()) ?? '';
+  for (const part of [/CC0-1\.0/, /llama, 10 layers/, /\d+\.\d MB/, /per 1,000/, /yes/, /at most [\d,]+ tokens\/s/])
+    assert.match(text, part);
   assert.ok(sent() < 2e6, `${sent()} bytes for a plan`);
 
   // Slow enough that it is talked to before it is there.
@@ -96,7 +101,7 @@ test('the plan comes first, then the download beside a conversation; it is kept'
   await page.evaluate(() => {
     const { storage } = navigator;
     const persist = storage.persist.bind(storage);
-    storage.persist = () => persist().finally(() => document.body.dataset.asked = 'yes');
+    storage.persist = () => persist().finally(() => (document.body.dataset.asked = 'yes'));
   });
   await page.getByRole('button', { name: 'Pin: large.bq4' }).click();
   await page.getByRole('button', { name: 'Pinned: large.bq4' }).waitFor();
@@ -126,7 +131,7 @@ test('a link to nothing, a page, a server that breaks: said, and the bundled mod
   const page = await demo();
   await look(page, models.at('/nothing.bq4'));
   await ui(page).alert.waitFor();
-  assert.match(await ui(page).alert.textContent() ?? '', /HTTP_STATUS/);
+  assert.match((await ui(page).alert.textContent()) ?? '', /HTTP_STATUS/);
   assert.match(await say(page, 'Hello!'), /\w/);
   models.faults = [{ html: true }];
   await look(page, models.at('/large.bq4'));
@@ -175,23 +180,33 @@ test('a tab that died while it loaded: less is offered, nothing is loaded by its
   const page = await gone.context().newPage();
   await page.setViewportSize({ width: 390, height: 844 });
   const died = gone.waitForEvent('crash');
-  gone.context().newCDPSession(gone).then((devtools) => devtools.send('Page.crash')).catch(() => {});
+  gone
+    .context()
+    .newCDPSession(gone)
+    .then((devtools) => devtools.send('Page.crash'))
+    .catch(() => {});
   await died;
   await page.goto(site.url);
   await ui(page).alert.waitFor();
-  assert.match(await ui(page).alert.textContent() ?? '', /large\.bq4.*CRASHED/s);
+  assert.match((await ui(page).alert.textContent()) ?? '', /large\.bq4.*CRASHED/s);
   assert.equal(await ui(page).send.isDisabled(), true);
   models.faults = [];
   await page.getByRole('button', { name: 'Load with less memory' }).click();
   await page.getByRole('button', { name: 'Download and use' }).waitFor();
-  assert.match(await page.locator('#plan').textContent() ?? '', /context of 128 tokens/);
-  assert.ok(await page.locator('#plan').evaluate((plan) => plan.getBoundingClientRect().bottom <= innerHeight), 'it is seen on a phone');
+  assert.match((await page.locator('#plan').textContent()) ?? '', /context of 128 tokens/);
+  assert.ok(
+    await page.locator('#plan').evaluate((plan) => plan.getBoundingClientRect().bottom <= innerHeight),
+    'it is seen on a phone',
+  );
   await page.getByRole('button', { name: 'Cancel' }).click();
 
   // That is offered once: a reload says what was in use and how much of it is there.
   await page.reload();
   await ui(page).alert.waitFor();
-  assert.match(await ui(page).alert.textContent() ?? '', /large\.bq4 was in use: [\d.]+ MB of 26\.\d MB are stored.*NOT_STORED/s);
+  assert.match(
+    (await ui(page).alert.textContent()) ?? '',
+    /large\.bq4 was in use: [\d.]+ MB of 26\.\d MB are stored.*NOT_STORED/s,
+  );
   await page.getByRole('button', { name: 'Dismiss this message' }).click();
   await page.getByText('No model is loaded', { exact: false }).first().waitFor();
   await page.getByRole('button', { name: 'Use the bundled model' }).click();

@@ -22,7 +22,11 @@ async function everyState(page, look) {
   await ready(page);
   await say(page, 'Tell me a joke');
   await look('conversation');
-  await ui(page).file.setInputFiles({ name: 'notes.bq4', mimeType: '', buffer: Buffer.from('not a model '.repeat(30)) });
+  await ui(page).file.setInputFiles({
+    name: 'notes.bq4',
+    mimeType: '',
+    buffer: Buffer.from('not a model '.repeat(30)),
+  });
   await ui(page).alert.waitFor();
   await ready(page);
   await look('error');
@@ -39,7 +43,11 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
         const { violations, passes } = await page.evaluate(() => /** @type {any} */ (globalThis).axe.run());
         assert.ok(passes.length > 20, 'axe looked at the page');
         const serious = violations.filter((/** @type {any} */ v) => ['serious', 'critical'].includes(v.impact));
-        assert.deepEqual(serious.map((/** @type {any} */ v) => `${v.id}: ${v.nodes.map((/** @type {any} */ n) => n.html).join(' ')}`), [], `${state}, ${width}`);
+        assert.deepEqual(
+          serious.map((/** @type {any} */ v) => `${v.id}: ${v.nodes.map((/** @type {any} */ n) => n.html).join(' ')}`),
+          [],
+          `${state}, ${width}`,
+        );
       });
       await page.context().close();
     }
@@ -56,7 +64,8 @@ test('no sideways scroll at 390 and 320 pixels', async () => {
           const box = e.getBoundingClientRect();
           const outside = box.right > limit + 0.5 || box.left < -0.5;
           // Text that is wider than its place is cut off, or hangs out of it.
-          const cut = e.scrollWidth > e.clientWidth + 1 && e.matches('.text, .log, .details, .alert-text, .dock, .intro');
+          const cut =
+            e.scrollWidth > e.clientWidth + 1 && e.matches('.text, .log, .details, .alert-text, .dock, .intro');
           return box.width > 1 && (outside || cut);
         });
         return { limit, scroll: document.scrollingElement?.scrollWidth, out: out.map((e) => e.outerHTML.slice(0, 80)) };
@@ -89,10 +98,11 @@ test('the theme follows the system, then the person, also after a reload', async
 
 test('by keyboard alone', async () => {
   const page = await demo();
-  const focused = () => page.evaluate(() => {
-    const e = document.activeElement;
-    return e?.getAttribute('aria-label') || e?.id || e?.textContent;
-  });
+  const focused = () =>
+    page.evaluate(() => {
+      const e = document.activeElement;
+      return e?.getAttribute('aria-label') || e?.id || e?.textContent;
+    });
   assert.equal(await focused(), 'message');
   await page.keyboard.type('Hello!');
   await page.keyboard.press('Tab');
@@ -106,11 +116,24 @@ test('by keyboard alone', async () => {
     await page.keyboard.press('Shift+Tab');
     order.push(await focused());
   }
-  assert.deepEqual(order, ['Regenerate the reply', 'Copy the reply', 'Edit your message', 'Copy your message', 'Conversation', 'details-toggle', 'Theme: as the system', 'new-chat', 'chats']);
+  assert.deepEqual(order, [
+    'Regenerate the reply',
+    'Copy the reply',
+    'Edit your message',
+    'Copy your message',
+    'Conversation',
+    'details-toggle',
+    'Theme: as the system',
+    'new-chat',
+    'chats',
+  ]);
   // Focus is seen.
   await ui(page).newChat.focus();
   await page.keyboard.press('Tab');
-  assert.notEqual(await page.evaluate(() => getComputedStyle(/** @type {Element} */ (document.activeElement)).outlineStyle), 'none');
+  assert.notEqual(
+    await page.evaluate(() => getComputedStyle(/** @type {Element} */ (document.activeElement)).outlineStyle),
+    'none',
+  );
   await page.context().close();
 });
 
@@ -132,17 +155,23 @@ test('on a phone the details take the place of the conversation, Escape closes t
 test('the log follows what is written, unless it was scrolled away', async () => {
   const page = await newPage(here.browser);
   await page.addInitScript(() => {
-    const entries = Array.from({ length: 20 }, (_, i) => ({ id: `m${i}`, parent: i ? `m${i - 1}` : null, role: i % 2 ? 'assistant' : 'user', content: `word ${i}\n\n.` }));
+    const entries = Array.from({ length: 20 }, (_, i) => ({
+      id: `m${i}`,
+      parent: i ? `m${i - 1}` : null,
+      role: i % 2 ? 'assistant' : 'user',
+      content: `word ${i}\n\n.`,
+    }));
     localStorage.setItem('bq4.chat.x', JSON.stringify({ version: 2, entries, leaf: 'm19' }));
   });
   await openDemo(page, here.site.url);
   await sample(page, { temperature: '2', topK: '0', topP: '1', maxTokens: '200', seed: '2' });
   // Pixels from the end of the log once the page has come to rest.
-  const away = () => page.evaluate(async () => {
-    await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
-    const log = /** @type {HTMLElement} */ (document.querySelector('[role=log]'));
-    return Math.round(log.scrollHeight - log.scrollTop - log.clientHeight);
-  });
+  const away = () =>
+    page.evaluate(async () => {
+      await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+      const log = /** @type {HTMLElement} */ (document.querySelector('[role=log]'));
+      return Math.round(log.scrollHeight - log.scrollTop - log.clientHeight);
+    });
   assert.equal(await away(), 0, 'after loading');
   await say(page, 'Tell me a story');
   assert.equal(await away(), 0, 'after a reply');
@@ -155,7 +184,7 @@ test('the log follows what is written, unless it was scrolled away', async () =>
     }).observe(tokens, { childList: true });
   });
   await say(page, 'Tell me a story');
-  assert.ok(await away() > 500, 'it stays where the person is reading');
+  assert.ok((await away()) > 500, 'it stays where the person is reading');
   assert.deepEqual(page.trouble, []);
   await page.context().close();
 });
@@ -167,9 +196,14 @@ test('screen readers hear a reply in whole sentences, and its end', async () => 
     const status = /** @type {HTMLElement} */ (document.querySelector('[role=status]'));
     const heard = { status: /** @type {(string | null)[]} */ ([]), sentences: /** @type {(string | null)[]} */ ([]) };
     Object.assign(globalThis, { heard });
-    new MutationObserver(() => heard.status.push(status.textContent)).observe(status, { childList: true, characterData: true, subtree: true });
-    new MutationObserver((all) => all.forEach(({ addedNodes }) => addedNodes.forEach((node) => heard.sentences.push(node.textContent))))
-      .observe(/** @type {Node} */ (document.querySelector('#heard')), { childList: true, subtree: true });
+    new MutationObserver(() => heard.status.push(status.textContent)).observe(status, {
+      childList: true,
+      characterData: true,
+      subtree: true,
+    });
+    new MutationObserver((all) =>
+      all.forEach(({ addedNodes }) => addedNodes.forEach((node) => heard.sentences.push(node.textContent))),
+    ).observe(/** @type {Node} */ (document.querySelector('#heard')), { childList: true, subtree: true });
   });
   const reply = await say(page, 'Tell me a story');
   const { status, sentences } = await page.evaluate(() => /** @type {any} */ (globalThis).heard);
@@ -179,14 +213,17 @@ test('screen readers hear a reply in whole sentences, and its end', async () => 
   for (const sentence of sentences) assert.match(sentence, /[.!?…"]$/);
   const bare = (/** @type {string} */ text) => text.replace(/\s+/g, '');
   assert.equal(bare(sentences.join('')), bare(reply), 'each once, none missing');
-  const live = await page.evaluate(() => ['#log', '#heard'].map((id) => document.querySelector(id)?.getAttribute('aria-live')));
+  const live = await page.evaluate(() =>
+    ['#log', '#heard'].map((id) => document.querySelector(id)?.getAttribute('aria-live')),
+  );
   assert.deepEqual(live, ['off', 'polite'], 'tokens are not spoken');
   await page.context().close();
 });
 
 test('the keyboard stays in the page: after Regenerate, an edit, Undo, a message that is dismissed', async () => {
   const page = await demo();
-  const focused = () => page.evaluate(() => document.activeElement !== document.body && document.activeElement?.checkVisibility());
+  const focused = () =>
+    page.evaluate(() => document.activeElement !== document.body && document.activeElement?.checkVisibility());
   await say(page, 'Hello!');
   await ui(page).regenerate.press('Enter');
   assert.ok(await focused(), 'while it is written');
@@ -206,7 +243,11 @@ test('the keyboard stays in the page: after Regenerate, an edit, Undo, a message
   await ui(page).newChat.press('Enter');
   await page.locator('#notices').getByRole('button', { name: 'Undo' }).press('Enter');
   assert.ok(await focused(), 'after Undo');
-  await ui(page).file.setInputFiles({ name: 'notes.bq4', mimeType: '', buffer: Buffer.from('not a model '.repeat(30)) });
+  await ui(page).file.setInputFiles({
+    name: 'notes.bq4',
+    mimeType: '',
+    buffer: Buffer.from('not a model '.repeat(30)),
+  });
   await ui(page).alert.getByRole('button', { name: 'Dismiss' }).press('Enter');
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'message');
   await page.locator('#chats').press('Enter');
@@ -217,7 +258,10 @@ test('the keyboard stays in the page: after Regenerate, an edit, Undo, a message
 });
 
 test('nothing moves where motion is not wanted', async () => {
-  for (const [reducedMotion, least, most] of /** @type {const} */ ([['no-preference', 1, 9], ['reduce', 0, 0]])) {
+  for (const [reducedMotion, least, most] of /** @type {const} */ ([
+    ['no-preference', 1, 9],
+    ['reduce', 0, 0],
+  ])) {
     const page = await demo({ reducedMotion });
     await ui(page).message.fill('Tell me a story');
     const moving = await page.evaluate(() => {

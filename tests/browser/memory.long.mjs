@@ -23,7 +23,11 @@ let site;
 before(async () => {
   if (!existsSync(join(ROOT, FILE))) {
     mkdirSync(join(ROOT, 'build', 'bench'), { recursive: true });
-    await makeRandom(SHAPES['135m'], await fileSink(join(ROOT, FILE)), { quant: 'bq4h', embed: 'bq8', tokenizer: false });
+    await makeRandom(SHAPES['135m'], await fileSink(join(ROOT, FILE)), {
+      quant: 'bq4h',
+      embed: 'bq8',
+      tokenizer: false,
+    });
   }
   site = await serve({ root: ROOT, folders: [...PUBLIC, 'build/bench'], policy: false });
   browser = await launch();
@@ -38,24 +42,30 @@ for (const kv of /** @type {const} */ (['f32', 'f16'])) {
     const page = await browser.newPage();
     await page.goto(`${site.url}models/README.md`); // any page of the origin
     const prompt = kv === 'f16' ? CONTEXT - 7 : 24;
-    const seen = await page.evaluate(async ({ url, js, context, kv, prompt }) => {
-      const { createWorkerEngine, fromUrl } = await import(js);
-      // The long prompt leaves room for eight tokens, the last of which needs no position of its own.
-      const engine = await createWorkerEngine();
-      const plan = await engine.plan(fromUrl(url), { context, kv });
-      const model = await engine.load(fromUrl(url), { context, kv });
-      const session = await model.createSession();
-      const ids = Array.from({ length: prompt }, (_, i) => 100 + ((i * 7919) % 40000));
-      const result = await session.generate(ids, { temperature: 0, maxTokens: prompt > 100 ? 100 : 8 }).done();
-      const memory = await model.memory();
-      await engine.close();
-      return { plan, memory, generated: result.ids.length, reason: result.reason };
-    }, { url: `${site.url}${FILE}`, js: `${site.url}js/index.js`, context: CONTEXT, kv, prompt });
+    const seen = await page.evaluate(
+      async ({ url, js, context, kv, prompt }) => {
+        const { createWorkerEngine, fromUrl } = await import(js);
+        // The long prompt leaves room for eight tokens, the last of which needs no position of its own.
+        const engine = await createWorkerEngine();
+        const plan = await engine.plan(fromUrl(url), { context, kv });
+        const model = await engine.load(fromUrl(url), { context, kv });
+        const session = await model.createSession();
+        const ids = Array.from({ length: prompt }, (_, i) => 100 + ((i * 7919) % 40000));
+        const result = await session.generate(ids, { temperature: 0, maxTokens: prompt > 100 ? 100 : 8 }).done();
+        const memory = await model.memory();
+        await engine.close();
+        return { plan, memory, generated: result.ids.length, reason: result.reason };
+      },
+      { url: `${site.url}${FILE}`, js: `${site.url}js/index.js`, context: CONTEXT, kv, prompt },
+    );
     const { plan, memory } = seen;
     const least = plan.weightBytes + plan.kvBytes;
     assert.equal(plan.kvBytes, 30 * 2 * 3 * 64 * CONTEXT * (kv === 'f16' ? 2 : 4));
     assert.ok(plan.heapBytes <= 1.1 * least, `heap ${plan.heapBytes}, weights and KV ${least}`);
-    assert.ok(memory.total <= Math.ceil(plan.heapBytes / 65536) * 65536, `${memory.total} bytes, planned ${plan.heapBytes}`);
+    assert.ok(
+      memory.total <= Math.ceil(plan.heapBytes / 65536) * 65536,
+      `${memory.total} bytes, planned ${plan.heapBytes}`,
+    );
     assert.ok(memory.peak <= memory.heap);
     assert.equal(seen.generated, 8);
     assert.equal(seen.reason, prompt > 100 ? 'context' : 'length'); // the long one fills the context to the last position
@@ -64,40 +74,53 @@ for (const kv of /** @type {const} */ (['f32', 'f16'])) {
 }
 
 test('a browser that gives no more memory: NOMEM with numbers, nothing is downloaded, and what was loaded goes on', async (t) => {
-  const server = await faultServer({ '/model.bq4': await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 } }) });
+  const server = await faultServer({
+    '/model.bq4': await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 } }),
+  });
   t.after(server.close);
   const page = await browser.newPage();
   await page.goto(`${site.url}models/README.md`);
-  const seen = await page.evaluate(async ({ url, js }) => {
-    const { createWorkerEngine, fromUrl } = await import(js);
-    const engine = await createWorkerEngine({ threads: 1 });
-    const model = await engine.load(fromUrl(url));
-    const say = async (/** @type {any} */ model) => {
-      const session = await model.createSession();
-      const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 6 }).done();
-      await session.close();
-      return ids.join();
-    };
-    const first = await say(model);
-    const here = /** @type {any} */ (globalThis);
-    here.taken = [];
-    // Chromium gives a process so many heaps, however small; what the engine has dropped is collected when it needs one.
-    const take = () => {
-      try {
-        for (;;) here.taken.push(new WebAssembly.Memory({ initial: 1, maximum: 1 }));
-      } catch {}
-    };
-    const failure = (/** @type {any} */ { code, message, hint, details }) => ({ code, message, hint, bytes: details?.bytes });
-    const errors = [];
-    while (!errors.length) {
-      take();
-      await engine.load(fromUrl(url)).then((/** @type {any} */ more) => here.taken.push(more), (/** @type {any} */ error) => errors.push(failure(error)));
-    }
-    await createWorkerEngine({ threads: 1 }).catch((/** @type {any} */ error) => errors.push(failure(error)));
-    const again = await say(model);
-    Object.assign(here, { engine, fromUrl, say });
-    return { first, again, errors };
-  }, { url: server.at('/model.bq4'), js: `${site.url}js/index.js` });
+  const seen = await page.evaluate(
+    async ({ url, js }) => {
+      const { createWorkerEngine, fromUrl } = await import(js);
+      const engine = await createWorkerEngine({ threads: 1 });
+      const model = await engine.load(fromUrl(url));
+      const say = async (/** @type {any} */ model) => {
+        const session = await model.createSession();
+        const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 6 }).done();
+        await session.close();
+        return ids.join();
+      };
+      const first = await say(model);
+      const here = /** @type {any} */ (globalThis);
+      here.taken = [];
+      // Chromium gives a process so many heaps, however small; what the engine has dropped is collected when it needs one.
+      const take = () => {
+        try {
+          for (;;) here.taken.push(new WebAssembly.Memory({ initial: 1, maximum: 1 }));
+        } catch {}
+      };
+      const failure = (/** @type {any} */ { code, message, hint, details }) => ({
+        code,
+        message,
+        hint,
+        bytes: details?.bytes,
+      });
+      const errors = [];
+      while (!errors.length) {
+        take();
+        await engine.load(fromUrl(url)).then(
+          (/** @type {any} */ more) => here.taken.push(more),
+          (/** @type {any} */ error) => errors.push(failure(error)),
+        );
+      }
+      await createWorkerEngine({ threads: 1 }).catch((/** @type {any} */ error) => errors.push(failure(error)));
+      const again = await say(model);
+      Object.assign(here, { engine, fromUrl, say });
+      return { first, again, errors };
+    },
+    { url: server.at('/model.bq4'), js: `${site.url}js/index.js` },
+  );
   assert.equal(seen.again, seen.first);
   assert.equal(seen.errors.length, 2);
   for (const { code, message, hint, bytes } of seen.errors) {

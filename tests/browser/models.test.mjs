@@ -78,13 +78,13 @@ test('a long prompt: how much is read and how long it takes, and Stop at once', 
   await page.locator('#arriving').waitFor({ state: 'hidden' });
   await ui(page).message.fill('the '.repeat(450));
   await page.evaluate(() => {
-    const seen = /** @type {any} */ (globalThis).seen = new Set();
+    const seen = /** @type {any} */ (globalThis.seen = new Set());
     const amount = /** @type {Node} */ (document.querySelector('#amount'));
     new MutationObserver(() => seen.add(amount.textContent)).observe(amount, { childList: true });
   });
   await ui(page).send.click();
   await page.locator('#amount', { hasText: /^[\d,]+ of 1,\d+ tokens read, about \d.* left$/ }).waitFor();
-  assert.match(await ui(page).status.textContent() ?? '', /^Reading 1,\d+ tokens…$/);
+  assert.match((await ui(page).status.textContent()) ?? '', /^Reading 1,\d+ tokens…$/);
   await ui(page).stop.click();
   await ready(page);
   assert.equal(await page.locator('#amount').textContent(), '');
@@ -97,9 +97,15 @@ test('a model without a chat format: said, chosen with a preview, remembered', a
   const card = page.getByRole('region', { name: 'Form of the chat' });
   await card.waitFor();
   const choice = card.getByRole('combobox');
-  assert.deepEqual((await choice.locator('option').allTextContents()).slice(0, 2), ['None: it goes on with what you write', 'ChatML']);
+  assert.deepEqual((await choice.locator('option').allTextContents()).slice(0, 2), [
+    'None: it goes on with what you write',
+    'ChatML',
+  ]);
   await choice.selectOption('llama-3');
-  assert.match(await page.locator('#format-preview').textContent() ?? '', /^<\|start_header_id\|>user<\|end_header_id\|>\n\nHello!<\|eot_id\|>/);
+  assert.match(
+    (await page.locator('#format-preview').textContent()) ?? '',
+    /^<\|start_header_id\|>user<\|end_header_id\|>\n\nHello!<\|eot_id\|>/,
+  );
   await ready(page);
   await sample(page, { maxTokens: '2' });
   await say(page, 'Hello');
@@ -127,13 +133,16 @@ test('a model without a chat format: said, chosen with a preview, remembered', a
 test('a file whose handle may be read comes back by itself, with its conversation', async () => {
   const page = await demo();
   // A picker can't be operated by a script: it gives a handle of the browser's own file system.
-  await page.evaluate(async (base64) => {
-    const handle = await (await navigator.storage.getDirectory()).getFileHandle('mine.bq4', { create: true });
-    const writer = await handle.createWritable();
-    await writer.write(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)));
-    await writer.close();
-    Object.assign(globalThis, { showOpenFilePicker: async () => [handle] });
-  }, readFileSync(join(ROOT, 'models/chat.bq4')).toString('base64'));
+  await page.evaluate(
+    async (base64) => {
+      const handle = await (await navigator.storage.getDirectory()).getFileHandle('mine.bq4', { create: true });
+      const writer = await handle.createWritable();
+      await writer.write(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)));
+      await writer.close();
+      Object.assign(globalThis, { showOpenFilePicker: async () => [handle] });
+    },
+    readFileSync(join(ROOT, 'models/chat.bq4')).toString('base64'),
+  );
   await ui(page).models.click();
   await page.getByRole('button', { name: 'Open a .gguf or .bq4 file…' }).click();
   await ui(page).models.filter({ hasText: 'mine.bq4' }).waitFor();
@@ -141,15 +150,15 @@ test('a file whose handle may be read comes back by itself, with its conversatio
   const reply = await say(page, 'Hello!');
   await page.reload();
   await ready(page);
-  assert.match(await ui(page).models.textContent() ?? '', /mine\.bq4/);
+  assert.match((await ui(page).models.textContent()) ?? '', /mine\.bq4/);
   assert.deepEqual(await texts(page), ['Hello!', reply]);
   assert.match(await say(page, 'Thank you'), /\w/);
   // The file has gone: said, with a way on.
   await page.evaluate(async () => (await navigator.storage.getDirectory()).removeEntry('mine.bq4'));
   await page.reload();
   await ui(page).alert.waitFor();
-  assert.match(await ui(page).alert.textContent() ?? '', /^mine\.bq4 can not be read any more/);
-  assert.match(await ui(page).models.textContent() ?? '', /^Choose a model/);
+  assert.match((await ui(page).alert.textContent()) ?? '', /^mine\.bq4 can not be read any more/);
+  assert.match((await ui(page).models.textContent()) ?? '', /^Choose a model/);
   await page.getByRole('button', { name: 'Use the bundled model' }).click();
   await ready(page);
   assert.deepEqual((await texts(page)).slice(0, 2), ['Hello!', reply]);
@@ -163,9 +172,12 @@ test('a site that lets nobody read its files: said after two requests, with what
   await page.locator('#link').fill(host.url.replace('demo/', 'models/chat.bq4'));
   await page.getByRole('button', { name: 'Check', exact: true }).click();
   await ui(page).alert.waitFor();
-  assert.match(await ui(page).alert.textContent() ?? '', /could not be reached.*CORS.*download the file there and open it here.*NETWORK/s);
+  assert.match(
+    (await ui(page).alert.textContent()) ?? '',
+    /could not be reached.*CORS.*download the file there and open it here.*NETWORK/s,
+  );
   assert.equal(host.paths.length, 2);
-  assert.match(await ui(page).status.textContent() ?? '', /the model before is still in use/);
+  assert.match((await ui(page).status.textContent()) ?? '', /the model before is still in use/);
   assert.match(await say(page, 'Hello!'), /\w/);
 });
 
@@ -177,7 +189,11 @@ test('the list of models, the plan and the form of a chat: axe finds nothing, al
     const look = async (/** @type {string} */ state) => {
       await page.evaluate(axe.source);
       const { violations } = await page.evaluate(() => /** @type {any} */ (globalThis).axe.run());
-      assert.deepEqual(violations.map((/** @type {any} */ v) => `${v.id}: ${v.nodes.map((/** @type {any} */ n) => n.html).join(' ')}`), [], `${state}, ${width}`);
+      assert.deepEqual(
+        violations.map((/** @type {any} */ v) => `${v.id}: ${v.nodes.map((/** @type {any} */ n) => n.html).join(' ')}`),
+        [],
+        `${state}, ${width}`,
+      );
       assert.equal(await page.evaluate(() => document.scrollingElement?.scrollWidth), width, `${state}, ${width}`);
     };
     await ui(page).models.click();

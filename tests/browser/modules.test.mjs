@@ -7,9 +7,9 @@ import { everyBrowser, oneSite } from './every.mjs';
 const CASES = {
   'loading from an address': '/js/sources/remote.js',
   'loading bytes': '/js/sources/bytes.js',
-  'planning': '/js/engine/estimate.js',
+  planning: '/js/engine/estimate.js',
   'telling of progress': '/js/load/progress.js',
-  'tracing': '/js/engine/trace.js',
+  tracing: '/js/engine/trace.js',
 };
 
 /** @param {string} what */
@@ -25,25 +25,31 @@ async function inPage(what) {
     const model = await engine.load(fromBytes(bytes), what === 'telling of progress' ? { onProgress() {} } : {});
     if (what === 'tracing') return (await model.createSession()).trace();
   };
-  const { name, code, message, hint } = await work().then(() => ({}), (/** @type {any} */ error) => error);
+  const { name, code, message, hint } = await work().then(
+    () => ({}),
+    (/** @type {any} */ error) => error,
+  );
   await engine.close();
   return { name, code, message, hint };
 }
 
-await everyBrowser((name) => {
-  const here = oneSite(name);
+await everyBrowser(
+  (name) => {
+    const here = oneSite(name);
 
-  for (const [what, path] of Object.entries(CASES)) {
-    test(`${what}: ${path} does not come`, async () => {
-      const page = await here.open();
-      here.site.refused.add(path);
-      const error = await page.evaluate(inPage, what);
-      assert.deepEqual([error.name, error.code], ['BqError', 'NETWORK'], JSON.stringify(error));
-      assert.match(error.message, /a part of bq4 could not be loaded/);
-      assert.match(error.hint, /reload/);
-      here.site.refused.clear();
-      assert.equal((await page.evaluate(inPage, what)).code ?? '', '', 'the next engine has it');
-      await page.close();
-    });
-  }
-}, ['chromium']); // in the others: npm run test:long
+    for (const [what, path] of Object.entries(CASES)) {
+      test(`${what}: ${path} does not come`, async () => {
+        const page = await here.open();
+        here.site.refused.add(path);
+        const error = await page.evaluate(inPage, what);
+        assert.deepEqual([error.name, error.code], ['BqError', 'NETWORK'], JSON.stringify(error));
+        assert.match(error.message, /a part of bq4 could not be loaded/);
+        assert.match(error.hint, /reload/);
+        here.site.refused.clear();
+        assert.equal((await page.evaluate(inPage, what)).code ?? '', '', 'the next engine has it');
+        await page.close();
+      });
+    }
+  },
+  ['chromium'],
+); // in the others: npm run test:long

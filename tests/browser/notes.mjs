@@ -41,7 +41,9 @@ export async function takeNotes(t) {
      * @param {boolean} hold  whoever made it never goes on; else it goes on as it is found
      */
     last(what, matches, hold) {
-      return inTime(what, new Promise((resolve) => (awaited = { matches, hold, found: () => resolve(undefined) })), { state: () => `the notes ${all.slice(-5).join(', ')}` });
+      return inTime(what, new Promise((resolve) => (awaited = { matches, hold, found: () => resolve(undefined) })), {
+        state: () => `the notes ${all.slice(-5).join(', ')}`,
+      });
     },
     /** Begins anew. */
     again() {

@@ -71,7 +71,10 @@ test('the network goes away: it goes on, and even starts again', async () => {
   });
   assert.equal(threads.threads, 2, threads.threadsReason);
   // What could not be asked for anew is noise of the network, not of the page.
-  assert.deepEqual(page.trouble.filter((line) => !/ERR_(INTERNET_DISCONNECTED|CONNECTION_REFUSED|FAILED)/.test(line)), []);
+  assert.deepEqual(
+    page.trouble.filter((line) => !/ERR_(INTERNET_DISCONNECTED|CONNECTION_REFUSED|FAILED)/.test(line)),
+    [],
+  );
 });
 
 test('a host without any header, in a subfolder: policy and offline included', async () => {
@@ -98,7 +101,13 @@ test('a host without any header, in a subfolder: policy and offline included', a
     await new Promise((resolve) => setTimeout(resolve, 100));
     return { directives, title: document.title };
   });
-  assert.deepEqual(violated.directives.sort(), ['connect-src', 'img-src', 'script-src-attr', 'script-src-elem', 'style-src-elem']);
+  assert.deepEqual(violated.directives.sort(), [
+    'connect-src',
+    'img-src',
+    'script-src-attr',
+    'script-src-elem',
+    'style-src-elem',
+  ]);
   assert.match(violated.title, /^bq4/);
 
   await host.close();
@@ -144,7 +153,9 @@ test('the bundled model is fetched once, and its address names its file', async 
   assert.match(await say(page, 'Hello!'), /\w/);
   await kept(page);
   assert.equal(fetched(), before + 1, 'but for a glimpse, on a host that knows no ranges');
-  const stored = await page.locator('#stored li[data-url]').evaluateAll((rows) => rows.map((row) => /** @type {HTMLElement} */ (row).dataset.url));
+  const stored = await page
+    .locator('#stored li[data-url]')
+    .evaluateAll((rows) => rows.map((row) => /** @type {HTMLElement} */ (row).dataset.url));
   assert.deepEqual(stored, [`${host.url.replace('demo/', '')}models/chat.bq4?${id}`]);
   await ui(page).models.click();
   assert.equal(await page.getByRole('button', { name: 'Pinned: Bundled model' }).getAttribute('aria-pressed'), 'true');
@@ -157,7 +168,11 @@ test('what is stored is what a visit needs, now or later', async () => {
   await isolatedDemo(page, host.url);
   await kept(page);
   const stored = await page.evaluate(async () => {
-    const requests = await Promise.all((await caches.keys()).filter((name) => /-[0-9a-f]{16}$/.test(name)).map(async (name) => (await caches.open(name)).keys()));
+    const requests = await Promise.all(
+      (await caches.keys())
+        .filter((name) => /-[0-9a-f]{16}$/.test(name))
+        .map(async (name) => (await caches.open(name)).keys()),
+    );
     return requests.flat().map((request) => new URL(request.url).pathname.replace('/x/', ''));
   });
   // What a visit asks for, then what the browser asks for when it imports everything that is stored.
@@ -170,11 +185,28 @@ test('what is stored is what a visit needs, now or later', async () => {
   needed.delete('demo/sw.js');
   needed.delete('models/chat.bq4'); // in the engine's store
   needed.delete('demo/local.json'); // of this machine, not of the page
-  assert.deepEqual([...needed].filter((path) => !stored.includes(path)), []);
+  assert.deepEqual(
+    [...needed].filter((path) => !stored.includes(path)),
+    [],
+  );
   // Some of what is imported on demand: files of version 1, traces, other stores; the other builds.
-  for (const path of ['js/plan/companion.js', 'js/engine/trace.js', 'js/store/cache.js', 'js/sources/remote.js', 'demo/thread.js', 'js/io-worker.js']) assert.ok(stored.includes(path), path);
+  for (const path of [
+    'js/plan/companion.js',
+    'js/engine/trace.js',
+    'js/store/cache.js',
+    'js/sources/remote.js',
+    'demo/thread.js',
+    'js/io-worker.js',
+  ])
+    assert.ok(stored.includes(path), path);
   assert.equal(stored.filter((path) => path.endsWith('.wasm')).length, 6, 'four builds, the probe and grammars');
-  assert.deepEqual(stored.filter((path) => !/^(demo|js|build\/wasm|node_modules\/@huggingface\/jinja\/dist|node_modules\/marked\/lib)\//.test(path)), []);
+  assert.deepEqual(
+    stored.filter(
+      (path) =>
+        !/^(demo|js|build\/wasm|node_modules\/@huggingface\/jinja\/dist|node_modules\/marked\/lib)\//.test(path),
+    ),
+    [],
+  );
 });
 
 test('the service worker answers with the version that it keeps, and leaves ranges and other files alone', async () => {
@@ -187,18 +219,25 @@ test('the service worker answers with the version that it keeps, and leaves rang
   await ready(page);
   assert.ok(await page.evaluate(() => Boolean(navigator.serviceWorker.controller)));
   assert.deepEqual(page.trouble, []);
-  const get = (/** @type {string} */ path, /** @type {Record<string, string>} */ headers = {}) => page.evaluate(async ([path, headers]) => {
-    try {
-      const response = await fetch(/** @type {string} */ (path), { headers: /** @type {any} */ (headers) });
-      return `${response.status}: ${(await response.text()).slice(0, 5)}`;
-    } catch {
-      return 'failed';
-    }
-  }, [path, headers]);
+  const get = (/** @type {string} */ path, /** @type {Record<string, string>} */ headers = {}) =>
+    page.evaluate(
+      async ([path, headers]) => {
+        try {
+          const response = await fetch(/** @type {string} */ (path), { headers: /** @type {any} */ (headers) });
+          return `${response.status}: ${(await response.text()).slice(0, 5)}`;
+        } catch {
+          return 'failed';
+        }
+      },
+      [path, headers],
+    );
   // What is kept is what comes, whatever the network has.
   await page.evaluate(async () => {
     const cache = await caches.open((await caches.keys()).find((name) => /-[0-9a-f]{16}$/.test(name)) ?? '');
-    await cache.put(new URL('style.css', location.href).href, new Response('stale', { headers: { 'content-type': 'text/css' } }));
+    await cache.put(
+      new URL('style.css', location.href).href,
+      new Response('stale', { headers: { 'content-type': 'text/css' } }),
+    );
   });
   assert.equal(await get('style.css'), '200: stale');
   assert.equal(await get('../models/chat.bq4', { Range: 'bytes=0-3' }), '206: BQ4F');
@@ -229,7 +268,11 @@ test('a second visit starts without asking the network; a new version is kept wh
   // Two files that belong together change: neither is seen alone.
   changes['demo/style.css'] = ':root { --version: 2 }\n';
   changes['demo/format.js'] = 'document.documentElement.dataset.version = 2;\n';
-  const seen = () => page.evaluate(() => [getComputedStyle(document.documentElement).getPropertyValue('--version').trim(), document.documentElement.dataset.version ?? '']);
+  const seen = () =>
+    page.evaluate(() => [
+      getComputedStyle(document.documentElement).getPropertyValue('--version').trim(),
+      document.documentElement.dataset.version ?? '',
+    ]);
   await page.reload();
   await ready(page);
   assert.deepEqual(await seen(), ['', '']);
@@ -245,7 +288,10 @@ test('a second visit starts without asking the network; a new version is kept wh
   assert.match(await say(page, 'Hello!'), /\w/);
   const caches = await page.evaluate(() => globalThis.caches.keys());
   assert.equal(caches.filter((name) => /-[0-9a-f]{16}$/.test(name)).length, 1, 'the old version is gone');
-  assert.deepEqual(page.trouble.filter((line) => !/ERR_/.test(line)), []);
+  assert.deepEqual(
+    page.trouble.filter((line) => !/ERR_/.test(line)),
+    [],
+  );
 });
 
 test('a browser that refuses service workers', async () => {
@@ -274,7 +320,9 @@ test('a service worker that is killed in the middle of a reply', async () => {
   const devtools = await page.context().newCDPSession(page);
   /** @type {Set<string>} */
   const states = new Set();
-  devtools.on('ServiceWorker.workerVersionUpdated', ({ versions }) => versions.forEach(({ runningStatus }) => states.add(runningStatus)));
+  devtools.on('ServiceWorker.workerVersionUpdated', ({ versions }) =>
+    versions.forEach(({ runningStatus }) => states.add(runningStatus)),
+  );
   await devtools.send('ServiceWorker.enable');
   await devtools.send('ServiceWorker.stopAllWorkers');
   await ready(page);
@@ -289,7 +337,8 @@ test('a service worker that is killed in the middle of a reply', async () => {
 });
 
 test('storage that the service worker loses: what the network has still comes', async () => {
-  const lost = "addEventListener('activate', () => { CacheStorage.prototype.open = () => Promise.reject(new DOMException('gone', 'UnknownError')); });\n";
+  const lost =
+    "addEventListener('activate', () => { CacheStorage.prototype.open = () => Promise.reject(new DOMException('gone', 'UnknownError')); });\n";
   const host = await plainHost('/z', { 'demo/sw.js': lost });
   cleanup.push(host.close);
   const page = await watched();

@@ -52,13 +52,29 @@ await everyBrowser((name) => {
         await last.generate('Once', { maxTokens: 3 }).done();
         await write(new Uint8Array(10));
         const codes = [];
-        for (let i = 0; i < 2; i++) codes.push(await last.generate('Twice upon', { maxTokens: 9 }).done().then(() => 'none', (/** @type {any} */ e) => e.code));
+        for (let i = 0; i < 2; i++)
+          codes.push(
+            await last
+              .generate('Twice upon', { maxTokens: 9 })
+              .done()
+              .then(
+                () => 'none',
+                (/** @type {any} */ e) => e.code,
+              ),
+          );
         const stats = await last.stats();
         await engine.close();
         await folder.removeEntry('paged.bq4');
         return {
-          wanted: wanted.ids, got: got.ids, handles, memory, budget, paging: paged.info.paging,
-          again, codes, tokens: stats.tokens,
+          wanted: wanted.ids,
+          got: got.ids,
+          handles,
+          memory,
+          budget,
+          paging: paged.info.paging,
+          again,
+          codes,
+          tokens: stats.tokens,
         };
       });
       for (const ids of [seen.got, ...seen.handles]) assert.deepEqual(ids, seen.wanted);

@@ -34,7 +34,13 @@ function headers() {
 
 /** A host of README's page with the package as npm installs it. Each answer is gzipped, but models. */
 async function hostOfReadme() {
-  const [{ files }] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
+  const [{ files }] = JSON.parse(
+    execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+      cwd: ROOT,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }),
+  );
   /** @type {Map<string, Buffer>} */
   const site = new Map(files.map((/** @type {any} */ { path }) => [`/node_modules/bq4/${path}`, path]));
   const page = { '/': block('Embed it', 'html'), '/app.js': block('Embed it', 'js'), '/favicon.ico': '' };
@@ -46,14 +52,19 @@ async function hostOfReadme() {
     const model = path === '/models/chat.bq4';
     const name = path in page ? null : model ? 'models/chat.bq4' : site.get(path);
     if (name === undefined) return void response.writeHead(404, common).end();
-    const body = name === null ? Buffer.from(page[/** @type {keyof typeof page} */ (path)]) : readFileSync(join(ROOT, String(name)));
+    const body =
+      name === null
+        ? Buffer.from(page[/** @type {keyof typeof page} */ (path)])
+        : readFileSync(join(ROOT, String(name)));
     const type = { 'content-type': TYPES[extname(path) || '.html'] ?? 'application/octet-stream', ...common };
     if (model) {
       const [, from, to] = /bytes=(\d+)-(\d*)/.exec(request.headers.range ?? '') ?? [];
       if (from === undefined) return void response.writeHead(200, { ...type, 'accept-ranges': 'bytes' }).end(body);
       const end = Math.min(to ? Number(to) + 1 : body.length, body.length);
       const range = `bytes ${from}-${end - 1}/${body.length}`;
-      return void response.writeHead(206, { ...type, 'accept-ranges': 'bytes', 'content-range': range }).end(body.subarray(Number(from), end));
+      return void response
+        .writeHead(206, { ...type, 'accept-ranges': 'bytes', 'content-range': range })
+        .end(body.subarray(Number(from), end));
     }
     const packed = gzipSync(body, { level: 9 });
     sent.push({ path, bytes: packed.length });
@@ -61,7 +72,11 @@ async function hostOfReadme() {
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
-  return { url: `http://localhost:${port}/`, sent, close: () => new Promise((resolve) => server.close(resolve).closeAllConnections()) };
+  return {
+    url: `http://localhost:${port}/`,
+    sent,
+    close: () => new Promise((resolve) => server.close(resolve).closeAllConnections()),
+  };
 }
 
 describe('README', { skip: missing() }, () => {
@@ -93,7 +108,10 @@ describe('README', { skip: missing() }, () => {
     const total = host.sent.reduce((sum, { bytes }) => sum + bytes, 0);
     const own = host.sent.filter(({ path }) => ['/', '/app.js', '/node_modules/bq4/dist/index.js'].includes(path));
     console.log(`${total} bytes: ${list}`);
-    assert.ok(host.sent.some(({ path }) => path.endsWith('worker.js')) && host.sent.some(({ path }) => path.endsWith('.wasm')), list);
+    assert.ok(
+      host.sent.some(({ path }) => path.endsWith('worker.js')) && host.sent.some(({ path }) => path.endsWith('.wasm')),
+      list,
+    );
     assert.equal(own.length, 3, list);
     const bytes = own.reduce((sum, each) => sum + each.bytes, 0);
     assert.ok(bytes <= THREAD_LIMIT, `its own thread: ${bytes} bytes`);

@@ -15,7 +15,10 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Chromium and the repository as a site, for the tests of a file: there once these begin, gone when they are done. */
 export function oneHost() {
-  const here = { browser: /** @type {Browser} */ (/** @type {any} */ (null)), site: /** @type {Awaited<ReturnType<typeof serve>>} */ (/** @type {any} */ (null)) };
+  const here = {
+    browser: /** @type {Browser} */ (/** @type {any} */ (null)),
+    site: /** @type {Awaited<ReturnType<typeof serve>>} */ (/** @type {any} */ (null)),
+  };
   before(async () => {
     here.browser = await launch();
     here.site = await serve({ root: ROOT });
@@ -44,7 +47,9 @@ export async function newPage(browser, options = {}) {
     if (message.type() === 'error') trouble.push(`console: ${message.text()} (${message.location().url})`);
   });
   await page.addInitScript(() => {
-    addEventListener('securitypolicyviolation', (e) => console.error(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}`));
+    addEventListener('securitypolicyviolation', (e) =>
+      console.error(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}`),
+    );
   });
   return Object.assign(page, { trouble });
 }
@@ -56,10 +61,11 @@ export async function openDemo(page, url) {
 }
 
 /** @param {Page} page */
-export const ready = (page) => page.waitForFunction(() => {
-  const send = /** @type {HTMLButtonElement | null} */ (document.querySelector('#send'));
-  return send && !send.disabled && !send.hidden;
-});
+export const ready = (page) =>
+  page.waitForFunction(() => {
+    const send = /** @type {HTMLButtonElement | null} */ (document.querySelector('#send'));
+    return send && !send.disabled && !send.hidden;
+  });
 
 /** @param {Page} page */
 export const ui = (page) => ({
@@ -113,15 +119,18 @@ export async function plainHost(base, before = {}) {
   /** @type {string[]} */
   const paths = [];
   const made = {
-    url: '', paths, hold: false,
+    url: '',
+    paths,
+    hold: false,
     release: () => {
       made.hold = false;
       server.closeAllConnections();
     },
-    close: () => new Promise((/** @type {(value?: undefined) => void} */ resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    }),
+    close: () =>
+      new Promise((/** @type {(value?: undefined) => void} */ resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
   };
   const server = createServer((request, response) => {
     const target = String(request.url);

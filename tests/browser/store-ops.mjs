@@ -10,8 +10,11 @@ let entry;
 let file;
 
 const state = () => ({
-  role: entry.role, complete: entry.complete, problem: entry.problem && { name: entry.problem.name, code: entry.problem.code, hint: entry.problem.hint },
-  have: file.data.flatMap((_, c) => (entry.has(c) ? [c] : [])), prefix: entry.has(0xffffffff),
+  role: entry.role,
+  complete: entry.complete,
+  problem: entry.problem && { name: entry.problem.name, code: entry.problem.code, hint: entry.problem.hint },
+  have: file.data.flatMap((_, c) => (entry.has(c) ? [c] : [])),
+  prefix: entry.has(0xffffffff),
 });
 
 /** OPFS folder of the store's file. @param {string} name of the store */

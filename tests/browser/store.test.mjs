@@ -29,7 +29,11 @@ before(async () => {
   site = await serve({ root: ROOT, folders: [...PUBLIC, 'tests'], policy: false });
   browser = await launch({ args: ['--host-resolver-rules=MAP insecure.test 127.0.0.1'] });
   profile = mkdtempSync(join(tmpdir(), 'bq4-profile-'));
-  lasting = await chromium.launchPersistentContext(join(profile, 'lasting'), { executablePath: findChromium(), headless: true, args: FLAGS });
+  lasting = await chromium.launchPersistentContext(join(profile, 'lasting'), {
+    executablePath: findChromium(),
+    headless: true,
+    args: FLAGS,
+  });
 });
 after(async () => {
   await lasting?.close();
@@ -51,12 +55,25 @@ const lastingPage = async () => ready(await lasting.newPage());
 
 /** @param {Page} page @param {string} name @param {...any} args @returns {Promise<any>} */
 const inWorker = (page, name, ...args) =>
-  inTime(`${name} in a worker`, page.evaluate(([name, args]) => /** @type {any} */ (globalThis).inWorker(name, args), /** @type {const} */ ([name, args])));
+  inTime(
+    `${name} in a worker`,
+    page.evaluate(
+      ([name, args]) => /** @type {any} */ (globalThis).inWorker(name, args),
+      /** @type {const} */ ([name, args]),
+    ),
+  );
 /** @param {Page} page @param {string} name @param {...any} args @returns {Promise<any>} */
 const inPage = (page, name, ...args) =>
-  inTime(`${name} in a page`, page.evaluate(([name, args]) => /** @type {any} */ (globalThis).ops[name](...args), /** @type {const} */ ([name, args])));
+  inTime(
+    `${name} in a page`,
+    page.evaluate(
+      ([name, args]) => /** @type {any} */ (globalThis).ops[name](...args),
+      /** @type {const} */ ([name, args]),
+    ),
+  );
 
-const range = (/** @type {number} */ from, /** @type {number} */ to) => Array.from({ length: to - from }, (_, i) => from + i);
+const range = (/** @type {number} */ from, /** @type {number} */ to) =>
+  Array.from({ length: to - from }, (_, i) => from + i);
 
 for (const backend of ['opfs', 'cache', 'indexeddb', 'memory']) {
   test(`the contract, ${backend} in a worker`, async (t) => {
@@ -103,10 +120,21 @@ test('where all storage is refused: nothing is kept, saying why, and nothing thr
     const entry = await store.open(file.options);
     const kept = await entry.write(0, file.data[0]);
     const { code, message } = entry.problem;
-    return { backend: store.backend, code, message, kept, list: await store.list(), found: await store.find(file.options.url), waited: await entry.waitFor(1) };
+    return {
+      backend: store.backend,
+      code,
+      message,
+      kept,
+      list: await store.list(),
+      found: await store.find(file.options.url),
+      waited: await entry.waitFor(1),
+    };
   });
   assert.match(seen.message, /nothing is kept: opfs: .*cache: .*indexeddb: /);
-  assert.deepEqual({ ...seen, message: '' }, { backend: 'memory', code: 'STORAGE', message: '', kept: false, list: [], found: null, waited: false });
+  assert.deepEqual(
+    { ...seen, message: '' },
+    { backend: 'memory', code: 'STORAGE', message: '', kept: false, list: [], found: null, waited: false },
+  );
   await page.context().close();
 });
 
@@ -117,7 +145,10 @@ test('more chunks than one segment, and what lies where', async () => {
   assert.equal((await inWorker(page, 'write', range(0, 130))).complete, true);
   const { bad, range: whole } = await inWorker(page, 'verify');
   assert.deepEqual([bad, whole], [[], true]);
-  assert.deepEqual((await inWorker(page, 'files', 'segments')).filter((/** @type {string} */ name) => !name.startsWith('at-')), ['about', 'journal', 'prefix', 's0', 's1', 's2', 'used']);
+  assert.deepEqual(
+    (await inWorker(page, 'files', 'segments')).filter((/** @type {string} */ name) => !name.startsWith('at-')),
+    ['about', 'journal', 'prefix', 's0', 's1', 's2', 'used'],
+  );
   await inWorker(page, 'close');
   await inWorker(page, 'open', 20, 130, { name: 'segments' });
   assert.equal((await inWorker(page, 'verify')).complete, true);
@@ -153,7 +184,10 @@ test('a damaged cache: only what is damaged is fetched again', async () => {
 
   await inWorker(page, 'harm', name, 'journal', { at: 24 * 11 + 9, bytes: 1 }); // 0 is the prefix, 11 is chunk 10
   seen = await open();
-  assert.deepEqual(seen.have, range(0, 70).filter((c) => c !== 10));
+  assert.deepEqual(
+    seen.have,
+    range(0, 70).filter((c) => c !== 10),
+  );
   await inWorker(page, 'heal');
   assert.equal((await inWorker(page, 'verify')).complete, true);
   await inWorker(page, 'close');
@@ -174,7 +208,10 @@ test('two tabs share a download; one is closed in the middle; both run what is c
   await inWorker(a, 'prefix');
   const arriving = Promise.all(range(0, 6).map((c) => inWorker(b, 'waitFor', c)));
   await inWorker(a, 'write', range(0, 6));
-  assert.deepEqual(await arriving, range(0, 6).map(() => ({ there: true, role: 'reader', right: true })));
+  assert.deepEqual(
+    await arriving,
+    range(0, 6).map(() => ({ there: true, role: 'reader', right: true })),
+  );
   const next = inWorker(b, 'waitFor', 6);
   await a.close(); // without a word: the lock ends with the tab
   assert.deepEqual(await next, { there: false, role: 'writer', right: false });
@@ -219,21 +256,33 @@ test('killing the browser at any moment loses at most the chunk under way', asyn
   };
   for (const [round, { chunks: whole, at, hold }] of KILLS.entries()) {
     const { own, page, opened } = await start();
-    assert.deepEqual(done.filter((c) => !opened.have.includes(c)), [], `round ${round}: lost`);
+    assert.deepEqual(
+      done.filter((c) => !opened.have.includes(c)),
+      [],
+      `round ${round}: lost`,
+    );
     const more = opened.have.filter((/** @type {number} */ c) => !done.includes(c));
-    assert.ok(more.every((/** @type {number} */ c) => underWay.includes(c)), `round ${round}: ${more} there, of which only ${underWay} was begun`);
+    assert.ok(
+      more.every((/** @type {number} */ c) => underWay.includes(c)),
+      `round ${round}: ${more} there, of which only ${underWay} was begun`,
+    );
     assert.deepEqual((await inWorker(page, 'verify')).bad, [], `round ${round}: trusted, but never verified`);
     done = opened.have;
     await inWorker(page, 'prefix');
     notes.again();
     let count = 0;
-    const kill = notes.last(`'${at}' of chunk ${whole} of round ${round}`, (text) => text.startsWith(at) && count++ === whole, hold);
+    const kill = notes.last(
+      `'${at}' of chunk ${whole} of round ${round}`,
+      (text) => text.startsWith(at) && count++ === whole,
+      hold,
+    );
     const missing = range(0, chunks).filter((c) => !done.includes(c));
     const failed = inWorker(page, 'write', missing, notes.url).then(() => Promise.reject(new Error('all was written')));
     failed.catch(() => {});
     await Promise.race([kill, failed]);
     await own.kill();
-    const noted = (/** @type {string} */ word) => notes.all.filter((text) => text.startsWith(word)).map((text) => Number(text.split(' ')[1]));
+    const noted = (/** @type {string} */ word) =>
+      notes.all.filter((text) => text.startsWith(word)).map((text) => Number(text.split(' ')[1]));
     done = [...done, ...noted('done')];
     underWay = noted('begin').filter((c) => !done.includes(c));
     assert.ok(underWay.length <= 1, `one chunk at a time, not ${underWay}`);
@@ -242,7 +291,11 @@ test('killing the browser at any moment loses at most the chunk under way', asyn
   const { own, page } = await start();
   const { fetched, complete } = await inWorker(page, 'heal');
   assert.equal(complete, true);
-  assert.deepEqual(fetched.filter((/** @type {number} */ c) => done.includes(c)), [], 'no verified chunk is fetched again');
+  assert.deepEqual(
+    fetched.filter((/** @type {number} */ c) => done.includes(c)),
+    [],
+    'no verified chunk is fetched again',
+  );
   assert.deepEqual((await inWorker(page, 'verify')).bad, []);
   await own.kill();
 });
@@ -267,7 +320,10 @@ for (const backend of ['opfs', 'cache']) {
     await inWorker(page, 'open', 24, 8, { name, backend });
     const second = await ready(await lasting.newPage());
     await inWorker(second, 'open', 26, 40, { name, backend });
-    await devtools.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: (await inWorker(page, 'usage')).usage + 3 * 2 ** 20 });
+    await devtools.send('Storage.overrideQuotaForOrigin', {
+      origin,
+      quotaSize: (await inWorker(page, 'usage')).usage + 3 * 2 ** 20,
+    });
     const stopped = await inWorker(second, 'write', range(0, 40));
     assert.equal(stopped.problem?.code, 'QUOTA', JSON.stringify(stopped));
     assert.ok(stopped.have.length < 40);

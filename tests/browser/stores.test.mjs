@@ -33,16 +33,28 @@ async function load({ url, engines = 1, paged = false }) {
     const list = await engine.store.list();
     const { backend } = engine.store;
     await engine.close();
-    return { ids: ids.join(), problem, backend, residency: model.info.residency, cached: plan.cached.bytes, complete: list.some((/** @type {any} */ f) => f.url === url && f.complete) };
+    return {
+      ids: ids.join(),
+      problem,
+      backend,
+      residency: model.info.residency,
+      cached: plan.cached.bytes,
+      complete: list.some((/** @type {any} */ f) => f.url === url && f.complete),
+    };
   };
   return Promise.all(Array.from({ length: engines }, one));
 }
 
 /** Chunks that were asked for, in order. @param {{ range?: string }[]} requests */
-const asked = (requests) => requests.flatMap(({ range }) => {
-  const [from, to] = /=(\d+)-(\d+)/.exec(String(range))?.slice(1).map(Number) ?? [0, 0];
-  return Array.from({ length: chunks }, (_, c) => c).filter((c) => to > 65535 && from < prefix + (c + 1) * MiB && to >= prefix + c * MiB);
-}).sort((a, b) => a - b);
+const asked = (requests) =>
+  requests
+    .flatMap(({ range }) => {
+      const [from, to] = /=(\d+)-(\d+)/.exec(String(range))?.slice(1).map(Number) ?? [0, 0];
+      return Array.from({ length: chunks }, (_, c) => c).filter(
+        (c) => to > 65535 && from < prefix + (c + 1) * MiB && to >= prefix + c * MiB,
+      );
+    })
+    .sort((a, b) => a - b);
 
 await everyBrowser((name) => {
   const { opfs } = BROWSERS[name];
@@ -52,7 +64,10 @@ await everyBrowser((name) => {
     test(`the contract, ${backend} in a worker`, async (t) => {
       const page = await here.open('tests/browser/store.html');
       await page.until(() => /** @type {any} */ (globalThis).inWorker);
-      for (const which of Object.keys(cases)) await t.test(which, () => page.evaluate(inWorker, /** @type {[string, any[]]} */ (['case', [which, { backend }]])));
+      for (const which of Object.keys(cases))
+        await t.test(which, () =>
+          page.evaluate(inWorker, /** @type {[string, any[]]} */ (['case', [which, { backend }]])),
+        );
       await page.close();
     });
   }
@@ -62,8 +77,14 @@ await everyBrowser((name) => {
     t.after(server.close);
     const page = await here.open();
     const [first] = await page.evaluate(load, { url: server.url });
-    assert.deepEqual({ ...first, ids: '' }, { ids: '', problem: '', backend: opfs ? 'opfs' : 'cache', residency: 'resident', cached: 0, complete: true });
-    assert.deepEqual(asked(server.requests), Array.from({ length: chunks }, (_, c) => c));
+    assert.deepEqual(
+      { ...first, ids: '' },
+      { ids: '', problem: '', backend: opfs ? 'opfs' : 'cache', residency: 'resident', cached: 0, complete: true },
+    );
+    assert.deepEqual(
+      asked(server.requests),
+      Array.from({ length: chunks }, (_, c) => c),
+    );
     server.forget();
     // WebKit under test is a private window, whose caches are gone with the worker that made them.
     if (name === 'webkit') return;
@@ -81,37 +102,45 @@ await everyBrowser((name) => {
     const page = await here.open();
     const [one, two] = await page.evaluate(load, { url: server.url, engines: 2 });
     assert.equal(one.ids, two.ids);
-    assert.deepEqual(asked(server.requests), Array.from({ length: chunks }, (_, c) => c));
+    assert.deepEqual(
+      asked(server.requests),
+      Array.from({ length: chunks }, (_, c) => c),
+    );
     // Each plans and loads from the first bytes, which are all that both fetch; who comes later finds them in the cache.
     assert.ok(server.requests.filter(({ range }) => range === 'bytes=0-65535').length <= 4);
     await page.close();
     await server.close();
   });
 
-  if (opfs) test('two run one file that is kept at the same time, each larger than its budget', async (t) => {
-    const server = await faultServer(bytes);
-    t.after(server.close);
-    const page = await here.open();
-    const [{ ids }] = await page.evaluate(load, { url: server.url });
-    server.forget();
-    const seen = await page.evaluate(async (url) => {
-      const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
-      const engines = await Promise.all([1, 2].map(() => createWorkerEngine({ threads: 1, build: 'simd128', cache: 'auto' })));
-      const options = { context: 128, kv: 'i8' };
-      const { heapBytes, weightBytes } = await engines[0].plan(fromUrl(url), options);
-      const budget = heapBytes - Math.floor(weightBytes * 0.3);
-      // Both are loaded before either says a word, and both read for every token.
-      const models = await Promise.all(engines.map((engine) => engine.load(fromUrl(url), { ...options, budget })));
-      const sessions = await Promise.all(models.map((model) => model.createSession()));
-      const results = await Promise.all(sessions.map((session) => session.generate('the quick', { temperature: 0, maxTokens: 6 }).done()));
-      const paged = models.map(({ info }) => info.residency);
-      await Promise.all(engines.map((engine) => engine.close()));
-      return { ids: results.map((result) => result.ids.join()), paged };
-    }, server.url);
-    assert.deepEqual(seen, { ids: [ids, ids], paged: ['paged', 'paged'] });
-    assert.deepEqual(server.requests, []);
-    await page.close();
-  });
+  if (opfs)
+    test('two run one file that is kept at the same time, each larger than its budget', async (t) => {
+      const server = await faultServer(bytes);
+      t.after(server.close);
+      const page = await here.open();
+      const [{ ids }] = await page.evaluate(load, { url: server.url });
+      server.forget();
+      const seen = await page.evaluate(async (url) => {
+        const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
+        const engines = await Promise.all(
+          [1, 2].map(() => createWorkerEngine({ threads: 1, build: 'simd128', cache: 'auto' })),
+        );
+        const options = { context: 128, kv: 'i8' };
+        const { heapBytes, weightBytes } = await engines[0].plan(fromUrl(url), options);
+        const budget = heapBytes - Math.floor(weightBytes * 0.3);
+        // Both are loaded before either says a word, and both read for every token.
+        const models = await Promise.all(engines.map((engine) => engine.load(fromUrl(url), { ...options, budget })));
+        const sessions = await Promise.all(models.map((model) => model.createSession()));
+        const results = await Promise.all(
+          sessions.map((session) => session.generate('the quick', { temperature: 0, maxTokens: 6 }).done()),
+        );
+        const paged = models.map(({ info }) => info.residency);
+        await Promise.all(engines.map((engine) => engine.close()));
+        return { ids: results.map((result) => result.ids.join()), paged };
+      }, server.url);
+      assert.deepEqual(seen, { ids: [ids, ids], paged: ['paged', 'paged'] });
+      assert.deepEqual(server.requests, []);
+      await page.close();
+    });
 
   test('two that load the same file at once share also a long prefix', async (t) => {
     const file = await tinyModel({ card: `# Long\n${'Noise. '.repeat(60_000)}` });
@@ -121,15 +150,19 @@ await everyBrowser((name) => {
     const [one, two] = await page.evaluate(load, { url: server.url, engines: 2 });
     assert.equal(one.ids, two.ids);
     const twice = (server.sent - file.length) / 65536;
-    assert.ok([0, 1, 2, 3].includes(twice), `all once, but for the first bytes of two plans and two loads: ${twice} more`);
+    assert.ok(
+      [0, 1, 2, 3].includes(twice),
+      `all once, but for the first bytes of two plans and two loads: ${twice} more`,
+    );
     await page.close();
   });
 
-  if (!opfs) test("what does not fit is refused: files can't be read in pieces here", async () => {
-    const server = await faultServer(bytes);
-    const page = await here.open();
-    await assert.rejects(page.evaluate(load, { url: server.url, paged: true }), /BqError/);
-    await page.close();
-    await server.close();
-  });
+  if (!opfs)
+    test("what does not fit is refused: files can't be read in pieces here", async () => {
+      const server = await faultServer(bytes);
+      const page = await here.open();
+      await assert.rejects(page.evaluate(load, { url: server.url, paged: true }), /BqError/);
+      await page.close();
+      await server.close();
+    });
 });

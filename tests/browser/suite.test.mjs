@@ -11,8 +11,10 @@ await everyBrowser((name) => {
     for (const suite of ['engine', 'chat', 'paging']) {
       test(`tests/js/${suite}.test.mjs`, { timeout: 300_000 }, async (t) => {
         const page = await open();
-        assert.deepEqual(await page.evaluate(() => [crossOriginIsolated, typeof SharedArrayBuffer]),
-          [isolated, isolated && BROWSERS[name].sharedMemory ? 'function' : 'undefined']);
+        assert.deepEqual(await page.evaluate(() => [crossOriginIsolated, typeof SharedArrayBuffer]), [
+          isolated,
+          isolated && BROWSERS[name].sharedMemory ? 'function' : 'undefined',
+        ]);
         const names = await page.evaluate(async (path) => {
           await import(path);
           const shim = '/tests/browser/shims/node-test.mjs';
@@ -20,10 +22,15 @@ await everyBrowser((name) => {
         }, `/tests/js/${suite}.test.mjs`);
         assert.ok(names.length > 15);
         for (const [i, name] of names.entries()) {
-          await t.test(name, async () => assert.equal(await page.evaluate(async (i) => {
-            const shim = '/tests/browser/shims/node-test.mjs';
-            return (await import(shim)).run(i);
-          }, i), null));
+          await t.test(name, async () =>
+            assert.equal(
+              await page.evaluate(async (i) => {
+                const shim = '/tests/browser/shims/node-test.mjs';
+                return (await import(shim)).run(i);
+              }, i),
+              null,
+            ),
+          );
         }
         await page.close();
       });
@@ -44,15 +51,21 @@ await everyBrowser((name) => {
       const { tinyModel, tokenizer } = await import(fixture);
       const counters = new Int32Array(new SharedArrayBuffer(8));
       // A function: where Firefox hangs as it starts threads, a second worker takes over.
-      const engine = await createWorkerEngine({ worker: async () => {
-        const worker = new Worker('/tests/browser/shims/counting-worker.mjs', { type: 'module' });
-        await new Promise((resolve) => {
-          worker.onmessage = resolve;
-          worker.postMessage(counters);
-        });
-        return worker;
-      } });
-      const bytes = await tinyModel({ config: { hidden: 128, layers: 6, heads: 4, ffn: 384, context: 1024 }, type: 'bq4', tokens: { ...tokenizer(), eog: [] } });
+      const engine = await createWorkerEngine({
+        worker: async () => {
+          const worker = new Worker('/tests/browser/shims/counting-worker.mjs', { type: 'module' });
+          await new Promise((resolve) => {
+            worker.onmessage = resolve;
+            worker.postMessage(counters);
+          });
+          return worker;
+        },
+      });
+      const bytes = await tinyModel({
+        config: { hidden: 128, layers: 6, heads: 4, ffn: 384, context: 1024 },
+        type: 'bq4',
+        tokens: { ...tokenizer(), eog: [] },
+      });
       const session = await (await engine.load(fromBytes(bytes), { batch: 8 })).createSession();
       const read = () => [Atomics.load(counters, 0), Atomics.load(counters, 1)];
       const rounds = [];
@@ -76,7 +89,13 @@ await everyBrowser((name) => {
           stop();
         }
         const name = await ended;
-        rounds.push({ name, reason: run.result?.reason, slices: read()[0] - at[0], samples: read()[1] - at[1], before: at[0] - started[0] });
+        rounds.push({
+          name,
+          reason: run.result?.reason,
+          slices: read()[0] - at[0],
+          samples: read()[1] - at[1],
+          before: at[0] - started[0],
+        });
       }
       await engine.close();
       return rounds;

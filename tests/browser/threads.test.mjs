@@ -85,7 +85,10 @@ await everyBrowser((name) => {
 
   test('workers that cannot be had: one thread, and why', async () => {
     const page = await browser.open(sites[1].url);
-    const { info, threads } = await page.evaluate(inPage, { worker: true, options: { threads: 2, threadUrl: '/nothing/here.js' } });
+    const { info, threads } = await page.evaluate(inPage, {
+      worker: true,
+      options: { threads: 2, threadUrl: '/nothing/here.js' },
+    });
     assert.deepEqual([info.threads, threads], [1, [1]]);
     assert.match(info.threadsReason, /no threads could be started/);
     await page.close();

@@ -11,21 +11,33 @@ const ALLOWED = new Set(['memcpy', 'memmove', 'memset', 'memcmp', 'memchr', 'str
 const COMPILER = new Set(['__stack_chk_fail', '_GLOBAL_OFFSET_TABLE_']);
 
 const symbols = execFileSync('nm', ['-P', '-A', LIBRARY], { encoding: 'utf8', maxBuffer: 1 << 26 })
-  .split('\n').filter(Boolean)
+  .split('\n')
+  .filter(Boolean)
   .map((line) => /^\S*\[(\S+)\]: (\S+) (\S)/.exec(line)?.slice(1) ?? assert.fail(line));
 
 test('c/ calls nothing of the system but memory and string functions', () => {
   const defined = new Set(symbols.filter(([, , kind]) => kind !== 'U').map(([, name]) => name));
-  const foreign = symbols.filter(([, name, kind]) => kind === 'U' && !defined.has(name) && !ALLOWED.has(name) && !COMPILER.has(name));
-  assert.deepEqual(foreign.map(([file, name]) => `${file}: ${name}`), []);
+  const foreign = symbols.filter(
+    ([, name, kind]) => kind === 'U' && !defined.has(name) && !ALLOWED.has(name) && !COMPILER.has(name),
+  );
+  assert.deepEqual(
+    foreign.map(([file, name]) => `${file}: ${name}`),
+    [],
+  );
 });
 
 test('c/ has no variables outside functions', () => {
   const variables = symbols.filter(([, , kind]) => /[bBdDcCsSgG]/.test(kind));
-  assert.deepEqual(variables.map(([file, name]) => `${file}: ${name}`), []);
+  assert.deepEqual(
+    variables.map(([file, name]) => `${file}: ${name}`),
+    [],
+  );
 });
 
 test('names that c/ shows to others begin with bq_', () => {
   const visible = symbols.filter(([, name, kind]) => /[A-TV-Z]/.test(kind) && !name.startsWith('bq_'));
-  assert.deepEqual(visible.map(([file, name]) => `${file}: ${name}`), []);
+  assert.deepEqual(
+    visible.map(([file, name]) => `${file}: ${name}`),
+    [],
+  );
 });

@@ -105,7 +105,10 @@ function skipSimd(c, op) {
   if (op <= 11 || op === 92 || op === 93) return memarg(c); // loads, store
   if (op === 12 || op === 13) return c.skip(16); // const, shuffle
   if (op >= 21 && op <= 34) return c.skip(1); // extract and replace lane
-  if (op >= 84 && op <= 91) { memarg(c); return c.skip(1); } // load and store lane
+  if (op >= 84 && op <= 91) {
+    memarg(c);
+    return c.skip(1);
+  } // load and store lane
   if (op > 0x113) throw new Error(`unknown instruction 0xfd 0x${op.toString(16)} before byte ${c.at}`);
 }
 
@@ -158,7 +161,8 @@ export function countOpcodes(bytes) {
  * @param {Uint8Array} bytes @param {string} wanted
  */
 export function chained(bytes, wanted) {
-  let count = 0, last = '';
+  let count = 0,
+    last = '';
   for (const name of opcodes(bytes)) {
     if (name === wanted && last === wanted) count++;
     last = name;
@@ -173,5 +177,7 @@ export function chained(bytes, wanted) {
  * @returns {Map<string, number>}
  */
 export function relaxedOpcodes(bytes) {
-  return new Map([...countOpcodes(bytes)].filter(([name]) => name.startsWith('fd ') && parseInt(name.slice(3), 16) >= 0x100));
+  return new Map(
+    [...countOpcodes(bytes)].filter(([name]) => name.startsWith('fd ') && parseInt(name.slice(3), 16) >= 0x100),
+  );
 }

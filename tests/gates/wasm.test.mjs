@@ -22,8 +22,18 @@ const read = (path) => readFileSync(new URL(path, ROOT));
 const promised = read('web/exports.txt').toString().split('\n').filter(Boolean);
 
 test('there are four builds, the probe and the modules for grammars and converters', () => {
-  assert.deepEqual(sizes().map(({ name }) => name),
-    [CONVERT, GRAMMAR, PROBE, 'bq4-relaxed-threads.wasm', 'bq4-relaxed.wasm', 'bq4-simd128-threads.wasm', 'bq4-simd128.wasm']);
+  assert.deepEqual(
+    sizes().map(({ name }) => name),
+    [
+      CONVERT,
+      GRAMMAR,
+      PROBE,
+      'bq4-relaxed-threads.wasm',
+      'bq4-relaxed.wasm',
+      'bq4-simd128-threads.wasm',
+      'bq4-simd128.wasm',
+    ],
+  );
 });
 
 test('the probe is small, needs nothing, and has the dot product of either build', () => {
@@ -70,15 +80,26 @@ for (const { name, gzip } of sizes().filter(({ name }) => name !== PROBE && name
 
   test(`${name} imports nothing but its memory, a clock and the wish to stop`, () => {
     assert.deepEqual(WebAssembly.Module.imports(module), [
-      { module: 'env', name: 'now', kind: 'function' }, { module: 'env', name: 'stop', kind: 'function' }, { module: 'env', name: 'memory', kind: 'memory' },
+      { module: 'env', name: 'now', kind: 'function' },
+      { module: 'env', name: 'stop', kind: 'function' },
+      { module: 'env', name: 'memory', kind: 'memory' },
     ]);
   });
 
   test(`${name} exports what web/exports.txt promises`, () => {
     const exports = WebAssembly.Module.exports(module).filter(({ name }) => !EMCC_EXPORTS.test(name));
-    const globals = exports.filter(({ kind }) => kind === 'global').map(({ name }) => name).sort();
-    const functions = exports.filter(({ kind }) => kind === 'function').map(({ name }) => name).sort();
-    assert.deepEqual(functions, promised.filter((promise) => name === CONVERT || !ENCODING.includes(promise)));
+    const globals = exports
+      .filter(({ kind }) => kind === 'global')
+      .map(({ name }) => name)
+      .sort();
+    const functions = exports
+      .filter(({ kind }) => kind === 'function')
+      .map(({ name }) => name)
+      .sort();
+    assert.deepEqual(
+      functions,
+      promised.filter((promise) => name === CONVERT || !ENCODING.includes(promise)),
+    );
     assert.deepEqual(globals, ['__heap_base', '__stack_pointer']);
     assert.equal(exports.length, functions.length + globals.length);
   });
@@ -100,25 +121,30 @@ for (const { name, gzip } of sizes().filter(({ name }) => name !== PROBE && name
 
   test(`${name} ${shared ? 'has atomic instructions, those that wait among them' : 'has no atomic instruction'}`, () => {
     const atomic = [...countOpcodes(bytes).keys()].filter((opcode) => opcode.startsWith('fe '));
-    if (shared) for (const wanted of ['fe 0', 'fe 1']) assert.ok(atomic.includes(wanted), `notify and wait32: ${atomic}`);
+    if (shared)
+      for (const wanted of ['fe 0', 'fe 1']) assert.ok(atomic.includes(wanted), `notify and wait32: ${atomic}`);
     else assert.deepEqual(atomic, []);
   });
 
   if (shared)
     test(`${name} writes its data once, however many threads share it`, () => {
       const memory = memoryOf(100);
-      const instance = () => /** @type {any} */ (new WebAssembly.Instance(module, { env: { memory, now: Number, stop: Number } }).exports);
+      const instance = () =>
+        /** @type {any} */ (new WebAssembly.Instance(module, { env: { memory, now: Number, stop: Number } }).exports);
       const [first, early] = [instance(), instance()];
       const base = first.__heap_base.value;
       assert.equal(first.bqw_init(base, memory.buffer.byteLength - base), 0);
-      for (const other of [early, instance()]) assert.notEqual(other.bqw_init(base, memory.buffer.byteLength - base), 0, 'it is initialised already');
+      for (const other of [early, instance()])
+        assert.notEqual(other.bqw_init(base, memory.buffer.byteLength - base), 0, 'it is initialised already');
     });
 
   test(`${name} links with a memory of any size, which then can't grow`, () => {
     for (const pages of [16, 17, 1000]) {
       const memory = memoryOf(pages);
       const { exports } = new WebAssembly.Instance(module, { env: { memory, now: Number, stop: Number } });
-      const [heap, stack] = [exports.__heap_base, exports.__stack_pointer].map((g) => /** @type {WebAssembly.Global} */ (g).value);
+      const [heap, stack] = [exports.__heap_base, exports.__stack_pointer].map(
+        (g) => /** @type {WebAssembly.Global} */ (g).value,
+      );
       assert.ok(stack <= heap && heap < 16 * 65536, `stack ${stack}, heap ${heap}`);
       assert.throws(() => memory.grow(1), RangeError);
     }
@@ -129,8 +155,31 @@ test('the walker sees each relaxed instruction', () => {
   // A function body of one instruction: v128 operands come from `unreachable`, which allows all types.
   for (let op = 0x100; op <= 0x113; op++) {
     const body = [0, 0x00, 0xfd, (op & 0x7f) | 0x80, op >> 7, 0x1a, 0x0b];
-    const bytes = Uint8Array.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 4, 1, 0x60, 0, 0, 3, 2, 1, 0,
-      10, body.length + 2, 1, body.length, ...body]);
+    const bytes = Uint8Array.from([
+      0,
+      0x61,
+      0x73,
+      0x6d,
+      1,
+      0,
+      0,
+      0,
+      1,
+      4,
+      1,
+      0x60,
+      0,
+      0,
+      3,
+      2,
+      1,
+      0,
+      10,
+      body.length + 2,
+      1,
+      body.length,
+      ...body,
+    ]);
     assert.ok(WebAssembly.validate(bytes), op.toString(16));
     assert.deepEqual([...relaxedOpcodes(bytes)], [[`fd ${op.toString(16)}`, 1]]);
   }

@@ -12,7 +12,10 @@ async function capital(options) {
   try {
     const model = await engine.load(fromFile(/** @type {string} */ (file)), { context: 128, ...options });
     assert.equal(model.info.activations, options.activations ?? 'i8');
-    const { text } = await model.reply([{ role: 'user', content: 'What is the capital of France?' }], { temperature: 0, maxTokens: 16 });
+    const { text } = await model.reply([{ role: 'user', content: 'What is the capital of France?' }], {
+      temperature: 0,
+      maxTokens: 16,
+    });
     return text;
   } finally {
     await engine.close();
@@ -21,6 +24,10 @@ async function capital(options) {
 
 // In f32 mathematics " The" leads by 0.08; activations of 8 bits (llama.cpp's too) make it "L'Étoile, …".
 for (const kv of /** @type {const} */ (['f32', 'f16', 'i8']))
-  test(`SmolLM2 with activations of i16, KV ${kv}: the capital of France is Paris`, { skip: file ? false : NO_REAL_MODEL }, async () => {
-    assert.equal(await capital({ kv, activations: 'i16' }), 'The capital of France is Paris.');
-  });
+  test(
+    `SmolLM2 with activations of i16, KV ${kv}: the capital of France is Paris`,
+    { skip: file ? false : NO_REAL_MODEL },
+    async () => {
+      assert.equal(await capital({ kv, activations: 'i16' }), 'The capital of France is Paris.');
+    },
+  );

@@ -24,14 +24,21 @@ before(async () => {
   engine = await createWorkerEngine({ threads: 1 });
   own = await engine.load(fromFile(FILE), { context: 512 });
   model = languageModel(own, { modelId: 'chat' });
-  said = await own.chat.completions.create({ messages: [{ role: 'user', content: prompt }], temperature: 0, max_tokens: 12 });
+  said = await own.chat.completions.create({
+    messages: [{ role: 'user', content: prompt }],
+    temperature: 0,
+    max_tokens: 12,
+  });
 });
 after(() => engine.close());
 
 test('generateText: the text, why it ended, what it cost', async () => {
   const { text, finishReason, usage, warnings } = await generateText({ model, prompt, ...fixed });
   assert.equal(text, said.choices[0].message.content);
-  assert.deepEqual([finishReason, usage.inputTokens, usage.outputTokens], [said.choices[0].finish_reason, said.usage.prompt_tokens, said.usage.completion_tokens]);
+  assert.deepEqual(
+    [finishReason, usage.inputTokens, usage.outputTokens],
+    [said.choices[0].finish_reason, said.usage.prompt_tokens, said.usage.completion_tokens],
+  );
   assert.deepEqual(warnings ?? [], []);
 });
 
@@ -47,19 +54,56 @@ test('streamText: the same text in pieces', async () => {
 
 test('a conversation with settings and several messages is the same request', async () => {
   const { text } = await generateText({
-    model, ...fixed, topP: 0.9, topK: 5, seed: 3, stopSequences: ['zzz'],
-    messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }, { type: 'text', text: '!' }] }, { role: 'assistant', content: 'Hi.' }, { role: 'user', content: prompt }],
+    model,
+    ...fixed,
+    topP: 0.9,
+    topK: 5,
+    seed: 3,
+    stopSequences: ['zzz'],
+    messages: [
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'Hello' },
+          { type: 'text', text: '!' },
+        ],
+      },
+      { role: 'assistant', content: 'Hi.' },
+      { role: 'user', content: prompt },
+    ],
   });
   const { choices } = await own.chat.completions.create({
-    temperature: 0, max_tokens: 12, top_p: 0.9, top_k: 5, seed: 3, stop: ['zzz'],
-    messages: [{ role: 'user', content: 'Hello!' }, { role: 'assistant', content: 'Hi.' }, { role: 'user', content: prompt }],
+    temperature: 0,
+    max_tokens: 12,
+    top_p: 0.9,
+    top_k: 5,
+    seed: 3,
+    stop: ['zzz'],
+    messages: [
+      { role: 'user', content: 'Hello!' },
+      { role: 'assistant', content: 'Hi.' },
+      { role: 'user', content: prompt },
+    ],
   });
   assert.equal(text, choices[0].message.content);
 });
 
 test('an object that keeps to its schema', async () => {
-  const schema = jsonSchema({ type: 'object', properties: { mood: { enum: ['good', 'bad'] }, age: { type: 'integer', minimum: 0, maximum: 99 } }, required: ['mood', 'age'], additionalProperties: false });
-  const { output } = await generateText({ model, prompt, ...fixed, maxOutputTokens: 80, temperature: 1.5, seed: 1, output: Output.object({ schema }) });
+  const schema = jsonSchema({
+    type: 'object',
+    properties: { mood: { enum: ['good', 'bad'] }, age: { type: 'integer', minimum: 0, maximum: 99 } },
+    required: ['mood', 'age'],
+    additionalProperties: false,
+  });
+  const { output } = await generateText({
+    model,
+    prompt,
+    ...fixed,
+    maxOutputTokens: 80,
+    temperature: 1.5,
+    seed: 1,
+    output: Output.object({ schema }),
+  });
   const { mood, age } = /** @type {any} */ (output);
   assert.ok(['good', 'bad'].includes(mood) && Number.isInteger(age), JSON.stringify(output));
 });
@@ -74,49 +118,123 @@ test('embed and embedMany', async () => {
 
 test('a provider of several models, by a registry', async () => {
   const registry = createProviderRegistry({ bq4: createProvider({ chat: own }) });
-  assert.equal((await generateText({ model: registry.languageModel('bq4:chat'), prompt, ...fixed })).text, said.choices[0].message.content);
-  await assert.rejects(async () => generateText({ model: registry.languageModel('bq4:other'), prompt }), /no model is called "other"/);
+  assert.equal(
+    (await generateText({ model: registry.languageModel('bq4:chat'), prompt, ...fixed })).text,
+    said.choices[0].message.content,
+  );
+  await assert.rejects(
+    async () => generateText({ model: registry.languageModel('bq4:other'), prompt }),
+    /no model is called "other"/,
+  );
 });
 
 test('an abort ends it; the next one is served', async () => {
   const controller = new AbortController();
   let seen = 0;
-  const { fullStream } = streamText({ model, prompt: 'Tell me a story.', abortSignal: controller.signal, maxRetries: 0, onError() {} });
+  const { fullStream } = streamText({
+    model,
+    prompt: 'Tell me a story.',
+    abortSignal: controller.signal,
+    maxRetries: 0,
+    onError() {},
+  });
   const kinds = [];
   for await (const part of fullStream) {
     kinds.push(part.type);
     if (part.type === 'text-delta' && ++seen === 2) controller.abort();
   }
   assert.ok(kinds.includes('abort'), `${kinds}`);
-  assert.equal((await inTime('the next reply', generateText({ model, prompt, ...fixed }))).text, said.choices[0].message.content);
+  assert.equal(
+    (await inTime('the next reply', generateText({ model, prompt, ...fixed }))).text,
+    said.choices[0].message.content,
+  );
 });
 
 test('what fails is the error of the model; what is not done is said', async () => {
   await assert.rejects(generateText({ model, prompt: 'word '.repeat(1000), ...fixed }), { code: 'CONTEXT_FULL' });
-  await assert.rejects(generateText({ model, ...fixed, messages: [{ role: 'user', content: [{ type: 'image', image: new Uint8Array([137, 80, 78, 71]) }] }] }), /can't be read/);
+  await assert.rejects(
+    generateText({
+      model,
+      ...fixed,
+      messages: [{ role: 'user', content: [{ type: 'image', image: new Uint8Array([137, 80, 78, 71]) }] }],
+    }),
+    /can't be read/,
+  );
   const { warnings } = await generateText({ model, prompt, ...fixed, reasoning: 'high' });
-  assert.deepEqual(warnings?.map((one) => 'feature' in one && one.feature), ['reasoning']);
+  assert.deepEqual(
+    warnings?.map((one) => 'feature' in one && one.feature),
+    ['reasoning'],
+  );
 });
 
 test('tools: the call is made, its result goes back, the text comes', async () => {
   const { model: said, requests } = await speaking([
-    [{ reasoning_content: 'I look.' }, { tool_calls: [{ index: 0, id: 'call_7', function: { name: 'weather', arguments: '{"city"' } }] }, { tool_calls: [{ index: 0, function: { arguments: ':"Bonn"}' } }] }],
+    [
+      { reasoning_content: 'I look.' },
+      { tool_calls: [{ index: 0, id: 'call_7', function: { name: 'weather', arguments: '{"city"' } }] },
+      { tool_calls: [{ index: 0, function: { arguments: ':"Bonn"}' } }] },
+    ],
     [{ content: 'It ' }, { content: 'rains.' }],
   ]);
-  const weather = tool({ description: 'The weather', inputSchema: /** @type {import('ai').Schema<{ city: string }>} */ (jsonSchema({ type: 'object', properties: { city: { type: 'string' } } })), execute: async ({ city }) => ({ city, sky: 'rain' }) });
-  const result = streamText({ model: languageModel(said), prompt: 'Weather?', tools: { weather }, stopWhen: ({ steps }) => steps.length === 2, onError({ error }) { throw error; } });
+  const weather = tool({
+    description: 'The weather',
+    inputSchema: /** @type {import('ai').Schema<{ city: string }>} */ (
+      jsonSchema({ type: 'object', properties: { city: { type: 'string' } } })
+    ),
+    execute: async ({ city }) => ({ city, sky: 'rain' }),
+  });
+  const result = streamText({
+    model: languageModel(said),
+    prompt: 'Weather?',
+    tools: { weather },
+    stopWhen: ({ steps }) => steps.length === 2,
+    onError({ error }) {
+      throw error;
+    },
+  });
   const kinds = [];
   for await (const part of result.fullStream) kinds.push(part.type);
   assert.equal(await result.text, 'It rains.');
-  for (const kind of ['reasoning-delta', 'tool-input-start', 'tool-input-delta', 'tool-call', 'tool-result']) assert.ok(kinds.includes(kind), `${kind} of ${kinds}`);
-  assert.deepEqual(requests[0].tools.map((one) => one.function.name), ['weather']);
+  for (const kind of ['reasoning-delta', 'tool-input-start', 'tool-input-delta', 'tool-call', 'tool-result'])
+    assert.ok(kinds.includes(kind), `${kind} of ${kinds}`);
+  assert.deepEqual(
+    requests[0].tools.map((one) => one.function.name),
+    ['weather'],
+  );
   const [, call, answer] = requests[1].messages;
-  assert.deepEqual(call.tool_calls, [{ id: 'call_7', type: 'function', function: { name: 'weather', arguments: '{"city":"Bonn"}' } }]);
+  assert.deepEqual(call.tool_calls, [
+    { id: 'call_7', type: 'function', function: { name: 'weather', arguments: '{"city":"Bonn"}' } },
+  ]);
   assert.deepEqual(answer, { role: 'tool', tool_call_id: 'call_7', content: '{"city":"Bonn","sky":"rain"}' });
 });
 
 test('pieces of several calls at once are put together by their index', async () => {
-  const { model: said } = await speaking([[{ content: 'a' }, { tool_calls: [{ index: 0, id: 'x', function: { name: 'f', arguments: '{' } }, { index: 1, id: 'y', function: { name: 'g', arguments: '' } }] }, { tool_calls: [{ index: 1, function: { arguments: '{}' } }, { index: 0, function: { arguments: '}' } }] }]]);
+  const { model: said } = await speaking([
+    [
+      { content: 'a' },
+      {
+        tool_calls: [
+          { index: 0, id: 'x', function: { name: 'f', arguments: '{' } },
+          { index: 1, id: 'y', function: { name: 'g', arguments: '' } },
+        ],
+      },
+      {
+        tool_calls: [
+          { index: 1, function: { arguments: '{}' } },
+          { index: 0, function: { arguments: '}' } },
+        ],
+      },
+    ],
+  ]);
   const { text, calls } = await whole(pieces(said, { messages: [] }));
-  assert.deepEqual([text, calls], ['a', [{ id: 'x', name: 'f', input: '{}' }, { id: 'y', name: 'g', input: '{}' }]]);
+  assert.deepEqual(
+    [text, calls],
+    [
+      'a',
+      [
+        { id: 'x', name: 'f', input: '{}' },
+        { id: 'y', name: 'g', input: '{}' },
+      ],
+    ],
+  );
 });

@@ -20,13 +20,36 @@ import { ROOT, setUp } from '../../tools/setup/setup.mjs';
 const folder = mkdtempSync(join(tmpdir(), 'bq4-bench-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-const MACHINE = { cpu: 'Some CPU', cores: 2, memoryGB: 16, os: 'linux', flags: ['ssse3', 'avx2', 'avx_vnni'], node: 'v24' };
-const PAYLOAD = { ours: { 'bq4.wasm': { raw: 90_000, gzip: 40_000 } }, peers: { 'wllama 3.8.1': { raw: 9_000_000, gzip: 2_500_000 } } };
+const MACHINE = {
+  cpu: 'Some CPU',
+  cores: 2,
+  memoryGB: 16,
+  os: 'linux',
+  flags: ['ssse3', 'avx2', 'avx_vnni'],
+  node: 'v24',
+};
+const PAYLOAD = {
+  ours: { 'bq4.wasm': { raw: 90_000, gzip: 40_000 } },
+  peers: { 'wllama 3.8.1': { raw: 9_000_000, gzip: 2_500_000 } },
+};
 
 /** An entry at these rates of prefill and decode. */
 function entry(visit, round, prefill, decode, facts = {}) {
-  const cells = visit.cells.map(({ prompt, tokens }) => ({ prompt, tokens, prefillMs: prompt / prefill * 1e3, decodeMs: tokens / decode * 1e3 }));
-  return { name: nameOf(visit), subject: 'a', round, at: `2026-01-0${round + 1}T00:00:00Z`, ms: 1, visit, result: { facts: { loadMs: 100, ...facts }, cells } };
+  const cells = visit.cells.map(({ prompt, tokens }) => ({
+    prompt,
+    tokens,
+    prefillMs: (prompt / prefill) * 1e3,
+    decodeMs: (tokens / decode) * 1e3,
+  }));
+  return {
+    name: nameOf(visit),
+    subject: 'a',
+    round,
+    at: `2026-01-0${round + 1}T00:00:00Z`,
+    ms: 1,
+    visit,
+    result: { facts: { loadMs: 100, ...facts }, cells },
+  };
 }
 
 /** @param {string} only @param {boolean} [peers] */
@@ -52,7 +75,8 @@ test('every visit has a name of its own, and its cells fit into the context', ()
   for (const peers of [false, true]) {
     const visits = visitsOf({ shapes: ['15m', '135m', '500m'], peers, browsers: ['firefox'] });
     assert.equal(new Set(visits.map(nameOf)).size, visits.length);
-    for (const { shape, cells } of visits) for (const { prompt, tokens } of cells) assert.ok(prompt + tokens < contextOf(shape), `${shape} ${prompt}`);
+    for (const { shape, cells } of visits)
+      for (const { prompt, tokens } of cells) assert.ok(prompt + tokens < contextOf(shape), `${shape} ${prompt}`);
   }
 });
 
@@ -61,20 +85,38 @@ test('a run stops when its budget is used up and goes on where it stopped', asyn
   const visits = [OURS, NATIVE, WLLAMA].map((only) => one(only));
   let clock = 0;
   let made = /** @type {string[]} */ ([]);
-  const run = (/** @type {number} */ budgetMs, subject = 'a') => runVisits({
-    path, visits, rounds: 2, budgetMs, subjectOf: ({ runtime }) => (runtime === 'us' ? subject : ''), say() {}, now: () => clock, pause: async () => {},
-    make: async (visit) => {
-      made.push(visit.runtime);
-      clock += 10_000;
-      if (visit.runtime === 'wllama') throw new Error('no');
-      return { facts: {}, cells: [] };
-    },
-  });
+  const run = (/** @type {number} */ budgetMs, subject = 'a') =>
+    runVisits({
+      path,
+      visits,
+      rounds: 2,
+      budgetMs,
+      subjectOf: ({ runtime }) => (runtime === 'us' ? subject : ''),
+      say() {},
+      now: () => clock,
+      pause: async () => {},
+      make: async (visit) => {
+        made.push(visit.runtime);
+        clock += 10_000;
+        if (visit.runtime === 'wllama') throw new Error('no');
+        return { facts: {}, cells: [] };
+      },
+    });
   // An unknown visit counts as 10 s, as much as these take: two fit.
   assert.equal(await run(25_000), 4);
   assert.equal(await run(Infinity), 0);
   assert.deepEqual(made, ['us', 'native', 'wllama', 'us', 'native', 'wllama']);
-  assert.deepEqual(readEntries(path).map(({ round, error }) => [round, error]), [[0, undefined], [0, undefined], [0, 'no'], [1, undefined], [1, undefined], [1, 'no']]);
+  assert.deepEqual(
+    readEntries(path).map(({ round, error }) => [round, error]),
+    [
+      [0, undefined],
+      [0, undefined],
+      [0, 'no'],
+      [1, undefined],
+      [1, undefined],
+      [1, 'no'],
+    ],
+  );
   // Another build of ours is measured again; the others are not, unless forgotten.
   made = [];
   await run(Infinity, 'b');
@@ -89,33 +131,93 @@ test('some visits have fewer rounds, some can wait with their last', async () =>
   const visits = [one(OURS), { ...one(WLLAMA), rounds: 1 }, { ...one(NATIVE), later: true }];
   const made = /** @type {string[]} */ ([]);
   await runVisits({
-    path: join(folder, 'few.jsonl'), visits, rounds: 5, subjectOf: () => '', say() {}, pause: async () => {},
+    path: join(folder, 'few.jsonl'),
+    visits,
+    rounds: 5,
+    subjectOf: () => '',
+    say() {},
+    pause: async () => {},
     make: async ({ runtime }) => (made.push(runtime), { facts: {}, cells: [] }),
   });
   assert.deepEqual(made, ['us', 'wllama', 'native', 'us', 'native', 'us', 'native', 'us', 'us', 'native', 'native']);
 });
 
 test('a ratio is of figures from the same round', () => {
-  const cell = (/** @type {[number, number][]} */ rounds) => ({ prompt: 128, tokens: 1, prefill: null, decode: summary(rounds.map(([, rate]) => rate)), byRound: rounds.map(([round, decode]) => ({ round, prefill: 0, decode })) });
+  const cell = (/** @type {[number, number][]} */ rounds) => ({
+    prompt: 128,
+    tokens: 1,
+    prefill: null,
+    decode: summary(rounds.map(([, rate]) => rate)),
+    byRound: rounds.map(([round, decode]) => ({ round, prefill: 0, decode })),
+  });
   // The machine was half as fast in round 1.
-  assert.deepEqual(ratioOf(cell([[0, 100], [1, 50], [2, 100]]), cell([[0, 50], [1, 25], [3, 7]]), 'decode'), { median: 2, least: 2, most: 2, n: 2 });
+  assert.deepEqual(
+    ratioOf(
+      cell([
+        [0, 100],
+        [1, 50],
+        [2, 100],
+      ]),
+      cell([
+        [0, 50],
+        [1, 25],
+        [3, 7],
+      ]),
+      'decode',
+    ),
+    { median: 2, least: 2, most: 2, n: 2 },
+  );
   assert.equal(ratioOf(cell([[0, 100]]), cell([[1, 50]]), 'decode')?.median, 2, 'without such rounds, of medians');
   assert.equal(ratioOf(cell([[0, 100]]), null, 'decode'), null);
-  const timed = (/** @type {[number, number][]} */ rounds) => ({ ...cell(rounds.map(([, rate], i) => [i, rate])), byRound: rounds.map(([minute, decode], round) => ({ round, at: minute * 60e3, prefill: 0, decode })) });
-  assert.deepEqual(ratioOf(timed([[0, 100], [60, 100]]), timed([[5, 50], [200, 10]]), 'decode'), { median: 2, least: 2, most: 2, n: 1 }, 'one was measured hours later');
+  const timed = (/** @type {[number, number][]} */ rounds) => ({
+    ...cell(rounds.map(([, rate], i) => [i, rate])),
+    byRound: rounds.map(([minute, decode], round) => ({ round, at: minute * 60e3, prefill: 0, decode })),
+  });
+  assert.deepEqual(
+    ratioOf(
+      timed([
+        [0, 100],
+        [60, 100],
+      ]),
+      timed([
+        [5, 50],
+        [200, 10],
+      ]),
+      'decode',
+    ),
+    { median: 2, least: 2, most: 2, n: 1 },
+    'one was measured hours later',
+  );
 });
 
 const LIMIT_FACTS = {
-  limit: { ms: { step: 8, bare: 6, bareF32: 6.6, bareSimd128: 9, read: 4 }, bytes: 80e6, bytesF32: 88e6, weights: 132e6 },
-  traces: [{ depth: 128, steps: 25, stepMs: 8.1, stages: [
-    { stage: 'host', ms: 0.25, weightBytes: 0, kvBytes: 0 }, { stage: 'norm', ms: 0.25, weightBytes: 0, kvBytes: 0 },
-    { stage: 'attend', ms: 0.5, weightBytes: 0, kvBytes: 2e6 }, { stage: 'head', ms: 7, weightBytes: 80e6, kvBytes: 0 },
-  ] }],
+  limit: {
+    ms: { step: 8, bare: 6, bareF32: 6.6, bareSimd128: 9, read: 4 },
+    bytes: 80e6,
+    bytesF32: 88e6,
+    weights: 132e6,
+  },
+  traces: [
+    {
+      depth: 128,
+      steps: 25,
+      stepMs: 8.1,
+      stages: [
+        { stage: 'host', ms: 0.25, weightBytes: 0, kvBytes: 0 },
+        { stage: 'norm', ms: 0.25, weightBytes: 0, kvBytes: 0 },
+        { stage: 'attend', ms: 0.5, weightBytes: 0, kvBytes: 2e6 },
+        { stage: 'head', ms: 7, weightBytes: 80e6, kvBytes: 0 },
+      ],
+    },
+  ],
 };
 const LIMIT = '^limit / bq4h.bq8 / 135m';
 
 test('a step beside its bare loop, and its parts', () => {
-  const made = figures([entry(one(OURS), 0, 500, 100), entry(one(LIMIT), 0, 1, 1, LIMIT_FACTS)], { machine: MACHINE, payload: PAYLOAD });
+  const made = figures([entry(one(OURS), 0, 500, 100), entry(one(LIMIT), 0, 1, 1, LIMIT_FACTS)], {
+    machine: MACHINE,
+    payload: PAYLOAD,
+  });
   const target = (/** @type {RegExp} */ what) => made.targets.find((each) => what.test(`${each.group}: ${each.what}`));
   assert.equal(target(/limit: weights.*whole decode steps.*8-bit/)?.value, 0.75);
   assert.ok(Math.abs(Number(target(/limit: bytes.*plain read, 8-bit/)?.value) - 88 / 6.6 / 20) < 1e-9);
@@ -129,23 +231,46 @@ test('a step beside its bare loop, and its parts', () => {
 });
 
 test("README's table is the report's", () => {
-  const made = figures([entry(one(OURS), 0, 500, 100), entry(one(WLLAMA), 0, 20, 10)], { machine: MACHINE, payload: PAYLOAD });
+  const made = figures([entry(one(OURS), 0, 500, 100), entry(one(WLLAMA), 0, 20, 10)], {
+    machine: MACHINE,
+    payload: PAYLOAD,
+  });
   assert.match(shortTable(made), /\| \*\*bq4\*\*, 4-bit \| 500 \| – \| 100 \| – \|/);
-  assert.equal(withTable('a\n<!-- benchmarks: x -->\nold\n<!-- end of benchmarks -->\nb', 'new'), 'a\n<!-- benchmarks: x -->\nnew\n<!-- end of benchmarks -->\nb');
-  const between = /<!-- benchmarks: [^>]*-->\n([^]*?)<!-- end of benchmarks -->/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8'))?.[1];
+  assert.equal(
+    withTable('a\n<!-- benchmarks: x -->\nold\n<!-- end of benchmarks -->\nb', 'new'),
+    'a\n<!-- benchmarks: x -->\nnew\n<!-- end of benchmarks -->\nb',
+  );
+  const between = /<!-- benchmarks: [^>]*-->\n([^]*?)<!-- end of benchmarks -->/.exec(
+    readFileSync(join(ROOT, 'README.md'), 'utf8'),
+  )?.[1];
   assert.ok(between?.includes('| **bq4**'), 'README.md has one');
   assert.ok(readFileSync(join(ROOT, 'docs/benchmarks.md'), 'utf8').includes(between), 'written by the same run');
 });
 
 test('ratios against the targets: medians, the newest build of ours, the best of the peers', () => {
   const [us, native, slow, fast] = [one(OURS), one(NATIVE), one(WLLAMA), one('^ort .*/ q8 / 135m / 1t')];
-  const made = figures([
-    { ...entry(us, 0, 1, 1), subject: 'an older build' },
-    entry(us, 0, 500, 90), entry(us, 1, 500, 100), entry(us, 2, 500, 150),
-    entry(native, 0, 1000, 125), entry(slow, 0, 20, 10), entry(fast, 0, 250, 25),
-  ], { machine: MACHINE, payload: PAYLOAD });
+  const made = figures(
+    [
+      { ...entry(us, 0, 1, 1), subject: 'an older build' },
+      entry(us, 0, 500, 90),
+      entry(us, 1, 500, 100),
+      entry(us, 2, 500, 150),
+      entry(native, 0, 1000, 125),
+      entry(slow, 0, 20, 10),
+      entry(fast, 0, 250, 25),
+    ],
+    { machine: MACHINE, payload: PAYLOAD },
+  );
   const target = (/** @type {RegExp} */ what) => made.targets.find((each) => what.test(`${each.group}: ${each.what}`));
-  assert.deepEqual(target(/^decode, 1.*native llama.cpp Q4_0/), { group: 'decode, 1 thread', what: 'against native llama.cpp Q4_0, both with an 8-bit head', target: '≥ 1', value: 0.72, range: { median: 0.72, least: 0.72, most: 0.72, n: 1 }, reached: false, why: 'Not looked into.' });
+  assert.deepEqual(target(/^decode, 1.*native llama.cpp Q4_0/), {
+    group: 'decode, 1 thread',
+    what: 'against native llama.cpp Q4_0, both with an 8-bit head',
+    target: '≥ 1',
+    value: 0.72,
+    range: { median: 0.72, least: 0.72, most: 0.72, n: 1 },
+    reached: false,
+    why: 'Not looked into.',
+  });
   assert.equal(target(/^prefill, 1.*128 tokens, against native/)?.reached, true);
   assert.equal(target(/^decode, 1.*best in a browser/)?.value, 3.6);
   assert.equal(target(/^decode, 1.*pure/)?.reached, null);
@@ -159,16 +284,26 @@ test('ratios against the targets: medians, the newest build of ours, the best of
 test('what is not reached says why, with the figures of the same run; what is reached does not', () => {
   const both = (/** @type {string} */ only, /** @type {number} */ threads) => one(only.replace('1t', `${threads}t`));
   const read = one('^read / ');
-  const made = figures([
-    entry(both(OURS, 1), 0, 500, 100), entry(both(OURS, 2), 0, 950, 140), entry(both(NATIVE, 1), 0, 1000, 100), entry(both(NATIVE, 2), 0, 1600, 120),
-    entry({ ...one(NATIVE), variant: 'no-amx' }, 0, 400, 90), entry(one(WLLAMA), 0, 400, 5),
-    entry(read, 0, 1, 1, { read: { MB: 86, GB_per_s: 10, of_two: 15, ratio: 1.5 } }),
-  ], { machine: MACHINE, payload: PAYLOAD });
+  const made = figures(
+    [
+      entry(both(OURS, 1), 0, 500, 100),
+      entry(both(OURS, 2), 0, 950, 140),
+      entry(both(NATIVE, 1), 0, 1000, 100),
+      entry(both(NATIVE, 2), 0, 1600, 120),
+      entry({ ...one(NATIVE), variant: 'no-amx' }, 0, 400, 90),
+      entry(one(WLLAMA), 0, 400, 5),
+      entry(read, 0, 1, 1, { read: { MB: 86, GB_per_s: 10, of_two: 15, ratio: 1.5 } }),
+    ],
+    { machine: MACHINE, payload: PAYLOAD },
+  );
   const of = (/** @type {RegExp} */ what) => made.targets.filter((each) => what.test(`${each.group}: ${each.what}`));
   const [gain] = of(/^2 threads: decode against one/);
   assert.deepEqual([gain.value, gain.reached], [1.4, false]);
   assert.match(gain.why, /native llama\.cpp 1\.20, and a plain read of as many bytes 1\.50/);
-  assert.deepEqual(of(/^2 threads: prefill against one/).map(({ reached, why }) => [reached, why]), [[true, '']]);
+  assert.deepEqual(
+    of(/^2 threads: prefill against one/).map(({ reached, why }) => [reached, why]),
+    [[true, '']],
+  );
   const [less] = of(/128 tokens, against native with AMX left out/);
   assert.deepEqual([less.target, less.value, less.reached], ['', 1.25, null]);
   const text = reportText(made);
@@ -180,8 +315,13 @@ test('what is not reached says why, with the figures of the same run; what is re
 });
 
 test('a decode step at any depth, on the line through two', () => {
-  const cell = (/** @type {number} */ prompt, /** @type {number} */ tokens, /** @type {number[]} */ rates) =>
-    ({ prompt, tokens, prefill: null, decode: summary(rates), byRound: rates.map((decode, round) => ({ round, prefill: 0, decode })) });
+  const cell = (/** @type {number} */ prompt, /** @type {number} */ tokens, /** @type {number[]} */ rates) => ({
+    prompt,
+    tokens,
+    prefill: null,
+    decode: summary(rates),
+    byRound: rates.map((decode, round) => ({ round, prefill: 0, decode })),
+  });
   // 1 ms, and 1 ms more for every thousand positions: 1.16 ms at 160, 2.916 at 1,916.
   const row = /** @type {any} */ ({ cells: [cell(128, 64, [1000 / 1.16, 1]), cell(1900, 32, [1000 / 2.916])] });
   const ratio = stepRatio(row, [128, 1900], 128, 2048);
@@ -205,45 +345,84 @@ test('a CPU without AVX-512 that has AVX-VNNI wants it used', () => {
   const system = 'CPU : AVX2 = 1 | AVX512 = 0 | ';
   assert.deepEqual(missingInstructions(system, ['avx2', 'avx_vnni']), ['AVX_VNNI']);
   assert.deepEqual(missingInstructions(`${system}AVX_VNNI = 1 | `, ['avx2', 'avx_vnni']), []);
-  assert.deepEqual(missingInstructions('CPU : AVX2 = 1 | AVX512_VNNI = 1 | ', ['avx2', 'avx512_vnni', 'avx_vnni']), [], 'the backends for AVX-512 do without');
+  assert.deepEqual(
+    missingInstructions('CPU : AVX2 = 1 | AVX512_VNNI = 1 | ', ['avx2', 'avx512_vnni', 'avx_vnni']),
+    [],
+    'the backends for AVX-512 do without',
+  );
 });
 
-test('a native program that does not use this CPU, or other threads than asked for, is an error of its visit', { skip: process.platform === 'win32' && 'a shell script' }, async () => {
-  const visit = one(NATIVE);
-  /** @param {string} system @param {number} threads */
-  const native = (system, threads) => {
-    const program = join(folder, 'native.sh');
-    const said = { cells: [{ prompt: 128, tokens: 64, prefillMs: 1, decodeMs: 1 }], facts: { system, threads, backend: 'libggml-cpu-zen4.so' } };
-    writeFileSync(program, `#!/bin/sh\necho '${JSON.stringify(said)}'\n`, { mode: 0o755 });
-    return { program, best: folder, noAmx: null, backends: [] };
-  };
-  const good = 'CPU : AVX2 = 1 | AVX512 = 1 | AMX_INT8 = 1 | ';
-  assert.equal((await visitNative(visit, native(good, 1), ['avx2', 'amx_int8'])).cells.length, 1);
-  await assert.rejects(visitNative(visit, native('CPU : AVX2 = 1 | AVX512 = 1 | ', 1), ['avx2', 'amx_int8']), /libggml-cpu-zen4\.so, which lacks AMX_INT8 .*no fair peer/);
-  await assert.rejects(visitNative(visit, native(good, 2), ['avx2']), /2 threads/);
-  await assert.rejects(visitNative({ ...visit, variant: 'no-amx' }, native(good, 1), ['avx2']), /unsupported: there is no backend/);
-});
+test(
+  'a native program that does not use this CPU, or other threads than asked for, is an error of its visit',
+  { skip: process.platform === 'win32' && 'a shell script' },
+  async () => {
+    const visit = one(NATIVE);
+    /** @param {string} system @param {number} threads */
+    const native = (system, threads) => {
+      const program = join(folder, 'native.sh');
+      const said = {
+        cells: [{ prompt: 128, tokens: 64, prefillMs: 1, decodeMs: 1 }],
+        facts: { system, threads, backend: 'libggml-cpu-zen4.so' },
+      };
+      writeFileSync(program, `#!/bin/sh\necho '${JSON.stringify(said)}'\n`, { mode: 0o755 });
+      return { program, best: folder, noAmx: null, backends: [] };
+    };
+    const good = 'CPU : AVX2 = 1 | AVX512 = 1 | AMX_INT8 = 1 | ';
+    assert.equal((await visitNative(visit, native(good, 1), ['avx2', 'amx_int8'])).cells.length, 1);
+    await assert.rejects(
+      visitNative(visit, native('CPU : AVX2 = 1 | AVX512 = 1 | ', 1), ['avx2', 'amx_int8']),
+      /libggml-cpu-zen4\.so, which lacks AMX_INT8 .*no fair peer/,
+    );
+    await assert.rejects(visitNative(visit, native(good, 2), ['avx2']), /2 threads/);
+    await assert.rejects(
+      visitNative({ ...visit, variant: 'no-amx' }, native(good, 1), ['avx2']),
+      /unsupported: there is no backend/,
+    );
+  },
+);
 
 test('a page counts what each runtime generated: fewer tokens than are timed, or another prompt, is an error', async (t) => {
   const set = (/** @type {any} */ values) => Object.assign(globalThis, values);
   t.after(() => set({ crossOriginIsolated: undefined }));
   await import('../../tools/bench/pages/page.js');
   const { prepare, run } = /** @type {any} */ (globalThis);
-  const options = { runtime: '../../../tests/js/lying-runtime', version: '', model: '', threads: 1, context: 256, shape: {} };
+  const options = {
+    runtime: '../../../tests/js/lying-runtime',
+    version: '',
+    model: '',
+    threads: 1,
+    context: 256,
+    shape: {},
+  };
   set({ crossOriginIsolated: false });
   await assert.rejects(prepare(options), /not cross-origin isolated/);
   set({ crossOriginIsolated: true });
   const cells = [{ prompt: 100, tokens: 20 }];
-  for (const [lie, expected] of /** @type {const} */ ([[{}, null], [{ promptTokens: 99 }, /99 tokens of prompt, not 100/], [{ tokens: 19 }, /19 tokens decoded, not 20/], [{ tokens: 21 }, /21 tokens decoded/]])) {
+  for (const [lie, expected] of /** @type {const} */ ([
+    [{}, null],
+    [{ promptTokens: 99 }, /99 tokens of prompt, not 100/],
+    [{ tokens: 19 }, /19 tokens decoded, not 20/],
+    [{ tokens: 21 }, /21 tokens decoded/],
+  ])) {
     await prepare({ ...options, lie });
     if (expected) await assert.rejects(run(cells), expected);
-    else assert.deepEqual((await run(cells)).cells, [{ prompt: 100, promptTokens: 100, tokens: 20, prefillMs: 10, decodeMs: 10 }]);
+    else
+      assert.deepEqual((await run(cells)).cells, [
+        { prompt: 100, promptTokens: 100, tokens: 20, prefillMs: 10, decodeMs: 10 },
+      ]);
   }
 });
 
 test('what else runs is seen before each visit', async () => {
   const path = join(folder, 'busy.jsonl');
-  await runVisits({ path, visits: [one(OURS)], rounds: 1, subjectOf: () => '', say() {}, make: async () => ({ facts: {}, cells: [] }) });
+  await runVisits({
+    path,
+    visits: [one(OURS)],
+    rounds: 1,
+    subjectOf: () => '',
+    say() {},
+    make: async () => ({ facts: {}, cells: [] }),
+  });
   const [{ busy }] = readEntries(path);
   if (existsSync('/proc/stat')) assert.ok(typeof busy === 'number' && busy >= 0 && busy <= 1, String(busy));
   assert.equal(busyShare({ stolen: 0, idle: 10, all: 20 }, { stolen: 0, idle: 25, all: 40 }), 0.25);
@@ -259,52 +438,89 @@ test('the instruction of the relaxed dot', () => {
 
 const SHAPE = { hidden: 64, layers: 2, heads: 4, kv_heads: 2, ffn: 96, vocab: 700, context: 64, norm_eps: 1e-5 };
 
-test('weights per token', () => assert.equal(weightsPerToken(SHAPE), 2 * (64 * 64 + 2 * 64 * 32 + 64 * 64 + 3 * 64 * 96) + 700 * 64));
+test('weights per token', () =>
+  assert.equal(weightsPerToken(SHAPE), 2 * (64 * 64 + 2 * 64 * 32 + 64 * 64 + 3 * 64 * 96) + 700 * 64));
 
 test('model files and plots', async (t) => {
   const python = await benchPython(await setUp({ tests: true }));
-  const script = (/** @type {string} */ name, /** @type {string[]} */ ...args) => execFileSync(python, [join(ROOT, 'tools/bench', name), ...args], { encoding: 'utf8' });
-  const ask = (/** @type {string} */ code, /** @type {string[]} */ ...args) => JSON.parse(execFileSync(python, ['-c', code, ...args], { encoding: 'utf8' }));
+  const script = (/** @type {string} */ name, /** @type {string[]} */ ...args) =>
+    execFileSync(python, [join(ROOT, 'tools/bench', name), ...args], { encoding: 'utf8' });
+  const ask = (/** @type {string} */ code, /** @type {string[]} */ ...args) =>
+    JSON.parse(execFileSync(python, ['-c', code, ...args], { encoding: 'utf8' }));
   const shape = JSON.stringify(SHAPE);
 
   await t.test('GGUF: types, shapes, a token per code point', () => {
-    for (const [quant, embed] of [['q4_0', 'q8_0'], ['q4_0', 'q4_0'], ['q8_0', 'q8_0']]) {
+    for (const [quant, embed] of [
+      ['q4_0', 'q8_0'],
+      ['q4_0', 'q4_0'],
+      ['q8_0', 'q8_0'],
+    ]) {
       const path = join(folder, `${quant}-${embed}.gguf`);
       script('make_gguf.py', path, '--shape', shape, '--quant', quant, '--embed', embed);
-      const read = ask(`import gguf, json, sys, numpy as np
+      const read = ask(
+        `import gguf, json, sys, numpy as np
 r = gguf.GGUFReader(sys.argv[1])
 t = {x.name: x for x in r.tensors}
 w = gguf.dequantize(t["blk.1.ffn_down.weight"].data, t["blk.1.ffn_down.weight"].tensor_type)
 tokens = r.fields["tokenizer.ggml.tokens"].contents()
 print(json.dumps({"embed": t["token_embd.weight"].tensor_type.name, "down": t["blk.1.ffn_down.weight"].tensor_type.name, "n": len(t),
   "kv": r.fields["llama.attention.head_count_kv"].contents(), "deviation": float(w.std()), "shape": list(w.shape), "tokens": len(set(tokens)),
-  "long": sum(len(x) > 1 for x in tokens)}))`, path);
+  "long": sum(len(x) > 1 for x in tokens)}))`,
+        path,
+      );
       assert.ok(Math.abs(read.deviation - 0.02) < 0.002, String(read.deviation));
       delete read.deviation;
-      assert.deepEqual(read, { embed: embed.toUpperCase(), down: quant.toUpperCase(), n: 2 + 2 * 9, kv: 2, shape: [64, 96], tokens: 700, long: 3 });
+      assert.deepEqual(read, {
+        embed: embed.toUpperCase(),
+        down: quant.toUpperCase(),
+        n: 2 + 2 * 9,
+        kv: 2,
+        shape: [64, 96],
+        tokens: 700,
+        long: 3,
+      });
     }
   });
 
   await t.test('ONNX: operators, names that transformers.js looks for', () => {
-    for (const [quant, file, op] of [['fp32', 'model.onnx', 'MatMul'], ['q8', 'model_quantized.onnx', 'MatMulInteger'], ['q4', 'model_q4.onnx', 'MatMulNBits']]) {
+    for (const [quant, file, op] of [
+      ['fp32', 'model.onnx', 'MatMul'],
+      ['q8', 'model_quantized.onnx', 'MatMulInteger'],
+      ['q4', 'model_q4.onnx', 'MatMulNBits'],
+    ]) {
       script('make_onnx.py', folder, '--shape', shape, '--quant', quant);
-      const read = ask(`import onnx, json, sys
+      const read = ask(
+        `import onnx, json, sys
 g = onnx.load(sys.argv[1]).graph
 made = {o for n in g.node for o in n.output} | {i.name for i in g.input} | {w.name for w in g.initializer}
 print(json.dumps({"matmuls": sum(n.op_type == sys.argv[2] for n in g.node), "missing": [i for n in g.node for i in n.input if i and i not in made],
   "inputs": [i.name for i in g.input][:3], "outputs": [o.name for o in g.output if o.name in made], "batch": g.input[2].type.tensor_type.shape.dim[0].dim_param}))`,
-      join(folder, 'onnx', file), op);
+        join(folder, 'onnx', file),
+        op,
+      );
       assert.deepEqual(read, {
-        matmuls: 2 * 5 + 1, missing: [], inputs: ['input_ids', 'attention_mask', 'past_key_values.0.key'], batch: 'batch_size',
+        matmuls: 2 * 5 + 1,
+        missing: [],
+        inputs: ['input_ids', 'attention_mask', 'past_key_values.0.key'],
+        batch: 'batch_size',
         outputs: ['logits', ...[0, 1].flatMap((i) => [`present.${i}.key`, `present.${i}.value`])],
       });
     }
   });
 
   await t.test('plots', () => {
-    const made = figures([entry(one(OURS), 0, 500, 100), entry(one(NATIVE), 0, 1000, 125), entry(one(WLLAMA), 0, 20, 10),
-      entry(one('^read / '), 0, 1, 1, { read: { ratio: 1.5 } }), entry(one('^llama-wasm .* 1t '), 0, 60, 20), entry(one('135m / threads chosen'), 0, 500, 100),
-      entry(one(LIMIT), 0, 1, 1, LIMIT_FACTS)], { machine: MACHINE, payload: PAYLOAD });
+    const made = figures(
+      [
+        entry(one(OURS), 0, 500, 100),
+        entry(one(NATIVE), 0, 1000, 125),
+        entry(one(WLLAMA), 0, 20, 10),
+        entry(one('^read / '), 0, 1, 1, { read: { ratio: 1.5 } }),
+        entry(one('^llama-wasm .* 1t '), 0, 60, 20),
+        entry(one('135m / threads chosen'), 0, 500, 100),
+        entry(one(LIMIT), 0, 1, 1, LIMIT_FACTS),
+      ],
+      { machine: MACHINE, payload: PAYLOAD },
+    );
     const json = join(folder, 'figures.json');
     writeFileSync(json, JSON.stringify(made));
     script('plots.py', json, join(folder, 'plots'));

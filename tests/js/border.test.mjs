@@ -6,7 +6,9 @@ import { test } from 'node:test';
 import { ABI, functions, structs, THREADS, THREAD_STACK } from '../../js/wasm/border.js';
 
 const read = (path) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
-const header = read('web/border.h').replace(/\/\*[^]*?\*\//g, '').replace(/^#.*$/gm, '');
+const header = read('web/border.h')
+  .replace(/\/\*[^]*?\*\//g, '')
+  .replace(/^#.*$/gm, '');
 
 /** The letter of js/wasm/border.js for a C type. */
 const letter = (type) => {
@@ -16,10 +18,12 @@ const letter = (type) => {
 };
 
 test('functions of border.h, exports.txt and border.js', () => {
-  const declared = [...header.matchAll(/^\s*((?:const )?\w+ \*?)(bqw_\w+)\(([^)]*)\);/gm)].map(([, result, name, args]) => {
-    const letters = args.trim() === 'void' ? '' : args.split(',').map(letter).join('');
-    return [name, letter(result) + letters];
-  });
+  const declared = [...header.matchAll(/^\s*((?:const )?\w+ \*?)(bqw_\w+)\(([^)]*)\);/gm)].map(
+    ([, result, name, args]) => {
+      const letters = args.trim() === 'void' ? '' : args.split(',').map(letter).join('');
+      return [name, letter(result) + letters];
+    },
+  );
   assert.ok(declared.length > 30, 'the header was understood');
   const ours = Object.entries(functions).map(([name, signature]) => [name, signature.replace('s', 'u')]);
   assert.deepEqual(Object.fromEntries(ours), Object.fromEntries(declared));
@@ -56,6 +60,7 @@ test('the version of the border', () => {
 });
 
 test('what both sides know of threads', () => {
-  const defined = (/** @type {string} */ name) => Number(new RegExp(`#define ${name} (\\d+)u`).exec(read('web/border.h'))[1]);
+  const defined = (/** @type {string} */ name) =>
+    Number(new RegExp(`#define ${name} (\\d+)u`).exec(read('web/border.h'))[1]);
   assert.deepEqual([THREADS, THREAD_STACK], [defined('BQW_THREADS'), defined('BQW_THREAD_STACK')]);
 });

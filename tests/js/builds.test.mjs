@@ -26,16 +26,74 @@ function leb(n) {
 /** A probe with which one dot takes some milliseconds and the other nothing. @param {'relaxed' | 'simd128'} which */
 function slowProbe(which) {
   const steps = leb(3_000_000n);
-  const body = [0, // no locals
-    0x20, 0, 0x41, which === 'relaxed' ? 0 : 1, 0x73, 0x41, ...steps, 0x6c, 0x21, 0, // n = (relaxed ^ other) * steps
-    0x03, 0x40, 0x20, 0, 0x41, 1, 0x6b, 0x22, 0, 0x41, 0, 0x4a, 0x0d, 0, 0x0b, // do n-- while (n > 0)
-    0x20, 0, 0x0b];
+  const body = [
+    0, // no locals
+    0x20,
+    0,
+    0x41,
+    which === 'relaxed' ? 0 : 1,
+    0x73,
+    0x41,
+    ...steps,
+    0x6c,
+    0x21,
+    0, // n = (relaxed ^ other) * steps
+    0x03,
+    0x40,
+    0x20,
+    0,
+    0x41,
+    1,
+    0x6b,
+    0x22,
+    0,
+    0x41,
+    0,
+    0x4a,
+    0x0d,
+    0,
+    0x0b, // do n-- while (n > 0)
+    0x20,
+    0,
+    0x0b,
+  ];
   const name = Buffer.from('multiply');
-  return address(Uint8Array.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0,
-    1, 6, 1, 0x60, 1, 0x7f, 1, 0x7f, // (i32) -> i32
-    3, 2, 1, 0,
-    7, name.length + 4, 1, name.length, ...name, 0, 0,
-    10, body.length + 2, 1, body.length, ...body]));
+  return address(
+    Uint8Array.from([
+      0,
+      0x61,
+      0x73,
+      0x6d,
+      1,
+      0,
+      0,
+      0,
+      1,
+      6,
+      1,
+      0x60,
+      1,
+      0x7f,
+      1,
+      0x7f, // (i32) -> i32
+      3,
+      2,
+      1,
+      0,
+      7,
+      name.length + 4,
+      1,
+      name.length,
+      ...name,
+      0,
+      0,
+      10,
+      body.length + 2,
+      1,
+      body.length,
+      ...body,
+    ]),
+  );
 }
 
 /** A build whose known answer is another one. @param {string} url */
@@ -59,9 +117,17 @@ async function run(options) {
 }
 
 test('the slower dot product is told, however quick the first code is', () => {
-  const spin = (/** @type {number} */ ms) => { for (const end = performance.now() + ms; performance.now() < end; ); };
-  assert.equal(relaxedIsSlower((relaxed) => spin(relaxed ? 2 : 0)), true);
-  assert.equal(relaxedIsSlower((relaxed) => spin(relaxed ? 0 : 2)), false);
+  const spin = (/** @type {number} */ ms) => {
+    for (const end = performance.now() + ms; performance.now() < end;);
+  };
+  assert.equal(
+    relaxedIsSlower((relaxed) => spin(relaxed ? 2 : 0)),
+    true,
+  );
+  assert.equal(
+    relaxedIsSlower((relaxed) => spin(relaxed ? 0 : 2)),
+    false,
+  );
   let calls = 0; // later code is ten times as fast, and the other way round
   const better = (/** @type {0 | 1} */ relaxed) => spin(++calls < 5 ? (relaxed ? 1 : 5) : relaxed ? 0.5 : 0.1);
   assert.equal(relaxedIsSlower(better), true);
@@ -91,10 +157,17 @@ for (const threads of [1, 2])
 
 test('no build that fails its self test runs', async () => {
   const wrong = { relaxed: wrongBuild(BUILDS.relaxed), simd128: wrongBuild(BUILDS.simd128) };
-  const refused = (/** @type {string} */ kernels) => ({ code: 'NO_ENGINE', message: `the self test of the ${kernels} kernels failed on this machine` });
+  const refused = (/** @type {string} */ kernels) => ({
+    code: 'NO_ENGINE',
+    message: `the self test of the ${kernels} kernels failed on this machine`,
+  });
   await assert.rejects(createEngine({ threads: 1, wasmUrl: wrong }), refused('simd128'));
   await assert.rejects(createEngine({ threads: 1, build: 'simd128', wasmUrl: wrong }), refused('simd128'));
-  await assert.rejects(createEngine({ threads: 1, wasmUrl: wrong.relaxed }), refused('relaxed'), 'one address is one build');
+  await assert.rejects(
+    createEngine({ threads: 1, wasmUrl: wrong.relaxed }),
+    refused('relaxed'),
+    'one address is one build',
+  );
 });
 
 test('a build that was asked for is not measured, and without a probe relaxed SIMD is taken', async () => {
@@ -106,7 +179,10 @@ test('a build that was asked for is not measured, and without a probe relaxed SI
     await engine.close();
   }
   assert.equal(await whyRelaxedIsSlower({ wasmUrl: { relaxed: BUILDS.relaxed, simd128: BUILDS.simd128 } }), '');
-  assert.equal(await whyRelaxedIsSlower({ wasmUrl: { ...BUILDS, probe: new URL('./nothing.wasm', import.meta.url) } }), '');
+  assert.equal(
+    await whyRelaxedIsSlower({ wasmUrl: { ...BUILDS, probe: new URL('./nothing.wasm', import.meta.url) } }),
+    '',
+  );
 });
 
 test('the probe that is shipped multiplies as both kernels do', async () => {

@@ -23,10 +23,34 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const { fresh } = testFolder('bullet');
 
 const SMALL = {
-  arch: 'bullet', layers: 1, hidden: 6, heads: 1, kv_heads: 1, ffn: 7, vocab: 11, context: 5, norm: 'layer', norm_eps: 0.00001, position: 'learned', activation: 'gelu',
-  gated: true, tied: false,
+  arch: 'bullet',
+  layers: 1,
+  hidden: 6,
+  heads: 1,
+  kv_heads: 1,
+  ffn: 7,
+  vocab: 11,
+  context: 5,
+  norm: 'layer',
+  norm_eps: 0.00001,
+  position: 'learned',
+  activation: 'gelu',
+  gated: true,
+  tied: false,
 };
-const LLAMA = { ...CONFIG, arch: 'llama', layers: 2, hidden: 10, heads: 1, kv_heads: 1, ffn: 33, vocab: 37, context: 9, norm: 'rms', rope_theta: 10000 };
+const LLAMA = {
+  ...CONFIG,
+  arch: 'llama',
+  layers: 2,
+  hidden: 10,
+  heads: 1,
+  kv_heads: 1,
+  ffn: 33,
+  vocab: 37,
+  context: 9,
+  norm: 'rms',
+  rope_theta: 10000,
+};
 const WORDS = ['<unk>', '<s>', '</s>', ' the', 'é', '', '\ufeffx', '漢字', '<0x0A>', '<0xE6><0xBC>'];
 
 /** A folder in our own layout. @param {Record<string, any>} config @param {Map<string, any>} weights */
@@ -43,10 +67,18 @@ function oddWeights(config, seed) {
   const next = random(seed + 100);
   /** @type {((at: number) => number)[]} */
   const kinds = [
-    () => 0, () => next() * 2 ** -22, () => 3 + next(), () => -0.5 + 0.01 * next(), () => 1e5 * next(), () => 2 ** -149, () => next() * 2 ** -26,
+    () => 0,
+    () => next() * 2 ** -22,
+    () => 3 + next(),
+    () => -0.5 + 0.01 * next(),
+    () => 1e5 * next(),
+    () => 2 ** -149,
+    () => next() * 2 ** -26,
     () => (next() > 0.8 ? -3 : 3),
     // Ties: of the weights, then of the zero point.
-    (at) => (at % 32 ? Math.round(14 * next()) / 4 : 3.5), (at) => [7, 1, 1, 1, 1, 1, 1, 1, 1, 1][at % 32] ?? 0, (at) => [-7, -1, -1, -1, -1, -1, -1, -1, -1, -1][at % 32] ?? 0,
+    (at) => (at % 32 ? Math.round(14 * next()) / 4 : 3.5),
+    (at) => [7, 1, 1, 1, 1, 1, 1, 1, 1, 1][at % 32] ?? 0,
+    (at) => [-7, -1, -1, -1, -1, -1, -1, -1, -1, -1][at % 32] ?? 0,
   ];
   [...weights.values()].forEach(({ values }, i) => {
     if (i % 3) for (let at = 0; at < values.length; at++) values[at] = kinds[(i + (at >> 5)) % kinds.length](at);
@@ -55,7 +87,8 @@ function oddWeights(config, seed) {
 }
 
 /** @param {string} mode @param {string} from @param {string} to */
-const python = (mode, from, to) => execFileSync(process.env.BQ4_PYTHON ?? 'python3', ['-B', join(ROOT, 'tests/py/bullet_reference.py'), mode, from, to]);
+const python = (mode, from, to) =>
+  execFileSync(process.env.BQ4_PYTHON ?? 'python3', ['-B', join(ROOT, 'tests/py/bullet_reference.py'), mode, from, to]);
 /** @param {Float32Array} values */
 const base64 = (values) => Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString('base64');
 
@@ -68,28 +101,49 @@ async function whole({ dims, read }, step = Infinity) {
 }
 
 test('hashes of names are FNV-1a', () => {
-  assert.deepEqual(['', 'a', 'foobar'].map((name) => nameHash(name).toString(16)), ['cbf29ce484222325', 'af63dc4c8601ec8c', '85944171f73967e8']);
+  assert.deepEqual(
+    ['', 'a', 'foobar'].map((name) => nameHash(name).toString(16)),
+    ['cbf29ce484222325', 'af63dc4c8601ec8c', '85944171f73967e8'],
+  );
 });
 
 test('the same bytes as Python writes, the same weights as it reads', async () => {
   for (const [seed, config] of [SMALL, LLAMA, { ...SMALL, ffn: 131, vocab: 300, tied: true }].entries()) {
     const weights = oddWeights(config, seed);
     const path = fresh();
-    const [json, theirs, ours, read, bq4] = ['in.json', 'py.bullet', 'js.bullet', 'out.json', 'out.bq4'].map((name) => join(path, name));
+    const [json, theirs, ours, read, bq4] = ['in.json', 'py.bullet', 'js.bullet', 'out.json', 'out.bq4'].map((name) =>
+      join(path, name),
+    );
     const words = WORDS.slice(0, seed === 1 ? 0 : WORDS.length);
     const vocab = join(path, 'vocab.txt');
     writeFileSync(vocab, words.map((word) => `${word}\n`).join(''));
     const { arch, ...dimensions } = config;
-    const model = { name: 'Ein Modell "é"', architecture: arch, dimensions, tokens: words, tensors: [...weights].map(([name, { dims, values }]) => [name, dims, base64(values)]) };
+    const model = {
+      name: 'Ein Modell "é"',
+      architecture: arch,
+      dimensions,
+      tokens: words,
+      tensors: [...weights].map(([name, { dims, values }]) => [name, dims, base64(values)]),
+    };
     writeFileSync(json, JSON.stringify(model));
-    const report = await convert(ownFolder(config, weights), ours, { name: model.name, ...(words.length && { tokenizer: vocab }) });
+    const report = await convert(ownFolder(config, weights), ours, {
+      name: model.name,
+      ...(words.length && { tokenizer: vocab }),
+    });
     python('write', json, theirs);
     assert.ok(readFileSync(ours).equals(readFileSync(theirs)), `file ${seed}`);
     assert.equal(report.bytes, readFileSync(ours).length);
 
     python('read', ours, read);
-    const expected = new Map(JSON.parse(readFileSync(read, 'utf8')).tensors.map((/** @type {any[]} */ [hash, ...rest]) => [hash, rest]));
-    const { tensors, name, tokenizer, config: found } = await readBullet(openBytes(new Uint8Array(readFileSync(theirs))));
+    const expected = new Map(
+      JSON.parse(readFileSync(read, 'utf8')).tensors.map((/** @type {any[]} */ [hash, ...rest]) => [hash, rest]),
+    );
+    const {
+      tensors,
+      name,
+      tokenizer,
+      config: found,
+    } = await readBullet(openBytes(new Uint8Array(readFileSync(theirs))));
     assert.equal(name, model.name);
     assert.deepEqual(found, { ...dimensions, arch });
     assert.deepEqual(tokenizer?.tokens.map(listedText) ?? [], words);
@@ -103,31 +157,49 @@ test('the same bytes as Python writes, the same weights as it reads', async () =
       assert.deepEqual([shape, base64(back)], [dims, data], tensor);
       assert.equal(base64(await whole(tensors.get(tensor), 3)), data, `${tensor}, three rows at a time`);
       const { offset, bytes: n } = stored.get(tensor);
-      assert.equal(base64(dequantize(0, 0, bytes.slice(offset, offset + n), matrixOf(dims).rows, matrixOf(dims).cols)), data, `${tensor} of the .bq4 file`);
+      assert.equal(
+        base64(dequantize(0, 0, bytes.slice(offset, offset + n), matrixOf(dims).rows, matrixOf(dims).cols)),
+        data,
+        `${tensor} of the .bq4 file`,
+      );
       const most = Math.max(...values.map((v, i) => Math.abs(Math.fround(v - back[i]))));
       assert.equal(report.tensors.find((t) => t.name === tensor)?.maxAbs, most, tensor);
     }
   }
 });
 
-test('the command: a vocabulary or the model\'s own tokenizer goes in, a card and a .bq4 file that runs come out', async () => {
+test("the command: a vocabulary or the model's own tokenizer goes in, a card and a .bq4 file that runs come out", async () => {
   const path = fresh();
   const at = (/** @type {string} */ name) => join(path, name);
   writeFileSync(at('model.bin'), llama2c(randomWeights(), 'v1'));
   writeFileSync(at('tokenizer.bin'), tokenizerBin(CONFIG.vocab));
   writeFileSync(at('vocab.txt'), '<unk>\r\n<s>\r\n</s>\r\n the\r\n cat\r\n');
-  const run = (/** @type {string[]} */ ...args) => spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), ...args], { encoding: 'utf8' });
+  const run = (/** @type {string[]} */ ...args) =>
+    spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), ...args], { encoding: 'utf8' });
   const good = run('convert', at('model.bin'), at('out.bullet'), '--tokenizer', at('vocab.txt'), '--json');
   assert.equal(good.status, 0, good.stderr);
   assert.equal(JSON.parse(good.stdout).encoder, 'js');
   const card = JSON.parse(run('inspect', at('out.bullet'), '--json').stdout);
-  assert.deepEqual(card.tensors[0], { name: 'wte.weight', type: 'bullet', layout: 'flat', dims: [52, 24], offset: 4160, bytes: 780 });
-  assert.deepEqual([card.format.container, card.architecture, card.name, card.tokenizer, card.tensors.length], ['bullet', 'llama', 'model', { kind: 'wordlist', tokens: 5 }, randomWeights().size]);
+  assert.deepEqual(card.tensors[0], {
+    name: 'wte.weight',
+    type: 'bullet',
+    layout: 'flat',
+    dims: [52, 24],
+    offset: 4160,
+    bytes: 780,
+  });
+  assert.deepEqual(
+    [card.format.container, card.architecture, card.name, card.tokenizer, card.tensors.length],
+    ['bullet', 'llama', 'model', { kind: 'wordlist', tokens: 5 }, randomWeights().size],
+  );
   assert.equal(run('convert', at('out.bullet'), at('out.bq4')).status, 0);
   const engine = await createEngine();
   const model = await engine.load(fromFile(at('out.bq4')));
   assert.deepEqual([...(await model.tokenize(' the cat the dog'))].slice(0, 3), [3, 4, 3]);
-  assert.equal((await (await model.createSession()).generate(' the cat', { maxTokens: 3, temperature: 0 }).done()).ids.length > 0, true);
+  assert.equal(
+    (await (await model.createSession()).generate(' the cat', { maxTokens: 3, temperature: 0 }).done()).ids.length > 0,
+    true,
+  );
   await model.close();
   await engine.close();
 
@@ -135,8 +207,14 @@ test('the command: a vocabulary or the model\'s own tokenizer goes in, a card an
   await convert(at('model.bin'), at('own.bullet'));
   const { tokenizer } = await readBullet(openBytes(new Uint8Array(readFileSync(at('own.bullet')))));
   const { kind, bos, eos, unk, eog, tokens } = tokenizer;
-  assert.deepEqual({ kind, bos, eos, unk, eog, tokens: tokens.length }, { kind: KIND.wordlist, bos: 1, eos: 2, unk: 0, eog: [2], tokens: CONFIG.vocab });
-  assert.deepEqual([tokens[3], tokens[4].bytes], [{ bytes: Uint8Array.of(10), score: 0, kind: TOKEN.byte }, new TextEncoder().encode(' w0')]);
+  assert.deepEqual(
+    { kind, bos, eos, unk, eog, tokens: tokens.length },
+    { kind: KIND.wordlist, bos: 1, eos: 2, unk: 0, eog: [2], tokens: CONFIG.vocab },
+  );
+  assert.deepEqual(
+    [tokens[3], tokens[4].bytes],
+    [{ bytes: Uint8Array.of(10), score: 0, kind: TOKEN.byte }, new TextEncoder().encode(' w0')],
+  );
   assert.deepEqual([tokens[0].kind, tokens[1].kind, tokens[4].kind], [TOKEN.unknown, TOKEN.control, TOKEN.normal]);
   // A tokenizer that is passed counts more than the file's.
   await convert(at('own.bullet'), at('again.bq4'), { tokenizer: at('tokenizer.bin') });
@@ -179,7 +257,11 @@ test('refused when written, and nothing left behind', async () => {
   }
   const gguf = join(fresh(), 'a.gguf');
   writeFileSync(gguf, 'GGUF....');
-  const { stderr, status } = spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), 'convert', gguf, join(fresh(), 'out.bullet')], { encoding: 'utf8' });
+  const { stderr, status } = spawnSync(
+    process.execPath,
+    [join(ROOT, 'bin/bq4.js'), 'convert', gguf, join(fresh(), 'out.bullet')],
+    { encoding: 'utf8' },
+  );
   assert.match(`${status} ${stderr}`, /^1 bq4: UNSUPPORTED: a GGUF file/);
 });
 
@@ -213,10 +295,21 @@ test('hashes that no name of the configuration has are reported, all of them', a
   bytes[at] ^= 1;
   bytes[tensors + 8 + 7] ^= 0x80;
   writeFileSync(path, bytes);
-  const names = [nameHash('wte.weight') ^ (0x80n << 56n), nameHash('h.0.ln1.weight') ^ 1n].map((h) => `0x${h.toString(16).padStart(16, '0')}`);
-  await assert.rejects(convert(path, join(fresh(), 'out.bq4')), { code: 'SHAPE', message: new RegExp(`"${names.join('", "')}" have no place`), details: { tensors: names } });
+  const names = [nameHash('wte.weight') ^ (0x80n << 56n), nameHash('h.0.ln1.weight') ^ 1n].map(
+    (h) => `0x${h.toString(16).padStart(16, '0')}`,
+  );
+  await assert.rejects(convert(path, join(fresh(), 'out.bq4')), {
+    code: 'SHAPE',
+    message: new RegExp(`"${names.join('", "')}" have no place`),
+    details: { tensors: names },
+  });
   const card = spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), 'inspect', path, '--json'], { encoding: 'utf8' });
-  assert.deepEqual(JSON.parse(card.stdout).tensors.map((/** @type {any} */ t) => t.name).filter((/** @type {string} */ name) => name.startsWith('0x')), names);
+  assert.deepEqual(
+    JSON.parse(card.stdout)
+      .tensors.map((/** @type {any} */ t) => t.name)
+      .filter((/** @type {string} */ name) => name.startsWith('0x')),
+    names,
+  );
 });
 
 test('files that lie are refused, saying why', async () => {
@@ -274,9 +367,13 @@ test('files that lie are refused, saying why', async () => {
     [patched(data + 20, 0x01, 0xfe), /^FORMAT: .*scale of block 1 is NaN/],
     [patched(footer, 0x65), /^FORMAT: .*END!/],
     [Buffer.concat([bytes, Buffer.alloc(1)]), /^FORMAT: .*1 bytes follow/],
-  ])) assert.match(await verdict(file), expected);
+  ]))
+    assert.match(await verdict(file), expected);
   const second = data + Math.ceil(66 / 32) * 20;
-  assert.match(await verdict(patched(second, ...bytes.subarray(entry, entry + 8))), /^FORMAT: .*"wte\.weight" appears twice/);
+  assert.match(
+    await verdict(patched(second, ...bytes.subarray(entry, entry + 8))),
+    /^FORMAT: .*"wte\.weight" appears twice/,
+  );
 });
 
 test('any cut, and any byte changed: a typed error or other weights', async () => {

@@ -31,7 +31,12 @@ async function setUp(t, create, faults = {}) {
     await model.close();
     return ids.join();
   };
-  const folder = () => join(path, 'models', readdirSync(join(path, 'models')).find((name) => !name.endsWith('.lock')));
+  const folder = () =>
+    join(
+      path,
+      'models',
+      readdirSync(join(path, 'models')).find((name) => !name.endsWith('.lock')),
+    );
   return { path, server, engine, load, folder };
 }
 
@@ -56,7 +61,20 @@ for (const [where, create] of Object.entries(KINDS)) {
     assert.deepEqual((await engine.plan(server.url)).cached, { bytes: bytes.length, complete: true });
     assert.equal(await load(), first);
     const [file] = await engine.store.list();
-    assert.deepEqual({ ...file, key: '', lastUsed: 0, fileId: '' }, { key: '', url: server.url, name: 'model.bq4', fileId: '', fileBytes: bytes.length, cachedBytes: bytes.length, complete: true, pinned: false, lastUsed: 0 });
+    assert.deepEqual(
+      { ...file, key: '', lastUsed: 0, fileId: '' },
+      {
+        key: '',
+        url: server.url,
+        name: 'model.bq4',
+        fileId: '',
+        fileBytes: bytes.length,
+        cachedBytes: bytes.length,
+        complete: true,
+        pinned: false,
+        lastUsed: 0,
+      },
+    );
     await engine.store.pin(file.key);
     assert.equal((await engine.store.list())[0].pinned, true);
     assert.equal((await engine.store.usage()).cachedBytes, bytes.length);
@@ -71,13 +89,19 @@ for (const [where, create] of Object.entries(KINDS)) {
     server.forget();
     harm(join(folder(), 's0'), 3 * MiB + 99);
     assert.equal(await load(), first);
-    assert.deepEqual(server.requests.map(({ range }) => range), [`bytes=${prefix + 3 * MiB}-${prefix + 4 * MiB - 1}`]);
+    assert.deepEqual(
+      server.requests.map(({ range }) => range),
+      [`bytes=${prefix + 3 * MiB}-${prefix + 4 * MiB - 1}`],
+    );
     server.forget();
     assert.equal(await load(), first);
     assert.deepEqual(server.requests, [], 'it has healed');
     harm(join(folder(), 'prefix'), prefix - 200);
     assert.equal(await load(), first);
-    assert.ok(server.requests.length > 0 && server.requests.every(({ range }) => Number(/=(\d+)-/.exec(range)[1]) < prefix), JSON.stringify(server.requests));
+    assert.ok(
+      server.requests.length > 0 && server.requests.every(({ range }) => Number(/=(\d+)-/.exec(range)[1]) < prefix),
+      JSON.stringify(server.requests),
+    );
     server.forget();
     assert.equal(await load(), first);
     assert.deepEqual(server.requests, [], 'it has healed too');
@@ -87,7 +111,10 @@ for (const [where, create] of Object.entries(KINDS)) {
     const { server, engine, load, folder } = await setUp(t, create);
     const first = await load();
     harm(join(folder(), 's0'), 5 * MiB);
-    server.files['*'] = await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 }, seed: 3 });
+    server.files['*'] = await tinyModel({
+      config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 },
+      seed: 3,
+    });
     const second = await load();
     assert.notEqual(second, first);
     assert.equal((await engine.store.list()).length, 1);
@@ -101,19 +128,26 @@ for (const [where, create] of Object.entries(KINDS)) {
   test(`${where}: a signed address expires in the middle; a new one of the same file fetches only the rest`, async (t) => {
     const { server, engine } = await setUp(t, create);
     const at = (signature) => fromUrl(`${server.origin}/signed/${signature}/model.bq4?key=${signature}`, QUICK);
-    server.faults = ({ path, from }) => (path.includes('/old/') && from >= prefix + 6 * MiB ? { status: 403 } : undefined);
+    server.faults = ({ path, from }) =>
+      path.includes('/old/') && from >= prefix + 6 * MiB ? { status: 403 } : undefined;
     await assert.rejects(engine.load(at('old')), { code: 'EXPIRED', hint: /new address/ });
     const [{ cachedBytes, key, complete }] = await engine.store.list();
     assert.equal(complete, false);
     assert.ok(cachedBytes >= prefix + 3 * MiB, `${cachedBytes} bytes kept`);
     server.forget();
     await (await engine.load(at('new'))).close();
-    const fetched = server.requests.map(({ range }) => /=(\d+)-(\d+)/.exec(range).slice(1).map(Number)).filter(([from]) => from >= prefix);
+    const fetched = server.requests
+      .map(({ range }) => /=(\d+)-(\d+)/.exec(range).slice(1).map(Number))
+      .filter(([from]) => from >= prefix);
     const bytesFetched = fetched.reduce((sum, [from, to]) => sum + Math.min(to + 1, bytes.length) - from, 0);
     assert.equal(bytesFetched, bytes.length - cachedBytes, 'nothing that was kept');
     assert.ok(server.requests.every(({ path }) => path.includes('/new/')));
     const list = await engine.store.list();
-    assert.deepEqual(list.map((file) => [file.key, file.complete]), [[key, true]], 'one file, under both addresses');
+    assert.deepEqual(
+      list.map((file) => [file.key, file.complete]),
+      [[key, true]],
+      'one file, under both addresses',
+    );
     server.forget();
     for (const name of ['old', 'new']) await (await engine.load(at(name))).close();
     assert.deepEqual(server.requests, []);
@@ -122,8 +156,11 @@ for (const [where, create] of Object.entries(KINDS)) {
   test(`${where}: what is not the model is never kept`, async (t) => {
     const { server, engine, load } = await setUp(t, create);
     for (const wrong of [{ html: true }, { flip: prefix + 4 * MiB + 7 }, { status: 500 }]) {
-      server.faults = ({ range = '-' }) => (Number(range.split('-')[1] || Infinity) > prefix + 4 * MiB ? wrong : undefined);
-      await assert.rejects(load(), (/** @type {any} */ error) => ['NOT_A_MODEL', 'CHANGED', 'CHECKSUM', 'TRUNCATED', 'HTTP_STATUS', 'NETWORK'].includes(error.code));
+      server.faults = ({ range = '-' }) =>
+        Number(range.split('-')[1] || Infinity) > prefix + 4 * MiB ? wrong : undefined;
+      await assert.rejects(load(), (/** @type {any} */ error) =>
+        ['NOT_A_MODEL', 'CHANGED', 'CHECKSUM', 'TRUNCATED', 'HTTP_STATUS', 'NETWORK'].includes(error.code),
+      );
       const [{ cachedBytes }] = await engine.store.list();
       assert.ok(cachedBytes <= prefix + 4 * MiB, `${cachedBytes} bytes kept`);
     }
@@ -139,9 +176,14 @@ for (const [where, create] of Object.entries(KINDS)) {
     const companion = new TextEncoder().encode(JSON.stringify(json));
     server.faults = ({ path }) => ({ file: path.endsWith('.json') ? companion : file });
     let problem = '';
-    const model = await engine.load(server.url, { onProgress: ({ cacheProblem }) => (problem = cacheProblem || problem) });
+    const model = await engine.load(server.url, {
+      onProgress: ({ cacheProblem }) => (problem = cacheProblem || problem),
+    });
     assert.match(problem, /hashes.*not kept/);
-    assert.deepEqual([await engine.store.list(), (await engine.plan(server.url)).cached], [[], { bytes: 0, complete: false }]);
+    assert.deepEqual(
+      [await engine.store.list(), (await engine.plan(server.url)).cached],
+      [[], { bytes: 0, complete: false }],
+    );
     await model.close();
   });
 }
@@ -166,7 +208,8 @@ test('what has come before its turn is kept too: an end loses the chunks under w
   const loading = engine.load(fromUrl(server.url, QUICK), { signal: controller.signal });
   loading.catch(() => {});
   const kept = async () => ((await engine.store.list())[0]?.cachedBytes ?? 0) - prefix;
-  for (let tries = 100; tries && (await kept()) < 7 * MiB; tries--) await new Promise((resolve) => setTimeout(resolve, 50));
+  for (let tries = 100; tries && (await kept()) < 7 * MiB; tries--)
+    await new Promise((resolve) => setTimeout(resolve, 50));
   assert.equal(await kept(), 7 * MiB, 'eight beside the first fit in memory, one is damaged');
   controller.abort();
   await assert.rejects(loading, { name: 'AbortError' });
@@ -283,6 +326,9 @@ test('what neither fits nor can be kept is refused', async (t) => {
   const options = { context: 128, kv: /** @type {const} */ ('i8') };
   const whole = await engine.plan(server.url, options);
   const budget = whole.heapBytes - Math.floor(whole.weightBytes * 0.4);
-  await assert.rejects(engine.load(server.url, { ...options, budget }), { code: 'NOMEM', message: /more than this store may take/ });
+  await assert.rejects(engine.load(server.url, { ...options, budget }), {
+    code: 'NOMEM',
+    message: /more than this store may take/,
+  });
   await engine.close();
 });

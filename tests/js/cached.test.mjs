@@ -26,7 +26,8 @@ function mapCache() {
     },
     open: async ({ url, fileId, fileBytes, prefixBytes }) => {
       const file = files.get(url) ?? { fileId: String(fileId), fileBytes, prefixBytes, prefix: null, parts: new Map() };
-      if (file.fileId !== String(fileId)) Object.assign(file, { fileId: String(fileId), prefix: null, parts: new Map() });
+      if (file.fileId !== String(fileId))
+        Object.assign(file, { fileId: String(fileId), prefix: null, parts: new Map() });
       files.set(url, file);
       cache.open_++;
       const entry = {
@@ -87,7 +88,14 @@ test('only what is missing or damaged is fetched', async (t) => {
   assert.equal(await load(), first);
   const asked = server.requests.map(({ range }) => /=(\d+)-(\d+)/.exec(range).slice(1).map(Number));
   const at = (c) => prefix + c * MiB;
-  assert.deepEqual(asked.sort(([a], [b]) => a - b), [[at(3), at(5) - 1], [at(8), at(9) - 1], [at(10), at(11) - 1]]);
+  assert.deepEqual(
+    asked.sort(([a], [b]) => a - b),
+    [
+      [at(3), at(5) - 1],
+      [at(8), at(9) - 1],
+      [at(10), at(11) - 1],
+    ],
+  );
   server.forget();
   assert.equal(await load(), first);
   assert.equal(server.requests.length, 0, 'it has healed');
@@ -109,7 +117,10 @@ test('another file at the address of one that is cached in part', async (t) => {
   const { cache, engine, server, load, file } = await setUp(t);
   const first = await load();
   file().parts.delete(5);
-  server.files['*'] = await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 }, seed: 3 });
+  server.files['*'] = await tinyModel({
+    config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 },
+    seed: 3,
+  });
   const streamed = await engine.load(fromUrl(server.url, QUICK), { streaming: true });
   await assert.rejects(streamed.loaded, { code: 'CHANGED' });
   await streamed.close();
@@ -156,7 +167,10 @@ test('20 times loaded and closed, some aborted: memory, handles and cache as bef
       const controller = new AbortController();
       const loading = engine.load(fromUrl(server.url, QUICK), { signal: controller.signal });
       setTimeout(() => controller.abort(), i);
-      await loading.then((m) => m.close(), (e) => assert.equal(e.name, 'AbortError'));
+      await loading.then(
+        (m) => m.close(),
+        (e) => assert.equal(e.name, 'AbortError'),
+      );
     } else await load();
   }
   await new Promise((resolve) => setTimeout(resolve, 100));

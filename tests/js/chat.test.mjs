@@ -7,7 +7,10 @@ import { CHAT, tinyModel } from './fixture.mjs';
 
 const GREEDY = { temperature: 0 };
 
-for (const [name, create] of /** @type {const} */ ([['chat in this thread', createEngine], ['chat in a worker', createWorkerEngine]])) {
+for (const [name, create] of /** @type {const} */ ([
+  ['chat in this thread', createEngine],
+  ['chat in a worker', createWorkerEngine],
+])) {
   describe(name, () => {
     /** @type {import('../../js/shared/types.js').Engine} */
     let engine;
@@ -29,9 +32,16 @@ for (const [name, create] of /** @type {const} */ ([['chat in this thread', crea
     const encode = (text, parseSpecial) => model.tokenize(text, { addSpecial: false, parseSpecial });
 
     test('a turn is wrapped by the format; what a person writes never becomes a special token', async () => {
-      const expected = [0, ...(await encode('<|system|>Be kind<|end|><|user|>', true)), ...(await encode('Hi <|end|>', false)), ...(await encode('<|end|><|assistant|>', true))];
+      const expected = [
+        0,
+        ...(await encode('<|system|>Be kind<|end|><|user|>', true)),
+        ...(await encode('Hi <|end|>', false)),
+        ...(await encode('<|end|><|assistant|>', true)),
+      ];
       assert.ok(expected.length > 20);
-      const reply = await chatting((chat) => chat.send('Hi <|end|>', { ...GREEDY, maxTokens: 6 }).done(), { system: 'Be kind' });
+      const reply = await chatting((chat) => chat.send('Hi <|end|>', { ...GREEDY, maxTokens: 6 }).done(), {
+        system: 'Be kind',
+      });
       assert.equal(reply.timings.promptTokens, expected.length);
       const session = await model.createSession();
       const plain = await session.generate(expected, { ...GREEDY, maxTokens: 6, stopTokens: [3] }).done();
@@ -49,29 +59,45 @@ for (const [name, create] of /** @type {const} */ ([['chat in this thread', crea
         assert.equal(before, inCache);
         assert.equal(second.timings.reusedTokens, inCache);
         const added = 1 + (await encode('<|end|><|user|>And then?<|end|><|assistant|>', true)).length;
-        assert.equal(second.timings.promptTokens - second.timings.reusedTokens, added - (first.reason === 'stop' ? 1 : 0));
+        assert.equal(
+          second.timings.promptTokens - second.timings.reusedTokens,
+          added - (first.reason === 'stop' ? 1 : 0),
+        );
       }));
 
     test('messages: the conversation as text, a reply under way included', () =>
-      chatting(async (chat) => {
-        const run = chat.send('Hello', { ...GREEDY, maxTokens: 30 });
-        let text = '';
-        for await (const part of run) {
-          text += part.text;
-          assert.deepEqual(chat.messages, [{ role: 'system', content: 'S' }, { role: 'user', content: 'Hello' }, { role: 'assistant', content: text }]);
-        }
-        assert.equal(run.result?.text, text);
-        assert.equal(chat.messages.at(-1)?.content, text);
-      }, { system: 'S' }));
+      chatting(
+        async (chat) => {
+          const run = chat.send('Hello', { ...GREEDY, maxTokens: 30 });
+          let text = '';
+          for await (const part of run) {
+            text += part.text;
+            assert.deepEqual(chat.messages, [
+              { role: 'system', content: 'S' },
+              { role: 'user', content: 'Hello' },
+              { role: 'assistant', content: text },
+            ]);
+          }
+          assert.equal(run.result?.text, text);
+          assert.equal(chat.messages.at(-1)?.content, text);
+        },
+        { system: 'S' },
+      ));
 
     test('a conversation taken up again gives the reply that the first would have given', async () => {
       const options = { ...GREEDY, maxTokens: 10, stopTokens: [] };
       // Replies of ASCII bytes survive as text; noise may not, so the history is given.
-      const history = [{ role: 'user', content: 'Hello' }, { role: 'assistant', content: 'the you' }];
-      const ids = await chatting(async (chat) => {
-        assert.deepEqual(chat.messages, history);
-        return (await chat.send('More', options).done()).ids;
-      }, { messages: history });
+      const history = [
+        { role: 'user', content: 'Hello' },
+        { role: 'assistant', content: 'the you' },
+      ];
+      const ids = await chatting(
+        async (chat) => {
+          assert.deepEqual(chat.messages, history);
+          return (await chat.send('More', options).done()).ids;
+        },
+        { messages: history },
+      );
       const again = await chatting((chat) => chat.send('More', options).done(), { messages: history });
       assert.deepEqual(again.ids, ids);
     });
@@ -82,7 +108,10 @@ for (const [name, create] of /** @type {const} */ ([['chat in this thread', crea
         const first = await chat.send('Hello', { ...options, seed: 1 }).done();
         const second = await chat.regenerate({ ...options, seed: 2 }).done();
         assert.notDeepEqual(first.ids, second.ids);
-        assert.deepEqual(chat.messages.map((m) => m.role), ['user', 'assistant']);
+        assert.deepEqual(
+          chat.messages.map((m) => m.role),
+          ['user', 'assistant'],
+        );
         assert.equal(chat.messages[1].content, second.text);
         assert.equal(second.timings.reusedTokens, second.timings.promptTokens - 1);
         const third = await chat.regenerate({ ...options, seed: 1 }).done();
@@ -97,7 +126,9 @@ for (const [name, create] of /** @type {const} */ ([['chat in this thread', crea
         assert.equal(cut.stop, stop);
         assert.equal(chat.messages.at(-1)?.content, free.text.slice(0, free.text.indexOf(stop)));
         const next = await chat.send('Next', { maxTokens: 1 }).done();
-        const turn = (await encode(cut.text, false)).length + (await encode('<|end|><|user|>Next<|end|><|assistant|>', true)).length;
+        const turn =
+          (await encode(cut.text, false)).length +
+          (await encode('<|end|><|user|>Next<|end|><|assistant|>', true)).length;
         assert.equal(next.timings.promptTokens, cut.timings.promptTokens + turn);
       }));
 
@@ -117,11 +148,17 @@ for (const [name, create] of /** @type {const} */ ([['chat in this thread', crea
         const controller = new AbortController();
         const run = chat.send('Hello', { ...GREEDY, signal: controller.signal });
         let n = 0;
-        await assert.rejects(async () => {
-          for await (const _ of run) if (++n === 3) controller.abort();
-        }, { name: 'AbortError' });
+        await assert.rejects(
+          async () => {
+            for await (const _ of run) if (++n === 3) controller.abort();
+          },
+          { name: 'AbortError' },
+        );
         assert.equal(run.result?.reason, 'abort');
-        assert.deepEqual(chat.messages, [{ role: 'user', content: 'Hello' }, { role: 'assistant', content: run.result?.text }]);
+        assert.deepEqual(chat.messages, [
+          { role: 'user', content: 'Hello' },
+          { role: 'assistant', content: run.result?.text },
+        ]);
         const next = await chat.send('Go on', { ...GREEDY, maxTokens: 4 }).done();
         assert.ok(next.timings.reusedTokens >= run.result.timings.promptTokens);
       }));
@@ -139,11 +176,30 @@ for (const [name, create] of /** @type {const} */ ([['chat in this thread', crea
     test('what is said may be parts or messages; what cannot be read is refused', () =>
       chatting(async (chat) => {
         const any = (said) => /** @type {any} */ (said);
-        await chat.send([{ type: 'text', text: 'one ' }, { type: 'text', text: 'two' }], { maxTokens: 1 });
-        await chat.send([{ role: 'system', content: 'S' }, { role: 'user', content: ['three'] }], { maxTokens: 1 });
-        assert.deepEqual(chat.messages.filter(({ role }) => role !== 'assistant').map(({ content }) => content), ['one two', 'S', 'three']);
+        await chat.send(
+          [
+            { type: 'text', text: 'one ' },
+            { type: 'text', text: 'two' },
+          ],
+          { maxTokens: 1 },
+        );
+        await chat.send(
+          [
+            { role: 'system', content: 'S' },
+            { role: 'user', content: ['three'] },
+          ],
+          { maxTokens: 1 },
+        );
+        assert.deepEqual(
+          chat.messages.filter(({ role }) => role !== 'assistant').map(({ content }) => content),
+          ['one two', 'S', 'three'],
+        );
         const { length } = chat.messages;
-        const refused = (said, pattern) => assert.rejects(chat.send(any(said)).done(), (/** @type {any} */ e) => e.code === 'ARGUMENT' && pattern.test(e.message));
+        const refused = (said, pattern) =>
+          assert.rejects(
+            chat.send(any(said)).done(),
+            (/** @type {any} */ e) => e.code === 'ARGUMENT' && pattern.test(e.message),
+          );
         await refused(undefined, /content is undefined, not a text/);
         await refused([{ type: 'image_url', image_url: {} }], /"image_url" can't be read/);
         await refused([{ role: 'user', contents: 'x' }], /message knows no "contents": did you mean "content"/);
@@ -173,7 +229,8 @@ for (const [name, create] of /** @type {const} */ ([['chat in this thread', crea
       const [a, b] = [await model.createChat({ system: 'A' }), await model.createChat({ system: 'Quite another' })];
       for (const chat of [a, b, a, b]) {
         const { timings } = await chat.send('Go on', { ...GREEDY, maxTokens: 3 });
-        if (chat.messages.length > 3) assert.ok(timings.reusedTokens > timings.promptTokens / 3, JSON.stringify(timings));
+        if (chat.messages.length > 3)
+          assert.ok(timings.reusedTokens > timings.promptTokens / 3, JSON.stringify(timings));
       }
     });
 
@@ -183,7 +240,10 @@ for (const [name, create] of /** @type {const} */ ([['chat in this thread', crea
         const before = chat.messages;
         const text = 'far too long '.repeat(40);
         for (const too of [text, text.repeat(2000)]) {
-          await assert.rejects(chat.send(too).done(), (/** @type {any} */ e) => e.code === 'CONTEXT_FULL' && /256/.test(e.message) && e.details.unsent === too);
+          await assert.rejects(
+            chat.send(too).done(),
+            (/** @type {any} */ e) => e.code === 'CONTEXT_FULL' && /256/.test(e.message) && e.details.unsent === too,
+          );
           assert.deepEqual(chat.messages, before);
         }
         const next = await chat.send('Short', { ...GREEDY, maxTokens: 4 }).done();
@@ -196,7 +256,10 @@ for (const [name, create] of /** @type {const} */ ([['chat in this thread', crea
         const parts = first[Symbol.asyncIterator]();
         await parts.next();
         await assert.rejects(chat.send('Two').done(), { code: 'STATE' });
-        assert.deepEqual(chat.messages.filter((m) => m.role === 'user').map((m) => m.content), ['One']);
+        assert.deepEqual(
+          chat.messages.filter((m) => m.role === 'user').map((m) => m.content),
+          ['One'],
+        );
         while (!(await parts.next()).done);
       }));
 
@@ -205,14 +268,22 @@ for (const [name, create] of /** @type {const} */ ([['chat in this thread', crea
       await assert.rejects(bare.createChat(), { code: 'NO_CHAT' });
       const bad = /** @type {any} */ ({ roles: { user: { before: '' } } });
       await assert.rejects(bare.createChat({ format: bad }), { code: 'FORMAT' });
-      const lines = { roles: { user: { before: 'User: ', after: '\n' }, assistant: { before: 'Bot: ', after: '\n' } }, stop: ['\n'] };
+      const lines = {
+        roles: { user: { before: 'User: ', after: '\n' }, assistant: { before: 'Bot: ', after: '\n' } },
+        stop: ['\n'],
+      };
       await assert.rejects(bare.createChat({ format: lines, system: 'x' }), { code: 'ARGUMENT' });
       const chat = await bare.createChat({ format: lines }); // the failures left no session behind
-      const { reason, text } = await chat.send('Hi', { temperature: 1, topK: 0, topP: 1, seed: 3, maxTokens: 100 }).done();
+      const { reason, text } = await chat
+        .send('Hi', { temperature: 1, topK: 0, topP: 1, seed: 3, maxTokens: 100 })
+        .done();
       assert.ok(['stop', 'length'].includes(reason));
       assert.ok(!text.includes('\n'));
       await bare.close();
-      await assert.rejects(chatting((c) => c.regenerate().done(), { format: CHAT }), { code: 'STATE' });
+      await assert.rejects(
+        chatting((c) => c.regenerate().done(), { format: CHAT }),
+        { code: 'STATE' },
+      );
     });
   });
 }

@@ -5,38 +5,69 @@ import { bf16FromNumber, f16FromNumber } from '../../js/convert/half.js';
 import { tensorTable } from '../../js/convert/names.js';
 import { random } from './fixture.mjs';
 
-export const CONFIG = { arch: 'llama', layers: 2, hidden: 24, heads: 4, kv_heads: 2, ffn: 40, vocab: 52, context: 32, norm_eps: 1e-5, tied: true };
+export const CONFIG = {
+  arch: 'llama',
+  layers: 2,
+  hidden: 24,
+  heads: 4,
+  kv_heads: 2,
+  ffn: 40,
+  vocab: 52,
+  context: 32,
+  norm_eps: 1e-5,
+  tied: true,
+};
 
 /** Canonical name → { dims, values }. @param {Record<string, any>} [config] @param {{ biases?: boolean, seed?: number }} [options] */
 export function randomWeights(config = CONFIG, { biases = false, seed = 1 } = {}) {
   const next = random(seed);
   const slots = tensorTable(config).filter((slot) => slot.required || (biases && slot.name.endsWith('.bias')));
-  return new Map(slots.map(({ name, dims }) => {
-    const n = dims.reduce((a, b) => a * b, 1);
-    return [name, { dims, values: Float32Array.from({ length: n }, () => (/ln.*weight$/.test(name) ? 1 + 0.2 * next() : 0.4 * next())) }];
-  }));
+  return new Map(
+    slots.map(({ name, dims }) => {
+      const n = dims.reduce((a, b) => a * b, 1);
+      return [
+        name,
+        {
+          dims,
+          values: Float32Array.from({ length: n }, () => (/ln.*weight$/.test(name) ? 1 + 0.2 * next() : 0.4 * next())),
+        },
+      ];
+    }),
+  );
 }
 
 /** @param {Float32Array[]} list */
-const join32 = (list) => Buffer.concat(list.map((values) => Buffer.from(values.buffer, values.byteOffset, values.byteLength)));
+const join32 = (list) =>
+  Buffer.concat(list.map((values) => Buffer.from(values.buffer, values.byteOffset, values.byteLength)));
 
 /** llama2.c checkpoint, legacy or version 1. @param {Map<string, { values: Float32Array }>} weights @param {'legacy' | 'v1'} variant */
 export function llama2c(weights, variant, config = CONFIG) {
   const { hidden, ffn, layers, heads, kv_heads, vocab, context, tied } = config;
-  const stacked = (/** @type {string} */ name) => Array.from({ length: layers }, (_, n) => weights.get(`h.${n}.${name}.weight`).values);
+  const stacked = (/** @type {string} */ name) =>
+    Array.from({ length: layers }, (_, n) => weights.get(`h.${n}.${name}.weight`).values);
   const one = (/** @type {string} */ name) => [weights.get(`${name}.weight`).values];
   const matrices = ['attn.q', 'attn.k', 'attn.v', 'attn.o'].flatMap(stacked);
   const mlp = ['mlp.gate', 'mlp.down', 'mlp.up'].flatMap(stacked);
   const head = tied ? [] : one('lm_head');
   if (variant === 'legacy') {
-    const header = Buffer.from(Int32Array.of(hidden, ffn, layers, heads, kv_heads, tied ? vocab : -vocab, context).buffer);
+    const header = Buffer.from(
+      Int32Array.of(hidden, ffn, layers, heads, kv_heads, tied ? vocab : -vocab, context).buffer,
+    );
     const rope = new Float32Array(context * (hidden / heads)).fill(7);
-    return Buffer.concat([header, join32([...one('wte'), ...stacked('ln1'), ...matrices, ...stacked('ln2'), ...mlp, ...one('ln_f'), rope, ...head])]);
+    return Buffer.concat([
+      header,
+      join32([...one('wte'), ...stacked('ln1'), ...matrices, ...stacked('ln2'), ...mlp, ...one('ln_f'), rope, ...head]),
+    ]);
   }
   const header = Buffer.alloc(256);
-  [0x616b3432, 1, hidden, ffn, layers, heads, kv_heads, vocab, context].forEach((v, i) => header.writeInt32LE(v, 4 * i));
+  [0x616b3432, 1, hidden, ffn, layers, heads, kv_heads, vocab, context].forEach((v, i) =>
+    header.writeInt32LE(v, 4 * i),
+  );
   header[36] = Number(tied);
-  return Buffer.concat([header, join32([...stacked('ln1'), ...stacked('ln2'), ...one('ln_f'), ...one('wte'), ...matrices, ...mlp, ...head])]);
+  return Buffer.concat([
+    header,
+    join32([...stacked('ln1'), ...stacked('ln2'), ...one('ln_f'), ...one('wte'), ...matrices, ...mlp, ...head]),
+  ]);
 }
 
 /** tokenizer.bin with byte tokens and made-up words. @param {number} vocab */
@@ -52,8 +83,17 @@ export function tokenizerBin(vocab) {
   return Buffer.concat(parts);
 }
 
-const HF = { ln1: 'input_layernorm', 'attn.q': 'self_attn.q_proj', 'attn.k': 'self_attn.k_proj', 'attn.v': 'self_attn.v_proj', 'attn.o': 'self_attn.o_proj',
-  ln2: 'post_attention_layernorm', 'mlp.gate': 'mlp.gate_proj', 'mlp.up': 'mlp.up_proj', 'mlp.down': 'mlp.down_proj' };
+const HF = {
+  ln1: 'input_layernorm',
+  'attn.q': 'self_attn.q_proj',
+  'attn.k': 'self_attn.k_proj',
+  'attn.v': 'self_attn.v_proj',
+  'attn.o': 'self_attn.o_proj',
+  ln2: 'post_attention_layernorm',
+  'mlp.gate': 'mlp.gate_proj',
+  'mlp.up': 'mlp.up_proj',
+  'mlp.down': 'mlp.down_proj',
+};
 
 /** Hugging Face's name. @param {string} name */
 export function hfName(name) {
@@ -88,15 +128,30 @@ export function safetensors(tensors, dtype = 'F32') {
 
 /** config.json. @param {Record<string, any>} [config] */
 export const hfConfig = (config = CONFIG) => ({
-  model_type: 'llama', hidden_size: config.hidden, num_hidden_layers: config.layers, num_attention_heads: config.heads, num_key_value_heads: config.kv_heads,
-  intermediate_size: config.ffn, vocab_size: config.vocab, max_position_embeddings: config.context, rms_norm_eps: config.norm_eps,
-  rope_theta: 10000, tie_word_embeddings: config.tied, hidden_act: 'silu',
+  model_type: 'llama',
+  hidden_size: config.hidden,
+  num_hidden_layers: config.layers,
+  num_attention_heads: config.heads,
+  num_key_value_heads: config.kv_heads,
+  intermediate_size: config.ffn,
+  vocab_size: config.vocab,
+  max_position_embeddings: config.context,
+  rms_norm_eps: config.norm_eps,
+  rope_theta: 10000,
+  tie_word_embeddings: config.tied,
+  hidden_act: 'silu',
 });
 
 /** Writes a folder in Hugging Face's layout. @param {string} folder @param {Map<string, { dims: number[], values: Float32Array }>} weights @param {{ config?: object, dtype?: string }} [options] */
 export function hfFolder(folder, weights, { config = hfConfig(), dtype } = {}) {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
-  writeFileSync(join(folder, 'model.safetensors'), safetensors([...weights].map(([name, tensor]) => [hfName(name), tensor]), dtype));
+  writeFileSync(
+    join(folder, 'model.safetensors'),
+    safetensors(
+      [...weights].map(([name, tensor]) => [hfName(name), tensor]),
+      dtype,
+    ),
+  );
   return folder;
 }

@@ -58,7 +58,23 @@ test('wrong usage: exit code 2 and what is wrong', () => {
 });
 
 test('bench: rates, memory and the plan that it ran with', () => {
-  const { status, stdout, stderr } = bq4('bench', path, '--json', '--prompt-tokens', '20', '--tokens', '5', '--runs', '1', '--context', '64', '--kv', 'f16', '--threads', '1');
+  const { status, stdout, stderr } = bq4(
+    'bench',
+    path,
+    '--json',
+    '--prompt-tokens',
+    '20',
+    '--tokens',
+    '5',
+    '--runs',
+    '1',
+    '--context',
+    '64',
+    '--kv',
+    'f16',
+    '--threads',
+    '1',
+  );
   assert.equal(status, 0, stderr);
   const { promptTokens, prefill, memory, plan, threads } = JSON.parse(stdout);
   assert.deepEqual([promptTokens, plan.context, plan.kv, threads], [20, 64, 'f16', 1]);
@@ -72,7 +88,8 @@ test('run --schema, --grammar, --regex: the text is held to it', () => {
   const grammar = join(folder, 'list.gbnf');
   writeFileSync(schema, JSON.stringify({ type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }));
   writeFileSync(grammar, 'root ::= ("- " [a-z]{1,9} "\\n"){2}');
-  const run = (/** @type {string[]} */ ...args) => bq4('run', path, '--prompt', 'x', '--max-tokens', '30', '--seed', '1', ...args);
+  const run = (/** @type {string[]} */ ...args) =>
+    bq4('run', path, '--prompt', 'x', '--max-tokens', '30', '--seed', '1', ...args);
   assert.equal(typeof JSON.parse(run('--schema', schema).stdout).n, 'number');
   assert.match(run('--grammar', grammar).stdout, /^(- [a-z]{1,9}\n){2}\n$/);
   assert.match(run('--regex', '[ab]{3}').stdout, /^[ab]{3}\n$/);
@@ -94,7 +111,17 @@ test('failures: exit code 1, code and hint', () => {
 });
 
 test('run --json: one object with what the engine gives', async () => {
-  const { status, stdout } = bq4('run', path, '--prompt', 'Once upon', '--max-tokens', '12', '--temperature', '0', '--json');
+  const { status, stdout } = bq4(
+    'run',
+    path,
+    '--prompt',
+    'Once upon',
+    '--max-tokens',
+    '12',
+    '--temperature',
+    '0',
+    '--json',
+  );
   assert.equal(status, 0);
   const out = JSON.parse(stdout);
   const engine = await createEngine();
@@ -105,7 +132,8 @@ test('run --json: one object with what the engine gives', async () => {
   assert.equal(out.reason, expected.reason);
   assert.equal(out.build, engine.info.build);
   assert.equal(out.timings.tokens, expected.ids.length);
-  for (const name of ['promptTokens', 'prefillMs', 'ttftMs', 'decodeMs']) assert.equal(typeof out.timings[name], 'number');
+  for (const name of ['promptTokens', 'prefillMs', 'ttftMs', 'decodeMs'])
+    assert.equal(typeof out.timings[name], 'number');
   const plain = bq4('run', path, '--prompt', 'Once upon', '--max-tokens', '12', '--temperature', '0');
   assert.equal(plain.stdout, `${expected.text}\n`);
   await engine.close();
@@ -114,11 +142,26 @@ test('run --json: one object with what the engine gives', async () => {
 test('run: an address, an empty prompt, a seed, a stop string, a chat turn', async () => {
   // The server lives in this process, so the program must not block it.
   const server = await faultServer(file);
-  const child = spawn(process.execPath, [program, 'run', server.url, '--prompt', '', '--max-tokens', '3', '--temperature', '0', '--json']);
+  const child = spawn(process.execPath, [
+    program,
+    'run',
+    server.url,
+    '--prompt',
+    '',
+    '--max-tokens',
+    '3',
+    '--temperature',
+    '0',
+    '--json',
+  ]);
   const text = (await child.stdout.toArray()).join('');
   assert.equal(JSON.parse(text).timings.promptTokens, 1, 'BOS');
   await server.close();
-  const seeded = (...more) => JSON.parse(bq4('run', path, '--prompt', 'a', '--seed', '5', '--max-tokens', '20', '--temperature', '1', '--json', ...more).stdout);
+  const seeded = (...more) =>
+    JSON.parse(
+      bq4('run', path, '--prompt', 'a', '--seed', '5', '--max-tokens', '20', '--temperature', '1', '--json', ...more)
+        .stdout,
+    );
   const free = seeded();
   assert.deepEqual(seeded().ids, free.ids);
   const cut = seeded('--stop', free.text.slice(3, 5));
@@ -131,7 +174,11 @@ test('chat: replies to lines, /new, /again', async () => {
   const chat = await (await engine.load(fromBytes(file))).createChat();
   const { text } = await chat.send('Hello', { temperature: 0, maxTokens: 5 }).done();
   await engine.close();
-  const { status, stdout, stderr } = spawnSync(process.execPath, [program, 'chat', path, '--max-tokens', '5', '--temperature', '0'], { encoding: 'utf8', input: 'Hello\n/again\n/new\nHello\n' });
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [program, 'chat', path, '--max-tokens', '5', '--temperature', '0'],
+    { encoding: 'utf8', input: 'Hello\n/again\n/new\nHello\n' },
+  );
   assert.equal(status, 0, stderr);
   assert.match(stderr, /tiny: (relaxed|simd128) kernels/);
   assert.equal(stdout.replaceAll('> ', ''), `${text}\n`.repeat(3));
@@ -141,7 +188,15 @@ test('chat: Ctrl-C stops the reply, not the program', async (t) => {
   const big = join(folder, 'big.bq4');
   // Its replies end only when the context is full.
   const tokens = { ...tokenizer(), eog: [] };
-  writeFileSync(big, await tinyModel({ type: 'bq4', config: { hidden: 128, layers: 6, ffn: 384, context: 2048 }, tokens, chat: { ...CHAT, stop: [] } }));
+  writeFileSync(
+    big,
+    await tinyModel({
+      type: 'bq4',
+      config: { hidden: 128, layers: 6, ffn: 384, context: 2048 },
+      tokens,
+      chat: { ...CHAT, stop: [] },
+    }),
+  );
   const child = spawn(process.execPath, [program, 'chat', big, '--temperature', '1', '--seed', '1']);
   t.after(() => child.kill('SIGKILL'));
   let out = '';
@@ -169,18 +224,34 @@ test('inspect: the file as JSON and for people', () => {
   assert.deepEqual([r.format.version, r.format.fileLength, r.name, r.license], [2, file.length, 'tiny', 'CC0-1.0']);
   assert.deepEqual([r.config.arch, r.config.layers, r.config.norm, r.config.tied], ['llama', 3, 'rms', 1]);
   assert.equal(r.tensors.length, 1 + 3 * 9 + 1);
-  assert.deepEqual({ ...r.tensors[0], offset: 0 }, { name: 'wte.weight', type: 'bq4_32', layout: 'tiled', dims: [271, 48], offset: 0, bytes: 34 * 2 * 160 });
-  assert.deepEqual([r.hashes.header, r.hashes.plan, r.hashes.prefix, r.hashes.kind, r.hashes.damaged], ['ok', 'ok', 'ok', 'xxh64', []]);
+  assert.deepEqual(
+    { ...r.tensors[0], offset: 0 },
+    { name: 'wte.weight', type: 'bq4_32', layout: 'tiled', dims: [271, 48], offset: 0, bytes: 34 * 2 * 160 },
+  );
+  assert.deepEqual(
+    [r.hashes.header, r.hashes.plan, r.hashes.prefix, r.hashes.kind, r.hashes.damaged],
+    ['ok', 'ok', 'ok', 'xxh64', []],
+  );
   assert.equal(r.hashes.chunks, 1);
   assert.equal(r.tokenizer.kind, 'bpe');
   assert.ok(r.plan.heapBytes > r.plan.weightBytes);
   const text = bq4('inspect', path).stdout;
-  for (const part of [/v2, minor 0/, /CC0-1\.0/, /h\.2\.mlp\.down\.weight\s+bq4_32\s+tiled\s+48 × 96/, /all good/, /heap\s+[\d.]+ [KM]iB for 1 session of 256 tokens/]) assert.match(text, part);
+  for (const part of [
+    /v2, minor 0/,
+    /CC0-1\.0/,
+    /h\.2\.mlp\.down\.weight\s+bq4_32\s+tiled\s+48 × 96/,
+    /all good/,
+    /heap\s+[\d.]+ [KM]iB for 1 session of 256 tokens/,
+  ])
+    assert.match(text, part);
 });
 
 test('convert, inspect, run: from a checkpoint to words, v2 and v1', () => {
   const from = fileURLToPath(new URL('../golden/tiny', import.meta.url));
-  for (const [name, ...more] of [['v2.bq4', '--quant', 'f32'], ['v1.bq4', '--v1']]) {
+  for (const [name, ...more] of [
+    ['v2.bq4', '--quant', 'f32'],
+    ['v1.bq4', '--v1'],
+  ]) {
     const to = join(folder, name);
     const { status, stdout, stderr } = bq4('convert', from, to, '--name', 'golden', '--license', 'MIT', ...more);
     assert.equal(status, 0, stderr);
@@ -188,7 +259,11 @@ test('convert, inspect, run: from a checkpoint to words, v2 and v1', () => {
     const r = JSON.parse(bq4('inspect', to, '--json').stdout);
     assert.deepEqual([r.format.version, r.name, r.license], [Number(name[1]), 'golden', 'MIT']);
     assert.ok(r.plan.heapBytes > 0);
-    assert.equal(JSON.parse(bq4('run', to, '--prompt', 'the', '--max-tokens', '4', '--temperature', '0', '--json').stdout).ids.length, 4);
+    assert.equal(
+      JSON.parse(bq4('run', to, '--prompt', 'the', '--max-tokens', '4', '--temperature', '0', '--json').stdout).ids
+        .length,
+      4,
+    );
   }
   assert.ok(JSON.parse(bq4('convert', from, join(folder, 'x.bq4'), '--json').stdout).tensors.length > 5);
   const bad = bq4('convert', join(folder, 'none.bin'), join(folder, 'y.bq4'));

@@ -27,7 +27,13 @@ async function v2(config) {
     const exact = dequantize(type.id, FLAT, blocks, 1, data.length);
     const wanted = dims.length === 1 ? typeNamed('f32') : type;
     const layout = dims.length === 1 ? ROWS : runLayout(type);
-    return { name, dims, type: wanted, layout, pieces: one(quantize(wanted.id, layout, dims.length === 1 ? exact : data, rows, cols)) };
+    return {
+      name,
+      dims,
+      type: wanted,
+      layout,
+      pieces: one(quantize(wanted.id, layout, dims.length === 1 ? exact : data, rows, cols)),
+    };
   });
   const sink = memorySink();
   await writeV2(sink, { config, tensors, tokenizer: encodeTokenizer(tokenizer()) }, { hash: xxh64 });
@@ -54,13 +60,19 @@ test('a v1 file with its companion gives the tokens of the v2 file with the same
   const got = await run(engine, fromBytes(file, { companion: fromBytes(encode(json)) }));
   assert.deepEqual(got.ids, expected.ids);
   assert.equal(got.ids.length, 16);
-  assert.deepEqual([got.info.version, got.info.name, got.info.license, got.info.chat, got.info.tokenizer?.kind], [1, 'tiny v1', 'CC0-1.0', CHAT, 'bpe']);
+  assert.deepEqual(
+    [got.info.version, got.info.name, got.info.license, got.info.chat, got.info.tokenizer?.kind],
+    [1, 'tiny v1', 'CC0-1.0', CHAT, 'bpe'],
+  );
   await engine.close();
 });
 
 test('the companion is found beside a path and beside an address, or named; in a worker too', async () => {
   const { file, json, loose } = await v1(odd);
-  assert.ok(loose.includes('h.0.ln1.weight') && loose.includes('wte.weight'), 'tensors that v1 cannot hold travel in the companion');
+  assert.ok(
+    loose.includes('h.0.ln1.weight') && loose.includes('wte.weight'),
+    'tensors that v1 cannot hold travel in the companion',
+  );
   const path = join(folder, 'model.bq4');
   writeFileSync(path, file);
   writeFileSync(join(folder, 'model.json'), encode(json));
@@ -69,7 +81,11 @@ test('the companion is found beside a path and beside an address, or named; in a
   const seen = new Set();
   for (const create of [createEngine, createWorkerEngine]) {
     const engine = await create();
-    const sources = [fromFile(path), fromUrl(server.url), fromBlob(new Blob([/** @type {any} */ (file)]), { companion: fromFile(join(folder, 'other.json')) })];
+    const sources = [
+      fromFile(path),
+      fromUrl(server.url),
+      fromBlob(new Blob([/** @type {any} */ (file)]), { companion: fromFile(join(folder, 'other.json')) }),
+    ];
     for (const source of sources) seen.add((await run(engine, source)).ids.join());
     assert.equal((await engine.plan(fromFile(path))).hidden, 24);
     await engine.close();
@@ -85,7 +101,10 @@ test('a companion that is missing or wrong', async () => {
   const lonely = join(folder, 'lonely.bq4');
   writeFileSync(lonely, file);
   for (const source of [fromBytes(file), fromFile(lonely), fromUrl(server.url)])
-    await assert.rejects(engine.load(source), (/** @type {any} */ e) => e.code === 'UNSUPPORTED' && /companion/.test(e.hint));
+    await assert.rejects(
+      engine.load(source),
+      (/** @type {any} */ e) => e.code === 'UNSUPPORTED' && /companion/.test(e.hint),
+    );
   const wrong = {
     'no JSON': '{',
     'JSON of something else': {},
@@ -97,10 +116,18 @@ test('a companion that is missing or wrong', async () => {
   };
   for (const [what, text] of Object.entries(wrong)) {
     const companion = fromBytes(typeof text === 'string' ? new TextEncoder().encode(text) : encode(text));
-    await assert.rejects(engine.load(fromBytes(file, { companion })), (/** @type {any} */ e) => e.code === 'FORMAT' && e.hint !== '', what);
+    await assert.rejects(
+      engine.load(fromBytes(file, { companion })),
+      (/** @type {any} */ e) => e.code === 'FORMAT' && e.hint !== '',
+      what,
+    );
   }
   const small = fromBytes(encode({ ...json, config: { ...json.config, hidden: 48 }, tensors: {} }));
-  await assert.rejects(engine.load(fromBytes(file, { companion: small })), (/** @type {any} */ e) => ['SHAPE', 'FORMAT'].includes(e.code), 'of another model');
+  await assert.rejects(
+    engine.load(fromBytes(file, { companion: small })),
+    (/** @type {any} */ e) => ['SHAPE', 'FORMAT'].includes(e.code),
+    'of another model',
+  );
   await server.close();
   await engine.close();
 });

@@ -39,31 +39,65 @@ async function textOf(chunks) {
 }
 
 /** What is left when ids and times are taken out. @param {any} answer */
-const lasting = ({ id: _, created: __, model: ___, usage: { prompt_tokens_details: ____, ...usage }, ...rest }) => ({ ...rest, usage });
+const lasting = ({ id: _, created: __, model: ___, usage: { prompt_tokens_details: ____, ...usage }, ...rest }) => ({
+  ...rest,
+  usage,
+});
 
 test('the same calls give the same answers, here and there', async () => {
   for (const one of [fixed, { ...fixed, logprobs: true, top_logprobs: 2 }])
-    assert.deepEqual(lasting(await remote.chat.completions.create(one)), lasting(await model.chat.completions.create(one)));
-  assert.equal(await textOf(await remote.chat.completions.create({ ...fixed, stream: true })), await textOf(await model.chat.completions.create({ ...fixed, stream: true })));
+    assert.deepEqual(
+      lasting(await remote.chat.completions.create(one)),
+      lasting(await model.chat.completions.create(one)),
+    );
+  assert.equal(
+    await textOf(await remote.chat.completions.create({ ...fixed, stream: true })),
+    await textOf(await model.chat.completions.create({ ...fixed, stream: true })),
+  );
   const prompt = { prompt: 'Once', temperature: 0, max_tokens: 8 };
   assert.deepEqual(lasting(await remote.completions.create(prompt)), lasting(await model.completions.create(prompt)));
-  assert.equal(await textOf(await remote.completions.create({ ...prompt, stream: true })), await textOf(await model.completions.create({ ...prompt, stream: true })));
-  assert.deepEqual((await remote.embeddings.create({ input: ['Hello'] })).data, (await model.embeddings.create({ input: ['Hello'] })).data);
-  assert.deepEqual((await remote.models.list()).data.map(({ id }) => id), ['chat']);
+  assert.equal(
+    await textOf(await remote.completions.create({ ...prompt, stream: true })),
+    await textOf(await model.completions.create({ ...prompt, stream: true })),
+  );
+  assert.deepEqual(
+    (await remote.embeddings.create({ input: ['Hello'] })).data,
+    (await model.embeddings.create({ input: ['Hello'] })).data,
+  );
+  assert.deepEqual(
+    (await remote.models.list()).data.map(({ id }) => id),
+    ['chat'],
+  );
 });
 
 test('errors are those of the engine, with the status', async () => {
   /** @type {[() => Promise<any>, string, number][]} */
   const cases = [
     [() => remote.chat.completions.create({ ...fixed, temperature: 99 }), 'ARGUMENT', 400],
-    [() => remote.chat.completions.create({ ...fixed, messages: [{ role: 'user', content: 'word '.repeat(1000) }] }), 'CONTEXT_FULL', 400],
-    [() => remote.chat.completions.create({ ...fixed, response_format: { type: 'regex', pattern: '(' } }), 'GRAMMAR', 400],
+    [
+      () => remote.chat.completions.create({ ...fixed, messages: [{ role: 'user', content: 'word '.repeat(1000) }] }),
+      'CONTEXT_FULL',
+      400,
+    ],
+    [
+      () => remote.chat.completions.create({ ...fixed, response_format: { type: 'regex', pattern: '(' } }),
+      'GRAMMAR',
+      400,
+    ],
     [() => remote.chat.completions.create({ ...fixed, model: 'gpt' }), 'HTTP_STATUS', 404],
     [() => connect(server.url, { token: 'x' }).chat.completions.create(fixed), 'HTTP_STATUS', 401],
-    [() => connect(server.url.replace('/v1', '/v2'), { model: 'chat', token: 'sesame' }).chat.completions.create(fixed), 'HTTP_STATUS', 404],
+    [
+      () =>
+        connect(server.url.replace('/v1', '/v2'), { model: 'chat', token: 'sesame' }).chat.completions.create(fixed),
+      'HTTP_STATUS',
+      404,
+    ],
   ];
   for (const [call, code, status] of cases) {
-    const error = await call().then(() => assert.fail(`${code} was not thrown`), (thrown) => thrown);
+    const error = await call().then(
+      () => assert.fail(`${code} was not thrown`),
+      (thrown) => thrown,
+    );
     assert.ok(error instanceof BqError, error.stack);
     assert.deepEqual([error.code, error.details.status], [code, status], error.message);
     assert.ok(error.message && error.hint, error.message);
@@ -81,7 +115,8 @@ test('an abort ends the request with its reason: before, while waiting, amid a s
   await assert.rejects(whole, reason);
   const amid = new AbortController();
   const read = async () => {
-    for await (const _ of await remote.chat.completions.create({ ...long, stream: true }, { signal: amid.signal })) amid.abort(reason);
+    for await (const _ of await remote.chat.completions.create({ ...long, stream: true }, { signal: amid.signal }))
+      amid.abort(reason);
   };
   await assert.rejects(read, reason);
   for await (const _ of await remote.chat.completions.create({ ...long, stream: true })) break;
@@ -107,19 +142,26 @@ async function against(answer, body = { ...fixed, stream: true }) {
 }
 
 const sse = { 'Content-Type': 'text/event-stream' };
-const chunk = (content, finish_reason = null) => JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason }] });
+const chunk = (content, finish_reason = null) =>
+  JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason }] });
 
 test('events however they are cut and ended', async () => {
   const text = `: a comment\r\n\r\ndata: ${chunk('grüß ')}\r\n\r\nevent: x\rdata:${chunk('dich')}\r\rid: 3\ndata: ${chunk('!', 'stop')}\n\ndata: [DONE]\n\n`;
   const bytes = new TextEncoder().encode(text);
   for (const size of [1, 7, bytes.length])
-    assert.equal(await against((response) => {
-      response.writeHead(200, sse);
-      for (let at = 0; at < bytes.length; at += size) response.write(bytes.subarray(at, at + size));
-      response.end();
-    }), 'grüß dich!');
+    assert.equal(
+      await against((response) => {
+        response.writeHead(200, sse);
+        for (let at = 0; at < bytes.length; at += size) response.write(bytes.subarray(at, at + size));
+        response.end();
+      }),
+      'grüß dich!',
+    );
   // Not all servers say [DONE].
-  assert.equal(await against((response) => response.writeHead(200, sse).end(`data: ${chunk('whole', 'stop')}\n\n`)), 'whole');
+  assert.equal(
+    await against((response) => response.writeHead(200, sse).end(`data: ${chunk('whole', 'stop')}\n\n`)),
+    'whole',
+  );
 });
 
 test('servers that fail: a typed error, never a short reply', async () => {
@@ -127,17 +169,44 @@ test('servers that fail: a typed error, never a short reply', async () => {
   const cases = [
     ['a page', (r) => r.end('<!doctype html>'), { code: 'FORMAT' }, fixed],
     ['no reply at all', (r) => r.destroy(), { code: 'NETWORK' }],
-    ['breaks off', (r) => r.writeHead(200, sse).write(`data: ${chunk('half')}\n\n`, () => r.destroy()), { code: 'NETWORK' }],
+    [
+      'breaks off',
+      (r) => r.writeHead(200, sse).write(`data: ${chunk('half')}\n\n`, () => r.destroy()),
+      { code: 'NETWORK' },
+    ],
     ['ends early', (r) => r.writeHead(200, sse).end(`data: ${chunk('half')}\n\n`), { code: 'NETWORK' }],
-    ['half a JSON', (r) => r.writeHead(200, { 'content-length': '100' }).write('{"cho', () => r.destroy()), { code: 'NETWORK' }, fixed],
+    [
+      'half a JSON',
+      (r) => r.writeHead(200, { 'content-length': '100' }).write('{"cho', () => r.destroy()),
+      { code: 'NETWORK' },
+      fixed,
+    ],
     ['chunks of something else', (r) => r.writeHead(200, sse).end('data: hello\n\n'), { code: 'FORMAT' }],
-    ['an error amid the stream', (r) => r.writeHead(200, sse).end(`data: ${chunk('half')}\n\ndata: {"error":{"message":"broke","code":"TRAP"}}\n\n`), { code: 'TRAP', message: 'broke' }],
-    ['an event without an end', (r) => r.writeHead(200, sse).end(`data: ${'x'.repeat(2 ** 20 + 1)}`), { code: 'NETWORK' }],
-    ["another server's word for too long", (r) => r.writeHead(400).end('{"error":{"code":400,"message":"too long","type":"exceed_context_size_error"}}'), { code: 'CONTEXT_FULL', message: 'too long' }],
-    ['an error that is no JSON', (r) => r.writeHead(502).end('Bad Gateway'), { code: 'HTTP_STATUS', message: 'Bad Gateway' }],
+    [
+      'an error amid the stream',
+      (r) =>
+        r.writeHead(200, sse).end(`data: ${chunk('half')}\n\ndata: {"error":{"message":"broke","code":"TRAP"}}\n\n`),
+      { code: 'TRAP', message: 'broke' },
+    ],
+    [
+      'an event without an end',
+      (r) => r.writeHead(200, sse).end(`data: ${'x'.repeat(2 ** 20 + 1)}`),
+      { code: 'NETWORK' },
+    ],
+    [
+      "another server's word for too long",
+      (r) => r.writeHead(400).end('{"error":{"code":400,"message":"too long","type":"exceed_context_size_error"}}'),
+      { code: 'CONTEXT_FULL', message: 'too long' },
+    ],
+    [
+      'an error that is no JSON',
+      (r) => r.writeHead(502).end('Bad Gateway'),
+      { code: 'HTTP_STATUS', message: 'Bad Gateway' },
+    ],
     ['an error that is empty', (r) => r.writeHead(500).end(), { code: 'HTTP_STATUS' }],
   ];
-  for (const [name, answer, wanted, body] of cases) await assert.rejects(against(answer, body), { name: 'BqError', ...wanted }, name);
+  for (const [name, answer, wanted, body] of cases)
+    await assert.rejects(against(answer, body), { name: 'BqError', ...wanted }, name);
   const gone = await serveModels([{ id: 'chat', model }], { port: 0 });
   await gone.close();
   await assert.rejects(connect(gone.url).chat.completions.create(fixed), { code: 'NETWORK' });

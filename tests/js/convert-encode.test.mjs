@@ -11,8 +11,20 @@ import { random } from './fixture.mjs';
 
 const C = await createCodec(1 << 20);
 const types = WRITABLE.map(typeNamed);
-const layouts = (/** @type {import('../../js/convert/weights.js').WeightType} */ type) => [ROWS, ...(type.step ? [TILED] : [])];
-const SHAPES = [[1, 1], [1, 64], [3, 31], [7, 33], [8, 64], [9, 65], [17, 100], [40, 16]];
+const layouts = (/** @type {import('../../js/convert/weights.js').WeightType} */ type) => [
+  ROWS,
+  ...(type.step ? [TILED] : []),
+];
+const SHAPES = [
+  [1, 1],
+  [1, 64],
+  [3, 31],
+  [7, 33],
+  [8, 64],
+  [9, 65],
+  [17, 100],
+  [40, 16],
+];
 
 /** Weights as trained networks have them. @param {number} n @param {number} [seed] */
 function weights(n, seed = 1) {
@@ -22,9 +34,20 @@ function weights(n, seed = 1) {
 
 test('the table of types is that of c/core/type.h', () => {
   const header = readFileSync(new URL('../../c/core/type.h', import.meta.url), 'utf8');
-  const rows = [...header.matchAll(/^ {2}(FLOAT|TILED|IMPORTED|STORED|NAMED)\(\w+, (\w+), ([\d, ]+)/gm)]
-    .map(([, kind, name, numbers]) => ({ kind, name, numbers: numbers.split(',').filter((n) => n.trim()).map(Number) }));
-  assert.deepEqual(rows.map(({ name }) => name), TYPES.map(({ name }) => name));
+  const rows = [...header.matchAll(/^ {2}(FLOAT|TILED|IMPORTED|STORED|NAMED)\(\w+, (\w+), ([\d, ]+)/gm)].map(
+    ([, kind, name, numbers]) => ({
+      kind,
+      name,
+      numbers: numbers
+        .split(',')
+        .filter((n) => n.trim())
+        .map(Number),
+    }),
+  );
+  assert.deepEqual(
+    rows.map(({ name }) => name),
+    TYPES.map(({ name }) => name),
+  );
   for (const [i, { kind, numbers }] of rows.entries()) {
     const { block, blockBytes, bits, scaleBytes, minBytes } = TYPES[i];
     if (kind === 'FLOAT') assert.deepEqual([blockBytes], numbers);
@@ -32,7 +55,10 @@ test('the table of types is that of c/core/type.h', () => {
     else if (kind === 'IMPORTED') assert.deepEqual([bits, scaleBytes, minBytes], [0, ...numbers.slice(2)]);
     else assert.deepEqual([block, blockBytes], numbers.slice(0, 2));
   }
-  assert.deepEqual(rows.filter(({ kind }) => kind === 'FLOAT' || kind === 'TILED').map(({ name }) => name), WRITABLE);
+  assert.deepEqual(
+    rows.filter(({ kind }) => kind === 'FLOAT' || kind === 'TILED').map(({ name }) => name),
+    WRITABLE,
+  );
 });
 
 test('f16: every value survives the way to f32 and back; halves go to even', () => {
@@ -53,7 +79,14 @@ test('f16: every value survives the way to f32 and back; halves go to even', () 
 });
 
 test('bf16: rounds to nearest even, NaN stays NaN', () => {
-  for (const [value, bits] of [[1, 0x3f80], [-2.5, 0xc020], [1 + 2 ** -8, 0x3f80], [1 + 3 * 2 ** -8, 0x3f82], [1 + 2 ** -8 + 2 ** -20, 0x3f81], [3.4e38, 0x7f80]])
+  for (const [value, bits] of [
+    [1, 0x3f80],
+    [-2.5, 0xc020],
+    [1 + 2 ** -8, 0x3f80],
+    [1 + 3 * 2 ** -8, 0x3f82],
+    [1 + 2 ** -8 + 2 ** -20, 0x3f81],
+    [3.4e38, 0x7f80],
+  ])
     assert.equal(bf16FromNumber(value), bits, `${value}`);
   assert.ok(Number.isNaN(bf16ToNumber(bf16FromNumber(NaN))));
 });
@@ -64,7 +97,8 @@ test('XXH64: known answers, and C gives the same at every length', () => {
   assert.equal(xxh64(text('abc')), 0x44bc2cf5ad770999n);
   const next = random(5);
   const bytes = Uint8Array.from({ length: 300 }, () => next() * 128);
-  for (let n = 0; n <= bytes.length; n++) assert.equal(C.hash(bytes.subarray(0, n)), xxh64(bytes.subarray(0, n)), `${n}`);
+  for (let n = 0; n <= bytes.length; n++)
+    assert.equal(C.hash(bytes.subarray(0, n)), xxh64(bytes.subarray(0, n)), `${n}`);
 });
 
 test('JavaScript and C: the same bytes and values for every type, layout and shape', () => {
@@ -77,23 +111,40 @@ test('JavaScript and C: the same bytes and values for every type, layout and sha
         assert.equal(bytes.length, weightBytes(type, layout, rows, cols), what);
         // Scales and minima that were searched are others than those that go from the least weight to the largest.
         if (!type.minBytes) assert.deepEqual(C.quantize(type, layout, src, rows, cols), bytes, what);
-        assert.deepEqual(C.dequantize(type, layout, bytes, rows, cols), dequantize(type.id, layout, bytes, rows, cols), what);
+        assert.deepEqual(
+          C.dequantize(type, layout, bytes, rows, cols),
+          dequantize(type.id, layout, bytes, rows, cols),
+          what,
+        );
       }
     }
   }
 });
 
 test('weights of f16 and bf16 are encoded as the f32 weights of the same values, and the errors are told', () => {
-  for (const [name, bits, toNumber] of /** @type {const} */ ([['f16', f16FromNumber, f16ToNumber], ['bf16', bf16FromNumber, bf16ToNumber]])) {
+  for (const [name, bits, toNumber] of /** @type {const} */ ([
+    ['f16', f16FromNumber, f16ToNumber],
+    ['bf16', bf16FromNumber, bf16ToNumber],
+  ])) {
     const halves = Uint16Array.from(weights(24 * 96), bits);
     const src = Float32Array.from(halves, toNumber);
-    for (const type of types) for (const layout of layouts(type)) {
-      const { bytes, errors } = C.encode({ type: typeNamed(name), bytes: new Uint8Array(halves.buffer) }, type, layout, 24, 96);
-      assert.deepEqual(bytes, C.quantize(type, layout, src, 24, 96), `${name} to ${type.name}`);
-      const off = dequantize(type.id, layout, bytes, 24, 96).map((w, i) => Math.abs(w - src[i]));
-      assert.equal(errors.most, Math.max(...off));
-      assert.ok(Math.abs(errors.sum - off.reduce((a, b) => a + b)) <= 1e-6 * errors.sum && Math.abs(errors.squares - off.reduce((a, b) => a + b * b, 0)) <= 1e-6 * errors.squares);
-    }
+    for (const type of types)
+      for (const layout of layouts(type)) {
+        const { bytes, errors } = C.encode(
+          { type: typeNamed(name), bytes: new Uint8Array(halves.buffer) },
+          type,
+          layout,
+          24,
+          96,
+        );
+        assert.deepEqual(bytes, C.quantize(type, layout, src, 24, 96), `${name} to ${type.name}`);
+        const off = dequantize(type.id, layout, bytes, 24, 96).map((w, i) => Math.abs(w - src[i]));
+        assert.equal(errors.most, Math.max(...off));
+        assert.ok(
+          Math.abs(errors.sum - off.reduce((a, b) => a + b)) <= 1e-6 * errors.sum &&
+            Math.abs(errors.squares - off.reduce((a, b) => a + b * b, 0)) <= 1e-6 * errors.squares,
+        );
+      }
   }
 });
 
@@ -101,7 +152,8 @@ test('layouts differ in order only', () => {
   for (const type of types.filter((t) => t.step)) {
     for (const [rows, cols] of SHAPES) {
       const src = weights(rows * cols, 77);
-      const values = (/** @type {number} */ layout) => dequantize(type.id, layout, quantize(type.id, layout, src, rows, cols), rows, cols);
+      const values = (/** @type {number} */ layout) =>
+        dequantize(type.id, layout, quantize(type.id, layout, src, rows, cols), rows, cols);
       assert.deepEqual(values(TILED), values(ROWS), `${type.name} ${rows} × ${cols}`);
       if ((rows * cols) % type.block === 0 && cols % type.block === 0) assert.deepEqual(values(FLAT), values(ROWS));
     }
@@ -115,10 +167,21 @@ test('ties, zeros, extremes: both encoders, and roundf as C rounds', () => {
   const type = typeNamed('bq4');
   const back = dequantize(type.id, ROWS, quantize(type.id, ROWS, ties, 1, 64), 1, 64);
   assert.deepEqual([...back.subarray(0, 16)], [7, -7, -6, -5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 7, 0]);
-  const cases = [ties, ties.map((w) => w * 2 ** -10), new Float32Array(64), new Float32Array(64).fill(1e-9), new Float32Array(64).fill(-1e-42), ties.map((w) => w * 2 ** -140),
-    Float32Array.from({ length: 64 }, (_, i) => (i === 40 ? 3e4 : i / 1e4)), ties.map((w) => w * 2 ** -24), ties.map((w) => w * 2 ** -23)];
+  const cases = [
+    ties,
+    ties.map((w) => w * 2 ** -10),
+    new Float32Array(64),
+    new Float32Array(64).fill(1e-9),
+    new Float32Array(64).fill(-1e-42),
+    ties.map((w) => w * 2 ** -140),
+    Float32Array.from({ length: 64 }, (_, i) => (i === 40 ? 3e4 : i / 1e4)),
+    ties.map((w) => w * 2 ** -24),
+    ties.map((w) => w * 2 ** -23),
+  ];
   for (const src of cases)
-    for (const t of types.filter((t) => !t.minBytes)) for (const layout of layouts(t)) assert.deepEqual(C.quantize(t, layout, src, 2, 32), quantize(t.id, layout, src, 2, 32), `${t.name} ${src[0]}`);
+    for (const t of types.filter((t) => !t.minBytes))
+      for (const layout of layouts(t))
+        assert.deepEqual(C.quantize(t, layout, src, 2, 32), quantize(t.id, layout, src, 2, 32), `${t.name} ${src[0]}`);
 });
 
 test('|error| ≤ scale / 2 · (1 + 1e-5), and what the format promises of trained weights', () => {
@@ -145,7 +208,13 @@ test('|error| ≤ scale / 2 · (1 + 1e-5), and what the format promises of train
 
 /** Both under one signature. */
 const both = [
-  { name: 'js', quantize: (/** @type {any} */ type, /** @type {any[]} */ ...rest) => quantize(type.id, .../** @type {[any, any, any, any]} */ (rest)), dequantize: (/** @type {any} */ type, /** @type {any[]} */ ...rest) => dequantize(type.id, .../** @type {[any, any, any, any]} */ (rest)) },
+  {
+    name: 'js',
+    quantize: (/** @type {any} */ type, /** @type {any[]} */ ...rest) =>
+      quantize(type.id, .../** @type {[any, any, any, any]} */ (rest)),
+    dequantize: (/** @type {any} */ type, /** @type {any[]} */ ...rest) =>
+      dequantize(type.id, .../** @type {[any, any, any, any]} */ (rest)),
+  },
   C,
 ];
 
@@ -155,10 +224,19 @@ test('weights that are not finite, or too large for f16, are refused by name', (
       for (const bad of [NaN, Infinity, -Infinity]) {
         const src = weights(96);
         src[70] = bad;
-        assert.throws(() => codec.quantize(type, ROWS, src, 3, 32), (/** @type {any} */ error) => error.code === 'FORMAT' && error.details.index === 70, `${codec.name} ${type.name} ${bad}`);
+        assert.throws(
+          () => codec.quantize(type, ROWS, src, 3, 32),
+          (/** @type {any} */ error) => error.code === 'FORMAT' && error.details.index === 70,
+          `${codec.name} ${type.name} ${bad}`,
+        );
       }
     }
-    for (const [name, size] of /** @type {const} */ ([['f16', 65520], ['bq4h', 7 * 65520], ['bq8', 127 * 65520], ['bf16', 3.4e38]])) {
+    for (const [name, size] of /** @type {const} */ ([
+      ['f16', 65520],
+      ['bq4h', 7 * 65520],
+      ['bq8', 127 * 65520],
+      ['bf16', 3.4e38],
+    ])) {
       const src = weights(64);
       src[33] = size;
       const fails = () => codec.quantize(typeNamed(name), ROWS, src, 2, 32);

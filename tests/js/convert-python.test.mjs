@@ -16,7 +16,9 @@ const folder = mkdtempSync(join(tmpdir(), 'bq4-python-'));
 after(() => rmSync(folder, { recursive: true }));
 const at = (/** @type {string} */ name) => join(folder, name);
 const python = (/** @type {string[]} */ ...args) =>
-  execFileSync(process.env.BQ4_PYTHON ?? 'python3', ['-B', join(ROOT, 'tools/export_bq4.py'), ...args], { encoding: 'utf8' });
+  execFileSync(process.env.BQ4_PYTHON ?? 'python3', ['-B', join(ROOT, 'tools/export_bq4.py'), ...args], {
+    encoding: 'utf8',
+  });
 
 /** A v2 file without what differs by design: the random file id, and the sums over it. @param {string} path */
 function comparable(path) {
@@ -34,7 +36,18 @@ test('v2 in every type, and v1, from the same checkpoint', async () => {
   // Python writes no blocks with a minimum.
   for (const quant of WRITABLE.filter((name) => name !== 'bq4a_32')) {
     await convert(at('model.bin'), at('js.bq4'), { quant, embed: quant, license: 'MIT' });
-    python(at('model.bin'), at('py.bq4'), '--quant', quant, '--embed', quant, '--tokenizer', at('tokenizer.bin'), '--license', 'MIT');
+    python(
+      at('model.bin'),
+      at('py.bq4'),
+      '--quant',
+      quant,
+      '--embed',
+      quant,
+      '--tokenizer',
+      at('tokenizer.bin'),
+      '--license',
+      'MIT',
+    );
     assert.ok(comparable(at('js.bq4')).equals(comparable(at('py.bq4'))), quant);
   }
   await convert(at('model.bin'), at('js.bq4'), { v1: true });

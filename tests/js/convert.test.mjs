@@ -1,7 +1,17 @@
 // The converter: what it reads, what it writes, what it refuses, and that it never holds a whole model.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, openSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync, writeSync, closeSync } from 'node:fs';
+import {
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+  closeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -16,7 +26,16 @@ import { matrixOf } from '../../js/convert/write/v2.js';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { inspect } from '../../bin/inspect.js';
 import { openBytes } from '../../js/sources/bytes.js';
-import { CONFIG, hfConfig, hfFolder, hfName, llama2c, randomWeights, safetensors, tokenizerBin } from './checkpoints.mjs';
+import {
+  CONFIG,
+  hfConfig,
+  hfFolder,
+  hfName,
+  llama2c,
+  randomWeights,
+  safetensors,
+  tokenizerBin,
+} from './checkpoints.mjs';
 import { testFolder } from './folders.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -34,11 +53,29 @@ async function converted(input, options) {
   const report = await convert(input, out, options);
   const bytes = new Uint8Array(readFileSync(out));
   const found = await inspect(openBytes(bytes));
-  const tensors = new Map(found.tensors.map(({ name, type, layout, dims, offset, bytes: n }) => {
-    const { rows, cols } = matrixOf(dims);
-    const data = bytes.slice(offset, offset + n);
-    return [name, { type, layout, dims, offset, data, values: dequantize(TYPES.findIndex((t) => t.name === type), layout === 'tiled' ? 1 : 0, data, rows, cols) }];
-  }));
+  const tensors = new Map(
+    found.tensors.map(({ name, type, layout, dims, offset, bytes: n }) => {
+      const { rows, cols } = matrixOf(dims);
+      const data = bytes.slice(offset, offset + n);
+      return [
+        name,
+        {
+          type,
+          layout,
+          dims,
+          offset,
+          data,
+          values: dequantize(
+            TYPES.findIndex((t) => t.name === type),
+            layout === 'tiled' ? 1 : 0,
+            data,
+            rows,
+            cols,
+          ),
+        },
+      ];
+    }),
+  );
   return { out, report, bytes, tensors, found };
 }
 
@@ -56,8 +93,21 @@ test('llama2.c, legacy and version 1, tied and not: all tensors arrive unchanged
         assert.deepEqual(tensors.get(name)?.dims, dims);
       }
       const { layers, hidden, heads, kv_heads, ffn, vocab, context, rope_pairs, norm } = found.config;
-      assert.deepEqual({ layers, hidden, heads, kv_heads, ffn, vocab, context, rope_pairs, norm, tied: found.config.tied },
-        { layers: 2, hidden: 24, heads: 4, kv_heads: 2, ffn: 40, vocab: 52, context: 32, rope_pairs: 'adjacent', norm: 'rms', tied: Number(tied) });
+      assert.deepEqual(
+        { layers, hidden, heads, kv_heads, ffn, vocab, context, rope_pairs, norm, tied: found.config.tied },
+        {
+          layers: 2,
+          hidden: 24,
+          heads: 4,
+          kv_heads: 2,
+          ffn: 40,
+          vocab: 52,
+          context: 32,
+          rope_pairs: 'adjacent',
+          norm: 'rms',
+          tied: Number(tied),
+        },
+      );
       assert.equal(found.tokenizer?.tokens, 52);
       assert.equal(found.tokenizer?.kind, 'spm');
     }
@@ -68,8 +118,14 @@ test('safetensors: f32, f64, f16 and bf16; biases; a head of its own or tied and
   for (const dtype of ['F32', 'F64', 'F16', 'BF16']) {
     const config = { ...CONFIG, tied: false };
     const weights = randomWeights(config, { biases: true });
-    if (dtype.endsWith('F16')) for (const { values } of weights.values()) values.forEach((v, i) => { values[i] = f16ToNumber(f16FromNumber(v) & 0xffc0); });
-    const { tensors, found } = await converted(hfFolder(fresh(), weights, { dtype, config: hfConfig(config) }), { quant: 'f32' });
+    if (dtype.endsWith('F16'))
+      for (const { values } of weights.values())
+        values.forEach((v, i) => {
+          values[i] = f16ToNumber(f16FromNumber(v) & 0xffc0);
+        });
+    const { tensors, found } = await converted(hfFolder(fresh(), weights, { dtype, config: hfConfig(config) }), {
+      quant: 'f32',
+    });
     for (const [name, { values }] of weights) assert.deepEqual(tensors.get(name)?.values, values, `${name}, ${dtype}`);
     assert.equal(found.config.rope_pairs, 'half');
   }
@@ -86,7 +142,9 @@ test('shards, and a single file with config.json beside it', async () => {
   writeFileSync(join(path, 'config.json'), JSON.stringify(hfConfig()));
   const halves = [named.slice(0, 7), named.slice(7)];
   halves.forEach((half, i) => writeFileSync(join(path, `part-${i}.safetensors`), safetensors(half)));
-  const weight_map = Object.fromEntries(halves.flatMap((half, i) => half.map(([name]) => [name, `part-${i}.safetensors`])));
+  const weight_map = Object.fromEntries(
+    halves.flatMap((half, i) => half.map(([name]) => [name, `part-${i}.safetensors`])),
+  );
   writeFileSync(join(path, 'model.safetensors.index.json'), JSON.stringify({ weight_map }));
   const { tensors } = await converted(path, { quant: 'f32' });
   for (const [name, { values }] of weights) assert.deepEqual(tensors.get(name)?.values, values, name);
@@ -104,8 +162,15 @@ test('what lies where: alignment, hashes, types by default and on request', asyn
   const typesOf = async (/** @type {any} */ options) => {
     const { tensors, found, bytes } = await converted(input, options);
     for (const { offset } of tensors.values()) assert.equal(offset % 64, 0);
-    assert.deepEqual({ header: found.hashes?.header, plan: found.hashes?.plan, prefix: found.hashes?.prefix, damaged: found.hashes?.damaged },
-      { header: 'ok', plan: 'ok', prefix: 'ok', damaged: [] });
+    assert.deepEqual(
+      {
+        header: found.hashes?.header,
+        plan: found.hashes?.plan,
+        prefix: found.hashes?.prefix,
+        damaged: found.hashes?.damaged,
+      },
+      { header: 'ok', plan: 'ok', prefix: 'ok', damaged: [] },
+    );
     assert.equal(found.format.fileLength, bytes.length);
     const kind = (/** @type {string} */ name) => `${tensors.get(name)?.type} ${tensors.get(name)?.layout}`;
     return [kind('wte.weight'), kind('h.0.attn.q.weight'), kind('h.1.ln1.weight')];
@@ -136,7 +201,9 @@ test('every type that can be written is loaded and run; the report tells the err
       assert.ok(Math.abs(t.meanAbs - mean) <= 1e-6 * mean && Math.abs(t.rms - rms) <= 1e-6 * rms, t.name);
       assert.equal(t.bytes, tensors.get(t.name).data.length);
     }
-    const weights = tensorTable(CONFIG).filter((s) => s.required).reduce((sum, s) => sum + s.dims.reduce((a, b) => a * b), 0);
+    const weights = tensorTable(CONFIG)
+      .filter((s) => s.required)
+      .reduce((sum, s) => sum + s.dims.reduce((a, b) => a * b), 0);
     assert.equal(report.weights, weights);
     assert.equal(report.ratio, (4 * weights) / report.dataBytes);
   }
@@ -169,7 +236,10 @@ test('v1: blocks of 32 where they fit, else 16, else the companion; byte-exact r
   const bytes = new Uint8Array(readFileSync(out));
   const entries = readV1(bytes);
   const companion = JSON.parse(readFileSync(out.replace('.bq4', '.json'), 'utf8'));
-  assert.deepEqual([companion.bq4_companion, companion.license, companion.name, companion.config.layers], [1, 'MIT', 'test', 2]);
+  assert.deepEqual(
+    [companion.bq4_companion, companion.license, companion.name, companion.config.layers],
+    [1, 'MIT', 'test', 2],
+  );
   for (const [name, { dims, values }] of weights) {
     const entry = entries.find((e) => e.name === name);
     const block = values.length % 32 === 0 ? 32 : values.length % 16 === 0 ? 16 : 0;
@@ -183,78 +253,170 @@ test('v1: blocks of 32 where they fit, else 16, else the companion; byte-exact r
     const type = TYPES.findIndex((t) => t.name === `bq4_${block}`);
     assert.deepEqual(entry?.data, quantize(type, FLAT, values, 1, values.length), name);
   }
-  assert.ok(new Set(entries.map((e) => e.block)).size === 2 && Object.keys(companion.tensors).length, 'all three kinds were met');
+  assert.ok(
+    new Set(entries.map((e) => e.block)).size === 2 && Object.keys(companion.tensors).length,
+    'all three kinds were met',
+  );
 
   const sink = memorySink();
-  await writeV1(sink, entries.map(({ name, dims, block, data }) => ({
-    name, dims, type: TYPES.find((t) => t.name === `bq4_${block}`), pieces: async function* () { yield data; },
-  })));
+  await writeV1(
+    sink,
+    entries.map(({ name, dims, block, data }) => ({
+      name,
+      dims,
+      type: TYPES.find((t) => t.name === `bq4_${block}`),
+      pieces: async function* () {
+        yield data;
+      },
+    })),
+  );
   assert.deepEqual(sink.bytes, bytes);
-  await assert.rejects(writeV1(memorySink(), [{ name: 'odd', dims: [3, 5], pieces: async function* () {} }]), { code: 'SHAPE', message: /"odd"/ });
+  await assert.rejects(writeV1(memorySink(), [{ name: 'odd', dims: [3, 5], pieces: async function* () {} }]), {
+    code: 'SHAPE',
+    message: /"odd"/,
+  });
 });
 
 /** What is wrong with the input → how to make it, and what is said. @type {Record<string, { input: () => string, options?: any, error: { code: string, message?: RegExp } }>} */
 const BAD = {
   'no such file': { input: () => join(folder, 'none.bin'), error: { code: 'READ' } },
   'an empty folder': { input: fresh, error: { code: 'NOT_A_MODEL', message: /config\.json/ } },
-  'a text': { input: () => file('a.bin', 'hello world, this is a text, not a model at all'), error: { code: 'NOT_A_MODEL' } },
+  'a text': {
+    input: () => file('a.bin', 'hello world, this is a text, not a model at all'),
+    error: { code: 'NOT_A_MODEL' },
+  },
   'a .bq4 file': { input: () => file('a.bq4', 'BQ4F....'), error: { code: 'UNSUPPORTED', message: /already/ } },
   'a GGUF file': { input: () => file('a.gguf', 'GGUF....'), error: { code: 'UNSUPPORTED', message: /GGUF/ } },
-  'a PyTorch archive cut short': { input: () => file('a.pt', 'PK\x03\x04...'), error: { code: 'FORMAT', message: /directory/ } },
-  'a llama2.c checkpoint of version 2': { input: () => file('a.bin', Buffer.from(Int32Array.of(0x616b3432, 2, ...new Array(70).fill(1)).buffer)), error: { code: 'UNSUPPORTED', message: /version 2/ } },
-  'a header of impossible sizes': { input: () => file('a.bin', Buffer.from(Int32Array.of(24, 40, 2e9, 4, 2, 52, 32, 0).buffer)), error: { code: 'NOT_A_MODEL' } },
-  'a header of huge sizes': { input: () => file('a.bin', Buffer.from(Int32Array.of(2 ** 30, 2 ** 30, 1000, 4, 2, 2 ** 30, 32, 0).buffer)), error: { code: 'TRUNCATED' } },
-  'a checkpoint cut short': { input: () => file('a.bin', llama2c(randomWeights(), 'legacy').subarray(0, -4)), error: { code: 'TRUNCATED' } },
-  'a checkpoint with more behind it': { input: () => file('a.bin', Buffer.concat([llama2c(randomWeights(), 'v1'), Buffer.alloc(4)])), error: { code: 'FORMAT' } },
-  'a NaN': { input: () => {
-    const weights = randomWeights();
-    weights.get('h.1.mlp.up.weight').values[777] = NaN;
-    return hfFolder(fresh(), weights);
-  }, error: { code: 'FORMAT', message: /"h\.1\.mlp\.up\.weight", weight 777 is NaN/ } },
-  'a weight too large for f16': { input: () => {
-    const weights = randomWeights();
-    weights.get('wte.weight').values[5] = 1e6;
-    return hfFolder(fresh(), weights);
-  }, options: { quant: 'f16' }, error: { code: 'FORMAT', message: /"wte\.weight", weight 5 is 1000000/ } },
-  'a missing tensor': { input: () => {
-    const weights = randomWeights();
-    weights.delete('h.0.attn.k.weight');
-    return hfFolder(fresh(), weights);
-  }, error: { code: 'SHAPE', message: /"h\.0\.attn\.k\.weight" is missing/ } },
-  'a tensor of another shape': { input: () => {
-    const weights = randomWeights();
-    weights.get('wte.weight').dims.reverse();
-    return hfFolder(fresh(), weights);
-  }, error: { code: 'SHAPE', message: /24 × 52, not 52 × 24/ } },
-  'a tensor without a place': { input: () => hfFolder(fresh(), randomWeights({ ...CONFIG, layers: 3 })), error: { code: 'SHAPE', message: /no place/ } },
-  'a tensor of another family': { input: () => {
-    const path = hfFolder(fresh(), randomWeights());
-    writeFileSync(join(path, 'model.safetensors'), safetensors([['model.layers.0.self_attn.q_norm.weight', { dims: [2], values: new Float32Array(2) }]]));
-    return path;
-  }, error: { code: 'UNSUPPORTED', message: /q_norm/ } },
-  'another model type': { input: () => hfFolder(fresh(), randomWeights(), { config: { ...hfConfig(), model_type: 'mamba' } }), error: { code: 'UNSUPPORTED', message: /mamba/ } },
-  'scaled positions': { input: () => hfFolder(fresh(), randomWeights(), { config: { ...hfConfig(), rope_scaling: { rope_type: 'wavy', factor: 8 } } }), error: { code: 'UNSUPPORTED', message: /wavy/ } },
-  'a config.json without layers': { input: () => hfFolder(fresh(), randomWeights(), { config: { ...hfConfig(), num_hidden_layers: undefined } }), error: { code: 'FORMAT', message: /layers/ } },
-  'a config.json that is no JSON': { input: () => {
-    const path = hfFolder(fresh(), randomWeights());
-    writeFileSync(join(path, 'config.json'), '{');
-    return path;
-  }, error: { code: 'FORMAT' } },
-  'a safetensors header that lies': { input: () => {
-    const path = hfFolder(fresh(), randomWeights());
-    const bytes = readFileSync(join(path, 'model.safetensors'));
-    bytes.writeBigUInt64LE(2n ** 40n);
-    writeFileSync(join(path, 'model.safetensors'), bytes);
-    return path;
-  }, error: { code: 'FORMAT', message: /header/ } },
-  'safetensors cut short': { input: () => {
-    const path = hfFolder(fresh(), randomWeights());
-    truncateSync(join(path, 'model.safetensors'), readFileSync(join(path, 'model.safetensors')).length - 1);
-    return path;
-  }, error: { code: 'FORMAT', message: /outside the file/ } },
-  'a tokenizer of another model': { input: () => file('a.bin', llama2c(randomWeights(), 'v1')), options: { get tokenizer() { return file('tokenizer.bin', tokenizerBin(40)); } }, error: { code: 'FORMAT' } },
-  'an unknown type': { input: () => hfFolder(fresh(), randomWeights()), options: { quant: 'q4_k' }, error: { code: 'ARGUMENT', message: /q4_k/ } },
-  'v1 in another type': { input: () => hfFolder(fresh(), randomWeights()), options: { quant: 'f16', v1: true }, error: { code: 'ARGUMENT' } },
+  'a PyTorch archive cut short': {
+    input: () => file('a.pt', 'PK\x03\x04...'),
+    error: { code: 'FORMAT', message: /directory/ },
+  },
+  'a llama2.c checkpoint of version 2': {
+    input: () => file('a.bin', Buffer.from(Int32Array.of(0x616b3432, 2, ...new Array(70).fill(1)).buffer)),
+    error: { code: 'UNSUPPORTED', message: /version 2/ },
+  },
+  'a header of impossible sizes': {
+    input: () => file('a.bin', Buffer.from(Int32Array.of(24, 40, 2e9, 4, 2, 52, 32, 0).buffer)),
+    error: { code: 'NOT_A_MODEL' },
+  },
+  'a header of huge sizes': {
+    input: () => file('a.bin', Buffer.from(Int32Array.of(2 ** 30, 2 ** 30, 1000, 4, 2, 2 ** 30, 32, 0).buffer)),
+    error: { code: 'TRUNCATED' },
+  },
+  'a checkpoint cut short': {
+    input: () => file('a.bin', llama2c(randomWeights(), 'legacy').subarray(0, -4)),
+    error: { code: 'TRUNCATED' },
+  },
+  'a checkpoint with more behind it': {
+    input: () => file('a.bin', Buffer.concat([llama2c(randomWeights(), 'v1'), Buffer.alloc(4)])),
+    error: { code: 'FORMAT' },
+  },
+  'a NaN': {
+    input: () => {
+      const weights = randomWeights();
+      weights.get('h.1.mlp.up.weight').values[777] = NaN;
+      return hfFolder(fresh(), weights);
+    },
+    error: { code: 'FORMAT', message: /"h\.1\.mlp\.up\.weight", weight 777 is NaN/ },
+  },
+  'a weight too large for f16': {
+    input: () => {
+      const weights = randomWeights();
+      weights.get('wte.weight').values[5] = 1e6;
+      return hfFolder(fresh(), weights);
+    },
+    options: { quant: 'f16' },
+    error: { code: 'FORMAT', message: /"wte\.weight", weight 5 is 1000000/ },
+  },
+  'a missing tensor': {
+    input: () => {
+      const weights = randomWeights();
+      weights.delete('h.0.attn.k.weight');
+      return hfFolder(fresh(), weights);
+    },
+    error: { code: 'SHAPE', message: /"h\.0\.attn\.k\.weight" is missing/ },
+  },
+  'a tensor of another shape': {
+    input: () => {
+      const weights = randomWeights();
+      weights.get('wte.weight').dims.reverse();
+      return hfFolder(fresh(), weights);
+    },
+    error: { code: 'SHAPE', message: /24 × 52, not 52 × 24/ },
+  },
+  'a tensor without a place': {
+    input: () => hfFolder(fresh(), randomWeights({ ...CONFIG, layers: 3 })),
+    error: { code: 'SHAPE', message: /no place/ },
+  },
+  'a tensor of another family': {
+    input: () => {
+      const path = hfFolder(fresh(), randomWeights());
+      writeFileSync(
+        join(path, 'model.safetensors'),
+        safetensors([['model.layers.0.self_attn.q_norm.weight', { dims: [2], values: new Float32Array(2) }]]),
+      );
+      return path;
+    },
+    error: { code: 'UNSUPPORTED', message: /q_norm/ },
+  },
+  'another model type': {
+    input: () => hfFolder(fresh(), randomWeights(), { config: { ...hfConfig(), model_type: 'mamba' } }),
+    error: { code: 'UNSUPPORTED', message: /mamba/ },
+  },
+  'scaled positions': {
+    input: () =>
+      hfFolder(fresh(), randomWeights(), { config: { ...hfConfig(), rope_scaling: { rope_type: 'wavy', factor: 8 } } }),
+    error: { code: 'UNSUPPORTED', message: /wavy/ },
+  },
+  'a config.json without layers': {
+    input: () => hfFolder(fresh(), randomWeights(), { config: { ...hfConfig(), num_hidden_layers: undefined } }),
+    error: { code: 'FORMAT', message: /layers/ },
+  },
+  'a config.json that is no JSON': {
+    input: () => {
+      const path = hfFolder(fresh(), randomWeights());
+      writeFileSync(join(path, 'config.json'), '{');
+      return path;
+    },
+    error: { code: 'FORMAT' },
+  },
+  'a safetensors header that lies': {
+    input: () => {
+      const path = hfFolder(fresh(), randomWeights());
+      const bytes = readFileSync(join(path, 'model.safetensors'));
+      bytes.writeBigUInt64LE(2n ** 40n);
+      writeFileSync(join(path, 'model.safetensors'), bytes);
+      return path;
+    },
+    error: { code: 'FORMAT', message: /header/ },
+  },
+  'safetensors cut short': {
+    input: () => {
+      const path = hfFolder(fresh(), randomWeights());
+      truncateSync(join(path, 'model.safetensors'), readFileSync(join(path, 'model.safetensors')).length - 1);
+      return path;
+    },
+    error: { code: 'FORMAT', message: /outside the file/ },
+  },
+  'a tokenizer of another model': {
+    input: () => file('a.bin', llama2c(randomWeights(), 'v1')),
+    options: {
+      get tokenizer() {
+        return file('tokenizer.bin', tokenizerBin(40));
+      },
+    },
+    error: { code: 'FORMAT' },
+  },
+  'an unknown type': {
+    input: () => hfFolder(fresh(), randomWeights()),
+    options: { quant: 'q4_k' },
+    error: { code: 'ARGUMENT', message: /q4_k/ },
+  },
+  'v1 in another type': {
+    input: () => hfFolder(fresh(), randomWeights()),
+    options: { quant: 'f16', v1: true },
+    error: { code: 'ARGUMENT' },
+  },
 };
 
 for (const [what, { input, options, error }] of Object.entries(BAD)) {
@@ -277,7 +439,12 @@ test('an abort or a failure leaves the old file as it was', async () => {
   const input = hfFolder(fresh(), randomWeights());
   const abort = new AbortController();
   let calls = 0;
-  const stopped = convert(input, path, { signal: abort.signal, onProgress: () => { if (++calls === 3) abort.abort(new Error('enough')); } });
+  const stopped = convert(input, path, {
+    signal: abort.signal,
+    onProgress: () => {
+      if (++calls === 3) abort.abort(new Error('enough'));
+    },
+  });
   await assert.rejects(stopped, /enough/);
   assert.equal(calls, 3);
   assert.deepEqual(readdirSync(out), ['out.bq4']);
@@ -288,13 +455,29 @@ test('an abort or a failure leaves the old file as it was', async () => {
 });
 
 test('a 135M-shape checkpoint of 269 MB is converted piece by piece', () => {
-  const config = { arch: 'llama', layers: 30, hidden: 576, heads: 9, kv_heads: 3, ffn: 1536, vocab: 49152, context: 2048, norm_eps: 1e-5, tied: true };
+  const config = {
+    arch: 'llama',
+    layers: 30,
+    hidden: 576,
+    heads: 9,
+    kv_heads: 3,
+    ffn: 1536,
+    vocab: 49152,
+    context: 2048,
+    norm_eps: 1e-5,
+    tied: true,
+  };
   const path = fresh();
   /** @type {Record<string, any>} */
   const header = {};
   let at = 0;
   for (const { name, dims, required } of tensorTable(config)) {
-    if (required) header[hfName(name)] = { dtype: 'F16', shape: dims, data_offsets: [at, (at += 2 * dims.reduce((a, b) => a * b))] };
+    if (required)
+      header[hfName(name)] = {
+        dtype: 'F16',
+        shape: dims,
+        data_offsets: [at, (at += 2 * dims.reduce((a, b) => a * b))],
+      };
   }
   const json = Buffer.from(JSON.stringify(header));
   const length = Buffer.alloc(8);
@@ -309,7 +492,9 @@ test('a 135M-shape checkpoint of 269 MB is converted piece by piece', () => {
     import { convert } from ${JSON.stringify(new URL('../../js/convert/index.js', import.meta.url).href)};
     const { largestPiece, bytes } = await convert(...process.argv.slice(1));
     console.log(JSON.stringify({ largestPiece, bytes, peak: process.resourceUsage().maxRSS * 1024 }));`;
-  const child = spawnSync(process.execPath, ['--input-type=module', '-e', script, path, join(path, 'out.bq4')], { encoding: 'utf8' });
+  const child = spawnSync(process.execPath, ['--input-type=module', '-e', script, path, join(path, 'out.bq4')], {
+    encoding: 'utf8',
+  });
   assert.equal(child.status, 0, child.stderr);
   const { largestPiece, bytes, peak } = JSON.parse(child.stdout);
   rmSync(path, { recursive: true });
@@ -321,14 +506,19 @@ test('a 135M-shape checkpoint of 269 MB is converted piece by piece', () => {
 test('the command: a table of errors, exit codes, chat format and card', async () => {
   const out = join(fresh(), 'out.bq4');
   const card = file('card.md', '# A card');
-  const run = (/** @type {string[]} */ ...args) => spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), 'convert', ...args], { encoding: 'utf8' });
+  const run = (/** @type {string[]} */ ...args) =>
+    spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), 'convert', ...args], { encoding: 'utf8' });
   const good = run(join(ROOT, 'tests/golden/tiny'), out, '--quant', 'bq4', '--license', 'MIT', '--card', card);
   assert.equal(good.status, 0, good.stderr);
   assert.match(good.stdout, /h\.2\.mlp\.down\.weight +bq4_32 +\d+ +\S+e-\d+ +\S+e-\d+ +\S+e-\d+\n/);
   assert.match(good.stdout, /66576 weights in \d+ bytes: \d\.\d\d bits each, \d\.\d\d times smaller than f32\n/);
   const found = await inspect(openBytes(new Uint8Array(readFileSync(out))));
   assert.equal(found.license, 'MIT');
-  assert.deepEqual(found.chat, { roles: { user: { before: '<|user|>', after: '<|end|>' }, assistant: { before: '<|assistant|>', after: '<|end|>' } }, stop: ['<|end|>'], bos: false });
+  assert.deepEqual(found.chat, {
+    roles: { user: { before: '<|user|>', after: '<|end|>' }, assistant: { before: '<|assistant|>', after: '<|end|>' } },
+    stop: ['<|end|>'],
+    bos: false,
+  });
   const bad = run(join(folder, 'none'), out);
   assert.equal(bad.status, 1);
   assert.match(bad.stderr, /^bq4: READ: /);

@@ -17,7 +17,12 @@ const TOKENS = 60;
 const model = await tinyModel({ type: 'bq4', tokens: { ...tokenizer(), eog: [] } });
 const OPTIONS = { temperature: 0.8, seed: 1, maxTokens: TOKENS, stop: ['never to be met'] };
 
-for (const [shape, quant, embed] of [['tiny-llama', 'bq4h', 'bq8'], ['tiny-llama', 'bq4', 'bq4'], ['tiny-llama', 'bq8', 'f16'], ['tiny-bullet', 'bq4', 'bq8']])
+for (const [shape, quant, embed] of [
+  ['tiny-llama', 'bq4h', 'bq8'],
+  ['tiny-llama', 'bq4', 'bq4'],
+  ['tiny-llama', 'bq8', 'f16'],
+  ['tiny-bullet', 'bq4', 'bq8'],
+])
   test(`bytes per token: each matrix of ${shape}, ${quant} and ${embed}, is read once`, async (t) => {
     const sink = memorySink();
     await makeRandom(SHAPES[shape], sink, { quant, embed });
@@ -38,14 +43,17 @@ for (const [shape, quant, embed] of [['tiny-llama', 'bq4h', 'bq8'], ['tiny-llama
     }, 0);
     assert.equal(ids.length, 5);
     assert.equal(read, 5 * bytes);
-    assert.equal(stages.reduce((sum, stage) => sum + (stage.stage === 'attend' ? 0 : stage.macs), 0), 5 * loaded.info.tokenWeights);
+    assert.equal(
+      stages.reduce((sum, stage) => sum + (stage.stage === 'attend' ? 0 : stage.macs), 0),
+      5 * loaded.info.tokenWeights,
+    );
   });
 
 /** Blocks that fill a heap to the last bytes. @param {Wasm} wasm */
 function fill(wasm) {
   const blocks = [];
   for (let bytes = 1 << 28; bytes >= 16; bytes >>= 1)
-    for (let block; (block = wasm.call('bqw_alloc', bytes)); ) blocks.push(block);
+    for (let block; (block = wasm.call('bqw_alloc', bytes));) blocks.push(block);
   return blocks;
 }
 
@@ -115,7 +123,11 @@ test('a model whose weights are awaited computes a prompt meanwhile, whose sessi
   const hold = new Promise((resolve) => (release = () => resolve(undefined)));
   const server = await faultServer(model, { hold: model.length - 1, until: hold });
   t.after(server.close);
-  for (const [source, streaming] of /** @type {const} */ ([[fromBytes(model), false], [fromUrl(server.url), true], [fromUrl(server.url), false]])) {
+  for (const [source, streaming] of /** @type {const} */ ([
+    [fromBytes(model), false],
+    [fromUrl(server.url), true],
+    [fromUrl(server.url), false],
+  ])) {
     calls = {};
     const loading = engine.load(source, { streaming });
     if (streaming) {
@@ -150,14 +162,20 @@ test('a prompt for warming up that cannot be computed, or whose model is closed,
     const engine = await createEngine({ threads: 1 });
     t.after(() => engine.close());
     let release = () => {};
-    const server = await faultServer(model, { hold: model.length - 1, until: new Promise((resolve) => (release = () => resolve(undefined))) });
+    const server = await faultServer(model, {
+      hold: model.length - 1,
+      until: new Promise((resolve) => (release = () => resolve(undefined))),
+    });
     t.after(server.close);
     const controller = new AbortController();
-    const warming = new Promise((resolve) => (onCreate = (wasm) => {
-      onCreate = () => {};
-      then(wasm, engine);
-      resolve(undefined);
-    }));
+    const warming = new Promise(
+      (resolve) =>
+        (onCreate = (wasm) => {
+          onCreate = () => {};
+          then(wasm, engine);
+          resolve(undefined);
+        }),
+    );
     const loading = engine.load(fromUrl(server.url), { signal: controller.signal });
     loading.catch(() => {});
     await warming;

@@ -19,14 +19,15 @@ setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc');
 
 /** Files of the folder that are open. @param {string} folder */
-const openFiles = (folder) => readdirSync('/proc/self/fd').flatMap((fd) => {
-  try {
-    const path = readlinkSync(`/proc/self/fd/${fd}`);
-    return path.startsWith(folder) ? [path] : [];
-  } catch {
-    return []; // the one that lists them
-  }
-});
+const openFiles = (folder) =>
+  readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      const path = readlinkSync(`/proc/self/fd/${fd}`);
+      return path.startsWith(folder) ? [path] : [];
+    } catch {
+      return []; // the one that lists them
+    }
+  });
 
 const threads = () => readdirSync('/proc/self/task').length;
 const rss = () => 4096 * Number(readFileSync('/proc/self/statm', 'utf8').split(' ')[1]);
@@ -50,7 +51,10 @@ function same(before, after, heap) {
   assert.ok(after.threads <= before.threads, `${after.threads} threads, ${before.threads} before`);
   const grown = after.rss - before.rss;
   // What each leaves behind would add up to 20; allocators keep a few, more of them when threads are interrupted.
-  assert.ok(grown < 5 * heap, `${(grown / 2 ** 20).toFixed(1)} MiB more after ${ROUNDS} heaps of ${(heap / 2 ** 20).toFixed(1)} MiB`);
+  assert.ok(
+    grown < 5 * heap,
+    `${(grown / 2 ** 20).toFixed(1)} MiB more after ${ROUNDS} heaps of ${(heap / 2 ** 20).toFixed(1)} MiB`,
+  );
 }
 
 /** @param {import('node:test').TestContext} t @param {typeof createEngine} create */
@@ -68,9 +72,11 @@ async function setUp(t, create) {
     const budget = plan.heapBytes - Math.floor(plan.weightBytes * 0.4);
     const controller = new AbortController();
     if (round % 5 === 4) setTimeout(() => controller.abort(), round);
-    const model = await engine.load(source, { ...options, ...(round % 2 && { budget }), signal: controller.signal }).catch((error) => {
-      assert.equal(error.name, 'AbortError');
-    });
+    const model = await engine
+      .load(source, { ...options, ...(round % 2 && { budget }), signal: controller.signal })
+      .catch((error) => {
+        assert.equal(error.name, 'AbortError');
+      });
     if (!model) return plan.heapBytes;
     assert.equal(model.info.residency, round % 2 ? 'paged' : 'resident');
     const session = await model.createSession();

@@ -18,7 +18,6 @@ const engine = await createEngine({ build: 'simd128' });
 after(() => engine.close());
 const QUICK = { retries: 3, retryDelay: 1, timeout: 300 };
 
-
 /** @param {any} model */
 async function tokens(model) {
   const session = await model.createSession();
@@ -77,9 +76,18 @@ test('what is in JavaScript is bounded, also when nobody takes it', async (t) =>
   let most = 0;
   const { release: let_go, take } = Chunks.prototype;
   t.after(() => Object.assign(Chunks.prototype, { release: let_go, take }));
-  Chunks.prototype.release = function () { most = Math.max(most, this.live); return let_go.call(this); };
-  Chunks.prototype.take = function (c) { const taken = take.call(this, c); most = Math.max(most, this.live); return taken; };
-  const model = engine.load(fromUrl(server.url, { ...QUICK, timeout: 5000 }), { onProgress: (p) => seen.push(p.loaded) });
+  Chunks.prototype.release = function () {
+    most = Math.max(most, this.live);
+    return let_go.call(this);
+  };
+  Chunks.prototype.take = function (c) {
+    const taken = take.call(this, c);
+    most = Math.max(most, this.live);
+    return taken;
+  };
+  const model = engine.load(fromUrl(server.url, { ...QUICK, timeout: 5000 }), {
+    onProgress: (p) => seen.push(p.loaded),
+  });
   await new Promise((resolve) => setTimeout(resolve, 300));
   assert.ok(server.requests.length <= 1 + MOST_LIVE / 4 + 2, 'no more ranges than may be held, or wait');
   assert.ok(Math.max(...seen) <= MOST_LIVE * CHUNK + 65536);
@@ -106,7 +114,8 @@ const passing = {
   'a 503 for every third request': ({ n }) => (n % 3 === 1 ? { status: 503 } : undefined),
   'a 429 at first': ({ n }) => (n === 0 ? { status: 429 } : undefined),
   'a connection that is reset at first': ({ n }) => (n < 2 ? { refuse: true } : undefined),
-  'ranges that break in the middle, once each': ({ n, from }) => (n % 2 && from ? { drop: { after: 700_000 } } : undefined),
+  'ranges that break in the middle, once each': ({ n, from }) =>
+    n % 2 && from ? { drop: { after: 700_000 } } : undefined,
   'an answer that breaks, then ranges': ({ n }) => (n ? undefined : { status: 200, drop: 3 * MiB + 5 }),
   'an answer that breaks, then another whole one': ({ n }) => ({ status: 200, ...(!n && { drop: 3 * MiB + 5 }) }),
   'a server that stalls': ({ n }) => (n === 2 ? { stall: { after: 100_000 } } : undefined),
@@ -116,12 +125,15 @@ const passing = {
   'ranges that are never answered, only the whole file': ({ range }) => (range ? { refuse: true } : undefined),
   'ranges that begin elsewhere': { shift: 3 },
   'ranges that are compressed': ({ range }) => (range ? { gzip: true } : undefined),
-  'a byte that is wrong once in each chunk': ((hit) => ({ from }) => {
-    const chunk = Math.floor((from - prefix) / MiB);
-    if (!from || hit.has(chunk)) return undefined;
-    hit.add(chunk);
-    return { flip: from + 1234 };
-  })(new Set()),
+  'a byte that is wrong once in each chunk': (
+    (hit) =>
+    ({ from }) => {
+      const chunk = Math.floor((from - prefix) / MiB);
+      if (!from || hit.has(chunk)) return undefined;
+      hit.add(chunk);
+      return { flip: from + 1234 };
+    }
+  )(new Set()),
   'a wrong byte in the prefix, once': ({ n }) => (n === 0 ? { flip: 300 } : undefined),
   'a page of a captive portal in between': ({ n }) => (n === 3 ? { html: true } : undefined),
 };
@@ -149,12 +161,18 @@ const final = {
   'a file that ends early, without': [{ status: 200 }, 'TRUNCATED', () => bytes.subarray(0, 5 * MiB)],
   'a page of HTML': [{ html: true }, 'NOT_A_MODEL'],
   'another file from some range on': [({ n }) => (n > 2 ? { file: other } : undefined), 'CHANGED'],
-  'a shorter file from some range on': [({ n }) => (n > 2 ? { file: bytes.subarray(0, 9 * MiB) } : undefined), 'CHANGED'],
+  'a shorter file from some range on': [
+    ({ n }) => (n > 2 ? { file: bytes.subarray(0, 9 * MiB) } : undefined),
+    'CHANGED',
+  ],
 };
 for (const [what, [faults, code, file]] of Object.entries(final)) {
   test(`${what} is ${code}`, async (t) => {
     const server = await serving(t, faults, file?.());
-    await assert.rejects(engine.load(fromUrl(server.url, QUICK)), (/** @type {any} */ e) => e.code === code && e.hint !== '');
+    await assert.rejects(
+      engine.load(fromUrl(server.url, QUICK)),
+      (/** @type {any} */ e) => e.code === code && e.hint !== '',
+    );
     assert.ok(server.requests.length < 20, `${server.requests.length} requests`);
   });
 }
@@ -164,12 +182,18 @@ test('a byte that is always wrong: again, then the next mirror, then an error wi
   const server = await serving(t, { flip: bad });
   const chunk = prefix + Math.floor((bad - prefix) / MiB) * MiB;
   const asked = (s) => s.requests.map(span).filter(([from, to]) => from === chunk && to === chunk + MiB).length;
-  await assert.rejects(engine.load(fromUrl(server.url, { ...QUICK, timeout: 5000 })), (/** @type {any} */ e) => e.code === 'CHECKSUM' && e.offset === chunk);
+  await assert.rejects(
+    engine.load(fromUrl(server.url, { ...QUICK, timeout: 5000 })),
+    (/** @type {any} */ e) => e.code === 'CHECKSUM' && e.offset === chunk,
+  );
   assert.equal(asked(server), 1, 'fetched again once');
   const mirror = await serving(t, {});
   await good(server, {}, { mirrors: [mirror.url] });
   assert.ok(mirror.requests.map(span).some(([from, to]) => from === chunk && to === chunk + MiB));
-  assert.ok(mirror.requests.map(span).every(([from]) => from === 0 || from >= chunk), 'nothing good is fetched again');
+  assert.ok(
+    mirror.requests.map(span).every(([from]) => from === 0 || from >= chunk),
+    'nothing good is fetched again',
+  );
 });
 
 test('mirrors: one that fails is left, one that has another file is passed over, nothing is mixed', async (t) => {
@@ -214,7 +238,8 @@ test('at the last byte all layers but one are computed', async (t) => {
     reply.catch(() => {});
     const batches = Math.ceil(101 / 32);
     const least = (SIZES.layers - 1) * batches;
-    for (let i = 0; i < 500 && (await session.stats()).slices < least; i++) await new Promise((resolve) => setTimeout(resolve, 10));
+    for (let i = 0; i < 500 && (await session.stats()).slices < least; i++)
+      await new Promise((resolve) => setTimeout(resolve, 10));
     await new Promise((resolve) => setTimeout(resolve, 50));
     assert.equal((await session.stats()).slices, least, 'the last layer waits for its last bytes');
     release();
@@ -231,7 +256,8 @@ test('pause asks for nothing more; resume goes on where it was', async (t) => {
     const model = await engine.load(fromUrl(server.url, QUICK), { streaming: true, onProgress: (p) => seen.push(p) });
     await model.pause();
     // What was sent before the pause may still be on its way to the server.
-    for (let n = -1; n !== server.requests.length; await new Promise((resolve) => setTimeout(resolve, 150))) n = server.requests.length;
+    for (let n = -1; n !== server.requests.length; await new Promise((resolve) => setTimeout(resolve, 150)))
+      n = server.requests.length;
     const [before, loaded] = [server.requests.length, seen.at(-1).loaded];
     assert.equal(seen.at(-1).phase, 'paused');
     await new Promise((resolve) => setTimeout(resolve, 400)); // longer than the timeout
@@ -241,7 +267,10 @@ test('pause asks for nothing more; resume goes on where it was', async (t) => {
     await model.resume();
     await model.loaded;
     assert.equal(await tokens(model), expected);
-    assert.deepEqual(seen.map((p) => p.loaded), seen.map((p) => p.loaded).sort((a, b) => a - b));
+    assert.deepEqual(
+      seen.map((p) => p.loaded),
+      seen.map((p) => p.loaded).sort((a, b) => a - b),
+    );
     await model.close();
   }
 });
@@ -260,7 +289,13 @@ test('progress of a download that stalls ends with all that has come; nothing is
   const controller = new AbortController();
   /** @type {number[]} */
   const seen = [];
-  const loading = assert.rejects(engine.load(fromUrl(server.url, { ...QUICK, timeout: 60_000 }), { signal: controller.signal, onProgress: ({ loaded }) => seen.push(loaded) }), { name: 'AbortError' });
+  const loading = assert.rejects(
+    engine.load(fromUrl(server.url, { ...QUICK, timeout: 60_000 }), {
+      signal: controller.signal,
+      onProgress: ({ loaded }) => seen.push(loaded),
+    }),
+    { name: 'AbortError' },
+  );
   for (let i = 0; i < 1000 && seen.at(-1) !== arrived; i++) await new Promise((resolve) => setTimeout(resolve, 5));
   assert.equal(seen.at(-1), arrived);
   controller.abort();
@@ -274,13 +309,19 @@ test('abort at any time ends all requests', async (t) => {
   for (const when of [0, 1, 2, 4]) {
     const server = await serving(t, { stall: { after: 300_000 } });
     const controller = new AbortController();
-    const loading = assert.rejects(engine.load(fromUrl(server.url, { ...QUICK, timeout: 60_000 }), { signal: controller.signal }), { name: 'AbortError' });
-    for (let i = 0; i < 300 && server.requests.length < when; i++) await new Promise((resolve) => setTimeout(resolve, 2));
+    const loading = assert.rejects(
+      engine.load(fromUrl(server.url, { ...QUICK, timeout: 60_000 }), { signal: controller.signal }),
+      { name: 'AbortError' },
+    );
+    for (let i = 0; i < 300 && server.requests.length < when; i++)
+      await new Promise((resolve) => setTimeout(resolve, 2));
     controller.abort();
     await loading;
   }
   const { url } = await serving(t, { stall: { after: 10 } });
   const planning = new AbortController();
   setTimeout(() => planning.abort(), 20);
-  await assert.rejects(engine.plan(fromUrl(url, { timeout: 60_000 }), { signal: planning.signal }), { name: 'AbortError' });
+  await assert.rejects(engine.plan(fromUrl(url, { timeout: 60_000 }), { signal: planning.signal }), {
+    name: 'AbortError',
+  });
 });

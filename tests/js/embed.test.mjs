@@ -33,7 +33,11 @@ function sentenceFolder(name, modules, pooling) {
   const path = join(folder, name);
   cpSync(BERT, path, { recursive: true });
   mkdirSync(join(path, '1_Pooling'));
-  const files = { 'modules.json': modules, 'sentence_bert_config.json': { max_seq_length: 20 }, '1_Pooling/config.json': pooling };
+  const files = {
+    'modules.json': modules,
+    'sentence_bert_config.json': { max_seq_length: 20 },
+    '1_Pooling/config.json': pooling,
+  };
   for (const [file, content] of Object.entries(files)) writeFileSync(join(path, file), JSON.stringify(content));
   return path;
 }
@@ -51,27 +55,62 @@ test('a sentence-transformers folder says how its vectors are made', async () =>
     const { embedding, context } = await engine.plan(fromFile(to));
     return { ...embedding, context };
   };
-  assert.deepEqual(await said('mean', [FIRST, POOLED, NORMALIZED], { pooling_mode_cls_token: false, pooling_mode_mean_tokens: true }), { pooling: 'mean', normalize: true, tokens: 20, context: 20 });
-  assert.deepEqual(await said('cls', [FIRST, POOLED], { pooling_mode: 'cls' }), { pooling: 'cls', normalize: false, tokens: 20, context: 20 });
-  assert.deepEqual(await said('last', [FIRST, POOLED], { pooling_mode_lasttoken: true }), { pooling: 'last', normalize: false, tokens: 20, context: 20 });
-  await assert.rejects(said('max', [FIRST, POOLED], { pooling_mode_max_tokens: true }), { code: 'UNSUPPORTED', message: /max_tokens/ });
-  await assert.rejects(said('both', [FIRST, POOLED], { pooling_mode: ['mean', 'max'] }), { code: 'UNSUPPORTED', message: /mean, max/ });
-  await assert.rejects(said('dense', [FIRST, POOLED, { path: '2_Dense', type: 'x.Dense' }], { pooling_mode: 'mean' }), { code: 'UNSUPPORTED', message: /Dense/ });
-  await assert.rejects(said('outside', [{ path: '..', type: 'x.Pooling' }], { pooling_mode: 'mean' }), { code: 'FORMAT', message: /outside/ });
+  assert.deepEqual(
+    await said('mean', [FIRST, POOLED, NORMALIZED], { pooling_mode_cls_token: false, pooling_mode_mean_tokens: true }),
+    { pooling: 'mean', normalize: true, tokens: 20, context: 20 },
+  );
+  assert.deepEqual(await said('cls', [FIRST, POOLED], { pooling_mode: 'cls' }), {
+    pooling: 'cls',
+    normalize: false,
+    tokens: 20,
+    context: 20,
+  });
+  assert.deepEqual(await said('last', [FIRST, POOLED], { pooling_mode_lasttoken: true }), {
+    pooling: 'last',
+    normalize: false,
+    tokens: 20,
+    context: 20,
+  });
+  await assert.rejects(said('max', [FIRST, POOLED], { pooling_mode_max_tokens: true }), {
+    code: 'UNSUPPORTED',
+    message: /max_tokens/,
+  });
+  await assert.rejects(said('both', [FIRST, POOLED], { pooling_mode: ['mean', 'max'] }), {
+    code: 'UNSUPPORTED',
+    message: /mean, max/,
+  });
+  await assert.rejects(said('dense', [FIRST, POOLED, { path: '2_Dense', type: 'x.Dense' }], { pooling_mode: 'mean' }), {
+    code: 'UNSUPPORTED',
+    message: /Dense/,
+  });
+  await assert.rejects(said('outside', [{ path: '..', type: 'x.Pooling' }], { pooling_mode: 'mean' }), {
+    code: 'FORMAT',
+    message: /outside/,
+  });
   await engine.close();
 });
 
 test('bq4 embed: a line of JSON for each text', async () => {
   const file = join(folder, 'tiny.bq4');
   writeFileSync(file, await tinyModel());
-  const run = (/** @type {string[]} */ ...args) => spawnSync(process.execPath, ['bin/bq4.js', 'embed', ...args], { cwd: fileURLToPath(new URL('../../', import.meta.url)), encoding: 'utf8' });
+  const run = (/** @type {string[]} */ ...args) =>
+    spawnSync(process.execPath, ['bin/bq4.js', 'embed', ...args], {
+      cwd: fileURLToPath(new URL('../../', import.meta.url)),
+      encoding: 'utf8',
+    });
   const engine = await createEngine();
   const model = await engine.load(fromFile(file));
   const { vectors } = await model.embed(['the you', 'x'], { pooling: 'last' });
   await engine.close();
   const { stdout, status } = run(file, 'the you', 'x', '--pooling', 'last');
   assert.equal(status, 0);
-  assert.deepEqual(stdout.trim().split('\n').map((line) => Float32Array.from(JSON.parse(line))), vectors);
+  assert.deepEqual(
+    stdout
+      .trim()
+      .split('\n')
+      .map((line) => Float32Array.from(JSON.parse(line))),
+    vectors,
+  );
   const long = run(file, 'the you '.repeat(100), '--json', '--context', '9');
   assert.deepEqual(JSON.parse(long.stdout).truncated, [0]);
   assert.match(long.stderr, /text 1 is too long: its first 9 tokens count/);
@@ -88,16 +127,28 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
     });
     after(() => engine.close());
 
-    test('an encoder: mean, first and last of transformers\' hidden states', async () => {
+    test("an encoder: mean, first and last of transformers' hidden states", async () => {
       const model = await engine.load(fromFile(path));
       const { generates, kv, embedding, context } = model.info;
-      assert.deepEqual({ generates, kv, embedding, context }, { generates: false, kv: 'f32', embedding: { pooling: null, normalize: false, tokens: 32 }, context: 32 });
+      assert.deepEqual(
+        { generates, kv, embedding, context },
+        { generates: false, kv: 'f32', embedding: { pooling: null, normalize: false, tokens: 32 }, context: 32 },
+      );
       const vectorOf = async (/** @type {any} */ options) => (await model.embed([ids], options)).vectors[0];
       near(await vectorOf({ pooling: 'cls', normalize: false }), state(0));
       near(await vectorOf({ pooling: 'last', normalize: false }), state(ids.length - 1));
-      const mean = state(0).map((_, k) => ids.reduce((/** @type {number} */ sum, /** @type {number} */ _id, /** @type {number} */ i) => sum + state(i)[k] / ids.length, 0));
+      const mean = state(0).map((_, k) =>
+        ids.reduce(
+          (/** @type {number} */ sum, /** @type {number} */ _id, /** @type {number} */ i) =>
+            sum + state(i)[k] / ids.length,
+          0,
+        ),
+      );
       near(await vectorOf({ pooling: 'mean', normalize: false }), mean);
-      near(await vectorOf({}), mean.map((x) => x / length(mean)));
+      near(
+        await vectorOf({}),
+        mean.map((x) => x / length(mean)),
+      );
       await model.close();
     });
 
@@ -109,10 +160,16 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
       for (const i of [4, 0, 2, 3, 1]) assert.deepEqual((await model.embed([texts[i]])).vectors, [vectors[i]]);
       // Many at once, which are cut into passes as they come.
       const many = Array.from({ length: 60 }, (_, i) => texts[(i * i + 3) % texts.length]);
-      assert.deepEqual((await model.embed(many)).vectors, many.map((text) => vectors[texts.indexOf(text)]));
+      assert.deepEqual(
+        (await model.embed(many)).vectors,
+        many.map((text) => vectors[texts.indexOf(text)]),
+      );
       // Calls at once wait for each other.
       const all = await Promise.all(texts.map((text) => model.embed([text])));
-      assert.deepEqual(all.map((result) => result.vectors[0]), vectors);
+      assert.deepEqual(
+        all.map((result) => result.vectors[0]),
+        vectors,
+      );
       await model.close();
     });
 
@@ -126,12 +183,19 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
     test('a decoder: texts, and replies as if there had been none', async () => {
       const model = await engine.load(fromBytes(await tinyModel()), { sessions: 2 });
       const session = await model.createSession();
-      const write = async () => (await session.generate('Once upon a time', { temperature: 0, maxTokens: 8 }).done()).ids;
+      const write = async () =>
+        (await session.generate('Once upon a time', { temperature: 0, maxTokens: 8 }).done()).ids;
       const before = await write();
       const texts = ['the you', '', 'a longer text, of several words'];
       const { vectors, tokens } = await model.embed(texts);
-      assert.deepEqual(tokens, (await Promise.all(texts.map((text) => model.tokenize(text)))).map((list) => list.length));
-      for (const vector of vectors) assert.ok(vector instanceof Float32Array && vector.length === model.info.hidden && Math.abs(length(vector) - 1) < 1e-5);
+      assert.deepEqual(
+        tokens,
+        (await Promise.all(texts.map((text) => model.tokenize(text)))).map((list) => list.length),
+      );
+      for (const vector of vectors)
+        assert.ok(
+          vector instanceof Float32Array && vector.length === model.info.hidden && Math.abs(length(vector) - 1) < 1e-5,
+        );
       assert.deepEqual((await model.embed(texts[2])).vectors, [vectors[2]], 'a text alone');
       assert.deepEqual(await write(), before);
       await model.close();
@@ -143,7 +207,11 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
       const { vectors, tokens, truncated } = await model.embed(['the', long, 'x'.repeat(3e6)]);
       assert.deepEqual({ tokens: tokens.slice(1), truncated }, { tokens: [12, 12], truncated: [1, 2] });
       assert.deepEqual((await model.embed([(await model.tokenize(long)).slice(0, 12)])).vectors, [vectors[1]]);
-      await assert.rejects(model.embed(['the', long], { truncate: false }), (/** @type {any} */ error) => error.code === 'CONTEXT_FULL' && error.details.index === 1 && error.details.most === 12);
+      await assert.rejects(
+        model.embed(['the', long], { truncate: false }),
+        (/** @type {any} */ error) =>
+          error.code === 'CONTEXT_FULL' && error.details.index === 1 && error.details.most === 12,
+      );
       await model.close();
     });
 
@@ -153,8 +221,14 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
       await assert.rejects(model.embed([[]]), { code: 'ARGUMENT', message: /text 0 has no tokens/ });
       await assert.rejects(model.embed([[1], [1e6]]), { code: 'ARGUMENT' });
       await assert.rejects(model.embed(['a']), { code: 'STATE', message: /no tokenizer/ });
-      await assert.rejects(model.embed([ids], /** @type {any} */ ({ pool: 'mean' })), { code: 'ARGUMENT', message: /pooling/ });
-      await assert.rejects(model.embed([ids], /** @type {any} */ ({ pooling: 'max' })), { code: 'ARGUMENT', message: /mean, cls, last/ });
+      await assert.rejects(model.embed([ids], /** @type {any} */ ({ pool: 'mean' })), {
+        code: 'ARGUMENT',
+        message: /pooling/,
+      });
+      await assert.rejects(model.embed([ids], /** @type {any} */ ({ pooling: 'max' })), {
+        code: 'ARGUMENT',
+        message: /mean, cls, last/,
+      });
       assert.deepEqual(await model.embed([]), { vectors: [], tokens: [], truncated: [] });
       await model.close();
     });

@@ -44,7 +44,8 @@ function quantizeBetween(type, src, at, count, q) {
   const scale = src[high] > min ? Math.max(range, 2 ** -24) : 0;
   const inverse = scale > 0 ? fround(1 / scale) : 0;
   q.fill(0);
-  for (let i = 0; i < count; i++) q[i] = Math.min(Math.max(roundAway(fround(fround(src[at + i] - min) * inverse)), 0), 15);
+  for (let i = 0; i < count; i++)
+    q[i] = Math.min(Math.max(roundAway(fround(fround(src[at + i] - min) * inverse)), 0), 15);
   return { scale, min };
 }
 
@@ -91,7 +92,12 @@ function quantizeBlock(type, src, at, count, q) {
 function tileShape(type) {
   const { block, bits, scaleBytes, minBytes, step } = type;
   const minsAt = (step / block) * 8 * scaleBytes;
-  return { minsAt, weightsAt: minsAt + (step / block) * 8 * minBytes, zero: minBytes ? 0 : 1 << (bits - 1), eight: bits === 8 };
+  return {
+    minsAt,
+    weightsAt: minsAt + (step / block) * 8 * minBytes,
+    zero: minBytes ? 0 : 1 << (bits - 1),
+    eight: bits === 8,
+  };
 }
 
 /**
@@ -130,7 +136,8 @@ function toTiles(type, src, rows, cols) {
   const out = new Uint8Array(weightBytes(type, TILED, rows, cols));
   const view = new DataView(out.buffer);
   const q = new Int8Array(type.block);
-  for (let tile = 0; tile < out.length; tile += type.tileBytes) out.fill(eight ? zero : zero * 17, tile + weightsAt, tile + type.tileBytes);
+  for (let tile = 0; tile < out.length; tile += type.tileBytes)
+    out.fill(eight ? zero : zero * 17, tile + weightsAt, tile + type.tileBytes);
   for (let row = 0; row < rows; row++) {
     const r = row & 7;
     for (let first = 0; first < cols; first += type.block) {
@@ -230,9 +237,12 @@ export function dequantize(typeId, layout, bytes, rows, cols) {
   const out = new Float32Array(rows * cols);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   if (type.block === 1) {
-    const get = type.name === 'f32' ? (/** @type {number} */ i) => view.getFloat32(4 * i, true)
-      : type.name === 'f16' ? (/** @type {number} */ i) => f16ToNumber(view.getUint16(2 * i, true))
-        : (/** @type {number} */ i) => bf16ToNumber(view.getUint16(2 * i, true));
+    const get =
+      type.name === 'f32'
+        ? (/** @type {number} */ i) => view.getFloat32(4 * i, true)
+        : type.name === 'f16'
+          ? (/** @type {number} */ i) => f16ToNumber(view.getUint16(2 * i, true))
+          : (/** @type {number} */ i) => bf16ToNumber(view.getUint16(2 * i, true));
     for (let i = 0; i < out.length; i++) out[i] = get(i);
     return out;
   }
@@ -244,10 +254,22 @@ export function dequantize(typeId, layout, bytes, rows, cols) {
   for (let row = 0, o = 0; row < rows; row++) {
     for (let col = 0; col < cols; col++, o++) {
       const k = col % (tiled ? type.step : type.block);
-      const unit = ((tiled ? row >> 3 : row) * perRow + Math.floor(col / (tiled ? type.step : type.block))) * (tiled ? type.tileBytes : type.blockBytes);
+      const unit =
+        ((tiled ? row >> 3 : row) * perRow + Math.floor(col / (tiled ? type.step : type.block))) *
+        (tiled ? type.tileBytes : type.blockBytes);
       const at = Math.floor(k / type.block) * 8 + (row & 7);
-      const scale = getScale(view, unit + (tiled ? at * scaleBytes : type.blockBytes - minBytes - scaleBytes), scaleBytes, type.name);
-      const min = getScale(view, unit + (tiled ? minsAt + at * minBytes : type.blockBytes - minBytes), minBytes, type.name);
+      const scale = getScale(
+        view,
+        unit + (tiled ? at * scaleBytes : type.blockBytes - minBytes - scaleBytes),
+        scaleBytes,
+        type.name,
+      );
+      const min = getScale(
+        view,
+        unit + (tiled ? minsAt + at * minBytes : type.blockBytes - minBytes),
+        minBytes,
+        type.name,
+      );
       const byte = bytes[unit + (tiled ? weightsAt + tileByte(k, row & 7, eight) : eight ? k : k >> 1)];
       const nibble = (tiled ? k & 16 : k & 1) ? byte >> 4 : byte & 15;
       const signed = eight ? (byte << 24) >> 24 : minBytes ? nibble : (nibble << 28) >> 28;

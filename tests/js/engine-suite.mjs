@@ -51,17 +51,69 @@ export function engineSuite(name, create) {
 
     test('plan: what a model is and takes, before it is loaded', async () => {
       const plan = await engine.plan(fromBytes(file), { context: 128, sessions: 2, kv: 'f32' });
-      const { arch, layers, hidden, heads, kvHeads, ffn, vocab, tied, name: called, license, version, context, trainedContext, fileBytes, sessions } = plan;
+      const {
+        arch,
+        layers,
+        hidden,
+        heads,
+        kvHeads,
+        ffn,
+        vocab,
+        tied,
+        name: called,
+        license,
+        version,
+        context,
+        trainedContext,
+        fileBytes,
+        sessions,
+      } = plan;
       assert.deepEqual(
-        { arch, layers, hidden, heads, kvHeads, ffn, vocab, tied, called, license, version, context, trainedContext, fileBytes, sessions },
-        { arch: 'llama', layers: 3, hidden: 48, heads: 4, kvHeads: 2, ffn: 96, vocab: CONFIG.vocab, tied: true, called: 'tiny', license: 'CC0-1.0', version: 2, context: 128, trainedContext: 256, fileBytes: file.length, sessions: 2 },
+        {
+          arch,
+          layers,
+          hidden,
+          heads,
+          kvHeads,
+          ffn,
+          vocab,
+          tied,
+          called,
+          license,
+          version,
+          context,
+          trainedContext,
+          fileBytes,
+          sessions,
+        },
+        {
+          arch: 'llama',
+          layers: 3,
+          hidden: 48,
+          heads: 4,
+          kvHeads: 2,
+          ffn: 96,
+          vocab: CONFIG.vocab,
+          tied: true,
+          called: 'tiny',
+          license: 'CC0-1.0',
+          version: 2,
+          context: 128,
+          trainedContext: 256,
+          fileBytes: file.length,
+          sessions: 2,
+        },
       );
       assert.equal(plan.kvBytes, 128 * 3 * 2 * (2 * 12) * 4, 'positions × layers × (K, V) × KV width × f32');
       const half = await engine.plan(fromBytes(file), { context: 128, sessions: 2, kv: 'f16' });
       assert.equal(half.kvBytes, plan.kvBytes / 2);
       const bytes = await engine.plan(fromBytes(file), { context: 128, sessions: 2, kv: 'i8' });
       assert.equal((await engine.plan(fromBytes(file), { context: 128, sessions: 2 })).kv, 'i8', 'the default');
-      assert.equal(bytes.kvBytes, 128 * 3 * 2 * (16 + 2 + 16 + 4), 'heads of 12 in 16 bytes, with an f16 scale for K and an f32 one for V');
+      assert.equal(
+        bytes.kvBytes,
+        128 * 3 * 2 * (16 + 2 + 16 + 4),
+        'heads of 12 in 16 bytes, with an f16 scale for K and an f32 one for V',
+      );
     });
 
     test('the heap is what was planned, and everything that was planned fits', async () => {
@@ -81,7 +133,14 @@ export function engineSuite(name, create) {
     test('the same tokens from bytes, Blob, ranges and a server without ranges', async () => {
       const ranged = await faultServer(file);
       const whole = await faultServer(file, { status: 200 });
-      const sources = [fromBytes(file), fromBytes(file.slice().buffer), fromBlob(new Blob([/** @type {any} */ (file)])), fromUrl(ranged.url), fromUrl(whole.url), ranged.url];
+      const sources = [
+        fromBytes(file),
+        fromBytes(file.slice().buffer),
+        fromBlob(new Blob([/** @type {any} */ (file)])),
+        fromUrl(ranged.url),
+        fromUrl(whole.url),
+        ranged.url,
+      ];
       const seen = new Set();
       for (const source of sources) {
         const model = await engine.load(source);
@@ -97,10 +156,16 @@ export function engineSuite(name, create) {
     test('from a server: one small range to plan, one to load', async () => {
       const server = await faultServer(file);
       const plan = await engine.plan(fromUrl(server.url));
-      assert.deepEqual((await server.asked()).map((r) => r.range), ['bytes=0-65535']);
+      assert.deepEqual(
+        (await server.asked()).map((r) => r.range),
+        ['bytes=0-65535'],
+      );
       assert.equal(plan.fileBytes, file.length);
       await (await engine.load(fromUrl(server.url))).close();
-      assert.deepEqual((await server.asked()).map((r) => r.range), ['bytes=0-65535', 'bytes=0-65535', `bytes=65536-${file.length - 1}`]);
+      assert.deepEqual(
+        (await server.asked()).map((r) => r.range),
+        ['bytes=0-65535', 'bytes=0-65535', `bytes=65536-${file.length - 1}`],
+      );
       await server.close();
     });
 
@@ -113,7 +178,16 @@ export function engineSuite(name, create) {
 
     test('info: what the file says', async () => {
       const model = await load();
-      assert.deepEqual(model.info.tokenizer, { kind: 'bpe', tokens: CONFIG.vocab, bos: 0, eos: 0, unk: null, pad: null, addBos: true, addEos: false });
+      assert.deepEqual(model.info.tokenizer, {
+        kind: 'bpe',
+        tokens: CONFIG.vocab,
+        bos: 0,
+        eos: 0,
+        unk: null,
+        pad: null,
+        addBos: true,
+        addEos: false,
+      });
       assert.equal(model.info.chat?.roles.user.before, '<|user|>');
       assert.equal(model.info.card, '# Tiny\nNoise.');
       await model.loaded;
@@ -128,7 +202,10 @@ export function engineSuite(name, create) {
         assert.equal(await model.detokenize(ids), text);
       }
       assert.deepEqual(await model.tokenize('<|user|>', { addSpecial: false, parseSpecial: true }), [1]);
-      assert.ok((await model.tokenize('<|user|>', { addSpecial: false })).length > 1, 'typed text never becomes a special token');
+      assert.ok(
+        (await model.tokenize('<|user|>', { addSpecial: false })).length > 1,
+        'typed text never becomes a special token',
+      );
       assert.deepEqual(await model.tokenize(' the', { addSpecial: false }), [BYTE + 256 + 2]);
       assert.equal(await model.tokenId('<|end|>'), 3);
       assert.equal(await model.tokenId('nothing like it'), null);
@@ -138,8 +215,13 @@ export function engineSuite(name, create) {
 
     test('generate: parts, text and ids belong together', () =>
       withSession(async (session, model) => {
-        const { parts, result } = await collect(session.generate(PROMPT, { temperature: 1, topK: 0, topP: 1, seed: 7, maxTokens: 60 }));
-        assert.deepEqual(parts.map((p) => p.id), result.ids);
+        const { parts, result } = await collect(
+          session.generate(PROMPT, { temperature: 1, topK: 0, topP: 1, seed: 7, maxTokens: 60 }),
+        );
+        assert.deepEqual(
+          parts.map((p) => p.id),
+          result.ids,
+        );
         assert.equal(parts.map((p) => p.text).join(''), result.text);
         assert.ok(result.ids.length > 1 && result.text.length > 0);
         const shown = result.reason === 'stop' ? result.ids.slice(0, -1) : result.ids;
@@ -177,7 +259,8 @@ export function engineSuite(name, create) {
       const seen = new Set();
       for (const options of [{}, { batch: 1 }, { window: 1 }, { window: 7, batch: 3 }, { context: 100 }]) {
         await withSession(async (session) => {
-          const run = async () => seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 24 }).done()).ids.join());
+          const run = async () =>
+            seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 24 }).done()).ids.join());
           await run();
           await run(); // all of the prompt is in the KV cache now
         }, options);
@@ -187,7 +270,8 @@ export function engineSuite(name, create) {
 
     test('generate: a seed repeats, seeds differ, and one is chosen where none is given', () =>
       withSession(async (session) => {
-        const run = (seed) => session.generate(PROMPT, { temperature: 1.2, topK: 0, topP: 1, seed, maxTokens: 16 }).done();
+        const run = (seed) =>
+          session.generate(PROMPT, { temperature: 1.2, topK: 0, topP: 1, seed, maxTokens: 16 }).done();
         const [a, b, c, d] = [await run(1), await run(1), await run(2), await run()];
         assert.deepEqual(a.ids, b.ids);
         assert.notDeepEqual(a.ids, c.ids);
@@ -216,7 +300,9 @@ export function engineSuite(name, create) {
 
         const none = await session.generate(PROMPT, { ...GREEDY, maxTokens: 0 }).done();
         assert.deepEqual([none.ids, none.text, none.reason], [[], '', 'length']);
-        const full = await session.generate(await model.tokenize('x'.repeat(250)), { temperature: 0, stopTokens: [] }).done();
+        const full = await session
+          .generate(await model.tokenize('x'.repeat(250)), { temperature: 0, stopTokens: [] })
+          .done();
         if (full.reason === 'context') assert.equal(251 + full.ids.length - 1, 256, 'the last token needs no place');
         else assert.equal(full.reason, 'stop');
       }));
@@ -229,7 +315,11 @@ export function engineSuite(name, create) {
         const before = (await session.stats()).slices;
         const { timings, ids: reused } = await session.generate(more, { ...GREEDY, maxTokens: 5 }).done();
         assert.equal(timings.reusedTokens, ids.length);
-        assert.equal((await session.stats()).slices - before, 5 * (CONFIG.layers + 1), 'one batch, then token by token');
+        assert.equal(
+          (await session.stats()).slices - before,
+          5 * (CONFIG.layers + 1),
+          'one batch, then token by token',
+        );
         const fresh = await withSession((other) => other.generate(more, { ...GREEDY, maxTokens: 5 }).done());
         assert.deepEqual(reused, fresh.ids);
         const shorter = await session.generate(ids.slice(0, 50), { ...GREEDY, maxTokens: 3 }).done();
@@ -244,7 +334,10 @@ export function engineSuite(name, create) {
       const model = await load({ sessions: 2 });
       const sessions = [await model.createSession(), await model.createSession()];
       const together = await Promise.all(sessions.map((session, i) => run(session, prompts[i])));
-      assert.deepEqual(together.map((r) => r.ids), alone);
+      assert.deepEqual(
+        together.map((r) => r.ids),
+        alone,
+      );
       await model.close();
     });
 
@@ -292,12 +385,19 @@ export function engineSuite(name, create) {
 
     test('wrong use is a typed error', () =>
       withSession(async (session, model) => {
-        const code = (promise, expected) => assert.rejects(promise, (/** @type {any} */ e) => e.code === expected && e.hint !== '' && e.name === 'BqError');
+        const code = (promise, expected) =>
+          assert.rejects(
+            promise,
+            (/** @type {any} */ e) => e.code === expected && e.hint !== '' && e.name === 'BqError',
+          );
         await code(session.generate([]).done(), 'ARGUMENT');
         await code(session.generate([CONFIG.vocab]).done(), 'ARGUMENT');
         await code(session.generate(PROMPT, { temperature: -1 }).done(), 'ARGUMENT');
         await code(session.generate(PROMPT, { maxTokens: /** @type {any} */ ('many') }).done(), 'ARGUMENT');
-        await assert.rejects(session.generate(new Array(257).fill(BYTE)).done(), (/** @type {any} */ e) => e.code === 'CONTEXT_FULL' && /257.*256/.test(e.message) && e.details.tokens === 257);
+        await assert.rejects(
+          session.generate(new Array(257).fill(BYTE)).done(),
+          (/** @type {any} */ e) => e.code === 'CONTEXT_FULL' && /257.*256/.test(e.message) && e.details.tokens === 257,
+        );
         await code(session.generate('x'.repeat(5_000_000)).done(), 'CONTEXT_FULL');
         await code(load({ context: 257 }), 'ARGUMENT');
         await code(load({ context: 1.5 }), 'ARGUMENT');
@@ -315,13 +415,22 @@ export function engineSuite(name, create) {
     test('options: unknown ones are refused with the nearest known one, values by kind and range', () =>
       withSession(async (session, model) => {
         const refused = (promise, pattern) =>
-          assert.rejects(async () => promise, (/** @type {any} */ e) => e.code === 'ARGUMENT' && pattern.test(e.message) && e.hint !== '');
+          assert.rejects(
+            async () => promise,
+            (/** @type {any} */ e) => e.code === 'ARGUMENT' && pattern.test(e.message) && e.hint !== '',
+          );
         const any = (options) => /** @type {any} */ (options);
-        await refused(session.generate(PROMPT, any({ max_tokens: 2 })).done(), /generate knows no "max_tokens".*"maxTokens"/);
+        await refused(
+          session.generate(PROMPT, any({ max_tokens: 2 })).done(),
+          /generate knows no "max_tokens".*"maxTokens"/,
+        );
         await refused(session.generate(PROMPT, any({ top_k: 2 })).done(), /"topK"/);
         await refused(session.generate(PROMPT, { topP: 5 }).done(), /topP is 5, not a number from 0 to 1/);
         await refused(session.generate(PROMPT, { seed: 0.5 }).done(), /seed is 0\.5, not a whole number/);
-        await refused(session.generate(PROMPT, any({ stop: [7] })).done(), /stop is \[7\], not a text or a list of texts/);
+        await refused(
+          session.generate(PROMPT, any({ stop: [7] })).done(),
+          /stop is \[7\], not a text or a list of texts/,
+        );
         await refused(session.generate(PROMPT, any('fast')).done(), /last argument of generate is "fast"/);
         await refused(session.generate(any(undefined)).done(), /list of tokens/);
         await refused(model.tokenize(any(undefined)), /not a text/);
@@ -332,7 +441,11 @@ export function engineSuite(name, create) {
         await refused(load(any({ streaming: 'yes' })), /streaming is "yes", not true or false/);
         await refused(engine.plan(fromBytes(file), any({ kvCache: 'i8' })), /plan knows no "kvCache"/);
         await refused(create(any({ thread: 1 })), /"thread": did you mean "threads"/);
-        assert.equal((await session.generate(PROMPT, { maxTokens: 2, topK: undefined })).ids.length, 2, 'undefined is not given');
+        assert.equal(
+          (await session.generate(PROMPT, { maxTokens: 2, topK: undefined })).ids.length,
+          2,
+          'undefined is not given',
+        );
       }));
 
     test('stop may be one text', () =>
@@ -349,21 +462,28 @@ export function engineSuite(name, create) {
         await session.generate(ids, { maxTokens: 0, onProgress: (p) => seen.push(p) });
         assert.deepEqual(seen[0], { phase: 'prefill', done: 0, total: ids.length });
         assert.deepEqual(seen.at(-1), { phase: 'prefill', done: ids.length, total: ids.length });
-        assert.deepEqual(seen.map((p) => p.done), seen.map((p) => p.done).sort((a, b) => a - b));
+        assert.deepEqual(
+          seen.map((p) => p.done),
+          seen.map((p) => p.done).sort((a, b) => a - b),
+        );
         const more = [];
         await session.generate([...ids, BYTE, BYTE], { maxTokens: 0, onProgress: (p) => more.push(p) });
         assert.equal(more[0].total, 2, 'only what is new');
       }));
 
-    test('OpenAI\'s chat completions: chunks, and the whole', async () => {
+    test("OpenAI's chat completions: chunks, and the whole", async () => {
       const model = await load();
       const request = { messages: [{ role: 'user', content: 'Hello' }], temperature: 0, max_tokens: 6, logprobs: true };
       const whole = await model.chat.completions.create(request);
       const choices = [];
-      for await (const chunk of await model.chat.completions.create({ ...request, stream: true })) choices.push(...chunk.choices);
+      for await (const chunk of await model.chat.completions.create({ ...request, stream: true }))
+        choices.push(...chunk.choices);
       const [{ message, logprobs, finish_reason }] = whole.choices;
       assert.equal(choices.map(({ delta }) => delta.content ?? '').join(''), message.content);
-      assert.deepEqual(choices.flatMap((choice) => choice.logprobs?.content ?? []), logprobs?.content);
+      assert.deepEqual(
+        choices.flatMap((choice) => choice.logprobs?.content ?? []),
+        logprobs?.content,
+      );
       assert.equal(choices.at(-1).finish_reason, finish_reason);
       assert.equal((await model.reply(request.messages, { ...GREEDY, maxTokens: 6 })).text, message.content);
       await model.close();
@@ -380,7 +500,10 @@ export function engineSuite(name, create) {
       const ids = await model.tokenize('Once upon a time');
       assert.deepEqual([first.tokens, seen[0], seen.at(-1)], [ids.length, 0, ids.length]);
       await session.append(' there was');
-      assert.deepEqual(await session.tokens(), [...ids, ...(await model.tokenize(' there was', { addSpecial: false }))]);
+      assert.deepEqual(await session.tokens(), [
+        ...ids,
+        ...(await model.tokenize(' there was', { addSpecial: false })),
+      ]);
       const prompt = await session.tokens();
       const one = await session.generate(null, { ...GREEDY, maxTokens: 5 });
       assert.equal(one.timings.reusedTokens, prompt.length, 'its logits were there');
@@ -389,7 +512,10 @@ export function engineSuite(name, create) {
       assert.equal((await session.stats()).tokens, prompt.length + 10);
       await session.append([BYTE]);
       assert.equal((await session.tokens()).at(-1), BYTE);
-      const whole = await model.generate(prompt, { ...GREEDY, maxTokens: 10 }).done().catch((error) => error.code);
+      const whole = await model
+        .generate(prompt, { ...GREEDY, maxTokens: 10 })
+        .done()
+        .catch((error) => error.code);
       assert.equal(whole, 'NO_SESSION', 'the one there is belongs to its caller');
       await session.close();
       assert.deepEqual([...one.ids, ...two.ids], (await model.generate(prompt, { ...GREEDY, maxTokens: 10 })).ids);
@@ -418,7 +544,10 @@ export function engineSuite(name, create) {
       const { slices } = await session.stats();
       const fork = await session.fork();
       assert.deepEqual(await fork.tokens(), await session.tokens());
-      const [a, b] = [await session.generate(null, { ...FREE, seed: 1, maxTokens: 9 }), await fork.generate(null, { ...FREE, seed: 2, maxTokens: 9 })];
+      const [a, b] = [
+        await session.generate(null, { ...FREE, seed: 1, maxTokens: 9 }),
+        await fork.generate(null, { ...FREE, seed: 2, maxTokens: 9 }),
+      ];
       assert.notDeepEqual(a.ids, b.ids);
       assert.equal(b.timings.reusedTokens, b.timings.promptTokens, 'nothing was computed twice');
       assert.ok(slices > 0);
@@ -447,7 +576,8 @@ export function engineSuite(name, create) {
       const gone = await later.generate(null, { ...GREEDY, maxTokens: 6 });
       assert.deepEqual(gone.ids, rest.ids);
       assert.equal(gone.timings.reusedTokens, tokens - 1, 'all but the last, which had not been computed');
-      for (const cut of [0, 100, saved.length - 1]) await assert.rejects(later.restore(saved.slice(0, cut)), { code: 'TRUNCATED' });
+      for (const cut of [0, 100, saved.length - 1])
+        await assert.rejects(later.restore(saved.slice(0, cut)), { code: 'TRUNCATED' });
       assert.equal((await later.stats()).tokens, 0, 'nothing is left of it');
       await later.restore(saved);
       await assert.rejects(later.restore(Uint8Array.of(...saved, 0)), { code: 'FORMAT' });
@@ -455,7 +585,10 @@ export function engineSuite(name, create) {
       await assert.rejects(later.restore(/** @type {any} */ ('x')), { code: 'ARGUMENT' });
       assert.deepEqual((await later.generate('Once', { ...GREEDY, maxTokens: 3 })).ids.length, 3);
       const stranger = await load({}, await tinyModel({ seed: 2 }));
-      await assert.rejects((await stranger.createSession()).restore(saved), (/** @type {any} */ e) => e.code === 'MISMATCH' && e.hint !== '');
+      await assert.rejects(
+        (await stranger.createSession()).restore(saved),
+        (/** @type {any} */ e) => e.code === 'MISMATCH' && e.hint !== '',
+      );
       await Promise.all([model, other, stranger].map((one) => one.close()));
     });
 
@@ -472,7 +605,12 @@ export function engineSuite(name, create) {
       await run.next();
       await model.close();
       await model.close();
-      await assert.rejects(async () => { for (;;) if ((await run.next()).done) break; }, { code: 'CLOSED' });
+      await assert.rejects(
+        async () => {
+          for (;;) if ((await run.next()).done) break;
+        },
+        { code: 'CLOSED' },
+      );
       await assert.rejects(other.stats(), { code: 'CLOSED' });
       await assert.rejects(model.tokenize('x'), { code: 'CLOSED' });
       const own = await create();
@@ -484,30 +622,50 @@ export function engineSuite(name, create) {
     });
 
     const html = new TextEncoder().encode('<!doctype html><title>Sign in</title>');
-    const damaged = (at) => { const bytes = file.slice(); bytes[at] ^= 1; return bytes; };
+    const damaged = (at) => {
+      const bytes = file.slice();
+      bytes[at] ^= 1;
+      return bytes;
+    };
     /** @type {Record<string, [make: () => Uint8Array, code: string, hint?: RegExp]>} */
     const wrong = {
       'an empty file': [() => new Uint8Array(), 'TRUNCATED'],
       'a web page': [() => html, 'NOT_A_MODEL', /page/],
       'a GGUF file of another byte order': [() => new TextEncoder().encode('GGUF....'), 'UNSUPPORTED', /little-endian/],
-      'a GGUF file cut in its header': [() => Uint8Array.from([...new TextEncoder().encode('GGUF'), 3, 0, 0, 0]), 'TRUNCATED'],
+      'a GGUF file cut in its header': [
+        () => Uint8Array.from([...new TextEncoder().encode('GGUF'), 3, 0, 0, 0]),
+        'TRUNCATED',
+      ],
       'a pickle': [() => Uint8Array.of(0x80, 2, 0x7d, 0x71, 0), 'NOT_A_MODEL', /convert/],
       'a file cut in its header': [() => file.slice(0, 40), 'TRUNCATED'],
       'a file cut in its prefix': [() => file.slice(0, 3000), 'TRUNCATED'],
       'a file cut in its weights': [() => file.slice(0, file.length - 100), 'TRUNCATED'],
       'a damaged header': [() => damaged(33), 'CHECKSUM'],
       'a damaged plan': [() => damaged(100), 'CHECKSUM'],
-      'a version from the future': [() => { const bytes = file.slice(); bytes[4] = 9; return bytes; }, 'UNSUPPORTED'],
+      'a version from the future': [
+        () => {
+          const bytes = file.slice();
+          bytes[4] = 9;
+          return bytes;
+        },
+        'UNSUPPORTED',
+      ],
     };
     for (const [what, [make, code, hint]] of Object.entries(wrong)) {
       test(`${what} is ${code}`, async () => {
         const bytes = make();
-        await assert.rejects(load({}, bytes), (/** @type {any} */ e) => e.code === code && e.hint !== '' && (!hint || hint.test(e.hint)));
+        await assert.rejects(
+          load({}, bytes),
+          (/** @type {any} */ e) => e.code === code && e.hint !== '' && (!hint || hint.test(e.hint)),
+        );
       });
     }
 
     test('errors keep their offset', () =>
-      assert.rejects(load({}, file.slice(0, 3000)), (/** @type {any} */ e) => e.code === 'TRUNCATED' && Number.isInteger(e.offset)));
+      assert.rejects(
+        load({}, file.slice(0, 3000)),
+        (/** @type {any} */ e) => e.code === 'TRUNCATED' && Number.isInteger(e.offset),
+      ));
 
     /** @type {Record<string, [import('../server/faults.mjs').Rule, string, (() => Uint8Array)?]>} */
     const serving = {
@@ -518,33 +676,57 @@ export function engineSuite(name, create) {
     };
     // The length of what such a server sends is not known before its end.
     for (const bytes of [10, 500, 3000, 200_000])
-      serving[`a file cut after ${bytes} bytes, without ranges`] = [{ status: 200 }, 'TRUNCATED', () => file.subarray(0, bytes)];
+      serving[`a file cut after ${bytes} bytes, without ranges`] = [
+        { status: 200 },
+        'TRUNCATED',
+        () => file.subarray(0, bytes),
+      ];
     for (const [what, [fault, code, body]] of Object.entries(serving)) {
       test(`${what} is ${code}`, async () => {
         const server = await faultServer(body?.() ?? file, fault);
-        await assert.rejects(engine.load(fromUrl(server.url, QUICK)), (/** @type {any} */ e) => e.code === code && e.hint !== '');
+        await assert.rejects(
+          engine.load(fromUrl(server.url, QUICK)),
+          (/** @type {any} */ e) => e.code === code && e.hint !== '',
+        );
         await server.close();
       });
     }
 
     test('progress: plan, download or load, ready; never backwards', async () => {
       const server = await faultServer(file);
-      for (const [source, phase] of [[fromUrl(server.url), 'download'], [fromBytes(file), 'load']]) {
+      for (const [source, phase] of [
+        [fromUrl(server.url), 'download'],
+        [fromBytes(file), 'load'],
+      ]) {
         const seen = [];
         const model = await engine.load(source, { onProgress: (p) => seen.push(p) });
         assert.deepEqual([seen[0].phase, seen[0].total], ['plan', file.length]);
         assert.ok(seen.some((p) => p.phase === phase));
         const { rate, ...last } = seen.at(-1);
-        assert.deepEqual(last, { phase: 'ready', loaded: file.length, total: file.length, secondsLeft: 0, failures: 0, cacheProblem: '' });
+        assert.deepEqual(last, {
+          phase: 'ready',
+          loaded: file.length,
+          total: file.length,
+          secondsLeft: 0,
+          failures: 0,
+          cacheProblem: '',
+        });
         assert.ok(rate >= 0);
-        assert.deepEqual(seen.map((p) => p.loaded), seen.map((p) => p.loaded).sort((a, b) => a - b));
+        assert.deepEqual(
+          seen.map((p) => p.loaded),
+          seen.map((p) => p.loaded).sort((a, b) => a - b),
+        );
         await model.close();
       }
       await server.close();
     });
 
     test('abort of a load ends the download', async () => {
-      for (const fault of [{ stall: { after: 70_000 } }, { stall: { after: 70_000 }, status: 200 }, { stall: { after: 10 } }]) {
+      for (const fault of [
+        { stall: { after: 70_000 } },
+        { stall: { after: 70_000 }, status: 200 },
+        { stall: { after: 10 } },
+      ]) {
         const server = await faultServer(file, fault);
         const controller = new AbortController();
         const loading = engine.load(fromUrl(server.url), { signal: controller.signal });
@@ -586,7 +768,10 @@ export function engineSuite(name, create) {
     test('an option that is a function is refused by its name, and nothing is left of the call', async () => {
       await withSession(async (session) => {
         const onToken = /** @type {any} */ ({ onToken: () => {} });
-        await assert.rejects(session.generate(PROMPT, onToken).done(), (/** @type {any} */ e) => e.code === 'ARGUMENT' && /onToken/.test(e.message));
+        await assert.rejects(
+          session.generate(PROMPT, onToken).done(),
+          (/** @type {any} */ e) => e.code === 'ARGUMENT' && /onToken/.test(e.message),
+        );
         assert.equal((await session.generate(PROMPT, { maxTokens: 2 }).done()).ids.length, 2);
       });
     });
@@ -600,7 +785,11 @@ export function engineSuite(name, create) {
 
     test('an error keeps its cause', () =>
       withSession((session) =>
-        assert.rejects(session.generate('x'.repeat(5_000_000)).done(), (/** @type {any} */ e) => e.code === 'CONTEXT_FULL' && e.cause?.code === 'NOMEM')));
+        assert.rejects(
+          session.generate('x'.repeat(5_000_000)).done(),
+          (/** @type {any} */ e) => e.code === 'CONTEXT_FULL' && e.cause?.code === 'NOMEM',
+        ),
+      ));
 
     test('streaming: a generation starts while weights are still on their way', async () => {
       const expected = await withSession((session) => session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done());
@@ -635,6 +824,5 @@ export function engineSuite(name, create) {
       await model.close();
       await server.close();
     });
-
   });
 }

@@ -13,10 +13,12 @@ async function overPort(opening) {
   const engine = await opening;
   const far = await connectEngine(await engine.openPort());
   const { close } = far;
-  return Object.assign(far, { close: async () => {
-    await close();
-    await engine.close();
-  } });
+  return Object.assign(far, {
+    close: async () => {
+      await close();
+      await engine.close();
+    },
+  });
 }
 engineSuite('over a MessagePort of a worker', (options) => overPort(createWorkerEngine({ ...options, threads: 1 })));
 engineSuite('over a MessagePort of this thread', (options) => overPort(createEngine({ ...options, threads: 1 })));

@@ -17,14 +17,29 @@ after(() => rmSync(folder, { recursive: true }));
 async function written(path, options, build) {
   const engine = await createEngine({ threads: 1, build });
   const model = await engine.load(fromFile(path), { context: 32, window: 8, batch: 4, ...options });
-  const { ids } = await (await model.createSession()).generate([3, 1, 4, 1, 5], { temperature: 0, maxTokens: 20 }).done();
+  const { ids } = await (
+    await model.createSession()
+  )
+    .generate([3, 1, 4, 1, 5], { temperature: 0, maxTokens: 20 })
+    .done();
   const { residency, heapBytes } = model.info;
   await engine.close();
   return { ids, residency, heapBytes };
 }
 
 const CONFIG = {
-  model_type: 'bq4', arch: 'qwen2moe', layers: 8, hidden: 64, heads: 4, ffn: 96, vocab: 60, context: 32, experts: 8, experts_used: 3, expert_ffn: 48, shared_ffn: 80,
+  model_type: 'bq4',
+  arch: 'qwen2moe',
+  layers: 8,
+  hidden: 64,
+  heads: 4,
+  ffn: 96,
+  vocab: 60,
+  context: 32,
+  experts: 8,
+  experts_used: 3,
+  expert_ffn: 48,
+  shared_ffn: 80,
 };
 
 test('quantized, and the same tokens when its layers are paged', async () => {
@@ -51,16 +66,23 @@ for (const name of ['mixtral', 'qwen2moe', 'qwen3moe'])
     await convert(join(FIXTURES, name), path, { quant: 'bq8' });
     const { ids } = await written(path, { window: 1 });
     assert.equal(ids.length, 20);
-    for (const build of /** @type {const} */ (['relaxed', 'simd128'])) assert.deepEqual((await written(path, {}, build)).ids, ids);
+    for (const build of /** @type {const} */ (['relaxed', 'simd128']))
+      assert.deepEqual((await written(path, {}, build)).ids, ids);
   });
 
 test('an expert that is missing is named', async () => {
   const from = join(folder, 'less');
   cpSync(join(FIXTURES, 'mixtral'), from, { recursive: true });
   const file = join(from, 'model.safetensors');
-  const text = readFileSync(file, 'latin1').replace('model.layers.1.block_sparse_moe.experts.3.w2', 'model.layers.1.block_sparse_moe.experts.7.w2');
+  const text = readFileSync(file, 'latin1').replace(
+    'model.layers.1.block_sparse_moe.experts.3.w2',
+    'model.layers.1.block_sparse_moe.experts.7.w2',
+  );
   writeFileSync(file, text, 'latin1');
-  await assert.rejects(convert(from, join(folder, 'less.bq4'), { quant: 'f32' }), { code: 'SHAPE', message: /part 3 of "h\.1\.mlp\.experts\.down\.weight" is missing/ });
+  await assert.rejects(convert(from, join(folder, 'less.bq4'), { quant: 'f32' }), {
+    code: 'SHAPE',
+    message: /part 3 of "h\.1\.mlp\.experts\.down\.weight" is missing/,
+  });
 });
 
 test('layers of two kinds, some without experts, are refused by name', async () => {
@@ -68,5 +90,8 @@ test('layers of two kinds, some without experts, are refused by name', async () 
   cpSync(join(FIXTURES, 'qwen3moe'), from, { recursive: true });
   const config = JSON.parse(readFileSync(join(from, 'config.json'), 'utf8'));
   writeFileSync(join(from, 'config.json'), JSON.stringify({ ...config, mlp_only_layers: [0] }));
-  await assert.rejects(convert(from, join(folder, 'mixed.bq4')), { code: 'UNSUPPORTED', message: /some layers have experts/ });
+  await assert.rejects(convert(from, join(folder, 'mixed.bq4')), {
+    code: 'UNSUPPORTED',
+    message: /some layers have experts/,
+  });
 });

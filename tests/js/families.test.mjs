@@ -43,7 +43,12 @@ for (const file of readdirSync(join(GOLDEN, 'gguf'))) {
     const source = fromFile(join(GOLDEN, 'gguf', file));
     const model = await openLogits(source);
     const error = errorOf(model, expected);
-    rows.push({ architecture: name, source: 'GGUF', error, against: `transformers ${expected.made_with.transformers}` });
+    rows.push({
+      architecture: name,
+      source: 'GGUF',
+      error,
+      against: `transformers ${expected.made_with.transformers}`,
+    });
     assert.ok(error < TOLERANCE, `${error}`);
     const whole = (await openLogits(source, { batch: 5, window: 7 })).start(expected.ids);
     assert.deepEqual(whole, model.start(expected.ids));
@@ -56,8 +61,13 @@ test('bert from GGUF: hidden states of PyTorch, as vectors of a text', async () 
   const engine = await createEngine();
   const model = await engine.load(fromFile(join(GOLDEN, 'gguf/bert.gguf')));
   let most = 0;
-  for (const [pooling, i] of /** @type {['cls' | 'last', number][]} */ ([['cls', 0], ['last', ids.length - 1]])) {
-    const { vectors: [vector] } = await model.embed([ids], { pooling, normalize: false });
+  for (const [pooling, i] of /** @type {['cls' | 'last', number][]} */ ([
+    ['cls', 0],
+    ['last', ids.length - 1],
+  ])) {
+    const {
+      vectors: [vector],
+    } = await model.embed([ids], { pooling, normalize: false });
     vector.forEach((x, k) => (most = Math.max(most, Math.abs(x - rowsOf[i * hidden + k]))));
   }
   await engine.close();
@@ -66,7 +76,14 @@ test('bert from GGUF: hidden states of PyTorch, as vectors of a text', async () 
 });
 
 test('a GGUF file whose experts are missing is refused by name', async () => {
-  const bytes = gguf({ ...llamaMetadata({ ...CONFIG, hidden: 64 }), 'llama.expert_count': ['u32', 8], 'llama.expert_used_count': ['u32', 2] }, []);
+  const bytes = gguf(
+    {
+      ...llamaMetadata({ ...CONFIG, hidden: 64 }),
+      'llama.expert_count': ['u32', 8],
+      'llama.expert_used_count': ['u32', 2],
+    },
+    [],
+  );
   await assert.rejects(openGguf(openBytes(bytes), bytes), { message: /token_embd|ffn_down_exps/ });
 });
 
@@ -80,13 +97,19 @@ for (const [key, value, says] of /** @type {[string, import('./gguf-writer.mjs')
 
 test('every family has a fixture', () => {
   const types = new Set(readdirSync(join(GOLDEN, 'fixtures')).map((name) => configFile(name).model_type));
-  assert.deepEqual(Object.keys(FAMILIES).filter((type) => !types.has(type)), []);
+  assert.deepEqual(
+    Object.keys(FAMILIES).filter((type) => !types.has(type)),
+    [],
+  );
 });
 
 /** Our configuration and tables. @param {Record<string, any>} hf */
 async function meaningOf(hf) {
   const config = configOf(hf);
-  const tables = Object.entries(tablesOf(hf, config)).map(async ([name, table]) => [name, [...(await table.read(0, 1))]]);
+  const tables = Object.entries(tablesOf(hf, config)).map(async ([name, table]) => [
+    name,
+    [...(await table.read(0, 1))],
+  ]);
   return { config, tables: Object.fromEntries(await Promise.all(tables)) };
 }
 
@@ -96,19 +119,72 @@ const changed = (name, change) => JSON.parse(JSON.stringify({ ...configFile(name
 /** Fixtures, and how files from before transformers 5 say the same. @type {[string, Record<string, any>][]} */
 const OLDER = [
   ['llama-gqa', { rope_parameters: undefined, rope_theta: 10000, rope_scaling: null, head_dim: null }],
-  ['llama3', { rope_parameters: undefined, rope_theta: 10000, rope_scaling: { rope_type: 'llama3', factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 32 } }],
+  [
+    'llama3',
+    {
+      rope_parameters: undefined,
+      rope_theta: 10000,
+      rope_scaling: {
+        rope_type: 'llama3',
+        factor: 8,
+        low_freq_factor: 1,
+        high_freq_factor: 4,
+        original_max_position_embeddings: 32,
+      },
+    },
+  ],
   ['llama-linear', { rope_parameters: undefined, rope_scaling: { type: 'linear', factor: 4 } }],
   ['llama-dynamic', { rope_parameters: undefined, rope_scaling: { type: 'dynamic', factor: 4 } }],
-  ['qwen2', { rope_parameters: undefined, rope_theta: 10000, use_sliding_window: false, sliding_window: 32768, max_window_layers: 2, layer_types: undefined }],
-  ['qwen2-yarn', { rope_parameters: undefined, rope_theta: 10000, rope_scaling: { type: 'yarn', factor: 4, original_max_position_embeddings: 16, beta_fast: 4, beta_slow: 1 } }],
+  [
+    'qwen2',
+    {
+      rope_parameters: undefined,
+      rope_theta: 10000,
+      use_sliding_window: false,
+      sliding_window: 32768,
+      max_window_layers: 2,
+      layer_types: undefined,
+    },
+  ],
+  [
+    'qwen2-yarn',
+    {
+      rope_parameters: undefined,
+      rope_theta: 10000,
+      rope_scaling: { type: 'yarn', factor: 4, original_max_position_embeddings: 16, beta_fast: 4, beta_slow: 1 },
+    },
+  ],
   ['smollm3', { no_rope_layers: undefined, no_rope_layer_interval: 4, layer_types: undefined }],
-  ['gemma', { hidden_act: 'gelu', hidden_activation: null, rope_parameters: undefined, tie_word_embeddings: undefined }],
+  [
+    'gemma',
+    { hidden_act: 'gelu', hidden_activation: null, rope_parameters: undefined, tie_word_embeddings: undefined },
+  ],
   ['gemma2', { layer_types: undefined, rope_parameters: undefined, tie_word_embeddings: undefined }],
   ['phi', { rope_parameters: undefined, partial_rotary_factor: 0.5, rope_scaling: null }],
-  ['phi3', { rope_parameters: undefined, partial_rotary_factor: 0.75, rope_scaling: { type: 'su', short_factor: [1, 1.5, 2.5], long_factor: [1.2, 3, 6] } }],
+  [
+    'phi3',
+    {
+      rope_parameters: undefined,
+      partial_rotary_factor: 0.75,
+      rope_scaling: { type: 'su', short_factor: [1, 1.5, 2.5], long_factor: [1.2, 3, 6] },
+    },
+  ],
   ['stablelm', { rope_parameters: undefined, partial_rotary_factor: 0.25, rope_theta: 10000 }],
-  ['falcon', { num_attention_heads: undefined, n_head: 4, num_hidden_layers: undefined, n_layer: 2, rope_parameters: undefined, num_kv_heads: undefined }],
-  ['falcon-40b', { num_attention_heads: undefined, n_head: 4, num_kv_heads: undefined, n_head_kv: 2, rope_parameters: undefined }],
+  [
+    'falcon',
+    {
+      num_attention_heads: undefined,
+      n_head: 4,
+      num_hidden_layers: undefined,
+      n_layer: 2,
+      rope_parameters: undefined,
+      num_kv_heads: undefined,
+    },
+  ],
+  [
+    'falcon-40b',
+    { num_attention_heads: undefined, n_head: 4, num_kv_heads: undefined, n_head_kv: 2, rope_parameters: undefined },
+  ],
   ['bloom', { hidden_size: undefined, n_embed: 36, n_head: undefined, num_attention_heads: 6 }],
   ['neox', { rope_parameters: undefined, rotary_pct: 0.25, rotary_emb_base: 10000 }],
 ];
@@ -120,13 +196,31 @@ for (const [name, change] of OLDER)
 test('Gemma 3 inside a model that sees: its text_config says what differs from the defaults, its names have more in front', async () => {
   const whole = configFile('gemma3');
   const { rope_parameters: _, layer_types: _kinds, model_type, tie_word_embeddings: _tied, ...text } = whole;
-  const seeing = { model_type: 'gemma3', text_config: { ...text, model_type, rope_scaling: { rope_type: 'linear', factor: 4 } }, vision_config: {} };
+  const seeing = {
+    model_type: 'gemma3',
+    text_config: { ...text, model_type, rope_scaling: { rope_type: 'linear', factor: 4 } },
+    vision_config: {},
+  };
   assert.deepEqual(await meaningOf(seeing), await meaningOf(whole));
-  const publicOne = configOf({ model_type: 'gemma3', text_config: { model_type, hidden_size: 2560, intermediate_size: 10240, num_hidden_layers: 34, sliding_window: 1024 } });
-  assert.deepEqual([publicOne.heads, publicOne.kv_heads, publicOne.head_dim, publicOne.vocab, publicOne.window, publicOne.tied], [8, 4, 256, 262208, 1024, true]);
+  const publicOne = configOf({
+    model_type: 'gemma3',
+    text_config: {
+      model_type,
+      hidden_size: 2560,
+      intermediate_size: 10240,
+      num_hidden_layers: 34,
+      sliding_window: 1024,
+    },
+  });
+  assert.deepEqual(
+    [publicOne.heads, publicOne.kv_heads, publicOne.head_dim, publicOne.vocab, publicOne.window, publicOne.tied],
+    [8, 4, 256, 262208, 1024, true],
+  );
   const config = configOf(seeing);
-  const ours = (/** @type {string} */ name) => canonicalTensors(seeing, config, name, { dims: [24], read: async () => new Float32Array(24) }).map(([own]) => own);
-  for (const before of ['language_model.model.', 'model.language_model.', 'model.']) assert.deepEqual(ours(`${before}layers.2.self_attn.q_norm.weight`), ['h.2.attn.q_norm.weight']);
+  const ours = (/** @type {string} */ name) =>
+    canonicalTensors(seeing, config, name, { dims: [24], read: async () => new Float32Array(24) }).map(([own]) => own);
+  for (const before of ['language_model.model.', 'model.language_model.', 'model.'])
+    assert.deepEqual(ours(`${before}layers.2.self_attn.q_norm.weight`), ['h.2.attn.q_norm.weight']);
   assert.deepEqual(ours('vision_tower.vision_model.post_layernorm.weight'), []);
   assert.deepEqual(ours('model.multi_modal_projector.mm_soft_emb_norm.weight'), []);
 });
@@ -135,9 +229,30 @@ test('Gemma 3 inside a model that sees: its text_config says what differs from t
 const REFUSED = [
   ['llama-gqa', { model_type: 'mamba' }, /"mamba".*llama, mistral/],
   ['llama-gqa', { hidden_act: 'mish' }, /"mish"/],
-  ['llama-gqa', { rope_parameters: { rope_type: 'proportional' } }, /"proportional" way.*linear, llama3, yarn, longrope/],
-  ['qwen2', { use_sliding_window: true, sliding_window: 8, max_window_layers: 1, layer_types: undefined }, /the first layers see all/],
-  ['gemma3', { layer_types: ['full_attention', 'sliding_attention', 'sliding_attention', 'full_attention', 'sliding_attention', 'sliding_attention'] }, /follow no period/],
+  [
+    'llama-gqa',
+    { rope_parameters: { rope_type: 'proportional' } },
+    /"proportional" way.*linear, llama3, yarn, longrope/,
+  ],
+  [
+    'qwen2',
+    { use_sliding_window: true, sliding_window: 8, max_window_layers: 1, layer_types: undefined },
+    /the first layers see all/,
+  ],
+  [
+    'gemma3',
+    {
+      layer_types: [
+        'full_attention',
+        'sliding_attention',
+        'sliding_attention',
+        'full_attention',
+        'sliding_attention',
+        'sliding_attention',
+      ],
+    },
+    /follow no period/,
+  ],
   ['smollm3', { no_rope_layers: [0, 1, 1, 0] }, /follow no period/],
   ['mpt', { attn_config: { alibi: false } }, /without ALiBi/],
   ['mpt', { attn_config: { qk_ln: true } }, /q and k are normed/],
@@ -147,7 +262,15 @@ const REFUSED = [
 for (const [name, change, says] of REFUSED)
   test(`refused by name: ${name} with ${JSON.stringify(change)}`, () => {
     const hf = changed(name, change);
-    const error = /** @type {any} */ ((() => { try { configOf(hf); } catch (e) { return e; } })());
+    const error = /** @type {any} */ (
+      (() => {
+        try {
+          configOf(hf);
+        } catch (e) {
+          return e;
+        }
+      })()
+    );
     assert.equal(error?.code, 'UNSUPPORTED');
     assert.match(`${error.message} ${error.hint}`, says);
   });
@@ -156,8 +279,23 @@ test('lists of factors that fit no head, and a head without its norm, are refuse
   const hf = changed('phi3', { rope_parameters: { ...configFile('phi3').rope_parameters, long_factor: [1, 2] } });
   assert.throws(() => tablesOf(hf, configOf(hf)), { code: 'FORMAT', message: /long_factor has 2 numbers, not 3/ });
   const vector = { dims: [2], read: async () => new Float32Array([1, 2]) };
-  assert.throws(() => joinParts(new Map([['h.0.attn.q_norm.weight#0', vector], ['h.0.attn.q_norm.weight#2', vector]])), { code: 'SHAPE', message: /part 1 .* is missing/ });
-  const whole = joinParts(new Map([['a.weight#1', vector], ['b.weight', vector], ['a.weight#0', vector]]));
+  assert.throws(
+    () =>
+      joinParts(
+        new Map([
+          ['h.0.attn.q_norm.weight#0', vector],
+          ['h.0.attn.q_norm.weight#2', vector],
+        ]),
+      ),
+    { code: 'SHAPE', message: /part 1 .* is missing/ },
+  );
+  const whole = joinParts(
+    new Map([
+      ['a.weight#1', vector],
+      ['b.weight', vector],
+      ['a.weight#0', vector],
+    ]),
+  );
   assert.deepEqual([...whole.keys()], ['b.weight', 'a.weight']);
   assert.deepEqual([...(await /** @type {any} */ (whole.get('a.weight')).read(0, 1))], [1, 2, 1, 2]);
 });

@@ -37,9 +37,18 @@ test('the relaxed probe tells a V8 with relaxed SIMD from one without', () => {
 });
 
 test('the choice of a build, and why', () => {
-  const has = (...probes) => (bytes) => probes.includes(bytes);
-  assert.deepEqual(pickBuild(undefined, has(SIMD128, RELAXED)), { build: 'relaxed', reason: 'relaxed SIMD is available' });
-  assert.deepEqual(pickBuild(undefined, has(SIMD128)), { build: 'simd128', reason: 'relaxed SIMD is not available here' });
+  const has =
+    (...probes) =>
+    (bytes) =>
+      probes.includes(bytes);
+  assert.deepEqual(pickBuild(undefined, has(SIMD128, RELAXED)), {
+    build: 'relaxed',
+    reason: 'relaxed SIMD is available',
+  });
+  assert.deepEqual(pickBuild(undefined, has(SIMD128)), {
+    build: 'simd128',
+    reason: 'relaxed SIMD is not available here',
+  });
   assert.deepEqual(pickBuild('simd128', has(SIMD128, RELAXED)), { build: 'simd128', reason: 'asked for' });
   assert.throws(() => pickBuild('relaxed', has(SIMD128)), { code: 'NO_SIMD' });
 });
@@ -47,6 +56,7 @@ test('the choice of a build, and why', () => {
 test('no SIMD is an error that names the browsers which have it', () => {
   assert.throws(
     () => pickBuild(undefined, () => false),
-    (/** @type {any} */ e) => e.code === 'NO_SIMD' && /Chrome.* 91/.test(e.hint) && /Firefox 89/.test(e.hint) && /Safari 16\.4/.test(e.hint),
+    (/** @type {any} */ e) =>
+      e.code === 'NO_SIMD' && /Chrome.* 91/.test(e.hint) && /Firefox 89/.test(e.hint) && /Safari 16\.4/.test(e.hint),
   );
 });

@@ -20,10 +20,13 @@ export function tokenizer() {
   const tokens = SPECIAL.map((text) => ({ bytes: encoder.encode(text), score: 0, kind: TOKEN.control }));
   for (let b = 0; b < 256; b++) tokens.push({ bytes: Uint8Array.of(b), score: 0, kind: TOKEN.normal });
   const merges = [];
-  const idOf = (text) => tokens.findIndex((t) => t.kind === TOKEN.normal && String(t.bytes) === String(encoder.encode(text)));
+  const idOf = (text) =>
+    tokens.findIndex((t) => t.kind === TOKEN.normal && String(t.bytes) === String(encoder.encode(text)));
   for (const text of PAIRS) {
     // Split at the longest end that is a token already.
-    const cut = [...text.slice(1)].map((_, i) => i + 1).find((i) => idOf(text.slice(0, i)) >= 0 && idOf(text.slice(i)) >= 0);
+    const cut = [...text.slice(1)]
+      .map((_, i) => i + 1)
+      .find((i) => idOf(text.slice(0, i)) >= 0 && idOf(text.slice(i)) >= 0);
     merges.push([idOf(text.slice(0, cut)), idOf(text.slice(cut)), tokens.length]);
     tokens.push({ bytes: encoder.encode(text), score: 0, kind: TOKEN.normal });
   }
@@ -33,9 +36,24 @@ export function tokenizer() {
 /** An SPM tokenizer in which every token but the special ones begins with a space. */
 export function spaces() {
   /** @type {import('../../js/convert/tokenizers/section.js').Token[]} */
-  const tokens = ['<unk>', '<s>', '</s>'].map((text, i) => ({ bytes: encoder.encode(text), score: 0, kind: i ? TOKEN.control : TOKEN.unknown }));
-  for (let i = tokens.length; i < CONFIG.vocab; i++) tokens.push({ bytes: encoder.encode(` ${String.fromCodePoint(97 + i)}`), score: -i, kind: TOKEN.normal });
-  return { kind: KIND.spm, flags: FLAG.addBos | FLAG.addSpace, bos: 1, eos: 2, unk: 0, pad: NONE, eog: [], tokens, merges: [] };
+  const tokens = ['<unk>', '<s>', '</s>'].map((text, i) => ({
+    bytes: encoder.encode(text),
+    score: 0,
+    kind: i ? TOKEN.control : TOKEN.unknown,
+  }));
+  for (let i = tokens.length; i < CONFIG.vocab; i++)
+    tokens.push({ bytes: encoder.encode(` ${String.fromCodePoint(97 + i)}`), score: -i, kind: TOKEN.normal });
+  return {
+    kind: KIND.spm,
+    flags: FLAG.addBos | FLAG.addSpace,
+    bos: 1,
+    eos: 2,
+    unk: 0,
+    pad: NONE,
+    eog: [],
+    tokens,
+    merges: [],
+  };
 }
 
 export const CHAT = {
@@ -49,8 +67,16 @@ export const CHAT = {
 };
 
 export const CONFIG = {
-  arch: 'llama', layers: 3, hidden: 48, heads: 4, kv_heads: 2, ffn: 96, vocab: SPECIAL.length + 256 + PAIRS.length, context: 256,
-  norm_eps: 1e-5, tied: true,
+  arch: 'llama',
+  layers: 3,
+  hidden: 48,
+  heads: 4,
+  kv_heads: 2,
+  ffn: 96,
+  vocab: SPECIAL.length + 256 + PAIRS.length,
+  context: 256,
+  norm_eps: 1e-5,
+  tied: true,
 };
 
 /** Uniform in [-1, 1), the same on every machine. @param {number} seed */
@@ -69,19 +95,55 @@ export function random(seed) {
  * @param {{ config?: object, type?: string, seed?: number, chat?: object | null, tokens?: object | null, name?: string, license?: string, card?: string, template?: string,
  *   sha256?: (bytes: Uint8Array) => Uint8Array }} [options]  `sha256`: hashes chunks with it
  */
-export async function tinyModel({ config = {}, type = 'f32', seed = 1, chat = CHAT, tokens = tokenizer(), name = 'tiny', license = 'CC0-1.0', card = '# Tiny\nNoise.', template = '', sha256 } = {}) {
+export async function tinyModel({
+  config = {},
+  type = 'f32',
+  seed = 1,
+  chat = CHAT,
+  tokens = tokenizer(),
+  name = 'tiny',
+  license = 'CC0-1.0',
+  card = '# Tiny\nNoise.',
+  template = '',
+  sha256,
+} = {}) {
   const whole = { ...CONFIG, ...config };
   const next = random(seed);
-  const tensors = tensorTable(whole).filter((slot) => slot.required).map(({ name: tensor, dims }) => {
-    const { rows, cols } = matrixOf(dims);
-    const wanted = typeNamed(dims.length > 1 ? type : 'f32');
-    const norm = /ln.*weight$/.test(tensor);
-    const values = Float32Array.from({ length: rows * cols }, () => (norm ? 1 + 0.1 * next() : next() * (tensor === 'wte.weight' ? 1 : 0.4)));
-    const layout = runLayout(wanted);
-    const bytes = quantize(wanted.id, layout, values, rows, cols);
-    return { name: tensor, type: wanted, layout, dims, pieces: async function* () { yield bytes; } };
-  });
+  const tensors = tensorTable(whole)
+    .filter((slot) => slot.required)
+    .map(({ name: tensor, dims }) => {
+      const { rows, cols } = matrixOf(dims);
+      const wanted = typeNamed(dims.length > 1 ? type : 'f32');
+      const norm = /ln.*weight$/.test(tensor);
+      const values = Float32Array.from({ length: rows * cols }, () =>
+        norm ? 1 + 0.1 * next() : next() * (tensor === 'wte.weight' ? 1 : 0.4),
+      );
+      const layout = runLayout(wanted);
+      const bytes = quantize(wanted.id, layout, values, rows, cols);
+      return {
+        name: tensor,
+        type: wanted,
+        layout,
+        dims,
+        pieces: async function* () {
+          yield bytes;
+        },
+      };
+    });
   const sink = memorySink();
-  await writeV2(sink, { config: whole, tensors, name, license, tokenizer: tokens && encodeTokenizer(/** @type {any} */ (tokens)), chat, card, template }, { hash: xxh64, sha256, fileId: new Uint8Array(16).fill(seed) });
+  await writeV2(
+    sink,
+    {
+      config: whole,
+      tensors,
+      name,
+      license,
+      tokenizer: tokens && encodeTokenizer(/** @type {any} */ (tokens)),
+      chat,
+      card,
+      template,
+    },
+    { hash: xxh64, sha256, fileId: new Uint8Array(16).fill(seed) },
+  );
   return sink.bytes;
 }

@@ -16,7 +16,9 @@ after(() => rmSync(folder, { recursive: true }));
 
 const config = { ...CONFIG, hidden: 64, ffn: 96, layers: 2, context: 64, rope_pairs: 'adjacent' };
 const weights = randomWeights(config);
-const tensors = [...weights].map(([name, tensor]) => ggufTensor(name, tensor, name.startsWith('wte') ? 'q8_0' : 'q4_1'));
+const tensors = [...weights].map(([name, tensor]) =>
+  ggufTensor(name, tensor, name.startsWith('wte') ? 'q8_0' : 'q4_1'),
+);
 const metadata = { ...llamaMetadata(config), ...bytesTokenizer(config.vocab) };
 const path = join(folder, 'tiny.gguf');
 writeFileSync(path, gguf(metadata, tensors));
@@ -30,17 +32,51 @@ const bq4 = (...args) => {
 test('inspect: the card of a GGUF file, for people and as JSON', () => {
   const { status, stdout } = bq4('inspect', path);
   assert.equal(status, 0);
-  for (const row of [/format +GGUF v3/, /architecture +llama/, /name +Tiny/, /licence +mit/, /integrity +sha256-/, /Q4_1 +14 tensors, .*5\.00 bits each/, /Q8_0 +1 tensors/, /F32 +5 tensors/,
-    /split +gpt-2/, /chat template\n +jinja/, /norm_eps +0\.00001\n/, /heap +.* for 1 session of 64 tokens/])
+  for (const row of [
+    /format +GGUF v3/,
+    /architecture +llama/,
+    /name +Tiny/,
+    /licence +mit/,
+    /integrity +sha256-/,
+    /Q4_1 +14 tensors, .*5\.00 bits each/,
+    /Q8_0 +1 tensors/,
+    /F32 +5 tensors/,
+    /split +gpt-2/,
+    /chat template\n +jinja/,
+    /norm_eps +0\.00001\n/,
+    /heap +.* for 1 session of 64 tokens/,
+  ])
     assert.match(stdout, row);
   const report = JSON.parse(bq4('inspect', path, '--json').stdout);
-  assert.deepEqual([report.format.container, report.format.version, report.tokenizer.tokens, report.config.layers, report.plan.weightBytes > 0], ['GGUF', 3, config.vocab, 2, true]);
-  assert.deepEqual(report.types.map((/** @type {any} */ t) => [t.type, t.tensors]), [['Q4_1', 14], ['Q8_0', 1], ['F32', 5]]);
+  assert.deepEqual(
+    [
+      report.format.container,
+      report.format.version,
+      report.tokenizer.tokens,
+      report.config.layers,
+      report.plan.weightBytes > 0,
+    ],
+    ['GGUF', 3, config.vocab, 2, true],
+  );
+  assert.deepEqual(
+    report.types.map((/** @type {any} */ t) => [t.type, t.tensors]),
+    [
+      ['Q4_1', 14],
+      ['Q8_0', 1],
+      ['F32', 5],
+    ],
+  );
 });
 
 test('inspect: what is not supported is named on the card, beside what is', () => {
   const other = join(folder, 'other.gguf');
-  writeFileSync(other, gguf({ ...metadata, 'general.architecture': ['text', 'rwkv99'] }, [{ ...tensors[0], type: 16 }, ...tensors.slice(1)]));
+  writeFileSync(
+    other,
+    gguf({ ...metadata, 'general.architecture': ['text', 'rwkv99'] }, [
+      { ...tensors[0], type: 16 },
+      ...tensors.slice(1),
+    ]),
+  );
   const { status, stdout } = bq4('inspect', other);
   assert.equal(status, 0);
   assert.match(stdout, /UNSUPPORTED: the GGUF file is of the architecture "rwkv99"\n +run are llama/);
@@ -52,13 +88,20 @@ test('inspect: a Hugging Face folder, a safetensors file and a llama2.c checkpoi
   const hf = hfFolder(join(folder, 'hf'), weights, { config: hfConfig(plain), dtype: 'F16' });
   for (const name of [hf, join(hf, 'model.safetensors')]) {
     const report = JSON.parse(bq4('inspect', name, '--json').stdout);
-    assert.deepEqual([report.architecture, report.config.layers, report.types[0].type, report.types[0].tensors], ['llama', 2, 'F16', weights.size], name);
+    assert.deepEqual(
+      [report.architecture, report.config.layers, report.types[0].type, report.types[0].tensors],
+      ['llama', 2, 'F16', weights.size],
+      name,
+    );
   }
   mkdirSync(join(folder, 'l2'));
   const bin = join(folder, 'l2', 'model.bin');
   writeFileSync(bin, llama2c(weights, 'legacy', plain));
   const report = JSON.parse(bq4('inspect', bin, '--json').stdout);
-  assert.deepEqual([report.format.container, report.config.layers, report.tensors.length], ['llama2.c checkpoint', 2, weights.size]);
+  assert.deepEqual(
+    [report.format.container, report.config.layers, report.tensors.length],
+    ['llama2.c checkpoint', 2, weights.size],
+  );
 });
 
 test('convert keeps every weight: the .bq4 says what the GGUF file says', () => {
@@ -67,7 +110,9 @@ test('convert keeps every weight: the .bq4 says what the GGUF file says', () => 
   assert.ok(report.tensors.every((/** @type {any} */ t) => t.maxAbs === 0) && report.tensors.length === weights.size);
   const card = JSON.parse(bq4('inspect', to, '--json').stdout);
   assert.deepEqual([card.name, card.license, card.hashes.damaged, card.template.kind], ['Tiny', 'mit', [], 'jinja']);
-  const answers = [path, to].map((file) => JSON.parse(bq4('run', file, 'Hello', '--temperature', '0', '--max-tokens', '6', '--json').stdout).ids);
+  const answers = [path, to].map(
+    (file) => JSON.parse(bq4('run', file, 'Hello', '--temperature', '0', '--max-tokens', '6', '--json').stdout).ids,
+  );
   assert.equal(answers[0].length, 6);
   assert.deepEqual(answers[0], answers[1]);
   const { status, stderr } = bq4('convert', path, to, '--quant', 'bq4');

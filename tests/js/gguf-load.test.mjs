@@ -15,7 +15,18 @@ import { randomGguf, randomParts } from './gguf-writer.mjs';
 const folder = mkdtempSync(join(tmpdir(), 'bq4-gguf-'));
 after(() => rmSync(folder, { recursive: true }));
 
-const config = { arch: 'llama', layers: 12, hidden: 192, heads: 6, kv_heads: 3, ffn: 384, vocab: 512, context: 128, norm_eps: 1e-5, tied: true };
+const config = {
+  arch: 'llama',
+  layers: 12,
+  hidden: 192,
+  heads: 6,
+  kv_heads: 3,
+  ffn: 384,
+  vocab: 512,
+  context: 128,
+  norm_eps: 1e-5,
+  tied: true,
+};
 const file = randomGguf(config);
 const path = join(folder, 'model.gguf');
 writeFileSync(path, file);
@@ -40,7 +51,13 @@ async function opened(t, serverOptions) {
     await server.close();
   });
   const url = server.at('/model.gguf');
-  return { server, engine, cache, source: fromUrl(url, { retries: 0 }), asked: () => server.asked().map(({ range }) => range ?? 'all') };
+  return {
+    server,
+    engine,
+    cache,
+    source: fromUrl(url, { retries: 0 }),
+    asked: () => server.asked().map(({ range }) => range ?? 'all'),
+  };
 }
 
 const plain = await createEngine({ threads: 1 });
@@ -67,7 +84,12 @@ test('kept between visits: a second visit asks nothing, and plans without the ne
 });
 
 /** The file of the cache that holds the first chunks. @param {string} cache */
-const segment = (cache) => /** @type {string} */ (readdirSync(cache, { recursive: true }).map(String).find((name) => name.endsWith('s0')));
+const segment = (cache) =>
+  /** @type {string} */ (
+    readdirSync(cache, { recursive: true })
+      .map(String)
+      .find((name) => name.endsWith('s0'))
+  );
 
 test('a damaged chunk in the cache is noticed, and fetched again alone', async (t) => {
   const { engine, cache, source, asked } = await opened(t);
@@ -78,7 +100,10 @@ test('a damaged chunk in the cache is noticed, and fetched again alone', async (
   writeFileSync(name, bytes);
   const before = asked().length;
   assert.equal(await idsOf(await engine.load(source, options)), EXPECTED);
-  const again = asked().slice(before).map((range) => /bytes=(\d+)-(\d+)/.exec(range) ?? []).map(([, from, to]) => Number(to) - Number(from) + 1);
+  const again = asked()
+    .slice(before)
+    .map((range) => /bytes=(\d+)-(\d+)/.exec(range) ?? [])
+    .map(([, from, to]) => Number(to) - Number(from) + 1);
   const sum = again.reduce((a, b) => a + b, 0);
   assert.ok(sum > 2 ** 20 - 65536 && sum < 1.2 * 2 ** 20, `${sum} bytes in ${again.length} requests`);
   assert.deepEqual(readFileSync(name)[1_500_000], bytes[1_500_000] ^ 16, 'it was repaired');
@@ -88,25 +113,39 @@ test('a download that breaks goes on where it was', async (t) => {
   const { server, engine, source, asked } = await opened(t);
   server.faults = [{ hold: 3_600_000 }];
   const stop = new AbortController();
-  const half = engine.load(source, { ...options, signal: stop.signal, onProgress: ({ loaded }) => loaded > 3_000_000 && setTimeout(() => stop.abort(), 300) });
+  const half = engine.load(source, {
+    ...options,
+    signal: stop.signal,
+    onProgress: ({ loaded }) => loaded > 3_000_000 && setTimeout(() => stop.abort(), 300),
+  });
   await assert.rejects(half, { name: 'AbortError' });
   server.faults = [];
   const kept = (await engine.plan(source)).cached.bytes;
   assert.ok(kept > 2_000_000, `${kept} bytes are kept`);
   const before = asked().length;
   assert.equal(await idsOf(await engine.load(source, options)), EXPECTED);
-  const bytes = asked().slice(before).map((range) => /bytes=(\d+)-(\d+)/.exec(range) ?? []).reduce((sum, [, from, to]) => sum + Number(to) - Number(from) + 1, 0);
-  assert.ok(bytes < file.length - kept + 300_000, `${bytes} bytes were asked for again, ${kept} of ${file.length} were kept`);
+  const bytes = asked()
+    .slice(before)
+    .map((range) => /bytes=(\d+)-(\d+)/.exec(range) ?? [])
+    .reduce((sum, [, from, to]) => sum + Number(to) - Number(from) + 1, 0);
+  assert.ok(
+    bytes < file.length - kept + 300_000,
+    `${bytes} bytes were asked for again, ${kept} of ${file.length} were kept`,
+  );
 });
 
 test('layers are asked for in the order in which they are computed, wherever they lie', async (t) => {
   const { server, engine, source } = await opened(t);
   await (await engine.load(source, options)).close();
   const { tensors } = await readHeader(openBytes(file), file.subarray(0, 64));
-  const startOf = (/** @type {number} */ layer) => Math.min(...tensors.filter(({ name }) => name.startsWith(`blk.${layer}.`)).map(({ offset }) => offset));
+  const startOf = (/** @type {number} */ layer) =>
+    Math.min(...tensors.filter(({ name }) => name.startsWith(`blk.${layer}.`)).map(({ offset }) => offset));
   assert.ok(startOf(10) < startOf(2));
   const from = server.asked().map(({ range }) => Number(/bytes=(\d+)-/.exec(range ?? '')?.[1]));
-  assert.ok(from.includes(startOf(2)) && from.indexOf(startOf(2)) < from.indexOf(startOf(10)), `offsets ${from.join(', ')}; layer 2 at ${startOf(2)}, 10 at ${startOf(10)}`);
+  assert.ok(
+    from.includes(startOf(2)) && from.indexOf(startOf(2)) < from.indexOf(startOf(10)),
+    `offsets ${from.join(', ')}; layer 2 at ${startOf(2)}, 10 at ${startOf(10)}`,
+  );
 });
 
 test('another file at the address: the rest of the old one is not mixed with it', async (t) => {
@@ -118,7 +157,14 @@ test('another file at the address: the rest of the old one is not mixed with it'
     const longer = Buffer.concat([other, Buffer.alloc(headers.etag ? 0 : 32)]);
     server.faults = [{ hold: 3_600_000, headers, expose: true }];
     const stop = new AbortController();
-    await assert.rejects(engine.load(source, { ...options, signal: stop.signal, onProgress: ({ loaded }) => loaded > 3_000_000 && setTimeout(() => stop.abort(), 300) }), { name: 'AbortError' });
+    await assert.rejects(
+      engine.load(source, {
+        ...options,
+        signal: stop.signal,
+        onProgress: ({ loaded }) => loaded > 3_000_000 && setTimeout(() => stop.abort(), 300),
+      }),
+      { name: 'AbortError' },
+    );
     assert.ok((await engine.plan(source)).cached.bytes > 2_000_000);
     server.faults = [{ file: longer, headers: headers.etag ? { etag: '"two"' } : {}, expose: true }];
     assert.equal(await idsOf(await engine.load(source, options)), expected);
@@ -130,11 +176,16 @@ test('another file at the address: the rest of the old one is not mixed with it'
 test('a file that ends too early, a server without ranges, a header that lies', async (t) => {
   const { server, engine, source } = await opened(t);
   server.faults = [{ file: file.subarray(0, file.length - 100_000) }];
-  await assert.rejects(engine.load(source, options), (/** @type {any} */ e) => e.code === 'TRUNCATED' && e.offset !== null && e.hint !== '');
+  await assert.rejects(
+    engine.load(source, options),
+    (/** @type {any} */ e) => e.code === 'TRUNCATED' && e.offset !== null && e.hint !== '',
+  );
   server.faults = [{ status: 200 }];
   assert.equal(await idsOf(await engine.load(source, options)), EXPECTED);
   server.faults = [{ length: 'whole', truncate: 4_000_000 }];
-  await assert.rejects(plain.load(source, options), (/** @type {any} */ e) => ['TRUNCATED', 'NETWORK'].includes(e.code));
+  await assert.rejects(plain.load(source, options), (/** @type {any} */ e) =>
+    ['TRUNCATED', 'NETWORK'].includes(e.code),
+  );
 });
 
 test('within a budget: pages from its repacked copy in the cache, and says so where there is none', async (t) => {
@@ -142,7 +193,11 @@ test('within a budget: pages from its repacked copy in the cache, and says so wh
   const { heapBytes } = await engine.plan(source, options);
   const budget = heapBytes - 1_500_000;
   for (const from of [fromFile(path), fromBlob(await openAsBlob(path)), fromBytes(file), source])
-    await assert.rejects(plain.load(from, { ...options, budget }), (/** @type {any} */ e) => e.code === 'NOMEM' && /repacked copy/.test(e.hint), from.kind);
+    await assert.rejects(
+      plain.load(from, { ...options, budget }),
+      (/** @type {any} */ e) => e.code === 'NOMEM' && /repacked copy/.test(e.hint),
+      from.kind,
+    );
   for (const from of [fromBlob(await openAsBlob(path)), fromFile(path), source]) {
     const model = await engine.load(from, { ...options, budget });
     assert.equal(model.info.residency, 'paged', from.kind);
@@ -156,32 +211,41 @@ test('integrity: the SHA-256 of the file, whatever is made of it; no token comes
   const integrity = `sha256-${createHash('sha256').update(file).digest('base64')}`;
   const wrong = Buffer.from(file);
   wrong[file.length - 3] ^= 1;
-  for (const from of [fromBytes(file), fromFile(path)]) assert.equal(await idsOf(await plain.load(from, { ...options, integrity })), EXPECTED);
+  for (const from of [fromBytes(file), fromFile(path)])
+    assert.equal(await idsOf(await plain.load(from, { ...options, integrity })), EXPECTED);
   await assert.rejects(plain.load(fromBytes(wrong), { ...options, integrity }), { code: 'INTEGRITY' });
   const { server, engine, cache, source, asked } = await opened(t);
   server.faults = [{ file: wrong }];
   await assert.rejects(engine.load(source, { ...options, integrity }), { code: 'INTEGRITY' });
   const streaming = await engine.load(source, { ...options, integrity, streaming: true });
-  await assert.rejects(streaming.createSession().then((session) => session.generate('a', { maxTokens: 1 }).done()), { code: 'INTEGRITY' });
+  await assert.rejects(
+    streaming.createSession().then((session) => session.generate('a', { maxTokens: 1 }).done()),
+    { code: 'INTEGRITY' },
+  );
   await assert.rejects(streaming.loaded, { code: 'INTEGRITY' });
   await streaming.close();
   server.faults = [];
   assert.equal(await idsOf(await engine.load(source, { ...options, integrity })), EXPECTED);
   const before = asked().length;
-  for (const asking of [{ integrity }, {}]) assert.equal(await idsOf(await engine.load(source, { ...options, ...asking })), EXPECTED);
+  for (const asking of [{ integrity }, {}])
+    assert.equal(await idsOf(await engine.load(source, { ...options, ...asking })), EXPECTED);
   assert.equal(asked().length, before, 'kept, and known to be the one');
   const name = join(cache, segment(cache));
   const bytes = readFileSync(name);
   bytes[1_500_000] ^= 16;
   writeFileSync(name, bytes);
-  assert.equal(await idsOf(await engine.load(source, { ...options, integrity })), EXPECTED, 'damaged: all of it is fetched and checked again');
+  assert.equal(
+    await idsOf(await engine.load(source, { ...options, integrity })),
+    EXPECTED,
+    'damaged: all of it is fetched and checked again',
+  );
   const { heapBytes } = await engine.plan(source, { ...options, integrity });
   const paged = await engine.load(fromFile(path), { ...options, integrity, budget: heapBytes - 1_500_000 });
   assert.equal(paged.info.residency, 'paged');
   assert.equal(await idsOf(paged), EXPECTED);
 });
 
-test('a model in several files: by the first one\'s address or path, or as a list; kept, and never half', async (t) => {
+test("a model in several files: by the first one's address or path, or as a list; kept, and never half", async (t) => {
   const parts = randomParts(config, 3);
   const names = parts.map((_, i) => `m-0000${i + 1}-of-00003.gguf`);
   names.forEach((name, i) => writeFileSync(join(folder, name), parts[i]));
@@ -196,9 +260,18 @@ test('a model in several files: by the first one\'s address or path, or as a lis
   }
   server.faults = [{ refuse: true }];
   assert.equal(await idsOf(await engine.load(url, options)), EXPECTED);
-  await assert.rejects(plain.load(fromBytes(parts[0]), options), (/** @type {any} */ e) => e.code === 'FORMAT' && /one of 3 parts/.test(e.message) && /00001-of/.test(e.hint));
-  await assert.rejects(plain.load(parts.slice(0, 2), options), (/** @type {any} */ e) => e.code === 'FORMAT' && /one of 3 parts of a model, 2 given/.test(e.message));
-  await assert.rejects(plain.load([parts[0], parts[2], parts[1]], options), (/** @type {any} */ e) => e.code === 'FORMAT' && /is part 3, not 2/.test(e.message));
+  await assert.rejects(
+    plain.load(fromBytes(parts[0]), options),
+    (/** @type {any} */ e) => e.code === 'FORMAT' && /one of 3 parts/.test(e.message) && /00001-of/.test(e.hint),
+  );
+  await assert.rejects(
+    plain.load(parts.slice(0, 2), options),
+    (/** @type {any} */ e) => e.code === 'FORMAT' && /one of 3 parts of a model, 2 given/.test(e.message),
+  );
+  await assert.rejects(
+    plain.load([parts[0], parts[2], parts[1]], options),
+    (/** @type {any} */ e) => e.code === 'FORMAT' && /is part 3, not 2/.test(e.message),
+  );
   server.faults = [{ path: `/${names[1]}`, status: 404 }];
   await assert.rejects(plain.load(url, options), { code: 'HTTP_STATUS' });
 });

@@ -24,7 +24,9 @@ function blocksOf(name) {
 for (const name of readable().map((type) => type.toLowerCase()))
   test(`${name}: repacked, its values are those of PyPI gguf, to the bit`, () => {
     const { count, weights, blocks, values } = blocksOf(name);
-    const stored = /** @type {import('../../js/convert/weights.js').WeightType} */ (TYPES.find((type) => type.name === name));
+    const stored = /** @type {import('../../js/convert/weights.js').WeightType} */ (
+      TYPES.find((type) => type.name === name)
+    );
     const run = TYPES[wasm.call('bqw_run_type', stored.id)];
     const layout = runLayout(run);
     const found = wasm.scope((take) => {
@@ -36,8 +38,16 @@ for (const name of readable().map((type) => type.toLowerCase()))
       return wasm.bytes(to, 4 * count * weights).slice();
     });
     assert.deepEqual(Buffer.from(found).equals(Buffer.from(values)), true);
-    const bits = (/** @type {typeof run} */ type, /** @type {number} */ how) => (8 * weightBytes(type, how, 8, 256)) / 2048;
-    rows.push({ type: name.toUpperCase(), run: run.name, bits: bits(stored, ROWS), memory: bits(run, layout), exact: 'bit for bit', against: `gguf ${gguf}` });
+    const bits = (/** @type {typeof run} */ type, /** @type {number} */ how) =>
+      (8 * weightBytes(type, how, 8, 256)) / 2048;
+    rows.push({
+      type: name.toUpperCase(),
+      run: run.name,
+      bits: bits(stored, ROWS),
+      memory: bits(run, layout),
+      exact: 'bit for bit',
+      against: `gguf ${gguf}`,
+    });
   });
 
 test('what is not finite or no type is refused', () => {
@@ -46,7 +56,11 @@ test('what is not finite or no type is refused', () => {
   bad.set([0, 0x7c], 3 * 20 + 2);
   wasm.scope((take) => {
     const [from, to] = [wasm.put(take, bad).at, take(1 << 14)];
-    assert.throws(() => wasm.check('bqw_repack', 15, from, 8, weights, to), (/** @type {any} */ e) => e.code === 'FORMAT' && e.offset === 3 * 20 + 2);
-    for (const type of [0, 9, 200]) assert.throws(() => wasm.check('bqw_repack', type, from, 8, weights, to), { code: 'ARGUMENT' });
+    assert.throws(
+      () => wasm.check('bqw_repack', 15, from, 8, weights, to),
+      (/** @type {any} */ e) => e.code === 'FORMAT' && e.offset === 3 * 20 + 2,
+    );
+    for (const type of [0, 9, 200])
+      assert.throws(() => wasm.check('bqw_repack', type, from, 8, weights, to), { code: 'ARGUMENT' });
   });
 });

@@ -20,23 +20,42 @@ const string = (text) => Buffer.concat([u64(Buffer.byteLength(text)), Buffer.fro
 function bytesOf(type, value) {
   const out = Buffer.alloc(8);
   switch (type) {
-    case 'text': return string(value);
-    case 'array': return Buffer.concat([u32(TYPES.indexOf(value[0])), u64(value[1].length), ...value[1].map((/** @type {any} */ one) => bytesOf(value[0], one))]);
-    case 'u64': return u64(value);
-    case 'i64': return (out.writeBigInt64LE(BigInt(value)), out);
-    case 'f64': return (out.writeDoubleLE(value), out);
-    case 'f32': return (out.writeFloatLE(value), out.subarray(0, 4));
-    case 'i32': return (out.writeInt32LE(value), out.subarray(0, 4));
-    case 'u32': return u32(value);
-    case 'u16': return (out.writeUInt16LE(value), out.subarray(0, 2));
-    case 'i16': return (out.writeInt16LE(value), out.subarray(0, 2));
-    default: return Buffer.from([Number(value) & 255]);
+    case 'text':
+      return string(value);
+    case 'array':
+      return Buffer.concat([
+        u32(TYPES.indexOf(value[0])),
+        u64(value[1].length),
+        ...value[1].map((/** @type {any} */ one) => bytesOf(value[0], one)),
+      ]);
+    case 'u64':
+      return u64(value);
+    case 'i64':
+      return (out.writeBigInt64LE(BigInt(value)), out);
+    case 'f64':
+      return (out.writeDoubleLE(value), out);
+    case 'f32':
+      return (out.writeFloatLE(value), out.subarray(0, 4));
+    case 'i32':
+      return (out.writeInt32LE(value), out.subarray(0, 4));
+    case 'u32':
+      return u32(value);
+    case 'u16':
+      return (out.writeUInt16LE(value), out.subarray(0, 2));
+    case 'i16':
+      return (out.writeInt16LE(value), out.subarray(0, 2));
+    default:
+      return Buffer.from([Number(value) & 255]);
   }
 }
 
 /** @param {Record<string, Value>} metadata */
 const encodeMetadata = (metadata) =>
-  Buffer.concat(Object.entries(metadata).map(([key, [type, value]]) => Buffer.concat([string(key), u32(TYPES.indexOf(type)), bytesOf(type, value)])));
+  Buffer.concat(
+    Object.entries(metadata).map(([key, [type, value]]) =>
+      Buffer.concat([string(key), u32(TYPES.indexOf(type)), bytesOf(type, value)]),
+    ),
+  );
 
 /**
  * @typedef {object} Tensor
@@ -52,20 +71,44 @@ const encodeMetadata = (metadata) =>
  * @param {{ version?: number, alignment?: number }} [options]
  */
 export function gguf(metadata, tensors, { version = 3, alignment = 32 } = {}) {
-  const all = alignment === 32 ? metadata : { 'general.alignment': /** @type {Value} */ (['u32', alignment]), ...metadata };
+  const all =
+    alignment === 32 ? metadata : { 'general.alignment': /** @type {Value} */ (['u32', alignment]), ...metadata };
   let at = 0;
   const infos = tensors.map(({ name, dims, type, bytes }) => {
     const info = Buffer.concat([string(name), u32(dims.length), ...dims.toReversed().map(u64), u32(type), u64(at)]);
     at += Math.ceil(bytes.length / alignment) * alignment;
     return info;
   });
-  const head = Buffer.concat([Buffer.from('GGUF'), u32(version), u64(tensors.length), u64(Object.keys(all).length), encodeMetadata(all), ...infos]);
-  const padded = (/** @type {Uint8Array} */ bytes) => Buffer.concat([bytes, Buffer.alloc(-bytes.length & (alignment - 1), 0xa5)]);
-  return Buffer.concat([Buffer.concat([head, Buffer.alloc(-head.length & (alignment - 1))]), ...tensors.map(({ bytes }) => padded(bytes))]);
+  const head = Buffer.concat([
+    Buffer.from('GGUF'),
+    u32(version),
+    u64(tensors.length),
+    u64(Object.keys(all).length),
+    encodeMetadata(all),
+    ...infos,
+  ]);
+  const padded = (/** @type {Uint8Array} */ bytes) =>
+    Buffer.concat([bytes, Buffer.alloc(-bytes.length & (alignment - 1), 0xa5)]);
+  return Buffer.concat([
+    Buffer.concat([head, Buffer.alloc(-head.length & (alignment - 1))]),
+    ...tensors.map(({ bytes }) => padded(bytes)),
+  ]);
 }
 
-const NAMES = { wte: 'token_embd', ln_f: 'output_norm', lm_head: 'output', ln1: 'attn_norm', ln2: 'ffn_norm', 'attn.q': 'attn_q', 'attn.k': 'attn_k',
-  'attn.v': 'attn_v', 'attn.o': 'attn_output', 'mlp.gate': 'ffn_gate', 'mlp.up': 'ffn_up', 'mlp.down': 'ffn_down' };
+const NAMES = {
+  wte: 'token_embd',
+  ln_f: 'output_norm',
+  lm_head: 'output',
+  ln1: 'attn_norm',
+  ln2: 'ffn_norm',
+  'attn.q': 'attn_q',
+  'attn.k': 'attn_k',
+  'attn.v': 'attn_v',
+  'attn.o': 'attn_output',
+  'mlp.gate': 'ffn_gate',
+  'mlp.up': 'ffn_up',
+  'mlp.down': 'ffn_down',
+};
 
 /** GGUF's name of a tensor. @param {string} name  ours */
 export function ggufName(name) {
@@ -75,7 +118,11 @@ export function ggufName(name) {
 }
 
 /** Blocks of GGUF from row-major blocks of ours with the same values: [their name, their number, ours, bytes, bytes of scales]. */
-const BLOCKS = { q8_0: { number: 8, run: 'bq8', bytes: 34, scales: 2 }, q4_0: { number: 2, run: 'bq4h', bytes: 18, scales: 2 }, q4_1: { number: 3, run: 'bq4a', bytes: 20, scales: 4 } };
+const BLOCKS = {
+  q8_0: { number: 8, run: 'bq8', bytes: 34, scales: 2 },
+  q4_0: { number: 2, run: 'bq4h', bytes: 18, scales: 2 },
+  q4_1: { number: 3, run: 'bq4a', bytes: 20, scales: 4 },
+};
 
 /** @param {keyof typeof BLOCKS} name @param {Uint8Array} blocks */
 function blocksAs(name, blocks) {
@@ -85,7 +132,8 @@ function blocksAs(name, blocks) {
     out.set(blocks.subarray(at + bytes - scales, at + bytes), at);
     if (name === 'q8_0') out.set(blocks.subarray(at, at + 32), at + 2);
     // Nibbles of weights 2i and 2i + 1; theirs are of i and i + 16, and of q4_0 from 0 to 15 where ours are two's complement.
-    const nibble = (/** @type {number} */ w) => ((blocks[at + (w >> 1)] >> (4 * (w & 1))) & 15) ^ (name === 'q4_0' ? 8 : 0);
+    const nibble = (/** @type {number} */ w) =>
+      ((blocks[at + (w >> 1)] >> (4 * (w & 1))) & 15) ^ (name === 'q4_0' ? 8 : 0);
     for (let i = 0; name !== 'q8_0' && i < 16; i++) out[at + scales + i] = nibble(i) | (nibble(i + 16) << 4);
   }
   return out;
@@ -98,18 +146,30 @@ export const runType = (name) => BLOCKS[/** @type {keyof typeof BLOCKS} */ (name
 export function ggufTensor(name, { dims, values }, type) {
   const theirs = { name: ggufName(name), dims };
   if (dims.length === 1 || type === 'f32') return { ...theirs, type: 0, bytes: new Uint8Array(values.slice().buffer) };
-  if (type === 'f16') return { ...theirs, type: 1, bytes: new Uint8Array(Uint16Array.from(values, f16FromNumber).buffer) };
+  if (type === 'f16')
+    return { ...theirs, type: 1, bytes: new Uint8Array(Uint16Array.from(values, f16FromNumber).buffer) };
   const { rows, cols } = matrixOf(dims);
   const { number, run } = BLOCKS[/** @type {keyof typeof BLOCKS} */ (type)];
-  return { ...theirs, type: number, bytes: blocksAs(/** @type {any} */ (type), quantize(typeNamed(run).id, ROWS, values, rows, cols)) };
+  return {
+    ...theirs,
+    type: number,
+    bytes: blocksAs(/** @type {any} */ (type), quantize(typeNamed(run).id, ROWS, values, rows, cols)),
+  };
 }
 
 /** Metadata of a LLaMA. @param {Record<string, any>} config  ours @returns {Record<string, Value>} */
 export const llamaMetadata = ({ layers, hidden, heads, kv_heads, ffn, context, norm_eps }) => ({
-  'general.architecture': ['text', 'llama'], 'general.name': ['text', 'Tiny'], 'general.license': ['text', 'mit'],
-  'llama.block_count': ['u32', layers], 'llama.context_length': ['u32', context], 'llama.embedding_length': ['u32', hidden],
-  'llama.feed_forward_length': ['u32', ffn], 'llama.attention.head_count': ['u32', heads], 'llama.attention.head_count_kv': ['u32', kv_heads],
-  'llama.attention.layer_norm_rms_epsilon': ['f32', norm_eps], 'llama.rope.dimension_count': ['u32', hidden / heads],
+  'general.architecture': ['text', 'llama'],
+  'general.name': ['text', 'Tiny'],
+  'general.license': ['text', 'mit'],
+  'llama.block_count': ['u32', layers],
+  'llama.context_length': ['u32', context],
+  'llama.embedding_length': ['u32', hidden],
+  'llama.feed_forward_length': ['u32', ffn],
+  'llama.attention.head_count': ['u32', heads],
+  'llama.attention.head_count_kv': ['u32', kv_heads],
+  'llama.attention.layer_norm_rms_epsilon': ['f32', norm_eps],
+  'llama.rope.dimension_count': ['u32', hidden / heads],
 });
 
 /** Metadata of a byte-level tokenizer without merges: printable characters stand for themselves. @param {number} count @returns {Record<string, Value>} */
@@ -117,10 +177,12 @@ export function bytesTokenizer(count) {
   const alphabet = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i));
   const words = Array.from({ length: count - 97 }, (_, i) => `w${i}x`);
   return {
-    'tokenizer.ggml.model': ['text', 'gpt2'], 'tokenizer.ggml.pre': ['text', 'gpt-2'],
+    'tokenizer.ggml.model': ['text', 'gpt2'],
+    'tokenizer.ggml.pre': ['text', 'gpt-2'],
     'tokenizer.ggml.tokens': ['array', ['text', ['<|endoftext|>', 'Ġ', 'Ċ', ...alphabet, ...words]]],
     'tokenizer.ggml.token_type': ['array', ['i32', Array.from({ length: count }, (_, i) => (i ? 1 : 3))]],
-    'tokenizer.ggml.merges': ['array', ['text', []]], 'tokenizer.ggml.eos_token_id': ['u32', 0],
+    'tokenizer.ggml.merges': ['array', ['text', []]],
+    'tokenizer.ggml.eos_token_id': ['u32', 0],
     'tokenizer.chat_template': ['text', '{{ messages[0].content }}'],
   };
 }
@@ -135,7 +197,11 @@ export function randomGguf(config, { seed = 1, metadata = {} } = {}) {
 }
 
 /** @param {Record<string, any>} config @param {Record<string, Value>} [metadata] */
-const randomMetadata = (config, metadata) => ({ ...llamaMetadata(config), ...bytesTokenizer(config.vocab), ...metadata });
+const randomMetadata = (config, metadata) => ({
+  ...llamaMetadata(config),
+  ...bytesTokenizer(config.vocab),
+  ...metadata,
+});
 
 /** The same in so many files, the tokenizer in the first. @param {Record<string, any>} config @param {number} count */
 export function randomParts(config, count) {
@@ -143,7 +209,11 @@ export function randomParts(config, count) {
   const each = Math.ceil(tensors.length / count);
   return Array.from({ length: count }, (_, i) => {
     /** @type {Record<string, Value>} */
-    const split = { 'split.no': ['u16', i], 'split.count': ['u16', count], 'split.tensors.count': ['i32', tensors.length] };
+    const split = {
+      'split.no': ['u16', i],
+      'split.count': ['u16', count],
+      'split.tensors.count': ['i32', tensors.length],
+    };
     return gguf(i ? split : randomMetadata(config, split), tensors.slice(i * each, (i + 1) * each));
   });
 }
@@ -151,14 +221,22 @@ export function randomParts(config, count) {
 /** @param {Record<string, any>} config @param {number} seed */
 function randomTensors(config, seed) {
   const next = random(seed);
-  const tensors = tensorTable(config).filter(({ required }) => required).map(({ name, dims }) => {
-    const weights = dims.reduce((a, b) => a * b, 1);
-    if (dims.length === 1) return { name: ggufName(name), dims, type: 0, bytes: new Uint8Array(Float32Array.from({ length: weights }, () => 1 + 0.2 * next()).buffer) };
-    const bytes = new Uint8Array((weights / 32) * 34);
-    for (let i = 0; i < bytes.length; i++) bytes[i] = 256 * next();
-    for (let i = 0; i < bytes.length; i += 34) bytes.set([0, 0x14], i); // 2^-10
-    return { name: ggufName(name), dims, type: 8, bytes };
-  });
+  const tensors = tensorTable(config)
+    .filter(({ required }) => required)
+    .map(({ name, dims }) => {
+      const weights = dims.reduce((a, b) => a * b, 1);
+      if (dims.length === 1)
+        return {
+          name: ggufName(name),
+          dims,
+          type: 0,
+          bytes: new Uint8Array(Float32Array.from({ length: weights }, () => 1 + 0.2 * next()).buffer),
+        };
+      const bytes = new Uint8Array((weights / 32) * 34);
+      for (let i = 0; i < bytes.length; i++) bytes[i] = 256 * next();
+      for (let i = 0; i < bytes.length; i += 34) bytes.set([0, 0x14], i); // 2^-10
+      return { name: ggufName(name), dims, type: 8, bytes };
+    });
   tensors.sort((a, b) => (a.name.startsWith('blk') && b.name.startsWith('blk') ? (a.name < b.name ? -1 : 1) : 0));
   return tensors;
 }

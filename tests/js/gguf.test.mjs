@@ -36,7 +36,15 @@ async function twins(type, options, tied = true) {
     const ours = typeNamed(dims.length === 1 ? 'f32' : runType(type));
     const layout = dims.length === 1 ? ROWS : runLayout(ours);
     const { rows, cols } = matrixOf(dims);
-    return { name, dims, type: ours, layout, async *pieces() { yield quantize(ours.id, layout, values, rows, cols); } };
+    return {
+      name,
+      dims,
+      type: ours,
+      layout,
+      async *pieces() {
+        yield quantize(ours.id, layout, values, rows, cols);
+      },
+    };
   });
   const sink = memorySink();
   await writeV2(sink, { config: own, tensors }, { hash: xxh64 });
@@ -45,7 +53,11 @@ async function twins(type, options, tied = true) {
 
 for (const type of ['f32', 'f16', 'q4_0', 'q4_1', 'q8_0'])
   test(`a GGUF file of ${type} is the same model as its .bq4`, async () => {
-    const { file, bq4 } = await twins(type, type === 'q4_1' ? { version: 2 } : type === 'f16' ? { alignment: 64 } : {}, type !== 'q4_0');
+    const { file, bq4 } = await twins(
+      type,
+      type === 'q4_1' ? { version: 2 } : type === 'f16' ? { alignment: 64 } : {},
+      type !== 'q4_0',
+    );
     assert.deepEqual(await logitsOf(fromBytes(file)), await logitsOf(fromBytes(bq4)));
   });
 
@@ -53,8 +65,10 @@ test('plan, name, licence and tokenizer of a GGUF file', async () => {
   const { file } = await twins('q8_0');
   const engine = await createEngine();
   const plan = await engine.plan(fromBytes(file));
-  assert.deepEqual([plan.version, plan.name, plan.license, plan.layers, plan.vocab, plan.tokens, plan.trainedContext, plan.fileBytes],
-    [0, 'Tiny', 'mit', 2, config.vocab, config.vocab, 64, file.length]);
+  assert.deepEqual(
+    [plan.version, plan.name, plan.license, plan.layers, plan.vocab, plan.tokens, plan.trainedContext, plan.fileBytes],
+    [0, 'Tiny', 'mit', 2, config.vocab, config.vocab, 64, file.length],
+  );
   const model = await engine.load(fromBytes(file));
   assert.deepEqual(await model.tokenize('a b'), [67, 1, 68]);
   const { used, peak, heap } = await model.memory();
@@ -67,25 +81,46 @@ test('plan, name, licence and tokenizer of a GGUF file', async () => {
 test('metadata of every type is read as it was written', async () => {
   /** @type {Record<string, import('./gguf-writer.mjs').Value>} */
   const given = {
-    a: ['u8', 200], b: ['i8', -3], c: ['u16', 60000], d: ['i16', -300], e: ['u32', 4e9], f: ['i32', -7], g: ['f32', 0.5], h: ['bool', true], i: ['text', 'ä€😀'],
-    j: ['u64', 2 ** 53], k: ['i64', -5], l: ['f64', 0.1], m: ['array', ['text', ['', 'Ġé', 'x'.repeat(70), '漢']]], n: ['array', ['f32', [1, 2.5]]], o: ['array', ['i64', [-1, 3]]],
+    a: ['u8', 200],
+    b: ['i8', -3],
+    c: ['u16', 60000],
+    d: ['i16', -300],
+    e: ['u32', 4e9],
+    f: ['i32', -7],
+    g: ['f32', 0.5],
+    h: ['bool', true],
+    i: ['text', 'ä€😀'],
+    j: ['u64', 2 ** 53],
+    k: ['i64', -5],
+    l: ['f64', 0.1],
+    m: ['array', ['text', ['', 'Ġé', 'x'.repeat(70), '漢']]],
+    n: ['array', ['f32', [1, 2.5]]],
+    o: ['array', ['i64', [-1, 3]]],
     p: ['array', ['text', []]],
   };
   const bytes = gguf(given, []);
   for (const first of [24, 100, bytes.length]) {
     const { metadata } = await readHeader(openBytes(bytes), bytes.subarray(0, first));
-    for (const [key, [type, value]] of Object.entries(given)) assert.deepEqual(type === 'array' ? [...metadata[key]] : metadata[key], type === 'array' ? value[1] : value, key);
+    for (const [key, [type, value]] of Object.entries(given))
+      assert.deepEqual(type === 'array' ? [...metadata[key]] : metadata[key], type === 'array' ? value[1] : value, key);
   }
 });
 
 /** @param {Buffer} file @param {string} code @param {RegExp} says */
 const refused = (file, code, says) =>
-  assert.rejects(readHeader(openBytes(file), file.subarray(0, 64)), (/** @type {any} */ e) => e.code === code && says.test(e.message) && e.hint !== '', `${code} ${says}`);
+  assert.rejects(
+    readHeader(openBytes(file), file.subarray(0, 64)),
+    (/** @type {any} */ e) => e.code === code && says.test(e.message) && e.hint !== '',
+    `${code} ${says}`,
+  );
 
 test('headers that lie are refused, before anything is made of their numbers', async () => {
-  const head = (/** @type {Buffer[]} */ ...parts) => Buffer.concat([Buffer.from('GGUF\x03\0\0\0'), ...parts, Buffer.alloc(64)]);
-  const key = (/** @type {string} */ name, /** @type {number} */ type) => Buffer.concat([u64(name.length), Buffer.from(name), Buffer.from(Uint32Array.of(type).buffer)]);
-  const list = (/** @type {number} */ type, /** @type {number | bigint} */ count) => Buffer.concat([Buffer.from(Uint32Array.of(type).buffer), u64(count)]);
+  const head = (/** @type {Buffer[]} */ ...parts) =>
+    Buffer.concat([Buffer.from('GGUF\x03\0\0\0'), ...parts, Buffer.alloc(64)]);
+  const key = (/** @type {string} */ name, /** @type {number} */ type) =>
+    Buffer.concat([u64(name.length), Buffer.from(name), Buffer.from(Uint32Array.of(type).buffer)]);
+  const list = (/** @type {number} */ type, /** @type {number | bigint} */ count) =>
+    Buffer.concat([Buffer.from(Uint32Array.of(type).buffer), u64(count)]);
   await refused(head(u64(0), u64(2n ** 60n)), 'FORMAT', /beyond any file/);
   await refused(head(u64(1e9), u64(0)), 'FORMAT', /1000000000 tensors/);
   await refused(head(u64(0), u64(1e9)), 'FORMAT', /1000000000 pairs/);
@@ -107,7 +142,11 @@ test('headers that lie are refused, before anything is made of their numbers', a
   await refused(gguf({}, [{ ...one, dims: [0, 4] }]), 'FORMAT', /0 × 4/);
   const whole = gguf(METADATA, [one]);
   for (let n = 24; n < whole.length - 96; n += 97)
-    await assert.rejects(readHeader(openBytes(whole.subarray(0, n)), whole.subarray(0, Math.min(n, 64))), (/** @type {any} */ e) => ['FORMAT', 'TRUNCATED'].includes(e.code), `${n} bytes`);
+    await assert.rejects(
+      readHeader(openBytes(whole.subarray(0, n)), whole.subarray(0, Math.min(n, 64))),
+      (/** @type {any} */ e) => ['FORMAT', 'TRUNCATED'].includes(e.code),
+      `${n} bytes`,
+    );
 });
 
 test('what is not supported is refused by name, with what is', async () => {
@@ -116,22 +155,50 @@ test('what is not supported is refused by name, with what is', async () => {
   const engine = await createEngine();
   /** @param {any} metadata @param {any[]} list @param {string} code @param {RegExp} says @param {RegExp} hint */
   const not = (metadata, list, code, says, hint) =>
-    assert.rejects(engine.load(fromBytes(gguf({ ...METADATA, ...metadata }, list))), (/** @type {any} */ e) => e.code === code && says.test(e.message) && hint.test(e.hint), `${says}`);
-  await not({ 'general.architecture': ['text', 'starcoder9'] }, tensors, 'UNSUPPORTED', /architecture "starcoder9"/, /llama/);
-  await not({}, [{ ...tensors[0], type: 16 }, ...tensors.slice(1)], 'UNSUPPORTED', /"token_embd.weight" is stored as IQ2_XXS/, /F32, F16, Q4_0/);
+    assert.rejects(
+      engine.load(fromBytes(gguf({ ...METADATA, ...metadata }, list))),
+      (/** @type {any} */ e) => e.code === code && says.test(e.message) && hint.test(e.hint),
+      `${says}`,
+    );
+  await not(
+    { 'general.architecture': ['text', 'starcoder9'] },
+    tensors,
+    'UNSUPPORTED',
+    /architecture "starcoder9"/,
+    /llama/,
+  );
+  await not(
+    {},
+    [{ ...tensors[0], type: 16 }, ...tensors.slice(1)],
+    'UNSUPPORTED',
+    /"token_embd.weight" is stored as IQ2_XXS/,
+    /F32, F16, Q4_0/,
+  );
   await not({}, [{ ...tensors[0], type: 99 }, ...tensors.slice(1)], 'UNSUPPORTED', /TYPE 99/, /Q8_0/);
   await not({ 'tokenizer.ggml.model': ['text', 'rwkv'] }, tensors, 'UNSUPPORTED', /tokenizer is "rwkv"/, /./);
-  await not({}, [...tensors, { ...tensors[0], name: 'blk.0.ssm_a' }], 'UNSUPPORTED', /"blk.0.ssm_a" belongs to no model/, /./);
+  await not(
+    {},
+    [...tensors, { ...tensors[0], name: 'blk.0.ssm_a' }],
+    'UNSUPPORTED',
+    /"blk.0.ssm_a" belongs to no model/,
+    /./,
+  );
   await not({}, tensors.slice(1), 'SHAPE', /"token_embd.weight" is missing/, /./);
   await not({}, tensors.slice(0, -1), 'SHAPE', /missing/, /./);
   await not({ 'llama.block_count': ['text', 'two'] }, tensors, 'FORMAT', /"layers" is "two"/, /./);
   const { 'llama.block_count': _, ...without } = METADATA;
-  await assert.rejects(engine.load(fromBytes(gguf(without, tensors))), (/** @type {any} */ e) => e.code === 'FORMAT' && /lacks "llama.block_count"/.test(e.message));
+  await assert.rejects(
+    engine.load(fromBytes(gguf(without, tensors))),
+    (/** @type {any} */ e) => e.code === 'FORMAT' && /lacks "llama.block_count"/.test(e.message),
+  );
   await engine.close();
 });
 
 test('headers with any byte changed, cut or doubled: a plan or a typed error, soon and within memory', async () => {
-  const whole = gguf({ ...METADATA, 'tokenizer.ggml.tokens': METADATA['tokenizer.ggml.tokens'] }, [...randomWeights(config)].map(([name, tensor]) => ggufTensor(name, tensor, 'q8_0')));
+  const whole = gguf(
+    { ...METADATA, 'tokenizer.ggml.tokens': METADATA['tokenizer.ggml.tokens'] },
+    [...randomWeights(config)].map(([name, tensor]) => ggufTensor(name, tensor, 'q8_0')),
+  );
   const { end } = await readHeader(openBytes(whole), whole);
   const next = random(7);
   const below = (/** @type {number} */ n) => Math.floor(Math.abs(next()) * n);

@@ -30,7 +30,8 @@ async function converted(from, options) {
   await convert(from, to, options);
   return fromFile(to);
 }
-const stories = (/** @type {any} */ options, name = 'stories260K.bin') => converted(join(SHARED, name), { ...options, tokenizer: join(SHARED, 'tok512.bin') });
+const stories = (/** @type {any} */ options, name = 'stories260K.bin') =>
+  converted(join(SHARED, name), { ...options, tokenizer: join(SHARED, 'tok512.bin') });
 
 /** Logits of every step along known ids. @param {Awaited<ReturnType<typeof openLogits>>} model @param {number[]} prompt @param {number[]} ids */
 const along = (model, prompt, ids) => ids.map((_, i) => (i ? model.next(ids[i - 1]) : model.start(prompt)));
@@ -43,9 +44,17 @@ function greedy(model, prompt, count) {
 }
 
 /** @param {Float32Array[]} steps */
-const hashOf = (steps) => xxh64(Buffer.concat(steps.map((s) => new Uint8Array(s.buffer)))).toString(16).padStart(16, '0');
+const hashOf = (steps) =>
+  xxh64(Buffer.concat(steps.map((s) => new Uint8Array(s.buffer))))
+    .toString(16)
+    .padStart(16, '0');
 /** name → hash, also of the C tests: XXH64 of the f32 logits of all steps along the reference ids. */
-const recorded = new Map(readFileSync(join(GOLDEN, 'logit_hashes.txt'), 'utf8').trim().split('\n').map((line) => /** @type {[string, string]} */ (line.split(' '))));
+const recorded = new Map(
+  readFileSync(join(GOLDEN, 'logit_hashes.txt'), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => /** @type {[string, string]} */ (line.split(' '))),
+);
 
 /** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
 const distance = (a, b) => Array.from(a).reduce((most, x, i) => Math.max(most, Math.abs(x - b[i])), 0);
@@ -60,7 +69,8 @@ for (const build of BUILDS) {
     const model = await openLogits(source, { build });
     assert.deepEqual(greedy(model, tiny.prompt_ids, tiny.ids.length), tiny.ids);
     const steps = along(await openLogits(source, { build }), tiny.prompt_ids, tiny.ids);
-    for (const { step, values } of tiny.logits) assert.ok(distance(steps[step], values) < 1e-4, `step ${step}: ${distance(steps[step], values)}`);
+    for (const { step, values } of tiny.logits)
+      assert.ok(distance(steps[step], values) < 1e-4, `step ${step}: ${distance(steps[step], values)}`);
   });
 
   for (const [name, options] of Object.entries({ f32: { quant: 'f32' }, bq4: { quant: 'bq4', embed: 'bq4' } })) {
@@ -71,7 +81,10 @@ for (const build of BUILDS) {
   }
 
   test(`tiny, bq4 with an i8 cache, ${build}: the logit hash that every build has`, async () => {
-    const model = await openLogits(await converted(join(GOLDEN, 'tiny'), { quant: 'bq4', embed: 'bq4' }), { build, kv: 'i8' });
+    const model = await openLogits(await converted(join(GOLDEN, 'tiny'), { quant: 'bq4', embed: 'bq4' }), {
+      build,
+      kv: 'i8',
+    });
     assert.equal(hashOf(along(model, tiny.prompt_ids, tiny.ids)), recorded.get('bq4-kv-i8'));
   });
 
@@ -89,17 +102,27 @@ for (const build of BUILDS) {
       const source = await converted(join(GOLDEN, 'tiny'), options);
       for (let threads = 1; threads <= 8; threads++) {
         const model = await openLogits(source, { build, threads, window: 1 + threads * 2, batch: threads });
-        assert.equal(hashOf(along(model, tiny.prompt_ids, tiny.ids)), recorded.get(name), `${name}, ${threads} threads`);
+        assert.equal(
+          hashOf(along(model, tiny.prompt_ids, tiny.ids)),
+          recorded.get(name),
+          `${name}, ${threads} threads`,
+        );
         const long = await openLogits(source, { build, threads, window: 19 - threads, batch: 3 + threads });
         const whole = [...tiny.prompt_ids, ...tiny.ids];
-        assert.deepEqual(long.start(whole.slice(0, -1)), model.start(whole.slice(0, -1)), `${name}, ${threads} threads, in one prompt`);
+        assert.deepEqual(
+          long.start(whole.slice(0, -1)),
+          model.start(whole.slice(0, -1)),
+          `${name}, ${threads} threads, in one prompt`,
+        );
         model.close();
         long.close();
       }
     }
   });
 
-  for (const name of readdirSync(join(GOLDEN, 'fixtures')).filter((fixture) => readJson(join(GOLDEN, 'fixtures', fixture, 'expected.json')).logits)) {
+  for (const name of readdirSync(join(GOLDEN, 'fixtures')).filter(
+    (fixture) => readJson(join(GOLDEN, 'fixtures', fixture, 'expected.json')).logits,
+  )) {
     test(`${name}, ${build}: logits of PyTorch at every position, fed one by one and in batches`, async () => {
       const from = join(GOLDEN, 'fixtures', name);
       const { ids, vocab, positions, logits, made_with: made } = readJson(join(from, 'expected.json'));
@@ -117,15 +140,19 @@ for (const build of BUILDS) {
     });
   }
 
-  test(`stories260K, ${build}: 200 reference ids, from both variants of the checkpoint`, { skip: noShared }, async () => {
-    const text = readFileSync(join(SHARED, 'stories260K.greedy200.txt'), 'utf8');
-    const [first, ...ids] = JSON.parse(/ids (\[.*?\])/.exec(text)?.[1] ?? '[]');
-    assert.equal(ids.length, 200);
-    for (const name of ['stories260K.bin', 'stories260K-v1.bin']) {
-      const model = await openLogits(await stories({ quant: 'f32', name }, name), { build });
-      assert.deepEqual(greedy(model, [first], ids.length), ids, name);
-    }
-  });
+  test(
+    `stories260K, ${build}: 200 reference ids, from both variants of the checkpoint`,
+    { skip: noShared },
+    async () => {
+      const text = readFileSync(join(SHARED, 'stories260K.greedy200.txt'), 'utf8');
+      const [first, ...ids] = JSON.parse(/ids (\[.*?\])/.exec(text)?.[1] ?? '[]');
+      assert.equal(ids.length, 200);
+      for (const name of ['stories260K.bin', 'stories260K-v1.bin']) {
+        const model = await openLogits(await stories({ quant: 'f32', name }, name), { build });
+        assert.deepEqual(greedy(model, [first], ids.length), ids, name);
+      }
+    },
+  );
 
   test(`stories260K, ${build}: perplexity on 4,096 tokens of its own`, { skip: noShared }, async (t) => {
     const sample = readJson(join(GOLDEN, 'stories_sample.json'));
@@ -133,14 +160,17 @@ for (const build of BUILDS) {
       const model = await openLogits(await stories(options), { build });
       let sum = 0;
       for (const window of sample.windows)
-        for (let i = 0; i + 1 < window.length; i++) sum += surprise(i ? model.next(window[i]) : model.start([window[0]]), window[i + 1]);
+        for (let i = 0; i + 1 < window.length; i++)
+          sum += surprise(i ? model.next(window[i]) : model.start([window[0]]), window[i + 1]);
       const value = Math.exp(sum / sample.predictions);
-      t.diagnostic(`${options.quant ?? 'default'}, embedding ${options.embed ?? 'default'}: ${value.toFixed(4)} (${(100 * (value / sample.perplexity - 1)).toFixed(2)} %)`);
+      t.diagnostic(
+        `${options.quant ?? 'default'}, embedding ${options.embed ?? 'default'}: ${value.toFixed(4)} (${(100 * (value / sample.perplexity - 1)).toFixed(2)} %)`,
+      );
       return value / sample.perplexity;
     };
-    assert.ok(Math.abs(await perplexity({ quant: 'f32', embed: 'f32' }) - 1) < 1e-5, 'f32 as NumPy has it');
-    assert.ok(await perplexity({ quant: 'bq4', embed: 'bq4' }) <= 1.22);
-    for (const embed of ['bq8', 'f32']) assert.ok(await perplexity({ quant: 'bq4', embed }) <= 1.16);
-    assert.ok(await perplexity({}) <= 1.075, 'the default: bq4a, embedding bq8');
+    assert.ok(Math.abs((await perplexity({ quant: 'f32', embed: 'f32' })) - 1) < 1e-5, 'f32 as NumPy has it');
+    assert.ok((await perplexity({ quant: 'bq4', embed: 'bq4' })) <= 1.22);
+    for (const embed of ['bq8', 'f32']) assert.ok((await perplexity({ quant: 'bq4', embed })) <= 1.16);
+    assert.ok((await perplexity({})) <= 1.075, 'the default: bq4a, embedding bq8');
   });
 }

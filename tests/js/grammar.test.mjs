@@ -15,18 +15,47 @@ async function texts(format, n = 30) {
   return all;
 }
 
-const REGEXES = ['a*', '(ab|cd){2,3}x?', '[^\\d]{1,4}', '\\d{3}-\\d{4}', '\\p{Lu}\\p{Ll}*', '(?:é|𝄞|[α-ω]){1,5}', '[\\w.]+@[\\w.]+', '(a|b)*c(?<name>d|e)', '\\u{1F600}|\\x41', '.{0,20}'];
+const REGEXES = [
+  'a*',
+  '(ab|cd){2,3}x?',
+  '[^\\d]{1,4}',
+  '\\d{3}-\\d{4}',
+  '\\p{Lu}\\p{Ll}*',
+  '(?:é|𝄞|[α-ω]){1,5}',
+  '[\\w.]+@[\\w.]+',
+  '(a|b)*c(?<name>d|e)',
+  '\\u{1F600}|\\x41',
+  '.{0,20}',
+];
 
 describe('regular expressions', () => {
   for (const pattern of REGEXES)
     test(pattern, async () => {
-      for (const text of await texts({ type: 'regex', pattern })) assert.match(text, new RegExp(`^(?:${pattern})$`, 'u'));
+      for (const text of await texts({ type: 'regex', pattern }))
+        assert.match(text, new RegExp(`^(?:${pattern})$`, 'u'));
     });
 
-  for (const [pattern, what] of [['(?=a)b', /lookahead/], ['(a)\\1', /\\1/], ['a{3,2}', /at least/], ['(a', /unmatched/], ['a{1,99999}', /10000/], ['(a|b)*a(a|b){20}', /too many states/], ['\\p{Nonsense}', /Nonsense/], ['\\bword', /\\b/]])
-    test(`${pattern} is refused`, () => assert.rejects(compile({ type: 'regex', pattern }), (/** @type {any} */ e) => e.code === 'GRAMMAR' && /** @type {RegExp} */ (what).test(e.message)));
+  for (const [pattern, what] of [
+    ['(?=a)b', /lookahead/],
+    ['(a)\\1', /\\1/],
+    ['a{3,2}', /at least/],
+    ['(a', /unmatched/],
+    ['a{1,99999}', /10000/],
+    ['(a|b)*a(a|b){20}', /too many states/],
+    ['\\p{Nonsense}', /Nonsense/],
+    ['\\bword', /\\b/],
+  ])
+    test(`${pattern} is refused`, () =>
+      assert.rejects(
+        compile({ type: 'regex', pattern }),
+        (/** @type {any} */ e) => e.code === 'GRAMMAR' && /** @type {RegExp} */ (what).test(e.message),
+      ));
 
-  test('nothing satisfies it', () => assert.rejects(compile({ type: 'regex', pattern: '[^\\s\\S]' }), { code: 'GRAMMAR', message: 'nothing can satisfy this' }));
+  test('nothing satisfies it', () =>
+    assert.rejects(compile({ type: 'regex', pattern: '[^\\s\\S]' }), {
+      code: 'GRAMMAR',
+      message: 'nothing can satisfy this',
+    }));
 });
 
 test('choices', async () => {
@@ -38,7 +67,10 @@ test('choices', async () => {
 /** Grammars, and expressions that all of their texts match. @type {[string, RegExp][]} */
 const GRAMMARS = [
   ['root ::= "a" [b-d]* "\\n"', /^a[bcd]*\n$/],
-  ['root ::= word (", " word)+ # a list\nword ::= [a-z]{2,4} |\n  "\\x41\\u00e9"', /^(([a-z]{2,4}|Aé)(, (?!$)|$)){2,}$/],
+  [
+    'root ::= word (", " word)+ # a list\nword ::= [a-z]{2,4} |\n  "\\x41\\u00e9"',
+    /^(([a-z]{2,4}|Aé)(, (?!$)|$)){2,}$/,
+  ],
   ['root ::= "(" root ")" | "😀"', /^\(*😀\)*$/],
   ['root ::= [^\\]a-z"-] . "-"?', /^[^\]a-z"-][^]-?$/u],
   ['root ::= a | b\na ::= ("x" "y"?)*\nb ::= "z" a', /^z?(xy?)*$/],
@@ -51,56 +83,162 @@ describe('GBNF', () => {
     });
 
   for (const [grammar, what] of /** @type {[any, RegExp][]} */ ([
-    ['root ::= root "a" | "b"', /"root" begins with itself/], ['root ::= a "b"\na ::= b?\nb ::= "x"? root', /begins with itself/],
-    ['root ::= x', /"x", which is no rule/], ['a ::= "b"', /no rule "root"/],
-    ['root ::= "a', /line 1 .* ends inside/], ['root ::= "a"\nroot ::= "b"', /line 2 .* second time/], ['root ::= ("b"', /unmatched/], ['root ::= [z-a]', /range/], ['root ::= "a"{3,2}', /at most 10000/],
-    ['root ::= "a" root', /nothing can satisfy/], ['root = "a"', /name ::=/], [3, /must be a text/],
+    ['root ::= root "a" | "b"', /"root" begins with itself/],
+    ['root ::= a "b"\na ::= b?\nb ::= "x"? root', /begins with itself/],
+    ['root ::= x', /"x", which is no rule/],
+    ['a ::= "b"', /no rule "root"/],
+    ['root ::= "a', /line 1 .* ends inside/],
+    ['root ::= "a"\nroot ::= "b"', /line 2 .* second time/],
+    ['root ::= ("b"', /unmatched/],
+    ['root ::= [z-a]', /range/],
+    ['root ::= "a"{3,2}', /at most 10000/],
+    ['root ::= "a" root', /nothing can satisfy/],
+    ['root = "a"', /name ::=/],
+    [3, /must be a text/],
   ]))
-    test(`refused: ${JSON.stringify(grammar)}`, () => assert.rejects(compile({ type: 'grammar', grammar }), (/** @type {any} */ e) => e.code === 'GRAMMAR' && what.test(e.message)));
+    test(`refused: ${JSON.stringify(grammar)}`, () =>
+      assert.rejects(
+        compile({ type: 'grammar', grammar }),
+        (/** @type {any} */ e) => e.code === 'GRAMMAR' && what.test(e.message),
+      ));
 });
 
-const FORMATS = ['date', 'time', 'date-time', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uri', 'uri-reference', 'uuid', 'json-pointer', 'relative-json-pointer', 'regex'];
-const PERSON = { type: 'object', properties: { name: { type: 'string', minLength: 1 }, age: { type: 'integer' } }, required: ['name'] };
+const FORMATS = [
+  'date',
+  'time',
+  'date-time',
+  'duration',
+  'email',
+  'hostname',
+  'ipv4',
+  'ipv6',
+  'uri',
+  'uri-reference',
+  'uuid',
+  'json-pointer',
+  'relative-json-pointer',
+  'regex',
+];
+const PERSON = {
+  type: 'object',
+  properties: { name: { type: 'string', minLength: 1 }, age: { type: 'integer' } },
+  required: ['name'],
+};
 
 /** @type {Record<string, any>} */
 const SCHEMAS = {
-  'true': true,
+  true: true,
   'an object': { type: 'object' },
-  'optional properties, none else': { type: 'object', properties: { a: { type: 'null' }, b: { type: 'boolean' }, c: { type: 'integer' } }, additionalProperties: false },
-  'counted properties': { type: 'object', properties: { a: { const: 1 }, b: { const: 2 }, c: { const: 3 } }, minProperties: 1, maxProperties: 2, additionalProperties: false },
+  'optional properties, none else': {
+    type: 'object',
+    properties: { a: { type: 'null' }, b: { type: 'boolean' }, c: { type: 'integer' } },
+    additionalProperties: false,
+  },
+  'counted properties': {
+    type: 'object',
+    properties: { a: { const: 1 }, b: { const: 2 }, c: { const: 3 } },
+    minProperties: 1,
+    maxProperties: 2,
+    additionalProperties: false,
+  },
   'more properties than are named': { type: 'object', properties: { a: { const: 1 } }, minProperties: 4 },
-  'other properties': { type: 'object', properties: { a: { const: 1 } }, additionalProperties: { type: 'integer' }, patternProperties: { '^x': { type: 'boolean' }, 'y$': true } },
-  'names': { type: 'object', propertyNames: { pattern: '^[a-z]{2,3}$' }, minProperties: 1 },
-  'dependencies': { type: 'object', properties: { a: { const: 1 }, b: { const: 2 } }, dependencies: { a: ['b'], b: { properties: { c: { const: 3 } }, required: ['c'] } } },
-  'unevaluated': { $schema: 'https://json-schema.org/draft/2020-12/schema', allOf: [{ properties: { a: { const: 1 } } }, { properties: { b: { const: 2 } }, required: ['b'] }], type: 'object', unevaluatedProperties: false },
+  'other properties': {
+    type: 'object',
+    properties: { a: { const: 1 } },
+    additionalProperties: { type: 'integer' },
+    patternProperties: { '^x': { type: 'boolean' }, y$: true },
+  },
+  names: { type: 'object', propertyNames: { pattern: '^[a-z]{2,3}$' }, minProperties: 1 },
+  dependencies: {
+    type: 'object',
+    properties: { a: { const: 1 }, b: { const: 2 } },
+    dependencies: { a: ['b'], b: { properties: { c: { const: 3 } }, required: ['c'] } },
+  },
+  unevaluated: {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    allOf: [{ properties: { a: { const: 1 } } }, { properties: { b: { const: 2 } }, required: ['b'] }],
+    type: 'object',
+    unevaluatedProperties: false,
+  },
   'string lengths': { type: 'string', minLength: 3, maxLength: 5 },
   'a pattern of some length': { type: 'string', pattern: 'a.*b', minLength: 4, maxLength: 6 },
   'quotes and controls in a pattern': { type: 'string', pattern: '^["\\\\\\n\\x01]{3}$' },
-  'integers': { type: 'integer', minimum: -12, maximum: 123 },
+  integers: { type: 'integer', minimum: -12, maximum: 123 },
   'integers apart': { type: 'integer', exclusiveMinimum: 99, maximum: 1205, multipleOf: 7 },
-  'numbers': { type: 'number', minimum: -1.25, exclusiveMaximum: 3.5 },
+  numbers: { type: 'number', minimum: -1.25, exclusiveMaximum: 3.5 },
   'small numbers': { type: 'number', exclusiveMinimum: 0, maximum: 0.005 },
   'large numbers': { type: 'number', minimum: 1e15 },
-  'prices': { type: 'number', multipleOf: 0.01, minimum: 0, maximum: 5 },
+  prices: { type: 'number', multipleOf: 0.01, minimum: 0, maximum: 5 },
   'any number': { type: 'number' },
-  'arrays': { type: 'array', items: { type: 'integer', minimum: 0, maximum: 9 }, minItems: 2, maxItems: 5 },
-  'tuples': { type: 'array', items: [{ const: 1 }, { type: 'string', maxLength: 2 }], additionalItems: false, minItems: 1 },
-  'tuples of 2020-12': { $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'array', prefixItems: [{ const: 1 }], items: { type: 'null' } },
-  'contains': { type: 'array', contains: { const: 5 }, items: { type: 'integer', minimum: 0, maximum: 9 }, maxItems: 4 },
-  'contains some': { $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'array', contains: { const: 5 }, minContains: 2, maxContains: 3, items: { type: 'integer', minimum: 4, maximum: 6 } },
-  'unique': { type: 'array', items: { enum: ['a', 'b', 'c', 'd'] }, uniqueItems: true, minItems: 2 },
-  'enum': { enum: [1, 'one', null, { a: [true, 'x'] }, [], 2.5] },
+  arrays: { type: 'array', items: { type: 'integer', minimum: 0, maximum: 9 }, minItems: 2, maxItems: 5 },
+  tuples: {
+    type: 'array',
+    items: [{ const: 1 }, { type: 'string', maxLength: 2 }],
+    additionalItems: false,
+    minItems: 1,
+  },
+  'tuples of 2020-12': {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'array',
+    prefixItems: [{ const: 1 }],
+    items: { type: 'null' },
+  },
+  contains: { type: 'array', contains: { const: 5 }, items: { type: 'integer', minimum: 0, maximum: 9 }, maxItems: 4 },
+  'contains some': {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'array',
+    contains: { const: 5 },
+    minContains: 2,
+    maxContains: 3,
+    items: { type: 'integer', minimum: 4, maximum: 6 },
+  },
+  unique: { type: 'array', items: { enum: ['a', 'b', 'c', 'd'] }, uniqueItems: true, minItems: 2 },
+  enum: { enum: [1, 'one', null, { a: [true, 'x'] }, [], 2.5] },
   'enum of a type': { type: 'string', enum: ['a', 1, 'bcd'], maxLength: 2 },
-  'anyOf': { anyOf: [{ type: 'integer', minimum: 5 }, PERSON, { type: 'array', items: PERSON, minItems: 1 }] },
-  'allOf': { allOf: [{ type: 'string', minLength: 2 }, { pattern: '^a' }, { maxLength: 4 }] },
-  'oneOf': { oneOf: [{ type: 'integer', multipleOf: 2 }, { type: 'integer', multipleOf: 3 }] },
-  'not': { not: { type: ['object', 'string', 'array'] } },
+  anyOf: { anyOf: [{ type: 'integer', minimum: 5 }, PERSON, { type: 'array', items: PERSON, minItems: 1 }] },
+  allOf: { allOf: [{ type: 'string', minLength: 2 }, { pattern: '^a' }, { maxLength: 4 }] },
+  oneOf: {
+    oneOf: [
+      { type: 'integer', multipleOf: 2 },
+      { type: 'integer', multipleOf: 3 },
+    ],
+  },
+  not: { not: { type: ['object', 'string', 'array'] } },
   'not these': { type: 'string', not: { enum: ['', 'a', 'b'] }, maxLength: 1 },
-  'not such objects': { type: 'object', properties: { a: { type: 'integer' } }, not: { required: ['a'], properties: { a: { minimum: 3 } } } },
-  'if, then, else': { type: 'object', properties: { kind: { enum: ['a', 'b'] }, x: true }, required: ['kind', 'x'], if: { properties: { kind: { const: 'a' } } }, then: { properties: { x: { type: 'integer' } } }, else: { properties: { x: { type: 'null' } } } },
-  'a tree': { $ref: '#/$defs/node', $defs: { node: { type: 'object', properties: { value: { type: 'integer' }, children: { type: 'array', items: { $ref: '#/$defs/node' } } }, required: ['value', 'children'], additionalProperties: false } } },
-  'names that every object has': { type: 'object', properties: { constructor: { type: 'integer' }, toString: { type: 'null' } } },
-  'an anchor': { $id: 'https://example.org/s', type: 'array', items: { $ref: '#item' }, definitions: { i: { $id: '#item', type: 'boolean' } } },
+  'not such objects': {
+    type: 'object',
+    properties: { a: { type: 'integer' } },
+    not: { required: ['a'], properties: { a: { minimum: 3 } } },
+  },
+  'if, then, else': {
+    type: 'object',
+    properties: { kind: { enum: ['a', 'b'] }, x: true },
+    required: ['kind', 'x'],
+    if: { properties: { kind: { const: 'a' } } },
+    then: { properties: { x: { type: 'integer' } } },
+    else: { properties: { x: { type: 'null' } } },
+  },
+  'a tree': {
+    $ref: '#/$defs/node',
+    $defs: {
+      node: {
+        type: 'object',
+        properties: { value: { type: 'integer' }, children: { type: 'array', items: { $ref: '#/$defs/node' } } },
+        required: ['value', 'children'],
+        additionalProperties: false,
+      },
+    },
+  },
+  'names that every object has': {
+    type: 'object',
+    properties: { constructor: { type: 'integer' }, toString: { type: 'null' } },
+  },
+  'an anchor': {
+    $id: 'https://example.org/s',
+    type: 'array',
+    items: { $ref: '#item' },
+    definitions: { i: { $id: '#item', type: 'boolean' } },
+  },
 };
 for (const format of FORMATS) SCHEMAS[`format ${format}`] = { type: 'string', format };
 
@@ -108,7 +246,8 @@ describe('schemas', () => {
   for (const [name, schema] of Object.entries(SCHEMAS))
     test(name, async () => {
       const validate = validator(schema);
-      for (const text of await texts({ type: 'json_schema', schema })) assert.ok(validate(JSON.parse(text)), `${text}: ${JSON.stringify(validate.errors)}`);
+      for (const text of await texts({ type: 'json_schema', schema }))
+        assert.ok(validate(JSON.parse(text)), `${text}: ${JSON.stringify(validate.errors)}`);
     });
 
   for (const [schema, what] of /** @type {[any, RegExp][]} */ ([
@@ -120,11 +259,21 @@ describe('schemas', () => {
     [{ type: 'string', format: 'colour' }, /"colour" is not supported/],
     [{ type: 'string', minLength: 3, maxLength: 2 }, /nothing can satisfy/],
     [{ allOf: [{ type: 'string' }, { type: 'integer' }] }, /nothing can satisfy/],
-    [{ type: 'object', properties: { a: { $ref: '#' } }, required: ['a'], additionalProperties: false }, /nothing can satisfy/],
+    [
+      { type: 'object', properties: { a: { $ref: '#' } }, required: ['a'], additionalProperties: false },
+      /nothing can satisfy/,
+    ],
     [{ type: 'number', minimum: '3' }, /minimum must be a number/],
     [{ properties: { a: 3 } }, /must be an object or a boolean/],
     [{ type: 'strin' }, /type "strin" is none/],
-    [{ allOf: Array.from({ length: 12 }, () => ({ anyOf: [{ minimum: 1 }, { minLength: 1 }, { minItems: 1 }] })) }, /too many states/],
+    [
+      { allOf: Array.from({ length: 12 }, () => ({ anyOf: [{ minimum: 1 }, { minLength: 1 }, { minItems: 1 }] })) },
+      /too many states/,
+    ],
   ]))
-    test(`refused: ${JSON.stringify(schema).slice(0, 60)}`, () => assert.rejects(compile({ type: 'json_schema', schema }), (/** @type {any} */ e) => e.code === 'GRAMMAR' && what.test(e.message)));
+    test(`refused: ${JSON.stringify(schema).slice(0, 60)}`, () =>
+      assert.rejects(
+        compile({ type: 'json_schema', schema }),
+        (/** @type {any} */ e) => e.code === 'GRAMMAR' && what.test(e.message),
+      ));
 });

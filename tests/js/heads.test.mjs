@@ -26,9 +26,21 @@ const { rows, classes, fits } = json('tests/golden/heads/regression.json');
 
 for (const { penalty, weights, bias } of fits)
   test(`the optimum for a penalty of ${penalty} is scikit-learn's`, async () => {
-    const made = await train(rows.map((/** @type {number[]} */ value) => ({ value })), classes, 4, 6, { penalty, iterations: 1000 });
+    const made = await train(
+      rows.map((/** @type {number[]} */ value) => ({ value })),
+      classes,
+      4,
+      6,
+      { penalty, iterations: 1000 },
+    );
     // The loss is as good as flat there: what matters is what rows become.
-    const head = { name: '', labels: ['a', 'b', 'c', 'd'], width: 6, pooling: /** @type {const} */ ('mean'), normalize: true };
+    const head = {
+      name: '',
+      labels: ['a', 'b', 'c', 'd'],
+      width: 6,
+      pooling: /** @type {const} */ ('mean'),
+      normalize: true,
+    };
     const theirs = { ...head, weights: Float32Array.from(weights.flat()), bias: Float32Array.from(bias) };
     for (const row of rows) {
       const [a, b] = [scores({ ...head, ...made }, row), scores(theirs, row)];
@@ -38,13 +50,19 @@ for (const { penalty, weights, bias } of fits)
 
 test('sparse rows give what the same rows give when they are dense', async () => {
   const dense = rows.map((/** @type {number[]} */ value) => ({ value: value.map((v, i) => (i % 2 ? v : 0)) }));
-  const sparse = rows.map((/** @type {number[]} */ value) => ({ index: Uint32Array.of(1, 3, 5), value: value.filter((_, i) => i % 2) }));
+  const sparse = rows.map((/** @type {number[]} */ value) => ({
+    index: Uint32Array.of(1, 3, 5),
+    value: value.filter((_, i) => i % 2),
+  }));
   assert.deepEqual(await train(sparse, classes, 4, 6), await train(dense, classes, 4, 6));
 });
 
 test('blocks of a head are those of the C encoder', async () => {
   const codec = await createCodec(1 << 20);
-  const weights = Float32Array.from({ length: 5 * 64 }, (_, i) => Math.sin(i * 12.9898) * (i % 7 ? 1 : 30) * (i > 200 && i < 240 ? 0 : 1));
+  const weights = Float32Array.from(
+    { length: 5 * 64 },
+    (_, i) => Math.sin(i * 12.9898) * (i % 7 ? 1 : 30) * (i > 200 && i < 240 ? 0 : 1),
+  );
   const bytes = pack(weights, 5, 64);
   assert.deepEqual(bytes, codec.quantize(typeNamed('bq4_32'), ROWS, weights, 5, 64));
   const half = unpack(pack(weights.subarray(0, 120), 3, 40), 3, 40);
@@ -52,7 +70,15 @@ test('blocks of a head are those of the C encoder', async () => {
 });
 
 /** @type {import('../../js/shared/types.js').Head} */
-const HEAD = { name: 'h', labels: ['no', 'yes'], width: 3, pooling: 'mean', normalize: true, weights: Float32Array.of(1, 2, 3, -1, -2, -3), bias: Float32Array.of(0, 0.5) };
+const HEAD = {
+  name: 'h',
+  labels: ['no', 'yes'],
+  width: 3,
+  pooling: 'mean',
+  normalize: true,
+  weights: Float32Array.of(1, 2, 3, -1, -2, -3),
+  bias: Float32Array.of(0, 0.5),
+};
 
 test('a head as JSON is read as it was written', () => {
   const read = readHead(JSON.parse(JSON.stringify(writeHead(HEAD, { type: 'f32' }))));
@@ -65,17 +91,34 @@ test('what is no head is refused, and says why', () => {
   const good = writeHead(HEAD, { type: 'f32' });
   const nan = writeHead({ ...HEAD, weights: HEAD.weights.map(() => NaN) }, { type: 'f32' });
   for (const [file, says] of /** @type {[any, RegExp][]} */ ([
-    [null, /none/], [{}, /none/], [{ ...good, version: 2 }, /version 2/], [{ ...good, labels: ['a'] }, /labels/], [{ ...good, labels: 'ab' }, /labels/],
-    [{ ...good, width: -1 }, /width/], [{ ...good, width: 2 ** 31 }, /width/], [{ ...good, width: 4 }, /bytes of weights/], [{ ...good, type: 'q9' }, /q9/],
-    [{ ...good, weights: '????????????????????????????????' }, /base64/], [{ ...good, bias: [1] }, /bias/], [{ ...good, bias: [1, null] }, /bias/], [nan, /finite/],
+    [null, /none/],
+    [{}, /none/],
+    [{ ...good, version: 2 }, /version 2/],
+    [{ ...good, labels: ['a'] }, /labels/],
+    [{ ...good, labels: 'ab' }, /labels/],
+    [{ ...good, width: -1 }, /width/],
+    [{ ...good, width: 2 ** 31 }, /width/],
+    [{ ...good, width: 4 }, /bytes of weights/],
+    [{ ...good, type: 'q9' }, /q9/],
+    [{ ...good, weights: '????????????????????????????????' }, /base64/],
+    [{ ...good, bias: [1] }, /bias/],
+    [{ ...good, bias: [1, null] }, /bias/],
+    [nan, /finite/],
     [{ ...good, pooling: 'max' }, /pooled/],
   ]))
-    assert.throws(() => readHead(file), (/** @type {any} */ error) => error.code === 'FORMAT' && says.test(error.message) && Boolean(error.hint), JSON.stringify(file));
+    assert.throws(
+      () => readHead(file),
+      (/** @type {any} */ error) => error.code === 'FORMAT' && says.test(error.message) && Boolean(error.hint),
+      JSON.stringify(file),
+    );
 });
 
 test('every fifth example of a label is held out', () => {
   const parts = split(Array.from({ length: 25 }, (_, i) => ({ text: String(i), label: i % 2 ? 'odd' : 'even' })));
-  assert.deepEqual(parts.test.map(({ text }) => text), ['8', '9', '18', '19']);
+  assert.deepEqual(
+    parts.test.map(({ text }) => text),
+    ['8', '9', '18', '19'],
+  );
   assert.equal(parts.train.length, 21);
 });
 
@@ -84,8 +127,15 @@ test('worker and this thread: the same labels, and a head of another model is re
   for (const make of [createEngine, createWorkerEngine]) {
     const engine = await make({ threads: 1 });
     const model = await engine.load(fromFile(SMALL));
-    const examples = Array.from({ length: 20 }, (_, i) => ({ text: i % 2 ? `a ${'b '.repeat(i)}` : `c ${'d '.repeat(i + 1)}`, label: i % 2 ? 'b' : 'd' }));
-    const { file } = await trainHead(model, examples.map(({ text, label }) => ({ text, label })), { name: 'letters', iterations: 20 }).catch(async (error) => {
+    const examples = Array.from({ length: 20 }, (_, i) => ({
+      text: i % 2 ? `a ${'b '.repeat(i)}` : `c ${'d '.repeat(i + 1)}`,
+      label: i % 2 ? 'b' : 'd',
+    }));
+    const { file } = await trainHead(
+      model,
+      examples.map(({ text, label }) => ({ text, label })),
+      { name: 'letters', iterations: 20 },
+    ).catch(async (error) => {
       await engine.close();
       throw error;
     });
@@ -102,19 +152,35 @@ test('worker and this thread: the same labels, and a head of another model is re
 
 /** @param {...string} args */
 function cli(...args) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), ...args], { encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), ...args], {
+    encoding: 'utf8',
+  });
   return { status, stdout, stderr };
 }
 
 test('bq4 train-head and bq4 classify', () => {
   const [data, head] = [join(folder, 'data.tsv'), join(folder, 'head.json')];
-  writeFileSync(data, Array.from({ length: 20 }, (_, i) => (i % 2 ? `a ${'b '.repeat(i)}\tfirst` : `c ${'d '.repeat(i + 1)}\tsecond`)).join('\n'));
+  writeFileSync(
+    data,
+    Array.from({ length: 20 }, (_, i) =>
+      i % 2 ? `a ${'b '.repeat(i)}\tfirst` : `c ${'d '.repeat(i + 1)}\tsecond`,
+    ).join('\n'),
+  );
   const made = cli('train-head', SMALL, data, head, '--name', 'letters', '--json');
   assert.equal(made.status, 0, made.stderr);
   assert.deepEqual([JSON.parse(made.stdout).train, JSON.parse(made.stdout).test], [16, 4]);
   const { status, stdout, stderr } = cli('classify', SMALL, head, 'a b b b', 'c d', '--json');
   assert.equal(status, 0, stderr);
-  assert.deepEqual(stdout.trim().split('\n').map((line) => Object.keys(JSON.parse(line).scores)), [['first', 'second'], ['first', 'second']]);
+  assert.deepEqual(
+    stdout
+      .trim()
+      .split('\n')
+      .map((line) => Object.keys(JSON.parse(line).scores)),
+    [
+      ['first', 'second'],
+      ['first', 'second'],
+    ],
+  );
   writeFileSync(data, 'no tab here');
   assert.match(cli('train-head', SMALL, data, head).stderr, /FORMAT: line 1 of /);
   assert.match(cli('classify', SMALL, data, 'x').stderr, /FORMAT: .* is no JSON/);
@@ -124,13 +190,29 @@ test('bq4 train-head and bq4 classify', () => {
 /** Not among what the heads learned from. */
 const SAID = {
   sentiment: {
-    positive: ['I love it, best purchase this year!', 'The food was delicious and the staff were friendly.', 'A moving, beautifully acted film.'],
-    negative: ['A complete waste of money.', 'The soup was cold and the waiter was rude.', 'It broke after two days.', 'I was bored from beginning to end.'],
-    neutral: ['The parcel contains a lamp and a cable.', 'The bakery is next to the town hall.', 'What time does the next train leave?'],
+    positive: [
+      'I love it, best purchase this year!',
+      'The food was delicious and the staff were friendly.',
+      'A moving, beautifully acted film.',
+    ],
+    negative: [
+      'A complete waste of money.',
+      'The soup was cold and the waiter was rude.',
+      'It broke after two days.',
+      'I was bored from beginning to end.',
+    ],
+    neutral: [
+      'The parcel contains a lamp and a cable.',
+      'The bakery is next to the town hall.',
+      'What time does the next train leave?',
+    ],
   },
   intents: {
-    weather: ['will it rain in Pune tomorrow'], alarm: ['wake me at six in the morning'], translate: ['how do you say thank you in Marathi'],
-    balance: ['how much money is in my savings account'], timer: ['count down ten minutes for the eggs'],
+    weather: ['will it rain in Pune tomorrow'],
+    alarm: ['wake me at six in the morning'],
+    translate: ['how do you say thank you in Marathi'],
+    balance: ['how much money is in my savings account'],
+    timer: ['count down ten minutes for the eggs'],
   },
 };
 const minilm = realModel('minilm');
@@ -138,9 +220,18 @@ const minilm = realModel('minilm');
 for (const name of Object.keys(SAID))
   test(`heads/README.md says of the ${name} head what the file says`, () => {
     const { train: learned, test: held, right, bagOfWords } = json(`heads/${name}.json`).facts;
-    const cells = readFileSync(join(ROOT, 'heads/README.md'), 'utf8').split('\n').find((line) => line.includes(`\`${name}.json\``))?.split(' | ').slice(2);
+    const cells = readFileSync(join(ROOT, 'heads/README.md'), 'utf8')
+      .split('\n')
+      .find((line) => line.includes(`\`${name}.json\``))
+      ?.split(' | ')
+      .slice(2);
     const percent = (/** @type {number} */ n) => `${((100 * n) / held).toFixed(1)} %`;
-    assert.deepEqual(cells, [learned.toLocaleString('en'), held.toLocaleString('en'), percent(right), `${percent(bagOfWords)} |`]);
+    assert.deepEqual(cells, [
+      learned.toLocaleString('en'),
+      held.toLocaleString('en'),
+      percent(right),
+      `${percent(bagOfWords)} |`,
+    ]);
     assert.ok(right > bagOfWords);
   });
 
@@ -151,9 +242,19 @@ for (const [name, said] of Object.entries(SAID))
     const engine = await createEngine({ threads: 1 });
     const model = await engine.load(fromFile(path));
     const head = json(`heads/${name}.json`);
-    const texts = Object.entries(said).flatMap(([label, list]) => list.map((/** @type {string} */ text) => ({ text, label })));
-    const found = await model.classify(texts.map(({ text }) => text), { head });
-    t.diagnostic(`${name}: ${head.facts.right} of ${head.facts.test} held out, a bag of words ${head.facts.bagOfWords}`);
-    assert.deepEqual(found.map(({ label }) => label), texts.map(({ label }) => label));
+    const texts = Object.entries(said).flatMap(([label, list]) =>
+      list.map((/** @type {string} */ text) => ({ text, label })),
+    );
+    const found = await model.classify(
+      texts.map(({ text }) => text),
+      { head },
+    );
+    t.diagnostic(
+      `${name}: ${head.facts.right} of ${head.facts.test} held out, a bag of words ${head.facts.bagOfWords}`,
+    );
+    assert.deepEqual(
+      found.map(({ label }) => label),
+      texts.map(({ label }) => label),
+    );
     await engine.close();
   });

@@ -20,17 +20,45 @@ function safetensors(header, data = 64) {
 }
 
 /** @param {Promise<any>} promise @param {string} what */
-const typed = (promise, what) => promise.then(() => 'done', (error) => (assert.equal(error.name, 'BqError', `${what}: ${error.stack}`), error.code));
+const typed = (promise, what) =>
+  promise.then(
+    () => 'done',
+    (error) => (assert.equal(error.name, 'BqError', `${what}: ${error.stack}`), error.code),
+  );
 
-const LLAMA = { model_type: 'llama', num_hidden_layers: 1, hidden_size: 8, num_attention_heads: 2, intermediate_size: 8, vocab_size: 8 };
+const LLAMA = {
+  model_type: 'llama',
+  num_hidden_layers: 1,
+  hidden_size: 8,
+  num_attention_heads: 2,
+  intermediate_size: 8,
+  vocab_size: 8,
+};
 
 /** @type {Record<string, [bytes: Buffer, config: string]>} */
 const FOLDERS = {
-  'no JSON': [safetensors('{ '), '{}'], 'a list': [safetensors([]), JSON.stringify(LLAMA)], 'a shape that is a text': [safetensors({ a: { dtype: 'F32', shape: 'x', data_offsets: [0, 4] } }), JSON.stringify(LLAMA)],
-  'nothing for a tensor': [safetensors({ a: null }), JSON.stringify(LLAMA)], 'offsets behind the end': [safetensors({ a: { dtype: 'F32', shape: [1], data_offsets: [0, 4000] } }), JSON.stringify(LLAMA)],
-  'negative sizes': [safetensors({ a: { dtype: 'F32', shape: [-1], data_offsets: [0, 4] } }), JSON.stringify(LLAMA)], 'sizes whose product is not 4 bytes': [safetensors({ a: { dtype: 'F32', shape: [2 ** 40, 2 ** 40], data_offsets: [0, 4] } }), JSON.stringify(LLAMA)],
-  'a length beyond all': [Buffer.alloc(16, 255), '{}'], 'no bytes': [Buffer.alloc(0), '{}'], 'a configuration that is no JSON': [safetensors({}), '{'], 'a configuration that is null': [safetensors({}), 'null'],
-  'a model_type that is an object': [safetensors({}), '{"model_type":{}}'], 'a model_type of all objects': [safetensors({}), '{"model_type":"__proto__"}'],
+  'no JSON': [safetensors('{ '), '{}'],
+  'a list': [safetensors([]), JSON.stringify(LLAMA)],
+  'a shape that is a text': [
+    safetensors({ a: { dtype: 'F32', shape: 'x', data_offsets: [0, 4] } }),
+    JSON.stringify(LLAMA),
+  ],
+  'nothing for a tensor': [safetensors({ a: null }), JSON.stringify(LLAMA)],
+  'offsets behind the end': [
+    safetensors({ a: { dtype: 'F32', shape: [1], data_offsets: [0, 4000] } }),
+    JSON.stringify(LLAMA),
+  ],
+  'negative sizes': [safetensors({ a: { dtype: 'F32', shape: [-1], data_offsets: [0, 4] } }), JSON.stringify(LLAMA)],
+  'sizes whose product is not 4 bytes': [
+    safetensors({ a: { dtype: 'F32', shape: [2 ** 40, 2 ** 40], data_offsets: [0, 4] } }),
+    JSON.stringify(LLAMA),
+  ],
+  'a length beyond all': [Buffer.alloc(16, 255), '{}'],
+  'no bytes': [Buffer.alloc(0), '{}'],
+  'a configuration that is no JSON': [safetensors({}), '{'],
+  'a configuration that is null': [safetensors({}), 'null'],
+  'a model_type that is an object': [safetensors({}), '{"model_type":{}}'],
+  'a model_type of all objects': [safetensors({}), '{"model_type":"__proto__"}'],
 };
 
 for (const [what, [bytes, config]] of Object.entries(FOLDERS))
@@ -51,7 +79,14 @@ test('config.json: every key that a family reads with a value of every kind', ()
   for (const model_type of Object.keys(FAMILIES)) {
     /** @type {Set<string>} */
     const keys = new Set();
-    const base = { ...LLAMA, sliding_window: 4, rope_parameters: {}, rope_scaling: { rope_type: 'yarn', factor: 2 }, layer_types: ['full_attention'], model_type };
+    const base = {
+      ...LLAMA,
+      sliding_window: 4,
+      rope_parameters: {},
+      rope_scaling: { rope_type: 'yarn', factor: 2 },
+      layer_types: ['full_attention'],
+      model_type,
+    };
     const watched = new Proxy(base, { get: (of, key) => (keys.add(String(key)), Reflect.get(of, key)) });
     for (const key of Object.keys(FAMILIES[model_type].defaults ?? {})) keys.add(key);
     try {
@@ -64,7 +99,11 @@ test('config.json: every key that a family reads with a value of every kind', ()
         try {
           configOf({ ...base, [key]: value });
         } catch (error) {
-          assert.equal(/** @type {any} */ (error).name, 'BqError', `${model_type}, ${key} is ${JSON.stringify(value)}: ${/** @type {any} */ (error).stack}`);
+          assert.equal(
+            /** @type {any} */ (error).name,
+            'BqError',
+            `${model_type}, ${key} is ${JSON.stringify(value)}: ${/** @type {any} */ (error).stack}`,
+          );
           refused++;
         }
   }

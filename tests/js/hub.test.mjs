@@ -20,9 +20,18 @@ const named = [...weights].map(([name, tensor]) => /** @type {[string, any]} */ 
 const config = Buffer.from(JSON.stringify(hfConfig()));
 const halves = [named.slice(0, 6), named.slice(6)];
 const sharded = {
-  'config.json': config, 'README.md': Buffer.from('# not fetched'), '.gitattributes': Buffer.from('x'), '../evil.json': Buffer.from('{}'),
+  'config.json': config,
+  'README.md': Buffer.from('# not fetched'),
+  '.gitattributes': Buffer.from('x'),
+  '../evil.json': Buffer.from('{}'),
   ...Object.fromEntries(halves.map((half, i) => [`model-${i}.safetensors`, safetensors(half)])),
-  'model.safetensors.index.json': Buffer.from(JSON.stringify({ weight_map: Object.fromEntries(halves.flatMap((half, i) => half.map(([name]) => [name, `model-${i}.safetensors`]))) })),
+  'model.safetensors.index.json': Buffer.from(
+    JSON.stringify({
+      weight_map: Object.fromEntries(
+        halves.flatMap((half, i) => half.map(([name]) => [name, `model-${i}.safetensors`])),
+      ),
+    }),
+  ),
 };
 /** Data of a file, without its random id. @param {string} path */
 function dataOf(path) {
@@ -42,7 +51,10 @@ async function fromHub(files, faults, options, name = REPO) {
     return { report, data: dataOf(out), seen: server.seen };
   } finally {
     await server.close();
-    assert.ok(!readdirSync(tmpdir()).some((file) => file.startsWith('bq4-hub-')), 'nothing is left in the temporary folder');
+    assert.ok(
+      !readdirSync(tmpdir()).some((file) => file.startsWith('bq4-hub-')),
+      'nothing is left in the temporary folder',
+    );
   }
 }
 
@@ -50,14 +62,25 @@ test('shards and index, by ranges of one commit; the token goes to the hub alone
   const { data, seen } = await fromHub(sharded, { token: 'secret' }, { token: 'secret', revision: 'v1' });
   assert.deepEqual(data, wanted);
   const cdn = seen.filter(({ host }) => host === 'cdn');
-  assert.ok(cdn.length > 4 && cdn.every(({ token, range }) => token === undefined && range !== undefined), 'no token, ranges only');
+  assert.ok(
+    cdn.length > 4 && cdn.every(({ token, range }) => token === undefined && range !== undefined),
+    'no token, ranges only',
+  );
   assert.ok(seen.filter(({ host }) => host === 'hub').every(({ token }) => token === 'Bearer secret'));
-  assert.ok(seen.some(({ url }) => url.endsWith('/revision/v1')) && seen.filter(({ url }) => url.includes('/resolve/')).every(({ url }) => url.includes(SHA)));
+  assert.ok(
+    seen.some(({ url }) => url.endsWith('/revision/v1')) &&
+      seen.filter(({ url }) => url.includes('/resolve/')).every(({ url }) => url.includes(SHA)),
+  );
   assert.ok(!seen.some(({ url }) => /README|gitattributes|evil/.test(url)), 'only what is needed');
 });
 
 test('pytorch_model.bin, a repository that was renamed', async () => {
-  const { data } = await fromHub({ 'config.json': config, 'pytorch_model.bin': torchZip(named) }, { renamed: 'old/name' }, {}, 'old/name');
+  const { data } = await fromHub(
+    { 'config.json': config, 'pytorch_model.bin': torchZip(named) },
+    { renamed: 'old/name' },
+    {},
+    'old/name',
+  );
   assert.deepEqual(data, wanted);
 });
 
@@ -74,16 +97,32 @@ test('refusals say what to do', async () => {
     [{}, { revision: 'none' }, /no revision "none"/, /--revision/],
   ]);
   for (const [faults, options, message, hint] of cases)
-    await assert.rejects(fromHub(sharded, faults, options), (/** @type {any} */ e) => (assert.equal(e.code, 'HTTP_STATUS', e.stack), assert.match(e.message, message), assert.match(e.hint, hint), true));
+    await assert.rejects(
+      fromHub(sharded, faults, options),
+      (/** @type {any} */ e) => (
+        assert.equal(e.code, 'HTTP_STATUS', e.stack),
+        assert.match(e.message, message),
+        assert.match(e.hint, hint),
+        true
+      ),
+    );
   await assert.rejects(fromHub(sharded, {}, {}, 'no/such'), { code: 'HTTP_STATUS', message: /no\/such/ });
   await assert.rejects(fromHub({ 'README.md': Buffer.from('x') }), { code: 'NOT_A_MODEL', message: /config\.json/ });
-  for (const name of ['../../etc', 'a/b/c', 'a b', '']) await assert.rejects(convert(`hf:${name}`, join(folder, 'x.bq4')), { code: 'ARGUMENT' });
+  for (const name of ['../../etc', 'a/b/c', 'a b', ''])
+    await assert.rejects(convert(`hf:${name}`, join(folder, 'x.bq4')), { code: 'ARGUMENT' });
   await assert.rejects(convert('hf:a/b', join(folder, 'x.bq4'), { endpoint: 'ftp://x' }), { code: 'ARGUMENT' });
 });
 
 test('the command: HF_ENDPOINT and HF_TOKEN', async () => {
   const server = await hubServer(REPO, sharded, { token: 'secret' });
-  const child = spawn(process.execPath, [fileURLToPath(new URL('../../bin/bq4.js', import.meta.url)), 'convert', `hf:${REPO}`, join(folder, 'cli.bq4')], { env: { ...process.env, HF_ENDPOINT: server.endpoint, HF_TOKEN: 'secret' }, stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('../../bin/bq4.js', import.meta.url)), 'convert', `hf:${REPO}`, join(folder, 'cli.bq4')],
+    {
+      env: { ...process.env, HF_ENDPOINT: server.endpoint, HF_TOKEN: 'secret' },
+      stdio: ['ignore', 'ignore', 'inherit'],
+    },
+  );
   const [code] = await once(child, 'exit');
   await server.close();
   assert.equal(code, 0);

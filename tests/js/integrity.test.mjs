@@ -54,7 +54,9 @@ test('a file with other hashes: all of it, and no token before its last byte', a
   const model = await engine.load(fromBytes(plain), { integrity });
   assert.equal(model.info.authenticated, true);
   await model.close();
-  await assert.rejects(engine.load(fromBytes(plain), { integrity: text(sha256(prefixOf(plain))) }), { code: 'INTEGRITY' });
+  await assert.rejects(engine.load(fromBytes(plain), { integrity: text(sha256(prefixOf(plain))) }), {
+    code: 'INTEGRITY',
+  });
   const other = await tinyModel({ config, seed: 2 });
   const server = await faultServer(other);
   t.after(server.close);

@@ -35,7 +35,10 @@ test('invoke: the text, why it ended, what it cost', async () => {
   const message = /** @type {any} */ (await chat.invoke(prompt));
   assert.equal(message.getType(), 'ai');
   assert.equal(message.content, said.choices[0].message.content);
-  assert.deepEqual([message.response_metadata.finish_reason, message.usage_metadata?.output_tokens], [said.choices[0].finish_reason, said.usage.completion_tokens]);
+  assert.deepEqual(
+    [message.response_metadata.finish_reason, message.usage_metadata?.output_tokens],
+    [said.choices[0].finish_reason, said.usage.completion_tokens],
+  );
 });
 
 test('stream, alone and in a chain', async () => {
@@ -44,7 +47,9 @@ test('stream, alone and in a chain', async () => {
   assert.equal(parts.map(({ content }) => content).join(''), said.choices[0].message.content);
   assert.ok(parts.length > 3);
   assert.equal(parts.reduce((a, b) => a.concat(b)).usage_metadata?.output_tokens, said.usage.completion_tokens);
-  const chain = ChatPromptTemplate.fromMessages([['human', 'Who are {who}?']]).pipe(chat).pipe(new StringOutputParser());
+  const chain = ChatPromptTemplate.fromMessages([['human', 'Who are {who}?']])
+    .pipe(chat)
+    .pipe(new StringOutputParser());
   let text = '';
   for await (const part of await chain.stream({ who: 'you' })) text += part;
   assert.equal(text, said.choices[0].message.content);
@@ -56,21 +61,40 @@ test('options of a call go before those of the model; stop ends it', async () =>
 });
 
 test('structured output keeps to the schema', async () => {
-  const schema = { type: 'object', properties: { mood: { enum: ['good', 'bad'] } }, required: ['mood'], additionalProperties: false };
-  const { mood } = await new ChatBq4({ model: own, temperature: 1.5, seed: 1, max_tokens: 60 }).withStructuredOutput(schema).invoke(prompt);
+  const schema = {
+    type: 'object',
+    properties: { mood: { enum: ['good', 'bad'] } },
+    required: ['mood'],
+    additionalProperties: false,
+  };
+  const { mood } = await new ChatBq4({ model: own, temperature: 1.5, seed: 1, max_tokens: 60 })
+    .withStructuredOutput(schema)
+    .invoke(prompt);
   assert.ok(['good', 'bad'].includes(mood));
-  const { raw, parsed } = await chat.withStructuredOutput(schema, { includeRaw: true }).invoke(prompt, { max_tokens: 60 });
+  const { raw, parsed } = await chat
+    .withStructuredOutput(schema, { includeRaw: true })
+    .invoke(prompt, { max_tokens: 60 });
   assert.deepEqual(JSON.parse(raw.content), parsed);
 });
 
 test('tools: bound, called, answered; a call whose input is no JSON is told apart', async () => {
   const { model, requests } = await speaking([
-    [{ tool_calls: [{ index: 0, id: 'call_7', function: { name: 'weather', arguments: '{"city"' } }] }, { tool_calls: [{ index: 0, function: { arguments: ':"Bonn"}' } }] }],
+    [
+      { tool_calls: [{ index: 0, id: 'call_7', function: { name: 'weather', arguments: '{"city"' } }] },
+      { tool_calls: [{ index: 0, function: { arguments: ':"Bonn"}' } }] },
+    ],
     [{ content: 'It rains.' }],
     [{ tool_calls: [{ index: 0, id: 'call_8', function: { name: 'weather', arguments: '{"city"' } }] }],
-    [{ tool_calls: [{ index: 0, id: 'call_9', function: { name: 'weather', arguments: '{"city"' } }] }, { tool_calls: [{ index: 0, function: { arguments: ':"Bonn"}' } }] }],
+    [
+      { tool_calls: [{ index: 0, id: 'call_9', function: { name: 'weather', arguments: '{"city"' } }] },
+      { tool_calls: [{ index: 0, function: { arguments: ':"Bonn"}' } }] },
+    ],
   ]);
-  const weather = tool(async ({ city }) => `rain in ${city}`, { name: 'weather', description: 'The weather', schema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] } });
+  const weather = tool(async ({ city }) => `rain in ${city}`, {
+    name: 'weather',
+    description: 'The weather',
+    schema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+  });
   const bound = new ChatBq4({ model }).bindTools([weather]);
   const question = new HumanMessage('Weather?');
   const call = await bound.invoke([question]);
@@ -79,7 +103,11 @@ test('tools: bound, called, answered; a call whose input is no JSON is told apar
   assert.equal((await bound.invoke([question, call, answer])).content, 'It rains.');
   assert.equal(requests[0].tools[0].function.name, 'weather');
   assert.deepEqual(requests[1].messages.slice(1), [
-    { role: 'assistant', content: '', tool_calls: [{ id: 'call_7', type: 'function', function: { name: 'weather', arguments: '{"city":"Bonn"}' } }] },
+    {
+      role: 'assistant',
+      content: '',
+      tool_calls: [{ id: 'call_7', type: 'function', function: { name: 'weather', arguments: '{"city":"Bonn"}' } }],
+    },
     { role: 'tool', content: 'rain in Bonn', tool_call_id: 'call_7' },
   ]);
   const broken = await bound.invoke([question]);
@@ -92,7 +120,10 @@ test('tools: bound, called, answered; a call whose input is no JSON is told apar
 test('embeddings, in a vector store too', async () => {
   const embeddings = new Bq4Embeddings({ model: own });
   const { vectors } = await own.embed(['Hello', 'Bye']);
-  assert.deepEqual(await embeddings.embedDocuments(['Hello', 'Bye']), vectors.map((vector) => Array.from(vector)));
+  assert.deepEqual(
+    await embeddings.embedDocuments(['Hello', 'Bye']),
+    vectors.map((vector) => Array.from(vector)),
+  );
   assert.deepEqual(await embeddings.embedQuery('Bye'), Array.from(vectors[1]));
   assert.deepEqual(await embeddings.embedDocuments([]), []);
   const store = await FakeVectorStore.fromTexts(['Hello', 'Bye'], [{ id: 1 }, { id: 2 }], embeddings);
@@ -102,10 +133,14 @@ test('embeddings, in a vector store too', async () => {
 test('an abort ends it; what fails is the error of the model', async () => {
   const controller = new AbortController();
   await assert.rejects(async () => {
-    for await (const _ of await chat.stream('Tell me a story.', { signal: controller.signal, max_tokens: 400 })) controller.abort();
+    for await (const _ of await chat.stream('Tell me a story.', { signal: controller.signal, max_tokens: 400 }))
+      controller.abort();
   });
   assert.equal((await inTime('the next reply', chat.invoke(prompt))).content, said.choices[0].message.content);
   const stubborn = new ChatBq4({ model: own, ...fixed, maxRetries: 0 });
   await assert.rejects(stubborn.invoke('word '.repeat(1000)), { code: 'CONTEXT_FULL' });
-  await assert.rejects(stubborn.invoke([new HumanMessage({ content: [{ type: 'image_url', image_url: 'data:,' }] })]), /can't be read/);
+  await assert.rejects(
+    stubborn.invoke([new HumanMessage({ content: [{ type: 'image_url', image_url: 'data:,' }] })]),
+    /can't be read/,
+  );
 });

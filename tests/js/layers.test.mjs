@@ -41,7 +41,20 @@ const js = {
   heads: ['shared'],
   openai: ['shared', 'chat'],
   port: ['shared', 'sources', 'chat', 'openai'],
-  engine: ['shared', 'templates', 'wasm', 'grammar', 'sources', 'load', 'plan', 'paging', 'chat', 'heads', 'openai', 'port'],
+  engine: [
+    'shared',
+    'templates',
+    'wasm',
+    'grammar',
+    'sources',
+    'load',
+    'plan',
+    'paging',
+    'chat',
+    'heads',
+    'openai',
+    'port',
+  ],
   page: ['shared', 'port'],
   connect: ['shared', 'js/openai/stream.js'],
   server: ['shared'],
@@ -88,8 +101,14 @@ test('c/: includes point down', () => {
 });
 
 test('C has lines of at most 100 columns', () => {
-  const files = ['c', 'web', 'tests/c', 'tests/fuzz', 'tests/bench'].flatMap(walk).filter((file) => /\.[ch]$/.test(file));
-  const wide = files.flatMap((file) => readFileSync(join(root, file), 'utf8').split('\n').flatMap((line, i) => ([...line].length > 100 ? [`${file}:${i + 1}`] : [])));
+  const files = ['c', 'web', 'tests/c', 'tests/fuzz', 'tests/bench']
+    .flatMap(walk)
+    .filter((file) => /\.[ch]$/.test(file));
+  const wide = files.flatMap((file) =>
+    readFileSync(join(root, file), 'utf8')
+      .split('\n')
+      .flatMap((line, i) => ([...line].length > 100 ? [`${file}:${i + 1}`] : [])),
+  );
   assert.deepEqual(wide, []);
 });
 
@@ -111,18 +130,24 @@ const jsRoomOf = (path) => (path in js ? path : path.split('/')[path.startsWith(
 /** What each module of js/ and demo/ imports, on demand too. @returns {Map<string, string[]>} */
 function importsOfModules() {
   const files = [...walk('js'), ...walk('demo')].filter((f) => f.endsWith('.js'));
-  return new Map(files.map((file) => {
-    const text = readFileSync(join(root, file), 'utf8').replace(/\/\*[^]*?\*\/|\/\/.*/g, '');
-    const names = [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, name]) => name);
-    const targets = names.map((name) => relative(root, normalize(join(root, dirname(file), name))));
-    return [file, targets.filter((target) => LIBRARIES.get(file) !== target)];
-  }));
+  return new Map(
+    files.map((file) => {
+      const text = readFileSync(join(root, file), 'utf8').replace(/\/\*[^]*?\*\/|\/\/.*/g, '');
+      const names = [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, name]) => name);
+      const targets = names.map((name) => relative(root, normalize(join(root, dirname(file), name))));
+      return [file, targets.filter((target) => LIBRARIES.get(file) !== target)];
+    }),
+  );
 }
 
 test('js/: the table of rooms has no circle', () => {
   const rooms = Object.keys(js);
   for (const [room, may] of Object.entries(js))
-    for (const below of may) assert.ok(rooms.indexOf(jsRoomOf(below)) < rooms.indexOf(room), `${room} may import ${below}, which is not above it in the table`);
+    for (const below of may)
+      assert.ok(
+        rooms.indexOf(jsRoomOf(below)) < rooms.indexOf(room),
+        `${room} may import ${below}, which is not above it in the table`,
+      );
 });
 
 test('js/ and demo/: imports point down', () => {
@@ -132,7 +157,8 @@ test('js/ and demo/: imports point down', () => {
     assert.ok(room in js, `${file} belongs to no room of this test`);
     const may = /** @type {string[]} */ (js[/** @type {keyof typeof js} */ (room)]);
     for (const target of imports)
-      if (jsRoomOf(target) !== room && !may.includes(jsRoomOf(target)) && !may.includes(target)) wrong.push(`${file} imports ${target}`);
+      if (jsRoomOf(target) !== room && !may.includes(jsRoomOf(target)) && !may.includes(target))
+        wrong.push(`${file} imports ${target}`);
   }
   assert.deepEqual(wrong, []);
 });
@@ -167,7 +193,9 @@ test('js/: a module that is loaded on demand fails as BqError, and bundlers see 
 
 test('tests/README.md: the tests that it names exist', () => {
   let found = 0;
-  for (const row of readFileSync(join(root, 'tests/README.md'), 'utf8').split('\n').filter((line) => line.startsWith('| ') && /\.(mjs|c)` "/.test(line))) {
+  for (const row of readFileSync(join(root, 'tests/README.md'), 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('| ') && /\.(mjs|c)` "/.test(line))) {
     for (const [, file, names] of row.matchAll(/`([^`]+\.(?:mjs|c))`((?: "[^"]+",?)+)/g)) {
       const text = readFileSync(join(root, 'tests', file), 'utf8').replaceAll("\\'", "'");
       for (const [, name] of names.matchAll(/"([^"]+)"/g)) {

@@ -9,12 +9,14 @@ const CONTEXT = 640;
 const LENGTHS = [1, 128, 512, CONTEXT - 1, CONTEXT];
 const bytes = await tinyModel({ config: { layers: 2, context: CONTEXT }, type: 'bq4_32' });
 const next = random(7);
-const IDS = Array.from({ length: CONTEXT }, () => Math.floor((next() + 1) / 2 * CONFIG.vocab));
+const IDS = Array.from({ length: CONTEXT }, () => Math.floor(((next() + 1) / 2) * CONFIG.vocab));
 
 for (const build of /** @type {const} */ (['simd128', 'relaxed'])) {
   for (const kv of /** @type {const} */ (['f32', 'f16', 'i8'])) {
     test(`${build}, ${kv}: prompts of 1, 128, 512 and ${CONTEXT} tokens give what decode gives`, async () => {
-      const [one, whole] = await Promise.all([0, 1].map(() => openLogits(fromBytes(bytes), { build, kv, context: CONTEXT, batch: 16, window: 128 })));
+      const [one, whole] = await Promise.all(
+        [0, 1].map(() => openLogits(fromBytes(bytes), { build, kv, context: CONTEXT, batch: 16, window: 128 })),
+      );
       try {
         let compared = 0;
         for (const [i, id] of IDS.entries()) {

@@ -19,7 +19,7 @@ function counting(size = () => 65536, limit = bytes.length) {
     streams: 0,
     async *stream(offset, end) {
       source.streams++;
-      for (let at = offset; at < Math.min(end, limit); ) {
+      for (let at = offset; at < Math.min(end, limit);) {
         const to = Math.min(at + size(), end, limit);
         yield bytes.subarray(at, to);
         at = to;
@@ -85,7 +85,10 @@ test('abort in this thread: no slice and no token after the call', async (t) => 
   const session = await model.createSession();
   const { call } = Wasm.prototype;
   t.after(() => (Wasm.prototype.call = call));
-  for (const [name, at] of /** @type {const} */ ([['bqw_session_run', 50], ['bqw_session_sample', 5]])) {
+  for (const [name, at] of /** @type {const} */ ([
+    ['bqw_session_run', 50],
+    ['bqw_session_sample', 5],
+  ])) {
     const controller = new AbortController();
     const counts = { bqw_session_run: 0, bqw_session_sample: 0 };
     let after = null;
@@ -98,7 +101,15 @@ test('abort in this thread: no slice and no token after the call', async (t) => 
       }
       return result;
     };
-    await assert.rejects(session.generate(Array.from({ length: 100 }, (_, i) => 5 + i + at), { temperature: 1, seed: 1, signal: controller.signal }).done(), { name: 'AbortError' });
+    await assert.rejects(
+      session
+        .generate(
+          Array.from({ length: 100 }, (_, i) => 5 + i + at),
+          { temperature: 1, seed: 1, signal: controller.signal },
+        )
+        .done(),
+      { name: 'AbortError' },
+    );
     assert.deepEqual(counts, after, `aborted in the ${at}th ${name}`);
   }
 });
@@ -124,7 +135,9 @@ test('abort by a flag amid a token, which is one call of the engine: no slice af
     const { slices } = await session.stats();
     const options = { temperature: 0, maxTokens: 2 };
     const flag = () => aborted;
-    await assert.rejects(/** @type {any} */ (session).generate([n, 2, 3], options, flag).done(), { name: 'AbortError' });
+    await assert.rejects(/** @type {any} */ (session).generate([n, 2, 3], options, flag).done(), {
+      name: 'AbortError',
+    });
     assert.deepEqual([calls, asked], [1, n]);
     assert.equal((await session.stats()).slices - slices, model.info.layers + 1 + n);
   }

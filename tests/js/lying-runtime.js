@@ -3,7 +3,13 @@
 /** @param {any} options */
 export async function open({ lie }) {
   return {
-    measure: async (/** @type {number} */ prompt, /** @type {number} */ tokens) => ({ prefillMs: 10, decodeMs: 10, promptTokens: prompt, tokens, ...lie }),
+    measure: async (/** @type {number} */ prompt, /** @type {number} */ tokens) => ({
+      prefillMs: 10,
+      decodeMs: 10,
+      promptTokens: prompt,
+      tokens,
+      ...lie,
+    }),
     close: async () => {},
   };
 }

@@ -44,10 +44,32 @@ function manifestOf(file, hf) {
   const start = 8 + Number(view.getBigUint64(0, true));
   const header = JSON.parse(new TextDecoder().decode(file.subarray(8, start)));
   delete header.__metadata__;
-  const tensors = Object.entries(header).flatMap(([original, { dtype, shape, data_offsets: [from, to] }]) =>
-    canonicalTensors(hf, ours, original, /** @type {any} */ ({ dims: shape })).map(([name, { dims }]) =>
-      ({ name, dims, type: typeNamed(TYPE[dtype]), layout: ROWS, offset: start + from, bytes: to - from })));
-  return encodeManifest({ config: ours, tensors, tokenizer: tokenizer(), name: 'direct', license: 'MIT', id: new Uint8Array(16).fill(9) });
+  const tensors = Object.entries(header).flatMap(
+    ([
+      original,
+      {
+        dtype,
+        shape,
+        data_offsets: [from, to],
+      },
+    ]) =>
+      canonicalTensors(hf, ours, original, /** @type {any} */ ({ dims: shape })).map(([name, { dims }]) => ({
+        name,
+        dims,
+        type: typeNamed(TYPE[dtype]),
+        layout: ROWS,
+        offset: start + from,
+        bytes: to - from,
+      })),
+  );
+  return encodeManifest({
+    config: ours,
+    tensors,
+    tokenizer: tokenizer(),
+    name: 'direct',
+    license: 'MIT',
+    id: new Uint8Array(16).fill(9),
+  });
 }
 
 for (const dtype of Object.keys(TYPE))
@@ -55,9 +77,15 @@ for (const dtype of Object.keys(TYPE))
     const weights = randomWeights(config);
     const hf = hfConfig(config);
     const output = join(folder, `${dtype}.bq4`);
-    await convert(hfFolder(join(folder, dtype), weights, { config: hf, dtype }), output, { quant: TYPE[dtype], embed: TYPE[dtype] });
+    await convert(hfFolder(join(folder, dtype), weights, { config: hf, dtype }), output, {
+      quant: TYPE[dtype],
+      embed: TYPE[dtype],
+    });
     // In another order than they are computed with, and aligned to 8 bytes at most.
-    const file = safetensors([...weights].reverse().map(([name, tensor]) => [hfName(name), tensor]), dtype);
+    const file = safetensors(
+      [...weights].reverse().map(([name, tensor]) => [hfName(name), tensor]),
+      dtype,
+    );
     const manifest = manifestOf(file, hf);
     assert.deepEqual(await logitsOf(fromBytes(file, { manifest })), await logitsOf(fromFile(output)));
   });
@@ -87,25 +115,43 @@ async function ggufLike(stored, run) {
   for (const [name, { dims, values }] of [...weights].reverse()) {
     const vector = dims.length === 1;
     const { rows, cols } = matrixOf(dims);
-    const bytes = vector ? new Uint8Array(values.slice().buffer) : ggufBlocks(stored, quantize(type.id, ROWS, values, rows, cols));
-    const listedType = /** @type {import('../../js/convert/weights.js').WeightType} */ (TYPES.find((t) => t.name === (vector ? 'f32' : stored)));
+    const bytes = vector
+      ? new Uint8Array(values.slice().buffer)
+      : ggufBlocks(stored, quantize(type.id, ROWS, values, rows, cols));
+    const listedType = /** @type {import('../../js/convert/weights.js').WeightType} */ (
+      TYPES.find((t) => t.name === (vector ? 'f32' : stored))
+    );
     listed.push({ name, dims, type: listedType, layout: ROWS, offset: at, bytes: bytes.length });
     const padded = Math.ceil(bytes.length / 32) * 32;
     parts.push(Buffer.concat([bytes, Buffer.alloc(padded - bytes.length, 0xa5)]));
     at += padded;
     const ourType = vector ? typeNamed('f32') : type;
     const layout = vector ? ROWS : runLayout(type);
-    own.unshift({ name, dims, type: ourType, layout, async *pieces() { yield quantize(ourType.id, layout, values, rows, cols); } });
+    own.unshift({
+      name,
+      dims,
+      type: ourType,
+      layout,
+      async *pieces() {
+        yield quantize(ourType.id, layout, values, rows, cols);
+      },
+    });
   }
   const sink = memorySink();
   await writeV2(sink, { config, tensors: own }, { hash: xxh64 });
   return { file: Buffer.concat(parts), listed, bq4: sink.bytes };
 }
 
-for (const [stored, run] of /** @type {['q8_0' | 'q4_0', string][]} */ ([['q8_0', 'bq8'], ['q4_0', 'bq4h']]))
+for (const [stored, run] of /** @type {['q8_0' | 'q4_0', string][]} */ ([
+  ['q8_0', 'bq8'],
+  ['q4_0', 'bq4h'],
+]))
   test(`a file of ${stored} at multiples of 32: repacked as it lands, the same model as ${run}`, async () => {
     const { file, listed, bq4 } = await ggufLike(stored, run);
-    assert.deepEqual(await logitsOf(fromBytes(file, { manifest: encodeManifest({ config, tensors: listed }) })), await logitsOf(fromBytes(bq4)));
+    assert.deepEqual(
+      await logitsOf(fromBytes(file, { manifest: encodeManifest({ config, tensors: listed }) })),
+      await logitsOf(fromBytes(bq4)),
+    );
   });
 
 test('over the network, in an engine: described by the manifest, the same tokens', async () => {
@@ -115,10 +161,16 @@ test('over the network, in an engine: described by the manifest, the same tokens
   const server = await faultServer({ '/model.safetensors': file });
   const engine = await createEngine();
   const seen = [];
-  for (const source of [fromUrl(new URL('/model.safetensors', server.url), { manifest }), fromBytes(file, { manifest })]) {
+  for (const source of [
+    fromUrl(new URL('/model.safetensors', server.url), { manifest }),
+    fromBytes(file, { manifest }),
+  ]) {
     const model = await engine.load(source);
     const { info } = model;
-    assert.deepEqual([info.version, info.name, info.license, info.layers, info.fileBytes], [0, 'direct', 'MIT', 2, file.length]);
+    assert.deepEqual(
+      [info.version, info.name, info.license, info.layers, info.fileBytes],
+      [0, 'direct', 'MIT', 2, file.length],
+    );
     const session = await model.createSession();
     seen.push((await session.generate('Once upon', { temperature: 0, maxTokens: 8 }).done()).ids.join());
     await model.close();
@@ -134,7 +186,10 @@ test('what a manifest may not say, and what can not be paged', async () => {
   /** @param {any[]} tensors @param {any} more */
   const source = (tensors, more = {}) => fromBytes(file, { manifest: encodeManifest({ config, tensors, ...more }) });
   const refused = (/** @type {any} */ from, /** @type {string} */ code, /** @type {RegExp} */ says, options = {}) =>
-    assert.rejects(engine.load(from, options), (/** @type {any} */ e) => e.code === code && says.test(e.message) && e.hint !== '');
+    assert.rejects(
+      engine.load(from, options),
+      (/** @type {any} */ e) => e.code === code && says.test(e.message) && e.hint !== '',
+    );
   const changed = (/** @type {any} */ change) => [{ ...listed[0], ...change }, ...listed.slice(1)];
   await refused(source(changed({ offset: listed[1].offset })), 'FORMAT', /overlap/);
   await refused(source(changed({ offset: file.length })), 'TRUNCATED', /ends at/);
@@ -147,14 +202,20 @@ test('what a manifest may not say, and what can not be paged', async () => {
   await refused(fromBytes(file, { manifest: new Uint8Array(16) }), 'FORMAT', /section/);
   await refused(fromBytes(file, { manifest: /** @type {any} */ ('text') }), 'ARGUMENT', /manifest/);
   const { heapBytes } = await engine.plan(source(listed));
-  await assert.rejects(engine.load(source(listed), { budget: heapBytes - 65536 }), (/** @type {any} */ e) =>
-    e.code === 'NOMEM' && e.cause.code === 'UNSUPPORTED' && /can't be paged: it is not stored as it is computed with/.test(e.hint));
+  await assert.rejects(
+    engine.load(source(listed), { budget: heapBytes - 65536 }),
+    (/** @type {any} */ e) =>
+      e.code === 'NOMEM' &&
+      e.cause.code === 'UNSUPPORTED' &&
+      /can't be paged: it is not stored as it is computed with/.test(e.hint),
+  );
   await engine.close();
 });
 
 test('the directory of a v1 file', async () => {
   const { file } = await v1({ ...CONFIG, hidden: 64, ffn: 96 });
-  const read = (/** @type {Uint8Array} */ bytes, first = 12) => readDirectory(openBytes(bytes), bytes.subarray(0, first), CONFIG.layers);
+  const read = (/** @type {Uint8Array} */ bytes, first = 12) =>
+    readDirectory(openBytes(bytes), bytes.subarray(0, first), CONFIG.layers);
   const good = await read(file);
   assert.deepEqual(good, await read(file, 65536));
   assert.equal(good[0].name, 'wte.weight');
@@ -174,12 +235,21 @@ test('the directory of a v1 file', async () => {
     ['a dimension of 0', view((v) => v.setUint32(entry + 4, 0, true)), /not its number/],
     ['blocks of 8', view((v) => v.setUint32(entry + 12, 8, true)), /blocks of 8/],
     ['blocks of 64', view((v) => v.setUint32(entry + 12, 64, true)), /not its number/],
-    ['a block too many', view((v) => v.setUint32(entry + 16, v.getUint32(entry + 16, true) + 1, true)), /not its number/],
+    [
+      'a block too many',
+      view((v) => v.setUint32(entry + 16, v.getUint32(entry + 16, true) + 1, true)),
+      /not its number/,
+    ],
     ['data in the directory', view((v) => v.setBigUint64(entry + 20, 100n, true)), /overlaps the directory/],
     ['data beyond any file', view((v) => v.setBigUint64(entry + 20, 2n ** 63n, true)), /beyond any file/],
   ];
-  for (const [what, bytes, says] of cases) await assert.rejects(read(bytes), (/** @type {any} */ e) => e.code === 'FORMAT' && says.test(e.message), what);
+  for (const [what, bytes, says] of cases)
+    await assert.rejects(read(bytes), (/** @type {any} */ e) => e.code === 'FORMAT' && says.test(e.message), what);
   const end = Math.min(...good.map(({ offset }) => offset));
   for (let n = 0; n < end; n += 7)
-    await assert.rejects(read(file.slice(0, n)), (/** @type {any} */ e) => e.code === 'TRUNCATED' && e.offset === n, `${n} bytes`);
+    await assert.rejects(
+      read(file.slice(0, n)),
+      (/** @type {any} */ e) => e.code === 'TRUNCATED' && e.offset === n,
+      `${n} bytes`,
+    );
 });

@@ -19,22 +19,34 @@ after(() => rmSync(folder, { recursive: true }));
 
 /** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
 function cosine(a, b) {
-  const dot = (/** @type {ArrayLike<number>} */ x, /** @type {ArrayLike<number>} */ y) => Array.from(x).reduce((sum, v, i) => sum + v * y[i], 0);
+  const dot = (/** @type {ArrayLike<number>} */ x, /** @type {ArrayLike<number>} */ y) =>
+    Array.from(x).reduce((sum, v, i) => sum + v * y[i], 0);
   return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
 }
 
-for (const [quant, least] of /** @type {[string, number][]} */ ([['f32', 0.9999], ['bq8', 0.995]]))
-  test(`${quant}: cosines of at least ${least}, texts cut where sentence-transformers cuts them`, { skip: !minilm && NO_REAL_MODEL }, async (t) => {
-    const path = join(folder, `${quant}.bq4`);
-    await convert(/** @type {string} */ (minilm), path, { quant });
-    const engine = await createEngine({ threads: 1 });
-    const model = await engine.load(fromFile(path));
-    assert.deepEqual(model.info.embedding, { pooling: 'mean', normalize: true, tokens: 256 });
-    const { vectors, tokens, truncated } = await model.embed(sentences);
-    const cosines = vectors.map((vector, i) => cosine(vector, Array.from(halves.subarray(i * hidden, (i + 1) * hidden), f16ToNumber)));
-    const worst = cosines.indexOf(Math.min(...cosines));
-    t.diagnostic(`${quant}: from ${cosines[worst].toFixed(6)} on, ${(cosines.reduce((a, b) => a + b, 0) / cosines.length).toFixed(6)} on average`);
-    assert.ok(cosines[worst] >= least, `${cosines[worst]}: ${sentences[worst]}`);
-    assert.ok(truncated.length > 0 && truncated.every((i) => tokens[i] === 256));
-    await engine.close();
-  });
+for (const [quant, least] of /** @type {[string, number][]} */ ([
+  ['f32', 0.9999],
+  ['bq8', 0.995],
+]))
+  test(
+    `${quant}: cosines of at least ${least}, texts cut where sentence-transformers cuts them`,
+    { skip: !minilm && NO_REAL_MODEL },
+    async (t) => {
+      const path = join(folder, `${quant}.bq4`);
+      await convert(/** @type {string} */ (minilm), path, { quant });
+      const engine = await createEngine({ threads: 1 });
+      const model = await engine.load(fromFile(path));
+      assert.deepEqual(model.info.embedding, { pooling: 'mean', normalize: true, tokens: 256 });
+      const { vectors, tokens, truncated } = await model.embed(sentences);
+      const cosines = vectors.map((vector, i) =>
+        cosine(vector, Array.from(halves.subarray(i * hidden, (i + 1) * hidden), f16ToNumber)),
+      );
+      const worst = cosines.indexOf(Math.min(...cosines));
+      t.diagnostic(
+        `${quant}: from ${cosines[worst].toFixed(6)} on, ${(cosines.reduce((a, b) => a + b, 0) / cosines.length).toFixed(6)} on average`,
+      );
+      assert.ok(cosines[worst] >= least, `${cosines[worst]}: ${sentences[worst]}`);
+      assert.ok(truncated.length > 0 && truncated.every((i) => tokens[i] === 256));
+      await engine.close();
+    },
+  );

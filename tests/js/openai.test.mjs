@@ -6,7 +6,10 @@ import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { BYTE, CONFIG, tinyModel } from './fixture.mjs';
 
-const messages = [{ role: 'system', content: 'S' }, { role: 'user', content: 'Hello' }];
+const messages = [
+  { role: 'system', content: 'S' },
+  { role: 'user', content: 'Hello' },
+];
 const GREEDY = { messages, temperature: 0, max_tokens: 8 };
 
 /** @param {AsyncIterable<any>} stream */
@@ -16,7 +19,10 @@ async function all(stream) {
   return chunks;
 }
 
-for (const [name, create] of /** @type {const} */ ([['in this thread', createEngine], ['in a worker', createWorkerEngine]])) {
+for (const [name, create] of /** @type {const} */ ([
+  ['in this thread', createEngine],
+  ['in a worker', createWorkerEngine],
+])) {
   describe(`OpenAI's calls ${name}`, () => {
     /** @type {import('../../js/shared/types.js').Engine} */
     let engine;
@@ -34,8 +40,14 @@ for (const [name, create] of /** @type {const} */ ([['in this thread', createEng
       const chunks = await all(await chat({ stream: true, stream_options: { include_usage: true } }));
       const { id, created } = chunks[0];
       assert.match(id, /^chatcmpl-[0-9a-f]{24}$/);
-      for (const chunk of chunks) assert.deepEqual([chunk.id, chunk.created, chunk.object, chunk.model], [id, created, 'chat.completion.chunk', 'tiny']);
-      assert.deepEqual(chunks[0].choices, [{ index: 0, delta: { role: 'assistant', content: '' }, logprobs: null, finish_reason: null }]);
+      for (const chunk of chunks)
+        assert.deepEqual(
+          [chunk.id, chunk.created, chunk.object, chunk.model],
+          [id, created, 'chat.completion.chunk', 'tiny'],
+        );
+      assert.deepEqual(chunks[0].choices, [
+        { index: 0, delta: { role: 'assistant', content: '' }, logprobs: null, finish_reason: null },
+      ]);
       assert.deepEqual(chunks.at(-2).choices, [{ index: 0, delta: {}, logprobs: null, finish_reason: 'length' }]);
       assert.deepEqual(chunks.at(-1).choices, []);
       assert.ok(chunks.slice(0, -1).every(({ usage }) => usage === null));
@@ -45,33 +57,52 @@ for (const [name, create] of /** @type {const} */ ([['in this thread', createEng
       const whole = await chat({});
       assert.equal(whole.object, 'chat.completion');
       const content = chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta.content ?? '')).join('');
-      assert.deepEqual(whole.choices, [{ index: 0, message: { role: 'assistant', content, refusal: null }, logprobs: null, finish_reason: 'length' }]);
-      assert.equal(whole.usage.prompt_tokens_details.cached_tokens, prompt - 1, 'the session that knows the prompt was taken');
+      assert.deepEqual(whole.choices, [
+        { index: 0, message: { role: 'assistant', content, refusal: null }, logprobs: null, finish_reason: 'length' },
+      ]);
+      assert.equal(
+        whole.usage.prompt_tokens_details.cached_tokens,
+        prompt - 1,
+        'the session that knows the prompt was taken',
+      );
       assert.ok((await all(await chat({ stream: true }))).every((chunk) => !('usage' in chunk)));
     });
 
     test('choices: one after the other, each as its seed alone gives it', async () => {
       const options = { temperature: 1, top_k: 0, top_p: 1, max_tokens: 8 };
       const { choices, usage } = await chat({ ...options, n: 3, seed: 5 });
-      assert.deepEqual(choices.map(({ index }) => index), [0, 1, 2]);
+      assert.deepEqual(
+        choices.map(({ index }) => index),
+        [0, 1, 2],
+      );
       const texts = choices.map(({ message }) => message.content);
       assert.equal(new Set(texts).size, 3);
       assert.equal((await chat({ ...options, seed: 6 })).choices[0].message.content, texts[1]);
       assert.equal(usage.total_tokens, usage.prompt_tokens + usage.completion_tokens);
       const streamed = await all(await chat({ ...options, n: 3, seed: 5, stream: true }));
-      const told = [0, 1, 2].map((index) => streamed.flatMap((chunk) => chunk.choices.filter((one) => one.index === index).map(({ delta }) => delta.content ?? '')).join(''));
+      const told = [0, 1, 2].map((index) =>
+        streamed
+          .flatMap((chunk) =>
+            chunk.choices.filter((one) => one.index === index).map(({ delta }) => delta.content ?? ''),
+          )
+          .join(''),
+      );
       assert.deepEqual(told, texts);
       assert.equal(streamed.filter(({ choices: [choice] }) => choice?.finish_reason).length, 3);
     });
 
     test('a stop string ends it', async () => {
       const free = (await chat({ max_tokens: 20 })).choices[0].message.content;
-      const { choices: [{ message, finish_reason }] } = await chat({ max_tokens: 20, stop: free.slice(4, 6) });
+      const {
+        choices: [{ message, finish_reason }],
+      } = await chat({ max_tokens: 20, stop: free.slice(4, 6) });
       assert.deepEqual([message.content, finish_reason], [free.slice(0, free.indexOf(free.slice(4, 6))), 'stop']);
     });
 
     test('logprobs: of the token that came, and of the likeliest, which sum up to at most 1', async () => {
-      const { choices: [{ logprobs, message }] } = await chat({ logprobs: true, top_logprobs: 20 });
+      const {
+        choices: [{ logprobs, message }],
+      } = await chat({ logprobs: true, top_logprobs: 20 });
       const content = logprobs?.content ?? [];
       assert.equal(content.length, 8);
       assert.equal(new TextDecoder().decode(Uint8Array.from(content.flatMap(({ bytes }) => bytes))), message.content);
@@ -93,25 +124,49 @@ for (const [name, create] of /** @type {const} */ ([['in this thread', createEng
       assert.equal(with0.choices[0].message.content, 'Z'.repeat(8));
       assert.notEqual(without.choices[0].message.content, (await chat({})).choices[0].message.content);
       const reply = async (options) => (await model.reply(messages, { temperature: 0, maxTokens: 6, ...options })).text;
-      const logitBias = [{ id: BYTE + 90, bias: 1000 }, { id: BYTE + 89, bias: 950 }];
+      const logitBias = [
+        { id: BYTE + 90, bias: 1000 },
+        { id: BYTE + 89, bias: 950 },
+      ];
       assert.equal(await reply({ logitBias, frequencyPenalty: 100 }), 'ZYZYZY');
       assert.equal(await reply({ logitBias, presencePenalty: 100 }), 'ZYZZZZ', 'a presence counts once');
       const penalties = await chat({ frequency_penalty: 2, presence_penalty: 1, max_tokens: 30 });
-      assert.equal(penalties.choices[0].message.content, await reply({ frequencyPenalty: 2, presencePenalty: 1, maxTokens: 30 }));
-      assert.notEqual(penalties.choices[0].message.content, (await chat({ max_tokens: 30 })).choices[0].message.content);
+      assert.equal(
+        penalties.choices[0].message.content,
+        await reply({ frequencyPenalty: 2, presencePenalty: 1, maxTokens: 30 }),
+      );
+      assert.notEqual(
+        penalties.choices[0].message.content,
+        (await chat({ max_tokens: 30 })).choices[0].message.content,
+      );
       await assert.rejects(chat({ logit_bias: { [CONFIG.vocab]: 1 } }), { code: 'ARGUMENT', message: /no token/ });
     });
 
     test('response_format', async () => {
-      const schema = { type: 'object', properties: { age: { type: 'integer' } }, required: ['age'], additionalProperties: false };
-      const { choices: [{ message, finish_reason }] } = await chat({ max_tokens: 60, response_format: { type: 'json_schema', json_schema: { name: 'x', strict: true, schema } } });
+      const schema = {
+        type: 'object',
+        properties: { age: { type: 'integer' } },
+        required: ['age'],
+        additionalProperties: false,
+      };
+      const {
+        choices: [{ message, finish_reason }],
+      } = await chat({
+        max_tokens: 60,
+        response_format: { type: 'json_schema', json_schema: { name: 'x', strict: true, schema } },
+      });
       assert.equal(finish_reason, 'stop');
       assert.ok(Number.isInteger(JSON.parse(message.content).age));
     });
 
     test('fields that are unknown, not supported or wrong are refused by name, before anything is computed', async () => {
       const refused = (body, param, pattern) =>
-        assert.rejects(chat(body), (/** @type {any} */ e) => e.code === 'ARGUMENT' && e.details.param === param && pattern.test(e.message) && e.hint !== '', param);
+        assert.rejects(
+          chat(body),
+          (/** @type {any} */ e) =>
+            e.code === 'ARGUMENT' && e.details.param === param && pattern.test(e.message) && e.hint !== '',
+          param,
+        );
       await refused({ tempature: 1 }, 'tempature', /did you mean "temperature"/);
       await refused({ maxTokens: 1 }, 'maxTokens', /did you mean "max_tokens"/);
       await refused({ functions: [] }, 'functions', /does not support "functions"/);
@@ -124,9 +179,17 @@ for (const [name, create] of /** @type {const} */ ([['in this thread', createEng
       await refused({ stream_options: { include_usage: true } }, 'stream_options', /stream: true/);
       await refused({ stream: true, stream_options: { usage: true } }, 'usage', /include_usage/);
       await assert.rejects(chat({ messages: [] }), { code: 'ARGUMENT' });
-      await assert.rejects(chat({ messages: [{ role: 'robot', content: 'x' }] }), { code: 'ARGUMENT', message: /robot/ });
+      await assert.rejects(chat({ messages: [{ role: 'robot', content: 'x' }] }), {
+        code: 'ARGUMENT',
+        message: /robot/,
+      });
       await assert.rejects(chat({ messages: [{ role: 'user', content: 'x'.repeat(999) }] }), { code: 'CONTEXT_FULL' });
-      assert.equal((await chat({ temperature: null, stop: null, n: null, tools: null, top_k: 1, user: 'me', model: 'mine' })).model, 'mine', 'null is not given');
+      assert.equal(
+        (await chat({ temperature: null, stop: null, n: null, tools: null, top_k: 1, user: 'me', model: 'mine' }))
+          .model,
+        'mine',
+        'null is not given',
+      );
     });
 
     test('a signal, leaving the loop, and the controller end it; the session is free again', async () => {
@@ -135,14 +198,26 @@ for (const [name, create] of /** @type {const} */ ([['in this thread', createEng
       for (let i = 0; i < 4; i++) for await (const _ of await chat({ stream: true, max_tokens: 50 })) break;
       for (let i = 0; i < 4; i++) {
         const stream = await chat({ stream: true, max_tokens: 50 });
-        await assert.rejects(async () => { for await (const _ of stream) stream.controller.abort(); }, { name: 'AbortError' });
+        await assert.rejects(
+          async () => {
+            for await (const _ of stream) stream.controller.abort();
+          },
+          { name: 'AbortError' },
+        );
       }
       assert.equal((await chat({})).usage.completion_tokens, 8);
     });
 
     test('toReadableStream: a line of JSON for each chunk', async () => {
       const text = await new Response((await chat({ stream: true })).toReadableStream()).text();
-      assert.deepEqual(text.trim().split('\n').map((line) => JSON.parse(line).object).filter((one) => one !== 'chat.completion.chunk'), []);
+      assert.deepEqual(
+        text
+          .trim()
+          .split('\n')
+          .map((line) => JSON.parse(line).object)
+          .filter((one) => one !== 'chat.completion.chunk'),
+        [],
+      );
     });
 
     test('completions: of a text as it is, of tokens, of several, with echo and log probabilities', async () => {
@@ -154,47 +229,73 @@ for (const [name, create] of /** @type {const} */ ([['in this thread', createEng
       assert.equal(one.usage?.total_tokens, (await model.tokenize('Once upon')).length + 6);
       const ids = await model.tokenize('Once upon');
       const several = await model.completions.create({ ...body, prompt: [ids, ids], echo: true, logprobs: 2 });
-      assert.deepEqual(several.choices.map(({ index, text }) => [index, text]), [0, 1].map((i) => [i, `Once upon${same.text}`]));
+      assert.deepEqual(
+        several.choices.map(({ index, text }) => [index, text]),
+        [0, 1].map((i) => [i, `Once upon${same.text}`]),
+      );
       const logprobs = several.choices[0].logprobs;
       assert.equal(logprobs?.tokens.length, 6);
       assert.equal(logprobs?.text_offset[0], 'Once upon'.length);
       assert.equal(Object.keys(logprobs?.top_logprobs[0] ?? {}).length, 2);
-      const chunks = await all(await model.completions.create({ ...body, stream: true, stream_options: { include_usage: true } }));
+      const chunks = await all(
+        await model.completions.create({ ...body, stream: true, stream_options: { include_usage: true } }),
+      );
       assert.equal(chunks.flatMap(({ choices }) => choices.map(({ text }) => text)).join(''), same.text);
       assert.equal(chunks.at(-1).usage.completion_tokens, 6);
-      await assert.rejects(model.completions.create(/** @type {any} */ ({ ...body, suffix: 'x' })), { code: 'ARGUMENT', message: /does not support "suffix"/ });
-      await assert.rejects(model.completions.create(/** @type {any} */ ({})), { code: 'ARGUMENT', message: /no prompt/ });
+      await assert.rejects(model.completions.create(/** @type {any} */ ({ ...body, suffix: 'x' })), {
+        code: 'ARGUMENT',
+        message: /does not support "suffix"/,
+      });
+      await assert.rejects(model.completions.create(/** @type {any} */ ({})), {
+        code: 'ARGUMENT',
+        message: /no prompt/,
+      });
     });
 
     test('embeddings: as floats, as base64; what cannot be done is refused', async () => {
       const { data, usage, object } = await model.embeddings.create({ input: ['one', 'two'] });
       const { vectors } = await model.embed(['one', 'two']);
-      assert.deepEqual(data.map(({ embedding }) => embedding), vectors.map((vector) => [...vector]));
+      assert.deepEqual(
+        data.map(({ embedding }) => embedding),
+        vectors.map((vector) => [...vector]),
+      );
       assert.deepEqual([object, data.map(({ index }) => index), usage.prompt_tokens], ['list', [0, 1], 8]);
-      const { data: [{ embedding }] } = await model.embeddings.create({ input: 'one', encoding_format: 'base64' });
+      const {
+        data: [{ embedding }],
+      } = await model.embeddings.create({ input: 'one', encoding_format: 'base64' });
       const bytes = Buffer.from(/** @type {string} */ (embedding), 'base64');
-      assert.deepEqual(new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length)), vectors[0]);
-      await assert.rejects(model.embeddings.create({ input: 'one', dimensions: 3 }), { code: 'ARGUMENT', message: /have 48 numbers/ });
+      assert.deepEqual(
+        new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length)),
+        vectors[0],
+      );
+      await assert.rejects(model.embeddings.create({ input: 'one', dimensions: 3 }), {
+        code: 'ARGUMENT',
+        message: /have 48 numbers/,
+      });
       await assert.rejects(model.embeddings.create({ input: 'x'.repeat(999) }), { code: 'CONTEXT_FULL' });
     });
   });
 }
 
 const real = realModel('smollm2');
-test('SmolLM2: a conversation that grows computes only what is new of it', { skip: real ? false : NO_REAL_MODEL }, async () => {
-  const engine = await createEngine();
-  const model = await engine.load(fromFile(/** @type {string} */ (real)), { context: 512 });
-  /** @type {{ role: string, content: string }[]} */
-  const talk = [{ role: 'user', content: 'Name three colours.' }];
-  const options = { temperature: 0, max_tokens: 24 };
-  const first = await model.chat.completions.create({ messages: talk, ...options });
-  talk.push(first.choices[0].message, { role: 'user', content: 'And one more?' });
-  const second = await model.chat.completions.create({ messages: talk, ...options });
-  const known = first.usage.prompt_tokens + first.usage.completion_tokens - 1;
-  assert.equal(second.usage.prompt_tokens_details.cached_tokens, known, 'all that was computed');
-  const fresh = await engine.load(fromFile(/** @type {string} */ (real)), { context: 512 });
-  const alone = await fresh.chat.completions.create({ messages: talk, ...options });
-  assert.equal(alone.choices[0].message.content, second.choices[0].message.content, 'the same reply');
-  assert.equal(alone.usage.prompt_tokens_details.cached_tokens, 0);
-  await engine.close();
-});
+test(
+  'SmolLM2: a conversation that grows computes only what is new of it',
+  { skip: real ? false : NO_REAL_MODEL },
+  async () => {
+    const engine = await createEngine();
+    const model = await engine.load(fromFile(/** @type {string} */ (real)), { context: 512 });
+    /** @type {{ role: string, content: string }[]} */
+    const talk = [{ role: 'user', content: 'Name three colours.' }];
+    const options = { temperature: 0, max_tokens: 24 };
+    const first = await model.chat.completions.create({ messages: talk, ...options });
+    talk.push(first.choices[0].message, { role: 'user', content: 'And one more?' });
+    const second = await model.chat.completions.create({ messages: talk, ...options });
+    const known = first.usage.prompt_tokens + first.usage.completion_tokens - 1;
+    assert.equal(second.usage.prompt_tokens_details.cached_tokens, known, 'all that was computed');
+    const fresh = await engine.load(fromFile(/** @type {string} */ (real)), { context: 512 });
+    const alone = await fresh.chat.completions.create({ messages: talk, ...options });
+    assert.equal(alone.choices[0].message.content, second.choices[0].message.content, 'the same reply');
+    assert.equal(alone.usage.prompt_tokens_details.cached_tokens, 0);
+    await engine.close();
+  },
+);

@@ -15,8 +15,29 @@ import { CONFIG, tinyModel } from './fixture.mjs';
 
 const SCRIPT = fileURLToPath(new URL('../tools/original_tokenizers.py', import.meta.url));
 const PYTHON = process.env.BQ4_PYTHON ?? 'python3';
-export const HUGGING_FACE = ['gpt-2', 'gpt-2-prefix', 'neox', 'llama-3', 'qwen-2', 'qwen-3.5', 'nfkc', 'nfkd', 'gpt-4o', 'deepseek-3', 'starcoder', 'falcon', 'bloom', 'added',
-  'llama-2', 'metaspace-first', 'gemma', 'bert-uncased', 'bert-cased', 'unigram', 'albert'];
+export const HUGGING_FACE = [
+  'gpt-2',
+  'gpt-2-prefix',
+  'neox',
+  'llama-3',
+  'qwen-2',
+  'qwen-3.5',
+  'nfkc',
+  'nfkd',
+  'gpt-4o',
+  'deepseek-3',
+  'starcoder',
+  'falcon',
+  'bloom',
+  'added',
+  'llama-2',
+  'metaspace-first',
+  'gemma',
+  'bert-uncased',
+  'bert-cased',
+  'unigram',
+  'albert',
+];
 export const SENTENCE_PIECE = ['sp-bpe', 'sp-bpe-nfkc', 'sp-unigram', 'sp-unigram-bytes', 'sp-unigram-folded'];
 
 /** @param {string} path @returns {{ text: string, ids: number[] }[]} */
@@ -25,7 +46,7 @@ function readCases(path) {
   let at = 4;
   return Array.from({ length: bytes.readUInt32LE(0) }, () => {
     const [size, count] = [bytes.readUInt32LE(at), bytes.readUInt32LE(at + 4)];
-    const text = bytes.toString('utf8', at + 8, at += 8 + size);
+    const text = bytes.toString('utf8', at + 8, (at += 8 + size));
     const ids = Array.from({ length: count }, (_, i) => bytes.readUInt32LE(at + 4 * i));
     at += 4 * count;
     return { text, ids };
@@ -46,7 +67,8 @@ function isTie({ kind, tokens }, a, b) {
 
 /** @param {number} strings  for each tokenizer @param {string} report  the file of the table's rows */
 export function originalsSuite(strings, report) {
-  const missing = spawnSync(PYTHON, ['-c', 'import tokenizers, sentencepiece']).status !== 0 &&
+  const missing =
+    spawnSync(PYTHON, ['-c', 'import tokenizers, sentencepiece']).status !== 0 &&
     `${PYTHON} lacks the packages tokenizers and sentencepiece (tools/requirements-test.txt)`;
   const folder = mkdtempSync(join(tmpdir(), 'bq4-originals-'));
   /** @type {{ tokenizer: string, source: string, cases: number, against: string }[]} */
@@ -76,8 +98,12 @@ export function originalsSuite(strings, report) {
           else assert.deepEqual(found, ids, JSON.stringify(text));
         }
         assert.ok(ties <= strings / 1000, `${ties} ties`);
-        rows.push({ tokenizer: name, source: path === json ? 'tokenizer.json' : 'tokenizer.model', cases: cases.length,
-          against: path === json ? 'PyPI tokenizers' : 'PyPI sentencepiece' });
+        rows.push({
+          tokenizer: name,
+          source: path === json ? 'tokenizer.json' : 'tokenizer.model',
+          cases: cases.length,
+          against: path === json ? 'PyPI tokenizers' : 'PyPI sentencepiece',
+        });
       } finally {
         await engine.close();
       }

@@ -59,7 +59,10 @@ function suite(name, create, sourceOf) {
       let before = 0;
       for (const part of [0.8, 0.6]) {
         const budget = budgetOf(part);
-        const { residency, paging, heapBytes, weightBytes, layers, fits, gaveUp } = await engine.plan(source, { ...OPTIONS, budget });
+        const { residency, paging, heapBytes, weightBytes, layers, fits, gaveUp } = await engine.plan(source, {
+          ...OPTIONS,
+          budget,
+        });
         assert.deepEqual([residency, fits], ['paged', 'yes']);
         assert.deepEqual(gaveUp, [{ what: 'residency', from: 'resident', to: 'paged' }]);
         assert.ok(heapBytes + paging.besideBytes <= budget, `${heapBytes} + ${paging.besideBytes} of ${budget}`);
@@ -72,8 +75,11 @@ function suite(name, create, sourceOf) {
 
     test('too small a budget is refused with numbers', async () => {
       assert.equal((await engine.plan(source, { ...OPTIONS, budget: budgetOf(0.01) })).fits, 'no');
-      await assert.rejects(engine.load(source, { ...OPTIONS, budget: budgetOf(0.01) }), (/** @type {any} */ error) =>
-        error.code === 'NOMEM' && error.details.budget > 0 && /the budget is/.test(error.message));
+      await assert.rejects(
+        engine.load(source, { ...OPTIONS, budget: budgetOf(0.01) }),
+        (/** @type {any} */ error) =>
+          error.code === 'NOMEM' && error.details.budget > 0 && /the budget is/.test(error.message),
+      );
       await assert.rejects(engine.plan(source, { budget: -1 }), { code: 'ARGUMENT' });
       await assert.rejects(engine.plan(source, { budget: /** @type {any} */ ('1 GB') }), { code: 'ARGUMENT' });
     });
@@ -98,7 +104,10 @@ function suite(name, create, sourceOf) {
       const options = { ...OPTIONS, sessions: 3 };
       const all = await engine.plan(source, options);
       // Not even one session would do with all weights in memory.
-      const model = await engine.load(source, { ...options, budget: Math.min(all.heapBytes - all.weightBytes * 0.4, whole.heapBytes - 65536) });
+      const model = await engine.load(source, {
+        ...options,
+        budget: Math.min(all.heapBytes - all.weightBytes * 0.4, whole.heapBytes - 65536),
+      });
       assert.equal(model.info.residency, 'paged');
       assert.ok(model.info.sessions >= 2);
       const sessions = await Promise.all(Array.from({ length: model.info.sessions }).map(() => model.createSession()));
@@ -106,7 +115,10 @@ function suite(name, create, sourceOf) {
       for (const { ids } of results) assert.deepEqual(ids, wanted.ids);
       // One of them stops amid its work, the others don't notice.
       const abort = new AbortController();
-      const stopped = sessions[0].generate(PROMPT.slice(3), { ...SEEDED, signal: abort.signal }).done().catch((/** @type {any} */ e) => e.name);
+      const stopped = sessions[0]
+        .generate(PROMPT.slice(3), { ...SEEDED, signal: abort.signal })
+        .done()
+        .catch((/** @type {any} */ e) => e.name);
       const others = sessions.slice(1).map((session, i) => session.generate(PROMPT.slice(i + 1), SEEDED).done());
       abort.abort();
       assert.equal(await stopped, 'AbortError');
@@ -128,8 +140,10 @@ function suite(name, create, sourceOf) {
       const server = await faultServer(await tinyModel(SHAPE));
       const budget = budgetOf(0.6);
       assert.equal((await engine.plan(fromUrl(server.url), { ...OPTIONS, budget })).fits, 'no');
-      await assert.rejects(engine.load(fromUrl(server.url), { ...OPTIONS, budget }), (/** @type {any} */ error) =>
-        error.code === 'NOMEM' && /from this machine/.test(error.hint));
+      await assert.rejects(
+        engine.load(fromUrl(server.url), { ...OPTIONS, budget }),
+        (/** @type {any} */ error) => error.code === 'NOMEM' && /from this machine/.test(error.hint),
+      );
       await server.close();
     });
   });
@@ -155,7 +169,10 @@ if (isNode) {
       const engine = await createEngine();
       const blob = new CountingBlob([/** @type {any} */ (await tinyModel(SHAPE))]);
       const whole = await engine.plan(fromBlob(blob), OPTIONS);
-      const model = await engine.load(fromBlob(blob), { ...OPTIONS, budget: whole.heapBytes - whole.weightBytes * 0.4 });
+      const model = await engine.load(fromBlob(blob), {
+        ...OPTIONS,
+        budget: whole.heapBytes - whole.weightBytes * 0.4,
+      });
       const { streamedBytes, slotBytes } = model.info.paging;
       const session = await model.createSession();
       await session.generate(PROMPT, { ...SEEDED, maxTokens: 1 }).done();
@@ -164,7 +181,10 @@ if (isNode) {
       // Tokens that come again have their row in the cache; two buffers may be full before and after.
       const runs = ids.length; // the last of the prompt, and all but the last that was generated
       assert.ok(blob.got <= runs * streamedBytes + 2 * slotBytes, `${blob.got} bytes for ${runs} × ${streamedBytes}`);
-      assert.ok(blob.got >= runs * streamedBytes * 0.9 - 2 * slotBytes, `${blob.got} bytes for ${runs} × ${streamedBytes}`);
+      assert.ok(
+        blob.got >= runs * streamedBytes * 0.9 - 2 * slotBytes,
+        `${blob.got} bytes for ${runs} × ${streamedBytes}`,
+      );
       await engine.close();
     });
 
@@ -172,14 +192,21 @@ if (isNode) {
       const engine = await createEngine();
       const blob = new CountingBlob([/** @type {any} */ (await tinyModel(SHAPE))]);
       const whole = await engine.plan(fromBlob(blob), OPTIONS);
-      const model = await engine.load(fromBlob(blob), { ...OPTIONS, budget: whole.heapBytes - whole.weightBytes * 0.4 });
+      const model = await engine.load(fromBlob(blob), {
+        ...OPTIONS,
+        budget: whole.heapBytes - whole.weightBytes * 0.4,
+      });
       const session = await model.createSession();
       const { ids } = await session.generate(PROMPT, SEEDED).done();
       const parts = [];
       const failing = async () => {
         for await (const part of session.generate(PROMPT, SEEDED)) if (parts.push(part) === 5) blob.broken = true;
       };
-      await assert.rejects(failing, (/** @type {any} */ error) => error.code === 'READ' && /can't be read any more: gone/.test(error.message) && error.offset > 0);
+      await assert.rejects(
+        failing,
+        (/** @type {any} */ error) =>
+          error.code === 'READ' && /can't be read any more: gone/.test(error.message) && error.offset > 0,
+      );
       blob.broken = false;
       assert.ok(parts.length >= 5 && parts.length < 30);
       assert.deepEqual((await session.generate(PROMPT, SEEDED).done()).ids, ids);

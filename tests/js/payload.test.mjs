@@ -17,7 +17,10 @@ const importsOf = (text) => [...text.matchAll(/(?:from|import)\s*\(?\s*["'](\.[\
 const manifest = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
 /** Names of what npm would pack. */
 const packed = () => {
-  const { stdout } = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root, encoding: 'utf8' });
+  const { stdout } = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+    cwd: root,
+    encoding: 'utf8',
+  });
   return new Set(JSON.parse(stdout)[0].files.map((/** @type {any} */ file) => file.path));
 };
 
@@ -40,7 +43,17 @@ test(`adapters: one file each, at most ${ADAPTER_LIMIT} bytes gzipped`, () => {
 
 test('what begins a thread is imported by nothing: by another address it would begin a second one', () => {
   for (const name of all()) for (const target of importsOf(textOf(name))) assert.match(target, /^\.\/part-/, name);
-  for (const name of ['thread.js', 'io-worker.js', 'single.js', 'heads.js', 'part-openai.js', 'connect.js', ...ADAPTERS, 'cli.js']) assert.deepEqual(importsOf(textOf(name)), [], `${name} is one file`);
+  for (const name of [
+    'thread.js',
+    'io-worker.js',
+    'single.js',
+    'heads.js',
+    'part-openai.js',
+    'connect.js',
+    ...ADAPTERS,
+    'cli.js',
+  ])
+    assert.deepEqual(importsOf(textOf(name)), [], `${name} is one file`);
   assert.deepEqual(importsOf(textOf('index.js')), ['./part-openai.js'], 'on demand');
   assert.deepEqual(importsOf(textOf('engine.js')).sort(), ['./part-core.js', './part-openai.js']);
   assert.deepEqual(importsOf(textOf('worker.js')), ['./part-core.js']);
@@ -56,7 +69,9 @@ test('no eval, no blob: addresses, no absolute addresses to load from, no commen
 
 test('the package contains what it names and what its files load, by addresses that bundlers understand', () => {
   const files = packed();
-  const named = [...Object.values(manifest.exports), manifest.bin.bq4, manifest.types].flatMap((entry) => (typeof entry === 'string' ? entry : Object.values(entry)));
+  const named = [...Object.values(manifest.exports), manifest.bin.bq4, manifest.types].flatMap((entry) =>
+    typeof entry === 'string' ? entry : Object.values(entry),
+  );
   for (const path of named.filter((name) => !name.includes('*') && !name.startsWith('./build/types/')))
     assert.ok(files.has(path.replace(/^\.\//, '')), `the package lacks ${path}`);
   assert.ok(![...files].some((path) => /^(js|bin)\//.test(path)), 'what is bundled does not come a second time');
@@ -64,13 +79,16 @@ test('the package contains what it names and what its files load, by addresses t
   for (const name of all())
     for (const [, path] of textOf(name).matchAll(/new URL\(["']([^"']+)["'], ?import\.meta\.url\)/g)) {
       const target = new URL(path, new URL(`dist/${name}`, root));
-      assert.ok(existsSync(fileURLToPath(target)) && files.has(target.href.slice(root.href.length)), `${name} loads ${path}`);
+      assert.ok(
+        existsSync(fileURLToPath(target)) && files.has(target.href.slice(root.href.length)),
+        `${name} loads ${path}`,
+      );
       found++;
     }
   assert.ok(found >= 4 * 3 + 6, 'four modules in four files, and scripts of workers');
 });
 
-test('the package runs: a page\'s engine, the engine of this thread, the command line', async () => {
+test("the package runs: a page's engine, the engine of this thread, the command line", async () => {
   const { createWorkerEngine } = await import(new URL('dist/index.js', root).href);
   const { createEngine } = await import(new URL('dist/engine.js', root).href);
   /** @type {number[][]} */
@@ -84,13 +102,20 @@ test('the package runs: a page\'s engine, the engine of this thread, the command
   }
   assert.equal(all[0].length, 3);
   assert.deepEqual(all[0], all[1]);
-  const run = spawnSync(process.execPath, ['dist/cli.js', 'run', 'models/chat.bq4', '--prompt', 'Once', '--max-tokens', '3', '--json'], { cwd: root, encoding: 'utf8' });
+  const run = spawnSync(
+    process.execPath,
+    ['dist/cli.js', 'run', 'models/chat.bq4', '--prompt', 'Once', '--max-tokens', '3', '--json'],
+    { cwd: root, encoding: 'utf8' },
+  );
   assert.equal(JSON.parse(run.stdout).ids.length, 3, run.stderr);
 });
 
 test('what is public has the same names in dist/ as in js/', async () => {
   for (const name of ['index.js', 'engine.js', 'connect.js']) {
-    const [source, made] = await Promise.all([import(new URL(`js/${name}`, root).href), import(new URL(`dist/${name}`, root).href)]);
+    const [source, made] = await Promise.all([
+      import(new URL(`js/${name}`, root).href),
+      import(new URL(`dist/${name}`, root).href),
+    ]);
     assert.deepEqual(Object.keys(made).sort(), Object.keys(source).sort());
   }
 });

@@ -7,7 +7,11 @@ const TOKENS = 320;
 
 /** @param {number} [seed] */
 export async function picker(seed = 1) {
-  const machine = await Machine.create(new URL('../../build/wasm/bq4-grammar.wasm', import.meta.url).href, encodeTokenizer(tokenizer()), TOKENS);
+  const machine = await Machine.create(
+    new URL('../../build/wasm/bq4-grammar.wasm', import.meta.url).href,
+    encodeTokenizer(tokenizer()),
+    TOKENS,
+  );
   const next = random(seed);
   const draw = () => (next() + 1) / 2;
 

@@ -16,7 +16,11 @@ test('KV bytes, weights per token, tokens per second', async () => {
   assert.equal(p.kvBytesPer1000, p.kvBytes);
   assert.equal(p.kvBytes, 3 * 2 * 64 * 1000 * 4, 'layers, keys and values, floats');
   const { layers, hidden, ffn, vocab } = p;
-  assert.equal(p.tokenWeights, layers * (4 * hidden * hidden + 3 * hidden * ffn) + vocab * hidden, 'the head too, although it is the embedding');
+  assert.equal(
+    p.tokenWeights,
+    layers * (4 * hidden * hidden + 3 * hidden * ffn) + vocab * hidden,
+    'the head too, although it is the embedding',
+  );
   assert.ok(p.tokensPerSecond > 0);
   assert.equal(p.residency, 'resident');
   assert.equal(p.paging, null);
@@ -26,7 +30,7 @@ test('by default: a context of use, and a KV cache of little more than a byte pe
   const { context, trainedContext, kv } = await plan({});
   assert.deepEqual([context, trainedContext, kv], [4096, 16384, 'i8']);
   const small = await engine.plan(fromBytes(await tinyModel()));
-  assert.equal(small.context, small.trainedContext, 'the model\'s own where that is less');
+  assert.equal(small.context, small.trainedContext, "the model's own where that is less");
 });
 
 test('fits: by the budget; without one a small model does', async () => {
@@ -74,15 +78,31 @@ test('load gives up sessions, then context, then KV precision, and says so', asy
   const tries = [
     [await heap({ sessions: 2 }), [['sessions', 3, 2]]],
     [await heap({ sessions: 1 }), [['sessions', 3, 1]]],
-    [await heap({ sessions: 1, context: 1024 }), [['sessions', 3, 1], ['context', 4096, 1024]]],
-    [await heap({ sessions: 1, context: 512, kv: 'f16' }), [['sessions', 3, 1], ['context', 4096, 512], ['kv', 'f32', 'f16']]],
+    [
+      await heap({ sessions: 1, context: 1024 }),
+      [
+        ['sessions', 3, 1],
+        ['context', 4096, 1024],
+      ],
+    ],
+    [
+      await heap({ sessions: 1, context: 512, kv: 'f16' }),
+      [
+        ['sessions', 3, 1],
+        ['context', 4096, 512],
+        ['kv', 'f32', 'f16'],
+      ],
+    ],
   ];
   for (const [budget, gaveUp] of tries) {
     const announced = (await plan({ ...options, budget })).gaveUp;
     const model = await engine.load(source, { ...options, budget });
     const { info } = model;
     assert.deepEqual(info.gaveUp, announced);
-    assert.deepEqual(info.gaveUp.map(({ what, from }) => [what, from]), gaveUp.map(([what, from]) => [what, from]));
+    assert.deepEqual(
+      info.gaveUp.map(({ what, from }) => [what, from]),
+      gaveUp.map(([what, from]) => [what, from]),
+    );
     for (const [i, [what, , to]] of gaveUp.entries())
       if (what === 'context') assert.ok(info.context >= to && info.context < 1.3 * to, `${info.context} for ${to}`);
       else assert.equal(info.gaveUp[i].to, to);

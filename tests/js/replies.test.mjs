@@ -50,7 +50,12 @@ test('at least 16 of 20 greedy replies are on topic', async (t) => {
   let good = 0;
   for (const { turns, pattern, avoid } of CHECK) {
     const { text, reason } = await lastReply(turns);
-    const on = reason === 'stop' && text.trim() !== '' && !loops(text) && new RegExp(pattern, 'i').test(text.trim()) && !(avoid && new RegExp(avoid, 'i').test(text));
+    const on =
+      reason === 'stop' &&
+      text.trim() !== '' &&
+      !loops(text) &&
+      new RegExp(pattern, 'i').test(text.trim()) &&
+      !(avoid && new RegExp(avoid, 'i').test(text));
     good += Number(on);
     t.diagnostic(`${on ? 'on topic ' : 'OFF TOPIC'} ${turns.join(' / ')} -> ${text.trim()}`);
   }

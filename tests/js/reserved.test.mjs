@@ -54,8 +54,14 @@ test('with factors of rows, weights fit that an f16 scale is too coarse for', as
   const weights = randomWeights();
   // Two layers of matrices that cancel each other: up becomes tiny, down as much larger.
   for (const [name, { values }] of weights) {
-    if (name.endsWith('mlp.up.weight')) values.forEach((w, i) => { values[i] = w * 2 ** -30; });
-    if (name.endsWith('mlp.down.weight')) values.forEach((w, i) => { values[i] = w * 2 ** 30; });
+    if (name.endsWith('mlp.up.weight'))
+      values.forEach((w, i) => {
+        values[i] = w * 2 ** -30;
+      });
+    if (name.endsWith('mlp.down.weight'))
+      values.forEach((w, i) => {
+        values[i] = w * 2 ** 30;
+      });
   }
   await assert.rejects(made(weights, { quant: 'bq8' }), { code: 'FORMAT' });
   const exact = await logitsOf(await made(weights, { quant: 'f32', embed: 'f32' }));
@@ -66,7 +72,10 @@ test('with factors of rows, weights fit that an f16 scale is too coarse for', as
 
 test('factors of rows are refused where the format has no place for them', async () => {
   const weights = randomWeights();
-  await assert.rejects(convert(hfFolder(fresh(), weights), join(fresh(), 'x.qsf'), { rowScales: true }), /h\.0\.attn\.\w\.scale/);
+  await assert.rejects(
+    convert(hfFolder(fresh(), weights), join(fresh(), 'x.qsf'), { rowScales: true }),
+    /h\.0\.attn\.\w\.scale/,
+  );
 });
 
 test('steps of activations: written, shown, left alone by the engine; wrong ones are refused', async () => {
@@ -79,7 +88,10 @@ test('steps of activations: written, shown, left alone by the engine; wrong ones
   assert.deepEqual(found.activations, { 'h.0.attn.q': 0.0123, 'h.1.mlp.down': 2.5 });
   assert.ok(found.sections.some(({ tag }) => tag === 'ACTQ'));
   assert.deepEqual(await logitsOf(path), await logitsOf(plain));
-  assert.match(spawnSync(process.execPath, [BQ4, 'inspect', path], { encoding: 'utf8' }).stdout, /steps of activations\n {2}h\.0\.attn\.q +0\.0123\n/);
+  assert.match(
+    spawnSync(process.execPath, [BQ4, 'inspect', path], { encoding: 'utf8' }).stdout,
+    /steps of activations\n {2}h\.0\.attn\.q +0\.0123\n/,
+  );
 
   const engine = await createEngine();
   const at = found.sections.find(({ tag }) => tag === 'ACTQ')?.offset ?? 0;
@@ -88,7 +100,10 @@ test('steps of activations: written, shown, left alone by the engine; wrong ones
     const other = bytes.slice();
     change(new DataView(other.buffer, at - 16));
     reseal(other);
-    return engine.load(fromBytes(other)).then(() => assert.fail('loaded'), (error) => `${error.code}: ${error.message}`);
+    return engine.load(fromBytes(other)).then(
+      () => assert.fail('loaded'),
+      (error) => `${error.code}: ${error.message}`,
+    );
   };
   assert.match(await refused((v) => v.setUint32(4, 1, true)), /^UNSUPPORTED: .*ACTQ/);
   assert.match(await refused((v) => v.setUint32(16, 3, true)), /^FORMAT: ACTQ/);
@@ -97,7 +112,15 @@ test('steps of activations: written, shown, left alone by the engine; wrong ones
   assert.match(await refused((v) => v.setFloat32(32, NaN, true)), /^FORMAT: ACTQ/);
   await engine.close();
 
-  for (const bad of ['[]', '3', '{"h.0.attn.q": 0}', '{"h.0.attn.q": "1"}', '{"h.0.attn.q": 1e-60}', '{"h.9.attn.q": 1}', '{"h.0.ln1": 1}']) {
+  for (const bad of [
+    '[]',
+    '3',
+    '{"h.0.attn.q": 0}',
+    '{"h.0.attn.q": "1"}',
+    '{"h.0.attn.q": 1e-60}',
+    '{"h.9.attn.q": 1}',
+    '{"h.0.ln1": 1}',
+  ]) {
     writeFileSync(steps, bad);
     await assert.rejects(made(weights, { activationSteps: steps }), { code: 'FORMAT' }, bad);
   }
@@ -113,7 +136,10 @@ test('a sparse tensor (BQ4S) is refused by its name; inspect shows it', async ()
   bytes[at] = 3;
   reseal(bytes);
   const engine = await createEngine();
-  await assert.rejects(engine.load(fromBytes(bytes)), { code: 'UNSUPPORTED', message: /"h\.0\.attn\.q\.weight" is stored sparse \(BQ4S\)/ });
+  await assert.rejects(engine.load(fromBytes(bytes)), {
+    code: 'UNSUPPORTED',
+    message: /"h\.0\.attn\.q\.weight" is stored sparse \(BQ4S\)/,
+  });
   await engine.close();
   const found = await inspect(openBytes(bytes));
   assert.equal(found.tensors.find((t) => MATRICES.test(t.name))?.layout, 'sparse');

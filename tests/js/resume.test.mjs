@@ -25,7 +25,11 @@ const script = `
 
 /** @param {string} to @param {number} [at]  share of the work after which it is killed @param {string} [hash] */
 function run(to, at = 2, hash = 'xxh64') {
-  const { status, signal, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script, input, to, String(at), hash], { encoding: 'utf8' });
+  const { status, signal, stdout, stderr } = spawnSync(
+    process.execPath,
+    ['--input-type=module', '-e', script, input, to, String(at), hash],
+    { encoding: 'utf8' },
+  );
   assert.equal(at > 1 ? status : signal, at > 1 ? 0 : 'SIGKILL', stderr);
   return at > 1 ? JSON.parse(stdout) : null;
 }
@@ -46,7 +50,10 @@ for (const hash of ['xxh64', 'sha256']) {
     const same = join(folder, `whole-${hash}.bq4`);
     run(same, 2, hash);
     run(out, 0.45, hash);
-    assert.deepEqual([existsSync(out), existsSync(`${out}.part`), existsSync(`${out}.part.journal`)], [false, true, true]);
+    assert.deepEqual(
+      [existsSync(out), existsSync(`${out}.part`), existsSync(`${out}.part.journal`)],
+      [false, true, true],
+    );
     run(out, 0.8, hash);
     const { first, report } = run(out, 2, hash);
     assert.ok(first > 0.5, `begun at ${first}`);

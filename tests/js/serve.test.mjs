@@ -17,7 +17,15 @@ const TOKEN = 'open sesame';
 const PAGE = 'http://page.example';
 const messages = [{ role: /** @type {const} */ ('user'), content: 'Who are you?' }];
 /** Replies that don't end by themselves, not for minutes. */
-const long = /** @type {import('openai').OpenAI.ChatCompletionCreateParamsStreaming} */ (/** @type {unknown} */ ({ model: 'chat', messages, stream: true, n: 128, response_format: { type: 'regex', pattern: '[a-z ]{2000}' } }));
+const long = /** @type {import('openai').OpenAI.ChatCompletionCreateParamsStreaming} */ (
+  /** @type {unknown} */ ({
+    model: 'chat',
+    messages,
+    stream: true,
+    n: 128,
+    response_format: { type: 'regex', pattern: '[a-z ]{2000}' },
+  })
+);
 const fixed = { model: 'chat', temperature: 0, max_tokens: 12 };
 
 /** @type {Awaited<ReturnType<typeof createWorkerEngine>>} */
@@ -31,7 +39,14 @@ let client;
 before(async () => {
   engine = await createWorkerEngine({ threads: 1 });
   model = await engine.load(fromFile(FILE), { context: 512 });
-  server = await serveModels([{ id: 'chat', model }], { port: 0, token: TOKEN, origins: [PAGE], hosts: ['bq4.test'], maxBody: 100_000, maxWaiting: 2 });
+  server = await serveModels([{ id: 'chat', model }], {
+    port: 0,
+    token: TOKEN,
+    origins: [PAGE],
+    hosts: ['bq4.test'],
+    maxBody: 100_000,
+    maxWaiting: 2,
+  });
   client = new OpenAI({ baseURL: server.url, apiKey: TOKEN, maxRetries: 0 });
 });
 after(async () => {
@@ -40,14 +55,31 @@ after(async () => {
 });
 
 /** A request with any headers, which fetch does not allow. @param {string} path @param {{ method?: string, headers?: object, body?: string | Buffer }} [options] */
-const ask = (path, { method, headers, body } = {}) => new Promise((resolve, reject) => {
-  const at = new URL(path, server.url);
-  const asked = request(at, { method: method ?? (body === undefined ? 'GET' : 'POST'), headers: { authorization: `Bearer ${TOKEN}`, ...(body !== undefined && { 'content-type': 'application/json' }), ...headers } }, (response) => {
-    let text = '';
-    response.setEncoding('utf8').on('data', (part) => (text += part)).on('end', () => resolve({ status: response.statusCode, headers: response.headers, body: text && JSON.parse(text) }));
+const ask = (path, { method, headers, body } = {}) =>
+  new Promise((resolve, reject) => {
+    const at = new URL(path, server.url);
+    const asked = request(
+      at,
+      {
+        method: method ?? (body === undefined ? 'GET' : 'POST'),
+        headers: {
+          authorization: `Bearer ${TOKEN}`,
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...headers,
+        },
+      },
+      (response) => {
+        let text = '';
+        response
+          .setEncoding('utf8')
+          .on('data', (part) => (text += part))
+          .on('end', () =>
+            resolve({ status: response.statusCode, headers: response.headers, body: text && JSON.parse(text) }),
+          );
+      },
+    );
+    asked.on('error', reject).end(body);
   });
-  asked.on('error', reject).end(body);
-});
 
 const health = async () => (await ask('/health')).body.models[0];
 
@@ -62,13 +94,22 @@ test('chat: what the client gets is what the model says', async () => {
 });
 
 test('chat, streamed: the same text in pieces, a finish reason, usage when it was asked for', async () => {
-  const { choices: [whole] } = await client.chat.completions.create({ ...fixed, messages });
-  const stream = await client.chat.completions.create({ ...fixed, messages, stream: true, stream_options: { include_usage: true } });
+  const {
+    choices: [whole],
+  } = await client.chat.completions.create({ ...fixed, messages });
+  const stream = await client.chat.completions.create({
+    ...fixed,
+    messages,
+    stream: true,
+    stream_options: { include_usage: true },
+  });
   const chunks = [];
   for await (const chunk of stream) chunks.push(chunk);
   assert.equal(chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join(''), whole.message.content);
   assert.ok(chunks.length > 3);
-  assert.deepEqual(chunks.flatMap(({ choices }) => choices.map((choice) => choice.finish_reason)).filter(Boolean), [whole.finish_reason]);
+  assert.deepEqual(chunks.flatMap(({ choices }) => choices.map((choice) => choice.finish_reason)).filter(Boolean), [
+    whole.finish_reason,
+  ]);
   assert.equal(chunks.at(-1).usage.completion_tokens, 12);
   // The client's own helper puts a message together.
   const final = await client.chat.completions.stream({ ...fixed, messages }).finalChatCompletion();
@@ -76,8 +117,18 @@ test('chat, streamed: the same text in pieces, a finish reason, usage when it wa
 });
 
 test('chat held to a schema, by the client that parses it', async () => {
-  const schema = { type: 'object', properties: { mood: { enum: ['good', 'bad'] } }, required: ['mood'], additionalProperties: false };
-  const { choices } = await client.chat.completions.create({ ...fixed, max_tokens: 60, messages, response_format: { type: 'json_schema', json_schema: { name: 'mood', strict: true, schema } } });
+  const schema = {
+    type: 'object',
+    properties: { mood: { enum: ['good', 'bad'] } },
+    required: ['mood'],
+    additionalProperties: false,
+  };
+  const { choices } = await client.chat.completions.create({
+    ...fixed,
+    max_tokens: 60,
+    messages,
+    response_format: { type: 'json_schema', json_schema: { name: 'mood', strict: true, schema } },
+  });
   assert.ok(['good', 'bad'].includes(JSON.parse(choices[0].message.content).mood));
 });
 
@@ -86,12 +137,16 @@ test('completions and embeddings', async () => {
   assert.equal(object, 'text_completion');
   assert.ok(choices[0].text.length > 0);
   let streamed = '';
-  for await (const chunk of await client.completions.create({ ...fixed, prompt: 'Once upon a time', stream: true })) streamed += chunk.choices[0]?.text ?? '';
+  for await (const chunk of await client.completions.create({ ...fixed, prompt: 'Once upon a time', stream: true }))
+    streamed += chunk.choices[0]?.text ?? '';
   assert.equal(streamed, choices[0].text);
   const input = ['Hello', 'Good day'];
   const { data, usage } = await client.embeddings.create({ model: 'chat', input }); // as base64, which the client asks for
   const { vectors } = await model.embed(input);
-  assert.deepEqual(data.map(({ embedding }) => embedding), vectors.map((vector) => Array.from(vector)));
+  assert.deepEqual(
+    data.map(({ embedding }) => embedding),
+    vectors.map((vector) => Array.from(vector)),
+  );
   assert.ok(usage.prompt_tokens > 2);
 });
 
@@ -105,18 +160,79 @@ test('models', async () => {
 test('errors have the classes and codes that the client knows', async () => {
   /** @type {[string, () => Promise<unknown>, any, number, string][]} */
   const cases = [
-    ['no such model', () => client.chat.completions.create({ ...fixed, model: 'gpt', messages }), OpenAI.NotFoundError, 404, 'model_not_found'],
+    [
+      'no such model',
+      () => client.chat.completions.create({ ...fixed, model: 'gpt', messages }),
+      OpenAI.NotFoundError,
+      404,
+      'model_not_found',
+    ],
     ['no such model to look at', () => client.models.retrieve('gpt'), OpenAI.NotFoundError, 404, 'model_not_found'],
-    ['a wrong value', () => client.chat.completions.create({ ...fixed, messages, temperature: 99 }), OpenAI.BadRequestError, 400, 'invalid_value'],
-    ['no messages', () => client.chat.completions.create({ ...fixed, messages: [] }), OpenAI.BadRequestError, 400, 'invalid_value'],
-    ['too long', () => client.chat.completions.create({ ...fixed, messages: [{ role: 'user', content: 'word '.repeat(2000) }] }), OpenAI.BadRequestError, 400, 'context_length_exceeded'],
-    ['too long, streamed', () => client.chat.completions.create({ ...fixed, stream: true, messages: [{ role: 'user', content: 'word '.repeat(2000) }] }), OpenAI.BadRequestError, 400, 'context_length_exceeded'],
-    ['too large', () => client.chat.completions.create({ ...fixed, messages: [{ role: 'user', content: 'x'.repeat(200_000) }] }), OpenAI.APIError, 413, 'request_too_large'],
-    ['a schema that is not supported', () => client.chat.completions.create({ ...fixed, messages, response_format: { type: 'json_schema', json_schema: { name: 'x', schema: { $dynamicRef: '#a' } } } }), OpenAI.BadRequestError, 400, 'GRAMMAR'],
-    ['the wrong token', () => new OpenAI({ baseURL: server.url, apiKey: 'x', maxRetries: 0 }).models.list(), OpenAI.AuthenticationError, 401, 'invalid_api_key'],
+    [
+      'a wrong value',
+      () => client.chat.completions.create({ ...fixed, messages, temperature: 99 }),
+      OpenAI.BadRequestError,
+      400,
+      'invalid_value',
+    ],
+    [
+      'no messages',
+      () => client.chat.completions.create({ ...fixed, messages: [] }),
+      OpenAI.BadRequestError,
+      400,
+      'invalid_value',
+    ],
+    [
+      'too long',
+      () => client.chat.completions.create({ ...fixed, messages: [{ role: 'user', content: 'word '.repeat(2000) }] }),
+      OpenAI.BadRequestError,
+      400,
+      'context_length_exceeded',
+    ],
+    [
+      'too long, streamed',
+      () =>
+        client.chat.completions.create({
+          ...fixed,
+          stream: true,
+          messages: [{ role: 'user', content: 'word '.repeat(2000) }],
+        }),
+      OpenAI.BadRequestError,
+      400,
+      'context_length_exceeded',
+    ],
+    [
+      'too large',
+      () => client.chat.completions.create({ ...fixed, messages: [{ role: 'user', content: 'x'.repeat(200_000) }] }),
+      OpenAI.APIError,
+      413,
+      'request_too_large',
+    ],
+    [
+      'a schema that is not supported',
+      () =>
+        client.chat.completions.create({
+          ...fixed,
+          messages,
+          response_format: { type: 'json_schema', json_schema: { name: 'x', schema: { $dynamicRef: '#a' } } },
+        }),
+      OpenAI.BadRequestError,
+      400,
+      'GRAMMAR',
+    ],
+    [
+      'the wrong token',
+      () => new OpenAI({ baseURL: server.url, apiKey: 'x', maxRetries: 0 }).models.list(),
+      OpenAI.AuthenticationError,
+      401,
+      'invalid_api_key',
+    ],
   ];
   for (const [name, call, kind, status, code] of cases) {
-    const error = await call().then(() => assert.fail(`${name}: nothing was thrown`), (thrown) => thrown);
+    const error = await call().then(
+      () => assert.fail(`${name}: nothing was thrown`),
+      (thrown) => thrown,
+    );
     assert.ok(error instanceof kind, `${name}: ${error.constructor.name}: ${error.message}`);
     assert.deepEqual([error.status, error.code], [status, code], name);
     assert.ok(error.message.length > 10);
@@ -148,7 +264,10 @@ test('requests wait in line; too many are refused; who leaves the line is not se
   const first = queue.run(signal, () => new Promise((resolve) => (finish = () => resolve(order.push('first')))));
   const second = queue.run(leaving.signal, async () => order.push('second'));
   const third = queue.run(signal, async () => order.push('third'));
-  await assert.rejects(queue.run(signal, async () => order.push('fourth')), { status: 429, code: 'rate_limit_exceeded' });
+  await assert.rejects(
+    queue.run(signal, async () => order.push('fourth')),
+    { status: 429, code: 'rate_limit_exceeded' },
+  );
   leaving.abort(new Error('left'));
   await assert.rejects(second, /left/);
   const fifth = queue.run(signal, async () => {
@@ -168,8 +287,14 @@ test('several at once over the network: all are answered, the same', async () =>
 test('pages of other origins are refused unless they were allowed', async () => {
   const { port } = new URL(server.url);
   const refused = [
-    { origin: 'http://evil.example' }, { origin: `${PAGE}.evil.example` }, { origin: 'null' }, { 'sec-fetch-site': 'cross-site' },
-    { host: `evil.example:${port}` }, { host: 'evil.example' }, { host: '127.0.0.1.evil.example' }, { origin: `http://127.0.0.1:${port}` },
+    { origin: 'http://evil.example' },
+    { origin: `${PAGE}.evil.example` },
+    { origin: 'null' },
+    { 'sec-fetch-site': 'cross-site' },
+    { host: `evil.example:${port}` },
+    { host: 'evil.example' },
+    { host: '127.0.0.1.evil.example' },
+    { origin: `http://127.0.0.1:${port}` },
   ];
   for (const headers of refused) {
     for (const path of ['/health', '/v1/models']) {
@@ -179,13 +304,25 @@ test('pages of other origins are refused unless they were allowed', async () => 
     assert.equal((await ask('/v1/chat/completions', { headers, body: JSON.stringify({ messages }) })).status, 403);
     assert.equal((await ask('/v1/chat/completions', { method: 'OPTIONS', headers })).status, 403);
   }
-  for (const headers of [{ host: `localhost:${port}` }, { host: `[::1]:${port}` }, { host: 'bq4.test' }, { host: '192.168.0.7' }])
+  for (const headers of [
+    { host: `localhost:${port}` },
+    { host: `[::1]:${port}` },
+    { host: 'bq4.test' },
+    { host: '192.168.0.7' },
+  ])
     assert.equal((await ask('/health', { headers })).status, 200, JSON.stringify(headers));
   const { status, headers } = await ask('/v1/models', { headers: { origin: PAGE } });
   assert.deepEqual([status, headers['access-control-allow-origin'], headers.vary], [200, PAGE, 'Origin']);
-  const asked = { origin: PAGE, 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization,content-type,x-stainless-os' };
+  const asked = {
+    origin: PAGE,
+    'access-control-request-method': 'POST',
+    'access-control-request-headers': 'authorization,content-type,x-stainless-os',
+  };
   const before = await ask('/v1/chat/completions', { method: 'OPTIONS', headers: { ...asked, authorization: '' } });
-  assert.deepEqual([before.status, before.headers['access-control-allow-origin'], before.headers['access-control-allow-headers']], [204, PAGE, asked['access-control-request-headers']]);
+  assert.deepEqual(
+    [before.status, before.headers['access-control-allow-origin'], before.headers['access-control-allow-headers']],
+    [204, PAGE, asked['access-control-request-headers']],
+  );
 });
 
 test('requests that are wrong: a status, and what to do', async () => {
@@ -205,11 +342,20 @@ test('requests that are wrong: a status, and what to do', async () => {
     ['/v1/models', { method: 'DELETE' }, 405, 'method_not_allowed'],
     ['/v1/nothing', {}, 404, 'unknown_url'],
     ['/v1/models/%E0%A4%A', {}, 404, 'model_not_found'],
-    ['/v1/chat/completions', { body: `"${'x'.repeat(150_000)}"`, headers: { 'transfer-encoding': 'chunked' } }, 413, 'request_too_large'],
+    [
+      '/v1/chat/completions',
+      { body: `"${'x'.repeat(150_000)}"`, headers: { 'transfer-encoding': 'chunked' } },
+      413,
+      'request_too_large',
+    ],
   ];
   for (const [path, options, status, code] of cases) {
     const got = await ask(path, options);
-    assert.deepEqual([got.status, got.body.error.code], [status, code], `${path} ${JSON.stringify(options).slice(0, 80)}`);
+    assert.deepEqual(
+      [got.status, got.body.error.code],
+      [status, code],
+      `${path} ${JSON.stringify(options).slice(0, 80)}`,
+    );
     assert.ok(got.body.error.message && got.body.error.type);
   }
 });
@@ -243,11 +389,18 @@ test('closing ends what is running, with a reason', async () => {
 });
 
 test('bq4 serve: prints its address, serves, ends by a signal', async () => {
-  const served = spawn(process.execPath, [PROGRAM, 'serve', FILE, '--port', '0', '--context', '128', '--threads', '1'], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const served = spawn(
+    process.execPath,
+    [PROGRAM, 'serve', FILE, '--port', '0', '--context', '128', '--threads', '1'],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  );
   const ended = new Promise((resolve) => served.on('close', resolve));
   let printed = '';
   for await (const part of served.stdout.setEncoding('utf8')) if ((printed += part).includes('\n')) break;
-  const { choices } = await new OpenAI({ baseURL: printed.trim(), apiKey: '-' }).chat.completions.create({ ...fixed, messages });
+  const { choices } = await new OpenAI({ baseURL: printed.trim(), apiKey: '-' }).chat.completions.create({
+    ...fixed,
+    messages,
+  });
   assert.equal(choices[0].finish_reason === 'stop' || choices[0].finish_reason === 'length', true);
   served.kill('SIGINT');
   assert.equal(await ended, 0);

@@ -5,30 +5,37 @@ import { createEngine, fromFile } from '../../js/engine.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 
 const real = realModel('smollm2');
-test('SmolLM2: two branches of a conversation, one of them saved and taken up by another engine', { skip: real ? false : NO_REAL_MODEL }, async () => {
-  const file = fromFile(/** @type {string} */ (real));
-  const engine = await createEngine();
-  const model = await engine.load(file, { context: 512, forks: 1, forkTokens: 64 });
-  const session = await model.createSession();
-  const system = '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n';
-  await session.append(system, { parseSpecial: true });
-  const fork = await session.fork();
-  const ask = async (of, text) => {
-    await of.append(`${text}<|im_end|>\n<|im_start|>assistant\n`, { parseSpecial: true });
-    return of.generate(null, { temperature: 0, maxTokens: 12 });
-  };
-  const [paris, two] = [await ask(session, 'What is the capital of France?'), await ask(fork, 'What is 1 + 1?')];
-  assert.match(paris.text, /Paris/);
-  assert.match(two.text, /1 \+ 1/);
-  const alone = await engine.load(file, { context: 512 });
-  const whole = await alone.tokenize(`${system}What is 1 + 1?<|im_end|>\n<|im_start|>assistant\n`, { addSpecial: false, parseSpecial: true });
-  assert.deepEqual((await alone.generate(whole, { temperature: 0, maxTokens: 12 })).ids, two.ids);
-  const saved = await fork.save();
-  const later = await alone.createSession();
-  await later.restore(saved);
-  const next = { temperature: 0, maxTokens: 8 };
-  const gone = await later.generate(null, next);
-  assert.equal(gone.timings.promptTokens - gone.timings.reusedTokens, 1);
-  assert.deepEqual(gone.ids, (await fork.generate(null, next)).ids);
-  await engine.close();
-});
+test(
+  'SmolLM2: two branches of a conversation, one of them saved and taken up by another engine',
+  { skip: real ? false : NO_REAL_MODEL },
+  async () => {
+    const file = fromFile(/** @type {string} */ (real));
+    const engine = await createEngine();
+    const model = await engine.load(file, { context: 512, forks: 1, forkTokens: 64 });
+    const session = await model.createSession();
+    const system = '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n';
+    await session.append(system, { parseSpecial: true });
+    const fork = await session.fork();
+    const ask = async (of, text) => {
+      await of.append(`${text}<|im_end|>\n<|im_start|>assistant\n`, { parseSpecial: true });
+      return of.generate(null, { temperature: 0, maxTokens: 12 });
+    };
+    const [paris, two] = [await ask(session, 'What is the capital of France?'), await ask(fork, 'What is 1 + 1?')];
+    assert.match(paris.text, /Paris/);
+    assert.match(two.text, /1 \+ 1/);
+    const alone = await engine.load(file, { context: 512 });
+    const whole = await alone.tokenize(`${system}What is 1 + 1?<|im_end|>\n<|im_start|>assistant\n`, {
+      addSpecial: false,
+      parseSpecial: true,
+    });
+    assert.deepEqual((await alone.generate(whole, { temperature: 0, maxTokens: 12 })).ids, two.ids);
+    const saved = await fork.save();
+    const later = await alone.createSession();
+    await later.restore(saved);
+    const next = { temperature: 0, maxTokens: 8 };
+    const gone = await later.generate(null, next);
+    assert.equal(gone.timings.promptTokens - gone.timings.reusedTokens, 1);
+    assert.deepEqual(gone.ids, (await fork.generate(null, next)).ids);
+    await engine.close();
+  },
+);

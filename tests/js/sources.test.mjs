@@ -36,7 +36,16 @@ for (const [name, make] of Object.entries(kinds)) {
   test(`${name}: any range, in any order, to the last byte and not beyond`, async () => {
     const source = make();
     const file = await openSource(structuredClone(source));
-    const spans = [[0, 65536], [65536, 65540], [0, 1], [1_000_000, 2_200_000], [2_499_999, 2_500_000], [2_400_000, Infinity], [10, 10], [0, Infinity]];
+    const spans = [
+      [0, 65536],
+      [65536, 65540],
+      [0, 1],
+      [1_000_000, 2_200_000],
+      [2_499_999, 2_500_000],
+      [2_400_000, Infinity],
+      [10, 10],
+      [0, Infinity],
+    ];
     for (const [from, to] of spans) {
       assert.ok(Buffer.from(bytes.subarray(from, to)).equals(await readRange(file, from, to)), `${from}-${to}`);
     }
@@ -74,9 +83,28 @@ test('http: GETs with Range as the only header of ours', async () => {
   await readRange(file, 100, Infinity);
   await file.close();
   await server.close();
-  assert.deepEqual(server.requests.map(({ method, range }) => [method, range]), [['GET', 'bytes=5-99'], ['GET', 'bytes=100-']]);
-  const usual = ['host', 'connection', 'accept', 'accept-language', 'accept-encoding', 'sec-fetch-mode', 'user-agent', 'cache-control', 'pragma'];
-  assert.deepEqual(Object.keys(server.requests[0].headers).filter((h) => !usual.includes(h)), ['range']);
+  assert.deepEqual(
+    server.requests.map(({ method, range }) => [method, range]),
+    [
+      ['GET', 'bytes=5-99'],
+      ['GET', 'bytes=100-'],
+    ],
+  );
+  const usual = [
+    'host',
+    'connection',
+    'accept',
+    'accept-language',
+    'accept-encoding',
+    'sec-fetch-mode',
+    'user-agent',
+    'cache-control',
+    'pragma',
+  ];
+  assert.deepEqual(
+    Object.keys(server.requests[0].headers).filter((h) => !usual.includes(h)),
+    ['range'],
+  );
 });
 
 test('http: a server that ignores ranges is asked once for what is read front to back', async () => {
@@ -103,7 +131,10 @@ for (const [fault, code, message] of failures) {
   test(`http: ${JSON.stringify(fault)} is ${code}`, async () => {
     const server = await faultServer(bytes, fault);
     const file = await openSource(fromUrl(server.url, { retries: 0 }));
-    await assert.rejects(readRange(file, 0, Infinity), (/** @type {any} */ e) => e.code === code && message.test(e.message) && e.hint.length > 0);
+    await assert.rejects(
+      readRange(file, 0, Infinity),
+      (/** @type {any} */ e) => e.code === code && message.test(e.message) && e.hint.length > 0,
+    );
     await file.close();
     await server.close();
   });
@@ -143,7 +174,10 @@ test('http: a server that stalls is left by an abort', async () => {
 
 test('file: a missing path, and one that shrinks while it is read', async () => {
   await assert.rejects(openSource(fromFile(join(folder, 'none.bq4'))), { code: 'READ' });
-  await assert.rejects(openSource(fromFile(folder)).then((f) => readRange(f, 0, 10)), { code: 'READ' });
+  await assert.rejects(
+    openSource(fromFile(folder)).then((f) => readRange(f, 0, 10)),
+    { code: 'READ' },
+  );
   const shrinking = join(folder, 'shrinking.bq4');
   writeFileSync(shrinking, bytes);
   const file = await openSource(fromFile(shrinking));
@@ -172,7 +206,10 @@ test('the companion of a v1 file lies beside it, or is named', () => {
 
 test('options of a source that are not known are refused with the nearest that is', () => {
   const any = (/** @type {object} */ options) => /** @type {any} */ (options);
-  assert.throws(() => fromUrl('https://example.org/a', any({ retry: 3 })), /fromUrl knows no "retry": did you mean "retries"/);
+  assert.throws(
+    () => fromUrl('https://example.org/a', any({ retry: 3 })),
+    /fromUrl knows no "retry": did you mean "retries"/,
+  );
   assert.throws(() => fromUrl('https://example.org/a', { timeout: -1 }), /timeout is -1/);
   assert.throws(() => fromBytes(new Uint8Array(), any({ compagnon: '' })), /"companion"/);
 });

@@ -16,10 +16,22 @@ export async function speaking(replies) {
     requests.push(JSON.parse(body));
     const deltas = replies[requests.length - 1];
     const calls = deltas.some((delta) => 'tool_calls' in delta);
-    const choice = (delta, finish_reason = null) => ({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] });
+    const choice = (delta, finish_reason = null) => ({
+      id: 'x',
+      object: 'chat.completion.chunk',
+      created: 1,
+      model: 'm',
+      choices: [{ index: 0, delta, finish_reason }],
+    });
     const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };
-    const chunks = [...deltas.map((delta) => choice(delta)), choice({}, calls ? 'tool_calls' : 'stop'), { ...choice({}), choices: [], usage }];
-    response.writeHead(200, { 'Content-Type': 'text/event-stream' }).end(`${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`);
+    const chunks = [
+      ...deltas.map((delta) => choice(delta)),
+      choice({}, calls ? 'tool_calls' : 'stop'),
+      { ...choice({}), choices: [], usage },
+    ];
+    response
+      .writeHead(200, { 'Content-Type': 'text/event-stream' })
+      .end(`${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`);
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
   after(() => {

@@ -16,7 +16,9 @@ async function logits(bytes, build) {
   const model = await openLogits(fromBytes(bytes), { build });
   const steps = [model.start([1, 2, 3]), ...[4, 7, 11, 13, 2, 9, 5].map((id) => model.next(id))];
   model.close();
-  return xxh64(Buffer.concat(steps.map((step) => new Uint8Array(step.buffer)))).toString(16).padStart(16, '0');
+  return xxh64(Buffer.concat(steps.map((step) => new Uint8Array(step.buffer))))
+    .toString(16)
+    .padStart(16, '0');
 }
 
 for (const name of readdirSync(FOLDER).filter((file) => file.endsWith('.bq4'))) {
@@ -39,5 +41,8 @@ for (const name of readdirSync(FOLDER).filter((file) => file.endsWith('.bq4'))) 
 }
 
 test('every recorded file is there', () => {
-  assert.deepEqual(readdirSync(FOLDER).filter((file) => file.endsWith('.bq4')), Object.keys(recorded).sort());
+  assert.deepEqual(
+    readdirSync(FOLDER).filter((file) => file.endsWith('.bq4')),
+    Object.keys(recorded).sort(),
+  );
 });

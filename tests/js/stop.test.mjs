@@ -49,7 +49,7 @@ test('any split of a text gives what character by character gives', () => {
     const stops = Array.from({ length: 1 + random(3) }, () => word(1 + random(5)));
     const text = word(random(12));
     const pieces = [];
-    for (let at = 0; at < text.length; ) pieces.push(text.slice(at, (at += 1 + random(4))));
+    for (let at = 0; at < text.length;) pieces.push(text.slice(at, (at += 1 + random(4))));
     const whole = show(stops, [...text]);
     assert.deepEqual(show(stops, pieces), whole, JSON.stringify({ stops, pieces }));
     if (whole.stop) stopped++;

@@ -7,7 +7,10 @@ import { openStore } from '../../js/store/index.js';
 export const MIB = 1 << 20;
 
 /** @param {unknown} value */
-const show = (value) => JSON.stringify(value, (_, v) => (typeof v === 'bigint' ? `${v}n` : v instanceof Uint8Array ? `${v.length} bytes` : v));
+const show = (value) =>
+  JSON.stringify(value, (_, v) =>
+    typeof v === 'bigint' ? `${v}n` : v instanceof Uint8Array ? `${v.length} bytes` : v,
+  );
 /** @param {unknown} actual @param {unknown} expected @param {string} [what] */
 export function equal(actual, expected, what = '') {
   if (show(actual) !== show(expected)) throw new Error(`${what}: ${show(actual)} instead of ${show(expected)}`);
@@ -39,9 +42,16 @@ export function check(good, what) {
 export function makeFile(seed, chunks) {
   const prefixBytes = 4160;
   const prefix = noise(seed, prefixBytes);
-  const data = Array.from({ length: chunks }, (_, c) => noise(seed * 1000 + c + 1, c === chunks - 1 ? MIB / 2 + 7 : MIB));
+  const data = Array.from({ length: chunks }, (_, c) =>
+    noise(seed * 1000 + c + 1, c === chunks - 1 ? MIB / 2 + 7 : MIB),
+  );
   const fileBytes = prefixBytes + data.reduce((sum, { length }) => sum + length, 0);
-  const options = { url: `https://models.test/file-${seed}.bq4`, fileId: `${seed}`.padStart(32, '0'), fileBytes, prefixBytes };
+  const options = {
+    url: `https://models.test/file-${seed}.bq4`,
+    fileId: `${seed}`.padStart(32, '0'),
+    fileBytes,
+    prefixBytes,
+  };
   return { prefix, data, fileBytes, prefixBytes, options, hashes: data.map(digest) };
 }
 
@@ -54,7 +64,8 @@ export function makeFile(seed, chunks) {
 export async function keep(store, file, count = file.data.length, damaged = -1) {
   const entry = await store.open(file.options);
   await entry.writePrefix(file.prefix);
-  for (let c = 0; c < count; c++) await entry.write(c, c === damaged ? noise(99, file.data[c].length) : file.data[c], digest(file.data[c]));
+  for (let c = 0; c < count; c++)
+    await entry.write(c, c === damaged ? noise(99, file.data[c].length) : file.data[c], digest(file.data[c]));
   const { problem } = entry;
   await entry.close();
   if (problem) throw problem;
@@ -82,12 +93,20 @@ export const cases = {
     let store = await open();
     equal(await store.find(file.options.url), null, 'nothing yet');
     let entry = await store.open({ ...file.options, hashes: file.hashes });
-    equal([entry.problem, entry.role, entry.chunks, entry.complete, entry.has(0)], [null, 'writer', 4, false, false], 'new');
+    equal(
+      [entry.problem, entry.role, entry.chunks, entry.complete, entry.has(0)],
+      [null, 'writer', 4, false, false],
+      'new',
+    );
     equal(await entry.read(0), null, 'no chunk');
     equal(await entry.readPrefix(), null, 'no prefix');
     equal(await entry.writePrefix(file.prefix), true, 'prefix');
     // Several at once, in any order.
-    equal(await Promise.all([3, 1, 0, 2].map((c) => entry.write(c, file.data[c]))), [true, true, true, true], 'written');
+    equal(
+      await Promise.all([3, 1, 0, 2].map((c) => entry.write(c, file.data[c]))),
+      [true, true, true, true],
+      'written',
+    );
     equal([entry.complete, entry.has(3), entry.role], [true, true, 'reader'], 'complete, and nothing more to write');
     for (const [c, bytes] of file.data.entries()) check(same(await entry.read(c), bytes), `chunk ${c} at once`);
     await entry.close();
@@ -95,7 +114,11 @@ export const cases = {
     store = await open();
     const found = await store.find(`${file.options.url}#fragment`);
     check(!!found && same(found.prefix, file.prefix), 'the prefix is found by address');
-    equal([found?.fileId, found?.fileBytes, found?.prefixBytes, found?.prefixHash], [file.options.fileId, file.fileBytes, file.prefixBytes, digest(file.prefix)], 'found');
+    equal(
+      [found?.fileId, found?.fileBytes, found?.prefixBytes, found?.prefixHash],
+      [file.options.fileId, file.fileBytes, file.prefixBytes, digest(file.prefix)],
+      'found',
+    );
     equal([found?.cachedBytes, found?.complete], [file.fileBytes, true], 'all of it');
     entry = await store.open(file.options);
     equal([entry.complete, entry.problem, entry.role], [true, null, 'reader'], 'complete for the next');
@@ -118,7 +141,11 @@ export const cases = {
     await store.close();
     store = await open();
     const entry = await store.open(file.options);
-    equal([0, 1, 2, 3, 4].map((c) => entry.has(c)), [true, true, true, false, false], 'there');
+    equal(
+      [0, 1, 2, 3, 4].map((c) => entry.has(c)),
+      [true, true, true, false, false],
+      'there',
+    );
     check(same(await entry.read(2), file.data[2]), 'the last one');
     for (const c of [4, 3]) await entry.write(c, file.data[c]);
     equal(entry.complete, true, 'complete');
@@ -136,7 +163,11 @@ export const cases = {
     await store.close();
     store = await open();
     entry = await store.open(file.options);
-    equal([0, 1, 2].map((c) => entry.has(c)), [true, false, true], 'still dropped');
+    equal(
+      [0, 1, 2].map((c) => entry.has(c)),
+      [true, false, true],
+      'still dropped',
+    );
     equal(await entry.write(1, file.data[1]), true, 'written');
     equal(entry.complete, true, 'healed');
     check(same(await entry.read(1), file.data[1]), 'the new one');
@@ -157,7 +188,7 @@ export const cases = {
     await other.close();
   },
 
-  async 'chunks with other hashes than the file\'s do not count'(open) {
+  async "chunks with other hashes than the file's do not count"(open) {
     const file = makeFile(4, 3);
     const store = await open();
     await keep(store, file);
@@ -178,7 +209,14 @@ export const cases = {
     const entry = await store.open(file.options);
     equal(await entry.readRange(file.prefixBytes + MIB, MIB + 1), null, 'not all there');
     await entry.write(2, file.data[2]);
-    for (const [from, length] of [[0, 10], [4000, 1000], [MIB - 3, MIB + 10000], [0, file.fileBytes], [file.fileBytes - 5, 5], [77, 0]]) {
+    for (const [from, length] of [
+      [0, 10],
+      [4000, 1000],
+      [MIB - 3, MIB + 10000],
+      [0, file.fileBytes],
+      [file.fileBytes - 5, 5],
+      [77, 0],
+    ]) {
       check(same(await entry.readRange(from, length), whole.subarray(from, from + length)), `${length} from ${from}`);
     }
     equal(await entry.readRange(file.fileBytes - 5, 6), null, 'beyond the end');
@@ -197,7 +235,10 @@ export const cases = {
     equal(await Promise.all(waiting), [true, true], 'arrived');
     check(same(await second.read(1), file.data[1]), 'read by the second');
     const controller = new AbortController();
-    const aborted = second.waitFor(2, controller.signal).then(() => 'came', (error) => error.name);
+    const aborted = second.waitFor(2, controller.signal).then(
+      () => 'came',
+      (error) => error.name,
+    );
     const next = second.waitFor(2);
     controller.abort();
     equal(await aborted, 'AbortError', 'aborted');
@@ -259,7 +300,11 @@ export const cases = {
     const file = makeFile(20, 1);
     const stores = await Promise.all([open(), open(), open(), open()]);
     const entries = await Promise.all(stores.map((store) => store.open(file.options)));
-    equal(entries.map(({ problem }) => problem?.message), [undefined, undefined, undefined, undefined], 'problems');
+    equal(
+      entries.map(({ problem }) => problem?.message),
+      [undefined, undefined, undefined, undefined],
+      'problems',
+    );
     equal(entries.filter(({ role }) => role === 'writer').length, 1, 'writers');
     for (const store of stores) await store.close();
   },
@@ -272,22 +317,54 @@ export const cases = {
     const [{ key }, ...rest] = (await store.list()).sort((x, y) => y.fileBytes - x.fileBytes);
     equal(rest.length, 1, 'two files');
     await store.pin(key);
-    const seen = (await other.list()).sort((x, y) => y.fileBytes - x.fileBytes).map(({ lastUsed, key: _, ...file }) => ({ ...file, recent: Math.abs(Date.now() - lastUsed) < 60_000 }));
-    equal(seen, [
-      { url: a.options.url, name: 'file-8.bq4', fileId: a.options.fileId, fileBytes: a.fileBytes, cachedBytes: a.fileBytes, complete: true, pinned: true, recent: true },
-      { url: b.options.url, name: 'file-9.bq4', fileId: b.options.fileId, fileBytes: b.fileBytes, cachedBytes: b.prefixBytes, complete: false, pinned: false, recent: true },
-    ], 'list');
+    const seen = (await other.list())
+      .sort((x, y) => y.fileBytes - x.fileBytes)
+      .map(({ lastUsed, key: _, ...file }) => ({ ...file, recent: Math.abs(Date.now() - lastUsed) < 60_000 }));
+    equal(
+      seen,
+      [
+        {
+          url: a.options.url,
+          name: 'file-8.bq4',
+          fileId: a.options.fileId,
+          fileBytes: a.fileBytes,
+          cachedBytes: a.fileBytes,
+          complete: true,
+          pinned: true,
+          recent: true,
+        },
+        {
+          url: b.options.url,
+          name: 'file-9.bq4',
+          fileId: b.options.fileId,
+          fileBytes: b.fileBytes,
+          cachedBytes: b.prefixBytes,
+          complete: false,
+          pinned: false,
+          recent: true,
+        },
+      ],
+      'list',
+    );
     const usage = await store.usage();
     equal([usage.files, usage.cachedBytes], [2, a.fileBytes + b.prefixBytes], 'usage');
     await store.pin(key, false);
-    equal((await other.list()).some(({ pinned }) => pinned), false, 'unpinned');
+    equal(
+      (await other.list()).some(({ pinned }) => pinned),
+      false,
+      'unpinned',
+    );
     const entry = await other.open(a.options);
     equal(entry.key, key, 'key');
     equal(await codeOf(() => store.delete(key)), 'IN_USE', 'used by the other');
     check(same(await entry.read(1), a.data[1]), 'and still there');
     await entry.close();
     await store.delete(key);
-    equal((await store.list()).map(({ name }) => name), ['file-9.bq4'], 'deleted');
+    equal(
+      (await store.list()).map(({ name }) => name),
+      ['file-9.bq4'],
+      'deleted',
+    );
     equal(await store.find(a.options.url), null, 'not found');
     await store.delete(key); // a second time is no error
     await store.clear();
@@ -330,7 +407,11 @@ export const cases = {
     const store = await open();
     await keep(store, old);
     await keep(store, young, 1);
-    equal((await store.list()).map(({ fileId }) => Number(fileId)), [16], 'one file');
+    equal(
+      (await store.list()).map(({ fileId }) => Number(fileId)),
+      [16],
+      'one file',
+    );
     equal((await store.find(old.options.url))?.fileId, young.options.fileId, 'found');
     // The same file at another address is the same file.
     const entry = await store.open({ ...young.options, url: 'https://mirror.test/m.bq4?token=1' });
@@ -347,14 +428,26 @@ export const cases = {
     await entry.write(0, file.data[0]);
     equal(await entry.write(1, file.data[1].subarray(1)), false, 'wrong length');
     equal([entry.problem?.name, entry.problem?.code], ['BqError', 'ARGUMENT'], 'problem');
-    equal([await entry.write(1, file.data[1]), await entry.waitFor(1), await entry.read(1)], [false, false, null], 'off');
+    equal(
+      [await entry.write(1, file.data[1]), await entry.waitFor(1), await entry.read(1)],
+      [false, false, null],
+      'off',
+    );
     check(same(await entry.read(0), file.data[0]), 'what is there can be read');
     const second = await store.open(file.options);
     equal([second.role, await second.write(1, file.data[1])], ['writer', true], 'another may write');
     const unknown = await store.open({ ...file.options, fileBytes: -1 });
-    equal([unknown.problem?.code, unknown.complete, await unknown.write(0, file.data[0])], ['STORAGE', false, false], 'unknown length');
+    equal(
+      [unknown.problem?.code, unknown.complete, await unknown.write(0, file.data[0])],
+      ['STORAGE', false, false],
+      'unknown length',
+    );
     await store.close();
-    equal([await second.write(2, file.data[2]), await second.read(0), await second.waitFor(2)], [false, null, false], 'closed');
+    equal(
+      [await second.write(2, file.data[2]), await second.read(0), await second.waitFor(2)],
+      [false, null, false],
+      'closed',
+    );
   },
 };
 

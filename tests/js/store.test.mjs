@@ -17,15 +17,40 @@ for (const options of [{ backend: 'memory' }, { backend: 'file', path }]) {
 }
 
 test('a record of the journal counts when all of it is there and right', () => {
-  const all = Buffer.concat([record(0xffffffff, 7n), record(0, 1n), record(1, null), record(2, 2n ** 64n - 1n), record(0, undefined)]);
-  const right = new Map([[0xffffffff, 7n], [1, null], [2, 2n ** 64n - 1n]]);
+  const all = Buffer.concat([
+    record(0xffffffff, 7n),
+    record(0, 1n),
+    record(1, null),
+    record(2, 2n ** 64n - 1n),
+    record(0, undefined),
+  ]);
+  const right = new Map([
+    [0xffffffff, 7n],
+    [1, null],
+    [2, 2n ** 64n - 1n],
+  ]);
   assert.deepEqual(replay(all), right);
-  assert.deepEqual(replay(all.subarray(0, -1)), new Map([[0xffffffff, 7n], [0, 1n], [1, null], [2, 2n ** 64n - 1n]]), 'torn');
+  assert.deepEqual(
+    replay(all.subarray(0, -1)),
+    new Map([
+      [0xffffffff, 7n],
+      [0, 1n],
+      [1, null],
+      [2, 2n ** 64n - 1n],
+    ]),
+    'torn',
+  );
   assert.deepEqual(replay(new Uint8Array(77)), new Map(), 'zeros');
   for (let at = 0; at < all.length; at++) {
     const damaged = Buffer.from(all);
     damaged[at] ^= 64;
-    const [index, hash] = /** @type {const} */ ([[0xffffffff, undefined], [0, undefined], [1, undefined], [2, undefined], [0, 1n]])[Math.floor(at / 24)];
+    const [index, hash] = /** @type {const} */ ([
+      [0xffffffff, undefined],
+      [0, undefined],
+      [1, undefined],
+      [2, undefined],
+      [0, 1n],
+    ])[Math.floor(at / 24)];
     const expected = new Map(right);
     if (hash === undefined) expected.delete(index);
     else expected.set(index, hash);
@@ -46,7 +71,11 @@ test('a directory: a segment that was cut, a torn journal, a writer in another p
   truncateSync(journal, 24 * 4 - 1);
   const there = async (/** @type {string} */ what, /** @type {boolean[]} */ expected) => {
     const entry = await store.open(file.options);
-    assert.deepEqual([0, 1, 2].map((c) => entry.has(c)), expected, what);
+    assert.deepEqual(
+      [0, 1, 2].map((c) => entry.has(c)),
+      expected,
+      what,
+    );
     return entry;
   };
   store = await openStore(options);
@@ -118,7 +147,11 @@ test('what has no bytes is tidied away by the next visitor, unless it is in use'
     return readdirSync(join(path, 'tidy')).filter((name) => name === entry.key).length;
   };
   assert.equal(await visit(35), 1);
-  assert.deepEqual((await store.list()).map(({ fileId }) => Number(fileId)), [35], 'nothing of it is listed');
+  assert.deepEqual(
+    (await store.list()).map(({ fileId }) => Number(fileId)),
+    [35],
+    'nothing of it is listed',
+  );
   await store.close();
   assert.equal(await visit(36), 0);
   await next.clear();
@@ -132,9 +165,20 @@ test('nonsense in one file harms no other', async () => {
   await keep(store, bad);
   const [{ key }] = await store.list();
   await keep(store, good);
-  for (const about of ['null', '7', '{}', '{"url":"x","fileBytes":-1,"prefixBytes":5}', '{"url":"x","fileBytes":10,"prefixBytes":50}', '"']) {
+  for (const about of [
+    'null',
+    '7',
+    '{}',
+    '{"url":"x","fileBytes":-1,"prefixBytes":5}',
+    '{"url":"x","fileBytes":10,"prefixBytes":50}',
+    '"',
+  ]) {
     writeFileSync(join(path, 'nonsense', key, 'about'), about);
-    assert.deepEqual((await store.list()).map(({ url }) => url), [good.options.url], about);
+    assert.deepEqual(
+      (await store.list()).map(({ url }) => url),
+      [good.options.url],
+      about,
+    );
     assert.ok(await store.find(good.options.url));
     assert.equal(await store.find(bad.options.url), null);
     const entry = await store.open(bad.options);

@@ -6,7 +6,9 @@ import { createCodec } from '../../js/convert/codec.js';
 import { ROWS, TYPES } from '../../js/convert/weights.js';
 
 const folder = new URL('../golden/gguf_blocks/', import.meta.url);
-const names = readdirSync(folder).filter((name) => name.endsWith('.bin')).map((name) => name.slice(0, -4));
+const names = readdirSync(folder)
+  .filter((name) => name.endsWith('.bin'))
+  .map((name) => name.slice(0, -4));
 /** The rows STORED of the list of types. */
 const header = readFileSync(new URL('../../c/core/type.h', import.meta.url), 'utf8');
 const become = [...header.matchAll(/^ {2}STORED\(\w+, (\w+), /gm)].map(([, name]) => name);
@@ -27,4 +29,3 @@ for (const name of names) {
     assert.deepEqual(new Uint8Array(found.buffer, found.byteOffset, found.byteLength), values);
   });
 }
-

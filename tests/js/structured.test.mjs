@@ -15,7 +15,15 @@ const SCHEMA = {
     name: { type: 'string', minLength: 1, maxLength: 30 },
     age: { type: 'integer', minimum: 0, maximum: 150 },
     mood: { enum: ['good', 'bad'] },
-    friends: { type: 'array', items: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'], additionalProperties: false } },
+    friends: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: { name: { type: 'string' } },
+        required: ['name'],
+        additionalProperties: false,
+      },
+    },
   },
   required: ['name', 'age', 'mood', 'friends'],
   additionalProperties: false,
@@ -37,7 +45,14 @@ describe('with the bundled model', () => {
   for (const temperature of [0, 1, 5])
     test(`a schema holds at temperature ${temperature}`, async () => {
       for (let seed = 0; seed < 4; seed++) {
-        const { text, reason, stop } = await model.reply(ASK, { responseFormat: AS_SCHEMA, temperature, topK: 0, topP: 1, seed, maxTokens: 200 });
+        const { text, reason, stop } = await model.reply(ASK, {
+          responseFormat: AS_SCHEMA,
+          temperature,
+          topK: 0,
+          topP: 1,
+          seed,
+          maxTokens: 200,
+        });
         assert.ok(validate(JSON.parse(text)), `${text}: ${JSON.stringify(validate.errors)}`);
         assert.deepEqual([reason, stop], ['stop', null]);
       }
@@ -48,7 +63,14 @@ describe('with the bundled model', () => {
     // So hot that no text would come to its end by itself.
     const schema = { type: 'array', items: { type: 'string', minLength: 3 }, minItems: 3 };
     for (let maxTokens = 0; maxTokens < 60; maxTokens += 3) {
-      const { text, reason, ids } = await model.reply(ASK, { responseFormat: { type: 'json_schema', schema }, temperature: 9, topK: 0, topP: 1, seed: 3, maxTokens });
+      const { text, reason, ids } = await model.reply(ASK, {
+        responseFormat: { type: 'json_schema', schema },
+        temperature: 9,
+        topK: 0,
+        topP: 1,
+        seed: 3,
+        maxTokens,
+      });
       assert.ok(ids.length <= maxTokens);
       if (reason === 'stop') assert.ok(validator(schema)(JSON.parse(text)), text);
       reasons.push(reason);
@@ -56,7 +78,10 @@ describe('with the bundled model', () => {
     // From some limit on there is room for the shortest.
     const first = reasons.indexOf('stop');
     assert.ok(first > 0 && first < 15, reasons.join());
-    assert.deepEqual(reasons, reasons.map((_, i) => (i < first ? 'length' : 'stop')));
+    assert.deepEqual(
+      reasons,
+      reasons.map((_, i) => (i < first ? 'length' : 'stop')),
+    );
   });
 
   test('what is forced has the tokens that the tokenizer gives it, and takes few runs', async () => {
@@ -67,21 +92,42 @@ describe('with the bundled model', () => {
   });
 
   test('same seed, same text; as a completion in OpenAI’s spelling; and a regex, choices and an object beside it', async () => {
-    const response = { responseFormat: { type: 'json_schema', json_schema: { name: 'person', strict: true, schema: SCHEMA } }, seed: 7, maxTokens: 120 };
-    const [a, b] = [await model.chat.completions.create({ messages: ASK, response_format: response.responseFormat, seed: 7, max_tokens: 120 }), await model.reply(ASK, response)];
+    const response = {
+      responseFormat: { type: 'json_schema', json_schema: { name: 'person', strict: true, schema: SCHEMA } },
+      seed: 7,
+      maxTokens: 120,
+    };
+    const [a, b] = [
+      await model.chat.completions.create({
+        messages: ASK,
+        response_format: response.responseFormat,
+        seed: 7,
+        max_tokens: 120,
+      }),
+      await model.reply(ASK, response),
+    ];
     assert.equal(a.choices[0].message.content, b.text);
     assert.equal(a.choices[0].finish_reason, 'stop');
     const texts = [];
-    for (const responseFormat of [{ type: 'regex', pattern: /[ab]{3}-\d+/ }, { type: 'choice', choices: ['red', 'green'] }])
+    for (const responseFormat of [
+      { type: 'regex', pattern: /[ab]{3}-\d+/ },
+      { type: 'choice', choices: ['red', 'green'] },
+    ])
       texts.push((await (await model.createChat()).send('Well?', { responseFormat, maxTokens: 12 })).text);
     assert.match(texts[0], /^[ab]{3}-\d+$/);
     assert.ok(['red', 'green'].includes(texts[1]));
-    assert.equal(typeof JSON.parse((await model.reply(ASK, { responseFormat: { type: 'json_object' }, maxTokens: 50 })).text), 'object');
+    assert.equal(
+      typeof JSON.parse((await model.reply(ASK, { responseFormat: { type: 'json_object' }, maxTokens: 50 })).text),
+      'object',
+    );
   });
 
   test('a format that is refused leaves the session as it was', async () => {
     const session = await model.createSession();
-    await assert.rejects(session.generate('Once', { responseFormat: { type: 'xml' } }).done(), { code: 'GRAMMAR', message: /no type "xml"/ });
+    await assert.rejects(session.generate('Once', { responseFormat: { type: 'xml' } }).done(), {
+      code: 'GRAMMAR',
+      message: /no type "xml"/,
+    });
     await assert.rejects(session.generate('Once', { responseFormat: 'json' }).done(), { code: 'ARGUMENT' });
     assert.ok((await session.generate('Once', { maxTokens: 3 }).done()).ids.length);
     await session.close();
@@ -99,12 +145,20 @@ test('noise keeps to a schema too, and an SPM tokenizer whose tokens begin with 
   const engine = await createEngine({ threads: 1 });
   const noise = await engine.load(fromBytes(await tinyModel()));
   for (let seed = 0; seed < 3; seed++) {
-    const { text } = await noise.reply(ASK, { responseFormat: AS_SCHEMA, temperature: 3, topK: 0, topP: 1, seed, maxTokens: 180 });
+    const { text } = await noise.reply(ASK, {
+      responseFormat: AS_SCHEMA,
+      temperature: 3,
+      topK: 0,
+      topP: 1,
+      seed,
+      maxTokens: 180,
+    });
     assert.ok(validate(JSON.parse(text)), text);
   }
   const spelled = await engine.load(fromBytes(await tinyModel({ tokens: spaces(), chat: null })));
   const session = await spelled.createSession();
-  const run = async (/** @type {string} */ pattern) => (await session.generate([5], { responseFormat: { type: 'regex', pattern } })).text;
+  const run = async (/** @type {string} */ pattern) =>
+    (await session.generate([5], { responseFormat: { type: 'regex', pattern } })).text;
   assert.match(await run('( [d-z]){3}'), /^( [d-z]){3}$/);
   await assert.rejects(run('d'), { code: 'NO_TOKEN' });
   await engine.close();
@@ -113,8 +167,14 @@ test('noise keeps to a schema too, and an SPM tokenizer whose tokens begin with 
 test('in a worker', async () => {
   const engine = await createWorkerEngine({ threads: 1 });
   const model = await engine.load(fromBytes(CHAT));
-  const { text } = await model.reply(ASK, { responseFormat: { type: 'regex', pattern: /(yes|no)!{1,3}/u }, maxTokens: 8 });
+  const { text } = await model.reply(ASK, {
+    responseFormat: { type: 'regex', pattern: /(yes|no)!{1,3}/u },
+    maxTokens: 8,
+  });
   assert.match(text, /^(yes|no)!{1,3}$/);
-  await assert.rejects(model.reply(ASK, { responseFormat: { type: 'json_schema', schema: { minimun: 1 } } }).done(), { code: 'GRAMMAR', message: /minimun/ });
+  await assert.rejects(model.reply(ASK, { responseFormat: { type: 'json_schema', schema: { minimun: 1 } } }).done(), {
+    code: 'GRAMMAR',
+    message: /minimun/,
+  });
   await engine.close();
 });

@@ -16,7 +16,13 @@ const NOW = new Date(expected.now);
 
 /** What Python's parser takes and ours doesn't, or the other way round: no template in use has it. */
 const KNOWN = new Set([
-  '{{ 1e3 }}', '{{ 12345678901234567890 }}', '{{ (1,) }}', "{{ (1, 'a') + (2,) }}", '{{ n == 3 == true }}', '{{ 1 < 2 < 3 }}', '{{ dict.items() }}',
+  '{{ 1e3 }}',
+  '{{ 12345678901234567890 }}',
+  '{{ (1,) }}',
+  "{{ (1, 'a') + (2,) }}",
+  '{{ n == 3 == true }}',
+  '{{ 1 < 2 < 3 }}',
+  '{{ dict.items() }}',
 ]);
 
 /** @param {string} source @param {Record<string, any>} context @returns {string | null} null: refused, as it must be by a typed error */
@@ -45,7 +51,10 @@ test('templates of others give what jinja2 gives', { skip: existsSync(FOLDER) ? 
   const wrong = [];
   for (const [name, hash] of Object.entries(expected.shared)) {
     const [template, context] = name.split(' ');
-    const ours = rendered(readFileSync(join(FOLDER, template), 'utf8'), JSON.parse(readFileSync(join(FOLDER, 'contexts', context), 'utf8')));
+    const ours = rendered(
+      readFileSync(join(FOLDER, template), 'utf8'),
+      JSON.parse(readFileSync(join(FOLDER, 'contexts', context), 'utf8')),
+    );
     const made = ours === null ? 'error' : createHash('sha256').update(ours).digest('hex');
     if (made !== hash) wrong.push(name);
   }
@@ -62,16 +71,26 @@ test('a template without end, or without measure, is refused by count', () => {
     '{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% set ns.a = ns.a + ns.a %}{% endfor %}{{ ns.a }}',
     '{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}{{ ns.a | tojson }}',
     '{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}{{ ns.a == ns.a[0] }}{{ ns.a }}',
-    '{{ range(10 ** 12) | list }}', "{{ 'a' * 10 ** 9 }}", "{{ 'ab' | replace('', 'x' * 4000000) | replace('x', 'y' * 4000000) }}",
-    "{{ 'a' | indent(10 ** 9, true) }}", "{{ [1] | tojson(indent=10 ** 9) }}", "{{ '7'.zfill(10 ** 9) }}", '{{ range(1, 10, 0) }}',
-    `{{ ${'('.repeat(50000)} }}`, `{{ ${'-'.repeat(100000)}1 }}`, `{{ ${'[1,'.repeat(50000)} }}`, `{% if x %}${' '.repeat(3000)}`, 'x'.repeat(2 ** 18 + 1),
+    '{{ range(10 ** 12) | list }}',
+    "{{ 'a' * 10 ** 9 }}",
+    "{{ 'ab' | replace('', 'x' * 4000000) | replace('x', 'y' * 4000000) }}",
+    "{{ 'a' | indent(10 ** 9, true) }}",
+    '{{ [1] | tojson(indent=10 ** 9) }}',
+    "{{ '7'.zfill(10 ** 9) }}",
+    '{{ range(1, 10, 0) }}',
+    `{{ ${'('.repeat(50000)} }}`,
+    `{{ ${'-'.repeat(100000)}1 }}`,
+    `{{ ${'[1,'.repeat(50000)} }}`,
+    `{% if x %}${' '.repeat(3000)}`,
+    'x'.repeat(2 ** 18 + 1),
     `{{ a${'.a'.repeat(60000)} }}`,
   ];
   for (const source of endless) assert.equal(rendered(source, { x: 1 }), null, source.slice(0, 100));
 });
 
 test('what a template refuses, or misses, is said', () => {
-  const said = (/** @type {string} */ source, /** @type {RegExp} */ text) => assert.throws(() => compile(source)({}), text);
+  const said = (/** @type {string} */ source, /** @type {RegExp} */ text) =>
+    assert.throws(() => compile(source)({}), text);
   said("{{ raise_exception('Only user and assistant') }}", /Only user and assistant/);
   said('{{ functions + 1 }}', /'functions' is undefined/);
   said('{{ {}.a.b }}', /attribute a.*is undefined/);
@@ -84,27 +103,38 @@ test('what a template refuses, or misses, is said', () => {
 
 /** Of templates of others that are known: their BOS and what ends a turn. */
 const TOKENS = {
-  'Qwen-Qwen2.5-7B-Instruct': ['<|endoftext|>', '<|im_end|>'], 'google-gemma-2-2b-it': ['<bos>', '<end_of_turn>'],
-  'meta-llama-Llama-3.1-8B-Instruct': ['<|begin_of_text|>', '<|eot_id|>'], 'meta-llama-Llama-3.3-70B-Instruct': ['<|begin_of_text|>', '<|eot_id|>'],
-  'microsoft-Phi-3.5-mini-instruct': ['<s>', '<|end|>'], 'mistralai-Mistral-Nemo-Instruct-2407': ['<s>', '</s>'],
+  'Qwen-Qwen2.5-7B-Instruct': ['<|endoftext|>', '<|im_end|>'],
+  'google-gemma-2-2b-it': ['<bos>', '<end_of_turn>'],
+  'meta-llama-Llama-3.1-8B-Instruct': ['<|begin_of_text|>', '<|eot_id|>'],
+  'meta-llama-Llama-3.3-70B-Instruct': ['<|begin_of_text|>', '<|eot_id|>'],
+  'microsoft-Phi-3.5-mini-instruct': ['<s>', '<|end|>'],
+  'mistralai-Mistral-Nemo-Instruct-2407': ['<s>', '</s>'],
 };
 
-test('templates that are known have the compact form that rendering finds', { skip: existsSync(FOLDER) ? false : `no ${FOLDER}` }, () => {
-  for (const [name, [bos, eos]] of Object.entries(TOKENS)) {
-    const template = readFileSync(join(FOLDER, `${name}.jinja`), 'utf8');
-    assert.ok(knownFormat(template), `${name}: ${fingerprint(template)}`);
-    assert.deepEqual(knownFormat(template), derive(template, { bos, eos, ends: [eos] }), name);
-  }
-});
+test(
+  'templates that are known have the compact form that rendering finds',
+  { skip: existsSync(FOLDER) ? false : `no ${FOLDER}` },
+  () => {
+    for (const [name, [bos, eos]] of Object.entries(TOKENS)) {
+      const template = readFileSync(join(FOLDER, `${name}.jinja`), 'utf8');
+      assert.ok(knownFormat(template), `${name}: ${fingerprint(template)}`);
+      assert.deepEqual(knownFormat(template), derive(template, { bos, eos, ends: [eos] }), name);
+    }
+  },
+);
 
 /** Templates of our own that say the same as formats of a name. */
 const SAME = {
-  chatml: "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+  chatml:
+    '{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}',
   'llama-2': `{% set ns = namespace(lead='') %}{% for m in messages %}{% if m.role == 'system' %}{% set ns.lead = '<<SYS>>\\n' ~ m.content ~ '\\n<</SYS>>\\n\\n' %}
 {% elif m.role == 'user' %}{{ bos_token ~ '[INST] ' ~ (ns.lead ~ m.content).strip() ~ ' [/INST]' }}{% set ns.lead = '' %}{% else %}{{ ' ' ~ m.content.strip() ~ ' ' ~ eos_token }}{% endif %}{% endfor %}`,
-  'llama-3': "{{ bos_token }}{% for m in messages %}<|start_header_id|>{{ m.role }}<|end_header_id|>\n\n{{ m.content | trim }}<|eot_id|>{% endfor %}<|start_header_id|>assistant<|end_header_id|>{{ '\\n\\n' }}",
-  mistral: "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}[INST] {{ m.content }} [/INST]{% elif m.role == 'assistant' %}{{ m.content + eos_token }}{% else %}{{ raise_exception('no') }}{% endif %}{% endfor %}",
-  zephyr: "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content + eos_token }}\n{% endfor %}{% if add_generation_prompt %}<|assistant|>\n{% endif %}",
+  'llama-3':
+    "{{ bos_token }}{% for m in messages %}<|start_header_id|>{{ m.role }}<|end_header_id|>\n\n{{ m.content | trim }}<|eot_id|>{% endfor %}<|start_header_id|>assistant<|end_header_id|>{{ '\\n\\n' }}",
+  mistral:
+    "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}[INST] {{ m.content }} [/INST]{% elif m.role == 'assistant' %}{{ m.content + eos_token }}{% else %}{{ raise_exception('no') }}{% endif %}{% endfor %}",
+  zephyr:
+    '{% for m in messages %}<|{{ m.role }}|>\n{{ m.content + eos_token }}\n{% endfor %}{% if add_generation_prompt %}<|assistant|>\n{% endif %}',
 };
 
 test('the compact form of a template is found by rendering; where there is none, none is made up', () => {
@@ -119,8 +149,11 @@ test('the compact form of a template is found by rendering; where there is none,
     "{% for m in messages %}<{{ m.role }}>{{ m.content.split('</think>')[-1] }}</>{% endfor %}<assistant>",
     '{% for m in messages %}<{{ m.role }}>{{ m.content | upper }}</>{% endfor %}<assistant>',
     '{% for m in messages %}<{{ m.role }}{{ loop.index }}>{{ m.content }}</>{% endfor %}<assistant>',
-    '{{ messages | length }}', "{{ raise_exception('no') }}", 'hello',
-  ]) assert.equal(derive(template, { bos: '<s>', eos: '</s>' }), null, template);
+    '{{ messages | length }}',
+    "{{ raise_exception('no') }}",
+    'hello',
+  ])
+    assert.equal(derive(template, { bos: '<s>', eos: '</s>' }), null, template);
 });
 
 /** @param {Thinking | null} thinking @param {string[]} texts */

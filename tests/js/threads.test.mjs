@@ -23,7 +23,8 @@ for (const count of [2, 3, 8]) {
       const barriers = region % 4;
       assert.equal(wasm.call('bqw_measure_empty', 1, barriers), count * (1 + barriers));
       const gap = next();
-      if (gap > 0.98) pause(1); // asleep, all of them
+      if (gap > 0.98)
+        pause(1); // asleep, all of them
       else if (gap > 0) for (const until = performance.now() + gap * 0.05; performance.now() < until;); // about to
     }
     for (const spins of [0, 1, 100]) {
@@ -37,7 +38,7 @@ for (const count of [2, 3, 8]) {
 test('fewer threads than there are: the others sit out, and none runs a slice of another region', async () => {
   const { wasm } = await team(6);
   for (let round = 0; round < 2000; round++) {
-    const count = 1 + (round * 7) % 6;
+    const count = 1 + ((round * 7) % 6);
     wasm.check('bqw_threads', count, round % 3 ? 50 : 0, 0);
     assert.equal(wasm.call('bqw_measure_empty', 3, 1), 3 * count * 2);
   }
@@ -75,10 +76,16 @@ test('threads that find no core are done without, until they find one again', as
   until(() => alone() > 0, 500);
   assert.equal(alone(), 0, 'not unless it is allowed');
   wasm.check('bqw_threads', 2, 100_000, 1);
-  assert.ok(until(() => alone() > 0), 'alone while all cores are busy');
+  assert.ok(
+    until(() => alone() > 0),
+    'alone while all cores are busy',
+  );
   await Promise.all(busy.map((worker) => worker.terminate()));
   let before = -1;
-  assert.ok(until(() => before === (before = alone())), 'and together once they are not');
+  assert.ok(
+    until(() => before === (before = alone())),
+    'and together once they are not',
+  );
   wasm.release();
 });
 
@@ -138,7 +145,10 @@ test('threads that nobody needs cost nothing: they sleep', async () => {
 test('a program that leaves an engine open still ends', () => {
   const program = `import { createEngine } from ${JSON.stringify(new URL('../../js/engine.js', import.meta.url).href)};
     const engine = await createEngine({ threads: 3 }); console.log(engine.info.threads);`;
-  const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8', timeout: 60_000 });
+  const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+    encoding: 'utf8',
+    timeout: 60_000,
+  });
   assert.deepEqual([status, stdout.trim()], [0, '3']);
 });
 
@@ -154,14 +164,20 @@ async function withoutThreads(script, reason) {
 }
 
 test('workers that fail to start: one thread, and why', () => withoutThreads('broken.mjs', /this one is broken/));
-test('workers that never answer: one thread after a while, and why', () => withoutThreads('silent.mjs', /no answer within 3000 ms/));
+test('workers that never answer: one thread after a while, and why', () =>
+  withoutThreads('silent.mjs', /no answer within 3000 ms/));
 
 test('a model whose threads do not come computes with one, in the heap that was planned', async (t) => {
   const engine = await createEngine({ threads: 2 });
   const { attach } = Threads.prototype;
   t.after(() => (Threads.prototype.attach = attach));
   Threads.prototype.attach = function (wasm, compiled, count) {
-    return attach.call(Object.assign(new Threads(new URL('./threads/broken.mjs', import.meta.url).href), { count: 2 }), wasm, compiled, count);
+    return attach.call(
+      Object.assign(new Threads(new URL('./threads/broken.mjs', import.meta.url).href), { count: 2 }),
+      wasm,
+      compiled,
+      count,
+    );
   };
   const bytes = await tinyModel();
   const { heapBytes } = await engine.plan(fromBytes(bytes));
@@ -186,7 +202,8 @@ test('the choice: measured, never more than the cores, one where it is asked for
   const single = await createEngine({ threads: 1 });
   assert.deepEqual([single.info.threads, single.info.threadsReason, single.info.timings], [1, 'asked for', []]);
   for (const threads of [0, 1.5, 33, -1, NaN, /** @type {any} */ ('many')])
-    for (const create of [createEngine, createWorkerEngine]) await assert.rejects(create({ threads }), { code: 'ARGUMENT' });
+    for (const create of [createEngine, createWorkerEngine])
+      await assert.rejects(create({ threads }), { code: 'ARGUMENT' });
 
   const shared = globalThis.SharedArrayBuffer;
   t.after(() => (globalThis.SharedArrayBuffer = shared));
@@ -198,39 +215,66 @@ test('the choice: measured, never more than the cores, one where it is asked for
 
 test('a core stays free for the page, unless there are but two; of many cores few are tried', async (t) => {
   const cores = Object.getOwnPropertyDescriptor(navigator, 'hardwareConcurrency');
-  t.after(() => (cores ? Object.defineProperty(navigator, 'hardwareConcurrency', cores) : delete (/** @type {any} */ (navigator).hardwareConcurrency)));
-  for (const [there, tried] of [[1, []], [2, [1, 2]], [3, [1, 2]], [4, [1, 2, 3]], [6, [1, 2, 3, 4, 5]], [64, [1, 2, 3, 4, 6, 8]]]) {
+  t.after(() =>
+    cores
+      ? Object.defineProperty(navigator, 'hardwareConcurrency', cores)
+      : delete (/** @type {any} */ (navigator).hardwareConcurrency),
+  );
+  for (const [there, tried] of [
+    [1, []],
+    [2, [1, 2]],
+    [3, [1, 2]],
+    [4, [1, 2, 3]],
+    [6, [1, 2, 3, 4, 5]],
+    [64, [1, 2, 3, 4, 6, 8]],
+  ]) {
     Object.defineProperty(navigator, 'hardwareConcurrency', { value: there, configurable: true });
     const engine = await createEngine();
-    assert.deepEqual(engine.info.timings.map(({ threads }) => threads), tried, `${there} cores`);
-    if (there === 1) assert.deepEqual([engine.info.threads, engine.info.threadsReason], [1, 'this machine has one core']);
+    assert.deepEqual(
+      engine.info.timings.map(({ threads }) => threads),
+      tried,
+      `${there} cores`,
+    );
+    if (there === 1)
+      assert.deepEqual([engine.info.threads, engine.info.threadsReason], [1, 'this machine has one core']);
     await engine.close();
   }
 });
 
-test('threads that measure no faster than one, by a tenth, are not used; those that do are', { skip: navigator.hardwareConcurrency < 2 && 'one core' }, async (t) => {
-  const { call } = Wasm.prototype;
-  t.after(() => (Wasm.prototype.call = call));
-  /** @type {[(n: number) => boolean, number][]} */
-  const cases = [[(n) => n > 1, 1], [(n) => n !== 2, 2]];
-  for (const [slowed, chosen] of cases) {
-    let now = 0;
-    Wasm.prototype.call = function (name, ...args) {
-      if (name === 'bqw_threads') now = Number(args[0]);
-      if (name === 'bqw_measure' && slowed(now)) for (const end = performance.now() + 20; performance.now() < end; );
-      return call.call(this, name, ...args);
-    };
-    const engine = await createEngine({ build: 'simd128' });
-    assert.equal(engine.info.threads, chosen, engine.info.threadsReason);
-    assert.match(engine.info.threadsReason, chosen > 1 ? /the fastest of 1 to/ : /were not faster/);
-    await engine.close();
-  }
-});
+test(
+  'threads that measure no faster than one, by a tenth, are not used; those that do are',
+  { skip: navigator.hardwareConcurrency < 2 && 'one core' },
+  async (t) => {
+    const { call } = Wasm.prototype;
+    t.after(() => (Wasm.prototype.call = call));
+    /** @type {[(n: number) => boolean, number][]} */
+    const cases = [
+      [(n) => n > 1, 1],
+      [(n) => n !== 2, 2],
+    ];
+    for (const [slowed, chosen] of cases) {
+      let now = 0;
+      Wasm.prototype.call = function (name, ...args) {
+        if (name === 'bqw_threads') now = Number(args[0]);
+        if (name === 'bqw_measure' && slowed(now)) for (const end = performance.now() + 20; performance.now() < end;);
+        return call.call(this, name, ...args);
+      };
+      const engine = await createEngine({ build: 'simd128' });
+      assert.equal(engine.info.threads, chosen, engine.info.threadsReason);
+      assert.match(engine.info.threadsReason, chosen > 1 ? /the fastest of 1 to/ : /were not faster/);
+      await engine.close();
+    }
+  },
+);
 
 test('a host without the builds for threads: one thread, and why', async () => {
   const at = (/** @type {string} */ name) => new URL(`../../build/wasm/bq4-${name}.wasm`, import.meta.url);
   const plain = { relaxed: at('relaxed'), simd128: at('simd128') };
-  for (const [wasmUrl, reason] of /** @type {const} */ ([[at('simd128'), /wasmUrl/], [plain, /wasmUrl/], [{ ...plain, 'relaxed-threads': at('none'), 'simd128-threads': at('none') }, /bq4-none/]])) {
+  for (const [wasmUrl, reason] of /** @type {const} */ ([
+    [at('simd128'), /wasmUrl/],
+    [plain, /wasmUrl/],
+    [{ ...plain, 'relaxed-threads': at('none'), 'simd128-threads': at('none') }, /bq4-none/],
+  ])) {
     const { info } = await createEngine({ wasmUrl, threads: 2 });
     assert.equal(info.threads, 1);
     assert.match(info.threadsReason, reason);
@@ -240,11 +284,15 @@ test('a host without the builds for threads: one thread, and why', async () => {
 test('several models at once, closed in any order, and workers are used again', async () => {
   const engine = await createEngine({ threads: 2 });
   const bytes = await tinyModel({ type: 'bq4' });
-  const run = async (/** @type {import('../../js/shared/types.js').Model} */ model) => (await (await model.createSession()).generate('x', { temperature: 0, maxTokens: 5 }).done()).ids.join();
+  const run = async (/** @type {import('../../js/shared/types.js').Model} */ model) =>
+    (await (await model.createSession()).generate('x', { temperature: 0, maxTokens: 5 }).done()).ids.join();
   const seen = new Set();
   for (let round = 0; round < 5; round++) {
     const models = await Promise.all([1, 2, 3].map(() => engine.load(fromBytes(bytes))));
-    assert.deepEqual(models.map((model) => model.info.threads), [2, 2, 2]);
+    assert.deepEqual(
+      models.map((model) => model.info.threads),
+      [2, 2, 2],
+    );
     for (const ids of await Promise.all(models.map(run))) seen.add(ids);
     for (const at of [1, 0, 2]) await models[at].close();
   }
@@ -263,9 +311,15 @@ test('a worker that goes silent when it starts threads: another one with one thr
   };
   const engine = await createWorkerEngine({ worker: make, threads: 2 });
   assert.equal(made.length, 2);
-  assert.deepEqual([engine.info.threads, engine.info.threadsReason], [1, 'the worker went silent when it started threads']);
+  assert.deepEqual(
+    [engine.info.threads, engine.info.threadsReason],
+    [1, 'the worker went silent when it started threads'],
+  );
   const model = await engine.load(fromBytes(await tinyModel()));
   assert.equal((await (await model.createSession()).generate('x', { maxTokens: 3 }).done()).ids.length, 3);
   await engine.close();
-  await assert.rejects(createWorkerEngine({ worker: make(), threads: 2 }), (/** @type {any} */ e) => e.code === 'NO_WORKER' && /silent/.test(e.message) && /function/.test(e.hint));
+  await assert.rejects(
+    createWorkerEngine({ worker: make(), threads: 2 }),
+    (/** @type {any} */ e) => e.code === 'NO_WORKER' && /silent/.test(e.message) && /function/.test(e.hint),
+  );
 });

@@ -56,14 +56,48 @@ test('js/convert/tokenizers/unicode-data.js is what its script writes', (t) => {
 /* --- the section ---------------------------------------------------------------------------- */
 
 const SMALL = {
-  kind: KIND.bpe, flags: FLAG.addBos, bos: 3, eos: NONE, unk: NONE, pad: NONE, eog: [3],
-  tokens: [token('a'), token('b', TOKEN.normal, -1.5), token('ab'), token('<s>', TOKEN.control)], merges: [[0, 1, 2]],
+  kind: KIND.bpe,
+  flags: FLAG.addBos,
+  bos: 3,
+  eos: NONE,
+  unk: NONE,
+  pad: NONE,
+  eog: [3],
+  tokens: [token('a'), token('b', TOKEN.normal, -1.5), token('ab'), token('<s>', TOKEN.control)],
+  merges: [[0, 1, 2]],
 };
 
 test('a section, byte for byte', () => {
-  const words = [2, 1, 0, 3, NONE, NONE, NONE, 1, 4, 1, 7, /* eog */ 3, /* ends */ 1, 2, 4, 7, /* scores */ 0, 0xbfc00000, 0, 0,
-    /* kinds */ 0x02000000, /* merges */ 0, 1, 2];
-  assert.deepEqual(Buffer.from(encodeTokenizer(/** @type {any} */ (SMALL))), Buffer.concat([Buffer.from(Uint32Array.from(words).buffer), Buffer.from('abab<s>')]));
+  const words = [
+    2,
+    1,
+    0,
+    3,
+    NONE,
+    NONE,
+    NONE,
+    1,
+    4,
+    1,
+    7,
+    /* eog */ 3,
+    /* ends */ 1,
+    2,
+    4,
+    7,
+    /* scores */ 0,
+    0xbfc00000,
+    0,
+    0,
+    /* kinds */ 0x02000000,
+    /* merges */ 0,
+    1,
+    2,
+  ];
+  assert.deepEqual(
+    Buffer.from(encodeTokenizer(/** @type {any} */ (SMALL))),
+    Buffer.concat([Buffer.from(Uint32Array.from(words).buffer), Buffer.from('abab<s>')]),
+  );
 });
 
 test('a section is not written from a tokenizer that C would refuse', () => {
@@ -96,23 +130,43 @@ test('the tokenizer of a companion is the one of the section', () => {
 /* --- files of others ------------------------------------------------------------------------ */
 
 test('tokenizer.bin of llama2.c', () => {
-  const entry = (text, score) => [Buffer.from(Float32Array.of(score).buffer), Buffer.from(Uint32Array.of(Buffer.byteLength(text)).buffer), Buffer.from(text)];
-  const bytes = Buffer.concat([Buffer.from(Uint32Array.of(7).buffer), ...[['<unk>', 0], ['\n<s>\n', 0], ['\n</s>\n', 0], ['<0x0A>', 0], [' t', -1]].flatMap(([text, score]) => entry(text, score))]);
+  const entry = (text, score) => [
+    Buffer.from(Float32Array.of(score).buffer),
+    Buffer.from(Uint32Array.of(Buffer.byteLength(text)).buffer),
+    Buffer.from(text),
+  ];
+  const bytes = Buffer.concat([
+    Buffer.from(Uint32Array.of(7).buffer),
+    ...[
+      ['<unk>', 0],
+      ['\n<s>\n', 0],
+      ['\n</s>\n', 0],
+      ['<0x0A>', 0],
+      [' t', -1],
+    ].flatMap(([text, score]) => entry(text, score)),
+  ]);
   const t = parseLlama2c(bytes, 5);
   assert.deepEqual(texts(t), ['<unk>', '<s>', '</s>', '\n', ' t']);
-  assert.deepEqual(t.tokens.map(({ kind }) => kind), [TOKEN.unknown, TOKEN.control, TOKEN.control, TOKEN.byte, TOKEN.normal]);
+  assert.deepEqual(
+    t.tokens.map(({ kind }) => kind),
+    [TOKEN.unknown, TOKEN.control, TOKEN.control, TOKEN.byte, TOKEN.normal],
+  );
   assert.equal(t.tokens[4].score, -1);
   assert.deepEqual([t.kind, t.bos, t.eos, t.unk, t.eog], [KIND.spm, 1, 2, 0, [1, 2]]);
   assert.throws(() => parseLlama2c(bytes, 6), fails('FORMAT', /after 5 of 6 tokens/));
   assert.throws(() => parseLlama2c(bytes, 4), fails('FORMAT', /10 bytes follow its 4 tokens/));
-  for (let n = 0; n < bytes.length; n++) assert.throws(() => parseLlama2c(bytes.subarray(0, n), 5), fails('FORMAT', /./));
+  for (let n = 0; n < bytes.length; n++)
+    assert.throws(() => parseLlama2c(bytes.subarray(0, n), 5), fails('FORMAT', /./));
 });
 
-const GPT2 = JSON.stringify({ a: 0, b: 1, 'Ġ': 2, ab: 3, 'Ġab': 4, '<|endoftext|>': 5, 'é': 6 });
+const GPT2 = JSON.stringify({ a: 0, b: 1, Ġ: 2, ab: 3, Ġab: 4, '<|endoftext|>': 5, é: 6 });
 
 test('encoder.json and vocab.bpe of GPT-2', () => {
   const t = parseGpt2(GPT2, '#version: 0.2\na b\nĠ ab\n');
-  assert.deepEqual(t.merges, [[0, 1, 3], [2, 3, 4]]);
+  assert.deepEqual(t.merges, [
+    [0, 1, 3],
+    [2, 3, 4],
+  ]);
   assert.deepEqual(texts(t).slice(0, 6), ['a', 'b', ' ', 'ab', ' ab', '<|endoftext|>']);
   assert.deepEqual([...t.tokens[6].bytes], [0xe9], 'é stands for one byte');
   assert.deepEqual([t.bos, t.eos, t.eog, t.tokens[5].kind], [5, 5, [5], TOKEN.control]);
@@ -125,10 +179,17 @@ test('encoder.json and vocab.bpe of GPT-2', () => {
 });
 
 test('tiktoken: merges from ranks', () => {
-  const lines = ['a', 'b', 'c', 'ab', 'bc', 'abc', 'abab', 'xy'].map((text, rank) => `${btoa(text)} ${rank}`).join('\n');
+  const lines = ['a', 'b', 'c', 'ab', 'bc', 'abc', 'abab', 'xy']
+    .map((text, rank) => `${btoa(text)} ${rank}`)
+    .join('\n');
   const t = parseTiktoken(lines, { special: { '<end>': 9, '<other>': 8 }, end: '<end>' });
   // abc is ab + c, for ab comes before bc; xy can't be made of single bytes, so no merge leads to it.
-  assert.deepEqual(t.merges, [[0, 1, 3], [1, 2, 4], [3, 2, 5], [3, 3, 6]]);
+  assert.deepEqual(t.merges, [
+    [0, 1, 3],
+    [1, 2, 4],
+    [3, 2, 5],
+    [3, 3, 6],
+  ]);
   assert.deepEqual(texts(t).slice(7), ['xy', '<other>', '<end>']);
   assert.deepEqual([t.eos, t.eog], [9, [9]]);
   assert.throws(() => parseTiktoken('YQ== 0\nYg==\n'), fails('FORMAT', /"Yg==" is no line/));
@@ -137,8 +198,13 @@ test('tiktoken: merges from ranks', () => {
 });
 
 const HF = {
-  added_tokens: [{ id: 3, content: '<s>', special: true }, { id: 4, content: '<tag>', special: false }],
-  normalizer: null, pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, use_regex: true }, post_processor: null,
+  added_tokens: [
+    { id: 3, content: '<s>', special: true },
+    { id: 4, content: '<tag>', special: false },
+  ],
+  normalizer: null,
+  pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, use_regex: true },
+  post_processor: null,
   model: { type: 'BPE', vocab: { a: 0, b: 1, ab: 2, '<s>': 3 }, merges: [['a', 'b']] },
 };
 const hf = (changes = {}, hints) => parseHfTokenizer(JSON.stringify({ ...HF, ...changes }), hints);
@@ -146,14 +212,19 @@ const hf = (changes = {}, hints) => parseHfTokenizer(JSON.stringify({ ...HF, ...
 test('tokenizer.json of Hugging Face', () => {
   const t = hf();
   assert.deepEqual(texts(t), ['a', 'b', 'ab', '<s>', '<tag>']);
-  assert.deepEqual(t.tokens.map(({ kind }) => kind), [0, 0, 0, TOKEN.control, TOKEN.user]);
+  assert.deepEqual(
+    t.tokens.map(({ kind }) => kind),
+    [0, 0, 0, TOKEN.control, TOKEN.user],
+  );
   assert.deepEqual([t.merges, t.bos, t.eog, t.flags], [[[0, 1, 2]], NONE, [], 0]);
   assert.deepEqual(hf({ model: { ...HF.model, merges: ['a b'] } }).merges, [[0, 1, 2]]);
   assert.equal(hf({ model: { ...HF.model, ignore_merges: true } }).flags, FLAG.ignoreMerges);
   const hinted = hf({}, { bos: '<s>', eos: 2, pad: -1, eog: [2, 4] });
   assert.deepEqual([hinted.bos, hinted.eos, hinted.pad, hinted.eog], [3, 2, NONE, [2, 4]]);
   const single = [{ SpecialToken: { id: '<s>' } }, { Sequence: { id: 'A' } }];
-  const framed = hf({ post_processor: { type: 'TemplateProcessing', single, special_tokens: { '<s>': { ids: [3] } } } });
+  const framed = hf({
+    post_processor: { type: 'TemplateProcessing', single, special_tokens: { '<s>': { ids: [3] } } },
+  });
   assert.deepEqual([framed.bos, framed.flags], [3, FLAG.addBos]);
 });
 
@@ -174,14 +245,23 @@ test('how tokenizer.json and GGUF files cut text into words', async () => {
   const bytes = { type: 'ByteLevel', add_prefix_space: false, use_regex: false };
   const regex = String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`;
   const split = { type: 'Split', pattern: { Regex: regex }, behavior: 'Isolated', invert: false };
-  const of = (/** @type {any[]} */ ...pretokenizers) => hf({ pre_tokenizer: { type: 'Sequence', pretokenizers } }).split;
+  const of = (/** @type {any[]} */ ...pretokenizers) =>
+    hf({ pre_tokenizer: { type: 'Sequence', pretokenizers } }).split;
   assert.equal(hf().split, 'gpt-2');
   assert.equal(of(split, bytes), 'llama-3');
   assert.equal(of({ ...split, pattern: { Regex: regex.replace('{1,3}', '') } }, bytes), 'qwen-2');
   assert.equal(of({ type: 'Digits', individual_digits: true }, { ...bytes, use_regex: true }), 'digits');
   // Any other becomes an automaton; one that can't is refused with what it is.
-  for (const steps of [[{ ...split, pattern: { Regex: regex.replace('{1,3}', '{1,2}') } }, bytes], [{ ...split, behavior: 'Removed' }, bytes],
-    [split, { ...bytes, use_regex: true }], [{ type: 'Digits', individual_digits: false }, { ...bytes, use_regex: true }], [bytes]])
+  for (const steps of [
+    [{ ...split, pattern: { Regex: regex.replace('{1,3}', '{1,2}') } }, bytes],
+    [{ ...split, behavior: 'Removed' }, bytes],
+    [split, { ...bytes, use_regex: true }],
+    [
+      { type: 'Digits', individual_digits: false },
+      { ...bytes, use_regex: true },
+    ],
+    [bytes],
+  ])
     assert.equal(of(...steps), undefined);
   const refused = (/** @type {string} */ source, /** @type {RegExp} */ what) =>
     assert.throws(() => of({ ...split, pattern: { Regex: source } }, bytes), fails('UNSUPPORTED', what));
@@ -194,7 +274,14 @@ test('how tokenizer.json and GGUF files cut text into words', async () => {
   refused('(', /its end|without an end/);
   refused('[b-a]', /a range/);
   const bpe = { [`${GGML}model`]: 'gpt2', [`${GGML}tokens`]: ['a'], [`${GGML}merges`]: [] };
-  for (const [pre, name] of [['gpt-2', 'gpt-2'], ['llama-bpe', 'llama-3'], ['hunyuan', 'qwen-2'], ['smollm', 'digits'], ['gpt-4o', undefined], ['qwen2', undefined]])
+  for (const [pre, name] of [
+    ['gpt-2', 'gpt-2'],
+    ['llama-bpe', 'llama-3'],
+    ['hunyuan', 'qwen-2'],
+    ['smollm', 'digits'],
+    ['gpt-4o', undefined],
+    ['qwen2', undefined],
+  ])
     assert.equal((await ofGguf(gguf({ ...bpe, [`${GGML}pre`]: pre }))).split, name);
 });
 
@@ -219,17 +306,36 @@ const ofGguf = async (bytes) => tokenizerFromGguf((await readHeader(openBytes(by
 
 const GGML = 'tokenizer.ggml.';
 const SPM = {
-  'general.name': 'x', [`${GGML}model`]: 'llama', [`${GGML}tokens`]: ['<unk>', '<s>', '<0x41>', '▁a', '\ufeffb', '<|end|>'],
-  [`${GGML}scores`]: [0, 0, 0, -2, -3, 0], [`${GGML}token_type`]: [2, 3, 6, 1, 1, 3], [`${GGML}bos_token_id`]: 1, [`${GGML}unknown_token_id`]: 0,
+  'general.name': 'x',
+  [`${GGML}model`]: 'llama',
+  [`${GGML}tokens`]: ['<unk>', '<s>', '<0x41>', '▁a', '\ufeffb', '<|end|>'],
+  [`${GGML}scores`]: [0, 0, 0, -2, -3, 0],
+  [`${GGML}token_type`]: [2, 3, 6, 1, 1, 3],
+  [`${GGML}bos_token_id`]: 1,
+  [`${GGML}unknown_token_id`]: 0,
 };
 
 test('the vocabulary of a GGUF file', async () => {
   const t = await ofGguf(gguf(SPM));
-  assert.deepEqual(t.tokens.map(({ bytes }) => Buffer.from(bytes).toString()), ['<unk>', '<s>', 'A', ' a', '\ufeffb', '<|end|>']);
-  assert.deepEqual(t.tokens.map(({ kind }) => kind), [1, 2, 5, 0, 0, 2]);
-  assert.deepEqual([t.kind, t.flags, t.bos, t.unk, t.eos, t.eog], [KIND.spm, FLAG.addBos | FLAG.addSpace | FLAG.byteFallback, 1, 0, NONE, [5]]);
+  assert.deepEqual(
+    t.tokens.map(({ bytes }) => Buffer.from(bytes).toString()),
+    ['<unk>', '<s>', 'A', ' a', '\ufeffb', '<|end|>'],
+  );
+  assert.deepEqual(
+    t.tokens.map(({ kind }) => kind),
+    [1, 2, 5, 0, 0, 2],
+  );
+  assert.deepEqual(
+    [t.kind, t.flags, t.bos, t.unk, t.eos, t.eog],
+    [KIND.spm, FLAG.addBos | FLAG.addSpace | FLAG.byteFallback, 1, 0, NONE, [5]],
+  );
   assert.equal((await ofGguf(gguf({ ...SPM, [`${GGML}add_space_prefix`]: false }, 2))).flags & FLAG.addSpace, 0);
-  const bpe = { [`${GGML}model`]: 'gpt2', [`${GGML}pre`]: 'gpt-2', [`${GGML}tokens`]: ['a', 'Ġ', 'Ġa'], [`${GGML}merges`]: ['Ġ a'] };
+  const bpe = {
+    [`${GGML}model`]: 'gpt2',
+    [`${GGML}pre`]: 'gpt-2',
+    [`${GGML}tokens`]: ['a', 'Ġ', 'Ġa'],
+    [`${GGML}merges`]: ['Ġ a'],
+  };
   const b = await ofGguf(gguf(bpe));
   assert.deepEqual([b.kind, b.flags, b.merges, texts(b)], [KIND.bpe, 0, [[1, 0, 2]], ['a', ' ', ' a']]);
   await assert.rejects(ofGguf(gguf({ ...bpe, [`${GGML}pre`]: 'afmoe' })), fails('UNSUPPORTED', /afmoe/));
@@ -238,7 +344,12 @@ test('the vocabulary of a GGUF file', async () => {
   await assert.rejects(ofGguf(gguf({ x: 1 })), fails('FORMAT', /no tokens/));
   await assert.rejects(ofGguf(gguf(SPM, 9)), fails('UNSUPPORTED', /version 9/));
   const whole = gguf(SPM);
-  for (let n = 0; n < whole.length; n++) await assert.rejects(ofGguf(whole.subarray(0, n)), ({ code }) => code === 'FORMAT' || code === 'TRUNCATED', `cut at ${n}`);
+  for (let n = 0; n < whole.length; n++)
+    await assert.rejects(
+      ofGguf(whole.subarray(0, n)),
+      ({ code }) => code === 'FORMAT' || code === 'TRUNCATED',
+      `cut at ${n}`,
+    );
 });
 
 test('a file is known by its name or its first bytes', async () => {
@@ -264,9 +375,12 @@ for (const name of ['spm', 'spm-unknown', 'bpe', 'bpe-words', 'bpe-llama-3']) {
     const vocab = tokenizer.tokens.length;
     const engine = await createEngine();
     try {
-      const model = await engine.load(fromBytes(await tinyModel({ config: { ...CONFIG, vocab }, tokens: tokenizer, chat: null })));
+      const model = await engine.load(
+        fromBytes(await tinyModel({ config: { ...CONFIG, vocab }, tokens: tokenizer, chat: null })),
+      );
       for (const { text, ids, encode, decode, parseSpecial } of cases) {
-        if (encode) assert.deepEqual(await model.tokenize(text, { addSpecial: false, parseSpecial }), ids, JSON.stringify(text));
+        if (encode)
+          assert.deepEqual(await model.tokenize(text, { addSpecial: false, parseSpecial }), ids, JSON.stringify(text));
         if (decode) assert.equal(await model.detokenize(ids), text, String(ids));
       }
     } finally {
@@ -279,11 +393,17 @@ test('a text that normalizing makes longer than its bytes is tokenized whole', a
   const vocab = Object.fromEntries([...'xyz'].map((letter, i) => [letter, i]));
   const model = { type: 'BPE', vocab, merges: [], byte_fallback: false, fuse_unk: false };
   const json = {
-    added_tokens: [], normalizer: { type: 'Replace', pattern: { String: 'x' }, content: 'yyyyyyyyyyz' },
-    pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, use_regex: true }, decoder: { type: 'ByteLevel' }, post_processor: null, model,
+    added_tokens: [],
+    normalizer: { type: 'Replace', pattern: { String: 'x' }, content: 'yyyyyyyyyyz' },
+    pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, use_regex: true },
+    decoder: { type: 'ByteLevel' },
+    post_processor: null,
+    model,
   };
   const engine = await createEngine({ threads: 1 });
-  const loaded = await engine.load(fromBytes(await tinyModel({ tokens: parseHfTokenizer(JSON.stringify(json)), chat: null })));
+  const loaded = await engine.load(
+    fromBytes(await tinyModel({ tokens: parseHfTokenizer(JSON.stringify(json)), chat: null })),
+  );
   const ids = await loaded.tokenize('x'.repeat(40), { addSpecial: false });
   assert.deepEqual([ids.length, ids.filter((id) => id === 2).length], [440, 40]);
   await engine.close();

@@ -7,14 +7,24 @@ import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { tinyModel } from './fixture.mjs';
 import { validator } from './validator.mjs';
 
-const city = { type: 'object', properties: { city: { enum: ['Rome', 'Oslo'] }, days: { $ref: '#/$defs/days' } }, required: ['city', 'days'], additionalProperties: false, $defs: { days: { type: 'integer', minimum: 1, maximum: 7 } } };
+const city = {
+  type: 'object',
+  properties: { city: { enum: ['Rome', 'Oslo'] }, days: { $ref: '#/$defs/days' } },
+  required: ['city', 'days'],
+  additionalProperties: false,
+  $defs: { days: { type: 'integer', minimum: 1, maximum: 7 } },
+};
 const TOOLS = [
-  { type: /** @type {const} */ ('function'), function: { name: 'weather', description: 'The weather', parameters: city } },
+  {
+    type: /** @type {const} */ ('function'),
+    function: { name: 'weather', description: 'The weather', parameters: city },
+  },
   { type: /** @type {const} */ ('function'), function: { name: 'time' } },
 ];
 const messages = [{ role: 'user', content: 'Hi' }];
 const turns = "{% for m in messages %}{{ '<|' + m.role + '|>' }}{{ m.content }}{% for c in m.tool_calls or [] %}";
-const ends = "{% endfor %}{{ '<|end|>' }}{% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
+const ends =
+  "{% endfor %}{{ '<|end|>' }}{% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
 /** Templates that write calls in the ways there are; '': one that knows of no tools. */
 const TEMPLATES = {
   none: '',
@@ -23,7 +33,10 @@ const TEMPLATES = {
   llama: `${turns}{"name": "{{ c.function.name }}", "parameters": {{ c.function.arguments | tojson }}}${ends}`,
 };
 
-for (const [name, create] of /** @type {const} */ ([['in this thread', createEngine], ['in a worker', createWorkerEngine]])) {
+for (const [name, create] of /** @type {const} */ ([
+  ['in this thread', createEngine],
+  ['in a worker', createWorkerEngine],
+])) {
   describe(`tools ${name}`, () => {
     /** @type {import('../../js/shared/types.js').Engine} */
     let engine;
@@ -31,7 +44,10 @@ for (const [name, create] of /** @type {const} */ ([['in this thread', createEng
     const models = {};
     before(async () => {
       engine = await create();
-      for (const [style, template] of Object.entries(TEMPLATES)) models[style] = await engine.load(fromBytes(await tinyModel({ config: { context: 2048 }, ...(template && { template, chat: null }) })));
+      for (const [style, template] of Object.entries(TEMPLATES))
+        models[style] = await engine.load(
+          fromBytes(await tinyModel({ config: { context: 2048 }, ...(template && { template, chat: null }) })),
+        );
     });
     after(() => engine.close());
 
@@ -48,7 +64,13 @@ for (const [name, create] of /** @type {const} */ ([['in this thread', createEng
     for (const style of Object.keys(TEMPLATES)) {
       test(`${style}: a call that must be; its arguments keep to the schema`, async () => {
         const request = { messages, tools: TOOLS, temperature: 1, seed: 3, max_tokens: 120 };
-        const { choices: [{ message, finish_reason }], usage } = await models[style].chat.completions.create({ ...request, tool_choice: { type: 'function', function: { name: 'weather' } } });
+        const {
+          choices: [{ message, finish_reason }],
+          usage,
+        } = await models[style].chat.completions.create({
+          ...request,
+          tool_choice: { type: 'function', function: { name: 'weather' } },
+        });
         assert.equal(finish_reason, 'tool_calls');
         assert.equal(message.content, null);
         assert.equal(message.tool_calls?.length, 1);
@@ -59,48 +81,108 @@ for (const [name, create] of /** @type {const} */ ([['in this thread', createEng
         any.choices[0].message.tool_calls?.forEach(check);
         // The conversation goes on with what the tool said.
         const answer = { role: 'tool', tool_call_id: message.tool_calls?.[0].id ?? '', content: '21 degrees' };
-        const next = await models[style].chat.completions.create({ messages: [...messages, message, answer], tools: TOOLS, tool_choice: 'none', max_tokens: 5 });
+        const next = await models[style].chat.completions.create({
+          messages: [...messages, message, answer],
+          tools: TOOLS,
+          tool_choice: 'none',
+          max_tokens: 5,
+        });
         assert.equal(next.choices[0].message.tool_calls, undefined);
       });
 
       test(`${style}: text, then a call that the model begins; in chunks too`, async () => {
         const said = { llama: '{"name', mistral: 'Well [TOOL_CALLS]' }[style] ?? 'Well <tool_call>';
-        const request = { messages, tools: TOOLS, temperature: 1, seed: 3, max_tokens: 200, parallel_tool_calls: false, response_format: { type: /** @type {const} */ ('choice'), choices: [said] } };
-        const { choices: [{ message, finish_reason }] } = await models[style].chat.completions.create(request);
-        assert.deepEqual([finish_reason, message.content, message.tool_calls?.length], ['tool_calls', style === 'llama' ? null : 'Well ', 1]);
+        const request = {
+          messages,
+          tools: TOOLS,
+          temperature: 1,
+          seed: 3,
+          max_tokens: 200,
+          parallel_tool_calls: false,
+          response_format: { type: /** @type {const} */ ('choice'), choices: [said] },
+        };
+        const {
+          choices: [{ message, finish_reason }],
+        } = await models[style].chat.completions.create(request);
+        assert.deepEqual(
+          [finish_reason, message.content, message.tool_calls?.length],
+          ['tool_calls', style === 'llama' ? null : 'Well ', 1],
+        );
         message.tool_calls?.forEach(check);
         const deltas = [];
-        for await (const { choices: [choice] } of await models[style].chat.completions.create({ ...request, stream: true })) deltas.push(choice);
+        for await (const {
+          choices: [choice],
+        } of await models[style].chat.completions.create({ ...request, stream: true }))
+          deltas.push(choice);
         assert.equal(deltas.at(-1)?.finish_reason, 'tool_calls');
         const calls = deltas.flatMap(({ delta }) => delta.tool_calls ?? []);
-        assert.deepEqual(calls.map((call) => [call.index, call.function]), message.tool_calls?.map((call, i) => [i, call.function]));
+        assert.deepEqual(
+          calls.map((call) => [call.index, call.function]),
+          message.tool_calls?.map((call, i) => [i, call.function]),
+        );
         assert.equal(deltas.map(({ delta }) => delta.content ?? '').join('') || null, message.content);
       });
     }
 
     test('several calls, until the tokens are used up', async () => {
-      const request = { messages, tools: [TOOLS[1]], temperature: 1, seed: 3, max_tokens: 300, response_format: { type: /** @type {const} */ ('choice'), choices: ['<tool_call>'] } };
-      const { choices: [{ message }], usage } = await models.hermes.chat.completions.create(request);
+      const request = {
+        messages,
+        tools: [TOOLS[1]],
+        temperature: 1,
+        seed: 3,
+        max_tokens: 300,
+        response_format: { type: /** @type {const} */ ('choice'), choices: ['<tool_call>'] },
+      };
+      const {
+        choices: [{ message }],
+        usage,
+      } = await models.hermes.chat.completions.create(request);
       assert.ok(Number(message.tool_calls?.length) > 1);
       message.tool_calls?.forEach(check);
       assert.ok(usage.completion_tokens <= 300);
     });
 
     test('what asks for tools wrongly is refused by name', async () => {
-      const refused = (/** @type {any} */ more, param) => assert.rejects(models.hermes.chat.completions.create({ messages, ...more }), (/** @type {any} */ e) => e.code === 'ARGUMENT' && e.details.param === param);
+      const refused = (/** @type {any} */ more, param) =>
+        assert.rejects(
+          models.hermes.chat.completions.create({ messages, ...more }),
+          (/** @type {any} */ e) => e.code === 'ARGUMENT' && e.details.param === param,
+        );
       await refused({ tool_choice: 'required' }, 'tool_choice');
       await refused({ tools: TOOLS, tool_choice: { type: 'function', function: { name: 'tides' } } }, 'tool_choice');
       await refused({ tools: [{ type: 'retrieval' }] }, 'tools');
-      await refused({ messages: [...messages, { role: 'assistant', content: null, tool_calls: [{ id: 'x', type: 'function', function: { name: 'time', arguments: '{' } }] }], tools: TOOLS }, 'messages');
-      const strange = { type: /** @type {const} */ ('function'), function: { name: 'x', parameters: { type: 'object', properties: { a: { $dynamicRef: '#x' } } } } };
-      await assert.rejects(models.hermes.chat.completions.create({ messages, tools: [strange], tool_choice: 'required' }), { code: 'GRAMMAR', message: /dynamicRef/ });
+      await refused(
+        {
+          messages: [
+            ...messages,
+            {
+              role: 'assistant',
+              content: null,
+              tool_calls: [{ id: 'x', type: 'function', function: { name: 'time', arguments: '{' } }],
+            },
+          ],
+          tools: TOOLS,
+        },
+        'messages',
+      );
+      const strange = {
+        type: /** @type {const} */ ('function'),
+        function: { name: 'x', parameters: { type: 'object', properties: { a: { $dynamicRef: '#x' } } } },
+      };
+      await assert.rejects(
+        models.hermes.chat.completions.create({ messages, tools: [strange], tool_choice: 'required' }),
+        { code: 'GRAMMAR', message: /dynamicRef/ },
+      );
     });
 
     test('a reply goes on from its prefix', async () => {
       const model = models.none;
       const whole = await model.reply(messages, { temperature: 0, maxTokens: 3, prefix: 'the you' });
       const tokens = await model.countTokens(messages);
-      assert.equal(whole.timings.promptTokens, tokens + (await model.tokenize('the you', { addSpecial: false })).length);
+      assert.equal(
+        whole.timings.promptTokens,
+        tokens + (await model.tokenize('the you', { addSpecial: false })).length,
+      );
     });
   });
 }
@@ -109,10 +191,19 @@ const real = realModel('smollm2');
 test('SmolLM2: a call for the city that was asked for', { skip: real ? false : NO_REAL_MODEL }, async () => {
   const engine = await createEngine();
   const model = await engine.load(fromFile(/** @type {string} */ (real)), { context: 1024 });
-  const { choices: [{ message }] } = await model.chat.completions.create({
-    messages: [{ role: 'user', content: 'What is the weather in Oslo for the next 3 days?' }], tools: TOOLS, tool_choice: 'required', temperature: 0, max_tokens: 60,
+  const {
+    choices: [{ message }],
+  } = await model.chat.completions.create({
+    messages: [{ role: 'user', content: 'What is the weather in Oslo for the next 3 days?' }],
+    tools: TOOLS,
+    tool_choice: 'required',
+    temperature: 0,
+    max_tokens: 60,
   });
-  assert.deepEqual(message.tool_calls?.map(({ function: { name } }) => name), ['weather']);
+  assert.deepEqual(
+    message.tool_calls?.map(({ function: { name } }) => name),
+    ['weather'],
+  );
   assert.equal(JSON.parse(message.tool_calls?.[0].function.arguments ?? '').city, 'Oslo');
   await engine.close();
 });

@@ -17,12 +17,36 @@ export function archive(entries) {
   for (const [name, data] of entries) {
     const sizes = Buffer.concat([le(0, 4), le(data.length, 4), le(data.length, 4), le(name.length, 2), le(0, 2)]);
     const head = Buffer.concat([Buffer.from('PK\x03\x04', 'latin1'), Buffer.alloc(10), sizes, Buffer.from(name)]);
-    directory.push(Buffer.concat([Buffer.from('PK\x01\x02', 'latin1'), le(0, 2), le(0, 2), le(0, 2), le(0, 2), le(0, 4), sizes, le(0, 2), le(0, 2), le(0, 2), le(0, 4), le(at, 4), Buffer.from(name)]));
+    directory.push(
+      Buffer.concat([
+        Buffer.from('PK\x01\x02', 'latin1'),
+        le(0, 2),
+        le(0, 2),
+        le(0, 2),
+        le(0, 2),
+        le(0, 4),
+        sizes,
+        le(0, 2),
+        le(0, 2),
+        le(0, 2),
+        le(0, 4),
+        le(at, 4),
+        Buffer.from(name),
+      ]),
+    );
     parts.push(head, data);
     at += head.length + data.length;
   }
   const listed = Buffer.concat(directory);
-  const end = Buffer.concat([Buffer.from('PK\x05\x06', 'latin1'), le(0, 4), le(entries.length, 2), le(entries.length, 2), le(listed.length, 4), le(at, 4), le(0, 2)]);
+  const end = Buffer.concat([
+    Buffer.from('PK\x05\x06', 'latin1'),
+    le(0, 4),
+    le(entries.length, 2),
+    le(entries.length, 2),
+    le(listed.length, 4),
+    le(at, 4),
+    le(0, 2),
+  ]);
   return Buffer.concat([...parts, listed, end]);
 }
 
@@ -38,9 +62,30 @@ export function torchZip(tensors, under = '') {
   const pickle = [raw('\x80\x02'), ...(under ? [raw('}'), unicode(under)] : []), raw('ccollections\nOrderedDict\n)R(')];
   tensors.forEach(([name, { dims, values }], i) => {
     const strides = dims.map((_, d) => dims.slice(d + 1).reduce((a, b) => a * b, 1));
-    pickle.push(unicode(name), raw('ctorch._utils\n_rebuild_tensor_v2\n(('), unicode('storage'), raw('ctorch\nFloatStorage\n'), unicode(String(i)), unicode('cpu'), integer(values.length), raw('tQ'),
-      integer(0), tuple(dims), tuple(strides), raw('\x89ccollections\nOrderedDict\n)RtR'));
+    pickle.push(
+      unicode(name),
+      raw('ctorch._utils\n_rebuild_tensor_v2\n(('),
+      unicode('storage'),
+      raw('ctorch\nFloatStorage\n'),
+      unicode(String(i)),
+      unicode('cpu'),
+      integer(values.length),
+      raw('tQ'),
+      integer(0),
+      tuple(dims),
+      tuple(strides),
+      raw('\x89ccollections\nOrderedDict\n)RtR'),
+    );
   });
   pickle.push(raw('u'), raw(under ? 's.' : '.'));
-  return archive([['m/data.pkl', Buffer.concat(pickle)], ...tensors.map(([, { values }], i) => /** @type {[string, Buffer]} */ ([`m/data/${i}`, Buffer.from(values.buffer, values.byteOffset, values.byteLength)]))]);
+  return archive([
+    ['m/data.pkl', Buffer.concat(pickle)],
+    ...tensors.map(
+      ([, { values }], i) =>
+        /** @type {[string, Buffer]} */ ([
+          `m/data/${i}`,
+          Buffer.from(values.buffer, values.byteOffset, values.byteLength),
+        ]),
+    ),
+  ]);
 }

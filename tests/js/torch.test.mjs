@@ -24,7 +24,15 @@ async function converted(input) {
   await convert(input, out, { quant: 'f32' });
   const bytes = new Uint8Array(readFileSync(out));
   const { tensors, config } = await inspect(openBytes(bytes));
-  return { config, tensors: new Map(tensors.map(({ name, dims, offset, bytes: n }) => [name, { dims, values: dequantize(0, 0, bytes.slice(offset, offset + n), matrixOf(dims).rows, matrixOf(dims).cols) }])) };
+  return {
+    config,
+    tensors: new Map(
+      tensors.map(({ name, dims, offset, bytes: n }) => [
+        name,
+        { dims, values: dequantize(0, 0, bytes.slice(offset, offset + n), matrixOf(dims).rows, matrixOf(dims).cols) },
+      ]),
+    ),
+  };
 }
 
 /** What tests/py/checkpoint_weights.py puts into tensor k of its list. @param {number} k @param {number} n */
@@ -33,23 +41,52 @@ const formula = (k, n) => Float32Array.from({ length: n }, (_, i) => (((i * 37 +
 /** Tensors in the order of that file. @param {string} norm @param {boolean} gated */
 function order(layers, norm, gated, learned, tied) {
   const biased = norm === 'layer';
-  const modules = ['ln1', 'attn.q', 'attn.k', 'attn.v', 'attn.o', 'ln2', 'mlp.up', 'mlp.down', ...(gated ? ['mlp.gate'] : [])];
+  const modules = [
+    'ln1',
+    'attn.q',
+    'attn.k',
+    'attn.v',
+    'attn.o',
+    'ln2',
+    'mlp.up',
+    'mlp.down',
+    ...(gated ? ['mlp.gate'] : []),
+  ];
   const both = (/** @type {string} */ name) => [`${name}.weight`, ...(biased ? [`${name}.bias`] : [])];
-  return ['wte.weight', ...(learned ? ['wpe.weight'] : []), ...Array.from({ length: layers }, (_, n) => modules.flatMap((m) => both(`h.${n}.${m}`))).flat(), ...both('ln_f'),
-    ...(tied ? [] : ['lm_head.weight'])];
+  return [
+    'wte.weight',
+    ...(learned ? ['wpe.weight'] : []),
+    ...Array.from({ length: layers }, (_, n) => modules.flatMap((m) => both(`h.${n}.${m}`))).flat(),
+    ...both('ln_f'),
+    ...(tied ? [] : ['lm_head.weight']),
+  ];
 }
 
-test('checkpoints that PyTorch wrote: zip archives, the stream of before 1.6, llama2.c\'s and nanoGPT\'s own', async () => {
-  const config = { ...hfConfig(CONFIG), hidden_size: 8, num_hidden_layers: 2, num_attention_heads: 2, num_key_value_heads: 1, intermediate_size: 12, vocab_size: 20, max_position_embeddings: 24, tie_word_embeddings: false };
+test("checkpoints that PyTorch wrote: zip archives, the stream of before 1.6, llama2.c's and nanoGPT's own", async () => {
+  const config = {
+    ...hfConfig(CONFIG),
+    hidden_size: 8,
+    num_hidden_layers: 2,
+    num_attention_heads: 2,
+    num_key_value_heads: 1,
+    intermediate_size: 12,
+    vocab_size: 20,
+    max_position_embeddings: 24,
+    tie_word_embeddings: false,
+  };
   for (const name of ['hf-f16.bin', 'hf-bf16-legacy.bin', 'llama2c.pt', 'nanogpt.pt']) {
     const path = fresh();
     copyFileSync(join(MADE, name), join(path, name));
     if (name.startsWith('hf')) writeFileSync(join(path, 'config.json'), JSON.stringify(config));
-    const names = name === 'nanogpt.pt' ? order(1, 'layer', false, true, true) : order(2, 'rms', true, false, name === 'llama2c.pt');
+    const names =
+      name === 'nanogpt.pt'
+        ? order(1, 'layer', false, true, true)
+        : order(2, 'rms', true, false, name === 'llama2c.pt');
     for (const input of name.startsWith('hf') ? [path, join(path, name)] : [join(path, name)]) {
       const { tensors } = await converted(input);
       assert.deepEqual([...tensors.keys()].sort(), [...names].sort(), input);
-      for (const [tensor, { values }] of tensors) assert.deepEqual(values, formula(names.indexOf(tensor), values.length), `${name}: ${tensor}`);
+      for (const [tensor, { values }] of tensors)
+        assert.deepEqual(values, formula(names.indexOf(tensor), values.length), `${name}: ${tensor}`);
     }
   }
 });
@@ -60,9 +97,15 @@ test('views: turned, cut and shared storages', async () => {
     const t = tensors.get(name);
     return [...(await t.read(0, matrixOf(t.dims).rows))];
   };
-  assert.deepEqual(await rows('transposed'), Array.from({ length: 24 }, (_, i) => (i % 4) * 6 + Math.floor(i / 4)));
+  assert.deepEqual(
+    await rows('transposed'),
+    Array.from({ length: 24 }, (_, i) => (i % 4) * 6 + Math.floor(i / 4)),
+  );
   assert.deepEqual(tensors.get('transposed').dims, [6, 4]);
-  assert.deepEqual(await rows('parameter'), Array.from({ length: 24 }, (_, i) => i + 0.5));
+  assert.deepEqual(
+    await rows('parameter'),
+    Array.from({ length: 24 }, (_, i) => i + 0.5),
+  );
   assert.equal((await rows('row')).length, 6);
   const t = tensors.get('transposed');
   assert.deepEqual([...(await t.read(2, 3))], [2, 8, 14, 20, 3, 9, 15, 21, 4, 10, 16, 22], 'some rows of it');
@@ -74,8 +117,12 @@ test('a folder with shards of pytorch_model.bin, nested under "model"', async ()
   const path = fresh();
   writeFileSync(join(path, 'config.json'), JSON.stringify(hfConfig()));
   const halves = [named.slice(0, 5), named.slice(5)];
-  halves.forEach((half, i) => writeFileSync(join(path, `pytorch_model-${i}.bin`), torchZip(half, i === 1 ? 'model' : '')));
-  const weight_map = Object.fromEntries(halves.flatMap((half, i) => half.map(([name]) => [name, `pytorch_model-${i}.bin`])));
+  halves.forEach((half, i) =>
+    writeFileSync(join(path, `pytorch_model-${i}.bin`), torchZip(half, i === 1 ? 'model' : '')),
+  );
+  const weight_map = Object.fromEntries(
+    halves.flatMap((half, i) => half.map(([name]) => [name, `pytorch_model-${i}.bin`])),
+  );
   writeFileSync(join(path, 'pytorch_model.bin.index.json'), JSON.stringify({ weight_map }));
   const { tensors } = await converted(path);
   assert.equal(tensors.size, weights.size);
@@ -87,27 +134,62 @@ const text = (/** @type {string} */ s) => Buffer.from(s, 'latin1');
 /** Pickles that do what no checkpoint does → what is said. @type {Record<string, [Buffer, RegExp]>} */
 const HOSTILE = {
   'os.system, protocol 0': [text("cos\nsystem\n(S'touch /tmp/pwned'\ntR."), /os\.system/],
-  'posix.system, protocol 2': [text("\x80\x02cposix\nsystem\nq\x00X\x02\x00\x00\x00idq\x01\x85q\x02Rq\x03."), /posix\.system/],
-  'builtins.eval by STACK_GLOBAL': [text('\x80\x04\x8c\x08builtins\x8c\x04eval\x93\x8c\x031+1\x85R.'), /builtins\.eval/],
-  'a dotted attribute of a harmless module': [text('\x80\x04\x8c\x0ccollections\x8c\x1aOrderedDict.__init__.x.y.z.\x93.'), /./],
+  'posix.system, protocol 2': [
+    text('\x80\x02cposix\nsystem\nq\x00X\x02\x00\x00\x00idq\x01\x85q\x02Rq\x03.'),
+    /posix\.system/,
+  ],
+  'builtins.eval by STACK_GLOBAL': [
+    text('\x80\x04\x8c\x08builtins\x8c\x04eval\x93\x8c\x031+1\x85R.'),
+    /builtins\.eval/,
+  ],
+  'a dotted attribute of a harmless module': [
+    text('\x80\x04\x8c\x0ccollections\x8c\x1aOrderedDict.__init__.x.y.z.\x93.'),
+    /./,
+  ],
   '__builtin__ getattr': [text('c__builtin__\ngetattr\n.'), /__builtin__\.getattr/],
   'a name of Object.prototype': [text('cconstructor\nconstructor\n.'), /constructor\.constructor/],
-  '__proto__': [text('c__proto__\n__proto__\n.'), /__proto__/],
-  'INST': [text("(S'id'\nios\nsystem\n."), /instruction 0x69/],
-  'OBJ': [text('(ccollections\nOrderedDict\no.'), /instruction 0x6f/],
+  __proto__: [text('c__proto__\n__proto__\n.'), /__proto__/],
+  INST: [text("(S'id'\nios\nsystem\n."), /instruction 0x69/],
+  OBJ: [text('(ccollections\nOrderedDict\no.'), /instruction 0x6f/],
   'an extension code': [text('\x80\x02\x82\x01.'), /instruction 0x82/],
   'a call of what is no function': [text('\x80\x02K\x01)R.'), /no function/],
   'a call of a storage class': [text('\x80\x02ctorch\nFloatStorage\n)R.'), /a call of torch\.FloatStorage/],
   'a state for a function': [text('\x80\x02ctorch._utils\n_rebuild_tensor_v2\n}b.'), /the state of torch/],
   'a text of 4 GB': [text('\x80\x02X\xff\xff\xff\xff.'), /announced/],
-  'bytes of 2^63': [Buffer.concat([text('\x80\x04\x8e'), Buffer.from([0, 0, 0, 0, 0, 0, 0, 0x80]), text('.')]), /announced/],
+  'bytes of 2^63': [
+    Buffer.concat([text('\x80\x04\x8e'), Buffer.from([0, 0, 0, 0, 0, 0, 0, 0x80]), text('.')]),
+    /announced/,
+  ],
   'an integer of 4 GB': [text('\x80\x02\x8b\xff\xff\xff\x7f.'), /integer/],
   'a memo that was never set': [text('\x80\x02j\xff\xff\xff\xff.'), /memo/],
   'a far memo': [text('\x80\x02}r\xff\xff\xff\xff0j\xff\xff\xff\xff.'), /no dict of tensors/],
-  'lists in lists in lists': [Buffer.concat([text('\x80\x02'), Buffer.alloc(200000, ']'), Buffer.alloc(199999, 'a'), text('.')]), /no dict of tensors/],
+  'lists in lists in lists': [
+    Buffer.concat([text('\x80\x02'), Buffer.alloc(200000, ']'), Buffer.alloc(199999, 'a'), text('.')]),
+    /no dict of tensors/,
+  ],
   'dicts that hold themselves': [text('\x80\x02}q\x00U\x01ah\x00s.'), /without end/],
-  'dicts that double at each level': [Buffer.concat([text('\x80\x02}q\x00'), ...Array.from({ length: 60 }, (_, i) => Buffer.concat([text('}q'), Buffer.from([i + 1]), text('U\x01ah'), Buffer.from([i]), text('sU\x01bh'), Buffer.from([i]), text('s')])), text('.')]), /without end/],
-  'more instructions than a checkpoint has': [Buffer.concat([text('\x80\x02'), Buffer.alloc(3_000_000, '}'), text('.')]), /instructions/],
+  'dicts that double at each level': [
+    Buffer.concat([
+      text('\x80\x02}q\x00'),
+      ...Array.from({ length: 60 }, (_, i) =>
+        Buffer.concat([
+          text('}q'),
+          Buffer.from([i + 1]),
+          text('U\x01ah'),
+          Buffer.from([i]),
+          text('sU\x01bh'),
+          Buffer.from([i]),
+          text('s'),
+        ]),
+      ),
+      text('.'),
+    ]),
+    /without end/,
+  ],
+  'more instructions than a checkpoint has': [
+    Buffer.concat([text('\x80\x02'), Buffer.alloc(3_000_000, '}'), text('.')]),
+    /instructions/,
+  ],
   'no end': [text('\x80\x02}'), /announced/],
   'an empty stack': [text('\x80\x020.'), /stack is empty/],
   'a storage out of nothing': [text('\x80\x02K\x01Q.'), /storage/],
@@ -141,13 +223,38 @@ test('archives that lie: compressed, doubled, too long, too many, without a pick
   const cases = [
     [change((b) => b.writeUInt16LE(8, first + 10)), 'UNSUPPORTED', /compressed/],
     [change((b) => b.writeUInt16LE(1, first + 8)), 'UNSUPPORTED', /encrypted/],
-    [change((b) => { b.writeUInt32LE(0xfffffff0, first + 20); b.writeUInt32LE(0xfffffff0, first + 24); }), 'FORMAT', /would have/],
+    [
+      change((b) => {
+        b.writeUInt32LE(0xfffffff0, first + 20);
+        b.writeUInt32LE(0xfffffff0, first + 24);
+      }),
+      'FORMAT',
+      /would have/,
+    ],
     [change((b) => b.writeUInt32LE(0xfffffff0, first + 42)), 'FORMAT', /would have/],
     [change((b) => b.writeUInt16LE(65535, at + 10)), 'FORMAT', /65535 entries/],
     [change((b) => b.writeUInt32LE(0x7fffffff, at + 16)), 'FORMAT', /directory/],
     [change((b) => b.fill(0, at, at + 4)), 'FORMAT', /no directory/],
-    [new Uint8Array(archive([['a/data.pkl', Buffer.from('\x80\x02}.', 'latin1')], ['b/data.pkl', Buffer.from('\x80\x02}.', 'latin1')]])), 'FORMAT', /2 entries/],
-    [new Uint8Array(archive([['x', Buffer.from('')], ['x', Buffer.from('')]])), 'FORMAT', /twice/],
+    [
+      new Uint8Array(
+        archive([
+          ['a/data.pkl', Buffer.from('\x80\x02}.', 'latin1')],
+          ['b/data.pkl', Buffer.from('\x80\x02}.', 'latin1')],
+        ]),
+      ),
+      'FORMAT',
+      /2 entries/,
+    ],
+    [
+      new Uint8Array(
+        archive([
+          ['x', Buffer.from('')],
+          ['x', Buffer.from('')],
+        ]),
+      ),
+      'FORMAT',
+      /twice/,
+    ],
     [new Uint8Array(zip.subarray(0, 40)), 'FORMAT', /directory/],
   ];
   for (const [bytes, code, message] of cases) await assert.rejects(readTorch(openBytes(bytes)), { code, message });

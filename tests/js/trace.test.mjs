@@ -11,7 +11,10 @@ const LAYER_STAGES = ['qkv', 'kv', 'attend', 'o', 'mlpIn', 'activate', 'down'];
 const of = (rows) => Object.fromEntries(rows.map((row) => [row.stage, row]));
 const sum = (rows, name) => rows.reduce((total, row) => total + row[name], 0);
 
-for (const [name, create] of /** @type {const} */ ([['local', createEngine], ['worker', createWorkerEngine]]))
+for (const [name, create] of /** @type {const} */ ([
+  ['local', createEngine],
+  ['worker', createWorkerEngine],
+]))
   for (const threads of [1, 2])
     test(`trace, ${name} engine, ${threads} thread(s)`, async (t) => {
       const engine = await create({ threads });
@@ -39,8 +42,12 @@ for (const [name, create] of /** @type {const} */ ([['local', createEngine], ['w
       const { head, qkv, o, mlpIn, down, attend, kv, embed } = of(step);
       const matrices = [head, qkv, o, mlpIn, down];
       assert.equal(sum(matrices, 'macs'), loaded.info.tokenWeights);
-      assert.equal(qkv.weightBytes + o.weightBytes + mlpIn.weightBytes + down.weightBytes + head.weightBytes + embed.weightBytes, sum(step, 'weightBytes'));
-      const perLayer = (rows, name) => (of(rows).head ? rows.filter((row) => LAYER_STAGES.includes(row.stage)) : []).reduce((s, r) => s + r[name], 0);
+      assert.equal(
+        qkv.weightBytes + o.weightBytes + mlpIn.weightBytes + down.weightBytes + head.weightBytes + embed.weightBytes,
+        sum(step, 'weightBytes'),
+      );
+      const perLayer = (rows, name) =>
+        (of(rows).head ? rows.filter((row) => LAYER_STAGES.includes(row.stage)) : []).reduce((s, r) => s + r[name], 0);
       assert.equal(perLayer(rows, 'weightBytes'), 7 * perLayer(step, 'weightBytes'), 'once per batch');
       const width = loaded.info.kvHeads * loaded.info.headDim;
       assert.equal(kv.kvBytes, 2 * 4 * width * CONFIG.layers, 'keys and values of one position, f32');
@@ -52,7 +59,13 @@ for (const [name, create] of /** @type {const} */ ([['local', createEngine], ['w
         assert.ok(Math.abs(sum(byLayer, name) - sum(step, name)) < 1e-6, name);
       assert.equal(byLayer.filter((row) => row.stage === 'qkv').length, CONFIG.layers);
       assert.ok(byLayer.every((row) => row.ms >= 0 && row.GBps >= 0));
-      assert.deepEqual(byLayer.filter((row) => row.layer === undefined).map((row) => row.stage).sort(), ['embed', 'head', 'host', 'sample']);
+      assert.deepEqual(
+        byLayer
+          .filter((row) => row.layer === undefined)
+          .map((row) => row.stage)
+          .sort(),
+        ['embed', 'head', 'host', 'sample'],
+      );
 
       assert.ok((await session.trace({ on: false })).length, 'the last look');
       assert.deepEqual(await session.trace(), []);

@@ -12,14 +12,21 @@ const folder = mkdtempSync(join(tmpdir(), 'bq4-types-'));
 after(() => rmSync(folder, { recursive: true }));
 
 /** @param {string[]} args */
-const tsc = (...args) => spawnSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), ...args], { cwd: folder, encoding: 'utf8' });
+const tsc = (...args) =>
+  spawnSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), ...args], {
+    cwd: folder,
+    encoding: 'utf8',
+  });
 
 test('types of everything public are exported', () => {
   const text = readFileSync(join(root, 'js/shared/types.js'), 'utf8');
   const names = [...text.matchAll(/@typedef \{.*\} (\w+)(?: \*\/)?$/gm)].map(([, name]) => name);
   assert.ok(names.length > 30, `${names}`);
   const exported = readFileSync(join(root, 'js/index.js'), 'utf8');
-  assert.deepEqual(names.filter((name) => !exported.includes(`} ${name} */`)), []);
+  assert.deepEqual(
+    names.filter((name) => !exported.includes(`} ${name} */`)),
+    [],
+  );
 });
 
 test('a TypeScript project compiles against the package', () => {
@@ -31,10 +38,20 @@ test('a TypeScript project compiles against the package', () => {
   assert.equal(made.status, 0, made.stdout);
   symlinkSync(join(root, 'node_modules/@types'), join(folder, 'node_modules/@types'));
   cpSync(join(root, 'tests/js/consumer'), folder, { recursive: true });
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({
-    compilerOptions: { strict: true, noEmit: true, target: 'es2022', module: 'nodenext', lib: ['es2023', 'dom', 'dom.iterable', 'dom.asynciterable'], types: ['node'] },
-    include: ['*.mts'],
-  }));
+  writeFileSync(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({
+      compilerOptions: {
+        strict: true,
+        noEmit: true,
+        target: 'es2022',
+        module: 'nodenext',
+        lib: ['es2023', 'dom', 'dom.iterable', 'dom.asynciterable'],
+        types: ['node'],
+      },
+      include: ['*.mts'],
+    }),
+  );
   const used = tsc('-p', folder);
   assert.equal(used.status, 0, used.stdout);
 });

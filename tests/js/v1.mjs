@@ -8,13 +8,24 @@ import { v1Type, writeV1 } from '../../js/convert/write/v1.js';
 import { matrixOf } from '../../js/convert/write/v2.js';
 import { CHAT, random, tokenizer } from './fixture.mjs';
 
-export const one = (bytes) => async function* () { yield bytes; };
+export const one = (bytes) =>
+  async function* () {
+    yield bytes;
+  };
 export const values = (config) => {
   const next = random(3);
-  return tensorTable(config).filter((slot) => slot.required).map(({ name, dims }) => {
-    const { rows, cols } = matrixOf(dims);
-    return { name, dims, data: Float32Array.from({ length: rows * cols }, () => (/ln.*weight/.test(name) ? 1 + 0.1 * next() : 0.5 * next())) };
-  });
+  return tensorTable(config)
+    .filter((slot) => slot.required)
+    .map(({ name, dims }) => {
+      const { rows, cols } = matrixOf(dims);
+      return {
+        name,
+        dims,
+        data: Float32Array.from({ length: rows * cols }, () =>
+          /ln.*weight/.test(name) ? 1 + 0.1 * next() : 0.5 * next(),
+        ),
+      };
+    });
 };
 
 /** A v1 file and its companion. */
@@ -28,6 +39,14 @@ export async function v1(config) {
   }
   const sink = memorySink();
   await writeV1(sink, tensors);
-  const json = { bq4_companion: 1, config, license: 'CC0-1.0', name: 'tiny v1', tokenizer: tokenizerToJson(tokenizer()), chat: CHAT, tensors: loose };
+  const json = {
+    bq4_companion: 1,
+    config,
+    license: 'CC0-1.0',
+    name: 'tiny v1',
+    tokenizer: tokenizerToJson(tokenizer()),
+    chat: CHAT,
+    tensors: loose,
+  };
   return { file: sink.bytes, json, loose: Object.keys(loose) };
 }

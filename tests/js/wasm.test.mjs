@@ -13,7 +13,10 @@ import { argmax, openLogits } from './logits.mjs';
 const compiled = await compile();
 
 test('the module imports nothing but its memory, a clock and the wish to stop, and exports the border', () => {
-  assert.deepEqual(WebAssembly.Module.imports(compiled.module).map(({ module, name }) => `${module}.${name}`), ['env.now', 'env.stop', 'env.memory']);
+  assert.deepEqual(
+    WebAssembly.Module.imports(compiled.module).map(({ module, name }) => `${module}.${name}`),
+    ['env.now', 'env.stop', 'env.memory'],
+  );
   const exported = WebAssembly.Module.exports(compiled.module).map((e) => e.name);
   // Encoders are in the module for converters.
   const missing = Object.keys(functions).filter((name) => !exported.includes(name));
@@ -48,14 +51,20 @@ test('pointers beyond 2 GiB are positive numbers, and work', async (t) => {
     const out = take(8);
     assert.ok(out > 2 ** 31);
     wasm.call('bqw_xxh64', at, 1000, out);
-    assert.equal(new DataView(wasm.bytes(out, 8).slice().buffer).getBigUint64(0, true), xxh64(new Uint8Array(1000).fill(7)));
+    assert.equal(
+      new DataView(wasm.bytes(out, 8).slice().buffer).getBigUint64(0, true),
+      xxh64(new Uint8Array(1000).fill(7)),
+    );
   });
   wasm.free(at);
   wasm.free(first);
 });
 
 test('a heap that cannot be had, and one that is full, are NOMEM', async () => {
-  await assert.rejects(Wasm.create(compiled, 2 ** 33), (/** @type {any} */ e) => e.code === 'NOMEM' && e.details.bytes > 2 ** 33);
+  await assert.rejects(
+    Wasm.create(compiled, 2 ** 33),
+    (/** @type {any} */ e) => e.code === 'NOMEM' && e.details.bytes > 2 ** 33,
+  );
   const wasm = await Wasm.create(compiled, 1_000_000);
   assert.throws(() => wasm.alloc(2_000_000), { code: 'NOMEM' });
   assert.throws(() => wasm.alloc(2 ** 32), { code: 'NOMEM' });
@@ -63,23 +72,31 @@ test('a heap that cannot be had, and one that is full, are NOMEM', async () => {
 
 test('a scope frees what it took, also when it throws', async () => {
   const wasm = await Wasm.create(compiled, 1_000_000);
-  const used = () => wasm.scope((take) => {
-    const out = take(24);
-    wasm.call('bqw_heap', out);
-    return wasm.read('bqw_heap_info', out).used;
-  });
+  const used = () =>
+    wasm.scope((take) => {
+      const out = take(24);
+      wasm.call('bqw_heap', out);
+      return wasm.read('bqw_heap_info', out).used;
+    });
   const before = used();
-  assert.throws(() => wasm.scope((take) => {
-    take(1000);
-    take(5000);
-    throw new Error('x');
-  }), /x/);
+  assert.throws(
+    () =>
+      wasm.scope((take) => {
+        take(1000);
+        take(5000);
+        throw new Error('x');
+      }),
+    /x/,
+  );
   assert.equal(used(), before);
 });
 
 test('statuses become errors with code, text and hint', async () => {
   const wasm = await Wasm.create(compiled, 1_000_000);
-  assert.throws(() => wasm.check('bqw_session_run', 12345, 1), (/** @type {any} */ e) => e.code === 'ARGUMENT' && /closed or unknown/.test(e.message) && e.hint !== '');
+  assert.throws(
+    () => wasm.check('bqw_session_run', 12345, 1),
+    (/** @type {any} */ e) => e.code === 'ARGUMENT' && /closed or unknown/.test(e.message) && e.hint !== '',
+  );
   assert.throws(() => wasm.check('bqw_init', 0, 0), { code: 'STATE' });
 });
 
@@ -87,7 +104,10 @@ test('a trap poisons the instance: one clear error from then on', async () => {
   const wasm = await Wasm.create(compiled, 1_000_000);
   wasm.scope((take) => {
     const out = take(8);
-    assert.throws(() => wasm.call('bqw_xxh64', 0xffff0000, 60000, out), (/** @type {any} */ e) => e.code === 'TRAP' && /bqw_xxh64/.test(e.message));
+    assert.throws(
+      () => wasm.call('bqw_xxh64', 0xffff0000, 60000, out),
+      (/** @type {any} */ e) => e.code === 'TRAP' && /bqw_xxh64/.test(e.message),
+    );
   });
   assert.ok(!wasm.alive);
   assert.throws(() => wasm.call('bqw_abi'), { code: 'TRAP' });
@@ -130,7 +150,10 @@ test('a mask and biases at the border', async () => {
     wasm.write('bqw_logit_bias', bias, { id: 7, bias: 1e9 });
     assert.equal(sample({ bias, n_bias: 1 }), 7);
     wasm.write('bqw_logit_bias', bias, { id: 69, bias: -Infinity });
-    assert.throws(() => sample({ mask, bias, n_bias: 1 }), (/** @type {any} */ e) => e.code === 'NO_TOKEN' && /none of 271/.test(e.message) && e.hint !== '');
+    assert.throws(
+      () => sample({ mask, bias, n_bias: 1 }),
+      (/** @type {any} */ e) => e.code === 'NO_TOKEN' && /none of 271/.test(e.message) && e.hint !== '',
+    );
     wasm.write('bqw_logit_bias', bias, { id: 271, bias: 0 });
     assert.throws(() => sample({ bias, n_bias: 1 }), { code: 'ARGUMENT' });
   });
@@ -140,7 +163,9 @@ test('a mask and biases at the border', async () => {
 test('a missing or foreign engine is NO_ENGINE', async () => {
   await assert.rejects(compile({ wasmUrl: new URL('./nothing.wasm', import.meta.url) }), { code: 'NO_ENGINE' });
   await assert.rejects(compile({ wasmUrl: import.meta.url }), { code: 'NO_ENGINE' });
-  await assert.rejects(compile({ signal: AbortSignal.abort(), wasmUrl: 'http://127.0.0.1:9/x.wasm' }), { name: 'AbortError' });
+  await assert.rejects(compile({ signal: AbortSignal.abort(), wasmUrl: 'http://127.0.0.1:9/x.wasm' }), {
+    name: 'AbortError',
+  });
 });
 
 test('both builds give the same tokens', async () => {
@@ -149,7 +174,11 @@ test('both builds give the same tokens', async () => {
   for (const build of /** @type {const} */ (['simd128', undefined])) {
     const engine = await createEngine({ build });
     const model = await engine.load(fromBytes(bytes));
-    seen.push((await (await model.createSession()).generate('Once upon a time', { temperature: 0, maxTokens: 30 }).done()).ids.join());
+    seen.push(
+      (
+        await (await model.createSession()).generate('Once upon a time', { temperature: 0, maxTokens: 30 }).done()
+      ).ids.join(),
+    );
     await engine.close();
   }
   assert.equal(seen[0], seen[1]);

@@ -59,13 +59,16 @@ test('abort between tokens: at most one more token and one more slice', async (t
     const run = session.generate([1, 2, 3], { temperature: 1, seed: round, signal: controller.signal });
     let before = read();
     let n = 0;
-    await assert.rejects(async () => {
-      for await (const part of run) {
-        if (part.id < 0 || ++n !== 3 + round) continue;
-        controller.abort();
-        before = read();
-      }
-    }, { name: 'AbortError' });
+    await assert.rejects(
+      async () => {
+        for await (const part of run) {
+          if (part.id < 0 || ++n !== 3 + round) continue;
+          controller.abort();
+          before = read();
+        }
+      },
+      { name: 'AbortError' },
+    );
     const after = read();
     assert.equal(n, 3 + round, 'no part after the abort');
     assert.ok(after.slices - before.slices <= 1, `${after.slices - before.slices} more slices`);
@@ -105,7 +108,10 @@ test('a slow reader slows the worker down: it is never more than the credits ahe
 
 test('a worker that cannot start, or ends, is an error of every call', async () => {
   const broken = new Worker('throw new Error("no such engine")', { eval: true });
-  await assert.rejects(createWorkerEngine({ worker: broken }), (/** @type {any} */ e) => e.code === 'NO_WORKER' && /no such engine/.test(e.message));
+  await assert.rejects(
+    createWorkerEngine({ worker: broken }),
+    (/** @type {any} */ e) => e.code === 'NO_WORKER' && /no such engine/.test(e.message),
+  );
   const worker = new Worker(new URL('../../js/worker.js', import.meta.url));
   const engine = await createWorkerEngine({ worker });
   const model = await engine.load(fromBytes(await tinyModel()));
@@ -113,7 +119,12 @@ test('a worker that cannot start, or ends, is an error of every call', async () 
   const run = session.generate([1, 2, 3], { maxTokens: 200 })[Symbol.asyncIterator]();
   await run.next();
   await worker.terminate();
-  await assert.rejects(async () => { for (;;) if ((await run.next()).done) break; }, { code: 'NO_WORKER' });
+  await assert.rejects(
+    async () => {
+      for (;;) if ((await run.next()).done) break;
+    },
+    { code: 'NO_WORKER' },
+  );
   await assert.rejects(model.tokenize('x'), { code: 'NO_WORKER' });
   await engine.close();
 });
@@ -215,7 +226,11 @@ test('a port serves another thread; an engine over it owns only what it made', a
   const answer = new Promise((resolve) => other.once('message', resolve));
   other.postMessage(port, [/** @type {any} */ (port)]);
   const theirs = await soon(answer, 'the reply that the other thread got');
-  const own = await mine.chat.completions.create({ messages: [{ role: 'user', content: 'Hello' }], temperature: 0, max_tokens: 8 });
+  const own = await mine.chat.completions.create({
+    messages: [{ role: 'user', content: 'Hello' }],
+    temperature: 0,
+    max_tokens: 8,
+  });
   assert.deepEqual(theirs, own.choices);
   await other.terminate();
 });

@@ -127,14 +127,15 @@ function contentOf(file) {
 }
 
 /** Resolves when the system has taken the bytes, or the client has gone. @param {import('node:http').ServerResponse} response @param {Uint8Array} piece */
-const written = (response, piece) => new Promise((resolve) => {
-  const done = () => {
-    response.off('close', done);
-    resolve(undefined);
-  };
-  response.on('close', done);
-  response.write(piece, done);
-});
+const written = (response, piece) =>
+  new Promise((resolve) => {
+    const done = () => {
+      response.off('close', done);
+      resolve(undefined);
+    };
+    response.on('close', done);
+    response.write(piece, done);
+  });
 
 /**
  * What part of the file an answer is meant to have.
@@ -144,14 +145,16 @@ const written = (response, piece) => new Promise((resolve) => {
 function spanOf(fault, header, size) {
   const asked = fault.status === 200 ? undefined : parseRange(header, size);
   if (fault.status === 416 || asked === 'unsatisfiable') return 'unsatisfiable';
-  const from = Math.min((asked?.start ?? 0) + (asked ? fault.shift ?? 0 : 0), size);
+  const from = Math.min((asked?.start ?? 0) + (asked ? (fault.shift ?? 0) : 0), size);
   return { from, to: asked ? asked.end + 1 : size, partial: !!asked || fault.status === 206 };
 }
 
 /** Does the body hold every offset that the rule names? @param {Fault} rule @param {ReturnType<typeof spanOf>} span */
 function reaches(rule, span) {
   const offsets = [rule.flip, ...PLACES.map((name) => rule[name])].flat().filter((place) => typeof place === 'number');
-  return !offsets.length || (span !== 'unsatisfiable' && offsets.some((offset) => offset >= span.from && offset < span.to));
+  return (
+    !offsets.length || (span !== 'unsatisfiable' && offsets.some((offset) => offset >= span.from && offset < span.to))
+  );
 }
 
 /**
@@ -216,7 +219,20 @@ export async function faultServer(given, rules = []) {
     const nth = counts.get(`${method} ${path}`) ?? 0;
     counts.set(`${method} ${path}`, nth + 1);
     /** @type {Asked} */
-    const asked = { n: log.length, nth, origin, method, url, path, range: request.headers.range, headers: request.headers, status: 0, from: Number(/^bytes=(\d+)/.exec(request.headers.range ?? '')?.[1] ?? 0), sent: 0, end: 'open' };
+    const asked = {
+      n: log.length,
+      nth,
+      origin,
+      method,
+      url,
+      path,
+      range: request.headers.range,
+      headers: request.headers,
+      status: 0,
+      from: Number(/^bytes=(\d+)/.exec(request.headers.range ?? '')?.[1] ?? 0),
+      sent: 0,
+      end: 'open',
+    };
     log.push(asked);
     response.on('close', () => {
       if (asked.end === 'open') asked.end = response.writableFinished ? 'done' : 'left';
@@ -230,7 +246,13 @@ export async function faultServer(given, rules = []) {
     };
     try {
       const fault = faultOf(asked, (of) => content(of)?.size ?? 0);
-      await respond(request, response, asked, fault, fault.file instanceof Uint8Array ? contentOf(fault.file) : content(fault.file ?? path));
+      await respond(
+        request,
+        response,
+        asked,
+        fault,
+        fault.file instanceof Uint8Array ? contentOf(fault.file) : content(fault.file ?? path),
+      );
     } finally {
       for (const { close } of opened.values()) close();
     }
@@ -249,9 +271,16 @@ export async function faultServer(given, rules = []) {
       asked.status = status;
       const { cors = '*', expose = false, headers = {} } = fault;
       const exposed = expose === true ? EXPOSED : expose || [];
-      const all = { ...(cors ? { 'access-control-allow-origin': cors === true ? '*' : cors } : {}),
-        ...(exposed.length ? { 'access-control-expose-headers': exposed.join(', ') } : {}), ...more, ...headers };
-      response.writeHead(status, Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null && value !== undefined)));
+      const all = {
+        ...(cors ? { 'access-control-allow-origin': cors === true ? '*' : cors } : {}),
+        ...(exposed.length ? { 'access-control-expose-headers': exposed.join(', ') } : {}),
+        ...more,
+        ...headers,
+      };
+      response.writeHead(
+        status,
+        Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null && value !== undefined)),
+      );
     };
     const page = (/** @type {number} */ status, /** @type {Record<string, any>} */ more = {}) => {
       head(status, { 'content-type': 'text/html', 'content-length': PAGE.length, ...more });
@@ -272,7 +301,10 @@ export async function faultServer(given, rules = []) {
     const target = leadsTo(fault, asked);
     if (target === 'expired') return page(403);
     if (target) {
-      head(Math.trunc((fault.status ?? 0) / 100) === 3 ? Number(fault.status) : 302, { location: target, 'content-length': 0 });
+      head(Math.trunc((fault.status ?? 0) / 100) === 3 ? Number(fault.status) : 302, {
+        location: target,
+        'content-length': 0,
+      });
       return void response.end();
     }
     if (fault.html) return page(200);
@@ -280,8 +312,10 @@ export async function faultServer(given, rules = []) {
     if (!file) return page(404);
 
     // Of what lies in the file, or of what it is when compressed as a whole.
-    const zipped = fault.gzip === 'encoded' || (fault.gzip === true && spanOf(fault, asked.range, file.size) === 'unsatisfiable')
-      ? gzipSync(file.read(0, file.size)) : undefined;
+    const zipped =
+      fault.gzip === 'encoded' || (fault.gzip === true && spanOf(fault, asked.range, file.size) === 'unsatisfiable')
+        ? gzipSync(file.read(0, file.size))
+        : undefined;
     const source = zipped ? contentOf(zipped) : file;
     const span = spanOf(fault, asked.range, source.size);
     if (span === 'unsatisfiable') return page(416, { 'content-range': `bytes */${source.size}` });
@@ -293,13 +327,23 @@ export async function faultServer(given, rules = []) {
     if (body) to = body.size;
 
     const hold = fault.hold === undefined ? undefined : Math.max(fault.hold, first);
-    const places = [...PLACES.map((name) => ({ name, place: fault[name] })), { name: 'stall', place: hold }].filter(({ place }) => place !== undefined)
-      .map(({ name, place }) => ({ name, end: typeof place === 'number' ? place : first + /** @type {any} */ (place).after }))
-      .filter(({ end }) => end >= first && end < to).sort((a, b) => a.end - b.end);
+    const places = [...PLACES.map((name) => ({ name, place: fault[name] })), { name: 'stall', place: hold }]
+      .filter(({ place }) => place !== undefined)
+      .map(({ name, place }) => ({
+        name,
+        end: typeof place === 'number' ? place : first + /** @type {any} */ (place).after,
+      }))
+      .filter(({ end }) => end >= first && end < to)
+      .sort((a, b) => a.end - b.end);
     const end = places[0]?.end ?? to;
-    const length = typeof fault.length === 'number' ? fault.length
-      : fault.length === 'none' ? undefined
-        : places[0]?.name === 'truncate' && fault.length !== 'whole' ? end - first : to - first;
+    const length =
+      typeof fault.length === 'number'
+        ? fault.length
+        : fault.length === 'none'
+          ? undefined
+          : places[0]?.name === 'truncate' && fault.length !== 'whole'
+            ? end - first
+            : to - first;
     asked.from = from;
     head(partial ? 206 : 200, {
       'content-type': 'application/octet-stream',
@@ -316,7 +360,8 @@ export async function faultServer(given, rules = []) {
     }
     if (response.destroyed) return;
     if (places[0]?.name === 'reset') return cut('resetAndDestroy');
-    if (places[0]?.name === 'drop' || (length !== undefined && length !== (fault.until ? to : end) - first)) return cut('destroy');
+    if (places[0]?.name === 'drop' || (length !== undefined && length !== (fault.until ? to : end) - first))
+      return cut('destroy');
     response.end();
   }
 
@@ -347,22 +392,24 @@ export async function faultServer(given, rules = []) {
   /** @type {string[]} */
   const origins = [];
   const sockets = new Set();
-  const servers = await Promise.all([0, 1].map(async (i) => {
-    const made = createServer((request, response) => {
-      answer(request, response, origins[i]).catch((error) => {
-        console.error(error);
-        response.destroy();
+  const servers = await Promise.all(
+    [0, 1].map(async (i) => {
+      const made = createServer((request, response) => {
+        answer(request, response, origins[i]).catch((error) => {
+          console.error(error);
+          response.destroy();
+        });
       });
-    });
-    made.on('connection', (socket) => {
-      sockets.add(socket.unref());
-      socket.on('close', () => sockets.delete(socket));
-    });
-    await new Promise((resolve) => made.listen(0, '127.0.0.1', () => resolve(undefined)));
-    made.unref(); // a test that fails before close() must not keep the run from ending
-    origins[i] = `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (made.address()).port}`;
-    return made;
-  }));
+      made.on('connection', (socket) => {
+        sockets.add(socket.unref());
+        socket.on('close', () => sockets.delete(socket));
+      });
+      await new Promise((resolve) => made.listen(0, '127.0.0.1', () => resolve(undefined)));
+      made.unref(); // a test that fails before close() must not keep the run from ending
+      origins[i] = `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (made.address()).port}`;
+      return made;
+    }),
+  );
 
   const server = {
     /** Two ports with the same files; `at` takes the first. */

@@ -27,7 +27,8 @@ beforeEach(() => {
 after(() => server.close());
 
 /** @param {string} [range] @param {RequestInit & { path?: string, url?: string }} [init] */
-const get = (range, { path = PATH, url = server.at(path), ...init } = {}) => fetch(url, { ...init, headers: range ? { range: `bytes=${range}` } : {} });
+const get = (range, { path = PATH, url = server.at(path), ...init } = {}) =>
+  fetch(url, { ...init, headers: range ? { range: `bytes=${range}` } : {} });
 /** @param {Response} response */
 const body = async (response) => new Uint8Array(await response.arrayBuffer());
 /** @param {Uint8Array} a @param {Uint8Array} b */
@@ -43,9 +44,16 @@ function raw(range) {
     const end = (how) => {
       const all = Buffer.concat(pieces);
       const split = all.indexOf('\r\n\r\n');
-      resolve({ how, head: all.subarray(0, Math.max(split, 0)).toString().toLowerCase(), body: all.subarray(split + 4) });
+      resolve({
+        how,
+        head: all.subarray(0, Math.max(split, 0)).toString().toLowerCase(),
+        body: all.subarray(split + 4),
+      });
     };
-    socket.on('data', (piece) => pieces.push(piece)).on('end', () => end('FIN')).on('error', (error) => end(/** @type {any} */ (error).code));
+    socket
+      .on('data', (piece) => pieces.push(piece))
+      .on('end', () => end('FIN'))
+      .on('error', (error) => end(/** @type {any} */ (error).code));
     socket.write(`GET ${PATH} HTTP/1.1\r\nHost: x\r\n${range ? `Range: bytes=${range}\r\n` : ''}\r\n`);
   });
 }
@@ -56,7 +64,12 @@ test('without faults: whole, ranges, the end, beyond it, nothing there; any page
   same(await body(whole), bytes);
   const part = await get('100-199');
   assert.deepEqual([part.status, part.headers.get('content-range')], [206, `bytes 100-199/${SIZE}`]);
-  assert.deepEqual(['access-control-allow-origin', 'access-control-expose-headers', 'etag', 'accept-ranges'].map((name) => part.headers.get(name)), ['*', null, null, null]);
+  assert.deepEqual(
+    ['access-control-allow-origin', 'access-control-expose-headers', 'etag', 'accept-ranges'].map((name) =>
+      part.headers.get(name),
+    ),
+    ['*', null, null, null],
+  );
   same(await body(part), bytes.subarray(100, 200));
   same(await body(await get(`${SIZE - 5}-${SIZE + 100}`)), bytes.subarray(SIZE - 5));
   const beyond = await get(`${SIZE}-`);
@@ -69,16 +82,22 @@ test('the log: every request, what it asked for, and what it was sent', async ()
   await body(await get('10-19'));
   await body(await get(undefined, { path: '/other.bq4' }));
   await get(undefined, { method: 'HEAD' });
-  assert.deepEqual(server.requests.map((r) => [r.n, r.nth, r.method, r.path, r.range, r.status, r.from, r.sent]), [
-    [0, 0, 'GET', PATH, 'bytes=10-19', 206, 10, 10],
-    [1, 0, 'GET', '/other.bq4', undefined, 200, 0, SIZE],
-    [2, 0, 'HEAD', PATH, undefined, 405, 0, 0],
-  ]);
+  assert.deepEqual(
+    server.requests.map((r) => [r.n, r.nth, r.method, r.path, r.range, r.status, r.from, r.sent]),
+    [
+      [0, 0, 'GET', PATH, 'bytes=10-19', 206, 10, 10],
+      [1, 0, 'GET', '/other.bq4', undefined, 200, 0, SIZE],
+      [2, 0, 'HEAD', PATH, undefined, 405, 0, 0],
+    ],
+  );
   assert.equal(server.asked(PATH).length, 1);
   assert.equal(server.sent, SIZE + 10);
   assert.equal(server.requests[0].headers.range, 'bytes=10-19');
   for (let i = 0; i < 50 && server.requests.some((r) => r.end === 'open'); i++) await sleep(2);
-  assert.deepEqual(server.requests.map((r) => r.end), ['done', 'done', 'done']);
+  assert.deepEqual(
+    server.requests.map((r) => r.end),
+    ['done', 'done', 'done'],
+  );
 });
 
 test('a client that goes away is noted', async () => {
@@ -170,7 +189,10 @@ test('stall until: the rest comes after all', async () => {
 test('truncate: a clean end too early; with the right length, a wrong one, none', async () => {
   server.faults = [{ truncate: 1000 }];
   const right = await get('0-1999');
-  assert.deepEqual([right.status, right.headers.get('content-length'), right.headers.get('content-range')], [206, '1000', `bytes 0-1999/${SIZE}`]);
+  assert.deepEqual(
+    [right.status, right.headers.get('content-length'), right.headers.get('content-range')],
+    [206, '1000', `bytes 0-1999/${SIZE}`],
+  );
   same(await body(right), bytes.subarray(0, 1000));
   server.faults = [{ truncate: 1000, length: 'none' }];
   const none = await get();
@@ -199,10 +221,20 @@ test('flip: always, once, and the first answer that holds the byte', async () =>
 
 test('rules: by path, method, count; later ones win; functions', async () => {
   const status = async (path = PATH) => (await get('0-9', { path })).status;
-  server.faults = [{ nth: [1, 2], status: 503 }, { nth: 2, status: 404 }, { path: '/other.bq4', status: 500, times: 1 }];
+  server.faults = [
+    { nth: [1, 2], status: 503 },
+    { nth: 2, status: 404 },
+    { path: '/other.bq4', status: 500, times: 1 },
+  ];
   assert.deepEqual([await status(), await status(), await status(), await status()], [206, 503, 404, 206]);
-  assert.deepEqual([await status('/other.bq4'), await status('/other.bq4'), await status('/other.bq4')], [500, 503, 404], 'a count for each path');
-  server.faults = [({ range }) => (range === 'bytes=0-9' ? { status: 429, headers: { 'retry-after': '1' } } : undefined)];
+  assert.deepEqual(
+    [await status('/other.bq4'), await status('/other.bq4'), await status('/other.bq4')],
+    [500, 503, 404],
+    'a count for each path',
+  );
+  server.faults = [
+    ({ range }) => (range === 'bytes=0-9' ? { status: 429, headers: { 'retry-after': '1' } } : undefined),
+  ];
   assert.equal(await status(), 429);
   assert.equal((await get('0-9')).headers.get('retry-after'), '1');
   assert.equal((await get('1-9')).status, 206);
@@ -279,7 +311,13 @@ test('redirects: to another origin, to one that expires', async () => {
   const moved = await get('0-9');
   assert.equal(moved.url, `${server.origins[1]}/other.bq4`);
   same(await body(moved), other.subarray(0, 10));
-  assert.deepEqual(server.requests.map((r) => [r.origin, r.status]), [[server.origins[0], 302], [server.origins[1], 206]]);
+  assert.deepEqual(
+    server.requests.map((r) => [r.origin, r.status]),
+    [
+      [server.origins[0], 302],
+      [server.origins[1], 206],
+    ],
+  );
 
   server.faults = [{ sign: 2, redirect: server.origins[1] + PATH }];
   const signed = await get('0-9');
@@ -300,13 +338,19 @@ test('redirects: to another origin, to one that expires', async () => {
 
 test('OPTIONS and HEAD: refused, or allowed; CORS headers hidden or shown', async () => {
   const options = () => fetch(server.at(PATH), { method: 'OPTIONS' });
-  assert.deepEqual([(await options()).status, (await options()).headers.get('access-control-allow-origin')], [405, null]);
+  assert.deepEqual(
+    [(await options()).status, (await options()).headers.get('access-control-allow-origin')],
+    [405, null],
+  );
   server.allow = ['OPTIONS', 'HEAD'];
   assert.equal((await options()).headers.get('access-control-allow-headers'), '*');
   assert.equal((await get(undefined, { method: 'HEAD' })).headers.get('content-length'), String(SIZE));
   server.faults = [{ cors: false, headers: { 'content-type': null, etag: '"1"' } }];
   const hidden = await get('0-9');
-  assert.deepEqual(['access-control-allow-origin', 'content-type', 'etag'].map((name) => hidden.headers.get(name)), [null, null, '"1"']);
+  assert.deepEqual(
+    ['access-control-allow-origin', 'content-type', 'etag'].map((name) => hidden.headers.get(name)),
+    [null, null, '"1"'],
+  );
   server.faults = [{ cors: 'https://one.example', expose: true }];
   const shown = await get('0-9');
   assert.equal(shown.headers.get('access-control-allow-origin'), 'https://one.example');

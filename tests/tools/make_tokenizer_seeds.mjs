@@ -8,8 +8,17 @@ const OUT = fileURLToPath(new URL('../fuzz/corpus/tokenizer/', import.meta.url))
 /** Bits of the mode: the text is framed by BOS and EOS; special tokens in it are recognised. */
 const [ADD_SPECIAL, PARSE_SPECIAL] = [8, 16];
 
-const token = (/** @type {string} */ text, kind = /** @type {number} */ (TOKEN.normal), score = 0) => ({ bytes: Buffer.from(text), score, kind });
-const special = [token('<unk>', TOKEN.unknown), token('<s>', TOKEN.control), token('</s>', TOKEN.control), token('<sep>', TOKEN.user)];
+const token = (/** @type {string} */ text, kind = /** @type {number} */ (TOKEN.normal), score = 0) => ({
+  bytes: Buffer.from(text),
+  score,
+  kind,
+});
+const special = [
+  token('<unk>', TOKEN.unknown),
+  token('<s>', TOKEN.control),
+  token('</s>', TOKEN.control),
+  token('<sep>', TOKEN.user),
+];
 const head = { bos: 1, eos: 2, unk: 0, pad: NONE, eog: [2] };
 const TEXT = " it's  a cat\n\n a\u00e9\u0967 <sep>\u2581cat</s>ca\u00e9 12\ufffd \xff";
 
@@ -19,12 +28,35 @@ const bytes = [0xc3, 0xa9, 0x0a].map((byte) => ({ bytes: Uint8Array.of(byte), sc
 const [space, a, c, t] = [4, 5, 6, 7];
 const [ca, cat, spaceCat, spaceA] = [8, 9, 10, 11];
 /** @type {[number, number, number][]} */
-const merges = [[c, a, ca], [ca, t, cat], [space, cat, spaceCat], [space, a, spaceA]];
+const merges = [
+  [c, a, ca],
+  [ca, t, cat],
+  [space, cat, spaceCat],
+  [space, a, spaceA],
+];
 
 const seeds = {
-  spm: { ...head, kind: KIND.spm, flags: FLAG.addBos | FLAG.addSpace | FLAG.byteFallback, tokens: [...special, ...letters, ...words, ...bytes], merges: [] },
-  bpe: { ...head, kind: KIND.bpe, flags: FLAG.addBos | FLAG.addEos, tokens: [...special, ...letters, ...words], merges },
-  'bpe-words': { ...head, kind: KIND.bpe, flags: FLAG.ignoreMerges, tokens: [...special, ...letters, ...words], merges: [] },
+  spm: {
+    ...head,
+    kind: KIND.spm,
+    flags: FLAG.addBos | FLAG.addSpace | FLAG.byteFallback,
+    tokens: [...special, ...letters, ...words, ...bytes],
+    merges: [],
+  },
+  bpe: {
+    ...head,
+    kind: KIND.bpe,
+    flags: FLAG.addBos | FLAG.addEos,
+    tokens: [...special, ...letters, ...words],
+    merges,
+  },
+  'bpe-words': {
+    ...head,
+    kind: KIND.bpe,
+    flags: FLAG.ignoreMerges,
+    tokens: [...special, ...letters, ...words],
+    merges: [],
+  },
   wordlist: { ...head, kind: KIND.wordlist, flags: 0, tokens: [...special, ...words, ...bytes], merges: [] },
 };
 

@@ -29,7 +29,11 @@ function encodeCases(cases) {
   for (const one of cases) {
     const { text, ids } = one;
     const bytes = Buffer.from(text);
-    parts.push(Buffer.from(Uint32Array.of(flagsOf(one), bytes.length, ids.length).buffer), bytes, Buffer.from(Uint32Array.from(ids).buffer));
+    parts.push(
+      Buffer.from(Uint32Array.of(flagsOf(one), bytes.length, ids.length).buffer),
+      bytes,
+      Buffer.from(Uint32Array.from(ids).buffer),
+    );
   }
   return Buffer.concat(parts);
 }
@@ -45,12 +49,19 @@ function write(name, tokenizer, cases) {
 function ggmlCases(path) {
   const texts = readFileSync(`${path}.inp`, 'utf8').split('\n__ggml_vocab_test__\n').slice(0, -1);
   const lines = readFileSync(`${path}.out`, 'utf8').split('\n').slice(0, texts.length);
-  return texts.map((text, i) => ({ text, ids: lines[i].split(' ').filter(Boolean).map(Number), encode: true, decode: true }));
+  return texts.map((text, i) => ({
+    text,
+    ids: lines[i].split(' ').filter(Boolean).map(Number),
+    encode: true,
+    decode: true,
+  }));
 }
 
 /** @returns {Case[]} */
 function r50kCases() {
-  const blocks = readFileSync(join(DATA, 'tokenizers', 'r50k_cases.txt'), 'utf8').split(/^EncodingName: r50k_base\n/m).slice(1);
+  const blocks = readFileSync(join(DATA, 'tokenizers', 'r50k_cases.txt'), 'utf8')
+    .split(/^EncodingName: r50k_base\n/m)
+    .slice(1);
   return blocks.map((block) => {
     const [, text, ids] = /^Sample: ([^]*?)\nEncoded: (\[.*\])\s*$/.exec(block) ?? [];
     return { text, ids: JSON.parse(ids), encode: true, decode: true };
@@ -75,8 +86,10 @@ function committed() {
 
 /** Byte strings, each byte a token, and what TextDecoder makes of them. @returns {Case[]} */
 function textDecoderCases() {
-  const interesting = [0, 0x41, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xec, 0xed, 0xee, 0xef,
-    0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff];
+  const interesting = [
+    0, 0x41, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xec, 0xed, 0xee, 0xef, 0xf0,
+    0xf1, 0xf3, 0xf4, 0xf5, 0xff,
+  ];
   /** @type {number[][]} */
   const strings = [[]];
   for (let i = 0; strings[i].length < 3; i++) for (const byte of interesting) strings.push([...strings[i], byte]);
@@ -85,7 +98,8 @@ function textDecoderCases() {
     seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
     return (seed >>> 16) % n;
   };
-  for (let i = 0; i < 5000; i++) strings.push(Array.from({ length: 4 + random(9) }, () => interesting[random(interesting.length)]));
+  for (let i = 0; i < 5000; i++)
+    strings.push(Array.from({ length: 4 + random(9) }, () => interesting[random(interesting.length)]));
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   return strings.map((ids) => ({ text: decoder.decode(Uint8Array.from(ids)), ids, decode: true }));
 }
@@ -93,7 +107,17 @@ function textDecoderCases() {
 /** @returns {Tokenizer} */
 function allBytes() {
   const tokens = Array.from({ length: 256 }, (_, byte) => ({ bytes: Uint8Array.of(byte), score: 0, kind: TOKEN.byte }));
-  return { kind: KIND.spm, flags: FLAG.byteFallback, bos: NONE, eos: NONE, unk: NONE, pad: NONE, eog: [], tokens, merges: [] };
+  return {
+    kind: KIND.spm,
+    flags: FLAG.byteFallback,
+    bos: NONE,
+    eos: NONE,
+    unk: NONE,
+    pad: NONE,
+    eog: [],
+    tokens,
+    merges: [],
+  };
 }
 
 async function shared() {
@@ -104,9 +128,19 @@ async function shared() {
     write(name, await read(path), ggmlCases(path));
   }
   const bge = at('tokenizers', 'ggml-vocab-bert-bge.gguf');
-  write('bert-bge', await read(bge), ggmlCases(bge).map((one) => ({ ...one, decode: false })));
-  write('gpt-2-files', await read(at('tokenizers', 'vocab.bpe')), [...ggmlCases(at('tokenizers', 'ggml-vocab-gpt-2.gguf')), ...r50kCases()]);
-  write('r50k', await read(at('tokenizers', 'r50k_base.tiktoken')), [...r50kCases(), ...ggmlCases(at('tokenizers', 'ggml-vocab-gpt-2.gguf'))]);
+  write(
+    'bert-bge',
+    await read(bge),
+    ggmlCases(bge).map((one) => ({ ...one, decode: false })),
+  );
+  write('gpt-2-files', await read(at('tokenizers', 'vocab.bpe')), [
+    ...ggmlCases(at('tokenizers', 'ggml-vocab-gpt-2.gguf')),
+    ...r50kCases(),
+  ]);
+  write('r50k', await read(at('tokenizers', 'r50k_base.tiktoken')), [
+    ...r50kCases(),
+    ...ggmlCases(at('tokenizers', 'ggml-vocab-gpt-2.gguf')),
+  ]);
   write('tok512', await read(at('models', 'tok512.bin'), 512), stories());
   write('chat-5m', await read(at('models', 'chat-5m', 'tokenizer.json')), goldenCases('chat-5m'));
 }

@@ -17,7 +17,9 @@ let groups = 0;
 let compiled = 0;
 let texts = 0;
 let invalid = 0;
-for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.json')).sort())
+for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.json'))
+  .sort())
   for (const { description, schema, tests } of JSON.parse(readFileSync(join(folder, file), 'utf8'))) {
     const remote = file.includes('refRemote') || /"\$ref":"(https?:|urn:)/.test(JSON.stringify(schema));
     if (remote || !tests.some((/** @type {any} */ t) => t.valid)) continue;
@@ -36,5 +38,7 @@ for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' }).fi
       console.log(`refused ${file}, ${description}: ${/** @type {Error} */ (error).message}`);
     }
   }
-console.log(`${compiled} of ${groups} groups compiled (${((100 * compiled) / groups).toFixed(1)} %), ${texts} texts, ${invalid} invalid`);
+console.log(
+  `${compiled} of ${groups} groups compiled (${((100 * compiled) / groups).toFixed(1)} %), ${texts} texts, ${invalid} invalid`,
+);
 process.exitCode = invalid ? 1 : 0;

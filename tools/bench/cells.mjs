@@ -27,7 +27,17 @@ import { SHAPES } from '../make_random.mjs';
 
 /** A name for people and for --only; the identity of a visit across runs. @param {Visit} visit */
 export function nameOf({ runtime, version, precision, shape, threads, kv, variant, browser }) {
-  return [runtime + (version && ` ${version}`), precision, shape, threads ? `${threads}t` : 'threads chosen', kv && `kv ${kv}`, variant, browser].filter(Boolean).join(' / ');
+  return [
+    runtime + (version && ` ${version}`),
+    precision,
+    shape,
+    threads ? `${threads}t` : 'threads chosen',
+    kv && `kv ${kv}`,
+    variant,
+    browser,
+  ]
+    .filter(Boolean)
+    .join(' / ');
 }
 
 /** Tokens of context: what the largest cell needs, and room for warming up. @param {string} shape */
@@ -44,30 +54,60 @@ const SHAPE_ROUNDS = { '15m': FEW, '500m': FEW };
 /** @param {string} shape @returns {Cell[]} */
 function ourCells(shape) {
   if (shape === '15m') return [{ prompt: 128, tokens: 64 }];
-  if (shape === '500m') return [{ prompt: 128, tokens: 32 }, { prompt: 32, tokens: 16 }];
-  return [{ prompt: 128, tokens: 64 }, { prompt: 512, tokens: 32 }, { prompt: 1900, tokens: 32 }];
+  if (shape === '500m')
+    return [
+      { prompt: 128, tokens: 32 },
+      { prompt: 32, tokens: 16 },
+    ];
+  return [
+    { prompt: 128, tokens: 64 },
+    { prompt: 512, tokens: 32 },
+    { prompt: 1900, tokens: 32 },
+  ];
 }
 
 const THREADS = [1, 2];
 
 /** @param {string} shape @param {number} threads @param {Partial<Visit>} [change] @returns {Visit} */
-const us = (shape, threads, change = {}) =>
-  ({ runtime: 'us', version: '', precision: OURS[0], shape, threads, kv: 'i8', variant: 'relaxed', cells: ourCells(shape).slice(0, 1), ...change });
+const us = (shape, threads, change = {}) => ({
+  runtime: 'us',
+  version: '',
+  precision: OURS[0],
+  shape,
+  threads,
+  kv: 'i8',
+  variant: 'relaxed',
+  cells: ourCells(shape).slice(0, 1),
+  ...change,
+});
 
 /** @param {string} shape @param {number} threads @param {Partial<Visit>} [change] @returns {Visit} */
-const native = (shape, threads, change = {}) =>
-  ({ runtime: 'native', version: '3.22.1', precision: 'q4_0', shape, threads, kv: 'f16', variant: 'best', cells: ourCells(shape).slice(0, 1), ...change });
+const native = (shape, threads, change = {}) => ({
+  runtime: 'native',
+  version: '3.22.1',
+  precision: 'q4_0',
+  shape,
+  threads,
+  kv: 'f16',
+  variant: 'best',
+  cells: ourCells(shape).slice(0, 1),
+  ...change,
+});
 
 /** Ours and native llama.cpp's of the same kind in turn. @param {string} shape @param {boolean} peers @returns {Visit[]} */
 function mainVisits(shape, peers) {
   const cells = ourCells(shape);
   const visits = THREADS.flatMap((threads) => [
-    us(shape, threads, { cells }), ...(peers ? [native(shape, threads, { cells })] : []),
-    us(shape, threads, { precision: OURS[1] }), ...(peers ? [native(shape, threads, { precision: 'q4_0-pure' })] : []),
+    us(shape, threads, { cells }),
+    ...(peers ? [native(shape, threads, { cells })] : []),
+    us(shape, threads, { precision: OURS[1] }),
+    ...(peers ? [native(shape, threads, { precision: 'q4_0-pure' })] : []),
   ]);
   if (shape === '500m') return visits;
   const chosen = us(shape, 0);
-  return shape === '15m' ? [...visits, chosen] : [...visits, chosen, us(shape, 2, { runtime: 'read', kv: '', variant: undefined, cells: [] })];
+  return shape === '15m'
+    ? [...visits, chosen]
+    : [...visits, chosen, us(shape, 2, { runtime: 'read', kv: '', variant: undefined, cells: [] })];
 }
 
 /** Ours by weight type, KV type, instruction set and browser; a step beside its limit. @param {string} shape @param {readonly string[]} browsers @returns {Visit[]} */
@@ -79,7 +119,8 @@ function ourVariants(shape, browsers) {
   if (shape === '15m') return browserVisits;
   return [
     ...OURS.map((precision) => us(shape, 1, { runtime: 'limit', precision, cells: [] })),
-    us(shape, 1, { variant: 'simd128' }), ...browserVisits,
+    us(shape, 1, { variant: 'simd128' }),
+    ...browserVisits,
     ...['f16', 'f32'].map((kv) => us(shape, 1, { kv, cells: far, later: true })),
     us(shape, 1, { precision: 'bq4+bq8', later: true }),
   ];
@@ -89,42 +130,81 @@ function ourVariants(shape, browsers) {
 function nativeVariants(shape) {
   return THREADS.flatMap((threads) => [
     ...(shape === '500m' ? [] : [native(shape, threads, { precision: 'q8_0', later: true })]),
-    native(shape, threads, { variant: 'no-amx', later: true, ...(shape === '135m' && { cells: ourCells(shape).slice(0, 2) }) }), native(shape, threads, { precision: 'q4_0-pure', variant: 'no-amx', later: true }),
+    native(shape, threads, {
+      variant: 'no-amx',
+      later: true,
+      ...(shape === '135m' && { cells: ourCells(shape).slice(0, 2) }),
+    }),
+    native(shape, threads, { precision: 'q4_0-pure', variant: 'no-amx', later: true }),
   ]);
 }
 
 /** Slow ones get fewer tokens. @param {string} shape @returns {Visit[]} */
 function wllama(shape) {
-  return THREADS.flatMap((threads) => ['3.8.1', '2.3.7', '2.3.1'].flatMap((version) => {
-    const precisions = shape === '500m' ? ['q4_0'] : ['q4_0', 'q8_0'];
-    return precisions.map((precision) => {
-      const cell = shape === '500m' ? { prompt: 32, tokens: 16 } : { prompt: 128, tokens: shape === '135m' ? 32 : 64 };
-      return { runtime: /** @type {const} */ ('wllama'), version, precision, shape, threads, kv: 'f16', cells: [cell], ...(shape === '500m' && { rounds: 1 }) };
-    });
-  }));
+  return THREADS.flatMap((threads) =>
+    ['3.8.1', '2.3.7', '2.3.1'].flatMap((version) => {
+      const precisions = shape === '500m' ? ['q4_0'] : ['q4_0', 'q8_0'];
+      return precisions.map((precision) => {
+        const cell =
+          shape === '500m' ? { prompt: 32, tokens: 16 } : { prompt: 128, tokens: shape === '135m' ? 32 : 64 };
+        return {
+          runtime: /** @type {const} */ ('wllama'),
+          version,
+          precision,
+          shape,
+          threads,
+          kv: 'f16',
+          cells: [cell],
+          ...(shape === '500m' && { rounds: 1 }),
+        };
+      });
+    }),
+  );
 }
 
 /** What wllama could be: llama.cpp of today with the SIMD kernels that its releases leave out. @param {string} shape @returns {Visit[]} */
 function llamaWasm(shape) {
   if (shape !== '135m') return [];
-  return THREADS.map((threads) => native(shape, threads, { runtime: 'llama-wasm', variant: undefined, cells: [{ prompt: 128, tokens: 32 }] }));
+  return THREADS.map((threads) =>
+    native(shape, threads, { runtime: 'llama-wasm', variant: undefined, cells: [{ prompt: 128, tokens: 32 }] }),
+  );
 }
 
 /** The ONNX runtimes. At the 500m shape without f32, which is more than a file of ONNX holds. @param {string} shape @returns {Visit[]} */
 function onnx(shape) {
   /** @type {[Visit['runtime'], string][]} */
-  const runtimes = [['ort', '1.30.0'], ['tjs', '4.3.1']];
+  const runtimes = [
+    ['ort', '1.30.0'],
+    ['tjs', '4.3.1'],
+  ];
   const precisions = shape === '500m' ? ['q8', 'q4'] : ['q8', 'fp32', 'q4'];
-  return THREADS.flatMap((threads) => runtimes.flatMap(([runtime, version]) => precisions.map((precision) => {
-    const slow = precision === 'q4';
-    const cells = shape === '500m' ? [{ prompt: 32, tokens: slow ? 4 : 16 }] : [{ prompt: 128, tokens: slow ? 16 : 32 }];
-    if (shape === '135m' && runtime === 'ort' && precision === 'q8') cells.push({ prompt: 512, tokens: 16 });
-    return { runtime, version, precision, shape, threads, kv: 'f32', cells, ...(shape === '500m' && { rounds: 1 }) };
-  })));
+  return THREADS.flatMap((threads) =>
+    runtimes.flatMap(([runtime, version]) =>
+      precisions.map((precision) => {
+        const slow = precision === 'q4';
+        const cells =
+          shape === '500m' ? [{ prompt: 32, tokens: slow ? 4 : 16 }] : [{ prompt: 128, tokens: slow ? 16 : 32 }];
+        if (shape === '135m' && runtime === 'ort' && precision === 'q8') cells.push({ prompt: 512, tokens: 16 });
+        return {
+          runtime,
+          version,
+          precision,
+          shape,
+          threads,
+          kv: 'f32',
+          cells,
+          ...(shape === '500m' && { rounds: 1 }),
+        };
+      }),
+    ),
+  );
 }
 
 /** Of the peers in browsers, what a target names and what may be the best of them. @param {Visit} visit */
-const contends = ({ runtime, version, precision }) => (runtime === 'wllama' ? precision === 'q4_0' && version !== '2.3.7' : runtime === 'llama-wasm' || (runtime === 'ort' && precision === 'q8'));
+const contends = ({ runtime, version, precision }) =>
+  runtime === 'wllama'
+    ? precision === 'q4_0' && version !== '2.3.7'
+    : runtime === 'llama-wasm' || (runtime === 'ort' && precision === 'q8');
 
 /**
  * The shape that the targets are about first.
@@ -135,10 +215,22 @@ export function visitsOf({ shapes, peers, browsers = [], only }) {
   const inTurn = [...shapes].sort((a, b) => Number(b === '135m') - Number(a === '135m'));
   const all = inTurn.flatMap((shape) => {
     const visits = [
-      ...mainVisits(shape, peers), ...ourVariants(shape, browsers),
-      ...(peers ? [...nativeVariants(shape), ...[...wllama(shape), ...llamaWasm(shape), ...onnx(shape)].map((visit) => ({ ...visit, later: !contends(visit) }))] : []),
+      ...mainVisits(shape, peers),
+      ...ourVariants(shape, browsers),
+      ...(peers
+        ? [
+            ...nativeVariants(shape),
+            ...[...wllama(shape), ...llamaWasm(shape), ...onnx(shape)].map((visit) => ({
+              ...visit,
+              later: !contends(visit),
+            })),
+          ]
+        : []),
     ];
-    return visits.map((visit) => ({ ...visit, ...(shape in SHAPE_ROUNDS && { rounds: Math.min(visit.rounds ?? FEW, SHAPE_ROUNDS[shape]) }) }));
+    return visits.map((visit) => ({
+      ...visit,
+      ...(shape in SHAPE_ROUNDS && { rounds: Math.min(visit.rounds ?? FEW, SHAPE_ROUNDS[shape]) }),
+    }));
   });
   const pattern = only && new RegExp(only);
   return all.filter((visit) => !pattern || pattern.test(nameOf(visit)));

@@ -39,9 +39,16 @@ export class Pages {
     try {
       return await this.#visit(visit);
     } catch (error) {
-      if (/unsupported/.test(String(/** @type {any} */ (error)?.message)) && !/silent/.test(String(/** @type {any} */ (error)?.message))) throw error;
+      if (
+        /unsupported/.test(String(/** @type {any} */ (error)?.message)) &&
+        !/silent/.test(String(/** @type {any} */ (error)?.message))
+      )
+        throw error;
       const name = visit.browser ?? 'chromium';
-      await this.#browsers.get(name)?.close().catch(() => {});
+      await this.#browsers
+        .get(name)
+        ?.close()
+        .catch(() => {});
       this.#browsers.delete(name);
       return this.#visit(visit);
     }
@@ -55,11 +62,26 @@ export class Pages {
     const browser = await this.#browser(visit.browser ?? 'chromium');
     const page = await browser.open(`${this.#site.url}tools/bench/pages/page.html`);
     try {
-      const options = { runtime, version, precision, threads, kv, variant, model: modelUrl(visit), context: contextOf(shape), shape: SHAPES[shape] };
+      const options = {
+        runtime,
+        version,
+        precision,
+        threads,
+        kv,
+        variant,
+        model: modelUrl(visit),
+        context: contextOf(shape),
+        shape: SHAPES[shape],
+      };
       const late = tooLate();
-      const { peak } = await watched(bytesBelow(), () => Promise.race([page.evaluate(`prepare(${JSON.stringify(options)})`), late]));
+      const { peak } = await watched(bytesBelow(), () =>
+        Promise.race([page.evaluate(`prepare(${JSON.stringify(options)})`), late]),
+      );
       const result = await Promise.race([page.evaluate(`run(${JSON.stringify(cells)})`), late]);
-      return { ...result, facts: { browser: browser.version, memory: Number.isFinite(peak) ? peak : null, ...result.facts } };
+      return {
+        ...result,
+        facts: { browser: browser.version, memory: Number.isFinite(peak) ? peak : null, ...result.facts },
+      };
     } finally {
       await page.close();
     }
@@ -72,7 +94,10 @@ export class Pages {
 }
 
 /** @returns {Promise<never>} */
-const tooLate = () => new Promise((_, reject) => setTimeout(() => reject(new Error(`took longer than ${PATIENCE / 1000} s`)), PATIENCE).unref());
+const tooLate = () =>
+  new Promise((_, reject) =>
+    setTimeout(() => reject(new Error(`took longer than ${PATIENCE / 1000} s`)), PATIENCE).unref(),
+  );
 
 async function startChromium() {
   const { launch } = await import('../../tests/browser/launch.mjs');
@@ -92,7 +117,9 @@ async function startChromium() {
 /** Another one, through the browser tests' drivers. @param {string} name */
 async function startOther(name) {
   const drivers = '../../tests/browser/browsers.mjs';
-  const { start } = await import(drivers).catch(() => { throw new Error(`unsupported: no driver for ${name}`); });
+  const { start } = await import(drivers).catch(() => {
+    throw new Error(`unsupported: no driver for ${name}`);
+  });
   const browser = await start(name);
   return {
     version: browser.version,
@@ -108,17 +135,31 @@ async function startOther(name) {
 /** Plain reads of as many bytes as the model's file has, by one thread and by two in turn. @param {Visit} visit @returns {Promise<Result>} */
 export async function visitRead(visit) {
   const megabytes = Math.round(statSync(join(ROOT, modelPath(visit))).size / 2 ** 20);
-  const { stdout } = await execute(join(ROOT, 'build/native/bench-read'), ['41', String(megabytes)], { timeout: PATIENCE });
+  const { stdout } = await execute(join(ROOT, 'build/native/bench-read'), ['41', String(megabytes)], {
+    timeout: PATIENCE,
+  });
   return { cells: [], facts: { read: JSON.parse(stdout) } };
 }
 
 /** @param {Visit} visit @param {string} node @param {string} program @returns {Promise<Result>} */
 export async function visitLlamaWasm(visit, node, program) {
-  const { stdout } = await execute(node, [program, join(ROOT, modelPath(visit)), 'none', String(visit.threads), String(contextOf(visit.shape) + 64), visit.kv,
-    ...visit.cells.map(({ prompt, tokens }) => `${prompt}:${tokens}`)], { timeout: PATIENCE, maxBuffer: 1 << 24 });
+  const { stdout } = await execute(
+    node,
+    [
+      program,
+      join(ROOT, modelPath(visit)),
+      'none',
+      String(visit.threads),
+      String(contextOf(visit.shape) + 64),
+      visit.kv,
+      ...visit.cells.map(({ prompt, tokens }) => `${prompt}:${tokens}`),
+    ],
+    { timeout: PATIENCE, maxBuffer: 1 << 24 },
+  );
   /** @type {Result} */
   const result = JSON.parse(stdout);
-  if (!/WASM_SIMD = 1/.test(result.facts.system)) throw new Error('llama.cpp was built without its SIMD kernels: no fair peer');
+  if (!/WASM_SIMD = 1/.test(result.facts.system))
+    throw new Error('llama.cpp was built without its SIMD kernels: no fair peer');
   return result;
 }
 
@@ -126,14 +167,25 @@ export async function visitLlamaWasm(visit, node, program) {
 export async function visitNative(visit, native, flags) {
   const backends = visit.variant === 'no-amx' ? native.noAmx : native.best;
   if (!backends) throw new Error('unsupported: there is no backend with AMX here');
-  const { stdout } = await execute(native.program, [
-    join(ROOT, modelPath(visit)), backends, String(visit.threads), String(contextOf(visit.shape) + 64), visit.kv,
-    ...visit.cells.map(({ prompt, tokens }) => `${prompt}:${tokens}`),
-  ], { timeout: PATIENCE, maxBuffer: 1 << 24 });
+  const { stdout } = await execute(
+    native.program,
+    [
+      join(ROOT, modelPath(visit)),
+      backends,
+      String(visit.threads),
+      String(contextOf(visit.shape) + 64),
+      visit.kv,
+      ...visit.cells.map(({ prompt, tokens }) => `${prompt}:${tokens}`),
+    ],
+    { timeout: PATIENCE, maxBuffer: 1 << 24 },
+  );
   /** @type {Result} */
   const result = JSON.parse(stdout);
   const missing = visit.variant === 'best' ? missingInstructions(result.facts.system, flags) : [];
-  if (missing.length) throw new Error(`native llama.cpp loaded ${result.facts.backend}, which lacks ${missing.join(', ')} that this CPU has: no fair peer`);
+  if (missing.length)
+    throw new Error(
+      `native llama.cpp loaded ${result.facts.backend}, which lacks ${missing.join(', ')} that this CPU has: no fair peer`,
+    );
   if (result.facts.threads !== visit.threads) throw new Error(`${nameOf(visit)}: ${result.facts.threads} threads`);
   return result;
 }

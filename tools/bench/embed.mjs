@@ -27,27 +27,42 @@ await command(async () => {
   await provideModels(python);
   const model = /** @type {string} */ (realModel('minilm'));
   mkdirSync(join(ROOT, FOLDER), { recursive: true });
-  if (!existsSync(join(ROOT, OURS))) await step(`making ${OURS}`, () => convert(model, join(ROOT, OURS), { quant: 'bq8' }));
+  if (!existsSync(join(ROOT, OURS)))
+    await step(`making ${OURS}`, () => convert(model, join(ROOT, OURS), { quant: 'bq8' }));
   if (!existsSync(join(ROOT, THEIRS, 'onnx/model_quantized.onnx')))
-    await step(`making ${THEIRS}`, () => run(python, [join(ROOT, 'tools/bench/make_minilm.py'), model, join(ROOT, THEIRS)]));
+    await step(`making ${THEIRS}`, () =>
+      run(python, [join(ROOT, 'tools/bench/make_minilm.py'), model, join(ROOT, THEIRS)]),
+    );
   const { sentences } = JSON.parse(readFileSync(join(ROOT, 'tests/golden/embeddings/sentences.json'), 'utf8'));
   const texts = sentences.filter((/** @type {string} */ text) => text.length < 400);
   // The peers' workers come from blob: addresses, which our own policy forbids.
   const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench/pages', 'build/bench'], policy: false });
   const browser = await launch();
   try {
-    console.log(`${machine().cpu ?? ''}, Chromium ${browser.version()}, ${texts.length} texts, ${rounds} rounds: texts per second, median (least–most)`);
+    console.log(
+      `${machine().cpu ?? ''}, Chromium ${browser.version()}, ${texts.length} texts, ${rounds} rounds: texts per second, median (least–most)`,
+    );
     for (const build of ['relaxed', 'simd128']) {
       const page = await browser.newPage();
       await page.goto(`${site.url}tools/bench/pages/page.html`);
       await page.waitForFunction('globalThis.benchReady');
-      const options = { runtime: 'embed', ours: `/${OURS}`, theirs: `/${THEIRS}`, build, texts, batches: BATCHES, rounds };
+      const options = {
+        runtime: 'embed',
+        ours: `/${OURS}`,
+        theirs: `/${THEIRS}`,
+        build,
+        texts,
+        batches: BATCHES,
+        rounds,
+      };
       await page.evaluate(`prepare(${JSON.stringify(options)})`);
       const { rates, version, least, mean } = await page.evaluate('run([])');
       for (const batch of BATCHES) {
         const { us, them } = rates[batch];
         const ratio = median(us.map((/** @type {number} */ rate, /** @type {number} */ i) => rate / them[i]));
-        console.log(`${build.padEnd(8)} batches of ${String(batch).padEnd(3)} bq4 ${shown(summary(us))}   transformers.js ${version} ${shown(summary(them))}   ratio ${ratio.toFixed(2)}`);
+        console.log(
+          `${build.padEnd(8)} batches of ${String(batch).padEnd(3)} bq4 ${shown(summary(us))}   transformers.js ${version} ${shown(summary(them))}   ratio ${ratio.toFixed(2)}`,
+        );
       }
       console.log(`${build.padEnd(8)} cosine of both: ${least.toFixed(4)} or more, ${mean.toFixed(4)} on average`);
       await page.close();

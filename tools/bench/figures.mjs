@@ -25,20 +25,43 @@ export function rowsOf(entries) {
     const results = good.map(({ result }) => /** @type {import('./drivers.mjs').Result} */ (result));
     const visit = list[list.length - 1].visit;
     const cells = visit.cells.map(({ prompt, tokens }) => {
-      const byRound = good.flatMap(({ round, at }, i) => results[i].cells.filter((c) => c.prompt === prompt && c.tokens === tokens)
-        .map((c) => ({ round, at: Date.parse(at), prefill: prompt / c.prefillMs * 1e3, decode: tokens / c.decodeMs * 1e3 })));
-      return { prompt, tokens, prefill: summary(byRound.map((c) => c.prefill)), decode: summary(byRound.map((c) => c.decode)), byRound };
+      const byRound = good.flatMap(({ round, at }, i) =>
+        results[i].cells
+          .filter((c) => c.prompt === prompt && c.tokens === tokens)
+          .map((c) => ({
+            round,
+            at: Date.parse(at),
+            prefill: (prompt / c.prefillMs) * 1e3,
+            decode: (tokens / c.decodeMs) * 1e3,
+          })),
+      );
+      return {
+        prompt,
+        tokens,
+        prefill: summary(byRound.map((c) => c.prefill)),
+        decode: summary(byRound.map((c) => c.decode)),
+        byRound,
+      };
     });
     const facts = results.map((result) => result.facts);
-    const rate = (/** @type {string} */ what) => summary(facts.map(({ loads }) => (loads ? loads[what].bytes / loads[what].ms / 1e6 : NaN)));
+    const rate = (/** @type {string} */ what) =>
+      summary(facts.map(({ loads }) => (loads ? loads[what].bytes / loads[what].ms / 1e6 : NaN)));
     return {
-      name, visit, subject: list[0].subject, rounds: results.length, cells,
-      loadMs: summary(facts.map(({ loadMs }) => loadMs)), memory: summary(facts.map(({ memory }) => memory ?? NaN)),
+      name,
+      visit,
+      subject: list[0].subject,
+      rounds: results.length,
+      cells,
+      loadMs: summary(facts.map(({ loadMs }) => loadMs)),
+      memory: summary(facts.map(({ memory }) => memory ?? NaN)),
       // The first token takes the arithmetic of the prompt and, counted generously, of one token more.
-      startRatio: summary(facts.map(({ startMs, warm16Ms }) => startMs / (warm16Ms * 17 / 16))),
-      limits: facts.flatMap(({ limit }) => (limit ? [limit] : [])), traces: facts.flatMap(({ traces }) => traces ?? []),
-      twoReads: summary(facts.map(({ read }) => read?.ratio ?? NaN)), loadRates: { tile: rate('tile'), v1: rate('v1'), v2: rate('v2') },
-      facts: facts.at(-1) ?? {}, errors: [...new Set(list.flatMap(({ error }) => (error ? [error] : [])))],
+      startRatio: summary(facts.map(({ startMs, warm16Ms }) => startMs / ((warm16Ms * 17) / 16))),
+      limits: facts.flatMap(({ limit }) => (limit ? [limit] : [])),
+      traces: facts.flatMap(({ traces }) => traces ?? []),
+      twoReads: summary(facts.map(({ read }) => read?.ratio ?? NaN)),
+      loadRates: { tile: rate('tile'), v1: rate('v1'), v2: rate('v2') },
+      facts: facts.at(-1) ?? {},
+      errors: [...new Set(list.flatMap(({ error }) => (error ? [error] : [])))],
     };
   });
 }
@@ -56,8 +79,16 @@ export function figures(entries, { machine, payload }) {
   const rows = rowsOf(entries);
   const times = entries.map(({ at }) => at).sort();
   return {
-    machine, dot: dotInstruction(machine), firefoxDot: dotInFirefox(machine), payload, rows, targets: targetsOf(new Table(rows), payload.ours), limits: limitsOf(rows),
-    from: times[0], to: times[times.length - 1], stolen: summary(entries.flatMap(({ stolen }) => (typeof stolen === 'number' ? [stolen] : []))),
+    machine,
+    dot: dotInstruction(machine),
+    firefoxDot: dotInFirefox(machine),
+    payload,
+    rows,
+    targets: targetsOf(new Table(rows), payload.ours),
+    limits: limitsOf(rows),
+    from: times[0],
+    to: times[times.length - 1],
+    stolen: summary(entries.flatMap(({ stolen }) => (typeof stolen === 'number' ? [stolen] : []))),
     busy: summary(entries.flatMap(({ busy }) => (typeof busy === 'number' ? [busy] : []))),
     weights: Object.fromEntries(Object.entries(SHAPES).map(([shape, config]) => [shape, weightsPerToken(config)])),
   };
@@ -65,17 +96,37 @@ export function figures(entries, { machine, payload }) {
 
 /** A step, its bare loops and a plain read, as rates: one thread of the 135m shape. @param {Row[]} rows */
 function limitsOf(rows) {
-  return rows.filter(({ visit, limits }) => visit.runtime === 'limit' && visit.shape === '135m' && limits.length).map(({ visit, limits }) => {
-    const middle = (/** @type {(limit: Limit) => number} */ value) => median(limits.map(value));
-    const { bytes, bytesF32, weights } = limits[0];
-    const line = (/** @type {string} */ what, /** @type {keyof Limit['ms']} */ name, /** @type {number} */ of, /** @type {boolean} */ multiplies) => {
-      const ms = middle((limit) => limit.ms[name]);
-      return { what, ms, gbPerS: of / ms / 1e6, gPerS: multiplies ? weights / ms / 1e6 : null, ofRead: middle((limit) => (of / limit.ms[name]) / (bytes / limit.ms.read)) };
-    };
-    return {
-      precision: visit.precision, bytes, rounds: limits.length,
-      lines: [line('plain read', 'read', bytes, false), line('bare loop', 'bare', bytes, true), line('bare loop, f32 scales', 'bareF32', bytesF32, true),
-        line('bare loop, SIMD128', 'bareSimd128', bytes, true), line('whole decode step', 'step', bytes, true)],
-    };
-  });
+  return rows
+    .filter(({ visit, limits }) => visit.runtime === 'limit' && visit.shape === '135m' && limits.length)
+    .map(({ visit, limits }) => {
+      const middle = (/** @type {(limit: Limit) => number} */ value) => median(limits.map(value));
+      const { bytes, bytesF32, weights } = limits[0];
+      const line = (
+        /** @type {string} */ what,
+        /** @type {keyof Limit['ms']} */ name,
+        /** @type {number} */ of,
+        /** @type {boolean} */ multiplies,
+      ) => {
+        const ms = middle((limit) => limit.ms[name]);
+        return {
+          what,
+          ms,
+          gbPerS: of / ms / 1e6,
+          gPerS: multiplies ? weights / ms / 1e6 : null,
+          ofRead: middle((limit) => of / limit.ms[name] / (bytes / limit.ms.read)),
+        };
+      };
+      return {
+        precision: visit.precision,
+        bytes,
+        rounds: limits.length,
+        lines: [
+          line('plain read', 'read', bytes, false),
+          line('bare loop', 'bare', bytes, true),
+          line('bare loop, f32 scales', 'bareF32', bytesF32, true),
+          line('bare loop, SIMD128', 'bareSimd128', bytes, true),
+          line('whole decode step', 'step', bytes, true),
+        ],
+      };
+    });
 }

@@ -20,7 +20,12 @@ import { median } from './stats.mjs';
 const FOLDER = 'build/bench/models';
 const WIDE = { ...SHAPES['135m'], hidden: 1024, layers: 12, heads: 16, kv_heads: 4, ffn: 2816, vocab: 32000 };
 const [PROMPT, TOKENS] = [128, 48];
-const { values } = parseArgs({ options: { types: { type: 'string', default: 'q4_0,q8_0,q4_1,q4_k,q5_k,q6_k,q3_k,q2_k' }, rounds: { type: 'string', default: '5' } } });
+const { values } = parseArgs({
+  options: {
+    types: { type: 'string', default: 'q4_0,q8_0,q4_1,q4_k,q5_k,q6_k,q3_k,q2_k' },
+    rounds: { type: 'string', default: '5' },
+  },
+});
 const rounds = Number(values.rounds);
 const shapeOf = (/** @type {string} */ type) => (/^q\d_[01]$/.test(type) ? SHAPES['135m'] : WIDE);
 
@@ -30,8 +35,21 @@ async function provide(type, python) {
   const paths = ['gguf', 'bq4'].map((end) => `${FOLDER}/${shape.hidden}-${type}.${end}`);
   const [gguf, bq4] = paths.map((path) => join(ROOT, path));
   const embed = shape === WIDE ? 'q6_k' : 'q8_0';
-  if (!existsSync(gguf)) await step(`making ${paths[0]}`, () => run(python, [join(ROOT, 'tools/bench/make_gguf.py'), gguf, '--quant', type, '--embed', embed, '--shape', JSON.stringify(shape)]));
-  if (!existsSync(bq4)) await step(`making ${paths[1]}`, () => run(process.execPath, [join(ROOT, 'bin/bq4.js'), 'convert', gguf, bq4]));
+  if (!existsSync(gguf))
+    await step(`making ${paths[0]}`, () =>
+      run(python, [
+        join(ROOT, 'tools/bench/make_gguf.py'),
+        gguf,
+        '--quant',
+        type,
+        '--embed',
+        embed,
+        '--shape',
+        JSON.stringify(shape),
+      ]),
+    );
+  if (!existsSync(bq4))
+    await step(`making ${paths[1]}`, () => run(process.execPath, [join(ROOT, 'bin/bq4.js'), 'convert', gguf, bq4]));
   return paths;
 }
 
@@ -91,22 +109,44 @@ await command(async () => {
   mkdirSync(join(ROOT, FOLDER), { recursive: true });
   const site = await serve({ root: ROOT, folders: ['build/bench'] });
   console.log(`${machine().cpu}, ${rounds} rounds, GGUF / .bq4 (ratio)`);
-  console.log(['type', 'decode tokens/s', 'prefill tokens/s', 'warm load ms', 'GB/s read in decode'].map((name) => name.padEnd(24)).join(''));
+  console.log(
+    ['type', 'decode tokens/s', 'prefill tokens/s', 'warm load ms', 'GB/s read in decode']
+      .map((name) => name.padEnd(24))
+      .join(''),
+  );
   try {
     for (const type of values.types.split(',')) {
       const paths = await provide(type, python);
-      const { all: [gguf, bq4], bytes } = await rates(paths, shapeOf(type).vocab);
+      const {
+        all: [gguf, bq4],
+        bytes,
+      } = await rates(paths, shapeOf(type).vocab);
       const [loadGguf, loadBq4] = await warmLoads(paths, site.url);
-      console.log([
-        type, `${middle(gguf.decode)} / ${middle(bq4.decode)} (${ratio(gguf.decode, bq4.decode)})`, `${middle(gguf.prefill, 0)} / ${middle(bq4.prefill, 0)} (${ratio(gguf.prefill, bq4.prefill)})`,
-        `${middle(loadGguf, 0)} / ${middle(loadBq4, 0)} (${ratio(loadBq4, loadGguf)})`, ((median(gguf.decode) * bytes) / 1e9).toFixed(2),
-      ].map((cell) => cell.padEnd(24)).join(''));
+      console.log(
+        [
+          type,
+          `${middle(gguf.decode)} / ${middle(bq4.decode)} (${ratio(gguf.decode, bq4.decode)})`,
+          `${middle(gguf.prefill, 0)} / ${middle(bq4.prefill, 0)} (${ratio(gguf.prefill, bq4.prefill)})`,
+          `${middle(loadGguf, 0)} / ${middle(loadBq4, 0)} (${ratio(loadBq4, loadGguf)})`,
+          ((median(gguf.decode) * bytes) / 1e9).toFixed(2),
+        ]
+          .map((cell) => cell.padEnd(24))
+          .join(''),
+      );
     }
     for (const shape of new Set(values.types.split(',').map(shapeOf))) {
       const path = `${FOLDER}/${shape.hidden}-bq4h.bq4`;
-      if (!existsSync(join(ROOT, path))) await makeRandom(shape, await fileSink(join(ROOT, path)), { quant: 'bq4h', embed: 'bq8', tokenizer: false });
-      const { all: [{ decode }], bytes } = await rates([path], shape.vocab);
-      console.log([`bq4h, ${shape.hidden} wide`, middle(decode), '', '', ((median(decode) * bytes) / 1e9).toFixed(2)].map((cell) => cell.padEnd(24)).join(''));
+      if (!existsSync(join(ROOT, path)))
+        await makeRandom(shape, await fileSink(join(ROOT, path)), { quant: 'bq4h', embed: 'bq8', tokenizer: false });
+      const {
+        all: [{ decode }],
+        bytes,
+      } = await rates([path], shape.vocab);
+      console.log(
+        [`bq4h, ${shape.hidden} wide`, middle(decode), '', '', ((median(decode) * bytes) / 1e9).toFixed(2)]
+          .map((cell) => cell.padEnd(24))
+          .join(''),
+      );
     }
   } finally {
     await site.close();

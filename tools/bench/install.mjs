@@ -16,7 +16,11 @@ const MODULES = join(PEERS, 'node_modules');
 const LIST = join(ROOT, 'tools', 'bench', 'peers');
 
 /** node-llama-cpp's own package: it holds the source, and so the headers, of its libraries' release. */
-const HEADERS = { package: 'node-llama-cpp@3.22.1', file: 'node-llama-cpp-3.22.1.tgz', sha512: 'bltIipuWmc123H7tMIgDGKSsSrhmhlQYeVUC48XTjVW7XGJJiJJyCdlTMzQ/LiWoPkGDpcL4FviDpgw7qfTiDw==' };
+const HEADERS = {
+  package: 'node-llama-cpp@3.22.1',
+  file: 'node-llama-cpp-3.22.1.tgz',
+  sha512: 'bltIipuWmc123H7tMIgDGKSsSrhmhlQYeVUC48XTjVW7XGJJiJJyCdlTMzQ/LiWoPkGDpcL4FviDpgw7qfTiDw==',
+};
 const PLATFORM = { 'linux-x64': 'linux-x64', 'linux-arm64': 'linux-arm64' };
 
 /** Python with what makes models and plots. @param {Tools} tools */
@@ -49,7 +53,8 @@ async function provideHeaders() {
     await npm(['pack', HEADERS.package, '--silent'], PEERS);
     const packed = join(PEERS, HEADERS.file);
     const found = createHash('sha512').update(readFileSync(packed)).digest('base64');
-    if (found !== HEADERS.sha512) throw new SetupError(`${HEADERS.file} has another content than expected: sha512 ${found}`);
+    if (found !== HEADERS.sha512)
+      throw new SetupError(`${HEADERS.file} has another content than expected: sha512 ${found}`);
     await run('tar', ['-xzf', packed, '-C', PEERS, 'package/llama/gitRelease.bundle']);
     rmSync(folder, { recursive: true, force: true });
     await run('git', ['clone', '--quiet', join(PEERS, 'package', 'llama', 'gitRelease.bundle'), folder]);
@@ -65,21 +70,38 @@ async function provideHeaders() {
  */
 export async function provideNative(tools) {
   const name = PLATFORM[/** @type {keyof typeof PLATFORM} */ (`${process.platform}-${process.arch}`)];
-  if (!name) throw new SetupError(`no native llama.cpp is prepared for ${process.platform} ${process.arch}: leave it out with --only '^(us|wllama|ort|tjs)'`);
+  if (!name)
+    throw new SetupError(
+      `no native llama.cpp is prepared for ${process.platform} ${process.arch}: leave it out with --only '^(us|wllama|ort|tjs)'`,
+    );
   const best = join(MODULES, '@node-llama-cpp', name, 'bins', name);
   const backends = readdirSync(best).filter((file) => /^libggml-cpu-.*\.so$/.test(file));
   const source = join(LIST, 'native.c');
   const program = join(PEERS, `native-${createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 8)}`);
   if (!existsSync(program)) {
     const headers = await provideHeaders();
-    const libraries = readdirSync(best).filter((file) => /^lib(llama\.v|ggml\.v|ggml-base)/.test(file)).map((file) => `-l:${file}`);
-    await run(/** @type {string} */ (tools.gcc), ['-std=c11', '-O2', `-I${headers}/include`, `-I${headers}/ggml/include`, source, '-o', program,
-      `-L${best}`, ...libraries, `-Wl,-rpath,${best}`, '-Wl,--allow-shlib-undefined']);
+    const libraries = readdirSync(best)
+      .filter((file) => /^lib(llama\.v|ggml\.v|ggml-base)/.test(file))
+      .map((file) => `-l:${file}`);
+    await run(/** @type {string} */ (tools.gcc), [
+      '-std=c11',
+      '-O2',
+      `-I${headers}/include`,
+      `-I${headers}/ggml/include`,
+      source,
+      '-o',
+      program,
+      `-L${best}`,
+      ...libraries,
+      `-Wl,-rpath,${best}`,
+      '-Wl,--allow-shlib-undefined',
+    ]);
   }
   const noAmx = backends.some((file) => /sapphirerapids/.test(file)) ? join(PEERS, 'no-amx') : null;
   if (noAmx && !existsSync(noAmx)) {
     mkdirSync(noAmx);
-    for (const file of backends.filter((each) => !/sapphirerapids/.test(each))) copyFileSync(join(best, file), join(noAmx, file));
+    for (const file of backends.filter((each) => !/sapphirerapids/.test(each)))
+      copyFileSync(join(best, file), join(noAmx, file));
   }
   return { program, best, noAmx, backends };
 }
@@ -98,8 +120,22 @@ export async function provideLlamaWasm(tools) {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{"type": "commonjs"}');
   const { MAKEFLAGS, MFLAGS, MAKELEVEL, ...env } = tools.env;
-  await step('building llama.cpp to wasm (once, some minutes)', () => run(tools.make,
-    ['-f', list, '-s', `-j${availableParallelism()}`, `SOURCE=${headers}`, `DRIVER=${source}`, `EMCC=${tools.emcc}`, `OUT=${folder}`], { env: { ...env, EM_CACHE: join(PEERS, 'emscripten-cache') } }));
+  await step('building llama.cpp to wasm (once, some minutes)', () =>
+    run(
+      tools.make,
+      [
+        '-f',
+        list,
+        '-s',
+        `-j${availableParallelism()}`,
+        `SOURCE=${headers}`,
+        `DRIVER=${source}`,
+        `EMCC=${tools.emcc}`,
+        `OUT=${folder}`,
+      ],
+      { env: { ...env, EM_CACHE: join(PEERS, 'emscripten-cache') } },
+    ),
+  );
   return program;
 }
 
@@ -110,11 +146,20 @@ export async function provideLlamaWasm(tools) {
  */
 export function missingInstructions(system, flags) {
   /** @type {[string, string][]} */
-  const pairs = [['avx2', 'AVX2'], ['avx512f', 'AVX512'], ['avx512_vnni', 'AVX512_VNNI'], ['avx512_bf16', 'AVX512_BF16'], ['amx_int8', 'AMX_INT8'],
-    ['asimddp', 'DOTPROD'], ['i8mm', 'MATMUL_INT8']];
+  const pairs = [
+    ['avx2', 'AVX2'],
+    ['avx512f', 'AVX512'],
+    ['avx512_vnni', 'AVX512_VNNI'],
+    ['avx512_bf16', 'AVX512_BF16'],
+    ['amx_int8', 'AMX_INT8'],
+    ['asimddp', 'DOTPROD'],
+    ['i8mm', 'MATMUL_INT8'],
+  ];
   // The backends for AVX-512 do without it.
   if (!flags.includes('avx512_vnni')) pairs.push(['avx_vnni', 'AVX_VNNI']);
-  return pairs.filter(([flag, name]) => flags.includes(flag) && !system.includes(`${name} = 1`)).map(([, name]) => name);
+  return pairs
+    .filter(([flag, name]) => flags.includes(flag) && !system.includes(`${name} = 1`))
+    .map(([, name]) => name);
 }
 
 /** Files that a page loads of each, model aside. */
@@ -122,17 +167,27 @@ const PAYLOAD = {
   'wllama 3.8.1': ['wllama-3.8.1/esm/index.min.js', 'wllama-3.8.1/esm/wasm/wllama.wasm'],
   'wllama 2.3.7': ['wllama-2.3.7/esm/index.min.js', 'wllama-2.3.7/esm/multi-thread/wllama.wasm'],
   'wllama 2.3.1': ['wllama-2.3.1/esm/index.min.js', 'wllama-2.3.1/esm/multi-thread/wllama.wasm'],
-  'onnxruntime-web 1.30.0': ['ort.wasm.min.mjs', 'ort-wasm-simd-threaded.mjs', 'ort-wasm-simd-threaded.wasm'].map((file) => `onnxruntime-web/dist/${file}`),
-  'transformers.js 4.3.1': ['@huggingface/transformers/dist/transformers.web.min.js',
-    ...['ort.webgpu.bundle.min.mjs', 'ort-wasm-simd-threaded.asyncify.mjs', 'ort-wasm-simd-threaded.asyncify.wasm']
-      .map((file) => `@huggingface/transformers/node_modules/onnxruntime-web/dist/${file}`)],
+  'onnxruntime-web 1.30.0': ['ort.wasm.min.mjs', 'ort-wasm-simd-threaded.mjs', 'ort-wasm-simd-threaded.wasm'].map(
+    (file) => `onnxruntime-web/dist/${file}`,
+  ),
+  'transformers.js 4.3.1': [
+    '@huggingface/transformers/dist/transformers.web.min.js',
+    ...['ort.webgpu.bundle.min.mjs', 'ort-wasm-simd-threaded.asyncify.mjs', 'ort-wasm-simd-threaded.asyncify.wasm'].map(
+      (file) => `@huggingface/transformers/node_modules/onnxruntime-web/dist/${file}`,
+    ),
+  ],
 };
 
 /** @param {string[]} paths @returns {{ raw: number, gzip: number }} bytes */
 export function weigh(paths) {
-  const sizes = paths.map((path) => readFileSync(path)).map((bytes) => ({ raw: bytes.length, gzip: gzipSync(bytes, { level: 9 }).length }));
+  const sizes = paths
+    .map((path) => readFileSync(path))
+    .map((bytes) => ({ raw: bytes.length, gzip: gzipSync(bytes, { level: 9 }).length }));
   return { raw: sizes.reduce((sum, s) => sum + s.raw, 0), gzip: sizes.reduce((sum, s) => sum + s.gzip, 0) };
 }
 
 /** Bytes of js and wasm that each peer's page loads. */
-export const payloads = () => Object.fromEntries(Object.entries(PAYLOAD).map(([name, files]) => [name, weigh(files.map((file) => join(MODULES, file)))]));
+export const payloads = () =>
+  Object.fromEntries(
+    Object.entries(PAYLOAD).map(([name, files]) => [name, weigh(files.map((file) => join(MODULES, file)))]),
+  );

@@ -29,7 +29,19 @@ await command(async () => {
   if (!existsSync(path)) {
     const python = await benchPython(await setUp({ tests: true }));
     mkdirSync(join(ROOT, 'build/bench/models'), { recursive: true });
-    await step(`making ${PATH}`, () => run(python, [join(ROOT, 'tools/bench/make_gguf.py'), path, '--quant', 'q4_0', '--embed', 'q8_0', '--bpe', '--shape', JSON.stringify(SHAPES['500m'])]));
+    await step(`making ${PATH}`, () =>
+      run(python, [
+        join(ROOT, 'tools/bench/make_gguf.py'),
+        path,
+        '--quant',
+        'q4_0',
+        '--embed',
+        'q8_0',
+        '--bpe',
+        '--shape',
+        JSON.stringify(SHAPES['500m']),
+      ]),
+    );
   }
   const engine = await createEngine({ threads: 1 });
   const before = scriptBytes(0);
@@ -51,11 +63,21 @@ await command(async () => {
   await model.tokenize(sentence);
   const tokenizeMs = performance.now() - since;
   const rows = {
-    machine: machine().cpu, 'file': mb(statSync(path).size), 'vocabulary': String(model.info.tokenizer?.tokens),
-    'plan, made in': ms(planMs), 'heap as planned': mb(plan.heapBytes), 'heap': `${mb(memory.heap)}, ${memory.heap <= plan.heapBytes ? 'no more than planned' : 'MORE than planned'}`, 'most of it used': mb(memory.peak),
-    'load': ms(loadMs), 'prompt of 128, first token': ms(timings.ttftMs), 'prefill': `${((PROMPT / timings.prefillMs) * 1e3).toFixed(1)} tokens/s`,
-    'decode': `${((timings.tokens - 1) / timings.decodeMs * 1e3).toFixed(1)} tokens/s`, 'tokenize': `${(sentence.length / 1e3 / tokenizeMs).toFixed(1)} MB/s`,
-    'JavaScript, before': mb(before), 'JavaScript, after the load': mb(scriptBytes(memory.total)), 'JavaScript, most while loading': mb(most),
+    machine: machine().cpu,
+    file: mb(statSync(path).size),
+    vocabulary: String(model.info.tokenizer?.tokens),
+    'plan, made in': ms(planMs),
+    'heap as planned': mb(plan.heapBytes),
+    heap: `${mb(memory.heap)}, ${memory.heap <= plan.heapBytes ? 'no more than planned' : 'MORE than planned'}`,
+    'most of it used': mb(memory.peak),
+    load: ms(loadMs),
+    'prompt of 128, first token': ms(timings.ttftMs),
+    prefill: `${((PROMPT / timings.prefillMs) * 1e3).toFixed(1)} tokens/s`,
+    decode: `${(((timings.tokens - 1) / timings.decodeMs) * 1e3).toFixed(1)} tokens/s`,
+    tokenize: `${(sentence.length / 1e3 / tokenizeMs).toFixed(1)} MB/s`,
+    'JavaScript, before': mb(before),
+    'JavaScript, after the load': mb(scriptBytes(memory.total)),
+    'JavaScript, most while loading': mb(most),
   };
   for (const [name, value] of Object.entries(rows)) console.log(`${name.padEnd(32)}${value}`);
   await engine.close();

@@ -69,19 +69,29 @@ async function once(tokens) {
   release();
   const { at, step, prompt, head } = await page.evaluate('early()');
   await page.close();
-  return { first: at - since, limit: tokens <= BATCH ? 2 * step + head : (prompt - head) / LAYERS + head, way: await way() };
+  return {
+    first: at - since,
+    limit: tokens <= BATCH ? 2 * step + head : (prompt - head) / LAYERS + head,
+    way: await way(),
+  };
 }
 
 try {
-  console.log(`Chromium ${browser.version}, ${(size / 1e6).toFixed(0)} MB, medians (least–most) of ${rounds} rounds, milliseconds from the last byte to the first token`);
+  console.log(
+    `Chromium ${browser.version}, ${(size / 1e6).toFixed(0)} MB, medians (least–most) of ${rounds} rounds, milliseconds from the last byte to the first token`,
+  );
   await once(16); // warms up
   /** @type {Record<number, Early[]>} */
   const all = Object.fromEntries(PROMPTS.map((tokens) => [tokens, []]));
   for (let round = 0; round < rounds; round++) for (const tokens of PROMPTS) all[tokens].push(await once(tokens));
   for (const tokens of PROMPTS) {
     const of = (/** @type {(one: Early) => number} */ what) => shown(summary(all[tokens].map(what)));
-    console.log(`prompt of ${String(tokens).padStart(3)}: ${of(({ first }) => first)}, ${of(({ way }) => way)} of it the byte's own way`);
-    console.log(`  ${tokens <= BATCH ? 'two decode steps and the head' : 'its last layer and the head'}: ${of(({ limit }) => limit)}; ratio ${of(({ first, limit }) => first / limit)}, from the byte's arrival ${of(({ first, limit, way }) => (first - way) / limit)}`);
+    console.log(
+      `prompt of ${String(tokens).padStart(3)}: ${of(({ first }) => first)}, ${of(({ way }) => way)} of it the byte's own way`,
+    );
+    console.log(
+      `  ${tokens <= BATCH ? 'two decode steps and the head' : 'its last layer and the head'}: ${of(({ limit }) => limit)}; ratio ${of(({ first, limit }) => first / limit)}, from the byte's arrival ${of(({ first, limit, way }) => (first - way) / limit)}`,
+    );
   }
 } catch (error) {
   browser.kill();

@@ -77,7 +77,8 @@ let times;
 async function tokenTimes(first, tokens, maxTokens) {
   const ids = Array.from({ length: tokens }, (_, i) => (i ? 100 + ((i * 7919) % 40000) : first));
   const seen = [];
-  for await (const _ of session.generate(ids, { temperature: 0, maxTokens })) seen.push(performance.timeOrigin + performance.now());
+  for await (const _ of session.generate(ids, { temperature: 0, maxTokens }))
+    seen.push(performance.timeOrigin + performance.now());
   return seen;
 }
 
@@ -114,7 +115,12 @@ async function early() {
     const stages = await session.trace({ on: false });
     heads.push(stages.find((/** @type {any} */ { stage }) => stage === 'head').ms);
   }
-  const result = { at: seen[0], step: median(seen.slice(9).map((at, i) => at - seen[i + 8])), prompt: median(prompts), head: median(heads) };
+  const result = {
+    at: seen[0],
+    step: median(seen.slice(9).map((at, i) => at - seen[i + 8])),
+    prompt: median(prompts),
+    head: median(heads),
+  };
   await engine.close();
   return result;
 }

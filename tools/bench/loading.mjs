@@ -37,7 +37,11 @@ const cpu = () => {
 function memory() {
   const all = processes(profile, true);
   const page = all.filter(({ renderer }) => renderer).sort((a, b) => b.rss - a.rss)[0];
-  return { 'RSS of the page': page.rss, 'PSS of the page': page.pss, 'PSS of all processes': all.reduce((sum, { pss }) => sum + pss, 0) };
+  return {
+    'RSS of the page': page.rss,
+    'PSS of the page': page.pss,
+    'PSS of all processes': all.reduce((sum, { pss }) => sum + pss, 0),
+  };
 }
 
 /** Idle, then the most while one load goes on, on a page of its own; ratios to the heap. @param {string} url */
@@ -63,7 +67,8 @@ try {
   const all = [];
   /** @type {Record<string, number[]>[]} */
   const cpus = [];
-  for (let round = -1; round < rounds; round++) { // the first one warms up
+  for (let round = -1; round < rounds; round++) {
+    // the first one warms up
     /** @type {Record<string, number>} */
     const ms = {};
     /** @type {Record<string, number[]>} */
@@ -86,15 +91,31 @@ try {
   console.log(`Chromium ${browser.version}, ${(bytes / 1e6).toFixed(0)} MB, medians of ${rounds} rounds`);
   console.log(`${''.padEnd(26)}     ms   MB/s   CPU ms: browser  server  all ÷ ${cores} cores`);
   for (const name of ARMS) {
-    const [own, server, sum] = [0, 1, 2].map((i) => median(cpus.map(({ [name]: spent }) => spent[i] ?? spent[0] + spent[1])));
-    console.log(name.padEnd(26) + [middle(name), bytes / 1e3 / middle(name), own, server, sum / cores].map((value, i) => value.toFixed(0).padStart([7, 7, 18, 8, 15][i])).join(''));
+    const [own, server, sum] = [0, 1, 2].map((i) =>
+      median(cpus.map(({ [name]: spent }) => spent[i] ?? spent[0] + spent[1])),
+    );
+    console.log(
+      name.padEnd(26) +
+        [middle(name), bytes / 1e3 / middle(name), own, server, sum / cores]
+          .map((value, i) => value.toFixed(0).padStart([7, 7, 18, 8, 15][i]))
+          .join(''),
+    );
   }
-  const ratios = Object.fromEntries([['network to ready', 'bare fetch'], ['network to ready, cached', 'bare fetch'], ['warm start', 'bare read of OPFS']].map(([name, bare]) => [`${name} ÷ ${bare}`, middle(bare) / middle(name)]));
+  const ratios = Object.fromEntries(
+    [
+      ['network to ready', 'bare fetch'],
+      ['network to ready, cached', 'bare fetch'],
+      ['warm start', 'bare read of OPFS'],
+    ].map(([name, bare]) => [`${name} ÷ ${bare}`, middle(bare) / middle(name)]),
+  );
   const sizes = await memoryOfOneLoad(url);
   ratios['memory: (peak − idle) ÷ heap'] = sizes['RSS of the page'];
   for (const [name, ratio] of Object.entries(sizes)) ratios[`memory, ${name}: (peak − idle) ÷ heap`] = ratio;
   for (const [name, ratio] of Object.entries(ratios)) console.log(`${name.padEnd(60)}${ratio.toFixed(2)}`);
-  writeFileSync(join(ROOT, 'build/bench/loading.json'), `${JSON.stringify({ bytes, rounds: all, cpu: cpus, ratios }, null, 2)}\n`);
+  writeFileSync(
+    join(ROOT, 'build/bench/loading.json'),
+    `${JSON.stringify({ bytes, rounds: all, cpu: cpus, ratios }, null, 2)}\n`,
+  );
 } catch (error) {
   browser.kill();
   throw error;

@@ -5,20 +5,27 @@ import { availableParallelism, cpus, platform, arch, release, totalmem } from 'n
 /** @typedef {{ cpu: string, cores: number, memoryGB: number, os: string, flags: string[], node: string }} Machine */
 
 /** Of the CPU's flags, those that decide how fast such code runs. */
-const TELLING = /^(avx2|avx512(f|bw|vl|_vnni|_bf16|_fp16)|avx_vnni|amx_(int8|bf16|tile)|fma|f16c|sse4_1|ssse3|asimddp|i8mm|sve2?|asimd)$/;
+const TELLING =
+  /^(avx2|avx512(f|bw|vl|_vnni|_bf16|_fp16)|avx_vnni|amx_(int8|bf16|tile)|fma|f16c|sse4_1|ssse3|asimddp|i8mm|sve2?|asimd)$/;
 
 /** @returns {Machine} */
 export function machine() {
   let text = '';
   try {
     text = readFileSync('/proc/cpuinfo', 'utf8');
-  } catch { /* not Linux */ }
+  } catch {
+    /* not Linux */
+  }
   const flags = /^(?:flags|Features)\s*:\s*(.*)$/m.exec(text)?.[1].split(' ') ?? [];
   const field = (/** @type {string} */ name) => new RegExp(`^${name}\\s*:\\s*(.*)$`, 'm').exec(text)?.[1];
   const model = field('model') ? ` (family ${field('cpu family')}, model ${field('model')})` : '';
   return {
-    cpu: `${cpus()[0]?.model ?? arch()}${model}`, cores: availableParallelism(), memoryGB: Math.round(totalmem() / 2 ** 30),
-    os: `${platform()} ${release()}`, flags: flags.filter((flag) => TELLING.test(flag)), node: process.version,
+    cpu: `${cpus()[0]?.model ?? arch()}${model}`,
+    cores: availableParallelism(),
+    memoryGB: Math.round(totalmem() / 2 ** 30),
+    os: `${platform()} ${release()}`,
+    flags: flags.filter((flag) => TELLING.test(flag)),
+    node: process.version,
   };
 }
 
@@ -32,20 +39,27 @@ export function dotInstruction({ flags }) {
 }
 
 /** What SpiderMonkey makes of it: on x86 never the one instruction. @param {Machine} machine */
-export const dotInFirefox = (machine) => dotInstruction(machine.flags.includes('ssse3') ? { ...machine, flags: ['ssse3'] } : machine);
+export const dotInFirefox = (machine) =>
+  dotInstruction(machine.flags.includes('ssse3') ? { ...machine, flags: ['ssse3'] } : machine);
 
 /** Counters of this virtual machine's time, or null where the system has none. @returns {{ stolen: number, idle: number, all: number } | null} */
 export function times() {
   try {
     const parts = /^cpu +(.*)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1].split(' ').map(Number) ?? [];
-    return { stolen: parts[7] ?? 0, idle: (parts[3] ?? 0) + (parts[4] ?? 0), all: parts.slice(0, 8).reduce((sum, part) => sum + part, 0) };
+    return {
+      stolen: parts[7] ?? 0,
+      idle: (parts[3] ?? 0) + (parts[4] ?? 0),
+      all: parts.slice(0, 8).reduce((sum, part) => sum + part, 0),
+    };
   } catch {
     return null;
   }
 }
 
 /** Share of time that other machines on the same host took. @param {ReturnType<typeof times>} before @param {ReturnType<typeof times>} after */
-export const stolenShare = (before, after) => (before && after && after.all > before.all ? (after.stolen - before.stolen) / (after.all - before.all) : null);
+export const stolenShare = (before, after) =>
+  before && after && after.all > before.all ? (after.stolen - before.stolen) / (after.all - before.all) : null;
 
 /** Share of the cores' time that anybody used. @param {ReturnType<typeof times>} before @param {ReturnType<typeof times>} after */
-export const busyShare = (before, after) => (before && after && after.all > before.all ? 1 - (after.idle - before.idle) / (after.all - before.all) : null);
+export const busyShare = (before, after) =>
+  before && after && after.all > before.all ? 1 - (after.idle - before.idle) / (after.all - before.all) : null;

@@ -43,8 +43,11 @@ build/bench/results.jsonl as they come: the same command goes on where the last 
 /** The files whose change makes our own results old. */
 function ourBuild() {
   const hash = createHash('sha256');
-  const files = (/** @type {string} */ folder) => readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).sort()
-    .filter((name) => /\.(js|wasm)$/.test(name)).map((name) => join(ROOT, folder, name));
+  const files = (/** @type {string} */ folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .sort()
+      .filter((name) => /\.(js|wasm)$/.test(name))
+      .map((name) => join(ROOT, folder, name));
   for (const file of [...files('js'), ...files('build/wasm')]) hash.update(readFileSync(file));
   return hash.digest('hex').slice(0, 10);
 }
@@ -56,27 +59,48 @@ function ourPayload() {
   const scripts = PAGE.map(sizeOf);
   const sum = (/** @type {'raw' | 'gzip'} */ what) => scripts.reduce((total, size) => total + size[what], 0);
   const wasm = readdirSync(join(ROOT, 'build/wasm')).filter((name) => name.endsWith('.wasm'));
-  return { [SCRIPTS]: { raw: sum('raw'), gzip: sum('gzip') }, ...Object.fromEntries(wasm.map((name) => [name, weigh([join(ROOT, 'build/wasm', name)])])) };
+  return {
+    [SCRIPTS]: { raw: sum('raw'), gzip: sum('gzip') },
+    ...Object.fromEntries(wasm.map((name) => [name, weigh([join(ROOT, 'build/wasm', name)])])),
+  };
 }
 
 /** @param {{ peers: boolean }} which */
 export async function main({ peers }) {
-  const { values } = parseArgs({ options: {
-    shapes: { type: 'string' }, runs: { type: 'string' }, only: { type: 'string' }, browser: { type: 'string', multiple: true }, 'budget-s': { type: 'string' },
-    quick: { type: 'boolean' }, list: { type: 'boolean' }, forget: { type: 'string' }, report: { type: 'boolean' }, help: { type: 'boolean' },
-  } });
+  const { values } = parseArgs({
+    options: {
+      shapes: { type: 'string' },
+      runs: { type: 'string' },
+      only: { type: 'string' },
+      browser: { type: 'string', multiple: true },
+      'budget-s': { type: 'string' },
+      quick: { type: 'boolean' },
+      list: { type: 'boolean' },
+      forget: { type: 'string' },
+      report: { type: 'boolean' },
+      help: { type: 'boolean' },
+    },
+  });
   if (values.help) return void process.stdout.write(help(peers));
   const shapes = values.quick ? ['15m'] : (values.shapes ?? '15m,135m,500m').split(',');
   for (const shape of shapes) if (!Object.hasOwn(SHAPES, shape)) throw new SetupError(`there is no shape ${shape}`);
   const rounds = Number(values.runs ?? (values.quick ? 3 : 5));
-  const visits = visitsOf({ shapes, peers, browsers: values.browser ?? (findFirefox() ? ['firefox'] : []), only: values.only });
+  const visits = visitsOf({
+    shapes,
+    peers,
+    browsers: values.browser ?? (findFirefox() ? ['firefox'] : []),
+    only: values.only,
+  });
   if (values.list) return void console.log(visits.map(nameOf).join('\n'));
   if (values.forget) return forget(RESULTS, ({ name }) => new RegExp(/** @type {string} */ (values.forget)).test(name));
   const started = performance.now();
   const tools = await setUp({ tests: true });
   const python = await benchPython(tools);
   if (!values.report) {
-    const left = await measureAll(tools, python, visits, { rounds, ends: values['budget-s'] ? started + Number(values['budget-s']) * 1e3 : Infinity });
+    const left = await measureAll(tools, python, visits, {
+      rounds,
+      ends: values['budget-s'] ? started + Number(values['budget-s']) * 1e3 : Infinity,
+    });
     if (left) return void say(`${left} visits left: the same command goes on`);
   }
   if (values.only && !values.report) return;
@@ -90,7 +114,8 @@ export async function main({ peers }) {
 async function measureAll(tools, python, visits, { rounds, ends }) {
   const uses = (/** @type {RegExp} */ what) => visits.some(({ runtime }) => what.test(runtime));
   await buildWasm(tools);
-  if (uses(/limit/) && !await make(tools, ['bench-token'])) throw new SetupError('the bare loop could not be built, see above');
+  if (uses(/limit/) && !(await make(tools, ['bench-token'])))
+    throw new SetupError('the bare loop could not be built, see above');
   if (uses(/wllama|ort|tjs|native|llama-wasm/)) await providePeers();
   const native = uses(/native/) ? await provideNative(tools) : null;
   /** What can't be had costs its own visits only. @param {() => Promise<any>} get */
@@ -103,10 +128,15 @@ async function measureAll(tools, python, visits, { rounds, ends }) {
   const pages = new Pages();
   try {
     return await runVisits({
-      path: RESULTS, visits, rounds, say, budgetMs: ends - performance.now(),
+      path: RESULTS,
+      visits,
+      rounds,
+      say,
+      budgetMs: ends - performance.now(),
       subjectOf: ({ runtime }) => (/^(us|limit|read)$/.test(runtime) ? build : ''),
       make: async (visit) => {
-        if (visit.runtime === 'native') return visitNative(visit, /** @type {import('./install.mjs').Native} */ (native), flags);
+        if (visit.runtime === 'native')
+          return visitNative(visit, /** @type {import('./install.mjs').Native} */ (native), flags);
         if (visit.runtime === 'read' && !read) throw new Error('unsupported: bench-read could not be built here');
         if (visit.runtime === 'read') return visitRead(visit);
         if (visit.runtime === 'llama-wasm' && llamaWasm instanceof Error) throw llamaWasm;
@@ -120,14 +150,21 @@ async function measureAll(tools, python, visits, { rounds, ends }) {
 }
 
 /** Between its marks. @param {string} text @param {string} table */
-export const withTable = (text, table) => text.replace(/(<!-- benchmarks: [^>]*-->\n)[^]*?(<!-- end of benchmarks -->)/, (_, begin, end) => `${begin}${table}\n${end}`);
+export const withTable = (text, table) =>
+  text.replace(
+    /(<!-- benchmarks: [^>]*-->\n)[^]*?(<!-- end of benchmarks -->)/,
+    (_, begin, end) => `${begin}${table}\n${end}`,
+  );
 
 /** @param {string} python */
 async function writeReport(python) {
   const entries = readEntries(RESULTS);
   if (!entries.length) throw new SetupError('nothing is measured yet');
   const peersThere = existsSync(join(ROOT, 'build/bench/peers/node_modules'));
-  const made = figures(entries, { machine: machine(), payload: { ours: ourPayload(), peers: peersThere ? payloads() : {} } });
+  const made = figures(entries, {
+    machine: machine(),
+    payload: { ours: ourPayload(), peers: peersThere ? payloads() : {} },
+  });
   const json = join(ROOT, 'build', 'bench', 'figures.json');
   const report = join(ROOT, 'docs', 'benchmarks.md');
   mkdirSync(dirname(json), { recursive: true });

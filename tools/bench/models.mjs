@@ -31,13 +31,27 @@ export async function provideModel(visit, python) {
   await step(`making ${path}`, async () => {
     if (path.endsWith('.bq4')) {
       const [quant, embed] = visit.precision.split('+');
-      return void await makeRandom(config, await fileSink(join(ROOT, path)), { quant, embed, tokenizer: false });
+      return void (await makeRandom(config, await fileSink(join(ROOT, path)), { quant, embed, tokenizer: false }));
     }
     const shape = ['--shape', JSON.stringify(config)];
     if (path.endsWith('.onnx')) {
-      return void await run(python, [join(ROOT, 'tools/bench/make_onnx.py'), join(ROOT, FOLDER, visit.shape), '--quant', visit.precision, ...shape]);
+      return void (await run(python, [
+        join(ROOT, 'tools/bench/make_onnx.py'),
+        join(ROOT, FOLDER, visit.shape),
+        '--quant',
+        visit.precision,
+        ...shape,
+      ]));
     }
     const [quant, pure] = visit.precision.split('-');
-    await run(python, [join(ROOT, 'tools/bench/make_gguf.py'), join(ROOT, path), '--quant', quant, '--embed', pure ? quant : 'q8_0', ...shape]);
+    await run(python, [
+      join(ROOT, 'tools/bench/make_gguf.py'),
+      join(ROOT, path),
+      '--quant',
+      quant,
+      '--embed',
+      pure ? quant : 'q8_0',
+      ...shape,
+    ]);
   });
 }

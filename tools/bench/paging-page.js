@@ -16,7 +16,8 @@ async function timed(work) {
 function read(message) {
   const { reader } = /** @type {any} */ (state);
   return new Promise((resolve, reject) => {
-    reader.onmessage = (/** @type {MessageEvent} */ { data }) => (data.error ? reject(new Error(data.error)) : resolve(data));
+    reader.onmessage = (/** @type {MessageEvent} */ { data }) =>
+      data.error ? reject(new Error(data.error)) : resolve(data);
     reader.postMessage(message);
   });
 }
@@ -28,7 +29,8 @@ function read(message) {
 async function open({ url, shares, threads, context }) {
   const folder = await navigator.storage.getDirectory();
   const handle = await folder.getFileHandle(FILE, { create: true });
-  await (/** @type {any} */ (await fetch(url)).body).pipeTo(await handle.createWritable());
+  const { body } = /** @type {{ body: any }} */ (await fetch(url));
+  await body.pipeTo(await handle.createWritable());
   const file = await handle.getFile();
   const reader = new Worker(new URL('./paging-reads.js', import.meta.url), { type: 'module' });
   state = { file, handle, models: [], reader };
@@ -42,7 +44,14 @@ async function open({ url, shares, threads, context }) {
     const session = await model.createSession();
     state.models.push({ engine: own, model, session, share, budget });
   }
-  const info = state.models.map(({ model, share, budget }) => ({ share, budget, heapBytes: model.info.heapBytes, weightBytes: model.info.weightBytes, paging: model.info.paging, threads: model.info.threads }));
+  const info = state.models.map(({ model, share, budget }) => ({
+    share,
+    budget,
+    heapBytes: model.info.heapBytes,
+    weightBytes: model.info.weightBytes,
+    paging: model.info.paging,
+    threads: model.info.threads,
+  }));
   const shared = crossOriginIsolated && threads !== 1;
   await engine.close();
   return { info, fileBytes: file.size, shared, isolated: crossOriginIsolated };
@@ -55,7 +64,12 @@ async function decode({ i, prompt, tokens }) {
   const { session, model } = /** @type {any} */ (state).models[i];
   const ids = Array.from({ length: prompt }, (_, n) => (n === 0 ? 300 + (++calls % 4000) : 500 + ((n * 37) % 5000)));
   const { timings, ids: made } = await session.generate(ids, { temperature: 0, maxTokens: tokens }).done();
-  return { decode: (made.length - 1) / (timings.decodeMs / 1e3), prefill: prompt / (timings.prefillMs / 1e3), ids: made, memory: await model.memory() };
+  return {
+    decode: (made.length - 1) / (timings.decodeMs / 1e3),
+    prefill: prompt / (timings.prefillMs / 1e3),
+    ids: made,
+    memory: await model.memory(),
+  };
 }
 
 /** Bytes per second of reading the file in pieces and nothing else. @param {{ way: 'handle' | 'blob', piece: number, ms: number }} options */

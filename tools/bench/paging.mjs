@@ -21,8 +21,11 @@ const mb = (/** @type {number} */ bytes) => (bytes / 1e6).toFixed(1);
 await command(async () => {
   const { values } = parseArgs({
     options: {
-      shape: { type: 'string', default: '135m' }, shares: { type: 'string', default: '0.9,0.6,0.3' }, threads: { type: 'string', default: '1' },
-      rounds: { type: 'string', default: '5' }, tokens: { type: 'string', default: '24' },
+      shape: { type: 'string', default: '135m' },
+      shares: { type: 'string', default: '0.9,0.6,0.3' },
+      threads: { type: 'string', default: '1' },
+      rounds: { type: 'string', default: '5' },
+      tokens: { type: 'string', default: '24' },
     },
   });
   const { shape } = values;
@@ -30,7 +33,11 @@ await command(async () => {
   const path = `build/bench/${shape}-bq4h.bq4`;
   if (!existsSync(join(ROOT, path))) {
     mkdirSync(join(ROOT, 'build', 'bench'), { recursive: true });
-    await makeRandom(SHAPES[shape], await fileSink(join(ROOT, path)), { quant: 'bq4h', embed: 'bq8', tokenizer: false });
+    await makeRandom(SHAPES[shape], await fileSink(join(ROOT, path)), {
+      quant: 'bq4h',
+      embed: 'bq8',
+      tokenizer: false,
+    });
   }
   const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench', 'build/bench'] });
   const browser = await launch();
@@ -38,9 +45,12 @@ await command(async () => {
     const page = await browser.newPage();
     await page.goto(`${site.url}tools/bench/paging.html`);
     await page.waitForFunction('globalThis.benchReady');
-    const run = (/** @type {string} */ name, /** @type {any} */ options = {}) => page.evaluate(`${name}(${JSON.stringify(options)})`);
+    const run = (/** @type {string} */ name, /** @type {any} */ options = {}) =>
+      page.evaluate(`${name}(${JSON.stringify(options)})`);
     const shares = [1, ...values.shares.split(',').map(Number)];
-    const { info } = /** @type {any} */ (await run('open_', { url: `${site.url}${path}`, shares, threads, context: 512 }));
+    const { info } = /** @type {any} */ (
+      await run('open_', { url: `${site.url}${path}`, shares, threads, context: 512 })
+    );
     const piece = info.at(-1).paging.slotBytes;
     /** @type {number[][]} */
     const rates = shares.map(() => []);
@@ -49,8 +59,10 @@ await command(async () => {
     const storage = { handle: /** @type {number[]} */ ([]), blob: /** @type {number[]} */ ([]) };
     /** @type {any[]} */
     const memory = [];
-    const bareRate = (/** @type {'handle' | 'blob'} */ way) => /** @type {Promise<number>} */ (run('storage', { way, piece, ms: 300 }));
-    for (let round = -1; round < rounds; round++) { // the first one warms up
+    const bareRate = (/** @type {'handle' | 'blob'} */ way) =>
+      /** @type {Promise<number>} */ (run('storage', { way, piece, ms: 300 }));
+    for (let round = -1; round < rounds; round++) {
+      // the first one warms up
       const blob = await bareRate('blob');
       let before = await bareRate('handle');
       let resident = 0;
@@ -59,7 +71,9 @@ await command(async () => {
         const after = await bareRate('handle');
         const { paging } = info[i];
         if (i === 0) resident = made.decode;
-        const limit = paging?.streamedBytes ? Math.min(resident, (before + after) / 2 / paging.streamedBytes) : resident;
+        const limit = paging?.streamedBytes
+          ? Math.min(resident, (before + after) / 2 / paging.streamedBytes)
+          : resident;
         memory[i] = made.memory;
         if (round >= 0) {
           rates[i].push(made.decode);
@@ -72,12 +86,30 @@ await command(async () => {
     }
     const bare = { handle: median(storage.handle), blob: median(storage.blob) };
     const cells = shares.map((share, i) => ({
-      share, budget: info[i].budget, rate: median(rates[i]), ratio: median(ratios[i]), ratios: ratios[i], paging: info[i].paging, total: memory[i].total, threads: info[i].threads,
+      share,
+      budget: info[i].budget,
+      rate: median(rates[i]),
+      ratio: median(ratios[i]),
+      ratios: ratios[i],
+      paging: info[i].paging,
+      total: memory[i].total,
+      threads: info[i].threads,
     }));
-    const report = { cpu: cpus()[0]?.model, browser: `Chromium ${browser.version()}`, shape, rounds, tokens, bare, piece, cells };
+    const report = {
+      cpu: cpus()[0]?.model,
+      browser: `Chromium ${browser.version()}`,
+      shape,
+      rounds,
+      tokens,
+      bare,
+      piece,
+      cells,
+    };
     writeFileSync(join(ROOT, 'build', 'bench', `paging-${threads}.json`), `${JSON.stringify(report, null, 2)}\n`);
     console.log(`${report.cpu}, ${report.browser}, ${shape}, ${info[0].threads} thread(s), medians of ${rounds}`);
-    console.log(`OPFS in pieces of ${mb(piece)} MB: ${mb(bare.handle)} MB/s by sync access handle, ${mb(bare.blob)} MB/s by Blob`);
+    console.log(
+      `OPFS in pieces of ${mb(piece)} MB: ${mb(bare.handle)} MB/s by sync access handle, ${mb(bare.blob)} MB/s by Blob`,
+    );
     for (const { share, budget, rate, ratio, paging, total } of cells) {
       const detail = paging
         ? `${paging.layers} layers${paging.head ? ' and the head' : ''} stay, ${mb(paging.streamedBytes)} MB streamed per token, ${ratio.toFixed(2)} of its limit, memory ${mb(total + paging.besideBytes)} of ${mb(budget)} MB`

@@ -15,7 +15,11 @@ import { memoryOf, processTree } from './processes.mjs';
  */
 export function processes(profile, memory = false) {
   const ours = processTree((_, command) => command.includes(profile));
-  return [...ours].map(([pid, { command, cpu }]) => ({ cpu, renderer: command.includes('--type=renderer'), ...(memory ? memoryOf(pid) : { rss: 0, pss: 0 }) }));
+  return [...ours].map(([pid, { command, cpu }]) => ({
+    cpu,
+    renderer: command.includes('--type=renderer'),
+    ...(memory ? memoryOf(pid) : { rss: 0, pss: 0 }),
+  }));
 }
 
 /** @param {string} profile  its folder */
@@ -47,7 +51,11 @@ export async function startPlain(profile) {
       const { sessionId } = await send('Target.attachToTarget', { targetId, flatten: true });
       /** @param {string} expression @returns {Promise<any>} */
       const evaluate = async (expression) => {
-        const { result, exceptionDetails } = await send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true }, sessionId);
+        const { result, exceptionDetails } = await send(
+          'Runtime.evaluate',
+          { expression, awaitPromise: true, returnByValue: true },
+          sessionId,
+        );
         if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
         return result.value;
       };

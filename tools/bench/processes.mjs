@@ -18,13 +18,18 @@ export function processTree(ours) {
     try {
       // What comes before is the program's name in brackets, whatever is in it.
       const fields = read(pid, 'stat').split(') ').at(-1)?.split(' ') ?? [];
-      all.set(pid, { parent: Number(fields[1]), command: read(pid, 'cmdline'), cpu: 10 * (Number(fields[11]) + Number(fields[12])) });
+      all.set(pid, {
+        parent: Number(fields[1]),
+        command: read(pid, 'cmdline'),
+        cpu: 10 * (Number(fields[11]) + Number(fields[12])),
+      });
     } catch {
       // It has ended meanwhile.
     }
   }
   const among = (/** @type {number} */ pid) => {
-    for (let at = pid, process; (process = all.get(at)); at = process.parent) if (ours(at, process.command)) return true;
+    for (let at = pid, process; (process = all.get(at)); at = process.parent)
+      if (ours(at, process.command)) return true;
     return false;
   };
   return new Map([...all].filter(([pid]) => among(pid)));
@@ -38,6 +43,7 @@ export function memoryOf(pid) {
   } catch {
     // It has ended meanwhile.
   }
-  const bytes = (/** @type {string} */ name) => 1024 * Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0);
+  const bytes = (/** @type {string} */ name) =>
+    1024 * Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0);
   return { rss: bytes('Rss'), pss: bytes('Pss') };
 }

@@ -7,14 +7,24 @@ import { PRECISIONS, titleOf } from './titles.mjs';
 /** @typedef {import('./table.mjs').Row} Row */
 
 /** @param {string[]} head @param {string[][]} body */
-const table = (head, body) => [head, head.map(() => '---'), ...body].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+const table = (head, body) =>
+  [head, head.map(() => '---'), ...body].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
 /** @param {Figures} f */
 function targets({ targets: list }) {
   const verdict = (/** @type {import('./targets.mjs').Target} */ { target, value, reached }) =>
-    (value === null ? 'not measured' : target === '' ? 'to compare' : reached ? 'reached' : '**not reached**');
-  return table(['', 'what', 'target', 'here', 'rounds', ''], list.map((each, i) =>
-    [each.group === list[i - 1]?.group ? '' : each.group, each.what, each.target || '–', each.value === null ? '–' : shown(each.range), String(each.range?.n ?? '–'), verdict(each)]));
+    value === null ? 'not measured' : target === '' ? 'to compare' : reached ? 'reached' : '**not reached**';
+  return table(
+    ['', 'what', 'target', 'here', 'rounds', ''],
+    list.map((each, i) => [
+      each.group === list[i - 1]?.group ? '' : each.group,
+      each.what,
+      each.target || '–',
+      each.value === null ? '–' : shown(each.range),
+      String(each.range?.n ?? '–'),
+      verdict(each),
+    ]),
+  );
 }
 
 /** Of every target that isn't reached: how far it is, and why; equal reasons once. @param {Figures} f */
@@ -23,9 +33,20 @@ function shortfalls({ targets: list }) {
   if (!missed.length) return 'All targets are reached.';
   const reasons = [...new Set(missed.map(({ why }) => why))];
   /** @param {import('./targets.mjs').Target} target */
-  const both = ({ target, range }) => range && range.n > 1 && range.least <= Number(target.slice(2)) && Number(target.slice(2)) <= range.most;
-  return reasons.map((reason) => `- ${missed.filter(({ why }) => why === reason).map((each) =>
-    `**${each.group}: ${each.what}**, ${shown(each.range)} instead of ${each.target}${both(each) ? ' (rounds lie on both sides of it)' : ''}`).join('; ')}.\n  ${reason}`).join('\n');
+  const both = ({ target, range }) =>
+    range && range.n > 1 && range.least <= Number(target.slice(2)) && Number(target.slice(2)) <= range.most;
+  return reasons
+    .map(
+      (reason) =>
+        `- ${missed
+          .filter(({ why }) => why === reason)
+          .map(
+            (each) =>
+              `**${each.group}: ${each.what}**, ${shown(each.range)} instead of ${each.target}${both(each) ? ' (rounds lie on both sides of it)' : ''}`,
+          )
+          .join('; ')}.\n  ${reason}`,
+    )
+    .join('\n');
 }
 
 /** @type {[string, Partial<import('./cells.mjs').Visit>][]} */
@@ -43,10 +64,15 @@ const SHORT = [
 /** The table that README.md has too. @param {Figures} f */
 export function shortTable({ rows, machine }) {
   const all = new Table(rows);
-  const body = SHORT.map(([title, wanted]) => [title, ...(/** @type {const} */ (['prefill', 'decode'])).flatMap((what) => [1, 2].map((threads) => {
-    const median = all.bestOf(all.where({ ...wanted, shape: '135m', threads }), 128, what)?.[what]?.median;
-    return median ? short(median) : '–';
-  }))]);
+  const body = SHORT.map(([title, wanted]) => [
+    title,
+    .../** @type {const} */ (['prefill', 'decode']).flatMap((what) =>
+      [1, 2].map((threads) => {
+        const median = all.bestOf(all.where({ ...wanted, shape: '135m', threads }), 128, what)?.[what]?.median;
+        return median ? short(median) : '–';
+      }),
+    ),
+  ]);
   return `${table(['tokens per second, 135M shape', 'prefill of 128, 1 thread', '2 threads', 'decode after it, 1 thread', '2 threads'], body)}
 
 ${machine.cpu.replace(/\(R\)/g, '')}; Chromium; native llama.cpp with ${machine.flags.includes('amx_int8') ? 'AMX' : machine.flags.includes('avx512_vnni') ? 'AVX-512' : 'the best that this CPU has'}.`;
@@ -56,21 +82,35 @@ ${machine.cpu.replace(/\(R\)/g, '')}; Chromium; native llama.cpp with ${machine.
 function rates({ rows }, shape, what) {
   const mine = rows.filter(({ visit }) => visit.shape === shape);
   const prompts = [...new Set(mine.flatMap(({ cells }) => cells.map(({ prompt }) => prompt)))].sort((a, b) => a - b);
-  const columns = prompts.flatMap((prompt) => [1, 2].map((threads) => ({ prompt, threads })))
-    .filter(({ prompt, threads }) => mine.some(({ visit, cells }) => visit.threads === threads && cells.some((c) => c.prompt === prompt && c[what])));
+  const columns = prompts
+    .flatMap((prompt) => [1, 2].map((threads) => ({ prompt, threads })))
+    .filter(({ prompt, threads }) =>
+      mine.some(({ visit, cells }) => visit.threads === threads && cells.some((c) => c.prompt === prompt && c[what])),
+    );
   const titles = [...new Set(mine.map(titleOf))];
-  const body = titles.map((title) => [title, ...columns.map(({ prompt, threads }) => {
-    const row = mine.find((each) => titleOf(each) === title && each.visit.threads === threads);
-    return shown(row?.cells.find((cell) => cell.prompt === prompt)?.[what] ?? null);
-  }), [1, 2].map((threads) => mine.find((each) => titleOf(each) === title && each.visit.threads === threads)?.rounds || '–').join(', ')])
+  const body = titles
+    .map((title) => [
+      title,
+      ...columns.map(({ prompt, threads }) => {
+        const row = mine.find((each) => titleOf(each) === title && each.visit.threads === threads);
+        return shown(row?.cells.find((cell) => cell.prompt === prompt)?.[what] ?? null);
+      }),
+      [1, 2]
+        .map((threads) => mine.find((each) => titleOf(each) === title && each.visit.threads === threads)?.rounds || '–')
+        .join(', '),
+    ])
     .filter((cells) => cells.slice(1, -1).some((text) => text !== '–'));
-  const head = columns.map(({ prompt, threads }) => `${what === 'decode' ? `at ${prompt}` : `${prompt} tokens`}, ${threads} thr`);
+  const head = columns.map(
+    ({ prompt, threads }) => `${what === 'decode' ? `at ${prompt}` : `${prompt} tokens`}, ${threads} thr`,
+  );
   return table(['tokens per second', ...head, 'rounds'], body);
 }
 
 /** @param {Figures} f */
 function failures({ rows }) {
-  const failed = rows.filter(({ errors }) => errors.length).map(({ name, errors }) => `- ${name}: ${errors[0].split('\n')[0]}`);
+  const failed = rows
+    .filter(({ errors }) => errors.length)
+    .map(({ name, errors }) => `- ${name}: ${errors[0].split('\n')[0]}`);
   return failed.length ? `What could not be measured:\n\n${failed.join('\n')}\n` : '';
 }
 
@@ -78,31 +118,74 @@ function failures({ rows }) {
 function loads({ rows }) {
   const shape = '135m';
   const mine = rows.filter(({ visit, loadMs }) => visit.shape === shape && visit.threads === 1 && loadMs);
-  const mega = (/** @type {Row['memory']} */ s) => s && { ...s, median: s.median / 1e6, least: s.least / 1e6, most: s.most / 1e6 };
-  return table(['135M shape, 1 thread', 'load, ms', 'memory, MB', 'of it the heap, MB', 'rounds'],
-    mine.map((row) => [titleOf(row), shown(row.loadMs), shown(mega(row.memory)), row.facts.heap ? short(row.facts.heap / 1e6) : '–', String(row.rounds)]));
+  const mega = (/** @type {Row['memory']} */ s) =>
+    s && { ...s, median: s.median / 1e6, least: s.least / 1e6, most: s.most / 1e6 };
+  return table(
+    ['135M shape, 1 thread', 'load, ms', 'memory, MB', 'of it the heap, MB', 'rounds'],
+    mine.map((row) => [
+      titleOf(row),
+      shown(row.loadMs),
+      shown(mega(row.memory)),
+      row.facts.heap ? short(row.facts.heap / 1e6) : '–',
+      String(row.rounds),
+    ]),
+  );
 }
 
 /** @param {Figures} f */
 function payload({ payload: { ours, peers } }) {
-  const row = (/** @type {string} */ name, /** @type {{ raw: number, gzip: number }} */ { raw, gzip }) => [name, raw.toLocaleString('en'), gzip.toLocaleString('en')];
-  return table(['what a page loads, model aside', 'bytes', 'gzip -9'],
-    [...Object.entries(ours).map(([name, size]) => row(name.endsWith('.wasm') ? `bq4: ${name} (one of these)` : `bq4: ${name}`, size)), ...Object.entries(peers).map(([name, size]) => row(name, size))]);
+  const row = (/** @type {string} */ name, /** @type {{ raw: number, gzip: number }} */ { raw, gzip }) => [
+    name,
+    raw.toLocaleString('en'),
+    gzip.toLocaleString('en'),
+  ];
+  return table(
+    ['what a page loads, model aside', 'bytes', 'gzip -9'],
+    [
+      ...Object.entries(ours).map(([name, size]) =>
+        row(name.endsWith('.wasm') ? `bq4: ${name} (one of these)` : `bq4: ${name}`, size),
+      ),
+      ...Object.entries(peers).map(([name, size]) => row(name, size)),
+    ],
+  );
 }
 
 /** @param {Figures} f */
 function roofline({ limits }) {
-  return limits.map(({ precision, bytes, rounds, lines }) => `${PRECISIONS[precision]}: ${short(bytes / 1e6)} MB, ${rounds} rounds.
+  return (
+    limits
+      .map(
+        ({ precision, bytes, rounds, lines }) => `${PRECISIONS[precision]}: ${short(bytes / 1e6)} MB, ${rounds} rounds.
 
-${table(['1 thread', 'ms a token', 'GB/s', 'G weights/s', 'of a plain read, in bytes'],
-    lines.map(({ what, ms, gbPerS, gPerS, ofRead }) => [what, short(ms), short(gbPerS), gPerS === null ? '–' : short(gPerS), short(ofRead)]))}
-`).join('\n') || 'Not measured.\n';
+${table(
+  ['1 thread', 'ms a token', 'GB/s', 'G weights/s', 'of a plain read, in bytes'],
+  lines.map(({ what, ms, gbPerS, gPerS, ofRead }) => [
+    what,
+    short(ms),
+    short(gbPerS),
+    gPerS === null ? '–' : short(gPerS),
+    short(ofRead),
+  ]),
+)}
+`,
+      )
+      .join('\n') || 'Not measured.\n'
+  );
 }
 
 /** @type {Record<string, string>} */
 const STAGES = {
-  qkv: 'product: queries, keys, values', o: 'product: attention out', mlpIn: 'product: gate and up', down: 'product: down', head: 'product: head', attend: 'attention',
-  norm: 'norms, activations quantized', kv: 'rotate and store keys, values', activate: 'activation', embed: 'embedding', sample: 'sampling',
+  qkv: 'product: queries, keys, values',
+  o: 'product: attention out',
+  mlpIn: 'product: gate and up',
+  down: 'product: down',
+  head: 'product: head',
+  attend: 'attention',
+  norm: 'norms, activations quantized',
+  kv: 'rotate and store keys, values',
+  activate: 'activation',
+  embed: 'embedding',
+  sample: 'sampling',
   host: 'JavaScript between two calls',
 };
 
@@ -111,31 +194,69 @@ function parts({ rows, limits }) {
   const row = new Table(rows).where({ runtime: 'limit', shape: '135m', precision: 'bq4h+bq8' })[0];
   const steps = row ? [128, 1900].flatMap((depth) => stepOf(row, depth) ?? []) : [];
   if (!steps.length) return 'Not measured.';
-  const limit = limits.find(({ precision }) => precision === 'bq4h+bq8')?.lines.find(({ what }) => what === 'plain read')?.gbPerS ?? NaN;
+  const limit =
+    limits.find(({ precision }) => precision === 'bq4h+bq8')?.lines.find(({ what }) => what === 'plain read')?.gbPerS ??
+    NaN;
   const cell = (/** @type {import('./table.mjs').Step} */ step, /** @type {string} */ name) => {
     const found = step.stages.find(({ stage }) => stage === name);
     if (!found) return ['–', '–', '–', '–'];
     const rate = found.bytes > 1e5 ? found.bytes / found.ms / 1e6 : NaN;
-    return [short(found.ms), ...[rate, rate / limit].map((value) => (Number.isFinite(value) ? short(value) : '–')), `${short(100 * found.share)} %`];
+    return [
+      short(found.ms),
+      ...[rate, rate / limit].map((value) => (Number.isFinite(value) ? short(value) : '–')),
+      `${short(100 * found.share)} %`,
+    ];
   };
-  const sums = (/** @type {string} */ title, /** @type {'noProduct' | 'attend' | 'others'} */ which) =>
-    [title, ...steps.flatMap((step) => [short((step[which]?.median ?? 0) * step.ms), '–', '–', `${short(100 * (step[which]?.median ?? 0))} %`])];
-  return table(['1 thread, 8-bit head, KV i8', ...steps.flatMap(({ depth }) => [`at ${depth.toLocaleString('en')}: ms a token`, 'GB/s', 'of a plain read', 'share'])], [
-    ...Object.entries(STAGES).map(([name, title]) => [title, ...steps.flatMap((step) => cell(step, name))]),
-    sums('**no product**', 'noProduct'), sums('of it attention', 'attend'), sums('of it the rest', 'others'),
-    ['**all**', ...steps.flatMap(({ ms }) => [short(ms), '–', '–', '100 %'])],
-  ]);
+  const sums = (/** @type {string} */ title, /** @type {'noProduct' | 'attend' | 'others'} */ which) => [
+    title,
+    ...steps.flatMap((step) => [
+      short((step[which]?.median ?? 0) * step.ms),
+      '–',
+      '–',
+      `${short(100 * (step[which]?.median ?? 0))} %`,
+    ]),
+  ];
+  return table(
+    [
+      '1 thread, 8-bit head, KV i8',
+      ...steps.flatMap(({ depth }) => [
+        `at ${depth.toLocaleString('en')}: ms a token`,
+        'GB/s',
+        'of a plain read',
+        'share',
+      ]),
+    ],
+    [
+      ...Object.entries(STAGES).map(([name, title]) => [title, ...steps.flatMap((step) => cell(step, name))]),
+      sums('**no product**', 'noProduct'),
+      sums('of it attention', 'attend'),
+      sums('of it the rest', 'others'),
+      ['**all**', ...steps.flatMap(({ ms }) => [short(ms), '–', '–', '100 %'])],
+    ],
+  );
 }
 
 /** @param {Figures} f @returns {string} */
 export function reportText(f) {
   const { machine: m, rows } = f;
-  const native = rows.find(({ visit, facts }) => visit.runtime === 'native' && visit.variant === 'best' && facts.backend)?.facts;
-  const less = rows.find(({ visit, facts }) => visit.runtime === 'native' && visit.variant === 'no-amx' && facts.backend)?.facts;
-  const built = [...new Set(rows.flatMap(({ visit, facts }) => (visit.runtime === 'wllama' && facts.llamaCpp ? [`${visit.version}: llama.cpp ${facts.llamaCpp}`] : [])))];
+  const native = rows.find(
+    ({ visit, facts }) => visit.runtime === 'native' && visit.variant === 'best' && facts.backend,
+  )?.facts;
+  const less = rows.find(
+    ({ visit, facts }) => visit.runtime === 'native' && visit.variant === 'no-amx' && facts.backend,
+  )?.facts;
+  const built = [
+    ...new Set(
+      rows.flatMap(({ visit, facts }) =>
+        visit.runtime === 'wllama' && facts.llamaCpp ? [`${visit.version}: llama.cpp ${facts.llamaCpp}`] : [],
+      ),
+    ),
+  ];
   const browsers = [...new Set(rows.flatMap(({ facts }) => (facts.browser ? [facts.browser] : [])))];
   const rounds = rows.filter(({ rounds: n }) => n).map(({ rounds: n }) => n);
-  const shapes = ['15m', '135m', '500m'].filter((shape) => rows.some(({ visit, rounds: n }) => visit.shape === shape && n));
+  const shapes = ['15m', '135m', '500m'].filter((shape) =>
+    rows.some(({ visit, rounds: n }) => visit.shape === shape && n),
+  );
   const plot = (/** @type {string} */ name, /** @type {string} */ alt) => `![${alt}](benchmarks/${name}.svg)`;
   return `# Benchmarks
 
@@ -174,7 +295,9 @@ ${targets(f)}
 ${shortfalls(f)}
 
 ${failures(f)}
-${shapes.map((shape) => `## ${shape.replace('m', 'M')} shape
+${shapes
+  .map(
+    (shape) => `## ${shape.replace('m', 'M')} shape
 
 ### Decode
 
@@ -185,7 +308,9 @@ ${rates(f, shape, 'decode')}
 ### Prefill
 
 ${rates(f, shape, 'prefill')}
-`).join('\n')}
+`,
+  )
+  .join('\n')}
 ${plot('decode', 'Decode rates of every runtime')}
 
 ${plot('prefill', 'Prefill rates of every runtime')}

@@ -31,7 +31,10 @@ const UNKNOWN_MS = 10_000;
 /** @param {string} path @returns {Entry[]} */
 export function readEntries(path) {
   if (!existsSync(path)) return [];
-  return readFileSync(path, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line));
+  return readFileSync(path, 'utf8')
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
 }
 
 /** Takes the entries of these visits out. @param {string} path @param {(entry: Entry) => boolean} which */
@@ -53,20 +56,35 @@ export function forget(path, which) {
  * @param {(ms: number) => Promise<any>} [run.pause]
  * @returns {Promise<number>} visits left to make
  */
-export async function runVisits({ path, visits, rounds, subjectOf, make, budgetMs = Infinity, say, now = () => performance.now(), pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms)) }) {
+export async function runVisits({
+  path,
+  visits,
+  rounds,
+  subjectOf,
+  make,
+  budgetMs = Infinity,
+  say,
+  now = () => performance.now(),
+  pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+}) {
   mkdirSync(dirname(path), { recursive: true });
   const entries = readEntries(path);
-  const key = (/** @type {Visit} */ visit, /** @type {number} */ round) => `${nameOf(visit)} # ${subjectOf(visit)} # ${round}`;
+  const key = (/** @type {Visit} */ visit, /** @type {number} */ round) =>
+    `${nameOf(visit)} # ${subjectOf(visit)} # ${round}`;
   const done = new Set(entries.map(({ visit, subject, round }) => `${nameOf(visit)} # ${subject} # ${round}`));
   /** @type {Map<string, number>} */
   const took = new Map(entries.map(({ visit, ms }) => [nameOf(visit), ms]));
   const start = now();
-  const waits = (/** @type {{ visit: Visit, round: number }} */ { visit, round }) => Number(Boolean(visit.later) && round >= FEW);
-  const todo = Array.from({ length: rounds }, (_, round) => visits.map((visit) => ({ visit, round }))).flat()
+  const waits = (/** @type {{ visit: Visit, round: number }} */ { visit, round }) =>
+    Number(Boolean(visit.later) && round >= FEW);
+  const todo = Array.from({ length: rounds }, (_, round) => visits.map((visit) => ({ visit, round })))
+    .flat()
     .filter(({ visit, round }) => round < (visit.rounds ?? rounds) && !done.has(key(visit, round)))
     .sort((a, b) => waits(a) - waits(b));
   const cost = (/** @type {Visit} */ visit) => took.get(nameOf(visit)) ?? UNKNOWN_MS;
-  say(`${todo.length} visits, about ${Math.ceil(todo.reduce((sum, { visit }) => sum + cost(visit), 0) / 60e3)} minutes${Number.isFinite(budgetMs) ? `, of which ${Math.round(budgetMs / 60e3)} may be used now` : ''}`);
+  say(
+    `${todo.length} visits, about ${Math.ceil(todo.reduce((sum, { visit }) => sum + cost(visit), 0) / 60e3)} minutes${Number.isFinite(budgetMs) ? `, of which ${Math.round(budgetMs / 60e3)} may be used now` : ''}`,
+  );
   for (const [i, { visit, round }] of todo.entries()) {
     const name = nameOf(visit);
     if (i > 0 && now() - start + cost(visit) > budgetMs) return todo.length - i;
@@ -87,7 +105,12 @@ export async function runVisits({ path, visits, rounds, subjectOf, make, budgetM
     entry.busy = busyShare(calm, before);
     took.set(name, entry.ms);
     appendFileSync(path, `${JSON.stringify(entry)}\n`);
-    const rates = entry.result?.cells.map((c) => `${c.prompt}: ${(c.prompt / c.prefillMs * 1e3).toFixed(0)}, ${(c.tokens / c.decodeMs * 1e3).toFixed(1)}`).join('; ');
+    const rates = entry.result?.cells
+      .map(
+        (c) =>
+          `${c.prompt}: ${((c.prompt / c.prefillMs) * 1e3).toFixed(0)}, ${((c.tokens / c.decodeMs) * 1e3).toFixed(1)}`,
+      )
+      .join('; ');
     say(`${round + 1}/${rounds} ${name}: ${entry.error ?? rates ?? ''} (${(entry.ms / 1e3).toFixed(1)} s)`);
   }
   return 0;

@@ -18,7 +18,12 @@ await command(async () => {
   await providePeers();
   await provideModels(await benchPython(tools));
   // The peers' workers come from blob: addresses, which our own policy forbids.
-  const pages = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench/pages', 'build/bench'], policy: false, models: modelsFolder() });
+  const pages = await serve({
+    root: ROOT,
+    folders: [...PUBLIC, 'tools/bench/pages', 'build/bench'],
+    policy: false,
+    models: modelsFolder(),
+  });
   const model = `/local/smollm2/${REAL_MODELS.smollm2.file}`;
   const browser = await launch();
   const context = await browser.newContext();
@@ -47,7 +52,9 @@ await command(async () => {
       }
     for (const [name, { bq4, wllama }] of Object.entries(all)) {
       const ratio = median(bq4.map((value, i) => value / wllama[i])).toFixed(2);
-      console.log(`${{ decode: 'decode, tokens/s', prefill: 'prefill, tokens/s', firstMs: 'warm cache to first token, ms' }[name]?.padEnd(32)}bq4 ${shown(summary(bq4)).padEnd(26)}wllama 3.8.1 ${shown(summary(wllama)).padEnd(26)}ratio ${ratio}`);
+      console.log(
+        `${{ decode: 'decode, tokens/s', prefill: 'prefill, tokens/s', firstMs: 'warm cache to first token, ms' }[name]?.padEnd(32)}bq4 ${shown(summary(bq4)).padEnd(26)}wllama 3.8.1 ${shown(summary(wllama)).padEnd(26)}ratio ${ratio}`,
+      );
     }
   } finally {
     await browser.close();

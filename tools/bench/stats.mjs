@@ -7,7 +7,12 @@ export function summary(values) {
   const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
   const n = sorted.length;
   if (!n) return null;
-  return { median: n % 2 ? sorted[n >> 1] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2, least: sorted[0], most: sorted[n - 1], n };
+  return {
+    median: n % 2 ? sorted[n >> 1] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2,
+    least: sorted[0],
+    most: sorted[n - 1],
+    n,
+  };
 }
 
 /** NaN without values. @param {readonly number[]} values */

@@ -50,7 +50,12 @@ const bareRead = (reuse) => async () => {
   handle.close();
 };
 
-const source = { url: 'https://bench.test/model.bq4', fileId: '1', fileBytes: PREFIX + CHUNKS * MIB, prefixBytes: PREFIX };
+const source = {
+  url: 'https://bench.test/model.bq4',
+  fileId: '1',
+  fileBytes: PREFIX + CHUNKS * MIB,
+  prefixBytes: PREFIX,
+};
 
 /** @param {(entry: import('../../js/store/entry.js').Entry) => Promise<void>} work */
 const withEntry = (work) => async () => {
@@ -69,7 +74,8 @@ const storeWrite = withEntry(async (entry) => {
 /** @param {boolean} reuse */
 const storeRead = (reuse) =>
   withEntry(async (entry) => {
-    for (let c = 0; c < CHUNKS; c++) if (!(await entry.read(c, undefined, reuse ? into : undefined))) throw new Error('not there');
+    for (let c = 0; c < CHUNKS; c++)
+      if (!(await entry.read(c, undefined, reuse ? into : undefined))) throw new Error('not there');
   });
 
 /** Without opening and closing. */
@@ -96,7 +102,17 @@ onmessage = async () => {
   try {
     await clear();
     /** @type {Record<string, number>} */
-    const result = { 'bare write': await rate(bareWrite(false)), 'store write': 0, 'bare write, flushed': 0, 'bare write, reopened': 0, 'bare read': 0, 'store read': 0, 'store read, file open': 0, 'bare read, new buffers': 0, 'store read, new buffers': 0 };
+    const result = {
+      'bare write': await rate(bareWrite(false)),
+      'store write': 0,
+      'bare write, flushed': 0,
+      'bare write, reopened': 0,
+      'bare read': 0,
+      'store read': 0,
+      'store read, file open': 0,
+      'bare read, new buffers': 0,
+      'store read, new buffers': 0,
+    };
     result['store write'] = await rate(storeWrite);
     await (await navigator.storage.getDirectory()).removeEntry('bare');
     result['bare write, reopened'] = await rate(reopenedWrite);

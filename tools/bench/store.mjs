@@ -15,21 +15,35 @@ const rounds = Number(process.argv[2] ?? 5);
 const { FLAGS } = await import('../../tests/browser/launch.mjs');
 const profile = mkdtempSync(join(tmpdir(), 'bq4-bench-'));
 const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench'] });
-const context = await chromium.launchPersistentContext(profile, { executablePath: findChromium(), headless: true, args: FLAGS });
+const context = await chromium.launchPersistentContext(profile, {
+  executablePath: findChromium(),
+  headless: true,
+  args: FLAGS,
+});
 try {
   const page = await context.newPage();
   await page.goto(`${site.url}tools/bench/store.html`);
   await page.waitForFunction('globalThis.measure');
   /** @type {Record<string, number>[]} */
   const all = [];
-  for (let round = -1; round < rounds; round++) { // the first one warms up
+  for (let round = -1; round < rounds; round++) {
+    // the first one warms up
     const result = /** @type {Record<string, number>} */ (await page.evaluate('measure()'));
     if (round >= 0) all.push(result);
   }
   const middle = (/** @type {string} */ name) => median(all.map((result) => result[name]));
   console.log(`Chromium ${context.browser()?.version() ?? ''}, medians of ${rounds} rounds, MiB/s`);
   for (const name of Object.keys(all[0])) console.log(`${name.padEnd(26)}${middle(name).toFixed(0).padStart(7)}`);
-  for (const [name, to] of [['store read', 'bare read'], ['store read, file open', 'bare read'], ['store read, new buffers', 'bare read, new buffers'], ['store write', 'bare write, flushed'], ['store write', 'bare write'], ['bare write, flushed', 'bare write'], ['bare write, reopened', 'bare write, flushed'], ['bare read, new buffers', 'bare read']]) {
+  for (const [name, to] of [
+    ['store read', 'bare read'],
+    ['store read, file open', 'bare read'],
+    ['store read, new buffers', 'bare read, new buffers'],
+    ['store write', 'bare write, flushed'],
+    ['store write', 'bare write'],
+    ['bare write, flushed', 'bare write'],
+    ['bare write, reopened', 'bare write, flushed'],
+    ['bare read, new buffers', 'bare read'],
+  ]) {
     console.log(`${`${name} ÷ ${to}`.padEnd(50)}${(middle(name) / middle(to)).toFixed(2)}`);
   }
 } finally {

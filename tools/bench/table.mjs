@@ -34,13 +34,20 @@ export class Table {
   /** @param {Partial<import('./cells.mjs').Visit>} wanted @returns {Row[]} */
   where(wanted) {
     const full = { browser: undefined, ...wanted };
-    return this.rows.filter(({ visit }) => Object.entries(full).every(([key, value]) => visit[/** @type {keyof typeof visit} */ (key)] === value));
+    return this.rows.filter(({ visit }) =>
+      Object.entries(full).every(([key, value]) => visit[/** @type {keyof typeof visit} */ (key)] === value),
+    );
   }
 
   /** The row whose median is best, and its cell. @param {Row[]} rows @param {number} prompt @param {What} what @returns {{ row: Row, cell: Rates } | null} */
   best(rows, prompt, what) {
-    const all = rows.flatMap((row) => row.cells.filter((cell) => cell.prompt === prompt && cell[what]).map((cell) => ({ row, cell })));
-    return all.reduce((best, each) => ((each.cell[what]?.median ?? 0) > (best?.cell[what]?.median ?? 0) ? each : best), /** @type {{ row: Row, cell: Rates } | null} */ (null));
+    const all = rows.flatMap((row) =>
+      row.cells.filter((cell) => cell.prompt === prompt && cell[what]).map((cell) => ({ row, cell })),
+    );
+    return all.reduce(
+      (best, each) => ((each.cell[what]?.median ?? 0) > (best?.cell[what]?.median ?? 0) ? each : best),
+      /** @type {{ row: Row, cell: Rates } | null} */ (null),
+    );
   }
 
   /** @param {Row[]} rows @param {number} prompt @param {What} what */
@@ -57,8 +64,14 @@ const ONE_RUN = 30 * 60e3;
 /** Ratio of two cells: of rounds that both have, of one run; its median counts. Without such rounds, of their medians. @param {Rates | null} a @param {Rates | null} b @param {What} what @param {What} [whatB] @returns {Summary | null} */
 export function ratioOf(a, b, what, whatB = what) {
   if (!a?.[what] || !b?.[whatB]) return null;
-  const paired = a.byRound.flatMap((x) => b.byRound.filter(({ round, at = 0 }) => round === x.round && Math.abs(at - (x.at ?? 0)) <= ONE_RUN).map((y) => x[what] / y[whatB]));
-  return summary(paired.length ? paired : [/** @type {Summary} */ (a[what]).median / /** @type {Summary} */ (b[whatB]).median]);
+  const paired = a.byRound.flatMap((x) =>
+    b.byRound
+      .filter(({ round, at = 0 }) => round === x.round && Math.abs(at - (x.at ?? 0)) <= ONE_RUN)
+      .map((y) => x[what] / y[whatB]),
+  );
+  return summary(
+    paired.length ? paired : [/** @type {Summary} */ (a[what]).median / /** @type {Summary} */ (b[whatB]).median],
+  );
 }
 
 /**
@@ -70,11 +83,17 @@ export function stepRatio(row, prompts, base, depth) {
   const [near, far] = prompts.map((prompt) => row?.cells.find((cell) => cell.prompt === prompt && cell.decode));
   if (!near || !far) return null;
   const at = (/** @type {Rates} */ { prompt, tokens }) => prompt + tokens / 2;
-  return summary(near.byRound.flatMap(({ round, decode }) => far.byRound.filter((other) => other.round === round).map((other) => {
-    const slope = (1 / other.decode - 1 / decode) / (at(far) - at(near));
-    const ms = (/** @type {number} */ where) => 1 / decode + slope * (where - at(near));
-    return ms(depth) / ms(base);
-  })));
+  return summary(
+    near.byRound.flatMap(({ round, decode }) =>
+      far.byRound
+        .filter((other) => other.round === round)
+        .map((other) => {
+          const slope = (1 / other.decode - 1 / decode) / (at(far) - at(near));
+          const ms = (/** @type {number} */ where) => 1 / decode + slope * (where - at(near));
+          return ms(depth) / ms(base);
+        }),
+    ),
+  );
 }
 
 /** Stages that are matrix products. */
@@ -93,13 +112,20 @@ export function stepOf(row, depth) {
   });
   const all = stages.reduce((sum, { ms }) => sum + ms, 0);
   /** Of every round. @param {(stage: string) => boolean} which */
-  const share = (which) => summary(traces.map((trace) => {
-    const sum = (/** @type {typeof trace.stages} */ list) => list.reduce((total, { ms }) => total + ms, 0);
-    return sum(trace.stages.filter(({ stage }) => which(stage))) / sum(trace.stages);
-  }));
+  const share = (which) =>
+    summary(
+      traces.map((trace) => {
+        const sum = (/** @type {typeof trace.stages} */ list) => list.reduce((total, { ms }) => total + ms, 0);
+        return sum(trace.stages.filter(({ stage }) => which(stage))) / sum(trace.stages);
+      }),
+    );
   return {
-    depth, ms: all, stages: stages.map((stage) => ({ ...stage, share: stage.ms / all })),
-    attend: share((stage) => stage === 'attend'), others: share((stage) => stage !== 'attend' && !PRODUCTS.has(stage)), noProduct: share((stage) => !PRODUCTS.has(stage)),
+    depth,
+    ms: all,
+    stages: stages.map((stage) => ({ ...stage, share: stage.ms / all })),
+    attend: share((stage) => stage === 'attend'),
+    others: share((stage) => stage !== 'attend' && !PRODUCTS.has(stage)),
+    noProduct: share((stage) => !PRODUCTS.has(stage)),
   };
 }
 

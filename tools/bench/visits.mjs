@@ -8,7 +8,9 @@ import { launch } from '../../tests/browser/launch.mjs';
 import { kept, newPage, openDemo, ROOT, ui } from '../../tests/browser/site.mjs';
 import { serve } from '../serve.mjs';
 
-const { values } = parseArgs({ options: { latency: { type: 'string', default: '100' }, rounds: { type: 'string', default: '5' } } });
+const { values } = parseArgs({
+  options: { latency: { type: 'string', default: '100' }, rounds: { type: 'string', default: '5' } },
+});
 const latency = Number(values.latency);
 const middle = (/** @type {number[]} */ list) => list.sort((a, b) => a - b)[list.length >> 1];
 
@@ -24,7 +26,10 @@ async function late(port) {
     }, latency);
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
-  return { url: `http://localhost:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}/demo/`, close: () => server.close() };
+  return {
+    url: `http://localhost:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}/demo/`,
+    close: () => server.close(),
+  };
 }
 
 const site = await serve({ root: ROOT });
@@ -47,7 +52,9 @@ for (let round = 0; round < Number(values.rounds); round++) {
   second.push(await timed(page, () => page.goto(host.url, { waitUntil: 'commit' })));
   await page.context().close();
 }
-console.log(`latency ${latency} ms, median of ${values.rounds}: first visit ${Math.round(middle(first))} ms, second visit ${Math.round(middle(second))} ms until a message can be sent`);
+console.log(
+  `latency ${latency} ms, median of ${values.rounds}: first visit ${Math.round(middle(first))} ms, second visit ${Math.round(middle(second))} ms until a message can be sent`,
+);
 await browser.close();
 host.close();
 await site.close();

@@ -20,12 +20,19 @@ const clinc = JSON.parse(text('intents/clinc.json', DATA));
 const examplesOf = (rows) => rows.map(([said, label]) => ({ text: said, label }));
 
 function sentiment() {
-  const judged = text('sentiment/uci/all_labelled.txt', DATA).split('\n').slice(1).flatMap((line) => {
-    const tab = line.lastIndexOf('\t');
-    return tab < 0 ? [] : [{ text: line.slice(0, tab).trim(), label: line.slice(tab + 1).trim() === '1' ? 'positive' : 'negative' }];
-  });
+  const judged = text('sentiment/uci/all_labelled.txt', DATA)
+    .split('\n')
+    .slice(1)
+    .flatMap((line) => {
+      const tab = line.lastIndexOf('\t');
+      return tab < 0
+        ? []
+        : [{ text: line.slice(0, tab).trim(), label: line.slice(tab + 1).trim() === '1' ? 'positive' : 'negative' }];
+    });
   const facts = text('tools/heads/neutral.txt', ROOT).split('\n').filter(Boolean);
-  const queries = clinc.train.filter((_, i) => i % Math.floor(clinc.train.length / QUERIES) === 0).map(([said]) => said);
+  const queries = clinc.train
+    .filter((_, i) => i % Math.floor(clinc.train.length / QUERIES) === 0)
+    .map(([said]) => said);
   return [...judged, ...[...facts, ...queries].map((said) => ({ text: said, label: 'neutral' }))];
 }
 
@@ -52,11 +59,19 @@ for (const [name, train, test, rest] of /** @type {const} */ ([
   ['sentiment', judged.train, judged.test, { labels: ['negative', 'neutral', 'positive'], penalty: 0.3 }],
   ['intents', examplesOf(clinc.train), examplesOf(clinc.test), { penalty: 0.1, iterations: 40 }],
 ])) {
-  const { file: head, report } = await trainHead(model, [...train], { name, test: [...test], ...rest, onProgress: progress(name) });
+  const { file: head, report } = await trainHead(model, [...train], {
+    name,
+    test: [...test],
+    ...rest,
+    onProgress: progress(name),
+  });
   writeFileSync(new URL(`heads/${name}.json`, ROOT), `${JSON.stringify(head)}\n`);
   const { right, test: of, baseline } = report;
-  console.log(`${name}: ${right} of ${of} held out are right (${((100 * right) / of).toFixed(1)} %), by a bag of words ${((100 * baseline) / of).toFixed(1)} %`);
-  if (report.each.length < 10) for (const one of report.each) console.log(`  ${one.label}: ${one.right} of ${one.test}`);
+  console.log(
+    `${name}: ${right} of ${of} held out are right (${((100 * right) / of).toFixed(1)} %), by a bag of words ${((100 * baseline) / of).toFixed(1)} %`,
+  );
+  if (report.each.length < 10)
+    for (const one of report.each) console.log(`  ${one.label}: ${one.right} of ${one.test}`);
 }
 await engine.close();
 process.stdout.write(`written to ${fileURLToPath(new URL('heads/', ROOT))}\n`);

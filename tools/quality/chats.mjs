@@ -6,10 +6,26 @@ import { writeFileSync } from 'node:fs';
 import { createEngine, fromFile } from '../../js/engine.js';
 
 const QUESTIONS = [
-  'What is the capital of France?', 'Which city is the capital of France?', 'Why is the sky blue?', 'What is 7 + 5?', 'Write a haiku about rain.',
-  'Translate "good morning" into Spanish.', 'Who wrote Romeo and Juliet?', 'List three fruits.', 'What is photosynthesis?', 'How do I boil an egg?',
-  'What is the largest planet?', 'Give me a synonym for happy.', 'What does a compiler do?', 'Name the days of the week.', 'Tell me a short joke.',
-  'What is the opposite of hot?', 'Write one sentence about a cat.', 'When did World War II end?', 'What is water made of?', 'Say hello in German.',
+  'What is the capital of France?',
+  'Which city is the capital of France?',
+  'Why is the sky blue?',
+  'What is 7 + 5?',
+  'Write a haiku about rain.',
+  'Translate "good morning" into Spanish.',
+  'Who wrote Romeo and Juliet?',
+  'List three fruits.',
+  'What is photosynthesis?',
+  'How do I boil an egg?',
+  'What is the largest planet?',
+  'Give me a synonym for happy.',
+  'What does a compiler do?',
+  'Name the days of the week.',
+  'Tell me a short joke.',
+  'What is the opposite of hot?',
+  'Write one sentence about a cat.',
+  'When did World War II end?',
+  'What is water made of?',
+  'Say hello in German.',
 ];
 const TOKENS = 40;
 

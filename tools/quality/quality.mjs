@@ -68,12 +68,20 @@ async function compare(model, list, reference, kv, activations) {
 /** @param {string} name @param {{ agree: number, kl: number, positions: number, ours: number, theirs: number, predicted: number }} sums */
 function told(name, { agree, kl, positions, ours, theirs, predicted }) {
   const [a, b] = [Math.exp(ours / predicted), Math.exp(theirs / predicted)];
-  return `${name}: ${positions} positions, top-1 ${(100 * agree / positions).toFixed(2)} %, KL ${(kl / positions).toFixed(5)}, `
-    + `perplexity ${a.toFixed(4)} (reference ${b.toFixed(4)}, ${(100 * (a / b - 1)).toFixed(2)} %)`;
+  return (
+    `${name}: ${positions} positions, top-1 ${((100 * agree) / positions).toFixed(2)} %, KL ${(kl / positions).toFixed(5)}, ` +
+    `perplexity ${a.toFixed(4)} (reference ${b.toFixed(4)}, ${(100 * (a / b - 1)).toFixed(2)} %)`
+  );
 }
 
 const [task, ...rest] = process.argv.slice(2);
 if (task === 'tokens' && rest.length === 4) await tokens(rest[0], rest[1], rest[2], rest[3]);
 else if (task === 'compare' && (rest.length === 4 || rest.length === 5))
-  await compare(rest[0], rest[1], rest[2], /** @type {'f16'} */ (rest[3]), /** @type {'i16' | undefined} */ (rest[4]) ?? 'i8');
+  await compare(
+    rest[0],
+    rest[1],
+    rest[2],
+    /** @type {'f16'} */ (rest[3]),
+    /** @type {'i16' | undefined} */ (rest[4]) ?? 'i8',
+  );
 else console.error('see the head of this file');

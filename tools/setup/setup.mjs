@@ -39,7 +39,13 @@ export async function setUp({ tests = false } = {}) {
   const env = { ...process.env, EMSDK_PYTHON: system.python, BQ4_NODE: process.execPath };
   const emcc = await provideEmcc(env);
   /** @type {Tools} */
-  const tools = { ...system, python: /** @type {string} */ (system.python), make: /** @type {string} */ (system.make), emcc: emcc.path, env: { ...env, EMCC: emcc.path } };
+  const tools = {
+    ...system,
+    python: /** @type {string} */ (system.python),
+    make: /** @type {string} */ (system.make),
+    emcc: emcc.path,
+    env: { ...env, EMCC: emcc.path },
+  };
   if (tests) {
     await provideNodeModules(ROOT);
     tools.node = testNode(ROOT);

@@ -40,8 +40,13 @@ export function run(file, args, options = {}) {
     const out = [];
     /** @type {Buffer[]} */
     const all = [];
-    child.stdout.on('data', (bytes) => { out.push(bytes); all.push(bytes); });
-    child.stderr.on('data', (bytes) => { all.push(bytes); });
+    child.stdout.on('data', (bytes) => {
+      out.push(bytes);
+      all.push(bytes);
+    });
+    child.stderr.on('data', (bytes) => {
+      all.push(bytes);
+    });
     child.on('error', (error) => reject(new SetupError(`cannot run ${file}: ${error.message}`)));
     child.on('close', (code, signal) => {
       if (code === 0) return resolve(Buffer.concat(out).toString());

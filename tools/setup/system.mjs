@@ -40,7 +40,8 @@ export async function provideSystem(wanted) {
       const must = needs.filter((need) => !need.optional);
       if (must.length === needs.length) throw error;
       if (must.length) await aptInstall(must);
-      for (const need of needs.filter((need) => need.optional)) await aptInstall([need]).catch(({ message }) => say(message));
+      for (const need of needs.filter((need) => need.optional))
+        await aptInstall([need]).catch(({ message }) => say(message));
     });
     ({ found, needs } = look(wanted));
   }
@@ -48,7 +49,9 @@ export async function provideSystem(wanted) {
   const missing = needs.filter((need) => !need.optional);
   if (missing.length || !emcc) throw new SetupError(missingMessage(missing, emcc));
   for (const { what, packages } of needs) {
-    say(`no ${what}: its tests are skipped${debianLike() ? `. As root: apt-get install --no-install-recommends ${packages.join(' ')}` : ''}`);
+    say(
+      `no ${what}: its tests are skipped${debianLike() ? `. As root: apt-get install --no-install-recommends ${packages.join(' ')}` : ''}`,
+    );
   }
   return found;
 }
@@ -64,7 +67,11 @@ function look(wanted) {
   const found = {};
   const python = findPython(wanted.tests ? '3.10' : '3.8');
   if (python) found.python = python;
-  else needs.push({ what: `Python ${wanted.tests ? '3.10' : '3.8'} or newer (emcc is written in it)`, packages: ['python3'] });
+  else
+    needs.push({
+      what: `Python ${wanted.tests ? '3.10' : '3.8'} or newer (emcc is written in it)`,
+      packages: ['python3'],
+    });
   const make = findOnPath(['make', 'gmake']);
   if (make) found.make = make;
   else needs.push({ what: 'make', packages: ['make'] });
@@ -78,11 +85,24 @@ function look(wanted) {
     found.gcc = sanitizing('gcc', ['-fsanitize=address,undefined']);
     if (!found.gcc) needs.push({ what: 'gcc with AddressSanitizer', packages: ['gcc', 'libc6-dev'] });
     found.clang = sanitizing('clang', ['-fsanitize=address,undefined,fuzzer']);
-    if (!found.clang) needs.push({ what: 'clang with AddressSanitizer and libFuzzer', packages: ['clang', 'libc6-dev', 'libclang-rt-dev'] });
+    if (!found.clang)
+      needs.push({
+        what: 'clang with AddressSanitizer and libFuzzer',
+        packages: ['clang', 'libc6-dev', 'libclang-rt-dev'],
+      });
     found.chromium = findChromium();
-    if (!found.chromium) needs.push({ what: 'Chromium (or Chrome; CHROME_PATH may say where it is)', packages: ['chromium', 'fonts-liberation'] });
+    if (!found.chromium)
+      needs.push({
+        what: 'Chromium (or Chrome; CHROME_PATH may say where it is)',
+        packages: ['chromium', 'fonts-liberation'],
+      });
     if (!findFirefox()) needs.push({ what: 'Firefox', packages: ['firefox-esr'], optional: true });
-    if (lacksWebkit().length) needs.push({ what: 'WebKitGTK with its WebDriver and a virtual screen', packages: ['webkit2gtk-driver', 'xvfb'], optional: true });
+    if (lacksWebkit().length)
+      needs.push({
+        what: 'WebKitGTK with its WebDriver and a virtual screen',
+        packages: ['webkit2gtk-driver', 'xvfb'],
+        optional: true,
+      });
   }
   return { found, needs };
 }
@@ -92,7 +112,8 @@ function findPython(least) {
   for (const name of ['python3', 'python3.13', 'python3.12', 'python3.11', 'python3.10', 'python']) {
     const path = findOnPath([name]);
     // PATH may hold a shim: ask Python itself where it is.
-    const answer = path && probe(path, ['-c', 'import sys; print("%d.%d" % sys.version_info[:2], sys.executable)'])?.trim();
+    const answer =
+      path && probe(path, ['-c', 'import sys; print("%d.%d" % sys.version_info[:2], sys.executable)'])?.trim();
     if (!answer) continue;
     const [version, executable] = answer.split(' ');
     if (compareVersions(version, least) >= 0) return executable;
@@ -140,9 +161,12 @@ function sanitizing(name, flags) {
   const fuzzer = flags.some((flag) => flag.includes('fuzzer'));
   const source = join(cacheRoot(), `probe-${process.pid}.c`);
   const program = source.replace(/\.c$/, '');
-  writeFileSync(source, fuzzer
-    ? '#include <stddef.h>\nint LLVMFuzzerTestOneInput(const unsigned char *d, size_t n) { return n > 1 && d[0] ? 0 : 0; }\n'
-    : '#include <stdio.h>\nint main(void) { return printf("x") != 1; }\n');
+  writeFileSync(
+    source,
+    fuzzer
+      ? '#include <stddef.h>\nint LLVMFuzzerTestOneInput(const unsigned char *d, size_t n) { return n > 1 && d[0] ? 0 : 0; }\n'
+      : '#include <stdio.h>\nint main(void) { return printf("x") != 1; }\n',
+  );
   const works = probe(path, [...flags, source, '-o', program]) !== undefined;
   rmSync(source, { force: true });
   rmSync(program, { force: true });
@@ -168,7 +192,11 @@ async function aptInstall(needs) {
     await run('apt-get', ['-qq', 'update'], { env });
     const names = packages.flatMap((name) => (name === 'libclang-rt-dev' ? clangRuntime() : [name]));
     // Another apt, such as the daily one, may be at work: wait for it.
-    await run('apt-get', ['-qq', '-y', '-o', 'DPkg::Lock::Timeout=300', '--no-install-recommends', 'install', ...names], { env });
+    await run(
+      'apt-get',
+      ['-qq', '-y', '-o', 'DPkg::Lock::Timeout=300', '--no-install-recommends', 'install', ...names],
+      { env },
+    );
   });
 }
 
@@ -187,9 +215,15 @@ export function missingMessage(needs, emcc) {
   const lines = needs.length ? ['this machine lacks:', '', ...needs.map((need) => `    ${need.what}`), ''] : [];
   if (!emcc) lines.push(noEmccMessage(), '');
   if (debianLike() && needs.length) {
-    const packages = [...new Set(needs.flatMap((need) => need.packages))]
-      .flatMap((name) => (name === 'libclang-rt-dev' ? clangRuntime() : [name]));
-    lines.push('Install it, as root, with:', '', `    apt-get install --no-install-recommends ${packages.join(' ')}`, '');
+    const packages = [...new Set(needs.flatMap((need) => need.packages))].flatMap((name) =>
+      name === 'libclang-rt-dev' ? clangRuntime() : [name],
+    );
+    lines.push(
+      'Install it, as root, with:',
+      '',
+      `    apt-get install --no-install-recommends ${packages.join(' ')}`,
+      '',
+    );
   }
   lines.push('and run the same command again.');
   return lines.join('\n');

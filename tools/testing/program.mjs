@@ -29,7 +29,7 @@ export function runProgram([file, ...args], { cwd, env, seconds, show = false })
     });
     child.on('close', (code, signal) => {
       clearTimeout(timer);
-      const status = late ? `a kill after ${seconds} s` : code ?? signal ?? 'unknown';
+      const status = late ? `a kill after ${seconds} s` : (code ?? signal ?? 'unknown');
       resolve({ status, output: Buffer.concat(chunks).toString() });
     });
   });

@@ -18,7 +18,10 @@ export function failuresIn(tap) {
     if (/failureType: 'subtestsFailed'/.test(yaml)) continue;
     const place = /location: '(.*?)'/.exec(yaml)?.[1] ?? '';
     const message = /error: (?:\|-\n([^]*?)\n *code:|(.*))/.exec(yaml);
-    const text = (message?.[1] ?? message?.[2] ?? '').split('\n').map((line) => line.trim()).join('\n');
+    const text = (message?.[1] ?? message?.[2] ?? '')
+      .split('\n')
+      .map((line) => line.trim())
+      .join('\n');
     found.push(`${name} (${place.split('/').slice(-1)[0]})\n${text}`.slice(0, LENGTH));
   }
   return found;
@@ -83,7 +86,8 @@ export class Report {
    * @returns {number} the exit status
    */
   finish(dataPresent) {
-    if (dataPresent && this.#skips.length) this.fail('skipped tests', `shared data is present, yet: ${this.#skips.join(', ')}`);
+    if (dataPresent && this.#skips.length)
+      this.fail('skipped tests', `shared data is present, yet: ${this.#skips.join(', ')}`);
     if (this.#failures.length) console.log('\nfailed:');
     for (const line of this.#failures) {
       const details = this.#details.get(line) ?? [];

@@ -17,8 +17,30 @@ import { phi, phi3, stablelm } from './phi.js';
 
 /** By model_type. @type {Record<string, Family>} */
 export const FAMILIES = {
-  llama, mistral, smollm3, qwen2, qwen3, granite, olmo2, gemma, gemma2, gemma3_text: gemma3, gpt2, gpt_bigcode: bigcode, starcoder2, gpt_neox: neox, phi, phi3, stablelm,
-  falcon, bloom, mpt, bert, mixtral, qwen2_moe: qwen2moe, qwen3_moe: qwen3moe,
+  llama,
+  mistral,
+  smollm3,
+  qwen2,
+  qwen3,
+  granite,
+  olmo2,
+  gemma,
+  gemma2,
+  gemma3_text: gemma3,
+  gpt2,
+  gpt_bigcode: bigcode,
+  starcoder2,
+  gpt_neox: neox,
+  phi,
+  phi3,
+  stablelm,
+  falcon,
+  bloom,
+  mpt,
+  bert,
+  mixtral,
+  qwen2_moe: qwen2moe,
+  qwen3_moe: qwen3moe,
 };
 
 /**
@@ -29,9 +51,12 @@ export const FAMILIES = {
  */
 export function familyOf(hf) {
   const inner = hf.text_config;
-  const text = inner && Object.hasOwn(FAMILIES, inner.model_type) ? { tie_word_embeddings: hf.tie_word_embeddings, ...inner } : hf;
+  const text =
+    inner && Object.hasOwn(FAMILIES, inner.model_type) ? { tie_word_embeddings: hf.tie_word_embeddings, ...inner } : hf;
   const type = text.model_type;
   if (!Object.hasOwn(FAMILIES, type))
-    throw new BqError('UNSUPPORTED', `config.json says model_type "${type}"`, { hint: `convert reads ${Object.keys(FAMILIES).join(', ')} and our own "bq4"` });
+    throw new BqError('UNSUPPORTED', `config.json says model_type "${type}"`, {
+      hint: `convert reads ${Object.keys(FAMILIES).join(', ')} and our own "bq4"`,
+    });
   return { family: FAMILIES[type], hf: { ...FAMILIES[type].defaults, ...text } };
 }

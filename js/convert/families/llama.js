@@ -8,7 +8,12 @@ export const llama = {
   ...LLAMA_NAMES,
   modules: LLAMA_MODULES,
   config: (hf) => ({
-    arch: 'llama', ...sizesOf(hf), norm: 'rms', norm_eps: hf.rms_norm_eps ?? 1e-6, activation: activationOf(hf.hidden_act ?? 'silu'), gated: true,
+    arch: 'llama',
+    ...sizesOf(hf),
+    norm: 'rms',
+    norm_eps: hf.rms_norm_eps ?? 1e-6,
+    activation: activationOf(hf.hidden_act ?? 'silu'),
+    gated: true,
     tied: hf.tie_word_embeddings ?? false,
   }),
 };
@@ -27,7 +32,9 @@ export const smollm3 = {
     const every = hf.no_rope_layer_interval ?? 4;
     const rotated = hf.no_rope_layers ?? [];
     const period = rotated.length ? rotated.indexOf(0) + 1 : every;
-    const fits = rotated.every((/** @type {number} */ on, /** @type {number} */ i) => (on === 0) === (period > 0 && (i + 1) % period === 0));
+    const fits = rotated.every(
+      (/** @type {number} */ on, /** @type {number} */ i) => (on === 0) === (period > 0 && (i + 1) % period === 0),
+    );
     expect(fits, 'the layers without positions follow no period');
     expect(!hf.use_sliding_window, 'layers without positions see a window only');
     return { ...llama.config(hf), arch: 'smollm3', unrotated_every: period };
@@ -60,8 +67,12 @@ export const qwen3 = {
 export const granite = {
   ...llama,
   config: (hf) => ({
-    ...llama.config(hf), arch: 'granite', embed_scale: hf.embedding_multiplier ?? 1, attn_scale: hf.attention_multiplier ?? 1,
-    residual_scale: hf.residual_multiplier ?? 1, logit_scale: 1 / (hf.logits_scaling ?? 1),
+    ...llama.config(hf),
+    arch: 'granite',
+    embed_scale: hf.embedding_multiplier ?? 1,
+    attn_scale: hf.attention_multiplier ?? 1,
+    residual_scale: hf.residual_multiplier ?? 1,
+    logit_scale: 1 / (hf.logits_scaling ?? 1),
   }),
 };
 
@@ -69,8 +80,11 @@ export const granite = {
 export const olmo2 = {
   ...LLAMA_NAMES,
   modules: {
-    ...LLAMA_MODULES, post_attention_layernorm: 'ln1_post', post_feedforward_layernorm: 'ln2_post',
-    'self_attn.q_norm': 'attn.q_norm', 'self_attn.k_norm': 'attn.k_norm',
+    ...LLAMA_MODULES,
+    post_attention_layernorm: 'ln1_post',
+    post_feedforward_layernorm: 'ln2_post',
+    'self_attn.q_norm': 'attn.q_norm',
+    'self_attn.k_norm': 'attn.k_norm',
   },
   config: (hf) => ({ ...llama.config(hf), arch: 'olmo2', norm_place: 'after', qk_norm: 'rows' }),
 };

@@ -9,14 +9,24 @@ export const phi = {
   layers: 'layers.',
   outer: { embed_tokens: 'wte', final_layernorm: 'ln_f', lm_head: 'lm_head' },
   modules: {
-    input_layernorm: 'ln1', 'self_attn.q_proj': 'attn.q', 'self_attn.k_proj': 'attn.k', 'self_attn.v_proj': 'attn.v', 'self_attn.dense': 'attn.o',
-    'self_attn.q_layernorm': 'attn.q_norm', 'self_attn.k_layernorm': 'attn.k_norm', 'mlp.fc1': 'mlp.up', 'mlp.fc2': 'mlp.down',
+    input_layernorm: 'ln1',
+    'self_attn.q_proj': 'attn.q',
+    'self_attn.k_proj': 'attn.k',
+    'self_attn.v_proj': 'attn.v',
+    'self_attn.dense': 'attn.o',
+    'self_attn.q_layernorm': 'attn.q_norm',
+    'self_attn.k_layernorm': 'attn.k_norm',
+    'mlp.fc1': 'mlp.up',
+    'mlp.fc2': 'mlp.down',
   },
   unread: /\.rotary_emb\.inv_freq$/,
   defaults: { partial_rotary_factor: 0.5 },
   config: (hf) => ({
-    arch: 'phi', ...sizesOf(hf), ...gptOf(hf, hf.hidden_act ?? 'gelu_new', false),
-    block: 'shared', ...(hf.qk_layernorm && { qk_norm: 'heads' }),
+    arch: 'phi',
+    ...sizesOf(hf),
+    ...gptOf(hf, hf.hidden_act ?? 'gelu_new', false),
+    block: 'shared',
+    ...(hf.qk_layernorm && { qk_norm: 'heads' }),
   }),
 };
 
@@ -24,23 +34,43 @@ export const phi = {
 export const phi3 = {
   ...LLAMA_NAMES,
   modules: {
-    input_layernorm: 'ln1', post_attention_layernorm: 'ln2', 'self_attn.o_proj': 'attn.o', 'mlp.down_proj': 'mlp.down',
+    input_layernorm: 'ln1',
+    post_attention_layernorm: 'ln2',
+    'self_attn.o_proj': 'attn.o',
+    'mlp.down_proj': 'mlp.down',
     'self_attn.qkv_proj': parts(QKV, (c) => [c.heads, c.kv_heads, c.kv_heads].map((n) => n * c.head_dim)),
     'mlp.gate_up_proj': parts(['mlp.gate', 'mlp.up'], ({ ffn }) => [ffn, ffn]),
   },
   config: (hf) => ({
-    arch: 'phi3', ...sizesOf(hf), norm: 'rms', norm_eps: hf.rms_norm_eps ?? 1e-5, activation: activationOf(hf.hidden_act ?? 'silu'), gated: true,
-    tied: hf.tie_word_embeddings ?? false, ...windowOf(hf, 0),
+    arch: 'phi3',
+    ...sizesOf(hf),
+    norm: 'rms',
+    norm_eps: hf.rms_norm_eps ?? 1e-5,
+    activation: activationOf(hf.hidden_act ?? 'silu'),
+    gated: true,
+    tied: hf.tie_word_embeddings ?? false,
+    ...windowOf(hf, 0),
   }),
 };
 
 /** Norms of heads have weights for each, a tensor per head. @type {Family} */
 export const stablelm = {
   ...LLAMA_NAMES,
-  modules: { ...LLAMA_MODULES, 'self_attn.q_layernorm.norms': 'attn.q_norm', 'self_attn.k_layernorm.norms': 'attn.k_norm' },
+  modules: {
+    ...LLAMA_MODULES,
+    'self_attn.q_layernorm.norms': 'attn.q_norm',
+    'self_attn.k_layernorm.norms': 'attn.k_norm',
+  },
   defaults: { partial_rotary_factor: 0.25 },
   config: (hf) => ({
-    arch: 'stablelm', ...sizesOf(hf), norm: 'layer', norm_eps: hf.layer_norm_eps ?? 1e-5, activation: activationOf(hf.hidden_act ?? 'silu'), gated: true,
-    tied: hf.tie_word_embeddings ?? false, ...(hf.use_parallel_residual && { block: 'shared' }), ...(hf.qk_layernorm && { qk_norm: 'each' }),
+    arch: 'stablelm',
+    ...sizesOf(hf),
+    norm: 'layer',
+    norm_eps: hf.layer_norm_eps ?? 1e-5,
+    activation: activationOf(hf.hidden_act ?? 'silu'),
+    gated: true,
+    tied: hf.tie_word_embeddings ?? false,
+    ...(hf.use_parallel_residual && { block: 'shared' }),
+    ...(hf.qk_layernorm && { qk_norm: 'each' }),
   }),
 };

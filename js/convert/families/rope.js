@@ -42,7 +42,8 @@ function llama3(s, theta, dim) {
 /** @param {Scaling} s @param {number} theta @param {number} dim */
 function yarn(s, theta, dim) {
   const { factor, original, betaFast = 32, betaSlow = 1, truncate = true } = s;
-  const at = (/** @type {number} */ turns) => (dim * Math.log(original / (turns * 2 * Math.PI))) / (2 * Math.log(theta));
+  const at = (/** @type {number} */ turns) =>
+    (dim * Math.log(original / (turns * 2 * Math.PI))) / (2 * Math.log(theta));
   const [from, to] = truncate ? [Math.floor(at(betaFast)), Math.ceil(at(betaSlow))] : [at(betaFast), at(betaSlow)];
   const low = Math.max(from, 0);
   const high = Math.min(to, dim - 1);
@@ -56,14 +57,18 @@ const yarnScale = (factor, m = 1) => (factor <= 1 ? 1 : 0.1 * m * Math.log(facto
 /** Of cosine and sine. @param {Scaling} s */
 function attentionOf({ kind, factor, original, attention, mscale, mscaleAllDim }) {
   if (attention !== undefined) return attention;
-  if (kind === 'yarn') return mscale && mscaleAllDim ? yarnScale(factor, mscale) / yarnScale(factor, mscaleAllDim) : yarnScale(factor);
+  if (kind === 'yarn')
+    return mscale && mscaleAllDim ? yarnScale(factor, mscale) / yarnScale(factor, mscaleAllDim) : yarnScale(factor);
   if (kind === 'longrope') return factor <= 1 ? 1 : Math.sqrt(1 + Math.log(factor) / Math.log(original));
   return 1;
 }
 
 /** @param {number[] | undefined} list @param {number} dim @param {string} what */
 function listed(list, dim, what) {
-  if (!Array.isArray(list) || list.length !== dim / 2) throw new BqError('FORMAT', `${what} has ${list?.length ?? 'no'} numbers, not ${dim / 2}`, { hint: 'one for each pair that is rotated' });
+  if (!Array.isArray(list) || list.length !== dim / 2)
+    throw new BqError('FORMAT', `${what} has ${list?.length ?? 'no'} numbers, not ${dim / 2}`, {
+      hint: 'one for each pair that is rotated',
+    });
   return Float32Array.from(list);
 }
 
@@ -77,9 +82,15 @@ const KINDS = [...PLAIN, 'linear', 'llama3', 'yarn', 'longrope'];
  * @returns {Record<string, number>}
  */
 export function scalingConfig(s) {
-  if (!KINDS.includes(s.kind)) throw new BqError('UNSUPPORTED', `positions are scaled the "${s.kind}" way`, { hint: `computed are ${KINDS.join(', ')}` });
+  if (!KINDS.includes(s.kind))
+    throw new BqError('UNSUPPORTED', `positions are scaled the "${s.kind}" way`, {
+      hint: `computed are ${KINDS.join(', ')}`,
+    });
   const attention = PLAIN.includes(s.kind) ? 1 : attentionOf(s);
-  return { ...(attention !== 1 && { rope_scale: attention }), ...(s.kind === 'longrope' && { rope_original: s.original }) };
+  return {
+    ...(attention !== 1 && { rope_scale: attention }),
+    ...(s.kind === 'longrope' && { rope_original: s.original }),
+  };
 }
 
 /**
@@ -91,11 +102,19 @@ export function scalingConfig(s) {
  */
 export function scalingTables(s, theta, dim) {
   switch (s.kind) {
-    case 'linear': return s.factor === 1 ? {} : { 'rope.factors': table(dim, () => s.factor) };
-    case 'llama3': return { 'rope.factors': llama3(s, theta, dim) };
-    case 'yarn': return { 'rope.factors': yarn(s, theta, dim) };
-    case 'longrope': return { 'rope.factors': listed(s.short, dim, 'short_factor'), 'rope.long_factors': listed(s.long, dim, 'long_factor') };
-    default: return {};
+    case 'linear':
+      return s.factor === 1 ? {} : { 'rope.factors': table(dim, () => s.factor) };
+    case 'llama3':
+      return { 'rope.factors': llama3(s, theta, dim) };
+    case 'yarn':
+      return { 'rope.factors': yarn(s, theta, dim) };
+    case 'longrope':
+      return {
+        'rope.factors': listed(s.short, dim, 'short_factor'),
+        'rope.long_factors': listed(s.long, dim, 'long_factor'),
+      };
+    default:
+      return {};
   }
 }
 
@@ -112,9 +131,19 @@ function scalingOf(hf) {
   const context = hf.max_position_embeddings ?? 2048;
   const original = hf.original_max_position_embeddings ?? p.original_max_position_embeddings ?? context;
   return {
-    kind: kind === 'su' ? 'longrope' : kind, factor: p.factor ?? context / original, original, attention: p.attention_factor ?? undefined,
-    low: p.low_freq_factor, high: p.high_freq_factor, betaFast: p.beta_fast || undefined, betaSlow: p.beta_slow || undefined,
-    mscale: p.mscale, mscaleAllDim: p.mscale_all_dim, truncate: p.truncate, short: p.short_factor, long: p.long_factor,
+    kind: kind === 'su' ? 'longrope' : kind,
+    factor: p.factor ?? context / original,
+    original,
+    attention: p.attention_factor ?? undefined,
+    low: p.low_freq_factor,
+    high: p.high_freq_factor,
+    betaFast: p.beta_fast || undefined,
+    betaSlow: p.beta_slow || undefined,
+    mscale: p.mscale,
+    mscaleAllDim: p.mscale_all_dim,
+    truncate: p.truncate,
+    short: p.short_factor,
+    long: p.long_factor,
   };
 }
 
@@ -123,7 +152,9 @@ export function ropeOf(hf, headDim, theta = 10000) {
   const p = positionsOf(hf);
   const part = p.partial_rotary_factor ?? hf.partial_rotary_factor ?? hf.rotary_pct ?? 1;
   return {
-    rope_theta: p.rope_theta ?? hf.rope_theta ?? hf.rotary_emb_base ?? theta, rope_dim: Math.trunc(headDim * part), rope_pairs: 'half',
+    rope_theta: p.rope_theta ?? hf.rope_theta ?? hf.rotary_emb_base ?? theta,
+    rope_dim: Math.trunc(headDim * part),
+    rope_pairs: 'half',
     ...scalingConfig(scalingOf(hf)),
   };
 }

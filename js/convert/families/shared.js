@@ -24,13 +24,22 @@ import { ropeOf } from './rope.js';
 
 /** @type {Record<string, string>} */
 const ACTIVATIONS = {
-  silu: 'silu', swish: 'silu', gelu_pytorch_tanh: 'gelu', gelu_new: 'gelu', gelu_fast: 'gelu', relu: 'relu', gelu: 'gelu_erf',
+  silu: 'silu',
+  swish: 'silu',
+  gelu_pytorch_tanh: 'gelu',
+  gelu_new: 'gelu',
+  gelu_fast: 'gelu',
+  relu: 'relu',
+  gelu: 'gelu_erf',
 };
 
 /** @param {string} name */
 export function activationOf(name) {
   const activation = ACTIVATIONS[name];
-  if (!activation) throw new BqError('UNSUPPORTED', `the activation is "${name}"`, { hint: `one of ${Object.keys(ACTIVATIONS).join(', ')}` });
+  if (!activation)
+    throw new BqError('UNSUPPORTED', `the activation is "${name}"`, {
+      hint: `one of ${Object.keys(ACTIVATIONS).join(', ')}`,
+    });
   return activation;
 }
 
@@ -46,7 +55,10 @@ export function windowOf(hf, every) {
   const period = kinds.length ? first + 1 : every;
   const window = hf.sliding_window ?? 0;
   if (!window) return {};
-  const fits = kinds.every((/** @type {string} */ kind, /** @type {number} */ i) => (kind === 'full_attention') === (period > 0 && (i + 1) % period === 0));
+  const fits = kinds.every(
+    (/** @type {string} */ kind, /** @type {number} */ i) =>
+      (kind === 'full_attention') === (period > 0 && (i + 1) % period === 0),
+  );
   expect(fits, 'the layers that see a window only follow no period');
   return period === 1 ? {} : { window, global_every: period };
 }
@@ -55,8 +67,15 @@ export function windowOf(hf, every) {
 export function sizesOf(hf, theta) {
   const headDim = hf.head_dim ?? hf.hidden_size / hf.num_attention_heads;
   return {
-    layers: hf.num_hidden_layers, hidden: hf.hidden_size, heads: hf.num_attention_heads, kv_heads: hf.num_key_value_heads ?? hf.num_attention_heads,
-    head_dim: headDim, ffn: hf.intermediate_size, vocab: hf.vocab_size, context: hf.max_position_embeddings ?? 2048, ...ropeOf(hf, headDim, theta),
+    layers: hf.num_hidden_layers,
+    hidden: hf.hidden_size,
+    heads: hf.num_attention_heads,
+    kv_heads: hf.num_key_value_heads ?? hf.num_attention_heads,
+    head_dim: headDim,
+    ffn: hf.intermediate_size,
+    vocab: hf.vocab_size,
+    context: hf.max_position_embeddings ?? 2048,
+    ...ropeOf(hf, headDim, theta),
   };
 }
 
@@ -65,7 +84,10 @@ export function sizesOf(hf, theta) {
  * @param {Record<string, any>} hf @param {string} activation @param {boolean} [tied]  by default
  */
 export const gptOf = (hf, activation, tied = true) => ({
-  norm: 'layer', norm_eps: hf.layer_norm_epsilon ?? hf.layer_norm_eps ?? hf.norm_epsilon ?? 1e-5, activation: activationOf(activation), gated: false,
+  norm: 'layer',
+  norm_eps: hf.layer_norm_epsilon ?? hf.layer_norm_eps ?? hf.norm_epsilon ?? 1e-5,
+  activation: activationOf(activation),
+  gated: false,
   tied: hf.tie_word_embeddings ?? tied,
 });
 
@@ -83,8 +105,19 @@ export const parts = (names, sizes) => (tensor, config) => {
 };
 
 export const LLAMA_MODULES = {
-  input_layernorm: 'ln1', post_attention_layernorm: 'ln2',
-  'self_attn.q_proj': 'attn.q', 'self_attn.k_proj': 'attn.k', 'self_attn.v_proj': 'attn.v', 'self_attn.o_proj': 'attn.o',
-  'mlp.gate_proj': 'mlp.gate', 'mlp.up_proj': 'mlp.up', 'mlp.down_proj': 'mlp.down',
+  input_layernorm: 'ln1',
+  post_attention_layernorm: 'ln2',
+  'self_attn.q_proj': 'attn.q',
+  'self_attn.k_proj': 'attn.k',
+  'self_attn.v_proj': 'attn.v',
+  'self_attn.o_proj': 'attn.o',
+  'mlp.gate_proj': 'mlp.gate',
+  'mlp.up_proj': 'mlp.up',
+  'mlp.down_proj': 'mlp.down',
 };
-export const LLAMA_NAMES = { prefix: 'model.', layers: 'layers.', outer: { embed_tokens: 'wte', norm: 'ln_f', lm_head: 'lm_head' }, unread: /\.rotary_emb\.inv_freq$/ };
+export const LLAMA_NAMES = {
+  prefix: 'model.',
+  layers: 'layers.',
+  outer: { embed_tokens: 'wte', norm: 'ln_f', lm_head: 'lm_head' },
+  unread: /\.rotary_emb\.inv_freq$/,
+};

@@ -35,7 +35,10 @@ export const kindOf = (id) => KINDS.find((kind) => kind.id === id);
 /** ARGUMENT. @param {string} name  with or without the _64 that it has in v2 files @returns {Kind} */
 export function kindNamed(name) {
   const kind = KINDS.find((k) => k.name === name || (k !== f16 && `${k.name}_64` === name));
-  if (!kind) throw new BqError('ARGUMENT', `"${name}" is no type of .qsf files`, { hint: `one of ${KINDS.map((k) => k.name).join(', ')}` });
+  if (!kind)
+    throw new BqError('ARGUMENT', `"${name}" is no type of .qsf files`, {
+      hint: `one of ${KINDS.map((k) => k.name).join(', ')}`,
+    });
   return kind;
 }
 
@@ -66,7 +69,8 @@ function decodeBlock(kind, view, at, out, to, count) {
   const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
   const scale = f16ToNumber(view.getUint16(at, true));
   if (kind === TERNARY) {
-    for (let i = 0; i < count; i++) out[to + i] = codeAt(bytes, at + 10, i, 1) ? 0 : codeAt(bytes, at + 2, i, 1) ? -scale : scale;
+    for (let i = 0; i < count; i++)
+      out[to + i] = codeAt(bytes, at + 10, i, 1) ? 0 : codeAt(bytes, at + 2, i, 1) ? -scale : scale;
     return Number.isFinite(scale);
   }
   const min = kind === SYMMETRIC ? -1.5 * scale : f16ToNumber(view.getUint16(at + 2, true));
@@ -130,7 +134,9 @@ function encodeBlock(kind, w, bytes, at) {
   put16(at + 2, stored.min);
   const most = 2 ** kind.bits - 1;
   const code = (/** @type {number} */ x) =>
-    kind === SYMMETRIC ? levelOf(fround(x / scale)) : Math.min(most, round(Math.max(0, fround(fround(x - min) / scale))));
+    kind === SYMMETRIC
+      ? levelOf(fround(x / scale))
+      : Math.min(most, round(Math.max(0, fround(fround(x - min) / scale))));
   // Where the scale is 0 all codes are.
   if (scale) w.forEach((x, i) => setCode(bytes, at + 4, i, kind.bits, code(x)));
   return true;
@@ -138,7 +144,10 @@ function encodeBlock(kind, w, bytes, at) {
 
 /** What can't be held. @param {string} name @param {number} index @param {number} value @param {Kind} kind */
 function refuse(name, index, value, kind) {
-  throw new BqError('FORMAT', `tensor "${name}", weight ${index} is ${value}: ${kind.name} can't hold it`, { hint: 'the checkpoint is damaged, or its weights are too large for f16', details: { tensor: name, index } });
+  throw new BqError('FORMAT', `tensor "${name}", weight ${index} is ${value}: ${kind.name} can't hold it`, {
+    hint: 'the checkpoint is damaged, or its weights are too large for f16',
+    details: { tensor: name, index },
+  });
 }
 
 /**
@@ -164,7 +173,13 @@ export function encodeRows(name, kind, values, rows, cols, first = 0) {
     for (let col = 0; col < cols; col += BLOCK, at += kind.blockBytes) {
       const from = row * cols + col;
       const block = values.subarray(from, from + Math.min(BLOCK, cols - col));
-      if (!encodeBlock(kind, block, bytes, at)) refuse(name, first + from, block.reduce((a, b) => (Math.abs(b) > Math.abs(a) ? b : a)), kind);
+      if (!encodeBlock(kind, block, bytes, at))
+        refuse(
+          name,
+          first + from,
+          block.reduce((a, b) => (Math.abs(b) > Math.abs(a) ? b : a)),
+          kind,
+        );
     }
   return bytes;
 }

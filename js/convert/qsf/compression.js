@@ -10,7 +10,10 @@ const WRITTEN = ['none', 'lz4', 'zstd'];
 
 /** ARGUMENT. @param {string} name @returns {number} */
 export function methodNamed(name) {
-  if (!WRITTEN.includes(name)) throw new BqError('ARGUMENT', `"${name}" is no compression of .qsf files`, { hint: `one of ${WRITTEN.join(', ')}` });
+  if (!WRITTEN.includes(name))
+    throw new BqError('ARGUMENT', `"${name}" is no compression of .qsf files`, {
+      hint: `one of ${WRITTEN.join(', ')}`,
+    });
   return METHODS.indexOf(name);
 }
 
@@ -20,7 +23,10 @@ export const methodName = (method) => METHODS[method];
 /** UNSUPPORTED. @returns {any} */
 function zlibWithZstd() {
   const zlib = nodeModule('zlib');
-  if (!zlib.zstdCompressSync) throw new BqError('UNSUPPORTED', `Node ${process.version} has no ZSTD`, { hint: 'use Node 22.15 or later, or LZ4' });
+  if (!zlib.zstdCompressSync)
+    throw new BqError('UNSUPPORTED', `Node ${process.version} has no ZSTD`, {
+      hint: 'use Node 22.15 or later, or LZ4',
+    });
   return zlib;
 }
 
@@ -42,7 +48,11 @@ export function unpack(method, bytes, size) {
   try {
     out = zlib.zstdDecompressSync(bytes, { maxOutputLength: size });
   } catch (cause) {
-    throw new BqError('FORMAT', `the ZSTD data is damaged, or more than ${size} bytes: ${/** @type {Error} */ (cause).message}`, { cause });
+    throw new BqError(
+      'FORMAT',
+      `the ZSTD data is damaged, or more than ${size} bytes: ${/** @type {Error} */ (cause).message}`,
+      { cause },
+    );
   }
   if (out.length !== size) throw new BqError('FORMAT', `the ZSTD data has ${out.length} bytes, not ${size}`);
   return out;

@@ -25,7 +25,7 @@ export function unpackLz4(src, size) {
   const out = new Uint8Array(size);
   let [at, to] = [0, 0];
   const lengthOf = (/** @type {number} */ n) => {
-    for (let more = n === 15; more; ) {
+    for (let more = n === 15; more;) {
       expect(at < src.length, 'a length ends too early', at);
       n += src[at];
       more = src[at++] === 255;

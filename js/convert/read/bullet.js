@@ -1,7 +1,17 @@
 /** Reads .bullet v1.0 files (docs/FORMAT.md, ".bullet"): JSON, a list of tokens, tensors whose names are hashed. */
 import { BqError } from '../../shared/errors.js';
 import { readRange } from '../../sources/read.js';
-import { ALIGN, BLOCK, BLOCK_BYTES, blocksBytes, decodeBlocks, MAX_JSON, MAX_TOKENIZER, nameHash, PAGE } from '../bullet.js';
+import {
+  ALIGN,
+  BLOCK,
+  BLOCK_BYTES,
+  blocksBytes,
+  decodeBlocks,
+  MAX_JSON,
+  MAX_TOKENIZER,
+  nameHash,
+  PAGE,
+} from '../bullet.js';
 import { tensorTable } from '../names.js';
 import { wordList } from '../tokenizers/wordlist.js';
 import { alignUp } from '../write/frame.js';
@@ -22,7 +32,8 @@ const bad = (file, why, offset, code = 'FORMAT') => new BqError(code, `${file.na
 /** All of these bytes. TRUNCATED. @param {ByteSource} file @param {number} from @param {number} to */
 async function take(file, from, to) {
   const bytes = await readRange(file, from, to);
-  if (bytes.length !== to - from) throw bad(file, `it ends after ${from + bytes.length} bytes`, from + bytes.length, 'TRUNCATED');
+  if (bytes.length !== to - from)
+    throw bad(file, `it ends after ${from + bytes.length} bytes`, from + bytes.length, 'TRUNCATED');
   return bytes;
 }
 
@@ -39,15 +50,24 @@ async function readJsonPart(file) {
   if (zero < 0) {
     if (start.length === MAX_JSON + 4) throw bad(file, `its JSON does not end within ${MAX_JSON} bytes`, 0);
     const cut = new TextDecoder().decode(start).includes('"bullet_version"');
-    throw bad(file, cut ? 'it ends in its JSON' : 'it begins with { but is no .bullet file', start.length, cut ? 'TRUNCATED' : 'NOT_A_MODEL');
+    throw bad(
+      file,
+      cut ? 'it ends in its JSON' : 'it begins with { but is no .bullet file',
+      start.length,
+      cut ? 'TRUNCATED' : 'NOT_A_MODEL',
+    );
   }
-  if (zero + 4 > start.length && start.length < MAX_JSON + 4) throw bad(file, `it ends after ${start.length} bytes`, start.length, 'TRUNCATED');
+  if (zero + 4 > start.length && start.length < MAX_JSON + 4)
+    throw bad(file, `it ends after ${start.length} bytes`, start.length, 'TRUNCATED');
   if (start.subarray(zero, zero + 4).some((byte) => byte)) throw bad(file, 'no four zeros end its JSON', zero);
   let json;
   try {
     json = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(start.subarray(0, zero)));
   } catch (cause) {
-    throw new BqError('FORMAT', `${file.name}: its JSON is malformed: ${/** @type {Error} */ (cause).message}`, { cause, offset: 0 });
+    throw new BqError('FORMAT', `${file.name}: its JSON is malformed: ${/** @type {Error} */ (cause).message}`, {
+      cause,
+      offset: 0,
+    });
   }
   return { json, end: zero + 4 };
 }
@@ -58,11 +78,15 @@ function offsetsOf(file, json, end) {
   if (version === undefined) throw bad(file, 'its JSON has no bullet_version', 0, 'NOT_A_MODEL');
   if (version !== '1.0') throw bad(file, `it is of version ${JSON.stringify(version)}: 1.0 is read`, 0, 'UNSUPPORTED');
   for (const [name, part] of Object.entries({ dimensions, file_offsets: offsets }))
-    if (part === null || typeof part !== 'object' || Array.isArray(part)) throw bad(file, `"${name}" of its JSON is no object`, 0);
+    if (part === null || typeof part !== 'object' || Array.isArray(part))
+      throw bad(file, `"${name}" of its JSON is no object`, 0);
   const { tokenizer, tensors, footer } = offsets;
-  if (![tokenizer, tensors, footer].every(Number.isSafeInteger)) throw bad(file, 'file_offsets are not tokenizer, tensors and footer', 0);
-  if (tokenizer !== alignUp(end, PAGE)) throw bad(file, `the tokenizer lies at ${tokenizer}, not at ${alignUp(end, PAGE)}`, 0);
-  if (tensors < tokenizer + 8 || footer < tensors + 8) throw bad(file, `file_offsets overlap: ${tokenizer}, ${tensors}, ${footer}`, 0);
+  if (![tokenizer, tensors, footer].every(Number.isSafeInteger))
+    throw bad(file, 'file_offsets are not tokenizer, tensors and footer', 0);
+  if (tokenizer !== alignUp(end, PAGE))
+    throw bad(file, `the tokenizer lies at ${tokenizer}, not at ${alignUp(end, PAGE)}`, 0);
+  if (tensors < tokenizer + 8 || footer < tensors + 8)
+    throw bad(file, `file_offsets overlap: ${tokenizer}, ${tensors}, ${footer}`, 0);
   if (file.size < footer + 4) throw bad(file, `it has ${file.size} bytes of ${footer + 4}`, file.size, 'TRUNCATED');
   if (file.size > footer + 4) throw bad(file, `${file.size - footer - 4} bytes follow its footer`, footer + 4);
   return { tokenizer, tensors, footer };
@@ -70,7 +94,8 @@ function offsetsOf(file, json, end) {
 
 /** @param {ByteSource} file @param {Offsets} offsets */
 async function readTokens(file, { tokenizer: from, tensors: to }) {
-  if (to - from > MAX_TOKENIZER) throw bad(file, `its tokenizer takes ${to - from} bytes, more than ${MAX_TOKENIZER}`, from);
+  if (to - from > MAX_TOKENIZER)
+    throw bad(file, `its tokenizer takes ${to - from} bytes, more than ${MAX_TOKENIZER}`, from);
   const bytes = await take(file, from, to);
   const view = viewOf(bytes);
   if (tag(bytes, 0) !== 'BULK') throw bad(file, 'no BULK begins its tokenizer', from);
@@ -127,7 +152,8 @@ async function readEntry(file, at, footer) {
   if (dims.includes(0)) throw bad(file, 'a tensor has a dimension of 0', at + ENTRY.before);
   const [type, size] = [bytes[behind], view.getUint32(behind + 1, true)];
   if (type !== 0) throw bad(file, `a tensor is of quant_type ${type}: 0 (BQ4) is read`, at + behind, 'UNSUPPORTED');
-  if (size !== blocksBytes(dims)) throw bad(file, `a tensor of ${dims.join(' × ')} has ${size} bytes, not ${blocksBytes(dims)}`, at + behind + 1);
+  if (size !== blocksBytes(dims))
+    throw bad(file, `a tensor of ${dims.join(' × ')} has ${size} bytes, not ${blocksBytes(dims)}`, at + behind + 1);
   const data = alignUp(at + behind + ENTRY.behind, ALIGN);
   return { hash: view.getBigUint64(0, true), dims, data, end: data + size };
 }
@@ -138,7 +164,8 @@ async function readTensors(file, { tensors: from, footer }, config) {
   const head = await take(file, from, from + 8);
   if (tag(head, 0) !== 'BWT0') throw bad(file, 'no BWT0 begins its tensors', from);
   const count = viewOf(head).getUint32(4, true);
-  if (count > (footer - from) / ENTRY.least) throw bad(file, `${count} tensors don't fit in ${footer - from} bytes`, from + 4);
+  if (count > (footer - from) / ENTRY.least)
+    throw bad(file, `${count} tensors don't fit in ${footer - from} bytes`, from + 4);
   /** @type {Map<string, InTensor>} */
   const tensors = new Map();
   let at = from + 8;

@@ -45,7 +45,10 @@ export async function openCheckpoint(input, hub = {}) {
   try {
     info = await stat(input);
   } catch (cause) {
-    throw new BqError('READ', `${input} can't be read: ${/** @type {Error} */ (cause).message}`, { cause, hint: 'check the path and its permissions' });
+    throw new BqError('READ', `${input} can't be read: ${/** @type {Error} */ (cause).message}`, {
+      cause,
+      hint: 'check the path and its permissions',
+    });
   }
   if (info.isDirectory()) return openHf(input, true);
   const hasConfig = existsSync(join(dirname(input), 'config.json'));
@@ -64,7 +67,9 @@ export async function openCheckpoint(input, hub = {}) {
     const read = start === 'QSF1' ? readQsf : torch ? readTorchModel : start[0] === '{' ? readBullet : readLlama2c;
     const found = await read(file);
     return {
-      close: () => file.close(), folder: dirname(input), stamp: stampOf(input),
+      close: () => file.close(),
+      folder: dirname(input),
+      stamp: stampOf(input),
       name: basename(input).replace(/\.[^.]*$/, ''),
       tokenizers: ['tokenizer.bin', `tok${/** @type {any} */ (found.config).vocab}.bin`],
       ends: [],

@@ -44,12 +44,20 @@ export function stampOf(path) {
 async function diskFolder(path) {
   const { readdirSync } = await nodeModule('fs');
   const { join } = await nodeModule('path');
-  return { path, names: readdirSync(path), open: (name) => openFile(join(path, name)), stamp: (files) => files.map((name) => stampOf(join(path, name))).join() };
+  return {
+    path,
+    names: readdirSync(path),
+    open: (name) => openFile(join(path, name)),
+    stamp: (files) => files.map((name) => stampOf(join(path, name))).join(),
+  };
 }
 
 /** The files of the weights: safetensors where there are both. @param {Folder} folder @returns {Promise<string[]>} */
 async function shards({ path, names }) {
-  for (const [whole, ending] of /** @type {const} */ ([['model.safetensors', /\.safetensors$/], ['pytorch_model.bin', /\.(bin|pt|pth|pkl)$/]])) {
+  for (const [whole, ending] of /** @type {const} */ ([
+    ['model.safetensors', /\.safetensors$/],
+    ['pytorch_model.bin', /\.(bin|pt|pth|pkl)$/],
+  ])) {
     const index = names.includes(`${whole}.index.json`) ? await readJson(`${path}/${whole}.index.json`) : null;
     if (index) {
       const listed = [...new Set(Object.values(index.weight_map ?? {}))].map(String);
@@ -58,11 +66,18 @@ async function shards({ path, names }) {
       return listed;
     }
     if (names.includes(whole)) return [whole];
-    const others = names.filter((name) => ending.test(name) && !/^(training_args|optimizer|scheduler|rng_state|tokenizer)/.test(name));
+    const others = names.filter(
+      (name) => ending.test(name) && !/^(training_args|optimizer|scheduler|rng_state|tokenizer)/.test(name),
+    );
     if (others.length === 1) return others;
-    if (others.length > 1) throw new BqError('NOT_A_MODEL', `${path} has several files of weights and no index`, { hint: `expected ${whole} or ${whole}.index.json; or pass one of the files` });
+    if (others.length > 1)
+      throw new BqError('NOT_A_MODEL', `${path} has several files of weights and no index`, {
+        hint: `expected ${whole} or ${whole}.index.json; or pass one of the files`,
+      });
   }
-  throw new BqError('NOT_A_MODEL', `${path} has no safetensors file and no pytorch_model.bin`, { hint: 'expected model.safetensors, or model.safetensors.index.json with its shards' });
+  throw new BqError('NOT_A_MODEL', `${path} has no safetensors file and no pytorch_model.bin`, {
+    hint: 'expected model.safetensors, or model.safetensors.index.json with its shards',
+  });
 }
 
 /**
@@ -84,7 +99,9 @@ async function openShards(folder, names, hf, config) {
     for (const shard of names) {
       const file = await folder.open(shard);
       files.push(file);
-      const tensors = shard.endsWith('.safetensors') ? (await readSafetensors(file)).tensors : (await readTorch(file)).tensors;
+      const tensors = shard.endsWith('.safetensors')
+        ? (await readSafetensors(file)).tensors
+        : (await readTorch(file)).tensors;
       for (const [original, tensor] of tensors) {
         for (const [name, part] of canonicalTensors(hf, config, original, tensor)) {
           if (all.has(name)) throw new BqError('FORMAT', `tensor "${original}" of ${shard} appears twice`);
@@ -106,9 +123,12 @@ async function openShards(folder, names, hf, config) {
 async function templateOf({ path, names }, tokenizerConfig) {
   const { readFile } = await nodeModule('fs/promises');
   if (names.includes('chat_template.jinja')) return readFile(`${path}/chat_template.jinja`, 'utf8');
-  const own = names.includes('chat_template.json') ? (await readJson(`${path}/chat_template.json`))?.chat_template : undefined;
+  const own = names.includes('chat_template.json')
+    ? (await readJson(`${path}/chat_template.json`))?.chat_template
+    : undefined;
   const template = own ?? tokenizerConfig?.chat_template;
-  if (Array.isArray(template)) return String((template.find(({ name }) => name === 'default') ?? template[0])?.template ?? '');
+  if (Array.isArray(template))
+    return String((template.find(({ name }) => name === 'default') ?? template[0])?.template ?? '');
   return typeof template === 'string' ? template : '';
 }
 
@@ -131,7 +151,8 @@ export async function openHf(input, isFolder) {
 export async function openHfFolder(folder, file, name) {
   const { path } = folder;
   const json = await readJson(`${path}/config.json`);
-  if (!json) throw new BqError('NOT_A_MODEL', `${path} has no config.json`, { hint: 'it tells what the tensors are for' });
+  if (!json)
+    throw new BqError('NOT_A_MODEL', `${path} has no config.json`, { hint: 'it tells what the tensors are for' });
   const own = configOf(json);
   const config = { ...own, ...(await sentenceConfig(path, own, readJson)) };
   const files = file ? [file] : await shards(folder);
@@ -141,7 +162,12 @@ export async function openHfFolder(folder, file, name) {
   if (config.tied) tensors.delete('lm_head.weight');
   const generation = await readJson(`${path}/generation_config.json`);
   return {
-    config, tensors, close, name, folder: path, stamp: folder.stamp(files),
+    config,
+    tensors,
+    close,
+    name,
+    folder: path,
+    stamp: folder.stamp(files),
     tokenizers: ['tokenizer.json', 'tokenizer.model', 'vocab.json', 'tokenizer.bin'],
     ends: endTokens(generation, json),
     template: await templateOf(folder, await readJson(`${path}/tokenizer_config.json`)),

@@ -29,10 +29,11 @@ const TIMEOUT_MS = 60_000;
 export const isHubName = (input) => input.startsWith('hf:');
 
 /** @param {number} ms @param {AbortSignal} [signal] */
-const pause = (ms, signal) => new Promise((resolve) => {
-  const timer = setTimeout(resolve, ms);
-  signal?.addEventListener('abort', () => (clearTimeout(timer), resolve(undefined)), { once: true });
-});
+const pause = (ms, signal) =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener('abort', () => (clearTimeout(timer), resolve(undefined)), { once: true });
+  });
 
 /** One repository at one endpoint. */
 class Hub {
@@ -47,7 +48,8 @@ class Hub {
     } catch (cause) {
       throw new BqError('ARGUMENT', `the endpoint "${endpoint}" is no address`, { cause });
     }
-    if (!/^https?:$/.test(this.endpoint.protocol)) throw new BqError('ARGUMENT', `the endpoint "${endpoint}" is no http address`);
+    if (!/^https?:$/.test(this.endpoint.protocol))
+      throw new BqError('ARGUMENT', `the endpoint "${endpoint}" is no http address`);
   }
 
   /** What an answer that is no success says. @param {Response} response @param {string} what */
@@ -55,12 +57,32 @@ class Hub {
     const code = headers.get('x-error-code') ?? '';
     const named = `${what} of ${this.repo}`;
     const token = this.token ? 'the token may not read it' : 'pass --token, or set HF_TOKEN';
-    if (code === 'GatedRepo') return new BqError('HTTP_STATUS', `${this.repo} is gated: the hub answers ${status}`, { hint: `accept its conditions on the hub's page; ${token}`, details: { status } });
-    if (code === 'RevisionNotFound') return new BqError('HTTP_STATUS', `${this.repo} has no revision "${this.revision}"`, { hint: 'check --revision', details: { status } });
-    if (code === 'EntryNotFound') return new BqError('HTTP_STATUS', `${named} is not there (${status})`, { details: { status } });
-    if (status === 401 || status === 403) return new BqError('HTTP_STATUS', `the hub refuses ${named} (${status})`, { hint: `it is private, gated or does not exist; ${token}`, details: { status } });
-    if (status === 404 || code === 'RepoNotFound') return new BqError('HTTP_STATUS', `the hub has no ${named} (${status})`, { hint: 'check the name, and the revision', details: { status } });
-    return new BqError('HTTP_STATUS', `the hub answers ${status} for ${named}`, { hint: 'try again later', details: { status } });
+    if (code === 'GatedRepo')
+      return new BqError('HTTP_STATUS', `${this.repo} is gated: the hub answers ${status}`, {
+        hint: `accept its conditions on the hub's page; ${token}`,
+        details: { status },
+      });
+    if (code === 'RevisionNotFound')
+      return new BqError('HTTP_STATUS', `${this.repo} has no revision "${this.revision}"`, {
+        hint: 'check --revision',
+        details: { status },
+      });
+    if (code === 'EntryNotFound')
+      return new BqError('HTTP_STATUS', `${named} is not there (${status})`, { details: { status } });
+    if (status === 401 || status === 403)
+      return new BqError('HTTP_STATUS', `the hub refuses ${named} (${status})`, {
+        hint: `it is private, gated or does not exist; ${token}`,
+        details: { status },
+      });
+    if (status === 404 || code === 'RepoNotFound')
+      return new BqError('HTTP_STATUS', `the hub has no ${named} (${status})`, {
+        hint: 'check the name, and the revision',
+        details: { status },
+      });
+    return new BqError('HTTP_STATUS', `the hub answers ${status} for ${named}`, {
+      hint: 'try again later',
+      details: { status },
+    });
   }
 
   /** Follows redirects by itself: the token goes to the endpoint alone. @param {URL} url @param {Record<string, string>} headers @returns {Promise<{ response: Response, url: URL }>} */
@@ -68,13 +90,20 @@ class Hub {
     const signals = [AbortSignal.timeout(TIMEOUT_MS), ...(this.signal ? [this.signal] : [])];
     for (let i = 0; i <= MAX_REDIRECTS; i++) {
       const own = this.token && url.origin === this.endpoint.origin;
-      const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.any(signals), headers: { ...headers, ...(own && { authorization: `Bearer ${this.token}` }) } });
+      const response = await fetch(url, {
+        redirect: 'manual',
+        signal: AbortSignal.any(signals),
+        headers: { ...headers, ...(own && { authorization: `Bearer ${this.token}` }) },
+      });
       const to = response.status >= 300 && response.status < 400 ? response.headers.get('location') : null;
       if (!to) return { response, url };
       await response.body?.cancel();
       url = new URL(to, url);
       if (!/^https?:$/.test(url.protocol) || (this.endpoint.protocol === 'https:' && url.protocol !== 'https:'))
-        throw new BqError('NETWORK', `${this.repo} is redirected to ${url.protocol}//${url.host}, which is not followed`);
+        throw new BqError(
+          'NETWORK',
+          `${this.repo} is redirected to ${url.protocol}//${url.host}, which is not followed`,
+        );
     }
     throw new BqError('NETWORK', `${this.repo} is redirected more than ${MAX_REDIRECTS} times`);
   }
@@ -92,7 +121,14 @@ class Hub {
         const status = cause instanceof BqError ? Number(cause.details?.status ?? 0) : 0;
         const final = cause instanceof BqError && cause.code !== 'TRUNCATED' && !(status === 429 || status >= 500);
         if (final) throw cause;
-        if (tried + 1 >= TRIES) throw cause instanceof BqError ? cause : new BqError('NETWORK', `${what} of ${this.repo} can't be fetched: ${/** @type {Error} */ (cause).message}`, { cause, hint: 'check the connection; the conversion can be run again' });
+        if (tried + 1 >= TRIES)
+          throw cause instanceof BqError
+            ? cause
+            : new BqError(
+                'NETWORK',
+                `${what} of ${this.repo} can't be fetched: ${/** @type {Error} */ (cause).message}`,
+                { cause, hint: 'check the connection; the conversion can be run again' },
+              );
         await pause(PAUSE_MS * 2 ** tried, this.signal);
       }
     }
@@ -108,9 +144,17 @@ class Hub {
     return this.again('the list of files', async () => {
       const { response } = await this.follow(this.address(`api/models/${this.repo}/revision/${this.revision}`), {});
       if (!response.ok) throw this.failed(response, 'the list of files');
-      const { sha, siblings } = await response.json().catch((cause) => { throw new BqError('FORMAT', `the hub's answer about ${this.repo} is no JSON`, { cause, hint: 'check --endpoint' }); });
-      const names = Array.isArray(siblings) ? siblings.map((s) => s?.rfilename).filter((name) => typeof name === 'string') : [];
-      if (typeof sha !== 'string' || !/^[0-9a-f]{7,64}$/.test(sha)) throw new BqError('FORMAT', `the hub does not tell the commit of ${this.repo}`, { hint: 'check --endpoint' });
+      const { sha, siblings } = await response.json().catch((cause) => {
+        throw new BqError('FORMAT', `the hub's answer about ${this.repo} is no JSON`, {
+          cause,
+          hint: 'check --endpoint',
+        });
+      });
+      const names = Array.isArray(siblings)
+        ? siblings.map((s) => s?.rfilename).filter((name) => typeof name === 'string')
+        : [];
+      if (typeof sha !== 'string' || !/^[0-9a-f]{7,64}$/.test(sha))
+        throw new BqError('FORMAT', `the hub does not tell the commit of ${this.repo}`, { hint: 'check --endpoint' });
       return { sha, names };
     });
   }
@@ -125,9 +169,11 @@ class Hub {
     return this.again(name, async () => {
       const { response } = await this.follow(this.fileAddress(sha, name), {});
       if (!response.ok) throw this.failed(response, name);
-      if (Number(response.headers.get('content-length')) > MAX_SMALL) throw new BqError('FORMAT', `${name} of ${this.repo} has more than ${MAX_SMALL} bytes`);
+      if (Number(response.headers.get('content-length')) > MAX_SMALL)
+        throw new BqError('FORMAT', `${name} of ${this.repo} has more than ${MAX_SMALL} bytes`);
       const bytes = new Uint8Array(await response.arrayBuffer());
-      if (bytes.length > MAX_SMALL) throw new BqError('FORMAT', `${name} of ${this.repo} has more than ${MAX_SMALL} bytes`);
+      if (bytes.length > MAX_SMALL)
+        throw new BqError('FORMAT', `${name} of ${this.repo} has more than ${MAX_SMALL} bytes`);
       return bytes;
     });
   }
@@ -137,26 +183,34 @@ class Hub {
     const address = this.fileAddress(sha, name);
     /** Where it was redirected to: asked there until it refuses. @type {URL | null} */
     let direct = null;
-    const range = (/** @type {number} */ from, /** @type {number} */ to) => this.again(name, async () => {
-      const { response, url } = await this.follow(direct ?? address, { range: `bytes=${from}-${to - 1}` });
-      const known = direct;
-      direct = url;
-      if (response.status !== 206) {
-        await response.body?.cancel();
-        direct = null;
-        if (known) throw new BqError('TRUNCATED', `${name} is to be asked for anew`); // an address that was signed for some minutes
-        if (response.ok) throw new BqError('NETWORK', `the hub sends ${name} of ${this.repo} as a whole, not by ranges`, { hint: 'fetch the folder and convert it from the disk' });
-        throw this.failed(response, name);
-      }
-      const [, start, size] = /^bytes (\d+)-\d+\/(\d+)$/.exec(response.headers.get('content-range') ?? '') ?? [];
-      if (Number(start) !== from) throw new BqError('NETWORK', `the hub sends another range of ${name} than was asked for`);
-      const bytes = new Uint8Array(await response.arrayBuffer());
-      if (bytes.length !== Math.min(to, Number(size)) - from) throw new BqError('TRUNCATED', `${name} came short`);
-      return { bytes, size: Number(size) };
-    });
+    const range = (/** @type {number} */ from, /** @type {number} */ to) =>
+      this.again(name, async () => {
+        const { response, url } = await this.follow(direct ?? address, { range: `bytes=${from}-${to - 1}` });
+        const known = direct;
+        direct = url;
+        if (response.status !== 206) {
+          await response.body?.cancel();
+          direct = null;
+          if (known) throw new BqError('TRUNCATED', `${name} is to be asked for anew`); // an address that was signed for some minutes
+          if (response.ok)
+            throw new BqError('NETWORK', `the hub sends ${name} of ${this.repo} as a whole, not by ranges`, {
+              hint: 'fetch the folder and convert it from the disk',
+            });
+          throw this.failed(response, name);
+        }
+        const [, start, size] = /^bytes (\d+)-\d+\/(\d+)$/.exec(response.headers.get('content-range') ?? '') ?? [];
+        if (Number(start) !== from)
+          throw new BqError('NETWORK', `the hub sends another range of ${name} than was asked for`);
+        const bytes = new Uint8Array(await response.arrayBuffer());
+        if (bytes.length !== Math.min(to, Number(size)) - from) throw new BqError('TRUNCATED', `${name} came short`);
+        return { bytes, size: Number(size) };
+      });
     const { size } = await range(0, 1);
     return {
-      name: `hf:${this.repo}/${name}`, size, remote: true, type: '',
+      name: `hf:${this.repo}/${name}`,
+      size,
+      remote: true,
+      type: '',
       async *stream(offset, end) {
         if (Math.min(end, size) > offset) yield (await range(offset, Math.min(end, size))).bytes;
       },
@@ -173,7 +227,8 @@ class Hub {
  */
 export async function openHub(input, options) {
   const repo = input.slice('hf:'.length);
-  if (!/^[\w.-]+(\/[\w.-]+)?$/.test(repo) || repo.split('/').some((part) => /^\.+$/.test(part))) throw new BqError('ARGUMENT', `"${input}" is no hf:owner/name`);
+  if (!/^[\w.-]+(\/[\w.-]+)?$/.test(repo) || repo.split('/').some((part) => /^\.+$/.test(part)))
+    throw new BqError('ARGUMENT', `"${input}" is no hf:owner/name`);
   const { mkdtemp, mkdir, rm, writeFile } = await nodeModule('fs/promises');
   const { tmpdir } = await nodeModule('os');
   const { dirname, join } = await nodeModule('path');
@@ -187,8 +242,18 @@ export async function openHub(input, options) {
       await mkdir(dirname(join(path, name)), { recursive: true });
       await writeFile(join(path, name), bytes);
     }
-    const checkpoint = await openHfFolder({ path, names, open: (name) => hub.open(sha, name), stamp: () => `${repo} ${sha}` }, null, repo.split('/').at(-1) ?? repo);
-    return { ...checkpoint, close: async () => { await checkpoint.close(); await remove(); } };
+    const checkpoint = await openHfFolder(
+      { path, names, open: (name) => hub.open(sha, name), stamp: () => `${repo} ${sha}` },
+      null,
+      repo.split('/').at(-1) ?? repo,
+    );
+    return {
+      ...checkpoint,
+      close: async () => {
+        await checkpoint.close();
+        await remove();
+      },
+    };
   } catch (error) {
     await remove();
     throw error;

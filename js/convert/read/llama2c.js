@@ -29,20 +29,57 @@ function shapes({ dim, hidden, heads, kvHeads, vocab }) {
   });
 }
 
-const LEGACY_ORDER = ['embedding', 'attentionNorm', 'wq', 'wk', 'wv', 'wo', 'ffnNorm', 'w1', 'w2', 'w3', 'finalNorm', 'ropeTables', 'head'];
-const V1_ORDER = ['attentionNorm', 'ffnNorm', 'finalNorm', 'embedding', 'wq', 'wk', 'wv', 'wo', 'w1', 'w2', 'w3', 'head'];
+const LEGACY_ORDER = [
+  'embedding',
+  'attentionNorm',
+  'wq',
+  'wk',
+  'wv',
+  'wo',
+  'ffnNorm',
+  'w1',
+  'w2',
+  'w3',
+  'finalNorm',
+  'ropeTables',
+  'head',
+];
+const V1_ORDER = [
+  'attentionNorm',
+  'ffnNorm',
+  'finalNorm',
+  'embedding',
+  'wq',
+  'wk',
+  'wv',
+  'wo',
+  'w1',
+  'w2',
+  'w3',
+  'head',
+];
 
 /** @param {Header} h @param {string} name */
 function checkHeader(h, name) {
   const { dim, hidden, layers, heads, kvHeads, vocab, context } = h;
-  const good = [dim, hidden, layers, heads, kvHeads, vocab, context].every((v) => v > 0) && layers <= 1024 &&
-    dim % heads === 0 && heads % kvHeads === 0 && (dim / heads) % 2 === 0;
-  if (!good) throw new BqError('NOT_A_MODEL', `${name} does not begin like a llama2.c checkpoint`, { offset: 0, hint: 'convert reads llama2.c .bin files, safetensors files and folders that hold them' });
+  const good =
+    [dim, hidden, layers, heads, kvHeads, vocab, context].every((v) => v > 0) &&
+    layers <= 1024 &&
+    dim % heads === 0 &&
+    heads % kvHeads === 0 &&
+    (dim / heads) % 2 === 0;
+  if (!good)
+    throw new BqError('NOT_A_MODEL', `${name} does not begin like a llama2.c checkpoint`, {
+      offset: 0,
+      hint: 'convert reads llama2.c .bin files, safetensors files and folders that hold them',
+    });
 }
 
 /** @param {DataView} view @param {number} at @returns {Header} */
 function readHeader(view, at) {
-  const [dim, hidden, layers, heads, kvHeads, vocab, context] = Array.from({ length: 7 }, (_, i) => view.getInt32(at + 4 * i, true));
+  const [dim, hidden, layers, heads, kvHeads, vocab, context] = Array.from({ length: 7 }, (_, i) =>
+    view.getInt32(at + 4 * i, true),
+  );
   return { dim, hidden, layers, heads, kvHeads, vocab, context, tied: true };
 }
 
@@ -52,14 +89,24 @@ async function readStart(file) {
   const view = new DataView(bytes.buffer);
   if (bytes.length >= 8 && view.getUint32(0, true) === MAGIC) {
     const version = view.getInt32(4, true);
-    if (version !== 1) throw new BqError('UNSUPPORTED', `${file.name} is a llama2.c checkpoint of version ${version}`, { offset: 4, hint: 'export it as version 0 or 1 (f32)' });
-    if (bytes.length < V1_HEADER) throw new BqError('TRUNCATED', `${file.name} ends in its header`, { offset: bytes.length });
+    if (version !== 1)
+      throw new BqError('UNSUPPORTED', `${file.name} is a llama2.c checkpoint of version ${version}`, {
+        offset: 4,
+        hint: 'export it as version 0 or 1 (f32)',
+      });
+    if (bytes.length < V1_HEADER)
+      throw new BqError('TRUNCATED', `${file.name} ends in its header`, { offset: bytes.length });
     return { header: { ...readHeader(view, 8), tied: bytes[36] !== 0 }, start: V1_HEADER, order: V1_ORDER };
   }
-  if (bytes.length < LEGACY_HEADER) throw new BqError('NOT_A_MODEL', `${file.name} is too short for a checkpoint`, { offset: bytes.length });
+  if (bytes.length < LEGACY_HEADER)
+    throw new BqError('NOT_A_MODEL', `${file.name} is too short for a checkpoint`, { offset: bytes.length });
   const header = readHeader(view, 0);
   // A negative vocabulary size says that the head has its own weights.
-  return { header: { ...header, vocab: Math.abs(header.vocab), tied: header.vocab > 0 }, start: LEGACY_HEADER, order: LEGACY_ORDER };
+  return {
+    header: { ...header, vocab: Math.abs(header.vocab), tied: header.vocab > 0 },
+    start: LEGACY_HEADER,
+    order: LEGACY_ORDER,
+  };
 }
 
 /**
@@ -89,12 +136,25 @@ export async function readLlama2c(file) {
   }
   if (file.size !== at) {
     const code = file.size < at ? 'TRUNCATED' : 'FORMAT';
-    throw new BqError(code, `${file.name} has ${file.size} bytes; its header makes it ${at}`, { offset: Math.min(file.size, at), hint: 'is it a llama2.c .bin file, and whole?' });
+    throw new BqError(code, `${file.name} has ${file.size} bytes; its header makes it ${at}`, {
+      offset: Math.min(file.size, at),
+      hint: 'is it a llama2.c .bin file, and whole?',
+    });
   }
   return {
     config: {
-      arch: 'llama', layers: header.layers, hidden: header.dim, heads: header.heads, kv_heads: header.kvHeads, ffn: header.hidden,
-      vocab: header.vocab, context: header.context, norm_eps: 1e-5, rope_theta: 10000, rope_pairs: 'adjacent', tied: header.tied,
+      arch: 'llama',
+      layers: header.layers,
+      hidden: header.dim,
+      heads: header.heads,
+      kv_heads: header.kvHeads,
+      ffn: header.hidden,
+      vocab: header.vocab,
+      context: header.context,
+      norm_eps: 1e-5,
+      rope_theta: 10000,
+      rope_pairs: 'adjacent',
+      tied: header.tied,
     },
     tensors,
   };

@@ -49,19 +49,28 @@ export class Machine {
 
   /** @param {string} what */
   damaged(what) {
-    return new BqError('FORMAT', `${this.file}: the pickle is damaged: ${what}`, { offset: this.at, hint: 'save the checkpoint again, best as safetensors' });
+    return new BqError('FORMAT', `${this.file}: the pickle is damaged: ${what}`, {
+      offset: this.at,
+      hint: 'save the checkpoint again, best as safetensors',
+    });
   }
 
   /** @param {string} what */
   refused(what) {
-    return new BqError('UNSUPPORTED', `${this.file}: the pickle asks for ${what}, which is not on the list of harmless names`, {
-      offset: this.at, hint: 'it was not executed; do not trust this file. A checkpoint of tensors only (torch.save(model.state_dict(), path)) or safetensors is read',
-    });
+    return new BqError(
+      'UNSUPPORTED',
+      `${this.file}: the pickle asks for ${what}, which is not on the list of harmless names`,
+      {
+        offset: this.at,
+        hint: 'it was not executed; do not trust this file. A checkpoint of tensors only (torch.save(model.state_dict(), path)) or safetensors is read',
+      },
+    );
   }
 
   /** @param {number} n @returns {Uint8Array} */
   take(n) {
-    if (!(n >= 0 && n <= this.bytes.length - this.at)) throw this.damaged(`${n} bytes are announced, ${this.bytes.length - this.at} are left`);
+    if (!(n >= 0 && n <= this.bytes.length - this.at))
+      throw this.damaged(`${n} bytes are announced, ${this.bytes.length - this.at} are left`);
     return this.bytes.subarray(this.at, (this.at += n));
   }
 
@@ -139,7 +148,10 @@ export class Machine {
   /** @param {unknown} module @param {unknown} name */
   global(module, name) {
     const full = `${module}.${name}`;
-    const standIn = typeof module === 'string' && typeof name === 'string' && Object.hasOwn(this.names, full) ? this.names[full] : null;
+    const standIn =
+      typeof module === 'string' && typeof name === 'string' && Object.hasOwn(this.names, full)
+        ? this.names[full]
+        : null;
     if (!standIn) throw this.refused(full.slice(0, 200));
     this.stack.push(new Name(full, standIn));
   }
@@ -207,7 +219,8 @@ export function unpickle(bytes, at, options) {
 export function walk(value, found) {
   let entries = 0;
   const enter = (/** @type {any} */ inner, /** @type {string} */ name, /** @type {number} */ depth) => {
-    if (depth > MAX_DEPTH || ++entries > MAX_ENTRIES) throw new BqError('FORMAT', 'the dicts of the pickle hold each other without end');
+    if (depth > MAX_DEPTH || ++entries > MAX_ENTRIES)
+      throw new BqError('FORMAT', 'the dicts of the pickle hold each other without end');
     if (!(inner instanceof Map)) return void found(name, inner);
     for (const [key, next] of inner) if (typeof key === 'string') enter(next, name ? `${name}.${key}` : key, depth + 1);
   };

@@ -11,7 +11,8 @@ const MAX_HEADER = 100_000_000;
 /** @param {ByteSource} file @returns {Promise<{ header: Record<string, any>, start: number }>} */
 async function readHeader(file) {
   const first = await readRange(file, 0, 8);
-  const bad = (/** @type {string} */ why, offset = 0) => new BqError('FORMAT', `${file.name} is no safetensors file: ${why}`, { offset });
+  const bad = (/** @type {string} */ why, offset = 0) =>
+    new BqError('FORMAT', `${file.name} is no safetensors file: ${why}`, { offset });
   if (first.length < 8) throw bad('it is too short');
   const length = Number(new DataView(first.buffer).getBigUint64(0, true));
   if (length < 2 || length > MAX_HEADER || 8 + length > file.size) throw bad(`its header would have ${length} bytes`);
@@ -36,15 +37,25 @@ const isSize = (v) => Number.isSafeInteger(v) && /** @type {number} */ (v) >= 0;
  */
 export async function listSafetensors(file) {
   const { header, start } = await readHeader(file);
-  const entries = Object.entries(header).filter(([name]) => name !== '__metadata__').map(([name, entry]) => {
-    const fail = (/** @type {string} */ why) => new BqError('FORMAT', `tensor "${name}" of ${file.name} ${why}`, { offset: 8 });
-    const { dtype, shape, data_offsets: offsets } = entry ?? {};
-    if (typeof dtype !== 'string' || !Array.isArray(shape) || !shape.every(isSize) || !Array.isArray(offsets) || offsets.length !== 2 || !offsets.every(isSize))
-      throw fail('has no proper dtype, shape and data_offsets');
-    const [from, to] = offsets;
-    if (from > to || start + to > file.size) throw fail(`lies at ${from}…${to}, outside the file`);
-    return { name, dtype, shape, from: start + from, to: start + to };
-  });
+  const entries = Object.entries(header)
+    .filter(([name]) => name !== '__metadata__')
+    .map(([name, entry]) => {
+      const fail = (/** @type {string} */ why) =>
+        new BqError('FORMAT', `tensor "${name}" of ${file.name} ${why}`, { offset: 8 });
+      const { dtype, shape, data_offsets: offsets } = entry ?? {};
+      if (
+        typeof dtype !== 'string' ||
+        !Array.isArray(shape) ||
+        !shape.every(isSize) ||
+        !Array.isArray(offsets) ||
+        offsets.length !== 2 ||
+        !offsets.every(isSize)
+      )
+        throw fail('has no proper dtype, shape and data_offsets');
+      const [from, to] = offsets;
+      if (from > to || start + to > file.size) throw fail(`lies at ${from}…${to}, outside the file`);
+      return { name, dtype, shape, from: start + from, to: start + to };
+    });
   return { entries, metadata: header.__metadata__ ?? {} };
 }
 
@@ -63,11 +74,17 @@ export async function readSafetensors(file) {
         tensors.set(name, null);
         continue;
       }
-      throw new BqError('UNSUPPORTED', `tensor "${name}" of ${file.name} is of type ${dtype}`, { hint: `convert reads ${Object.keys(DTYPES).join(', ')}` });
+      throw new BqError('UNSUPPORTED', `tensor "${name}" of ${file.name} is of type ${dtype}`, {
+        hint: `convert reads ${Object.keys(DTYPES).join(', ')}`,
+      });
     }
     const count = shape.reduce((a, b) => a * b, 1);
     if (count * DTYPES[dtype] !== to - from)
-      throw new BqError('FORMAT', `tensor "${name}" of ${file.name} has ${to - from} bytes, not the ${count * DTYPES[dtype]} of its shape`, { offset: 8 });
+      throw new BqError(
+        'FORMAT',
+        `tensor "${name}" of ${file.name} has ${to - from} bytes, not the ${count * DTYPES[dtype]} of its shape`,
+        { offset: 8 },
+      );
     tensors.set(name, floatRows(file, from, dtype, shape));
   }
   return { tensors, metadata };

@@ -7,10 +7,14 @@ const POOLING = { mean: 'mean', mean_tokens: 'mean', cls: 'cls', cls_token: 'cls
 
 /** @param {Record<string, any>} json  of a Pooling module: one name, or a switch for each */
 function poolingOf(json) {
-  const switched = Object.keys(json).filter((key) => key.startsWith('pooling_mode_') && json[key]).map((key) => key.slice('pooling_mode_'.length));
+  const switched = Object.keys(json)
+    .filter((key) => key.startsWith('pooling_mode_') && json[key])
+    .map((key) => key.slice('pooling_mode_'.length));
   const modes = [json.pooling_mode ?? switched].flat();
   if (modes.length === 1 && Object.hasOwn(POOLING, modes[0])) return POOLING[modes[0]];
-  throw new BqError('UNSUPPORTED', `vectors are pooled the "${modes.join(', ')}" way`, { hint: 'mean, cls or lasttoken alone are computed' });
+  throw new BqError('UNSUPPORTED', `vectors are pooled the "${modes.join(', ')}" way`, {
+    hint: 'mean, cls or lasttoken alone are computed',
+  });
 }
 
 /**
@@ -37,7 +41,9 @@ export async function sentenceConfig(folder, config, readJson) {
     } else if (kind === 'Normalize') {
       found.normalize = true;
     } else {
-      throw new BqError('UNSUPPORTED', `its vectors go through a module of kind "${kind}"`, { hint: 'Transformer, Pooling and Normalize are computed' });
+      throw new BqError('UNSUPPORTED', `its vectors go through a module of kind "${kind}"`, {
+        hint: 'Transformer, Pooling and Normalize are computed',
+      });
     }
   }
   return found;

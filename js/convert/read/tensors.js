@@ -27,10 +27,17 @@ function toFloats(bytes, dtype) {
   const out = new Float32Array(bytes.length / DTYPES[dtype]);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   switch (dtype) {
-    case 'F32': for (let i = 0; i < out.length; i++) out[i] = view.getFloat32(4 * i, true); break;
-    case 'F64': for (let i = 0; i < out.length; i++) out[i] = view.getFloat64(8 * i, true); break;
-    case 'F16': for (let i = 0; i < out.length; i++) out[i] = f16ToNumber(view.getUint16(2 * i, true)); break;
-    default: for (let i = 0; i < out.length; i++) out[i] = bf16ToNumber(view.getUint16(2 * i, true));
+    case 'F32':
+      for (let i = 0; i < out.length; i++) out[i] = view.getFloat32(4 * i, true);
+      break;
+    case 'F64':
+      for (let i = 0; i < out.length; i++) out[i] = view.getFloat64(8 * i, true);
+      break;
+    case 'F16':
+      for (let i = 0; i < out.length; i++) out[i] = f16ToNumber(view.getUint16(2 * i, true));
+      break;
+    default:
+      for (let i = 0; i < out.length; i++) out[i] = bf16ToNumber(view.getUint16(2 * i, true));
   }
   return out;
 }
@@ -48,7 +55,10 @@ export function floatRows(file, offset, dtype, dims) {
   const read = async (/** @type {number} */ row, /** @type {number} */ rows) => {
     const [from, to] = [offset + row * rowBytes, offset + (row + rows) * rowBytes];
     const bytes = await readRange(file, from, to);
-    if (bytes.length !== to - from) throw new BqError('TRUNCATED', `${file.name} ends after ${from + bytes.length} bytes`, { offset: from + bytes.length });
+    if (bytes.length !== to - from)
+      throw new BqError('TRUNCATED', `${file.name} ends after ${from + bytes.length} bytes`, {
+        offset: from + bytes.length,
+      });
     return bytes;
   };
   return {

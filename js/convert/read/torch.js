@@ -14,8 +14,16 @@ import { entryStart, readZip } from './zip.js';
 
 /** torch's storages: dtype as in safetensors, bytes of an element. @type {Record<string, [string, number]>} */
 const STORAGES = {
-  FloatStorage: ['F32', 4], DoubleStorage: ['F64', 8], HalfStorage: ['F16', 2], BFloat16Storage: ['BF16', 2], LongStorage: ['I64', 8],
-  IntStorage: ['I32', 4], ShortStorage: ['I16', 2], CharStorage: ['I8', 1], ByteStorage: ['U8', 1], BoolStorage: ['BOOL', 1],
+  FloatStorage: ['F32', 4],
+  DoubleStorage: ['F64', 8],
+  HalfStorage: ['F16', 2],
+  BFloat16Storage: ['BF16', 2],
+  LongStorage: ['I64', 8],
+  IntStorage: ['I32', 4],
+  ShortStorage: ['I16', 2],
+  CharStorage: ['I8', 1],
+  ByteStorage: ['U8', 1],
+  BoolStorage: ['BOOL', 1],
 };
 const MAX_DIMS = 8;
 /** No pickle beside the tensors is longer. */
@@ -53,16 +61,25 @@ class Tensor {
 }
 
 /** @param {string} file @param {string} what */
-const malformed = (file, what) => new BqError('FORMAT', `${file}: ${what}`, { hint: 'save the checkpoint again, best as safetensors' });
+const malformed = (file, what) =>
+  new BqError('FORMAT', `${file}: ${what}`, { hint: 'save the checkpoint again, best as safetensors' });
 
 /** torch._utils._rebuild_tensor_v2, without torch. @param {string} file @param {any[]} args */
 function rebuildTensor(file, [storage, start, dims, strides]) {
   if (!(storage instanceof Storage) || !isCount(start)) throw malformed(file, 'a tensor has no storage');
   const sizes = (/** @type {unknown} */ v) => Array.isArray(v) && v.length <= MAX_DIMS && v.every(isCount);
-  if (!sizes(dims) || !sizes(strides) || dims.length !== strides.length) throw malformed(file, 'a tensor has no shape, or no strides that fit it');
+  if (!sizes(dims) || !sizes(strides) || dims.length !== strides.length)
+    throw malformed(file, 'a tensor has no shape, or no strides that fit it');
   const count = dims.reduce((/** @type {number} */ a, /** @type {number} */ b) => a * b, 1);
-  const last = count ? start + dims.reduce((/** @type {number} */ sum, /** @type {number} */ n, /** @type {number} */ i) => sum + (n - 1) * strides[i], 0) : -1;
-  if (last >= storage.count || count > storage.count) throw malformed(file, `a tensor of ${dims.join(' × ')} reaches element ${last} of a storage of ${storage.count}`);
+  const last = count
+    ? start +
+      dims.reduce(
+        (/** @type {number} */ sum, /** @type {number} */ n, /** @type {number} */ i) => sum + (n - 1) * strides[i],
+        0,
+      )
+    : -1;
+  if (last >= storage.count || count > storage.count)
+    throw malformed(file, `a tensor of ${dims.join(' × ')} reaches element ${last} of a storage of ${storage.count}`);
   return new Tensor(storage, start, [...dims], [...strides]);
 }
 
@@ -75,7 +92,9 @@ function namesFor(file) {
     'torch._utils._rebuild_parameter': { call: first },
     'torch.Size': { call: ([sizes]) => sizes },
     ...Object.fromEntries(Object.keys(STORAGES).map((kind) => [`torch.${kind}`, { value: kind }])),
-    ...Object.fromEntries(['float32', 'float16', 'bfloat16', 'float64'].map((name) => [`torch.${name}`, { value: name }])),
+    ...Object.fromEntries(
+      ['float32', 'float16', 'bfloat16', 'float64'].map((name) => [`torch.${name}`, { value: name }]),
+    ),
     'torch.device': { call: first },
   };
 }
@@ -84,7 +103,8 @@ function namesFor(file) {
 function storageId(file, id) {
   const [what, kind, key, , count] = Array.isArray(id) ? id : [];
   const name = kind?.standIn?.value;
-  if (what !== 'storage' || !Object.hasOwn(STORAGES, name ?? '') || typeof key !== 'string' || !isCount(count)) throw malformed(file, 'the pickle refers to something that is no storage');
+  if (what !== 'storage' || !Object.hasOwn(STORAGES, name ?? '') || typeof key !== 'string' || !isCount(count))
+    throw malformed(file, 'the pickle refers to something that is no storage');
   return { kind: /** @type {string} */ (name), key, count };
 }
 
@@ -92,7 +112,8 @@ function storageId(file, id) {
 const storageOf = (file, storages) => (/** @type {any} */ id) => {
   const { kind, key, count } = storageId(file, id);
   const known = storages.get(key) ?? new Storage(kind, count);
-  if (known.kind !== kind || known.count !== count) throw malformed(file, `storage ${key} is used as two types or sizes`);
+  if (known.kind !== kind || known.count !== count)
+    throw malformed(file, `storage ${key} is used as two types or sizes`);
   storages.set(key, known);
   return known;
 };
@@ -110,14 +131,20 @@ async function readArchive(file) {
     return readRange(file, start, start + entry.bytes);
   };
   const order = entries.get(`${root}byteorder`);
-  if (order && new TextDecoder().decode(await bytesOf(order)) !== 'little') throw new BqError('UNSUPPORTED', `${file.name} is big-endian`, { hint: 'save it on a little-endian machine' });
+  if (order && new TextDecoder().decode(await bytesOf(order)) !== 'little')
+    throw new BqError('UNSUPPORTED', `${file.name} is big-endian`, { hint: 'save it on a little-endian machine' });
   /** @type {Map<string, Storage>} */
   const storages = new Map();
-  const { value } = unpickle(await bytesOf(pickle), 0, { file: file.name, names: namesFor(file.name), persistent: storageOf(file.name, storages) });
+  const { value } = unpickle(await bytesOf(pickle), 0, {
+    file: file.name,
+    names: namesFor(file.name),
+    persistent: storageOf(file.name, storages),
+  });
   for (const [key, storage] of storages) {
     const entry = entries.get(`${root}data/${key}`);
     if (!entry) throw malformed(file.name, `the archive lacks data/${key}`);
-    if (entry.bytes < storage.count * storage.itemBytes) throw malformed(file.name, `storage ${key} announces ${storage.count} elements, ${entry.bytes} bytes are there`);
+    if (entry.bytes < storage.count * storage.itemBytes)
+      throw malformed(file.name, `storage ${key} announces ${storage.count} elements, ${entry.bytes} bytes are there`);
     storage.offset = await entryStart(file, entry);
   }
   return value;
@@ -126,7 +153,13 @@ async function readArchive(file) {
 /** Pickles one after the other: magic, protocol, system, object, keys; then per key a count and its elements. @param {ByteSource} file */
 async function readStream(file) {
   const head = await readRange(file, 0, Math.min(file.size, MAX_PICKLE));
-  const plain = { file: file.name, names: namesFor(file.name), persistent: () => { throw malformed(file.name, 'a plain pickle refers to a storage'); } };
+  const plain = {
+    file: file.name,
+    names: namesFor(file.name),
+    persistent: () => {
+      throw malformed(file.name, 'a plain pickle refers to a storage');
+    },
+  };
   const magic = unpickle(head, 0, plain);
   if (magic.value !== LEGACY) return magic.value;
   const protocol = unpickle(head, magic.end, plain);
@@ -135,15 +168,20 @@ async function readStream(file) {
   const storages = new Map();
   const object = unpickle(head, system.end, { ...plain, persistent: storageOf(file.name, storages) });
   const keys = unpickle(head, object.end, plain);
-  if (!Array.isArray(keys.value) || !keys.value.every((key) => storages.has(key))) throw malformed(file.name, 'the list of storages does not fit');
+  if (!Array.isArray(keys.value) || !keys.value.every((key) => storages.has(key)))
+    throw malformed(file.name, 'the list of storages does not fit');
   let at = keys.end;
   for (const key of keys.value) {
     const storage = /** @type {Storage} */ (storages.get(key));
     const count = await readRange(file, at, at + 8);
-    if (count.length < 8 || new DataView(count.buffer).getBigInt64(0, true) !== BigInt(storage.count)) throw malformed(file.name, `storage ${key} has another size than announced`);
+    if (count.length < 8 || new DataView(count.buffer).getBigInt64(0, true) !== BigInt(storage.count))
+      throw malformed(file.name, `storage ${key} has another size than announced`);
     storage.offset = at + 8;
     at = storage.offset + storage.count * storage.itemBytes;
-    if (at > file.size) throw new BqError('TRUNCATED', `${file.name} ends after ${file.size} bytes, in storage ${key}`, { offset: file.size });
+    if (at > file.size)
+      throw new BqError('TRUNCATED', `${file.name} ends after ${file.size} bytes, in storage ${key}`, {
+        offset: file.size,
+      });
   }
   if ([...storages.values()].some(({ offset }) => offset < 0)) throw malformed(file.name, 'a storage has no data');
   return object.value;
@@ -215,6 +253,9 @@ export async function readTorch(file) {
   walk(stateDict(value), (name, inner) => {
     if (inner instanceof Tensor) tensors.set(name.replace(/^(_orig_mod\.|module\.)+/, ''), rowsOf(file, inner));
   });
-  if (!tensors.size) throw new BqError('NOT_A_MODEL', `${file.name} holds no dict of tensors`, { hint: 'torch.save(model.state_dict(), path) writes one' });
+  if (!tensors.size)
+    throw new BqError('NOT_A_MODEL', `${file.name} holds no dict of tensors`, {
+      hint: 'torch.save(model.state_dict(), path) writes one',
+    });
   return { tensors, value };
 }

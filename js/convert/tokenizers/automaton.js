@@ -18,7 +18,11 @@ const MOST = { places: 20_000, states: 4096, classes: 250, steps: 4_000_000 };
  */
 
 /** @param {string} source @param {string} what */
-const tooLarge = (source, what) => unsupported(`the tokenizer cuts text by ${JSON.stringify(source.slice(0, 200))}, which takes too many ${what}`, 'simplify the expression');
+const tooLarge = (source, what) =>
+  unsupported(
+    `the tokenizer cuts text by ${JSON.stringify(source.slice(0, 200))}, which takes too many ${what}`,
+    'simplify the expression',
+  );
 
 /**
  * Places for a tree, from the last to the first.
@@ -38,7 +42,8 @@ function placesOf(tree, source) {
     if ('look' in node) return add({ look: node.look, end: node.end, next });
     if ('all' in node) return node.all.reduceRight((at, part) => build(part, at), next);
     if ('any' in node) return add({ split: node.any.map((part) => build(part, next)) });
-    const order = (/** @type {number} */ more, /** @type {number} */ enough) => (node.lazy ? [enough, more] : [more, enough]);
+    const order = (/** @type {number} */ more, /** @type {number} */ enough) =>
+      node.lazy ? [enough, more] : [more, enough];
     let at = next;
     if (node.max === Infinity) {
       at = add({ split: [] });
@@ -58,9 +63,11 @@ function placesOf(tree, source) {
 function classify(sets, source) {
   /** Sets that begin or end at a character. @type {Map<number, number[]>} */
   const turns = new Map([[0, []]]);
-  sets.forEach((set, i) => set.forEach(([first, last]) => {
-    for (const at of [first, last + 1]) turns.set(at, [...(turns.get(at) ?? []), i]);
-  }));
+  sets.forEach((set, i) =>
+    set.forEach(([first, last]) => {
+      for (const at of [first, last + 1]) turns.set(at, [...(turns.get(at) ?? []), i]);
+    }),
+  );
   /** @type {Map<string, number>} */
   const classes = new Map();
   /** @type {[number, number][]} */
@@ -133,19 +140,28 @@ function automaton(source, options) {
   const first = [];
   reach(start, new Set(), first);
   const states = [[], first];
-  const numbers = new Map([['', 0], [first.join(), START]]);
+  const numbers = new Map([
+    ['', 0],
+    [first.join(), START],
+  ]);
   /** @type {number[][]} */
   const table = [Array.from({ length: count + 1 }, () => 0)];
   for (let i = START; i < states.length; i++) {
-    table.push(Array.from({ length: count + 1 }, (_, byClass) => {
-      const { match, next } = go(states[i], byClass);
-      if (match && i === START) throw unsupported(`the tokenizer cuts text by ${JSON.stringify(source)}, which matches nothing at all`, 'each match must take a character');
-      const key = next.join();
-      const known = numbers.get(key) ?? states.length;
-      if (known === states.length && states.push(next) > MOST.states) throw tooLarge(source, 'states');
-      numbers.set(key, known);
-      return known | (match ? MATCH : 0);
-    }));
+    table.push(
+      Array.from({ length: count + 1 }, (_, byClass) => {
+        const { match, next } = go(states[i], byClass);
+        if (match && i === START)
+          throw unsupported(
+            `the tokenizer cuts text by ${JSON.stringify(source)}, which matches nothing at all`,
+            'each match must take a character',
+          );
+        const key = next.join();
+        const known = numbers.get(key) ?? states.length;
+        if (known === states.length && states.push(next) > MOST.states) throw tooLarge(source, 'states');
+        numbers.set(key, known);
+        return known | (match ? MATCH : 0);
+      }),
+    );
   }
   return { runs, table, count };
 }
@@ -173,7 +189,7 @@ export function compileStage(source, { rust, flags = 0 } = {}) {
   const { runs: all, table, count } = automaton(source, { rust });
   const runs = flags & STAGE.bytes ? byteRuns(all) : all;
   const tableAt = 16 + 4 * runs.length;
-  const out = new Uint8Array(tableAt + Math.ceil(2 * table.length * (count + 1) / 4) * 4);
+  const out = new Uint8Array(tableAt + Math.ceil((2 * table.length * (count + 1)) / 4) * 4);
   const view = new DataView(out.buffer);
   [flags, count, table.length, runs.length].forEach((value, i) => view.setUint32(4 * i, value, true));
   runs.forEach(([first, byClass], i) => view.setUint32(16 + 4 * i, first * 256 + byClass, true));

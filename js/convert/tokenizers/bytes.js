@@ -16,9 +16,16 @@ export const fromUtf8 = (bytes) => decoder.decode(bytes);
  * their order.
  * @type {ReadonlyMap<string, number>}
  */
-export const ALPHABET = new Map(Array.from({ length: 256 }, (_, byte) => byte).filter((byte) => !printable(byte))
-  .map((byte, i) => /** @type {[string, number]} */ ([String.fromCharCode(256 + i), byte]))
-  .concat(Array.from({ length: 256 }, (_, byte) => byte).filter(printable).map((byte) => [String.fromCharCode(byte), byte])));
+export const ALPHABET = new Map(
+  Array.from({ length: 256 }, (_, byte) => byte)
+    .filter((byte) => !printable(byte))
+    .map((byte, i) => /** @type {[string, number]} */ ([String.fromCharCode(256 + i), byte]))
+    .concat(
+      Array.from({ length: 256 }, (_, byte) => byte)
+        .filter(printable)
+        .map((byte) => [String.fromCharCode(byte), byte]),
+    ),
+);
 
 /** @param {number} byte */
 function printable(byte) {

@@ -9,7 +9,8 @@ import { bertStages, longestWord } from './wordpiece.js';
 
 /** @typedef {import('./section.js').Tokenizer} Tokenizer */
 
-const MODELS = 'run are "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "t5" (SentencePiece unigram), "bert" (WordPiece), "gemma4"';
+const MODELS =
+  'run are "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "t5" (SentencePiece unigram), "bert" (WordPiece), "gemma4"';
 /** Texts of control tokens that end a turn, where the metadata doesn't name them. */
 const ENDS = ['<|endoftext|>', '<|end|>', '<|im_end|>', '<|eot_id|>', '<|eom_id|>', '<end_of_turn>', '<EOT>'];
 
@@ -19,25 +20,43 @@ const ENDS = ['<|endoftext|>', '<|end|>', '<|im_end|>', '<|eot_id|>', '<|eom_id|
 function byteLevel(get) {
   const name = get('pre') ?? 'gpt-2';
   const pattern = patternNamed(name);
-  if (!pattern) throw unsupported(`the GGUF file splits text as "${name}"`, `run are ${PATTERNS.flatMap(({ names }) => names).join(', ')}`);
+  if (!pattern)
+    throw unsupported(
+      `the GGUF file splits text as "${name}"`,
+      `run are ${PATTERNS.flatMap(({ names }) => names).join(', ')}`,
+    );
   const { split, nfc, whole, bos } = pattern;
   const stages = () => (pattern.stages ?? EXPRESSIONS[/** @type {string} */ (split)]).map((source) => stage(source));
   return {
-    kind: KIND.bpe, flags: whole ? FLAG.ignoreMerges : 0, bos, bytes: fromAlphabet,
+    kind: KIND.bpe,
+    flags: whole ? FLAG.ignoreMerges : 0,
+    bos,
+    bytes: fromAlphabet,
     ...(split && !nfc ? { split } : { parts: [...(nfc ? composed() : []), ...stages()] }),
   };
 }
 
 /** @param {(key: string) => any} get @returns {Kind} */
-const sentencePiece = (get) => ({ kind: KIND.spm, flags: (get('add_space_prefix') ?? true) ? FLAG.addSpace : 0, bos: true, bytes: fromPiece });
+const sentencePiece = (get) => ({
+  kind: KIND.spm,
+  flags: (get('add_space_prefix') ?? true) ? FLAG.addSpace : 0,
+  bos: true,
+  bytes: fromPiece,
+});
 
 /** @param {(key: string) => any} get @returns {Kind} */
 function unigram(get) {
   const map = get('precompiled_charsmap');
   const rows = get('remove_extra_whitespaces') ?? true;
   return {
-    kind: KIND.unigram, flags: (get('add_space_prefix') ?? true) ? FLAG.addSpace : 0, eos: true, bytes: fromPiece,
-    parts: [...(map ? charsmapPart(Uint8Array.from(map)) : []), ...(rows ? [spacesPart({ before: true, behind: true, rows })] : [])],
+    kind: KIND.unigram,
+    flags: (get('add_space_prefix') ?? true) ? FLAG.addSpace : 0,
+    eos: true,
+    bytes: fromPiece,
+    parts: [
+      ...(map ? charsmapPart(Uint8Array.from(map)) : []),
+      ...(rows ? [spacesPart({ before: true, behind: true, rows })] : []),
+    ],
   };
 }
 
@@ -46,13 +65,23 @@ function wordpiece(get) {
   const lower = get('normalizer.lowercase') ?? true;
   const accents = get('normalizer.strip_accents') ?? lower;
   return {
-    kind: KIND.wordpiece, flags: FLAG.dropSpace, bos: true, eos: true, bytes: fromPiece,
+    kind: KIND.wordpiece,
+    flags: FLAG.dropSpace,
+    bos: true,
+    eos: true,
+    bytes: fromPiece,
     parts: [...bertParts({ clean: true, chinese: true, accents, lower }), ...bertStages(), longestWord(100)],
   };
 }
 
 /** @returns {Kind} */
-const gemma4 = () => ({ kind: KIND.bpe, flags: FLAG.characters, bos: true, bytes: fromPiece, parts: [stage('[^\\n]+|[\\n]+')] });
+const gemma4 = () => ({
+  kind: KIND.bpe,
+  flags: FLAG.characters,
+  bos: true,
+  bytes: fromPiece,
+  parts: [stage('[^\\n]+|[\\n]+')],
+});
 
 /** @type {Record<string, (get: (key: string) => any) => Kind>} */
 const KINDS = { gpt2: byteLevel, llama: sentencePiece, t5: unigram, bert: wordpiece, gemma4 };
@@ -65,7 +94,8 @@ export function tokenizerFromGguf(metadata) {
   const get = (/** @type {string} */ key) => metadata[`tokenizer.ggml.${key}`];
   /** @type {string[]} */
   const texts = get('tokens');
-  if (!Array.isArray(texts) || !texts.every((text) => typeof text === 'string')) throw malformed('the GGUF file has no tokens');
+  if (!Array.isArray(texts) || !texts.every((text) => typeof text === 'string'))
+    throw malformed('the GGUF file has no tokens');
   const model = get('model');
   if (!Object.hasOwn(KINDS, model)) throw unsupported(`the GGUF file's tokenizer is "${model}"`, MODELS);
   const { bytes: bytesOf, bos: addsBos = false, eos: addsEos = false, flags, ...kind } = KINDS[model](get);
@@ -73,12 +103,24 @@ export function tokenizerFromGguf(metadata) {
   const types = get('token_type');
   /** @type {ArrayLike<number> | undefined} */
   const scores = kind.kind === KIND.spm || kind.kind === KIND.unigram ? get('scores') : undefined;
-  if ((types && types.length !== texts.length) || (scores && scores.length !== texts.length)) throw malformed('tokens, types and scores differ in number');
-  const tokens = texts.map((text, i) => token(text, types ? types[i] - 1 : TOKEN.normal, scores ? scores[i] : 0, bytesOf));
+  if ((types && types.length !== texts.length) || (scores && scores.length !== texts.length))
+    throw malformed('tokens, types and scores differ in number');
+  const tokens = texts.map((text, i) =>
+    token(text, types ? types[i] - 1 : TOKEN.normal, scores ? scores[i] : 0, bytesOf),
+  );
   const id = (/** @type {string} */ name) => get(`${name}_token_id`) ?? NONE;
-  const [bos, eos] = model === 'bert' ? [get('cls_token_id') ?? id('bos'), get('seperator_token_id') ?? get('separator_token_id') ?? id('eos')] : [id('bos'), id('eos')];
-  const ends = [id('eos'), id('eot'), id('eom'), ...ENDS.map((end) => texts.indexOf(end)).filter((i) => tokens[i]?.kind === TOKEN.control)];
-  const flag = (/** @type {string} */ key, /** @type {number} */ bit, /** @type {boolean} */ otherwise) => ((get(key) ?? otherwise) ? bit : 0);
+  const [bos, eos] =
+    model === 'bert'
+      ? [get('cls_token_id') ?? id('bos'), get('seperator_token_id') ?? get('separator_token_id') ?? id('eos')]
+      : [id('bos'), id('eos')];
+  const ends = [
+    id('eos'),
+    id('eot'),
+    id('eom'),
+    ...ENDS.map((end) => texts.indexOf(end)).filter((i) => tokens[i]?.kind === TOKEN.control),
+  ];
+  const flag = (/** @type {string} */ key, /** @type {number} */ bit, /** @type {boolean} */ otherwise) =>
+    (get(key) ?? otherwise) ? bit : 0;
   const fallback = tokens.some(({ kind: own }) => own === TOKEN.byte) ? FLAG.byteFallback : 0;
   /** @type {unknown} */
   const lines = get('merges') ?? [];
@@ -88,11 +130,14 @@ export function tokenizerFromGguf(metadata) {
   return {
     ...kind,
     flags: flags | flag('add_bos_token', FLAG.addBos, addsBos) | flag('add_eos_token', FLAG.addEos, addsEos) | fallback,
-    bos, eos, pad: id('padding'),
+    bos,
+    eos,
+    pad: id('padding'),
     // Bytes without a token are left out, by the originals too.
     unk: model === 'gpt2' ? NONE : id('unknown'),
     eog: [...new Set(ends)].filter((end) => end !== NONE),
-    tokens, merges,
+    tokens,
+    merges,
   };
 }
 

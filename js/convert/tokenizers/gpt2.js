@@ -44,9 +44,14 @@ export function parseGpt2(encoder, merges) {
     unk: NONE,
     pad: NONE,
     eog: end === undefined ? [] : [end],
-    tokens: byId([...ids].map(([text, id]) => [id, text === END_OF_TEXT
-      ? { bytes: utf8(text), score: 0, kind: TOKEN.control }
-      : { bytes: fromAlphabet(text), score: 0, kind: TOKEN.normal }])),
+    tokens: byId(
+      [...ids].map(([text, id]) => [
+        id,
+        text === END_OF_TEXT
+          ? { bytes: utf8(text), score: 0, kind: TOKEN.control }
+          : { bytes: fromAlphabet(text), score: 0, kind: TOKEN.normal },
+      ]),
+    ),
     merges: mergesFromPairs(lines.map(splitMerge), ids),
   };
 }

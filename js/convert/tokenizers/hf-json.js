@@ -28,22 +28,32 @@ import { longestWord, WORDPIECE, wordpieceToken } from './wordpiece.js';
 
 /** What a model makes of its vocabulary. @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'merges' | 'split' | 'parts'> & { token: (text: string, id: number) => Token, unk?: number }} Vocabulary */
 
-const HINT = 'BPE, WordPiece and Unigram are read; normalizers NFC, NFD, Lowercase, StripAccents, Strip, Prepend, Replace, Precompiled, BertNormalizer; splits that automata can make';
+const HINT =
+  'BPE, WordPiece and Unigram are read; normalizers NFC, NFD, Lowercase, StripAccents, Strip, Prepend, Replace, Precompiled, BertNormalizer; splits that automata can make';
 
 /** Steps and stages. @param {any} json @param {boolean} marks  spaces become ▁, and so ▁ in the text is one */
 function partsOf({ normalizer, pre_tokenizer: pre }, marks) {
-  return [...normalizerParts(normalizer, HINT), ...(marks ? [replacePart('▁', ' ')] : []), ...stageParts(pre, { hint: HINT, marks })];
+  return [
+    ...normalizerParts(normalizer, HINT),
+    ...(marks ? [replacePart('▁', ' ')] : []),
+    ...stageParts(pre, { hint: HINT, marks }),
+  ];
 }
 
 /** @param {any[]} merges @param {ReadonlyMap<string, number>} ids */
-const mergesOf = (merges, ids) => mergesFromPairs(merges.map((/** @type {string | [string, string]} */ merge) =>
-  (Array.isArray(merge) ? merge : splitMerge(merge))), ids);
+const mergesOf = (merges, ids) =>
+  mergesFromPairs(
+    merges.map((/** @type {string | [string, string]} */ merge) => (Array.isArray(merge) ? merge : splitMerge(merge))),
+    ids,
+  );
 
 /** Whether shown texts begin without the space that was put in front. @param {any} decoder */
 const dropsSpace = (decoder) => {
   const metaspace = stepOf(decoder, 'Metaspace');
   const strip = stepOf(decoder, 'Strip');
-  return metaspace ? (metaspace.prepend_scheme ?? (metaspace.add_prefix_space === false ? 'never' : 'always')) !== 'never' : strip?.content === ' ' && strip.start > 0;
+  return metaspace
+    ? (metaspace.prepend_scheme ?? (metaspace.add_prefix_space === false ? 'never' : 'always')) !== 'never'
+    : strip?.content === ' ' && strip.start > 0;
 };
 
 /**
@@ -55,17 +65,34 @@ function bpe(json, ids) {
   const { model, normalizer, pre_tokenizer: pre, decoder } = json;
   if (!Array.isArray(model.merges)) throw malformed('tokenizer.json has no vocabulary or no merges');
   if (model.continuing_subword_prefix || model.end_of_word_suffix || model.dropout)
-    throw unsupported('tokenizer.json is a BPE whose tokens are marked where they go on or end, or that drops merges', HINT);
-  const common = { kind: KIND.bpe, merges: mergesOf(model.merges, ids), unk: model.unk_token ? ids.get(model.unk_token) : undefined };
+    throw unsupported(
+      'tokenizer.json is a BPE whose tokens are marked where they go on or end, or that drops merges',
+      HINT,
+    );
+  const common = {
+    kind: KIND.bpe,
+    merges: mergesOf(model.merges, ids),
+    unk: model.unk_token ? ids.get(model.unk_token) : undefined,
+  };
   const flags = model.ignore_merges ? FLAG.ignoreMerges : 0;
   if (stepOf(pre, 'ByteLevel') || stepOf(decoder, 'ByteLevel')) {
     const split = normalizer ? undefined : namedSplit(pre);
-    return { ...common, flags, ...(split ? { split } : { parts: partsOf(json, false) }), token: (text) => ({ bytes: fromAlphabet(text), score: 0, kind: TOKEN.normal }) };
+    return {
+      ...common,
+      flags,
+      ...(split ? { split } : { parts: partsOf(json, false) }),
+      token: (text) => ({ bytes: fromAlphabet(text), score: 0, kind: TOKEN.normal }),
+    };
   }
   const marks = marksSpaces(normalizer) || Boolean(stepOf(pre, 'Metaspace'));
   return {
     ...common,
-    flags: flags | FLAG.characters | (model.fuse_unk ? FLAG.fuseUnknown : 0) | (model.byte_fallback ? FLAG.byteFallback : 0) | (dropsSpace(decoder) ? FLAG.dropSpace : 0),
+    flags:
+      flags |
+      FLAG.characters |
+      (model.fuse_unk ? FLAG.fuseUnknown : 0) |
+      (model.byte_fallback ? FLAG.byteFallback : 0) |
+      (dropsSpace(decoder) ? FLAG.dropSpace : 0),
     parts: partsOf(json, marks),
     token: (text) => pieceToken(text, 0, Boolean(model.byte_fallback)),
   };
@@ -74,7 +101,9 @@ function bpe(json, ids) {
 /** A piece of SentencePiece's, as tokenizer.json has it. @param {string} text @param {number} score @param {boolean} fallback @returns {Token} */
 function pieceToken(text, score, fallback) {
   const byte = fallback ? byteOf(text) : undefined;
-  return byte === undefined ? { bytes: fromPiece(text), score, kind: TOKEN.normal } : { bytes: Uint8Array.of(byte), score, kind: TOKEN.byte };
+  return byte === undefined
+    ? { bytes: fromPiece(text), score, kind: TOKEN.normal }
+    : { bytes: Uint8Array.of(byte), score, kind: TOKEN.byte };
 }
 
 /**
@@ -92,7 +121,10 @@ function unigram(json, ids) {
     merges: [],
     parts: partsOf(json, true),
     unk,
-    token: (text, id) => (id === unk ? { bytes: utf8(text), score: 0, kind: TOKEN.unknown } : pieceToken(text, model.vocab[id][1], fallback)),
+    token: (text, id) =>
+      id === unk
+        ? { bytes: utf8(text), score: 0, kind: TOKEN.unknown }
+        : pieceToken(text, model.vocab[id][1], fallback),
   };
 }
 
@@ -123,7 +155,8 @@ function idsOf(vocab) {
   if (vocab === null || typeof vocab !== 'object') throw malformed('tokenizer.json has no vocabulary or no merges');
   if (!Array.isArray(vocab)) return new Map(Object.entries(vocab));
   vocab.forEach((piece, id) => {
-    if (typeof piece?.[0] !== 'string' || typeof piece[1] !== 'number') throw malformed(`its piece ${id} is no text with a score`);
+    if (typeof piece?.[0] !== 'string' || typeof piece[1] !== 'number')
+      throw malformed(`its piece ${id} is no text with a score`);
   });
   return new Map(vocab.map(([text], id) => [text, id]));
 }
@@ -155,13 +188,23 @@ function tokenizerOf(json, hints) {
   const list = Array.isArray(json.added_tokens) ? json.added_tokens : [];
   // Gemma adds pieces of ▁ alone, which arise from spaces by merging: they stay pieces.
   const marked = vocabulary.kind === KIND.unigram || (vocabulary.flags & FLAG.characters) !== 0;
-  const added = addedTokens(list.filter((/** @type {any} */ own) => !(marked && own?.special === false && own.content?.includes?.('▁') && ids.get(own.content) === own.id)));
+  const added = addedTokens(
+    list.filter(
+      (/** @type {any} */ own) =>
+        !(marked && own?.special === false && own.content?.includes?.('▁') && ids.get(own.content) === own.id),
+    ),
+  );
   const specials = new Map([...added].map(([id, { bytes }]) => [fromUtf8(bytes), id]));
-  const named = Array.isArray(model.vocab) ? model.vocab.map((/** @type {[string, number]} */ [own]) => own).entries() : [...ids].map(([own, id]) => /** @type {const} */ ([id, own]));
-  const tokens = byId([...[...named].filter(([id]) => !added.has(id)).map(([id, own]) => /** @type {const} */ ([id, token(own, id)])), ...added]);
+  const named = Array.isArray(model.vocab)
+    ? model.vocab.map((/** @type {[string, number]} */ [own]) => own).entries()
+    : [...ids].map(([own, id]) => /** @type {const} */ ([id, own]));
+  const tokens = byId([
+    ...[...named].filter(([id]) => !added.has(id)).map(([id, own]) => /** @type {const} */ ([id, token(own, id)])),
+    ...added,
+  ]);
   const idOf = (/** @type {string | number | null | undefined} */ name) => {
     if (name === undefined || name === null || Number(name) < 0) return NONE;
-    const id = typeof name === 'number' ? name : specials.get(name) ?? ids.get(name) ?? NONE;
+    const id = typeof name === 'number' ? name : (specials.get(name) ?? ids.get(name) ?? NONE);
     if (!tokens[id]) throw malformed(`there is no token ${name}`);
     return id;
   };
@@ -186,26 +229,40 @@ function tokenizerOf(json, hints) {
  * @param {any[]} list
  */
 function addedTokens(list) {
-  return new Map(list.map((token) => {
-    if (typeof token?.content !== 'string') throw malformed('tokenizer.json has an added token without text');
-    const { id, content, special } = token;
-    return /** @type {[number, Token]} */ ([id, { bytes: utf8(content), score: 0, kind: special ? TOKEN.control : TOKEN.user }]);
-  }));
+  return new Map(
+    list.map((token) => {
+      if (typeof token?.content !== 'string') throw malformed('tokenizer.json has an added token without text');
+      const { id, content, special } = token;
+      return /** @type {[number, Token]} */ ([
+        id,
+        { bytes: utf8(content), score: 0, kind: special ? TOKEN.control : TOKEN.user },
+      ]);
+    }),
+  );
 }
 
 /** What holds for added tokens: white space that they take, where they stand, in which text. @param {any} json @returns {Part[]} */
 function rulesPart({ added_tokens: list = [], normalizer }) {
   const changes = normalizer && !(normalizer.type === 'Replace' || stepOf(normalizer, 'Prepend'));
-  const rows = (Array.isArray(list) ? list : []).map(({ id, lstrip, rstrip, single_word: word, normalized }) =>
-    [id, (lstrip ? 1 : 0) | (rstrip ? 2 : 0) | (word ? 4 : 0) | (normalized && changes ? 8 : 0)]).filter(([, rules]) => rules);
+  const rows = (Array.isArray(list) ? list : [])
+    .map(({ id, lstrip, rstrip, single_word: word, normalized }) => [
+      id,
+      (lstrip ? 1 : 0) | (rstrip ? 2 : 0) | (word ? 4 : 0) | (normalized && changes ? 8 : 0),
+    ])
+    .filter(([, rules]) => rules);
   if (!rows.length) return [];
-  return [{ type: PART.rules, bytes: new Uint8Array(Uint32Array.from(rows.sort((a, b) => a[0] - b[0]).flat()).buffer) }];
+  return [
+    { type: PART.rules, bytes: new Uint8Array(Uint32Array.from(rows.sort((a, b) => a[0] - b[0]).flat()).buffer) },
+  ];
 }
 
 /** Rules are a part: words that a program cuts become a stage beside them. @param {Part[] | undefined} parts @param {string | undefined} split @param {Part[]} rules */
 function withRules(parts, split, rules) {
   if (!rules.length) return parts ? { parts } : {};
-  return { split: undefined, parts: [...(parts ?? EXPRESSIONS[split ?? 'gpt-2'].map((source) => stage(source))), ...rules] };
+  return {
+    split: undefined,
+    parts: [...(parts ?? EXPRESSIONS[split ?? 'gpt-2'].map((source) => stage(source))), ...rules],
+  };
 }
 
 /**

@@ -1,6 +1,16 @@
 /** The normalizers of tokenizer.json as steps. */
 import { fromBase64 } from './bytes.js';
-import { bertParts, charsmapPart, composed, decomposed, lowerPart, prefixPart, replacePart, spacesPart, stripAccentsPart } from './normalizers.js';
+import {
+  bertParts,
+  charsmapPart,
+  composed,
+  decomposed,
+  lowerPart,
+  prefixPart,
+  replacePart,
+  spacesPart,
+  stripAccentsPart,
+} from './normalizers.js';
 import { unsupported } from './section.js';
 
 /** @import { Part } from './section.js' */
@@ -12,7 +22,8 @@ const toMarks = ({ pattern, content }) => pattern?.String === ' ' && content ===
 function replace(json, hint) {
   const { pattern, content } = json;
   if (toMarks(json)) return [];
-  if (typeof pattern?.String === 'string' && pattern.String && typeof content === 'string') return [replacePart(pattern.String, content)];
+  if (typeof pattern?.String === 'string' && pattern.String && typeof content === 'string')
+    return [replacePart(pattern.String, content)];
   if (pattern?.Regex === ' {2,}' && (content === '▁' || content === ' ')) return [spacesPart({ rows: true })];
   throw unsupported(`tokenizer.json replaces ${JSON.stringify(pattern?.Regex ?? pattern)}`, hint);
 }
@@ -20,10 +31,13 @@ function replace(json, hint) {
 /** @type {Record<string, (json: any, hint: string) => Part[]>} */
 const NORMALIZERS = {
   Sequence: ({ normalizers }, hint) => normalizers.flatMap((/** @type {any} */ one) => normalizerParts(one, hint)),
-  BertNormalizer: (json) => bertParts({
-    clean: json.clean_text ?? true, chinese: json.handle_chinese_chars ?? true, lower: json.lowercase ?? true,
-    accents: json.strip_accents ?? json.lowercase ?? true,
-  }),
+  BertNormalizer: (json) =>
+    bertParts({
+      clean: json.clean_text ?? true,
+      chinese: json.handle_chinese_chars ?? true,
+      lower: json.lowercase ?? true,
+      accents: json.strip_accents ?? json.lowercase ?? true,
+    }),
   NFC: () => composed(),
   NFD: () => decomposed(),
   NFKC: () => composed(true),
@@ -44,4 +58,6 @@ export function normalizerParts(json, hint) {
 }
 
 /** Whether spaces become ▁. @param {any} json @returns {boolean} */
-export const marksSpaces = (json) => Boolean(json) && (json.type === 'Sequence' ? json.normalizers.some(marksSpaces) : json.type === 'Replace' && toMarks(json));
+export const marksSpaces = (json) =>
+  Boolean(json) &&
+  (json.type === 'Sequence' ? json.normalizers.some(marksSpaces) : json.type === 'Replace' && toMarks(json));

@@ -33,7 +33,10 @@ function cut(source, behavior, invert, { hint, flags = 0 }) {
     if (behavior === 'MergedWithNext') return stage(`${source}[^${source}]*|[^${source}]+`, flags);
     if (behavior === 'MergedWithPrevious') return stage(`[^${source}]*${source}|[^${source}]+`, flags);
   }
-  throw unsupported(`tokenizer.json splits text with matches that are ${behavior}${invert ? ' and inverted' : ''}`, hint);
+  throw unsupported(
+    `tokenizer.json splits text with matches that are ${behavior}${invert ? ' and inverted' : ''}`,
+    hint,
+  );
 }
 
 /** @param {any} json @param {Context} context @returns {Part[]} */
@@ -44,7 +47,8 @@ function split({ pattern, behavior, invert = false }, context) {
   if (marks) {
     // Spaces are ▁ by then, which we write as a space: an expression about spaces finds none.
     if (source === ' ') return [];
-    if (/ |\\[sSWwpP]|\[\^|\./.test(source) && source !== '[^\\n]+|[\\n]+') throw unsupported(`tokenizer.json splits text that has ▁ for spaces by ${source}`, hint);
+    if (/ |\\[sSWwpP]|\[\^|\./.test(source) && source !== '[^\\n]+|[\\n]+')
+      throw unsupported(`tokenizer.json splits text that has ▁ for spaces by ${source}`, hint);
     source = source.replaceAll('▁', ' ');
   }
   return [cut(source, behavior, invert, context)];
@@ -63,10 +67,13 @@ const SPLITTERS = {
     // Behind ByteLevel texts are written in its alphabet.
     const bytes = pretokenizers.findIndex((/** @type {any} */ one) => one.type === 'ByteLevel');
     return pretokenizers.flatMap((/** @type {any} */ one, /** @type {number} */ i) =>
-      stageParts(one, bytes >= 0 && i > bytes ? { ...context, flags: STAGE.bytes } : context));
+      stageParts(one, bytes >= 0 && i > bytes ? { ...context, flags: STAGE.bytes } : context),
+    );
   },
-  ByteLevel: ({ add_prefix_space: prefix = true, use_regex: regex = true }) =>
-    [...(prefix ? [prefixPart(' ', { unlessThere: true })] : []), ...(regex ? [stage(GPT2)] : [])],
+  ByteLevel: ({ add_prefix_space: prefix = true, use_regex: regex = true }) => [
+    ...(prefix ? [prefixPart(' ', { unlessThere: true })] : []),
+    ...(regex ? [stage(GPT2)] : []),
+  ],
   Split: split,
   Digits: ({ individual_digits: one }, { flags }) => [stage(one ? '\\p{N}' : '\\p{N}+', flags)],
   Punctuation: ({ behavior = 'Isolated' }, context) => [cut(PUNCTUATION, behavior, false, context)],
@@ -80,7 +87,8 @@ const SPLITTERS = {
 /** UNSUPPORTED names what we would cut differently. @param {any} json  a pre-tokenizer, or null @param {Context} context @returns {Part[]} */
 export function stageParts(json, context) {
   if (json === null || json === undefined) return [];
-  if (!Object.hasOwn(SPLITTERS, json.type)) throw unsupported(`tokenizer.json splits text by ${json.type}`, context.hint);
+  if (!Object.hasOwn(SPLITTERS, json.type))
+    throw unsupported(`tokenizer.json splits text by ${json.type}`, context.hint);
   return SPLITTERS[json.type](json, context);
 }
 

@@ -14,7 +14,10 @@ import { parseVocabTxt } from './wordlist.js';
 /** @typedef {import('./section.js').Tokenizer} Tokenizer */
 
 /** Names that the two files of a GPT-2 vocabulary have. */
-const GPT2_FILES = [['encoder.json', 'vocab.bpe'], ['vocab.json', 'merges.txt']];
+const GPT2_FILES = [
+  ['encoder.json', 'vocab.bpe'],
+  ['vocab.json', 'merges.txt'],
+];
 /** Files beside tokenizer.json that name special tokens; what comes first wins. */
 const HINT_FILES = ['generation_config.json', 'config.json', 'tokenizer_config.json', 'special_tokens_map.json'];
 
@@ -39,7 +42,8 @@ export async function readTokenizerFile(path, { vocab }) {
     if (name.endsWith('.txt')) return parseVocabTxt(text());
     if (name.endsWith('.tiktoken')) return parseTiktoken(text());
     if (name.endsWith('.model')) return parseSentencePiece(bytes, await readHints(dirname(path)));
-    if (String.fromCharCode(...bytes.subarray(0, 4)) === 'GGUF') return tokenizerFromGguf((await readHeader(openBytes(bytes), bytes)).metadata);
+    if (String.fromCharCode(...bytes.subarray(0, 4)) === 'GGUF')
+      return tokenizerFromGguf((await readHeader(openBytes(bytes), bytes)).metadata);
     return parseLlama2c(bytes, vocab);
   } catch (error) {
     if (!(error instanceof BqError)) throw error;
@@ -53,7 +57,10 @@ async function read(path) {
   try {
     return await readFile(path);
   } catch (cause) {
-    throw new BqError('READ', `${path} can't be read: ${/** @type {Error} */ (cause).message}`, { cause, hint: 'check the path and its permissions' });
+    throw new BqError('READ', `${path} can't be read: ${/** @type {Error} */ (cause).message}`, {
+      cause,
+      hint: 'check the path and its permissions',
+    });
   }
 }
 
@@ -71,9 +78,19 @@ async function readHints(folder) {
   }
   const hint = (/** @type {string} */ name) => {
     const values = files.flatMap((file) => [file?.[`${name}_token_id`], file?.[`${name}_token`]].flat());
-    return values.map((value) => value?.content ?? value).find((value) => typeof value === 'number' || typeof value === 'string');
+    return values
+      .map((value) => value?.content ?? value)
+      .find((value) => typeof value === 'number' || typeof value === 'string');
   };
   const ends = files.map((file) => file?.eos_token_id).find(Array.isArray);
-  const flag = (/** @type {string} */ name) => files.map((file) => file?.[name]).find((value) => typeof value === 'boolean');
-  return { bos: hint('bos'), eos: hint('eos'), pad: hint('pad'), eog: ends ?? [], addBos: flag('add_bos_token'), addEos: flag('add_eos_token') };
+  const flag = (/** @type {string} */ name) =>
+    files.map((file) => file?.[name]).find((value) => typeof value === 'boolean');
+  return {
+    bos: hint('bos'),
+    eos: hint('eos'),
+    pad: hint('pad'),
+    eog: ends ?? [],
+    addBos: flag('add_bos_token'),
+    addEos: flag('add_eos_token'),
+  };
 }

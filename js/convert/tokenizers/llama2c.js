@@ -31,8 +31,13 @@ export function parseLlama2c(bytes, count) {
   return {
     kind: KIND.spm,
     flags: FLAG.addBos | FLAG.addSpace | FLAG.byteFallback,
-    bos: BOS, eos: EOS, unk: UNK, pad: NONE, eog: [BOS, EOS],
-    tokens, merges: [],
+    bos: BOS,
+    eos: EOS,
+    unk: UNK,
+    pad: NONE,
+    eog: [BOS, EOS],
+    tokens,
+    merges: [],
   };
 }
 

@@ -10,7 +10,16 @@ const TO = Object.freeze({ text: 0, other: 1, jamo: 2, around: 3 });
 /** @typedef {{ first: number, last: number, kind: number, text?: string, difference?: number }} Change */
 
 /** Where BERT sees Chinese characters. @type {CharSet} */
-const CHINESE = [[0x3400, 0x4dbf], [0x4e00, 0x9fff], [0xf900, 0xfaff], [0x20000, 0x2a6df], [0x2a700, 0x2b73f], [0x2b740, 0x2b81f], [0x2b920, 0x2ceaf], [0x2f800, 0x2fa1f]];
+const CHINESE = [
+  [0x3400, 0x4dbf],
+  [0x4e00, 0x9fff],
+  [0xf900, 0xfaff],
+  [0x20000, 0x2a6df],
+  [0x2a700, 0x2b73f],
+  [0x2b740, 0x2b81f],
+  [0x2b920, 0x2ceaf],
+  [0x2f800, 0x2fa1f],
+];
 const HANGUL = Object.freeze({ first: 0xac00, last: 0xd7a3, kind: TO.jamo });
 
 /** @param {number} c @param {string} text @returns {Change} */
@@ -26,7 +35,12 @@ function joined(changes) {
   const out = [];
   for (const one of changes.sort((a, b) => a.first - b.first)) {
     const before = out.at(-1);
-    const same = before && before.last + 1 === one.first && before.kind === one.kind && before.text === one.text && before.difference === one.difference;
+    const same =
+      before &&
+      before.last + 1 === one.first &&
+      before.kind === one.kind &&
+      before.text === one.text &&
+      before.difference === one.difference;
     if (same) before.last = one.last;
     else out.push({ ...one });
   }
@@ -66,10 +80,25 @@ const allBecome = (set, text) => set.map(([first, last]) => ({ first, last, kind
  */
 export function bertParts({ clean, chinese, accents, lower }) {
   const small = lowerCase();
-  const marks = new Set(properties('Mn').flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, i) => first + i)));
-  const letter = (/** @type {number} */ c) => String.fromCodePoint(lower ? small.get(c) ?? c : c);
-  const inSet = (/** @type {CharSet} */ set, /** @type {number} */ c) => set.some(([first, last]) => first <= c && c <= last);
-  const gone = clean ? unite([[0, 0], [0xfffd, 0xfffd], ...intersect(properties('Cc', 'Cf', 'Co'), complement([[9, 10], [13, 13]]))]) : [];
+  const marks = new Set(
+    properties('Mn').flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, i) => first + i)),
+  );
+  const letter = (/** @type {number} */ c) => String.fromCodePoint(lower ? (small.get(c) ?? c) : c);
+  const inSet = (/** @type {CharSet} */ set, /** @type {number} */ c) =>
+    set.some(([first, last]) => first <= c && c <= last);
+  const gone = clean
+    ? unite([
+        [0, 0],
+        [0xfffd, 0xfffd],
+        ...intersect(
+          properties('Cc', 'Cf', 'Co'),
+          complement([
+            [9, 10],
+            [13, 13],
+          ]),
+        ),
+      ])
+    : [];
   const spaces = clean ? intersect(unite([[9, 10], [13, 13], ...properties('White_Space')]), complement(gone)) : [];
   /** @type {Map<number, string>} */
   const others = new Map();
@@ -77,14 +106,24 @@ export function bertParts({ clean, chinese, accents, lower }) {
   if (lower && !accents) others.set(0x130, 'i\u0307');
   if (accents) {
     for (const c of marks) others.set(c, '');
-    for (const [c, to] of decompositions().of) others.set(c, to.filter((part) => !marks.has(part)).map(letter).join(''));
+    for (const [c, to] of decompositions().of)
+      others.set(
+        c,
+        to
+          .filter((part) => !marks.has(part))
+          .map(letter)
+          .join(''),
+      );
   }
-  const special = [...others].filter(([c]) => !inSet(gone, c) && !inSet(spaces, c))
+  const special = [...others]
+    .filter(([c]) => !inSet(gone, c) && !inSet(spaces, c))
     .map(([c, text]) => change(c, chinese && inSet(CHINESE, c) ? ` ${text} ` : text));
   const own = unite([...others.keys()].map((c) => [c, c]));
   const around = chinese ? intersect(CHINESE, complement(own)) : [];
   const changes = [
-    ...special, ...allBecome(gone, ''), ...allBecome(spaces, ' '),
+    ...special,
+    ...allBecome(gone, ''),
+    ...allBecome(spaces, ' '),
     ...around.map(([first, last]) => ({ first, last, kind: TO.around, text: ' ' })),
     ...(accents ? [HANGUL] : []),
   ];
@@ -116,8 +155,10 @@ export function prefixPart(text, { atStart = false, unlessThere = false } = {}) 
  * @param {{ before?: boolean, behind?: boolean, rows?: boolean, parts?: boolean }} which
  * @returns {Part}
  */
-export const spacesPart = ({ before, behind, rows, parts }) =>
-  ({ type: PART.spaces, bytes: payload(new Uint8Array(), (before ? 1 : 0) | (behind ? 2 : 0) | (rows ? 4 : 0) | (parts ? 8 : 0)) });
+export const spacesPart = ({ before, behind, rows, parts }) => ({
+  type: PART.spaces,
+  bytes: payload(new Uint8Array(), (before ? 1 : 0) | (behind ? 2 : 0) | (rows ? 4 : 0) | (parts ? 8 : 0)),
+});
 
 /** @param {string} from @param {string} to @returns {Part} */
 export function replacePart(from, to) {
@@ -126,40 +167,55 @@ export function replacePart(from, to) {
 }
 
 /** Small letters. @returns {Part} */
-export const lowerPart = () => mapPart([change(0x130, 'i\u0307'), ...[...lowerCase()].filter(([c]) => c !== 0x130).map(([c, to]) => change(c, String.fromCodePoint(to)))]);
+export const lowerPart = () =>
+  mapPart([
+    change(0x130, 'i\u0307'),
+    ...[...lowerCase()].filter(([c]) => c !== 0x130).map(([c, to]) => change(c, String.fromCodePoint(to))),
+  ]);
 
 /** Without marks. @returns {Part} */
 export const stripAccentsPart = () => mapPart(allBecome(properties('M'), ''));
 
 /** All that NFKD changes, but of Hangul. @returns {Change[]} */
-const compatible = () => properties('L', 'M', 'N', 'P', 'S', 'Z').flatMap(([first, last]) => {
-  const changes = [];
-  for (let c = first; c <= last; c++) {
-    if (c >= HANGUL.first && c <= HANGUL.last) continue;
-    const to = String.fromCodePoint(c).normalize('NFKD');
-    if (to !== String.fromCodePoint(c)) changes.push(change(c, to));
-  }
-  return changes;
-});
+const compatible = () =>
+  properties('L', 'M', 'N', 'P', 'S', 'Z').flatMap(([first, last]) => {
+    const changes = [];
+    for (let c = first; c <= last; c++) {
+      if (c >= HANGUL.first && c <= HANGUL.last) continue;
+      const to = String.fromCodePoint(c).normalize('NFKD');
+      if (to !== String.fromCodePoint(c)) changes.push(change(c, to));
+    }
+    return changes;
+  });
 
 /** Characters taken apart, as NFD does, or NFKD. @param {boolean} [apart]  NFKD @returns {Part[]} */
 export function decomposed(apart = false) {
-  const changes = apart ? compatible() : [...decompositions().of].map(([c, to]) => change(c, String.fromCodePoint(...to)));
+  const changes = apart
+    ? compatible()
+    : [...decompositions().of].map(([c, to]) => change(c, String.fromCodePoint(...to)));
   const runs = combining().flatMap(([first, n, rank]) => [first, n * 256 + rank]);
-  return [mapPart([...changes, HANGUL]), { type: PART.order, bytes: payload(new Uint8Array(), runs.length / 2, ...runs) }];
+  return [
+    mapPart([...changes, HANGUL]),
+    { type: PART.order, bytes: payload(new Uint8Array(), runs.length / 2, ...runs) },
+  ];
 }
 
 /** Characters composed, as NFC does, or NFKC. @param {boolean} [apart]  NFKC @returns {Part[]} */
 export function composed(apart = false) {
   const { of, excluded } = decompositions();
   const whole = new Map([...of].filter(([c]) => !excluded.has(c)).map(([c, to]) => [to.join(), c]));
-  const pairs = [...whole.values()].flatMap((c) => {
-    const to = /** @type {number[]} */ (of.get(c));
-    const first = to.length === 2 ? to[0] : whole.get(to.slice(0, -1).join());
-    return first === undefined ? [] : [[first, to[to.length - 1], c]];
-  }).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const pairs = [...whole.values()]
+    .flatMap((c) => {
+      const to = /** @type {number[]} */ (of.get(c));
+      const first = to.length === 2 ? to[0] : whole.get(to.slice(0, -1).join());
+      return first === undefined ? [] : [[first, to[to.length - 1], c]];
+    })
+    .sort((a, b) => a[0] - b[0] || a[1] - b[1]);
   const runs = combining().flatMap(([first, n, rank]) => [first, n * 256 + rank]);
-  return [...decomposed(apart), { type: PART.compose, bytes: payload(new Uint8Array(), runs.length / 2, pairs.length, ...runs, ...pairs.flat()) }];
+  return [
+    ...decomposed(apart),
+    { type: PART.compose, bytes: payload(new Uint8Array(), runs.length / 2, pairs.length, ...runs, ...pairs.flat()) },
+  ];
 }
 
 /** SentencePiece's map of texts to texts. @param {Uint8Array} bytes @returns {Part[]} */
@@ -167,6 +223,7 @@ export function charsmapPart(bytes) {
   if (!bytes.length) return [];
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const size = bytes.length >= 4 ? view.getUint32(0, true) : 0;
-  if (!size || size % 4 || size > bytes.length - 5 || bytes[bytes.length - 1] !== 0) throw malformed('its map of characters is cut short');
+  if (!size || size % 4 || size > bytes.length - 5 || bytes[bytes.length - 1] !== 0)
+    throw malformed('its map of characters is cut short');
   return [{ type: PART.charsmap, bytes: payload(bytes, bytes.length) }];
 }

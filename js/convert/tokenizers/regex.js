@@ -19,23 +19,37 @@ const CONTROLS = { n: '\n', r: '\r', t: '\t', f: '\f', v: '\v', a: '\x07', e: '\
 const words = () => properties('L', 'M', 'Nd', 'Pc');
 /** @type {Record<string, () => CharSet>} */
 const CLASSES = {
-  s: () => properties('White_Space'), S: () => complement(properties('White_Space')),
-  d: () => properties('Nd'), D: () => complement(properties('Nd')),
-  w: words, W: () => complement(words()), h: () => unite([[48, 57], [65, 70], [97, 102]]),
+  s: () => properties('White_Space'),
+  S: () => complement(properties('White_Space')),
+  d: () => properties('Nd'),
+  D: () => complement(properties('Nd')),
+  w: words,
+  W: () => complement(words()),
+  h: () =>
+    unite([
+      [48, 57],
+      [65, 70],
+      [97, 102],
+    ]),
 };
 
 /** @param {string} text @returns {CharSet} */
-export const setOf = (text) => unite(Array.from(text, (c) => {
-  const code = /** @type {number} */ (c.codePointAt(0));
-  return /** @type {[number, number]} */ ([code, code]);
-}));
+export const setOf = (text) =>
+  unite(
+    Array.from(text, (c) => {
+      const code = /** @type {number} */ (c.codePointAt(0));
+      return /** @type {[number, number]} */ ([code, code]);
+    }),
+  );
 
 /** The set with the other cases of its characters, where it is small enough to have been written out. @param {CharSet} set @returns {CharSet} */
 function anyCase(set) {
   if (set.reduce((n, [first, last]) => n + last - first + 1, 0) > 2000) return set;
   const lower = lowerCase();
-  const fold = (/** @type {number} */ c) => (c === 0x17f ? 0x73 : lower.get(c) ?? c);
-  const folds = new Set(set.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, i) => fold(first + i))));
+  const fold = (/** @type {number} */ c) => (c === 0x17f ? 0x73 : (lower.get(c) ?? c));
+  const folds = new Set(
+    set.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, i) => fold(first + i))),
+  );
   const others = [...lower.keys(), 0x17f].filter((c) => folds.has(fold(c)));
   return unite([...set, ...[...folds, ...others].map((c) => /** @type {[number, number]} */ ([c, c]))]);
 }
@@ -52,8 +66,10 @@ class Reader {
 
   /** @param {string} what @returns {Error} */
   refuse(what) {
-    return unsupported(`the tokenizer cuts text by ${JSON.stringify(this.source)}, of which ${what} can't be used`,
-      'sets of characters, their repetition, alternatives, and looking at the one character that follows');
+    return unsupported(
+      `the tokenizer cuts text by ${JSON.stringify(this.source)}, of which ${what} can't be used`,
+      'sets of characters, their repetition, alternatives, and looking at the one character that follows',
+    );
   }
 
   /** @param {string} text */
@@ -94,7 +110,8 @@ class Reader {
       const bounds = this.bounds();
       if (!bounds) return node;
       const [min, max, braces] = bounds;
-      if (min > MOST || (max !== Infinity && max > MOST) || min > max) throw this.refuse(`a repetition of ${min} to ${max} times`);
+      if (min > MOST || (max !== Infinity && max > MOST) || min > max)
+        throw this.refuse(`a repetition of ${min} to ${max} times`);
       if ('look' in node) throw this.refuse('the repetition of what only looks');
       const lazy = this.take('?');
       const possessive = !lazy && (!braces || this.rust) && this.take('+');
@@ -196,7 +213,10 @@ class Reader {
   /** @param {string} kind @returns {CharSet} */
   code(kind) {
     const rest = this.chars.slice(this.at, this.at + 10).join('');
-    const [all, digits] = /^\{([0-9A-Fa-f]{1,6})\}/.exec(rest) ?? (kind === 'x' ? /^([0-9A-Fa-f]{2})/ : /^([0-9A-Fa-f]{4})/).exec(rest) ?? [];
+    const [all, digits] =
+      /^\{([0-9A-Fa-f]{1,6})\}/.exec(rest) ??
+      (kind === 'x' ? /^([0-9A-Fa-f]{2})/ : /^([0-9A-Fa-f]{4})/).exec(rest) ??
+      [];
     const code = parseInt(digits ?? '', 16);
     if (!all || !(code <= LAST)) throw this.refuse(`"\\${kind}"`);
     this.at += all.length;
@@ -228,7 +248,8 @@ class Reader {
     if (posix) throw this.refuse(posix[0]);
     if (this.take('[')) return this.brackets();
     const first = this.take('\\') ? this.escape() : setOf(this.next());
-    const more = this.chars[this.at] === '-' && this.chars[this.at + 1] !== ']' && this.chars[this.at + 1] !== undefined;
+    const more =
+      this.chars[this.at] === '-' && this.chars[this.at + 1] !== ']' && this.chars[this.at + 1] !== undefined;
     if (!more || first.length !== 1 || first[0][0] !== first[0][1]) return first;
     this.at++;
     const last = this.take('\\') ? this.escape() : setOf(this.next());
@@ -244,7 +265,11 @@ class Reader {
  * @returns {Node}
  */
 export function parseRegex(source, { rust = false } = {}) {
-  if (source.length > 20_000) throw unsupported('the tokenizer cuts text by an expression of more than 20,000 characters', 'expressions of tokenizers are far shorter');
+  if (source.length > 20_000)
+    throw unsupported(
+      'the tokenizer cuts text by an expression of more than 20,000 characters',
+      'expressions of tokenizers are far shorter',
+    );
   const reader = new Reader(source, rust);
   const node = reader.alternatives();
   if (reader.at < reader.chars.length) throw reader.refuse(`"${reader.chars[reader.at]}"`);

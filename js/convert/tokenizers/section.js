@@ -3,10 +3,31 @@ import { BqError } from '../../shared/errors.js';
 import { DEFAULT_SPLIT, encodeSplit, isSplit, SPLIT_ITEM_BYTES } from './split.js';
 
 export const KIND = Object.freeze({ spm: 1, bpe: 2, wordlist: 3, unigram: 4, wordpiece: 5 });
-export const FLAG = Object.freeze({ addBos: 1, addEos: 2, addSpace: 4, byteFallback: 8, ignoreMerges: 16, dropSpace: 32, characters: 64, fuseUnknown: 128, double: 256 });
+export const FLAG = Object.freeze({
+  addBos: 1,
+  addEos: 2,
+  addSpace: 4,
+  byteFallback: 8,
+  ignoreMerges: 16,
+  dropSpace: 32,
+  characters: 64,
+  fuseUnknown: 128,
+  double: 256,
+});
 export const TOKEN = Object.freeze({ normal: 0, unknown: 1, control: 2, user: 3, unused: 4, byte: 5 });
 /** Types of parts. */
-export const PART = Object.freeze({ map: 1, prefix: 2, spaces: 3, charsmap: 4, order: 5, compose: 6, replace: 7, stage: 16, words: 17, rules: 18 });
+export const PART = Object.freeze({
+  map: 1,
+  prefix: 2,
+  spaces: 3,
+  charsmap: 4,
+  order: 5,
+  compose: 6,
+  replace: 7,
+  stage: 16,
+  words: 17,
+  rules: 18,
+});
 /** Stands for "no such token". */
 export const NONE = 0xffffffff;
 
@@ -52,7 +73,7 @@ export function encodeTokenizer(tokenizer) {
   const [E, V, M] = [eog.length, tokens.length, merges.length];
   const program = parts ? undefined : encodeSplit(split);
   const partBytes = parts && encodeParts(parts);
-  const arraysAt = HEADER + (program ? 8 + program.length : partBytes?.length ?? 0);
+  const arraysAt = HEADER + (program ? 8 + program.length : (partBytes?.length ?? 0));
   const kindsAt = arraysAt + 4 * E + 8 * V;
   const mergesAt = Math.ceil((kindsAt + V) / 4) * 4;
   const textAt = mergesAt + 12 * M;
@@ -72,12 +93,14 @@ export function encodeTokenizer(tokenizer) {
   at = arraysAt;
   eog.forEach(u32);
   let end = 0;
-  for (const { bytes } of tokens) u32(end += bytes.length);
+  for (const { bytes } of tokens) u32((end += bytes.length));
   for (const { score } of tokens) {
     view.setFloat32(at, score, true);
     at += 4;
   }
-  tokens.forEach((token, i) => { out[kindsAt + i] = token.kind; });
+  tokens.forEach((token, i) => {
+    out[kindsAt + i] = token.kind;
+  });
   at = mergesAt;
   for (const [left, right, id] of merges) {
     u32(left);
@@ -111,7 +134,8 @@ function encodeParts(parts) {
 function check(t) {
   const isId = (/** @type {number} */ id) => Number.isInteger(id) && id >= 0 && id < t.tokens.length;
   const { split = DEFAULT_SPLIT } = t;
-  if (!isSplit(split) || (split !== DEFAULT_SPLIT && t.kind !== KIND.bpe)) throw malformed(`its way to cut text, ${JSON.stringify(split)}, is unknown`);
+  if (!isSplit(split) || (split !== DEFAULT_SPLIT && t.kind !== KIND.bpe))
+    throw malformed(`its way to cut text, ${JSON.stringify(split)}, is unknown`);
   if (!t.tokens.length) throw malformed('it has no tokens');
   for (const [name, id] of Object.entries({ bos: t.bos, eos: t.eos, unk: t.unk, pad: t.pad })) {
     if (id !== NONE && !isId(id)) throw malformed(`${name} is ${id}, but there are ${t.tokens.length} tokens`);
@@ -120,14 +144,17 @@ function check(t) {
   if (ender !== undefined) throw malformed(`${ender} ends generation, but there are ${t.tokens.length} tokens`);
   t.tokens.forEach(({ bytes, score, kind }, id) => {
     if (Number.isNaN(score)) throw malformed(`the score of token ${id} is no number`);
-    if (!Number.isInteger(kind) || kind < TOKEN.normal || kind > TOKEN.byte) throw malformed(`token ${id} has the unknown kind ${kind}`);
+    if (!Number.isInteger(kind) || kind < TOKEN.normal || kind > TOKEN.byte)
+      throw malformed(`token ${id} has the unknown kind ${kind}`);
     if (kind === TOKEN.byte && bytes.length !== 1) throw malformed(`byte token ${id} has ${bytes.length} bytes`);
   });
   // There may be half a million.
   for (let rank = 0; rank < t.merges.length; rank++) {
     const merge = t.merges[rank];
-    if (!Array.isArray(merge) || merge.length !== 3 || !merge.every(isId)) throw malformed(`merge ${rank} names a token that isn't there`);
-    if (!joins(t.tokens[merge[0]].bytes, t.tokens[merge[1]].bytes, t.tokens[merge[2]].bytes)) throw malformed(`merge ${rank} doesn't give the text of its token ${merge[2]}`);
+    if (!Array.isArray(merge) || merge.length !== 3 || !merge.every(isId))
+      throw malformed(`merge ${rank} names a token that isn't there`);
+    if (!joins(t.tokens[merge[0]].bytes, t.tokens[merge[1]].bytes, t.tokens[merge[2]].bytes))
+      throw malformed(`merge ${rank} doesn't give the text of its token ${merge[2]}`);
   }
 }
 
@@ -142,7 +169,9 @@ function joins(left, right, whole) {
 
 /** @param {string} what */
 export function malformed(what) {
-  return new BqError('FORMAT', `the tokenizer can't be used: ${what}`, { hint: 'fetch the tokenizer again, or take it from the model it belongs to' });
+  return new BqError('FORMAT', `the tokenizer can't be used: ${what}`, {
+    hint: 'fetch the tokenizer again, or take it from the model it belongs to',
+  });
 }
 
 /** @param {string} what @param {string} hint */

@@ -55,7 +55,8 @@ function fieldsOf(bytes) {
 function piece(bytes, id) {
   const fields = fieldsOf(bytes);
   const [raw, score = 0, type = 1] = [fields.get(1), fields.get(2), fields.get(3)];
-  if (!(raw instanceof Uint8Array) || typeof score !== 'number' || typeof type !== 'number') throw malformed(`its piece ${id} has no text`);
+  if (!(raw instanceof Uint8Array) || typeof score !== 'number' || typeof type !== 'number')
+    throw malformed(`its piece ${id} has no text`);
   const text = fromUtf8(raw);
   const kind = type - 1;
   const byte = kind === TOKEN.byte ? byteOf(text) : undefined;
@@ -83,8 +84,16 @@ export function parseSentencePiece(bytes, hints = {}) {
   if (!pieces.length) throw malformed('the SentencePiece file has no pieces');
   const type = Number(trainer.get(3) ?? 1);
   const kind = KINDS[type];
-  if (!kind) throw unsupported(`the SentencePiece file is a model of ${KIND_NAMES[type] ?? `type ${type}`}`, 'unigram and BPE are read');
-  if (trainer.get(24)) throw unsupported('the SentencePiece file writes spaces behind words', 'unigram and BPE with spaces in front are read');
+  if (!kind)
+    throw unsupported(
+      `the SentencePiece file is a model of ${KIND_NAMES[type] ?? `type ${type}`}`,
+      'unigram and BPE are read',
+    );
+  if (trainer.get(24))
+    throw unsupported(
+      'the SentencePiece file writes spaces behind words',
+      'unigram and BPE with spaces in front are read',
+    );
   const on = (/** @type {number} */ key) => normalizer.get(key) !== 0;
   const [prefix, rows] = [on(3), on(4)];
   // Numbers are 64 bits, of which -1 is the largest: there is none.
@@ -93,16 +102,28 @@ export function parseSentencePiece(bytes, hints = {}) {
     return id >= 0 && id < pieces.length && pieces[id].kind !== TOKEN.normal ? id : NONE;
   };
   const map = normalizer.get(2);
-  const parts = [...(map instanceof Uint8Array ? charsmapPart(map) : []), ...(rows ? [spacesPart({ before: true, behind: true, rows })] : [])];
+  const parts = [
+    ...(map instanceof Uint8Array ? charsmapPart(map) : []),
+    ...(rows ? [spacesPart({ before: true, behind: true, rows })] : []),
+  ];
   const [unk, bos, eos] = [idAt(40, 0), idAt(41, 1), idAt(42, 2)];
   const { addBos = kind === KIND.spm, addEos = kind === KIND.unigram, eog = [] } = hints;
-  const ends = [eos, ...eog.map((end) => (typeof end === 'number' ? end : pieces.findIndex(({ text }) => text === end)))];
+  const ends = [
+    eos,
+    ...eog.map((end) => (typeof end === 'number' ? end : pieces.findIndex(({ text }) => text === end))),
+  ];
   return {
     kind,
-    flags: (addBos && bos !== NONE ? FLAG.addBos : 0) | (addEos && eos !== NONE ? FLAG.addEos : 0) | (prefix ? FLAG.addSpace : 0) |
+    flags:
+      (addBos && bos !== NONE ? FLAG.addBos : 0) |
+      (addEos && eos !== NONE ? FLAG.addEos : 0) |
+      (prefix ? FLAG.addSpace : 0) |
       (pieces.some((own) => own.kind === TOKEN.byte) ? FLAG.byteFallback : 0),
     ...(parts.length ? { parts } : {}),
-    bos, eos, unk, pad: idAt(43, -1),
+    bos,
+    eos,
+    unk,
+    pad: idAt(43, -1),
     eog: [...new Set(ends)].filter((end) => end >= 0 && end < pieces.length),
     tokens: pieces.map(({ bytes: own, score, kind: sort }) => ({ bytes: own, score, kind: sort })),
     merges: [],

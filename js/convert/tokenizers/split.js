@@ -29,8 +29,13 @@ const spaces = [[spare({ classes: SPACE })], [many({ classes: SPACE })]];
 const gpt2Contractions = [[one("'"), one('stmd')], ...['re', 've', 'll'].map(([a, b]) => [one("'"), one(a), one(b)])];
 /** `(?i:'s|'t|'re|'ve|'m|'ll|'d)`; ſ is another small s. */
 const anyContractions = [
-  [one("'"), one('sS\u017f')], ...['tT', 'mM', 'dD'].map((letter) => [one("'"), one(letter)]),
-  ...[['rR', 'eE'], ['vV', 'eE'], ['lL', 'lL']].map(([a, b]) => [one("'"), one(a), one(b)]),
+  [one("'"), one('sS\u017f')],
+  ...['tT', 'mM', 'dD'].map((letter) => [one("'"), one(letter)]),
+  ...[
+    ['rR', 'eE'],
+    ['vV', 'eE'],
+    ['lL', 'lL'],
+  ].map(([a, b]) => [one("'"), one(a), one(b)]),
 ];
 
 /** GPT-2's, where numbers may be cut in another way. @param {Item[]} numbers @param {Set} [spaceEnd] what may follow spaces that keep the last */
@@ -54,7 +59,9 @@ const likeLlama3 = (digits) => [
 ];
 
 /** @param {string} digits */
-const llama3Regex = (digits) => String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|` + digits +
+const llama3Regex = (digits) =>
+  String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|` +
+  digits +
   String.raw`| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`;
 
 /**
@@ -100,7 +107,8 @@ export function namedSplit(pre) {
 export function encodeSplit(name) {
   if (name === DEFAULT_SPLIT) return undefined;
   const items = SPLITS[name].program.flatMap((alternative) =>
-    alternative.map((item, i) => ({ ...item, flags: (item.flags ?? 0) | (i === alternative.length - 1 ? LAST : 0) })));
+    alternative.map((item, i) => ({ ...item, flags: (item.flags ?? 0) | (i === alternative.length - 1 ? LAST : 0) })),
+  );
   const out = new Uint8Array(SPLIT_ITEM_BYTES * items.length);
   const view = new DataView(out.buffer);
   items.forEach(({ classes = 0, points = '', min = 0, max = 0, flags, end = {} }, i) => {

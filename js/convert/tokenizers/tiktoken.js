@@ -20,8 +20,15 @@ export function parseTiktoken(text, { special = { '<|endoftext|>': 50256 }, end 
   ]);
   const eos = special[end] ?? NONE;
   return {
-    kind: KIND.bpe, flags: 0, bos: eos, eos, unk: NONE, pad: NONE, eog: eos === NONE ? [] : [eos],
-    tokens, merges: mergesFromRanks(ranked),
+    kind: KIND.bpe,
+    flags: 0,
+    bos: eos,
+    eos,
+    unk: NONE,
+    pad: NONE,
+    eog: eos === NONE ? [] : [eos],
+    tokens,
+    merges: mergesFromRanks(ranked),
   };
 }
 

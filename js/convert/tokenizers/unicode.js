@@ -80,7 +80,9 @@ export function property(name) {
   const script = name.replace(/^(?:Script|sc)=|^Is/, '');
   if (Object.hasOwn(data.SCRIPTS, script)) return readRanges(data.SCRIPTS[script]);
   const short = LONG_NAMES[name] ?? name;
-  const parts = [...categories()].filter(([category]) => category === short || (short.length === 1 && category[0] === short));
+  const parts = [...categories()].filter(
+    ([category]) => category === short || (short.length === 1 && category[0] === short),
+  );
   return parts.length ? unite(parts.flatMap(([, set]) => set)) : undefined;
 }
 

@@ -35,10 +35,12 @@ function tokenOf(text, kind) {
  */
 export function wordList(texts) {
   const ids = new Map(texts.map((text, id) => [text, id]));
-  const idOf = (/** @type {string[]} */ names) => names.map((name) => ids.get(name)).find((id) => id !== undefined) ?? NONE;
+  const idOf = (/** @type {string[]} */ names) =>
+    names.map((name) => ids.get(name)).find((id) => id !== undefined) ?? NONE;
   const [bos, eos, unk, pad] = [SPECIAL.bos, SPECIAL.eos, SPECIAL.unk, SPECIAL.pad].map(idOf);
   const controls = new Set([...SPECIAL.bos, ...SPECIAL.eos, ...SPECIAL.pad]);
-  const kindOf = (/** @type {string} */ text, /** @type {number} */ id) => (id === unk ? TOKEN.unknown : controls.has(text) ? TOKEN.control : TOKEN.normal);
+  const kindOf = (/** @type {string} */ text, /** @type {number} */ id) =>
+    id === unk ? TOKEN.unknown : controls.has(text) ? TOKEN.control : TOKEN.normal;
   const tokens = texts.map((text, id) => tokenOf(text, kindOf(text, id)));
   return { kind: KIND.wordlist, flags: 0, bos, eos, unk, pad, eog: eos === NONE ? [] : [eos], tokens, merges: [] };
 }
@@ -47,6 +49,7 @@ export function wordList(texts) {
 export function parseVocabTxt(text) {
   const lines = text.split(/\r?\n/);
   if (lines.at(-1) === '') lines.pop();
-  if (lines.includes('[CLS]')) throw unsupported('a WordPiece vocabulary is no list of words', 'pass the tokenizer.json of the model');
+  if (lines.includes('[CLS]'))
+    throw unsupported('a WordPiece vocabulary is no list of words', 'pass the tokenizer.json of the model');
   return wordList(lines);
 }

@@ -21,8 +21,14 @@ const encoder = new TextEncoder();
 /** @param {Match} match */
 function checkSize({ slot: { name, dims } }) {
   const shape = `tensor "${name}" is ${dims.join(' × ')}`;
-  if (dims.some((n) => n > MAX_DIM)) throw new BqError('SHAPE', `${shape}: a .bullet file holds dimensions up to ${MAX_DIM}`, { hint: 'write a .bq4 file' });
-  if (blocksBytes(dims) >= 2 ** 32) throw new BqError('SHAPE', `${shape}: a .bullet file holds tensors of less than 4 GiB`, { hint: 'write a .bq4 file' });
+  if (dims.some((n) => n > MAX_DIM))
+    throw new BqError('SHAPE', `${shape}: a .bullet file holds dimensions up to ${MAX_DIM}`, {
+      hint: 'write a .bq4 file',
+    });
+  if (blocksBytes(dims) >= 2 ** 32)
+    throw new BqError('SHAPE', `${shape}: a .bullet file holds tensors of less than 4 GiB`, {
+      hint: 'write a .bq4 file',
+    });
 }
 
 /** The tokenizer's part. @param {import('../tokenizers/section.js').Tokenizer | null} tokenizer */
@@ -34,12 +40,14 @@ function encodeTokens(tokenizer) {
   view.setUint32(4, texts.length, true);
   let at = 8;
   texts.forEach((text, id) => {
-    if (text.length > 65535) throw new BqError('SHAPE', `token ${id} has ${text.length} bytes: a .bullet file holds at most 65535`);
+    if (text.length > 65535)
+      throw new BqError('SHAPE', `token ${id} has ${text.length} bytes: a .bullet file holds at most 65535`);
     view.setUint16(at, text.length, true);
     bytes.set(text, at + 2);
     at += 2 + text.length;
   });
-  if (at > MAX_TOKENIZER) throw new BqError('SHAPE', `the tokenizer takes ${at} bytes: a .bullet file holds at most ${MAX_TOKENIZER}`);
+  if (at > MAX_TOKENIZER)
+    throw new BqError('SHAPE', `the tokenizer takes ${at} bytes: a .bullet file holds at most ${MAX_TOKENIZER}`);
   return bytes;
 }
 
@@ -74,7 +82,10 @@ function layOut(head, tokens, matches) {
   for (;;) {
     const json = encoder.encode(JSON.stringify({ ...head, file_offsets: offsets }));
     const placed = place(json.length, tokens, matches);
-    if (json.length > MAX_JSON) throw new BqError('ARGUMENT', `the JSON takes ${json.length} bytes: a .bullet file holds at most ${MAX_JSON}`, { hint: 'give it a shorter name' });
+    if (json.length > MAX_JSON)
+      throw new BqError('ARGUMENT', `the JSON takes ${json.length} bytes: a .bullet file holds at most ${MAX_JSON}`, {
+        hint: 'give it a shorter name',
+      });
     if (JSON.stringify(placed.offsets) === JSON.stringify(offsets)) return { json, ...placed };
     offsets = placed.offsets;
   }
@@ -93,7 +104,13 @@ function blocksOf({ slot, tensor }) {
       yield bytes;
     }
   }
-  const report = () => ({ name: slot.name, type: 'bullet', layout: 'flat', bytes: blocksBytes(slot.dims), ...errors.figures });
+  const report = () => ({
+    name: slot.name,
+    type: 'bullet',
+    layout: 'flat',
+    bytes: blocksBytes(slot.dims),
+    ...errors.figures,
+  });
   return { pieces, report };
 }
 
@@ -104,9 +121,15 @@ function encodePiece(name, weights, first) {
   } catch (cause) {
     if (!(cause instanceof BqError)) throw cause;
     const { index } = cause.details;
-    throw new BqError('FORMAT', `tensor "${name}", weight ${first + index} is ${weights[index]}: a .bullet file can't hold it`, {
-      cause, hint: 'the checkpoint is damaged, or its weights need a wider type', details: { tensor: name, index: first + index },
-    });
+    throw new BqError(
+      'FORMAT',
+      `tensor "${name}", weight ${first + index} is ${weights[index]}: a .bullet file can't hold it`,
+      {
+        cause,
+        hint: 'the checkpoint is damaged, or its weights need a wider type',
+        details: { tensor: name, index: first + index },
+      },
+    );
   }
 }
 
@@ -116,7 +139,13 @@ function encodePiece(name, weights, first) {
  */
 async function write(sink, matches, { onProgress, signal }, { config: { arch, ...dimensions }, name, tokenizer }) {
   const tokens = encodeTokens(tokenizer);
-  const head = { bullet_version: '1.0', model_name: name, architecture: arch, dimensions, quantization: { type: 'BQ4', block_size: 32 } };
+  const head = {
+    bullet_version: '1.0',
+    model_name: name,
+    architecture: arch,
+    dimensions,
+    quantization: { type: 'BQ4', block_size: 32 },
+  };
   const { json, offsets, data } = layOut(head, tokens, matches);
   const count = new Uint8Array(8);
   encoder.encodeInto('BWT0', count);
@@ -148,7 +177,10 @@ async function write(sink, matches, { onProgress, signal }, { config: { arch, ..
  */
 export async function convertBullet(output, matches, _codec, options, facts) {
   const asked = NOT_HERE.find((name) => options[name]);
-  if (asked) throw new BqError('ARGUMENT', `--${asked} is not for .bullet files, which have no place for it`, { hint: 'write a .bq4 file' });
+  if (asked)
+    throw new BqError('ARGUMENT', `--${asked} is not for .bullet files, which have no place for it`, {
+      hint: 'write a .bq4 file',
+    });
   matches.forEach(checkSize);
   const sink = await fileSink(output);
   try {

@@ -32,7 +32,10 @@ export const alignUp = (n, unit) => Math.ceil(n / unit) * unit;
  */
 export function section(tag, payload, required = false) {
   if (payload === null || payload === undefined || payload === '') return [];
-  const bytes = payload instanceof Uint8Array ? payload : encoder.encode(typeof payload === 'string' ? payload : JSON.stringify(payload));
+  const bytes =
+    payload instanceof Uint8Array
+      ? payload
+      : encoder.encode(typeof payload === 'string' ? payload : JSON.stringify(payload));
   return [{ tag, payload: bytes, required }];
 }
 
@@ -73,7 +76,10 @@ export function encodeSections(sections) {
 export function encodeDirectory(entries) {
   const types = [...new Set(entries.map((e) => e.type))].sort((a, b) => a.id - b.id);
   const names = entries.map((e) => encoder.encode(e.name));
-  const size = 8 + types.reduce((sum, t) => sum + 2 + t.name.length, 0) + entries.reduce((sum, e, i) => sum + 21 + names[i].length + 4 * e.dims.length, 0);
+  const size =
+    8 +
+    types.reduce((sum, t) => sum + 2 + t.name.length, 0) +
+    entries.reduce((sum, e, i) => sum + 21 + names[i].length + 4 * e.dims.length, 0);
   const bytes = new Uint8Array(size);
   const view = new DataView(bytes.buffer);
   let at = 0;
@@ -89,7 +95,8 @@ export function encodeDirectory(entries) {
   }
   u32(entries.length);
   entries.forEach((e, i) => {
-    if (names[i].length < 1 || names[i].length > 255) throw new BqError('FORMAT', `a tensor name has ${names[i].length} bytes, not 1 to 255`);
+    if (names[i].length < 1 || names[i].length > 255)
+      throw new BqError('FORMAT', `a tensor name has ${names[i].length} bytes, not 1 to 255`);
     view.setUint16(at, names[i].length, true);
     at += 2;
     text(names[i]);
@@ -115,7 +122,8 @@ export function prefixSizes(plan, rest, dataBytes, hashBytes = 8) {
   const hash = 16 + 8 + hashBytes * Math.ceil(dataBytes / CHUNK);
   const prefixLength = alignUp(HEADER + planLength + sizeOf(rest) + hash + SUM, ALIGN);
   if (planLength > MAX_PLAN) throw new BqError('FORMAT', `the plan takes ${planLength} bytes, more than ${MAX_PLAN}`);
-  if (prefixLength > MAX_PREFIX) throw new BqError('FORMAT', `the prefix takes ${prefixLength} bytes, more than ${MAX_PREFIX}`);
+  if (prefixLength > MAX_PREFIX)
+    throw new BqError('FORMAT', `the prefix takes ${prefixLength} bytes, more than ${MAX_PREFIX}`);
   return { planLength, prefixLength };
 }
 
@@ -150,4 +158,3 @@ export function encodePrefix({ plan, rest, dataBytes, hashes, hashBytes = 8, fil
   putSections(bytes, at, [sumSection(hash(bytes.subarray(0, at)))]);
   return bytes;
 }
-

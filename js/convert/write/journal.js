@@ -38,7 +38,8 @@ export async function openJournal(output, key) {
   const { appendFile, readFile, rm, writeFile } = await nodeModule('fs/promises');
   const { existsSync } = await nodeModule('fs');
   const path = `${output}.part.journal`;
-  const [first, ...marks] = existsSync(path) && existsSync(`${output}.part`) ? linesOf(await readFile(path, 'utf8')) : [];
+  const [first, ...marks] =
+    existsSync(path) && existsSync(`${output}.part`) ? linesOf(await readFile(path, 'utf8')) : [];
   const same = first?.key === key;
   if (!same) await rm(path, { force: true });
   let begun = same;

@@ -20,7 +20,10 @@ export async function fileSink(path, { keep = false } = {}) {
   const { open, rename, rm } = await nodeModule('fs/promises');
   const part = `${path}.part`;
   const fail = (/** @type {unknown} */ cause) =>
-    new BqError('WRITE', `${path} can't be written: ${/** @type {Error} */ (cause).message}`, { cause, hint: 'check the folder, its permissions and the free space' });
+    new BqError('WRITE', `${path} can't be written: ${/** @type {Error} */ (cause).message}`, {
+      cause,
+      hint: 'check the folder, its permissions and the free space',
+    });
   const attempt = async (/** @type {() => Promise<any>} */ action) => {
     try {
       return await action();
@@ -32,7 +35,7 @@ export async function fileSink(path, { keep = false } = {}) {
   let file = await attempt(() => open(part, keep ? 'r+' : 'w+'));
   return {
     async write(position, bytes) {
-      for (let at = 0; at < bytes.length; ) {
+      for (let at = 0; at < bytes.length;) {
         const { bytesWritten } = await attempt(async () => file?.write(bytes, at, bytes.length - at, position + at));
         at += bytesWritten;
       }

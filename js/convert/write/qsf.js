@@ -4,7 +4,17 @@ import { completeConfig } from '../config.js';
 import { rowsPerPiece } from '../encoded.js';
 import { decodeRows, encodeRows, f16, kindNamed, rowBytes } from '../qsf/blocks.js';
 import { methodNamed, pack } from '../qsf/compression.js';
-import { archNumber, choicesOf, configOf, crc32, encodeHeader, encodeIndex, ENTRY_BYTES, HEADER_BYTES, NONE } from '../qsf/header.js';
+import {
+  archNumber,
+  choicesOf,
+  configOf,
+  crc32,
+  encodeHeader,
+  encodeIndex,
+  ENTRY_BYTES,
+  HEADER_BYTES,
+  NONE,
+} from '../qsf/header.js';
 import { AS_LAYER, BIASES, CHUNK, FFN_BIASES, ffnParts, MATRICES, NORM_TYPES, TIED } from '../qsf/layout.js';
 import { ErrorSum, errorsOf } from '../report.js';
 import { pick } from '../views.js';
@@ -38,16 +48,30 @@ function withHalves(tensor, headDim) {
     const i = row % headDim;
     return row - i + (i < half ? 2 * i : 2 * (i - half) + 1);
   };
-  return pick(tensor, Array.from({ length: tensor.dims[0] }, (_, row) => from(row)));
+  return pick(
+    tensor,
+    Array.from({ length: tensor.dims[0] }, (_, row) => from(row)),
+  );
 }
 
 /** UNSUPPORTED: what reading it back would not say. @param {Header} h @param {Record<string, number>} config */
 function expectSaid(h, config) {
   const none = /** @type {const} */ (['norm', 'position', 'activation']).find((key) => h[key] < 0);
-  if (none) throw new BqError('UNSUPPORTED', `a .qsf file has no number for this model's "${none}"`, { hint: 'write a .bq4 file' });
+  if (none)
+    throw new BqError('UNSUPPORTED', `a .qsf file has no number for this model's "${none}"`, {
+      hint: 'write a .bq4 file',
+    });
   const back = completeConfig(configOf('the file', h, { gated: !!config.gated, tied: !!config.tied }));
-  const lost = Object.keys(config).find((key) => !UNSAID.includes(key) && Math.fround(config[key]) !== Math.fround(back[key] ?? 0) && !(key.startsWith('rope') && h.position !== 1));
-  if (lost) throw new BqError('UNSUPPORTED', `a .qsf file can't say that "${lost}" is ${config[lost]}`, { hint: 'write a .bq4 file' });
+  const lost = Object.keys(config).find(
+    (key) =>
+      !UNSAID.includes(key) &&
+      Math.fround(config[key]) !== Math.fround(back[key] ?? 0) &&
+      !(key.startsWith('rope') && h.position !== 1),
+  );
+  if (lost)
+    throw new BqError('UNSUPPORTED', `a .qsf file can't say that "${lost}" is ${config[lost]}`, {
+      hint: 'write a .bq4 file',
+    });
 }
 
 /** One model on its way into a file. */
@@ -106,12 +130,13 @@ class Writer {
     const each = rowBytes(kind, dim);
     const chunks = vectors > CHUNK ? Math.ceil(vectors / CHUNK) : 0;
     const stored = vectors * each + 4 * chunks;
-    if (stored >= 2 ** 32) throw new BqError('UNSUPPORTED', `tensor "${name}" would have ${stored} bytes, which a .qsf file can't count`);
+    if (stored >= 2 ** 32)
+      throw new BqError('UNSUPPORTED', `tensor "${name}" would have ${stored} bytes, which a .qsf file can't count`);
     await this.put(words(kind.id, stored, vectors, dim));
     const head = async (/** @type {number} */ row) => this.put(words(Math.min(CHUNK, vectors - row) * each));
     let row = 0;
     for await (const bytes of this.encoded(name, tensor, kind)) {
-      for (let at = 0; at < bytes.length; ) {
+      for (let at = 0; at < bytes.length;) {
         if (chunks && row % CHUNK === 0) await head(row);
         const rows = Math.min((bytes.length - at) / each, chunks ? CHUNK - (row % CHUNK) : Infinity);
         await this.put(bytes.subarray(at, at + rows * each));
@@ -126,7 +151,12 @@ class Writer {
     /** @type {Uint8Array[]} */
     const parts = [];
     let tensors = 0;
-    const begin = (/** @type {number} */ type, /** @type {number} */ rows, /** @type {number} */ cols, /** @type {number} */ quant) => {
+    const begin = (
+      /** @type {number} */ type,
+      /** @type {number} */ rows,
+      /** @type {number} */ cols,
+      /** @type {number} */ quant,
+    ) => {
       tensors++;
       parts.push(words(type, rows, cols, quant));
     };
@@ -151,9 +181,18 @@ class Writer {
       begin(Number(type), found.length, found[0].tensor.dims[0], f16.id);
       for (const { name, tensor } of found) await vector(name, tensor);
     }
-    const biases = ffnParts(gated, h.ffn, h.hidden).map(([module, size]) => ({ name: `h.${n}.${module}.bias`, size, tensor: this.take(`h.${n}.${module}.bias`) }));
+    const biases = ffnParts(gated, h.ffn, h.hidden).map(([module, size]) => ({
+      name: `h.${n}.${module}.bias`,
+      size,
+      tensor: this.take(`h.${n}.${module}.bias`),
+    }));
     if (biases.some(({ tensor }) => tensor)) {
-      begin(FFN_BIASES, 1, biases.reduce((sum, { size }) => sum + size, 0), f16.id);
+      begin(
+        FFN_BIASES,
+        1,
+        biases.reduce((sum, { size }) => sum + size, 0),
+        f16.id,
+      );
       for (const { name, size, tensor } of biases) {
         if (tensor) await vector(name, tensor);
         else parts.push(new Uint8Array(2 * size));
@@ -172,9 +211,25 @@ function words(...values) {
 
 /** @param {Record<string, number>} c  completed @param {string} arch @param {import('../tokenizers/section.js').Tokenizer | null} tokenizer @param {number} quant @returns {Header} */
 const headerOf = (c, arch, tokenizer, quant) => ({
-  arch: archNumber(arch), layers: c.layers, hidden: c.hidden, heads: c.heads, kvHeads: c.kv_heads, vocab: c.vocab, context: c.context, ffn: c.ffn, headDim: c.head_dim,
-  quant, ...choicesOf(/** @type {any} */ (c)), theta: c.rope_theta, index: HEADER_BYTES, embedding: 0, final: 0,
-  bos: tokenizer?.bos ?? NONE, eos: tokenizer?.eos ?? NONE, pad: tokenizer?.pad ?? NONE, fileSize: 0,
+  arch: archNumber(arch),
+  layers: c.layers,
+  hidden: c.hidden,
+  heads: c.heads,
+  kvHeads: c.kv_heads,
+  vocab: c.vocab,
+  context: c.context,
+  ffn: c.ffn,
+  headDim: c.head_dim,
+  quant,
+  ...choicesOf(/** @type {any} */ (c)),
+  theta: c.rope_theta,
+  index: HEADER_BYTES,
+  embedding: 0,
+  final: 0,
+  bos: tokenizer?.bos ?? NONE,
+  eos: tokenizer?.eos ?? NONE,
+  pad: tokenizer?.pad ?? NONE,
+  fileSize: 0,
 });
 
 /**
@@ -192,7 +247,10 @@ export async function writeQsf(sink, matches, options, { config, tokenizer }) {
     const h = headerOf(c, config.arch, tokenizer, quant === f16 ? 5 : quant.id);
     expectSaid(h, c);
     const turn = c.rope_pairs === 1 && c.position === 0;
-    const turned = matches.map(({ slot, tensor }) => ({ slot, tensor: turn && /attn\.[qk]\.(weight|bias)$/.test(slot.name) ? withHalves(tensor, c.head_dim) : tensor }));
+    const turned = matches.map(({ slot, tensor }) => ({
+      slot,
+      tensor: turn && /attn\.[qk]\.(weight|bias)$/.test(slot.name) ? withHalves(tensor, c.head_dim) : tensor,
+    }));
     const writer = new Writer(sink, turned, options);
     const start = HEADER_BYTES + ENTRY_BYTES * c.layers;
     writer.position = start;
@@ -205,19 +263,34 @@ export async function writeQsf(sink, matches, options, { config, tokenizer }) {
     for (let n = 0; n < c.layers; n++) {
       const { bytes, tensors } = await writer.layer(n, h, !!c.gated, quant);
       const stored = pack(method, bytes);
-      if (bytes.length >= 2 ** 32 || stored.length >= 2 ** 32) throw new BqError('UNSUPPORTED', `layer ${n} has ${bytes.length} bytes, which a .qsf file can't count`);
-      index.push({ offset: writer.position, stored: stored.length, size: bytes.length, quant: quant.id, method, tensors, crc: crc32(stored) });
+      if (bytes.length >= 2 ** 32 || stored.length >= 2 ** 32)
+        throw new BqError('UNSUPPORTED', `layer ${n} has ${bytes.length} bytes, which a .qsf file can't count`);
+      index.push({
+        offset: writer.position,
+        stored: stored.length,
+        size: bytes.length,
+        quant: quant.id,
+        method,
+        tensors,
+        crc: crc32(stored),
+      });
       await writer.put(stored);
     }
     h.final = writer.position;
     await writeEnd(writer, h, embed);
     const left = writer.tensors.keys().next().value;
-    if (left) throw new BqError('UNSUPPORTED', `tensor "${left}" has no place in a .qsf file`, { hint: 'write a .bq4 file' });
+    if (left)
+      throw new BqError('UNSUPPORTED', `tensor "${left}" has no place in a .qsf file`, { hint: 'write a .bq4 file' });
     h.fileSize = writer.position % 2 ** 32;
     await sink.write(0, encodeHeader(h));
     await sink.write(HEADER_BYTES, encodeIndex(index));
     await sink.finish();
-    return { bytes: writer.position, dataBytes: writer.position - start, reports: writer.reports, largestPiece: writer.largest };
+    return {
+      bytes: writer.position,
+      dataBytes: writer.position - start,
+      reports: writer.reports,
+      largestPiece: writer.largest,
+    };
   } finally {
     await sink.abort();
   }

@@ -25,8 +25,12 @@ export function v1Type(dims) {
 /** @param {V1Tensor} tensor */
 function typeOf({ name, dims, type = v1Type(dims) ?? undefined }) {
   const weights = dims.reduce((a, b) => a * b, 1);
-  if (!type) throw new BqError('SHAPE', `tensor "${name}" has ${weights} weights, which 16 does not divide`, { hint: 'v1 stores it in the companion' });
-  if (weights % type.block) throw new BqError('SHAPE', `tensor "${name}" has ${weights} weights, which ${type.block} does not divide`);
+  if (!type)
+    throw new BqError('SHAPE', `tensor "${name}" has ${weights} weights, which 16 does not divide`, {
+      hint: 'v1 stores it in the companion',
+    });
+  if (weights % type.block)
+    throw new BqError('SHAPE', `tensor "${name}" has ${weights} weights, which ${type.block} does not divide`);
   return type;
 }
 
@@ -52,7 +56,12 @@ async function write(sink, tensors, { onBytes, signal }) {
   const entries = tensors.map((tensor) => {
     const type = typeOf(tensor);
     const { dims } = tensor;
-    const bytes = weightBytes(type, FLAT, 1, dims.reduce((a, b) => a * b, 1));
+    const bytes = weightBytes(
+      type,
+      FLAT,
+      1,
+      dims.reduce((a, b) => a * b, 1),
+    );
     return { name: encoder.encode(tensor.name), dims, type, bytes };
   });
   const start = entries.reduce((sum, { name, dims }) => sum + 24 + name.length + 4 * dims.length, 12);
@@ -86,7 +95,8 @@ async function write(sink, tensors, { onBytes, signal }) {
       position += piece.length;
       onBytes?.(position - start, offset - start);
     }
-    if (position !== end) throw new BqError('SHAPE', `tensor "${tensors[i].name}" gave ${position - end + bytes} bytes, not ${bytes}`);
+    if (position !== end)
+      throw new BqError('SHAPE', `tensor "${tensors[i].name}" gave ${position - end + bytes} bytes, not ${bytes}`);
   }
   return { bytes: offset, dataBytes: offset - start };
 }

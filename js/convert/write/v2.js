@@ -78,7 +78,8 @@ class ChunkWriter {
     for (let i = 0; i <= chunks; i++) {
       const length = Math.min(CHUNK, position - i * CHUNK);
       const bytes = (await this.sink.read?.(this.start + i * CHUNK, length)) ?? new Uint8Array();
-      if (bytes.length !== length || !hashes[i] || this.hash(bytes).some((byte, k) => byte !== hashes[i][k])) return false;
+      if (bytes.length !== length || !hashes[i] || this.hash(bytes).some((byte, k) => byte !== hashes[i][k]))
+        return false;
       if (i === chunks) this.#buffer.set(bytes);
     }
     this.hashes = hashes.slice(0, chunks);
@@ -89,7 +90,7 @@ class ChunkWriter {
 
   /** @param {Uint8Array} bytes */
   async put(bytes) {
-    for (let at = 0; at < bytes.length; ) {
+    for (let at = 0; at < bytes.length;) {
       const piece = bytes.subarray(at, at + CHUNK - this.#filled);
       this.#buffer.set(piece, this.#filled);
       this.#filled += piece.length;
@@ -136,7 +137,8 @@ export async function writeV2(sink, model, options) {
     return written;
   } catch (error) {
     // What a network let down goes on with the next try; it is removed otherwise.
-    const keep = options.journal && error instanceof BqError && (error.code === 'NETWORK' || error.code === 'HTTP_STATUS');
+    const keep =
+      options.journal && error instanceof BqError && (error.code === 'NETWORK' || error.code === 'HTTP_STATUS');
     await sink.abort(keep);
     if (!keep) await options.journal?.remove();
     throw error;
@@ -155,7 +157,9 @@ async function goOn(data, { marks, restart }) {
   const last = marks.at(-1);
   if (!last) return 0;
   // Each mark's last hash is that of a begun chunk.
-  const hashes = [...marks.flatMap((mark, i) => mark.hashes.slice(0, i + 1 < marks.length ? -1 : undefined))].map((hex) => new Uint8Array(Buffer.from(hex, 'hex')));
+  const hashes = [...marks.flatMap((mark, i) => mark.hashes.slice(0, i + 1 < marks.length ? -1 : undefined))].map(
+    (hex) => new Uint8Array(Buffer.from(hex, 'hex')),
+  );
   if (!(await data.restore(last.position, hashes))) {
     restart();
     return 0;
@@ -187,9 +191,17 @@ function partsOf(model, hashBytes) {
 export const prefixLengthOf = (model, sha256) => partsOf(model, sha256 ? 32 : 8).prefixLength;
 
 /** @param {import('./output.js').Sink} sink @param {OutModel} model @param {WriteOptions} options */
-async function write(sink, model, { hash, sha256, fileId = crypto.getRandomValues(new Uint8Array(16)), onBytes, signal, journal, reports }) {
+async function write(
+  sink,
+  model,
+  { hash, sha256, fileId = crypto.getRandomValues(new Uint8Array(16)), onBytes, signal, journal, reports },
+) {
   const { entries, dataBytes, planAt, rest, prefixLength } = partsOf(model, sha256 ? 32 : 8);
-  const data = new ChunkWriter(sink, prefixLength, sha256 ?? ((bytes) => new Uint8Array(new BigUint64Array([hash(bytes)]).buffer)));
+  const data = new ChunkWriter(
+    sink,
+    prefixLength,
+    sha256 ?? ((bytes) => new Uint8Array(new BigUint64Array([hash(bytes)]).buffer)),
+  );
   const kept = journal ? await goOn(data, journal) : 0;
   let noted = { tensors: kept, position: data.position, hashes: data.hashes.length };
   for (const [i, { offset, bytes, name }] of entries.entries()) {
@@ -200,14 +212,28 @@ async function write(sink, model, { hash, sha256, fileId = crypto.getRandomValue
       await data.put(piece);
       onBytes?.(data.position, dataBytes);
     }
-    if (data.position !== offset + bytes) throw new BqError('SHAPE', `tensor "${name}" gave ${data.position - offset} bytes, not ${bytes}`);
+    if (data.position !== offset + bytes)
+      throw new BqError('SHAPE', `tensor "${name}" gave ${data.position - offset} bytes, not ${bytes}`);
     if (!journal || data.position - noted.position < NOTED) continue;
     const hashes = (await data.mark()).slice(noted.hashes).map((h) => Buffer.from(h).toString('hex'));
-    await journal.note({ tensors: i + 1, position: data.position, hashes, reports: reports?.(noted.tensors).slice(0, i + 1 - noted.tensors) ?? [] });
+    await journal.note({
+      tensors: i + 1,
+      position: data.position,
+      hashes,
+      reports: reports?.(noted.tensors).slice(0, i + 1 - noted.tensors) ?? [],
+    });
     noted = { tensors: i + 1, position: data.position, hashes: data.hashes.length };
   }
   await data.flush();
-  const prefix = encodePrefix({ plan: planAt(prefixLength), rest, dataBytes, hashes: data.hashes, hashBytes: sha256 ? 32 : 8, fileId, hash });
+  const prefix = encodePrefix({
+    plan: planAt(prefixLength),
+    rest,
+    dataBytes,
+    hashes: data.hashes,
+    hashBytes: sha256 ? 32 : 8,
+    fileId,
+    hash,
+  });
   await sink.write(0, prefix);
   return { bytes: prefixLength + dataBytes, prefixBytes: prefixLength, dataBytes };
 }

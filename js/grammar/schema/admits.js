@@ -47,18 +47,25 @@ export class Admission {
   /** @param {Shape['array']} a @param {any[]} value */
   #array(a, value) {
     const repeats = new Set(value.map(canonical)).size < value.length;
-    return value.length >= a.min && value.length <= a.max && !(a.unique && repeats) && (!a.repeats || repeats) &&
+    return (
+      value.length >= a.min &&
+      value.length <= a.max &&
+      !(a.unique && repeats) &&
+      (!a.repeats || repeats) &&
       value.every((item, i) => this.satisfies(a.prefix[i] ?? a.rest, item)) &&
       a.contains.every(({ sub, min, max }) => {
         const n = value.filter((item) => this.satisfies(sub, item)).length;
         return n >= min && n <= max;
-      });
+      })
+    );
   }
 
   /** What must hold of a property. @param {Shape['object']} o @param {string} name @returns {Sub} */
   property(o, name) {
     const met = [...o.patterns].filter(([pattern]) => matches(this.pattern(pattern), name)).map(([, sub]) => sub);
-    const rest = o.additional.filter(({ names, patterns }) => !names.includes(name) && !patterns.some((p) => matches(this.pattern(p), name))).map(({ sub }) => sub);
+    const rest = o.additional
+      .filter(({ names, patterns }) => !names.includes(name) && !patterns.some((p) => matches(this.pattern(p), name)))
+      .map(({ sub }) => sub);
     return this.#compiler.all(o.properties.get(name) ?? TRUE, ...met, ...rest);
   }
 
@@ -70,13 +77,21 @@ export class Admission {
   /** @param {Shape['object']} o @param {Record<string, any>} value */
   #object(o, value) {
     const names = Object.keys(value);
-    return names.length >= o.min && names.length <= o.max && [...o.required].every((name) => Object.hasOwn(value, name)) &&
+    return (
+      names.length >= o.min &&
+      names.length <= o.max &&
+      [...o.required].every((name) => Object.hasOwn(value, name)) &&
       names.every((name) => this.mayHave(o, name) && this.satisfies(this.property(o, name), value[name])) &&
-      o.some.every((some) => names.some((name) => this.isOther(some, name) && this.satisfies(some.sub, value[name])));
+      o.some.every((some) => names.some((name) => this.isOther(some, name) && this.satisfies(some.sub, value[name])))
+    );
   }
 
   /** Whether a property is of those that one is asked of. @param {Shape['object']['some'][0]} some @param {string} name */
   isOther({ names, patterns, inside }, name) {
-    return !names.includes(name) && !patterns.some((p) => matches(this.pattern(p), name)) && (inside === null || matches(this.pattern(inside), name));
+    return (
+      !names.includes(name) &&
+      !patterns.some((p) => matches(this.pattern(p), name)) &&
+      (inside === null || matches(this.pattern(inside), name))
+    );
   }
 }

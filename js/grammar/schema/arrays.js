@@ -17,7 +17,8 @@ function allOf(compiler, sub) {
   for (const s of compiler.shapesOf(sub)) {
     const few = !['number', 'string', 'array', 'object'].some((type) => s.types.has(type));
     if (!s.values && !few) return null;
-    for (const value of s.values?.values() ?? [null, true, false]) if (compiler.admission.admits(s, value)) found.set(canonical(value), value);
+    for (const value of s.values?.values() ?? [null, true, false])
+      if (compiler.admission.admits(s, value)) found.set(canonical(value), value);
   }
   return found.size <= MOST_LISTED ? [...found.values()] : null;
 }
@@ -28,15 +29,27 @@ function spelled({ contains: [first, ...others], ...array }) {
   const { sub, min, max } = first;
   const no = max < Infinity;
   /** Items that are none of those asked for. @type {(item: Sub) => Sub} */
-  const other = (item) => (no && sub.pos.length === 1 && !sub.neg.length ? andSub(item, { pos: [], neg: sub.pos }) : item);
-  if (no && (sub.pos.length !== 1 || sub.neg.length)) throw refused('contains with a limit and a schema that is always true is not supported');
+  const other = (item) =>
+    no && sub.pos.length === 1 && !sub.neg.length ? andSub(item, { pos: [], neg: sub.pos }) : item;
+  if (no && (sub.pos.length !== 1 || sub.neg.length))
+    throw refused('contains with a limit and a schema that is always true is not supported');
   if (max < min) return [];
   const prefix = array.prefix.map(other);
   const rest = other(array.rest);
   const wanted = Array.from({ length: min }, () => andSub(array.rest, sub));
-  const ways = [{ ...array, prefix: [...prefix, ...wanted], rest, min: Math.max(array.min, prefix.length + min), contains: others }];
+  const ways = [
+    { ...array, prefix: [...prefix, ...wanted], rest, min: Math.max(array.min, prefix.length + min), contains: others },
+  ];
   if (min === 1)
-    array.prefix.forEach((item, i) => ways.push({ ...array, prefix: prefix.with(i, andSub(item, sub)), rest, min: Math.max(array.min, i + 1), contains: others }));
+    array.prefix.forEach((item, i) =>
+      ways.push({
+        ...array,
+        prefix: prefix.with(i, andSub(item, sub)),
+        rest,
+        min: Math.max(array.min, i + 1),
+        contains: others,
+      }),
+    );
   return ways.flatMap(spelled);
 }
 
@@ -71,13 +84,18 @@ function writeUnique(compiler, array, from, to) {
   const lists = /** @type {any[][]} */ (each.filter(Boolean));
   const tuples = lists.reduce((product, list) => product * list.length, 1);
   if (!prefix.length || lists.length < prefix.length || tuples > MOST_TUPLES || min > prefix.length)
-    throw refused('uniqueItems is supported where items are of an enum, or at most one', 'give the items an enum, or leave uniqueItems out and drop repetitions afterwards');
+    throw refused(
+      'uniqueItems is supported where items are of an enum, or at most one',
+      'give the items an enum, or leave uniqueItems out and drop repetitions afterwards',
+    );
   /** @type {any[][]} */
   let all = [[]];
   const found = [];
   for (let n = 0; n <= Math.min(prefix.length, max); n++) {
     if (n >= min) found.push(...all);
-    all = all.flatMap((tuple) => (lists[n] ?? []).filter((v) => tuple.every((w) => canonical(v) !== canonical(w))).map((v) => [...tuple, v]));
+    all = all.flatMap((tuple) =>
+      (lists[n] ?? []).filter((v) => tuple.every((w) => canonical(v) !== canonical(w))).map((v) => [...tuple, v]),
+    );
   }
   compiler.writer.dfa(from, ofTexts(found.map(jsonOf)), to, false);
 }
@@ -120,7 +138,10 @@ export function writeArray(compiler, s, from, to) {
     if (s.array.unique) return;
     // Two items that are alike: the least that says so.
     const sub = s.array.prefix[0] ?? s.array.rest;
-    const values = s.array.prefix.length || s.array.contains.length || s.array.min > 2 || s.array.max < 2 ? null : allOf(compiler, sub);
+    const values =
+      s.array.prefix.length || s.array.contains.length || s.array.min > 2 || s.array.max < 2
+        ? null
+        : allOf(compiler, sub);
     if (!values && sub !== TRUE) throw refused('not with uniqueItems is not supported');
     compiler.writer.dfa(from, ofTexts((values ?? [0, null, true]).map((v) => jsonOf([v, v]))), to, false);
     return;

@@ -18,7 +18,8 @@ const FORMATS = {
   date: DATE,
   time: TIME,
   'date-time': `${DATE}T${TIME}`,
-  duration: 'P(\\d{1,4}W|\\d{1,4}Y(\\d{1,2}M(\\d{1,2}D)?)?|\\d{1,2}M(\\d{1,2}D)?|\\d{1,3}D|(\\d{1,3}D)?T(\\d{1,3}H(\\d{1,2}M(\\d{1,2}S)?)?|\\d{1,3}M(\\d{1,2}S)?|\\d{1,4}S))',
+  duration:
+    'P(\\d{1,4}W|\\d{1,4}Y(\\d{1,2}M(\\d{1,2}D)?)?|\\d{1,2}M(\\d{1,2}D)?|\\d{1,3}D|(\\d{1,3}D)?T(\\d{1,3}H(\\d{1,2}M(\\d{1,2}S)?)?|\\d{1,3}M(\\d{1,2}S)?|\\d{1,4}S))',
   email: `[A-Za-z0-9_+-]{1,20}(\\.[A-Za-z0-9_+-]{1,20}){0,2}@[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]{0,20}[A-Za-z0-9])?){0,2}\\.[A-Za-z]{2,10}`,
   hostname: HOST,
   ipv4: IPV4,
@@ -32,10 +33,17 @@ const FORMATS = {
 };
 
 const URI = FORMATS.uri;
-Object.assign(FORMATS, { 'idn-email': FORMATS.email, 'idn-hostname': HOST, iri: URI, 'iri-reference': FORMATS['uri-reference'], 'uri-template': `https?://${HOST}(/[A-Za-z0-9._~-]*)*` });
+Object.assign(FORMATS, {
+  'idn-email': FORMATS.email,
+  'idn-hostname': HOST,
+  iri: URI,
+  'iri-reference': FORMATS['uri-reference'],
+  'uri-template': `https?://${HOST}(/[A-Za-z0-9._~-]*)*`,
+});
 
 /** GRAMMAR: it is none of these. @param {unknown} name */
 export function formatTree(name) {
-  if (typeof name !== 'string' || !Object.hasOwn(FORMATS, name)) throw refused(`the format "${name}" is not supported`, `supported are ${Object.keys(FORMATS).join(', ')}`);
+  if (typeof name !== 'string' || !Object.hasOwn(FORMATS, name))
+    throw refused(`the format "${name}" is not supported`, `supported are ${Object.keys(FORMATS).join(', ')}`);
   return parseRegex(FORMATS[name]);
 }

@@ -55,7 +55,11 @@ export class Compiler {
     if (typeof schema === 'boolean') return schema === holds ? [shape()] : [];
     const key = `${holds}${this.#registry.number(schema)}`;
     const known = this.#shapes.get(key);
-    if (known === null) throw refused('a $ref leads back to itself before anything was said', 'a schema may contain itself only inside properties or items');
+    if (known === null)
+      throw refused(
+        'a $ref leads back to itself before anything was said',
+        'a schema may contain itself only inside properties or items',
+      );
     if (known) return known;
     this.#shapes.set(key, null);
     /** @type {Shape[]} */
@@ -73,7 +77,8 @@ export class Compiler {
 
   /** @param {Sub} sub @returns {Shape[]} */
   shapesOf({ pos, neg }) {
-    const each = (/** @type {number[]} */ list, /** @type {boolean} */ holds) => list.map((n) => this.#of(this.#registry.schemas[n], holds));
+    const each = (/** @type {number[]} */ list, /** @type {boolean} */ holds) =>
+      list.map((n) => this.#of(this.#registry.schemas[n], holds));
     return [...each(pos, true), ...each(neg, false)].reduce(cross, [shape()]);
   }
 

@@ -41,10 +41,16 @@ const isNames = (/** @type {any} */ v) => Array.isArray(v) && v.every((name) => 
 const isList = (/** @type {any} */ v) => Array.isArray(v) && v.length > 0;
 
 /** A number on one type. @param {string} name @param {string} type @param {(s: Shape, v: number) => void} yes @param {(s: Shape, v: number) => void} no @param {(v: any) => boolean} [is] @returns {[string, { yes: Side, no: Side }]} */
-const limit = (name, type, yes, no, is = isCount) => [name, {
-  yes: (v) => (must(name, v, is, is === isCount ? 'a whole number, not negative' : 'a number'), one(undefined, (s) => yes(s, v))),
-  no: (v) => one([type], (s) => no(s, v)),
-}];
+const limit = (name, type, yes, no, is = isCount) => [
+  name,
+  {
+    yes: (v) => (
+      must(name, v, is, is === isCount ? 'a whole number, not negative' : 'a number'),
+      one(undefined, (s) => yes(s, v))
+    ),
+    no: (v) => one([type], (s) => no(s, v)),
+  },
+];
 
 /** @param {any[]} values */
 const byText = (values) => new Map(values.map((value) => [canonical(value), value]));
@@ -53,7 +59,9 @@ const byText = (values) => new Map(values.map((value) => [canonical(value), valu
 function ofTypes(names, not) {
   const all = [names].flat();
   for (const name of all) if (![...TYPES, 'integer'].includes(name)) throw refused(`type "${name}" is none`);
-  const plain = TYPES.filter((type) => all.includes(type) !== not && !(not && type === 'number' && all.includes('integer')));
+  const plain = TYPES.filter(
+    (type) => all.includes(type) !== not && !(not && type === 'number' && all.includes('integer')),
+  );
   const shapes = plain.length ? [shape(plain)] : [];
   const integers = all.includes('integer') && !all.includes('number');
   if (integers) shapes.push(...one(['number'], (s) => (s.number[not ? 'fraction' : 'integer'] = true)));
@@ -87,13 +95,20 @@ function notItems(value, context, schema, part) {
   const { tuple } = arrayOf('items', value, schema);
   if (part === 'prefix')
     return tuple.flatMap((/** @type {any} */ item, /** @type {number} */ i) =>
-      one(['array'], (s) => ([s.array.prefix, s.array.min] = [[...Array(i).fill(TRUE), context.notSub(item)], i + 1])));
+      one(['array'], (s) => ([s.array.prefix, s.array.min] = [[...Array(i).fill(TRUE), context.notSub(item)], i + 1])),
+    );
   // The first of the rest is the wrong one: others may be as well.
-  return one(['array'], (s) => ([s.array.prefix, s.array.min] = [[...tuple.map(() => TRUE), context.notSub(value)], tuple.length + 1]));
+  return one(
+    ['array'],
+    (s) => ([s.array.prefix, s.array.min] = [[...tuple.map(() => TRUE), context.notSub(value)], tuple.length + 1]),
+  );
 }
 
 /** @param {any} schema */
-const known = (schema) => ({ names: Object.keys(schema.properties ?? {}), patterns: Object.keys(schema.patternProperties ?? {}) });
+const known = (schema) => ({
+  names: Object.keys(schema.properties ?? {}),
+  patterns: Object.keys(schema.patternProperties ?? {}),
+});
 
 /** With this property, that holds. @param {string} name @param {any} asked @param {Context} context @param {boolean} not */
 function dependency(name, asked, context, not) {
@@ -105,10 +120,17 @@ function dependency(name, asked, context, not) {
 }
 
 /** @param {string} name @returns {[string, { yes: Side, no: Side }]} */
-const dependencies = (name) => [name, {
-  yes: (v, context) => Object.entries(v).reduce((/** @type {Shape[]} */ all, [p, asked]) => cross(all, dependency(p, asked, context, false)), [shape()]),
-  no: (v, context) => Object.entries(v).flatMap(([p, asked]) => dependency(p, asked, context, true)),
-}];
+const dependencies = (name) => [
+  name,
+  {
+    yes: (v, context) =>
+      Object.entries(v).reduce(
+        (/** @type {Shape[]} */ all, [p, asked]) => cross(all, dependency(p, asked, context, false)),
+        [shape()],
+      ),
+    no: (v, context) => Object.entries(v).flatMap(([p, asked]) => dependency(p, asked, context, true)),
+  },
+];
 
 /** All of some schemas hold. @param {Shape[][]} each */
 const all = (each) => each.reduce(cross, [shape()]);
@@ -117,7 +139,9 @@ const all = (each) => each.reduce(cross, [shape()]);
 function exactlyOne(list, context) {
   // Of types that exclude each other no more need be asked.
   const kinds = list.map((s) => new Set(context.yes(s).flatMap((x) => [...x.types])));
-  const apart = kinds.every((kind, i) => kinds.every((other, j) => i === j || ![...kind].some((type) => other.has(type))));
+  const apart = kinds.every((kind, i) =>
+    kinds.every((other, j) => i === j || ![...kind].some((type) => other.has(type))),
+  );
   if (apart) return list.flatMap(context.yes);
   return list.flatMap((chosen, i) => all(list.map((s, j) => (i === j ? context.yes(chosen) : context.no(s)))));
 }
@@ -125,104 +149,295 @@ function exactlyOne(list, context) {
 /** @type {Map<string, { yes: Side, no: Side }>} */
 export const KEYWORDS = new Map([
   ['type', { yes: (v) => ofTypes(v, false), no: (v) => ofTypes(v, true) }],
-  ['enum', {
-    yes: (v) => (must('enum', v, Array.isArray, 'a list'), v.length ? one(TYPES.filter((t) => v.some((/** @type {any} */ x) => typeOf(x) === t)), (s) => (s.values = byText(v))) : []),
-    no: (v) => one(undefined, (s) => (s.excluded = byText(v))),
-  }],
-  ['const', { yes: (v) => one([typeOf(v)], (s) => (s.values = byText([v]))), no: (v) => one(undefined, (s) => (s.excluded = byText([v]))) }],
-  limit('multipleOf', 'number', (s, v) => (s.number.multiples = [v]), (s, v) => (s.number.notMultiples = [v]), (v) => isNumber(v) && v > 0),
-  limit('maximum', 'number', (s, v) => (s.number.max = v), (s, v) => (s.number.above = v), isNumber),
-  limit('exclusiveMaximum', 'number', (s, v) => (s.number.below = v), (s, v) => (s.number.min = v), isNumber),
-  limit('minimum', 'number', (s, v) => (s.number.min = v), (s, v) => (s.number.below = v), isNumber),
-  limit('exclusiveMinimum', 'number', (s, v) => (s.number.above = v), (s, v) => (s.number.max = v), isNumber),
-  limit('maxLength', 'string', (s, v) => (s.string.max = v), (s, v) => (s.string.min = v + 1)),
-  limit('minLength', 'string', (s, v) => (s.string.min = v), (s, v) => (s.string.max = v - 1)),
-  ['pattern', { yes: (v) => one(undefined, (s) => (s.string.dfa = patternDfa(v))), no: (v) => one(['string'], (s) => (s.string.dfa = without(ANY, patternDfa(v)))) }],
-  ['format', {
-    yes: (v) => one(undefined, (s) => (s.string.dfa = ofTree(formatTree(v)))),
-    no: (v) => {
-      throw refused(`not with format "${v}" is not supported`);
+  [
+    'enum',
+    {
+      yes: (v) => (
+        must('enum', v, Array.isArray, 'a list'),
+        v.length
+          ? one(
+              TYPES.filter((t) => v.some((/** @type {any} */ x) => typeOf(x) === t)),
+              (s) => (s.values = byText(v)),
+            )
+          : []
+      ),
+      no: (v) => one(undefined, (s) => (s.excluded = byText(v))),
     },
-  }],
-  ['prefixItems', { yes: (v, c, schema) => items('prefixItems', v, c, schema, 'prefix'), no: (v, c, schema) => notItems(v, c, schema, 'prefix') }],
-  ['items', {
-    yes: (v, c, schema) => items('items', v, c, schema, Array.isArray(v) ? 'prefix' : 'rest'),
-    no: (v, c, schema) => notItems(v, c, schema, Array.isArray(v) ? 'prefix' : 'rest'),
-  }],
-  ['additionalItems', {
-    yes: (v, c, schema) => (Array.isArray(schema.items) ? items('additionalItems', v, c, schema, 'rest') : [shape()]),
-    no: (v, c, schema) => (Array.isArray(schema.items) ? notItems(v, c, schema, 'rest') : []),
-  }],
-  limit('maxItems', 'array', (s, v) => (s.array.max = v), (s, v) => (s.array.min = v + 1)),
-  limit('minItems', 'array', (s, v) => (s.array.min = v), (s, v) => (s.array.max = v - 1)),
-  ['uniqueItems', { yes: (v) => one(undefined, (s) => (s.array.unique = Boolean(v))), no: (v) => (v ? one(['array'], (s) => (s.array.repeats = true)) : []) }],
-  ['contains', {
-    yes: (v, c, { minContains = 1, maxContains = Infinity }) => one(undefined, (s) => (s.array.contains = [{ sub: c.sub(v), min: minContains, max: maxContains }])),
-    no: (v, c, { minContains = 1, maxContains = Infinity }) => [
-      ...(minContains > 0 ? one(['array'], (s) => (s.array.contains = [{ sub: c.sub(v), min: 0, max: minContains - 1 }])) : []),
-      ...(maxContains < Infinity ? one(['array'], (s) => (s.array.contains = [{ sub: c.sub(v), min: maxContains + 1, max: Infinity }])) : []),
-    ],
-  }],
-  limit('maxProperties', 'object', (s, v) => (s.object.max = v), (s, v) => (s.object.min = v + 1)),
-  limit('minProperties', 'object', (s, v) => (s.object.min = v), (s, v) => (s.object.max = v - 1)),
-  ['required', {
-    yes: (v) => (must('required', v, isNames, 'a list of names'), one(undefined, (s) => (s.object.required = new Set(v)))),
-    no: (v) => v.flatMap((/** @type {string} */ name) => one(['object'], (s) => s.object.forbidden.add(name))),
-  }],
-  ['properties', {
-    yes: (v, c) => (must('properties', v, isObject, 'an object'), one(undefined, (s) => (s.object.properties = new Map(Object.entries(v).map(([name, schema]) => [name, c.sub(schema)]))))),
-    no: (v, c) => Object.entries(v).flatMap(([name, schema]) => one(['object'], (s) => {
-      s.object.properties.set(name, c.notSub(schema));
-      s.object.required.add(name);
-    })),
-  }],
-  ['patternProperties', {
-    yes: (v, c) => (must('patternProperties', v, isObject, 'an object'), one(undefined, (s) => {
-      s.object.patterns = new Map(Object.entries(v).map(([pattern, schema]) => [pattern, c.sub(schema)]));
-      s.object.open = true;
-    })),
-    no: (v, c) => Object.entries(v).flatMap(([pattern, schema]) => one(['object'], (s) => s.object.some.push({ sub: c.notSub(schema), names: [], patterns: [], inside: pattern }))),
-  }],
-  ['additionalProperties', {
-    yes: (v, c, schema) => one(undefined, (s) => {
-      s.object.additional = [{ sub: c.sub(v), ...known(schema) }];
-      s.object.open = v !== false;
-    }),
-    no: (v, c, schema) => one(['object'], (s) => s.object.some.push({ sub: c.notSub(v), ...known(schema), inside: null })),
-  }],
-  ['propertyNames', {
-    yes: (v, c) => one(undefined, (s) => s.object.names.push(c.sub(v))),
-    no: () => {
-      throw refused('not with propertyNames is not supported');
+  ],
+  [
+    'const',
+    {
+      yes: (v) => one([typeOf(v)], (s) => (s.values = byText([v]))),
+      no: (v) => one(undefined, (s) => (s.excluded = byText([v]))),
     },
-  }],
+  ],
+  limit(
+    'multipleOf',
+    'number',
+    (s, v) => (s.number.multiples = [v]),
+    (s, v) => (s.number.notMultiples = [v]),
+    (v) => isNumber(v) && v > 0,
+  ),
+  limit(
+    'maximum',
+    'number',
+    (s, v) => (s.number.max = v),
+    (s, v) => (s.number.above = v),
+    isNumber,
+  ),
+  limit(
+    'exclusiveMaximum',
+    'number',
+    (s, v) => (s.number.below = v),
+    (s, v) => (s.number.min = v),
+    isNumber,
+  ),
+  limit(
+    'minimum',
+    'number',
+    (s, v) => (s.number.min = v),
+    (s, v) => (s.number.below = v),
+    isNumber,
+  ),
+  limit(
+    'exclusiveMinimum',
+    'number',
+    (s, v) => (s.number.above = v),
+    (s, v) => (s.number.max = v),
+    isNumber,
+  ),
+  limit(
+    'maxLength',
+    'string',
+    (s, v) => (s.string.max = v),
+    (s, v) => (s.string.min = v + 1),
+  ),
+  limit(
+    'minLength',
+    'string',
+    (s, v) => (s.string.min = v),
+    (s, v) => (s.string.max = v - 1),
+  ),
+  [
+    'pattern',
+    {
+      yes: (v) => one(undefined, (s) => (s.string.dfa = patternDfa(v))),
+      no: (v) => one(['string'], (s) => (s.string.dfa = without(ANY, patternDfa(v)))),
+    },
+  ],
+  [
+    'format',
+    {
+      yes: (v) => one(undefined, (s) => (s.string.dfa = ofTree(formatTree(v)))),
+      no: (v) => {
+        throw refused(`not with format "${v}" is not supported`);
+      },
+    },
+  ],
+  [
+    'prefixItems',
+    {
+      yes: (v, c, schema) => items('prefixItems', v, c, schema, 'prefix'),
+      no: (v, c, schema) => notItems(v, c, schema, 'prefix'),
+    },
+  ],
+  [
+    'items',
+    {
+      yes: (v, c, schema) => items('items', v, c, schema, Array.isArray(v) ? 'prefix' : 'rest'),
+      no: (v, c, schema) => notItems(v, c, schema, Array.isArray(v) ? 'prefix' : 'rest'),
+    },
+  ],
+  [
+    'additionalItems',
+    {
+      yes: (v, c, schema) => (Array.isArray(schema.items) ? items('additionalItems', v, c, schema, 'rest') : [shape()]),
+      no: (v, c, schema) => (Array.isArray(schema.items) ? notItems(v, c, schema, 'rest') : []),
+    },
+  ],
+  limit(
+    'maxItems',
+    'array',
+    (s, v) => (s.array.max = v),
+    (s, v) => (s.array.min = v + 1),
+  ),
+  limit(
+    'minItems',
+    'array',
+    (s, v) => (s.array.min = v),
+    (s, v) => (s.array.max = v - 1),
+  ),
+  [
+    'uniqueItems',
+    {
+      yes: (v) => one(undefined, (s) => (s.array.unique = Boolean(v))),
+      no: (v) => (v ? one(['array'], (s) => (s.array.repeats = true)) : []),
+    },
+  ],
+  [
+    'contains',
+    {
+      yes: (v, c, { minContains = 1, maxContains = Infinity }) =>
+        one(undefined, (s) => (s.array.contains = [{ sub: c.sub(v), min: minContains, max: maxContains }])),
+      no: (v, c, { minContains = 1, maxContains = Infinity }) => [
+        ...(minContains > 0
+          ? one(['array'], (s) => (s.array.contains = [{ sub: c.sub(v), min: 0, max: minContains - 1 }]))
+          : []),
+        ...(maxContains < Infinity
+          ? one(['array'], (s) => (s.array.contains = [{ sub: c.sub(v), min: maxContains + 1, max: Infinity }]))
+          : []),
+      ],
+    },
+  ],
+  limit(
+    'maxProperties',
+    'object',
+    (s, v) => (s.object.max = v),
+    (s, v) => (s.object.min = v + 1),
+  ),
+  limit(
+    'minProperties',
+    'object',
+    (s, v) => (s.object.min = v),
+    (s, v) => (s.object.max = v - 1),
+  ),
+  [
+    'required',
+    {
+      yes: (v) => (
+        must('required', v, isNames, 'a list of names'),
+        one(undefined, (s) => (s.object.required = new Set(v)))
+      ),
+      no: (v) => v.flatMap((/** @type {string} */ name) => one(['object'], (s) => s.object.forbidden.add(name))),
+    },
+  ],
+  [
+    'properties',
+    {
+      yes: (v, c) => (
+        must('properties', v, isObject, 'an object'),
+        one(
+          undefined,
+          (s) => (s.object.properties = new Map(Object.entries(v).map(([name, schema]) => [name, c.sub(schema)]))),
+        )
+      ),
+      no: (v, c) =>
+        Object.entries(v).flatMap(([name, schema]) =>
+          one(['object'], (s) => {
+            s.object.properties.set(name, c.notSub(schema));
+            s.object.required.add(name);
+          }),
+        ),
+    },
+  ],
+  [
+    'patternProperties',
+    {
+      yes: (v, c) => (
+        must('patternProperties', v, isObject, 'an object'),
+        one(undefined, (s) => {
+          s.object.patterns = new Map(Object.entries(v).map(([pattern, schema]) => [pattern, c.sub(schema)]));
+          s.object.open = true;
+        })
+      ),
+      no: (v, c) =>
+        Object.entries(v).flatMap(([pattern, schema]) =>
+          one(['object'], (s) =>
+            s.object.some.push({ sub: c.notSub(schema), names: [], patterns: [], inside: pattern }),
+          ),
+        ),
+    },
+  ],
+  [
+    'additionalProperties',
+    {
+      yes: (v, c, schema) =>
+        one(undefined, (s) => {
+          s.object.additional = [{ sub: c.sub(v), ...known(schema) }];
+          s.object.open = v !== false;
+        }),
+      no: (v, c, schema) =>
+        one(['object'], (s) => s.object.some.push({ sub: c.notSub(v), ...known(schema), inside: null })),
+    },
+  ],
+  [
+    'propertyNames',
+    {
+      yes: (v, c) => one(undefined, (s) => s.object.names.push(c.sub(v))),
+      no: () => {
+        throw refused('not with propertyNames is not supported');
+      },
+    },
+  ],
   dependencies('dependencies'),
   dependencies('dependentRequired'),
   dependencies('dependentSchemas'),
   ['allOf', { yes: (v, c) => (must('allOf', v, isList, 'a list'), all(v.map(c.yes))), no: (v, c) => v.flatMap(c.no) }],
   ['anyOf', { yes: (v, c) => (must('anyOf', v, isList, 'a list'), v.flatMap(c.yes)), no: (v, c) => all(v.map(c.no)) }],
-  ['oneOf', {
-    yes: (v, c) => (must('oneOf', v, isList, 'a list'), exactlyOne(v, c)),
-    no: (v, c) => [
-      ...all(v.map(c.no)),
-      ...v.flatMap((/** @type {any} */ a, /** @type {number} */ i) => v.slice(i + 1).flatMap((/** @type {any} */ b) => cross(c.yes(a), c.yes(b)))),
-    ],
-  }],
+  [
+    'oneOf',
+    {
+      yes: (v, c) => (must('oneOf', v, isList, 'a list'), exactlyOne(v, c)),
+      no: (v, c) => [
+        ...all(v.map(c.no)),
+        ...v.flatMap((/** @type {any} */ a, /** @type {number} */ i) =>
+          v.slice(i + 1).flatMap((/** @type {any} */ b) => cross(c.yes(a), c.yes(b))),
+        ),
+      ],
+    },
+  ],
   ['not', { yes: (v, c) => c.no(v), no: (v, c) => c.yes(v) }],
-  ['if', {
-    yes: (v, c, { then = true, else: other = true }) => (then === true && other === true ? [shape()] : [...cross(c.yes(v), c.yes(then)), ...cross(c.no(v), c.yes(other))]),
-    no: (v, c, { then = true, else: other = true }) => [...cross(c.yes(v), c.no(then)), ...cross(c.no(v), c.no(other))],
-  }],
+  [
+    'if',
+    {
+      yes: (v, c, { then = true, else: other = true }) =>
+        then === true && other === true
+          ? [shape()]
+          : [...cross(c.yes(v), c.yes(then)), ...cross(c.no(v), c.yes(other))],
+      no: (v, c, { then = true, else: other = true }) => [
+        ...cross(c.yes(v), c.no(then)),
+        ...cross(c.no(v), c.no(other)),
+      ],
+    },
+  ],
   ['$ref', { yes: (v, c, schema) => c.yes(c.target(v, schema)), no: (v, c, schema) => c.no(c.target(v, schema)) }],
   // What the texts have is only what other keywords speak of: see the object's and the array's writers.
-  ['unevaluatedProperties', {
-    yes: (v) => (must('unevaluatedProperties', v, (x) => x === false || x === true, 'true or false'), one(undefined, (s) => (s.object.closed = v === false))),
-    no: () => {
-      throw refused('not with unevaluatedProperties is not supported');
+  [
+    'unevaluatedProperties',
+    {
+      yes: (v) => (
+        must('unevaluatedProperties', v, (x) => x === false || x === true, 'true or false'),
+        one(undefined, (s) => (s.object.closed = v === false))
+      ),
+      no: () => {
+        throw refused('not with unevaluatedProperties is not supported');
+      },
     },
-  }],
+  ],
 ]);
 
 /** What says nothing of values, or is read with another keyword. */
-export const SILENT = new Set(['$schema', '$id', '$anchor', '$dynamicAnchor', '$comment', '$vocabulary', '$defs', 'definitions', 'title', 'description', 'default', 'examples',
-  'readOnly', 'writeOnly', 'deprecated', 'contentEncoding', 'contentMediaType', 'contentSchema', 'then', 'else', 'minContains', 'maxContains']);
+export const SILENT = new Set([
+  '$schema',
+  '$id',
+  '$anchor',
+  '$dynamicAnchor',
+  '$comment',
+  '$vocabulary',
+  '$defs',
+  'definitions',
+  'title',
+  'description',
+  'default',
+  'examples',
+  'readOnly',
+  'writeOnly',
+  'deprecated',
+  'contentEncoding',
+  'contentMediaType',
+  'contentSchema',
+  'then',
+  'else',
+  'minContains',
+  'maxContains',
+]);

@@ -40,20 +40,33 @@ const digit = (low, high) => (low <= high ? `[${low}-${high}]` : '[^\\s\\S]');
 function beside(digits, larger, first) {
   return [...digits].map((c, i) => {
     const low = first && i === 0 && digits.length > 1 ? 1 : 0;
-    return digits.slice(0, i) + (larger ? digit(Number(c) + 1, 9) : digit(low, Number(c) - 1)) + (i + 1 < digits.length ? `\\d{${digits.length - i - 1}}` : '');
+    return (
+      digits.slice(0, i) +
+      (larger ? digit(Number(c) + 1, 9) : digit(low, Number(c) - 1)) +
+      (i + 1 < digits.length ? `\\d{${digits.length - i - 1}}` : '')
+    );
   });
 }
 
 /** Whole numbers larger or smaller. @param {string} whole @param {boolean} larger @param {number} most  digits */
 function wholeBeside(whole, larger, most) {
   const n = whole.length;
-  const others = larger ? (n < most ? [`[1-9]\\d{${n},${most - 1}}`] : []) : n > 2 ? ['0', `[1-9]\\d{0,${n - 2}}`] : n === 2 ? ['\\d'] : [];
+  const others = larger
+    ? n < most
+      ? [`[1-9]\\d{${n},${most - 1}}`]
+      : []
+    : n > 2
+      ? ['0', `[1-9]\\d{0,${n - 2}}`]
+      : n === 2
+        ? ['\\d']
+        : [];
   return `(${[...beside(whole, larger, true), ...others].join('|')})`;
 }
 
 /** Numbers, not negative, on one side of a limit. @param {number} limit @param {boolean} larger @param {boolean} open  the limit itself isn't one @param {{ whole: number, part: number }} digits @param {boolean} integer @returns {Dfa} */
 function half(limit, larger, open, { whole: most, part: parts }, integer) {
-  if (limit === Infinity) return larger ? NONE : dfa(`(0|[1-9]\\d{0,${most - 1}})${integer ? '' : `(\\.\\d{1,${parts}})?`}`);
+  if (limit === Infinity)
+    return larger ? NONE : dfa(`(0|[1-9]\\d{0,${most - 1}})${integer ? '' : `(\\.\\d{1,${parts}})?`}`);
   const { whole, part } = digitsOf(limit);
   const width = Math.max(most, whole.length);
   const rest = integer ? '' : `(\\.\\d{1,${Math.max(parts, part.length + 1)}})?`;
@@ -63,7 +76,11 @@ function half(limit, larger, open, { whole: most, part: parts }, integer) {
     // Equal before the point: what follows is larger, or as large with more behind it.
     if (!part && !open) sides.push(`${whole}${rest}`);
     if (!part && open && !integer) sides.push(`${whole}\\.\\d{0,${parts - 1}}[1-9]`);
-    if (part && !integer) sides.push(...[...part].map((c, i) => `${whole}\\.${part.slice(0, i)}${digit(Number(c) + 1, 9)}\\d{0,${parts}}`), `${whole}\\.${part}${open ? `\\d{0,${spare}}[1-9]` : `\\d{0,${spare}}`}`);
+    if (part && !integer)
+      sides.push(
+        ...[...part].map((c, i) => `${whole}\\.${part.slice(0, i)}${digit(Number(c) + 1, 9)}\\d{0,${parts}}`),
+        `${whole}\\.${part}${open ? `\\d{0,${spare}}[1-9]` : `\\d{0,${spare}}`}`,
+      );
   } else {
     if (!part && !open) sides.push(integer ? whole : `${whole}(\\.0{1,${parts}})?`);
     if (part) sides.push(whole);
@@ -78,20 +95,37 @@ function half(limit, larger, open, { whole: most, part: parts }, integer) {
 
 /** Sizes from low to high. @param {{ limit: number, open: boolean }} low @param {{ limit: number, open: boolean }} high @param {{ whole: number, part: number }} digits @param {boolean} integer */
 function sizes(low, high, digits, integer) {
-  if (high.limit < 0 || (high.limit === 0 && high.open) || low.limit > high.limit || (low.limit === high.limit && (low.open || high.open))) return NONE;
+  if (
+    high.limit < 0 ||
+    (high.limit === 0 && high.open) ||
+    low.limit > high.limit ||
+    (low.limit === high.limit && (low.open || high.open))
+  )
+    return NONE;
   const down = half(high.limit, false, high.open, digits, integer);
-  return low.limit < 0 || (low.limit === 0 && !low.open) ? down : both(half(low.limit, true, low.open, digits, integer), down);
+  return low.limit < 0 || (low.limit === 0 && !low.open)
+    ? down
+    : both(half(low.limit, true, low.open, digits, integer), down);
 }
 
 /** With a sign in front. @param {Dfa} of @returns {Dfa} */
-const negative = (of) => [{ accepts: false, edges: [[45, 45, 1]] }, ...of.map(({ accepts, edges }) => ({ accepts, edges: edges.map(([a, b, to]) => /** @type {[number, number, number]} */ ([a, b, to + 1])) }))];
+const negative = (of) => [
+  { accepts: false, edges: [[45, 45, 1]] },
+  ...of.map(({ accepts, edges }) => ({
+    accepts,
+    edges: edges.map(([a, b, to]) => /** @type {[number, number, number]} */ ([a, b, to + 1])),
+  })),
+];
 
 /** Whole numbers, not negative, that are multiples of one. @param {number} m @param {boolean} not @returns {Dfa} */
 function multiples(m, not) {
   if (m > MOST_STATES) throw refused(`multipleOf ${m} is larger than is supported`);
   return Array.from({ length: m + 1 }, (_, i) => ({
     accepts: i > 0 && (i - 1 === 0) !== not,
-    edges: Array.from({ length: 10 }, (_d, d) => /** @type {[number, number, number]} */ ([48 + d, 48 + d, 1 + (((i ? i - 1 : 0) * 10 + d) % m)])),
+    edges: Array.from(
+      { length: 10 },
+      (_d, d) => /** @type {[number, number, number]} */ ([48 + d, 48 + d, 1 + (((i ? i - 1 : 0) * 10 + d) % m)]),
+    ),
   }));
 }
 
@@ -100,20 +134,34 @@ const isMultiple = (value, m) => value / m === parseInt(String(value / m), 10);
 
 /** @param {Shape['number']} n @returns {(value: number) => boolean} */
 export const numberAdmits = (n) => (v) =>
-  v >= n.min && v <= n.max && v > n.above && v < n.below && (!n.integer || v % 1 === 0) && (!n.fraction || v % 1 !== 0) &&
-  n.multiples.every((m) => isMultiple(v, m)) && n.notMultiples.every((m) => !isMultiple(v, m));
+  v >= n.min &&
+  v <= n.max &&
+  v > n.above &&
+  v < n.below &&
+  (!n.integer || v % 1 === 0) &&
+  (!n.fraction || v % 1 !== 0) &&
+  n.multiples.every((m) => isMultiple(v, m)) &&
+  n.notMultiples.every((m) => !isMultiple(v, m));
 
 /** Multiples of what isn't whole: so many, that are multiples in doubles too. @param {Shape['number']} n */
 function listed(n) {
   const step = Math.max(...n.multiples);
   const from = Math.max(n.min, n.above);
   const to = Math.min(n.max, n.below);
-  const first = from > -Infinity ? Math.ceil(from / step) : to < Infinity ? Math.floor(to / step) - MOST_MULTIPLES : -MOST_MULTIPLES / 2;
+  const first =
+    from > -Infinity
+      ? Math.ceil(from / step)
+      : to < Infinity
+        ? Math.floor(to / step) - MOST_MULTIPLES
+        : -MOST_MULTIPLES / 2;
   const admits = numberAdmits(n);
   const values = [];
   for (let i = 0; i <= MOST_MULTIPLES; i++) {
     const { whole, part } = digitsOf(Math.abs((first + i) * step));
-    const text = `${first + i < 0 ? '-' : ''}${whole}${part ? `.${part.slice(0, 12)}` : ''}`.replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '').replace(/^-0$/, '0');
+    const text = `${first + i < 0 ? '-' : ''}${whole}${part ? `.${part.slice(0, 12)}` : ''}`
+      .replace(/(\.\d*?)0+$/, '$1')
+      .replace(/\.$/, '')
+      .replace(/^-0$/, '0');
     if (admits(Number(text))) values.push(text);
   }
   return ofTexts(values);
@@ -128,15 +176,23 @@ export function numberDfa(n, excluded) {
   const integer = n.integer || n.multiples.length > 0;
   if (integer && n.fraction) return NONE;
   const few = n.above > -Infinity || n.below < Infinity || excluded.length || n.fraction;
-  const longest = Math.max(...[n.min, n.max, n.above, n.below].map((x) => (Number.isFinite(x) ? digitsOf(Math.abs(x)).whole.length : 0)));
+  const longest = Math.max(
+    ...[n.min, n.max, n.above, n.below].map((x) => (Number.isFinite(x) ? digitsOf(Math.abs(x)).whole.length : 0)),
+  );
   const digits = { ...(few ? FEW : DIGITS), whole: Math.max(longest, (few ? FEW : DIGITS).whole) };
   const low = n.above >= n.min ? { limit: n.above, open: true } : { limit: n.min, open: false };
   const high = n.below <= n.max ? { limit: n.below, open: true } : { limit: n.max, open: false };
   const mirrored = { limit: -high.limit, open: high.open };
   let size = sizes(low, high, digits, integer);
-  let minus = sizes(mirrored.limit >= 0 && !(mirrored.limit === 0 && !mirrored.open) ? mirrored : { limit: 0, open: true }, { limit: -low.limit, open: low.open }, digits, integer);
+  let minus = sizes(
+    mirrored.limit >= 0 && !(mirrored.limit === 0 && !mirrored.open) ? mirrored : { limit: 0, open: true },
+    { limit: -low.limit, open: low.open },
+    digits,
+    integer,
+  );
   for (const m of n.multiples) [size, minus] = [both(size, multiples(m, false)), both(minus, multiples(m, false))];
-  if (n.notMultiples.some((m) => m % 1 !== 0)) throw refused(`not with multipleOf ${n.notMultiples.join(', ')} is not supported`);
+  if (n.notMultiples.some((m) => m % 1 !== 0))
+    throw refused(`not with multipleOf ${n.notMultiples.join(', ')} is not supported`);
   for (const m of n.notMultiples) {
     const others = integer ? multiples(m, true) : either(multiples(m, true), dfa('\\d+\\.\\d*[1-9]\\d*'));
     [size, minus] = [both(size, others), both(minus, others)];

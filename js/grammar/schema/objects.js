@@ -18,8 +18,15 @@ function namesDfa(compiler, subs) {
     /** @type {Dfa} */
     let names = ofTexts([]);
     for (const s of compiler.shapesOf(sub).filter(({ types }) => types.has('string'))) {
-      const values = s.values && [...s.values.values()].filter((v) => typeof v === 'string' && compiler.admission.admits(s, v));
-      if (s.string.min <= s.string.max) names = either(names, values ? ofTexts(values) : stringDfa(s) ?? (s.string.max < Infinity || s.string.min ? ofLength(s.string.min, s.string.max) : ANY));
+      const values =
+        s.values && [...s.values.values()].filter((v) => typeof v === 'string' && compiler.admission.admits(s, v));
+      if (s.string.min <= s.string.max)
+        names = either(
+          names,
+          values
+            ? ofTexts(values)
+            : (stringDfa(s) ?? (s.string.max < Infinity || s.string.min ? ofLength(s.string.min, s.string.max) : ANY)),
+        );
     }
     all = all ? both(all, names) : names;
   }
@@ -37,7 +44,8 @@ function others(compiler, o, declared) {
     const met = patterns.filter((_, i) => (bits >> i) & 1);
     if (!met.length && o.closed) continue;
     let names = allowed;
-    for (const pattern of patterns) names = (met.includes(pattern) ? both : without)(names ?? ANY, compiler.admission.pattern(pattern));
+    for (const pattern of patterns)
+      names = (met.includes(pattern) ? both : without)(names ?? ANY, compiler.admission.pattern(pattern));
     if (taken.length) names = without(names ?? ANY, ofTexts(taken));
     if (names && isNone(names)) continue;
     const rest = o.additional.filter((a) => !a.patterns.some((p) => met.includes(p))).map(({ sub }) => sub);
@@ -86,14 +94,19 @@ function writeProperties(compiler, o, declared, free, wanted, from, to) {
     row.forEach((at, n) => {
       if (!o.required.has(name)) rules.skip(at, next[n]);
       if (n >= o.max || !admission.mayHave(o, name)) return;
-      rules.call(rules.literal(comma(at, n), `${JSON.stringify(name)}: `), compiler.rule(admission.property(o, name)), next[after(n)]);
+      rules.call(
+        rules.literal(comma(at, n), `${JSON.stringify(name)}: `),
+        compiler.rule(admission.property(o, name)),
+        next[after(n)],
+      );
     });
     row = next;
   }
   if (wanted) {
     const next = row.map(() => rules.state());
     row.forEach((at, n) => {
-      if (n < o.max) for (const { names, sub } of wanted) writeOther(compiler, names, sub, comma(at, n), next[after(n)]);
+      if (n < o.max)
+        for (const { names, sub } of wanted) writeOther(compiler, names, sub, comma(at, n), next[after(n)]);
     });
     row = next;
     if (o.min <= last && !o.open) free = [];
@@ -107,7 +120,13 @@ function writeProperties(compiler, o, declared, free, wanted, from, to) {
     const short = n < o.min;
     if (!short && !o.open) return;
     for (const { names, sub } of free)
-      writeOther(compiler, short ? both(names ?? ANY, ofLength(8 * n + 1, 8 * n + 8)) : names, sub, comma(at, n), row[after(n)]);
+      writeOther(
+        compiler,
+        short ? both(names ?? ANY, ofLength(8 * n + 1, 8 * n + 8)) : names,
+        sub,
+        comma(at, n),
+        row[after(n)],
+      );
   });
 }
 
@@ -118,18 +137,33 @@ export function writeObject(compiler, s, from, to) {
     if (s.types.size === 1) throw refused('not with an object in const or enum is not supported');
     return;
   }
-  if (o.min > o.max || [...o.required].some((name) => !compiler.admission.mayHave(o, name) || (o.closed && !o.properties.has(name)))) return;
+  if (
+    o.min > o.max ||
+    [...o.required].some((name) => !compiler.admission.mayHave(o, name) || (o.closed && !o.properties.has(name)))
+  )
+    return;
   // What every object of JavaScript has counts as there for some validators: it is written, so that its schema holds.
   for (const name of o.properties.keys()) if (name in {}) o.required.add(name);
-  const declared = [...new Set([...o.properties.keys(), ...o.required])].filter((name) => compiler.admission.mayHave(o, name));
+  const declared = [...new Set([...o.properties.keys(), ...o.required])].filter((name) =>
+    compiler.admission.mayHave(o, name),
+  );
   // Of others nothing was said, so any are allowed; they are written where there is nothing else, or must be some.
-  const free = o.open || !o.properties.size || o.min > declared.length || o.some.length ? others(compiler, o, declared) : [];
+  const free =
+    o.open || !o.properties.size || o.min > declared.length || o.some.length ? others(compiler, o, declared) : [];
   const open = o.open || !o.properties.size;
   const wish = asked(compiler, o, declared, free);
   if (!wish) return writeProperties(compiler, { ...o, open }, declared, free, null, from, to);
   if (wish.ways.length) writeProperties(compiler, { ...o, open }, declared, free, wish.ways, from, to);
   for (const name of wish.declared) {
     const properties = new Map(o.properties).set(name, andSub(o.properties.get(name) ?? TRUE, wish.sub));
-    writeProperties(compiler, { ...o, open, properties, required: new Set([...o.required, name]) }, declared, free, null, from, to);
+    writeProperties(
+      compiler,
+      { ...o, open, properties, required: new Set([...o.required, name]) },
+      declared,
+      free,
+      null,
+      from,
+      to,
+    );
   }
 }

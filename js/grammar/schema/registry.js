@@ -37,9 +37,11 @@ export class Registry {
       this.#known.set(own.replace(/#$/, ''), value);
     }
     this.#bases.set(value, own);
-    for (const name of ['$anchor', '$dynamicAnchor']) if (schema && typeof value[name] === 'string') this.#known.set(`${own.replace(/#.*/, '')}#${value[name]}`, value);
+    for (const name of ['$anchor', '$dynamicAnchor'])
+      if (schema && typeof value[name] === 'string') this.#known.set(`${own.replace(/#.*/, '')}#${value[name]}`, value);
     const maps = ['properties', 'patternProperties', 'definitions', '$defs', 'dependencies', 'dependentSchemas'];
-    for (const [name, part] of Object.entries(value)) if (!schema || !DATA.has(name)) this.#visit(part, own, depth + 1, !schema || !maps.includes(name));
+    for (const [name, part] of Object.entries(value))
+      if (!schema || !DATA.has(name)) this.#visit(part, own, depth + 1, !schema || !maps.includes(name));
   }
 
   /** GRAMMAR: it is neither an object nor a boolean. @param {any} schema @param {string} [where] @returns {number} */
@@ -64,7 +66,8 @@ export class Registry {
       if (fragment && !fragment.startsWith('/')) throw refused(`$ref "${ref}": there is no such anchor`);
       for (const step of decode(fragment, ref).split('/').slice(1)) {
         const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
-        if (typeof found !== 'object' || found === null || !Object.hasOwn(found, name)) throw refused(`$ref "${ref}": there is nothing there`);
+        if (typeof found !== 'object' || found === null || !Object.hasOwn(found, name))
+          throw refused(`$ref "${ref}": there is nothing there`);
         found = found[name];
       }
     }

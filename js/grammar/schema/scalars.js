@@ -9,7 +9,10 @@ import { typeOf } from './shapes.js';
 /** JSON as it is written here: one line, a space behind commas and colons. @param {any} value @returns {string} */
 export function jsonOf(value) {
   if (Array.isArray(value)) return `[${value.map(jsonOf).join(', ')}]`;
-  if (typeof value === 'object' && value) return `{${Object.entries(value).map(([name, v]) => `${JSON.stringify(name)}: ${jsonOf(v)}`).join(', ')}}`;
+  if (typeof value === 'object' && value)
+    return `{${Object.entries(value)
+      .map(([name, v]) => `${JSON.stringify(name)}: ${jsonOf(v)}`)
+      .join(', ')}}`;
   return JSON.stringify(value);
 }
 
@@ -45,6 +48,15 @@ export function writeScalars(compiler, s, from, to) {
   }
   const words = [null, true, false].filter((word) => s.types.has(typeOf(word)) && !excluded.includes(word));
   for (const word of words) rules.literal(from, String(word), to);
-  if (s.types.has('number')) writer.dfa(from, numberDfa(s.number, excluded.filter((v) => typeof v === 'number')), to, false);
+  if (s.types.has('number'))
+    writer.dfa(
+      from,
+      numberDfa(
+        s.number,
+        excluded.filter((v) => typeof v === 'number'),
+      ),
+      to,
+      false,
+    );
   if (s.types.has('string')) writeString(compiler, s, from, to);
 }

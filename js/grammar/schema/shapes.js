@@ -39,10 +39,31 @@ export const shape = (types = TYPES) => ({
   types: new Set(types),
   values: null,
   excluded: new Map(),
-  number: { integer: false, fraction: false, min: -Infinity, max: Infinity, above: -Infinity, below: Infinity, multiples: [], notMultiples: [] },
+  number: {
+    integer: false,
+    fraction: false,
+    min: -Infinity,
+    max: Infinity,
+    above: -Infinity,
+    below: Infinity,
+    multiples: [],
+    notMultiples: [],
+  },
   string: { min: 0, max: Infinity, dfa: null },
   array: { prefix: [], rest: TRUE, min: 0, max: Infinity, contains: [], unique: false, repeats: false },
-  object: { properties: new Map(), patterns: new Map(), additional: [], names: [], required: new Set(), forbidden: new Set(), min: 0, max: Infinity, some: [], open: false, closed: false },
+  object: {
+    properties: new Map(),
+    patterns: new Map(),
+    additional: [],
+    names: [],
+    required: new Set(),
+    forbidden: new Set(),
+    min: 0,
+    max: Infinity,
+    some: [],
+    open: false,
+    closed: false,
+  },
 });
 
 /** @param {Map<string, Sub>} a @param {Map<string, Sub>} b */
@@ -54,7 +75,9 @@ function mergeSubs(a, b) {
 
 /** @param {Shape['array']} a @param {Shape['array']} b @returns {Shape['array']} */
 const mergeArrays = (a, b) => ({
-  prefix: Array.from({ length: Math.max(a.prefix.length, b.prefix.length) }, (_, i) => andSub(a.prefix[i] ?? a.rest, b.prefix[i] ?? b.rest)),
+  prefix: Array.from({ length: Math.max(a.prefix.length, b.prefix.length) }, (_, i) =>
+    andSub(a.prefix[i] ?? a.rest, b.prefix[i] ?? b.rest),
+  ),
   rest: andSub(a.rest, b.rest),
   min: Math.max(a.min, b.min),
   max: Math.min(a.max, b.max),
@@ -82,7 +105,8 @@ const mergeObjects = (a, b) => ({
 export function merge(a, b) {
   const types = new Set([...a.types].filter((type) => b.types.has(type)));
   if (!types.size) return null;
-  const values = a.values && b.values ? new Map([...a.values].filter(([key]) => b.values?.has(key))) : a.values ?? b.values;
+  const values =
+    a.values && b.values ? new Map([...a.values].filter(([key]) => b.values?.has(key))) : (a.values ?? b.values);
   if (values && !values.size) return null;
   const [n, m] = [a.number, b.number];
   return {
@@ -90,13 +114,19 @@ export function merge(a, b) {
     values,
     excluded: new Map([...a.excluded, ...b.excluded]),
     number: {
-      integer: n.integer || m.integer, fraction: n.fraction || m.fraction,
-      min: Math.max(n.min, m.min), max: Math.min(n.max, m.max), above: Math.max(n.above, m.above), below: Math.min(n.below, m.below),
-      multiples: [...n.multiples, ...m.multiples], notMultiples: [...n.notMultiples, ...m.notMultiples],
+      integer: n.integer || m.integer,
+      fraction: n.fraction || m.fraction,
+      min: Math.max(n.min, m.min),
+      max: Math.min(n.max, m.max),
+      above: Math.max(n.above, m.above),
+      below: Math.min(n.below, m.below),
+      multiples: [...n.multiples, ...m.multiples],
+      notMultiples: [...n.notMultiples, ...m.notMultiples],
     },
     string: {
-      min: Math.max(a.string.min, b.string.min), max: Math.min(a.string.max, b.string.max),
-      dfa: a.string.dfa && b.string.dfa ? both(a.string.dfa, b.string.dfa) : a.string.dfa ?? b.string.dfa,
+      min: Math.max(a.string.min, b.string.min),
+      max: Math.min(a.string.max, b.string.max),
+      dfa: a.string.dfa && b.string.dfa ? both(a.string.dfa, b.string.dfa) : (a.string.dfa ?? b.string.dfa),
     },
     array: mergeArrays(a.array, b.array),
     object: mergeObjects(a.object, b.object),
@@ -115,6 +145,10 @@ export const typeOf = (value) => (value === null ? 'null' : Array.isArray(value)
 /** One text for equal values. @param {any} value @returns {string} */
 export function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
-  if (typeof value === 'object' && value) return `{${Object.keys(value).sort().map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`).join()}}`;
+  if (typeof value === 'object' && value)
+    return `{${Object.keys(value)
+      .sort()
+      .map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`)
+      .join()}}`;
   return JSON.stringify(value === 0 ? 0 : value);
 }

@@ -20,21 +20,30 @@ function ok(condition, message = 'not true') {
 /** Does the error fit? @param {any} error @param {any} expected */
 function fits(error, expected) {
   if (expected === undefined) return;
-  if (typeof expected === 'function') return ok(expected(error) === true, `not the expected error: ${error?.stack ?? error}`);
+  if (typeof expected === 'function')
+    return ok(expected(error) === true, `not the expected error: ${error?.stack ?? error}`);
   if (expected instanceof RegExp) return ok(expected.test(String(error)), `not the expected error: ${error}`);
-  const meets = (/** @type {any} */ value, /** @type {any} */ wanted) => (wanted instanceof RegExp ? wanted.test(String(value)) : same(value, wanted));
+  const meets = (/** @type {any} */ value, /** @type {any} */ wanted) =>
+    wanted instanceof RegExp ? wanted.test(String(value)) : same(value, wanted);
   for (const key of expected instanceof Error ? ['name', 'message'] : Object.keys(expected))
-    ok(meets(error?.[key], expected[key]), `${key} of the error is ${show(error?.[key])}, not ${show(expected[key])}: ${error?.stack ?? error}`);
+    ok(
+      meets(error?.[key], expected[key]),
+      `${key} of the error is ${show(error?.[key])}, not ${show(expected[key])}: ${error?.stack ?? error}`,
+    );
 }
 
 export default Object.assign(ok, {
   ok,
-  equal: (/** @type {any} */ a, /** @type {any} */ b, message = '') => ok(Object.is(a, b), `${message} ${show(a)} is not ${show(b)}`),
+  equal: (/** @type {any} */ a, /** @type {any} */ b, message = '') =>
+    ok(Object.is(a, b), `${message} ${show(a)} is not ${show(b)}`),
   notEqual: (/** @type {any} */ a, /** @type {any} */ b) => ok(!Object.is(a, b), `both are ${show(a)}`),
-  deepEqual: (/** @type {any} */ a, /** @type {any} */ b, message = '') => ok(same(a, b), `${message} ${show(a)} is not ${show(b)}`),
+  deepEqual: (/** @type {any} */ a, /** @type {any} */ b, message = '') =>
+    ok(same(a, b), `${message} ${show(a)} is not ${show(b)}`),
   notDeepEqual: (/** @type {any} */ a, /** @type {any} */ b) => ok(!same(a, b), `both are ${show(a)}`),
-  match: (/** @type {string} */ text, /** @type {RegExp} */ pattern) => ok(pattern.test(text), `${text} does not match ${pattern}`),
-  doesNotMatch: (/** @type {string} */ text, /** @type {RegExp} */ pattern) => ok(!pattern.test(text), `${text} matches ${pattern}`),
+  match: (/** @type {string} */ text, /** @type {RegExp} */ pattern) =>
+    ok(pattern.test(text), `${text} does not match ${pattern}`),
+  doesNotMatch: (/** @type {string} */ text, /** @type {RegExp} */ pattern) =>
+    ok(!pattern.test(text), `${text} matches ${pattern}`),
   async rejects(/** @type {any} */ promise, /** @type {any} */ expected, message = '') {
     try {
       await (typeof promise === 'function' ? promise() : promise);

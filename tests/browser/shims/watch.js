@@ -1,12 +1,18 @@
 // Collects what goes wrong on a page whose browser doesn't tell its driver. The first script of the page.
 (() => {
-  const trouble = /** @type {any} */ (globalThis).trouble = /** @type {string[]} */ ([]);
+  const trouble = /** @type {any} */ (globalThis.trouble = /** @type {string[]} */ ([]));
   const { error } = console;
   console.error = (...args) => {
     trouble.push(`console: ${args.map(String).join(' ')}`);
     error.apply(console, args);
   };
-  addEventListener('error', (e) => trouble.push(`exception: ${e.error?.stack ?? e.message ?? /** @type {any} */ (e.target)?.outerHTML}`), true);
+  addEventListener(
+    'error',
+    (e) => trouble.push(`exception: ${e.error?.stack ?? e.message ?? /** @type {any} */ (e.target)?.outerHTML}`),
+    true,
+  );
   addEventListener('unhandledrejection', (e) => trouble.push(`exception: ${e.reason?.stack ?? e.reason}`));
-  addEventListener('securitypolicyviolation', (e) => trouble.push(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}`));
+  addEventListener('securitypolicyviolation', (e) =>
+    trouble.push(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}`),
+  );
 })();

@@ -25,7 +25,10 @@ const next = random(7);
 
 mkdirSync(folder, { recursive: true });
 const hex = (/** @type {Uint8Array} */ bytes) => Buffer.from(bytes).toString('hex');
-writeFileSync(join(folder, 'tokens.json'), JSON.stringify(Array.from({ length: vocab }, (_, id) => hex(machine.token(id)))));
+writeFileSync(
+  join(folder, 'tokens.json'),
+  JSON.stringify(Array.from({ length: vocab }, (_, id) => hex(machine.token(id)))),
+);
 const walks = [];
 for (const format of formats)
   for (let turn = 0; turn < 3; turn++) {

@@ -9,17 +9,34 @@ const AT = '/build/bench/peers/node_modules/@huggingface/transformers/';
 async function openOurs(url, build) {
   const engine = await createWorkerEngine(/** @type {any} */ ({ build, threads: 1 }));
   const model = await engine.load(fromUrl(new URL(url, location.href)));
-  return { embed: async (/** @type {string[]} */ texts) => (await model.embed(texts)).vectors, build: /** @type {any} */ (engine.info).build, close: () => engine.close() };
+  return {
+    embed: async (/** @type {string[]} */ texts) => (await model.embed(texts)).vectors,
+    build: /** @type {any} */ (engine.info).build,
+    close: () => engine.close(),
+  };
 }
 
 /** @param {string} folder @returns {Promise<{ embed: Embed, version: string }>} */
 async function openTheirs(folder) {
   const tjs = await import(`${AT}dist/transformers.web.js`);
   const cut = folder.lastIndexOf('/');
-  Object.assign(tjs.env, { allowRemoteModels: false, allowLocalModels: true, localModelPath: folder.slice(0, cut + 1), useBrowserCache: false, useWasmCache: false });
+  Object.assign(tjs.env, {
+    allowRemoteModels: false,
+    allowLocalModels: true,
+    localModelPath: folder.slice(0, cut + 1),
+    useBrowserCache: false,
+    useWasmCache: false,
+  });
   Object.assign(tjs.env.backends.onnx.wasm, { wasmPaths: `${AT}node_modules/onnxruntime-web/dist/`, numThreads: 1 });
-  const pipe = await tjs.pipeline('feature-extraction', folder.slice(cut + 1), { dtype: 'q8', device: 'wasm', local_files_only: true });
-  return { embed: async (texts) => (await pipe(texts, { pooling: 'mean', normalize: true })).tolist(), version: tjs.env.version };
+  const pipe = await tjs.pipeline('feature-extraction', folder.slice(cut + 1), {
+    dtype: 'q8',
+    device: 'wasm',
+    local_files_only: true,
+  });
+  return {
+    embed: async (texts) => (await pipe(texts, { pooling: 'mean', normalize: true })).tolist(),
+    version: tjs.env.version,
+  };
 }
 
 /** Milliseconds of all texts. @param {Embed} embed @param {string[]} texts @param {number} batch */
@@ -49,5 +66,11 @@ export async function whole({ ours, theirs, build, texts, batches, rounds }) {
       rates[batch].them.push((texts.length / (await time(them.embed, texts, batch))) * 1e3);
     }
   await us.close();
-  return { rates, build: us.build, version: them.version, least: Math.min(...cosines), mean: cosines.reduce((a, b) => a + b, 0) / cosines.length };
+  return {
+    rates,
+    build: us.build,
+    version: them.version,
+    least: Math.min(...cosines),
+    mean: cosines.reduce((a, b) => a + b, 0) / cosines.length,
+  };
 }

@@ -11,14 +11,16 @@ const sets = [];
 /** @param {{ dims: number[], relaxed: boolean }} set @returns {Promise<number>} bytes of its weights */
 async function setUp({ dims, relaxed }) {
   const memory = new WebAssembly.Memory({ initial: 16, maximum: 65536 });
-  const token = /** @type {Token} */ (/** @type {unknown} */ ((await WebAssembly.instantiate(await module, { env: { memory } })).exports));
+  const token = /** @type {Token} */ (
+    /** @type {unknown} */ ((await WebAssembly.instantiate(await module, { env: { memory } })).exports)
+  );
   const bytes = token.token_bytes(...dims);
   const at = Math.ceil(token.__heap_base.value / 64) * 64;
   const whole = at + bytes + 64 + 4 * dims[4];
   memory.grow(Math.ceil(whole / PAGE) - 16);
   token.token_set_up(...dims, at, relaxed ? 1 : 0);
   // The compiler's better code comes while code runs.
-  for (const end = performance.now() + 300; performance.now() < end; ) token.token_multiply(1);
+  for (const end = performance.now() + 300; performance.now() < end;) token.token_multiply(1);
   token.token_read(2);
   sets.push(token);
   return bytes;

@@ -16,14 +16,19 @@ const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
 async function startLoops({ shape, sets }) {
   const worker = new Worker(new URL('./limit-worker.js', import.meta.url), { type: 'module' });
   /** @param {any} message @returns {Promise<any>} */
-  const ask = (message) => new Promise((resolve, reject) => {
-    worker.onmessage = ({ data }) => resolve(data);
-    worker.onerror = (event) => reject(new Error(event.message || 'the loops did not start'));
-    worker.postMessage(message);
-  });
+  const ask = (message) =>
+    new Promise((resolve, reject) => {
+      worker.onmessage = ({ data }) => resolve(data);
+      worker.onerror = (event) => reject(new Error(event.message || 'the loops did not start'));
+      worker.postMessage(message);
+    });
   const { layers, hidden, heads, kv_heads: kvHeads = heads, ffn, vocab } = shape;
-  const bytes = await ask({ sets: sets.map(({ type, head, relaxed }) =>
-    ({ relaxed, dims: [layers, hidden, kvHeads * (hidden / heads), ffn, vocab, typeNamed(type).id, typeNamed(head).id] })) });
+  const bytes = await ask({
+    sets: sets.map(({ type, head, relaxed }) => ({
+      relaxed,
+      dims: [layers, hidden, kvHeads * (hidden / heads), ffn, vocab, typeNamed(type).id, typeNamed(head).id],
+    })),
+  });
   return {
     bytes: /** @type {number[]} */ (bytes),
     /** Milliseconds of one time. @param {'multiply' | 'read'} work @param {number} set @returns {Promise<number>} */
@@ -41,7 +46,14 @@ async function startLoops({ shape, sets }) {
 export async function whole({ model: url, precision = '', shape, kv, variant, context }) {
   const [type, head] = precision.split('+');
   const relaxed = variant === 'relaxed';
-  const loops = await startLoops({ shape, sets: [{ type, head, relaxed }, { type: 'bq4', head: head === type ? 'bq4' : head, relaxed }, { type, head, relaxed: false }] });
+  const loops = await startLoops({
+    shape,
+    sets: [
+      { type, head, relaxed },
+      { type: 'bq4', head: head === type ? 'bq4' : head, relaxed },
+      { type, head, relaxed: false },
+    ],
+  });
   const engine = await createWorkerEngine(/** @type {any} */ ({ build: variant, threads: 1 }));
   const model = await engine.load(fromUrl(new URL(url, location.href)), /** @type {any} */ ({ context, kv }));
   const session = await model.createSession();
@@ -64,19 +76,34 @@ export async function whole({ model: url, precision = '', shape, kv, variant, co
     await session.trace({ on: true });
     const { ms } = await decode(prompt, tokens);
     // The prompt's last token is computed again: with it there is one step more than decoded tokens.
-    const stages = (await session.trace({ on: false })).map(({ stage, ms, weightBytes, kvBytes }) =>
-      ({ stage, ms: ms / (tokens + 1), weightBytes: weightBytes / (tokens + 1), kvBytes: kvBytes / (tokens + 1) }));
+    const stages = (await session.trace({ on: false })).map(({ stage, ms, weightBytes, kvBytes }) => ({
+      stage,
+      ms: ms / (tokens + 1),
+      weightBytes: weightBytes / (tokens + 1),
+      kvBytes: kvBytes / (tokens + 1),
+    }));
     return { depth, steps: tokens + 1, stepMs: ms, stages };
   }
 
   const prompt = await promptOf(PROMPT, TOKENS);
-  const all = { step: /** @type {number[]} */ ([]), bare: /** @type {number[]} */ ([]), bareF32: /** @type {number[]} */ ([]), bareSimd128: /** @type {number[]} */ ([]), read: /** @type {number[]} */ ([]) };
-  for (let round = -1; round < ROUNDS; round++) { // the first one warms up
+  const all = {
+    step: /** @type {number[]} */ ([]),
+    bare: /** @type {number[]} */ ([]),
+    bareF32: /** @type {number[]} */ ([]),
+    bareSimd128: /** @type {number[]} */ ([]),
+    read: /** @type {number[]} */ ([]),
+  };
+  for (let round = -1; round < ROUNDS; round++) {
+    // the first one warms up
     const one = {
-      step: (await decode(prompt, TOKENS)).ms, bare: await loops.time('multiply', 0), bareF32: await loops.time('multiply', 1),
-      bareSimd128: await loops.time('multiply', 2), read: await loops.time('read', 0),
+      step: (await decode(prompt, TOKENS)).ms,
+      bare: await loops.time('multiply', 0),
+      bareF32: await loops.time('multiply', 1),
+      bareSimd128: await loops.time('multiply', 2),
+      read: await loops.time('read', 0),
     };
-    if (round >= 0) for (const name of /** @type {(keyof typeof all)[]} */ (Object.keys(all))) all[name].push(one[name]);
+    if (round >= 0)
+      for (const name of /** @type {(keyof typeof all)[]} */ (Object.keys(all))) all[name].push(one[name]);
   }
   await loops.tile(); // warms up
   const tile = await loops.tile();
@@ -86,9 +113,20 @@ export async function whole({ model: url, precision = '', shape, kv, variant, co
   const { weightBytes, tokenWeights } = /** @type {any} */ (model.info);
   await engine.close();
   // Once is enough: it has nothing to do with the head's type.
-  const loads = precision === 'bq4h+bq8' ? { tile, ...await loadRates(shape, relaxed ? 'relaxed' : 'simd128') } : undefined;
+  const loads =
+    precision === 'bq4h+bq8' ? { tile, ...(await loadRates(shape, relaxed ? 'relaxed' : 'simd128')) } : undefined;
   return {
     cells: [],
-    facts: { limit: { ms: Object.fromEntries(Object.entries(all).map(([name, list]) => [name, median(list)])), bytes: loops.bytes[0], bytesF32: loops.bytes[1], weights: tokenWeights, modelBytes: weightBytes }, traces, loads },
+    facts: {
+      limit: {
+        ms: Object.fromEntries(Object.entries(all).map(([name, list]) => [name, median(list)])),
+        bytes: loops.bytes[0],
+        bytesF32: loops.bytes[1],
+        weights: tokenWeights,
+        modelBytes: weightBytes,
+      },
+      traces,
+      loads,
+    },
   };
 }

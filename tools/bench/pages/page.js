@@ -54,7 +54,7 @@ async function run(cells) {
   const { options, whole, loadMs } = prepared;
   if (whole) return whole(options);
   const opened = /** @type {Opened} */ (prepared.opened);
-  const start = opened.start && await opened.start();
+  const start = opened.start && (await opened.start());
   const first = await opened.measure(Math.min(32, options.context - 16), Math.min(8, cells[0].tokens));
   // The compiler's better code comes while code runs: those for whom that is quick get more of it.
   if (first.prefillMs + first.decodeMs < 1500) await opened.measure(cells[0].prompt, 8);

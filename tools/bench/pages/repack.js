@@ -21,7 +21,9 @@ function sinkOf(room) {
   const all = new Uint8Array(room);
   let end = 0;
   return {
-    get bytes() { return all.subarray(0, end); },
+    get bytes() {
+      return all.subarray(0, end);
+    },
     async write(/** @type {number} */ at, /** @type {Uint8Array} */ bytes) {
       all.set(bytes, at);
       end = Math.max(end, at + bytes.length);
@@ -38,7 +40,20 @@ async function files(config) {
   const one = table.map(({ name, dims }) => {
     const stored = v1Type(dims);
     if (stored !== type) throw new Error(`${name} has a length that 32 does not divide`);
-    return { name, dims, type, pieces: () => filling(weightBytes(type, FLAT, 1, dims.reduce((a, b) => a * b, 1))) };
+    return {
+      name,
+      dims,
+      type,
+      pieces: () =>
+        filling(
+          weightBytes(
+            type,
+            FLAT,
+            1,
+            dims.reduce((a, b) => a * b, 1),
+          ),
+        ),
+    };
   });
   const two = table.map(({ name, dims }) => {
     const { rows, cols } = matrixOf(dims);
@@ -50,8 +65,15 @@ async function files(config) {
   const codec = await createCodec(1 << 20);
   await writeV1(v1, one);
   await writeV2(v2, { config, tensors: two }, { hash: (bytes) => codec.hash(bytes) });
-  const companion = new TextEncoder().encode(JSON.stringify({ bq4_companion: 1, config, name: 'of version 1', tensors: {} }));
-  return { v1: fromBytes(v1.bytes, { companion: fromBytes(companion) }), v2: fromBytes(v2.bytes), bytes: v1.bytes.length, copied: v2.bytes.length };
+  const companion = new TextEncoder().encode(
+    JSON.stringify({ bq4_companion: 1, config, name: 'of version 1', tensors: {} }),
+  );
+  return {
+    v1: fromBytes(v1.bytes, { companion: fromBytes(companion) }),
+    v2: fromBytes(v2.bytes),
+    bytes: v1.bytes.length,
+    copied: v2.bytes.length,
+  };
 }
 
 /** Medians of loads in turn, milliseconds; bytes of each file. @param {Record<string, any>} config @param {'relaxed' | 'simd128'} [variant] */
@@ -59,8 +81,12 @@ export async function loadRates(config, variant) {
   const { v1, v2, bytes, copied } = await files(config);
   const engine = await createEngine({ threads: 1, build: variant });
   const times = { v1: /** @type {number[]} */ ([]), v2: /** @type {number[]} */ ([]) };
-  for (let round = -1; round < ROUNDS; round++) // the first one warms up
-    for (const [name, source] of /** @type {const} */ ([['v1', v1], ['v2', v2]])) {
+  for (let round = -1; round < ROUNDS; round++)
+    // the first one warms up
+    for (const [name, source] of /** @type {const} */ ([
+      ['v1', v1],
+      ['v2', v2],
+    ])) {
       const start = performance.now();
       const model = await engine.load(source, { context: 16 });
       if (round >= 0) times[name].push(performance.now() - start);

@@ -6,7 +6,20 @@ const quiet = { debug() {}, log() {}, warn() {}, error() {} };
 
 /** Text of so many words, another for each number. @param {number} seed @param {number} words */
 function textOf(seed, words) {
-  const list = ['river', 'window', 'green', 'letter', 'morning', 'stone', 'paper', 'winter', 'garden', 'silver', 'music', 'table'];
+  const list = [
+    'river',
+    'window',
+    'green',
+    'letter',
+    'morning',
+    'stone',
+    'paper',
+    'winter',
+    'garden',
+    'silver',
+    'music',
+    'table',
+  ];
   return `${seed} ${Array.from({ length: words }, (_, i) => list[(i * 7 + i * i * seed + seed) % list.length]).join(' ')}`;
 }
 
@@ -20,11 +33,17 @@ async function ours(url, cache) {
   const session = await model.createSession();
   return {
     measure: async (text, tokens) => {
-      const { timings, ids } = await session.generate(text, { temperature: 0, maxTokens: tokens + 1, stopTokens: [] }).done();
+      const { timings, ids } = await session
+        .generate(text, { temperature: 0, maxTokens: tokens + 1, stopTokens: [] })
+        .done();
       const computed = timings.promptTokens - timings.reusedTokens;
-      return { prefill: (computed / timings.prefillMs) * 1e3, decode: ((ids.length - 1) / timings.decodeMs) * 1e3, promptTokens: computed };
+      return {
+        prefill: (computed / timings.prefillMs) * 1e3,
+        decode: ((ids.length - 1) / timings.decodeMs) * 1e3,
+        promptTokens: computed,
+      };
     },
-    first: async (text) => void await session.generate(text, { temperature: 0, maxTokens: 1 }).done(),
+    first: async (text) => void (await session.generate(text, { temperature: 0, maxTokens: 1 }).done()),
     close: () => engine.close(),
   };
 }
@@ -42,18 +61,33 @@ async function theirs(url, cache) {
     /** @type {any} */
     let timings;
     await wllama.createCompletion({
-      prompt, max_tokens: tokens, n_predict: tokens, stream: true, temperature: 0, top_k: 1, ignore_eos: true,
-      cache_prompt: false, timings_per_token: true, onData: (/** @type {any} */ chunk) => { if (chunk.timings) timings = chunk.timings; },
+      prompt,
+      max_tokens: tokens,
+      n_predict: tokens,
+      stream: true,
+      temperature: 0,
+      top_k: 1,
+      ignore_eos: true,
+      cache_prompt: false,
+      timings_per_token: true,
+      onData: (/** @type {any} */ chunk) => {
+        if (chunk.timings) timings = chunk.timings;
+      },
     });
     return timings;
   };
   return {
     measure: async (text, tokens) => {
       // The first token comes from the prompt's logits: predicted_ms is the time of the others.
-      const { prompt_n: promptTokens, prompt_ms: prompt, predicted_n: n, predicted_ms: decode } = await complete(text, tokens + 1);
+      const {
+        prompt_n: promptTokens,
+        prompt_ms: prompt,
+        predicted_n: n,
+        predicted_ms: decode,
+      } = await complete(text, tokens + 1);
       return { prefill: (promptTokens / prompt) * 1e3, decode: ((n - 1) / decode) * 1e3, promptTokens };
     },
-    first: async (text) => void await complete(text, 1),
+    first: async (text) => void (await complete(text, 1)),
     close: () => wllama.exit(),
   };
 }

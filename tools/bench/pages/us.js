@@ -7,14 +7,16 @@ export async function open({ model: url, threads, context, shape, variant, kv })
   const since = performance.now();
   const engine = await createWorkerEngine(/** @type {any} */ ({ build: variant, threads: threads || 'auto' }));
   const info = /** @type {any} */ (engine.info);
-  if (threads && (info.threads ?? 1) !== threads) throw new Error(`unsupported: ${info.threads ?? 1} threads, not ${threads}. ${info.threadsReason ?? ''}`);
+  if (threads && (info.threads ?? 1) !== threads)
+    throw new Error(`unsupported: ${info.threads ?? 1} threads, not ${threads}. ${info.threadsReason ?? ''}`);
   if (variant && info.build !== variant) throw new Error(`unsupported: kernels ${info.build}, not ${variant}`);
   const engineMs = performance.now() - since;
   let model;
   try {
     model = await engine.load(fromUrl(new URL(url, location.href)), /** @type {any} */ ({ context, kv }));
   } catch (error) {
-    if (/** @type {any} */ (error).code === 'ARGUMENT') throw new Error(`unsupported: ${/** @type {any} */ (error).message}`);
+    if (/** @type {any} */ (error).code === 'ARGUMENT')
+      throw new Error(`unsupported: ${/** @type {any} */ (error).message}`);
     throw error;
   }
   const ready = performance.now();
@@ -30,7 +32,12 @@ export async function open({ model: url, threads, context, shape, variant, kv })
     const { timings, ids: made } = await generation.done();
     if (timings.reusedTokens !== 0) throw new Error('the prompt was in the KV cache already');
     // The first token comes with the prefill; the end token of random weights ends a reply, rarely.
-    return { prefillMs: timings.prefillMs, decodeMs: timings.decodeMs, promptTokens: timings.promptTokens, tokens: made.length - 1 };
+    return {
+      prefillMs: timings.prefillMs,
+      decodeMs: timings.decodeMs,
+      promptTokens: timings.promptTokens,
+      tokens: made.length - 1,
+    };
   }
 
   /** Again with another prompt where an end token came early. @param {number} prompt @param {number} tokens */
@@ -43,8 +50,14 @@ export async function open({ model: url, threads, context, shape, variant, kv })
   }
 
   const facts = /** @type {Record<string, any>} */ ({
-    build: info.build, threads: info.threads, timings: info.timings, engineMs, modelMs: ready - since - engineMs,
-    heap: (await model.memory()).total, weightBytes: model.info.weightBytes, kvBytes: model.info.kvBytes,
+    build: info.build,
+    threads: info.threads,
+    timings: info.timings,
+    engineMs,
+    modelMs: ready - since - engineMs,
+    heap: (await model.memory()).total,
+    weightBytes: model.info.weightBytes,
+    kvBytes: model.info.kvBytes,
   });
   return {
     measure: measureWhole,

@@ -11,13 +11,19 @@ export async function open({ version, model, threads, context, shape }) {
   const old = version.startsWith('2.');
   const blob = await (await fetch(model)).blob();
   const wasm = old
-    ? { 'single-thread/wllama.wasm': `${folder}/single-thread/wllama.wasm`, 'multi-thread/wllama.wasm': `${folder}/multi-thread/wllama.wasm` }
+    ? {
+        'single-thread/wllama.wasm': `${folder}/single-thread/wllama.wasm`,
+        'multi-thread/wllama.wasm': `${folder}/multi-thread/wllama.wasm`,
+      }
     : { default: `${folder}/wasm/wllama.wasm` };
   const wllama = new Wllama(wasm, { logger: quiet });
   if (!old) wllama.setCompat(null); // the CDN's build for other browsers
-  await wllama.loadModel([blob], old
-    ? { n_threads: threads, n_ctx: context, n_batch: 512 }
-    : { n_threads: threads, n_ctx: context, n_parallel: 1, n_gpu_layers: 0 });
+  await wllama.loadModel(
+    [blob],
+    old
+      ? { n_threads: threads, n_ctx: context, n_batch: 512 }
+      : { n_threads: threads, n_ctx: context, n_parallel: 1, n_gpu_layers: 0 },
+  );
   const taken = wllama.getNumThreads?.() ?? threads;
   if (taken !== threads) throw new Error(`${taken} threads, not ${threads}`);
   const measure = old ? measure2 : measure3;
@@ -56,9 +62,24 @@ async function measure3(wllama, prompt, tokens) {
   /** @type {any} */
   let timings;
   await wllama.createCompletion({
-    prompt: text, max_tokens: tokens + 1, n_predict: tokens + 1, stream: true, temperature: 0, top_k: 1, ignore_eos: true,
-    cache_prompt: false, timings_per_token: true, onData: (/** @type {any} */ chunk) => { if (chunk.timings) timings = chunk.timings; },
+    prompt: text,
+    max_tokens: tokens + 1,
+    n_predict: tokens + 1,
+    stream: true,
+    temperature: 0,
+    top_k: 1,
+    ignore_eos: true,
+    cache_prompt: false,
+    timings_per_token: true,
+    onData: (/** @type {any} */ chunk) => {
+      if (chunk.timings) timings = chunk.timings;
+    },
   });
   // The first token comes from the prompt's logits: predicted_ms is the time of the others.
-  return { prefillMs: timings.prompt_ms, decodeMs: timings.predicted_ms, promptTokens: timings.prompt_n, tokens: timings.predicted_n - 1 };
+  return {
+    prefillMs: timings.prompt_ms,
+    decodeMs: timings.predicted_ms,
+    promptTokens: timings.prompt_n,
+    tokens: timings.predicted_n - 1,
+  };
 }
