@@ -4,6 +4,7 @@
 //
 // A file NAME.test.mjs is run by `npm test`, a file NAME.long.mjs by `npm run test:long`; the table SUITES says the rest.
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { buildWasm, make } from './build.mjs';
 import { failuresIn, Report } from './testing/report.mjs';
@@ -39,6 +40,15 @@ function testFiles(folder, names) {
     .map((name) => `tests/${folder}/${name}`);
 }
 
+/** Work on each name, as many at once as the machine has cores. @param {readonly string[]} names @param {(name: string) => Promise<void>} work */
+async function inParallel(names, work) {
+  const left = [...names];
+  const one = async () => {
+    for (let name = left.shift(); name; name = left.shift()) await work(name);
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, one));
+}
+
 /**
  * The C tests of one build.
  * @param {Report} report
@@ -57,9 +67,9 @@ async function cTests(report, tools, config, wasm = false) {
     ASAN_OPTIONS: 'detect_leaks=1:detect_stack_use_after_return=1',
     UBSAN_OPTIONS: 'print_stacktrace=1',
   };
-  for (const name of names) {
+  await inParallel(names, async (name) => {
     const program = join(ROOT, 'build', config, wasm ? `${name}.js` : name);
-    if (!built && !existsSync(program)) continue;
+    if (!built && !existsSync(program)) return;
     const line = wasm ? [/** @type {string} */ (tools.node), program] : [program];
     const result = await runProgram(line, { cwd: ROOT, env, seconds: PATIENCE });
     const summary = /^(\d+) passed, (\d+) failed, (\d+) skipped$/.exec(
@@ -76,7 +86,7 @@ async function cTests(report, tools, config, wasm = false) {
         note: died ? `ended with ${result.status}` : summary ? '' : 'printed no summary',
       },
     );
-  }
+  });
 }
 
 /** Makes what the C tests read from files: build/tokenizers, build/golden. @type {Run} */
@@ -95,8 +105,8 @@ async function cTestData(report, tools) {
  * @param {Tools} tools
  * @param {string} name
  * @param {string[]} files
- * @param {{ together?: boolean, browsers?: string }} [options]  `together`: in one process, where they share browsers; `browsers`:
- *   in these, whatever a file says
+ * @param {{ together?: boolean, browsers?: string }} [options]  `together`: in one process, where they share browsers (else a file on
+ *   each core); `browsers`: in these, whatever a file says
  */
 async function nodeTests(report, tools, name, files, { together = false, browsers } = {}) {
   if (!files.length) return report.fail(name, 'no tests found');
@@ -108,7 +118,7 @@ async function nodeTests(report, tools, name, files, { together = false, browser
     '--test',
     `--test-timeout=${1000 * seconds}`,
     '--test-force-exit',
-    ...(together ? ['--test-isolation=none'] : []),
+    ...(together ? ['--test-isolation=none'] : [`--test-concurrency=${availableParallelism()}`]),
     '--test-reporter=spec',
     '--test-reporter-destination=stdout',
     '--test-reporter=tap',
@@ -246,7 +256,7 @@ const filesOf = (names, ...folders) =>
 const sharesBrowsers = (path) => readFileSync(join(ROOT, path), 'utf8').includes("from './every.mjs'");
 
 /** Those of them that `npm test` runs in Chromium alone. @param {string} path */
-const chromiumFirst = (path) => readFileSync(join(ROOT, path), 'utf8').includes("}, ['chromium']);");
+const chromiumFirst = (path) => readFileSync(join(ROOT, path), 'utf8').includes('await chromiumFirst(');
 
 /** In this order. @type {Record<string, Suite>} */
 const SUITES = {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BROWSERS } from './browsers.mjs';
-import { everyBrowser, oneSite } from './every.mjs';
+import { chromiumFirst, oneSite } from './every.mjs';
 import { ISOLATED } from './host.mjs';
 
 /** @param {import('./browsers.mjs').Page} page */
@@ -32,52 +32,49 @@ async function say(page, text) {
   return page.evaluate(() => /** @type {string[]} */ (/** @type {any} */ (globalThis).seen));
 }
 
-await everyBrowser(
-  (name) => {
-    for (const [kind, headers] of Object.entries({ 'any host': {}, 'an isolating host': ISOLATED })) {
-      describe(`from ${kind}`, () => {
-        const here = oneSite(name, headers);
+await chromiumFirst((name) => {
+  for (const [kind, headers] of Object.entries({ 'any host': {}, 'an isolating host': ISOLATED })) {
+    describe(`from ${kind}`, () => {
+      const here = oneSite(name, headers);
 
-        test('loads, streams a reply, goes on after a file that is no model and after a reload', async () => {
-          const page = await here.open('demo/');
-          await ready(page);
-          const states = (await say(page, 'Tell me a story')).filter((state) => state && state !== 'Tell me a story');
-          assert.ok(states.length >= 3, `${states.length} states`);
-          for (const state of states)
-            assert.ok(String(states.at(-1)).startsWith(state), `"${state}" in "${states.at(-1)}"`);
-          const stat = (/** @type {string} */ what) =>
-            page.evaluate((what) => document.querySelector(`[data-stat="${what}"]`)?.textContent, what);
-          // Where there are both kernels, a measurement says which are faster on this machine.
-          assert.match(String(await stat('build')), BROWSERS[name].relaxed ? /^(relaxed SIMD|SIMD128)/i : /^SIMD128/i);
-          assert.match(String(await stat('speed')), /^\d/);
+      test('loads, streams a reply, goes on after a file that is no model and after a reload', async () => {
+        const page = await here.open('demo/');
+        await ready(page);
+        const states = (await say(page, 'Tell me a story')).filter((state) => state && state !== 'Tell me a story');
+        assert.ok(states.length >= 3, `${states.length} states`);
+        for (const state of states)
+          assert.ok(String(states.at(-1)).startsWith(state), `"${state}" in "${states.at(-1)}"`);
+        const stat = (/** @type {string} */ what) =>
+          page.evaluate((what) => document.querySelector(`[data-stat="${what}"]`)?.textContent, what);
+        // Where there are both kernels, a measurement says which are faster on this machine.
+        assert.match(String(await stat('build')), BROWSERS[name].relaxed ? /^(relaxed SIMD|SIMD128)/i : /^SIMD128/i);
+        assert.match(String(await stat('speed')), /^\d/);
 
-          await page.evaluate(() => {
-            const data = new DataTransfer();
-            data.items.add(new File(['these are my notes, not a model. '.repeat(9)], 'notes.bq4'));
-            for (const type of ['dragover', 'drop'])
-              document.body.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
-          });
-          await page.until(() => document.querySelector('[role=alert] code'));
-          assert.match(
-            await page.evaluate(() => document.querySelector('[role=alert] code')?.textContent ?? ''),
-            /^(NOT_A_MODEL|FORMAT)/,
-          );
-          await ready(page);
-          assert.match(String((await say(page, 'Hello!')).at(-1)), /\w/);
-
-          await page.reload();
-          await ready(page);
-          assert.equal(
-            await page.evaluate(() => document.querySelectorAll('[role=log] article').length),
-            4,
-            'the conversation is there',
-          );
-          assert.match(String((await say(page, 'Thank you')).at(-1)), /\w/);
-          assert.deepEqual(await page.trouble(), []);
-          await page.close();
+        await page.evaluate(() => {
+          const data = new DataTransfer();
+          data.items.add(new File(['these are my notes, not a model. '.repeat(9)], 'notes.bq4'));
+          for (const type of ['dragover', 'drop'])
+            document.body.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
         });
+        await page.until(() => document.querySelector('[role=alert] code'));
+        assert.match(
+          await page.evaluate(() => document.querySelector('[role=alert] code')?.textContent ?? ''),
+          /^(NOT_A_MODEL|FORMAT)/,
+        );
+        await ready(page);
+        assert.match(String((await say(page, 'Hello!')).at(-1)), /\w/);
+
+        await page.reload();
+        await ready(page);
+        assert.equal(
+          await page.evaluate(() => document.querySelectorAll('[role=log] article').length),
+          4,
+          'the conversation is there',
+        );
+        assert.match(String((await say(page, 'Thank you')).at(-1)), /\w/);
+        assert.deepEqual(await page.trouble(), []);
+        await page.close();
       });
-    }
-  },
-  ['chromium'],
-); // in the others: npm run test:long
+    });
+  }
+});

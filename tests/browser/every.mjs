@@ -59,8 +59,14 @@ export async function start(name) {
 /** The browsers that BQ4_BROWSERS names, else these. @param {readonly Name[]} names */
 const wanted = (names) => /** @type {readonly Name[]} */ (process.env.BQ4_BROWSERS?.split(',') ?? names);
 
-/** @param {(name: import('./browsers.mjs').Name) => void} declare  tests and hooks @param {readonly import('./browsers.mjs').Name[]} [names] */
-export async function everyBrowser(declare, names = NAMES) {
+/** @param {(name: Name) => void} declare  tests and hooks */
+export const everyBrowser = (declare) => inBrowsers(declare, NAMES);
+
+/** For `npm test` in Chromium alone; `npm run test:long` runs the same in the others. @param {(name: Name) => void} declare  tests and hooks */
+export const chromiumFirst = (declare) => inBrowsers(declare, ['chromium']);
+
+/** @param {(name: Name) => void} declare @param {readonly Name[]} names */
+async function inBrowsers(declare, names) {
   const here = wanted(names);
   // All reasons before the first group: node:test takes a pause between groups for the end of the file.
   const reasons = await Promise.all(here.map(skip));

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CONFIG, tinyModel } from '../js/fixture.mjs';
 import { v1 } from '../js/v1.mjs';
 import { faultServer } from '../server/faults.mjs';
-import { everyBrowser, start } from './every.mjs';
+import { chromiumFirst, start } from './every.mjs';
 import { host } from './host.mjs';
 
 /** @typedef {import('../server/faults.mjs').Fault} Fault */
@@ -349,329 +349,316 @@ function fewRequests(server) {
   for (const [key, n] of counts) assert.ok(n <= RETRIES + (/=0-|undefined/.test(key) ? 2 : 1), `${n} times ${key}`);
 }
 
-await everyBrowser(
-  (name) => {
-    const rank = { chromium: 1, firefox: 2, webkit: 3 }[name];
-    /** @type {Server} */
-    let server;
-    /** @type {Server} */
-    let good;
-    /** @type {import('./browsers.mjs').Browser} */
-    let browser;
-    /** @type {Awaited<ReturnType<typeof host>>} */
-    let site;
-    /** @type {import('./browsers.mjs').Page} */
-    let page;
-    /** @type {Record<string, number[]>} */
-    const expected = {};
+await chromiumFirst((name) => {
+  const rank = { chromium: 1, firefox: 2, webkit: 3 }[name];
+  /** @type {Server} */
+  let server;
+  /** @type {Server} */
+  let good;
+  /** @type {import('./browsers.mjs').Browser} */
+  let browser;
+  /** @type {Awaited<ReturnType<typeof host>>} */
+  let site;
+  /** @type {import('./browsers.mjs').Page} */
+  let page;
+  /** @type {Record<string, number[]>} */
+  const expected = {};
 
-    before(async () => {
-      server = await faultServer({ ...FILES });
-      good = await faultServer({ ...FILES });
-      site = await host();
-      browser = await start(name);
-      page = await browser.open(site.url);
-      for (const path of [PATH, '/small.bq4', '/v1.bq4']) {
-        const first = await outcome(page, good.at(path));
-        assert.ok('ids' in first, JSON.stringify(first));
-        expected[path] = first.ids;
+  before(async () => {
+    server = await faultServer({ ...FILES });
+    good = await faultServer({ ...FILES });
+    site = await host();
+    browser = await start(name);
+    page = await browser.open(site.url);
+    for (const path of [PATH, '/small.bq4', '/v1.bq4']) {
+      const first = await outcome(page, good.at(path));
+      assert.ok('ids' in first, JSON.stringify(first));
+      expected[path] = first.ids;
+    }
+  });
+  after(async () => {
+    await browser?.close();
+    await Promise.all([server, good, site].map((made) => made?.close()));
+  });
+  async function stillGood() {
+    const seen = await outcome(page, good.at('/small.bq4'));
+    assert.deepEqual('ids' in seen ? seen.ids : seen, expected['/small.bq4'], 'the page still works');
+  }
+  /** @param {Server['faults']} faults */
+  function misbehave(faults) {
+    server.faults = faults;
+    server.forget();
+  }
+
+  for (const { what, faults = [], ends = 'ok', on = 1, path = PATH, source = {}, options, uncounted, check } of CASES) {
+    if (on < rank) continue;
+    test(what, async () => {
+      misbehave(typeof faults === 'function' ? faults(server) : faults);
+      good.forget();
+      const given = typeof source === 'function' ? source({ server, mirror: good }) : source;
+      const seen = await outcome(page, server.at(path), { ...QUICK, ...given }, options);
+      const end = 'code' in seen ? seen.code : 'ok';
+      assert.ok([ends].flat().includes(end), `${end}: ${JSON.stringify(seen)}`);
+      if ('ids' in seen) assert.deepEqual(seen.ids, expected[path]);
+      else {
+        assert.match(seen.message, /\w \w/);
+        assert.match(seen.hint, /\w \w/);
       }
-    });
-    after(async () => {
-      await browser?.close();
-      await Promise.all([server, good, site].map((made) => made?.close()));
-    });
-    async function stillGood() {
-      const seen = await outcome(page, good.at('/small.bq4'));
-      assert.deepEqual('ids' in seen ? seen.ids : seen, expected['/small.bq4'], 'the page still works');
-    }
-    /** @param {Server['faults']} faults */
-    function misbehave(faults) {
-      server.faults = faults;
-      server.forget();
-    }
-
-    for (const {
-      what,
-      faults = [],
-      ends = 'ok',
-      on = 1,
-      path = PATH,
-      source = {},
-      options,
-      uncounted,
-      check,
-    } of CASES) {
-      if (on < rank) continue;
-      test(what, async () => {
-        misbehave(typeof faults === 'function' ? faults(server) : faults);
-        good.forget();
-        const given = typeof source === 'function' ? source({ server, mirror: good }) : source;
-        const seen = await outcome(page, server.at(path), { ...QUICK, ...given }, options);
-        const end = 'code' in seen ? seen.code : 'ok';
-        assert.ok([ends].flat().includes(end), `${end}: ${JSON.stringify(seen)}`);
-        if ('ids' in seen) assert.deepEqual(seen.ids, expected[path]);
-        else {
-          assert.match(seen.message, /\w \w/);
-          assert.match(seen.hint, /\w \w/);
-        }
-        assert.ok(
-          server.requests.every(({ method }) => method === 'GET'),
-          'no preflight, no HEAD',
-        );
-        if (!uncounted) fewRequests(server);
-        check?.(server, seen, good);
-        await stillGood();
-      });
-    }
-
-    if (rank < 3)
-      test('a signed address that expires: EXPIRED; a new one loads', async () => {
-        misbehave([{ sign: 3 }]);
-        const sign = async () => String((await fetch(server.at(PATH), { redirect: 'manual' })).headers.get('location'));
-        const seen = await outcome(page, await sign(), QUICK);
-        assert.equal('code' in seen && seen.code, 'EXPIRED', JSON.stringify(seen));
-        misbehave([{ sign: 99 }]);
-        const again = await outcome(page, await sign(), QUICK);
-        assert.deepEqual('ids' in again ? again.ids : again, expected[PATH]);
-      });
-
-    /** Starts something that ends by an abort of `controller`, in the page. @param {'plan' | 'load'} op */
-    const begin = (op) =>
-      page.evaluate(
-        async ([op, url]) => {
-          const controller = new AbortController();
-          const js = '/js/index.js';
-          const { fromUrl } = await import(js);
-          const ended = /** @type {any} */ (globalThis).engine[op](fromUrl(url), { signal: controller.signal }).then(
-            () => op,
-            (/** @type {any} */ error) => error.name,
-          );
-          Object.assign(globalThis, { controller, ended });
-        },
-        /** @type {const} */ ([op, server.at(PATH)]),
+      assert.ok(
+        server.requests.every(({ method }) => method === 'GET'),
+        'no preflight, no HEAD',
       );
-    const abort = () =>
-      page.evaluate(() => {
-        const { controller, ended } = /** @type {any} */ (globalThis);
-        controller.abort();
-        return ended;
-      });
-    /** @type {[string, 'plan' | 'load', Fault, number][]}  the last: how far the body has got when it is left */
-    const stalls = [
-      ['a plan, never answered', 'plan', { silent: true }, 0],
-      ['a plan', 'plan', { stall: 1000 }, 1000],
-      ['a load, in the weights', 'load', { stall: LATE }, -1],
-    ];
-    for (const [what, op, fault, sent] of stalls) {
-      test(`an abort of ${what}`, async () => {
-        misbehave([fault]);
-        await begin(op);
-        const stuck = () =>
-          server.requests.find(
-            (request) =>
-              request.end === 'open' && (sent < 0 ? request.from + request.sent === LATE : request.sent === sent),
-          );
-        await until(stuck);
-        assert.equal(await abort(), 'AbortError');
-        await until(() => server.requests.every(({ end }) => end !== 'open'));
-        await stillGood();
-      });
-    }
+      if (!uncounted) fewRequests(server);
+      check?.(server, seen, good);
+      await stillGood();
+    });
+  }
 
-    test('a plan from a server without ranges takes some bytes of the one answer and leaves', async () => {
-      misbehave([{ status: 200, ...READ }]);
-      const { fileBytes, name } = await page.evaluate(async (url) => {
+  if (rank < 3)
+    test('a signed address that expires: EXPIRED; a new one loads', async () => {
+      misbehave([{ sign: 3 }]);
+      const sign = async () => String((await fetch(server.at(PATH), { redirect: 'manual' })).headers.get('location'));
+      const seen = await outcome(page, await sign(), QUICK);
+      assert.equal('code' in seen && seen.code, 'EXPIRED', JSON.stringify(seen));
+      misbehave([{ sign: 99 }]);
+      const again = await outcome(page, await sign(), QUICK);
+      assert.deepEqual('ids' in again ? again.ids : again, expected[PATH]);
+    });
+
+  /** Starts something that ends by an abort of `controller`, in the page. @param {'plan' | 'load'} op */
+  const begin = (op) =>
+    page.evaluate(
+      async ([op, url]) => {
+        const controller = new AbortController();
         const js = '/js/index.js';
         const { fromUrl } = await import(js);
-        return /** @type {any} */ (globalThis).engine.plan(fromUrl(url));
-      }, server.at(PATH));
-      assert.deepEqual([fileBytes, name], [size, 'tiny']);
+        const ended = /** @type {any} */ (globalThis).engine[op](fromUrl(url), { signal: controller.signal }).then(
+          () => op,
+          (/** @type {any} */ error) => error.name,
+        );
+        Object.assign(globalThis, { controller, ended });
+      },
+      /** @type {const} */ ([op, server.at(PATH)]),
+    );
+  const abort = () =>
+    page.evaluate(() => {
+      const { controller, ended } = /** @type {any} */ (globalThis);
+      controller.abort();
+      return ended;
+    });
+  /** @type {[string, 'plan' | 'load', Fault, number][]}  the last: how far the body has got when it is left */
+  const stalls = [
+    ['a plan, never answered', 'plan', { silent: true }, 0],
+    ['a plan', 'plan', { stall: 1000 }, 1000],
+    ['a load, in the weights', 'load', { stall: LATE }, -1],
+  ];
+  for (const [what, op, fault, sent] of stalls) {
+    test(`an abort of ${what}`, async () => {
+      misbehave([fault]);
+      await begin(op);
+      const stuck = () =>
+        server.requests.find(
+          (request) =>
+            request.end === 'open' && (sent < 0 ? request.from + request.sent === LATE : request.sent === sent),
+        );
+      await until(stuck);
+      assert.equal(await abort(), 'AbortError');
       await until(() => server.requests.every(({ end }) => end !== 'open'));
-      assert.deepEqual(
-        server.requests.map(({ end }) => end),
-        ['left'],
-      );
-      assert.ok(server.sent < size / 2, `${server.sent} bytes`);
+      await stillGood();
     });
+  }
 
-    test('a plan says unknown, and why, where nobody can know; no, where it is too much', async () => {
-      misbehave([]);
-      const plans = await page.evaluate(async (url) => {
-        const js = '/js/index.js';
-        const { fromUrl } = await import(js);
-        const { deviceMemory = 0 } = /** @type {any} */ (navigator);
-        const of = async (/** @type {number} */ context) =>
-          (({ fits, fitsReason, heapBytes }) => ({ fits, fitsReason, heapBytes }))(
-            await /** @type {any} */ (globalThis).engine.plan(fromUrl(url), { context }),
-          );
-        return { deviceMemory, some: await of(1_000), much: await of(2_200_000), most: await of(15_000_000) };
-      }, server.at('/long.bq4'));
-      const { deviceMemory, some, much, most } = plans;
-      const plenty = much.heapBytes <= deviceMemory * 2 ** 28;
-      assert.deepEqual(
-        [some.fits, much.fits, most.fits],
-        ['yes', plenty ? 'yes' : 'unknown', 'no'],
-        JSON.stringify(plans),
-      );
-      assert.match(
-        much.fitsReason,
-        plenty
-          ? /at most a quarter of this machine's/
-          : deviceMemory
-            ? /are much for this machine's/
-            : /does not tell how much memory/,
-      );
-      assert.match(most.fitsReason, /MB/);
-    });
+  test('a plan from a server without ranges takes some bytes of the one answer and leaves', async () => {
+    misbehave([{ status: 200, ...READ }]);
+    const { fileBytes, name } = await page.evaluate(async (url) => {
+      const js = '/js/index.js';
+      const { fromUrl } = await import(js);
+      return /** @type {any} */ (globalThis).engine.plan(fromUrl(url));
+    }, server.at(PATH));
+    assert.deepEqual([fileBytes, name], [size, 'tiny']);
+    await until(() => server.requests.every(({ end }) => end !== 'open'));
+    assert.deepEqual(
+      server.requests.map(({ end }) => end),
+      ['left'],
+    );
+    assert.ok(server.sent < size / 2, `${server.sent} bytes`);
+  });
 
-    for (const phase of ['prefill', 'decode']) {
-      test(`an abort of ${phase}${phase === 'prefill' ? ', while weights still come' : ''}`, async () => {
-        misbehave(phase === 'prefill' ? [{ stall: LATE }] : []);
-        const seen = await page.evaluate(
-          async ([url, phase]) => {
-            const js = '/js/index.js';
-            const { fromUrl } = await import(js);
-            const model = await /** @type {any} */ (globalThis).engine.load(fromUrl(url), {
-              streaming: phase === 'prefill',
-            });
-            model.loaded?.catch(() => {});
-            const session = await model.createSession();
-            const controller = new AbortController();
-            const run = session.generate('once upon a time '.repeat(5), {
-              temperature: 0,
-              maxTokens: 50,
-              signal: controller.signal,
-            });
-            if (phase === 'prefill') setTimeout(() => controller.abort(), 200);
-            let parts = 0;
-            const name = await (async () => {
-              for await (const _ of run) if (++parts === 2) controller.abort();
-            })().catch((error) => error.name);
-            await model.close();
-            return { name, parts, reason: run.result?.reason };
-          },
-          /** @type {const} */ ([server.at(PATH), phase]),
+  test('a plan says unknown, and why, where nobody can know; no, where it is too much', async () => {
+    misbehave([]);
+    const plans = await page.evaluate(async (url) => {
+      const js = '/js/index.js';
+      const { fromUrl } = await import(js);
+      const { deviceMemory = 0 } = /** @type {any} */ (navigator);
+      const of = async (/** @type {number} */ context) =>
+        (({ fits, fitsReason, heapBytes }) => ({ fits, fitsReason, heapBytes }))(
+          await /** @type {any} */ (globalThis).engine.plan(fromUrl(url), { context }),
         );
-        assert.deepEqual(seen, { name: 'AbortError', parts: phase === 'prefill' ? 0 : 2, reason: 'abort' });
-        await until(() => server.requests.every(({ end }) => end !== 'open'));
-        await stillGood();
-      });
-    }
+      return { deviceMemory, some: await of(1_000), much: await of(2_200_000), most: await of(15_000_000) };
+    }, server.at('/long.bq4'));
+    const { deviceMemory, some, much, most } = plans;
+    const plenty = much.heapBytes <= deviceMemory * 2 ** 28;
+    assert.deepEqual(
+      [some.fits, much.fits, most.fits],
+      ['yes', plenty ? 'yes' : 'unknown', 'no'],
+      JSON.stringify(plans),
+    );
+    assert.match(
+      much.fitsReason,
+      plenty
+        ? /at most a quarter of this machine's/
+        : deviceMemory
+          ? /are much for this machine's/
+          : /does not tell how much memory/,
+    );
+    assert.match(most.fitsReason, /MB/);
+  });
 
-    if (rank < 3)
-      test('pause asks for nothing more; resume goes on', async () => {
-        misbehave([{ bytesPerSecond: 4_000_000 }]);
-        const paused = await page.evaluate(async (url) => {
+  for (const phase of ['prefill', 'decode']) {
+    test(`an abort of ${phase}${phase === 'prefill' ? ', while weights still come' : ''}`, async () => {
+      misbehave(phase === 'prefill' ? [{ stall: LATE }] : []);
+      const seen = await page.evaluate(
+        async ([url, phase]) => {
           const js = '/js/index.js';
           const { fromUrl } = await import(js);
-          const model = await /** @type {any} */ (globalThis).engine.load(fromUrl(url), { streaming: true });
-          Object.assign(globalThis, { model });
-          await new Promise((resolve) => setTimeout(resolve, 100));
-          await model.pause();
-          return true;
-        }, server.at(PATH));
-        assert.ok(paused);
-        await until(() => server.requests.every(({ end }) => end !== 'open'));
-        const before = server.requests.length;
-        await sleep(300);
-        assert.equal(server.requests.length, before);
-        server.faults = [];
-        const ids = await page.evaluate(async () => {
-          const { model } = /** @type {any} */ (globalThis);
-          await model.resume();
-          await model.loaded;
-          const { ids } = await (
-            await model.createSession()
-          )
-            .generate('the quick brown fox', { temperature: 0, maxTokens: 5 })
-            .done();
+          const model = await /** @type {any} */ (globalThis).engine.load(fromUrl(url), {
+            streaming: phase === 'prefill',
+          });
+          model.loaded?.catch(() => {});
+          const session = await model.createSession();
+          const controller = new AbortController();
+          const run = session.generate('once upon a time '.repeat(5), {
+            temperature: 0,
+            maxTokens: 50,
+            signal: controller.signal,
+          });
+          if (phase === 'prefill') setTimeout(() => controller.abort(), 200);
+          let parts = 0;
+          const name = await (async () => {
+            for await (const _ of run) if (++parts === 2) controller.abort();
+          })().catch((error) => error.name);
           await model.close();
-          return ids;
-        });
-        assert.deepEqual(ids, expected[PATH]);
-        assert.ok(server.requests.length > before);
-        await stillGood();
-      });
+          return { name, parts, reason: run.result?.reason };
+        },
+        /** @type {const} */ ([server.at(PATH), phase]),
+      );
+      assert.deepEqual(seen, { name: 'AbortError', parts: phase === 'prefill' ? 0 : 2, reason: 'abort' });
+      await until(() => server.requests.every(({ end }) => end !== 'open'));
+      await stillGood();
+    });
+  }
 
-    test('while the last byte is missing, all layers but one are computed', async () => {
-      let release = () => {};
-      const last = new Promise((resolve) => (release = () => resolve(undefined)));
-      misbehave([{ stall: size - 1, until: last }]);
-      const least = (SIZES.layers - 1) * Math.ceil(101 / 32);
-      await page.evaluate(async (url) => {
+  if (rank < 3)
+    test('pause asks for nothing more; resume goes on', async () => {
+      misbehave([{ bytesPerSecond: 4_000_000 }]);
+      const paused = await page.evaluate(async (url) => {
         const js = '/js/index.js';
         const { fromUrl } = await import(js);
         const model = await /** @type {any} */ (globalThis).engine.load(fromUrl(url), { streaming: true });
-        const session = await model.createSession();
-        const reply = session.generate('x'.repeat(100), { temperature: 0, maxTokens: 1 }).done();
-        reply.catch(() => {});
-        Object.assign(globalThis, { model, session, reply });
+        Object.assign(globalThis, { model });
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        await model.pause();
+        return true;
       }, server.at(PATH));
-      const slices = () => page.evaluate(async () => (await /** @type {any} */ (globalThis).session.stats()).slices);
-      await until(async () => (await slices()) >= least);
-      await sleep(50);
-      assert.equal(await slices(), least, 'the last layer waits for its last byte');
-      release();
-      assert.equal(
-        await page.evaluate(async () => {
-          const { model, reply } = /** @type {any} */ (globalThis);
-          const { ids } = await reply;
-          await model.loaded;
-          await model.close();
-          return ids.length;
-        }),
-        1,
-      );
-    });
-
-    test('what JavaScript holds of a file that comes faster than it is taken is bounded', async () => {
-      let release = () => {};
-      const last = new Promise((resolve) => (release = () => resolve(undefined)));
-      // The first chunk comes last: the ranges behind it fill up and wait.
-      // A page of its own: Chromium gives a process 125 heaps, and what the worker of the other page has dropped counts until it is collected.
-      const own = await browser.open(site.url);
-      misbehave([from(({ range }) => span({ range })[0] === 65536, { stall: { after: 1000 }, until: last })]);
-      await own.evaluate(async (url) => {
-        const [js, path] = ['/js/engine.js', '/js/load/chunks.js'];
-        const { createEngine, fromUrl } = await import(js);
-        const { Chunks, MOST_LIVE } = await import(path);
-        const seen = { most: 0, limit: MOST_LIVE };
-        const { release, take } = Chunks.prototype;
-        const count = (/** @type {any} */ chunks) => (seen.most = Math.max(seen.most, chunks.live));
-        Chunks.prototype.release = function () {
-          count(this);
-          return release.call(this);
-        };
-        Chunks.prototype.take = function (/** @type {number} */ c) {
-          const taken = take.call(this, c);
-          count(this);
-          return taken;
-        };
-        const local = await createEngine();
-        Object.assign(globalThis, { local, seen, loading: local.load(fromUrl(url)) });
-      }, server.at(PATH));
-      await until(() => server.requests.length >= 3);
+      assert.ok(paused);
+      await until(() => server.requests.every(({ end }) => end !== 'open'));
+      const before = server.requests.length;
       await sleep(300);
-      assert.ok(server.requests.length <= 1 + 12 / 4 + 2);
-      release();
-      const { most, limit } = await own.evaluate(async () => {
-        const { local, loading, seen } = /** @type {any} */ (globalThis);
-        await (await loading).close();
-        await local.close();
-        return seen;
+      assert.equal(server.requests.length, before);
+      server.faults = [];
+      const ids = await page.evaluate(async () => {
+        const { model } = /** @type {any} */ (globalThis);
+        await model.resume();
+        await model.loaded;
+        const { ids } = await (
+          await model.createSession()
+        )
+          .generate('the quick brown fox', { temperature: 0, maxTokens: 5 })
+          .done();
+        await model.close();
+        return ids;
       });
-      assert.ok(most > 4 && most <= limit, `${most} chunks at once, ${limit} allowed`);
-      await own.close();
+      assert.deepEqual(ids, expected[PATH]);
+      assert.ok(server.requests.length > before);
+      await stillGood();
     });
 
-    test('nothing on the page complained', async () => {
-      // The browsers' own words about answers that were not to be had are no complaint of ours.
-      assert.deepEqual(
-        (await page.trouble()).filter((line) => !server.origins.some((origin) => line.includes(origin))),
-        [],
-      );
+  test('while the last byte is missing, all layers but one are computed', async () => {
+    let release = () => {};
+    const last = new Promise((resolve) => (release = () => resolve(undefined)));
+    misbehave([{ stall: size - 1, until: last }]);
+    const least = (SIZES.layers - 1) * Math.ceil(101 / 32);
+    await page.evaluate(async (url) => {
+      const js = '/js/index.js';
+      const { fromUrl } = await import(js);
+      const model = await /** @type {any} */ (globalThis).engine.load(fromUrl(url), { streaming: true });
+      const session = await model.createSession();
+      const reply = session.generate('x'.repeat(100), { temperature: 0, maxTokens: 1 }).done();
+      reply.catch(() => {});
+      Object.assign(globalThis, { model, session, reply });
+    }, server.at(PATH));
+    const slices = () => page.evaluate(async () => (await /** @type {any} */ (globalThis).session.stats()).slices);
+    await until(async () => (await slices()) >= least);
+    await sleep(50);
+    assert.equal(await slices(), least, 'the last layer waits for its last byte');
+    release();
+    assert.equal(
+      await page.evaluate(async () => {
+        const { model, reply } = /** @type {any} */ (globalThis);
+        const { ids } = await reply;
+        await model.loaded;
+        await model.close();
+        return ids.length;
+      }),
+      1,
+    );
+  });
+
+  test('what JavaScript holds of a file that comes faster than it is taken is bounded', async () => {
+    let release = () => {};
+    const last = new Promise((resolve) => (release = () => resolve(undefined)));
+    // The first chunk comes last: the ranges behind it fill up and wait.
+    // A page of its own: Chromium gives a process 125 heaps, and what the worker of the other page has dropped counts until it is collected.
+    const own = await browser.open(site.url);
+    misbehave([from(({ range }) => span({ range })[0] === 65536, { stall: { after: 1000 }, until: last })]);
+    await own.evaluate(async (url) => {
+      const [js, path] = ['/js/engine.js', '/js/load/chunks.js'];
+      const { createEngine, fromUrl } = await import(js);
+      const { Chunks, MOST_LIVE } = await import(path);
+      const seen = { most: 0, limit: MOST_LIVE };
+      const { release, take } = Chunks.prototype;
+      const count = (/** @type {any} */ chunks) => (seen.most = Math.max(seen.most, chunks.live));
+      Chunks.prototype.release = function () {
+        count(this);
+        return release.call(this);
+      };
+      Chunks.prototype.take = function (/** @type {number} */ c) {
+        const taken = take.call(this, c);
+        count(this);
+        return taken;
+      };
+      const local = await createEngine();
+      Object.assign(globalThis, { local, seen, loading: local.load(fromUrl(url)) });
+    }, server.at(PATH));
+    await until(() => server.requests.length >= 3);
+    await sleep(300);
+    assert.ok(server.requests.length <= 1 + 12 / 4 + 2);
+    release();
+    const { most, limit } = await own.evaluate(async () => {
+      const { local, loading, seen } = /** @type {any} */ (globalThis);
+      await (await loading).close();
+      await local.close();
+      return seen;
     });
-  },
-  ['chromium'],
-); // in the others: npm run test:long
+    assert.ok(most > 4 && most <= limit, `${most} chunks at once, ${limit} allowed`);
+    await own.close();
+  });
+
+  test('nothing on the page complained', async () => {
+    // The browsers' own words about answers that were not to be had are no complaint of ours.
+    assert.deepEqual(
+      (await page.trouble()).filter((line) => !server.origins.some((origin) => line.includes(origin))),
+      [],
+    );
+  });
+});

@@ -1,7 +1,7 @@
 // Modules that are loaded on demand, over a connection that breaks just then: an error that says so, and no half engine.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { everyBrowser, oneSite } from './every.mjs';
+import { chromiumFirst, oneSite } from './every.mjs';
 
 /** What each needs that an engine does not begin with. */
 const CASES = {
@@ -33,23 +33,20 @@ async function inPage(what) {
   return { name, code, message, hint };
 }
 
-await everyBrowser(
-  (name) => {
-    const here = oneSite(name);
+await chromiumFirst((name) => {
+  const here = oneSite(name);
 
-    for (const [what, path] of Object.entries(CASES)) {
-      test(`${what}: ${path} does not come`, async () => {
-        const page = await here.open();
-        here.site.refused.add(path);
-        const error = await page.evaluate(inPage, what);
-        assert.deepEqual([error.name, error.code], ['BqError', 'NETWORK'], JSON.stringify(error));
-        assert.match(error.message, /a part of bq4 could not be loaded/);
-        assert.match(error.hint, /reload/);
-        here.site.refused.clear();
-        assert.equal((await page.evaluate(inPage, what)).code ?? '', '', 'the next engine has it');
-        await page.close();
-      });
-    }
-  },
-  ['chromium'],
-); // in the others: npm run test:long
+  for (const [what, path] of Object.entries(CASES)) {
+    test(`${what}: ${path} does not come`, async () => {
+      const page = await here.open();
+      here.site.refused.add(path);
+      const error = await page.evaluate(inPage, what);
+      assert.deepEqual([error.name, error.code], ['BqError', 'NETWORK'], JSON.stringify(error));
+      assert.match(error.message, /a part of bq4 could not be loaded/);
+      assert.match(error.hint, /reload/);
+      here.site.refused.clear();
+      assert.equal((await page.evaluate(inPage, what)).code ?? '', '', 'the next engine has it');
+      await page.close();
+    });
+  }
+});

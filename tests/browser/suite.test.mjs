@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { BROWSERS } from './browsers.mjs';
-import { everyBrowser, everyHost, start } from './every.mjs';
+import { chromiumFirst, everyHost, start } from './every.mjs';
 import { host, ISOLATED } from './host.mjs';
 
-await everyBrowser((name) => {
+await chromiumFirst((name) => {
   everyHost(name, ({ isolated, open }) => {
     for (const suite of ['engine', 'chat', 'paging']) {
       test(`tests/js/${suite}.test.mjs`, { timeout: 300_000 }, async (t) => {

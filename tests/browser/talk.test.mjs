@@ -1,7 +1,7 @@
 // Talking in every browser: conversations, their list and their branches, Markdown, settings of each.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { everyBrowser, oneSite } from './every.mjs';
+import { chromiumFirst, oneSite } from './every.mjs';
 
 /** @typedef {import('./browsers.mjs').Page} Page */
 
@@ -93,357 +93,354 @@ const MARKDOWN = [
   'The end.',
 ].join('\n\n');
 
-await everyBrowser(
-  (name) => {
-    const here = oneSite(name);
-    const open = async () => {
-      const page = await here.open('demo/');
-      await ready(page);
-      return page;
-    };
-    const close = async (/** @type {Page} */ page) => {
-      assert.deepEqual(await page.trouble(), []);
-      await page.close();
-    };
+await chromiumFirst((name) => {
+  const here = oneSite(name);
+  const open = async () => {
+    const page = await here.open('demo/');
+    await ready(page);
+    return page;
+  };
+  const close = async (/** @type {Page} */ page) => {
+    assert.deepEqual(await page.trouble(), []);
+    await page.close();
+  };
 
-    test('a list of conversations: found, opened, renamed, deleted with Undo', async () => {
-      const page = await open();
-      await set(page, { maxTokens: '8' });
-      const first = await say(page, 'Hello!');
-      await press(page, 'New chat', '.bar');
-      await ready(page);
-      assert.deepEqual(await texts(page), []);
-      await press(page, 'Undo', '#notices');
-      assert.deepEqual(await texts(page), ['Hello!', first], 'a new chat is undone');
-      await press(page, 'New chat', '.bar');
-      await say(page, 'Tell me a joke');
-      await showList(page);
-      assert.deepEqual(await listed(page), ['Tell me a joke', 'Hello!']);
-      await page.type('#chats-dialog [type=search]', 'hELLO');
-      assert.deepEqual(await listed(page), ['Hello!']);
+  test('a list of conversations: found, opened, renamed, deleted with Undo', async () => {
+    const page = await open();
+    await set(page, { maxTokens: '8' });
+    const first = await say(page, 'Hello!');
+    await press(page, 'New chat', '.bar');
+    await ready(page);
+    assert.deepEqual(await texts(page), []);
+    await press(page, 'Undo', '#notices');
+    assert.deepEqual(await texts(page), ['Hello!', first], 'a new chat is undone');
+    await press(page, 'New chat', '.bar');
+    await say(page, 'Tell me a joke');
+    await showList(page);
+    assert.deepEqual(await listed(page), ['Tell me a joke', 'Hello!']);
+    await page.type('#chats-dialog [type=search]', 'hELLO');
+    assert.deepEqual(await listed(page), ['Hello!']);
 
-      await press(page, 'Rename Hello!');
-      await page.evaluate(() => {
-        const field = /** @type {HTMLInputElement} */ (document.querySelector('#chats-dialog li input'));
-        field.value = 'A greeting';
-        field.form?.requestSubmit();
-      });
-      await page.evaluate(() => {
-        const search = /** @type {HTMLInputElement} */ (document.querySelector('#chats-dialog [type=search]'));
-        search.value = '';
-        search.dispatchEvent(new Event('input'));
-      });
-      assert.deepEqual(await listed(page), ['Tell me a joke', 'A greeting'], 'a name is no change of what was said');
-
-      await press(page, 'Delete Tell me a joke');
-      assert.deepEqual(await listed(page), ['A greeting']);
-      assert.deepEqual(await texts(page), [], 'it was shown');
-      assert.ok(await page.evaluate(() => document.querySelector('#chats-dialog')?.contains(document.activeElement)));
-      await press(page, 'Undo: Deleted “Tell me a joke”.');
-      assert.deepEqual(await listed(page), ['Tell me a joke', 'A greeting']);
-      assert.equal((await texts(page)).length, 2);
-      await press(page, 'Delete A greeting');
-      await press(page, 'Close', '#chats-dialog');
-      await page.until(() => document.querySelector('#notices button')); // the dialog says later that it is closed
-      await press(page, 'Undo', '#notices');
-      await showList(page);
-      assert.deepEqual(await listed(page), ['Tell me a joke', 'A greeting'], 'also when the list has been closed');
-      await page.evaluate(() =>
-        /** @type {HTMLElement} */ (document.querySelectorAll('#chats-dialog .chat-name')[1]).click(),
-      );
-      assert.deepEqual(await texts(page), ['Hello!', first]);
-      await page.reload();
-      await ready(page);
-      assert.deepEqual(await texts(page), ['Hello!', first], 'a reload stays with it');
-      await close(page);
+    await press(page, 'Rename Hello!');
+    await page.evaluate(() => {
+      const field = /** @type {HTMLInputElement} */ (document.querySelector('#chats-dialog li input'));
+      field.value = 'A greeting';
+      field.form?.requestSubmit();
     });
-
-    test('export and import: JSON with every branch, Markdown as it is shown', async () => {
-      const page = await open();
-      await set(page, { maxTokens: '8' });
-      await say(page, 'Hello!');
-      await press(page, 'Regenerate the reply');
-      await ready(page);
-      const said = await texts(page);
-      await page.evaluate(() => {
-        const files = /** @type {any} */ (globalThis.files = /** @type {Promise<string>[]} */ ([]));
-        URL.createObjectURL = (blob) => (files.push(/** @type {Blob} */ (blob).text()), `${location.href}#`);
-        addEventListener('click', (event) => event.target instanceof HTMLAnchorElement && event.preventDefault(), true);
-      });
-      await showList(page);
-      await press(page, 'Export all');
-      await press(page, 'Export Hello! as Markdown');
-      const [json, markdown] = await page.evaluate(() => Promise.all(/** @type {any} */ (globalThis).files));
-      assert.equal(JSON.parse(json).conversations[0].entries.length, 3);
-      assert.equal(markdown, `# Hello!\n\n## You\n\nHello!\n\n## Model\n\n${said[1].trim()}\n`);
-
-      const bring = (/** @type {string} */ file, /** @type {string} */ text) =>
-        page.evaluate(
-          ([file, text]) => {
-            const field = /** @type {HTMLInputElement} */ (document.querySelector('#chats-dialog [type=file]'));
-            const data = new DataTransfer();
-            data.items.add(new File([text], file));
-            field.files = data.files;
-            field.dispatchEvent(new Event('change'));
-          },
-          [file, text],
-        );
-      await page.evaluate(() => localStorage.clear());
-      await bring('all.json', json);
-      await page.until(() =>
-        [...document.querySelectorAll('.versions')].some((one) => one.textContent?.includes('2 of 2')),
-      );
-      assert.deepEqual(await texts(page), said);
-      await bring('one.md', markdown.replace('# Hello!', '# A greeting\n\n> Be kind.'));
-      await page.until(
-        () =>
-          document.querySelector('.message') &&
-          ![...document.querySelectorAll('.versions')].some((one) => one.textContent),
-      );
-      assert.deepEqual(
-        await texts(page),
-        said.map((text) => text.trim()),
-      );
-      assert.equal(
-        await page.evaluate(() => /** @type {HTMLTextAreaElement} */ (document.querySelector('#system')).value),
-        'Be kind.',
-      );
-      await showList(page);
-      assert.deepEqual((await listed(page)).sort(), ['A greeting', 'Hello!']);
-      for (const [file, text] of [
-        ['notes.md', 'my notes'],
-        ['x.json', '{"conversations":[{"entries":[{"role":"system"}]},7]}'],
-      ]) {
-        await bring(file, text);
-        await page.until(() => document.querySelector('[role=alert] code')?.textContent === 'NO_CHATS');
-        await press(page, 'Dismiss this message');
-      }
-      await close(page);
+    await page.evaluate(() => {
+      const search = /** @type {HTMLInputElement} */ (document.querySelector('#chats-dialog [type=search]'));
+      search.value = '';
+      search.dispatchEvent(new Event('input'));
     });
+    assert.deepEqual(await listed(page), ['Tell me a joke', 'A greeting'], 'a name is no change of what was said');
 
-    test('branches: an edited message and another reply stand beside what was before', async () => {
-      const page = await open();
-      await set(page, { maxTokens: '8' });
-      await say(page, 'Hello!');
-      const before = [...(await texts(page)), 'Tell me a joke', await say(page, 'Tell me a joke')];
-      await page.evaluate(() =>
-        /** @type {HTMLElement} */ (document.querySelector('[aria-label="Edit your message"]')).click(),
-      );
-      await page.evaluate(() => {
-        const field = /** @type {HTMLTextAreaElement} */ (document.querySelector('.edit textarea'));
-        field.value = 'Good night!';
-      });
-      await press(page, 'Send it anew');
-      await page.until(() => document.querySelectorAll('[role=log] article').length === 2);
-      await ready(page);
-      const [mine, reply] = await texts(page);
-      assert.equal(mine, 'Good night!');
-      assert.match(reply, /\w/);
-      await press(page, 'Version before');
-      assert.deepEqual(await texts(page), before, 'with all that followed it');
-      await page.reload();
-      await ready(page);
-      assert.deepEqual(await texts(page), before);
-      await press(page, 'Next version');
-      assert.deepEqual(await texts(page), ['Good night!', reply]);
-      await press(page, 'Regenerate the reply');
-      await ready(page);
-      assert.equal((await texts(page)).length, 2);
-      await press(page, 'Version before');
-      assert.deepEqual(await texts(page), ['Good night!', reply], 'the reply before is not lost');
-      await close(page);
-    });
-
-    test('Stop before the first word leaves nothing, of an edit or another reply either', async () => {
-      const page = await open();
-      await set(page, { maxTokens: '8' });
-      await say(page, 'Hello!');
-      const before = await texts(page);
-      for (const way of ['Send it anew', 'Regenerate the reply']) {
-        await page.evaluate((way) => {
-          const find = (/** @type {string} */ label) =>
-            /** @type {HTMLElement} */ (document.querySelector(`[aria-label="${label}"]`));
-          if (way === 'Send it anew') find('Edit your message').click();
-          find(way).click();
-          /** @type {HTMLElement} */ (document.querySelector('#stop')).click();
-        }, way);
-        await ready(page);
-        assert.deepEqual(await texts(page), before, way);
-        assert.equal(await page.evaluate(() => document.querySelectorAll('.versions button').length), 0, way);
-      }
-      await page.reload();
-      await ready(page);
-      assert.deepEqual(await texts(page), before);
-      await close(page);
-    });
-
-    test('Markdown: loaded when a reply needs it, as elements, its source copied, or plain', async () => {
-      const page = await open();
-      const loaded = () =>
-        page.evaluate(
-          () => performance.getEntriesByType('resource').filter(({ name }) => /marked|markdown/.test(name)).length,
-        );
-      await set(page, { maxTokens: '8' });
-      await say(page, 'Hello!');
-      assert.equal(await loaded(), 0, 'nobody needs it');
-      await shown(page, [
-        { content: '**mine** stays as it is' },
-        { content: MARKDOWN, reasoning: 'I think.\nThen I write.' },
-      ]);
-      await page.until(() => document.querySelector('.formatted table'));
-      const [mine] = await texts(page);
-      assert.equal(mine, '**mine** stays as it is');
-      const tags = await page.evaluate(() =>
-        [...document.querySelectorAll('.formatted *')]
-          .map(({ localName }) => localName)
-          .filter((tag) => !['div', 'span', 'button'].includes(tag))
-          .join(' '),
-      );
-      assert.equal(
-        tags,
-        'h4 p strong em code del a br ul li li ol li li li blockquote p br pre code table thead tr th th tbody tr td td em hr p',
-      );
-      assert.equal(
-        await page.evaluate(() => document.querySelector('.formatted pre')?.textContent),
-        'const a = "<b>";\n\nrun(a);',
-      );
-      const link = await page.evaluate(() =>
-        Object.fromEntries(
-          ['href', 'rel', 'target'].map((key) => [key, document.querySelector('.formatted a')?.getAttribute(key)]),
-        ),
-      );
-      assert.deepEqual(link, { href: 'https://example.org/a?b=1', rel: 'noopener noreferrer', target: '_blank' });
-      const folded = await page.evaluate(() =>
-        [...document.querySelectorAll('.thoughts')].map((one) => [
-          /** @type {HTMLDetailsElement} */ (one).open,
-          one.querySelector('.thought')?.textContent,
-        ]),
-      );
-      assert.deepEqual(folded, [[false, 'I think.\nThen I write.']]);
-
-      await page.evaluate(() => {
-        const copied = /** @type {any} */ (globalThis.copied = /** @type {string[]} */ ([]));
-        Object.defineProperty(navigator, 'clipboard', {
-          value: { writeText: async (/** @type {string} */ text) => void copied.push(text) },
-        });
-      });
-      await press(page, 'Copy the code');
-      await press(page, 'Copy the reply');
-      assert.deepEqual(await page.evaluate(() => /** @type {any} */ (globalThis).copied), [
-        'const a = "<b>";\n\nrun(a);',
-        MARKDOWN,
-      ]);
-
-      await page.evaluate(() => /** @type {HTMLElement} */ (document.querySelector('#plain')).click());
-      assert.deepEqual((await texts(page))[1], MARKDOWN);
-      await page.reload();
-      await ready(page);
-      assert.deepEqual((await texts(page))[1], MARKDOWN, 'and it stays plain');
-      await close(page);
-    });
-
-    test('Markdown while it is written: finished blocks stay the elements that they are, the end is as if it came at once', async () => {
-      const page = await open();
-      const { replaced, same, grown } = await page.evaluate(async (text) => {
-        const path = '/demo/markdown.js';
-        const { Renderer } = await import(path);
-        const place = document.createElement('div');
-        const renderer = new Renderer(place);
-        let replaced = 0;
-        let grown = 0;
-        for (let end = 1; end <= text.length; end++) {
-          const before = [...place.children];
-          const code = place.querySelector('pre');
-          renderer.show(text.slice(0, end));
-          replaced += before.slice(0, -1).filter((one, i) => place.children[i] !== one).length;
-          if (code && place.contains(code)) grown++;
-        }
-        const whole = document.createElement('div');
-        new Renderer(whole).show(text);
-        return { replaced, same: place.innerHTML === whole.innerHTML, grown };
-      }, MARKDOWN);
-      // A line under a paragraph, or a row of dashes, may turn what stood before it into something else.
-      assert.ok(replaced <= 2, `${replaced} finished blocks were replaced`);
-      assert.ok(same);
-      assert.ok(grown > 20, 'code that is written stays the same element');
-      await close(page);
-    });
-
-    test(
-      'Markdown of the hostile: no markup, no scripts, no addresses but those of the web, no depth',
-      { timeout: 180_000 },
-      async () => {
-        const page = await open();
-        const evil = [
-          '<img src=x onerror="document.title=1"> <script>document.title=1</script> <b>b</b>',
-          '<div onclick="x()">\n\nin a block\n\n</div>',
-          '[a](javascript:document.title=1) [b](data:text/html,x) [c](//elsewhere.invalid) ![d](https://elsewhere.invalid/x.png)',
-          '<javascript:x> <https://example.org/>',
-          `${'> '.repeat(5000)}deep`,
-          `${'- '.repeat(3000)}deep`,
-          '[a]: javascript:x\n\n[a] **end**',
-          `${'*a '.repeat(5000)}`,
-          `${'['.repeat(3000)}`,
-          `|${'a|'.repeat(2000)}\n|${'-|'.repeat(2000)}`,
-        ];
-        for (const content of evil) {
-          await shown(page, [{ content: 'x' }, { content: `**x** ${content}\n\n${content}` }]);
-          await page.until(() => document.querySelector('.formatted'));
-          const found = await page.evaluate(() =>
-            [
-              ...document.querySelectorAll(
-                '.formatted :is(img, script, iframe, b, div[onclick], [onerror]), .formatted a',
-              ),
-            ].map((one) => one.getAttribute('href') ?? one.localName),
-          );
-          assert.ok(
-            found.every((href) => /^https:\/\/(example\.org|elsewhere\.invalid)\//.test(href)),
-            `${content.slice(0, 60)}: ${found}`,
-          );
-          assert.match(await page.evaluate(() => document.title), /^bq4/);
-        }
-        await close(page);
-      },
+    await press(page, 'Delete Tell me a joke');
+    assert.deepEqual(await listed(page), ['A greeting']);
+    assert.deepEqual(await texts(page), [], 'it was shown');
+    assert.ok(await page.evaluate(() => document.querySelector('#chats-dialog')?.contains(document.activeElement)));
+    await press(page, 'Undo: Deleted “Tell me a joke”.');
+    assert.deepEqual(await listed(page), ['Tell me a joke', 'A greeting']);
+    assert.equal((await texts(page)).length, 2);
+    await press(page, 'Delete A greeting');
+    await press(page, 'Close', '#chats-dialog');
+    await page.until(() => document.querySelector('#notices button')); // the dialog says later that it is closed
+    await press(page, 'Undo', '#notices');
+    await showList(page);
+    assert.deepEqual(await listed(page), ['Tell me a joke', 'A greeting'], 'also when the list has been closed');
+    await page.evaluate(() =>
+      /** @type {HTMLElement} */ (document.querySelectorAll('#chats-dialog .chat-name')[1]).click(),
     );
+    assert.deepEqual(await texts(page), ['Hello!', first]);
+    await page.reload();
+    await ready(page);
+    assert.deepEqual(await texts(page), ['Hello!', first], 'a reload stays with it');
+    await close(page);
+  });
 
-    test('each conversation has its own settings; presets; a format without a place for it is said', async () => {
-      const page = await open();
-      await set(page, { maxTokens: '8', temperature: '0.3', system: 'Be kind.' });
-      await say(page, 'Hello!');
-      await press(page, 'New chat', '.bar');
-      const values = () =>
-        page.evaluate(() =>
-          ['temperature', 'preset', 'system'].map(
-            (name) =>
-              /** @type {HTMLInputElement} */ (document.querySelector(`#sampling [name="${name}"], #${name}`)).value,
-          ),
-        );
-      assert.deepEqual(await values(), ['0.3', '', ''], 'a new one begins with what was chosen last');
-      await page.evaluate(() => {
-        const preset = /** @type {HTMLSelectElement} */ (document.querySelector('#preset'));
-        preset.value = 'Brief answers';
-        preset.dispatchEvent(new Event('change'));
-      });
-      assert.deepEqual(await values(), ['0.4', 'Brief answers', 'Answer in one or two short sentences.']);
-      await set(page, { maxTokens: '8' });
-      await say(page, 'Tell me a joke');
-      await showList(page);
-      await page.evaluate(() =>
-        /** @type {HTMLElement} */ (document.querySelectorAll('#chats-dialog .chat-name')[1]).click(),
+  test('export and import: JSON with every branch, Markdown as it is shown', async () => {
+    const page = await open();
+    await set(page, { maxTokens: '8' });
+    await say(page, 'Hello!');
+    await press(page, 'Regenerate the reply');
+    await ready(page);
+    const said = await texts(page);
+    await page.evaluate(() => {
+      const files = /** @type {any} */ (globalThis.files = /** @type {Promise<string>[]} */ ([]));
+      URL.createObjectURL = (blob) => (files.push(/** @type {Blob} */ (blob).text()), `${location.href}#`);
+      addEventListener('click', (event) => event.target instanceof HTMLAnchorElement && event.preventDefault(), true);
+    });
+    await showList(page);
+    await press(page, 'Export all');
+    await press(page, 'Export Hello! as Markdown');
+    const [json, markdown] = await page.evaluate(() => Promise.all(/** @type {any} */ (globalThis).files));
+    assert.equal(JSON.parse(json).conversations[0].entries.length, 3);
+    assert.equal(markdown, `# Hello!\n\n## You\n\nHello!\n\n## Model\n\n${said[1].trim()}\n`);
+
+    const bring = (/** @type {string} */ file, /** @type {string} */ text) =>
+      page.evaluate(
+        ([file, text]) => {
+          const field = /** @type {HTMLInputElement} */ (document.querySelector('#chats-dialog [type=file]'));
+          const data = new DataTransfer();
+          data.items.add(new File([text], file));
+          field.files = data.files;
+          field.dispatchEvent(new Event('change'));
+        },
+        [file, text],
       );
-      assert.deepEqual(await values(), ['0.3', '', 'Be kind.']);
-      await page.reload();
+    await page.evaluate(() => localStorage.clear());
+    await bring('all.json', json);
+    await page.until(() =>
+      [...document.querySelectorAll('.versions')].some((one) => one.textContent?.includes('2 of 2')),
+    );
+    assert.deepEqual(await texts(page), said);
+    await bring('one.md', markdown.replace('# Hello!', '# A greeting\n\n> Be kind.'));
+    await page.until(
+      () =>
+        document.querySelector('.message') &&
+        ![...document.querySelectorAll('.versions')].some((one) => one.textContent),
+    );
+    assert.deepEqual(
+      await texts(page),
+      said.map((text) => text.trim()),
+    );
+    assert.equal(
+      await page.evaluate(() => /** @type {HTMLTextAreaElement} */ (document.querySelector('#system')).value),
+      'Be kind.',
+    );
+    await showList(page);
+    assert.deepEqual((await listed(page)).sort(), ['A greeting', 'Hello!']);
+    for (const [file, text] of [
+      ['notes.md', 'my notes'],
+      ['x.json', '{"conversations":[{"entries":[{"role":"system"}]},7]}'],
+    ]) {
+      await bring(file, text);
+      await page.until(() => document.querySelector('[role=alert] code')?.textContent === 'NO_CHATS');
+      await press(page, 'Dismiss this message');
+    }
+    await close(page);
+  });
+
+  test('branches: an edited message and another reply stand beside what was before', async () => {
+    const page = await open();
+    await set(page, { maxTokens: '8' });
+    await say(page, 'Hello!');
+    const before = [...(await texts(page)), 'Tell me a joke', await say(page, 'Tell me a joke')];
+    await page.evaluate(() =>
+      /** @type {HTMLElement} */ (document.querySelector('[aria-label="Edit your message"]')).click(),
+    );
+    await page.evaluate(() => {
+      const field = /** @type {HTMLTextAreaElement} */ (document.querySelector('.edit textarea'));
+      field.value = 'Good night!';
+    });
+    await press(page, 'Send it anew');
+    await page.until(() => document.querySelectorAll('[role=log] article').length === 2);
+    await ready(page);
+    const [mine, reply] = await texts(page);
+    assert.equal(mine, 'Good night!');
+    assert.match(reply, /\w/);
+    await press(page, 'Version before');
+    assert.deepEqual(await texts(page), before, 'with all that followed it');
+    await page.reload();
+    await ready(page);
+    assert.deepEqual(await texts(page), before);
+    await press(page, 'Next version');
+    assert.deepEqual(await texts(page), ['Good night!', reply]);
+    await press(page, 'Regenerate the reply');
+    await ready(page);
+    assert.equal((await texts(page)).length, 2);
+    await press(page, 'Version before');
+    assert.deepEqual(await texts(page), ['Good night!', reply], 'the reply before is not lost');
+    await close(page);
+  });
+
+  test('Stop before the first word leaves nothing, of an edit or another reply either', async () => {
+    const page = await open();
+    await set(page, { maxTokens: '8' });
+    await say(page, 'Hello!');
+    const before = await texts(page);
+    for (const way of ['Send it anew', 'Regenerate the reply']) {
+      await page.evaluate((way) => {
+        const find = (/** @type {string} */ label) =>
+          /** @type {HTMLElement} */ (document.querySelector(`[aria-label="${label}"]`));
+        if (way === 'Send it anew') find('Edit your message').click();
+        find(way).click();
+        /** @type {HTMLElement} */ (document.querySelector('#stop')).click();
+      }, way);
       await ready(page);
-      assert.deepEqual(await values(), ['0.3', '', 'Be kind.']);
-      assert.ok(
-        await page.evaluate(
-          () =>
-            document.querySelector('#system-note')?.checkVisibility() ||
-            /** @type {HTMLElement} */ (document.querySelector('#system-note')).hidden === false,
+      assert.deepEqual(await texts(page), before, way);
+      assert.equal(await page.evaluate(() => document.querySelectorAll('.versions button').length), 0, way);
+    }
+    await page.reload();
+    await ready(page);
+    assert.deepEqual(await texts(page), before);
+    await close(page);
+  });
+
+  test('Markdown: loaded when a reply needs it, as elements, its source copied, or plain', async () => {
+    const page = await open();
+    const loaded = () =>
+      page.evaluate(
+        () => performance.getEntriesByType('resource').filter(({ name }) => /marked|markdown/.test(name)).length,
+      );
+    await set(page, { maxTokens: '8' });
+    await say(page, 'Hello!');
+    assert.equal(await loaded(), 0, 'nobody needs it');
+    await shown(page, [
+      { content: '**mine** stays as it is' },
+      { content: MARKDOWN, reasoning: 'I think.\nThen I write.' },
+    ]);
+    await page.until(() => document.querySelector('.formatted table'));
+    const [mine] = await texts(page);
+    assert.equal(mine, '**mine** stays as it is');
+    const tags = await page.evaluate(() =>
+      [...document.querySelectorAll('.formatted *')]
+        .map(({ localName }) => localName)
+        .filter((tag) => !['div', 'span', 'button'].includes(tag))
+        .join(' '),
+    );
+    assert.equal(
+      tags,
+      'h4 p strong em code del a br ul li li ol li li li blockquote p br pre code table thead tr th th tbody tr td td em hr p',
+    );
+    assert.equal(
+      await page.evaluate(() => document.querySelector('.formatted pre')?.textContent),
+      'const a = "<b>";\n\nrun(a);',
+    );
+    const link = await page.evaluate(() =>
+      Object.fromEntries(
+        ['href', 'rel', 'target'].map((key) => [key, document.querySelector('.formatted a')?.getAttribute(key)]),
+      ),
+    );
+    assert.deepEqual(link, { href: 'https://example.org/a?b=1', rel: 'noopener noreferrer', target: '_blank' });
+    const folded = await page.evaluate(() =>
+      [...document.querySelectorAll('.thoughts')].map((one) => [
+        /** @type {HTMLDetailsElement} */ (one).open,
+        one.querySelector('.thought')?.textContent,
+      ]),
+    );
+    assert.deepEqual(folded, [[false, 'I think.\nThen I write.']]);
+
+    await page.evaluate(() => {
+      const copied = /** @type {any} */ (globalThis.copied = /** @type {string[]} */ ([]));
+      Object.defineProperty(navigator, 'clipboard', {
+        value: { writeText: async (/** @type {string} */ text) => void copied.push(text) },
+      });
+    });
+    await press(page, 'Copy the code');
+    await press(page, 'Copy the reply');
+    assert.deepEqual(await page.evaluate(() => /** @type {any} */ (globalThis).copied), [
+      'const a = "<b>";\n\nrun(a);',
+      MARKDOWN,
+    ]);
+
+    await page.evaluate(() => /** @type {HTMLElement} */ (document.querySelector('#plain')).click());
+    assert.deepEqual((await texts(page))[1], MARKDOWN);
+    await page.reload();
+    await ready(page);
+    assert.deepEqual((await texts(page))[1], MARKDOWN, 'and it stays plain');
+    await close(page);
+  });
+
+  test('Markdown while it is written: finished blocks stay the elements that they are, the end is as if it came at once', async () => {
+    const page = await open();
+    const { replaced, same, grown } = await page.evaluate(async (text) => {
+      const path = '/demo/markdown.js';
+      const { Renderer } = await import(path);
+      const place = document.createElement('div');
+      const renderer = new Renderer(place);
+      let replaced = 0;
+      let grown = 0;
+      for (let end = 1; end <= text.length; end++) {
+        const before = [...place.children];
+        const code = place.querySelector('pre');
+        renderer.show(text.slice(0, end));
+        replaced += before.slice(0, -1).filter((one, i) => place.children[i] !== one).length;
+        if (code && place.contains(code)) grown++;
+      }
+      const whole = document.createElement('div');
+      new Renderer(whole).show(text);
+      return { replaced, same: place.innerHTML === whole.innerHTML, grown };
+    }, MARKDOWN);
+    // A line under a paragraph, or a row of dashes, may turn what stood before it into something else.
+    assert.ok(replaced <= 2, `${replaced} finished blocks were replaced`);
+    assert.ok(same);
+    assert.ok(grown > 20, 'code that is written stays the same element');
+    await close(page);
+  });
+
+  test(
+    'Markdown of the hostile: no markup, no scripts, no addresses but those of the web, no depth',
+    { timeout: 180_000 },
+    async () => {
+      const page = await open();
+      const evil = [
+        '<img src=x onerror="document.title=1"> <script>document.title=1</script> <b>b</b>',
+        '<div onclick="x()">\n\nin a block\n\n</div>',
+        '[a](javascript:document.title=1) [b](data:text/html,x) [c](//elsewhere.invalid) ![d](https://elsewhere.invalid/x.png)',
+        '<javascript:x> <https://example.org/>',
+        `${'> '.repeat(5000)}deep`,
+        `${'- '.repeat(3000)}deep`,
+        '[a]: javascript:x\n\n[a] **end**',
+        `${'*a '.repeat(5000)}`,
+        `${'['.repeat(3000)}`,
+        `|${'a|'.repeat(2000)}\n|${'-|'.repeat(2000)}`,
+      ];
+      for (const content of evil) {
+        await shown(page, [{ content: 'x' }, { content: `**x** ${content}\n\n${content}` }]);
+        await page.until(() => document.querySelector('.formatted'));
+        const found = await page.evaluate(() =>
+          [
+            ...document.querySelectorAll(
+              '.formatted :is(img, script, iframe, b, div[onclick], [onerror]), .formatted a',
+            ),
+          ].map((one) => one.getAttribute('href') ?? one.localName),
+        );
+        assert.ok(
+          found.every((href) => /^https:\/\/(example\.org|elsewhere\.invalid)\//.test(href)),
+          `${content.slice(0, 60)}: ${found}`,
+        );
+        assert.match(await page.evaluate(() => document.title), /^bq4/);
+      }
+      await close(page);
+    },
+  );
+
+  test('each conversation has its own settings; presets; a format without a place for it is said', async () => {
+    const page = await open();
+    await set(page, { maxTokens: '8', temperature: '0.3', system: 'Be kind.' });
+    await say(page, 'Hello!');
+    await press(page, 'New chat', '.bar');
+    const values = () =>
+      page.evaluate(() =>
+        ['temperature', 'preset', 'system'].map(
+          (name) =>
+            /** @type {HTMLInputElement} */ (document.querySelector(`#sampling [name="${name}"], #${name}`)).value,
         ),
       );
-      await close(page);
+    assert.deepEqual(await values(), ['0.3', '', ''], 'a new one begins with what was chosen last');
+    await page.evaluate(() => {
+      const preset = /** @type {HTMLSelectElement} */ (document.querySelector('#preset'));
+      preset.value = 'Brief answers';
+      preset.dispatchEvent(new Event('change'));
     });
-  },
-  ['chromium'],
-); // in the others: npm run test:long
+    assert.deepEqual(await values(), ['0.4', 'Brief answers', 'Answer in one or two short sentences.']);
+    await set(page, { maxTokens: '8' });
+    await say(page, 'Tell me a joke');
+    await showList(page);
+    await page.evaluate(() =>
+      /** @type {HTMLElement} */ (document.querySelectorAll('#chats-dialog .chat-name')[1]).click(),
+    );
+    assert.deepEqual(await values(), ['0.3', '', 'Be kind.']);
+    await page.reload();
+    await ready(page);
+    assert.deepEqual(await values(), ['0.3', '', 'Be kind.']);
+    assert.ok(
+      await page.evaluate(
+        () =>
+          document.querySelector('#system-note')?.checkVisibility() ||
+          /** @type {HTMLElement} */ (document.querySelector('#system-note')).hidden === false,
+      ),
+    );
+    await close(page);
+  });
+});
