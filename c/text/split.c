@@ -12,16 +12,32 @@
 static const uint32_t ascii_classes[8] = {0x0ffc0000, 0, 0x3, 0xaaaaa,
                                           0x55555554, 0x155555, 0x55555554, 0x155555};
 
+/* The distance that is told of the run at `at`, which then is that of the next. */
+static uint32_t run_step(uint32_t *at) {
+  const uint8_t *run = bq_char_runs + *at;
+  uint32_t step = run[0] & 63;
+  *at += step < 62 ? 1 : step == 62 ? 2 : 3;
+  return step < 62 ? step : step == 62 ? 62u + run[1] : run[1] | (uint32_t)run[2] << 8;
+}
+
 uint32_t bq_char_class(uint32_t code_point) {
   if (code_point < 128) return ascii_classes[code_point / 16] >> code_point % 16 * 2 & 3;
   if (code_point == BQ_UTF8_BAD) return BQ_CHAR_OTHER;
-  uint32_t low = 0, high = BQ_CHAR_RUNS; /* the run is in [low, high) */
+  uint32_t low = 0, high = BQ_CHAR_MARKS; /* from mark low, before mark high */
   while (high - low > 1) {
     uint32_t middle = low + (high - low) / 2;
-    if (bq_char_runs[middle] >> 2 <= code_point) low = middle;
+    if (bq_char_marks[middle] >> BQ_CHAR_PLACE_BITS <= code_point) low = middle;
     else high = middle;
   }
-  return bq_char_runs[low] & 3;
+  uint32_t at = bq_char_marks[low] & ((1u << BQ_CHAR_PLACE_BITS) - 1);
+  uint32_t first = bq_char_marks[low] >> BQ_CHAR_PLACE_BITS, class = bq_char_runs[at] >> 6;
+  for (run_step(&at); at < BQ_CHAR_BYTES;) {
+    uint32_t next = bq_char_runs[at] >> 6;
+    first += run_step(&at);
+    if (first > code_point) break;
+    class = next;
+  }
+  return class;
 }
 
 /* Bytes of the character at `at`; 0 if it isn't in the set or the text ends. */

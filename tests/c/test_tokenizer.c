@@ -474,12 +474,18 @@ static void test_words_that_come_again(void) {
   tokn_close(&o);
 }
 
+/* Every code point, by reading all runs from the first one on. */
 static void test_classes_of_characters(void) {
-  for (uint32_t run = 0; run < BQ_CHAR_RUNS; run++) {
-    const uint32_t first = bq_char_runs[run] >> 2;
-    const uint32_t next = run + 1 < BQ_CHAR_RUNS ? bq_char_runs[run + 1] >> 2 : 0x110000;
-    for (uint32_t c = first; c < next; c++) CHECK_EQ(bq_char_class(c), bq_char_runs[run] & 3);
+  uint32_t c = 0, class = 0, first = 0;
+  for (size_t at = 0; at < BQ_CHAR_BYTES;) {
+    const uint8_t *run = bq_char_runs + at;
+    const uint32_t step = run[0] & 63;
+    first += step < 62 ? step : step == 62 ? 62u + run[1] : run[1] + 256u * run[2];
+    at += step < 62 ? 1 : step - 60;
+    for (; c < first; c++) CHECK_EQ(bq_char_class(c), class);
+    class = run[0] >> 6;
   }
+  for (; c < 0x110000; c++) CHECK_EQ(bq_char_class(c), class);
 }
 
 /* One word of 300,000 letters: with anything quadratic, this test would not end today. */
