@@ -117,8 +117,8 @@ async function nodeTests(report, tools, name, files, { together = false, browser
     /** @type {string} */ (tools.node),
     '--test',
     `--test-timeout=${1000 * seconds}`,
-    '--test-force-exit',
-    ...(together ? ['--test-isolation=none'] : [`--test-concurrency=${availableParallelism()}`]),
+    // Not for files with processes of their own: those would end before all that they reported has been read.
+    ...(together ? ['--test-isolation=none', '--test-force-exit'] : [`--test-concurrency=${availableParallelism()}`]),
     '--test-reporter=spec',
     '--test-reporter-destination=stdout',
     '--test-reporter=tap',

@@ -30,7 +30,7 @@ for (const [quant, least] of /** @type {[string, number][]} */ ([
 ]))
   test(
     `${quant}: cosines of at least ${least}, texts cut where sentence-transformers cuts them`,
-    { skip: !minilm && NO_REAL_MODEL },
+    { skip: !minilm && NO_REAL_MODEL, timeout: 200_000 }, // it computes 500 texts
     async (t) => {
       const path = join(folder, `${quant}.bq4`);
       await convert(/** @type {string} */ (minilm), path, { quant });
