@@ -25,6 +25,7 @@ const BUNDLES = [
   // Adapters, each by itself: whoever takes one loads one file.
   { 'ai-sdk': 'js/adapters/ai-sdk.js' },
   { langchain: 'js/adapters/langchain.js' },
+  { 'prompt-api': 'js/adapters/prompt-api.js' },
   { heads: 'js/heads/index.js' },
   { single: 'js/single/app.js' },
   { cli: 'bin/bq4.js' },
