@@ -105,10 +105,10 @@ async function cTestData(report, tools) {
  * @param {Tools} tools
  * @param {string} name
  * @param {string[]} files
- * @param {{ together?: boolean, browsers?: string }} [options]  `together`: in one process, where they share browsers (else a file on
- *   each core); `browsers`: in these, whatever a file says
+ * @param {{ together?: boolean, atOnce?: number, browsers?: string }} [options]  `together`: in one process, where they share
+ *   browsers; else `atOnce`: so many files, each in a process; `browsers`: in these, whatever a file says
  */
-async function nodeTests(report, tools, name, files, { together = false, browsers } = {}) {
+async function nodeTests(report, tools, name, files, { together = false, atOnce = 1, browsers } = {}) {
   if (!files.length) return report.fail(name, 'no tests found');
   const tap = join(ROOT, 'build', 'reports', `${name}.tap`);
   mkdirSync(join(ROOT, 'build', 'reports'), { recursive: true });
@@ -118,7 +118,7 @@ async function nodeTests(report, tools, name, files, { together = false, browser
     '--test',
     `--test-timeout=${1000 * seconds}`,
     // Not for files with processes of their own: those would end before all that they reported has been read.
-    ...(together ? ['--test-isolation=none', '--test-force-exit'] : [`--test-concurrency=${availableParallelism()}`]),
+    ...(together ? ['--test-isolation=none', '--test-force-exit'] : [`--test-concurrency=${atOnce}`]),
     '--test-reporter=spec',
     '--test-reporter-destination=stdout',
     '--test-reporter=tap',
@@ -283,7 +283,9 @@ const SUITES = {
   js: {
     async run(report, tools) {
       await buildWasm(tools);
-      await nodeTests(report, tools, 'js', filesOf(/\.test\.mjs$/, 'setup', 'server', 'js'));
+      await nodeTests(report, tools, 'js', filesOf(/\.test\.mjs$/, 'setup', 'server', 'js'), {
+        atOnce: availableParallelism(),
+      });
     },
   },
   py: {
@@ -295,6 +297,7 @@ const SUITES = {
   browser: {
     async run(report, tools) {
       await buildWasm(tools);
+      // One at a time: a browser takes both cores of a small machine.
       const files = filesOf(/\.test\.mjs$/, 'browser');
       await nodeTests(
         report,
