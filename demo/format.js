@@ -26,7 +26,11 @@ export function nameOf(url) {
 
 /** @param {number} ms */
 export const duration = (ms) =>
-  ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+  ms < 10
+    ? `${ms.toFixed(1)} ms`
+    : ms < 1000
+      ? `${Math.round(ms)} ms`
+      : `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
 
 /** @param {Pick<import('../js/shared/types.js').Plan, 'arch' | 'layers' | 'hidden' | 'vocab'>} model */
 export const shape = ({ arch, layers, hidden, vocab }) =>

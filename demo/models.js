@@ -1,5 +1,5 @@
 /** The model in use: chosen, planned, agreed to, loaded, on its way. What is said to it is not here. */
-import { clearAlert, showError, trouble } from './alerts.js';
+import { clearAlert, helped, showError } from './alerts.js';
 import { onArriving, progressWords, showArriving } from './arriving.js';
 import { BUNDLED, keepBundled } from './bundled.js';
 import { comeBack } from './come-back.js';
@@ -11,7 +11,7 @@ import { $, say, showProgress } from './page.js';
 import { Picker } from './picker.js';
 import { agreed, needsConsent } from './plan-dialog.js';
 import { factsOf, fromFile, rememberFacts, rememberHandle, rememberModel } from './remembered.js';
-import { glimpse, GLIMPSED } from './weight-picture.js';
+import { showModel, showName, titleOf } from './shown-model.js';
 
 /** @typedef {import('../js/shared/types.js').ModelInfo} ModelInfo */
 /** @typedef {import('../js/shared/types.js').Plan} Plan */
@@ -97,7 +97,7 @@ export class Models {
   shown(ready) {
     const none = ready && this.#started && !this.#page.host.hasModel;
     $('no-model').hidden = !none;
-    if (none) this.#name('');
+    if (none) showName('');
   }
 
   /** @param {How} [how] */
@@ -137,7 +137,7 @@ export class Models {
     } catch (error) {
       if (signal.aborted) return;
       say(host.hasModel ? 'Nothing was loaded; the model before is still in use.' : 'No model is loaded.');
-      showError(helped(error, wanted), {
+      showError(helped(error, wanted.kind, wanted.source), {
         text: 'Try again',
         run: () => void this.want(wanted, { context, level, agreed: before }),
       });
@@ -165,7 +165,7 @@ export class Models {
           ? 'The model did not arrive. What came of it is stored.'
           : 'The model could not be loaded.',
       );
-      showError(helped(error, wanted), retry);
+      showError(helped(error, wanted.kind, wanted.source), retry);
     }
     await this.#settle();
   }
@@ -199,7 +199,7 @@ export class Models {
     [this.arriving, this.#paused, this.#current] = [false, false, wanted];
     if (wanted.handle) rememberHandle(wanted.handle);
     enter('loading');
-    this.#name(wanted.name);
+    showName(wanted.name);
     showArriving(streaming ? wanted.name : '');
     say(`${verb} ${wanted.name}…`);
     try {
@@ -219,7 +219,7 @@ export class Models {
       );
       this.arriving = streaming;
       rememberModel(wanted, tokens);
-      this.#show(info, wanted);
+      showModel(info, wanted, this.#page, signal);
       say(
         streaming
           ? `${verb} ${wanted.name}: you can write already, the reply begins when enough of it is here.`
@@ -235,7 +235,7 @@ export class Models {
       say(
         host.hasModel ? `${wanted.name} was not loaded; the model before it is still in use.` : 'No model is loaded.',
       );
-      showError(helped(error, wanted), ...(wanted.kind === 'file' ? [] : [retry]));
+      showError(helped(error, wanted.kind, wanted.source), ...(wanted.kind === 'file' ? [] : [retry]));
       return false;
     }
   }
@@ -245,61 +245,13 @@ export class Models {
     const { host } = this.#page;
     this.#current = host.hasModel ? this.#before : null;
     showArriving('');
-    this.#name(this.#current ? titleOf(this.#current, host.info?.name) : '');
+    showName(this.#current ? titleOf(this.#current, host.info?.name) : '');
   }
 
   /** @type {import('./host.js').OnProgress} */
   #onProgress = (progress) => {
     showProgress(progress.loaded, progress.total, progressWords(progress));
   };
-
-  /** @param {string} name  '': no model */
-  #name(name) {
-    $('model-name').textContent = name || 'Choose a model';
-  }
-
-  /** @param {ModelInfo} info @param {Wanted} wanted  of other sites the page itself may read nothing */
-  #show(info, wanted) {
-    const { panel } = this.#page;
-    const { source, kind, key } = wanted;
-    const readable = kind !== 'link';
-    $('glimpse').hidden = $('glimpse-note').hidden = !readable;
-    $('glimpse-note').textContent =
-      `${GLIMPSED} of the ${format.large(info.fileBytes * 2)} four-bit pieces of its file`;
-    if (readable) {
-      const { signal } = this.#opening;
-      void glimpse(/** @type {HTMLCanvasElement} */ ($('glimpse')), source, info.fileBytes).then((shown) => {
-        if (!shown && !signal.aborted) $('glimpse').hidden = $('glimpse-note').hidden = true;
-      });
-    }
-    panel.model(info, info.name || wanted.name, kind);
-    panel.noReply();
-    this.#name(titleOf(wanted, info.name));
-    $('parameters').textContent = `${format.parameters(info)} model`;
-    void this.#chatFormat(info, key, factsOf(key).format === undefined);
-    $('format-change').onclick = () => void this.#chatFormat(info, key, true);
-  }
-
-  /** A model that says nothing of chats: how it is talked to. @param {ModelInfo} info @param {string} key @param {boolean} ask */
-  async #chatFormat({ chat, template, generates }, key, ask) {
-    const { host, panel, showState } = this.#page;
-    const unknown = generates && !chat && !template;
-    $('format-row').hidden = !unknown;
-    $('format').hidden = true;
-    if (!unknown) return;
-    const { askFormat, formatTitle } = await import('./format-card.js');
-    const chosen = factsOf(key).format ?? '';
-    panel.set('format', formatTitle(chosen));
-    if (!ask) return;
-    await askFormat(chosen, host.tokenId, async (name) => {
-      rememberFacts(key, { format: name });
-      panel.set('format', formatTitle(name));
-      await this.#page.stopReply();
-      host.format = name;
-      await showState();
-      say(name ? `The chat is written as ${formatTitle(name)} from now on.` : 'The model goes on with what you write.');
-    });
-  }
 
   async #pause() {
     this.#paused = !this.#paused;
@@ -328,17 +280,4 @@ export class Models {
     const { host, panel } = this.#page;
     panel.set('offline', await keepForOffline(host.store, () => keepBundled(host.store)));
   }
-}
-
-/** What a person knows it as. @param {Wanted} wanted @param {string} [own]  what its file says */
-const titleOf = ({ kind, name }, own) => (kind === 'bundled' && own) || name;
-
-/** An error with what helps here. @param {unknown} error @param {Wanted} wanted */
-function helped(error, { kind, source }) {
-  const { code, details, message } = /** @type {any} */ (error);
-  if (kind !== 'link' || code !== 'NETWORK' || !details?.unreached || !navigator.onLine) return error;
-  const elsewhere = new URL(String(source), location.href).origin !== location.origin;
-  const why =
-    'check the address; if it is right, its site may not let other pages read its files (CORS): download the file there and open it here';
-  return elsewhere ? trouble(code, message, why, error) : error;
 }

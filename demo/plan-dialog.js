@@ -1,4 +1,5 @@
 /** What a model will take, shown before anything large is downloaded or loaded: a person agrees, or doesn't. */
+import { expectedSpeed } from './expected.js';
 import * as format from './format.js';
 import { $, showDialog } from './page.js';
 import { factsOf, paceHere } from './remembered.js';
@@ -26,20 +27,9 @@ const ROWS = {
   Memory: (plan) =>
     `${format.bytes(plan.heapBytes)} with a context of ${format.count(plan.context)} tokens (${format.bytes(plan.kvBytesPer1000)} per 1,000)`,
   Fits: ({ fits, fitsReason }) => (fitsReason ? `${fits}: ${fitsReason}` : fits),
-  Speed: (plan, { key }) => expectedSpeed(plan, factsOf(key).rate ?? null, paceHere()),
+  Speed: (plan, { key }) => expectedSpeed(plan.tokensPerSecond, factsOf(key).rate ?? null, paceHere()),
   Shape: (plan) => format.shape(plan),
 };
-
-/**
- * What a person may expect: what this model did here, else the estimate by what others did of theirs, else only a bound.
- * @param {Pick<Plan, 'tokensPerSecond'>} plan @param {number | null} before  tokens per second when it was used last @param {number | null} pace  share of their estimates that other models reached
- */
-export function expectedSpeed({ tokensPerSecond }, before, pace) {
-  if (before) return `${format.speed(before)} when it was last used here`;
-  if (!tokensPerSecond) return '';
-  if (pace) return `about ${format.speed(tokensPerSecond * pace)}, by how fast models were here before`;
-  return `at most ${format.speed(tokensPerSecond)} on this machine`;
-}
 
 /** @param {Plan} plan @param {Wanted} wanted */
 export const needsConsent = ({ fits, fileBytes, cached }, { kind }) =>

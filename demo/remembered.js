@@ -2,6 +2,7 @@
  * What a page remembers of models: which was used last, how each is talked to, how fast it was. In localStorage, but for
  * the handle of a file, which only IndexedDB can hold. What lies there may be anything: what isn't understood is absent.
  */
+import { paceOf } from './expected.js';
 
 const [LAST, KNOWN, DATABASE, HANDLES] = ['bq4.model', 'bq4.models', 'bq4-demo', 'handles'];
 /** Models of which something is remembered. */
@@ -90,15 +91,8 @@ export function rememberFacts(key, facts) {
   write(KNOWN, { ...Object.fromEntries(others), [key]: mine });
 }
 
-/** How much of what was estimated came, of the models that were used last; null: of none. */
-export function paceHere() {
-  const shares = Object.values(read(KNOWN) ?? {})
-    .filter((f) => f?.rate > 0 && f?.estimate > 0)
-    .sort((a, b) => b.at - a.at)
-    .slice(0, 3)
-    .map((f) => f.rate / f.estimate);
-  return shares.length ? shares.reduce((sum, share) => sum + share, 0) / shares.length : null;
-}
+/** How much of what was estimated came here. */
+export const paceHere = () => paceOf(Object.values(read(KNOWN) ?? {}));
 
 /** @template T @param {(store: IDBObjectStore) => IDBRequest<T>} work @returns {Promise<T>} */
 function inDatabase(work) {

@@ -1,89 +1,54 @@
 #!/usr/bin/env node
-// Pictures of the demo for the documentation: docs/screenshots/*.png, of the real page, engine and model.
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+// Walks through the states of the demo (tools/screenshots/states.mjs) in each browser that is there, or those that
+// BQ4_BROWSERS names, and takes pictures of the real page, engine and models:
+//
+//   docs/screenshots/*.png, layout.json   the main states in Chromium, which tests/browser/pictures.long.mjs compares
+//   build/screenshots/BROWSER/*.png       all states; BROWSER.png shows them together
+//
+//   BQ4_BROWSERS=chromium node tools/screenshots.mjs [STATE... | main]  only these states, or the main ones
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { buildWasm } from './build.mjs';
-import { serve } from './serve.mjs';
 import { say as log } from './setup/shell.mjs';
 import { command, ROOT, setUp } from './setup/setup.mjs';
 
-const DESK = { viewport: { width: 1280, height: 800 }, deviceScaleFactor: 1 };
-const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true };
-
-/** @type {Record<string, import('playwright-core').BrowserContextOptions>} */
-const PICTURES = {
-  light: { ...DESK, colorScheme: 'light' },
-  dark: { ...DESK, colorScheme: 'dark' },
-  phone: { ...PHONE, colorScheme: 'light' },
-};
-
-/** A conversation with each kind of formatted text, as it is stored. */
-const FORMATTED = [
-  { id: 'a', parent: null, role: 'user', content: 'How do I boil an egg?' },
-  {
-    id: 'b',
-    parent: 'a',
-    role: 'assistant',
-    note: '',
-    content: [
-      'Boil **water** first, then:',
-      '1. Lower the egg in *gently*.\n2. Wait.\n3. Cool it.',
-      '| Egg | Minutes |\n|---|--:|\n| soft | 5 |\n| hard | 10 |',
-      '```js\nsetTimeout(() => eat(egg), 5 * 60_000);\n```',
-    ].join('\n\n'),
-  },
-];
+const DOCS = join(ROOT, 'docs', 'screenshots');
 
 await command(async () => {
   await buildWasm(await setUp({ tests: true }));
-  // Only now is Playwright there for certain.
-  const { launch } = await import('../tests/browser/launch.mjs');
-  const { newPage, openDemo, say, sample, ui } = await import('../tests/browser/site.mjs');
-  const folder = join(ROOT, 'docs', 'screenshots');
-  mkdirSync(folder, { recursive: true });
-  const site = await serve({ root: ROOT });
-  const browser = await launch();
-  try {
-    for (const [name, options] of Object.entries(PICTURES)) {
-      const page = await newPage(browser, options);
-      const take = async (/** @type {string} */ file) => {
-        await page.mouse.move(0, 0);
-        await page.evaluate(() => document.querySelector('#details')?.scrollTo(0, 0));
-        await page.screenshot({ path: join(folder, file) });
-        log(`docs/screenshots/${file}`);
-      };
-      await openDemo(page, site.url);
-      await page.locator('[data-stat="offline"]', { hasText: /^yes/ }).waitFor({ state: 'attached' });
-      await take(`${name}-first.png`);
-      if ((await ui(page).details.getAttribute('aria-expanded')) === 'false') await ui(page).details.click();
-      await sample(page, { seed: '4' });
-      if (options.isMobile) await ui(page).details.click();
-      await say(page, 'Hello!');
-      await say(page, 'Tell me a story about a dog.');
-      await take(`${name}.png`);
-      if (options.isMobile) {
-        await ui(page).details.click();
-        await take(`${name}-details.png`);
-        await ui(page).details.click();
-      }
-      await page.evaluate(
-        ([entries]) =>
-          localStorage.setItem(
-            'bq4.chat.plan',
-            JSON.stringify({ version: 2, entries, leaf: 'b', at: Date.UTC(2026, 10, 20) }),
-          ),
-        [FORMATTED],
-      );
-      await page.locator('#chats').click();
-      await take(`${name}-chats.png`);
-      await page.locator('.chat-name').last().click();
-      await page.locator('.formatted table').waitFor();
-      await ui(page).log.evaluate((log) => log.scrollTo(0, 0));
-      await take(`${name}-formatted.png`);
-      await page.context().close();
+  // Only now are the drivers there for certain.
+  const { NAMES, skip } = await import('../tests/browser/browsers.mjs');
+  const { STATES } = await import('./screenshots/states.mjs');
+  const { walk } = await import('./screenshots/walk.mjs');
+  const { sheet } = await import('./screenshots/sheet.mjs');
+  const asked = process.argv.slice(2);
+  const states = STATES.filter(
+    ({ name, main }) => !asked.length || asked.includes(name) || (main && asked.includes('main')),
+  );
+  const names = /** @type {typeof NAMES} */ (process.env.BQ4_BROWSERS?.split(',') ?? NAMES);
+  for (const browser of names) {
+    const reason = await skip(browser);
+    if (reason) {
+      log(reason);
+      continue;
     }
-  } finally {
-    await browser.close();
-    await site.close();
+    const folder = join(ROOT, 'build', 'screenshots', browser);
+    for (const made of [folder, DOCS]) mkdirSync(made, { recursive: true });
+    /** @type {string[]} */
+    const files = [];
+    /** @type {Record<string, import('./screenshots/compare.mjs').Kept>} */
+    const kept = {};
+    const version = await walk(browser, states, ({ name, main }, { picture, ...look }) => {
+      files.push(join(folder, `${name}.png`));
+      writeFileSync(join(folder, `${name}.png`), picture);
+      log(`${browser}: ${name}`);
+      if (!main || browser !== 'chromium') return;
+      writeFileSync(join(DOCS, `${name}.png`), picture);
+      kept[name] = look;
+    });
+    if (Object.keys(kept).length === STATES.filter(({ main }) => main).length)
+      writeFileSync(join(DOCS, 'layout.json'), `${JSON.stringify({ version, states: kept })}\n`);
+    const together = await sheet(folder, files);
+    log(`${version}: ${files.length} states, all on ${join('build', 'screenshots', basename(together))}`);
   }
 });

@@ -35,10 +35,14 @@ async function measure(compiled) {
 }
 
 /** Tokens per second after a short prompt; wider weights take as much longer. @param {Compiled} compiled @param {EngineInfo} info @param {Plan} plan */
-export async function tokensPerSecond(compiled, info, { tokenWeights, weightBytes }) {
+export async function tokensPerSecond(compiled, info, plan) {
   const timed = info.timings.find(({ threads }) => threads === info.threads)?.ms;
   if (!timed && !measured.has(compiled.module)) measured.set(compiled.module, measure(compiled));
-  const ms = timed || Number(await measured.get(compiled.module));
+  return rateOf(timed || Number(await measured.get(compiled.module)), plan);
+}
+
+/** @param {number} ms  of one bqw_measure @param {Pick<Plan, 'tokenWeights' | 'weightBytes'>} plan @returns {number | null} */
+export function rateOf(ms, { tokenWeights, weightBytes }) {
   const bits = Math.max((8 * weightBytes) / tokenWeights, BITS);
   return ms > 0 && tokenWeights ? ((1000 / ms) * WEIGHTS * BITS) / (tokenWeights * bits) : null;
 }

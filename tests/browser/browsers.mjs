@@ -12,6 +12,10 @@ import { newPage } from './site.mjs';
  * @property {<A>(work: (arg: A) => any, arg?: A) => Promise<void>} until  waits for something true
  * @property {(selector: string) => Promise<void>} click
  * @property {(selector: string, text: string) => Promise<void>} type
+ * @property {(width: number, height: number) => Promise<void>} size  of what the page has of the window
+ * @property {(features: { forcedColors?: 'active', reducedMotion?: 'reduce' }) => Promise<void>} [media]  what the system
+ *   asks for; Chromium alone can pretend
+ * @property {() => Promise<Uint8Array>} picture  a PNG of what is seen
  * @property {() => Promise<string[]>} trouble
  *   what went wrong: exceptions, console errors, violations of the policy. WebKit's driver tells of none: there it is
  *   what shims/watch.js saw, in pages that begin with it
@@ -122,6 +126,9 @@ function bounded(browser) {
         until: bound(page.until, 'until'),
         click: bound(page.click, 'click'),
         type: bound(page.type, 'type'),
+        size: bound(page.size, 'size'),
+        ...(page.media && { media: bound(page.media, 'media') }),
+        picture: bound(page.picture, 'picture'),
         trouble: bound(page.trouble, 'trouble'),
         close: async () => {
           pages--;
@@ -153,6 +160,9 @@ async function startChromium() {
         until: async (work, arg) => void (await page.waitForFunction(/** @type {any} */ (work), arg)),
         click: (selector) => page.click(selector),
         type: (selector, text) => page.locator(selector).pressSequentially(text),
+        size: (width, height) => page.setViewportSize({ width, height }),
+        media: (features) => page.emulateMedia(features),
+        picture: () => page.screenshot(),
         trouble: async () => page.trouble,
         close: () => page.context().close(),
       };

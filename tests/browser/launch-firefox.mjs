@@ -66,6 +66,8 @@ export async function launchFirefox({ prefs = {} } = {}) {
           void (await page.waitForFunction(work, { timeout: 60_000, polling: 50 }, arg)),
         click: (/** @type {string} */ selector) => page.click(selector),
         type: (/** @type {string} */ selector, /** @type {string} */ text) => page.type(selector, text),
+        size: (/** @type {number} */ width, /** @type {number} */ height) => page.setViewport({ width, height }),
+        picture: () => page.screenshot(),
         trouble: async () => trouble,
         close: () => context.close(),
       };

@@ -44,7 +44,7 @@ async function end(child) {
 /** A screen for browsers without one. */
 async function beginScreen() {
   // -noreset: it stays when its last program ends.
-  const screen = begin('Xvfb', ['-displayfd', '1', '-screen', '0', '1280x900x24', '-nolisten', 'tcp', '-noreset']);
+  const screen = begin('Xvfb', ['-displayfd', '1', '-screen', '0', '2560x1600x24', '-nolisten', 'tcp', '-noreset']);
   const [number] = await inTime(
     'the number of a screen',
     once(createInterface({ input: /** @type {any} */ (screen.stdout) }), 'line'),
@@ -100,6 +100,8 @@ async function session(display, features) {
     });
     return {
       version: String(capabilities.browserVersion),
+      /** @param {string} path */
+      get: (path) => call('GET', `/session/${sessionId}${path}`),
       /** @param {string} path @param {object} [body] */
       post: (path, body) => call('POST', `/session/${sessionId}${path}`, body),
       async end() {
@@ -171,6 +173,17 @@ export async function launchWebkit({ features = [] } = {}) {
         click: async (/** @type {string} */ selector) => own.post(`${await element(selector)}/click`),
         type: async (/** @type {string} */ selector, /** @type {string} */ text) =>
           own.post(`${await element(selector)}/value`, { text }),
+        async size(/** @type {number} */ width, /** @type {number} */ height) {
+          // What the window has besides the page, only the page can tell.
+          const ask = (/** @type {number} */ more, /** @type {number} */ wider) =>
+            own.post('/window/rect', { x: 0, y: 0, width: width + wider, height: height + more });
+          await ask(0, 0);
+          await evaluate(() => new Promise((resolve) => setTimeout(resolve, 200)));
+          const [inner, outer] = await evaluate(() => [innerWidth, innerHeight]);
+          await ask(height - outer, width - inner);
+          await evaluate(() => new Promise((resolve) => setTimeout(resolve, 200)));
+        },
+        picture: async () => Buffer.from(await own.get('/screenshot'), 'base64'),
         trouble: async () => [...trouble, ...(await seen())],
         async close() {
           open.delete(own);

@@ -2,50 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chromiumFirst, oneSite } from './every.mjs';
+import { press, ready, say, set, shown, texts } from './person.mjs';
 
 /** @typedef {import('./browsers.mjs').Page} Page */
-
-/** @param {Page} page */
-const ready = (page) =>
-  page.until(() => {
-    const send = /** @type {HTMLButtonElement | null} */ (document.querySelector('#send'));
-    return send && !send.disabled && !send.hidden;
-  });
-
-/** @param {Page} page @returns {Promise<string[]>} */
-const texts = (page) =>
-  page.evaluate(() => [...document.querySelectorAll('[role=log] article .text')].map((one) => one.textContent ?? ''));
-
-/** @param {Page} page @param {string} text */
-async function say(page, text) {
-  await page.type('#message', text);
-  await page.click('#send');
-  await ready(page);
-  return String((await texts(page)).at(-1));
-}
-
-/** Presses a button by its label, as a keyboard does: it need not be in view. @param {Page} page @param {string} label @param {string} [within] */
-const press = (page, label, within = 'body') =>
-  page.evaluate(
-    ([label, within]) => {
-      const all = [...document.querySelectorAll(`${within} button`)].filter(
-        (one) => (one.getAttribute('aria-label') ?? one.textContent?.trim()) === label && one.checkVisibility(),
-      );
-      if (!all.length) throw new Error(`no button "${label}"`);
-      /** @type {HTMLElement} */ (all.at(-1)).click();
-    },
-    [label, within],
-  );
-
-/** @param {Page} page @param {Record<string, string>} values */
-const set = (page, values) =>
-  page.evaluate((values) => {
-    for (const [name, value] of Object.entries(values)) {
-      const field = /** @type {HTMLInputElement} */ (document.querySelector(`#sampling [name="${name}"], #${name}`));
-      field.value = value;
-      field.dispatchEvent(new Event('input', { bubbles: true }));
-    }
-  }, values);
 
 /** Names in the list of conversations. @param {Page} page @returns {Promise<string[]>} */
 const listed = (page) =>
@@ -57,29 +16,6 @@ const listed = (page) =>
 async function showList(page) {
   await page.click('#chats');
   await page.until(() => /** @type {HTMLDialogElement} */ (document.querySelector('#chats-dialog')).open);
-}
-
-/** A stored conversation, and the page that shows it. @param {Page} page @param {object[]} said @param {object} [more] */
-async function shown(page, said, more = {}) {
-  const entries = said.map((one, i) => ({
-    id: `m${i}`,
-    parent: i ? `m${i - 1}` : null,
-    role: i % 2 ? 'assistant' : 'user',
-    note: '',
-    ...one,
-  }));
-  await page.evaluate(
-    ([entries, more]) => {
-      localStorage.setItem(
-        'bq4.chat.x',
-        JSON.stringify({ version: 2, entries, leaf: entries.at(-1).id, at: 1, ...more }),
-      );
-      sessionStorage.setItem('bq4.open', 'x');
-    },
-    /** @type {const} */ ([/** @type {any[]} */ (entries), more]),
-  );
-  await page.reload();
-  await ready(page);
 }
 
 const MARKDOWN = [
@@ -385,22 +321,25 @@ await chromiumFirst((name) => {
         `${'['.repeat(3000)}`,
         `|${'a|'.repeat(2000)}\n|${'-|'.repeat(2000)}`,
       ];
-      for (const content of evil) {
-        await shown(page, [{ content: 'x' }, { content: `**x** ${content}\n\n${content}` }]);
-        await page.until(() => document.querySelector('.formatted'));
-        const found = await page.evaluate(() =>
-          [
-            ...document.querySelectorAll(
-              '.formatted :is(img, script, iframe, b, div[onclick], [onerror]), .formatted a',
-            ),
-          ].map((one) => one.getAttribute('href') ?? one.localName),
-        );
+      // All in one conversation, which shows them at once.
+      await shown(
+        page,
+        evil.flatMap((content) => [{ content: 'x' }, { content: `**x** ${content}\n\n${content}` }]),
+      );
+      await page.until((all) => document.querySelectorAll('.formatted').length === all, evil.length);
+      const found = await page.evaluate(() =>
+        [...document.querySelectorAll('.formatted')].map((reply) =>
+          [...reply.querySelectorAll('img, script, iframe, b, div[onclick], [onerror], a')].map(
+            (one) => one.getAttribute('href') ?? one.localName,
+          ),
+        ),
+      );
+      for (const [i, content] of evil.entries())
         assert.ok(
-          found.every((href) => /^https:\/\/(example\.org|elsewhere\.invalid)\//.test(href)),
-          `${content.slice(0, 60)}: ${found}`,
+          found[i].every((href) => /^https:\/\/(example\.org|elsewhere\.invalid)\//.test(href)),
+          `${content.slice(0, 60)}: ${found[i]}`,
         );
-        assert.match(await page.evaluate(() => document.title), /^bq4/);
-      }
+      assert.match(await page.evaluate(() => document.title), /^bq4/);
       await close(page);
     },
   );

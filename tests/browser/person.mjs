@@ -1,0 +1,81 @@
+// What a person does in the demo, in words that every browser's page understands.
+
+/** @typedef {import('./browsers.mjs').Page} Page */
+
+/** @param {Page} page */
+export const ready = (page) =>
+  page.until(() => {
+    const send = /** @type {HTMLButtonElement | null} */ (document.querySelector('#send'));
+    return send && !send.disabled && !send.hidden;
+  });
+
+/** @param {Page} page @returns {Promise<string[]>} */
+export const texts = (page) =>
+  page.evaluate(() => [...document.querySelectorAll('[role=log] article .text')].map((one) => one.textContent ?? ''));
+
+/** @param {Page} page @param {string} text */
+export async function say(page, text) {
+  await page.type('#message', text);
+  await page.click('#send');
+  await ready(page);
+  return String((await texts(page)).at(-1));
+}
+
+/** Presses a button by its label, as a keyboard does: it need not be in view. @param {Page} page @param {string} label @param {string} [within] */
+export const press = (page, label, within = 'body') =>
+  page.evaluate(
+    ([label, within]) => {
+      const all = [...document.querySelectorAll(`${within} button`)].filter(
+        (one) => (one.getAttribute('aria-label') ?? one.textContent?.trim()) === label && one.checkVisibility(),
+      );
+      if (!all.length) throw new Error(`no button "${label}"`);
+      /** @type {HTMLElement} */ (all.at(-1)).click();
+    },
+    [label, within],
+  );
+
+/** @param {Page} page @param {Record<string, string>} values */
+export const set = (page, values) =>
+  page.evaluate((values) => {
+    for (const [name, value] of Object.entries(values)) {
+      const field = /** @type {HTMLInputElement} */ (document.querySelector(`#sampling [name="${name}"], #${name}`));
+      field.value = value;
+      field.dispatchEvent(new Event('input', { bubbles: true }));
+    }
+  }, values);
+
+/** @param {Page} page @param {string} name @param {string | Uint8Array} content  chosen by hand */
+export const openFile = (page, name, content) =>
+  page.evaluate(
+    ([name, base64]) => {
+      const field = /** @type {HTMLInputElement} */ (document.querySelector('#file'));
+      const data = new DataTransfer();
+      data.items.add(new File([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], name));
+      field.files = data.files;
+      field.dispatchEvent(new Event('change'));
+    },
+    [name, Buffer.from(content).toString('base64')],
+  );
+
+/** A stored conversation, and the page that shows it. @param {Page} page @param {object[]} said @param {object} [more] */
+export async function shown(page, said, more = {}) {
+  const entries = said.map((one, i) => ({
+    id: `m${i}`,
+    parent: i ? `m${i - 1}` : null,
+    role: i % 2 ? 'assistant' : 'user',
+    note: '',
+    ...one,
+  }));
+  await page.evaluate(
+    ([entries, more]) => {
+      localStorage.setItem(
+        'bq4.chat.x',
+        JSON.stringify({ version: 2, entries, leaf: entries.at(-1).id, at: 1, ...more }),
+      );
+      sessionStorage.setItem('bq4.open', 'x');
+    },
+    /** @type {const} */ ([/** @type {any[]} */ (entries), more]),
+  );
+  await page.reload();
+  await ready(page);
+}

@@ -1,0 +1,41 @@
+// The main states of the demo look as docs/screenshots keeps them: pixel by pixel with the fonts that those were taken
+// with, by where their parts lie with others. Where a picture differs, build/screenshots/difference has it.
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { compare } from '../../tools/screenshots/compare.mjs';
+import { STATES } from '../../tools/screenshots/states.mjs';
+import { walk } from '../../tools/screenshots/walk.mjs';
+import { missing } from './launch.mjs';
+import { ROOT } from './site.mjs';
+
+const KEPT = join(ROOT, 'docs', 'screenshots');
+const DIFFERENCE = join(ROOT, 'build', 'screenshots', 'difference');
+const RENEW = 'if that is meant: BQ4_BROWSERS=chromium node tools/screenshots.mjs main';
+
+test('the main states look as they are kept', { skip: missing() ?? false, timeout: 600_000 }, async (t) => {
+  const { version, states } = JSON.parse(readFileSync(join(KEPT, 'layout.json'), 'utf8'));
+  const main = STATES.filter((state) => state.main);
+  assert.deepEqual(
+    main.map(({ name }) => name),
+    Object.keys(states),
+    RENEW,
+  );
+  mkdirSync(DIFFERENCE, { recursive: true });
+  /** @type {string[]} */
+  const faults = [];
+  let pixels = 0;
+  const now = await walk('chromium', main, ({ name }, look) => {
+    const kept = { picture: readFileSync(join(KEPT, `${name}.png`)), ...states[name] };
+    const seen = compare(kept, look);
+    pixels += Number(seen.fonts);
+    if (!seen.faults.length) return;
+    const file = join('build', 'screenshots', 'difference', name);
+    writeFileSync(join(ROOT, `${file}.png`), look.picture);
+    if (seen.difference) writeFileSync(join(ROOT, `${file}-difference.png`), seen.difference);
+    faults.push(`${name}: ${seen.faults.join('; ')}; see ${file}*.png`);
+  });
+  t.diagnostic(`${now}, kept with ${version}: ${pixels} of ${main.length} compared pixel by pixel`);
+  assert.deepEqual(faults, [], RENEW);
+});

@@ -1,0 +1,85 @@
+// What a plan says is within 25 % of what comes: the bytes that are fetched, the memory, what a token reads, and the
+// speed that follows from it. No time is measured here: the rate of the kernels goes in as a number.
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { expectedSpeed, paceOf } from '../../demo/expected.js';
+import { rateOf } from '../../js/engine/estimate.js';
+import { createEngine, fromBytes, fromUrl } from '../../js/engine.js';
+import { faultServer } from '../server/faults.mjs';
+import { tinyModel } from './fixture.mjs';
+
+const engine = await createEngine({ build: 'simd128' });
+after(() => engine.close());
+
+/** @param {number} said @param {number} came @param {string} what */
+const near = (said, came, what) =>
+  assert.ok(Math.abs(said - came) <= 0.25 * came, `${what}: ${said} were said, ${came} came`);
+
+const SHAPE = { context: 2048, hidden: 256, ffn: 768, layers: 4, heads: 4, kv_heads: 4 };
+
+for (const type of ['f32', 'bq8', 'bq4'])
+  test(`bytes to fetch, memory, bytes that a token reads: ${type}`, async (t) => {
+    const file = await tinyModel({ config: SHAPE, type });
+    const server = await faultServer({ '/m.bq4': file });
+    t.after(server.close);
+    const plan = await engine.plan(fromUrl(server.at('/m.bq4')), { context: 512 });
+    const model = await engine.load(fromUrl(server.at('/m.bq4')), { context: 512 });
+    near(
+      plan.fileBytes,
+      server.asked().reduce((sum, { sent }) => sum + sent, 0),
+      'bytes',
+    );
+    const { heap, peak } = await model.memory();
+    near(plan.heapBytes, heap, 'heap');
+    assert.ok(peak <= plan.heapBytes, `${peak} bytes in use`);
+
+    const session = await model.createSession();
+    await session.generate([1, 2, 3], { maxTokens: 1 }).done();
+    await session.trace({ on: true });
+    await session.generate([1, 2, 3, 4], { maxTokens: 1 }).done();
+    const read = (await session.trace()).reduce((sum, stage) => sum + stage.weightBytes, 0);
+    near(plan.weightBytes, read, 'bytes of a token');
+    await model.close();
+  });
+
+test('memory of a context: what a plan says per 1,000 tokens is what a larger one takes', async () => {
+  const source = fromBytes(await tinyModel({ config: SHAPE, type: 'bq4' }));
+  const heap = async (/** @type {number} */ context) => {
+    const model = await engine.load(source, { context });
+    const { info } = model;
+    const { heap } = await model.memory();
+    await model.close();
+    return { heap, per1000: info.kvBytesPer1000, sessions: info.sessions };
+  };
+  const [small, large] = [await heap(256), await heap(2048)];
+  near((small.per1000 * small.sessions * (2048 - 256)) / 1000, large.heap - small.heap, 'KV cache');
+});
+
+test('speed: by the rate that was measured, inversely by weights and their bits', () => {
+  const plan = { tokenWeights: 10e6, weightBytes: (10e6 * 4.5) / 8 };
+  const rate = Number(rateOf(2, plan));
+  // 8 products of 896 x 1024 weights in 2 ms: so many weights a second.
+  near(rate, (8 * 896 * 1024) / 0.002 / 10e6, 'tokens per second');
+  near(Number(rateOf(4, plan)), rate / 2, 'kernels half as fast');
+  near(Number(rateOf(2, { tokenWeights: 20e6, weightBytes: 2 * plan.weightBytes })), rate / 2, 'twice the weights');
+  near(Number(rateOf(2, { ...plan, weightBytes: 2 * plan.weightBytes })), rate / 2, 'twice the bits');
+  assert.equal(rateOf(2, { tokenWeights: 0, weightBytes: 0 }), null);
+  assert.equal(rateOf(NaN, plan), null, 'no clock');
+});
+
+test('a person is told what came of it before, else what came of others, else a bound', () => {
+  const known = [
+    { rate: 50, estimate: 100, at: 3 },
+    { rate: 60, estimate: 100, at: 2 },
+    { rate: 40, estimate: 100, at: 1 },
+    { rate: 1, estimate: 100, at: 0 },
+    { rate: 70 },
+    null,
+  ];
+  near(Number(paceOf(known)), 0.5, 'of the last three');
+  assert.equal(paceOf([{ rate: 5 }, null]), null);
+  assert.match(expectedSpeed(200, 90, 0.5), /^90 tokens\/s when it was last used here$/);
+  assert.match(expectedSpeed(200, null, 0.5), /^about 100 tokens\/s/);
+  assert.match(expectedSpeed(200, null, null), /^at most 200 tokens\/s/);
+  assert.equal(expectedSpeed(null, null, 0.5), '');
+});

@@ -1,0 +1,70 @@
+// Compares a look at the demo with the one that is kept: pixel by pixel where fonts are the same, by where things lie
+// where they are not.
+import pixelmatch from 'pixelmatch';
+// @ts-ignore it has no types
+import { PNG } from 'pngjs';
+
+/** @typedef {import('./walk.mjs').Box} Box */
+/** @typedef {import('./walk.mjs').Look} Look */
+/** What is kept of a look beside its picture. @typedef {Pick<Look, 'layout' | 'fonts' | 'masks'>} Kept */
+
+/** Of all pixels, how many may differ: a wider scroll bar does, one letter doesn't. */
+const DIFFERENT = 0.002;
+/** By how much a pixel's colour may, 0 to 1; edges of letters are left out by themselves. */
+const COLOUR = 0.15;
+/** Pixels around what is masked. */
+const AROUND = 6;
+/** Pixels that a part may be elsewhere: with the same fonts, and with others, whose lines break elsewhere. */
+const [NEAR, ELSEWHERE] = [2, 24];
+
+/** @param {{ width: number, height: number, data: Buffer }} png @param {Box[]} masks */
+function cover({ width, height, data }, masks) {
+  for (const [x, y, w, h] of masks)
+    for (let row = Math.max(0, y - AROUND); row < Math.min(height, y + h + AROUND); row++)
+      data.fill(
+        128,
+        4 * (row * width + Math.min(width, Math.max(0, x - AROUND))),
+        4 * (row * width + Math.max(0, Math.min(width, x + w + AROUND))),
+      );
+}
+
+/** @param {Uint8Array} before @param {Uint8Array} now @param {Box[]} masks */
+function pixels(before, now, masks) {
+  const [a, b] = [before, now].map((bytes) => PNG.sync.read(Buffer.from(bytes)));
+  if (a.width !== b.width || a.height !== b.height)
+    return { faults: [`${b.width} x ${b.height} pixels, ${a.width} x ${a.height} are kept`], difference: null };
+  for (const png of [a, b]) cover(png, masks);
+  const difference = new PNG({ width: a.width, height: a.height });
+  const n = pixelmatch(a.data, b.data, difference.data, a.width, a.height, { threshold: COLOUR });
+  const share = n / (a.width * a.height);
+  const faults = share > DIFFERENT ? [`${n} pixels differ, ${(100 * share).toFixed(2)} % of all`] : [];
+  return { faults, difference: faults.length ? PNG.sync.write(difference) : null };
+}
+
+/** @param {Record<string, Box>} before @param {Record<string, Box>} now @param {boolean} same  fonts */
+function moved(before, now, same) {
+  const [old, new_] = [Object.keys(before), Object.keys(now)];
+  const gone = old.filter((name) => !(name in now)).map((name) => `${name} is gone`);
+  const more = new_.filter((name) => !(name in before)).map((name) => `${name} is new`);
+  const elsewhere = old.flatMap((name) => {
+    if (!(name in now)) return [];
+    // How high a text is, and so where the next begins, depends on the font.
+    const [a, b] = [before[name], now[name]].map((box) => (same ? box : [box[0], box[2]]));
+    const far = a.some((at, i) => Math.abs(at - b[i]) > (same ? NEAR : ELSEWHERE));
+    return far ? [`${name} is at ${now[name]}, kept ${before[name]}`] : [];
+  });
+  return [...gone, ...more, ...elsewhere];
+}
+
+/**
+ * @param {{ picture: Uint8Array } & Kept} before @param {Look} now
+ * @returns {{ faults: string[], difference: Uint8Array | null, fonts: boolean }}  `difference`: a PNG of what differs;
+ *   `fonts`: they are the same, and pixels were compared
+ */
+export function compare(before, now) {
+  const fonts = JSON.stringify(before.fonts) === JSON.stringify(now.fonts);
+  const faults = moved(before.layout, now.layout, fonts);
+  if (!fonts) return { faults, difference: null, fonts };
+  const seen = pixels(before.picture, now.picture, [...before.masks, ...now.masks]);
+  return { faults: [...faults, ...seen.faults], difference: seen.difference, fonts };
+}
