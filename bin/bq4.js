@@ -3,7 +3,7 @@
 import { stderr, stdout } from 'node:process';
 import { parseArgs } from 'node:util';
 import { BqError } from '../js/shared/errors.js';
-import { flag, load, numberOf, sourceOf, Usage, value, values } from './options.js';
+import { adapterOf, flag, load, numberOf, sourceOf, Usage, value, values } from './options.js';
 
 const HELP = `bq4: language models in the browser, on the CPU
 
@@ -24,6 +24,7 @@ FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
   --temperature T      0: always the likeliest token (default 0.7)
   --top-k K  --top-p P  --min-p P  --repeat-penalty R  --seed N  --stop TEXT (may be repeated)
   --schema FILE        holds the text to a JSON Schema; --grammar FILE to one in GBNF, --regex PATTERN to an expression
+  --adapter FILE       computes with an adapter (LoRA): adapter_model.safetensors of PEFT, or a .gguf
   --context N          tokens of context (default: the model's own, at most 4096)
   --kv f32|f16|i8      type of the KV cache (default i8; f32 is the reference)
   --activations i8|i16 what quantized weights are multiplied with (default i8; i16 is finer and slower)
@@ -102,6 +103,7 @@ const generation = {
   schema: value,
   grammar: value,
   regex: value,
+  adapter: value,
   context: value,
   kv: value,
   activations: value,
@@ -257,6 +259,7 @@ async function runPrompt([file, words], options) {
     throw new Usage('run needs one prompt: behind FILE, or as --prompt TEXT');
   const chosen = await generateOptions(options, 256);
   const { engine, model } = await load(file, options);
+  Object.assign(chosen, await adapterOf(model, options));
   const run = options.chat
     ? (await model.createChat({ system: options.system })).send(prompt, chosen)
     : (await model.createSession()).generate(prompt, chosen);
@@ -273,6 +276,7 @@ async function chatLoop([file], options) {
   const { createInterface } = await import('node:readline');
   const chosen = await generateOptions(options);
   const { engine, model } = await load(file, options);
+  Object.assign(chosen, await adapterOf(model, options));
   let chat = await model.createChat({ system: options.system });
   const lines = createInterface({
     input: process.stdin,

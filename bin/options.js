@@ -40,11 +40,26 @@ export function loadOptions(options) {
   };
 }
 
+/** Bytes that are enough for an adapter: its floats as f32, and what each session needs for them. @param {string} file */
+async function adapterBytes(file) {
+  const { stat } = await import('node:fs/promises');
+  return 2 * ((await stat(file).catch(() => null))?.size ?? 0) + 2 ** 20;
+}
+
 /** An engine and a model. @param {string} file @param {any} options */
 export async function load(file, options) {
   const { createEngine } = await import('../js/engine.js');
-  const chosen = loadOptions(options);
+  const chosen = {
+    ...loadOptions(options),
+    ...(options.adapter && { adapterBytes: await adapterBytes(options.adapter) }),
+  };
   const engine = await createEngine({ build: options.build, threads: numberOf(options, 'threads') });
   const model = await engine.load(await sourceOf(file, options), chosen);
   return { engine, model };
+}
+
+/** An adapter for `generate`, where one is asked for. @param {import('../js/shared/types.js').Model} model @param {any} options */
+export async function adapterOf(model, options) {
+  const { fromFile } = await import('../js/engine.js');
+  return options.adapter === undefined ? {} : { adapter: await model.loadAdapter(fromFile(options.adapter)) };
 }

@@ -243,9 +243,33 @@ bq_status bq_session_create(const bq_model *model, const bq_session_options *opt
  * which of the two is freed first doesn't matter. NO_SESSION. */
 bq_status bq_session_fork(const bq_session *session, bq_session **out, bq_error *err);
 void bq_session_free(bq_session *session);
-/* What besides the tokens decides what is computed for them, such as the adapters in use: told by a
+/* What besides the tokens decides what is computed for them, such as the adapter in use: told by a
  * number, 0 at first. What was computed under another one is forgotten. */
 void bq_session_set_key(bq_session *session, uint64_t key);
+
+/* --- adapters ---
+ * Low-rank changes of a model's products: y += B (A x * scale), after the bias. */
+
+/* Products of a layer that can be changed, by their numbers in an adapter. */
+typedef enum bq_adapted {
+  BQ_ADAPTED_Q, BQ_ADAPTED_K, BQ_ADAPTED_V, BQ_ADAPTED_O,
+  BQ_ADAPTED_GATE, BQ_ADAPTED_UP, BQ_ADAPTED_DOWN,
+  BQ_ADAPTED_COUNT
+} bq_adapted;
+
+typedef struct bq_adapter_part {
+  const float *a; /* [rank][columns of the matrix]; both 16-byte aligned, and finite */
+  const float *b; /* [rows of the matrix][rank] */
+  uint32_t rank;  /* 0: the product stays as it is */
+  float scale;
+} bq_adapter_part;
+
+/* Sessions compute with `parts` [layers][BQ_ADAPTED_COUNT] from now on, or as the model is: NULL.
+ * They stay the caller's, as they are, until the session is freed or told others; forks have them
+ * too. `key`: as of bq_session_set_key, not 0 where there are parts. SHAPE: a layer has no such
+ * product; NO_SESSION: no memory for A x. The session is then as it was. */
+bq_status bq_session_set_adapter(bq_session *session, const bq_adapter_part *parts, uint64_t key,
+                                 bq_error *err);
 
 /* Makes `tokens` the timeline: what agrees with it from the start stays in the KV cache
  * (*kept positions), the rest will be computed by bq_session_run. The last token is always
@@ -262,9 +286,9 @@ bq_status bq_session_run(bq_session *session, size_t slices, bq_error *err);
 /* The same of several sessions of a model in one pass: each weight is read once for all of them,
  * and what each computes is what it would alone. `session` lends its buffers and options: it has
  * tokens to run; all that is to be run of all together is at most its `window`, with at most its
- * `rows` results; the `n` others have no larger context, the same KV type and kind of results. MORE
- * and WANT_DATA: call again with the same ones; a change of any, or a run of another kind, gives up
- * what the pass has done. ARGUMENT, and as bq_session_run. */
+ * `rows` results; the `n` others have no larger context, the same KV type, adapter and kind of
+ * results. MORE and WANT_DATA: call again with the same ones; a change of any, or a run of another
+ * kind, gives up what the pass has done. ARGUMENT, and as bq_session_run. */
 bq_status bq_session_run_with(bq_session *session, bq_session *const *others, size_t n,
                               size_t slices, bq_error *err);
 

@@ -97,6 +97,13 @@ typedef struct bqw_sample_options { /* 36 bytes */
   uint32_t bias, n_bias;  /* 28, 32: address of bqw_logit_bias [n_bias] */
 } bqw_sample_options;
 
+/* bq_adapter_part. */
+typedef struct bqw_adapter_part { /* 16 bytes */
+  uint32_t a, b;          /* 0, 4: addresses of f32, 16-byte aligned */
+  uint32_t rank;          /* 8 */
+  float scale;            /* 12 */
+} bqw_adapter_part;
+
 typedef struct bqw_tokenizer_info { /* 32 bytes */
   uint32_t kind, tokens, bos, eos, unk, pad, add_bos, add_eos;
 } bqw_tokenizer_info;
@@ -197,6 +204,8 @@ uint32_t bqw_session_free(uint32_t session);
 double bqw_session_state_bytes(uint32_t session); /* -1: no such session */
 uint32_t bqw_session_save(uint32_t session, double at, uint8_t *out, uint32_t n);
 uint32_t bqw_session_restore(uint32_t session, const uint8_t *bytes, uint32_t n);
+/* bq_session_set_adapter: parts [layers][7], or 0; key: below 2^53. SHAPE, NO_SESSION. */
+uint32_t bqw_session_adapter(uint32_t session, const bqw_adapter_part *parts, double key);
 /* ARGUMENT: no tokens, or one outside the vocabulary; CONTEXT_FULL. */
 uint32_t bqw_session_sync(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *kept);
 /* As bqw_session_sync. */

@@ -107,6 +107,7 @@ BQW(void) bqw_free(uint32_t ptr) {
 /* --- plan and load -------------------------------------------------------------------------- */
 
 _Static_assert(sizeof(bqw_logit_bias) == sizeof(bq_logit_bias), "a list of them is used in place");
+_Static_assert(sizeof(bqw_adapter_part) == sizeof(bq_adapter_part), "and so are these");
 
 /* Room for staging: prompts on their way in (text, ids, tokenizer scratch), text on its way out,
  * masks of tokens. */
@@ -455,6 +456,15 @@ BQW(uint32_t) bqw_session_free(uint32_t session) {
   bqw_trace_end(s, engine.allocator);
   bq_session_free(s);
   return bqw_report(BQ_OK, NULL);
+}
+
+BQW(uint32_t)
+bqw_session_adapter(uint32_t session, const bqw_adapter_part *parts, double key) {
+  bq_session *s = object_of(session, SESSION);
+  if (!s) return BQ_ARGUMENT;
+  bq_error err = {0};
+  return bqw_report(bq_session_set_adapter(s, (const bq_adapter_part *)(const void *)parts,
+                                           to_u64(key), &err), &err);
 }
 
 BQW(uint32_t)

@@ -49,6 +49,8 @@ typedef struct product {
   const float *scale, *bias; /* [rows] or NULL */
   float *y;          /* [tokens][stride] */
   size_t stride;     /* floats, of these w->rows are written */
+  const bq_adapter_part *adapter; /* NULL: none */
+  float *low;        /* of that: [tokens][s->low_stride] */
 } product;
 
 /* Products that share their input x [tokens][cols]. */
@@ -81,7 +83,7 @@ static linear head_of(const job *j, size_t thread) {
                   .normed = m->ln_f_w != NULL,
                   .norm_w = m->ln_f_w,
                   .norm_b = m->ln_f_b,
-                  .list = {{j->head, NULL, bias, y, s->result_cols}},
+                  .list = {{.w = j->head, .bias = bias, .y = y, .stride = s->result_cols}},
                   .n = 1,
                   .logits = true,
                   .stage = BQ_STAGE_HEAD};
@@ -90,6 +92,18 @@ static linear head_of(const job *j, size_t thread) {
 /* The weight of a norm. */
 static const float *vector_of(const bq_weights *m) {
   return (const float *)(const void *)m->w.data;
+}
+
+/* For one token preparing its input costs less than waiting for others to do it. */
+static bool prepares_alone(const job *j) { return j->tokens == 1; }
+
+static void adapt(const place *p, const bq_step *step, linear *l) {
+  float *low = p->s->low + (prepares_alone(p->j) ? l->thread * p->s->low_stride : 0);
+  for (uint32_t i = 0; i < step->n; i++) {
+    l->list[i].adapter = bq_adapter_part_of(p->s, p->layer, step->module[i]);
+    l->list[i].low = low;
+    if (l->list[i].adapter) low += l->list[i].adapter->rank;
+  }
 }
 
 static linear linear_of(const place *p, const bq_step *step, size_t thread) {
@@ -106,8 +120,10 @@ static linear linear_of(const place *p, const bq_step *step, size_t thread) {
   }
   for (uint32_t i = 0; i < step->n; i++) {
     const bq_weights *m = &p->w->module[step->module[i]];
-    l.list[i] = (product){&m->w, m->scale, m->b, j->buffer[step->out[i]], j->cols[step->out[i]]};
+    l.list[i] = (product){.w = &m->w, .scale = m->scale, .bias = m->b,
+                          .y = j->buffer[step->out[i]], .stride = j->cols[step->out[i]]};
   }
+  if (p->s->adapter) adapt(p, step, &l);
   return l;
 }
 
@@ -136,10 +152,11 @@ static void prepare(const bq_session *s, const linear *l, size_t tokens, size_t 
     bq_forward_norm(s, l->x + t * l->cols, l->norm_w, l->norm_b, l->cols, normed + t * l->cols);
   if (quantized(l))
     bq_product_quantize(s, x, l->cols, tokens, from, to, l->thread, panel);
+  for (size_t i = 0; i < l->n; i++)
+    if (l->list[i].adapter)
+      bq_adapter_lower(s, l->list[i].adapter, x + from * l->cols, l->cols, to - from,
+                       l->list[i].low + from * s->low_stride);
 }
-
-/* For one token preparing its input costs less than waiting for others to do it. */
-static bool prepares_alone(const job *j) { return j->tokens == 1; }
 
 static void prepare_share(const job *j, const linear *l, size_t thread, size_t threads) {
   for (bq_share share = bq_share_of(j->s, thread, threads, j->tokens, BQ_PANEL_TOKENS);
@@ -175,6 +192,8 @@ static void run_product(const bq_session *s, const linear *l, const product *p,
     float *y = p->y + t * p->stride + row0;
     for (size_t i = 0; p->scale && i < row1 - row0; i++) y[i] *= p->scale[row0 + i];
     if (p->bias) s->model->kernels->add(y, p->bias + row0, row1 - row0);
+    if (p->adapter)
+      bq_adapter_raise(s, p->adapter, p->low + t * s->low_stride, row0, row1, y);
     if (l->logits) finish_logits(&s->model->config, y, row1 - row0);
     if (!l->residual) continue;
     scale_by(y, row1 - row0, l->scale);

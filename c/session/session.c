@@ -147,9 +147,13 @@ bq_status bq_session_fork(const bq_session *from, bq_session **out, bq_error *er
   bq_status status = create(from->model, &o, from->allocator, &s, err);
   if (status) return status;
   bq_cache_join(&s->kv, from->kv.pool);
+  status = bq_session_set_adapter(s, from->adapter, from->key, err);
+  if (status) {
+    bq_session_free(s);
+    return status;
+  }
   bq_cache_share(&s->kv, &from->kv);
   bq_cache_cut(&s->kv, from->computed);
-  s->key = from->key;
   s->n_tokens = from->n_tokens;
   s->computed = from->computed;
   s->from = from->from;
@@ -167,6 +171,7 @@ void bq_session_free(bq_session *s) {
   if (!s) return;
   bq_pass_drop(s);
   bq_cache_leave(&s->kv);
+  s->allocator.free(s->allocator.ctx, s->low);
   s->allocator.free(s->allocator.ctx, s);
 }
 

@@ -115,6 +115,11 @@ struct bq_session {
   bq_candidate *candidates; /* [vocab]: the sampler's; none where results are hidden states */
   bq_kv_cache kv;
   bq_scratch scratch;
+
+  const bq_adapter_part *adapter; /* [layers][BQ_ADAPTED_COUNT]; NULL: none */
+  float *low;        /* A x of a step: [batch or threads][low_stride], as scratch.norm; a block of
+                      * its own */
+  size_t low_stride; /* the ranks of a step's parts together */
 };
 
 enum { BQ_FORKS_MAX = 1024 };
@@ -178,6 +183,14 @@ void bq_product_multiply(const bq_session *s, const bq_matrix *w, const bq_batch
 void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0);
 /* Rows of bq_head_rows -> hidden states behind the last norm. */
 void bq_forward_hidden(bq_session *s);
+/* adapter.c: of a module in a layer, NULL if it stays as it is; the session has an adapter. */
+const bq_adapter_part *bq_adapter_part_of(const bq_session *s, uint32_t layer, uint32_t module);
+/* low = A x * scale, of x [tokens][cols]. */
+void bq_adapter_lower(const bq_session *s, const bq_adapter_part *part, const float *x, size_t cols,
+                      size_t tokens, float *low);
+/* Rows row0...row1 - 1 of B low, added to y, of one token. */
+void bq_adapter_raise(const bq_session *s, const bq_adapter_part *part, const float *low,
+                      size_t row0, size_t row1, float *y);
 /* The windows of the pass -> the `pooled` of each session. */
 void bq_forward_pool(bq_session *s);
 

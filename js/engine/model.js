@@ -11,6 +11,7 @@ import { asyncDispose, unlessAborted } from '../shared/async.js';
 
 /** @import { Loading } from '../load/loading.js' */
 /** @import { Pager } from '../paging/paging.js' */
+/** @import { LocalAdapter } from './adapter.js' */
 /** @import { Embedder } from './embedder.js' */
 /** @import { ChatFormat, GenerateOptions, LoadOptions, Model, ModelInfo, Plan, SessionOptions, TokenizeOptions, TokenizerInfo } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
@@ -33,6 +34,10 @@ export class LocalModel {
   #closed = false;
   /** @type {Embedder | null} */
   #embedder = null;
+  /** By their ids. @type {Map<string, LocalAdapter>} */
+  #adapters = new Map();
+  /** Bytes of those that were reserved for them. */
+  #adapterBytes = 0;
   /** The vocabulary for formats, once one was asked for. @type {Promise<import('./guide.js').Guides> | null} */
   #guides = null;
 
@@ -215,6 +220,60 @@ export class LocalModel {
     return this.#open(given);
   };
 
+  /** @type {Model['loadAdapter']} */
+  loadAdapter = async (...given) => {
+    const {
+      args: [source],
+      options,
+      signal,
+    } = checkCall(TABLE.model.loadAdapter, given);
+    const { batch = 32, forks = 0 } = this.#options;
+    const { sessions } = this.info;
+    const sizes = { sessions: sessions * (1 + forks), rows: Math.max(batch, this.#wasm.threads) };
+    const { LocalAdapter } = await onDemand(import('./adapter.js'));
+    const room = {
+      take: (/** @type {number} */ bytes) => this.#reserve(bytes),
+      freed: (/** @type {number} */ bytes) => (this.#adapterBytes -= bytes),
+      closed: (/** @type {string} */ id) => {
+        this.#adapters.delete(id);
+        this.#replies.leave(id);
+      },
+    };
+    const adapter = await LocalAdapter.load(
+      this.#wasm,
+      this.#bytes('CONF'),
+      source,
+      { ...options, signal },
+      sizes,
+      room,
+    );
+    this.#adapters.set(adapter.info.id, adapter);
+    return adapter;
+  };
+
+  /** Takes bytes that are kept for adapters. NOMEM. @param {number} bytes */
+  #reserve(bytes) {
+    const { adapterBytes = 0 } = this.#options;
+    const needed = this.#adapterBytes + bytes;
+    if (needed > adapterBytes)
+      throw new BqError(
+        'NOMEM',
+        `the adapter takes ${bytes} bytes, of ${adapterBytes} that are kept for adapters ${this.#adapterBytes} are in use`,
+        {
+          hint: `load the model with { adapterBytes: ${needed} }, or close another adapter`,
+          details: { bytes, needed, adapterBytes },
+        },
+      );
+    this.#adapterBytes = needed;
+  }
+
+  /** CLOSED. @param {string} id */
+  adapter(id) {
+    const adapter = this.#adapters.get(id);
+    if (adapter) return adapter;
+    throw new BqError('CLOSED', 'the adapter was closed, or is of another model');
+  }
+
   /** @type {Model['classify']} */
   classify = async (...given) => {
     const {
@@ -246,11 +305,12 @@ export class LocalModel {
     return new BqError('NO_SESSION', `all of the model's sessions, ${sessions}, are in use`, { details: { sessions } });
   }
 
-  /** @param {SessionOptions} options */
+  /** @param {SessionOptions & { adapter?: any }} options */
   #open(options) {
     const wasm = this.#wasm;
     const { context: planned } = this.info;
-    const chosen = { ...this.#options, context: planned, ...options };
+    const { adapter = null, ...sizes } = options;
+    const chosen = { ...this.#options, context: planned, ...sizes };
     if (chosen.context > planned)
       throw new BqError('NOMEM', `the model was loaded for a context of ${planned}`, {
         hint: 'load it with a larger context',
@@ -262,15 +322,21 @@ export class LocalModel {
     });
     const session = new LocalSession(this, wasm, handle, chosen);
     this.#sessions.add(session);
+    try {
+      session.use(adapter);
+    } catch (error) {
+      session.end();
+      throw error;
+    }
     return session;
   }
 
-  /** One that goes on from where another is. NO_SESSION. @param {number} from  its handle @param {{ context: number }} sizes @param {number[]} ids */
-  forked(from, sizes, ids) {
+  /** One that goes on from where another is. NO_SESSION. @param {number} from  its handle @param {{ context: number }} sizes @param {number[]} ids @param {LocalAdapter | null} adapter */
+  forked(from, sizes, ids, adapter) {
     const planned = (this.#options.forks ?? 0) * this.info.sessions;
     if (this.#forks.size >= planned) throw new BqError('NO_SESSION', `all planned forks, ${planned}, are in use`);
     const handle = this.#wasm.out('bqw_session_fork', from);
-    const session = new LocalSession(this, this.#wasm, handle, sizes, ids);
+    const session = new LocalSession(this, this.#wasm, handle, sizes, ids, adapter);
     this.#forks.add(session);
     return session;
   }

@@ -18,13 +18,13 @@ export class Pool {
    * A session for a prompt; null: all are in use. It is the one that shares most with it, if that is at least half of
    * what it holds: a conversation is worth more than what a new one shares with it. Else a new session, or the least
    * recently used.
-   * @param {ArrayLike<number>} tokens
+   * @param {ArrayLike<number>} tokens @param {string | null} adapter  that it is to be computed with
    */
-  take(tokens) {
+  take(tokens, adapter) {
     let best = null;
     let most = -1;
     for (const session of this.#idle) {
-      const shared = session.shares(tokens);
+      const shared = session.shares(tokens, adapter);
       if (shared > most) [best, most] = [session, shared];
     }
     const [oldest = null] = this.#idle;
@@ -38,6 +38,11 @@ export class Pool {
   /** @param {LocalSession} session  that was taken */
   give(session) {
     if (!session.closed) this.#idle.add(session);
+  }
+
+  /** Idle sessions compute without this adapter. @param {string} adapter */
+  leave(adapter) {
+    for (const session of this.#idle) if (session.adapter === adapter) session.use(null);
   }
 
   /** Gives up the least recently used. @returns {boolean}  whether there was one */

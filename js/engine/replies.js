@@ -25,11 +25,22 @@ export class Replies {
     this.#pool = new Pool(create);
   }
 
-  /** A session for a prompt. NO_SESSION. @param {ArrayLike<number>} tokens */
-  take(tokens) {
-    const session = this.#pool.take(tokens);
-    if (session) return session;
-    throw this.#model.noSession();
+  /** A session for a prompt. NO_SESSION, CLOSED. @param {ArrayLike<number>} tokens @param {string | null} [adapter]  by its id */
+  take(tokens, adapter = null) {
+    const session = this.#pool.take(tokens, adapter);
+    if (!session) throw this.#model.noSession();
+    try {
+      session.use(adapter);
+    } catch (error) {
+      this.give(session);
+      throw error;
+    }
+    return session;
+  }
+
+  /** Idle sessions compute without this adapter. @param {string} adapter */
+  leave(adapter) {
+    this.#pool.leave(adapter);
   }
 
   /** @param {LocalSession} session  that was taken */
@@ -109,7 +120,7 @@ export class Replies {
 
   /** A generation in a session of the pool, which `close` gives back. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted} [aborted] */
   async #run(tokens, options, aborted) {
-    const session = this.take(tokens);
+    const session = this.take(tokens, /** @type {any} */ (options).adapter ?? null);
     const close = () => this.give(session);
     try {
       if (this.#traced && !this.#traced.has(session)) await session.trace({ on: true });

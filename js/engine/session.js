@@ -6,6 +6,7 @@ import { Timeline } from './timeline.js';
 import { checkCall, TABLE } from '../port/table.js';
 import { asyncDispose } from '../shared/async.js';
 
+/** @import { LocalAdapter } from './adapter.js' */
 /** @import { LocalModel } from './model.js' */
 /** @import { GenerateOptions, Part, Result, Session } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
@@ -18,6 +19,7 @@ export class LocalSession {
   #options;
   #timeline;
   #busy = false;
+  #adapter;
 
   /**
    * @param {LocalModel} model
@@ -25,8 +27,11 @@ export class LocalSession {
    * @param {number} handle
    * @param {{ context: number, window?: number, batch?: number }} sizes
    * @param {number[]} [ids]  that are there already
+   * @param {LocalAdapter | null} [adapter]  that it computes with already
    */
-  constructor(model, wasm, handle, sizes, ids = []) {
+  constructor(model, wasm, handle, sizes, ids = [], adapter = null) {
+    adapter?.join();
+    this.#adapter = adapter;
     this.#model = model;
     this.#wasm = wasm;
     this.#context = sizes.context;
@@ -69,9 +74,24 @@ export class LocalSession {
     });
   }
 
-  /** How many tokens of a prompt it need not compute. @param {ArrayLike<number>} tokens */
-  shares(tokens) {
-    const most = Math.min(tokens.length, this.#timeline.ids.length);
+  /** Of the adapter that it computes with; null: none. */
+  get adapter() {
+    return this.#adapter?.info.id ?? null;
+  }
+
+  /** Computes with another adapter, or none, from now on, all anew. CLOSED, NO_SESSION. @param {string | null} id */
+  use(id) {
+    if (id === this.adapter) return;
+    const adapter = id === null ? null : this.#model.adapter(id);
+    if (adapter) adapter.enter(this.#timeline.handle);
+    else this.#wasm.check('bqw_session_adapter', this.#timeline.handle, 0, 0);
+    this.#adapter?.leave();
+    this.#adapter = adapter;
+  }
+
+  /** How many tokens of a prompt it need not compute with an adapter. @param {ArrayLike<number>} tokens @param {string | null} adapter */
+  shares(tokens, adapter) {
+    const most = adapter === this.adapter ? Math.min(tokens.length, this.#timeline.ids.length) : 0;
     let n = 0;
     while (n < most && tokens[n] === this.#timeline.ids[n]) n++;
     return n;
@@ -118,7 +138,7 @@ export class LocalSession {
   /** @type {Session['fork']} */
   async fork() {
     const { ids, handle } = this.#settled();
-    return /** @type {any} */ (this.#model.forked(handle, this.#options, [...ids]));
+    return /** @type {any} */ (this.#model.forked(handle, this.#options, [...ids], this.#adapter));
   }
 
   /** @type {Session['save']} */
@@ -179,7 +199,9 @@ export class LocalSession {
   }
 
   #free() {
-    if (this.#wasm.alive) this.#wasm.call('bqw_session_free', this.#timeline.handle);
+    if (!this.#wasm.alive) return;
+    this.#wasm.call('bqw_session_free', this.#timeline.handle);
+    this.#adapter?.leave();
   }
 
   /** That it does nothing now. */
@@ -224,6 +246,7 @@ export class LocalSession {
     const { seed = Math.floor(Math.random() * 2 ** 53), maxTokens = Infinity } = options;
     const ends = { signal, aborted };
     const tokens = this.#prompt(args[0] ?? this.#timeline.all());
+    if (options.adapter !== undefined) this.use(options.adapter);
     /** @type {Result} */
     const result = {
       ids: [],

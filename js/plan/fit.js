@@ -39,15 +39,16 @@ const megabytes = (bytes) => `${(Math.ceil(bytes / 1e5) / 10).toFixed(bytes < 1e
  * @returns {Promise<Fitted>}
  */
 export async function fitted(planner, heapBase, options, apply, notPageable) {
-  const { budget, sessions = 1 } = options;
+  const { budget, sessions = 1, adapterBytes = 0 } = options;
   if (budget !== undefined && !(budget > 0))
     throw new BqError('ARGUMENT', `budget is ${budget}, not a number of bytes`);
   /** @param {Partial<LoadOptions>} sizes @param {number} [room]  weights may be paged to keep to it */
   const planFor = (sizes, room) => {
     const { numbers, paging } =
       /** @type {{ numbers: Record<string, number>, paging: Record<string, number> | null }} */ (
-        planner({ ...options, ...sizes }, room)
+        planner({ ...options, ...sizes }, room && room - adapterBytes)
       );
+    numbers.heap_bytes += adapterBytes;
     return { numbers, paging, heapBytes: Math.ceil((heapBase + numbers.heap_bytes) / 65536) * 65536 };
   };
   // More weights than can be addressed may still be paged.

@@ -66,6 +66,7 @@ export const TABLE = {
     pause: {},
     resume: {},
     createSession: { options: 'createSession', makes: 'session' },
+    loadAdapter: { args: [toSource], options: 'loadAdapter', makes: 'adapter' },
     countTokens: { args: [messagesOf], options: 'countTokens' },
     reply: { args: [messagesOf], options: 'complete', stream: true },
     generate: { args: [prompt], options: 'generate', stream: true },
@@ -86,6 +87,7 @@ export const TABLE = {
     trace: { options: 'trace' },
     close: {},
   },
+  adapter: { close: {} },
 };
 
 /**
@@ -96,5 +98,7 @@ export const TABLE = {
  */
 export function checkCall({ args = [], options }, given) {
   const { signal, onProgress, ...rest } = /** @type {any} */ (options ? checkOptions(options, given[args.length]) : {});
+  // An object of either side is told by its id.
+  if (rest.adapter) rest.adapter = rest.adapter.info?.id ?? rest.adapter;
   return { args: args.map((check, i) => check(given[i])), options: rest, signal, onProgress };
 }

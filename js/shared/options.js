@@ -42,6 +42,9 @@ const marks = kind(
   (v) => Array.isArray(v) && v.length === 2 && v.every((one) => typeof one === 'string' && one),
 );
 
+/** One that was loaded, or its id; null: none. */
+const adapter = kind('an adapter', (v) => v === null || typeof (v?.info?.id ?? v) === 'string');
+
 const SESSION = {
   context: whole(1),
   window: whole(1),
@@ -67,6 +70,7 @@ const GENERATE = {
   frequencyPenalty: number(-Infinity),
   logprobs: whole(0, 20),
   responseFormat: object,
+  adapter,
   signal,
   onProgress: callback,
 };
@@ -82,6 +86,7 @@ const ENGINE = {
 const LOAD = {
   ...SESSION,
   sessions: whole(1, 63),
+  adapterBytes: whole(0),
   signal,
   onProgress: callback,
   budget: bytes,
@@ -106,7 +111,8 @@ export const OPTIONS = {
   plan: LOAD,
   load: LOAD,
   tokenize: { addSpecial: flag, parseSpecial: flag },
-  createSession: SESSION,
+  createSession: { ...SESSION, adapter },
+  loadAdapter: { scale: number(-Infinity), signal },
   createChat: { system: any, messages: any, ...PROMPTS },
   countTokens: { ...PROMPTS, prefix: text },
   complete: { ...GENERATE, ...PROMPTS, prefix: text },

@@ -53,6 +53,7 @@
  * @property {number} [window]    tokens whose hidden states prefill keeps at once; default 256
  * @property {number} [batch]     tokens per matrix product in prefill; default 32
  * @property {number} [forks]     of each session that are planned for, at a time; default 0
+ * @property {number} [adapterBytes]  bytes kept for adapters; default 0
  * @property {number} [forkTokens]  that each of them may have for itself; default: as many as the context
  * @property {AbortSignal} [signal]    ends the load, also one with `streaming` that has resolved
  * @property {(progress: Progress) => void} [onProgress]
@@ -210,7 +211,25 @@
  * @property {boolean} [parseSpecial]  "<|user|>" in the text becomes the token; default false, for text that people write
  */
 
-/** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'window' | 'batch' | 'forks' | 'forkTokens'>} SessionOptions */
+/** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'window' | 'batch' | 'forks' | 'forkTokens'> & { adapter?: Adapter | null }} SessionOptions */
+
+/**
+ * What an adapter changes.
+ * @typedef {object} AdapterInfo
+ * @property {string} id
+ * @property {string} name  of its file
+ * @property {'peft' | 'gguf'} format
+ * @property {number} bytes  that it takes of `adapterBytes`
+ * @property {number} changes  products that it changes
+ */
+
+/** An adapter of a model (LoRA). @typedef {Closable & { info: AdapterInfo, close: () => Promise<void> }} Adapter */
+
+/**
+ * @typedef {object} AdapterOptions
+ * @property {number} [scale]  how much of it: 1 by default
+ * @property {AbortSignal} [signal]
+ */
 
 /**
  * @typedef {object} GenerateOptions
@@ -228,6 +247,7 @@
  * @property {number} [presencePenalty]   taken off the logits of tokens that this generation has had; default 0
  * @property {number} [frequencyPenalty]  the same, times how often; default 0
  * @property {number} [logprobs]       parts tell how likely their token was, and so many of the likeliest, at most 20
+ * @property {Adapter | null} [adapter]  that it is computed with; null: none. Default: none, in a session its own
  * @property {ResponseFormat} [responseFormat]  what the text is held to; default: nothing
  * @property {AbortSignal} [signal]    ends it with the signal's reason; what was computed stays in the KV cache
  * @property {(progress: PrefillProgress) => void} [onProgress]  while the prompt is computed
@@ -428,6 +448,8 @@
  * @property {(ids: ArrayLike<number>) => Promise<string>} detokenize
  * @property {(text: string) => Promise<number | null>} tokenId  the token with exactly this text, special ones included
  * @property {(options?: SessionOptions) => Promise<Session>} createSession  options: default those of `load`
+ * @property {(source: SourceLike, options?: AdapterOptions) => Promise<Adapter>} loadAdapter  PEFT's safetensors, or GGUF, into the
+ *   bytes that `adapterBytes` of `load` keeps. NOMEM, SHAPE, UNSUPPORTED, FORMAT
  * @property {(options?: ChatOptions) => Promise<Chat>} createChat
  * @property {(messages: MessageLike[], options?: CompleteOptions) => Generation} reply  to a conversation
  * @property {(prompt: string | ArrayLike<number>, options?: GenerateOptions) => Generation} generate  as of a session, in that of the

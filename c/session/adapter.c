@@ -1,0 +1,84 @@
+/* What an adapter adds to the products of a step: y += B (A x * scale), in f32 whatever the weights
+ * are, by the matmul of f32 weights: so each sum has one order, however work is shared out. */
+#include "session/session.h"
+
+/* By bq_adapted. */
+static const uint8_t module_of[BQ_ADAPTED_COUNT] = {BQ_Q,    BQ_K,  BQ_V,   BQ_O,
+                                                    BQ_GATE, BQ_UP, BQ_DOWN};
+
+const bq_adapter_part *bq_adapter_part_of(const bq_session *s, uint32_t layer, uint32_t module) {
+  for (size_t i = 0; i < BQ_ADAPTED_COUNT; i++) {
+    const bq_adapter_part *part = s->adapter + (size_t)layer * BQ_ADAPTED_COUNT + i;
+    if (module_of[i] == module) return part->rank ? part : NULL;
+  }
+  return NULL;
+}
+
+/* The most floats that A x takes in a step of a layer; UINT64_MAX: a product is not the layer's. */
+static uint64_t floats_of(const bq_layer_kind *kind, const bq_adapter_part *parts) {
+  uint64_t most = 0, all = 0, met = 0;
+  for (size_t i = 0; i < BQ_ADAPTED_COUNT; i++) all += parts[i].rank;
+  for (uint32_t n = 0; n < kind->n; n++) {
+    const bq_step *step = &kind->steps[n];
+    uint64_t floats = 0;
+    for (uint32_t m = 0; step->op == BQ_OP_LINEAR && m < step->n; m++)
+      for (size_t i = 0; i < BQ_ADAPTED_COUNT; i++)
+        if (step->module[m] == module_of[i]) floats += parts[i].rank;
+    met += floats;
+    if (floats > most) most = floats;
+  }
+  return met == all ? most : UINT64_MAX;
+}
+
+bq_status bq_session_set_adapter(bq_session *s, const bq_adapter_part *parts, uint64_t key,
+                                 bq_error *err) {
+  const bq_model *m = s->model;
+  const size_t threads = s->options.parallel.threads;
+  const uint64_t rows = threads > s->options.batch ? threads : s->options.batch;
+  uint64_t stride = 0;
+  for (uint32_t i = 0; parts && i < m->config.layers; i++) {
+    const uint64_t floats = floats_of(m->layers[i].kind, parts + (size_t)i * BQ_ADAPTED_COUNT);
+    if (floats == UINT64_MAX)
+      return bq_fail(err, BQ_SHAPE, BQ_NO_OFFSET,
+                     "the adapter changes a product that layer %u does not have", i);
+    if (floats > stride) stride = floats;
+  }
+  bq_arena arena = {0};
+  bq_arena_take(&arena, rows * stride, sizeof(float));
+  float *low = NULL;
+  if (stride > 0 && !arena.overflow) low = s->allocator.alloc(s->allocator.ctx, arena.used);
+  if (stride > 0 && !low)
+    return bq_fail(err, BQ_NO_SESSION, BQ_NO_OFFSET,
+                   "a session with this adapter needs %l bytes more, for which there is no room",
+                   rows * stride * sizeof(float));
+  s->allocator.free(s->allocator.ctx, s->low);
+  s->low = low;
+  s->low_stride = (size_t)stride;
+  s->adapter = stride > 0 ? parts : NULL;
+  bq_session_set_key(s, key);
+  return BQ_OK;
+}
+
+void bq_adapter_lower(const bq_session *s, const bq_adapter_part *part, const float *x, size_t cols,
+                      size_t tokens, float *low) {
+  const bq_matrix a = {(const uint8_t *)part->a, part->rank, (uint32_t)cols, BQ_TYPE_F32,
+                       &s->model->kernels->matrix[BQ_TYPE_F32]};
+  const bq_batch batch = {x, cols, NULL, tokens};
+  a.ops->matmul(&a, &batch, 0, part->rank, low, s->low_stride);
+  for (size_t t = 0; t < tokens; t++)
+    for (size_t i = 0; i < part->rank; i++) low[t * s->low_stride + i] *= part->scale;
+}
+
+void bq_adapter_raise(const bq_session *s, const bq_adapter_part *part, const float *low,
+                      size_t row0, size_t row1, float *y) {
+  enum { ROWS = 64 };
+  float change[ROWS];
+  const bq_batch batch = {low, part->rank, NULL, 1};
+  for (size_t n; row0 < row1; row0 += n, y += n) {
+    n = row1 - row0 < ROWS ? row1 - row0 : ROWS;
+    const bq_matrix b = {(const uint8_t *)(part->b + row0 * part->rank), (uint32_t)n, part->rank,
+                         BQ_TYPE_F32, &s->model->kernels->matrix[BQ_TYPE_F32]};
+    b.ops->matmul(&b, &batch, 0, n, change, n);
+    s->model->kernels->add(y, change, n);
+  }
+}

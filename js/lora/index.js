@@ -1,0 +1,106 @@
+/**
+ * What an adapter's file says, as changes of a loaded model's products: PEFT's safetensors and GGUF. Nothing of it is
+ * believed before it was compared with the model. Loaded when first asked for.
+ */
+import { namedRecord } from '../convert/config.js';
+import { BqError } from '../shared/errors.js';
+import { readRange } from '../sources/read.js';
+import { readGguf } from './gguf.js';
+import { readPeft } from './peft.js';
+import { turned } from './rows.js';
+
+/** @import { ByteSource } from '../sources/types.js' */
+/** @import { InTensor } from '../convert/read/tensors.js' */
+
+/** Products that can be changed, by their numbers in bq_adapted (c/bq.h). */
+export const SLOTS = ['attn.q', 'attn.k', 'attn.v', 'attn.o', 'mlp.gate', 'mlp.up', 'mlp.down'];
+
+/** Half of a change, by the name of our tensor. @typedef {{ name: string, theirs: string, a: InTensor, b: InTensor, scale: number }} Pair */
+/** What a file's reader gives: `pairs`: rotary positions in rows of q and k, as "rope_pairs" of CONF. @typedef {{ format: 'peft' | 'gguf', pairs: string, list: Pair[] }} Adapter */
+/** A change of a layer's product. @typedef {{ layer: number, slot: number, rank: number, scale: number, a: InTensor, b: InTensor }} Change */
+
+/** The configuration as people write it. @param {Uint8Array} conf  a CONF payload that C has checked @returns {Record<string, any>} */
+export function configOf(conf) {
+  const view = new DataView(conf.buffer, conf.byteOffset, conf.length);
+  const [F32, RECORD] = [1, 8];
+  return Object.fromEntries(
+    Array.from({ length: Math.floor(conf.length / RECORD) }, (_, i) => {
+      const [key, kind] = [view.getUint16(i * RECORD, true), view.getUint8(i * RECORD + 2)];
+      const value = kind === F32 ? view.getFloat32(i * RECORD + 4, true) : view.getUint32(i * RECORD + 4, true);
+      return namedRecord(key, value);
+    }),
+  );
+}
+
+/** Rows and columns of a product. @param {Record<string, any>} c @param {number} slot @returns {[number, number]} */
+function shapeOf(c, slot) {
+  const [q, kv] = [c.heads * c.head_dim, c.kv_heads * c.head_dim];
+  /** @type {[number, number][]} */
+  const shapes = [
+    [q, c.hidden],
+    [kv, c.hidden],
+    [kv, c.hidden],
+    [c.hidden, q],
+    [c.ffn, c.hidden],
+    [c.ffn, c.hidden],
+    [c.hidden, c.ffn],
+  ];
+  return shapes[slot];
+}
+
+/** @param {InTensor} tensor @param {number} rows @param {number} cols */
+const is = ({ dims }, rows, cols) => dims.length === 2 && dims[0] === rows && dims[1] === cols;
+
+/**
+ * SHAPE, UNSUPPORTED.
+ * @param {Record<string, any>} config  of the model
+ * @param {Pair} pair
+ * @param {string} pairs  of the adapter
+ * @returns {Change}
+ */
+function changeOf(config, { name, theirs, a, b, scale }, pairs) {
+  const [, layer, module = ''] = /^h\.(\d+)\.(.+)\.weight$/.exec(name) ?? [];
+  const slot = SLOTS.indexOf(module);
+  if (slot < 0 || (config.experts && slot > 3) || (!config.gated && module === 'mlp.gate'))
+    throw new BqError('UNSUPPORTED', `the adapter changes "${theirs}"; adapters of such tensors are not computed`, {
+      hint: `computed are those of ${SLOTS.join(', ')}`,
+    });
+  if (Number(layer) >= config.layers)
+    throw new BqError('SHAPE', `the adapter changes "${theirs}" of a model with more than ${config.layers} layers`);
+  const [rows, cols] = shapeOf(config, slot);
+  const rank = a.dims[0];
+  if (!is(a, rank, cols) || !is(b, rows, rank) || !rank)
+    throw new BqError(
+      'SHAPE',
+      `the adapter's change of "${theirs}" is ${b.dims.join(' × ')} times ${a.dims.join(' × ')}; the model has ${rows} × ${cols} there`,
+      { hint: 'it was made for another model' },
+    );
+  if (!Number.isFinite(scale)) throw new BqError('FORMAT', `the adapter's change of "${theirs}" is scaled by ${scale}`);
+  const rotated = slot < 2 && config.position === 'rope' && config.rope_pairs !== pairs;
+  return { layer: Number(layer), slot, rank, scale, a, b: rotated ? turned(b, config, pairs) : b };
+}
+
+/**
+ * FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, and what sources throw.
+ * @param {ByteSource} file
+ * @param {() => Promise<Record<string, any>>} companion  what adapter_config.json says
+ * @param {Record<string, any>} config  of the model, as people write it
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<{ format: Adapter['format'], changes: Change[] }>}
+ */
+export async function readAdapter(file, companion, config, signal) {
+  const head = await readRange(file, 0, 4096, signal);
+  const { format, pairs, list } =
+    String.fromCharCode(...head.subarray(0, 4)) === 'GGUF'
+      ? await readGguf(file, head, config, signal)
+      : await readPeft(file, await companion(), config);
+  if (!list.length) throw new BqError('FORMAT', `${file.name} holds no adapter: no tensor of it is half of a pair`);
+  const changes = list.map((pair) => changeOf(config, pair, pairs));
+  const met = new Set();
+  for (const [i, { layer, slot }] of changes.entries()) {
+    if (met.has(layer * SLOTS.length + slot))
+      throw new BqError('FORMAT', `the adapter changes "${list[i].name}" twice`);
+    met.add(layer * SLOTS.length + slot);
+  }
+  return { format, changes };
+}

@@ -1,0 +1,309 @@
+// Adapters (LoRA): PEFT's and llama.cpp's files (tests/golden/make_adapters.py) give the logits of PEFT's merged models; sessions of
+// one model compute with different ones, or none; what does not fit is refused by name.
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { convert } from '../../js/convert/index.js';
+import { LocalAdapter } from '../../js/engine/adapter.js';
+import { connectEngine } from '../../js/index.js';
+import { BqError, createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { safetensors } from './checkpoints.mjs';
+import { openLogits } from './logits.mjs';
+
+const GOLDEN = fileURLToPath(new URL('../golden/', import.meta.url));
+const ADAPTERS = join(GOLDEN, 'adapters');
+const TOLERANCE = 1e-3;
+const ROOM = 1 << 20;
+const readJson = (/** @type {string} */ path) => JSON.parse(readFileSync(path, 'utf8'));
+const peft = (/** @type {string} */ name) => fromFile(join(ADAPTERS, name, 'adapter_model.safetensors'));
+const gguf = (/** @type {string} */ name) => fromFile(join(ADAPTERS, name, 'adapter.gguf'));
+
+const folder = mkdtempSync(join(tmpdir(), 'bq4-adapters-'));
+after(() => rmSync(folder, { recursive: true }));
+
+/** A fixture as .bq4. @param {string} name @param {string} [quant] */
+async function converted(name, quant = 'f32') {
+  const to = join(folder, `${name}-${quant}.bq4`);
+  if (!existsSync(to)) await convert(join(GOLDEN, 'fixtures', name), to, { quant });
+  return fromFile(to);
+}
+
+/** Has a session of openLogits compute with an adapter. @param {any} opened @param {import('../../js/index.js').Source} source */
+async function adapt({ wasm, model, session }, source) {
+  const conf = wasm.scope((/** @type {any} */ take) => {
+    const out = take(8);
+    wasm.check('bqw_model_section', model, Buffer.from('CONF').readUInt32LE(), out, out + 4);
+    const [at, length] = wasm.u32(out, 2);
+    return wasm.bytes(at, length).slice();
+  });
+  const room = { take: () => {}, freed: () => {}, closed: () => {} };
+  const adapter = await LocalAdapter.load(wasm, conf, source, {}, { sessions: 1, rows: 32 }, room);
+  adapter.enter(session);
+  return adapter;
+}
+
+/** Largest difference of the logits of all positions, fed one by one. @param {any} opened @param {any} expected */
+function errorOf(opened, { ids, vocab, logits }) {
+  const wanted = new Float32Array(Uint8Array.from(Buffer.from(logits, 'base64')).buffer);
+  return Math.max(
+    ...ids.map((/** @type {number} */ id, /** @type {number} */ i) => {
+      const got = i ? opened.next(id) : opened.start([id]);
+      return got.reduce(
+        (/** @type {number} */ most, /** @type {number} */ x, /** @type {number} */ k) =>
+          Math.max(most, Math.abs(x - wanted[i * vocab + k])),
+        0,
+      );
+    }),
+  );
+}
+
+for (const name of readdirSync(ADAPTERS)) {
+  const expected = readJson(join(ADAPTERS, name, 'expected.json'));
+  const { fixture, ids } = expected;
+  const bases = ['.bq4', '.gguf'].filter(
+    (kind) => kind === '.bq4' || existsSync(join(GOLDEN, 'gguf', `${fixture}.gguf`)),
+  );
+  const files = [peft(name), gguf(name)].filter((source) => existsSync(/** @type {any} */ (source).path));
+  for (const base of bases)
+    for (const file of files) {
+      const format = /** @type {any} */ (file).path.endsWith('.gguf') ? 'GGUF' : 'safetensors';
+      test(`${name} from ${format} on ${base}: logits of the merged model at every position, however it is fed`, async () => {
+        const source = base === '.bq4' ? await converted(fixture) : fromFile(join(GOLDEN, 'gguf', `${fixture}.gguf`));
+        const one = await openLogits(source, { adapterBytes: ROOM });
+        const without = one.start(ids);
+        await adapt(one, file);
+        const error = errorOf(one, expected);
+        assert.ok(error < TOLERANCE, `${error}`);
+        const last = one.start(ids);
+        const moved = last.reduce((most, x, i) => Math.max(most, Math.abs(x - without[i])), 0);
+        assert.ok(moved > 100 * TOLERANCE, `${moved}`);
+        const batches = await openLogits(source, { adapterBytes: ROOM, batch: 5, window: 7 });
+        await adapt(batches, file);
+        assert.deepEqual(batches.start(ids), last);
+        one.wasm.check('bqw_session_adapter', one.session, 0, 0);
+        assert.deepEqual(one.start(ids), without);
+      });
+    }
+}
+
+test('the same bits from every build, with 1 and 3 threads, of f32 and of quantized weights', async () => {
+  const { ids } = readJson(join(ADAPTERS, 'llama-gqa/expected.json'));
+  for (const quant of ['f32', 'bq4']) {
+    const source = await converted('llama-gqa', quant);
+    const all = [];
+    for (const build of /** @type {const} */ (['simd128', 'relaxed']))
+      for (const threads of [0, 1, 3]) {
+        const opened = await openLogits(source, { build, threads, adapterBytes: ROOM, kv: 'i8' });
+        await adapt(opened, peft('llama-gqa'));
+        all.push([opened.start(ids.slice(0, 9)), ...ids.slice(9).map((/** @type {number} */ id) => opened.next(id))]);
+      }
+    for (const other of all.slice(1)) assert.deepEqual(other, all[0]);
+  }
+});
+
+/** @param {import('../../js/index.js').Model} model @param {object} options */
+const greedy = async (model, options) =>
+  (await model.generate([1, 2, 3, 4], { maxTokens: 12, temperature: 0, ...options }).done()).ids;
+
+for (const far of [false, true])
+  test(`two adapters and none in turn, ${far ? 'behind a port' : 'in this thread'}: each its own words, and nothing of another's cache`, async () => {
+    const own = await createEngine();
+    const engine = far ? await connectEngine(await own.openPort()) : own;
+    const model = await engine.load(await converted('llama-gqa'), {
+      kv: 'f32',
+      sessions: 3,
+      forks: 1,
+      adapterBytes: ROOM,
+    });
+    const plain = await greedy(model, {});
+    const a = await model.loadAdapter(peft('llama-gqa'));
+    const b = await model.loadAdapter(gguf('llama-gqa-some'));
+    const again = await model.loadAdapter(gguf('llama-gqa'));
+    assert.deepEqual([a.info.format, a.info.changes, b.info.changes], ['peft', 14, 2]);
+    const [ofA, ofB] = [await greedy(model, { adapter: a }), await greedy(model, { adapter: b })];
+    assert.notDeepEqual(ofA, plain);
+    assert.notDeepEqual(ofA, ofB);
+    const session = await model.createSession({ adapter: a });
+    const run = async (/** @type {object} */ options) =>
+      session.generate([1, 2, 3, 4], { maxTokens: 12, temperature: 0, ...options }).done();
+    assert.deepEqual((await run({})).ids, ofA);
+    const fork = await session.fork();
+    assert.deepEqual((await fork.generate([1, 2, 3, 4], { maxTokens: 12, temperature: 0 }).done()).ids, ofA);
+    const other = await run({ adapter: b });
+    assert.deepEqual([other.ids, other.timings.reusedTokens], [ofB, 0]);
+    const none = await run({ adapter: null });
+    assert.deepEqual([none.ids, none.timings.reusedTokens], [plain, 0]);
+    assert.ok((await run({})).timings.reusedTokens > 0);
+    for (const [adapter, wanted] of /** @type {[any, number[]][]} */ ([
+      [a, ofA],
+      [b, ofB],
+      [null, plain],
+      [again, ofA],
+    ]))
+      assert.deepEqual(await greedy(model, { adapter }), wanted);
+    await a.close();
+    await assert.rejects(greedy(model, { adapter: a }), { code: 'CLOSED' });
+    assert.deepEqual((await fork.generate([1, 2, 3, 4], { maxTokens: 12, temperature: 0 }).done()).ids, ofA);
+    assert.deepEqual(await greedy(model, { adapter: b }), ofB);
+    await engine.close();
+    await own.close();
+  });
+
+test('a saved session goes on with its adapter only', async () => {
+  const engine = await createEngine();
+  const model = await engine.load(await converted('llama-gqa'), { sessions: 2, adapterBytes: ROOM });
+  const [a, b] = [await model.loadAdapter(peft('llama-gqa')), await model.loadAdapter(peft('llama-gqa-some'))];
+  const session = await model.createSession({ adapter: a });
+  await session.append([1, 2, 3, 4, 5]);
+  const saved = await session.save();
+  const { ids } = await session.generate(null, { maxTokens: 6, temperature: 0 }).done();
+  for (const adapter of [null, b]) {
+    const other = await model.createSession({ adapter });
+    await assert.rejects(other.restore(saved), { code: 'MISMATCH' });
+    await other.close();
+  }
+  await a.close();
+  const same = await model.createSession({ adapter: await model.loadAdapter(peft('llama-gqa')) });
+  await same.restore(saved);
+  const { ids: again, timings } = await same.generate(null, { maxTokens: 6, temperature: 0 }).done();
+  assert.deepEqual([again, timings.reusedTokens], [ids, 4]);
+  await engine.close();
+});
+
+test('the plan keeps room for adapters; too little is refused with the bytes that are needed', async () => {
+  const engine = await createEngine();
+  const source = await converted('llama-gqa');
+  const [none, some] = [await engine.plan(source), await engine.plan(source, { adapterBytes: ROOM })];
+  assert.equal(some.heapBytes - none.heapBytes, ROOM);
+  const without = await engine.load(source);
+  const failed = await without.loadAdapter(peft('llama-gqa')).catch((error) => error);
+  assert.equal(failed.code, 'NOMEM');
+  assert.match(failed.hint, new RegExp(`adapterBytes: ${failed.details.needed} `));
+  const model = await engine.load(source, { adapterBytes: failed.details.needed });
+  const adapter = await model.loadAdapter(peft('llama-gqa'));
+  const { used } = await model.memory();
+  const session = await model.createSession({ adapter });
+  await assert.rejects(model.loadAdapter(peft('llama-gqa-some')), { code: 'NOMEM' });
+  await adapter.close();
+  await assert.rejects(model.loadAdapter(peft('llama-gqa')), { code: 'NOMEM' }, 'a session still uses the other');
+  await session.close();
+  await (await model.loadAdapter(peft('llama-gqa'))).close();
+  assert.ok((await model.memory()).used < used);
+  await engine.close();
+});
+
+/** PEFT's files with something changed. @param {(settings: any, tensors: Map<string, { dims: number[], values: Float32Array }>) => void} change */
+function changed(change) {
+  const file = readFileSync(join(ADAPTERS, 'llama-gqa/adapter_model.safetensors'));
+  const length = Number(file.readBigUInt64LE());
+  const header = JSON.parse(file.toString('utf8', 8, 8 + length));
+  delete header.__metadata__;
+  const tensors = new Map(
+    Object.entries(header).map(
+      ([
+        name,
+        {
+          shape,
+          data_offsets: [from, to],
+        },
+      ]) => [
+        name,
+        {
+          dims: shape,
+          values: new Float32Array(Uint8Array.from(file.subarray(8 + length + from, 8 + length + to)).buffer),
+        },
+      ],
+    ),
+  );
+  const settings = readJson(join(ADAPTERS, 'llama-gqa/adapter_config.json'));
+  change(settings, tensors);
+  return fromBytes(safetensors(tensors), { companion: fromBytes(Buffer.from(JSON.stringify(settings))) });
+}
+
+const FIRST = 'base_model.model.model.layers.0.self_attn.q_proj';
+/** @type {[string, (settings: any, tensors: Map<string, any>) => void, string, RegExp][]} */
+const REFUSED = [
+  ['DoRA', (s) => (s.use_dora = true), 'UNSUPPORTED', /"use_dora"/],
+  ['biases', (s) => (s.bias = 'all'), 'UNSUPPORTED', /bias "all"/],
+  ['modules_to_save', (s) => (s.modules_to_save = ['lm_head']), 'UNSUPPORTED', /"modules_to_save"/],
+  ['PiSSA', (s) => (s.init_lora_weights = 'pissa_niter_4'), 'UNSUPPORTED', /init_lora_weights/],
+  ['another method', (s) => (s.peft_type = 'LOHA'), 'UNSUPPORTED', /peft_type "LOHA"/],
+  ['no alpha', (s) => (s.lora_alpha = 'x'), 'FORMAT', /"lora_alpha"/],
+  ['a pattern that is an expression', (s) => (s.rank_pattern = { '(a+)+$': 3 }), 'UNSUPPORTED', /\(a\+\)\+\$/],
+  ['another rank than it says', (s) => (s.r = 3), 'SHAPE', /rank 8.*says 3/],
+  ['half a pair', (_, t) => t.delete(`${FIRST}.lora_B.weight`), 'SHAPE', /q_proj\.lora_B\.weight" is missing/],
+  [
+    'a vector of DoRA',
+    (_, t) => t.set(`${FIRST}.lora_magnitude_vector`, { dims: [32], values: new Float32Array(32) }),
+    'UNSUPPORTED',
+    /lora_magnitude_vector/,
+  ],
+  ['a layer too many', (_, t) => rename(t, 'layers.1.', 'layers.7.'), 'SHAPE', /layers\.7.*more than 2 layers/],
+  ['a module that no such model has', (_, t) => rename(t, 'q_proj', 'query'), 'UNSUPPORTED', /self_attn\.query/],
+  ['the head', (_, t) => rename(t, 'model.layers.0.self_attn.q_proj', 'lm_head'), 'UNSUPPORTED', /lm_head/],
+  [
+    'a matrix of another model',
+    (_, t) => t.set(`${FIRST}.lora_A.weight`, { dims: [8, 48], values: new Float32Array(384) }),
+    'SHAPE',
+    /8 × 48; the model has 32 × 32/,
+  ],
+  [
+    'a weight that is no number',
+    (_, t) => (t.get(`${FIRST}.lora_A.weight`).values[5] = NaN),
+    'FORMAT',
+    /no finite number/,
+  ],
+  ['nothing', (_, t) => t.clear(), 'FORMAT', /holds no adapter/],
+];
+
+/** @param {Map<string, any>} tensors @param {string} from @param {string} to */
+function rename(tensors, from, to) {
+  for (const [name, tensor] of [...tensors]) {
+    if (!name.includes(from)) continue;
+    tensors.delete(name);
+    tensors.set(name.replace(from, to), tensor);
+  }
+}
+
+test('what does not fit is refused by name, and leaves all room', async () => {
+  const engine = await createEngine();
+  const model = await engine.load(await converted('llama-gqa'), { adapterBytes: 60000 });
+  const { used } = await model.memory();
+  await (await model.loadAdapter(changed(() => {}))).close();
+  for (const [what, change, code, message] of REFUSED)
+    await assert.rejects(model.loadAdapter(changed(change)), { code, message }, what);
+  await assert.rejects(model.loadAdapter(gguf('phi3')), { code: 'SHAPE', message: /architecture "phi3"/ });
+  await assert.rejects(model.loadAdapter(fromFile(join(GOLDEN, 'gguf/llama-gqa.gguf'))), {
+    code: 'FORMAT',
+    message: /no adapter/,
+  });
+  const one = changed(() => {});
+  await assert.rejects(model.loadAdapter({ ...one, companion: undefined }), { code: 'ARGUMENT' });
+  await assert.rejects(model.loadAdapter({ ...one, companion: fromBytes(Buffer.from('{')) }), { code: 'FORMAT' });
+  assert.equal((await model.memory()).used, used);
+  await assert.rejects(greedy(model, { adapter: 'of another model' }), { code: 'CLOSED' });
+  await engine.close();
+});
+
+test('files cut short or with other bytes end in a typed error', async () => {
+  const engine = await createEngine();
+  const model = await engine.load(await converted('llama-gqa'), { adapterBytes: ROOM });
+  for (const name of ['adapter_model.safetensors', 'adapter.gguf']) {
+    const whole = readFileSync(join(ADAPTERS, 'llama-gqa', name));
+    const companion = fromFile(join(ADAPTERS, 'llama-gqa/adapter_config.json'));
+    for (let i = 0; i < 200; i++) {
+      const bytes = Uint8Array.from(i % 2 ? whole : whole.subarray(0, (i * 7919) % whole.length));
+      for (let k = 0; i % 2 && k < 3; k++)
+        bytes[(i * 104729 + k * 15485863) % Math.min(bytes.length, 3000)] ^= 1 << ((i + k) % 8);
+      try {
+        await (await model.loadAdapter(fromBytes(bytes, { companion }))).close();
+      } catch (error) {
+        assert.ok(error instanceof BqError, `${name} ${i}: ${error.stack}`);
+      }
+    }
+  }
+  await engine.close();
+});
