@@ -109,7 +109,10 @@ export class Current {
     return save(it, this.#gone);
   }
 
-  /** What another tab has added; if it went on from here, so does this one. */
+  /**
+   * What another tab has added; if it went on from here, so does this one. Two tabs that store at the same time don't see
+   * each other's: what the other one has overwritten is stored again.
+   */
   #adopt() {
     const other = read(this.#it.id);
     if (!other) return;
@@ -120,6 +123,8 @@ export class Current {
     );
     const further = mine.leaf === null || pathTo(entries, other.leaf).some(({ id }) => id === mine.leaf);
     this.#it = { ...other, entries, leaf: further ? other.leaf : mine.leaf };
+    const stored = new Map(other.entries.map(({ id, content }) => [id, content]));
+    if (entries.some(({ id, content }) => stored.get(id) !== content)) this.save();
     this.show();
     this.#onChange();
   }

@@ -1,83 +1,80 @@
 // `bq4/prompt-api` in browsers: a page that uses `LanguageModel` as Chrome's own, with the DOM's events and exceptions.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { everyBrowser, oneSite } from './every.mjs';
+import { chromiumFirst, oneSite } from './every.mjs';
 
-await everyBrowser(
-  (name) => {
-    const here = oneSite(name);
+await chromiumFirst((name) => {
+  const here = oneSite(name);
 
-    test('a page that was written for the browser’s own model', async () => {
-      const page = await here.open();
-      const told = await page.evaluate(async () => {
-        delete (/** @type {any} */ (globalThis).LanguageModel); // where the browser has one, it is not what is tested
-        const { polyfill } = await import(new URL('/js/adapters/prompt-api.js', location.href).href);
-        const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
-        const engine = await createWorkerEngine({ threads: 1 });
-        polyfill((/** @type {object} */ options) => engine.load('/models/chat.bq4', { context: 256, ...options }));
-        const { LanguageModel } = /** @type {any} */ (globalThis);
-        const states = [await LanguageModel.availability()];
-        /** @type {ProgressEvent[]} */
-        const events = [];
-        const session = await LanguageModel.create({
-          samplingMode: 'most-predictable',
-          monitor: (/** @type {EventTarget} */ monitor) =>
-            monitor.addEventListener('downloadprogress', (event) => events.push(/** @type {ProgressEvent} */ (event))),
-        });
-        states.push(await LanguageModel.availability());
-        const clone = await session.clone();
-        let streamed = '';
-        const reader = session.promptStreaming('Hello!').getReader();
-        for (let part = await reader.read(); !part.done; part = await reader.read()) streamed += part.value;
-        const whole = await clone.prompt('Hello!');
-        const held = await session.prompt('Is it?', { responseConstraint: /yes|no/ });
-        const quota = await session.append('word '.repeat(400)).catch((/** @type {any} */ error) => error);
-        const controller = new AbortController();
-        const under = session.prompt('Tell me a story.', { signal: controller.signal });
-        controller.abort();
-        const aborted = await under.catch((/** @type {any} */ error) => [error.name, error instanceof DOMException]);
-        // The class of a frame that is gone.
-        const frame = document.body.appendChild(document.createElement('iframe'));
-        frame.src = '/';
-        await new Promise((resolve) => (frame.onload = resolve));
-        const within = /** @type {any} */ (frame.contentWindow);
-        const script = frame.contentDocument?.createElement('script');
-        Object.assign(/** @type {any} */ (script), {
-          type: 'module',
-          textContent: "import { promptApi } from '/js/adapters/prompt-api.js'; globalThis.made = promptApi({});",
-        });
-        frame.contentDocument?.body.append(/** @type {any} */ (script));
-        while (!within.made) await new Promise((resolve) => setTimeout(resolve, 10));
-        const { made } = within;
-        frame.remove();
-        const gone = await made.availability().catch((/** @type {any} */ error) => `${error.name}: ${error.message}`);
-        await engine.close();
-        return {
-          states,
-          events: events.every((event) => event instanceof ProgressEvent && event.total === 1),
-          ends: [events[0].loaded, events.at(-1)?.loaded],
-          same: streamed === whole && whole.length > 0,
-          held,
-          quota: [quota.name, quota instanceof DOMException, quota.requested > quota.quota],
-          aborted,
-          gone,
-        };
+  test('a page that was written for the browser’s own model', async () => {
+    const page = await here.open();
+    const told = await page.evaluate(async () => {
+      delete (/** @type {any} */ (globalThis).LanguageModel); // where the browser has one, it is not what is tested
+      const { polyfill } = await import(new URL('/js/adapters/prompt-api.js', location.href).href);
+      const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
+      const engine = await createWorkerEngine({ threads: 1 });
+      polyfill((/** @type {object} */ options) => engine.load('/models/chat.bq4', { context: 256, ...options }));
+      const { LanguageModel } = /** @type {any} */ (globalThis);
+      const states = [await LanguageModel.availability()];
+      /** @type {ProgressEvent[]} */
+      const events = [];
+      const session = await LanguageModel.create({
+        samplingMode: 'most-predictable',
+        monitor: (/** @type {EventTarget} */ monitor) =>
+          monitor.addEventListener('downloadprogress', (event) => events.push(/** @type {ProgressEvent} */ (event))),
       });
-      assert.match(told.held, /^(yes|no)$/);
-      assert.deepEqual(
-        { ...told, held: '' },
-        {
-          states: ['downloadable', 'available'],
-          events: true,
-          ends: [0, 1],
-          same: true,
-          held: '',
-          quota: ['QuotaExceededError', true, true],
-          aborted: ['AbortError', true],
-          gone: 'InvalidStateError: the page is gone',
-        },
-      );
+      states.push(await LanguageModel.availability());
+      const clone = await session.clone();
+      let streamed = '';
+      const reader = session.promptStreaming('Hello!').getReader();
+      for (let part = await reader.read(); !part.done; part = await reader.read()) streamed += part.value;
+      const whole = await clone.prompt('Hello!');
+      const held = await session.prompt('Is it?', { responseConstraint: /yes|no/ });
+      const quota = await session.append('word '.repeat(400)).catch((/** @type {any} */ error) => error);
+      const controller = new AbortController();
+      const under = session.prompt('Tell me a story.', { signal: controller.signal });
+      controller.abort();
+      const aborted = await under.catch((/** @type {any} */ error) => [error.name, error instanceof DOMException]);
+      // The class of a frame that is gone.
+      const frame = document.body.appendChild(document.createElement('iframe'));
+      frame.src = '/';
+      await new Promise((resolve) => (frame.onload = resolve));
+      const within = /** @type {any} */ (frame.contentWindow);
+      const script = frame.contentDocument?.createElement('script');
+      Object.assign(/** @type {any} */ (script), {
+        type: 'module',
+        textContent: "import { promptApi } from '/js/adapters/prompt-api.js'; globalThis.made = promptApi({});",
+      });
+      frame.contentDocument?.body.append(/** @type {any} */ (script));
+      while (!within.made) await new Promise((resolve) => setTimeout(resolve, 10));
+      const { made } = within;
+      frame.remove();
+      const gone = await made.availability().catch((/** @type {any} */ error) => `${error.name}: ${error.message}`);
+      await engine.close();
+      return {
+        states,
+        events: events.every((event) => event instanceof ProgressEvent && event.total === 1),
+        ends: [events[0].loaded, events.at(-1)?.loaded],
+        same: streamed === whole && whole.length > 0,
+        held,
+        quota: [quota.name, quota instanceof DOMException, quota.requested > quota.quota],
+        aborted,
+        gone,
+      };
     });
-  },
-  ['chromium'],
-);
+    assert.match(told.held, /^(yes|no)$/);
+    assert.deepEqual(
+      { ...told, held: '' },
+      {
+        states: ['downloadable', 'available'],
+        events: true,
+        ends: [0, 1],
+        same: true,
+        held: '',
+        quota: ['QuotaExceededError', true, true],
+        aborted: ['AbortError', true],
+        gone: 'InvalidStateError: the page is gone',
+      },
+    );
+  });
+});
