@@ -20,8 +20,9 @@ const FOLDERS = [
   '../build/wasm/',
   '../node_modules/@huggingface/jinja/dist/',
   '../node_modules/marked/lib/',
+  '../heads/',
 ].map((path) => new URL(path, location.href).href);
-/** The grammar of chat templates and that of Markdown: a host may lack them, and the page does without. */
+/** The grammar of chat templates, that of Markdown, heads: a host may lack them, and the page does without. */
 const LIBRARIES = FOLDERS.slice(3);
 /** What `npm start` finds on the machine changes while the page stays the same. */
 const LOCAL = `${FOLDERS[0]}local.json`;
@@ -143,7 +144,7 @@ async function gather() {
     const response = await asked;
     if (!response.ok && LIBRARIES.some((folder) => url.startsWith(folder))) return void found.delete(url);
     if (!response.ok) throw new Error(`${url}: ${response.status}`);
-    if (/\/$|\.js$/.test(url)) await Promise.all(namedIn(await response.clone().text(), url).map(add));
+    if (/\/$|\.(js|html)$/.test(url)) await Promise.all(namedIn(await response.clone().text(), url).map(add));
   };
   await add(FOLDERS[0]);
   return new Map(

@@ -34,6 +34,7 @@ export const PUBLIC = [
   'js',
   'build/wasm',
   'models',
+  'heads',
   'node_modules/@huggingface/jinja/dist',
   'node_modules/marked/lib',
 ];

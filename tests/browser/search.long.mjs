@@ -1,0 +1,86 @@
+// The search page with the real all-MiniLM-L6-v2: texts are found by what they mean, labels come as one types, and a
+// reload has both the model and the texts.
+import assert from 'node:assert/strict';
+import axe from 'axe-core';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { convert } from '../../js/convert/index.js';
+import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
+import { newPage, oneHost, ROOT } from './site.mjs';
+
+const here = oneHost();
+const folder = mkdtempSync(join(tmpdir(), 'bq4-search-'));
+after(() => rmSync(folder, { recursive: true }));
+const minilm = realModel('minilm');
+
+const NOTES = `The boiler is serviced every October. Its filter is behind the left panel.
+
+Our cat likes fish, but not the tinned kind.
+
+Trains to the coast leave at seven and at nine; buy the ticket before.`;
+
+test(
+  'texts are found by what they mean; labels while one types; both are there again',
+  {
+    skip: minilm ? false : NO_REAL_MODEL,
+  },
+  async () => {
+    const file = join(folder, 'minilm.bq4');
+    await convert(String(minilm), file, { quant: 'bq8' });
+    const page = await newPage(here.browser);
+    await page.goto(`${here.site.url}demo/`);
+    await page.goto(
+      String(
+        await page
+          .getByRole('link', { name: 'Search by meaning', includeHidden: true })
+          .evaluate((link) => /** @type {HTMLAnchorElement} */ (link).href),
+      ),
+    );
+    const status = (/** @type {RegExp} */ words) => page.locator('#status', { hasText: words }).waitFor();
+    await status(/^Open the model first/);
+
+    await page.locator('#model').setInputFiles(join(ROOT, 'models/chat.bq4'));
+    await page.getByRole('alert').getByText('one that makes vectors of texts is needed').waitFor();
+    await page.locator('#model').setInputFiles(file);
+    await status(/^Ready/);
+    await page.locator('#files').setInputFiles([
+      {
+        name: 'notes.txt',
+        mimeType: 'text/plain',
+        buffer: Buffer.from(NOTES.replaceAll('\n\n', `\n\n${' '.repeat(3)}`)),
+      },
+      {
+        name: 'soup.md',
+        mimeType: 'text/markdown',
+        buffer: Buffer.from('# Soup\n\nLeeks, potatoes and cream; twenty minutes on the stove.'),
+      },
+    ]);
+    await status(/^soup\.md is read\.$/);
+    const first = page.locator('#found li').first();
+    const ask = async (/** @type {string} */ text, /** @type {string} */ part) => {
+      await page.locator('#ask').fill(text);
+      await first.filter({ hasText: part }).waitFor();
+    };
+    await ask('What can I cook for dinner?', 'Leeks');
+    await ask('when does the railway go to the sea', 'Trains to the coast');
+    await ask('This is awful, I hate it', '');
+    await page.getByText(/It sounds like: negative \(\d+ %\)/).waitFor();
+
+    await page.evaluate(axe.source);
+    const { violations } = await page.evaluate(() => /** @type {any} */ (globalThis).axe.run());
+    assert.deepEqual(
+      violations.map((/** @type {any} */ v) => `${v.id}: ${v.nodes.map((/** @type {any} */ n) => n.html).join(' ')}`),
+      [],
+    );
+    await page.reload();
+    await status(/^Ready/);
+    await ask('something warm to eat', 'Leeks');
+    await page.getByRole('button', { name: 'Forget all texts' }).click();
+    await status(/forgotten/);
+    assert.equal(await page.locator('#found li').count(), 0);
+    assert.deepEqual(page.trouble, []);
+    await page.context().close();
+  },
+);
