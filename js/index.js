@@ -19,6 +19,9 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').ChatOptions} ChatOptions */
 /** @typedef {import('./shared/types.js').ChatStats} ChatStats */
 /** @typedef {import('./shared/types.js').ChoiceLogprobs} ChoiceLogprobs */
+/** @typedef {import('./shared/types.js').ChooseOptions} ChooseOptions */
+/** @typedef {import('./shared/types.js').Chosen} Chosen */
+/** @typedef {import('./shared/types.js').ChosenOption} ChosenOption */
 /** @typedef {import('./shared/types.js').Classified} Classified */
 /** @typedef {import('./shared/types.js').ClassifyOptions} ClassifyOptions */
 /** @typedef {import('./shared/types.js').Closable} Closable */

@@ -13,6 +13,28 @@ const POOLING = { mean: 1, cls: 2, last: 3 };
 
 /** @typedef {{ ids: ArrayLike<number>, whole: boolean }} Cut */
 
+/**
+ * A vector of each of the first of these texts, as many as are computed at once. What the session held is gone.
+ * @param {LocalSession} session @param {ArrayLike<number>[]} texts @param {number} pooling @param {boolean} normalize
+ * @param {number} width  numbers of a vector @param {AbortSignal} [signal]
+ */
+const vectorsOf = (session, texts, pooling, normalize, width, signal) =>
+  session.alone(async ({ wasm, timeline }) => {
+    timeline.forget();
+    const { handle } = timeline;
+    const taken = wasm.scope((take) => {
+      const put = (/** @type {number[]} */ list) => {
+        const at = take(list.length * 4);
+        wasm.u32(at, list.length).set(list);
+        return at;
+      };
+      const [ids, lengths] = [put(texts.flatMap((ids) => Array.from(ids))), put(texts.map((ids) => ids.length))];
+      return wasm.out('bqw_session_texts', handle, ids, lengths, texts.length, pooling, Number(normalize));
+    });
+    await timeline.run({ signal }, 1);
+    return Array.from({ length: taken }, (_, i) => wasm.f32(wasm.out('bqw_session_vector', handle, i), width).slice());
+  });
+
 export class Embedder {
   #model;
   #take;
@@ -48,7 +70,7 @@ export class Embedder {
       while (vectors.length < texts.length) {
         onProgress?.({ phase: 'embed', done: vectors.length, total: texts.length });
         const next = cuts.slice(vectors.length, vectors.length + OFFERED).map(({ ids }) => ids);
-        vectors.push(...(await session.vectors(next, how, unit, signal)));
+        vectors.push(...(await vectorsOf(session, next, how, unit, this.#model.info.hidden, signal)));
       }
     } finally {
       this.#give(session);

@@ -134,7 +134,7 @@ export class LocalModel {
   async picking(options, session) {
     const { logitBias, presencePenalty, frequencyPenalty, logprobs } = options;
     if (!logitBias?.length && !presencePenalty && !frequencyPenalty && logprobs === undefined) return null;
-    const { Picking } = await onDemand(import('./picking.js'));
+    const { Picking } = await onDemand(import('./more.js'));
     return new Picking(this.#wasm, session, options, () => this.#bytes('TOKN'), this.info.vocab);
   }
 
@@ -285,6 +285,9 @@ export class LocalModel {
     return classify(this, texts, { head: options.head, ...options, ...hears });
   };
 
+  /** @type {Model['choose']} */
+  choose = async (...given) => (await onDemand(import('./more.js'))).chooseIn(this, this.#replies, given);
+
   /** @type {Model['embed']} */
   embed = async (...given) => {
     const {
@@ -299,6 +302,12 @@ export class LocalModel {
     );
     return this.#embedder.embed(texts, { ...options, ...hears });
   };
+
+  /** UNSUPPORTED: it is an encoder. */
+  writes() {
+    if (!this.info.generates)
+      throw new BqError('UNSUPPORTED', 'the model is an encoder: it writes no text', { hint: 'use embed()' });
+  }
 
   noSession() {
     const { sessions } = this.info;
@@ -347,7 +356,7 @@ export class LocalModel {
       args: [messages],
       options,
     } = checkCall(TABLE.model.countTokens, given);
-    return this.#replies.countTokens(messages, options);
+    return (await this.#replies.tokens(messages, options)).length;
   };
 
   #replies = new Replies(this, () => (this.#sessions.size < this.info.sessions ? this.#open({}) : null));

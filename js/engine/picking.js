@@ -5,6 +5,7 @@
 
 import { structs } from '../wasm/border.js';
 import { wrong } from '../shared/options.js';
+import { logSum, round } from './probabilities.js';
 
 /** @import { GenerateOptions, Logprob } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
@@ -26,9 +27,6 @@ function vocabulary(section) {
   const end = (/** @type {number} */ id) => (id < 0 ? 0 : view.getUint32(ends + 4 * id, true));
   return (id) => (id < tokens ? section.subarray(text + end(id - 1), text + end(id)) : new Uint8Array());
 }
-
-/** Eight digits: what browsers' own logarithms differ in is not told. @param {number} x */
-const round = (x) => Math.round(x * 1e8) / 1e8;
 
 export class Picking {
   #wasm;
@@ -102,18 +100,14 @@ export class Picking {
     const logits = this.#wasm.f32(this.#wasm.out('bqw_session_logits', this.#session), this.#vocab);
     /** The likeliest, ids rising where they are equal. @type {number[]} */
     const best = [];
-    let most = -Infinity;
     for (let i = 0; i < logits.length; i++) {
-      if (logits[i] > most) most = logits[i];
       if (best.length === n && !(n && logits[i] > logits[best[n - 1]])) continue;
       let at = best.length;
       while (at && logits[i] > logits[best[at - 1]]) at--;
       best.splice(at, 0, i);
       best.length = Math.min(best.length, n);
     }
-    let sum = 0;
-    for (const value of logits) sum += Math.exp(value - most);
-    const base = most + Math.log(sum);
+    const base = logSum(logits);
     const one = (/** @type {number} */ token) => this.#one(token, logits[token] - base);
     return { ...one(id), top: best.map(one) };
   }

@@ -53,9 +53,9 @@ export class Replies {
     return this.#pool.evict();
   }
 
-  /** @param {MessageLike[]} messages @param {PromptOptions & { prefix?: string }} [options] */
-  async countTokens(messages, options) {
-    return (await this.#prompts.make(/** @type {any} */ (messages), options)).tokens.length;
+  /** The prompt for a reply. @param {MessageLike[]} messages @param {PromptOptions & { prefix?: string }} [options] */
+  async tokens(messages, options) {
+    return (await this.#prompts.make(/** @type {any} */ (messages), options)).tokens;
   }
 
   /** @param {string | ArrayLike<number>} prompt @param {GenerateOptions} [options] @param {Aborted} [aborted] */

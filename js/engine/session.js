@@ -49,29 +49,14 @@ export class LocalSession {
   }
 
   /**
-   * A vector of each of the first of these texts, as many as are computed at once. What the session held is gone.
-   * @param {ArrayLike<number>[]} texts @param {number} pooling @param {boolean} normalize @param {AbortSignal} [signal]
+   * Work with what it is made of, that nothing else may be done beside.
+   * @template T @param {(own: { wasm: Wasm, timeline: Timeline, fit: (prompt: ArrayLike<number>) => Uint32Array }) => T | Promise<T>} work
    */
-  async vectors(texts, pooling, normalize, signal) {
+  async alone(work) {
     this.#idle();
-    const wasm = this.#wasm;
-    const { handle } = this.#timeline;
-    return this.#during(async () => {
-      this.#timeline.forget();
-      const taken = wasm.scope((take) => {
-        const put = (/** @type {number[]} */ list) => {
-          const at = take(list.length * 4);
-          wasm.u32(at, list.length).set(list);
-          return at;
-        };
-        const [ids, lengths] = [put(texts.flatMap((ids) => Array.from(ids))), put(texts.map((ids) => ids.length))];
-        return wasm.out('bqw_session_texts', handle, ids, lengths, texts.length, pooling, Number(normalize));
-      });
-      await this.#timeline.run({ signal }, 1);
-      return Array.from({ length: taken }, (_, i) =>
-        wasm.f32(wasm.out('bqw_session_vector', handle, i), this.#model.info.hidden).slice(),
-      );
-    });
+    return this.#during(async () =>
+      work({ wasm: this.#wasm, timeline: this.#timeline, fit: (prompt) => this.#prompt(prompt) }),
+    );
   }
 
   /** Of the adapter that it computes with; null: none. */
@@ -106,57 +91,21 @@ export class LocalSession {
     return this.#timeline.closed;
   }
 
-  /** @type {Session['append']} */
-  async append(...given) {
-    const {
-      args: [more],
-      options: { parseSpecial },
-      signal,
-      onProgress,
-    } = checkCall(TABLE.session.append, given);
-    this.#idle();
-    const addSpecial = !this.#timeline.ids.length && this.#timeline.next === null;
-    const ids = typeof more === 'string' ? this.#model.encode(more, { addSpecial, parseSpecial }) : more;
-    await this.#during(async () => {
-      await this.#timeline.prefill({ signal }, onProgress, this.#prompt([...this.#timeline.all(), ...ids]));
-    });
-    return this.stats();
-  }
-
-  /** @type {Session['truncate']} */
-  async truncate(...given) {
-    const {
-      args: [tokens],
-    } = checkCall(TABLE.session.truncate, given);
-    this.#idle();
-    const all = this.#timeline.all();
-    if (tokens > all.length) throw new BqError('ARGUMENT', `there are ${all.length} tokens, not ${tokens}`);
-    this.#timeline.sync(Uint32Array.from(all.slice(0, tokens)));
-    return this.stats();
-  }
+  /** What few pages call comes when it is called. @param {'append' | 'choose' | 'restore' | 'save' | 'truncate'} name @returns {(...given: any[]) => Promise<any>} */
+  #more =
+    (name) =>
+    async (...given) =>
+      (await onDemand(import('./more.js')))[name](this, this.#model, given);
+  append = this.#more('append');
+  choose = this.#more('choose');
+  restore = this.#more('restore');
+  save = this.#more('save');
+  truncate = this.#more('truncate');
 
   /** @type {Session['fork']} */
   async fork() {
     const { ids, handle } = this.#settled();
     return /** @type {any} */ (this.#model.forked(handle, this.#options, [...ids], this.#adapter));
-  }
-
-  /** @type {Session['save']} */
-  async save() {
-    const { save } = await onDemand(import('./state.js'));
-    return save(this.#wasm, this.#settled().handle);
-  }
-
-  /** @type {Session['restore']} */
-  async restore(...given) {
-    const {
-      args: [saved],
-    } = checkCall(TABLE.session.restore, given);
-    const { restore } = await onDemand(import('./state.js'));
-    this.#idle();
-    this.#timeline.forget();
-    this.#timeline.ids = restore(this.#wasm, this.#timeline.handle, saved);
-    return this.stats();
   }
 
   /** @type {Session['tokens']} */
@@ -240,8 +189,7 @@ export class LocalSession {
   async *#generate(prompt, given, aborted, end) {
     const { args, options, signal, onProgress } = checkCall(TABLE.session.generate, [prompt, given]);
     this.#idle();
-    if (!this.#model.info.generates)
-      throw new BqError('UNSUPPORTED', 'the model is an encoder: it writes no text', { hint: 'use embed()' });
+    this.#model.writes();
     signal?.throwIfAborted();
     const { seed = Math.floor(Math.random() * 2 ** 53), maxTokens = Infinity } = options;
     const ends = { signal, aborted };

@@ -1,4 +1,4 @@
-/** A session as bytes: its tokens, and what was computed for them (c/session/state.c draws them). Loaded when first asked for. */
+/** A session as bytes: its tokens, and what was computed for them (c/session/state.c draws them). */
 import { MORE } from '../wasm/border.js';
 import { BqError } from '../shared/errors.js';
 

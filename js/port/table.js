@@ -40,6 +40,16 @@ function texts(value) {
 const prompt = (value) => (typeof value === 'string' ? value : ids(value));
 /** @param {any} value */
 const promptOrNone = (value) => (value === null ? null : prompt(value));
+/** @param {any} value */
+const promptOrMessages = (value) =>
+  Array.isArray(value) && typeof value[0] === 'object' ? messagesOf(value) : prompt(value);
+
+/** @param {any} value @returns {string[]} */
+function choices(value) {
+  if (Array.isArray(value) && value.length && new Set(value).size === value.length)
+    if (value.every((one) => typeof one === 'string' && one)) return [...value];
+  throw wrong('the list of options', value, 'a list of different texts, none empty');
+}
 /** @param {unknown} value */
 const flag = (value = true) => Boolean(value);
 
@@ -70,6 +80,7 @@ export const TABLE = {
     countTokens: { args: [messagesOf], options: 'countTokens' },
     reply: { args: [messagesOf], options: 'complete', stream: true },
     generate: { args: [prompt], options: 'generate', stream: true },
+    choose: { args: [promptOrMessages, choices], options: 'choose' },
     embed: { args: [texts], options: 'embed' },
     classify: { args: [texts], options: 'classify' },
     trace: { options: 'trace' },
@@ -77,6 +88,7 @@ export const TABLE = {
   },
   session: {
     generate: { args: [promptOrNone], options: 'generate', stream: true },
+    choose: { args: [promptOrNone, choices], options: 'chooseNext' },
     append: { args: [prompt], options: 'append' },
     truncate: { args: [count] },
     fork: { makes: 'session' },

@@ -118,6 +118,8 @@ export const OPTIONS = {
   complete: { ...GENERATE, ...PROMPTS, prefix: text },
   generate: GENERATE,
   append: { parseSpecial: flag, signal, onProgress: callback },
+  choose: { ...PROMPTS, prefix: text, signal, onProgress: callback },
+  chooseNext: { signal, onProgress: callback },
   embed: { pooling: oneOf('mean', 'cls', 'last'), normalize: flag, truncate: flag, signal, onProgress: callback },
   create: { signal },
   classify: { head: object, truncate: flag, signal, onProgress: callback },

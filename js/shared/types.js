@@ -325,6 +325,26 @@
 
 /** `prefix`: what the reply begins with; its text is what follows. @typedef {GenerateOptions & PromptOptions & { prefix?: string }} CompleteOptions */
 
+/** Of messages also PromptOptions. @typedef {PromptOptions & { prefix?: string, signal?: AbortSignal, onProgress?: (progress: PrefillProgress) => void }} ChooseOptions */
+
+/**
+ * How likely given answers are.
+ * @typedef {object} Chosen
+ * @property {string} best  the likeliest option
+ * @property {ChosenOption[]} options  in the order in which they were given
+ * @property {number} promptTokens  that all options have in common
+ * @property {number} reusedTokens  of these, found in the KV cache
+ * @property {number} computedTokens  of the prompt and of the options
+ */
+
+/**
+ * @typedef {object} ChosenOption
+ * @property {string} text
+ * @property {number} probability  among the options: they add up to 1
+ * @property {number} logprob  natural logarithm of the probability that the model gives this text behind the prompt
+ * @property {number[]} tokens  that were counted
+ */
+
 /**
  * @typedef {object} PrefillProgress
  * @property {'prefill'} phase
@@ -422,6 +442,8 @@
  * @property {(prompt: string | ArrayLike<number> | null, options?: GenerateOptions) => Generation} generate  a text (BOS is
  *   added as the tokenizer does) or the whole timeline as ids; what it shares with the last one is not computed again.
  *   null: from where it is
+ * @property {(prompt: string | ArrayLike<number> | null, options: string[], more?: Pick<ChooseOptions, 'signal' | 'onProgress'>) => Promise<Chosen>} choose
+ *   how likely each of these texts comes next; the timeline is the prompt then. null: from where it is
  * @property {(more: string | ArrayLike<number>, options?: AppendOptions) => Promise<SessionStats>} append  computes more of the timeline
  * @property {(tokens: number) => Promise<SessionStats>} truncate  keeps so many of the timeline's first tokens
  * @property {() => Promise<Session>} fork  another session that goes on from here; they share what is computed already
@@ -462,6 +484,8 @@
  *   these messages make
  * @property {(texts: string | (string | ArrayLike<number>)[], options?: EmbedOptions) => Promise<Embeddings>} embed  vectors that
  *   stand for what texts mean; ids are taken as they are
+ * @property {(prompt: string | ArrayLike<number> | MessageLike[], options: string[], more?: ChooseOptions) => Promise<Chosen>} choose  how
+ *   likely each of these texts is as what follows, or as the reply's beginning
  * @property {(texts: string | (string | ArrayLike<number>)[], options: ClassifyOptions) => Promise<Classified[]>} classify  by a head
  * @property {(options?: TraceOptions) => Promise<StageTrace[]>} trace  of the sessions that replies are computed in
  * @property {() => Promise<MemoryInfo>} memory

@@ -1,0 +1,58 @@
+/** What a session does besides generating, and what few generations need. One module: parts that two share would be every page's. */
+import { checkCall, TABLE } from '../port/table.js';
+import { BqError } from '../shared/errors.js';
+import * as state from './state.js';
+
+export { choose as chooseIn, next as choose } from './choose.js';
+export { Picking } from './picking.js';
+
+/** @import { LocalModel } from './model.js' */
+/** @import { LocalSession } from './session.js' */
+
+/** @param {LocalSession} session @param {LocalModel} model @param {any[]} given */
+export async function append(session, model, given) {
+  const {
+    args: [more],
+    options: { parseSpecial },
+    signal,
+    onProgress,
+  } = checkCall(TABLE.session.append, given);
+  await session.alone(({ timeline, fit }) => {
+    const addSpecial = !timeline.ids.length && timeline.next === null;
+    const ids = typeof more === 'string' ? model.encode(more, { addSpecial, parseSpecial }) : more;
+    return timeline.prefill({ signal }, onProgress, fit([...timeline.all(), ...ids]));
+  });
+  return session.stats();
+}
+
+/** @param {LocalSession} session @param {LocalModel} _model @param {any[]} given */
+export async function truncate(session, _model, given) {
+  const {
+    args: [tokens],
+  } = checkCall(TABLE.session.truncate, given);
+  await session.alone(({ timeline }) => {
+    const all = timeline.all();
+    if (tokens > all.length) throw new BqError('ARGUMENT', `there are ${all.length} tokens, not ${tokens}`);
+    timeline.sync(Uint32Array.from(all.slice(0, tokens)));
+  });
+  return session.stats();
+}
+
+/** @param {LocalSession} session */
+export const save = (session) =>
+  session.alone(({ wasm, timeline }) => {
+    if (timeline.next !== null) timeline.push(timeline.next);
+    return state.save(wasm, timeline.handle);
+  });
+
+/** @param {LocalSession} session @param {LocalModel} _model @param {any[]} given */
+export async function restore(session, _model, given) {
+  const {
+    args: [saved],
+  } = checkCall(TABLE.session.restore, given);
+  await session.alone(({ wasm, timeline }) => {
+    timeline.forget();
+    timeline.ids = state.restore(wasm, timeline.handle, saved);
+  });
+  return session.stats();
+}
