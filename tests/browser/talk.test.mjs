@@ -344,6 +344,49 @@ await chromiumFirst((name) => {
     },
   );
 
+  test('a context that is chosen: its memory is said beforehand, the model has it, a reload and the conversation too', async () => {
+    const page = await open();
+    await set(page, { maxTokens: '8' });
+    const reply = await say(page, 'Hello!');
+    /** Tokens, and megabytes, of each that is offered. */
+    const offered = await page.evaluate(() =>
+      [.../** @type {HTMLSelectElement} */ (document.querySelector('#context-size')).options].map(
+        ({ text, selected }) => ({
+          tokens: Number(/^[\d,]+/.exec(text)?.[0].replaceAll(',', '')),
+          memory: Number(/([\d.]+) MB$/.exec(text)?.[1]),
+          selected,
+        }),
+      ),
+    );
+    const [small, large] = offered;
+    assert.deepEqual(
+      offered.map(({ tokens, selected }) => [tokens, selected]),
+      [
+        [256, false],
+        [512, true],
+      ],
+    );
+    assert.ok(small.memory < large.memory, `${small.memory} MB and ${large.memory} MB`);
+    await page.evaluate(() => {
+      const size = /** @type {HTMLSelectElement} */ (document.querySelector('#context-size'));
+      size.value = '256';
+      size.dispatchEvent(new Event('change'));
+    });
+    const smaller = () =>
+      page.until(() => / of 256 tokens$/.test(document.querySelector('[data-stat=context]')?.textContent ?? ''));
+    await smaller();
+    const memory = await page.evaluate(() => document.querySelector('[data-stat=memory]')?.textContent ?? '');
+    assert.ok(
+      Math.abs(Number.parseFloat(memory) - small.memory) <= 0.1 * small.memory,
+      `${memory}, ${small.memory} said`,
+    );
+    await page.reload();
+    await ready(page);
+    await smaller();
+    assert.deepEqual(await texts(page), ['Hello!', reply]);
+    await close(page);
+  });
+
   test('each conversation has its own settings; presets; a format without a place for it is said', async () => {
     const page = await open();
     await set(page, { maxTokens: '8', temperature: '0.3', system: 'Be kind.' });
