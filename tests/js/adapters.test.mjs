@@ -192,6 +192,10 @@ test('the plan keeps room for adapters; too little is refused with the bytes tha
   await session.close();
   await (await model.loadAdapter(peft('llama-gqa'))).close();
   assert.ok((await model.memory()).used < used);
+  const replies = await model.loadAdapter(peft('llama-gqa'));
+  await greedy(model, { adapter: replies });
+  await replies.close(); // the model's own session no longer uses it
+  await (await model.loadAdapter(peft('llama-gqa'))).close();
   await engine.close();
 });
 
