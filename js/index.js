@@ -62,6 +62,9 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').Progress} Progress */
 /** @typedef {import('./shared/types.js').PromptOptions} PromptOptions */
 /** @typedef {import('./shared/types.js').ResponseFormat} ResponseFormat */
+/** @typedef {import('./shared/types.js').RunTools} RunTools */
+/** @typedef {import('./shared/types.js').RunToolsRequest} RunToolsRequest */
+/** @typedef {import('./shared/types.js').RunnableTool} RunnableTool */
 /** @typedef {import('./shared/types.js').Result} Result */
 /** @typedef {import('./shared/types.js').Session} Session */
 /** @typedef {import('./shared/types.js').SessionMethods} SessionMethods */
@@ -81,6 +84,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').TokenizeOptions} TokenizeOptions */
 /** @typedef {import('./shared/types.js').TokenizerInfo} TokenizerInfo */
 /** @typedef {import('./shared/types.js').ToolCall} ToolCall */
+/** @typedef {import('./shared/types.js').ToolRun} ToolRun */
 /** @typedef {import('./shared/types.js').TraceOptions} TraceOptions */
 /** @typedef {import('./sources/types.js').UrlOptions} UrlOptions */
 /** @typedef {import('./store/types.js').Usage} Usage */

@@ -158,7 +158,7 @@ export function connect(address, { token, model, headers = {}, fetch: get = glob
 }
 
 /**
- * @typedef {Pick<Model, 'chat' | 'completions' | 'embeddings'> & { url: string, models: { list: (options?: RequestOptions) => Promise<ModelList> } }} RemoteModel
+ * @typedef {Pick<Model, 'completions' | 'embeddings'> & { chat: { completions: Pick<Model['chat']['completions'], 'create'> }, url: string, models: { list: (options?: RequestOptions) => Promise<ModelList> } }} RemoteModel
  */
 
 /** @typedef {{ object: 'list', data: { id: string, object: 'model', created: number, owned_by: string }[] }} ModelList */

@@ -14,7 +14,10 @@ export function conversing(model) {
     create: async (/** @type {any} */ body, /** @type {object} */ options) =>
       (await openai())[name](model, body, options),
   });
-  model.chat = { completions: call('chat') };
+  const completions = call('chat');
+  const runTools = async (/** @type {any} */ body, /** @type {object} */ options) =>
+    (await openai()).runTools(/** @type {any} */ (completions.create), body, options);
+  model.chat = { completions: { ...completions, runTools } };
   model.completions = call('completions');
   model.embeddings = call('embeddings');
   return model;

@@ -2,3 +2,4 @@
 export { chat } from './chat.js';
 export { completions } from './completions.js';
 export { embeddings } from './embeddings.js';
+export { runTools } from './run-tools.js';

@@ -11,7 +11,7 @@
  * What went wrong: docs/API.md has a row for each. The second line are statuses of c/core/status.h, the third is of storage and files.
  * @typedef {'NO_SIMD' | 'NO_ENGINE' | 'NO_WORKER' | 'NETWORK' | 'HTTP_STATUS' | 'EXPIRED' | 'READ' | 'NOT_A_MODEL' | 'CHANGED' | 'NO_CHAT' | 'TRAP' | 'CLOSED'
  *   | 'NOMEM' | 'ARGUMENT' | 'STATE' | 'FORMAT' | 'TRUNCATED' | 'CHECKSUM' | 'UNSUPPORTED' | 'SHAPE' | 'CONTEXT_FULL' | 'INTEGRITY' | 'NO_SESSION' | 'NO_TOKEN' | 'MISMATCH'
- *   | 'GRAMMAR' | 'STORAGE' | 'QUOTA' | 'IN_USE' | 'WRITE' | 'TEMPLATE'} ErrorCode
+ *   | 'GRAMMAR' | 'STORAGE' | 'QUOTA' | 'IN_USE' | 'WRITE' | 'TEMPLATE' | 'TOOL'} ErrorCode
  */
 
 /**
@@ -476,7 +476,7 @@
  * @property {(messages: MessageLike[], options?: CompleteOptions) => Generation} reply  to a conversation
  * @property {(prompt: string | ArrayLike<number>, options?: GenerateOptions) => Generation} generate  as of a session, in that of the
  *   model's own which holds most of the prompt
- * @property {{ completions: { create: Create<ChatCompletionRequest, ChatCompletion, ChatCompletionChunk> } }} chat  OpenAI's
+ * @property {{ completions: { create: Create<ChatCompletionRequest, ChatCompletion, ChatCompletionChunk>, runTools: RunTools } }} chat  OpenAI's
  *   calls, as those that follow
  * @property {{ create: Create<TextCompletionRequest, TextCompletion, TextCompletion> }} completions
  * @property {{ create: (request: EmbeddingRequest, options?: { signal?: AbortSignal }) => Promise<EmbeddingList> }} embeddings
@@ -561,6 +561,24 @@
  *   tool_choice?: 'none' | 'auto' | 'required' | { type: 'function', function: { name: string } } | null, parallel_tool_calls?: boolean | null,
  *   chat_template_kwargs?: Record<string, any> | null }} ChatCompletionRequest
  */
+
+/** A tool with what it does. What `function` gives is told to the model: a text, or as JSON. @typedef {{ type: 'function', function: ChatCompletionTool['function'] & { function: (args: any, more: { signal?: AbortSignal, call: ToolCall }) => unknown } }} RunnableTool */
+
+/**
+ * `max_steps`: replies at most, default 10. `tool_errors`: 'tell' the model of them (the default), or 'throw' TOOL.
+ * @typedef {Omit<ChatCompletionRequest, 'tools' | 'stream' | 'n'> & { tools: RunnableTool[], max_steps?: number, tool_errors?: 'tell' | 'throw' }} RunToolsRequest
+ */
+
+/**
+ * A conversation with tools that has ended.
+ * @typedef {object} ToolRun
+ * @property {ChatMessage[]} messages  all of the conversation, those that were given included
+ * @property {ChatCompletion[]} completions
+ * @property {string | null} content  of the last reply; null: it was to be another call
+ * @property {FinishReason | 'max_steps'} reason
+ */
+
+/** @typedef {(request: RunToolsRequest, options?: { signal?: AbortSignal }) => Promise<ToolRun>} RunTools */
 
 /** A message as OpenAI has it. @typedef {Omit<MessageLike, 'tokens'> & { refusal?: string | null }} ChatMessage */
 
