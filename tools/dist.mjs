@@ -26,6 +26,7 @@ const BUNDLES = [
   { 'ai-sdk': 'js/adapters/ai-sdk.js' },
   { langchain: 'js/adapters/langchain.js' },
   { 'prompt-api': 'js/adapters/prompt-api.js' },
+  { react: 'js/adapters/react.js' },
   { heads: 'js/heads/index.js' },
   { single: 'js/single/app.js' },
   { cli: 'bin/bq4.js' },
@@ -77,7 +78,7 @@ async function bundle(entries) {
   const made = await rolldown({
     input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, join(ROOT, source)])),
     // What an adapter adapts to is there already.
-    external: /^(node:|@langchain\/core\/)/,
+    external: /^(node:|react$|@langchain\/core\/)/,
     plugins: whole ? [ours] : [ours, alone],
     platform: 'neutral',
     preserveEntrySignatures: 'strict',

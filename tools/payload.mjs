@@ -9,7 +9,7 @@ export const THREAD_LIMIT = 10_000;
 
 /** Gzipped bytes of an adapter. */
 export const ADAPTER_LIMIT = 4_096;
-export const ADAPTERS = ['ai-sdk.js', 'langchain.js', 'prompt-api.js'];
+export const ADAPTERS = ['ai-sdk.js', 'langchain.js', 'prompt-api.js', 'react.js'];
 
 /** What a page with threads, a cache and a model from an address loads: its own thread, the engine's worker, the other threads. */
 export const PAGE = ['index.js', 'worker.js', 'part-core.js', 'thread.js'];

@@ -16,6 +16,11 @@ export function resolveBuilds(given) {
       probe: new URL('../../build/wasm/bq4-probe.wasm', import.meta.url).href,
       grammar: new URL('../../build/wasm/bq4-grammar.wasm', import.meta.url).href,
     };
-  if (typeof given === 'string' || given instanceof URL) return { relaxed: fullUrl(given), simd128: fullUrl(given) };
+  if (typeof given === 'string' || given instanceof URL) {
+    const url = fullUrl(given);
+    return url.endsWith('/')
+      ? Object.fromEntries(Object.keys(resolveBuilds(undefined)).map((name) => [name, `${url}bq4-${name}.wasm`]))
+      : { relaxed: url, simd128: url };
+  }
   return Object.fromEntries(Object.entries(given).map(([name, url]) => [name, fullUrl(url)]));
 }

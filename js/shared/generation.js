@@ -32,6 +32,21 @@ export class Generation {
     return this.#parts;
   }
 
+  /** Its texts, in the place of a loop: nothing is computed before it is read, canceling ends it. @returns {ReadableStream<string>} */
+  get textStream() {
+    const parts = this[Symbol.asyncIterator]();
+    /** @type {UnderlyingDefaultSource<string>} */
+    const source = {
+      async pull(sink) {
+        const { done, value } = await parts.next();
+        if (done) sink.close();
+        else sink.enqueue(value.text);
+      },
+      cancel: async () => void (await parts.return()),
+    };
+    return new ReadableStream(source, { highWaterMark: 0 });
+  }
+
   /** @param {AsyncGenerator<Part, void>} parts @returns {AsyncGenerator<Part, void>} */
   async *#read(parts) {
     try {

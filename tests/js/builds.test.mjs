@@ -185,6 +185,15 @@ test('a build that was asked for is not measured, and without a probe relaxed SI
   );
 });
 
+test('wasmUrl may be a folder, where all modules lie by their names', async () => {
+  const folder = new URL('../../build/wasm/', import.meta.url);
+  assert.deepEqual(resolveBuilds(folder), BUILDS);
+  assert.deepEqual(resolveBuilds(folder.href), BUILDS);
+  const engine = await createEngine({ threads: 2, wasmUrl: folder });
+  assert.equal(engine.info.threads, 2);
+  await engine.close();
+});
+
 test('the probe that is shipped multiplies as both kernels do', async () => {
   const { instance } = await WebAssembly.instantiate(readFileSync(new URL(BUILDS.probe)));
   const { multiply } = /** @type {any} */ (instance.exports);

@@ -353,6 +353,25 @@ export function engineSuite(name, create) {
         assert.equal(whole.ids[0], run.result.ids[0]);
       }));
 
+    test('textStream: the texts, computed as they are read; canceling ends the generation', () =>
+      withSession(async (session) => {
+        const { text } = await session.generate('Once', { temperature: 0, maxTokens: 8 });
+        const whole = session.generate('Once', { temperature: 0, maxTokens: 8 });
+        const reader = whole.textStream.getReader();
+        let read = '';
+        for (let part = await reader.read(); !part.done; part = await reader.read()) read += part.value;
+        assert.equal(read, text);
+        assert.equal(whole.result?.text, text);
+        const left = session.generate('Once', { temperature: 0, maxTokens: 100 });
+        const first = left.textStream.getReader();
+        await first.read();
+        assert.throws(() => left.textStream, { code: 'STATE' });
+        await first.cancel();
+        assert.equal(left.result?.reason, 'abort');
+        assert.ok(left.result.ids.length < 20, `${left.result.ids.length}`);
+        await session.generate('Once', { maxTokens: 1 });
+      }));
+
     test('abort: before, in the prompt, between tokens; the session goes on', () =>
       withSession(async (session, model) => {
         const expected = await session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done();

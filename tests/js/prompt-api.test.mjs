@@ -376,16 +376,17 @@ describe('usage and overflow', () => {
     session.addEventListener('contextoverflow', () => heard.push('listener'));
     assert.equal(typeof session.oncontextoverflow, 'function');
     const long = words(90);
-    await session.prompt(words(90, 'time'), SHORT);
+    await session.prompt(words(60), SHORT);
     const one = session.contextUsage;
     const second = await session.prompt(long, SHORT);
     assert.deepEqual(heard, []);
-    const third = await session.prompt(long, SHORT);
+    const third = await session.prompt(words(110), SHORT);
     assert.deepEqual(heard.sort(), ['contextoverflow', 'listener', 'quotaoverflow']);
     assert.ok(session.contextUsage < 256 && session.contextUsage > one);
     const responseFormat = { type: /** @type {const} */ ('regex'), pattern: /yes|no/ };
-    const kept = [...initialPrompts, user(long), { role: 'assistant', content: second }, user(long)];
+    const kept = [...initialPrompts, user(long), { role: 'assistant', content: second }, user(words(110))];
     assert.equal(third, await replyTo(kept, { responseFormat }));
+    assert.equal(session.contextUsage, await model.countTokens([...kept, { role: 'assistant', content: third }]));
   });
 
   test('QuotaExceededError where not even that makes room, and nothing is removed', async () => {

@@ -1,0 +1,144 @@
+// `bq4/react` in a real page with React's development build, within StrictMode, which mounts every component twice.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { rolldown } from 'rolldown';
+import { chromiumFirst, oneSite } from './every.mjs';
+import { ROOT } from './site.mjs';
+
+const ENTRY = `export * as React from 'react'; export * as dom from 'react-dom/client';
+export * from ${JSON.stringify(join(ROOT, 'js/adapters/react.js'))};`;
+let code = '';
+before(async () => {
+  const made = await rolldown({
+    input: 'entry',
+    plugins: [
+      {
+        name: 'entry',
+        resolveId: (id) => (id === 'entry' ? join(ROOT, 'entry.js') : null),
+        load: (id) => (id.endsWith('entry.js') ? ENTRY : null),
+      },
+    ],
+    transform: { define: { 'process.env.NODE_ENV': '"development"' } },
+    platform: 'browser',
+  });
+  const { output } = await made.generate({ format: 'iife', name: 'lib' });
+  ({ code } = output[0]);
+  await made.close();
+});
+
+await chromiumFirst((name) => {
+  const here = oneSite(name);
+
+  test('a model is loaded once, a conversation goes on, stops, and ends with its component', async () => {
+    const page = await here.open();
+    const told = await page.evaluate(async (/** @type {string} */ script) => {
+      const tag = document.createElement('script');
+      tag.textContent = `${script};globalThis.lib = lib;`;
+      document.head.append(tag);
+      const { React, dom, useModel, useChat } = /** @type {any} */ (globalThis).lib;
+      const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
+      const engine = await createWorkerEngine({ threads: 1 });
+      /** What happened, in order. @type {string[]} */
+      const events = [];
+      const load = async (/** @type {any} */ options) => {
+        events.push('load');
+        const model = await engine.load('/models/chat.bq4', { context: 256, ...options });
+        const { close } = model;
+        model.close = () => (events.push('close'), close());
+        return model;
+      };
+      /** What the component saw last. @type {any} */
+      let now;
+      let progressed = false;
+      function Talk() {
+        const { model, progress, error } = useModel(load);
+        const chat = useChat(model, { generate: { temperature: 0 } });
+        progressed ||= progress !== null;
+        now = { model, failed: error, ...chat };
+        return chat.messages.map((/** @type {any} */ { role, content }, /** @type {number} */ i) =>
+          React.createElement('p', { key: i }, `${role}: ${content}`),
+        );
+      }
+      const until = async (/** @type {() => unknown} */ is) => {
+        while (!is()) await new Promise((resolve) => setTimeout(resolve, 5));
+      };
+      const box = document.body.appendChild(document.createElement('div'));
+      const root = dom.createRoot(box);
+      root.render(React.createElement(React.StrictMode, null, React.createElement(Talk)));
+      await until(() => now?.status === 'ready');
+      const started = [...events];
+      const { send } = now;
+      const first = now.send('Hello!');
+      void now.send('Not now.'); // while one is under way
+      await until(() => now.status === 'replying' && now.messages.length === 2);
+      await first;
+      await until(() => now.status === 'ready');
+      const [{ text }, shown] = [
+        await now.model.reply([{ role: 'user', content: 'Hello!' }], { temperature: 0 }),
+        [...box.querySelectorAll('p')].map((p) => p.textContent),
+      ];
+      const second = now.send('Tell me a story.');
+      await until(() => now.messages.length === 4 && now.messages[3].content);
+      now.stop();
+      await second;
+      await until(() => now.status === 'ready');
+      const stopped = { error: now.error, messages: now.messages.length, same: now.send === send };
+      await now.send(/** @type {any} */ (5));
+      await until(() => now.error);
+      const { code } = now.error;
+      void now.send('Hello again!');
+      await until(() => now.status === 'replying');
+      root.unmount();
+      await until(() => events.length === 2);
+      const { model } = now;
+      const closed = await model.countTokens([]).catch((/** @type {any} */ error) => error.code);
+      await engine.close();
+      return { started, events, progressed, shown, text, stopped, code, closed };
+    }, code);
+    assert.deepEqual(told.started, ['load'], 'StrictMode begins one load');
+    assert.deepEqual(told.events, ['load', 'close']);
+    assert.ok(told.progressed);
+    assert.deepEqual(told.shown, ['user: Hello!', `assistant: ${told.text}`]);
+    assert.deepEqual(told.stopped, { error: null, messages: 4, same: true });
+    assert.equal(told.code, 'ARGUMENT');
+    assert.equal(told.closed, 'CLOSED');
+  });
+
+  test('a load that fails is told, and one that nobody waits for is ended', async () => {
+    const page = await here.open();
+    const told = await page.evaluate(async (/** @type {string} */ script) => {
+      const tag = document.createElement('script');
+      tag.textContent = `${script};globalThis.lib = lib;`;
+      document.head.append(tag);
+      const { React, dom, useModel } = /** @type {any} */ (globalThis).lib;
+      /** @type {any} */
+      let now;
+      /** @type {AbortSignal[]} */
+      const signals = [];
+      function Loads(/** @type {{ url: string }} */ { url }) {
+        now = useModel(
+          ({ signal }) => {
+            signals.push(signal);
+            return url === 'bad' ? Promise.reject(new Error('bad')) : new Promise(() => {});
+          },
+          [url],
+        );
+        return null;
+      }
+      const root = dom.createRoot(document.body.appendChild(document.createElement('div')));
+      const show = (/** @type {string} */ url) => root.render(React.createElement(Loads, { url }));
+      const until = async (/** @type {() => unknown} */ is) => {
+        while (!is()) await new Promise((resolve) => setTimeout(resolve, 5));
+      };
+      show('slow');
+      await until(() => signals.length === 1);
+      show('bad');
+      await until(() => now.error);
+      const failed = now.error.message;
+      root.unmount();
+      return { failed, aborted: signals.map((signal) => signal.aborted) };
+    }, code);
+    assert.deepEqual(told, { failed: 'bad', aborted: [true, true] });
+  });
+});
