@@ -41,8 +41,8 @@ const ALONE = { id: join(ROOT, 'js/openai/index.js'), file: './part-openai.js' }
 
 /** The room of grammars. */
 const GRAMMAR = /js[\\/]grammar[\\/]/;
-/** What tells the engine of files that are no v2 files. */
-const DESCRIPTIONS = /js[\\/](convert[\\/]|plan[\\/]manifest)/;
+/** What tells the engine of files that are no v2 files, and of adapters. */
+const DESCRIPTIONS = /js[\\/](convert[\\/]|gguf[\\/]|plan[\\/]manifest|sources[\\/]gguf-header)/;
 
 /**
  * Addresses of files, relative to a module of ours, become relative to dist/, and the engine begins with what is usual.
