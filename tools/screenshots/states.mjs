@@ -71,6 +71,7 @@ async function download(page, kit, bytesPerSecond) {
   kit.link({ bytesPerSecond });
   await press(page, 'Download and use', '#plan');
   await status(page, 'you can write already');
+  await seen(page, '#format'); // it comes a moment later
 }
 
 /** Whatever a browser shows in Details, without a scroll of its own. @param {Page} page @param {string} selector */
