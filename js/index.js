@@ -68,6 +68,9 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').Result} Result */
 /** @typedef {import('./shared/types.js').Session} Session */
 /** @typedef {import('./shared/types.js').SessionMethods} SessionMethods */
+/** @typedef {import('./shared/types.js').Adapter} Adapter */
+/** @typedef {import('./shared/types.js').AdapterInfo} AdapterInfo */
+/** @typedef {import('./shared/types.js').AdapterOptions} AdapterOptions */
 /** @typedef {import('./shared/types.js').SessionOptions} SessionOptions */
 /** @typedef {import('./shared/types.js').SessionStats} SessionStats */
 /** @typedef {import('./shared/types.js').Source} Source */
