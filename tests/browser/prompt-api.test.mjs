@@ -61,8 +61,8 @@ await chromiumFirst((name) => {
     );
   });
 
-  // Firefox runs no promise of a page that is gone: nobody can be told.
-  test('the class of a frame that is gone', { skip: name === 'firefox' }, async () => {
+  if (name === 'firefox') return; // it was seen to hang here: no promise of a frame that is gone was settled
+  test('the class of a frame that is gone', async () => {
     const page = await here.open();
     const gone = await page.evaluate(async () => {
       const frame = document.createElement('iframe');

@@ -91,7 +91,8 @@ async function provide() {
     url: `${site.url}demo/`,
     kit: {
       formless: readFileSync(small),
-      link: (/** @type {object | undefined} */ fault = undefined) => {
+      /** @type {import('./states.mjs').Kit['link']} */
+      link: (fault) => {
         models.faults = fault ? [fault] : [];
         return models.at('/large.bq4');
       },
