@@ -14,6 +14,7 @@ const HELP = `bq4: language models in the browser, on the CPU
   bq4 embed FILE TEXT... [options]                                  a vector for each text, as a line of JSON
   bq4 bench FILE [options]                                          how fast it is here, and what it takes; --json
   bq4 serve FILE... [options]                                       a server with OpenAI's interface, on this machine
+  bq4 replay RECEIPT.json FILE [options]                            computes it again: equal, or where it differs
   bq4 bundle FILE PAGE.html [--title TEXT]                          one page with the engine and a small model in it
   bq4 train-head FILE DATA.tsv HEAD.json [options]                  a classifier over the vectors of FILE; DATA: text, tab, label
   bq4 classify FILE HEAD.json TEXT... [--json]                      what each text is, and how sure that is
@@ -74,6 +75,7 @@ Options of train-head:
 Of run alone:
 
   --chat               wraps the prompt as a turn of the model's chat format
+  --receipt OUT.json   writes what it takes to compute the same again; not with --chat
   --json               one JSON object: ids, text, reason, seed, timings, build
 
   --help, --version
@@ -139,8 +141,18 @@ const COMMANDS = {
     start: convertFile,
   },
   inspect: { files: 1, options: { json: flag, companion: value }, start: inspectFile },
-  run: { files: 1, more: 1, options: { ...generation, prompt: value, chat: flag, json: flag }, start: runPrompt },
+  run: {
+    files: 1,
+    more: 1,
+    options: { ...generation, prompt: value, chat: flag, json: flag, receipt: value },
+    start: runPrompt,
+  },
   chat: { files: 1, options: generation, start: chatLoop },
+  replay: {
+    files: 2,
+    options: { companion: value, build: value, threads: value, json: flag },
+    start: async (files, options) => (await import('./replay.js')).replayReceipt(files, options),
+  },
   bundle: {
     files: 2,
     options: { title: value },
@@ -208,6 +220,7 @@ const COMMANDS = {
 const NEEDS = {
   convert: 'IN and OUT',
   bundle: 'a model and the page to write',
+  replay: 'a receipt and its model',
   embed: 'a file and a text',
   serve: 'at least one file',
   'train-head': 'a model, examples and the head to write',
@@ -257,14 +270,24 @@ async function runPrompt([file, words], options) {
   const prompt = options.prompt ?? words;
   if (prompt === undefined || (options.prompt !== undefined && words !== undefined))
     throw new Usage('run needs one prompt: behind FILE, or as --prompt TEXT');
+  if (options.receipt && options.chat) throw new Usage('--receipt is of a text, not of --chat');
   const chosen = await generateOptions(options, 256);
   const { engine, model } = await load(file, options);
   Object.assign(chosen, await adapterOf(model, options));
-  const run = options.chat
-    ? (await model.createChat({ system: options.system })).send(prompt, chosen)
-    : (await model.createSession()).generate(prompt, chosen);
+  const session = options.chat ? null : await model.createSession();
+  const run = session
+    ? session.generate(prompt, chosen)
+    : (await model.createChat({ system: options.system })).send(prompt, chosen);
   for await (const part of run) if (!options.json) stdout.write(part.text);
-  const { ids, text, reason, seed, timings } = await run.done();
+  const result = await run.done();
+  const { ids, text, reason, seed, timings } = result;
+  if (session && options.receipt) {
+    const [{ receiptOf }, { writeFile }] = await Promise.all([
+      import('../js/receipts/index.js'),
+      import('node:fs/promises'),
+    ]);
+    await writeFile(options.receipt, `${JSON.stringify(await receiptOf(model, session, result, chosen))}\n`);
+  }
   const { build, reason: buildReason } = engine.info;
   if (options.json) stdout.write(`${JSON.stringify({ ids, text, reason, seed, timings, build, buildReason })}\n`);
   else stdout.write('\n');

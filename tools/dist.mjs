@@ -28,6 +28,7 @@ const BUNDLES = [
   { 'prompt-api': 'js/adapters/prompt-api.js' },
   { react: 'js/adapters/react.js' },
   { heads: 'js/heads/index.js' },
+  { receipts: 'js/receipts/index.js' },
   { single: 'js/single/app.js' },
   { cli: 'bin/bq4.js' },
 ];

@@ -61,6 +61,7 @@ const js = {
   connect: ['shared', 'js/openai/stream.js'],
   server: ['shared'],
   adapters: ['shared'],
+  receipts: ['shared'],
   single: ['shared', 'sources', 'engine'],
   'js/thread.js': ['shared', 'wasm'],
   'js/io-worker.js': ['shared', 'paging'],

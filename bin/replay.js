@@ -1,0 +1,23 @@
+/** `bq4 replay`: computes what a receipt tells of again, and says whether it is the same. */
+import { readFile } from 'node:fs/promises';
+import { stdout } from 'node:process';
+import { load } from './options.js';
+
+/** @param {string[]} files @param {any} options */
+export async function replayReceipt([file, model], options) {
+  const { loadOptions, readReceipt, replay } = await import('../js/receipts/index.js');
+  const receipt = await readReceipt(await readFile(file, 'utf8'));
+  const { context, kv, activations } = loadOptions(receipt);
+  const opened = await load(model, { ...options, context: String(context), kv, activations });
+  const { build, threads } = opened.engine.info;
+  const found = await replay(opened.model, receipt);
+  await opened.engine.close();
+  if (!found.equal) process.exitCode = 1;
+  if (options.json) return void stdout.write(`${JSON.stringify({ ...found, build, threads })}\n`);
+  const by = `bq4 ${found.engine}, ${build}, ${threads} thread${threads > 1 ? 's' : ''}`;
+  if (found.equal) return void stdout.write(`equal: ${found.ids.length} tokens, by ${by}\n`);
+  for (const { what, at, wanted, got } of found.differences)
+    stdout.write(`${what}${at === undefined ? '' : ` differ from number ${at} on`}: ${got} instead of ${wanted}\n`);
+  const other = receipt.engine === found.engine ? '' : `; the receipt is of bq4 ${receipt.engine}`;
+  stdout.write(`not equal, by ${by}${other}\n`);
+}

@@ -1,0 +1,45 @@
+// Receipts in browsers: what Node has computed, each computes again, and the other way round.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { createEngine, fromFile } from '../../js/engine.js';
+import { loadOptions, readReceipt, replay } from '../../js/receipts/index.js';
+import { everyBrowser, oneSite } from './every.mjs';
+
+const path = (/** @type {string} */ name) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
+
+await everyBrowser((name) => {
+  const here = oneSite(name);
+
+  test('a receipt from Node is equal in the page, one from the page is equal in Node', async () => {
+    const golden = await readReceipt(readFileSync(path('tests/golden/receipt.json'), 'utf8'));
+    const page = await here.open();
+    const { found, receipt } = await page.evaluate(
+      async (/** @type {any} */ { golden, options }) => {
+        const module = (/** @type {string} */ path) => import(new URL(path, location.href).href);
+        const [{ createWorkerEngine }, { receiptOf, replay }] = await Promise.all([
+          module('/js/index.js'),
+          module('/js/receipts/index.js'),
+        ]);
+        const engine = await createWorkerEngine();
+        const model = await engine.load('/models/chat.bq4', options);
+        const found = await replay(model, golden);
+        const session = await model.createSession();
+        const chosen = { maxTokens: 30, temperature: 1.1, topK: 0, seed: 99 };
+        const receipt = await receiptOf(model, session, await session.generate('The moon', chosen), chosen);
+        await engine.close();
+        return { found, receipt };
+      },
+      { golden, options: loadOptions(golden) },
+    );
+    assert.deepEqual(found, { equal: true, engine: golden.engine, ids: golden.ids, differences: [] });
+    const engine = await createEngine({ build: 'simd128', threads: 1 });
+    const again = await replay(
+      await engine.load(fromFile(path('models/chat.bq4')), loadOptions(receipt)),
+      await readReceipt(receipt),
+    );
+    assert.deepEqual(again, { equal: true, engine: golden.engine, ids: receipt.ids, differences: [] });
+    await engine.close();
+  });
+});

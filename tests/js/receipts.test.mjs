@@ -1,0 +1,121 @@
+// Receipts: made and computed again in this thread and in a worker, by every build and number of threads; bq4 replay.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { after } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createWorkerEngine } from '../../js/index.js';
+import { ENGINE, loadOptions, readReceipt, receiptOf, replay } from '../../js/receipts/index.js';
+import { tinyModel, tokenizer } from './fixture.mjs';
+
+const path = (/** @type {string} */ name) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
+const BUNDLED = path('models/chat.bq4');
+const GOLDEN = readFileSync(path('tests/golden/receipt.json'), 'utf8');
+const folder = mkdtempSync(join(tmpdir(), 'bq4-receipts-'));
+after(() => rmSync(folder, { recursive: true }));
+
+const tiny = await tinyModel({ type: 'bq4', tokens: { ...tokenizer(), eog: [] } });
+const LONG = { maxTokens: 40, temperature: 1.2, seed: 11 };
+
+/** @param {import('../../js/shared/types.js').GenerateOptions} [options] */
+async function made(options = LONG) {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(tiny), { kv: 'f16' });
+  const session = await model.createSession();
+  const run = session.generate([5, 6, 7], options);
+  for await (const _ of run) if (options === STOPPED && (await session.tokens()).length === 9) break;
+  const result = /** @type {import('../../js/shared/types.js').Result} */ (run.result);
+  return { engine, model, session, result, receipt: await receiptOf(model, session, result, options) };
+}
+const STOPPED = { ...LONG };
+
+for (const [name, create] of /** @type {[string, () => Promise<any>][]} */ ([
+  ['simd128', () => createEngine({ build: 'simd128', threads: 1 })],
+  ['relaxed, 3 threads', () => createEngine({ build: 'relaxed', threads: 3 })],
+  ['a worker', () => createWorkerEngine({ threads: 2 })],
+]))
+  test(`${name}: a receipt of the bundled model is computed again, equal to the bit`, async () => {
+    const receipt = await readReceipt(GOLDEN);
+    const engine = await create();
+    const model = await engine.load(fromFile(BUNDLED), loadOptions(receipt));
+    const found = await replay(model, receipt);
+    assert.deepEqual(found, { equal: true, engine: ENGINE, ids: receipt.ids, differences: [] });
+    await engine.close();
+  });
+
+test('the version that receipts name is that of the package', () => {
+  assert.equal(JSON.parse(readFileSync(path('package.json'), 'utf8')).version, ENGINE);
+});
+
+test('what JSON has no words for is kept: a forbidden token, a pattern; and what was left in the middle', async () => {
+  const free = await made();
+  await free.engine.close();
+  const banned = free.receipt.ids[0];
+  const choices = [
+    { ...LONG, logitBias: [{ id: banned, bias: -Infinity }] },
+    { ...LONG, responseFormat: /** @type {const} */ ({ type: 'regex', pattern: /[a-z]{30}/ }) },
+    STOPPED,
+  ];
+  for (const options of choices) {
+    const { engine, model, session, receipt } = await made(options);
+    assert.notDeepEqual(receipt.ids, free.receipt.ids);
+    await session.close();
+    const again = await readReceipt(JSON.stringify(receipt));
+    assert.deepEqual(await replay(model, again), { equal: true, engine: ENGINE, ids: receipt.ids, differences: [] });
+    await engine.close();
+  }
+});
+
+test('another file: says so, and from which token on', async () => {
+  const { engine, session, receipt } = await made();
+  await session.close();
+  const other = await engine.load(fromFile(BUNDLED), { kv: 'f16' });
+  const { equal, differences } = await replay(other, receipt);
+  assert.equal(equal, false);
+  assert.deepEqual(
+    differences.map(({ what }) => what),
+    ['file', 'ids'],
+  );
+  const at = /** @type {number} */ (differences[1].at);
+  assert.equal(differences[1].wanted, receipt.ids[at]);
+  assert.notEqual(differences[1].got, receipt.ids[at]);
+  await engine.close();
+});
+
+test('a changed receipt, or none, is refused; so is a session that went on', async () => {
+  const { engine, model, session, result, receipt } = await made();
+  const code = (/** @type {unknown} */ given) => readReceipt(given).then(String, (error) => error.code);
+  assert.equal(await code(receipt), '[object Object]');
+  assert.equal(await code({ ...receipt, ids: [...receipt.ids.slice(1), 9] }), 'MISMATCH');
+  assert.equal(await code({ ...receipt, seed: 12 }), 'MISMATCH');
+  assert.equal(await code({ ...receipt, options: { ...receipt.options, temperature: 0 } }), 'MISMATCH');
+  assert.equal(await code({ ...receipt, options: { heat: 1 } }), 'FORMAT');
+  for (const none of ['{', '[]', 'null', null, 7, { receipt: 2 }, { receipt: 1 }, { ...receipt, ids: [-1] }])
+    assert.equal(await code(none), 'FORMAT', JSON.stringify(none));
+  await session.append([5]);
+  await assert.rejects(receiptOf(model, session, result, LONG), { code: 'STATE' });
+  await engine.close();
+});
+
+test('bq4 run --receipt, bq4 replay', () => {
+  const bq4 = (/** @type {string[]} */ ...words) =>
+    spawnSync(process.execPath, [path('bin/bq4.js'), ...words], { encoding: 'utf8' });
+  const [file, changed] = [join(folder, 'receipt.json'), join(folder, 'changed.json')];
+  const run = bq4('run', BUNDLED, 'Once upon a time', '--max-tokens', '12', '--seed', '5', '--receipt', file, '--json');
+  assert.equal(run.stderr, '');
+  assert.deepEqual(JSON.parse(run.stdout).ids, JSON.parse(readFileSync(file, 'utf8')).ids);
+  const again = bq4('replay', file, BUNDLED, '--build', 'simd128', '--threads', '1');
+  assert.deepEqual([again.status, again.stderr], [0, '']);
+  assert.match(again.stdout, /^equal: 12 tokens, by bq4 [\d.]+, simd128, 1 thread\n$/);
+  const other = join(folder, 'other.bq4');
+  writeFileSync(other, tiny);
+  const not = bq4('replay', file, other, '--json');
+  assert.equal(not.status, 1, not.stdout);
+  writeFileSync(changed, readFileSync(file, 'utf8').replace('"seed":5', '"seed":6'));
+  const refused = bq4('replay', changed, BUNDLED);
+  assert.equal(refused.status, 1);
+  assert.match(refused.stderr, /the receipt was changed/);
+});
