@@ -60,6 +60,7 @@ export function onVersion(offer, onOthers) {
     if (data?.version === 'others open') onOthers();
   });
   navigator.serviceWorker.startMessages();
+  navigator.serviceWorker.controller?.postMessage('ask');
 }
 
 /** @returns {Promise<boolean>}  whether a service worker is active, once it is known */

@@ -38,7 +38,7 @@ const ISOLATION = {
 const worker = globalThis;
 
 worker.addEventListener('install', (/** @type {any} */ event) => {
-  event.waitUntil(keep());
+  event.waitUntil(keepInTurn());
 });
 
 worker.addEventListener('activate', (/** @type {any} */ event) => {
@@ -60,6 +60,8 @@ worker.addEventListener('fetch', (/** @type {any} */ event) => {
 });
 
 worker.addEventListener('message', (/** @type {any} */ event) => {
+  // A page that begins asks itself: it may not have been there when all were told.
+  if (event.data === 'ask') event.waitUntil(offer([event.source]));
   if (event.data === 'take') event.waitUntil(take(event.source));
   if (event.data === 'replace') worker.skipWaiting();
 });
@@ -113,9 +115,23 @@ async function take(page) {
 }
 
 async function lookBehind() {
-  await keep().catch(() => {}); // no network: what is kept goes on
+  await keepInTurn().catch(() => {}); // no network: what is kept goes on
+  await offer(await worker.clients.matchAll({ type: 'window' }));
+}
+
+/** Tells these pages, if a version comes next. @param {any[]} pages */
+async function offer(pages) {
   if (!(await named('next').catch(() => ''))) return;
-  for (const page of await worker.clients.matchAll({ type: 'window' })) page.postMessage({ version: 'next' });
+  for (const page of pages) page.postMessage({ version: 'next' });
+}
+
+/** What keeps a version now. @type {Promise<void>} */
+let keeping = Promise.resolve();
+
+/** One after the other: who has looked earlier would take the later one's version for none. */
+function keepInTurn() {
+  keeping = keeping.catch(() => {}).then(keep);
+  return keeping;
 }
 
 /** Keeps the version that is there now whole, unless it is kept. */

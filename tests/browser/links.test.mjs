@@ -122,7 +122,7 @@ test('the plan comes first, then the download beside a conversation; it is kept'
   await ui(page).models.click();
   await page.getByRole('button', { name: 'Delete large.bq4' }).click();
   await page.locator('#stored li', { hasText: 'large.bq4' }).waitFor({ state: 'detached' });
-  assert.equal(await page.evaluate(() => document.activeElement?.id), 'models-search');
+  await page.waitForFunction(() => document.activeElement?.id === 'models-search');
   await page.getByRole('button', { name: 'Close' }).click();
   assert.match(await say(page, 'Hello again'), /./s);
 });
