@@ -131,7 +131,9 @@ async function nodeTests(report, tools, name, files, { together = false, atOnce 
     BQ4_PYTHON: tools.testPython,
     ...(browsers && { BQ4_BROWSERS: browsers }),
   };
-  const result = await runProgram(line, { cwd: ROOT, env, seconds: 3 * PATIENCE, show: true });
+  // A file whose test has failed may never end, since nobody closes what that test has opened.
+  const silence = 4 * seconds;
+  const result = await runProgram(line, { cwd: ROOT, env, seconds: 3 * PATIENCE, silence, show: true });
   const text = existsSync(tap) ? readFileSync(tap, 'utf8') : '';
   const count = (/** @type {string} */ what) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
   const failed = count('fail') + count('cancelled') + count('todo');
