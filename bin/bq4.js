@@ -15,6 +15,7 @@ const HELP = `bq4: language models in the browser, on the CPU
   bq4 bench FILE [options]                                          how fast it is here, and what it takes; --json
   bq4 serve FILE... [options]                                       a server with OpenAI's interface, on this machine
   bq4 replay RECEIPT.json FILE [options]                            computes it again: equal, or where it differs
+  bq4 prompt-state FILE OUT (--system TEXT | --messages FILE.json)  what conversations begin with, computed beforehand
   bq4 bundle FILE PAGE.html [--title TEXT]                          one page with the engine and a small model in it
   bq4 train-head FILE DATA.tsv HEAD.json [options]                  a classifier over the vectors of FILE; DATA: text, tab, label
   bq4 classify FILE HEAD.json TEXT... [--json]                      what each text is, and how sure that is
@@ -153,6 +154,11 @@ const COMMANDS = {
     options: { companion: value, build: value, threads: value, json: flag },
     start: async (files, options) => (await import('./replay.js')).replayReceipt(files, options),
   },
+  'prompt-state': {
+    files: 2,
+    options: { ...loading, system: value, messages: value },
+    start: async (files, options) => (await import('./prompt-state.js')).writePromptState(files, options),
+  },
   bundle: {
     files: 2,
     options: { title: value },
@@ -221,6 +227,7 @@ const NEEDS = {
   convert: 'IN and OUT',
   bundle: 'a model and the page to write',
   replay: 'a receipt and its model',
+  'prompt-state': 'a model and the file to write',
   embed: 'a file and a text',
   serve: 'at least one file',
   'train-head': 'a model, examples and the head to write',

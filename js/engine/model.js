@@ -285,6 +285,12 @@ export class LocalModel {
     return classify(this, texts, { head: options.head, ...options, ...hears });
   };
 
+  /** @type {Model['promptState']} */
+  promptState = async (...given) => (await onDemand(import('./more.js'))).promptState(this, this.#replies, given);
+
+  /** @type {Model['loadPromptState']} */
+  loadPromptState = async (...given) => (await onDemand(import('./more.js'))).loadPromptState(this.#replies, given);
+
   /** @type {Model['choose']} */
   choose = async (...given) => (await onDemand(import('./more.js'))).chooseIn(this, this.#replies, given);
 

@@ -8,6 +8,7 @@ export { Picking } from './picking.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { LocalSession } from './session.js' */
+/** @import { Replies } from './replies.js' */
 
 /** @param {LocalSession} session @param {LocalModel} model @param {any[]} given */
 export async function append(session, model, given) {
@@ -55,4 +56,42 @@ export async function restore(session, _model, given) {
     timeline.ids = state.restore(wasm, timeline.handle, saved);
   });
   return session.stats();
+}
+
+/** What a user may say first, as different as their first tokens are: what prompts with these have in common is common to nearly all. */
+const OPENINGS = ['1', 'And', 'x', '?'];
+
+/** @param {LocalModel} model @param {Replies} replies @param {any[]} given */
+export async function promptState(model, replies, given) {
+  const { args, options, signal, onProgress } = checkCall(TABLE.model.promptState, given);
+  model.writes();
+  const [messages] = args;
+  const [one, ...others] = await Promise.all(
+    OPENINGS.map((content) => replies.tokens([...messages, { role: 'user', content }], options)),
+  );
+  let shared = 0;
+  while (shared < one.length && others.every((other) => other[shared] === one[shared])) shared++;
+  if (!shared) throw new BqError('ARGUMENT', 'conversations that begin with these messages have no token in common');
+  const tokens = one.slice(0, shared);
+  const session = replies.take(tokens);
+  try {
+    return await session.alone(async ({ wasm, timeline, fit }) => {
+      await timeline.prefill({ signal }, onProgress, fit(tokens));
+      return state.save(wasm, timeline.handle);
+    });
+  } finally {
+    replies.give(session);
+  }
+}
+
+/** @param {Replies} replies @param {any[]} given */
+export async function loadPromptState(replies, given) {
+  const { args } = checkCall(TABLE.model.loadPromptState, given);
+  const session = replies.take([]);
+  try {
+    await session.restore(args[0]);
+    return { tokens: session.length };
+  } finally {
+    replies.give(session);
+  }
 }

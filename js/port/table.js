@@ -81,6 +81,8 @@ export const TABLE = {
     reply: { args: [messagesOf], options: 'complete', stream: true },
     generate: { args: [prompt], options: 'generate', stream: true },
     choose: { args: [promptOrMessages, choices], options: 'choose' },
+    promptState: { args: [messagesOf], options: 'promptState' },
+    loadPromptState: { args: [bytes] },
     embed: { args: [texts], options: 'embed' },
     classify: { args: [texts], options: 'classify' },
     trace: { options: 'trace' },

@@ -119,6 +119,7 @@ export const OPTIONS = {
   generate: GENERATE,
   append: { parseSpecial: flag, signal, onProgress: callback },
   choose: { ...PROMPTS, prefix: text, signal, onProgress: callback },
+  promptState: { ...PROMPTS, signal, onProgress: callback },
   chooseNext: { signal, onProgress: callback },
   embed: { pooling: oneOf('mean', 'cls', 'last'), normalize: flag, truncate: flag, signal, onProgress: callback },
   create: { signal },

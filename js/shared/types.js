@@ -325,6 +325,8 @@
 
 /** `prefix`: what the reply begins with; its text is what follows. @typedef {GenerateOptions & PromptOptions & { prefix?: string }} CompleteOptions */
 
+/** @typedef {PromptOptions & { signal?: AbortSignal, onProgress?: (progress: PrefillProgress) => void }} PromptStateOptions */
+
 /** Of messages also PromptOptions. @typedef {PromptOptions & { prefix?: string, signal?: AbortSignal, onProgress?: (progress: PrefillProgress) => void }} ChooseOptions */
 
 /**
@@ -486,6 +488,9 @@
  *   stand for what texts mean; ids are taken as they are
  * @property {(prompt: string | ArrayLike<number> | MessageLike[], options: string[], more?: ChooseOptions) => Promise<Chosen>} choose  how
  *   likely each of these texts is as what follows, or as the reply's beginning
+ * @property {(messages: MessageLike[], options?: PromptStateOptions) => Promise<Uint8Array>} promptState  what conversations that begin
+ *   with these messages have in common, computed
+ * @property {(state: Uint8Array) => Promise<{ tokens: number }>} loadPromptState  so that replies need not compute it. MISMATCH, FORMAT
  * @property {(texts: string | (string | ArrayLike<number>)[], options: ClassifyOptions) => Promise<Classified[]>} classify  by a head
  * @property {(options?: TraceOptions) => Promise<StageTrace[]>} trace  of the sessions that replies are computed in
  * @property {() => Promise<MemoryInfo>} memory

@@ -1,0 +1,96 @@
+// What conversations begin with, computed beforehand: the same replies, and only what is new of them is computed.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { after } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createWorkerEngine } from '../../js/index.js';
+import { tinyModel, tokenizer } from './fixture.mjs';
+
+const path = (/** @type {string} */ name) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
+const BUNDLED = path('models/chat.bq4');
+const folder = mkdtempSync(join(tmpdir(), 'bq4-prompt-state-'));
+after(() => rmSync(folder, { recursive: true }));
+
+const BEFORE = [
+  { role: 'user', content: 'Tell me a story about a dog.' },
+  { role: 'assistant', content: 'Once upon a time there was a dog who lived by the sea and barked at every wave.' },
+];
+const ASKED = [...BEFORE, { role: 'user', content: 'And then?' }];
+const OPTIONS = { maxTokens: 12, temperature: 0 };
+
+for (const [name, create] of /** @type {[string, () => Promise<any>][]} */ ([
+  ['this thread', () => createEngine({ threads: 1 })],
+  ['a worker', () => createWorkerEngine({ threads: 1 })],
+]))
+  test(`${name}: a reply computes only what a state does not hold, and is the same`, async () => {
+    const maker = await createEngine({ build: 'simd128', threads: 1 });
+    const made = await maker.load(fromFile(BUNDLED));
+    const state = await made.promptState(BEFORE);
+    await maker.close();
+
+    const engine = await create();
+    const model = await engine.load(fromFile(BUNDLED));
+    const plain = await model.reply(ASKED, OPTIONS);
+    await model.close();
+    const again = await engine.load(fromFile(BUNDLED));
+    const { tokens } = await again.loadPromptState(state);
+    assert.ok(tokens > 20, String(tokens));
+    assert.ok(tokens < plain.timings.promptTokens);
+    const reply = await again.reply(ASKED, OPTIONS);
+    // The last one is computed anew: a saved session holds no logits.
+    assert.deepEqual([plain.timings.reusedTokens, reply.timings.reusedTokens], [0, tokens - 1]);
+    assert.deepEqual(reply.ids, plain.ids);
+    // Another conversation with the same beginning finds it too.
+    const other = await again.reply([...BEFORE, { role: 'user', content: 'Who was it?' }], OPTIONS);
+    assert.ok(other.timings.reusedTokens >= tokens - 1, String(other.timings.reusedTokens));
+    await engine.close();
+  });
+
+test('a state of another file or KV type, cut short, changed or none: refused, and the model goes on', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromFile(BUNDLED));
+  const state = await model.promptState(BEFORE);
+  const refusal = (/** @type {any} */ to, /** @type {any} */ bytes) =>
+    to.loadPromptState(bytes).then(
+      () => 'none',
+      (/** @type {any} */ error) => error.code,
+    );
+  assert.equal(await refusal(model, state.subarray(0, state.length - 1)), 'TRUNCATED');
+  assert.equal(await refusal(model, new Uint8Array(4096)), 'FORMAT');
+  assert.equal(await refusal(model, new Uint8Array(0)), 'TRUNCATED');
+  assert.equal(await refusal(model, 'state'), 'ARGUMENT');
+  for (let at = 0; at < 128; at++) {
+    const changed = state.slice();
+    changed[at] ^= 0x81;
+    await refusal(model, changed); // whatever it is then, it ends
+  }
+  const plain = await (await engine.load(fromFile(BUNDLED))).reply(ASKED, OPTIONS);
+  assert.deepEqual((await model.reply(ASKED, OPTIONS)).ids, plain.ids);
+  const floats = await engine.load(fromFile(BUNDLED), { kv: 'f32' });
+  assert.equal(await refusal(floats, state), 'MISMATCH');
+  const other = await engine.load(fromBytes(await tinyModel({ type: 'bq4', tokens: { ...tokenizer(), eog: [] } })));
+  assert.equal(await refusal(other, state), 'MISMATCH');
+  await assert.rejects(model.promptState([{ role: 'nobody', content: 'x' }]), (/** @type {any} */ { code }) => !!code);
+  const signal = AbortSignal.abort();
+  await assert.rejects(model.promptState(BEFORE, { signal }), { name: 'AbortError' });
+  await engine.close();
+});
+
+test('bq4 prompt-state', async () => {
+  const [messages, out] = [join(folder, 'messages.json'), join(folder, 'out.state')];
+  writeFileSync(messages, JSON.stringify(BEFORE));
+  const bq4 = (/** @type {string[]} */ ...words) =>
+    spawnSync(process.execPath, [path('bin/bq4.js'), 'prompt-state', ...words], { encoding: 'utf8' });
+  const made = bq4(BUNDLED, out, '--messages', messages);
+  assert.equal(made.status, 0, made.stderr);
+  const [, tokens] = /: (\d+) tokens, \d+ bytes\n$/.exec(made.stderr) ?? [];
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromFile(BUNDLED));
+  assert.deepEqual(await model.loadPromptState(new Uint8Array(readFileSync(out))), { tokens: Number(tokens) });
+  await engine.close();
+  assert.equal(bq4(BUNDLED, out).status, 2);
+});
