@@ -35,7 +35,7 @@ FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
 
 Options of convert; IN is a Hugging Face folder, a .safetensors file or PyTorch checkpoint (.bin, .pt, .pth, .pkl; no code in it is
 executed) with config.json beside it, a checkpoint of llama2.c or nanoGPT (.pt), a llama2.c .bin, a .bullet, a .qsf, or a
-.gguf (or its address), of which all weights are kept as they are:
+.gguf (or its address), of which all weights are kept as they are without --quant, --embed or --row-scales:
 
   hf:owner/name is a model on the hub: --revision NAME, --endpoint URL (or HF_ENDPOINT), --token TOKEN (or HF_TOKEN)
   --tokenizer FILE     default: what usually lies beside such a model; a .txt has a token per line

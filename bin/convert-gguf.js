@@ -1,4 +1,5 @@
-/** A GGUF file as .bq4: every weight keeps its value; it is only laid out as the engine computes with it. */
+/** A GGUF file as .bq4: every weight keeps its value, only laid out as the engine computes with it, unless other types are asked for. */
+import { convertCheckpoint } from '../js/convert/index.js';
 import { formatOfTemplate } from '../js/convert/chat-format.js';
 import { createHasher } from '../js/convert/codec.js';
 import { encodeTokenizer } from '../js/convert/tokenizers/section.js';
@@ -9,14 +10,20 @@ import { inOrder, place } from '../js/gguf/layout.js';
 import { openGguf } from '../js/gguf/open.js';
 import { RepackedSource } from '../js/gguf/repacked.js';
 import { BqError } from '../js/shared/errors.js';
+import { ggufCheckpoint } from './gguf-checkpoint.js';
 import { compile, Wasm } from '../js/wasm/wasm.js';
 
 /** @import { ByteSource } from '../js/sources/types.js' */
 
 const ROOM = 65536;
 const LAYOUTS = ['rows', 'tiled'];
-/** Options of `convert` that say what can't be said of a GGUF file. */
-const NOT_HERE = ['quant', 'embed', 'compress', 'v1', 'tokenizer', 'rowScales', 'activations'];
+/** Options of `convert` that ask for other weights than the file has. */
+const ANEW = ['quant', 'embed', 'rowScales'];
+/** Options that say what can't be said of a GGUF file, and of one whose weights are kept. */
+const NEVER = ['compress', 'v1'];
+const NOT_KEPT = ['tokenizer', 'activationSteps'];
+/** @type {Record<string, string>} */
+const FLAGS = { activationSteps: 'activation-steps' };
 
 /** @param {RepackedSource} source @param {import('../js/gguf/layout.js').Placed[]} placed @param {{ name: string, dims: readonly number[], values: Uint8Array }[]} extra */
 function outTensors(source, placed, extra) {
@@ -50,17 +57,24 @@ function outTensors(source, placed, extra) {
  * @returns {Promise<import('../js/convert/report.js').ConvertReport>}
  */
 export async function convertGguf(file, output, options) {
-  const asked = NOT_HERE.find((name) => /** @type {any} */ (options)[name] !== undefined);
-  if (asked)
+  const has = (/** @type {string} */ name) => /** @type {any} */ (options)[name] !== undefined;
+  const anew = ANEW.some(has);
+  const wrong = [...NEVER, ...(anew ? [] : NOT_KEPT)].find(has);
+  if (wrong)
     throw new BqError(
       'ARGUMENT',
-      `--${asked === 'rowScales' ? 'row-scales' : asked} is not for GGUF files: their weights are kept as they are`,
-      { hint: 'convert the original safetensors model instead' },
+      NEVER.includes(wrong)
+        ? `--${wrong} is not for GGUF files`
+        : `--${FLAGS[wrong] ?? wrong} is not for GGUF files whose weights are kept as they are`,
+      {
+        hint: NEVER.includes(wrong) ? 'convert the original safetensors model instead' : 'choose a type with --quant',
+      },
     );
   if (/\.(bullet|qsf)$/.test(output))
     throw new BqError('UNSUPPORTED', 'a GGUF file is converted to .bq4 alone', {
       hint: 'convert the original safetensors model instead',
     });
+  if (anew) return convertCheckpoint(await ggufCheckpoint(file), output, options);
   const { config, tensors, tokenizer, extra, name, license, template } = await openGguf(file, new Uint8Array());
   const compiled = await compile();
   const facts = await Wasm.create(compiled, ROOM);

@@ -1,7 +1,7 @@
 /** Tensors of a checkpoint in the types and layouts of a file, piece by piece. */
 import { BqError } from '../shared/errors.js';
 import { ErrorSum } from './report.js';
-import { TYPES } from './weights.js';
+import { ROWS, TYPES, weightBytes } from './weights.js';
 import { matrixOf } from './write/v2.js';
 
 /** @import { Codec, Stored } from './codec.js' */
@@ -51,7 +51,7 @@ export function encoded(codec, { slot, tensor }, type, layout) {
       const from = await next;
       if (row + step < rows) (next = read(row + step)).catch(() => {});
       const n = Math.min(step, rows - row);
-      const piece = encodePiece(codec, slot.name, from, type, layout, n, cols, row * cols);
+      const piece = encodePiece(codec, { slot, tensor }, from, type, layout, n, row);
       errors.add(n * cols, piece.errors);
       bytes += piece.bytes.length;
       yield piece.bytes;
@@ -61,22 +61,37 @@ export function encoded(codec, { slot, tensor }, type, layout) {
   return { name: slot.name, type, layout, dims: slot.dims, pieces, report };
 }
 
+/** Where a piece's damaged block lies in its file. @param {Match} match @param {Stored} from @param {number} row  the piece's first @param {BqError} cause */
+function damaged({ slot, tensor }, from, row, cause) {
+  const { cols } = matrixOf(slot.dims);
+  return new BqError('FORMAT', `tensor "${slot.name}" has ${cause.message}`, {
+    cause,
+    offset: (tensor.at ?? 0) + weightBytes(from.type, ROWS, row, cols) + Number(cause.offset),
+    hint: cause.hint,
+    details: { tensor: slot.name },
+  });
+}
+
 /**
- * @param {Codec} codec @param {string} name @param {Stored} from @param {WeightType} type @param {number} layout
- * @param {number} rows @param {number} cols @param {number} first  index of the first weight
+ * @param {Codec} codec @param {Match} match @param {Stored} from @param {WeightType} type @param {number} layout
+ * @param {number} rows @param {number} row  the first
  */
-function encodePiece(codec, name, from, type, layout, rows, cols, first) {
+function encodePiece(codec, match, from, type, layout, rows, row) {
+  const { name, dims } = match.slot;
+  const { cols } = matrixOf(dims);
   try {
     return codec.encode(from, type, layout, rows, cols);
   } catch (cause) {
-    const index = cause instanceof BqError && cause.code === 'FORMAT' ? cause.details.index : undefined;
-    if (index === undefined) throw cause;
+    if (!(cause instanceof BqError) || cause.code !== 'FORMAT') throw cause;
+    const index = cause.details.index;
+    if (index === undefined) throw damaged(match, from, row, cause);
     const values = codec.dequantize(from.type, 0, from.bytes, rows, cols);
     const value = values.subarray(index, index + type.block).find((w) => !Number.isFinite(w)) ?? values[index];
-    throw new BqError('FORMAT', `tensor "${name}", weight ${first + index} is ${value}: ${type.name} can't hold it`, {
+    const at = row * cols + index;
+    throw new BqError('FORMAT', `tensor "${name}", weight ${at} is ${value}: ${type.name} can't hold it`, {
       cause,
       hint: 'the checkpoint is damaged, or its weights need a wider type (--quant f32)',
-      details: { tensor: name, index: first + index },
+      details: { tensor: name, index: at },
     });
   }
 }

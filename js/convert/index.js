@@ -195,6 +195,19 @@ async function keyOf({ tensors, tokenizer, activations, ...model }, { hash = 'xx
   return Buffer.from(await crypto.subtle.digest('SHA-256', await all.arrayBuffer())).toString('hex');
 }
 
+/** ARGUMENT. @param {string} output @param {ConvertOptions} options */
+function checkOptions(output, options) {
+  const qsf = output.endsWith('.qsf');
+  if (qsf) qsfChoices(options);
+  else chosenTypes(options);
+  if (options.compress && !qsf) throw new BqError('ARGUMENT', 'only the layers of .qsf files are compressed');
+  if (![undefined, 'xxh64', 'sha256'].includes(options.hash))
+    throw new BqError('ARGUMENT', `hash is "${options.hash}", not xxh64 or sha256`);
+  if (options.activationSteps && (qsf || options.v1 || output.endsWith('.bullet')))
+    throw new BqError('ARGUMENT', 'only v2 files have steps of activations');
+  if (options.hash && options.v1) throw new BqError('ARGUMENT', 'v1 files have no hashes');
+}
+
 /**
  * Converts `input` (a Hugging Face folder, one file of its weights, safetensors or PyTorch's, a checkpoint of llama2.c or nanoGPT, a
  * .bullet or a .qsf file) to `output`: a .bullet or .qsf file where it is named so, else a .bq4 file.
@@ -205,58 +218,68 @@ async function keyOf({ tensors, tokenizer, activations, ...model }, { hash = 'xx
  * @returns {Promise<ConvertReport>}
  */
 export async function convert(input, output, options = {}) {
-  const qsf = output.endsWith('.qsf');
-  if (qsf) qsfChoices(options);
-  else chosenTypes(options);
-  if (options.compress && !qsf) throw new BqError('ARGUMENT', 'only the layers of .qsf files are compressed');
-  if (![undefined, 'xxh64', 'sha256'].includes(options.hash))
-    throw new BqError('ARGUMENT', `hash is "${options.hash}", not xxh64 or sha256`);
-  if (options.activationSteps && (qsf || options.v1 || output.endsWith('.bullet')))
-    throw new BqError('ARGUMENT', 'only v2 files have steps of activations');
-  if (options.hash && options.v1) throw new BqError('ARGUMENT', 'v1 files have no hashes');
+  checkOptions(output, options);
   const checkpoint = await openCheckpoint(input, options);
   try {
-    const matches = matchTensors(
-      checkpoint.config,
-      options.rowScales ? withRowScales(checkpoint.tensors) : checkpoint.tensors,
-    );
-    const tokenizer = await readTokenizer(checkpoint, options);
-    const { readFile } = await nodeModule('fs/promises');
-    const card = options.card ? await readFile(options.card, 'utf8') : '';
-    const facts = {
-      config: checkpoint.config,
-      name: options.name ?? checkpoint.name,
-      license: options.license ?? '',
-      tokenizer,
-      chat: await chatFormat(tokenizer, checkpoint.template, options),
-      template: checkpoint.template,
-      card,
-      activations: options.activationSteps
-        ? encodeActivations(
-            await readJson(options.activationSteps),
-            new Set(matches.filter(({ slot }) => slot.dims.length > 1).map(({ slot }) => slot.name)),
-          )
-        : null,
-      stamp: checkpoint.stamp,
-    };
-    const largestPiece = Math.max(...matches.map(({ slot }) => 4 * rowsPerPiece(slot.dims) * matrixOf(slot.dims).cols));
-    const codec = await createCodec(Math.max(largestPiece, 1 << 20));
-    const write = qsf ? convertQsf : output.endsWith('.bullet') ? convertBullet : options.v1 ? convertV1 : convertV2;
-    const { tensors, written, encoder } = await write(output, matches, codec, options, facts);
-    const reports = tensors.map((t) => t.report());
-    const weights = reports.reduce((sum, t) => sum + t.weights, 0);
-    return {
-      output,
-      bytes: written.bytes,
-      dataBytes: written.dataBytes,
-      weights,
-      ratio: (4 * weights) / written.dataBytes,
-      bitsPerWeight: (8 * written.dataBytes) / weights,
-      encoder,
-      largestPiece,
-      tensors: reports,
-    };
+    return await convertCheckpoint(checkpoint, output, options);
   } finally {
     await checkpoint.close();
   }
+}
+
+/**
+ * The same of a checkpoint that is open, which stays the caller's to close.
+ * @param {import('./read/checkpoint.js').Checkpoint} checkpoint
+ * @param {string} output
+ * @param {ConvertOptions} options
+ * @returns {Promise<ConvertReport>}
+ */
+export async function convertCheckpoint(checkpoint, output, options) {
+  checkOptions(output, options);
+  const matches = matchTensors(
+    checkpoint.config,
+    options.rowScales ? withRowScales(checkpoint.tensors) : checkpoint.tensors,
+  );
+  const tokenizer = await readTokenizer(checkpoint, options);
+  const { readFile } = await nodeModule('fs/promises');
+  const card = options.card ? await readFile(options.card, 'utf8') : '';
+  const facts = {
+    config: checkpoint.config,
+    name: options.name ?? checkpoint.name,
+    license: options.license ?? checkpoint.license ?? '',
+    tokenizer,
+    chat: await chatFormat(tokenizer, checkpoint.template, options),
+    template: checkpoint.template,
+    card,
+    activations: options.activationSteps
+      ? encodeActivations(
+          await readJson(options.activationSteps),
+          new Set(matches.filter(({ slot }) => slot.dims.length > 1).map(({ slot }) => slot.name)),
+        )
+      : null,
+    stamp: checkpoint.stamp,
+  };
+  const largestPiece = Math.max(...matches.map(({ slot }) => 4 * rowsPerPiece(slot.dims) * matrixOf(slot.dims).cols));
+  const codec = await createCodec(Math.max(largestPiece, 1 << 20));
+  const write = output.endsWith('.qsf')
+    ? convertQsf
+    : output.endsWith('.bullet')
+      ? convertBullet
+      : options.v1
+        ? convertV1
+        : convertV2;
+  const { tensors, written, encoder } = await write(output, matches, codec, options, facts);
+  const reports = tensors.map((t) => t.report());
+  const weights = reports.reduce((sum, t) => sum + t.weights, 0);
+  return {
+    output,
+    bytes: written.bytes,
+    dataBytes: written.dataBytes,
+    weights,
+    ratio: (4 * weights) / written.dataBytes,
+    bitsPerWeight: (8 * written.dataBytes) / weights,
+    encoder,
+    largestPiece,
+    tensors: reports,
+  };
 }

@@ -115,7 +115,17 @@ test('convert keeps every weight: the .bq4 says what the GGUF file says', () => 
   );
   assert.equal(answers[0].length, 6);
   assert.deepEqual(answers[0], answers[1]);
-  const { status, stderr } = bq4('convert', path, to, '--quant', 'bq4');
+  const { status, stderr } = bq4('convert', path, to, '--activation-steps', 'steps.json');
   assert.equal(status, 1);
-  assert.match(stderr, /--quant is not for GGUF files/);
+  assert.match(stderr, /--activation-steps is not for GGUF files/);
+});
+
+test('convert to another type: the .bq4 has it, and answers', () => {
+  const to = join(folder, 'anew.bq4');
+  const { tensors } = JSON.parse(bq4('convert', path, to, '--quant', 'bq4h', '--embed', 'bq4h', '--json').stdout);
+  assert.deepEqual(new Set(tensors.map((/** @type {any} */ t) => t.type)), new Set(['bq4h_32', 'f32']));
+  const card = JSON.parse(bq4('inspect', to, '--json').stdout);
+  assert.deepEqual([card.name, card.license, card.hashes.damaged, card.template.kind], ['Tiny', 'mit', [], 'jinja']);
+  const answer = bq4('run', to, 'Hello', '--temperature', '0', '--max-tokens', '6', '--json');
+  assert.equal(JSON.parse(answer.stdout).ids.length, 6);
 });

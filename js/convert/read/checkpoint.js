@@ -15,6 +15,7 @@ import { readTorchModel } from './torch-models.js';
  * @property {Record<string, any>} config  see config.js
  * @property {Map<string, import('./tensors.js').InTensor>} tensors  by canonical name
  * @property {string} name
+ * @property {string} [license]     that it says of itself
  * @property {string} folder        where its other files lie
  * @property {string} stamp         of the version of its files
  * @property {string[]} tokenizers  names that its tokenizer's file may have there

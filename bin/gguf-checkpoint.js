@@ -1,0 +1,113 @@
+/** A GGUF file as a checkpoint whose weights are encoded anew: their rows as they are stored, and as f32 for who needs that. */
+import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { createCodec } from '../js/convert/codec.js';
+import { rowsPerPiece } from '../js/convert/encoded.js';
+import { stampOf } from '../js/convert/read/hf.js';
+import { ROWS, weightBytes } from '../js/convert/weights.js';
+import { matrixOf } from '../js/convert/write/v2.js';
+import { openGguf } from '../js/gguf/open.js';
+import { BqError } from '../js/shared/errors.js';
+import { readRange } from '../js/sources/read.js';
+
+/** @import { Checkpoint } from '../js/convert/read/checkpoint.js' */
+/** @import { InTensor } from '../js/convert/read/tensors.js' */
+/** @import { ListedTensor } from '../js/plan/manifest.js' */
+/** @import { ByteSource } from '../js/sources/types.js' */
+
+/**
+ * @param {ByteSource} file @param {Pick<ListedTensor, 'type' | 'dims' | 'offset'>} listed
+ * @param {() => Promise<import('../js/convert/codec.js').Codec>} codec @returns {InTensor}
+ */
+function rowsOf(file, { type, dims, offset }, codec) {
+  const { cols } = matrixOf([...dims]);
+  const stored = async (/** @type {number} */ row, /** @type {number} */ rows) => {
+    const [from, length] = [offset + weightBytes(type, ROWS, row, cols), weightBytes(type, ROWS, rows, cols)];
+    const bytes = await readRange(file, from, from + length);
+    if (bytes.length !== length)
+      throw new BqError('TRUNCATED', `${file.name} ends after ${from + bytes.length} bytes`, {
+        offset: from + bytes.length,
+      });
+    return bytes;
+  };
+  const most = rowsPerPiece(dims);
+  return {
+    dims: [...dims],
+    at: offset,
+    type: type.name,
+    stored: { type, read: stored },
+    async read(row, rows) {
+      const c = await codec();
+      const out = new Float32Array(rows * cols);
+      for (let r = 0; r < rows; r += most) {
+        const n = Math.min(most, rows - r);
+        out.set(c.dequantize(type, ROWS, await stored(row + r, n), n, cols), r * cols);
+      }
+      return out;
+    },
+  };
+}
+
+/** Modules that a file may have in one tensor, their rows one after the other (docs/FORMAT.md, "TENS"). @type {Record<string, string[]>} */
+const TOGETHER = { qkv: ['q', 'k', 'v'], gate_up: ['gate', 'up'] };
+
+/** A tensor, or those that lie in it. @param {ListedTensor} tensor @param {Record<string, any>} config @returns {ListedTensor[]} */
+function apart(tensor, config) {
+  const { name, dims, type, offset } = tensor;
+  const [, before, together, ending] = /^(h\.\d+\.\w+\.)(qkv|gate_up)(\.\w+)$/.exec(name) ?? [];
+  if (!together) return [tensor];
+  const { heads, kv_heads: kv = heads, ffn } = config;
+  const dim = config.head_dim ?? config.hidden / heads;
+  const sizes = together === 'qkv' ? [heads * dim, kv * dim, kv * dim] : [ffn, ffn];
+  const all = sizes.reduce((a, b) => a + b);
+  if (dims[0] !== all) throw new BqError('SHAPE', `tensor "${name}" has ${dims[0]} rows, not ${all}`);
+  let from = 0;
+  return TOGETHER[together].map((part, i) => {
+    const [at, size] = [from, sizes[i]];
+    from += size;
+    const bytes = (/** @type {number} */ n) =>
+      dims.length === 1 ? weightBytes(type, ROWS, 1, n) : weightBytes(type, ROWS, n, dims[1]);
+    const own = { dims: [size, ...dims.slice(1)], offset: offset + bytes(at), bytes: bytes(size) };
+    return { ...tensor, name: before + part + ending, ...own };
+  });
+}
+
+/** Tables that the file says in its metadata. @param {{ dims: number[], values: Uint8Array }} table @returns {InTensor} */
+const tableOf = ({ dims, values }) => ({
+  dims,
+  read: async () => new Float32Array(values.slice().buffer),
+});
+
+/** Which version of its files this is; what can't be told is never taken for the same. @param {ByteSource} file */
+const versionOf = ({ name, size, remote, tag }) =>
+  remote ? `${name} ${size} ${tag || randomUUID()}` : stampOf(name.startsWith('file:') ? fileURLToPath(name) : name);
+
+/**
+ * FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
+ * @param {ByteSource} file  the caller's to close
+ * @returns {Promise<Checkpoint>}
+ */
+export async function ggufCheckpoint(file) {
+  const { config, tensors, extra, tokenizer, name, license, template } = await openGguf(file, new Uint8Array());
+  const listed = tensors.flatMap((tensor) => apart(tensor, config));
+  const most = Math.max(1 << 20, ...listed.map(({ dims }) => 4 * rowsPerPiece(dims) * matrixOf([...dims]).cols));
+  /** @type {ReturnType<typeof createCodec> | undefined} */
+  let codec;
+  const opened = () => (codec ??= createCodec(most));
+  return {
+    config,
+    tensors: new Map([
+      ...listed.map((tensor) => /** @type {const} */ ([tensor.name, rowsOf(file, tensor, opened)])),
+      ...extra.map((table) => /** @type {const} */ ([table.name, tableOf(table)])),
+    ]),
+    name,
+    license,
+    folder: '',
+    stamp: (file.parts ?? [file]).map(versionOf).join(),
+    tokenizers: [],
+    tokenizer,
+    ends: [],
+    template,
+    close: async () => {},
+  };
+}
