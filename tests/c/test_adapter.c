@@ -115,7 +115,9 @@ static void check_bits(bq_type type, bq_activations activations) {
     for (size_t threads = 1; threads <= 3; threads++) {
       s = tiny_session(&best, (bq_session_options){.activations = activations, .batch = batch,
                                                    .window = 40,
-                                                   .parallel = {&threads, one_by_one, threads}});
+                                                   .parallel = {.ctx = &threads,
+                                                                .run = one_by_one,
+                                                                .threads = threads}});
       use(s, &a, 1);
       logits_of(s, 13);
       CHECK_MEM(logits_of(s, N), want, sizeof want);
