@@ -1,5 +1,5 @@
 // The main states of the demo look as docs/screenshots keeps them: pixel by pixel with the fonts that those were taken
-// with, by where their parts lie with others. Where a picture differs, build/screenshots/difference has it.
+// with, by which parts there are with others. Where a picture differs, build/screenshots/difference has it.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

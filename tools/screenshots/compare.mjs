@@ -1,5 +1,5 @@
-// Compares a look at the demo with the one that is kept: pixel by pixel where fonts are the same, by where things lie
-// where they are not.
+// Compares a look at the demo with the one that is kept: pixel by pixel where fonts are the same; where they are not, by
+// which parts there are, and that none leaves the window.
 import pixelmatch from 'pixelmatch';
 // @ts-ignore it has no types
 import { PNG } from 'pngjs';
@@ -14,8 +14,8 @@ const DIFFERENT = 0.002;
 const COLOUR = 0.15;
 /** Pixels around what is masked. */
 const AROUND = 6;
-/** Pixels that a part may be elsewhere: with the same fonts, and with others, whose lines break elsewhere. */
-const [NEAR, ELSEWHERE] = [2, 24];
+/** Pixels that a part may be elsewhere. */
+const NEAR = 2;
 
 /** @param {{ width: number, height: number, data: Buffer }} png @param {Box[]} masks */
 function cover({ width, height, data }, masks) {
@@ -46,13 +46,15 @@ function moved(before, now, same) {
   const [old, new_] = [Object.keys(before), Object.keys(now)];
   const gone = old.filter((name) => !(name in now)).map((name) => `${name} is gone`);
   const more = new_.filter((name) => !(name in before)).map((name) => `${name} is new`);
-  const elsewhere = old.flatMap((name) => {
-    if (!(name in now)) return [];
-    // How high a text is, and so where the next begins, depends on the font.
-    const [a, b] = [before[name], now[name]].map((box) => (same ? box : [box[0], box[2]]));
-    const far = a.some((at, i) => Math.abs(at - b[i]) > (same ? NEAR : ELSEWHERE));
-    return far ? [`${name} is at ${now[name]}, kept ${before[name]}`] : [];
-  });
+  // How wide and high a text is, and so where the next part begins, depends on the font: but no part leaves the window for it.
+  const right = Math.max(...Object.values(before).map(([x, , width]) => x + width));
+  const far = (/** @type {Box} */ a, /** @type {Box} */ b) =>
+    same
+      ? a.some((at, i) => Math.abs(at - b[i]) > NEAR)
+      : b[0] + NEAR < Math.min(0, a[0]) || b[0] + b[2] > right + NEAR;
+  const elsewhere = old
+    .filter((name) => name in now && far(before[name], now[name]))
+    .map((name) => `${name} is at ${now[name]}, kept ${before[name]}`);
   return [...gone, ...more, ...elsewhere];
 }
 
