@@ -20,6 +20,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').ChatStats} ChatStats */
 /** @typedef {import('./shared/types.js').ChoiceLogprobs} ChoiceLogprobs */
 /** @typedef {import('./shared/types.js').ChooseOptions} ChooseOptions */
+/** @typedef {import('./shared/types.js').PromptStateOptions} PromptStateOptions */
 /** @typedef {import('./shared/types.js').Chosen} Chosen */
 /** @typedef {import('./shared/types.js').ChosenOption} ChosenOption */
 /** @typedef {import('./shared/types.js').Classified} Classified */
