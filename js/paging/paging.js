@@ -20,6 +20,8 @@ import { gate, unlessAborted } from '../shared/async.js';
 const PAGES = 16;
 /** Milliseconds that a worker which was ended gets for it. */
 const END_MS = 50;
+/** Milliseconds in which a worker has to say that it is there: in Firefox one of a busy page was seen never to begin. */
+const BEGIN_MS = 4000;
 /** Workers begin one after the other, and not while one ends: Firefox may hang in `new Worker` then. */
 let free = Promise.resolve();
 
@@ -84,6 +86,18 @@ class WorkerFiller {
     call.resolve();
   }
 
+  /** Whether it begins; it is given up otherwise. @returns {Promise<boolean>} */
+  async there() {
+    const late = setTimeout(
+      () => this.#end(new BqError('NO_WORKER', 'the worker that reads the model did not begin')),
+      BEGIN_MS,
+    );
+    await this.begun;
+    clearTimeout(late);
+    if (this.#dead) this.#worker.terminate();
+    return !this.#dead;
+  }
+
   /** @type {Filler['fill']} */
   fill = (offset, at, bytes) =>
     new Promise((resolve, reject) => {
@@ -122,9 +136,10 @@ async function openFiller(wasm, source) {
       () => {},
     );
     try {
-      return await made;
+      const filler = await made;
+      if (await filler.there()) return filler;
     } catch {
-      // A browser without workers in workers reads in this one.
+      // A browser without workers in workers reads in this one, as where the worker does not begin.
     }
   }
   return localFiller(wasm, await openReader(source));
