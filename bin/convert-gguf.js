@@ -2,6 +2,7 @@
 import { convertCheckpoint } from '../js/convert/index.js';
 import { formatOfTemplate } from '../js/convert/chat-format.js';
 import { createHasher } from '../js/convert/codec.js';
+import { conversionReport } from '../js/convert/report.js';
 import { encodeTokenizer } from '../js/convert/tokenizers/section.js';
 import { ROWS, typeNamed } from '../js/convert/weights.js';
 import { fileSink } from '../js/convert/write/output.js';
@@ -74,7 +75,7 @@ export async function convertGguf(file, output, options) {
     throw new BqError('UNSUPPORTED', 'a GGUF file is converted to .bq4 alone', {
       hint: 'convert the original safetensors model instead',
     });
-  if (anew) return convertCheckpoint(await ggufCheckpoint(file), output, options);
+  if (anew) return convertCheckpoint(() => ggufCheckpoint(file), output, options);
   const { config, tensors, tokenizer, extra, name, license, template } = await openGguf(file, new Uint8Array());
   const compiled = await compile();
   const facts = await Wasm.create(compiled, ROOM);
@@ -120,16 +121,5 @@ export async function convertGguf(file, output, options) {
       rms: 0,
     };
   });
-  const weights = reports.reduce((sum, t) => sum + t.weights, 0);
-  return {
-    output,
-    bytes: written.bytes,
-    dataBytes: written.dataBytes,
-    weights,
-    ratio: (4 * weights) / written.dataBytes,
-    bitsPerWeight: (8 * written.dataBytes) / weights,
-    encoder: codec.name,
-    largestPiece: 0,
-    tensors: reports,
-  };
+  return conversionReport(output, written, reports, codec.name, 0);
 }

@@ -1,6 +1,6 @@
 /** What is in a .bq4 file: header, sections, configuration, tensors, and whether its hashes are right; and the report that `bq4 inspect` makes of any. */
 import { createEngine } from '../js/engine.js';
-import { namedRecord } from '../js/convert/config.js';
+import { decodeConfig } from '../js/convert/config.js';
 import { TYPES } from '../js/convert/weights.js';
 import { BqError } from '../js/shared/errors.js';
 import { TOKENIZERS } from '../js/shared/names.js';
@@ -79,19 +79,6 @@ function readTensors(payload, base) {
     });
   }
   return tensors;
-}
-
-/** @param {Uint8Array} payload @returns {Record<string, number | string>} */
-function readConfig(payload) {
-  /** @type {Record<string, number | string>} */
-  const config = {};
-  const view = new DataView(payload.buffer, payload.byteOffset, payload.length);
-  for (let at = 0; at + 8 <= payload.length; at += 8) {
-    const value = view.getUint8(at + 2) === 1 ? shortest(view.getFloat32(at + 4, true)) : view.getUint32(at + 4, true);
-    const [name, meant] = namedRecord(view.getUint16(at, true), value);
-    config[name] = meant;
-  }
-  return config;
 }
 
 /** @param {Uint8Array | undefined} payload */
@@ -263,7 +250,7 @@ export async function inspect(file) {
     },
     name: text(all.NAME),
     license: text(all.LICE),
-    config: readConfig(all.CONF ?? new Uint8Array()),
+    config: decodeConfig(all.CONF ?? new Uint8Array(), shortest),
     tokenizer: readTokenizer(all.TOKN),
     chat: all.CHAT ? JSON.parse(text(all.CHAT)) : null,
     template: text(all.TMPL),

@@ -200,9 +200,21 @@ export function encodeConfig(config) {
 }
 
 /** A record of a CONF payload as people write it: its name, and its value or the choice it stands for. @param {number} key @param {number} value @returns {[string, number | string]} */
-export function namedRecord(key, value) {
+function namedRecord(key, value) {
   const name = NAMES.get(key);
   if (!name) return [`key ${key}`, value];
   const [, , , choices, first = 0] = KEYS[name];
   return [name, choices?.[value - first] ?? value];
+}
+
+/** A CONF payload as people write it. @param {Uint8Array} payload @param {(value: number) => number} [f32]  what becomes of its fractions @returns {Record<string, any>} */
+export function decodeConfig(payload, f32 = (value) => value) {
+  const view = new DataView(payload.buffer, payload.byteOffset, payload.length);
+  return Object.fromEntries(
+    Array.from({ length: Math.floor(payload.length / 8) }, (_, i) => {
+      const at = 8 * i;
+      const value = view.getUint8(at + 2) === F32 ? f32(view.getFloat32(at + 4, true)) : view.getUint32(at + 4, true);
+      return namedRecord(view.getUint16(at, true), value);
+    }),
+  );
 }

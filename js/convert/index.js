@@ -5,6 +5,7 @@ import { encodeActivations } from './activations.js';
 import { chatFormatOf, formatOfTemplate } from './chat-format.js';
 import { openCheckpoint } from './read/checkpoint.js';
 import { createCodec, createHasher } from './codec.js';
+import { conversionReport } from './report.js';
 import { toBase64, tokenizerToJson } from './companion-json.js';
 import { matchTensors } from './names.js';
 import { openJournal } from './write/journal.js';
@@ -218,24 +219,28 @@ function checkOptions(output, options) {
  * @returns {Promise<ConvertReport>}
  */
 export async function convert(input, output, options = {}) {
+  return convertCheckpoint(() => openCheckpoint(input, options), output, options);
+}
+
+/**
+ * The same of any checkpoint.
+ * @param {() => Promise<import('./read/checkpoint.js').Checkpoint>} open  it is closed in the end
+ * @param {string} output
+ * @param {ConvertOptions} options
+ * @returns {Promise<ConvertReport>}
+ */
+export async function convertCheckpoint(open, output, options) {
   checkOptions(output, options);
-  const checkpoint = await openCheckpoint(input, options);
+  const checkpoint = await open();
   try {
-    return await convertCheckpoint(checkpoint, output, options);
+    return await write(checkpoint, output, options);
   } finally {
     await checkpoint.close();
   }
 }
 
-/**
- * The same of a checkpoint that is open, which stays the caller's to close.
- * @param {import('./read/checkpoint.js').Checkpoint} checkpoint
- * @param {string} output
- * @param {ConvertOptions} options
- * @returns {Promise<ConvertReport>}
- */
-export async function convertCheckpoint(checkpoint, output, options) {
-  checkOptions(output, options);
+/** @param {import('./read/checkpoint.js').Checkpoint} checkpoint @param {string} output @param {ConvertOptions} options @returns {Promise<ConvertReport>} */
+async function write(checkpoint, output, options) {
   const matches = matchTensors(
     checkpoint.config,
     options.rowScales ? withRowScales(checkpoint.tensors) : checkpoint.tensors,
@@ -261,25 +266,14 @@ export async function convertCheckpoint(checkpoint, output, options) {
   };
   const largestPiece = Math.max(...matches.map(({ slot }) => 4 * rowsPerPiece(slot.dims) * matrixOf(slot.dims).cols));
   const codec = await createCodec(Math.max(largestPiece, 1 << 20));
-  const write = output.endsWith('.qsf')
+  const writer = output.endsWith('.qsf')
     ? convertQsf
     : output.endsWith('.bullet')
       ? convertBullet
       : options.v1
         ? convertV1
         : convertV2;
-  const { tensors, written, encoder } = await write(output, matches, codec, options, facts);
+  const { tensors, written, encoder } = await writer(output, matches, codec, options, facts);
   const reports = tensors.map((t) => t.report());
-  const weights = reports.reduce((sum, t) => sum + t.weights, 0);
-  return {
-    output,
-    bytes: written.bytes,
-    dataBytes: written.dataBytes,
-    weights,
-    ratio: (4 * weights) / written.dataBytes,
-    bitsPerWeight: (8 * written.dataBytes) / weights,
-    encoder,
-    largestPiece,
-    tensors: reports,
-  };
+  return conversionReport(output, written, reports, encoder, largestPiece);
 }

@@ -25,6 +25,17 @@
  * @property {TensorReport[]} tensors
  */
 
+/**
+ * @param {string} output @param {{ bytes: number, dataBytes: number }} written @param {TensorReport[]} tensors
+ * @param {string} encoder @param {number} largestPiece
+ * @returns {ConvertReport}
+ */
+export function conversionReport(output, { bytes, dataBytes }, tensors, encoder, largestPiece) {
+  const weights = tensors.reduce((sum, t) => sum + t.weights, 0);
+  const [ratio, bitsPerWeight] = [(4 * weights) / dataBytes, (8 * dataBytes) / weights];
+  return { output, bytes, dataBytes, weights, ratio, bitsPerWeight, encoder, largestPiece, tensors };
+}
+
 /** Of |weight - what it became|, for encoders that don't tell. @param {Float32Array} weights @param {Float32Array} became @returns {import('./codec.js').EncodeErrors} */
 export function errorsOf(weights, became) {
   const errors = { sum: 0, squares: 0, most: 0 };

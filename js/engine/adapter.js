@@ -1,5 +1,5 @@
 /** An adapter in a model's heap (LoRA): what its file changes, as the engine computes with it. Loaded when first asked for. */
-import { configOf, readAdapter, SLOTS } from '../lora/index.js';
+import { decodeConfig, readAdapter, SLOTS } from '../lora/index.js';
 import { asyncDispose } from '../shared/async.js';
 import { BqError } from '../shared/errors.js';
 import { fromFile, fromUrl, openSource } from '../sources/index.js';
@@ -150,7 +150,7 @@ export class LocalAdapter {
    * @param {{ take: (bytes: number) => void, freed: (bytes: number) => void, closed: (id: string) => void }} room  that is kept for adapters. NOMEM
    */
   static async load(wasm, conf, source, { scale = 1, signal }, { sessions, rows }, room) {
-    const config = configOf(conf);
+    const config = decodeConfig(conf); // C has checked it
     const file = await openSource(source, signal);
     try {
       const { format, changes } = await readAdapter(file, () => settingsOf(source, signal), config, signal);

@@ -2,12 +2,13 @@
  * What an adapter's file says, as changes of a loaded model's products: PEFT's safetensors and GGUF. Nothing of it is
  * believed before it was compared with the model. Loaded when first asked for.
  */
-import { namedRecord } from '../convert/config.js';
 import { BqError } from '../shared/errors.js';
 import { readRange } from '../sources/read.js';
 import { readGguf } from './gguf.js';
 import { readPeft } from './peft.js';
 import { turned } from './rows.js';
+
+export { decodeConfig } from '../convert/config.js';
 
 /** @import { ByteSource } from '../sources/types.js' */
 /** @import { InTensor } from '../convert/read/tensors.js' */
@@ -18,19 +19,6 @@ export const SLOTS = ['attn.q', 'attn.k', 'attn.v', 'attn.o', 'mlp.gate', 'mlp.u
 /** Half of a change, by the name of our tensor. @typedef {{ name: string, theirs: string, a: InTensor, b: InTensor, scale: number }} Pair */
 /** What a file's reader gives: `pairs`: rotary positions in rows of q and k, as "rope_pairs" of CONF. @typedef {{ format: 'peft' | 'gguf', pairs: string, list: Pair[] }} Adapter */
 /** A change of a layer's product. @typedef {{ layer: number, slot: number, rank: number, scale: number, a: InTensor, b: InTensor }} Change */
-
-/** The configuration as people write it. @param {Uint8Array} conf  a CONF payload that C has checked @returns {Record<string, any>} */
-export function configOf(conf) {
-  const view = new DataView(conf.buffer, conf.byteOffset, conf.length);
-  const [F32, RECORD] = [1, 8];
-  return Object.fromEntries(
-    Array.from({ length: Math.floor(conf.length / RECORD) }, (_, i) => {
-      const [key, kind] = [view.getUint16(i * RECORD, true), view.getUint8(i * RECORD + 2)];
-      const value = kind === F32 ? view.getFloat32(i * RECORD + 4, true) : view.getUint32(i * RECORD + 4, true);
-      return namedRecord(key, value);
-    }),
-  );
-}
 
 /** Rows and columns of a product. @param {Record<string, any>} c @param {number} slot @returns {[number, number]} */
 function shapeOf(c, slot) {

@@ -30,10 +30,8 @@ export function failuresIn(tap) {
 export class Report {
   /** @type {Counts} */
   #total = { passed: 0, failed: 0, skipped: 0 };
-  /** @type {string[]} */
+  /** Lines for the end, and what failed in each. @type {{ line: string, failures: readonly string[] }[]} */
   #failures = [];
-  /** What failed in each of them, for the end. @type {Map<string, readonly string[]>} */
-  #details = new Map();
   /** @type {string[]} */
   #skips = [];
 
@@ -52,9 +50,7 @@ export class Report {
     for (const key of /** @type {const} */ (['passed', 'failed', 'skipped'])) this.#total[key] += counts[key];
     if (counts.failed) {
       if (output) console.log(output.trimEnd());
-      const line = note ? `${name}: ${note}` : name;
-      this.#failures.push(line);
-      this.#details.set(line, failures);
+      this.#failures.push({ line: note ? `${name}: ${note}` : name, failures });
     }
     if (counts.skipped) this.#skips.push(`${name}: ${counts.skipped}`);
     const numbers = `${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`;
@@ -89,11 +85,10 @@ export class Report {
     if (dataPresent && this.#skips.length)
       this.fail('skipped tests', `shared data is present, yet: ${this.#skips.join(', ')}`);
     if (this.#failures.length) console.log('\nfailed:');
-    for (const line of this.#failures) {
-      const details = this.#details.get(line) ?? [];
+    for (const { line, failures } of this.#failures) {
       console.log(`  ${line}`);
-      for (const what of details.slice(0, SHOWN)) console.log(`    ${what.replaceAll('\n', '\n      ')}`);
-      if (details.length > SHOWN) console.log(`    and ${details.length - SHOWN} more`);
+      for (const what of failures.slice(0, SHOWN)) console.log(`    ${what.replaceAll('\n', '\n      ')}`);
+      if (failures.length > SHOWN) console.log(`    and ${failures.length - SHOWN} more`);
     }
     const { passed, failed, skipped } = this.#total;
     console.log(`\n${passed} passed, ${failed} failed, ${skipped} skipped`);
