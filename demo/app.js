@@ -87,8 +87,8 @@ const models = new Models({
   showState,
 });
 
-/** @param {typeof phase} next */
-function enter(next) {
+/** @param {typeof phase} next @param {HTMLElement} [back]  where the keyboard goes on, if this takes its place away */
+function enter(next, back) {
   phase = next;
   const able = phase === 'ready' && host.hasModel;
   showLoading(phase === 'loading' || models.arriving);
@@ -101,7 +101,7 @@ function enter(next) {
   log.able = able;
   $('intro').hidden = current.path.length > 0;
   $('fine').hidden = !$('intro').hidden;
-  keepFocus(focused);
+  keepFocus(focused, back);
 }
 
 /** Another conversation, or what another tab wrote of it. */

@@ -20,7 +20,8 @@ const SAVE_EVERY = 300;
  * @property {import('./current.js').Current} current
  * @property {import('./context.js').Context} context
  * @property {'loading' | 'ready' | 'writing'} phase  what the page is doing
- * @property {(next: 'ready' | 'writing') => void} enter
+ * @property {(next: 'ready' | 'writing', back?: HTMLElement) => void} enter  `back`: where the keyboard goes on, if this
+ *   takes its place away
  * @property {() => Promise<void>} showState
  * @property {import('./waiting.js').Waiting} waiting
  * @property {(timings: import('../js/shared/types.js').Timings) => void} replied
@@ -32,6 +33,7 @@ const SAVE_EVERY = 300;
  * @property {string | null} leaf
  * @property {Entry[]} added
  * @property {string} [unsent]  goes back into the field
+ * @property {HTMLElement} [back]  had the keyboard, and has it again at the end unless the person went elsewhere
  */
 
 export class Turns {
@@ -76,14 +78,10 @@ export class Turns {
     const { leaf } = current.it;
     const last = current.path.at(-1);
     if (!this.#able || last?.role !== 'assistant') return;
-    const focused = document.activeElement === log.again;
+    const back = document.activeElement === log.again ? log.again : undefined;
     current.endAt(last.parent);
-    this.#answer({ leaf, added: [] });
-    if (!focused) return;
-    stop.focus();
-    void this.#underWay.then(() => {
-      if (document.activeElement === message || document.activeElement === document.body) log.again.focus();
-    });
+    this.#answer({ leaf, added: [], back });
+    if (back) stop.focus();
   };
 
   /** @param {Before} before */
@@ -143,7 +141,7 @@ export class Turns {
       (result !== null && (result.ids.length > 0 || result.reason !== 'abort')) || shown.entry.content !== '';
     if (result && came) this.#finish(result, shown);
     else if (!came) this.#undo(before);
-    enter('ready');
+    enter('ready', before.back);
     if (came && !current.save())
       showNotice('This conversation is not stored: the browser has no room for it, or refuses it.');
     if (failure) this.#showFailure(failure);

@@ -225,10 +225,27 @@ test('the keyboard stays in the page: after Regenerate, an edit, Undo, a message
   const focused = () =>
     page.evaluate(() => document.activeElement !== document.body && document.activeElement?.checkVisibility());
   await say(page, 'Hello!');
+  // Where the keyboard is at the moment when a reply is done, not some time later.
+  await page.evaluate(() => {
+    const stop = /** @type {HTMLElement} */ (document.querySelector('#stop'));
+    const done = () => {
+      const { activeElement: at } = document;
+      if (stop.hidden) document.body.dataset.keyboard = at?.getAttribute('aria-label') ?? at?.id;
+    };
+    new MutationObserver(done).observe(stop, { attributeFilter: ['hidden'] });
+  });
+  const atTheEnd = () => page.evaluate(() => document.body.dataset.keyboard);
   await ui(page).regenerate.press('Enter');
   assert.ok(await focused(), 'while it is written');
   await ready(page);
-  assert.equal(await page.evaluate(() => document.activeElement?.getAttribute('aria-label')), 'Regenerate the reply');
+  assert.equal(await atTheEnd(), 'Regenerate the reply');
+  await ui(page).regenerate.evaluate((/** @type {HTMLElement} */ again) => {
+    again.focus();
+    again.click();
+    /** @type {HTMLElement} */ (document.querySelector('#message')).focus();
+  });
+  await ready(page);
+  assert.equal(await atTheEnd(), 'message', 'who has gone elsewhere stays there');
   await page.getByRole('button', { name: 'Edit your message' }).press('Enter');
   await page.keyboard.press('Escape');
   assert.equal(await page.evaluate(() => document.activeElement?.getAttribute('aria-label')), 'Edit your message');
