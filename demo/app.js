@@ -38,6 +38,12 @@ const log = new Log($('log'), {
   onCopy: ({ content }) => void copy(content),
   onRegenerate: () => turns.again(),
   onEdit: (entry, text) => turns.edit(entry, text),
+  onUndoSummary: () => {
+    if (phase !== 'ready') return;
+    current.takeBackSummary();
+    message.focus();
+    void showState();
+  },
   onVersion: (entry, step) => {
     if (phase !== 'ready') return;
     const at = current.path.indexOf(entry);
@@ -62,7 +68,9 @@ const context = new Context({
   newChat: () => void beginAnew(),
   send: () => turns.submit(message.value),
   reload: (size) => void models.reload(size),
+  summarize: () => summarize().catch((error) => (showError(error), false)),
 });
+const waiting = new Waiting(() => models.waits);
 const turns = new Turns({
   host,
   panel,
@@ -72,7 +80,7 @@ const turns = new Turns({
   context,
   enter,
   showState,
-  waiting: new Waiting(() => models.waits),
+  waiting,
   replied: (timings) => models.replied(timings),
   get phase() {
     return phase;
@@ -147,6 +155,12 @@ async function copy(text) {
   } catch (error) {
     showError(trouble('CLIPBOARD', 'the text could not be copied', 'select it and copy it with the keyboard', error));
   }
+}
+
+async function summarize() {
+  const work = await import('./summary.js');
+  const page = { host, current: () => current, log, system: context.system, waiting, enter, showState };
+  return turns.instead((signal) => work.summarize(page, signal));
 }
 
 async function showChats() {

@@ -13,6 +13,7 @@ import { element } from './element.js';
  * @property {() => void} newChat
  * @property {() => void} send    what is in the field, once more
  * @property {(context: number) => void} reload  the model with another context
+ * @property {() => Promise<boolean>} summarize   older turns, by the model
  */
 
 /** From this part on the bar is shown, and from this part on it warns. */
@@ -32,6 +33,8 @@ export class Context {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
   #tokens = 0;
+  /** The conversation of which it was said that it is nearly full. */
+  #warned = '';
 
   /** @param {Page} page */
   constructor(page) {
@@ -98,7 +101,8 @@ export class Context {
     const current = this.#page.current();
     const { path } = current;
     const context = host.info?.context ?? 0;
-    const tokens = path.length ? await host.count(current.messages(path, this.system)) : 0;
+    const messages = current.messages(path, this.system);
+    const tokens = messages.length ? await host.count(messages) : 0;
     this.#tokens = tokens;
     this.#show(tokens, context);
     return { tokens: Math.min(tokens, context), context };
@@ -124,6 +128,19 @@ export class Context {
     const messages = [...current.messages(current.path, this.system), { role: 'user', content: text }];
     const tokens = await host.count(messages).catch(() => 0);
     if (message.value === text) this.#show(Math.max(tokens, this.#tokens), info.context);
+  }
+
+  /** After a reply: what can be done before it is full, said once. */
+  warn() {
+    const { id, forget } = this.#page.current().it;
+    const { context } = this.#page.host.info ?? { context: 0 };
+    const near = this.#tokens >= WARNS * context;
+    if (near && !forget && this.#warned !== id)
+      showNotice(
+        `${Math.round((100 * this.#tokens) / context)} % of the context of ${format.count(context)} tokens is used.`,
+        this.#ways(() => message.focus()),
+      );
+    this.#warned = near ? id : '';
   }
 
   /** The reply was cut. */
@@ -179,6 +196,13 @@ export class Context {
         run: () => {
           this.#page.current().change({ forget: true });
           then();
+        },
+      },
+      {
+        text: 'Summarize older turns',
+        run: async () => {
+          if (await this.#page.summarize()) then();
+          else this.#warned = '';
         },
       },
       ...(this.#larger ? [this.#choose] : []),

@@ -1,5 +1,6 @@
 /** The conversation that this tab shows: its branch, its changes, and its way into storage. */
 import { empty, onOther, opened, read, remember, save } from './store.js';
+import { withSummary } from './summary-note.js';
 import { newestFrom, newId, pathTo, united, versions } from './tree.js';
 
 /** @typedef {import('./store.js').Conversation} Conversation */
@@ -34,22 +35,28 @@ export class Current {
     return pathTo(this.#it.entries, this.#it.leaf);
   }
 
+  /** Where the model begins to read a branch word for word, and what it reads in place of what stands before. @param {Entry[]} path */
+  reads(path) {
+    const { from, summaries } = this.#it;
+    const at = (/** @type {string | null} */ id) => path.findIndex((entry) => entry.id === id);
+    const summary = summaries.findLast(({ upTo }) => at(upTo) >= 0) ?? null;
+    return { summary, begin: Math.max(0, at(from), summary ? at(summary.upTo) + 1 : 0) };
+  }
+
   /** What the model reads of a branch. @param {Entry[]} path @param {boolean} told  it can be told something beforehand @returns {import('../js/shared/types.js').Message[]} */
   messages(path, told) {
-    const { from, system } = this.#it;
-    const read = path.slice(
-      Math.max(
-        0,
-        path.findIndex(({ id }) => id === from),
-      ),
-    );
-    const said = read.map(({ role, content, tokens }) => ({ role, content, ...(tokens && { tokens }) }));
+    const { system } = this.#it;
+    const { summary, begin } = this.reads(path);
+    const said = path.slice(begin).map(({ role, content, tokens }) => ({ role, content, ...(tokens && { tokens }) }));
+    if (summary && said.length) said[0].content = withSummary(summary, said[0].content);
     return told && system.trim() ? [{ role: 'system', content: system.trim() }, ...said] : said;
   }
 
   show() {
     const { entries, from } = this.#it;
-    this.#log.show(this.path, (entry) => versions(entries, entry), from);
+    const { path } = this;
+    const { summary, begin } = this.reads(path);
+    this.#log.show(path, (entry) => versions(entries, entry), path[begin]?.id === from ? from : null, summary);
   }
 
   /** @param {Conversation} [conversation]  none: a new one */
@@ -86,6 +93,17 @@ export class Current {
     this.#it.leaf = newestFrom(this.#it.entries, next.id);
     this.show();
     this.save();
+  }
+
+  /** @param {import('./store.js').Summary} summary  of older turns, which stay as they are */
+  sumUp(summary) {
+    this.change({ summaries: [...this.#it.summaries, summary] });
+  }
+
+  /** What it stood for is read again. */
+  takeBackSummary() {
+    const { summary } = this.reads(this.path);
+    this.change({ summaries: this.#it.summaries.filter((one) => one !== summary) });
   }
 
   /** Ends a branch at this message. @param {string | null} id */

@@ -6,6 +6,7 @@ import { newId, pathTo, united } from './tree.js';
 
 /** @typedef {import('./tree.js').Entry} Entry */
 
+/** What the model wrote of all messages up to one, that one included. @typedef {{ upTo: string, text: string }} Summary */
 /**
  * @typedef {object} Conversation
  * @property {string} id
@@ -14,6 +15,7 @@ import { newId, pathTo, united } from './tree.js';
  * @property {Entry[]} entries   of all branches
  * @property {string | null} leaf  the last message of the branch that is shown
  * @property {string | null} from  the model reads from this message on; null: all
+ * @property {Summary[]} summaries  the last one that ends on the branch shown is read in place of what it sums up
  * @property {boolean} forget     the model may be given less than all of it where it no longer fits
  * @property {string} system     what the model is told beforehand
  * @property {Record<string, unknown> | null} sampling  null: as set last
@@ -75,6 +77,7 @@ export const empty = () => ({
   entries: [],
   leaf: null,
   from: null,
+  summaries: [],
   forget: false,
   system: '',
   sampling: null,
@@ -99,6 +102,9 @@ export function conversationOf(value) {
     leaf,
     sampling,
     from: has(value.from) ? value.from : null,
+    summaries: (Array.isArray(value.summaries) ? value.summaries : [])
+      .filter((/** @type {any} */ one) => has(one?.upTo) && text(one.text))
+      .map((/** @type {Summary} */ { upTo, text }) => ({ upTo, text })),
     at: Number.isFinite(value.at) ? value.at : 0,
   };
 }

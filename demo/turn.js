@@ -89,6 +89,18 @@ export class Turns {
     this.#underWay = this.#reply(before);
   }
 
+  /** The model does something else, which can be stopped as a reply can. @param {(signal: AbortSignal) => Promise<boolean>} work  @returns {Promise<boolean>}  what it gives; false: not now */
+  async instead(work) {
+    if (!this.#able) return false;
+    this.#replying = new AbortController();
+    const done = work(this.#replying.signal);
+    this.#underWay = done.then(
+      () => {},
+      () => {},
+    );
+    return done;
+  }
+
   /** Ends the reply under way. @returns {Promise<void>}  its end */
   stop() {
     this.#replying.abort();
@@ -148,6 +160,7 @@ export class Turns {
     if (!result || !came) say(failure ? 'That failed.' : 'Stopped.');
     await panel.parts.end(host).catch(() => {}); // a model that broke has said so already
     await showState();
+    if (result && result.reason !== 'context') context.warn();
   }
 
   /** @param {AsyncIterable<{ text: string, reasoning?: string }>} generation @param {import('./view.js').Message} shown */

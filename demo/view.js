@@ -3,6 +3,7 @@
  */
 import { Body } from './body.js';
 import { button, element } from './element.js';
+import { SummaryNote } from './summary-note.js';
 
 /** @typedef {import('./tree.js').Entry} Entry */
 /**
@@ -12,6 +13,7 @@ import { button, element } from './element.js';
  * @property {() => void} onRegenerate
  * @property {(entry: Entry, text: string) => void} onEdit
  * @property {(entry: Entry, step: number) => void} onVersion  shows the one that stands so many places on
+ * @property {() => void} onUndoSummary
  */
 
 /** How close to its end, in pixels, the log must be scrolled to follow what is written. */
@@ -115,6 +117,7 @@ export class Log {
   #root;
   #actions;
   #again;
+  #note;
   /** The log stays at its end unless the person scrolled away from it. */
   #following = true;
   #scrolling = false;
@@ -124,6 +127,8 @@ export class Log {
     this.#root = root;
     this.#actions = actions;
     this.#again = button('Regenerate', 'Regenerate the reply', actions.onRegenerate);
+    this.#note = new SummaryNote(actions.onUndoSummary);
+    new ResizeObserver(() => this.follow()).observe(root);
     root.addEventListener('scroll', () => {
       this.#following = root.scrollHeight - root.scrollTop - root.clientHeight < NEAR_END;
     });
@@ -133,8 +138,9 @@ export class Log {
    * Shows these messages; what was shown before and is among them stays as it is.
    * @param {Entry[]} entries @param {(entry: Entry) => Entry[]} versionsOf
    * @param {string | null} [from]  the first one that the model reads, if not all
+   * @param {import('./store.js').Summary | null} [summary]  read in place of what stands above it
    */
-  show(entries, versionsOf, from = null) {
+  show(entries, versionsOf, from = null, summary = null) {
     const same = entries.findIndex((entry, i) => this.#messages[i]?.entry !== entry);
     const kept = same < 0 ? entries.length : same;
     for (const { root } of this.#messages.splice(kept)) root.remove();
@@ -152,7 +158,18 @@ export class Log {
     const last = this.last;
     if (last?.entry.role === 'assistant') last.tools.firstElementChild?.after(this.#again);
     else this.#again.remove();
+    if (summary) this.summed(summary.upTo, summary.text, false);
+    else this.#note.root.remove();
     this.follow();
+  }
+
+  /** What the messages up to this one are summed up to. @param {string} upTo @param {string} text @param {boolean} [writing] */
+  summed(upTo, text, writing = true) {
+    const { root } = this.#note;
+    const above = this.#messages.find(({ entry }) => entry.id === upTo)?.root;
+    if (above && above.nextElementSibling !== root) above.after(root);
+    this.#note.show(text, writing);
+    if (writing) root.scrollIntoView({ block: 'nearest' });
   }
 
   get last() {

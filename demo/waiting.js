@@ -26,10 +26,11 @@ export class Waiting {
     this.#why = why;
   }
 
-  begin() {
+  /** @param {string} [words]  what is done once it can begin */
+  begin(words = 'Reading…') {
     this.#begun = 0;
     this.#told = false;
-    say(this.#why() || 'Reading…');
+    say(this.#why() || words);
   }
 
   /** @param {PrefillProgress} progress */

@@ -387,6 +387,78 @@ await chromiumFirst((name) => {
     await close(page);
   });
 
+  test('older turns are summed up by the model, marked, undone; what was said stays, and is what is exported', async () => {
+    const page = await open();
+    const much = 'The dog went to the park and the cat went to the house. '.repeat(9).trim();
+    const turns = ['a', 'b', 'c'].flatMap((name) => [{ content: `Tell me of ${name}.` }, { content: much }]);
+    await shown(page, turns);
+    await set(page, { maxTokens: '8', temperature: '0' });
+    const used = () =>
+      page.evaluate(() => Number.parseInt(document.querySelector('[data-stat=context]')?.textContent ?? ''));
+    await say(page, 'Hello!');
+    await page.until(() => document.querySelector('#notices')?.textContent?.includes('% of the context of 512 tokens'));
+    const [said, full] = [await texts(page), await used()];
+
+    // Stopped as soon as it can be.
+    await page.evaluate(() => {
+      const stop = /** @type {HTMLElement} */ (document.querySelector('#stop'));
+      const press = (/** @type {any} */ _, /** @type {MutationObserver} */ observer) => (
+        observer.disconnect(),
+        stop.click()
+      );
+      new MutationObserver(press).observe(stop, { attributeFilter: ['hidden'] });
+    });
+    await press(page, 'Summarize older turns', '#notices');
+    await page.until(() => document.querySelector('#status')?.textContent === 'Nothing was summarized.');
+    await ready(page);
+    assert.equal(await page.evaluate(() => document.querySelectorAll('.summary').length), 0);
+    assert.equal(await used(), full);
+
+    await say(page, 'Hello again!');
+    await press(page, 'Summarize older turns', '#notices');
+    await page.until(() => document.querySelector('.summary:not(.writing)'));
+    await ready(page);
+    const summary = () => page.evaluate(() => document.querySelector('.summary .text')?.textContent ?? '');
+    const text = await summary();
+    assert.match(text, /\w/);
+    assert.deepEqual((await texts(page)).slice(0, said.length), said);
+    assert.ok((await used()) < full / 2, `${await used()} tokens, ${full} before`);
+    await say(page, 'Tell me a joke');
+    await page.reload();
+    await ready(page);
+    assert.equal(await summary(), text);
+    const after = await used();
+
+    // It is what stands there that the model reads.
+    const stored = await page.evaluate(() => {
+      const chat = JSON.parse(String(localStorage.getItem('bq4.chat.x')));
+      chat.summaries[0].text += ' dog'.repeat(100);
+      localStorage.setItem('bq4.chat.x', JSON.stringify(chat));
+      return chat;
+    });
+    await page.reload();
+    await ready(page);
+    await page.until(
+      (tokens) => Number.parseInt(document.querySelector('[data-stat=context]')?.textContent ?? '') > tokens,
+      after + 90,
+    );
+    const markdown = await page.evaluate(async (chat) => {
+      const path = '/demo/exchange.js';
+      return (await import(path)).asMarkdown(chat);
+    }, stored);
+    for (const one of await texts(page)) assert.ok(markdown.includes(one.trim()), one);
+    assert.ok(!markdown.includes(text));
+
+    await press(page, 'Undo the summary');
+    assert.equal(await page.evaluate(() => document.querySelectorAll('.summary').length), 0);
+    assert.equal(await page.evaluate(() => document.activeElement?.id), 'message');
+    await page.until(
+      (tokens) => Number.parseInt(document.querySelector('[data-stat=context]')?.textContent ?? '') > tokens,
+      full,
+    );
+    await close(page);
+  });
+
   test('each conversation has its own settings; presets; a format without a place for it is said', async () => {
     const page = await open();
     await set(page, { maxTokens: '8', temperature: '0.3', system: 'Be kind.' });
