@@ -72,6 +72,9 @@ const ENGINE_POLICY = {
   ),
 };
 
+/** The script that answers for `/` where there is no network. */
+const AT_ROOT = 'demo/root.js';
+
 /**
  * @param {string} target of a request
  * @param {readonly string[]} folders
@@ -169,6 +172,7 @@ async function answer(request, response, { root, folders, home, common, models }
     const headers = {
       ...common,
       ...(common === HEADERS && path === ENGINE && ENGINE_POLICY),
+      ...(path === AT_ROOT && { 'Service-Worker-Allowed': '/' }),
       'Content-Type': TYPES[extname(path)] ?? 'application/octet-stream',
       ETag: etag,
       'Accept-Ranges': 'bytes',

@@ -60,6 +60,11 @@ test('the network goes away: it goes on, and even starts again', async () => {
   const tab = await page.context().newPage();
   await openDemo(tab, `${site.url}demo/?from=elsewhere`);
   assert.match(await say(tab, 'Hello!'), /\w/);
+  // The server's root address, which only leads to the page.
+  const root = await page.context().newPage();
+  await openDemo(root, `${site.url}?from=elsewhere`);
+  assert.equal(root.url(), `${site.url}demo/?from=elsewhere`);
+  await root.close();
   // Threads too come out of what was stored.
   const threads = await tab.evaluate(async () => {
     const js = '/js/index.js';
