@@ -1,60 +1,140 @@
 #!/usr/bin/env node
-// How soon the demo can be used: a first visit, and a second one, from a host whose every answer takes a while.
+// How soon the demo can be used in Chromium, over a line as slow as a person's may be: a first visit on a cold cache and
+// a second one.
 //
-//   node tools/bench/visits.mjs [--latency 100] [--rounds 5]     milliseconds before each answer
-import { createServer, request as ask } from 'node:http';
+//   node tools/bench/visits.mjs [--latency 100] [--mbit 10] [--rounds 5]     milliseconds there and back; megabits a second
+//
+// The line delays every byte and shares its rate between connections, each of which costs one way there and back before
+// its first byte. It does not start slowly as TCP does, and loses nothing. Reported for each visit, from its beginning:
+// the text box is there; what is written is heard; "Send" can be pressed; the first word of a reply to a message that
+// was there before. And what it asked for: responses, bytes that the server sent.
+import { connect, createServer } from 'node:net';
 import { parseArgs } from 'node:util';
 import { launch } from '../../tests/browser/launch.mjs';
-import { kept, newPage, openDemo, ROOT, ui } from '../../tests/browser/site.mjs';
+import { kept, newPage, ROOT } from '../../tests/browser/site.mjs';
 import { serve } from '../serve.mjs';
 
-const { values } = parseArgs({
-  options: { latency: { type: 'string', default: '100' }, rounds: { type: 'string', default: '5' } },
-});
-const latency = Number(values.latency);
-const middle = (/** @type {number[]} */ list) => list.sort((a, b) => a - b)[list.length >> 1];
+/** @typedef {import('node:net').Socket} Socket */
+/** Milliseconds. @typedef {{ box: number, hears: number, ready: number, word: number }} Times */
 
-/** Answers as another server does, later. @param {number} port */
-async function late(port) {
-  const server = createServer((request, response) => {
-    setTimeout(() => {
-      const { url, method, headers } = request;
-      ask({ port, path: url, method, headers }, (answer) => {
-        response.writeHead(answer.statusCode ?? 500, answer.headers);
-        answer.pipe(response);
-      }).end();
-    }, latency);
+const { values } = parseArgs({
+  options: {
+    latency: { type: 'string', default: '100' },
+    mbit: { type: 'string', default: '10' },
+    rounds: { type: 'string', default: '5' },
+  },
+});
+const [latency, rate] = [Number(values.latency), (Number(values.mbit) * 1e6) / 8 / 1000];
+const middle = (/** @type {number[]} */ list) => Math.round(list.sort((a, b) => a - b)[list.length >> 1]);
+
+/** A slow line to a port of this machine. @param {number} port */
+async function line(port) {
+  /** When it has sent all that it has. */
+  let free = 0;
+  let bytes = 0;
+  /** As much as one connection may have under way, as TCP's window holds it. */
+  const window = Math.max(16_384, rate * latency);
+  /** @param {Socket} from @param {Socket} to @param {(length: number) => number} due  when the last of it arrives */
+  const carry = (from, to, due) => {
+    let last = Promise.resolve();
+    let waiting = 0;
+    const then = (/** @type {number} */ at, /** @type {() => void} */ work) => {
+      last = last.then(
+        () => new Promise((resolve) => setTimeout(() => resolve(work()), Math.max(0, at - performance.now()))),
+      );
+    };
+    from.on('data', (chunk) => {
+      waiting += chunk.length;
+      if (waiting > window) from.pause();
+      then(due(chunk.length), () => {
+        waiting -= chunk.length;
+        if (waiting <= window) from.resume();
+        if (to.writable) to.write(chunk);
+      });
+    });
+    from.on('end', () => then(0, () => to.end()));
+    from.on('error', () => to.destroy());
+  };
+  const server = createServer((near) => {
+    const open = performance.now() + latency;
+    const far = connect(port, '127.0.0.1');
+    carry(near, far, () => Math.max(open, performance.now()) + latency / 2);
+    carry(far, near, (length) => {
+      bytes += length;
+      free = Math.max(free, performance.now()) + length / rate;
+      return free + latency / 2;
+    });
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
   return {
     url: `http://localhost:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}/demo/`,
+    bytes: () => bytes,
     close: () => server.close(),
   };
 }
 
-const site = await serve({ root: ROOT });
-const host = await late(site.port);
-const browser = await launch();
-/** Milliseconds until the message can be sent. @param {import('../../tests/browser/site.mjs').Page} page @param {() => Promise<unknown>} visit */
-async function timed(page, visit) {
-  const since = performance.now();
-  await visit();
-  await ui(page).send.waitFor();
-  await page.waitForFunction(() => !(/** @type {HTMLButtonElement} */ (document.querySelector('#send')).disabled));
-  return performance.now() - since;
+/** In the page, from its very beginning: notes when each is so. */
+function watch() {
+  const times = /** @type {Record<string, number>} */ ({});
+  let said = false;
+  Object.assign(globalThis, { times });
+  const is = {
+    box: () => document.styleSheets.length > 0 && document.querySelector('#message')?.checkVisibility(),
+    // The page gives it the keyboard when it has begun to listen.
+    hears: () => document.activeElement?.id === 'message',
+    ready: () => document.querySelector('#send:not(:disabled)'),
+    // Replies of the visit before may be there too.
+    word: () => said && document.querySelector('.assistant:last-child .text')?.textContent,
+  };
+  const look = () => {
+    for (const [name, so] of Object.entries(is)) if (!(name in times) && so()) times[name] = performance.now();
+    if ('ready' in times && !said) {
+      said = true;
+      /** @type {HTMLTextAreaElement} */ (document.querySelector('#message')).value = 'Hello!';
+      /** @type {HTMLElement} */ (document.querySelector('#send')).click();
+    }
+    if (!('word' in times)) setTimeout(look, 4);
+  };
+  look();
 }
-const [first, second] = [/** @type {number[]} */ ([]), /** @type {number[]} */ ([])];
+
+const site = await serve({ root: ROOT });
+const slow = await line(site.port);
+const browser = await launch();
+
+/** @param {import('../../tests/browser/site.mjs').Page} page */
+async function visit(page) {
+  let responses = 0;
+  const count = () => responses++;
+  const before = slow.bytes();
+  page.context().on('response', count);
+  await page.goto(slow.url, { waitUntil: 'commit' });
+  await page.waitForFunction(() => 'word' in /** @type {any} */ (globalThis).times, null, { timeout: 120_000 });
+  page.context().off('response', count);
+  /** @type {Times} */
+  const times = await page.evaluate(() => /** @type {any} */ (globalThis).times);
+  return { ...times, responses, bytes: slow.bytes() - before };
+}
+
+/** @type {Record<string, Awaited<ReturnType<typeof visit>>[]>} */
+const visits = { first: [], second: [] };
 for (let round = 0; round < Number(values.rounds); round++) {
   const page = await newPage(browser);
-  first.push(await timed(page, () => openDemo(page, host.url)));
+  await page.addInitScript(watch);
+  visits.first.push(await visit(page));
   await kept(page);
   await page.goto('about:blank');
-  second.push(await timed(page, () => page.goto(host.url, { waitUntil: 'commit' })));
+  visits.second.push(await visit(page));
   await page.context().close();
 }
-console.log(
-  `latency ${latency} ms, median of ${values.rounds}: first visit ${Math.round(middle(first))} ms, second visit ${Math.round(middle(second))} ms until a message can be sent`,
-);
+console.log(`${browser.version()}, latency ${latency} ms, ${values.mbit} Mbit/s, medians of ${values.rounds}:`);
+for (const [name, all] of Object.entries(visits)) {
+  const of = (/** @type {keyof typeof all[0]} */ key) => middle(all.map((one) => one[key]));
+  console.log(
+    `${name} visit: text box ${of('box')} ms, hears ${of('hears')} ms, ready ${of('ready')} ms, first word ${of('word')} ms; ` +
+      `${of('responses')} responses, ${of('bytes').toLocaleString('en')} bytes until then`,
+  );
+}
 await browser.close();
-host.close();
+slow.close();
 await site.close();
