@@ -3,7 +3,7 @@
  */
 import { ChunkStream } from '../openai/stream.js';
 import { follow } from '../shared/async.js';
-import { BqError } from '../shared/errors.js';
+import { BqError, onDemand } from '../shared/errors.js';
 import { understand } from '../shared/openai-errors.js';
 import { events } from './events.js';
 
@@ -148,17 +148,21 @@ export function connect(address, { token, model, headers = {}, fetch: get = glob
       }
     },
   });
+  const completions = method('chat/completions');
+  /** @type {Model['chat']['completions']['runTools']} */
+  const runTools = async (body, options) =>
+    (await onDemand(import('../openai/run-tools.js'))).runTools(completions.create, body, options);
   return {
     url,
     models: { list },
-    chat: { completions: method('chat/completions') },
+    chat: { completions: { ...completions, runTools } },
     completions: method('completions'),
     embeddings: method('embeddings'),
   };
 }
 
 /**
- * @typedef {Pick<Model, 'completions' | 'embeddings'> & { chat: { completions: Pick<Model['chat']['completions'], 'create'> }, url: string, models: { list: (options?: RequestOptions) => Promise<ModelList> } }} RemoteModel
+ * @typedef {Pick<Model, 'chat' | 'completions' | 'embeddings'> & { url: string, models: { list: (options?: RequestOptions) => Promise<ModelList> } }} RemoteModel
  */
 
 /** @typedef {{ object: 'list', data: { id: string, object: 'model', created: number, owned_by: string }[] }} ModelList */

@@ -9,6 +9,7 @@ import { checkBy, flag, kind, number, object, objects, oneOf, text, texts, whole
 /** @import { Options } from '../shared/options.js' */
 
 const any = () => '';
+const loaded = kind('an adapter that was loaded', (v) => typeof v?.info?.id === 'string');
 const biases = kind(
   'an object of numbers from -100 to 100 by token',
   (v) =>
@@ -31,7 +32,7 @@ const ABOUT = {
   service_tier: oneOf('auto', 'default'),
   store: only(false, 'false: nothing is stored'),
 };
-/** The last line is not OpenAI's own: llama.cpp's server calls them so. */
+/** The last four are not OpenAI's own: llama.cpp's server has three of them, adapters are objects of this interface. */
 const SAMPLING = {
   stream: flag,
   stream_options: object,
@@ -47,6 +48,7 @@ const SAMPLING = {
   top_k: whole(0),
   min_p: number(0, 1),
   repeat_penalty: number(0),
+  adapter: loaded,
 };
 
 /** @satisfies {Record<string, Options>} */
@@ -121,6 +123,7 @@ export function generateOptions(fields, index = 0) {
     presence_penalty: presencePenalty,
     frequency_penalty: frequencyPenalty,
     response_format: responseFormat,
+    adapter,
   } = fields;
   const logitBias = logit_bias && Object.entries(logit_bias).map(([id, bias]) => ({ id: Number(id), bias }));
   return {
@@ -135,6 +138,7 @@ export function generateOptions(fields, index = 0) {
     presencePenalty,
     frequencyPenalty,
     responseFormat,
+    adapter,
     maxTokens: limitOf(fields),
   };
 }

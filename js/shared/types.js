@@ -556,6 +556,7 @@
  * @property {number | null} [presence_penalty]
  * @property {number | null} [frequency_penalty]
  * @property {number | null} [max_tokens]
+ * @property {Adapter | null} [adapter]  that it is computed with
  * @property {string | null} [user]  without effect, like the next
  * @property {object | null} [metadata]
  */

@@ -152,6 +152,41 @@ for (const far of [false, true])
     await own.close();
   });
 
+for (const far of [false, true])
+  test(`OpenAI's calls with an adapter, ${far ? 'behind a port' : 'in this thread'}`, async (t) => {
+    const own = await createEngine();
+    const engine = far ? await connectEngine(await own.openPort()) : own;
+    t.after(async () => {
+      await engine.close();
+      await own.close();
+    });
+    const model = await engine.load(await converted('llama-gqa'), { sessions: 2, adapterBytes: ROOM });
+    const adapter = await model.loadAdapter(peft('llama-gqa'));
+    const [plain, changed] = [await greedy(model, {}), await greedy(model, { adapter })];
+    // The fixture has no tokenizer: what becomes of messages is the same prompt.
+    /** @type {number[][]} */
+    const computed = [];
+    const { generate } = model;
+    model.generate = (_, options) => {
+      const run = generate([1, 2, 3, 4], { ...options, stop: [] });
+      run.done().then(({ ids }) => computed.push(ids));
+      return /** @type {any} */ ({ [Symbol.asyncIterator]: async function* () {}, done: () => run.done() });
+    };
+    model.reply = (_, options) => model.generate('', options);
+    const fields = { temperature: 0, max_tokens: 12 };
+    const messages = [{ role: 'user', content: 'Ahoy' }];
+    for (const one of [{ adapter }, {}, { adapter: null }]) {
+      await model.completions.create({ ...fields, prompt: [1], ...one });
+      await model.chat.completions.create({ ...fields, messages, ...one });
+    }
+    assert.deepEqual(computed, [changed, changed, plain, plain, plain, plain]);
+    for (const wrong of ['pirate', {}, 3])
+      await assert.rejects(
+        model.chat.completions.create({ ...fields, messages, adapter: /** @type {any} */ (wrong) }),
+        (/** @type {any} */ error) => error.code === 'ARGUMENT' && error.details.param === 'adapter',
+      );
+  });
+
 test('a saved session goes on with its adapter only', async () => {
   const engine = await createEngine();
   const model = await engine.load(await converted('llama-gqa'), { sessions: 2, adapterBytes: ROOM });

@@ -4,9 +4,10 @@ import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { BqError, connect, localOrRemote } from '../../js/connect.js';
-import { createWorkerEngine, fromFile } from '../../js/index.js';
+import { createWorkerEngine, fromBytes, fromFile } from '../../js/index.js';
 import { serveModels } from '../../js/server/index.js';
 import { inTime } from '../waiting.mjs';
+import { tinyModel } from './fixture.mjs';
 
 const FILE = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));
 const messages = [{ role: /** @type {const} */ ('user'), content: 'Who are you?' }];
@@ -68,6 +69,43 @@ test('the same calls give the same answers, here and there', async () => {
     (await remote.models.list()).data.map(({ id }) => id),
     ['chat'],
   );
+});
+
+test('runTools asks a server as it asks the model', async (t) => {
+  const model = await engine.load(fromBytes(await tinyModel({ config: { context: 2048 } })));
+  const server = await serveModels([{ id: 'tiny', model }], { port: 0, token: 'sesame' });
+  t.after(() => server.close().then(() => model.close()));
+  const remote = connect(server.url, { token: 'sesame' });
+  const parameters = { type: 'object', properties: { city: { enum: ['Rome', 'Oslo'] } }, required: ['city'] };
+  /** @type {any[]} */
+  const given = [];
+  const run = (/** @type {any} */ args, /** @type {any} */ { call }) => void given.push([args, call.function.name]);
+  const tools = [{ type: /** @type {const} */ ('function'), function: { name: 'weather', parameters, function: run } }];
+  const body = {
+    ...fixed,
+    seed: 1,
+    max_tokens: 90,
+    tools,
+    tool_choice: /** @type {const} */ ('required'),
+    max_steps: 2,
+  };
+  const there = await remote.chat.completions.runTools(body);
+  const here = await model.chat.completions.runTools(body);
+  assert.equal(given.length % 2, 0);
+  assert.deepEqual(given.slice(0, given.length / 2), given.slice(given.length / 2));
+  const told = (/** @type {import('../../js/index.js').ToolRun} */ { content, reason, messages: all }) => ({
+    content,
+    reason,
+    roles: all.map(({ role }) => role),
+  });
+  assert.deepEqual(told(there), told(here));
+  assert.deepEqual(told(there).roles.slice(0, 3), ['user', 'assistant', 'tool']);
+  const failing = [
+    { ...tools[0], function: { ...tools[0].function, function: () => Promise.reject(new Error('no')) } },
+  ];
+  await assert.rejects(remote.chat.completions.runTools({ ...body, tools: failing, tool_errors: 'throw' }), {
+    code: 'TOOL',
+  });
 });
 
 test('errors are those of the engine, with the status', async () => {

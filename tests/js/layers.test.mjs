@@ -58,7 +58,7 @@ const js = {
     'port',
   ],
   page: ['shared', 'port'],
-  connect: ['shared', 'js/openai/stream.js'],
+  connect: ['shared', 'js/openai/stream.js', 'js/openai/run-tools.js'],
   server: ['shared'],
   adapters: ['shared'],
   receipts: ['shared'],

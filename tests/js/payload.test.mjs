@@ -55,7 +55,7 @@ test('what begins a thread is imported by nothing: by another address it would b
   ])
     assert.deepEqual(
       importsOf(textOf(name)),
-      name === 'prompt-api.js' ? ['./part-prompt-tools.js'] : [],
+      { 'prompt-api.js': ['./part-prompt-tools.js'], 'connect.js': ['./part-run-tools.js'] }[name] ?? [],
       `${name} is one file`,
     );
   assert.deepEqual(importsOf(textOf('index.js')), ['./part-openai.js'], 'on demand');
