@@ -169,6 +169,41 @@ test('paused before there is a model, then given up, then downloaded after all',
   assert.deepEqual(page.trouble, []);
 });
 
+test('what is stored in part: said after a reload and in the plan, and Resume fetches only the rest', async () => {
+  const page = await demo();
+  await look(page, models.at('/large.bq4'));
+  await page.getByRole('button', { name: 'Download and use' }).waitFor();
+  models.faults = [{ hold: 5e6 }];
+  await page.getByRole('button', { name: 'Download and use' }).click();
+  await page.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
+  await page.waitForFunction(() => Number.parseFloat(document.querySelector('#amount')?.textContent ?? '') >= 4);
+  await page.reload();
+  await ui(page).alert.waitFor();
+  const [, stored, all] =
+    /large\.bq4 was in use: ([\d.]+) MB of ([\d.]+) MB are stored/.exec((await ui(page).alert.textContent()) ?? '') ??
+    [];
+  assert.ok(Number(stored) > 1 && Number(stored) <= 5, `${stored} MB of ${all} MB`);
+
+  models.faults = [];
+  const before = sent();
+  await page.getByRole('button', { name: 'Resume', exact: true }).click();
+  const start = page.getByRole('button', { name: 'Download and use' });
+  await start.waitFor();
+  const [, left] =
+    /([\d.]+) MB of [\d.]+ MB to download; the rest is stored/.exec(
+      (await page.locator('#plan').textContent()) ?? '',
+    ) ?? [];
+  assert.ok(Math.abs(Number(left) + Number(stored) - Number(all)) < 0.15, `${left} + ${stored} of ${all} MB`);
+  await start.click();
+  await page.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
+  await page.locator('#arriving').waitFor({ state: 'hidden' });
+  await ready(page);
+  const came = (sent() - before) / 1e6;
+  assert.ok(Math.abs(came - Number(left)) < 0.15, `${came} MB came, ${left} MB were to come`);
+  assert.match(await say(page, 'Hello'), /./s);
+  assert.deepEqual(page.trouble, []);
+});
+
 test('a tab that died while it loaded: less is offered, nothing is loaded by itself', async () => {
   const gone = await demo();
   // It dies with a model in use whose weights are still on their way.
