@@ -8,11 +8,11 @@ import { element } from './element.js';
 
 /** For people, in the order of a token's way; whether it is products of matrices. @type {[string, string[], boolean?][]} */
 const PARTS = [
-  ['Matrices of the layers', ['qkv', 'o', 'mlpIn', 'down'], true],
-  ['Matrix of the words', ['head'], true],
+  ['Layer matrices', ['qkv', 'o', 'mlpIn', 'down'], true],
+  ['Word matrix', ['head'], true],
   ['Attention', ['attend']],
-  ['Norms, rotation, activation', ['embed', 'norm', 'kv', 'activate']],
-  ['Choosing the word', ['sample']],
+  ['Norms, rotation', ['embed', 'norm', 'kv', 'activate']],
+  ['Sampling', ['sample']],
   ['JavaScript', ['host']],
 ];
 
