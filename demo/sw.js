@@ -188,9 +188,12 @@ async function nameOf(found) {
 /** Files of ours that a page or a module names: what it imports, on demand too, begins as a worker, shows. @param {string} text @param {string} base */
 function namedIn(text, base) {
   const code = text.replace(/\/\*[^]*?\*\/|^\s*\/\/.*/gm, '');
-  const names = [...code.matchAll(/(?:from|import|URL)\s*\(?\s*'(\.[^']+)'|(?:src|href)="([^"#]+)"/g)];
-  return names
-    .map(([, module, shown]) => new URL(module ?? shown, base).href)
+  // What a module of others writes into pages names no file of ours.
+  const named = base.endsWith('.js')
+    ? /(?:from|import|URL)\s*\(?\s*(['"])(?<name>\.[^'"]+)\1/g
+    : /(?:src|href)="(?<name>[^"#]+)"/g;
+  return [...code.matchAll(named)]
+    .map(({ groups }) => new URL(groups?.name ?? '', base).href)
     .filter((url) => isOurs(url) && url !== location.href);
 }
 

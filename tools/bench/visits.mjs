@@ -2,8 +2,10 @@
 // How soon the demo can be used in Chromium, over a line as slow as a person's may be: a first visit on a cold cache and
 // a second one.
 //
-//   node tools/bench/visits.mjs [--latency 100] [--mbit 10] [--rounds 5]     milliseconds there and back; megabits a second
+//   npm run build && node tools/bench/visits.mjs [--latency 100] [--mbit 10] [--rounds 5] [--sources]
 //
+// Milliseconds there and back; megabits a second; --sources: as `npm start` serves the demo, every module a file, in place of
+// what tools/site.mjs makes.
 // The line delays every byte and shares its rate between connections, each of which costs one way there and back before
 // its first byte. It does not start slowly as TCP does, and loses nothing. Reported for each visit, from its beginning:
 // the text box is there; what is written is heard; "Send" can be pressed; the first word of a reply to a message that
@@ -13,6 +15,7 @@ import { parseArgs } from 'node:util';
 import { launch } from '../../tests/browser/launch.mjs';
 import { kept, newPage, ROOT } from '../../tests/browser/site.mjs';
 import { serve } from '../serve.mjs';
+import { makeSite, SITE } from '../site.mjs';
 
 /** @typedef {import('node:net').Socket} Socket */
 /** Milliseconds. @typedef {{ box: number, hears: number, ready: number, word: number }} Times */
@@ -22,6 +25,7 @@ const { values } = parseArgs({
     latency: { type: 'string', default: '100' },
     mbit: { type: 'string', default: '10' },
     rounds: { type: 'string', default: '5' },
+    sources: { type: 'boolean', default: false },
   },
 });
 const [latency, rate] = [Number(values.latency), (Number(values.mbit) * 1e6) / 8 / 1000];
@@ -98,7 +102,8 @@ function watch() {
   look();
 }
 
-const site = await serve({ root: ROOT });
+if (!values.sources) await makeSite();
+const site = await serve({ root: values.sources ? ROOT : SITE });
 const slow = await line(site.port);
 const browser = await launch();
 
@@ -127,7 +132,9 @@ for (let round = 0; round < Number(values.rounds); round++) {
   visits.second.push(await visit(page));
   await page.context().close();
 }
-console.log(`${browser.version()}, latency ${latency} ms, ${values.mbit} Mbit/s, medians of ${values.rounds}:`);
+console.log(
+  `Chromium ${browser.version()}, ${values.sources ? 'sources' : 'build/site'}, latency ${latency} ms, ${values.mbit} Mbit/s, medians of ${values.rounds}:`,
+);
 for (const [name, all] of Object.entries(visits)) {
   const of = (/** @type {keyof typeof all[0]} */ key) => middle(all.map((one) => one[key]));
   console.log(

@@ -1,0 +1,106 @@
+#!/usr/bin/env node
+// Makes build/site/, the demo as a host serves it to people far away: its page, what each thread of it begins with as one
+// file, beside it what is loaded on demand. `npm start` serves the sources, where every module is a file.
+//
+//   npm run build && node tools/site.mjs     then copy build/site to any static host; the page is demo/
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { rolldown } from 'rolldown';
+import { minify } from 'terser';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+export const SITE = join(ROOT, 'build', 'site');
+const DEMO = join(ROOT, 'demo');
+
+/** Where a page or a worker begins. The engine's own workers begin as the demo's do. @type {Record<string, string[]>} */
+const ENTRIES = {
+  app: ['demo/app.js'],
+  search: ['demo/search.js'],
+  worker: ['demo/worker.js', 'js/worker.js'],
+  thread: ['demo/thread.js', 'js/thread.js'],
+  'io-worker': ['js/io-worker.js'],
+};
+
+/** Parts on demand that every visit asks for: the engine begins with them. */
+const USUAL = [
+  'engine/prefill',
+  'load/cached-load',
+  'load/progress',
+
+  'shared/throttle',
+  'sources/remote',
+  'store/index',
+  'store/opfs',
+  'wasm/release-memory',
+  'wasm/threads',
+];
+
+/** Grammars, and what tells the engine of files that are no v2 files: not for every visit. */
+const RARE = /js[\\/](grammar|convert|gguf|lora)[\\/]|js[\\/]plan[\\/]manifest|js[\\/]sources[\\/]gguf-header/;
+
+/** Besides scripts. */
+const COPIED = ['build/wasm', 'heads', 'models/chat.bq4'];
+
+/** @type {import('rolldown').Plugin} */
+const addresses = {
+  name: 'addresses',
+  transform(code, id) {
+    const usual = id === join(DEMO, 'worker.js') ? USUAL.map((name) => `import '../js/${name}.js';`) : [];
+    const moved =
+      usual.join('') +
+      code.replace(/new URL\('(\.[^']*)', import\.meta\.url\)/g, (_, path) => {
+        const target = join(dirname(id), path);
+        const [entry] = Object.entries(ENTRIES).find(([, all]) => all.some((one) => join(ROOT, one) === target)) ?? [];
+        const address = entry ? `${entry}.js` : relative(DEMO, target).split(sep).join('/');
+        return `new URL('${address.startsWith('.') ? address : `./${address}`}', import.meta.url)`;
+      });
+    // The package says which files of dist/ act by being loaded. Of the sources these are the workers.
+    return { code: moved, map: null, moduleSideEffects: /worker\.js$|thread\.js$/.test(id) };
+  },
+};
+
+/** What one thread may load. @param {string} name @param {string} source */
+async function bundle(name, source) {
+  const made = await rolldown({
+    input: { [name]: join(ROOT, source) },
+    external: /^node:/,
+    plugins: [addresses],
+    platform: 'neutral',
+    onLog: (level, log) => {
+      if (log.code === 'INEFFECTIVE_DYNAMIC_IMPORT') return; // as wanted
+      throw new Error(`${level}: ${log.message}`);
+    },
+  });
+  const { output } = await made.write({
+    dir: join(SITE, 'demo'),
+    format: 'es',
+    minifyInternalExports: true,
+    entryFileNames: '[name].js',
+    chunkFileNames: `${name}-[name].js`,
+    // What its parts on demand share with the beginning of the engine is one file.
+    codeSplitting: name !== 'worker' || {
+      groups: [{ name: 'core', test: (id) => !RARE.test(id), minShareCount: 2 }],
+    },
+  });
+  await made.close();
+  for (const { fileName } of output) {
+    const path = join(SITE, 'demo', fileName);
+    const { code } = await minify(readFileSync(path, 'utf8'), { module: true, ecma: 2022 });
+    writeFileSync(path, `${code}\n`);
+  }
+}
+
+export async function makeSite() {
+  rmSync(SITE, { recursive: true, force: true });
+  mkdirSync(join(SITE, 'demo'), { recursive: true });
+  // Service workers and what runs before the page are one file each as they are.
+  const whole = ['sw.js', 'root.js', 'theme.js'];
+  for (const name of readdirSync(DEMO))
+    if (!name.endsWith('.js') || whole.includes(name)) cpSync(join(DEMO, name), join(SITE, 'demo', name));
+  for (const path of COPIED)
+    if (existsSync(join(ROOT, path))) cpSync(join(ROOT, path), join(SITE, path), { recursive: true });
+  for (const [name, [source]] of Object.entries(ENTRIES)) await bundle(name, source);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await makeSite();
