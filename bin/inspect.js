@@ -11,6 +11,7 @@ import { readRange } from '../js/sources/read.js';
 import { knownName } from '../js/templates/known.js';
 import { compile, Wasm } from '../js/wasm/wasm.js';
 import { inspectForeign, shortest } from './inspect-foreign.js';
+import { hex } from '../js/shared/hex.js';
 
 /** Bytes read at once: a chunk. */
 const STEP = 1 << 20;
@@ -20,7 +21,6 @@ const ROOM = 262144;
 const LAYOUTS = ['rows', 'tiled', 'flat', 'sparse'];
 
 const text = (/** @type {Uint8Array | undefined} */ bytes) => new TextDecoder().decode(bytes ?? new Uint8Array());
-const hex = (/** @type {Uint8Array} */ bytes) => [...bytes].map((b) => b.toString(16).padStart(2, '0')).join('');
 
 /** A reader that ends with an error, not beyond the bytes. */
 class Cursor {

@@ -1,10 +1,12 @@
 /** What an answer has besides its text: a name, its cost, the probabilities of its tokens. */
 
+import { hex } from '../shared/hex.js';
+
 /** @import { CompletionUsage, Logprob, ModelInfo, Part, Result } from '../shared/types.js' */
 
 /** Beginning of an answer. @param {string} prefix @param {ModelInfo} info @param {string} [asked]  the model's name in the request */
 export function headOf(prefix, info, asked) {
-  const id = `${prefix}-${Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+  const id = `${prefix}-${hex(crypto.getRandomValues(new Uint8Array(12)))}`;
   return { id, created: Math.floor(Date.now() / 1000), model: asked ?? info.name };
 }
 

@@ -8,6 +8,7 @@ import { isNode } from '../shared/node.js';
 import { readFirst, readRange } from '../sources/read.js';
 import { sections, u32 } from '../shared/sections.js';
 import { Wasm } from '../wasm/wasm.js';
+import { hex } from '../shared/hex.js';
 
 /** @import { ByteSource } from '../sources/types.js' */
 /** @import { Cache, LoadOptions, Plan, Source } from '../shared/types.js' */
@@ -205,9 +206,7 @@ export async function planModel(compiled, source, file, options, cache = null, a
  */
 function asRepacked(planned, repacked, file) {
   const { plan, manifest, paging } = planned;
-  const id = [...sections(manifest, 0, manifest.length).FILE]
-    .map((byte) => byte.toString(16).padStart(2, '0'))
-    .join('');
+  const id = hex(sections(manifest, 0, manifest.length).FILE);
   const url = planned.url ?? (paging ? `gguf:${id}/${encodeURIComponent(file.name)}` : null);
   // The header is the same where only weights are others.
   const fileId = id + repacked.tag + repacked.integrity;

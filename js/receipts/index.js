@@ -1,5 +1,6 @@
 /** `bq4/receipts`: what a generation was made from and what came of it, so that anybody can compute it again and compare. */
 import { BqError } from '../shared/errors.js';
+import { hex } from '../shared/hex.js';
 
 /** @import { GenerateOptions, LoadOptions, Model, Result, Session } from '../shared/types.js' */
 
@@ -43,9 +44,6 @@ const OPTIONS = /** @type {const} */ ([
 /** @typedef {{ what: 'file' | 'ids' | 'reason', wanted: unknown, got: unknown, at?: number }} Difference  `at`: the first id that differs */
 
 /** @typedef {{ equal: boolean, engine: string, ids: number[], differences: Difference[] }} Replay  `engine`: the version that computed it now */
-
-/** @param {Uint8Array} bytes */
-const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 
 /** @param {Omit<Receipt, 'hash'>} receipt */
 async function hashOf({ receipt, engine, model, options, seed, prompt, ids, reason }) {

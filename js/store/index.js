@@ -7,6 +7,7 @@ import { Entry } from './entry.js';
 import { chunksOf, lengthOf, PREFIX, shortName } from './layout.js';
 import { lock } from './locks.js';
 import { storageError } from './errors.js';
+import { hex } from '../shared/hex.js';
 
 /** @import { About, Backend, BackendName, EntryOptions, Found, Listed, Marks, StoreOptions, Usage } from './types.js' */
 /** @import { Host, Notice } from './entry.js' */
@@ -164,10 +165,7 @@ export class Store {
    */
   async open(options) {
     const { url, fileBytes, prefixBytes } = options;
-    const fileId =
-      typeof options.fileId === 'string'
-        ? options.fileId
-        : [...(options.fileId ?? [])].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+    const fileId = typeof options.fileId === 'string' ? options.fileId : hex(Uint8Array.from(options.fileId ?? []));
     const key = `${shortName(fileId || url)}-${prefixBytes}-${fileBytes}`;
     const about = { url, name: nameOf(url), fileId, fileBytes, prefixBytes };
     const entry = new Entry(this.#host, key, about, options);
