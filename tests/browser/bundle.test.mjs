@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { makeDist } from '../../tools/payload.mjs';
-import { everyBrowser, start } from './every.mjs';
+import { chromiumFirst, start } from './every.mjs';
 import { ROOT } from './site.mjs';
 
 // Not by `after`: node:test takes a pause between groups for the end of the file.
@@ -42,7 +42,7 @@ test('what is no model makes no page', () => {
   assert.throws(() => readFileSync(join(folder, 'none.html')), { code: 'ENOENT' });
 });
 
-await everyBrowser((name) => {
+await chromiumFirst((name) => {
   /** @type {import('./every.mjs').Browser} */
   let browser;
   before(async () => (browser = await start(name)));

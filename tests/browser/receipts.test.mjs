@@ -5,11 +5,11 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { loadOptions, readReceipt, replay } from '../../js/receipts/index.js';
-import { everyBrowser, oneSite } from './every.mjs';
+import { chromiumFirst, oneSite } from './every.mjs';
 
 const path = (/** @type {string} */ name) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
 
-await everyBrowser((name) => {
+await chromiumFirst((name) => {
   const here = oneSite(name);
 
   test('a receipt from Node is equal in the page, one from the page is equal in Node', async () => {

@@ -6,7 +6,7 @@ import { tinyModel } from '../js/fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { cases } from '../js/store-suite.mjs';
 import { BROWSERS } from './browsers.mjs';
-import { everyBrowser, oneSite } from './every.mjs';
+import { chromiumFirst, oneSite } from './every.mjs';
 
 const MiB = 1 << 20;
 const bytes = await tinyModel({ config: { layers: 8, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 } });
@@ -56,7 +56,7 @@ const asked = (requests) =>
     })
     .sort((a, b) => a - b);
 
-await everyBrowser((name) => {
+await chromiumFirst((name) => {
   const { opfs } = BROWSERS[name];
   const here = oneSite(name);
 

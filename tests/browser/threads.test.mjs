@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { BROWSERS } from './browsers.mjs';
-import { everyBrowser, start } from './every.mjs';
+import { chromiumFirst, start } from './every.mjs';
 import { host, ISOLATED } from './host.mjs';
 
 /** What an engine says about its threads, and what it writes. @param {{ worker: boolean, options: object }} how */
@@ -27,7 +27,7 @@ async function inPage({ worker, options }) {
   return { info: engine.info, threads: [...new Set(threads)], ids: [...new Set(ids)] };
 }
 
-await everyBrowser((name) => {
+await chromiumFirst((name) => {
   /** @type {import('./browsers.mjs').Browser} */
   let browser;
   /** @type {Awaited<ReturnType<typeof host>>[]} */
