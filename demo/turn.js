@@ -188,6 +188,7 @@ export class Turns {
       stop: '',
       length: 'cut at the longest reply',
       context: 'cut: the context is full',
+      deadline: 'stopped',
       abort: 'stopped',
     };
     const facts = [

@@ -55,6 +55,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').Model} Model */
 /** @typedef {import('./shared/types.js').ModelInfo} ModelInfo */
 /** @typedef {import('./shared/types.js').ModelMethods} ModelMethods */
+/** @typedef {import('./shared/types.js').Pace} Pace */
 /** @typedef {import('./shared/types.js').Paging} Paging */
 /** @typedef {import('./shared/types.js').Part} Part */
 /** @typedef {import('./shared/types.js').Plan} Plan */

@@ -56,12 +56,12 @@ export class Chat {
    * @param {GenerateOptions} [options]
    */
   send(content, options) {
-    return new Generation((end) => this.#answer(content, false, options, end));
+    return new Generation((end, hold) => this.#answer(content, false, options, end, hold));
   }
 
   /** Another reply to the last message: the one that was given is dropped. @param {GenerateOptions} [options] */
   regenerate(options) {
-    return new Generation((end) => this.#answer(undefined, true, options, end));
+    return new Generation((end, hold) => this.#answer(undefined, true, options, end, hold));
   }
 
   /** @returns {Promise<ChatStats>} */
@@ -89,9 +89,10 @@ export class Chat {
    * @param {boolean} again  answers the last message once more
    * @param {GenerateOptions | undefined} options
    * @param {(result: Result) => void} end
+   * @param {import('../shared/hold.js').Hold} hold
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#answer(said, again, options, end) {
+  async *#answer(said, again, options, end, hold) {
     if (this.#closed) throw new BqError('CLOSED', 'the chat was closed');
     if (this.#life) throw new BqError('STATE', 'a reply is under way');
     const before = this.#messages;
@@ -103,7 +104,8 @@ export class Chat {
       else if (before.at(-1)?.role === 'assistant') this.#messages = before.slice(0, -1);
       if (!this.#messages.length)
         throw new BqError('STATE', 'there is nothing to answer', { hint: 'send a message first' });
-      const run = this.#model.reply(this.#messages, { ...this.#prompts, ...options, signal: life.signal });
+      const asked = { ...this.#prompts, ...options, signal: life.signal };
+      const run = hold.over(this.#model.reply(this.#messages, asked));
       try {
         for await (const part of run) {
           this.#reply = (this.#reply ?? '') + part.text;

@@ -7,6 +7,8 @@ import { BqError, onDemand } from '../shared/errors.js';
 import { threadsBlocked } from '../wasm/features.js';
 import { Loading } from '../load/loading.js';
 import { LocalModel } from './model.js';
+import { Tempo } from './tempo.js';
+import { emit } from '../shared/events.js';
 import { planModel } from '../plan/plan.js';
 import { openSource } from '../sources/index.js';
 import { isNode, nodeModule } from '../shared/node.js';
@@ -34,6 +36,8 @@ class LocalEngine {
   #closed = false;
   /** @type {Set<LocalModel>} */
   #models = new Set();
+  events = new EventTarget();
+  #tempo = new Tempo(this.events);
 
   /**
    * @param {Compiled} compiled @param {EngineInfo} info @param {Threads | null} threads
@@ -68,6 +72,18 @@ class LocalEngine {
     }
   };
 
+  pause = async () => this.#tempo.stop(true);
+  resume = async () => this.#tempo.stop(false);
+
+  /** @type {Engine['pace']} */
+  pace = async (given) => {
+    const {
+      args: [pace],
+    } = checkCall(TABLE.engine.pace, [given]);
+    this.#tempo.set(pace);
+    for (const model of this.#models) model.computeAlone(this.#tempo.slow);
+  };
+
   /** @type {Engine['load']} */
   load = async (source, given) => {
     const {
@@ -75,7 +91,12 @@ class LocalEngine {
       options,
       ...hears
     } = checkCall(TABLE.engine.load, [source, given]);
-    return /** @type {any} */ (await this.#load(described, { ...options, ...hears }, false)); // createChat and others are made of it: openai/conversing.js
+    try {
+      return /** @type {any} */ (await this.#load(described, { ...options, ...hears }, false)); // createChat and others are made of it: openai/conversing.js
+    } catch (error) {
+      if (error instanceof BqError && error.code === 'NOMEM') emit(this.events, 'memory', { error });
+      throw error;
+    }
   };
 
   /**
@@ -100,8 +121,10 @@ class LocalEngine {
         { ...options, kv: loading.plan.kv },
         pager,
         (closed) => this.#models.delete(closed),
+        this.#tempo,
       );
       this.#models.add(model);
+      model.computeAlone(this.#tempo.slow);
       await model.settleChat();
       if (this.#closed) await model.close();
       if (!options.streaming) await loaded(model, loading);

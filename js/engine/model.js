@@ -49,13 +49,15 @@ export class LocalModel {
    * @param {LoadOptions} options
    * @param {Pager | null} pager  when not all weights stay in memory
    * @param {(model: LocalModel) => void} onClose
+   * @param {import('./tempo.js').Tempo} tempo  of the engine
    */
-  constructor(wasm, loading, handle, plan, options, pager, onClose) {
+  constructor(wasm, loading, handle, plan, options, pager, onClose, tempo) {
     this.#wasm = wasm;
     this.#loading = loading;
     this.#options = options;
     this.#pager = pager;
     this.#onClose = onClose;
+    this.tempo = tempo;
     this.handle = handle;
     this.loaded = loading.done;
     /** @type {ModelInfo} */
@@ -68,6 +70,11 @@ export class LocalModel {
       template: this.#section('TMPL'),
       card: this.#section('CARD'),
     };
+  }
+
+  /** Computes with one of its threads, or with all. @param {boolean} alone */
+  computeAlone(alone) {
+    this.#wasm.useThreads(alone ? 1 : this.#wasm.threads);
   }
 
   pause = async () => this.#loading.pause();

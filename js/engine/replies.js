@@ -7,6 +7,7 @@ import { Prompts } from './prompts.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { LocalSession } from './session.js' */
+/** @import { Hold } from '../shared/hold.js' */
 /** @import { CompleteOptions, GenerateOptions, MessageLike, Part, PromptOptions, Result, TraceOptions } from '../shared/types.js' */
 
 /** Says from another thread that it is over. @typedef {() => boolean} Aborted */
@@ -59,24 +60,25 @@ export class Replies {
   }
 
   /** @param {string | ArrayLike<number>} prompt @param {GenerateOptions} [options] @param {Aborted} [aborted] */
-  text = (prompt, options, aborted) => new Generation((end) => this.#text(prompt, options, aborted, end));
+  text = (prompt, options, aborted) => new Generation((end, hold) => this.#text(prompt, options, aborted, end, hold));
 
   /** @param {MessageLike[]} messages @param {CompleteOptions} [options] @param {Aborted} [aborted] */
-  reply = (messages, options, aborted) => new Generation((end) => this.#reply(messages, options, aborted, end));
+  reply = (messages, options, aborted) =>
+    new Generation((end, hold) => this.#reply(messages, options, aborted, end, hold));
 
   /**
    * @param {string | ArrayLike<number>} prompt @param {GenerateOptions | undefined} given @param {Aborted | undefined} aborted
-   * @param {(result: Result) => void} end
+   * @param {(result: Result) => void} end @param {Hold} hold
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#text(prompt, given, aborted, end) {
+  async *#text(prompt, given, aborted, end, hold) {
     const {
       args: [checked],
       options,
       ...hears
     } = checkCall(TABLE.model.generate, [prompt, given]);
     const tokens = typeof checked === 'string' ? this.#model.encode(checked) : checked;
-    const run = await this.#run(tokens, { ...options, ...hears }, aborted);
+    const run = await this.#run(tokens, { ...options, ...hears }, aborted, hold);
     try {
       yield* run.parts;
     } finally {
@@ -87,10 +89,10 @@ export class Replies {
 
   /**
    * @param {MessageLike[]} messages @param {CompleteOptions | undefined} given @param {Aborted | undefined} aborted
-   * @param {(result: Result) => void} end
+   * @param {(result: Result) => void} end @param {Hold} hold
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#reply(messages, given, aborted, end) {
+  async *#reply(messages, given, aborted, end, hold) {
     const {
       args: [checked],
       options: { format, prefix, tools, variables, ...options },
@@ -109,7 +111,7 @@ export class Replies {
       stop: [...stop, ...[options.stop ?? []].flat()],
       stopTokens: [...stopTokens, ...(options.stopTokens ?? [])],
     };
-    const { parts, close } = await this.#run(tokens, { ...options, ...ends, signal, onProgress }, aborted);
+    const { parts, close } = await this.#run(tokens, { ...options, ...ends, signal, onProgress }, aborted, hold);
     try {
       yield* thinking ? thinking.parts(parts) : parts;
     } finally {
@@ -118,8 +120,8 @@ export class Replies {
     }
   }
 
-  /** A generation in a session of the pool, which `close` gives back. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted} [aborted] */
-  async #run(tokens, options, aborted) {
+  /** A generation in a session of the pool, which `close` gives back. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted | undefined} aborted @param {Hold} hold */
+  async #run(tokens, options, aborted, hold) {
     const session = this.take(tokens, /** @type {any} */ (options).adapter ?? null);
     const close = () => this.give(session);
     try {
@@ -129,7 +131,7 @@ export class Replies {
       throw error;
     }
     this.#traced?.add(session);
-    return { parts: session.generate(tokens, options, aborted), close };
+    return { parts: hold.over(session.generate(tokens, options, aborted)), close };
   }
 
   /** What takes the reasoning out of a reply, where the format or the template has marks for it. @param {any} format @param {string} prompt  its last text */

@@ -45,7 +45,7 @@ export class LocalSession {
    * @param {() => boolean} [aborted]  a faster way than the signal to hear from another thread that it ends
    */
   generate(prompt, options, aborted) {
-    return new Generation((end) => this.#generate(prompt, options, aborted, end));
+    return new Generation((end, hold) => this.#generate(prompt, options, aborted, end, hold));
   }
 
   /**
@@ -137,7 +137,7 @@ export class LocalSession {
 
   end() {
     if (this.#timeline.closed) return;
-    this.#timeline.closed = true;
+    this.#timeline.close();
     this.#model.forget(this);
     // A generation that is under way frees it when it sees that it is closed.
     if (!this.#busy) this.#free();
@@ -183,16 +183,18 @@ export class LocalSession {
    * @param {string | ArrayLike<number> | null} prompt
    * @param {GenerateOptions | undefined} given
    * @param {(() => boolean) | undefined} aborted
-   * @param {(result: Result) => void} end
+   * @param {(result: Result) => void} end @param {import('../shared/hold.js').Hold} hold
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#generate(prompt, given, aborted, end) {
+  async *#generate(prompt, given, aborted, end, hold) {
     const { args, options, signal, onProgress } = checkCall(TABLE.session.generate, [prompt, given]);
     this.#idle();
     this.#model.writes();
     signal?.throwIfAborted();
     const { seed = Math.floor(Math.random() * 2 ** 53), maxTokens = Infinity } = options;
-    const ends = { signal, aborted };
+    const limits = await this.#limits(options);
+    const ends = { signal, aborted, hold, due: limits?.due };
+    this.#idle();
     const tokens = this.#prompt(args[0] ?? this.#timeline.all());
     if (options.adapter !== undefined) this.use(options.adapter);
     /** @type {Result} */
@@ -220,6 +222,14 @@ export class LocalSession {
       // Until another reason is found, leaving the loop (break, throw, abort) is what ends it.
       if (maxTokens < 1) result.reason = 'length';
       while (result.reason === 'abort') {
+        // Also between what is computed and what is picked of it.
+        const held = this.#timeline.heldUp(ends);
+        if (held) await held;
+        if (limits && !(await limits.turn(this.#timeline.closing, signal))) {
+          result.reason = 'deadline';
+          break;
+        }
+        this.#timeline.check();
         const left = Math.min(maxTokens - result.ids.length, this.#context - this.length + 1);
         let sampled = -1;
         const ids = guide ? guide.next(left, (mask) => (sampled = output.sample(mask))) : [output.sample()];
@@ -251,6 +261,13 @@ export class LocalSession {
       if (this.#timeline.closed) this.#free();
       if (!failed) end(result);
     }
+  }
+
+  /** @param {GenerateOptions} options */
+  async #limits({ deadline, maxTokensPerSecond }) {
+    if (deadline === undefined && maxTokensPerSecond === undefined) return null;
+    const { Limits } = await onDemand(import('./limits.js'));
+    return new Limits({ deadline, maxTokensPerSecond });
   }
 
   /** The prompt as ids. ARGUMENT, CONTEXT_FULL. @param {string | ArrayLike<number>} prompt @returns {Uint32Array} */

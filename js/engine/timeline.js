@@ -1,12 +1,13 @@
 /** The tokens of a session, and what computes them. */
 import { MORE, OK, WANT_DATA } from '../wasm/border.js';
-import { Pace } from '../shared/async.js';
+import { gate, Pace } from '../shared/async.js';
 import { BqError, onDemand } from '../shared/errors.js';
 
-/** What ends it besides being closed. @typedef {{ signal?: AbortSignal, aborted?: () => boolean }} Ends */
+/** What ends it besides being closed, or holds it up; `due`: when it is over, of performance.now(). @typedef {{ signal?: AbortSignal, aborted?: () => boolean, hold?: Hold, due?: number }} Ends */
 
 /** @import { LocalModel } from './model.js' */
 /** @import { GenerateOptions } from '../shared/types.js' */
+/** @import { Hold } from '../shared/hold.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
 
 /** Milliseconds of work between turns where an abort needs none: in a turn the other threads fall asleep, and waking them
@@ -23,6 +24,9 @@ export class Timeline {
   /** A token that was generated, and comes on the timeline when it goes on. @type {number | null} */
   next = null;
   closed = false;
+  #closing = gate();
+  /** Settles when it is closed. @type {Promise<void>} */
+  closing = this.#closing.promise;
 
   /**
    * @param {LocalModel} model @param {Wasm} wasm @param {number} handle  of the session
@@ -34,6 +38,11 @@ export class Timeline {
     this.handle = handle;
     this.#sizes = { window: Math.min(window, context), batch, layers: model.info.layers };
     this.ids = ids;
+  }
+
+  close() {
+    this.closed = true;
+    this.#closing.resolve(undefined);
   }
 
   /** CLOSED. */
@@ -88,13 +97,30 @@ export class Timeline {
     return kept;
   }
 
+  /** Waits until nothing holds it up any more, or it ends; nothing, no promise, where nothing does. @param {Ends} ends */
+  heldUp(ends) {
+    return this.#model.tempo.held || ends.hold?.held ? this.#rest(ends) : undefined;
+  }
+
+  /** @param {Ends} ends */
+  async #rest({ signal, hold, due = Infinity }) {
+    const { until } = await onDemand(import('./limits.js'));
+    for (;;) {
+      const held = this.#model.tempo.held ?? hold?.held;
+      if (!held || this.closed || performance.now() >= due) return;
+      await until(due, [held, this.closing], signal);
+    }
+  }
+
   /**
-   * Computes until there are results.
+   * Computes until there are results, or until it is due.
    * @param {Ends} ends
    * @param {number} slices  at once; 0: all
    * @param {() => void} [onSlices]
    */
-  async run({ signal, aborted }, slices, onSlices) {
+  async run(ends, slices, onSlices) {
+    const { signal, aborted, due } = ends;
+    const { tempo } = this.#model;
     const goOn = () => {
       this.check();
       signal?.throwIfAborted();
@@ -102,12 +128,22 @@ export class Timeline {
     };
     for (let status = MORE; status !== OK;) {
       goOn();
+      const held = this.heldUp(ends);
+      if (held) {
+        await held;
+        goOn();
+      }
+      if (due !== undefined && performance.now() >= due) return;
       this.#wasm.aborted = aborted;
       status = this.#model.run(this.handle, slices);
       onSlices?.();
       // Nothing is awaited that need not be: each await is a slice's share of what threads wait for.
       const pause =
-        status === WANT_DATA ? this.#model.wait(this.handle, signal) : this.#pace.pause(aborted && ISOLATED_TURN_MS);
+        status === WANT_DATA
+          ? this.#model.wait(this.handle, signal)
+          : tempo.slow
+            ? this.#pace.rest()
+            : this.#pace.pause(aborted && ISOLATED_TURN_MS);
       if (pause) await pause;
     }
     goOn();

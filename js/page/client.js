@@ -2,12 +2,12 @@
 import { Connection, remote } from '../port/remote.js';
 import { unlessAborted } from '../shared/async.js';
 import { fullUrl, resolveBuilds } from '../shared/builds.js';
-import { BqError } from '../shared/errors.js';
+import { BqError, onDemand } from '../shared/errors.js';
 import { isNode, nodeModule } from '../shared/node.js';
 import { checkOptions } from '../shared/options.js';
 import { PROTOCOL } from '../shared/protocol.js';
 
-/** @import { Engine, EngineInfo, EngineOptions, EngineStore } from '../shared/types.js' */
+/** @import { Engine, EngineInfo, EngineOptions, EngineStore, Pace } from '../shared/types.js' */
 
 /** What the other side says of its engine. @typedef {{ info: EngineInfo, store: Pick<EngineStore, 'backend' | 'reason'> | null }} Opened */
 
@@ -40,6 +40,7 @@ async function startWorker(given) {
  */
 function remoteEngine(connection, { info, store }, owned = true) {
   const engine = remote(connection, 'engine', 0, {
+    events: connection.events,
     info: { ...info, worker: true },
     store: store && remote(connection, 'store', 'store', store),
   });
@@ -96,11 +97,24 @@ export async function connectEngine(port, options) {
 
 /**
  * An engine in a worker of its own: the page stays responsive. NO_SIMD, NO_ENGINE, NO_WORKER, ARGUMENT.
- * @param {EngineOptions & { worker?: any }} [given]  `worker`: one that runs js/worker.js, or a function that makes one
+ * @param {EngineOptions & { worker?: any, background?: Pace, pressure?: Pace }} [given]  `worker`: one that runs js/worker.js, or a function
+ *   that makes one; `background`, `pressure`: the pace while the page is hidden, and while the machine has much to do
  * @returns {Promise<Engine>}
  */
 export async function createWorkerEngine(given) {
-  const { signal, worker, ...options } = checkOptions('createWorkerEngine', given);
+  const { background, pressure, ...rest } = checkOptions('createWorkerEngine', given);
+  const engine = await start(rest);
+  if (background || pressure) {
+    const { behave } = await onDemand(import('./manners.js'));
+    const { close } = engine;
+    const end = behave(engine, { background, pressure });
+    engine.close = () => (end(), close());
+  }
+  return engine;
+}
+
+/** @param {EngineOptions & { worker?: any }} given @returns {Promise<Engine>} */
+async function start({ signal, worker, ...options }) {
   signal?.throwIfAborted();
   // Relative to the page, not to the worker.
   if (options.cache && typeof options.cache === 'object' && 'open' in options.cache)

@@ -2,6 +2,7 @@
 import { conversing } from '../openai/conversing.js';
 import { asyncDispose, gate } from '../shared/async.js';
 import { BqError, packError, unpackError } from '../shared/errors.js';
+import { emit } from '../shared/events.js';
 import { Generation } from '../shared/generation.js';
 import { CREDITS, listen } from '../shared/protocol.js';
 import { checkCall, TABLE } from './table.js';
@@ -26,6 +27,8 @@ export class Connection {
   #calls = new Map();
   /** Why no call can succeed any more. @type {Error | null} */
   #dead = null;
+  /** What happens to the engine. */
+  events = new EventTarget();
 
   /** @param {any} port */
   constructor(port) {
@@ -38,7 +41,8 @@ export class Connection {
   }
 
   /** @param {any} message */
-  #hear({ id, part, progress, made, error, ok }) {
+  #hear({ id, part, progress, made, error, ok, event, detail }) {
+    if (event) return emit(this.events, event, detail.error ? { ...detail, error: unpackError(detail.error) } : detail);
     const call = this.#calls.get(id);
     if (part) return call?.onPart?.(part);
     if (progress) return call?.onProgress?.(progress);
@@ -88,9 +92,11 @@ export class Connection {
 
   /** @param {Error} why */
   #end(why) {
+    const known = this.#dead;
     this.#dead ??= why;
     for (const { reject } of this.#calls.values()) reject(this.#dead);
     this.#calls.clear();
+    if (!known && /** @type {any} */ (why).code === 'NO_WORKER') emit(this.events, 'died', { error: why });
   }
 
   async close() {
@@ -113,7 +119,7 @@ export function remote(connection, kind, on, more) {
   for (const [method, row] of Object.entries(TABLE[kind])) {
     const call = { connection, on, method, row };
     object[method] = row.stream
-      ? (/** @type {any[]} */ ...given) => new Generation((end) => stream(call, given, end))
+      ? (/** @type {any[]} */ ...given) => new Generation((end, hold) => stream(call, given, end, hold))
       : async (/** @type {any[]} */ ...given) => ask(call, given);
   }
   if (kind === 'model') conversing(object);
@@ -144,9 +150,10 @@ function ask({ connection, on, method, row }, given) {
  * @param {Call} call
  * @param {any[]} given
  * @param {(result: Result) => void} end
+ * @param {import('../shared/hold.js').Hold} hold
  * @returns {AsyncGenerator<Part, void>}
  */
-async function* stream({ connection, on, method, row }, given, end) {
+async function* stream({ connection, on, method, row }, given, end, hold) {
   const { args, options, signal, onProgress } = checkCall(row, given);
   signal?.throwIfAborted();
   // Where memory can be shared, the worker sees an abort between two slices, without a message.
@@ -164,6 +171,7 @@ async function* stream({ connection, on, method, row }, given, end) {
     wake();
   };
   const call = connection.begin({ on, method, args, options, flag }, { onProgress, onPart });
+  hold.lead((held) => connection.begin({ on, method: 'hold', args: [call.id, held] }).end.catch(() => {}));
   const settled = call.end
     .then((value) => (result = value))
     .finally(() => {

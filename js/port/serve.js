@@ -1,5 +1,6 @@
 /** The engine's side of a port: calls are looked up in the table, and what they make is kept until it is closed. */
 import { BqError, packError, unpackError } from '../shared/errors.js';
+import { PASSED_ON } from '../shared/events.js';
 import { CREDITS, listen, PROTOCOL } from '../shared/protocol.js';
 import { OPTIONS } from '../shared/options.js';
 import { TABLE } from './table.js';
@@ -12,7 +13,7 @@ import { TABLE } from './table.js';
  * @property {(options: any, onThreads: () => void) => Promise<Engine>} open
  * @property {(engine: Engine) => Promise<void>} close  when the port is
  */
-/** A call under way, and the object that it works for. @typedef {{ on: number | string, controller: AbortController, credits: number, wake: () => void }} Call */
+/** A call under way, and the object that it works for. @typedef {{ on: number | string, controller: AbortController, credits: number, wake: () => void, run?: import('../shared/generation.js').Generation }} Call */
 /** An object of a port, and the one it belongs to. @typedef {{ kind: string, object: any, parent: number | string | null }} Node */
 
 const CLOSED = 'the model or session was closed';
@@ -30,6 +31,9 @@ export function serve(port, root) {
   let last = 0;
   let over = false;
 
+  /** Holds up a generation, or lets it go on. @param {number} id  of its call @param {boolean} held */
+  const hold = (id, held) => calls.get(id)?.run?.[held ? 'pause' : 'resume']();
+
   /** @param {any} first @param {number} id */
   async function open({ protocol, options }, id) {
     if (protocol !== PROTOCOL)
@@ -40,8 +44,14 @@ export function serve(port, root) {
     const engine = await root.open({ ...options, signal }, () => port.postMessage({ id, progress: 'threads' }));
     const { info, store } = engine;
     nodes.set(0, { kind: 'engine', object: engine, parent: null });
+    for (const type of PASSED_ON) engine.events.addEventListener(type, tell);
     if (store) nodes.set('store', { kind: 'store', object: store, parent: 0 });
     return { info, store: store && { backend: store.backend, reason: store.reason } };
+  }
+
+  /** @param {any} event */
+  function tell({ type, detail: { error, ...detail } }) {
+    if (!over) port.postMessage({ event: type, detail: { ...detail, ...(error && { error: packError(error) }) } });
   }
 
   /** Forgets an object and all below it. @param {number | string} on */
@@ -65,6 +75,7 @@ export function serve(port, root) {
   /** @param {Engine} [engine] */
   async function end(engine) {
     over = true;
+    for (const type of PASSED_ON) nodes.get(0)?.object.events.removeEventListener(type, tell);
     const models = [...nodes.values()].filter(({ kind }) => kind === 'model');
     nodes.clear();
     for (const call of calls.values()) {
@@ -78,6 +89,7 @@ export function serve(port, root) {
   /** @param {any} request @param {Call} call @returns {Promise<any>} */
   async function answer({ id, on, method, args = [], options, flag, progress }, call) {
     if (method === 'open') return open(args[0], id);
+    if (method === 'hold') return hold(args[0], args[1]);
     const node = nodes.get(on);
     if (!node) throw new BqError('CLOSED', CLOSED);
     const row = Object.hasOwn(TABLE[node.kind], method) ? TABLE[node.kind][method] : null;
@@ -112,6 +124,7 @@ export function serve(port, root) {
 
   /** @param {number} id @param {import('../shared/generation.js').Generation} run @param {Call} call */
   async function stream(id, run, call) {
+    call.run = run;
     try {
       for await (const part of run) {
         port.postMessage({ id, part });
@@ -135,6 +148,7 @@ export function serve(port, root) {
         if (known && (known.credits += request.credit) > 0) known.wake();
         return;
       }
+      /** @type {Call} */
       const call = { on: request.on, controller: new AbortController(), credits: CREDITS, wake: () => {} };
       calls.set(request.id, call);
       try {

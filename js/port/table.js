@@ -44,6 +44,8 @@ const promptOrNone = (value) => (value === null ? null : prompt(value));
 const promptOrMessages = (value) =>
   Array.isArray(value) && typeof value[0] === 'object' ? messagesOf(value) : prompt(value);
 
+const pace = must('the pace', (v) => ['run', 'slow', 'pause'].includes(v), 'one of run, slow, pause');
+
 /** @param {any} value @returns {string[]} */
 function choices(value) {
   if (Array.isArray(value) && value.length && new Set(value).size === value.length)
@@ -58,6 +60,9 @@ export const TABLE = {
   engine: {
     plan: { args: [toSource], options: 'plan' },
     load: { args: [toSource], options: 'load', makes: 'model' },
+    pause: {},
+    resume: {},
+    pace: { args: [pace] },
     openPort: {},
     close: {},
   },

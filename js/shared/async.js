@@ -37,6 +37,15 @@ export class Pace {
       this.#since = performance.now();
     });
   }
+
+  /** As `pause`, for as long as was worked. @returns {Promise<void> | undefined} */
+  rest() {
+    const worked = performance.now() - this.#since;
+    if (worked < TURN_MS) return undefined;
+    return new Promise((resolve) => setTimeout(resolve, worked)).then(() => {
+      this.#since = performance.now();
+    });
+  }
 }
 
 /**

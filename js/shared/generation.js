@@ -4,6 +4,7 @@
  */
 import { asyncDispose } from './async.js';
 import { BqError } from './errors.js';
+import { Hold } from './hold.js';
 
 /** @import { Part, Result } from './types.js' */
 
@@ -13,16 +14,27 @@ export class Generation {
   result = null;
   #parts;
   #started = false;
+  #hold = new Hold();
   /** Why it failed. @type {{ error: unknown } | null} */
   #failure = null;
 
-  /** @param {(end: (result: Result) => void) => AsyncGenerator<Part, void>} start */
+  /** @param {(end: (result: Result) => void, hold: Hold) => AsyncGenerator<Part, void>} start */
   constructor(start) {
     this.#parts = this.#read(
       start((result) => {
         this.result = result;
-      }),
+      }, this.#hold),
     );
+  }
+
+  /** Settles when nothing more of it is computed. What was computed still comes. */
+  pause() {
+    return this.#hold.pause();
+  }
+
+  /** Goes on where it was. */
+  resume() {
+    return this.#hold.resume();
   }
 
   [Symbol.asyncIterator]() {

@@ -32,6 +32,8 @@ const address = kind('an address', (v) => typeof v === 'string' || v instanceof 
 const addresses = kind('a list of addresses', (v) => Array.isArray(v) && v.every((one) => !address(one)));
 export const texts = kind('a text or a list of texts', (v) => [v].flat().every((t) => typeof t === 'string'));
 const ids = kind('a list of tokens', (v) => Array.isArray(v) && v.every((id) => Number.isInteger(id) && id >= 0));
+const rate = kind('a number above 0', (v) => typeof v === 'number' && v > 0);
+const deadline = kind('a number of milliseconds or a Date', (v) => (v instanceof Date ? !isNaN(+v) : v >= 0));
 const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || (Number.isInteger(v) && v >= 1 && v <= 32));
 export const object = kind('an object', (v) => typeof v === 'object' && v !== null && !Array.isArray(v));
 
@@ -71,9 +73,12 @@ const GENERATE = {
   logprobs: whole(0, 20),
   responseFormat: object,
   adapter,
+  deadline,
+  maxTokensPerSecond: rate,
   signal,
   onProgress: callback,
 };
+const pace = oneOf('run', 'slow', 'pause');
 const PROMPTS = { format, tools: objects, variables: object };
 const ENGINE = {
   build: oneOf('relaxed', 'simd128'),
@@ -97,7 +102,7 @@ const LOAD = {
 /** By the call, or the thing, that they belong to. @satisfies {Record<string, Options>} */
 export const OPTIONS = {
   createEngine: ENGINE,
-  createWorkerEngine: { ...ENGINE, worker: any },
+  createWorkerEngine: { ...ENGINE, worker: any, background: pace, pressure: pace },
   connectEngine: { signal },
   fromUrl: {
     companion: any,

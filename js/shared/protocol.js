@@ -5,11 +5,12 @@
  * `{ id, progress }` as it likes, with `{ id, made }` where a model comes of it before all of it is loaded, and one end:
  * `{ id, ok }` or `{ id, error }`. `on` is the number of an object, 0 the engine. `{ id, abort }` ends a call.
  * Parts of a generation are paid for with credits, `{ id, credit }`, so that a page that reads slowly slows the worker
- * down.
+ * down. `hold` is a method of every object: it holds up one of its generations. Without a call, `{ event, detail }` tells what
+ * happens to the engine.
  */
 
 /** Raised with every change of the messages: page and worker may come from different caches. */
-export const PROTOCOL = 4;
+export const PROTOCOL = 5;
 
 /** Parts that the worker may be ahead of the reader. */
 export const CREDITS = 8;

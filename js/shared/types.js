@@ -248,6 +248,8 @@
  * @property {number} [frequencyPenalty]  the same, times how often; default 0
  * @property {number} [logprobs]       parts tell how likely their token was, and so many of the likeliest, at most 20
  * @property {Adapter | null} [adapter]  that it is computed with; null: none. Default: none, in a session its own
+ * @property {number | Date} [deadline]  when it ends, in milliseconds from now, or a moment: what is there then is the result
+ * @property {number} [maxTokensPerSecond]  default: as fast as can be
  * @property {ResponseFormat} [responseFormat]  what the text is held to; default: nothing
  * @property {AbortSignal} [signal]    ends it with the signal's reason; what was computed stays in the KV cache
  * @property {(progress: PrefillProgress) => void} [onProgress]  while the prompt is computed
@@ -375,8 +377,8 @@
  * @property {number[]} ids  tokens generated, the one that ended it included
  * @property {string} text
  * @property {string} [reasoning]  of a reply: what the model thought
- * @property {'stop' | 'length' | 'context' | 'abort'} reason  `stop`: an end token or a stop string;
- *   `length`: maxTokens; `context`: the context is full; `abort`: the signal, or the loop was left
+ * @property {'stop' | 'length' | 'context' | 'deadline' | 'abort'} reason  `stop`: an end token or a stop string;
+ *   `length`: maxTokens; `context`: the context is full; `deadline`: it has come; `abort`: the signal, or the loop was left
  * @property {string | number | null} stop  the stop string or end token that was met
  * @property {number} seed
  * @property {Timings} timings
@@ -650,9 +652,15 @@
  * @property {EngineStore | null} store  null without a `cache`
  * @property {(source: SourceLike, options?: LoadOptions) => Promise<Plan>} plan
  * @property {(source: SourceLike, options?: LoadOptions) => Promise<Model>} load
+ * @property {EventTarget} events  what happens to it, as CustomEvents: docs/API.md names them
+ * @property {() => Promise<void>} pause  computes nothing from when it settles on, whoever has asked
+ * @property {() => Promise<void>} resume
+ * @property {(pace: Pace) => Promise<void>} pace  how much of the machine it takes; `slow`: one thread, half of the time
  * @property {() => Promise<MessagePort>} openPort  another way to this engine, for `connectEngine` wherever it is posted to
  * @property {() => Promise<void>} close
  */
+
+/** @typedef {'run' | 'slow' | 'pause'} Pace */
 
 /** What `await using` closes. @typedef {{ [Symbol.asyncDispose]: () => Promise<void> }} Closable */
 

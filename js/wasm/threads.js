@@ -118,6 +118,7 @@ export class Threads {
     }
     team.forEach((thread) => thread.rest());
     wasm.threads = count;
+    wasm.useThreads = (some) => void wasm.check('bqw_threads', some, SPINS, some > 1 ? 1 : 0);
     wasm.onRelease = () => this.#leave(wasm, team);
     return '';
   }

@@ -147,6 +147,8 @@ export class Wasm {
   /** Threads that compute in it, and what lets the others go before the memory does. */
   threads = 1;
   onRelease = () => {};
+  /** Computes with so many of them, until it is told otherwise. */
+  useThreads = (/** @type {number} */ _count) => {};
   /** Where the module for grammars lies. @type {string | undefined} */
   grammarUrl;
   /** Says whether the run under way is to end. @type {(() => boolean) | undefined} */

@@ -1,0 +1,229 @@
+// Polite generation: pause, resume, pace, deadline, a cap of the rate. What counts is what is computed, never how long it takes.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Worker } from 'node:worker_threads';
+import { createEngine } from '../../js/engine.js';
+import { createWorkerEngine, fromBytes } from '../../js/index.js';
+import { behave } from '../../js/page/manners.js';
+import { inTime, until } from '../waiting.mjs';
+import { tinyModel } from './fixture.mjs';
+
+// Heavy enough that a prompt takes many turns.
+const BIG = { hidden: 128, layers: 6, heads: 4, ffn: 384, context: 1024 };
+const prompt = Array.from({ length: 900 }, (_, i) => 5 + (i % 250));
+
+/** An engine whose worker counts in shared memory. @param {import('node:test').TestContext} t */
+async function counted(t) {
+  const counters = new Int32Array(new SharedArrayBuffer(8));
+  const worker = new Worker(new URL('./counting-worker.mjs', import.meta.url), { workerData: { counters } });
+  const engine = await createWorkerEngine({ worker });
+  t.after(() => engine.close());
+  const model = await engine.load(fromBytes(await tinyModel({ config: BIG, type: 'bq4' })), { batch: 8 });
+  const read = () => ({ slices: Atomics.load(counters, 0), samples: Atomics.load(counters, 1) });
+  return { engine, model, session: await model.createSession(), read };
+}
+
+/** Waits long enough for much to be computed, were it not held up. */
+const aWhile = () => new Promise((resolve) => setTimeout(resolve, 60));
+
+test('a paused engine computes nothing, amid a prompt and between tokens, and then goes on where it was', async (t) => {
+  const { engine, session, read } = await counted(t);
+  const { ids } = await session.generate(prompt, { temperature: 0, maxTokens: 20 });
+  await session.append([7]);
+  for (const amid of ['the prompt', 'the reply']) {
+    const before = read();
+    const run = session.generate([...prompt.slice(0, -1), prompt.at(-1) ?? 0], { temperature: 0, maxTokens: 20 });
+    await session.truncate(1);
+    const iterator = run[Symbol.asyncIterator]();
+    const first = iterator.next();
+    if (amid === 'the reply') await first;
+    else await until('a slice', () => read().slices > before.slices);
+    await engine.pause();
+    await engine.pace('run'); // what a page shown again asks for is not the caller's resume
+    const paused = read();
+    await aWhile();
+    assert.deepEqual(read(), paused, `nothing is computed amid ${amid}`);
+    if (amid === 'the prompt') assert.equal(paused.samples, before.samples);
+    await engine.resume();
+    await first;
+    for (;;) if ((await iterator.next()).done) break;
+    assert.deepEqual(run.result?.ids, ids);
+  }
+});
+
+test('one generation is paused, another goes on', async (t) => {
+  const { model, session, read } = await counted(t);
+  const one = session.generate(prompt, { temperature: 0, maxTokens: 30 });
+  const wanted = (await session.generate(prompt, { temperature: 0, maxTokens: 30 })).ids;
+  await session.truncate(1);
+  const iterator = one[Symbol.asyncIterator]();
+  await iterator.next();
+  await one.pause();
+  const paused = read();
+  await aWhile();
+  assert.deepEqual(read(), paused);
+  assert.ok((await model.tokenize('still there')).length, 'the worker listens');
+  await one.resume();
+  for (;;) if ((await iterator.next()).done) break;
+  assert.deepEqual(one.result?.ids, wanted);
+});
+
+test('what is paused can be aborted and closed', async (t) => {
+  const engine = await createEngine();
+  t.after(() => engine.close());
+  const model = await engine.load(fromBytes(await tinyModel()), { sessions: 2 });
+  await engine.pause();
+  const controller = new AbortController();
+  const session = await model.createSession();
+  const aborted = session.generate([1, 2, 3], { signal: controller.signal }).done();
+  const other = await model.createSession();
+  const closed = other.generate([1, 2, 3]).done();
+  await aWhile();
+  controller.abort();
+  await assert.rejects(inTime('the abort', aborted), { name: 'AbortError' });
+  await other.close();
+  await assert.rejects(inTime('the close', closed), { code: 'CLOSED' });
+  await engine.resume();
+  assert.equal((await session.generate([1, 2, 3], { maxTokens: 3 })).ids.length, 3);
+});
+
+test('a deadline returns what is there and says so; in a pause, too', async (t) => {
+  for (const create of [createEngine, createWorkerEngine]) {
+    const engine = await create();
+    t.after(() => engine.close());
+    const model = await engine.load(fromBytes(await tinyModel({ config: { context: 4096 } })));
+    const options = { temperature: 0, logitBias: [0, 3].map((id) => ({ id, bias: -Infinity })) };
+    for (const past of [0, new Date(0)]) {
+      const { ids, text, reason } = await model.generate([1, 2, 3], { ...options, deadline: past });
+      assert.deepEqual([ids, text, reason], [[], '', 'deadline']);
+    }
+    const run = model.generate([1, 2, 3], { ...options, deadline: new Date(Date.now() + 150) });
+    /** @type {number[]} */
+    const seen = [];
+    for await (const { id } of run) seen.push(id);
+    assert.equal(run.result?.reason, 'deadline');
+    assert.deepEqual(run.result?.ids, seen);
+    const all = await model.generate([1, 2, 3], { ...options, maxTokens: seen.length });
+    assert.deepEqual(all.ids, seen, 'the same bits as far as it came');
+    await engine.pause();
+    assert.equal((await inTime('it', model.generate([1, 2], { deadline: 20 }).done())).reason, 'deadline');
+    await engine.resume();
+    for (const [name, value] of [
+      ['deadline', -1],
+      ['deadline', new Date(NaN)],
+      ['maxTokensPerSecond', 0],
+    ])
+      await assert.rejects(
+        model.generate([1], { [String(name)]: value }).done(),
+        (/** @type {any} */ e) => e.code === 'ARGUMENT' && e.details.param === name,
+      );
+  }
+});
+
+test('a cap of the rate: one token, and no other before its time', async (t) => {
+  const { session, read } = await counted(t);
+  const { ids } = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5 });
+  const capped = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5, maxTokensPerSecond: 500 });
+  assert.deepEqual(capped.ids, ids);
+  const controller = new AbortController();
+  const before = read();
+  const run = session.generate([1, 2, 3], { maxTokensPerSecond: 1e-3, signal: controller.signal });
+  const iterator = run[Symbol.asyncIterator]();
+  await iterator.next();
+  const second = iterator.next();
+  await aWhile();
+  assert.equal(read().samples - before.samples, 1);
+  controller.abort();
+  await assert.rejects(second, { name: 'AbortError' });
+});
+
+test('a slow pace computes with one thread, and the same bits', async (t) => {
+  const engine = await createWorkerEngine({ threads: 2 });
+  t.after(() => engine.close());
+  const model = await engine.load(fromBytes(await tinyModel({ config: BIG, type: 'bq4' })));
+  const run = async () => (await model.generate(prompt.slice(0, 300), { temperature: 0, maxTokens: 10 })).ids;
+  const all = await run();
+  await engine.pace('slow');
+  assert.deepEqual(await run(), all);
+  await engine.pace('run');
+  assert.deepEqual(await run(), all);
+  await assert.rejects(engine.pace(/** @type {any} */ ('fast')), { code: 'ARGUMENT' });
+});
+
+test('a hidden page and a pressed machine change the pace', async (t) => {
+  const names = ['document', 'PressureObserver'];
+  const was = names.map((name) => Object.getOwnPropertyDescriptor(globalThis, name));
+  t.after(() =>
+    names.forEach((name, i) =>
+      was[i] ? Object.defineProperty(globalThis, name, was[i]) : Reflect.deleteProperty(globalThis, name),
+    ),
+  );
+  const document = Object.assign(new EventTarget(), { hidden: false });
+  /** @type {(records: { state: string }[]) => void} */
+  let press = () => {};
+  class PressureObserver {
+    /** @param {typeof press} callback */
+    constructor(callback) {
+      press = callback;
+    }
+    observe() {
+      return Promise.reject(new Error('not allowed'));
+    }
+    disconnect() {
+      press = () => {};
+    }
+  }
+  Object.assign(globalThis, { document, PressureObserver });
+  /** @type {string[]} */
+  const paces = [];
+  const end = behave(/** @type {any} */ ({ pace: async (/** @type {string} */ pace) => paces.push(pace) }), {
+    background: 'pause',
+    pressure: 'slow',
+  });
+  const show = (/** @type {boolean} */ hidden) => {
+    document.hidden = hidden;
+    document.dispatchEvent(new Event('visibilitychange'));
+  };
+  show(true);
+  press([{ state: 'nominal' }, { state: 'critical' }]);
+  show(false);
+  press([{ state: 'fair' }]);
+  end();
+  show(true);
+  press([{ state: 'critical' }]);
+  assert.deepEqual(paces, ['pause', 'slow', 'run']);
+});
+
+test('what happens to an engine is told, over every port', async (t) => {
+  const engine = await createWorkerEngine();
+  t.after(() => engine.close());
+  /** @type {string[]} */
+  const told = [];
+  for (const type of ['paused', 'resumed', 'pace', 'memory'])
+    engine.events.addEventListener(type, (/** @type {any} */ { detail }) =>
+      told.push(`${type} ${detail.pace ?? detail.error?.code ?? ''}`.trim()),
+    );
+  await engine.pause();
+  await engine.pause();
+  await engine.pace('slow');
+  await engine.resume();
+  await assert.rejects(engine.load(fromBytes(await tinyModel()), { budget: 1000 }), { code: 'NOMEM' });
+  assert.deepEqual(told, ['paused', 'pace slow', 'resumed', 'memory NOMEM']);
+});
+
+test('an engine whose worker is killed says that it died, once; one that is closed says nothing', async () => {
+  const worker = new Worker(new URL('../../js/worker.js', import.meta.url));
+  const engine = await createWorkerEngine({ worker });
+  /** @type {any[]} */
+  const told = [];
+  engine.events.addEventListener('died', (/** @type {any} */ { detail }) => told.push(detail.error.code));
+  await worker.terminate();
+  await until('the news', () => told.length);
+  await assert.rejects(engine.plan(fromBytes(await tinyModel())), { code: 'NO_WORKER' });
+  assert.deepEqual(told, ['NO_WORKER']);
+  await engine.close();
+  const other = await createWorkerEngine();
+  other.events.addEventListener('died', () => told.push('again'));
+  await other.close();
+  assert.equal(told.length, 1);
+});
