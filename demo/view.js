@@ -120,6 +120,8 @@ export class Log {
   #note;
   /** The log stays at its end unless the person scrolled away from it. */
   #following = true;
+  /** Where it was scrolled to last. */
+  #top = 0;
   #scrolling = false;
 
   /** @param {HTMLElement} root @param {Actions} actions */
@@ -130,7 +132,10 @@ export class Log {
     this.#note = new SummaryNote(actions.onUndoSummary);
     new ResizeObserver(() => this.follow()).observe(root);
     root.addEventListener('scroll', () => {
-      this.#following = root.scrollHeight - root.scrollTop - root.clientHeight < NEAR_END;
+      // It is told late, when more may have been written: only who goes back leaves the end.
+      if (root.scrollHeight - root.scrollTop - root.clientHeight < NEAR_END) this.#following = true;
+      else if (root.scrollTop < this.#top) this.#following = false;
+      this.#top = root.scrollTop;
     });
   }
 

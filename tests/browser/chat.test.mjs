@@ -415,8 +415,7 @@ test('a full context: a message that is too long is to be shortened, a conversat
   assert.equal(await notice.textContent(), '');
   assert.match(await say(page, 'Tell me a joke'), /\w/, 'it was agreed to once');
   await page.reload();
-  await ready(page);
-  assert.match(await stat(page, 'context'), /^\d+ of 512 tokens$/);
+  await page.locator('[data-stat="context"]', { hasText: /^\d+ of 512 tokens$/ }).waitFor();
 });
 
 test('two tabs: neither overwrites what the other said, in one conversation or in two', async () => {

@@ -175,6 +175,16 @@ test('the log follows what is written, unless it was scrolled away', async () =>
   assert.equal(await away(), 0, 'after loading');
   await say(page, 'Tell me a story');
   assert.equal(await away(), 0, 'after a reply');
+  // The browser tells late that the page has scrolled, and more has been written since; then the log becomes smaller.
+  await page.evaluate(() => {
+    const log = /** @type {HTMLElement} */ (document.querySelector('[role=log]'));
+    /** @type {HTMLElement} */ (log.lastElementChild).style.paddingBottom = '500px';
+    log.dispatchEvent(new Event('scroll'));
+  });
+  await page.setViewportSize({ width: 1280, height: 600 });
+  await page.waitForFunction(() => innerHeight === 600);
+  assert.equal(await away(), 0, 'after more than a page was written at once');
+  await page.evaluate(() => document.querySelector('[role=log] > [style]')?.removeAttribute('style'));
   await page.evaluate(() => {
     const tokens = /** @type {HTMLElement} */ (document.querySelector('[data-stat=tokens]'));
     new MutationObserver((_, observer) => {
