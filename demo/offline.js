@@ -15,7 +15,7 @@ export async function keepForOffline(store, keepBundled) {
   if (!('serviceWorker' in navigator)) return 'only until this page is closed: this browser lets it store nothing';
   try {
     if (await active()) {
-      await atRoot();
+      atRoot();
       await keepBundled();
       const models = (await store?.list().catch(() => []))?.filter(({ complete }) => complete).length ?? 0;
       return models
@@ -72,13 +72,9 @@ async function active() {
   return registration.active !== null;
 }
 
-/** Where the server lets a script of this folder answer for its root address, that works without a network too. */
-async function atRoot() {
-  const root = await navigator.serviceWorker
-    .register(new URL('./root.js', import.meta.url), { scope: '../' })
-    .catch(() => null);
-  if (root?.installing) await settled(root.installing);
-}
+/** Where the server lets a script of this folder answer for its root address, that will work without a network too. */
+const atRoot = () =>
+  navigator.serviceWorker.register(new URL('./root.js', import.meta.url), { scope: '../' }).catch(() => {});
 
 /** @param {ServiceWorker} worker */
 const settled = (worker) =>

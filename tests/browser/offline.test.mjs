@@ -47,6 +47,7 @@ test('the network goes away: it goes on, and even starts again', async () => {
   const page = await watched();
   await openDemo(page, site.url);
   await kept(page);
+  await page.waitForFunction(async () => (await navigator.serviceWorker.getRegistration('/'))?.active);
   await page.context().setOffline(true);
   await site.close();
   cleanup.shift();

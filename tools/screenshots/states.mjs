@@ -113,6 +113,7 @@ export const STATES = [
       await press(page, 'New chat', '.bar');
       await say(page, 'Tell me a story');
       await page.click('#chats');
+      await seen(page, '#chats-dialog .chat-name'); // its code comes when it is first asked for
     },
   },
   { name: 'models', size: DESK, main: true, make: (page) => page.click('#model-name') },
