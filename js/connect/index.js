@@ -1,9 +1,10 @@
 /**
  * A model behind any server with OpenAI's interface, by the same methods that a model of this machine has. Needs nothing but fetch.
  */
+import { runTools } from '../openai/run-tools.js';
 import { ChunkStream } from '../openai/stream.js';
 import { follow } from '../shared/async.js';
-import { BqError, onDemand } from '../shared/errors.js';
+import { BqError } from '../shared/errors.js';
 import { understand } from '../shared/openai-errors.js';
 import { events } from './events.js';
 
@@ -150,12 +151,11 @@ export function connect(address, { token, model, headers = {}, fetch: get = glob
   });
   const completions = method('chat/completions');
   /** @type {Model['chat']['completions']['runTools']} */
-  const runTools = async (body, options) =>
-    (await onDemand(import('../openai/run-tools.js'))).runTools(completions.create, body, options);
+  const tools = (body, options) => runTools(completions.create, body, options);
   return {
     url,
     models: { list },
-    chat: { completions: { ...completions, runTools } },
+    chat: { completions: { ...completions, runTools: tools } },
     completions: method('completions'),
     embeddings: method('embeddings'),
   };
