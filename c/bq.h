@@ -279,6 +279,14 @@ bq_status bq_session_sync(bq_session *session, const uint32_t *tokens, size_t n,
                           bq_error *err);
 /* Appends one token to the timeline (decode). */
 bq_status bq_session_append(bq_session *session, uint32_t token, bq_error *err);
+/* What may come next, by the caller's guess: the next run computes as many of these tokens as there
+ * is room for, *taken, in one batch with the timeline's last ones, each with its logits. An append
+ * of what was guessed finds them there, with nothing to run; another one, and whatever else changes
+ * the timeline or its results, forgets the rest. No bit depends on guesses. *taken is at most
+ * options.rows - 1, and 0 where there is nothing to run but they. ARGUMENT: a token outside the
+ * vocabulary; STATE: there is no timeline but texts. */
+bq_status bq_session_draft(bq_session *session, const uint32_t *tokens, size_t n, size_t *taken,
+                           bq_error *err);
 /* Computes at most `slices` slices (one slice: one layer for one batch; 0: no limit). OK: all done,
  * logits are there. MORE: call again, there were so many or bq_stop ended it. WANT_DATA: feed the
  * loader. NOMEM: forks have used up the blocks of the KV cache. */

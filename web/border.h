@@ -27,10 +27,11 @@ typedef struct bqw_error_record { /* 264 bytes */
   char detail[248];               /* 16: UTF-8, terminated */
 } bqw_error_record;
 
-typedef struct bqw_session_options { /* 32 bytes */
+typedef struct bqw_session_options { /* 36 bytes */
   uint32_t context, window, batch, kv_type, activations;
   uint32_t threads;               /* to plan for; 0: one. Sessions take what bqw_threads has set */
   uint32_t forks, fork_positions; /* of each session: bq_session_options */
+  uint32_t drafts;                /* tokens that bqw_session_draft takes at most */
 } bqw_session_options;
 
 typedef struct bqw_plan { /* 144 bytes */
@@ -210,6 +211,8 @@ uint32_t bqw_session_adapter(uint32_t session, const bqw_adapter_part *parts, do
 uint32_t bqw_session_sync(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *kept);
 /* As bqw_session_sync. */
 uint32_t bqw_session_append(uint32_t session, uint32_t token);
+/* bq_session_draft: of n tokens that may come next the next run computes *taken along. */
+uint32_t bqw_session_draft(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *taken);
 /* slices 0: no limit. The module imports env.stop, which is asked between two slices: non-zero ends
  * the run, with MORE. WANT_DATA: weights or pages are missing; STATE: there are no tokens. */
 uint32_t bqw_session_run(uint32_t session, uint32_t slices);

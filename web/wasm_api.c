@@ -133,6 +133,7 @@ static bq_session_options session_options(const bqw_session_options *in) {
     o.parallel.threads = in->threads;
     o.forks = in->forks;
     o.fork_positions = in->fork_positions;
+    o.rows = in->drafts < UINT32_MAX ? in->drafts + 1 : UINT32_MAX;
   }
   o.parallel.run = bqw_parallel().run;
   return o;
@@ -484,6 +485,17 @@ BQW(uint32_t) bqw_session_append(uint32_t session, uint32_t token) {
   if (!s) return BQ_ARGUMENT;
   bq_error err = {0};
   return bqw_report(bq_session_append(s, token, &err), &err);
+}
+
+BQW(uint32_t)
+bqw_session_draft(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *taken) {
+  bq_session *s = object_of(session, SESSION);
+  if (!s) return BQ_ARGUMENT;
+  bq_error err = {0};
+  size_t k = 0;
+  bq_status status = bq_session_draft(s, tokens, n, &k, &err);
+  *taken = (uint32_t)k;
+  return bqw_report(status, &err);
 }
 
 BQW(uint32_t) bqw_session_run(uint32_t session, uint32_t slices) {

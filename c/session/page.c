@@ -25,7 +25,7 @@ static uint32_t unit_after(const bq_session *s, uint32_t unit) {
 /* Rows of the pass under way, or of the window coming next, that are not embedded yet. */
 static size_t want_rows(bq_session *s, uint32_t table, bq_page *out, size_t capacity) {
   const bool pass = s->pass == s;
-  const uint32_t rows = pass ? s->rows : bq_smaller32(s->options.window, s->n_tokens - s->computed);
+  const uint32_t rows = pass ? s->rows : bq_smaller32(s->options.window, bq_session_pending(s));
   uint32_t kept = 0;
   size_t n = 0;
   for (uint32_t t = pass ? s->embedded : 0; t < rows && n < capacity && ~kept; t++) {

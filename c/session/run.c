@@ -8,7 +8,7 @@
 
 static uint32_t pending(const bq_session *s) {
   if (s->n_texts) return s->has_results ? 0 : s->texts[s->n_texts].row;
-  return s->n_tokens - s->computed;
+  return bq_session_pending(s);
 }
 
 static void add_work(bq_session *s, bq_work w) {
@@ -83,7 +83,7 @@ static void end_pass(bq_session *s) {
   for (uint32_t i = 0; i < s->n_members; i++) {
     bq_session *member = s->members[i].s;
     if (!member->n_texts) member->computed = member->win_start + member->win_len;
-    member->has_results = member->computed == member->n_tokens;
+    member->has_results = member->computed == member->n_tokens + member->n_draft;
   }
   bq_pass_drop(s);
 }
@@ -199,7 +199,7 @@ static void end_layer(bq_session *s) {
   s->slices++;
 }
 
-/* Layers of a token alone follow each other without leaving the parallel region, as far as they are
+/* Layers of one batch follow each other without leaving the parallel region, as far as they are
  * there. */
 static bool next_layer(bq_session *s) {
   end_layer(s);
@@ -218,8 +218,8 @@ static bq_status run_slices(bq_session *s, bq_error *err) {
       return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "layer %u has not arrived yet", s->layer);
     status = bq_page_layer(s, err);
     if (status != BQ_OK) return status;
-    if (s->rows == 1) {
-      bq_forward_layers(s, 1, next_layer);
+    if (s->rows <= s->options.batch) {
+      bq_forward_layers(s, s->rows, next_layer);
     } else {
       bq_forward_layers(s, batch_rows(s), NULL);
       end_layer(s);
@@ -240,7 +240,9 @@ static bq_status run_slices(bq_session *s, bq_error *err) {
 /* --- runs ------------------------------------------------------------------------------------- */
 
 /* Rows of the first's results that it takes. */
-static uint32_t results_of(const bq_session *s) { return s->pooling ? 0 : s->n_tokens - s->from; }
+static uint32_t results_of(const bq_session *s) {
+  return s->pooling ? 0 : s->n_tokens + s->n_draft - s->from;
+}
 
 /* What the first's buffers must have room for, and what its kernels compute for all. */
 static bq_status check_others(const bq_session *s, bq_session *const *others, size_t n,

@@ -153,9 +153,9 @@ bq_status bq_session_fork(const bq_session *from, bq_session **out, bq_error *er
     return status;
   }
   bq_cache_share(&s->kv, &from->kv);
-  bq_cache_cut(&s->kv, from->computed);
+  bq_cache_cut(&s->kv, bq_session_complete(from));
   s->n_tokens = from->n_tokens;
-  s->computed = from->computed;
+  s->computed = bq_session_complete(from);
   s->from = from->from;
   s->has_results = from->has_results && !from->n_texts;
   s->pooling = from->pooling;
@@ -215,8 +215,16 @@ static void compute_from(bq_session *s, uint32_t position) {
   if (!bq_cache_holds(&s->kv, position)) s->computed = 0; /* given back behind a window */
 }
 
+void bq_draft_forget(bq_session *s) {
+  if (s->n_draft == 0) return;
+  s->n_draft = 0;
+  if (s->pass && s->win_start + s->win_len > s->n_tokens) bq_pass_drop(s);
+  s->computed = bq_session_complete(s);
+}
+
 void bq_session_set_key(bq_session *s, uint64_t key) {
   if (key == s->key) return;
+  bq_draft_forget(s);
   s->key = key;
   s->has_results = false;
   s->restored = 0;
@@ -227,6 +235,7 @@ void bq_session_set_key(bq_session *s, uint64_t key) {
 
 void bq_session_restart(bq_session *s) {
   if (s->n_tokens == 0) return;
+  bq_draft_forget(s);
   end_timeline(s);
   compute_from(s, s->from);
 }
@@ -237,6 +246,7 @@ bq_status bq_session_sync(bq_session *s, const uint32_t *tokens, size_t n, size_
   bq_status status = check_tokens(s, tokens, n, n, err);
   if (status != BQ_OK) return status;
 
+  bq_draft_forget(s);
   uint32_t same = 0, limit = bq_smaller32(s->n_tokens, (uint32_t)n);
   while (same < limit && s->tokens[same] == tokens[same]) same++;
 
@@ -256,8 +266,40 @@ bq_status bq_session_sync(bq_session *s, const uint32_t *tokens, size_t n, size_
 bq_status bq_session_append(bq_session *s, uint32_t token, bq_error *err) {
   bq_status status = check_tokens(s, &token, 1, (size_t)s->n_tokens + 1, err);
   if (status != BQ_OK) return status;
+  if (s->n_draft && s->has_results && s->tokens[s->n_tokens] == token) {
+    s->n_tokens++;
+    s->n_draft--;
+    return BQ_OK;
+  }
+  bq_draft_forget(s);
   s->tokens[s->n_tokens++] = token;
   end_timeline(s);
+  return BQ_OK;
+}
+
+/* Guesses that a run can give the logits of. They take no block of the cache that the timeline has
+ * not taken, so that none is missing elsewhere. */
+static uint32_t draft_room(const bq_session *s) {
+  const uint32_t left = s->options.context - s->n_tokens;
+  const uint32_t in_block = (BQ_KV_BLOCK - s->n_tokens % BQ_KV_BLOCK) % BQ_KV_BLOCK;
+  if (bq_session_pending(s) == 0 || s->n_tokens - s->from != 1 || bq_results_hidden(s) ||
+      s->model->config.bidirectional)
+    return 0;
+  return bq_smaller32(bq_smaller32(left, in_block), s->options.rows - 1);
+}
+
+bq_status bq_session_draft(bq_session *s, const uint32_t *tokens, size_t n, size_t *taken,
+                           bq_error *err) {
+  if (s->n_texts) return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the session has no timeline");
+  bq_draft_forget(s);
+  const uint32_t room = s->n_tokens ? draft_room(s) : 0;
+  if (n > room) n = room;
+  bq_status status = check_tokens(s, tokens, n, s->n_tokens + n, err);
+  if (status != BQ_OK) return status;
+  memcpy(s->tokens + s->n_tokens, tokens, n * sizeof *tokens);
+  s->n_draft = (uint32_t)n;
+  if (n) bq_pass_part(s);
+  *taken = n;
   return BQ_OK;
 }
 
@@ -279,6 +321,7 @@ bq_status bq_session_results(bq_session *s, uint32_t from, bq_error *err) {
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "results from position %u on, of %u tokens: the session was made for 1 to %u",
                    from, s->n_tokens, s->options.rows);
+  bq_draft_forget(s);
   ask_for(s, from, BQ_POOL_UNSAID, false);
   return BQ_OK;
 }
@@ -293,6 +336,7 @@ bq_status bq_session_pool(bq_session *s, bq_pooling how, bool normalize, bq_erro
   if (status) return status;
   if (s->n_tokens == 0)
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the session has no tokens to pool");
+  bq_draft_forget(s);
   ask_for(s, how == BQ_POOL_LAST ? s->n_tokens - 1 : 0, how, normalize);
   return BQ_OK;
 }
@@ -316,7 +360,7 @@ const float *bq_session_vector(const bq_session *s, size_t text) {
 const float *bq_session_logits(const bq_session *s) { return last_logits(s); }
 
 bq_session_stats bq_session_stats_get(const bq_session *s) {
-  return (bq_session_stats){s->n_tokens, s->computed, s->slices, s->work};
+  return (bq_session_stats){s->n_tokens, bq_session_complete(s), s->slices, s->work};
 }
 
 static bq_status check_bias(const bq_sample_options *o, uint32_t vocab, bq_error *err) {

@@ -78,7 +78,8 @@ struct bq_session {
 
   uint32_t *tokens;   /* [context]: the timeline */
   uint32_t n_tokens;
-  uint32_t computed;  /* positions complete in every layer; <= n_tokens */
+  uint32_t n_draft;   /* guesses in `tokens` behind them: bq_session_draft */
+  uint32_t computed;  /* positions complete in every layer; <= n_tokens + n_draft */
 
   uint32_t from;      /* positions from here to the end of the timeline have results */
   bool has_results;   /* they are there */
@@ -137,6 +138,17 @@ uint64_t bq_session_memory(const bq_config *config, const bq_kernels *kernels,
 void bq_pass_drop(bq_session *s);
 /* The same where others are in it: what they share holds for none when one of them changes. */
 void bq_pass_part(bq_session *s);
+
+/* The session goes on as if nothing had been guessed. */
+void bq_draft_forget(bq_session *s);
+/* Positions of the timeline that are complete. */
+static inline uint32_t bq_session_complete(const bq_session *s) {
+  return s->computed < s->n_tokens ? s->computed : s->n_tokens;
+}
+/* Positions that are still to be computed. */
+static inline uint32_t bq_session_pending(const bq_session *s) {
+  return s->n_tokens + s->n_draft - s->computed;
+}
 
 /* For a timeline that is there at once: its last token is computed anew, for its result. */
 void bq_session_restart(bq_session *s);

@@ -57,7 +57,7 @@ static void make_head(const bq_session *s, uint8_t head[HEAD]) {
   memcpy(head + FILE_ID, s->model->file_id, ID);
   for (int i = 0; i < N_FACTS; i++) put32(head + FACTS + 4 * i, facts[i]);
   put32(head + TOKENS, s->n_tokens);
-  put32(head + COMPUTED, s->computed);
+  put32(head + COMPUTED, bq_session_complete(s));
   put32(head + KEY, (uint32_t)s->key);
   put32(head + KEY + 4, (uint32_t)(s->key >> 32));
 }
@@ -98,7 +98,7 @@ static uint64_t blocks_at(uint32_t tokens) { /* offset of the first block */
 
 uint64_t bq_session_state_bytes(const bq_session *s) {
   return blocks_at(s->n_tokens) +
-         bq_cache_count(&s->kv, s->computed) * s->kv.pool->block_bytes;
+         bq_cache_count(&s->kv, bq_session_complete(s)) * s->kv.pool->block_bytes;
 }
 
 /* A run of bytes from one offset on. */
@@ -141,6 +141,7 @@ static uint8_t *cleared_copy(const bq_session *s, const uint8_t *block, uint32_t
 
 bq_status bq_session_save(const bq_session *s, uint64_t at, uint8_t *out, size_t n, bq_error *err) {
   const uint64_t total = bq_session_state_bytes(s);
+  const uint32_t computed = bq_session_complete(s);
   uint8_t head[HEAD], padding[BQ_ALIGN] = {0};
   if (!bq_model_file_id(s->model))
     return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET,
@@ -151,9 +152,9 @@ bq_status bq_session_save(const bq_session *s, uint64_t at, uint8_t *out, size_t
                    (uint64_t)n, at);
   make_head(s, head);
   while (n > 0) {
-    piece p = piece_at(s, s->n_tokens, s->computed, at, head, padding);
+    piece p = piece_at(s, s->n_tokens, computed, at, head, padding);
     const size_t in = p.partial ? s->kv.pool->block_bytes - (size_t)p.bytes : 0;
-    if (p.partial) p.data = cleared_copy(s, p.data - in, s->computed) + in;
+    if (p.partial) p.data = cleared_copy(s, p.data - in, computed) + in;
     const size_t take = p.bytes < n ? (size_t)p.bytes : n;
     memcpy(out, p.data, take);
     out += take;
@@ -167,7 +168,7 @@ bq_status bq_session_save(const bq_session *s, uint64_t at, uint8_t *out, size_t
 
 /* Empties the session: it has no tokens until a state is complete. */
 static void begin(bq_session *s) {
-  s->n_tokens = s->computed = s->n_texts = 0;
+  s->n_tokens = s->n_draft = s->computed = s->n_texts = 0;
   s->has_results = false;
   bq_pass_drop(s);
   bq_cache_cut(&s->kv, 0);

@@ -11,6 +11,9 @@ import { asyncDispose } from '../shared/async.js';
 /** @import { GenerateOptions, Part, Result, Session } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
 
+/** Tokens of a prompt whose reply is likely to repeat some of it. */
+const LONG = 32;
+
 /** @implements {Session} */
 export class LocalSession {
   #model;
@@ -120,6 +123,8 @@ export class LocalSession {
       tokens: this.#timeline.all().length,
       context: this.#context,
       slices: this.#wasm.call('bqw_session_slices', this.#timeline.handle),
+      draftedTokens: this.#timeline.drafted,
+      acceptedTokens: this.#timeline.accepted,
     };
   }
 
@@ -204,20 +209,33 @@ export class LocalSession {
       reason: 'abort',
       stop: null,
       seed,
-      timings: { promptTokens: tokens.length, reusedTokens: 0, tokens: 0, prefillMs: 0, ttftMs: 0, decodeMs: 0 },
+      timings: {
+        promptTokens: tokens.length,
+        reusedTokens: 0,
+        tokens: 0,
+        prefillMs: 0,
+        ttftMs: 0,
+        decodeMs: 0,
+        draftedTokens: 0,
+        acceptedTokens: 0,
+      },
     };
     const { timings } = result;
     /** @type {import('./guide.js').Guide | null} */
     let guide = null;
+    /** @type {import('./guesses.js').Guesses | null} */
+    let guesses = null;
     const output = new Output(this.#wasm, this.#model, this.#timeline.handle, options, seed);
     this.#busy = true;
     let failed = false;
     try {
+      const guessing = this.#guesses(options.speculate, tokens.length); // loaded while the prompt is computed
       guide = await this.#model.guide(options);
       output.picking = await this.#model.picking(options, this.#timeline.handle);
       let since = performance.now();
       timings.reusedTokens = await this.#timeline.prefill(ends, onProgress, tokens);
       timings.prefillMs = performance.now() - since;
+      guesses = await guessing;
       output.begin(guide ? null : tokens[tokens.length - 1]);
       // Until another reason is found, leaving the loop (break, throw, abort) is what ends it.
       if (maxTokens < 1) result.reason = 'length';
@@ -248,13 +266,16 @@ export class LocalSession {
         }
         if (result.reason !== 'abort') break;
         // All of a token at once where an abort is heard without a turn.
-        await this.#timeline.run(ends, aborted ? 0 : 1);
+        const slices = aborted ? 0 : 1;
+        if (guesses) await guesses.run(ends, slices, maxTokens - result.ids.length);
+        else await this.#timeline.run(ends, slices);
       }
     } catch (error) {
       failed = !(signal?.aborted || aborted?.());
       throw error;
     } finally {
       this.#busy = false;
+      guesses?.end(timings);
       guide?.close();
       this.#model.rest(this.#timeline.handle);
       output.close();
@@ -268,6 +289,13 @@ export class LocalSession {
     if (deadline === undefined && maxTokensPerSecond === undefined) return null;
     const { Limits } = await onDemand(import('./limits.js'));
     return new Limits({ deadline, maxTokensPerSecond });
+  }
+
+  /** What guesses for a generation; null: nothing does, or it could not be loaded. @param {GenerateOptions['speculate']} how @param {number} tokens  of the prompt */
+  async #guesses(how, tokens) {
+    if (how === false || (how === undefined && tokens < LONG)) return null;
+    const loaded = await onDemand(import('./guesses.js')).catch(() => null);
+    return loaded && new loaded.Guesses(this.#model, this.#timeline, how);
   }
 
   /** The prompt as ids. ARGUMENT, CONTEXT_FULL. @param {string | ArrayLike<number>} prompt @returns {Uint32Array} */

@@ -1,6 +1,7 @@
 /** The tokens of a session, and what computes them. */
 import { MORE, OK, WANT_DATA } from '../wasm/border.js';
 import { gate, Pace } from '../shared/async.js';
+import { DRAFTS } from '../plan/plan.js';
 import { BqError, onDemand } from '../shared/errors.js';
 
 /** What ends it besides being closed, or holds it up; `due`: when it is over, of performance.now(). @typedef {{ signal?: AbortSignal, aborted?: () => boolean, hold?: Hold, due?: number }} Ends */
@@ -27,12 +28,19 @@ export class Timeline {
   #closing = gate();
   /** Settles when it is closed. @type {Promise<void>} */
   closing = this.#closing.promise;
+  /** Tokens that a guess has at most, those that were computed along, and those of them that came. */
+  drafts;
+  drafted = 0;
+  accepted = 0;
+  /** Milliseconds that runs took, without turns in between, where someone counts them; NaN: nobody does. */
+  spent = NaN;
 
   /**
    * @param {LocalModel} model @param {Wasm} wasm @param {number} handle  of the session
-   * @param {{ context: number, window?: number, batch?: number }} sizes @param {number[]} ids
+   * @param {{ context: number, window?: number, batch?: number, drafts?: number }} sizes @param {number[]} ids
    */
-  constructor(model, wasm, handle, { context, window = 256, batch = 32 }, ids) {
+  constructor(model, wasm, handle, { context, window = 256, batch = 32, drafts = DRAFTS }, ids) {
+    this.drafts = drafts;
     this.#model = model;
     this.#wasm = wasm;
     this.handle = handle;
@@ -66,6 +74,15 @@ export class Timeline {
     this.#wasm.check('bqw_session_append', this.handle, id);
     this.ids.push(id);
     this.next = null;
+  }
+
+  /** Guesses what comes next, for the next run. @param {number[]} tokens @returns {number} how many of these it computes along */
+  draft(tokens) {
+    return this.#wasm.scope((take) => {
+      const at = take(tokens.length * 4);
+      this.#wasm.u32(at, tokens.length).set(tokens);
+      return this.#wasm.out('bqw_session_draft', this.handle, at, tokens.length);
+    });
   }
 
   /** @param {Uint32Array} tokens @returns {number} how many were in the KV cache */
@@ -135,15 +152,14 @@ export class Timeline {
       }
       if (due !== undefined && performance.now() >= due) return;
       this.#wasm.aborted = aborted;
+      const since = this.spent >= 0 ? performance.now() : 0;
       status = this.#model.run(this.handle, slices);
       onSlices?.();
+      if (status === WANT_DATA) await this.#model.wait(this.handle, signal);
+      if (since) this.spent += performance.now() - since;
+      if (status === WANT_DATA) continue;
       // Nothing is awaited that need not be: each await is a slice's share of what threads wait for.
-      const pause =
-        status === WANT_DATA
-          ? this.#model.wait(this.handle, signal)
-          : tempo.slow
-            ? this.#pace.rest()
-            : this.#pace.pause(aborted && ISOLATED_TURN_MS);
+      const pause = tempo.slow ? this.#pace.rest() : this.#pace.pause(aborted && ISOLATED_TURN_MS);
       if (pause) await pause;
     }
     goOn();

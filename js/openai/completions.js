@@ -66,22 +66,11 @@ async function* chunks({ model, fields, prompts, echoed, head, usage }, life) {
         yield chunk([{ index, text: '', logprobs: null, finish_reason: finished(result) }]);
       }
     }
-    if (usage || !fields.stream)
-      yield { ...chunk([]), usage: results.map((choices) => usageOf([choices])).reduce(sum) };
+    if (usage || !fields.stream) yield { ...chunk([]), usage: usageOf(...results.map((choices) => [choices])) };
   } finally {
     life.release();
   }
 }
-
-/** @param {ReturnType<typeof usageOf>} a @param {ReturnType<typeof usageOf>} b */
-const sum = (a, b) => ({
-  prompt_tokens: a.prompt_tokens + b.prompt_tokens,
-  completion_tokens: a.completion_tokens + b.completion_tokens,
-  total_tokens: a.total_tokens + b.total_tokens,
-  prompt_tokens_details: {
-    cached_tokens: a.prompt_tokens_details.cached_tokens + b.prompt_tokens_details.cached_tokens,
-  },
-});
 
 /** Its chunks put together. @param {Asked} asked @param {AsyncIterable<TextCompletion>} made @returns {Promise<TextCompletion>} */
 async function whole({ head }, made) {

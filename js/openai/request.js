@@ -3,7 +3,20 @@
  * nothing here does, or whose value is wrong is refused by its name, which is `details.param` too.
  */
 import { BqError } from '../shared/errors.js';
-import { checkBy, flag, kind, number, object, objects, oneOf, text, texts, whole, wrong } from '../shared/options.js';
+import {
+  checkBy,
+  flag,
+  kind,
+  number,
+  object,
+  objects,
+  oneOf,
+  speculation,
+  text,
+  texts,
+  whole,
+  wrong,
+} from '../shared/options.js';
 
 /** @import { GenerateOptions } from '../shared/types.js' */
 /** @import { Options } from '../shared/options.js' */
@@ -32,7 +45,7 @@ const ABOUT = {
   service_tier: oneOf('auto', 'default'),
   store: only(false, 'false: nothing is stored'),
 };
-/** The last four are not OpenAI's own: llama.cpp's server has three of them, adapters are objects of this interface. */
+/** The last five are not OpenAI's own: llama.cpp's server has three of them, adapters are objects of this interface. */
 const SAMPLING = {
   stream: flag,
   stream_options: object,
@@ -49,6 +62,7 @@ const SAMPLING = {
   min_p: number(0, 1),
   repeat_penalty: number(0),
   adapter: loaded,
+  speculate: speculation,
 };
 
 /** @satisfies {Record<string, Options>} */
@@ -139,6 +153,7 @@ export function generateOptions(fields, index = 0) {
     frequencyPenalty,
     responseFormat,
     adapter,
+    speculate: fields.speculate,
     maxTokens: limitOf(fields),
   };
 }

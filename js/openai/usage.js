@@ -10,15 +10,23 @@ export function headOf(prefix, info, asked) {
   return { id, created: Math.floor(Date.now() / 1000), model: asked ?? info.name };
 }
 
-/** Of choices to one prompt, which is counted once; each is made of what was generated on the way. @param {Result[][]} results @returns {CompletionUsage} */
-export function usageOf(results) {
-  const [[{ timings }]] = results;
-  const completion = results.flat().reduce((sum, { ids }) => sum + ids.length, 0);
+/** Of prompts, each counted once, and their choices, each made of what was generated on the way. @param {Result[][][]} prompts @returns {CompletionUsage} */
+export function usageOf(...prompts) {
+  const firsts = prompts.map(([[{ timings }]]) => timings);
+  const all = prompts.flat(2);
+  const sum = (/** @type {number[]} */ list) => list.reduce((a, b) => a + b, 0);
+  const prompt = sum(firsts.map(({ promptTokens }) => promptTokens));
+  const completion = sum(all.map(({ ids }) => ids.length));
+  const accepted = sum(all.map(({ timings }) => timings.acceptedTokens));
   return {
-    prompt_tokens: timings.promptTokens,
+    prompt_tokens: prompt,
     completion_tokens: completion,
-    total_tokens: timings.promptTokens + completion,
-    prompt_tokens_details: { cached_tokens: timings.reusedTokens },
+    total_tokens: prompt + completion,
+    prompt_tokens_details: { cached_tokens: sum(firsts.map(({ reusedTokens }) => reusedTokens)) },
+    completion_tokens_details: {
+      accepted_prediction_tokens: accepted,
+      rejected_prediction_tokens: sum(all.map(({ timings }) => timings.draftedTokens)) - accepted,
+    },
   };
 }
 

@@ -43,8 +43,20 @@ const ACTIVATIONS = { i8: 0, i16: 1 };
  * @property {Record<string, number> | null} paging  `bqw_paging`, when weights are paged
  */
 
-/** @param {Pick<LoadOptions, 'context' | 'window' | 'batch' | 'kv' | 'activations' | 'forks' | 'forkTokens'>} options */
-export function sessionRecord({ context, window, batch, kv = 'i8', activations = 'i8', forks, forkTokens }) {
+/** Tokens that a guess of what comes next has at most: what is gained by more is little. */
+export const DRAFTS = 7;
+
+/** @param {import('../shared/types.js').SessionOptions} options */
+export function sessionRecord({
+  context,
+  window,
+  batch,
+  kv = 'i8',
+  activations = 'i8',
+  forks,
+  forkTokens,
+  drafts = DRAFTS,
+}) {
   for (const [name, value] of Object.entries({ context, window, batch }))
     if (value !== undefined && !(Number.isInteger(value) && value > 0 && value < 2 ** 32))
       throw new BqError('ARGUMENT', `${name} is ${value}, not a positive integer`);
@@ -62,6 +74,7 @@ export function sessionRecord({ context, window, batch, kv = 'i8', activations =
     activations: ACTIVATIONS[activations],
     forks,
     fork_positions: forkTokens,
+    drafts,
   };
 }
 

@@ -47,6 +47,12 @@ const marks = kind(
 /** One that was loaded, or its id; null: none. */
 const adapter = kind('an adapter', (v) => v === null || typeof (v?.info?.id ?? v) === 'string');
 
+/** Whether what comes next is guessed. */
+export const speculation = kind(
+  'true, false, or { tokens } with 1 to 31',
+  (v) => typeof v === 'boolean' || (!object(v) && Object.keys(v).join() === 'tokens' && !whole(1, 31)(v.tokens)),
+);
+
 const SESSION = {
   context: whole(1),
   window: whole(1),
@@ -55,6 +61,7 @@ const SESSION = {
   activations: oneOf('i8', 'i16'),
   forks: whole(0),
   forkTokens: whole(0),
+  drafts: whole(0, 31),
 };
 const GENERATE = {
   maxTokens: number(0),
@@ -72,6 +79,7 @@ const GENERATE = {
   frequencyPenalty: number(-Infinity),
   logprobs: whole(0, 20),
   responseFormat: object,
+  speculate: speculation,
   adapter,
   deadline,
   maxTokensPerSecond: rate,

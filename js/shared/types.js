@@ -55,6 +55,8 @@
  * @property {number} [forks]     of each session that are planned for, at a time; default 0
  * @property {number} [adapterBytes]  bytes kept for adapters; default 0
  * @property {number} [forkTokens]  that each of them may have for itself; default: as many as the context
+ * @property {number} [drafts]    tokens of a guess of what comes next (`speculate` of `generate`) that there is room for, each with
+ *   4 bytes for each token of the vocabulary, per session; default 7
  * @property {AbortSignal} [signal]    ends the load, also one with `streaming` that has resolved
  * @property {(progress: Progress) => void} [onProgress]
  * @property {number} [budget]    bytes of memory that the model may take; `load` gives up sessions, then context, then
@@ -211,7 +213,7 @@
  * @property {boolean} [parseSpecial]  "<|user|>" in the text becomes the token; default false, for text that people write
  */
 
-/** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'window' | 'batch' | 'forks' | 'forkTokens'> & { adapter?: Adapter | null }} SessionOptions */
+/** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'window' | 'batch' | 'forks' | 'forkTokens' | 'drafts'> & { adapter?: Adapter | null }} SessionOptions */
 
 /**
  * What an adapter changes.
@@ -251,6 +253,9 @@
  * @property {number | Date} [deadline]  when it ends, in milliseconds from now, or a moment: what is there then is the result
  * @property {number} [maxTokensPerSecond]  default: as fast as can be
  * @property {ResponseFormat} [responseFormat]  what the text is held to; default: nothing
+ * @property {boolean | { tokens: number }} [speculate]  whether what comes next is guessed from the text so far, so that several tokens
+ *   are computed at once; the tokens are the same. Default: where that is found to pay, for prompts of 32 tokens and more;
+ *   true: for all prompts; `tokens`: always, so many
  * @property {AbortSignal} [signal]    ends it with the signal's reason; what was computed stays in the KV cache
  * @property {(progress: PrefillProgress) => void} [onProgress]  while the prompt is computed
  */
@@ -392,6 +397,8 @@
  * @property {number} prefillMs  until the logits of the last prompt token
  * @property {number} ttftMs     until the first token
  * @property {number} decodeMs   from the first token to the last
+ * @property {number} draftedTokens   guesses that were computed along (`speculate`)
+ * @property {number} acceptedTokens  of these, that came
  */
 
 /**
@@ -406,6 +413,8 @@
  * @property {number} tokens   in the timeline
  * @property {number} context  how many fit
  * @property {number} slices   computed since the session was created; a slice is one layer for one batch
+ * @property {number} draftedTokens   guesses that were computed along since then
+ * @property {number} acceptedTokens  of these, that came
  */
 
 /**
@@ -528,6 +537,8 @@
  * @property {number} completion_tokens
  * @property {number} total_tokens
  * @property {{ cached_tokens: number }} prompt_tokens_details
+ * @property {{ accepted_prediction_tokens: number, rejected_prediction_tokens: number }} completion_tokens_details  of guesses
+ *   (`speculate`); those that were rejected are not among the completion's tokens
  */
 
 /** Chunks of an answer. @template T @typedef {import('../openai/stream.js').ChunkStream<T>} ChunkStream */
@@ -559,6 +570,7 @@
  * @property {number | null} [frequency_penalty]
  * @property {number | null} [max_tokens]
  * @property {Adapter | null} [adapter]  that it is computed with
+ * @property {boolean | { tokens: number } | null} [speculate]
  * @property {string | null} [user]  without effect, like the next
  * @property {object | null} [metadata]
  */

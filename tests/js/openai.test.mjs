@@ -53,7 +53,13 @@ for (const [name, create] of /** @type {const} */ ([
       assert.ok(chunks.slice(0, -1).every(({ usage }) => usage === null));
       const prompt = await model.countTokens(messages);
       const { prompt_tokens_details, ...usage } = chunks.at(-1).usage;
-      assert.deepEqual(usage, { prompt_tokens: prompt, completion_tokens: 8, total_tokens: prompt + 8 });
+      const none = { accepted_prediction_tokens: 0, rejected_prediction_tokens: 0 };
+      assert.deepEqual(usage, {
+        prompt_tokens: prompt,
+        completion_tokens: 8,
+        total_tokens: prompt + 8,
+        completion_tokens_details: none,
+      });
       const whole = await chat({});
       assert.equal(whole.object, 'chat.completion');
       const content = chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta.content ?? '')).join('');

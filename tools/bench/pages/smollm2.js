@@ -34,7 +34,7 @@ async function ours(url, cache) {
   return {
     measure: async (text, tokens) => {
       const { timings, ids } = await session
-        .generate(text, { temperature: 0, maxTokens: tokens + 1, stopTokens: [] })
+        .generate(text, { temperature: 0, maxTokens: tokens + 1, stopTokens: [], speculate: false })
         .done();
       const computed = timings.promptTokens - timings.reusedTokens;
       return {

@@ -1,0 +1,270 @@
+/* Guesses of what comes next: whatever is guessed, and whatever is done amid it, each token has the
+ * logits that it has without. */
+#include <string.h>
+
+#include "check.h"
+#include "session/session.h"
+#include "tiny_model.h"
+
+enum { CONTEXT = 320, VOCAB = 61, ROWS = 6, LAYERS = 3 };
+
+static bq_config llama(void) {
+  return (bq_config){.layers = LAYERS, .hidden = 40, .heads = 4, .kv_heads = 2, .head_dim = 10,
+                     .ffn = 72, .vocab = VOCAB, .context = CONTEXT, .gated = true, .tied = true};
+}
+
+/* Two kinds of layers, one with a window that drafts reach beyond. */
+static bq_config windowed(void) {
+  bq_config c = llama();
+  c.window = 3;
+  c.global_every = 2;
+  c.local_theta = 500;
+  return c;
+}
+
+static bq_config learned(void) {
+  bq_config c = llama();
+  c.norm = BQ_NORM_LAYER;
+  c.position = BQ_POSITION_LEARNED;
+  c.gated = false;
+  return c;
+}
+
+static bq_config encoder(void) {
+  bq_config c = learned();
+  c.norm_place = BQ_NORM_AFTER_SUM;
+  c.bidirectional = true;
+  return c;
+}
+
+static uint32_t token(uint32_t at) { return (at * 37 + at / 7 * 5 + 11) % VOCAB; }
+
+/* A timeline of n of these tokens. */
+static void sync_to(bq_session *s, uint32_t n) {
+  uint32_t ids[CONTEXT];
+  for (uint32_t t = 0; t < n; t++) ids[t] = token(t);
+  CHECK_EQ(bq_session_sync(s, ids, n, NULL, NULL), BQ_OK);
+}
+
+static void run(bq_session *s, size_t slices) {
+  bq_status status;
+  while ((status = bq_session_run(s, slices, NULL)) == BQ_MORE) continue;
+  CHECK_EQ(status, BQ_OK);
+}
+
+/* Guesses the n tokens behind the first `at`, those from `wrong` on wrongly. */
+static size_t guess(bq_session *s, uint32_t at, uint32_t n, uint32_t wrong) {
+  uint32_t ids[CONTEXT];
+  size_t taken = 99;
+  for (uint32_t i = 0; i < n; i++) ids[i] = (token(at + i) + (i >= wrong ? 1 : 0)) % VOCAB;
+  CHECK_EQ(bq_session_draft(s, ids, n, &taken, NULL), BQ_OK);
+  return taken;
+}
+
+static void check_same(const bq_session *s, const bq_session *plain) {
+  const float *got = bq_session_logits(s), *wanted = bq_session_logits(plain);
+  if (CHECK(got && wanted)) CHECK_MEM(got, wanted, VOCAB * sizeof *got);
+  CHECK_EQ(bq_session_stats_get(s).tokens, bq_session_stats_get(plain).tokens);
+  CHECK_EQ(bq_session_stats_get(s).computed, bq_session_stats_get(plain).computed);
+}
+
+typedef struct twins {
+  tiny_model t;
+  bq_session *s, *plain; /* only `s` is given guesses */
+} twins;
+
+static void open_twins(twins *w, bq_config config, bq_type type, bq_session_options o) {
+  tiny_create(&w->t, config, type, bq_kernels_best(), true);
+  w->plain = tiny_session(&w->t, o);
+  o.rows = ROWS;
+  w->s = tiny_session(&w->t, o);
+}
+
+static void close_twins(twins *w) {
+  bq_session_free(w->s);
+  bq_session_free(w->plain);
+  tiny_free(&w->t);
+}
+
+static void prompt(twins *w, uint32_t n) {
+  sync_to(w->s, n);
+  sync_to(w->plain, n);
+  run(w->s, 0);
+  run(w->plain, 0);
+}
+
+/* Both get the token behind the first `at`. */
+static void append(twins *w, uint32_t at) {
+  CHECK_EQ(bq_session_append(w->s, token(at), NULL), BQ_OK);
+  CHECK_EQ(bq_session_append(w->plain, token(at), NULL), BQ_OK);
+}
+
+/* Guesses of every length, wrong from every place on. */
+static void check_guesses(bq_config config, bq_type type, bq_session_options o, size_t slices) {
+  twins w;
+  open_twins(&w, config, type, o);
+  uint32_t at = 9;
+  prompt(&w, at);
+  for (uint32_t n = 0; n < ROWS; n++)
+    for (uint32_t wrong = 0; wrong <= n; wrong++) {
+      append(&w, at++);
+      CHECK_EQ(guess(w.s, at, n, wrong), n);
+      run(w.s, slices);
+      run(w.plain, 0);
+      check_same(w.s, w.plain);
+      const uint64_t before = bq_session_stats_get(w.s).slices;
+      for (uint32_t i = 0; i < wrong; i++) { /* what was guessed is there already */
+        append(&w, at++);
+        run(w.s, slices);
+        run(w.plain, 0);
+        check_same(w.s, w.plain);
+      }
+      CHECK_EQ(bq_session_stats_get(w.s).slices, before);
+    }
+  close_twins(&w);
+}
+
+static void test_logits_are_those_without_guesses(void) {
+  for (size_t slices = 0; slices < 3; slices++) {
+    check_guesses(llama(), BQ_TYPE_BQ4_32, (bq_session_options){0}, slices);
+    check_guesses(windowed(), BQ_TYPE_BQ8_32, (bq_session_options){.window = 8}, slices);
+    check_guesses(learned(), BQ_TYPE_F32, (bq_session_options){.batch = 2}, slices);
+  }
+}
+
+static void test_with_any_cache(void) {
+  for (bq_kv_type kv = 0; kv < BQ_KV_COUNT; kv++) {
+    bq_session_options o = {.kv_type = kv};
+    check_guesses(windowed(), BQ_TYPE_BQ4H_32, o, 0);
+    o.activations = BQ_ACTIVATIONS_I16;
+    check_guesses(llama(), BQ_TYPE_BQ4H_32, o, 1);
+  }
+}
+
+/* What is done to a session of which a draft is computed, or is about to be. */
+static void test_anything_may_come_between(void) {
+  enum { SYNC, SHORTER, RESULTS, GUESS, FORK, SAVE, KEY, RUN_WITH, CHANGES };
+  for (int change = 0; change < CHANGES; change++)
+    for (size_t slices = 0; slices < 3; slices++) { /* 0: the run is done */
+      twins w;
+      open_twins(&w, windowed(), BQ_TYPE_BQ4_32, (bq_session_options){.forks = 1, .window = 16});
+      uint8_t id[BQ_FILE_ID_BYTES] = {7};
+      memcpy(w.t.model.file_id, id, sizeof id);
+      prompt(&w, 20);
+      append(&w, 20);
+      CHECK_EQ(guess(w.s, 21, 4, 3), 4);
+      if (slices) CHECK_EQ(bq_session_run(w.s, slices, NULL), BQ_MORE);
+      else run(w.s, 0);
+      bq_session *other = NULL;
+      uint32_t n = 21;
+      if (change == SYNC) sync_to(w.s, 21);
+      if (change == SHORTER) sync_to(w.s, n = 17), sync_to(w.plain, 17);
+      if (change == RESULTS) CHECK_EQ(bq_session_results(w.s, 19, NULL), BQ_OK);
+      if (change == GUESS) guess(w.s, 21, 2, 0);
+      if (change == KEY) bq_session_set_key(w.s, 5), bq_session_set_key(w.plain, 5);
+      if (change == FORK) CHECK_EQ(bq_session_fork(w.s, &other, NULL), BQ_OK);
+      if (change == SAVE) {
+        run(w.s, 0);
+        run(w.plain, 0);
+        static uint8_t saved[1 << 20], wanted[1 << 20];
+        const size_t bytes = (size_t)bq_session_state_bytes(w.s);
+        CHECK_EQ(bytes, bq_session_state_bytes(w.plain));
+        CHECK_EQ(bq_session_save(w.s, 0, saved, bytes, NULL), BQ_OK);
+        CHECK_EQ(bq_session_save(w.plain, 0, wanted, bytes, NULL), BQ_OK);
+        CHECK_MEM(saved, wanted, bytes);
+        while (bq_session_restore(w.s, saved, bytes, NULL) == BQ_MORE)
+          if (bq_session_restore(w.s, saved, 0, NULL) == BQ_OK) break;
+      }
+      if (change == RUN_WITH) {
+        other = tiny_session(&w.t, (bq_session_options){.window = 16});
+        sync_to(other, 3);
+        CHECK_EQ(bq_session_append(w.s, token(n), NULL), BQ_OK);
+        CHECK_EQ(bq_session_append(w.plain, token(n++), NULL), BQ_OK);
+        if (bq_session_logits(w.s) == NULL)
+          CHECK_EQ(bq_session_run_with(w.s, &other, 1, 0, NULL), BQ_OK);
+      }
+      for (; n < 27; n++) {
+        run(w.s, slices);
+        run(w.plain, 0);
+        check_same(w.s, w.plain);
+        if (other && change == FORK) {
+          run(other, 0);
+          check_same(other, w.plain);
+          CHECK_EQ(bq_session_append(other, token(n), NULL), BQ_OK);
+        }
+        append(&w, n);
+        guess(w.s, n + 1, 3, n % 4);
+      }
+      bq_session_free(other);
+      close_twins(&w);
+    }
+}
+
+/* A draft ends where the context does, and in the block of the cache that the timeline is in. */
+static void test_room(void) {
+  twins w;
+  open_twins(&w, llama(), BQ_TYPE_BQ4_32, (bq_session_options){0});
+  CHECK_EQ(guess(w.s, 0, 3, 3), 0); /* there is no token yet */
+  prompt(&w, 10);
+  CHECK_EQ(guess(w.s, 10, 3, 3), 0); /* nothing is to be run */
+  append(&w, 10);
+  CHECK_EQ(guess(w.s, 11, 40, 40), ROWS - 1);
+  CHECK_EQ(guess(w.plain, 11, 1, 1), 0);
+  prompt(&w, BQ_KV_BLOCK - 3);
+  append(&w, BQ_KV_BLOCK - 3);
+  CHECK_EQ(guess(w.s, BQ_KV_BLOCK - 2, 5, 5), 2);
+  prompt(&w, BQ_KV_BLOCK - 1);
+  append(&w, BQ_KV_BLOCK - 1);
+  CHECK_EQ(guess(w.s, BQ_KV_BLOCK, 5, 5), 0);
+  prompt(&w, CONTEXT - 3);
+  append(&w, CONTEXT - 3);
+  CHECK_EQ(guess(w.s, CONTEXT - 2, 5, 5), 2);
+  for (uint32_t at = CONTEXT - 2;; at++) {
+    run(w.s, 0);
+    run(w.plain, 0);
+    check_same(w.s, w.plain);
+    if (at == CONTEXT) break;
+    append(&w, at);
+  }
+  CHECK_EQ(bq_session_append(w.s, 1, NULL), BQ_CONTEXT_FULL);
+  close_twins(&w);
+}
+
+static void test_what_no_guess_can_be_made_of(void) {
+  tiny_model t;
+  size_t taken = 99;
+  const uint32_t bad[] = {1, VOCAB};
+  tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_best(), true);
+  bq_session *s = tiny_session(&t, (bq_session_options){.rows = ROWS, .hidden = true});
+  sync_to(s, 5);
+  CHECK_EQ(guess(s, 5, 2, 2), 0);
+  bq_session_free(s);
+  s = tiny_session(&t, (bq_session_options){.rows = ROWS});
+  sync_to(s, 5);
+  CHECK_EQ(bq_session_draft(s, bad, 2, &taken, NULL), BQ_ARGUMENT);
+  CHECK_EQ(taken, 99);
+  CHECK_EQ(bq_session_results(s, 2, NULL), BQ_OK);
+  CHECK_EQ(guess(s, 5, 2, 2), 0);
+  const uint32_t length = 3;
+  CHECK_EQ(bq_session_texts(s, bad, &length, 0, BQ_POOL_MEAN, true, &taken, NULL), BQ_ARGUMENT);
+  const uint32_t text[] = {1, 2, 3};
+  CHECK_EQ(bq_session_texts(s, text, &length, 1, BQ_POOL_MEAN, true, &taken, NULL), BQ_OK);
+  CHECK_EQ(bq_session_draft(s, bad, 1, &taken, NULL), BQ_STATE);
+  bq_session_free(s);
+  tiny_free(&t);
+  tiny_create(&t, encoder(), BQ_TYPE_F32, bq_kernels_best(), true);
+  s = tiny_session(&t, (bq_session_options){.rows = ROWS});
+  sync_to(s, 5);
+  CHECK_EQ(guess(s, 5, 2, 2), 0);
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
+int main(void) {
+  RUN(test_logits_are_those_without_guesses);
+  RUN(test_with_any_cache);
+  RUN(test_anything_may_come_between);
+  RUN(test_room);
+  RUN(test_what_no_guess_can_be_made_of);
+  return check_summary();
+}
