@@ -13,6 +13,7 @@ const HELP = `bq4: language models in the browser, on the CPU
   bq4 chat FILE [--system TEXT] [options]                           a conversation; Ctrl-C stops a reply, Ctrl-D ends
   bq4 embed FILE TEXT... [options]                                  a vector for each text, as a line of JSON
   bq4 bench FILE [options]                                          how fast it is here, and what it takes; --json
+  bq4 perplexity FILE TEXT [--against FILE] [options]               how well it predicts a text, and as another one does
   bq4 serve FILE... [options]                                       a server with OpenAI's interface, on this machine
   bq4 replay RECEIPT.json FILE [options]                            computes it again: equal, or where it differs
   bq4 prompt-state FILE OUT (--system TEXT | --messages FILE.json)  what conversations begin with, computed beforehand
@@ -56,6 +57,14 @@ Options of embed, besides context, kv, activations, companion and build as above
   --json               one JSON object: vectors, tokens, truncated, build
 
 Options of bench, besides context, kv, sessions, threads, budget, companion and build: --prompt-tokens N (256), --tokens N (64), --runs N (3).
+
+Options of perplexity, besides context (512), kv, activations, threads, companion and build; TEXT is a file, FILE may be a Hugging Face
+folder too, whose weights are then taken as f32:
+
+  --against FILE       another model of the same tokenizer: mean KL divergence from it, how often the likeliest token is the same
+  --stride N           tokens from one window of --context tokens to the next (default: half of it); each token counts once
+  --tokens N           the first so many of the text alone
+  --json
 
 Options of serve, besides context, kv, companion and build as above; it prints its address when it is ready:
 
@@ -205,6 +214,22 @@ const COMMANDS = {
     options: { ...loading, 'prompt-tokens': value, tokens: value, runs: value, json: flag },
     start: benchFile,
   },
+  perplexity: {
+    files: 2,
+    options: {
+      context: value,
+      kv: value,
+      activations: value,
+      threads: value,
+      companion: value,
+      build: value,
+      against: value,
+      stride: value,
+      tokens: value,
+      json: flag,
+    },
+    start: async (files, options) => (await import('./perplexity.js')).measurePerplexity(files, options),
+  },
   serve: {
     files: 1,
     more: Infinity,
@@ -229,6 +254,7 @@ const NEEDS = {
   replay: 'a receipt and its model',
   'prompt-state': 'a model and the file to write',
   embed: 'a file and a text',
+  perplexity: 'a model and a file with a text',
   serve: 'at least one file',
   'train-head': 'a model, examples and the head to write',
   classify: 'a model, a head and a text',
