@@ -16,9 +16,9 @@ const EXPECTED = [0.8, 1.2, 1.4, 1.6, 1.6, 1.8, 1.8];
 /** What older counts are worth beside a new one. */
 const FADE = 0.97;
 /** What a token more is thought to cost, in steps, before it is measured. */
-const MORE = 0.25;
+const MORE = 0.5;
 /** One guess in so many is made as if nothing had been measured, since machines change. */
-const RETRY = 32;
+const RETRY = 64;
 
 /** The longest end of a text that stood in it before, the last time it did. @param {number[]} ids @returns {{ length: number, next: number }} */
 export function lookUp(ids) {
