@@ -71,9 +71,9 @@ export class Models {
   /** The first model of a visit, and what is there besides: once the engine has started. */
   async begin() {
     this.#started = true;
+    this.#page.panel.set('offline', 'Storing the page and the model…');
     await comeBack(this, this.#page);
     await this.picker.show();
-    this.#page.panel.set('offline', 'Storing the page and the model…');
     await this.#tellOffline();
     await this.picker.show();
   }
@@ -176,7 +176,8 @@ export class Models {
     this.arriving = false;
     showArriving('');
     enter(loading() ? 'ready' : undefined);
-    await this.#tellOffline();
+    // WebKitGTK may never say that the service worker is there, where a reload came amid its installation.
+    void this.#tellOffline();
     await this.picker.show();
     if (host.hasModel) await showState();
   }

@@ -4,23 +4,36 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { CREDITS } from '../../js/shared/protocol.js';
-import { newPage, oneHost, openDemo, ready, ROOT, sample, say, stat, texts, ui } from './site.mjs';
+import { anew, newPage, oneHost, openDemo, ready, ROOT, sample, say, stat, texts, ui } from './site.mjs';
 
 const here = oneHost();
-/** @type {Awaited<ReturnType<typeof newPage>> | undefined} */
+/** Of one test. @type {Awaited<ReturnType<typeof newPage>> | undefined} */
 let page;
+/** Of all that need none of their own. @type {Awaited<ReturnType<typeof newPage>> | undefined} */
+let shared;
 
 // Whatever a test does, the page must not have complained.
 afterEach(async () => {
-  const trouble = page?.trouble ?? [];
+  const trouble = [...(page?.trouble ?? []), ...(shared?.trouble.splice(0) ?? [])];
   await page?.context().close();
   page = undefined;
   assert.deepEqual(trouble, []);
 });
 
-/** @param {import('playwright-core').BrowserContextOptions} [options] */
-async function demo(options) {
-  page = await newPage(here.browser, options);
+/** The page that all share, with nothing on it. */
+async function demo() {
+  if (shared) {
+    await anew(shared);
+    return shared;
+  }
+  const made = await newPage(here.browser);
+  await openDemo(made, here.site.url);
+  return (shared = made);
+}
+
+/** A page for one test. */
+async function ownDemo() {
+  page = await newPage(here.browser);
   await openDemo(page, here.site.url);
   return page;
 }
@@ -53,7 +66,7 @@ test('a message is sent, words stream in, the figures are there', async () => {
 });
 
 test("a token's time by its parts, measured only while a person looks", async () => {
-  const page = await demo();
+  const page = await ownDemo();
   const asked = /** @type {string[]} */ ([]);
   page.context().on('request', (request) => request.serviceWorker() || asked.push(new URL(request.url()).pathname));
   const parts = page.locator('#parts');
@@ -169,7 +182,7 @@ test('Stop at once, by button and by Escape', async () => {
 });
 
 test('a second turn reuses the KV cache of the first', async () => {
-  const page = await demo();
+  const page = await ownDemo();
   await sample(page, { temperature: '0' });
   await say(page, 'Hello!');
   assert.match(await stat(page, 'reused'), /^0 of \d+$/);
@@ -266,7 +279,8 @@ test('Regenerate gives another reply to the same message', async () => {
 });
 
 test('Copy', async () => {
-  const page = await demo({ permissions: ['clipboard-read', 'clipboard-write'] });
+  const page = await demo();
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   const reply = await say(page, 'Hello!');
   await page.getByRole('button', { name: 'Copy the reply' }).click();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), reply);
@@ -419,7 +433,7 @@ test('a full context: a message that is too long is to be shortened, a conversat
 });
 
 test('two tabs: neither overwrites what the other said, in one conversation or in two', async () => {
-  const page = await demo();
+  const page = await ownDemo();
   await sample(page, { maxTokens: '8' });
   await say(page, 'Hello!');
   const tab = await page.context().newPage();
@@ -487,18 +501,25 @@ test('what lies in storage is not trusted, and never becomes markup', async () =
     { version: 99, entries: [{ id: 'a', parent: null, role: 'user', content: 'x' }], leaf: 'a' },
     { version: 2, entries: [{ id: 'a', parent: null, role: 'system', content: 'x' }], leaf: 'a' },
   ];
-  for (const chat of ['{', '[]', ...strange.map((value) => JSON.stringify(value))]) {
-    page = await newPage(here.browser);
-    await page.addInitScript((text) => {
-      localStorage.setItem('bq4.chat.x', text);
-      localStorage.setItem('bq4.settings', text);
-      localStorage.setItem('bq4.theme', text);
-    }, chat);
-    await openDemo(page, here.site.url);
-    assert.deepEqual(await texts(page), [], chat);
-    assert.deepEqual(page.trouble, [], chat);
-    await page.context().close();
-  }
+  const stored = ['{', '[]', ...strange.map((value) => JSON.stringify(value))];
+  const fresh = await demo();
+  const understood = await fresh.evaluate(async (stored) => {
+    const path = '/demo/store.js';
+    const { list, loadLooks, loadSettings } = await import(path);
+    return stored.map((text) => {
+      for (const key of ['bq4.chat.x', 'bq4.settings', 'bq4.looks', 'bq4.theme']) localStorage.setItem(key, text);
+      return [
+        list().flatMap(({ entries }) => entries).length,
+        Object.keys(loadSettings()).length,
+        loadLooks().plain ?? null,
+      ];
+    });
+  }, stored);
+  for (const [i, text] of stored.entries()) assert.deepEqual(understood[i], [0, 0, null], text);
+  await fresh.reload();
+  await ready(fresh);
+  assert.deepEqual(await texts(fresh), []);
+  await fresh.evaluate(() => localStorage.removeItem('bq4.theme'));
   page = await newPage(here.browser);
   const evil = '<img src=x onerror="document.title=1"><script>document.title=1</script>\n&amp; **bold**';
   await page.addInitScript(

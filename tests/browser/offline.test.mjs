@@ -314,6 +314,21 @@ test('a browser that refuses service workers', async () => {
   assert.equal(await ui(page).alert.count(), 0);
 });
 
+test('a service worker that never comes: nothing else waits for it', async () => {
+  const site = await serve({ root: ROOT });
+  cleanup.push(site.close);
+  const page = await watched({ serviceWorkers: 'block' });
+  await page.addInitScript(() => {
+    navigator.serviceWorker.register = () => new Promise(() => {});
+  });
+  await openDemo(page, site.url);
+  await page.locator('[data-stat="offline"]', { hasText: 'Storing the page and the model…' }).waitFor();
+  await page.locator('[data-stat="context"]', { hasText: 'of 512 tokens' }).waitFor();
+  await page.waitForFunction(() => document.querySelectorAll('#stored li').length > 1);
+  assert.match(await say(page, 'Hello!'), /\w/);
+  assert.deepEqual(page.trouble, []);
+});
+
 test('a service worker that is killed in the middle of a reply', async () => {
   const host = await plainHost('/k');
   cleanup.push(host.close);

@@ -67,6 +67,25 @@ export const ready = (page) =>
     return send && !send.disabled && !send.hidden;
   });
 
+/** A page as if nothing had been said, set or opened on it before: a load would take seconds. @param {Page} page */
+export async function anew(page) {
+  await ready(page);
+  await page.evaluate(() => {
+    for (const key of Object.keys(localStorage)) if (key.startsWith('bq4.chat.')) localStorage.removeItem(key);
+    const press = (/** @type {string} */ selector) =>
+      /** @type {HTMLElement} */ (document.querySelector(selector)).click();
+    press('#reset');
+    press('#new-chat');
+    if (document.querySelector('#details')?.checkVisibility() !== matchMedia('(min-width: 64rem)').matches)
+      press('#details-toggle');
+  });
+  await page.locator('[role=status]', { hasText: 'A new chat.' }).waitFor();
+  await page.evaluate(() => {
+    for (const one of document.querySelectorAll('[aria-label="Dismiss this message"]'))
+      /** @type {HTMLElement} */ (one).click();
+  });
+}
+
 /** @param {Page} page */
 export const ui = (page) => ({
   message: page.getByRole('textbox', { name: 'Message' }),
