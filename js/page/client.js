@@ -1,7 +1,7 @@
 /** The page's side of an engine in a worker: the same methods as the engine of this thread. */
 import { Connection, remote } from '../port/remote.js';
 import { unlessAborted } from '../shared/async.js';
-import { fullUrl, resolveBuilds } from '../shared/builds.js';
+import { fullUrl, namedBuilds } from '../shared/builds.js';
 import { BqError, onDemand } from '../shared/errors.js';
 import { isNode, nodeModule } from '../shared/node.js';
 import { checkOptions } from '../shared/options.js';
@@ -30,6 +30,21 @@ async function startWorker(given) {
   } catch (cause) {
     throw new BqError('NO_WORKER', `no worker can be started: ${/** @type {Error} */ (cause).message}`, { cause });
   }
+}
+
+/**
+ * The same error with what is wrong with the worker's script, if that is known.
+ * @param {any} error @param {Function} start  what made the worker
+ */
+async function explained(error, start) {
+  if (error.code !== 'NO_WORKER') return error;
+  const why = await onDemand(import('./no-worker.js')).then(
+    (part) => part.whyNoWorker(String(start), error.stack),
+    () => undefined,
+  );
+  return why
+    ? new BqError('NO_WORKER', `the worker could not be started: ${why.message}`, { ...why, cause: error })
+    : error;
 }
 
 /**
@@ -121,7 +136,8 @@ async function start({ signal, worker, ...options }) {
     throw new BqError('ARGUMENT', 'a worker opens its store itself: pass options of a store');
   const full = {
     ...options,
-    wasmUrl: resolveBuilds(options.wasmUrl),
+    // Those beside the modules the worker finds itself: its script may come from elsewhere.
+    wasmUrl: namedBuilds(options.wasmUrl),
     threadUrl: options.threadUrl && fullUrl(options.threadUrl),
   };
   for (const threads of [options.threads, 1]) {
@@ -135,7 +151,7 @@ async function start({ signal, worker, ...options }) {
         );
     } catch (error) {
       await connection.close();
-      throw error;
+      throw isNode ? error : await explained(error, worker ?? startWorker);
     }
     void connection.close();
     if (worker && typeof worker !== 'function') break;

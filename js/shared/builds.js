@@ -5,22 +5,28 @@
 /** An address of this page, in full. @param {string | URL} url */
 export const fullUrl = (url) => new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
 
-/** Full addresses of the builds, the probe and the module for grammars; all but the first two may be missing. @param {EngineOptions['wasmUrl']} given @returns {Record<string, string>} */
-export function resolveBuilds(given) {
-  if (!given)
-    return {
-      relaxed: new URL('../../build/wasm/bq4-relaxed.wasm', import.meta.url).href,
-      simd128: new URL('../../build/wasm/bq4-simd128.wasm', import.meta.url).href,
-      'relaxed-threads': new URL('../../build/wasm/bq4-relaxed-threads.wasm', import.meta.url).href,
-      'simd128-threads': new URL('../../build/wasm/bq4-simd128-threads.wasm', import.meta.url).href,
-      probe: new URL('../../build/wasm/bq4-probe.wasm', import.meta.url).href,
-      grammar: new URL('../../build/wasm/bq4-grammar.wasm', import.meta.url).href,
-    };
+/** What a folder of builds has: the builds, the probe and the module for grammars. */
+const NAMES = ['relaxed', 'simd128', 'relaxed-threads', 'simd128-threads', 'probe', 'grammar'];
+
+/** Full addresses of the builds that were named; all but the first two may be missing. @param {EngineOptions['wasmUrl']} given @returns {Record<string, string> | undefined} */
+export function namedBuilds(given) {
+  if (!given) return undefined;
   if (typeof given === 'string' || given instanceof URL) {
     const url = fullUrl(given);
     return url.endsWith('/')
-      ? Object.fromEntries(Object.keys(resolveBuilds(undefined)).map((name) => [name, `${url}bq4-${name}.wasm`]))
+      ? Object.fromEntries(NAMES.map((name) => [name, `${url}bq4-${name}.wasm`]))
       : { relaxed: url, simd128: url };
   }
   return Object.fromEntries(Object.entries(given).map(([name, url]) => [name, fullUrl(url)]));
 }
+
+/** Those, or the ones that lie beside these modules. @param {EngineOptions['wasmUrl']} given @returns {Record<string, string>} */
+export const resolveBuilds = (given) =>
+  namedBuilds(given) ?? {
+    relaxed: new URL('../../build/wasm/bq4-relaxed.wasm', import.meta.url).href,
+    simd128: new URL('../../build/wasm/bq4-simd128.wasm', import.meta.url).href,
+    'relaxed-threads': new URL('../../build/wasm/bq4-relaxed-threads.wasm', import.meta.url).href,
+    'simd128-threads': new URL('../../build/wasm/bq4-simd128-threads.wasm', import.meta.url).href,
+    probe: new URL('../../build/wasm/bq4-probe.wasm', import.meta.url).href,
+    grammar: new URL('../../build/wasm/bq4-grammar.wasm', import.meta.url).href,
+  };

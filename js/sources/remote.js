@@ -2,7 +2,7 @@
  * A file on the web that is read to its end if it can be: what fails for a moment is asked for again, what fails for
  * good is asked of the next mirror. Bytes of two files are never mixed: a mirror must begin as the file did.
  */
-import { BqError } from '../shared/errors.js';
+import { BqError, onDemand } from '../shared/errors.js';
 import { HttpSource } from './http.js';
 
 /** @import { ByteSource, Source } from './types.js' */
@@ -21,6 +21,13 @@ const wait = (ms, signal) =>
     const timer = setTimeout(() => (signal?.removeEventListener('abort', abort), resolve()), ms);
     signal?.addEventListener('abort', abort, { once: true });
   });
+
+/** What to do about a policy that forbids an address; '' where none is known to. @param {string} url */
+const policyAgainst = (url) =>
+  onDemand(import('./policy.js')).then(
+    (part) => part.forbidden(url),
+    () => '',
+  );
 
 /** @implements {ByteSource} */
 export class RemoteSource {
@@ -120,8 +127,9 @@ export class RemoteSource {
     const { status, retryAfter = 0, short, unreached } = error.details;
     // Chromium refuses a range that is compressed as if nobody had answered: the last try is for the whole file.
     if (unreached && http.ranges === 'unknown' && failures === this.#retries - 1) http.ranges = 'broken';
+    const forbidden = unreached ? await policyAgainst(this.name) : '';
     const passing = error.code === 'NETWORK' || PASSING.includes(status) || (short && failures < 1);
-    if (passing && failures < this.#retries) {
+    if (passing && !forbidden && failures < this.#retries) {
       this.onFailure(failures + 1);
       return wait(
         Math.max(this.#delay * 2 ** failures * (0.75 + Math.random() / 2), Math.min(retryAfter, 30) * 1000),
@@ -131,7 +139,12 @@ export class RemoteSource {
     const final =
       this.#worked && EXPIRED.includes(status)
         ? new BqError('EXPIRED', `${this.name} answers ${status} now`, { details: error.details, cause: error })
-        : error;
+        : forbidden
+          ? new BqError('NETWORK', `${this.name}: the Content-Security-Policy forbids it`, {
+              hint: forbidden,
+              cause: error,
+            })
+          : error;
     if (http !== this.#http || (await this.nextMirror(signal))) return;
     final.offset ??= at;
     throw final;

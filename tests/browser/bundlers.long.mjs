@@ -1,16 +1,19 @@
-// The package as it is installed, in pages that bundlers make of it: no plugin, and no setting that it needs.
+// The package as it is installed, in pages that bundlers make of it: no plugin, and no setting that it needs; with esbuild and Rollup,
+// which leave addresses as they are, by the recipe of docs/API.md, and without it an error that says so.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import * as esbuild from 'esbuild';
+import { rollup } from 'rollup';
 import { build, createLogger, createServer } from 'vite';
 import webpack from 'webpack';
 import { createEngine, fromFile } from '../../js/engine.js';
-import { makeDist } from '../../tools/payload.mjs';
 import { serve } from '../../tools/serve.mjs';
+import { engineOptions, examples } from '../js/api-doc.mjs';
 import { launch, missing } from './launch.mjs';
+import { folderHost, installPacked } from './packed.mjs';
 import { newPage, ROOT } from './site.mjs';
 
 const ISOLATED = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
@@ -27,16 +30,7 @@ describe('the package, bundled', { skip: missing() }, () => {
     rmSync(folder, { recursive: true });
   });
   before(async () => {
-    assert.equal(makeDist(), '');
-    // npm install, without a registry: what npm would pack lies in node_modules.
-    const [{ files }] = JSON.parse(
-      execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
-        cwd: ROOT,
-        encoding: 'utf8',
-        stdio: ['ignore', 'pipe', 'ignore'],
-      }),
-    );
-    for (const { path } of files) cpSync(join(ROOT, path), join(folder, 'node_modules/bq4', path));
+    installPacked(folder);
     cpSync(join(ROOT, 'tests/browser/bundled'), folder, { recursive: true });
     mkdirSync(join(folder, 'public'));
     cpSync(MODEL, join(folder, 'public/chat.bq4'));
@@ -72,19 +66,18 @@ describe('the package, bundled', { skip: missing() }, () => {
     return loaded;
   }
 
-  /** @param {string} name  of a folder that a bundler has made */
-  async function worksBuilt(name) {
+  /** @param {string} name  of a folder that a bundler has made @param {number} [kept]  modules in it: the four builds, the probe and the one for grammars */
+  async function worksBuilt(name, kept = 6) {
     const site = await serve({ root: folder, folders: [name] });
     try {
       const loaded = await works(`${site.url}${name}/`);
       // The probe and a build; the other one too where the probe finds it faster.
       const modules = new Set(loaded.filter((line) => line.endsWith('.wasm')));
       assert.ok(modules.size === 2 || modules.size === 3, `${[...modules]}`);
-      // The four builds, the probe and the module for grammars are there, once each.
       assert.equal(
         readdirSync(join(folder, name), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.wasm'))
           .length,
-        6,
+        kept,
       );
     } finally {
       await site.close();
@@ -153,4 +146,61 @@ describe('the package, bundled', { skip: missing() }, () => {
     cpSync(MODEL, join(folder, 'webpack/chat.bq4'));
     await worksBuilt('webpack');
   });
+
+  const bq4 = join(folder, 'node_modules/bq4');
+
+  /** Bundles of a script, without a warning. @type {Record<string, (entry: string, out: string) => Promise<void>>} */
+  const plain = {
+    async esbuild(entry, out) {
+      const entryPoints = [join(folder, entry)];
+      const made = await esbuild.build({ entryPoints, bundle: true, format: 'esm', outdir: out, logLevel: 'silent' });
+      assert.deepEqual(made.warnings, []);
+    },
+    async Rollup(entry, out) {
+      const made = await rollup({
+        input: join(folder, entry),
+        // What @rollup/plugin-node-resolve does.
+        plugins: [{ name: 'packages', resolveId: (id) => (id === 'bq4' ? join(bq4, 'dist/index.js') : null) }],
+        onwarn: (warning) => assert.fail(warning.message),
+      });
+      await made.write({ dir: out, format: 'es' });
+      await made.close();
+    },
+  };
+  for (const [name, bundle] of Object.entries(plain)) {
+    const out = (/** @type {string} */ kind) => join(folder, `${name}-${kind}`);
+    const page = (/** @type {string} */ to) => {
+      cpSync(join(folder, 'index.html'), join(to, 'index.html'));
+      cpSync(MODEL, join(to, 'chat.bq4'));
+    };
+
+    test(`${name}, with the package's files beside the page`, async () => {
+      const options = engineOptions((examples.get('Bundlers') ?? [])[0]);
+      writeFileSync(join(folder, 'beside.js'), `import { show } from './page.js';\nshow(${options});\n`);
+      await bundle('beside.js', out('beside'));
+      page(out('beside'));
+      cpSync(join(out('beside'), 'beside.js'), join(out('beside'), 'main.js'));
+      for (const part of ['dist', 'build/wasm'])
+        cpSync(join(bq4, part), join(out('beside'), 'bq4', part), { recursive: true });
+      await worksBuilt(`${name}-beside`, 7); // and that of converters, which no page loads
+    });
+
+    test(`${name} alone: the error names the script, what answers, and the recipe`, async (t) => {
+      await bundle('main.js', out('alone'));
+      page(out('alone'));
+      for (const fallback of [undefined, 'index.html']) {
+        const site = await folderHost(out('alone'), { fallback });
+        t.after(() => site.close());
+        const page = await newPage(browser);
+        await page.goto(site.url);
+        const result = await page.waitForFunction(() => /** @type {any} */ (window).result);
+        const { error, code, hint } = await result.jsonValue();
+        assert.equal(code, 'NO_WORKER', error);
+        const why = fallback ? 'worker.js is no script: it is served as "text/html' : 'worker.js answers 404';
+        assert.ok(error.includes(why), error);
+        assert.match(hint, /esbuild, Rollup.*copy bq4\/dist and bq4\/build\/wasm.*"Bundlers"/);
+        await page.context().close();
+      }
+    });
+  }
 });

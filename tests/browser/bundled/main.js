@@ -1,29 +1,3 @@
-// A page that uses the package as its readers do, for bundlers. It takes what is found by address: a worker, its threads, the one that
-// reads what is larger than its budget, modules that are imported on demand.
-import { createWorkerEngine, fromBlob } from 'bq4';
+import { show } from './page.js';
 
-async function run() {
-  const engine = await createWorkerEngine({ threads: 2, cache: 'auto' });
-  const say = async (model) =>
-    (await (await model.createSession()).generate('Once', { temperature: 0, maxTokens: 8 }).done()).ids;
-  const model = await engine.load('chat.bq4', { context: 64, onProgress() {} });
-  const ids = await say(model);
-  await model.close();
-  const file = fromBlob(await (await fetch('chat.bq4')).blob());
-  const { heapBytes, weightBytes } = await engine.plan(file, { context: 64 });
-  const paged = await engine.load(file, { context: 64, budget: heapBytes - Math.floor(weightBytes * 0.4) });
-  const result = {
-    ids,
-    paged: await say(paged),
-    residency: paged.info.residency,
-    threads: engine.info.threads,
-    worker: engine.info.worker,
-    store: engine.store?.backend,
-  };
-  await engine.close();
-  return result;
-}
-
-void run()
-  .catch((error) => ({ error: `${error.stack}; ${error.cause?.stack}` }))
-  .then((result) => Object.assign(window, { result }));
+show();

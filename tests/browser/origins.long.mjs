@@ -1,0 +1,130 @@
+// Scripts or models from another origin than the page's: the recipe of docs/API.md, and errors that name the cause.
+import assert from 'node:assert/strict';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { createEngine, fromFile } from '../../js/engine.js';
+import { engineOptions, examples } from '../js/api-doc.mjs';
+import { launch, missing } from './launch.mjs';
+import { folderHost, installPacked } from './packed.mjs';
+import { newPage, ROOT } from './site.mjs';
+
+const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
+const SHARED = { 'access-control-allow-origin': '*', 'cross-origin-resource-policy': 'cross-origin' };
+const HTML =
+  '<!doctype html><title>bq4</title><link rel="icon" href="data:,"><script type="module" src="app.js"></script>';
+const MODEL = join(ROOT, 'models/chat.bq4');
+/** What README has a host send. @param {string} [more] */
+const policy = (more = '') => ({
+  'content-security-policy': `default-src 'self'; img-src 'self' data:; script-src 'self' 'wasm-unsafe-eval'${more}`,
+});
+
+describe('other origins', { skip: missing() }, () => {
+  const folder = mkdtempSync(join(tmpdir(), 'bq4-origins-'));
+  const site = mkdtempSync(join(tmpdir(), 'bq4-site-'));
+  /** @type {import('playwright-core').Browser} */
+  let browser;
+  /** Has the package, and a model. @type {Awaited<ReturnType<typeof folderHost>>} */
+  let other;
+  /** What the page's model says, in Node. @type {number[]} */
+  let ids;
+  before(async () => {
+    installPacked(folder);
+    cpSync(MODEL, join(folder, 'chat.bq4'));
+    cpSync(MODEL, join(site, 'chat.bq4'));
+    writeFileSync(join(site, 'index.html'), HTML);
+    other = await folderHost(folder, { headers: SHARED });
+    const engine = await createEngine({ threads: 1 });
+    const model = await engine.load(fromFile(MODEL), { context: 64 });
+    ids = (await model.generate('Once', { temperature: 0, maxTokens: 8 }).done()).ids;
+    await engine.close();
+    browser = await launch();
+  });
+  after(async () => {
+    await browser?.close();
+    await other?.close();
+    for (const made of [folder, site]) rmSync(made, { recursive: true });
+  });
+
+  /**
+   * What a page of the site's `app.js` says.
+   * @param {Record<string, string>} files  of the site
+   * @param {Record<string, string>} headers  of the site
+   */
+  async function says(files, headers) {
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(site, name), text);
+    const host = await folderHost(site, { headers });
+    const page = await newPage(browser);
+    await page.goto(host.url);
+    const result = await page.waitForFunction(() => /** @type {any} */ (window).result, null, { timeout: 60_000 });
+    const said = await result.jsonValue();
+    const { trouble } = page;
+    await page.context().close();
+    await host.close();
+    return { said, trouble };
+  }
+
+  /** The bundlers' page, with the package of the other origin. @param {string} options */
+  const app = (options) =>
+    `${readFileSync(join(ROOT, 'tests/browser/bundled/page.js'), 'utf8').replace("'bq4'", `'${other.url}node_modules/bq4/dist/index.js'`)}\nshow(${options});\n`;
+  const recipe = () => {
+    const [worker, thread, page] = examples.get('Other origins') ?? [];
+    const from = (/** @type {string} */ code) => code.replace('https://cdn.example/', `${other.url}node_modules/`);
+    return {
+      'app.js': app(engineOptions(page)),
+      'bq4-worker.js': from(worker.code),
+      'bq4-thread.js': from(thread.code),
+    };
+  };
+  const works = { residency: 'paged', threads: 2, worker: true, store: 'opfs' };
+
+  test('the package from another origin: two files of one line each', async () => {
+    const { said, trouble } = await says(recipe(), ISOLATED);
+    assert.deepEqual(said, { ...works, ids, paged: ids });
+    assert.deepEqual(trouble, []);
+  });
+
+  test('and under a strict policy that names that origin', async () => {
+    const { origin } = new URL(other.url);
+    const { said, trouble } = await says(recipe(), {
+      ...ISOLATED,
+      ...policy(` ${origin}; connect-src 'self' ${origin}`),
+    });
+    assert.deepEqual(said, { ...works, ids, paged: ids });
+    // The worker that reads pages can't begin there: the engine's own reads them.
+    assert.deepEqual(
+      trouble.filter((line) => !/io-worker/.test(line)),
+      [],
+    );
+  });
+
+  test('without the recipe the error names it', async () => {
+    const { said } = await says({ 'app.js': app('') }, ISOLATED);
+    assert.equal(said.code, 'NO_WORKER', said.error);
+    assert.match(said.hint, /origin of the page.*"Other origins"/);
+  });
+
+  /** A page of its own package that loads the other origin's model. */
+  const loads = () => ({
+    'app.js': `import { createWorkerEngine } from './bq4/dist/index.js';
+const engine = await createWorkerEngine({ threads: 1 });
+engine.load('${other.url}chat.bq4', { context: 64 }).then(
+  async (model) => (await model.generate('Once', { temperature: 0, maxTokens: 8 })).ids,
+  ({ code, message, hint }) => ({ code, message, hint }),
+).then((result) => Object.assign(window, { result }));
+`,
+  });
+  /** The package beside the page. */
+  const beside = () => cpSync(join(folder, 'node_modules/bq4'), join(site, 'bq4'), { recursive: true });
+
+  test("a model from another origin under README's policy: the error names connect-src and the origin", async () => {
+    beside();
+    const { origin } = new URL(other.url);
+    const refused = (await says(loads(), policy())).said;
+    assert.equal(refused.code, 'NETWORK');
+    assert.match(refused.message, /the Content-Security-Policy forbids it/);
+    assert.ok(refused.hint.startsWith(`name ${origin} in connect-src`), refused.hint);
+    assert.deepEqual((await says(loads(), policy(`; connect-src 'self' ${origin}`))).said, ids);
+  });
+});
