@@ -22,7 +22,7 @@ export class Chat {
   /** Tokens of the conversation that have been computed. */
   #tokens = 0;
 
-  /** @param {Model} model @param {Message[]} messages @param {PromptOptions} prompts */
+  /** @param {Model} model @param {Message[]} messages @param {PromptOptions & Pick<GenerateOptions, 'contextPolicy'>} prompts */
   constructor(model, messages, prompts) {
     this.#model = model;
     this.#messages = messages;
@@ -35,10 +35,10 @@ export class Chat {
    * @param {ChatOptions} [options]
    */
   static async create(model, options) {
-    const { system, messages = [], ...prompts } = checkOptions('createChat', options);
+    const { system, messages = [], contextPolicy, ...prompts } = checkOptions('createChat', options);
     const all = messagesOf(system === undefined ? messages : [{ role: 'system', content: system }, ...messages]);
     await model.countTokens(all, prompts);
-    return new Chat(model, all, prompts);
+    return new Chat(model, all, { ...prompts, contextPolicy });
   }
 
   /** The conversation so far, a copy; a reply under way is its last message. @returns {readonly Readonly<Message>[]} */

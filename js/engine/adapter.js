@@ -119,6 +119,47 @@ function addressed(wasm, at, parts) {
   }
 }
 
+/** Bytes that a model keeps for adapters. */
+export class Room {
+  #used = 0;
+  #most;
+  #adapters;
+  #leave;
+
+  /** @param {number} most @param {Map<string, LocalAdapter>} adapters  of the model @param {(id: string) => void} leave  idle sessions compute without one */
+  constructor(most, adapters, leave) {
+    this.#most = most;
+    this.#adapters = adapters;
+    this.#leave = leave;
+  }
+
+  /** NOMEM. @param {number} bytes */
+  take(bytes) {
+    const needed = this.#used + bytes;
+    if (needed > this.#most)
+      throw new BqError(
+        'NOMEM',
+        `the adapter takes ${bytes} bytes, of ${this.#most} that are kept for adapters ${this.#used} are in use`,
+        {
+          hint: `load the model with { adapterBytes: ${needed} }, or close another adapter`,
+          details: { bytes, needed, adapterBytes: this.#most },
+        },
+      );
+    this.#used = needed;
+  }
+
+  /** @param {number} bytes */
+  freed(bytes) {
+    this.#used -= bytes;
+  }
+
+  /** @param {string} id */
+  closed(id) {
+    this.#adapters.delete(id);
+    this.#leave(id);
+  }
+}
+
 export class LocalAdapter {
   #wasm;
   #at;

@@ -7,7 +7,6 @@ import { BqError, onDemand } from '../shared/errors.js';
 import { threadsBlocked } from '../wasm/features.js';
 import { Loading } from '../load/loading.js';
 import { LocalModel } from './model.js';
-import { Tempo } from './tempo.js';
 import { emit } from '../shared/events.js';
 import { planModel } from '../plan/plan.js';
 import { openSource } from '../sources/index.js';
@@ -37,7 +36,8 @@ class LocalEngine {
   /** @type {Set<LocalModel>} */
   #models = new Set();
   events = new EventTarget();
-  #tempo = new Tempo(this.events);
+  /** @type {import('./tempo.js').Tempo} */
+  #tempo = { held: null, slow: false, events: this.events };
 
   /**
    * @param {Compiled} compiled @param {EngineInfo} info @param {Threads | null} threads
@@ -72,17 +72,17 @@ class LocalEngine {
     }
   };
 
-  pause = async () => this.#tempo.stop(true);
-  resume = async () => this.#tempo.stop(false);
+  pause = async () => this.#settle({ paused: true });
+  resume = async () => this.#settle({ paused: false });
 
   /** @type {Engine['pace']} */
-  pace = async (given) => {
-    const {
-      args: [pace],
-    } = checkCall(TABLE.engine.pace, [given]);
-    this.#tempo.set(pace);
+  pace = async (given) => this.#settle({ pace: checkCall(TABLE.engine.pace, [given]).args[0] });
+
+  /** @param {{ paused?: boolean, pace?: import('../shared/types.js').Pace }} change */
+  async #settle(change) {
+    (await onDemand(import('./tempo.js'))).settle(this.#tempo, change);
     for (const model of this.#models) model.computeAlone(this.#tempo.slow);
-  };
+  }
 
   /** @type {Engine['load']} */
   load = async (source, given) => {

@@ -36,8 +36,8 @@ export class LocalModel {
   #embedder = null;
   /** By their ids. @type {Map<string, LocalAdapter>} */
   #adapters = new Map();
-  /** Bytes of those that were reserved for them. */
-  #adapterBytes = 0;
+  /** What is kept for them. @type {import('./adapter.js').Room | null} */
+  #room = null;
   /** The vocabulary for formats, once one was asked for. @type {Promise<import('./guide.js').Guides> | null} */
   #guides = null;
 
@@ -237,42 +237,13 @@ export class LocalModel {
     const { batch = 32, forks = 0 } = this.#options;
     const { sessions } = this.info;
     const sizes = { sessions: sessions * (1 + forks), rows: Math.max(batch, this.#wasm.threads) };
-    const { LocalAdapter } = await onDemand(import('./adapter.js'));
-    const room = {
-      take: (/** @type {number} */ bytes) => this.#reserve(bytes),
-      freed: (/** @type {number} */ bytes) => (this.#adapterBytes -= bytes),
-      closed: (/** @type {string} */ id) => {
-        this.#adapters.delete(id);
-        this.#replies.leave(id);
-      },
-    };
-    const adapter = await LocalAdapter.load(
-      this.#wasm,
-      this.#bytes('CONF'),
-      source,
-      { ...options, signal },
-      sizes,
-      room,
-    );
+    const { LocalAdapter, Room } = await onDemand(import('./adapter.js'));
+    this.#room ??= new Room(this.#options.adapterBytes ?? 0, this.#adapters, (id) => this.#replies.leave(id));
+    const read = { ...options, signal };
+    const adapter = await LocalAdapter.load(this.#wasm, this.#bytes('CONF'), source, read, sizes, this.#room);
     this.#adapters.set(adapter.info.id, adapter);
     return adapter;
   };
-
-  /** Takes bytes that are kept for adapters. NOMEM. @param {number} bytes */
-  #reserve(bytes) {
-    const { adapterBytes = 0 } = this.#options;
-    const needed = this.#adapterBytes + bytes;
-    if (needed > adapterBytes)
-      throw new BqError(
-        'NOMEM',
-        `the adapter takes ${bytes} bytes, of ${adapterBytes} that are kept for adapters ${this.#adapterBytes} are in use`,
-        {
-          hint: `load the model with { adapterBytes: ${needed} }, or close another adapter`,
-          details: { bytes, needed, adapterBytes },
-        },
-      );
-    this.#adapterBytes = needed;
-  }
 
   /** CLOSED. @param {string} id */
   adapter(id) {

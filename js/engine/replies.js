@@ -99,24 +99,31 @@ export class Replies {
       signal,
       onProgress,
     } = checkCall(TABLE.model.reply, [messages, given]);
+    const turns = { format, prefix, tools, variables };
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
-    const {
-      tokens,
-      stop,
-      stopTokens,
-      end: last,
-    } = await this.#prompts.make(checked, { format, prefix, tools, variables });
+    const fitted =
+      options.contextPolicy === 'shift'
+        ? await (await onDemand(import('./context.js'))).fitted(this, this.#model, checked, turns, options)
+        : null;
+    const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(fitted?.messages ?? checked, turns);
     const thinking = await this.#thinking(format, last);
     const ends = {
       stop: [...stop, ...[options.stop ?? []].flat()],
       stopTokens: [...stopTokens, ...(options.stopTokens ?? [])],
     };
-    const { parts, close } = await this.#run(tokens, { ...options, ...ends, signal, onProgress }, aborted, hold);
+    const { parts, close } = await this.#run(
+      tokens,
+      { sinks: fitted?.sinks, ...options, ...ends, signal, onProgress },
+      aborted,
+      hold,
+    );
     try {
       yield* thinking ? thinking.parts(parts) : parts;
     } finally {
       close();
-      if (parts.result) end(thinking ? thinking.result(parts.result) : parts.result);
+      const { result } = parts;
+      if (result) fitted?.tell(result);
+      if (result) end(thinking ? thinking.result(result) : result);
     }
   }
 

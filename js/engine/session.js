@@ -197,7 +197,12 @@ export class LocalSession {
     this.#model.writes();
     signal?.throwIfAborted();
     const { seed = Math.floor(Math.random() * 2 ** 53), maxTokens = Infinity } = options;
-    const limits = await this.#limits(options);
+    const { deadline, maxTokensPerSecond } = options;
+    const limits =
+      deadline === undefined && !maxTokensPerSecond
+        ? null
+        : new (await onDemand(import('./limits.js'))).Limits({ deadline, maxTokensPerSecond });
+    const shifts = options.contextPolicy === 'shift';
     const ends = { signal, aborted, hold, due: limits?.due };
     this.#idle();
     const tokens = this.#prompt(args[0] ?? this.#timeline.all());
@@ -248,13 +253,13 @@ export class LocalSession {
           break;
         }
         this.#timeline.check();
-        const left = Math.min(maxTokens - result.ids.length, this.#context - this.length + 1);
+        const left = Math.min(maxTokens - result.ids.length, shifts ? Infinity : this.#context - this.length + 1);
         let sampled = -1;
         const ids = guide ? guide.next(left, (mask) => (sampled = output.sample(mask))) : [output.sample()];
         for (const [i, id] of ids.entries()) {
           const whole = guide !== null && i === ids.length - 1 && guide.ended(left - ids.length);
-          const length =
-            result.ids.length + 1 >= maxTokens ? 'length' : this.length >= this.#context ? 'context' : null;
+          const full = this.length >= this.#context;
+          const length = result.ids.length + 1 >= maxTokens ? 'length' : full && !shifts ? 'context' : null;
           const told = output.picking?.took(id, !guide || (i === 0 && id === sampled));
           const part = { ...output.part(id, result, whole ? 'stop' : length), ...told };
           timings[timings.tokens++ ? 'decodeMs' : 'ttftMs'] += performance.now() - since;
@@ -262,7 +267,13 @@ export class LocalSession {
           yield part;
           if (result.reason !== 'abort') break;
           since = performance.now();
-          this.#timeline.push(id);
+          if (!full) this.#timeline.push(id);
+          else {
+            guesses?.end(timings); // what it knows is of the text before
+            guesses = null;
+            const { shift } = await onDemand(import('./context.js'));
+            await shift(this.#timeline, id, options, ends, result, this.#model);
+          }
         }
         if (result.reason !== 'abort') break;
         // All of a token at once where an abort is heard without a turn.
@@ -282,13 +293,6 @@ export class LocalSession {
       if (this.#timeline.closed) this.#free();
       if (!failed) end(result);
     }
-  }
-
-  /** @param {GenerateOptions} options */
-  async #limits({ deadline, maxTokensPerSecond }) {
-    if (deadline === undefined && maxTokensPerSecond === undefined) return null;
-    const { Limits } = await onDemand(import('./limits.js'));
-    return new Limits({ deadline, maxTokensPerSecond });
   }
 
   /** What guesses for a generation; null: nothing does, or it could not be loaded. @param {GenerateOptions['speculate']} how @param {number} tokens  of the prompt */

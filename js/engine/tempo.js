@@ -1,39 +1,33 @@
-/** How much of the machine an engine takes: all of it, less, nothing. */
+/** How much of the machine an engine takes: all of it, less, nothing. Loaded when that is to change. */
+import { gate } from '../shared/async.js';
 import { emit } from '../shared/events.js';
-import { Hold } from '../shared/hold.js';
 
 /** @import { Pace } from '../shared/types.js' */
 
-export class Tempo extends Hold {
-  /** It computes half of the time, with one thread. */
-  slow = false;
-  #paused = false;
-  /** @type {Pace} */
-  #pace = 'run';
-  #events;
+/**
+ * What computing looks at before it goes on.
+ * @typedef {object} Tempo
+ * @property {Promise<void> | null} held  settles when it may go on
+ * @property {boolean} slow     it computes half of the time, with one thread
+ * @property {EventTarget} events  of the engine
+ * @property {boolean} [paused]  by the caller: whatever the pace is
+ * @property {Pace} [pace]
+ * @property {() => void} [release]
+ */
 
-  /** @param {EventTarget} events  where changes are told */
-  constructor(events) {
-    super();
-    this.#events = events;
-  }
-
-  /** By the caller: whatever the pace is. @param {boolean} paused */
-  stop(paused) {
-    if (paused !== this.#paused) emit(this.#events, paused ? 'paused' : 'resumed');
-    this.#paused = paused;
-    this.#settle();
-  }
-
-  /** @param {Pace} pace */
-  set(pace) {
-    if (pace !== this.#pace) emit(this.#events, 'pace', { pace });
-    this.#pace = pace;
-    this.slow = pace === 'slow';
-    this.#settle();
-  }
-
-  #settle() {
-    void (this.#paused || this.#pace === 'pause' ? this.pause() : this.resume());
+/** @param {Tempo} tempo @param {{ paused?: boolean, pace?: Pace }} change */
+export function settle(tempo, change) {
+  const { paused = false, pace = 'run' } = tempo;
+  Object.assign(tempo, change);
+  tempo.slow = tempo.pace === 'slow';
+  if (change.pace && change.pace !== pace) emit(tempo.events, 'pace', { pace: change.pace });
+  if (change.paused !== undefined && change.paused !== paused) emit(tempo.events, paused ? 'resumed' : 'paused');
+  if (!tempo.paused && tempo.pace !== 'pause') {
+    tempo.held = null;
+    tempo.release?.();
+  } else if (!tempo.held) {
+    const { promise, resolve } = gate();
+    tempo.held = promise;
+    tempo.release = () => resolve(undefined);
   }
 }

@@ -45,7 +45,7 @@ const ABOUT = {
   service_tier: oneOf('auto', 'default'),
   store: only(false, 'false: nothing is stored'),
 };
-/** The last five are not OpenAI's own: llama.cpp's server has three of them, adapters are objects of this interface. */
+/** The last six are not OpenAI's own: llama.cpp's server has three of them. */
 const SAMPLING = {
   stream: flag,
   stream_options: object,
@@ -63,6 +63,7 @@ const SAMPLING = {
   repeat_penalty: number(0),
   adapter: loaded,
   speculate: speculation,
+  context_policy: oneOf('error', 'shift'),
 };
 
 /** @satisfies {Record<string, Options>} */
@@ -138,6 +139,7 @@ export function generateOptions(fields, index = 0) {
     frequency_penalty: frequencyPenalty,
     response_format: responseFormat,
     adapter,
+    context_policy: contextPolicy,
   } = fields;
   const logitBias = logit_bias && Object.entries(logit_bias).map(([id, bias]) => ({ id: Number(id), bias }));
   return {
@@ -154,6 +156,7 @@ export function generateOptions(fields, index = 0) {
     responseFormat,
     adapter,
     speculate: fields.speculate,
+    contextPolicy,
     maxTokens: limitOf(fields),
   };
 }

@@ -17,12 +17,16 @@ export function usageOf(...prompts) {
   const sum = (/** @type {number[]} */ list) => list.reduce((a, b) => a + b, 0);
   const prompt = sum(firsts.map(({ promptTokens }) => promptTokens));
   const completion = sum(all.map(({ ids }) => ids.length));
+  const shifted = sum(all.map((result) => result.shifted?.tokens ?? 0));
   const accepted = sum(all.map(({ timings }) => timings.acceptedTokens));
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
-    prompt_tokens_details: { cached_tokens: sum(firsts.map(({ reusedTokens }) => reusedTokens)) },
+    prompt_tokens_details: {
+      cached_tokens: sum(firsts.map(({ reusedTokens }) => reusedTokens)),
+      ...(shifted && { shifted_tokens: shifted }),
+    },
     completion_tokens_details: {
       accepted_prediction_tokens: accepted,
       rejected_prediction_tokens: sum(all.map(({ timings }) => timings.draftedTokens)) - accepted,

@@ -63,6 +63,7 @@ const SESSION = {
   forkTokens: whole(0),
   drafts: whole(0, 31),
 };
+const contextPolicy = oneOf('error', 'shift');
 const GENERATE = {
   maxTokens: number(0),
   temperature: number(0),
@@ -81,6 +82,8 @@ const GENERATE = {
   responseFormat: object,
   speculate: speculation,
   adapter,
+  contextPolicy,
+  sinks: whole(0),
   deadline,
   maxTokensPerSecond: rate,
   signal,
@@ -126,7 +129,7 @@ export const OPTIONS = {
   tokenize: { addSpecial: flag, parseSpecial: flag },
   createSession: { ...SESSION, adapter },
   loadAdapter: { scale: number(-Infinity), signal },
-  createChat: { system: any, messages: any, ...PROMPTS },
+  createChat: { system: any, messages: any, contextPolicy, ...PROMPTS },
   countTokens: { ...PROMPTS, prefix: text },
   complete: { ...GENERATE, ...PROMPTS, prefix: text },
   generate: GENERATE,

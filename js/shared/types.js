@@ -250,6 +250,10 @@
  * @property {number} [frequencyPenalty]  the same, times how often; default 0
  * @property {number} [logprobs]       parts tell how likely their token was, and so many of the likeliest, at most 20
  * @property {Adapter | null} [adapter]  that it is computed with; null: none. Default: none, in a session its own
+ * @property {'error' | 'shift'} [contextPolicy]  what happens when the context is full; default 'error': the generation ends, a prompt
+ *   that is too long is refused; 'shift': the oldest is left out
+ * @property {number} [sinks]  of a shift amid a generation: tokens at the beginning that stay; default: of a reply, what stands before
+ *   the first user's words, else 4
  * @property {number | Date} [deadline]  when it ends, in milliseconds from now, or a moment: what is there then is the result
  * @property {number} [maxTokensPerSecond]  default: as fast as can be
  * @property {ResponseFormat} [responseFormat]  what the text is held to; default: nothing
@@ -384,6 +388,7 @@
  * @property {string} [reasoning]  of a reply: what the model thought
  * @property {'stop' | 'length' | 'context' | 'deadline' | 'abort'} reason  `stop`: an end token or a stop string;
  *   `length`: maxTokens; `context`: the context is full; `deadline`: it has come; `abort`: the signal, or the loop was left
+ * @property {{ messages: number, tokens: number }} [shifted]  what was left out, with `contextPolicy: 'shift'`
  * @property {string | number | null} stop  the stop string or end token that was met
  * @property {number} seed
  * @property {Timings} timings
@@ -523,7 +528,7 @@
 
 /** @typedef {Omit<Message, 'content'> & { content?: Content | null }} MessageLike */
 
-/** @typedef {{ system?: Content, messages?: MessageLike[] } & PromptOptions} ChatOptions */
+/** @typedef {{ system?: Content, messages?: MessageLike[], contextPolicy?: GenerateOptions['contextPolicy'] } & PromptOptions} ChatOptions */
 
 /**
  * @typedef {object} ChatStats
@@ -536,7 +541,7 @@
  * @property {number} prompt_tokens
  * @property {number} completion_tokens
  * @property {number} total_tokens
- * @property {{ cached_tokens: number }} prompt_tokens_details
+ * @property {{ cached_tokens: number, shifted_tokens?: number }} prompt_tokens_details  `shifted_tokens`: left out, with `context_policy: 'shift'`
  * @property {{ accepted_prediction_tokens: number, rejected_prediction_tokens: number }} completion_tokens_details  of guesses
  *   (`speculate`); those that were rejected are not among the completion's tokens
  */
@@ -571,6 +576,7 @@
  * @property {number | null} [max_tokens]
  * @property {Adapter | null} [adapter]  that it is computed with
  * @property {boolean | { tokens: number } | null} [speculate]
+ * @property {GenerateOptions['contextPolicy'] | null} [context_policy]
  * @property {string | null} [user]  without effect, like the next
  * @property {object | null} [metadata]
  */

@@ -1,0 +1,86 @@
+/** What is left out where a conversation, or a text, outgrows its context. Loaded when a policy asks for it. */
+import { BqError } from '../shared/errors.js';
+import { emit } from '../shared/events.js';
+
+/** @import { GenerateOptions, Message, PromptOptions, Result } from '../shared/types.js' */
+/** @import { LocalModel } from './model.js' */
+/** @import { Replies } from './replies.js' */
+/** @import { Ends, Timeline } from './timeline.js' */
+
+/** Tokens at the beginning that a shift keeps where nobody says how many. */
+const SINKS = 4;
+
+/** Tokens of the prompt of messages; Infinity where a text alone is too long. @typedef {(messages: Message[]) => Promise<number[]>} Tokens */
+
+/** @param {Tokens} tokens @param {Message[]} messages */
+async function lengthOf(tokens, messages) {
+  try {
+    return (await tokens(messages)).length;
+  } catch (error) {
+    if (error instanceof BqError && error.code === 'CONTEXT_FULL') return Infinity;
+    throw error;
+  }
+}
+
+/**
+ * A conversation without its oldest turns, so that the prompt leaves room for a reply: a quarter of the context, or fewer tokens
+ * where fewer may come. What stands before the first turn of the user stays. A turn begins with what the user says, so a reply and
+ * calls of tools go with what they answer. Left out are multiples of a quarter of the context: what stays is the same for
+ * some turns, and its keys and values are found in the cache. Which turns go depends on the messages alone.
+ * @param {Message[]} messages @param {Tokens} tokens @param {number} context @param {number} [maxTokens]
+ */
+async function fitting(messages, tokens, context, maxTokens = Infinity) {
+  const quarter = Math.max(1, context >> 2);
+  const room = Math.min(maxTokens, quarter);
+  const total = await lengthOf(tokens, messages);
+  const over = total + room - context;
+  const starts = messages.flatMap(({ role }, i) => (role === 'user' ? [i] : []));
+  const [first = messages.length] = starts;
+  const head = messages.slice(0, first);
+  let left = messages;
+  let length = total;
+  if (over > 0)
+    for (const at of starts.slice(1)) {
+      left = [...head, ...messages.slice(at)];
+      length = await lengthOf(tokens, left);
+      const enough =
+        total === Infinity ? length + room + quarter <= context : total - length >= Math.ceil(over / quarter) * quarter;
+      if (enough) break;
+    }
+  const [whole, other] = [await tokens(left), await tokens([...head, { role: 'user', content: '?' }])];
+  let sinks = 0;
+  while (sinks < whole.length && whole[sinks] === other[sinks]) sinks++;
+  return { messages: left, sinks, shifted: { messages: messages.length - left.length, tokens: total - length } };
+}
+
+/**
+ * The conversation of a reply without turns that its context has no room for; `tell` says so in the result.
+ * @param {Replies} replies @param {LocalModel} model @param {Message[]} messages @param {PromptOptions} turns @param {GenerateOptions} options
+ */
+export async function fitted(replies, model, messages, turns, { maxTokens }) {
+  const made = await fitting(messages, (some) => replies.tokens(some, turns), model.info.context, maxTokens);
+  const { shifted } = made;
+  if (shifted.messages) emit(model.tempo.events, 'shift', shifted);
+  const tell = (/** @type {Result} */ result) => {
+    const { tokens = 0 } = result.shifted ?? {};
+    if (shifted.messages) result.shifted = { messages: shifted.messages, tokens: shifted.tokens + tokens };
+  };
+  return { ...made, tell };
+}
+
+/**
+ * Makes room in a full timeline: its first tokens and the newest half of the others, with one more token, are the timeline from now
+ * on, computed anew.
+ * @param {Timeline} timeline @param {number} id  the one more @param {GenerateOptions} options @param {Ends} ends @param {Result} result
+ * @param {LocalModel} model
+ */
+export async function shift(timeline, id, { sinks = SINKS }, ends, result, model) {
+  const all = [...timeline.ids, id];
+  const context = timeline.ids.length;
+  const first = Math.min(sinks, context >> 1);
+  const newest = Math.max(1, (context - first) >> 1);
+  await timeline.prefill(ends, undefined, Uint32Array.from([...all.slice(0, first), ...all.slice(-newest)]));
+  const tokens = all.length - first - newest;
+  result.shifted = { messages: 0, tokens: (result.shifted?.tokens ?? 0) + tokens };
+  emit(model.tempo.events, 'shift', { messages: 0, tokens });
+}

@@ -1,0 +1,144 @@
+// What becomes of a conversation, or a text, that outgrows its context.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createEngine, fromFile } from '../../js/engine.js';
+import { createWorkerEngine, fromBytes } from '../../js/index.js';
+import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
+import { tinyModel } from './fixture.mjs';
+
+const system = { role: 'system', content: 'You are brief.' };
+const endless = { temperature: 0, logitBias: [0, 3].map((id) => ({ id, bias: -Infinity })) };
+
+/** A conversation of so many turns, each a little different. @param {number} turns */
+const talk = (turns) => [
+  system,
+  ...Array.from({ length: turns }, (_, i) => [
+    { role: 'user', content: `Question ${i}: what is the number of the house?` },
+    { role: 'assistant', content: `It is ${i}.` },
+  ]).flat(),
+  { role: 'user', content: 'And now?' },
+];
+
+/** The turns that a reply is given, by what its prompt is equal to. @param {import('../../js/index.js').Model} model @param {any[]} messages @param {number} promptTokens */
+async function keptOf(model, messages, promptTokens) {
+  for (let from = 1; from < messages.length; from++) {
+    if (messages[from].role !== 'user') continue;
+    const left = [messages[0], ...messages.slice(from)];
+    if ((await model.countTokens(left)) === promptTokens) return left;
+  }
+  throw new Error(`no turns have ${promptTokens} tokens`);
+}
+
+for (const [name, create] of /** @type {const} */ ([
+  ['in this thread', createEngine],
+  ['in a worker', createWorkerEngine],
+])) {
+  /** @param {import('node:test').TestContext} t @param {number} context */
+  const load = async (t, context) => {
+    const engine = await create();
+    t.after(() => engine.close());
+    return { engine, model: await engine.load(fromBytes(await tinyModel({ config: { context } })), { sessions: 2 }) };
+  };
+
+  test(`amid a generation, ${name}: the same bits as a prompt of the tokens that stay`, async (t) => {
+    const { engine, model } = await load(t, 64);
+    /** @type {any[]} */
+    const told = [];
+    engine.events.addEventListener('shift', (/** @type {any} */ { detail }) => told.push(detail));
+    const prompt = [5, 6, 7, 8, 9, 10];
+    const full = await model.generate(prompt, { ...endless });
+    assert.equal(full.reason, 'context');
+    assert.equal(prompt.length + full.ids.length, 65);
+    const run = await model.generate(prompt, { ...endless, contextPolicy: 'shift', sinks: 3, maxTokens: 80 });
+    assert.equal(run.reason, 'length');
+    assert.equal(run.ids.length, 80);
+    assert.deepEqual(run.ids.slice(0, full.ids.length), full.ids);
+    const all = [...prompt, ...full.ids];
+    const kept = [...all.slice(0, 3), ...all.slice(-30)];
+    const next = await model.generate(kept, { ...endless, maxTokens: 80 - full.ids.length });
+    assert.deepEqual(run.ids.slice(full.ids.length), next.ids);
+    assert.deepEqual(run.shifted, { messages: 0, tokens: 65 - 33 });
+    assert.deepEqual(told, [{ messages: 0, tokens: 32 }]);
+    const guessed = await model.generate(prompt, {
+      ...endless,
+      contextPolicy: 'shift',
+      sinks: 3,
+      maxTokens: 80,
+      speculate: { tokens: 3 },
+    });
+    assert.deepEqual(guessed.ids, run.ids, 'with guesses, too');
+    const twice = await model.generate(prompt, { ...endless, contextPolicy: 'shift', sinks: 3, maxTokens: 120 });
+    assert.deepEqual(twice.ids.slice(0, 80), run.ids);
+    assert.equal(twice.shifted?.tokens, 64);
+  });
+
+  test(`a conversation, ${name}: the system's words and the newest turns stay, by turns, for some turns the same`, async (t) => {
+    const { engine, model } = await load(t, 512);
+    /** @type {any[]} */
+    const told = [];
+    engine.events.addEventListener('shift', (/** @type {any} */ { detail }) => told.push(detail));
+    const options = { ...endless, maxTokens: 4, contextPolicy: /** @type {const} */ ('shift') };
+    await assert.rejects(model.reply(talk(20), { ...endless, maxTokens: 4 }).done(), { code: 'CONTEXT_FULL' });
+    const starts = new Set();
+    for (let turns = 6; turns < 20; turns++) {
+      const messages = talk(turns);
+      const { timings, shifted, ids } = await model.reply(messages, options);
+      const left = await keptOf(model, messages, timings.promptTokens);
+      assert.deepEqual((await model.reply(left, { ...endless, maxTokens: 4 })).ids, ids, 'the same bits');
+      assert.equal(shifted?.messages ?? 0, messages.length - left.length);
+      assert.ok(timings.promptTokens <= 512 - 4);
+      if (shifted) starts.add(shifted.messages);
+      if (shifted) assert.equal(shifted.tokens, (await model.countTokens(messages)) - timings.promptTokens);
+    }
+    assert.ok(starts.size >= 2 && starts.size <= 6, `what stays began at ${[...starts]}`);
+    assert.ok(told.length > starts.size);
+    const long = [system, { role: 'user', content: 'word '.repeat(400) }];
+    await assert.rejects(model.reply(long, options).done(), { code: 'CONTEXT_FULL' });
+    // Old turns that are too long by themselves go, too.
+    const { shifted } = await model.reply(
+      [...long, { role: 'assistant', content: 'Yes.' }, ...talk(1).slice(1)],
+      options,
+    );
+    assert.equal(shifted?.messages, 2);
+  });
+
+  test(`chats and OpenAI's calls, ${name}`, async (t) => {
+    const { model } = await load(t, 256);
+    const chat = await model.createChat({ system: system.content, contextPolicy: 'shift' });
+    let shifted = 0;
+    for (let i = 0; i < 8; i++)
+      shifted += (await chat.send(`Tell me of the number ${i}, please.`, { ...endless, maxTokens: 12 })).shifted
+        ? 1
+        : 0;
+    assert.ok(shifted > 1);
+    assert.equal(chat.messages.length, 17, 'what was said is still there');
+    const request = { messages: talk(20), temperature: 0, max_tokens: 4, logit_bias: { 0: -100, 3: -100 } };
+    const { usage } = await model.chat.completions.create({ ...request, context_policy: 'shift' });
+    assert.ok(Number(usage.prompt_tokens_details.shifted_tokens) > 0);
+    await assert.rejects(model.chat.completions.create(request), { code: 'CONTEXT_FULL' });
+    await assert.rejects(model.chat.completions.create({ ...request, context_policy: /** @type {any} */ ('cut') }), {
+      code: 'ARGUMENT',
+    });
+  });
+}
+
+const real = realModel('smollm2');
+for (const [name, path] of /** @type {const} */ ([
+  ['the bundled model', new URL('../../models/chat.bq4', import.meta.url).pathname],
+  ['SmolLM2', real],
+]))
+  test(`${name}: a reply outgrows its context, and goes on`, { skip: path ? false : NO_REAL_MODEL }, async (t) => {
+    const engine = await createEngine();
+    t.after(() => engine.close());
+    const model = await engine.load(fromFile(/** @type {string} */ (path)), { context: 96 });
+    const options = { temperature: 0, contextPolicy: /** @type {const} */ ('shift'), maxTokens: 120 };
+    const first = await model.tokenize('Once upon a time');
+    const run = await model.generate(first, { ...options, sinks: 2, stopTokens: [] });
+    const full = await model.generate(first, { temperature: 0 });
+    assert.deepEqual(run.ids.slice(0, full.ids.length), full.ids);
+    if (full.reason !== 'context') return t.diagnostic('the model ended its text before the context was full');
+    const all = [...first, ...full.ids];
+    const kept = [...all.slice(0, 2), ...all.slice(-47)];
+    const next = await model.generate(kept, { temperature: 0, maxTokens: Math.min(40, 120 - full.ids.length) });
+    assert.deepEqual(run.ids.slice(full.ids.length, full.ids.length + next.ids.length), next.ids);
+  });
