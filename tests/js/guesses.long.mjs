@@ -1,0 +1,43 @@
+// Guesses with a real model: edited, summed up and as JSON, the same tokens as without.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { createEngine, fromFile } from '../../js/engine.js';
+import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
+
+const real = realModel('smollm2');
+const NOTE =
+  'The two ships left the harbour at noon. The first ship carried tea, and the second ship carried salt. At night a storm came, and the ' +
+  'second ship was lost. The first ship came to the island in the morning, with all of its tea.';
+/** @type {Record<string, string>} */
+const ASKED = {
+  editing: `Repeat this text word by word, but write "vessel" for "ship":\n\n${NOTE}`,
+  summarizing: `Summarize this text:\n\n${NOTE}`,
+  JSON: 'Write as a JSON array of objects with the keys "name" and "age": Anna is 3, Ben is 5, Cleo is 7, Dora is 9.',
+};
+
+/** @type {any} */
+let engine;
+/** @type {any} */
+let model;
+before(async () => {
+  if (!real) return;
+  engine = await createEngine();
+  model = await engine.load(fromFile(real), { context: 512 });
+});
+after(() => engine?.close());
+
+for (const [what, content] of Object.entries(ASKED))
+  test(`SmolLM2, ${what}: the same tokens`, { skip: real ? false : NO_REAL_MODEL }, async () => {
+    let accepted = 0;
+    for (const sampling of [{ temperature: 0 }, { temperature: 0.6, seed: 5 }]) {
+      const reply = (/** @type {any} */ speculate) =>
+        model.reply([{ role: 'user', content }], { ...sampling, maxTokens: 80, speculate }).done();
+      const plain = await reply(false);
+      for (const speculate of [undefined, { tokens: 5 }]) {
+        const { ids, text, timings } = await reply(speculate);
+        assert.deepEqual([ids, text], [plain.ids, plain.text]);
+        if (speculate) accepted += timings.acceptedTokens;
+      }
+    }
+    assert.ok(accepted > 5, `${accepted} accepted`);
+  });
