@@ -169,7 +169,7 @@ for (const far of [false, true])
     const { generate } = model;
     model.generate = (_, options) => {
       const run = generate([1, 2, 3, 4], { ...options, stop: [] });
-      run.done().then(({ ids }) => computed.push(ids));
+      void run.done().then(({ ids }) => computed.push(ids));
       return /** @type {any} */ ({ [Symbol.asyncIterator]: async function* () {}, done: () => run.done() });
     };
     model.reply = (_, options) => model.generate('', options);
