@@ -2,13 +2,28 @@
 import assert from 'node:assert/strict';
 import axe from 'axe-core';
 import { test } from 'node:test';
-import { newPage, oneHost, openDemo, ready, sample, say, ui } from './site.mjs';
+import { anew, newPage, oneHost, openDemo, ready, sample, say, ui } from './site.mjs';
 
 /** @typedef {import('./site.mjs').Page} Page */
 const here = oneHost();
 
+/** @type {Awaited<ReturnType<typeof newPage>> | undefined} */
+let shared;
+
+/**
+ * The page that tests share, with nothing on it.
+ * @param {{ colorScheme?: 'light' | 'dark', reducedMotion?: 'reduce' | 'no-preference', viewport?: { width: number, height: number } }} [looks]
+ */
+async function demo({ colorScheme = 'light', reducedMotion = 'no-preference', viewport } = {}) {
+  const page = (shared ??= await ownDemo());
+  await page.emulateMedia({ colorScheme, reducedMotion });
+  await page.setViewportSize(viewport ?? { width: 1280, height: 900 });
+  await anew(page);
+  return page;
+}
+
 /** @param {import('playwright-core').BrowserContextOptions} [options] */
-async function demo(options) {
+async function ownDemo(options) {
   const page = await newPage(here.browser, options);
   await openDemo(page, here.site.url);
   return page;
@@ -49,14 +64,13 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
           `${state}, ${width}`,
         );
       });
-      await page.context().close();
     }
   });
 }
 
 test('no sideways scroll at 390 and 320 pixels', async () => {
   for (const width of [390, 320]) {
-    const page = await demo({ viewport: { width, height: 700 }, isMobile: true, hasTouch: true });
+    const page = await ownDemo({ viewport: { width, height: 700 }, isMobile: true, hasTouch: true });
     await everyState(page, async (state) => {
       const wide = await page.evaluate(() => {
         const limit = document.documentElement.clientWidth;
@@ -77,7 +91,7 @@ test('no sideways scroll at 390 and 320 pixels', async () => {
 });
 
 test('the theme follows the system, then the person, also after a reload', async () => {
-  const page = await demo({ colorScheme: 'dark' });
+  const page = await ownDemo({ colorScheme: 'dark' });
   const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const theme = page.getByRole('button', { name: /^Theme/ });
   const dark = await background();
@@ -134,7 +148,6 @@ test('by keyboard alone', async () => {
     await page.evaluate(() => getComputedStyle(/** @type {Element} */ (document.activeElement)).outlineStyle),
     'none',
   );
-  await page.context().close();
 });
 
 test('on a phone the details take the place of the conversation, Escape closes them', async () => {
@@ -149,7 +162,6 @@ test('on a phone the details take the place of the conversation, Escape closes t
   await page.keyboard.press('Escape');
   assert.equal(await details.getAttribute('aria-expanded'), 'false');
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'details-toggle');
-  await page.context().close();
 });
 
 test('the log follows what is written, unless it was scrolled away', async () => {
@@ -227,7 +239,6 @@ test('screen readers hear a reply in whole sentences, and its end', async () => 
     ['#log', '#heard'].map((id) => document.querySelector(id)?.getAttribute('aria-live')),
   );
   assert.deepEqual(live, ['off', 'polite'], 'tokens are not spoken');
-  await page.context().close();
 });
 
 test('the keyboard stays in the page: after Regenerate, an edit, Undo, a message that is dismissed', async () => {
@@ -281,7 +292,6 @@ test('the keyboard stays in the page: after Regenerate, an edit, Undo, a message
   await page.locator('#chats-dialog').waitFor();
   await page.keyboard.press('Escape');
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'chats');
-  await page.context().close();
 });
 
 test('nothing moves where motion is not wanted', async () => {
@@ -296,6 +306,5 @@ test('nothing moves where motion is not wanted', async () => {
       return document.getAnimations().length;
     });
     assert.ok(moving >= least && moving <= most, `${reducedMotion}: ${moving}`);
-    await page.context().close();
   }
 });
