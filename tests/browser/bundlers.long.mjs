@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import * as esbuild from 'esbuild';
-import { rollup } from 'rollup';
+import { rollup } from '@rollup/wasm-node';
 import { build, createLogger, createServer } from 'vite';
 import webpack from 'webpack';
 import { createEngine, fromFile } from '../../js/engine.js';
