@@ -15,7 +15,7 @@ export async function keepForOffline(store, keepBundled) {
   if (!('serviceWorker' in navigator)) return 'only until this page is closed: this browser lets it store nothing';
   try {
     if (await active()) {
-      atRoot();
+      void atRoot().catch(() => {}); // without a network, or refused
       await keepBundled();
       const models = (await store?.list().catch(() => []))?.filter(({ complete }) => complete).length ?? 0;
       return models
@@ -73,8 +73,14 @@ async function active() {
 }
 
 /** Where the server lets a script of this folder answer for its root address, that will work without a network too. */
-const atRoot = () =>
-  navigator.serviceWorker.register(new URL('./root.js', import.meta.url), { scope: '../' }).catch(() => {});
+async function atRoot() {
+  const root = new URL('../', import.meta.url);
+  const script = new URL('./root.js', import.meta.url);
+  if ((await navigator.serviceWorker.getRegistration(root))?.scope === root.href) return;
+  // Asked beforehand: browsers print a refusal as an error of the page.
+  const { headers } = await fetch(script, { method: 'HEAD' });
+  if (headers.has('Service-Worker-Allowed')) await navigator.serviceWorker.register(script, { scope: root.pathname });
+}
 
 /** @param {ServiceWorker} worker */
 const settled = (worker) =>

@@ -71,7 +71,6 @@ export const ready = (page) =>
 export async function anew(page) {
   await ready(page);
   await page.evaluate(() => {
-    for (const key of Object.keys(localStorage)) if (key.startsWith('bq4.chat.')) localStorage.removeItem(key);
     const press = (/** @type {string} */ selector) =>
       /** @type {HTMLElement} */ (document.querySelector(selector)).click();
     press('#reset');
@@ -81,6 +80,7 @@ export async function anew(page) {
   });
   await page.locator('[role=status]', { hasText: 'A new chat.' }).waitFor();
   await page.evaluate(() => {
+    for (const key of Object.keys(localStorage)) if (key.startsWith('bq4.chat.')) localStorage.removeItem(key);
     for (const one of document.querySelectorAll('[aria-label="Dismiss this message"]'))
       /** @type {HTMLElement} */ (one).click();
   });
