@@ -11,7 +11,6 @@
 /* Slots of a layer: weight, bias and scale of each module, then those of tensors that hold several
  * modules one after the other. */
 enum {
-  BQ_LAYERS_MAX = 1024,
   BQ_FUSED = 2,
   BQ_PARTS = 3,
   BQ_LAYER_SLOTS = BQ_PARTS * (BQ_MODULES + BQ_FUSED),

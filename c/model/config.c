@@ -2,7 +2,8 @@
 
 #include "core/half.h"
 
-enum { RECORD = 8, KEYS = 59 };
+enum { RECORD = 8, KEYS = 59, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 3, FIRST_SET = 64 };
+enum { IDS = FIRST_SET + SETS * SET_WORDS };
 enum { KIND_U32 = 0, KIND_F32 = 1, REQUIRED = 1 };
 
 enum {
@@ -79,18 +80,27 @@ static const key keys[KEYS] = {
     [MERGES] = {"merges", false, false, false, 0, 1u << 24},
 };
 
+/* Sets of layers take a key for each word. */
+static const key set_word = {"layer set", false, false, false, 0, UINT32_MAX};
+
+/* NULL: none has that number. */
+static const key *key_of(uint32_t id) {
+  if (id >= FIRST_SET && id < IDS) return &set_word;
+  return id < KEYS && keys[id].name ? &keys[id] : NULL;
+}
+
 /* The records, by key. */
 typedef struct records {
-  uint32_t value[KEYS];
-  bool here[KEYS];
-  uint64_t at[KEYS]; /* file offset of the record */
+  uint32_t value[IDS];
+  bool here[IDS];
+  uint64_t at[IDS]; /* file offset of the record */
   uint64_t section;  /* file offset of the payload */
 } records;
 
 static bool finite(uint32_t bits) { return (bits & 0x7f800000u) != 0x7f800000u; }
 
 static bq_status check_value(uint32_t id, uint32_t value, uint64_t at, bq_error *err) {
-  const key *k = &keys[id];
+  const key *k = key_of(id);
   if (k->real && (!finite(value) || bq_float_of(value) < 0.0f) && id != ROPE_THETA)
     return bq_fail(err, BQ_FORMAT, at, "%s is negative or not finite", k->name);
   if (id == ROPE_THETA && (!finite(value) || !(bq_float_of(value) > 0.0f)))
@@ -105,15 +115,15 @@ static bq_status read_record(records *r, const uint8_t *p, uint64_t at, bq_error
   uint8_t kind = p[2], flags = p[3];
   if (flags & ~REQUIRED)
     return bq_fail(err, BQ_UNSUPPORTED, at, "configuration key %u has unknown flags", id);
-  if (id >= KEYS || !keys[id].name) {
+  const key *k = key_of(id);
+  if (!k) {
     if (!(flags & REQUIRED)) return BQ_OK;
     return bq_fail(err, BQ_UNSUPPORTED, at, "the file requires configuration key %u, unknown here",
                    id);
   }
-  if (kind != (keys[id].real ? KIND_F32 : KIND_U32))
-    return bq_fail(err, BQ_FORMAT, at, "%s has the wrong kind, %u", keys[id].name, (uint32_t)kind);
-  if (r->here[id])
-    return bq_fail(err, BQ_FORMAT, at, "%s appears twice", keys[id].name);
+  if (kind != (k->real ? KIND_F32 : KIND_U32))
+    return bq_fail(err, BQ_FORMAT, at, "%s has the wrong kind, %u", k->name, (uint32_t)kind);
+  if (r->here[id]) return bq_fail(err, BQ_FORMAT, at, "%s appears twice", k->name);
   r->here[id] = true;
   r->value[id] = value;
   r->at[id] = at;
@@ -140,6 +150,24 @@ static uint32_t or_default(const records *r, uint32_t id, uint32_t otherwise) {
 
 static uint64_t where(const records *r, uint32_t id, uint32_t or_else) {
   return r->here[id] ? r->at[id] : r->at[or_else];
+}
+
+/* Which layers are in the sets: none past the last, and none where a set means nothing. */
+static bq_status read_sets(const records *r, bq_config *c, bq_error *err) {
+  bq_layer_set *const out[SETS] = {&c->global_layers, &c->unrotated_layers, &c->dense_layers};
+  for (uint32_t i = 0; i < SETS * SET_WORDS; i++) {
+    const uint32_t set = i / SET_WORDS, first = 32 * (i % SET_WORDS);
+    const bool means = set == 0   ? c->window && !c->global_every
+                       : set == 1 ? c->position == BQ_POSITION_ROPE && !c->unrotated_every
+                                  : c->experts;
+    const uint32_t room = !means || c->layers < first ? 0 : c->layers - first;
+    const uint32_t bits = r->value[FIRST_SET + i];
+    if (room < 32 && bits >> room)
+      return bq_fail(err, BQ_FORMAT, r->at[FIRST_SET + i], "%s is %u, outside %u...%u",
+                     set_word.name, bits, 0u, (1u << room) - 1);
+    out[set]->bits[i % SET_WORDS] = bits;
+  }
+  return BQ_OK;
 }
 
 static bq_status check_experts(const records *r, const bq_config *c, bq_error *err) {
@@ -189,9 +217,20 @@ static bq_status check_together(const records *r, const bq_config *c, bq_error *
   return BQ_OK;
 }
 
+/* Of every so many layers, the last; 0: none. */
+static bool in_turn(uint32_t every, uint32_t layer) { return every && (layer + 1) % every == 0; }
+
 uint32_t bq_config_window(const bq_config *c, uint32_t layer) {
-  const bool global = c->global_every && (layer + 1) % c->global_every == 0;
-  return global ? 0 : c->window;
+  return in_turn(c->global_every, layer) || bq_layer_set_has(&c->global_layers, layer) ? 0
+                                                                                       : c->window;
+}
+
+bool bq_config_rotated(const bq_config *c, uint32_t layer) {
+  return !in_turn(c->unrotated_every, layer) && !bq_layer_set_has(&c->unrotated_layers, layer);
+}
+
+bool bq_config_dense(const bq_config *c, uint32_t layer) {
+  return !c->experts || bq_layer_set_has(&c->dense_layers, layer);
 }
 
 bool bq_config_long(const bq_config *c, uint32_t context) {
@@ -239,6 +278,7 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
   c.expert_ffn = c.experts && !v[EXPERT_FFN] ? c.ffn : v[EXPERT_FFN];
   status = check_together(&r, &c, err);
   if (status == BQ_OK) status = check_experts(&r, &c, err);
+  if (status == BQ_OK) status = read_sets(&r, &c, err);
   if (status == BQ_OK) *out = c;
   return status;
 }

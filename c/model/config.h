@@ -46,6 +46,17 @@ typedef enum bq_qk_norm {
   BQ_QK_EACH = 3   /* as HEADS, with weights for each head of its own */
 } bq_qk_norm;
 
+enum { BQ_LAYERS_MAX = 1024 };
+
+/* Some layers of a model: layer i is bit i % 32 of word i / 32. */
+typedef struct bq_layer_set {
+  uint32_t bits[BQ_LAYERS_MAX / 32];
+} bq_layer_set;
+
+static inline bool bq_layer_set_has(const bq_layer_set *set, uint32_t layer) {
+  return set->bits[layer / 32] >> layer % 32 & 1;
+}
+
 typedef struct bq_config {
   uint32_t arch;       /* the family it comes from; what is computed follows from the rest alone */
   uint32_t layers;
@@ -68,8 +79,10 @@ typedef struct bq_config {
   bq_qk_norm qk_norm;
   uint32_t window;     /* positions that a token of a local layer sees, itself included; 0: all
                           layers are global */
-  uint32_t global_every; /* layer i is global if (i + 1) % global_every == 0; 0: none is */
-  uint32_t unrotated_every; /* layer i isn't rotated if (i + 1) % this is 0; 0: all are */
+  uint32_t global_every; /* layer i is global if (i + 1) % this is 0; 0: global_layers are */
+  uint32_t unrotated_every; /* layer i isn't rotated if (i + 1) % this is 0; 0: unrotated_layers
+                               aren't */
+  bq_layer_set global_layers, unrotated_layers; /* where no period tells */
   float local_theta;   /* rope_theta of local layers; 0: the same */
   float attn_scale;    /* of the scores; 0: 1 / sqrt(head_dim) */
   float attn_softcap, logit_softcap; /* x = cap * tanh(x / cap); 0: none */
@@ -90,11 +103,18 @@ typedef struct bq_config {
   uint32_t expert_ffn; /* dimensions inside an expert */
   uint32_t shared_ffn; /* inside one more, that all tokens go through; 0: there is none */
   bool experts_sum;    /* the weights of those that are used have the sum 1 */
+  bq_layer_set dense_layers; /* with one MLP, although others have experts */
   uint32_t tokens, merges; /* of the TOKN section */
 } bq_config;
 
 /* Positions that a token of the layer sees, itself included; 0: all up to its own. */
 uint32_t bq_config_window(const bq_config *config, uint32_t layer);
+
+/* Whether the layer's q and k are rotated, where positions are RoPE. */
+bool bq_config_rotated(const bq_config *config, uint32_t layer);
+
+/* Whether all tokens go through the layer's one MLP. */
+bool bq_config_dense(const bq_config *config, uint32_t layer);
 
 /* Whether a session of so many positions rotates by rope.long_factors. */
 bool bq_config_long(const bq_config *config, uint32_t context);

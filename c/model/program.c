@@ -8,8 +8,9 @@ uint32_t bq_buffer_cols(const bq_config *c, bq_buffer buffer) {
   case BQ_BUFFER_MIX: return c->heads * c->head_dim;
   case BQ_BUFFER_K:
   case BQ_BUFFER_V: return c->kv_heads * c->head_dim;
-  case BQ_BUFFER_GATE: return c->gated && !c->experts ? c->ffn : 0;
-  case BQ_BUFFER_UP: return c->experts ? 0 : c->ffn;
+  /* With experts too: some layers may have one MLP. */
+  case BQ_BUFFER_GATE: return c->gated ? c->ffn : 0;
+  case BQ_BUFFER_UP: return c->ffn;
   case BQ_BUFFER_ROUTE: return c->experts;
   case BQ_BUFFER_SWITCH: return c->shared_ffn ? 1 : 0;
   case BQ_BUFFER_SHARED_GATE:
@@ -118,7 +119,7 @@ static void add_experts(const bq_config *c, bq_layer_kind *k, bq_module norm) {
 
 /* --- kinds ------------------------------------------------------------------------------------ */
 
-enum { LOCAL = 1, UNROTATED = 2 };
+enum { LOCAL = 1, UNROTATED = 2, DENSE = 4 };
 
 uint32_t bq_rope_tables(const bq_config *c) {
   if (c->position != BQ_POSITION_ROPE) return 0;
@@ -126,9 +127,9 @@ uint32_t bq_rope_tables(const bq_config *c) {
 }
 
 uint32_t bq_layer_kind_of(const bq_config *c, uint32_t layer) {
-  const bool rotated = c->position == BQ_POSITION_ROPE &&
-                       !(c->unrotated_every && (layer + 1) % c->unrotated_every == 0);
-  return (bq_config_window(c, layer) ? LOCAL : 0) | (rotated ? 0 : UNROTATED);
+  const bool rotated = c->position == BQ_POSITION_ROPE && bq_config_rotated(c, layer);
+  return (bq_config_window(c, layer) ? LOCAL : 0) | (rotated ? 0 : UNROTATED) |
+         (bq_config_dense(c, layer) ? DENSE : 0);
 }
 
 void bq_layer_kind_make(const bq_config *c, uint32_t kind, bq_layer_kind *out) {
@@ -149,7 +150,7 @@ void bq_layer_kind_make(const bq_config *c, uint32_t kind, bq_layer_kind *out) {
   /* A parallel MLP reads X before attention's output is added to it. */
   if (c->block != BQ_BLOCK_SEQUENTIAL) add(out, mlp_in(c, ln2));
   add_residual(c, out, BQ_STAGE_O, BQ_BUFFER_MIX, BQ_O, BQ_LN1_POST);
-  if (c->experts) {
+  if (!(kind & DENSE)) {
     add_experts(c, out, ln2);
     return;
   }

@@ -95,7 +95,7 @@ typedef struct bq_layer_kind {
   uint32_t rope;   /* table of rotations; BQ_NO_ROPE: none */
 } bq_layer_kind;
 
-enum { BQ_KINDS = 4, BQ_ROPE_TABLES = 2, BQ_NO_ROPE = BQ_ROPE_TABLES };
+enum { BQ_KINDS = 8, BQ_ROPE_TABLES = 2, BQ_NO_ROPE = BQ_ROPE_TABLES };
 
 /* Tables of rotations that layers use: global and local ones, or one for all. */
 uint32_t bq_rope_tables(const bq_config *config);

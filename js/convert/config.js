@@ -29,6 +29,9 @@ import { ARCHITECTURES } from '../shared/names.js';
  * @property {number} [window]
  * @property {number} [global_every]
  * @property {number} [unrotated_every]
+ * @property {number[]} [global_layers]     numbers of layers, from 0
+ * @property {number[]} [unrotated_layers]
+ * @property {number[]} [dense_layers]
  * @property {number} [local_theta]
  * @property {number} [attn_scale]
  * @property {number} [attn_softcap]
@@ -112,6 +115,10 @@ const KEYS = {
   tokens: [32, U32, false],
   merges: [33, U32, false],
 };
+/** Sets of layers: the key of the first word, whose bit i is layer i. @type {Record<string, number>} */
+const SETS = { global_layers: 64, unrotated_layers: 96, dense_layers: 128 };
+const MOST_LAYERS = 1024;
+const WORDS = MOST_LAYERS / 32;
 /** Names by key. */
 const NAMES = new Map(Object.entries(KEYS).map(([name, [key]]) => [key, name]));
 /** Left out of a file when they are 0, which says the same: so files that don't need them can be read by older readers. */
@@ -142,10 +149,17 @@ function numberOf(name, value) {
   return value;
 }
 
+/** Numbers of layers, each once and rising. @param {string} name @param {unknown} list @param {number} layers @returns {number[]} */
+function setOf(name, list, layers) {
+  if (!Array.isArray(list) || !list.every((n) => Number.isInteger(n) && n >= 0 && n < layers))
+    return refuse(name, list);
+  return [...new Set(list)].sort((a, b) => a - b);
+}
+
 /**
- * With defaults filled in and choices as numbers. FORMAT.
+ * With defaults filled in and choices as numbers; sets of layers are lists, there only where they aren't empty. FORMAT.
  * @param {Record<string, any>} config
- * @returns {Record<string, number>}
+ * @returns {Record<string, any>}
  */
 export function completeConfig(config) {
   const bullet = config.arch === 'bullet' || config.arch === 2;
@@ -153,7 +167,8 @@ export function completeConfig(config) {
   const given = { norm_eps: 1e-5, ...(bullet && BULLET), ...config };
   for (const name of NEEDED) if (given[name] === undefined) refuse(name, undefined);
   // Tables are as long as there are layers.
-  if (numberOf('layers', given.layers) > 1024) refuse('layers', given.layers);
+  const layers = numberOf('layers', given.layers);
+  if (layers > MOST_LAYERS) refuse('layers', given.layers);
   const heads = numberOf('heads', given.heads);
   const headDim = given.head_dim ?? numberOf('hidden', given.hidden) / heads;
   /** @type {Record<string, any>} */
@@ -170,11 +185,24 @@ export function completeConfig(config) {
     head_dim: headDim,
     rope_dim: given.rope_dim ?? headDim,
   };
-  return Object.fromEntries(
-    Object.keys(KEYS)
+  const sets = Object.keys(SETS).map((name) => /** @type {const} */ ([name, setOf(name, all[name] ?? [], layers)]));
+  return Object.fromEntries([
+    ...Object.keys(KEYS)
       .filter((name) => all[name] !== undefined)
       .map((name) => [name, numberOf(name, all[name])]),
-  );
+    ...sets.filter(([, list]) => list.length),
+  ]);
+}
+
+/** The words of a set that aren't 0, by key. @param {number} first @param {number[]} list @returns {Map<number, number>} */
+function wordsOf(first, list) {
+  /** @type {Map<number, number>} */
+  const words = new Map();
+  for (const layer of list) {
+    const key = first + (layer >> 5);
+    words.set(key, ((words.get(key) ?? 0) | (1 << (layer & 31))) >>> 0);
+  }
+  return words;
 }
 
 /**
@@ -183,13 +211,16 @@ export function completeConfig(config) {
  * @returns {Uint8Array}
  */
 export function encodeConfig(config) {
-  const entries = Object.entries(completeConfig(config)).filter(
-    ([name, value]) => value !== 0 || !LATER.includes(name),
-  );
-  const bytes = new Uint8Array(entries.length * 8);
+  const records = Object.entries(completeConfig(config))
+    .filter(([name, value]) => value !== 0 || !LATER.includes(name))
+    .flatMap(([name, value]) =>
+      SETS[name]
+        ? [...wordsOf(SETS[name], value)].map(([key, word]) => ({ key, kind: U32, required: true, value: word }))
+        : [{ key: KEYS[name][0], kind: KEYS[name][1], required: KEYS[name][2], value }],
+    );
+  const bytes = new Uint8Array(records.length * 8);
   const view = new DataView(bytes.buffer);
-  entries.forEach(([name, value], i) => {
-    const [key, kind, required] = KEYS[name];
+  records.forEach(({ key, kind, required, value }, i) => {
     view.setUint16(i * 8, key, true);
     view.setUint8(i * 8 + 2, kind);
     view.setUint8(i * 8 + 3, required ? 1 : 0);
@@ -197,6 +228,16 @@ export function encodeConfig(config) {
     else view.setUint32(i * 8 + 4, value, true);
   });
   return bytes;
+}
+
+/** The layers of a word. @param {number} word @param {number} from */
+const layersOf = (word, from) =>
+  Array.from({ length: 32 }, (_, i) => from + i).filter((layer) => (word >>> (layer - from)) & 1);
+
+/** A set by one of its keys, and the first layer of that word. @param {number} key @returns {[string, number] | null} */
+function setAt(key) {
+  const name = Object.keys(SETS).find((set) => key >= SETS[set] && key < SETS[set] + WORDS);
+  return name ? [name, 32 * (key - SETS[name])] : null;
 }
 
 /** A record of a CONF payload as people write it: its name, and its value or the choice it stands for. @param {number} key @param {number} value @returns {[string, number | string]} */
@@ -210,11 +251,17 @@ function namedRecord(key, value) {
 /** A CONF payload as people write it. @param {Uint8Array} payload @param {(value: number) => number} [f32]  what becomes of its fractions @returns {Record<string, any>} */
 export function decodeConfig(payload, f32 = (value) => value) {
   const view = new DataView(payload.buffer, payload.byteOffset, payload.length);
-  return Object.fromEntries(
-    Array.from({ length: Math.floor(payload.length / 8) }, (_, i) => {
-      const at = 8 * i;
-      const value = view.getUint8(at + 2) === F32 ? f32(view.getFloat32(at + 4, true)) : view.getUint32(at + 4, true);
-      return namedRecord(view.getUint16(at, true), value);
-    }),
-  );
+  /** @type {Record<string, any>} */
+  const config = {};
+  for (let at = 0; at + 8 <= payload.length; at += 8) {
+    const key = view.getUint16(at, true);
+    const value = view.getUint8(at + 2) === F32 ? f32(view.getFloat32(at + 4, true)) : view.getUint32(at + 4, true);
+    const [set, from] = setAt(key) ?? ['', 0];
+    if (set) config[set] = [...(config[set] ?? []), ...layersOf(value, from)];
+    else {
+      const [name, named] = namedRecord(key, value);
+      config[name] = named;
+    }
+  }
+  return config;
 }

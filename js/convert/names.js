@@ -44,6 +44,7 @@ export function tensorTable(config) {
     add(`${name}.weight`, [size]);
     if (layerNorm) add(`${name}.bias`, [size], false);
   };
+  const dense = new Set(c.experts ? c.dense_layers : Array(c.layers).keys());
   const place = c.norm_place ?? BEFORE;
   const [before, after] = [place === BEFORE || place === AROUND, place !== BEFORE];
   add('wte.weight', [c.vocab, c.hidden], true, true);
@@ -65,7 +66,7 @@ export function tensorTable(config) {
     linear(`h.${n}.attn.o`, c.hidden, q);
     if (after) norm(`h.${n}.ln1_post`);
     if (before && c.block !== SHARED) norm(`h.${n}.ln2`);
-    if (!c.experts) mlp(`h.${n}.mlp`, c.ffn);
+    if (dense.has(n)) mlp(`h.${n}.mlp`, c.ffn);
     else {
       linear(`h.${n}.mlp.router`, c.experts, c.hidden);
       const inner = c.expert_ffn || c.ffn;

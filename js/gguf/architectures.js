@@ -5,6 +5,7 @@
  * What the metadata doesn't say (activations, which layers see a window) the program that made the file knows by the
  * architecture; here it is what the models were trained with.
  */
+import { eachLayer, someLayers } from '../convert/families/layers.js';
 import { scalingConfig, scalingTables } from '../convert/families/rope.js';
 import { BqError } from '../shared/errors.js';
 
@@ -132,10 +133,22 @@ function rotated(arch, facts, activation) {
   return { ...config, ...ropeOf(facts, config.head_dim, 'half') };
 }
 
-/** @param {GgufFacts} facts @param {number} [every]  which layers see all; 0: none does */
-function windowOf({ get }, every = 0) {
+/** Which layers see a window only: all but every so many-th, or those that are listed. @param {GgufFacts} facts @param {number} [otherwise]  0: all do */
+function windowOf({ get }, otherwise = 0) {
   const window = get('attention.sliding_window', 0);
-  return window ? { window, global_every: every } : {};
+  const pattern = get('attention.sliding_window_pattern', otherwise);
+  if (!window) return {};
+  if (typeof pattern === 'number') return { window, global_every: pattern };
+  const local = eachLayer(pattern, get('block_count'), 'attention.sliding_window_pattern') ?? [];
+  if (!local.includes(true) && !local.includes(1)) return {};
+  return {
+    window,
+    ...someLayers(
+      local.map((is) => !is),
+      'global_every',
+      'global_layers',
+    ),
+  };
 }
 
 const OUTER = {
@@ -281,11 +294,9 @@ const gemma3 = {
   modules: () => ({ ...AROUND, ...HEAD_NORMS }),
   config: (facts) => {
     const config = gemmaOf('gemma3', facts);
-    const every = facts.get('attention.sliding_window_pattern', 6);
-    expect(typeof every === 'number', 'the layers that see a window only are listed one by one');
     return {
       ...config,
-      ...windowOf(facts, every),
+      ...windowOf(facts, 6),
       norm_place: 'around',
       qk_norm: 'heads',
       attn_scale: gemmaScale(config, 62),

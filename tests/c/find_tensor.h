@@ -28,7 +28,11 @@ static inline found_tensor find_in_layer(const bq_layer *l, const char *part) {
                                                 [BQ_O] = "attn.o",
                                                 [BQ_GATE] = "mlp.gate",
                                                 [BQ_UP] = "mlp.up",
-                                                [BQ_DOWN] = "mlp.down"};
+                                                [BQ_DOWN] = "mlp.down",
+                                                [BQ_ROUTER] = "mlp.router",
+                                                [BQ_EXPERT_GATE] = "mlp.experts.gate",
+                                                [BQ_EXPERT_UP] = "mlp.experts.up",
+                                                [BQ_EXPERT_DOWN] = "mlp.experts.down"};
   for (size_t i = 0; i < BQ_MODULES; i++) {
     const size_t n = names[i] ? strlen(names[i]) : 0;
     if (!n || strncmp(part, names[i], n) != 0 || part[n] != '.') continue;

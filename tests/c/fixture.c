@@ -201,6 +201,31 @@ static void add_attention(maker *m, int i) {
   add_linear(m, "attn.o", i, c->hidden, q_dim);
 }
 
+static void add_stacked(maker *m, const char *name, int layer, uint32_t rows, uint32_t cols) {
+  const uint32_t experts = m->spec->config.experts;
+  add_tensor(m, name, layer, "weight", experts * rows, cols);
+  m->out->tensors[m->out->n_tensors - 1].stacked = experts;
+}
+
+static void add_experts(maker *m, int i) {
+  const bq_config *c = &m->spec->config;
+  add_linear(m, "mlp.router", i, c->experts, c->hidden);
+  add_stacked(m, "mlp.experts.gate", i, c->expert_ffn, c->hidden);
+  add_stacked(m, "mlp.experts.up", i, c->expert_ffn, c->hidden);
+  add_stacked(m, "mlp.experts.down", i, c->hidden, c->expert_ffn);
+}
+
+static void add_mlp(maker *m, int i) {
+  const bq_config *c = &m->spec->config;
+  if (m->spec->fused && c->gated) {
+    add_linear(m, "mlp.gate_up", i, 2 * c->ffn, c->hidden);
+  } else {
+    if (c->gated) add_linear(m, "mlp.gate", i, c->ffn, c->hidden);
+    add_linear(m, "mlp.up", i, c->ffn, c->hidden);
+  }
+  add_linear(m, "mlp.down", i, c->hidden, c->ffn);
+}
+
 static void add_embeddings(maker *m) {
   const bq_config *c = &m->spec->config;
   add_tensor(m, "wte", -1, "weight", c->vocab, c->hidden);
@@ -223,13 +248,8 @@ static void add_tensors(maker *m) {
     add_attention(m, i);
     if (after) add_norm(m, "ln1_post", i);
     if (before && c->block != BQ_BLOCK_SHARED) add_norm(m, "ln2", i);
-    if (m->spec->fused && c->gated) {
-      add_linear(m, "mlp.gate_up", i, 2 * c->ffn, c->hidden);
-    } else {
-      if (c->gated) add_linear(m, "mlp.gate", i, c->ffn, c->hidden);
-      add_linear(m, "mlp.up", i, c->ffn, c->hidden);
-    }
-    add_linear(m, "mlp.down", i, c->hidden, c->ffn);
+    const bool dense = !c->experts || bq_layer_set_has(&c->dense_layers, (uint32_t)i);
+    (dense ? add_mlp : add_experts)(m, i);
     if (after) add_norm(m, "ln2_post", i);
   }
   if (c->norm_place != BQ_NORM_AFTER_SUM) add_norm(m, "ln_f", -1);
@@ -252,6 +272,21 @@ static void put_float_key(fixture_buffer *b, uint16_t key, float value) {
   fixture_u8(b, 1);
   fixture_u8(b, 1);
   fixture_f32(b, value);
+}
+
+static void put_set(fixture_buffer *b, uint32_t first, const bq_layer_set *set) {
+  for (uint32_t i = 0; i < BQ_LAYERS_MAX / 32; i++)
+    if (set->bits[i]) put_key(b, (uint16_t)(first + i), set->bits[i]);
+}
+
+static void put_layer_keys(fixture_buffer *b, const bq_config *c) {
+  const uint32_t experts[] = {c->experts, c->experts_used, c->expert_ffn, c->shared_ffn,
+                              c->experts_sum};
+  for (uint16_t i = 0; i < 5; i++)
+    if (experts[i]) put_key(b, (uint16_t)(54 + i), experts[i]);
+  put_set(b, 64, &c->global_layers);
+  put_set(b, 96, &c->unrotated_layers);
+  put_set(b, 128, &c->dense_layers);
 }
 
 /* Left out when they are 0. */
@@ -293,6 +328,7 @@ fixture_buffer fixture_conf(const bq_config *c) {
   put_key(&b, 17, c->gated);
   put_key(&b, 18, c->tied);
   put_later_keys(&b, c);
+  put_layer_keys(&b, c);
   put_key(&b, 32, c->tokens);
   put_key(&b, 33, c->merges);
   return b;
@@ -331,8 +367,12 @@ static fixture_buffer tokn_section(uint32_t tokens) {
   return b;
 }
 
+static uint32_t dimensions(const fixture_tensor *t) { return t->ndims + (t->stacked > 0); }
+
 static void put_dims(fixture_buffer *b, const fixture_tensor *t) {
-  for (uint32_t i = 0; i < t->ndims; i++) fixture_u32(b, t->dims[i]);
+  if (t->stacked) fixture_u32(b, t->stacked);
+  fixture_u32(b, t->dims[0] / (t->stacked ? t->stacked : 1));
+  if (t->ndims == 2) fixture_u32(b, t->dims[1]);
 }
 
 /* The types in use, rising. */
@@ -371,7 +411,7 @@ static fixture_buffer tens_section(const fixture *f) {
     fixture_put(&b, t->name, strlen(t->name));
     fixture_u8(&b, (uint8_t)t->type);
     fixture_u8(&b, (uint8_t)t->layout);
-    fixture_u8(&b, (uint8_t)t->ndims);
+    fixture_u8(&b, (uint8_t)dimensions(t));
     put_dims(&b, t);
     fixture_u64(&b, t->offset);
     fixture_u64(&b, t->bytes);
@@ -538,7 +578,7 @@ static void put_v1_entry(fixture_buffer *b, const fixture_tensor *t) {
   uint32_t block = bq_type_get(t->type)->block;
   fixture_u32(b, (uint32_t)strlen(t->name));
   fixture_put(b, t->name, strlen(t->name));
-  fixture_u32(b, t->ndims);
+  fixture_u32(b, dimensions(t));
   put_dims(b, t);
   fixture_u32(b, block);
   fixture_u32(b, (uint32_t)(weights_of(t) / block));
@@ -563,7 +603,7 @@ static fixture_buffer xtra_section(const fixture *f) {
     if (t->bytes) continue;
     fixture_u16(&b, (uint16_t)strlen(t->name));
     fixture_put(&b, t->name, strlen(t->name));
-    fixture_u8(&b, (uint8_t)t->ndims);
+    fixture_u8(&b, (uint8_t)dimensions(t));
     put_dims(&b, t);
     fixture_put(&b, t->stored, weights_of(t) * 4);
   }
@@ -651,6 +691,19 @@ fixture_spec fixture_modern(void) {
                          .logit_softcap = 9.0f, .embed_scale = 6.0f, .residual_scale = 0.5f,
                          .logit_scale = 0.7f, .embed_norm = true, .token_types = 2};
   s.factors = true;
+  return s;
+}
+
+fixture_spec fixture_listed(void) {
+  fixture_spec s = fixture_llama();
+  s.config.layers = 4;
+  s.config.window = 5;
+  s.config.global_layers = (bq_layer_set){{1u << 0 | 1u << 3}};
+  s.config.unrotated_layers = (bq_layer_set){{1u << 0 | 1u << 1}};
+  s.config.experts = 4;
+  s.config.experts_used = 2;
+  s.config.expert_ffn = 16;
+  s.config.dense_layers = (bq_layer_set){{1u << 1 | 1u << 2}};
   return s;
 }
 

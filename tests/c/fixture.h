@@ -45,12 +45,16 @@ fixture_spec fixture_llama(void);
 /* Two layers, hidden 32, heads 4 of 8, ffn 64, vocab 96, context 32: LayerNorm, learned positions,
  * gated GELU, biases; weights f32. */
 fixture_spec fixture_bullet(void);
+/* Four layers whose kinds follow no period: windows, positions and experts in some; weights f32. */
+fixture_spec fixture_listed(void);
 /* Three layers of three kinds, and as many of the keys from 19 on as go together; weights f32. */
 fixture_spec fixture_modern(void);
 
 typedef struct fixture_tensor {
   char name[64];
   uint32_t ndims, dims[2];
+  uint32_t stacked;      /* matrices one after the other in dims[0] rows, in the file a dimension
+                          * of their own; 0: it is one */
   bq_type type;          /* as stored */
   bq_layout layout;
   uint64_t offset, bytes; /* in the file; bytes 0: in the manifest's XTRA */

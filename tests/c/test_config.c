@@ -257,6 +257,78 @@ static void test_layer_kinds(void) {
   CHECK_EQ(read_and_free(b, &c, &err), BQ_UNSUPPORTED);
 }
 
+static bool in_listed(const bq_layer_set *set, uint32_t a, uint32_t b) {
+  for (uint32_t i = 0; i < BQ_LAYERS_MAX; i++)
+    if (bq_layer_set_has(set, i) != (i == a || i == b)) return false;
+  return true;
+}
+
+/* Of 70 layers some, each in a word of its own. */
+static void test_layer_sets(void) {
+  bq_config c;
+  bq_error err = {0};
+  fixture_buffer b = least_without(2);
+  put(&b, 2, U32, 1, 70);
+  put(&b, 22, U32, 1, 7);
+  put(&b, 64, U32, 1, 1u << 3);
+  put(&b, 66, U32, 1, 1u << 5);
+  put(&b, 97, U32, 1, 1u << 31 | 1);
+  put(&b, 54, U32, 1, 4);
+  put(&b, 55, U32, 1, 2);
+  put(&b, 128, U32, 1, 1);
+  put(&b, 130, U32, 1, 1u << 5);
+  REQUIRE(read_and_free(b, &c, &err) == BQ_OK);
+  CHECK(in_listed(&c.global_layers, 3, 69));
+  CHECK(in_listed(&c.unrotated_layers, 32, 63));
+  CHECK(in_listed(&c.dense_layers, 0, 69));
+  CHECK_EQ(bq_config_window(&c, 3), 0);
+  CHECK_EQ(bq_config_window(&c, 4), 7);
+  CHECK(!bq_config_rotated(&c, 63) && bq_config_rotated(&c, 62));
+  CHECK(bq_config_dense(&c, 69) && !bq_config_dense(&c, 1));
+}
+
+static void test_layer_sets_that_mean_nothing(void) {
+  static const struct {
+    uint32_t beside[2][2]; /* keys and values */
+    uint32_t key, value;
+    const char *says;
+  } cases[] = {{{{22, 7}}, 64, 1u << 3, "layer set is "}, /* there are three layers */
+               {{{22, 7}}, 65, 1, "layer set is "},
+               {{{22, 7}}, 95, 1u << 31, "layer set is "},
+               {{{0, 0}}, 64, 1, "layer set is "}, /* no window */
+               {{{22, 7}, {23, 2}}, 64, 1, "layer set is "},
+               {{{12, 1}}, 96, 1, "layer set is "}, /* positions are learned */
+               {{{24, 2}}, 96, 1, "layer set is "},
+               {{{0, 0}}, 128, 1, "layer set is "}, /* no experts */
+               {{{54, 4}, {55, 2}}, 128, 8, "layer set is "}};
+  bq_config c;
+  bq_error err = {0};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture_buffer b = least_without(0);
+    for (int k = 0; k < 2; k++)
+      if (cases[i].beside[k][0]) put(&b, cases[i].beside[k][0], U32, 1, cases[i].beside[k][1]);
+    const uint64_t at = AT + b.n;
+    put(&b, cases[i].key, U32, 1, cases[i].value);
+    CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
+    CHECK(strstr(err.detail, cases[i].says));
+    CHECK_EQ(err.offset, at);
+  }
+  fixture_buffer b = least_without(0); /* none is as if there were no key */
+  put(&b, 64, U32, 1, 0);
+  CHECK_EQ(read_and_free(b, &c, &err), BQ_OK);
+  b = least_without(0);
+  put(&b, 64, F32, 1, 0);
+  CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
+  b = least_without(0);
+  put(&b, 159, U32, 1, 0);
+  put(&b, 159, U32, 1, 0);
+  CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
+  CHECK(strstr(err.detail, "layer set appears twice"));
+  b = least_without(0);
+  put(&b, 160, U32, 1, 0); /* no key so far */
+  CHECK_EQ(read_and_free(b, &c, &err), BQ_UNSUPPORTED);
+}
+
 static void test_records(void) {
   bq_config c;
   bq_error err = {0};
@@ -295,6 +367,8 @@ int main(void) {
   RUN(test_embedder);
   RUN(test_experts);
   RUN(test_layer_kinds);
+  RUN(test_layer_sets);
+  RUN(test_layer_sets_that_mean_nothing);
   RUN(test_records);
   return check_summary();
 }

@@ -36,7 +36,8 @@ static void check_model(const fixture *f, const bq_model *m) {
   CHECK_EQ(bq_model_config(m)->hidden, f->config.hidden);
   if (f->config.tied) CHECK(m->head.data == m->wte.data && m->head.rows == m->wte.rows);
   for (uint32_t i = 0; i < f->config.layers; i++)
-    CHECK(!m->layers[i].module[BQ_GATE].w.data == !f->config.gated);
+    CHECK(!m->layers[i].module[BQ_GATE].w.data ==
+          !(f->config.gated && bq_config_dense(&f->config, i)));
   CHECK(!m->wpe.data == (f->config.position != BQ_POSITION_LEARNED));
 }
 
@@ -213,6 +214,16 @@ static void test_families(void) {
       spec.config.norm_place = BQ_NORM_BEFORE;
       spec.config.qk_norm = BQ_QK_PLAIN;
     }
+    load_and_check(&spec);
+  }
+}
+
+static void test_listed_layers(void) {
+  for (uint32_t i = 0; i < 3; i++) {
+    fixture_spec spec = fixture_listed();
+    spec.type = i == 1 ? BQ_TYPE_BQ4_32 : BQ_TYPE_F32;
+    spec.layout = i == 1 ? BQ_TILED : BQ_ROWS;
+    spec.version = i == 2 ? FIXTURE_FOREIGN : 2;
     load_and_check(&spec);
   }
 }
@@ -556,6 +567,7 @@ int main(void) {
   RUN(test_v1_types_in_memory);
   RUN(test_large);
   RUN(test_families);
+  RUN(test_listed_layers);
   RUN(test_fused_tensors);
   RUN(test_fused_tensors_that_do_not_fit);
   RUN(test_neighbours);

@@ -48,7 +48,8 @@ static fixture_spec format_seed_spec(uint32_t seed) {
   spec.sha256 = seed >> 17 & 1;
   spec.no_tokenizer = seed >> 13 & 1;
   spec.config.tied = seed >> 14 & 1;
-  spec.config.layers = 1;
+  if ((seed >> 19 & 7) == 7 && spec.version == 2) spec.config = fixture_listed().config;
+  spec.config.layers = spec.config.experts ? 4 : 1;
   spec.config.hidden = (uint32_t[]){6, 8, 16, 16}[seed >> 15 & 3];
   spec.config.heads = spec.config.kv_heads = 1;
   spec.config.ffn = 9;

@@ -1,8 +1,10 @@
 """Small random checkpoints and their logits (of encoders: hidden states) at every position, by transformers and PyTorch.
 
     python tests/golden/make_fixtures.py [NAME…]
+    python tests/golden/make_fixtures.py --short NAME POSITIONS
 
-Writes tests/golden/fixtures/NAME/{config.json, model.safetensors, expected.json}, all of them or those that are named.
+Writes tests/golden/fixtures/NAME/{config.json, model.safetensors, expected.json}, all of them or those that are named; --short
+writes short.json beside a checkpoint that is there: a text of few positions, where longrope takes other factors.
 Models are run by transformers' own classes; the bullet block, which no library has, is written out below. Of the
 families after LLaMA everything that makes them what they are is switched off once, each by itself: that must move a result
 by 100 times the tolerance of the tests, or the fixture would not notice when the engine forgets it. How far each moved
@@ -491,6 +493,40 @@ ROUTED = {
                  {"the sum of weights": {"norm_topk_prob": False}, "norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm"), "the fourth expert": {"num_experts_per_tok": 3}}),
 }
 
+LISTED_KEYS = {"use_sliding_window", "max_window_layers", "no_rope_layers", "query_pre_attn_scalar", "hidden_activation"}
+FULL, LOCAL = "full_attention", "sliding_attention"
+GEMMA3_ROPE = {FULL: {"rope_type": "default", "rope_theta": 1e6}, LOCAL: {"rope_type": "default", "rope_theta": 1e4}}
+# Layers differ, and follow no period.
+LISTED = {
+    "gemma3-listed": ("Gemma3", torch.bfloat16, 20, SMALL | dict(
+        num_hidden_layers=5, hidden_size=24, head_dim=8, intermediate_size=32, tie_word_embeddings=True, sliding_window=5, query_pre_attn_scalar=8,
+        layer_types=[FULL, LOCAL, LOCAL, FULL, LOCAL], rope_parameters=GEMMA3_ROPE), SMALL_KEYS | LISTED_KEYS,
+        {"norm.weight": (1, -1), "model.norm.weight": (1, 1.0)},
+        {"the first global layer": {"layer_types": [LOCAL, LOCAL, LOCAL, FULL, LOCAL]}, "the second global layer": {"layer_types": [FULL, LOCAL, LOCAL, LOCAL, LOCAL]},
+         "a local layer": {"layer_types": [FULL, LOCAL, FULL, FULL, LOCAL]}}),
+    "qwen2-listed": ("Qwen2", torch.float16, 20, SMALL | dict(num_hidden_layers=4, hidden_size=24, tie_word_embeddings=True, use_sliding_window=True, sliding_window=5,
+                                                             max_window_layers=2), SMALL_KEYS | LISTED_KEYS, {"norm.weight": (2.0, 0)},
+                     {"windows": {"max_window_layers": 4}, "layers without": {"max_window_layers": 0}, "the second without": {"max_window_layers": 1},
+                      "the first with": {"max_window_layers": 3}}),
+    "smollm3-listed": ("SmolLM3", torch.float16, 20, SMALL | dict(num_hidden_layers=4, hidden_size=24, tie_word_embeddings=True, no_rope_layers=[0, 1, 0, 0],
+                                                                 use_sliding_window=True, sliding_window=6, pad_token_id=0),
+                       SMALL_KEYS | LISTED_KEYS, {"norm.weight": (2.0, 0)},
+                       {"the first without positions": {"no_rope_layers": [1, 1, 0, 0], "layer_types": [LOCAL, FULL, LOCAL, LOCAL]},
+                        "the last without positions": {"no_rope_layers": [0, 1, 0, 1], "layer_types": [LOCAL, FULL, LOCAL, LOCAL]},
+                        "positions": {"no_rope_layers": [0, 0, 0, 0], "layer_types": [LOCAL, FULL, LOCAL, LOCAL]},
+                        "the last window": {"layer_types": [LOCAL, FULL, LOCAL, FULL]}, "windows": {"use_sliding_window": False}}),
+    "qwen2moe-dense": ("Qwen2Moe", torch.bfloat16, 20, EXPERTS | dict(
+        num_hidden_layers=4, hidden_size=24, intermediate_size=40, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=16,
+        shared_expert_intermediate_size=24, decoder_sparse_step=2, mlp_only_layers=[1]), EXPERTS_KEYS, {},
+        {"the third expert": {"num_experts_per_tok": 2}, "the shared expert": zeroed("shared_expert.down_proj.weight"),
+         "the first MLP": zeroed("layers.0.mlp.down_proj.weight"), "the third MLP": zeroed("layers.2.mlp.down_proj.weight")}),
+    "qwen3moe-dense": ("Qwen3Moe", torch.bfloat16, 20, EXPERTS | dict(
+        num_hidden_layers=4, hidden_size=24, head_dim=8, intermediate_size=40, num_experts=5, num_experts_per_tok=2, moe_intermediate_size=16,
+        norm_topk_prob=True, mlp_only_layers=[1, 2]), EXPERTS_KEYS, {},
+        {"the second expert": {"num_experts_per_tok": 1}, "the first experts": zeroed("layers.0.mlp.experts.down_proj"),
+         "the last experts": zeroed("layers.3.mlp.experts.down_proj"), "the first MLP": zeroed("layers.1.mlp.down_proj.weight")}),
+}
+
 
 def results_of(model, ids):
     """Logits, of encoders hidden states."""
@@ -538,9 +574,32 @@ def family(name, spec, seed):
     save(name, model, dtype, ids, results, config, {what: round(by, 3) for what, by in moved.items()}, encoder)
 
 
+def short_side(name, positions):
+    """What a committed checkpoint with longrope gives for a text within the original positions, where the short factors hold."""
+    folder = f"{HERE}/fixtures/{name}"
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", pad_token_id=0).eval()
+    with open(f"{folder}/expected.json", encoding="utf8") as file:
+        expected = json.load(file)
+    ids, vocab = torch.tensor(expected["ids"]), expected["vocab"]
+    logits = results_of(model, ids[:positions])
+    long = results_of(model, ids)
+    recorded = torch.frombuffer(bytearray(base64.b64decode(expected["logits"])), dtype=torch.float32).view(-1, vocab)
+    assert (long - recorded).abs().max() < TOLERANCE / 10, "the checkpoint is another one"
+    moved = (logits - long[:positions]).abs().max().item()
+    assert moved >= 100 * TOLERANCE, f"long factors move a logit by {moved} only"
+    with open(f"{folder}/short.json", "w", encoding="utf8") as out:
+        values = logits.numpy().astype("<f4").tobytes()
+        out.write(json.dumps({"positions": positions, "logits": base64.b64encode(values).decode(), "moved_by_long_factors": round(moved, 3),
+                              "made_with": VERSIONS}, indent=1) + "\n")
+    print(f"{name}: {positions} positions, where long factors would move a logit by {moved:.3f}")
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    for first, group in ((1, {**LLAMAS, **BULLETS, **FAMILIES}), (1001, ENCODERS), (1101, ROUTED)):
+    if sys.argv[1:2] == ["--short"]:
+        short_side(sys.argv[2], int(sys.argv[3]))
+        sys.exit()
+    for first, group in ((1, {**LLAMAS, **BULLETS, **FAMILIES}), (1001, ENCODERS), (1101, ROUTED), (1201, LISTED)):
         for seed, (name, spec) in enumerate(group.items(), first):
             if len(sys.argv) > 1 and name not in sys.argv[1:]:
                 continue

@@ -23,6 +23,8 @@ from safetensors import safe_open
 HERE = Path(__file__).parent
 # The converter has no row for them, or loses what they are about.
 LEFT_OUT = {
+    "gemma3-listed", "qwen2-listed", "smollm3-listed",  # lists of layers are not said
+    "qwen2moe-dense", "qwen3moe-dense",  # layers of two kinds have no place
     "bullet", "bullet-tied",  # of no library
     "falcon-rw",  # ALiBi is not said
     "gemma2",  # the factor of scores is not said, unless it is that of a public size

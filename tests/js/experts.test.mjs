@@ -42,12 +42,19 @@ const CONFIG = {
   shared_ffn: 80,
 };
 
-test('quantized, and the same tokens when its layers are paged', async () => {
-  const { model_type: _, ...config } = CONFIG;
-  const path = join(folder, 'paged.bq4');
-  const from = join(folder, 'own');
+for (const [which, more] of /** @type {const} */ ([
+  ['all layers', {}],
+  ['some layers', { dense_layers: [0, 3, 4], window: 6, global_layers: [1, 4], unrotated_layers: [2, 3] }],
+]))
+  test(`experts in ${which}, quantized, and the same tokens when layers are paged`, () => pagedAsWhole(which, more));
+
+/** @param {string} which @param {object} more  of the configuration */
+async function pagedAsWhole(which, more) {
+  const { model_type: _, ...config } = { ...CONFIG, ...more };
+  const path = join(folder, `${which}.bq4`);
+  const from = join(folder, which);
   mkdirSync(from);
-  writeFileSync(join(from, 'config.json'), JSON.stringify(CONFIG));
+  writeFileSync(join(from, 'config.json'), JSON.stringify({ ...CONFIG, ...more }));
   writeFileSync(join(from, 'model.safetensors'), safetensors(randomWeights(config)));
   const report = await convert(from, path, { quant: 'bq8' });
   const types = new Map(report.tensors.map((tensor) => [tensor.name, tensor.type]));
@@ -58,9 +65,9 @@ test('quantized, and the same tokens when its layers are paged', async () => {
   const paged = await written(path, { budget: whole.heapBytes - 4 * 65536 });
   assert.equal(paged.residency, 'paged');
   assert.deepEqual(paged.ids, whole.ids);
-});
+}
 
-for (const name of ['mixtral', 'qwen2moe', 'qwen3moe'])
+for (const name of ['mixtral', 'qwen2moe', 'qwen3moe', 'qwen2moe-dense', 'qwen3moe-dense'])
   test(`${name}: every build writes the same`, async () => {
     const path = join(folder, `${name}.bq4`);
     await convert(join(FIXTURES, name), path, { quant: 'bq8' });
@@ -85,13 +92,13 @@ test('an expert that is missing is named', async () => {
   });
 });
 
-test('layers of two kinds, some without experts, are refused by name', async () => {
+test('a config.json that says other layers have experts than do is refused by name', async () => {
   const from = join(folder, 'mixed');
   cpSync(join(FIXTURES, 'qwen3moe'), from, { recursive: true });
   const config = JSON.parse(readFileSync(join(from, 'config.json'), 'utf8'));
   writeFileSync(join(from, 'config.json'), JSON.stringify({ ...config, mlp_only_layers: [0] }));
   await assert.rejects(convert(from, join(folder, 'mixed.bq4')), {
-    code: 'UNSUPPORTED',
-    message: /some layers have experts/,
+    code: 'SHAPE',
+    message: /"h\.0\.mlp\.router\.weight".* no place in this configuration/,
   });
 });

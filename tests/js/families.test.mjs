@@ -187,6 +187,8 @@ const OLDER = [
   ],
   ['bloom', { hidden_size: undefined, n_embed: 36, n_head: undefined, num_attention_heads: 6 }],
   ['neox', { rope_parameters: undefined, rotary_pct: 0.25, rotary_emb_base: 10000 }],
+  ['qwen2-listed', { layer_types: undefined }],
+  ['smollm3-listed', { layer_types: undefined }],
 ];
 for (const [name, change] of OLDER)
   test(`${name}: the same configuration in older words`, async () => {
@@ -234,26 +236,7 @@ const REFUSED = [
     { rope_parameters: { rope_type: 'proportional' } },
     /"proportional" way.*linear, llama3, yarn, longrope/,
   ],
-  [
-    'qwen2',
-    { use_sliding_window: true, sliding_window: 8, max_window_layers: 1, layer_types: undefined },
-    /the first layers see all/,
-  ],
-  [
-    'gemma3',
-    {
-      layer_types: [
-        'full_attention',
-        'sliding_attention',
-        'sliding_attention',
-        'full_attention',
-        'sliding_attention',
-        'sliding_attention',
-      ],
-    },
-    /follow no period/,
-  ],
-  ['smollm3', { no_rope_layers: [0, 1, 1, 0] }, /follow no period/],
+  ['qwen2-listed', { layer_types: Array(4).fill('chunked_attention') }, /of type "chunked_attention"/],
   ['mpt', { attn_config: { alibi: false } }, /without ALiBi/],
   ['mpt', { attn_config: { qk_ln: true } }, /q and k are normed/],
   ['bloom', { apply_residual_connection_post_layernorm: true }, /is added, too/],
@@ -274,6 +257,39 @@ for (const [name, change, says] of REFUSED)
     assert.equal(error?.code, 'UNSUPPORTED');
     assert.match(`${error.message} ${error.hint}`, says);
   });
+
+/** Which keys a fixture's config.json becomes, changed. @type {[string, Record<string, any>, Record<string, any>][]} */
+const LISTED = [
+  ['gemma3-listed', {}, { window: 5, global_layers: [0, 3], global_every: undefined }],
+  ['gemma3-listed', { layer_types: Array(5).fill('full_attention') }, { window: undefined, global_layers: undefined }],
+  ['qwen2-listed', {}, { window: 5, global_layers: [0, 1], global_every: undefined }],
+  ['qwen2-listed', { use_sliding_window: false }, { window: undefined, global_layers: undefined }],
+  // Lists with a period become one: readers from before there were lists know it.
+  ['gemma3', {}, { global_every: 6, global_layers: undefined }],
+  ['smollm3', {}, { unrotated_every: 4, unrotated_layers: undefined }],
+  ['smollm3-listed', {}, { unrotated_layers: [0, 2, 3], window: 6, global_layers: [1] }],
+  ['qwen2moe-dense', {}, { experts: 6, dense_layers: [0, 1, 2] }],
+  ['qwen2moe-dense', { mlp_only_layers: null }, { dense_layers: [0, 2] }],
+  ['qwen2moe-dense', { mlp_only_layers: [0, 1, 2, 3] }, { experts: undefined, shared_ffn: undefined }],
+  ['qwen2moe-dense', { use_sliding_window: true, sliding_window: 5 }, { window: 5, global_every: 2 }],
+  ['qwen3moe-dense', { use_sliding_window: true, sliding_window: 5 }, { window: 5, global_every: 0 }],
+  ['qwen3moe-dense', {}, { dense_layers: [1, 2], window: undefined }],
+];
+for (const [name, change, keys] of LISTED)
+  test(`${name} with ${JSON.stringify(change)}: which layers are of which kind`, () => {
+    const config = configOf(changed(name, change));
+    assert.deepEqual(Object.fromEntries(Object.keys(keys).map((key) => [key, config[key]])), keys);
+  });
+
+test('lists that say nothing of each layer are refused', () => {
+  for (const change of [{ layer_types: ['full_attention'] }, { layer_types: 'full' }, { num_hidden_layers: 1e9 }])
+    assert.throws(() => configOf(changed('qwen2-listed', change)), { code: 'FORMAT' });
+  assert.throws(() => configOf(changed('smollm3-listed', { no_rope_layers: [1, 0] })), {
+    code: 'FORMAT',
+    message: /no_rope_layers lists 2 of 4 layers/,
+  });
+  assert.throws(() => configOf(changed('qwen3moe-dense', { num_hidden_layers: 1e9 })), { code: 'FORMAT' });
+});
 
 test('lists of factors that fit no head, and a head without its norm, are refused', async () => {
   const hf = changed('phi3', { rope_parameters: { ...configFile('phi3').rope_parameters, long_factor: [1, 2] } });

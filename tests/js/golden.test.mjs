@@ -140,6 +140,29 @@ for (const build of BUILDS) {
     });
   }
 
+  test(`phi3, ${build}: which factors longrope takes is said by the room of the session, not by how long its text is`, async () => {
+    const from = join(GOLDEN, 'fixtures/phi3');
+    const { ids, vocab, logits } = readJson(join(from, 'expected.json'));
+    const short = readJson(join(from, 'short.json'));
+    const floats = (/** @type {string} */ text) =>
+      new Float32Array(Uint8Array.from(Buffer.from(text, 'base64')).buffer);
+    const source = await converted(from, { quant: 'f32', name: 'longrope' });
+    // 16 positions are what its checkpoint was made for before it was stretched.
+    for (const [context, wanted, count] of /** @type {[number, Float32Array, number][]} */ ([
+      [16, floats(short.logits), short.positions],
+      [17, floats(logits), 17],
+      [64, floats(logits), ids.length],
+    ])) {
+      const steps = along(await openLogits(source, { build, context }), [ids[0]], ids.slice(1, count).concat(0));
+      steps.forEach((got, i) => {
+        const error = distance(got, wanted.subarray(i * vocab, (i + 1) * vocab));
+        assert.ok(error < 1e-3, `a session of ${context}, position ${i}: ${error}`);
+      });
+      const whole = await openLogits(source, { build, context, batch: 5, window: 7 });
+      assert.deepEqual(whole.start(ids.slice(0, count)), steps[count - 1]);
+    }
+  });
+
   test(
     `stories260K, ${build}: 200 reference ids, from both variants of the checkpoint`,
     { skip: noShared },

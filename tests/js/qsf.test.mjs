@@ -188,6 +188,7 @@ test('the configuration comes back, and what it can not say is refused by its na
   await assert.rejects(read(reseal(older)), { code: 'UNSUPPORTED', message: /Phi model before Phi-3/ });
   for (const [more, what] of /** @type {[object, RegExp][]} */ ([
     [{ norm_eps: 1e-6 }, /norm_eps/],
+    [{ unrotated_layers: [0] }, /unrotated_layers/],
     [{ window: 8 }, /window/],
     [{ rope_dim: 4 }, /rope_dim/],
     [{ activation: 'gelu_erf' }, /activation/],

@@ -377,6 +377,8 @@ CONF_KEYS = {
     32: ("tokens", U32, False, 0, None),
     33: ("merges", U32, False, 0, None),
 }
+# first key: sets of layers, of 32 words each
+CONF_SETS = {64: "global_layers", 96: "unrotated_layers", 128: "dense_layers"}
 LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 42), *range(50, 59)))
 ZERO_BY_DEFAULT = ("norm", "position", "rope_pairs", "activation", "tied", "tokens", "merges", *LATER)
 
@@ -410,6 +412,11 @@ def complete_config(c):
     else:
         need(not any(c[name] for name in ("experts_used", "expert_ffn", "shared_ffn", "experts_sum")), "CONF: keys of experts")
     need(not (c["no_head"] and c["tied"]), "CONF: no_head and tied")
+    for name, means in (("global_layers", c["window"] and not c["global_every"]),
+                        ("unrotated_layers", c["position"] == 0 and not c["unrotated_every"]), ("dense_layers", c["experts"])):
+        c[name] = sorted(c.get(name, []))
+        need(not c[name] or means, f"CONF: {name} without meaning")
+        need(not c[name] or c[name][-1] < c["layers"], f"CONF: {name} past the last layer")
     need(c["text_tokens"] <= c["context"], "CONF: text_tokens")
     need(c["rope_theta"] > 0, "CONF: rope_theta")
     need(c["tokens"] <= c["vocab"], "CONF: more tokens than the vocabulary")
@@ -419,10 +426,17 @@ def complete_config(c):
 
 def read_conf(payload):
     need(len(payload) % 8 == 0, "CONF is not made of records")
-    c = {}
+    c, words = {}, set()
     for at in range(0, len(payload), 8):
         key, kind, flags = struct.unpack_from("<HBB", payload, at)
         need(flags in (0, 1), "CONF: unknown flags")
+        if key & ~31 in CONF_SETS:
+            need(kind == U32, f"CONF: key {key} has the wrong kind")
+            need(key not in words, f"CONF: key {key} appears twice")
+            words.add(key)
+            word = struct.unpack_from("<I", payload, at + 4)[0]
+            c.setdefault(CONF_SETS[key & ~31], []).extend(32 * (key & 31) + bit for bit in range(32) if word >> bit & 1)
+            continue
         if key not in CONF_KEYS:
             need(flags == 0, f"CONF: key {key} is required but unknown")
             continue
@@ -483,7 +497,7 @@ def expected_tensors(c):
             norm(f"h.{i}.ln1_post")
         if before and c["block"] != 2:
             norm(f"h.{i}.ln2")
-        if c["experts"]:
+        if c["experts"] and i not in c["dense_layers"]:
             linear(f"h.{i}.mlp.router", c["experts"], hidden)
             for name, rows, cols in (("gate", c["expert_ffn"], hidden), ("up", c["expert_ffn"], hidden), ("down", hidden, c["expert_ffn"])):
                 out[f"h.{i}.mlp.experts.{name}.weight"] = ((c["experts"], rows, cols), True)

@@ -45,7 +45,7 @@ class Fixtures(unittest.TestCase):
         for block in (16, 32, 64):
             self.assertEqual(sum(n.startswith(f"v1-{block}-") for n in names), 6)
         known = sum(kind.known for kind in bq4_reader.TYPES)
-        self.assertEqual(len(names), 4 * known + 2 + 4 + 18)
+        self.assertEqual(len(names), 4 * known + 2 + 4 + 2 + 18)
 
     def test_values_agree(self):
         layouts, types = set(), set()

@@ -111,7 +111,9 @@ static void write_fixture(const char *folder, const char *name, const fixture_sp
   size_t at = 0;
   for (size_t i = 0; i < f.n_tensors; i++) {
     const fixture_tensor *t = &f.tensors[i];
-    fprintf(expect, "{\"name\": \"%s\", \"dims\": [%u", t->name, t->dims[0]);
+    fprintf(expect, "{\"name\": \"%s\", \"dims\": [", t->name);
+    if (t->stacked) fprintf(expect, "%u, ", t->stacked);
+    fprintf(expect, "%u", t->dims[0] / (t->stacked ? t->stacked : 1));
     if (t->ndims == 2) fprintf(expect, ", %u", t->dims[1]);
     fprintf(expect, "], \"at\": %zu}\n", at);
     write_values(values, m, t);
@@ -180,6 +182,15 @@ static void write_families(const char *folder) {
   write_fixture(folder, "v2-after-sum", &spec);
 }
 
+/* Layers whose kinds are listed. */
+static void write_listed(const char *folder) {
+  fixture_spec spec = fixture_listed();
+  write_fixture(folder, "v2-listed", &spec);
+  spec.type = BQ_TYPE_BQ4_32;
+  spec.layout = BQ_TILED;
+  write_fixture(folder, "v2-listed-tiled", &spec);
+}
+
 static void write_v1(const char *folder) {
   static const uint32_t widths[] = {64, 48, 40, 96, 24, 7};
   for (uint32_t block = 16; block <= 64; block *= 2)
@@ -229,16 +240,17 @@ static void write_hostile(const char *folder) {
   FILE *out = open_file(folder, "hostile", "bin");
   uint64_t random = 7;
   for (uint32_t i = 0; i < 1500; i++) {
-    fixture_spec spec = i % 3 == 2 ? fixture_modern()
-                        : i % 3 ? fixture_bullet()
-                                : fixture_llama();
-    spec.config.layers = 1;
+    fixture_spec spec = i % 12 == 11 ? fixture_listed()
+                        : i % 3 == 2 ? fixture_modern()
+                        : i % 3      ? fixture_bullet()
+                                     : fixture_llama();
+    spec.config.layers = spec.config.experts ? 4 : 1;
     spec.config.hidden = spec.config.heads = spec.config.kv_heads = 4;
     spec.config.head_dim = spec.config.rope_dim = 2;
     spec.config.ffn = 5;
     spec.config.vocab = 7;
     spec.config.context = 4;
-    spec.type = i % 3 ? BQ_TYPE_BQ4_32 : BQ_TYPE_F16;
+    spec.type = i % 3 && !spec.config.experts ? BQ_TYPE_BQ4_32 : BQ_TYPE_F16;
     spec.layout = i % 5 ? BQ_ROWS : BQ_TILED;
     spec.sha256 = i % 7 == 0;
     fixture f = fixture_make(&spec);
@@ -261,6 +273,7 @@ int main(int argc, char **argv) {
   }
   write_v2(argv[1]);
   write_families(argv[1]);
+  write_listed(argv[1]);
   write_v1(argv[1]);
   write_hostile(argv[1]);
   return 0;

@@ -1,10 +1,10 @@
 /** Families whose tokens go through some MLPs of many: a checkpoint has a tensor for each, we have all in one. */
-import { qwen2, qwen3, mistral } from './llama.js';
-import { LLAMA_MODULES, expect } from './shared.js';
+import { numbersOf } from './layers.js';
+import { llama, mistral, qwen2, qwen3 } from './llama.js';
+import { LLAMA_MODULES, listedWindow } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
-const { 'mlp.gate_proj': _gate, 'mlp.up_proj': _up, 'mlp.down_proj': _down, ...ATTENTION } = LLAMA_MODULES;
 /** "#" stands for an expert's number. */
 const EXPERTS = {
   'mlp.gate': 'mlp.router',
@@ -13,16 +13,23 @@ const EXPERTS = {
   'mlp.experts.#.down_proj': 'mlp.experts.down',
 };
 
-/** All layers must have experts. @param {Record<string, any>} hf */
-function expertsOf(hf) {
-  expect(
-    (hf.decoder_sparse_step ?? 1) === 1 && !hf.mlp_only_layers?.length,
-    'some layers have experts, others one MLP',
-  );
+/** Which layers have one MLP instead: those that are listed, and all but every so many-th. @param {Record<string, any>} hf */
+function denseOf(hf) {
+  const listed = new Set(hf.mlp_only_layers);
+  const step = hf.decoder_sparse_step ?? 1;
+  return numbersOf(hf.num_hidden_layers).filter((i) => listed.has(i) || (i + 1) % step !== 0);
+}
+
+/** @param {Record<string, any>} hf @param {Record<string, any>} [more]  that they have */
+function expertsOf(hf, more) {
+  const dense = denseOf(hf);
+  if (dense.length === hf.num_hidden_layers) return {};
   return {
     experts: hf.num_experts ?? hf.num_local_experts,
     experts_used: hf.num_experts_per_tok,
     expert_ffn: hf.moe_intermediate_size ?? hf.intermediate_size,
+    ...(dense.length && { dense_layers: dense }),
+    ...more,
   };
 }
 
@@ -30,20 +37,20 @@ function expertsOf(hf) {
 export const mixtral = {
   ...mistral,
   modules: {
-    ...ATTENTION,
+    ...LLAMA_MODULES,
     'block_sparse_moe.gate': 'mlp.router',
     'block_sparse_moe.experts.#.w1': 'mlp.experts.gate',
     'block_sparse_moe.experts.#.w3': 'mlp.experts.up',
     'block_sparse_moe.experts.#.w2': 'mlp.experts.down',
   },
-  config: (hf) => ({ ...mistral.config(hf), arch: 'mixtral', ...expertsOf(hf), experts_sum: true }),
+  config: (hf) => ({ ...mistral.config(hf), arch: 'mixtral', ...expertsOf(hf, { experts_sum: true }) }),
 };
 
 /** One more expert for all tokens, which each switches on as far as it likes. @type {Family} */
 export const qwen2moe = {
   ...qwen2,
   modules: {
-    ...ATTENTION,
+    ...LLAMA_MODULES,
     ...EXPERTS,
     'mlp.shared_expert_gate': 'mlp.shared.switch',
     'mlp.shared_expert.gate_proj': 'mlp.shared.gate',
@@ -51,22 +58,26 @@ export const qwen2moe = {
     'mlp.shared_expert.down_proj': 'mlp.shared.down',
   },
   config: (hf) => ({
-    ...qwen2.config(hf),
+    ...llama.config(hf),
     arch: 'qwen2moe',
-    ...expertsOf(hf),
-    shared_ffn: hf.shared_expert_intermediate_size,
-    experts_sum: hf.norm_topk_prob ?? false,
+    // Every other one of the first layers.
+    ...(hf.use_sliding_window && listedWindow(hf, (i) => i % 2 === 0 && i < (hf.max_window_layers ?? 28))),
+    ...expertsOf(hf, {
+      shared_ffn: hf.shared_expert_intermediate_size,
+      experts_sum: hf.norm_topk_prob ?? false,
+    }),
   }),
 };
 
 /** @type {Family} */
 export const qwen3moe = {
   ...qwen3,
-  modules: { ...ATTENTION, ...EXPERTS, 'self_attn.q_norm': 'attn.q_norm', 'self_attn.k_norm': 'attn.k_norm' },
+  modules: { ...LLAMA_MODULES, ...EXPERTS, 'self_attn.q_norm': 'attn.q_norm', 'self_attn.k_norm': 'attn.k_norm' },
   config: (hf) => ({
-    ...qwen3.config(hf),
+    ...llama.config(hf),
     arch: 'qwen3moe',
-    ...expertsOf(hf),
-    experts_sum: hf.norm_topk_prob ?? false,
+    qk_norm: 'heads',
+    ...(hf.use_sliding_window && listedWindow({ ...hf, layer_types: null }, () => true)),
+    ...expertsOf(hf, { experts_sum: hf.norm_topk_prob ?? false }),
   }),
 };

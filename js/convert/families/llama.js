@@ -1,5 +1,6 @@
 /** LLaMA and the families that are LLaMA with something added. */
-import { LLAMA_MODULES, LLAMA_NAMES, activationOf, expect, sizesOf, windowOf } from './shared.js';
+import { eachLayer, someLayers } from './layers.js';
+import { LLAMA_MODULES, LLAMA_NAMES, activationOf, listedWindow, sizesOf, windowOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
@@ -29,25 +30,25 @@ export const smollm3 = {
   ...llama,
   defaults: { tie_word_embeddings: true, rope_theta: 2e6 },
   config: (hf) => {
-    const every = hf.no_rope_layer_interval ?? 4;
-    const rotated = hf.no_rope_layers ?? [];
-    const period = rotated.length ? rotated.indexOf(0) + 1 : every;
-    const fits = rotated.every(
-      (/** @type {number} */ on, /** @type {number} */ i) => (on === 0) === (period > 0 && (i + 1) % period === 0),
-    );
-    expect(fits, 'the layers without positions follow no period');
-    expect(!hf.use_sliding_window, 'layers without positions see a window only');
-    return { ...llama.config(hf), arch: 'smollm3', unrotated_every: period };
+    const rotated = eachLayer(hf.no_rope_layers, hf.num_hidden_layers, 'no_rope_layers');
+    return {
+      ...llama.config(hf),
+      arch: 'smollm3',
+      ...(rotated
+        ? someLayers(
+            rotated.map((on) => !on),
+            'unrotated_every',
+            'unrotated_layers',
+          )
+        : { unrotated_every: hf.no_rope_layer_interval ?? 4 }),
+      ...(hf.use_sliding_window &&
+        listedWindow(hf, (i) => !(rotated?.[i] ?? (i + 1) % (hf.no_rope_layer_interval ?? 4)))),
+    };
   },
 };
 
 /** Layers from max_window_layers on see a window, where they are told to. @param {Record<string, any>} hf */
-function qwenWindow(hf) {
-  if (!hf.use_sliding_window || !hf.sliding_window || hf.max_window_layers >= hf.num_hidden_layers) return {};
-  const full = hf.layer_types?.includes('full_attention') ?? hf.max_window_layers > 0;
-  expect(!full, 'the first layers see all and the others a window only');
-  return { window: hf.sliding_window };
-}
+const qwenWindow = (hf) => (hf.use_sliding_window ? listedWindow(hf, (i) => i >= (hf.max_window_layers ?? 28)) : {});
 
 /** Biases of q, k and v, which need no word of the configuration. @type {Family} */
 export const qwen2 = {

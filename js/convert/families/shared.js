@@ -1,6 +1,7 @@
 /** What families have in common (index.js): the kinds of a row, sizes, activations, windows, and LLaMA's names. */
 import { BqError } from '../../shared/errors.js';
 import { pick, range } from '../views.js';
+import { eachLayer, numbersOf, someLayers } from './layers.js';
 import { ropeOf } from './rope.js';
 
 /** @typedef {import('../read/tensors.js').InTensor} InTensor */
@@ -48,19 +49,28 @@ export function expect(fine, what) {
   if (!fine) throw new BqError('UNSUPPORTED', what, { hint: 'this variant is not computed so far' });
 }
 
+const KINDS = ['full_attention', 'sliding_attention'];
+
+/** Which layers see a window only, where config.json lists them; null: it doesn't. @param {Record<string, any>} hf */
+function globalOf(hf) {
+  const kinds = eachLayer(hf.layer_types, hf.num_hidden_layers, 'layer_types');
+  const odd = kinds?.find((kind) => !KINDS.includes(kind));
+  expect(!odd, `layers are of type "${odd}"`);
+  return kinds && kinds.map((kind) => kind === 'full_attention');
+}
+
 /** Which layers see a window only: every so many-th one sees all. @param {Record<string, any>} hf @param {number} every  by default; 0: none does */
 export function windowOf(hf, every) {
-  const kinds = hf.layer_types ?? [];
-  const first = kinds.indexOf('full_attention');
-  const period = kinds.length ? first + 1 : every;
   const window = hf.sliding_window ?? 0;
-  if (!window) return {};
-  const fits = kinds.every(
-    (/** @type {string} */ kind, /** @type {number} */ i) =>
-      (kind === 'full_attention') === (period > 0 && (i + 1) % period === 0),
-  );
-  expect(fits, 'the layers that see a window only follow no period');
-  return period === 1 ? {} : { window, global_every: period };
+  const global = globalOf(hf);
+  if (!window || global?.every(Boolean) || (!global && every === 1)) return {};
+  return { window, ...(global ? someLayers(global, 'global_every', 'global_layers') : { global_every: every }) };
+}
+
+/** The same of families that say which layers see a window, where config.json doesn't list them. @param {Record<string, any>} hf @param {(layer: number) => boolean} local */
+export function listedWindow(hf, local) {
+  const kinds = numbersOf(hf.num_hidden_layers).map((i) => KINDS[Number(local(i))]);
+  return windowOf({ ...hf, layer_types: hf.layer_types?.length ? hf.layer_types : kinds }, 0);
 }
 
 /** What most families call these. @param {Record<string, any>} hf @param {number} [theta]  of the rotation, by default */

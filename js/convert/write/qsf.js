@@ -54,7 +54,7 @@ function withHalves(tensor, headDim) {
   );
 }
 
-/** UNSUPPORTED: what reading it back would not say. @param {Header} h @param {Record<string, number>} config */
+/** UNSUPPORTED: what reading it back would not say. @param {Header} h @param {Record<string, any>} config  as completed */
 function expectSaid(h, config) {
   const none = /** @type {const} */ (['norm', 'position', 'activation']).find((key) => h[key] < 0);
   if (none)
@@ -65,7 +65,7 @@ function expectSaid(h, config) {
   const lost = Object.keys(config).find(
     (key) =>
       !UNSAID.includes(key) &&
-      Math.fround(config[key]) !== Math.fround(back[key] ?? 0) &&
+      (Array.isArray(config[key]) || Math.fround(config[key]) !== Math.fround(back[key] ?? 0)) &&
       !(key.startsWith('rope') && h.position !== 1),
   );
   if (lost)
