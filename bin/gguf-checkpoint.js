@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { createCodec } from '../js/convert/codec.js';
 import { rowsPerPiece } from '../js/convert/encoded.js';
-import { stampOf } from '../js/convert/read/hf.js';
+import { stampOf } from '../js/convert/read/folder.js';
 import { ROWS, weightBytes } from '../js/convert/weights.js';
 import { matrixOf } from '../js/convert/write/v2.js';
 import { openGguf } from '../js/gguf/open.js';
@@ -102,7 +102,7 @@ export async function ggufCheckpoint(file) {
     ]),
     name,
     license,
-    folder: '',
+    folder: null,
     stamp: (file.parts ?? [file]).map(versionOf).join(),
     tokenizers: [],
     tokenizer,

@@ -1,6 +1,6 @@
 /** What is in a file that is no .bq4: GGUF, safetensors or a Hugging Face folder, and whatever `convert` opens. */
 import { openCheckpoint } from '../js/convert/read/checkpoint.js';
-import { readJson } from '../js/convert/read/hf.js';
+import { readJsonFile } from '../js/convert/read/folder.js';
 import { listSafetensors } from '../js/convert/read/safetensors.js';
 import { configOf } from '../js/convert/hf-names.js';
 import { readTokenizerFile } from '../js/convert/tokenizers/index.js';
@@ -124,7 +124,7 @@ async function inspectHf(input, isFolder) {
   const { readdirSync, statSync, existsSync } = await nodeModule('fs');
   const { basename, dirname, join } = await nodeModule('path');
   const folder = isFolder ? input : dirname(input);
-  const json = await attempt(() => readJson(join(folder, 'config.json')));
+  const json = await attempt(() => readJsonFile(join(folder, 'config.json')));
   const files = isFolder
     ? readdirSync(folder)
         .filter((/** @type {string} */ name) => name.endsWith('.safetensors'))
@@ -143,7 +143,7 @@ async function inspectHf(input, isFolder) {
     .find(existsSync);
   const tokenizer = tokenizerFile ? await attempt(() => readTokenizerFile(tokenizerFile, { vocab })) : {};
   const t = tokenizer.value;
-  const templates = [(await attempt(() => readJson(join(folder, 'tokenizer_config.json')))).value?.chat_template];
+  const templates = [(await attempt(() => readJsonFile(join(folder, 'tokenizer_config.json')))).value?.chat_template];
   const size = files.reduce(
     (/** @type {number} */ sum, /** @type {string} */ name) => sum + statSync(join(folder, name)).size,
     0,

@@ -42,6 +42,10 @@ const ALONE = { id: join(ROOT, 'js/openai/index.js'), file: './part-openai.js' }
 
 /** The room of grammars. */
 const GRAMMAR = /js[\\/]grammar[\\/]/;
+/** What renders templates of models; the compact form is every page's. */
+const TEMPLATES = /js[\\/]templates[\\/](?!compact)|@huggingface[\\/]jinja/;
+/** What few pages need, and is small. */
+const SELDOM = /js[\\/](wasm[\\/]sha256|sources[\\/](bytes|file))\.js/;
 /** What tells the engine of files that are no v2 files, and of adapters. */
 const DESCRIPTIONS = /js[\\/](convert[\\/]|gguf[\\/]|plan[\\/]manifest|sources[\\/]gguf-header)/;
 
@@ -99,7 +103,14 @@ async function bundle(entries) {
       ? false
       : {
           groups: [
-            { name: 'core', test: (id) => !GRAMMAR.test(id) && !DESCRIPTIONS.test(id), minShareCount: 2, priority: 1 },
+            {
+              name: 'core',
+              test: (id) => ![GRAMMAR, TEMPLATES, SELDOM, DESCRIPTIONS].some((room) => room.test(id)),
+              minShareCount: 2,
+              priority: 1,
+            },
+            { name: 'templates', test: TEMPLATES, minShareCount: 2 },
+            { name: 'seldom', test: SELDOM, minShareCount: 2 },
             { name: 'descriptions', test: DESCRIPTIONS, minShareCount: 2 },
             { name: 'grammar', test: GRAMMAR, minShareCount: 2 },
           ],

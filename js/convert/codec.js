@@ -103,8 +103,9 @@ export class Codec {
   }
 }
 
-/** One that hashes chunks, and a prefix of this length at once. @param {number} prefixLength */
-export const createHasher = (prefixLength) => createCodec(Math.max(1 << 20, Math.ceil(prefixLength / 2)));
+/** One that hashes chunks, and a prefix of this length at once. @param {number} prefixLength @param {import('../shared/types.js').EngineOptions} [options] */
+export const createHasher = (prefixLength, options) =>
+  createCodec(Math.max(1 << 20, Math.ceil(prefixLength / 2)), options);
 
 /**
  * NO_ENGINE, NO_SIMD, NOMEM.

@@ -2,7 +2,6 @@
 import { BqError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
 import { encodeActivations } from './activations.js';
-import { chatFormatOf, formatOfTemplate } from './chat-format.js';
 import { openCheckpoint } from './read/checkpoint.js';
 import { createCodec, createHasher } from './codec.js';
 import { conversionReport } from './report.js';
@@ -10,12 +9,13 @@ import { toBase64, tokenizerToJson } from './companion-json.js';
 import { matchTensors } from './names.js';
 import { openJournal } from './write/journal.js';
 import { fileSink } from './write/output.js';
-import { encoded, rowsPerPiece } from './encoded.js';
+import { encoded } from './encoded.js';
+import { chatFormat, chosenTypes, largestPieceOf, tokenizerOf, v2Tensors } from './parts.js';
 import { withRowScales } from './row-scales.js';
-import { readJson } from './read/hf.js';
+import { readJsonFile } from './read/folder.js';
 import { readTokenizerFile } from './tokenizers/index.js';
 import { encodeTokenizer } from './tokenizers/section.js';
-import { FLAT, ROWS, runLayout, typeNamed } from './weights.js';
+import { FLAT, typeNamed } from './weights.js';
 import { convertBullet } from './write/bullet.js';
 import { qsfChoices, writeQsf } from './write/qsf.js';
 import { v1Type, writeV1 } from './write/v1.js';
@@ -47,55 +47,15 @@ import { matrixOf, prefixLengthOf, writeV2 } from './write/v2.js';
 /** @typedef {import('./report.js').ConvertReport} ConvertReport */
 /** @typedef {import('./encoded.js').Match} Match */
 
-/** @param {import('./read/checkpoint.js').Checkpoint} checkpoint @param {ConvertOptions} options */
-async function readTokenizer(checkpoint, options) {
-  const { existsSync } = await nodeModule('fs');
-  const { join } = await nodeModule('path');
-  const beside =
-    checkpoint.tokenizer === undefined
-      ? checkpoint.tokenizers.map((name) => join(checkpoint.folder, name)).find(existsSync)
-      : '';
-  const path = options.tokenizer ?? beside;
-  const tokenizer = path ? await readTokenizerFile(path, { vocab: checkpoint.config.vocab }) : checkpoint.tokenizer;
-  if (!tokenizer) return null;
-  if (tokenizer.tokens.length > checkpoint.config.vocab)
-    throw new BqError(
-      'SHAPE',
-      `${path || 'the file'} has ${tokenizer.tokens.length} tokens, the model ${checkpoint.config.vocab}`,
-      { hint: 'pass the tokenizer that belongs to the model' },
-    );
-  const ends = checkpoint.ends.filter((id) => id < tokenizer.tokens.length);
-  return { ...tokenizer, eog: [...new Set([...tokenizer.eog, ...ends])].sort((a, b) => a - b) };
+/** READ, FORMAT. @param {string} path */
+async function readJsonAt(path) {
+  const json = await readJsonFile(path);
+  if (!json) throw new BqError('READ', `${path} can't be read`);
+  return json;
 }
 
-/** @param {import('./tokenizers/section.js').Tokenizer | null} tokenizer @param {string} template @param {ConvertOptions} options */
-async function chatFormat(tokenizer, template, options) {
-  if (options.chat) {
-    const format = await readJson(options.chat);
-    if (!format) throw new BqError('READ', `${options.chat} can't be read`);
-    return format;
-  }
-  if (!tokenizer) return null;
-  if (template) return await formatOfTemplate(template, tokenizer);
-  const specials = new Set(tokenizer.tokens.filter((t) => t.kind !== 0).map((t) => new TextDecoder().decode(t.bytes)));
-  return chatFormatOf((text) => specials.has(text));
-}
-
-/** @param {ConvertOptions} options */
-function chosenTypes({ quant = 'bq4a', embed }) {
-  const matrix = typeNamed(quant);
-  return { matrix, embedding: typeNamed(embed ?? (matrix.block > 1 ? 'bq8' : quant)), vector: typeNamed('f32') };
-}
-
-/** @param {Match[]} matches @param {import('./codec.js').Codec} codec @param {ConvertOptions} options */
-function v2Tensors(matches, codec, options) {
-  const types = chosenTypes(options);
-  return matches.map((match) => {
-    const { dims, embedding, exact } = match.slot;
-    const type = dims.length === 1 || exact ? types.vector : embedding ? types.embedding : types.matrix;
-    return encoded(codec, match, type, dims.length === 1 ? ROWS : runLayout(type));
-  });
-}
+/** @param {string} path @returns {(vocab: number) => Promise<import('./tokenizers/section.js').Tokenizer>} */
+const tokenizerAt = (path) => (vocab) => readTokenizerFile(path, { vocab });
 
 /** The companion of a v1 file. @param {Match[]} loose  tensors that v1 can't hold @param {Record<string, any>} facts */
 async function companionOf(loose, { tokenizer, chat, stamp: _, activations: _none, ...facts }) {
@@ -245,7 +205,7 @@ async function write(checkpoint, output, options) {
     checkpoint.config,
     options.rowScales ? withRowScales(checkpoint.tensors) : checkpoint.tensors,
   );
-  const tokenizer = await readTokenizer(checkpoint, options);
+  const tokenizer = await tokenizerOf(checkpoint, options.tokenizer && tokenizerAt(options.tokenizer));
   const { readFile } = await nodeModule('fs/promises');
   const card = options.card ? await readFile(options.card, 'utf8') : '';
   const facts = {
@@ -253,18 +213,18 @@ async function write(checkpoint, output, options) {
     name: options.name ?? checkpoint.name,
     license: options.license ?? checkpoint.license ?? '',
     tokenizer,
-    chat: await chatFormat(tokenizer, checkpoint.template, options),
+    chat: options.chat ? await readJsonAt(options.chat) : await chatFormat(tokenizer, checkpoint.template),
     template: checkpoint.template,
     card,
     activations: options.activationSteps
       ? encodeActivations(
-          await readJson(options.activationSteps),
+          await readJsonAt(options.activationSteps),
           new Set(matches.filter(({ slot }) => slot.dims.length > 1).map(({ slot }) => slot.name)),
         )
       : null,
     stamp: checkpoint.stamp,
   };
-  const largestPiece = Math.max(...matches.map(({ slot }) => 4 * rowsPerPiece(slot.dims) * matrixOf(slot.dims).cols));
+  const largestPiece = largestPieceOf(matches);
   const codec = await createCodec(Math.max(largestPiece, 1 << 20));
   const writer = output.endsWith('.qsf')
     ? convertQsf

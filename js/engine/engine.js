@@ -62,9 +62,10 @@ class LocalEngine {
     } = checkCall(TABLE.engine.plan, [source, given]);
     this.#check();
     const options = { ...sizes, signal };
-    const file = await openSource(described, options.signal);
+    const one = await this.#oneFile(described, options);
+    const file = await openSource(one, options.signal);
     try {
-      const planned = await planModel(this.#compiled, described, file, options, this.#cache);
+      const planned = await planModel(this.#compiled, one, file, options, this.#cache);
       const { tokensPerSecond } = await onDemand(import('./estimate.js'));
       return { ...planned.plan, tokensPerSecond: await tokensPerSecond(this.#compiled, this.info, planned.plan) };
     } finally {
@@ -92,12 +93,21 @@ class LocalEngine {
       ...hears
     } = checkCall(TABLE.engine.load, [source, given]);
     try {
-      return /** @type {any} */ (await this.#load(described, { ...options, ...hears }, false)); // createChat and others are made of it: openai/conversing.js
+      const all = { ...options, ...hears };
+      return /** @type {any} */ (await this.#load(await this.#oneFile(described, all), all, false)); // createChat and others are made of it: openai/conversing.js
     } catch (error) {
       if (error instanceof BqError && error.code === 'NOMEM') emit(this.events, 'memory', { error });
       throw error;
     }
   };
+
+  /** What is opened for it: of a model in several files that may be another one. @param {Source} source @param {LoadOptions} options */
+  async #oneFile(source, options) {
+    this.#check();
+    if (source.kind !== 'several') return source;
+    const { asOneFile } = await onDemand(import('../plan/files.js'));
+    return asOneFile(source, this.#compiled.convertUrl, options);
+  }
 
   /**
    * @param {Source} described @param {LoadOptions} options @param {boolean} fresh  what the cache knows is out of date

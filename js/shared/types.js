@@ -17,7 +17,7 @@
 /**
  * @typedef {object} EngineOptions
  * @property {'relaxed' | 'simd128'} [build]  asks for one build instead of the best
- * @property {string | URL | { relaxed: string | URL, simd128: string | URL, 'relaxed-threads'?: string | URL, 'simd128-threads'?: string | URL, probe?: string | URL, grammar?: string | URL }} [wasmUrl]
+ * @property {string | URL | { relaxed: string | URL, simd128: string | URL, 'relaxed-threads'?: string | URL, 'simd128-threads'?: string | URL, probe?: string | URL, grammar?: string | URL, convert?: string | URL }} [wasmUrl]
  *   where the builds lie; by default beside this folder. Without those for threads there is one thread; without the probe
  *   it isn't measured whether relaxed SIMD is the faster one here. A single address is the one build there is
  * @property {'auto' | number} [threads]  how many compute, where memory can be shared; default "auto": as many as a
@@ -69,7 +69,8 @@
 
 /**
  * @typedef {object} Progress
- * @property {'plan' | 'download' | 'load' | 'paused' | 'ready'} phase  `download` from a network, `load` from this machine
+ * @property {'convert' | 'plan' | 'download' | 'load' | 'paused' | 'ready'} phase  `download` from a network, `load` from this machine; `convert` of a
+ *   folder in Hugging Face's layout, before all others, with its own `loaded` and `total`
  * @property {number} loaded  bytes of the file that have arrived
  * @property {number} total   bytes of the file
  * @property {number} rate    bytes per second, over the last seconds, of what the cache doesn't have; 0 while unknown

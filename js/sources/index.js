@@ -64,6 +64,12 @@ export function fromFile(path, options = {}) {
   return { kind: 'file', path: typeof path === 'string' ? path : path.href, ...extra(options) };
 }
 
+/** One of several: where it lies in the folder that was chosen is lost on the way to a worker. @param {SourceLike} source @returns {Source} */
+function placed(source) {
+  const place = /** @type {any} */ (source)?.webkitRelativePath;
+  return place ? { .../** @type {any} */ (toSource(source)), place } : toSource(source);
+}
+
 /**
  * Takes an address, a Blob or bytes for their descriptor, or a list of them for a model in several files.
  * @param {SourceLike} source
@@ -73,8 +79,10 @@ export function toSource(source) {
   if (typeof source === 'string' || source instanceof URL) return fromUrl(source);
   if (source instanceof Blob) return fromBlob(source);
   if (source instanceof Uint8Array || source instanceof ArrayBuffer) return fromBytes(source);
-  if (Array.isArray(source) && source.length) return { kind: 'several', sources: source.map(toSource) };
   if (source && typeof source === 'object' && 'kind' in source) return source;
+  // A FileList is no array.
+  const list = /** @type {ArrayLike<SourceLike> | undefined} */ (source);
+  if (list?.length) return { kind: 'several', sources: Array.from(list, placed) };
   throw new BqError('ARGUMENT', 'this is no source of a model', {
     hint: 'use fromUrl, fromBlob, fromBytes or fromFile',
   });

@@ -2,7 +2,7 @@
 
 /**
  * How to reach a model. Plain data that can be posted to a worker.
- * @typedef {({ kind: 'url', url: string, mirrors?: string[], retries?: number, retryDelay?: number, timeout?: number } | { kind: 'blob', blob: Blob } | { kind: 'bytes', bytes: Uint8Array }
+ * @typedef {({ kind: 'url', url: string, mirrors?: string[], retries?: number, retryDelay?: number, timeout?: number } | { kind: 'blob', blob: Blob, place?: string } | { kind: 'bytes', bytes: Uint8Array }
  *   | { kind: 'handle', handle: FileSystemFileHandle }
  *   | { kind: 'several', sources: Source[] } | { kind: 'file', path: string } | { kind: 'parts', parts: FilePart[] }) & { companion?: Source, manifest?: Uint8Array }} Source
  */
@@ -17,8 +17,9 @@
  */
 
 /**
- * What can stand for a source: a descriptor of `from…`, an address, a Blob or bytes; a list of them: the parts of a GGUF file.
- * @typedef {Source | string | URL | Blob | Uint8Array | ArrayBuffer | SourceLike[]} SourceLike
+ * What can stand for a source: a descriptor of `from…`, an address, a Blob or bytes; a list of them: the parts of a GGUF file, or the files of a
+ * folder in Hugging Face's layout.
+ * @typedef {Source | string | URL | Blob | Uint8Array | ArrayBuffer | SourceLike[] | FileList} SourceLike
  */
 
 /**

@@ -34,6 +34,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
  * @property {boolean} shared   its memory is shared between threads
  * @property {number} threads   that plans count with
  * @property {string} [grammarUrl]  where the module for grammars lies
+ * @property {string} [convertUrl]  where that of converters lies
  */
 
 /** What a module imports: its memory, a clock for traces, and what ends a run between two slices. @param {WebAssembly.Memory} memory @param {() => any} [stop] */
@@ -101,7 +102,7 @@ export async function compile({ build: asked, wasmUrl, signal } = {}, shared = f
     (name) => builds[shared ? `${name}-threads` : name],
   );
   const hasOther = Boolean(other) && other !== own;
-  const { grammar: grammarUrl } = builds;
+  const { grammar: grammarUrl, convert: convertUrl } = builds;
   const fetching = follow(signal);
   try {
     const first = compileBuild(build, own, shared, fetching.signal);
@@ -110,13 +111,13 @@ export async function compile({ build: asked, wasmUrl, signal } = {}, shared = f
     if (!why) {
       const compiled = await first;
       why = compiled.problem;
-      if (!why) return { ...compiled, reason, grammarUrl };
+      if (!why) return { ...compiled, reason, grammarUrl, convertUrl };
     }
     fetching.controller.abort(); // what is still on its way is not wanted
     if (!hasOther) throw new BqError('NO_ENGINE', why);
     const second = await compileBuild('simd128', other, shared, signal);
     if (second.problem) throw new BqError('NO_ENGINE', second.problem);
-    return { ...second, reason: why, grammarUrl };
+    return { ...second, reason: why, grammarUrl, convertUrl };
   } finally {
     fetching.release();
   }

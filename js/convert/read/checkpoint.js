@@ -4,7 +4,8 @@ import { openFile } from '../../sources/file.js';
 import { nodeModule } from '../../shared/node.js';
 import { readRange } from '../../sources/read.js';
 import { readBullet } from './bullet.js';
-import { openHf, stampOf } from './hf.js';
+import { diskFolder, stampOf } from './folder.js';
+import { openHf } from './hf.js';
 import { isHubName, openHub } from './hub.js';
 import { readLlama2c } from './llama2c.js';
 import { readQsf } from './qsf.js';
@@ -16,7 +17,7 @@ import { readTorchModel } from './torch-models.js';
  * @property {Map<string, import('./tensors.js').InTensor>} tensors  by canonical name
  * @property {string} name
  * @property {string} [license]     that it says of itself
- * @property {string} folder        where its other files lie
+ * @property {import('./folder.js').Folder | null} folder  where its other files lie
  * @property {string} stamp         of the version of its files
  * @property {string[]} tokenizers  names that its tokenizer's file may have there
  * @property {import('../tokenizers/section.js').Tokenizer | null} [tokenizer]  in the file itself
@@ -69,7 +70,7 @@ export async function openCheckpoint(input, hub = {}) {
     const found = await read(file);
     return {
       close: () => file.close(),
-      folder: dirname(input),
+      folder: await diskFolder(dirname(input)),
       stamp: stampOf(input),
       name: basename(input).replace(/\.[^.]*$/, ''),
       tokenizers: ['tokenizer.bin', `tok${/** @type {any} */ (found.config).vocab}.bin`],

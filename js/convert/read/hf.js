@@ -1,64 +1,23 @@
-/** Reads models in Hugging Face's layout: config.json, safetensors (one file or shards), tokenizer beside them. In Node. */
-import { BqError } from '../../shared/errors.js';
-import { openFile } from '../../sources/file.js';
+/** Reads models in Hugging Face's layout: config.json, safetensors (one file or shards), tokenizer beside them. */
+import { BqError, onDemand } from '../../shared/errors.js';
 import { nodeModule } from '../../shared/node.js';
-import { readRange } from '../../sources/read.js';
 import { canonicalTensors, configOf, endTokens, joinParts, tablesOf } from '../hf-names.js';
+import { diskFolder, readJson, readText } from './folder.js';
 import { readSafetensors } from './safetensors.js';
-import { readTorch } from './torch.js';
 import { sentenceConfig } from './sentence.js';
 
 /** @typedef {import('../../sources/types.js').ByteSource} ByteSource */
 /** @typedef {import('./tensors.js').InTensor} InTensor */
-
-/**
- * @param {string} path
- * @returns {Promise<Record<string, any> | null>}  null: no such file
- */
-export async function readJson(path) {
-  const { existsSync } = await nodeModule('fs');
-  if (!existsSync(path)) return null;
-  const file = await openFile(path);
-  try {
-    const value = JSON.parse(new TextDecoder().decode(await readRange(file, 0, Infinity)));
-    if (value === null || typeof value !== 'object') throw new Error('it is no object');
-    return value;
-  } catch (cause) {
-    if (cause instanceof BqError) throw cause;
-    throw new BqError('FORMAT', `${path} is no JSON: ${/** @type {Error} */ (cause).message}`, { cause });
-  } finally {
-    await file.close();
-  }
-}
-
-/** A folder with a model: on a disk, or as if. @typedef {{ path: string, names: string[], open: (name: string) => Promise<ByteSource>,
- *   stamp: (names: string[]) => string }} Folder  stamp: of the version of these files */
-
-/** Size and time of a file. @param {string} path */
-export function stampOf(path) {
-  const { size, mtimeMs } = nodeModule('fs').statSync(path);
-  return `${path} ${size} ${mtimeMs}`;
-}
-
-/** @param {string} path @returns {Promise<Folder>} */
-async function diskFolder(path) {
-  const { readdirSync } = await nodeModule('fs');
-  const { join } = await nodeModule('path');
-  return {
-    path,
-    names: readdirSync(path),
-    open: (name) => openFile(join(path, name)),
-    stamp: (files) => files.map((name) => stampOf(join(path, name))).join(),
-  };
-}
+/** @typedef {import('./folder.js').Folder} Folder */
 
 /** The files of the weights: safetensors where there are both. @param {Folder} folder @returns {Promise<string[]>} */
-async function shards({ path, names }) {
+async function shards(folder) {
+  const { path, names } = folder;
   for (const [whole, ending] of /** @type {const} */ ([
     ['model.safetensors', /\.safetensors$/],
     ['pytorch_model.bin', /\.(bin|pt|pth|pkl)$/],
   ])) {
-    const index = names.includes(`${whole}.index.json`) ? await readJson(`${path}/${whole}.index.json`) : null;
+    const index = await readJson(folder, `${whole}.index.json`);
     if (index) {
       const listed = [...new Set(Object.values(index.weight_map ?? {}))].map(String);
       const outside = listed.find((name) => /[/\\]/.test(name) || !ending.test(name));
@@ -101,7 +60,7 @@ async function openShards(folder, names, hf, config) {
       files.push(file);
       const tensors = shard.endsWith('.safetensors')
         ? (await readSafetensors(file)).tensors
-        : (await readTorch(file)).tensors;
+        : (await (await onDemand(import('./torch.js'))).readTorch(file)).tensors;
       for (const [original, tensor] of tensors) {
         for (const [name, part] of canonicalTensors(hf, config, original, tensor)) {
           if (all.has(name)) throw new BqError('FORMAT', `tensor "${original}" of ${shard} appears twice`);
@@ -120,13 +79,9 @@ async function openShards(folder, names, hf, config) {
  * The chat template: of tokenizer_config.json, where it may be a list with names, or a file of its own.
  * @param {Folder} folder @param {Record<string, any> | null} tokenizerConfig
  */
-async function templateOf({ path, names }, tokenizerConfig) {
-  const { readFile } = await nodeModule('fs/promises');
-  if (names.includes('chat_template.jinja')) return readFile(`${path}/chat_template.jinja`, 'utf8');
-  const own = names.includes('chat_template.json')
-    ? (await readJson(`${path}/chat_template.json`))?.chat_template
-    : undefined;
-  const template = own ?? tokenizerConfig?.chat_template;
+async function templateOf(folder, tokenizerConfig) {
+  if (folder.has('chat_template.jinja')) return readText(folder, 'chat_template.jinja');
+  const template = (await readJson(folder, 'chat_template.json'))?.chat_template ?? tokenizerConfig?.chat_template;
   if (Array.isArray(template))
     return String((template.find(({ name }) => name === 'default') ?? template[0])?.template ?? '');
   return typeof template === 'string' ? template : '';
@@ -150,26 +105,26 @@ export async function openHf(input, isFolder) {
  */
 export async function openHfFolder(folder, file, name) {
   const { path } = folder;
-  const json = await readJson(`${path}/config.json`);
+  const json = await readJson(folder, 'config.json');
   if (!json)
     throw new BqError('NOT_A_MODEL', `${path} has no config.json`, { hint: 'it tells what the tensors are for' });
   const own = configOf(json);
-  const config = { ...own, ...(await sentenceConfig(path, own, readJson)) };
+  const config = { ...own, ...(await sentenceConfig(folder, own)) };
   const files = file ? [file] : await shards(folder);
   const { tensors, close } = await openShards(folder, files, json, config);
   for (const [table, values] of Object.entries(tablesOf(json, config))) tensors.set(table, values);
   // A tied head may be stored all the same.
   if (config.tied) tensors.delete('lm_head.weight');
-  const generation = await readJson(`${path}/generation_config.json`);
+  const generation = await readJson(folder, 'generation_config.json');
   return {
     config,
     tensors,
     close,
     name,
-    folder: path,
+    folder,
     stamp: folder.stamp(files),
     tokenizers: ['tokenizer.json', 'tokenizer.model', 'vocab.json', 'tokenizer.bin'],
     ends: endTokens(generation, json),
-    template: await templateOf(folder, await readJson(`${path}/tokenizer_config.json`)),
+    template: await templateOf(folder, await readJson(folder, 'tokenizer_config.json')),
   };
 }

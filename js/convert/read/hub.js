@@ -1,9 +1,9 @@
 /**
- * Models on a hub that answers as huggingface.co does: `hf:owner/name`. What is small is fetched into a folder that is removed
- * afterwards; weights are read by ranges, of the commit that the revision named when it was asked for. In Node.
+ * Models on a hub that answers as huggingface.co does: `hf:owner/name`. What is small is fetched as a whole when it is asked for; weights are
+ * read by ranges, of the commit that the revision named when it was asked for. In Node.
  */
 import { BqError } from '../../shared/errors.js';
-import { nodeModule } from '../../shared/node.js';
+import { openBytes } from '../../sources/bytes.js';
 import { openHfFolder } from './hf.js';
 
 /** @import { ByteSource } from '../../sources/types.js' */
@@ -229,33 +229,23 @@ export async function openHub(input, options) {
   const repo = input.slice('hf:'.length);
   if (!/^[\w.-]+(\/[\w.-]+)?$/.test(repo) || repo.split('/').some((part) => /^\.+$/.test(part)))
     throw new BqError('ARGUMENT', `"${input}" is no hf:owner/name`);
-  const { mkdtemp, mkdir, rm, writeFile } = await nodeModule('fs/promises');
-  const { tmpdir } = await nodeModule('os');
-  const { dirname, join } = await nodeModule('path');
   const hub = new Hub(repo, options);
   const { sha, names } = await hub.list();
-  const path = await mkdtemp(join(tmpdir(), 'bq4-hub-'));
-  const remove = () => rm(path, { recursive: true, force: true });
-  try {
-    for (const name of names.filter((n) => SMALL.test(n))) {
-      const bytes = await hub.whole(sha, name);
-      await mkdir(dirname(join(path, name)), { recursive: true });
-      await writeFile(join(path, name), bytes);
-    }
-    const checkpoint = await openHfFolder(
-      { path, names, open: (name) => hub.open(sha, name), stamp: () => `${repo} ${sha}` },
-      null,
-      repo.split('/').at(-1) ?? repo,
-    );
-    return {
-      ...checkpoint,
-      close: async () => {
-        await checkpoint.close();
-        await remove();
-      },
-    };
-  } catch (error) {
-    await remove();
-    throw error;
-  }
+  /** Fetched once. @type {Map<string, Promise<Uint8Array>>} */
+  const small = new Map();
+  const whole = (/** @type {string} */ name) => {
+    if (!small.has(name)) small.set(name, hub.whole(sha, name));
+    return /** @type {Promise<Uint8Array>} */ (small.get(name));
+  };
+  return openHfFolder(
+    {
+      path: input,
+      names,
+      has: (name) => names.includes(name),
+      open: async (name) => (SMALL.test(name) ? openBytes(await whole(name)) : hub.open(sha, name)),
+      stamp: () => `${repo} ${sha}`,
+    },
+    null,
+    repo.split('/').at(-1) ?? repo,
+  );
 }

@@ -1,6 +1,6 @@
-/** What a sentence-transformers folder says of how its vectors are made: modules.json and what it names. In Node. */
+/** What a sentence-transformers folder says of how its vectors are made: modules.json and what it names. */
 import { BqError } from '../../shared/errors.js';
-import { nodeModule } from '../../shared/node.js';
+import { readJson } from './folder.js';
 
 /** Their names of pooling in ours. @type {Record<string, string>} */
 const POOLING = { mean: 'mean', mean_tokens: 'mean', cls: 'cls', cls_token: 'cls', lasttoken: 'last' };
@@ -17,16 +17,17 @@ function poolingOf(json) {
   });
 }
 
+/** @param {string} path  of a module; '': it lies in the folder itself @param {string} name */
+const within = (path, name) => (path ? `${path}/${name}` : name);
+
 /**
  * Keys of our configuration; none where the folder is of another kind. UNSUPPORTED: a module that is not computed. FORMAT.
- * @param {string} folder
+ * @param {import('./folder.js').Folder} folder
  * @param {Record<string, any>} config  ours
- * @param {(path: string) => Promise<any>} readJson  null: no such file
  * @returns {Promise<Record<string, any>>}
  */
-export async function sentenceConfig(folder, config, readJson) {
-  const { join } = await nodeModule('path');
-  const modules = await readJson(join(folder, 'modules.json'));
+export async function sentenceConfig(folder, config) {
+  const modules = await readJson(folder, 'modules.json');
   if (!modules) return {};
   /** @type {Record<string, any>} */
   const found = {};
@@ -34,10 +35,10 @@ export async function sentenceConfig(folder, config, readJson) {
     if (!/^[\w-]*$/.test(path)) throw new BqError('FORMAT', `modules.json names "${path}", outside its folder`);
     const kind = String(type).split('.').pop();
     if (kind === 'Transformer') {
-      const most = (await readJson(join(folder, path, 'sentence_bert_config.json')))?.max_seq_length;
+      const most = (await readJson(folder, within(path, 'sentence_bert_config.json')))?.max_seq_length;
       if (most) found.text_tokens = Math.min(most, config.context);
     } else if (kind === 'Pooling') {
-      found.pooling = poolingOf((await readJson(join(folder, path, 'config.json'))) ?? {});
+      found.pooling = poolingOf((await readJson(folder, within(path, 'config.json'))) ?? {});
     } else if (kind === 'Normalize') {
       found.normalize = true;
     } else {

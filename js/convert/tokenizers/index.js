@@ -1,6 +1,7 @@
-/** Reads a tokenizer from whatever file it is in. In Node. */
+/** Reads a tokenizer from whatever file it is in. */
 import { BqError } from '../../shared/errors.js';
 import { nodeModule } from '../../shared/node.js';
+import { diskFolder, readBytes, readText } from '../read/folder.js';
 import { openBytes } from '../../sources/bytes.js';
 import { readHeader } from '../../sources/gguf-header.js';
 import { tokenizerFromGguf } from './gguf-vocab.js';
@@ -12,6 +13,7 @@ import { parseTiktoken } from './tiktoken.js';
 import { parseVocabTxt } from './wordlist.js';
 
 /** @typedef {import('./section.js').Tokenizer} Tokenizer */
+/** @typedef {import('../read/folder.js').Folder} Folder */
 
 /** Names that the two files of a GPT-2 vocabulary have. */
 const GPT2_FILES = [
@@ -23,59 +25,51 @@ const HINT_FILES = ['generation_config.json', 'config.json', 'tokenizer_config.j
 
 /**
  * tokenizer.json, tokenizer.model, encoder.json or vocab.bpe, *.tiktoken, GGUF, a .txt with a token per line, or tokenizer.bin of llama2.c. READ, FORMAT, UNSUPPORTED.
- * @param {string} path
+ * @param {Folder} folder
+ * @param {string} name
  * @param {{ vocab: number }} model  how many tokens the model has
  * @returns {Promise<Tokenizer>}
  */
-export async function readTokenizerFile(path, { vocab }) {
-  const { basename, dirname, join } = await nodeModule('path');
-  const name = basename(path);
-  const bytes = await read(path);
+export async function readTokenizer(folder, name, { vocab }) {
+  const bytes = await readBytes(folder, name);
   const text = () => new TextDecoder().decode(bytes);
   const pair = GPT2_FILES.find((names) => names.includes(name));
   try {
     if (pair) {
-      const [encoder, merges] = await Promise.all(pair.map((file) => read(join(dirname(path), file))));
-      return parseGpt2(new TextDecoder().decode(encoder), new TextDecoder().decode(merges));
+      const [encoder, merges] = await Promise.all(pair.map((file) => readText(folder, file)));
+      return parseGpt2(encoder, merges);
     }
-    if (name.endsWith('.json')) return parseHfTokenizer(text(), await readHints(dirname(path)));
+    if (name.endsWith('.json')) return parseHfTokenizer(text(), await readHints(folder));
     if (name.endsWith('.txt')) return parseVocabTxt(text());
     if (name.endsWith('.tiktoken')) return parseTiktoken(text());
-    if (name.endsWith('.model')) return parseSentencePiece(bytes, await readHints(dirname(path)));
+    if (name.endsWith('.model')) return parseSentencePiece(bytes, await readHints(folder));
     if (String.fromCharCode(...bytes.subarray(0, 4)) === 'GGUF')
       return tokenizerFromGguf((await readHeader(openBytes(bytes), bytes)).metadata);
     return parseLlama2c(bytes, vocab);
   } catch (error) {
-    if (!(error instanceof BqError)) throw error;
-    throw new BqError(error.code, `${path}: ${error.message}`, { hint: error.hint, cause: error });
+    if (!(error instanceof BqError) || error.code === 'READ') throw error;
+    throw new BqError(error.code, `${folder.path}/${name}: ${error.message}`, { hint: error.hint, cause: error });
   }
 }
 
-/** @param {string} path @returns {Promise<Uint8Array>} */
-async function read(path) {
-  const { readFile } = await nodeModule('fs/promises');
-  try {
-    return await readFile(path);
-  } catch (cause) {
-    throw new BqError('READ', `${path} can't be read: ${/** @type {Error} */ (cause).message}`, {
-      cause,
-      hint: 'check the path and its permissions',
-    });
-  }
+/** The same of a path, in Node. @param {string} path @param {{ vocab: number }} model */
+export async function readTokenizerFile(path, model) {
+  const { basename, dirname } = await nodeModule('path');
+  const { statSync } = await nodeModule('fs');
+  if (!statSync(path, { throwIfNoEntry: false })?.isFile())
+    throw new BqError('READ', `${path} can't be read: there is no such file`, { hint: 'check the path' });
+  return readTokenizer(await diskFolder(dirname(path)), basename(path), model);
 }
 
 /**
- * @param {string} folder
+ * @param {Folder} folder
  * @returns {Promise<import('./hf-json.js').Hints>}
  */
 async function readHints(folder) {
-  const { existsSync } = await nodeModule('fs');
-  const { join } = await nodeModule('path');
   /** @type {any[]} */
   const files = [];
-  for (const path of HINT_FILES.map((name) => join(folder, name)).filter(existsSync)) {
-    files.push(parseJson(new TextDecoder().decode(await read(path)), path));
-  }
+  for (const name of HINT_FILES.filter(folder.has))
+    files.push(parseJson(await readText(folder, name), `${folder.path}/${name}`));
   const hint = (/** @type {string} */ name) => {
     const values = files.flatMap((file) => [file?.[`${name}_token_id`], file?.[`${name}_token`]].flat());
     return values

@@ -1,0 +1,59 @@
+/** Converts a folder that somebody chose to a .bq4 file in a Blob, which a browser keeps on its disk where it is large. Loaded when first asked for. */
+import { matchTensors } from './names.js';
+import { createCodec, createHasher } from './codec.js';
+import { chatFormat, largestPieceOf, tokenizerOf, v2Tensors } from './parts.js';
+import { openHfFolder } from './read/hf.js';
+import { encodeTokenizer } from './tokenizers/section.js';
+import { prefixLengthOf, writeV2 } from './write/v2.js';
+
+/** @import { Folder } from './read/folder.js' */
+/** @import { Sink } from './write/output.js' */
+
+/** @returns {Sink & { blob: () => Blob }} */
+function blobSink() {
+  /** @type {[number, Blob][]} */
+  const pieces = [];
+  return {
+    async write(position, bytes) {
+      pieces.push([position, new Blob([/** @type {Uint8Array<ArrayBuffer>} */ (bytes)])]);
+    },
+    async finish() {},
+    async abort() {
+      pieces.length = 0;
+    },
+    blob: () => new Blob(pieces.sort(([a], [b]) => a - b).map(([, piece]) => piece)),
+  };
+}
+
+/**
+ * NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, and what its files throw.
+ * @param {Folder} folder
+ * @param {object} options
+ * @param {string} [options.wasmUrl]  of the module of converters
+ * @param {AbortSignal} [options.signal]
+ * @param {(done: number, total: number) => void} [options.onBytes]  of tensors
+ * @returns {Promise<File>}
+ */
+export async function convertFolder(folder, { wasmUrl, signal, onBytes }) {
+  const checkpoint = await openHfFolder(folder, null, folder.path);
+  try {
+    const { config, tensors, template, name } = checkpoint;
+    const matches = matchTensors(config, tensors);
+    const tokenizer = await tokenizerOf(checkpoint);
+    const codec = await createCodec(Math.max(largestPieceOf(matches), 1 << 20), { wasmUrl, signal });
+    const model = {
+      config,
+      name,
+      tensors: v2Tensors(matches, codec, {}),
+      tokenizer: tokenizer && encodeTokenizer(tokenizer),
+      chat: await chatFormat(tokenizer, template),
+      template,
+    };
+    const hasher = await createHasher(prefixLengthOf(model, false), { wasmUrl, signal });
+    const sink = blobSink();
+    await writeV2(sink, model, { hash: (bytes) => hasher.hash(bytes), onBytes, signal });
+    return new File([sink.blob()], `${name}.bq4`);
+  } finally {
+    await checkpoint.close();
+  }
+}
