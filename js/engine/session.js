@@ -11,9 +11,6 @@ import { asyncDispose } from '../shared/async.js';
 /** @import { GenerateOptions, Part, Result, Session } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
 
-/** Tokens of a prompt whose reply is likely to repeat some of it. */
-const LONG = 32;
-
 /** @implements {Session} */
 export class LocalSession {
   #model;
@@ -234,7 +231,7 @@ export class LocalSession {
     this.#busy = true;
     let failed = false;
     try {
-      const guessing = this.#guesses(options.speculate, tokens.length); // loaded while the prompt is computed
+      const guessing = this.#guesses(options.speculate); // loaded while the prompt is computed
       guide = await this.#model.guide(options);
       output.picking = await this.#model.picking(options, this.#timeline.handle);
       let since = performance.now();
@@ -295,9 +292,9 @@ export class LocalSession {
     }
   }
 
-  /** What guesses for a generation; null: nothing does, or it could not be loaded. @param {GenerateOptions['speculate']} how @param {number} tokens  of the prompt */
-  async #guesses(how, tokens) {
-    if (how === false || (how === undefined && tokens < LONG)) return null;
+  /** What guesses for a generation; null: nothing does, or it could not be loaded. @param {GenerateOptions['speculate']} how */
+  async #guesses(how) {
+    if (!how) return null;
     const loaded = await onDemand(import('./guesses.js')).catch(() => null);
     return loaded && new loaded.Guesses(this.#model, this.#timeline, how);
   }

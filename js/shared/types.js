@@ -259,8 +259,7 @@
  * @property {number} [maxTokensPerSecond]  default: as fast as can be
  * @property {ResponseFormat} [responseFormat]  what the text is held to; default: nothing
  * @property {boolean | { tokens: number }} [speculate]  whether what comes next is guessed from the text so far, so that several tokens
- *   are computed at once; the tokens are the same. Default: where that is found to pay, for prompts of 32 tokens and more;
- *   true: for all prompts; `tokens`: always, so many
+ *   are computed at once; the tokens are the same. Default: no; true: where it is found to pay; `tokens`: always, so many
  * @property {AbortSignal} [signal]    ends it with the signal's reason; what was computed stays in the KV cache
  * @property {(progress: PrefillProgress) => void} [onProgress]  while the prompt is computed
  */

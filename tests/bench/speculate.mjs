@@ -101,11 +101,11 @@ for (const [name, prompt] of Object.entries(PROMPTS)) {
   const [plain, fast] = [/** @type {number[]} */ ([]), /** @type {number[]} */ ([])];
   let last;
   for (let round = 0; round < rounds; round++)
-    for (const speculate of round % 2 ? [undefined, false] : [false, undefined]) {
+    for (const speculate of round % 2 ? [true, false] : [false, true]) {
       const run = await once(prompt, speculate);
       if (last && String(last.made) !== String(run.made)) throw new Error(`${name}: other tokens`);
       (speculate === false ? plain : fast).push(run.rate);
-      if (speculate === undefined) last = run;
+      if (speculate) last = run;
     }
   const { made, timings } = /** @type {any} */ (last);
   found.push({

@@ -65,7 +65,7 @@ for (const [build, threads] of /** @type {const} */ ([
         for (const [seed, prompt] of PROMPTS.entries()) {
           const run = (/** @type {any} */ speculate) =>
             told(model.generate(prompt, { maxTokens: 40, seed, ...options, speculate }));
-          const plain = await run(false);
+          const plain = await run(undefined); // by default nothing is guessed
           assert.deepEqual([plain.timings.draftedTokens, plain.timings.acceptedTokens], [0, 0]);
           for (const speculate of [{ tokens: 1 }, { tokens: 7 }, true]) {
             const { said, timings } = await run(speculate);
