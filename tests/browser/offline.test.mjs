@@ -205,7 +205,11 @@ test('what is stored is what a visit needs, now or later', async () => {
     'js/io-worker.js',
   ])
     assert.ok(stored.includes(path), path);
-  assert.equal(stored.filter((path) => path.endsWith('.wasm')).length, 7, 'four builds, the probe, grammars, converters');
+  assert.equal(
+    stored.filter((path) => path.endsWith('.wasm')).length,
+    7,
+    'four builds, the probe, grammars, converters',
+  );
   assert.deepEqual(
     stored.filter(
       (path) =>
