@@ -3,7 +3,7 @@
 import { stderr, stdout } from 'node:process';
 import { parseArgs } from 'node:util';
 import { BqError } from '../js/shared/errors.js';
-import { adapterOf, flag, load, numberOf, sourceOf, Usage, value, values } from './options.js';
+import { adapterOf, flag, load, numberOf, readText, sourceOf, Usage, value, values } from './options.js';
 
 const HELP = `bq4: language models in the browser, on the CPU
 
@@ -264,18 +264,10 @@ const NEEDS = {
 async function formatOf({ schema, grammar, regex }) {
   if ([schema, grammar, regex].filter((one) => one !== undefined).length > 1)
     throw new Usage('only one of --schema, --grammar and --regex can be');
-  const { readFile } = await import('node:fs/promises');
-  const read = async (/** @type {string} */ file) => {
-    try {
-      return await readFile(file, 'utf8');
-    } catch (cause) {
-      throw new BqError('READ', `${file} can't be read: ${/** @type {Error} */ (cause).message}`, { cause });
-    }
-  };
   if (regex !== undefined) return { type: 'regex', pattern: regex };
-  if (grammar !== undefined) return { type: 'grammar', grammar: await read(grammar) };
+  if (grammar !== undefined) return { type: 'grammar', grammar: await readText(grammar) };
   if (schema === undefined) return undefined;
-  const text = await read(schema);
+  const text = await readText(schema);
   try {
     return { type: 'json_schema', schema: JSON.parse(text) };
   } catch (cause) {

@@ -1,23 +1,15 @@
 // Commands of heads: train-head and classify.
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { stderr, stdout } from 'node:process';
 import { trainHead } from '../js/heads/index.js';
 import { BqError } from '../js/shared/errors.js';
+import { readText } from './options.js';
 
 /** @import { Model } from '../js/shared/types.js' */
 
-/** @param {string} path */
-async function read(path) {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (cause) {
-    throw new BqError('READ', `${path} can't be read: ${/** @type {Error} */ (cause).message}`, { cause });
-  }
-}
-
 /** Lines of a text, a tab and a label. FORMAT. @param {string} path */
 async function examples(path) {
-  const lines = (await read(path)).split(/\r?\n/);
+  const lines = (await readText(path)).split(/\r?\n/);
   return lines.flatMap((line, i) => {
     if (!line.trim()) return [];
     const tab = line.lastIndexOf('\t');
@@ -65,7 +57,7 @@ export async function train(model, data, out, { test, name, type, labels, penalt
 export async function classify(model, path, texts, json) {
   let head;
   try {
-    head = JSON.parse(await read(path));
+    head = JSON.parse(await readText(path));
   } catch (cause) {
     if (cause instanceof BqError) throw cause;
     throw new BqError('FORMAT', `${path} is no JSON: ${/** @type {Error} */ (cause).message}`, {

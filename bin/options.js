@@ -1,5 +1,17 @@
 /** What commands have in common: options by their kind, files, a loaded model. */
+import { BqError } from '../js/shared/errors.js';
+
 export class Usage extends Error {}
+
+/** A file as UTF-8. READ. @param {string} path */
+export async function readText(path) {
+  const { readFile } = await import('node:fs/promises');
+  try {
+    return await readFile(path, 'utf8');
+  } catch (cause) {
+    throw new BqError('READ', `${path} can't be read: ${/** @type {Error} */ (cause).message}`, { cause });
+  }
+}
 
 /** @typedef {{ type: 'string' | 'boolean', multiple?: boolean }} Option */
 

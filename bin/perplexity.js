@@ -1,11 +1,11 @@
 /** `bq4 perplexity`: how well a model predicts a text, and how far it is from another one that predicts the same. */
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stderr, stdout } from 'node:process';
-import { logSum } from '../js/engine/probabilities.js';
+import { argmax, logSum } from '../js/engine/probabilities.js';
 import { BqError } from '../js/shared/errors.js';
-import { loadOptions, numberOf, sourceOf, Usage } from './options.js';
+import { loadOptions, numberOf, readText, sourceOf, Usage } from './options.js';
 
 /** @typedef {{ wasm: import('../js/wasm/wasm.js').Wasm, timeline: import('../js/engine/timeline.js').Timeline }} Own */
 
@@ -68,13 +68,6 @@ class Reader {
   }
 }
 
-/** @param {Float32Array} values  the first of the largest */
-const largest = (values) => {
-  let best = 0;
-  for (let i = 1; i < values.length; i++) if (values[i] > values[best]) best = i;
-  return best;
-};
-
 /** Sum of p (log p - log q), p by the second. @param {Float32Array} ours @param {number} sum @param {Float32Array} theirs @param {number} theirSum */
 function divergence(ours, sum, theirs, theirSum) {
   let all = 0;
@@ -106,7 +99,7 @@ async function score([one, other], ids, windows, onProgress) {
         const theirSum = logSum(theirs);
         sums.theirs += theirSum - theirs[window[n]];
         sums.kl += divergence(logits, sum, theirs, theirSum);
-        sums.same += Number(largest(logits) === largest(theirs));
+        sums.same += Number(argmax(logits) === argmax(theirs));
       }
       if (sums.predicted % 64 === 0) onProgress(sums.predicted, Math.exp(sums.nll / sums.predicted));
     }
@@ -159,19 +152,10 @@ function strideOf(options, context) {
   throw new Usage(`--stride is "${options.stride}", not a whole number from 1 to ${context - 1}`);
 }
 
-/** @param {string} path */
-async function textOf(path) {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (cause) {
-    throw new BqError('READ', `${path} can't be read: ${/** @type {Error} */ (cause).message}`, { cause });
-  }
-}
-
 /** @param {string[]} files  the model, the text @param {any} options */
 export async function measurePerplexity([file, path], options) {
   const limit = numberOf(options, 'tokens') ?? Infinity;
-  const text = await textOf(path);
+  const text = await readText(path);
   const { createEngine } = await import('../js/engine.js');
   const engine = await createEngine({ build: options.build, threads: numberOf(options, 'threads') });
   const folder = await mkdtemp(join(tmpdir(), 'bq4-perplexity-'));

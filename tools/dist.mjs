@@ -3,10 +3,11 @@
 // loads on demand. All lie in one folder, so that each finds the others and build/wasm by
 // `new URL('…', import.meta.url)`, which is what bundlers look for too.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative, sep } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { minify } from 'terser';
+import { moveAddresses } from './addresses.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const DIST = join(ROOT, 'dist');
@@ -59,11 +60,9 @@ const ours = {
     const usual = id === join(ROOT, 'js/engine/engine.js') ? USUAL.map((name) => `import '../${name}.js';`) : [];
     const moved =
       usual.join('') +
-      code.replace(/new URL\('(\.[^']*)', import\.meta\.url\)/g, (_, path) => {
-        const target = join(dirname(id), path);
+      moveAddresses(code, id, (target) => {
         const entry = ENTRIES.find(([, source]) => join(ROOT, source) === target);
-        const address = entry ? `./${entry[0]}.js` : relative(DIST, target).split(sep).join('/');
-        return `new URL('${address}', import.meta.url)`;
+        return entry ? `${entry[0]}.js` : relative(DIST, target);
       });
     return moved === code ? null : { code: moved, map: null };
   },

@@ -4,10 +4,11 @@
 //
 //   npm run build && node tools/site.mjs     then copy build/site to any static host; the page is demo/
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative, sep } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { minify } from 'terser';
+import { moveAddresses } from './addresses.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 export const SITE = join(ROOT, 'build', 'site');
@@ -27,7 +28,6 @@ const USUAL = [
   'engine/prefill',
   'load/cached-load',
   'load/progress',
-
   'shared/throttle',
   'sources/remote',
   'store/index',
@@ -49,11 +49,9 @@ const addresses = {
     const usual = id === join(DEMO, 'worker.js') ? USUAL.map((name) => `import '../js/${name}.js';`) : [];
     const moved =
       usual.join('') +
-      code.replace(/new URL\('(\.[^']*)', import\.meta\.url\)/g, (_, path) => {
-        const target = join(dirname(id), path);
+      moveAddresses(code, id, (target) => {
         const [entry] = Object.entries(ENTRIES).find(([, all]) => all.some((one) => join(ROOT, one) === target)) ?? [];
-        const address = entry ? `${entry}.js` : relative(DEMO, target).split(sep).join('/');
-        return `new URL('${address.startsWith('.') ? address : `./${address}`}', import.meta.url)`;
+        return entry ? `${entry}.js` : relative(DEMO, target);
       });
     // The package says which files of dist/ act by being loaded. Of the sources these are the workers.
     return { code: moved, map: null, moduleSideEffects: /worker\.js$|thread\.js$/.test(id) };

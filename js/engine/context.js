@@ -10,14 +10,14 @@ import { emit } from '../shared/events.js';
 /** Tokens at the beginning that a shift keeps where nobody says how many. */
 const SINKS = 4;
 
-/** Tokens of the prompt of messages; Infinity where a text alone is too long. @typedef {(messages: Message[]) => Promise<number[]>} Tokens */
+/** Tokens of the prompt of messages. CONTEXT_FULL: a text alone is too long. @typedef {(messages: Message[]) => Promise<number[]>} Tokens */
 
-/** @param {Tokens} tokens @param {Message[]} messages */
-async function lengthOf(tokens, messages) {
+/** null: there are too many. @param {Tokens} tokens @param {Message[]} messages */
+async function tried(tokens, messages) {
   try {
-    return (await tokens(messages)).length;
+    return await tokens(messages);
   } catch (error) {
-    if (error instanceof BqError && error.code === 'CONTEXT_FULL') return Infinity;
+    if (error instanceof BqError && error.code === 'CONTEXT_FULL') return null;
     throw error;
   }
 }
@@ -32,7 +32,8 @@ async function lengthOf(tokens, messages) {
 async function fitting(messages, tokens, context, maxTokens = Infinity) {
   const quarter = Math.max(1, context >> 2);
   const room = Math.min(maxTokens, quarter);
-  const total = await lengthOf(tokens, messages);
+  let whole = await tried(tokens, messages);
+  const total = whole?.length ?? Infinity;
   const over = total + room - context;
   const starts = messages.flatMap(({ role }, i) => (role === 'user' ? [i] : []));
   const [first = messages.length] = starts;
@@ -42,12 +43,14 @@ async function fitting(messages, tokens, context, maxTokens = Infinity) {
   if (over > 0)
     for (const at of starts.slice(1)) {
       left = [...head, ...messages.slice(at)];
-      length = await lengthOf(tokens, left);
+      whole = await tried(tokens, left);
+      length = whole?.length ?? Infinity;
       const enough =
         total === Infinity ? length + room + quarter <= context : total - length >= Math.ceil(over / quarter) * quarter;
       if (enough) break;
     }
-  const [whole, other] = [await tokens(left), await tokens([...head, { role: 'user', content: '?' }])];
+  whole ??= await tokens(left); // which says why not
+  const other = await tokens([...head, { role: 'user', content: '?' }]);
   let sinks = 0;
   while (sinks < whole.length && whole[sinks] === other[sinks]) sinks++;
   return { messages: left, sinks, shifted: { messages: messages.length - left.length, tokens: total - length } };

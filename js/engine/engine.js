@@ -8,6 +8,7 @@ import { threadsBlocked } from '../wasm/features.js';
 import { Loading } from '../load/loading.js';
 import { LocalModel } from './model.js';
 import { emit } from '../shared/events.js';
+import { Hold } from '../shared/hold.js';
 import { planModel } from '../plan/plan.js';
 import { openSource } from '../sources/index.js';
 import { isNode, nodeModule } from '../shared/node.js';
@@ -37,7 +38,7 @@ class LocalEngine {
   #models = new Set();
   events = new EventTarget();
   /** @type {import('./tempo.js').Tempo} */
-  #tempo = { held: null, slow: false, events: this.events };
+  #tempo = Object.assign(new Hold(), { slow: false, events: this.events });
 
   /**
    * @param {Compiled} compiled @param {EngineInfo} info @param {Threads | null} threads

@@ -11,3 +11,10 @@ export function logSum(logits) {
   for (let i = 0; i < logits.length; i++) sum += Math.exp(logits[i] - most);
   return most + Math.log(sum);
 }
+
+/** The first of the largest. @param {Float32Array} logits */
+export function argmax(logits) {
+  let best = 0;
+  for (let i = 1; i < logits.length; i++) if (logits[i] > logits[best]) best = i;
+  return best;
+}

@@ -1,19 +1,19 @@
 /** How much of the machine an engine takes: all of it, less, nothing. Loaded when that is to change. */
-import { gate } from '../shared/async.js';
 import { emit } from '../shared/events.js';
 
+/** @import { Hold } from '../shared/hold.js' */
 /** @import { Pace } from '../shared/types.js' */
 
 /**
  * What computing looks at before it goes on.
- * @typedef {object} Tempo
- * @property {Promise<void> | null} held  settles when it may go on
+ * @typedef {object} Facts
  * @property {boolean} slow     it computes half of the time, with one thread
  * @property {EventTarget} events  of the engine
  * @property {boolean} [paused]  by the caller: whatever the pace is
  * @property {Pace} [pace]
- * @property {() => void} [release]
  */
+
+/** @typedef {Hold & Facts} Tempo */
 
 /** @param {Tempo} tempo @param {{ paused?: boolean, pace?: Pace }} change */
 export function settle(tempo, change) {
@@ -22,12 +22,5 @@ export function settle(tempo, change) {
   tempo.slow = tempo.pace === 'slow';
   if (change.pace && change.pace !== pace) emit(tempo.events, 'pace', { pace: change.pace });
   if (change.paused !== undefined && change.paused !== paused) emit(tempo.events, paused ? 'resumed' : 'paused');
-  if (!tempo.paused && tempo.pace !== 'pause') {
-    tempo.held = null;
-    tempo.release?.();
-  } else if (!tempo.held) {
-    const { promise, resolve } = gate();
-    tempo.held = promise;
-    tempo.release = () => resolve(undefined);
-  }
+  void (tempo.paused || tempo.pace === 'pause' ? tempo.pause() : tempo.resume());
 }

@@ -3,7 +3,7 @@
  * them. The proxies of a page (remote.js) and the dispatch beside the engine (serve.js) are both made from it.
  */
 import { messagesOf } from '../chat/messages.js';
-import { checkOptions, wrong } from '../shared/options.js';
+import { checkOptions, PACES, wrong } from '../shared/options.js';
 import { toSource } from '../sources/index.js';
 
 /**
@@ -44,7 +44,7 @@ const promptOrNone = (value) => (value === null ? null : prompt(value));
 const promptOrMessages = (value) =>
   Array.isArray(value) && typeof value[0] === 'object' ? messagesOf(value) : prompt(value);
 
-const pace = must('the pace', (v) => ['run', 'slow', 'pause'].includes(v), 'one of run, slow, pause');
+const pace = must('the pace', (v) => PACES.includes(v), `one of ${PACES.join(', ')}`);
 
 /** @param {any} value @returns {string[]} */
 function choices(value) {

@@ -4,38 +4,17 @@
 
 #include "check.h"
 #include "session/session.h"
+#include "tiny_configs.h"
 #include "tiny_model.h"
 
-enum { CONTEXT = 320, VOCAB = 61, ROWS = 6, LAYERS = 3 };
+enum { CONTEXT = 320, VOCAB = 61, ROWS = 6 };
 
-static bq_config llama(void) {
-  return (bq_config){.layers = LAYERS, .hidden = 40, .heads = 4, .kv_heads = 2, .head_dim = 10,
-                     .ffn = 72, .vocab = VOCAB, .context = CONTEXT, .gated = true, .tied = true};
-}
+static bq_config llama(void) { return tiny_llama(VOCAB, CONTEXT); }
+static bq_config learned(void) { return tiny_learned(llama()); }
+static bq_config encoder(void) { return tiny_encoder(llama()); }
 
-/* Two kinds of layers, one with a window that drafts reach beyond. */
-static bq_config windowed(void) {
-  bq_config c = llama();
-  c.window = 3;
-  c.global_every = 2;
-  c.local_theta = 500;
-  return c;
-}
-
-static bq_config learned(void) {
-  bq_config c = llama();
-  c.norm = BQ_NORM_LAYER;
-  c.position = BQ_POSITION_LEARNED;
-  c.gated = false;
-  return c;
-}
-
-static bq_config encoder(void) {
-  bq_config c = learned();
-  c.norm_place = BQ_NORM_AFTER_SUM;
-  c.bidirectional = true;
-  return c;
-}
+/* With a window that drafts reach beyond. */
+static bq_config windowed(void) { return tiny_windowed(llama(), 3); }
 
 static uint32_t token(uint32_t at) { return (at * 37 + at / 7 * 5 + 11) % VOCAB; }
 

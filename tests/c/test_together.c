@@ -4,38 +4,20 @@
 
 #include "check.h"
 #include "session/session.h"
+#include "tiny_configs.h"
 #include "tiny_model.h"
 
 enum { CONTEXT = 64, VOCAB = 61, SESSIONS = 4, WINDOW = 48, ROWS = 8 };
 
-static bq_config llama(void) {
-  return (bq_config){.layers = 3, .hidden = 40, .heads = 4, .kv_heads = 2, .head_dim = 10,
-                     .ffn = 72, .vocab = VOCAB, .context = CONTEXT, .gated = true, .tied = true};
-}
+static bq_config llama(void) { return tiny_llama(VOCAB, CONTEXT); }
+static bq_config learned(void) { return tiny_learned(llama()); }
+static bq_config encoder(void) { return tiny_encoder(llama()); }
 
-/* Two kinds of layers, one with a window; softcaps and scales. */
+/* With softcaps and scales, too. */
 static bq_config windowed(void) {
-  bq_config c = llama();
-  c.window = 5;
-  c.global_every = 2;
-  c.local_theta = 500;
+  bq_config c = tiny_windowed(llama(), 5);
   c.logit_softcap = 4;
   c.residual_scale = 0.5f;
-  return c;
-}
-
-static bq_config learned(void) {
-  bq_config c = llama();
-  c.norm = BQ_NORM_LAYER;
-  c.position = BQ_POSITION_LEARNED;
-  c.gated = false;
-  return c;
-}
-
-static bq_config encoder(void) {
-  bq_config c = learned();
-  c.norm_place = BQ_NORM_AFTER_SUM;
-  c.bidirectional = true;
   return c;
 }
 

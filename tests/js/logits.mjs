@@ -1,4 +1,5 @@
 // A model at the wasm border itself, for what the public interface doesn't show: its logits.
+import { argmax } from '../../js/engine/probabilities.js';
 import { structs } from '../../js/wasm/border.js';
 import { Loading } from '../../js/load/loading.js';
 import { planModel, sessionRecord } from '../../js/plan/plan.js';
@@ -71,12 +72,7 @@ export async function openLogits(from, { build, threads = 0, kv = 'f32', ...size
   return { ...opened(), /** Another session of the same model: see `sessions`. */ another: opened };
 }
 
-/** The first of the largest. @param {Float32Array} logits */
-export function argmax(logits) {
-  let best = 0;
-  for (let i = 1; i < logits.length; i++) if (logits[i] > logits[best]) best = i;
-  return best;
-}
+export { argmax };
 
 /** -log of the probability that `logits` give to `token`. @param {Float32Array} logits @param {number} token */
 export function surprise(logits, token) {

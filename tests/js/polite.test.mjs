@@ -6,22 +6,8 @@ import { createEngine } from '../../js/engine.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { behave } from '../../js/page/manners.js';
 import { inTime, until } from '../waiting.mjs';
+import { BIG, counted, prompt } from './counted.mjs';
 import { tinyModel } from './fixture.mjs';
-
-// Heavy enough that a prompt takes many turns.
-const BIG = { hidden: 128, layers: 6, heads: 4, ffn: 384, context: 1024 };
-const prompt = Array.from({ length: 900 }, (_, i) => 5 + (i % 250));
-
-/** An engine whose worker counts in shared memory. @param {import('node:test').TestContext} t */
-async function counted(t) {
-  const counters = new Int32Array(new SharedArrayBuffer(8));
-  const worker = new Worker(new URL('./counting-worker.mjs', import.meta.url), { workerData: { counters } });
-  const engine = await createWorkerEngine({ worker });
-  t.after(() => engine.close());
-  const model = await engine.load(fromBytes(await tinyModel({ config: BIG, type: 'bq4' })), { batch: 8 });
-  const read = () => ({ slices: Atomics.load(counters, 0), samples: Atomics.load(counters, 1) });
-  return { engine, model, session: await model.createSession(), read };
-}
 
 /** Waits long enough for much to be computed, were it not held up. */
 const aWhile = () => new Promise((resolve) => setTimeout(resolve, 60));

@@ -8,29 +8,15 @@ import { createEngine } from '../../js/engine.js';
 import { LocalModel } from '../../js/engine/model.js';
 import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { CREDITS } from '../../js/shared/protocol.js';
+import { BIG, counted, prompt } from './counted.mjs';
 import { tinyModel } from './fixture.mjs';
 import { soon, until as reached } from './soon.mjs';
-
-// Heavy enough that a thousand slices take a while.
-const BIG = { hidden: 128, layers: 6, heads: 4, ffn: 384, context: 1024 };
-
-/** An engine whose worker counts in shared memory. */
-async function counted(t) {
-  const counters = new Int32Array(new SharedArrayBuffer(8));
-  const worker = new Worker(new URL('./counting-worker.mjs', import.meta.url), { workerData: { counters } });
-  const engine = await createWorkerEngine({ worker });
-  t.after(() => engine.close());
-  const model = await engine.load(fromBytes(await tinyModel({ config: BIG, type: 'bq4' })), { batch: 8 });
-  const read = () => ({ slices: Atomics.load(counters, 0), samples: Atomics.load(counters, 1) });
-  return { engine, session: await model.createSession(), read };
-}
 
 /** Lets the worker go on until `reached`, without turns of this thread's event loop for it to rely on. */
 async function until(reached) {
   while (!reached()) await new Promise((resolve) => setTimeout(resolve, 1));
 }
 
-const prompt = Array.from({ length: 900 }, (_, i) => 5 + (i % 250));
 const sliced = (tokens) => Math.ceil(tokens / 8) * BIG.layers;
 
 test('abort in the prompt: at most one more slice', async (t) => {

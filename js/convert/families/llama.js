@@ -30,6 +30,7 @@ export const smollm3 = {
   ...llama,
   defaults: { tie_word_embeddings: true, rope_theta: 2e6 },
   config: (hf) => {
+    const every = hf.no_rope_layer_interval ?? 4;
     const rotated = eachLayer(hf.no_rope_layers, hf.num_hidden_layers, 'no_rope_layers');
     return {
       ...llama.config(hf),
@@ -40,9 +41,8 @@ export const smollm3 = {
             'unrotated_every',
             'unrotated_layers',
           )
-        : { unrotated_every: hf.no_rope_layer_interval ?? 4 }),
-      ...(hf.use_sliding_window &&
-        listedWindow(hf, (i) => !(rotated?.[i] ?? (i + 1) % (hf.no_rope_layer_interval ?? 4)))),
+        : { unrotated_every: every }),
+      ...(hf.use_sliding_window && listedWindow(hf, (i) => !(rotated?.[i] ?? (i + 1) % every))),
     };
   },
 };

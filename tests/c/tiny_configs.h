@@ -1,0 +1,34 @@
+/* Architectures that tests of sessions have in common. Header-only. */
+#ifndef TINY_CONFIGS_H
+#define TINY_CONFIGS_H
+
+#include "model/config.h"
+
+static inline bq_config tiny_llama(uint32_t vocab, uint32_t context) {
+  return (bq_config){.layers = 3, .hidden = 40, .heads = 4, .kv_heads = 2, .head_dim = 10,
+                     .ffn = 72, .vocab = vocab, .context = context, .gated = true, .tied = true};
+}
+
+/* Two kinds of layers, one with a window. */
+static inline bq_config tiny_windowed(bq_config c, uint32_t window) {
+  c.window = window;
+  c.global_every = 2;
+  c.local_theta = 500;
+  return c;
+}
+
+static inline bq_config tiny_learned(bq_config c) {
+  c.norm = BQ_NORM_LAYER;
+  c.position = BQ_POSITION_LEARNED;
+  c.gated = false;
+  return c;
+}
+
+static inline bq_config tiny_encoder(bq_config c) {
+  c = tiny_learned(c);
+  c.norm_place = BQ_NORM_AFTER_SUM;
+  c.bidirectional = true;
+  return c;
+}
+
+#endif
