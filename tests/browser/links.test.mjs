@@ -176,7 +176,16 @@ test('what is stored in part: said after a reload and in the plan, and Resume fe
   models.faults = [{ hold: 5e6 }];
   await page.getByRole('button', { name: 'Download and use' }).click();
   await page.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
-  await page.waitForFunction(() => Number.parseFloat(document.querySelector('#amount')?.textContent ?? '') >= 4);
+  // What has come is stored a moment later.
+  await page.evaluate(async () => {
+    const path = '/js/index.js';
+    const { createWorkerEngine } = await import(path);
+    const engine = await createWorkerEngine({ threads: 1, build: 'simd128', cache: 'auto' });
+    const stored = async () =>
+      (await engine.store.list()).find((/** @type {any} */ { url }) => url.endsWith('/large.bq4'))?.cachedBytes ?? 0;
+    while ((await stored()) < 4e6) await new Promise((resolve) => setTimeout(resolve, 20));
+    await engine.close();
+  });
   await page.reload();
   await ui(page).alert.waitFor();
   const [, stored, all] =

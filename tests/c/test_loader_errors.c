@@ -520,7 +520,7 @@ static void test_around_4_gib(void) {
   const uint64_t layers = (uint64_t)c.layers * 3 * c.ffn * c.hidden * 4;
   const uint32_t most = (uint32_t)(((UINT64_C(1) << 32) - layers) / (c.hidden * 4));
   int below = 0, above = 0;
-  for (c.vocab = most - 1200; c.vocab < most - 900; c.vocab++) {
+  for (c.vocab = most - 1400; c.vocab < most - 1000; c.vocab++) {
     fixture_buffer b = announce(&f, &c);
     bq_plan made = {0};
     bq_session_options small = {.context = 8, .batch = 1};
