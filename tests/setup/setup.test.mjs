@@ -1,7 +1,7 @@
 // The set-up's parts that can be wrong without a fresh machine showing it.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -233,4 +233,22 @@ test('the real models: without a package index the set-up says so and leaves not
 test('the real models are whole', { skip: realModel('smollm2') && realModel('minilm') ? false : NO_REAL_MODEL }, () => {
   assert.equal(statSync(/** @type {string} */ (realModel('smollm2'))).size, 98362432);
   assert.equal(statSync(join(/** @type {string} */ (realModel('minilm')), 'model.safetensors')).size, 90868376);
+});
+
+test('prepare builds in a clone of npm only, and says in one sentence why not where it can', () => {
+  const clone = join(scratch, '_cacache', 'tmp', 'git-cloneAbC');
+  const checkout = join(scratch, 'checkout');
+  const run = (/** @type {string} */ root) => {
+    mkdirSync(root, { recursive: true });
+    cpSync(join(ROOT, 'tools'), join(root, 'tools'), { recursive: true });
+    // Nothing on the PATH: no compiler, no apt.
+    const env = { ...process.env, PATH: join(scratch, 'nothing'), BQ4_CACHE: join(scratch, 'empty') };
+    return spawnSync(process.execPath, ['tools/prepare.mjs'], { cwd: root, encoding: 'utf8', env });
+  };
+  const untouched = run(checkout);
+  assert.deepEqual([untouched.status, untouched.stderr, readdirSync(checkout)], [0, '', ['tools']]);
+  const failed = run(clone);
+  assert.equal(failed.status, 1);
+  assert.match(failed.stderr.trim(), /make|apt-get/);
+  assert.match(failed.stderr, /\nInstalling bq4 from git builds it, .*; a packed bq4 \(npm pack\) builds nothing\.\n$/);
 });
