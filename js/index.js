@@ -76,6 +76,9 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').SessionOptions} SessionOptions */
 /** @typedef {import('./shared/types.js').SessionStats} SessionStats */
 /** @typedef {import('./shared/types.js').Source} Source */
+/** @typedef {import('./shared/types.js').SharedEngine} SharedEngine */
+/** @typedef {import('./shared/types.js').SharedInfo} SharedInfo */
+/** @typedef {import('./shared/types.js').SharedOptions} SharedOptions */
 /** @typedef {import('./shared/types.js').SourceLike} SourceLike */
 /** @typedef {import('./shared/types.js').SourceOptions} SourceOptions */
 /** @typedef {import('./shared/types.js').StageTrace} StageTrace */

@@ -30,6 +30,7 @@ const BUNDLES = [
   { react: 'js/adapters/react.js' },
   { heads: 'js/heads/index.js' },
   { receipts: 'js/receipts/index.js' },
+  { shared: 'js/tabs/index.js' },
   { single: 'js/single/app.js' },
   { cli: 'bin/bq4.js' },
 ];
@@ -119,11 +120,18 @@ async function bundle(entries) {
   return output.map(({ fileName }) => fileName);
 }
 
+/** What each file is, by its name: bundles may have parts in common, but none of one name that differ. @type {Map<string, string>} */
+const written = new Map();
+
 rmSync(DIST, { recursive: true, force: true });
 for (const entries of BUNDLES)
   for (const name of await bundle(entries)) {
     const path = join(DIST, name);
-    const { code } = await minify(readFileSync(path, 'utf8'), {
+    const text = readFileSync(path, 'utf8');
+    if ((written.get(name) ?? text) !== text)
+      throw new Error(`two bundles have a ${name}, and they differ: ${Object.keys(entries)} and one before`);
+    written.set(name, text);
+    const { code } = await minify(text, {
       module: true,
       ecma: 2022,
       compress: { passes: 2, unsafe: false },

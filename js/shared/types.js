@@ -11,7 +11,7 @@
  * What went wrong: docs/API.md has a row for each. The second line are statuses of c/core/status.h, the third is of storage and files.
  * @typedef {'NO_SIMD' | 'NO_ENGINE' | 'NO_WORKER' | 'NETWORK' | 'HTTP_STATUS' | 'EXPIRED' | 'READ' | 'NOT_A_MODEL' | 'CHANGED' | 'NO_CHAT' | 'TRAP' | 'CLOSED'
  *   | 'NOMEM' | 'ARGUMENT' | 'STATE' | 'FORMAT' | 'TRUNCATED' | 'CHECKSUM' | 'UNSUPPORTED' | 'SHAPE' | 'CONTEXT_FULL' | 'INTEGRITY' | 'NO_SESSION' | 'NO_TOKEN' | 'MISMATCH'
- *   | 'GRAMMAR' | 'STORAGE' | 'QUOTA' | 'IN_USE' | 'WRITE' | 'TEMPLATE' | 'TOOL'} ErrorCode
+ *   | 'GRAMMAR' | 'STORAGE' | 'QUOTA' | 'IN_USE' | 'WRITE' | 'TEMPLATE' | 'TOOL' | 'RESTARTED'} ErrorCode
  */
 
 /**
@@ -679,6 +679,21 @@
  */
 
 /** @typedef {'run' | 'slow' | 'pause'} Pace */
+
+/**
+ * How tabs share an engine; the other options are of the one that leads.
+ * @typedef {EngineOptions & { worker?: () => any, name?: string, patience?: number }} SharedOptions  `name`: tabs with the same one share an engine;
+ *   `patience`: milliseconds after which a tab that leads and doesn't answer is taken for gone
+ */
+
+/**
+ * @typedef {object} SharedInfo
+ * @property {boolean} shared  with other tabs of the origin
+ * @property {boolean} leads   it computes in a worker of this tab
+ * @property {string} sharedReason  why it isn't shared
+ */
+
+/** @typedef {Omit<Engine, 'info'> & { info: EngineInfo & SharedInfo }} SharedEngine */
 
 /** What `await using` closes. @typedef {{ [Symbol.asyncDispose]: () => Promise<void> }} Closable */
 

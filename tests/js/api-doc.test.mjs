@@ -39,6 +39,7 @@ const ENTRIES = {
   'adapters/react': ['Adapters'],
   'heads/index': ['Heads'],
   'receipts/index': ['Receipts'],
+  'tabs/index': ['One engine for all tabs', 'Aborts and errors'],
 };
 
 test('every entry of the package, and what it exports', async () => {
@@ -100,6 +101,7 @@ for (const [call, options] of Object.entries(OPTIONS))
 const RESULTS = {
   EngineInfo: ['Engines'],
   ThreadTiming: ['Engines'],
+  SharedInfo: ['One engine for all tabs'],
   Progress: ['Plan and load'],
   EngineStore: ['Cache'],
   StoreOptions: ['Cache'],

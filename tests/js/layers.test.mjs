@@ -58,6 +58,7 @@ const js = {
     'port',
   ],
   page: ['shared', 'port'],
+  tabs: ['shared', 'port', 'page'],
   connect: ['shared', 'js/openai/stream.js', 'js/openai/run-tools.js'],
   server: ['shared'],
   adapters: ['shared'],

@@ -58,11 +58,12 @@ test('what begins a thread is imported by nothing: by another address it would b
       name === 'prompt-api.js' ? ['./part-prompt-tools.js'] : [],
       `${name} is one file`,
     );
-  assert.deepEqual(
-    importsOf(textOf('index.js')).sort(),
-    ['./part-manners.js', './part-no-worker.js', './part-openai.js'],
-    'on demand',
-  );
+  for (const name of ['index.js', 'shared.js'])
+    assert.deepEqual(
+      importsOf(textOf(name)).sort(),
+      ['./part-manners.js', './part-no-worker.js', './part-openai.js'],
+      'on demand',
+    );
   assert.deepEqual(importsOf(textOf('engine.js')).sort(), ['./part-core.js', './part-openai.js']);
   assert.deepEqual(importsOf(textOf('worker.js')), ['./part-core.js']);
   assert.ok(all().length > 15, `${all()}`);
