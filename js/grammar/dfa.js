@@ -1,8 +1,8 @@
 /** Deterministic automata over code points: made of expressions and lists of texts, intersected, subtracted, counted. */
-import { tooLarge } from './failure.js';
+import { refused, tooLarge } from './failure.js';
 import { ALL, rangesOf } from './sets.js';
 
-/** @import { Tree } from './regex.js' */
+/** @import { Ahead, Tree } from './regex.js' */
 
 /** Edges of a state are disjoint and sorted. @typedef {{ accepts: boolean, edges: [number, number, number][] }} State  [low, high, target] */
 /** Starts at state 0; from each an end can be reached, but perhaps not from 0. @typedef {State[]} Dfa */
@@ -270,4 +270,21 @@ export function matches(dfa, text) {
     at = edge[2];
   }
   return dfa[at].accepts;
+}
+
+/**
+ * Texts of an expression as `parseRegex` read it: the whole text, or any with such a part. What lookaheads ask is asked of
+ * the whole text, so in a search they need a ^ before them.
+ * @param {{ tree: Tree, ahead: Ahead[] }} regex @param {{ search?: boolean }} [options] @returns {Dfa}
+ */
+export function ofRegex({ tree, ahead }, { search = false } = {}) {
+  if (search && ahead.length && !(tree.kind === '^' || (tree.kind === 'and' && tree.parts[0]?.kind === '^')))
+    throw refused('a lookahead without a ^ before it is not supported');
+  return ahead.reduce(
+    (dfa, { tree: next, not }) => {
+      const begun = ofTree({ kind: 'and', parts: [{ kind: '^' }, next] }, { search: true });
+      return not ? without(dfa, begun) : both(dfa, begun);
+    },
+    ofTree(tree, { search }),
+  );
 }

@@ -1,5 +1,5 @@
 /** What a text is held to, compiled: `responseFormat` becomes rules over bytes. Loaded when first asked for. */
-import { ofTexts, ofTree } from './dfa.js';
+import { ofRegex, ofTexts } from './dfa.js';
 import { refused } from './failure.js';
 import { onDemand } from '../shared/errors.js';
 import { Rules } from './ir.js';
@@ -25,7 +25,7 @@ function regex(pattern) {
   const unknown = [...flags].find((flag) => !'su'.includes(flag));
   if (unknown) throw refused(`the regular expression has the flag ${unknown}: only s and u are supported`);
   if (typeof source !== 'string') throw refused('a regex needs a pattern: a text or a RegExp');
-  return whole(ofTree(parseRegex(source, { dotAll: flags.includes('s') })));
+  return whole(ofRegex(parseRegex(source, { dotAll: flags.includes('s') })));
 }
 
 /** @param {unknown} choices */

@@ -67,10 +67,14 @@ function propertySet(name) {
   return set;
 }
 
+/** What a text must begin with, or must not. @typedef {{ tree: Tree, not: boolean }} Ahead */
+
 class Parser {
   #text;
   #at = 0;
   #depth = 0;
+  /** @type {Ahead[]} */
+  ahead = [];
 
   /** @param {string} source @param {boolean} dotAll */
   constructor(source, dotAll) {
@@ -95,7 +99,21 @@ class Parser {
   whole() {
     const tree = this.#either();
     if (this.#at < this.#text.length) throw this.#bad(`has an unmatched ${this.#text[this.#at]}`);
+    if (this.ahead.length && tree.kind === 'or')
+      throw this.#bad('has a lookahead in one of several alternatives, which is not supported');
     return tree;
+  }
+
+  /**
+   * Lookaheads where the whole text begins: what is asked of it beside the rest.
+   * @param {Tree[]} parts  what the sequence has so far
+   */
+  #lookaheads(parts) {
+    if (this.#depth > 1 || parts.some(({ kind }) => kind !== '^')) return;
+    for (let not = this.#eat('(?!'); not || this.#eat('(?='); not = this.#eat('(?!')) {
+      this.ahead.push({ tree: this.#either(), not });
+      if (!this.#eat(')')) throw this.#bad('has an unmatched (');
+    }
   }
 
   /** @returns {Tree} */
@@ -111,7 +129,11 @@ class Parser {
   #sequence() {
     /** @type {Tree[]} */
     const parts = [];
-    while (this.#at < this.#text.length && !'|)'.includes(this.#text[this.#at])) parts.push(this.#repeated());
+    for (;;) {
+      this.#lookaheads(parts);
+      if (this.#at === this.#text.length || '|)'.includes(this.#text[this.#at])) break;
+      parts.push(this.#repeated());
+    }
     return parts.length === 1 ? parts[0] : { kind: 'and', parts };
   }
 
@@ -238,5 +260,11 @@ class Parser {
   }
 }
 
-/** GRAMMAR: it is written wrongly, or has what is not supported. @param {string} source @param {{ dotAll?: boolean }} [options] @returns {Tree} */
-export const parseRegex = (source, { dotAll = false } = {}) => new Parser(source, dotAll).whole();
+/**
+ * An expression, and the lookaheads that it begins with. GRAMMAR: it is written wrongly, or has what is not supported.
+ * @param {string} source @param {{ dotAll?: boolean }} [options] @returns {{ tree: Tree, ahead: Ahead[] }}
+ */
+export function parseRegex(source, { dotAll = false } = {}) {
+  const parser = new Parser(source, dotAll);
+  return { tree: parser.whole(), ahead: parser.ahead };
+}

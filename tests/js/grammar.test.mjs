@@ -26,6 +26,8 @@ const REGEXES = [
   '(a|b)*c(?<name>d|e)',
   '\\u{1F600}|\\x41',
   '.{0,20}',
+  '(?!ab)[a-c]{2,3}',
+  '(?=.*\\d)(?=.*[A-Z])(?!.*zz$)[A-Za-z\\d]{4,8}',
 ];
 
 describe('regular expressions', () => {
@@ -36,7 +38,9 @@ describe('regular expressions', () => {
     });
 
   for (const [pattern, what] of [
-    ['(?=a)b', /lookahead/],
+    ['(?=a)b', /nothing can satisfy/],
+    ['x(?=a)b', /lookahead/],
+    ['(?=a)a|b', /alternatives/],
     ['(a)\\1', /\\1/],
     ['a{3,2}', /at least/],
     ['(a', /unmatched/],
@@ -162,6 +166,7 @@ const SCHEMAS = {
   },
   'string lengths': { type: 'string', minLength: 3, maxLength: 5 },
   'a pattern of some length': { type: 'string', pattern: 'a.*b', minLength: 4, maxLength: 6 },
+  'a pattern that begins with what is not': { type: 'string', pattern: '^(?!-|tag$)[-a-gt]{1,4}$', maxLength: 5 },
   'quotes and controls in a pattern': { type: 'string', pattern: '^["\\\\\\n\\x01]{3}$' },
   integers: { type: 'integer', minimum: -12, maximum: 123 },
   'integers apart': { type: 'integer', exclusiveMinimum: 99, maximum: 1205, multipleOf: 7 },
@@ -218,6 +223,49 @@ const SCHEMAS = {
     then: { properties: { x: { type: 'integer' } } },
     else: { properties: { x: { type: 'null' } } },
   },
+  'alternatives that a property tells apart': {
+    oneOf: ['Point', 'Line', 'Ring', 'Area', 'Points', 'Lines', 'Areas'].map((kind, i) => ({
+      type: 'object',
+      properties: { type: { enum: [kind] }, at: { type: 'array', minItems: i, items: { type: 'integer' } } },
+      required: ['type', 'at'],
+    })),
+  },
+  'alternatives that a reference tells apart': {
+    definitions: { a: { const: 'a' }, b: { const: 'b' } },
+    oneOf: ['a', 'b'].map((name) => ({
+      type: 'object',
+      properties: { kind: { $ref: `#/definitions/${name}` }, x: { type: 'integer' }, y: { type: 'integer' } },
+      required: ['kind', 'x'],
+    })),
+  },
+  'alternatives that are closed': {
+    oneOf: ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name) => ({
+      type: 'object',
+      properties: { [name]: { type: 'integer' }, x: true, y: true },
+      required: [name],
+      additionalProperties: false,
+    })),
+  },
+  'a chain of conditions': {
+    type: 'object',
+    properties: { kind: { enum: [...'abcdefghijkl'] }, value: true },
+    required: ['kind', 'value'],
+    allOf: [...'abcdefghijkl'].map((kind, i) => ({
+      if: { properties: { kind: { const: kind } }, required: ['kind'] },
+      then: { properties: { value: { const: i } } },
+    })),
+  },
+  'words of OpenAPI': {
+    type: 'object',
+    properties: {
+      n: { type: 'integer', format: 'int32', example: 7 },
+      big: { type: 'integer', format: 'int64' },
+      x: { type: 'number', format: 'double', 'x-unit': 'm' },
+      maybe: { type: 'string', nullable: true, maxLength: 2 },
+      data: { type: 'string', format: 'byte' },
+    },
+    required: ['n', 'big', 'x', 'maybe', 'data'],
+  },
   'a tree': {
     $ref: '#/$defs/node',
     $defs: {
@@ -250,10 +298,35 @@ describe('schemas', () => {
         assert.ok(validate(JSON.parse(text)), `${text}: ${JSON.stringify(validate.errors)}`);
     });
 
+  test('draft 4: limits that booleans exclude, schemas named by id', async () => {
+    const $schema = 'http://json-schema.org/draft-04/schema#';
+    const small = {
+      id: 'small',
+      type: 'integer',
+      minimum: 3,
+      exclusiveMinimum: true,
+      maximum: 6,
+      exclusiveMaximum: true,
+    };
+    const large = { type: 'integer', minimum: 7, exclusiveMinimum: false, maximum: 8 };
+    const schema = {
+      $schema,
+      id: 'http://example.org/',
+      definitions: { small },
+      items: [{ $ref: 'small' }, large],
+      type: 'array',
+      minItems: 2,
+      additionalItems: false,
+    };
+    const found = new Set(await texts({ type: 'json_schema', schema }));
+    assert.deepEqual([...found].sort(), ['[4, 7]', '[4, 8]', '[5, 7]', '[5, 8]']);
+  });
+
   for (const [schema, what] of /** @type {[any, RegExp][]} */ ([
     [{ minimun: 3 }, /"minimun" is not supported/],
     [{ type: 'array', uniqueItems: true, items: { type: 'string' } }, /uniqueItems/],
     [{ $ref: 'https://example.org/other.json' }, /inside the schema/],
+    [{ type: 'string', pattern: '(?!a)b' }, /\^ before it/],
     [{ $ref: '#/definitions/none' }, /nothing there/],
     [{ $ref: '#' }, /leads back to itself/],
     [{ type: 'string', format: 'colour' }, /"colour" is not supported/],

@@ -30,10 +30,12 @@ const FORMATS = {
   'json-pointer': POINTER,
   'relative-json-pointer': `(0|[1-9]\\d{0,3})(#|${POINTER})`,
   regex: '[A-Za-z0-9 _-]*',
+  byte: '([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?',
 };
 
 const URI = FORMATS.uri;
 Object.assign(FORMATS, {
+  url: URI,
   'idn-email': FORMATS.email,
   'idn-hostname': HOST,
   iri: URI,
@@ -41,9 +43,27 @@ Object.assign(FORMATS, {
   'uri-template': `https?://${HOST}(/[A-Za-z0-9._~-]*)*`,
 });
 
+/**
+ * Formats of numbers, as OpenAPI and Rust's tools write them: what their integers lie between, what doubles hold of them.
+ * @type {Map<unknown, readonly [number, number] | null>}
+ */
+export const NUMBER_FORMATS = new Map([
+  ...[8, 16, 32].flatMap((bits) => [
+    /** @type {const} */ ([`int${bits}`, [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1]]),
+    /** @type {const} */ ([`uint${bits}`, [0, 2 ** bits - 1]]),
+  ]),
+  ['int64', [-Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]],
+  ['uint64', [0, Number.MAX_SAFE_INTEGER]],
+  ['uint', [0, Number.MAX_SAFE_INTEGER]],
+  ['float', null],
+  ['double', null],
+]);
+/** Formats that say nothing of a value. @type {Set<unknown>} */
+export const SHOWN_FORMATS = new Set(['password', 'binary']);
+
 /** GRAMMAR: it is none of these. @param {unknown} name */
 export function formatTree(name) {
   if (typeof name !== 'string' || !Object.hasOwn(FORMATS, name))
     throw refused(`the format "${name}" is not supported`, `supported are ${Object.keys(FORMATS).join(', ')}`);
-  return parseRegex(FORMATS[name]);
+  return parseRegex(FORMATS[name]).tree;
 }

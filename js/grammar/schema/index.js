@@ -2,7 +2,7 @@
 import { refused } from '../failure.js';
 import { Rules } from '../ir.js';
 import { characterRule, Writer } from '../text.js';
-import { KEYWORDS, SILENT } from './keywords.js';
+import { isSilent, KEYWORDS } from './keywords.js';
 import { Registry } from './registry.js';
 import { Admission } from './admits.js';
 import { andSub, cross, keyOfSub, shape } from './shapes.js';
@@ -66,7 +66,7 @@ export class Compiler {
     let all = holds ? [shape()] : [];
     for (const [name, value] of Object.entries(schema)) {
       const keyword = KEYWORDS.get(name);
-      if (!keyword && !SILENT.has(name)) throw refused(`the keyword "${name}" is not supported`);
+      if (!keyword && !isSilent(name)) throw refused(`the keyword "${name}" is not supported`);
       if (!keyword || value === undefined) continue;
       if (holds) all = cross(all, keyword.yes(value, this.#context, schema));
       else all.push(...keyword.no(value, this.#context, schema));

@@ -2,14 +2,14 @@
  * Each keyword of JSON Schema by itself: the shapes of values that keep to it (`yes`) and of those that don't (`no`). A
  * schema holds where all of its keywords do, and doesn't where one of them doesn't.
  */
-import { ANY, ofTree, without } from '../dfa.js';
+import { ANY, ofRegex, ofTree, without } from '../dfa.js';
 import { refused } from '../failure.js';
 import { parseRegex } from '../regex.js';
-import { formatTree } from './formats.js';
+import { formatTree, NUMBER_FORMATS, SHOWN_FORMATS } from './formats.js';
 import { isObject } from './registry.js';
-import { canonical, cross, shape, TRUE, TYPES, typeOf } from './shapes.js';
+import { canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './shapes.js';
 
-/** @import { Shape, Sub } from './shapes.js' */
+/** @import { Known, Shape, Sub } from './shapes.js' */
 
 /**
  * What a keyword asks of the whole: shapes of other schemas, their numbers.
@@ -52,8 +52,48 @@ const limit = (name, type, yes, no, is = isCount) => [
   },
 ];
 
+/**
+ * A limit of numbers, and the same without the limit itself. In draft 4 the second is a boolean beside the first.
+ * @param {string} name @param {string} exclusive
+ * @param {{ in: 'min' | 'max', out: 'above' | 'below' }} inside @param {{ in: 'min' | 'max', out: 'above' | 'below' }} beyond  what isn't within it
+ * @returns {[string, { yes: Side, no: Side }][]}
+ */
+function bound(name, exclusive, inside, beyond) {
+  const flag = (/** @type {any} */ schema) => schema[exclusive] === true;
+  const plain = limit(
+    exclusive,
+    'number',
+    (s, v) => (s.number[inside.out] = v),
+    (s, v) => (s.number[beyond.in] = v),
+    isNumber,
+  )[1];
+  const boolean = (/** @type {any} */ v) => typeof v === 'boolean';
+  return [
+    [
+      name,
+      {
+        yes: (v, c, schema) => (
+          must(name, v, isNumber, 'a number'),
+          one(undefined, (s) => (s.number[flag(schema) ? inside.out : inside.in] = v))
+        ),
+        no: (v, c, schema) => one(['number'], (s) => (s.number[flag(schema) ? beyond.in : beyond.out] = v)),
+      },
+    ],
+    [
+      exclusive,
+      {
+        yes: (v, c, schema) => (boolean(v) ? [shape()] : plain.yes(v, c, schema)),
+        no: (v, c, schema) => (boolean(v) ? [] : plain.no(v, c, schema)),
+      },
+    ],
+  ];
+}
+
 /** @param {any[]} values */
 const byText = (values) => new Map(values.map((value) => [canonical(value), value]));
+
+/** OpenAPI's `nullable` is a type more. @param {any} type @param {any} schema */
+const typesOf = (type, schema) => (schema.nullable === true ? [type, 'null'].flat() : type);
 
 /** Shapes of named types. @param {any} names @param {boolean} not */
 function ofTypes(names, not) {
@@ -71,7 +111,7 @@ function ofTypes(names, not) {
 /** Texts of a pattern. @param {any} pattern */
 export function patternDfa(pattern) {
   must('a pattern', pattern, (v) => typeof v === 'string', 'a text');
-  return ofTree(parseRegex(pattern), { search: true });
+  return ofRegex(parseRegex(pattern), { search: true });
 }
 
 /** @param {string} name @param {any} value @param {any} schema */
@@ -110,6 +150,26 @@ const known = (schema) => ({
   patterns: Object.keys(schema.patternProperties ?? {}),
 });
 
+/** @param {any} schema @returns {any[] | null} */
+const listed = (schema) => (Array.isArray(schema.enum) ? schema.enum : 'const' in schema ? [schema.const] : null);
+
+/** What a property's schema says at once. @param {any} schema @param {Context} context @returns {Known | null} */
+function seen(schema, context) {
+  for (let hops = 0; hops < 8 && isObject(schema); hops++) {
+    const values = listed(schema);
+    if (values) return { only: new Set(values.map(canonical)), not: new Set() };
+    if (typeof schema.$ref !== 'string') return null;
+    schema = context.target(schema.$ref, schema);
+  }
+  return null;
+}
+
+/** The same of what isn't of it, if it says nothing else. @param {any} schema @returns {Known | null} */
+function unseen(schema) {
+  const values = isObject(schema) && Object.keys(schema).length === 1 ? listed(schema) : null;
+  return values && { only: null, not: new Set(values.map(canonical)) };
+}
+
 /** With this property, that holds. @param {string} name @param {any} asked @param {Context} context @param {boolean} not */
 function dependency(name, asked, context, not) {
   const with_ = one(['object'], (s) => s.object.required.add(name));
@@ -137,18 +197,23 @@ const all = (each) => each.reduce(cross, [shape()]);
 
 /** Exactly one of some schemas. @param {any[]} list @param {Context} context */
 function exactlyOne(list, context) {
-  // Of types that exclude each other no more need be asked.
-  const kinds = list.map((s) => new Set(context.yes(s).flatMap((x) => [...x.types])));
-  const apart = kinds.every((kind, i) =>
-    kinds.every((other, j) => i === j || ![...kind].some((type) => other.has(type))),
+  const each = list.map(context.yes);
+  // Of those that exclude each other by type or by a property no more need be asked.
+  const meets = (/** @type {Shape[]} */ a, /** @type {Shape[]} */ b) => a.some((x) => b.some((y) => merge(x, y)));
+  return each.flatMap((chosen, i) =>
+    all([chosen, ...list.filter((_, j) => i !== j && meets(chosen, each[j])).map(context.no)]),
   );
-  if (apart) return list.flatMap(context.yes);
-  return list.flatMap((chosen, i) => all(list.map((s, j) => (i === j ? context.yes(chosen) : context.no(s)))));
 }
 
 /** @type {Map<string, { yes: Side, no: Side }>} */
 export const KEYWORDS = new Map([
-  ['type', { yes: (v) => ofTypes(v, false), no: (v) => ofTypes(v, true) }],
+  [
+    'type',
+    {
+      yes: (v, c, schema) => ofTypes(typesOf(v, schema), false),
+      no: (v, c, schema) => ofTypes(typesOf(v, schema), true),
+    },
+  ],
   [
     'enum',
     {
@@ -178,34 +243,8 @@ export const KEYWORDS = new Map([
     (s, v) => (s.number.notMultiples = [v]),
     (v) => isNumber(v) && v > 0,
   ),
-  limit(
-    'maximum',
-    'number',
-    (s, v) => (s.number.max = v),
-    (s, v) => (s.number.above = v),
-    isNumber,
-  ),
-  limit(
-    'exclusiveMaximum',
-    'number',
-    (s, v) => (s.number.below = v),
-    (s, v) => (s.number.min = v),
-    isNumber,
-  ),
-  limit(
-    'minimum',
-    'number',
-    (s, v) => (s.number.min = v),
-    (s, v) => (s.number.below = v),
-    isNumber,
-  ),
-  limit(
-    'exclusiveMinimum',
-    'number',
-    (s, v) => (s.number.above = v),
-    (s, v) => (s.number.max = v),
-    isNumber,
-  ),
+  ...bound('maximum', 'exclusiveMaximum', { in: 'max', out: 'below' }, { in: 'min', out: 'above' }),
+  ...bound('minimum', 'exclusiveMinimum', { in: 'min', out: 'above' }, { in: 'max', out: 'below' }),
   limit(
     'maxLength',
     'string',
@@ -228,7 +267,12 @@ export const KEYWORDS = new Map([
   [
     'format',
     {
-      yes: (v) => one(undefined, (s) => (s.string.dfa = ofTree(formatTree(v)))),
+      yes: (v) =>
+        one(undefined, (s) => {
+          const range = NUMBER_FORMATS.get(v);
+          if (range) [s.number.integer, s.number.min, s.number.max] = [true, ...range];
+          else if (range === undefined && !SHOWN_FORMATS.has(v)) s.string.dfa = ofTree(formatTree(v));
+        }),
       no: (v) => {
         throw refused(`not with format "${v}" is not supported`);
       },
@@ -316,16 +360,21 @@ export const KEYWORDS = new Map([
     {
       yes: (v, c) => (
         must('properties', v, isObject, 'an object'),
-        one(
-          undefined,
-          (s) => (s.object.properties = new Map(Object.entries(v).map(([name, schema]) => [name, c.sub(schema)]))),
-        )
+        one(undefined, (s) => {
+          for (const [name, schema] of Object.entries(v)) {
+            s.object.properties.set(name, c.sub(schema));
+            const known = seen(schema, c);
+            if (known) s.object.known.set(name, known);
+          }
+        })
       ),
       no: (v, c) =>
         Object.entries(v).flatMap(([name, schema]) =>
           one(['object'], (s) => {
             s.object.properties.set(name, c.notSub(schema));
             s.object.required.add(name);
+            const known = unseen(schema);
+            if (known) s.object.known.set(name, known);
           }),
         ),
     },
@@ -353,7 +402,7 @@ export const KEYWORDS = new Map([
     {
       yes: (v, c, schema) =>
         one(undefined, (s) => {
-          s.object.additional = [{ sub: c.sub(v), ...known(schema) }];
+          s.object.additional = [{ sub: c.sub(v), none: v === false, ...known(schema) }];
           s.object.open = v !== false;
         }),
       no: (v, c, schema) =>
@@ -417,27 +466,27 @@ export const KEYWORDS = new Map([
 ]);
 
 /** What says nothing of values, or is read with another keyword. */
-export const SILENT = new Set([
-  '$schema',
-  '$id',
-  '$anchor',
-  '$dynamicAnchor',
-  '$comment',
-  '$vocabulary',
-  '$defs',
-  'definitions',
-  'title',
-  'description',
-  'default',
-  'examples',
-  'readOnly',
-  'writeOnly',
-  'deprecated',
-  'contentEncoding',
-  'contentMediaType',
-  'contentSchema',
-  'then',
-  'else',
-  'minContains',
-  'maxContains',
+const SILENT = new Set([
+  ...['$schema', '$id', 'id', '$anchor', '$dynamicAnchor', '$comment', '$vocabulary', '$defs', 'definitions'],
+  ...['title', 'description', 'default', 'examples', 'readOnly', 'writeOnly', 'deprecated'],
+  ...['contentEncoding', 'contentMediaType', 'contentSchema'],
+  ...['then', 'else', 'minContains', 'maxContains'],
+  // What editors, forms and OpenAPI write beside it.
+  ...[
+    'example',
+    'externalDocs',
+    'nullable',
+    'xml',
+    'discriminator',
+    '$default',
+    'propertyOrder',
+    'preferredOrder',
+    'options',
+  ],
+  ...['enumNames', 'enumDescriptions', 'markdownEnumDescriptions', 'markdownDescription', 'deprecationMessage'],
+  ...['errorMessage', 'patternErrorMessage', 'defaultSnippets', 'doNotSuggest', 'suggestSortText', 'scope', 'order'],
+  ...['allowComments', 'allowTrailingCommas', 'fileMatch', 'tsType', 'tsEnumNames', 'javaType', 'meta:enum', 'version'],
 ]);
+
+/** Whether a word says nothing of values. What begins with x- is somebody's own. @param {string} name */
+export const isSilent = (name) => SILENT.has(name) || name.startsWith('x-');

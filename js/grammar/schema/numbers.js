@@ -17,7 +17,7 @@ const MOST_MULTIPLES = 1000;
 const MOST_STATES = 4096;
 
 /** @param {string} source */
-const dfa = (source) => ofTree(parseRegex(source));
+const dfa = (source) => ofTree(parseRegex(source).tree);
 const ANY_NUMBER = '-?(0|[1-9]\\d{0,14})(\\.\\d{1,15})?([eE][+-]?\\d{1,2})?';
 const NONE = dfa('[^\\s\\S]');
 

@@ -20,8 +20,12 @@ export class Registry {
   /** Schemas by their address. @type {Map<string, any>} */
   #known = new Map();
 
+  /** Draft 4, where `$id` is `id`. */
+  #old;
+
   /** @param {any} root */
   constructor(root) {
+    this.#old = isObject(root) && /draft-0[34]/.test(String(root.$schema));
     this.#known.set(HERE, root);
     this.#visit(root, HERE, 0, true);
   }
@@ -32,8 +36,9 @@ export class Registry {
     if (Array.isArray(value)) return value.forEach((one) => this.#visit(one, base, depth + 1, true));
     if (!isObject(value) || this.#bases.has(value)) return;
     let own = base;
-    if (schema && typeof value.$id === 'string') {
-      own = resolve(value.$id, base);
+    const id = value.$id ?? (this.#old ? value.id : undefined);
+    if (schema && typeof id === 'string') {
+      own = resolve(id, base);
       this.#known.set(own.replace(/#$/, ''), value);
     }
     this.#bases.set(value, own);

@@ -8,6 +8,11 @@ import { tooLarge } from '../failure.js';
 /** @import { Dfa } from '../dfa.js' */
 
 /** All of `pos` and none of `neg` hold, by number of the schema. @typedef {{ pos: number[], neg: number[] }} Sub */
+/**
+ * What is seen of a property's value without asking what its schemas hold of: it is one of `only` (null: any), none of
+ * `not`, as canonical texts. What tells alternatives apart (a kind, a type) is mostly written so.
+ * @typedef {{ only: Set<string> | null, not: Set<string> }} Known
+ */
 
 /**
  * @typedef {object} Shape
@@ -17,8 +22,9 @@ import { tooLarge } from '../failure.js';
  * @property {{ integer: boolean, fraction: boolean, min: number, max: number, above: number, below: number, multiples: number[], notMultiples: number[] }} number
  * @property {{ min: number, max: number, dfa: Dfa | null }} string
  * @property {{ prefix: Sub[], rest: Sub, min: number, max: number, contains: { sub: Sub, min: number, max: number }[], unique: boolean, repeats: boolean }} array
- * @property {{ properties: Map<string, Sub>, patterns: Map<string, Sub>, additional: { sub: Sub, names: string[], patterns: string[] }[], names: Sub[],
- *   required: Set<string>, forbidden: Set<string>, min: number, max: number, some: { sub: Sub, names: string[], patterns: string[], inside: string | null }[], open: boolean, closed: boolean }} object
+ * @property {{ properties: Map<string, Sub>, known: Map<string, Known>, patterns: Map<string, Sub>, additional: { sub: Sub, none: boolean, names: string[], patterns: string[] }[],
+ *   names: Sub[], required: Set<string>, forbidden: Set<string>, min: number, max: number, some: { sub: Sub, names: string[], patterns: string[], inside: string | null }[],
+ *   open: boolean, closed: boolean }} object
  */
 
 export const TYPES = ['null', 'boolean', 'number', 'string', 'array', 'object'];
@@ -53,6 +59,7 @@ export const shape = (types = TYPES) => ({
   array: { prefix: [], rest: TRUE, min: 0, max: Infinity, contains: [], unique: false, repeats: false },
   object: {
     properties: new Map(),
+    known: new Map(),
     patterns: new Map(),
     additional: [],
     names: [],
@@ -73,6 +80,32 @@ function mergeSubs(a, b) {
   return all;
 }
 
+/** @param {Map<string, Known>} a @param {Map<string, Known>} b */
+function mergeKnown(a, b) {
+  const all = new Map(a);
+  for (const [name, { only, not }] of b) {
+    const other = all.get(name);
+    const common = other?.only && only ? new Set([...only].filter((text) => other.only?.has(text))) : null;
+    all.set(name, {
+      only: common ?? other?.only ?? only,
+      not: other ? new Set([...other.not, ...not]) : not,
+    });
+  }
+  return all;
+}
+
+/** Whether nothing can be an object of this kind, as far as is seen at once. @param {Shape['object']} o */
+const noObject = ({ required, forbidden, known, additional, min, max }) =>
+  min > max ||
+  [...required].some((name) => {
+    const { only, not } = known.get(name) ?? { only: null, not: new Set() };
+    return (
+      forbidden.has(name) ||
+      (only && [...only].every((text) => not.has(text))) ||
+      additional.some(({ none, names, patterns }) => none && !patterns.length && !names.includes(name))
+    );
+  });
+
 /** @param {Shape['array']} a @param {Shape['array']} b @returns {Shape['array']} */
 const mergeArrays = (a, b) => ({
   prefix: Array.from({ length: Math.max(a.prefix.length, b.prefix.length) }, (_, i) =>
@@ -89,6 +122,7 @@ const mergeArrays = (a, b) => ({
 /** @param {Shape['object']} a @param {Shape['object']} b @returns {Shape['object']} */
 const mergeObjects = (a, b) => ({
   properties: mergeSubs(a.properties, b.properties),
+  known: mergeKnown(a.known, b.known),
   patterns: mergeSubs(a.patterns, b.patterns),
   additional: [...a.additional, ...b.additional],
   names: [...a.names, ...b.names],
@@ -108,6 +142,9 @@ export function merge(a, b) {
   const values =
     a.values && b.values ? new Map([...a.values].filter(([key]) => b.values?.has(key))) : (a.values ?? b.values);
   if (values && !values.size) return null;
+  const object = mergeObjects(a.object, b.object);
+  if (types.has('object') && noObject(object)) types.delete('object');
+  if (!types.size) return null;
   const [n, m] = [a.number, b.number];
   return {
     types,
@@ -129,7 +166,7 @@ export function merge(a, b) {
       dfa: a.string.dfa && b.string.dfa ? both(a.string.dfa, b.string.dfa) : (a.string.dfa ?? b.string.dfa),
     },
     array: mergeArrays(a.array, b.array),
-    object: mergeObjects(a.object, b.object),
+    object,
   };
 }
 
