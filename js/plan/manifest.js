@@ -4,7 +4,7 @@
  */
 import { encodeConfig } from '../convert/config.js';
 import { encodeDirectory, encodeSections, section } from '../convert/write/frame.js';
-import { encodeTokenizer } from '../convert/tokenizers/section.js';
+import { countsOf, encodeTokenizer } from '../convert/tokenizers/section.js';
 
 /**
  * A tensor in the file.
@@ -62,7 +62,7 @@ export const encodeManifest = (description) => encodeSections(manifestSections(d
 
 /** The same, section by section. @param {Description} description */
 export function manifestSections({ config, tensors, extra, tokenizer, ...texts }) {
-  const counts = tokenizer ? { tokens: tokenizer.tokens.length, merges: tokenizer.merges.length } : {};
+  const counts = tokenizer ? countsOf(tokenizer) : {};
   return [
     ...section('CONF', encodeConfig({ ...config, ...counts }), true),
     ...section('LICE', texts.license),

@@ -4,6 +4,7 @@
  */
 import { BqError } from '../shared/errors.js';
 import { readRange } from './read.js';
+import { Texts } from './texts.js';
 
 /** @import { ByteSource } from './types.js' */
 
@@ -16,6 +17,7 @@ const SIZES = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];
 const [LEAST_PAIR, LEAST_TENSOR] = [13, 25];
 const MAX_DIMS = 4;
 const MAX_NAME = 65535;
+const FIRST_TEXTS = 4096;
 
 /**
  * @typedef {object} GgufTensor
@@ -29,7 +31,7 @@ const MAX_NAME = 65535;
 /**
  * @typedef {object} GgufHeader
  * @property {number} version
- * @property {Record<string, any>} metadata  arrays of numbers are typed arrays, but those of 8 bytes
+ * @property {Record<string, any>} metadata  arrays of numbers are typed arrays, but those of 8 bytes; of texts, Texts
  * @property {GgufTensor[]} tensors  in the header's order
  * @property {number} alignment
  * @property {Uint8Array} read  the first bytes of the file, as many as were read
@@ -38,20 +40,6 @@ const MAX_NAME = 65535;
  */
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-
-/** Short texts without a call for each: a vocabulary has 150,000. @param {Uint8Array} bytes @param {number} from @param {number} to */
-function textAt(bytes, from, to) {
-  let text = '';
-  for (let i = from; i < to && to - from < 64; i++) {
-    const byte = bytes[i];
-    const next = bytes[i + 1];
-    if (byte < 0x80) text += String.fromCharCode(byte);
-    else if (byte >= 0xc2 && byte < 0xe0 && i + 1 < to && (next & 0xc0) === 0x80)
-      text += String.fromCharCode(((byte & 31) << 6) | (bytes[++i] & 63));
-    else return decoder.decode(bytes.subarray(from, to));
-  }
-  return to - from < 64 ? text : decoder.decode(bytes.subarray(from, to));
-}
 
 /** @param {Uint8Array} bytes */
 const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -138,7 +126,7 @@ class Cursor {
     if (length > most) throw this.malformed(`a name has ${length} bytes, more than ${most}`, this.at - 8);
     this.room(length, 1, 'bytes of text');
     const from = await this.take(length);
-    return textAt(this.bytes, from, from + length);
+    return decoder.decode(this.bytes.subarray(from, from + length));
   }
 }
 
@@ -194,25 +182,38 @@ async function arrayAt(c) {
   return Array.from({ length: count }, (_, i) => scalarAt(c.view, from + i * size, type));
 }
 
-/** @param {Cursor} c @param {number} count */
+/** Room grows with what is there, not with what is announced. @param {Cursor} c @param {number} count */
 async function stringsAt(c, count) {
   c.room(count, 8, 'texts');
-  /** @type {string[]} */
-  const texts = [];
-  while (texts.length < count) {
+  let starts = new Uint32Array(Math.min(count, FIRST_TEXTS));
+  let ends = new Uint32Array(starts.length);
+  for (let i = 0; i < count;) {
+    if (i === starts.length) [starts, ends] = [starts, ends].map((list) => grown(list, Math.min(2 * i, count)));
     // What is there is read without a pause: this is most of a header.
     const { bytes, view } = c;
     let at = c.at;
-    while (texts.length < count && at + 8 <= bytes.length) {
-      const length = view.getUint32(at, true);
-      if (view.getUint32(at + 4, true) || at + 8 + length > bytes.length) break;
-      texts.push(textAt(bytes, at + 8, at + 8 + length));
-      at += 8 + length;
+    for (; i < starts.length && at + 8 <= bytes.length; i++) {
+      const to = at + 8 + view.getUint32(at, true);
+      if (view.getUint32(at + 4, true) || to > bytes.length) break;
+      starts[i] = at + 8;
+      ends[i] = to;
+      at = to;
     }
     c.at = at;
-    if (texts.length < count) texts.push(await c.text());
+    if (i === starts.length) continue;
+    const length = await c.u64();
+    c.room(length, 1, 'bytes of text');
+    await c.need(length);
+    c.at -= 8;
   }
-  return texts;
+  return new Texts(c.bytes, starts, ends);
+}
+
+/** @param {Uint32Array} list @param {number} length */
+function grown(list, length) {
+  const longer = new Uint32Array(length);
+  longer.set(list);
+  return longer;
 }
 
 /** @param {Cursor} c @param {number} count */

@@ -106,6 +106,25 @@ test('metadata of every type is read as it was written', async () => {
   }
 });
 
+test('lists of texts longer than what is read at once', async () => {
+  const texts = Array.from({ length: 9999 }, (_, i) => (i % 7 ? `t${i}` : `ä${'漢'.repeat(i % 90)}`));
+  const bytes = gguf({ a: ['array', ['text', texts]], b: ['array', ['text', ['x']]] }, []);
+  const reads = /** @type {[number, number][]} */ ([]);
+  const file = { ...openBytes(bytes), size: bytes.length };
+  const source = {
+    ...file,
+    /** @param {number} from @param {number} to @param {AbortSignal} [signal] */
+    stream: (from, to, signal) => {
+      reads.push([from, to]);
+      return openBytes(bytes).stream(from, to, signal);
+    },
+  };
+  const { metadata } = await readHeader(/** @type {any} */ (source), bytes.subarray(0, 24));
+  assert.deepEqual([...metadata.a], texts);
+  assert.deepEqual([...metadata.b], ['x']);
+  assert.ok(reads.length);
+});
+
 /** @param {Buffer} file @param {string} code @param {RegExp} says */
 const refused = (file, code, says) =>
   assert.rejects(

@@ -338,6 +338,20 @@ test('the vocabulary of a GGUF file', async () => {
   };
   const b = await ofGguf(gguf(bpe));
   assert.deepEqual([b.kind, b.flags, b.merges, texts(b)], [KIND.bpe, 0, [[1, 0, 2]], ['a', ' ', ' a']]);
+  // Of equal tokens merges mean the last, whatever comes next in the list.
+  const twice = { ...bpe, [`${GGML}tokens`]: ['a', 'b', 'é', 'ab', 'ab', 'abé'], [`${GGML}merges`]: ['a b', 'ab é'] };
+  assert.deepEqual((await ofGguf(gguf(twice))).merges, [
+    [0, 1, 4],
+    [4, 2, 5],
+  ]);
+  for (const [merge, says] of [
+    ['a bé', /merge 1 needs "bé", which is no token/],
+    ['b é', /merge 1 needs "bé", which/],
+    ['é', /"é" is no merge/],
+    ['é ', /"é " is no merge/],
+  ])
+    await assert.rejects(ofGguf(gguf({ ...twice, [`${GGML}merges`]: ['a b', merge] })), fails('FORMAT', says));
+  await assert.rejects(ofGguf(gguf({ ...bpe, [`${GGML}tokens`]: ['漢'] })), fails('FORMAT', /"漢" is not in the byte/));
   await assert.rejects(ofGguf(gguf({ ...bpe, [`${GGML}pre`]: 'afmoe' })), fails('UNSUPPORTED', /afmoe/));
   await assert.rejects(ofGguf(gguf({ ...bpe, [`${GGML}model`]: 'rwkv' })), fails('UNSUPPORTED', /rwkv/));
   await assert.rejects(ofGguf(gguf({ ...bpe, [`${GGML}tokens`]: [1, 2] })), fails('FORMAT', /no tokens/));

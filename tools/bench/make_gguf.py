@@ -29,9 +29,10 @@ RANGES = [(0x4E00, 0x9FA6), (0x20000, 0x2A6D7), (0xF0000, 0xFFFFE), (0x100000, 0
 
 
 def vocabulary(size):
-    """Three special tokens, a newline (the tokenizer looks for one), then single code points."""
+    """Three special tokens, a newline (the tokenizer looks for one), then single code points, then pairs."""
     points = [chr(c) for first, end in RANGES for c in range(first, end)]
-    tokens = (["<unk>", "<s>", "</s>", "\n"] + points)[:size]
+    pairs = [first + second for first, second in zip(points, points[1:])]  # where there are not enough
+    tokens = (["<unk>", "<s>", "</s>", "\n"] + points + pairs)[:size]
     assert len(tokens) == size, "the vocabulary is too large"
     kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL] + [gguf.TokenType.NORMAL] * (size - SPECIAL)
     return tokens, kinds

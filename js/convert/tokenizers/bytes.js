@@ -33,7 +33,7 @@ function printable(byte) {
 }
 
 /** Bytes by the code of their letter; 256: none. */
-const BYTES = new Uint16Array(512).fill(256);
+export const BYTES = new Uint16Array(512).fill(256);
 for (const [letter, byte] of ALPHABET) BYTES[letter.charCodeAt(0)] = byte;
 
 /**

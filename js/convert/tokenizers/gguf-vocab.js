@@ -1,20 +1,23 @@
 /** The tokenizer in a GGUF file's metadata (versions 2 and 3). */
-import { byteOf, fromAlphabet, fromPiece, utf8 } from './bytes.js';
-import { mergesFromPairs, splitMerge } from './merges.js';
-import { FLAG, KIND, malformed, NONE, TOKEN, unsupported } from './section.js';
+import { Texts } from '../../sources/texts.js';
+import { byteOf } from './bytes.js';
+import { mergesOf, writeAsIs, writeLetters, writePiece } from './gguf-texts.js';
+import { FLAG, KIND, malformed, mergesOfPacked, NONE, TOKEN, tokensOf, unsupported } from './section.js';
 import { stage } from './hf-split.js';
 import { bertParts, charsmapPart, composed, spacesPart } from './normalizers.js';
 import { EXPRESSIONS, PATTERNS, patternNamed } from './patterns.js';
 import { bertStages, longestWord } from './wordpiece.js';
 
+/** @import { Writer } from './gguf-texts.js' */
 /** @typedef {import('./section.js').Tokenizer} Tokenizer */
+/** @typedef {import('./section.js').Packed} Packed */
 
 const MODELS =
   'run are "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "t5" (SentencePiece unigram), "bert" (WordPiece), "gemma4"';
 /** Texts of control tokens that end a turn, where the metadata doesn't name them. */
 const ENDS = ['<|endoftext|>', '<|end|>', '<|im_end|>', '<|eot_id|>', '<|eom_id|>', '<end_of_turn>', '<EOT>'];
 
-/** What a kind of tokenizer makes of its metadata. @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'split' | 'parts'> & { bytes: (text: string) => Uint8Array, bos?: boolean, eos?: boolean }} Kind */
+/** What a kind of tokenizer makes of its metadata. @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'split' | 'parts'> & { write: Writer, bos?: boolean, eos?: boolean }} Kind */
 
 /** @param {(key: string) => any} get @returns {Kind} */
 function byteLevel(get) {
@@ -31,7 +34,7 @@ function byteLevel(get) {
     kind: KIND.bpe,
     flags: whole ? FLAG.ignoreMerges : 0,
     bos,
-    bytes: fromAlphabet,
+    write: writeLetters,
     ...(split && !nfc ? { split } : { parts: [...(nfc ? composed() : []), ...stages()] }),
   };
 }
@@ -41,7 +44,7 @@ const sentencePiece = (get) => ({
   kind: KIND.spm,
   flags: (get('add_space_prefix') ?? true) ? FLAG.addSpace : 0,
   bos: true,
-  bytes: fromPiece,
+  write: writePiece,
 });
 
 /** @param {(key: string) => any} get @returns {Kind} */
@@ -52,7 +55,7 @@ function unigram(get) {
     kind: KIND.unigram,
     flags: (get('add_space_prefix') ?? true) ? FLAG.addSpace : 0,
     eos: true,
-    bytes: fromPiece,
+    write: writePiece,
     parts: [
       ...(map ? charsmapPart(Uint8Array.from(map)) : []),
       ...(rows ? [spacesPart({ before: true, behind: true, rows })] : []),
@@ -69,7 +72,7 @@ function wordpiece(get) {
     flags: FLAG.dropSpace,
     bos: true,
     eos: true,
-    bytes: fromPiece,
+    write: writePiece,
     parts: [...bertParts({ clean: true, chinese: true, accents, lower }), ...bertStages(), longestWord(100)],
   };
 }
@@ -79,7 +82,7 @@ const gemma4 = () => ({
   kind: KIND.bpe,
   flags: FLAG.characters,
   bos: true,
-  bytes: fromPiece,
+  write: writePiece,
   parts: [stage('[^\\n]+|[\\n]+')],
 });
 
@@ -92,22 +95,19 @@ const KINDS = { gpt2: byteLevel, llama: sentencePiece, t5: unigram, bert: wordpi
  */
 export function tokenizerFromGguf(metadata) {
   const get = (/** @type {string} */ key) => metadata[`tokenizer.ggml.${key}`];
-  /** @type {string[]} */
   const texts = get('tokens');
-  if (!Array.isArray(texts) || !texts.every((text) => typeof text === 'string'))
-    throw malformed('the GGUF file has no tokens');
+  if (!(texts instanceof Texts)) throw malformed('the GGUF file has no tokens');
   const model = get('model');
   if (!Object.hasOwn(KINDS, model)) throw unsupported(`the GGUF file's tokenizer is "${model}"`, MODELS);
-  const { bytes: bytesOf, bos: addsBos = false, eos: addsEos = false, flags, ...kind } = KINDS[model](get);
+  const { write, bos: addsBos = false, eos: addsEos = false, flags, ...kind } = KINDS[model](get);
   /** @type {ArrayLike<number> | undefined} */
   const types = get('token_type');
   /** @type {ArrayLike<number> | undefined} */
   const scores = kind.kind === KIND.spm || kind.kind === KIND.unigram ? get('scores') : undefined;
   if ((types && types.length !== texts.length) || (scores && scores.length !== texts.length))
     throw malformed('tokens, types and scores differ in number');
-  const tokens = texts.map((text, i) =>
-    token(text, types ? types[i] - 1 : TOKEN.normal, scores ? scores[i] : 0, bytesOf),
-  );
+  const vocabulary = packedTokens(texts, types, scores, write);
+  const { kinds } = vocabulary;
   const id = (/** @type {string} */ name) => get(`${name}_token_id`) ?? NONE;
   const [bos, eos] =
     model === 'bert'
@@ -117,16 +117,16 @@ export function tokenizerFromGguf(metadata) {
     id('eos'),
     id('eot'),
     id('eom'),
-    ...ENDS.map((end) => texts.indexOf(end)).filter((i) => tokens[i]?.kind === TOKEN.control),
+    ...Array.from(kinds.keys()).filter((i) => kinds[i] === TOKEN.control && ENDS.includes(texts.at(i))),
   ];
   const flag = (/** @type {string} */ key, /** @type {number} */ bit, /** @type {boolean} */ otherwise) =>
     (get(key) ?? otherwise) ? bit : 0;
-  const fallback = tokens.some(({ kind: own }) => own === TOKEN.byte) ? FLAG.byteFallback : 0;
-  /** @type {unknown} */
+  const fallback = kinds.includes(TOKEN.byte) ? FLAG.byteFallback : 0;
   const lines = get('merges') ?? [];
   // An empty list may be one of numbers.
-  if (!Array.isArray(lines) && !ArrayBuffer.isView(lines)) throw malformed('its merges are no list of texts');
-  const merges = kind.kind === KIND.bpe ? mergesOf(Array.from(/** @type {ArrayLike<string>} */ (lines)), texts) : [];
+  if (!(lines instanceof Texts) && lines.length !== 0) throw malformed('its merges are no list of texts');
+  const merges = kind.kind === KIND.bpe && lines.length ? mergesOf(lines, texts) : new Uint32Array();
+  const packed = { ...vocabulary, merges };
   return {
     ...kind,
     flags: flags | flag('add_bos_token', FLAG.addBos, addsBos) | flag('add_eos_token', FLAG.addEos, addsEos) | fallback,
@@ -136,29 +136,41 @@ export function tokenizerFromGguf(metadata) {
     // Bytes without a token are left out, by the originals too.
     unk: model === 'gpt2' ? NONE : id('unknown'),
     eog: [...new Set(ends)].filter((end) => end !== NONE),
-    tokens,
-    merges,
+    get tokens() {
+      return tokensOf(packed);
+    },
+    get merges() {
+      return mergesOfPacked(packed);
+    },
+    packed,
   };
 }
 
-/** @param {string[]} lines @param {string[]} texts  of tokens */
-function mergesOf(lines, texts) {
-  /** @type {Map<string, number>} */
-  const ids = new Map();
-  for (let id = 0; id < texts.length; id++) ids.set(texts[id], id);
-  return mergesFromPairs(lines.map(splitMerge), ids, ids.size === texts.length ? texts : undefined);
-}
-
 /**
- * @param {string} text
- * @param {number} kind
- * @param {number} score
- * @param {(text: string) => Uint8Array} bytesOf  of normal tokens
- * @returns {import('./section.js').Token}
+ * @param {Texts} texts
+ * @param {ArrayLike<number> | undefined} types  1 and up
+ * @param {ArrayLike<number> | undefined} scores
+ * @param {Writer} write  normal tokens
+ * @returns {Omit<Packed, 'merges'>}
  */
-function token(text, kind, score, bytesOf) {
-  const byte = kind === TOKEN.byte ? byteOf(text) : undefined;
-  if (byte !== undefined) return { bytes: Uint8Array.of(byte), score, kind };
-  const special = kind !== TOKEN.normal && bytesOf === fromAlphabet;
-  return { bytes: special ? utf8(text) : bytesOf(text), score, kind };
+function packedTokens(texts, types, scores, write) {
+  const count = texts.length;
+  // None stands for more than it is written with.
+  const text = new Uint8Array(texts.ends.reduce((sum, end, i) => sum + end - texts.starts[i], 0));
+  const [ends, kinds] = [new Uint32Array(count), new Uint8Array(count)];
+  for (let i = 0, end = 0; i < count; i++) {
+    const kind = types ? types[i] - 1 : TOKEN.normal;
+    if (!(kind >= TOKEN.normal && kind <= TOKEN.byte)) throw malformed(`token ${i} has the unknown kind ${kind}`);
+    const byte = kind === TOKEN.byte ? byteOf(texts.at(i)) : undefined;
+    const special = kind !== TOKEN.normal && write === writeLetters;
+    if (byte === undefined) end = (special ? writeAsIs : write)(texts, i, text, end);
+    else text[end++] = byte;
+    [ends[i], kinds[i]] = [end, kind];
+  }
+  return {
+    text: text.subarray(0, ends[count - 1] ?? 0),
+    ends,
+    scores: Float32Array.from(scores ?? { length: count }, (score) => score ?? 0),
+    kinds,
+  };
 }

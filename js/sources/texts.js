@@ -1,0 +1,25 @@
+/** Texts as they lie in a file's bytes, decoded when they are asked for: a vocabulary has 150,000 of them, and as many merges. */
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+export class Texts {
+  /** @param {Uint8Array} bytes @param {Uint32Array} starts  where each begins @param {Uint32Array} ends */
+  constructor(bytes, starts, ends) {
+    this.bytes = bytes;
+    this.starts = starts;
+    this.ends = ends;
+  }
+
+  get length() {
+    return this.starts.length;
+  }
+
+  /** @param {number} i */
+  at(i) {
+    return decoder.decode(this.bytes.subarray(this.starts[i], this.ends[i]));
+  }
+
+  *[Symbol.iterator]() {
+    for (let i = 0; i < this.length; i++) yield this.at(i);
+  }
+}
