@@ -18,7 +18,8 @@ GCC ?= gcc
 CLANG ?= clang
 
 LIB_SOURCES  := $(wildcard c/*.c c/*/*.c)
-WEB_SOURCES  := $(filter-out web/probe.c web/convert_api.c,$(wildcard web/*.c))
+CONVERT_ONLY := web/convert_api.c web/inputs.c
+WEB_SOURCES  := $(filter-out web/probe.c $(CONVERT_ONLY),$(wildcard web/*.c))
 TESTS        := $(patsubst tests/c/%.c,%,$(wildcard tests/c/test_*.c))
 TEST_HELPERS := $(filter-out tests/c/test_%,$(wildcard tests/c/*.c))
 FUZZERS      := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -88,6 +89,7 @@ comma := ,
 space := $(empty) $(empty)
 # One for each line; what only converters call is in a module of its own.
 CONVERT_EXPORTS := _bqw_dequantize _bqw_encode
+QUANTIZE_EXPORTS := $(shell sed -n 's/^[a-z0-9_]* \(bqw_[a-z_]*\)[^a-z_ ].*/_\1/p' web/convert.h)
 EXPORTS := $(filter-out $(CONVERT_EXPORTS),$(if $(wildcard web/exports.txt),$(shell sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\).*/_\1/p' web/exports.txt)))
 # Not the C++ and graphics libraries that emcc else builds, for minutes, when first used.
 EMCC_C := -sDEFAULT_TO_CXX=0 -sAUTO_NATIVE_LIBRARIES=0
@@ -120,8 +122,8 @@ build/wasm/bq4-%.wasm: build/wasm-%/libbq4.a $(addprefix build/wasm-%/,$(WEB_SOU
 
 # The SIMD128 build with encoders, for converters.
 build/wasm/bq4-convert.wasm: WASM_LINK += -msimd128
-build/wasm/bq4-convert.wasm: WASM_LINK += $(CONVERT_EXPORTS:_%=-Wl,--export=%)
-build/wasm/bq4-convert.wasm: build/wasm-simd128/libbq4.a $(addprefix build/wasm-simd128/,$(WEB_SOURCES:.c=.o) web/convert_api.o) $(wildcard web/exports.txt)
+build/wasm/bq4-convert.wasm: WASM_LINK += $(patsubst _%,-Wl$(comma)--export=%,$(CONVERT_EXPORTS) $(QUANTIZE_EXPORTS))
+build/wasm/bq4-convert.wasm: build/wasm-simd128/libbq4.a $(addprefix build/wasm-simd128/,$(WEB_SOURCES:.c=.o) $(CONVERT_ONLY:.c=.o)) $(wildcard web/exports.txt)
 	@mkdir -p $(@D)
 	$(EMCC) $(WASM_LINK) $(filter %.a,$^) $(filter %.o,$^) -o $@
 

@@ -8,6 +8,7 @@ import { adapterOf, flag, load, numberOf, readText, sourceOf, Usage, value, valu
 const HELP = `bq4: language models in the browser, on the CPU
 
   bq4 convert IN OUT [options]                                      converts a model: OUT is .bq4, .bullet or .qsf
+  bq4 quantize IN OUT --calibrate TEXT [options]                    a model in fewer bits, rounded by what a text needs
   bq4 inspect FILE [--json]                                         a card of a model: .bq4, .gguf, safetensors or a folder, …
   bq4 run FILE [PROMPT] [options]                                   continues a text (or --prompt TEXT)
   bq4 chat FILE [--system TEXT] [options]                           a conversation; Ctrl-C stops a reply, Ctrl-D ends
@@ -49,6 +50,15 @@ executed) with config.json beside it, a checkpoint of llama2.c or nanoGPT (.pt),
   --v1                 a v1.0 file and its companion OUT.json
   --name TEXT  --license TEXT  --card FILE  --chat FILE   what the file says of itself; FILE: chat format as JSON
   --json               the report, error of each tensor included, as one JSON object
+
+Options of quantize; IN is a .bq4 file, or what convert takes:
+
+  --calibrate FILE     a text: weights are rounded so that products of it err least; without one as convert rounds them
+  --tokens N           of the text that count (default 16384)
+  --quant TYPE         bq4a (default), bq4h, bq4, bq4_16 or bq4_64; others are rounded as by convert
+  --embed TYPE         of embedding and head (default: bq8)
+  --method KIND        gptq (default): errors are made good by later weights; search: only scales are searched
+  --hash KIND  --json  as of convert
 
 Options of embed, besides context, kv, activations, companion and build as above:
 
@@ -150,6 +160,19 @@ const COMMANDS = {
     },
     start: convertFile,
   },
+  quantize: {
+    files: 2,
+    options: {
+      quant: value,
+      embed: value,
+      calibrate: value,
+      tokens: value,
+      method: value,
+      hash: value,
+      json: flag,
+    },
+    start: async (files, options) => (await import('./quantize.js')).quantizeFile(files, options),
+  },
   inspect: { files: 1, options: { json: flag, companion: value }, start: inspectFile },
   run: {
     files: 1,
@@ -250,6 +273,7 @@ const COMMANDS = {
 /** @type {Record<string, string>} */
 const NEEDS = {
   convert: 'IN and OUT',
+  quantize: 'IN and OUT',
   bundle: 'a model and the page to write',
   replay: 'a receipt and its model',
   'prompt-state': 'a model and the file to write',

@@ -55,7 +55,7 @@ class Cursor {
 /** @typedef {{ name: string, type: string, layout: string, dims: number[], offset: number, bytes: number }} Tensor */
 
 /** @param {Uint8Array} payload @param {number} base @returns {Tensor[]} */
-function readTensors(payload, base) {
+export function readTensors(payload, base) {
   const c = new Cursor(payload, 0, base);
   /** @type {Record<number, string>} */
   const names = {};

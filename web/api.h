@@ -8,5 +8,7 @@
 uint32_t bqw_report(bq_status status, const bq_error *err);
 /* False, and told: there is no such weight type or layout. */
 bool bqw_knows_type(uint32_t type, uint32_t layout);
+/* NULL, and told: the handle is closed or unknown. */
+bq_session *bqw_session_of(uint32_t session);
 
 #endif

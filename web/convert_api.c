@@ -1,8 +1,13 @@
 /* What converters do with weights: in bq4-convert.wasm alone, which no page loads. */
 #include "api.h"
+#include "convert.h"
+#include "inputs.h"
 
+#include "core/encode_given.h"
 #include "core/quant.h"
 #include "kernels/encoders.h"
+#include "quant/moments.h"
+#include "quant/round.h"
 
 BQW(uint32_t)
 bqw_encode(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint32_t cols,
@@ -27,4 +32,75 @@ bqw_dequantize(uint32_t type, uint32_t layout, const uint8_t *src, uint32_t rows
   bq_error err = {0};
   return bqw_report(bq_dequantize((bq_type)type, (bq_layout)layout, src, rows, cols, dst, &err),
                     &err);
+}
+
+/* --- rounding by calibration ------------------------------------------------------------------ */
+
+BQW(uint32_t)
+bqw_inputs_watch(uint32_t session, uint32_t layer, uint32_t module, float *moments,
+                 uint32_t *cols) {
+  bq_session *s = bqw_session_of(session);
+  if (!s) return BQ_ARGUMENT;
+  *cols = bqw_inputs_add(s, layer, module, moments);
+  return bqw_report(BQ_OK, NULL);
+}
+
+BQW(void) bqw_inputs_end(uint32_t session) {
+  bq_session *s = bqw_session_of(session);
+  if (s) bqw_inputs_stop(s);
+}
+
+BQW(uint32_t)
+bqw_moments_end(float *moments, uint32_t cols, float share, double *work, float *feedback) {
+  bq_error err = {0};
+  bq_status status = bq_moments_end(moments, cols, share, &err);
+  if (!status && feedback) status = bq_feedback_make(moments, cols, work, feedback, &err);
+  return bqw_report(status, &err);
+}
+
+/* Integers of a piece take as many bytes as it has weights, scales and minima a float a block. */
+static size_t given_floats(uint32_t block, size_t rows, size_t cols) {
+  return (rows * cols + 3) / 4 + 2 * rows * ((cols + block - 1) / block);
+}
+
+BQW(double) bqw_round_floats(uint32_t type, uint32_t rows, uint32_t cols) {
+  if (!bqw_knows_type(type, BQ_ROWS)) return -1;
+  return (double)(bq_round_floats(cols) + given_floats(bq_type_get(type)->block, rows, cols));
+}
+
+static void add_difference(const bq_type_facts *f, const float *w, const bq_given *given,
+                           size_t rows, size_t cols, bqw_round_errors *errors) {
+  const size_t blocks = (cols + f->block - 1) / f->block;
+  for (size_t r = 0; r < rows; r++)
+    for (size_t i = 0; i < cols; i++) {
+      const size_t b = r * blocks + i / f->block;
+      const float v = (float)given->q[r * cols + i] * given->scale[b] + given->min[b];
+      const double off = (double)w[r * cols + i] - (double)v, size = off < 0 ? -off : off;
+      errors->sum += size;
+      errors->squares += off * off;
+      errors->most = size > errors->most ? size : errors->most;
+    }
+}
+
+BQW(uint32_t)
+bqw_round(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint32_t cols,
+          const float *moments, const float *feedback, uint32_t sweeps, float *work, uint8_t *dst,
+          bqw_round_errors *errors) {
+  if (!bqw_knows_type(type, layout)) return BQ_ARGUMENT;
+  const bq_type_facts *f = bq_type_get(type);
+  const size_t blocks = (size_t)rows * ((cols + f->block - 1) / f->block);
+  bq_error err = {0};
+  bq_round_errors e = {0};
+  float *at = work + bq_round_floats(cols);
+  bq_given given = {.scale = at, .min = at + blocks, .q = (int8_t *)(at + 2 * blocks)};
+  bq_status status = bq_round((bq_type)type, src, rows, cols,
+                              &(bq_round_by){moments, feedback, sweeps}, work, &given, &e, &err);
+  if (!status)
+    status = bq_encode_given((bq_type)type, (bq_layout)layout, &given, rows, cols, dst, &err);
+  if (!status) {
+    errors->error += e.error;
+    errors->of += e.of;
+    add_difference(f, src, &given, rows, cols, errors);
+  }
+  return bqw_report(status, &err);
 }

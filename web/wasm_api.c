@@ -56,6 +56,8 @@ static void *object_of(uint32_t number, kind kind) {
   return NULL;
 }
 
+bq_session *bqw_session_of(uint32_t session) { return object_of(session, SESSION); }
+
 static handle *new_handle(void) {
   for (size_t i = 0; i < HANDLES; i++)
     if (engine.handles[i].kind == FREE) return &engine.handles[i];

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/blocks.h"
+#include "core/encode_given.h"
 #include "core/quant.h"
 
 enum { MAX_BLOCK = 64, STRIP = BQ_TILE_ROWS };
@@ -197,6 +198,43 @@ bq_status bq_encode(bq_type type, bq_layout layout, const float *src, size_t row
       const size_t here = load_strip(&g, src, row, k, span, &s);
       if (!encode_strip(&g, encoder, &s, row, k, span, errors, &bad))
         return too_large(type, bad, err);
+      if (g.tiled) put_tile(g.shape, &s, dst + bq_grid_at(&g, row, k));
+      else
+        for (size_t r = 0; r < here; r++)
+          put_row_block(g.f, &s, r, dst + bq_grid_at(&g, row + r, k));
+    }
+  return BQ_OK;
+}
+
+/* --- what somebody else has rounded ----------------------------------------------------------- */
+
+static void take_given(const bq_grid *g, const bq_given *from, size_t row, size_t rows, size_t k,
+                       size_t span, strip *s) {
+  const size_t blocks = (g->cols + g->f->block - 1) / g->f->block, first = k / g->f->block;
+  memset(s, 0, sizeof *s);
+  for (size_t r = 0; r < rows; r++) {
+    memcpy(s->q[r], from->q + (row + r) * g->cols + k, bq_grid_left(g, k, span));
+    for (size_t b = 0; b < span / g->f->block && first + b < blocks; b++) {
+      s->scale[r][b] = from->scale[(row + r) * blocks + first + b];
+      s->min[r][b] = from->min[(row + r) * blocks + first + b];
+    }
+  }
+}
+
+bq_status bq_encode_given(bq_type type, bq_layout layout, const bq_given *from, size_t rows,
+                          size_t cols, uint8_t *dst, bq_error *err) {
+  const bq_status status = bq_blocks_check(type, layout, rows, cols, err);
+  if (status) return status;
+  if (!bq_type_get(type)->encoded || bq_type_is_float(type) || layout == BQ_FLAT)
+    return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET, "type %s has no rows of blocks to fill",
+                   bq_type_get(type)->name);
+  const bq_grid g = bq_grid_of(type, layout, rows, cols);
+  const size_t span = g.tiled ? g.shape.step : g.f->block;
+  strip s;
+  for (size_t row = 0; row < g.rows; row += STRIP)
+    for (size_t k = 0; k < g.cols; k += span) {
+      const size_t here = g.rows - row < STRIP ? g.rows - row : STRIP;
+      take_given(&g, from, row, here, k, span, &s);
       if (g.tiled) put_tile(g.shape, &s, dst + bq_grid_at(&g, row, k));
       else
         for (size_t r = 0; r < here; r++)

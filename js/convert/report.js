@@ -10,6 +10,7 @@
  * @property {number} meanAbs  mean |error|
  * @property {number} maxAbs   largest |error|
  * @property {number} rms      root of the mean squared error
+ * @property {number} [product]  of weights rounded by a text: how far the products of it are off, root of the squares relative to them
  */
 
 /**
@@ -73,12 +74,26 @@ export class ErrorSum {
 export function formatReport(report) {
   const width = Math.max(6, ...report.tensors.map((t) => t.name.length));
   const error = (/** @type {number} */ e) => (e === 0 ? '0' : e.toExponential(2)).padStart(10);
+  const products = report.tensors.some((t) => t.product !== undefined);
   const line = (/** @type {string[]} */ [name, type, bytes, ...errors]) =>
     `${name.padEnd(width)}  ${type.padEnd(8)}${bytes.padStart(12)}${errors.join('')}`;
   return [
-    line(['tensor', 'type', 'bytes', ...['mean |e|', 'max |e|', 'rms e'].map((h) => h.padStart(10))]),
+    line([
+      'tensor',
+      'type',
+      'bytes',
+      ...['mean |e|', 'max |e|', 'rms e', ...(products ? ['products'] : [])].map((h) => h.padStart(10)),
+    ]),
     ...report.tensors.map((t) =>
-      line([t.name, t.type, String(t.bytes), error(t.meanAbs), error(t.maxAbs), error(t.rms)]),
+      line([
+        t.name,
+        t.type,
+        String(t.bytes),
+        error(t.meanAbs),
+        error(t.maxAbs),
+        error(t.rms),
+        ...(t.product === undefined ? [] : [`${(100 * t.product).toFixed(2)} %`.padStart(10)]),
+      ]),
     ),
     `${report.weights} weights in ${report.dataBytes} bytes: ${report.bitsPerWeight.toFixed(2)} bits each, ${report.ratio.toFixed(2)} times smaller than f32`,
     `${report.output}: ${report.bytes} bytes`,

@@ -1,0 +1,103 @@
+/** A .bq4 file of version 2 as something to be converted: its tensors as f32, the rest as it is. */
+import { decodeConfig } from '../js/convert/config.js';
+import { createCodec } from '../js/convert/codec.js';
+import { rowsPerPiece } from '../js/convert/encoded.js';
+import { ROWS, TILED, TYPES, weightBytes } from '../js/convert/weights.js';
+import { matrixOf } from '../js/convert/write/v2.js';
+import { BqError } from '../js/shared/errors.js';
+import { sections, u32, u64 } from '../js/shared/sections.js';
+import { readRange } from '../js/sources/read.js';
+import { readTensors } from './inspect.js';
+
+/** @import { InTensor } from '../js/convert/read/tensors.js' */
+/** @import { ByteSource } from '../js/sources/types.js' */
+
+const HEADER = 64;
+const LAYOUTS = ['rows', 'tiled'];
+const text = (/** @type {Uint8Array | undefined} */ bytes) => new TextDecoder().decode(bytes ?? new Uint8Array());
+
+/**
+ * @param {ByteSource} file @param {ReturnType<typeof readTensors>[number]} tensor
+ * @param {() => Promise<import('../js/convert/codec.js').Codec>} codec @returns {InTensor}
+ */
+function rowsOf(file, { name, type: typeName, layout: layoutName, dims, offset }, codec) {
+  const { cols } = matrixOf(dims);
+  const found = TYPES.find((t) => t.name === typeName);
+  const layout = LAYOUTS.indexOf(layoutName);
+  if (!found || layout < 0)
+    throw new BqError('UNSUPPORTED', `tensor "${name}" is ${typeName} in ${layoutName}, which is not read here`);
+  const type = found;
+  /** Of whole tiles, but for the last. @param {number} row @param {number} rows */
+  async function piece(row, rows) {
+    const [from, to] = [row, row + rows].map((r) => offset + (r ? weightBytes(type, layout, r, cols) : 0));
+    const bytes = await readRange(file, from, to);
+    if (bytes.length !== to - from)
+      throw new BqError('TRUNCATED', `${file.name} ends after ${from + bytes.length} bytes`, {
+        offset: from + bytes.length,
+      });
+    return (await codec()).dequantize(type, layout, bytes, rows, cols);
+  }
+  const most = rowsPerPiece(dims);
+  return {
+    dims,
+    at: offset,
+    type: typeName,
+    ...(layout === ROWS && {
+      stored: {
+        type,
+        read: async (row, rows) =>
+          readRange(
+            file,
+            offset + (row ? weightBytes(type, ROWS, row, cols) : 0),
+            offset + weightBytes(type, ROWS, row + rows, cols),
+          ),
+      },
+    }),
+    async read(row, rows) {
+      if (layout === TILED && row % 8) throw new BqError('ARGUMENT', `rows of "${name}" are read in eights`);
+      const out = new Float32Array(rows * cols);
+      for (let r = 0; r < rows; r += most) {
+        const n = Math.min(most, rows - r);
+        out.set(await piece(row + r, n), r * cols);
+      }
+      return out;
+    },
+  };
+}
+
+/**
+ * FORMAT, TRUNCATED, UNSUPPORTED.
+ * @param {ByteSource} file  the caller's to close
+ * @returns {Promise<import('../js/quantize/index.js').Input>}
+ */
+export async function bq4Input(file) {
+  const header = await readRange(file, 0, HEADER);
+  if (text(header.subarray(0, 4)) !== 'BQ4F' || u32(header, 4) !== 2)
+    throw new BqError('UNSUPPORTED', `${file.name} is no .bq4 file of version 2`, {
+      hint: 'of a v1 file convert the original model',
+    });
+  const [planBytes, prefixBytes] = [u64(header, 16), u64(header, 24)];
+  const prefix = await readRange(file, 0, prefixBytes);
+  if (prefix.length !== prefixBytes || HEADER + planBytes > prefixBytes)
+    throw new BqError('TRUNCATED', `${file.name} ends in its first part`, { offset: prefix.length });
+  const plan = sections(prefix);
+  const rest = sections(prefix, HEADER + planBytes, prefixBytes);
+  const listed = readTensors(plan.TENS, plan.TENS.byteOffset - prefix.byteOffset);
+  const most = Math.max(1 << 20, ...listed.map(({ dims }) => 4 * rowsPerPiece(dims) * matrixOf(dims).cols));
+  /** @type {ReturnType<typeof createCodec> | undefined} */
+  let codec;
+  const opened = () => (codec ??= createCodec(most));
+  return {
+    config: decodeConfig(plan.CONF),
+    tensors: new Map(listed.map((tensor) => [tensor.name, rowsOf(file, tensor, opened)])),
+    parts: {
+      name: text(plan.NAME),
+      license: text(plan.LICE),
+      tokenizer: rest.TOKN ? rest.TOKN.slice() : null,
+      chat: rest.CHAT ? JSON.parse(text(rest.CHAT)) : null,
+      template: text(rest.TMPL),
+      card: text(rest.CARD),
+      activations: rest.ACTQ ? rest.ACTQ.slice() : null,
+    },
+  };
+}

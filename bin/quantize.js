@@ -1,0 +1,91 @@
+/** `bq4 quantize`: a model in fewer bits, by what goes into its products on a text. */
+import { stderr, stdout } from 'node:process';
+import { chatFormat, tokenizerOf } from '../js/convert/parts.js';
+import { openCheckpoint } from '../js/convert/read/checkpoint.js';
+import { formatReport } from '../js/convert/report.js';
+import { encodeTokenizer } from '../js/convert/tokenizers/section.js';
+import { quantize } from '../js/quantize/index.js';
+import { openSource } from '../js/sources/index.js';
+import { readRange } from '../js/sources/read.js';
+import { bq4Input } from './bq4-checkpoint.js';
+import { ggufCheckpoint } from './gguf-checkpoint.js';
+import { numberOf, readText, sourceOf } from './options.js';
+
+/** @import { Checkpoint } from '../js/convert/read/checkpoint.js' */
+/** @import { Input } from '../js/quantize/index.js' */
+
+/** @param {Checkpoint} checkpoint @returns {Promise<Input>} */
+async function inputOf(checkpoint) {
+  const { config, tensors, name, license = '', template } = checkpoint;
+  const tokenizer = await tokenizerOf(checkpoint);
+  return {
+    config,
+    tensors,
+    parts: {
+      name,
+      license,
+      tokenizer: tokenizer && encodeTokenizer(tokenizer),
+      chat: await chatFormat(tokenizer, template),
+      template,
+    },
+  };
+}
+
+/** First four bytes; '': it is no file here. @param {string} name */
+async function magicOf(name) {
+  const { stat } = await import('node:fs/promises');
+  if (!(await stat(name).catch(() => null))?.isFile()) return '';
+  const file = await openSource(await sourceOf(name));
+  try {
+    return String.fromCharCode(...(await readRange(file, 0, 4)));
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Runs `use` with whatever `name` is: a .bq4 or .gguf file, or what `convert` reads.
+ * @template T @param {string} name @param {(input: Input) => Promise<T>} use @returns {Promise<T>}
+ */
+async function withInput(name, use) {
+  const magic = await magicOf(name);
+  if (magic === 'BQ4F' || magic === 'GGUF') {
+    const file = await openSource(await sourceOf(name));
+    try {
+      return await use(magic === 'BQ4F' ? await bq4Input(file) : await inputOf(await ggufCheckpoint(file)));
+    } finally {
+      await file.close();
+    }
+  }
+  const checkpoint = await openCheckpoint(name);
+  try {
+    return await use(await inputOf(checkpoint));
+  } finally {
+    await checkpoint.close();
+  }
+}
+
+/** @type {Record<string, string>} */
+const STAGES = { read: 'reading', calibrate: 'calibrating', write: 'rounding' };
+
+/** @param {string[]} files  the model, the file to write @param {any} options */
+export async function quantizeFile([from, to], options) {
+  let shown = 0;
+  const onProgress = (/** @type {string} */ stage, /** @type {number} */ done, /** @type {number} */ total) => {
+    if (!stderr.isTTY || (Date.now() - shown < 100 && done < total)) return;
+    shown = Date.now();
+    stderr.write(`\r${STAGES[stage]} ${Math.floor((100 * done) / total)} %${done < total ? ' ' : '\n'}`);
+  };
+  const report = await withInput(from, async (input) =>
+    quantize(input, to, {
+      quant: options.quant,
+      embed: options.embed,
+      hash: options.hash,
+      method: options.method,
+      tokens: numberOf(options, 'tokens'),
+      calibrate: options.calibrate === undefined ? undefined : await readText(options.calibrate),
+      onProgress,
+    }),
+  );
+  stdout.write(options.json ? `${JSON.stringify(report)}\n` : `${formatReport(report)}\n`);
+}

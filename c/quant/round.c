@@ -1,0 +1,387 @@
+#include "quant/round.h"
+
+#include <string.h>
+
+#include "core/blocks.h"
+#include "core/encoder.h"
+
+/* Rows side by side, so that one load of H serves all of them; and weights of a block, at most. */
+enum { ROWS = 8, BLOCK = 64 };
+typedef float lanes[ROWS];
+#define LANES for (int l = 0; l < ROWS; l++)
+
+/* Starts of the search: shares of a block's range that are cut off below and above, or what the
+ * largest weight of a symmetric block becomes; and how often each is rounded and fitted. */
+enum { CUTS = 6, SIZES = 25, FITS = 2 };
+static const float cuts[CUTS] = {0.0f, 0.03f, 0.06f, 0.1f, 0.15f, 0.21f};
+
+/* Added and taken off again it rounds |x| < 2^22 to the nearest integer. */
+_Static_assert((int)ROWS == (int)BQ_SEARCH_BLOCKS, "the encoder searches as many at once");
+#define MAGIC 0x1.8p23f
+#define LEAST_SCALE 0x1p-24f
+
+/* What the type lets a block be. */
+typedef struct form {
+  size_t block;
+  float low, high;
+  bool minimum, halves; /* f16 */
+} form;
+
+/* Up to ROWS rows, columns one after the other. */
+typedef struct strip {
+  form f;
+  size_t cols, blocks;
+  lanes *w;     /* [cols] */
+  lanes *t;     /* [cols]: with what is made good so far */
+  lanes *q;     /* [cols] */
+  lanes *g;     /* [cols]: (v - w)^T H */
+  lanes *scale, *min; /* [blocks] */
+} strip;
+
+static float round_even(float x) { return (x + MAGIC) - MAGIC; }
+static float clip(float x, float low, float high) {
+  x = x > low ? x : low;
+  return x < high ? x : high;
+}
+static float as_f16(float x) { return bq_f16_to_f32(bq_f32_to_f16(x)); }
+
+/* As the file can hold it: a scale is never 0. */
+static float storable_scale(const form *f, float s) {
+  if (f->halves) s = as_f16(s);
+  const float least = f->halves ? LEAST_SCALE : 0x1p-100f;
+  return s >= least || s <= -least ? s : least;
+}
+static float storable_min(const form *f, float m) {
+  return !f->minimum ? 0.0f : f->halves ? as_f16(m) : m;
+}
+
+static float nearest(const form *f, float x, float min, float inverse) {
+  return round_even(clip((x - min) * inverse, f->low, f->high));
+}
+
+/* --- one block: scale and minimum ------------------------------------------------------------- */
+
+typedef struct block_fit {
+  lanes scale, min, error;
+} block_fit;
+
+/* The line of least weighted squares through q and x. What is left as it is: blocks of one q. */
+static void fit_line(const form *f, const lanes *x, const lanes *weight, size_t n, lanes scale,
+                     lanes min) {
+  lanes sw = {0}, sq = {0}, sx = {0}, sqq = {0}, sqx = {0}, inverse;
+  LANES inverse[l] = 1.0f / scale[l];
+  for (size_t i = 0; i < n; i++) LANES {
+      const float q = nearest(f, x[i][l], min[l], inverse[l]), wq = weight[i][l] * q;
+      sw[l] += weight[i][l];
+      sq[l] += wq;
+      sx[l] += weight[i][l] * x[i][l];
+      sqq[l] += wq * q;
+      sqx[l] += wq * x[i][l];
+    }
+  LANES {
+    if (!f->minimum) {
+      if (sqq[l] > 0.0f) scale[l] = sqx[l] / sqq[l];
+      continue;
+    }
+    const float mean = sq[l] / sw[l], variance = sqq[l] - sq[l] * mean;
+    const float covariance = sqx[l] - sx[l] * mean;
+    if (!(variance > 0.0f)) continue;
+    scale[l] = covariance / variance;
+    min[l] = (sx[l] - scale[l] * sq[l]) / sw[l];
+  }
+}
+
+/* Keeps the line where it is better, as the file will hold it. */
+static void keep_better(const form *f, const lanes *x, const lanes *weight, size_t n,
+                        const lanes scale, const lanes min, block_fit *best) {
+  lanes s, m, inverse, error = {0};
+  LANES {
+    s[l] = storable_scale(f, scale[l]);
+    m[l] = storable_min(f, min[l]);
+    inverse[l] = 1.0f / s[l];
+  }
+  for (size_t i = 0; i < n; i++) LANES {
+      const float off = nearest(f, x[i][l], m[l], inverse[l]) * s[l] + m[l] - x[i][l];
+      error[l] += weight[i][l] * (off * off);
+    }
+  LANES {
+    const bool better = error[l] < best->error[l];
+    best->scale[l] = better ? s[l] : best->scale[l];
+    best->min[l] = better ? m[l] : best->min[l];
+    best->error[l] = better ? error[l] : best->error[l];
+  }
+}
+
+static void try_start(const form *f, const lanes *x, const lanes *weight, size_t n, lanes scale,
+                      lanes min, block_fit *best) {
+  LANES scale[l] = storable_scale(f, scale[l]);
+  keep_better(f, x, weight, n, scale, min, best);
+  for (int i = 0; i < FITS; i++) {
+    fit_line(f, x, weight, n, scale, min);
+    LANES scale[l] = storable_scale(f, scale[l]);
+  }
+  keep_better(f, x, weight, n, scale, min, best);
+}
+
+/* What the encoder finds where all weights count the same: the search begins with it, so that it is
+ * never worse. */
+static void start_as_encoder(const form *f, const lanes *x, size_t n, lanes scale, lanes min) {
+  float rows[ROWS][BQ_SEARCH_WEIGHTS];
+  const float *w[ROWS];
+  memset(rows, 0, sizeof rows);
+  for (int l = 0; l < ROWS; l++) {
+    w[l] = rows[l];
+    for (size_t i = 0; i < n; i++) rows[l][i] = x[i][l];
+  }
+  bq_scalar_encoder.search(w, n, scale, min);
+  LANES {
+    const float top = min[l] + scale[l] * BQ_SEARCH_TOP;
+    min[l] = storable_min(f, min[l]);
+    scale[l] = (top - min[l]) / BQ_SEARCH_TOP;
+  }
+}
+
+/* Scales and minima of one block of each row, for x with these weights. */
+static void search(const form *f, const lanes *x, const lanes *weight, size_t n, lanes scale,
+                   lanes min) {
+  block_fit best;
+  lanes low, high, s, m = {0};
+  LANES best.error[l] = 0x1p126f;
+  LANES best.scale[l] = storable_scale(f, 0.0f);
+  LANES low[l] = high[l] = x[0][l];
+  LANES best.min[l] = storable_min(f, x[0][l]);
+  for (size_t i = 1; i < n; i++) LANES {
+      low[l] = x[i][l] < low[l] ? x[i][l] : low[l];
+      high[l] = x[i][l] > high[l] ? x[i][l] : high[l];
+    }
+  if (f->minimum) {
+    if (n <= BQ_SEARCH_WEIGHTS) {
+      start_as_encoder(f, x, n, s, m);
+      try_start(f, x, weight, n, s, m, &best);
+    }
+    for (int a = 0; a < CUTS; a++)
+      for (int b = 0; b < CUTS; b++) {
+        LANES s[l] = (high[l] - low[l]) * (1.0f - cuts[a] - cuts[b]) / f->high;
+        LANES m[l] = low[l] + (high[l] - low[l]) * cuts[a];
+        try_start(f, x, weight, n, s, m, &best);
+      }
+  } else {
+    LANES high[l] = high[l] > -low[l] ? high[l] : -low[l];
+    LANES s[l] = high[l] / f->high; /* the encoder's */
+    try_start(f, x, weight, n, s, m, &best);
+    for (int i = 0; i < 2 * SIZES; i++) {
+      const float size = (0.55f + 0.03f * (float)(i / 2)) * -f->low;
+      LANES s[l] = (i % 2 ? -high[l] : high[l]) / size;
+      try_start(f, x, weight, n, s, m, &best);
+    }
+  }
+  memcpy(scale, best.scale, sizeof best.scale);
+  memcpy(min, best.min, sizeof best.min);
+}
+
+/* --- what goes from block to block ------------------------------------------------------------ */
+
+/* to[k] += sum over j of m[k][a + j] * d[j], for k from...end - 1. */
+static void spread(const float *m, size_t cols, size_t a, size_t n, const lanes *d, size_t from,
+                   size_t end, lanes *to) {
+  for (size_t k = from; k < end; k++) {
+    const float *row = m + k * cols + a;
+    lanes sum;
+    LANES sum[l] = to[k][l];
+    for (size_t j = 0; j < n; j++) LANES sum[l] += row[j] * d[j][l];
+    LANES to[k][l] = sum[l];
+  }
+}
+
+static size_t block_at(const strip *s, size_t b, size_t *n) {
+  const size_t a = b * s->f.block;
+  *n = s->cols - a < s->f.block ? s->cols - a : s->f.block;
+  return a;
+}
+
+/* Rounds column after column; what each loses goes to those behind it. */
+static void round_columns(strip *s, const bq_round_by *by) {
+  lanes weight[BLOCK], lost[BLOCK], inverse;
+  for (size_t b = 0, n; b < s->blocks; b++) {
+    const size_t a = block_at(s, b, &n);
+    for (size_t i = 0; i < n; i++) {
+      const size_t at = (a + i) * s->cols + a + i;
+      const float matters = by->feedback ? by->feedback[at] : by->moments ? by->moments[at] : 1.0f;
+      LANES weight[i][l] = matters;
+    }
+    search(&s->f, s->t + a, weight, n, s->scale[b], s->min[b]);
+    LANES inverse[l] = 1.0f / s->scale[b][l];
+    for (size_t i = 0; i < n; i++) {
+      LANES {
+        const float q = nearest(&s->f, s->t[a + i][l], s->min[b][l], inverse[l]);
+        s->q[a + i][l] = q;
+        lost[i][l] = q * s->scale[b][l] + s->min[b][l] - s->t[a + i][l];
+      }
+      if (by->feedback)
+        spread(by->feedback, s->cols, a + i, 1, lost + i, a + i + 1, a + n, s->t);
+    }
+    if (by->feedback) spread(by->feedback, s->cols, a, n, lost, a + n, s->cols, s->t);
+  }
+}
+
+/* --- sweeps ----------------------------------------------------------------------------------- */
+
+static float value_at(const strip *s, size_t i, int l) {
+  const size_t b = i / s->f.block;
+  return s->q[i][l] * s->scale[b][l] + s->min[b][l];
+}
+
+/* g = (v - w)^T H; `t` gets v - w, for it is needed no more. */
+static void make_gradient(strip *s, const float *h) {
+  memset(s->g, 0, s->cols * sizeof *s->g);
+  for (size_t i = 0; i < s->cols; i++) LANES s->t[i][l] = value_at(s, i, l) - s->w[i][l];
+  for (size_t b = 0, n; b < s->blocks; b++) {
+    const size_t a = block_at(s, b, &n);
+    spread(h, s->cols, a, n, (const lanes *)(s->t + a), 0, s->cols, s->g);
+  }
+}
+
+/* The scale and minimum that err least with the integers as they are; `d` gets what that changes
+ * the weights by. */
+static void refit(strip *s, const float *h, size_t b, size_t a, size_t n, lanes *d) {
+  lanes hq[BLOCK], gq = {0}, g1 = {0}, qq = {0}, q1 = {0}, ds, dm, change = {0};
+  float all = 0;
+  memset(hq, 0, sizeof hq);
+  spread(h + a * s->cols, s->cols, a, n, s->q + a, 0, n, hq);
+  for (size_t i = 0; i < n; i++)
+    for (size_t j = 0; j < n; j++) all += h[(a + i) * s->cols + a + j];
+  for (size_t i = 0; i < n; i++) LANES {
+      gq[l] += s->g[a + i][l] * s->q[a + i][l];
+      g1[l] += s->g[a + i][l];
+      qq[l] += hq[i][l] * s->q[a + i][l];
+      q1[l] += hq[i][l];
+    }
+  LANES {
+    const float det = qq[l] * all - q1[l] * q1[l];
+    ds[l] = dm[l] = 0.0f;
+    if (s->f.minimum && det > 1e-6f * qq[l] * all) {
+      ds[l] = (q1[l] * g1[l] - all * gq[l]) / det;
+      dm[l] = (q1[l] * gq[l] - qq[l] * g1[l]) / det;
+    } else if (!s->f.minimum && qq[l] > 0.0f) {
+      ds[l] = -gq[l] / qq[l];
+    }
+    ds[l] = storable_scale(&s->f, s->scale[b][l] + ds[l]) - s->scale[b][l];
+    dm[l] = storable_min(&s->f, s->min[b][l] + dm[l]) - s->min[b][l];
+    change[l] = 2.0f * (ds[l] * gq[l] + dm[l] * g1[l]) +
+                (ds[l] * ds[l] * qq[l] + 2.0f * ds[l] * dm[l] * q1[l] + dm[l] * dm[l] * all);
+    if (!(change[l] < 0.0f)) ds[l] = dm[l] = 0.0f;
+    s->scale[b][l] += ds[l];
+    s->min[b][l] += dm[l];
+  }
+  for (size_t i = 0; i < n; i++) LANES d[i][l] = ds[l] * s->q[a + i][l] + dm[l];
+  spread(h + a * s->cols, s->cols, a, n, d, 0, n, s->g + a);
+}
+
+/* Each weight of a block to where the error is least, all others as they are. */
+static void improve(strip *s, const float *h, size_t b, size_t a, size_t n, lanes *d) {
+  lanes inverse;
+  LANES inverse[l] = 1.0f / s->scale[b][l];
+  for (size_t i = 0; i < n; i++) {
+    const float own = 1.0f / h[(a + i) * s->cols + a + i];
+    lanes step;
+    LANES {
+      const float scale = s->scale[b][l], min = s->min[b][l], q = s->q[a + i][l];
+      const float wanted = q * scale + min - s->g[a + i][l] * own;
+      const float now = nearest(&s->f, wanted, min, inverse[l]);
+      step[l] = (now - q) * scale;
+      s->q[a + i][l] = now;
+      d[i][l] += step[l];
+    }
+    spread(h + a * s->cols, s->cols, a + i, 1, (const lanes *)&step, 0, n, s->g + a);
+  }
+}
+
+static void sweep(strip *s, const float *h) {
+  lanes d[BLOCK];
+  for (size_t b = 0, n; b < s->blocks; b++) {
+    const size_t a = block_at(s, b, &n);
+    refit(s, h, b, a, n, d);
+    improve(s, h, b, a, n, d);
+    spread(h, s->cols, a, n, (const lanes *)d, 0, a, s->g);
+    spread(h, s->cols, a, n, (const lanes *)d, a + n, s->cols, s->g);
+  }
+}
+
+/* --- strips ----------------------------------------------------------------------------------- */
+
+size_t bq_round_floats(size_t cols) { return ROWS * (4 * cols + 2 * (cols + 1)); }
+
+static strip lay_out(form f, size_t cols, float *work) {
+  const size_t blocks = (cols + f.block - 1) / f.block;
+  lanes *at = (lanes *)(void *)work;
+  return (strip){f, cols, blocks, at, at + cols, at + 2 * cols, at + 3 * cols, at + 4 * cols,
+                 at + 4 * cols + blocks};
+}
+
+/* Of the first n rows. Leaves nothing of `g` and `t`. */
+static void add_errors(strip *s, const float *h, size_t n, bq_round_errors *errors) {
+  for (size_t l = 0; l < n; l++)
+    for (size_t i = 0; i < s->cols; i++) {
+      const double w = (double)s->w[i][l], off = (double)value_at(s, i, (int)l) - w;
+      errors->error += off * (h ? (double)s->g[i][l] : off);
+      if (!h) errors->of += w * w;
+    }
+  if (!h) return;
+  memset(s->g, 0, s->cols * sizeof *s->g);
+  for (size_t b = 0, m; b < s->blocks; b++) {
+    const size_t a = block_at(s, b, &m);
+    spread(h, s->cols, a, m, (const lanes *)(s->w + a), 0, s->cols, s->g);
+  }
+  for (size_t l = 0; l < n; l++)
+    for (size_t i = 0; i < s->cols; i++)
+      errors->of += (double)s->w[i][l] * (double)s->g[i][l];
+}
+
+static void store_row(const strip *s, int l, size_t row, bq_given *out) {
+  for (size_t i = 0; i < s->cols; i++) out->q[row * s->cols + i] = (int8_t)s->q[i][l];
+  for (size_t b = 0; b < s->blocks; b++) {
+    out->scale[row * s->blocks + b] = s->scale[b][l];
+    out->min[row * s->blocks + b] = s->min[b][l];
+  }
+}
+
+static bool finite_block(const strip *s, size_t b, int l) {
+  return bq_is_finite(s->scale[b][l]) && bq_is_finite(s->min[b][l]);
+}
+
+static bool find_form(bq_type type, form *f) {
+  const bq_type_facts *facts = bq_type_get(type);
+  if (!facts || !facts->encoded || facts->bits != 4 || facts->block > BLOCK) return false;
+  const bool minimum = facts->min_bytes > 0;
+  *f = (form){facts->block, minimum ? 0.0f : -8.0f, minimum ? 15.0f : 7.0f, minimum,
+              facts->scale_bytes == 2};
+  return true;
+}
+
+bq_status bq_round(bq_type type, const float *w, size_t rows, size_t cols, const bq_round_by *by,
+                   float *work, bq_given *out, bq_round_errors *errors, bq_error *err) {
+  form f;
+  if (!find_form(type, &f))
+    return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET, "only blocks of 4 bits are searched");
+  for (size_t i = 0; i < rows * cols; i++)
+    if (!bq_is_finite(w[i]))
+      return bq_fail(err, BQ_FORMAT, i, "weight %l is NaN or infinite", (uint64_t)i);
+  strip s = lay_out(f, cols, work);
+  for (size_t row = 0; row < rows; row += ROWS) {
+    const size_t n = rows - row < ROWS ? rows - row : ROWS;
+    for (size_t i = 0; i < cols; i++)
+      LANES s.w[i][l] = s.t[i][l] = w[((size_t)l < n ? row + (size_t)l : row) * cols + i];
+    round_columns(&s, by);
+    if (by->moments) make_gradient(&s, by->moments);
+    for (uint32_t i = 0; by->moments && i < by->sweeps; i++) sweep(&s, by->moments);
+    for (size_t l = 0; l < n; l++) {
+      for (size_t b = 0; b < s.blocks; b++)
+        if (!finite_block(&s, b, (int)l))
+          return bq_fail(err, BQ_FORMAT, (row + l) * cols + b * f.block,
+                         "weights are too large for type %s", bq_type_get(type)->name);
+      store_row(&s, (int)l, row + l, out);
+    }
+    add_errors(&s, by->moments, n, errors);
+  }
+  return BQ_OK;
+}

@@ -1,0 +1,15 @@
+/** What bq4-convert.wasm has beside what every build has: web/convert.h as data, like js/wasm/border.js. */
+import { functions } from '../wasm/border.js';
+
+/** @type {Record<string, string>} */
+export const quantizing = {
+  bqw_inputs_watch: 'suuuuu',
+  bqw_inputs_end: 'vu',
+  bqw_moments_end: 'suufuu',
+  bqw_round_floats: 'fuuu',
+  bqw_round: 'suuuuuuuuuuu',
+};
+Object.assign(functions, quantizing);
+
+/** Where that module lies, from here. */
+export const CONVERT_URL = new URL('../../build/wasm/bq4-convert.wasm', import.meta.url).href;

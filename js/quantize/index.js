@@ -1,0 +1,142 @@
+/** Models in fewer bits: weights rounded by what they are multiplied with on a calibration text. In Node. */
+import { createCodec, createHasher } from '../convert/codec.js';
+import { encoded } from '../convert/encoded.js';
+import { matchTensors } from '../convert/names.js';
+import { chosenTypes, largestPieceOf } from '../convert/parts.js';
+import { conversionReport } from '../convert/report.js';
+import { ROWS, runLayout, typeNamed } from '../convert/weights.js';
+import { fileSink } from '../convert/write/output.js';
+import { prefixLengthOf, writeV2 } from '../convert/write/v2.js';
+import { BqError } from '../shared/errors.js';
+import { nodeModule } from '../shared/node.js';
+import { fromFile } from '../sources/index.js';
+import { Calibrator, inputOf } from './calibrate.js';
+import { rounded, Rounder } from './rounder.js';
+
+/** @import { Match, Encoded } from '../convert/encoded.js' */
+/** @import { Codec } from '../convert/codec.js' */
+/** @import { OutModel } from '../convert/write/v2.js' */
+
+/** Bytes of weights as f32 up to which a model is calibrated with them; larger ones with f16. */
+const LARGEST_F32 = 2 ** 31;
+
+/**
+ * A model that can be read: its tensors, and what else goes into a file.
+ * @typedef {object} Input
+ * @property {Record<string, any>} config
+ * @property {Map<string, import('../convert/read/tensors.js').InTensor>} tensors
+ * @property {Omit<OutModel, 'tensors' | 'config'>} parts
+ */
+
+/**
+ * @typedef {object} QuantizeOptions
+ * @property {string} [quant]      type of the matrices; default "bq4a"
+ * @property {string} [embed]      type of embedding and head; default "bq8"
+ * @property {string} [calibrate]  a text; none: weights are rounded one by one, as `convert` does
+ * @property {number} [tokens]     of the text that count, default 16,384
+ * @property {Method} [method]     default "gptq"
+ * @property {string} [hash]       as of `convert`
+ * @property {(stage: 'read' | 'calibrate' | 'write', done: number, total: number) => void} [onProgress]
+ * @property {AbortSignal} [signal]
+ */
+
+/** @typedef {'gptq' | 'search'} Method  "search": scales by the weighted error; "gptq": and errors made good by later weights, then sweeps */
+
+/** @type {Record<Method, import('./rounder.js').Rounding>} */
+const METHODS = {
+  search: { feedback: false, sweeps: 0, damp: 0.01 },
+  gptq: { feedback: true, sweeps: 4, damp: 0.01 },
+};
+
+/** @param {string} output @param {OutModel} model @param {{ hash?: string, onBytes?: (done: number, total: number) => void, signal?: AbortSignal }} options */
+async function writeFile(output, model, { hash, onBytes, signal }) {
+  const hasher = await createHasher(prefixLengthOf(model, hash === 'sha256'));
+  return writeV2(await fileSink(output), model, {
+    hash: (bytes) => hasher.hash(bytes),
+    sha256: hash === 'sha256' ? (bytes) => hasher.sha256(bytes) : undefined,
+    onBytes,
+    signal,
+  });
+}
+
+/** The same model in floats, which is what its inputs are measured with. @param {Input} input @param {Match[]} matches @param {Codec} codec @param {string} path @param {QuantizeOptions} options */
+async function writeFloats({ config, parts }, matches, codec, path, { onProgress, signal }) {
+  const weights = matches.reduce((sum, { slot }) => sum + slot.dims.reduce((a, b) => a * b, 1), 0);
+  const wide = typeNamed(4 * weights <= LARGEST_F32 ? 'f32' : 'f16');
+  const tensors = matches.map((match) =>
+    encoded(codec, match, match.slot.dims.length > 1 && !match.slot.exact ? wide : typeNamed('f32'), ROWS),
+  );
+  await writeFile(
+    path,
+    { ...parts, config, tensors },
+    { onBytes: (done, total) => onProgress?.('read', done, total), signal },
+  );
+}
+
+/** Which type each tensor gets, and whether by moments. @param {Match} match @param {ReturnType<typeof chosenTypes>} types */
+function typeOf({ slot: { dims, embedding, exact, name } }, types) {
+  const type = dims.length === 1 || exact ? types.vector : embedding ? types.embedding : types.matrix;
+  return { type, layout: dims.length === 1 ? ROWS : runLayout(type), by: type.bits === 4 && inputOf(name) !== null };
+}
+
+/**
+ * Writes `input` to the .bq4 file `output` in other types.
+ * @param {Input} input
+ * @param {string} output
+ * @param {QuantizeOptions} [options]
+ * @returns {Promise<import('../convert/report.js').ConvertReport>}
+ */
+export async function quantize(input, output, options = {}) {
+  const { method = 'gptq', calibrate, tokens } = options;
+  if (!Object.hasOwn(METHODS, method))
+    throw new BqError('ARGUMENT', `method is "${method}", not one of ${Object.keys(METHODS).join(', ')}`);
+  const types = chosenTypes(options);
+  const matches = matchTensors(input.config, input.tensors);
+  const largestPiece = largestPieceOf(matches);
+  const codec = await createCodec(Math.max(largestPiece, 1 << 20));
+  const shapes = matches.filter((match) => typeOf(match, types).by).map(({ slot }) => slot.dims);
+  const { mkdtemp, rm } = await nodeModule('fs/promises');
+  const { tmpdir } = await nodeModule('os');
+  const { join } = await nodeModule('path');
+  const folder = await mkdtemp(join(tmpdir(), 'bq4-quantize-'));
+  /** @type {Calibrator | null} */
+  let calibrator = null;
+  /** @type {Rounder | null} */
+  let rounder = null;
+  try {
+    if (calibrate !== undefined && shapes.length) {
+      const path = join(folder, 'floats.bq4');
+      await writeFloats(input, matches, codec, path, options);
+      calibrator = await Calibrator.open(fromFile(path), calibrate, { tokens });
+      calibrator.onTokens = (done, total) => options.onProgress?.('calibrate', done, total);
+      rounder = await Rounder.create(shapes, METHODS[method]);
+    }
+    const out = matches.map((match) => {
+      const { type, layout, by } = typeOf(match, types);
+      const plain = () => encoded(codec, match, type, layout);
+      if (!by || !calibrator || !rounder) return plain();
+      const [from, rounds] = [calibrator, rounder];
+      return rounded(rounds, () => from.momentsOf(match.slot.name), match, type, layout, plain);
+    });
+    const written = await writeFile(
+      output,
+      { ...input.parts, config: input.config, tensors: out },
+      {
+        hash: options.hash,
+        onBytes: (done, total) => options.onProgress?.('write', done, total),
+        signal: options.signal,
+      },
+    );
+    return conversionReport(
+      output,
+      written,
+      out.map((t) => t.report()),
+      codec.name,
+      largestPiece,
+    );
+  } finally {
+    calibrator?.close();
+    rounder?.close();
+    await rm(folder, { recursive: true });
+  }
+}

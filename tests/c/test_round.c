@@ -1,0 +1,195 @@
+/* Rounding by moments (c/quant): what it promises against plain sums, and that its bytes are those
+ * of its blocks. That another implementation gives the same: tests/js/quantize.test.mjs. */
+#include <stdlib.h>
+
+#include "check.h"
+#include "core/encode_given.h"
+#include "core/quant.h"
+#include "quant/moments.h"
+#include "quant/round.h"
+#include "random.h"
+
+enum { ROWS = 19, COLS = 84, TOKENS = 203, BLOCKS = 8 };
+static float w[ROWS * COLS], x[TOKENS * COLS], moments[COLS * COLS], feedback[COLS * COLS];
+static double work[COLS * (COLS + 1)];
+
+/* Inputs of which neighbours are alike, and some large. */
+static void make_inputs(void) {
+  uint64_t state = 7;
+  for (int i = 0; i < ROWS * COLS; i++) w[i] = 0.1f * (random_float(&state) + random_float(&state));
+  for (int t = 0; t < TOKENS; t++)
+    for (int i = 0; i < COLS; i++) {
+      const float own = random_float(&state), before = i ? x[t * COLS + i - 1] : 0;
+      const float size = i % 17 == 3 ? 6.0f : i % 17 == 4 ? 1.0f / 6.0f : 1.0f;
+      x[t * COLS + i] = (0.8f * before + own) * size;
+    }
+}
+
+static void make_moments(float share) {
+  memset(moments, 0, sizeof moments);
+  bq_moments_add(moments, COLS, x, TOKENS);
+  CHECK_EQ(bq_moments_end(moments, COLS, share, NULL), BQ_OK);
+  CHECK_EQ(bq_feedback_make(moments, COLS, work, feedback, NULL), BQ_OK);
+}
+
+typedef struct outcome {
+  int8_t q[ROWS * COLS];
+  float scale[ROWS * BLOCKS], min[ROWS * BLOCKS], v[ROWS * COLS];
+  double error, weighted; /* by the moments, by their diagonal alone */
+} outcome;
+
+/* (v - w)^T H (v - w), and with the diagonal of H, in f64 one after the other. */
+static void judge(outcome *o) {
+  o->error = o->weighted = 0;
+  for (int r = 0; r < ROWS; r++)
+    for (int i = 0; i < COLS; i++) {
+      const double a = (double)o->v[r * COLS + i] - (double)w[r * COLS + i];
+      for (int j = 0; j < COLS; j++)
+        o->error += a * (double)moments[i * COLS + j] *
+                    ((double)o->v[r * COLS + j] - (double)w[r * COLS + j]);
+      o->weighted += a * a * (double)moments[i * COLS + i];
+    }
+}
+
+static void round_by(bq_type type, const float *fed, uint32_t sweeps, outcome *o,
+                     bq_round_errors *errors) {
+  static uint8_t bytes[ROWS * COLS * 2];
+  float *floats = malloc(bq_round_floats(COLS) * sizeof *floats);
+  bq_given given = {o->q, o->scale, o->min};
+  *errors = (bq_round_errors){0};
+  CHECK_EQ(bq_round(type, w, ROWS, COLS, &(bq_round_by){moments, fed, sweeps}, floats, &given,
+                    errors, NULL), BQ_OK);
+  free(floats);
+  CHECK_EQ(bq_encode_given(type, BQ_TILED, &given, ROWS, COLS, bytes, NULL), BQ_OK);
+  CHECK_EQ(bq_dequantize(type, BQ_TILED, bytes, ROWS, COLS, o->v, NULL), BQ_OK);
+  const uint32_t block = bq_type_get(type)->block, blocks = (COLS + block - 1) / block;
+  for (int r = 0; r < ROWS; r++)
+    for (int i = 0; i < COLS; i++) {
+      const size_t b = (size_t)r * blocks + (size_t)i / block;
+      const float product = (float)o->q[r * COLS + i] * o->scale[b];
+      CHECK(o->v[r * COLS + i] == product + o->min[b]);
+    }
+  judge(o);
+}
+
+static const bq_type TYPES[] = {BQ_TYPE_BQ4A_32, BQ_TYPE_BQ4H_32, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_16,
+                                BQ_TYPE_BQ4_64};
+
+/* Each step errs less than the one before; what is told is what is. */
+static void test_errors_fall(void) {
+  static outcome plain, searched, fed, swept;
+  static uint8_t bytes[ROWS * COLS * 2];
+  bq_round_errors errors;
+  make_moments(0.01f);
+  for (size_t t = 0; t < sizeof TYPES / sizeof *TYPES; t++) {
+    CHECK_EQ(bq_quantize(TYPES[t], BQ_ROWS, w, ROWS, COLS, bytes, NULL), BQ_OK);
+    CHECK_EQ(bq_dequantize(TYPES[t], BQ_ROWS, bytes, ROWS, COLS, plain.v, NULL), BQ_OK);
+    judge(&plain);
+    round_by(TYPES[t], NULL, 0, &searched, &errors);
+    CHECK(searched.weighted <= plain.weighted);
+    round_by(TYPES[t], feedback, 0, &fed, &errors);
+    CHECK(fed.error < 0.8 * searched.error);
+    round_by(TYPES[t], feedback, 4, &swept, &errors);
+    CHECK(swept.error < 0.97 * fed.error);
+    CHECK(errors.error < 1.001 * swept.error && errors.error > 0.999 * swept.error);
+    CHECK(errors.of > 20 * errors.error);
+    for (uint32_t sweeps = 1, i = 0; i < 3; i++, sweeps++) { /* never more with another sweep */
+      round_by(TYPES[t], NULL, sweeps, &fed, &errors);
+      CHECK(fed.error <= searched.error * (1 + 1e-5));
+      searched = fed;
+    }
+  }
+}
+
+/* Each row is rounded by itself. */
+static void test_rows_are_apart(void) {
+  static outcome all;
+  bq_round_errors errors;
+  make_moments(0.01f);
+  round_by(BQ_TYPE_BQ4A_32, feedback, 2, &all, &errors);
+  float *floats = malloc(bq_round_floats(COLS) * sizeof *floats);
+  for (int r = 0; r < ROWS; r++) {
+    int8_t q[COLS];
+    float scale[BLOCKS], min[BLOCKS];
+    bq_given given = {q, scale, min};
+    CHECK_EQ(bq_round(BQ_TYPE_BQ4A_32, w + r * COLS, 1, COLS, &(bq_round_by){moments, feedback, 2},
+                      floats, &given, &errors, NULL), BQ_OK);
+    CHECK_MEM(q, all.q + r * COLS, sizeof q);
+    CHECK_MEM(scale, all.scale + r * 3, 3 * sizeof *scale);
+  }
+  free(floats);
+}
+
+/* M D M^T = H, V M = 1, with what feedback has: V and D. */
+static void test_feedback(void) {
+  make_moments(0.01f);
+  double worst = 0; /* of V H V^T = D, relative to the largest of D */
+  for (int a = 0; a < COLS; a++)
+    for (int b = 0; b < COLS; b++) {
+      double sum = 0;
+      for (int i = a; i < COLS; i++)
+        for (int j = b; j < COLS; j++)
+          sum += (i == a ? 1.0 : (double)feedback[i * COLS + a]) * (double)moments[i * COLS + j] *
+                 (j == b ? 1.0 : (double)feedback[j * COLS + b]);
+      sum -= a == b ? (double)feedback[a * COLS + a] : 0;
+      const double off = (sum < 0 ? -sum : sum) / (double)moments[a * COLS + a];
+      worst = off > worst ? off : worst;
+    }
+  CHECK(worst < 1e-3);
+}
+
+static void test_moments_in_parts(void) {
+  static float parts[COLS * COLS];
+  make_moments(0.01f);
+  memset(parts, 0, sizeof parts);
+  for (int t = 0; t < TOKENS; t += 50)
+    bq_moments_add(parts, COLS, x + t * COLS, (size_t)(TOKENS - t < 50 ? TOKENS - t : 50));
+  CHECK_EQ(bq_moments_end(parts, COLS, 0.01f, NULL), BQ_OK);
+  for (int i = 0; i < COLS * COLS; i++) { /* token by token, whatever comes together */
+    double sum = 0;
+    for (int t = 0; t < TOKENS; t++)
+      sum += (double)x[t * COLS + i / COLS] * (double)x[t * COLS + i % COLS];
+    CHECK(parts[i] == moments[i]);
+    if (i / COLS != i % COLS)
+      CHECK(sum - (double)parts[i] < 1e-2 && (double)parts[i] - sum < 1e-2);
+  }
+}
+
+static void test_refused(void) {
+  bq_error err = {0};
+  static float zeros[COLS * COLS];
+  CHECK_EQ(bq_moments_end(zeros, COLS, 0.01f, &err), BQ_FORMAT);
+  memset(zeros, 0, sizeof zeros);
+  zeros[0] = __builtin_inff();
+  CHECK_EQ(bq_moments_end(zeros, COLS, 0.01f, &err), BQ_FORMAT);
+  zeros[0] = 1.0f;
+  CHECK_EQ(bq_feedback_make(zeros, COLS, work, feedback, &err), BQ_FORMAT);
+  make_moments(0.01f);
+  static outcome o;
+  bq_given given = {o.q, o.scale, o.min};
+  bq_round_errors errors = {0};
+  float *floats = malloc(bq_round_floats(COLS) * sizeof *floats);
+  const bq_round_by by = {moments, feedback, 1};
+  CHECK_EQ(bq_round(BQ_TYPE_F16, w, ROWS, COLS, &by, floats, &given, &errors, &err),
+           BQ_UNSUPPORTED);
+  CHECK_EQ(bq_round(BQ_TYPE_BQ8_32, w, ROWS, COLS, &by, floats, &given, &errors, &err),
+           BQ_UNSUPPORTED);
+  const float kept = w[100];
+  w[100] = __builtin_nanf("");
+  CHECK_EQ(bq_round(BQ_TYPE_BQ4A_32, w, ROWS, COLS, &by, floats, &given, &errors, &err), BQ_FORMAT);
+  CHECK_EQ(err.offset, 100);
+  w[100] = 1e9f;
+  CHECK_EQ(bq_round(BQ_TYPE_BQ4A_32, w, ROWS, COLS, &by, floats, &given, &errors, &err), BQ_FORMAT);
+  w[100] = kept;
+  free(floats);
+}
+
+int main(void) {
+  make_inputs();
+  RUN(test_errors_fall);
+  RUN(test_rows_are_apart);
+  RUN(test_feedback);
+  RUN(test_moments_in_parts);
+  RUN(test_refused);
+  return check_summary();
+}

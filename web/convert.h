@@ -1,0 +1,32 @@
+/* What bq4-convert.wasm has beside border.h: rounding by calibration. js/quantize/border.js is the
+ * same as data. Numbers, statuses and handles as there. */
+#ifndef BQW_CONVERT_H
+#define BQW_CONVERT_H
+
+#include "border.h"
+
+/* What rounding by moments did to what a matrix gives: added to. See c/quant/round.h. */
+typedef struct bqw_round_errors { /* 40 bytes */
+  double error, of;          /* 0: of its products */
+  double sum, squares, most; /* 16: of |weight - what it became| */
+} bqw_round_errors;
+
+/* From now on what goes into the product of `module` (c/model/program.h) in `layer` is added to
+ * `moments` [cols][cols], zeroed before; NULL: no more. Columns of that module; 0: the layer has no
+ * such product of its own. NOMEM: more than 256 at once. */
+uint32_t bqw_inputs_watch(uint32_t session, uint32_t layer, uint32_t module, float *moments,
+                          uint32_t *cols);
+/* Ends what bqw_inputs_watch began, in all sessions. */
+void bqw_inputs_end(uint32_t session);
+
+/* c/quant/moments.h. work: cols * (cols + 1) f64; feedback may be NULL: only the moments end. */
+uint32_t bqw_moments_end(float *moments, uint32_t cols, float share, double *work,
+                         float *feedback);
+/* Floats that bqw_round needs as `work` for so many rows. */
+double bqw_round_floats(uint32_t type, uint32_t rows, uint32_t cols);
+/* f32 [rows][cols] -> blocks, by moments and feedback (each may be NULL). */
+uint32_t bqw_round(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint32_t cols,
+                   const float *moments, const float *feedback, uint32_t sweeps, float *work,
+                   uint8_t *dst, bqw_round_errors *errors);
+
+#endif
