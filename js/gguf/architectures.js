@@ -72,24 +72,34 @@ export function tablesOf(facts, config) {
     : scalingTables(scalingOf(facts), config.rope_theta, config.rope_dim);
 }
 
-/** What most architectures call these. @param {GgufFacts} facts */
-function sizesOf({ get, has, dims }) {
-  const [hidden, heads] = [get('embedding_length'), get('attention.head_count')];
+/** Of bert.pooling_type: what makes one vector of a text. */
+const POOLING = ['unsaid', 'mean', 'cls', 'last'];
+
+/** A number of heads, or the same of each layer. @param {any} count @returns {number} */
+function headsOf(count) {
+  const [first, ...more] = typeof count === 'number' ? [count] : Array.from(count ?? []);
   expect(
-    typeof heads === 'number' && typeof get('attention.head_count_kv', heads) === 'number',
+    more.every((one) => one === first),
     'its layers have different numbers of heads',
   );
+  return first;
+}
+
+/** What most architectures call these. @param {GgufFacts} facts */
+function sizesOf({ get, has, dims }) {
+  const [hidden, heads] = [get('embedding_length'), headsOf(get('attention.head_count'))];
   return {
     layers: get('block_count'),
     hidden,
     heads,
-    kv_heads: get('attention.head_count_kv', heads),
+    kv_heads: headsOf(get('attention.head_count_kv', heads)),
     head_dim: get('attention.key_length', hidden / heads),
     // Some say another number than what the tensors have.
     ffn: has('blk.0.ffn_down.weight') ? dims('blk.0.ffn_down.weight')[1] : get('feed_forward_length'),
     vocab: dims('token_embd.weight')[0],
     context: get('context_length'),
     tied: !has('output.weight'),
+    pooling: POOLING[get('pooling_type', 0)] ?? 'unsaid',
   };
 }
 
@@ -215,6 +225,13 @@ const granite = {
 };
 
 /** @type {Architecture} */
+const granitemoe = {
+  ...granite,
+  modules: () => EXPERTS,
+  config: (facts) => ({ ...granite.config(facts), arch: 'other', ...expertsOf(facts, true) }),
+};
+
+/** @type {Architecture} */
 const qwen2 = { outer: OUTER, modules: () => MODULES, config: (facts) => rms('qwen2', facts) };
 
 /** @type {Architecture} */
@@ -242,7 +259,7 @@ const qwen3moe = {
   config: (facts) => ({ ...rms('qwen3moe', facts), qk_norm: 'heads', ...expertsOf(facts, true) }),
 };
 
-/** @type {Architecture} */
+/** Where some layers see a window, only the others have scaled positions (OLMo 3). @type {Architecture} */
 const olmo2 = {
   outer: OUTER,
   modules: () => ({
@@ -254,7 +271,12 @@ const olmo2 = {
     ffn_down: 'mlp.down',
     post_ffw_norm: 'ln2_post',
   }),
-  config: (facts) => ({ ...rms('olmo2', facts), norm_place: 'after', qk_norm: 'rows' }),
+  config: (facts) => {
+    const config = { ...rms('olmo2', facts), norm_place: 'after', qk_norm: 'rows' };
+    const { window, ...which } = windowOf(facts, 4);
+    const theta = facts.get('rope.freq_base_swa', config.rope_theta);
+    return window ? { ...config, window, ...which, local_theta: theta } : config;
+  },
 };
 
 /** Norms are 1 + w in the file already. @param {string} arch @param {GgufFacts} facts */
@@ -392,9 +414,6 @@ const mpt = {
   },
 };
 
-/** Of bert.pooling_type: what makes one vector of a text. */
-const POOLING = ['unsaid', 'mean', 'cls', 'last'];
-
 /** An encoder. Token types are a matrix of which row 0 is used. @type {Architecture} */
 const bert = {
   outer: { token_embd: 'wte', token_embd_norm: 'ln_0', position_embd: 'wpe', token_types: 'wtt' },
@@ -415,17 +434,24 @@ const bert = {
     bidirectional: true,
     embed_norm: true,
     token_types: facts.has('token_types.weight') ? facts.dims('token_types.weight')[0] : 0,
-    pooling: POOLING[facts.get('pooling_type', 0)] ?? 'unsaid',
   }),
 };
 
 /** By general.architecture. @type {Record<string, Architecture>} */
 export const ARCHITECTURES = {
   llama,
+  // These are computed as LLaMA.
+  internlm2: llama,
+  ernie4_5: llama,
   smollm3,
   granite,
+  granitemoe,
   qwen2,
+  // Without pictures these are Qwen 2 and 3, and EXAONE Qwen 2 without biases.
+  qwen2vl: qwen2,
+  exaone: qwen2,
   qwen3,
+  qwen3vl: qwen3,
   qwen2moe,
   qwen3moe,
   olmo2,

@@ -10,10 +10,10 @@ const [SEED, PRIME] = [0x811c9dc5, 0x01000193];
 
 /** Writes what a text stands for, and says where it ends. @typedef {(texts: Texts, i: number, out: Uint8Array, to: number) => number} Writer */
 
-/** A token of a byte-level vocabulary: its letters are UTF-8 of one or two bytes. FORMAT. @type {Writer} */
+/** A token of a byte-level vocabulary: its letters are UTF-8 of one or two bytes. One with others stands for itself, as it was added. @type {Writer} */
 export function writeLetters(texts, i, out, to) {
   const { bytes } = texts;
-  const end = texts.ends[i];
+  const [begin, end] = [to, texts.ends[i]];
   for (let at = texts.starts[i]; at < end; at++) {
     const first = bytes[at];
     let code = first;
@@ -22,7 +22,7 @@ export function writeLetters(texts, i, out, to) {
       code = first < 0xc6 && (next & 0xc0) === 0x80 ? ((first & 31) << 6) | (next & 63) : 0;
     }
     const byte = BYTES[code];
-    if (byte > 255) throw malformed(`the token ${JSON.stringify(texts.at(i))} is not in the byte alphabet`);
+    if (byte > 255) return writeAsIs(texts, i, out, begin);
     out[to++] = byte;
   }
   return to;

@@ -14,14 +14,30 @@ import { bertStages, longestWord } from './wordpiece.js';
 
 const MODELS =
   'run are "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "t5" (SentencePiece unigram), "bert" (WordPiece), "gemma4"';
-/** Texts of control tokens that end a turn, where the metadata doesn't name them. */
-const ENDS = ['<|endoftext|>', '<|end|>', '<|im_end|>', '<|eot_id|>', '<|eom_id|>', '<end_of_turn>', '<EOT>'];
+/** Texts of tokens, not written as words, that end a turn or a file, where the metadata doesn't name them. */
+const ENDS = new Set(
+  (
+    '<|endoftext|> <|end|> <|im_end|> <|eot_id|> <|eom_id|> <|end_of_text|> <|return|> <|call|> <end_of_turn> <end_of_utterance> ' +
+    '<EOT> _<EOT> [EOT] [EOS] <turn|> <｜end▁of▁sentence｜> <|fim_pad|> <|repo_name|> <|file_sep|>'
+  ).split(' '),
+);
+/** How texts were split before files said it, where the architecture tells. @type {Record<string, string>} */
+const SPLITS = {
+  qwen2: 'qwen2',
+  qwen2moe: 'qwen2',
+  falcon: 'falcon',
+  bloom: 'bloom',
+  mpt: 'mpt',
+  starcoder: 'starcoder',
+  starcoder2: 'starcoder',
+  stablelm: 'stablelm2',
+};
 
 /** What a kind of tokenizer makes of its metadata. @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'split' | 'parts'> & { write: Writer, bos?: boolean, eos?: boolean }} Kind */
 
-/** @param {(key: string) => any} get @returns {Kind} */
-function byteLevel(get) {
-  const name = get('pre') ?? 'gpt-2';
+/** @param {(key: string) => any} get @param {string} architecture @returns {Kind} */
+function byteLevel(get, architecture) {
+  const name = get('pre') ?? (Object.hasOwn(SPLITS, architecture) ? SPLITS[architecture] : 'gpt-2');
   const pattern = patternNamed(name);
   if (!pattern)
     throw unsupported(
@@ -86,7 +102,7 @@ const gemma4 = () => ({
   parts: [stage('[^\\n]+|[\\n]+')],
 });
 
-/** @type {Record<string, (get: (key: string) => any) => Kind>} */
+/** @type {Record<string, (get: (key: string) => any, architecture: string) => Kind>} */
 const KINDS = { gpt2: byteLevel, llama: sentencePiece, t5: unigram, bert: wordpiece, gemma4 };
 
 /**
@@ -99,7 +115,13 @@ export function tokenizerFromGguf(metadata) {
   if (!(texts instanceof Texts)) throw malformed('the GGUF file has no tokens');
   const model = get('model');
   if (!Object.hasOwn(KINDS, model)) throw unsupported(`the GGUF file's tokenizer is "${model}"`, MODELS);
-  const { write, bos: addsBos = false, eos: addsEos = false, flags, ...kind } = KINDS[model](get);
+  const {
+    write,
+    bos: addsBos = false,
+    eos: addsEos = false,
+    flags,
+    ...kind
+  } = KINDS[model](get, metadata['general.architecture']);
   /** @type {ArrayLike<number> | undefined} */
   const types = get('token_type');
   /** @type {ArrayLike<number> | undefined} */
@@ -108,16 +130,16 @@ export function tokenizerFromGguf(metadata) {
     throw malformed('tokens, types and scores differ in number');
   const vocabulary = packedTokens(texts, types, scores, write);
   const { kinds } = vocabulary;
-  const id = (/** @type {string} */ name) => get(`${name}_token_id`) ?? NONE;
+  // Some files name tokens that they don't have.
+  const id = (/** @type {string[]} */ ...names) =>
+    names.map((name) => get(`${name}_token_id`)).find((one) => one >= 0 && one < texts.length) ?? NONE;
   const [bos, eos] =
-    model === 'bert'
-      ? [get('cls_token_id') ?? id('bos'), get('seperator_token_id') ?? get('separator_token_id') ?? id('eos')]
-      : [id('bos'), id('eos')];
+    model === 'bert' ? [id('cls', 'bos'), id('seperator', 'separator', 'eos')] : [id('bos'), id('eos')];
   const ends = [
     id('eos'),
     id('eot'),
     id('eom'),
-    ...Array.from(kinds.keys()).filter((i) => kinds[i] === TOKEN.control && ENDS.includes(texts.at(i))),
+    ...Array.from(kinds.keys()).filter((i) => marks(kinds[i]) && ENDS.has(texts.at(i))),
   ];
   const flag = (/** @type {string} */ key, /** @type {number} */ bit, /** @type {boolean} */ otherwise) =>
     (get(key) ?? otherwise) ? bit : 0;
@@ -145,6 +167,9 @@ export function tokenizerFromGguf(metadata) {
     packed,
   };
 }
+
+/** Whether a token is a mark that people don't write. @param {number} kind */
+const marks = (kind) => kind === TOKEN.control || kind === TOKEN.user;
 
 /**
  * @param {Texts} texts

@@ -1,0 +1,549 @@
+// GGUF files as they lie about: of each family with the metadata that llama.cpp's converter and quantizer write, tokenizers of the family's kind,
+// and matrices in the mixture of types that is called Q4_K_M. They run; what differs in form only gives the same logits, to the bit.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createEngine, fromBytes } from '../../js/engine.js';
+import { f16FromNumber } from '../../js/convert/half.js';
+import { NONE } from '../../js/convert/tokenizers/section.js';
+import { PATTERNS } from '../../js/convert/tokenizers/patterns.js';
+import { openGguf } from '../../js/gguf/open.js';
+import { openBytes } from '../../js/sources/bytes.js';
+import { random } from './fixture.mjs';
+import { gguf } from './gguf-writer.mjs';
+import { openLogits } from './logits.mjs';
+
+/** @import { Tensor, Value } from './gguf-writer.mjs' */
+/** @typedef {Record<string, Value>} Metadata */
+
+const [HIDDEN, FFN, HEADS, KV, DIM, LAYERS, CONTEXT] = [256, 512, 4, 2, 64, 4, 128];
+/** GGUF's numbers, bytes and weights of blocks, and where f16 factors lie in them, with their sizes: the rest is random. */
+const TYPES = {
+  f32: { number: 0 },
+  q5_0: { number: 6, bytes: 22, weights: 32, factors: { 0: 0.004 } },
+  q8_0: { number: 8, bytes: 34, weights: 32, factors: { 0: 0.0008 } },
+  q4_k: { number: 12, bytes: 144, weights: 256, factors: { 0: 0.0002, 2: 0.0014 } },
+  q6_k: { number: 14, bytes: 210, weights: 256, factors: { 208: 0.00002 } },
+};
+
+/** @param {keyof typeof TYPES} type @param {number} weights @param {() => number} next */
+function blocks(type, weights, next) {
+  const { bytes, weights: each, factors } = /** @type {any} */ (TYPES[type]);
+  const out = Uint8Array.from({ length: (weights / each) * bytes }, () => 128 + 128 * next());
+  const view = new DataView(out.buffer);
+  for (let at = 0; at < out.length; at += bytes)
+    for (const [place, size] of Object.entries(factors))
+      view.setUint16(at + Number(place), f16FromNumber(size * (1 + 0.2 * next())), true);
+  return out;
+}
+
+/** As llama-quantize mixes them: v and down better in some layers, sometimes by other types where 256 does not divide. @param {string} name */
+function typeOf(name) {
+  if (/^(token_embd|output)\./.test(name)) return 'q6_k';
+  if (/attn_(v|qkv)\.|ffn_down/.test(name)) return /blk\.[02]/.test(name) ? 'q6_k' : 'q5_0';
+  return /attn_k\./.test(name) ? 'q8_0' : 'q4_k';
+}
+
+/** @param {string} name @param {number[]} dims @param {() => number} next @param {keyof typeof TYPES} type @returns {Tensor} */
+function tensor(name, dims, next, type) {
+  const weights = dims.reduce((a, b) => a * b, 1);
+  if (dims.length > 1) {
+    return { name, dims, type: TYPES[type].number, bytes: blocks(type, weights, next) };
+  }
+  const around = name.endsWith('.bias') ? 0 : 1;
+  const values = Float32Array.from({ length: weights }, () => around + 0.2 * next());
+  return { name, dims, type: 0, bytes: new Uint8Array(values.buffer) };
+}
+
+/** Tensors of a layer by what follows "blk.N." in GGUF. @type {Record<string, number[]>} */
+const DENSE = {
+  'attn_norm.weight': [HIDDEN],
+  'attn_q.weight': [HEADS * DIM, HIDDEN],
+  'attn_k.weight': [KV * DIM, HIDDEN],
+  'attn_v.weight': [KV * DIM, HIDDEN],
+  'attn_output.weight': [HIDDEN, HEADS * DIM],
+  'ffn_norm.weight': [HIDDEN],
+  'ffn_gate.weight': [FFN, HIDDEN],
+  'ffn_up.weight': [FFN, HIDDEN],
+  'ffn_down.weight': [HIDDEN, FFN],
+};
+const BIASES = { 'attn_q.bias': [HEADS * DIM], 'attn_k.bias': [KV * DIM], 'attn_v.bias': [KV * DIM] };
+const HEAD_NORMS = { 'attn_q_norm.weight': [DIM], 'attn_k_norm.weight': [DIM] };
+const POST = { 'post_attention_norm.weight': [HIDDEN], 'post_ffw_norm.weight': [HIDDEN] };
+/** @param {Record<string, number[]>} of @param {string[]} names */
+const without = (of, ...names) => Object.fromEntries(Object.entries(of).filter(([name]) => !names.includes(name)));
+
+/** @param {number} n */
+const letters = (n) => {
+  const printable = [...Array(256).keys()].filter(
+    (c) => (c > 0x20 && c < 0x7f) || (c > 0xa0 && c !== 0xad && c < 0x100),
+  );
+  const all = printable.map((c) => String.fromCharCode(c));
+  for (let i = 0; all.length < 256; i++) all.push(String.fromCharCode(256 + i));
+  return all.slice(0, n);
+};
+const WORDS = ['he', 'll', 'hell', 'hello', 'Ġw', 'or', 'Ġwor', 'ld', 'Ġworld'];
+const MERGES = ['h e', 'l l', 'he ll', 'hell o', 'Ġ w', 'o r', 'Ġw or', 'l d', 'Ġwor ld'];
+const PADS = Array.from({ length: 12 }, (_, i) => `[PAD${i}]`);
+
+/** What a byte-level tokenizer looks like: added tokens with spaces, special ones, places that nothing fills. @param {string} pre @param {string[]} specials @param {Metadata} [more] @returns {Metadata} */
+function byteLevel(pre, specials, more = {}) {
+  const users = ['  ', '<tool_call>', '漢字'];
+  const tokens = [...letters(256), ...WORDS, ...users, ...specials, ...PADS];
+  const types = tokens.map((token) =>
+    users.includes(token) ? 4 : specials.includes(token) ? 3 : PADS.includes(token) ? 5 : 1,
+  );
+  const id = tokens.indexOf(specials[0]);
+  return {
+    'tokenizer.ggml.model': ['text', 'gpt2'],
+    'tokenizer.ggml.pre': ['text', pre],
+    'tokenizer.ggml.tokens': ['array', ['text', tokens]],
+    'tokenizer.ggml.token_type': ['array', ['i32', types]],
+    'tokenizer.ggml.merges': ['array', ['text', MERGES]],
+    'tokenizer.ggml.bos_token_id': ['u32', id],
+    'tokenizer.ggml.eos_token_id': ['u32', id],
+    'tokenizer.ggml.padding_token_id': ['u32', id],
+    ...more,
+  };
+}
+
+/** @param {string[]} specials @param {Metadata} [more] @returns {Metadata} */
+function sentencePiece(specials, more = {}) {
+  const bytes = Array.from({ length: 256 }, (_, i) => `<0x${i.toString(16).toUpperCase().padStart(2, '0')}>`);
+  const pieces = [
+    '▁',
+    'h',
+    'e',
+    'l',
+    'o',
+    'w',
+    'r',
+    'd',
+    'he',
+    'll',
+    'hell',
+    'hello',
+    '▁w',
+    'or',
+    '▁hello',
+    '▁▁',
+    '\n',
+  ];
+  const tokens = ['<unk>', '<s>', '</s>', ...bytes, ...pieces, ...specials, ...PADS];
+  const types = tokens.map((token, i) => {
+    if (i < 3) return i ? 3 : 2;
+    return i < 259 ? 6 : specials.includes(token) ? 3 : PADS.includes(token) ? 5 : token === '▁▁' ? 4 : 1;
+  });
+  return {
+    'tokenizer.ggml.model': ['text', 'llama'],
+    'tokenizer.ggml.pre': ['text', 'default'],
+    'tokenizer.ggml.tokens': ['array', ['text', tokens]],
+    'tokenizer.ggml.scores': ['array', ['f32', tokens.map((_, i) => (i < 259 ? 0 : -i))]],
+    'tokenizer.ggml.token_type': ['array', ['i32', types]],
+    'tokenizer.ggml.bos_token_id': ['u32', 1],
+    'tokenizer.ggml.eos_token_id': ['u32', 2],
+    'tokenizer.ggml.unknown_token_id': ['u32', 0],
+    'tokenizer.ggml.padding_token_id': ['u32', 0],
+    'tokenizer.ggml.add_bos_token': ['bool', true],
+    'tokenizer.ggml.add_eos_token': ['bool', false],
+    ...more,
+  };
+}
+
+const CHATML =
+  '{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n';
+/** What converter and quantizer say of any model. @type {Metadata} */
+const GENERAL = {
+  'general.type': ['text', 'model'],
+  'general.name': ['text', 'Some Model 0.5B Instruct'],
+  'general.finetune': ['text', 'Instruct'],
+  'general.basename': ['text', 'Some-Model'],
+  'general.size_label': ['text', '0.5B'],
+  'general.license': ['text', 'apache-2.0'],
+  'general.license.link': ['text', 'https://example.com/LICENSE'],
+  'general.base_model.count': ['u32', 1],
+  'general.base_model.0.name': ['text', 'Some Model 0.5B'],
+  'general.base_model.0.organization': ['text', 'Some'],
+  'general.base_model.0.repo_url': ['text', 'https://example.com/some/model'],
+  'general.tags': ['array', ['text', ['chat', 'text-generation']]],
+  'general.languages': ['array', ['text', ['en', 'de']]],
+  'general.sampling.top_k': ['i32', 20],
+  'general.sampling.temp': ['f32', 0.7],
+  'general.quantization_version': ['u32', 2],
+  'general.file_type': ['u32', 15],
+  'quantize.imatrix.file': ['text', '/models/imatrix.dat'],
+  'quantize.imatrix.dataset': ['text', 'calibration.txt'],
+  'quantize.imatrix.entries_count': ['i32', 168],
+  'quantize.imatrix.chunks_count': ['i32', 128],
+};
+
+/**
+ * @typedef {object} Family
+ * @property {string} arch
+ * @property {Metadata} [more]     behind the architecture's name
+ * @property {Metadata} tokenizer
+ * @property {Record<string, number[]>} layer
+ * @property {boolean} [untied]
+ * @property {Record<string, number[]>} [outer]
+ */
+
+const QWEN = byteLevel('qwen2', ['<|endoftext|>', '<|im_start|>', '<|im_end|>', '<|fim_pad|>'], {
+  'tokenizer.ggml.add_bos_token': ['bool', false],
+  'tokenizer.chat_template': ['text', CHATML],
+});
+const LENGTHS = { 'attention.key_length': ['u32', DIM], 'attention.value_length': ['u32', DIM] };
+const SIZED = { vocab_size: ['u32', 300], 'rope.dimension_count': ['u32', DIM] };
+const LLAMA3 = byteLevel('llama-bpe', ['<|begin_of_text|>', '<|eot_id|>', '<|eom_id|>', '<|python_tag|>'], {
+  'tokenizer.chat_template': ['text', '{{ bos_token }}{{ messages[0].content }}<|eot_id|>'],
+});
+const EXPERTS = {
+  ...without(DENSE, 'ffn_gate.weight', 'ffn_up.weight', 'ffn_down.weight'),
+  'ffn_gate_inp.weight': [4, HIDDEN],
+  'ffn_gate_exps.weight': [4, FFN, HIDDEN],
+  'ffn_up_exps.weight': [4, FFN, HIDDEN],
+  'ffn_down_exps.weight': [4, HIDDEN, FFN],
+};
+const SCALES = {
+  embedding_scale: ['f32', 12],
+  residual_scale: ['f32', 0.22],
+  logit_scale: ['f32', 8],
+  'attention.scale': ['f32', 1 / 64],
+};
+
+/** @type {Record<string, any>} */
+const FAMILIES = {
+  'Llama 3.2': {
+    arch: 'llama',
+    more: { ...LENGTHS, ...SIZED },
+    tokenizer: LLAMA3,
+    layer: DENSE,
+    outer: { 'rope_freqs.weight': [DIM / 2] },
+  },
+  'Qwen 2.5': { arch: 'qwen2', tokenizer: QWEN, layer: { ...DENSE, ...BIASES }, untied: true },
+  'Qwen 3': { arch: 'qwen3', more: LENGTHS, tokenizer: QWEN, layer: { ...DENSE, ...HEAD_NORMS } },
+  'Gemma 3': {
+    arch: 'gemma3',
+    more: {
+      ...LENGTHS,
+      'attention.sliding_window': ['u32', 16],
+      'rope.scaling.type': ['text', 'linear'],
+      'rope.scaling.factor': ['f32', 8],
+    },
+    tokenizer: sentencePiece(['<start_of_turn>', '<end_of_turn>'], {
+      'tokenizer.ggml.add_space_prefix': ['bool', false],
+      'tokenizer.ggml.eot_token_id': ['u32', 277],
+      'tokenizer.ggml.mask_token_id': ['u32', 4],
+    }),
+    layer: { ...DENSE, ...HEAD_NORMS, ...POST },
+  },
+  'Phi 3': {
+    arch: 'phi3',
+    more: {
+      'rope.dimension_count': ['u32', DIM],
+      'rope.scaling.original_context_length': ['u32', 32],
+      'rope.scaling.attn_factor': ['f32', 1.19],
+      'attention.sliding_window': ['u32', 262144],
+    },
+    tokenizer: sentencePiece(['<|endoftext|>', '<|assistant|>', '<|end|>', '<|user|>']),
+    layer: {
+      ...without(DENSE, 'attn_q.weight', 'attn_k.weight', 'attn_v.weight', 'ffn_gate.weight'),
+      'attn_qkv.weight': [(HEADS + 2 * KV) * DIM, HIDDEN],
+      'ffn_up.weight': [2 * FFN, HIDDEN],
+    },
+    outer: { 'rope_factors_long.weight': [DIM / 2], 'rope_factors_short.weight': [DIM / 2] },
+    untied: true,
+  },
+  Mistral: {
+    arch: 'llama',
+    more: { ...LENGTHS, ...SIZED },
+    tokenizer: byteLevel('tekken', ['<unk>', '<s>', '</s>', '[INST]', '[/INST]'], {
+      'tokenizer.ggml.add_space_prefix': ['bool', false],
+    }),
+    layer: DENSE,
+    untied: true,
+  },
+  'Mistral 0.3': {
+    arch: 'llama',
+    more: SIZED,
+    tokenizer: sentencePiece(['[INST]', '[/INST]']),
+    layer: DENSE,
+    untied: true,
+  },
+  'OLMo 2': {
+    arch: 'olmo2',
+    tokenizer: byteLevel('dbrx', ['<|endoftext|>', '<|pad|>']),
+    layer: {
+      ...without(DENSE, 'attn_norm.weight', 'ffn_norm.weight'),
+      ...POST,
+      'attn_q_norm.weight': [HEADS * DIM],
+      'attn_k_norm.weight': [KV * DIM],
+    },
+    untied: true,
+  },
+  Granite: {
+    arch: 'granite',
+    more: { ...SIZED, ...SCALES },
+    tokenizer: byteLevel('refact', ['<|end_of_text|>', '<|start_of_role|>', '<|end_of_role|>']),
+    layer: DENSE,
+  },
+  'Granite MoE': {
+    arch: 'granitemoe',
+    more: { ...SIZED, ...SCALES, expert_count: ['u32', 4], expert_used_count: ['u32', 2] },
+    tokenizer: byteLevel('refact', ['<|end_of_text|>']),
+    layer: EXPERTS,
+  },
+  SmolLM3: {
+    arch: 'smollm3',
+    more: SIZED,
+    tokenizer: byteLevel('smaug-bpe', ['<|endoftext|>', '<|im_start|>', '<|im_end|>']),
+    layer: DENSE,
+  },
+};
+
+/** @param {any} family @param {keyof typeof TYPES} [type]  of all matrices @returns {Tensor[]} */
+function tensorsOf({ layer, outer = {}, untied, tokenizer }, type) {
+  const next = random(11);
+  const vocab = tokenizer['tokenizer.ggml.tokens'][1][1].length + 4; // rounded up, as many are
+  const all = {
+    'token_embd.weight': [vocab, HIDDEN],
+    ...outer,
+    ...Object.fromEntries(
+      Array.from({ length: LAYERS }, (_, i) =>
+        Object.entries(layer).map(([name, dims]) => [`blk.${i}.${name}`, dims]),
+      ).flat(),
+    ),
+    'output_norm.weight': [HIDDEN],
+    ...(untied && { 'output.weight': [vocab, HIDDEN] }),
+  };
+  return Object.entries(all).map(([name, dims]) =>
+    tensor(name, /** @type {number[]} */ (dims), next, type ?? typeOf(name)),
+  );
+}
+
+/** @param {any} family @param {string} [arch] @returns {Metadata} */
+function metadataOf({ arch: own, more = {}, tokenizer }, arch = own) {
+  const keys = {
+    block_count: ['u32', LAYERS],
+    context_length: ['u32', CONTEXT],
+    embedding_length: ['u32', HIDDEN],
+    feed_forward_length: ['u32', FFN],
+    'attention.head_count': ['u32', HEADS],
+    'attention.head_count_kv': ['u32', KV],
+    'attention.layer_norm_rms_epsilon': ['f32', 1e-6],
+    'rope.freq_base': ['f32', 10000],
+    ...more,
+  };
+  const named = Object.entries(keys).map(([key, value]) => [`${arch}.${key}`, value]);
+  return { 'general.architecture': ['text', arch], ...GENERAL, ...Object.fromEntries(named), ...tokenizer };
+}
+
+const PROMPT = Array.from({ length: 40 }, (_, i) => (i * 37 + 5) % 256);
+/** @param {Uint8Array} file */
+async function logitsOf(file) {
+  const model = await openLogits(fromBytes(file));
+  const all = [model.start(PROMPT), model.next(3)].map((logits) => logits.slice());
+  model.close();
+  assert.ok(
+    all.every((logits) => logits.every(Number.isFinite) && new Set(logits).size > 100),
+    'numbers, of all sorts',
+  );
+  return all;
+}
+
+const engine = await createEngine({ threads: 1 });
+
+for (const [name, family] of Object.entries(FAMILIES))
+  test(`${name} as Q4_K_M, with all that converters write: it loads, splits text and answers`, async () => {
+    const file = gguf(metadataOf(family), tensorsOf(family));
+    const model = await engine.load(fromBytes(file), { context: 64 });
+    const ids = await model.tokenize('hello world');
+    assert.ok(ids.length <= 6, `${ids}`);
+    assert.equal(await model.detokenize(ids), 'hello world');
+    const session = await model.createSession();
+    const made = await session.generate('hello world', { temperature: 0, maxTokens: 4 }).done();
+    assert.ok(made.ids.length > 0);
+    await model.close();
+    await logitsOf(file);
+  });
+
+test('what is only written in another way is the same model, to the bit', async () => {
+  const family = FAMILIES['Llama 3.2'];
+  const tensors = tensorsOf(family);
+  const expected = await logitsOf(gguf(metadataOf(family), tensors));
+  /** @param {Uint8Array} file @param {string} what */
+  const same = async (file, what) => assert.deepEqual(await logitsOf(file), expected, what);
+  for (const alignment of [8, 256, 4096])
+    await same(gguf(metadataOf(family), tensors, { alignment }), `alignment ${alignment}`);
+  await same(gguf(metadataOf(family), tensors.toReversed(), { version: 2 }), 'backwards');
+  const perLayer = metadataOf({
+    ...family,
+    more: { ...family.more, 'attention.head_count_kv': ['array', ['i32', Array(LAYERS).fill(KV)]] },
+  });
+  await same(gguf(perLayer, tensors), 'numbers of heads for each layer');
+  for (const alias of ['internlm2', 'ernie4_5']) await same(gguf(metadataOf(family, alias), tensors), alias);
+  const differ = metadataOf({
+    ...family,
+    more: { ...family.more, 'attention.head_count_kv': ['array', ['i32', [2, 4, 2, 2]]] },
+  });
+  await assert.rejects(
+    logitsOf(gguf(differ, tensors)),
+    (/** @type {any} */ e) => e.code === 'UNSUPPORTED' && /different numbers of heads/.test(e.message),
+  );
+});
+
+/** One tensor of the rows of three. @param {Tensor[]} tensors @returns {Tensor[]} */
+function fused(tensors) {
+  const all = new Map(tensors.map((one) => [one.name, one]));
+  return tensors.flatMap((one) => {
+    const [, layer, what, ending] = /^(blk\.\d+\.)attn_([qkv])\.(.+)$/.exec(one.name) ?? [];
+    if (!what) return [one];
+    if (what !== 'q') return [];
+    const parts = ['q', 'k', 'v'].map((part) => /** @type {Tensor} */ (all.get(`${layer}attn_${part}.${ending}`)));
+    const rows = parts.reduce((sum, { dims }) => sum + dims[0], 0);
+    const bytes = Buffer.concat(parts.map((part) => part.bytes));
+    return [{ ...one, name: `${layer}attn_qkv.${ending}`, dims: [rows, ...one.dims.slice(1)], bytes }];
+  });
+}
+
+test('queries, keys and values in one tensor are those in three', async () => {
+  for (const name of ['Llama 3.2', 'Qwen 2.5']) {
+    const tensors = tensorsOf(FAMILIES[name], 'q8_0');
+    const metadata = metadataOf(FAMILIES[name]);
+    assert.deepEqual(await logitsOf(gguf(metadata, fused(tensors))), await logitsOf(gguf(metadata, tensors)), name);
+  }
+});
+
+test('the text of models that see is computed as their language model; EXAONE as Qwen 2 without biases', async () => {
+  for (const [name, alias, more] of /** @type {[string, string, Metadata][]} */ ([
+    ['Qwen 2.5', 'qwen2vl', { 'rope.dimension_sections': ['array', ['i32', [16, 24, 24, 0]]] }],
+    [
+      'Qwen 3',
+      'qwen3vl',
+      { 'rope.dimension_sections': ['array', ['i32', [24, 20, 20, 0]]], n_deepstack_layers: ['u32', 3] },
+    ],
+  ])) {
+    const family = FAMILIES[name];
+    const tensors = tensorsOf(family);
+    const file = gguf(metadataOf({ ...family, more: { ...family.more, ...more } }, alias), tensors);
+    assert.deepEqual(await logitsOf(file), await logitsOf(gguf(metadataOf(family), tensors)), alias);
+  }
+  const plain = { ...FAMILIES['Qwen 2.5'], layer: DENSE };
+  const tensors = tensorsOf(plain);
+  assert.deepEqual(
+    await logitsOf(gguf(metadataOf(plain, 'exaone'), tensors)),
+    await logitsOf(gguf(metadataOf(plain), tensors)),
+  );
+});
+
+test('which layers see a window: a period, or a list of booleans or numbers', async () => {
+  const family = FAMILIES['Gemma 3'];
+  const tensors = tensorsOf(family);
+  /** @param {Value} [pattern] @param {string} [key] */
+  const logits = (pattern, key = 'attention.sliding_window_pattern') =>
+    logitsOf(gguf(metadataOf({ ...family, more: { ...family.more, ...(pattern && { [key]: pattern }) } }), tensors));
+  const everySecond = await logits(['u32', 2]);
+  assert.notDeepEqual(everySecond, await logits());
+  for (const type of ['bool', 'u8', 'i32'])
+    assert.deepEqual(
+      await logits(['array', [type, [true, false, true, false].map((is) => (type === 'bool' ? is : Number(is)))]]),
+      everySecond,
+      type,
+    );
+  const odd = await logits(['array', ['bool', [false, true, true, false]]]);
+  assert.notDeepEqual(odd, everySecond);
+  assert.deepEqual(
+    await logits(['array', ['bool', Array(LAYERS).fill(false)]]),
+    await logits(['u32', 0], 'attention.sliding_window'),
+  );
+  assert.deepEqual(
+    await logits(['array', ['bool', Array(LAYERS).fill(true)]]),
+    await logits(),
+    'all but the sixth, of four',
+  );
+  for (const wrong of /** @type {Value[]} */ ([
+    ['array', ['bool', [true, false]]],
+    ['text', 'all'],
+    ['array', ['text', ['a', 'b', 'c', 'd']]],
+  ]))
+    await assert.rejects(logits(wrong), (/** @type {any} */ e) => e.code === 'FORMAT', `${wrong}`);
+});
+
+test('OLMo 3: a window in three of four layers, whose positions are not scaled', async () => {
+  const family = FAMILIES['OLMo 2'];
+  const tensors = tensorsOf(family);
+  /** @param {Metadata} more */
+  const logits = (more) => logitsOf(gguf(metadataOf({ ...family, more }), tensors));
+  /** @type {Metadata} */
+  const scaled = {
+    'rope.scaling.type': ['text', 'yarn'],
+    'rope.scaling.factor': ['f32', 8],
+    'rope.scaling.original_context_length': ['u32', 16],
+  };
+  /** @param {boolean[]} list @returns {Metadata} */
+  const where = (list) => ({ 'attention.sliding_window_pattern': ['array', ['bool', list]] });
+  /** @type {Metadata} */
+  const wide = { 'attention.sliding_window': ['u32', CONTEXT] };
+  const plain = await logits({});
+  assert.deepEqual(await logits({ ...scaled, ...wide, ...where(Array(LAYERS).fill(true)) }), plain, 'none is scaled');
+  assert.notDeepEqual(await logits(scaled), plain);
+  const narrow = { 'attention.sliding_window': /** @type {Value} */ (['u32', 8]) };
+  assert.deepEqual(
+    await logits({ ...scaled, ...narrow }),
+    await logits({ ...scaled, ...narrow, ...where([true, true, true, false]) }),
+    'by itself',
+  );
+  assert.notDeepEqual(await logits(narrow), plain);
+});
+
+test('a vocabulary with what others live with: ids beyond it, ends that are user tokens, letters of no alphabet, no split', async () => {
+  const family = FAMILIES['Qwen 2.5'];
+  const tensors = tensorsOf(family);
+  const [, [, texts]] = QWEN['tokenizer.ggml.tokens'];
+  const types = [...QWEN['tokenizer.ggml.token_type'][1][1]];
+  const at = texts.indexOf('<|im_end|>');
+  types[at] = 4;
+  types[texts.indexOf('漢字')] = 1;
+  const { 'tokenizer.ggml.pre': _, ...unsaid } = QWEN;
+  /** @type {Metadata} */
+  const tokenizer = {
+    ...unsaid,
+    'tokenizer.ggml.token_type': ['array', ['i32', types]],
+    'tokenizer.ggml.bos_token_id': ['u32', 151643],
+    'tokenizer.ggml.padding_token_id': ['i32', -1],
+  };
+  const file = gguf(metadataOf({ ...family, tokenizer }), tensors);
+  const model = await engine.load(fromBytes(file), { context: 64 });
+  assert.deepEqual(await model.tokenize('hello 12'), [...(await model.tokenize('hello')), 220, 16, 17]);
+  await model.close();
+  const { tokenizer: read } = await openGguf(openBytes(file), file);
+  assert.deepEqual([read?.bos, read?.pad], [NONE, NONE]);
+  assert.deepEqual(
+    read?.eog,
+    ['<|endoftext|>', '<|im_end|>', '<|fim_pad|>'].map((text) => texts.indexOf(text)),
+  );
+});
+
+test('of several chat templates the one without a name is the model’s', async () => {
+  const family = FAMILIES['Qwen 2.5'];
+  /** @type {Metadata} */
+  const tokenizer = {
+    ...QWEN,
+    'tokenizer.chat_templates': ['array', ['text', ['tool_use', 'rag']]],
+    'tokenizer.chat_template.tool_use': ['text', '{{ raise_exception("tools") }}'],
+    'tokenizer.chat_template.rag': ['text', 'rag'],
+  };
+  const model = await engine.load(fromBytes(gguf(metadataOf({ ...family, tokenizer }), tensorsOf(family))), {
+    context: 64,
+  });
+  assert.ok((await model.countTokens([{ role: 'user', content: 'hello' }])) > 5);
+  await model.close();
+});
+
+test('every way to split text that files of these families name is known', () => {
+  const known = new Set(PATTERNS.flatMap(({ names }) => names));
+  for (const pre of 'qwen2 llama-bpe gpt-4o smollm tekken dbrx refact smaug-bpe deepseek-llm deepseek-coder deepseek-v3 deepseek-r1-qwen starcoder falcon bloom mpt olmo command-r stablelm2 gpt-2 default llama4 qwen35 exaone'.split(
+    ' ',
+  ))
+    assert.ok(known.has(pre), pre);
+});
+
+test.after(() => engine.close());
