@@ -226,7 +226,8 @@ const FILTERS = {
   min: extreme((order) => order < 0),
   reject: selecting(false, false),
   rejectattr: selecting(false, true),
-  replace: (value, { at }, { meter }) => replaced(str(value, meter), textOf(at[0]), textOf(at[1]), at[2] ?? -1, meter),
+  replace: (value, args, { meter }) =>
+    replaced(str(value, meter), textOf(args.at[0]), textOf(args.at[1]), argument(args, 2, 'count', -1), meter),
   reverse: (value) => (isText(value) ? Array.from(plain(value)).reverse().join('') : [...elements(value)].reverse()),
   round: (value, args) => {
     const [digits, how] = [10 ** argument(args, 0, 'precision', 0), argument(args, 1, 'method', 'common')];

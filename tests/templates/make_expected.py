@@ -44,7 +44,7 @@ messages | length; text | length; dict | length; 'é👋' | length; n | length; 
 text | upper; text | lower; text | title; text | capitalize; text.upper(); text.lower(); text.title(); text.capitalize(); "it's o'clock" | title; "it's o'clock".title(); 'aB'.swapcase()
 messages[1].content | trim; messages[1].content.strip(); ' a '.lstrip() ~ '|'; ' a '.rstrip() ~ '|'; 'xxaxx'.strip('x'); 'xyax'.lstrip('xy'); '--a--' | trim('-'); '\n\t a \n'.strip()
 text.split(); text.split(' '); text.split('quick'); text.split(' ', 1); '  a  b  c '.split(); '  a  b  c '.split(none, 1); 'a,b,c'.rsplit(',', 1); 'a b c'.rsplit(); ' a b c '.rsplit(none, 1); 'a,,b'.split(','); ''.split(','); ''.split(); 'a\nb\r\nc\n'.splitlines(); 'a'.split('')
-text.replace('quick', 'slow'); 'aaa'.replace('a', 'b', 2); 'abc'.replace('', '-'); text | replace('o', '0'); 'aaa' | replace('a', 'b', 1); 'a.b'.replace('.', '\\')
+text.replace('quick', 'slow'); 'aaa'.replace('a', 'b', 2); 'abc'.replace('', '-'); text | replace('o', '0'); 'aaa' | replace('a', 'b', 1); 'aaa' | replace('a', 'b', count=1); 'a.b'.replace('.', '\\')
 text.startswith('The'); text.endswith('fox'); text.startswith(('a', 'T')); text.find('q'); text.find('zz'); text.count('o'); 'é👋a'.find('a'); 'abab'.count('ab')
 'a-b'.partition('-'); 'ab'.partition('-'); 'a-b-c'.rpartition('-'); 'abc'.removeprefix('a'); 'abc'.removesuffix('bc'); '-'.join(['a', 'b']); '-'.join([1]); '7'.zfill(3)
 '{} and {}'.format(1, 'b'); '{0}{1}{0}'.format('a', 'b'); '{x}'.format(x=none); '%s is %d' % ('a', 3); '%s' % 'a'; '%s-%s' | format(1, 2); '%(a)s' % {'a': 1}
