@@ -12,7 +12,7 @@ import { parseHfTokenizer } from '../../js/convert/tokenizers/hf-json.js';
 import { readTokenizerFile } from '../../js/convert/tokenizers/index.js';
 import { parseLlama2c } from '../../js/convert/tokenizers/llama2c.js';
 import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
-import { parseTiktoken } from '../../js/convert/tokenizers/tiktoken.js';
+import { isRanks, ofRanks, parseTiktoken } from '../../js/convert/tokenizers/tiktoken.js';
 import { createEngine, fromBytes } from '../../js/engine.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { readHeader } from '../../js/sources/gguf-header.js';
@@ -179,10 +179,10 @@ test('encoder.json and vocab.bpe of GPT-2', () => {
 });
 
 test('tiktoken: merges from ranks', () => {
-  const lines = ['a', 'b', 'c', 'ab', 'bc', 'abc', 'abab', 'xy']
-    .map((text, rank) => `${btoa(text)} ${rank}`)
-    .join('\n');
-  const t = parseTiktoken(lines, { special: { '<end>': 9, '<other>': 8 }, end: '<end>' });
+  const lines = ['a', 'b', 'c', 'ab', 'bc', 'abc', 'abab', 'xy'].map(
+    (text, rank) => /** @type {const} */ ([rank, new TextEncoder().encode(text)]),
+  );
+  const t = ofRanks(lines, { special: { '<end>': 10, '<other>': 8 }, end: '<end>', pattern: 'gpt-2' });
   // abc is ab + c, for ab comes before bc; xy can't be made of single bytes, so no merge leads to it.
   assert.deepEqual(t.merges, [
     [0, 1, 3],
@@ -190,11 +190,34 @@ test('tiktoken: merges from ranks', () => {
     [3, 2, 5],
     [3, 3, 6],
   ]);
-  assert.deepEqual(texts(t).slice(7), ['xy', '<other>', '<end>']);
-  assert.deepEqual([t.eos, t.eog], [9, [9]]);
+  assert.deepEqual(texts(t).slice(7), ['xy', '<other>', '', '<end>']);
+  assert.deepEqual([t.eos, t.eog, t.tokens[9].kind], [10, [10], TOKEN.unused]);
   assert.throws(() => parseTiktoken('YQ== 0\nYg==\n'), fails('FORMAT', /"Yg==" is no line/));
   assert.throws(() => parseTiktoken('?? 0\n'), fails('FORMAT', /no line/));
-  assert.throws(() => parseTiktoken('YQ== 0\n'), fails('FORMAT', /ids up to 50256/));
+  assert.throws(() => parseTiktoken('YQ== 0\n'), fails('UNSUPPORTED', /1 ranks .* cut into words/));
+});
+
+test('tiktoken: what a file does not say is known by its number of ranks', () => {
+  /** @param {number} count @param {number} [hole]  a rank that none has */
+  const file = (count, hole = -1) => {
+    const ranks = Array.from({ length: count + 1 }, (_, rank) => rank)
+      .filter((rank) => rank !== hole)
+      .slice(0, count);
+    return ranks.map((rank) => `${btoa(rank < 256 ? String.fromCharCode(rank) : `<${rank}>`)} ${rank}\n`).join('');
+  };
+  /** @param {number} count @param {number} [hole] */
+  const facts = (count, hole) => {
+    const t = parseTiktoken(file(count, hole));
+    const named = t.tokens.flatMap(({ kind }, id) => (kind === TOKEN.control ? [id] : []));
+    return [t.tokens.length, t.split ?? null, t.bos, t.eog, named.length, named[0]];
+  };
+  assert.deepEqual(facts(50256), [50257, 'gpt-2', 50256, [50256], 1, 50256]);
+  assert.deepEqual(facts(50280, 50256), [50281, 'gpt-2', 50256, [50256], 1, 50256]);
+  assert.deepEqual(facts(100256), [100277, 'llama-3', 100257, [100257], 5, 100257]);
+  assert.deepEqual(facts(199998), [200019, null, 199999, [199999], 2, 199999]);
+  assert.deepEqual(facts(128000), [128256, 'llama-3', 128000, [128001, 128009, 128008], 256, 128000]);
+  assert.deepEqual(facts(151643), [151851, 'qwen-2', 151643, [151643, 151645], 208, 151643]);
+  assert.ok(isRanks(new TextEncoder().encode(file(3))) && !isRanks(new TextEncoder().encode('{"a": 0}')));
 });
 
 const HF = {
@@ -226,6 +249,20 @@ test('tokenizer.json of Hugging Face', () => {
     post_processor: { type: 'TemplateProcessing', single, special_tokens: { '<s>': { ids: [3] } } },
   });
   assert.deepEqual([framed.bos, framed.flags], [3, FLAG.addBos]);
+  // Two at the end, as Command R has them: none is written behind a text.
+  const ends = [...single, { SpecialToken: { id: '<s>' } }, { SpecialToken: { id: '<s>' } }];
+  const closed = hf({
+    post_processor: { type: 'TemplateProcessing', single: ends, special_tokens: { '<s>': { ids: [3] } } },
+  });
+  assert.deepEqual([closed.bos, closed.eos, closed.flags], [3, NONE, FLAG.addBos]);
+  // Ids without a token, and a token that no bytes are written as.
+  const holes = hf({ model: { ...HF.model, vocab: { ...HF.model.vocab, '™': 7 } } });
+  assert.deepEqual(texts(holes).slice(5), ['', '', '™']);
+  assert.equal(holes.tokens[5].kind, TOKEN.unused);
+  assert.throws(
+    () => hf({ model: { ...HF.model, vocab: { ...HF.model.vocab, z: 1e9 } } }),
+    fails('FORMAT', /6 tokens, but ids up to 1000000000/),
+  );
 });
 
 test('tokenizer.json that we would read wrongly is refused', () => {

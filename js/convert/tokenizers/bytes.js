@@ -37,18 +37,28 @@ export const BYTES = new Uint16Array(512).fill(256);
 for (const [letter, byte] of ALPHABET) BYTES[letter.charCodeAt(0)] = byte;
 
 /**
- * The bytes that a token of a byte-level vocabulary stands for.
+ * The bytes that a token of a byte-level vocabulary stands for; undefined: it has other letters.
  * @param {string} text
  */
-export function fromAlphabet(text) {
+function lettersOf(text) {
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) {
     const byte = BYTES[text.charCodeAt(i)] ?? 256;
-    if (byte > 255) throw malformed(`the token ${JSON.stringify(text)} is not in the byte alphabet`);
+    if (byte > 255) return;
     bytes[i] = byte;
   }
   return bytes;
 }
+
+/** The same. FORMAT: it has other letters. @param {string} text */
+export function fromAlphabet(text) {
+  const bytes = lettersOf(text);
+  if (!bytes) throw malformed(`the token ${JSON.stringify(text)} is not in the byte alphabet`);
+  return bytes;
+}
+
+/** The same of tokenizer.json, where a token with other letters is itself when it is written, and never read. @param {string} text */
+export const fromAlphabetOrText = (text) => lettersOf(text) ?? utf8(text);
 
 /** SentencePiece writes spaces as ▁. @param {string} piece */
 export const fromPiece = (piece) => utf8(piece.replaceAll('\u2581', ' '));

@@ -5,15 +5,21 @@ import { KIND, malformed, NONE, TOKEN } from './section.js';
 
 /** @typedef {import('./section.js').Tokenizer} Tokenizer */
 
+/** What stands at an id that no token has: nothing ever becomes it. */
+export const HOLE = Object.freeze({ bytes: new Uint8Array(), score: 0, kind: TOKEN.unused });
+/** Ids without a token at most, beside as many as there are tokens. */
+const MOST_HOLES = 1024;
+
 const END_OF_TEXT = '<|endoftext|>';
 
 /**
- * Puts tokens at their ids; there may be no holes.
+ * Puts tokens at their ids.
  * @template T
  * @param {Iterable<readonly [id: number, token: T]>} entries
+ * @param {T} [hole]  what stands where there is none; without it there may be no holes
  * @returns {T[]}
  */
-export function byId(entries) {
+export function byId(entries, hole) {
   /** @type {T[]} */
   const tokens = [];
   let count = 0;
@@ -23,8 +29,10 @@ export function byId(entries) {
     tokens[id] = token;
     count++;
   }
-  if (tokens.length !== count) throw malformed(`there are ${count} tokens, but ids up to ${tokens.length - 1}`);
-  return tokens;
+  if (tokens.length === count) return tokens;
+  if (hole === undefined || tokens.length > 2 * count + MOST_HOLES)
+    throw malformed(`there are ${count} tokens, but ids up to ${tokens.length - 1}`);
+  return Array.from(tokens, (token) => token ?? hole);
 }
 
 /**

@@ -1,7 +1,7 @@
 /** tokenizer.json of Hugging Face. */
 import { BqError } from '../../shared/errors.js';
-import { byteOf, fromAlphabet, fromPiece, fromUtf8, utf8 } from './bytes.js';
-import { byId, parseJson } from './gpt2.js';
+import { byteOf, fromAlphabetOrText, fromPiece, fromUtf8, utf8 } from './bytes.js';
+import { byId, HOLE, parseJson } from './gpt2.js';
 import { marksSpaces, normalizerParts } from './hf-normalizer.js';
 import { stage, stageParts, stepOf } from './hf-split.js';
 import { mergesFromPairs, splitMerge } from './merges.js';
@@ -81,7 +81,7 @@ function bpe(json, ids) {
       ...common,
       flags,
       ...(split ? { split } : { parts: partsOf(json, false) }),
-      token: (text) => ({ bytes: fromAlphabet(text), score: 0, kind: TOKEN.normal }),
+      token: (text) => ({ bytes: fromAlphabetOrText(text), score: 0, kind: TOKEN.normal }),
     };
   }
   const marks = marksSpaces(normalizer) || Boolean(stepOf(pre, 'Metaspace'));
@@ -198,10 +198,13 @@ function tokenizerOf(json, hints) {
   const named = Array.isArray(model.vocab)
     ? model.vocab.map((/** @type {[string, number]} */ [own]) => own).entries()
     : [...ids].map(([own, id]) => /** @type {const} */ ([id, own]));
-  const tokens = byId([
-    ...[...named].filter(([id]) => !added.has(id)).map(([id, own]) => /** @type {const} */ ([id, token(own, id)])),
-    ...added,
-  ]);
+  const tokens = byId(
+    [
+      ...[...named].filter(([id]) => !added.has(id)).map(([id, own]) => /** @type {const} */ ([id, token(own, id)])),
+      ...added,
+    ],
+    HOLE,
+  );
   const idOf = (/** @type {string | number | null | undefined} */ name) => {
     if (name === undefined || name === null || Number(name) < 0) return NONE;
     const id = typeof name === 'number' ? name : (specials.get(name) ?? ids.get(name) ?? NONE);
@@ -277,9 +280,11 @@ function template(processor) {
   if (!Array.isArray(found?.single)) return {};
   const at = found.single.findIndex((/** @type {any} */ part) => part?.Sequence);
   const idAt = (/** @type {any[]} */ parts) => {
-    if (parts.length > 1) throw unsupported('tokenizer.json puts several tokens around a text', HINT);
+    if (parts.length > 1) throw unsupported('tokenizer.json puts several tokens before a text', HINT);
     const name = parts[0]?.SpecialToken?.id;
     return name === undefined ? undefined : found.special_tokens[name]?.ids?.[0];
   };
-  return { bos: idAt(found.single.slice(0, at)), eos: idAt(found.single.slice(at + 1)) };
+  const ends = found.single.slice(at + 1);
+  // Several at the end (Command R: a turn's and the text's) end a whole conversation: none is written behind a text that goes on.
+  return { bos: idAt(found.single.slice(0, at)), eos: ends.length > 1 ? undefined : idAt(ends) };
 }

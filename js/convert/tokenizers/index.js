@@ -9,7 +9,7 @@ import { parseGpt2, parseJson } from './gpt2.js';
 import { parseHfTokenizer } from './hf-json.js';
 import { parseLlama2c } from './llama2c.js';
 import { parseSentencePiece } from './sentencepiece.js';
-import { parseTiktoken } from './tiktoken.js';
+import { isRanks, parseTiktoken } from './tiktoken.js';
 import { parseVocabTxt } from './wordlist.js';
 
 /** @typedef {import('./section.js').Tokenizer} Tokenizer */
@@ -41,7 +41,7 @@ export async function readTokenizer(folder, name, { vocab }) {
     }
     if (name.endsWith('.json')) return parseHfTokenizer(text(), await readHints(folder));
     if (name.endsWith('.txt')) return parseVocabTxt(text());
-    if (name.endsWith('.tiktoken')) return parseTiktoken(text());
+    if (name.endsWith('.tiktoken') || isRanks(bytes)) return parseTiktoken(text());
     if (name.endsWith('.model')) return parseSentencePiece(bytes, await readHints(folder));
     if (String.fromCharCode(...bytes.subarray(0, 4)) === 'GGUF')
       return tokenizerFromGguf((await readHeader(openBytes(bytes), bytes)).metadata);
