@@ -1,7 +1,7 @@
 /**
  * One tab among those that share an engine. Who leads holds a lock; the others wait for it, so the browser says who is next when it
  * is gone. They speak in a hall, a BroadcastChannel of all: `{ hello }` asks who leads, `{ leader }` tells, `{ join, leader }` asks
- * that one for a way of its own, `{ ping }` and `{ pong }` show that it isn't frozen.
+ * that one for a way of its own, `{ ping }` and `{ pong }` show that it isn't frozen, `{ left }` says that it leads no more.
  */
 import { gate } from '../shared/async.js';
 import { Leader } from './leader.js';
@@ -87,8 +87,9 @@ export class Tab {
   }
 
   /** @param {any} message */
-  #hear({ hello, leader, join, ping, pong }) {
+  #hear({ hello, leader, join, ping, pong, left }) {
     if (this.#closed) return;
+    if (left && left === this.#leader) return this.#part();
     if (hello && this.#lead) return this.#tell({ leader: this.#id });
     if (join) return leader === this.#id && this.#lead?.admit(join, `${this.#room} ${leader} ${join}`);
     if (ping === this.#id && this.#lead) return this.#tell({ pong: ping });
@@ -123,15 +124,18 @@ export class Tab {
     if (this.#queue !== queue) return;
     this.#queue = null;
     if (this.#closed) return;
-    // Who could make no engine leaves it to others, until something is asked for.
-    if (failed) this.#kept.fail(failed);
-    else this.#seek();
+    if (!failed) return this.#seek();
+    // Who could make no engine leaves it to the next in line; where there is none, whoever waits is told.
+    const { held = [] } = await this.#locks.query();
+    if (held.some(({ name }) => name === this.#lockOf('leader'))) this.#tell({ hello: this.#id });
+    else if (!this.#leader) this.#kept.fail(failed);
   }
 
   /** @param {Leader} lead */
   async #end(lead) {
     if (this.#lead === lead) {
       this.#lead = null;
+      this.#hall.postMessage({ left: this.#id });
       this.#part();
     }
     lead.resign();

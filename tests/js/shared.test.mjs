@@ -5,13 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { createWorkerEngine, fromUrl } from '../../js/index.js';
+import { connectEngine, createWorkerEngine } from '../../js/index.js';
 import { createSharedEngine } from '../../js/tabs/index.js';
 import { faultServer } from '../server/faults.mjs';
+import { inTime, until } from '../waiting.mjs';
 import { BIG, prompt } from './counted.mjs';
 import { tinyModel } from './fixture.mjs';
 
 const bytes = await tinyModel({ config: BIG, type: 'bq4' });
+const LOAD = { batch: 8 };
+const short = prompt.slice(0, 40);
 
 /** A place of its own for a test: tabs that find each other, a server with a model, a cache. @param {import('node:test').TestContext} t */
 async function place(t) {
@@ -41,16 +44,52 @@ async function place(t) {
       engines.push(engine);
       return engine;
     },
+    /** A tab in a thread of its own. @param {import('../../js/index.js').SharedOptions} [options] */
+    async thread(options) {
+      const ice = new Int32Array(new SharedArrayBuffer(4));
+      const workerData = { name: t.name, threads: 1, cache: path, url: server.url, load: LOAD, ice, ...options };
+      const thread = new Worker(new URL('./shared-tab.mjs', import.meta.url), { workerData });
+      t.after(() => thread.terminate());
+      /** What it has said. @type {any[]} */
+      const said = [];
+      thread.on('message', (message) => said.push(message));
+      const heard = (/** @type {string} */ what) =>
+        until(`a thread to say ${what}`, () => said.find((one) => what in one || one.act === what));
+      await heard('ready');
+      return {
+        said,
+        heard,
+        /** @param {string} act @param {number[]} [given] */
+        async ask(act, given) {
+          thread.postMessage({ act, prompt: given });
+          const answer = await heard(act);
+          said.splice(said.indexOf(answer), 1);
+          return answer.value;
+        },
+        async freeze() {
+          thread.postMessage({ act: 'freeze' });
+          await heard('frozen');
+        },
+        thaw() {
+          Atomics.store(ice, 0, 1);
+          Atomics.notify(ice, 0);
+        },
+        kill: () => thread.terminate(),
+      };
+    },
     /** @param {import('../../js/index.js').SharedEngine} engine @param {import('../../js/index.js').LoadOptions} [options] */
-    load: (engine, options) => engine.load(fromUrl(server.url, { retryDelay: 1 }), { batch: 8, ...options }),
+    load: (engine, options) => engine.load(server.url, { ...LOAD, ...options }),
   };
 }
+
+/** Node gives on the locks of a thread that is gone only when somebody asks for one. */
+const awake = () => navigator.locks.request('any', async () => true);
 
 /** What an engine of one's own gives. @param {number} maxTokens */
 async function alone(maxTokens) {
   const engine = await createWorkerEngine({ threads: 1 });
   try {
-    const model = await engine.load(bytes, { batch: 8 });
+    const model = await engine.load(bytes, LOAD);
     return await model.generate(prompt, { temperature: 0.9, seed: 7, maxTokens });
   } finally {
     await engine.close();
@@ -113,4 +152,306 @@ test('the leader closes amid a reply: another tab leads, the reply goes on with 
   assert.deepEqual([run.result?.text, run.result?.reason], [wanted.text, wanted.reason]);
   assert.deepEqual([two.info.leads, restarts, here.workers.length], [true, 1, 2]);
   assert.deepEqual(here.server.requests, [], 'the cache has it all');
+});
+
+test('the leader is killed: a chat goes on with its messages, a session with its tokens, and forks of it', async (t) => {
+  const here = await place(t);
+  const leader = await here.thread();
+  const engine = await here.tab();
+  const model = await here.load(engine, { sessions: 2, forks: 1 });
+  const own = await createWorkerEngine({ threads: 1 });
+  t.after(() => own.close());
+  const wanted = await own.load(bytes, { ...LOAD, sessions: 2, forks: 1 });
+  const options = { temperature: 0, maxTokens: 8 };
+
+  const [chat, plain] = await Promise.all([model.createChat(), wanted.createChat()]);
+  await chat.send('one', options);
+  await plain.send('one', options);
+  const [session, known] = await Promise.all([model.createSession(), wanted.createSession()]);
+  for (const one of [session, known]) {
+    await one.append(short);
+    await one.generate(null, options);
+  }
+  const [fork, knownFork] = [await session.fork(), await known.fork()];
+  for (const one of [session, known]) await one.append([7, 8, 9]);
+  const messages = chat.messages;
+
+  let restarts = 0;
+  engine.events.addEventListener('restarted', () => restarts++);
+  await leader.kill();
+  await until('another leader', async () => (await awake()) && restarts);
+  assert.deepEqual(chat.messages, messages);
+  assert.deepEqual((await chat.send('two', options)).ids, (await plain.send('two', options)).ids);
+  assert.deepEqual(chat.messages, plain.messages);
+  assert.deepEqual(await session.tokens(), await known.tokens());
+  assert.deepEqual((await session.truncate(30)).tokens, 30);
+  await known.truncate(30);
+  for (const [one, other] of [
+    [session, known],
+    [fork, knownFork],
+  ]) {
+    assert.deepEqual((await one.generate(null, options)).ids, (await other.generate(null, options)).ids);
+    assert.deepEqual(await one.tokens(), await other.tokens());
+  }
+  assert.equal(engine.info.leads, true);
+});
+
+test('what a tab held is freed when it dies, also amid a reply', async (t) => {
+  const here = await place(t);
+  const model = await here.load(await here.tab());
+  for (const act of ['session', 'begin']) {
+    const other = await here.thread();
+    await other.ask(act, short);
+    if (act === 'session') await assert.rejects(model.createSession(), { code: 'NO_SESSION' });
+    await other.kill();
+    const session = await until(
+      'the session to be freed',
+      async () => (await awake()) && model.createSession().catch(() => null),
+    );
+    assert.equal((await session.append(short)).tokens, short.length);
+    await session.close();
+  }
+});
+
+test('a leader that is frozen loses the engine to one that waits, and is one of the others when it wakes', async (t) => {
+  const here = await place(t);
+  const leader = await here.thread({ patience: 400 });
+  const engine = await here.tab({ patience: 400 });
+  const model = await here.load(engine);
+  const wanted = (await alone(20)).ids;
+  const run = model.generate(prompt, { temperature: 0.9, seed: 7, maxTokens: 20 });
+  /** @type {number[]} */
+  const ids = [];
+  for await (const { id } of run) if (ids.push(id) === 3) await leader.freeze();
+  assert.deepEqual(ids, wanted);
+  assert.equal(engine.info.leads, true);
+  leader.thaw();
+  assert.equal((await leader.heard('restarted')).restarted, false);
+  const plain = await model.generate(short, { temperature: 0, maxTokens: 20 });
+  assert.deepEqual(await leader.ask('reply', short), plain.ids);
+  assert.equal(await leader.ask('leads'), false);
+});
+
+test('a lock that is taken away amid a reply: who has taken it leads, and the reply goes on', async (t) => {
+  const here = await place(t);
+  const engine = await here.tab();
+  const model = await here.load(engine);
+  const name = (await navigator.locks.query()).held?.find((lock) => lock.name?.endsWith(`${t.name} leader`))?.name;
+  assert.ok(name);
+  const wanted = (await alone(20)).ids;
+  /** @type {number[]} */
+  const ids = [];
+  for await (const { id } of model.generate(prompt, { temperature: 0.9, seed: 7, maxTokens: 20 }))
+    if (ids.push(id) === 3) await navigator.locks.request(name, { steal: true }, async () => {});
+  assert.deepEqual(ids, wanted);
+  assert.equal(here.workers.length, 2, 'it has begun anew');
+});
+
+test('the worker of the leader dies: the engine begins anew', async (t) => {
+  const here = await place(t);
+  const [one, two] = [await here.tab(), await here.tab()];
+  const models = [await here.load(one), await here.load(two)];
+  const wanted = (await alone(20)).ids;
+  /** @type {number[][]} */
+  const ids = [[], []];
+  for await (const { id } of models[1].generate(prompt, { temperature: 0.9, seed: 7, maxTokens: 20 }))
+    if (ids[1].push(id) === 3) await here.workers[0].terminate();
+  for await (const { id } of models[0].generate(prompt, { temperature: 0.9, seed: 7, maxTokens: 20 })) ids[0].push(id);
+  assert.deepEqual(ids, [wanted, wanted]);
+});
+
+test('a reply with a deadline can not go on: RESTARTED, with what had come; a chat is as it was', async (t) => {
+  const here = await place(t);
+  const one = await here.tab();
+  const model = await here.load(await here.tab());
+  const chat = await model.createChat();
+  let text = '';
+  await assert.rejects(
+    async () => {
+      for await (const part of chat.send('hello', { temperature: 0, maxTokens: 150, deadline: 3600e3 })) {
+        text += part.text;
+        if (text.length > 3) await one.close();
+      }
+    },
+    (/** @type {any} */ error) => {
+      assert.equal(error.code, 'RESTARTED');
+      assert.ok(error.details.text.startsWith(text) && error.details.ids.length, 'it has what had come');
+      assert.equal(error.details.unsent, 'hello');
+      return true;
+    },
+  );
+  assert.deepEqual(chat.messages, []);
+  assert.equal((await chat.send('hello', { maxTokens: 3 })).ids.length, 3);
+});
+
+test('a reply that is aborted while its leader is frozen keeps what had come', async (t) => {
+  const here = await place(t);
+  const leader = await here.thread();
+  const engine = await here.tab({ patience: 400 });
+  const chat = await (await here.load(engine)).createChat();
+  const controller = new AbortController();
+  const { signal } = controller;
+  let text = '';
+  await assert.rejects(
+    async () => {
+      for await (const part of chat.send('hello', { temperature: 0, maxTokens: 150, signal })) {
+        text += part.text;
+        if (text.length < 4) continue;
+        await leader.freeze();
+        controller.abort();
+      }
+    },
+    { name: 'AbortError' },
+  );
+  leader.thaw();
+  assert.deepEqual(chat.messages, [
+    { role: 'user', content: 'hello' },
+    { role: 'assistant', content: text },
+  ]);
+  assert.equal((await chat.send('more', { temperature: 0, maxTokens: 1 })).ids.length, 1);
+});
+
+test('who can make no engine says so, and another tab leads', async (t) => {
+  const here = await place(t);
+  const broken = () => {
+    throw new Error('no worker today');
+  };
+  await assert.rejects(here.tab({ worker: broken }), /no worker today/);
+  const one = await here.tab();
+  const two = await here.tab({ worker: broken });
+  const three = await here.tab();
+  const models = [await here.load(two), await here.load(three)];
+  await one.close();
+  const wanted = (await alone(5)).ids;
+  const given = { temperature: 0.9, seed: 7, maxTokens: 5 };
+  assert.deepEqual((await models[1].generate(prompt, given)).ids, wanted);
+  assert.equal(three.info.leads, true);
+  assert.deepEqual((await models[0].generate(prompt, given)).ids, wanted);
+  await three.close();
+  await assert.rejects(models[0].generate(prompt, given).done(), /no worker today/);
+  await here.tab();
+  assert.deepEqual((await models[0].generate(prompt, given)).ids, wanted);
+});
+
+test('pauses and paces of all tabs count, and end with the tab', async (t) => {
+  const here = await place(t);
+  const one = await here.tab();
+  const model = await here.load(one);
+  const other = await here.tab();
+  await Promise.all([one.pause(), other.pause(), other.pace('slow')]);
+  await one.resume();
+  const reply = model.generate(short, { temperature: 0, maxTokens: 2 }).done();
+  const first = await Promise.race([reply, model.tokenize('a').then(() => model.tokenize('b'))]);
+  assert.ok(Array.isArray(first), 'the other one holds it up');
+  await other.close();
+  assert.equal((await inTime('the reply', reply)).ids.length, 2);
+});
+
+test('bytes of megabytes go from one tab to another, and back', async (t) => {
+  const here = await place(t);
+  await here.tab();
+  const engine = await here.tab();
+  const large = new Uint8Array(bytes.length + (16 << 20));
+  large.set(bytes);
+  const model = await engine.load(large.subarray(0, bytes.length), { ...LOAD, kv: 'f32', sessions: 2 });
+  const [one, two] = [await model.createSession(), await model.createSession()];
+  await one.append(prompt);
+  const saved = await one.save();
+  assert.ok(saved.length > 1e6);
+  await two.restore(saved);
+  assert.deepEqual(await two.tokens(), prompt);
+  await assert.rejects(engine.load(large), { name: 'BqError' });
+});
+
+test('closing ends what is under way, and leaves the others alone', async (t) => {
+  const here = await place(t);
+  const [one, two] = [await here.tab(), await here.tab()];
+  const models = [await here.load(one), await here.load(two)];
+  const run = models[1].generate(prompt, { temperature: 0, maxTokens: 100 });
+  await assert.rejects(
+    async () => {
+      for await (const _ of run) await two.close();
+    },
+    { code: 'CLOSED' },
+  );
+  await assert.rejects(two.plan(bytes), { code: 'CLOSED' });
+  await assert.rejects(models[1].tokenize('x'), { code: 'CLOSED' });
+  await two.close();
+  assert.equal((await models[0].generate(short, { temperature: 0, maxTokens: 2 })).ids.length, 2);
+  await models[0].close();
+  await assert.rejects(models[0].tokenize('x'), { code: 'CLOSED' });
+});
+
+test('a load that one tab aborts goes on for the other, and ends when nobody wants it', async (t) => {
+  const here = await place(t);
+  const [one, two] = [await here.tab({ cache: false }), await here.tab({ cache: false })];
+  let release = () => {};
+  here.server.faults = [{ hold: 400_000, until: new Promise((resolve) => (release = () => resolve(undefined))) }];
+  const controller = new AbortController();
+  let progress = 0;
+  const first = here.load(one, { signal: controller.signal, onProgress: () => progress++ });
+  await until('progress', () => progress > 0);
+  const second = here.load(two);
+  await two.plan(bytes);
+  controller.abort();
+  await assert.rejects(inTime('the abort', first), { name: 'AbortError' });
+  release();
+  assert.equal((await (await second).generate(short, { temperature: 0, maxTokens: 2 })).ids.length, 2);
+});
+
+test('without Web Locks there is an engine of its own, and it says why', async (t) => {
+  const own = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
+  Object.defineProperty(globalThis, 'navigator', { configurable: true, value: {} });
+  t.after(() => Object.defineProperty(globalThis, 'navigator', /** @type {any} */ (own)));
+  const engine = await createSharedEngine({ threads: 1, name: t.name });
+  t.after(() => engine.close());
+  assert.equal(engine.info.shared, false);
+  assert.match(engine.info.sharedReason, /no Web Locks/);
+  assert.equal((await (await engine.load(bytes)).generate(short, { maxTokens: 1 })).ids.length, 1);
+});
+
+test('an engine that is shared can be passed on by a port', async (t) => {
+  const here = await place(t);
+  await here.tab();
+  const passed = await connectEngine(await (await here.tab()).openPort());
+  t.after(() => passed.close());
+  const model = await here.load(/** @type {any} */ (passed));
+  assert.equal((await model.generate(short, { temperature: 0, maxTokens: 2 })).ids.length, 2);
+});
+
+test('replies of several tabs wait for their turn where there is one session', async (t) => {
+  const here = await place(t);
+  const models = [];
+  for (let i = 0; i < 3; i++) models.push(await here.load(await here.tab()));
+  const all = await Promise.all(
+    models.map((model, i) => model.generate(prompt.slice(i), { temperature: 0, maxTokens: 10 }).done()),
+  );
+  const one = await Promise.all(
+    models.map((model, i) => model.generate(prompt.slice(i), { temperature: 0, maxTokens: 10 }).done()),
+  );
+  assert.deepEqual(
+    all.map(({ ids }) => ids),
+    one.map(({ ids }) => ids),
+  );
+  const controller = new AbortController();
+  const run = models[0].generate(prompt, { temperature: 0, maxTokens: 100 });
+  for await (const _ of run) {
+    const waiting = models[1].generate(short, { maxTokens: 3, signal: controller.signal }).done();
+    await models[1].tokenize('there');
+    controller.abort();
+    await assert.rejects(inTime('the abort', waiting), { name: 'AbortError' });
+    break;
+  }
+});
+
+test('what cannot be shared is refused by its name', async () => {
+  const store = { open: async () => ({}) };
+  for (const [name, value] of Object.entries({ background: 'pause', pressure: 'slow', worker: {}, cache: store }))
+    await assert.rejects(createSharedEngine(/** @type {any} */ ({ [name]: value })), (/** @type {any} */ error) => {
+      assert.deepEqual([error.code, error.details.param], ['ARGUMENT', name]);
+      assert.match(error.message, new RegExp(`^${name} can't be shared`));
+      return true;
+    });
+  await assert.rejects(createSharedEngine(/** @type {any} */ ({ nmae: 'x' })), /did you mean "name"/);
+  await assert.rejects(createSharedEngine({ patience: 0 }), { code: 'ARGUMENT' });
 });
