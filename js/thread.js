@@ -7,7 +7,7 @@ function serve(port) {
   const enter = (
     /** @type {{ module: WebAssembly.Module, memory: WebAssembly.Memory, index: number, stack: number } | null} */ job,
   ) => {
-    if (!job) return port.close();
+    if (!job) return port.close ? port.close() : port.unref(); // Deno's has none
     const { module, memory, index, stack } = job;
     const exports = /** @type {any} */ (
       new WebAssembly.Instance(module, { env: { memory, now: () => performance.now(), stop: Number } }).exports

@@ -7,14 +7,19 @@ const LEFT =
   'a bundler that leaves addresses as they are (esbuild, Rollup) has not copied what bq4 loads: copy bq4/dist and bq4/build/wasm beside ' +
   'the page and pass { worker } (docs/API.md, "Bundlers")';
 
+const HOISTED =
+  'Parcel loses modules of workers where it hoists scopes: build with --no-scope-hoist (docs/API.md, "Bundlers")';
+
 /**
  * Asks again for a worker's script, and says what is wrong with it. Its address is nowhere to be seen but in the code that has asked for
  * it, as the bundler left it, and in the trace of an error from the script that this code is in.
  * @param {string} code   of the function that makes the worker
  * @param {string} stack
- * @returns {Promise<{ message: string, hint: string, details: { url: string, status: number } } | undefined>}
+ * @returns {Promise<{ message: string, hint: string, details?: { url: string, status: number } } | undefined>}
  */
 export async function whyNoWorker(code, stack) {
+  const [lacking] = /Cannot find module '\w+'/.exec(stack) ?? [];
+  if (lacking) return { message: `what a bundler made of its script ends with "${lacking}"`, hint: HOISTED };
   const [, moved, plain] = /new Worker\((?:[^]{0,9}?new URL\(\s*["'`]([^"'`]+)|\s*["'`]([^"'`]+))/.exec(code) ?? [];
   const [script] = /https?:\S+?(?=:\d+:\d+)/.exec(stack) ?? [];
   if (!plain && !(moved && script)) return undefined;

@@ -96,6 +96,8 @@ export class HttpSource {
   constructor(url, timeout = 20_000) {
     this.name = url;
     this.#timeout = timeout;
+    // Chromium answers 200 with a range of an extension's file.
+    if (/^\w+-extension:/.test(url)) this.ranges = 'broken';
   }
 
   /**

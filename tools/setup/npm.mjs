@@ -22,9 +22,9 @@ export async function provideNodeModules(root) {
   writeFileSync(stamp, lock);
 }
 
-/** @param {string} root */
-async function npmCi(root) {
-  const args = ['ci', '--no-audit', '--no-fund'];
+/** @param {string} root @param {string} [command]  `install`: takes a lock file that names packages of this system only */
+export async function npmCi(root, command = 'ci') {
+  const args = [command, '--no-audit', '--no-fund'];
   const npm = process.env.npm_execpath;
   if (npm && /\bnpm\b/.test(npm)) return run(process.execPath, [npm, ...args], { cwd: root });
   const path = findOnPath(['npm']);

@@ -1,0 +1,183 @@
+// The package as it is installed, in Parcel, Next on both sides, an extension of Chromium;
+// by the recipes of docs/API.md.
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { chromium } from 'playwright-core';
+import { createEngine, fromFile } from '../../js/engine.js';
+import { findChromium } from '../../tools/setup/system.mjs';
+import { appFolder, consumers, programs } from '../consumers/install.mjs';
+import { examples, sections } from '../js/api-doc.mjs';
+import { inTime } from '../waiting.mjs';
+import { FLAGS, launch, missing } from './launch.mjs';
+import { folderHost } from './packed.mjs';
+import { newPage, ROOT } from './site.mjs';
+
+const ISOLATED = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
+const MODEL = join(ROOT, 'models/chat.bq4');
+const PAGE = readFileSync(join(ROOT, 'tests/browser/bundled/page.js'), 'utf8');
+const exec = promisify(execFile);
+
+describe('the package, in', { skip: missing() }, () => {
+  /** @type {string} */
+  let above;
+  /** @type {ReturnType<typeof appFolder>} */
+  let app;
+  /** @type {import('playwright-core').Browser} */
+  let browser;
+  /** What the page's model says, in Node. @type {number[]} */
+  let ids;
+  before(
+    async () => {
+      above = await consumers();
+      app = appFolder(above);
+      const engine = await createEngine({ threads: 1 });
+      const model = await engine.load(fromFile(MODEL), { context: 64 });
+      ({ ids } = await model.generate('Once', { temperature: 0, maxTokens: 8 }));
+      await engine.close();
+      browser = await launch();
+    },
+    { timeout: 600_000 },
+  );
+  after(async () => {
+    await browser?.close();
+    app?.remove();
+  });
+
+  /** A folder of the app. @param {string} name */
+  function folder(name) {
+    const place = join(app.folder, name);
+    mkdirSync(place, { recursive: true });
+    return place;
+  }
+
+  /** @param {import('playwright-core').Page & { trouble: string[] }} page @param {string} url */
+  async function works(page, url) {
+    await page.goto(url);
+    const result = await page.waitForFunction(() => /** @type {any} */ (window).result, null, { timeout: 60_000 });
+    const says = { ids, paged: ids, residency: 'paged', threads: 2, worker: true, store: 'opfs' };
+    assert.deepEqual(await result.jsonValue(), says, page.trouble.join('\n'));
+    assert.deepEqual(page.trouble, []);
+  }
+
+  /** @param {string} program @param {string[]} words @param {string} cwd */
+  const run = (program, words, cwd) =>
+    exec(process.execPath, [program, ...words], { cwd, env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1' } });
+
+  /** A page that Parcel has built. @param {string} name @param {string[]} words */
+  async function parcelled(name, words) {
+    const place = folder(name);
+    cpSync(join(ROOT, 'tests/browser/bundled'), place, { recursive: true });
+    const build = ['build', 'index.html', '--no-cache', '--dist-dir', 'out', '--public-url', './', ...words];
+    await run(programs(above).parcel, build, place);
+    cpSync(MODEL, join(place, 'out/chat.bq4'));
+    return folderHost(join(place, 'out'), { headers: ISOLATED });
+  }
+
+  test('Parcel', async () => {
+    const [, option] = /`parcel build (.*?)`/.exec(String(sections.get('Bundlers'))) ?? [];
+    const site = await parcelled('parcel', [option]);
+    const page = await newPage(browser);
+    await works(page, site.url);
+    await page.context().close();
+    await site.close();
+  });
+
+  test('Parcel as it is: it loses a module, and the error names the option', async () => {
+    const site = await parcelled('parcel-plain', []);
+    const page = await newPage(browser);
+    await page.goto(site.url);
+    const result = await page.waitForFunction(() => /** @type {any} */ (window).result);
+    const { error, code, hint } = await result.jsonValue();
+    assert.equal(code, 'NO_WORKER', error);
+    assert.match(hint, /Parcel.*--no-scope-hoist/);
+    await page.context().close();
+    await site.close();
+  });
+
+  /** Next's app. @param {string} name @param {string} config */
+  async function nextApp(name, config) {
+    const place = folder(name);
+    cpSync(join(ROOT, 'tests/consumers/next'), place, { recursive: true });
+    writeFileSync(join(place, 'next.config.mjs'), config);
+    writeFileSync(join(place, 'page.js'), PAGE.replaceAll("'chat.bq4'", "'/chat.bq4'"));
+    mkdirSync(join(place, 'public'));
+    cpSync(MODEL, join(place, 'public/chat.bq4'));
+    const { next } = programs(above);
+    await run(next, ['build'], place);
+    const port = await freePort();
+    const server = spawn(process.execPath, [next, 'start', '-p', String(port), '-H', '127.0.0.1'], {
+      cwd: place,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let said = '';
+    const ready = new Promise((resolve, reject) => {
+      for (const stream of [server.stdout, server.stderr])
+        stream.on('data', (text) => {
+          said += text;
+          if (/Ready in/.test(said)) resolve(undefined);
+        });
+      server.on('exit', () => reject(new Error(said)));
+    });
+    await inTime('Next', ready, { state: () => said });
+    return {
+      url: `http://127.0.0.1:${port}/`,
+      said: () => said,
+      close: () => new Promise((resolve) => server.on('exit', resolve).kill()),
+    };
+  }
+
+  test('Next: rendered on the server by an engine there, and another one in the page', async () => {
+    const site = await nextApp('next', (examples.get('Next') ?? [])[0].code);
+    const page = await newPage(browser);
+    await works(page, site.url);
+    assert.deepEqual(JSON.parse(await page.locator('pre').innerText()), ids);
+    await page.context().close();
+    await site.close();
+  });
+
+  test('Next without the recipe: the server says what is wrong, and the setting', async () => {
+    const site = await nextApp('next-plain', 'export default {};\n');
+    assert.equal((await fetch(site.url)).status, 500);
+    assert.match(site.said(), /NO_ENGINE/);
+    assert.match(site.said(), /serverExternalPackages/);
+    await site.close();
+  });
+
+  test('an extension (Manifest V3)', async () => {
+    const place = folder('extension');
+    cpSync(join(ROOT, 'tests/consumers/extension'), place, { recursive: true });
+    writeFileSync(join(place, 'manifest.json'), (examples.get('Extensions') ?? [])[0].code);
+    for (const part of ['dist', 'build/wasm'])
+      cpSync(join(app.folder, 'node_modules/bq4', part), join(place, 'bq4', part), { recursive: true });
+    writeFileSync(join(place, 'app.js'), `${PAGE.replace("'bq4'", "'./bq4/dist/index.js'")}\nshow();\n`);
+    cpSync(MODEL, join(place, 'chat.bq4'));
+    const context = await chromium.launchPersistentContext(folder('profile'), {
+      executablePath: String(findChromium()),
+      args: [...FLAGS, '--headless=new', `--disable-extensions-except=${place}`, `--load-extension=${place}`],
+      ignoreDefaultArgs: ['--disable-extensions', '--headless'],
+    });
+    try {
+      const worker = context.serviceWorkers()[0] ?? (await context.waitForEvent('serviceworker'));
+      const page = Object.assign(await context.newPage(), { trouble: /** @type {string[]} */ ([]) });
+      page.on('pageerror', (error) => page.trouble.push(String(error)));
+      page.on('console', (message) => message.type() === 'error' && page.trouble.push(message.text()));
+      await works(page, new URL('page.html', worker.url()).href);
+    } finally {
+      await context.close();
+    }
+  });
+});
+
+/** A port that nobody listens on. @returns {Promise<number>} */
+async function freePort() {
+  const server = createServer();
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
