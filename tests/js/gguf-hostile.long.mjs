@@ -5,6 +5,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { convertGguf } from '../../bin/convert-gguf.js';
 import { encodeConfig } from '../../js/convert/config.js';
+import { ALPHABET, fromAlphabet } from '../../js/convert/tokenizers/bytes.js';
+import { mergesFromPairs } from '../../js/convert/tokenizers/merges.js';
+import { createEngine, fromBytes } from '../../js/engine.js';
 import { encodeTokenizer } from '../../js/convert/tokenizers/section.js';
 import { openGguf } from '../../js/gguf/open.js';
 import { openBytes } from '../../js/sources/bytes.js';
@@ -181,4 +184,79 @@ test('a prefix of several MiB: a long card beside a small model', async () => {
   writeFileSync(card, Array.from({ length: 5 << 20 }, () => 'abc '[Math.floor(2 * (next() + 1))]).join(''));
   const { bytes: size } = await convertGguf(openBytes(bytes), join(fresh(), 'out.bq4'), { card });
   assert.ok(size > 5 << 20);
+});
+
+/** The 256 letters of GPT-2's alphabet, and so many more tokens of two others each, by their merges. @param {number} count */
+function byteLevel(count) {
+  const next = random(5);
+  const below = (/** @type {number} */ n) => Math.floor(((next() + 1) / 2) * n);
+  const tokens = [...ALPHABET.keys()];
+  const [known, merges] = [new Set(tokens), /** @type {[string, string][]} */ ([])];
+  while (tokens.length < count) {
+    const [left, right] = [tokens[below(Math.min(tokens.length, 2000))], tokens[below(tokens.length)]];
+    if (known.has(left + right) || left.length + right.length > 16) continue;
+    known.add(left + right);
+    tokens.push(left + right);
+    merges.push([left, right]);
+  }
+  return { tokens, merges };
+}
+
+/** A model of one small layer with that tokenizer. @param {Record<string, Value>} metadata @param {number} vocab */
+function small(metadata, vocab) {
+  const own = { ...config, layers: 1, vocab };
+  const list = [...randomWeights(own)].map(([name, one]) => ggufTensor(name, one, 'q8_0'));
+  return gguf({ ...llamaMetadata(own), ...metadata }, list);
+}
+
+test('a vocabulary of 151,936 byte-level tokens', async () => {
+  const { tokens, merges } = byteLevel(151936);
+  const file = small(
+    {
+      'tokenizer.ggml.model': ['text', 'gpt2'],
+      'tokenizer.ggml.pre': ['text', 'qwen2'],
+      'tokenizer.ggml.tokens': ['array', ['text', tokens]],
+      'tokenizer.ggml.merges': ['array', ['text', merges.map((pair) => pair.join(' '))]],
+    },
+    tokens.length,
+  );
+  const { tokenizer } = await openGguf(openBytes(file), file.subarray(0, 64));
+  const ids = new Map(tokens.map((text, id) => [text, id]));
+  assert.deepEqual(tokenizer?.merges, mergesFromPairs(merges, ids), 'as they are found by their texts');
+  assert.deepEqual(tokenizer?.tokens[151935].bytes, fromAlphabet(tokens[151935]));
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(file), { context: 16 });
+  const text = 'Hello wörld 漢字 😀';
+  assert.equal(await model.detokenize(await model.tokenize(text)), text);
+  await engine.close();
+});
+
+test('a vocabulary of 262,144 SentencePiece tokens', async () => {
+  const bytes = Array.from({ length: 256 }, (_, i) => `<0x${i.toString(16).toUpperCase().padStart(2, '0')}>`);
+  const words = Array.from({ length: 262144 - 260 }, (_, i) => `${i % 3 ? '' : '▁'}${i.toString(36)}`);
+  const tokens = ['<pad>', '<eos>', '<bos>', '<unk>', ...bytes, ...words];
+  const file = small(
+    {
+      'tokenizer.ggml.model': ['text', 'llama'],
+      'tokenizer.ggml.tokens': ['array', ['text', tokens]],
+      'tokenizer.ggml.scores': ['array', ['f32', tokens.map((_, i) => -i)]],
+      'tokenizer.ggml.token_type': [
+        'array',
+        ['i32', tokens.map((_, i) => (i < 3 ? 3 : i === 3 ? 2 : i < 260 ? 6 : 1))],
+      ],
+      'tokenizer.ggml.bos_token_id': ['u32', 2],
+      'tokenizer.ggml.eos_token_id': ['u32', 1],
+      'tokenizer.ggml.unknown_token_id': ['u32', 3],
+      'tokenizer.ggml.add_space_prefix': ['bool', false],
+    },
+    tokens.length,
+  );
+  const { tokenizer } = await openGguf(openBytes(file), file.subarray(0, 64));
+  assert.equal(tokenizer?.tokens.length, 262144);
+  assert.deepEqual(tokenizer?.tokens[260].bytes, new TextEncoder().encode(' 0'));
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(file), { context: 16 });
+  assert.deepEqual(await model.tokenize('1'), [2, 261]);
+  assert.equal(await model.detokenize(await model.tokenize('a bc 漢')), 'a bc 漢');
+  await engine.close();
 });

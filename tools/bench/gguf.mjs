@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // `node_modules/.bin/node tools/bench/gguf.mjs [--types q4_0,q4_k] [--rounds N]`: the same weights as GGUF and as .bq4, which `convert` makes of it, in Node,
 // one thread: decode and prefill in tokens per second, warm load (from the cache that a first load over HTTP left) in ms, medians of
-// rounds in turns, and ratios of the two. Random weights; K-quants in a width of 1,024, as 576 is no multiple of their 256. What a step
+// rounds in turns, and ratios of the two; of warm loads also what the process computed, which other programs disturb less. Random weights; K-quants in a width of 1,024, as 576 is no multiple of their 256. What a step
 // reads per second tells types apart: beside bq4h's of the same shape.
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -87,19 +87,22 @@ async function warmLoads(paths, site) {
   const folder = mkdtempSync(join(tmpdir(), 'bq4-bench-'));
   const engine = await createEngine({ threads: 1, cache: { path: folder } });
   const ms = paths.map(() => /** @type {number[]} */ ([]));
+  const computed = paths.map(() => /** @type {number[]} */ ([]));
   try {
     for (let round = -1; round < rounds; round++)
       for (const [i, path] of paths.entries()) {
-        const since = performance.now();
+        const [since, used] = [performance.now(), process.cpuUsage()];
         const model = await engine.load(fromUrl(`${site}${path}`), { context: 512 });
+        const { user, system } = process.cpuUsage(used);
         if (round >= 0) ms[i].push(performance.now() - since);
+        if (round >= 0) computed[i].push((user + system) / 1e3);
         await model.close();
       }
   } finally {
     await engine.close();
     rmSync(folder, { recursive: true });
   }
-  return ms;
+  return { ms, computed };
 }
 
 /** Of pairs. @param {number[]} a @param {number[]} b */
@@ -112,7 +115,7 @@ await command(async () => {
   const site = await serve({ root: ROOT, folders: ['build/bench'] });
   console.log(`${machine().cpu}, ${rounds} rounds, GGUF / .bq4 (ratio)`);
   console.log(
-    ['type', 'decode tokens/s', 'prefill tokens/s', 'warm load ms', 'GB/s read in decode']
+    ['type', 'decode tokens/s', 'prefill tokens/s', 'warm load ms', 'of it computing', 'GB/s read in decode']
       .map((name) => name.padEnd(24))
       .join(''),
   );
@@ -123,13 +126,13 @@ await command(async () => {
         all: [gguf, bq4],
         bytes,
       } = await rates(paths, shapeOf(type).vocab);
-      const [loadGguf, loadBq4] = await warmLoads(paths, site.url);
+      const { ms: loads, computed } = await warmLoads(paths, site.url);
       console.log(
         [
           type,
           `${middle(gguf.decode)} / ${middle(bq4.decode)} (${ratio(gguf.decode, bq4.decode)})`,
           `${middle(gguf.prefill, 0)} / ${middle(bq4.prefill, 0)} (${ratio(gguf.prefill, bq4.prefill)})`,
-          `${middle(loadGguf, 0)} / ${middle(loadBq4, 0)} (${ratio(loadBq4, loadGguf)})`,
+          ...[loads, computed].map(([a, b]) => `${middle(a, 0)} / ${middle(b, 0)} (${ratio(b, a)})`),
           ((median(gguf.decode) * bytes) / 1e9).toFixed(2),
         ]
           .map((cell) => cell.padEnd(24))

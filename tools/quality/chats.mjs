@@ -1,8 +1,11 @@
 #!/usr/bin/env node
-// Twenty questions to a chat model by its own template, greedy; then the same by the mathematics in f32 (chats.py).
-//   node tools/quality/chats.mjs MODEL.gguf chats.json
+// Twenty questions to a chat model by its own template, greedy; then the same by the mathematics in f32: another file of the model, or transformers (chats.py).
+//   node tools/quality/chats.mjs MODEL.gguf [--activations i16] [--kv f16] [--out chats.json] [--against F32.bq4]
 //   python tools/quality/chats.py MODEL.gguf chats.json build/chats.md
+// --against: of `bq4 convert MODEL.gguf F32.bq4 --quant f32 --embed f32`, all of which is computed in f32. It answers too, and it says how probable it finds
+// each reply: the mean logarithm of a token's probability, of ours and of its own.
 import { writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
 import { createEngine, fromFile } from '../../js/engine.js';
 
 const QUESTIONS = [
@@ -29,14 +32,58 @@ const QUESTIONS = [
 ];
 const TOKENS = 40;
 
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    activations: { type: 'string', default: 'i8' },
+    kv: { type: 'string', default: 'i8' },
+    out: { type: 'string' },
+    against: { type: 'string' },
+  },
+});
 const engine = await createEngine();
-const model = await engine.load(fromFile(process.argv[2]), { context: 512 });
+const model = await engine.load(fromFile(positionals[0]), {
+  context: 512,
+  kv: /** @type {any} */ (values.kv),
+  activations: /** @type {any} */ (values.activations),
+});
+const reference = values.against && (await engine.load(fromFile(values.against), { context: 512, kv: 'f32' }));
+
+/** @param {ArrayLike<number>} a @param {ArrayLike<number>} b  tokens that are equal from the first on */
+function lead(a, b) {
+  let n = 0;
+  while (n < a.length && n < b.length && a[n] === b[n]) n++;
+  return n;
+}
+
 const chats = [];
+const sums = { equal: 0, whole: 0, first20: 0, ours: 0, theirs: 0 };
 for (const content of QUESTIONS) {
   const messages = [{ role: /** @type {const} */ ('user'), content }];
-  const { text, reason, ids } = await model.reply(messages, { temperature: 0, maxTokens: TOKENS });
+  const options = { temperature: 0, maxTokens: TOKENS };
+  const { text, reason, ids } = await model.reply(messages, options);
   chats.push({ question: content, promptTokens: await model.countTokens(messages), ids, text: text.trim() });
-  console.log(`> ${content}\n${text.trim()}${reason === 'length' ? ' …' : ''}\n`);
+  console.log(`> ${content}\n${text.trim()}${reason === 'length' ? ' …' : ''}`);
+  if (reference) {
+    const theirs = await reference.reply(messages, options);
+    const same = lead(ids, theirs.ids);
+    const judged = same < Math.max(ids.length, theirs.ids.length) ? [text, theirs.text] : [text];
+    const chosen = await reference.choose(messages, judged);
+    const [own, other = own] = chosen.options.map(({ logprob, tokens }) => logprob / tokens.length);
+    sums.equal += same;
+    sums.whole += Number(judged.length === 1);
+    sums.first20 += Number(same >= Math.min(20, ids.length, theirs.ids.length));
+    sums.ours += own / QUESTIONS.length;
+    sums.theirs += other / QUESTIONS.length;
+    console.log(
+      `f32: ${theirs.text.trim()}\n${same} tokens equal; f32 finds ours ${own.toFixed(2)}, its own ${other.toFixed(2)}`,
+    );
+  }
+  console.log();
 }
 await engine.close();
-if (process.argv[3]) writeFileSync(process.argv[3], JSON.stringify({ tokens: TOKENS, chats }));
+if (reference)
+  console.log(
+    `${sums.whole} of ${QUESTIONS.length} replies are equal, ${sums.first20} for 20 tokens or to an end; f32 finds ours ${sums.ours.toFixed(3)}, its own ${sums.theirs.toFixed(3)}`,
+  );
+if (values.out) writeFileSync(values.out, JSON.stringify({ tokens: TOKENS, chats }));
