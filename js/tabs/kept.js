@@ -42,6 +42,7 @@ import { PROTOCOL } from '../shared/protocol.js';
  * @property {number} losses    leaders that went away as it was made again
  * @property {number[]} tokens  of a session
  * @property {Promise<unknown> | null} recalled  the leader's session has them; null: not yet
+ * @property {any[][]} states   prompt states that a model was given
  */
 
 /** So many leaders may be lost amid a call: one that they die of must not end all tabs. */
@@ -180,8 +181,13 @@ export class Kept {
     for (const call of this.#calls.values()) {
       if (!call.made) continue;
       // The call itself makes it again.
-      call.remade = gate();
-      call.made.there = call.remade.promise;
+      const { made } = call;
+      const remade = gate();
+      call.remade = remade;
+      made.there = remade.promise;
+      remade.promise.catch(() => {
+        if (made.there === remade.promise) made.there = null;
+      });
     }
     void connection.close();
     if (this.waits) this.onWant();
@@ -337,6 +343,8 @@ export class Kept {
       session.recalled = Promise.resolve();
       await this.#learn(session, connection, made.on);
     }
+    if (method === 'loadPromptState' && thing && args)
+      thing.states = [...thing.states.filter(([state]) => state !== args[0]), args].slice(-thing.info.sessions);
     return row?.makes && ok ? { made: this.#made(call, ok.made) } : ok;
   }
 
@@ -371,6 +379,7 @@ export class Kept {
       losses: 0,
       tokens: fork ? from.tokens : [],
       recalled: Promise.resolve(),
+      states: [],
     };
     call.made = thing;
     this.#things.set(on, thing);
@@ -408,6 +417,8 @@ export class Kept {
       if (!this.#is(connection)) thing.losses++;
       throw error;
     });
+    for (const state of thing.states)
+      await connection.begin({ on: made.on, method: 'loadPromptState', args: state }).end.catch(() => {}); // it was for speed
     if (!this.#things.has(on)) void connection.begin({ on: made.on, method: 'close', args: [] }).end.catch(() => {});
     return made;
   }

@@ -21,8 +21,9 @@ export class Leader {
   /**
    * @param {() => Promise<Engine>} create @param {LockManager} locks
    * @param {(tab: string) => string} nameOf  of the lock that a tab holds as long as it is there
+   * @param {number} patience  milliseconds
    */
-  constructor(create, locks, nameOf) {
+  constructor(create, locks, nameOf, patience) {
     this.#locks = locks;
     this.#nameOf = nameOf;
     this.#engine = create();
@@ -30,7 +31,7 @@ export class Leader {
       ({ events }) => events.addEventListener('died', () => this.resign()),
       (error) => this.resign(error),
     );
-    this.#models = this.#engine.then((engine) => new Models(engine));
+    this.#models = this.#engine.then((engine) => new Models(engine, patience));
     this.#models.catch(() => {});
   }
 
@@ -47,7 +48,9 @@ export class Leader {
   /** Serves another tab, over a channel that has this name. @param {string} tab @param {string} channel */
   admit(tab, channel) {
     const known = this.#tabs.get(tab)?.port;
-    if (known) return known.ready();
+    if (known?.name === channel) return known.ready();
+    // It has lost the way that it had, and with it all that it held.
+    this.#dismiss(tab);
     const way = new Way(channel);
     this.serve(tab, way);
     way.ready();

@@ -15,6 +15,10 @@ const plain = (value) =>
 const keyOf = (source, options) =>
   plain(source) ? JSON.stringify([source, Object.entries(options).sort(([a], [b]) => (a < b ? -1 : 1))]) : null;
 
+/**
+ * A call that may have a session. `held`: since when it waits for who reads it; Infinity: it doesn't.
+ * @typedef {{ over: Promise<void>, end: () => void, held: number }} Work
+ */
 /** Whose they are while they load. @typedef {{ paused: boolean, onProgress?: (event: Progress) => void }} User */
 
 /** One that is loaded for all who want it. */
@@ -23,13 +27,18 @@ class Shared {
   #users = new Set();
   #life = new AbortController();
   #forget;
-  /** What it does now. @type {Set<Promise<unknown>>} */
+  #patience;
+  /** What it does now. @type {Set<Work>} */
   #busy = new Set();
   /** @type {Progress | null} */
   #last = null;
 
-  /** @param {Engine} engine @param {Source} source @param {LoadOptions} options @param {() => void} forget  who comes later loads anew */
-  constructor(engine, source, options, forget) {
+  /**
+   * @param {Engine} engine @param {number} patience @param {Source} source @param {LoadOptions} options
+   * @param {() => void} forget  who comes later loads anew
+   */
+  constructor(engine, patience, source, options, forget) {
+    this.#patience = patience;
     this.#forget = forget;
     const onProgress = (/** @type {Progress} */ event) => {
       this.#last = event;
@@ -104,39 +113,50 @@ class Shared {
     return seen;
   }
 
-  /** Where all sessions are in use it waits for another call to end. @param {any} error @param {AbortSignal} [signal] */
+  /**
+   * Where all sessions are in use it waits for another call to end; not for calls that only wait for who reads them.
+   * @param {any} error @param {AbortSignal} [signal]
+   */
   async #turn(error, signal) {
-    const others = [...this.#busy];
-    if (error.code !== 'NO_SESSION' || !others.length) throw error;
-    await unlessAborted(Promise.race(others), signal);
+    for (;;) {
+      const others = [...this.#busy];
+      const late = performance.now() - this.#patience;
+      if (error.code !== 'NO_SESSION' || others.every(({ held }) => held <= late)) throw error;
+      /** @type {any} */
+      let timer;
+      const look = new Promise((resolve) => (timer = setTimeout(resolve, this.#patience / 2, true)));
+      const again = Promise.race([look, ...others.map(({ over }) => over)]);
+      if (!(await unlessAborted(again, signal).finally(() => clearTimeout(timer)))) return;
+    }
   }
 
   /** @template T @param {() => Promise<T>} call @param {AbortSignal} [signal] @returns {Promise<T>} */
   async #inTurn(call, signal) {
     for (;;) {
-      const run = call();
-      const end = this.#work(run);
+      const work = this.#begin();
       try {
-        return await run;
+        return await call();
       } catch (error) {
-        end();
+        work.end();
         await this.#turn(error, signal);
       } finally {
-        end();
+        work.end();
       }
     }
   }
 
-  /** What others may wait for. @param {Promise<unknown>} [run]  @returns {() => void}  it has ended */
-  #work(run) {
-    let end = () => {};
-    const over = new Promise((resolve) => (end = () => resolve(undefined)));
-    this.#busy.add(over);
-    run?.catch(() => {});
-    return () => {
-      this.#busy.delete(over);
-      end();
-    };
+  /** What others may wait for. */
+  #begin() {
+    /** @type {Work} */
+    const work = { over: Promise.resolve(), end: () => {}, held: Infinity };
+    work.over = new Promise((resolve) => {
+      work.end = () => {
+        this.#busy.delete(work);
+        resolve(undefined);
+      };
+    });
+    this.#busy.add(work);
+    return work;
   }
 
   /** @param {() => Generation} call @param {AbortSignal} [signal] */
@@ -148,15 +168,19 @@ class Shared {
   async *#parts(call, end, hold, signal) {
     for (;;) {
       const run = hold.over(call());
-      const over = this.#work();
+      const work = this.#begin();
       try {
-        for await (const part of run) yield part;
+        for await (const part of run) {
+          work.held = performance.now();
+          yield part;
+          work.held = Infinity;
+        }
         return;
       } catch (error) {
-        over();
+        work.end();
         await this.#turn(error, signal);
       } finally {
-        over();
+        work.end();
         if (run.result) end(run.result);
       }
     }
@@ -166,12 +190,14 @@ class Shared {
 /** All of an engine. */
 export class Models {
   #engine;
+  #patience;
   /** @type {Map<string, Shared>} */
   #shared = new Map();
 
-  /** @param {Engine} engine */
-  constructor(engine) {
+  /** @param {Engine} engine @param {number} patience  milliseconds that a call waits for sessions that nobody uses */
+  constructor(engine, patience) {
     this.#engine = engine;
+    this.#patience = patience;
   }
 
   /** As of an engine. @param {Source} source @param {LoadOptions} [given] */
@@ -179,7 +205,7 @@ export class Models {
     const key = keyOf(source, options);
     let shared = key === null ? undefined : this.#shared.get(key);
     if (!shared) {
-      const made = new Shared(this.#engine, source, options, () => {
+      const made = new Shared(this.#engine, this.#patience, source, options, () => {
         if (key !== null && this.#shared.get(key) === made) this.#shared.delete(key);
       });
       shared = made;

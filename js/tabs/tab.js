@@ -1,6 +1,6 @@
 /**
  * One tab among those that share an engine. Who leads holds a lock; the others wait for it, so the browser says who is next when it
- * is gone. They speak in a hall, a BroadcastChannel of all: `{ hello }` asks who leads, `{ leader }` tells, `{ join, leader }` asks
+ * is gone. They speak in a hall, a BroadcastChannel of all: `{ hello }` asks who leads, `{ leader }` tells, `{ join, leader, channel }` asks
  * that one for a way of its own, `{ ping }` and `{ pong }` show that it isn't frozen, `{ left }` says that it leads no more.
  */
 import { gate } from '../shared/async.js';
@@ -29,6 +29,9 @@ export class Tab {
   #lead = null;
   /** @type {Way | null} */
   #way = null;
+  /** The channel of it, another one each time; of those that there were, how many. */
+  #channel = '';
+  #joins = 0;
   /** Ends the waiting for the lock. @type {AbortController | null} */
   #queue = null;
   #gone = gate();
@@ -87,11 +90,11 @@ export class Tab {
   }
 
   /** @param {any} message */
-  #hear({ hello, leader, join, ping, pong, left }) {
+  #hear({ hello, leader, join, channel, ping, pong, left }) {
     if (this.#closed) return;
     if (left && left === this.#leader) return this.#part();
     if (hello && this.#lead) return this.#tell({ leader: this.#id });
-    if (join) return leader === this.#id && this.#lead?.admit(join, `${this.#room} ${leader} ${join}`);
+    if (join) return leader === this.#id && this.#lead?.admit(join, channel);
     if (ping === this.#id && this.#lead) return this.#tell({ pong: ping });
     if (leader || pong === this.#leader) this.#silent = 0;
     if (leader && !this.#lead) this.#join(leader);
@@ -108,7 +111,7 @@ export class Tab {
     let failed;
     const led = async () => {
       if (this.#queue !== queue || this.#closed) return;
-      lead = new Leader(this.#create, this.#locks, this.#lockOf);
+      lead = new Leader(this.#create, this.#locks, this.#lockOf, this.#patience);
       this.#lead = lead;
       this.#join(this.#id);
       this.#tell({ leader: this.#id });
@@ -160,7 +163,8 @@ export class Tab {
         this.#lead.serve(leader, port1);
         return void this.#kept.attach(port2);
       }
-      const way = new Way(`${this.#room} ${leader} ${this.#id}`);
+      this.#channel = `${this.#room} ${leader} ${this.#id} ${++this.#joins}`;
+      const way = new Way(this.#channel);
       this.#way = way;
       way.onsign = () => (this.#silent = 0);
       way.onready = () => {
@@ -168,7 +172,7 @@ export class Tab {
         void this.#kept.attach(way);
       };
     } else if (this.#lead || this.#kept.attached) return;
-    this.#tell({ join: this.#id, leader });
+    this.#tell({ join: this.#id, leader, channel: this.#channel });
   }
 
   /** Something waits for an answer: whoever leads must show that it is there. */

@@ -16,6 +16,7 @@ export class Way {
 
   /** @param {string} name  that nobody else uses */
   constructor(name) {
+    this.name = name;
     this.#channel = new BroadcastChannel(name);
     this.#channel.onmessage = (/** @type {any} */ { data }) => {
       if (!this.#open) return;

@@ -4,8 +4,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { connectEngine, createWorkerEngine } from '../../js/index.js';
+import { connectEngine, createWorkerEngine, fromFile } from '../../js/index.js';
 import { createSharedEngine } from '../../js/tabs/index.js';
 import { faultServer } from '../server/faults.mjs';
 import { inTime, until } from '../waiting.mjs';
@@ -417,6 +418,95 @@ test('an engine that is shared can be passed on by a port', async (t) => {
   t.after(() => passed.close());
   const model = await here.load(/** @type {any} */ (passed));
   assert.equal((await model.generate(short, { temperature: 0, maxTokens: 2 })).ids.length, 2);
+});
+
+test('adapters and prompt states are there at another leader, too', async (t) => {
+  const here = await place(t);
+  const golden = new URL('../golden/', import.meta.url);
+  const path = (/** @type {string} */ name) => fileURLToPath(new URL(name, golden));
+  const one = await here.tab();
+  const two = await here.tab();
+  const options = { sessions: 2, adapterBytes: 2e5 };
+  const model = await two.load(fromFile(path('gguf/llama-gqa.gguf')), options);
+  const adapter = await model.loadAdapter(fromFile(path('adapters/llama-gqa/adapter_model.safetensors')));
+  const session = await model.createSession({ adapter });
+  const told = async () => {
+    const given = { maxTokens: 12, temperature: 0 };
+    const plain = await model.generate([1, 2, 3, 4], given);
+    const changed = await model.generate([1, 2, 3, 4], { ...given, adapter });
+    const own = await session.generate([1, 2, 3, 4], given);
+    return [plain.ids, changed.ids, own.ids];
+  };
+  const before = await told();
+  assert.notDeepEqual(before[0], before[1]);
+  assert.deepEqual(before[1], before[2]);
+  const talks = await here.load(two);
+  const messages = [{ role: 'system', content: 'There is much to be said here before anything is asked.' }];
+  await talks.loadPromptState(await talks.promptState(messages));
+  await one.close();
+  assert.deepEqual(await told(), before);
+  const { timings } = await talks.reply([...messages, { role: 'user', content: 'And?' }], { maxTokens: 1 });
+  assert.ok(timings.reusedTokens > 30, String(timings.reusedTokens));
+  await adapter.close();
+  await assert.rejects(model.generate([1], { adapter }).done(), { code: 'CLOSED' });
+});
+
+test('a reply amid which three leaders go is RESTARTED', async (t) => {
+  const here = await place(t);
+  const leaders = [await here.tab(), await here.tab(), await here.tab()];
+  const model = await here.load(await here.tab());
+  let parts = 0;
+  await assert.rejects(
+    async () => {
+      for await (const _ of model.generate(prompt, { temperature: 0, maxTokens: 100 }))
+        if (++parts % 10 === 3) await leaders.shift()?.close();
+    },
+    (/** @type {any} */ error) => {
+      assert.equal(error.code, 'RESTARTED');
+      assert.ok(error.details.ids.length >= parts && parts === 23, `${error.details.ids.length} and ${parts}`);
+      return true;
+    },
+  );
+  assert.equal((await model.generate(short, { temperature: 0, maxTokens: 2 })).ids.length, 2);
+});
+
+test('the leader goes amid a load that streams: the model that is there already is completed by another', async (t) => {
+  const here = await place(t);
+  const [one, two] = [await here.tab(), await here.tab()];
+  let release = () => {};
+  here.server.faults = [{ hold: 600_000, until: new Promise((resolve) => (release = () => resolve(undefined))) }];
+  const model = await here.load(two, { streaming: true });
+  const reply = model.generate(prompt, { temperature: 0.9, seed: 7, maxTokens: 5 }).done();
+  await model.tokenize('it is there');
+  await one.close();
+  await until('the other one to ask', () => here.workers.length === 2);
+  release();
+  await inTime('the load', model.loaded);
+  assert.deepEqual((await reply).ids, (await alone(5)).ids);
+  await model.close();
+});
+
+test('a reply that nobody reads any more is not waited for', async (t) => {
+  const here = await place(t);
+  const models = [await here.load(await here.tab({ patience: 300 })), await here.load(await here.tab())];
+  const left = models[1].generate(prompt, { temperature: 0, maxTokens: 100 })[Symbol.asyncIterator]();
+  await left.next();
+  await assert.rejects(inTime('the refusal', models[0].generate(short).done()), { code: 'NO_SESSION' });
+  await left.return();
+  assert.equal((await models[0].generate(short, { temperature: 0, maxTokens: 2 })).ids.length, 2);
+});
+
+test("the cache's files are seen from every tab", async (t) => {
+  const here = await place(t);
+  const [one, two] = [await here.tab(), await here.tab()];
+  await here.load(one);
+  const list = await two.store?.list();
+  assert.deepEqual(
+    list?.map(({ url, complete }) => [url, complete]),
+    [[here.server.url, true]],
+  );
+  await two.store?.clear();
+  assert.deepEqual(await one.store?.list(), []);
 });
 
 test('replies of several tabs wait for their turn where there is one session', async (t) => {

@@ -3,7 +3,8 @@
 import { BqError, createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from 'bq4';
 import { connect, localOrRemote, type RemoteModel } from 'bq4/connect';
 import { createEngine } from 'bq4/engine';
-import type { Chat, ChatCompletion, ChatCompletionChunk, Engine, EngineStore, ErrorCode, Generation, Message, Model, Part, Plan, Result, Session, SourceLike, StageTrace, StoreOptions, Timings, TokenizerInfo } from 'bq4';
+import { createSharedEngine } from 'bq4/shared';
+import type { Chat, ChatCompletion, ChatCompletionChunk, Engine, EngineStore, ErrorCode, Generation, Message, Model, Part, Plan, Result, Session, SharedEngine, SourceLike, StageTrace, StoreOptions, Timings, TokenizerInfo } from 'bq4';
 
 const { signal } = new AbortController();
 const engine: Engine = await createWorkerEngine({ signal, build: 'simd128' });
@@ -22,6 +23,8 @@ for (const source of [fromBlob(new Blob([])), fromFile('a.bq4'), 'https://exampl
 const { timings }: { timings: Timings } = result;
 const tokenizer: TokenizerInfo | null = model.info.tokenizer;
 const store: EngineStore | null = engine.store;
+const shared: SharedEngine = await createSharedEngine({ name: 'mine', patience: 5000, cache: 'auto' });
+const leads: boolean = shared.info.leads;
 const trace: StageTrace[] = await session.trace();
 const [like, kept]: [SourceLike, StoreOptions] = ['a.bq4', { maxBytes: timings.tokens }];
 void [tokenizer, store, trace, like, kept];
