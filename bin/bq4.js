@@ -57,6 +57,7 @@ Options of quantize; IN is a .bq4 file, or what convert takes:
   --tokens N           of the text that count (default 16384)
   --quant TYPE         bq4a (default), bq4h, bq4, bq4_16 or bq4_64; others are rounded as by convert
   --embed TYPE         of embedding and head (default: bq8)
+  --target-size SIZE   of the file, as 80MB: bq4h, bq4a or bq8 for each matrix, by what rounding it costs the model's predictions
   --method KIND        gptq (default): errors are made good by later weights; search: only scales are searched
   --hash KIND  --json  as of convert
 
@@ -168,6 +169,7 @@ const COMMANDS = {
       calibrate: value,
       tokens: value,
       method: value,
+      'target-size': value,
       hash: value,
       json: flag,
     },

@@ -9,7 +9,7 @@ import { openSource } from '../js/sources/index.js';
 import { readRange } from '../js/sources/read.js';
 import { bq4Input } from './bq4-checkpoint.js';
 import { ggufCheckpoint } from './gguf-checkpoint.js';
-import { numberOf, readText, sourceOf } from './options.js';
+import { numberOf, readText, sourceOf, Usage } from './options.js';
 
 /** @import { Checkpoint } from '../js/convert/read/checkpoint.js' */
 /** @import { Input } from '../js/quantize/index.js' */
@@ -65,8 +65,18 @@ async function withInput(name, use) {
   }
 }
 
+/** Bytes; MB and GB are 10^6 and 10^9. @param {string | undefined} text */
+function sizeOf(text) {
+  if (text === undefined) return undefined;
+  const [, number, unit = ''] = /^(\d+(?:\.\d+)?)\s*(MB|GB)?$/i.exec(text) ?? [];
+  if (!number) throw new Usage(`--target-size is "${text}", not bytes, or a number with MB or GB behind it`);
+  return Math.floor(
+    Number(number) * /** @type {Record<string, number>} */ ({ MB: 1e6, GB: 1e9 })[unit.toUpperCase()] || Number(number),
+  );
+}
+
 /** @type {Record<string, string>} */
-const STAGES = { read: 'reading', calibrate: 'calibrating', write: 'rounding' };
+const STAGES = { read: 'reading', calibrate: 'calibrating', choose: 'choosing types', write: 'rounding' };
 
 /** @param {string[]} files  the model, the file to write @param {any} options */
 export async function quantizeFile([from, to], options) {
@@ -83,6 +93,7 @@ export async function quantizeFile([from, to], options) {
       hash: options.hash,
       method: options.method,
       tokens: numberOf(options, 'tokens'),
+      targetSize: sizeOf(options['target-size']),
       calibrate: options.calibrate === undefined ? undefined : await readText(options.calibrate),
       onProgress,
     }),

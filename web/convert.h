@@ -19,6 +19,11 @@ uint32_t bqw_inputs_watch(uint32_t session, uint32_t layer, uint32_t module, flo
 /* Ends what bqw_inputs_watch began, in all sessions. */
 void bqw_inputs_end(uint32_t session);
 
+/* Where the weights of a matrix lie, in rows of floats: of a layer's module, or in "layer" `layers`
+ * of the embedding (module 0) or the head (1). Whoever changes them computes with another model. out: [2], its address and
+ * its type. UNSUPPORTED: it has none, or they are no floats. */
+uint32_t bqw_weights(uint32_t session, uint32_t layer, uint32_t module, uint32_t *out);
+
 /* c/quant/moments.h. work: cols * (cols + 1) f64; feedback may be NULL: only the moments end. */
 uint32_t bqw_moments_end(float *moments, uint32_t cols, float share, double *work,
                          float *feedback);

@@ -50,6 +50,19 @@ BQW(void) bqw_inputs_end(uint32_t session) {
   if (s) bqw_inputs_stop(s);
 }
 
+BQW(uint32_t) bqw_weights(uint32_t session, uint32_t layer, uint32_t module, uint32_t *out) {
+  const bq_session *s = bqw_session_of(session);
+  if (!s) return BQ_ARGUMENT;
+  const bq_matrix *w = bqw_inputs_matrix(s, layer, module);
+  bq_error err = {0};
+  if (!w || !w->data || !bq_type_is_float(w->type))
+    return bqw_report(bq_fail(&err, BQ_UNSUPPORTED, BQ_NO_OFFSET, "there are no such floats"),
+                      &err);
+  out[0] = (uint32_t)(uintptr_t)w->data;
+  out[1] = w->type;
+  return bqw_report(BQ_OK, NULL);
+}
+
 BQW(uint32_t)
 bqw_moments_end(float *moments, uint32_t cols, float share, double *work, float *feedback) {
   bq_error err = {0};

@@ -75,3 +75,10 @@ void bqw_inputs_stop(bq_session *s) {
   s->options.trace = (bq_trace){0};
   inputs.n = 0;
 }
+
+const bq_matrix *bqw_inputs_matrix(const bq_session *s, uint32_t layer, uint32_t module) {
+  const bq_model *m = s->model;
+  if (layer == m->config.layers) return module == 0 ? &m->wte : module == 1 ? &m->head : NULL;
+  if (layer > m->config.layers || module >= BQ_MODULES) return NULL;
+  return &m->layers[layer].module[module].w;
+}

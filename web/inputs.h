@@ -8,5 +8,7 @@
  * watched. */
 uint32_t bqw_inputs_add(bq_session *s, uint32_t layer, uint32_t module, float *moments);
 void bqw_inputs_stop(bq_session *s);
+/* NULL: there is none. */
+const bq_matrix *bqw_inputs_matrix(const bq_session *s, uint32_t layer, uint32_t module);
 
 #endif

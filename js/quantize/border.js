@@ -5,6 +5,7 @@ import { functions } from '../wasm/border.js';
 export const quantizing = {
   bqw_inputs_watch: 'suuuuu',
   bqw_inputs_end: 'vu',
+  bqw_weights: 'suuuu',
   bqw_moments_end: 'suufuu',
   bqw_round_floats: 'fuuu',
   bqw_round: 'suuuuuuuuuuu',

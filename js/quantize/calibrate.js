@@ -1,5 +1,7 @@
 /** What goes into the products of a model while it reads a text: second moments of it, collected by C as the layers are computed. */
+import { f16FromNumber } from '../convert/half.js';
 import { encodeText } from '../engine/encode-text.js';
+import { logSum } from '../engine/probabilities.js';
 import { Loading } from '../load/loading.js';
 import { planModel, sessionRecord } from '../plan/plan.js';
 import { BqError } from '../shared/errors.js';
@@ -12,6 +14,8 @@ import { CONVERT_URL } from './border.js';
 const AT_ONCE = 1 << 30;
 /** What the largest instance can have. */
 const MOST = 2 ** 32 - 2 ** 24;
+/** Tokens whose logits are computed in one batch, besides the first. */
+const DRAFTS = 31;
 /** For text and ids, beside what is planned. */
 const ROOM = 1 << 22;
 
@@ -34,6 +38,9 @@ export function inputOf(name) {
   return { layer: Number(layer), module: number, key: `h.${layer}.${shared}` };
 }
 
+/** @param {Float32Array} values */
+const halves = (values) => new Uint8Array(Uint16Array.from(values, f16FromNumber).buffer);
+
 /**
  * A model that reads a text. Moments are asked for in the order of the layers: those that are gone are collected anew.
  */
@@ -44,18 +51,20 @@ export class Calibrator {
   #windows;
   #layers;
   #context;
+  #vocab;
   /** By keys of `inputOf`: where in the heap, and how many columns. @type {Map<string, { at: number, cols: number }>} */
   #held = new Map();
   /** @type {(done: number, total: number) => void} */
   onTokens = () => {};
 
-  /** @param {Wasm} wasm @param {number} model @param {Uint32Array[]} windows @param {{ layers: number, context: number }} plan */
-  constructor(wasm, model, windows, { layers, context }) {
+  /** @param {Wasm} wasm @param {number} model @param {Uint32Array[]} windows @param {{ layers: number, context: number, vocab: number }} plan */
+  constructor(wasm, model, windows, { layers, context, vocab }) {
     this.#wasm = wasm;
     this.#model = model;
     this.#windows = windows;
     this.#layers = layers;
     this.#context = context;
+    this.#vocab = vocab;
   }
 
   get tokens() {
@@ -77,7 +86,12 @@ export class Calibrator {
       await file.close();
       return plan;
     })();
-    const options = { context: Math.min(trainedContext, 2048), kv: /** @type {'f32'} */ ('f32'), sessions: 1 };
+    const options = {
+      context: Math.min(trainedContext, 2048),
+      kv: /** @type {'f32'} */ ('f32'),
+      sessions: 1,
+      drafts: DRAFTS,
+    };
     const file = await openSource(source);
     const planned = await planModel(compiled, source, file, options);
     const { plan, regionBytes } = planned;
@@ -91,7 +105,7 @@ export class Calibrator {
     const model = await loading.model;
     await loading.done;
     const windows = windowsOf(wasm, model, text, options.context, tokens);
-    return new Calibrator(wasm, model, windows, { layers: plan.layers, context: options.context });
+    return new Calibrator(wasm, model, windows, { ...plan, context: options.context });
   }
 
   /** Moments of what a matrix is multiplied with; null: they aren't known. @param {string} name  of the matrix */
@@ -107,16 +121,103 @@ export class Calibrator {
     this.#wasm.release();
   }
 
+  /** A session of the only one that there is room for. @template T @param {(session: number) => Promise<T>} use */
+  async #session(use) {
+    const wasm = this.#wasm;
+    const session = wasm.scope((take) => {
+      const options = take(structs.bqw_session_options.size);
+      wasm.write('bqw_session_options', options, sessionRecord({ context: this.#context, kv: 'f32', drafts: DRAFTS }));
+      return wasm.out('bqw_session_create', this.#model, options);
+    });
+    try {
+      return await use(session);
+    } finally {
+      wasm.check('bqw_session_free', session);
+    }
+  }
+
+  /** @param {number} session @param {Uint32Array | number[]} ids */
+  #sync(session, ids) {
+    this.#wasm.scope((take) => {
+      const at = take(4 * ids.length);
+      this.#wasm.u32(at, ids.length).set(ids);
+      this.#wasm.out('bqw_session_sync', session, at, ids.length);
+    });
+  }
+
+  /** @param {number} session */
+  async #run(session) {
+    while (this.#wasm.check('bqw_session_run', session, 8) !== 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** What comes behind each of the text's first `n` tokens: log probabilities. @param {number} n @returns {Promise<Float32Array[]>} */
+  async predictions(n) {
+    const wasm = this.#wasm;
+    const ids = [...this.#windows[0].subarray(0, n)];
+    return this.#session(async (session) => {
+      /** @type {Float32Array[]} */
+      const out = [];
+      this.#sync(session, [ids[0]]);
+      for (let ahead = 0, i = 1; i <= ids.length; i++) {
+        if (i > 1) wasm.check('bqw_session_append', session, ids[i - 1]);
+        if (ahead) ahead--;
+        else {
+          const next = ids.slice(i, i + DRAFTS);
+          ahead = wasm.scope((take) => {
+            const at = take(4 * next.length);
+            wasm.u32(at, next.length).set(next);
+            return wasm.out('bqw_session_draft', session, at, next.length);
+          });
+          await this.#run(session);
+        }
+        const logits = wasm.f32(wasm.out('bqw_session_logits', session), this.#vocab).slice();
+        const sum = logSum(logits);
+        out.push(logits.map((x) => x - sum));
+      }
+      return out;
+    });
+  }
+
+  /**
+   * While `use` runs the model has other weights in one matrix.
+   * @template T @param {string} name  wte.weight, or one that has moments @param {Float32Array} values @param {() => Promise<T>} use
+   */
+  async withWeights(name, values, use) {
+    const wasm = this.#wasm;
+    const input =
+      name === 'wte.weight'
+        ? { layer: this.#layers, module: 0 }
+        : name === 'lm_head.weight'
+          ? { layer: this.#layers, module: 1 }
+          : inputOf(name);
+    if (!input) throw new BqError('ARGUMENT', `"${name}" can't be changed`);
+    const [at, type] = await this.#session(async (session) =>
+      wasm.scope((take) => {
+        const out = take(8);
+        wasm.check('bqw_weights', session, input.layer, input.module, out);
+        return [...wasm.u32(out, 2)];
+      }),
+    );
+    const bytes = type === 0 ? new Uint8Array(values.buffer, values.byteOffset, values.byteLength) : halves(values);
+    const before = wasm.bytes(at, bytes.length).slice();
+    wasm.bytes(at, bytes.length).set(bytes);
+    try {
+      return await use();
+    } finally {
+      wasm.bytes(at, bytes.length).set(before);
+    }
+  }
+
   /** Of as many layers as there is room for, from this one on. @param {number} from */
   async #collect(from) {
     const wasm = this.#wasm;
     for (const { at } of this.#held.values()) if (at) wasm.free(at);
     this.#held.clear();
-    const session = wasm.scope((take) => {
-      const options = take(structs.bqw_session_options.size);
-      wasm.write('bqw_session_options', options, sessionRecord({ context: this.#context, kv: 'f32' }));
-      return wasm.out('bqw_session_create', this.#model, options);
-    });
+    await this.#session(async (session) => this.#read(session, from));
+  }
+
+  /** @param {number} session @param {number} from  layer */
+  async #read(session, from) {
     for (let layer = from, room = AT_ONCE; layer < this.#layers; layer++) {
       const taken = this.#watch(session, layer, room);
       if (taken < 0) break;
@@ -124,17 +225,12 @@ export class Calibrator {
     }
     let done = 0;
     for (const ids of this.#windows) {
-      wasm.scope((take) => {
-        const at = take(4 * ids.length);
-        wasm.u32(at, ids.length).set(ids);
-        wasm.check('bqw_session_sync', session, at, ids.length, take(4));
-      });
-      while (wasm.check('bqw_session_run', session, 8) !== 0) await new Promise((resolve) => setImmediate(resolve));
+      this.#sync(session, ids);
+      await this.#run(session);
       done += ids.length;
       this.onTokens(done, this.tokens);
     }
-    wasm.call('bqw_inputs_end', session);
-    wasm.check('bqw_session_free', session);
+    this.#wasm.call('bqw_inputs_end', session);
   }
 
   /** Begins to collect those of a layer; −1: there was no room, and none is. @param {number} session @param {number} layer @param {number} room */

@@ -4,13 +4,15 @@ import { encoded } from '../convert/encoded.js';
 import { matchTensors } from '../convert/names.js';
 import { chosenTypes, largestPieceOf } from '../convert/parts.js';
 import { conversionReport } from '../convert/report.js';
-import { ROWS, runLayout, typeNamed } from '../convert/weights.js';
+import { ROWS, runLayout, typeNamed, weightBytes } from '../convert/weights.js';
+import { ALIGN, CHUNK } from '../convert/write/frame.js';
 import { fileSink } from '../convert/write/output.js';
-import { prefixLengthOf, writeV2 } from '../convert/write/v2.js';
+import { matrixOf, prefixLengthOf, writeV2 } from '../convert/write/v2.js';
 import { BqError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
 import { fromFile } from '../sources/index.js';
 import { Calibrator, inputOf } from './calibrate.js';
+import { mixedTypes } from './mix.js';
 import { rounded, Rounder } from './rounder.js';
 
 /** @import { Match, Encoded } from '../convert/encoded.js' */
@@ -35,8 +37,9 @@ const LARGEST_F32 = 2 ** 31;
  * @property {string} [calibrate]  a text; none: weights are rounded one by one, as `convert` does
  * @property {number} [tokens]     of the text that count, default 16,384
  * @property {Method} [method]     default "gptq"
+ * @property {number} [targetSize]  bytes of the file, at most: types are chosen for each matrix by what it costs; needs a text
  * @property {string} [hash]       as of `convert`
- * @property {(stage: 'read' | 'calibrate' | 'write', done: number, total: number) => void} [onProgress]
+ * @property {(stage: 'read' | 'calibrate' | 'choose' | 'write', done: number, total: number) => void} [onProgress]
  * @property {AbortSignal} [signal]
  */
 
@@ -73,10 +76,35 @@ async function writeFloats({ config, parts }, matches, codec, path, { onProgress
   );
 }
 
-/** Which type each tensor gets, and whether by moments. @param {Match} match @param {ReturnType<typeof chosenTypes>} types */
-function typeOf({ slot: { dims, embedding, exact, name } }, types) {
-  const type = dims.length === 1 || exact ? types.vector : embedding ? types.embedding : types.matrix;
+/** @typedef {import('../convert/weights.js').WeightType} WeightType */
+
+/** Which type each tensor gets, and whether by moments. @param {Match} match @param {ReturnType<typeof chosenTypes>} types @param {ReadonlyMap<string, WeightType>} [own] */
+function typeOf({ slot: { dims, embedding, exact, name } }, types, own) {
+  const usual = dims.length === 1 || exact ? types.vector : embedding ? types.embedding : types.matrix;
+  const type = own?.get(name) ?? usual;
   return { type, layout: dims.length === 1 ? ROWS : runLayout(type), by: type.bits === 4 && inputOf(name) !== null };
+}
+
+/**
+ * Types of the matrices that can be tried one by one.
+ * @param {Input} input @param {Match[]} matches @param {ReturnType<typeof chosenTypes>} types
+ * @param {{ calibrator: Calibrator, rounder: Rounder, codec: Codec, options: QuantizeOptions }} with_
+ */
+async function choose({ config, parts }, matches, types, { calibrator, rounder, codec, options }) {
+  const { targetSize = Infinity, hash, onProgress } = options;
+  const tried = matches.filter(({ slot: { name } }) => inputOf(name) || /^(wte|lm_head)\.weight$/.test(name));
+  const bytesOf = (/** @type {Match} */ match) => {
+    const { type, layout } = typeOf(match, types);
+    const { rows, cols } = matrixOf(match.slot.dims);
+    return weightBytes(type, layout, rows, cols) + ALIGN;
+  };
+  // Chunk hashes are part of the prefix: of as many chunks as the target has.
+  const listed = matches.map((match) => ({ name: match.slot.name, dims: match.slot.dims, ...typeOf(match, types) }));
+  const prefix = prefixLengthOf(/** @type {any} */ ({ ...parts, config, tensors: listed }), hash === 'sha256');
+  const rest = matches.filter((match) => !tried.includes(match)).reduce((sum, match) => sum + bytesOf(match), 0);
+  const room = targetSize - prefix - rest - ALIGN * tried.length - 32 * Math.ceil(targetSize / CHUNK);
+  const onTensor = (/** @type {number} */ done, /** @type {number} */ total) => onProgress?.('choose', done, total);
+  return mixedTypes(tried, { calibrator, rounder, codec, room, onTensor });
 }
 
 /**
@@ -91,6 +119,8 @@ export async function quantize(input, output, options = {}) {
   if (!Object.hasOwn(METHODS, method))
     throw new BqError('ARGUMENT', `method is "${method}", not one of ${Object.keys(METHODS).join(', ')}`);
   const types = chosenTypes(options);
+  if (options.targetSize !== undefined && calibrate === undefined)
+    throw new BqError('ARGUMENT', 'types can only be chosen by what they cost on a text', { hint: '--calibrate TEXT' });
   const matches = matchTensors(input.config, input.tensors);
   const largestPiece = largestPieceOf(matches);
   const codec = await createCodec(Math.max(largestPiece, 1 << 20));
@@ -111,8 +141,12 @@ export async function quantize(input, output, options = {}) {
       calibrator.onTokens = (done, total) => options.onProgress?.('calibrate', done, total);
       rounder = await Rounder.create(shapes, METHODS[method]);
     }
+    const own =
+      calibrator && rounder && options.targetSize !== undefined
+        ? await choose(input, matches, types, { calibrator, rounder, codec, options })
+        : new Map();
     const out = matches.map((match) => {
-      const { type, layout, by } = typeOf(match, types);
+      const { type, layout, by } = typeOf(match, types, own);
       const plain = () => encoded(codec, match, type, layout);
       if (!by || !calibrator || !rounder) return plain();
       const [from, rounds] = [calibrator, rounder];

@@ -58,7 +58,7 @@ const js = {
     'openai',
     'port',
   ],
-  quantize: ['shared', 'wasm', 'sources', 'load', 'plan', 'convert', 'js/engine/encode-text.js'],
+  quantize: ['shared', 'wasm', 'sources', 'load', 'plan', 'convert', 'js/engine/encode-text.js', 'js/engine/probabilities.js'],
   page: ['shared', 'port'],
   tabs: ['shared', 'port', 'page'],
   connect: ['shared', 'js/openai/stream.js', 'js/openai/run-tools.js'],

@@ -9,6 +9,7 @@ import { inspect } from '../../bin/inspect.js';
 import { ROWS, typeNamed } from '../../js/convert/weights.js';
 import { inputOf } from '../../js/quantize/calibrate.js';
 import { quantizing } from '../../js/quantize/border.js';
+import { spend } from '../../js/quantize/mix.js';
 import { Rounder } from '../../js/quantize/rounder.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { testFolder } from './folders.mjs';
@@ -66,63 +67,89 @@ test('which matrices share an input', () => {
   assert.equal(inputOf('wte.weight'), null);
 });
 
-const STORY =
-  'Once upon a time there was a little girl named Lily. She had a red ball. One day she went to the park. '.repeat(12);
-const model = join(root, 'models/chat.bq4');
+const TEXT =
+  'The Project Gutenberg eBook of a long winter: she said that she would go to the park, and he went with her. '.repeat(
+    20,
+  );
+const tiny = join(root, 'tests/golden/tiny');
 
-test('quantize: a .bq4 file in fewer bits, twice the same, with errors of products below those of `search`', async () => {
+/** @param {string[]} args @returns {any} the report */
+function quantized(...args) {
+  const { status, stdout, stderr } = bq4('quantize', ...args, '--json');
+  assert.equal(status, 0, stderr);
+  return JSON.parse(stdout);
+}
+
+/** Types and bytes of all tensors. @param {string} path */
+async function contents(path) {
+  const file = readFileSync(path);
+  return (await tensorsOf(path)).map(({ name, type, offset, bytes }) => [
+    name,
+    type,
+    file.subarray(offset, offset + bytes).toString('base64'),
+  ]);
+}
+
+test('quantize: a folder, the same as .bq4, the same bytes twice; errors of products below those of `search`', async () => {
   const folder = fresh();
-  const text = join(folder, 'text.txt');
-  writeFileSync(text, STORY);
-  const out = (/** @type {string} */ name) => join(folder, name);
-  /** @type {Record<string, any>} */
-  const reports = {};
-  for (const [name, ...args] of [['a'], ['b'], ['search', '--method', 'search']]) {
-    const { status, stdout, stderr } = bq4(
-      'quantize',
-      model,
-      out(name),
-      '--calibrate',
-      text,
-      '--quant',
-      'bq4h',
-      '--json',
-      ...args,
-    );
-    assert.equal(status, 0, stderr);
-    reports[name] = JSON.parse(stdout);
-  }
-  const [a, b, search] = await Promise.all(['a', 'b', 'search'].map((name) => tensorsOf(out(name))));
-  assert.deepEqual(a, b);
-  for (const { offset, bytes } of a)
-    assert.ok(
-      readFileSync(out('a'))
-        .subarray(offset, offset + bytes)
-        .equals(readFileSync(out('b')).subarray(offset, offset + bytes)),
-    );
+  const [text, floats, a, b, searched] = ['text.txt', 'f32.bq4', 'a.bq4', 'b.bq4', 'search.bq4'].map((n) =>
+    join(folder, n),
+  );
+  writeFileSync(text, TEXT);
+  assert.equal(bq4('convert', tiny, floats, '--quant', 'f32').status, 0);
+  const report = quantized(tiny, a, '--calibrate', text, '--quant', 'bq4h');
+  quantized(floats, b, '--calibrate', text, '--quant', 'bq4h');
+  const search = quantized(tiny, searched, '--calibrate', text, '--quant', 'bq4h', '--method', 'search');
+  assert.deepEqual(await contents(a), await contents(b));
+  const types = new Map((await tensorsOf(a)).map(({ name, type }) => [name, type]));
   assert.deepEqual(
-    a.map(({ name, type }) => [name, type]),
-    search.map(({ name, type }) => [name, type]),
+    ['h.0.mlp.up.weight', 'wte.weight', 'ln_f.weight'].map((name) => types.get(name)),
+    ['bq4h_32', 'bq8_32', 'f32'],
   );
-  assert.equal(a.find(({ name }) => name === 'h.0.mlp.up.weight')?.type, 'bq4h_32');
-  assert.equal(a.find(({ name }) => name === 'wte.weight')?.type, 'bq8_32');
-  const products = (/** @type {string} */ name) =>
-    reports[name].tensors.filter((/** @type {any} */ t) => t.product > 0);
-  assert.ok(products('a').length > 10);
-  for (const [i, { name, product }] of products('a').entries())
-    assert.ok(product < 0.95 * products('search')[i].product, `${name}: ${product}, ${products('search')[i].product}`);
-  const { status, stdout } = bq4(
-    'run',
-    out('a'),
-    'Once upon a time',
-    '--max-tokens',
-    '8',
-    '--temperature',
-    '0',
-    '--json',
-  );
+  const products = (/** @type {any} */ of) => of.tensors.filter((/** @type {any} */ t) => t.product !== undefined);
+  assert.ok(products(report).length >= 14);
+  for (const [i, { name, product }] of products(report).entries())
+    assert.ok(product < products(search)[i].product, `${name}: ${product}, ${products(search)[i].product}`);
+  const { status, stdout } = bq4('run', a, 'The', '--max-tokens', '8', '--temperature', '0', '--json');
   assert.equal(status, 0);
   assert.equal(JSON.parse(stdout).ids.length, 8);
+});
+
+test('quantize --target-size: types by what each matrix costs, and the file is no larger', async () => {
+  const folder = fresh();
+  const text = join(folder, 'text.txt');
+  writeFileSync(text, TEXT);
+  const sizes = [];
+  for (const size of [62000, 75000]) {
+    const out = join(folder, `${size}.bq4`);
+    const report = quantized(tiny, out, '--calibrate', text, '--target-size', String(size));
+    assert.ok(report.bytes <= size && report.bytes > 0.9 * size, `${report.bytes} of ${size}`);
+    const types = (await tensorsOf(out)).filter(({ dims }) => dims.length === 2).map(({ type }) => type);
+    assert.ok(new Set(types).size > 1, types.join());
+    sizes.push(report.bytes);
+  }
+  assert.ok(sizes[0] < sizes[1]);
+  const { status, stderr } = bq4('quantize', tiny, join(folder, 'o.bq4'), '--calibrate', text, '--target-size', '30KB');
+  assert.equal(status, 2);
+  assert.match(stderr, /--target-size is "30KB"/);
+  const small = bq4('quantize', tiny, join(folder, 'o.bq4'), '--calibrate', text, '--target-size', '0.03MB');
+  assert.match(small.stderr, /the target is \d+ bytes less than the smallest types take/);
+});
+
+test('room is spent on what takes away most for its bytes', () => {
+  const choices = [
+    { name: 'a', bytes: [10, 12, 20], loss: [8, 4, 0] },
+    { name: 'b', bytes: [10, 12, 20], loss: [1, 0.5, 0] },
+    { name: 'c', bytes: [100, 120, 200], loss: [8, 4, 0] },
+  ];
+  const chosen = (/** @type {number} */ room) => [...spend(choices, room).values()].join('');
+  assert.equal(chosen(120), '000');
+  assert.equal(chosen(121.9), '000');
+  assert.equal(chosen(122), '100');
+  assert.equal(chosen(130), '200');
+  assert.equal(chosen(132), '210');
+  assert.equal(chosen(1000), '222');
+  assert.throws(() => chosen(119), { code: 'ARGUMENT' });
 });
 
 test('quantize: what it is told wrongly', () => {
@@ -134,8 +161,9 @@ test('quantize: what it is told wrongly', () => {
     [['--calibrate', empty], /calibration text has no tokens/],
     [['--method', 'magic'], /method is "magic", not one of search, gptq/],
     [['--quant', 'q9'], /"q9" is no weight type/],
+    [['--target-size', '1MB'], /only be chosen by what they cost on a text/],
   ])) {
-    const { status, stderr } = bq4('quantize', model, join(folder, 'out.bq4'), ...args);
+    const { status, stderr } = bq4('quantize', tiny, join(folder, 'out.bq4'), ...args);
     assert.equal(status, 1);
     assert.match(stderr, message);
     assert.ok(!existsSync(join(folder, 'out.bq4')));

@@ -1,0 +1,108 @@
+/** Which type each matrix gets, so that a file is at most so large: by what rounding each one alone costs the model's predictions. */
+import { encoded } from '../convert/encoded.js';
+import { runLayout, typeNamed, weightBytes } from '../convert/weights.js';
+import { matrixOf } from '../convert/write/v2.js';
+import { BqError } from '../shared/errors.js';
+import { inputOf } from './calibrate.js';
+import { rounded } from './rounder.js';
+
+/** @import { Match } from '../convert/encoded.js' */
+/** @import { Codec } from '../convert/codec.js' */
+/** @import { Calibrator } from './calibrate.js' */
+/** @import { Rounder } from './rounder.js' */
+/** @import { WeightType } from '../convert/weights.js' */
+
+/** Types to choose from, smallest first. */
+const LADDER = ['bq4h', 'bq4a', 'bq8'].map(typeNamed);
+/** Tokens on which a matrix's part is measured. */
+const TOKENS = 128;
+
+/** What each step up the ladder takes and leaves. @typedef {{ name: string, bytes: number[], loss: number[] }} Choice */
+
+/**
+ * From the smallest types on, the step that takes away most for its bytes, as long as there is room.
+ * ARGUMENT: the smallest are too large.
+ * @param {readonly Choice[]} choices
+ * @param {number} room  bytes for all of them
+ * @returns {Map<string, number>}  steps of the ladder by name
+ */
+export function spend(choices, room) {
+  const at = new Map(choices.map(({ name }) => [name, 0]));
+  let left = room - choices.reduce((sum, { bytes }) => sum + bytes[0], 0);
+  if (left < 0)
+    throw new BqError('ARGUMENT', `the target is ${Math.ceil(-left)} bytes less than the smallest types take`);
+  for (;;) {
+    let best = { gain: 0, name: '', step: 0, bytes: 0 };
+    for (const { name, bytes, loss } of choices) {
+      const now = at.get(name) ?? 0;
+      for (let step = now + 1; step < bytes.length; step++) {
+        const more = bytes[step] - bytes[now];
+        const gain = (loss[now] - loss[step]) / Math.max(more, 1);
+        if (more <= left && gain > best.gain) best = { gain, name, step, bytes: more };
+      }
+    }
+    if (!best.name) return at;
+    at.set(best.name, best.step);
+    left -= best.bytes;
+  }
+}
+
+/** A matrix in another type, as it will be computed with. @param {import('../convert/encoded.js').Encoded} tensor @param {WeightType} type @param {Codec} codec @param {readonly number[]} dims */
+async function valuesOf(tensor, type, codec, dims) {
+  const { rows, cols } = matrixOf(dims);
+  const values = new Float32Array(rows * cols);
+  let row = 0;
+  for await (const bytes of tensor.pieces()) {
+    const n = Math.min(rows - row, (bytes.length / type.tileBytes / Math.ceil(cols / type.step)) * 8);
+    values.set(codec.dequantize(type, runLayout(type), bytes, n, cols), row * cols);
+    row += n;
+  }
+  return values;
+}
+
+/** Mean of the divergences. @param {Float32Array[]} theirs @param {Float32Array[]} ours  log probabilities */
+function divergence(theirs, ours) {
+  let sum = 0;
+  theirs.forEach((p, i) => p.forEach((log, j) => (sum += Math.exp(log) * (log - ours[i][j]))));
+  return sum / theirs.length;
+}
+
+/**
+ * @param {Match[]} matches  matrices, embedding and head
+ * @param {{ calibrator: Calibrator, rounder: Rounder, codec: Codec, room: number, onTensor: (done: number, total: number) => void }} with_
+ * @returns {Promise<Map<string, WeightType>>}
+ */
+export async function mixedTypes(matches, { calibrator, rounder, codec, room, onTensor }) {
+  const reference = await calibrator.predictions(TOKENS);
+  /** @type {Choice[]} */
+  const choices = [];
+  for (const match of matches) {
+    const { name, dims } = match.slot;
+    const { rows, cols } = matrixOf(dims);
+    const bytes = LADDER.map((type) => weightBytes(type, runLayout(type), rows, cols));
+    const by = inputOf(name) !== null;
+    /** @type {number[]} */
+    const errors = [];
+    let cost = 0;
+    for (const [i, type] of LADDER.entries()) {
+      const plain = () => encoded(codec, match, type, runLayout(type));
+      const tensor =
+        by && type.bits === 4
+          ? rounded(rounder, () => calibrator.momentsOf(name), match, type, runLayout(type), plain)
+          : plain();
+      const values = await valuesOf(tensor, type, codec, dims);
+      const { product, rms } = tensor.report();
+      errors.push(product === undefined ? rms ** 2 : product ** 2);
+      if (i === 0)
+        cost = await calibrator.withWeights(name, values, async () =>
+          divergence(reference, await calibrator.predictions(TOKENS)),
+        );
+      // What a byte leaves of a weight is not measured by products: as much less as its squares are.
+      if (by && type.bits === 8) errors[i] = errors[i - 1] / 256;
+    }
+    choices.push({ name, bytes, loss: errors.map((error) => (Math.max(cost, 0) * error) / errors[0]) });
+    onTensor(choices.length, matches.length);
+  }
+  const steps = spend(choices, room);
+  return new Map([...steps].map(([name, step]) => [name, LADDER[step]]));
+}

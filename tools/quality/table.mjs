@@ -1,0 +1,216 @@
+#!/usr/bin/env node
+// What each type and way of rounding costs: docs/QUALITY.md's table and docs/quality.svg, by one command.
+//   node tools/quality/table.mjs STORIES.bin MODEL.gguf TEXT [--tokens 4096] [--only stories|model]
+// STORIES.bin: stories260K of llama2.c with tok512.bin beside it, measured on tests/golden/stories_sample.json. MODEL: measured on the
+// first tokens of TEXT, in windows of 512. Each is calibrated on a text of its own (own-text.mjs). Perplexity and KL divergence against
+// the same weights as f32, activations of i16, KV f32: what weights alone cost. Figures are kept in build/quality, so that it goes on
+// where it was stopped; without files it only writes the document.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { fromFile } from '../../js/engine.js';
+import { logSum } from '../../js/engine/probabilities.js';
+import { argmax, openLogits } from '../../tests/js/logits.mjs';
+import { ownText } from './own-text.mjs';
+import { scatter } from './plot.mjs';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const FOLDER = join(ROOT, 'build/quality');
+const WINDOW = 512;
+/** Tokens that are computed in one batch, besides the first. */
+const BATCH = 31;
+
+/** What is compared: name, options of `bq4 quantize`; `text`: with a calibration text. Embedding and head are bq8 in all. */
+const ROWS = /** @type {[string, string, string[], boolean][]} */ ([
+  ['bq4', 'largest weight (v1)', ['--quant', 'bq4'], false],
+  ['bq4h', 'compensated', ['--quant', 'bq4h'], true],
+  ['bq4h', 'largest weight', ['--quant', 'bq4h'], false],
+  ['bq8', 'one by one', ['--quant', 'bq8'], false],
+  ['bq4a', 'searched', ['--quant', 'bq4a'], false],
+  ['bq4h', 'searched by importance', ['--quant', 'bq4h', '--method', 'search'], true],
+  ['bq4a', 'searched by importance', ['--quant', 'bq4a', '--method', 'search'], true],
+  ['bq4a', 'compensated', ['--quant', 'bq4a'], true],
+  ['bq4_64', 'compensated', ['--quant', 'bq4_64'], true],
+]);
+
+/** @typedef {{ type: string, how: string, bits: number, bytes: number, perplexity: number, kl: number, same: number }} Row */
+/** @typedef {{ name: string, reference: number, predicted: number, rows: Row[] }} Table */
+
+/** @param {string[]} args */
+function bq4(...args) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), ...args], {
+    encoding: 'utf8',
+    maxBuffer: 2 ** 26,
+  });
+  if (status !== 0) throw new Error(stderr);
+  return stdout;
+}
+
+/** Logits at every position of each window, batch by batch: what comes next is guessed, rightly. @param {string} file @param {number[][]} windows @param {(logits: Float32Array, next: number, at: number) => void} take */
+async function read(file, windows, take) {
+  const options = {
+    context: WINDOW,
+    kv: /** @type {'f32'} */ ('f32'),
+    activations: /** @type {'i16'} */ ('i16'),
+    drafts: BATCH,
+  };
+  const { wasm, session, sync, run, close } = await openLogits(fromFile(file), options);
+  let at = 0;
+  for (const ids of windows) {
+    sync([ids[0]]);
+    for (let i = 0, ahead = 0; i + 1 < ids.length; i++) {
+      if (i) wasm.check('bqw_session_append', session, ids[i]);
+      if (ahead) ahead--;
+      else
+        ahead = wasm.scope((room) => {
+          const guesses = Uint32Array.from(ids.slice(i + 1, i + 1 + BATCH));
+          const to = room(4 * guesses.length);
+          wasm.u32(to, guesses.length).set(guesses);
+          return wasm.out('bqw_session_draft', session, to, guesses.length);
+        });
+      take(run(), ids[i + 1], at++);
+    }
+  }
+  close();
+}
+
+/** @param {string} file @param {number[][]} windows @param {{ logits: Float32Array, sum: number }[]} reference */
+async function measure(file, windows, reference) {
+  const sums = { nll: 0, kl: 0, same: 0 };
+  await read(file, windows, (logits, next, at) => {
+    const sum = logSum(logits);
+    sums.nll += sum - logits[next];
+    const { logits: theirs, sum: theirSum } = reference[at];
+    for (let i = 0; i < logits.length; i++) {
+      const p = theirs[i] - theirSum;
+      sums.kl += Math.exp(p) * (p - (logits[i] - sum));
+    }
+    sums.same += Number(argmax(logits) === argmax(theirs));
+  });
+  const n = reference.length;
+  return { perplexity: Math.exp(sums.nll / n), kl: sums.kl / n, same: sums.same / n };
+}
+
+/** @param {string} key @param {string} name @param {string} model @param {() => Promise<number[][]>} windowsOf @param {number} tokens  of the calibration text */
+async function tableOf(key, name, model, windowsOf, tokens) {
+  const kept = join(FOLDER, `${key}.json`);
+  /** @type {Table} */
+  const table = existsSync(kept)
+    ? JSON.parse(readFileSync(kept, 'utf8'))
+    : { name, reference: 0, predicted: 0, rows: [] };
+  const missing = ROWS.filter(([type, how]) => !table.rows.some((row) => row.type === type && row.how === how));
+  if (!missing.length) return;
+  const [floats, text, out] = ['f32.bq4', 'own.txt', 'out.bq4'].map((end) => join(FOLDER, `${key}-${end}`));
+  if (!existsSync(floats)) bq4('convert', model, floats, '--quant', 'f32');
+  if (!existsSync(text)) writeFileSync(text, await ownText(model.endsWith('.gguf') ? model : floats, tokens, 1));
+  const windows = await windowsOf();
+  /** @type {{ logits: Float32Array, sum: number }[]} */
+  const reference = [];
+  let nll = 0;
+  await read(floats, windows, (logits, next) => {
+    const sum = logSum(logits);
+    reference.push({ logits, sum });
+    nll += sum - logits[next];
+  });
+  table.reference = Math.exp(nll / reference.length);
+  table.predicted = reference.length;
+  for (const [type, how, args, calibrated] of missing) {
+    const report = JSON.parse(
+      bq4('quantize', floats, out, ...args, '--json', ...(calibrated ? ['--calibrate', text] : [])),
+    );
+    const matrices = report.tensors.filter((/** @type {any} */ t) => /^h\.\d+\.(attn|mlp)\.\w+\.weight$/.test(t.name));
+    const [bytes, weights] = ['bytes', 'weights'].map((k) =>
+      matrices.reduce((/** @type {number} */ a, /** @type {any} */ t) => a + t[k], 0),
+    );
+    const found = await measure(out, windows, reference);
+    // Without what fills up rows and tiles: stories260K has rows of 172.
+    table.rows.push({ type, how, bits: bitsOf(type) || (8 * bytes) / weights, bytes: statSync(out).size, ...found });
+    console.log(
+      `${name}: ${type}, ${how}: ${percent(found.perplexity / table.reference - 1)}, KL ${found.kl.toFixed(4)}`,
+    );
+    writeFileSync(kept, JSON.stringify(table, null, 1));
+  }
+  rmSync(out);
+}
+
+/** Of a block. @param {string} type */
+const bitsOf = (type) =>
+  /** @type {Record<string, number>} */ ({ bq8: 8.5, bq4: 5, bq4h: 4.5, bq4a: 5, bq4_64: 4.5 })[type];
+const percent = (/** @type {number} */ x) => `${x < 0 ? '−' : '+'}${Math.abs(100 * x).toFixed(2)} %`;
+
+/** @param {string} file @param {string} path @param {number} count */
+async function windowsOfText(file, path, count) {
+  const { createEngine } = await import('../../js/engine.js');
+  const engine = await createEngine();
+  const model = await engine.load(fromFile(file), { context: 64 });
+  const ids = (await model.tokenize(readFileSync(path, 'utf8'))).slice(0, count);
+  await engine.close();
+  return Array.from({ length: Math.ceil(ids.length / WINDOW) }, (_, i) => [...ids.slice(i * WINDOW, (i + 1) * WINDOW)]);
+}
+
+/** @param {Table} table */
+function markdown({ name, reference, predicted, rows }) {
+  const worst = rows.find(({ type, how }) => type === 'bq4' && how.includes('v1'));
+  const share = (/** @type {Row} */ row) =>
+    worst ? `${Math.round((100 * (row.perplexity - reference)) / (worst.perplexity - reference))} %` : '';
+  return [
+    `${name}: perplexity ${reference.toFixed(4)} as f32, ${predicted.toLocaleString('en')} predictions.`,
+    '',
+    '| type | rounded | bits | file, MB | perplexity | of what v1 adds | mean KL | top-1 |',
+    '|---|---|---|---|---|---|---|---|',
+    ...[...rows]
+      .sort((a, b) => a.bits - b.bits || b.kl - a.kl)
+      .map(
+        (row) =>
+          `| ${[`\`${row.type}\``, row.how, row.bits.toFixed(2), (row.bytes / 1e6).toFixed(2), percent(row.perplexity / reference - 1), share(row), row.kl.toFixed(5), `${(100 * row.same).toFixed(1)} %`].join(' | ')} |`,
+      ),
+  ].join('\n');
+}
+
+function writeDocument() {
+  const tables = ['stories', 'model']
+    .map((key) => join(FOLDER, `${key}.json`))
+    .filter(existsSync)
+    .map((path) => /** @type {Table} */ (JSON.parse(readFileSync(path, 'utf8'))));
+  const path = join(ROOT, 'docs/QUALITY.md');
+  const document = readFileSync(path, 'utf8');
+  const [begin, end] = ['<!-- tables -->', '<!-- end -->'];
+  const [before, rest] = document.split(begin);
+  writeFileSync(path, `${before}${begin}\n\n${tables.map(markdown).join('\n\n')}\n\n${end}${rest.split(end)[1]}`);
+  const series = tables.map(({ name, reference, rows }) => ({
+    name,
+    points: rows
+      .filter(({ bits }) => bits < 8)
+      .map((row) => ({
+        x: row.bits,
+        y: 100 * (row.perplexity / reference - 1),
+        text: `${row.type}, ${row.how}`,
+      })),
+  }));
+  writeFileSync(
+    join(ROOT, 'docs/quality.svg'),
+    scatter(series, 'bits per weight of the matrices', 'added to the perplexity, %'),
+  );
+}
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { tokens: { type: 'string', default: '4096' }, only: { type: 'string' } },
+});
+const [stories, model, text] = positionals;
+mkdirSync(FOLDER, { recursive: true });
+if (stories && values.only !== 'model') {
+  const sample = JSON.parse(readFileSync(join(ROOT, 'tests/golden/stories_sample.json'), 'utf8'));
+  await tableOf('stories', 'stories260K on text of its own', stories, async () => sample.windows, 16000);
+}
+if (model && text && values.only !== 'stories')
+  await tableOf(
+    'model',
+    'SmolLM2-135M-Instruct on a book',
+    model,
+    () => windowsOfText(model, text, Number(values.tokens)),
+    10000,
+  );
+writeDocument();
