@@ -20,8 +20,8 @@ uint32_t bqw_inputs_watch(uint32_t session, uint32_t layer, uint32_t module, flo
 void bqw_inputs_end(uint32_t session);
 
 /* Where the weights of a matrix lie, in rows of floats: of a layer's module, or in "layer" `layers`
- * of the embedding (module 0) or the head (1). Whoever changes them computes with another model. out: [2], its address and
- * its type. UNSUPPORTED: it has none, or they are no floats. */
+ * of the embedding (module 0) or the head (1). Whoever changes them computes with another model.
+ * out: [2], its address and its type. UNSUPPORTED: it has none, or they are no floats. */
 uint32_t bqw_weights(uint32_t session, uint32_t layer, uint32_t module, uint32_t *out);
 
 /* c/quant/moments.h. work: cols * (cols + 1) f64; feedback may be NULL: only the moments end. */

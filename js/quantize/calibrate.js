@@ -254,8 +254,21 @@ export class Calibrator {
   }
 }
 
+/** @param {Wasm} wasm @param {number} model */
+function hasTokenizer(wasm, model) {
+  try {
+    return wasm.outStruct('bqw_tokenizer_info', 'bqw_tokenizer_info_get', model) !== null;
+  } catch {
+    return false;
+  }
+}
+
 /** Windows of a text, each behind what the tokenizer puts first, which counts once: sessions keep what windows begin with. @param {Wasm} wasm @param {number} model @param {string} text @param {number} context @param {number} tokens */
 function windowsOf(wasm, model, text, context, tokens) {
+  if (!hasTokenizer(wasm, model))
+    throw new BqError('STATE', 'the model has no tokenizer, so it reads no text', {
+      hint: 'convert it with --tokenizer first',
+    });
   const begin = encodeText(wasm, model, '').slice(0, 1);
   const ids = encodeText(wasm, model, text, { addSpecial: false, parseSpecial: true }).slice(0, tokens);
   if (!ids.length) throw new BqError('ARGUMENT', 'the calibration text has no tokens');

@@ -168,4 +168,13 @@ test('quantize: what it is told wrongly', () => {
     assert.match(stderr, message);
     assert.ok(!existsSync(join(folder, 'out.bq4')));
   }
+  writeFileSync(empty, 'a text');
+  const mute = bq4(
+    'quantize',
+    join(root, 'tests/golden/gguf/llama-gqa.gguf'),
+    join(folder, 'o.bq4'),
+    '--calibrate',
+    empty,
+  );
+  assert.match(mute.stderr, /the model has no tokenizer/);
 });
