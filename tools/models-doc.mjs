@@ -4,6 +4,8 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { PATTERNS } from '../js/convert/tokenizers/patterns.js';
+import { ARCHITECTURES } from '../js/gguf/architectures.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const reports = join(root, 'build/reports/models');
@@ -23,7 +25,7 @@ const shown = (value) =>
 const TABLES = {
   architectures: [
     'Architectures',
-    'A small random checkpoint of each, its logits at every position against those of the library named. The largest difference is of any logit.',
+    `A small random checkpoint of each, its logits at every position against those of the library named. The largest difference is of any logit.\n\nGGUF files may say of \`general.architecture\`: ${Object.keys(ARCHITECTURES).join(', ')}. Those of them that have no row are made of what the others are computed with\n(tests/js/gguf-wild.test.mjs). \`tokenizer.ggml.pre\` may be any of ${PATTERNS.flatMap(({ names }) => names).join(', ')}.`,
     { architecture: 'architecture', source: 'read from', error: 'largest difference', against: 'compared with' },
   ],
   tokenizers: [
@@ -33,7 +35,7 @@ const TABLES = {
   ],
   types: [
     'Types of GGUF',
-    'What a type is computed with, and whether its values are those of the library named.',
+    'What a type is computed with, and whether its values are those of the library named. How fast each is, is in [SPEED.md](SPEED.md), "What stored types cost".',
     {
       type: 'type',
       bits: 'bits per weight in the file',
@@ -61,11 +63,20 @@ function rowsByTable() {
   return all;
 }
 
+/** Of the same comparison with more and with fewer cases that with more. @param {Row[]} rows */
+function most(rows) {
+  /** @type {Map<string, Row>} */
+  const kept = new Map();
+  for (const row of [...rows].sort((a, b) => Number(a.cases ?? 0) - Number(b.cases ?? 0)))
+    kept.set(JSON.stringify({ ...row, cases: 0 }), row);
+  return [...kept.values()];
+}
+
 /** @param {string} table @param {Row[]} rows */
 function render(table, rows) {
   const [title, text, columns] = TABLES[table];
   const line = (/** @type {string[]} */ cells) => `| ${cells.join(' | ')} |\n`;
-  const cells = rows
+  const cells = most(rows)
     .map((row) => Object.keys(columns).map((key) => shown(row[key])))
     .sort((a, b) => (a.join() < b.join() ? -1 : 1));
   return `## ${title}\n\n${text}\n\n${line(Object.values(columns))}${line(Object.keys(columns).map(() => '---'))}${cells.map(line).join('')}`;

@@ -434,6 +434,22 @@ test('the text of models that see is computed as their language model; EXAONE as
   );
 });
 
+test('Granite with experts and without its factors is Mixtral', async () => {
+  const family = FAMILIES['Granite MoE'];
+  const tensors = tensorsOf(family);
+  /** @type {Metadata} */
+  const neutral = {
+    embedding_scale: ['f32', 1],
+    residual_scale: ['f32', 1],
+    logit_scale: ['f32', 1],
+    'attention.scale': ['f32', 1 / 8],
+  };
+  const { embedding_scale: _, residual_scale: __, logit_scale: ___, 'attention.scale': ____, ...more } = family.more;
+  const mixtral = await logitsOf(gguf(metadataOf({ ...family, more }, 'llama'), tensors));
+  assert.deepEqual(await logitsOf(gguf(metadataOf({ ...family, more: { ...more, ...neutral } }), tensors)), mixtral);
+  assert.notDeepEqual(await logitsOf(gguf(metadataOf(family), tensors)), mixtral);
+});
+
 test('which layers see a window: a period, or a list of booleans or numbers', async () => {
   const family = FAMILIES['Gemma 3'];
   const tensors = tensorsOf(family);

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // `node_modules/.bin/node tools/bench/gguf.mjs [--types q4_0,q4_k] [--rounds N]`: the same weights as GGUF and as .bq4, which `convert` makes of it, in Node,
-// one thread: decode and prefill in tokens per second, warm load (from the cache that a first load over HTTP left) in ms, medians of
-// rounds in turns, and ratios of the two; of warm loads also what the process computed, which other programs disturb less. Random weights; K-quants in a width of 1,024, as 576 is no multiple of their 256. What a step
-// reads per second tells types apart: beside bq4h's of the same shape.
+// one thread: decode and prefill in tokens per second, warm load (from the cache that a first load over HTTP left) in ms and what the process
+// computed in it, which other programs disturb less; medians of rounds in turns, and ratios of the two. Then what is read or multiplied of the
+// weights as they lie in memory, in bytes per second, beside bq4h of the same shape. Random weights; K-quants in a width of 1,024, as 576 is no multiple of their 256.
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -77,7 +77,7 @@ async function rates(paths, vocab) {
       all[i].prefill.push(prefill);
       all[i].decode.push(decode);
     }
-  const bytes = models[0].info.tokenWeights;
+  const bytes = models.map(({ info }) => info.tokenWeights);
   await engine.close();
   return { all, bytes };
 }
@@ -109,23 +109,32 @@ async function warmLoads(paths, site) {
 const ratio = (a, b) => median(a.map((x, i) => x / b[i])).toFixed(2);
 const middle = (/** @type {number[]} */ list, digits = 1) => median(list).toFixed(digits);
 
+/** Rates times the bytes that a token takes, beside another's: what is read or multiplied of the weights as they lie in memory. @param {number[]} rates @param {number} bytes @param {number[]} others @param {number} otherBytes */
+const perByte = (rates, bytes, others, otherBytes) => (Number(ratio(rates, others)) * (bytes / otherBytes)).toFixed(2);
+
+/** A file of bq4h in a shape. @param {Record<string, any>} shape */
+async function plainFile(shape) {
+  const path = `${FOLDER}/${shape.hidden}-bq4h.bq4`;
+  if (!existsSync(join(ROOT, path)))
+    await makeRandom(shape, await fileSink(join(ROOT, path)), { quant: 'bq4h', embed: 'bq8', tokenizer: false });
+  return path;
+}
+
 await command(async () => {
   const python = await benchPython(await setUp({ tests: true }));
   mkdirSync(join(ROOT, FOLDER), { recursive: true });
   const site = await serve({ root: ROOT, folders: ['build/bench'] });
-  console.log(`${machine().cpu}, ${rounds} rounds, GGUF / .bq4 (ratio)`);
-  console.log(
-    ['type', 'decode tokens/s', 'prefill tokens/s', 'warm load ms', 'of it computing', 'GB/s read in decode']
-      .map((name) => name.padEnd(24))
-      .join(''),
-  );
+  console.log(`${machine().cpu}, ${rounds} rounds, GGUF / .bq4 (ratio); per byte: beside bq4h of the same shape`);
+  const titles = ['type', 'decode tokens/s', 'prefill tokens/s', 'warm load ms', 'of it computing'];
+  console.log([...titles, 'decode per byte', 'prefill per byte'].map((name) => name.padEnd(24)).join(''));
   try {
     for (const type of values.types.split(',')) {
+      const shape = shapeOf(type);
       const paths = await provide(type, python);
       const {
-        all: [gguf, bq4],
-        bytes,
-      } = await rates(paths, shapeOf(type).vocab);
+        all: [gguf, bq4, plain],
+        bytes: [own, , plainBytes],
+      } = await rates([...paths, await plainFile(shape)], shape.vocab);
       const { ms: loads, computed } = await warmLoads(paths, site.url);
       console.log(
         [
@@ -133,22 +142,9 @@ await command(async () => {
           `${middle(gguf.decode)} / ${middle(bq4.decode)} (${ratio(gguf.decode, bq4.decode)})`,
           `${middle(gguf.prefill, 0)} / ${middle(bq4.prefill, 0)} (${ratio(gguf.prefill, bq4.prefill)})`,
           ...[loads, computed].map(([a, b]) => `${middle(a, 0)} / ${middle(b, 0)} (${ratio(b, a)})`),
-          ((median(gguf.decode) * bytes) / 1e9).toFixed(2),
+          perByte(gguf.decode, own, plain.decode, plainBytes),
+          perByte(gguf.prefill, own, plain.prefill, plainBytes),
         ]
-          .map((cell) => cell.padEnd(24))
-          .join(''),
-      );
-    }
-    for (const shape of new Set(values.types.split(',').map(shapeOf))) {
-      const path = `${FOLDER}/${shape.hidden}-bq4h.bq4`;
-      if (!existsSync(join(ROOT, path)))
-        await makeRandom(shape, await fileSink(join(ROOT, path)), { quant: 'bq4h', embed: 'bq8', tokenizer: false });
-      const {
-        all: [{ decode }],
-        bytes,
-      } = await rates([path], shape.vocab);
-      console.log(
-        [`bq4h, ${shape.hidden} wide`, middle(decode), '', '', ((median(decode) * bytes) / 1e9).toFixed(2)]
           .map((cell) => cell.padEnd(24))
           .join(''),
       );
