@@ -97,12 +97,13 @@ test('the package contains what it names and what its files load, by addresses t
   assert.ok(found >= 4 * 3 + 6, 'four modules in four files, and scripts of workers');
 });
 
-test("the package runs: a page's engine, the engine of this thread, the command line", async () => {
+test("the package runs: a page's engine, the engine of this thread, one for all tabs, the command line", async () => {
   const { createWorkerEngine } = await import(new URL('dist/index.js', root).href);
   const { createEngine } = await import(new URL('dist/engine.js', root).href);
+  const { createSharedEngine } = await import(new URL('dist/shared.js', root).href);
   /** @type {number[][]} */
   const all = [];
-  for (const create of [createWorkerEngine, createEngine]) {
+  for (const create of [createWorkerEngine, createEngine, createSharedEngine]) {
     const engine = await create({ threads: 2 });
     assert.equal(engine.info.threads, 2, engine.info.threadsReason);
     const model = await engine.load(fromBytes(await tinyModel()));
@@ -110,7 +111,7 @@ test("the package runs: a page's engine, the engine of this thread, the command 
     await engine.close();
   }
   assert.equal(all[0].length, 3);
-  assert.deepEqual(all[0], all[1]);
+  assert.deepEqual([all[1], all[2]], [all[0], all[0]]);
   const run = spawnSync(
     process.execPath,
     ['dist/cli.js', 'run', 'models/chat.bq4', '--prompt', 'Once', '--max-tokens', '3', '--json'],
