@@ -75,6 +75,9 @@ export function tablesOf(facts, config) {
 /** Of bert.pooling_type: what makes one vector of a text. */
 const POOLING = ['unsaid', 'mean', 'cls', 'last'];
 
+/** Vectors have length 1, as they have elsewhere. @param {any} type */
+const poolingOf = (type) => ([1, 2, 3].includes(type) ? { pooling: POOLING[type], normalize: true } : {});
+
 /** A number of heads, or the same of each layer. @param {any} count @returns {number} */
 function headsOf(count) {
   const [first, ...more] = typeof count === 'number' ? [count] : Array.from(count ?? []);
@@ -99,7 +102,7 @@ function sizesOf({ get, has, dims }) {
     vocab: dims('token_embd.weight')[0],
     context: get('context_length'),
     tied: !has('output.weight'),
-    pooling: POOLING[get('pooling_type', 0)] ?? 'unsaid',
+    ...poolingOf(get('pooling_type', 0)),
   };
 }
 

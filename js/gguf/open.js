@@ -30,7 +30,7 @@ function architectureOf(metadata) {
     });
   if (!Object.hasOwn(ARCHITECTURES, name))
     throw new BqError('UNSUPPORTED', `the GGUF file is of the architecture "${name}"`, {
-      hint: `run are ${Object.keys(ARCHITECTURES).join(', ')}`,
+      hint: `${name === 'clip' ? 'this is what sees of a model (mmproj), its language model is another file; ' : ''}run are ${Object.keys(ARCHITECTURES).join(', ')}`,
     });
   return ARCHITECTURES[name];
 }

@@ -538,6 +538,51 @@ test('a vocabulary with what others live with: ids beyond it, ends that are user
   );
 });
 
+test('in three files, the first of which has no tensors', async () => {
+  const family = FAMILIES['Qwen 2.5'];
+  const tensors = tensorsOf(family);
+  /** @param {number} no @returns {Metadata} */
+  const split = (no) => ({
+    'split.no': ['u16', no],
+    'split.count': ['u16', 3],
+    'split.tensors.count': ['i32', tensors.length],
+  });
+  const parts = [
+    gguf({ ...metadataOf(family), ...split(0) }, []),
+    gguf(split(1), tensors.slice(0, 9)),
+    gguf(split(2), tensors.slice(9), { alignment: 64 }),
+  ];
+  /** @param {any} source */
+  const idsOf = async (source) => {
+    const model = await engine.load(source, { context: 64 });
+    const session = await model.createSession();
+    const { ids } = await session.generate('hello world', { temperature: 0, maxTokens: 8 }).done();
+    await model.close();
+    return ids;
+  };
+  const expected = await idsOf(fromBytes(gguf(metadataOf(family), tensors)));
+  assert.deepEqual(await idsOf(parts), expected);
+  assert.deepEqual(await idsOf(parts.map((part) => new Blob([part]))), expected);
+});
+
+test('a decoder that was made to embed: its last token, of length 1', async () => {
+  const family = FAMILIES['Qwen 3'];
+  const more = { ...family.more, pooling_type: ['u32', 3] };
+  const tokenizer = { ...QWEN, 'tokenizer.ggml.add_eos_token': /** @type {Value} */ (['bool', true]) };
+  const model = await engine.load(fromBytes(gguf(metadataOf({ ...family, more, tokenizer }), tensorsOf(family))));
+  const { vectors } = await model.embed(['hello world']);
+  assert.ok(Math.abs(vectors[0].reduce((sum, x) => sum + x * x, 0) - 1) < 1e-3);
+  const { embedding } = model.info;
+  assert.deepEqual([embedding?.pooling, embedding?.normalize], ['last', true]);
+  await model.close();
+});
+
+test('the file of a model that sees is named as what it is', () =>
+  assert.rejects(
+    engine.load(fromBytes(gguf({ 'general.architecture': ['text', 'clip'] }, []))),
+    (/** @type {any} */ e) => e.code === 'UNSUPPORTED' && /"clip"/.test(e.message) && /mmproj/.test(e.hint),
+  ));
+
 test('of several chat templates the one without a name is the model’s', async () => {
   const family = FAMILIES['Qwen 2.5'];
   /** @type {Metadata} */
