@@ -1,6 +1,6 @@
 /** The conversation that this tab shows: its branch, its changes, and its way into storage. */
 import { empty, onOther, opened, read, remember, save } from './store.js';
-import { withSummary } from './summary-note.js';
+import { withSummary } from '../js/chat/summing.js';
 import { newestFrom, newId, pathTo, united, versions } from './tree.js';
 
 /** @typedef {import('./store.js').Conversation} Conversation */
@@ -48,7 +48,7 @@ export class Current {
     const { system } = this.#it;
     const { summary, begin } = this.reads(path);
     const said = path.slice(begin).map(({ role, content, tokens }) => ({ role, content, ...(tokens && { tokens }) }));
-    if (summary && said.length) said[0].content = withSummary(summary, said[0].content);
+    if (summary && said.length) said[0].content = withSummary(summary.text, said[0].content);
     return told && system.trim() ? [{ role: 'system', content: system.trim() }, ...said] : said;
   }
 

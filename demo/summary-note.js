@@ -3,9 +3,6 @@ import { button, element } from './element.js';
 
 /** @typedef {import('./store.js').Summary} Summary */
 
-/** Of a message that the model reads, with what it reads no more. @param {Summary} summary @param {string} content */
-export const withSummary = ({ text }, content) => `[What was said before, in short: ${text}]\n\n${content}`;
-
 export class SummaryNote {
   #text = element('p', 'text');
   #undo;

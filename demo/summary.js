@@ -1,4 +1,5 @@
 /** Older turns are summed up by the model itself, where the person wants that. Loaded when it is first asked for. */
+import { ASKED, roomFor } from '../js/chat/summing.js';
 import { clearAlert, showError, showNotice } from './alerts.js';
 import { say } from './page.js';
 
@@ -17,16 +18,8 @@ import { say } from './page.js';
  */
 /** What is summed up: up to which message, and what the model is asked. @typedef {{ upTo: string, messages: Message[] }} Asked */
 
-const ASKED =
-  'Summarize our conversation so far in a few sentences, from which it can be continued: what was asked, what was answered, which names and numbers matter.';
-
-/** The longest summary, as a part of the context, and in tokens. */
-const [PART, LONGEST] = [1 / 8, 256];
 /** The last turn stays word for word if it takes no more than this part of the context. */
 const LAST = 1 / 4;
-
-/** @param {number} context */
-const room = (context) => Math.min(LONGEST, Math.floor(context * PART));
 
 /**
  * As much as the model can read at once together with the question: from where it reads now, the last turn left out if
@@ -50,7 +43,7 @@ async function older(page) {
       ...current.messages(path.slice(0, end + 1), system),
       { role: /** @type {const} */ ('user'), content: ASKED },
     ];
-    if ((await host.count(messages)) + room(context) <= context) return { upTo: path[end].id, messages };
+    if ((await host.count(messages)) + roomFor(context) <= context) return { upTo: path[end].id, messages };
   }
   return null;
 }
@@ -72,7 +65,7 @@ export async function summarize(page, signal) {
   try {
     asked = await older(page);
     if (asked) {
-      const sampling = { temperature: 0, maxTokens: room(host.info?.context ?? 0) };
+      const sampling = { temperature: 0, maxTokens: roomFor(host.info?.context ?? 0) };
       const generation = host.reply(asked.messages, { ...sampling, onProgress: waiting.reading, signal });
       for await (const part of generation) {
         waiting.end();

@@ -1,10 +1,11 @@
 /** What is left out where a conversation, or a text, outgrows its context. Loaded when a policy asks for it. */
-import { BqError } from '../shared/errors.js';
+import { BqError, onDemand } from '../shared/errors.js';
 import { emit } from '../shared/events.js';
 
 /** @import { GenerateOptions, Message, PromptOptions, Result } from '../shared/types.js' */
 /** @import { LocalModel } from './model.js' */
-/** @import { Replies } from './replies.js' */
+/** @import { Hold } from '../shared/hold.js' */
+/** @import { Aborted, Replies } from './replies.js' */
 /** @import { Ends, Timeline } from './timeline.js' */
 
 /** Tokens at the beginning that a shift keeps where nobody says how many. */
@@ -57,18 +58,40 @@ async function fitting(messages, tokens, context, maxTokens = Infinity) {
 }
 
 /**
- * The conversation of a reply without turns that its context has no room for; `tell` says so in the result.
- * @param {Replies} replies @param {LocalModel} model @param {Message[]} messages @param {PromptOptions} turns @param {GenerateOptions} options
+ * The conversation of a reply without turns that its context has no room for, or with the model's summary of them; `tell` says so in
+ * the result.
+ * @param {Replies} replies @param {LocalModel} model @param {Message[]} messages @param {PromptOptions} turns
+ * @param {GenerateOptions & { signal?: AbortSignal }} options @param {Hold} hold @param {Aborted} [aborted]
  */
-export async function fitted(replies, model, messages, turns, { maxTokens }) {
-  const made = await fitting(messages, (some) => replies.tokens(some, turns), model.info.context, maxTokens);
-  const { shifted } = made;
+export async function fitted(replies, model, messages, turns, options, hold, aborted) {
+  const { maxTokens = Infinity, contextPolicy } = options;
+  const { context } = model.info;
+  const tokens = (/** @type {Message[]} */ some) => replies.tokens(some, turns);
+  const sums = contextPolicy === 'summarize' ? await onDemand(import('./summary.js')) : null;
+  const made = await fitting(messages, tokens, context - (sums?.reserved(model) ?? 0), maxTokens);
+  const { sinks } = made;
+  /** @type {NonNullable<Result['shifted']>} */
+  const shifted = made.shifted;
+  let left = made.messages;
+  // A deadline in so many milliseconds is one for both.
+  const due = typeof options.deadline === 'number' ? new Date(Date.now() + options.deadline) : options.deadline;
+  if (sums && shifted.messages) {
+    const first = messages.findIndex(({ role }) => role === 'user');
+    const head = messages.slice(0, first);
+    const place = { replies, model, turns, options: { ...options, deadline: due }, hold, aborted };
+    const summary = await sums.summed(place, head, messages.slice(first, first + shifted.messages));
+    const whole = [...head, ...sums.headed(summary, left.slice(first))];
+    if (summary && ((await tried(tokens, whole))?.length ?? Infinity) + Math.min(maxTokens, 1) <= context) {
+      shifted.summary = summary;
+      left = whole;
+    }
+  }
   if (shifted.messages) emit(model.tempo.events, 'shift', shifted);
   const tell = (/** @type {Result} */ result) => {
-    const { tokens = 0 } = result.shifted ?? {};
-    if (shifted.messages) result.shifted = { messages: shifted.messages, tokens: shifted.tokens + tokens };
+    const { tokens: more = 0 } = result.shifted ?? {};
+    if (shifted.messages) result.shifted = { ...shifted, tokens: shifted.tokens + more };
   };
-  return { ...made, tell };
+  return { messages: left, tell, more: { sinks, ...options, deadline: due } };
 }
 
 /**

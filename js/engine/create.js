@@ -1,7 +1,10 @@
 /** An engine in the calling thread. */
 import { conversing } from '../openai/conversing.js';
+import { isNode } from '../shared/node.js';
 import { checkOptions } from '../shared/options.js';
 import { openEngine } from './engine.js';
+
+const BUNDLED = "keep bq4 out of the server's bundle (Next: serverExternalPackages: ['bq4']; docs/API.md)";
 
 /** @import { Engine, EngineOptions } from '../shared/types.js' */
 
@@ -12,7 +15,11 @@ import { openEngine } from './engine.js';
  * @returns {Promise<Engine>}
  */
 export async function createEngine(options) {
-  const engine = await openEngine(checkOptions('createEngine', options), () => {});
+  const engine = await openEngine(checkOptions('createEngine', options), () => {}).catch((error) => {
+    // An address for browsers, on a server: what bundled it has moved the builds.
+    if (isNode && error.code === 'NO_ENGINE' && /^the engine \/(?!\/)/.test(error.message)) error.hint = BUNDLED;
+    throw error;
+  });
   const { load } = engine;
   engine.load = async (...given) => conversing(await load(...given));
   return engine;

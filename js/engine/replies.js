@@ -101,9 +101,12 @@ export class Replies {
     } = checkCall(TABLE.model.reply, [messages, given]);
     const turns = { format, prefix, tools, variables };
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
+    const { contextPolicy = 'error' } = options;
     const fitted =
-      options.contextPolicy === 'shift'
-        ? await (await onDemand(import('./context.js'))).fitted(this, this.#model, checked, turns, options)
+      contextPolicy !== 'error'
+        ? await (
+            await onDemand(import('./context.js'))
+          ).fitted(this, this.#model, checked, turns, { ...options, signal }, hold, aborted)
         : null;
     const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(fitted?.messages ?? checked, turns);
     const thinking = await this.#thinking(format, last);
@@ -113,7 +116,7 @@ export class Replies {
     };
     const { parts, close } = await this.#run(
       tokens,
-      { sinks: fitted?.sinks, ...options, ...ends, signal, onProgress },
+      { ...options, ...fitted?.more, ...ends, signal, onProgress },
       aborted,
       hold,
     );

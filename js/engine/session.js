@@ -194,12 +194,12 @@ export class LocalSession {
     this.#model.writes();
     signal?.throwIfAborted();
     const { seed = Math.floor(Math.random() * 2 ** 53), maxTokens = Infinity } = options;
-    const { deadline, maxTokensPerSecond } = options;
+    const { deadline, maxTokensPerSecond, contextPolicy = 'error' } = options;
     const limits =
       deadline === undefined && !maxTokensPerSecond
         ? null
         : new (await onDemand(import('./limits.js'))).Limits({ deadline, maxTokensPerSecond });
-    const shifts = options.contextPolicy === 'shift';
+    const shifts = contextPolicy !== 'error';
     const ends = { signal, aborted, hold, due: limits?.due };
     this.#idle();
     const tokens = this.#prompt(args[0] ?? this.#timeline.all());

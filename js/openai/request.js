@@ -63,7 +63,7 @@ const SAMPLING = {
   repeat_penalty: number(0),
   adapter: loaded,
   speculate: speculation,
-  context_policy: oneOf('error', 'shift'),
+  context_policy: oneOf('error', 'shift', 'summarize'),
 };
 
 /** @satisfies {Record<string, Options>} */

@@ -63,7 +63,7 @@ const SESSION = {
   forkTokens: whole(0),
   drafts: whole(0, 31),
 };
-const contextPolicy = oneOf('error', 'shift');
+const contextPolicy = oneOf('error', 'shift', 'summarize');
 const GENERATE = {
   maxTokens: number(0),
   temperature: number(0),

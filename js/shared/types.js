@@ -251,8 +251,8 @@
  * @property {number} [frequencyPenalty]  the same, times how often; default 0
  * @property {number} [logprobs]       parts tell how likely their token was, and so many of the likeliest, at most 20
  * @property {Adapter | null} [adapter]  that it is computed with; null: none. Default: none, in a session its own
- * @property {'error' | 'shift'} [contextPolicy]  what happens when the context is full; default 'error': the generation ends, a prompt
- *   that is too long is refused; 'shift': the oldest is left out
+ * @property {'error' | 'shift' | 'summarize'} [contextPolicy]  what happens when the context is full; default 'error': the generation ends, a
+ *   prompt that is too long is refused; 'shift': the oldest is left out; 'summarize': of a conversation the model sums it up
  * @property {number} [sinks]  of a shift amid a generation: tokens at the beginning that stay; default: of a reply, what stands before
  *   the first user's words, else 4
  * @property {number | Date} [deadline]  when it ends, in milliseconds from now, or a moment: what is there then is the result
@@ -388,7 +388,8 @@
  * @property {string} [reasoning]  of a reply: what the model thought
  * @property {'stop' | 'length' | 'context' | 'deadline' | 'abort'} reason  `stop`: an end token or a stop string;
  *   `length`: maxTokens; `context`: the context is full; `deadline`: it has come; `abort`: the signal, or the loop was left
- * @property {{ messages: number, tokens: number }} [shifted]  what was left out, with `contextPolicy: 'shift'`
+ * @property {{ messages: number, tokens: number, summary?: string }} [shifted]  what was left out, with `contextPolicy: 'shift'` or
+ *   'summarize'; `summary`: what the model read in its place
  * @property {string | number | null} stop  the stop string or end token that was met
  * @property {number} seed
  * @property {Timings} timings

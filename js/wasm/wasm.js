@@ -83,9 +83,6 @@ async function compileBuild(build, url, shared, signal) {
     if (cause instanceof BqError) throw cause;
     throw new BqError('NO_ENGINE', `the engine ${url} can't be used: ${/** @type {Error} */ (cause).message}`, {
       cause,
-      // An address for browsers, on a server.
-      hint:
-        isNode && url?.[0] === '/' ? 'keep bq4 out of bundles of servers (Next: serverExternalPackages)' : undefined,
     });
   }
 }

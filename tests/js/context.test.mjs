@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromFile } from '../../js/engine.js';
+import { ASKED, roomFor, withSummary } from '../../js/chat/summing.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
+import { counted } from './counted.mjs';
 import { tinyModel } from './fixture.mjs';
 
 const system = { role: 'system', content: 'You are brief.' };
@@ -141,4 +143,137 @@ for (const [name, path] of /** @type {const} */ ([
     const kept = [...all.slice(0, 2), ...all.slice(-47)];
     const next = await model.generate(kept, { temperature: 0, maxTokens: Math.min(40, 120 - full.ids.length) });
     assert.deepEqual(run.ids.slice(full.ids.length, full.ids.length + next.ids.length), next.ids);
+  });
+
+/**
+ * A conversation is given what the model itself says of the turns that it has no room for.
+ * @param {import('../../js/index.js').Model} model @param {any[]} messages @param {any} options
+ */
+async function sumsUp(model, messages, options) {
+  const { context } = model.info;
+  const { ids, shifted, timings } = await model.reply(messages, { ...options, contextPolicy: 'summarize' });
+  const summary = String(shifted?.summary);
+  assert.ok(shifted && summary.length > 0 && shifted.messages > 0, JSON.stringify(shifted));
+  assert.ok((await model.tokenize(summary)).length <= roomFor(context) + 2, summary);
+  assert.ok(timings.promptTokens < context);
+  const head = messages.slice(
+    0,
+    messages.findIndex(({ role }) => role === 'user'),
+  );
+  const [first, ...rest] = messages.slice(head.length + shifted.messages);
+  const left = [...head, { ...first, content: withSummary(summary, first.content) }, ...rest];
+  assert.equal(await model.countTokens(left), timings.promptTokens, 'system, summary, latest turns');
+  assert.deepEqual((await model.reply(left, options)).ids, ids, 'the same bits');
+  return { summary, ids, gone: messages.slice(head.length, head.length + shifted.messages) };
+}
+
+for (const [name, create] of /** @type {const} */ ([
+  ['in this thread', createEngine],
+  ['in a worker', createWorkerEngine],
+])) {
+  /** @param {import('node:test').TestContext} t @param {number} context */
+  const load = async (t, context) => {
+    const engine = await create();
+    t.after(() => engine.close());
+    return { engine, model: await engine.load(fromBytes(await tinyModel({ config: { context } })), { sessions: 2 }) };
+  };
+
+  test(`summaries, ${name}: of the messages alone, made once, bounded`, async (t) => {
+    const { engine, model } = await load(t, 1024);
+    /** @type {any[]} */
+    const told = [];
+    engine.events.addEventListener('shift', (/** @type {any} */ { detail }) => told.push(detail));
+    const options = { temperature: 0, maxTokens: 4 };
+    for (const turns of [22, 40]) {
+      const messages = talk(turns);
+      const found = await sumsUp(model, messages, options);
+      assert.equal(told.at(-1).summary, found.summary);
+      // A model that saw none of what came before says the same.
+      const other = (await load(t, 1024)).model;
+      const again = await other.reply(messages, { ...options, contextPolicy: 'summarize' });
+      assert.deepEqual([again.ids, again.shifted?.summary], [found.ids, found.summary]);
+    }
+    const few = await model.reply(talk(2), { ...options, contextPolicy: 'summarize' });
+    assert.equal(few.shifted, undefined);
+    // What is too long to be read is passed over; a last turn that is too long is refused as ever.
+    const long = { role: 'user', content: 'word '.repeat(900) };
+    const passed = await model.reply([system, long, { role: 'assistant', content: 'Yes.' }, ...talk(2).slice(1)], {
+      ...options,
+      contextPolicy: 'summarize',
+    });
+    assert.deepEqual([passed.shifted?.messages, passed.shifted?.summary], [2, undefined]);
+    await assert.rejects(model.reply([system, long], { ...options, contextPolicy: 'summarize' }).done(), {
+      code: 'CONTEXT_FULL',
+    });
+  });
+
+  test(`summaries, ${name}: aborts, deadlines, chats, OpenAI's calls`, async (t) => {
+    const { model } = await load(t, 512);
+    const options = { temperature: 0, maxTokens: 4, contextPolicy: /** @type {const} */ ('summarize') };
+    await assert.rejects(
+      model.reply(talk(20), { ...options, signal: AbortSignal.abort(new Error('no')) }).done(),
+      /no/,
+    );
+    const late = await model.reply(talk(20), { ...options, deadline: 0 });
+    assert.deepEqual([late.reason, late.shifted?.summary], ['deadline', undefined]);
+    const chat = await model.createChat({ system: system.content, contextPolicy: 'summarize' });
+    let summaries = 0;
+    for (let i = 0; i < 12; i++)
+      if ((await chat.send(`Tell me of the number ${i}, please.`, { ...endless, maxTokens: 16 })).shifted?.summary)
+        summaries++;
+    assert.ok(summaries > 1);
+    assert.equal(chat.messages.length, 25, 'what was said is still there, and no summary');
+    const request = {
+      messages: talk(20),
+      temperature: 0,
+      max_tokens: 4,
+      context_policy: /** @type {const} */ ('summarize'),
+    };
+    const { usage } = await model.chat.completions.create(request);
+    assert.ok(Number(usage.prompt_tokens_details.shifted_tokens) > 0);
+  });
+}
+
+test('a summary is made once: the same turns later cost no second one', async (t) => {
+  const { model, session, read } = await counted(t);
+  await session.close();
+  const options = { temperature: 0, maxTokens: 3, contextPolicy: /** @type {const} */ ('summarize') };
+  const samples = async (/** @type {any[]} */ messages) => {
+    const { samples } = read();
+    const { shifted, ids } = await model.reply(messages, options);
+    return { shifted, left: read().samples - samples - ids.length };
+  };
+  const first = await samples(talk(24));
+  assert.ok(first.left > 0 && first.left <= roomFor(1024), `${first.left}`);
+  const second = await samples([
+    ...talk(24),
+    { role: 'assistant', content: 'Yes.' },
+    { role: 'user', content: 'And?' },
+  ]);
+  assert.deepEqual([second.shifted?.summary, second.left], [first.shifted?.summary, 0]);
+});
+
+for (const [name, path, context] of /** @type {const} */ ([
+  ['the bundled model', new URL('../../models/chat.bq4', import.meta.url).pathname, 256],
+  ['SmolLM2', real, 512],
+]))
+  test(`${name}: older turns are summed up by it`, { skip: path ? false : NO_REAL_MODEL }, async (t) => {
+    const engine = await createEngine();
+    t.after(() => engine.close());
+    const model = await engine.load(fromFile(/** @type {string} */ (path)), { context, sessions: 2 });
+    const facts = ['a dog named Rex', 'a red boat', 'a house on a hill', 'a friend named Lily', 'a blue hat'];
+    const system = model.info.chat?.roles.system || model.info.template.includes('system');
+    const messages = [
+      { role: system ? 'system' : 'user', content: 'You answer in one sentence.' },
+      ...(system ? [] : [{ role: 'assistant', content: 'Yes.' }]),
+      ...[...facts, ...facts].flatMap((fact) => [
+        { role: 'user', content: `I have ${fact}. Tell me something about it, and say how you like it.` },
+        { role: 'assistant', content: `You have ${fact}, and I like it very much, since it is yours.` },
+      ]),
+      { role: 'user', content: 'What is the name of my dog?' },
+    ];
+    const { summary, gone } = await sumsUp(model, messages, { temperature: 0, maxTokens: 12 });
+    assert.ok(gone.length >= 2);
+    t.diagnostic(summary);
+    assert.notEqual(summary, ASKED);
   });

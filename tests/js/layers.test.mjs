@@ -81,7 +81,7 @@ const js = {
   'js/engine.js': ['shared', 'sources', 'engine'],
   'js/connect.js': ['shared', 'connect'],
   'js/index.js': ['shared', 'sources', 'page'],
-  demo: ['js/index.js', 'js/templates/compact.js', 'js/templates/known.js'],
+  demo: ['js/index.js', 'js/chat/summing.js', 'js/templates/compact.js', 'js/templates/known.js'],
   'demo/thread.js': ['js/thread.js'],
   'demo/worker.js': ['js/worker.js', 'js/sources/blob.js'],
 };
