@@ -17,17 +17,18 @@ static bq_status check_rules(const bq_grammar *g, bq_error *err) {
   return g->root < g->n_rules ? BQ_OK : bad(err, "root", g->root);
 }
 
-static bq_status check_states(const bq_grammar *g, bq_error *err) {
+static bq_status check_states(bq_grammar *g, bq_error *err) {
   uint32_t edges = 0, calls = 0;
   for (uint32_t i = 0; i < g->n_states; i++) {
     const bq_state *s = &g->states[i];
     const bool last = i + 1 == g->n_states;
     if (s->edges < edges || s->edges > g->n_edges || s->calls < calls || s->calls > g->n_calls ||
-        s->flags > BQ_STATE_ACCEPTS || s->least > BQ_GRAMMAR_LIMIT ||
+        s->flags > (BQ_STATE_ACCEPTS | BQ_STATE_MARKS) || s->least > BQ_GRAMMAR_LIMIT ||
         (last && (s->edges != g->n_edges || s->calls != g->n_calls)))
       return bad(err, "state", i);
     edges = s->edges;
     calls = s->calls;
+    g->lists |= (s->flags & BQ_STATE_MARKS) != 0;
   }
   return BQ_OK;
 }
@@ -71,8 +72,8 @@ bq_status bq_grammar_read(const uint8_t *bytes, size_t n, bq_grammar *g, bq_erro
   g->n_edges = bq_cursor_u32(&c);
   g->n_calls = bq_cursor_u32(&c);
   g->root = bq_cursor_u32(&c);
-  bq_cursor_u32(&c);
-  const uint32_t counts[] = {g->n_rules, g->n_states, g->n_edges, g->n_calls};
+  g->slack = bq_cursor_u32(&c);
+  const uint32_t counts[] = {g->n_rules, g->n_states, g->n_edges, g->n_calls, g->slack};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
     if (counts[i] > BQ_GRAMMAR_LIMIT) return bad(err, "size", counts[i]);
   g->rules = (const void *)bq_cursor_bytes(&c, (uint64_t)g->n_rules * sizeof(bq_rule));

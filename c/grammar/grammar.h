@@ -1,7 +1,7 @@
 /* A compiled grammar: rules over bytes, as js/grammar writes them (docs/FORMAT.md has no part in
  * it: a grammar lives as long as a request).
  *
- *   u32 magic, version, rules, states, edges, calls, root, 0
+ *   u32 magic, version, rules, states, edges, calls, root, slack
  *   rule   u32 start, flags
  *   state  u32 behind its last edge, u32 behind its last call, u32 least, flags
  *   edge   u32 low byte | high byte << 8, u32 target
@@ -10,7 +10,12 @@
  * A rule is an automaton: a state goes on over an edge that has the next byte, or through a call,
  * which takes a rule so many times in a row and then is at `next`; it ends where it accepts. A call
  * of no rule takes nothing. Several ways may be open at once. `least` is how few bytes lead from a
- * state to the end of its rule; states without such a way are not written. */
+ * state to the end of its rule; states without such a way are not written.
+ *
+ * Items of a list may have to differ, which no automaton can say: marks on states whose only byte
+ * begins or ends a list or an item of one say where to look (unique.h). Such lists lie in no other,
+ * each item has one spelling, and goes on without end: `slack` is how many bytes more than `least`
+ * their difference may take. */
 #ifndef BQ_GRAMMAR_H
 #define BQ_GRAMMAR_H
 
@@ -20,12 +25,20 @@
 #include "core/status.h"
 
 #define BQ_GRAMMAR_MAGIC 0x52475142u /* "BQGR" */
-#define BQ_GRAMMAR_VERSION 1u
+#define BQ_GRAMMAR_VERSION 2u
 #define BQ_GRAMMAR_NONE UINT32_MAX
 /* Most rules, states, edges and calls each; least ways longer than this are as long as this. */
 #define BQ_GRAMMAR_LIMIT (1u << 22)
 
-enum { BQ_RULE_PLAIN = 1, BQ_STATE_ACCEPTS = 1 };
+enum {
+  BQ_RULE_PLAIN = 1,
+  BQ_STATE_ACCEPTS = 1,
+  BQ_STATE_LIST = 2,  /* its [ begins a list whose items differ */
+  BQ_STATE_OPEN = 4,  /* its " begins an item */
+  BQ_STATE_CLOSE = 8, /* its " ends one */
+  BQ_STATE_SHUT = 16, /* its ] ends the list */
+  BQ_STATE_MARKS = 30
+};
 
 typedef struct bq_rule {
   uint32_t start;
@@ -52,7 +65,8 @@ typedef struct bq_grammar {
   const bq_state *states;
   const bq_edge *edges;
   const bq_call *calls;
-  uint32_t n_rules, n_states, n_edges, n_calls, root;
+  uint32_t n_rules, n_states, n_edges, n_calls, root, slack;
+  bool lists;             /* some state has a mark */
   uint32_t n_classes;     /* bytes that no edge tells apart are of one class */
   uint8_t class_of[256];  /* rising with the byte */
 } bq_grammar;

@@ -24,6 +24,10 @@ void bq_matcher_create(const bq_grammar *g, const bq_vocabulary *v, bq_arena *ar
   made.path = bq_arena_take(arena, (uint64_t)v->longest + 1, sizeof *made.path);
   made.masks = bq_arena_take(arena, (uint64_t)BQ_MASKS * v->words, sizeof *made.masks);
   made.mask_of = bq_arena_take(arena, BQ_MASKS, sizeof *made.mask_of);
+  const uint64_t items = g->lists ? BQ_UNIQUE_ITEMS : 0;
+  made.items = bq_arena_take(arena, items, sizeof *made.items);
+  made.marked_items = bq_arena_take(arena, items, sizeof *made.marked_items);
+  made.lists = bq_arena_take(arena, (uint64_t)v->longest + 1, sizeof *made.lists);
   if (!arena->base || arena->overflow) return;
   *m = made;
   *out = m;
@@ -32,6 +36,7 @@ void bq_matcher_create(const bq_grammar *g, const bq_vocabulary *v, bq_arena *ar
 
 bq_status bq_matcher_begin(bq_matcher *m, bq_error *err) {
   m->here = m->marked = m->ahead = m->start;
+  m->now = m->marked_now = m->ahead_now = (bq_unique){0};
   return m->start == BQ_NOWHERE ? too_much(err) : BQ_OK;
 }
 
@@ -56,19 +61,47 @@ static bq_status with_room(bq_matcher *m, attempt *todo, void *ctx, bq_error *er
   return too_much(err);
 }
 
+/* The only byte that a place may go on with; -1: it may end, or there are several. */
+static int only_byte(const bq_matcher *m, uint32_t place) {
+  const bq_place *p = &m->places[place];
+  int only = -1;
+  if (p->complete) return -1;
+  for (uint32_t i = 0; i < p->n; i++) {
+    const uint32_t state = m->threads[p->first + i].state;
+    for (uint32_t e = bq_edges_begin(m->g, state); e < m->g->states[state].edges; e++) {
+      const int low = (int)bq_edge_low(m->g->edges[e]), high = (int)bq_edge_high(m->g->edges[e]);
+      if (low != high || (only >= 0 && low != only)) return -1;
+      only = low;
+    }
+  }
+  return only;
+}
+
+/* bq_step, in a list as well: BQ_NOWHERE also where an item would be the same as another, or could
+ * only become so. */
+static uint32_t advance(bq_matcher *m, uint32_t place, uint8_t byte, bq_unique *u) {
+  if (!m->g->lists) return bq_step(m, place, byte);
+  if (!bq_unique_step(u, m->items, m->places[place].marks, byte)) return BQ_NOWHERE;
+  const uint32_t next = bq_step(m, place, byte);
+  if (!u->item || next == BQ_FULL || !(m->places[next].marks & BQ_STATE_CLOSE)) return next;
+  return only_byte(m, next) == '"' && bq_unique_had(u, m->items) ? BQ_NOWHERE : next;
+}
+
 /* --- tokens --------------------------------------------------------------------------------- */
 
 typedef struct span {
   const uint8_t *bytes;
   size_t n;
   uint32_t place; /* behind them */
+  bq_unique list;
 } span;
 
 static bool follow(bq_matcher *m, void *ctx) {
   span *s = ctx;
   s->place = m->here;
-  for (size_t i = 0; i < s->n && s->place != BQ_FULL; i++)
-    s->place = bq_step(m, s->place, s->bytes[i]);
+  s->list = m->now;
+  for (size_t i = 0; i < s->n && s->place != BQ_FULL && s->place != BQ_NOWHERE; i++)
+    s->place = advance(m, s->place, s->bytes[i], &s->list);
   return s->place != BQ_FULL;
 }
 
@@ -80,21 +113,35 @@ bq_status bq_matcher_accept(bq_matcher *m, uint32_t id, bq_error *err) {
   if (!s.n || s.place == BQ_NOWHERE)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "token %u may not come next", id);
   m->here = s.place;
+  m->now = s.list;
+  /* Items of the lists before it are not asked for any more. */
+  for (uint32_t i = 0; i < m->now.n && m->now.first; i++) m->items[i] = m->items[m->now.first + i];
+  m->now.first = 0;
   return BQ_OK;
 }
 
-void bq_matcher_mark(bq_matcher *m) { m->marked = m->here; }
-void bq_matcher_return(bq_matcher *m) { m->here = m->marked; }
+void bq_matcher_mark(bq_matcher *m) {
+  m->marked = m->here;
+  m->marked_now = m->now;
+  for (uint32_t i = 0; i < m->now.n; i++) m->marked_items[i] = m->items[i];
+}
+
+void bq_matcher_return(bq_matcher *m) {
+  m->here = m->marked;
+  m->now = m->marked_now;
+  for (uint32_t i = 0; i < m->now.n; i++) m->items[i] = m->marked_items[i];
+}
 
 /* --- masks ---------------------------------------------------------------------------------- */
 
-/* Tokens of the subtree of `root` (itself left out) that may follow path[its depth]. With no mask:
- * says whether there is one. BQ_FULL. */
+/* Tokens of the subtree of `root` (itself left out) that may follow path[its depth], in the list
+ * that lists[its depth] tells. With no mask: says whether there is one. BQ_FULL. */
 static uint32_t walk(bq_matcher *m, const bq_trie *trie, uint32_t root, uint32_t *mask) {
   const uint32_t end = trie->end[root];
   for (uint32_t node = root + 1; node < end;) {
     const uint32_t depth = trie->depth[node];
-    const uint32_t next = bq_step(m, m->path[depth - 1], trie->byte[node]);
+    m->lists[depth] = m->lists[depth - 1];
+    const uint32_t next = advance(m, m->path[depth - 1], trie->byte[node], &m->lists[depth]);
     if (next == BQ_FULL) return BQ_FULL;
     if (next == BQ_NOWHERE) {
       node = trie->end[node];
@@ -150,7 +197,9 @@ static bool make_mask(bq_matcher *m, void *ctx) {
   const uint32_t common = bq_common(m, m->here);
   if (common == BQ_FULL) return false;
   bq_place *p = &m->places[common];
-  if (p->mask != BQ_GRAMMAR_NONE && m->mask_of[p->mask] == common) {
+  /* In a list a mask depends on its items: it is made anew each time. */
+  const bool list = m->now.list;
+  if (!list && p->mask != BQ_GRAMMAR_NONE && m->mask_of[p->mask] == common) {
     wanted->mask = m->masks + (size_t)p->mask * m->v->words;
     return true;
   }
@@ -159,14 +208,18 @@ static bool make_mask(bq_matcher *m, void *ctx) {
   m->mask_of[slot] = BQ_GRAMMAR_NONE;
   for (uint32_t i = 0; i < m->v->words; i++) mask[i] = 0;
   const bool other = plain_at(m, p, &left);
+  /* Plain characters end no item, but one that has its most may have to be another's. */
+  if (list && left < BQ_PLAIN_LENGTHS) left = 0;
   if (left) bq_vocabulary_plain(m->v, left, mask);
   m->path[0] = common;
+  m->lists[0] = m->now;
   if (walk(m, &m->v->rest, 0, mask) == BQ_FULL) return false;
   if ((!left || other) && walk(m, &m->v->plain, 0, mask) == BQ_FULL) return false;
+  wanted->mask = mask;
+  if (list) return true;
   m->places[common].mask = slot;
   m->mask_of[slot] = common;
   m->next_mask = (slot + 1) % BQ_MASKS;
-  wanted->mask = mask;
   return true;
 }
 
@@ -185,32 +238,20 @@ typedef struct text {
   bool fits;
 } text;
 
-/* The only byte that a place may go on with; -1: it may end, or there are several. */
-static int only_byte(const bq_matcher *m, uint32_t place) {
-  const bq_place *p = &m->places[place];
-  int only = -1;
-  if (p->complete) return -1;
-  for (uint32_t i = 0; i < p->n; i++) {
-    const uint32_t state = m->threads[p->first + i].state;
-    for (uint32_t e = bq_edges_begin(m->g, state); e < m->g->states[state].edges; e++) {
-      const int low = (int)bq_edge_low(m->g->edges[e]), high = (int)bq_edge_high(m->g->edges[e]);
-      if (low != high || (only >= 0 && low != only)) return -1;
-      only = low;
-    }
-  }
-  return only;
-}
-
 static bool find_forced(bq_matcher *m, void *ctx) {
   text *t = ctx;
   uint32_t place = m->here;
+  bq_unique list = m->now;
   int byte;
   for (t->n = 0; t->n < t->capacity && (byte = only_byte(m, place)) >= 0; t->n++) {
-    place = bq_step(m, place, (uint8_t)byte);
-    if (place == BQ_FULL) return false;
+    const uint32_t next = advance(m, place, (uint8_t)byte, &list);
+    if (next == BQ_FULL) return false;
+    if (next == BQ_NOWHERE) break;
     t->out[t->n] = (uint8_t)byte;
+    place = next;
   }
   m->ahead = place;
+  m->ahead_now = list;
   return true;
 }
 
@@ -233,6 +274,7 @@ static bool find_longer(bq_matcher *m, void *ctx) {
       if (!(node = bq_trie_child(tries[i], node, s->bytes[at]))) break;
     if (at < s->n) continue;
     m->path[at] = m->ahead;
+    m->lists[at] = m->ahead_now;
     s->place = walk(m, tries[i], node, NULL);
   }
   return s->place != BQ_FULL;
@@ -240,7 +282,7 @@ static bool find_longer(bq_matcher *m, void *ctx) {
 
 bq_status bq_matcher_extends(bq_matcher *m, const uint8_t *tail, size_t n, bool *extends,
                              bq_error *err) {
-  span s = {tail, n, 0};
+  span s = {.bytes = tail, .n = n};
   bq_status status = n < m->v->longest ? with_room(m, find_longer, &s, err) : BQ_OK;
   *extends = status == BQ_OK && s.place;
   return status;
@@ -253,7 +295,8 @@ uint32_t bq_matcher_least(const bq_matcher *m) {
     const uint32_t of = bq_thread_least(m, m->threads[p->first + i]);
     if (of < least) least = of;
   }
-  return least;
+  const uint32_t more = m->g->lists ? m->g->slack + m->now.n : 0;
+  return least < BQ_GRAMMAR_NONE - more ? least + more : BQ_GRAMMAR_NONE;
 }
 
 /* The byte after which the least is to do; -1: there is none. */
@@ -272,17 +315,34 @@ static int nearer_byte(const bq_matcher *m, const bq_place *p) {
   return byte;
 }
 
+/* The place behind the byte that leads to the end soonest; where that would repeat an item, behind
+ * one that makes it longer. BQ_NOWHERE, BQ_FULL. */
+static uint32_t go_nearer(bq_matcher *m, uint32_t place, bq_unique *u, uint8_t *out) {
+  const int byte = nearer_byte(m, &m->places[place]);
+  if (byte < 0) return BQ_NOWHERE;
+  const bq_unique before = *u;
+  *out = (uint8_t)byte;
+  uint32_t next = advance(m, place, *out, u);
+  for (uint8_t other = 'a'; next == BQ_NOWHERE && u->item && other <= 'z' + 10; other++) {
+    *u = before;
+    *out = other <= 'z' ? other : (uint8_t)(other - 'z' - 1 + '0');
+    next = advance(m, place, *out, u);
+  }
+  return next;
+}
+
 static bool find_shortest(bq_matcher *m, void *ctx) {
   text *t = ctx;
   uint32_t place = m->here;
+  bq_unique list = m->now;
   t->fits = true;
   for (t->n = 0; !m->places[place].complete; t->n++) {
-    const int byte = nearer_byte(m, &m->places[place]);
-    t->fits = byte >= 0 && t->n < t->capacity;
+    t->fits = t->n < t->capacity;
     if (!t->fits) return true;
-    t->out[t->n] = (uint8_t)byte;
-    place = bq_step(m, place, (uint8_t)byte);
+    place = go_nearer(m, place, &list, t->out + t->n);
     if (place == BQ_FULL) return false;
+    t->fits = place != BQ_NOWHERE;
+    if (!t->fits) return true;
   }
   return true;
 }

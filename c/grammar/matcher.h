@@ -49,7 +49,8 @@ bq_status bq_matcher_forced(bq_matcher *m, uint8_t *out, size_t capacity, size_t
 bq_status bq_matcher_extends(bq_matcher *m, const uint8_t *tail, size_t n, bool *extends,
                              bq_error *err);
 
-/* How many bytes end the text soonest; UINT32_MAX: too many to say. */
+/* How many bytes end the text soonest, or more where items of a list must differ; UINT32_MAX: too
+ * many to say. */
 uint32_t bq_matcher_least(const bq_matcher *m);
 /* These bytes. ARGUMENT: more than `capacity`; NOMEM. */
 bq_status bq_matcher_shortest(bq_matcher *m, uint8_t *out, size_t capacity, size_t *n,

@@ -174,9 +174,10 @@ static uint32_t place_of_kept(bq_matcher *m) {
     if (same_threads(m, &m->places[*slot], hash)) return *slot;
   }
   if (m->n_places == m->max_places || m->n_kept > BQ_THREADS - m->n_threads) return BQ_FULL;
-  bq_place p = {m->n_threads, m->n_kept, hash, BQ_GRAMMAR_NONE, BQ_GRAMMAR_NONE, false};
+  bq_place p = {m->n_threads, m->n_kept, hash, BQ_GRAMMAR_NONE, BQ_GRAMMAR_NONE, 0, false};
   for (uint32_t i = 0; i < p.n; i++) {
     m->threads[m->n_threads++] = m->kept[i];
+    p.marks |= (uint8_t)(m->g->states[m->kept[i].state].flags & BQ_STATE_MARKS);
     p.complete |= m->kept[i].frame == BQ_BOTTOM && accepts(m->g, m->kept[i].state);
   }
   uint16_t *steps = m->steps + (size_t)m->n_places * m->g->n_classes;

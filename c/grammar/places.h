@@ -3,6 +3,7 @@
 #define BQ_PLACES_H
 
 #include "grammar/matcher.h"
+#include "grammar/unique.h"
 
 /* Sizes of tables: frames at once, threads of all places, places at most, bytes of the table of
  * steps, masks kept, and threads that one step may look at. Slots are powers of two, at least twice
@@ -36,6 +37,7 @@ typedef struct bq_place {
   uint32_t hash;
   uint32_t common;    /* the place that has its mask; NONE: unknown */
   uint32_t mask;      /* a common place's mask among those kept; NONE */
+  uint8_t marks;      /* of its threads' states */
   bool complete;
 } bq_place;
 
@@ -54,9 +56,13 @@ struct bq_matcher {
   uint32_t *path;          /* [longest token + 1] places, in a walk */
   uint32_t *masks;         /* [BQ_MASKS][words] */
   uint32_t *mask_of;       /* [BQ_MASKS] whose they are */
+  uint64_t *items;         /* [BQ_UNIQUE_ITEMS] of the list that the text is in, as hashes */
+  uint64_t *marked_items;  /* [BQ_UNIQUE_ITEMS] */
+  bq_unique *lists;        /* [longest token + 1] beside path */
   uint32_t max_places, n_frames, n_threads, n_places, n_work, n_kept, next_mask;
   uint32_t start, here, marked, ahead; /* places: of the beginning, the text, one to go back to,
                                           behind what is forced */
+  bq_unique now, marked_now, ahead_now; /* lists at these places */
   bool too_much;           /* a step looked at more threads than there is room for */
 };
 

@@ -5,12 +5,15 @@
 import { refused, tooLarge } from './failure.js';
 
 const MAGIC = 0x52475142;
+const VERSION = 2;
+/** What a state's only byte begins or ends: c/grammar/grammar.h. */
+export const MARK = Object.freeze({ list: 2, open: 4, close: 8, shut: 16 });
 const NONE = 0xffffffff;
 const MOST = 400_000;
 /** More bytes than any way to an end is said to have. */
 const FAR = 1 << 22;
 
-/** @typedef {{ accepts: boolean, edges: [number, number, number][], calls: [number, number, number, number][] }} State  edges [low, high, target], calls [rule, min, max, next] */
+/** @typedef {{ accepts: boolean, mark: number, edges: [number, number, number][], calls: [number, number, number, number][] }} State  edges [low, high, target], calls [rule, min, max, next] */
 
 const encoder = new TextEncoder();
 
@@ -19,11 +22,13 @@ export class Rules {
   states = [];
   /** @type {{ start: number, plain: boolean, name: string }[]} */
   rules = [];
+  /** Bytes that lists whose items differ may take beyond the least. */
+  slack = 0;
 
   /** @returns {number} */
   state(accepts = false) {
     if (this.states.length === MOST) throw tooLarge('the grammar');
-    return this.states.push({ accepts, edges: [], calls: [] }) - 1;
+    return this.states.push({ accepts, mark: 0, edges: [], calls: [] }) - 1;
   }
 
   /** A rule, with its first state. @param {string} name  for messages @param {boolean} [plain] @returns {number} */
@@ -50,6 +55,14 @@ export class Rules {
   /** @param {number} from @param {number} to */
   skip(from, to) {
     this.states[from].calls.push([NONE, 1, 1, to]);
+  }
+
+  /** A byte that begins or ends something, from a state of its own. @param {number} from @param {string} byte @param {number} mark @param {number} [to] @returns {number} */
+  marked(from, byte, mark, to) {
+    const state = this.state();
+    this.skip(from, state);
+    this.states[state].mark = mark;
+    return this.literal(state, byte, to);
   }
 
   /** @param {number} state */
@@ -183,18 +196,18 @@ export class Rules {
         if (called !== undefined) calls.push(called, min, max, at(to));
         else if (!min) calls.push(NONE, 1, 1, at(to));
       }
-      states.push(edges.length / 2, calls.length / 4, Math.min(least[old], FAR), state.accepts ? 1 : 0);
+      states.push(edges.length / 2, calls.length / 4, Math.min(least[old], FAR), (state.accepts ? 1 : 0) | state.mark);
     }
     const rules = used.flatMap((i) => [at(this.rules[i].start), this.rules[i].plain ? 1 : 0]);
     const head = [
       MAGIC,
-      1,
+      VERSION,
       used.length,
       kept.length,
       edges.length / 2,
       calls.length / 4,
       Number(ruleNumber.get(root)),
-      0,
+      this.slack,
     ];
     const bytes = new Uint8Array(4 * (head.length + rules.length + states.length + edges.length + calls.length));
     const view = new DataView(bytes.buffer);

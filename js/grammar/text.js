@@ -101,7 +101,7 @@ export class Writer {
         for (const c of ESCAPED) {
           if (c < low || c > high) continue;
           if (escape === undefined) this.rules.edge(states[i], 92, 92, (escape = this.rules.state()));
-          this.rules.literal(escape, SHORT.get(c) ?? `u${c.toString(16).padStart(4, '0')}`, states[target]);
+          this.rules.literal(escape, escaped(c), states[target]);
         }
       }
     });
@@ -116,6 +116,21 @@ const PLAIN = setOf([
   [0xe000, 0x10ffff],
 ]);
 const ESCAPED = [...Array(32).keys(), 34, 92];
+/** What stands behind the backslash. @param {number} c */
+const escaped = (c) => SHORT.get(c) ?? `u${c.toString(16).padStart(4, '0')}`;
+
+/** The rule of one character of a JSON string, in its only spelling without needless escapes. @param {Rules} rules */
+export function spelledRule(rules) {
+  const rule = rules.rule('character', true);
+  const from = rules.start(rule);
+  const end = rules.state(true);
+  const writer = new Writer(rules);
+  for (const [low, high] of rangesOf(PLAIN)) writer.range(from, low, high, end);
+  const escape = rules.state();
+  rules.edge(from, 92, 92, escape);
+  for (const c of ESCAPED) rules.literal(escape, escaped(c), end);
+  return rule;
+}
 
 /** The rule of one character of a JSON string, in any of JSON's spellings. @param {Rules} rules */
 export function characterRule(rules) {

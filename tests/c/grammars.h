@@ -19,16 +19,16 @@ enum { GRAMMARS_MOST = 64 };
 typedef struct grammars {
   uint32_t n_rules, n_states;
   bq_rule rules[GRAMMARS_MOST];
-  uint32_t least[GRAMMARS_MOST], accepts[GRAMMARS_MOST];
+  uint32_t least[GRAMMARS_MOST], flags[GRAMMARS_MOST];
   uint32_t n_edges[GRAMMARS_MOST], n_calls[GRAMMARS_MOST];
   bq_edge edges[GRAMMARS_MOST][8];
   bq_call calls[GRAMMARS_MOST][8];
 } grammars;
 
-static inline uint32_t grammars_state(grammars *d, uint32_t least, bool accepts) {
+static inline uint32_t grammars_state(grammars *d, uint32_t least, uint32_t flags) {
   if (d->n_states == GRAMMARS_MOST) abort();
   d->least[d->n_states] = least;
-  d->accepts[d->n_states] = accepts;
+  d->flags[d->n_states] = flags;
   return d->n_states++;
 }
 
@@ -68,7 +68,7 @@ static inline uint8_t *grammars_write(const grammars *d, uint32_t root, size_t *
   edges = calls = 0;
   for (uint32_t i = 0; i < d->n_states; i++, at += 4) {
     const uint32_t state[] = {edges += d->n_edges[i], calls += d->n_calls[i], d->least[i],
-                              d->accepts[i]};
+                              d->flags[i]};
     memcpy(at, state, sizeof state);
   }
   for (uint32_t i = 0; i < d->n_states; at += 2 * d->n_edges[i++])

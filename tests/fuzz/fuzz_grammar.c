@@ -66,7 +66,7 @@ static void build(bq_cursor c) {
   for (uint32_t i = 0; i < states; i++) {
     if (i < rules) grammars_rule(&d, false);
     const uint8_t flags = bq_cursor_u8(&c);
-    grammars_state(&d, flags >> 4, flags & 1);
+    grammars_state(&d, flags >> 5, flags & 31);
   }
   for (uint32_t i = 0; i < states; i++) {
     const uint8_t counts = bq_cursor_u8(&c);

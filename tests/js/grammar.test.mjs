@@ -198,6 +198,39 @@ const SCHEMAS = {
     items: { type: 'integer', minimum: 4, maximum: 6 },
   },
   unique: { type: 'array', items: { enum: ['a', 'b', 'c', 'd'] }, uniqueItems: true, minItems: 2 },
+  'unique texts': { type: 'array', items: { type: 'string' }, uniqueItems: true, minItems: 3 },
+  'unique texts of two letters': {
+    type: 'array',
+    items: { type: 'string', pattern: '^[ab]*$' },
+    uniqueItems: true,
+    minItems: 5,
+    maxItems: 9,
+  },
+  'short unique texts': {
+    type: 'array',
+    items: { type: 'string', minLength: 1, maxLength: 1 },
+    uniqueItems: true,
+    minItems: 4,
+  },
+  'lists of unique lists': {
+    type: 'array',
+    minItems: 2,
+    items: {
+      type: 'object',
+      properties: {
+        tags: { type: 'array', items: { type: 'string', pattern: '^a*$' }, uniqueItems: true, minItems: 2 },
+        names: { type: 'array', items: { type: 'string', pattern: '^(ab)*$' }, uniqueItems: true },
+      },
+      required: ['tags', 'names'],
+      additionalProperties: false,
+    },
+  },
+  'unique texts or numbers': {
+    anyOf: [
+      { type: 'array', items: { type: 'string', pattern: '^[ab]*$' }, uniqueItems: true, minItems: 2 },
+      { type: 'array', items: { type: 'integer' }, minItems: 1 },
+    ],
+  },
   enum: { enum: [1, 'one', null, { a: [true, 'x'] }, [], 2.5] },
   'enum of a type': { type: 'string', enum: ['a', 1, 'bcd'], maxLength: 2 },
   anyOf: { anyOf: [{ type: 'integer', minimum: 5 }, PERSON, { type: 'array', items: PERSON, minItems: 1 }] },
@@ -324,7 +357,8 @@ describe('schemas', () => {
 
   for (const [schema, what] of /** @type {[any, RegExp][]} */ ([
     [{ minimun: 3 }, /"minimun" is not supported/],
-    [{ type: 'array', uniqueItems: true, items: { type: 'string' } }, /uniqueItems/],
+    [{ type: 'array', uniqueItems: true, items: { type: 'string', pattern: '^[ab]$' } }, /uniqueItems/],
+    [{ type: 'array', uniqueItems: true, items: { type: 'object' } }, /uniqueItems/],
     [{ $ref: 'https://example.org/other.json' }, /inside the schema/],
     [{ type: 'string', pattern: '(?!a)b' }, /\^ before it/],
     [{ $ref: '#/definitions/none' }, /nothing there/],

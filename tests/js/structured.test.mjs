@@ -42,6 +42,29 @@ describe('with the bundled model', () => {
   });
   after(() => engine.close());
 
+  test('texts that must differ, at any limit', async () => {
+    const schema = {
+      type: 'array',
+      items: { type: 'string', maxLength: 9 },
+      uniqueItems: true,
+      minItems: 3,
+      maxItems: 12,
+    };
+    const valid = validator(schema);
+    for (let seed = 0; seed < 12; seed++) {
+      const { text, reason } = await model.reply(ASK, {
+        responseFormat: { type: /** @type {const} */ ('json_schema'), schema },
+        temperature: seed % 4,
+        topK: 0,
+        topP: 1,
+        seed,
+        maxTokens: 16 + 5 * seed,
+      });
+      assert.equal(reason, 'stop');
+      assert.ok(valid(JSON.parse(text)), text);
+    }
+  });
+
   for (const temperature of [0, 1, 5])
     test(`a schema holds at temperature ${temperature}`, async () => {
       for (let seed = 0; seed < 4; seed++) {

@@ -1,7 +1,8 @@
 /** Arrays of a shape, as rules. */
 import { ofTexts } from '../dfa.js';
 import { refused } from '../failure.js';
-import { jsonOf } from './scalars.js';
+import { MARK } from '../ir.js';
+import { jsonOf, stringDfa } from './scalars.js';
 import { andSub, canonical, TRUE } from './shapes.js';
 
 /** @import { Compiler } from './index.js' */
@@ -9,6 +10,9 @@ import { andSub, canonical, TRUE } from './shapes.js';
 
 const MOST_LISTED = 64;
 const MOST_TUPLES = 4096;
+/** Items of a list of different strings, at most, and at least where it must have some. */
+const MOST_DIFFERENT = 1000;
+const MOST_NEEDED = 16;
 
 /** All values of a schema; null: too many. @param {Compiler} compiler @param {Sub} sub @returns {any[] | null} */
 function allOf(compiler, sub) {
@@ -74,18 +78,52 @@ function writeInOrder({ rules }, values, { min, max }, from, to) {
     }
 }
 
+/** The one shape of items that are strings which can always become longer. @param {Compiler} compiler @param {Sub} sub @returns {Shape | null} */
+function endless(compiler, sub) {
+  const [s, ...others] = compiler.shapesOf(sub);
+  if (!s || others.length || s.values || [...s.types].join() !== 'string') return null;
+  const dfa = stringDfa(s);
+  const goesOn = dfa ? dfa.every(({ accepts, edges }) => !accepts || edges.length) : s.string.max > 0;
+  return goesOn ? s : null;
+}
+
+/** Lists of different strings: marks say where C compares them. @param {Compiler} compiler @param {Shape} s @param {Shape['array']} array @param {number} from @param {number} to */
+function writeDifferent(compiler, s, { min, max }, from, to) {
+  const { rules, writer } = compiler;
+  const item = rules.rule('an item');
+  const inside = rules.marked(rules.start(item), '"', MARK.open);
+  const end = rules.state();
+  rules.marked(end, '"', MARK.close, rules.state(true));
+  const dfa = stringDfa(s);
+  if (dfa) writer.dfa(inside, dfa, end, true);
+  else rules.call(inside, compiler.spelled(), end, s.string.min, s.string.max);
+  const more = rules.rule('an item');
+  rules.call(rules.literal(rules.start(more), ', '), item, rules.state(true));
+
+  const begun = rules.marked(from, '[', MARK.list);
+  const close = rules.state();
+  rules.marked(close, ']', MARK.shut, to);
+  if (!min) rules.skip(begun, close);
+  const first = rules.state();
+  rules.call(begun, item, first);
+  rules.call(first, more, close, Math.max(0, min - 1), Math.min(max, MOST_DIFFERENT) - 1);
+  rules.slack += 1 + min * min;
+}
+
 /** @param {Compiler} compiler @param {Shape['array']} array @param {number} from @param {number} to */
 function writeUnique(compiler, array, from, to) {
   const { prefix, rest, min, max } = array;
   const values = prefix.length ? null : allOf(compiler, rest);
   if (values) return writeInOrder(compiler, values, array, from, to);
   if (max <= 1) return writeItems(compiler, array, from, to);
+  const strings = prefix.length || min > MOST_NEEDED ? null : endless(compiler, rest);
+  if (strings) return writeDifferent(compiler, strings, array, from, to);
   const each = prefix.map((sub) => allOf(compiler, sub));
   const lists = /** @type {any[][]} */ (each.filter(Boolean));
   const tuples = lists.reduce((product, list) => product * list.length, 1);
   if (!prefix.length || lists.length < prefix.length || tuples > MOST_TUPLES || min > prefix.length)
     throw refused(
-      'uniqueItems is supported where items are of an enum, or at most one',
+      'uniqueItems is supported where items are of an enum, strings that may be of any length, or at most one',
       'give the items an enum, or leave uniqueItems out and drop repetitions afterwards',
     );
   /** @type {any[][]} */

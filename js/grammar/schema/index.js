@@ -1,7 +1,7 @@
 /** JSON Schema to rules: of each schema, and each combination of schemas that meets in one place, a rule. */
 import { refused } from '../failure.js';
 import { Rules } from '../ir.js';
-import { characterRule, Writer } from '../text.js';
+import { characterRule, spelledRule, Writer } from '../text.js';
 import { isSilent, KEYWORDS } from './keywords.js';
 import { Registry } from './registry.js';
 import { Admission } from './admits.js';
@@ -27,6 +27,7 @@ export class Compiler {
   /** Rules that are not written yet. @type {[number, Sub][]} */
   #todo = [];
   #character = -1;
+  #spelled = -1;
 
   /** @param {any} schema */
   constructor(schema) {
@@ -104,6 +105,12 @@ export class Compiler {
   character() {
     if (this.#character < 0) this.#character = characterRule(this.rules);
     return this.#character;
+  }
+
+  /** The same, in one spelling. */
+  spelled() {
+    if (this.#spelled < 0) this.#spelled = spelledRule(this.rules);
+    return this.#spelled;
   }
 
   /** One after the other, as rules ask for others. */
