@@ -28,10 +28,14 @@ export function numberOf(options, name) {
   return number;
 }
 
+/** A file's own address, where people copy that of a page about it. @param {string} url */
+export const fileAddress = (url) =>
+  url.replace(/^(https:\/\/huggingface\.co\/[^/?#]+\/[^/?#]+)\/blob\//, '$1/resolve/');
+
 /** @param {string} file @param {any} [options] */
 export async function sourceOf(file, options = {}) {
   const { fromFile, fromUrl } = await import('../js/engine.js');
-  const plain = (/** @type {string} */ f) => (/^(https?|file):/.test(f) ? fromUrl(f) : fromFile(f));
+  const plain = (/** @type {string} */ f) => (/^(https?|file):/.test(f) ? fromUrl(fileAddress(f)) : fromFile(f));
   return { ...plain(file), ...(options.companion && { companion: plain(options.companion) }) };
 }
 

@@ -14,6 +14,10 @@ export const count = (n) => n.toLocaleString('en');
 /** @param {number} n @param {string} thing */
 export const counted = (n, thing) => `${count(n)} ${thing}${n === 1 ? '' : 's'}`;
 
+/** A file's own address, where people copy that of a page about it. @param {string} url */
+export const fileAddress = (url) =>
+  url.replace(/^(https:\/\/huggingface\.co\/[^/?#]+\/[^/?#]+)\/blob\//, '$1/resolve/');
+
 /** The last part of an address. @param {string} url */
 export function nameOf(url) {
   const name = url.split(/[?#]/, 1)[0].split('/').pop() || url;

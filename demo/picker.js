@@ -63,7 +63,7 @@ export class Picker {
     });
     $('from-link').addEventListener('submit', (event) => {
       event.preventDefault();
-      const url = field.value.trim();
+      const url = format.fileAddress(field.value.trim());
       if (url) this.#use(fromLink(url, format.nameOf(url)));
     });
   }

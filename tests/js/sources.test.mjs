@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import { fileAddress as inCommands } from '../../bin/options.js';
+import { fileAddress as inDemo } from '../../demo/format.js';
 import { companionOf } from '../../js/plan/companion.js';
 import { fromBlob, fromBytes, fromFile, fromUrl, openSource, toSource } from '../../js/sources/index.js';
 import { readRange } from '../../js/sources/read.js';
@@ -212,4 +214,18 @@ test('options of a source that are not known are refused with the nearest that i
   );
   assert.throws(() => fromUrl('https://example.org/a', { timeout: -1 }), /timeout is -1/);
   assert.throws(() => fromBytes(new Uint8Array(), any({ compagnon: '' })), /"companion"/);
+});
+
+test('the address of a page about a file on the hub is that of the file, in the demo and for commands', () => {
+  const hub = 'https://huggingface.co/some/model-GGUF';
+  for (const of of [inDemo, inCommands]) {
+    assert.equal(of(`${hub}/blob/main/a/m.gguf?x=1`), `${hub}/resolve/main/a/m.gguf?x=1`);
+    for (const same of [
+      `${hub}/resolve/main/m.gguf`,
+      `${hub}/tree/main`,
+      'https://example.com/a/b/blob/main/m.gguf',
+      'm.gguf',
+    ])
+      assert.equal(of(same), same);
+  }
 });
