@@ -32,7 +32,7 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 
 # $(call config,name,compiler,archiver,flags,flags of c/kernels/simd128*.c,of c/kernels/relaxed*.c,of what is no inner loop)
 # COLD: small code, since it is no inner loop, or (vectors, attention) as fast when it is small
-COLD := c/format/% c/load/% c/model/% c/text/% c/session/% c/plan.c web/% c/core/quant.c c/core/encode.c c/core/encoder.c c/core/status.c \
+COLD := c/format/% c/load/% c/model/% c/text/% c/session/% c/plan.c web/% c/core/quant.c c/core/encode.c c/core/encoder.c c/core/status.c c/core/import.c \
   c/kernels/scalar_%.c c/kernels/simd128_repack.c c/kernels/simd128_vector.c c/kernels/%_attend.c c/kernels/self_test.c
 define config
 build/$(1)/%.o: %.c emscripten.mk build/$(1)/compiler
@@ -187,7 +187,7 @@ build/fuzz-wasm/fuzz_%.js: build/fuzz-wasm/tests/fuzz/fuzz_%.o build/fuzz-wasm/t
 $(eval $(call config,bench-kernels,$(EMCC),$(EMAR),$(WASM_FLAGS),,-mrelaxed-simd,-Os))
 BENCH_LINK ?= -O2
 .PHONY: bench-kernels
-BENCHES := kernels types attend session
+BENCHES := kernels types attend session few
 bench-kernels: $(BENCHES:%=build/native/bench-%) build/native/bench-read $(BENCHES:%=build/bench-kernels/%.js)
 build/native/bench-%: build/native/tests/bench/%.o build/native/libbq4.a
 	$(GCC) -no-pie $^ -lpthread -o $@

@@ -104,10 +104,6 @@ typedef struct bq_attend_job {
 typedef struct bq_kernels {
   const char *name; /* "scalar", "simd128", "relaxed" */
 
-  /* How many groups of 8 rows a matmul of several tokens takes at once. A share of fewer takes as
-   * long, so rows are shared out in multiples of it. */
-  size_t batch_groups;
-
   /* By type; those that the engine doesn't compute with have no `matmul`. */
   bq_matrix_ops matrix[BQ_TYPE_COUNT];
 

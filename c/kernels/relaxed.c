@@ -13,7 +13,7 @@
 #include "kernels/simd.h"
 
 /* Quads are four signed bytes in the order of k: quad j of 8. */
-enum { PANEL_Q = 32, MOST_GROUPS = 3, STRIP_BLOCKS = 24 };
+enum { PANEL_Q = 32 };
 
 /* Sums start from the bits of a float: as floats they are that much too large, and a subtraction
  * goes where a conversion would be in the way of dots. Sums are far below 2^22 in size. */
@@ -39,9 +39,6 @@ INLINE constants prepare(void) {
 INLINE int streams(bq_tile_shape s) {
   return s.bits == 4 && s.block == 32 && !s.min_bytes ? 8 : 4;
 }
-
-/* Twelve sums and what a dot takes are all registers; signs of activations want four. */
-INLINE int strip_groups(int bits) { return bits == 8 ? 2 : 3; }
 
 INLINE v128_t float_of(v128_t sum) {
   return wasm_f32x4_sub(sum, wasm_f32x4_const_splat(FLOAT_START));
@@ -116,32 +113,31 @@ INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const 
   }
 }
 
-INLINE void unpack(bq_tile_shape s, const uint8_t *w, const constants *c, v128_t *to, int step) {
-  UNROLL for (int j = 0; j < (s.bits == 4 ? 4 : 8); j++) {
-    UNROLL for (int h = 0; h < 2; h++) {
-      v128_t v = wasm_v128_load(w + 32 * j + 16 * h);
-      to[j * step + h] = s.bits == 4 ? low_nibbles(v, c) : v;
-      if (s.bits == 4) to[(4 + j) * step + h] = high_nibbles(v, c);
+/* Quad j of each of 2 * P tokens times a vector of rows 0...3 and one of rows 4...7. */
+INLINE void dot_quad(int bits, int P, const uint8_t *const *q, int j, v128_t w0, v128_t w1,
+                     const constants *c, v128_t (*sum)[2]) {
+  UNROLL for (int t = 0; t < 2 * P; t++) {
+    const v128_t a = wasm_v128_load32_splat(q[t / 2] + 8 * j + 4 * (t % 2));
+    if (bits != 8) {
+      dot(a, w0, &sum[t][0]);
+      dot(a, w1, &sum[t][1]);
+      continue;
     }
+    const signed_quad s = signed_quad_of(a, c);
+    dot_signed(s, w0, &sum[t][0]);
+    dot_signed(s, w1, &sum[t][1]);
   }
 }
 
-INLINE void dot_pair(int bits, int n, const v128_t *w, const uint8_t *quad, const constants *c,
-                     v128_t *sum) {
-  v128_t a0 = wasm_v128_load32_splat(quad), a1 = wasm_v128_load32_splat(quad + 4);
-  if (bits != 8) {
-    UNROLL for (int i = 0; i < n; i++) {
-      v128_t v = wasm_v128_load(w + i);
-      dot(a0, v, &sum[i]);
-      dot(a1, v, &sum[n + i]);
-    }
-    return;
-  }
-  signed_quad s0 = signed_quad_of(a0, c), s1 = signed_quad_of(a1, c);
-  UNROLL for (int i = 0; i < n; i++) {
-    v128_t v = wasm_v128_load(w + i);
-    dot_signed(s0, v, &sum[i]);
-    dot_signed(s1, v, &sum[n + i]);
+INLINE void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t *const *q,
+                      const constants *c, v128_t (*sum)[2]) {
+  const int from = bits != 4 && part == HIGH ? 4 : 0, to = bits != 4 && part & HIGH ? 8 : 4;
+  KEEP_LOOP for (int j = from; j < to; j++) {
+    const v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
+    if (bits != 4) dot_quad(bits, P, q, j, w0, w1, c, sum);
+    else if (part & LOW) dot_quad(4, P, q, j, low_nibbles(w0, c), low_nibbles(w1, c), c, sum);
+    if (bits == 4 && part & HIGH)
+      dot_quad(4, P, q, 4 + j, high_nibbles(w0, c), high_nibbles(w1, c), c, sum);
   }
 }
 
@@ -152,7 +148,6 @@ INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]) {
 
 static const bq_kernels table = {
     .name = "relaxed",
-    .batch_groups = MOST_GROUPS,
     .matrix = {BQ_FLOAT_TYPES(BQ_SIMD128_FLOAT_ROW) BQ_TILED_TYPES(TILED_ROW)},
     .panel_bytes = panel_bytes,
     .quantize = quantize,

@@ -9,7 +9,6 @@
 
 static const bq_kernels table = {
     .name = "scalar",
-    .batch_groups = 1,
     .matrix = {BQ_FLOAT_TYPES(FLOAT) BQ_TILED_TYPES(TILED)},
     .panel_bytes = bq_scalar_panel_bytes,
     .quantize = bq_scalar_quantize,

@@ -9,7 +9,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("clang loop unroll(full)")
-#define KEEP_LOOP _Pragma("clang loop unroll(disable)")
+#define KEEP_LOOP _Pragma("clang loop unroll(disable) vectorize(disable)")
 
 /* Constants are read from memory through a pointer that the compiler can't see through. They then
  * stay in registers; known ones would be made anew (three instructions) at each use. */

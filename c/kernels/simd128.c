@@ -18,7 +18,7 @@
  *   EVEN_HIGH  (q[16 + 4j] << 4, q[16 + 4j + 2] << 4)       nibble in bits 4-7
  *   ODD_HIGH   (q[16 + 4j + 1] << 8, q[16 + 4j + 3] << 8)   nibble in bits 12-15, shifted down */
 enum { EVEN_LOW, ODD_LOW, EVEN_HIGH, ODD_HIGH };
-enum { PANEL_Q = 64, SUM_UNIT = 256, SUM_START = 0, MOST_GROUPS = 2, STRIP_BLOCKS = 16 };
+enum { PANEL_Q = 64, SUM_UNIT = 256, SUM_START = 0 };
 
 typedef struct constants {
   v128_t bits0, bits4, bits8, byte;
@@ -37,20 +37,15 @@ INLINE constants prepare(void) {
 
 /* Where a group's dots are many, fewer share an activation's load: smaller code. */
 INLINE int streams(bq_tile_shape s) {
-  return s.bits == 7 || (s.block == 16 && s.scale_bytes == 1) ? 2 : 4;
-}
-
-INLINE int strip_groups(int bits) {
-  (void)bits;
-  return 2;
+  return s.bits == 7 || s.block == 16 ? 2 : 4;
 }
 
 INLINE v128_t float_of(v128_t sum) { return wasm_f32x4_convert_i32x4(sum); }
 
-/* Strips hold signed weights, tiles unsigned ones: 8, 64 or 128 too much. */
+/* Tiles hold unsigned weights: 8, 64 or 128 too much, which of pairs of 8 bits is taken first. */
 INLINE v128_t start_of(int bits, int part, int T, const uint8_t *sums) {
-  if (T == 2) return simd_zero();
-  v128_t all = wasm_v128_load32_splat(sums), low = wasm_v128_load32_splat(sums + 4);
+  if (T == 2 && bits == 8) return simd_zero();
+  v128_t all = wasm_v128_load32_splat(sums), low = wasm_v128_load32_splat(sums + 4 * T);
   v128_t start = part == LOW ? low : part == HIGH ? wasm_i32x4_sub(all, low) : all;
   return wasm_i32x4_shl(start, bits - 4);
 }
@@ -128,57 +123,66 @@ INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const 
   UNROLL for (int g = 0; g < G; g++)
     units[g][0] = units[g][1] = simd_zero();
   if (part & LOW) {
-    UNROLL for (int j = 0; j < 4; j++)
+    KEEP_LOOP for (int j = 0; j < 4; j++)
       UNROLL for (int g = 0; g < G; g++) dot_units(j, w[g] + 32 * j, q, units[g]);
     take_over(G, 8, units, sum);
   }
   if (part & HIGH) {
-    UNROLL for (int j = 0; j < 4; j++)
+    KEEP_LOOP for (int j = 0; j < 4; j++)
       UNROLL for (int g = 0; g < G; g++) dot_16ths(j, w[g] + 32 * j, q, c, units[g]);
     take_over(G, 4, units, sum);
   }
-  UNROLL for (int j = 0; j < 4; j++)
+  KEEP_LOOP for (int j = 0; j < 4; j++)
     UNROLL for (int g = 0; g < G; g++) dot_256ths(part, j, w[g] + 32 * j, q, c, sum[g]);
 }
 
-/* Weights, signed but where they have a minimum, as many bits up as activations are prepared for:
- * nibbles and bytes alike. */
-INLINE void unpack(bq_tile_shape s, const uint8_t *w, const constants *c, v128_t *tile, int step) {
-  const int zero = bq_tile_zero(s);
-  UNROLL for (int j = 0; j < 4; j++) {
-    UNROLL for (int h = 0; h < 2; h++) {
-      v128_t *to = tile + j * step + h;
-      v128_t v = wasm_v128_load(w + 32 * j + 16 * h);
-      if (s.bits == 4) {
-        to[EVEN_LOW * 4 * step] =
-            wasm_i16x8_sub(wasm_v128_and(v, c->bits0), wasm_i16x8_splat((int16_t)zero));
-        to[ODD_LOW * 4 * step] =
-            wasm_i16x8_sub(wasm_v128_and(v, c->bits8), wasm_i16x8_splat((int16_t)(zero << 8)));
-        to[EVEN_HIGH * 4 * step] =
-            wasm_i16x8_sub(wasm_v128_and(v, c->bits4), wasm_i16x8_splat((int16_t)(zero << 4)));
-        to[ODD_HIGH * 4 * step] =
-            wasm_i16x8_sub(wasm_u16x8_shr(v, 12), wasm_i16x8_splat((int16_t)zero));
-        continue;
-      }
-      v128_t center = wasm_i8x16_splat((int8_t)zero);
-      v128_t low = wasm_i8x16_sub(v, center);
-      v128_t high = wasm_i8x16_sub(wasm_v128_load(w + 128 + 32 * j + 16 * h), center);
-      to[EVEN_LOW * 4 * step] = wasm_i16x8_shr(wasm_i16x8_shl(low, 8), 8);
-      to[ODD_LOW * 4 * step] = wasm_v128_andnot(low, c->byte);
-      to[EVEN_HIGH * 4 * step] = wasm_i16x8_shr(wasm_i16x8_shl(high, 8), 4);
-      to[ODD_HIGH * 4 * step] = wasm_i16x8_shr(high, 8);
-    }
+/* One run's quad j of each of 2 * P tokens times w0 and w1. */
+INLINE void dot_quad(int P, const uint8_t *const *q, int run, int j, v128_t w0, v128_t w1,
+                     v128_t (*sum)[2]) {
+  UNROLL for (int t = 0; t < 2 * P; t++) {
+    const v128_t a = wasm_v128_load32_splat(q[t / 2] + 8 * (run * 4 + j) + 4 * (t % 2));
+    dot(w0, a, &sum[t][0]);
+    dot(w1, a, &sum[t][1]);
   }
 }
 
-INLINE void dot_pair(int bits, int n, const v128_t *w, const uint8_t *quad, const constants *c,
-                     v128_t *sum) {
-  v128_t a0 = wasm_v128_load32_splat(quad), a1 = wasm_v128_load32_splat(quad + 4);
-  (void)bits, (void)c;
-  UNROLL for (int i = 0; i < n; i++) {
-    v128_t v = wasm_v128_load(w + i);
-    dot(v, a0, &sum[i]);
-    dot(v, a1, &sum[n + i]);
+/* Two loads of bytes, signed ones for 8 bits. */
+INLINE void load_bytes(int bits, const uint8_t *w, v128_t v[2]) {
+  UNROLL for (int h = 0; h < 2; h++) {
+    v[h] = wasm_v128_load(w + 16 * h);
+    if (bits == 8) v[h] = wasm_v128_xor(v[h], wasm_i8x16_const_splat(-128));
+  }
+}
+
+/* Whole bytes are shifted to where activations are prepared for nibbles, with their signs. */
+INLINE void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t *const *q,
+                      const constants *c, v128_t (*sum)[2]) {
+  KEEP_LOOP for (int j = 0; j < 4; j++, w += 32) {
+    v128_t v[2];
+    load_bytes(bits, w, v);
+    if (bits == 4 && part & LOW) {
+      dot_quad(P, q, EVEN_LOW, j, wasm_v128_and(v[0], c->bits0), wasm_v128_and(v[1], c->bits0),
+               sum);
+      dot_quad(P, q, ODD_LOW, j, wasm_v128_and(v[0], c->bits8), wasm_v128_and(v[1], c->bits8),
+               sum);
+    }
+    if (bits == 4 && part & HIGH) {
+      dot_quad(P, q, EVEN_HIGH, j, wasm_v128_and(v[0], c->bits4), wasm_v128_and(v[1], c->bits4),
+               sum);
+      dot_quad(P, q, ODD_HIGH, j, wasm_u16x8_shr(v[0], 12), wasm_u16x8_shr(v[1], 12), sum);
+    }
+    if (bits != 4 && part & LOW) {
+      dot_quad(P, q, EVEN_LOW, j, wasm_i16x8_shr(wasm_i16x8_shl(v[0], 8), 8),
+               wasm_i16x8_shr(wasm_i16x8_shl(v[1], 8), 8), sum);
+      dot_quad(P, q, ODD_LOW, j, wasm_v128_andnot(v[0], c->byte), wasm_v128_andnot(v[1], c->byte),
+               sum);
+    }
+    if (bits != 4 && part & HIGH) {
+      load_bytes(bits, w + 128, v);
+      dot_quad(P, q, EVEN_HIGH, j, wasm_i16x8_shr(wasm_i16x8_shl(v[0], 8), 4),
+               wasm_i16x8_shr(wasm_i16x8_shl(v[1], 8), 4), sum);
+      dot_quad(P, q, ODD_HIGH, j, wasm_i16x8_shr(v[0], 8), wasm_i16x8_shr(v[1], 8), sum);
+    }
   }
 }
 
@@ -191,7 +195,6 @@ INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]) {
 
 static const bq_kernels table = {
     .name = "simd128",
-    .batch_groups = MOST_GROUPS,
     .matrix = {BQ_FLOAT_TYPES(BQ_SIMD128_FLOAT_ROW) BQ_TILED_TYPES(TILED_ROW)},
     .panel_bytes = panel_bytes,
     .quantize = quantize,

@@ -3,10 +3,11 @@
  * ever summed across lanes.
  *
  * One token takes weights out of the tiles, several groups of 8 rows at once, which share the loads
- * of activations. Of more tokens two are taken at once, a *pair*; for all pairs weights are
- * unpacked once, a *strip* of several groups of rows.
+ * of activations. Of more tokens four are taken at once, or a *pair*: weights of a group, read one
+ * behind the other, meet all tokens of a batch before the next ones are read.
  *
- * A panel holds pairs, then one token alone if that is what is left. With T tokens (2 or 1) each is
+ * A panel holds pairs. One token alone, also behind 8 or 16..., is no pair; any other that is left
+ * is one with itself. With T tokens (2 or 1) each is
  * [blocks of 32 k][T * PANEL_TOKEN] bytes, the blocks rounded up to an even number since a tile may
  * cover 64 k. A block is T * PANEL_Q bytes of activations in *quads* of 4 bytes, one per token next
  * to each other; then [T] f32 scales, in units of 1 / SUM_UNIT; then of the activations as
@@ -18,25 +19,21 @@
  *   enum { PANEL_Q, SUM_UNIT, SUM_START }  bytes of activations per token and block; what one
  *                                          counts in the sums of dots, a power of 2; the bits
  *                                          that they start from
- *   enum { MOST_GROUPS, STRIP_BLOCKS }     groups of rows and blocks of k of a strip, which lies
- *                                          on the stack: a thread has 64 KB
  *   typedef ... constants;  constants prepare(void);    made once per matmul
  *   int streams(bq_tile_shape s);    groups that are taken at once for one token, at most MOST
- *   int strip_groups(int bits);      groups of a strip, at most MOST_GROUPS
  *   void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
  *   v128_t float_of(v128_t sum);     as f32
  *   void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
  *                    const constants *c, v128_t sum[MOST][2]);
  *   void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
  *                  const constants *c, v128_t sum[MOST][2]);
- *   void unpack(bq_tile_shape s, const uint8_t *w, const constants *c, v128_t *to, int step);
  *   v128_t start_of(int bits, int part, int T, const uint8_t *sums);    of one of T tokens
- *   void dot_pair(int bits, int n, const v128_t *w, const uint8_t *quad, const constants *c,
- *                 v128_t *sum);
+ *   void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t *const *q,
+ *                  const constants *c, v128_t (*sum)[2]);
  * One token: sum[g][h] += products with rows 4h...4h+3 of group g, whose weights lie at w[g]; q is
- * a panel block. Pairs: `unpack` makes what meets quad j of rows 4h... of a group to[j * step + h];
- * sum[t * n + i] += products of token t with w[i]. Both start at start_of, which takes back what
- * tiles add to each signed weight (8, 64 or 128); at start_of_none, where there are minima. */
+ * a panel block. Pairs: sum[t][h] += products of token t of 2 * P with rows 4h... of a group; q[p]
+ * is a block of pair p. Both start at start_of, which takes back what tiles add to each signed
+ * weight (8, 64 or 128); at start_of_none, where there are minima. */
 #ifndef BQ_KERNELS_SIMD_TILES_H
 #define BQ_KERNELS_SIMD_TILES_H
 
@@ -47,27 +44,25 @@
 /* The k of 32 that a dot covers: 0...15, 16...31, all. */
 enum { LOW = 1, HIGH = 2, ALL = LOW | HIGH };
 enum { MOST = 8 };                   /* groups of one token at once */
+enum { MOST_PAIRS = 2 };             /* at once: their sums are half of the registers */
 enum { PANEL_TOKEN = PANEL_Q + 16 }; /* bytes per token and block */
-enum { QUADS = PANEL_Q / 4 };
 
 INLINE constants prepare(void);
 INLINE int streams(bq_tile_shape s);
-INLINE int strip_groups(int bits);
 INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
 INLINE v128_t float_of(v128_t sum);
 INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
                         const constants *c, v128_t sum[MOST][2]);
 INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
                       const constants *c, v128_t sum[MOST][2]);
-INLINE void unpack(bq_tile_shape s, const uint8_t *w, const constants *c, v128_t *to, int step);
 INLINE v128_t start_of(int bits, int part, int T, const uint8_t *sums);
-INLINE void dot_pair(int bits, int n, const v128_t *w, const uint8_t *quad, const constants *c,
-                     v128_t *sum);
+INLINE void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t *const *q,
+                      const constants *c, v128_t (*sum)[2]);
 
 INLINE size_t panel_blocks(size_t k) { return (k + 63) / 64 * 2; }
 
 INLINE size_t panel_size(size_t k, size_t tokens) {
-  return panel_blocks(k) * tokens * PANEL_TOKEN;
+  return panel_blocks(k) * (tokens + (tokens % 2 && tokens % BQ_PANEL_TOKENS != 1)) * PANEL_TOKEN;
 }
 
 typedef struct matmul_constants {
@@ -187,8 +182,8 @@ INLINE void add_tiles(bq_tile_shape s, int G, const uint8_t *const *tile, size_t
       add_run(s, G, tile, k, q, n, c, acc);
     return;
   }
-  add_run(s, G, tile, 0, q, n, c, acc);
-  if (s.step == 64) add_run(s, G, tile, 32, q + PANEL_TOKEN, n, c, acc);
+  KEEP_LOOP for (uint32_t k = 0; k < s.step; k += 32, q += PANEL_TOKEN)
+    add_run(s, G, tile, k, q, n, c, acc);
 }
 
 /* Where results go: `rows` of the 8 of each group of rows, of the first `n` groups (all or 1;
@@ -247,185 +242,123 @@ INLINE void multiply_one(bq_tile_shape s, const uint8_t *tiles, size_t cols, con
   }
 }
 
-/* --- pairs of tokens -------------------------------------------------------------------------- */
+/* --- several tokens --------------------------------------------------------------------------- */
 
-/* A strip is [blocks of 32 k][QUADS + numbers][groups][2] vectors: what dots take of 4 rows each,
- * then their scales and minima, of which there are two where k 0...15 and 16...31 have their own.
- * As many blocks as stay in the L1 cache beside a pair's activations, as many tokens as make
- * unpacking cheap. */
-enum {
-  STRIP_TOKENS = 32,
-  STRIP_VECTORS = STRIP_BLOCKS * (QUADS + 4) * 2 * MOST_GROUPS
-};
-
-/* Scales of a block, then minima. */
-INLINE int strip_halves(bq_tile_shape s) { return s.block == 16 ? 2 : 1; }
-INLINE int strip_vectors(bq_tile_shape s) { /* per block */
-  return (QUADS + strip_halves(s) * (s.min_bytes ? 2 : 1)) * 2 * strip_groups((int)s.bits);
-}
-
-/* 32 weights from k on of a tile become a group's part of a strip's block. */
-INLINE void unpack_run(bq_tile_shape s, const uint8_t *tile, uint32_t k, const numbers *n,
-                       const matmul_constants *c, v128_t *to) {
-  const int step = 2 * strip_groups((int)s.bits), halves = strip_halves(s);
-  const uint32_t run = k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
-  unpack(s, tile + bq_tile_weights_at(s) + run, &c->dot, to, step);
-  to += QUADS * step;
-  UNROLL for (int i = 0; i < halves; i++) {
-    const uint32_t at = k + 16 * (uint32_t)i;
-    load_scales(s.scale_bytes, tile + bq_tile_scale_at(s, 0, at), n->scale, c, to + i * step);
-    if (s.min_bytes)
-      load_scales(s.min_bytes, tile + bq_tile_min_at(s, 0, at), n->min, c,
-                  to + (halves + i) * step);
+/* A block's k, or `part` of them, of 8 rows times 2 * P tokens: weights `at` bytes into the tile,
+ * the scales and minima they belong to `scales` and `mins` bytes; acc[t][h]. Each weight is
+ * taken out once, while it is in a register. */
+INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uint32_t scales,
+                      uint32_t mins, uint32_t at, const uint8_t *const *q, const numbers *n,
+                      const matmul_constants *c, v128_t (*acc)[2]) {
+  v128_t sum[2 * MOST_PAIRS][2], w_scale[2], w_min[2];
+  const uint8_t *sums[2 * MOST_PAIRS];
+  UNROLL for (int t = 0; t < 2 * P; t++) {
+    sums[t] = q[t / 2] + 2 * PANEL_Q + 8 + 4 * (t % 2);
+    sum[t][0] = sum[t][1] = s.min_bytes ? start_of_none() : start_of((int)s.bits, part, 2, sums[t]);
+  }
+  dot_pairs((int)s.bits, P, part, tile + at, q, &c->dot, sum);
+  load_scales(s.scale_bytes, tile + scales, n->scale, c, w_scale);
+  if (s.min_bytes) load_scales(s.min_bytes, tile + mins, n->min, c, w_min);
+  UNROLL for (int t = 0; t < 2 * P; t++) {
+    const v128_t a = wasm_v128_load32_splat(sums[t] - 8);
+    const v128_t a_sum = s.min_bytes ? scaled_sum(part, 2, sums[t], a) : simd_zero();
+    UNROLL for (int h = 0; h < 2; h++) {
+      v128_t y = add_scaled(acc[t][h], sum[t][h], a, w_scale[h]);
+      acc[t][h] = s.min_bytes ? wasm_f32x4_add(y, wasm_f32x4_mul(a_sum, w_min[h])) : y;
+    }
   }
 }
 
-/* `blocks` of 32 k of a group of rows become its part of a strip. */
-INLINE void unpack_tiles(bq_tile_shape s, const uint8_t *tile, size_t blocks, v128_t *to) {
+/* 32 k of a tile, those from k on. */
+INLINE void add_run_of_pairs(bq_tile_shape s, int P, const uint8_t *tile, uint32_t k,
+                             const uint8_t *const *q, const numbers *n, const matmul_constants *c,
+                             v128_t (*acc)[2]) {
+  const uint32_t w = bq_tile_weights_at(s) + k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
+  const uint32_t scales = bq_tile_scale_at(s, 0, k), mins = bq_tile_min_at(s, 0, k);
+  if (s.block != 16) {
+    add_pairs(s, P, ALL, tile, scales, mins, w, q, n, c, acc);
+    return;
+  }
+  add_pairs(s, P, LOW, tile, scales, mins, w, q, n, c, acc);
+  add_pairs(s, P, HIGH, tile, scales + BQ_TILE_ROWS * s.scale_bytes,
+            mins + BQ_TILE_ROWS * s.min_bytes, w, q, n, c, acc);
+}
+
+/* 32 k of a tile times `tokens`, rounded up to pairs, which lie `pair` bytes apart. */
+INLINE void add_run_of_all(bq_tile_shape s, const uint8_t *tile, uint32_t k, const uint8_t *panel,
+                           size_t pair, size_t tokens, const numbers *n, const matmul_constants *c,
+                           v128_t (*acc)[2]) {
+  KEEP_LOOP for (; tokens > 2; acc += 4, panel += 2 * pair) {
+    const uint8_t *const q[] = {panel, panel + pair};
+    add_run_of_pairs(s, 2, tile, k, q, n, c, acc);
+    tokens -= tokens < 4 ? tokens : 4;
+  }
+  const uint8_t *const q[] = {panel};
+  if (tokens) add_run_of_pairs(s, 1, tile, k, q, n, c, acc);
+}
+
+/* acc[t] += a group of 8 rows times tokens, 2 to BATCH_TOKENS. Weights are one stream: of several,
+ * with so much done between two loads, hardware would read none ahead in time. */
+INLINE void multiply_some(bq_tile_shape s, const uint8_t *tile, size_t cols, const uint8_t *panel,
+                          size_t tokens, v128_t (*acc)[2]) {
   const matmul_constants c = {prepare(), simd_f16_prepare()};
+  const size_t pair = panel_size(cols, 2);
   numbers n;
-  KEEP_LOOP for (; blocks; tile += bq_tile_size(s)) {
-    if (s.scale_bytes != 1) {
-      UNROLL for (uint32_t k = 0; k < s.step; k += 32, to += strip_vectors(s))
-        unpack_run(s, tile, k, &n, &c, to);
-      blocks -= s.step / 32;
-      continue;
-    }
-    load_numbers(s, tile, &c, &n);
-    KEEP_LOOP for (uint32_t k = 0; k < s.step && blocks; k += 32, to += strip_vectors(s), blocks--)
-      unpack_run(s, tile, k, &n, &c, to);
+  size_t left = bq_tiles_per_row(s, cols) * (s.step / 32);
+  if (left > panel_blocks(cols)) left = panel_blocks(cols);
+  for (; left; tile += bq_tile_size(s)) {
+    const size_t blocks = left < s.step / 32 ? left : s.step / 32;
+    if (s.scale_bytes == 1) load_numbers(s, tile, &c, &n);
+    KEEP_LOOP for (uint32_t k = 0; k < blocks * 32; k += 32, panel += 2 * PANEL_TOKEN)
+      add_run_of_all(s, tile, k, panel, pair, tokens, &n, &c, acc);
+    left -= blocks;
   }
 }
 
-/* acc[t * n + i] += products of n vectors of a strip, or of `part` of its k. More sums than these
- * would not find registers; fewer wait for each other, since a dot takes some five cycles. */
-INLINE void add_pair(bq_tile_shape s, int part, int n, const v128_t *w, const uint8_t *q,
-                     const constants *c, v128_t *acc) {
-  const int from = part == HIGH ? QUADS / 2 : 0, to = part == LOW ? QUADS / 2 : QUADS;
-  const v128_t *scale = w + (QUADS + (part == HIGH)) * n, *min = scale + strip_halves(s) * n;
-  const uint8_t *a_scale = q + 2 * PANEL_Q, *sums = a_scale + 8;
-  v128_t sum[4 * MOST_GROUPS];
-  UNROLL for (int t = 0; t < 2; t++) {
-    const v128_t start =
-        s.min_bytes ? start_of_none() : start_of((int)s.bits, part, 2, sums + 4 * t);
-    UNROLL for (int i = 0; i < n; i++) sum[t * n + i] = start;
-  }
-  UNROLL for (int j = from; j < to; j++)
-    dot_pair((int)s.bits, n, w + j * n, q + 8 * j, c, sum);
-  UNROLL for (int t = 0; t < 2; t++) {
-    const v128_t a = wasm_v128_load32_splat(a_scale + 4 * t);
-    const v128_t a_sum = s.min_bytes ? scaled_sum(part, 2, sums + 4 * t, a) : simd_zero();
-    UNROLL for (int i = 0; i < n; i++) {
-      v128_t y = add_scaled(acc[t * n + i], sum[t * n + i], a, scale[i]);
-      acc[t * n + i] = s.min_bytes ? wasm_f32x4_add(y, wasm_f32x4_mul(a_sum, min[i])) : y;
+typedef void some_fn(const uint8_t *tile, size_t cols, const uint8_t *panel, size_t tokens,
+                     v128_t (*acc)[2]);
+
+/* Tokens that a weight meets while it is in the L1 cache. */
+enum { BATCH_TOKENS = 32 };
+
+static __attribute__((noinline)) void matmul_some(some_fn *multiply, size_t group,
+                                                  const bq_matrix *m, const bq_batch *a,
+                                                  size_t tokens, size_t row0, size_t row1, float *y,
+                                                  size_t y_stride) {
+  v128_t acc[BATCH_TOKENS][2];
+  for (size_t from = 0, n; from < tokens; from += n) {
+    n = tokens - from < BATCH_TOKENS ? tokens - from : BATCH_TOKENS;
+    for (size_t row = row0; row < row1; row += BQ_TILE_ROWS) {
+      memset(acc, 0, (n + n % 2) * sizeof *acc);
+      multiply(m->data + row / BQ_TILE_ROWS * group, m->cols, a->panel + panel_size(m->cols, from),
+               n, acc);
+      for (size_t t = 0; t < n; t++)
+        store_rows(y + (from + t) * y_stride + row, acc[t], row1 - row);
     }
   }
 }
 
-/* A pair's `blocks` of a strip. The sums of dots take all registers, so the others are in
- * memory. */
-INLINE void multiply_pair(bq_tile_shape s, const v128_t *strip, size_t blocks, const uint8_t *panel,
-                          v128_t *acc) {
-  const constants c = prepare();
-  const int n = 2 * strip_groups((int)s.bits);
-  KEEP_LOOP for (size_t b = 0; b < blocks; b++, strip += strip_vectors(s)) {
-    if (s.block == 16) {
-      add_pair(s, LOW, n, strip, panel, &c, acc);
-      add_pair(s, HIGH, n, strip, panel, &c, acc);
-    } else {
-      add_pair(s, ALL, n, strip, panel, &c, acc);
-    }
-    panel += 2 * PANEL_TOKEN;
-  }
-}
-
-typedef void pair_fn(const v128_t *strip, size_t blocks, const uint8_t *panel, v128_t *acc);
-
-/* One function for all types whose strips look the same. */
-#define PAIRS(name, block, bits, min)                                                \
-  static __attribute__((noinline)) void name(const v128_t *strip, size_t blocks,     \
-                                             const uint8_t *panel, v128_t *acc) {    \
-    multiply_pair(BQ_TILE_SHAPE(block, bits, 0, min), strip, blocks, panel, acc);    \
-  }
-PAIRS(pair_nibbles, 32, 4, 0)
-PAIRS(pair_halves, 16, 4, 0)
-PAIRS(pair_minima, 32, 4, 1)
-PAIRS(pair_half_minima, 16, 4, 1)
-PAIRS(pair_half_bytes, 16, 7, 0)
-PAIRS(pair_bytes, 32, 8, 0)
-#define PAIR_OF(block, bits, min)                                                     \
-  ((min) ? (block) == 16 ? pair_half_minima : pair_minima                             \
-   : (bits) == 8 ? pair_bytes                                                         \
-   : (block) != 16 ? pair_nibbles : (bits) == 7 ? pair_half_bytes : pair_halves)
-
-typedef struct strip_type {
-  bq_tile_shape shape;
-  void (*unpack)(const uint8_t *tile, size_t blocks, v128_t *to);
-  pair_fn *multiply;
-} strip_type;
-
-/* Up to `groups` groups of rows times `tokens`; those that are missing are the last one again. */
-static void multiply_strip(const strip_type *type, const bq_matrix *m, const uint8_t *panel,
-                           size_t tokens, size_t row, size_t left, float *y, size_t y_stride) {
-  v128_t strip[STRIP_VECTORS], acc[STRIP_TOKENS * 2 * MOST_GROUPS];
-  const bq_tile_shape s = type->shape;
-  const size_t groups = (size_t)strip_groups((int)s.bits), per_tile = s.step / 32;
-  const size_t n_tiles = bq_tiles_per_row(s, m->cols), padded = panel_blocks(m->cols);
-  const size_t blocks = n_tiles * per_tile < padded ? n_tiles * per_tile : padded;
-  const uint8_t *tiles = m->data + row / BQ_TILE_ROWS * n_tiles * bq_tile_size(s);
-  memset(acc, 0, tokens * 2 * groups * sizeof *acc);
-  for (size_t at = 0; at < blocks; at += STRIP_BLOCKS) {
-    const size_t n = blocks - at < STRIP_BLOCKS ? blocks - at : STRIP_BLOCKS;
-    const uint8_t *q = panel + at * 2 * PANEL_TOKEN;
-    for (size_t g = 0, tile = at / per_tile; g < groups; g++) {
-      type->unpack(tiles + tile * bq_tile_size(s), n, strip + 2 * g);
-      if ((g + 1) * BQ_TILE_ROWS < left) tile += n_tiles;
-    }
-    for (size_t t = 0; t < tokens; t += 2, q += panel_size(m->cols, 2))
-      type->multiply(strip, n, q, acc + t * 2 * groups);
-  }
-  for (size_t t = 0; t < tokens; t++)
-    for (size_t g = 0; g < groups && g * BQ_TILE_ROWS < left; g++)
-      store_rows(y + t * y_stride + row + g * BQ_TILE_ROWS, acc + (t * groups + g) * 2,
-                 left - g * BQ_TILE_ROWS);
-}
-
-static __attribute__((noinline)) void matmul_pairs(const strip_type *type, const bq_matrix *m,
-                                                   const bq_batch *a, size_t row0, size_t row1,
-                                                   float *y, size_t y_stride) {
-  const size_t rows = (size_t)strip_groups((int)type->shape.bits) * BQ_TILE_ROWS;
-  for (size_t t = 0, n; t + 1 < a->tokens; t += n) {
-    n = (a->tokens - t) / 2 * 2;
-    if (n > STRIP_TOKENS) n = STRIP_TOKENS;
-    for (size_t r = row0; r < row1; r += rows)
-      multiply_strip(type, m, a->panel + panel_size(m->cols, t), n, r, row1 - r, y + t * y_stride,
-                     y_stride);
-  }
-}
-
-INLINE void matmul_tiled(const strip_type *type, const bq_matrix *m, const bq_batch *a, size_t row0,
-                         size_t row1, float *y, size_t y_stride) {
-  const bq_tile_shape s = type->shape;
-  const size_t group = bq_tiles_per_row(s, m->cols) * bq_tile_size(s), last = a->tokens - 1;
-  const uint8_t *tiles = m->data + row0 / BQ_TILE_ROWS * group;
-  if (a->tokens > 1) matmul_pairs(type, m, a, row0, row1, y, y_stride);
-  if (a->tokens % 2 == 0) return;
+INLINE void matmul_tiled(bq_tile_shape s, some_fn *multiply, const bq_matrix *m, const bq_batch *a,
+                         size_t row0, size_t row1, float *y, size_t y_stride) {
+  const size_t group = bq_tiles_per_row(s, m->cols) * bq_tile_size(s);
+  const size_t alone = a->tokens % BQ_PANEL_TOKENS == 1, last = a->tokens - alone;
+  if (last) matmul_some(multiply, group, m, a, last, row0, row1, y, y_stride);
+  if (!alone) return;
   const matmul_constants c = {prepare(), simd_f16_prepare()};
-  multiply_one(s, tiles, m->cols, a->panel + panel_size(m->cols, last), &c, row1 - row0,
-               y + last * y_stride + row0);
+  multiply_one(s, m->data + row0 / BQ_TILE_ROWS * group, m->cols,
+               a->panel + panel_size(m->cols, last), &c, row1 - row0, y + last * y_stride + row0);
 }
 
 /* The matmul of a type, and its row of the table. */
-#define MATMUL_SLOT(NAME, name, block, bits, scale, min)                                         \
-  _Static_assert(STRIP_BLOCKS * 32 % BQ_TILE_STEP(block, scale) == 0, "strips have whole tiles"); \
-  static void unpack_##name(const uint8_t *tile, size_t blocks, v128_t *to) {                    \
-    unpack_tiles(BQ_TILE_SHAPE(block, bits, scale, min), tile, blocks, to);                      \
-  }                                                                                              \
-  static void matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1,     \
-                            float *y, size_t y_stride) {                                         \
-    static const strip_type type = {BQ_TILE_SHAPE(block, bits, scale, min), unpack_##name,       \
-                                    PAIR_OF(block, bits, min)};                                  \
-    matmul_tiled(&type, w, a, row0, row1, y, y_stride);                                          \
+#define MATMUL_SLOT(NAME, name, ...)                                                              \
+  static __attribute__((noinline)) void some_##name(const uint8_t *tile, size_t cols,             \
+                                                    const uint8_t *panel, size_t tokens,          \
+                                                    v128_t(*acc)[2]) {                            \
+    multiply_some(BQ_TILE_SHAPE(__VA_ARGS__), tile, cols, panel, tokens, acc);                    \
+  }                                                                                               \
+  static void matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1,      \
+                            float *y, size_t y_stride) {                                          \
+    matmul_tiled(BQ_TILE_SHAPE(__VA_ARGS__), some_##name, w, a, row0, row1, y, y_stride);         \
   }
 BQ_TILED_TYPES(MATMUL_SLOT)
 #define TILED_ROW(NAME, name, ...) [BQ_TYPE_##NAME] = {matmul_##name, bq_scalar_row_tiled, true},
@@ -503,53 +436,54 @@ INLINE void put_scales(uint8_t *block, size_t T, size_t t, quantized a) {
   memcpy(block + 12 * T, &negative, 4);
 }
 
-/* N blocks of T rows become those of a pair or a token alone. The largest numbers of several are
- * looked for first: what is rounded has to wait for them. */
-INLINE void quantize_blocks(size_t T, size_t N, const float *x, size_t x_stride, uint8_t *block) {
-  float most[2][4];
-  UNROLL for (size_t b = 0; b < N; b++)
-    UNROLL for (size_t t = 0; t < T; t++) most[t][b] = largest_of(x + t * x_stride + 32 * b);
-  UNROLL for (size_t b = 0; b < N; b++, block += T * PANEL_TOKEN) {
-    v128_t quads[2][PANEL_Q / 16];
-    UNROLL for (size_t t = 0; t < T; t++) {
-      const quantized a = quantize_32(x + t * x_stride + 32 * b, most[t][b]);
-      quads_of(a.low, a.high, quads[t]);
-      put_scales(block, T, t, a);
-    }
-    UNROLL for (int i = 0; i < PANEL_Q / 16; i++) {
-      if (T == 1) {
-        wasm_v128_store(block + 16 * i, quads[0][i]);
-        continue;
-      }
-      wasm_v128_store(block + 32 * i, wasm_i32x4_shuffle(quads[0][i], quads[1][i], 0, 4, 1, 5));
-      wasm_v128_store(block + 32 * i + 16,
-                      wasm_i32x4_shuffle(quads[0][i], quads[1][i], 2, 6, 3, 7));
-    }
+/* A block of T rows becomes that of a pair or a token alone. The largest numbers are looked for
+ * first: what is rounded has to wait for them. */
+INLINE void quantize_block(size_t T, const float *x, size_t x_stride, uint8_t *block) {
+  v128_t quads[2][PANEL_Q / 16];
+  float most[2];
+  UNROLL for (size_t t = 0; t < T; t++) most[t] = largest_of(x + t * x_stride);
+  UNROLL for (size_t t = 0; t < T; t++) {
+    const quantized a = quantize_32(x + t * x_stride, most[t]);
+    quads_of(a.low, a.high, quads[t]);
+    put_scales(block, T, t, a);
   }
+  UNROLL for (int i = 0; i < PANEL_Q / 16; i++) {
+    if (T == 1) {
+      wasm_v128_store(block + 16 * i, quads[0][i]);
+      continue;
+    }
+    wasm_v128_store(block + 32 * i, wasm_i32x4_shuffle(quads[0][i], quads[1][i], 0, 4, 1, 5));
+    wasm_v128_store(block + 32 * i + 16, wasm_i32x4_shuffle(quads[0][i], quads[1][i], 2, 6, 3, 7));
+  }
+}
+
+/* Of row t the end, then zeros: block b of k activations. */
+static __attribute__((noinline)) void end_of_row(const float *x, size_t b, size_t k, float *to) {
+  KEEP_LOOP for (size_t i = 0; i < 32; i++) to[i] = 32 * b + i < k ? x[32 * b + i] : 0;
 }
 
 /* Rows of k activations, T of them. */
 INLINE void quantize_rows(size_t T, const float *x, size_t x_stride, size_t k, uint8_t *block) {
-  const size_t blocks = panel_blocks(k), whole = k / 32;
-  size_t b = 0;
-  KEEP_LOOP for (; b < whole; b++)
-    quantize_blocks(T, 1, x + 32 * b, x_stride, block + b * T * PANEL_TOKEN);
-  KEEP_LOOP for (; b < blocks; b++) { /* the end of the rows, padding */
-    float part[64] = {0};
-    for (size_t t = 0; t < T; t++)
-      for (size_t i = b * 32; i < k && i < b * 32 + 32; i++)
-        part[32 * t + i - b * 32] = x[t * x_stride + i];
-    quantize_blocks(T, 1, part, 32, block + b * T * PANEL_TOKEN);
+  KEEP_LOOP for (size_t b = 0; b < panel_blocks(k); b++, block += T * PANEL_TOKEN) {
+    const bool whole = b < k / 32;
+    float part[64];
+    if (!whole)
+      for (size_t t = 0; t < T; t++) end_of_row(x + t * x_stride, b, k, part + 32 * t);
+    quantize_block(T, whole ? x + 32 * b : part, whole ? x_stride : 32, block);
   }
 }
 
 static size_t panel_bytes(size_t k, size_t tokens) { return panel_size(k, tokens); }
 
+/* A last token beside others is a pair with itself. */
 static void quantize(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel) {
-  size_t t = 0;
-  for (; t + 2 <= tokens; t += 2)
-    quantize_rows(2, x + t * x_stride, x_stride, k, panel + panel_size(k, t));
-  if (t < tokens) quantize_rows(1, x + t * x_stride, 0, k, panel + panel_size(k, t));
+  for (size_t t = 0; t < tokens; t += 2) {
+    const float *row = x + t * x_stride;
+    uint8_t *to = panel + panel_size(k, t);
+    const size_t next = t + 1 < tokens ? x_stride : 0;
+    if (next || t % BQ_PANEL_TOKENS) quantize_rows(2, row, next, k, to);
+    else quantize_rows(1, row, 0, k, to);
+  }
 }
 
 #endif

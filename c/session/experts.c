@@ -159,8 +159,7 @@ static void multiply(const bq_session *s, const bq_layer *w, const bq_step *step
   const bq_routes *r = s->scratch.routes;
   const size_t in = bq_buffer_cols(c, (bq_buffer)step->in);
   const size_t cols = w->module[step->module[0]].w.rows / c->experts; /* of the result */
-  const size_t some = s->model->kernels->batch_groups; /* that are as quick as one */
-  const size_t run = (8 + some - 1) / some * some * BQ_TILE_ROWS, runs = (cols + run - 1) / run;
+  const size_t run = 8 * BQ_TILE_ROWS, runs = (cols + run - 1) / run;
   for (bq_share share = bq_share_of(s, thread, threads, r->met[0] * runs, 1);
        bq_share_next(&share);)
     for (size_t i = share.from; i < share.to; i++) {

@@ -213,16 +213,14 @@ static void run_products(const bq_session *s, const linear *l, const bq_batch *b
   }
 }
 
-/* Row groups that are shared out together, since kernels take several at once. */
-static size_t grain_of(const bq_session *s, const bq_batch *batch) {
-  return batch->tokens == 1 ? 8 : s->model->kernels->batch_groups;
-}
+/* Row groups that are shared out together, since of one token kernels take several at once. */
+static size_t grain_of(const bq_batch *batch) { return batch->tokens == 1 ? 8 : 1; }
 
 static void multiply(const bq_session *s, const linear *l, const bq_batch *batch, size_t thread,
                      size_t threads) {
   size_t total = 0;
   for (size_t i = 0; i < l->n; i++) total += row_groups(l->list[i].w);
-  for (bq_share share = bq_share_of(s, thread, threads, total, grain_of(s, batch));
+  for (bq_share share = bq_share_of(s, thread, threads, total, grain_of(batch));
        bq_share_next(&share);)
     run_products(s, l, batch, share.from, share.to);
 }
@@ -251,7 +249,7 @@ static void run_gate(const place *p, const linear *l, const bq_batch *batch, siz
   const bq_session *s = p->s;
   enum { RUNS = 8 };
   size_t runs[RUNS][2], n = 0;
-  bq_share share = bq_share_of(s, thread, threads, row_groups(l->list[0].w), grain_of(s, batch));
+  bq_share share = bq_share_of(s, thread, threads, row_groups(l->list[0].w), grain_of(batch));
   while (bq_share_next(&share)) {
     for (size_t i = 0; i < l->n; i++)
       run_product(s, l, &l->list[i], batch, share.from, share.to);
