@@ -48,7 +48,8 @@ const LARGEST_F32 = 2 ** 31;
 /** @type {Record<Method, import('./rounder.js').Rounding>} */
 const METHODS = {
   search: { feedback: false, sweeps: 0, damp: 0.01 },
-  gptq: { feedback: true, sweeps: 4, damp: 0.01 },
+  // The share of their mean that moments are raised by: of 0.001 to 0.4 what does best on stories260K, calibrated on two texts.
+  gptq: { feedback: true, sweeps: 4, damp: 0.1 },
 };
 
 /** @param {string} output @param {OutModel} model @param {{ hash?: string, onBytes?: (done: number, total: number) => void, signal?: AbortSignal }} options */

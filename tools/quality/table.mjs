@@ -10,6 +10,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { typeNamed } from '../../js/convert/weights.js';
 import { fromFile } from '../../js/engine.js';
 import { logSum } from '../../js/engine/probabilities.js';
 import { argmax, openLogits } from '../../tests/js/logits.mjs';
@@ -34,6 +35,15 @@ const ROWS = /** @type {[string, string, string[], boolean][]} */ ([
   ['bq4a', 'compensated', ['--quant', 'bq4a'], true],
   ['bq4_64', 'compensated', ['--quant', 'bq4_64'], true],
 ]);
+
+/** Sizes between those of one type for all. @type {Record<string, typeof ROWS>} */
+const MIXED = {
+  stories: [
+    ['mixed', 'compensated', ['--target-size', '172000'], true],
+    ['mixed', 'compensated, larger', ['--target-size', '185000'], true],
+  ],
+  model: [],
+};
 
 /** @typedef {{ type: string, how: string, bits: number, bytes: number, perplexity: number, kl: number, same: number }} Row */
 /** @typedef {{ name: string, reference: number, predicted: number, rows: Row[] }} Table */
@@ -100,7 +110,9 @@ async function tableOf(key, name, model, windowsOf, tokens) {
   const table = existsSync(kept)
     ? JSON.parse(readFileSync(kept, 'utf8'))
     : { name, reference: 0, predicted: 0, rows: [] };
-  const missing = ROWS.filter(([type, how]) => !table.rows.some((row) => row.type === type && row.how === how));
+  const missing = [...ROWS, ...MIXED[key]].filter(
+    ([type, how]) => !table.rows.some((row) => row.type === type && row.how === how),
+  );
   if (!missing.length) return;
   const [floats, text, out] = ['f32.bq4', 'own.txt', 'out.bq4'].map((end) => join(FOLDER, `${key}-${end}`));
   if (!existsSync(floats)) bq4('convert', model, floats, '--quant', 'f32');
@@ -118,15 +130,23 @@ async function tableOf(key, name, model, windowsOf, tokens) {
   table.predicted = reference.length;
   for (const [type, how, args, calibrated] of missing) {
     const report = JSON.parse(
-      bq4('quantize', floats, out, ...args, '--json', ...(calibrated ? ['--calibrate', text] : [])),
+      bq4(
+        'quantize',
+        floats,
+        out,
+        ...args,
+        '--json',
+        ...(calibrated ? ['--calibrate', text, '--tokens', String(tokens)] : []),
+      ),
     );
     const matrices = report.tensors.filter((/** @type {any} */ t) => /^h\.\d+\.(attn|mlp)\.\w+\.weight$/.test(t.name));
-    const [bytes, weights] = ['bytes', 'weights'].map((k) =>
-      matrices.reduce((/** @type {number} */ a, /** @type {any} */ t) => a + t[k], 0),
+    // Of the blocks, without what fills up rows and tiles: stories260K has rows of 172.
+    const [bits, weights] = matrices.reduce(
+      (/** @type {number[]} */ [b, w], /** @type {any} */ t) => [b + bitsOf(t.type) * t.weights, w + t.weights],
+      [0, 0],
     );
     const found = await measure(out, windows, reference);
-    // Without what fills up rows and tiles: stories260K has rows of 172.
-    table.rows.push({ type, how, bits: bitsOf(type) || (8 * bytes) / weights, bytes: statSync(out).size, ...found });
+    table.rows.push({ type, how, bits: bits / weights, bytes: statSync(out).size, ...found });
     console.log(
       `${name}: ${type}, ${how}: ${percent(found.perplexity / table.reference - 1)}, KL ${found.kl.toFixed(4)}`,
     );
@@ -135,9 +155,11 @@ async function tableOf(key, name, model, windowsOf, tokens) {
   rmSync(out);
 }
 
-/** Of a block. @param {string} type */
-const bitsOf = (type) =>
-  /** @type {Record<string, number>} */ ({ bq8: 8.5, bq4: 5, bq4h: 4.5, bq4a: 5, bq4_64: 4.5 })[type];
+/** Of a block. @param {string} name */
+function bitsOf(name) {
+  const { block, blockBytes } = typeNamed(name);
+  return (8 * blockBytes) / block;
+}
 const percent = (/** @type {number} */ x) => `${x < 0 ? '−' : '+'}${Math.abs(100 * x).toFixed(2)} %`;
 
 /** @param {string} file @param {string} path @param {number} count */
@@ -158,13 +180,13 @@ function markdown({ name, reference, predicted, rows }) {
   return [
     `${name}: perplexity ${reference.toFixed(4)} as f32, ${predicted.toLocaleString('en')} predictions.`,
     '',
-    '| type | rounded | bits | file, MB | perplexity | of what v1 adds | mean KL | top-1 |',
+    '| type | rounded | bits | file, KB | perplexity | of what v1 adds | mean KL | top-1 |',
     '|---|---|---|---|---|---|---|---|',
     ...[...rows]
       .sort((a, b) => a.bits - b.bits || b.kl - a.kl)
       .map(
         (row) =>
-          `| ${[`\`${row.type}\``, row.how, row.bits.toFixed(2), (row.bytes / 1e6).toFixed(2), percent(row.perplexity / reference - 1), share(row), row.kl.toFixed(5), `${(100 * row.same).toFixed(1)} %`].join(' | ')} |`,
+          `| ${[`\`${row.type}\``, row.how, row.bits.toFixed(2), Math.round(row.bytes / 1e3).toLocaleString('en'), percent(row.perplexity / reference - 1), share(row), row.kl.toFixed(5), `${(100 * row.same).toFixed(1)} %`].join(' | ')} |`,
       ),
   ].join('\n');
 }
@@ -211,6 +233,6 @@ if (model && text && values.only !== 'stories')
     'SmolLM2-135M-Instruct on a book',
     model,
     () => windowsOfText(model, text, Number(values.tokens)),
-    10000,
+    2048,
   );
 writeDocument();
