@@ -68,8 +68,47 @@ async function replyAmid() {
   };
 }
 
+/** What the second frame loads in the first, each from another kind of source. @param {{ url: string, handles: boolean }} how */
+async function sourcesOfAnother({ url, handles }) {
+  const { engine, frame } = /** @type {any} */ (globalThis).frames_[1];
+  const own = frame.contentWindow;
+  const blob = await (await own.fetch(url)).blob();
+  const large = new own.Uint8Array(blob.size + (8 << 20));
+  large.set(new own.Uint8Array(await blob.arrayBuffer()));
+  const sources = [url, blob, large.subarray(0, blob.size)];
+  if (handles) {
+    const root = await own.navigator.storage.getDirectory();
+    const handle = await root.getFileHandle('shared-test.bq4', { create: true });
+    const writable = await handle.createWritable();
+    await writable.write(blob);
+    await writable.close();
+    sources.push({ kind: 'handle', handle });
+  }
+  const all = [];
+  for (const source of sources) {
+    const model = await engine.load(source, { sessions: 2 });
+    const [one, two] = [await model.createSession(), await model.createSession()];
+    await one.append('what there is to be said, and more than that');
+    await two.restore(await one.save());
+    all.push((await two.generate(null, { temperature: 0, maxTokens: 10 })).ids);
+    await model.close();
+  }
+  return all;
+}
+
 await everyBrowser((name) => {
   const here = oneSite(name);
+  test('a Blob, bytes of megabytes, files of the browser and saved sessions go from one frame to another', async (t) => {
+    const server = await faultServer(bytes);
+    t.after(server.close);
+    const page = await here.open();
+    await page.evaluate(openFrames, { url: server.url, count: 2 });
+    const all = await page.evaluate(sourcesOfAnother, { url: server.url, handles: BROWSERS[name].opfs });
+    assert.equal(all.length, BROWSERS[name].opfs ? 4 : 3);
+    for (const ids of all) assert.deepEqual(ids, all[0]);
+    await page.close();
+  });
+
   test('frames share one engine and one download; when the one that leads is removed amid a reply, it goes on', async (t) => {
     const server = await faultServer(bytes);
     t.after(server.close);
@@ -159,6 +198,8 @@ else
 
       for (const [how, end] of Object.entries({
         closed: (/** @type {import('playwright-core').Page} */ page) => page.close(),
+        'left for another page': async (/** @type {import('playwright-core').Page} */ page) =>
+          void (await page.goto(`${site.url}tests/browser/blank.html`)),
         crashed: async (/** @type {import('playwright-core').Page} */ page) => {
           const gone = page.waitForEvent('crash');
           const devtools = await page.context().newCDPSession(page);
