@@ -108,6 +108,14 @@ test('refusals say what to do', async () => {
     );
   await assert.rejects(fromHub(sharded, {}, {}, 'no/such'), { code: 'HTTP_STATUS', message: /no\/such/ });
   await assert.rejects(fromHub({ 'README.md': Buffer.from('x') }), { code: 'NOT_A_MODEL', message: /config\.json/ });
+  const ggufs = Object.fromEntries(Array.from({ length: 15 }, (_, i) => [`q/m ${i}.gguf`, Buffer.from('GGUF')]));
+  await assert.rejects(
+    fromHub({ 'config.json': config, ...ggufs }),
+    (/** @type {any} */ e) =>
+      e.code === 'NOT_A_MODEL' &&
+      e.hint.includes(`/resolve/${SHA}/q/m%200.gguf http`) &&
+      / or another of 15$/.test(e.hint),
+  );
   for (const name of ['../../etc', 'a/b/c', 'a b', ''])
     await assert.rejects(convert(`hf:${name}`, join(folder, 'x.bq4')), { code: 'ARGUMENT' });
   await assert.rejects(convert('hf:a/b', join(folder, 'x.bq4'), { endpoint: 'ftp://x' }), { code: 'ARGUMENT' });

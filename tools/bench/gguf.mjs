@@ -136,6 +136,8 @@ await command(async () => {
         bytes: [own, , plainBytes],
       } = await rates([...paths, await plainFile(shape)], shape.vocab);
       const { ms: loads, computed } = await warmLoads(paths, site.url);
+      // A prompt meets the head once, in 8 bits: what it meets with each token are the layers.
+      const head = (shape.vocab * shape.hidden * 8.5) / 8;
       console.log(
         [
           type,
@@ -143,7 +145,7 @@ await command(async () => {
           `${middle(gguf.prefill, 0)} / ${middle(bq4.prefill, 0)} (${ratio(gguf.prefill, bq4.prefill)})`,
           ...[loads, computed].map(([a, b]) => `${middle(a, 0)} / ${middle(b, 0)} (${ratio(b, a)})`),
           perByte(gguf.decode, own, plain.decode, plainBytes),
-          perByte(gguf.prefill, own, plain.prefill, plainBytes),
+          perByte(gguf.prefill, own - head, plain.prefill, plainBytes - head),
         ]
           .map((cell) => cell.padEnd(24))
           .join(''),

@@ -20,6 +20,8 @@ const ENDPOINT = 'https://huggingface.co';
 /** What is fetched as a whole: configurations, tokenizers, templates. */
 const SMALL = /^(?!.*\.\.)([\w.-]+|\d_\w+\/config)\.(json|txt|model|jinja|tiktoken)$/;
 const MAX_SMALL = 64 << 20;
+/** Files that a message lists. */
+const MOST_NAMED = 12;
 const MAX_REDIRECTS = 8;
 const TRIES = 4;
 const PAUSE_MS = 500;
@@ -231,6 +233,14 @@ export async function openHub(input, options) {
     throw new BqError('ARGUMENT', `"${input}" is no hf:owner/name`);
   const hub = new Hub(repo, options);
   const { sha, names } = await hub.list();
+  const ready = names.filter((name) => name.endsWith('.gguf'));
+  if (ready.length && !names.some((name) => /\.(safetensors|bin|pth?)$/.test(name)))
+    throw new BqError('NOT_A_MODEL', `${input} has GGUF files: they run as they are, by their addresses`, {
+      hint: `take one: ${ready
+        .slice(0, MOST_NAMED)
+        .map((name) => hub.fileAddress(sha, name).href)
+        .join(' ')}${ready.length > MOST_NAMED ? ` or another of ${ready.length}` : ''}`,
+    });
   /** Fetched once. @type {Map<string, Promise<Uint8Array>>} */
   const small = new Map();
   const whole = (/** @type {string} */ name) => {
