@@ -43,6 +43,7 @@ executed) with config.json beside it, a checkpoint of llama2.c or nanoGPT (.pt),
   --tokenizer FILE     default: what usually lies beside such a model; a .txt has a token per line
   --quant TYPE         type of the matrices: bq4a (default), bq4, bq4_16, bq4_64, bq4h, bq8, f16, bf16, f32
   --embed TYPE         type of embedding and head (default: bq8, or the type of the matrices when they are no blocks)
+  --calibrate TEXT     rounds by what a text needs, as quantize does
   --hash KIND          of chunks: xxh64 (default) shows damage, sha256 with an integrity also forgery
   --compress KIND      layers of a .qsf: none (default), lz4 or zstd; its types are q4a (default), q3a, q2a, q2s, tern, f16
   --row-scales         rows of matrices are divided by a factor that the file has beside them: for weights that f16 can't scale
@@ -59,7 +60,7 @@ Options of quantize; IN is a .bq4 file, or what convert takes:
   --embed TYPE         of embedding and head (default: bq8)
   --target-size SIZE   of the file, as 80MB: bq4h, bq4a or bq8 for each matrix, by what rounding it costs the model's predictions
   --method KIND        gptq (default): errors are made good by later weights; search: only scales are searched
-  --hash KIND  --json  as of convert
+  --tokenizer FILE  --hash KIND  --json   as of convert
 
 Options of embed, besides context, kv, activations, companion and build as above:
 
@@ -145,6 +146,7 @@ const COMMANDS = {
       tokenizer: value,
       quant: value,
       embed: value,
+      calibrate: value,
       compress: value,
       hash: value,
       v1: flag,
@@ -167,6 +169,7 @@ const COMMANDS = {
       quant: value,
       embed: value,
       calibrate: value,
+      tokenizer: value,
       tokens: value,
       method: value,
       'target-size': value,
@@ -478,6 +481,11 @@ async function ggufOr(name, gguf, other) {
 
 /** @param {string[]} files @param {any} options */
 async function convertFile([from, to], options) {
+  if (options.calibrate !== undefined) {
+    const other = Object.keys(options).find((name) => !(name in COMMANDS.quantize.options));
+    if (other) throw new Usage(`--${other} and --calibrate don't go together: convert first, then quantize`);
+    return (await import('./quantize.js')).quantizeFile([from, to], options);
+  }
   const { convert } = await import('../js/convert/index.js');
   const { convertGguf } = await import('./convert-gguf.js');
   const { formatReport } = await import('../js/convert/report.js');

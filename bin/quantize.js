@@ -3,6 +3,7 @@ import { stderr, stdout } from 'node:process';
 import { chatFormat, tokenizerOf } from '../js/convert/parts.js';
 import { openCheckpoint } from '../js/convert/read/checkpoint.js';
 import { formatReport } from '../js/convert/report.js';
+import { readTokenizerFile } from '../js/convert/tokenizers/index.js';
 import { encodeTokenizer } from '../js/convert/tokenizers/section.js';
 import { quantize } from '../js/quantize/index.js';
 import { openSource } from '../js/sources/index.js';
@@ -14,10 +15,10 @@ import { numberOf, readText, sourceOf, Usage } from './options.js';
 /** @import { Checkpoint } from '../js/convert/read/checkpoint.js' */
 /** @import { Input } from '../js/quantize/index.js' */
 
-/** @param {Checkpoint} checkpoint @returns {Promise<Input>} */
-async function inputOf(checkpoint) {
+/** @param {Checkpoint} checkpoint @param {string | undefined} path  of a tokenizer @returns {Promise<Input>} */
+async function inputOf(checkpoint, path) {
   const { config, tensors, name, license = '', template } = checkpoint;
-  const tokenizer = await tokenizerOf(checkpoint);
+  const tokenizer = await tokenizerOf(checkpoint, path && ((vocab) => readTokenizerFile(path, { vocab })));
   return {
     config,
     tensors,
@@ -45,21 +46,22 @@ async function magicOf(name) {
 
 /**
  * Runs `use` with whatever `name` is: a .bq4 or .gguf file, or what `convert` reads.
- * @template T @param {string} name @param {(input: Input) => Promise<T>} use @returns {Promise<T>}
+ * @template T @param {string} name @param {string | undefined} tokenizer @param {(input: Input) => Promise<T>} use @returns {Promise<T>}
  */
-async function withInput(name, use) {
+async function withInput(name, tokenizer, use) {
   const magic = await magicOf(name);
+  if (magic === 'BQ4F' && tokenizer) throw new Usage('a .bq4 file has its own tokenizer: --tokenizer is for others');
   if (magic === 'BQ4F' || magic === 'GGUF') {
     const file = await openSource(await sourceOf(name));
     try {
-      return await use(magic === 'BQ4F' ? await bq4Input(file) : await inputOf(await ggufCheckpoint(file)));
+      return await use(magic === 'BQ4F' ? await bq4Input(file) : await inputOf(await ggufCheckpoint(file), tokenizer));
     } finally {
       await file.close();
     }
   }
   const checkpoint = await openCheckpoint(name);
   try {
-    return await use(await inputOf(checkpoint));
+    return await use(await inputOf(checkpoint, tokenizer));
   } finally {
     await checkpoint.close();
   }
@@ -86,7 +88,7 @@ export async function quantizeFile([from, to], options) {
     shown = Date.now();
     stderr.write(`\r${STAGES[stage]} ${Math.floor((100 * done) / total)} %${done < total ? ' ' : '\n'}`);
   };
-  const report = await withInput(from, async (input) =>
+  const report = await withInput(from, options.tokenizer, async (input) =>
     quantize(input, to, {
       quant: options.quant,
       embed: options.embed,

@@ -110,6 +110,12 @@ test('quantize: a folder, the same as .bq4, the same bytes twice; errors of prod
   assert.ok(products(report).length >= 14);
   for (const [i, { name, product }] of products(report).entries())
     assert.ok(product < products(search)[i].product, `${name}: ${product}, ${products(search)[i].product}`);
+  const converted = join(folder, 'converted.bq4');
+  assert.equal(bq4('convert', tiny, converted, '--quant', 'bq4h', '--calibrate', text).status, 0);
+  assert.deepEqual(await contents(converted), await contents(a));
+  const other = bq4('convert', tiny, join(folder, 'o.bq4'), '--calibrate', text, '--v1');
+  assert.equal(other.status, 2);
+  assert.match(other.stderr, /--v1 and --calibrate don't go together/);
   const { status, stdout } = bq4('run', a, 'The', '--max-tokens', '8', '--temperature', '0', '--json');
   assert.equal(status, 0);
   assert.equal(JSON.parse(stdout).ids.length, 8);
