@@ -77,7 +77,7 @@ async function rates(paths, vocab) {
       all[i].prefill.push(prefill);
       all[i].decode.push(decode);
     }
-  const bytes = models.map(({ info }) => info.tokenWeights);
+  const bytes = models.map(({ info }) => info.weightBytes);
   await engine.close();
   return { all, bytes };
 }
