@@ -236,6 +236,17 @@ test('a leader that is frozen loses the engine to one that waits, and is one of 
   await until('it to lead again', async () => (await awake()) && leader.ask('leads'));
 });
 
+test('who comes while the leader is frozen waits as long as it is told, and leads', async (t) => {
+  const here = await place(t);
+  const leader = await here.thread();
+  await leader.freeze();
+  const engine = await inTime('an engine', here.tab({ patience: 300 }));
+  assert.equal(engine.info.leads, true);
+  const wanted = await (await here.load(engine)).generate(short, { temperature: 0, maxTokens: 20 });
+  leader.thaw();
+  assert.deepEqual(await leader.ask('reply', short), wanted.ids);
+});
+
 test('a lock that is taken away amid a reply: who has taken it leads, and the reply goes on', async (t) => {
   const here = await place(t);
   const engine = await here.tab();
