@@ -97,7 +97,7 @@ Options of train-head:
 Of run alone:
 
   --chat               wraps the prompt as a turn of the model's chat format
-  --receipt OUT.json   writes what it takes to compute the same again; not with --chat
+  --receipt OUT.json   writes what it takes to compute the same again
   --json               one JSON object: ids, text, reason, seed, timings, build
 
   --help, --version
@@ -324,23 +324,26 @@ async function runPrompt([file, words], options) {
   const prompt = options.prompt ?? words;
   if (prompt === undefined || (options.prompt !== undefined && words !== undefined))
     throw new Usage('run needs one prompt: behind FILE, or as --prompt TEXT');
-  if (options.receipt && options.chat) throw new Usage('--receipt is of a text, not of --chat');
   const chosen = await generateOptions(options, 256);
   const { engine, model } = await load(file, options);
   Object.assign(chosen, await adapterOf(model, options));
   const session = options.chat ? null : await model.createSession();
   const run = session
     ? session.generate(prompt, chosen)
-    : (await model.createChat({ system: options.system })).send(prompt, chosen);
+    : (await model.createChat({ system: options.system })).send(prompt, {
+        ...chosen,
+        receipt: options.receipt !== undefined,
+      });
   for await (const part of run) if (!options.json) stdout.write(part.text);
   const result = await run.done();
   const { ids, text, reason, seed, timings } = result;
-  if (session && options.receipt) {
-    const [{ receiptOf }, { writeFile }] = await Promise.all([
+  if (options.receipt) {
+    const [{ receiptOf, receiptOfReply }, { writeFile }] = await Promise.all([
       import('../js/receipts/index.js'),
       import('node:fs/promises'),
     ]);
-    await writeFile(options.receipt, `${JSON.stringify(await receiptOf(model, session, result, chosen))}\n`);
+    const receipt = session ? receiptOf(model, session, result, chosen) : receiptOfReply(model, result, chosen);
+    await writeFile(options.receipt, `${JSON.stringify(await receipt)}\n`);
   }
   const { build, reason: buildReason } = engine.info;
   if (options.json) stdout.write(`${JSON.stringify({ ids, text, reason, seed, timings, build, buildReason })}\n`);

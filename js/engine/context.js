@@ -1,9 +1,11 @@
 /** What is left out where a conversation, or a text, outgrows its context. Loaded when a policy asks for it. */
 import { BqError, onDemand } from '../shared/errors.js';
 import { emit } from '../shared/events.js';
+import { originOf } from './origin.js';
 
 /** @import { GenerateOptions, Message, PromptOptions, Result } from '../shared/types.js' */
 /** @import { LocalModel } from './model.js' */
+/** @import { LocalSession } from './session.js' */
 /** @import { Hold } from '../shared/hold.js' */
 /** @import { Aborted, Replies } from './replies.js' */
 /** @import { Ends, Timeline } from './timeline.js' */
@@ -57,6 +59,20 @@ async function fitting(messages, tokens, context, maxTokens = Infinity) {
   return { messages: left, sinks, shifted: { messages: messages.length - left.length, tokens: total - length } };
 }
 
+/** Says in a reply's result what was left out, and what it was made from, where that was asked for. @param {GenerateOptions} options @param {NonNullable<Result['shifted']>} [shifted] */
+const toldBy =
+  ({ receipt }, shifted) =>
+  async (
+    /** @type {Result} */ result,
+    /** @type {LocalSession} */ session,
+    /** @type {number[]} */ prompt,
+    /** @type {{ stop: string[], stopTokens: number[] }} */ ends,
+  ) => {
+    const { tokens: more = 0 } = result.shifted ?? {};
+    if (shifted?.messages) result.shifted = { ...shifted, tokens: shifted.tokens + more };
+    if (receipt) result.origin = await originOf(session, prompt, ends);
+  };
+
 /**
  * The conversation of a reply without turns that its context has no room for, or with the model's summary of them; `tell` says so in
  * the result.
@@ -67,6 +83,7 @@ export async function fitted(replies, model, messages, turns, options, hold, abo
   const { maxTokens = Infinity, contextPolicy } = options;
   const { context } = model.info;
   const tokens = (/** @type {Message[]} */ some) => replies.tokens(some, turns);
+  if ((contextPolicy ?? 'error') === 'error') return { messages, more: options, tell: toldBy(options) };
   const sums = contextPolicy === 'summarize' ? await onDemand(import('./summary.js')) : null;
   const made = await fitting(messages, tokens, context - (sums?.reserved(model) ?? 0), maxTokens);
   const { sinks } = made;
@@ -87,11 +104,7 @@ export async function fitted(replies, model, messages, turns, options, hold, abo
     }
   }
   if (shifted.messages) emit(model.tempo.events, 'shift', shifted);
-  const tell = (/** @type {Result} */ result) => {
-    const { tokens: more = 0 } = result.shifted ?? {};
-    if (shifted.messages) result.shifted = { ...shifted, tokens: shifted.tokens + more };
-  };
-  return { messages: left, tell, more: { sinks, ...options, deadline: due } };
+  return { messages: left, tell: toldBy(options, shifted), more: { sinks, ...options, deadline: due } };
 }
 
 /**

@@ -101,9 +101,9 @@ export class Replies {
     } = checkCall(TABLE.model.reply, [messages, given]);
     const turns = { format, prefix, tools, variables };
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
-    const { contextPolicy = 'error' } = options;
+    const { contextPolicy = 'error', receipt } = options;
     const fitted =
-      contextPolicy !== 'error'
+      receipt || contextPolicy !== 'error'
         ? await (
             await onDemand(import('./context.js'))
           ).fitted(this, this.#model, checked, turns, { ...options, signal }, hold, aborted)
@@ -114,7 +114,7 @@ export class Replies {
       stop: [...stop, ...[options.stop ?? []].flat()],
       stopTokens: [...stopTokens, ...(options.stopTokens ?? [])],
     };
-    const { parts, close } = await this.#run(
+    const { parts, close, session } = await this.#run(
       tokens,
       { ...options, ...fitted?.more, ...ends, signal, onProgress },
       aborted,
@@ -125,7 +125,7 @@ export class Replies {
     } finally {
       close();
       const { result } = parts;
-      if (result) fitted?.tell(result);
+      if (result) await fitted?.tell(result, session, tokens, ends);
       if (result) end(thinking ? thinking.result(result) : result);
     }
   }
@@ -141,7 +141,7 @@ export class Replies {
       throw error;
     }
     this.#traced?.add(session);
-    return { parts: hold.over(session.generate(tokens, options, aborted)), close };
+    return { parts: hold.over(session.generate(tokens, options, aborted)), close, session };
   }
 
   /** What takes the reasoning out of a reply, where the format or the template has marks for it. @param {any} format @param {string} prompt  its last text */

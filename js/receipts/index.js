@@ -7,6 +7,8 @@ import { hex } from '../shared/hex.js';
 /** Of this package: other versions may compute other bits. */
 export const ENGINE = '0.1.0';
 const VERSION = 1;
+/** Reasons that lie outside: what was computed until then is compared. */
+const CUT = ['abort', 'deadline'];
 /** In a saved session (c/session/state.c): the 16 bytes that name the model's file. */
 const FILE_ID = [8, 24];
 
@@ -32,7 +34,7 @@ const OPTIONS = /** @type {const} */ ([
  * @property {1} receipt
  * @property {string} engine   version of bq4
  * @property {{ name: string, file: string | null, context: number, kv: 'f32' | 'f16' | 'i8', activations: 'i8' | 'i16' }} model
- *   `file`: the id of its file, 32 hexadecimal digits; null: it has none, as GGUF files
+ *   `file`: the id of its file, 32 hexadecimal digits, of a GGUF file of its header and its length; null: it has none, as files of version 1
  * @property {Record<string, unknown>} options  of the generation
  * @property {number} seed
  * @property {number[]} prompt
@@ -66,7 +68,7 @@ async function fileOf(session) {
 }
 
 /** JSON has no -Infinity, and no RegExp. @param {any} options */
-function written(options) {
+function asJson(options) {
   if (options.adapter)
     throw new BqError('UNSUPPORTED', 'there are no receipts of what an adapter changed', {
       hint: 'generate without it',
@@ -99,24 +101,55 @@ const read = ({ logitBias, ...options }) => ({
  * @returns {Promise<Receipt>}
  */
 export async function receiptOf(model, session, result, options = {}) {
-  const chosen = written(options);
+  const chosen = asJson(options);
   const file = await fileOf(session);
   const timeline = await session.tokens();
-  const { ids, seed, reason } = result;
+  const { ids } = result;
   const from = timeline.length - ids.length;
   if (from < 1 || ids.some((id, i) => timeline[from + i] !== id))
     throw new BqError('STATE', 'the session does not end with what this result has generated', {
       hint: 'ask for the receipt before anything else is done with the session',
     });
-  const { name, kv, activations } = model.info;
   const { context } = await session.stats();
+  return written(model, context, file, timeline.slice(0, from), result, chosen);
+}
+
+/**
+ * The receipt of a reply, a chat's too.
+ * @param {Model} model
+ * @param {Result} result    of a reply with the option `receipt: true`
+ * @param {GenerateOptions} [options]  of the reply
+ * @returns {Promise<Receipt>}
+ */
+export async function receiptOfReply(model, result, options = {}) {
+  const { origin, ids } = result;
+  const { context } = model.info;
+  if (!origin)
+    throw new BqError('STATE', 'the result does not say what the reply was made from', {
+      hint: 'reply with { receipt: true }',
+    });
+  const { file, prompt, stop, stopTokens } = origin;
+  if (prompt.length + ids.length > context + 1)
+    throw new BqError('UNSUPPORTED', 'there are no receipts of replies that outgrew their context', {
+      hint: 'give a smaller maxTokens, or load the model with a larger context',
+    });
+  return written(model, context, file, prompt, result, asJson({ ...options, stop, stopTokens }));
+}
+
+/**
+ * @param {Model} model @param {number} context @param {string | null} file @param {number[]} prompt
+ * @param {Result} result @param {Record<string, unknown>} options  as JSON
+ * @returns {Promise<Receipt>}
+ */
+async function written({ info: { name, kv, activations } }, context, file, prompt, { ids, seed, reason }, options) {
+  const model = { name, file, context, kv, activations };
   const receipt = {
     receipt: /** @type {1} */ (VERSION),
     engine: ENGINE,
-    model: { name, file, context, kv, activations },
-    options: chosen,
+    model,
+    options,
     seed,
-    prompt: timeline.slice(0, from),
+    prompt,
     ids: [...ids],
     reason,
   };
@@ -167,11 +200,13 @@ export async function replay(model, receipt, { signal } = {}) {
     const run = session.generate(receipt.prompt, { ...read(receipt.options), seed: receipt.seed, signal });
     /** @type {number[]} */
     const ids = [];
-    for await (const { id } of run) {
+    const none = CUT.includes(receipt.reason) && !receipt.ids.length;
+    for await (const { id } of none ? [] : run) {
       ids.push(id);
-      if (receipt.reason === 'abort' && ids.length === receipt.ids.length) break;
+      if (CUT.includes(receipt.reason) && ids.length === receipt.ids.length) break;
     }
-    const reason = run.result?.reason ?? 'abort';
+    const ended = run.result?.reason ?? 'abort';
+    const reason = ended === 'abort' && CUT.includes(receipt.reason) ? receipt.reason : ended;
     const file = await fileOf(session);
     /** @type {Difference[]} */
     const differences = [];

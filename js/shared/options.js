@@ -83,6 +83,7 @@ const GENERATE = {
   speculate: speculation,
   adapter,
   contextPolicy,
+  receipt: flag,
   sinks: whole(0),
   deadline,
   maxTokensPerSecond: rate,

@@ -253,6 +253,7 @@
  * @property {Adapter | null} [adapter]  that it is computed with; null: none. Default: none, in a session its own
  * @property {'error' | 'shift' | 'summarize'} [contextPolicy]  what happens when the context is full; default 'error': the generation ends, a
  *   prompt that is too long is refused; 'shift': the oldest is left out; 'summarize': of a conversation the model sums it up
+ * @property {boolean} [receipt]  of a reply: whether the result has its `origin`, for `receiptOfReply` of bq4/receipts
  * @property {number} [sinks]  of a shift amid a generation: tokens at the beginning that stay; default: of a reply, what stands before
  *   the first user's words, else 4
  * @property {number | Date} [deadline]  when it ends, in milliseconds from now, or a moment: what is there then is the result
@@ -390,6 +391,8 @@
  *   `length`: maxTokens; `context`: the context is full; `deadline`: it has come; `abort`: the signal, or the loop was left
  * @property {{ messages: number, tokens: number, summary?: string }} [shifted]  what was left out, with `contextPolicy: 'shift'` or
  *   'summarize'; `summary`: what the model read in its place
+ * @property {{ file: string | null, prompt: number[], stop: string[], stopTokens: number[] }} [origin]  with `receipt: true`: the id of the model's
+ *   file, the tokens that the reply follows, and what ended it besides the model's own tokens
  * @property {string | number | null} stop  the stop string or end token that was met
  * @property {number} seed
  * @property {Timings} timings

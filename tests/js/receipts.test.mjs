@@ -1,14 +1,16 @@
 // Receipts: made and computed again in this thread and in a worker, by every build and number of threads; bq4 replay.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import test, { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createEngine, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
 import { createWorkerEngine } from '../../js/index.js';
-import { ENGINE, loadOptions, readReceipt, receiptOf, replay } from '../../js/receipts/index.js';
+import { ENGINE, loadOptions, readReceipt, receiptOf, receiptOfReply, replay } from '../../js/receipts/index.js';
+import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
+import { serve } from '../../tools/serve.mjs';
 import { tinyModel, tokenizer } from './fixture.mjs';
 
 const path = (/** @type {string} */ name) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
@@ -100,6 +102,74 @@ test('a changed receipt, or none, is refused; so is a session that went on', asy
   await engine.close();
 });
 
+for (const [name, create] of /** @type {[string, () => Promise<any>][]} */ ([
+  ['in this thread', () => createEngine({ threads: 1 })],
+  ['in a worker', () => createWorkerEngine({ threads: 2 })],
+]))
+  test(`replies of a chat, ${name}: each has a receipt, which another engine computes again`, async () => {
+    const engine = await create();
+    const model = await engine.load(fromFile(BUNDLED), { context: 256 });
+    const chat = await model.createChat({ contextPolicy: 'shift' });
+    const options = { maxTokens: 24, temperature: 0.9, seed: 3, receipt: true, stop: ['!'] };
+    const receipts = [];
+    for (let i = 0; i < 8; i++) {
+      const result = await chat.send(`Tell me a story about a dog and the number ${i}.`, options);
+      receipts.push(JSON.stringify(await receiptOfReply(model, result, options)));
+      if (i === 7) assert.ok(result.shifted, 'the last ones have lost turns');
+    }
+    const plain = await chat.send('Bye.', { maxTokens: 2 });
+    assert.equal(plain.origin, undefined);
+    await assert.rejects(receiptOfReply(model, plain), { code: 'STATE' });
+    const more = { ...options, maxTokens: 300, logitBias: [{ id: plain.ids[0], bias: 0 }], stop: [], temperature: 2 };
+    const long = await chat.send('And now a very long one.', { ...more, seed: 8 });
+    if (long.timings.promptTokens + long.ids.length > 257)
+      await assert.rejects(receiptOfReply(model, long, more), { code: 'UNSUPPORTED' });
+    await engine.close();
+    const other = await createEngine({ build: 'simd128', threads: 1 });
+    for (const [i, text] of receipts.entries()) {
+      const receipt = await readReceipt(text);
+      assert.match(String(receipt.model.file), /^[0-9a-f]{32}$/);
+      const again = await other.load(fromFile(BUNDLED), loadOptions(receipt));
+      const found = await replay(again, receipt);
+      assert.deepEqual(found.differences, [], `reply ${i}`);
+      await again.close();
+    }
+    await other.close();
+  });
+
+test('what a deadline ended is compared as far as it came', async () => {
+  const { engine, model, session, receipt } = await made({ ...LONG, deadline: 0 });
+  await session.close();
+  assert.deepEqual((await replay(model, receipt)).differences, []);
+  assert.deepEqual([receipt.reason, receipt.ids], ['deadline', []]);
+  await engine.close();
+});
+
+test(
+  'a GGUF file has an id, the same from a disk and from an address, with its length in it',
+  { skip: realModel('smollm2') ? false : NO_REAL_MODEL },
+  async (t) => {
+    const file = String(realModel('smollm2'));
+    const site = await serve({ root: dirname(dirname(file)), folders: ['smollm2'] });
+    t.after(() => site.close());
+    const engine = await createEngine();
+    t.after(() => engine.close());
+    const options = { maxTokens: 4, temperature: 0, receipt: true };
+    /** @type {(string | null)[]} */
+    const found = [];
+    for (const source of [fromFile(file), fromUrl(`${site.url}smollm2/${basename(file)}`)]) {
+      const model = await engine.load(source, { context: 64 });
+      const receipt = await receiptOfReply(model, await (await model.createChat()).send('Hello', options), options);
+      assert.deepEqual((await replay(model, receipt)).differences, []);
+      found.push(receipt.model.file);
+      await model.close();
+    }
+    assert.equal(found[0], found[1]);
+    const length = statSync(file).size;
+    assert.equal(Buffer.from(String(found[0]), 'hex').readBigUInt64LE(8), BigInt(length));
+  },
+);
+
 test('bq4 run --receipt, bq4 replay', () => {
   const bq4 = (/** @type {string[]} */ ...words) =>
     spawnSync(process.execPath, [path('bin/bq4.js'), ...words], { encoding: 'utf8' });
@@ -112,6 +182,10 @@ test('bq4 run --receipt, bq4 replay', () => {
   assert.match(again.stdout, /^equal: 12 tokens, by bq4 [\d.]+, simd128, 1 thread\n$/);
   const other = join(folder, 'other.bq4');
   writeFileSync(other, tiny);
+  const said = join(folder, 'said.json');
+  const chat = ['run', BUNDLED, 'Tell me a story.', '--chat', '--max-tokens', '9', '--temperature', '1'];
+  assert.equal(bq4(...chat, '--receipt', said).stderr, '');
+  assert.match(bq4('replay', said, BUNDLED).stdout, /^equal: 9 tokens/);
   const not = bq4('replay', file, other, '--json');
   assert.equal(not.status, 1, not.stdout);
   writeFileSync(changed, readFileSync(file, 'utf8').replace('"seed":5', '"seed":6'));
