@@ -3,7 +3,6 @@
  * turned into tokens once are remembered, so that a turn costs what is new of it.
  */
 import { BqError, onDemand } from '../shared/errors.js';
-import { checkOptions } from '../shared/options.js';
 import { compact } from '../templates/compact.js';
 
 /** @import { LocalModel } from './model.js' */
@@ -31,21 +30,6 @@ function checkFormat(format) {
   throw new BqError('FORMAT', 'the chat format needs "before" and "after" for the roles user and assistant', {
     hint: 'see CHAT in docs/FORMAT.md',
   });
-}
-
-/** @param {ChatFormat | string} format  that a caller gave: unknown names in it are most likely mistyped */
-async function checkGiven(format) {
-  if (typeof format === 'string') {
-    const { FORMAT_NAMES, formatNamed } = await onDemand(import('../templates/known.js'));
-    const named = formatNamed(format);
-    if (named) return named;
-    throw new BqError('ARGUMENT', `no chat format is called "${format}"`, {
-      hint: `there are ${FORMAT_NAMES.join(', ')}`,
-    });
-  }
-  const { roles } = checkOptions('format', format);
-  for (const role of Object.values(roles ?? {})) checkOptions('role', role);
-  return checkFormat(format);
 }
 
 /** Of a message that has more than a text only the model's template knows what becomes. @param {Message} message */
@@ -79,7 +63,9 @@ export class Prompts {
   /** @param {Message[]} messages @param {PromptOptions} options */
   async #made(messages, { format: given, tools, variables }) {
     const { chat, template } = this.#model.info;
-    const format = given ? await checkGiven(given) : chat && checkFormat(chat);
+    const format = given
+      ? await (await onDemand(import('./given-format.js'))).checkGiven(given, checkFormat)
+      : chat && checkFormat(chat);
     const pieces = format && !tools && !variables && messages.every(isPlain) ? compact(format, messages) : null;
     if (format && pieces) return this.#wrapped(format, pieces);
     if (template && !given) return this.#rendered(messages, tools, variables);

@@ -97,7 +97,7 @@ export class HttpSource {
     this.name = url;
     this.#timeout = timeout;
     // Chromium answers 200 with a range of an extension's file.
-    if (/^\w+-extension:/.test(url)) this.ranges = 'broken';
+    if (/^\w+-/.test(url)) this.ranges = 'broken';
   }
 
   /**
