@@ -225,7 +225,7 @@ test('one that waits for a prefix of another goes on when that ends, or takes to
   const file = await tinyModel({ card: `# Long\n${'Noise. '.repeat(60_000)}` });
   const { server, path } = await setUp(t, createEngine);
   server.files['*'] = file;
-  const engine = await createEngine({ build: 'simd128', threads: 1, cache: { path, patience: 500 } });
+  const engine = await createEngine({ build: 'simd128', threads: 1, cache: { path, patience: 3000 } });
   t.after(() => engine.close());
   const rest = () => server.requests.filter(({ range }) => range.startsWith('bytes=65536-')).length;
   for (const ends of [true, false]) {
