@@ -149,7 +149,7 @@ export class Models {
     const { host, stopReply } = this.#page;
     const retry = { text: 'Try again', run: () => void this.want(wanted, { ...how, agreed: true }) };
     const verb = plan && wanted.kind === 'link' && !plan.cached.complete ? 'Downloading' : 'Loading';
-    if (!(await this.#open(wanted, how, verb, retry))) return;
+    if (!(await this.#open(wanted, how, verb, retry, plan?.activations))) return;
     const { signal } = this.#opening;
     if (plan?.tokensPerSecond) rememberFacts(wanted.key, { estimate: plan.tokensPerSecond, at: Date.now() });
     try {
@@ -184,10 +184,10 @@ export class Models {
 
   /**
    * Loads a model in place of the one in use, which goes on when that fails.
-   * @param {Wanted} wanted @param {How} how @param {string} verb @param {{ text: string, run: () => void }} retry
+   * @param {Wanted} wanted @param {How} how @param {string} verb @param {{ text: string, run: () => void }} retry @param {ModelInfo['activations']} [activations]
    * @returns {Promise<boolean>}  whether it can be used now
    */
-  async #open(wanted, { context = 0, level = 0 }, verb, retry) {
+  async #open(wanted, { context = 0, level = 0 }, verb, retry, activations) {
     const { host, enter, stopReply, showState } = this.#page;
     this.#opening.abort();
     const { signal } = (this.#opening = new AbortController());
@@ -205,7 +205,7 @@ export class Models {
     say(`${verb} ${wanted.name}…`);
     try {
       const tokens = context || (level && (await host.smaller(wanted.source, level, signal)));
-      const sizes = { ...(tokens && { context: tokens }), streaming };
+      const sizes = { ...(tokens && { context: tokens }), ...(activations && { activations }), streaming };
       const info = await /** @type {Promise<ModelInfo>} */ (
         new Promise((resolve, reject) => {
           // Memory is taken as weights come: the mark stays until they are there.

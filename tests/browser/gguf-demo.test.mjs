@@ -40,13 +40,13 @@ await chromiumFirst((name) => {
       await page.click('#plan-start');
       await page.until(() => /SmolLM2/i.test(document.querySelector('#model-name')?.textContent ?? ''));
       await ready(page);
-      await page.type('#message', 'Which city is the capital of France?');
+      await page.type('#message', 'What is the capital of France?');
       await page.click('#send');
       await ready(page);
       const said = await page.evaluate(
         () => [...document.querySelectorAll('[role=log] article .text')].at(-1)?.textContent ?? '',
       );
-      assert.match(said, /Paris/);
+      assert.match(said, /The capital of France is Paris/);
       assert.deepEqual(await page.trouble(), []);
       await page.close();
     },
