@@ -1,6 +1,11 @@
 // How likely given answers are: the products of what the model finds of each token, however the tokens were computed.
 import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { convert } from '../../js/convert/index.js';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
@@ -135,3 +140,63 @@ test('SmolLM2: what people feel about a film', { skip: real ? false : NO_REAL_MO
   assert.equal((await ask('A boring, terrible mess. I hated it.')).best, ' negative');
   await engine.close();
 });
+
+/** Of log probabilities: f32 here, f32 there, sums in another order. */
+const TOLERANCE = 1e-4;
+
+/** A tokenizer file as llama2.c has them: each token but the first three is a space and a letter of its own. @param {number} vocab */
+function letters(vocab) {
+  const parts = Array.from({ length: vocab }, (_, id) => {
+    const text = Buffer.from(['<unk>', '\n<s>\n', '\n</s>\n'][id] ?? ` ${letter(id)}`);
+    const head = Buffer.alloc(8);
+    head.writeFloatLE(-id, 0);
+    head.writeInt32LE(text.length, 4);
+    return Buffer.concat([head, text]);
+  });
+  const longest = Buffer.alloc(4);
+  longest.writeInt32LE(8, 0);
+  return Buffer.concat([longest, ...parts]);
+}
+const letter = (/** @type {number} */ id) => String.fromCodePoint(0x4e00 + id);
+
+for (const name of ['llama-gqa', 'llama-biases', 'llama-odd'])
+  test(`${name}: log probabilities of answers are those of transformers' logits, within ${TOLERANCE}`, async (t) => {
+    const from = fileURLToPath(new URL(`../golden/fixtures/${name}`, import.meta.url));
+    const { ids, vocab, logits } = JSON.parse(readFileSync(join(from, 'expected.json'), 'utf8'));
+    const rows = new Float32Array(Uint8Array.from(Buffer.from(logits, 'base64')).buffer);
+    const folder = mkdtempSync(join(tmpdir(), 'bq4-choose-'));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const [tokenizer, to] = [join(folder, 'tokenizer.bin'), join(folder, 'model.bq4')];
+    writeFileSync(tokenizer, letters(vocab));
+    await convert(from, to, { quant: 'f32', tokenizer });
+    const engine = await createEngine({ threads: 1 });
+    t.after(() => engine.close());
+    const model = await engine.load(fromFile(to), { kv: 'f32' });
+    /** Of a token, by the logits behind so many ids. @param {number} id @param {number} behind */
+    const logprob = (id, behind) => {
+      const row = Array.from(rows.subarray((behind - 1) * vocab, behind * vocab));
+      const most = Math.max(...row);
+      return row[id] - most - Math.log(row.reduce((sum, x) => sum + Math.exp(x - most), 0));
+    };
+    let compared = 0;
+    let worst = 0;
+    for (let at = 2; at + 3 <= ids.length; at++) {
+      if (ids.slice(at, at + 3).some((/** @type {number} */ id) => id < 3)) continue;
+      // What followed there, one to three tokens of it, and each other token alone.
+      const answers = [1, 2, 3].map((n) => ids.slice(at, at + n));
+      for (let id = 3; id < vocab; id++) if (id !== ids[at]) answers.push([id]);
+      const told = await model.choose(
+        ids.slice(0, at),
+        answers.map((answer) => answer.map(letter).join(' ')),
+      );
+      for (const [i, answer] of answers.entries()) {
+        assert.deepEqual(told.options[i].tokens, answer);
+        const wanted = answer.reduce((sum, /** @type {number} */ id, n) => sum + logprob(id, at + n), 0);
+        worst = Math.max(worst, Math.abs(told.options[i].logprob - wanted));
+        compared++;
+      }
+    }
+    assert.ok(worst < TOLERANCE, `${worst}`);
+    assert.ok(compared > 500, `${compared}`);
+    t.diagnostic(`${compared} answers, at most ${worst} apart`);
+  });
