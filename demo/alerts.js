@@ -72,7 +72,7 @@ const sentence = (text) =>
 /** What goes wrong on the page itself, as `showError` shows it. @param {string} code @param {string} message @param {string} hint @param {unknown} [cause] */
 export const trouble = (code, message, hint, cause) => Object.assign(new Error(message, { cause }), { code, hint });
 
-/** An error of a load with what helps here. @param {unknown} error @param {'bundled' | 'link' | 'file'} kind @param {Blob | string} source */
+/** An error of a load with what helps here. @param {unknown} error @param {'bundled' | 'link' | 'file'} kind @param {unknown} source */
 export function helped(error, kind, source) {
   const { code, details, message } = /** @type {any} */ (error);
   if (kind !== 'link' || code !== 'NETWORK' || !details?.unreached || !navigator.onLine) return error;

@@ -99,7 +99,7 @@ const models = new Models({
 function enter(next, back) {
   phase = next;
   const able = phase === 'ready' && host.hasModel;
-  showLoading(phase === 'loading' || models.arriving);
+  showLoading(phase === 'loading' || models.underWay);
   models.shown(phase === 'ready');
   const focused = document.activeElement;
   stop.hidden = phase !== 'writing';

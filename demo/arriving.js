@@ -9,6 +9,7 @@ const [strip, words, pause] = [$('arriving'), $('arriving-words'), $('arriving-p
 /** How far a load is, for people. @param {Pick<Progress, 'phase' | 'loaded' | 'total' | 'rate' | 'secondsLeft' | 'failures'>} progress */
 export function progressWords({ phase, loaded, total, rate, secondsLeft, failures }) {
   const amount = total ? `${format.bytes(loaded)} of ${format.bytes(total)}` : format.bytes(loaded);
+  if (phase === 'convert') return `${amount} converted`;
   if (phase === 'paused') return `${amount}, paused`;
   if (failures) return `${amount}; the network failed, trying again (${failures + 1})`;
   const pace = rate > 0 ? `${format.bytes(rate)}/s` : '';
@@ -22,11 +23,12 @@ export function onArriving(actions) {
   $('arriving-cancel').addEventListener('click', actions.cancel);
 }
 
-/** @param {string} name  '': nothing is on its way @param {boolean} [paused] */
-export function showArriving(name, paused = false) {
+/** @param {string} name  '': nothing is on its way @param {boolean} [paused] @param {boolean} [converted]  it is made here, which can't be paused */
+export function showArriving(name, paused = false, converted = false) {
   // Focus that would be lost with its button goes to the message.
   if (!name && strip.contains(document.activeElement)) $('message').focus();
   strip.hidden = !name;
-  words.textContent = name;
+  words.textContent = converted ? `Converting ${name}` : name;
+  pause.hidden = converted;
   pause.textContent = paused ? 'Resume' : 'Pause';
 }

@@ -49,7 +49,10 @@ async function fileAgain(models, page, last) {
       );
     }
   };
-  const choose = { text: `Open ${last.name}…`, run: () => void models.picker.chooseFile() };
+  const choose = {
+    text: `Open ${last.name}…`,
+    run: () => void (last.folder ? models.picker.chooseFolder() : models.picker.chooseFile()),
+  };
   if (handle && (await handle.queryPermission?.({ mode: 'read' }).catch(() => '')) === 'granted') return open();
   page.enter('ready');
   say('No model is loaded.');
@@ -77,7 +80,7 @@ function afterCrash(models, page, { name, url, kind, level }) {
     const handle = /** @type {any} */ (await lastHandle());
     if (handle && (await handle.requestPermission?.({ mode: 'read' }).catch(() => '')) === 'granted')
       return models.want(fromFile(await handle.getFile(), handle), { level: level + 1 });
-    await models.picker.chooseFile(level + 1);
+    await (lastModel()?.folder ? models.picker.chooseFolder(level + 1) : models.picker.chooseFile(level + 1));
   };
   const hint = 'load it with a smaller context, or choose another model';
   showError(

@@ -1,10 +1,13 @@
-/** Files dropped anywhere on the page. */
+/** Files and folders dropped anywhere on the page. */
+
+/** @typedef {import('./remembered.js').Placed} Placed */
 
 /**
  * @param {HTMLElement} sign  shown while a file is held over the page
  * @param {(file: File, handle?: FileSystemFileHandle) => void} onFile  with a handle where browsers give one
+ * @param {(files: Placed[] | FileSystemEntry[]) => void} onSeveral  files, or a folder among what was dropped
  */
-export function onDrop(sign, onFile) {
+export function onDrop(sign, onFile, onSeveral) {
   /** @param {DragEvent} event */
   const hasFile = (event) => event.dataTransfer?.types.includes('Files') ?? false;
   addEventListener('dragover', (event) => {
@@ -19,10 +22,13 @@ export function onDrop(sign, onFile) {
     if (!hasFile(event)) return;
     event.preventDefault();
     sign.hidden = true;
-    const file = event.dataTransfer?.files[0];
-    // It must be asked for before this event ends. A file that a script made has none.
-    const item = /** @type {any} */ ([...(event.dataTransfer?.items ?? [])].find(({ kind }) => kind === 'file'));
-    const handle = await Promise.resolve(item?.getAsFileSystemHandle?.()).catch(() => null);
-    if (file) onFile(file, handle?.kind === 'file' ? handle : undefined);
+    // All must be asked for before this event ends. What a script made has neither entries nor handles.
+    const files = [...(event.dataTransfer?.files ?? [])];
+    const items = [...(event.dataTransfer?.items ?? [])].filter(({ kind }) => kind === 'file');
+    const entries = items.map((item) => item.webkitGetAsEntry?.()).filter((entry) => !!entry);
+    if (entries.some(({ isDirectory }) => isDirectory)) return onSeveral(entries);
+    if (files.length > 1) return onSeveral(files.map((file) => ({ file, place: file.name })));
+    const handle = await Promise.resolve(/** @type {any} */ (items[0])?.getAsFileSystemHandle?.()).catch(() => null);
+    if (files[0]) onFile(files[0], handle?.kind === 'file' ? handle : undefined);
   });
 }

@@ -10,7 +10,16 @@ import { integrityOf } from './offers.js';
 /** @typedef {import('../js/shared/types.js').LoadOptions} LoadOptions */
 /** @typedef {import('../js/shared/types.js').Progress} Progress */
 /** @typedef {(progress: Progress) => void} OnProgress */
+/** @typedef {import('./remembered.js').Given} Given */
 /** What may be asked of a load besides its source. @typedef {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'streaming'>} Sizes */
+
+/** What the engine takes. @param {Given} source */
+const opened = (source) =>
+  typeof source === 'string'
+    ? source
+    : source instanceof Blob
+      ? fromBlob(source)
+      : source.map(({ file, place }) => ({ ...fromBlob(file), place }));
 
 /** For models that know no turns: they go on with what is written. */
 const NO_TURNS = { roles: { user: { before: '', after: '' }, assistant: { before: '', after: '' } }, bos: true };
@@ -28,7 +37,7 @@ export class Host {
   #model = null;
   /** How its turns are wrapped. @type {PromptOptions} */
   #prompts = {};
-  /** Where the model is from. @type {Blob | string} */
+  /** Where the model is from. @type {Given} */
   #source = '';
   /** Of the model, once it was asked for. @type {number | null | undefined} */
   #limit;
@@ -52,11 +61,17 @@ export class Host {
     return this.#engine?.store ?? null;
   }
 
-  /** What a model would take, and what it is best multiplied with. @param {Blob | string} source @param {Sizes} sizes @param {AbortSignal} signal */
-  async plan(source, { context, kv }, signal) {
+  /** What a model would take, and what it is best multiplied with. @param {Given} source @param {Sizes} sizes @param {AbortSignal} signal @param {OnProgress} [onProgress]  of a folder, which is converted for it */
+  async plan(source, { context, kv }, signal, onProgress) {
     // A person waits for this: what fails is said at once. The one try more is for servers that can't do ranges.
-    const first = typeof source === 'string' ? fromUrl(source, { retries: 1, retryDelay: 100 }) : fromBlob(source);
-    const plan = await this.#started().plan(first, { context, kv, integrity: integrityOf(source), signal });
+    const first = typeof source === 'string' ? fromUrl(source, { retries: 1, retryDelay: 100 }) : opened(source);
+    const plan = await this.#started().plan(first, {
+      context,
+      kv,
+      integrity: integrityOf(source),
+      signal,
+      onProgress,
+    });
     if (plan.weightBytes < FINER.from || plan.weightBytes > FINER.to) return plan;
     const { tokensPerSecond } = plan;
     return {
@@ -66,7 +81,7 @@ export class Host {
     };
   }
 
-  /** A context halved so often. @param {Blob | string} source @param {number} level @param {AbortSignal} signal */
+  /** A context halved so often. @param {Given} source @param {number} level @param {AbortSignal} signal */
   async smaller(source, level, signal) {
     const { context } = await this.plan(source, {}, signal);
     return Math.max(Math.min(context, 64), context >> level);
@@ -81,7 +96,7 @@ export class Host {
    * Loads a model beside the one in use, which is closed when all went well and stays when not; where there is no memory for
    * both, it is closed first. With `streaming` the
    * model is in use as soon as it is known, while its weights are still on their way: see `arrived`.
-   * @param {Blob | string} source  a file, or the address of one
+   * @param {Given} source
    * @param {Sizes} sizes
    * @param {OnProgress} onProgress
    * @param {AbortSignal} signal
@@ -91,7 +106,7 @@ export class Host {
     this.#paused = false;
     if (this.#model && tight((await this.plan(source, sizes, signal)).heapBytes, this.#model.info.heapBytes))
       await this.drop();
-    const model = await this.#started().load(typeof source === 'string' ? source : fromBlob(source), {
+    const model = await this.#started().load(opened(source), {
       ...sizes,
       integrity: integrityOf(source),
       onProgress,

@@ -15,6 +15,7 @@ import { showModel, showName, titleOf } from './shown-model.js';
 
 /** @typedef {import('../js/shared/types.js').ModelInfo} ModelInfo */
 /** @typedef {import('../js/shared/types.js').Plan} Plan */
+/** @typedef {import('./remembered.js').Placed} Placed */
 /** @typedef {import('./remembered.js').Wanted} Wanted */
 /**
  * What the page does for its models.
@@ -49,6 +50,8 @@ export class Models {
   #before = null;
   /** Its weights are on their way while it is in use already. */
   arriving = false;
+  /** What is being made of a folder; '': nothing. */
+  #making = '';
 
   /** @param {Page} page */
   constructor(page) {
@@ -59,13 +62,23 @@ export class Models {
       current: () => (page.host.hasModel && this.#current?.key) || '',
       shelf: () => page.host.store,
       onUse: (wanted, how) => void this.want(wanted, how),
+      onFiles: (files, how) => void this.#given(files, how),
       onError: (error) => showError(error),
       onChange: () => void this.#tellOffline(),
     });
     onArriving({ pause: () => void this.#pause(), cancel: () => void this.#cancel() });
     $('none-bundled').addEventListener('click', () => void this.openBundled());
     $('none-choose').addEventListener('click', () => this.picker.open());
-    onDrop($('drop'), (file, handle) => void this.want(fromFile(file, handle)));
+    onDrop(
+      $('drop'),
+      (file, handle) => void this.want(fromFile(file, handle)),
+      (files) => void this.#given(files),
+    );
+  }
+
+  /** Something is on its way, whether there is a model or not. */
+  get underWay() {
+    return this.arriving || this.#making !== '';
   }
 
   /** The first model of a visit, and what is there besides: once the engine has started. */
@@ -110,18 +123,55 @@ export class Models {
     if (this.#current) await this.want(this.#current, { context, agreed: true });
   }
 
+  /** Several files, or folders. @param {Placed[] | FileSystemEntry[]} files @param {How} [how] */
+  async #given(files, how) {
+    try {
+      const { filesOf, modelOf } = await import('./files.js');
+      const placed = 'file' in files[0] ? /** @type {Placed[]} */ (files) : null;
+      await this.want(modelOf(placed ?? (await filesOf(/** @type {FileSystemEntry[]} */ (files)))), how);
+    } catch (error) {
+      showError(error);
+    }
+  }
+
+  /** The file that a folder becomes; else what it is. @param {Wanted} wanted @param {AbortSignal} signal @returns {Promise<Wanted>} */
+  async #made(wanted, signal) {
+    if (wanted.folder === undefined || wanted.source instanceof Blob) return wanted;
+    const { host, enter } = this.#page;
+    const { name } = wanted;
+    this.#making = name;
+    say(`Converting ${name}…`);
+    enter();
+    showArriving(name, false, true);
+    try {
+      const { converted } = await host.plan(wanted.source, {}, signal, (progress) => {
+        if (this.#making === name) this.#onProgress(progress);
+      });
+      return { ...wanted, source: converted ?? wanted.source };
+    } finally {
+      // Another one may be on its way by now.
+      if (this.#making === name) {
+        this.#making = '';
+        showArriving(this.arriving ? (this.#current?.name ?? '') : '', this.#paused);
+        enter();
+      }
+    }
+  }
+
   /**
    * Shows what a model takes and loads it, when it is small, there already or agreed to.
-   * @param {Wanted} wanted @param {How} [how]
+   * @param {Wanted} asked @param {How} [how]
    */
-  async want(wanted, { context = 0, level = 0, agreed: before = false } = {}) {
+  async want(asked, { context = 0, level = 0, agreed: before = false } = {}) {
     const { host } = this.#page;
+    let wanted = asked;
     this.#looking.abort();
     const { signal } = (this.#looking = new AbortController());
     clearAlert();
     if (wanted.kind === 'bundled') return this.#fetch(wanted, { context, level }, null);
     if (!this.#page.loading()) say(`Checking ${wanted.name}…`);
     try {
+      wanted = await this.#made(asked, signal);
       const least = level ? await host.smaller(wanted.source, level, signal) : context;
       const plan = await host.plan(wanted.source, least ? { context: least } : {}, signal);
       if (signal.aborted) return;
@@ -264,6 +314,10 @@ export class Models {
   /** Ends a download; what came stays stored. The model before is in use again, or else the bundled one. */
   async #cancel() {
     const { host, stopReply } = this.#page;
+    if (this.#making) {
+      this.#looking.abort();
+      return say(host.hasModel ? 'Cancelled; the model before is still in use.' : 'Cancelled. No model is loaded.');
+    }
     this.#opening.abort();
     if (this.arriving) {
       await stopReply();

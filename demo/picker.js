@@ -7,6 +7,7 @@ import { button, element } from './element.js';
 
 /** @typedef {import('../js/store/types.js').Listed} Listed */
 /** @typedef {import('./offers.js').Offer} Offer */
+/** @typedef {import('./remembered.js').Placed} Placed */
 /** @typedef {import('./remembered.js').Wanted} Wanted */
 /** @typedef {{ level?: number }} How  as of Models */
 /**
@@ -30,7 +31,7 @@ const KINDS = {
 const dialog = /** @type {HTMLDialogElement} */ ($('models'));
 const search = /** @type {HTMLInputElement} */ ($('models-search'));
 const field = /** @type {HTMLInputElement} */ ($('link'));
-const fileInput = /** @type {HTMLInputElement} */ ($('file'));
+const [fileInput, folderInput] = ['file', 'folder'].map((id) => /** @type {HTMLInputElement} */ ($(id)));
 
 /**
  * @typedef {object} Actions
@@ -38,6 +39,7 @@ const fileInput = /** @type {HTMLInputElement} */ ($('file'));
  * @property {() => string} current  key of the model in use; '': none
  * @property {() => Shelf | null} shelf
  * @property {(wanted: Wanted, how?: How) => void} onUse
+ * @property {(files: Placed[], how?: How) => void} onFiles  several, or a folder's
  * @property {(error: unknown) => void} onError
  * @property {() => void} onChange  something was deleted or pinned
  */
@@ -56,11 +58,14 @@ export class Picker {
     $('models-close').addEventListener('click', () => dialog.close());
     search.addEventListener('input', () => this.#draw());
     $('open').addEventListener('click', () => this.chooseFile());
-    fileInput.addEventListener('change', () => {
-      const file = fileInput.files?.[0];
-      fileInput.value = '';
-      if (file) this.#use(fromFile(file), this.#how);
-    });
+    $('open-folder').addEventListener('click', () => this.chooseFolder());
+    for (const input of [fileInput, folderInput]) {
+      input.addEventListener('change', () => {
+        const files = [...(input.files ?? [])];
+        input.value = '';
+        this.#take(files);
+      });
+    }
     $('from-link').addEventListener('submit', (event) => {
       event.preventDefault();
       const url = format.fileAddress(field.value.trim());
@@ -75,16 +80,34 @@ export class Picker {
     void this.show();
   }
 
+  /** A folder in Hugging Face's layout. */
+  chooseFolder(level = 0) {
+    this.#how = { level };
+    folderInput.click();
+  }
+
+  /** @param {File[]} files @param {FileSystemFileHandle} [handle]  of a single one */
+  #take(files, handle) {
+    if (!files.length) return;
+    dialog.close();
+    if (files.length === 1 && !files[0].webkitRelativePath)
+      return this.#actions.onUse(fromFile(files[0], handle), this.#how);
+    const placed = files.map((file) => ({ file, place: file.webkitRelativePath || file.name }));
+    this.#actions.onFiles(placed, this.#how);
+  }
+
   /** A file of one's own. Browsers that give a handle of it can open it again at the next visit. */
   async chooseFile(level = 0) {
     this.#how = { level };
     const pick = /** @type {any} */ (globalThis).showOpenFilePicker;
     if (!pick) return fileInput.click();
     try {
-      const [handle] = await pick({
+      const handles = await pick({
+        multiple: true,
         types: [{ description: 'Models', accept: { 'application/octet-stream': ['.gguf', '.bq4'] } }],
       });
-      this.#use(fromFile(await handle.getFile(), handle), this.#how);
+      const files = await Promise.all(handles.map((/** @type {FileSystemFileHandle} */ one) => one.getFile()));
+      this.#take(files, handles[0]);
     } catch (error) {
       if (/** @type {any} */ (error).name !== 'AbortError') this.#actions.onError(error);
     }

@@ -16,9 +16,12 @@ const dialog = /** @type {HTMLDialogElement} */ ($('plan'));
 /** Each says what the plan tells about it; '' leaves the row out. @type {Record<string, (plan: Plan, wanted: Wanted) => string>} */
 const ROWS = {
   Licence: (plan) => plan.license || 'not stated',
-  Size: ({ fileBytes, cached }, { kind }) => {
+  Size: ({ fileBytes, cached }, { kind, folder, source }) => {
+    if (folder)
+      return `${format.bytes(fileBytes)}, made here of ${format.bytes(folder)} in your folder; nothing is downloaded`;
     const left = fileBytes - cached.bytes;
-    if (kind === 'file') return `${format.bytes(fileBytes)}, read from your file; nothing is downloaded`;
+    if (kind === 'file')
+      return `${format.bytes(fileBytes)}, read from your file${Array.isArray(source) ? 's' : ''}; nothing is downloaded`;
     if (cached.complete) return `${format.bytes(fileBytes)}, all of it stored in this browser`;
     return cached.bytes
       ? `${format.bytes(left)} of ${format.bytes(fileBytes)} to download; the rest is stored in this browser`

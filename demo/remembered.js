@@ -8,14 +8,18 @@ const [LAST, KNOWN, DATABASE, HANDLES] = ['bq4.model', 'bq4.models', 'bq4-demo',
 /** Models of which something is remembered. */
 const MOST = 40;
 
+/** A file among others. @typedef {{ file: File, place: string }} Placed  `place`: its folders and name, as far as the browser tells */
+/** A file, the address of one, or the files that a model is in. @typedef {Blob | string | Placed[]} Given */
+
 /**
  * A model that a person wants.
  * @typedef {object} Wanted
  * @property {'bundled' | 'link' | 'file'} kind
  * @property {string} name           to show while the file hasn't said its own
- * @property {Blob | string} source  a file, or the address of one
+ * @property {Given} source
  * @property {string} key            what is remembered of it lies under this
  * @property {FileSystemFileHandle} [handle]
+ * @property {number} [folder]       bytes of the folder that it is made of
  */
 
 /**
@@ -26,6 +30,7 @@ const MOST = 40;
  * @property {string} key
  * @property {number} bytes  of a file
  * @property {number} context  tokens; 0: the model's own
+ * @property {boolean} folder  a folder, not a file
  */
 
 /** How a model is talked to, and how fast it was. @typedef {{ format?: string, rate?: number, estimate?: number, at?: number }} Facts */
@@ -39,6 +44,18 @@ export const fromFile = (file, handle) => ({
   source: file,
   key: `file:${file.name}:${file.size}`,
   handle,
+});
+
+/** @param {Placed[]} files */
+const sizeOf = (files) => files.reduce((sum, { file }) => sum + file.size, 0);
+
+/** @param {string} name @param {Placed[]} files @param {boolean} folder  that is to be converted @returns {Wanted} */
+export const fromFiles = (name, files, folder) => ({
+  kind: 'file',
+  name,
+  source: files,
+  key: `file:${name}:${sizeOf(files)}`,
+  ...(folder && { folder: sizeOf(files) }),
 });
 
 /** @param {string} key @returns {any} */
@@ -62,17 +79,18 @@ function write(key, value) {
 
 /** @returns {Last | null} */
 export function lastModel() {
-  const { kind, name, key, bytes, context } = read(LAST) ?? {};
+  const { kind, name, key, bytes, context, folder } = read(LAST) ?? {};
   const right =
     ['bundled', 'link', 'file'].includes(kind) &&
     [name, key].every((text) => typeof text === 'string') &&
     [bytes, context].every(Number.isInteger);
-  return right ? { kind, name, key, bytes, context } : null;
+  return right ? { kind, name, key, bytes, context, folder: folder === true } : null;
 }
 
 /** @param {Wanted} wanted @param {number} context  0: the model's own */
-export function rememberModel({ kind, name, key, source, handle }, context) {
-  write(LAST, { kind, name, key, context, bytes: typeof source === 'string' ? 0 : source.size });
+export function rememberModel({ kind, name, key, source, handle, folder }, context) {
+  const bytes = typeof source === 'string' ? 0 : source instanceof Blob ? source.size : sizeOf(source);
+  write(LAST, { kind, name, key, context, bytes: folder ?? bytes, folder: folder !== undefined });
   rememberHandle(handle ?? null);
 }
 

@@ -18,7 +18,7 @@ export const titleOf = ({ kind, name }, own) => (kind === 'bundled' && own) || n
 /** @param {ModelInfo} info @param {Wanted} wanted  of other sites the page itself may read nothing @param {import('./models.js').Page} page @param {AbortSignal} signal  another is being loaded */
 export function showModel(info, wanted, page, signal) {
   const { source, kind, key } = wanted;
-  const readable = kind !== 'link';
+  const readable = kind !== 'link' && !Array.isArray(source);
   $('glimpse').hidden = $('glimpse-note').hidden = !readable;
   $('glimpse-note').textContent = `${GLIMPSED} of the ${format.large(info.fileBytes * 2)} four-bit pieces of its file`;
   if (readable) {

@@ -7,6 +7,10 @@ import { Speaker } from './speaker.js';
 /** @typedef {import('./tree.js').Entry} Entry */
 /** @typedef {import('../js/shared/types.js').Result} Result */
 
+/** @param {any} failure */
+const failureWords = ({ code }) =>
+  code === 'CONTEXT_FULL' ? 'Not sent: it is too long for the model.' : 'That failed.';
+
 /** A reload in the middle of a reply loses no more than this many milliseconds of it. */
 const SAVE_EVERY = 300;
 
@@ -157,7 +161,7 @@ export class Turns {
     if (came && !current.save())
       showNotice('This conversation is not stored: the browser has no room for it, or refuses it.');
     if (failure) this.#showFailure(failure);
-    if (!result || !came) say(failure ? 'That failed.' : 'Stopped.');
+    if (!result || !came) say(failure ? failureWords(failure) : 'Stopped.');
     await panel.parts.end(host).catch(() => {}); // a model that broke has said so already
     await showState();
     if (result && result.reason !== 'context') context.warn();

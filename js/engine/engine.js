@@ -59,16 +59,20 @@ class LocalEngine {
     const {
       args: [described],
       options: sizes,
-      signal,
+      ...hears
     } = checkCall(TABLE.engine.plan, [source, given]);
     this.#check();
-    const options = { ...sizes, signal };
+    const options = { ...sizes, ...hears };
     const one = await this.#oneFile(described, options);
     const file = await openSource(one, options.signal);
     try {
       const planned = await planModel(this.#compiled, one, file, options, this.#cache);
       const { tokensPerSecond } = await onDemand(import('./estimate.js'));
-      return { ...planned.plan, tokensPerSecond: await tokensPerSecond(this.#compiled, this.info, planned.plan) };
+      return {
+        ...planned.plan,
+        ...(one !== described && { converted: /** @type {any} */ (one).blob }),
+        tokensPerSecond: await tokensPerSecond(this.#compiled, this.info, planned.plan),
+      };
     } finally {
       await file.close();
     }

@@ -162,6 +162,7 @@
  * @property {GaveUp[]} gaveUp      what a load with this budget gives up, or has given up, in this order
  * @property {{ bytes: number, complete: boolean }} cached  what the cache has of the file
  * @property {number | null} tokensPerSecond  an estimate from a short measurement of the kernels; null: not measured
+ * @property {File} [converted]     of a folder: the .bq4 file that was made of it. A load of this one needn't convert again
  */
 
 /**

@@ -398,6 +398,9 @@ test('a full context: a message that is too long is to be shortened, a conversat
       ?.map(Number) ?? [];
   assert.ok(tokens > 600 && tokens < 610 && context === 512, `${tokens} of ${context}`);
   assert.equal(await alert.count(), 0, 'it is no error');
+  await ui(page)
+    .status.filter({ hasText: /^Not sent: it is too long/ })
+    .waitFor();
   assert.deepEqual(await texts(page), []);
   assert.equal(await message.inputValue(), words(600), 'what was written is not lost');
 
