@@ -60,10 +60,25 @@ const addresses = {
 
 /** What one thread may load. @param {string} name @param {string} source */
 async function bundle(name, source) {
+  const entry = join(ROOT, source);
+  /** What it begins with. @type {Set<string>} */
+  const first = new Set(['\0rolldown/runtime.js']);
+  /** @type {import('rolldown').Plugin} */
+  const closure = {
+    name: 'closure',
+    buildEnd() {
+      const add = (/** @type {string} */ id) => {
+        if (first.has(id)) return;
+        first.add(id);
+        this.getModuleInfo(id)?.importedIds.forEach(add);
+      };
+      add(entry);
+    },
+  };
   const made = await rolldown({
-    input: { [name]: join(ROOT, source) },
+    input: { [name]: entry },
     external: /^node:/,
-    plugins: [addresses],
+    plugins: [addresses, closure],
     platform: 'neutral',
     onLog: (level, log) => {
       if (log.code === 'INEFFECTIVE_DYNAMIC_IMPORT') return; // as wanted
@@ -76,9 +91,12 @@ async function bundle(name, source) {
     minifyInternalExports: true,
     entryFileNames: '[name].js',
     chunkFileNames: `${name}-[name].js`,
-    // What its parts on demand share with the beginning of the engine is one file.
-    codeSplitting: name !== 'worker' || {
-      groups: [{ name: 'core', test: (id) => !RARE.test(id), minShareCount: 2 }],
+    codeSplitting: {
+      groups: [
+        { name: 'first', test: (id) => first.has(id), priority: 2 },
+        // What its parts on demand share is one file.
+        { name: 'more', test: (id) => !RARE.test(id), minShareCount: 2, priority: 1 },
+      ],
     },
   });
   await made.close();

@@ -33,10 +33,10 @@ test('of the site: few responses before the first word, no more bytes than it ta
   await openDemo(page, site.url);
   assert.match(await say(page, 'Hello!'), /\w/);
   const scripts = all.filter(({ path }) => path.endsWith('.js')).map(({ path }) => path.replace('demo/', ''));
-  // The page; the engine, which begins with two; each of its threads.
-  const own = ['app.js', 'theme.js', 'worker.js', 'worker-core.js', 'worker-rolldown-runtime.js', 'thread.js'];
+  // The page; the engine; each of its threads.
+  const own = ['app.js', 'theme.js', 'worker.js', 'thread.js'];
   assert.deepEqual([...new Set(scripts)].sort(), own.sort());
-  assert.ok(all.length <= 22, all.map(({ path }) => path).join(' '));
+  assert.ok(all.length <= 20, all.map(({ path }) => path).join(' '));
   const size = (/** @type {RegExp} */ of) =>
     all.filter(({ path }) => of.test(path)).reduce((sum, { bytes }) => sum + bytes, 0);
   const model = readFileSync(join(ROOT, 'models/chat.bq4')).length;
