@@ -70,7 +70,7 @@ class LocalEngine {
       const { tokensPerSecond } = await onDemand(import('./estimate.js'));
       return {
         ...planned.plan,
-        ...(one !== described && { converted: /** @type {any} */ (one).blob }),
+        .../** @type {any} */ (one).told,
         tokensPerSecond: await tokensPerSecond(this.#compiled, this.info, planned.plan),
       };
     } finally {

@@ -66,17 +66,15 @@ const meter = (tell) =>
     tell({ phase: 'convert', loaded, total, rate: 0, secondsLeft: null, failures: 0, cacheProblem: '' }));
 
 /**
- * What is to be opened in its place.
+ * What is to be opened in its place; `told`: what a plan says of that.
  * @param {Extract<Source, { kind: 'several' }>} source
  * @param {string | undefined} convertUrl  where the module of converters lies
  * @param {{ signal?: AbortSignal, onProgress?: (progress: Progress) => void }} options
- * @returns {Promise<Source>}
+ * @returns {Promise<Source & { told?: { converted: File } }>}
  */
 export async function asOneFile(source, convertUrl, { signal, onProgress }) {
   const folder = folderOf(source.sources, signal);
   if (!folder) return source;
-  return {
-    kind: 'blob',
-    blob: await convertFolder(folder, { wasmUrl: convertUrl, signal, onBytes: meter(onProgress) }),
-  };
+  const blob = await convertFolder(folder, { wasmUrl: convertUrl, signal, onBytes: meter(onProgress) });
+  return { kind: 'blob', blob, told: { converted: blob } };
 }
