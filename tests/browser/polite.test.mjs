@@ -1,0 +1,97 @@
+// `background` and `pressure` in a page that another one hides, and on a machine that says it has too much to do. By puppeteer: what
+// Playwright drives believes that it is in front.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import puppeteer from 'puppeteer-core';
+import { findChromium } from '../../tools/setup/system.mjs';
+import { until } from '../waiting.mjs';
+import { spawnChromium } from './chromium.mjs';
+import { host } from './host.mjs';
+import { missing } from './launch.mjs';
+
+/** Begins a reply without end, whose tokens and paces the page counts. */
+async function begin() {
+  const js = '/js/index.js';
+  const { createWorkerEngine } = await import(js);
+  const engine = await createWorkerEngine({ threads: 1, background: 'pause', pressure: 'slow' });
+  const seen = { tokens: 0, paces: /** @type {string[]} */ ([]) };
+  Object.assign(window, { seen });
+  engine.events.addEventListener('pace', (/** @type {any} */ { detail }) => seen.paces.push(detail.pace));
+  const model = await engine.load('/models/chat.bq4', { context: 256 });
+  const text = async () => {
+    for (;;) for await (const _ of model.generate('Once', { contextPolicy: 'shift' })) seen.tokens++;
+  };
+  void text();
+}
+
+describe('a polite engine in a real page', { skip: missing() }, () => {
+  const profile = mkdtempSync(join(tmpdir(), 'bq4-polite-'));
+  /** @type {Awaited<ReturnType<typeof spawnChromium>>} */
+  let own;
+  /** @type {Awaited<ReturnType<typeof host>>} */
+  let site;
+  /** @type {import('puppeteer-core').Browser} */
+  let browser;
+  /** @type {import('puppeteer-core').Page} */
+  let page;
+  /** @type {import('puppeteer-core').CDPSession} */
+  let protocol;
+  before(async () => {
+    own = await spawnChromium(String(findChromium()), profile);
+    site = await host();
+    browser = await puppeteer.connect({ browserWSEndpoint: own.endpoint, defaultViewport: null });
+    page = await browser.newPage();
+    await page.goto(site.url);
+    // Before the engine begins to watch it.
+    protocol = await page.createCDPSession();
+    await protocol.send('Emulation.setPressureSourceOverrideEnabled', {
+      enabled: true,
+      source: 'cpu',
+      metadata: { available: true },
+    });
+    await page.evaluate(begin);
+  });
+  after(async () => {
+    await browser?.disconnect();
+    own?.program.kill('SIGKILL');
+    await own?.gone;
+    await site?.close();
+    rmSync(profile, { recursive: true, force: true });
+  });
+
+  const seen = () => page.evaluate(() => /** @type {any} */ (window).seen);
+  const goesOn = async () => {
+    const { tokens } = await seen();
+    await until('more tokens', async () => (await seen()).tokens > tokens + 2);
+  };
+
+  test('hidden by another page it pauses; in front again it goes on', async () => {
+    await goesOn();
+    const other = await browser.newPage();
+    await other.bringToFront();
+    await until('the pause', async () => (await seen()).paces.at(-1) === 'pause');
+    assert.equal(await page.evaluate(() => document.visibilityState), 'hidden');
+    const { tokens } = await seen();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    assert.equal((await seen()).tokens, tokens, 'nothing comes in a pause');
+    await page.bringToFront();
+    await until('the end of the pause', async () => (await seen()).paces.at(-1) === 'run');
+    await goesOn();
+    await other.close();
+  });
+
+  test('under pressure it is slow, and then as before', async () => {
+    await page.bringToFront();
+    for (const [state, pace] of /** @type {const} */ ([
+      ['critical', 'slow'],
+      ['nominal', 'run'],
+    ])) {
+      await protocol.send('Emulation.setPressureStateOverride', { source: 'cpu', state });
+      await until(`${state}: ${pace}`, async () => (await seen()).paces.at(-1) === pace);
+    }
+    await goesOn();
+  });
+});
