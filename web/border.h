@@ -216,6 +216,10 @@ uint32_t bqw_session_draft(uint32_t session, const uint32_t *tokens, uint32_t n,
 /* slices 0: no limit. The module imports env.stop, which is asked between two slices: non-zero ends
  * the run, with MORE. WANT_DATA: weights or pages are missing; STATE: there are no tokens. */
 uint32_t bqw_session_run(uint32_t session, uint32_t slices);
+/* bq_session_run_with: in one pass with n others, at most BQW_TOGETHER. */
+enum { BQW_TOGETHER = 15 };
+uint32_t bqw_session_run_with(uint32_t session, const uint32_t *others, uint32_t n,
+                              uint32_t slices);
 /* Pages to read for a session of a paged model, at most `capacity`; to be answered one by one. */
 uint32_t bqw_session_pages(uint32_t session, bqw_page *out, uint32_t capacity, uint32_t *count);
 /* good 0: it could not be read. ARGUMENT: it was not asked for. */

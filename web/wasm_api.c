@@ -508,6 +508,16 @@ BQW(uint32_t) bqw_session_run(uint32_t session, uint32_t slices) {
 }
 
 BQW(uint32_t)
+bqw_session_run_with(uint32_t session, const uint32_t *others, uint32_t n, uint32_t slices) {
+  bq_session *s = object_of(session, SESSION), *list[BQW_TOGETHER];
+  if (!s || n > BQW_TOGETHER) return BQ_ARGUMENT;
+  for (uint32_t i = 0; i < n; i++)
+    if (!(list[i] = object_of(others[i], SESSION))) return BQ_ARGUMENT;
+  bq_error err = {0};
+  return bqw_report(bq_session_run_with(s, list, n, slices, &err), &err);
+}
+
+BQW(uint32_t)
 bqw_session_pages(uint32_t session, bqw_page *out, uint32_t capacity, uint32_t *count) {
   bq_session *s = object_of(session, SESSION);
   if (!s) return BQ_ARGUMENT;

@@ -31,6 +31,8 @@ export class LocalModel {
   #forks = new Set();
   /** Its handle in the engine. */
   handle;
+  /** Timelines that go on token by token. @type {Set<import('./timeline.js').Timeline>} */
+  decoding = new Set();
   #closed = false;
   /** @type {Embedder | null} */
   #embedder = null;

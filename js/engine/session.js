@@ -238,6 +238,7 @@ export class LocalSession {
       timings.reusedTokens = await this.#timeline.prefill(ends, onProgress, tokens);
       timings.prefillMs = performance.now() - since;
       guesses = await guessing;
+      if (!guesses) this.#model.decoding.add(this.#timeline);
       output.begin(guide ? null : tokens[tokens.length - 1]);
       // Until another reason is found, leaving the loop (break, throw, abort) is what ends it.
       if (maxTokens < 1) result.reason = 'length';
@@ -283,6 +284,7 @@ export class LocalSession {
       throw error;
     } finally {
       this.#busy = false;
+      this.#model.decoding.delete(this.#timeline);
       guesses?.end(timings);
       guide?.close();
       this.#model.rest(this.#timeline.handle);

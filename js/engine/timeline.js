@@ -18,7 +18,7 @@ const ISOLATED_TURN_MS = 16;
 export class Timeline {
   #model;
   #wasm;
-  #sizes;
+  sizes;
   #pace = new Pace();
   /** Tokens that the engine has. @type {number[]} */
   ids;
@@ -44,7 +44,7 @@ export class Timeline {
     this.#model = model;
     this.#wasm = wasm;
     this.handle = handle;
-    this.#sizes = { window: Math.min(window, context), batch, layers: model.info.layers };
+    this.sizes = { context, window: Math.min(window, context), batch, layers: model.info.layers };
     this.ids = ids;
   }
 
@@ -108,7 +108,7 @@ export class Timeline {
     const told = onProgress && (await onDemand(import('./prefill.js')));
     const kept = this.sync(tokens);
     const slices = () => this.#wasm.call('bqw_session_slices', this.handle);
-    const progress = told?.prefillProgress(onProgress, tokens.length - kept, this.#sizes, slices);
+    const progress = told?.prefillProgress(onProgress, tokens.length - kept, this.sizes, slices);
     await this.run(ends, 1, progress?.onSlices);
     progress?.end();
     return kept;
@@ -137,13 +137,18 @@ export class Timeline {
    */
   async run(ends, slices, onSlices) {
     const { signal, aborted, due } = ends;
-    const { tempo } = this.#model;
+    const { tempo, decoding } = this.#model;
     const goOn = () => {
       this.check();
       signal?.throwIfAborted();
       if (aborted?.()) throw new DOMException('This operation was aborted', 'AbortError');
     };
-    for (let status = MORE; status !== OK;) {
+    let status = MORE;
+    if (decoding.size > 1 && decoding.has(this)) {
+      const loaded = await onDemand(import('./together.js')).catch(() => null);
+      if (await loaded?.step(this.#model, this.#wasm, this, ends)) status = OK;
+    }
+    while (status !== OK) {
       goOn();
       const held = this.heldUp(ends);
       if (held) {

@@ -48,6 +48,7 @@ export const functions = {
   bqw_session_append: 'suu',
   bqw_session_draft: 'suuuu',
   bqw_session_run: 'suu',
+  bqw_session_run_with: 'suuuu',
   bqw_session_pages: 'suuuu',
   bqw_page_done: 'suuu',
   bqw_session_logits: 'suu',

@@ -1,0 +1,66 @@
+// What sessions that share a pass bring (js/engine/together.js): tokens/s of 1, 2, 4 and 8 generations at the same time on SmolLM2, in
+// turn, round after round. Tokens are checked to be those that each gives alone.
+//
+//   node tests/bench/together.mjs [--rounds N] [--tokens N] [--threads N] [--build NAME] [--model FILE] [--json]
+//
+// Printed for each number: the median over the rounds of tokens/s of all together, and of its ratio to one's in the same round.
+import { parseArgs } from 'node:util';
+import { createEngine, fromFile } from '../../js/engine.js';
+import { median } from '../../tools/bench/stats.mjs';
+import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    tokens: { type: 'string', default: '64' },
+    threads: { type: 'string', default: '1' },
+    build: { type: 'string' },
+    model: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  },
+});
+const [rounds, maxTokens, threads] = [values.rounds, values.tokens, values.threads].map(Number);
+const COUNTS = [1, 2, 4, 8];
+const PROMPTS = ['The sea', 'A letter', 'In spring', 'My friend', 'The city', 'An old man', 'Music', 'At night'];
+
+const file = values.model ?? realModel('smollm2');
+if (!file) {
+  console.error(NO_REAL_MODEL);
+  process.exit(1);
+}
+const engine = await createEngine(/** @type {any} */ ({ threads, build: values.build }));
+const model = /** @type {any} */ (await engine.load(fromFile(file), { context: 512, sessions: PROMPTS.length }));
+const sessions = await Promise.all(PROMPTS.map(() => model.createSession()));
+const options = { maxTokens, temperature: 0, stopTokens: [] };
+
+/** Tokens/s behind the first of n generations that run at the same time. @param {number} n */
+async function rate(n) {
+  const results = await Promise.all(sessions.slice(0, n).map((session, i) => session.generate(PROMPTS[i], options)));
+  const ms = Math.max(...results.map(({ timings }) => timings.decodeMs));
+  const tokens = results.reduce((sum, { ids }) => sum + ids.length - 1, 0);
+  return { rate: (1000 * tokens) / ms, made: results.map(({ ids }) => String(ids)) };
+}
+
+/** @type {Map<number, number[]>} */
+const rates = new Map(COUNTS.map((n) => [n, []]));
+const wanted = [];
+for (let i = 0; i < PROMPTS.length; i++) wanted.push(String((await sessions[i].generate(PROMPTS[i], options)).ids));
+for (let round = 0; round < rounds; round++)
+  for (const n of round % 2 ? [...COUNTS].reverse() : COUNTS) {
+    const found = await rate(n);
+    for (const [i, made] of found.made.entries())
+      if (made !== wanted[i]) throw new Error(`session ${i} of ${n}: other tokens`);
+    rates.get(n)?.push(found.rate);
+  }
+await engine.close();
+const one = rates.get(1) ?? [];
+const found = COUNTS.map((n) => {
+  const list = rates.get(n) ?? [];
+  return { sessions: n, rate: median(list), ratio: median(list.map((rate, i) => rate / one[i])) };
+});
+if (values.json) console.log(JSON.stringify({ build: engine.info.build, threads: engine.info.threads, found }));
+else {
+  console.log(`${engine.info.build}, ${engine.info.threads} threads`);
+  for (const { sessions: n, rate, ratio } of found)
+    console.log(`${n} sessions: ${rate.toFixed(1)} tokens/s, ${ratio.toFixed(2)} x`);
+}

@@ -1,0 +1,111 @@
+// Generations at the same time share passes over the weights, and none of their tokens changes.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import { createEngine, fromBytes } from '../../js/engine.js';
+import { createWorkerEngine } from '../../js/index.js';
+
+const CHAT = readFileSync(new URL('../../models/chat.bq4', import.meta.url));
+const PROMPTS = [
+  'Once upon a time',
+  'A quick brown fox jumps over the lazy dog, and then',
+  'Hello',
+  'One, two, three,',
+];
+const TOKENS = 24;
+/** Of generation i: some greedy, some drawn. @param {number} i */
+const options = (i) => ({ maxTokens: TOKENS, stopTokens: [], temperature: i % 2 ? 0.9 : 0, seed: 7 + i });
+
+/** Slices that all sessions computed: passes over a layer's weights, or the head's. @param {any[]} sessions */
+async function slices(sessions) {
+  const stats = await Promise.all(sessions.map((session) => session.stats()));
+  return stats.reduce((sum, one) => sum + one.slices, 0);
+}
+
+for (const [build, threads] of /** @type {const} */ ([
+  ['simd128', 1],
+  ['relaxed', 1],
+  ['relaxed', 2],
+]))
+  describe(`${build}, threads: ${threads}`, () => {
+    /** @type {any} */
+    let engine;
+    /** @type {any} */
+    let model;
+    /** What each prompt gives alone. @type {number[][]} */
+    const alone = [];
+    before(async () => {
+      engine = await createEngine({ build, threads });
+      model = await engine.load(fromBytes(CHAT), { context: 128, sessions: PROMPTS.length });
+      for (const [i, prompt] of PROMPTS.entries()) alone.push((await model.generate(prompt, options(i))).ids);
+    });
+    after(() => engine.close());
+
+    test('each gives what it gives alone', async () => {
+      const all = await Promise.all(PROMPTS.map((prompt, i) => model.generate(prompt, options(i))));
+      assert.deepEqual(
+        all.map(({ ids }) => ids),
+        alone,
+      );
+    });
+
+    test('a step of four sessions reads each weight once', async () => {
+      const sessions = await Promise.all(PROMPTS.map(() => model.createSession({ context: 64 })));
+      /** Slices behind the first tokens of so many. @param {number} n */
+      const measure = async (n) => {
+        const runs = sessions.slice(0, n).map((session, i) => session.generate(PROMPTS[i], options(i)));
+        const readers = runs.map((run) => run[Symbol.asyncIterator]());
+        for (const reader of readers) await reader.next();
+        const since = await slices(sessions);
+        const rest = async (/** @type {any} */ reader) => {
+          while (!(await reader.next()).done);
+        };
+        await Promise.all(readers.map(rest));
+        const ids = runs.map(({ result }) => result.ids);
+        assert.deepEqual(ids, alone.slice(0, n));
+        return (await slices(sessions)) - since;
+      };
+      const one = await measure(1);
+      assert.equal(await measure(4), one);
+      assert.equal(await measure(3), one);
+      for (const session of sessions) await session.close();
+    });
+
+    test('one that is left, closed or aborted changes nothing for the others', async () => {
+      const controller = new AbortController();
+      const sessions = await Promise.all(PROMPTS.slice(0, 3).map(() => model.createSession({ context: 128 })));
+      const read = async (/** @type {any} */ session, /** @type {number} */ i) => {
+        const ids = [];
+        for await (const { id } of session.generate(PROMPTS[i], {
+          ...options(i),
+          signal: i === 1 ? controller.signal : undefined,
+        })) {
+          ids.push(id);
+          if (i === 1 && ids.length === 5) controller.abort();
+          if (i === 2 && ids.length === 7) await session.close();
+        }
+        return ids;
+      };
+      const [first, second, third] = await Promise.allSettled(sessions.map(read));
+      assert.deepEqual(first.status === 'fulfilled' && first.value, alone[0]);
+      assert.equal(second.status === 'rejected' && second.reason.name, 'AbortError');
+      assert.equal(third.status === 'rejected' && third.reason.code, 'CLOSED');
+      for (const session of sessions) await session.close();
+    });
+  });
+
+test('in a worker', async () => {
+  const engine = await createWorkerEngine({ threads: 1 });
+  try {
+    const model = await engine.load(fromBytes(CHAT), { context: 128, sessions: PROMPTS.length });
+    const alone = [];
+    for (const [i, prompt] of PROMPTS.entries()) alone.push((await model.generate(prompt, options(i))).ids);
+    const all = await Promise.all(PROMPTS.map((prompt, i) => model.generate(prompt, options(i))));
+    assert.deepEqual(
+      all.map(({ ids }) => ids),
+      alone,
+    );
+  } finally {
+    await engine.close();
+  }
+});
