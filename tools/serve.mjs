@@ -31,6 +31,7 @@ const LOCAL = 'local';
 /** What a page may reach; all else of the checkout stays private. */
 export const PUBLIC = [
   'demo',
+  'examples',
   'js',
   'build/wasm',
   'models',

@@ -74,6 +74,7 @@ export async function host(headers = {}) {
       'build/wasm',
       'tests',
       'demo',
+      'examples',
       'models',
       'node_modules/marked/lib',
     ]);

@@ -1,0 +1,27 @@
+// In your own page: import { createSharedEngine } from 'bq4/shared';
+import { createSharedEngine } from '../../js/tabs/index.js';
+import { $, MODEL, showError, showProgress } from '../model.js';
+
+try {
+  const engine = await createSharedEngine({ cache: 'auto' });
+  const model = await engine.load(MODEL, { onProgress: showProgress });
+  const chat = await model.createChat();
+  const show = () => ($('status').textContent = engine.info.leads ? 'This tab computes.' : 'Another tab computes.');
+  show();
+  engine.events.addEventListener('restarted', show);
+  $('tell').disabled = false;
+  $('tell').onclick = async () => {
+    $('tell').disabled = true;
+    $('story').textContent += '\n';
+    try {
+      for await (const { text } of chat.send('Tell me more.', { maxTokens: 60, temperature: 0.7 }))
+        $('story').textContent += text;
+    } catch (error) {
+      showError(error);
+    }
+    show();
+    $('tell').disabled = false;
+  };
+} catch (error) {
+  showError(error);
+}

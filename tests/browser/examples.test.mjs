@@ -1,0 +1,127 @@
+// The pages of examples/, as somebody opens them: each does what it is for.
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { chromiumFirst, oneSite } from './every.mjs';
+import { host, ISOLATED } from './host.mjs';
+import { ROOT } from './site.mjs';
+import { SCHEMA } from '../../examples/form/schema.js';
+import { validator } from '../js/validator.mjs';
+
+const FOLDER = join(ROOT, 'examples');
+const NAMES = readdirSync(FOLDER, { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => name);
+
+test('each is on the page of examples, short, and every link there leads somewhere', () => {
+  const index = readFileSync(join(FOLDER, 'index.html'), 'utf8');
+  const links = [...index.matchAll(/href="([^"]+)"/g)].map(([, href]) => href).filter((href) => !href.includes(':'));
+  for (const href of links) assert.ok(existsSync(join(FOLDER, href)), href);
+  for (const name of NAMES) {
+    assert.ok(links.includes(`${name}/`), name);
+    const lines = readdirSync(join(FOLDER, name)).flatMap((file) =>
+      readFileSync(join(FOLDER, name, file), 'utf8').split('\n'),
+    );
+    assert.ok(lines.length <= 300, `${name}: ${lines.length} lines`);
+  }
+});
+
+await chromiumFirst((name) => {
+  const here = oneSite(name, ISOLATED);
+
+  /** @param {string} example @param {string} button  that can be pressed once its model is there */
+  async function open(example, button) {
+    const page = await here.open(`examples/${example}/`);
+    await page.until((id) => /** @type {any} */ (document.querySelector(id))?.disabled === false, `#${button}`);
+    return page;
+  }
+  /** @param {import('./browsers.mjs').Page} page @param {string} id */
+  const textOf = (page, id) => page.evaluate((at) => document.querySelector(at)?.textContent ?? '', `#${id}`);
+  /** @param {import('./browsers.mjs').Page} page */
+  async function close(page) {
+    assert.deepEqual(await page.trouble(), []);
+    await page.close();
+  }
+
+  test('chat: a reply streams, another one is stopped', async () => {
+    const page = await open('chat', 'send');
+    await page.type('#message', 'Tell me a story.');
+    await page.click('#send');
+    await page.until(() => /tokens/.test(document.querySelector('#status')?.textContent ?? ''));
+    assert.match(await textOf(page, 'log'), /Tell me a story\.\S*.{20}/s);
+    await page.type('#message', 'Another one.');
+    await page.click('#send');
+    await page.until(() => Boolean(document.querySelector('#log')?.lastElementChild?.textContent));
+    await page.evaluate(() => document.getElementById('stop')?.click());
+    await page.until(() => /** @type {any} */ (document.querySelector('#send')).disabled === false);
+    await close(page);
+  });
+
+  test('form: what is written is valid, and in the fields', async () => {
+    const page = await open('form', 'fill');
+    await page.click('#fill');
+    await page.until(() => /Filled in/.test(document.querySelector('#status')?.textContent ?? ''));
+    const value = JSON.parse(await textOf(page, 'json'));
+    assert.ok(validator(SCHEMA)(value), JSON.stringify(value));
+    const fields = await page.evaluate(() =>
+      Object.fromEntries(new FormData(/** @type {any} */ (document.querySelector('#fields')))),
+    );
+    assert.deepEqual(fields, Object.fromEntries(Object.entries(value).map(([key, one]) => [key, String(one)])));
+    await close(page);
+  });
+
+  test('choose: probabilities of the answers sum to one', async () => {
+    const page = await open('choose', 'ask');
+    await page.click('#ask');
+    await page.until(() => document.querySelectorAll('#answer label').length === 2);
+    const shares = [...(await textOf(page, 'answer')).matchAll(/([\d.]+) %/g)].map(([, share]) => Number(share));
+    assert.ok(Math.abs(shares.reduce((a, b) => a + b) - 100) < 0.2, shares.join());
+    await close(page);
+  });
+
+  test('search: the paragraph that is the question comes first', async () => {
+    const page = await open('search', 'find');
+    await page.evaluate(() => {
+      const field = /** @type {HTMLInputElement} */ (document.querySelector('#question'));
+      field.value = 'Mum made a cake with apples.';
+    });
+    await page.click('#find');
+    await page.until(() => document.querySelectorAll('#found li').length === 3);
+    const first = await page.evaluate(() => document.querySelector('#found li')?.textContent ?? '');
+    assert.match(first, /cake with apples\. \(1\.000\)/);
+    await close(page);
+  });
+
+  test('offline: from the second visit on it tells a story without a network', async () => {
+    const own = await host(ISOLATED);
+    const page = await here.browser.open(`${own.url}examples/offline/`);
+    /** @param {RegExp} says */
+    const ready = (says) =>
+      page.until(
+        (pattern) => new RegExp(pattern).test(document.querySelector('#status')?.textContent ?? ''),
+        says.source,
+      );
+    await ready(/^Ready/);
+    await page.reload();
+    await ready(/without a network/);
+    await own.close();
+    await page.reload();
+    await ready(/without a network/);
+    await page.click('#tell');
+    await page.until(() => String(document.querySelector('#story')?.textContent).length > 40);
+    await page.close();
+  });
+
+  test('tabs: it computes for itself and for others', async () => {
+    const page = await open('tabs', 'tell');
+    assert.match(await textOf(page, 'status'), /This tab computes/);
+    await page.click('#tell');
+    await page.until(
+      () =>
+        /** @type {any} */ (document.querySelector('#tell')).disabled === false &&
+        String(document.querySelector('#story')?.textContent).length > 10,
+    );
+    await close(page);
+  });
+});
