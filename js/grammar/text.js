@@ -119,8 +119,8 @@ const ESCAPED = [...Array(32).keys(), 34, 92];
 /** What stands behind the backslash. @param {number} c */
 const escaped = (c) => SHORT.get(c) ?? `u${c.toString(16).padStart(4, '0')}`;
 
-/** The rule of one character of a JSON string, in its only spelling without needless escapes. @param {Rules} rules */
-export function spelledRule(rules) {
+/** A rule of one character as it is, or behind a backslash. @param {Rules} rules */
+function oneCharacter(rules) {
   const rule = rules.rule('character', true);
   const from = rules.start(rule);
   const end = rules.state(true);
@@ -128,19 +128,19 @@ export function spelledRule(rules) {
   for (const [low, high] of rangesOf(PLAIN)) writer.range(from, low, high, end);
   const escape = rules.state();
   rules.edge(from, 92, 92, escape);
+  return { rule, escape, end };
+}
+
+/** The rule of one character of a JSON string, in its only spelling without needless escapes. @param {Rules} rules */
+export function spelledRule(rules) {
+  const { rule, escape, end } = oneCharacter(rules);
   for (const c of ESCAPED) rules.literal(escape, escaped(c), end);
   return rule;
 }
 
 /** The rule of one character of a JSON string, in any of JSON's spellings. @param {Rules} rules */
 export function characterRule(rules) {
-  const rule = rules.rule('character', true);
-  const from = rules.start(rule);
-  const end = rules.state(true);
-  const writer = new Writer(rules);
-  for (const [low, high] of rangesOf(PLAIN)) writer.range(from, low, high, end);
-  const escape = rules.state();
-  rules.edge(from, 92, 92, escape);
+  const { rule, escape, end } = oneCharacter(rules);
   for (const c of '"\\/bfnrt') rules.literal(escape, c, end);
   /** Hexadecimal digits in either case. @param {number} at @param {string} digits @param {number} [to] */
   const hex = (at, digits, to = rules.state()) => {
