@@ -49,9 +49,19 @@ export class Parts {
     this.#root = root;
   }
 
+  /** Whether a person looks. */
+  get #seen() {
+    return this.#root.open && this.#root.checkVisibility();
+  }
+
+  /** Before a reply: what traces is there when the first word comes, as a short reply doesn't wait for it. @param {Traced} traced */
+  async ready({ trace }) {
+    if (this.#seen) await trace({ on: false });
+  }
+
   /** The prompt is read: from here on each step is one token. @param {Traced} traced */
   async begin({ trace }) {
-    if (!this.#root.open || !this.#root.checkVisibility()) return;
+    if (!this.#seen) return;
     this.#begun = true;
     await trace({ on: true });
   }

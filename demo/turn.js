@@ -131,6 +131,7 @@ export class Turns {
     let result = null;
     try {
       const messages = await context.fit(path);
+      await panel.parts.ready(host).catch(() => {});
       signal.throwIfAborted();
       // A short random seed can be typed again.
       const generation = host.reply(messages, {
