@@ -153,7 +153,7 @@ async function keyOf({ tensors, tokenizer, activations, ...model }, { hash = 'xx
     ]),
   ]);
   const all = new Blob([text, tokenizer ?? '', activations ?? '']);
-  return Buffer.from(await crypto.subtle.digest('SHA-256', await all.arrayBuffer())).toString('hex');
+  return globalThis.Buffer.from(await crypto.subtle.digest('SHA-256', await all.arrayBuffer())).toString('hex');
 }
 
 /** ARGUMENT. @param {string} output @param {ConvertOptions} options */

@@ -53,7 +53,7 @@ const fileFolder = (fs, path) => ({
 /** @param {number} pid */
 function lives(pid) {
   try {
-    process.kill(pid, 0);
+    globalThis.process.kill(pid, 0);
     return true;
   } catch (error) {
     return /** @type {any} */ (error).code === 'EPERM';
@@ -74,7 +74,7 @@ export async function openFiles(name, path) {
     const text = await unlessMissing(fs.readFile(file, 'utf8'));
     if (text === null) return false;
     const owner = Number(text);
-    if (Number.isInteger(owner) && owner > 0) return owner !== process.pid && lives(owner); // or it was a thread of ours
+    if (Number.isInteger(owner) && owner > 0) return owner !== globalThis.process.pid && lives(owner); // or it was a thread of ours
     // No number: it is being made now, or whoever made it was killed before it was written.
     const found = await unlessMissing(fs.stat(file));
     return found !== null && Math.abs(Date.now() - found.mtimeMs) < NAMELESS_MS;
@@ -85,7 +85,7 @@ export async function openFiles(name, path) {
     const file = join(root, `${key}.lock`);
     for (let tries = 2; tries > 0; tries--) {
       try {
-        await fs.writeFile(file, String(process.pid), { flag: 'wx' });
+        await fs.writeFile(file, String(globalThis.process.pid), { flag: 'wx' });
         return () => fs.rm(file, { force: true });
       } catch (error) {
         if (/** @type {any} */ (error).code !== 'EEXIST') throw error;

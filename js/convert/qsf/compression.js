@@ -24,7 +24,7 @@ export const methodName = (method) => METHODS[method];
 function zlibWithZstd() {
   const zlib = nodeModule('zlib');
   if (!zlib.zstdCompressSync)
-    throw new BqError('UNSUPPORTED', `Node ${process.version} has no ZSTD`, {
+    throw new BqError('UNSUPPORTED', `Node ${globalThis.process.version} has no ZSTD`, {
       hint: 'use Node 22.15 or later, or LZ4',
     });
   return zlib;

@@ -198,7 +198,7 @@ class Writer {
         else parts.push(new Uint8Array(2 * size));
       }
     }
-    return { bytes: new Uint8Array(Buffer.concat(parts)), tensors };
+    return { bytes: new Uint8Array(globalThis.Buffer.concat(parts)), tensors };
   }
 }
 

@@ -158,7 +158,7 @@ async function goOn(data, { marks, restart }) {
   if (!last) return 0;
   // Each mark's last hash is that of a begun chunk.
   const hashes = [...marks.flatMap((mark, i) => mark.hashes.slice(0, i + 1 < marks.length ? -1 : undefined))].map(
-    (hex) => new Uint8Array(Buffer.from(hex, 'hex')),
+    (hex) => new Uint8Array(globalThis.Buffer.from(hex, 'hex')),
   );
   if (!(await data.restore(last.position, hashes))) {
     restart();
@@ -215,7 +215,7 @@ async function write(
     if (data.position !== offset + bytes)
       throw new BqError('SHAPE', `tensor "${name}" gave ${data.position - offset} bytes, not ${bytes}`);
     if (!journal || data.position - noted.position < NOTED) continue;
-    const hashes = (await data.mark()).slice(noted.hashes).map((h) => Buffer.from(h).toString('hex'));
+    const hashes = (await data.mark()).slice(noted.hashes).map((h) => globalThis.Buffer.from(h).toString('hex'));
     await journal.note({
       tensors: i + 1,
       position: data.position,
