@@ -31,17 +31,18 @@ async function keptOf(model, messages, promptTokens) {
   throw new Error(`no turns have ${promptTokens} tokens`);
 }
 
-for (const [name, create] of /** @type {const} */ ([
-  ['in this thread', createEngine],
-  ['in a worker', createWorkerEngine],
-])) {
-  /** @param {import('node:test').TestContext} t @param {number} context */
-  const load = async (t, context) => {
-    const engine = await create();
-    t.after(() => engine.close());
-    return { engine, model: await engine.load(fromBytes(await tinyModel({ config: { context } })), { sessions: 2 }) };
-  };
+/** A tiny model with so much context, in an engine that ends with the test. @param {typeof createEngine | typeof createWorkerEngine} create */
+const loading = (create) => async (/** @type {import('node:test').TestContext} */ t, /** @type {number} */ context) => {
+  const engine = await create();
+  t.after(() => engine.close());
+  return { engine, model: await engine.load(fromBytes(await tinyModel({ config: { context } })), { sessions: 2 }) };
+};
+const LOADS = /** @type {const} */ ([
+  ['in this thread', loading(createEngine)],
+  ['in a worker', loading(createWorkerEngine)],
+]);
 
+for (const [name, load] of LOADS) {
   test(`amid a generation, ${name}: the same bits as a prompt of the tokens that stay`, async (t) => {
     const { engine, model } = await load(t, 64);
     /** @type {any[]} */
@@ -167,17 +168,7 @@ async function sumsUp(model, messages, options) {
   return { summary, ids, gone: messages.slice(head.length, head.length + shifted.messages) };
 }
 
-for (const [name, create] of /** @type {const} */ ([
-  ['in this thread', createEngine],
-  ['in a worker', createWorkerEngine],
-])) {
-  /** @param {import('node:test').TestContext} t @param {number} context */
-  const load = async (t, context) => {
-    const engine = await create();
-    t.after(() => engine.close());
-    return { engine, model: await engine.load(fromBytes(await tinyModel({ config: { context } })), { sessions: 2 }) };
-  };
-
+for (const [name, load] of LOADS) {
   test(`summaries, ${name}: of the messages alone, made once, bounded`, async (t) => {
     const { engine, model } = await load(t, 1024);
     /** @type {any[]} */
