@@ -31,7 +31,8 @@ FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
   --adapter FILE       computes with an adapter (LoRA): adapter_model.safetensors of PEFT, or a .gguf
   --context N          tokens of context (default: the model's own, at most 4096)
   --kv f32|f16|i8      type of the KV cache (default i8; f32 is the reference)
-  --activations i8|i16 what quantized weights are multiplied with (default i8; i16 is finer and slower)
+  --activations i8|i16 what quantized weights are multiplied with: i16 is finer and slower (default: i16 for models of 50 to 300 MB,
+                       else i8)
   --companion FILE     tells architecture and tokenizer of a v1 file (default: NAME.json beside it)
   --build NAME         relaxed or simd128 (default: the best that this machine has)
 

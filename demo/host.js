@@ -11,7 +11,7 @@ import { integrityOf } from './offers.js';
 /** @typedef {import('../js/shared/types.js').Progress} Progress */
 /** @typedef {(progress: Progress) => void} OnProgress */
 /** @typedef {import('./remembered.js').Given} Given */
-/** What may be asked of a load besides its source. @typedef {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'streaming'>} Sizes */
+/** What may be asked of a load besides its source. @typedef {Pick<LoadOptions, 'context' | 'kv' | 'streaming'>} Sizes */
 
 /** What the engine takes. @param {Given} source */
 const opened = (source) =>
@@ -23,12 +23,6 @@ const opened = (source) =>
 
 /** For models that know no turns: they go on with what is written. */
 const NO_TURNS = { roles: { user: { before: '', after: '' }, assistant: { before: '', after: '' } }, bos: true };
-
-/**
- * Bytes of weights between which a model is small enough to err where activations are rounded to 8 bits (SmolLM2 doesn't know the
- * capital of France then), and fast enough all the same. A token takes so many times as long (docs/SPEED.md, Activations of i16).
- */
-const FINER = { from: 50e6, to: 300e6, cost: 1.85 };
 
 export class Host {
   /** @type {Engine | null} */
@@ -61,24 +55,17 @@ export class Host {
     return this.#engine?.store ?? null;
   }
 
-  /** What a model would take, and what it is best multiplied with. @param {Given} source @param {Sizes} sizes @param {AbortSignal} signal @param {OnProgress} [onProgress]  of a folder, which is converted for it */
+  /** What a model would take. @param {Given} source @param {Sizes} sizes @param {AbortSignal} signal @param {OnProgress} [onProgress]  of a folder, which is converted for it */
   async plan(source, { context, kv }, signal, onProgress) {
     // A person waits for this: what fails is said at once. The one try more is for servers that can't do ranges.
     const first = typeof source === 'string' ? fromUrl(source, { retries: 1, retryDelay: 100 }) : opened(source);
-    const plan = await this.#started().plan(first, {
+    return this.#started().plan(first, {
       context,
       kv,
       integrity: integrityOf(source),
       signal,
       onProgress,
     });
-    if (plan.weightBytes < FINER.from || plan.weightBytes > FINER.to) return plan;
-    const { tokensPerSecond } = plan;
-    return {
-      ...plan,
-      activations: /** @type {const} */ ('i16'),
-      tokensPerSecond: tokensPerSecond && tokensPerSecond / FINER.cost,
-    };
   }
 
   /** A context halved so often. @param {Given} source @param {number} level @param {AbortSignal} signal */

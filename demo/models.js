@@ -199,7 +199,7 @@ export class Models {
     const { host, stopReply } = this.#page;
     const retry = { text: 'Try again', run: () => void this.want(wanted, { ...how, agreed: true }) };
     const verb = plan && wanted.kind === 'link' && !plan.cached.complete ? 'Downloading' : 'Loading';
-    if (!(await this.#open(wanted, how, verb, retry, plan?.activations))) return;
+    if (!(await this.#open(wanted, how, verb, retry))) return;
     const { signal } = this.#opening;
     if (plan?.tokensPerSecond) rememberFacts(wanted.key, { estimate: plan.tokensPerSecond, at: Date.now() });
     try {
@@ -234,10 +234,10 @@ export class Models {
 
   /**
    * Loads a model in place of the one in use, which goes on when that fails.
-   * @param {Wanted} wanted @param {How} how @param {string} verb @param {{ text: string, run: () => void }} retry @param {ModelInfo['activations']} [activations]
+   * @param {Wanted} wanted @param {How} how @param {string} verb @param {{ text: string, run: () => void }} retry
    * @returns {Promise<boolean>}  whether it can be used now
    */
-  async #open(wanted, { context = 0, level = 0 }, verb, retry, activations) {
+  async #open(wanted, { context = 0, level = 0 }, verb, retry) {
     const { host, enter, stopReply, showState } = this.#page;
     this.#opening.abort();
     const { signal } = (this.#opening = new AbortController());
@@ -255,7 +255,7 @@ export class Models {
     say(`${verb} ${wanted.name}…`);
     try {
       const tokens = context || (level && (await host.smaller(wanted.source, level, signal)));
-      const sizes = { ...(tokens && { context: tokens }), ...(activations && { activations }), streaming };
+      const sizes = { ...(tokens && { context: tokens }), streaming };
       const info = await /** @type {Promise<ModelInfo>} */ (
         new Promise((resolve, reject) => {
           // Memory is taken as weights come: the mark stays until they are there.

@@ -133,7 +133,7 @@ class LocalEngine {
         loading,
         handle,
         loading.plan,
-        { ...options, kv: loading.plan.kv },
+        { ...options, kv: loading.plan.kv, activations: loading.plan.activations },
         pager,
         (closed) => this.#models.delete(closed),
         this.#tempo,

@@ -9,6 +9,8 @@ const PRODUCTS = 8;
 const WEIGHTS = PRODUCTS * 896 * 1024;
 const BITS = 4.5;
 const TIMES = 9;
+/** A token takes so many times as long with activations of i16 (docs/SPEED.md). */
+const FINER = 1.85;
 
 /** Milliseconds of one bqw_measure in this thread, once per build. @type {WeakMap<WebAssembly.Module, Promise<number>>} */
 const measured = new WeakMap();
@@ -41,8 +43,8 @@ export async function tokensPerSecond(compiled, info, plan) {
   return rateOf(timed || Number(await measured.get(compiled.module)), plan);
 }
 
-/** @param {number} ms  of one bqw_measure @param {Pick<Plan, 'tokenWeights' | 'weightBytes'>} plan @returns {number | null} */
-export function rateOf(ms, { tokenWeights, weightBytes }) {
-  const bits = Math.max((8 * weightBytes) / tokenWeights, BITS);
+/** @param {number} ms  of one bqw_measure @param {Pick<Plan, 'tokenWeights' | 'weightBytes'> & { activations?: Plan['activations'] }} plan @returns {number | null} */
+export function rateOf(ms, { tokenWeights, weightBytes, activations }) {
+  const bits = Math.max((8 * weightBytes) / tokenWeights, BITS) * (activations === 'i16' ? FINER : 1);
   return ms > 0 && tokenWeights ? ((1000 / ms) * WEIGHTS * BITS) / (tokenWeights * bits) : null;
 }

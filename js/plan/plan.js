@@ -25,6 +25,11 @@ const POOLING = [null, 'mean', 'cls', 'last'];
 export const KV = { f32: 0, f16: 1, i8: 2 };
 /** What quantized weights are multiplied with. @type {Record<string, number>} */
 const ACTIVATIONS = { i8: 0, i16: 1 };
+/**
+ * Bytes of weights between which a model that writes text is small enough to err where activations are rounded to 8 bits (SmolLM2 doesn't
+ * know the capital of France then), and fast enough all the same (docs/QUALITY.md, "Twenty chats").
+ */
+const FINER = [50e6, 300e6];
 
 /**
  * @typedef {object} Planned
@@ -46,7 +51,7 @@ const ACTIVATIONS = { i8: 0, i16: 1 };
 /** Tokens that a guess of what comes next has at most: what is gained by more is little. */
 export const DRAFTS = 7;
 
-/** @param {import('../shared/types.js').SessionOptions} options */
+/** @param {import('../shared/types.js').SessionOptions} options  names were checked (shared/options.js) */
 export function sessionRecord({
   context,
   window,
@@ -60,12 +65,6 @@ export function sessionRecord({
   for (const [name, value] of Object.entries({ context, window, batch }))
     if (value !== undefined && !(Number.isInteger(value) && value > 0 && value < 2 ** 32))
       throw new BqError('ARGUMENT', `${name} is ${value}, not a positive integer`);
-  for (const [name, value, types] of /** @type {const} */ ([
-    ['kv', kv, KV],
-    ['activations', activations, ACTIVATIONS],
-  ]))
-    if (!(value in types))
-      throw new BqError('ARGUMENT', `${name} is "${value}", not one of ${Object.keys(types).join(', ')}`);
   return {
     context,
     window,
@@ -159,9 +158,7 @@ async function firstBytes(file, url, cache, { signal, integrity }) {
  * @returns {Promise<Planned>}
  */
 export async function planModel(compiled, source, file, options, cache = null, apply = false, fresh = false) {
-  const { signal, sessions = 1 } = options;
-  if (!(Number.isInteger(sessions) && sessions > 0 && sessions < 64))
-    throw new BqError('ARGUMENT', `sessions is ${sessions}, not 1 to 63`);
+  const { signal } = options;
   const integrity =
     options.integrity === undefined
       ? null
@@ -172,15 +169,23 @@ export async function planModel(compiled, source, file, options, cache = null, a
     try {
       const {
         planner,
+        least,
         head,
         version,
         manifest,
         repacked = null,
       } = await readHead(compiled, source, file, from.head, options);
-      const n = await fitted(planner, compiled.heapBase, options, apply, notPageable(source, version, repacked, cache));
+      const { activations = finest(least) } = options;
+      const n = await fitted(
+        planner,
+        compiled.heapBase,
+        { ...options, activations },
+        apply,
+        notPageable(source, version, repacked, cache),
+      );
       const plan = describe(
         n,
-        options.activations,
+        activations,
         besideOf(compiled, source),
         version,
         version === 2 ? sections(head) : sections(manifest, 0, manifest.length),
@@ -283,16 +288,16 @@ async function readHead(compiled, source, file, first, options) {
       besideOf(compiled, source),
     );
     // Sizes don't matter here, and the smallest is never too large.
-    const { need } = planner(
+    const told = planner(
       { ...options, context: 1, window: 1, batch: 1, sessions: 1 },
       options.budget === undefined ? undefined : 2 ** 32,
     );
     signal?.throwIfAborted();
-    if (!need) {
+    if ('numbers' in told) {
       file.expect?.(repacked?.head ?? head, -1);
-      return { planner, head, version, manifest, repacked };
+      return { planner, least: told.numbers, head, version, manifest, repacked };
     }
-    head = await readFirst(file, head, need, signal);
+    head = await readFirst(file, head, told.need, signal);
   }
 }
 
@@ -309,12 +314,16 @@ function notPageable(source, version, repacked, cache) {
   return 'load the file from this machine (fromHandle, fromBlob, fromFile), so that weights that do not fit can be read from it for every token; or take a smaller model';
 }
 
+/** What quantized weights are multiplied with where nothing is asked for. @param {Record<string, number>} numbers @returns {'i8' | 'i16'} */
+const finest = ({ weight_bytes: bytes, no_head: encodes, tokens }) =>
+  tokens && !encodes && bytes >= FINER[0] && bytes <= FINER[1] ? 'i16' : 'i8';
+
 /** Buffers outside the heap, as large as a slot, that paging from this source takes. @param {Compiled} compiled @param {Source} source */
 const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'bytes' ? 0 : 2);
 
 /**
  * @param {import('./fit.js').Fitted} fitted
- * @param {LoadOptions['activations']} activations
+ * @param {'i8' | 'i16'} activations
  * @param {number} beside
  * @param {number} version
  * @param {Record<string, Uint8Array>} found  sections by tag
@@ -322,7 +331,7 @@ const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'b
  */
 function describe(
   { numbers: n, sessions: opened, context, kv, heapBytes, paging, ...fit },
-  activations = 'i8',
+  activations,
   beside,
   version,
   found,

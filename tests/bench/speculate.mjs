@@ -59,7 +59,7 @@ if (!file) {
   process.exit(1);
 }
 const engine = await createEngine(/** @type {any} */ ({ threads, build: values.build }));
-const model = /** @type {any} */ (await engine.load(fromFile(file), { context: 2048 }));
+const model = /** @type {any} */ (await engine.load(fromFile(file), { context: 2048, activations: 'i8' }));
 
 /** Milliseconds of a step with so many tokens, behind 300 others: medians of rounds in turn. @param {number} most */
 async function stepsOf(most) {

@@ -29,7 +29,9 @@ if (!file) {
   process.exit(1);
 }
 const engine = await createEngine(/** @type {any} */ ({ threads, build: values.build }));
-const model = /** @type {any} */ (await engine.load(fromFile(file), { context: 512, sessions: PROMPTS.length }));
+const model = /** @type {any} */ (
+  await engine.load(fromFile(file), { context: 512, sessions: PROMPTS.length, activations: 'i8' })
+);
 const sessions = await Promise.all(PROMPTS.map(() => model.createSession()));
 const options = { maxTokens, temperature: 0, stopTokens: [] };
 

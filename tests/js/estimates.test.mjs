@@ -63,6 +63,7 @@ test('speed: by the rate that was measured, inversely by weights and their bits'
   near(Number(rateOf(4, plan)), rate / 2, 'kernels half as fast');
   near(Number(rateOf(2, { tokenWeights: 20e6, weightBytes: 2 * plan.weightBytes })), rate / 2, 'twice the weights');
   near(Number(rateOf(2, { ...plan, weightBytes: 2 * plan.weightBytes })), rate / 2, 'twice the bits');
+  near(Number(rateOf(2, { ...plan, activations: 'i16' })), rate / 1.85, 'finer activations');
   assert.equal(rateOf(2, { tokenWeights: 0, weightBytes: 0 }), null);
   assert.equal(rateOf(NaN, plan), null, 'no clock');
 });

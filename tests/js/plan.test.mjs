@@ -33,6 +33,26 @@ test('by default: a context of use, and a KV cache of little more than a byte pe
   assert.equal(small.context, small.trainedContext, "the model's own where that is less");
 });
 
+test('activations: i16 by default where a model writes text and has 50 to 300 MB of weights; what is asked for wins', async () => {
+  const large = { config: { vocab: 200_000, hidden: 64, heads: 4, kv_heads: 4 } };
+  const writes = fromBytes(await tinyModel(large));
+  const { weightBytes, activations, tokensPerSecond } = await engine.plan(writes);
+  assert.ok(weightBytes > 50e6 && weightBytes < 300e6, `${weightBytes}`);
+  assert.equal(activations, 'i16');
+  const asked = await engine.plan(writes, { activations: 'i8' });
+  assert.equal(asked.activations, 'i8');
+  assert.ok(Number(asked.tokensPerSecond) > Number(tokensPerSecond), 'and a token takes less time');
+  const model = await engine.load(writes, { context: 16 });
+  assert.equal(model.info.activations, 'i16');
+  await model.close();
+  assert.equal(
+    (await engine.plan(fromBytes(await tinyModel({ ...large, tokens: null })))).activations,
+    'i8',
+    'no text',
+  );
+  assert.equal((await plan({})).activations, 'i8', 'small');
+});
+
 test('fits: by the budget; without one a small model does', async () => {
   const asked = await plan({ context: 8000 });
   assert.equal(asked.fits, 'yes');

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Twenty questions to a chat model by its own template, greedy; then the same by the mathematics in f32: another file of the model, or transformers (chats.py).
-//   node tools/quality/chats.mjs MODEL.gguf [--activations i16] [--kv f16] [--out chats.json] [--against F32.bq4]
+//   node tools/quality/chats.mjs MODEL.gguf [--activations i8] [--kv f16] [--out chats.json] [--against F32.bq4]
 //   python tools/quality/chats.py MODEL.gguf chats.json build/chats.md
 // --against: of `bq4 convert MODEL.gguf F32.bq4 --quant f32 --embed f32`, all of which is computed in f32. It answers too, and it says how probable it finds
 // each reply: the mean logarithm of a token's probability, of ours and of its own.
@@ -35,7 +35,7 @@ const TOKENS = 40;
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    activations: { type: 'string', default: 'i8' },
+    activations: { type: 'string' },
     kv: { type: 'string', default: 'i8' },
     out: { type: 'string' },
     against: { type: 'string' },

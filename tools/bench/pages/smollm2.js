@@ -29,7 +29,8 @@ function textOf(seed, words) {
 /** @param {string} url @param {boolean} cache @returns {Promise<Runtime>} */
 async function ours(url, cache) {
   const engine = await createWorkerEngine(/** @type {any} */ ({ threads: 1, cache: cache ? 'auto' : false }));
-  const model = await engine.load(fromUrl(new URL(url, location.href)), { context: 1024 });
+  // As wllama's, activations are of 8 bits.
+  const model = await engine.load(fromUrl(new URL(url, location.href)), { context: 1024, activations: 'i8' });
   const session = await model.createSession();
   return {
     measure: async (text, tokens) => {
