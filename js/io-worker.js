@@ -1,5 +1,5 @@
 /**
- * Reads a model's file for paging.js while the engine computes. The first message names the source and, where the
+ * Reads models' files for paging.js while the engine computes. The first message of each names the source and, where the
  * heap is shared, the heap; each further one asks for a range, which goes into the shared heap or back as a buffer.
  */
 import { packError } from './shared/errors.js';
@@ -7,12 +7,17 @@ import { openReader } from './paging/reader.js';
 
 /** @import { Reader } from './paging/reader.js' */
 
-/** The worker's global scope. */
-const port = /** @type {any} */ (globalThis);
-/** @type {Promise<Reader>} */
-let reader;
-/** @type {SharedArrayBuffer | null} */
-let heap = null;
+/** The worker's global scope, or the port that this has sent. */
+let port = /** @type {any} */ (globalThis);
+/**
+ * A source that is open.
+ * @typedef {object} Open
+ * @property {Promise<Reader>} reader
+ * @property {SharedArrayBuffer | null} heap
+ * @property {Set<Promise<void>>} reads  under way
+ */
+/** By number. @type {Map<number, Open>} */
+const sources = new Map();
 /** Buffers that came back, to be filled again. @type {ArrayBuffer[]} */
 const spare = [];
 
@@ -22,8 +27,8 @@ function bufferFor(bytes) {
   return at < 0 ? new ArrayBuffer(bytes) : spare.splice(at, 1)[0];
 }
 
-/** @param {{ id: number, offset: number, at: number, bytes: number }} request */
-async function answer({ id, offset, at, bytes }) {
+/** @param {Open} source @param {{ id: number, offset: number, at: number, bytes: number }} request */
+async function answer({ reader, heap }, { id, offset, at, bytes }) {
   try {
     const { read, fills } = await reader;
     const into = () => (heap ? new Uint8Array(heap, at, bytes) : new Uint8Array(bufferFor(bytes), 0, bytes));
@@ -36,19 +41,42 @@ async function answer({ id, offset, at, bytes }) {
   }
 }
 
-port.onmessage = (/** @type {MessageEvent} */ { data }) => {
-  if (data.source) {
-    heap = data.shared;
-    reader = openReader(data.source);
+/** When nothing is written into its heap any more. @param {Open} source */
+async function close({ reader, reads }) {
+  await Promise.all(reads);
+  await reader.then(
+    (open) => open.close(),
+    () => {}, // it never was open
+  );
+}
+
+/** @param {MessageEvent} event */
+function hear({ data }) {
+  const { of } = data;
+  const one = /** @type {Open} */ (sources.get(of));
+  if (data.port) {
+    begin(data.port);
+  } else if (data.source) {
+    const reader = openReader(data.source);
     reader.catch(() => {});
+    sources.set(of, { reader, heap: data.shared, reads: new Set() });
   } else if (data.close) {
-    const done = () => port.postMessage({ closed: true });
-    reader.then((open) => open.close()).then(done, done);
+    const done = () => port.postMessage({ closed: of });
+    sources.delete(of);
+    close(one).then(done, done);
   } else if (data.spare) {
     if (spare.length < 2) spare.push(data.spare);
   } else {
-    void answer(data);
+    const read = answer(one, data).finally(() => one.reads.delete(read));
+    one.reads.add(read);
   }
-};
+}
 
-port.postMessage({ begun: true });
+/** @param {any} by */
+function begin(by) {
+  port = by;
+  port.onmessage = hear;
+  port.postMessage({ begun: true });
+}
+
+begin(globalThis);

@@ -2,12 +2,13 @@
 import { releaseMemory } from './wasm/release-memory.js';
 import { isNode, nodeModule } from './shared/node.js';
 
-/** @param {any} port  towards js/wasm/threads.js */
+/** @param {any} port  towards js/wasm/threads.js, or whoever sends the port that it is reached by */
 function serve(port) {
   const enter = (
-    /** @type {{ module: WebAssembly.Module, memory: WebAssembly.Memory, index: number, stack: number } | null} */ job,
+    /** @type {{ port?: MessagePort, module: WebAssembly.Module, memory: WebAssembly.Memory, index: number, stack: number } | null} */ job,
   ) => {
-    if (!job) return port.close ? port.close() : port.unref(); // Deno's has none
+    if (job?.port) return serve(job.port);
+    if (!job) return end();
     const { module, memory, index, stack } = job;
     const exports = /** @type {any} */ (
       new WebAssembly.Instance(module, { env: { memory, now: () => performance.now(), stop: Number } }).exports
@@ -22,6 +23,11 @@ function serve(port) {
       exports.bqw_thread_failed(index);
       throw error;
     }
+  };
+  const end = () => {
+    if (port.close) port.close();
+    else port.unref(); // Deno's has none
+    if (!isNode) globalThis.close();
   };
   if (port.on) port.on('message', enter);
   else port.onmessage = (/** @type {MessageEvent} */ { data }) => enter(data);

@@ -12,8 +12,9 @@
 
 #include "kernels/simd.h"
 
-/* Quads are four signed bytes in the order of k: quad j of 8. */
-enum { PANEL_Q = 32 };
+/* Quads are four signed bytes in the order of k: quad j of 8. Behind a block are, in the same order,
+ * the sizes of its activations, and the flips of bytes that meet them (dot_signed). */
+enum { PANEL_Q = 32, PANEL_MORE = 64 };
 
 /* Sums start from the bits of a float: as floats they are that much too large, and a subtraction
  * goes where a conversion would be in the way of dots. Sums are far below 2^22 in size. */
@@ -21,7 +22,7 @@ enum { PANEL_Q = 32 };
 enum { SUM_UNIT = 1, SUM_START = 0x4b400000 };
 
 typedef struct constants {
-  v128_t nibble, center, zero;
+  v128_t nibble;
 } constants;
 
 #include "kernels/attend.h"
@@ -29,10 +30,8 @@ typedef struct constants {
 #include "kernels/simd_tiles.h"
 
 INLINE constants prepare(void) {
-  static const uint32_t masks[] = {0x0f0f0f0f, 0x80808080, 0};
-  const uint32_t *m = simd_hide(masks);
-  return (constants){wasm_v128_load32_splat(m), wasm_v128_load32_splat(m + 1),
-                     wasm_v128_load32_splat(m + 2)};
+  static const uint32_t mask = 0x0f0f0f0f;
+  return (constants){wasm_v128_load32_splat(simd_hide(&mask))};
 }
 
 /* Eight are the fastest with 4-bit weights, and the largest in code. */
@@ -86,24 +85,37 @@ INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t 
 }
 
 /* w * a = w * |a| for a >= 0, and (~w + 1) * |a| for a < 0: flipping the bits of the weights that
- * meet a negative activation leaves the sum of those |a| to be added: the offset. */
+ * meet a negative activation leaves the sum of those |a| to be added: the offset. Each flip makes
+ * signed bytes of w + 128, too. */
 typedef struct signed_quad {
-  v128_t size, flip; /* flip: from w + 128 to signed w, too */
+  v128_t size, flip;
 } signed_quad;
 
-INLINE signed_quad signed_quad_of(v128_t a, const constants *c) {
-  return (signed_quad){wasm_i8x16_abs(a), wasm_v128_xor(wasm_i8x16_lt(a, c->zero), c->center)};
+/* Quad j of token t of T. */
+INLINE signed_quad signed_quad_at(const uint8_t *q, int T, int t, int j) {
+  const uint8_t *size = q + T * (PANEL_Q + 16) + 4 * (T * j + t);
+  return (signed_quad){wasm_v128_load32_splat(size), wasm_v128_load32_splat(size + T * PANEL_Q)};
 }
 
 INLINE void dot_signed(signed_quad a, v128_t w, v128_t *sum) {
   dot(wasm_v128_xor(w, a.flip), a.size, sum);
 }
 
+INLINE void put_more(uint8_t *more, size_t bytes, const uint8_t *quads) {
+  for (size_t i = 0; i < bytes; i += 16) {
+    const v128_t a = wasm_v128_load(quads + i);
+    const v128_t negative = wasm_i8x16_shr(a, 7);
+    wasm_v128_store(more + i, wasm_i8x16_abs(a));
+    wasm_v128_store(more + bytes + i, wasm_v128_xor(negative, wasm_i8x16_const_splat(-128)));
+  }
+}
+
 INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
                       const constants *c, v128_t sum[MOST][2]) {
+  (void)c;
   UNROLL for (int j = part & LOW ? 0 : 4; j < (part & HIGH ? 8 : 4); j++) {
     const v128_t a = wasm_v128_load32_splat(q + 4 * j);
-    const signed_quad s = signed_quad_of(a, c);
+    const signed_quad s = signed_quad_at(q, 1, 0, j);
     UNROLL for (int g = 0; g < G; g++)
       UNROLL for (int h = 0; h < 2; h++) {
         const v128_t v = wasm_v128_load(w[g] + 32 * j + 16 * h);
@@ -115,15 +127,15 @@ INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const 
 
 /* Quad j of each of 2 * P tokens times a vector of rows 0...3 and one of rows 4...7. */
 INLINE void dot_quad(int bits, int P, const uint8_t *const *q, int j, v128_t w0, v128_t w1,
-                     const constants *c, v128_t (*sum)[2]) {
+                     v128_t (*sum)[2]) {
   UNROLL for (int t = 0; t < 2 * P; t++) {
-    const v128_t a = wasm_v128_load32_splat(q[t / 2] + 8 * j + 4 * (t % 2));
     if (bits != 8) {
+      const v128_t a = wasm_v128_load32_splat(q[t / 2] + 8 * j + 4 * (t % 2));
       dot(a, w0, &sum[t][0]);
       dot(a, w1, &sum[t][1]);
       continue;
     }
-    const signed_quad s = signed_quad_of(a, c);
+    const signed_quad s = signed_quad_at(q[t / 2], 2, t % 2, j);
     dot_signed(s, w0, &sum[t][0]);
     dot_signed(s, w1, &sum[t][1]);
   }
@@ -134,10 +146,10 @@ INLINE void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t
   const int from = bits != 4 && part == HIGH ? 4 : 0, to = bits != 4 && part & HIGH ? 8 : 4;
   KEEP_LOOP for (int j = from; j < to; j++) {
     const v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
-    if (bits != 4) dot_quad(bits, P, q, j, w0, w1, c, sum);
-    else if (part & LOW) dot_quad(4, P, q, j, low_nibbles(w0, c), low_nibbles(w1, c), c, sum);
+    if (bits != 4) dot_quad(bits, P, q, j, w0, w1, sum);
+    else if (part & LOW) dot_quad(4, P, q, j, low_nibbles(w0, c), low_nibbles(w1, c), sum);
     if (bits == 4 && part & HIGH)
-      dot_quad(4, P, q, 4 + j, high_nibbles(w0, c), high_nibbles(w1, c), c, sum);
+      dot_quad(4, P, q, 4 + j, high_nibbles(w0, c), high_nibbles(w1, c), sum);
   }
 }
 

@@ -18,7 +18,7 @@
  *   EVEN_HIGH  (q[16 + 4j] << 4, q[16 + 4j + 2] << 4)       nibble in bits 4-7
  *   ODD_HIGH   (q[16 + 4j + 1] << 8, q[16 + 4j + 3] << 8)   nibble in bits 12-15, shifted down */
 enum { EVEN_LOW, ODD_LOW, EVEN_HIGH, ODD_HIGH };
-enum { PANEL_Q = 64, SUM_UNIT = 256, SUM_START = 0 };
+enum { PANEL_Q = 64, PANEL_MORE = 0, SUM_UNIT = 256, SUM_START = 0 };
 
 typedef struct constants {
   v128_t bits0, bits4, bits8, byte;
@@ -184,6 +184,10 @@ INLINE void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t
       dot_quad(P, q, ODD_HIGH, j, wasm_i16x8_shr(v[0], 8), wasm_i16x8_shr(v[1], 8), sum);
     }
   }
+}
+
+INLINE void put_more(uint8_t *more, size_t bytes, const uint8_t *quads) {
+  (void)more, (void)bytes, (void)quads;
 }
 
 INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]) {

@@ -13,15 +13,18 @@
  * to each other; then [T] f32 scales, in units of 1 / SUM_UNIT; then of the activations as
  * integers, in SUM_UNIT, [T] i32 each: what dots of nibbles that are 8 too much start from,
  * SUM_START - 8 * (sum over all); -8 * (sum over k 0...15); SUM_START - (sum over those that are
- * negative). So a block's sums cost its dots nothing.
+ * negative). So a block's sums cost its dots nothing. Then T * PANEL_MORE bytes of the table's own.
  *
  * The file that includes this says how quads look and multiply (all inlined):
- *   enum { PANEL_Q, SUM_UNIT, SUM_START }  bytes of activations per token and block; what one
- *                                          counts in the sums of dots, a power of 2; the bits
- *                                          that they start from
+ *   enum { PANEL_Q, PANEL_MORE, SUM_UNIT, SUM_START }
+ *                                          bytes of activations per token and block, and behind
+ *                                          them; what one counts in the sums of dots, a power of
+ *                                          2; the bits that they start from
  *   typedef ... constants;  constants prepare(void);    made once per matmul
  *   int streams(bq_tile_shape s);    groups that are taken at once for one token, at most MOST
  *   void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
+ *   void put_more(uint8_t *more, size_t bytes, const uint8_t *quads);    what a block ends with, of
+ *                                          all of its quads
  *   v128_t float_of(v128_t sum);     as f32
  *   void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
  *                    const constants *c, v128_t sum[MOST][2]);
@@ -45,11 +48,12 @@
 enum { LOW = 1, HIGH = 2, ALL = LOW | HIGH };
 enum { MOST = 8 };                   /* groups of one token at once */
 enum { MOST_PAIRS = 2 };             /* at once: their sums are half of the registers */
-enum { PANEL_TOKEN = PANEL_Q + 16 }; /* bytes per token and block */
+enum { PANEL_TOKEN = PANEL_Q + 16 + PANEL_MORE }; /* bytes per token and block */
 
 INLINE constants prepare(void);
 INLINE int streams(bq_tile_shape s);
 INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
+INLINE void put_more(uint8_t *more, size_t bytes, const uint8_t *quads);
 INLINE v128_t float_of(v128_t sum);
 INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
                         const constants *c, v128_t sum[MOST][2]);
@@ -455,6 +459,7 @@ INLINE void quantize_block(size_t T, const float *x, size_t x_stride, uint8_t *b
     wasm_v128_store(block + 32 * i, wasm_i32x4_shuffle(quads[0][i], quads[1][i], 0, 4, 1, 5));
     wasm_v128_store(block + 32 * i + 16, wasm_i32x4_shuffle(quads[0][i], quads[1][i], 2, 6, 3, 7));
   }
+  put_more(block + T * (PANEL_Q + 16), T * PANEL_Q, block);
 }
 
 /* Of row t the end, then zeros: block b of k activations. */

@@ -32,6 +32,24 @@ async function startWorker(given) {
   }
 }
 
+/** The way to an engine's worker, with which those end that are made for it. @param {any} worker */
+function connectWorker(worker) {
+  /** @type {Map<number, Worker>} */
+  const made = new Map();
+  let over = false;
+  const connection = new Connection(worker, async (request) => {
+    const part = await onDemand(import('./spawn.js')).catch((error) => error);
+    if (over) return;
+    if (part.spawn) part.spawn(worker, made, request);
+    else worker.postMessage({ spawned: request.spawn, error: part.message });
+  });
+  connection.onEnd = () => {
+    over = true;
+    for (const each of made.values()) each.terminate();
+  };
+  return connection;
+}
+
 /**
  * The same error with what is wrong with the worker's script, if that is known.
  * @param {any} error @param {Function} start  what made the worker
@@ -141,7 +159,7 @@ async function start({ signal, worker, ...options }) {
     threadUrl: options.threadUrl && fullUrl(options.threadUrl),
   };
   for (const threads of [options.threads, 1]) {
-    const connection = new Connection(await startWorker(worker));
+    const connection = connectWorker(await startWorker(worker));
     try {
       const made = await open(connection, { ...full, threads }, signal);
       if (made)

@@ -9,22 +9,21 @@ import { listen } from '../shared/protocol.js';
 import { openReader } from './reader.js';
 import { isNode } from '../shared/node.js';
 import { structs } from '../wasm/border.js';
-import { gate, unlessAborted } from '../shared/async.js';
+import { gate, unlessAborted, within } from '../shared/async.js';
+import { startWorker } from '../shared/workers.js';
 
 /** @import { Reader } from './reader.js' */
 /** @import { Gate } from '../shared/async.js' */
+/** @import { WorkerLike } from '../shared/workers.js' */
 /** @import { Source } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
 
 /** Pages that are asked for in one call. */
 const PAGES = 16;
-/** Milliseconds that a worker which was ended gets for it. */
-const END_MS = 50;
-/** Milliseconds in which a worker has to say that it is there: in Firefox one of a busy page was seen never to begin. */
+/** Milliseconds that reads of a model which is closed may take to end. */
+const CLOSE_MS = 1000;
+/** Milliseconds in which the page has to make a worker, and this to say that it is there. */
 const BEGIN_MS = 4000;
-/** Workers begin one after the other, and not while one ends: Firefox may hang in `new Worker` then. */
-let free = Promise.resolve();
-
 /**
  * Reads ranges of a file to addresses of the heap.
  * @typedef {object} Filler
@@ -43,101 +42,127 @@ function localFiller(wasm, reader) {
   };
 }
 
-/** Reads in a worker of its own, so that the disk works while this thread computes. @implements {Filler} */
-class WorkerFiller {
-  #wasm;
+/** A read under way. @typedef {{ of: number, wasm: Wasm, at: number, bytes: number, resolve: () => void, reject: (error: unknown) => void }} Read */
+
+/** A worker that reads, so that the disk works while this thread computes: one for all models. */
+class ReadingWorker {
+  /** @type {Promise<ReadingWorker> | null} */
+  static #one = null;
+
+  /** The one that there is, or a new one. Throws where there can't be one. */
+  static get() {
+    return (ReadingWorker.#one ??= ReadingWorker.#start().catch((error) => {
+      ReadingWorker.#one = null;
+      throw error;
+    }));
+  }
+
+  static async #start() {
+    const one = new ReadingWorker(await within(BEGIN_MS, startWorker('io')));
+    await one.#begun.promise;
+    if (one.#dead) throw one.#dead;
+    return one;
+  }
+
   #worker;
+  /** Sources and reads so far. */
   #last = 0;
-  /** @type {Map<number, { at: number, bytes: number, resolve: () => void, reject: (error: unknown) => void }>} */
+  /** Sources that are open, and whoever waits for one to be closed. @type {Map<number, Gate<boolean>>} */
+  #open = new Map();
+  /** @type {Map<number, Read>} */
   #pending = new Map();
   /** @type {Error | null} */
   #dead = null;
   /** The worker is there, or won't be. @type {Gate<void>} */
   #begun = gate();
-  begun = this.#begun.promise;
-  /** It has closed its files. @type {Gate<void>} */
-  #closed = gate();
 
-  /** @param {Wasm} wasm @param {Worker} worker @param {Source} source */
-  constructor(wasm, worker, source) {
-    this.#wasm = wasm;
+  /** @param {WorkerLike} worker */
+  constructor(worker) {
     this.#worker = worker;
-    const { buffer } = wasm.memory;
-    const shared = typeof SharedArrayBuffer === 'function' && buffer instanceof SharedArrayBuffer ? buffer : null;
     listen(
       worker,
       (message) => this.#answer(message),
       (why) => this.#end(new BqError('NO_WORKER', `the worker that reads the model failed: ${why}`)),
     );
-    worker.postMessage({ source, shared });
+    const why = new BqError('NO_WORKER', 'the worker that reads the model did not begin');
+    const late = setTimeout(() => this.#end(why), BEGIN_MS);
+    void this.#begun.promise.then(() => clearTimeout(late));
   }
 
-  /** @param {{ id: number, buffer?: ArrayBuffer, again?: boolean, error?: any, begun?: boolean, closed?: boolean }} message */
+  /** @param {{ id: number, buffer?: ArrayBuffer, again?: boolean, error?: any, begun?: boolean, closed?: number }} message */
   #answer({ id, buffer, again, error, begun, closed }) {
     if (begun) return this.#begun.resolve();
-    if (closed) return this.#closed.resolve();
-    const call = this.#pending.get(id);
-    this.#pending.delete(id);
-    if (!call) return;
-    if (error) return call.reject(unpackError(error));
-    if (buffer && this.#wasm.alive) this.#wasm.bytes(call.at, call.bytes).set(new Uint8Array(buffer, 0, call.bytes));
+    if (closed) return this.#open.get(closed)?.resolve(true);
+    const read = this.#take(id);
+    if (!read) return;
+    const { wasm, at, bytes } = read;
+    if (error) return read.reject(unpackError(error));
+    if (buffer && wasm.alive) wasm.bytes(at, bytes).set(new Uint8Array(buffer, 0, bytes));
     if (buffer && again) this.#worker.postMessage({ spare: buffer }, [buffer]);
     else if (buffer) /** @type {any} */ (buffer).transfer?.(0); // freed now, where the browser can
-    call.resolve();
+    read.resolve();
   }
 
-  /** Whether it begins; it is given up otherwise. @returns {Promise<boolean>} */
-  async there() {
-    const late = setTimeout(
-      () => this.#end(new BqError('NO_WORKER', 'the worker that reads the model did not begin')),
-      BEGIN_MS,
-    );
-    await this.begun;
-    clearTimeout(late);
-    if (this.#dead) this.#worker.terminate();
-    return !this.#dead;
+  /** @param {number} id */
+  #take(id) {
+    const read = this.#pending.get(id);
+    this.#pending.delete(id);
+    return read;
   }
 
-  /** @type {Filler['fill']} */
-  fill = (offset, at, bytes) =>
-    new Promise((resolve, reject) => {
-      if (this.#dead) return void reject(this.#dead);
-      this.#pending.set(++this.#last, { at, bytes, resolve: () => resolve(undefined), reject });
-      this.#worker.postMessage({ id: this.#last, offset, at, bytes });
-    });
-
-  /** @param {Error} why */
+  /** It is no more. @param {Error} why */
   #end(why) {
-    this.#dead ??= why;
+    if (this.#dead) return;
+    this.#dead = why;
+    this.#worker.terminate();
+    ReadingWorker.#one = null;
     this.#begun.resolve();
-    for (const { reject } of this.#pending.values()) reject(why);
-    this.#pending.clear();
+    for (const id of [...this.#pending.keys()]) this.#take(id)?.reject(why);
+    for (const closed of this.#open.values()) closed.resolve(false);
   }
 
-  close = async () => {
-    this.#end(new BqError('CLOSED', 'the model was closed'));
-    // It lets go of its files first: a handle that dies with its worker may lock a file for a while.
-    this.#worker.postMessage({ close: true });
-    setTimeout(this.#closed.resolve, 1000);
-    await this.#closed.promise;
-    this.#worker.terminate();
-    free = free.then(() => new Promise((resolve) => setTimeout(resolve, END_MS)));
-  };
+  /** @param {Wasm} wasm @param {Source} source @returns {Filler} */
+  open(wasm, source) {
+    const of = ++this.#last;
+    this.#open.set(of, gate());
+    const { buffer } = wasm.memory;
+    const shared = typeof SharedArrayBuffer === 'function' && buffer instanceof SharedArrayBuffer ? buffer : null;
+    this.#worker.postMessage({ of, source, shared });
+    return {
+      fill: (offset, at, bytes) =>
+        new Promise((resolve, reject) => {
+          if (this.#dead) return void reject(this.#dead);
+          const id = ++this.#last;
+          this.#pending.set(id, { of, wasm, at, bytes, resolve: () => resolve(undefined), reject });
+          this.#worker.postMessage({ of, id, offset, at, bytes });
+        }),
+      close: () => this.#close(of),
+    };
+  }
+
+  /** @param {number} of */
+  async #close(of) {
+    const why = new BqError('CLOSED', 'the model was closed');
+    for (const [id, read] of this.#pending) if (read.of === of) this.#take(id)?.reject(why);
+    const closed = /** @type {Gate<boolean>} */ (this.#open.get(of));
+    if (!this.#dead) {
+      // It lets go of its files first: a handle that dies with its worker may lock a file for a while.
+      this.#worker.postMessage({ of, close: true });
+      const late = setTimeout(closed.resolve, CLOSE_MS, false);
+      // What still reads would write into memory that others have then.
+      if (!(await closed.promise)) this.#end(new BqError('NO_WORKER', 'the worker that reads the model hangs'));
+      clearTimeout(late);
+    }
+    this.#open.delete(of);
+    if (!this.#open.size && typeof document !== 'undefined') this.#end(why);
+  }
 }
 
 /** @param {Wasm} wasm @param {Source} source @returns {Promise<Filler>} */
 async function openFiller(wasm, source) {
   if (!isNode && source.kind !== 'bytes' && typeof Worker === 'function') {
-    const made = free.then(
-      () => new WorkerFiller(wasm, new Worker(new URL('../io-worker.js', import.meta.url), { type: 'module' }), source),
-    );
-    free = made.then(
-      ({ begun }) => begun,
-      () => {},
-    );
     try {
-      const filler = await made;
-      if (await filler.there()) return filler;
+      return (await ReadingWorker.get()).open(wasm, source);
     } catch {
       // A browser without workers in workers reads in this one, as where the worker does not begin.
     }

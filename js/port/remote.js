@@ -29,13 +29,15 @@ export class Connection {
   #dead = null;
   /** What happens to the engine. */
   events = new EventTarget();
+  /** It is over. @type {() => void} */
+  onEnd = () => {};
 
-  /** @param {any} port */
-  constructor(port) {
+  /** @param {any} port @param {(request: any) => void} [onSpawn]  it asks for a worker */
+  constructor(port, onSpawn) {
     this.#port = port;
     listen(
       port,
-      (message) => this.#hear(message),
+      (message) => (message.spawn ? onSpawn?.(message) : this.#hear(message)),
       (why) => this.#end(new BqError('NO_WORKER', `the worker failed: ${why}`)),
     );
   }
@@ -96,6 +98,7 @@ export class Connection {
     this.#dead ??= why;
     for (const { reject } of this.#calls.values()) reject(this.#dead);
     this.#calls.clear();
+    this.onEnd();
     if (!known && /** @type {any} */ (why).code === 'NO_WORKER') emit(this.events, 'died', { error: why });
   }
 

@@ -12,6 +12,7 @@ import { TABLE } from './table.js';
  * @typedef {object} Root
  * @property {(options: any, onThreads: () => void) => Promise<Engine>} open
  * @property {(engine: Engine) => Promise<void>} close  when the port is
+ * @property {(message: any) => void} [spawned]  the other side has made a worker, or could not
  */
 /** A call under way, and the object that it works for. @typedef {{ on: number | string, controller: AbortController, credits: number, wake: () => void, run?: import('../shared/generation.js').Generation }} Call */
 /** An object of a port, and the one it belongs to. @typedef {{ kind: string, object: any, parent: number | string | null }} Node */
@@ -139,6 +140,7 @@ export function serve(port, root) {
   listen(
     port,
     async (request) => {
+      if (request.spawned) return root.spawned?.(request);
       const known = calls.get(request.id);
       if (request.abort) {
         known?.controller.abort(unpackError(request.abort));

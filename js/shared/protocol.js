@@ -6,11 +6,12 @@
  * `{ id, ok }` or `{ id, error }`. `on` is the number of an object, 0 the engine. `{ id, abort }` ends a call.
  * Parts of a generation are paid for with credits, `{ id, credit }`, so that a page that reads slowly slows the worker
  * down. `hold` is a method of every object: it holds up one of its generations. Without a call, `{ event, detail }` tells what
- * happens to the engine.
+ * happens to the engine. `{ spawn, role, url }` asks the page for another worker, which `{ spawned, port }` brings or
+ * `{ spawned, error }` doesn't, and `{ spawn, end }` ends it (workers.js).
  */
 
 /** Raised with every change of the messages: page and worker may come from different caches. */
-export const PROTOCOL = 5;
+export const PROTOCOL = 6;
 
 /** Parts that the worker may be ahead of the reader. */
 export const CREDITS = 8;

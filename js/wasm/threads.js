@@ -7,6 +7,7 @@ import { releaseMemory } from './release-memory.js';
 import { listen } from '../shared/protocol.js';
 import { isNode, nodeModule } from '../shared/node.js';
 import { within } from '../shared/async.js';
+import { startWorker } from '../shared/workers.js';
 
 /** @import { ThreadTiming } from '../shared/types.js' */
 /** @import { Compiled, Wasm } from './wasm.js' */
@@ -37,9 +38,7 @@ async function startThread(url) {
     const { Worker: NodeWorker } = await nodeModule('worker_threads');
     worker = new NodeWorker(url ? new URL(url) : new URL('../thread.js', import.meta.url), { execArgv: [] });
   } else {
-    worker = url
-      ? new Worker(url, { type: 'module' })
-      : new Worker(new URL('../thread.js', import.meta.url), { type: 'module' });
+    worker = await startWorker('thread', url);
   }
   /** @type {{ resolve: (message: string) => void, reject: (error: Error) => void }[]} */
   const waiting = [];
