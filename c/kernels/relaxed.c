@@ -12,8 +12,8 @@
 
 #include "kernels/simd.h"
 
-/* Quads are four signed bytes in the order of k: quad j of 8. Behind a block are, in the same order,
- * the sizes of its activations, and the flips of bytes that meet them (dot_signed). */
+/* Quads are four signed bytes in the order of k: quad j of 8. Behind a block, in the same order,
+ * are the sizes of its activations, then the flips of bytes that meet them (dot_signed). */
 enum { PANEL_Q = 32, PANEL_MORE = 64 };
 
 /* Sums start from the bits of a float: as floats they are that much too large, and a subtraction
