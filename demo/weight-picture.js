@@ -67,7 +67,8 @@ new MutationObserver(() => shown.forEach((bytes, canvas) => draw(canvas, bytes))
 
 /** @param {HTMLCanvasElement} canvas @param {Uint8Array} bytes */
 function draw(canvas, bytes) {
-  const context = canvas.getContext('2d');
+  // Drawn without the graphics card: what it draws WebKitGTK loses while the canvas is hidden.
+  const context = canvas.getContext('2d', { willReadFrequently: true });
   if (!context) return;
   context.clearRect(0, 0, canvas.width, canvas.height);
   context.fillStyle = getComputedStyle(canvas).color;
