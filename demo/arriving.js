@@ -1,21 +1,7 @@
 /** The strip above the message field while a model is on its way: how far it is, Pause, Cancel. */
-import * as format from './format.js';
 import { $ } from './page.js';
 
-/** @typedef {import('../js/shared/types.js').Progress} Progress */
-
 const [strip, words, pause] = [$('arriving'), $('arriving-words'), $('arriving-pause')];
-
-/** How far a load is, for people. @param {Pick<Progress, 'phase' | 'loaded' | 'total' | 'rate' | 'secondsLeft' | 'failures'>} progress */
-export function progressWords({ phase, loaded, total, rate, secondsLeft, failures }) {
-  const amount = total ? `${format.bytes(loaded)} of ${format.bytes(total)}` : format.bytes(loaded);
-  if (phase === 'convert') return `${amount} converted`;
-  if (phase === 'paused') return `${amount}, paused`;
-  if (failures) return `${amount}; the network failed, trying again (${failures + 1})`;
-  const pace = rate > 0 ? `${format.bytes(rate)}/s` : '';
-  const left = secondsLeft === null || !pace ? '' : `${format.duration(secondsLeft * 1000)} left`;
-  return [amount, pace, left].filter(Boolean).join(', ');
-}
 
 /** @param {{ pause: () => void, cancel: () => void }} actions */
 export function onArriving(actions) {

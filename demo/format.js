@@ -69,3 +69,14 @@ export const rounded = (n) => (n === null ? '' : n < 10 ? n.toFixed(1) : count(M
 
 /** @param {number | null} perSecond */
 export const speed = (perSecond) => (perSecond === null ? '' : `${rounded(perSecond)} tokens/s`);
+
+/** How far a load is, for people. @param {Pick<import('../js/shared/types.js').Progress, 'phase' | 'loaded' | 'total' | 'rate' | 'secondsLeft' | 'failures'>} progress */
+export function progress({ phase, loaded, total, rate, secondsLeft, failures }) {
+  const amount = total ? `${bytes(loaded)} of ${bytes(total)}` : bytes(loaded);
+  if (phase === 'convert') return `${amount} converted`;
+  if (phase === 'paused') return `${amount}, paused`;
+  if (failures) return `${amount}; the network failed, trying again (${failures + 1})`;
+  const pace = rate > 0 ? `${bytes(rate)}/s` : '';
+  const left = secondsLeft === null || !pace ? '' : `${duration(secondsLeft * 1000)} left`;
+  return [amount, pace, left].filter(Boolean).join(', ');
+}

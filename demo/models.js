@@ -1,6 +1,6 @@
 /** The model in use: chosen, planned, agreed to, loaded, on its way. What is said to it is not here. */
 import { clearAlert, helped, showError } from './alerts.js';
-import { onArriving, progressWords, showArriving } from './arriving.js';
+import { onArriving, showArriving } from './arriving.js';
 import { BUNDLED, keepBundled } from './bundled.js';
 import { comeBack } from './come-back.js';
 import { marked } from './crash.js';
@@ -301,7 +301,7 @@ export class Models {
 
   /** @type {import('./host.js').OnProgress} */
   #onProgress = (progress) => {
-    showProgress(progress.loaded, progress.total, progressWords(progress));
+    showProgress(progress.loaded, progress.total, format.progress(progress));
   };
 
   async #pause() {

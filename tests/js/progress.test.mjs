@@ -1,0 +1,66 @@
+// What a download tells of its speed, with a clock of its own: bytes of the cache and pauses say nothing about a network.
+import assert from 'node:assert/strict';
+import { mock, test } from 'node:test';
+import { progress } from '../../demo/format.js';
+import { Meter } from '../../js/load/progress.js';
+
+const MB = 1e6;
+
+/** A load of 100 MB, of which so many are stored; `after` lets time pass, then tells where it is. @param {import('node:test').TestContext} t @param {number} stored */
+function load(t, stored) {
+  let now = 0;
+  const clock = mock.method(performance, 'now', () => now);
+  /** @type {import('../../js/shared/types.js').Progress | undefined} */
+  let told;
+  const meter = new Meter((progress) => (told = progress), 100 * MB, stored);
+  t.after(() => (meter.stop(), clock.mock.restore()));
+  return {
+    meter,
+    /** @param {number} ms @param {'download' | 'paused'} phase @param {number} loaded */
+    after(ms, phase, loaded) {
+      now += ms;
+      meter.at(phase, loaded);
+      return /** @type {import('../../js/shared/types.js').Progress} */ (told);
+    },
+  };
+}
+
+test('what the cache had is no speed: only what came over the network counts, for the time left too', (t) => {
+  const { meter, after } = load(t, 60 * MB);
+  after(0, 'download', 0);
+  meter.cached(60 * MB);
+  const read = after(100, 'download', 60 * MB);
+  assert.deepEqual([read.rate, read.secondsLeft], [0, null], 'nothing came over the network');
+  const { rate, secondsLeft } = after(900, 'download', 62 * MB);
+  assert.equal(rate, 2 * MB);
+  assert.equal(secondsLeft, 19, '38 MB at 2 MB/s');
+});
+
+test('a pause is no slowness: the rate behind it is that of what comes then', (t) => {
+  const { after } = load(t, 0);
+  after(0, 'download', 0);
+  assert.equal(after(1000, 'download', 4 * MB).rate, 4 * MB);
+  assert.equal(after(10, 'paused', 4 * MB).secondsLeft, null);
+  after(60_000, 'download', 4 * MB);
+  const { rate, secondsLeft } = after(1000, 'download', 8 * MB);
+  assert.equal(rate, 4 * MB);
+  assert.equal(secondsLeft, 23);
+});
+
+test('tries are told as they happen, and are over with the next byte', (t) => {
+  const { meter, after } = load(t, 0);
+  after(0, 'download', 0);
+  after(1000, 'download', 4 * MB);
+  /** @type {string[]} */
+  const words = [];
+  for (const failures of [1, 2]) {
+    meter.failed(failures);
+    words.push(progress(after(50, 'download', 4 * MB)));
+  }
+  words.push(progress(after(1000, 'download', 6 * MB)));
+  assert.deepEqual(words, [
+    '4.0 MB of 100.0 MB; the network failed, trying again (2)',
+    '4.0 MB of 100.0 MB; the network failed, trying again (3)',
+    '6.0 MB of 100.0 MB, 2.0 MB/s, 47 s left',
+  ]);
+});
