@@ -1,0 +1,323 @@
+// What the demo says is so, in every browser: of memory, of a download, of now and of before, in words of one kind.
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+// @ts-ignore it has no types
+import { PNG } from 'pngjs';
+import { fileSink } from '../../js/convert/write/output.js';
+import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
+import { serve } from '../../tools/serve.mjs';
+import { faultServer } from '../server/faults.mjs';
+import { chromiumFirst, start } from './every.mjs';
+import { openFile, press, ready, say, set, texts } from './person.mjs';
+import { ROOT } from './site.mjs';
+
+/** @typedef {import('./browsers.mjs').Page} Page */
+
+/** Where the site has models of its own, and the one of 26 MB there. */
+const folder = mkdtempSync(join(tmpdir(), 'bq4-honest-'));
+const LARGE = join(folder, 'mine', 'large.bq4');
+const SMALL = join(folder, 'small.bq4');
+after(() => rmSync(folder, { recursive: true }));
+
+/** @param {Page} page @param {string} name @returns {Promise<string>} */
+const stat = (page, name) =>
+  page.evaluate((name) => document.querySelector(`[data-stat="${name}"]`)?.textContent ?? '', name);
+/** @param {Page} page @param {string} selector @returns {Promise<string>} */
+const textOf = (page, selector) => page.evaluate((one) => document.querySelector(one)?.textContent ?? '', selector);
+/** @param {Page} page @param {string} selector */
+const seen = (page, selector) => page.until((one) => document.querySelector(one)?.checkVisibility(), selector);
+/** @param {Page} page @param {string} name */
+const called = (page, name) => page.until((name) => document.querySelector('#model-name')?.textContent === name, name);
+/** All of the model is there. @param {Page} page */
+async function whole(page) {
+  await page.until(() => !(/** @type {HTMLElement} */ (document.querySelector('#arriving')).checkVisibility()));
+  await ready(page);
+}
+
+/** @param {Page} page @param {string} url */
+async function check(page, url) {
+  await page.click('#model-name');
+  await page.evaluate((url) => {
+    /** @type {HTMLInputElement} */ (document.querySelector('#link')).value = url;
+  }, url);
+  await press(page, 'Check', '#from-link');
+}
+
+/** What a row of the plan says. @param {Page} page @param {string} name @returns {Promise<string>} */
+const planned = (page, name) =>
+  page.evaluate(
+    (name) =>
+      [...document.querySelectorAll('#plan-facts dt')].find((one) => one.textContent === name)?.nextElementSibling
+        ?.textContent ?? '',
+    name,
+  );
+
+/** From now on, all that the line beside the progress and the status say. @param {Page} page */
+const listen = (page) =>
+  page.evaluate(() => {
+    const said = /** @type {any} */ (globalThis).said ?? /** @type {any} */ (globalThis.said = []);
+    said.length = 0;
+    for (const id of ['amount', 'status']) {
+      const place = /** @type {Node} */ (document.getElementById(id));
+      new MutationObserver(() => said.push(place.textContent)).observe(place, { childList: true });
+    }
+  });
+/** @param {Page} page @returns {Promise<string[]>} */
+const heard = (page) => page.evaluate(() => /** @type {any} */ (globalThis).said);
+
+/** Colours of the picture of the weights, as they are seen. @param {Page} page */
+async function colours(page) {
+  const [x, y, width, height] = await page.evaluate(() => {
+    const box = /** @type {Element} */ (document.querySelector('#glimpse')).getBoundingClientRect();
+    return [box.x, box.y, box.width, box.height].map(Math.round);
+  });
+  const png = PNG.sync.read(Buffer.from(await page.picture()));
+  const found = new Set();
+  for (let row = y; row < y + height; row++)
+    for (let column = x; column < x + width; column++) found.add(png.data.readUInt32BE(4 * (row * png.width + column)));
+  return found.size;
+}
+
+before(async () => {
+  mkdirSync(join(folder, 'mine'));
+  const shape = { ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8, context: 256 };
+  await makeRandom(shape, await fileSink(LARGE), { quant: 'bq4' });
+  await makeRandom(SHAPES['tiny-llama'], await fileSink(SMALL), { quant: 'bq4' });
+});
+
+await chromiumFirst((name) => {
+  const here = {
+    browser: /** @type {import('./browsers.mjs').Browser} */ (/** @type {any} */ (null)),
+    site: /** @type {Awaited<ReturnType<typeof serve>>} */ (/** @type {any} */ (null)),
+    models: /** @type {Awaited<ReturnType<typeof faultServer>>} */ (/** @type {any} */ (null)),
+  };
+  before(async () => {
+    here.browser = await start(name);
+    here.site = await serve({ root: ROOT, models: folder });
+    here.models = await faultServer({ '/elsewhere.bq4': LARGE, '/Small.bq4': SMALL });
+  });
+  after(async () => {
+    await here.browser?.close();
+    await Promise.all([here.site?.close(), here.models?.close()]);
+  });
+  const demo = async () => {
+    const page = await here.browser.open(`${here.site.url}demo/`);
+    await ready(page);
+    return page;
+  };
+
+  test('a file takes what the same model takes by link: one plan, one consent, the same memory', async () => {
+    const page = await demo();
+    const address = `${here.site.url}local/mine/large.bq4`;
+    await check(page, address);
+    await seen(page, '#plan-start');
+    const [memory, fits, shape, size] = await Promise.all(
+      ['Memory', 'Fits', 'Shape', 'Size'].map((row) => planned(page, row)),
+    );
+    assert.match(memory, /^\d+\.\d MB with a context of 256 tokens \([\d.]+ .?B per 1,000\)$/);
+    assert.match(size, /^26\.\d MB to download$/);
+    await press(page, 'Download and use', '#plan');
+    await called(page, 'large.bq4');
+    await whole(page);
+    const byLink = await stat(page, 'memory');
+    assert.ok(byLink.startsWith(memory.split(' with')[0]), `${byLink}, planned: ${memory}`);
+    await page.click('#model-name');
+    await press(page, 'Use Bundled model', '#stored');
+    await called(page, 'bq4 chat');
+    await whole(page);
+
+    await page.evaluate(async (address) => {
+      const file = new File([await (await fetch(address)).blob()], 'large.bq4');
+      const field = /** @type {HTMLInputElement} */ (document.querySelector('#file'));
+      const data = new DataTransfer();
+      data.items.add(file);
+      field.files = data.files;
+      field.dispatchEvent(new Event('change'));
+    }, address);
+    await seen(page, '#plan-start');
+    assert.deepEqual(
+      [await planned(page, 'Memory'), await planned(page, 'Fits'), await planned(page, 'Shape')],
+      [memory, fits, shape],
+    );
+    assert.match(await planned(page, 'Size'), /^26\.\d MB, read from your file; nothing is downloaded$/);
+    await press(page, 'Load and use', '#plan');
+    await called(page, 'large.bq4');
+    await whole(page);
+    assert.equal(await stat(page, 'memory'), byLink);
+    await page.close();
+  });
+
+  test('a download that fails says each try; a refused or absent file is said at once', async () => {
+    const { models } = here;
+    const page = await demo();
+    await listen(page);
+    for (const [rule, path, requests, words] of /** @type {const} */ ([
+      [{}, '/nothing.bq4', 1, /HTTP_STATUS/],
+      [{ cors: false }, '/elsewhere.bq4', 2, /\(CORS\): download the file there and open it here/],
+    ])) {
+      models.faults = [rule];
+      const before = models.asked().length;
+      await check(page, models.at(path));
+      await seen(page, '[role=alert]');
+      assert.match(await textOf(page, '[role=alert]'), words);
+      assert.equal(models.asked().length - before, requests, `requests for ${path}`);
+    }
+
+    models.faults = [{ drop: 3_000_000, times: 1 }];
+    await check(page, models.at('/elsewhere.bq4'));
+    await seen(page, '#plan-start');
+    await listen(page);
+    await press(page, 'Download and use', '#plan');
+    await called(page, 'elsewhere.bq4');
+    await whole(page);
+    assert.match((await heard(page)).join('\n'), /^[\d.]+ .B of 26\.\d MB; the network failed, trying again \(2\)$/m);
+    await page.close();
+  });
+
+  test('figures are of now: none of the reply before beside one that begins, none after a reload; the context is what is in it', async () => {
+    const page = await demo();
+    await set(page, { seed: '4', maxTokens: '24' });
+    await say(page, 'Tell me a story');
+    const figures = () => Promise.all(['speed', 'ttft', 'tokens', 'reused'].map((one) => stat(page, one)));
+    for (const one of await figures()) assert.match(one, /\d/);
+    const [, tokens, context] = /^(\d+) of (\d+) tokens$/.exec(await stat(page, 'context')) ?? [];
+    assert.ok(Number(tokens) > 5 && Number(context) === 512, `${tokens} of ${context}`);
+    // In the turn of the click: nothing can have come yet.
+    const at = await page.evaluate(() => {
+      const field = /** @type {HTMLTextAreaElement} */ (document.querySelector('#message'));
+      field.value = 'And then?';
+      /** @type {HTMLElement} */ (document.querySelector('#send')).click();
+      return ['speed', 'ttft', 'tokens', 'reused'].map(
+        (one) => document.querySelector(`[data-stat="${one}"]`)?.textContent,
+      );
+    });
+    assert.deepEqual(at, ['', '', '', '']);
+    await ready(page);
+    await page.until(() => !/^0 /.test(document.querySelector('[data-stat=context]')?.textContent ?? '0 '));
+    const before = await stat(page, 'context');
+    await page.reload();
+    await ready(page);
+    await page.until((text) => document.querySelector('[data-stat=context]')?.textContent === text, before);
+    assert.deepEqual(await figures(), ['', '', '', '']);
+    assert.match(await stat(page, 'threads'), /^\d+$/);
+    assert.match(await stat(page, 'threads-reason'), /\w/);
+    assert.doesNotMatch(await textOf(page, 'body'), /\b1\d\d(\.\d)? % of limit/);
+    await page.close();
+  });
+
+  test('the speed that a plan tells comes from what was measured: of this model, else of others, else a bound', async () => {
+    const page = await demo();
+    const address = `${here.site.url}local/mine/large.bq4`;
+    /** @param {object} known */
+    const told = async (known) => {
+      await page.evaluate((text) => localStorage.setItem('bq4.models', text), JSON.stringify(known));
+      await check(page, address);
+      await seen(page, '#plan-start');
+      const text = await planned(page, 'Speed');
+      await press(page, 'Cancel', '#plan');
+      return text;
+    };
+    const number = (/** @type {string} */ text) => Number(/([\d.,]+) tokens/.exec(text)?.[1].replaceAll(',', ''));
+    const bound = await told({});
+    assert.match(bound, /^at most [\d,.]+ tokens\/s on this machine$/);
+    const by = await told({ other: { rate: 30, estimate: 100, at: 1 } });
+    assert.match(by, /^about [\d,.]+ tokens\/s, by how fast models were here before$/);
+    const share = number(by) / number(bound);
+    assert.ok(Math.abs(share - 0.3) < 0.02, `${by}, ${bound}`);
+    assert.equal(await told({ [address]: { rate: 42 } }), '42 tokens/s when it was last used here');
+    await page.close();
+  });
+
+  test('"Offline" follows what is stored, and names keep their case; words and units are of one kind', async () => {
+    const page = await demo();
+    const offline = (/** @type {string} */ words) =>
+      page.until((words) => document.querySelector('[data-stat=offline]')?.textContent === words, words);
+    await offline('yes: page, engine and a model are stored');
+    await check(page, here.models.at('/Small.bq4'));
+    await called(page, 'Small.bq4');
+    await whole(page);
+    await offline('yes: page, engine and 2 models are stored');
+    /** @type {string[]} */
+    const pages = [await textOf(page, 'body')];
+    assert.match(await stat(page, 'authenticity'), /^not known: nothing says which file this address should have$/);
+    await page.click('#model-name');
+    await page.until(() => document.querySelectorAll('#stored li').length > 2);
+    const labels = () =>
+      page.evaluate(() => [...document.querySelectorAll('#models button')].map((one) => one.textContent?.trim()));
+    assert.deepEqual([...new Set(await labels())].sort(), [
+      'Check',
+      'Close',
+      'Delete',
+      'Open a .gguf or .bq4 file…',
+      'Open a folder…',
+      'Pin',
+      'Pinned',
+      'Use',
+    ]);
+    const colour = (/** @type {string} */ label) =>
+      page.evaluate(
+        (label) =>
+          getComputedStyle(
+            /** @type {Element} */ (
+              [...document.querySelectorAll('#stored button')].find((one) => one.textContent === label)
+            ),
+          ).color,
+        label,
+      );
+    assert.notEqual(await colour('Delete'), await colour('Use'), 'Delete looks like what it does');
+    const names = await page.evaluate(() =>
+      [...document.querySelectorAll('#stored .stored-name')].map((one) => one.firstChild?.textContent),
+    );
+    for (const one of ['Bundled model', 'large', 'SmolLM2-135M-Instruct', 'Small.bq4'])
+      assert.ok(names.includes(one), `${one} in ${names}`);
+    await press(page, 'Delete Small.bq4 from this browser', '#stored');
+    await offline('yes: page, engine and a model are stored');
+    await press(page, 'Delete Bundled model from this browser', '#stored');
+    await offline('only page and engine are stored, no model');
+    pages.push(await textOf(page, 'body'));
+    await press(page, 'Close', '#models');
+
+    // Of a file that nobody can use: what helps, no converter that would refuse it too; its name as it is.
+    const gguf = new Uint8Array(readFileSync(join(ROOT, 'models/chat.bq4')).subarray(0, 5000));
+    gguf.set(Buffer.from('GGUF'));
+    await openFile(page, 'iPhone.gguf', gguf);
+    await seen(page, '[role=alert]');
+    const alert = await textOf(page, '[role=alert]');
+    assert.doesNotMatch(alert, /convert|export_bq4/i);
+    assert.doesNotMatch(await textOf(page, '#status'), /IPhone/);
+    pages.push(await textOf(page, 'body'));
+    await openFile(page, 'own.bq4', new Uint8Array(readFileSync(join(ROOT, 'models/chat.bq4'))));
+    await called(page, 'own.bq4');
+    await whole(page);
+    assert.equal(
+      await page.evaluate(() => document.querySelector('[data-stat=authenticity]')?.checkVisibility()),
+      false,
+      'of one’s own file nothing is to be checked',
+    );
+    for (const text of pages) {
+      assert.doesNotMatch(text, /[KMG]iB\b/);
+      assert.doesNotMatch(text, /\b(Kept|Look|Go on)\b|not authenticated/);
+    }
+    await page.close();
+  });
+
+  test('the picture of the weights is there again after it was hidden', async () => {
+    const page = await demo();
+    await page.size(1280, 800);
+    await seen(page, '#glimpse');
+    const before = await colours(page);
+    assert.ok(before > 8, `${before} colours`);
+    await set(page, { maxTokens: '2' });
+    await say(page, 'Hello!');
+    assert.equal(await page.evaluate(() => document.querySelector('#glimpse')?.checkVisibility()), false);
+    await press(page, 'New chat', '.bar');
+    await page.until(() => document.querySelector('#glimpse')?.checkVisibility());
+    assert.deepEqual(await texts(page), []);
+    const again = await colours(page);
+    assert.ok(again > 8, `${again} colours, ${before} before`);
+    await page.close();
+  });
+});
