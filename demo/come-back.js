@@ -35,7 +35,7 @@ async function fileAgain(models, page, last) {
   const handle = /** @type {any} */ (await lastHandle());
   const open = async () => {
     try {
-      await models.want(fromFile(await handle.getFile(), handle), { context: last.context, agreed: true });
+      await byHandle(models, handle, { context: last.context, agreed: true });
     } catch (error) {
       page.enter('ready');
       showError(
@@ -70,6 +70,13 @@ async function fileAgain(models, page, last) {
   );
 }
 
+/** A file, or a folder, that may be read. READ. @param {Models} models @param {any} handle @param {import('./models.js').How} how */
+async function byHandle(models, handle, how) {
+  if (handle.kind === 'file') return models.want(fromFile(await handle.getFile(), handle), how);
+  const { filesOf } = await import('./files.js');
+  return models.given(await filesOf(handle), how, handle);
+}
+
 /** Not the same again, but less. @param {Models} models @param {Page} page @param {import('./crash.js').Attempt} attempt */
 function afterCrash(models, page, { name, url, kind, level }) {
   page.enter('ready');
@@ -79,7 +86,7 @@ function afterCrash(models, page, { name, url, kind, level }) {
     if (kind === 'bundled') return models.openBundled({ level: level + 1 });
     const handle = /** @type {any} */ (await lastHandle());
     if (handle && (await handle.requestPermission?.({ mode: 'read' }).catch(() => '')) === 'granted')
-      return models.want(fromFile(await handle.getFile(), handle), { level: level + 1 });
+      return byHandle(models, handle, { level: level + 1 });
     await (lastModel()?.folder ? models.picker.chooseFolder(level + 1) : models.picker.chooseFile(level + 1));
   };
   const hint = 'load it with a smaller context, or choose another model';

@@ -4,8 +4,8 @@
 
 /**
  * @param {HTMLElement} sign  shown while a file is held over the page
- * @param {(file: File, handle?: FileSystemFileHandle) => void} onFile  with a handle where browsers give one
- * @param {(files: Placed[] | FileSystemEntry[]) => void} onSeveral  files, or a folder among what was dropped
+ * @param {(file: File, handle?: FileSystemHandle) => void} onFile  with a handle where browsers give one
+ * @param {(files: Placed[] | FileSystemEntry[], handle?: FileSystemHandle) => void} onSeveral  files, or a folder among what was dropped; of a single folder with a handle
  */
 export function onDrop(sign, onFile, onSeveral) {
   /** @param {DragEvent} event */
@@ -26,9 +26,11 @@ export function onDrop(sign, onFile, onSeveral) {
     const files = [...(event.dataTransfer?.files ?? [])];
     const items = [...(event.dataTransfer?.items ?? [])].filter(({ kind }) => kind === 'file');
     const entries = items.map((item) => item.webkitGetAsEntry?.()).filter((entry) => !!entry);
-    if (entries.some(({ isDirectory }) => isDirectory)) return onSeveral(entries);
+    const asked = items.length === 1 && /** @type {any} */ (items[0]).getAsFileSystemHandle?.();
+    /** @type {FileSystemHandle | undefined} */
+    const handle = (await Promise.resolve(asked).catch(() => null)) || undefined;
+    if (entries.some(({ isDirectory }) => isDirectory)) return onSeveral(entries, handle);
     if (files.length > 1) return onSeveral(files.map((file) => ({ file, place: file.name })));
-    const handle = await Promise.resolve(/** @type {any} */ (items[0])?.getAsFileSystemHandle?.()).catch(() => null);
-    if (files[0]) onFile(files[0], handle?.kind === 'file' ? handle : undefined);
+    if (files[0]) onFile(files[0], handle);
   });
 }

@@ -4,6 +4,7 @@ import { fromFile, fromFiles } from './remembered.js';
 
 /** @typedef {import('./remembered.js').Placed} Placed */
 /** @typedef {import('./remembered.js').Wanted} Wanted */
+/** Files, or where they are: in what was dropped, or in a folder that may be read. @typedef {Placed[] | FileSystemEntry[] | FileSystemHandle} Several */
 
 /** More are no folder of one model. */
 const MOST = 2000;
@@ -28,15 +29,20 @@ async function inside(folder) {
   }
 }
 
-/** All files of what was dropped, hidden ones left out. ARGUMENT, READ. @param {FileSystemEntry[]} entries @returns {Promise<Placed[]>} */
-export async function filesOf(entries) {
+/** All files, of folders those without hidden ones. ARGUMENT, READ. @param {Several} given @returns {Promise<Placed[]>} */
+export async function filesOf(given) {
+  if (Array.isArray(given) && 'file' in given[0] && 'place' in given[0]) return /** @type {Placed[]} */ (given);
   /** @type {Placed[]} */
   const found = [];
-  /** @param {FileSystemEntry} entry */
-  const visit = async (entry) => {
-    if (entry.name.startsWith('.')) return;
+  /** @param {string} name  of what is next */
+  const counts = (name) => {
     if (found.length >= MOST)
       throw trouble('ARGUMENT', `there are more than ${MOST} files in it`, 'drop the folder of one model');
+    return !name.startsWith('.');
+  };
+  /** @param {FileSystemEntry} entry */
+  const visit = async (entry) => {
+    if (!counts(entry.name)) return;
     if (entry.isDirectory)
       for (const one of await inside(/** @type {FileSystemDirectoryEntry} */ (entry))) await visit(one);
     else
@@ -45,8 +51,15 @@ export async function filesOf(entries) {
         place: entry.fullPath.replace(/^\//, ''),
       });
   };
+  /** @param {any} handle @param {string} place */
+  const visitHandle = async (handle, place) => {
+    if (!counts(handle.name)) return;
+    if (handle.kind === 'file') found.push({ file: await handle.getFile(), place });
+    else for await (const one of handle.values()) await visitHandle(one, `${place}/${one.name}`);
+  };
   try {
-    for (const entry of entries) await visit(entry);
+    if (Array.isArray(given)) for (const entry of /** @type {FileSystemEntry[]} */ (given)) await visit(entry);
+    else await visitHandle(given, given.name);
   } catch (error) {
     if (/** @type {any} */ (error).hint) throw error;
     throw trouble('READ', 'the folder can not be read', 'choose its files instead', error);

@@ -11,11 +11,10 @@ import { $, say, showProgress } from './page.js';
 import { Picker } from './picker.js';
 import { agreed, needsConsent } from './plan-dialog.js';
 import { factsOf, fromFile, rememberFacts, rememberHandle, rememberModel } from './remembered.js';
-import { showModel, showName, titleOf } from './shown-model.js';
+import { showModel, showName, showNone, titleOf } from './shown-model.js';
 
 /** @typedef {import('../js/shared/types.js').ModelInfo} ModelInfo */
 /** @typedef {import('../js/shared/types.js').Plan} Plan */
-/** @typedef {import('./remembered.js').Placed} Placed */
 /** @typedef {import('./remembered.js').Wanted} Wanted */
 /**
  * What the page does for its models.
@@ -62,7 +61,8 @@ export class Models {
       current: () => (page.host.hasModel && this.#current?.key) || '',
       shelf: () => page.host.store,
       onUse: (wanted, how) => void this.want(wanted, how),
-      onFiles: (files, how) => void this.#given(files, how),
+      onFiles: (files, how) => void this.given(files, how),
+      onFolder: (folder, how) => void this.given(folder, how, folder),
       onError: (error) => showError(error),
       onChange: () => void this.#tellOffline(),
     });
@@ -72,7 +72,7 @@ export class Models {
     onDrop(
       $('drop'),
       (file, handle) => void this.want(fromFile(file, handle)),
-      (files) => void this.#given(files),
+      (files, handle) => void this.given(files, {}, handle),
     );
   }
 
@@ -86,6 +86,7 @@ export class Models {
     this.#started = true;
     this.#page.panel.set('offline', 'Storing the page and the model…');
     await comeBack(this, this.#page);
+    if (!this.#current) this.#page.enter('ready'); // nothing of it could be begun
     await this.picker.show();
     await this.#tellOffline();
     await this.picker.show();
@@ -110,7 +111,7 @@ export class Models {
   shown(ready) {
     const none = ready && this.#started && !this.#page.host.hasModel;
     $('no-model').hidden = !none;
-    if (none) showName('');
+    if (none) showNone();
   }
 
   /** @param {How} [how] */
@@ -123,12 +124,11 @@ export class Models {
     if (this.#current) await this.want(this.#current, { context, agreed: true });
   }
 
-  /** Several files, or folders. @param {Placed[] | FileSystemEntry[]} files @param {How} [how] */
-  async #given(files, how) {
+  /** Several files, or folders. @param {import('./files.js').Several} files @param {How} [how] @param {FileSystemHandle} [handle]  of the one folder that these are in */
+  async given(files, how, handle) {
     try {
       const { filesOf, modelOf } = await import('./files.js');
-      const placed = 'file' in files[0] ? /** @type {Placed[]} */ (files) : null;
-      await this.want(modelOf(placed ?? (await filesOf(/** @type {FileSystemEntry[]} */ (files)))), how);
+      await this.want({ ...modelOf(await filesOf(files)), ...(handle && { handle }) }, how);
     } catch (error) {
       showError(error);
     }

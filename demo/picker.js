@@ -40,6 +40,7 @@ const [fileInput, folderInput] = ['file', 'folder'].map((id) => /** @type {HTMLI
  * @property {() => Shelf | null} shelf
  * @property {(wanted: Wanted, how?: How) => void} onUse
  * @property {(files: Placed[], how?: How) => void} onFiles  several, or a folder's
+ * @property {(folder: FileSystemHandle, how?: How) => void} onFolder
  * @property {(error: unknown) => void} onError
  * @property {() => void} onChange  something was deleted or pinned
  */
@@ -57,8 +58,8 @@ export class Picker {
     $('model-name').addEventListener('click', () => this.open());
     $('models-close').addEventListener('click', () => dialog.close());
     search.addEventListener('input', () => this.#draw());
-    $('open').addEventListener('click', () => this.chooseFile());
-    $('open-folder').addEventListener('click', () => this.chooseFolder());
+    $('open').addEventListener('click', () => void this.chooseFile());
+    $('open-folder').addEventListener('click', () => void this.chooseFolder());
     for (const input of [fileInput, folderInput]) {
       input.addEventListener('change', () => {
         const files = [...(input.files ?? [])];
@@ -81,9 +82,22 @@ export class Picker {
   }
 
   /** A folder in Hugging Face's layout. */
-  chooseFolder(level = 0) {
+  async chooseFolder(level = 0) {
     this.#how = { level };
-    folderInput.click();
+    const handle = await this.#picked('showDirectoryPicker', {});
+    if (!handle) return handle === undefined && folderInput.click();
+    dialog.close();
+    this.#actions.onFolder(handle, this.#how);
+  }
+
+  /** What the person picks, as browsers give it that can open it again at the next visit; undefined: this one can't, null: nothing was picked. @param {string} how @param {object} options */
+  async #picked(how, options) {
+    try {
+      return await /** @type {any} */ (globalThis)[how]?.(options);
+    } catch (error) {
+      if (/** @type {any} */ (error).name !== 'AbortError') this.#actions.onError(error);
+      return null;
+    }
   }
 
   /** @param {File[]} files @param {FileSystemFileHandle} [handle]  of a single one */
@@ -96,21 +110,16 @@ export class Picker {
     this.#actions.onFiles(placed, this.#how);
   }
 
-  /** A file of one's own. Browsers that give a handle of it can open it again at the next visit. */
+  /** A file of one's own, or all parts of one. */
   async chooseFile(level = 0) {
     this.#how = { level };
-    const pick = /** @type {any} */ (globalThis).showOpenFilePicker;
-    if (!pick) return fileInput.click();
-    try {
-      const handles = await pick({
-        multiple: true,
-        types: [{ description: 'Models', accept: { 'application/octet-stream': ['.gguf', '.bq4'] } }],
-      });
-      const files = await Promise.all(handles.map((/** @type {FileSystemFileHandle} */ one) => one.getFile()));
-      this.#take(files, handles[0]);
-    } catch (error) {
-      if (/** @type {any} */ (error).name !== 'AbortError') this.#actions.onError(error);
-    }
+    const handles = await this.#picked('showOpenFilePicker', {
+      multiple: true,
+      types: [{ description: 'Models', accept: { 'application/octet-stream': ['.gguf', '.bq4'] } }],
+    });
+    if (!handles) return handles === undefined && fileInput.click();
+    const read = handles.map((/** @type {FileSystemFileHandle} */ one) => one.getFile());
+    await Promise.all(read).then((files) => this.#take(files, handles[0]), this.#actions.onError);
   }
 
   /** @param {Wanted} wanted @param {How} [how] */

@@ -18,7 +18,7 @@ const MOST = 40;
  * @property {string} name           to show while the file hasn't said its own
  * @property {Given} source
  * @property {string} key            what is remembered of it lies under this
- * @property {FileSystemFileHandle} [handle]
+ * @property {FileSystemHandle} [handle]  of the file, or of the folder that it is in
  * @property {number} [folder]       bytes of the folder that it is made of
  */
 
@@ -37,7 +37,7 @@ const MOST = 40;
 
 /** @param {string} url @param {string} name @returns {Wanted} */
 export const fromLink = (url, name) => ({ kind: 'link', name, source: url, key: url });
-/** @param {File} file @param {FileSystemFileHandle} [handle] @returns {Wanted} */
+/** @param {File} file @param {FileSystemHandle} [handle] @returns {Wanted} */
 export const fromFile = (file, handle) => ({
   kind: 'file',
   name: file.name,
@@ -127,12 +127,12 @@ function inDatabase(work) {
   });
 }
 
-/** @param {FileSystemFileHandle | null} handle  of the model that is used, or tried */
+/** @param {FileSystemHandle | null} handle  of the model that is used, or tried */
 export function rememberHandle(handle) {
   inDatabase((store) => /** @type {IDBRequest<any>} */ (handle ? store.put(handle, LAST) : store.delete(LAST))).catch(
     () => {},
   ); // then it has to be opened by hand
 }
 
-/** The file that was used last, where the browser gives handles out. @returns {Promise<FileSystemFileHandle | null>} */
+/** The file or folder that was used last, where the browser gives handles out. @returns {Promise<FileSystemHandle | null>} */
 export const lastHandle = async () => (await inDatabase((store) => store.get(LAST)).catch(() => null)) ?? null;

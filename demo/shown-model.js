@@ -12,6 +12,13 @@ export function showName(name) {
   $('model-name').textContent = name || 'Choose a model';
 }
 
+/** There is none: nothing that was said of one before. */
+export function showNone() {
+  showName('');
+  $('parameters').textContent = 'language model of your choice';
+  $('glimpse').hidden = $('glimpse-note').hidden = true;
+}
+
 /** What a person knows it as. @param {Wanted} wanted @param {string} [own]  what its file says */
 export const titleOf = ({ kind, name }, own) => (kind === 'bundled' && own) || name;
 

@@ -1,11 +1,12 @@
 // What people have of a model is several files: a Hugging Face folder, or a GGUF file in parts, dropped on the demo or chosen in it.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { randomParts } from '../js/gguf-writer.mjs';
 import { chromiumFirst, oneSite } from './every.mjs';
 import { ISOLATED } from './host.mjs';
-import { newPage, oneHost, openDemo } from './site.mjs';
+import { newPage, oneHost, openDemo, say, ready as siteReady, texts } from './site.mjs';
 
 const CONFIG = {
   arch: 'llama',
@@ -122,6 +123,43 @@ await chromiumFirst((browser) => {
     await page.close();
   });
 
+  test('Cancel while it is converted: the model before goes on, and the folder can be opened again', async () => {
+    const page = await demo();
+    const before = await name(page);
+    await page.evaluate(async (names) => {
+      const { drop, tiny } = /** @type {any} */ (globalThis);
+      // With the first word of how much is converted.
+      const amount = /** @type {Node} */ (document.querySelector('#amount'));
+      new MutationObserver((_, observer) => {
+        if (!/converted$/.test(amount.textContent ?? '')) return;
+        observer.disconnect();
+        document.body.dataset.pause = String(document.querySelector('#arriving-pause')?.checkVisibility());
+        document.body.dataset.words = document.querySelector('#arriving-words')?.textContent ?? '';
+        /** @type {HTMLElement} */ (document.querySelector('#arriving-cancel')).click();
+      }).observe(amount, { childList: true, characterData: true, subtree: true });
+      drop(await tiny(names));
+    }, TINY);
+    await page.until(
+      () => document.querySelector('#status')?.textContent === 'Cancelled; the model before is still in use.',
+    );
+    await page.until(() => !document.querySelector('#arriving')?.checkVisibility());
+    await ready(page);
+    assert.deepEqual(await page.evaluate(() => ({ ...document.body.dataset })), {
+      pause: 'false',
+      words: 'Converting Your files',
+    });
+    assert.equal(await name(page), before);
+    assert.match(await answer(page), /^[1-9]/);
+    await page.evaluate(async (names) => {
+      const { drop, tiny } = /** @type {any} */ (globalThis);
+      drop(await tiny(names));
+    }, TINY);
+    await page.until(() => document.querySelector('#model-name')?.textContent === 'Your files');
+    await ready(page);
+    assert.deepEqual(await page.trouble(), []);
+    await page.close();
+  });
+
   test('a folder: its files are found, it is called as it is, and a reload says to open it again', async () => {
     const page = await demo();
     await page.evaluate(async (names) => {
@@ -189,6 +227,44 @@ await chromiumFirst((browser) => {
 });
 
 const chromium = oneHost();
+
+test('a folder that may be read comes back by itself after a reload, with its conversation; one that is gone is said (Chromium)', async () => {
+  const page = await newPage(chromium.browser);
+  await openDemo(page, chromium.site.url);
+  // A picker can't be operated by a script: it gives a folder of the browser's own file system.
+  const files = TINY.map((name) => [name, readFileSync(new URL(`../golden/tiny/${name}`, import.meta.url), 'base64')]);
+  await page.evaluate(async (files) => {
+    const root = await navigator.storage.getDirectory();
+    const folder = await root.getDirectoryHandle('my-folder', { create: true });
+    for (const [name, base64] of [...files, ['.hidden', '']]) {
+      const writer = await (await folder.getFileHandle(name, { create: true })).createWritable();
+      await writer.write(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)));
+      await writer.close();
+    }
+    Object.assign(globalThis, { showDirectoryPicker: async () => folder });
+  }, files);
+  await page.locator('#model-name').click();
+  await page.getByRole('button', { name: 'Open a folder…' }).click();
+  await page.locator('#model-name', { hasText: /^my-folder$/ }).waitFor();
+  await siteReady(page);
+  const reply = await say(page, 'He said');
+  await page.reload();
+  await siteReady(page);
+  assert.equal(await page.locator('#model-name').textContent(), 'my-folder');
+  assert.deepEqual(await texts(page), ['He said', reply]);
+  await page.evaluate(async () =>
+    (await navigator.storage.getDirectory()).removeEntry('my-folder', { recursive: true }),
+  );
+  await page.reload();
+  const alert = page.getByRole('alert');
+  await alert.waitFor();
+  assert.match((await alert.textContent()) ?? '', /^my-folder can not be read any more/);
+  await page.getByRole('button', { name: 'Use the bundled model' }).click();
+  await siteReady(page);
+  assert.deepEqual(page.trouble, []);
+  await page.context().close();
+});
+
 test('a folder of the disk, dropped as a person drops it (Chromium)', async () => {
   const page = await newPage(chromium.browser);
   await openDemo(page, chromium.site.url);
