@@ -12,6 +12,7 @@ import { serve } from '../../tools/serve.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { chromiumFirst, start } from './every.mjs';
 import { openFile, press, ready, say, set, texts } from './person.mjs';
+import { until } from '../waiting.mjs';
 import { ROOT } from './site.mjs';
 
 /** @typedef {import('./browsers.mjs').Page} Page */
@@ -308,16 +309,15 @@ await chromiumFirst((name) => {
     const page = await demo();
     await page.size(1280, 800);
     await seen(page, '#glimpse');
-    const before = await colours(page);
-    assert.ok(before > 8, `${before} colours`);
+    await until('the picture', async () => (await colours(page)) > 8, { every: 100, state: () => colours(page) });
     await set(page, { maxTokens: '2' });
     await say(page, 'Hello!');
     assert.equal(await page.evaluate(() => document.querySelector('#glimpse')?.checkVisibility()), false);
     await press(page, 'New chat', '.bar');
     await page.until(() => document.querySelector('#glimpse')?.checkVisibility());
     assert.deepEqual(await texts(page), []);
-    const again = await colours(page);
-    assert.ok(again > 8, `${again} colours, ${before} before`);
+    // What is there is painted a moment later.
+    await until('the picture', async () => (await colours(page)) > 8, { every: 100, state: () => colours(page) });
     await page.close();
   });
 });
