@@ -21,7 +21,7 @@ import { startWorker } from '../shared/workers.js';
 /** Pages that are asked for in one call. */
 const PAGES = 16;
 /** Milliseconds that reads of a model which is closed may take to end. */
-const CLOSE_MS = 1000;
+const CLOSE_MS = 5000;
 /** Milliseconds in which the page has to make a worker, and this to say that it is there. */
 const BEGIN_MS = 4000;
 /**
