@@ -2,11 +2,8 @@
 import { openEngine } from './engine/engine.js';
 import { serve } from './port/serve.js';
 import { isNode, nodeModule } from './shared/node.js';
-import { spawned, workersFrom } from './shared/workers.js';
 
-if (!isNode) workersFrom(globalThis);
 serve(isNode ? nodeModule('worker_threads').parentPort : globalThis, {
   open: openEngine,
   close: (engine) => engine.close(),
-  spawned,
 });

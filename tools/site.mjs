@@ -23,21 +23,18 @@ const ENTRIES = {
   'io-worker': ['js/io-worker.js'],
 };
 
-/** Parts on demand that every visit asks for, by which script: the engine begins with them, and its page makes its threads. @type {Record<string, string[]>} */
-const USUAL = {
-  'worker.js': [
-    'engine/prefill',
-    'load/cached-load',
-    'load/progress',
-    'shared/throttle',
-    'sources/remote',
-    'store/index',
-    'store/opfs',
-    'wasm/release-memory',
-    'wasm/threads',
-  ],
-  'app.js': ['page/spawn'],
-};
+/** Parts on demand that every visit asks for: the engine begins with them. */
+const USUAL = [
+  'engine/prefill',
+  'load/cached-load',
+  'load/progress',
+  'shared/throttle',
+  'sources/remote',
+  'store/index',
+  'store/opfs',
+  'wasm/release-memory',
+  'wasm/threads',
+];
 
 /** Grammars, and what tells the engine of files that are no v2 files: not for every visit. */
 const RARE = /js[\\/](grammar|convert|gguf|lora)[\\/]|js[\\/]plan[\\/]manifest|js[\\/]sources[\\/]gguf-header/;
@@ -49,7 +46,7 @@ const COPIED = ['build/wasm', 'heads', 'models/chat.bq4'];
 const addresses = {
   name: 'addresses',
   transform(code, id) {
-    const usual = USUAL[relative(DEMO, id)]?.map((name) => `import '../js/${name}.js';`) ?? [];
+    const usual = id === join(DEMO, 'worker.js') ? USUAL.map((name) => `import '../js/${name}.js';`) : [];
     const moved =
       usual.join('') +
       moveAddresses(code, id, (target) => {

@@ -13,6 +13,7 @@ import { PROTOCOL } from '../shared/protocol.js';
 
 /** Milliseconds that a worker may be silent while it starts threads: more than it gives them itself. */
 const THREADS_MS = 6000;
+const UNLOADED = 'its script could not be loaded';
 /** Milliseconds for a worker to let go of its files. */
 const CLOSE_MS = 1000;
 /** Milliseconds for a worker's own workers to end before it does: Chromium 156 keeps all of them, for good, when both happen at once. */
@@ -32,21 +33,35 @@ async function startWorker(given) {
   }
 }
 
-/** The way to an engine's worker, with which those end that are made for it. @param {any} worker */
-function connectWorker(worker) {
+/** The way to an engine's worker; those that this asks for (js/shared/workers.js) end with it. @param {any} port */
+function connectWorker(port) {
   /** @type {Map<number, Worker>} */
   const made = new Map();
-  let over = false;
-  const connection = new Connection(worker, async (request) => {
-    const part = await onDemand(import('./spawn.js')).catch((error) => error);
-    if (over) return;
-    if (part.spawn) part.spawn(worker, made, request);
-    else worker.postMessage({ spawned: request.spawn, error: part.message });
+  const connection = new Connection(port, ({ spawn: id, role, url, end }) => {
+    if (end) {
+      made.get(id)?.terminate();
+      return void made.delete(id);
+    }
+    const fail = (/** @type {any} */ event) => {
+      event.preventDefault?.();
+      port.postMessage({ spawned: id, error: event.message ?? UNLOADED });
+    };
+    try {
+      const worker = url
+        ? new Worker(url, { type: 'module' })
+        : role === 'io'
+          ? new Worker(new URL('../io-worker.js', import.meta.url), { type: 'module' })
+          : new Worker(new URL('../thread.js', import.meta.url), { type: 'module' });
+      made.set(id, worker);
+      worker.onerror = fail;
+      const { port1, port2 } = new MessageChannel();
+      worker.postMessage({ port: port1 }, [port1]);
+      port.postMessage({ spawned: id, port: port2 }, [port2]);
+    } catch (error) {
+      fail(error);
+    }
   });
-  connection.onEnd = () => {
-    over = true;
-    for (const each of made.values()) each.terminate();
-  };
+  connection.onEnd = () => made.forEach((worker) => worker.terminate());
   return connection;
 }
 
@@ -96,14 +111,15 @@ function remoteEngine(connection, { info, store }, owned = true) {
  * @param {Connection} connection
  * @param {object} options
  * @param {AbortSignal} [signal]
+ * @param {boolean} [hosts]  other workers are made here: not where only the worker's script knows where theirs are
  * @returns {Promise<Opened | null>}
  */
-async function open(connection, options, signal) {
+async function open(connection, options, signal, hosts) {
   /** @type {any} */
   let timer;
   const answer = new Promise((resolve, reject) => {
     const onProgress = () => (timer = setTimeout(resolve, THREADS_MS, null));
-    const request = { on: 0, method: 'open', args: [{ protocol: PROTOCOL, options }] };
+    const request = { on: 0, method: 'open', args: [{ protocol: PROTOCOL, options, hosts }] };
     connection.begin(request, { signal, onProgress }).end.then(resolve, reject);
   });
   // Whoever doesn't want it any more need not wait for a worker that may never answer.
@@ -161,7 +177,7 @@ async function start({ signal, worker, ...options }) {
   for (const threads of [options.threads, 1]) {
     const connection = connectWorker(await startWorker(worker));
     try {
-      const made = await open(connection, { ...full, threads }, signal);
+      const made = await open(connection, { ...full, threads }, signal, !isNode && !worker);
       if (made)
         return remoteEngine(
           connection,

@@ -121,8 +121,9 @@ class ReadingWorker {
     for (const closed of this.#open.values()) closed.resolve(false);
   }
 
-  /** @param {Wasm} wasm @param {Source} source @returns {Filler} */
+  /** NO_WORKER, CLOSED: it has ended meanwhile. @param {Wasm} wasm @param {Source} source @returns {Filler} */
   open(wasm, source) {
+    if (this.#dead) throw this.#dead;
     const of = ++this.#last;
     this.#open.set(of, gate());
     const { buffer } = wasm.memory;
@@ -154,7 +155,7 @@ class ReadingWorker {
       clearTimeout(late);
     }
     this.#open.delete(of);
-    if (!this.#open.size && typeof document !== 'undefined') this.#end(why);
+    if (!this.#open.size) this.#end(why);
   }
 }
 

@@ -3,6 +3,7 @@ import { BqError, packError, unpackError } from '../shared/errors.js';
 import { PASSED_ON } from '../shared/events.js';
 import { CREDITS, listen, PROTOCOL } from '../shared/protocol.js';
 import { OPTIONS } from '../shared/options.js';
+import { spawned, workersFrom } from '../shared/workers.js';
 import { TABLE } from './table.js';
 
 /** @import { Engine } from '../shared/types.js' */
@@ -12,7 +13,6 @@ import { TABLE } from './table.js';
  * @typedef {object} Root
  * @property {(options: any, onThreads: () => void) => Promise<Engine>} open
  * @property {(engine: Engine) => Promise<void>} close  when the port is
- * @property {(message: any) => void} [spawned]  the other side has made a worker, or could not
  */
 /** A call under way, and the object that it works for. @typedef {{ on: number | string, controller: AbortController, credits: number, wake: () => void, run?: import('../shared/generation.js').Generation }} Call */
 /** An object of a port, and the one it belongs to. @typedef {{ kind: string, object: any, parent: number | string | null }} Node */
@@ -36,12 +36,13 @@ export function serve(port, root) {
   const hold = (id, held) => calls.get(id)?.run?.[held ? 'pause' : 'resume']();
 
   /** @param {any} first @param {number} id */
-  async function open({ protocol, options }, id) {
+  async function open({ protocol, options, hosts }, id) {
     if (protocol !== PROTOCOL)
       throw new BqError('NO_WORKER', `the worker speaks version ${PROTOCOL}, the page ${protocol}`, {
         hint: 'empty the cache and load the page again',
       });
     const { signal } = /** @type {Call} */ (calls.get(id)).controller;
+    if (hosts) workersFrom(port);
     const engine = await root.open({ ...options, signal }, () => port.postMessage({ id, progress: 'threads' }));
     const { info, store } = engine;
     nodes.set(0, { kind: 'engine', object: engine, parent: null });
@@ -140,7 +141,7 @@ export function serve(port, root) {
   listen(
     port,
     async (request) => {
-      if (request.spawned) return root.spawned?.(request);
+      if (request.spawned) return spawned(request);
       const known = calls.get(request.id);
       if (request.abort) {
         known?.controller.abort(unpackError(request.abort));

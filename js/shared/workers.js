@@ -5,6 +5,7 @@
  * one of the two is woken.
  */
 import { gate } from './async.js';
+import { onDemand } from './errors.js';
 
 /** @import { Gate } from './async.js' */
 
@@ -16,13 +17,6 @@ let host = null;
 /** Those asked for, by number. @type {Map<number, Gate<WorkerLike> & { worker?: WorkerLike }>} */
 const asked = new Map();
 let last = 0;
-
-/** @param {Role} role @param {string} [url]  of a script that imports the one that it stands for @returns {Worker} */
-export function makeWorker(role, url) {
-  if (url) return new Worker(url, { type: 'module' });
-  if (role === 'io') return new Worker(new URL('../io-worker.js', import.meta.url), { type: 'module' });
-  return new Worker(new URL('../thread.js', import.meta.url), { type: 'module' });
-}
 
 /** From now on the other side of a port is asked. @param {any} port */
 export function workersFrom(port) {
@@ -45,7 +39,7 @@ export function spawned({ spawned: id, port, error }) {
 
 /** Throws where it can't be made. @param {Role} role @param {string} [url] @returns {Promise<WorkerLike>} */
 export async function startWorker(role, url) {
-  if (!host) return /** @type {WorkerLike} */ (makeWorker(role, url));
+  if (!host) return /** @type {WorkerLike} */ ((await onDemand(import('./make-worker.js'))).makeWorker(role, url));
   const one = gate();
   asked.set(++last, one);
   host.postMessage({ spawn: last, role, url });

@@ -265,13 +265,12 @@ test('pause asks for nothing more; resume goes on where it was', async (t) => {
     // What was sent before the pause may still be on its way to the server.
     for (let n = -1; n !== server.requests.length; await new Promise((resolve) => setTimeout(resolve, 150)))
       n = server.requests.length;
-    const [before, loaded] = [server.requests.length, seen.at(-1).loaded];
+    const before = server.requests.length;
     assert.equal(seen.at(-1).phase, 'paused');
     release();
     await new Promise((resolve) => setTimeout(resolve, 400)); // longer than the timeout
     assert.equal(server.requests.length, before);
-    assert.equal(seen.at(-1).loaded, loaded);
-    assert.ok(loaded < bytes.length);
+    assert.ok(seen.at(-1).loaded <= prefix + 5 * MiB, 'of what came later nothing is read');
     await model.resume();
     await model.loaded;
     assert.equal(await tokens(model), expected);

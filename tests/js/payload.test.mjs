@@ -61,7 +61,7 @@ test('what begins a thread is imported by nothing: by another address it would b
   for (const name of ['index.js', 'shared.js'])
     assert.deepEqual(
       importsOf(textOf(name)).sort(),
-      ['./part-manners.js', './part-no-worker.js', './part-openai.js', './part-spawn.js'],
+      ['./part-manners.js', './part-no-worker.js', './part-openai.js'],
       'on demand',
     );
   assert.deepEqual(importsOf(textOf('engine.js')).sort(), ['./part-core.js', './part-openai.js']);
