@@ -174,10 +174,12 @@ async function start({ signal, worker, ...options }) {
     wasmUrl: namedBuilds(options.wasmUrl),
     threadUrl: options.threadUrl && fullUrl(options.threadUrl),
   };
+  // Where a worker is given, only its script knows where the others lie, unless that is given, too.
+  const hosts = !isNode && (!worker || Boolean(options.threadUrl));
   for (const threads of [options.threads, 1]) {
     const connection = connectWorker(await startWorker(worker));
     try {
-      const made = await open(connection, { ...full, threads }, signal, !isNode && !worker);
+      const made = await open(connection, { ...full, threads }, signal, hosts);
       if (made)
         return remoteEngine(
           connection,
