@@ -39,13 +39,17 @@ function scalingOf({ get, has }) {
   const listed = has('rope_factors_long.weight');
   const factor = get('rope.scaling.factor', get('rope.scale_linear', 1));
   const kind = listed ? 'longrope' : get('rope.scaling.type', factor === 1 ? 'none' : 'linear');
-  const attention = get('rope.scaling.attn_factor', get('rope.scaling.yarn_attn_factor', 1));
+  const attention = get('rope.scaling.attn_factor', 1);
+  const logs = get('rope.scaling.yarn_log_multiplier', 0);
+  /** YaRN's own factor, of so much of the logarithm. @param {number} part */
+  const own = (part) => (factor > 1 ? 0.1 * part * Math.log(factor) + 1 : 1);
+  // A factor of YaRN that the file says is all of it: converters write config.json's attention_factor there.
+  const yarn = get('rope.scaling.yarn_attn_factor', (attention * own(1)) / own(logs));
   return {
     kind,
     factor,
     original: get('rope.scaling.original_context_length', context),
-    // YaRN has a factor of its own, which this one is multiplied with.
-    attention: kind === 'yarn' ? attention * (factor > 1 ? 0.1 * Math.log(factor) + 1 : 1) : attention,
+    attention: kind === 'yarn' ? yarn : attention,
     betaFast: get('rope.scaling.yarn_beta_fast', 32),
     betaSlow: get('rope.scaling.yarn_beta_slow', 1),
   };

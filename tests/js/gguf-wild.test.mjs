@@ -510,6 +510,38 @@ test('OLMo 3: a window in three of four layers, whose positions are not scaled',
   assert.notDeepEqual(await logits(narrow), plain);
 });
 
+test('YaRN: a factor of rotations that the file says is all of it, and a multiplier of its logarithm takes away from it', async () => {
+  const family = FAMILIES['Qwen 2.5'];
+  const tensors = tensorsOf(family);
+  /** @param {Record<string, number>} [more] */
+  const logits = (more = {}) => {
+    const said = Object.entries(more).map(([key, value]) => [`rope.scaling.${key}`, ['f32', value]]);
+    return logitsOf(
+      gguf(
+        metadataOf({
+          ...family,
+          more: {
+            ...family.more,
+            'rope.scaling.type': ['text', 'yarn'],
+            'rope.scaling.factor': ['f32', 4],
+            'rope.scaling.original_context_length': ['u32', 16],
+            ...Object.fromEntries(said),
+          },
+        }),
+        tensors,
+      ),
+    );
+  };
+  const own = 0.1 * Math.log(4) + 1;
+  const [unsaid, none] = [await logits(), await logits({ yarn_attn_factor: 1 })];
+  /** @param {Float32Array[]} a @param {Float32Array[]} b */
+  const apart = ([a], [b]) => a.reduce((most, value, i) => Math.max(most, Math.abs(value - b[i])), 0);
+  assert.ok(apart(unsaid, none) > 0.01, 'its own factor does something');
+  // The file has it in f32.
+  assert.ok(apart(await logits({ yarn_attn_factor: own }), unsaid) < 1e-3 * apart(unsaid, none), 'not twice');
+  assert.deepEqual(await logits({ yarn_log_multiplier: 1 }), none);
+});
+
 test('a vocabulary with what others live with: ids beyond it, ends that are user tokens, letters of no alphabet, no split', async () => {
   const family = FAMILIES['Qwen 2.5'];
   const tensors = tensorsOf(family);
