@@ -10,6 +10,7 @@ import { openStore } from '../../js/store/index.js';
 import { CONFIG, tinyModel } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { v1 } from './v1.mjs';
+import { until } from '../waiting.mjs';
 
 const MiB = 1 << 20;
 const bytes = await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 } });
@@ -233,12 +234,15 @@ test('one that waits for a prefix of another goes on when that ends, or takes to
     server.forget();
     server.faults = () => (rest() === 1 ? { hold: 65536 } : undefined);
     const controllers = [1, 2, 3].map(() => new AbortController());
-    const [first, second, third] = controllers.map(({ signal }) => {
+    const load = (/** @type {AbortController} */ { signal }) => {
       const loading = engine.load(fromUrl(server.url, QUICK), { signal });
       loading.catch(() => {});
       return loading;
-    });
-    while (rest() < 1) await new Promise((resolve) => setTimeout(resolve, 10));
+    };
+    const first = load(controllers[0]);
+    await until('the first to have its turn', () => rest() === 1);
+    const [second, third] = [load(controllers[1]), load(controllers[2])];
+    await until('the others to be there', () => server.requests.length === 4);
     await new Promise((resolve) => setTimeout(resolve, 100));
     assert.equal(rest(), 1, 'the others wait');
     controllers[1].abort();
