@@ -1,6 +1,6 @@
 // What only the system can give: Python, make, C compilers, a browser. As root on Debian or Ubuntu
 // it is installed; else one message lists all that is missing.
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cacheRoot } from './cache.mjs';
 import { debianLike, KEYRING } from './debian.mjs';
@@ -103,6 +103,20 @@ function look(wanted) {
         packages: ['webkit2gtk-driver', 'xvfb'],
         optional: true,
       });
+    const hosts = findAppHosts();
+    if (!hosts.javac) needs.push({ what: 'a JDK', packages: ['default-jdk-headless'], optional: true });
+    if (!hosts.gnustep)
+      needs.push({
+        what: 'Objective-C with GNUstep',
+        packages: ['gobjc', 'libgnustep-base-dev', 'gnustep-make'],
+        optional: true,
+      });
+    if (!hosts.webView)
+      needs.push({
+        what: 'a WebKitGTK view for Python',
+        packages: ['xvfb', 'python3-gi', 'gir1.2-gtk-3.0', 'gir1.2-webkit2-4.1'],
+        optional: true,
+      });
   }
   return { found, needs };
 }
@@ -143,6 +157,24 @@ export function findFirefox() {
 
 /** The programs that the tests in WebKitGTK lack. */
 export const lacksWebkit = () => ['WebKitWebDriver', 'Xvfb'].filter((name) => !findOnPath([name]));
+
+/**
+ * What stands for the apps of phones (examples/hosts): a Java compiler with JNI's headers, GNUstep's configuration, a
+ * Python that shows a WebKitGTK view.
+ * @returns {{ javac?: string, gnustep?: string, webView?: string }}
+ */
+export function findAppHosts() {
+  const path = findOnPath(['javac']);
+  const javac = path && realpathSync(path);
+  const gnustep = findOnPath(['gnustep-config']);
+  const view = "import gi; gi.require_version('Gtk', '3.0'); gi.require_version('WebKit2', '4.1')";
+  const python = findOnPath(['xvfb-run']) && existsSync('/usr/bin/python3') ? '/usr/bin/python3' : undefined;
+  return {
+    ...(javac && existsSync(join(javac, '../../include/jni.h')) && { javac }),
+    ...(gnustep && { gnustep }),
+    ...(python && probe(python, ['-c', view]) !== undefined && { webView: python }),
+  };
+}
 
 /**
  * A compiler that builds and links a program with these sanitizers. The answer is remembered for a
