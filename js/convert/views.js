@@ -61,6 +61,26 @@ export function columns(tensor, from, count) {
   };
 }
 
+/**
+ * Of each matrix of a tensor of three dimensions the rows `from` on, `count` of them.
+ * @param {InTensor} tensor @param {number} from @param {number} count @returns {InTensor}
+ */
+export function within({ dims: [matrices, height, cols], read }, from, count) {
+  return {
+    dims: [matrices, count, cols],
+    async read(row, rows) {
+      const out = new Float32Array(rows * cols);
+      for (let i = 0; i < rows;) {
+        const [at, skipped] = [Math.floor((row + i) / count), (row + i) % count];
+        const n = Math.min(rows - i, count - skipped);
+        out.set(await read(at * height + from + skipped, n), i * cols);
+        i += n;
+      }
+      return out;
+    },
+  };
+}
+
 /** Vectors one after the other, as one. @param {InTensor[]} vectors @returns {InTensor} */
 export function joined(vectors) {
   const size = vectors.reduce((sum, { dims }) => sum + dims[0], 0);

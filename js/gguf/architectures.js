@@ -231,6 +231,31 @@ const granite = {
   }),
 };
 
+/** Files from before its factors were written have them of the sizes. @type {Architecture} */
+const minicpm = {
+  ...llama,
+  config: (facts) => {
+    const config = rms('other', facts, 'adjacent');
+    return {
+      ...config,
+      embed_scale: facts.get('embedding_scale', 12),
+      residual_scale: facts.get('residual_scale', 1.4 / config.layers ** 0.5),
+      logit_scale: 1 / facts.get('logit_scale', config.hidden / 256),
+    };
+  },
+};
+
+/** Scores grow beyond the positions that it was made for, where it does not go here. @type {Architecture} */
+const mistral3 = {
+  ...llama,
+  config: (facts) => {
+    const config = llama.config(facts);
+    const grows = facts.get('attention.temperature_scale', 0) !== 0;
+    const made = facts.get('rope.scaling.original_context_length', config.context);
+    return grows ? { ...config, context: Math.min(config.context, made) } : config;
+  },
+};
+
 /** @type {Architecture} */
 const granitemoe = {
   ...granite,
@@ -450,6 +475,8 @@ export const ARCHITECTURES = {
   // These are computed as LLaMA.
   internlm2: llama,
   ernie4_5: llama,
+  mistral3,
+  minicpm,
   smollm3,
   granite,
   granitemoe,

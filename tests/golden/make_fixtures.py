@@ -128,11 +128,11 @@ def state_of(model):
         return load_file(f"{folder}/model.safetensors")
 
 
-def save(name, model, dtype, ids, results, config, moved=None, states=False):
+def save(name, model, dtype, ids, results, config, moved=None, states=False, renamed=lambda state: state):
     folder = f"{HERE}/fixtures/{name}"
     os.makedirs(folder, exist_ok=True)
     tied = config.get("tie_word_embeddings") or config.get("tied")
-    weights = {k: v.to(dtype).contiguous() for k, v in state_of(model).items() if not (tied and k == "lm_head.weight")}
+    weights = {k: v.to(dtype).contiguous() for k, v in renamed(state_of(model)).items() if not (tied and k == "lm_head.weight")}
     save_file(weights, f"{folder}/model.safetensors", metadata={"format": "pt"})
     values = results.detach().numpy().astype("<f4")
     expected = {"ids": ids.tolist(), "positions": values.shape[0], "hidden" if states else "vocab": values.shape[1],
@@ -528,6 +528,86 @@ LISTED = {
 }
 
 
+def by_names(*changes):
+    """Tensors under other names; None: left out."""
+    def rename(name):
+        for pattern, to in changes:
+            if re.search(pattern, name):
+                if to is None:
+                    return None
+                name = re.sub(pattern, to, name)
+        return name
+    return lambda state: {rename(name): p for name, p in state.items() if rename(name)}
+
+
+def internlm2_names(state):
+    """As InternLM2's: queries of a group of heads, their key, their value, group by group."""
+    qkv, out = {}, {}
+    for name, p in state.items():
+        if match := re.match(r"(model\.layers\.\d+)\.self_attn\.([qkv])_proj", name):
+            qkv.setdefault(match[1], {})[match[2]] = p
+        else:
+            out[name] = p
+    for layer, of in qkv.items():
+        groups, hidden = 2, of["q"].shape[1]
+        parts = [of[which].reshape(groups, -1, hidden) for which in "qkv"]
+        out[f"{layer}.attention.wqkv.weight"] = torch.cat(parts, 1).reshape(-1, hidden)
+    return by_names(("embed_tokens", "tok_embeddings"), ("lm_head", "output"), (r"self_attn\.o_proj", "attention.wo"), ("input_layernorm", "attention_norm"),
+                    ("post_attention_layernorm", "ffn_norm"), (r"mlp\.gate_proj", "feed_forward.w1"), (r"mlp\.up_proj", "feed_forward.w3"),
+                    (r"mlp\.down_proj", "feed_forward.w2"))(out)
+
+
+EXAONE_NAMES = by_names((r"^model\.", "transformer."), ("embed_tokens", "wte"), (r"layers\.", "h."), ("input_layernorm", "ln_1"), ("post_attention_layernorm", "ln_2"),
+                        (r"self_attn\.o_proj", "attn.attention.out_proj"), ("self_attn", "attn.attention"), ("gate_proj", "c_fc_0"), ("up_proj", "c_fc_1"),
+                        ("down_proj", "c_proj"), (r"transformer\.norm", "transformer.ln_f"))
+ONLY_TEXT = by_names(("visual", None))
+OLMO3_YARN = {FULL: {**YARN["rope_parameters"], "attention_factor": 0.1 * math.log(4.0) + 1}, LOCAL: {"rope_type": "default", "rope_theta": 10000.0}}
+MINISTRAL_YARN = {**YARN["rope_parameters"], "original_max_position_embeddings": 32, "beta_fast": 8.0, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}
+FACTORS = {"scale of the embedding": {"embedding_multiplier": 1.0}, "scale of the residual": {"residual_multiplier": 1.0}, "scale of logits": {"logits_scaling": 1.0}}
+TINY = {**SMALL, "vocab_size": 32, "hidden_size": 24, "intermediate_size": 24}
+SEEING = dict(vision_config=dict(depth=1, hidden_size=32, embed_dim=32, num_heads=2, intermediate_size=32, out_hidden_size=24))
+
+
+def plain_rope(kind, sections):
+    return {"rope_parameters": {"rope_type": kind, "rope_theta": 10000.0, "mrope_section": sections}}
+
+
+# Of these what the file says differs from what was computed: of a class that has the same mathematics under other names (InternLM 2,
+# EXAONE 3 and MiniCPM are in no library), or of a model that sees, without what it sees with. Config's changes, or what makes them; other names.
+LENT = {
+    "olmo3": (("Olmo3", torch.bfloat16, 24, TINY | dict(num_hidden_layers=4, rms_norm_eps=1e-6, sliding_window=5,
+                                                        rope_parameters=OLMO3_YARN), SMALL_KEYS, {"norm.weight": (2.0, 0)},
+               {"window": {"sliding_window": 64}, "the global layer": {"layer_types": [LOCAL] * 4}, "windows in other layers": {"layer_types": [FULL] + [LOCAL] * 3},
+                "scaling of angles": {"rope_parameters": {**OLMO3_YARN, FULL: OLMO3_YARN[LOCAL]}},
+                "scaling of global layers alone": {"rope_parameters": {FULL: OLMO3_YARN[FULL], LOCAL: OLMO3_YARN[FULL]}},
+                "norm after attention": same_norms("post_attention_layernorm"), "norm of q": same_norms("q_norm")}), {}, None),
+    "granitemoe": (("GraniteMoe", torch.float16, 20, EXPERTS | TINY | dict(
+        intermediate_size=16, num_local_experts=5, num_experts_per_tok=2, tie_word_embeddings=True, embedding_multiplier=3.0, attention_multiplier=0.2,
+        residual_multiplier=0.6, logits_scaling=0.7), EXPERTS_KEYS | {"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling"}, {},
+        FACTORS | {"scale of scores": {"attention_multiplier": 8**-0.5}, "the second expert": {"num_experts_per_tok": 1}}), {}, None),
+    "ernie4_5": (("Ernie4_5", torch.bfloat16, 20, TINY | dict(head_dim=12, tie_word_embeddings=True), SMALL_KEYS | {"use_bias"}, {"norm.weight": (2.0, 0)},
+                  {"positions": rope("default") | {"rope_parameters": {"rope_type": "default", "rope_theta": 1e9}}}), {}, None),
+    "exaone": (("Llama", torch.float16, 24, TINY | LLAMA3, SMALL_KEYS, {"norm.weight": (2.0, 0)}, {"scaling of angles": PLAIN_ROPE}),
+               {"architectures": ["ExaoneForCausalLM"], "model_type": "exaone", "num_layers": 2, "num_hidden_layers": None, "activation_function": "silu", "hidden_act": None,
+                "layer_norm_epsilon": 1e-6, "rms_norm_eps": None, "mlp_bias": None, "attention_bias": None}, EXAONE_NAMES),
+    "internlm2": (("Llama", torch.bfloat16, 20, TINY, SMALL_KEYS, {"norm.weight": (2.0, 0)}, {"positions": rope("linear", factor=1000.0)}),
+                  {"architectures": ["InternLM2ForCausalLM"], "model_type": "internlm2", "bias": False, "mlp_bias": None, "attention_bias": None}, internlm2_names),
+    "minicpm": (("Granite", torch.float16, 20, TINY | dict(embedding_multiplier=3.0, attention_multiplier=6**-0.5, residual_multiplier=0.7 / math.sqrt(2), logits_scaling=2.0),
+                 SMALL_KEYS, {"norm.weight": (2.0, 0)}, {**FACTORS, "scale of logits": {"logits_scaling": 1.0}}),
+                {"architectures": ["MiniCPMForCausalLM"], "model_type": "minicpm", "scale_emb": 3.0, "scale_depth": 0.7, "dim_model_base": 12, "mlp_bias": None,
+                 "attention_bias": None}, None),
+    "ministral3": (("Ministral3", torch.bfloat16, 24, TINY | dict(head_dim=12, max_position_embeddings=128, rope_parameters=MINISTRAL_YARN), SMALL_KEYS, {"norm.weight": (2.0, 0)},
+                    {"scaling of angles": {"rope_parameters": {**MINISTRAL_YARN, "factor": 1.0}},
+                     "no scale of rotations": {"rope_parameters": {k: v for k, v in MINISTRAL_YARN.items() if k != "mscale_all_dim"}}}), {}, None),
+    "qwen2vl": (("Qwen2VLForConditionalGeneration Qwen2VLConfig", torch.float16, 20, dict(
+        text_config=TINY | plain_rope("default", [1, 1, 1]), **SEEING), {"text_config"}, {},
+        {"bias of q": zeroed("q_proj.bias"), "bias of k": zeroed("k_proj.bias"), "bias of v": zeroed("v_proj.bias")}), {}, ONLY_TEXT),
+    "qwen3vl": (("Qwen3VLForConditionalGeneration Qwen3VLConfig", torch.bfloat16, 20, dict(
+        text_config=TINY | dict(head_dim=12) | plain_rope("default", [2, 2, 2]), vision_config=SEEING["vision_config"] | dict(deepstack_visual_indexes=[0])), {"text_config"}, {},
+        {"norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm")}), {}, ONLY_TEXT),
+}
+
+
 def results_of(model, ids):
     """Logits, of encoders hidden states."""
     with torch.no_grad():
@@ -547,11 +627,12 @@ def without(model, cls, settings, change, ids):
     return results_of(other, ids)
 
 
-def family(name, spec, seed):
+def family(name, spec, seed, changes={}, renamed=None):
     kind, dtype, positions, settings, keys, tuned, features = spec
     encoder = name in ENCODERS
-    settings = settings if encoder else {"bos_token_id": 1, "eos_token_id": 2, **settings}
-    cls = (getattr(transformers, kind + ("Model" if encoder else "LMHeadModel" if kind == "GPT2" else "ForCausalLM")), getattr(transformers, f"{kind}{'Text' if kind == 'Gemma3' else ''}Config"))
+    sees = "text_config" in settings
+    settings = settings if encoder or sees else {"bos_token_id": 1, "eos_token_id": 2, **settings}
+    cls = tuple(getattr(transformers, one) for one in kind.split()) if sees else (getattr(transformers, kind + ("Model" if encoder else "LMHeadModel" if kind == "GPT2" else "ForCausalLM")), getattr(transformers, f"{kind}{'Text' if kind == 'Gemma3' else ''}Config"))
     model = cls[0](cls[1](**settings, attn_implementation=attention_of(cls))).eval()
     randomize(model, dtype, seed)
     with torch.no_grad():
@@ -560,7 +641,7 @@ def family(name, spec, seed):
                 if key.endswith(ending):
                     p.mul_(factor).add_(alternating(p, summand) if turning else summand)
             p.copy_(p.to(dtype).float())
-    ids = torch.randint(settings["vocab_size"], (positions,), generator=torch.Generator().manual_seed(seed + 1))
+    ids = torch.randint(settings.get("text_config", settings)["vocab_size"], (positions,), generator=torch.Generator().manual_seed(seed + 1))
     results = results_of(model, ids)
     moved = {what: (without(model, cls, settings, change, ids) - results).abs().max().item() for what, change in features.items()}
     for what, by in moved.items():
@@ -571,7 +652,10 @@ def family(name, spec, seed):
     if "attn_config" in found:
         found["attn_config"] = {k: found["attn_config"][k] for k in ("attn_type", "alibi", "alibi_bias_max", "clip_qkv", "softmax_scale", "qk_ln")}
     config = {"architectures": [cls[0].__name__], **{k: v for k, v in found.items() if k in keys | SHARED and v is not None}}
-    save(name, model, dtype, ids, results, config, {what: round(by, 3) for what, by in moved.items()}, encoder)
+    if sees:
+        config["text_config"] = {k: v for k, v in found["text_config"].items() if k in SMALL_KEYS | SHARED and v is not None}
+    config = {k: v for k, v in {**config, **changes}.items() if v is not None}
+    save(name, model, dtype, ids, results, config, {what: round(by, 3) for what, by in moved.items()}, encoder, renamed or (lambda state: state))
 
 
 def short_side(name, positions):
@@ -599,8 +683,11 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--short"]:
         short_side(sys.argv[2], int(sys.argv[3]))
         sys.exit()
-    for first, group in ((1, {**LLAMAS, **BULLETS, **FAMILIES}), (1001, ENCODERS), (1101, ROUTED), (1201, LISTED)):
+    for first, group in ((1, {**LLAMAS, **BULLETS, **FAMILIES}), (1001, ENCODERS), (1101, ROUTED), (1201, LISTED), (1301, LENT)):
         for seed, (name, spec) in enumerate(group.items(), first):
             if len(sys.argv) > 1 and name not in sys.argv[1:]:
+                continue
+            if name in LENT:
+                family(name, spec[0], seed * 100, spec[1], spec[2])
                 continue
             (llama if name in LLAMAS else bullet if name in BULLETS else family)(name, *(spec if name in LLAMAS or name in BULLETS else [spec]), seed * 100)

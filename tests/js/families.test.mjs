@@ -96,9 +96,13 @@ for (const [key, value, says] of /** @type {[string, import('./gguf-writer.mjs')
   });
 
 test('every family has a fixture', () => {
-  const types = new Set(readdirSync(join(GOLDEN, 'fixtures')).map((name) => configFile(name).model_type));
+  const types = readdirSync(join(GOLDEN, 'fixtures')).map((name) => {
+    const config = configFile(name);
+    return (config.text_config ?? config).model_type;
+  });
+  const rows = new Set(types.map((type) => FAMILIES[type]));
   assert.deepEqual(
-    Object.keys(FAMILIES).filter((type) => !types.has(type)),
+    Object.keys(FAMILIES).filter((type) => !rows.has(FAMILIES[type])),
     [],
   );
 });
@@ -188,6 +192,19 @@ const OLDER = [
   ['bloom', { hidden_size: undefined, n_embed: 36, n_head: undefined, num_attention_heads: 6 }],
   ['neox', { rope_parameters: undefined, rotary_pct: 0.25, rotary_emb_base: 10000 }],
   ['qwen2-listed', { layer_types: undefined }],
+  [
+    'qwen2vl',
+    {
+      ...configFile('qwen2vl').text_config,
+      model_type: 'qwen2_5_vl',
+      text_config: undefined,
+      layer_types: undefined,
+      rope_parameters: undefined,
+      rope_theta: 10000,
+      rope_scaling: { type: 'mrope', mrope_section: [1, 1, 1] },
+      vision_config: {},
+    },
+  ],
   ['smollm3-listed', { layer_types: undefined }],
 ];
 for (const [name, change] of OLDER)
@@ -225,6 +242,25 @@ test('Gemma 3 inside a model that sees: its text_config says what differs from t
     assert.deepEqual(ours(`${before}layers.2.self_attn.q_norm.weight`), ['h.2.attn.q_norm.weight']);
   assert.deepEqual(ours('vision_tower.vision_model.post_layernorm.weight'), []);
   assert.deepEqual(ours('model.multi_modal_projector.mm_soft_emb_norm.weight'), []);
+});
+
+test('what Qwen 2 and 3 see with is not read', () => {
+  const inner = configFile('qwen3vl');
+  for (const [hf, name] of /** @type {[any, string][]} */ ([
+    [{ ...inner.text_config, model_type: 'qwen2_vl' }, 'visual.blocks.0.attn.qkv.weight'],
+    [inner, 'model.visual.blocks.0.attn.qkv.weight'],
+  ])) {
+    const tensor = { dims: [4, 4], read: async () => new Float32Array(4) };
+    assert.deepEqual(canonicalTensors(hf, configOf(hf), name, tensor), []);
+    assert.throws(() => canonicalTensors(hf, configOf(hf), 'tactile.weight', tensor), { code: 'UNSUPPORTED' });
+  }
+});
+
+test('a model whose scores grow beyond the positions it was made for goes up to these', () => {
+  const hf = configFile('ministral3');
+  assert.equal(configOf(hf).context, 32);
+  const { llama_4_scaling_beta: _, ...rope } = hf.rope_parameters;
+  assert.equal(configOf({ ...hf, rope_parameters: rope }).context, 128);
 });
 
 /** @type {[string, Record<string, any>, RegExp][]} */

@@ -450,6 +450,49 @@ test('Granite with experts and without its factors is Mixtral', async () => {
   assert.notDeepEqual(await logitsOf(gguf(metadataOf(family), tensors)), mixtral);
 });
 
+test('MiniCPM is Granite whose scores have their usual factor; older files leave the factors to be known', async () => {
+  const family = FAMILIES.Granite;
+  const tensors = tensorsOf(family);
+  /** @param {string} arch @param {Metadata} factors */
+  const logits = (arch, factors) =>
+    logitsOf(gguf(metadataOf({ ...family, more: { ...SIZED, ...factors } }, arch), tensors));
+  /** @type {Metadata} */
+  const usual = { 'attention.scale': ['f32', DIM ** -0.5] };
+  const { 'attention.scale': _, ...said } = /** @type {any} */ (SCALES);
+  assert.deepEqual(await logits('minicpm', said), await logits('granite', { ...said, ...usual }));
+  assert.notDeepEqual(await logits('minicpm', said), await logits('minicpm', {}));
+  assert.deepEqual(
+    await logits('minicpm', {}),
+    await logits('granite', {
+      ...usual,
+      embedding_scale: ['f32', 12],
+      residual_scale: ['f32', 1.4 / LAYERS ** 0.5],
+      logit_scale: ['f32', HIDDEN / 256],
+    }),
+  );
+});
+
+test('Mistral 3 is LLaMA, up to the positions from which its scores grow', async () => {
+  const family = FAMILIES.Mistral;
+  const tensors = tensorsOf(family);
+  /** @type {Metadata} */
+  const yarn = {
+    'rope.scaling.type': ['text', 'yarn'],
+    'rope.scaling.factor': ['f32', 16],
+    'rope.scaling.original_context_length': ['u32', 64],
+    'rope.scaling.yarn_log_multiplier': ['f32', 1],
+  };
+  /** @param {string} arch @param {Metadata} [more] */
+  const file = (arch, more = {}) =>
+    gguf(metadataOf({ ...family, more: { ...family.more, ...yarn, ...more } }, arch), tensors);
+  /** @type {Metadata} */
+  const grows = { 'attention.temperature_scale': ['f32', 0.1] };
+  assert.deepEqual(await logitsOf(file('mistral3', grows)), await logitsOf(file('llama')));
+  /** @param {Uint8Array} bytes */
+  const contextOf = async (bytes) => (await openGguf(openBytes(bytes), bytes)).config.context;
+  assert.deepEqual([await contextOf(file('mistral3')), await contextOf(file('mistral3', grows))], [CONTEXT, 64]);
+});
+
 test('which layers see a window: a period, or a list of booleans or numbers', async () => {
   const family = FAMILIES['Gemma 3'];
   const tensors = tensorsOf(family);

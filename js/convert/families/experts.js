@@ -1,7 +1,8 @@
 /** Families whose tokens go through some MLPs of many: a checkpoint has a tensor for each, we have all in one. */
 import { numbersOf } from './layers.js';
-import { llama, mistral, qwen2, qwen3 } from './llama.js';
+import { granite, llama, mistral, qwen2, qwen3 } from './llama.js';
 import { LLAMA_MODULES, listedWindow } from './shared.js';
+import { within } from '../views.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
@@ -80,4 +81,19 @@ export const qwen3moe = {
     ...(hf.use_sliding_window && listedWindow({ ...hf, layer_types: null }, () => true)),
     ...expertsOf(hf, { experts_sum: hf.norm_topk_prob ?? false }),
   }),
+};
+
+/** All experts are in one tensor, gate and up of each one after the other. @type {Family} */
+export const granitemoe = {
+  ...granite,
+  modules: {
+    ...LLAMA_MODULES,
+    'block_sparse_moe.router.layer': 'mlp.router',
+    'block_sparse_moe.input_linear': (tensor, { expert_ffn: ffn }) => [
+      ['mlp.experts.gate', within(tensor, 0, ffn)],
+      ['mlp.experts.up', within(tensor, ffn, ffn)],
+    ],
+    'block_sparse_moe.output_linear': 'mlp.experts.down',
+  },
+  config: (hf) => ({ ...granite.config(hf), arch: 'other', ...expertsOf(hf, { experts_sum: true }) }),
 };

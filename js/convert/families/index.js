@@ -6,10 +6,24 @@
 import { BqError } from '../../shared/errors.js';
 import { bloom, falcon, mpt } from './alibi.js';
 import { bert } from './bert.js';
-import { mixtral, qwen2moe, qwen3moe } from './experts.js';
+import { granitemoe, mixtral, qwen2moe, qwen3moe } from './experts.js';
 import { gemma, gemma2, gemma3 } from './gemma.js';
 import { bigcode, gpt2, neox, starcoder2 } from './gpt.js';
-import { granite, llama, mistral, olmo2, qwen2, qwen3, smollm3 } from './llama.js';
+import {
+  ernie,
+  exaone,
+  granite,
+  internlm2,
+  llama,
+  minicpm,
+  ministral3,
+  mistral,
+  olmo2,
+  olmo3,
+  qwen2,
+  qwen3,
+  smollm3,
+} from './llama.js';
 import { phi, phi3, stablelm } from './phi.js';
 
 /** @typedef {import('./shared.js').Family} Family */
@@ -23,7 +37,20 @@ export const FAMILIES = {
   qwen2,
   qwen3,
   granite,
+  granitemoe,
   olmo2,
+  olmo3,
+  ernie4_5: ernie,
+  exaone,
+  internlm2,
+  minicpm,
+  ministral3,
+  // Without pictures these are Qwen 2 and 3; older files say what the text is without a part of its own.
+  qwen2_vl: qwen2,
+  qwen2_vl_text: qwen2,
+  qwen2_5_vl: qwen2,
+  qwen2_5_vl_text: qwen2,
+  qwen3_vl_text: qwen3,
   gemma,
   gemma2,
   gemma3_text: gemma3,

@@ -72,8 +72,8 @@ function listed(list, dim, what) {
   return Float32Array.from(list);
 }
 
-/** Ways that change nothing up to the context that the model was made for: it goes no further here. */
-const PLAIN = ['default', 'none', 'dynamic'];
+/** Ways that change nothing up to the context that the model was made for: it goes no further here; or of text without pictures. */
+const PLAIN = ['default', 'none', 'dynamic', 'mrope'];
 const KINDS = [...PLAIN, 'linear', 'llama3', 'yarn', 'longrope'];
 
 /**
