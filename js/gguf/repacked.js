@@ -63,7 +63,6 @@ const largestPiece = (tensors) => Math.max(PIECE, ...tensors.map(({ storedUnit }
  * @property {number} bytes       of the file
  * @property {Sha256} hash
  * @property {number} at          so many bytes have been added to it
- * @property {Uint8Array} known   the first of them
  */
 
 /** @implements {ByteSource} */
@@ -73,12 +72,15 @@ export class RepackedSource {
   #tensors;
   /** @type {Check | null} */
   #check;
+  /** The file's first bytes, those that its header was read of: no request asks for them again. */
+  #known;
   /** Where the tensors end. */
   size;
 
-  /** @param {ByteSource} file  closed with it @param {Wasm} wasm @param {readonly Placed[]} tensors @param {Check | null} check */
-  constructor(file, wasm, tensors, check) {
+  /** @param {ByteSource} file  closed with it @param {Wasm} wasm @param {readonly Placed[]} tensors @param {Uint8Array} known @param {Check | null} check */
+  constructor(file, wasm, tensors, known, check) {
     this.#check = check;
+    this.#known = known;
     this.#file = file;
     this.#wasm = wasm;
     this.#tensors = tensors;
@@ -94,15 +96,17 @@ export class RepackedSource {
 
   /**
    * @param {ByteSource} file @param {Compiled} compiled @param {readonly Placed[]} tensors  with `wanted` as they lie in the file
-   * @param {{ wanted: Uint8Array, bytes: number, known: Uint8Array } | null} [wanted]
+   * @param {Uint8Array} [known]  the file's first bytes, as many as were read
+   * @param {{ wanted: Uint8Array, bytes: number } | null} [wanted]
    */
-  static async open(file, compiled, tensors, wanted = null) {
+  static async open(file, compiled, tensors, known = new Uint8Array(), wanted = null) {
     // Stored, its import and its tiles: none of these is more than four times as large.
     const wasm = await Wasm.create(compiled, 9 * largestPiece(tensors) + ROOM);
     return new RepackedSource(
       file,
       wasm,
       tensors,
+      known,
       wanted && { ...wanted, hash: new Sha256(await Wasm.create(compiled, HASHED + ROOM)), at: 0 },
     );
   }
@@ -154,12 +158,14 @@ export class RepackedSource {
   /** Stored bytes; where they are to be checked also those that no tensor has. @param {number} from @param {number} to @param {AbortSignal} [signal] */
   async *#stored(from, to, signal) {
     const check = this.#check;
-    if (!check) return yield* this.#file.stream(from, to, signal);
-    let at = Math.min(from, check.at);
-    const known = check.known.subarray(at, to);
+    let at = check ? Math.min(from, check.at) : from;
+    const known = this.#known.subarray(at, to);
     const pieces = known.length ? [known] : [];
-    check.known = new Uint8Array();
-    for await (const piece of chain(pieces, this.#file.stream(at + known.length, to, signal))) {
+    const behind = at + known.length;
+    const all = behind < to ? chain(pieces, this.#file.stream(behind, to, signal)) : pieces;
+    if (!check) return yield* all;
+    this.#known = new Uint8Array();
+    for await (const piece of all) {
       for (let i = Math.max(check.at - at, 0); i < piece.length; i += HASHED) {
         const part = piece.subarray(i, i + HASHED);
         check.hash.add(part);

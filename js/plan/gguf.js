@@ -23,6 +23,17 @@ const TAG = 'gguf';
 const HEAD = 4096;
 const ROOM = 65536;
 
+/** What a plan read of a file, for the load that may follow it. @type {{ name: string, tag: string, size: number, read: Uint8Array } | null} */
+let planned = null;
+
+/** As much of the file's beginning as a plan has read, of the same version. @param {ByteSource} file @param {Uint8Array} known  its first bytes */
+function readBefore({ name, tag, size }, known) {
+  const before = planned;
+  planned = null;
+  const same = before && tag && before.tag === tag && before.name === name && before.size === size;
+  return same && known.every((byte, i) => byte === before.read[i]) ? before.read : known;
+}
+
 /**
  * @typedef {object} Facts
  * @property {number} bytes    of the file
@@ -66,13 +77,14 @@ async function engineFacts(compiled, header, fileBytes) {
  * @param {Compiled} compiled
  * @param {ByteSource} file
  * @param {Uint8Array} known  its first bytes
- * @param {{ repack: boolean, integrity?: string }} how  with an integrity the tensors stay in their order
+ * @param {{ repack: boolean, integrity?: string, plans: boolean }} how  with an integrity the tensors stay in their order; `plans`: a load may follow
  * @param {AbortSignal} [signal]
  * @returns {Promise<Described>}
  */
-export async function describeGguf(compiled, file, known, { repack, integrity = '' }, signal) {
-  const { header, ...description } = await openGguf(file, known, signal);
+export async function describeGguf(compiled, file, known, { repack, integrity = '', plans }, signal) {
+  const { header, ...description } = await openGguf(file, readBefore(file, known), signal);
   const head = header.read;
+  if (plans && file.tag) planned = { name: file.name, tag: file.tag, size: file.size, read: head };
   const { id, runType } = await engineFacts(compiled, head.subarray(0, header.end), file.size);
   if (file.parts && integrity)
     throw new BqError('ARGUMENT', 'a model in several files has no integrity of its own', {
@@ -152,5 +164,5 @@ export function keptGguf(prefix) {
  */
 export function openRepacked({ tensors, head, known = new Uint8Array(), bytes, tag }, from, file, compiled, wanted) {
   file.expect?.(head, bytes, tag);
-  return RepackedSource.open(file, compiled, place(tensors, from), wanted && { wanted, bytes, known });
+  return RepackedSource.open(file, compiled, place(tensors, from), known, wanted && { wanted, bytes });
 }

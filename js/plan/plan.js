@@ -174,7 +174,7 @@ export async function planModel(compiled, source, file, options, cache = null, a
         version,
         manifest,
         repacked = null,
-      } = await readHead(compiled, source, file, from.head, options);
+      } = await readHead(compiled, source, file, from.head, { ...options, plans: !apply });
       const { activations = finest(least) } = options;
       const n = await fitted(
         planner,
@@ -243,7 +243,7 @@ function asRepacked(planned, repacked, file) {
 
 /**
  * The version of the file (0: another container), the manifest of one that does not describe itself, and what was read of it.
- * @param {Compiled} compiled @param {Source} source @param {ByteSource} file @param {Uint8Array} head @param {LoadOptions} options
+ * @param {Compiled} compiled @param {Source} source @param {ByteSource} file @param {Uint8Array} head @param {LoadOptions & { plans: boolean }} options
  * @returns {Promise<import('./gguf.js').Described & { version: number }>}
  */
 async function describedBy(compiled, source, file, head, options) {
@@ -259,7 +259,7 @@ async function describedBy(compiled, source, file, head, options) {
     const repack = file.remote || !!file.parts || options.budget !== undefined;
     return {
       version: 0,
-      ...(await describeGguf(compiled, file, head, { repack, integrity: options.integrity }, signal)),
+      ...(await describeGguf(compiled, file, head, { ...options, repack }, signal)),
     };
   }
   if (magic !== 'BQ4F') throw notAModel(file, head);
@@ -273,7 +273,7 @@ async function describedBy(compiled, source, file, head, options) {
 
 /**
  * All of the file's beginning that a plan needs.
- * @param {Compiled} compiled @param {Source} source @param {ByteSource} file @param {Uint8Array} first @param {LoadOptions} options
+ * @param {Compiled} compiled @param {Source} source @param {ByteSource} file @param {Uint8Array} first @param {LoadOptions & { plans: boolean }} options
  */
 async function readHead(compiled, source, file, first, options) {
   const { signal } = options;

@@ -83,6 +83,38 @@ test('kept between visits: a second visit asks nothing, and plans without the ne
   assert.equal(asked().length, first);
 });
 
+test('no byte of its beginning is asked for twice: not by a load, nor by one behind a plan', async (t) => {
+  const large = randomGguf({ ...config, layers: 2, vocab: 40000 }); // a header of more than the first request
+  /** @param {string} tag @param {boolean} plans */
+  const asked = async (tag, plans) => {
+    const server = await faultServer({ '/model.gguf': large }, { headers: { etag: tag }, expose: true });
+    t.after(server.close);
+    const source = fromUrl(server.at('/model.gguf'), { retries: 0 });
+    if (plans) await plain.plan(source, options);
+    await (await plain.load(source, options)).close();
+    return server
+      .asked()
+      .map(({ range }) => /** @type {string[]} */ (/(\d+)-(\d+)/.exec(range ?? '')).slice(1).map(Number));
+  };
+  const [first, ...rest] = await asked('"a"', false);
+  assert.deepEqual(first, [0, 65535]);
+  assert.ok(
+    rest.every(([from]) => from > 65535),
+    rest.join(' '),
+  );
+  const header = rest[0];
+  assert.ok(
+    rest.slice(1).every(([from]) => from > header[1]),
+    rest.join(' '),
+  );
+  const behind = await asked('"b"', true);
+  assert.deepEqual(behind.slice(0, 3), [first, header, first], 'its first bytes tell that it is the same');
+  assert.ok(
+    behind.slice(3).every(([from]) => from > header[1]),
+    behind.join(' '),
+  );
+});
+
 /** The file of the cache that holds the first chunks. @param {string} cache */
 const segment = (cache) =>
   /** @type {string} */ (
