@@ -58,6 +58,32 @@ export async function restore(session, _model, given) {
   return session.stats();
 }
 
+/** Tokens that are worth a copy of what was computed for them. */
+const LEAST = 32;
+
+/**
+ * A session goes on from what another one, which may be at work, has computed, as far as a prompt begins so: bytes are copied.
+ * @param {LocalSession} session @param {Iterable<LocalSession>} others @param {ArrayLike<number>} tokens @param {string | null} adapter
+ */
+export async function borrow(session, others, tokens, adapter) {
+  let most = session.shares(tokens, adapter) + LEAST;
+  let from = null;
+  for (const other of others) {
+    const shared = other.closed ? 0 : other.shares(tokens, adapter);
+    if (shared >= most) [most, from] = [shared, other];
+  }
+  if (!from) return;
+  const { handle } = from;
+  await session.alone(({ wasm, timeline }) => {
+    timeline.forget();
+    try {
+      timeline.ids = state.restore(wasm, timeline.handle, state.save(wasm, handle));
+    } catch {
+      // The model's file has no id, or the context is too small for both: the prompt is computed.
+    }
+  });
+}
+
 /** What a user may say first, as different as their first tokens are: what prompts with these have in common is common to nearly all. */
 const OPENINGS = ['1', 'And', 'x', '?'];
 

@@ -132,9 +132,12 @@ export class Replies {
 
   /** A generation in a session of the pool, which `close` gives back. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted | undefined} aborted @param {Hold} hold */
   async #run(tokens, options, aborted, hold) {
-    const session = this.take(tokens, /** @type {any} */ (options).adapter ?? null);
+    const adapter = /** @type {any} */ (options).adapter ?? null;
+    const session = this.take(tokens, adapter);
     const close = () => this.give(session);
     try {
+      const { sessions } = this.#pool;
+      if (sessions.size > 1) await (await onDemand(import('./more.js'))).borrow(session, sessions, tokens, adapter);
       if (this.#traced && !this.#traced.has(session)) await session.trace({ on: true });
     } catch (error) {
       close();

@@ -87,6 +87,10 @@ export class LocalSession {
     return this.#timeline.ids.length;
   }
 
+  get handle() {
+    return this.#timeline.handle;
+  }
+
   get closed() {
     return this.#timeline.closed;
   }

@@ -2,15 +2,16 @@
 import { follow } from '../shared/async.js';
 import { checkOptions } from '../shared/options.js';
 import { fieldsOf, generateOptions, refuse, wantsUsage } from './request.js';
+import { several } from './several.js';
 import { ChunkStream } from './stream.js';
 import { answer } from './answer.js';
 import { toolsOf } from './tools.js';
 import { headOf, logprobsOf, usageOf } from './usage.js';
 
-/** @import { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, FinishReason, MessageLike, Model, Result, ToolCall } from '../shared/types.js' */
+/** @import { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, CreateOptions, FinishReason, MessageLike, Model, Result, ToolCall } from '../shared/types.js' */
 /** @import { Piece } from './answer.js' */
 
-/** A request, understood. @typedef {{ model: Model, fields: Record<string, any>, messages: MessageLike[], head: ReturnType<typeof headOf>, usage: boolean }} Asked */
+/** A request, understood; `most` of its choices at a time. @typedef {{ model: Model, fields: Record<string, any>, messages: MessageLike[], head: ReturnType<typeof headOf>, usage: boolean, most: number }} Asked */
 
 /** Messages as the engine takes them: null is not given, developers speak for the system. @param {any[]} messages @returns {MessageLike[]} */
 const said = (messages) =>
@@ -23,68 +24,79 @@ const said = (messages) =>
 
 /**
  * A completion, or with `stream` its chunks.
- * @param {Model} model @param {ChatCompletionRequest} body @param {{ signal?: AbortSignal }} [options]
+ * @param {Model} model @param {ChatCompletionRequest} body @param {CreateOptions} [options]
  * @returns {Promise<ChatCompletion | ChunkStream<ChatCompletionChunk>>}
  */
 export async function chat(model, body, options) {
-  const { signal } = checkOptions('create', options);
+  const { signal, parallel: most = model.info.sessions } = checkOptions('create', options);
   const fields = fieldsOf('chat.completions.create', body);
   if (!fields.messages) throw refuse('messages', 'the request has no messages');
   if (fields.top_logprobs !== undefined && !fields.logprobs)
     throw refuse('top_logprobs', 'top_logprobs needs logprobs: true');
   const usage = wantsUsage(fields);
   const head = headOf('chatcmpl', model.info, fields.model);
-  const asked = { model, fields, messages: said(fields.messages), head, usage };
+  const asked = { model, fields, messages: said(fields.messages), head, usage, most };
   generateOptions(fields); // what is wrong with these is told at once
   toolsOf(fields);
-  if (!fields.stream) return whole(asked, signal);
   const life = follow(signal);
+  if (!fields.stream) return whole(asked, life);
   return new ChunkStream(chunks(asked, life), life.controller);
 }
 
-/** @param {Asked} asked @param {AbortSignal} [signal] @returns {Promise<ChatCompletion>} */
-async function whole({ model, fields, messages, head }, signal) {
-  const results = [];
-  /** @type {ChatCompletion['choices']} */
-  const choices = [];
+/** @param {Asked} asked @param {ReturnType<typeof follow>} life @returns {Promise<ChatCompletion>} */
+async function whole({ model, fields, messages, head, most }, { signal, controller, release }) {
   const { n = 1, logprobs } = fields;
-  for (let index = 0; index < n; index++) {
-    /** @type {ReturnType<typeof logprobsOf>} */
-    const content = [];
-    /** @type {ToolCall[]} */
-    const calls = [];
-    let text = '';
-    let reasoning = '';
-    const pieces = answer(model, fields, messages, index, signal);
+  const told = Array.from({ length: n }, () => ({
+    text: '',
+    reasoning: '',
+    calls: /** @type {ToolCall[]} */ ([]),
+    content: /** @type {ReturnType<typeof logprobsOf>} */ ([]),
+  }));
+  const pieces = several(
+    n,
+    most,
+    (index) => answer(model, fields, messages, index, signal),
+    () => controller.abort(),
+  );
+  try {
     for (;;) {
       const step = await pieces.next();
       if (step.done) {
-        const { value } = step;
-        results.push(value.results);
-        choices.push({
-          index,
-          message: {
-            role: 'assistant',
-            content: calls.length && !text ? null : text,
-            refusal: null,
-            ...(reasoning && { reasoning_content: reasoning }),
-            ...(calls.length && { tool_calls: calls }),
-          },
-          logprobs: logprobs ? { content, refusal: null } : null,
-          finish_reason: value.finish,
-        });
-        break;
+        const choices = step.value.map(({ finish }, index) => choiceOf(index, told[index], finish, logprobs));
+        const usage = usageOf(step.value.map(({ results }) => results));
+        return { ...head, object: 'chat.completion', choices, usage };
       }
-      const value = /** @type {Piece} */ (step.value);
-      calls.push(...(value.calls ?? []));
-      if (!value.part) continue;
-      text += value.part.text;
-      reasoning += value.part.reasoning ?? '';
-      content.push(...logprobsOf(value.part));
+      const [index, { part, calls }] = /** @type {[number, Piece]} */ (step.value);
+      const one = told[index];
+      one.calls.push(...(calls ?? []));
+      if (!part) continue;
+      one.text += part.text;
+      one.reasoning += part.reasoning ?? '';
+      one.content.push(...logprobsOf(part));
     }
+  } finally {
+    release();
   }
-  return { ...head, object: 'chat.completion', choices, usage: usageOf(results) };
 }
+
+/**
+ * @param {number} index
+ * @param {{ text: string, reasoning: string, calls: ToolCall[], content: ReturnType<typeof logprobsOf> }} told
+ * @param {FinishReason} finish_reason @param {boolean} [logprobs]  whether these are asked for
+ * @returns {ChatCompletion['choices'][0]}
+ */
+const choiceOf = (index, { text, reasoning, calls, content }, finish_reason, logprobs) => ({
+  index,
+  message: {
+    role: 'assistant',
+    content: calls.length && !text ? null : text,
+    refusal: null,
+    ...(reasoning && { reasoning_content: reasoning }),
+    ...(calls.length && { tool_calls: calls }),
+  },
+  logprobs: logprobs ? { content, refusal: null } : null,
+  finish_reason,
+});
 
 /** @param {Asked} asked @param {ReturnType<typeof follow>} life @returns {AsyncGenerator<ChatCompletionChunk, void>} */
 async function* chunks(asked, life) {
@@ -92,6 +104,7 @@ async function* chunks(asked, life) {
     fields: { n = 1 },
     usage,
     head,
+    most,
   } = asked;
   const chunk = (/** @type {ChatCompletionChunk['choices']} */ choices) =>
     /** @type {ChatCompletionChunk} */ ({
@@ -100,12 +113,19 @@ async function* chunks(asked, life) {
       choices,
       ...(usage && { usage: null }),
     });
-  /** @type {Result[][]} */
-  const results = [];
+  const pieces = several(
+    n,
+    most,
+    (index) => chunksOf(asked, index, life.signal, chunk),
+    () => life.controller.abort(),
+  );
   try {
-    for (let index = 0; index < n; index++) results.push(yield* choiceOf(asked, index, life.signal, chunk));
+    let step = await pieces.next();
+    for (; !step.done; step = await pieces.next()) yield /** @type {[number, ChatCompletionChunk]} */ (step.value)[1];
+    const results = step.value;
     if (usage) yield { ...chunk([]), usage: usageOf(results) };
   } finally {
+    await pieces.return([]);
     life.release();
   }
 }
@@ -115,7 +135,7 @@ async function* chunks(asked, life) {
  * @param {Asked} asked @param {number} index @param {AbortSignal} signal @param {(choices: ChatCompletionChunk['choices']) => ChatCompletionChunk} chunk
  * @returns {AsyncGenerator<ChatCompletionChunk, Result[]>}
  */
-async function* choiceOf({ model, fields, messages }, index, signal, chunk) {
+async function* chunksOf({ model, fields, messages }, index, signal, chunk) {
   /** Of parts without a text yet. @type {ReturnType<typeof logprobsOf>} */
   let content = [];
   const choice = (

@@ -2,23 +2,24 @@
 import { follow } from '../shared/async.js';
 import { checkOptions } from '../shared/options.js';
 import { fieldsOf, generateOptions, refuse, wantsUsage } from './request.js';
+import { several } from './several.js';
 import { ChunkStream } from './stream.js';
 import { finished, headOf, namedOf, usageOf } from './usage.js';
 
-/** @import { Model, Part, Result, TextCompletion, TextCompletionRequest } from '../shared/types.js' */
+/** @import { CreateOptions, Model, Part, Result, TextCompletion, TextCompletionRequest } from '../shared/types.js' */
 
-/** @typedef {{ model: Model, fields: Record<string, any>, prompts: (string | number[])[], echoed: string[], head: ReturnType<typeof headOf>, usage: boolean }} Asked */
+/** @typedef {{ model: Model, fields: Record<string, any>, prompts: (string | number[])[], echoed: string[], head: ReturnType<typeof headOf>, usage: boolean, most: number }} Asked */
 
 /** Prompts of a request: one, or several. @param {any} prompt @returns {(string | number[])[]} */
 export const listOf = (prompt) => (Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt : [prompt]);
 
 /**
  * A completion, or with `stream` its chunks.
- * @param {Model} model @param {TextCompletionRequest} body @param {{ signal?: AbortSignal }} [options]
+ * @param {Model} model @param {TextCompletionRequest} body @param {CreateOptions} [options]
  * @returns {Promise<TextCompletion | ChunkStream<TextCompletion>>}
  */
 export async function completions(model, body, options) {
-  const { signal } = checkOptions('create', options);
+  const { signal, parallel: most = model.info.sessions } = checkOptions('create', options);
   const fields = fieldsOf('completions.create', body);
   if (fields.prompt === undefined || !listOf(fields.prompt).length) throw refuse('prompt', 'the request has no prompt');
   const usage = wantsUsage(fields);
@@ -27,7 +28,7 @@ export async function completions(model, body, options) {
   const echoed = await Promise.all(
     prompts.map((prompt) => (!fields.echo ? '' : typeof prompt === 'string' ? prompt : model.detokenize(prompt))),
   );
-  const asked = { model, fields, prompts, echoed, head: headOf('cmpl', model.info, fields.model), usage };
+  const asked = { model, fields, prompts, echoed, head: headOf('cmpl', model.info, fields.model), usage, most };
   const life = follow(signal);
   const made = new ChunkStream(chunks(asked, life), life.controller);
   return fields.stream ? made : whole(asked, made);
@@ -42,34 +43,49 @@ function legacy({ logprobs }, offset) {
 }
 
 /** @param {Asked} asked @param {ReturnType<typeof follow>} life @returns {AsyncGenerator<TextCompletion, void>} */
-async function* chunks({ model, fields, prompts, echoed, head, usage }, life) {
-  const { n = 1, logprobs } = fields;
+async function* chunks(asked, life) {
+  const { fields, prompts, head, usage, most } = asked;
+  const { n = 1 } = fields;
   const chunk = (/** @type {TextCompletion['choices']} */ choices) =>
     /** @type {TextCompletion} */ ({ ...head, object: 'text_completion', choices });
-  /** @type {Result[][]} */
-  const results = [];
+  const pieces = several(
+    prompts.length * n,
+    most,
+    (index) => choice(asked, index, life.signal),
+    () => life.controller.abort(),
+  );
   try {
-    for (const [at, prompt] of prompts.entries()) {
-      results.push([]);
-      for (let i = 0; i < n; i++) {
-        const index = at * n + i;
-        const run = model.generate(prompt, { ...generateOptions(fields, i), logprobs, signal: life.signal });
-        let offset = echoed[at].length;
-        if (offset) yield chunk([{ index, text: echoed[at], logprobs: null, finish_reason: null }]);
-        for await (const part of run) {
-          const told = legacy(part, offset);
-          if (part.text || told) yield chunk([{ index, text: part.text, logprobs: told, finish_reason: null }]);
-          offset += part.text.length;
-        }
-        const result = await run.done();
-        results[at].push(result);
-        yield chunk([{ index, text: '', logprobs: null, finish_reason: finished(result) }]);
-      }
-    }
-    if (usage || !fields.stream) yield { ...chunk([]), usage: usageOf(...results.map((choices) => [choices])) };
+    let step = await pieces.next();
+    for (; !step.done; step = await pieces.next())
+      yield chunk([/** @type {[number, TextCompletion['choices'][0]]} */ (step.value)[1]]);
+    const results = step.value;
+    const byPrompt = prompts.map((_, at) => results.slice(at * n, (at + 1) * n));
+    if (usage || !fields.stream) yield { ...chunk([]), usage: usageOf(...byPrompt.map((all) => [all])) };
   } finally {
+    await pieces.return([]);
     life.release();
   }
+}
+
+/**
+ * What comes of one choice.
+ * @param {Asked} asked @param {number} index  of all choices of all prompts @param {AbortSignal} signal
+ * @returns {AsyncGenerator<TextCompletion['choices'][0], Result>}
+ */
+async function* choice({ model, fields, prompts, echoed }, index, signal) {
+  const { n = 1, logprobs } = fields;
+  const at = Math.floor(index / n);
+  const run = model.generate(prompts[at], { ...generateOptions(fields, index % n), logprobs, signal });
+  let offset = echoed[at].length;
+  if (offset) yield { index, text: echoed[at], logprobs: null, finish_reason: null };
+  for await (const part of run) {
+    const told = legacy(part, offset);
+    if (part.text || told) yield { index, text: part.text, logprobs: told, finish_reason: null };
+    offset += part.text.length;
+  }
+  const result = await run.done();
+  yield { index, text: '', logprobs: null, finish_reason: finished(result) };
+  return result;
 }
 
 /** Its chunks put together. @param {Asked} asked @param {AsyncIterable<TextCompletion>} made @returns {Promise<TextCompletion>} */

@@ -14,7 +14,7 @@ function base64(vector) {
 
 /** @param {Model} model @param {EmbeddingRequest} body @param {{ signal?: AbortSignal }} [options] @returns {Promise<EmbeddingList>} */
 export async function embeddings(model, body, options) {
-  const { signal } = checkOptions('create', options);
+  const { signal } = checkOptions('createOne', options);
   const { input, dimensions, encoding_format, model: asked } = fieldsOf('embeddings.create', body);
   if (input === undefined || !listOf(input).length) throw refuse('input', 'the request has no input');
   const { hidden, name } = model.info;

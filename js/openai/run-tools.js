@@ -65,7 +65,7 @@ async function resultOf(functions, call, tell, signal) {
  * @returns {Promise<ToolRun>}
  */
 export async function runTools(create, body, options) {
-  const { signal } = checkOptions('create', options);
+  const { signal } = checkOptions('createOne', options);
   const {
     max_steps,
     tool_errors,

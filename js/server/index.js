@@ -115,11 +115,14 @@ async function route(request, response, { served, rules, maxBody }, signal) {
   if (!posts) return json(response, 200, get(path, served));
   const body = await readBody(request, maxBody);
   const { id, model, queue } = modelFor(path, body.model, served);
-  await queue.run(signal, async () => {
-    const made = await POSTS[path](model).create({ ...body, model: id }, { signal });
+  const choices = path.endsWith('/completions') && Number.isInteger(body.n) ? body.n : 1;
+  const answer = async (/** @type {number} */ parallel) => {
+    const options = choices > 1 ? { signal, parallel } : { signal };
+    const made = await POSTS[path](model).create({ ...body, model: id }, options);
     if (body.stream) await stream(response, made);
     else json(response, 200, made);
-  });
+  };
+  await queue.run(signal, answer, choices);
 }
 
 /** @param {ServerResponse} response @param {number} status @param {unknown} value @param {Record<string, string>} [headers] */

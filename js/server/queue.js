@@ -23,20 +23,27 @@ export class Queue {
   }
 
   /**
-   * Does some work when it is its turn. Refusal: too many wait. An abort ends the waiting.
-   * @template T @param {AbortSignal} signal @param {() => Promise<T>} work @returns {Promise<T>}
+   * Does some work when it is its turn, with as many sessions as nobody else needs. Refusal: too many wait. An abort ends the waiting.
+   * @template T @param {AbortSignal} signal @param {(sessions: number) => Promise<T>} work
+   * @param {number} [most]  that it has a use for @returns {Promise<T>}
    */
-  async run(signal, work) {
+  async run(signal, work, most = 1) {
     await this.#turn(signal);
+    const more = Math.max(0, Math.min(most - 1, this.#width - this.#running));
+    this.#running += more;
     try {
       signal.throwIfAborted();
-      return await work();
+      return await work(1 + more);
     } finally {
-      // A turn goes from one to the next, so nobody who comes just now overtakes.
-      const next = this.#waiting.shift();
-      if (next) next();
-      else this.#running--;
+      for (let i = 0; i <= more; i++) this.#end();
     }
+  }
+
+  /** A turn goes from one to the next, so nobody who comes just now overtakes. */
+  #end() {
+    const next = this.#waiting.shift();
+    if (next) next();
+    else this.#running--;
   }
 
   /** @param {AbortSignal} signal @returns {Promise<void>} */

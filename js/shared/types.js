@@ -557,9 +557,15 @@
 /**
  * A call in OpenAI's shape: with `stream: true` it gives chunks.
  * @template {{ stream?: boolean | null }} B, W, C
- * @typedef {{ (request: B & { stream: true }, options?: { signal?: AbortSignal }): Promise<ChunkStream<C>>,
- *   (request: B & { stream?: false | null }, options?: { signal?: AbortSignal }): Promise<W>,
- *   (request: B, options?: { signal?: AbortSignal }): Promise<W | ChunkStream<C>> }} Create
+ * @typedef {{ (request: B & { stream: true }, options?: CreateOptions): Promise<ChunkStream<C>>,
+ *   (request: B & { stream?: false | null }, options?: CreateOptions): Promise<W>,
+ *   (request: B, options?: CreateOptions): Promise<W | ChunkStream<C>> }} Create
+ */
+
+/**
+ * @typedef {object} CreateOptions
+ * @property {AbortSignal} [signal]
+ * @property {number} [parallel]  choices that are generated at the same time, at most; default: as many as the model has sessions
  */
 
 /**
@@ -568,7 +574,7 @@
  * @property {string | null} [model]  for the answer, which names it
  * @property {boolean | null} [stream]
  * @property {{ include_usage?: boolean } | null} [stream_options]
- * @property {number | null} [n]  choices, one after the other; each has a seed of its own, one more than the one before
+ * @property {number | null} [n]  choices, as many at a time as the model has sessions; each has a seed of its own, one more than the one before
  * @property {string | string[] | null} [stop]
  * @property {number | null} [seed]
  * @property {number | null} [temperature]  defaults of these are those of GenerateOptions

@@ -3,6 +3,8 @@
 //
 //   node tests/bench/together.mjs [--rounds N] [--tokens N] [--threads N] [--build NAME] [--model FILE] [--json]
 //
+// Then choices of one request, `n: 4`, one after the other and at the same time: what that takes, prompt included.
+//
 // Printed for each number: the median over the rounds of tokens/s of all together, and of its ratio to one's in the same round.
 import { parseArgs } from 'node:util';
 import { createEngine, fromFile } from '../../js/engine.js';
@@ -54,15 +56,40 @@ for (let round = 0; round < rounds; round++)
       if (made !== wanted[i]) throw new Error(`session ${i} of ${n}: other tokens`);
     rates.get(n)?.push(found.rate);
   }
+for (const session of sessions) await session.close();
+
+const CHOICES = 4;
+const content = `Tell me about ${PROMPTS.join(', ').toLowerCase()}.`.repeat(4);
+/** Milliseconds for choices of one request, whose prompt is new. @param {number} parallel @param {number} round */
+async function choices(parallel, round) {
+  const since = performance.now();
+  const messages = [{ role: 'user', content: `${round}${parallel}: ${content}` }];
+  const request = { messages, n: CHOICES, seed: 1, max_tokens: maxTokens };
+  const made = await model.chat.completions.create(request, { parallel });
+  return { ms: performance.now() - since, tokens: made.usage.total_tokens };
+}
+/** @type {number[]} */
+const gains = [];
+await choices(2, -1); // what it loads is there
+for (let round = 0; round < rounds; round++) {
+  const [alone, together] = [await choices(1, round), await choices(CHOICES, round)];
+  gains.push(alone.ms / alone.tokens / (together.ms / together.tokens));
+}
 await engine.close();
 const one = rates.get(1) ?? [];
 const found = COUNTS.map((n) => {
   const list = rates.get(n) ?? [];
   return { sessions: n, rate: median(list), ratio: median(list.map((rate, i) => rate / one[i])) };
 });
-if (values.json) console.log(JSON.stringify({ build: engine.info.build, threads: engine.info.threads, found }));
+if (values.json)
+  console.log(
+    JSON.stringify({ build: engine.info.build, threads: engine.info.threads, found, choices: median(gains) }),
+  );
 else {
   console.log(`${engine.info.build}, ${engine.info.threads} threads`);
   for (const { sessions: n, rate, ratio } of found)
     console.log(`${n} sessions: ${rate.toFixed(1)} tokens/s, ${ratio.toFixed(2)} x`);
+  console.log(
+    `${CHOICES} choices of a request at the same time: ${median(gains).toFixed(2)} x as fast as one after the other`,
+  );
 }

@@ -87,6 +87,7 @@ const CALLS = {
   chooseNext: ['Given answers'],
   embed: ['Embeddings'],
   create: ["OpenAI's calls"],
+  createOne: ["OpenAI's calls"],
   classify: ['Heads'],
   trace: ['Where the time goes'],
   format: ['Chats'],

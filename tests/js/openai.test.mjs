@@ -12,10 +12,13 @@ const messages = [
 ];
 const GREEDY = { messages, temperature: 0, max_tokens: 8 };
 
-/** @param {AsyncIterable<any>} stream */
-async function all(stream) {
+/** @param {AsyncIterable<any>} stream @param {number} [rest]  milliseconds between chunks: a few tokens are computed ahead at most */
+async function all(stream, rest) {
   const chunks = [];
-  for await (const chunk of stream) chunks.push(chunk);
+  for await (const chunk of stream) {
+    chunks.push(chunk);
+    if (rest) await new Promise((resolve) => setTimeout(resolve, rest));
+  }
   return chunks;
 }
 
@@ -74,7 +77,64 @@ for (const [name, create] of /** @type {const} */ ([
       assert.ok((await all(await chat({ stream: true }))).every((chunk) => !('usage' in chunk)));
     });
 
-    test('choices: one after the other, each as its seed alone gives it', async () => {
+    test('choices at the same time: each as its seed alone gives it, the prompt is computed once', async () => {
+      // A prompt that is worth being copied.
+      const long = [{ role: 'user', content: 'Hello, and so on. '.repeat(4) }];
+      const options = { messages: long, temperature: 1, top_k: 0, top_p: 1, max_tokens: 40, seed: 5, logprobs: true };
+      const { choices } = await chat({ ...options, n: 4 });
+      const wanted = await chat({ ...options, n: 4 }, { parallel: 1 });
+      const stream_options = { include_usage: true };
+      const chunks = await all(await chat({ ...options, n: 4, stream: true, stream_options }), 2);
+      const order = chunks.flatMap(({ choices }) => choices.map(({ index }) => index));
+      assert.ok(order.indexOf(1) < order.lastIndexOf(0), `${order}`);
+      assert.ok(order.indexOf(2) > Math.min(order.lastIndexOf(0), order.lastIndexOf(1)), `two sessions: ${order}`);
+      const told = [0, 1, 2, 3].map((index) =>
+        chunks.flatMap(({ choices }) => choices.filter((one) => one.index === index).map(({ delta }) => delta.content)),
+      );
+      assert.deepEqual(
+        told.map((texts) => texts.join('')),
+        wanted.choices.map(({ message }) => message.content),
+      );
+      assert.equal(chunks.at(-1).usage.total_tokens, wanted.usage.total_tokens);
+      assert.deepEqual(choices, wanted.choices);
+
+      const other = { prompt: long[0].content, temperature: 1, max_tokens: 6, seed: 5, n: 3, echo: true };
+      const texts = async (/** @type {any} */ given) =>
+        (await model.completions.create({ ...other }, given)).choices.map(({ index, text }) => [index, text]);
+      assert.deepEqual(await texts({}), await texts({ parallel: 1 }));
+      await assert.rejects(texts({ parallel: 0 }), { code: 'ARGUMENT' });
+    });
+
+    test('choices at the same time: leaving ends all of them; what others use is waited for', async () => {
+      for await (const { choices } of await chat({ n: 3, max_tokens: 200, stream: true }))
+        if (choices[0]?.index === 1) break;
+      const session = await model.createSession();
+      assert.equal((await chat({ n: 3 })).choices.length, 3, 'one session is left for them');
+      const second = await model.createSession();
+      await assert.rejects(chat({ n: 3 }), { code: 'NO_SESSION' });
+      await Promise.all([session.close(), second.close()]);
+      const controller = new AbortController();
+      const ended = chat({ n: 3, max_tokens: 200 }, { signal: controller.signal });
+      controller.abort();
+      await assert.rejects(ended, { name: 'AbortError' });
+      assert.equal((await chat({ n: 2 })).choices.length, 2);
+    });
+
+    test('a prompt that another session is at work on is not computed again', async () => {
+      const prompt = 'It was a dark and stormy night, and the rain fell in torrents.';
+      const given = { temperature: 1, seed: 3, maxTokens: 12 };
+      const first = model.generate(prompt, given);
+      const parts = first[Symbol.asyncIterator]();
+      await parts.next();
+      const second = await model.generate(prompt, given);
+      const { promptTokens, reusedTokens } = second.timings;
+      assert.ok(promptTokens > 40);
+      assert.equal(reusedTokens, promptTokens - 1);
+      while (!(await parts.next()).done);
+      assert.deepEqual(first.result?.ids, second.ids);
+    });
+
+    test('choices: each as its seed alone gives it', async () => {
       const options = { temperature: 1, top_k: 0, top_p: 1, max_tokens: 8 };
       const { choices, usage } = await chat({ ...options, n: 3, seed: 5 });
       assert.deepEqual(
