@@ -9,6 +9,19 @@ export { Picking } from './picking.js';
 /** @import { LocalModel } from './model.js' */
 /** @import { LocalSession } from './session.js' */
 /** @import { Replies } from './replies.js' */
+/** @import { SessionStats } from '../shared/types.js' */
+
+/** @param {LocalSession} session @returns {Promise<SessionStats>} */
+export async function stats({ own: { wasm, timeline, context } }) {
+  timeline.check();
+  return {
+    tokens: timeline.all().length,
+    context,
+    slices: wasm.call('bqw_session_slices', timeline.handle),
+    draftedTokens: timeline.drafted,
+    acceptedTokens: timeline.accepted,
+  };
+}
 
 /** @param {LocalSession} session @param {LocalModel} model @param {any[]} given */
 export async function append(session, model, given) {
@@ -63,17 +76,18 @@ const LEAST = 32;
 
 /**
  * A session goes on from what another one, which may be at work, has computed, as far as a prompt begins so: bytes are copied.
- * @param {LocalSession} session @param {Iterable<LocalSession>} others @param {ArrayLike<number>} tokens @param {string | null} adapter
+ * @param {LocalSession} session @param {LocalModel} _model @param {any[]} given  the sessions, the prompt, the id of the adapter or null
  */
-export async function borrow(session, others, tokens, adapter) {
+export async function borrow(session, _model, [others, tokens, adapter]) {
   let most = session.shares(tokens, adapter) + LEAST;
+  /** @type {LocalSession | null} */
   let from = null;
-  for (const other of others) {
+  for (const other of /** @type {Iterable<LocalSession>} */ (others)) {
     const shared = other.closed ? 0 : other.shares(tokens, adapter);
     if (shared >= most) [most, from] = [shared, other];
   }
   if (!from) return;
-  const { handle } = from;
+  const { handle } = /** @type {LocalSession} */ (from).own.timeline;
   await session.alone(({ wasm, timeline }) => {
     timeline.forget();
     try {

@@ -137,7 +137,7 @@ export class Replies {
     const close = () => this.give(session);
     try {
       const { sessions } = this.#pool;
-      if (sessions.size > 1) await (await onDemand(import('./more.js'))).borrow(session, sessions, tokens, adapter);
+      if (sessions.size > 1) await session.borrow(sessions, tokens, adapter);
       if (this.#traced && !this.#traced.has(session)) await session.trace({ on: true });
     } catch (error) {
       close();

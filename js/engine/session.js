@@ -54,9 +54,7 @@ export class LocalSession {
    */
   async alone(work) {
     this.#idle();
-    return this.#during(async () =>
-      work({ wasm: this.#wasm, timeline: this.#timeline, fit: (prompt) => this.#prompt(prompt) }),
-    );
+    return this.#during(async () => work({ ...this.own, fit: (prompt) => this.#prompt(prompt) }));
   }
 
   /** Of the adapter that it computes with; null: none. */
@@ -87,23 +85,26 @@ export class LocalSession {
     return this.#timeline.ids.length;
   }
 
-  get handle() {
-    return this.#timeline.handle;
+  /** What it is made of. */
+  get own() {
+    return { wasm: this.#wasm, timeline: this.#timeline, context: this.#context };
   }
 
   get closed() {
     return this.#timeline.closed;
   }
 
-  /** What few pages call comes when it is called. @param {'append' | 'choose' | 'restore' | 'save' | 'truncate'} name @returns {(...given: any[]) => Promise<any>} */
+  /** What few pages call comes when it is called. @param {'append' | 'borrow' | 'choose' | 'restore' | 'save' | 'stats' | 'truncate'} name @returns {(...given: any[]) => Promise<any>} */
   #more =
     (name) =>
     async (...given) =>
       (await onDemand(import('./more.js')))[name](this, this.#model, given);
   append = this.#more('append');
+  borrow = this.#more('borrow');
   choose = this.#more('choose');
   restore = this.#more('restore');
   save = this.#more('save');
+  stats = this.#more('stats');
   truncate = this.#more('truncate');
 
   /** @type {Session['fork']} */
@@ -116,17 +117,6 @@ export class LocalSession {
   async tokens() {
     this.#timeline.check();
     return [...this.#timeline.all()];
-  }
-
-  async stats() {
-    this.#timeline.check();
-    return {
-      tokens: this.#timeline.all().length,
-      context: this.#context,
-      slices: this.#wasm.call('bqw_session_slices', this.#timeline.handle),
-      draftedTokens: this.#timeline.drafted,
-      acceptedTokens: this.#timeline.accepted,
-    };
   }
 
   /** @type {Session['trace']} */
