@@ -613,6 +613,16 @@ test('a vocabulary with what others live with: ids beyond it, ends that are user
   );
 });
 
+test('Gemma: a ▁ that somebody wrote is a space, in rows of them too', async () => {
+  const family = FAMILIES['Gemma 3'];
+  const model = await engine.load(fromBytes(gguf(metadataOf(family), tensorsOf(family))), { context: 64 });
+  const [, [, tokens]] = family.tokenizer['tokenizer.ggml.tokens'];
+  const ids = [1, 'he', '▁▁', 'he'].map((token) => (token === 1 ? 1 : tokens.indexOf(token)));
+  for (const between of ['  ', ' ▁', '▁ ', '▁▁'])
+    assert.deepEqual([...(await model.tokenize(`he${between}he`))], ids, JSON.stringify(between));
+  await model.close();
+});
+
 test('in three files, the first of which has no tensors', async () => {
   const family = FAMILIES['Qwen 2.5'];
   const tensors = tensorsOf(family);

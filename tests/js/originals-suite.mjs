@@ -38,7 +38,14 @@ export const HUGGING_FACE = [
   'unigram',
   'albert',
 ];
-export const SENTENCE_PIECE = ['sp-bpe', 'sp-bpe-nfkc', 'sp-unigram', 'sp-unigram-bytes', 'sp-unigram-folded'];
+export const SENTENCE_PIECE = [
+  'sp-bpe',
+  'sp-bpe-nfkc',
+  'sp-bpe-rows',
+  'sp-unigram',
+  'sp-unigram-bytes',
+  'sp-unigram-folded',
+];
 
 /** @param {string} path @returns {{ text: string, ids: number[] }[]} */
 function readCases(path) {

@@ -180,6 +180,8 @@ HUGGING_FACE = {
 SENTENCE_PIECE = {
     'sp-bpe': dict(model_type='bpe', byte_fallback=True, normalization_rule_name='identity', remove_extra_whitespaces=False, split_digits=True),
     'sp-bpe-nfkc': dict(model_type='bpe', normalization_rule_name='nmt_nfkc', user_defined_symbols=['<tag>', '<word>']),
+    'sp-bpe-rows': dict(model_type='bpe', byte_fallback=True, normalization_rule_name='identity', add_dummy_prefix=False, remove_extra_whitespaces=False,
+                        user_defined_symbols=['▁▁', '▁▁▁', '▁▁▁▁', '\n\n', '<tag>']),
     'sp-unigram': dict(model_type='unigram', normalization_rule_name='nmt_nfkc'),
     'sp-unigram-bytes': dict(model_type='unigram', byte_fallback=True, normalization_rule_name='identity', add_dummy_prefix=False, remove_extra_whitespaces=False),
     'sp-unigram-folded': dict(model_type='unigram', normalization_rule_name='nmt_nfkc_cf', user_defined_symbols=['<tag>']),

@@ -4,7 +4,7 @@ import { byteOf } from './bytes.js';
 import { mergesOf, writeAsIs, writeLetters, writePiece } from './gguf-texts.js';
 import { FLAG, KIND, malformed, mergesOfPacked, NONE, TOKEN, tokensOf, unsupported } from './section.js';
 import { stage } from './hf-split.js';
-import { bertParts, charsmapPart, composed, spacesPart } from './normalizers.js';
+import { bertParts, charsmapPart, composed, spacedParts, spacesPart } from './normalizers.js';
 import { EXPRESSIONS, PATTERNS, patternNamed } from './patterns.js';
 import { bertStages, longestWord } from './wordpiece.js';
 
@@ -149,8 +149,10 @@ export function tokenizerFromGguf(metadata) {
   if (!(lines instanceof Texts) && lines.length !== 0) throw malformed('its merges are no list of texts');
   const merges = kind.kind === KIND.bpe && lines.length ? mergesOf(lines, texts) : new Uint32Array();
   const packed = { ...vocabulary, merges };
+  const parts = [...(kind.parts ?? []), ...(kind.kind === KIND.spm ? spacedParts(spacedOf(vocabulary)) : [])];
   return {
     ...kind,
+    ...(parts.length ? { parts } : {}),
     flags: flags | flag('add_bos_token', FLAG.addBos, addsBos) | flag('add_eos_token', FLAG.addEos, addsEos) | fallback,
     bos,
     eos,
@@ -167,6 +169,10 @@ export function tokenizerFromGguf(metadata) {
     packed,
   };
 }
+
+/** Ids of tokens that are looked for in texts and have a space. @param {Omit<Packed, 'merges'>} vocabulary */
+const spacedOf = ({ text, ends, kinds }) =>
+  [...kinds.keys()].filter((i) => kinds[i] === TOKEN.user && text.subarray(ends[i - 1] ?? 0, ends[i]).includes(32));
 
 /** Whether a token is a mark that people don't write. @param {number} kind */
 const marks = (kind) => kind === TOKEN.control || kind === TOKEN.user;

@@ -227,3 +227,13 @@ export function charsmapPart(bytes) {
     throw malformed('its map of characters is cut short');
   return [{ type: PART.charsmap, bytes: payload(bytes, bytes.length) }];
 }
+
+/**
+ * SentencePiece looks for tokens with spaces (Gemma's rows of them) in the text that it made, where a ▁ that somebody wrote is one too.
+ * @param {Iterable<number>} ids  of these, rising
+ * @returns {Part[]}
+ */
+export function spacedParts(ids) {
+  const rows = Uint32Array.from(Array.from(ids, (id) => [id, 8]).flat());
+  return rows.length ? [replacePart('\u2581', ' '), { type: PART.rules, bytes: new Uint8Array(rows.buffer) }] : [];
+}

@@ -1,6 +1,6 @@
 /** tokenizer.model of SentencePiece: a ModelProto (protocol buffers), of which what encoding needs is read. */
 import { byteOf, fromPiece, fromUtf8, utf8 } from './bytes.js';
-import { charsmapPart, spacesPart } from './normalizers.js';
+import { charsmapPart, spacedParts, spacesPart } from './normalizers.js';
 import { FLAG, KIND, malformed, NONE, TOKEN, unsupported } from './section.js';
 
 /** @import { Token, Tokenizer } from './section.js' */
@@ -64,6 +64,9 @@ function piece(bytes, id) {
   return { bytes: kind === TOKEN.control || kind === TOKEN.unknown ? utf8(text) : fromPiece(text), score, kind, text };
 }
 
+/** Whether it is looked for in texts, and has a space. @param {Uint8Array} bytes @param {number} kind */
+const isSpaced = (bytes, kind) => kind === TOKEN.user && bytes.includes(32);
+
 /**
  * FORMAT, UNSUPPORTED.
  * @param {Uint8Array} bytes
@@ -105,6 +108,7 @@ export function parseSentencePiece(bytes, hints = {}) {
   const parts = [
     ...(map instanceof Uint8Array ? charsmapPart(map) : []),
     ...(rows ? [spacesPart({ before: true, behind: true, rows })] : []),
+    ...spacedParts(pieces.flatMap(({ bytes: own, kind: sort }, id) => (isSpaced(own, sort) ? [id] : []))),
   ];
   const [unk, bos, eos] = [idAt(40, 0), idAt(41, 1), idAt(42, 2)];
   const { addBos = kind === KIND.spm, addEos = kind === KIND.unigram, eog = [] } = hints;
