@@ -237,6 +237,7 @@ test('New chat clears, also in the middle of a reply, also for a reload', async 
   await say(page, 'Hello!');
   const prompt = (await stat(page, 'reused')).split(' of ')[1];
   await ui(page).newChat.click();
+  await page.locator('[role=log] article').first().waitFor({ state: 'detached' });
   await ready(page);
   assert.deepEqual(await texts(page), []);
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'message');
@@ -298,6 +299,7 @@ test('settings: temperature 0 repeats itself, a reload keeps them, Reset, bounds
   const value = (/** @type {string} */ name) => page.locator(`#sampling [name="${name}"]`).inputValue();
   assert.deepEqual([await value('temperature'), await value('maxTokens'), await value('topK')], ['0', '7', '1000']);
   await ui(page).newChat.click();
+  await page.locator('[role=log] article').first().waitFor({ state: 'detached' });
   await ready(page);
   assert.equal(await say(page, 'Tell me a story'), first);
   await page.getByRole('button', { name: 'Reset' }).click();

@@ -11,7 +11,7 @@ import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { chromiumFirst, start } from './every.mjs';
-import { openFile, press, ready, say, set, texts } from './person.mjs';
+import { comesTo, openFile, press, ready, say, set, texts } from './person.mjs';
 import { until } from '../waiting.mjs';
 import { ROOT } from './site.mjs';
 
@@ -315,7 +315,7 @@ await chromiumFirst((name) => {
     assert.equal(await page.evaluate(() => document.querySelector('#glimpse')?.checkVisibility()), false);
     await press(page, 'New chat', '.bar');
     await page.until(() => document.querySelector('#glimpse')?.checkVisibility());
-    assert.deepEqual(await texts(page), []);
+    await comesTo(() => texts(page), []);
     // What is there is painted a moment later.
     await until('the picture', async () => (await colours(page)) > 8, { every: 100, state: () => colours(page) });
     await page.close();

@@ -1,5 +1,8 @@
 // What a person does in the demo, in words that every browser's page understands.
 
+import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
+
 /** @typedef {import('./browsers.mjs').Page} Page */
 
 /** @param {Page} page */
@@ -19,6 +22,16 @@ export async function say(page, text) {
   await page.click('#send');
   await ready(page);
   return String((await texts(page)).at(-1));
+}
+
+/**
+ * What is looked at comes to be this: the page may take a moment for what it was told.
+ * @template T @param {() => Promise<T>} look @param {T} wanted @param {string} [why]
+ */
+export async function comesTo(look, wanted, why) {
+  for (let tries = 0; tries < 200 && !isDeepStrictEqual(await look(), wanted); tries++)
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.deepEqual(await look(), wanted, why);
 }
 
 /** Presses a button by its label, as a keyboard does: it need not be in view. @param {Page} page @param {string} label @param {string} [within] */

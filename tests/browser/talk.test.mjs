@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chromiumFirst, oneSite } from './every.mjs';
-import { press, ready, say, set, shown, texts } from './person.mjs';
+import { comesTo, press, ready, say, set, shown, texts } from './person.mjs';
 
 /** @typedef {import('./browsers.mjs').Page} Page */
 
@@ -47,15 +47,15 @@ await chromiumFirst((name) => {
     const first = await say(page, 'Hello!');
     await press(page, 'New chat', '.bar');
     await ready(page);
-    assert.deepEqual(await texts(page), []);
+    await comesTo(() => texts(page), []);
     await press(page, 'Undo', '#notices');
-    assert.deepEqual(await texts(page), ['Hello!', first], 'a new chat is undone');
+    await comesTo(() => texts(page), ['Hello!', first], 'a new chat is undone');
     await press(page, 'New chat', '.bar');
     await say(page, 'Tell me a joke');
     await showList(page);
-    assert.deepEqual(await listed(page), ['Tell me a joke', 'Hello!']);
+    await comesTo(() => listed(page), ['Tell me a joke', 'Hello!']);
     await page.type('#chats-dialog [type=search]', 'hELLO');
-    assert.deepEqual(await listed(page), ['Hello!']);
+    await comesTo(() => listed(page), ['Hello!']);
 
     await press(page, 'Rename Hello!');
     await page.evaluate(() => {
@@ -68,28 +68,28 @@ await chromiumFirst((name) => {
       search.value = '';
       search.dispatchEvent(new Event('input'));
     });
-    assert.deepEqual(await listed(page), ['Tell me a joke', 'A greeting'], 'a name is no change of what was said');
+    await comesTo(() => listed(page), ['Tell me a joke', 'A greeting'], 'a name is no change of what was said');
 
     await press(page, 'Delete Tell me a joke');
-    assert.deepEqual(await listed(page), ['A greeting']);
-    assert.deepEqual(await texts(page), [], 'it was shown');
+    await comesTo(() => listed(page), ['A greeting']);
+    await comesTo(() => texts(page), [], 'it was shown');
     assert.ok(await page.evaluate(() => document.querySelector('#chats-dialog')?.contains(document.activeElement)));
     await press(page, 'Undo: Deleted “Tell me a joke”.');
-    assert.deepEqual(await listed(page), ['Tell me a joke', 'A greeting']);
+    await comesTo(() => listed(page), ['Tell me a joke', 'A greeting']);
     assert.equal((await texts(page)).length, 2);
     await press(page, 'Delete A greeting');
     await press(page, 'Close', '#chats-dialog');
     await page.until(() => document.querySelector('#notices button')); // the dialog says later that it is closed
     await press(page, 'Undo', '#notices');
     await showList(page);
-    assert.deepEqual(await listed(page), ['Tell me a joke', 'A greeting'], 'also when the list has been closed');
+    await comesTo(() => listed(page), ['Tell me a joke', 'A greeting'], 'also when the list has been closed');
     await page.evaluate(() =>
       /** @type {HTMLElement} */ (document.querySelectorAll('#chats-dialog .chat-name')[1]).click(),
     );
-    assert.deepEqual(await texts(page), ['Hello!', first]);
+    await comesTo(() => texts(page), ['Hello!', first]);
     await page.reload();
     await ready(page);
-    assert.deepEqual(await texts(page), ['Hello!', first], 'a reload stays with it');
+    await comesTo(() => texts(page), ['Hello!', first], 'a reload stays with it');
     await close(page);
   });
 
@@ -128,7 +128,7 @@ await chromiumFirst((name) => {
     await page.until(() =>
       [...document.querySelectorAll('.versions')].some((one) => one.textContent?.includes('2 of 2')),
     );
-    assert.deepEqual(await texts(page), said);
+    await comesTo(() => texts(page), said);
     await bring('one.md', markdown.replace('# Hello!', '# A greeting\n\n> Be kind.'));
     await page.until(
       () =>
@@ -175,17 +175,17 @@ await chromiumFirst((name) => {
     assert.equal(mine, 'Good night!');
     assert.match(reply, /\w/);
     await press(page, 'Version before');
-    assert.deepEqual(await texts(page), before, 'with all that followed it');
+    await comesTo(() => texts(page), before, 'with all that followed it');
     await page.reload();
     await ready(page);
-    assert.deepEqual(await texts(page), before);
+    await comesTo(() => texts(page), before);
     await press(page, 'Next version');
-    assert.deepEqual(await texts(page), ['Good night!', reply]);
+    await comesTo(() => texts(page), ['Good night!', reply]);
     await press(page, 'Regenerate the reply');
     await ready(page);
     assert.equal((await texts(page)).length, 2);
     await press(page, 'Version before');
-    assert.deepEqual(await texts(page), ['Good night!', reply], 'the reply before is not lost');
+    await comesTo(() => texts(page), ['Good night!', reply], 'the reply before is not lost');
     await close(page);
   });
 
@@ -203,12 +203,12 @@ await chromiumFirst((name) => {
         /** @type {HTMLElement} */ (document.querySelector('#stop')).click();
       }, way);
       await ready(page);
-      assert.deepEqual(await texts(page), before, way);
+      await comesTo(() => texts(page), before, way);
       assert.equal(await page.evaluate(() => document.querySelectorAll('.versions button').length), 0, way);
     }
     await page.reload();
     await ready(page);
-    assert.deepEqual(await texts(page), before);
+    await comesTo(() => texts(page), before);
     await close(page);
   });
 
@@ -383,7 +383,7 @@ await chromiumFirst((name) => {
     await page.reload();
     await ready(page);
     await smaller();
-    assert.deepEqual(await texts(page), ['Hello!', reply]);
+    await comesTo(() => texts(page), ['Hello!', reply]);
     await close(page);
   });
 
@@ -475,23 +475,23 @@ await chromiumFirst((name) => {
             /** @type {HTMLInputElement} */ (document.querySelector(`#sampling [name="${name}"], #${name}`)).value,
         ),
       );
-    assert.deepEqual(await values(), ['0.3', '', ''], 'a new one begins with what was chosen last');
+    await comesTo(values, ['0.3', '', ''], 'a new one begins with what was chosen last');
     await page.evaluate(() => {
       const preset = /** @type {HTMLSelectElement} */ (document.querySelector('#preset'));
       preset.value = 'Brief answers';
       preset.dispatchEvent(new Event('change'));
     });
-    assert.deepEqual(await values(), ['0.4', 'Brief answers', 'Answer in one or two short sentences.']);
+    await comesTo(values, ['0.4', 'Brief answers', 'Answer in one or two short sentences.']);
     await set(page, { maxTokens: '8' });
     await say(page, 'Tell me a joke');
     await showList(page);
     await page.evaluate(() =>
       /** @type {HTMLElement} */ (document.querySelectorAll('#chats-dialog .chat-name')[1]).click(),
     );
-    assert.deepEqual(await values(), ['0.3', '', 'Be kind.']);
+    await comesTo(values, ['0.3', '', 'Be kind.']);
     await page.reload();
     await ready(page);
-    assert.deepEqual(await values(), ['0.3', '', 'Be kind.']);
+    await comesTo(values, ['0.3', '', 'Be kind.']);
     assert.ok(
       await page.evaluate(
         () =>
