@@ -7,6 +7,7 @@ import { stampOf } from '../js/convert/read/folder.js';
 import { ROWS, weightBytes } from '../js/convert/weights.js';
 import { matrixOf } from '../js/convert/write/v2.js';
 import { openGguf } from '../js/gguf/open.js';
+import { translated } from '../js/gguf/types.js';
 import { BqError } from '../js/shared/errors.js';
 import { readRange } from '../js/sources/read.js';
 
@@ -19,16 +20,18 @@ import { readRange } from '../js/sources/read.js';
  * @param {ByteSource} file @param {Pick<ListedTensor, 'type' | 'dims' | 'offset'>} listed
  * @param {() => Promise<import('../js/convert/codec.js').Codec>} codec @returns {InTensor}
  */
-function rowsOf(file, { type, dims, offset }, codec) {
+function rowsOf(file, { type: own, dims, offset }, codec) {
+  const other = translated(own);
+  const type = other?.becomes ?? own;
   const { cols } = matrixOf([...dims]);
   const stored = async (/** @type {number} */ row, /** @type {number} */ rows) => {
-    const [from, length] = [offset + weightBytes(type, ROWS, row, cols), weightBytes(type, ROWS, rows, cols)];
+    const [from, length] = [offset + weightBytes(own, ROWS, row, cols), weightBytes(own, ROWS, rows, cols)];
     const bytes = await readRange(file, from, from + length);
     if (bytes.length !== length)
       throw new BqError('TRUNCATED', `${file.name} ends after ${from + bytes.length} bytes`, {
         offset: from + bytes.length,
       });
-    return bytes;
+    return other ? other.translate(bytes) : bytes;
   };
   const most = rowsPerPiece(dims);
   return {

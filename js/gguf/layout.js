@@ -4,6 +4,7 @@
  */
 import { ROWS, runLayout, TILED, TYPES, weightBytes } from '../convert/weights.js';
 import { matrixOf } from '../convert/write/v2.js';
+import { storedType, toldType } from './types.js';
 
 /** @import { ListedTensor } from '../plan/manifest.js' */
 
@@ -30,7 +31,7 @@ function stageOf(name) {
 /**
  * In the order in which a model needs them; within a layer as they lie in the file, so that they come in one piece.
  * @param {readonly ListedTensor[]} tensors
- * @param {(stored: number) => number} runType
+ * @param {(stored: number) => number} runType  by ids of the engine
  * @param {boolean} asStored  as they lie in the file, all of them
  * @returns {Kept[]}
  */
@@ -42,7 +43,7 @@ export function inOrder(tensors, runType, asStored) {
       name,
       dims,
       type.id,
-      dims.length === 1 ? type.id : runType(type.id),
+      dims.length === 1 ? type.id : runType(toldType(type.id)),
       offset,
     ]);
 }
@@ -52,7 +53,7 @@ export function place(kept, start) {
   let end = start;
   return kept.map(([name, dims, storedId, runId, from]) => {
     const { rows, cols } = matrixOf(/** @type {number[]} */ (dims));
-    const [stored, type] = [TYPES[storedId], TYPES[runId]];
+    const [stored, type] = [storedType(storedId), TYPES[runId]];
     const layout = dims.length === 1 ? ROWS : runLayout(type);
     const offset = Math.ceil(end / ALIGN) * ALIGN;
     const bytes = weightBytes(type, layout, rows, cols);

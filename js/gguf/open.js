@@ -7,7 +7,7 @@ import { readHeader } from '../sources/gguf-header.js';
 import { readRange } from '../sources/read.js';
 import { STRIDE } from '../sources/split.js';
 import { ARCHITECTURES, tablesOf } from './architectures.js';
-import { typeOf } from './types.js';
+import { translated, typeName, typeOf } from './types.js';
 
 /** @import { ByteSource } from '../sources/types.js' */
 /** @import { Architecture, GgufFacts } from './architectures.js' */
@@ -90,6 +90,11 @@ function listedTensors({ tensors }, architecture, facts) {
     // Norms with weights for each head are a row per head there, one vector here.
     const row = name.endsWith('.switch.weight') ? [1, cols] : tensor.dims; // a vector in some files
     const dims = name.endsWith('_norm.weight') ? [rows * cols] : row;
+    if (dims.length === 1 && translated(type))
+      throw new BqError('UNSUPPORTED', `tensor "${tensor.name}" is a vector, stored as ${typeName(tensor.type)}`, {
+        offset: tensor.at,
+        hint: 'vectors are read as F32, F16 and BF16',
+      });
     return [{ name, type, layout: ROWS, dims, offset: tensor.offset, bytes: weightBytes(type, ROWS, rows, cols) }];
   });
 }

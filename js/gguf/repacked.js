@@ -7,6 +7,7 @@ import { BqError } from '../shared/errors.js';
 import { integrityOf, Sha256 } from '../wasm/sha256.js';
 import { Wasm } from '../wasm/wasm.js';
 import { endOf } from './layout.js';
+import { translated } from './types.js';
 
 /** @import { ByteSource } from '../sources/types.js' */
 /** @import { Compiled } from '../wasm/wasm.js' */
@@ -234,13 +235,14 @@ export class RepackedSource {
     const wasm = this.#wasm;
     const rows = Math.min(Math.round(bytes.length / (tensor.storedUnit / 8)), tensor.rows - 8 * first);
     const length = Math.ceil(rows / 8) * tensor.unit;
+    const other = translated(tensor.stored);
     return wasm.scope((take) => {
-      const from = wasm.put(take, bytes).at;
+      const from = wasm.put(take, other ? other.translate(bytes) : bytes).at;
       const to = take(length);
       try {
-        wasm.check('bqw_repack', tensor.stored.id, from, rows, tensor.cols, to);
+        wasm.check('bqw_repack', (other?.becomes ?? tensor.stored).id, from, rows, tensor.cols, to);
       } catch (error) {
-        throw error instanceof BqError && error.code === 'FORMAT' ? bad(tensor, first, error) : error;
+        throw error instanceof BqError && error.code === 'FORMAT' ? bad(tensor, first, error, other) : error;
       }
       return wasm.bytes(to, length).slice();
     });
@@ -252,10 +254,13 @@ export class RepackedSource {
   }
 }
 
-/** @param {Placed} tensor @param {number} first @param {BqError} cause */
-const bad = (tensor, first, cause) =>
+/** @param {Placed} tensor @param {number} first @param {BqError} cause @param {import('./types.js').Translated} [other]  of whose blocks the cause speaks */
+const bad = (tensor, first, cause, other) =>
   new BqError('FORMAT', `tensor "${tensor.name}" has ${cause.message}`, {
-    offset: tensor.from + first * tensor.storedUnit + Number(cause.offset),
+    offset:
+      tensor.from +
+      first * tensor.storedUnit +
+      (other ? Math.floor(Number(cause.offset) / other.becomes.blockBytes) * other.blockBytes : Number(cause.offset)),
     hint: cause.hint,
     cause,
   });

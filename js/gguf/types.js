@@ -1,6 +1,10 @@
-/** Weight types by GGUF's numbers. Those that the engine has (convert/weights.js) are read; the others are refused by name. */
+/**
+ * Weight types by GGUF's numbers. Those that the engine has (convert/weights.js) are read, and those that become one of these as they
+ * are read; the others are refused by name.
+ */
 import { TYPES } from '../convert/weights.js';
 import { BqError } from '../shared/errors.js';
+import { q6kOfIq3s } from './iq3s.js';
 
 /** @import { WeightType } from '../convert/weights.js' */
 
@@ -44,8 +48,26 @@ const NAMES = {
 /** What GGUF calls a type. @param {number} number */
 export const typeName = (number) => (NAMES[number] ?? `type ${number}`).toUpperCase();
 
+/** A type that the engine has not: its blocks become those of another one. @typedef {WeightType & { becomes: WeightType, translate: (blocks: Uint8Array) => Uint8Array }} Translated */
+/** Ids from here on are no engine's. */
+const BEYOND = 1000;
+const Q6_K = /** @type {WeightType} */ (TYPES.find(({ name }) => name === 'q6_k'));
+/** @type {Translated[]} */
+const TRANSLATED = [{ ...Q6_K, id: BEYOND + 21, name: 'iq3_s', blockBytes: 110, becomes: Q6_K, translate: q6kOfIq3s }];
+/** All that are read, and those that have a place in files of ours. */
+export const ALL = [...TYPES, ...TRANSLATED];
+
 /** Ours, where there is one. @param {number} number @returns {WeightType | undefined} */
-export const knownType = (number) => TYPES.find((type) => type.name === NAMES[number]);
+export const knownType = (number) => ALL.find((type) => type.name === NAMES[number]);
+
+/** By the id that knownType's types have. @param {number} id @returns {WeightType} */
+export const storedType = (id) => /** @type {WeightType} */ (ALL.find((type) => type.id === id));
+
+/** What a type becomes as it is read. @param {WeightType} type @returns {Translated | undefined} */
+export const translated = ({ id }) => TRANSLATED.find((type) => type.id === id);
+
+/** The type that the engine is told, of an id. @param {number} id */
+export const toldType = (id) => TRANSLATED.find((type) => type.id === id)?.becomes.id ?? id;
 
 /** The types that can be read, as GGUF calls them. */
 export const readable = () => Object.keys(NAMES).map(Number).filter(knownType).map(typeName);

@@ -6,6 +6,7 @@ import { encodeDirectory, encodeSections, section } from '../convert/write/frame
 import { endOf, inOrder, place } from '../gguf/layout.js';
 import { openGguf } from '../gguf/open.js';
 import { RepackedSource } from '../gguf/repacked.js';
+import { toldType, translated } from '../gguf/types.js';
 import { TYPES } from '../convert/weights.js';
 import { BqError } from '../shared/errors.js';
 import { STRIDE } from '../sources/split.js';
@@ -90,7 +91,8 @@ export async function describeGguf(compiled, file, known, { repack, integrity = 
     throw new BqError('ARGUMENT', 'a model in several files has no integrity of its own', {
       hint: 'leave it out, or merge the parts',
     });
-  if (!repack) return { manifest: encodeManifest({ ...description, id }), head };
+  if (!repack && !description.tensors.some(({ type }) => translated(type)))
+    return { manifest: encodeManifest({ ...description, id }), head };
   checkReadable(file, description.tensors, runType);
   const bytes = lengthOf(file, description.tensors);
   const facts = {
@@ -123,7 +125,7 @@ function checkReadable(file, tensors, runType) {
     throw new BqError('SHAPE', `${file.name} has no tensors`, {
       hint: 'it is a part of a model: all parts are needed',
     });
-  const not = tensors.find(({ type }) => !TYPES[runType(type.id)]);
+  const not = tensors.find(({ type }) => !TYPES[runType(toldType(type.id))]);
   if (not)
     throw new BqError('UNSUPPORTED', `tensor "${not.name}" is stored as ${not.type.name}`, {
       hint: 'this version of the engine does not read it',

@@ -10,7 +10,11 @@ import { createEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/e
 import { readHeader } from '../../js/sources/gguf-header.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { faultServer } from '../server/faults.mjs';
-import { randomGguf, randomParts } from './gguf-writer.mjs';
+import { convertGguf } from '../../bin/convert-gguf.js';
+import { tensorTable } from '../../js/convert/names.js';
+import { q6kOfIq3s } from '../../js/gguf/iq3s.js';
+import { random } from './fixture.mjs';
+import { bytesTokenizer, gguf, ggufName, llamaMetadata, randomGguf, randomParts } from './gguf-writer.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'bq4-gguf-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -306,4 +310,47 @@ test("a model in several files: by the first one's address or path, or as a list
   );
   server.faults = [{ path: `/${names[1]}`, status: 404 }];
   await assert.rejects(plain.load(url, options), { code: 'HTTP_STATUS' });
+});
+
+test('blocks of IQ3_S become those of Q6_K as they come: from a file, by ranges, kept, and in a .bq4 file', async (t) => {
+  const next = random(5);
+  const sizes = { ...config, layers: 2, hidden: 256, heads: 4, kv_heads: 2, ffn: 512 };
+  const tensors = tensorTable({ ...sizes, head_dim: 64 })
+    .filter(({ required }) => required)
+    .map(({ name, dims }) => {
+      if (dims.length === 1)
+        return {
+          name: ggufName(name),
+          dims,
+          type: 0,
+          bytes: new Uint8Array(Float32Array.from({ length: dims[0] }, () => 1 + 0.2 * next()).buffer),
+        };
+      const bytes = Uint8Array.from({ length: ((dims[0] * dims[1]) / 256) * 110 }, () => 128 + 128 * next());
+      for (let i = 0; i < bytes.length; i += 110) bytes.set([128 + 128 * next(), 1], i); // a subnormal scale
+      return { name: ggufName(name), dims, type: 21, bytes };
+    });
+  const metadata = { ...llamaMetadata(sizes), ...bytesTokenizer(sizes.vocab) };
+  const as = (/** @type {any} */ list) => gguf(metadata, list);
+  const stored = as(tensors);
+  const sixth = as(tensors.map((one) => (one.type ? { ...one, type: 14, bytes: q6kOfIq3s(one.bytes) } : one)));
+  /** @param {any} source @param {any} [more] */
+  const answer = async (source, more) => idsOf(await plain.load(source, { ...options, ...more }));
+  const expected = await answer(fromBytes(sixth));
+  assert.equal(await answer(fromBytes(stored)), expected);
+  const vector = { name: 'output_norm.weight', dims: [256], type: 21, bytes: tensors[0].bytes.subarray(0, 110) };
+  await assert.rejects(answer(fromBytes(as(tensors.map((one) => (one.name === vector.name ? vector : one))))), {
+    code: 'UNSUPPORTED',
+    message: /"output_norm.weight" is a vector, stored as IQ3_S/,
+  });
+  assert.equal(await answer(fromBytes(stored), { budget: 2 ** 27 }), expected);
+  const { server, engine, asked } = await opened(t);
+  server.files['/model.gguf'] = stored;
+  const source = fromUrl(server.at('/model.gguf'), { retries: 0 });
+  assert.equal(await idsOf(await engine.load(source, options)), expected);
+  const first = asked().length;
+  assert.equal(await idsOf(await engine.load(source, options)), expected);
+  assert.equal(asked().length, first);
+  const to = join(folder, 'iq3.bq4');
+  await convertGguf(openBytes(stored), to, {});
+  assert.equal(await answer(fromFile(to)), expected);
 });

@@ -96,6 +96,7 @@ const NUMBERS = {
   q5_k: 13,
   q6_k: 14,
   iq4_nl: 20,
+  iq3_s: 21,
   bf16: 30,
 };
 

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { createCodec } from '../../js/convert/codec.js';
 import { ROWS, runLayout, TILED, TYPES, weightBytes } from '../../js/convert/weights.js';
-import { readable } from '../../js/gguf/types.js';
+import { ALL, readable, translated } from '../../js/gguf/types.js';
 import { modelRows } from '../models-report.mjs';
 
 const golden = new URL('../golden/gguf_blocks/', import.meta.url);
@@ -25,14 +25,16 @@ for (const name of readable().map((type) => type.toLowerCase()))
   test(`${name}: repacked, its values are those of PyPI gguf, to the bit`, () => {
     const { count, weights, blocks, values } = blocksOf(name);
     const stored = /** @type {import('../../js/convert/weights.js').WeightType} */ (
-      TYPES.find((type) => type.name === name)
+      ALL.find((type) => type.name === name)
     );
-    const run = TYPES[wasm.call('bqw_run_type', stored.id)];
+    const other = translated(stored);
+    const told = other?.becomes ?? stored;
+    const run = TYPES[wasm.call('bqw_run_type', told.id)];
     const layout = runLayout(run);
     const found = wasm.scope((take) => {
-      const from = wasm.put(take, blocks).at;
+      const from = wasm.put(take, other ? other.translate(blocks) : blocks).at;
       const tiles = layout === TILED ? take(weightBytes(run, TILED, count, weights)) : from;
-      if (layout === TILED) wasm.check('bqw_repack', stored.id, from, count, weights, tiles);
+      if (layout === TILED) wasm.check('bqw_repack', told.id, from, count, weights, tiles);
       const to = take(4 * count * weights);
       wasm.check('bqw_dequantize', run.id, layout, tiles, count, weights, to);
       return wasm.bytes(to, 4 * count * weights).slice();
