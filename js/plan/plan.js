@@ -309,9 +309,9 @@ function notPageable(source, version, repacked, cache) {
   if (repacked)
     return cache?.pages
       ? ''
-      : 'of a GGUF file, weights that do not fit can only be read from a repacked copy: give the engine a cache in OPFS or a folder; or take a smaller model';
+      : 'a GGUF file is paged from a repacked copy: give the engine a cache; or take a smaller model';
   if (source.kind !== 'url' || source.url.startsWith('file:') || (cache?.pages && version === 2)) return '';
-  return 'load the file from this machine (fromHandle, fromBlob, fromFile), so that weights that do not fit can be read from it for every token; or take a smaller model';
+  return 'load the file from this machine (fromHandle, fromBlob, fromFile), where weights can be read for every token; or take a smaller model';
 }
 
 /** What quantized weights are multiplied with where nothing is asked for. @param {Record<string, number>} numbers @returns {'i8' | 'i16'} */
