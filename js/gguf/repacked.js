@@ -249,6 +249,7 @@ export class RepackedSource {
   }
 
   async close() {
+    this.#known = new Uint8Array();
     this.#wasm.release();
     await this.#file.close();
   }

@@ -164,7 +164,9 @@ export function keptGguf(prefix) {
  * @param {Repacked} repacked @param {number} from  where its data begins @param {ByteSource} file @param {Compiled} compiled
  * @param {Uint8Array | null} wanted  SHA-256 of the file
  */
-export function openRepacked({ tensors, head, known = new Uint8Array(), bytes, tag }, from, file, compiled, wanted) {
+export function openRepacked(repacked, from, file, compiled, wanted) {
+  const { tensors, head, known, bytes, tag } = repacked;
+  repacked.known = undefined; // as large as the header: for as long as the source is open, not the model
   file.expect?.(head, bytes, tag);
   return RepackedSource.open(file, compiled, place(tensors, from), known, wanted && { wanted, bytes });
 }
