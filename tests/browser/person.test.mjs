@@ -1,0 +1,406 @@
+// What a person meets in the demo, in every browser: waiting for a model and for a long prompt, a model without a form for
+// its chat, a model that comes back after a reload, a network that goes away, the keyboard, a screen reader, two tabs, the looks.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileSink } from '../../js/convert/write/output.js';
+import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
+import { serve } from '../../tools/serve.mjs';
+import { faultServer } from '../server/faults.mjs';
+import { chromiumFirst, start } from './every.mjs';
+import { comesTo, press, ready, say, set, texts } from './person.mjs';
+import { plainHost, ROOT } from './site.mjs';
+
+/** @typedef {import('./browsers.mjs').Page} Page */
+
+const folder = mkdtempSync(join(tmpdir(), 'bq4-person-'));
+const [LARGE, LONG] = [join(folder, 'large.bq4'), join(folder, 'long.bq4')];
+after(() => rmSync(folder, { recursive: true }));
+
+before(async () => {
+  const shape = { ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8 };
+  await makeRandom({ ...shape, context: 256 }, await fileSink(LARGE), { quant: 'bq4' });
+  await makeRandom({ ...shape, layers: 4, context: 2048 }, await fileSink(LONG), { quant: 'bq4' });
+});
+
+/** @param {Page} page @param {string} selector @param {RegExp} words  that its text comes to have */
+const says = (page, selector, words) =>
+  page.until(
+    ([selector, words]) => new RegExp(words).test(document.querySelector(selector)?.textContent ?? ''),
+    [selector, words.source],
+  );
+/** @param {Page} page @param {string} selector @returns {Promise<string>} */
+const textOf = (page, selector) => page.evaluate((one) => document.querySelector(one)?.textContent ?? '', selector);
+/** @param {Page} page @param {string} selector @param {boolean} [is] */
+const seen = (page, selector, is = true) =>
+  page.until(
+    ([one, is]) => Boolean(document.querySelector(String(one))?.checkVisibility()) === is,
+    /** @type {[string, boolean]} */ ([selector, is]),
+  );
+/** Where the keyboard is: a label, or an id. @param {Page} page @returns {Promise<string>} */
+const focus = (page) =>
+  page.evaluate(() => {
+    const at = document.activeElement;
+    return at && at !== document.body ? at.getAttribute('aria-label') || at.id || at.textContent || '?' : 'nowhere';
+  });
+/** As a keyboard does, from where it is. @param {Page} page @param {string} label @param {string} [within] */
+const pressHere = (page, label, within = 'body') =>
+  page.evaluate(
+    ([label, within]) => {
+      const all = [...document.querySelectorAll(`${within} button`)].filter(
+        (one) => (one.getAttribute('aria-label') ?? one.textContent?.trim()) === label && one.checkVisibility(),
+      );
+      const one = /** @type {HTMLElement} */ (all.at(-1));
+      one.focus();
+      one.click();
+    },
+    [label, within],
+  );
+/** Puts a text where messages are written, and sends it. @param {Page} page @param {string} text */
+const send = (page, text) =>
+  page.evaluate((text) => {
+    const field = /** @type {HTMLTextAreaElement} */ (document.querySelector('#message'));
+    field.value = text;
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+    /** @type {HTMLElement} */ (document.querySelector('#send')).click();
+  }, text);
+
+await chromiumFirst((name) => {
+  const here = {
+    browser: /** @type {import('./browsers.mjs').Browser} */ (/** @type {any} */ (null)),
+    site: /** @type {Awaited<ReturnType<typeof serve>>} */ (/** @type {any} */ (null)),
+    models: /** @type {Awaited<ReturnType<typeof faultServer>>} */ (/** @type {any} */ (null)),
+  };
+  before(async () => {
+    here.browser = await start(name);
+    here.site = await serve({ root: ROOT });
+    here.models = await faultServer({ '/large.bq4': LARGE, '/long.bq4': LONG });
+  });
+  after(async () => {
+    await here.browser?.close();
+    await Promise.all([here.site?.close(), here.models?.close()]);
+  });
+  const demo = async () => {
+    const page = await here.browser.open(`${here.site.url}demo/`);
+    await ready(page);
+    return page;
+  };
+  /** @param {Page} page @param {string} path */
+  const look = async (page, path) => {
+    await page.click('#model-name');
+    await page.evaluate((url) => {
+      /** @type {HTMLInputElement} */ (document.querySelector('#link')).value = url;
+    }, here.models.at(path));
+    await press(page, 'Check', '#from-link');
+  };
+  /** Of a large one the plan is shown. @param {Page} page @param {string} path */
+  const check = async (page, path) => {
+    await look(page, path);
+    await seen(page, '#plan-start');
+  };
+  /** A small one is loaded at once. @param {Page} page */
+  const useLong = async (page) => {
+    await look(page, '/long.bq4');
+    await says(page, '#model-name', /^long\.bq4$/);
+    await seen(page, '#arriving', false);
+    await ready(page);
+  };
+
+  test('the plan is a dialog in view, with the keyboard in it and back', async () => {
+    const page = await demo();
+    await page.size(390, 700);
+    await check(page, '/large.bq4');
+    const [inside, bottom, height, filled] = await page.evaluate(() => {
+      const plan = /** @type {HTMLElement} */ (document.querySelector('#plan'));
+      const button = /** @type {HTMLElement} */ (document.querySelector('#plan-start'));
+      return [
+        plan.contains(document.activeElement),
+        plan.getBoundingClientRect().bottom,
+        innerHeight,
+        getComputedStyle(button).backgroundColor !== getComputedStyle(plan).backgroundColor,
+      ];
+    });
+    assert.ok(inside, 'the keyboard is in it');
+    assert.ok(bottom <= height, `it ends at ${bottom} of ${height}`);
+    assert.ok(filled, 'what goes on is filled');
+    for (const words of [/CC0-1\.0/, /26\.\d MB to download/, /tokens\/s/]) await says(page, '#plan', words);
+    await press(page, 'Cancel', '#plan');
+    await seen(page, '#plan-start', false);
+    assert.equal(await focus(page), await page.evaluate(() => 'model-name'));
+    await page.close();
+  });
+
+  test('a reply that waits for weights says so, also while they are paused; Stop works at once', async () => {
+    const page = await demo();
+    await check(page, '/large.bq4');
+    here.models.faults = [{ bytesPerSecond: 0.6e6 }];
+    await press(page, 'Download and use', '#plan');
+    await says(page, '[role=status]', /you can write already/);
+    await send(page, 'Hello');
+    await says(page, '[role=status]', /The reply waits until enough of the model is here/);
+    await press(page, 'Pause');
+    await says(page, '[role=status]', /Paused: a reply waits/);
+    await page.click('#stop');
+    await ready(page);
+    await comesTo(() => texts(page), []);
+    await send(page, 'Hello');
+    await says(page, '[role=status]', /the download is paused/);
+    here.models.faults = [];
+    await press(page, 'Resume');
+    await seen(page, '#arriving', false);
+    await ready(page);
+    assert.equal((await texts(page)).length, 2);
+    await page.close();
+  });
+
+  test('a long prompt: how much is read and how long it takes, and Stop at once', async () => {
+    const page = await demo();
+    await useLong(page);
+    await page.evaluate(() => {
+      const told = /** @type {any} */ (globalThis.told = []);
+      for (const id of ['amount', 'status']) {
+        const place = /** @type {Node} */ (document.getElementById(id));
+        new MutationObserver(() => told.push(place.textContent)).observe(place, { childList: true });
+      }
+    });
+    await send(page, 'the '.repeat(450));
+    await page.until(() =>
+      /** @type {any} */ (globalThis).told.some((/** @type {string} */ text) =>
+        /^[\d,]+ of 1,\d+ tokens read, about \d.* left$/.test(text),
+      ),
+    );
+    await page.click('#stop');
+    await ready(page);
+    await comesTo(() => textOf(page, '#amount'), '');
+    await comesTo(() => texts(page), []);
+    const told = await page.evaluate(() => /** @type {any} */ (globalThis).told);
+    assert.ok(
+      told.some((/** @type {string} */ text) => /^Reading 1,\d+ tokens…$/.test(text)),
+      `${told}`,
+    );
+    await page.close();
+  });
+
+  test('a model without a form of its chat: said, chosen with a preview, remembered; it comes back after a reload, with its conversation', async () => {
+    const page = await demo();
+    await useLong(page);
+    await seen(page, '#format-preview');
+    await set(page, { maxTokens: '2' });
+    await say(page, 'Hello');
+    await seen(page, '#format-preview');
+    await page.evaluate(() => {
+      const choice = /** @type {HTMLSelectElement} */ (
+        document.querySelector('#format-preview')?.closest('section')?.querySelector('select')
+      );
+      choice.value = 'llama-3';
+      choice.dispatchEvent(new Event('change', { bubbles: true }));
+    });
+    await says(page, '#format-preview', /^<\|start_header_id\|>user<\|end_header_id\|>\n\nHello!<\|eot_id\|>/);
+    await press(page, 'Use this form');
+    await seen(page, '#format-preview', false);
+    const said = await texts(page);
+    await page.reload();
+    await says(page, '#model-name', /long\.bq4/);
+    await ready(page);
+    await says(page, '[data-stat="format"]', /Llama 3/);
+    await comesTo(() => texts(page), said);
+    await seen(page, '#format-preview', false);
+    await page.close();
+  });
+
+  test('the network goes away: it goes on, and even starts again without asking for anything', async () => {
+    const host = await plainHost('/away');
+    const page = await here.browser.open(host.url);
+    await ready(page);
+    await says(page, '[data-stat="offline"]', /^yes/);
+    const reply = await say(page, 'Hello!');
+    await host.close();
+    await page.reload();
+    await ready(page);
+    await comesTo(() => texts(page), ['Hello!', reply]);
+    assert.match(await say(page, 'Tell me a joke'), /\w/);
+    await page.close();
+  });
+
+  test('the keyboard stays in the page: after Regenerate, an edit, Undo, a message that is dismissed', async () => {
+    const page = await demo();
+    await set(page, { maxTokens: '8' });
+    await say(page, 'Hello!');
+    await pressHere(page, 'Regenerate the reply');
+    await ready(page);
+    await comesTo(() => focus(page), 'Regenerate the reply');
+    await pressHere(page, 'Edit your message');
+    await page.until(() => document.activeElement?.tagName === 'TEXTAREA' && document.activeElement.id !== 'message');
+    await page.evaluate(() => {
+      const field = /** @type {HTMLTextAreaElement} */ (document.activeElement);
+      field.value = 'Who are you?';
+      field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true }));
+    });
+    await page.until(() => document.querySelectorAll('[role=log] article').length === 2);
+    await ready(page);
+    assert.notEqual(await focus(page), 'nowhere');
+    await pressHere(page, 'Version before');
+    await page.until(() => /Hello!/.test(document.querySelector('[role=log] article .text')?.textContent ?? ''));
+    assert.notEqual(await focus(page), 'nowhere');
+    await pressHere(page, 'New chat', '.bar');
+    await comesTo(() => texts(page), []);
+    assert.equal(await focus(page), 'message');
+    await pressHere(page, 'Undo', '#notices');
+    await page.until(() => document.querySelectorAll('[role=log] article').length === 2);
+    assert.notEqual(await focus(page), 'nowhere');
+    await page.close();
+  });
+
+  test('a screen reader hears a reply in whole sentences, and its end', async () => {
+    const page = await demo();
+    await set(page, { temperature: '0' });
+    await page.evaluate(() => {
+      const heard = { status: /** @type {(string | null)[]} */ ([]), sentences: /** @type {(string | null)[]} */ ([]) };
+      Object.assign(globalThis, { heard });
+      const status = /** @type {HTMLElement} */ (document.querySelector('[role=status]'));
+      const all = { childList: true, characterData: true, subtree: true };
+      new MutationObserver(() => heard.status.push(status.textContent)).observe(status, all);
+      new MutationObserver((changes) =>
+        changes.forEach(({ addedNodes }) => addedNodes.forEach((node) => heard.sentences.push(node.textContent))),
+      ).observe(/** @type {Node} */ (document.querySelector('#heard')), { childList: true, subtree: true });
+    });
+    const reply = await say(page, 'Tell me a story');
+    await says(page, '[role=status]', /^Done: /);
+    const { status, sentences } = await page.evaluate(() => /** @type {any} */ (globalThis).heard);
+    assert.ok(status.length <= 4, status.join(' | '));
+    assert.ok(sentences.length >= 3, `${sentences.length} sentences`);
+    for (const sentence of sentences) assert.match(sentence, /[.!?…"]$/);
+    const bare = (/** @type {string} */ text) => text.replace(/\s+/g, '');
+    assert.equal(bare(sentences.join('')), bare(reply), 'each once, none missing');
+    await page.close();
+  });
+
+  test('a tab that died while it loaded: said, less memory is offered, and there is a way on when that is dismissed', async () => {
+    const page = await demo();
+    // What a tab leaves behind that died: a mark whose lock nobody holds.
+    const died = async (/** @type {object} */ mark) => {
+      await page.evaluate(
+        (mark) => localStorage.setItem('bq4.loading', JSON.stringify({ level: 0, id: 'bq4.loading.gone', ...mark })),
+        mark,
+      );
+      await page.reload();
+      await says(page, '[role=alert]', /CRASHED/);
+    };
+    await died({ name: 'Bundled model', url: null, kind: 'bundled' });
+    assert.match(await textOf(page, '[role=alert]'), /Bundled model/);
+    await press(page, 'Load with less memory');
+    await ready(page);
+    await says(page, '[data-stat="context"]', /of 256 tokens/);
+    assert.match(await say(page, 'Hello!'), /\w/);
+
+    const mark = { name: 'large.bq4', url: here.models.at('/large.bq4'), kind: 'link' };
+    await died(mark);
+    assert.match(await textOf(page, '[role=alert]'), /large\.bq4/);
+    await press(page, 'Load with less memory');
+    await seen(page, '#plan-start');
+    await says(page, '#plan', /context of 128 tokens/);
+    await press(page, 'Cancel', '#plan');
+    await seen(page, '#no-model');
+    await died(mark);
+    await press(page, 'Dismiss this message');
+    await seen(page, '#no-model');
+    await press(page, 'Use the bundled model');
+    await ready(page);
+    await seen(page, '#no-model', false);
+    await page.close();
+  });
+
+  test('a shared link to a model stands where it is checked, and nothing is asked for', async () => {
+    const link = here.models.at('/large.bq4');
+    const before = here.models.asked().length;
+    const page = await here.browser.open(`${here.site.url}demo/?text=${encodeURIComponent(link)}`);
+    await ready(page);
+    assert.equal(await page.evaluate(() => /** @type {any} */ (document.querySelector('#link')).value), link);
+    await comesTo(
+      () => focus(page),
+      await page.evaluate(() => document.querySelector('#link')?.getAttribute('aria-label') || 'link'),
+    );
+    assert.equal(here.models.asked().length, before);
+    const manifest = await page.evaluate(async () => {
+      const address = /** @type {HTMLLinkElement} */ (document.querySelector('link[rel=manifest]')).href;
+      return (await fetch(address)).json();
+    });
+    assert.equal(manifest.display, 'standalone');
+    assert.ok(manifest.icons.length >= 2 && manifest.share_target);
+    await page.close();
+  });
+
+  test('two tabs: neither overwrites what the other said', async () => {
+    // A host that lets itself be framed; the frame is the other tab.
+    const host = await plainHost('/tabs');
+    const page = await here.browser.open(host.url);
+    await ready(page);
+    await page.evaluate(() => {
+      const frame = Object.assign(document.createElement('iframe'), { id: 'other', src: location.href, width: 600 });
+      document.body.append(frame);
+    });
+    const readyThere = () =>
+      page.until(() => {
+        const inside = /** @type {HTMLIFrameElement} */ (document.getElementById('other')).contentDocument;
+        const send = /** @type {HTMLButtonElement | null | undefined} */ (inside?.querySelector('#send'));
+        return send && !send.disabled && !send.hidden;
+      });
+    await readyThere();
+    const mine = [await say(page, 'Hello!'), 'Hello!'];
+    await page.evaluate(() => {
+      const inside = /** @type {any} */ (document.getElementById('other')).contentDocument;
+      const field = inside.querySelector('#message');
+      field.value = 'Good night';
+      field.dispatchEvent(new Event('input', { bubbles: true }));
+      inside.querySelector('#send').click();
+    });
+    await readyThere();
+    /** @type {string[]} */
+    const theirs = await page.evaluate(() => {
+      const inside = /** @type {any} */ (document.getElementById('other')).contentDocument;
+      return [...inside.querySelectorAll('[role=log] article .text')].map((one) => one.textContent ?? '');
+    });
+    assert.ok(theirs.includes('Good night') && theirs.length >= 2, `${theirs}`);
+    await page.until(
+      (wanted) =>
+        wanted.every((text) =>
+          Object.entries(localStorage).some(
+            ([key, value]) =>
+              key.startsWith('bq4.chat.') &&
+              JSON.parse(value).entries.some((/** @type {any} */ one) => one.content === text),
+          ),
+        ),
+      [...mine, ...theirs],
+    );
+    await page.close();
+    await host.close();
+  });
+
+  test('no sideways scroll, from a desk to 320 pixels; light and dark differ and are remembered', async () => {
+    const page = await demo();
+    for (const width of [1280, 390, 320]) {
+      await page.size(width, 800);
+      const [scroll, own] = await page.evaluate(() => [document.scrollingElement?.scrollWidth ?? 0, innerWidth]);
+      assert.ok(scroll <= own, `${scroll} of ${own} pixels`);
+    }
+    await page.size(1280, 800);
+    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const theme = (/** @type {string} */ label) =>
+      page.until((label) => document.querySelector(`[aria-label="${label}"]`), label);
+    const turn = () =>
+      page.evaluate(() => /** @type {HTMLElement} */ (document.querySelector('[aria-label^="Theme: "]')).click());
+    await turn();
+    await theme('Theme: light');
+    const light = await background();
+    await turn();
+    await theme('Theme: dark');
+    const dark = await background();
+    assert.notEqual(dark, light);
+    await page.reload();
+    await ready(page);
+    assert.equal(await background(), dark);
+    await page.close();
+  });
+});
