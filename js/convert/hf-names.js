@@ -81,12 +81,24 @@ export function canonicalTensors(hf, config, name, tensor) {
       hint: 'is config.json that of another model?',
     });
   if (!tensor) throw integers();
+  if (typeof found.module !== 'string') checkSplit(name, tensor, config);
   /** @type {[string, InTensor][]} */
   const parts = typeof found.module === 'string' ? [[found.module, tensor]] : found.module(tensor, config);
   return parts.map(([module, part]) => {
     const full = `${found.before}${module}.${match[2]}${found.part}`;
     return [full, own.change?.(full, part) ?? part];
   });
+}
+
+/**
+ * A tensor that is split has lists of the rows of its parts, which may be no longer than it is itself. SHAPE.
+ * @param {string} name @param {InTensor} tensor @param {Record<string, any>} config  ours
+ */
+function checkSplit(name, { dims }, { hidden, ffn, heads = 1, kv_heads: kv = heads, head_dim: dim = hidden / heads }) {
+  const all = dims.reduce((a, b) => a * b, 1);
+  const wanted = Math.max(hidden, heads * dim, kv * dim, heads, kv, dims.length > 1 ? ffn : 0);
+  if (wanted > all)
+    throw new BqError('SHAPE', `tensor "${name}" has ${all} weights, of which config.json makes parts of ${wanted}`);
 }
 
 /**

@@ -1,8 +1,9 @@
 // Folders whose headers and configurations hold anything: typed errors, from `convert` and from `inspect`.
 import assert from 'node:assert/strict';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { inspectForeign } from '../../bin/inspect-foreign.js';
 import { configOf } from '../../js/convert/hf-names.js';
 import { FAMILIES } from '../../js/convert/families/index.js';
@@ -72,6 +73,30 @@ for (const [what, [bytes, config]] of Object.entries(FOLDERS))
     assert.deepEqual(readdirSync(folder), before);
     await typed(inspectForeign(folder, null), what);
   });
+
+test('sizes that no tensor has: refused before a list or a table of them is made', async () => {
+  const fixtures = fileURLToPath(new URL('../golden/fixtures/', import.meta.url));
+  for (const [name, key] of [
+    ['internlm2', 'num_attention_heads'],
+    ['internlm2', 'num_key_value_heads'],
+    ['neox', 'num_attention_heads'],
+    ['neox', 'hidden_size'],
+    ['phi3', 'intermediate_size'],
+    ['phi3', 'num_key_value_heads'],
+    ['falcon-40b', 'num_kv_heads'],
+    ['bloom', 'n_head'],
+    ['mpt', 'd_model'],
+    ['gpt2', 'n_embd'],
+    ['exaone', 'head_dim'],
+  ])
+    for (const size of [1e9, 1e300]) {
+      const folder = fresh();
+      cpSync(join(fixtures, name), folder, { recursive: true });
+      const path = join(folder, 'config.json');
+      writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), [key]: size }));
+      assert.notEqual(await typed(convert(folder, join(folder, 'out.bq4')), `${name}, ${key}`), 'done');
+    }
+});
 
 test('config.json: every key that a family reads with a value of every kind', () => {
   const values = [null, 0, -1, Infinity, 'x', '', [], {}, [null], { a: 1 }, true, ['full_attention'], '__proto__'];

@@ -72,6 +72,8 @@ function listed(list, dim, what) {
   return Float32Array.from(list);
 }
 
+/** Numbers of a head that may be rotated: a table has half as many. */
+const WIDEST = 65536;
 /** Ways that change nothing up to the context that the model was made for: it goes no further here; or of text without pictures. */
 const PLAIN = ['default', 'none', 'dynamic', 'mrope'];
 const KINDS = [...PLAIN, 'linear', 'llama3', 'yarn', 'longrope'];
@@ -101,6 +103,7 @@ export function scalingConfig(s) {
  * @returns {Record<string, Float32Array>}
  */
 export function scalingTables(s, theta, dim) {
+  if (dim > WIDEST) throw new BqError('FORMAT', `${dim} numbers of a head are rotated`, { hint: `at most ${WIDEST}` });
   switch (s.kind) {
     case 'linear':
       return s.factor === 1 ? {} : { 'rope.factors': table(dim, () => s.factor) };
