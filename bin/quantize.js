@@ -1,5 +1,5 @@
 /** `bq4 quantize`: a model in fewer bits, by what goes into its products on a text. */
-import { stderr, stdout } from 'node:process';
+import process, { stderr, stdout } from 'node:process';
 import { chatFormat, tokenizerOf } from '../js/convert/parts.js';
 import { openCheckpoint } from '../js/convert/read/checkpoint.js';
 import { formatReport } from '../js/convert/report.js';
@@ -80,6 +80,14 @@ function sizeOf(text) {
 /** @type {Record<string, string>} */
 const STAGES = { read: 'reading', calibrate: 'calibrating', choose: 'choosing types', write: 'rounding' };
 
+/** Ctrl-C ends the work and leaves nothing behind; a second one ends the process at once. */
+function stopSignal() {
+  const stop = new AbortController();
+  const abort = () => stop.abort();
+  process.once('SIGINT', abort).once('SIGTERM', abort);
+  return { signal: stop.signal, off: () => process.off('SIGINT', abort).off('SIGTERM', abort) };
+}
+
 /** @param {string[]} files  the model, the file to write @param {any} options */
 export async function quantizeFile([from, to], options) {
   let shown = 0;
@@ -88,6 +96,7 @@ export async function quantizeFile([from, to], options) {
     shown = Date.now();
     stderr.write(`\r${STAGES[stage]} ${Math.floor((100 * done) / total)} %${done < total ? ' ' : '\n'}`);
   };
+  const { signal, off } = stopSignal();
   const report = await withInput(from, options.tokenizer, async (input) =>
     quantize(input, to, {
       quant: options.quant,
@@ -98,7 +107,18 @@ export async function quantizeFile([from, to], options) {
       targetSize: sizeOf(options['target-size']),
       calibrate: options.calibrate === undefined ? undefined : await readText(options.calibrate),
       onProgress,
+      signal,
     }),
-  );
+  )
+    .catch((error) => {
+      if (error !== signal.reason) throw error;
+      return null;
+    })
+    .finally(off);
+  if (!report) {
+    stderr.write('bq4: stopped, nothing was written\n');
+    process.exitCode = 130;
+    return;
+  }
   stdout.write(options.json ? `${JSON.stringify(report)}\n` : `${formatReport(report)}\n`);
 }

@@ -52,19 +52,21 @@ export class Calibrator {
   #layers;
   #context;
   #vocab;
+  #signal;
   /** By keys of `inputOf`: where in the heap, and how many columns. @type {Map<string, { at: number, cols: number }>} */
   #held = new Map();
   /** @type {(done: number, total: number) => void} */
   onTokens = () => {};
 
-  /** @param {Wasm} wasm @param {number} model @param {Uint32Array[]} windows @param {{ layers: number, context: number, vocab: number }} plan */
-  constructor(wasm, model, windows, { layers, context, vocab }) {
+  /** @param {Wasm} wasm @param {number} model @param {Uint32Array[]} windows @param {{ layers: number, context: number, vocab: number }} plan @param {AbortSignal} [signal] */
+  constructor(wasm, model, windows, { layers, context, vocab }, signal) {
     this.#wasm = wasm;
     this.#model = model;
     this.#windows = windows;
     this.#layers = layers;
     this.#context = context;
     this.#vocab = vocab;
+    this.#signal = signal;
   }
 
   get tokens() {
@@ -75,9 +77,9 @@ export class Calibrator {
    * ARGUMENT: the text has no tokens; NOMEM.
    * @param {import('../shared/types.js').SourceLike} from
    * @param {string} text
-   * @param {{ tokens?: number }} [limits]
+   * @param {{ tokens?: number, signal?: AbortSignal }} [limits]
    */
-  static async open(from, text, { tokens = 16384 } = {}) {
+  static async open(from, text, { tokens = 16384, signal } = {}) {
     const compiled = await compile({ build: 'simd128', wasmUrl: CONVERT_URL });
     const source = toSource(from);
     const { trainedContext } = await (async () => {
@@ -105,7 +107,7 @@ export class Calibrator {
     const model = await loading.model;
     await loading.done;
     const windows = windowsOf(wasm, model, text, options.context, tokens);
-    return new Calibrator(wasm, model, windows, { ...plan, context: options.context });
+    return new Calibrator(wasm, model, windows, { ...plan, context: options.context }, signal);
   }
 
   /** Moments of what a matrix is multiplied with; null: they aren't known. @param {string} name  of the matrix */
@@ -147,7 +149,10 @@ export class Calibrator {
 
   /** @param {number} session */
   async #run(session) {
-    while (this.#wasm.check('bqw_session_run', session, 8) !== 0) await new Promise((resolve) => setImmediate(resolve));
+    do {
+      await new Promise((resolve) => setImmediate(resolve));
+      this.#signal?.throwIfAborted();
+    } while (this.#wasm.check('bqw_session_run', session, 8) !== 0);
   }
 
   /** What comes behind each of the text's first `n` tokens: log probabilities. @param {number} n @returns {Promise<Float32Array[]>} */

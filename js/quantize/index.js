@@ -58,6 +58,8 @@ async function writeFile(output, model, { hash, onBytes, signal }) {
   return writeV2(await fileSink(output), model, {
     hash: (bytes) => hasher.hash(bytes),
     sha256: hash === 'sha256' ? (bytes) => hasher.sha256(bytes) : undefined,
+    // Of all that the file holds, hashes of its data among it: the same input makes the same bytes.
+    fileId: (prefix) => hasher.sha256(prefix).subarray(0, 16),
     onBytes,
     signal,
   });
@@ -138,7 +140,7 @@ export async function quantize(input, output, options = {}) {
     if (calibrate !== undefined && shapes.length) {
       const path = join(folder, 'floats.bq4');
       await writeFloats(input, matches, codec, path, options);
-      calibrator = await Calibrator.open(fromFile(path), calibrate, { tokens });
+      calibrator = await Calibrator.open(fromFile(path), calibrate, { tokens, signal: options.signal });
       calibrator.onTokens = (done, total) => options.onProgress?.('calibrate', done, total);
       rounder = await Rounder.create(shapes, METHODS[method]);
     }

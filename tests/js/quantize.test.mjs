@@ -1,7 +1,8 @@
 // `bq4 quantize`: rounding by what a text puts into products. In C, in NumPy to the bit, and end to end.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -12,6 +13,7 @@ import { quantizing } from '../../js/quantize/border.js';
 import { spend } from '../../js/quantize/mix.js';
 import { Rounder } from '../../js/quantize/rounder.js';
 import { openBytes } from '../../js/sources/bytes.js';
+import { inTime, until } from '../waiting.mjs';
 import { testFolder } from './folders.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -101,6 +103,12 @@ test('quantize: a folder, the same as .bq4, the same bytes twice; errors of prod
   quantized(floats, b, '--calibrate', text, '--quant', 'bq4h');
   const search = quantized(tiny, searched, '--calibrate', text, '--quant', 'bq4h', '--method', 'search');
   assert.deepEqual(await contents(a), await contents(b));
+  const again = join(folder, 'again.bq4');
+  quantized(tiny, again, '--calibrate', text, '--quant', 'bq4h');
+  assert.ok(readFileSync(again).equals(readFileSync(a)), 'the same file, its id too');
+  const ids = [a, searched].map((path) => readFileSync(path).subarray(40, 56).toString('hex'));
+  assert.notEqual(ids[0], ids[1]);
+  assert.notEqual(ids[0], '0'.repeat(32));
   const types = new Map((await tensorsOf(a)).map(({ name, type }) => [name, type]));
   assert.deepEqual(
     ['h.0.mlp.up.weight', 'wte.weight', 'ln_f.weight'].map((name) => types.get(name)),
@@ -119,6 +127,30 @@ test('quantize: a folder, the same as .bq4, the same bytes twice; errors of prod
   const { status, stdout } = bq4('run', a, 'The', '--max-tokens', '8', '--temperature', '0', '--json');
   assert.equal(status, 0);
   assert.equal(JSON.parse(stdout).ids.length, 8);
+});
+
+test('quantize: Ctrl-C leaves nothing behind in the middle of it', async (t) => {
+  const folder = fresh();
+  const text = join(folder, 'text.txt');
+  writeFileSync(text, TEXT.repeat(100));
+  const temporary = join(folder, 'tmp');
+  mkdirSync(temporary);
+  const args = [join(root, 'bin/bq4.js'), 'quantize', tiny, join(folder, 'o.bq4'), '--calibrate', text];
+  // So many tokens take a while.
+  const child = spawn(process.execPath, [...args, '--tokens', '5000000'], {
+    env: { ...process.env, TMPDIR: temporary },
+  });
+  t.after(() => child.kill('SIGKILL'));
+  let said = '';
+  child.stderr.on('data', (data) => (said += data));
+  const ended = once(child, 'exit');
+  const left = () => readdirSync(folder, { recursive: true }).map(String);
+  // Moments are collected once the file that is written has begun.
+  await until('the file to be begun', () => existsSync(join(folder, 'o.bq4.part')), { state: () => [said, left()] });
+  child.kill('SIGINT');
+  assert.deepEqual(await inTime('its end', ended, { state: () => said }), [130, null]);
+  assert.match(said, /stopped, nothing was written/);
+  assert.deepEqual(left().sort(), ['text.txt', 'tmp']);
 });
 
 test('quantize --target-size: types by what each matrix costs, and the file is no larger', async () => {

@@ -33,7 +33,7 @@ import { weightBytes } from '../weights.js';
  * @typedef {object} WriteOptions
  * @property {(bytes: Uint8Array) => bigint} hash  XXH64
  * @property {(bytes: Uint8Array) => Uint8Array} [sha256]  given: chunks are hashed with it, in place of XXH64
- * @property {Uint8Array} [fileId]  16 bytes; default: random
+ * @property {Uint8Array | ((prefix: Uint8Array) => Uint8Array)} [fileId]  16 bytes, or what makes them of the prefix that has zeros in their place; default: random
  * @property {(done: number, total: number) => void} [onBytes]  data written so far
  * @property {AbortSignal} [signal]
  * @property {import('./journal.js').Journal} [journal]  of a sink that keeps: the tensors it tells of are not asked for again
@@ -225,15 +225,16 @@ async function write(
     noted = { tensors: i + 1, position: data.position, hashes: data.hashes.length };
   }
   await data.flush();
-  const prefix = encodePrefix({
-    plan: planAt(prefixLength),
-    rest,
-    dataBytes,
-    hashes: data.hashes,
-    hashBytes: sha256 ? 32 : 8,
-    fileId,
-    hash,
-  });
-  await sink.write(0, prefix);
+  const prefixOf = (/** @type {Uint8Array} */ id) =>
+    encodePrefix({
+      plan: planAt(prefixLength),
+      rest,
+      dataBytes,
+      hashes: data.hashes,
+      hashBytes: sha256 ? 32 : 8,
+      fileId: id,
+      hash,
+    });
+  await sink.write(0, prefixOf(typeof fileId === 'function' ? fileId(prefixOf(new Uint8Array(16))) : fileId));
   return { bytes: prefixLength + dataBytes, prefixBytes: prefixLength, dataBytes };
 }
