@@ -28,6 +28,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').Closable} Closable */
 /** @typedef {import('./shared/types.js').CompleteOptions} CompleteOptions */
 /** @typedef {import('./shared/types.js').CompletionFields} CompletionFields */
+/** @typedef {import('./shared/types.js').CreateOptions} CreateOptions */
 /** @typedef {import('./shared/types.js').CompletionUsage} CompletionUsage */
 /** @typedef {import('./shared/types.js').Content} Content */
 /** @typedef {import('./shared/types.js').EmbedOptions} EmbedOptions */

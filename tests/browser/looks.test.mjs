@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import axe from 'axe-core';
 import { test } from 'node:test';
+import { comesTo } from './person.mjs';
 import { anew, newPage, oneHost, openDemo, ready, sample, say, ui } from './site.mjs';
 
 /** @typedef {import('./site.mjs').Page} Page */
@@ -185,9 +186,9 @@ test('the log follows what is written, unless it was scrolled away', async () =>
       const log = /** @type {HTMLElement} */ (document.querySelector('[role=log]'));
       return Math.round(log.scrollHeight - log.scrollTop - log.clientHeight);
     });
-  assert.equal(await away(), 0, 'after loading');
+  await comesTo(away, 0, 'after loading');
   await say(page, 'Tell me a story');
-  assert.equal(await away(), 0, 'after a reply');
+  await comesTo(away, 0, 'after a reply');
   // The browser tells late that the page has scrolled, and more has been written since; then the log becomes smaller.
   await page.evaluate(() => {
     const log = /** @type {HTMLElement} */ (document.querySelector('[role=log]'));
@@ -196,7 +197,7 @@ test('the log follows what is written, unless it was scrolled away', async () =>
   });
   await page.setViewportSize({ width: 1280, height: 600 });
   await page.waitForFunction(() => innerHeight === 600);
-  assert.equal(await away(), 0, 'after more than a page was written at once');
+  await comesTo(away, 0, 'after more than a page was written at once');
   await page.evaluate(() => document.querySelector('[role=log] > [style]')?.removeAttribute('style'));
   await page.evaluate(() => {
     const tokens = /** @type {HTMLElement} */ (document.querySelector('[data-stat=tokens]'));

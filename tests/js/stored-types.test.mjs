@@ -6,9 +6,12 @@ import { createCodec } from '../../js/convert/codec.js';
 import { ROWS, TYPES } from '../../js/convert/weights.js';
 
 const folder = new URL('../golden/gguf_blocks/', import.meta.url);
+/** Those that become another type while they are read: gguf-types.test.mjs. */
+const REPACKED = ['iq3_s'];
 const names = readdirSync(folder)
   .filter((name) => name.endsWith('.bin'))
-  .map((name) => name.slice(0, -4));
+  .map((name) => name.slice(0, -4))
+  .filter((name) => !REPACKED.includes(name));
 /** The rows STORED of the list of types. */
 const header = readFileSync(new URL('../../c/core/type.h', import.meta.url), 'utf8');
 const become = [...header.matchAll(/^ {2}STORED\(\w+, (\w+), /gm)].map(([, name]) => name);
