@@ -6,34 +6,37 @@ import { button, element } from './element.js';
 const alerts = /** @type {HTMLElement} */ (document.getElementById('alerts'));
 const notices = /** @type {HTMLElement} */ (document.getElementById('notices'));
 
-/** @param {HTMLElement} place */
-function clear(place) {
-  const focused = place.contains(document.activeElement);
-  place.replaceChildren();
+/** @param {Element[]} cards */
+function clear(cards) {
+  const focused = cards.some((card) => card.contains(document.activeElement));
+  for (const card of cards) card.remove();
   // The keyboard goes on where people write.
   if (focused) document.getElementById('message')?.focus();
 }
 
-export const clearNotice = () => clear(notices);
+/** Those that a turn or a model takes along. @returns {HTMLElement[]} */
+const passing = () => [...notices.querySelectorAll(/** @type {'div'} */ ('.notice:not(.stays)'))];
+
+export const clearNotice = () => clear(passing());
 
 /** All of them. */
 export function clearAlert() {
-  clear(alerts);
+  clear([...alerts.children]);
   clearNotice();
 }
 
-/** @param {HTMLElement} place @param {Action[]} actions */
-function buttons(place, actions) {
+/** What takes the card along. @param {Element} card @param {Action[]} actions */
+function buttons(card, actions) {
   const made = element('div', 'alert-buttons');
   for (const { text, run } of actions) {
     made.append(
       button(text, text, () => {
-        clear(place);
+        clear([card]);
         run();
       }),
     );
   }
-  made.append(button('Dismiss', 'Dismiss this message', () => clear(place)));
+  made.append(button('Dismiss', 'Dismiss this message', () => clear([card])));
   return made;
 }
 
@@ -54,15 +57,16 @@ export function showError(error, ...actions) {
   text.append(
     element('code', 'code', `${code ?? name}${offset === null || offset === undefined ? '' : ` at byte ${offset}`}`),
   );
-  card.append(text, buttons(alerts, actions));
+  card.append(text, buttons(card, actions));
   alerts.replaceChildren(card);
 }
 
-/** What is no error: spoken politely, and gone with the next turn. @param {string} text @param {Action[]} [actions] */
-export function showNotice(text, actions = []) {
-  const card = element('div', 'alert notice');
-  card.append(element('p', 'alert-text', text), buttons(notices, actions));
-  notices.replaceChildren(card);
+/** What is no error: spoken politely, and gone with the next turn, unless it stays. @param {string} text @param {Action[]} [actions] @param {boolean} [stays] */
+export function showNotice(text, actions = [], stays = false) {
+  const card = element('div', stays ? 'alert notice stays' : 'alert notice');
+  card.append(element('p', 'alert-text', text), buttons(card, actions));
+  for (const before of stays ? notices.querySelectorAll('.stays') : passing()) before.remove();
+  notices.append(card);
 }
 
 /** A name that begins it keeps its case. @param {string} text */

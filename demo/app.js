@@ -201,7 +201,7 @@ function listen() {
     }
   });
   onVersion(
-    (take) => showNotice('A new version of this page is here.', [{ text: 'Reload', run: take }]),
+    (take) => showNotice('A new version of this page is here.', [{ text: 'Reload', run: take }], true),
     () => showNotice('The new version comes when the other tabs of this page are closed.'),
   );
   addEventListener('pagehide', () => phase === 'writing' && current.save());

@@ -224,6 +224,34 @@ await chromiumFirst((name) => {
     await page.close();
   });
 
+  test('a new version of the page is kept whole, offered, and taken whole', async () => {
+    /** @type {Record<string, string>} */
+    const changes = {};
+    const host = await plainHost('/version', changes);
+    const page = await here.browser.open(host.url);
+    await ready(page);
+    await says(page, '[data-stat="offline"]', /^yes/);
+    // Two files that belong together change: neither is seen alone.
+    changes['demo/style.css'] = ':root { --version: 2 }\n';
+    changes['demo/format.js'] = 'document.documentElement.dataset.version = 2;\n';
+    const versions = () =>
+      page.evaluate(() => [
+        getComputedStyle(document.documentElement).getPropertyValue('--version').trim(),
+        document.documentElement.dataset.version ?? '',
+      ]);
+    await page.reload();
+    await ready(page);
+    assert.deepEqual(await versions(), ['', '']);
+    await says(page, 'body', /A new version of this page is here\./);
+    await press(page, 'Reload');
+    await page.until(() => document.documentElement.dataset.version === '2');
+    await ready(page);
+    assert.deepEqual(await versions(), ['2', '2']);
+    assert.match(await say(page, 'Hello!'), /\w/);
+    await page.close();
+    await host.close();
+  });
+
   test('the keyboard stays in the page: after Regenerate, an edit, Undo, a message that is dismissed', async () => {
     const page = await demo();
     await set(page, { maxTokens: '8' });
