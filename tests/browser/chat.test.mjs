@@ -487,6 +487,7 @@ test('two tabs: neither overwrites what the other said, in one conversation or i
   await keeps(mine);
 
   await ui(tab).newChat.click();
+  await tab.locator('[role=log] article').first().waitFor({ state: 'detached' });
   await say(tab, 'Tell me a story');
   await say(page, 'Hello again');
   const lists = await stored();

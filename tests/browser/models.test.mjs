@@ -114,6 +114,7 @@ test('a model without a chat format: said, chosen with a preview, remembered', a
   await card.getByRole('button', { name: 'Use this form' }).click();
   await card.waitFor({ state: 'hidden' });
   await ui(page).newChat.click();
+  await page.locator('[role=log] article').first().waitFor({ state: 'detached' });
   await ready(page);
   await say(page, 'Hello');
   const wrapped = Number((await stat(page, 'reused')).split(' of ')[1]);
