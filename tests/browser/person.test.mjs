@@ -267,6 +267,52 @@ await chromiumFirst((name) => {
     await host.close();
   });
 
+  test('one place for models, at the top: its name on a phone, a search, a file, an address', async () => {
+    const page = await demo();
+    await page.size(390, 700);
+    await seen(page, '#model-name');
+    assert.equal(await textOf(page, '#model-name'), 'bq4 chat');
+    await page.click('#model-name');
+    const rows = () =>
+      page.evaluate(() =>
+        [...document.querySelectorAll('#stored li')]
+          .filter((row) => row.checkVisibility())
+          .map((row) => /Bundled|SmolLM2/.exec(row.textContent ?? '')?.[0] ?? ''),
+      );
+    await comesTo(rows, ['Bundled', 'SmolLM2']);
+    for (const selector of ['#link', '#models-search']) await seen(page, selector);
+    await page.evaluate(() => {
+      const search = /** @type {HTMLInputElement} */ (document.querySelector('#models-search'));
+      search.value = 'sMOL';
+      search.dispatchEvent(new Event('input', { bubbles: true }));
+    });
+    await comesTo(rows, ['SmolLM2']);
+    await page.close();
+  });
+
+  test('a full context: a message that is too long is to be shortened; a conversation that is goes on without its oldest turns', async () => {
+    const page = await demo();
+    const words = (/** @type {number} */ n) => Array(n).fill('the').join(' ');
+    await send(page, words(600));
+    await says(page, '#notices', /too long: 60\d tokens, and the model reads 512\. Shorten it by \d+ %/);
+    await says(page, '[role=status]', /^Not sent: it is too long/);
+    assert.deepEqual(await texts(page), []);
+    const [tokens] = /60\d/.exec(await textOf(page, '#notices')) ?? [];
+    // A word is a token, so this many words leave the reply two tokens.
+    await set(page, { maxTokens: '60', seed: '2', temperature: '2', topK: '0', topP: '1' });
+    await send(page, words(600 - (Number(tokens) - 512) - 1));
+    await says(page, '#notices', /has filled the context of 512 tokens/);
+    await ready(page);
+    await comesTo(async () => (await texts(page)).length, 2);
+    await says(page, '#fill-text', /100 % of the context is used/);
+    await send(page, 'Hello!');
+    await says(page, '#notices', /no longer fits/);
+    await press(page, 'Leave out the oldest turns', '#notices');
+    await comesTo(async () => (await texts(page)).length, 4);
+    await ready(page);
+    await page.close();
+  });
+
   test('the keyboard stays in the page: after Regenerate, an edit, Undo, a message that is dismissed', async () => {
     const page = await demo();
     await set(page, { maxTokens: '8' });
