@@ -6,26 +6,25 @@ import { button, element } from './element.js';
 const alerts = /** @type {HTMLElement} */ (document.getElementById('alerts'));
 const notices = /** @type {HTMLElement} */ (document.getElementById('notices'));
 
-/** @param {Element[]} cards */
+/** @param {Iterable<Element>} cards */
 function clear(cards) {
-  const focused = cards.some((card) => card.contains(document.activeElement));
-  for (const card of cards) card.remove();
+  const at = document.activeElement;
+  for (const card of [...cards]) card.remove();
   // The keyboard goes on where people write.
-  if (focused) document.getElementById('message')?.focus();
+  if (at && !at.isConnected) document.getElementById('message')?.focus();
 }
 
-/** Those that a turn or a model takes along. @returns {HTMLElement[]} */
-const passing = () => [...notices.querySelectorAll(/** @type {'div'} */ ('.notice:not(.stays)'))];
+const passing = () => notices.querySelectorAll('.notice:not(.stays)');
 
 export const clearNotice = () => clear(passing());
 
 /** All of them. */
 export function clearAlert() {
-  clear([...alerts.children]);
+  clear(alerts.children);
   clearNotice();
 }
 
-/** What takes the card along. @param {Element} card @param {Action[]} actions */
+/** @param {Element} card @param {Action[]} actions */
 function buttons(card, actions) {
   const made = element('div', 'alert-buttons');
   for (const { text, run } of actions) {
@@ -65,7 +64,7 @@ export function showError(error, ...actions) {
 export function showNotice(text, actions = [], stays = false) {
   const card = element('div', stays ? 'alert notice stays' : 'alert notice');
   card.append(element('p', 'alert-text', text), buttons(card, actions));
-  for (const before of stays ? notices.querySelectorAll('.stays') : passing()) before.remove();
+  clear(stays ? notices.querySelectorAll('.stays') : passing());
   notices.append(card);
 }
 
