@@ -11,7 +11,7 @@ import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { chromiumFirst, start } from './every.mjs';
-import { comesTo, openFile, press, ready, say, set, texts } from './person.mjs';
+import { comesTo, openFile, press, ready, say, seen, set, textOf, texts } from './person.mjs';
 import { until } from '../waiting.mjs';
 import { ROOT } from './site.mjs';
 
@@ -26,10 +26,6 @@ after(() => rmSync(folder, { recursive: true }));
 /** @param {Page} page @param {string} name @returns {Promise<string>} */
 const stat = (page, name) =>
   page.evaluate((name) => document.querySelector(`[data-stat="${name}"]`)?.textContent ?? '', name);
-/** @param {Page} page @param {string} selector @returns {Promise<string>} */
-const textOf = (page, selector) => page.evaluate((one) => document.querySelector(one)?.textContent ?? '', selector);
-/** @param {Page} page @param {string} selector */
-const seen = (page, selector) => page.until((one) => document.querySelector(one)?.checkVisibility(), selector);
 /** @param {Page} page @param {string} name */
 const called = (page, name) => page.until((name) => document.querySelector('#model-name')?.textContent === name, name);
 /** All of the model is there. @param {Page} page */

@@ -16,6 +16,17 @@ export const ready = (page) =>
 export const texts = (page) =>
   page.evaluate(() => [...document.querySelectorAll('[role=log] article .text')].map((one) => one.textContent ?? ''));
 
+/** @param {Page} page @param {string} selector @returns {Promise<string>} */
+export const textOf = (page, selector) =>
+  page.evaluate((one) => document.querySelector(one)?.textContent ?? '', selector);
+
+/** @param {Page} page @param {string} selector @param {boolean} [is] */
+export const seen = (page, selector, is = true) =>
+  page.until(
+    ([one, is]) => Boolean(document.querySelector(String(one))?.checkVisibility()) === is,
+    /** @type {[string, boolean]} */ ([selector, is]),
+  );
+
 /** @param {Page} page @param {string} text */
 export async function say(page, text) {
   await page.type('#message', text);

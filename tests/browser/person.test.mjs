@@ -10,7 +10,7 @@ import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { chromiumFirst, start } from './every.mjs';
-import { comesTo, press, ready, say, set, texts } from './person.mjs';
+import { comesTo, press, ready, say, seen, set, textOf, texts } from './person.mjs';
 import { plainHost, ROOT } from './site.mjs';
 
 /** @typedef {import('./browsers.mjs').Page} Page */
@@ -30,14 +30,6 @@ const says = (page, selector, words) =>
   page.until(
     ([selector, words]) => new RegExp(words).test(document.querySelector(selector)?.textContent ?? ''),
     [selector, words.source],
-  );
-/** @param {Page} page @param {string} selector @returns {Promise<string>} */
-const textOf = (page, selector) => page.evaluate((one) => document.querySelector(one)?.textContent ?? '', selector);
-/** @param {Page} page @param {string} selector @param {boolean} [is] */
-const seen = (page, selector, is = true) =>
-  page.until(
-    ([one, is]) => Boolean(document.querySelector(String(one))?.checkVisibility()) === is,
-    /** @type {[string, boolean]} */ ([selector, is]),
   );
 /** Where the keyboard is: a label, or an id. @param {Page} page @returns {Promise<string>} */
 const focus = (page) =>
