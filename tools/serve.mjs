@@ -1,7 +1,8 @@
 // A small static server for the demo: the right types and headers, byte ranges, nothing outside the
 // folders it is given.
+import { createHash } from 'node:crypto';
 import { createReadStream, readdirSync, statSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { open, readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { basename, extname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -28,6 +29,9 @@ const TYPES = {
 /** Where models of this machine are, under this name. */
 const LOCAL = 'local';
 
+/** What examples/react/ has of React: without a bundler, its files as npm has them. */
+export const REACT = ['react', 'react-dom', 'scheduler'].map((name) => `node_modules/${name}/cjs`);
+
 /** What a page may reach; all else of the checkout stays private. */
 export const PUBLIC = [
   'demo',
@@ -38,14 +42,16 @@ export const PUBLIC = [
   'heads',
   'node_modules/@huggingface/jinja/dist',
   'node_modules/marked/lib',
+  ...REACT,
 ];
 
+const POLICY = 'Content-Security-Policy';
 const HEADERS = {
   // Cross-origin isolation: what shared memory, and so threads, need.
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
   'Cross-Origin-Resource-Policy': 'same-origin',
-  'Content-Security-Policy': [
+  [POLICY]: [
     "default-src 'none'",
     "script-src 'self' 'wasm-unsafe-eval'",
     "worker-src 'self'",
@@ -67,11 +73,16 @@ const HEADERS = {
 /** The script of the demo's engine. It alone may fetch from elsewhere: models, from the links that people paste. */
 const ENGINE = 'demo/worker.js';
 const ENGINE_POLICY = {
-  'Content-Security-Policy': HEADERS['Content-Security-Policy'].replace(
-    "connect-src 'self'",
-    "connect-src 'self' https: http:",
-  ),
+  [POLICY]: HEADERS[POLICY].replace("connect-src 'self'", "connect-src 'self' https: http:"),
 };
+
+/** A page's import map is a script within it, which the policy names by its hash. @param {string} page */
+function importMapPolicy(page) {
+  const [, map] = /<script type="importmap">([^]*?)<\/script>/.exec(page) ?? [];
+  if (map === undefined) return {};
+  const hash = createHash('sha256').update(map).digest('base64');
+  return { [POLICY]: HEADERS[POLICY].replace("'wasm-unsafe-eval'", `$& 'sha256-${hash}'`) };
+}
 
 /** The script that answers for `/` where there is no network. */
 const AT_ROOT = 'demo/root.js';
@@ -173,6 +184,7 @@ async function answer(request, response, { root, folders, home, common, models }
     const headers = {
       ...common,
       ...(common === HEADERS && path === ENGINE && ENGINE_POLICY),
+      ...(common === HEADERS && path.endsWith('.html') && importMapPolicy(await readFile(place, 'utf8'))),
       ...(path === AT_ROOT && { 'Service-Worker-Allowed': '/' }),
       'Content-Type': TYPES[extname(path)] ?? 'application/octet-stream',
       ETag: etag,
@@ -214,7 +226,7 @@ export async function serve({
   policy = true,
   models,
 }) {
-  const { 'Content-Security-Policy': csp, ...others } = HEADERS;
+  const { [POLICY]: csp, ...others } = HEADERS;
   const common = policy ? HEADERS : others;
   const server = createServer((request, response) => {
     answer(request, response, { root, folders, home, common, models }).catch((error) => {

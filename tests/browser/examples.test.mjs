@@ -59,6 +59,36 @@ await chromiumFirst((name) => {
     await close(page);
   });
 
+  test('react: a reply streams, another one takes its place, the next is stopped', async () => {
+    const page = await open('react', 'send');
+    await page.evaluate(() => {
+      const all = Object.assign(globalThis, { replies: 0 });
+      const status = /** @type {HTMLElement} */ (document.querySelector('#status'));
+      const count = () => void (status.textContent === 'Writing…' && all.replies++);
+      new MutationObserver(count).observe(status, { childList: true, characterData: true, subtree: true });
+    });
+    /** @param {number} replies @param {number} messages */
+    const written = (replies, messages) =>
+      page.until(
+        (wanted) =>
+          document.querySelector('#status')?.textContent === 'Ready.' &&
+          `${/** @type {any} */ (globalThis).replies} ${document.querySelectorAll('#log p').length}` === wanted,
+        `${replies} ${messages}`,
+      );
+    await page.type('#message', 'Tell me a story.');
+    await page.click('#send');
+    await written(1, 2);
+    assert.match(await textOf(page, 'log'), /^Tell me a story\..{20}/s);
+    await page.click('#again');
+    await written(2, 2);
+    await page.type('#message', 'Another one.');
+    await page.click('#send');
+    await page.until(() => Boolean(document.querySelectorAll('#log p')[3]?.textContent));
+    await page.evaluate(() => document.getElementById('stop')?.click());
+    await written(3, 4);
+    await close(page);
+  });
+
   test('form: what is written is valid, and in the fields', async () => {
     const page = await open('form', 'fill');
     await page.click('#fill');

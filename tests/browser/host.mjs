@@ -2,7 +2,7 @@
 import { createReadStream, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
-import { publicPath } from '../../tools/serve.mjs';
+import { publicPath, REACT } from '../../tools/serve.mjs';
 import { realModel } from '../../tools/setup/models.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { ROOT } from './site.mjs';
@@ -77,6 +77,7 @@ export async function host(headers = {}) {
       'examples',
       'models',
       'node_modules/marked/lib',
+      ...REACT,
     ]);
     try {
       let body = readFileSync(join(ROOT, String(file)));

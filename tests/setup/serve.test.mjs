@@ -1,5 +1,6 @@
 // The demo's server: what it sends, and what it keeps to itself.
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -89,6 +90,16 @@ test('every answer isolates the page and carries a strict policy', async () => {
     assert.match(policy, /script-src 'self' 'wasm-unsafe-eval'/, path);
     assert.doesNotMatch(policy, /'unsafe-|blob:|\*/, path);
   }
+});
+
+test("a page's import map is allowed by its hash, and no other script within it", async () => {
+  const map = '\n{ "imports": { "a": "./a.js" } }\n';
+  mkdirSync(join(root, 'examples'), { recursive: true });
+  writeFileSync(join(root, 'examples/map.html'), `<!doctype html><script type="importmap">${map}</script>`);
+  const hash = createHash('sha256').update(map).digest('base64');
+  const { headers } = await ask('/examples/map.html');
+  const [scripts] = /script-src [^;]*/.exec(String(headers['content-security-policy'])) ?? [];
+  assert.equal(scripts, `script-src 'self' 'wasm-unsafe-eval' 'sha256-${hash}'`);
 });
 
 test('nothing outside the public folders', async () => {
