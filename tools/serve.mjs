@@ -16,7 +16,7 @@ const TYPES = {
   '.json': 'application/json; charset=utf-8',
   '.webmanifest': 'application/manifest+json; charset=utf-8',
   '.map': 'application/json; charset=utf-8',
-  '.md': 'text/markdown; charset=utf-8',
+  '.md': 'text/plain; charset=utf-8', // shown; as text/markdown it would be downloaded
   '.txt': 'text/plain; charset=utf-8',
   '.svg': 'image/svg+xml',
   '.png': 'image/png',

@@ -13,19 +13,23 @@ import { ROOT } from './site.mjs';
 // Not by `after`: node:test takes a pause between groups for the end of the file.
 const folder = mkdtempSync(join(tmpdir(), 'bq4-bundle-'));
 process.on('exit', () => rmSync(folder, { recursive: true }));
-const PAGE = join(folder, 'page.html');
+const PAGE = join(folder, 'stories.html');
 /** @param {...string} args */
 const bundle = (...args) =>
   spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), 'bundle', ...args], { encoding: 'utf8' });
 
 assert.equal(makeDist(), '');
-const made = bundle(join(ROOT, 'models/chat.bq4'), PAGE, '--title', 'Tales & <more>');
+// By the command of examples/single.
+const readme = readFileSync(join(ROOT, 'examples/single/README.md'), 'utf8');
+const [, words] = /^npx bq4 bundle chat\.bq4 stories\.html (--title ".+")$/m.exec(readme) ?? [];
+const [option, title] = [words.slice(0, 7), JSON.parse(words.slice(8))];
+const made = bundle(join(ROOT, 'models/chat.bq4'), PAGE, option, title);
 assert.equal(made.status, 0, made.stderr);
 
 test('the page names no other file, and its policy lets it load none', () => {
   const page = readFileSync(PAGE, 'utf8');
   const html = page.replace(/<script[^]*?<\/script>/g, '');
-  assert.match(html, /<title>Tales &amp; &lt;more&gt;<\/title>/);
+  assert.match(html, /<title>Cats &amp; dogs &lt;3<\/title>/);
   assert.deepEqual(
     [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, url]) => url),
     ['data:,'],

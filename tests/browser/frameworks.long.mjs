@@ -55,9 +55,13 @@ describe('the package, in', { skip: missing() }, () => {
     return place;
   }
 
-  /** @param {import('playwright-core').Page & { trouble: string[] }} page @param {string} url */
-  async function works(page, url) {
+  /**
+   * @param {import('playwright-core').Page & { trouble: string[] }} page @param {string} url
+   * @param {string} [script]  for a page that has another one
+   */
+  async function works(page, url, script) {
     await page.goto(url);
+    if (script) await page.addScriptTag({ url: script, type: 'module' });
     const result = await page.waitForFunction(() => /** @type {any} */ (window).result, null, { timeout: 60_000 });
     const says = { ids, paged: ids, residency: 'paged', threads: 2, worker: true, store: 'opfs' };
     assert.deepEqual(await result.jsonValue(), says, page.trouble.join('\n'));
@@ -150,12 +154,14 @@ describe('the package, in', { skip: missing() }, () => {
 
   test('an extension (Manifest V3)', async () => {
     const place = folder('extension');
-    cpSync(join(ROOT, 'tests/consumers/extension'), place, { recursive: true });
-    writeFileSync(join(place, 'manifest.json'), (examples.get('Extensions') ?? [])[0].code);
-    for (const part of ['dist', 'build/wasm'])
-      cpSync(join(app.folder, 'node_modules/bq4', part), join(place, 'bq4', part), { recursive: true });
-    writeFileSync(join(place, 'app.js'), `${PAGE.replace("'bq4'", "'./bq4/dist/index.js'")}\nshow();\n`);
+    cpSync(join(ROOT, 'examples/extension'), place, { recursive: true });
+    cpSync(join(app.folder, 'node_modules'), join(place, 'node_modules'), { recursive: true });
     cpSync(MODEL, join(place, 'chat.bq4'));
+    const from = "'./node_modules/bq4/dist/index.js'";
+    writeFileSync(join(place, 'check.js'), `${PAGE.replace("'bq4'", from)}\nshow();\n`);
+    const recipe = JSON.parse((examples.get('Extensions') ?? [])[0].code);
+    const manifest = JSON.parse(readFileSync(join(place, 'manifest.json'), 'utf8'));
+    assert.deepEqual({ ...manifest, ...recipe, name: manifest.name }, manifest, "the recipe's manifest is within it");
     const context = await chromium.launchPersistentContext(folder('profile'), {
       executablePath: String(findChromium()),
       args: [...FLAGS, '--headless=new', `--disable-extensions-except=${place}`, `--load-extension=${place}`],
@@ -166,7 +172,27 @@ describe('the package, in', { skip: missing() }, () => {
       const page = Object.assign(await context.newPage(), { trouble: /** @type {string[]} */ ([]) });
       page.on('pageerror', (error) => page.trouble.push(String(error)));
       page.on('console', (message) => message.type() === 'error' && page.trouble.push(message.text()));
-      await works(page, new URL('page.html', worker.url()).href);
+      const answered = (/** @type {number} */ longer) =>
+        page.waitForFunction(
+          (than) =>
+            document.querySelector('#status')?.textContent === 'Done.' &&
+            Number(document.querySelector('#answer')?.textContent?.length) > than,
+          longer,
+          { timeout: 60_000 },
+        );
+      /** What the menu does. @param {string} words */
+      const select = (words) =>
+        worker.evaluate((asked) => /** @type {any} */ (globalThis).chrome.storage.session.set({ asked }), { words });
+      await select('a dog');
+      const panel = new URL('panel.html?model=chat.bq4', worker.url()).href;
+      await page.goto(panel);
+      await answered(0);
+      assert.equal(await page.inputValue('#words'), 'a dog');
+      await select('a cat');
+      await page.waitForFunction(() => /** @type {any} */ (document.querySelector('#words')).value === 'a cat');
+      await answered(0);
+      await worker.evaluate(() => /** @type {any} */ (globalThis).chrome.contextMenus.update('explain', {}));
+      await works(page, panel, 'check.js');
     } finally {
       await context.close();
     }
