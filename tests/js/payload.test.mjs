@@ -5,7 +5,16 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { fromBytes } from '../../js/index.js';
-import { ADAPTER_LIMIT, ADAPTERS, makeDist, PAGE, SCRIPT_LIMIT, sizeOf, THREAD_LIMIT } from '../../tools/payload.mjs';
+import {
+  ADAPTER_LIMIT,
+  ADAPTERS,
+  ENTRY_LIMITS,
+  makeDist,
+  PAGE,
+  SCRIPT_LIMIT,
+  sizeOf,
+  THREAD_LIMIT,
+} from '../../tools/payload.mjs';
 import { tinyModel } from './fixture.mjs';
 
 const root = new URL('../../', import.meta.url);
@@ -39,6 +48,16 @@ test(`adapters: one file each (and one for tools, on demand), at most ${ADAPTER_
     assert.ok(gzip <= ADAPTER_LIMIT, `${name} has ${gzip} bytes`);
     assert.ok(manifest.exports[`./${name.replace('.js', '')}`], name);
   }
+});
+
+test('every entry of the package has a limit: as an adapter, as a part of a page, or its own', () => {
+  const own = ['index.js', 'engine.js', 'worker.js', 'thread.js', ...ADAPTERS, ...Object.keys(ENTRY_LIMITS)];
+  const entries = Object.values(manifest.exports).filter((entry) => typeof entry === 'object');
+  assert.deepEqual(entries.map((entry) => entry.default.replace('./dist/', '')).sort(), own.sort());
+  const adapters = entries.filter((entry) => entry.types.includes('/js/adapters/'));
+  assert.deepEqual(adapters.map((entry) => entry.default.replace('./dist/', '')).sort(), ADAPTERS);
+  for (const [name, limit] of Object.entries(ENTRY_LIMITS))
+    assert.ok(sizeOf(name).gzip <= limit, `${name} has ${sizeOf(name).gzip} bytes`);
 });
 
 test('what begins a thread is imported by nothing: by another address it would begin a second one', () => {
