@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stderr, stdout } from 'node:process';
 import { argmax, logSum } from '../js/engine/probabilities.js';
+import { piecesOf } from '../js/quantize/pieces.js';
 import { BqError } from '../js/shared/errors.js';
 import { loadOptions, numberOf, readText, sourceOf, Usage } from './options.js';
 
@@ -11,6 +12,8 @@ import { loadOptions, numberOf, readText, sourceOf, Usage } from './options.js';
 
 /** Tokens of a window, where the model can. */
 const CONTEXT = 512;
+/** Characters that become tokens at once: a small model has little room. */
+const PIECE = 1 << 13;
 /** Tokens whose logits are computed in one batch, besides the first. */
 const BATCH = 31;
 
@@ -115,6 +118,7 @@ const isFolder = async (path) => (await stat(path).catch(() => null))?.isDirecto
  * @param {import('../js/shared/types.js').Engine} engine @param {string} file @param {string} text @param {any} options @param {string} folder  for what is converted
  */
 async function opened(engine, file, text, options, folder) {
+  const limit = numberOf(options, 'tokens') ?? Infinity;
   let from = file;
   if (await isFolder(file)) {
     from = join(await mkdtemp(join(folder, 'model-')), 'model.bq4');
@@ -127,7 +131,13 @@ async function opened(engine, file, text, options, folder) {
     await engine.load(source, { context: Math.min(CONTEXT, trainedContext), ...loadOptions(options), drafts: BATCH })
   );
   model.writes();
-  return { file, model, ids: /** @type {number[]} */ (await model.tokenize(text)) };
+  /** @type {number[]} */
+  const ids = [];
+  for (const piece of piecesOf(text, PIECE)) {
+    if (ids.length >= limit) break;
+    for (const id of await model.tokenize(piece, { addSpecial: !ids.length })) ids.push(id);
+  }
+  return { file, model, ids: ids.slice(0, limit) };
 }
 
 /** @param {{ file: string, model: any, ids: number[] }[]} all  MISMATCH: they don't predict the same */
@@ -154,7 +164,6 @@ function strideOf(options, context) {
 
 /** @param {string[]} files  the model, the text @param {any} options */
 export async function measurePerplexity([file, path], options) {
-  const limit = numberOf(options, 'tokens') ?? Infinity;
   const text = await readText(path);
   const { createEngine } = await import('../js/engine.js');
   const engine = await createEngine({ build: options.build, threads: numberOf(options, 'threads') });
@@ -167,7 +176,7 @@ export async function measurePerplexity([file, path], options) {
     checkSame(all);
     const context = Math.min(...all.map(({ model }) => model.info.context));
     const stride = strideOf(options, context);
-    const ids = all[0].ids.slice(0, limit);
+    const { ids } = all[0];
     if (ids.length < 2)
       throw new BqError('ARGUMENT', `${path} has ${ids.length} tokens: none is there to be predicted`);
     const windows = windowsOf(ids.length, context, stride);

@@ -9,6 +9,7 @@ import { openSource, toSource } from '../sources/index.js';
 import { structs } from '../wasm/border.js';
 import { compile, Wasm } from '../wasm/wasm.js';
 import { CONVERT_URL } from './border.js';
+import { piecesOf } from './pieces.js';
 
 /** Bytes of moments that are collected at once: of so many layers as that is enough for. */
 const AT_ONCE = 1 << 30;
@@ -16,8 +17,12 @@ const AT_ONCE = 1 << 30;
 const MOST = 2 ** 32 - 2 ** 24;
 /** Tokens whose logits are computed in one batch, besides the first. */
 const DRAFTS = 31;
-/** For text and ids, beside what is planned. */
+/** Beside what is planned. */
 const ROOM = 1 << 22;
+/** Characters of the text that become tokens at once. */
+const PIECE = 1 << 16;
+/** Bytes of the heap that a character takes while it becomes tokens, at most. */
+const CHARACTER = 128;
 
 /** Numbers of modules (c/model/program.h), each the one whose moments those of the same input take, too. @type {Record<string, [number, string]>} */
 const MODULES = {
@@ -99,7 +104,7 @@ export class Calibrator {
     const { plan, regionBytes } = planned;
     // All moments, or as many as there is room for.
     const all = 4 * plan.layers * (2 * plan.hidden ** 2 + plan.ffn ** 2 + (plan.heads * plan.headDim) ** 2);
-    const beside = Math.min(all + 4096 * plan.layers, AT_ONCE) + ROOM + 16 * text.length;
+    const beside = Math.min(all + 4096 * plan.layers, AT_ONCE) + ROOM + CHARACTER * Math.min(text.length, PIECE);
     if (regionBytes + beside > MOST)
       throw new BqError('NOMEM', `the model takes ${regionBytes} bytes, and ${beside} more are needed to calibrate`);
     const wasm = await Wasm.create(compiled, regionBytes + beside);
@@ -268,6 +273,17 @@ function hasTokenizer(wasm, model) {
   }
 }
 
+/** The first tokens of a text, of which no more is read than they need. @param {Wasm} wasm @param {number} model @param {string} text @param {number} tokens */
+function firstTokens(wasm, model, text, tokens) {
+  /** @type {number[]} */
+  const ids = [];
+  for (const piece of piecesOf(text, PIECE)) {
+    for (const id of encodeText(wasm, model, piece, { addSpecial: false, parseSpecial: true })) ids.push(id);
+    if (ids.length >= tokens) break;
+  }
+  return ids.slice(0, tokens);
+}
+
 /** Windows of a text, each behind what the tokenizer puts first, which counts once: sessions keep what windows begin with. @param {Wasm} wasm @param {number} model @param {string} text @param {number} context @param {number} tokens */
 function windowsOf(wasm, model, text, context, tokens) {
   if (!hasTokenizer(wasm, model))
@@ -275,7 +291,7 @@ function windowsOf(wasm, model, text, context, tokens) {
       hint: 'convert it with --tokenizer first',
     });
   const begin = encodeText(wasm, model, '').slice(0, 1);
-  const ids = encodeText(wasm, model, text, { addSpecial: false, parseSpecial: true }).slice(0, tokens);
+  const ids = firstTokens(wasm, model, text, tokens);
   if (!ids.length) throw new BqError('ARGUMENT', 'the calibration text has no tokens');
   const step = context - begin.length;
   return Array.from({ length: Math.ceil(ids.length / step) }, (_, i) =>

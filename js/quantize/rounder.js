@@ -12,7 +12,10 @@ import { CONVERT_URL } from './border.js';
 const ROOM = 1 << 16;
 const LAYOUTS = ['rows', 'tiled', 'flat'];
 
-/** How weights are rounded. @typedef {{ feedback: boolean, sweeps: number, damp: number }} Rounding */
+/**
+ * How weights are rounded. Moments are raised, each on the diagonal by the share "own" of itself, and all by the share "damp" of their mean.
+ * @typedef {{ feedback: boolean, sweeps: number, damp: number, own?: number }} Rounding
+ */
 /** @typedef {{ key: string, cols: number, values: Float32Array }} Moments */
 
 export class Rounder {
@@ -52,7 +55,10 @@ export class Rounder {
     this.#key = key;
     this.#moments = wasm.alloc(4 * cols ** 2);
     this.#feedback = this.#rounding.feedback ? wasm.alloc(4 * cols ** 2) : 0;
-    wasm.f32(this.#moments, cols ** 2).set(values);
+    const h = wasm.f32(this.#moments, cols ** 2);
+    h.set(values);
+    const { own = 0 } = this.#rounding;
+    for (let i = 0; i < cols; i++) h[i * cols + i] *= 1 + own;
     wasm.scope((take) => {
       const work = this.#feedback ? take(8 * cols * (cols + 1)) : 0;
       wasm.check('bqw_moments_end', this.#moments, cols, this.#rounding.damp, work, this.#feedback);

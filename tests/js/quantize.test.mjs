@@ -11,6 +11,7 @@ import { ROWS, typeNamed } from '../../js/convert/weights.js';
 import { inputOf } from '../../js/quantize/calibrate.js';
 import { quantizing } from '../../js/quantize/border.js';
 import { spend } from '../../js/quantize/mix.js';
+import { piecesOf } from '../../js/quantize/pieces.js';
 import { Rounder } from '../../js/quantize/rounder.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { inTime, until } from '../waiting.mjs';
@@ -188,6 +189,62 @@ test('room is spent on what takes away most for its bytes', () => {
   assert.equal(chosen(132), '210');
   assert.equal(chosen(1000), '222');
   assert.throws(() => chosen(119), { code: 'ARGUMENT' });
+});
+
+test('a text far longer than there is room for at once: what counts of it is all that is read', async () => {
+  for (const [text, count] of /** @type {const} */ ([
+    ['', 0],
+    ['a'.repeat(100), 1],
+    ['a'.repeat(100 + 1), 2],
+    ['abc '.repeat(100), 5],
+    [`a${'🎈'.repeat(100)}`, 3],
+  ])) {
+    const pieces = [...piecesOf(text, 100)];
+    assert.equal(pieces.join(''), text);
+    for (const piece of pieces) assert.ok(piece.length <= 100 && piece.isWellFormed(), `${piece.length}`);
+    assert.equal(pieces.length, count);
+  }
+  const folder = fresh();
+  const [long, short, wide] = ['long.txt', 'short.txt', 'wide.txt'].map((name) => join(folder, name));
+  writeFileSync(long, TEXT.repeat(300));
+  writeFileSync(short, TEXT.slice(0, 1000));
+  writeFileSync(wide, '百年孤独'.repeat(50000));
+  const made = [long, short, wide].map((text) => {
+    const out = join(folder, 'out.bq4');
+    quantized(tiny, out, '--calibrate', text, '--tokens', '100');
+    return readFileSync(out).toString('base64');
+  });
+  assert.equal(made[0], made[1]);
+  assert.notEqual(made[0], made[2]);
+  const perplexity = [long, short].map((text) => {
+    const { status, stdout, stderr } = bq4('perplexity', tiny, text, '--tokens', '100', '--json');
+    assert.equal(status, 0, stderr);
+    return JSON.parse(stdout).perplexity;
+  });
+  assert.equal(perplexity[0], perplexity[1]);
+});
+
+test('moments are raised by shares of their mean and of themselves', async () => {
+  const { rows, cols } = golden;
+  // One input far larger than all others, which the mean follows.
+  const moments = floats(golden.moments).map((x, i) => x * (i % cols ? 1 : 100) * (i < cols ? 100 : 1));
+  const blocks = async (/** @type {{ damp: number, own?: number }} */ raised) => {
+    const rounder = await Rounder.create([[rows, cols]], { feedback: true, sweeps: 0, ...raised });
+    rounder.use({ key: 'x', cols, values: moments });
+    const { bytes, errors } = rounder.round(typeNamed('bq4h_32'), ROWS, floats(golden.weights), rows, cols);
+    rounder.close();
+    return { text: Buffer.from(bytes).toString('base64'), errors };
+  };
+  const usual = await blocks({ damp: 0.001 });
+  assert.deepEqual(await blocks({ damp: 0.001, own: 0 }), usual);
+  assert.notEqual((await blocks({ damp: 0.001, own: 0.1 })).text, usual.text);
+  // What is raised as C does it, by hand: twice the diagonal.
+  const twice = moments.map((x, i) => (i % (cols + 1) ? x : 2 * x));
+  const rounder = await Rounder.create([[rows, cols]], { feedback: true, sweeps: 0, damp: 0.001 });
+  rounder.use({ key: 'x', cols, values: twice });
+  const { bytes } = rounder.round(typeNamed('bq4h_32'), ROWS, floats(golden.weights), rows, cols);
+  rounder.close();
+  assert.equal((await blocks({ damp: 0.001, own: 1 })).text, Buffer.from(bytes).toString('base64'));
 });
 
 test('quantize: what it is told wrongly', () => {
