@@ -45,11 +45,11 @@ export async function providePeers() {
   writeFileSync(stamp, key);
 }
 
-/** llama.h and ggml's headers, of the release that the libraries were built from. */
-async function provideHeaders() {
+/** The source of llama.cpp, of the release that the libraries were built from. */
+export async function provideHeaders() {
   const folder = join(PEERS, 'llama.cpp');
   if (existsSync(join(folder, 'include', 'llama.h'))) return folder;
-  await step("unpacking llama.cpp's headers", async () => {
+  await step("unpacking llama.cpp's source", async () => {
     await npm(['pack', HEADERS.package, '--silent'], PEERS);
     const packed = join(PEERS, HEADERS.file);
     const found = createHash('sha512').update(readFileSync(packed)).digest('base64');

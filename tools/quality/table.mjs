@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 // What each type and way of rounding costs: docs/QUALITY.md's table and docs/quality.svg, by one command.
-//   node tools/quality/table.mjs STORIES.bin MODEL.gguf TEXT [--tokens 4096] [--only stories|model]
+//   node tools/quality/table.mjs STORIES.bin MODEL.gguf TEXT [--tokens 4096] [--only stories|model] [--llama]
 // STORIES.bin: stories260K of llama2.c with tok512.bin beside it, measured on tests/golden/stories_sample.json. MODEL: measured on the
 // first tokens of TEXT, in windows of 512. Each is calibrated on a text of its own (own-text.mjs). Perplexity and KL divergence against
 // the same weights as f32, activations of i16, KV f32: what weights alone cost. Figures are kept in build/quality, so that it goes on
-// where it was stopped; without files it only writes the document.
+// where it was stopped. --llama: beside what llama.cpp's quantizer makes of MODEL, embedding Q8_0. Without files it only writes the document.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,16 +12,15 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { typeNamed } from '../../js/convert/weights.js';
 import { fromFile } from '../../js/engine.js';
-import { logSum } from '../../js/engine/probabilities.js';
-import { argmax, openLogits } from '../../tests/js/logits.mjs';
+import { argmax, logSum } from '../../js/engine/probabilities.js';
+import { llamaQuantizer } from './llama-quantize.mjs';
 import { ownText } from './own-text.mjs';
 import { scatter } from './plot.mjs';
+import { read } from './read.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const FOLDER = join(ROOT, 'build/quality');
 const WINDOW = 512;
-/** Tokens that are computed in one batch, besides the first. */
-const BATCH = 31;
 
 /** What is compared: name, options of `bq4 quantize`; `text`: with a calibration text. Embedding and head are bq8 in all. */
 const ROWS = /** @type {[string, string, string[], boolean][]} */ ([
@@ -35,6 +34,10 @@ const ROWS = /** @type {[string, string, string[], boolean][]} */ ([
   ['bq4a', 'compensated', ['--quant', 'bq4a'], true],
   ['bq4_64', 'compensated', ['--quant', 'bq4_64'], true],
 ]);
+
+/** Made by llama.cpp's quantizer with its importance matrix, on the same calibration text. @type {Record<string, string[]>} */
+const LLAMA = { stories: [], model: ['Q4_0', 'IQ4_NL', 'Q4_1'] };
+const THEIRS = 'llama.cpp, importance';
 
 /** Sizes between those of one type for all. @type {Record<string, typeof ROWS>} */
 const MIXED = {
@@ -58,38 +61,10 @@ function bq4(...args) {
   return stdout;
 }
 
-/** Logits at every position of each window, batch by batch: what comes next is guessed, rightly. @param {string} file @param {number[][]} windows @param {(logits: Float32Array, next: number, at: number) => void} take */
-async function read(file, windows, take) {
-  const options = {
-    context: WINDOW,
-    kv: /** @type {'f32'} */ ('f32'),
-    activations: /** @type {'i16'} */ ('i16'),
-    drafts: BATCH,
-  };
-  const { wasm, session, sync, run, close } = await openLogits(fromFile(file), options);
-  let at = 0;
-  for (const ids of windows) {
-    sync([ids[0]]);
-    for (let i = 0, ahead = 0; i + 1 < ids.length; i++) {
-      if (i) wasm.check('bqw_session_append', session, ids[i]);
-      if (ahead) ahead--;
-      else
-        ahead = wasm.scope((room) => {
-          const guesses = Uint32Array.from(ids.slice(i + 1, i + 1 + BATCH));
-          const to = room(4 * guesses.length);
-          wasm.u32(to, guesses.length).set(guesses);
-          return wasm.out('bqw_session_draft', session, to, guesses.length);
-        });
-      take(run(), ids[i + 1], at++);
-    }
-  }
-  close();
-}
-
 /** @param {string} file @param {number[][]} windows @param {{ logits: Float32Array, sum: number }[]} reference */
 async function measure(file, windows, reference) {
   const sums = { nll: 0, kl: 0, same: 0 };
-  await read(file, windows, (logits, next, at) => {
+  await read(file, windows, WINDOW, (logits, next, at) => {
     const sum = logSum(logits);
     sums.nll += sum - logits[next];
     const { logits: theirs, sum: theirSum } = reference[at];
@@ -110,10 +85,11 @@ async function tableOf(key, name, model, windowsOf, tokens) {
   const table = existsSync(kept)
     ? JSON.parse(readFileSync(kept, 'utf8'))
     : { name, reference: 0, predicted: 0, rows: [] };
-  const missing = [...ROWS, ...MIXED[key]].filter(
-    ([type, how]) => !table.rows.some((row) => row.type === type && row.how === how),
-  );
-  if (!missing.length) return;
+  const known = (/** @type {string} */ type, /** @type {string} */ how) =>
+    table.rows.some((row) => row.type === type && row.how === how);
+  const missing = [...ROWS, ...MIXED[key]].filter(([type, how]) => !known(type, how));
+  const theirs = values.llama ? LLAMA[key].filter((type) => !known(type, THEIRS)) : [];
+  if (!missing.length && !theirs.length) return;
   const [floats, text, out] = ['f32.bq4', 'own.txt', 'out.bq4'].map((end) => join(FOLDER, `${key}-${end}`));
   if (!existsSync(floats)) bq4('convert', model, floats, '--quant', 'f32');
   if (!existsSync(text)) writeFileSync(text, await ownText(model.endsWith('.gguf') ? model : floats, tokens, 1));
@@ -121,13 +97,26 @@ async function tableOf(key, name, model, windowsOf, tokens) {
   /** @type {{ logits: Float32Array, sum: number }[]} */
   const reference = [];
   let nll = 0;
-  await read(floats, windows, (logits, next) => {
+  await read(floats, windows, WINDOW, (logits, next) => {
     const sum = logSum(logits);
     reference.push({ logits, sum });
     nll += sum - logits[next];
   });
   table.reference = Math.exp(nll / reference.length);
   table.predicted = reference.length;
+  const add = async (
+    /** @type {string} */ type,
+    /** @type {string} */ how,
+    /** @type {number} */ bits,
+    /** @type {string} */ file,
+  ) => {
+    const found = await measure(file, windows, reference);
+    table.rows.push({ type, how, bits, bytes: statSync(file).size, ...found });
+    console.log(
+      `${name}: ${type}, ${how}: ${percent(found.perplexity / table.reference - 1)}, KL ${found.kl.toFixed(4)}`,
+    );
+    writeFileSync(kept, JSON.stringify(table, null, 1));
+  };
   for (const [type, how, args, calibrated] of missing) {
     const report = JSON.parse(
       bq4(
@@ -139,26 +128,33 @@ async function tableOf(key, name, model, windowsOf, tokens) {
         ...(calibrated ? ['--calibrate', text, '--tokens', String(tokens)] : []),
       ),
     );
-    const matrices = report.tensors.filter((/** @type {any} */ t) => /^h\.\d+\.(attn|mlp)\.\w+\.weight$/.test(t.name));
-    // Of the blocks, without what fills up rows and tiles: stories260K has rows of 172.
-    const [bits, weights] = matrices.reduce(
-      (/** @type {number[]} */ [b, w], /** @type {any} */ t) => [b + bitsOf(t.type) * t.weights, w + t.weights],
-      [0, 0],
-    );
-    const found = await measure(out, windows, reference);
-    table.rows.push({ type, how, bits: bits / weights, bytes: statSync(out).size, ...found });
-    console.log(
-      `${name}: ${type}, ${how}: ${percent(found.perplexity / table.reference - 1)}, KL ${found.kl.toFixed(4)}`,
-    );
-    writeFileSync(kept, JSON.stringify(table, null, 1));
+    await add(type, how, bitsOf(report.tensors), out);
   }
-  rmSync(out);
+  if (theirs.length) {
+    const quantize = await llamaQuantizer(model, text, FOLDER);
+    const made = join(FOLDER, `${key}-llama.gguf`);
+    for (const type of theirs) {
+      await quantize(type, made);
+      await add(type, THEIRS, bitsOf(JSON.parse(bq4('inspect', made, '--json')).tensors), made);
+    }
+    rmSync(made);
+  }
+  rmSync(out, { force: true });
 }
 
-/** Of a block. @param {string} name */
-function bitsOf(name) {
-  const { block, blockBytes } = typeNamed(name);
-  return (8 * blockBytes) / block;
+const MATRIX = /^(h\.\d+\.(attn|mlp)\.\w+|blk\.\d+\.(attn_[qkv]|attn_output|ffn_(up|down|gate)))\.weight$/;
+
+/** Bits per weight of the layers' matrices, of a report or what `inspect` says. @param {any[]} tensors */
+function bitsOf(tensors) {
+  let [bits, weights] = [0, 0];
+  for (const { type, dims, bytes, weights: count } of tensors.filter((each) => MATRIX.test(each.name))) {
+    const n = count ?? dims[0] * dims[1];
+    // Of our own blocks, without what fills up rows and tiles: stories260K has rows of 172.
+    const block = count && typeNamed(type);
+    bits += block ? ((8 * block.blockBytes) / block.block) * n : 8 * bytes;
+    weights += n;
+  }
+  return bits / weights;
 }
 const percent = (/** @type {number} */ x) => `${x < 0 ? '−' : '+'}${Math.abs(100 * x).toFixed(2)} %`;
 
@@ -219,7 +215,7 @@ function writeDocument() {
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { tokens: { type: 'string', default: '4096' }, only: { type: 'string' } },
+  options: { tokens: { type: 'string', default: '4096' }, only: { type: 'string' }, llama: { type: 'boolean' } },
 });
 const [stories, model, text] = positionals;
 mkdirSync(FOLDER, { recursive: true });
