@@ -9,35 +9,40 @@ import * as esbuild from 'esbuild';
 import { rollup } from '@rollup/wasm-node';
 import { build, createLogger, createServer } from 'vite';
 import webpack from 'webpack';
-import { createEngine, fromFile } from '../../js/engine.js';
 import { serve } from '../../tools/serve.mjs';
 import { engineOptions, examples } from '../js/api-doc.mjs';
+import { main, makeApp, MODEL, saidInNode, shares } from './bundled.mjs';
 import { launch, missing } from './launch.mjs';
 import { folderHost, installPacked } from './packed.mjs';
-import { newPage, ROOT } from './site.mjs';
+import { newPage } from './site.mjs';
 
 const ISOLATED = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
-const MODEL = join(ROOT, 'models/chat.bq4');
 
 describe('the package, bundled', { skip: missing() }, () => {
   const folder = mkdtempSync(join(tmpdir(), 'bq4-bundlers-'));
+  /** Another app in it, of `bq4/shared`. */
+  const tabs = join(folder, 'tabs');
   /** @type {import('playwright-core').Browser} */
   let browser;
-  /** What the page's model says, in Node. @type {number[]} */
-  let ids;
+  /** @type {import('./bundled.mjs').Said} */
+  let said;
   after(async () => {
     await browser?.close();
     rmSync(folder, { recursive: true });
   });
   before(async () => {
     installPacked(folder);
-    cpSync(join(ROOT, 'tests/browser/bundled'), folder, { recursive: true });
-    mkdirSync(join(folder, 'public'));
-    cpSync(MODEL, join(folder, 'public/chat.bq4'));
-    const engine = await createEngine({ threads: 1 });
-    const model = await engine.load(fromFile(MODEL), { context: 64 });
-    ids = (await (await model.createSession()).generate('Once', { temperature: 0, maxTokens: 8 }).done()).ids;
-    await engine.close();
+    for (const [place, kind] of /** @type {const} */ ([
+      [folder, 'show'],
+      [tabs, 'share'],
+    ])) {
+      makeApp(place, kind);
+      mkdirSync(join(place, 'public'));
+      cpSync(MODEL, join(place, 'public/chat.bq4'));
+    }
+    // Vite's server shows nothing from above its app.
+    cpSync(join(folder, 'node_modules'), join(tabs, 'node_modules'), { recursive: true });
+    said = await saidInNode();
     browser = await launch();
   });
 
@@ -50,8 +55,8 @@ describe('the package, bundled', { skip: missing() }, () => {
     await page.goto(url);
     const result = await page.waitForFunction(() => /** @type {any} */ (window).result, null, { timeout: 60_000 });
     assert.deepEqual(await result.jsonValue(), {
-      ids,
-      paged: ids,
+      ids: said.ids,
+      paged: said.ids,
       residency: 'paged',
       threads: 2,
       worker: true,
@@ -64,6 +69,16 @@ describe('the package, bundled', { skip: missing() }, () => {
     );
     await page.context().close();
     return loaded;
+  }
+
+  /** @param {string} name  of a folder that a bundler has made */
+  async function sharesBuilt(name) {
+    const site = await serve({ root: folder, folders: [name] });
+    try {
+      await shares(browser, `${site.url}${name}/`, said);
+    } finally {
+      await site.close();
+    }
   }
 
   /** Modules of the package: the four builds, the probe, the one for grammars and the converter's. */
@@ -95,17 +110,19 @@ describe('the package, bundled', { skip: missing() }, () => {
       const customLogger = Object.assign(createLogger('silent'), {
         warn: (/** @type {string} */ text) => warnings.push(text),
       });
-      await build({
-        root: folder,
-        base: './',
-        configFile: false,
-        logLevel: 'silent',
-        customLogger,
-        worker: { format },
-        build: { outDir: `vite-${format}` },
-      });
+      for (const root of [folder, tabs])
+        await build({
+          root,
+          base: './',
+          configFile: false,
+          logLevel: 'silent',
+          customLogger,
+          worker: { format },
+          build: { outDir: `vite-${format}` },
+        });
       assert.deepEqual(warnings, []);
       await worksBuilt(`vite-${format}`);
+      await sharesBuilt(`tabs/vite-${format}`);
     });
 
   /** @type {[string, import('vite').DepOptimizationOptions][]} */
@@ -114,29 +131,35 @@ describe('the package, bundled', { skip: missing() }, () => {
     ['kept out of pre-bundling', { exclude: ['bq4'] }],
   ];
   for (const [name, optimizeDeps] of preBundling)
-    test(`Vite's own server, bq4 ${name}`, async () => {
-      const server = await createServer({
-        root: folder,
-        configFile: false,
-        logLevel: 'silent',
-        optimizeDeps,
-        cacheDir: join(folder, 'cache', name),
-        server: { host: '127.0.0.1', port: 0, headers: ISOLATED },
+    for (const [root, check] of /** @type {[string, (url: string) => Promise<unknown>][]} */ ([
+      [folder, works],
+      [tabs, (url) => shares(browser, url, said)],
+    ]))
+      test(`Vite's own server, bq4${root === tabs ? '/shared' : ''} ${name}`, async () => {
+        const server = await createServer({
+          root,
+          configFile: false,
+          logLevel: 'silent',
+          optimizeDeps,
+          cacheDir: join(root, 'cache', name),
+          server: { host: '127.0.0.1', port: 0, headers: ISOLATED },
+        });
+        try {
+          await server.listen();
+          await check(/** @type {string} */ (server.resolvedUrls?.local[0]));
+        } finally {
+          await server.close();
+        }
       });
-      try {
-        await server.listen();
-        await works(/** @type {string} */ (server.resolvedUrls?.local[0]));
-      } finally {
-        await server.close();
-      }
-    });
 
-  test('webpack', async () => {
+  /** @param {string} context  the app's folder */
+  async function webpacked(context) {
+    const path = join(context, 'webpack');
     const compiler = webpack({
       mode: 'production',
-      context: folder,
+      context,
       entry: './main.js',
-      output: { path: join(folder, 'webpack') },
+      output: { path },
       performance: { hints: false },
     });
     /** @type {import('webpack').Stats} */
@@ -145,12 +168,21 @@ describe('the package, bundled', { skip: missing() }, () => {
     );
     await new Promise((resolve) => compiler.close(resolve));
     assert.deepEqual(stats.toJson({ all: false, errors: true, warnings: true }), { errors: [], warnings: [] });
-    cpSync(join(folder, 'index.html'), join(folder, 'webpack/index.html'));
-    cpSync(MODEL, join(folder, 'webpack/chat.bq4'));
+    cpSync(join(folder, 'index.html'), join(path, 'index.html'));
+    cpSync(MODEL, join(path, 'chat.bq4'));
+  }
+
+  test('webpack', async () => {
+    await webpacked(folder);
     await worksBuilt('webpack');
+    await webpacked(tabs);
+    await sharesBuilt('tabs/webpack');
   });
 
   const bq4 = join(folder, 'node_modules/bq4');
+
+  /** @type {Record<string, string>} */
+  const packages = { bq4: join(bq4, 'dist/index.js'), 'bq4/shared': join(bq4, 'dist/shared.js') };
 
   /** Bundles of a script, without a warning. @type {Record<string, (entry: string, out: string) => Promise<void>>} */
   const plain = {
@@ -163,7 +195,7 @@ describe('the package, bundled', { skip: missing() }, () => {
       const made = await rollup({
         input: join(folder, entry),
         // What @rollup/plugin-node-resolve does.
-        plugins: [{ name: 'packages', resolveId: (id) => (id === 'bq4' ? join(bq4, 'dist/index.js') : null) }],
+        plugins: [{ name: 'packages', resolveId: (id) => packages[id] ?? null }],
         onwarn: (warning) => assert.fail(warning.message),
       });
       await made.write({ dir: out, format: 'es' });
@@ -179,30 +211,40 @@ describe('the package, bundled', { skip: missing() }, () => {
 
     test(`${name}, with the package's files beside the page`, async () => {
       const options = engineOptions((examples.get('Bundlers') ?? [])[0]);
-      writeFileSync(join(folder, 'beside.js'), `import { show } from './page.js';\nshow(${options});\n`);
-      await bundle('beside.js', out('beside'));
-      page(out('beside'));
-      cpSync(join(out('beside'), 'beside.js'), join(out('beside'), 'main.js'));
-      for (const part of ['dist', 'build/wasm'])
-        cpSync(join(bq4, part), join(out('beside'), 'bq4', part), { recursive: true });
+      for (const [kind, script] of Object.entries({ beside: main('show', options), sharing: main('share', options) })) {
+        writeFileSync(join(folder, `${kind}.js`), script);
+        await bundle(`${kind}.js`, out(kind));
+        page(out(kind));
+        cpSync(join(out(kind), `${kind}.js`), join(out(kind), 'main.js'));
+        for (const part of ['dist', 'build/wasm'])
+          cpSync(join(bq4, part), join(out(kind), 'bq4', part), { recursive: true });
+      }
       await worksBuilt(`${name}-beside`);
+      await sharesBuilt(`${name}-sharing`);
     });
 
     test(`${name} alone: the error names the script, what answers, and the recipe`, async (t) => {
-      await bundle('main.js', out('alone'));
-      page(out('alone'));
-      for (const fallback of [undefined, 'index.html']) {
-        const site = await folderHost(out('alone'), { fallback });
-        t.after(() => site.close());
-        const page = await newPage(browser);
-        await page.goto(site.url);
-        const result = await page.waitForFunction(() => /** @type {any} */ (window).result);
-        const { error, code, hint } = await result.jsonValue();
-        assert.equal(code, 'NO_WORKER', error);
-        const why = fallback ? 'worker.js is no script: it is served as "text/html' : 'worker.js answers 404';
-        assert.ok(error.includes(why), error);
-        assert.match(hint, /esbuild, Rollup.*copy bq4\/dist and bq4\/build\/wasm.*"Bundlers"/);
-        await page.context().close();
+      cpSync(join(tabs, 'main.js'), join(folder, 'tabs.js'));
+      for (const entry of ['main', 'tabs']) {
+        const made = out(`alone-${entry}`);
+        await bundle(`${entry}.js`, made);
+        page(made);
+        if (entry !== 'main') cpSync(join(made, `${entry}.js`), join(made, 'main.js'));
+        for (const fallback of [undefined, 'index.html']) {
+          const site = await folderHost(made, { fallback });
+          t.after(() => site.close());
+          const page = await newPage(browser);
+          await page.goto(site.url);
+          const result = await page.waitForFunction(() => /** @type {any} */ (window).result, null, {
+            timeout: 60_000,
+          });
+          const { error, code, hint } = await result.jsonValue();
+          assert.equal(code, 'NO_WORKER', error);
+          const why = fallback ? 'worker.js is no script: it is served as "text/html' : 'worker.js answers 404';
+          assert.ok(error.includes(why), error);
+          assert.match(hint, /esbuild, Rollup.*copy bq4\/dist and bq4\/build\/wasm.*"Bundlers"/);
+          await page.context().close();
+        }
       }
     });
   }

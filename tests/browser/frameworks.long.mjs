@@ -8,18 +8,18 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { chromium } from 'playwright-core';
-import { createEngine, fromFile } from '../../js/engine.js';
 import { findChromium } from '../../tools/setup/system.mjs';
 import { appFolder, consumers, programs } from '../consumers/install.mjs';
 import { examples, sections } from '../js/api-doc.mjs';
 import { inTime } from '../waiting.mjs';
+import { makeApp, MODEL, saidInNode, shares } from './bundled.mjs';
 import { FLAGS, launch, missing } from './launch.mjs';
 import { folderHost } from './packed.mjs';
 import { newPage, ROOT } from './site.mjs';
 
 const ISOLATED = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
-const MODEL = join(ROOT, 'models/chat.bq4');
 const PAGE = readFileSync(join(ROOT, 'tests/browser/bundled/page.js'), 'utf8');
+const TABS = readFileSync(join(ROOT, 'tests/browser/bundled/shared.js'), 'utf8');
 const exec = promisify(execFile);
 
 describe('the package, in', { skip: missing() }, () => {
@@ -29,16 +29,13 @@ describe('the package, in', { skip: missing() }, () => {
   let app;
   /** @type {import('playwright-core').Browser} */
   let browser;
-  /** What the page's model says, in Node. @type {number[]} */
-  let ids;
+  /** @type {import('./bundled.mjs').Said} */
+  let said;
   before(
     async () => {
       above = await consumers();
       app = appFolder(above);
-      const engine = await createEngine({ threads: 1 });
-      const model = await engine.load(fromFile(MODEL), { context: 64 });
-      ({ ids } = await model.generate('Once', { temperature: 0, maxTokens: 8 }));
-      await engine.close();
+      said = await saidInNode();
       browser = await launch();
     },
     { timeout: 600_000 },
@@ -63,6 +60,7 @@ describe('the package, in', { skip: missing() }, () => {
     await page.goto(url);
     if (script) await page.addScriptTag({ url: script, type: 'module' });
     const result = await page.waitForFunction(() => /** @type {any} */ (window).result, null, { timeout: 60_000 });
+    const { ids } = said;
     const says = { ids, paged: ids, residency: 'paged', threads: 2, worker: true, store: 'opfs' };
     assert.deepEqual(await result.jsonValue(), says, page.trouble.join('\n'));
     assert.deepEqual(page.trouble, []);
@@ -72,10 +70,10 @@ describe('the package, in', { skip: missing() }, () => {
   const run = (program, words, cwd) =>
     exec(process.execPath, [program, ...words], { cwd, env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1' } });
 
-  /** A page that Parcel has built. @param {string} name @param {string[]} words */
-  async function parcelled(name, words) {
+  /** A page that Parcel has built. @param {string} name @param {string[]} words @param {import('./bundled.mjs').Kind} [kind] */
+  async function parcelled(name, words, kind = 'show') {
     const place = folder(name);
-    cpSync(join(ROOT, 'tests/browser/bundled'), place, { recursive: true });
+    makeApp(place, kind);
     const build = ['build', 'index.html', '--no-cache', '--dist-dir', 'out', '--public-url', './', ...words];
     await run(programs(above).parcel, build, place);
     cpSync(MODEL, join(place, 'out/chat.bq4'));
@@ -88,6 +86,21 @@ describe('the package, in', { skip: missing() }, () => {
     const page = await newPage(browser);
     await works(page, site.url);
     await page.context().close();
+    await site.close();
+  });
+
+  test('Parcel: tabs share an engine, by an entry that a setting lets it find', async () => {
+    const [, option] = /`parcel build (.*?)`/.exec(String(sections.get('Bundlers'))) ?? [];
+    const place = folder('parcel-tabs');
+    writeFileSync(join(place, 'package-lock.json'), '{}\n'); // where its project begins
+    writeFileSync(join(place, 'package.json'), '{}\n');
+    const [, found] = /"(Cannot load\s.*? from module 'bq4')"/s.exec(String(sections.get('Bundlers'))) ?? [];
+    await assert.rejects(parcelled('parcel-tabs', [option], 'share'), (/** @type {any} */ error) =>
+      error.stderr.includes(found.replace('\n', ' ')),
+    );
+    writeFileSync(join(place, 'package.json'), (examples.get('Bundlers') ?? [])[1].code);
+    const site = await parcelled('parcel-tabs', [option], 'share');
+    await shares(browser, site.url, said);
     await site.close();
   });
 
@@ -108,7 +121,8 @@ describe('the package, in', { skip: missing() }, () => {
     const place = folder(name);
     cpSync(join(ROOT, 'tests/consumers/next'), place, { recursive: true });
     writeFileSync(join(place, 'next.config.mjs'), config);
-    writeFileSync(join(place, 'page.js'), PAGE.replaceAll("'chat.bq4'", "'/chat.bq4'"));
+    for (const [file, code] of Object.entries({ 'page.js': PAGE, 'shared.js': TABS }))
+      writeFileSync(join(place, file), code.replaceAll("'chat.bq4'", "'/chat.bq4'"));
     mkdirSync(join(place, 'public'));
     cpSync(MODEL, join(place, 'public/chat.bq4'));
     const { next } = programs(above);
@@ -139,8 +153,9 @@ describe('the package, in', { skip: missing() }, () => {
     const site = await nextApp('next', (examples.get('Next') ?? [])[0].code);
     const page = await newPage(browser);
     await works(page, site.url);
-    assert.deepEqual(JSON.parse(await page.locator('pre').innerText()), ids);
+    assert.deepEqual(JSON.parse(await page.locator('pre').innerText()), said.ids);
     await page.context().close();
+    await shares(browser, `${site.url}tabs`, said);
     await site.close();
   });
 

@@ -1,0 +1,20 @@
+// A page that shares its engine with the other tabs, for bundlers. `tell` goes on with what has been said, in whichever tab computes then.
+import { createSharedEngine } from 'bq4/shared';
+
+async function run(options) {
+  const engine = await createSharedEngine({ threads: 2, cache: 'auto', ...options });
+  const model = await engine.load('chat.bq4', { context: 64, sessions: 2 });
+  const session = await model.createSession();
+  const tell = async (prompt) => {
+    const { ids } = await session.generate(prompt, { temperature: 0, maxTokens: 8 }).done();
+    const { shared, leads, threads } = engine.info;
+    return { ids, shared, leads, threads };
+  };
+  Object.assign(window, { tell });
+  return tell('Once');
+}
+
+export const share = (options) =>
+  void run(options)
+    .catch((error) => ({ error: `${error.stack}; ${error.cause?.stack}`, code: error.code, hint: error.hint }))
+    .then((result) => Object.assign(window, { result }));
