@@ -1,0 +1,42 @@
+// README's first lines of code as they are written there, but for where the model is.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { realModel } from '../../tools/setup/models.mjs';
+
+const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+export const [, code] = /\n## Install\n[^]*?```js\n([^]*?)```/.exec(readme) ?? [];
+
+/** A server of SmolLM2. @param {import('node:test').TestContext} t @returns {Promise<string>} its address */
+export async function modelServer(t) {
+  const server = createServer((request, response) => {
+    const body = readFileSync(String(realModel('smollm2')));
+    const [, from, to] = /bytes=(\d+)-(\d*)/.exec(request.headers.range ?? '') ?? [];
+    if (from === undefined) return void response.writeHead(200, { 'accept-ranges': 'bytes' }).end(body);
+    const end = Math.min(to ? Number(to) + 1 : body.length, body.length);
+    response
+      .writeHead(206, { 'content-range': `bytes ${from}-${end - 1}/${body.length}` })
+      .end(body.subarray(Number(from), end));
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  return `http://127.0.0.1:${port}/SmolLM2.gguf`;
+}
+
+/**
+ * A script of these lines, which exports what is `said`. Nothing is kept: that would be for whoever runs the tests.
+ * @param {string} folder  where it goes @param {string} url  of the model @returns {string} its path
+ */
+export function script(folder, url, from = 'bq4') {
+  const path = join(folder, 'app.mjs');
+  const text = code
+    .replace("'bq4'", `'${from}'`)
+    .replace("cache: 'auto'", '')
+    .replace(/'https:\S+'/, `'${url}'`);
+  writeFileSync(path, `${text}\nexport const said = choices[0].message.content;\nawait engine.close();\n`);
+  return path;
+}
