@@ -98,7 +98,7 @@ Options of train-head:
 Of run alone:
 
   --chat               wraps the prompt as a turn of the model's chat format
-  --receipt OUT.json   writes what it takes to compute the same again
+  --receipt OUT.json   writes what it takes to compute the same again (not with --adapter)
   --json               one JSON object: ids, text, reason, seed, timings, build
 
   --help, --version
@@ -325,6 +325,8 @@ async function runPrompt([file, words], options) {
   const prompt = options.prompt ?? words;
   if (prompt === undefined || (options.prompt !== undefined && words !== undefined))
     throw new Usage('run needs one prompt: behind FILE, or as --prompt TEXT');
+  if (options.receipt !== undefined && options.adapter !== undefined)
+    throw new Usage('there are no receipts of what an adapter changed: run with --receipt or with --adapter');
   const chosen = await generateOptions(options, 256);
   const { engine, model } = await load(file, options);
   Object.assign(chosen, await adapterOf(model, options));

@@ -9,8 +9,11 @@ export const ENGINE = '0.1.0';
 const VERSION = 1;
 /** Reasons that lie outside: what was computed until then is compared. */
 const CUT = ['abort', 'deadline'];
-/** In a saved session (c/session/state.c): the 16 bytes that name the model's file. */
-const FILE_ID = [8, 24];
+/** In a saved session (c/session/state.c): the 16 bytes that name the model's file, the 8 that name an adapter. */
+const [FILE_ID, KEY] = [
+  [8, 24],
+  [64, 72],
+];
 
 /** The options that decide tokens. */
 const OPTIONS = /** @type {const} */ ([
@@ -57,22 +60,23 @@ async function hashOf({ receipt, engine, model, options, seed, prompt, ids, reas
   return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(JSON.stringify(all)))));
 }
 
+const ofAdapter = () =>
+  new BqError('UNSUPPORTED', 'there are no receipts of what an adapter changed', { hint: 'generate without it' });
+
 /** The id of the model's file; null: it has none. @param {Session} session */
 async function fileOf(session) {
-  try {
-    return hex((await session.save()).subarray(...FILE_ID));
-  } catch (error) {
+  const saved = await session.save().catch((error) => {
     if (error instanceof BqError && error.code === 'UNSUPPORTED') return null;
     throw error;
-  }
+  });
+  if (!saved) return null;
+  if (saved.subarray(...KEY).some(Boolean)) throw ofAdapter();
+  return hex(saved.subarray(...FILE_ID));
 }
 
 /** JSON has no -Infinity, and no RegExp. @param {any} options */
 function asJson(options) {
-  if (options.adapter)
-    throw new BqError('UNSUPPORTED', 'there are no receipts of what an adapter changed', {
-      hint: 'generate without it',
-    });
+  if (options.adapter) throw ofAdapter();
   const { logitBias, responseFormat: format } = options;
   return JSON.parse(
     JSON.stringify({

@@ -1,6 +1,7 @@
 // Adapters (LoRA): PEFT's and llama.cpp's files (tests/golden/make_adapters.py) give the logits of PEFT's merged models; sessions of
 // one model compute with different ones, or none; what does not fit is refused by name.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,10 +11,12 @@ import { convert } from '../../js/convert/index.js';
 import { LocalAdapter } from '../../js/engine/adapter.js';
 import { connectEngine } from '../../js/index.js';
 import { BqError, createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { receiptOf, receiptOfReply, replay } from '../../js/receipts/index.js';
 import { safetensors } from './checkpoints.mjs';
 import { openLogits } from './logits.mjs';
 
 const GOLDEN = fileURLToPath(new URL('../golden/', import.meta.url));
+const BQ4 = fileURLToPath(new URL('../../bin/bq4.js', import.meta.url));
 const ADAPTERS = join(GOLDEN, 'adapters');
 const TOLERANCE = 1e-3;
 const ROOM = 1 << 20;
@@ -206,6 +209,48 @@ test('a saved session goes on with its adapter only', async () => {
   const { ids: again, timings } = await same.generate(null, { maxTokens: 6, temperature: 0 }).done();
   assert.deepEqual([again, timings.reusedTokens], [ids, 4]);
   await engine.close();
+});
+
+for (const far of [false, true])
+  test(`what an adapter changed has no receipt, ${far ? 'behind a port' : 'in this thread'}`, async (t) => {
+    const own = await createEngine();
+    const engine = far ? await connectEngine(await own.openPort()) : own;
+    t.after(async () => {
+      await engine.close();
+      await own.close();
+    });
+    const model = await engine.load(await converted('llama-gqa'), { sessions: 2, adapterBytes: ROOM });
+    const adapter = await model.loadAdapter(peft('llama-gqa'));
+    const refused = { code: 'UNSUPPORTED', message: 'there are no receipts of what an adapter changed' };
+    const options = { maxTokens: 4, temperature: 0 };
+    const plain = await model.createSession();
+    const changed = { ...options, adapter };
+    const result = await plain.generate([1, 2, 3], changed).done();
+    await assert.rejects(receiptOf(model, plain, result, changed), refused);
+    await assert.rejects(receiptOf(model, plain, result, options), refused, 'nor where its options are left out');
+    const origin = { file: null, prompt: [1, 2, 3], stop: [], stopTokens: [] };
+    await assert.rejects(receiptOfReply(model, { ...result, origin }, changed), refused);
+    const session = await model.createSession({ adapter });
+    const made = await session.generate([1, 2, 3], options).done();
+    await assert.rejects(receiptOf(model, session, made, options), refused, 'of a session that computes with one');
+    const without = { ...options, adapter: null };
+    const receipt = await receiptOf(model, plain, await plain.generate([1, 2, 3], without).done(), without);
+    await session.close();
+    assert.deepEqual((await replay(model, receipt)).differences, []);
+  });
+
+test('bq4 run: --receipt and --adapter are refused together, before anything is read', () => {
+  const file = join(ADAPTERS, 'llama-gqa/adapter_model.safetensors');
+  const out = join(folder, 'receipt.json');
+  for (const more of [[], ['--chat']]) {
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      [BQ4, 'run', 'nothing.bq4', 'Ahoy', ...more, '--adapter', file, '--receipt', out],
+      { encoding: 'utf8' },
+    );
+    assert.deepEqual([status, stdout, existsSync(out)], [2, '', false], stderr);
+    assert.match(stderr, /no receipts of what an adapter changed/);
+  }
 });
 
 test('the plan keeps room for adapters; too little is refused with the bytes that are needed', async () => {
