@@ -1,7 +1,8 @@
 // docs/API.md as tests read it: its sections, the names in them, its examples.
 import { readFileSync } from 'node:fs';
 
-const text = readFileSync(new URL('../../docs/API.md', import.meta.url), 'utf8');
+const root = new URL('../../', import.meta.url);
+const text = readFileSync(new URL('docs/API.md', root), 'utf8');
 
 /** @typedef {{ kind: string, code: string }} Block */
 
@@ -43,4 +44,79 @@ export function engineOptions({ code }) {
   const [, options] = /createWorkerEngine\((\{[^]*\})\);/.exec(code) ?? [];
   if (!options) throw new Error(`no options in\n${code}`);
   return options;
+}
+
+/**
+ * How each example is run, by its heading and its place under it: in Node (api-examples.test.mjs), in a page
+ * (browser/api-examples.test.mjs), or by a test of its own, which takes it from here.
+ * @type {Record<string, 'node' | 'page' | `tests/${string}`>}
+ */
+export const RUNS = {
+  'The JavaScript interface 0': 'page',
+  'One engine for all tabs 0': 'page',
+  'Bundlers 0': 'tests/browser/bundlers.long.mjs',
+  'Bundlers 1': 'tests/browser/frameworks.long.mjs',
+  'Next 0': 'tests/browser/frameworks.long.mjs',
+  'Extensions 0': 'tests/browser/frameworks.long.mjs',
+  'Other origins 0': 'tests/browser/origins.long.mjs',
+  'Other origins 1': 'tests/browser/origins.long.mjs',
+  'Other origins 2': 'tests/browser/origins.long.mjs',
+  'Plan and load 0': 'node',
+  'Embeddings 0': 'node',
+  'Heads 0': 'node',
+  'Heads 1': 'node',
+  'Sessions 0': 'node',
+  'Sessions 1': 'node',
+  'Given answers 0': 'node',
+  'Structured output 0': 'node',
+  'Prompt states 0': 'node',
+  'Receipts 0': 'node',
+  'Where the time goes 0': 'node',
+  'Adapters of a model (LoRA) 0': 'node',
+  'Chats 0': 'node',
+  "OpenAI's calls 0": 'node',
+  "OpenAI's calls 1": 'node',
+  "OpenAI's calls 2": 'node',
+  'A server, and other servers 0': 'node',
+  'Adapters 0': 'node',
+  'Adapters 1': 'node',
+  'Adapters 2': 'page',
+  'Adapters 3': 'page',
+};
+
+/** Every example that is code, or what a program reads, by its name in RUNS. @type {Map<string, Block>} */
+export const named = new Map(
+  [...examples].flatMap(([title, blocks]) =>
+    blocks.filter(({ kind }) => kind !== '').map((one, i) => /** @type {[string, Block]} */ ([`${title} ${i}`, one])),
+  ),
+);
+
+/** The names of examples that are run so. @param {'node' | 'page'} how */
+export const runBy = (how) => Object.keys(RUNS).filter((name) => RUNS[name] === how);
+
+/** The module behind each entry of the package. @type {Record<string, string>} */
+const ENTRIES = Object.fromEntries(
+  Object.entries(JSON.parse(readFileSync(new URL('package.json', root), 'utf8')).exports)
+    .filter(([, to]) => to.types)
+    .map(([entry, { types }]) => [
+      entry.replace('.', 'bq4'),
+      types.replace('./build/types/', '').replace('.d.ts', '.js'),
+    ]),
+);
+
+/** Where the sources have what an example imports from the package; null: it is of another one. @param {string} name */
+export const sourceOf = (name) => ENTRIES[name] ?? (name.startsWith('bq4/heads/') ? name.replace('bq4/', '') : null);
+
+/**
+ * An example as the body of an async function, which gives the values of some of its names.
+ * @param {string} code @param {(name: string) => string} address  of what it imports
+ * @param {readonly string[]} [gives]
+ */
+export function bodyOf(code, address, gives = []) {
+  const body = code.replace(
+    /^import (\{[^}]*\}|\w+) from '([^']+)'(?: with (\{.*\}))?;/gm,
+    (_, names, from, attributes) =>
+      `const ${names.startsWith('{') ? names : `{ default: ${names} }`} = await import('${address(from)}'${attributes ? `, { with: ${attributes} }` : ''});`,
+  );
+  return `'use strict'; {\n${body}\nreturn { ${gives.join(', ')} };\n}`;
 }

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { TABLE } from '../../js/port/table.js';
 import { OPTIONS } from '../../js/shared/options.js';
-import { namesIn, sections } from './api-doc.mjs';
+import { named, namesIn, RUNS, sections } from './api-doc.mjs';
 
 const root = new URL('../../', import.meta.url);
 const read = (/** @type {string} */ path) => readFileSync(new URL(path, root), 'utf8');
@@ -160,4 +160,13 @@ test('a table of options has no row of one that is not there', () => {
       heading,
     );
   }
+});
+
+test('every example is run, in Node, in a page or by a test of its own', () => {
+  assert.deepEqual([...named.keys()], Object.keys(RUNS));
+  for (const [name, how] of Object.entries(RUNS))
+    if (how.startsWith('tests/')) {
+      const [, heading] = /^(.*) \d+$/.exec(name) ?? [];
+      assert.ok(read(how).includes(`examples.get('${heading}')`), `${how} runs ${name}`);
+    }
 });

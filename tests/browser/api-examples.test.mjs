@@ -1,0 +1,107 @@
+// The examples of docs/API.md that need a page, as they stand there.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { rolldown } from 'rolldown';
+import { bodyOf, named, runBy, sourceOf } from '../js/api-doc.mjs';
+import { chromiumFirst, oneSite } from './every.mjs';
+import { ROOT } from './site.mjs';
+
+/** @param {string} name */
+const codeOf = (name) => /** @type {import('../js/api-doc.mjs').Block} */ (named.get(name)).code;
+
+/** What the component of an example becomes in a page: a script that shows it and gives `root` to end it. */
+async function component() {
+  const [name, source] = ['Adapters 3', codeOf('Adapters 3')];
+  const entry = `${source}
+import { createRoot } from 'react-dom/client';
+export const show = (engine, box) => {
+  const root = createRoot(box);
+  root.render(<Talk engine={engine} />);
+  return root;
+};`;
+  const made = await rolldown({
+    input: name,
+    plugins: [
+      {
+        name: 'example',
+        resolveId: (id) =>
+          id === name ? join(ROOT, 'example.jsx') : sourceOf(id) ? join(ROOT, `${sourceOf(id)}`) : null,
+        load: (id) => (id.endsWith('example.jsx') ? entry : null),
+      },
+    ],
+    transform: { define: { 'process.env.NODE_ENV': '"development"' } },
+    platform: 'browser',
+  });
+  const { output } = await made.generate({ format: 'iife', name: 'example' });
+  await made.close();
+  return `${output[0].code};globalThis.example = example;`;
+}
+
+await chromiumFirst((name) => {
+  const here = oneSite(name);
+
+  /** Runs an example in a new page; gives what the page says then. @param {string} example @param {string[]} [gives] */
+  async function run(example, gives = []) {
+    const page = await here.open();
+    const body = bodyOf(codeOf(example), (from) => `/${sourceOf(from)}`, gives);
+    const said = await page.evaluate(async (/** @type {string} */ code) => {
+      const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
+      const engine = await createWorkerEngine({ threads: 1 });
+      delete (/** @type {any} */ (globalThis).LanguageModel); // Chromium's own, without a model
+      const AsyncFunction = /** @type {any} */ (async () => {}).constructor;
+      const { engine: own } = await AsyncFunction('engine', code)(engine);
+      await own?.close();
+      await engine.close();
+      return document.body.innerText;
+    }, body);
+    assert.deepEqual(await page.trouble(), []);
+    await page.close();
+    return said;
+  }
+
+  for (const example of ['The JavaScript interface 0', 'One engine for all tabs 0', 'Adapters 2'])
+    test(`${example}: a reply is in the page`, async () => {
+      assert.match(await run(example, example.startsWith('One') ? ['engine'] : []), /\S{2}/);
+    });
+
+  test('Adapters 3: a component that loads a model, and talks', async () => {
+    const page = await here.open();
+    const told = await page.evaluate(
+      async (/** @type {string} */ script) => {
+        const tag = document.createElement('script');
+        tag.textContent = script;
+        document.head.append(tag);
+        const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
+        const engine = await createWorkerEngine({ threads: 1 });
+        const box = document.body.appendChild(document.createElement('div'));
+        const root = /** @type {any} */ (globalThis).example.show(engine, box);
+        const until = async (/** @type {() => unknown} */ is) => {
+          while (!is()) await new Promise((resolve) => setTimeout(resolve, 10));
+        };
+        const button = () => box.querySelector('button');
+        await until(() => button()?.textContent === 'ready');
+        button()?.click();
+        await until(() => box.querySelectorAll('p').length === 2);
+        await until(() => button()?.textContent === 'ready');
+        const texts = [...box.querySelectorAll('p')].map((p) => [p.className, p.textContent]);
+        root.unmount();
+        await engine.close();
+        return texts;
+      },
+      await component(),
+    );
+    assert.deepEqual(told[0], ['user', 'Hello!']);
+    assert.deepEqual([told[1][0], Number(told[1][1]?.length) > 0], ['assistant', true]);
+    assert.deepEqual(await page.trouble(), []);
+    await page.close();
+  });
+});
+
+test('each has a test here', () =>
+  assert.deepEqual(runBy('page'), [
+    'The JavaScript interface 0',
+    'One engine for all tabs 0',
+    'Adapters 2',
+    'Adapters 3',
+  ]));

@@ -1,0 +1,285 @@
+// The examples of docs/API.md that Node can run, as they stand there. Addresses are those of a server here; `model` is the bundled one.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { after, before, mock, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { serveModels } from '../../js/server/index.js';
+import { convert } from '../../js/convert/index.js';
+import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
+import { bodyOf, named, runBy, sourceOf } from './api-doc.mjs';
+import { safetensors } from './checkpoints.mjs';
+import { random, tinyModel } from './fixture.mjs';
+import { testFolder } from './folders.mjs';
+
+const ROOT = new URL('../../', import.meta.url);
+const CHAT = fileURLToPath(new URL('models/chat.bq4', ROOT));
+const { folder } = testFolder('api-examples');
+
+/** What examples fetch, by its address on the server. @type {Map<string, Uint8Array | string>} */
+const files = new Map();
+const host = createServer((request, response) => {
+  const body = Buffer.from(files.get(String(request.url).slice(1)) ?? '');
+  const [, from = '0', to = ''] = /bytes=(\d+)-(\d*)/.exec(request.headers.range ?? '') ?? [];
+  const part = body.subarray(Number(from), to ? Number(to) + 1 : body.length);
+  const range = { 'content-range': `bytes ${from}-${Number(from) + part.length - 1}/${body.length}` };
+  const status = !body.length ? 404 : request.headers.range ? 206 : 200;
+  response.writeHead(status, { 'content-length': part.length, ...(status === 206 && range) }).end(part);
+});
+/** @type {string} */
+let site;
+/** @type {Awaited<ReturnType<typeof createEngine>>} */
+let engine;
+/** @type {import('../../js/index.js').Model} */
+let model;
+before(async () => {
+  await new Promise((resolve) => host.listen(0, '127.0.0.1', () => resolve(undefined)));
+  site = `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (host.address()).port}/`;
+  for (const name of ['chat.bq4', 'models/chat.bq4']) files.set(name, readFileSync(CHAT));
+  // Relative addresses are those of a page.
+  Object.assign(globalThis, { location: new URL(site) });
+  engine = await createEngine({ threads: 1 });
+  model = await engine.load(fromFile(CHAT), { sessions: 2 });
+  mock.method(Math, 'random', () => 0.5); // the seed of what has none
+});
+after(async () => {
+  await engine.close();
+  host.close();
+  host.closeAllConnections();
+});
+
+/** Addresses of modules. @param {string} name */
+const address = (name) => {
+  const source = sourceOf(name);
+  return source ? new URL(source, ROOT).href : import.meta.resolve(name);
+};
+
+/** @typedef {{ scope?: Record<string, any>, change?: (code: string) => string }} More  `scope`: names that an example has besides */
+/** @typedef {{ [name: string]: any, out: string, log: any[][] }} Ran  values of its names, what it wrote, what it logged */
+
+/** Runs an example. @param {string} name @param {string[]} gives  names whose values are told @param {More} more @returns {Promise<Ran>} */
+async function run(name, gives, { scope = {}, change = (code) => code }) {
+  const { code } = /** @type {import('./api-doc.mjs').Block} */ (named.get(name));
+  const session = name.startsWith('Sessions 0') || name.startsWith('Where') ? await model.createSession() : null;
+  let out = '';
+  /** @type {any[][]} */
+  const log = [];
+  const names = {
+    engine,
+    model,
+    session,
+    process: { stdout: { write: (/** @type {string} */ text) => void (out += text) } },
+    console: {
+      log: (/** @type {any[]} */ ...all) => log.push(all),
+      table: (/** @type {any[]} */ rows) => log.push(rows),
+    },
+    localStorage: {},
+    fetch: (/** @type {string} */ path) => fetch(new URL(path, site)),
+    ...scope,
+  };
+  const AsyncFunction = /** @type {any} */ (async () => {}).constructor;
+  try {
+    const made = new AsyncFunction(...Object.keys(names), bodyOf(change(code), address, gives));
+    return { ...(await made(...Object.values(names))), out, log };
+  } finally {
+    await session?.close();
+  }
+}
+
+/** A model whose chats know what the system says, with room for 4,096 tokens. @param {import('node:test').TestContext} t */
+async function roomy(t) {
+  const bytes = await tinyModel({ config: { context: 4096 }, type: 'bq8' });
+  files.set('models/chat.bq4', bytes);
+  t.after(() => void files.set('models/chat.bq4', readFileSync(CHAT)));
+  const made = await engine.load(fromBytes(bytes));
+  t.after(() => made.close());
+  return made;
+}
+
+/** @type {Record<string, (run: (gives?: string[], more?: More) => Promise<Ran>, t: import('node:test').TestContext) => Promise<void>>} */
+const CHECKS = {
+  'Plan and load 0': async (run, t) => {
+    await roomy(t);
+    const { plan, log } = await run(['plan']);
+    assert.equal(log[0][0], 2048);
+    assert.ok(log[0][1].total >= plan.heapBytes, 'in pages of 64 KiB');
+  },
+  'Embeddings 0': async (run) => {
+    const { vectors, truncated, cosine } = await run(['vectors', 'truncated', 'cosine']);
+    assert.deepEqual([vectors[1].length, truncated], [384, []]);
+    assert.ok(cosine > 0.4 && cosine < 1, `${cosine}`);
+  },
+  'Heads 0': async (run, t) => {
+    const { label, score } = await run(['label', 'score'], { scope: { model: await minilm(t) } });
+    assert.deepEqual([label, score > 0.8], ['negative', true]);
+  },
+  'Heads 1': async (run, t) => {
+    const [wake, play] = ['at six', 'at noon', 'early', 'in an hour', 'on Monday']
+      .map((when) => [`wake me ${when}\talarm`, `play some jazz ${when}\tmusic`])
+      .reduce(
+        ([a, b], [c, d]) => [
+          [...a, c],
+          [...b, d],
+        ],
+        /** @type {string[][]} */ ([[], []]),
+      );
+    files.set('requests.tsv', `${[...wake, ...play].join('\n')}\n`);
+    const own = await minilm(t);
+    const { file, report } = await run(['file', 'report'], { scope: { model: own } });
+    const [{ label }] = await own.classify('play the blues', { head: file });
+    assert.equal(label, 'music', JSON.stringify(report));
+  },
+  'Sessions 0': async (run) => {
+    const { generation, out, log } = await run(['generation']);
+    assert.ok(out.length > 20);
+    assert.equal(out, generation.result.text);
+    assert.deepEqual(log, [[generation.result.reason, generation.result.timings]]);
+  },
+  'Sessions 1': async (run) => {
+    const { session, text, tokens, log } = await run(['session', 'text', 'tokens']);
+    assert.ok(text.length > 20);
+    assert.equal((await session.tokens()).length, tokens, 'restored, after it was cut');
+    assert.ok(log.length > 0 && log.every(([done, total]) => done <= total));
+    await session.close();
+  },
+  'Given answers 0': async (run) => {
+    const { best, options, log } = await run(['best', 'options']);
+    assert.ok([' positive', ' negative'].includes(best));
+    assert.ok(Math.abs(options[0].probability + options[1].probability - 1) < 1e-6);
+    assert.deepEqual(log, [[best, options[0].probability, options[0].logprob]]);
+  },
+  'Structured output 0': async (run) => {
+    const { text, reason, log } = await run(['text', 'reason']);
+    const { name, age, mood } = JSON.parse(text);
+    assert.deepEqual([reason, typeof name, ['good', 'bad'].includes(mood)], ['stop', 'string', true]);
+    assert.deepEqual(log, [[age + 1]]);
+  },
+  'Prompt states 0': async (run, t) => {
+    const scope = { model: await roomy(t) };
+    // What the page fetches was made before, elsewhere, by the first lines.
+    const made = await run(['state'], { scope, change: (code) => code.slice(0, code.indexOf('\n\n')) });
+    files.set('shop.state', made.state);
+    const { state, reply } = await run(['state', 'reply'], { scope });
+    assert.deepEqual(state, made.state);
+    assert.ok(reply.timings.reusedTokens > 5, JSON.stringify(reply.timings));
+  },
+  'Receipts 0': async (run) => {
+    const { session, receipt, equal, differences, same } = await run([
+      'session',
+      'receipt',
+      'equal',
+      'differences',
+      'same',
+    ]);
+    assert.deepEqual([equal, differences, receipt.ids.length > 5], [true, [], true]);
+    await session.close();
+    await same.close();
+  },
+  'Where the time goes 0': async (run) => {
+    const { log } = await run();
+    const stages = log[0].map(({ stage }) => stage);
+    for (const stage of ['embed', 'qkv', 'attend', 'head', 'sample']) assert.ok(stages.includes(stage), stage);
+  },
+  'Adapters of a model (LoRA) 0': async (run) => {
+    const next = random(3);
+    const of = (/** @type {number[]} */ dims) => ({
+      dims,
+      values: Float32Array.from({ length: dims[0] * dims[1] }, next),
+    });
+    const { hidden } = model.info;
+    const at = 'base_model.model.model.layers.0.self_attn.q_proj.lora_';
+    const tensors = new Map(Object.entries({ [`${at}A.weight`]: of([4, hidden]), [`${at}B.weight`]: of([hidden, 4]) }));
+    files.set('pirate/adapter_model.safetensors', safetensors(tensors));
+    const config = { peft_type: 'LORA', r: 4, lora_alpha: 4, target_modules: ['q_proj'] };
+    files.set('pirate/adapter_config.json', JSON.stringify(config));
+    const { model: own, text, pirate, session } = await run(['model', 'text', 'pirate', 'session']);
+    assert.deepEqual([pirate.info.changes, text.length > 0], [1, true]);
+    await session.close();
+    await assert.rejects(own.generate('Ahoy', { adapter: pirate }).done(), { code: 'CLOSED' });
+    await own.close();
+  },
+  'Chats 0': async (run, t) => {
+    const { chat, text, reply, out } = await run(['chat', 'text', 'reply'], { scope: { model: await roomy(t) } });
+    assert.deepEqual(
+      chat.messages.map(({ role, content }) => [role, content]),
+      [
+        ['system', 'Be brief.'],
+        ['user', 'Hello!'],
+        ['assistant', text],
+        ['user', 'Tell me more.'],
+        ['assistant', out],
+      ],
+    );
+    assert.ok(reply.text.length > 0 && out.length > 0);
+  },
+  "OpenAI's calls 0": async (run) => {
+    const { choices, usage, text, list, out } = await run(['choices', 'usage', 'text', 'list']);
+    assert.ok(choices[0].message.content.length > 0 && out.length > 0);
+    assert.equal(usage.total_tokens, usage.prompt_tokens + usage.completion_tokens);
+    assert.ok(text.choices[0].logprobs.tokens.length > 0);
+    assert.deepEqual([list.data.length, typeof list.data[1].embedding], [2, 'string']);
+  },
+  "OpenAI's calls 1": async (run, t) => {
+    const { message, weather } = await run(['message', 'weather'], { scope: { model: await roomy(t) } });
+    assert.equal(message.tool_calls[0].function.name, 'weather');
+    assert.equal(typeof weather.city, 'string');
+  },
+  "OpenAI's calls 2": async (run, t) => {
+    const { code } = /** @type {import('./api-doc.mjs').Block} */ (named.get("OpenAI's calls 1"));
+    const [tools, asked] = code.split('\n');
+    const { run: ran, log } = await run(['run'], {
+      scope: { model: await roomy(t) },
+      change: (own) => `${tools}\n${asked}\n${own}`,
+    });
+    assert.deepEqual(log, [[ran.content, ran.messages, ran.reason]]);
+    assert.ok(ran.completions.length > 0);
+  },
+  'A server, and other servers 0': async (run, t) => {
+    const server = await serveModels([{ id: 'qwen', model }], { port: 0, token: 'open sesame' });
+    t.after(() => server.close());
+    const own = (/** @type {string} */ code) => code.replace('https://models.example/v1', server.url);
+    const {
+      choices,
+      where,
+      model: found,
+      remote,
+    } = await run(['choices', 'where', 'model', 'remote'], { change: own });
+    assert.ok(choices[0].message.content.length > 0);
+    assert.equal(where === 'remote', found === remote, where);
+    if (found !== remote) await found.close();
+  },
+  'Adapters 0': async (run) => {
+    const { textStream } = await run(['textStream']);
+    let text = '';
+    for await (const part of textStream) text += part;
+    assert.ok(text.length > 0);
+  },
+  'Adapters 1': async (run) => {
+    const { mood, vectors } = await run(['mood', 'vectors']);
+    assert.ok(['good', 'bad'].includes(mood), mood);
+    assert.deepEqual([vectors.length, vectors[0].length], [2, model.info.hidden]);
+  },
+};
+
+/** Those that need all-MiniLM-L6-v2. */
+const REAL = ['Embeddings 0', 'Heads 0', 'Heads 1'];
+/** @param {import('node:test').TestContext} t */
+async function minilm(t) {
+  const made = await engine.load(fromBytes(/** @type {Uint8Array} */ (files.get('minilm.bq4'))));
+  t.after(() => made.close());
+  return made;
+}
+
+test('each has a test here', () => assert.deepEqual(Object.keys(CHECKS), runBy('node')));
+
+for (const [name, check] of Object.entries(CHECKS))
+  test(name, { skip: REAL.includes(name) && !realModel('minilm') ? NO_REAL_MODEL : false }, async (t) => {
+    if (REAL.includes(name) && !files.has('minilm.bq4')) {
+      const to = join(folder, 'minilm.bq4');
+      await convert(String(realModel('minilm')), to, { quant: 'bq8' });
+      files.set('minilm.bq4', readFileSync(to));
+    }
+    await check((gives = [], more = {}) => run(name, gives, more), t);
+  });
