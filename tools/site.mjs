@@ -1,14 +1,16 @@
 #!/usr/bin/env node
-// Makes build/site/, the demo as a host serves it to people far away: its page, what each thread of it begins with as one
-// file, beside it what is loaded on demand. `npm start` serves the sources, where every module is a file.
+// Makes build/site/, the demo and the examples as a host serves them to people far away: of the demo its page, what each thread of
+// it begins with as one file, beside it what is loaded on demand; the examples with the files of the package. `npm start` serves the
+// sources, where every module is a file.
 //
-//   npm run build && node tools/site.mjs     then copy build/site to any static host; the page is demo/
+//   npm run build && node tools/site.mjs     then copy build/site to any static host; the pages are demo/ and examples/
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { minify } from 'terser';
 import { moveAddresses } from './addresses.mjs';
+import { makeDist } from './payload.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 export const SITE = join(ROOT, 'build', 'site');
@@ -107,6 +109,28 @@ async function bundle(name, source) {
   }
 }
 
+/** What examples import of the sources, and files of dist/ with the same. The others of dist/ lie beside the first. @type {Record<string, string>} */
+const ENTRIES_OF_EXAMPLES = { 'tabs/index.js': '../shared.js', 'adapters/react.js': '../react.js' };
+
+function addExamples() {
+  const wrong = makeDist();
+  if (wrong) throw new Error(wrong);
+  const [examples, package_, react] = ['examples', 'js', 'examples/react'].map((name) => join(SITE, name));
+  cpSync(join(ROOT, 'examples'), examples, { recursive: true });
+  // For Node, and for pages of one file.
+  const others = ['cli.js', 'single.js'];
+  cpSync(join(ROOT, 'dist'), package_, { recursive: true, filter: (path) => !others.includes(basename(path)) });
+  for (const [name, target] of Object.entries(ENTRIES_OF_EXAMPLES)) {
+    mkdirSync(dirname(join(package_, name)), { recursive: true });
+    writeFileSync(join(package_, name), `export * from '${target}';\n`);
+  }
+  // Some hosts serve no node_modules.
+  const script = readFileSync(join(react, 'react.js'), 'utf8').replace('../../node_modules/', './npm/');
+  writeFileSync(join(react, 'react.js'), script);
+  for (const [file] of script.matchAll(/[\w/-]+\.production\.js/g))
+    cpSync(join(ROOT, 'node_modules', file), join(react, 'npm', file));
+}
+
 export async function makeSite() {
   rmSync(SITE, { recursive: true, force: true });
   mkdirSync(join(SITE, 'demo'), { recursive: true });
@@ -117,6 +141,7 @@ export async function makeSite() {
   for (const path of COPIED)
     if (existsSync(join(ROOT, path))) cpSync(join(ROOT, path), join(SITE, path), { recursive: true });
   for (const [name, [source]] of Object.entries(ENTRIES)) await bundle(name, source);
+  addExamples();
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await makeSite();

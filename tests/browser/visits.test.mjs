@@ -79,6 +79,28 @@ test('of the site: all parts are kept, and it starts and formats without a netwo
   await page.context().close();
 });
 
+test('of the site: the demo leads to the examples, and each page of them begins', async (t) => {
+  const site = await serve({ root: SITE });
+  t.after(site.close);
+  const page = await newPage(here.browser);
+  await openDemo(page, site.url);
+  const examples = await page.locator('a[href="../examples/"]').evaluate((link) => /** @type {any} */ (link).href);
+  await page.goto(examples);
+  const links = await page
+    .locator('a[href]')
+    .evaluateAll((all) => all.map((link) => /** @type {any} */ (link).href).filter((url) => !url.includes('/demo/')));
+  const pages = links.filter((url) => url.endsWith('/'));
+  assert.ok(pages.length >= 7, `${links}`);
+  for (const url of links) {
+    assert.equal((await fetch(url)).status, 200, url);
+    if (!pages.includes(url)) continue;
+    await page.goto(url);
+    await page.locator('button:enabled').first().waitFor();
+  }
+  assert.deepEqual(page.trouble, []);
+  await page.context().close();
+});
+
 test(`of the sources: the demo's own scripts, as a browser asks for them, have at most ${DEMO_LIMIT} bytes gzipped`, async () => {
   const page = await newPage(here.browser);
   const all = asked(page);
