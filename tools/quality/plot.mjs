@@ -3,7 +3,7 @@
 /** @typedef {{ name: string, points: { x: number, y: number, text: string }[] }} Series */
 
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [720, 420, 60, 20, 24, 48];
-const COLORS = ['#0b6e99', '#b3541e', '#4f7a28'];
+const COLORS = ['#0b6e99', '#b3541e', '#4f7a28', '#7a3e8f'];
 const escape = (/** @type {string} */ text) => text.replace(/&/g, '&amp;').replace(/</g, '&lt;');
 
 /** @param {Series['points']} points */

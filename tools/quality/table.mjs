@@ -2,9 +2,10 @@
 // What each type and way of rounding costs: docs/QUALITY.md's table and docs/quality.svg, by one command.
 //   node tools/quality/table.mjs STORIES.bin MODEL.gguf TEXT [--tokens 4096] [--only stories|model] [--llama]
 // STORIES.bin: stories260K of llama2.c with tok512.bin beside it, measured on tests/golden/stories_sample.json. MODEL: measured on the
-// first tokens of TEXT, in windows of 512. Each is calibrated on a text of its own (own-text.mjs). Perplexity and KL divergence against
-// the same weights as f32, activations of i16, KV f32: what weights alone cost. Figures are kept in build/quality, so that it goes on
-// where it was stopped. --llama: beside what llama.cpp's quantizer makes of MODEL, embedding Q8_0. Without files it only writes the document.
+// first tokens of TEXT, in windows of 512, and once more rescaled (rescaled.mjs). Each is calibrated on a text of its own (own-text.mjs).
+// Perplexity and KL divergence against the same weights as f32, activations of i16, KV f32: what weights alone cost. --llama: and what llama.cpp's
+// quantizer makes of MODEL with an importance matrix of the same text, embedding Q8_0. Figures are kept in build/quality, so that it goes on
+// where it was stopped; without files it only writes the document.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,6 +18,7 @@ import { llamaQuantizer } from './llama-quantize.mjs';
 import { ownText } from './own-text.mjs';
 import { scatter } from './plot.mjs';
 import { read } from './read.mjs';
+import { rescale } from './rescaled.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const FOLDER = join(ROOT, 'build/quality');
@@ -36,7 +38,7 @@ const ROWS = /** @type {[string, string, string[], boolean][]} */ ([
 ]);
 
 /** Made by llama.cpp's quantizer with its importance matrix, on the same calibration text. @type {Record<string, string[]>} */
-const LLAMA = { stories: [], model: ['Q4_0', 'IQ4_NL', 'Q4_1'] };
+const LLAMA = { stories: [], rescaled: [], model: ['Q4_0', 'IQ4_NL', 'Q4_1'] };
 const THEIRS = 'llama.cpp, importance';
 
 /** Sizes between those of one type for all. @type {Record<string, typeof ROWS>} */
@@ -46,7 +48,11 @@ const MIXED = {
     ['mixed', 'compensated, larger', ['--target-size', '185000'], true],
   ],
   model: [],
+  rescaled: [],
 };
+
+/** Of a model whose function is another's: what that one's table doesn't say. */
+const RESCALED = ['bq4 largest weight (v1)', 'bq4h compensated', 'bq4a searched', 'bq4a compensated'];
 
 /** @typedef {{ type: string, how: string, bits: number, bytes: number, perplexity: number, kl: number, same: number }} Row */
 /** @typedef {{ name: string, reference: number, predicted: number, rows: Row[] }} Table */
@@ -87,10 +93,13 @@ async function tableOf(key, name, model, windowsOf, tokens) {
     : { name, reference: 0, predicted: 0, rows: [] };
   const known = (/** @type {string} */ type, /** @type {string} */ how) =>
     table.rows.some((row) => row.type === type && row.how === how);
-  const missing = [...ROWS, ...MIXED[key]].filter(([type, how]) => !known(type, how));
+  const missing = [...ROWS, ...MIXED[key]].filter(
+    ([type, how]) => !known(type, how) && (key !== 'rescaled' || RESCALED.includes(`${type} ${how}`)),
+  );
   const theirs = values.llama ? LLAMA[key].filter((type) => !known(type, THEIRS)) : [];
   if (!missing.length && !theirs.length) return;
   const [floats, text, out] = ['f32.bq4', 'own.txt', 'out.bq4'].map((end) => join(FOLDER, `${key}-${end}`));
+  if (!existsSync(floats) && key === 'rescaled') await rescale(join(FOLDER, 'model-f32.bq4'), floats);
   if (!existsSync(floats)) bq4('convert', model, floats, '--quant', 'f32');
   if (!existsSync(text)) writeFileSync(text, await ownText(model.endsWith('.gguf') ? model : floats, tokens, 1));
   const windows = await windowsOf();
@@ -188,7 +197,7 @@ function markdown({ name, reference, predicted, rows }) {
 }
 
 function writeDocument() {
-  const tables = ['stories', 'model']
+  const tables = ['stories', 'model', 'rescaled']
     .map((key) => join(FOLDER, `${key}.json`))
     .filter(existsSync)
     .map((path) => /** @type {Table} */ (JSON.parse(readFileSync(path, 'utf8'))));
@@ -197,19 +206,25 @@ function writeDocument() {
   const [begin, end] = ['<!-- tables -->', '<!-- end -->'];
   const [before, rest] = document.split(begin);
   writeFileSync(path, `${before}${begin}\n\n${tables.map(markdown).join('\n\n')}\n\n${end}${rest.split(end)[1]}`);
-  const series = tables.map(({ name, reference, rows }) => ({
-    name,
-    points: rows
-      .filter(({ bits }) => bits < 8)
-      .map((row) => ({
-        x: row.bits,
-        y: 100 * (row.perplexity / reference - 1),
-        text: `${row.type}, ${row.how}`,
-      })),
-  }));
+  const series = tables.flatMap(({ name, reference, rows }) =>
+    [name, `${name}, ${THEIRS}`].map((line, i) => ({
+      name: line,
+      points: rows
+        .filter(({ bits, how }) => bits < 8 && (how === THEIRS) === Boolean(i))
+        .map((row) => ({
+          x: row.bits,
+          y: 100 * (row.perplexity / reference - 1),
+          text: `${row.type}, ${row.how}`,
+        })),
+    })),
+  );
   writeFileSync(
     join(ROOT, 'docs/quality.svg'),
-    scatter(series, 'bits per weight of the matrices', 'added to the perplexity, %'),
+    scatter(
+      series.filter(({ points }) => points.length),
+      'bits per weight of the matrices',
+      'added to the perplexity, %',
+    ),
   );
 }
 
@@ -223,12 +238,9 @@ if (stories && values.only !== 'model') {
   const sample = JSON.parse(readFileSync(join(ROOT, 'tests/golden/stories_sample.json'), 'utf8'));
   await tableOf('stories', 'stories260K on text of its own', stories, async () => sample.windows, 16000);
 }
-if (model && text && values.only !== 'stories')
-  await tableOf(
-    'model',
-    'SmolLM2-135M-Instruct on a book',
-    model,
-    () => windowsOfText(model, text, Number(values.tokens)),
-    2048,
-  );
+if (model && text && values.only !== 'stories') {
+  const windowsOf = () => windowsOfText(model, text, Number(values.tokens));
+  await tableOf('model', 'SmolLM2-135M-Instruct on a book', model, windowsOf, 2048);
+  await tableOf('rescaled', 'SmolLM2-135M-Instruct, rescaled', model, windowsOf, 2048);
+}
 writeDocument();
