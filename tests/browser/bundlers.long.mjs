@@ -1,7 +1,7 @@
 // The package as it is installed, in pages that bundlers make of it: no plugin, and no setting that it needs; with esbuild and Rollup,
 // which leave addresses as they are, by the recipe of docs/API.md, and without it an error that says so.
 import assert from 'node:assert/strict';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -14,7 +14,7 @@ import { engineOptions, examples } from '../js/api-doc.mjs';
 import { main, makeApp, MODEL, saidInNode, shares } from './bundled.mjs';
 import { launch, missing } from './launch.mjs';
 import { folderHost, installPacked } from './packed.mjs';
-import { newPage } from './site.mjs';
+import { newPage, ROOT } from './site.mjs';
 
 const ISOLATED = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
 
@@ -124,6 +124,34 @@ describe('the package, bundled', { skip: missing() }, () => {
       await worksBuilt(`vite-${format}`);
       await sharesBuilt(`tabs/vite-${format}`);
     });
+
+  test("Vite, built, examples/react: its script is an app's", async () => {
+    const place = join(folder, 'react');
+    for (const name of ['examples/react', 'examples/model.js', 'examples/style.css', 'models/chat.bq4'])
+      cpSync(join(ROOT, name), join(place, name), { recursive: true });
+    cpSync(join(folder, 'node_modules'), join(place, 'node_modules'), { recursive: true });
+    for (const name of ['react', 'react-dom', 'scheduler'])
+      cpSync(join(ROOT, 'node_modules', name), join(place, 'node_modules', name), { recursive: true });
+    const root = join(place, 'examples/react');
+    rmSync(join(root, 'react.js'));
+    const html = readFileSync(join(root, 'index.html'), 'utf8');
+    writeFileSync(join(root, 'index.html'), html.replace(/<script type="importmap">[^]*?<\/script>/, ''));
+    await build({ root, base: './', configFile: false, logLevel: 'silent', build: { outDir: 'out' } });
+    const site = await folderHost(join(root, 'out'), { headers: ISOLATED });
+    const page = await newPage(browser);
+    await page.goto(site.url);
+    await page.locator('#send:enabled').waitFor();
+    await page.fill('#message', 'Hello!');
+    await page.click('#send');
+    await page.waitForFunction(
+      () =>
+        document.querySelectorAll('#log p')[1]?.textContent &&
+        document.querySelector('#status')?.textContent === 'Ready.',
+    );
+    assert.deepEqual(page.trouble, []);
+    await page.context().close();
+    await site.close();
+  });
 
   /** @type {[string, import('vite').DepOptimizationOptions][]} */
   const preBundling = [

@@ -4,8 +4,8 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
 import { engineOptions, examples } from '../js/api-doc.mjs';
+import { MODEL, saidInNode, shares } from './bundled.mjs';
 import { launch, missing } from './launch.mjs';
 import { folderHost, installPacked } from './packed.mjs';
 import { newPage, ROOT } from './site.mjs';
@@ -14,7 +14,6 @@ const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-em
 const SHARED = { 'access-control-allow-origin': '*', 'cross-origin-resource-policy': 'cross-origin' };
 const HTML =
   '<!doctype html><title>bq4</title><link rel="icon" href="data:,"><script type="module" src="app.js"></script>';
-const MODEL = join(ROOT, 'models/chat.bq4');
 /** What README has a host send. @param {string} [more] */
 const policy = (more = '') => ({
   'content-security-policy': `default-src 'self'; img-src 'self' data:; script-src 'self' 'wasm-unsafe-eval'${more}`,
@@ -27,18 +26,15 @@ describe('other origins', { skip: missing() }, () => {
   let browser;
   /** Has the package, and a model. @type {Awaited<ReturnType<typeof folderHost>>} */
   let other;
-  /** What the page's model says, in Node. @type {number[]} */
-  let ids;
+  /** @type {import('./bundled.mjs').Said} */
+  let said;
   before(async () => {
     installPacked(folder);
     cpSync(MODEL, join(folder, 'chat.bq4'));
     cpSync(MODEL, join(site, 'chat.bq4'));
     writeFileSync(join(site, 'index.html'), HTML);
     other = await folderHost(folder, { headers: SHARED });
-    const engine = await createEngine({ threads: 1 });
-    const model = await engine.load(fromFile(MODEL), { context: 64 });
-    ids = (await model.generate('Once', { temperature: 0, maxTokens: 8 }).done()).ids;
-    await engine.close();
+    said = await saidInNode();
     browser = await launch();
   });
   after(async () => {
@@ -80,18 +76,18 @@ describe('other origins', { skip: missing() }, () => {
   const works = { residency: 'paged', threads: 2, worker: true, store: 'opfs' };
 
   test('the package from another origin: two files of one line each', async () => {
-    const { said, trouble } = await says(recipe(), ISOLATED);
-    assert.deepEqual(said, { ...works, ids, paged: ids });
+    const { said: result, trouble } = await says(recipe(), ISOLATED);
+    assert.deepEqual(result, { ...works, ids: said.ids, paged: said.ids });
     assert.deepEqual(trouble, []);
   });
 
   test('and under a strict policy that names that origin', async () => {
     const { origin } = new URL(other.url);
-    const { said, trouble } = await says(recipe(), {
+    const { said: result, trouble } = await says(recipe(), {
       ...ISOLATED,
       ...policy(` ${origin}; connect-src 'self' ${origin}`),
     });
-    assert.deepEqual(said, { ...works, ids, paged: ids });
+    assert.deepEqual(result, { ...works, ids: said.ids, paged: said.ids });
     // The worker that reads pages can't begin there: the engine's own reads them.
     assert.deepEqual(
       trouble.filter((line) => !/io-worker/.test(line)),
@@ -99,10 +95,21 @@ describe('other origins', { skip: missing() }, () => {
     );
   });
 
+  test('and tabs share an engine by it', async () => {
+    const page = readFileSync(join(ROOT, 'tests/browser/bundled/shared.js'), 'utf8');
+    const from = `'${other.url}node_modules/bq4/dist/shared.js'`;
+    const options = engineOptions((examples.get('Other origins') ?? [])[2]);
+    const app = `${page.replace("'bq4/shared'", from)}\nshare(${options});\n`;
+    for (const [name, text] of Object.entries({ ...recipe(), 'app.js': app })) writeFileSync(join(site, name), text);
+    const host = await folderHost(site, { headers: ISOLATED });
+    await shares(browser, host.url, said);
+    await host.close();
+  });
+
   test('without the recipe the error names it', async () => {
-    const { said } = await says({ 'app.js': app('') }, ISOLATED);
-    assert.equal(said.code, 'NO_WORKER', said.error);
-    assert.match(said.hint, /origin of the page.*"Other origins"/);
+    const { said: result } = await says({ 'app.js': app('') }, ISOLATED);
+    assert.equal(result.code, 'NO_WORKER', result.error);
+    assert.match(result.hint, /origin of the page.*"Other origins"/);
   });
 
   /** A page of its own package that loads the other origin's model. */
@@ -125,6 +132,6 @@ engine.load('${other.url}chat.bq4', { context: 64 }).then(
     assert.equal(refused.code, 'NETWORK');
     assert.match(refused.message, /the Content-Security-Policy forbids it/);
     assert.ok(refused.hint.startsWith(`name ${origin} in connect-src`), refused.hint);
-    assert.deepEqual((await says(loads(), policy(`; connect-src 'self' ${origin}`))).said, ids);
+    assert.deepEqual((await says(loads(), policy(`; connect-src 'self' ${origin}`))).said, said.ids);
   });
 });
