@@ -84,6 +84,10 @@ function importMapPolicy(page) {
   return { [POLICY]: HEADERS[POLICY].replace("'wasm-unsafe-eval'", `$& 'sha256-${hash}'`) };
 }
 
+/** The policy of a page for a `<meta>`, where a host sends none: frames can't be forbidden there. @param {string} page */
+export const pagePolicy = (page) =>
+  (importMapPolicy(page)[POLICY] ?? HEADERS[POLICY]).replace("; frame-ancestors 'none'", '');
+
 /** The script that answers for `/` where there is no network. */
 const AT_ROOT = 'demo/root.js';
 

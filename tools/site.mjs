@@ -60,8 +60,8 @@ const addresses = {
   },
 };
 
-/** What one thread may load. @param {string} name @param {string} source */
-async function bundle(name, source) {
+/** What one thread may load. @param {string} name @param {string} source @param {string} to  the site's folder */
+async function bundle(name, source, to) {
   const entry = join(ROOT, source);
   /** What it begins with. @type {Set<string>} */
   const first = new Set(['\0rolldown/runtime.js']);
@@ -88,7 +88,7 @@ async function bundle(name, source) {
     },
   });
   const { output } = await made.write({
-    dir: join(SITE, 'demo'),
+    dir: join(to, 'demo'),
     format: 'es',
     minifyInternalExports: true,
     entryFileNames: '[name].js',
@@ -103,7 +103,7 @@ async function bundle(name, source) {
   });
   await made.close();
   for (const { fileName } of output) {
-    const path = join(SITE, 'demo', fileName);
+    const path = join(to, 'demo', fileName);
     const { code } = await minify(readFileSync(path, 'utf8'), { module: true, ecma: 2022 });
     writeFileSync(path, `${code}\n`);
   }
@@ -112,10 +112,11 @@ async function bundle(name, source) {
 /** What examples import of the sources, and files of dist/ with the same. The others of dist/ lie beside the first. @type {Record<string, string>} */
 const ENTRIES_OF_EXAMPLES = { 'tabs/index.js': '../shared.js', 'adapters/react.js': '../react.js' };
 
-function addExamples() {
+/** @param {string} to  the site's folder */
+function addExamples(to) {
   const wrong = makeDist();
   if (wrong) throw new Error(wrong);
-  const [examples, package_, react] = ['examples', 'js', 'examples/react'].map((name) => join(SITE, name));
+  const [examples, package_, react] = ['examples', 'js', 'examples/react'].map((name) => join(to, name));
   cpSync(join(ROOT, 'examples'), examples, { recursive: true });
   // For Node, and for pages of one file.
   const others = ['cli.js', 'single.js'];
@@ -131,17 +132,18 @@ function addExamples() {
     cpSync(join(ROOT, 'node_modules', file), join(react, 'npm', file));
 }
 
-export async function makeSite() {
-  rmSync(SITE, { recursive: true, force: true });
-  mkdirSync(join(SITE, 'demo'), { recursive: true });
+/** @param {string} [to]  a folder, which is emptied */
+export async function makeSite(to = SITE) {
+  rmSync(to, { recursive: true, force: true });
+  mkdirSync(join(to, 'demo'), { recursive: true });
   // Service workers and what runs before the page are one file each as they are.
   const whole = ['sw.js', 'root.js', 'theme.js'];
   for (const name of readdirSync(DEMO))
-    if (!name.endsWith('.js') || whole.includes(name)) cpSync(join(DEMO, name), join(SITE, 'demo', name));
+    if (!name.endsWith('.js') || whole.includes(name)) cpSync(join(DEMO, name), join(to, 'demo', name));
   for (const path of COPIED)
-    if (existsSync(join(ROOT, path))) cpSync(join(ROOT, path), join(SITE, path), { recursive: true });
-  for (const [name, [source]] of Object.entries(ENTRIES)) await bundle(name, source);
-  addExamples();
+    if (existsSync(join(ROOT, path))) cpSync(join(ROOT, path), join(to, path), { recursive: true });
+  for (const [name, [source]] of Object.entries(ENTRIES)) await bundle(name, source, to);
+  addExamples(to);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await makeSite();

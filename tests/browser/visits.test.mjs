@@ -11,7 +11,7 @@ import { serve } from '../../tools/serve.mjs';
 import { kept, newPage, oneHost, openDemo, ready, ROOT, say, texts } from './site.mjs';
 
 const here = oneHost();
-before(makeSite);
+before(() => makeSite());
 
 /** What the page and its workers ask for. @param {import('playwright-core').Page} page */
 function asked(page) {

@@ -1,0 +1,119 @@
+// What `npm run site` makes, in a folder of a plain host: every link leads somewhere, every document can be read on a narrow screen
+// without a script, and an example runs.
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, normalize, relative, sep } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import axe from 'axe-core';
+import { makeDocs } from '../../tools/docs/make.mjs';
+import { testFolder } from '../js/folders.mjs';
+import { launch, missing } from './launch.mjs';
+import { folderHost } from './packed.mjs';
+import { newPage, ROOT } from './site.mjs';
+
+const BASE = 'some/project';
+const { folder } = testFolder('docs');
+const SITE = join(folder, BASE);
+before(() => makeDocs(SITE));
+
+/** Its pages, from the site's root. */
+const pages = () =>
+  readdirSync(SITE, { recursive: true, encoding: 'utf8' })
+    .map((name) => name.split(sep).join('/'))
+    .filter((name) => name.endsWith('.html') && !name.startsWith('node_modules/'));
+const isDocument = (/** @type {string} */ name) => !/^(demo|examples\/.*index|examples\/extension\/panel)/.test(name);
+const htmlOf = (/** @type {string} */ page) => readFileSync(join(SITE, page), 'utf8');
+
+test('every link, image and anchor leads to something in it, by a relative address', () => {
+  const broken = [];
+  let links = 0;
+  for (const page of pages())
+    for (const [, found] of htmlOf(page).matchAll(/\s(?:href|src)="([^"]*)"/g)) {
+      const href = found.replaceAll('&amp;', '&');
+      if (/^(https?:|data:)/.test(href)) continue;
+      links++;
+      const [path, hash] = href.split('#');
+      let target = path ? join(SITE, dirname(page), decodeURIComponent(path.split('?')[0])) : join(SITE, page);
+      const inside = !relative(SITE, normalize(target)).startsWith('..') && !path.startsWith('/');
+      if (existsSync(target) && statSync(target).isDirectory()) target = join(target, 'index.html');
+      const there = inside && existsSync(target) && !target.endsWith('.md');
+      if (!there || (hash && !readFileSync(target, 'utf8').includes(` id="${decodeURIComponent(hash)}"`)))
+        broken.push(`${page}: ${href}`);
+    }
+  assert.deepEqual(broken, []);
+  assert.ok(links > 500, `${links}`);
+});
+
+test('every document is in the navigation of every other; none has a script, each has a policy', () => {
+  const docs = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
+  const wanted = ['index.html', 'CHANGELOG.html', ...docs.map((name) => `docs/${name.replace('.md', '.html')}`)];
+  for (const page of pages().filter(isDocument)) {
+    const html = htmlOf(page);
+    assert.ok(!/<script|<[a-z][^<>]*\s(?:on\w+|style)=/.test(html), page);
+    assert.ok(/http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'self';/.test(html), page);
+    const [nav] = /<nav[^]*?<\/nav>/.exec(html) ?? [''];
+    const linked = [...nav.matchAll(/href="([^"]+)"/g)].map(([, href]) => join(dirname(page), href));
+    assert.deepEqual(
+      wanted.filter((name) => !linked.includes(name)),
+      [],
+      page,
+    );
+  }
+  for (const page of pages().filter((name) => /^examples\/.*index/.test(name)))
+    assert.match(htmlOf(page), /http-equiv="Content-Security-Policy"[^>]*'wasm-unsafe-eval'/, page);
+});
+
+describe('in a browser', { skip: missing() }, () => {
+  /** @type {import('playwright-core').Browser} */
+  let browser;
+  /** @type {Awaited<ReturnType<typeof folderHost>>} */
+  let host;
+  before(async () => {
+    host = await folderHost(folder);
+    browser = await launch();
+  });
+  after(async () => {
+    await browser?.close();
+    await host?.close();
+  });
+
+  test('from the first page to the interface, to an example that replies', async () => {
+    const page = await newPage(browser);
+    await page.goto(`${host.url}${BASE}/`);
+    await page.getByRole('navigation').getByRole('link', { name: 'The JavaScript interface' }).click();
+    await page.getByRole('heading', { level: 1, name: 'The JavaScript interface' }).waitFor();
+    await page.getByRole('link', { name: 'bundlers' }).first().click();
+    await page.waitForURL(/\/docs\/API\.html#bundlers$/);
+    assert.ok(await page.locator('#bundlers').evaluate((heading) => heading.getBoundingClientRect().top < innerHeight));
+    await page.getByRole('navigation').getByRole('link', { name: 'Examples' }).click();
+    await page.getByRole('link', { name: 'Chat', exact: true }).click();
+    await page.locator('#send:enabled').waitFor();
+    await page.locator('#message').fill('Tell me a story.');
+    await page.locator('#send').click();
+    await page.waitForFunction(() => /tokens/.test(document.querySelector('#status')?.textContent ?? ''));
+    assert.match(String(await page.locator('#log').textContent()), /Tell me a story\..{20}/s);
+    assert.deepEqual(page.trouble, []);
+    await page.context().close();
+  });
+
+  for (const colorScheme of /** @type {const} */ (['light', 'dark']))
+    test(`every document fits 320 pixels; axe finds nothing serious: ${colorScheme}`, async () => {
+      const page = await newPage(browser, { viewport: { width: 320, height: 640 }, colorScheme });
+      for (const name of pages().filter(isDocument)) {
+        await page.goto(`${host.url}${BASE}/${name}`);
+        const width = await page.evaluate(() => document.documentElement.scrollWidth);
+        assert.ok(width <= 320, `${name}: ${width}`);
+        if (!/^(index|docs\/(API|MODELS|benchmarks))/.test(name)) continue;
+        await page.evaluate(axe.source);
+        const { violations, passes } = await page.evaluate(() => /** @type {any} */ (globalThis).axe.run());
+        assert.ok(passes.length > 10, 'axe looked at the page');
+        const serious = violations.filter(({ impact }) => ['serious', 'critical'].includes(impact));
+        assert.deepEqual(
+          serious.map(({ id, nodes }) => `${name} ${id}: ${nodes[0].html}`),
+          [],
+        );
+      }
+      assert.deepEqual(page.trouble, []);
+      await page.context().close();
+    });
+});

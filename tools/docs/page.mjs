@@ -1,0 +1,112 @@
+// A document as a page: Markdown as GitHub reads it, headings with GitHub's anchors, nothing that a script would have to do.
+import { Marked } from 'marked';
+
+/** @typedef {{ level: number, id: string, html: string }} Heading */
+/** @typedef {{ title: string, html: string, headings: Heading[] }} Text  `title` without marks */
+
+/** @type {Record<string, string>} */
+const ESCAPES = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+/** @param {string} text */
+export const escaped = (text) => text.replace(/[&<>"]/g, (mark) => ESCAPES[mark]);
+
+/** Without marks: what `innerText` would be. @param {string} html */
+const plain = (html) => html.replace(/<[^>]*>/g, '');
+
+/** As GitHub makes anchors. @param {string} html @param {Map<string, number>} taken  how often each was met */
+function anchor(html, taken) {
+  const text = plain(html).replace(/&\w+;|&#\d+;/g, '');
+  const name = text
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replace(/\s/g, '-');
+  const times = taken.get(name) ?? 0;
+  taken.set(name, times + 1);
+  return times ? `${name}-${times}` : name;
+}
+
+/**
+ * @param {string} source  Markdown
+ * @param {(href: string) => string} link  where a link or an image leads in the site
+ * @returns {Text}
+ */
+export function textOf(source, link) {
+  /** @type {Heading[]} */
+  const headings = [];
+  /** @type {Map<string, number>} */
+  const taken = new Map();
+  const marked = new Marked({
+    gfm: true,
+    walkTokens: (token) => {
+      if (token.type === 'link' || token.type === 'image') token.href = link(token.href);
+    },
+    renderer: {
+      heading({ tokens, depth }) {
+        const html = this.parser.parseInline(tokens);
+        const id = anchor(html, taken);
+        headings.push({ level: depth, id, html });
+        return `<h${depth} id="${id}">${html}</h${depth}>\n`;
+      },
+      // What is wider than the page scrolls by itself; the keyboard gets there too.
+      code: ({ text, lang }) =>
+        `<pre tabindex="0"${lang ? ` data-lang="${escaped(lang)}"` : ''}><code>${escaped(text)}\n</code></pre>\n`,
+      table(token) {
+        const cells = (/** @type {typeof token.header} */ row, /** @type {string} */ tag) =>
+          `<tr>${row.map((cell) => `<${tag}${cell.align ? ` class="${cell.align}"` : ''}>${this.parser.parseInline(cell.tokens)}</${tag}>`).join('')}</tr>\n`;
+        const named = token.header.some(({ text }) => text.trim());
+        const head = named ? `<thead>\n${cells(token.header, 'th')}</thead>\n` : '';
+        return `<div class="table" tabindex="0"><table>\n${head}<tbody>\n${token.rows.map((row) => cells(row, 'td')).join('')}</tbody></table></div>\n`;
+      },
+      html({ text }) {
+        if (!/^<!--[^]*-->\s*$/.test(text.trim())) throw new Error(`HTML in a document: ${text}`);
+        return '';
+      },
+    },
+  });
+  const html = /** @type {string} */ (marked.parse(source));
+  return { title: plain(headings[0]?.html ?? ''), html, headings };
+}
+
+/** Nothing but what the page is made of. */
+const POLICY = "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'";
+
+/** @typedef {{ href: string, title: string, here?: boolean }} Link */
+
+/**
+ * @param {{ title: string, up: string, body: string, headings?: Heading[], links: Link[], more: Link[] }} page
+ *   `up`: from the page to the site's root; `links`: the navigation; `more`: documents behind them
+ */
+export function pageOf({ title, up, body, headings = [], links, more }) {
+  const item = (/** @type {Link} */ { href, title: name, here }) =>
+    `<li><a href="${href}"${here ? ' aria-current="page"' : ''}>${name}</a></li>`;
+  const parts = headings.filter(({ level }) => level === 2 || level === 3);
+  const contents =
+    parts.length > 3
+      ? `<details class="contents"><summary>On this page</summary>\n<ul>\n${parts.map(({ level, id, html }) => `<li class="level${level}"><a href="#${id}">${html}</a></li>`).join('\n')}\n</ul></details>\n`
+      : '';
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${POLICY}">
+<meta name="viewport" content="width=device-width">
+<title>${title === 'bq4' ? title : `${title} · bq4`}</title>
+<link rel="stylesheet" href="${up}docs.css">
+<link rel="icon" href="${up}demo/icon.svg">
+</head>
+<body>
+<a class="skip" href="#text">To the text</a>
+<nav aria-label="Documents">
+<ul>
+${links.map(item).join('\n')}
+</ul>
+<details${more.some(({ here }) => here) ? ' open' : ''}><summary>Decisions</summary>
+<ul>
+${more.map(item).join('\n')}
+</ul></details>
+</nav>
+<main id="text" tabindex="-1">
+${contents ? body.replace('</h1>\n', () => `</h1>\n${contents}`) : body}</main>
+</body>
+</html>
+`;
+}
