@@ -1,6 +1,6 @@
 // The whole of build/site/: the demo and the examples (tools/site.mjs), and the documents as pages that need no script. Every address
 // is relative, so it works in any folder of any static host.
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { escaped, pageOf, textOf } from './page.mjs';
@@ -140,6 +140,7 @@ const forStatic = (page) =>
 /** @param {string} [to]  a folder, which is emptied */
 export async function makeDocs(to = SITE) {
   await makeSite(to);
+  rmSync(join(to, APPS), { recursive: true });
   writePages(to);
   writeFileSync(join(to, '.nojekyll'), ''); // GitHub Pages then takes it as it is
 }
