@@ -3,6 +3,7 @@
  * believed before it was compared with the model. Loaded when first asked for.
  */
 import { BqError } from '../shared/errors.js';
+import { openBytes } from '../sources/bytes.js';
 import { readRange } from '../sources/read.js';
 import { readGguf } from './gguf.js';
 import { readPeft } from './peft.js';
@@ -15,6 +16,9 @@ export { decodeConfig } from '../convert/config.js';
 
 /** Products that can be changed, by their numbers in bq_adapted (c/bq.h). */
 export const SLOTS = ['attn.q', 'attn.k', 'attn.v', 'attn.o', 'mlp.gate', 'mlp.up', 'mlp.down'];
+
+/** Bytes that are read of a file whose size nobody says. */
+const MOST = 2 ** 30;
 
 /** Half of a change, by the name of our tensor. @typedef {{ name: string, theirs: string, a: InTensor, b: InTensor, scale: number }} Pair */
 /** What a file's reader gives: `pairs`: rotary positions in rows of q and k, as "rope_pairs" of CONF. @typedef {{ format: 'peft' | 'gguf', pairs: string, list: Pair[] }} Adapter */
@@ -78,6 +82,8 @@ function changeOf(config, { name, theirs, a, b, scale }, pairs) {
  */
 export async function readAdapter(file, companion, config, signal) {
   const head = await readRange(file, 0, 4096, signal);
+  // A server that answers no ranges says no size either: all of it, in one go.
+  if (file.size < 0) file = { ...openBytes(await readRange(file, 0, MOST, signal)), name: file.name };
   const { format, pairs, list } =
     String.fromCharCode(...head.subarray(0, 4)) === 'GGUF'
       ? await readGguf(file, head, config, signal)

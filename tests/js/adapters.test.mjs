@@ -10,8 +10,9 @@ import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
 import { LocalAdapter } from '../../js/engine/adapter.js';
 import { connectEngine } from '../../js/index.js';
-import { BqError, createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { BqError, createEngine, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
 import { receiptOf, receiptOfReply, replay } from '../../js/receipts/index.js';
+import { faultServer } from '../server/faults.mjs';
 import { safetensors } from './checkpoints.mjs';
 import { openLogits } from './logits.mjs';
 
@@ -251,6 +252,34 @@ test('bq4 run: --receipt and --adapter are refused together, before anything is 
     assert.deepEqual([status, stdout, existsSync(out)], [2, '', false], stderr);
     assert.match(stderr, /no receipts of what an adapter changed/);
   }
+});
+
+test('from an address: in ranges, or of a server that has none in one go', async (t) => {
+  const names = ['adapter_model.safetensors', 'adapter_config.json', 'adapter.gguf'];
+  const server = await faultServer(
+    Object.fromEntries(names.map((name) => [`/${name}`, readFileSync(join(ADAPTERS, 'llama-gqa', name))])),
+  );
+  const engine = await createEngine();
+  t.after(async () => {
+    await engine.close();
+    await server.close();
+  });
+  const model = await engine.load(await converted('llama-gqa'), { adapterBytes: ROOM });
+  const near = await model.loadAdapter(peft('llama-gqa'));
+  const wanted = await greedy(model, { adapter: near });
+  await near.close();
+  for (const faults of [
+    [],
+    [{ status: 200 }],
+    [{ status: 200, length: 'none' }],
+    [{ status: 200, drop: 5000, times: 1 }],
+  ])
+    for (const name of ['adapter_model.safetensors', 'adapter.gguf']) {
+      server.faults = /** @type {any} */ (faults);
+      const adapter = await model.loadAdapter(fromUrl(server.at(`/${name}`), { retryDelay: 1 }));
+      assert.deepEqual(await greedy(model, { adapter }), wanted, `${name} ${JSON.stringify(faults)}`);
+      await adapter.close();
+    }
 });
 
 test('the plan keeps room for adapters; too little is refused with the bytes that are needed', async () => {
