@@ -41,7 +41,7 @@ export const show = (engine, box) => {
 await chromiumFirst((name) => {
   const here = oneSite(name);
 
-  /** Runs an example in a new page; gives what the page says then. @param {string} example @param {string[]} [gives] */
+  /** Runs an example in a new page; gives what the page says then, also what is logged. @param {string} example @param {string[]} [gives] */
   async function run(example, gives = []) {
     const page = await here.open();
     const body = bodyOf(codeOf(example), (from) => `/${sourceOf(from)}`, gives);
@@ -50,7 +50,8 @@ await chromiumFirst((name) => {
       const engine = await createWorkerEngine({ threads: 1 });
       delete (/** @type {any} */ (globalThis).LanguageModel); // Chromium's own, without a model
       const AsyncFunction = /** @type {any} */ (async () => {}).constructor;
-      const { engine: own } = await AsyncFunction('engine', code)(engine);
+      const log = (/** @type {any[]} */ ...all) => document.body.append(all.join(' '));
+      const { engine: own } = await AsyncFunction('engine', 'console', code)(engine, { log });
       await own?.close();
       await engine.close();
       return document.body.innerText;
@@ -64,6 +65,11 @@ await chromiumFirst((name) => {
     test(`${example}: a reply is in the page`, async () => {
       assert.match(await run(example, example.startsWith('One') ? ['engine'] : []), /\S{2}/);
     });
+
+  test('Cache 0: a model is kept, and deleted', async () => {
+    const said = await run('Cache 0');
+    assert.match(said, /(opfs|cache|indexeddb)\S* .* true \d{7}/i);
+  });
 
   test('Adapters 3: a component that loads a model, and talks', async () => {
     const page = await here.open();
@@ -102,6 +108,7 @@ test('each has a test here', () =>
   assert.deepEqual(runBy('page'), [
     'The JavaScript interface 0',
     'One engine for all tabs 0',
+    'Cache 0',
     'Adapters 2',
     'Adapters 3',
   ]));

@@ -53,6 +53,10 @@ export function engineOptions({ code }) {
  */
 export const RUNS = {
   'The JavaScript interface 0': 'page',
+  'Engines 0': 'node',
+  'Polite 0': 'node',
+  'Events 0': 'node',
+  'Ports 0': 'node',
   'One engine for all tabs 0': 'page',
   'Bundlers 0': 'tests/browser/bundlers.long.mjs',
   'Bundlers 1': 'tests/browser/frameworks.long.mjs',
@@ -61,12 +65,17 @@ export const RUNS = {
   'Other origins 0': 'tests/browser/origins.long.mjs',
   'Other origins 1': 'tests/browser/origins.long.mjs',
   'Other origins 2': 'tests/browser/origins.long.mjs',
+  'Cache 0': 'page',
+  'Sources 0': 'node',
   'Plan and load 0': 'node',
+  'A budget smaller than the weights 0': 'node',
+  'Models 0': 'node',
   'Embeddings 0': 'node',
   'Heads 0': 'node',
   'Heads 1': 'node',
   'Sessions 0': 'node',
   'Sessions 1': 'node',
+  'Guesses 0': 'node',
   'Given answers 0': 'node',
   'Structured output 0': 'node',
   'Prompt states 0': 'node',
@@ -74,6 +83,7 @@ export const RUNS = {
   'Where the time goes 0': 'node',
   'Adapters of a model (LoRA) 0': 'node',
   'Chats 0': 'node',
+  'Long conversations 0': 'node',
   "OpenAI's calls 0": 'node',
   "OpenAI's calls 1": 'node',
   "OpenAI's calls 2": 'node',
@@ -82,6 +92,7 @@ export const RUNS = {
   'Adapters 1': 'node',
   'Adapters 2': 'page',
   'Adapters 3': 'page',
+  'Aborts and errors 0': 'node',
 };
 
 /** Every example that is code, or what a program reads, by its name in RUNS. @type {Map<string, Block>} */

@@ -38,6 +38,7 @@ before(async () => {
   await new Promise((resolve) => host.listen(0, '127.0.0.1', () => resolve(undefined)));
   site = `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (host.address()).port}/`;
   for (const name of ['chat.bq4', 'models/chat.bq4']) files.set(name, readFileSync(CHAT));
+  process.chdir(fileURLToPath(ROOT));
   // Relative addresses are those of a page.
   Object.assign(globalThis, { location: new URL(site) });
   engine = await createEngine({ threads: 1 });
@@ -59,10 +60,13 @@ const address = (name) => {
 /** @typedef {{ scope?: Record<string, any>, change?: (code: string) => string }} More  `scope`: names that an example has besides */
 /** @typedef {{ [name: string]: any, out: string, log: any[][] }} Ran  values of its names, what it wrote, what it logged */
 
+/** Those that go on with a session. */
+const SESSION = new Set(['Polite 0', 'Sessions 0', 'Guesses 0', 'Where the time goes 0', 'Aborts and errors 0']);
+
 /** Runs an example. @param {string} name @param {string[]} gives  names whose values are told @param {More} more @returns {Promise<Ran>} */
 async function run(name, gives, { scope = {}, change = (code) => code }) {
   const { code } = /** @type {import('./api-doc.mjs').Block} */ (named.get(name));
-  const session = name.startsWith('Sessions 0') || name.startsWith('Where') ? await model.createSession() : null;
+  const session = SESSION.has(name) ? await model.createSession() : null;
   let out = '';
   /** @type {any[][]} */
   const log = [];
@@ -100,11 +104,49 @@ async function roomy(t) {
 
 /** @type {Record<string, (run: (gives?: string[], more?: More) => Promise<Ran>, t: import('node:test').TestContext) => Promise<void>>} */
 const CHECKS = {
+  'Engines 0': async (run) => {
+    const { log, own } = await run(['own']);
+    assert.deepEqual(log, [[own.info.build, own.info.threads, own.info.threadsReason]]);
+  },
+  'Polite 0': async (run) => {
+    const { text, reason } = await run(['text', 'reason']);
+    assert.ok(text.length > 0 && ['length', 'stop'].includes(reason), reason);
+  },
+  'Events 0': async (run) => {
+    const { log } = await run();
+    assert.deepEqual(log, [
+      ['paused', undefined],
+      ['resumed', undefined],
+    ]);
+  },
+  'Ports 0': async (run) => {
+    const { theirs } = await run(['theirs']);
+    await assert.rejects(theirs.memory(), { code: 'CLOSED' });
+    assert.ok((await model.memory()).used > 0);
+  },
+  'Sources 0': async (run) => {
+    const { ofBytes, ofBlob, ofUrl } = await run(['ofBytes', 'ofBlob', 'ofUrl']);
+    for (const made of [ofBytes, ofBlob, ofUrl]) {
+      assert.equal(made.info.fileBytes, model.info.fileBytes);
+      await made.close();
+    }
+  },
   'Plan and load 0': async (run, t) => {
     await roomy(t);
     const { plan, log } = await run(['plan']);
     assert.equal(log[0][0], 2048);
     assert.ok(log[0][1].total >= plan.heapBytes, 'in pages of 64 KiB');
+  },
+  'A budget smaller than the weights 0': async (run) => {
+    const { residency, paging, heapBytes, log } = await run(['residency', 'paging', 'heapBytes']);
+    assert.deepEqual([residency, log], ['paged', [['paged', heapBytes, paging.streamedBytes]]]);
+    assert.ok(heapBytes + paging.besideBytes <= 5e6);
+  },
+  'Models 0': async (run) => {
+    const { ids, text, used, log } = await run(['ids', 'text', 'used']);
+    const [[kind, , back, user], [tokens, said]] = log;
+    assert.deepEqual([kind, back.trim(), tokens, said], [model.info.tokenizer.kind, 'Once upon a time', used, text]);
+    assert.ok(ids.length > 2 && user > 0 && used > 2);
   },
   'Embeddings 0': async (run) => {
     const { vectors, truncated, cosine } = await run(['vectors', 'truncated', 'cosine']);
@@ -143,6 +185,11 @@ const CHECKS = {
     assert.equal((await session.tokens()).length, tokens, 'restored, after it was cut');
     assert.ok(log.length > 0 && log.every(([done, total]) => done <= total));
     await session.close();
+  },
+  'Guesses 0': async (run) => {
+    const { text, log } = await run(['text']);
+    assert.equal(log[0][0], text);
+    assert.ok(log[0][1] > 0, 'it has guessed');
   },
   'Given answers 0': async (run) => {
     const { best, options, log } = await run(['best', 'options']);
@@ -214,6 +261,11 @@ const CHECKS = {
     );
     assert.ok(reply.text.length > 0 && out.length > 0);
   },
+  'Long conversations 0': async (run) => {
+    const { long, log } = await run(['long']);
+    assert.equal(long.messages.length, 40);
+    assert.match(log[0][0], /^\d+ messages are no longer read$/);
+  },
   "OpenAI's calls 0": async (run) => {
     const { choices, usage, text, list, out } = await run(['choices', 'usage', 'text', 'list']);
     assert.ok(choices[0].message.content.length > 0 && out.length > 0);
@@ -260,6 +312,10 @@ const CHECKS = {
     const { mood, vectors } = await run(['mood', 'vectors']);
     assert.ok(['good', 'bad'].includes(mood), mood);
     assert.deepEqual([vectors.length, vectors[0].length], [2, model.info.hidden]);
+  },
+  'Aborts and errors 0': async (run) => {
+    const { log } = await run();
+    assert.deepEqual([log[0].slice(0, 2), log[1]], [['HTTP_STATUS', 404], ['AbortError']]);
   },
 };
 
