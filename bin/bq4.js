@@ -485,6 +485,20 @@ async function ggufOr(name, gguf, other) {
   }
 }
 
+/** What the engine refuses becomes no file. FORMAT, SHAPE, UNSUPPORTED, TRUNCATED. @param {string} file */
+async function mayRun(file) {
+  const { createEngine } = await import('../js/engine.js');
+  const engine = await createEngine({ threads: 1 });
+  try {
+    await engine.plan(await sourceOf(file));
+  } catch (error) {
+    // What is too large for a heap here can be converted all the same.
+    if (!(error instanceof BqError) || error.code !== 'NOMEM') throw error;
+  } finally {
+    await engine.close();
+  }
+}
+
 /** @param {string[]} files @param {any} options */
 async function convertFile([from, to], options) {
   if (options.calibrate !== undefined) {
@@ -508,12 +522,24 @@ async function convertFile([from, to], options) {
   const convertOthers = () => convert(from, to, { ...hub, ...chosen, onProgress });
   const report = from.startsWith('hf:')
     ? await convertOthers()
-    : await ggufOr(from, (file) => convertGguf(file, to, { ...chosen, onProgress }), convertOthers);
+    : await ggufOr(from, (file) => convertGguf(file, to, { ...chosen, onProgress }, () => mayRun(from)), convertOthers);
   stdout.write(`${json ? JSON.stringify(report, null, 2) : formatReport(report)}\n`);
+}
+
+/** Commands whose second file is made of the first. */
+const REPLACES = new Set(['convert', 'quantize']);
+
+/** Whether both are the same file. @param {string[]} files */
+async function isOneFile(files) {
+  const { stat } = await import('node:fs/promises');
+  const [a, b] = await Promise.all(files.map((file) => stat(file, { bigint: true }).catch(() => null)));
+  return a && b && a.dev === b.dev && a.ino === b.ino;
 }
 
 /** @param {unknown} error */
 function explain(error) {
+  if (error instanceof Error && 'syscall' in error)
+    return `bq4: ${error.message}\n     check the path, its permissions and the free space\n`;
   if (!(error instanceof BqError)) return `bq4: ${error instanceof Error ? error.stack : error}\n`;
   const where = error.offset === null ? '' : ` (byte ${error.offset})`;
   return `bq4: ${error.code}: ${error.message}${where}\n${error.hint ? `     ${error.hint}\n` : ''}`;
@@ -539,9 +565,13 @@ async function main([name, ...args]) {
   const { length } = parsed.positionals;
   if (length < command.files || length > command.files + (command.more ?? 0))
     throw new Usage(`${name} needs ${NEEDS[name] ?? 'one file'}, not ${length}`);
+  if (REPLACES.has(name) && (await isOneFile(parsed.positionals)))
+    throw new Usage(`${name} would replace the file that it reads: OUT must be another one`);
   await command.start(parsed.positionals, parsed.values);
 }
 
+// Who read what came has enough of it (`bq4 run … | head`).
+stdout.on('error', (/** @type {NodeJS.ErrnoException} */ error) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 try {
   await main(process.argv.slice(2));
 } catch (error) {

@@ -55,9 +55,10 @@ function outTensors(source, placed, extra) {
  * @param {ByteSource} file  the caller's to close
  * @param {string} output
  * @param {import('../js/convert/index.js').ConvertOptions} options
+ * @param {() => Promise<void>} [check]  throws where the engine would refuse what is kept as it is
  * @returns {Promise<import('../js/convert/report.js').ConvertReport>}
  */
-export async function convertGguf(file, output, options) {
+export async function convertGguf(file, output, options, check) {
   const has = (/** @type {string} */ name) => /** @type {any} */ (options)[name] !== undefined;
   const anew = ANEW.some(has);
   const wrong = [...NEVER, ...(anew ? [] : NOT_KEPT)].find(has);
@@ -76,6 +77,7 @@ export async function convertGguf(file, output, options) {
       hint: 'convert the original safetensors model instead',
     });
   if (anew) return convertCheckpoint(() => ggufCheckpoint(file), output, options);
+  await check?.();
   const { config, tensors, tokenizer, extra, name, license, template } = await openGguf(file, new Uint8Array());
   const compiled = await compile();
   const facts = await Wasm.create(compiled, ROOM);

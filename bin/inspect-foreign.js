@@ -10,6 +10,7 @@ import { knownType, typeName } from '../js/gguf/types.js';
 import { BqError } from '../js/shared/errors.js';
 import { nodeModule } from '../js/shared/node.js';
 import { openFile } from '../js/sources/file.js';
+import { readText } from './options.js';
 import { readRange } from '../js/sources/read.js';
 import { integrityOf, Sha256 } from '../js/wasm/sha256.js';
 import { compile, Wasm } from '../js/wasm/wasm.js';
@@ -68,6 +69,9 @@ function tokenizerOfGguf(metadata) {
   };
 }
 
+/** @param {unknown} value */
+const textOf = (value) => (typeof value === 'string' ? value : '');
+
 /** @param {ByteSource} file @returns {Promise<Report>} */
 async function inspectGguf(file) {
   const { version, metadata, tensors, alignment, end } = await readHeader(file, new Uint8Array());
@@ -88,14 +92,14 @@ async function inspectGguf(file) {
   );
   return {
     format: { container: 'GGUF', version, alignment, headerBytes: end, fileLength: file.size, size: file.size },
-    name: metadata['general.name'] ?? '',
-    license: metadata['general.license'] ?? '',
-    architecture: metadata['general.architecture'] ?? '',
+    name: textOf(metadata['general.name']),
+    license: textOf(metadata['general.license']),
+    architecture: textOf(metadata['general.architecture']),
     config: config.value ?? null,
     configError: config.error,
     metadata: Object.fromEntries(scalars),
     tokenizer: tokenizerOfGguf(metadata),
-    template: metadata['tokenizer.chat_template'] ?? '',
+    template: textOf(metadata['tokenizer.chat_template']),
     tensors: list,
     integrity: await hashOf(file),
   };
@@ -143,7 +147,10 @@ async function inspectHf(input, isFolder) {
     .find(existsSync);
   const tokenizer = tokenizerFile ? await attempt(() => readTokenizerFile(tokenizerFile, { vocab })) : {};
   const t = tokenizer.value;
-  const templates = [(await attempt(() => readJsonFile(join(folder, 'tokenizer_config.json')))).value?.chat_template];
+  const templates = [
+    (await attempt(() => readText(join(folder, 'chat_template.jinja')))).value,
+    (await attempt(() => readJsonFile(join(folder, 'tokenizer_config.json')))).value?.chat_template,
+  ];
   const size = files.reduce(
     (/** @type {number} */ sum, /** @type {string} */ name) => sum + statSync(join(folder, name)).size,
     0,

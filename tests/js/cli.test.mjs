@@ -110,6 +110,19 @@ test('failures: exit code 1, code and hint', () => {
   assert.equal(bq4('run', path, '--prompt', 'x'.repeat(300)).status, 1);
 });
 
+test('what can not be written is said without a stack; a reader that has enough ends it', async () => {
+  const { status, stderr } = bq4('run', path, 'Once', '--max-tokens', '2', '--receipt', join(folder, 'none', 'x.json'));
+  assert.equal(status, 1);
+  assert.match(stderr, /^bq4: .*none.x\.json.*\n +check the path/);
+  assert.doesNotMatch(stderr, /^\s+at /m);
+  const child = spawn(process.execPath, [program, 'run', path, 'Once', '--max-tokens', '60']);
+  child.stdout.destroy();
+  const parts = /** @type {Buffer[]} */ ([]);
+  child.stderr.on('data', (part) => parts.push(part));
+  const code = await new Promise((resolve) => child.on('close', resolve));
+  assert.deepEqual([code, Buffer.concat(parts).toString()], [0, '']);
+});
+
 test('run --json: one object with what the engine gives', async () => {
   const { status, stdout } = bq4(
     'run',

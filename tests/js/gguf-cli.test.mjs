@@ -1,7 +1,7 @@
 // GGUF files on the command line: inspect, convert, run.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -83,6 +83,19 @@ test('inspect: what is not supported is named on the card, beside what is', () =
   assert.match(stdout, /IQ2_XXS +1 tensors/);
 });
 
+test('inspect: a template, a name and an architecture that are no texts', () => {
+  const other = join(folder, 'numbers.gguf');
+  const number = /** @type {import('./gguf-writer.mjs').Value} */ (['u32', 7]);
+  const keys = ['tokenizer.chat_template', 'general.name', 'general.license', 'general.architecture'];
+  for (const key of keys) {
+    writeFileSync(other, gguf({ ...metadata, [key]: number }, tensors));
+    for (const more of [[], ['--json']]) {
+      const { status, stderr } = bq4('inspect', other, ...more);
+      assert.deepEqual([status, stderr], [0, ''], key);
+    }
+  }
+});
+
 test('inspect: a Hugging Face folder, a safetensors file and a llama2.c checkpoint', () => {
   const plain = { ...config, rope_pairs: 'half' };
   const hf = hfFolder(join(folder, 'hf'), weights, { config: hfConfig(plain), dtype: 'F16' });
@@ -94,6 +107,9 @@ test('inspect: a Hugging Face folder, a safetensors file and a llama2.c checkpoi
       name,
     );
   }
+  assert.equal(JSON.parse(bq4('inspect', hf, '--json').stdout).template, null);
+  writeFileSync(join(hf, 'chat_template.jinja'), '{{ messages[0].content }}');
+  assert.deepEqual(JSON.parse(bq4('inspect', hf, '--json').stdout).template, { kind: 'jinja', bytes: 25 });
   mkdirSync(join(folder, 'l2'));
   const bin = join(folder, 'l2', 'model.bin');
   writeFileSync(bin, llama2c(weights, 'legacy', plain));
@@ -118,6 +134,33 @@ test('convert keeps every weight: the .bq4 says what the GGUF file says', () => 
   const { status, stderr } = bq4('convert', path, to, '--activation-steps', 'steps.json');
   assert.equal(status, 1);
   assert.match(stderr, /--activation-steps is not for GGUF files/);
+});
+
+test('convert: what the engine refuses becomes no file, and no file replaces itself or what is none', () => {
+  const [other, to] = [join(folder, 'refused.gguf'), join(folder, 'refused.bq4')];
+  const refused = /** @type {[string, Buffer, RegExp][]} */ ([
+    ['a tensor is missing', gguf(metadata, tensors.slice(0, -1)), /^bq4: SHAPE: tensor ".*" is missing/],
+    ['no layers', gguf({ ...metadata, 'llama.block_count': ['u32', 0] }, tensors), /^bq4: FORMAT: layers is 0/],
+    ['no context', gguf({ ...metadata, 'llama.context_length': ['u32', 0] }, tensors), /^bq4: FORMAT: context is 0/],
+  ]);
+  for (const [what, bytes, says] of refused) {
+    writeFileSync(other, bytes);
+    const { status, stderr } = bq4('convert', other, to);
+    assert.equal(status, 1, what);
+    assert.match(stderr, says);
+    assert.ok(!existsSync(to) && !existsSync(`${to}.part`), what);
+  }
+  const before = readFileSync(path);
+  for (const command of ['convert', 'quantize']) {
+    const { status, stderr } = bq4(command, path, path);
+    assert.equal(status, 2);
+    assert.match(stderr, /would replace the file that it reads/);
+  }
+  assert.deepEqual(readFileSync(path), before);
+  const inside = join(folder, 'a folder');
+  mkdirSync(inside);
+  assert.match(bq4('convert', path, inside).stderr, /^bq4: WRITE: .* can't be written: something else has that name/);
+  assert.ok(!existsSync(`${inside}.part`));
 });
 
 test('convert to another type: the .bq4 has it, and answers', () => {

@@ -17,7 +17,7 @@ import { nodeModule } from '../../shared/node.js';
  * @returns {Promise<Sink>}
  */
 export async function fileSink(path, { keep = false } = {}) {
-  const { open, rename, rm } = await nodeModule('fs/promises');
+  const { open, rename, rm, stat } = await nodeModule('fs/promises');
   const part = `${path}.part`;
   const fail = (/** @type {unknown} */ cause) =>
     new BqError('WRITE', `${path} can't be written: ${/** @type {Error} */ (cause).message}`, {
@@ -31,6 +31,8 @@ export async function fileSink(path, { keep = false } = {}) {
       throw fail(cause);
     }
   };
+  const there = await stat(path).catch(() => null);
+  if (there && !there.isFile()) throw fail(new Error('something else has that name')); // a folder, or /dev/null
   /** @type {import('node:fs/promises').FileHandle | null} */
   let file = await attempt(() => open(part, keep ? 'r+' : 'w+'));
   return {
