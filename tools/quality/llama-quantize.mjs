@@ -1,5 +1,5 @@
 // llama.cpp's own quantizer and importance matrix: its two programs from node-llama-cpp's source, with the libraries that node-llama-cpp's packages bring.
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { provideHeaders, providePeers } from '../bench/install.mjs';
 import { findOnPath, run, SetupError } from '../setup/shell.mjs';
@@ -27,9 +27,10 @@ async function built(name, compiler, source, libraries) {
 
 /**
  * Makes files of other types of a GGUF file, as llama.cpp does with an importance matrix: from the same values as f32, embedding Q8_0.
- * @param {string} model @param {string} text  to calibrate on @param {string} folder  for what is made
+ * @param {string} model @param {string} text  to calibrate on @param {string} name  what the names of files that are made begin with
+ * @param {(floats: string) => Promise<void>} change  what is done to the values before
  */
-export async function llamaQuantizer(model, text, folder) {
+export async function llamaQuantizer(model, text, name, change) {
   const compiler = findOnPath(['g++', 'clang++']);
   if (!compiler) throw new SetupError('g++ or clang++ is needed for llama.cpp’s programs');
   await providePeers();
@@ -38,10 +39,14 @@ export async function llamaQuantizer(model, text, folder) {
   const libraries = join(source, '../node_modules/@node-llama-cpp', platform, 'bins', platform);
   const imatrix = await built('imatrix', compiler, source, libraries);
   const quantize = await built('quantize', compiler, source, libraries);
-  const [floats, importance] = ['llama-f32.gguf', 'llama-imatrix.gguf'].map((name) => resolve(folder, name));
+  const [floats, importance] = ['f32', 'imatrix'].map((end) => resolve(`${name}-${end}.gguf`));
   // Backends are looked for in the folder where a program runs.
   const here = { cwd: libraries };
-  if (!existsSync(floats)) await run(quantize, ['--allow-requantize', resolve(model), floats, 'F32'], here);
+  if (!existsSync(floats)) {
+    await run(quantize, ['--allow-requantize', resolve(model), `${floats}.part`, 'F32'], here);
+    await change(`${floats}.part`);
+    renameSync(`${floats}.part`, floats);
+  }
   if (!existsSync(importance))
     await run(imatrix, ['-m', floats, '-f', resolve(text), '-o', importance, '-c', '512', '-t', '2'], here);
   return async (/** @type {string} */ type, /** @type {string} */ out) => {

@@ -3,6 +3,7 @@
 // rounded, and then the type it was rounded to keeps it exactly, which says nothing of models that one has in full precision. Each input of a
 // layer's products gets a scale from 2^-1/4 to 2^1/4, the same on every machine, and what makes that input the inverse.
 //   node tools/quality/rescaled.mjs F32.bq4 OUT.bq4      LLaMA's architecture: norms and products without biases, a gated MLP
+import { open } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { bq4Input } from '../../bin/bq4-checkpoint.js';
 import { fromFile } from '../../js/engine.js';
@@ -18,45 +19,80 @@ function scalesOf(n, seed) {
   });
 }
 
+/** @typedef {{ rows?: Float32Array, columns?: Float32Array }} Scales */
+
+/** Of a layer's tensors: what their rows are multiplied and their columns divided by. @param {any} config @param {number} layer @returns {Record<string, Scales>} */
+function scalesIn({ hidden, ffn, heads, kv_heads: kvHeads, head_dim: width }, layer) {
+  const [norm, mlpNorm, values, up] = [hidden, hidden, kvHeads * width, ffn].map((n, i) =>
+    scalesOf(n, 4 * layer + i + 1),
+  );
+  // Several heads read the values of one.
+  const read = Float32Array.from(
+    { length: heads * width },
+    (_, i) => values[width * Math.floor(i / width / (heads / kvHeads)) + (i % width)],
+  );
+  return {
+    ln1: { rows: norm },
+    'attn.q': { columns: norm },
+    'attn.k': { columns: norm },
+    'attn.v': { rows: values, columns: norm },
+    'attn.o': { columns: read },
+    ln2: { rows: mlpNorm },
+    'mlp.gate': { columns: mlpNorm },
+    'mlp.up': { rows: up, columns: mlpNorm },
+    'mlp.down': { columns: up },
+  };
+}
+
+/** Names of GGUF. @type {Record<string, string>} */
+const OURS = {
+  attn_norm: 'ln1',
+  attn_q: 'attn.q',
+  attn_k: 'attn.k',
+  attn_v: 'attn.v',
+  attn_output: 'attn.o',
+  ffn_norm: 'ln2',
+  ffn_gate: 'mlp.gate',
+  ffn_up: 'mlp.up',
+  ffn_down: 'mlp.down',
+};
+
+/** @param {Float32Array} weights  from a row on @param {number} row @param {number} cols @param {Scales} scales */
+const scaled = (weights, row, cols, { rows, columns }) =>
+  weights.map((w, i) => (w * (rows ? rows[row + Math.floor(i / cols)] : 1)) / (columns ? columns[i % cols] : 1));
+
+/** The same to a GGUF file of F32 tensors, where it lies. @param {string} path @param {any} inspected  what `bq4 inspect --json` says of it */
+export async function rescaleGguf(path, { config, tensors }) {
+  const file = await open(path, 'r+');
+  for (const { name, dims, offset, bytes, type } of tensors) {
+    const [, layer, kind] = /^blk\.(\d+)\.(\w+)\.weight$/.exec(name) ?? [];
+    if (!layer) continue;
+    if (type !== 'F32') throw new Error(`${name} is ${type}, not F32`);
+    const weights = new Float32Array(bytes / 4);
+    await file.read(new Uint8Array(weights.buffer), 0, bytes, offset);
+    const out = scaled(weights, 0, dims[1] ?? 1, scalesIn(config, Number(layer))[OURS[kind]]);
+    await file.write(new Uint8Array(out.buffer), 0, bytes, offset);
+  }
+  await file.close();
+}
+
 /** @param {string} from @param {string} to */
 export async function rescale(from, to) {
   const file = await openSource(fromFile(from));
   const input = await bq4Input(file);
-  const { layers, hidden, ffn, heads, kv_heads: kvHeads, head_dim: width } = input.config;
-  /** Of a tensor: what its rows are multiplied and its columns divided by. @type {Map<string, { rows?: Float32Array, columns?: Float32Array }>} */
-  const scales = new Map();
-  for (let layer = 0; layer < layers; layer++) {
-    const [norm, mlpNorm, values, up] = [hidden, hidden, kvHeads * width, ffn].map((n, i) =>
-      scalesOf(n, 4 * layer + i + 1),
-    );
-    // Several heads read the values of one.
-    const read = Float32Array.from(
-      { length: heads * width },
-      (_, i) => values[width * Math.floor(Math.floor(i / width) / (heads / kvHeads)) + (i % width)],
-    );
-    const add = (/** @type {string} */ name, /** @type {{ rows?: Float32Array, columns?: Float32Array }} */ by) =>
-      scales.set(`h.${layer}.${name}.weight`, by);
-    add('ln1', { rows: norm });
-    for (const name of ['attn.q', 'attn.k']) add(name, { columns: norm });
-    add('attn.v', { rows: values, columns: norm });
-    add('attn.o', { columns: read });
-    add('ln2', { rows: mlpNorm });
-    add('mlp.gate', { columns: mlpNorm });
-    add('mlp.up', { rows: up, columns: mlpNorm });
-    add('mlp.down', { columns: up });
-  }
   const tensors = new Map(
     [...input.tensors].map(([name, { dims, read }]) => {
-      const { rows, columns } = scales.get(name) ?? {};
-      const cols = dims.length > 1 ? dims[1] : 1;
-      /** @param {number} row @param {number} n */
-      const scaled = async (row, n) => {
-        const first = dims.length > 1 ? row : 0;
-        return (await read(row, n)).map(
-          (w, i) => (w * (rows ? rows[first + Math.floor(i / cols)] : 1)) / (columns ? columns[i % cols] : 1),
-        );
-      };
-      return [name, { dims, read: scaled }];
+      const [, layer, kind] = /^h\.(\d+)\.([\w.]+)\.weight$/.exec(name) ?? [];
+      const scales = kind ? scalesIn(input.config, Number(layer))[kind] : {};
+      const [cols, each] = dims.length > 1 ? [dims[1], true] : [1, false];
+      return [
+        name,
+        {
+          dims,
+          read: async (/** @type {number} */ row, /** @type {number} */ n) =>
+            scaled(await read(row, n), each ? row : 0, cols, scales),
+        },
+      ];
     }),
   );
   await quantize({ ...input, tensors }, to, { quant: 'f32', embed: 'f32' });

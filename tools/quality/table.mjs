@@ -18,7 +18,7 @@ import { llamaQuantizer } from './llama-quantize.mjs';
 import { ownText } from './own-text.mjs';
 import { scatter } from './plot.mjs';
 import { read } from './read.mjs';
-import { rescale } from './rescaled.mjs';
+import { rescale, rescaleGguf } from './rescaled.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const FOLDER = join(ROOT, 'build/quality');
@@ -38,7 +38,7 @@ const ROWS = /** @type {[string, string, string[], boolean][]} */ ([
 ]);
 
 /** Made by llama.cpp's quantizer with its importance matrix, on the same calibration text. @type {Record<string, string[]>} */
-const LLAMA = { stories: [], rescaled: [], model: ['Q4_0', 'IQ4_NL', 'Q4_1'] };
+const LLAMA = { stories: [], model: ['Q4_0', 'IQ4_NL', 'Q4_1'], rescaled: ['Q4_0', 'IQ4_NL', 'Q4_1'] };
 const THEIRS = 'llama.cpp, importance';
 
 /** Sizes between those of one type for all. @type {Record<string, typeof ROWS>} */
@@ -140,7 +140,9 @@ async function tableOf(key, name, model, windowsOf, tokens) {
     await add(type, how, bitsOf(report.tensors), out);
   }
   if (theirs.length) {
-    const quantize = await llamaQuantizer(model, text, FOLDER);
+    const quantize = await llamaQuantizer(model, text, join(FOLDER, `${key}-llama`), async (path) => {
+      if (key === 'rescaled') await rescaleGguf(path, JSON.parse(bq4('inspect', path, '--json')));
+    });
     const made = join(FOLDER, `${key}-llama.gguf`);
     for (const type of theirs) {
       await quantize(type, made);
