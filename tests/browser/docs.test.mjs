@@ -96,6 +96,22 @@ describe('in a browser', { skip: missing() }, () => {
     await page.context().close();
   });
 
+  test('the demo and every example work there, under the policy in the page', async () => {
+    const shown = pages().filter((name) => /^(demo|examples\/\w+)\/index\.html$/.test(name));
+    assert.ok(shown.length >= 8, shown.join());
+    for (const name of shown) {
+      const page = await newPage(browser);
+      await page.goto(`${host.url}${BASE}/${name}`);
+      await page
+        .getByRole('status')
+        .filter({ hasText: /^(Ready|This tab computes)/ })
+        .first()
+        .waitFor();
+      assert.deepEqual(page.trouble, [], name);
+      await page.context().close();
+    }
+  });
+
   for (const colorScheme of /** @type {const} */ (['light', 'dark']))
     test(`every document fits 320 pixels; axe finds nothing serious: ${colorScheme}`, async () => {
       const page = await newPage(browser, { viewport: { width: 320, height: 640 }, colorScheme });

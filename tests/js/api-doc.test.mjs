@@ -1,11 +1,14 @@
 // docs/API.md has everything that is public: each name that an entry exports, each method, option, field of a result and error code
 // stands as code in its section, and each row of a table of options or errors is one that there is.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { TABLE } from '../../js/port/table.js';
 import { OPTIONS } from '../../js/shared/options.js';
 import { named, namesIn, RUNS, sections } from './api-doc.mjs';
+import { testFolder } from './folders.mjs';
 
 const root = new URL('../../', import.meta.url);
 const read = (/** @type {string} */ path) => readFileSync(new URL(path, root), 'utf8');
@@ -169,4 +172,25 @@ test('every example is run, in Node, in a page or by a test of its own', () => {
       const [, heading] = /^(.*) \d+$/.exec(name) ?? [];
       assert.ok(read(how).includes(`examples.get('${heading}')`), `${how} runs ${name}`);
     }
+});
+
+/** Words of a command line, as a shell has them. @param {string} line */
+const words = (line) => [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain);
+
+test('every command line is one that the program knows: it fails for want of its files, not for what is asked', () => {
+  const lines = [...`${read('docs/API.md')}\n${read('README.md')}`.matchAll(/^(?:npx bq4|node bin\/bq4\.js) (.*)$/gm)];
+  assert.ok(lines.length > 20, `${lines.length}`);
+  const { folder } = testFolder('commands');
+  for (const [line, asked] of lines) {
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      [fileURLToPath(new URL('bin/bq4.js', root)), ...words(asked)],
+      {
+        cwd: folder,
+        encoding: 'utf8',
+        timeout: 60_000,
+      },
+    );
+    assert.equal(status, 1, `${line}: ${stderr}`);
+  }
 });
