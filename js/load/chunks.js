@@ -144,6 +144,7 @@ export class Chunks {
     this.#life.release();
     this.#wake();
     this.slots.clear();
+    this.#head = new Uint8Array();
   }
 
   /** @param {number} c */

@@ -136,6 +136,8 @@ export class Loading {
       this.#life.release();
       this.#meter?.stop();
       this.#chunks?.close();
+      // Some MB of a GGUF file: whoever keeps the model keeps this.
+      this.#planned.manifest = this.#planned.head = new Uint8Array();
       this.kept = this.#prefixKept.then(() => (this.plan.paging ? undefined : this.#closeEntry()));
       await this.#file.close();
     }

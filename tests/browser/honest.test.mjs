@@ -1,6 +1,6 @@
 // What the demo says is so, in every browser: of memory, of a download, of now and of before, in words of one kind.
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -9,6 +9,7 @@ import { PNG } from 'pngjs';
 import { fileSink } from '../../js/convert/write/output.js';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { serve } from '../../tools/serve.mjs';
+import { randomGguf } from '../js/gguf-writer.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { chromiumFirst, start } from './every.mjs';
 import { comesTo, openFile, press, ready, say, seen, set, textOf, texts } from './person.mjs';
@@ -21,6 +22,7 @@ import { ROOT } from './site.mjs';
 const folder = mkdtempSync(join(tmpdir(), 'bq4-honest-'));
 const LARGE = join(folder, 'mine', 'large.bq4');
 const SMALL = join(folder, 'small.bq4');
+const GGUF = join(folder, 'some.gguf');
 after(() => rmSync(folder, { recursive: true }));
 
 /** @param {Page} page @param {string} name @returns {Promise<string>} */
@@ -83,6 +85,10 @@ before(async () => {
   const shape = { ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8, context: 256 };
   await makeRandom(shape, await fileSink(LARGE), { quant: 'bq4' });
   await makeRandom(SHAPES['tiny-llama'], await fileSink(SMALL), { quant: 'bq4' });
+  writeFileSync(
+    GGUF,
+    randomGguf({ ...shape, arch: 'llama', layers: 6, vocab: 256, norm_eps: 1e-5, rope_theta: 10000 }),
+  );
 });
 
 await chromiumFirst((name) => {
@@ -94,7 +100,7 @@ await chromiumFirst((name) => {
   before(async () => {
     here.browser = await start(name);
     here.site = await serve({ root: ROOT, models: folder });
-    here.models = await faultServer({ '/elsewhere.bq4': LARGE, '/Small.bq4': SMALL });
+    here.models = await faultServer({ '/elsewhere.bq4': LARGE, '/Small.bq4': SMALL, '/Some.gguf': GGUF });
   });
   after(async () => {
     await here.browser?.close();
@@ -144,6 +150,25 @@ await chromiumFirst((name) => {
     await called(page, 'large.bq4');
     await whole(page);
     assert.equal(await stat(page, 'memory'), byLink);
+    await page.close();
+  });
+
+  test('the address of a GGUF file: its plan first, then it answers; another start asks for nothing more', async () => {
+    const page = await demo();
+    await check(page, here.models.at('/Some.gguf'));
+    await seen(page, '#plan-start');
+    assert.match(await planned(page, 'Shape'), /^llama, 6 layers/);
+    assert.match(await planned(page, 'Size'), /to download$/);
+    await press(page, 'Download and use', '#plan');
+    await called(page, 'Some.gguf');
+    await whole(page);
+    assert.match(await say(page, 'hello'), /\S/);
+    const before = here.models.asked().length;
+    await page.reload();
+    await called(page, 'Some.gguf');
+    await whole(page);
+    assert.equal(here.models.asked().length, before);
+    assert.deepEqual(await page.trouble(), []);
     await page.close();
   });
 

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { tokenizerFromJson, tokenizerToJson } from '../../js/convert/companion-json.js';
+import { ALPHABET } from '../../js/convert/tokenizers/bytes.js';
 import { tokenizerFromGguf } from '../../js/convert/tokenizers/gguf-vocab.js';
 import { parseGpt2 } from '../../js/convert/tokenizers/gpt2.js';
 import { parseHfTokenizer } from '../../js/convert/tokenizers/hf-json.js';
@@ -439,6 +440,45 @@ for (const name of ['spm', 'spm-unknown', 'bpe', 'bpe-words', 'bpe-llama-3']) {
     }
   });
 }
+
+test('halves of surrogate pairs are U+FFFD; a million times one letter is tokenized whole', async () => {
+  const n = 2 ** 20;
+  // Each merge of two equal tokens may happen anywhere in the text.
+  const rows = [1, 2, 4, 8].map((length) => 'a'.repeat(length));
+  const letters = [...ALPHABET.keys(), ...rows.slice(1)];
+  const json = {
+    added_tokens: [],
+    normalizer: null,
+    pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, use_regex: true },
+    decoder: { type: 'ByteLevel' },
+    post_processor: null,
+    model: {
+      type: 'BPE',
+      vocab: Object.fromEntries(letters.map((letter, i) => [letter, i])),
+      merges: rows.slice(0, -1).map((row) => `${row} ${row}`),
+    },
+  };
+  const tokens = parseHfTokenizer(JSON.stringify(json));
+  const config = {
+    ...CONFIG,
+    layers: 1,
+    hidden: 16,
+    heads: 2,
+    kv_heads: 1,
+    ffn: 16,
+    context: n,
+    vocab: letters.length,
+  };
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await tinyModel({ config, tokens, chat: null })), { context: n });
+  const whole = await model.tokenize('a'.repeat(n + 3), { addSpecial: false });
+  assert.equal(whole.length, n / 8 + 2);
+  assert.ok(whole.slice(0, n / 8).every((id) => id === letters.length - 1));
+  const marks = await model.tokenize('a\ufffdb\ufffd', { addSpecial: false });
+  assert.deepEqual(await model.tokenize('a\ud83db\ude00', { addSpecial: false }), marks);
+  assert.equal(await model.detokenize(marks), 'a\ufffdb\ufffd');
+  await engine.close();
+});
 
 test('a text that normalizing makes longer than its bytes is tokenized whole', async () => {
   const vocab = Object.fromEntries([...'xyz'].map((letter, i) => [letter, i]));
