@@ -35,17 +35,26 @@ const TABLES = {
   ],
   types: [
     'Types of GGUF',
-    'What a type is computed with, and whether its values are those of the library named. How fast each is, is in [SPEED.md](SPEED.md), "What stored types cost".',
+    'What a type is computed with, whether its values are those of the library named, and what a token costs: weights per second of one thread with relaxed SIMD, Q4_0 being 1, as [SPEED.md](SPEED.md), "What stored types cost", has it for what the type becomes (floats were not measured there). IQ4_XS, IQ3_XXS and the IQ1, IQ2, TQ and MXFP4 types are refused by name: a scale of IQ4_XS is an f16 times a number of 6 bits, which no type of 8 bits here holds exactly, and values that are not those of the file are not made unasked.',
     {
       type: 'type',
       bits: 'bits per weight in the file',
       run: 'becomes',
       memory: 'bits in memory',
+      decode: 'decode',
       exact: 'values',
       against: 'compared with',
     },
   ],
 };
+
+/** Decode rates by the type that is computed with, of the table in SPEED.md. @returns {Map<string, string>} */
+function decodeRates() {
+  const [, table = ''] =
+    /## [^\n]*What stored types cost\n(.*?)\n## /s.exec(readFileSync(join(root, 'docs/SPEED.md'), 'utf8')) ?? [];
+  const cells = table.split('\n').map((line) => line.split('|').map((cell) => cell.trim()));
+  return new Map(cells.filter(([, , bits]) => Number(bits) > 0).map(([, , , run, , decode]) => [run, decode]));
+}
 
 /** @returns {Map<string, Row[]>} */
 function rowsByTable() {
@@ -83,6 +92,8 @@ function render(table, rows) {
 }
 
 const all = rowsByTable();
+const rates = decodeRates();
+for (const row of all.get('types') ?? []) row.decode = rates.get(String(row.run)) ?? '–';
 const missing = Object.keys(TABLES).filter((table) => !all.get(table)?.length);
 if (missing.length) {
   console.error(`no rows of ${missing.join(', ')} under build/reports/models: run npm test first`);
