@@ -529,6 +529,9 @@ async function convertFile([from, to], options) {
 /** Commands whose second file is made of the first. */
 const REPLACES = new Set(['convert', 'quantize']);
 
+/** Commands that take no model from the hub. */
+const RUNS = new Set(['inspect', 'run', 'chat', 'embed', 'bench', 'serve']);
+
 /** Whether both are the same file. @param {string[]} files */
 async function isOneFile(files) {
   const { stat } = await import('node:fs/promises');
@@ -567,6 +570,8 @@ async function main([name, ...args]) {
     throw new Usage(`${name} needs ${NEEDS[name] ?? 'one file'}, not ${length}`);
   if (REPLACES.has(name) && (await isOneFile(parsed.positionals)))
     throw new Usage(`${name} would replace the file that it reads: OUT must be another one`);
+  if (RUNS.has(name) && parsed.positionals[0].startsWith('hf:'))
+    throw new Usage(`${name} needs a file: first bq4 convert ${parsed.positionals[0]} OUT.bq4`);
   await command.start(parsed.positionals, parsed.values);
 }
 

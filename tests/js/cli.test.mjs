@@ -110,6 +110,14 @@ test('failures: exit code 1, code and hint', () => {
   assert.equal(bq4('run', path, '--prompt', 'x'.repeat(300)).status, 1);
 });
 
+test('a model of the hub is converted first', () => {
+  for (const command of ['inspect', 'run', 'chat', 'embed', 'bench', 'serve']) {
+    const { status, stderr } = bq4(command, 'hf:some/model', ...(command === 'embed' ? ['x'] : []));
+    assert.equal(status, 2, command);
+    assert.match(stderr, /needs a file: first bq4 convert hf:some\/model OUT\.bq4\n/);
+  }
+});
+
 test('what can not be written is said without a stack; a reader that has enough ends it', async () => {
   const { status, stderr } = bq4('run', path, 'Once', '--max-tokens', '2', '--receipt', join(folder, 'none', 'x.json'));
   assert.equal(status, 1);
