@@ -10,6 +10,9 @@ const LEFT =
 const HOISTED =
   'Parcel loses modules of workers where it hoists scopes: build with --no-scope-hoist (docs/API.md, "Bundlers")';
 
+const OUTSIDE =
+  "Vite's own server shows nothing from outside its root: name the folder where bq4 lies in server.fs.allow";
+
 /**
  * Asks again for a worker's script, and says what is wrong with it. Its address is nowhere to be seen but in the code that has asked for
  * it, as the bundler left it, and in the trace of an error from the script that this code is in.
@@ -20,7 +23,8 @@ const HOISTED =
 export async function whyNoWorker(code, stack) {
   const [lacking] = /Cannot find module '\w+'/.exec(stack) ?? [];
   if (lacking) return { message: `what a bundler made of its script ends with "${lacking}"`, hint: HOISTED };
-  const [, moved, plain] = /new Worker\((?:[^]{0,9}?new URL\(\s*["'`]([^"'`]+)|\s*["'`]([^"'`]+))/.exec(code) ?? [];
+  const [, moved, plain] =
+    /new Worker\((?:[^]{0,9}?new URL\(\s*(?:\/\*.*?\*\/\s*)?["'`]([^"'`]+)|\s*["'`]([^"'`]+))/.exec(code) ?? [];
   const [script] = /https?:\S+?(?=:\d+:\d+)/.exec(stack) ?? [];
   if (!plain && !(moved && script)) return undefined;
   const url = new URL(moved ?? plain, moved ? script : document.baseURI).href;
@@ -29,7 +33,10 @@ export async function whyNoWorker(code, stack) {
   const { status = 0 } = answer ?? {};
   const type = answer?.headers.get('content-type') ?? '';
   const details = { url, status };
-  if (status >= 400) return { message: `${url} answers ${status}`, hint: LEFT, details };
+  if (status >= 400) {
+    const hint = status === 403 && url.includes('/@fs/') ? OUTSIDE : LEFT;
+    return { message: `${url} answers ${status}`, hint, details };
+  }
   if (!answer || /^(text|application)\/(x-)?(java|ecma)script/.test(type)) return undefined;
   const page = /html/.test(type);
   return {

@@ -180,6 +180,42 @@ describe('the package, bundled', { skip: missing() }, () => {
         }
       });
 
+  test("Vite's own server, the package above its app: the error names the setting, and that helps", async () => {
+    for (const [kind, check] of /** @type {const} */ ([
+      ['show', works],
+      ['share', (/** @type {string} */ url) => shares(browser, url, said)],
+    ])) {
+      const root = join(folder, `inner-${kind}`);
+      makeApp(root, kind);
+      mkdirSync(join(root, 'public'));
+      cpSync(MODEL, join(root, 'public/chat.bq4'));
+      const open = async (/** @type {import('vite').ServerOptions} */ options) => {
+        const server = await createServer({
+          root,
+          configFile: false,
+          logLevel: 'silent',
+          cacheDir: join(root, 'cache'),
+          server: { host: '127.0.0.1', port: 0, headers: ISOLATED, ...options },
+        });
+        await server.listen();
+        return { url: /** @type {string} */ (server.resolvedUrls?.local[0]), close: () => server.close() };
+      };
+      const strict = await open({});
+      const page = await newPage(browser);
+      await page.goto(strict.url);
+      const result = await page.waitForFunction(() => /** @type {any} */ (window).result, null, { timeout: 60_000 });
+      const { error, code, hint } = await result.jsonValue();
+      await page.context().close();
+      await strict.close();
+      assert.equal(code, 'NO_WORKER', error);
+      assert.match(error, /worker\.js\S* answers 403/);
+      assert.match(hint, /server\.fs\.allow/);
+      const allowed = await open({ fs: { allow: [folder] } });
+      await check(allowed.url);
+      await allowed.close();
+    }
+  });
+
   /** @param {string} context  the app's folder */
   async function webpacked(context) {
     const path = join(context, 'webpack');
