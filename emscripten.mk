@@ -31,13 +31,14 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 
 
 # $(call config,name,compiler,archiver,flags,flags of c/kernels/simd128*.c,of c/kernels/relaxed*.c,of what is no inner loop)
-# COLD: small code, since it is no inner loop, or (vectors, attention) as fast when it is small
-COLD := c/format/% c/load/% c/model/% c/text/% c/session/% c/plan.c web/% c/core/quant.c c/core/encode.c c/core/encoder.c c/core/status.c c/core/import.c \
-  c/kernels/scalar_%.c c/kernels/simd128_repack.c c/kernels/simd128_vector.c c/kernels/%_attend.c c/kernels/self_test.c
+# COLD: the smallest code, since it is no inner loop. COOL: small code, which is as fast as larger (vectors, attention)
+# but not as the smallest (tokenizers then take a third longer)
+COLD := c/format/% c/load/% c/model/% c/session/% c/plan.c web/% c/core/status.c
+COOL := c/text/% c/core/quant.c c/core/encode.c c/core/encoder.c c/core/import.c c/kernels/scalar_%.c c/kernels/simd128_repack.c c/kernels/simd128_vector.c c/kernels/%_attend.c c/kernels/self_test.c
 define config
 build/$(1)/%.o: %.c emscripten.mk build/$(1)/compiler
 	@mkdir -p $$(@D)
-	$(2) $$(CFLAGS) $(4) $$(if $$(filter c/kernels/simd128%,$$<),$(5)) $$(if $$(filter c/kernels/relaxed%,$$<),$(6)) $$(if $$(filter $$(COLD),$$<),$(7)) -c $$< -o $$@
+	$(2) $$(CFLAGS) $(4) $$(if $$(filter c/kernels/simd128%,$$<),$(5)) $$(if $$(filter c/kernels/relaxed%,$$<),$(6)) $$(if $$(filter $$(COOL),$$<),$(7)) $$(if $$(filter $$(COLD),$$<),$(7:s=z)) -c $$< -o $$@
 
 # Rewritten only when another compiler is used, which makes every object stale.
 build/$(1)/compiler: FORCE
