@@ -26,16 +26,36 @@ const NOT_KEPT = ['tokenizer', 'activationSteps'];
 /** @type {Record<string, string>} */
 const FLAGS = { activationSteps: 'activation-steps' };
 
+/** Of a float that is infinite or no number all these bits of its last two bytes are set. @type {Record<string, number>} */
+const EXPONENT = { f32: 0x7f80, bf16: 0x7f80, f16: 0x7c00 };
+
+/** The same bytes of a tensor. FORMAT: one of its floats is NaN or infinite, which loading would refuse. @param {import('../js/gguf/layout.js').Placed} tensor @param {AsyncIterable<Uint8Array>} pieces */
+async function* finite({ name, type }, pieces) {
+  const [mask, size] = [EXPONENT[type.name], type.blockBytes];
+  let at = 0;
+  for await (const bytes of pieces) {
+    // Pieces end between numbers, as ranges of the file do.
+    for (let i = mask ? size - 2 : bytes.length; i < bytes.length; i += size)
+      if ((((bytes[i + 1] << 8) | bytes[i]) & mask) === mask)
+        throw new BqError(
+          'FORMAT',
+          `tensor "${name}" has a weight that is NaN or infinite: weight ${((at + i) / size) | 0}`,
+          {
+            hint: 'the file is damaged: fetch it again',
+            details: { tensor: name, index: ((at + i) / size) | 0 },
+          },
+        );
+    at += bytes.length;
+    yield bytes;
+  }
+}
+
 /** @param {RepackedSource} source @param {import('../js/gguf/layout.js').Placed[]} placed @param {{ name: string, dims: readonly number[], values: Uint8Array }[]} extra */
 function outTensors(source, placed, extra) {
-  const own = placed.map(({ name, type, layout, dims, offset, bytes }) => ({
-    name,
-    type,
-    layout,
-    dims,
-    bytes,
-    pieces: () => source.stream(offset, offset + bytes),
-  }));
+  const own = placed.map((tensor) => {
+    const { name, type, layout, dims, offset, bytes } = tensor;
+    return { name, type, layout, dims, bytes, pieces: () => finite(tensor, source.stream(offset, offset + bytes)) };
+  });
   const tables = extra.map(({ name, dims, values }) => ({
     name,
     type: typeNamed('f32'),

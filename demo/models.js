@@ -210,11 +210,8 @@ export class Models {
       if (signal.aborted) return;
       await stopReply();
       await host.drop();
-      say(
-        wanted.kind === 'link'
-          ? 'The model did not arrive. What came of it is stored.'
-          : 'The model could not be loaded.',
-      );
+      const stays = wanted.kind === 'link' && /** @type {any} */ (error)?.code !== 'INTEGRITY';
+      say(stays ? 'The model did not arrive. What came of it is stored.' : 'The model could not be loaded.');
       showError(helped(error, wanted.kind, wanted.source), retry);
     }
     await this.#settle();

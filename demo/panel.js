@@ -41,9 +41,7 @@ export class Panel {
     this.set('size', format.bytes(info.fileBytes));
     this.set('shape', format.shape(info));
     this.set('license', info.license || 'not stated');
-    const known = info.authenticated
-      ? 'the file that it should be, by its SHA-256'
-      : 'not known: nothing says which file this address should have';
+    const known = info.authenticated ? 'by its SHA-256' : 'not known: nothing says which file it should be';
     this.set('authenticity', kind === 'link' ? known : '');
     const row = /** @type {HTMLElement | null} */ (
       this.#root.querySelector('[data-stat="authenticity"]')?.parentElement

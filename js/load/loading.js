@@ -105,6 +105,8 @@ export class Loading {
   }
 
   async #run() {
+    /** @type {unknown} */
+    let wrong;
     try {
       const { onProgress } = this.#options;
       if (onProgress)
@@ -127,7 +129,9 @@ export class Loading {
       this.#meter?.at('ready', this.plan.fileBytes, this.#problem);
       this.#announce();
     } catch (error) {
-      this.outdated = this.#planned.cached && error instanceof BqError && error.code === 'CHANGED';
+      const code = error instanceof BqError ? error.code : '';
+      this.outdated = this.#planned.cached && code === 'CHANGED';
+      wrong = code === 'INTEGRITY' && this.#planned.wanted;
       // What the cache knows is no longer at this address: the next plan asks the network.
       if (this.outdated && this.#entry) await this.#entry.drop((await onDemand(import('./cached-load.js'))).PREFIX);
       throw error;
@@ -138,7 +142,9 @@ export class Loading {
       this.#chunks?.close();
       // Some MB of a GGUF file: whoever keeps the model keeps this.
       this.#planned.manifest = this.#planned.head = new Uint8Array();
-      this.kept = this.#prefixKept.then(() => (this.plan.paging ? undefined : this.#closeEntry()));
+      this.kept = this.#prefixKept.then(() =>
+        wrong ? this.#forget() : this.plan.paging ? undefined : this.#closeEntry(),
+      );
       await this.#file.close();
     }
   }
@@ -176,6 +182,13 @@ export class Loading {
     const entry = this.#entry;
     this.#entry = null;
     await entry?.close();
+  }
+
+  /** What came is another file than the one asked for: nothing of it stays. */
+  async #forget() {
+    const key = this.#entry?.key;
+    await this.#closeEntry();
+    if (key) await this.#cache?.delete?.(key).catch(() => {}); // another tab may be reading
   }
 
   #create() {

@@ -264,7 +264,7 @@ await chromiumFirst((name) => {
     await offline('yes: page, engine and 2 models are stored');
     /** @type {string[]} */
     const pages = [await textOf(page, 'body')];
-    assert.match(await stat(page, 'authenticity'), /^not known: nothing says which file this address should have$/);
+    assert.match(await stat(page, 'authenticity'), /^not known: nothing says which file it should be$/);
     await page.click('#model-name');
     await page.until(() => document.querySelectorAll('#stored li').length > 2);
     const labels = () =>

@@ -72,6 +72,7 @@ export async function host(headers = {}) {
     const file = publicPath(path.endsWith('/') ? `${path}index.html` : path, [
       'js',
       'build/wasm',
+      'build/bench',
       'tests',
       'demo',
       'examples',

