@@ -32,13 +32,13 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 
 # $(call config,name,compiler,archiver,flags,flags of c/kernels/simd128*.c,of c/kernels/relaxed*.c,of what is no inner loop)
 # COLD: the smallest code, since it is no inner loop. COOL: small code, which is as fast as larger (vectors, attention)
-# but not as the smallest (tokenizers then take a third longer)
-COLD := c/format/% c/load/% c/model/% c/session/% c/plan.c web/% c/core/status.c
+# but not as the smallest (all of c/text: tokenizers take a third longer; the files of it in COLD: at most 15 %)
+COLD := c/format/% c/load/% c/model/% c/session/% c/plan.c web/% c/core/status.c c/text/tokenizer.c c/text/compose.c c/text/vocab.c c/kernels/kv.c c/kernels/simd128_kv.c c/kernels/self_test.c c/kernels/scalar_%.c
 COOL := c/text/% c/core/quant.c c/core/encode.c c/core/encoder.c c/core/import.c c/kernels/scalar_%.c c/kernels/simd128_repack.c c/kernels/simd128_vector.c c/kernels/%_attend.c c/kernels/self_test.c
 define config
 build/$(1)/%.o: %.c emscripten.mk build/$(1)/compiler
 	@mkdir -p $$(@D)
-	$(2) $$(CFLAGS) $(4) $$(if $$(filter c/kernels/simd128%,$$<),$(5)) $$(if $$(filter c/kernels/relaxed%,$$<),$(6)) $$(if $$(filter $$(COOL),$$<),$(7)) $$(if $$(filter $$(COLD),$$<),$(7:s=z)) -c $$< -o $$@
+	$(2) $$(CFLAGS) $(4) $$(if $$(filter c/kernels/simd128%,$$<),$(5)) $$(if $$(filter c/kernels/relaxed%,$$<),$(6)) $$(if $$(filter-out $$(COLD),$$(filter $$(COOL),$$<)),$(7)) $$(if $$(filter $$(COLD),$$<),$(7:s=z)) -c $$< -o $$@
 
 # Rewritten only when another compiler is used, which makes every object stale.
 build/$(1)/compiler: FORCE
@@ -105,8 +105,9 @@ SIMD128_ONLY := -DBQ_ONLY_TABLE=bq_kernels_simd128
 RELAXED_ONLY := -DBQ_ONLY_TABLE=bq_kernels_relaxed
 $(eval $(call config,wasm-simd128,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SIMD128_ONLY),,,-Os))
 $(eval $(call config,wasm-relaxed,$(EMCC),$(EMAR),$(WASM_FLAGS) $(RELAXED_ONLY),,-mrelaxed-simd,-Os))
-# Over shared memory, for more than one thread: atomics, and data that only the first instance writes.
-SHARED := -sSHARED_MEMORY
+# Over shared memory, for more than one thread: atomics, and data that only the first instance writes. What
+# workers without it do is left out.
+SHARED := -sSHARED_MEMORY -DBQ_NO_SPREAD
 $(eval $(call config,wasm-simd128-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED) $(SIMD128_ONLY),,,-Os))
 $(eval $(call config,wasm-relaxed-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED) $(RELAXED_ONLY),,-mrelaxed-simd,-Os))
 
@@ -115,7 +116,7 @@ wasm: $(patsubst %,build/wasm/bq4-%.wasm,simd128 relaxed simd128-threads relaxed
 
 build/wasm/bq4-simd128%wasm: WASM_LINK += -msimd128
 build/wasm/bq4-relaxed%wasm: WASM_LINK += -msimd128 -mrelaxed-simd
-build/wasm/bq4-%-threads.wasm: WASM_LINK += $(SHARED)
+build/wasm/bq4-%-threads.wasm: WASM_LINK += -sSHARED_MEMORY
 # The library first: its functions then lie in an order that gzip makes 2 % less of.
 build/wasm/bq4-%.wasm: build/wasm-%/libbq4.a $(addprefix build/wasm-%/,$(WEB_SOURCES:.c=.o)) $(wildcard web/exports.txt)
 	@mkdir -p $(@D)

@@ -30,7 +30,7 @@ FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
   --schema FILE        holds the text to a JSON Schema; --grammar FILE to one in GBNF, --regex PATTERN to an expression
   --adapter FILE       computes with an adapter (LoRA): adapter_model.safetensors of PEFT, or a .gguf
   --context N          tokens of context (default: the model's own, at most 4096)
-  --kv f32|f16|i8      type of the KV cache (default i8; f32 is the reference)
+  --kv f32|f16|i8|i4   type of the KV cache (default i8; f32 is the reference)
   --activations i8|i16 what quantized weights are multiplied with: i16 is finer and slower (default: i16 for models of 50 to 300 MB,
                        else i8)
   --companion FILE     tells architecture and tokenizer of a v1 file (default: NAME.json beside it)

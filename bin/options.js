@@ -42,8 +42,8 @@ export async function sourceOf(file, options = {}) {
 /** @param {any} options @returns {import('../js/shared/types.js').LoadOptions} */
 export function loadOptions(options) {
   const kv = options.kv;
-  if (kv !== undefined && kv !== 'f32' && kv !== 'f16' && kv !== 'i8')
-    throw new Usage(`--kv is "${kv}", not f32, f16 or i8`);
+  if (kv !== undefined && kv !== 'f32' && kv !== 'f16' && kv !== 'i8' && kv !== 'i4')
+    throw new Usage(`--kv is "${kv}", not f32, f16, i8 or i4`);
   const { activations } = options;
   if (activations !== undefined && activations !== 'i8' && activations !== 'i16')
     throw new Usage(`--activations is "${activations}", not i8 or i16`);

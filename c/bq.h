@@ -117,6 +117,8 @@ typedef struct bq_session_options {
                           Always where the model has none */
   uint32_t forks;      /* sessions forked from this one that are planned for, at a time */
   uint32_t fork_positions; /* that each of them will not share with others; 0: context */
+  uint32_t spread;     /* products of so many tokens at least are spread (bq_session_spread), not of
+                          paged models, nor with threads; 0: none */
   bq_parallel parallel;
   bq_trace trace;
   bq_stop stop;
@@ -299,6 +301,40 @@ bq_status bq_session_run(bq_session *session, size_t slices, bq_error *err);
  * kind, gives up what the pass has done. ARGUMENT, and as bq_session_run. */
 bq_status bq_session_run_with(bq_session *session, bq_session *const *others, size_t n,
                               size_t slices, bq_error *err);
+
+/* --- products spread over hosts ---
+ * Where threads can't share memory, others may still compute rows of products: each holds a part
+ * of every matrix, is sent what it is multiplied with, and sends its rows back. A run of a
+ * session that has options.spread stops with WANT_DATA where such a product is next. The host
+ * then asks for the parts, has each computed (bq_spread_multiply) and its rows put at `y`, says
+ * so, and runs again. The bits are the same, whoever computes which part. */
+typedef struct bq_spread_rows {
+  const uint8_t *weights; /* of this part of a matrix: each time the same `bytes` there */
+  size_t bytes;
+  bq_type type;
+  uint32_t rows;   /* of this part; may be 0 */
+  float *y;        /* [tokens][stride], of which `rows` are this part's */
+  uint32_t stride; /* floats */
+} bq_spread_rows;
+
+enum { BQ_SPREAD_MOST = 3 }; /* products with one input */
+
+typedef struct bq_spread {
+  uint32_t n, tokens, cols;
+  bq_activations activations;
+  const uint8_t *panel; /* the activations, as kernels take them */
+  size_t panel_bytes;
+  bq_spread_rows list[BQ_SPREAD_MOST];
+} bq_spread;
+
+/* Part `part` of `parts` of what the last run stopped for. False: that was something else. */
+bool bq_session_spread(const bq_session *session, uint32_t part, uint32_t parts, bq_spread *out);
+/* All parts of it are in place. Nothing where nothing was wanted. */
+void bq_session_spread_done(bq_session *session);
+/* Floats that computing a part needs besides. */
+size_t bq_spread_scratch(const bq_spread *work);
+/* Computes a part, wherever its weights, panel and `y` lie: by the table that the session has. */
+void bq_spread_multiply(const bq_kernels *kernels, const bq_spread *work, float *scratch);
 
 /* --- saved sessions ---
  * The timeline and what is computed of it, as bytes that only this build's layout knows: another

@@ -1,14 +1,21 @@
-/** A thread of an engine: an instance of its module over its memory. The rest of its life is in web/threads.c. */
+/**
+ * A thread of an engine: an instance of its module over its memory. The rest of its life is in web/threads.c. Or, where memory can't
+ * be shared, a worker that computes parts of products.
+ */
 import { releaseMemory } from './wasm/release-memory.js';
 import { isNode, nodeModule } from './shared/node.js';
 
 /** @param {any} port  towards js/wasm/threads.js, or whoever sends the port that it is reached by */
 function serve(port) {
+  /** @type {((ask: any) => void) | null} */
+  let compute = null;
   const enter = (
-    /** @type {{ port?: MessagePort, module: WebAssembly.Module, memory: WebAssembly.Memory, index: number, stack: number } | null} */ job,
+    /** @type {{ port?: MessagePort, spread?: any, module: WebAssembly.Module, memory: WebAssembly.Memory, index: number, stack: number } | null} */ job,
   ) => {
     if (job?.port) return serve(job.port);
     if (!job) return end();
+    if (compute) return compute(job);
+    if (job.spread) return void begin(/** @type {any} */ (job));
     const { module, memory, index, stack } = job;
     const exports = /** @type {any} */ (
       new WebAssembly.Instance(module, { env: { memory, now: () => performance.now(), stop: Number } }).exports
@@ -22,6 +29,14 @@ function serve(port) {
     } catch (error) {
       exports.bqw_thread_failed(index);
       throw error;
+    }
+  };
+  const begin = async (/** @type {import('./wasm/spread-worker.js').Begin} */ job) => {
+    try {
+      compute = await (await import('./wasm/spread-worker.js')).computeParts(port, job);
+      port.postMessage('ready');
+    } catch (error) {
+      port.postMessage({ error: String(error) });
     }
   };
   const end = () => {

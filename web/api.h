@@ -6,6 +6,11 @@
 
 /* Keeps what failed for bqw_last_error; returns the status. err: NULL, or of that status. */
 uint32_t bqw_report(bq_status status, const bq_error *err);
+uint32_t bqw_fail(bq_status status, const char *detail);
+/* Sizes from JS; what no size can be becomes 0 or the largest. */
+uint64_t bqw_u64(double v);
+/* Of the instance's heap. */
+bq_allocator bqw_allocator(void);
 /* False, and told: there is no such weight type or layout. */
 bool bqw_knows_type(uint32_t type, uint32_t layout);
 /* NULL, and told: the handle is closed or unknown. */

@@ -74,6 +74,19 @@ typedef struct bqw_page { /* 24 bytes */
   uint32_t reserved;      /* 20 */
 } bqw_page;
 
+/* bq_spread, and the part of one of its products. */
+typedef struct bqw_spread { /* 24 bytes */
+  uint32_t n, tokens, cols; /* 0, 4, 8: products, rows and length of their input */
+  uint32_t activations;     /* 12 */
+  uint32_t panel, panel_bytes; /* 16, 20 */
+} bqw_spread;
+
+typedef struct bqw_spread_rows { /* 24 bytes */
+  uint32_t weights, bytes;  /* 0, 4 */
+  uint32_t type, rows;      /* 8, 12 */
+  uint32_t y, stride;       /* 16, 20 */
+} bqw_spread_rows;
+
 typedef struct bqw_want { /* 24 bytes */
   double offset;          /* 0 */
   double length;          /* 8: 0 when complete */
@@ -224,6 +237,14 @@ uint32_t bqw_session_run_with(uint32_t session, const uint32_t *others, uint32_t
 uint32_t bqw_session_pages(uint32_t session, bqw_page *out, uint32_t capacity, uint32_t *count);
 /* good 0: it could not be read. ARGUMENT: it was not asked for. */
 uint32_t bqw_page_done(uint32_t model, uint32_t id, uint32_t good);
+/* Sessions, those that there are too, spread products of so many tokens at least, from now on. */
+void bqw_spread_from(uint32_t tokens);
+/* bq_session_spread, rows [BQ_SPREAD_MOST]: how many products; 0: none is wanted. */
+uint32_t bqw_session_spread(uint32_t session, uint32_t part, uint32_t parts, bqw_spread *out,
+                            bqw_spread_rows *rows);
+void bqw_session_spread_done(uint32_t session);
+/* Computes a part, whose addresses are this instance's. NOMEM. */
+uint32_t bqw_spread_multiply(const bqw_spread *work, const bqw_spread_rows *rows);
 /* *out = address of [vocab] f32. STATE: the last run has not ended yet. */
 uint32_t bqw_session_logits(uint32_t session, uint32_t *out);
 /* The next run gives a vector of each of the first of these texts, *taken of n, pooled as

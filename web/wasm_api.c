@@ -1,6 +1,6 @@
 /* The C side of the wasm border (border.h): checks handles, converts numbers, delegates. One
  * instance of the module is one engine, whose handles, heap and last error are kept here; the state
- * of its threads is in threads.c. */
+ * of its threads is in threads.c, what is asked of a session in session_api.c. */
 #include "api.h"
 
 #include "core/hash.h"
@@ -30,6 +30,7 @@ static struct {
   bqw_error_record error;
   uint32_t next_number;
   handle handles[HANDLES];
+  uint32_t spread; /* tokens from which on products are spread; 0: none are */
 } engine;
 
 uint32_t bqw_report(bq_status status, const bq_error *err) {
@@ -43,7 +44,7 @@ uint32_t bqw_report(bq_status status, const bq_error *err) {
   return (uint32_t)status;
 }
 
-static uint32_t fail(bq_status status, const char *detail) {
+uint32_t bqw_fail(bq_status status, const char *detail) {
   bq_error err;
   return bqw_report(bq_fail(&err, status, BQ_NO_OFFSET, "%s", detail), &err);
 }
@@ -52,7 +53,7 @@ static void *object_of(uint32_t number, kind kind) {
   for (size_t i = 0; number && i < HANDLES; i++)
     if (engine.handles[i].number == number && engine.handles[i].kind == kind)
       return engine.handles[i].object;
-  fail(BQ_ARGUMENT, "the handle is closed or unknown");
+  bqw_fail(BQ_ARGUMENT, "the handle is closed or unknown");
   return NULL;
 }
 
@@ -61,7 +62,7 @@ bq_session *bqw_session_of(uint32_t session) { return object_of(session, SESSION
 static handle *new_handle(void) {
   for (size_t i = 0; i < HANDLES; i++)
     if (engine.handles[i].kind == FREE) return &engine.handles[i];
-  fail(BQ_NOMEM, "more than 64 loaders, models and sessions are open: close some");
+  bqw_fail(BQ_NOMEM, "more than 64 loaders, models and sessions are open: close some");
   return NULL;
 }
 
@@ -83,9 +84,9 @@ BQW(const char *) bqw_status_hint(uint32_t status) { return bq_status_hint((bq_s
 BQW(bqw_error_record *) bqw_error(void) { return &engine.error; }
 
 BQW(uint32_t) bqw_init(uint32_t base, uint32_t bytes) {
-  if (engine.heap) return fail(BQ_STATE, "the engine is initialised already");
+  if (engine.heap) return bqw_fail(BQ_STATE, "the engine is initialised already");
   engine.heap = bq_heap_create((void *)(uintptr_t)base, bytes);
-  if (!engine.heap) return fail(BQ_NOMEM, "the heap is too small for the engine itself");
+  if (!engine.heap) return bqw_fail(BQ_NOMEM, "the heap is too small for the engine itself");
   engine.allocator = bq_heap_allocator(engine.heap);
   engine.bytes = bytes;
   return bqw_report(BQ_OK, NULL);
@@ -97,6 +98,8 @@ BQW(void) bqw_heap(bqw_heap_info *out) {
   *out = (bqw_heap_info){(double)bq_heap_used(engine.heap), (double)bq_heap_peak(engine.heap),
                          (double)engine.bytes};
 }
+
+bq_allocator bqw_allocator(void) { return engine.allocator; }
 
 BQW(uint32_t) bqw_alloc(uint32_t bytes) {
   return (uint32_t)(uintptr_t)engine.allocator.alloc(engine.allocator.ctx, bytes);
@@ -118,8 +121,7 @@ static uint64_t reserve_bytes(const bq_plan *plan, const bq_session_options *opt
   return 256 * 1024 + 256 * context;
 }
 
-/* Sizes from JS; what no size can be becomes 0 or the largest. */
-static uint64_t to_u64(double v) {
+uint64_t bqw_u64(double v) {
   if (!(v > 0)) return 0;
   return v < 0x1p63 ? (uint64_t)v : UINT64_MAX;
 }
@@ -189,8 +191,8 @@ bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t
   bq_plan plan;
   uint64_t need = 0;
   bq_session_options o = session_options(options);
-  if (o.parallel.threads > BQW_THREADS) return fail(BQ_ARGUMENT, TOO_MANY_THREADS);
-  bq_status status = bq_plan_make(bytes, n, to_u64(file_bytes), manifest, manifest_bytes, &o,
+  if (o.parallel.threads > BQW_THREADS) return bqw_fail(BQ_ARGUMENT, TOO_MANY_THREADS);
+  bq_status status = bq_plan_make(bytes, n, bqw_u64(file_bytes), manifest, manifest_bytes, &o,
                                   &need, &plan, &err);
   if (status == BQ_WANT_DATA) out->need = (double)need;
   if (status == BQ_OK) {
@@ -216,14 +218,14 @@ bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8
   uint64_t need = 0;
   bq_session_options o = session_options(options);
   bq_budget b = {UINT64_MAX, sessions, beside};
-  if (o.parallel.threads > BQW_THREADS) return fail(BQ_ARGUMENT, TOO_MANY_THREADS);
+  if (o.parallel.threads > BQW_THREADS) return bqw_fail(BQ_ARGUMENT, TOO_MANY_THREADS);
   /* The reserve depends on the model's context: first without a limit. */
-  bq_status status = bq_plan_paging(bytes, n, to_u64(file_bytes), manifest, manifest_bytes, &o, &b,
+  bq_status status = bq_plan_paging(bytes, n, bqw_u64(file_bytes), manifest, manifest_bytes, &o, &b,
                                     &need, &plan, &p, &err);
   if (status == BQ_OK) {
-    uint64_t rest = heap_rest(&o, sessions, plan.config.context), all = to_u64(budget);
+    uint64_t rest = heap_rest(&o, sessions, plan.config.context), all = bqw_u64(budget);
     b.bytes = all > rest ? all - rest : 0;
-    status = bq_plan_paging(bytes, n, to_u64(file_bytes), manifest, manifest_bytes, &o, &b, &need,
+    status = bq_plan_paging(bytes, n, bqw_u64(file_bytes), manifest, manifest_bytes, &o, &b, &need,
                             &plan, &p, &err);
   }
   if (status == BQ_WANT_DATA) out->need = (double)need;
@@ -253,8 +255,8 @@ bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *manifest
   bq_error err = {0};
   bq_loader *loader;
   bq_loader_options o = {.allocator = engine.allocator,
-                         .file_bytes = to_u64(file_bytes),
-                         .prefix_hint = to_u64(prefix_hint),
+                         .file_bytes = bqw_u64(file_bytes),
+                         .prefix_hint = bqw_u64(prefix_hint),
                          .manifest = manifest,
                          .manifest_bytes = manifest_bytes,
                          .manifest_given = manifest_bytes != 0,
@@ -334,7 +336,7 @@ static const bq_tokenizer *tokenizer_of(uint32_t model) {
   bq_model *m = object_of(model, MODEL);
   if (!m) return NULL;
   const bq_tokenizer *t = bq_model_tokenizer(m);
-  if (!t) fail(BQ_STATE, "the model has no tokenizer");
+  if (!t) bqw_fail(BQ_STATE, "the model has no tokenizer");
   return t;
 }
 
@@ -373,8 +375,8 @@ bqw_tokenize(uint32_t model, const char *text, uint32_t bytes, uint32_t flags, u
   *count = (uint32_t)n;
   if (status == BQ_OK) return bqw_report(status, NULL);
   if (status == BQ_NOMEM)
-    return fail(status, "the text is too long to tokenize at once in this heap");
-  return fail(status, "the text has more tokens than there is room for");
+    return bqw_fail(status, "the text is too long to tokenize at once in this heap");
+  return bqw_fail(status, "the text has more tokens than there is room for");
 }
 
 BQW(uint32_t) bqw_token_find(uint32_t model, const char *text, uint32_t bytes) {
@@ -417,6 +419,7 @@ bqw_session_create(uint32_t model, const bqw_session_options *options, uint32_t 
   bq_session_options o = session_options(options);
   o.parallel = bqw_parallel();
   o.stop.asked = bqw_stop;
+  o.spread = engine.spread;
   bq_status status = bq_session_create(m, &o, engine.allocator, &session, &err);
   if (status == BQ_OK) take_handle(h, SESSION, session, out);
   return bqw_report(status, &err);
@@ -433,25 +436,6 @@ BQW(uint32_t) bqw_session_fork(uint32_t session, uint32_t *out) {
   return bqw_report(status, &err);
 }
 
-BQW(double) bqw_session_state_bytes(uint32_t session) {
-  bq_session *s = object_of(session, SESSION);
-  return s ? (double)bq_session_state_bytes(s) : -1;
-}
-
-BQW(uint32_t) bqw_session_save(uint32_t session, double at, uint8_t *out, uint32_t n) {
-  bq_session *s = object_of(session, SESSION);
-  if (!s) return BQ_ARGUMENT;
-  bq_error err = {0};
-  return bqw_report(bq_session_save(s, to_u64(at), out, n, &err), &err);
-}
-
-BQW(uint32_t) bqw_session_restore(uint32_t session, const uint8_t *bytes, uint32_t n) {
-  bq_session *s = object_of(session, SESSION);
-  if (!s) return BQ_ARGUMENT;
-  bq_error err = {0};
-  return bqw_report(bq_session_restore(s, bytes, n, &err), &err);
-}
-
 BQW(uint32_t) bqw_session_free(uint32_t session) {
   bq_session *s = object_of(session, SESSION);
   if (!s) return BQ_ARGUMENT;
@@ -461,78 +445,6 @@ BQW(uint32_t) bqw_session_free(uint32_t session) {
   return bqw_report(BQ_OK, NULL);
 }
 
-BQW(uint32_t)
-bqw_session_adapter(uint32_t session, const bqw_adapter_part *parts, double key) {
-  bq_session *s = object_of(session, SESSION);
-  if (!s) return BQ_ARGUMENT;
-  bq_error err = {0};
-  return bqw_report(bq_session_set_adapter(s, (const bq_adapter_part *)(const void *)parts,
-                                           to_u64(key), &err), &err);
-}
-
-BQW(uint32_t)
-bqw_session_sync(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *kept) {
-  bq_session *s = object_of(session, SESSION);
-  if (!s) return BQ_ARGUMENT;
-  bq_error err = {0};
-  size_t k = 0;
-  bqw_trace_resume(s);
-  bq_status status = bq_session_sync(s, tokens, n, &k, &err);
-  *kept = (uint32_t)k;
-  return bqw_report(status, &err);
-}
-
-BQW(uint32_t) bqw_session_append(uint32_t session, uint32_t token) {
-  bq_session *s = object_of(session, SESSION);
-  if (!s) return BQ_ARGUMENT;
-  bq_error err = {0};
-  return bqw_report(bq_session_append(s, token, &err), &err);
-}
-
-BQW(uint32_t)
-bqw_session_draft(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *taken) {
-  bq_session *s = object_of(session, SESSION);
-  if (!s) return BQ_ARGUMENT;
-  bq_error err = {0};
-  size_t k = 0;
-  bq_status status = bq_session_draft(s, tokens, n, &k, &err);
-  *taken = (uint32_t)k;
-  return bqw_report(status, &err);
-}
-
-BQW(uint32_t) bqw_session_run(uint32_t session, uint32_t slices) {
-  bq_session *s = object_of(session, SESSION);
-  if (!s) return BQ_ARGUMENT;
-  bq_error err = {0};
-  return bqw_report(bq_session_run(s, slices, &err), &err);
-}
-
-BQW(uint32_t)
-bqw_session_run_with(uint32_t session, const uint32_t *others, uint32_t n, uint32_t slices) {
-  bq_session *s = object_of(session, SESSION), *list[BQW_TOGETHER];
-  if (!s || n > BQW_TOGETHER) return BQ_ARGUMENT;
-  for (uint32_t i = 0; i < n; i++)
-    if (!(list[i] = object_of(others[i], SESSION))) return BQ_ARGUMENT;
-  bq_error err = {0};
-  return bqw_report(bq_session_run_with(s, list, n, slices, &err), &err);
-}
-
-BQW(uint32_t)
-bqw_session_pages(uint32_t session, bqw_page *out, uint32_t capacity, uint32_t *count) {
-  bq_session *s = object_of(session, SESSION);
-  if (!s) return BQ_ARGUMENT;
-  bq_page page;
-  size_t n = 1;
-  bq_status status = BQ_OK;
-  for (*count = 0; *count < capacity; ++*count) {
-    status = bq_session_pages(s, &page, 1, &n);
-    if (status != BQ_OK || !n) break;
-    out[*count] = (bqw_page){.offset = (double)page.offset, .dst = (uint32_t)(uintptr_t)page.dst,
-                             .bytes = (uint32_t)page.bytes, .id = page.id};
-  }
-  return bqw_report(status, NULL);
-}
-
 BQW(uint32_t) bqw_page_done(uint32_t model, uint32_t id, uint32_t good) {
   bq_model *m = object_of(model, MODEL);
   if (!m) return BQ_ARGUMENT;
@@ -540,91 +452,28 @@ BQW(uint32_t) bqw_page_done(uint32_t model, uint32_t id, uint32_t good) {
   return bqw_report(bq_model_page_done(m, id, good != 0, &err), &err);
 }
 
-BQW(uint32_t) bqw_session_logits(uint32_t session, uint32_t *out) {
-  bq_session *s = object_of(session, SESSION);
-  if (!s) return BQ_ARGUMENT;
-  const float *logits = bq_session_logits(s);
-  if (!logits) return fail(BQ_STATE, "no logits yet: run the session first");
-  *out = (uint32_t)(uintptr_t)logits;
-  return bqw_report(BQ_OK, NULL);
-}
-
-BQW(uint32_t)
-bqw_session_texts(uint32_t session, const uint32_t *tokens, const uint32_t *lengths, uint32_t n,
-                  uint32_t pooling, uint32_t normalize, uint32_t *taken) {
-  bq_session *s = object_of(session, SESSION);
-  if (!s) return BQ_ARGUMENT;
-  bq_error err = {0};
-  size_t k = 0;
-  bqw_trace_resume(s);
-  bq_status status = bq_session_texts(s, tokens, lengths, n, (bq_pooling)pooling, normalize != 0,
-                                      &k, &err);
-  *taken = (uint32_t)k;
-  return bqw_report(status, &err);
-}
-
-BQW(uint32_t) bqw_session_vector(uint32_t session, uint32_t text, uint32_t *out) {
-  bq_session *s = object_of(session, SESSION);
-  if (!s) return BQ_ARGUMENT;
-  const float *vector = bq_session_vector(s, text);
-  if (!vector) return fail(BQ_STATE, "no vector yet: run the session first");
-  *out = (uint32_t)(uintptr_t)vector;
-  return bqw_report(BQ_OK, NULL);
-}
-
-BQW(uint32_t) bqw_session_slices(uint32_t session) {
-  bq_session *s = object_of(session, SESSION);
-  return s ? (uint32_t)bq_session_stats_get(s).slices : 0;
-}
-
-BQW(uint32_t) bqw_session_trace(uint32_t session, uint32_t todo, uint32_t *out) {
-  bq_session *s = object_of(session, SESSION);
-  if (!s) return BQ_ARGUMENT;
-  if (todo == 0) bqw_trace_end(s, engine.allocator);
-  if (todo == 1 && !bqw_trace_begin(s, engine.allocator))
-    return fail(BQ_NOMEM, "no room for a trace");
-  *out = (uint32_t)(uintptr_t)bqw_trace_rows(s);
-  return bqw_report(BQ_OK, NULL);
-}
-
-BQW(void) bqw_rng_seed(double seed, uint64_t *state) {
-  *state = bq_rng_seed(to_u64(seed)).state;
-}
-
-BQW(uint32_t)
-bqw_session_sample(uint32_t session, const bqw_sample_options *options, uint64_t *state,
-                   uint32_t *token) {
-  bq_session *s = object_of(session, SESSION);
-  if (!s) return BQ_ARGUMENT;
-  bq_error err = {0};
-  bq_sample_options o = {0};
-  if (options)
-    o = (bq_sample_options){.temperature = options->temperature,
-                            .top_k = options->top_k,
-                            .top_p = options->top_p,
-                            .min_p = options->min_p,
-                            .repeat_penalty = options->repeat_penalty,
-                            .repeat_last = options->repeat_last,
-                            .mask = (const uint32_t *)(uintptr_t)options->mask,
-                            .bias = (const bq_logit_bias *)(uintptr_t)options->bias,
-                            .n_bias = options->n_bias};
-  bq_rng rng = {*state};
-  bq_status status = bq_session_sample(s, &o, &rng, token, &err);
-  *state = rng.state;
-  return bqw_report(status, &err);
+/* Sessions that are open, and those that come. 0: one amid a slice goes on with its parts, none of
+ * them shared. */
+BQW(void) bqw_spread_from(uint32_t tokens) {
+  engine.spread = tokens;
+  for (size_t i = 0; i < HANDLES; i++)
+    if (engine.handles[i].kind == SESSION) {
+      bq_session *s = engine.handles[i].object;
+      if (!s->model->pages) s->options.spread = tokens ? tokens : UINT32_MAX;
+    }
 }
 
 /* --- for converters ------------------------------------------------------------------------- */
 
 bool bqw_knows_type(uint32_t type, uint32_t layout) {
   if (bq_type_get(type) && layout <= BQ_FLAT) return true;
-  fail(BQ_ARGUMENT, "unknown weight type or layout");
+  bqw_fail(BQ_ARGUMENT, "unknown weight type or layout");
   return false;
 }
 
 BQW(double) bqw_type_bytes(uint32_t type, uint32_t layout, double rows, double cols) {
   if (!bqw_knows_type(type, layout)) return -1;
-  uint64_t n = bq_type_bytes((bq_type)type, (bq_layout)layout, to_u64(rows), to_u64(cols));
+  uint64_t n = bq_type_bytes((bq_type)type, (bq_layout)layout, bqw_u64(rows), bqw_u64(cols));
   return n == UINT64_MAX ? -1 : (double)n;
 }
 
@@ -635,16 +484,16 @@ BQW(uint32_t) bqw_run_type(uint32_t stored) {
 BQW(uint32_t)
 bqw_repack(uint32_t stored, const uint8_t *src, uint32_t rows, uint32_t cols, uint8_t *dst) {
   if (bqw_run_type(stored) == BQ_TYPE_COUNT || !rows || !cols)
-    return fail(BQ_ARGUMENT, "no matrix of a type that can be read");
+    return bqw_fail(BQ_ARGUMENT, "no matrix of a type that can be read");
   bq_conversion c = bq_conversion_of((bq_type)stored, BQ_ROWS, rows, cols, false);
   if (c.way != BQ_CONVERT_TILE)
-    return fail(BQ_ARGUMENT, "this type is computed with as it is stored");
+    return bqw_fail(BQ_ARGUMENT, "this type is computed with as it is stored");
   bq_error err = {0};
   size_t n = (size_t)c.bytes, bad = bq_conversion_find_bad(&c, src, n);
   if (bad < n)
     return bqw_report(bq_fail(&err, BQ_FORMAT, bad, "a scale that is NaN or infinite"), &err);
   uint8_t *spare = engine.allocator.alloc(engine.allocator.ctx, (size_t)c.spare + 1);
-  if (!spare) return fail(BQ_NOMEM, "no room to repack");
+  if (!spare) return bqw_fail(BQ_NOMEM, "no room to repack");
   bq_convert(&c, bq_kernels_best(), src, 0, n, dst, spare);
   engine.allocator.free(engine.allocator.ctx, spare);
   return bqw_report(BQ_OK, NULL);

@@ -64,7 +64,13 @@ typedef struct bq_matrix_ops {
 
 #define BQ_PANEL_TOKENS 8u
 
-typedef enum bq_kv_type { BQ_KV_F32 = 0, BQ_KV_F16 = 1, BQ_KV_I8 = 2, BQ_KV_COUNT } bq_kv_type;
+typedef enum bq_kv_type {
+  BQ_KV_F32 = 0,
+  BQ_KV_F16 = 1,
+  BQ_KV_I8 = 2,
+  BQ_KV_I4 = 3,
+  BQ_KV_COUNT
+} bq_kv_type;
 
 /* Positions of a KV cache that lie together, in a *block*: block b has those from
  * b * BQ_KV_BLOCK on. */
@@ -146,7 +152,8 @@ typedef struct bq_kernels {
    *   i8: the query is quantized as activations are, in blocks of 32 along head_dim, and so are
    *   the weights of the positions, in blocks of 32 from position 0 on (0 where it sees none):
    *     w[j] = e[j] * v_scale[j]
-   *     y[d] = (sum over blocks, rising, of (float)dot(w, v[d]) * w_scale) * (1 / sum(e)) */
+   *     y[d] = (sum over blocks, rising, of (float)dot(w, v[d]) * w_scale) * (1 / sum(e))
+   *   i4: as i8, with what q in keys and values has become (kv_store) */
   void (*attend[BQ_KV_COUNT])(const bq_attend_job *job);
   /* Stores keys and values of `tokens` positions from `position` on; k, v: [tokens][stride], of
    * it head_dim floats. f16: rounded to nearest even. i8:
@@ -154,6 +161,11 @@ typedef struct bq_kernels {
    *   v over all of head_dim:           m = max |x|, scale = min(m, FLT_MAX) / 127,
    *                                     0 if !(m >= 0x1p-100)
    *   q[i] = clamp(round_to_nearest_even(x[i] * (1 / scale)), -127, 127); all 0 if scale is 0
+   * i4: the same scales and q, of which 32 along head_dim, with zeros behind its end, then become
+   *   step = (max q - min q + 14) / 15,
+   *   least = clamp(min q - (15 * step - (max q - min q) + 1) / 2, -128, 127 - 15 * step),
+   *   q'[i] = least + step * c[i],  c[i] = (q[i] - least + step / 2) / step, 0 if step is 0
+   * in integers, every quotient rounded down; c is 0...15, q' -128...127.
    * Other positions stay as they are: threads may store different positions at the same time. */
   void (*kv_store[BQ_KV_COUNT])(const bq_kv_view *kv, size_t position, size_t tokens,
                                 const float *k, const float *v, size_t stride);
@@ -167,8 +179,8 @@ typedef struct bq_kernels {
 /* Bytes that so many positions take in one KV head's cache, a multiple of 16; UINT64_MAX when
  * absurd. */
 uint64_t bq_kv_bytes(bq_kv_type type, uint64_t positions, uint64_t head_dim);
-/* Bytes that attend needs for `positions` in sight at most; UINT64_MAX when absurd. */
-uint64_t bq_attend_scratch(uint64_t positions, uint64_t head_dim);
+/* Bytes that attend needs over a cache of `positions` at most; UINT64_MAX when absurd. */
+uint64_t bq_attend_scratch(bq_kv_type type, uint64_t positions, uint64_t head_dim);
 
 /* Built in where the compiler's flags allow; NULL otherwise. */
 const bq_kernels *bq_kernels_scalar(void);

@@ -7,18 +7,51 @@ enum { MOST_POSITIONS = 1 << 28, MOST_DIM = 1 << 20 }; /* no product overflows 6
 
 uint64_t bq_kv_bytes(bq_kv_type type, uint64_t positions, uint64_t head_dim) {
   if (positions > MOST_POSITIONS || head_dim > MOST_DIM) return UINT64_MAX;
-  if (type != BQ_KV_I8)
-    return (2 * positions * head_dim * bq_kv_element(type) + 15) / 16 * 16;
+  if (type < BQ_KV_I8) return (2 * positions * head_dim * bq_kv_element(type) + 15) / 16 * 16;
   const uint64_t dims = (head_dim + 7) / 8 * 8, k_blocks = (head_dim + 31) / 32;
   const uint64_t groups = (positions + 7) / 8, blocks = (positions + 31) / 32;
+  if (type == BQ_KV_I4)
+    return k_blocks * (groups * BQ_KV4_KEYS + blocks * BQ_KV4_VALUES) + blocks * 32 * sizeof(float);
   return groups * (16 * k_blocks + 8 * dims) + blocks * 32 * (sizeof(float) + dims);
 }
 
+/* An i8 cache of so many positions: its blocks, and the table of them. */
+static uint64_t unpacked_blocks(uint64_t positions) {
+  return (positions + BQ_KV_BLOCK - 1) / BQ_KV_BLOCK;
+}
+static uint64_t unpacked_table(uint64_t positions) {
+  return (unpacked_blocks(positions) * sizeof(uint8_t *) + 15) / 16 * 16;
+}
+
 /* Per row: scores, weights as 16-bit numbers and their scales, the query likewise. For f16: a block
- * of 32 positions widened; for i8 that is room for sums. */
-uint64_t bq_attend_scratch(uint64_t positions, uint64_t head_dim) {
+ * of 32 positions widened; for i8 that is room for sums. For i4 also all of the head as i8. */
+uint64_t bq_attend_scratch(bq_kv_type type, uint64_t positions, uint64_t head_dim) {
   if (positions > MOST_POSITIONS || head_dim > MOST_DIM) return UINT64_MAX;
+  uint64_t unpacked = 0;
+  if (type == BQ_KV_I4)
+    unpacked = unpacked_table(positions) +
+               unpacked_blocks(positions) * bq_kv_bytes(BQ_KV_I8, BQ_KV_BLOCK, head_dim);
   const uint64_t p = (positions + 31) / 32 * 32, d = (head_dim + 31) / 32 * 32;
   const uint64_t row = p * (sizeof(float) + 2) + p / 8 + d * 2 + d / 4;
-  return BQ_ATTEND_ROWS * row + BQ_KV_SCALED * d * sizeof(float);
+  return unpacked + BQ_ATTEND_ROWS * row + BQ_KV_SCALED * d * sizeof(float);
+}
+
+/* Positions count from the first block in sight on: nothing but their distances, and their places
+ * in a block, is in the bits. */
+void bq_attend_unpacked(const bq_attend_job *job, bq_kv_unpack_fn *unpack,
+                        void (*attend)(const bq_attend_job *job)) {
+  const size_t base = bq_row_base(job, job->row0), end = bq_row_end(job, job->row1 - 1);
+  const size_t before = base - bq_kv_place(base), blocks = (size_t)unpacked_blocks(end - before);
+  const size_t bytes = (size_t)bq_kv_bytes(BQ_KV_I8, BQ_KV_BLOCK, job->kv.head_dim);
+  uint8_t **table = job->scratch;
+  uint8_t *data = (uint8_t *)job->scratch + unpacked_table(end - before);
+  bq_attend_job near = *job;
+  near.kv = (bq_kv_view){table, 0, job->kv.head_dim};
+  near.position -= before;
+  near.first = job->first > before ? job->first - before : 0;
+  near.full = job->full ? job->full - before : 0;
+  near.scratch = data + blocks * bytes;
+  for (size_t b = 0; b < blocks; b++) table[b] = data + b * bytes;
+  for (size_t at = base; at < end; at += BQ_KV_SCALED) unpack(&job->kv, at, &near.kv, at - before);
+  attend(&near);
 }

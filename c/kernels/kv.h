@@ -7,7 +7,15 @@
  *   keys    [BQ_KV_BLOCK / 8] groups of 8 positions, each
  *             [head_dim / 32, rounded up][8] f16 scales, then [dims / 4][8 positions][4 dims]
  *   scales  [BQ_KV_BLOCK] f32, of the values
- *   values  [dims / 8][BQ_KV_TILES] tiles of 8 dims x 32 positions: [8][8 dims][4 positions] */
+ *   values  [dims / 8][BQ_KV_TILES] tiles of 8 dims x 32 positions: [8][8 dims][4 positions]
+ *
+ * i4: 32 dims at a time, the last of them padded. A byte has two numbers of one position: c of a
+ * dim below, c of the dim 16 further on above.
+ *   keys    [BQ_KV_BLOCK / 8] groups of 8 positions, each [head_dim / 32, rounded up] of
+ *             [8] f16 scales, [8] u8 steps, [8] i8 leasts, [4][8 positions][4 dims]
+ *   scales  [BQ_KV_BLOCK] f32, of the values
+ *   values  [BQ_KV_TILES][head_dim / 32, rounded up] of
+ *             [32] u8 steps, [32] i8 leasts, [2 octets of dims][8][8 dims][4 positions] */
 #ifndef BQ_KERNELS_KV_H
 #define BQ_KERNELS_KV_H
 
@@ -69,6 +77,35 @@ static inline uint8_t *bq_kv_tile(const bq_kv_view *kv, size_t position, size_t 
   uint8_t *tiles = (uint8_t *)(bq_kv_scale(kv, position - place) + BQ_KV_BLOCK);
   return tiles + (octet * BQ_KV_TILES + place / BQ_KV_SCALED) * BQ_KV_TILE;
 }
+
+/* --- i4 --------------------------------------------------------------------------------------- */
+
+enum {
+  BQ_KV4_KEYS = 16 + 8 + 8 + 4 * 32,       /* bytes of 8 positions x 32 dims */
+  BQ_KV4_VALUES = 32 + 32 + 2 * BQ_KV_TILE /* of 32 positions x 32 dims */
+};
+
+/* What 8 keys have of dims 32 * block...32 * block + 31; the next dims follow. */
+static inline uint8_t *bq_kv4_keys(const bq_kv_view *kv, size_t position, size_t block) {
+  const size_t blocks = bq_kv_up(kv->head_dim, BQ_KV_SCALED);
+  return bq_kv_block(kv, position) + (bq_kv_place(position) / 8 * blocks + block) * BQ_KV4_KEYS;
+}
+static inline float *bq_kv4_scale(const bq_kv_view *kv, size_t position) {
+  const size_t blocks = bq_kv_up(kv->head_dim, BQ_KV_SCALED);
+  uint8_t *scales = bq_kv_block(kv, position) + BQ_KV_BLOCK / 8 * blocks * BQ_KV4_KEYS;
+  return (float *)(void *)scales + bq_kv_place(position);
+}
+static inline uint8_t *bq_kv4_values(const bq_kv_view *kv, size_t position, size_t block) {
+  const size_t place = bq_kv_place(position), blocks = bq_kv_up(kv->head_dim, BQ_KV_SCALED);
+  uint8_t *values = (uint8_t *)(bq_kv4_scale(kv, position - place) + BQ_KV_BLOCK);
+  return values + (place / BQ_KV_SCALED * blocks + block) * BQ_KV4_VALUES;
+}
+
+/* 32 positions of an i4 cache, from `at`, a multiple of 32, to those of an i8 one from `to`. */
+typedef void bq_kv_unpack_fn(const bq_kv_view *packed, size_t at, const bq_kv_view *kv, size_t to);
+/* Over an i4 cache: what is in sight, unpacked in the scratch, by an attention over i8. */
+void bq_attend_unpacked(const bq_attend_job *job, bq_kv_unpack_fn *unpack,
+                        void (*attend)(const bq_attend_job *job));
 
 /* --- rows of a job ---------------------------------------------------------------------------- */
 

@@ -51,6 +51,10 @@ INLINE void dot_values(int H, v128_t w0, v128_t w1, const uint8_t *quad,
 
 void bq_relaxed_attend_i8(const bq_attend_job *job) { attend_i8(job); }
 
+void bq_relaxed_attend_i4(const bq_attend_job *job) {
+  bq_attend_unpacked(job, bq_simd128_kv_unpack, bq_relaxed_attend_i8);
+}
+
 #else
 typedef int no_relaxed_simd; /* a translation unit must declare something */
 #endif

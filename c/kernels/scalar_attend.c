@@ -227,3 +227,99 @@ void bq_scalar_kv_store_i8(const bq_kv_view *kv, size_t position, size_t tokens,
     store_value(kv, position + t, v + t * stride);
   }
 }
+
+/* --- i4 --------------------------------------------------------------------------------------- */
+
+typedef struct packed {
+  int step, least;
+  uint8_t c[BQ_KV_SCALED];
+} packed;
+
+/* x times inv, rounded as i8 is, in 4 bits. */
+static packed pack(const float *x, size_t n, float inv) {
+  int q[BQ_KV_SCALED] = {0}, low = 127, high = -127;
+  for (size_t i = 0; i < n && inv > 0.0f; i++) q[i] = round_to(-127.0f, x[i] * inv);
+  for (size_t i = 0; i < BQ_KV_SCALED; i++) {
+    low = q[i] < low ? q[i] : low;
+    high = q[i] > high ? q[i] : high;
+  }
+  packed p = {.step = (high - low + 14) / 15};
+  p.least = low - (15 * p.step - (high - low) + 1) / 2;
+  p.least = p.least < 127 - 15 * p.step ? p.least : 127 - 15 * p.step;
+  p.least = p.least < -128 ? -128 : p.least;
+  for (size_t i = 0; i < BQ_KV_SCALED && p.step; i++)
+    p.c[i] = (uint8_t)((q[i] - p.least + p.step / 2) / p.step);
+  return p;
+}
+
+/* What a byte has: the numbers of a dim and of the one 16 on. */
+static uint8_t pair_of(const packed *p, size_t dim) {
+  return (uint8_t)(p->c[dim] | p->c[dim + 16] << 4);
+}
+
+static void pack_key(const bq_kv_view *kv, size_t j, const float *x) {
+  const size_t dim = kv->head_dim;
+  for (size_t from = 0; from < dim; from += BQ_KV_SCALED) {
+    uint8_t *keys = bq_kv4_keys(kv, j, from / BQ_KV_SCALED);
+    const size_t size = block_size(dim, from);
+    float scale = largest_size(x + from, size) / 127.0f;
+    uint16_t h = bq_f32_to_f16(scale < 65504.0f ? scale : 65504.0f);
+    const packed p = pack(x + from, size, inverse(bq_f16_to_f32(h)));
+    memcpy(keys + j % 8 * 2, &h, 2);
+    keys[16 + j % 8] = (uint8_t)p.step;
+    keys[24 + j % 8] = (uint8_t)p.least;
+    for (size_t d = 0; d < 16; d++) keys[32 + (d / 4 * 8 + j % 8) * 4 + d % 4] = pair_of(&p, d);
+  }
+}
+
+static void pack_value(const bq_kv_view *kv, size_t j, const float *x) {
+  const size_t dim = kv->head_dim, place = j % BQ_KV_SCALED;
+  float m = largest_size(x, dim);
+  m = m < FLT_MAX ? m : FLT_MAX;
+  const float scale = m >= 0x1p-100f ? m / 127.0f : 0.0f, inv = inverse(scale);
+  *bq_kv4_scale(kv, j) = scale;
+  for (size_t from = 0; from < dim; from += BQ_KV_SCALED) {
+    uint8_t *values = bq_kv4_values(kv, j, from / BQ_KV_SCALED);
+    const packed p = pack(x + from, block_size(dim, from), inv);
+    values[place] = (uint8_t)p.step;
+    values[BQ_KV_SCALED + place] = (uint8_t)p.least;
+    for (size_t d = 0; d < 16; d++)
+      values[64 + ((d / 8 * 8 + place / 4) * 8 + d % 8) * 4 + place % 4] = pair_of(&p, d);
+  }
+}
+
+void bq_scalar_kv_store_i4(const bq_kv_view *kv, size_t position, size_t tokens, const float *k,
+                           const float *v, size_t stride) {
+  for (size_t t = 0; t < tokens; t++) {
+    pack_key(kv, position + t, k + t * stride);
+    pack_value(kv, position + t, v + t * stride);
+  }
+}
+
+/* The number of dim d of 32, which is one of the pair. */
+static uint8_t unpacked(uint8_t pair, size_t d, uint8_t step, uint8_t least) {
+  return (uint8_t)(least + step * (d < 16 ? pair & 15 : pair >> 4));
+}
+
+static void unpack(const bq_kv_view *packed, size_t at, const bq_kv_view *kv, size_t to) {
+  const size_t dims = bq_kv_dims(kv->head_dim), blocks = bq_kv_up(dims, BQ_KV_SCALED);
+  for (size_t j = 0; j < BQ_KV_SCALED; j++) {
+    uint8_t *group = bq_kv_group(kv, to + j);
+    *bq_kv_scale(kv, to + j) = *bq_kv4_scale(packed, at + j);
+    for (size_t dim = 0; dim < dims; dim++) {
+      const size_t b = dim / BQ_KV_SCALED, d = dim % BQ_KV_SCALED, p = j % 8;
+      const uint8_t *keys = bq_kv4_keys(packed, at + j, b);
+      const uint8_t *values = bq_kv4_values(packed, at, b);
+      memcpy(group + (b * 8 + p) * 2, keys + p * 2, 2);
+      group[blocks * 16 + (dim / 4 * 8 + p) * 4 + dim % 4] =
+          unpacked(keys[32 + (d % 16 / 4 * 8 + p) * 4 + d % 4], d, keys[16 + p], keys[24 + p]);
+      bq_kv_tile(kv, to, dim / 8)[(j / 4 * 8 + dim % 8) * 4 + j % 4] =
+          unpacked(values[64 + ((d % 16 / 8 * 8 + j / 4) * 8 + d % 8) * 4 + j % 4], d, values[j],
+                   values[32 + j]);
+    }
+  }
+}
+
+void bq_scalar_attend_i4(const bq_attend_job *job) {
+  bq_attend_unpacked(job, unpack, bq_scalar_attend_i8);
+}

@@ -5,7 +5,7 @@
 #include "kernels/kernels.h"
 
 /* Hash of all outputs of all slots on fixed input; BQ_KNOWN_ANSWER is the scalar table's. */
-#define BQ_KNOWN_ANSWER 0xd5edcb485ea1af73ull
+#define BQ_KNOWN_ANSWER 0xa39fc5e040367281ull
 uint64_t bq_kernels_answer(const bq_kernels *k);
 
 #endif

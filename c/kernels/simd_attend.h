@@ -36,7 +36,7 @@ INLINE size_t value_panel(size_t H) { return H * VALUE_BYTES + 4 * H; }
 /* --- quantizing ------------------------------------------------------------------------------- */
 
 /* m in all lanes: the largest size among 32 numbers. */
-INLINE v128_t largest_size(const v128_t x[8]) {
+static __attribute__((noinline)) v128_t largest_size(const v128_t x[8]) {
   v128_t m = simd_zero();
   UNROLL for (int i = 0; i < 8; i++) m = wasm_f32x4_pmax(m, wasm_f32x4_abs(x[i]));
   m = wasm_f32x4_pmax(m, wasm_i32x4_shuffle(m, m, 2, 3, 0, 1));
@@ -68,14 +68,20 @@ INLINE quantized quantize_32(const v128_t x[8], v128_t least) {
   return (quantized){round_sixteen(x, inv, least), round_sixteen(x + 4, inv, least), m / 127.0f};
 }
 
+/* Floats d...d+31 of n, zeros behind the end. */
+static __attribute__((noinline)) void load_block(const float *x, size_t d, size_t n,
+                                                 v128_t block[8]) {
+  KEEP_LOOP for (int i = 0; i < 8; i++)
+    block[i] = d + 4 * i < n ? simd_load(x, d + 4 * i, n) : simd_zero();
+}
+
 /* Query h of H. Out of line, as all that is done once per query is: only the loops over the cache
  * are worth a copy per H. */
 static __attribute__((noinline)) void put_query(const float *q, size_t head_dim, size_t h, size_t H,
                                                 uint8_t *panel) {
   for (size_t d = 0; d < head_dim; d += BQ_KV_SCALED, panel += key_panel(H)) {
     v128_t x[8];
-    UNROLL for (int i = 0; i < 8; i++)
-      x[i] = d + 4 * i < head_dim ? simd_load(q, d + 4 * i, head_dim) : simd_zero();
+    load_block(q, d, head_dim, x);
     const quantized a = quantize_32(x, wasm_f32x4_const_splat(-127.0f));
     put_keys(panel + h * KEY_BYTES, a.low, a.high);
     const float scale = a.scale / UNIT;

@@ -1,6 +1,6 @@
 /* Walks the program of a layer (model/program.h) over one batch of tokens, step by step, in slices:
- * norms, products, attention and MLP put together from kernel slots. Also the embedding and the
- * head, which are no layer's. Rows are tokens. */
+ * norms, products, attention and MLP put together from kernel slots. Also the head, which is
+ * no layer's. Rows are tokens. */
 #include <string.h>
 
 #include "core/fmath.h"
@@ -69,8 +69,6 @@ typedef struct linear {
   bq_stage stage;
 } linear;
 
-static float or_one(float factor) { return factor > 0 ? factor : 1.0f; }
-
 static linear head_of(const job *j, size_t thread) {
   const bq_session *s = j->s;
   const bq_model *m = s->model;
@@ -110,7 +108,7 @@ static linear linear_of(const place *p, const bq_step *step, size_t thread) {
   const job *j = p->j;
   linear l = {.thread = thread, .x = j->buffer[step->in], .cols = j->cols[step->in], .n = step->n,
               .residual = step->then == BQ_THEN_ADD ? j->buffer[BQ_BUFFER_X] : NULL,
-              .scale = or_one(p->s->model->config.residual_scale),
+              .scale = bq_or_one(p->s->model->config.residual_scale),
               .activate = step->then == BQ_THEN_ACTIVATE,
               .stage = step->then == BQ_THEN_ACTIVATE ? BQ_STAGE_ACTIVATE : (bq_stage)step->stage};
   l.normed = step->norm != BQ_NO_MODULE;
@@ -133,14 +131,6 @@ static bool quantized(const linear *l) {
   for (size_t i = 0; i < l->n; i++)
     if (l->list[i].w->ops->quantized) return true;
   return false;
-}
-
-void bq_forward_norm(const bq_session *s, const float *x, const float *w, const float *b, size_t n,
-                     float *y) {
-  const bq_kernels *k = s->model->kernels;
-  const bq_config *c = &s->model->config;
-  if (c->norm == BQ_NORM_RMS) k->rmsnorm(x, w, c->norm_eps, n, y);
-  else k->layernorm(x, w, b, c->norm_eps, n, y);
 }
 
 /* Of `tokens` those from...to - 1 of the input as the products take it; `from` is a multiple of
@@ -170,16 +160,26 @@ static size_t row_groups(const bq_matrix *w) {
   return ((size_t)w->rows + BQ_TILE_ROWS - 1) / BQ_TILE_ROWS;
 }
 
-/* The same in every table: each element by itself. */
-static void scale_by(float *x, size_t n, float factor) {
-  if (factor == 1.0f) return;
-  for (size_t i = 0; i < n; i++) x[i] *= factor;
-}
-
 static void finish_logits(const bq_config *c, float *y, size_t n) {
-  scale_by(y, n, or_one(c->logit_scale));
+  bq_scale_by(y, n, bq_or_one(c->logit_scale));
   const float cap = c->logit_softcap;
   for (size_t i = 0; cap > 0 && i < n; i++) y[i] = cap * bq_tanhf(y[i] / cap);
+}
+
+/* What comes behind multiplying, for rows row0...row1 - 1. */
+static void finish_product(const bq_session *s, const linear *l, const product *p, size_t tokens,
+                           size_t row0, size_t row1) {
+  for (size_t t = 0; t < tokens; t++) {
+    float *y = p->y + t * p->stride + row0;
+    for (size_t i = 0; p->scale && i < row1 - row0; i++) y[i] *= p->scale[row0 + i];
+    if (p->bias) s->model->kernels->add(y, p->bias + row0, row1 - row0);
+    if (p->adapter)
+      bq_adapter_raise(s, p->adapter, p->low + t * s->low_stride, row0, row1, y);
+    if (l->logits) finish_logits(&s->model->config, y, row1 - row0);
+    if (!l->residual) continue;
+    bq_scale_by(y, row1 - row0, l->scale);
+    s->model->kernels->add(l->residual + t * p->w->rows + row0, y, row1 - row0);
+  }
 }
 
 /* Groups a...b - 1 of BQ_TILE_ROWS rows. */
@@ -188,17 +188,7 @@ static void run_product(const bq_session *s, const linear *l, const product *p,
   const size_t rows = p->w->rows, row0 = a * BQ_TILE_ROWS;
   const size_t row1 = b * BQ_TILE_ROWS < rows ? b * BQ_TILE_ROWS : rows;
   bq_product_multiply(s, p->w, batch, row0, row1, l->thread, p->y, p->stride);
-  for (size_t t = 0; t < batch->tokens; t++) {
-    float *y = p->y + t * p->stride + row0;
-    for (size_t i = 0; p->scale && i < row1 - row0; i++) y[i] *= p->scale[row0 + i];
-    if (p->bias) s->model->kernels->add(y, p->bias + row0, row1 - row0);
-    if (p->adapter)
-      bq_adapter_raise(s, p->adapter, p->low + t * s->low_stride, row0, row1, y);
-    if (l->logits) finish_logits(&s->model->config, y, row1 - row0);
-    if (!l->residual) continue;
-    scale_by(y, row1 - row0, l->scale);
-    s->model->kernels->add(l->residual + t * rows + row0, y, row1 - row0);
-  }
+  finish_product(s, l, p, batch->tokens, row0, row1);
 }
 
 /* Row groups from...to - 1 of all products, as one long row of them. */
@@ -262,17 +252,23 @@ static void run_gate(const place *p, const linear *l, const bq_batch *batch, siz
   for (size_t i = 0; i < n; i++) activate(s, l, batch->tokens, runs[i][0], runs[i][1]);
 }
 
-static bq_stage multiply_share(const place *at, const linear *l, size_t thread, size_t threads) {
+/* The input of a LINEAR, which for one token is made here. */
+static bq_batch batch_of(const place *at, const linear *l) {
   const bq_session *s = at->s;
   const job *j = at->j;
-  const size_t own = prepares_alone(j) ? thread : 0;
+  const size_t own = prepares_alone(j) ? l->thread : 0;
   float *normed = s->scratch.norm + own * s->model->config.hidden;
   uint8_t *panel = s->scratch.panel + own * s->scratch.panel_bytes;
   if (prepares_alone(j)) {
     prepare(s, l, 1, 0, 1, normed, panel);
-    if (thread == 0) bq_mark(s, BQ_STAGE_NORM, at->layer);
+    if (l->thread == 0) bq_mark(s, BQ_STAGE_NORM, at->layer);
   }
-  const bq_batch batch = {l->normed ? normed : l->x, l->cols, panel, j->tokens};
+  return (bq_batch){l->normed ? normed : l->x, l->cols, panel, j->tokens};
+}
+
+static bq_stage multiply_share(const place *at, const linear *l, size_t thread, size_t threads) {
+  const bq_session *s = at->s;
+  const bq_batch batch = batch_of(at, l);
   if (!l->activate) multiply(s, l, &batch, thread, threads);
   else run_gate(at, l, &batch, thread, threads);
   return l->stage;
@@ -290,7 +286,21 @@ static void clip_head(const place *p, float *x, size_t stride, float limit) {
     }
 }
 
-/* Makes head `h` of Q or K of all tokens ready: normed where its step says so, rotated. */
+/* Sums and differences of n numbers (a Hadamard matrix), n the largest power of 2 that divides dim,
+ * times `scale`. What a few dims of all keys have then lies in all dims, and 4 bits hold it. */
+static void spread_dims(float *x, size_t dim, float scale) {
+  for (size_t half = 1; dim % (2 * half) == 0; half *= 2)
+    for (size_t i = 0; i < dim; i++)
+      if (!(i & half)) {
+        const float a = x[i], b = x[i + half];
+        x[i] = a + b;
+        x[i + half] = a - b;
+      }
+  for (size_t i = 0; i < dim; i++) x[i] *= scale; /* a power of 2: exact */
+}
+
+/* Makes head `h` of Q or K of all tokens ready: normed where its step says so, rotated; for a cache
+ * of 4 bits its dims spread, which leaves dots of both what they are. */
 static void ready_head(const place *p, const bq_step *step, uint32_t which, uint32_t h, float *x,
                        size_t stride) {
   const job *j = p->j;
@@ -309,6 +319,9 @@ static void ready_head(const place *p, const bq_step *step, uint32_t which, uint
     if (cs)
       s->model->kernels->rope(x + t * stride, cs + (size_t)t * c->rope_dim, c->rope_dim,
                               c->rope_pairs == BQ_ROPE_ADJACENT);
+    if (s->options.kv_type == BQ_KV_I4)
+      spread_dims(x + t * stride, c->head_dim,
+                  which ? 1.0f : 1.0f / (float)(c->head_dim & (~c->head_dim + 1)));
   }
 }
 
@@ -407,13 +420,13 @@ static bq_stage rows_share(const place *p, const bq_step *step, size_t thread, s
   const job *j = p->j;
   const size_t cols = j->cols[step->in];
   const bq_weights *m = &p->w->module[step->norm];
-  const float factor = or_one(p->s->model->config.residual_scale);
+  const float factor = bq_or_one(p->s->model->config.residual_scale);
   for (bq_share share = bq_share_of(p->s, thread, threads, j->tokens, 1); bq_share_next(&share);)
     for (size_t t = share.from; t < share.to; t++) {
       float *x = j->buffer[step->in] + t * cols;
       bq_forward_norm(p->s, x, vector_of(m), m->b, cols, x);
       if (step->op != BQ_OP_ADD) continue;
-      scale_by(x, cols, factor);
+      bq_scale_by(x, cols, factor);
       p->s->model->kernels->add(j->buffer[BQ_BUFFER_X] + t * cols, x, cols);
     }
   return BQ_STAGE_NORM;
@@ -450,7 +463,7 @@ static const bq_parts *parts_of(const void *arg, uint32_t layer) {
   return prepares_alone(j) ? &kind->alone : &kind->batch;
 }
 
-void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next) {
+static job layer_job(const bq_session *s, uint32_t tokens) {
   const bq_config *c = &s->model->config;
   job j = {.s = s,
            .batch_at = s->batch_at,
@@ -460,6 +473,11 @@ void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next) {
     j.cols[i] = bq_buffer_cols(c, (bq_buffer)i);
   }
   j.buffer[BQ_BUFFER_X] = s->x + (size_t)s->batch_at * c->hidden;
+  return j;
+}
+
+void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next) {
+  const job j = layer_job(s, tokens);
   bq_run_job(s, &(bq_job){run_part, parts_of, &j, next});
 }
 
@@ -481,113 +499,108 @@ static const bq_parts *head_parts(const void *arg, uint32_t layer) {
   return prepares_alone(arg) ? &alone : &batch;
 }
 
-void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0) {
+static job head_job(const bq_session *s, const bq_matrix *head, uint32_t row0) {
   const bq_rows rows = bq_head_rows(s);
-  const job j = {.s = s, .batch_at = rows.first, .tokens = rows.n, .head = head, .row0 = row0,
-                 .results = rows.results};
+  return (job){.s = s, .batch_at = rows.first, .tokens = rows.n, .head = head, .row0 = row0,
+               .results = rows.results};
+}
+
+void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0) {
+  const job j = head_job(s, head, row0);
   bq_run_job(s, &(bq_job){run_head_part, head_parts, &j, NULL});
 }
 
-void bq_forward_hidden(bq_session *s) {
-  const bq_model *m = s->model;
-  const size_t hidden = m->config.hidden;
-  const bq_rows rows = bq_head_rows(s);
-  for (uint32_t t = 0; t < rows.n; t++) {
-    const float *x = s->x + (size_t)(rows.first + t) * hidden;
-    float *y = rows.results + t * hidden;
-    if (m->ln_f_w) bq_forward_norm(s, x, m->ln_f_w, m->ln_f_b, hidden, y);
-    else memcpy(y, x, hidden * sizeof *y);
-  }
+/* --- products that others compute a part of --------------------------------------------------- */
+
+/* What is at `s->part` of a slice: of a layer, or of the head. */
+static job spread_job(const bq_session *s, uint32_t tokens) {
+  if (s->layer == s->model->config.layers) return head_job(s, &s->model->head, 0);
+  return layer_job(s, tokens);
 }
 
-static void normalize(float *x, size_t n) {
-  double sum = 0;
-  for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
-  const float length = bq_sqrtf((float)sum);
-  for (size_t i = 0; length > 0 && i < n; i++) x[i] /= length;
+static const bq_parts *spread_parts(const job *j) {
+  return j->head ? head_parts(j, 0) : parts_of(j, j->s->layer);
 }
 
-/* Adds a position's state to what is pooled, or begins with it. */
-static void pool_state(const bq_session *s, const float *state, bool begins, float *y,
-                       float *pooled) {
-  const bq_model *m = s->model;
-  const size_t hidden = m->config.hidden;
-  if (m->ln_f_w) bq_forward_norm(s, state, m->ln_f_w, m->ln_f_b, hidden, y);
-  else memcpy(y, state, hidden * sizeof *y);
-  if (begins) memcpy(pooled, y, hidden * sizeof *y);
-  else m->kernels->add(pooled, y, hidden);
+/* Its products, if they are to be spread: no such part, false. Those of floats are few. */
+static bool spread_linear(const job *j, const place *p, linear *l) {
+  const bq_session *s = j->s;
+  const uint32_t part = spread_parts(j)->list[s->part];
+  if ((part & BQ_PREPARE) || j->tokens < s->options.spread) return false;
+  if (j->head) *l = head_of(j, 0);
+  else if (p->w->kind->steps[part].op != BQ_OP_LINEAR) return false;
+  else *l = linear_of(p, &p->w->kind->steps[part], 0);
+  for (size_t i = 0; i < l->n; i++)
+    if (!l->list[i].w->ops->quantized) return false;
+  return true;
 }
 
-static void end_pooling(const bq_session *s, uint32_t tokens, float *pooled) {
-  const size_t hidden = s->model->config.hidden;
-  if (s->pooling == BQ_POOL_MEAN) scale_by(pooled, hidden, 1.0f / (float)tokens);
-  if (s->normalize) normalize(pooled, hidden);
+static place spread_place(const job *j) {
+  const bq_session *s = j->s;
+  return (place){j, s, j->head ? NULL : &s->model->layers[s->layer], s->layer};
 }
 
-/* The window of one session, whose first row is x. Positions come in order, whatever the windows,
- * and each is added by itself. */
-static void pool_window(const bq_session *s, const float *x, float *y) {
-  const size_t hidden = s->model->config.hidden;
-  const uint32_t end = s->win_start + s->win_len;
-  const uint32_t last = s->pooling == BQ_POOL_MEAN || end <= s->from ? end : s->from + 1;
-  for (uint32_t p = s->from > s->win_start ? s->from : s->win_start; p < last; p++)
-    pool_state(s, x + (p - s->win_start) * hidden, p == s->from, y, s->pooled);
-  if (end == s->n_tokens) end_pooling(s, s->n_tokens, s->pooled);
+/* All rows are there: what one thread would have done with its own. */
+static void finish_spread(const place *p, const linear *l) {
+  for (size_t i = 0; i < l->n; i++)
+    finish_product(p->s, l, &l->list[i], p->j->tokens, 0, l->list[i].w->rows);
+  if (l->activate) activate(p->s, l, p->j->tokens, 0, row_groups(l->list[0].w));
 }
 
-/* A whole text. Its vector takes the place of its first state. */
-static void pool_text(const bq_session *s, const bq_text *text, float *y) {
-  const size_t hidden = s->model->config.hidden;
-  const uint32_t tokens = text[1].row - text->row;
-  const uint32_t from = s->pooling == BQ_POOL_LAST ? tokens - 1 : 0;
-  const uint32_t end = s->pooling == BQ_POOL_MEAN ? tokens : from + 1;
-  float *x = s->x + text->row * hidden;
-  for (uint32_t t = from; t < end; t++) pool_state(s, x + t * hidden, t == from, y, x);
-  end_pooling(s, tokens, x);
-}
-
-void bq_forward_pool(bq_session *s) {
-  const size_t hidden = s->model->config.hidden;
-  for (uint32_t i = 0; i < s->n_texts; i++) pool_text(s, &s->texts[i], s->scratch.norm);
-  for (uint32_t i = 0; i < s->n_members && !s->n_texts; i++)
-    pool_window(s->members[i].s, s->x + s->members[i].row * hidden, s->scratch.norm);
-}
-
-/* --- the embedding ---------------------------------------------------------------------------- */
-
-/* Of row `t`, a token of `of`. */
-static void make_angles(bq_session *s, uint32_t t, const bq_session *of, uint32_t position) {
-  const bq_model *m = s->model;
-  const bq_config *c = &m->config;
-  const float theta[BQ_ROPE_TABLES] = {c->rope_theta, c->local_theta};
-  const float scale[BQ_ROPE_TABLES] = {or_one(c->rope_scale), 1.0f};
-  const float *const factors[BQ_ROPE_TABLES] = {
-      bq_config_long(c, of->options.context) ? m->rope_long : m->rope[0], m->rope[1]};
-  for (uint32_t i = 0; i < bq_rope_tables(c); i++)
-    bq_rope_table(s->rope[i] + (size_t)t * c->rope_dim, position, c->rope_dim, theta[i], factors[i],
-                  scale[i]);
-}
-
-bq_status bq_forward_embed(bq_session *s, bq_error *err) {
-  const bq_model *m = s->model;
-  const bq_config *c = &m->config;
-  float *row = s->scratch.norm;
-  for (; s->embedded < s->rows; s->embedded++) {
-    const uint32_t t = s->embedded;
-    const bq_row of = bq_row_at(s, t);
-    float *x = s->x + (size_t)t * c->hidden;
-    float *p = c->position == BQ_POSITION_LEARNED ? row : NULL;
-    bq_status status = bq_page_embedding(s, of.s->tokens[of.first + of.position], of.position, x, p,
-                                         err);
-    if (status) return status;
-    scale_by(x, c->hidden, or_one(c->embed_scale));
-    if (p) m->kernels->add(x, p, c->hidden);
-    if (c->token_types) {
-      m->wtt.ops->row(&m->wtt, 0, row);
-      m->kernels->add(x, row, c->hidden);
+bool bq_forward_spread(bq_session *s, uint32_t tokens) {
+  const job j = spread_job(s, tokens);
+  const place p = spread_place(&j);
+  const bq_parts *parts = spread_parts(&j);
+  for (; s->part < parts->n; s->part++) {
+    const uint32_t part = parts->list[s->part];
+    linear l;
+    bq_stage stage;
+    if (!spread_linear(&j, &p, &l)) {
+      stage = (j.head ? run_head_part : run_part)(&j, s->layer, part, 0, 1);
+    } else if (s->spread == BQ_SPREAD_THERE) {
+      finish_spread(&p, &l);
+      stage = l.stage;
+    } else {
+      (void)batch_of(&p, &l);
+      s->spread = BQ_SPREAD_WANTED;
+      return false;
     }
-    if (c->embed_norm) bq_forward_norm(s, x, m->ln_0_w, m->ln_0_b, c->hidden, x);
-    make_angles(s, t, of.s, of.position);
+    s->spread = BQ_SPREAD_NONE;
+    bq_mark(s, stage, s->layer);
   }
-  return BQ_OK;
+  s->part = 0;
+  return true;
+}
+
+/* Where product `i` begins for part `part` of `parts`: row groups in equal shares. */
+static size_t part_row(const bq_matrix *w, uint32_t part, uint32_t parts) {
+  const size_t row = row_groups(w) * part / parts * BQ_TILE_ROWS;
+  return row < w->rows ? row : w->rows;
+}
+
+bool bq_forward_spread_part(const bq_session *s, uint32_t tokens, uint32_t part, uint32_t parts,
+                            bq_spread *out) {
+  const job j = spread_job(s, tokens);
+  const place p = spread_place(&j);
+  linear l;
+  if (!spread_linear(&j, &p, &l)) return false;
+  const bool i16 = s->options.activations == BQ_ACTIVATIONS_I16;
+  const size_t rows = j.tokens * (i16 ? 2u : 1u);
+  const bq_kernels *k = s->model->kernels;
+  *out = (bq_spread){.n = (uint32_t)l.n, .tokens = j.tokens, .cols = (uint32_t)l.cols,
+                     .activations = s->options.activations, .panel = s->scratch.panel,
+                     .panel_bytes = i16 && j.tokens == 1 ? 2 * k->panel_bytes(l.cols, 1)
+                                                         : k->panel_bytes(l.cols, rows)};
+  for (size_t i = 0; i < l.n; i++) {
+    const bq_matrix *w = l.list[i].w;
+    const size_t row0 = part_row(w, part, parts), row1 = part_row(w, part + 1, parts);
+    const bq_layout layout = bq_type_run_layout(w->type);
+    const uint64_t from = bq_type_bytes(w->type, layout, row0, w->cols);
+    out->list[i] = (bq_spread_rows){
+        .weights = w->data + from,
+        .bytes = (size_t)(bq_type_bytes(w->type, layout, row1, w->cols) - from),
+        .type = w->type, .rows = (uint32_t)(row1 - row0),
+        .y = l.list[i].y + row0, .stride = (uint32_t)l.list[i].stride};
+  }
+  return true;
 }

@@ -66,17 +66,12 @@ void bq_product_quantize(const bq_session *s, const float *x, size_t cols, size_
   }
 }
 
-void bq_product_multiply(const bq_session *s, const bq_matrix *w, const bq_batch *a, size_t row0,
-                         size_t row1, size_t thread, float *y, size_t y_stride) {
-  if (s->options.activations == BQ_ACTIVATIONS_I8 || !w->ops->quantized) {
-    w->ops->matmul(w, a, row0, row1, y, y_stride);
-    return;
-  }
+static void multiply_i16(const bq_kernels *k, const bq_matrix *w, const bq_batch *a, size_t row0,
+                         size_t row1, float *both, float *y, size_t y_stride) {
   const bq_batch parts = {a->x, a->x_stride, a->panel, 2 * a->tokens};
-  const size_t behind = s->model->kernels->panel_bytes(w->cols, 1);
+  const size_t behind = k->panel_bytes(w->cols, 1);
   const bq_batch left = {a->x, a->x_stride, a->panel + behind, 1};
   const bq_layout layout = bq_type_run_layout(w->type);
-  float *both = scratch_of(s, thread);
   for (size_t row = row0, n; row < row1; row += n) {
     n = row1 - row < ROWS ? row1 - row : ROWS;
     const bq_matrix some = {w->data + bq_type_bytes(w->type, layout, row, w->cols), (uint32_t)n,
@@ -91,5 +86,29 @@ void bq_product_multiply(const bq_session *s, const bq_matrix *w, const bq_batch
       const float *high = both + 2 * t * ROWS, *low = high + ROWS;
       for (size_t r = 0; r < n; r++) y[t * y_stride + row + r] = high[r] + low[r];
     }
+  }
+}
+
+void bq_product_multiply(const bq_session *s, const bq_matrix *w, const bq_batch *a, size_t row0,
+                         size_t row1, size_t thread, float *y, size_t y_stride) {
+  if (s->options.activations == BQ_ACTIVATIONS_I8 || !w->ops->quantized)
+    w->ops->matmul(w, a, row0, row1, y, y_stride);
+  else
+    multiply_i16(s->model->kernels, w, a, row0, row1, scratch_of(s, thread), y, y_stride);
+}
+
+size_t bq_spread_scratch(const bq_spread *work) {
+  return work->activations == BQ_ACTIVATIONS_I8 ? 0 : 2 * (size_t)work->tokens * ROWS;
+}
+
+void bq_spread_multiply(const bq_kernels *k, const bq_spread *work, float *scratch) {
+  const bq_batch batch = {NULL, work->cols, work->panel, work->tokens};
+  for (uint32_t i = 0; i < work->n; i++) {
+    const bq_spread_rows *p = &work->list[i];
+    const bq_matrix w = {p->weights, p->rows, work->cols, p->type, &k->matrix[p->type]};
+    if (work->activations == BQ_ACTIVATIONS_I8)
+      w.ops->matmul(&w, &batch, 0, p->rows, p->y, p->stride);
+    else
+      multiply_i16(k, &w, &batch, 0, p->rows, scratch, p->y, p->stride);
   }
 }

@@ -59,7 +59,8 @@ static bq_status open_pass(bq_session *s, bq_session *const *others, size_t n, b
     return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "the embedding has not arrived yet");
   bq_pass_drop(s);
   s->n_members = s->rows = 0;
-  s->layer = s->batch_at = s->embedded = s->gathered = s->head_unit = s->head_at = 0;
+  s->layer = s->batch_at = s->embedded = s->gathered = s->head_unit = s->head_at = s->part = 0;
+  s->spread = BQ_SPREAD_NONE;
   bq_status status = join(s, s, bq_smaller32(s->options.window, pending(s)), err);
   for (size_t i = 0; i < n && !status; i++)
     if (pending(others[i])) status = join(s, others[i], pending(others[i]), err);
@@ -136,6 +137,10 @@ static void scatter(const bq_session *s) {
   }
 }
 
+static bq_status want_rows(bq_error *err) {
+  return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "rows of a product are to be computed");
+}
+
 /* A batch of results: of the head, or of one part of it when it is paged. */
 static bq_status run_head(bq_session *s, bool *done, bq_error *err) {
   bq_matrix part = {0};
@@ -153,7 +158,8 @@ static bq_status run_head(bq_session *s, bool *done, bq_error *err) {
   const bq_rows rows = bq_head_rows(s);
   const bool last_part = hidden || row0 + part.rows == s->model->head.rows;
   if (hidden) bq_forward_hidden(s);
-  else bq_forward_head(s, &part, row0);
+  else if (!BQ_CAN_SPREAD || !s->options.spread) bq_forward_head(s, &part, row0);
+  else if (!bq_forward_spread(s, rows.n)) return want_rows(err);
   if (last_part && !hidden) add_work(s, bq_session_work(s, BQ_STAGE_HEAD, 0, 0, rows.n));
   const bool last_rows = rows.first + rows.n == (s->gathered ? s->gathered : s->win_len);
   s->head_at = last_rows ? 0 : s->head_at + rows.n;
@@ -218,7 +224,10 @@ static bq_status run_slices(bq_session *s, bq_error *err) {
       return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "layer %u has not arrived yet", s->layer);
     status = bq_page_layer(s, err);
     if (status != BQ_OK) return status;
-    if (s->rows <= s->options.batch) {
+    if (BQ_CAN_SPREAD && s->options.spread) {
+      if (!bq_forward_spread(s, batch_rows(s))) return want_rows(err);
+      end_layer(s);
+    } else if (s->rows <= s->options.batch) {
       bq_forward_layers(s, s->rows, next_layer);
     } else {
       bq_forward_layers(s, batch_rows(s), NULL);
@@ -235,6 +244,21 @@ static bq_status run_slices(bq_session *s, bq_error *err) {
   }
   end_pass(s);
   return BQ_OK;
+}
+
+/* --- products that others compute a part of --------------------------------------------------- */
+
+static bool spread_wanted(const bq_session *s) {
+  return BQ_CAN_SPREAD && s->pass == s && s->spread == BQ_SPREAD_WANTED;
+}
+
+bool bq_session_spread(const bq_session *s, uint32_t part, uint32_t parts, bq_spread *out) {
+  return spread_wanted(s) && part < parts &&
+         bq_forward_spread_part(s, batch_rows(s), part, parts, out);
+}
+
+void bq_session_spread_done(bq_session *s) {
+  if (spread_wanted(s)) s->spread = BQ_SPREAD_THERE;
 }
 
 /* --- runs ------------------------------------------------------------------------------------- */

@@ -29,6 +29,7 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "%u forks are more than %u", o.forks,
                    (uint32_t)BQ_FORKS_MAX);
   if (!o.parallel.run || o.parallel.threads == 0) o.parallel = (bq_parallel){.threads = 1};
+  if (o.parallel.threads > 1) o.spread = 0;
   *out = o;
   return BQ_OK;
 }
@@ -75,7 +76,7 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
                                      bq_buffer_cols(c, (bq_buffer)i),
                                  sizeof(float));
   if (c->experts) w->routes = bq_routes_lay_out(arena, c, kernels, o->batch);
-  const uint64_t attend = bq_attend_scratch(o->context, c->head_dim);
+  const uint64_t attend = bq_attend_scratch(o->kv_type, o->context, c->head_dim);
   w->attend_bytes = (size_t)(attend + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
   w->attend = bq_arena_take(arena, threads, attend > SIZE_MAX / 2 ? UINT64_MAX : w->attend_bytes);
 
@@ -128,6 +129,7 @@ bq_status bq_session_create(const bq_model *model, const bq_session_options *opt
   bq_session *s;
   bq_kv_pool *pool;
   bq_status status = bq_session_options_resolve(&model->config, options, &o, err);
+  if (model->pages) o.spread = 0;
   if (!status) status = create(model, &o, allocator, &s, err);
   if (status) return status;
   status = bq_kv_pool_create(&model->config, &o, allocator, &pool, err);

@@ -53,6 +53,20 @@ typedef struct bq_candidate {
   uint32_t id;
 } bq_candidate;
 
+/* Of the product that a spread pass is at: not asked for yet, to be computed, in place. */
+typedef enum bq_spread_state {
+  BQ_SPREAD_NONE = 0,
+  BQ_SPREAD_WANTED,
+  BQ_SPREAD_THERE
+} bq_spread_state;
+
+/* Builds for threads are smaller without it: theirs share memory. */
+#ifdef BQ_NO_SPREAD
+enum { BQ_CAN_SPREAD = 0 };
+#else
+enum { BQ_CAN_SPREAD = 1 };
+#endif
+
 enum { BQ_STATE_HEAD = 128 }; /* bytes, state.c */
 
 /* A session in a pass. */
@@ -102,6 +116,8 @@ struct bq_session {
   uint32_t gathered;  /* of several members: rows with results, which come first now; 0: not yet */
   uint32_t head_unit; /* parts of the head that are done; 0 unless it is paged */
   uint32_t head_at;   /* results of the pass that are done, of the next part */
+  uint32_t part;      /* of a slice whose products are spread: the next one */
+  bq_spread_state spread;
 
   uint64_t slices;
   uint64_t run_end; /* the run under way ends at so many slices */
@@ -159,14 +175,21 @@ void bq_session_restart(bq_session *s);
 typedef bool bq_next_fn(bq_session *s);
 
 /* forward.c: the mathematics. All take the session's scratch. */
-bq_status bq_forward_embed(bq_session *s, bq_error *err);   /* rest of the pass's rows -> x */
+bq_status bq_forward_embed(bq_session *s, bq_error *err);   /* ends.c: rest of the rows -> x */
 /* s->layer, `tokens` rows from s->batch_at on, and so on while `next` (NULL: no) says that
  * another layer follows with as many. */
 void bq_forward_layers(bq_session *s, uint32_t tokens, bq_next_fn *next);
 /* x = act(x) * y; y NULL: act(x). By the model's kind, as that of norms is. */
 typedef void bq_activate_fn(float *x, const float *y, size_t n);
 bq_activate_fn *bq_forward_activation(const bq_session *s);
-/* y = norm(x) */
+/* Factors of a configuration: 0 is none. */
+static inline float bq_or_one(float factor) { return factor > 0 ? factor : 1.0f; }
+/* The same in every table: each element by itself. */
+static inline void bq_scale_by(float *x, size_t n, float factor) {
+  if (factor == 1.0f) return;
+  for (size_t i = 0; i < n; i++) x[i] *= factor;
+}
+/* ends.c: y = norm(x) */
 void bq_forward_norm(const bq_session *s, const float *x, const float *w, const float *b, size_t n,
                      float *y);
 /* experts.c: a thread's share of a ROUTE, EXPERTS or COMBINE step over a batch; `prepare`: of its
@@ -193,8 +216,14 @@ void bq_product_multiply(const bq_session *s, const bq_matrix *w, const bq_batch
                          size_t row1, size_t thread, float *y, size_t y_stride);
 /* Rows of bq_head_rows -> logits from row0 on; `head`: all of the head, or a part of its rows. */
 void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0);
-/* Rows of bq_head_rows -> hidden states behind the last norm. */
+/* ends.c: rows of bq_head_rows -> hidden states behind the last norm. */
 void bq_forward_hidden(bq_session *s);
+/* A slice of a layer, or of the head, from s->part on, where products are spread. False: rows of
+ * one are wanted; the same call goes on once they are BQ_SPREAD_THERE. */
+bool bq_forward_spread(bq_session *s, uint32_t tokens);
+/* What is wanted then, part `part` of `parts` of it. False: it no longer is, by other options. */
+bool bq_forward_spread_part(const bq_session *s, uint32_t tokens, uint32_t part, uint32_t parts,
+                            bq_spread *out);
 /* adapter.c: of a module in a layer, NULL if it stays as it is; the session has an adapter. */
 const bq_adapter_part *bq_adapter_part_of(const bq_session *s, uint32_t layer, uint32_t module);
 /* low = A x * scale, of x [tokens][cols]. */
@@ -203,7 +232,7 @@ void bq_adapter_lower(const bq_session *s, const bq_adapter_part *part, const fl
 /* Rows row0...row1 - 1 of B low, added to y, of one token. */
 void bq_adapter_raise(const bq_session *s, const bq_adapter_part *part, const float *low,
                       size_t row0, size_t row1, float *y);
-/* The windows of the pass -> the `pooled` of each session. */
+/* ends.c: the windows of the pass -> the `pooled` of each session. */
 void bq_forward_pool(bq_session *s);
 
 /* Rows of a pass for the next slice of the head, and where the result of the first goes: behind it

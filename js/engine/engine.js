@@ -27,12 +27,18 @@ const SPARE_BYTES = 262144;
 /** The most threads that "auto" tries. */
 const AUTO_THREADS = 8;
 
+/** Weights of a token from which on others may compute a part of them without shared memory. */
+const SPREAD_WEIGHTS = 50e6;
+
+/** How many may compute without shared memory; whether that number was asked for. @typedef {{ most: number, asked: boolean, url?: string }} Sharing */
+
 /** @implements {Engine} */
 class LocalEngine {
   #compiled;
   #threads;
   #cache;
   #owned;
+  #sharing;
   #closed = false;
   /** @type {Set<LocalModel>} */
   #models = new Set();
@@ -43,8 +49,10 @@ class LocalEngine {
   /**
    * @param {Compiled} compiled @param {EngineInfo} info @param {Threads | null} threads
    * @param {Cache | null} cache @param {boolean} owned  closed with the engine
+   * @param {Sharing} sharing
    */
-  constructor(compiled, info, threads, cache, owned) {
+  constructor(compiled, info, threads, cache, owned, sharing) {
+    this.#sharing = sharing;
     this.#compiled = compiled;
     this.#threads = threads;
     this.#cache = cache;
@@ -142,7 +150,10 @@ class LocalEngine {
       model.computeAlone(this.#tempo.slow);
       await model.settleChat();
       if (this.#closed) await model.close();
-      if (!options.streaming) await loaded(model, loading);
+      const done = options.streaming ? loading.done : loaded(model, loading);
+      const all = done.then(() => this.#spread(model, loading, options));
+      if (!options.streaming) await all;
+      else all.catch(() => {});
       return model;
     } catch (error) {
       await pager?.close();
@@ -152,6 +163,14 @@ class LocalEngine {
       if (loading.outdated && !options.streaming) return this.#load(described, options, true);
       throw error;
     }
+  }
+
+  /** Workers that compute parts of a model's products, where memory can't be shared and it pays. @param {LocalModel} model @param {Loading} loading @param {LoadOptions} options */
+  async #spread(model, { wasm, plan }, options) {
+    const { most, asked } = this.#sharing;
+    if (most < 2 || plan.paging || !wasm.alive || (!asked && plan.tokenWeights < SPREAD_WEIGHTS)) return;
+    const { Spread } = await onDemand(import('./spread.js'));
+    model.spread(await Spread.open(wasm, this.#compiled, this.#sharing, plan, options));
   }
 
   /** @param {Source} source @param {LoadOptions} options @param {boolean} fresh */
@@ -234,26 +253,27 @@ async function warmUp(model, aborted) {
   } catch {}
 }
 
-/** How many threads to try, and why not more. @param {EngineOptions['threads']} wanted @returns {Promise<{ most: number, reason: string }>} */
+/** How many threads to try, and why not more. @param {EngineOptions['threads']} wanted @returns {Promise<{ most: number, reason: string, blocked?: boolean }>} */
 async function threadsToTry(wanted = 'auto') {
   if (wanted === 1) return { most: 1, reason: 'asked for' };
-  const blocked = threadsBlocked();
-  if (blocked) return { most: 1, reason: blocked };
-  if (wanted !== 'auto') return { most: wanted, reason: 'asked for' };
+  const reason = threadsBlocked();
+  const blocked = Boolean(reason);
+  if (wanted !== 'auto') return { most: wanted, reason: reason || 'asked for', blocked };
   const cores =
     globalThis.navigator?.hardwareConcurrency ?? (isNode ? (await nodeModule('os')).availableParallelism() : 1);
   // One core stays free for the page, unless that leaves but one.
-  return { most: Math.min(cores > 2 ? cores - 1 : cores, AUTO_THREADS), reason: 'this machine has one core' };
+  const most = Math.min(cores > 2 ? cores - 1 : cores, AUTO_THREADS);
+  return { most, reason: reason || 'this machine has one core', blocked };
 }
 
 /**
  * The build for so many threads; the plain one where there is but one to be had.
  * @param {EngineOptions} options
- * @param {{ most: number, reason: string }} wanted
+ * @param {{ most: number, reason: string, blocked?: boolean }} wanted
  */
-async function compileFor(options, { most, reason }) {
+async function compileFor(options, { most, reason, blocked }) {
   const slower = whyRelaxedIsSlower(options);
-  if (most > 1) {
+  if (most > 1 && !blocked) {
     try {
       return { compiled: await compile(options, true, slower), reason };
     } catch (error) {
@@ -286,7 +306,13 @@ export async function openEngine(options, onThreads) {
     threadsReason: threads?.reason || threadsReason,
     timings,
   };
-  return new LocalEngine({ ...compiled, threads: count }, info, threads, cache, cache !== options.cache);
+  const { threads: asked = 'auto', threadUrl } = options;
+  const sharing = {
+    most: wanted.blocked ? wanted.most : 1,
+    asked: asked !== 'auto',
+    url: threadUrl && fullUrl(threadUrl),
+  };
+  return new LocalEngine({ ...compiled, threads: count }, info, threads, cache, cache !== options.cache, sharing);
 }
 
 /** @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number }} wanted @param {() => void} onThreads */

@@ -23,6 +23,7 @@ export class LocalModel {
   #wasm;
   #loading;
   #options;
+  /** What a run that stopped waits for. @type {Pager | import('./spread.js').Spread | null} */
   #pager;
   #onClose;
   /** @type {Set<LocalSession>} */
@@ -67,11 +68,20 @@ export class LocalModel {
       ...plan,
       authenticated: options.integrity !== undefined,
       threads: wasm.threads,
+      spread: null,
       tokenizer: this.#tokenizer(plan),
       chat: this.#chat(),
       template: this.#section('TMPL'),
       card: this.#section('CARD'),
     };
+  }
+
+  /** Others compute parts of its products from now on. @param {import('./spread.js').Spread | null} spread */
+  spread(spread) {
+    if (this.#closed) return void spread?.close();
+    this.#pager = spread;
+    spread?.begin();
+    if (spread) this.info.spread = { parts: spread.parts, tokens: spread.tokens };
   }
 
   /** Computes with one of its threads, or with all. @param {boolean} alone */

@@ -22,7 +22,7 @@ const ROOM = 262144;
 /** By their numbers (docs/FORMAT.md, "CONF keys"). @type {(import('../shared/types.js').Pooling | null)[]} */
 const POOLING = [null, 'mean', 'cls', 'last'];
 /** Types of the KV cache, widest first. @type {Record<string, number>} */
-export const KV = { f32: 0, f16: 1, i8: 2 };
+export const KV = { f32: 0, f16: 1, i8: 2, i4: 3 };
 /** What quantized weights are multiplied with. @type {Record<string, number>} */
 const ACTIVATIONS = { i8: 0, i16: 1 };
 /**

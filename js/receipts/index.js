@@ -36,7 +36,7 @@ const OPTIONS = /** @type {const} */ ([
  * @typedef {object} Receipt  as JSON
  * @property {1} receipt
  * @property {string} engine   version of bq4
- * @property {{ name: string, file: string | null, context: number, kv: 'f32' | 'f16' | 'i8', activations: 'i8' | 'i16' }} model
+ * @property {{ name: string, file: string | null, context: number, kv: 'f32' | 'f16' | 'i8' | 'i4', activations: 'i8' | 'i16' }} model
  *   `file`: the id of its file, 32 hexadecimal digits, of a GGUF file of its header and its length; null: it has none, as files of version 1
  * @property {Record<string, unknown>} options  of the generation
  * @property {number} seed

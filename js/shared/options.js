@@ -57,7 +57,7 @@ const SESSION = {
   context: whole(1),
   window: whole(1),
   batch: whole(1),
-  kv: oneOf('f32', 'f16', 'i8'),
+  kv: oneOf('f32', 'f16', 'i8', 'i4'),
   activations: oneOf('i8', 'i16'),
   forks: whole(0),
   forkTokens: whole(0),

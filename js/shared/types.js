@@ -48,7 +48,7 @@
  * @typedef {object} LoadOptions
  * @property {number} [context]   tokens per session; default: the model's own, at most 4,096
  * @property {number} [sessions]  sessions that can be open at once; default 1
- * @property {'f32' | 'f16' | 'i8'} [kv]  type of the KV cache; default i8
+ * @property {'f32' | 'f16' | 'i8' | 'i4'} [kv]  type of the KV cache; default i8
  * @property {'i8' | 'i16'} [activations]  what quantized weights are multiplied with; default i16 for a model that
  *   writes text and has 50 to 300 MB of weights, i8 for others
  * @property {number} [window]    tokens whose hidden states prefill keeps at once; default 256
@@ -88,6 +88,7 @@
  * @property {(url: string, signal?: AbortSignal) => Promise<(() => Promise<void>) | null>} [turn]  to fetch the file's beginning, which one
  *   at a time has; ends it
  * @property {(file: { url: string, fileId: Uint8Array | string, fileBytes: number, prefixBytes: number, hashes: ArrayLike<bigint> | null }) => Promise<CacheEntry>} open
+ * @property {(key: string) => Promise<void>} [delete]  a file that is not the one that was asked for
  */
 
 /**
@@ -115,6 +116,7 @@
  * @property {(chunk: number, bytes: Uint8Array) => Promise<boolean>} [intact]  whether they are what was written, of files that bring no hashes
  * @property {(slots: Map<number, { there?: Uint8Array }>) => void} [keepAhead]  from now on keeps also chunks that are `there` but
  *   not verified yet, those that are what the file says, and changes none of them
+ * @property {string} [key]  of the file, for the cache's `delete`
  * @property {number} chunks
  * @property {boolean} [complete]  all of them are there, and the prefix
  * @property {Error | null} problem   why nothing more is kept
@@ -151,7 +153,7 @@
  * @property {number} sessionBytes  per session, its KV cache included
  * @property {number} kvBytes       per session
  * @property {number} kvBytesPer1000  per session and 1,000 tokens
- * @property {'f32' | 'f16' | 'i8'} kv     type of the KV cache
+ * @property {'f32' | 'f16' | 'i8' | 'i4'} kv     type of the KV cache
  * @property {'i8' | 'i16'} activations  what quantized weights are multiplied with
  * @property {number} tokenWeights  weights that every token is multiplied with
  * @property {number} heapBytes     all of the engine's memory for this model: weights, sessions, stack, reserve
@@ -206,8 +208,10 @@
 
 /**
  * `authenticated`: an `integrity` was given. No token then comes out of any other file.
+ * `spread`: where memory can't be shared, how many workers compute parts of a product, this one included, and from how many
+ * tokens of a batch on; null: this one computes alone, or threads do.
  * `threads` that compute.
- * @typedef {Plan & { authenticated: boolean, threads: number, tokenizer: TokenizerInfo | null, chat: ChatFormat | null, template: string, card: string }} ModelInfo
+ * @typedef {Plan & { authenticated: boolean, threads: number, spread: { parts: number, tokens: number } | null, tokenizer: TokenizerInfo | null, chat: ChatFormat | null, template: string, card: string }} ModelInfo
  */
 
 /**

@@ -28,10 +28,10 @@ const PRODUCTS = 8;
 /** More threads must be this many times as fast to be worth their power. */
 const WORTH = 1.1;
 
-/** One worker. @typedef {{ here: Promise<string>, post: (message: object | null) => void, next: () => Promise<string>, end: () => void, rest: () => void }} Thread */
+/** One worker. @typedef {{ here: Promise<string>, post: (message: object | null, transfer?: ArrayBuffer[]) => void, next: () => Promise<string>, end: () => void, rest: () => void }} Thread */
 
-/** @param {string} [url] @returns {Promise<Thread>} */
-async function startThread(url) {
+/** @param {string} [url]  of a script that imports js/thread.js @returns {Promise<Thread>} */
+export async function startThread(url) {
   /** @type {any} */
   let worker;
   if (isNode) {
@@ -50,9 +50,9 @@ async function startThread(url) {
   const next = () => new Promise((resolve, reject) => waiting.push({ resolve, reject }));
   return {
     here: next(),
-    post: (message) => {
+    post: (message, transfer = []) => {
       worker.ref?.();
-      worker.postMessage(message);
+      worker.postMessage(message, transfer);
     },
     next,
     end: () => void worker.terminate(),

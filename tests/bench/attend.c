@@ -86,15 +86,16 @@ static int by_size(const void *a, const void *b) {
 }
 
 int main(int argc, char **argv) {
-  static const char *const names[] = {"f32", "f16", "i8"};
+  static const char *const names[] = {"f32", "f16", "i8", "i4"};
   static const size_t shapes[][2] = {{1, 1}, {1, 3}, {16, 3}}; /* tokens, heads */
   const bq_kernels *kernels[] = {bq_kernels_relaxed(), bq_kernels_simd128(), bq_kernels_scalar()};
-  static bench list[27];
+  static bench list[36];
   size_t n = 0;
   positions = (size_t)(argc > 1 ? atoi(argv[1]) : 2048);
   int rounds = argc > 2 ? atoi(argv[2]) : 7;
   if (positions < MOST_TOKENS || rounds < 1 || rounds > MOST_ROUNDS) return 1;
-  scratch = aligned_alloc(64, (size_t)(bq_attend_scratch(positions, HEAD) + 63) / 64 * 64);
+  const size_t room = (size_t)bq_attend_scratch(BQ_KV_I4, positions, HEAD); /* the most */
+  scratch = aligned_alloc(64, (room + 63) / 64 * 64);
   fill(q, sizeof q / sizeof *q);
   for (int type = 0; type < BQ_KV_COUNT; type++) {
     if (!make_caches((bq_kv_type)type)) return 1;

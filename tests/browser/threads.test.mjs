@@ -1,4 +1,4 @@
-// Threads in browsers: workers within a worker, where the page is cross-origin isolated; the same bits on any number.
+// Threads in browsers, where the page is cross-origin isolated, and workers without shared memory elsewhere: the same bits on any number.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { BROWSERS } from './browsers.mjs';
@@ -15,16 +15,35 @@ async function inPage({ worker, options }) {
   const bytes = await tinyModel({ type: 'bq4' });
   const ids = [];
   const threads = [];
+  const spread = [];
   // Workers are used again, and again.
   for (let round = 0; round < 6; round++) {
     const model = await engine.load(fromBytes(bytes));
     const session = await model.createSession();
     ids.push((await session.generate('Once upon a time', { temperature: 0, maxTokens: 10 }).done()).ids.join());
     threads.push(model.info.threads);
+    spread.push(model.info.spread?.parts ?? 1);
     await model.close();
   }
   await engine.close();
-  return { info: engine.info, threads: [...new Set(threads)], ids: [...new Set(ids)] };
+  return { info: engine.info, threads: [...new Set(threads)], spread: [...new Set(spread)], ids: [...new Set(ids)] };
+}
+
+/** How a reply ends whose model is closed while workers compute. @param {boolean} worker */
+async function closedAmid(worker) {
+  const [js, local] = ['/js/index.js', '/js/engine.js'];
+  const { createWorkerEngine } = await import(js);
+  const { createEngine } = await import(local);
+  const engine = await (worker ? createWorkerEngine : createEngine)({ threads: 2 });
+  const model = await engine.load(`${location.origin}/models/chat.bq4`);
+  const session = await model.createSession();
+  const prompt = Array.from({ length: 400 }, (_, i) => 300 + i);
+  const reply = session.generate(prompt, { maxTokens: 100 }).done();
+  const end = reply.then(String, (/** @type {any} */ error) => error.code);
+  await model.close();
+  const said = await end;
+  await engine.close();
+  return said;
 }
 
 await chromiumFirst((name) => {
@@ -48,6 +67,33 @@ await chromiumFirst((name) => {
       assert.deepEqual([info.threads, threads, info.timings], [1, [1], []]);
       assert.match(info.threadsReason, /isolated/);
     }
+    assert.deepEqual(await page.trouble(), []);
+    await page.close();
+  });
+
+  test('there, workers that compute parts of each product: the same ids', async () => {
+    const page = await browser.open(sites[BROWSERS[name].sharedMemory ? 0 : 1].url);
+    const seen = new Set();
+    for (const [worker, threads] of /** @type {const} */ ([
+      [true, 1],
+      [true, 2],
+      [true, 3],
+      [false, 3],
+    ])) {
+      const { ids, spread } = await page.evaluate(inPage, { worker, options: { threads } });
+      // Firefox at times hangs in `new Worker`: that round is computed by one.
+      if (name === 'firefox') assert.ok(spread.includes(threads), `${spread}`);
+      else assert.deepEqual(spread, [threads]);
+      for (const id of ids) seen.add(id);
+    }
+    assert.equal(seen.size, 1);
+    assert.deepEqual(await page.trouble(), []);
+    await page.close();
+  });
+
+  test('there, closed amid a reply: it ends', async () => {
+    const page = await browser.open(sites[BROWSERS[name].sharedMemory ? 0 : 1].url);
+    for (const worker of [false, true]) assert.equal(await page.evaluate(closedAmid, worker), 'CLOSED');
     assert.deepEqual(await page.trouble(), []);
     await page.close();
   });

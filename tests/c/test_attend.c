@@ -14,7 +14,7 @@
 static const bq_kernels *tables[3]; /* tables[0] is scalar */
 static size_t n_tables;
 
-static const char *const TYPE_NAMES[] = {"f32", "f16", "i8"};
+static const char *const TYPE_NAMES[] = {"f32", "f16", "i8", "i4"};
 _Static_assert(COUNT(TYPE_NAMES) == BQ_KV_COUNT, "a name for each");
 
 static bool check_same(const void *got, const void *want, size_t bytes, const char *what,
@@ -48,6 +48,7 @@ typedef struct problem {
   size_t window, full; /* as in bq_attend_job */
   float softcap;
   const float *slopes;
+  bool levels; /* keys and values are of the 16 that i4 holds */
 } problem;
 
 static size_t q_stride(const problem *p) { return p->heads * p->dim + 5; }
@@ -113,7 +114,7 @@ static cache make_cache(const bq_kernels *k, const problem *p, int junk) {
 
 static void attend_rows(const bq_kernels *k, const problem *p, const cache *c, size_t row0,
                         size_t row1, float *y) {
-  size_t bytes = (size_t)bq_attend_scratch(p->positions, p->dim);
+  size_t bytes = (size_t)bq_attend_scratch(p->type, p->positions, p->dim);
   void *scratch = guarded(bytes, 0xff);
   bq_attend_job job = {.kv = view_of(c),
                        .q = p->q,
@@ -143,7 +144,7 @@ static float *attend(const bq_kernels *k, const problem *p, const cache *c) {
 
 /* Against double arithmetic on the numbers before they were stored. */
 static void check_values(const problem *p, const float *y) {
-  const double slack = p->type == BQ_KV_F32 ? 2e-5 : p->type == BQ_KV_F16 ? 2e-2 : 0.12;
+  const double most[] = {2e-5, 2e-2, 0.12, p->levels ? 0.12 : 1.2}, slack = most[p->type];
   double *score = malloc(p->positions * sizeof *score);
   for (size_t row = 0; row < p->tokens * p->heads; row++) {
     const size_t t = row / p->heads, n = p->positions - p->tokens + t + 1, stride = p->dim + 3;
@@ -291,11 +292,31 @@ static void test_later_positions_do_not_matter(void) {
     }
 }
 
+/* Numbers that 4 bits hold come back as 8 bits have them, wherever they lie. */
+static void test_sixteen_levels(void) {
+  const size_t dims[] = {2, 20, 32, 33, 64, 80};
+  uint64_t seed = 21;
+  for (size_t i = 0; i < COUNT(dims); i++) {
+    problem p = make_problem(BQ_KV_I4, 300, dims[i], 3, 2, &seed);
+    p.levels = true;
+    for (size_t j = 0; j < p.positions; j++)
+      for (size_t d = 0; d < p.dim + 3; d++) {
+        const size_t at = j * (p.dim + 3) + d;
+        const float most = p.dim % 32 == 1 && d == p.dim - 1 ? 15.0f : 0.0f;
+        const float c = d % 32 < 2 ? (d % 32 ? -15.0f : 15.0f) : most;
+        p.k[at] = 2.0f / 15 * (c != 0.0f ? c : 2.0f * (float)(random_bits(&seed) % 16) - 15);
+        p.v[at] = 2.0f / 15 * (c != 0.0f ? c : 2.0f * (float)(random_bits(&seed) % 16) - 15);
+      }
+    check_problem(&p);
+    free_problem(&p);
+  }
+}
+
 /* The largest sums of integers: everything +-127, and weights that are all the same. */
 static void test_extremes(void) {
   uint64_t seed = 17;
-  for (int round = 0; round < 8; round++) {
-    problem p = make_problem(BQ_KV_I8, 64, 128, 4, 1, &seed);
+  for (int round = 0; round < 16; round++) {
+    problem p = make_problem(round & 8 ? BQ_KV_I4 : BQ_KV_I8, 64, 128, 4, 1, &seed);
     for (size_t i = 0; i < p.positions * (p.dim + 3); i++) {
       p.k[i] = round & 1 ? 2.0f : -2.0f;
       p.v[i] = round & 4 ? -3.0f : 3.0f;
@@ -391,7 +412,9 @@ static void test_sizes(void) {
   CHECK_EQ(bq_kv_bytes(BQ_KV_F16, 1, 1), 16); /* a multiple of 16 */
   for (int type = 0; type < BQ_KV_COUNT; type++)
     CHECK_EQ(bq_kv_bytes((bq_kv_type)type, UINT64_MAX / 2, 64), UINT64_MAX);
-  CHECK_EQ(bq_attend_scratch(UINT64_MAX / 2, 64), UINT64_MAX);
+  CHECK_EQ(bq_kv_bytes(BQ_KV_I4, 2048, 64), 2048 * (64 / 2 + 2 * 4 + 64 / 2 + 2 * 2 + 4));
+  for (int type = 0; type < BQ_KV_COUNT; type++)
+    CHECK_EQ(bq_attend_scratch((bq_kv_type)type, UINT64_MAX / 2, 64), UINT64_MAX);
 }
 
 int main(void) {
@@ -402,6 +425,7 @@ int main(void) {
   RUN(test_kinds_of_attention);
   RUN(test_positions_out_of_sight_do_not_matter);
   RUN(test_later_positions_do_not_matter);
+  RUN(test_sixteen_levels);
   RUN(test_extremes);
   RUN(test_one_loud_position);
   RUN(test_infinity);

@@ -128,6 +128,7 @@ static void test_the_same_bits_however_cut(void) {
   check_bits(decoder(), BQ_TYPE_F32, BQ_KV_F32);
   check_bits(encoder(), BQ_TYPE_BQ8_32, BQ_KV_F32);
   check_bits(encoder(), BQ_TYPE_F32, BQ_KV_I8);
+  check_bits(encoder(), BQ_TYPE_F32, BQ_KV_I4);
 }
 
 /* Texts of one pass don't know of each other. */
@@ -164,6 +165,7 @@ static void check_together(bq_config config, bq_kv_type kv) {
 static void test_texts_of_one_pass(void) {
   check_together(decoder(), BQ_KV_I8);
   check_together(encoder(), BQ_KV_F32);
+  check_together(encoder(), BQ_KV_I4);
 }
 
 /* Several texts in one pass of one session: any of them, in any order, have the bits they have

@@ -188,6 +188,7 @@ static void test_any_slicing_gives_the_same_bits(void) {
   check_slicings(bullet(), BQ_TYPE_F32, true, (bq_session_options){.kv_type = BQ_KV_F32});
   check_slicings(bullet(), BQ_TYPE_BQ4_16, true, (bq_session_options){.kv_type = BQ_KV_F16});
   check_slicings(llama(), BQ_TYPE_BQ4H_32, true, (bq_session_options){.kv_type = BQ_KV_I8});
+  check_slicings(llama(), BQ_TYPE_BQ4_32, true, (bq_session_options){.kv_type = BQ_KV_I4});
   check_slicings(bullet(), BQ_TYPE_BQ8_32, false, (bq_session_options){.kv_type = BQ_KV_I8});
   check_slicings(bullet(), BQ_TYPE_BQ4_64, true, (bq_session_options){.kv_type = BQ_KV_F32});
 }
@@ -195,6 +196,7 @@ static void test_any_slicing_gives_the_same_bits(void) {
 static void test_any_slicing_of_any_program(void) {
   check_slicings(modern(), BQ_TYPE_BQ4_32, true, (bq_session_options){.kv_type = BQ_KV_F32});
   check_slicings(modern(), BQ_TYPE_F32, false, (bq_session_options){.kv_type = BQ_KV_I8});
+  check_slicings(bullet(), BQ_TYPE_F32, true, (bq_session_options){.kv_type = BQ_KV_I4});
   check_slicings(parallel(), BQ_TYPE_BQ8_32, true, (bq_session_options){.kv_type = BQ_KV_F16});
   check_slicings(encoder(), BQ_TYPE_F32, true, (bq_session_options){.kv_type = BQ_KV_F32});
 }
@@ -205,6 +207,41 @@ static void test_any_slicing_with_finer_activations(void) {
     check_slicings(llama(), BQ_TYPE_BQ4H_32, true, o);
     check_slicings(bullet(), BQ_TYPE_BQ8_32, false, o);
     check_slicings(modern(), BQ_TYPE_BQ4A_32, true, o);
+  }
+}
+
+/* Greatest difference between logits over two types of cache, of their greatest size. */
+static double apart(bq_config config, bq_kv_type one, bq_kv_type other) {
+  float logits[2][VOCAB];
+  double most = 0, size = 0;
+  for (int i = 0; i < 2; i++) {
+    tiny_model t;
+    tiny_create(&t, config, BQ_TYPE_F32, bq_kernels_best(), false);
+    bq_session *s = new_session(&t, (bq_session_options){.kv_type = i ? other : one});
+    bq_session_sync(s, prompt, PROMPT, NULL, NULL);
+    CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+    memcpy(logits[i], bq_session_logits(s), sizeof logits[i]);
+    bq_session_free(s);
+    tiny_free(&t);
+  }
+  for (size_t i = 0; i < VOCAB; i++) {
+    most = fmax(most, fabs((double)logits[0][i] - (double)logits[1][i]));
+    size = fmax(size, fabs((double)logits[0][i]));
+  }
+  return most / size;
+}
+
+/* Queries and keys for 4 bits are spread alike, whatever a head has: else they differ by more than
+ * the logits' size. */
+static void test_four_bits_are_near_f32(void) {
+  bq_config config = llama();
+  for (uint32_t i = 0; i < 5; i++) {
+    static const uint32_t dims[] = {8, 10, 24, 32, 48};
+    config.head_dim = config.rope_dim = dims[i];
+    config.attn_scale = 2;
+    const double i8 = apart(config, BQ_KV_F32, BQ_KV_I8);
+    const double i4 = apart(config, BQ_KV_F32, BQ_KV_I4);
+    if (!CHECK(i8 < 0.15 && i4 > i8 && i4 < 0.7)) printf("%u dims: %f, %f\n", dims[i], i8, i4);
   }
 }
 
@@ -576,6 +613,7 @@ static void test_any_number_of_threads_gives_the_same_bits(void) {
   check_threads(bullet(), BQ_TYPE_F32, (bq_session_options){.kv_type = BQ_KV_F16});
   check_threads(modern(), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = BQ_KV_F32});
   check_threads(parallel(), BQ_TYPE_F32, (bq_session_options){.kv_type = BQ_KV_I8});
+  check_threads(llama(), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = BQ_KV_I4});
   check_threads(modern(), BQ_TYPE_BQ4_32, (bq_session_options){.activations = BQ_ACTIVATIONS_I16});
   for (int kv = 0; kv < BQ_KV_COUNT; kv++)
     check_threads(grouped(), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = (bq_kv_type)kv});
@@ -829,6 +867,7 @@ int main(void) {
   RUN(test_any_slicing_gives_the_same_bits);
   RUN(test_any_slicing_of_any_program);
   RUN(test_any_slicing_with_finer_activations);
+  RUN(test_four_bits_are_near_f32);
   RUN(test_every_part_of_a_program_matters);
   RUN(test_results_of_many_positions);
   RUN(test_hidden_states);

@@ -80,13 +80,16 @@ for (const build of BUILDS) {
     });
   }
 
-  test(`tiny, bq4 with an i8 cache, ${build}: the logit hash that every build has`, async () => {
-    const model = await openLogits(await converted(join(GOLDEN, 'tiny'), { quant: 'bq4', embed: 'bq4' }), {
-      build,
-      kv: 'i8',
+  for (const kv of /** @type {const} */ (['i8', 'i4'])) {
+    test(`tiny, bq4 with an ${kv} cache, ${build}: the logit hash that every build has, on 1 and 3 threads`, async () => {
+      const source = await converted(join(GOLDEN, 'tiny'), { quant: 'bq4', embed: 'bq4' });
+      for (const threads of [0, 1, 3]) {
+        const model = await openLogits(source, { build, threads, kv });
+        assert.equal(hashOf(along(model, tiny.prompt_ids, tiny.ids)), recorded.get(`bq4-kv-${kv}`));
+        model.close();
+      }
     });
-    assert.equal(hashOf(along(model, tiny.prompt_ids, tiny.ids)), recorded.get('bq4-kv-i8'));
-  });
+  }
 
   test(`tiny, bq4 with activations of i16, ${build}: the logit hash that every build has, on 1 and 3 threads`, async () => {
     const source = await converted(join(GOLDEN, 'tiny'), { quant: 'bq4', embed: 'bq4' });

@@ -60,6 +60,9 @@ test('every entry of the package has a limit: as an adapter, as a part of a page
     assert.ok(sizeOf(name).gzip <= limit, `${name} has ${sizeOf(name).gzip} bytes`);
 });
 
+/** What files load that else are one. @type {Record<string, string[]>} */
+const ON_DEMAND = { 'prompt-api.js': ['./part-prompt-tools.js'], 'thread.js': ['./part-spread-worker.js'] };
+
 test('what begins a thread is imported by nothing: by another address it would begin a second one', () => {
   for (const name of all()) for (const target of importsOf(textOf(name))) assert.match(target, /^\.\/part-/, name);
   for (const name of [
@@ -72,11 +75,7 @@ test('what begins a thread is imported by nothing: by another address it would b
     ...ADAPTERS,
     'cli.js',
   ])
-    assert.deepEqual(
-      importsOf(textOf(name)),
-      name === 'prompt-api.js' ? ['./part-prompt-tools.js'] : [],
-      `${name} is one file`,
-    );
+    assert.deepEqual(importsOf(textOf(name)), ON_DEMAND[name] ?? [], `${name} is one file, but for what few need`);
   for (const name of ['index.js', 'shared.js'])
     assert.deepEqual(
       importsOf(textOf(name)).sort(),

@@ -135,6 +135,25 @@ test('load gives up sessions, then context, then KV precision, and says so', asy
   }
 });
 
+test('a cache of 4 bits is for who asks for it: no budget chooses it, and none takes it away', async () => {
+  const long = fromBytes(await tinyModel({ config: { context: 16384, hidden: 64, heads: 1, kv_heads: 1, layers: 8 } }));
+  const { heapBytes, kvBytes } = await engine.plan(long, { context: 512, kv: 'i4' });
+  assert.equal(
+    kvBytes,
+    8 * 512 * 80,
+    'of 64 numbers 32 bytes, scales, steps and offsets: 40 for a key, 40 for a value',
+  );
+  assert.ok(heapBytes < (await engine.plan(long, { context: 512, kv: 'i8' })).heapBytes);
+  const other = await engine.load(long, { context: 4096, kv: 'i8', budget: heapBytes });
+  assert.deepEqual([other.info.kv, other.info.residency], ['i8', 'paged']);
+  await other.close();
+  const model = await engine.load(long, { context: 4096, kv: 'i4', budget: heapBytes });
+  const { kv, context, gaveUp } = model.info;
+  assert.deepEqual([kv, gaveUp.map(({ what }) => what)], ['i4', ['context']]);
+  assert.ok(context >= 512 && context < 1024, `${context}`);
+  await model.close();
+});
+
 test('below that a load is refused, with numbers', async () => {
   const { heapBytes } = await plan({ context: 512, kv: 'i8' });
   await assert.rejects(engine.load(source, { budget: 200000 }), (/** @type {any} */ e) => {

@@ -71,6 +71,21 @@ test('what JSON has no words for is kept: a forbidden token, a pattern; and what
   }
 });
 
+test('a cache of 4 bits: its receipt says so, and another build and three threads compute it again, equal to the bit', async () => {
+  const one = await createEngine({ build: 'simd128', threads: 1 });
+  const model = await one.load(fromBytes(tiny), { kv: 'i4' });
+  const session = await model.createSession();
+  const run = session.generate([5, 6, 7], LONG);
+  const receipt = await receiptOf(model, session, await run.done(), LONG);
+  assert.equal(receipt.model.kv, 'i4');
+  const again = await readReceipt(JSON.stringify(receipt));
+  const other = await createEngine({ build: 'relaxed', threads: 3 });
+  const loaded = await other.load(fromBytes(tiny), loadOptions(again));
+  assert.equal(loaded.info.kv, 'i4');
+  assert.deepEqual(await replay(loaded, again), { equal: true, engine: ENGINE, ids: receipt.ids, differences: [] });
+  await Promise.all([one.close(), other.close()]);
+});
+
 test('another file: says so, and from which token on', async () => {
   const { engine, session, receipt } = await made();
   await session.close();

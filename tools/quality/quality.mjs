@@ -38,7 +38,7 @@ async function tokens(model, text, count, out) {
   console.log(`${ids.length} tokens`);
 }
 
-/** @param {string} model @param {string} list @param {string} reference @param {'f32' | 'f16' | 'i8'} kv @param {'i8' | 'i16'} activations */
+/** @param {string} model @param {string} list @param {string} reference @param {'f32' | 'f16' | 'i8' | 'i4'} kv @param {'i8' | 'i16'} activations */
 async function compare(model, list, reference, kv, activations) {
   /** @type {number[]} */
   const ids = JSON.parse(readFileSync(list, 'utf8'));

@@ -1,0 +1,147 @@
+/* Products whose rows others compute: the bits are those of one host, whatever the model, the
+ * batch, the number of parts; and whatever ends the wait for them. */
+#include <string.h>
+
+#include "check.h"
+#include "session/session.h"
+#include "tiny_configs.h"
+#include "tiny_model.h"
+
+enum { CONTEXT = 64, VOCAB = 61, N = 21, DECODED = 3, WINDOW = 16, BATCH = 8 };
+
+static bq_config llama(void) { return tiny_llama(VOCAB, CONTEXT); }
+
+/* A host: computes a part from copies of what it is given, as one that shares no memory does. */
+static void compute(const bq_kernels *k, bq_spread work) {
+  uint8_t *panel = tiny_aligned(work.panel_bytes);
+  float *scratch = tiny_aligned(bq_spread_scratch(&work) * sizeof *scratch);
+  memcpy(panel, work.panel, work.panel_bytes);
+  work.panel = panel;
+  float *y[BQ_SPREAD_MOST];
+  const bq_spread given = work;
+  void *weights[BQ_SPREAD_MOST];
+  for (uint32_t i = 0; i < work.n; i++) {
+    weights[i] = tiny_aligned(work.list[i].bytes);
+    memcpy(weights[i], given.list[i].weights, work.list[i].bytes);
+    y[i] = tiny_aligned((size_t)work.tokens * work.list[i].rows * sizeof *y[i]);
+    work.list[i].weights = weights[i];
+    work.list[i].y = y[i];
+    work.list[i].stride = work.list[i].rows;
+  }
+  bq_spread_multiply(k, &work, scratch);
+  for (uint32_t i = 0; i < work.n; i++) {
+    const size_t rows = work.list[i].rows;
+    for (uint32_t t = 0; t < work.tokens; t++)
+      memcpy(given.list[i].y + t * given.list[i].stride, y[i] + t * rows, rows * sizeof *y[i]);
+    free(weights[i]);
+    free(y[i]);
+  }
+  free(scratch);
+  free(panel);
+}
+
+/* Runs to the end with so many hosts; returns how often they were asked. */
+static uint32_t run(bq_session *s, uint32_t hosts, size_t slices) {
+  bq_spread work;
+  uint32_t asked = 0;
+  for (bq_status status; (status = bq_session_run(s, slices, NULL)) != BQ_OK;) {
+    if (status == BQ_MORE) continue;
+    if (!CHECK_EQ(status, BQ_WANT_DATA)) break;
+    for (uint32_t i = hosts; i-- > 0;)
+      if (CHECK(bq_session_spread(s, i, hosts, &work))) compute(s->model->kernels, work);
+    bq_session_spread_done(s);
+    asked++;
+  }
+  CHECK(!bq_session_spread(s, 0, 1, &work));
+  return asked;
+}
+
+static uint32_t token(uint32_t at) { return (at * 37 + 5) % VOCAB; }
+
+/* Logits of a prompt and of each token behind it. */
+static uint32_t decode(const tiny_model *t, bq_session_options o, uint32_t hosts, size_t slices,
+                       float *logits) {
+  uint32_t ids[N], asked = 0;
+  bq_session *s = tiny_session(t, o);
+  for (uint32_t i = 0; i < N; i++) ids[i] = token(i);
+  CHECK_EQ(bq_session_sync(s, ids, N, NULL, NULL), BQ_OK);
+  for (uint32_t i = 0; i < DECODED; i++) {
+    if (i > 0) CHECK_EQ(bq_session_append(s, token(N + i), NULL), BQ_OK);
+    asked += run(s, hosts, slices);
+    const float *got = bq_session_logits(s);
+    if (CHECK(got != NULL)) memcpy(logits + i * VOCAB, got, VOCAB * sizeof *logits);
+  }
+  bq_session_free(s);
+  return asked;
+}
+
+static void check_model(bq_config config, bq_type type, bq_activations activations) {
+  float wanted[DECODED * VOCAB], got[DECODED * VOCAB];
+  tiny_model t;
+  tiny_create(&t, config, type, bq_kernels_best(), true);
+  bq_session_options o = {.window = WINDOW, .batch = BATCH, .activations = activations};
+  CHECK_EQ(decode(&t, o, 1, 0, wanted), 0);
+  for (o.spread = 1; o.spread <= BATCH; o.spread += BATCH - 1)
+    for (uint32_t hosts = 1; hosts <= 4; hosts++) {
+      memset(got, 0, sizeof got);
+      const uint32_t asked = decode(&t, o, hosts, hosts % 3, got);
+      CHECK_MEM(got, wanted, sizeof got);
+      CHECK(bq_type_is_float(type) == (asked == 0));
+    }
+  tiny_free(&t);
+}
+
+static void test_any_model_has_its_bits(void) {
+  for (bq_activations a = 0; a < BQ_ACTIVATIONS_COUNT; a++) {
+    check_model(llama(), BQ_TYPE_BQ4H_32, a);
+    check_model(tiny_windowed(llama(), 5), BQ_TYPE_BQ8_32, a);
+    check_model(tiny_learned(llama()), BQ_TYPE_BQ4_32, a);
+  }
+  check_model(llama(), BQ_TYPE_F32, BQ_ACTIVATIONS_I8); /* nothing is spread */
+}
+
+/* Who asks for batches alone is asked for no token by itself. */
+static void test_small_batches_stay(void) {
+  float logits[DECODED * VOCAB];
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), true);
+  const bq_session_options o = {.window = WINDOW, .batch = BATCH, .spread = BATCH};
+  /* Of 21 tokens two batches of 8 have so many, each with four products of three layers. */
+  CHECK_EQ(decode(&t, o, 2, 0, logits), 2 * 4 * 3);
+  tiny_free(&t);
+}
+
+/* What was wanted is forgotten when the timeline changes: no late answer is taken for another. */
+static void test_a_wait_that_ends(void) {
+  uint32_t ids[N];
+  bq_spread work;
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), true);
+  bq_session *s = tiny_session(&t, (bq_session_options){.window = WINDOW, .spread = 1});
+  bq_session *plain = tiny_session(&t, (bq_session_options){.window = WINDOW});
+  for (uint32_t i = 0; i < N; i++) ids[i] = token(i);
+  CHECK(!bq_session_spread(s, 0, 1, &work));
+  CHECK_EQ(bq_session_sync(s, ids, N, NULL, NULL), BQ_OK);
+  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_WANT_DATA);
+  CHECK(bq_session_spread(s, 0, 2, &work));
+  CHECK(!bq_session_spread(s, 2, 2, &work));
+  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_WANT_DATA); /* still */
+  ids[2] = 1;
+  CHECK_EQ(bq_session_sync(s, ids, 4, NULL, NULL), BQ_OK);
+  bq_session_spread_done(s); /* of nothing */
+  CHECK(!bq_session_spread(s, 0, 2, &work));
+  (void)run(s, 2, 0);
+  CHECK_EQ(bq_session_sync(plain, ids, 4, NULL, NULL), BQ_OK);
+  CHECK_EQ(bq_session_run(plain, 0, NULL), BQ_OK);
+  CHECK_MEM(bq_session_logits(s), bq_session_logits(plain), VOCAB * sizeof(float));
+  bq_session_free(plain);
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
+int main(void) {
+  RUN(test_any_model_has_its_bits);
+  RUN(test_small_batches_stay);
+  RUN(test_a_wait_that_ends);
+  return check_summary();
+}

@@ -1,0 +1,139 @@
+#!/usr/bin/env node
+// What each type of KV cache takes, costs and brings, at several depths: the table of docs/decisions/0005-kv-cache-types.md.
+//
+//   npm run build && node tools/quality/kv.mjs MODEL TEXT [--at 512,2048,8192] [--kv f32,f16,i8,i4] [--activations i16] [--build relaxed] [--threads 1]
+//
+// The text's first tokens are read in one window by a session of each type. "perplexity" is that of all tokens up to the depth, "KL" the mean
+// divergence of the next token's distribution from the first type's, in thousandths of a nat. "tokens/s": single steps that end at the depth, five rounds of
+// all types in turn, the median of the rounds' medians and, in brackets, the least and the greatest of these. "MB": the cache alone, of a context of so many tokens.
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { argmax, logSum } from '../../js/engine/probabilities.js';
+import { createEngine, fromFile } from '../../js/engine.js';
+import { openLogits } from '../../tests/js/logits.mjs';
+import { median, summary } from '../bench/stats.mjs';
+
+/** @typedef {'f32' | 'f16' | 'i8' | 'i4'} Kv */
+
+/** Tokens whose logits are computed in one batch, besides the first. */
+const AHEAD = 31;
+const ROUNDS = 5,
+  STEPS = 8;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    at: { type: 'string', default: '512,2048,8192' },
+    kv: { type: 'string', default: 'f32,f16,i8,i4' },
+    activations: { type: 'string', default: 'i16' },
+    build: { type: 'string', default: 'relaxed' },
+    threads: { type: 'string', default: '1' },
+  },
+});
+if (positionals.length !== 2) throw new Error('see the head of this file');
+const [file, text] = positionals;
+const source = fromFile(file);
+const kvs = /** @type {Kv[]} */ (values.kv.split(','));
+const depths = values.at.split(',').map(Number);
+const most = Math.max(...depths);
+const activations = /** @type {'i8' | 'i16'} */ (values.activations);
+
+const engine = await createEngine();
+const model = await engine.load(source, { context: 64 });
+const ids = (await model.tokenize(readFileSync(text, 'utf8').slice(0, 16 * most))).slice(0, most);
+await model.close();
+if (ids.length < most) throw new Error(`${text} has ${ids.length} tokens, ${most} are asked for`);
+
+/** A session that reads the known text: what comes next is guessed, rightly, and computed in batches. @param {Kv} kv */
+async function reader(kv) {
+  const threads = Number(values.threads);
+  const options = { kv, activations, build: /** @type {'relaxed'} */ (values.build), drafts: AHEAD, context: most };
+  const own = await openLogits(source, { ...options, threads: threads > 1 ? threads : 0 });
+  const { wasm, session } = own;
+  let ahead = 0;
+  return {
+    ...own,
+    kv,
+    /** Logits behind the first n tokens, where those behind n - 1 were read before. @param {number} n */
+    read(n) {
+      if (n === 1) own.sync(ids.slice(0, 1));
+      else wasm.check('bqw_session_append', session, ids[n - 1]);
+      if (ahead-- > 0) return wasm.f32(wasm.out('bqw_session_logits', session), logitsOf).slice();
+      const rest = ids.slice(n, n + AHEAD);
+      ahead = wasm.scope((take) => {
+        const at = take(4 * AHEAD);
+        wasm.u32(at, rest.length).set(rest);
+        return wasm.out('bqw_session_draft', session, at, rest.length);
+      });
+      return own.run();
+    },
+    /** Milliseconds of a step, the median of those that end at `depth`. @param {number} depth */
+    step(depth) {
+      own.start(ids.slice(0, depth - STEPS));
+      const times = ids.slice(depth - STEPS, depth).map((id) => {
+        const begun = performance.now();
+        own.next(id);
+        return performance.now() - begun;
+      });
+      return median(times);
+    },
+    /** Goes on reading behind `depth`. @param {number} depth */
+    resume(depth) {
+      own.sync(ids.slice(0, depth));
+      own.run();
+      ahead = 0;
+    },
+  };
+}
+
+const { vocab: logitsOf } = await engine.plan(source);
+const readers = await Promise.all(kvs.map(reader));
+const sums = kvs.map(() => ({ surprise: 0, kl: 0, same: 0 }));
+
+/** @param {number} n */
+function predict(n) {
+  const all = readers.map((reader) => reader.read(n));
+  if (n === ids.length) return;
+  const norms = all.map(logSum);
+  const first = all[0];
+  for (const [k, own] of all.entries()) {
+    sums[k].surprise += norms[k] - own[ids[n]];
+    sums[k].same += Number(argmax(own) === argmax(first));
+    if (k)
+      for (let i = 0; i < own.length; i++) {
+        const p = first[i] - norms[0];
+        sums[k].kl += Math.exp(p) * (p - (own[i] - norms[k]));
+      }
+  }
+}
+
+console.log(
+  `| depth | cache | MB | of ${kvs[0]} | perplexity | against ${kvs[0]} | KL, 10⁻³ | same choice | tokens/s |`,
+);
+console.log('|---|---|---|---|---|---|---|---|---|');
+for (let n = 1, at = 0; n <= most; n++) {
+  predict(n);
+  if (n !== depths[at]) continue;
+  at++;
+  /** @type {number[][]} */
+  const steps = kvs.map(() => []);
+  for (let round = 0; round < ROUNDS; round++)
+    for (const [k, reader] of readers.entries()) steps[k].push(reader.step(n));
+  const bytes = await Promise.all(kvs.map(async (kv) => (await engine.plan(source, { context: n, kv })).kvBytes));
+  const predicted = Math.min(n, ids.length - 1);
+  const perplexity = sums.map(({ surprise }) => Math.exp(surprise / predicted));
+  for (const [k, { kl, same }] of sums.entries()) {
+    const more = 100 * (perplexity[k] / perplexity[0] - 1);
+    const rates = summary(steps[k].map((ms) => 1000 / ms));
+    const shown = rates && `${rates.median.toFixed(1)} (${rates.least.toFixed(1)}–${rates.most.toFixed(1)})`;
+    console.log(
+      `| ${n} | ${kvs[k]} | ${(bytes[k] / 1e6).toFixed(1)} | ${(bytes[k] / bytes[0]).toFixed(2)} | ${perplexity[k].toFixed(3)} | ` +
+        `${k ? `${more < 0 ? '−' : '+'}${Math.abs(more).toFixed(2)} %` : ''} | ${((1000 * kl) / predicted).toFixed(2)} | ` +
+        `${((100 * same) / predicted).toFixed(2)} % | ${shown} |`,
+    );
+  }
+  for (const reader of readers) if (n < most) reader.resume(n);
+}
+for (const reader of readers) reader.close();
+await engine.close();
+process.exit(0);
