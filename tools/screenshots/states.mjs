@@ -72,6 +72,7 @@ async function download(page, kit, bytesPerSecond) {
   await press(page, 'Download and use', '#plan');
   await status(page, 'you can write already');
   await seen(page, '#format'); // it comes a moment later
+  await page.until(() => document.querySelector('#amount')?.textContent?.includes('left')); // a longer line than at first
 }
 
 /** Whatever a browser shows in Details, without a scroll of its own. @param {Page} page @param {string} selector */
